@@ -1,0 +1,82 @@
+// Package frame holds the packets that pass between the transport engines, the
+// encapsulation and the links. The values live in arrays that the loop owns and
+// uses again for every batch; nothing in them outlives the batch.
+package frame
+
+import "net/netip"
+
+const (
+	// HeadRoom is the space in front of the BTH, where encapsulations that
+	// build the whole frame put Ethernet, VLAN, IP or GRH and UDP headers.
+	HeadRoom = 72
+	// MaxTransportHeader is the longest BTH with extended headers: BTH and
+	// AtomicETH (IBA 9.2).
+	MaxTransportHeader = 40
+	headSize           = HeadRoom + MaxTransportHeader + 16
+)
+
+// Route is where the packets of a QP or an address handle go and what their
+// outer headers say. It is made once (Link.Prepare completes it) and then shared
+// by every packet; the loop owns it.
+type Route struct {
+	Src, Dst     netip.Addr // port addresses (the IP form of SGID and DGID)
+	SrcPort      uint16     // RoCE v2 UDP source port, computed for the connection
+	DstPort      uint16     // RoCE v2 UDP destination port; 0 means the link's own
+	TrafficClass uint8      // DSCP and ECN as in IPv4 ToS
+	HopLimit     uint8      // 0 means 64
+	FlowLabel    uint32     // 20 bits, IPv6 and GRH
+	SrcMAC       [6]byte    // for links that build the frame
+	DstMAC       [6]byte
+	VLAN         uint16 // TCI; 0 means untagged
+
+	Sockaddr    [28]byte // raw sockaddr of Dst, filled by Link.Prepare
+	SockaddrLen uint8
+	Socket      uint8 // which of the link's sockets sends it, filled by Link.Prepare
+	Prepared    bool
+}
+
+// Out is a packet on its way to a link. The transport writes the BTH and
+// extended headers at Head[HeadRoom:HeadEnd], points Payload into registered
+// memory and sets the pad; encap adds ICRC and outer headers.
+type Out struct {
+	Route     *Route
+	Head      [headSize]byte
+	HeadStart uint16  // first byte in use; HeadRoom until an outer header is put in front
+	HeadEnd   uint16  // end of the extended headers
+	Pad       uint8   // zero bytes after the payload that fill the last word, 0 to 3 (IBA 9.2.3)
+	TailLen   uint8   // bytes of Tail in use
+	Segment   uint16  // place in a burst; 0 starts a new one. Set by encap
+	Tail      [8]byte // pad and ICRC
+	Payload   []byte  // may be empty
+}
+
+// Reset makes o an empty packet to route with its headers at HeadRoom.
+func (o *Out) Reset(route *Route) {
+	o.Route = route
+	o.HeadStart, o.HeadEnd = HeadRoom, HeadRoom
+	o.Pad, o.TailLen, o.Segment = 0, 0, 0
+	o.Payload = nil
+}
+
+// Len returns the length of the packet as it stands, in bytes.
+func (o *Out) Len() int {
+	return int(o.HeadEnd-o.HeadStart) + len(o.Payload) + int(o.TailLen)
+}
+
+// In is a packet that a link received. A UDP socket's link delivers the UDP
+// payload in Data (BTH to ICRC) and the outer fields beside it; a link that sees
+// the frame delivers the whole frame in Data with Raw set, and encap fills the
+// outer fields. After encap.Open, Data runs from the BTH to the end of the
+// payload's pad, without the ICRC. Data is valid until the next Link.Receive.
+type In struct {
+	Data         []byte
+	Src, Dst     netip.Addr
+	SrcPort      uint16
+	TrafficClass uint8
+	HopLimit     uint8
+	FlowLabel    uint32
+	Segment      uint16 // place in the received GRO burst, 0 for the first or only one
+	Raw          bool   // Data is a whole Ethernet frame
+	IDKnown      bool   // ID is the IPv4 identification that was on the wire
+	ID           uint16
+}

@@ -1,0 +1,45 @@
+// Package memory holds the memory regions and windows of an adapter: who may
+// reach which bytes under which key (IBA 10.6). One loop owns a table.
+package memory
+
+import "errors"
+
+// Access is the set of rights of a memory region or window (IBA 10.6.3).
+type Access uint32
+
+// The rights. Local read is always granted.
+const (
+	LocalWrite Access = 1 << iota
+	RemoteWrite
+	RemoteRead
+	RemoteAtomic
+	WindowBind
+	ZeroBased // addresses count from the start of the region
+)
+
+// PD names a protection domain of an adapter.
+type PD uint32
+
+// Errors of the table and of access checks.
+var (
+	ErrKey    = errors.New("no memory region or window has this key")
+	ErrDomain = errors.New("memory belongs to another protection domain")
+	ErrBounds = errors.New("address range lies outside the memory region or window")
+	ErrAccess = errors.New("memory region or window does not grant this access")
+	ErrBound  = errors.New("memory windows are still bound to this region")
+	ErrFull   = errors.New("no free memory keys")
+	ErrGone   = errors.New("memory of the owner cannot be reached any more")
+)
+
+// Accessor reaches memory that the loop has not mapped: another process's
+// (process_vm_readv, process_vm_writev) or through that process's own copier.
+type Accessor interface {
+	// Read copies len(dst) bytes from address addr of the owner.
+	Read(dst []byte, addr uint64) error
+	// Write copies src to address addr of the owner.
+	Write(addr uint64, src []byte) error
+	// Blocking reports whether Read and Write finish within the call. Where
+	// they do not (the copier of a client), the copies go through
+	// transport.Engine.Copies instead.
+	Blocking() bool
+}
