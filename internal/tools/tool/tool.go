@@ -1,0 +1,224 @@
+// Package tool is the form that every command-line tool has: a function from its
+// arguments and streams to an exit status, with options in the single-dash style.
+package tool
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The exit statuses of every tool.
+const (
+	Success = 0
+	Failure = 1 // the work failed, or a threshold was missed
+	Usage   = 2 // bad arguments
+)
+
+// Env is what a tool is started with.
+type Env struct {
+	Name           string   // what it was called
+	Args           []string // without the name
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Terminal       bool // Stderr is a terminal: progress may be shown there
+}
+
+// Main is a tool. The context ends when the user interrupts it.
+type Main func(context.Context, Env) int
+
+// Errorf prints one line of error under the tool's name.
+func (e Env) Errorf(format string, args ...any) {
+	fmt.Fprintf(e.Stderr, e.Name+": "+format+"\n", args...)
+}
+
+// Fail prints err under the tool's name and returns Failure.
+func (e Env) Fail(err error) int {
+	e.Errorf("%v", err)
+	return Failure
+}
+
+// UsageError is a wrong argument. Its text names the option and what it allows.
+type UsageError struct{ Text string }
+
+func (e *UsageError) Error() string { return e.Text }
+
+// Usagef makes a UsageError.
+func Usagef(format string, args ...any) error {
+	return &UsageError{Text: fmt.Sprintf(format, args...)}
+}
+
+// Flags is a set of options of a tool.
+type Flags struct {
+	*flag.FlagSet
+	env      Env
+	synopsis string
+}
+
+// NewFlags starts the option set of the tool that env describes. The synopsis
+// is the text of its usage above the list of options.
+func NewFlags(env Env, synopsis string) *Flags {
+	fs := flag.NewFlagSet(env.Name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	return &Flags{FlagSet: fs, env: env, synopsis: synopsis}
+}
+
+// Parse reads the arguments. Done says that the tool ends now with the status:
+// after -h, or after a wrong argument, which has been reported in one line.
+func (f *Flags) Parse() (status int, done bool) {
+	err := f.FlagSet.Parse(f.env.Args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(f.env.Stdout, f.synopsis)
+		f.SetOutput(f.env.Stdout)
+		f.PrintDefaults()
+		return Success, true
+	}
+	if err != nil {
+		return f.Refuse(errors.New(f.explain(err))), true
+	}
+	return Success, false
+}
+
+// Refuse reports a wrong argument in one line and returns Usage.
+func (f *Flags) Refuse(err error) int {
+	f.env.Errorf("%s", strings.ReplaceAll(err.Error(), "\n", " "))
+	return Usage
+}
+
+// NoArguments refuses arguments that belong to no option.
+func (f *Flags) NoArguments() error {
+	if f.NArg() == 0 {
+		return nil
+	}
+	return Usagef("unexpected argument %q; allowed: %s", f.Arg(0), f.names())
+}
+
+// Given reports whether an option was on the command line.
+func (f *Flags) Given(name string) bool {
+	given := false
+	f.Visit(func(o *flag.Flag) { given = given || o.Name == name })
+	return given
+}
+
+// explain adds what is allowed to an error of the flag package.
+func (f *Flags) explain(err error) string {
+	text := err.Error()
+	if strings.HasPrefix(text, "flag provided but not defined") || strings.HasPrefix(text, "bad flag syntax") {
+		return text + "; allowed: " + f.names()
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+		if o := f.Lookup(name); o != nil {
+			_, usage := flag.UnquoteUsage(o)
+			return text + "; it is the " + usage
+		}
+	}
+	return text
+}
+
+func (f *Flags) names() string {
+	var names []string
+	f.VisitAll(func(o *flag.Flag) {
+		dash := "-"
+		if len(o.Name) > 2 {
+			dash = "--"
+		}
+		names = append(names, dash+o.Name)
+	})
+	sort.Strings(names)
+	return strings.Join(names, " ")
+}
+
+// Int adds an option that takes an integer from low to high.
+func (f *Flags) Int(p *int, name string, value, low, high int, usage string) {
+	*p = value
+	f.Func(name, fmt.Sprintf("`number` %s (%d to %d, default %d)", usage, low, high, value), func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < low || n > high {
+			return fmt.Errorf("allowed: a number from %d to %d", low, high)
+		}
+		*p = n
+		return nil
+	})
+}
+
+// Positive adds an option that takes a decimal number above zero.
+func (f *Flags) Positive(p *float64, name, usage string) {
+	f.Func(name, "`number` "+usage, func(s string) error {
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(v > 0 && v < 1e15) {
+			return errors.New("allowed: a number above 0")
+		}
+		*p = v
+		return nil
+	})
+}
+
+// Seconds adds an option that takes a time in seconds, up to a day.
+func (f *Flags) Seconds(p *time.Duration, name, usage string) {
+	f.Func(name, "`seconds` "+usage, func(s string) error {
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(v >= 0.001 && v <= 86400) {
+			return errors.New("allowed: seconds from 0.001 to 86400")
+		}
+		*p = time.Duration(v * float64(time.Second))
+		return nil
+	})
+}
+
+// Addr adds an option that takes an IPv4 or IPv6 address.
+func (f *Flags) Addr(p *netip.Addr, name, usage string) {
+	f.Func(name, "`address` "+usage, func(s string) error {
+		a, err := ParseAddr(s)
+		if err != nil {
+			return err
+		}
+		*p = a
+		return nil
+	})
+}
+
+// Port adds an option that takes a port from 1 to 65535.
+func (f *Flags) Port(p *uint16, name string, value uint16, usage string) {
+	*p = value
+	f.Func(name, fmt.Sprintf("`port` %s (1 to 65535, default %d)", usage, value), func(s string) error {
+		n, err := strconv.ParseUint(s, 10, 16)
+		if err != nil || n == 0 {
+			return errors.New("allowed: a port from 1 to 65535")
+		}
+		*p = uint16(n)
+		return nil
+	})
+}
+
+// ParseAddr reads an IPv4 or IPv6 address, with or without square brackets.
+func ParseAddr(s string) (netip.Addr, error) {
+	bare := s
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
+		bare = s[1 : len(s)-1]
+	}
+	a, err := netip.ParseAddr(bare)
+	if err != nil || a.IsUnspecified() || a.IsMulticast() {
+		return netip.Addr{}, fmt.Errorf("%q: allowed: an IPv4 or IPv6 address of an adapter, such as 127.0.0.2", s)
+	}
+	return a.Unmap(), nil
+}
+
+// ParseEndpoint reads an address with an optional port: 127.0.0.2,
+// 127.0.0.2:7174, ::1, [::1]:7174.
+func ParseEndpoint(s string, port uint16) (netip.AddrPort, error) {
+	if a, err := ParseAddr(s); err == nil {
+		return netip.AddrPortFrom(a, port), nil
+	}
+	ap, err := netip.ParseAddrPort(s)
+	if err != nil || ap.Port() == 0 || ap.Addr().IsUnspecified() || ap.Addr().IsMulticast() {
+		return netip.AddrPort{}, Usagef("%q: allowed: an address with an optional port, such as 127.0.0.2:%d or [::1]:%d", s, port, port)
+	}
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()), nil
+}
