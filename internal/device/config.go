@@ -1,0 +1,147 @@
+package device
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/memory"
+)
+
+// PathPolicy says which path new connections take and running ones keep.
+type PathPolicy uint8
+
+// The policies.
+const (
+	PathAuto  PathPolicy = iota // local where both ends are on this host and nothing needs packets
+	PathWire                    // packets through the link, always
+	PathLocal                   // like PathAuto; a connection that cannot be local is refused
+)
+
+func (p PathPolicy) String() string {
+	switch p {
+	case PathAuto:
+		return "auto"
+	case PathWire:
+		return "wire"
+	case PathLocal:
+		return "local"
+	}
+	return "invalid"
+}
+
+// RoCE modes of an adapter, numbered as in command.AdapterInfo.
+const (
+	RoCEDisabled uint32 = 0
+	RoCEv1       uint32 = 1
+	RoCEv125     uint32 = 2
+	RoCEv2       uint32 = 3
+)
+
+// Config says how a Host runs. The zero value is ready to use.
+type Config struct {
+	// Seed of everything random (QP numbers, PSNs, key tags, transaction ids); 0:
+	// taken from the system.
+	Seed uint64
+	// GIDInterval is how often the addresses of the interfaces are looked at for
+	// the GID tables (UpdateGIDTimerFrequency, WinOF manual 4.6.9.3), 1 ms to
+	// 10 s; 0 means the default of 3 s, negative: never.
+	GIDInterval time.Duration
+	// Spin is how long the background thread looks for work after the last work
+	// before it sleeps; 0: 30 us, negative: it sleeps at once.
+	Spin time.Duration
+	// NoBackground leaves the loop to Poll and WaitCQ: for tests that step it.
+	NoBackground bool
+	// Now reads the clock; nil: the monotonic clock of the system.
+	Now func() clock.Time
+	// Log receives what an administrator wants to know; nil: nothing.
+	Log *slog.Logger
+}
+
+// AdapterConfig describes an adapter with its one port.
+type AdapterConfig struct {
+	Name string     // "Ethernet 1"; empty: numbered so
+	Addr netip.Addr // the port's address; needed
+	// Addrs are further addresses for the GID table, taken with FollowInterface
+	// from the interface that has Addr.
+	Addrs           []netip.Addr
+	FollowInterface bool
+	UDPPort         uint16 // RoCE v2 destination port (roce_udp_dport); 0: 4791
+	// RoCE is the mode, RoCEv1, RoCEv125 or RoCEv2; 0: v2. UDP links carry v2 only.
+	RoCE uint32
+	// RoceMaxFrameSize is the largest payload of a packet, 256 to 4096; 0: derived
+	// from the link's MTU, as where the registry key is absent.
+	RoceMaxFrameSize uint32
+	MAC              [6]byte // 0: made from the address, locally administered
+	GUID             uint64  // 0: made from the MAC
+	Path             PathPolicy
+	Disabled         bool // added disabled
+	// NoFlowControl switches end-to-end credits off for new connections
+	// (RoceRcE2EFlowControlEnable = 0).
+	NoFlowControl bool
+	// MaxCMRetries is how often a CM message is sent again, 1 to 15; 0: 15.
+	MaxCMRetries int
+	Limits       Limits
+
+	// Link is what the port is plugged into; nil: a UDP link is opened at
+	// Addr:UDPPort with SourcePorts and ReceiveBuffer. The adapter closes it. A
+	// link without descriptors must call Host.Wake when packets arrive.
+	Link          link.Link
+	SourcePorts   int // sockets to send from; 0: 16
+	ReceiveBuffer int // bytes; 0: as large as the system allows
+}
+
+// Limits bound the objects of an adapter. Zero fields mean the defaults of
+// DefaultLimits; larger values than those are refused.
+type Limits struct {
+	QP, CQ, SRQ, MR, MW, PD, AH      uint32
+	QPDepth, CQDepth, SRQDepth       uint32
+	SGE, Inline                      uint32
+	ReadResponder, ReadInitiator     uint32
+	Message, Region                  uint64
+	ClientObjects, ClientArenaMemory uint64 // of one client over all adapters
+}
+
+// Reached is how the loop reaches memory that a client registers: Bytes where
+// it is mapped here, otherwise Remote.
+type Reached struct {
+	Bytes  []byte
+	Remote memory.Accessor
+	Path   uint32 // as command.Memory.Path
+	// Release is called once, when the region is gone and no packet uses it any
+	// more. It may be nil. It must not call into the Host.
+	Release func()
+}
+
+// ClientConfig describes a program.
+type ClientConfig struct {
+	Name     string // of the program, for status
+	PID, UID int
+	// NewArena makes the memory of ring arena id, size bytes, zeroed, which the
+	// program maps too; nil: private memory of this process.
+	NewArena func(id uint32, size int) ([]byte, error)
+	// FreeArena gives the memory of an arena back when the client is closed; nil
+	// for private memory.
+	FreeArena func(id uint32, mem []byte)
+	// Reach finds the memory that the client registers; nil: the addresses are
+	// addresses of this process, and the client keeps the memory where it is until
+	// the region is destroyed.
+	Reach func(command.RegisterMemory) (Reached, error)
+	// Notify is told when an event was raised on a CQ whose program may sleep in
+	// another process (futex on the sequence word of the ring in arena at
+	// offset). It is called holding the baton: it must not block or call into the
+	// Host. Nil for embedded clients.
+	Notify func(arena uint32, offset uint64)
+	// WakeFD is a descriptor that becomes readable when the program rang a
+	// doorbell while the loop slept; 0: none. The loop reads it empty.
+	WakeFD int
+	// Attached marks a program in another process: its doorbell queue is looked at
+	// by every iteration of the loop.
+	Attached bool
+	// MemoryPath is how memory of the program is reached, for status ("mapped",
+	// "process_vm", "copier"); empty: "mapped".
+	MemoryPath string
+}

@@ -1,0 +1,80 @@
+package device
+
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link"
+)
+
+// Snapshot is the state of a Host at one moment, for status.
+type Snapshot struct {
+	Adapters []AdapterStatus
+	Clients  []ClientStatus
+}
+
+// AdapterStatus is an adapter with its port.
+type AdapterStatus struct {
+	Info       command.AdapterInfo
+	Name       string
+	Addrs      []netip.Addr
+	Enabled    bool
+	Up         bool
+	Path       PathPolicy
+	Impairment string // empty: none
+	// SourcePorts tells the rule by which UDP source ports are chosen.
+	SourcePorts string
+	GIDs        []command.GID
+	QPs         []QPStatus
+	Link        link.Stats
+	Retransmits uint64
+	Counters    []command.Counter
+	Objects     ObjectCounts
+}
+
+// ObjectCounts is how many objects of each kind exist.
+type ObjectCounts struct{ PD, MR, MW, CQ, SRQ, QP, AH, CM int }
+
+// QPStatus is one QP.
+type QPStatus struct {
+	Number     uint32
+	Type       command.QPType
+	State      command.QPState
+	Client     string
+	PID        int
+	Peer       netip.Addr
+	RemoteQPN  uint32
+	Path       uint32 // 1 wire, 2 local, 3 direct
+	MTU        uint32
+	SrcPort    uint16 // UDP source port of the connection
+	SendPosted uint32
+	RecvPosted uint32
+}
+
+// ClientStatus is one program.
+type ClientStatus struct {
+	Name       string
+	PID, UID   int
+	Attached   bool
+	MemoryPath string
+	ArenaBytes uint64
+	Objects    ObjectCounts
+}
+
+// StatusFlags tells what changed about an adapter: the flags of the manual's
+// IND2ProviderControl status callback.
+type StatusFlags uint32
+
+// The flags.
+const (
+	StatusUp StatusFlags = 1 << iota
+	StatusDown
+	StatusRDMADisabled
+)
+
+// StatusChange is told to subscribers when the state of an adapter changes.
+type StatusChange struct {
+	Adapter uint32
+	Addr    netip.Addr
+	Flags   StatusFlags
+}
