@@ -1,0 +1,70 @@
+package memory
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"unsafe"
+)
+
+// CompareSwap stores swap at addr if compare stands there, and returns what
+// stood there (IBA 9.4.5). In mapped memory it is atomic against every
+// processor; through an Accessor only against the loop's other operations.
+// The operand is in the machine's byte order and aligned to 8 bytes, in the
+// region's addresses and in memory.
+func (r *Region) CompareSwap(addr, compare, swap uint64) (old uint64, err error) {
+	off, err := r.operand(addr)
+	if err != nil {
+		return 0, err
+	}
+	if r.Remote != nil {
+		return r.modify(off, func(v uint64) (uint64, bool) { return swap, v == compare })
+	}
+	p := (*uint64)(unsafe.Pointer(&r.Bytes[off]))
+	for {
+		old = atomic.LoadUint64(p)
+		if old != compare || atomic.CompareAndSwapUint64(p, compare, swap) {
+			return old, nil
+		}
+	}
+}
+
+// FetchAdd adds add to the operand at addr and returns what stood there; else
+// as CompareSwap.
+func (r *Region) FetchAdd(addr, add uint64) (old uint64, err error) {
+	off, err := r.operand(addr)
+	if err != nil {
+		return 0, err
+	}
+	if r.Remote != nil {
+		return r.modify(off, func(v uint64) (uint64, bool) { return v + add, true })
+	}
+	p := (*uint64)(unsafe.Pointer(&r.Bytes[off]))
+	return atomic.AddUint64(p, add) - add, nil
+}
+
+func (r *Region) operand(addr uint64) (off uint64, err error) {
+	if addr%8 != 0 {
+		return 0, ErrAlign
+	}
+	if off, err = r.reach(addr, 8); err != nil {
+		return 0, err
+	}
+	if r.Remote == nil && uintptr(unsafe.Pointer(&r.Bytes[off]))%8 != 0 {
+		return 0, ErrAlign
+	}
+	return off, nil
+}
+
+func (r *Region) modify(off uint64, f func(uint64) (uint64, bool)) (uint64, error) {
+	var b [8]byte
+	if err := r.Remote.Read(b[:], r.Base+off); err != nil {
+		return 0, err
+	}
+	old := binary.NativeEndian.Uint64(b[:])
+	v, store := f(old)
+	if !store {
+		return old, nil
+	}
+	binary.NativeEndian.PutUint64(b[:], v)
+	return old, r.Remote.Write(r.Base+off, b[:])
+}

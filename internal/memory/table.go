@@ -1,0 +1,185 @@
+package memory
+
+import "sync/atomic"
+
+// maxIndex bounds the key index: 24 bits, and index 0 is never given out, so
+// that no key is 0.
+const maxIndex = 1<<24 - 1
+
+// entry is a row of the table; at most one of the two is set.
+type entry struct {
+	region *Region
+	window *Window
+	tag    uint8 // the tag that the row had last
+}
+
+// Table is the memory table of an adapter: an array by key index. A key is
+// index<<8 | tag; the tag tells a key from earlier ones with the same index.
+// Its owner is one loop; nothing in it locks.
+type Table struct {
+	entries []entry  // grows up to max+1; row 0 is unused
+	free    []uint32 // indices given back, a queue
+	head    int      // first of free
+	max     int
+	used    int
+	bound   int // type 2 windows that are bound
+	tag     func() uint8
+	none    Region // what accesses of length 0 reach
+}
+
+// NewTable makes a table of at most max regions and windows (capped at 2^24-1).
+// tag gives the tags of new keys, so that keys are hard to guess; nil counts up.
+func NewTable(max int, tag func() uint8) *Table {
+	t := &Table{max: min(max, maxIndex), tag: tag, entries: make([]entry, 1, 64)}
+	return t
+}
+
+// Len returns how many regions and windows there are.
+func (t *Table) Len() int { return t.used }
+
+// Register enters a region and gives it a key. Errors are ErrFull and
+// *AttributeError.
+func (t *Table) Register(r Region) (*Region, error) {
+	n := &Region{PD: r.PD, Base: r.Base, Length: r.Length, Access: r.Access, Bytes: r.Bytes, Remote: r.Remote}
+	if err := n.check(); err != nil {
+		return nil, err
+	}
+	key, err := t.take()
+	if err != nil {
+		return nil, err
+	}
+	n.Key = key
+	t.entries[key>>8].region = n
+	return n, nil
+}
+
+// Deregister ends a region: ErrBound while windows are bound to it, ErrKey
+// where the key is none of a region. Whoever still holds the region sees Dead.
+func (t *Table) Deregister(key uint32) error {
+	r := t.region(key)
+	if r == nil {
+		return ErrKey
+	}
+	if r.windows > 0 {
+		return ErrBound
+	}
+	atomic.StoreUint32(&r.dead, 1)
+	t.give(key)
+	return nil
+}
+
+// Region returns the region with this key, nil where there is none.
+func (t *Table) Region(key uint32) *Region { return t.region(key) }
+
+// Local checks an access by a work request's own SGE (IBA 10.6.4): need is 0
+// to read and LocalWrite to write. Errors are ErrKey, ErrDomain, ErrAccess and
+// ErrBounds. An access of length 0 checks nothing and reaches an empty region.
+func (t *Table) Local(pd PD, lkey uint32, addr, n uint64, need Access) (*Region, error) {
+	if n == 0 {
+		return &t.none, nil
+	}
+	r := t.region(lkey)
+	if r == nil {
+		return nil, ErrKey
+	}
+	if r.PD != pd {
+		return nil, ErrDomain
+	}
+	if r.Access&need != need {
+		return nil, ErrAccess
+	}
+	if _, ok := r.offset(addr, n); !ok {
+		return nil, ErrBounds
+	}
+	return r, nil
+}
+
+// Span is where a checked remote access lands: Addr is the address in Region's
+// own terms, window translation done.
+type Span struct {
+	Region *Region
+	Addr   uint64
+}
+
+// Remote checks an access by a peer of QP qpn (IBA 9.4.3, 10.6.7): rkey is that
+// of a region, or of a window bound to one. need is some of RemoteRead,
+// RemoteWrite and RemoteAtomic. Errors and length 0 are as in Local: IBA 9.7.4.1
+// has no R_Key check for a length of 0.
+func (t *Table) Remote(pd PD, qpn, rkey uint32, addr, n uint64, need Access) (Span, error) {
+	if n == 0 {
+		return Span{&t.none, addr}, nil
+	}
+	i := rkey >> 8
+	if uint64(i) >= uint64(len(t.entries)) {
+		return Span{}, ErrKey
+	}
+	e := &t.entries[i]
+	switch {
+	case e.region != nil && e.region.Key == rkey:
+		r := e.region
+		if r.PD != pd {
+			return Span{}, ErrDomain
+		}
+		if r.Access&need != need {
+			return Span{}, ErrAccess
+		}
+		if _, ok := r.offset(addr, n); !ok {
+			return Span{}, ErrBounds
+		}
+		return Span{r, addr}, nil
+	case e.window != nil && e.window.key == rkey:
+		return e.window.remote(pd, qpn, addr, n, need)
+	}
+	return Span{}, ErrKey
+}
+
+func (t *Table) region(key uint32) *Region {
+	i := key >> 8
+	if uint64(i) >= uint64(len(t.entries)) {
+		return nil
+	}
+	r := t.entries[i].region
+	if r == nil || r.Key != key {
+		return nil
+	}
+	return r
+}
+
+// take finds a free row and gives it a key with another tag than its last.
+// Rows come back as late as possible, so that a stale key rarely meets a new
+// owner.
+func (t *Table) take() (uint32, error) {
+	if t.used >= t.max {
+		return 0, ErrFull
+	}
+	var i uint32
+	if len(t.entries) <= t.max {
+		i = uint32(len(t.entries))
+		t.entries = append(t.entries, entry{})
+	} else {
+		i = t.free[t.head]
+		t.head++
+		if t.head*2 > len(t.free) {
+			t.free = append(t.free[:0], t.free[t.head:]...)
+			t.head = 0
+		}
+	}
+	t.used++
+	e := &t.entries[i]
+	tag := e.tag + 1
+	if t.tag != nil {
+		if v := t.tag(); v != e.tag {
+			tag = v
+		}
+	}
+	e.tag = tag
+	return i<<8 | uint32(tag), nil
+}
+
+func (t *Table) give(key uint32) {
+	e := &t.entries[key>>8]
+	e.tag = uint8(key)
+	e.region, e.window = nil, nil
+	t.free = append(t.free, key>>8)
+	t.used--
+}
