@@ -1,0 +1,129 @@
+package cm
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// Defaults of [Config].
+const (
+	// DefaultMaxRetries is how often a CM message is sent again (MaxCMRetries).
+	DefaultMaxRetries = 15
+	// DefaultResponseTimeout is 4.096 us * 2^17, 537 ms: how long each side has
+	// to answer a CM message. With DefaultMaxRetries an attempt that nobody
+	// answers has then used up its retries when DefaultConnectTimeout ends it.
+	DefaultResponseTimeout = 17
+	// DefaultPacketLifetime is 4.096 us * 2^14, 67 ms, one way. The local ACK
+	// timeout that REQ carries is one code more. (Linux takes 18 for RoCE, with
+	// which a lost last packet costs 2.1 s.)
+	DefaultPacketLifetime = 14
+	// DefaultAckDelay is 4.096 us * 2^13, 34 ms: how long this adapter may take
+	// to acknowledge a packet, carried in REP.
+	DefaultAckDelay = 13
+	// DefaultConnectTimeout bounds a whole attempt.
+	DefaultConnectTimeout = 10 * time.Second
+	// DefaultBacklog is the backlog of a listener that asked for none.
+	DefaultBacklog = 128
+	// DefaultMaxHalfOpen bounds the requests of peers that are not yet
+	// established, over all listeners.
+	DefaultMaxHalfOpen = 4096
+	// DefaultMaxIDs bounds all ids, whoever made them.
+	DefaultMaxIDs = 1 << 20
+	// DefaultRequestLifetime is how long a request may wait for Accept, Reject
+	// or Establish.
+	DefaultRequestLifetime = 2 * time.Minute
+)
+
+// Config is what an [Engine] is made with. The zero value of a field means its
+// default; only GUID and Rand have none.
+type Config struct {
+	// GUID is the adapter's EUI-64, the CA GUID of REQ and REP. Peers tell
+	// connections of different adapters apart by it: it must be unique.
+	GUID uint64
+	// Rand gives the random numbers: starting PSNs, ids and ephemeral ports.
+	Rand func() uint64
+
+	// MTU is the largest path MTU of the port; default 1024. See [Engine.SetMTU].
+	MTU ib.MTU
+	// PKey is the partition of new connections; default 0xffff.
+	PKey ib.PKey
+	// MaxRetries is MaxCMRetries, 1 to 15; default 15. A message is sent once
+	// and then at most this often again.
+	MaxRetries uint8
+	// ResponseTimeout is a CM time-out code, 1 to 31; default 17.
+	ResponseTimeout uint8
+	// PacketLifetime is a time-out code, 1 to 30; default 14.
+	PacketLifetime uint8
+	// AckDelay is a time-out code, 1 to 31; default 13.
+	AckDelay uint8
+	// DisableFlowControl switches end-to-end credits off, as the registry key
+	// RoceRcE2EFlowControlEnable = 0 does (WinOF manual 3.1.4). Credits count
+	// where both sides set their bit, never with an SRQ.
+	DisableFlowControl bool
+
+	// MaxHalfOpen, MaxIDs and RequestLifetime bound what peers and programs
+	// can make the engine keep; defaults 4096, 1048576 and 2 minutes.
+	MaxHalfOpen     int
+	MaxIDs          int
+	RequestLifetime time.Duration
+}
+
+// FieldError reports a value that is not allowed.
+type FieldError struct {
+	Field   string
+	Value   any
+	Allowed string
+}
+
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("cm: %s is %v: must be %s", e.Field, e.Value, e.Allowed)
+}
+
+// complete fills in the defaults and checks the rest.
+func (c *Config) complete() error {
+	if c.Rand == nil {
+		return &FieldError{"Rand", nil, "a source of random numbers"}
+	}
+	if c.GUID == 0 {
+		return &FieldError{"GUID", 0, "the adapter's EUI-64, not zero"}
+	}
+	setDefault(&c.MTU, ib.MTU1024)
+	setDefault(&c.PKey, ib.PKeyDefault)
+	setDefault(&c.MaxRetries, DefaultMaxRetries)
+	setDefault(&c.ResponseTimeout, DefaultResponseTimeout)
+	setDefault(&c.PacketLifetime, DefaultPacketLifetime)
+	setDefault(&c.AckDelay, DefaultAckDelay)
+	setDefault(&c.MaxHalfOpen, DefaultMaxHalfOpen)
+	setDefault(&c.MaxIDs, DefaultMaxIDs)
+	setDefault(&c.RequestLifetime, DefaultRequestLifetime)
+	switch {
+	case !c.MTU.Valid():
+		return &FieldError{"MTU", uint8(c.MTU), "a code from 1 (256) to 5 (4096)"}
+	case !c.PKey.Valid():
+		return &FieldError{"PKey", uint16(c.PKey), "a partition other than 0"}
+	case c.MaxRetries > 15:
+		return &FieldError{"MaxRetries", c.MaxRetries, "1 to 15"}
+	case c.ResponseTimeout > 31:
+		return &FieldError{"ResponseTimeout", c.ResponseTimeout, "a code from 1 to 31"}
+	case c.PacketLifetime > 30:
+		return &FieldError{"PacketLifetime", c.PacketLifetime, "a code from 1 to 30"}
+	case c.AckDelay > 31:
+		return &FieldError{"AckDelay", c.AckDelay, "a code from 1 to 31"}
+	case c.MaxHalfOpen < 0:
+		return &FieldError{"MaxHalfOpen", c.MaxHalfOpen, "positive"}
+	case c.MaxIDs < 0:
+		return &FieldError{"MaxIDs", c.MaxIDs, "positive"}
+	case c.RequestLifetime < 0:
+		return &FieldError{"RequestLifetime", c.RequestLifetime, "positive"}
+	}
+	return nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,163 @@
+package cm
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// EventType is what happened to an ID.
+type EventType uint8
+
+// The events, with the names they have in package command.
+const (
+	// EventConnectRequest: a peer asks for a connection, or for a datagram QP.
+	// Event.ID is the new id and Event.Listener the one that listened.
+	EventConnectRequest EventType = iota + 1
+	// EventConnectResponse: the peer accepted. In the TCP port space bring the
+	// QP up and call Establish, in the UDP port space nothing is left to do.
+	EventConnectResponse
+	// EventEstablished: both sides are ready.
+	EventEstablished
+	// EventRejected: the peer refused; Reason, Rejection information and private data say why.
+	EventRejected
+	// EventUnreachable: no answer; Failure says why.
+	EventUnreachable
+	// EventConnectError: a request died before it was answered: the peer gave
+	// up, or RequestLifetime passed. Reason is the peer's, if it gave one.
+	EventConnectError
+	// EventDisconnected: the connection ended, by the peer, by Disconnect or by
+	// an error. Move the QP to Err. The QP number stays in time-wait.
+	EventDisconnected
+	// EventTimewaitExit: Conn.LocalQPN may be given out again. It comes for
+	// every connection that got as far as EventConnectResponse or Accept, also
+	// after Destroy (with the ID it had).
+	EventTimewaitExit
+)
+
+var eventNames = [...]string{EventConnectRequest: "ConnectRequest", EventConnectResponse: "ConnectResponse",
+	EventEstablished: "Established", EventRejected: "Rejected", EventUnreachable: "Unreachable",
+	EventConnectError: "ConnectError", EventDisconnected: "Disconnected", EventTimewaitExit: "TimewaitExit"}
+
+func (t EventType) String() string {
+	if int(t) < len(eventNames) && eventNames[t] != "" {
+		return eventNames[t]
+	}
+	return fmt.Sprintf("event %d", uint8(t))
+}
+
+// Command is the event's number at the seam to programs.
+func (t EventType) Command() command.EventType {
+	return command.EventConnectRequest + command.EventType(t-EventConnectRequest)
+}
+
+// Failure is why nobody answered.
+type Failure uint8
+
+// The failures of EventUnreachable.
+const (
+	// FailureNone: the event is not about a failure.
+	FailureNone Failure = iota
+	// FailureTimeout: no answer before the retries or the attempt's time ran out (ND_IO_TIMEOUT).
+	FailureTimeout
+	// FailureRefused: ICMP port unreachable (ND_CONNECTION_REFUSED).
+	FailureRefused
+	// FailureHost: ICMP host unreachable, or no route (ND_HOST_UNREACHABLE).
+	FailureHost
+	// FailureNetwork: ICMP network unreachable (ND_NETWORK_UNREACHABLE).
+	FailureNetwork
+)
+
+var failureNames = [...]string{"none", "timed out", "refused", "host unreachable", "network unreachable"}
+
+func (f Failure) String() string {
+	if int(f) < len(failureNames) {
+		return failureNames[f]
+	}
+	return fmt.Sprintf("failure %d", uint8(f))
+}
+
+// Attributes is everything that the QP of a connection is to be set to, and
+// where its packets go. All values are this side's: InitiatorDepth is what the
+// local QP may have outstanding, SQPSN what it sends first.
+type Attributes struct {
+	LocalQPN, RemoteQPN uint32
+	// QKey is the remote QP's, in the UDP port space.
+	QKey uint32
+	// RQPSN is the first PSN that the peer sends, SQPSN the first to send.
+	RQPSN, SQPSN ib.PSN
+	MTU          ib.MTU
+	PKey         ib.PKey
+	// AckTimeout is the local ACK timeout code.
+	AckTimeout         uint8
+	RetryCount         uint8 // 0 to 7
+	RNRRetry           uint8 // 0 to 7, 7 without end
+	InitiatorDepth     uint8
+	ResponderResources uint8
+	FlowControl        bool // end-to-end credits, both sides having agreed
+	UC                 bool // unreliable connection
+	RemoteSRQ          bool // the peer's QP receives from a shared queue
+
+	// LocalGID and RemoteGID are the port addresses: where packets really go.
+	LocalGID, RemoteGID netip.Addr
+	FlowLabel           uint32
+	TrafficClass        uint8
+	HopLimit            uint8
+	SL                  uint8
+	// SrcPort is the RoCE v2 UDP source port of the connection, see [UDPSourcePort].
+	SrcPort uint16
+}
+
+// Event tells the driver what happened. Private is valid for as long as the driver keeps the event.
+type Event struct {
+	Type     EventType
+	Failure  Failure
+	ID       ID
+	Listener ID     // EventConnectRequest
+	Context  uint64 // of the ID, or of the listener for EventConnectRequest
+	Space    command.PortSpace
+
+	// Local and Remote are the addresses and ports that the programs use.
+	Local, Remote netip.AddrPort
+
+	// Reason is the code of EventRejected (in the UDP port space a SIDR
+	// status), and where a peer's REJ ended it, of EventConnectError and
+	// EventDisconnected.
+	Reason Reason
+	// Rejection is the additional reject information, at most 72 bytes.
+	Rejection []byte
+	// Private is the peer's private data, without the CMA header.
+	Private []byte
+
+	// Conn is how the connection stands now. In EventConnectRequest and
+	// EventConnectResponse InitiatorDepth and ResponderResources are already
+	// the peer's values the other way round, as in librdmacm, and in the
+	// response limited by what Connect asked for.
+	Conn Attributes
+	// PeerFlowControl is the peer's own end-to-end flow control bit.
+	PeerFlowControl bool
+	// Timewait is how long the QP number stays out of use, in EventDisconnected.
+	Timewait time.Duration
+}
+
+// Datagram is a MAD for QP1 of a peer (UD SEND_ONLY, Q_Key 0x80010000).
+type Datagram struct {
+	// Local and Remote are the port addresses, RemoteQPN always 1.
+	Local, Remote netip.Addr
+	RemoteQPN     uint32
+	MAD           [256]byte
+}
+
+// Peer says where a MAD came from: the addresses of the packet that carried it
+// and the source QP of its DETH.
+type Peer struct {
+	Local, Remote netip.Addr
+	QPN           uint32
+}
+
+// UDPSourcePort is the RoCE v2 UDP source port of a connection between two
+// ports of the RDMA port space: (src XOR dst) OR 0xC000 (WinOF manual, RoCE v2).
+func UDPSourcePort(src, dst uint16) uint16 { return (src ^ dst) | 0xc000 }
