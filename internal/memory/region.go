@@ -31,7 +31,7 @@ type Region struct {
 	Bytes  []byte // mapped memory, len(Bytes) == Length
 	Remote Accessor
 
-	windows int // windows bound to the region
+	windows int    // windows bound to the region
 	dead    uint32 // 1 once deregistered; atomic
 }
 

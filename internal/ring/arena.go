@@ -1,0 +1,164 @@
+package ring
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+)
+
+// ErrExhausted means that the arenas may not grow further.
+var ErrExhausted = errors.New("ring memory is used up")
+
+const (
+	arenaAlign = 64
+	minArena   = 256 << 10
+	maxArena   = 64 << 20 // larger only for a single larger block
+)
+
+// Block is a piece of an arena.
+type Block struct {
+	Arena  uint32
+	Offset uint64
+	Bytes  []byte
+}
+
+// Backing makes the memory of arena number id: zeroed, aligned to 64 bytes at
+// least, size bytes.
+type Backing func(id uint32, size int) ([]byte, error)
+
+// Arena allocates blocks in a few arenas that grow in number, each twice the
+// one before. Not safe for concurrent use.
+type Arena struct {
+	backing Backing
+	limit   uint64
+	total   uint64
+	used    uint64
+	arenas  []arena
+}
+
+type arena struct {
+	bytes []byte
+	free  []span // by offset, never adjacent
+	used  map[uint64]uint64
+}
+
+type span struct{ off, size uint64 }
+
+// NewArena makes an allocator whose arenas together take at most limit bytes.
+func NewArena(limit uint64, backing Backing) *Arena {
+	return &Arena{limit: limit, backing: backing}
+}
+
+// Alloc returns a zeroed block of size bytes, aligned to 64. Errors are
+// ErrExhausted and those of the backing.
+func (a *Arena) Alloc(size int) (Block, error) {
+	if size <= 0 || uint64(size) > a.limit {
+		return Block{}, fmt.Errorf("%w: block of %d bytes: allowed: 1 to %d", ErrExhausted, size, a.limit)
+	}
+	n := (uint64(size) + arenaAlign - 1) &^ (arenaAlign - 1)
+	for i := range a.arenas {
+		if off, ok := a.arenas[i].take(n); ok {
+			return a.block(i, off, n, size), nil
+		}
+	}
+	if err := a.grow(n); err != nil {
+		return Block{}, err
+	}
+	i := len(a.arenas) - 1
+	off, _ := a.arenas[i].take(n)
+	return a.block(i, off, n, size), nil
+}
+
+func (a *Arena) block(i int, off, n uint64, size int) Block {
+	b := a.arenas[i].bytes[off : off+n : off+n]
+	clear(b)
+	a.used += n
+	return Block{Arena: uint32(i), Offset: off, Bytes: b[:size:size]}
+}
+
+func (a *Arena) grow(n uint64) error {
+	size := uint64(minArena)
+	if k := len(a.arenas); k > 0 {
+		size = min(uint64(len(a.arenas[k-1].bytes))*2, maxArena)
+	}
+	const page = 64 << 10
+	size = max(size, (n+page-1)&^(page-1))
+	if left := a.limit - a.total; size > left {
+		size = left &^ (arenaAlign - 1)
+	}
+	if size < n {
+		return fmt.Errorf("%w: %d of %d bytes taken", ErrExhausted, a.total, a.limit)
+	}
+	b, err := a.backing(uint32(len(a.arenas)), int(size))
+	if err != nil {
+		return err
+	}
+	a.total += size
+	a.arenas = append(a.arenas, arena{bytes: b, free: []span{{0, size}}, used: map[uint64]uint64{}})
+	return nil
+}
+
+// Free gives a block back.
+func (a *Arena) Free(b Block) error {
+	if uint64(b.Arena) >= uint64(len(a.arenas)) {
+		return fmt.Errorf("%w: arena %d", ErrLayout, b.Arena)
+	}
+	r := &a.arenas[b.Arena]
+	n, ok := r.used[b.Offset]
+	if !ok {
+		return fmt.Errorf("%w: no block at %d", ErrLayout, b.Offset)
+	}
+	r.give(b.Offset, n)
+	a.used -= n
+	return nil
+}
+
+// Bytes returns the memory of arena id, nil where there is none.
+func (a *Arena) Bytes(id uint32) []byte {
+	if uint64(id) >= uint64(len(a.arenas)) {
+		return nil
+	}
+	return a.arenas[id].bytes
+}
+
+// Len returns the number of arenas.
+func (a *Arena) Len() int { return len(a.arenas) }
+
+// Used returns the bytes in blocks, and the bytes of all arenas.
+func (a *Arena) Used() (used, total uint64) { return a.used, a.total }
+
+func (r *arena) take(n uint64) (uint64, bool) {
+	for i := range r.free {
+		s := &r.free[i]
+		if s.size < n {
+			continue
+		}
+		off := s.off
+		s.off, s.size = s.off+n, s.size-n
+		if s.size == 0 {
+			r.free = slices.Delete(r.free, i, i+1)
+		}
+		r.used[off] = n
+		return off, true
+	}
+	return 0, false
+}
+
+func (r *arena) give(off, n uint64) {
+	delete(r.used, off)
+	i := sort.Search(len(r.free), func(i int) bool { return r.free[i].off > off })
+	if i > 0 && r.free[i-1].off+r.free[i-1].size == off {
+		r.free[i-1].size += n
+		if i < len(r.free) && off+n == r.free[i].off {
+			r.free[i-1].size += r.free[i].size
+			r.free = slices.Delete(r.free, i, i+1)
+		}
+		return
+	}
+	if i < len(r.free) && off+n == r.free[i].off {
+		r.free[i] = span{off, r.free[i].size + n}
+		return
+	}
+	r.free = slices.Insert(r.free, i, span{off, n})
+}

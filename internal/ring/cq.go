@@ -1,0 +1,206 @@
+package ring
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// CQESize is the size of a completion entry.
+const CQESize = 64
+
+// CQE is a completion.
+type CQE struct {
+	ID        uint64
+	Context   uint64 // of the QP
+	QPN       uint32
+	ByteLen   uint32
+	Imm       uint32 // immediate data, or the rkey that was invalidated, by Flags
+	SrcQP     uint32 // UD
+	Status    Status
+	Op        CQOp
+	Flags     CQFlags
+	Vendor    uint8 // vendor error
+	PKeyIndex uint16
+	SL        uint8
+	Timestamp uint64 // nanoseconds of the loop's clock
+}
+
+// CQGeometry returns the shape of a completion ring.
+func CQGeometry(depth int) Geometry { return Geometry{Entries: Entries(depth), Stride: CQESize} }
+
+// CQ is a completion ring. The loop fills it with Push; a program empties it
+// with Poll and asks for events with Arm.
+//
+// An event: Push reports that the completion is one that the program armed for;
+// the loop then calls Fire, at once or, when it moderates, later. Fire disarms,
+// advances the sequence and says whether a waiter must be woken.
+type CQ struct {
+	base
+	p producer
+	c consumer
+}
+
+// OpenCQ opens the ring in b, freshly made (zero) memory.
+func OpenCQ(b []byte, g Geometry) (*CQ, error) {
+	r, err := open(b, g, CQESize)
+	if err != nil {
+		return nil, err
+	}
+	return &CQ{base: r}, nil
+}
+
+// Push publishes a completion and reports whether the program wants an event
+// for it. ErrOverflow (no free entry) and ErrCorrupt end the queue: its header
+// says FlagError from then on. Loop's side.
+func (q *CQ) Push(e *CQE) (event bool, err error) {
+	if q.c.broken {
+		return false, ErrOverflow
+	}
+	if err := q.p.room(&q.base); err != nil {
+		q.c.broken = true
+		q.setFlag(FlagError)
+		if err == ErrFull {
+			err = ErrOverflow
+		}
+		return false, err
+	}
+	b := q.slot(q.p.next)
+	le := binary.LittleEndian
+	le.PutUint64(b, e.ID)
+	le.PutUint64(b[8:], e.Context)
+	le.PutUint32(b[16:], e.QPN)
+	le.PutUint32(b[20:], e.ByteLen)
+	le.PutUint32(b[24:], e.Imm)
+	le.PutUint32(b[28:], e.SrcQP)
+	b[32], b[33], b[34], b[35] = uint8(e.Status), uint8(e.Op), uint8(e.Flags), e.Vendor
+	le.PutUint16(b[36:], e.PKeyIndex)
+	b[38], b[39] = e.SL, 0
+	le.PutUint64(b[40:], e.Timestamp)
+	q.p.publish(&q.base)
+	// After the store of the producer index: a program arms first and looks at
+	// the index after, so one of the two sees the other's store.
+	return e.raises(Arm(q.h.arm.Load())), nil
+}
+
+func (e *CQE) raises(a Arm) bool {
+	switch a {
+	case ArmNone:
+		return false
+	case ArmErrors:
+		return e.Status != Success
+	case ArmSolicited:
+		return e.Status != Success || e.Flags&IsSolicited != 0
+	}
+	return true
+}
+
+// Fire raises the event that Push asked for: it disarms, advances the sequence
+// and reports whether the CQ was armed still (fired) and whether waiters sleep
+// on the sequence word (wake). Loop's side.
+func (q *CQ) Fire() (fired, wake bool) {
+	if q.h.arm.Swap(uint32(ArmNone)) == uint32(ArmNone) {
+		return false, false
+	}
+	q.h.sequence.Add(1)
+	return true, q.h.sleepers.Load() != 0
+}
+
+// Break marks the CQ as failed and raises an event whatever is armed, so that
+// waiters look. Loop's side.
+func (q *CQ) Break() (wake bool) {
+	q.c.broken = true
+	q.setFlag(FlagError)
+	return q.raise()
+}
+
+func (q *CQ) raise() bool {
+	q.h.arm.Store(uint32(ArmNone))
+	q.h.sequence.Add(1)
+	return q.h.sleepers.Load() != 0
+}
+
+// Move ends q in favour of next, the larger or smaller ring of a resize:
+// nothing more is pushed to q, and what is armed stays armed in next. The
+// program finishes q, sees FlagMoved and goes on with next. wake: waiters sleep
+// on q's sequence word; they must look again. Loop's side.
+func (q *CQ) Move(next *CQ) (wake bool) {
+	next.h.arm.Store(q.h.arm.Swap(uint32(ArmNone)))
+	q.setFlag(FlagMoved)
+	return q.raise()
+}
+
+// Unpolled returns how many completions the program has not polled, at most the
+// number of entries; ErrCorrupt where its index cannot be. Loop's side.
+func (q *CQ) Unpolled() (int, error) {
+	n := q.p.next - q.h.consumer.Load()
+	if n > q.count {
+		return int(q.count), fmt.Errorf("%w: consumer index", ErrCorrupt)
+	}
+	return int(n), nil
+}
+
+// SequenceWord returns the futex word of events. Both sides.
+func (q *CQ) SequenceWord() *uint32 { return word(&q.h.sequence) }
+
+// Poll takes up to len(out) completions. Program's side, one caller at a time.
+func (q *CQ) Poll(out []CQE) int {
+	n, err := q.c.pending(&q.base)
+	if n == 0 || err != nil {
+		return 0
+	}
+	k := min(int(n), len(out))
+	for i := range k {
+		out[i].get(q.slot(q.c.next))
+		q.c.next++
+	}
+	q.c.release(&q.base, uint32(k))
+	return k
+}
+
+func (e *CQE) get(b []byte) {
+	le := binary.LittleEndian
+	_ = b[CQESize-1]
+	e.ID = le.Uint64(b)
+	e.Context = le.Uint64(b[8:])
+	e.QPN = le.Uint32(b[16:])
+	e.ByteLen = le.Uint32(b[20:])
+	e.Imm = le.Uint32(b[24:])
+	e.SrcQP = le.Uint32(b[28:])
+	e.Status, e.Op, e.Flags, e.Vendor = Status(b[32]), CQOp(b[33]), CQFlags(b[34]), b[35]
+	e.PKeyIndex = le.Uint16(b[36:])
+	e.SL = b[38]
+	e.Timestamp = le.Uint64(b[40:])
+}
+
+// Empty reports whether there is nothing to poll. Program's side.
+func (q *CQ) Empty() bool {
+	n, err := q.c.refresh(&q.base)
+	return n == 0 && err == nil
+}
+
+// Arm asks for one event at the next completion that a includes; what was armed
+// for before stays so. A completion may have arrived just before: poll again
+// after Arm, before waiting. Program's side.
+func (q *CQ) Arm(a Arm) {
+	for {
+		old := q.h.arm.Load()
+		if old >= uint32(a) && old <= uint32(ArmAny) {
+			q.h.arm.Store(old) // the full barrier of a store before the next poll
+			return
+		}
+		if q.h.arm.CompareAndSwap(old, uint32(a)) {
+			return
+		}
+	}
+}
+
+// Sequence returns the number of events so far; it wraps. A waiter reads it
+// before Arm and waits until it differs. Program's side.
+func (q *CQ) Sequence() uint32 { return q.h.sequence.Load() }
+
+// Sleep announces a waiter on the sequence word; Awake takes it back. The
+// waiter looks at Sequence again in between, before it sleeps.
+func (q *CQ) Sleep() { q.h.sleepers.Add(1) }
+
+// Awake ends what Sleep began.
+func (q *CQ) Awake() { q.h.sleepers.Add(^uint32(0)) }

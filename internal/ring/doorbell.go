@@ -1,0 +1,115 @@
+package ring
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Doorbells is the queue in which the threads of one program note the queues
+// that have new requests. It never loses one: when it is full it says that all
+// queues are to be looked at. Several producers, one consumer.
+//
+// Header: 0 producer, 64 consumer, 128 sleep flag (the loop wants to be woken),
+// 192 scan flag (look at all queues). An entry is a word, 0 while it is empty.
+type Doorbells struct {
+	base
+	done   uint32
+	broken bool
+}
+
+// doorbellValid marks an entry that holds a number.
+const doorbellValid = 1 << 31
+
+// MaxDoorbell is the largest number that a doorbell can carry.
+const MaxDoorbell = doorbellValid - 1
+
+// DoorbellGeometry returns the shape of a queue of n doorbells.
+func DoorbellGeometry(n int) Geometry { return Geometry{Entries: max(Entries(n), 2), Stride: 8} }
+
+// OpenDoorbells opens the queue in b, freshly made (zero) memory.
+func OpenDoorbells(b []byte, g Geometry) (*Doorbells, error) {
+	r, err := open(b, g, 8)
+	if err != nil {
+		return nil, err
+	}
+	return &Doorbells{base: r}, nil
+}
+
+func (d *Doorbells) cell(index uint32) *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Pointer(&d.slot(index)[0]))
+}
+
+// Ring notes number, at most MaxDoorbell, and reports whether the loop sleeps
+// and the caller must wake it. Any thread of the program.
+func (d *Doorbells) Ring(number uint32) (wake bool) {
+	for {
+		p := d.h.producer.Load()
+		if p-d.h.consumer.Load() >= d.count {
+			d.h.flags.Store(1)
+			break
+		}
+		if d.h.producer.CompareAndSwap(p, p+1) {
+			d.cell(p).Store(number&MaxDoorbell | doorbellValid)
+			break
+		}
+	}
+	// After the store: the loop sets its flag first and looks after.
+	return d.h.arm.Load() != 0 && d.h.arm.Swap(0) != 0
+}
+
+// Drain takes up to len(out) numbers. scan: numbers were lost, look at all
+// queues of the program. ErrCorrupt ends the queue. Loop's side.
+func (d *Doorbells) Drain(out []uint32) (n int, scan bool, err error) {
+	if d.broken {
+		return 0, false, ErrCorrupt
+	}
+	if d.h.flags.Load() != 0 {
+		d.h.flags.Store(0)
+		scan = true
+	}
+	if used := d.h.producer.Load() - d.done; used > d.count {
+		d.broken = true
+		return 0, false, fmt.Errorf("%w: %d doorbells in %d entries", ErrCorrupt, used, d.count)
+	}
+	for n < len(out) {
+		c := d.cell(d.done)
+		v := c.Load()
+		if v == 0 { // empty, or its producer is about to fill it
+			break
+		}
+		c.Store(0)
+		d.done++
+		out[n] = v & MaxDoorbell
+		n++
+	}
+	if n > 0 {
+		d.h.consumer.Store(d.done)
+	}
+	return n, scan, nil
+}
+
+// Pending reports whether Drain would find something. Loop's side.
+func (d *Doorbells) Pending() bool {
+	return !d.broken && (d.h.flags.Load() != 0 || d.cell(d.done).Load() != 0)
+}
+
+// Sleep announces that the loop is about to sleep; false: there is a doorbell,
+// do not. Loop's side.
+func (d *Doorbells) Sleep() bool {
+	d.h.arm.Store(1)
+	if d.Pending() {
+		d.h.arm.Store(0)
+		return false
+	}
+	return true
+}
+
+// Awake takes Sleep back. Loop's side.
+func (d *Doorbells) Awake() { d.h.arm.Store(0) }
+
+// Asleep reports whether no producer rang since Sleep: a loop that left the flag
+// standing need not look at this queue. Loop's side.
+func (d *Doorbells) Asleep() bool { return d.h.arm.Load() != 0 }
+
+func word(w *atomic.Uint32) *uint32 { return (*uint32)(unsafe.Pointer(w)) }

@@ -1,0 +1,158 @@
+package ring
+
+import "strconv"
+
+// WROp is the operation of a send request.
+type WROp uint8
+
+// The operations (IBA 10.8.2.1, 11.4.1).
+const (
+	OpSend WROp = iota + 1
+	OpSendImm
+	OpSendInv
+	OpWrite
+	OpWriteImm
+	OpRead
+	OpCompareSwap
+	OpFetchAdd
+	OpBind
+	OpLocalInvalidate
+)
+
+var opNames = [...]string{"", "send", "send with immediate", "send with invalidate", "write", "write with immediate",
+	"read", "compare and swap", "fetch and add", "bind", "local invalidate"}
+
+func (o WROp) String() string { return name(opNames[:], uint8(o), "operation ") }
+
+// Valid reports whether o is an operation.
+func (o WROp) Valid() bool { return o >= OpSend && o <= OpLocalInvalidate }
+
+// HasImm reports whether the peer gets immediate data.
+func (o WROp) HasImm() bool { return o == OpSendImm || o == OpWriteImm }
+
+// CQOp returns what a completion of the operation says.
+func (o WROp) CQOp() CQOp {
+	if !o.Valid() {
+		return CQSend
+	}
+	return cqOps[o]
+}
+
+var cqOps = [...]CQOp{OpSend: CQSend, OpSendImm: CQSend, OpSendInv: CQSend, OpWrite: CQWrite, OpWriteImm: CQWrite,
+	OpRead: CQRead, OpCompareSwap: CQCompareSwap, OpFetchAdd: CQFetchAdd, OpBind: CQBind, OpLocalInvalidate: CQLocalInvalidate}
+
+// WRFlags are the flags of a send request.
+type WRFlags uint8
+
+// The flags of a send request.
+const (
+	Signaled  WRFlags = 1 << iota // a completion also where the QP does not signal all
+	Solicited                     // the peer's completion is a solicited event
+	Fence                         // wait for the reads and atomics before (IBA 10.8.3.3)
+	Inline                        // the data stands in the entry
+	_                             // 16: reserved
+)
+
+// CQOp is the operation that a completion is for.
+type CQOp uint8
+
+// The operations of completions.
+const (
+	CQSend CQOp = iota + 1
+	CQWrite
+	CQRead
+	CQCompareSwap
+	CQFetchAdd
+	CQBind
+	CQLocalInvalidate
+	CQRecv      CQOp = 128
+	CQRecvWrite CQOp = 129 // an RDMA write with immediate used up a receive
+)
+
+var cqNames = [...]string{"", "send", "write", "read", "compare and swap", "fetch and add", "bind", "local invalidate"}
+
+func (o CQOp) String() string {
+	switch o {
+	case CQRecv:
+		return "receive"
+	case CQRecvWrite:
+		return "receive of write with immediate"
+	}
+	return name(cqNames[:], uint8(o), "operation ")
+}
+
+// Status is how a request ended (IBA 11.6.2).
+type Status uint8
+
+// The statuses, numbered as in verbs.
+const (
+	Success Status = iota
+	LocalLength
+	LocalQPOperation
+	LocalEEContext // reserved: RD service
+	LocalProtection
+	WRFlush
+	MWBind
+	BadResponse
+	LocalAccess
+	RemoteInvalidRequest
+	RemoteAccess
+	RemoteOperation
+	RetryExceeded
+	RNRRetryExceeded
+	LocalRDDViolation        // reserved: RD service
+	RemoteInvalidReadRequest // reserved: RD service
+	RemoteAborted
+	InvalidEEContextNumber // reserved: RD service
+	InvalidEEContextState  // reserved: RD service
+	Fatal
+	ResponseTimeout
+	General
+)
+
+var statusNames = [...]string{"success", "local length error", "local QP operation error", "local EE context error",
+	"local protection error", "work request flushed", "memory window bind error", "bad response", "local access error",
+	"remote invalid request error", "remote access error", "remote operation error", "transport retry counter exceeded",
+	"RNR retry counter exceeded", "local RDD violation", "remote invalid RD request", "remote aborted",
+	"invalid EE context number", "invalid EE context state", "fatal error", "response timeout", "general error"}
+
+func (s Status) String() string { return name(statusNames[:], uint8(s), "status ") }
+
+// CQFlags are the flags of a completion.
+type CQFlags uint8
+
+// The flags of a completion.
+const (
+	HasImm      CQFlags = 1 << iota // Imm is immediate data
+	Invalidated                     // Imm is the rkey that the peer's send invalidated
+	HasGRH                          // UD: the first 40 bytes received are the GRH
+	IsSolicited                     // the peer asked for a solicited event
+	ReceiveSide                     // completion of a receive
+)
+
+// Arm is which completions raise an event.
+type Arm uint32
+
+// The values of the arm word; a higher one includes the lower.
+const (
+	ArmNone Arm = iota
+	ArmErrors
+	ArmSolicited // solicited completions and errors
+	ArmAny
+)
+
+var armNames = [...]string{"none", "errors", "solicited", "any"}
+
+func (a Arm) String() string {
+	if a > ArmAny {
+		return "arm " + strconv.Itoa(int(a))
+	}
+	return armNames[a]
+}
+
+func name(names []string, v uint8, what string) string {
+	if int(v) < len(names) && names[v] != "" {
+		return names[v]
+	}
+	return what + strconv.Itoa(int(v))
+}

@@ -1,0 +1,87 @@
+package ring
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// RecvWR is a receive request. The consumer's Next fills it; SGE beyond NumSGE
+// is not touched then.
+type RecvWR struct {
+	ID     uint64
+	NumSGE uint32
+	SGE    [MaxSGE]SGE
+}
+
+// RecvGeometry returns the shape of a receive ring for requests of at most sge
+// elements.
+func RecvGeometry(depth, sge int) Geometry {
+	return Geometry{Entries: Entries(depth), Stride: (recvHeader + sge*sgeSize + 31) &^ 31}
+}
+
+// Recv is the receive ring of a QP or an SRQ. A program fills it with Post; the
+// loop takes requests with Next, which gives the entry back at once.
+type Recv struct {
+	base
+	p producer
+	c consumer
+}
+
+// OpenRecv opens the ring in b, freshly made (zero) memory.
+func OpenRecv(b []byte, g Geometry) (*Recv, error) {
+	r, err := open(b, g, recvHeader)
+	if err != nil {
+		return nil, err
+	}
+	return &Recv{base: r}, nil
+}
+
+// Room returns how many requests can be posted. Producer side.
+func (q *Recv) Room() int {
+	q.p.seen = q.h.consumer.Load()
+	return int(max(0, int64(q.count)-int64(q.p.next-q.p.seen)))
+}
+
+// Post publishes a request: ErrFull where there is no free entry, ErrLayout
+// where it does not fit one. Producer side.
+func (q *Recv) Post(wr *RecvWR) error {
+	if err := q.p.room(&q.base); err != nil {
+		return err
+	}
+	b := q.slot(q.p.next)
+	if most := min(MaxSGE, (len(b)-recvHeader)/sgeSize); wr.NumSGE > uint32(most) {
+		return fmt.Errorf("%w: %d SGEs: allowed: up to %d", ErrLayout, wr.NumSGE, most)
+	}
+	binary.LittleEndian.PutUint64(b, wr.ID)
+	binary.LittleEndian.PutUint32(b[8:], wr.NumSGE)
+	binary.LittleEndian.PutUint32(b[12:], 0)
+	putSGEs(b[recvHeader:], wr.SGE[:wr.NumSGE])
+	q.p.publish(&q.base)
+	return nil
+}
+
+// Pending returns how many requests wait to be taken: the receives posted, as
+// SRQ limits and end-to-end credits count them. Consumer side.
+func (q *Recv) Pending() (int, error) {
+	n, err := q.c.refresh(&q.base)
+	return int(n), err
+}
+
+// Next takes the next request into wr; false when there is none. ErrCorrupt
+// ends the queue. Consumer side.
+func (q *Recv) Next(wr *RecvWR) (bool, error) {
+	n, err := q.c.pending(&q.base)
+	if n == 0 || err != nil {
+		return false, err
+	}
+	b := q.slot(q.c.next)
+	wr.ID = binary.LittleEndian.Uint64(b)
+	wr.NumSGE = binary.LittleEndian.Uint32(b[8:])
+	if wr.NumSGE > MaxSGE || int(wr.NumSGE)*sgeSize > len(b)-recvHeader {
+		return false, q.c.fail("number of SGEs", uint64(wr.NumSGE))
+	}
+	getSGEs(wr.SGE[:wr.NumSGE], b[recvHeader:])
+	q.c.next++
+	q.c.release(&q.base, 1)
+	return true, nil
+}

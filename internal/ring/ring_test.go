@@ -1,0 +1,309 @@
+package ring
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func mem(t testing.TB, g Geometry) []byte {
+	t.Helper()
+	b, err := Private(0, g.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// sendPair opens both sides of a send ring.
+func sendPair(t testing.TB, g Geometry) (prod, cons *Send, b []byte) {
+	t.Helper()
+	b = mem(t, g)
+	return must(OpenSend(b, g))(t), must(OpenSend(b, g))(t), b
+}
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func TestSendCarriesEveryField(t *testing.T) {
+	p, c, _ := sendPair(t, SendGeometry(4, 3, 0))
+	in := SendWR{Op: OpCompareSwap, Flags: Signaled | Fence, NumSGE: 3, Imm: 1, ID: 2, RemoteAddr: 3, RKey: 4,
+		CompareAdd: 5, Swap: 6, AH: 7, RemoteQPN: 8, QKey: 9, Access: 10}
+	for i := range 3 {
+		in.SGE[i] = SGE{Addr: uint64(i) << 40, Length: uint32(i), LKey: ^uint32(i)}
+	}
+	if err := p.Post(&in); err != nil {
+		t.Fatal(err)
+	}
+	var out SendWR
+	if ok, err := c.Next(&out); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if d := cmp.Diff(in, out); d != "" {
+		t.Error(d)
+	}
+}
+
+// A slot, and inline data in it, belongs to the loop until it is released.
+func TestSendSlotsAreHeldUntilReleased(t *testing.T) {
+	p, c, _ := sendPair(t, SendGeometry(2, 1, 100))
+	var out SendWR
+	for i := range 2 {
+		if err := p.Post(&SendWR{Op: OpSend, Flags: Inline, ID: uint64(i), Inline: []byte{byte(i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 2 {
+		ok, err := c.Next(&out)
+		if !ok || err != nil || out.ID != uint64(i) || len(out.Inline) != 1 || out.Inline[0] != byte(i) {
+			t.Fatalf("%d: %v %v %+v", i, ok, err, out)
+		}
+		if err := p.Post(&SendWR{Op: OpSend}); !errors.Is(err, ErrFull) {
+			t.Fatalf("post into a held slot: %v", err)
+		}
+	}
+	c.Release(1)
+	if p.Room() != 1 {
+		t.Errorf("room %d after one release", p.Room())
+	}
+	if err := p.Post(&SendWR{Op: OpSend}); err != nil {
+		t.Error(err)
+	}
+	c.Release(10) // more than taken
+	if c.Taken() != 0 || p.Room() != 1 {
+		t.Errorf("taken %d, room %d", c.Taken(), p.Room())
+	}
+}
+
+func TestPostRefusesWhatDoesNotFit(t *testing.T) {
+	p, _, _ := sendPair(t, SendGeometry(2, 1, 64))
+	if err := p.Post(&SendWR{Op: OpSend, NumSGE: 5}); !errors.Is(err, ErrLayout) {
+		t.Errorf("SGEs: %v", err)
+	}
+	if err := p.Post(&SendWR{Op: OpSend, Flags: Inline, Inline: make([]byte, 65)}); !errors.Is(err, ErrLayout) {
+		t.Errorf("inline: %v", err)
+	}
+}
+
+func TestRecvSlotIsFreeOnceTaken(t *testing.T) {
+	g := RecvGeometry(1, 2)
+	b := mem(t, g)
+	p, c := must(OpenRecv(b, g))(t), must(OpenRecv(b, g))(t)
+	for i := range 10 {
+		in := RecvWR{ID: uint64(i), NumSGE: 2, SGE: [MaxSGE]SGE{{1, 2, 3}, {4, 5, uint32(i)}}}
+		if err := p.Post(&in); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Post(&in); !errors.Is(err, ErrFull) {
+			t.Fatalf("second post: %v", err)
+		}
+		if n, err := c.Pending(); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		var out RecvWR
+		if ok, err := c.Next(&out); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if d := cmp.Diff(in, out); d != "" {
+			t.Fatal(d)
+		}
+	}
+}
+
+func cqPair(t testing.TB, depth int) (loop, prog *CQ, b []byte) {
+	g := CQGeometry(depth)
+	b = mem(t, g)
+	return must(OpenCQ(b, g))(t), must(OpenCQ(b, g))(t), b
+}
+
+func TestCQCarriesEveryField(t *testing.T) {
+	l, p, _ := cqPair(t, 4)
+	in := CQE{1, 2, 3, 4, 5, 6, RemoteAccess, CQRead, HasImm | HasGRH, 7, 8, 9, 10}
+	if _, err := l.Push(&in); err != nil {
+		t.Fatal(err)
+	}
+	var out [2]CQE
+	if n := p.Poll(out[:]); n != 1 {
+		t.Fatal(n)
+	}
+	if d := cmp.Diff(in, out[0]); d != "" {
+		t.Error(d)
+	}
+}
+
+// IBA 11.4.2.2: an event for any, for solicited (and failed) or for failed
+// completions; one event an arming; arming never lowers what is armed.
+func TestCQEvents(t *testing.T) {
+	good, sol, bad := CQE{}, CQE{Flags: IsSolicited}, CQE{Status: WRFlush}
+	tests := []struct {
+		arm            []Arm
+		good, sol, bad bool
+	}{
+		{nil, false, false, false},
+		{[]Arm{ArmErrors}, false, false, true},
+		{[]Arm{ArmSolicited}, false, true, true},
+		{[]Arm{ArmAny}, true, true, true},
+		{[]Arm{ArmAny, ArmSolicited}, true, true, true},
+		{[]Arm{ArmErrors, ArmSolicited}, false, true, true},
+	}
+	for _, tt := range tests {
+		for i, e := range []CQE{good, sol, bad} {
+			l, p, _ := cqPair(t, 4)
+			for _, a := range tt.arm {
+				p.Arm(a)
+			}
+			want := []bool{tt.good, tt.sol, tt.bad}[i]
+			got, err := l.Push(&e)
+			if err != nil || got != want {
+				t.Errorf("armed %v, completion %d: event %v %v, want %v", tt.arm, i, got, err, want)
+			}
+			if !got {
+				continue
+			}
+			seq := p.Sequence()
+			p.Sleep()
+			if fired, wake := l.Fire(); !fired || !wake || p.Sequence() != seq+1 {
+				t.Errorf("fire: %v %v, sequence %d", fired, wake, p.Sequence()-seq)
+			}
+			p.Awake()
+			if again, _ := l.Push(&e); again {
+				t.Error("a second event from one arming")
+			}
+			if fired, _ := l.Fire(); fired {
+				t.Error("fired unarmed")
+			}
+		}
+	}
+}
+
+func TestCQOverflowIsReported(t *testing.T) {
+	l, p, _ := cqPair(t, 2)
+	for range 2 {
+		if _, err := l.Push(&CQE{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Push(&CQE{}); !errors.Is(err, ErrOverflow) {
+		t.Errorf("third of two: %v", err)
+	}
+	if p.Flags()&FlagError == 0 {
+		t.Error("program is not told")
+	}
+	p.Poll(make([]CQE, 2))
+	if _, err := l.Push(&CQE{}); !errors.Is(err, ErrOverflow) {
+		t.Errorf("a CQ in error takes completions again: %v", err)
+	}
+}
+
+// Resize: the old ring is finished first, the arming moves along, waiters look again.
+func TestCQMove(t *testing.T) {
+	old, oldP, _ := cqPair(t, 2)
+	next, nextP, _ := cqPair(t, 8)
+	oldP.Arm(ArmSolicited)
+	if _, err := old.Push(&CQE{ID: 1}); err != nil {
+		t.Fatal(err)
+	}
+	seq := oldP.Sequence()
+	oldP.Sleep()
+	if !old.Move(next) || oldP.Sequence() == seq {
+		t.Error("a waiter on the old ring sleeps on")
+	}
+	if ev, _ := next.Push(&CQE{ID: 2, Flags: IsSolicited}); !ev {
+		t.Error("the arming did not move")
+	}
+	var out [4]CQE
+	if n := oldP.Poll(out[:]); n != 1 || out[0].ID != 1 || oldP.Flags()&FlagMoved == 0 {
+		t.Errorf("old ring: %d %+v flags %d", n, out[0], oldP.Flags())
+	}
+	if n := nextP.Poll(out[:]); n != 1 || out[0].ID != 2 {
+		t.Errorf("new ring: %d %+v", n, out[0])
+	}
+}
+
+func TestDoorbells(t *testing.T) {
+	g := DoorbellGeometry(4)
+	b := mem(t, g)
+	p, l := must(OpenDoorbells(b, g))(t), must(OpenDoorbells(b, g))(t)
+	if p.Ring(0) {
+		t.Error("wakes a loop that does not sleep")
+	}
+	if l.Sleep() {
+		t.Error("loop sleeps on a doorbell")
+	}
+	var out [8]uint32
+	if n, scan, err := l.Drain(out[:]); n != 1 || scan || err != nil || out[0] != 0 {
+		t.Fatal(n, scan, err, out)
+	}
+	if !l.Sleep() || !p.Ring(MaxDoorbell) || p.Ring(2) {
+		t.Error("exactly the first doorbell must wake")
+	}
+	for i := range 9 {
+		p.Ring(uint32(i))
+	}
+	n, scan, err := l.Drain(out[:])
+	if n != 4 || !scan || err != nil || out[0] != MaxDoorbell {
+		t.Errorf("overflow: %d scan %v %v %v", n, scan, err, out)
+	}
+	if n, scan, _ := l.Drain(out[:]); n != 0 || scan {
+		t.Errorf("after: %d %v", n, scan)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	b, _ := Private(0, 1<<16)
+	for _, tt := range []struct {
+		name string
+		b    []byte
+		g    Geometry
+	}{
+		{"not a power of two", b, Geometry{3, 64}},
+		{"none", b, Geometry{0, 64}},
+		{"too many", b, Geometry{MaxEntries * 2, 64}},
+		{"short stride", b, Geometry{2, 32}},
+		{"odd stride", b, Geometry{2, 65}},
+		{"huge stride", b, Geometry{2, 1 << 30}},
+		{"memory too short", b[:300], Geometry{2, 64}},
+		{"unaligned", b[8:], Geometry{2, 64}},
+	} {
+		if _, err := OpenSend(tt.b, tt.g); !errors.Is(err, ErrLayout) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for got, want := range map[string]string{
+		OpFetchAdd.String(): "fetch and add", WROp(99).String(): "operation 99", CQRecv.String(): "receive",
+		RNRRetryExceeded.String(): "RNR retry counter exceeded", General.String(): "general error",
+		Status(77).String(): "status 77", ArmAny.String(): "any", OpSendInv.CQOp().String(): "send",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestDataPathDoesNotAllocate(t *testing.T) {
+	p, c, _ := sendPair(t, SendGeometry(4, 2, 64))
+	cl, cp, _ := cqPair(t, 4)
+	in, out := SendWR{Op: OpSend, NumSGE: 2}, SendWR{}
+	var cqe [4]CQE
+	if n := testing.AllocsPerRun(100, func() {
+		_ = p.Post(&in)
+		_, _ = c.Next(&out)
+		c.Release(1)
+		_, _ = cl.Push(&cqe[0])
+		cp.Poll(cqe[:])
+		cp.Arm(ArmAny)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

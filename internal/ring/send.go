@@ -1,0 +1,196 @@
+package ring
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+const (
+	sendHeader = 64
+	recvHeader = 16
+	sgeSize    = 16
+	// MaxSGE is the most scatter/gather elements of a request.
+	MaxSGE = 32
+	// MaxInline is the most bytes of inline data of a send.
+	MaxInline = 1024
+	maxStride = sendHeader + MaxInline
+)
+
+// SGE is a piece of local memory (IBA 10.6.4).
+type SGE struct {
+	Addr   uint64
+	Length uint32
+	LKey   uint32
+}
+
+// SendWR is a send request. The fields used depend on Op; docs/ipc.md has the
+// table. The consumer's Next fills it; SGE beyond NumSGE is not touched then.
+type SendWR struct {
+	Op     WROp
+	Flags  WRFlags
+	NumSGE uint8
+	// Imm is the immediate data, the rkey to invalidate (OpSendInv,
+	// OpLocalInvalidate), or the lkey of the region to bind to (OpBind).
+	Imm        uint32
+	ID         uint64
+	RemoteAddr uint64 // OpBind: first address of the window
+	RKey       uint32 // OpBind: the window's rkey, see memory.Bind
+	CompareAdd uint64 // OpCompareSwap: compare; OpFetchAdd: add; OpBind: length
+	Swap       uint64 // OpCompareSwap: swap
+	AH         uint32 // UD: address handle
+	RemoteQPN  uint32 // UD
+	QKey       uint32 // UD
+	Access     uint32 // OpBind: memory.Access bits
+	SGE        [MaxSGE]SGE
+	// Inline is the data of a request with the flag Inline. At the consumer it
+	// lies in the entry, valid until that is released, and a hostile program
+	// may change it meanwhile.
+	Inline []byte
+}
+
+// SendGeometry returns the shape of a send ring for requests of at most sge
+// elements or inline bytes of inline data.
+func SendGeometry(depth, sge, inline int) Geometry {
+	n := max(sge*sgeSize, inline)
+	return Geometry{Entries: Entries(depth), Stride: sendHeader + (n+63)&^63}
+}
+
+// Send is a send ring. A program fills it with Post; the loop empties it with
+// Next and gives entries back with Release when their requests have completed.
+type Send struct {
+	base
+	p producer
+	c consumer
+}
+
+// OpenSend opens the ring in b, freshly made (zero) memory.
+func OpenSend(b []byte, g Geometry) (*Send, error) {
+	r, err := open(b, g, sendHeader)
+	if err != nil {
+		return nil, err
+	}
+	return &Send{base: r}, nil
+}
+
+// Room returns how many requests can be posted. Producer side.
+func (s *Send) Room() int {
+	s.p.seen = s.h.consumer.Load()
+	return int(max(0, int64(s.count)-int64(s.p.next-s.p.seen)))
+}
+
+// Post publishes a request: ErrFull where there is no free entry, ErrLayout
+// where it does not fit one. Producer side.
+func (s *Send) Post(wr *SendWR) error {
+	if err := s.p.room(&s.base); err != nil {
+		return err
+	}
+	b := s.slot(s.p.next)
+	le := binary.LittleEndian
+	inline := uint32(0)
+	if wr.Flags&Inline != 0 {
+		if len(wr.Inline) > len(b)-sendHeader {
+			return fmt.Errorf("%w: %d bytes inline: allowed: up to %d", ErrLayout, len(wr.Inline), len(b)-sendHeader)
+		}
+		inline = uint32(copy(b[sendHeader:], wr.Inline))
+	} else {
+		if int(wr.NumSGE) > min(MaxSGE, (len(b)-sendHeader)/sgeSize) {
+			return fmt.Errorf("%w: %d SGEs: allowed: up to %d", ErrLayout, wr.NumSGE, min(MaxSGE, (len(b)-sendHeader)/sgeSize))
+		}
+		putSGEs(b[sendHeader:], wr.SGE[:wr.NumSGE])
+	}
+	b[0], b[1], b[2], b[3] = uint8(wr.Op), uint8(wr.Flags), wr.NumSGE, 0
+	if inline > 0 {
+		b[2] = 0
+	}
+	le.PutUint32(b[4:], wr.Imm)
+	le.PutUint64(b[8:], wr.ID)
+	le.PutUint64(b[16:], wr.RemoteAddr)
+	le.PutUint32(b[24:], wr.RKey)
+	le.PutUint32(b[28:], inline)
+	le.PutUint64(b[32:], wr.CompareAdd)
+	le.PutUint64(b[40:], wr.Swap)
+	le.PutUint32(b[48:], wr.AH)
+	le.PutUint32(b[52:], wr.RemoteQPN)
+	le.PutUint32(b[56:], wr.QKey)
+	le.PutUint32(b[60:], wr.Access)
+	s.p.publish(&s.base)
+	return nil
+}
+
+// Pending returns how many requests wait to be taken. Consumer side.
+func (s *Send) Pending() (int, error) {
+	n, err := s.c.refresh(&s.base)
+	return int(n), err
+}
+
+// Next takes the next request into wr; false when there is none. ErrCorrupt
+// ends the queue. Consumer side.
+func (s *Send) Next(wr *SendWR) (bool, error) {
+	n, err := s.c.pending(&s.base)
+	if n == 0 || err != nil {
+		return false, err
+	}
+	b := s.slot(s.c.next)
+	le := binary.LittleEndian
+	// One pass over the entry: what is checked below is the copy.
+	wr.Op, wr.Flags, wr.NumSGE = WROp(b[0]), WRFlags(b[1]), b[2]
+	wr.Imm = le.Uint32(b[4:])
+	wr.ID = le.Uint64(b[8:])
+	wr.RemoteAddr = le.Uint64(b[16:])
+	wr.RKey = le.Uint32(b[24:])
+	inline := le.Uint32(b[28:])
+	wr.CompareAdd = le.Uint64(b[32:])
+	wr.Swap = le.Uint64(b[40:])
+	wr.AH = le.Uint32(b[48:])
+	wr.RemoteQPN = le.Uint32(b[52:])
+	wr.QKey = le.Uint32(b[56:])
+	wr.Access = le.Uint32(b[60:])
+	wr.Inline = nil
+	room := len(b) - sendHeader
+	switch {
+	case !wr.Op.Valid():
+		return false, s.c.fail("operation", uint64(wr.Op))
+	case wr.Flags&Inline != 0:
+		if uint64(inline) > uint64(room) {
+			return false, s.c.fail("inline length", uint64(inline))
+		}
+		wr.NumSGE = 0
+		wr.Inline = b[sendHeader : sendHeader+inline : sendHeader+inline]
+	case int(wr.NumSGE) > MaxSGE || int(wr.NumSGE)*sgeSize > room:
+		return false, s.c.fail("number of SGEs", uint64(wr.NumSGE))
+	default:
+		getSGEs(wr.SGE[:wr.NumSGE], b[sendHeader:])
+	}
+	s.c.next++
+	return true, nil
+}
+
+// Release gives the n oldest taken entries back, their requests having
+// completed. Consumer side.
+func (s *Send) Release(n int) { s.c.release(&s.base, uint32(n)) }
+
+// Taken returns how many entries were taken and not given back. Consumer side.
+func (s *Send) Taken() int { return int(s.c.next - s.c.done) }
+
+func (c *consumer) fail(field string, v uint64) error {
+	c.broken = true
+	return fmt.Errorf("%w: %s %d in an entry", ErrCorrupt, field, v)
+}
+
+func putSGEs(b []byte, sges []SGE) {
+	le := binary.LittleEndian
+	for i := range sges {
+		e := b[i*sgeSize : i*sgeSize+sgeSize]
+		le.PutUint64(e, sges[i].Addr)
+		le.PutUint32(e[8:], sges[i].Length)
+		le.PutUint32(e[12:], sges[i].LKey)
+	}
+}
+
+func getSGEs(sges []SGE, b []byte) {
+	le := binary.LittleEndian
+	for i := range sges {
+		e := b[i*sgeSize : i*sgeSize+sgeSize]
+		sges[i] = SGE{Addr: le.Uint64(e), Length: le.Uint32(e[8:]), LKey: le.Uint32(e[12:])}
+	}
+}
