@@ -1,0 +1,18 @@
+//go:build unix
+
+package ndperf
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// processorTime returns the processor time, user and system, of this process.
+func processorTime() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

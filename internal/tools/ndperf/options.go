@@ -1,0 +1,174 @@
+package ndperf
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// Limits and defaults of the options.
+const (
+	MaxSize           = 4 << 20 // bytes of a message
+	MaxQPs            = 4096
+	MaxIterations     = 1_000_000_000
+	MaxDepth          = 4096
+	MaxInline         = 4096
+	DefaultPort       = 6830
+	defaultIterations = 1000
+	defaultBWSize     = 65536
+	defaultLatSize    = 8
+	defaultDepth      = 128
+)
+
+// Options are the options of a run.
+type Options struct {
+	Server     bool
+	Addr       netip.Addr // the server's address
+	Port       uint16
+	Local      netip.Addr // of the client; zero: the adapter that reaches Addr
+	Size       int        // bytes of a message
+	All        bool       // 1 B to 4 MB in powers of two
+	Iterations int64      // messages of each queue pair; 0 with Duration
+	Duration   time.Duration
+	QPs        int
+	Events     bool // wait for completions instead of polling
+	List       int  // requests posted before results are looked for
+	Depth      int  // requests of a queue pair under way
+	Inline     int  // messages up to this many bytes travel inline
+	Moderation int  // one completion each so many requests
+	JSON       bool
+	MinBW      float64 // Gb/s
+	MaxLat     float64 // typical latency in microseconds
+
+	given func(string) bool
+}
+
+// Sizes returns the message sizes of the run in bytes.
+func (o *Options) Sizes() []int {
+	if !o.All {
+		return []int{o.Size}
+	}
+	var sizes []int
+	for s := 1; s <= MaxSize; s *= 2 {
+		sizes = append(sizes, s)
+	}
+	return sizes
+}
+
+// parse reads the command line. Done says that the tool ends with the status.
+func (t Test) parse(env tool.Env) (o Options, status int, done bool) {
+	f := t.flags(env, &o)
+	if status, done = f.Parse(); done {
+		return o, status, true
+	}
+	if err := t.complete(f, &o); err != nil {
+		return o, f.Refuse(err), true
+	}
+	return o, tool.Success, false
+}
+
+func (t Test) flags(env tool.Env, o *Options) *tool.Flags {
+	f := tool.NewFlags(env, fmt.Sprintf(
+		"usage: %[1]s -S address [options]     server\n       %[1]s -C address [options]     client\n%[2]s", t.Name(), t.about()))
+	o.given = f.Given
+	peer := func(server bool) func(string) error {
+		return func(s string) error {
+			if o.Addr.IsValid() {
+				return errors.New("allowed: one of -S and -C, once")
+			}
+			a, err := tool.ParseAddr(s)
+			o.Server, o.Addr = server, a
+			return err
+		}
+	}
+	f.Func("S", "`address` of the adapter to serve at", peer(true))
+	f.Func("C", "`address` of the server to run against", peer(false))
+	f.Port(&o.Port, "p", DefaultPort, "of the server")
+	f.Addr(&o.Local, "L", "of the client's own adapter (default: the one that reaches the server)")
+	size, iterations := defaultBWSize, defaultIterations
+	if t.Measure == Latency {
+		size = defaultLatSize
+	}
+	f.Int(&o.Size, "s", size, 1, MaxSize, "of bytes in a message")
+	f.BoolVar(&o.All, "a", false, "all sizes from 1 B to 4 MB in powers of two")
+	o.Iterations = int64(iterations)
+	f.Func("n", fmt.Sprintf("`number` of messages of each size and queue pair (1 to %d, default %d)", MaxIterations, iterations), func(s string) error {
+		var n int64
+		if _, err := fmt.Sscanf(s+"\n", "%d\n", &n); err != nil || n < 1 || n > MaxIterations {
+			return fmt.Errorf("allowed: a number from 1 to %d", MaxIterations)
+		}
+		o.Iterations = n
+		return nil
+	})
+	f.Seconds(&o.Duration, "D", "to run each size for, instead of -n")
+	f.Int(&o.Inline, "i", 0, 0, MaxInline, "of bytes up to which messages travel inline in the request")
+	f.BoolVar(&o.JSON, "json", false, "print one JSON object with the results of both sides")
+	o.QPs, o.List, o.Depth, o.Moderation = 1, 1, 1, 1
+	if t.Measure == Latency {
+		f.Positive(&o.MaxLat, "max-lat", "of microseconds that the typical latency may be (-a: of the best size); else exit status 1")
+		return f
+	}
+	f.Int(&o.QPs, "q", 1, 1, MaxQPs, "of queue pairs")
+	f.BoolVar(&o.Events, "e", false, "wait for completion events instead of polling (client, with -D)")
+	f.Int(&o.List, "l", 1, 1, MaxDepth, "of requests to post before results are looked for")
+	f.Int(&o.Depth, "t", defaultDepth, 1, MaxDepth, "of requests under way on each queue pair")
+	f.Int(&o.Moderation, "Q", 1, 1, MaxDepth, "of requests for each completion (CQ moderation)")
+	f.Positive(&o.MinBW, "min-bw", "of Gb/s to be reached (-a: by the best size); else exit status 1")
+	return f
+}
+
+func (t Test) about() string {
+	if t.Measure == Latency {
+		return "Measures the latency of " + t.noun() + " in microseconds."
+	}
+	return "Measures the bandwidth of " + t.noun() + " in Gb/s (2^30 bits of payload, headers excluded)."
+}
+
+func (t Test) noun() string {
+	if t.Verb == Send {
+		return "Send"
+	}
+	return map[Verb]string{Write: "RDMA Write", Read: "RDMA Read"}[t.Verb]
+}
+
+// complete checks what one option alone cannot.
+func (t Test) complete(f *tool.Flags, o *Options) error {
+	given := f.Given
+	switch {
+	case f.NArg() > 0:
+		return f.NoArguments()
+	case !o.Addr.IsValid():
+		return tool.Usagef("-S or -C is missing; allowed: -S address to serve, -C address to run against a server")
+	case given("a") && given("s"):
+		return tool.Usagef("-a and -s exclude each other; allowed: -a for all sizes or -s for one")
+	case given("n") && given("D"):
+		return tool.Usagef("-n and -D exclude each other; allowed: -n messages or -D seconds")
+	case o.Server && o.Local.IsValid():
+		return tool.Usagef("-L is not for a server; allowed: with -C")
+	case o.Server && o.Events:
+		return tool.Usagef("-e is not for a server; allowed: with -C and -D")
+	case o.Events && o.Duration == 0:
+		return tool.Usagef("-e needs -D; allowed: -e -D seconds")
+	case o.Local.IsValid() && o.Local.Is4() != o.Addr.Is4():
+		return tool.Usagef("-L %v is not of the family of -C %v; allowed: both IPv4 or both IPv6", o.Local, o.Addr)
+	case t.Verb == Read && o.Inline > 0:
+		return tool.Usagef("-i %d: reads carry no data in the request; allowed: 0", o.Inline)
+	}
+	if o.Duration > 0 {
+		o.Iterations = 0
+	}
+	if t.Measure == Latency {
+		return nil
+	}
+	if given("Q") && given("t") && o.Moderation > o.Depth {
+		return tool.Usagef("-Q %d is more than -t %d; allowed: 1 to %d", o.Moderation, o.Depth, o.Depth)
+	}
+	if given("l") && given("t") && o.List > o.Depth {
+		return tool.Usagef("-l %d is more than -t %d; allowed: 1 to %d", o.List, o.Depth, o.Depth)
+	}
+	o.Depth = max(o.Depth, o.List, o.Moderation)
+	return nil
+}
