@@ -1,0 +1,63 @@
+# SoftVPI: `make run` shows it, `make test` checks it. Everything needs Go; nothing else has to be installed.
+
+GO      ?= go
+BIN     := bin/softvpi
+PLATFORMS := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
+FUZZTIME ?= 5s
+REVISION := $(shell git describe --always --dirty 2>/dev/null)
+
+export CGO_ENABLED = 0
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test race bench lint fuzz cross clean
+
+help:
+	@echo "make run     two adapters, a connection with checked data, bandwidth and latency"
+	@echo "make test    all tests"
+	@echo "make race    all tests under the race detector (needs a C compiler)"
+	@echo "make bench   measure, next to TCP on the same path"
+	@echo "make lint    gofmt, go vet, staticcheck"
+	@echo "make fuzz    every fuzz target for FUZZTIME ($(FUZZTIME))"
+	@echo "make cross   build for $(PLATFORMS)"
+	@echo "make build   bin/softvpi"
+
+build:
+	@mkdir -p bin
+	$(GO) build -trimpath -buildvcs=false -ldflags "-X main.revision=$(REVISION)" -o $(BIN) ./cmd/softvpi
+
+run: build
+	@$(BIN) run-demo
+
+# The tests need no package beside Go. Those in network namespaces need root and
+# skip without it.
+test:
+	@[ "$$(id -u)" = 0 ] || echo "make test: not root, so the tests in network namespaces are skipped"
+	$(GO) test ./...
+
+# The race detector is the one thing here that needs cgo.
+race:
+	@if command -v $${CC:-cc} >/dev/null 2>&1; then CGO_ENABLED=1 $(GO) test -race ./...; \
+	else echo "race: skipped, no C compiler (cc) found"; fi
+
+bench: build
+	@$(BIN) bench
+
+lint:
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt-ed:"; echo "$$out"; exit 1; fi
+	$(GO) vet ./...
+	GOOS=windows GOARCH=amd64 $(GO) vet ./...
+	GOOS=darwin GOARCH=arm64 $(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+fuzz:
+	@set -e; for p in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
+	  for t in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
+	    echo "fuzz $$p $$t"; $(GO) test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) $$p; done; done
+
+cross:
+	@set -e; for p in $(PLATFORMS); do echo "build $$p"; \
+	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath -buildvcs=false -o /dev/null ./cmd/softvpi; \
+	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./...; done
+
+clean:
+	rm -rf bin
