@@ -1,0 +1,70 @@
+package verbs
+
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// AddressVector says where packets of a QP or address handle go.
+type AddressVector struct {
+	Addr         netip.Addr // of the destination port, or a multicast group
+	SourceIndex  int        // row of the GID table that is the source
+	TrafficClass uint8      // DSCP and ECN
+	HopLimit     uint8      // 0: 64
+	SL           uint8      // priority, 0 to 7
+	FlowLabel    uint32     // 20 bits
+	SourcePort   uint16     // RoCE v2 UDP source port; 0: computed
+}
+
+func (v *AddressVector) command(op string) (command.AddressVector, error) {
+	if !v.Addr.IsValid() || v.Addr.IsUnspecified() {
+		return command.AddressVector{}, newError(op, ErrInvalid, "Addr is not an address of a port")
+	}
+	if v.SourceIndex < 0 {
+		return command.AddressVector{}, newError(op, ErrInvalid, "SourceIndex is %d, want a row of the GID table", v.SourceIndex)
+	}
+	if v.SL > 7 {
+		return command.AddressVector{}, newError(op, ErrInvalid, "SL is %d, want 0 to 7", v.SL)
+	}
+	if v.FlowLabel > 1<<20-1 {
+		return command.AddressVector{}, newError(op, ErrInvalid, "FlowLabel is %#x, want 20 bits", v.FlowLabel)
+	}
+	return command.AddressVector{
+		Addr: command.AddrFrom(v.Addr), SrcIndex: uint32(v.SourceIndex), TrafficClass: v.TrafficClass,
+		HopLimit: v.HopLimit, SL: v.SL, FlowLabel: v.FlowLabel, SrcPort: v.SourcePort,
+	}, nil
+}
+
+func vectorFrom(v *command.AddressVector) AddressVector {
+	return AddressVector{
+		Addr: v.Addr.IP(), SourceIndex: int(v.SrcIndex), TrafficClass: v.TrafficClass,
+		HopLimit: v.HopLimit, SL: v.SL, FlowLabel: v.FlowLabel, SourcePort: v.SrcPort,
+	}
+}
+
+// AH is an address handle: where a datagram goes.
+type AH struct {
+	pd     *PD
+	handle command.Handle
+}
+
+// CreateAH makes an address handle.
+func (pd *PD) CreateAH(v AddressVector) (*AH, error) {
+	av, err := v.command("create ah")
+	if err != nil {
+		return nil, err
+	}
+	h := pd.dev.host
+	handle, err := h.backend.CreateAH(h.ctx, command.CreateAH{PD: pd.handle, AV: av})
+	if err != nil {
+		return nil, wrap("create ah", err)
+	}
+	return &AH{pd: pd, handle: handle}, nil
+}
+
+// Close frees the address handle.
+func (ah *AH) Close() error {
+	h := ah.pd.dev.host
+	return h.destroyed("destroy ah", h.backend.Destroy(h.ctx, command.KindAH, ah.handle))
+}

@@ -1,0 +1,39 @@
+package verbs
+
+import (
+	"context"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device"
+)
+
+// backend is what the adapters offer a program: the commands, and beside them
+// the hooks of the data path. The embedded device's client and the attached
+// client implement it.
+type backend interface {
+	command.Commands
+
+	// Doorbell says that work was posted to a QP or SRQ.
+	Doorbell(h command.Handle)
+	// Poll drives the loop once where that is this process's business and it is
+	// free, and reports whether anything was done.
+	Poll() bool
+	// WaitCQ waits until the event sequence of the CQ's ring is not seq, and
+	// returns what it is then.
+	WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uint32, error)
+	// Arena returns the memory of ring arena id; nil where there is none.
+	Arena(id uint32) []byte
+	// Close ends the session: its objects are torn down.
+	Close() error
+}
+
+var _ backend = (*device.Client)(nil)
+
+// sharer is a backend that hands out memory segments shared with the driver.
+type sharer interface {
+	// AllocSegment returns the number of a new shared segment of size bytes and
+	// its mapping.
+	AllocSegment(ctx context.Context, size uint64) (id uint32, mem []byte, err error)
+	// FreeSegment gives a segment back.
+	FreeSegment(id uint32) error
+}

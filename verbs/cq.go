@@ -1,0 +1,298 @@
+package verbs
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// WC is a work completion (IBA 11.4.2.1).
+type WC struct {
+	ID        uint64 // of the request
+	Context   uint64 // of the QP
+	QPN       uint32
+	ByteLen   uint32 // bytes received or read
+	Imm       uint32 // see CompletionFlags
+	SrcQP     uint32 // UD: the sender
+	Status    Status
+	Op        CompletionOp
+	Flags     CompletionFlags
+	Vendor    uint8 // vendor error code
+	SL        uint8
+	PKeyIndex uint16
+	Timestamp uint64 // nanoseconds of the adapter's clock
+}
+
+// Notify is which completions raise an event of a CQ.
+type Notify uint8
+
+// The kinds; a later one includes the earlier.
+const (
+	NotifyErrors    = Notify(ring.ArmErrors)    // completions with an error
+	NotifySolicited = Notify(ring.ArmSolicited) // and those that the peer asked to be solicited
+	NotifyAny       = Notify(ring.ArmAny)
+)
+
+const (
+	pollBatch  = 32 // entries converted at a time
+	yieldEvery = 16 // empty polls between two yields of the processor
+	spinPolls  = 64 // empty polls of Next before it sleeps
+)
+
+// CQ is a completion queue.
+type CQ struct {
+	dev    *Device
+	handle command.Handle
+
+	mu      sync.Mutex
+	ring    *ring.CQ
+	next    *ring.CQ // after Resize, until ring is emptied
+	depth   int
+	idle    int // empty polls in a row
+	scratch [pollBatch]ring.CQE
+}
+
+// CreateCQ makes a completion queue that holds at least depth completions. A
+// queue that runs over is broken, and so are the QPs that use it: size it for
+// all requests that may complete before it is polled.
+func (d *Device) CreateCQ(depth int) (*CQ, error) {
+	if depth < 1 || depth > d.limit.MaxCQDepth {
+		return nil, newError("create cq", ErrInvalid, "depth is %d, want 1 to %d", depth, d.limit.MaxCQDepth)
+	}
+	q, err := d.host.backend.CreateCQ(d.host.ctx, command.CreateCQ{Adapter: d.index, Depth: uint32(depth)})
+	if err != nil {
+		return nil, wrap("create cq", err)
+	}
+	cq := &CQ{dev: d, handle: q.Handle, depth: int(q.Depth)}
+	if cq.ring, err = d.host.openCQ(&q); err != nil {
+		_ = cq.Close()
+		return nil, err
+	}
+	return cq, nil
+}
+
+// ringMemory returns the memory of a ring.
+func (h *Host) ringMemory(r command.Ring) ([]byte, error) {
+	mem := h.backend.Arena(r.Arena)
+	if r.Offset > uint64(len(mem)) || r.Size > uint64(len(mem))-r.Offset {
+		return nil, newError("map ring", ErrInternal, "arena %d has %d bytes, the ring needs %d at %d", r.Arena, len(mem), r.Size, r.Offset)
+	}
+	return mem[r.Offset : r.Offset+r.Size : r.Offset+r.Size], nil
+}
+
+func (h *Host) openCQ(q *command.Queue) (*ring.CQ, error) {
+	mem, err := h.ringMemory(q.Ring)
+	if err != nil {
+		return nil, err
+	}
+	r, err := ring.OpenCQ(mem, ring.Geometry{Entries: int(q.Depth), Stride: int(q.Stride)})
+	if err != nil {
+		return nil, newError("map ring", ErrInternal, "%v", err)
+	}
+	return r, nil
+}
+
+// Device returns the adapter of the queue.
+func (cq *CQ) Device() *Device { return cq.dev }
+
+// Handle returns the number that events name the queue by.
+func (cq *CQ) Handle() uint32 { return uint32(cq.handle) }
+
+// Depth returns how many completions the queue holds.
+func (cq *CQ) Depth() int {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	return cq.depth
+}
+
+// Poll takes completions that are there, at most len(out), and returns their
+// number. It does not wait and allocates nothing; it gives the processor up now
+// and then when there was nothing many times in a row. ErrOverflow: completions
+// were lost and no more will come.
+func (cq *CQ) Poll(out []WC) (int, error) {
+	if n, err := cq.take(out); n > 0 || err != nil || len(out) == 0 {
+		return n, err
+	}
+	cq.dev.host.backend.Poll()
+	n, err := cq.take(out)
+	if n > 0 || err != nil {
+		return n, err
+	}
+	if cq.pause() {
+		yield()
+	}
+	return 0, nil
+}
+
+// pause reports whether it is time to give the processor up.
+func (cq *CQ) pause() bool {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	cq.idle++
+	return cq.idle%yieldEvery == 0
+}
+
+func (cq *CQ) take(out []WC) (int, error) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	total := 0
+	for total < len(out) {
+		k := cq.ring.Poll(cq.scratch[:min(pollBatch, len(out)-total)])
+		if k == 0 {
+			if cq.advance() {
+				continue
+			}
+			break
+		}
+		for i := range k {
+			out[total+i].from(&cq.scratch[i])
+		}
+		total += k
+	}
+	if total > 0 {
+		cq.idle = 0
+		return total, nil
+	}
+	if cq.ring.Flags()&ring.FlagError != 0 && cq.ring.Empty() {
+		return 0, newError("poll", ErrOverflow, "the completion queue is broken")
+	}
+	return 0, nil
+}
+
+// advance goes on to the ring that a resize made, when the old one is empty.
+func (cq *CQ) advance() bool {
+	if cq.next == nil || cq.ring.Flags()&ring.FlagMoved == 0 || !cq.ring.Empty() {
+		return false
+	}
+	cq.ring, cq.next = cq.next, nil
+	return true
+}
+
+func (wc *WC) from(e *ring.CQE) {
+	wc.ID, wc.Context, wc.QPN = e.ID, e.Context, e.QPN
+	wc.ByteLen, wc.Imm, wc.SrcQP = e.ByteLen, e.Imm, e.SrcQP
+	wc.Status, wc.Op, wc.Flags = Status(e.Status), CompletionOp(e.Op), CompletionFlags(e.Flags)
+	wc.Vendor, wc.SL, wc.PKeyIndex, wc.Timestamp = e.Vendor, e.SL, e.PKeyIndex, e.Timestamp
+}
+
+// newest returns the ring that new completions go to.
+func (cq *CQ) newest() *ring.CQ {
+	if cq.next != nil {
+		return cq.next
+	}
+	return cq.ring
+}
+
+// Ticket stands for the events of a CQ from one Arm on.
+type Ticket uint32
+
+// Arm asks for an event at the next completion of this kind and returns a ticket
+// to Wait with. A completion may have come just before: poll once more between
+// Arm and Wait.
+func (cq *CQ) Arm(n Notify) Ticket {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	r := cq.newest()
+	t := Ticket(r.Sequence())
+	r.Arm(ring.Arm(min(n, NotifyAny)))
+	return t
+}
+
+// Wait returns when an event was raised after the Arm that gave the ticket.
+// Every waiter with that ticket returns.
+func (cq *CQ) Wait(ctx context.Context, t Ticket) error {
+	if err := ctx.Err(); err != nil {
+		return wrap("wait for cq", err)
+	}
+	_, err := cq.dev.host.backend.WaitCQ(ctx, cq.handle, uint32(t))
+	return wrap("wait for cq", err)
+}
+
+// Next takes at least one completion, at most len(out): it polls for some
+// microseconds and then sleeps until there is one or ctx ends.
+func (cq *CQ) Next(ctx context.Context, out []WC) (int, error) {
+	if len(out) == 0 {
+		return 0, newError("poll", ErrInvalid, "out is empty")
+	}
+	for {
+		for range spinPolls {
+			if n, err := cq.Poll(out); n > 0 || err != nil {
+				return n, err
+			}
+		}
+		t := cq.Arm(NotifyAny)
+		if n, err := cq.Poll(out); n > 0 || err != nil {
+			return n, err
+		}
+		if err := cq.Wait(ctx, t); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Pending reports whether completions wait to be polled.
+func (cq *CQ) Pending() bool {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	return !cq.ring.Empty() || cq.next != nil && !cq.next.Empty()
+}
+
+// Err returns ErrOverflow, wrapped, once the queue is broken.
+func (cq *CQ) Err() error {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.newest().Flags()&ring.FlagError != 0 {
+		return newError("cq", ErrOverflow, "the completion queue is broken")
+	}
+	return nil
+}
+
+// Resize makes the queue hold at least depth completions. Requests may go on
+// meanwhile; no completion is lost. ErrBusy where more completions wait to be
+// polled than would fit.
+func (cq *CQ) Resize(depth int) error {
+	if depth < 1 || depth > cq.dev.limit.MaxCQDepth {
+		return newError("resize cq", ErrInvalid, "depth is %d, want 1 to %d", depth, cq.dev.limit.MaxCQDepth)
+	}
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.next != nil && !cq.advance() {
+		return newError("resize cq", ErrBusy, "completions from before the last resize wait to be polled")
+	}
+	h := cq.dev.host
+	q, err := h.backend.ResizeCQ(h.ctx, cq.handle, uint32(depth))
+	if err != nil {
+		return wrap("resize cq", err)
+	}
+	next, err := h.openCQ(&q)
+	if err != nil {
+		return err
+	}
+	cq.next, cq.depth = next, int(q.Depth)
+	return nil
+}
+
+// Moderate limits how often the queue raises events: after count completions,
+// or interval after the first, whichever comes first (WinOF manual 4.9.1.1.2).
+// Zero values switch moderation off.
+func (cq *CQ) Moderate(count int, interval time.Duration) error {
+	if count < 0 || int64(count) > 1<<32-1 {
+		return newError("moderate cq", ErrInvalid, "count is %d, want 0 to %d", count, uint32(1<<32-1))
+	}
+	if interval < 0 || interval > time.Hour {
+		return newError("moderate cq", ErrInvalid, "interval is %v, want 0 to 1h", interval)
+	}
+	h := cq.dev.host
+	return wrap("moderate cq", h.backend.ModerateCQ(h.ctx, command.ModerateCQ{
+		CQ: cq.handle, Count: uint32(count), Microseconds: uint32((interval + time.Microsecond - 1) / time.Microsecond),
+	}))
+}
+
+// Close destroys the queue; ErrBusy while a QP uses it.
+func (cq *CQ) Close() error {
+	h := cq.dev.host
+	return h.destroyed("destroy cq", h.backend.Destroy(h.ctx, command.KindCQ, cq.handle))
+}

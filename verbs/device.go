@@ -1,0 +1,224 @@
+package verbs
+
+import (
+	"bytes"
+	"context"
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// RoCE is the version of RDMA over Converged Ethernet that a port speaks.
+type RoCE uint32
+
+// The versions.
+const (
+	RoCENone RoCE = iota // RDMA is disabled
+	RoCEv1               // MAC-based GIDs
+	RoCEv125             // IP-based v1 (v1.25)
+	RoCEv2               // UDP
+)
+
+// String returns the version as status prints it.
+func (r RoCE) String() string {
+	switch r {
+	case RoCENone:
+		return "none"
+	case RoCEv1:
+		return "v1"
+	case RoCEv125:
+		return "v1.25"
+	case RoCEv2:
+		return "v2"
+	}
+	return "unknown"
+}
+
+// Device is an adapter with its port.
+type Device struct {
+	host  *Host
+	index uint32
+	name  string
+	addr  netip.Addr
+	limit Attributes // as of when the device was listed; limits do not change
+}
+
+// Attributes are the state and limits of an adapter (IBA 11.2.1.2).
+type Attributes struct {
+	Name      string
+	GUID      uint64
+	Addr      netip.Addr // the first address of the port
+	Up        bool
+	RoCE      RoCE
+	ActiveMTU int // payload bytes of a packet
+	LinkMTU   int // bytes of an IP packet
+	UDPPort   uint16
+	VendorID  uint32
+	DeviceID  uint32
+
+	MaxQP, MaxCQ, MaxSRQ, MaxMR, MaxMW, MaxPD, MaxAH int
+	MaxQPDepth, MaxCQDepth, MaxSRQDepth              int
+	MaxSGE, MaxInline                                int
+	MaxReadResponder, MaxReadInitiator               int
+	MaxMessage, MaxRegion                            uint64
+	// ProcessorAtomics: RDMA atomics are atomic against the processors too.
+	ProcessorAtomics bool
+}
+
+// GID is a row of a port's GID table.
+type GID struct {
+	Index int
+	RoCE  RoCE
+	Addr  netip.Addr // the GID in its IP form
+	GID   [16]byte
+}
+
+// Counter is a named counter of an adapter (WinOF manual, "Adapter Diagnostics
+// Counters").
+type Counter struct {
+	Name  string
+	Value uint64
+}
+
+func attributesFrom(i *command.AdapterInfo) Attributes {
+	return Attributes{
+		Name: text(i.Name[:]), GUID: i.GUID, Addr: i.Addr.IP(), Up: i.Up != 0,
+		RoCE: RoCE(i.RoCE), ActiveMTU: int(i.ActiveMTU), LinkMTU: int(i.LinkMTU),
+		UDPPort: uint16(i.UDPPort), VendorID: i.VendorID, DeviceID: i.DeviceID,
+		MaxQP: int(i.MaxQP), MaxCQ: int(i.MaxCQ), MaxSRQ: int(i.MaxSRQ), MaxMR: int(i.MaxMR),
+		MaxMW: int(i.MaxMW), MaxPD: int(i.MaxPD), MaxAH: int(i.MaxAH),
+		MaxQPDepth: int(i.MaxQPDepth), MaxCQDepth: int(i.MaxCQDepth), MaxSRQDepth: int(i.MaxSRQDepth),
+		MaxSGE: int(i.MaxSGE), MaxInline: int(i.MaxInline),
+		MaxReadResponder: int(i.MaxReadResponder), MaxReadInitiator: int(i.MaxReadInitiator),
+		MaxMessage: i.MaxMessage, MaxRegion: i.MaxRegion, ProcessorAtomics: i.ProcessorAtomics != 0,
+	}
+}
+
+// text returns a zero-padded name.
+func text(b []byte) string {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	return string(b)
+}
+
+// Devices returns the adapters of the host.
+func (h *Host) Devices(ctx context.Context) ([]*Device, error) {
+	infos, err := h.backend.Adapters(ctx)
+	if err != nil {
+		return nil, wrap("list devices", err)
+	}
+	devices := make([]*Device, len(infos))
+	for i := range infos {
+		a := attributesFrom(&infos[i])
+		devices[i] = &Device{host: h, index: infos[i].Index, name: a.Name, addr: a.Addr, limit: a}
+	}
+	return devices, nil
+}
+
+// Device returns the adapter called name.
+func (h *Host) Device(name string) (*Device, error) {
+	devices, err := h.Devices(h.ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range devices {
+		if d.name == name {
+			return d, nil
+		}
+	}
+	return nil, newError("open device", ErrNotFound, "no adapter is called %q", name)
+}
+
+// DeviceByAddr returns the adapter that has the address.
+func (h *Host) DeviceByAddr(addr netip.Addr) (*Device, error) {
+	devices, err := h.Devices(h.ctx)
+	if err != nil {
+		return nil, err
+	}
+	addr = addr.Unmap()
+	for _, d := range devices {
+		if d.addr == addr {
+			return d, nil
+		}
+	}
+	for _, d := range devices {
+		gids, err := d.GIDs()
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range gids {
+			if g.Addr == addr {
+				return d, nil
+			}
+		}
+	}
+	return nil, newError("open device", ErrAddrNotAvailable, "no adapter has the address %s", addr)
+}
+
+// Host returns the session that the device belongs to.
+func (d *Device) Host() *Host { return d.host }
+
+// Index returns the number that events name the adapter by.
+func (d *Device) Index() uint32 { return d.index }
+
+// Name returns the adapter's name, "Ethernet 1".
+func (d *Device) Name() string { return d.name }
+
+// Addr returns the first address of the adapter's port.
+func (d *Device) Addr() netip.Addr { return d.addr }
+
+// Limits returns the attributes as they were when the device was listed; the
+// limits in it do not change.
+func (d *Device) Limits() *Attributes { return &d.limit }
+
+// Query returns the adapter's state and limits as of now.
+func (d *Device) Query() (Attributes, error) {
+	infos, err := d.host.backend.Adapters(d.host.ctx)
+	if err != nil {
+		return Attributes{}, wrap("query device", err)
+	}
+	for i := range infos {
+		if infos[i].Index == d.index {
+			return attributesFrom(&infos[i]), nil
+		}
+	}
+	return Attributes{}, newError("query device", ErrRemoved, "%s is gone", d.name)
+}
+
+// GIDs returns the port's GID table as of now.
+func (d *Device) GIDs() ([]GID, error) {
+	rows, err := d.host.backend.GIDs(d.host.ctx, d.index)
+	if err != nil {
+		return nil, wrap("query gids", err)
+	}
+	gids := make([]GID, len(rows))
+	for i, r := range rows {
+		gids[i] = GID{Index: int(r.Index), RoCE: RoCE(r.RoCE), Addr: netip.AddrFrom16(r.GID).Unmap(), GID: r.GID}
+	}
+	return gids, nil
+}
+
+// Counters returns the adapter's diagnostic counters as of now.
+func (d *Device) Counters() ([]Counter, error) {
+	rows, err := d.host.backend.Counters(d.host.ctx, d.index)
+	if err != nil {
+		return nil, wrap("query counters", err)
+	}
+	counters := make([]Counter, len(rows))
+	for i := range rows {
+		counters[i] = Counter{Name: text(rows[i].Name[:]), Value: rows[i].Value}
+	}
+	return counters, nil
+}
+
+// SetEnabled enables or disables an embedded adapter (WinOF manual 4.11.2): when
+// it is disabled, new requests fail with ErrRemoved, waiting ones are canceled,
+// posted ones are flushed and its objects are released. Adapters of a driver
+// process are the driver's to disable: ErrUnsupported.
+func (d *Device) SetEnabled(enabled bool) error {
+	if d.host.device == nil {
+		return newError("set device state", ErrUnsupported, "the adapter belongs to the driver; use its softvpi command")
+	}
+	return wrap("set device state", d.host.device.SetAdapterState(d.index, enabled))
+}

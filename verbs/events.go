@@ -1,0 +1,235 @@
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// EventType is the kind of an asynchronous event (IBA 11.6.3).
+type EventType uint32
+
+// The asynchronous events.
+const (
+	EventCommunicationEstablished = EventType(command.EventCommunicationEstablished)
+	EventSQDrained                = EventType(command.EventSQDrained)
+	EventLastWQE                  = EventType(command.EventLastWQE)
+	EventQPFatal                  = EventType(command.EventQPFatal)
+	EventQPRequestError           = EventType(command.EventQPRequestError)
+	EventQPAccessError            = EventType(command.EventQPAccessError)
+	EventCQError                  = EventType(command.EventCQError)
+	EventSRQLimit                 = EventType(command.EventSRQLimit)
+	EventSRQError                 = EventType(command.EventSRQError)
+	EventPathMigrated             = EventType(command.EventPathMigrated)
+	EventGIDChange                = EventType(command.EventGIDChange)
+	EventPortActive               = EventType(command.EventPortActive)
+	EventPortDown                 = EventType(command.EventPortDown)
+	EventDeviceFatal              = EventType(command.EventDeviceFatal)
+)
+
+var eventNames = map[EventType]string{
+	EventCommunicationEstablished: "communication established", EventSQDrained: "send queue drained",
+	EventLastWQE: "last WQE reached", EventQPFatal: "QP fatal error", EventQPRequestError: "QP request error",
+	EventQPAccessError: "QP access error", EventCQError: "CQ error", EventSRQLimit: "SRQ limit reached",
+	EventSRQError: "SRQ error", EventPathMigrated: "path migrated", EventGIDChange: "GID table changed",
+	EventPortActive: "port active", EventPortDown: "port down", EventDeviceFatal: "adapter disabled or removed",
+}
+
+// String returns the event in words.
+func (t EventType) String() string {
+	if s, ok := eventNames[t]; ok {
+		return s
+	}
+	return fmt.Sprintf("event %d", uint32(t))
+}
+
+// Event is an asynchronous event of the session's objects and adapters.
+type Event struct {
+	Type    EventType
+	Device  uint32 // index of the adapter, see Device.Index
+	Object  uint32 // handle of the QP, CQ or SRQ (its Handle method), 0 for port and device events
+	Context uint64 // of that object
+	Missed  int    // events that were lost before this one because the watcher's queue was full
+}
+
+// Watcher receives the asynchronous events of a session.
+type Watcher struct {
+	d      *dispatcher
+	ch     chan Event
+	missed int // guarded by d.mu
+}
+
+// watcherDepth is how many events a watcher may fall behind.
+const watcherDepth = 256
+
+// Watch starts receiving asynchronous events. Events that happened before are
+// not seen. A watcher that falls 256 events behind misses the newest.
+func (h *Host) Watch() *Watcher {
+	w := &Watcher{d: h.events, ch: make(chan Event, watcherDepth)}
+	h.events.addWatcher(w)
+	return w
+}
+
+// Next returns the next event, waiting for ctx. After Close of the watcher or
+// the host it answers ErrClosed.
+func (w *Watcher) Next(ctx context.Context) (Event, error) {
+	select {
+	case e, ok := <-w.ch:
+		if ok {
+			return e, nil
+		}
+		return Event{}, newError("watch", ErrClosed, "")
+	default:
+	}
+	select {
+	case e, ok := <-w.ch:
+		if ok {
+			return e, nil
+		}
+		return Event{}, newError("watch", ErrClosed, "")
+	case <-ctx.Done():
+		return Event{}, wrap("watch", ctx.Err())
+	}
+}
+
+// Close stops the watcher.
+func (w *Watcher) Close() error {
+	w.d.removeWatcher(w)
+	return nil
+}
+
+// dispatcher takes the events of the backend to watchers and CM ids.
+type dispatcher struct {
+	backend backend
+	done    chan struct{}
+
+	mu       sync.Mutex
+	closed   bool
+	watchers map[*Watcher]struct{}
+	ids      map[command.Handle]*cmID
+}
+
+func newDispatcher(b backend) *dispatcher {
+	return &dispatcher{
+		backend: b, done: make(chan struct{}),
+		watchers: make(map[*Watcher]struct{}), ids: make(map[command.Handle]*cmID),
+	}
+}
+
+// run ends when the backend is closed or gone, or ctx is.
+func (d *dispatcher) run(ctx context.Context) {
+	defer close(d.done)
+	buf := make([]command.Event, 64)
+	for {
+		n, err := d.backend.Events(ctx, buf)
+		if err != nil {
+			d.shutdown()
+			return
+		}
+		for i := range buf[:n] {
+			d.dispatch(&buf[i])
+		}
+	}
+}
+
+func (d *dispatcher) wait() { <-d.done }
+
+func (d *dispatcher) dispatch(e *command.Event) {
+	if e.Type < command.EventConnectRequest {
+		d.broadcast(e)
+		if e.Type == command.EventDeviceFatal {
+			d.failDevice(e)
+		}
+		return
+	}
+	d.mu.Lock()
+	id := d.ids[e.Object]
+	d.mu.Unlock()
+	if id != nil {
+		id.handle(e)
+		return
+	}
+	if e.Type == command.EventConnectRequest { // the listener is gone already
+		_ = d.backend.Destroy(context.Background(), command.KindCM, e.NewID)
+	}
+}
+
+func (d *dispatcher) broadcast(e *command.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for w := range d.watchers {
+		ev := Event{Type: EventType(e.Type), Device: e.Adapter, Object: uint32(e.Object), Context: e.Context, Missed: w.missed}
+		select {
+		case w.ch <- ev:
+			w.missed = 0
+		default:
+			w.missed++
+		}
+	}
+}
+
+// failDevice ends what waits on CM ids of an adapter that was disabled.
+func (d *dispatcher) failDevice(e *command.Event) {
+	for _, id := range d.snapshot() {
+		if id.onAdapter(e.Adapter) {
+			id.fail(ErrRemoved)
+		}
+	}
+}
+
+func (d *dispatcher) snapshot() []*cmID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ids := make([]*cmID, 0, len(d.ids))
+	for _, id := range d.ids {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func (d *dispatcher) shutdown() {
+	ids := d.snapshot()
+	d.mu.Lock()
+	d.closed = true
+	for w := range d.watchers {
+		delete(d.watchers, w)
+		close(w.ch)
+	}
+	d.mu.Unlock()
+	for _, id := range ids {
+		id.fail(ErrClosed)
+	}
+}
+
+func (d *dispatcher) addWatcher(w *Watcher) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		close(w.ch)
+		return
+	}
+	d.watchers[w] = struct{}{}
+}
+
+func (d *dispatcher) removeWatcher(w *Watcher) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.watchers[w]; ok {
+		delete(d.watchers, w)
+		close(w.ch)
+	}
+}
+
+func (d *dispatcher) add(id *cmID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ids[id.handleNo] = id
+}
+
+func (d *dispatcher) remove(id *cmID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.ids, id.handleNo)
+}

@@ -1,0 +1,209 @@
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/paths"
+)
+
+// Mode is how a Host reaches its adapters.
+type Mode uint8
+
+// The modes.
+const (
+	Embedded Mode = iota + 1 // the adapters live in this process
+	Attached                 // the adapters belong to a driver process
+)
+
+// String returns "embedded" or "attached".
+func (m Mode) String() string {
+	switch m {
+	case Embedded:
+		return "embedded"
+	case Attached:
+		return "attached"
+	}
+	return fmt.Sprintf("mode %d", uint8(m))
+}
+
+// Options says how Open finds the adapters. The zero value attaches to the
+// driver where it answers on its default socket, and else embeds one default
+// adapter.
+type Options struct {
+	// Mode asks for one way only; 0: attach, else embed.
+	Mode Mode
+	// Socket is the path of the driver's socket; empty: DefaultSocket.
+	Socket string
+	// Embed configures the adapters where they are embedded.
+	Embed Config
+}
+
+// Config describes the adapters of an embedded Host.
+type Config struct {
+	// Name of the program, for status; empty: the name of the executable.
+	Name string
+	// Adapters to make; empty: one with default values.
+	Adapters []AdapterConfig
+	// Log receives what an administrator wants to know; nil: nothing.
+	Log *slog.Logger
+}
+
+// AdapterConfig describes one embedded adapter. Zero fields are defaults.
+type AdapterConfig struct {
+	Name    string     // "Ethernet 1" and so on
+	Addr    netip.Addr // of the port, an address of this machine; default 127.0.0.1
+	Addrs   []netip.Addr
+	UDPPort uint16 // RoCE v2 destination port (roce_udp_dport); default 4791
+	// MaxFrameSize is the largest payload of a packet (RoceMaxFrameSize): 256,
+	// 512, 1024, 2048 or 4096; default: what the interface's MTU allows.
+	MaxFrameSize int
+	// Wire makes connections between programs of this host go through packets
+	// too. By default they are copied from region to region.
+	Wire bool
+	// ReceiveBuffer is the size of the socket's receive buffer in bytes; default:
+	// as large as the system allows.
+	ReceiveBuffer int
+}
+
+// Host is a session with the adapters of this machine.
+type Host struct {
+	mode    Mode
+	backend backend
+	device  *device.Host // embedded only
+	ctx     context.Context
+	cancel  context.CancelFunc
+	events  *dispatcher
+	pins    pins
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// DefaultSocket returns where the driver listens: $SOFTVPI_SOCKET, else
+// softvpi/driver.sock in $XDG_RUNTIME_DIR, else in a directory of this user below
+// the system's temporary directory.
+func DefaultSocket() string { return paths.Socket() }
+
+// Open returns a session with the adapters: attached where the driver answers
+// on its socket, else embedded, unless o.Mode asks for one of them.
+func Open(ctx context.Context, o Options) (*Host, error) {
+	switch o.Mode {
+	case Embedded:
+		return Embed(o.Embed)
+	case Attached:
+		return Attach(ctx, o.Socket)
+	case 0:
+	default:
+		return nil, newError("open", ErrInvalid, "Mode is %d, want 0, Embedded or Attached", o.Mode)
+	}
+	h, err := Attach(ctx, o.Socket)
+	if err == nil {
+		return h, nil
+	}
+	if !noDriver(err) {
+		return nil, err
+	}
+	return Embed(o.Embed)
+}
+
+// Embed makes adapters in this process and returns a session with them. Their
+// addresses belong to this process until the Host is closed.
+func Embed(cfg Config) (*Host, error) {
+	dh, err := device.NewHost(device.Config{Log: cfg.Log})
+	if err != nil {
+		return nil, wrap("embed", err)
+	}
+	adapters := cfg.Adapters
+	if len(adapters) == 0 {
+		adapters = []AdapterConfig{{}}
+	}
+	for i := range adapters {
+		if err := embedAdapter(dh, &adapters[i]); err != nil {
+			dh.Close()
+			return nil, err
+		}
+	}
+	name := cfg.Name
+	if name == "" {
+		name = programName()
+	}
+	client, err := dh.NewClient(device.ClientConfig{Name: name, PID: os.Getpid(), UID: os.Getuid()})
+	if err != nil {
+		dh.Close()
+		return nil, wrap("embed", err)
+	}
+	return newHost(Embedded, client, dh), nil
+}
+
+func embedAdapter(dh *device.Host, a *AdapterConfig) error {
+	addr := a.Addr
+	if !addr.IsValid() {
+		addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	if a.MaxFrameSize < 0 || a.MaxFrameSize > 4096 {
+		return newError("embed", ErrInvalid, "MaxFrameSize is %d, want 0, 256, 512, 1024, 2048 or 4096", a.MaxFrameSize)
+	}
+	path := device.PathAuto
+	if a.Wire {
+		path = device.PathWire
+	}
+	_, err := dh.AddAdapter(device.AdapterConfig{
+		Name: a.Name, Addr: addr, Addrs: a.Addrs, UDPPort: a.UDPPort,
+		RoceMaxFrameSize: uint32(a.MaxFrameSize), Path: path, ReceiveBuffer: a.ReceiveBuffer,
+	})
+	return wrapAddr("embed adapter at", netip.AddrPortFrom(addr, a.UDPPort), err)
+}
+
+func programName() string {
+	if exe, err := os.Executable(); err == nil {
+		return filepath.Base(exe)
+	}
+	return "go program"
+}
+
+func newHost(mode Mode, b backend, dh *device.Host) *Host {
+	h := &Host{mode: mode, backend: b, device: dh}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	h.events = newDispatcher(b)
+	go h.events.run(h.ctx)
+	return h
+}
+
+// Mode tells whether the adapters are embedded or attached.
+func (h *Host) Mode() Mode { return h.mode }
+
+// Close ends the session. Its objects are destroyed, its queue pairs flushed and
+// waiting calls return an error that is ErrClosed or ErrCanceled. Closing twice
+// is harmless.
+func (h *Host) Close() error {
+	h.closeOnce.Do(func() {
+		h.closeErr = h.backend.Close()
+		if h.device != nil {
+			if err := h.device.Close(); h.closeErr == nil {
+				h.closeErr = err
+			}
+		}
+		h.cancel()
+		h.events.wait()
+		h.pins.releaseAll()
+	})
+	return wrap("close", h.closeErr)
+}
+
+func (h *Host) closed() bool { return h.ctx.Err() != nil }
+
+// destroyed drops the error of destroying an object whose session is closed:
+// the object is gone with it.
+func (h *Host) destroyed(op string, err error) error {
+	if h.closed() {
+		return nil
+	}
+	return wrap(op, err)
+}

@@ -1,0 +1,263 @@
+package verbs
+
+import (
+	"errors"
+
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// SGE is a piece of registered local memory; see MR.SGE.
+type SGE struct {
+	Addr   uint64
+	Length uint32
+	LKey   uint32
+}
+
+// SendWR is a request for the send queue. Which fields matter depends on Op.
+type SendWR struct {
+	ID    uint64 // comes back in the completion
+	Op    Opcode
+	Flags SendFlags
+	// SGE is the local memory: the data of sends and writes, the place for the
+	// results of reads (8 bytes for atomics).
+	SGE []SGE
+	// Inline is sent in place of SGE where it is not nil: it is copied when the
+	// request is posted and needs no registration. At most QPConfig.Inline bytes.
+	Inline []byte
+
+	Imm           uint32 // OpSendImm, OpWriteImm
+	InvalidateKey uint32 // OpSendInvalidate, OpLocalInvalidate
+	RemoteAddr    uint64 // writes, reads and atomics
+	RKey          uint32
+
+	Compare, Swap uint64 // OpCompareSwap
+	Add           uint64 // OpFetchAdd
+
+	AH         *AH    // UD: where to
+	RemoteQPN  uint32 // UD
+	RemoteQKey uint32 // UD; with the top bit set the QP's own Q_Key is meant
+
+	Bind Bind // OpBind
+}
+
+// Bind describes the binding of a memory window (IBA 10.6.7.2). After the post,
+// Window.RKey is the key to give to the peer.
+type Bind struct {
+	Window *MW
+	MR     *MR    // needs WindowBind
+	Addr   uint64 // first byte, an address in MR
+	Length uint64 // type 1: 0 unbinds
+	Access Access // some of RemoteRead, RemoteWrite, RemoteAtomic
+}
+
+// RecvWR is a receive.
+type RecvWR struct {
+	ID  uint64
+	SGE []SGE
+}
+
+// PostSend posts a request to the send queue. The request and its SGE list may
+// be used again when it returns; the memory that SGE names belongs to the
+// adapter until the request completes. A request that is refused was not posted:
+// ErrQueueFull until earlier ones complete, ErrInvalid naming the field.
+func (qp *QP) PostSend(wr *SendWR) error {
+	qp.sendMu.Lock()
+	err := qp.putSend(wr)
+	qp.sendMu.Unlock()
+	if err != nil {
+		return err
+	}
+	qp.backend.Doorbell(qp.handle)
+	return nil
+}
+
+// PostSends posts requests in order with one doorbell and returns how many were
+// posted before the first that was refused.
+func (qp *QP) PostSends(wrs []SendWR) (n int, err error) {
+	qp.sendMu.Lock()
+	for n < len(wrs) {
+		if err = qp.putSend(&wrs[n]); err != nil {
+			break
+		}
+		n++
+	}
+	qp.sendMu.Unlock()
+	if n > 0 {
+		qp.backend.Doorbell(qp.handle)
+	}
+	return n, err
+}
+
+// PostRecv posts a receive. A QP with an SRQ has no receive queue of its own:
+// ErrState.
+func (qp *QP) PostRecv(wr *RecvWR) error {
+	if qp.recv == nil {
+		return errHasSRQ
+	}
+	qp.recvMu.Lock()
+	err := postRecv(qp.recv, &qp.recvWR, wr, qp.cfg.RecvSGE)
+	qp.recvMu.Unlock()
+	if err != nil {
+		return err
+	}
+	qp.backend.Doorbell(qp.handle)
+	return nil
+}
+
+// The errors of posting stand ready: a full queue is an ordinary case.
+var (
+	errSendFull    = &Error{Op: "post send", Class: ErrQueueFull}
+	errSendCorrupt = &Error{Op: "post send", Class: ErrCorrupt}
+	errRecvFull    = &Error{Op: "post receive", Class: ErrQueueFull}
+	errRecvCorrupt = &Error{Op: "post receive", Class: ErrCorrupt}
+	errHasSRQ      = &Error{Op: "post receive", Class: ErrState, Detail: "the queue pair receives from an SRQ"}
+)
+
+func postRecv(r *ring.Recv, out *ring.RecvWR, wr *RecvWR, sges int) error {
+	if len(wr.SGE) > sges {
+		return newError("post receive", ErrInvalid, "SGE has %d entries, at most %d", len(wr.SGE), sges)
+	}
+	out.ID, out.NumSGE = wr.ID, uint32(len(wr.SGE))
+	for i := range wr.SGE {
+		out.SGE[i] = ring.SGE(wr.SGE[i])
+	}
+	switch err := r.Post(out); {
+	case err == nil:
+		return nil
+	case err == ring.ErrFull:
+		return errRecvFull
+	case errors.Is(err, ring.ErrCorrupt):
+		return errRecvCorrupt
+	default:
+		return newError("post receive", ErrInvalid, "%v", err)
+	}
+}
+
+func (qp *QP) putSend(wr *SendWR) error {
+	out := &qp.sendWR
+	if err := qp.checkSend(wr); err != nil {
+		return err
+	}
+	out.ID, out.Op, out.Flags = wr.ID, ring.WROp(wr.Op), ring.WRFlags(wr.Flags)
+	out.RemoteAddr, out.RKey = wr.RemoteAddr, wr.RKey
+	out.Imm, out.CompareAdd, out.Swap, out.Access = wr.Imm, 0, 0, 0
+	out.NumSGE, out.Inline = 0, nil
+	if wr.Inline != nil {
+		out.Flags |= ring.Inline
+		out.Inline = wr.Inline
+	} else {
+		out.NumSGE = uint8(len(wr.SGE))
+		for i := range wr.SGE {
+			out.SGE[i] = ring.SGE(wr.SGE[i])
+		}
+	}
+	switch wr.Op {
+	case OpSendInvalidate, OpLocalInvalidate:
+		out.Imm = wr.InvalidateKey
+	case OpCompareSwap:
+		out.CompareAdd, out.Swap = wr.Compare, wr.Swap
+	case OpFetchAdd:
+		out.CompareAdd = wr.Add
+	case OpBind:
+		return qp.putBind(&wr.Bind, out)
+	}
+	if qp.cfg.Type == UD {
+		out.AH, out.RemoteQPN, out.QKey = uint32(wr.AH.handle), wr.RemoteQPN, wr.RemoteQKey
+	}
+	return qp.publish(out)
+}
+
+func (qp *QP) publish(out *ring.SendWR) error {
+	err := qp.send.Post(out)
+	out.Inline = nil
+	switch {
+	case err == nil:
+		return nil
+	case err == ring.ErrFull:
+		return errSendFull
+	case errors.Is(err, ring.ErrCorrupt):
+		return errSendCorrupt
+	default:
+		return newError("post send", ErrInvalid, "%v", err)
+	}
+}
+
+// putBind posts a bind and gives the window its new key (see memory.Bind: the
+// key of a type 2 window is the program's choice, that of type 1 follows).
+func (qp *QP) putBind(b *Bind, out *ring.SendWR) error {
+	mw := b.Window
+	mw.mu.Lock()
+	defer mw.mu.Unlock()
+	next := mw.rkey&^0xff | (mw.rkey+1)&0xff
+	out.RKey = mw.rkey
+	if mw.typ == WindowType2 {
+		out.RKey = next
+	}
+	out.Imm = 0
+	if b.MR != nil {
+		out.Imm = b.MR.LKey()
+	}
+	out.RemoteAddr, out.CompareAdd, out.Access = b.Addr, b.Length, uint32(b.Access)
+	if err := qp.publish(out); err != nil {
+		return err
+	}
+	mw.rkey = next
+	return nil
+}
+
+func (qp *QP) checkSend(wr *SendWR) error {
+	if !ring.WROp(wr.Op).Valid() {
+		return newError("post send", ErrInvalid, "Op is %d, not an operation", uint8(wr.Op))
+	}
+	if wr.Flags&^allFlags != 0 {
+		return newError("post send", ErrInvalid, "Flags has unknown bits %#x", uint8(wr.Flags&^allFlags))
+	}
+	if wr.Inline != nil {
+		if wr.Op > OpWriteImm {
+			return newError("post send", ErrInvalid, "Inline does not go with %v", wr.Op)
+		}
+		if len(wr.Inline) > qp.cfg.Inline {
+			return newError("post send", ErrInvalid, "Inline has %d bytes, at most %d", len(wr.Inline), qp.cfg.Inline)
+		}
+	} else if len(wr.SGE) > qp.cfg.SendSGE {
+		return newError("post send", ErrInvalid, "SGE has %d entries, at most %d", len(wr.SGE), qp.cfg.SendSGE)
+	}
+	if !serves(qp.cfg.Type, wr.Op) {
+		return newError("post send", ErrInvalid, "%v is not an operation of %v", wr.Op, qp.cfg.Type)
+	}
+	if qp.cfg.Type == UD && wr.AH == nil {
+		return newError("post send", ErrInvalid, "AH is nil")
+	}
+	if wr.Op == OpBind {
+		return checkBind(&wr.Bind)
+	}
+	return nil
+}
+
+func checkBind(b *Bind) error {
+	switch {
+	case b.Window == nil:
+		return newError("post send", ErrInvalid, "Bind.Window is nil")
+	case b.MR == nil && b.Length != 0:
+		return newError("post send", ErrInvalid, "Bind.MR is nil")
+	case b.Access&^(RemoteRead|RemoteWrite|RemoteAtomic|ZeroBased) != 0:
+		return newError("post send", ErrInvalid, "Bind.Access is %#x, want some of RemoteRead, RemoteWrite, RemoteAtomic, ZeroBased", uint32(b.Access))
+	}
+	return nil
+}
+
+// serves tells which operations a transport service has (IBA 9.1, table 38).
+func serves(t QPType, op Opcode) bool {
+	switch t {
+	case RC:
+		return true
+	case UC:
+		switch op {
+		case OpRead, OpCompareSwap, OpFetchAdd, OpSendInvalidate:
+			return false
+		}
+		return true
+	default:
+		return op == OpSend || op == OpSendImm
+	}
+}

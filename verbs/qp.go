@@ -1,0 +1,348 @@
+package verbs
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// QPType is the transport service of a QP.
+type QPType uint32
+
+// The transport services.
+const (
+	RC = QPType(command.RC) // reliable connection
+	UC = QPType(command.UC) // unreliable connection
+	UD = QPType(command.UD) // unreliable datagram
+)
+
+// String returns "RC", "UC" or "UD".
+func (t QPType) String() string {
+	switch t {
+	case RC:
+		return "RC"
+	case UC:
+		return "UC"
+	case UD:
+		return "UD"
+	}
+	return fmt.Sprintf("QP type %d", uint32(t))
+}
+
+// QPState is a state of a QP (IBA 10.3.1).
+type QPState uint32
+
+// The states.
+const (
+	StateReset = QPState(command.Reset)
+	StateInit  = QPState(command.Init)
+	StateRTR   = QPState(command.RTR)
+	StateRTS   = QPState(command.RTS)
+	StateSQD   = QPState(command.SQD)
+	StateSQE   = QPState(command.SQE)
+	StateError = QPState(command.Err)
+)
+
+// String returns the specification's name of the state.
+func (s QPState) String() string {
+	names := [...]string{"Reset", "Init", "RTR", "RTS", "SQD", "SQE", "Error"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return fmt.Sprintf("state %d", uint32(s))
+}
+
+// QPConfig describes a QP.
+type QPConfig struct {
+	Type           QPType // 0: RC
+	SendCQ, RecvCQ *CQ    // may be the same
+	SRQ            *SRQ   // nil: a receive queue of its own
+	SendDepth      int    // requests that may be outstanding at least
+	RecvDepth      int
+	SendSGE        int // scatter/gather entries of a request; 0: 1
+	RecvSGE        int
+	Inline         int    // bytes of inline data
+	SignalAll      bool   // every send completes, with Signaled or without
+	Context        uint64 // comes back in completions and events
+}
+
+// QP is a queue pair.
+type QP struct {
+	pd      *PD
+	backend backend
+	handle  command.Handle
+	number  uint32
+	cfg     QPConfig
+
+	sendMu sync.Mutex
+	send   *ring.Send
+	sendWR ring.SendWR // scratch
+
+	recvMu sync.Mutex
+	recv   *ring.Recv // nil with an SRQ
+	recvWR ring.RecvWR
+}
+
+func (c *QPConfig) check(l *Attributes) error {
+	bad := func(field string, v, low, high int) error {
+		return newError("create qp", ErrInvalid, "%s is %d, want %d to %d", field, v, low, high)
+	}
+	recv := c.SRQ == nil
+	switch {
+	case c.Type < RC || c.Type > UD:
+		return newError("create qp", ErrInvalid, "Type is %d, want RC, UC or UD", uint32(c.Type))
+	case c.SendCQ == nil:
+		return newError("create qp", ErrInvalid, "SendCQ is nil")
+	case c.RecvCQ == nil:
+		return newError("create qp", ErrInvalid, "RecvCQ is nil")
+	case c.SendDepth < 0 || c.SendDepth > l.MaxQPDepth:
+		return bad("SendDepth", c.SendDepth, 0, l.MaxQPDepth)
+	case recv && (c.RecvDepth < 0 || c.RecvDepth > l.MaxQPDepth):
+		return bad("RecvDepth", c.RecvDepth, 0, l.MaxQPDepth)
+	case c.SendSGE < 0 || c.SendSGE > l.MaxSGE:
+		return bad("SendSGE", c.SendSGE, 0, l.MaxSGE)
+	case recv && (c.RecvSGE < 0 || c.RecvSGE > l.MaxSGE):
+		return bad("RecvSGE", c.RecvSGE, 0, l.MaxSGE)
+	case c.Inline < 0 || c.Inline > l.MaxInline:
+		return bad("Inline", c.Inline, 0, l.MaxInline)
+	}
+	return nil
+}
+
+// CreateQP makes a queue pair in state Reset.
+func (pd *PD) CreateQP(c QPConfig) (*QP, error) {
+	if c.Type == 0 {
+		c.Type = RC
+	}
+	if err := c.check(&pd.dev.limit); err != nil {
+		return nil, err
+	}
+	c.SendDepth, c.SendSGE, c.RecvSGE = max(c.SendDepth, 1), max(c.SendSGE, 1), max(c.RecvSGE, 1)
+	cmd := command.CreateQP{
+		PD: pd.handle, Type: command.QPType(c.Type), SendCQ: c.SendCQ.handle, RecvCQ: c.RecvCQ.handle,
+		SendDepth: uint32(c.SendDepth), SendSGE: uint32(c.SendSGE), Inline: uint32(c.Inline), Context: c.Context,
+	}
+	if c.SRQ != nil {
+		cmd.SRQ = c.SRQ.handle
+	} else {
+		c.RecvDepth = max(c.RecvDepth, 1)
+		cmd.RecvDepth, cmd.RecvSGE = uint32(c.RecvDepth), uint32(c.RecvSGE)
+	}
+	if c.SignalAll {
+		cmd.SignalAll = 1
+	}
+	h := pd.dev.host
+	q, err := h.backend.CreateQP(h.ctx, cmd)
+	if err != nil {
+		return nil, wrap("create qp", err)
+	}
+	qp := &QP{pd: pd, backend: h.backend, handle: q.Handle, number: q.Number, cfg: c}
+	if err := qp.open(&q); err != nil {
+		_ = qp.Close()
+		return nil, err
+	}
+	return qp, nil
+}
+
+func (qp *QP) open(q *command.QueuePair) error {
+	h := qp.pd.dev.host
+	mem, err := h.ringMemory(q.Send)
+	if err != nil {
+		return err
+	}
+	qp.send, err = ring.OpenSend(mem, ring.Geometry{Entries: int(q.SendDepth), Stride: int(q.SendStride)})
+	if err != nil {
+		return newError("map ring", ErrInternal, "%v", err)
+	}
+	if qp.cfg.SRQ != nil {
+		return nil
+	}
+	qp.recv, err = h.openRecv(q.Recv, q.RecvDepth, q.RecvStride)
+	return err
+}
+
+// Number returns the 24-bit QP number that peers name the QP by.
+func (qp *QP) Number() uint32 { return qp.number }
+
+// Handle returns the number that events name the QP by.
+func (qp *QP) Handle() uint32 { return uint32(qp.handle) }
+
+// PD returns the protection domain.
+func (qp *QP) PD() *PD { return qp.pd }
+
+// Config returns what the QP was made with, defaults filled in.
+func (qp *QP) Config() QPConfig { return qp.cfg }
+
+// QPMask says which fields of a QPAttr are meant.
+type QPMask uint32
+
+// The fields.
+const (
+	MaskState              = QPMask(command.MaskState)
+	MaskAccess             = QPMask(command.MaskAccess)
+	MaskPKeyIndex          = QPMask(command.MaskPKey)
+	MaskQKey               = QPMask(command.MaskQKey)
+	MaskAV                 = QPMask(command.MaskRoute)
+	MaskMTU                = QPMask(command.MaskMTU)
+	MaskTimeout            = QPMask(command.MaskTimeout)
+	MaskRetry              = QPMask(command.MaskRetry)
+	MaskRNRRetry           = QPMask(command.MaskRNRRetry)
+	MaskMinRNRTimer        = QPMask(command.MaskMinRNRTimer)
+	MaskRQPSN              = QPMask(command.MaskRQPSN)
+	MaskSQPSN              = QPMask(command.MaskSQPSN)
+	MaskInitiatorDepth     = QPMask(command.MaskInitiatorDepth)
+	MaskResponderResources = QPMask(command.MaskResponderResources)
+	MaskDestQPN            = QPMask(command.MaskDestQPN)
+	MaskFlowControl        = QPMask(command.MaskFlowControl)
+	MaskSQDNotify          = QPMask(command.MaskSQDNotify)
+)
+
+// QPAttr are the attributes of a QP (IBA 11.2.5.2).
+type QPAttr struct {
+	State              QPState
+	Access             Access // RemoteWrite, RemoteRead, RemoteAtomic that peers have at all
+	PKeyIndex          int
+	QKey               uint32
+	AV                 AddressVector
+	MTU                int   // payload bytes: 256, 512, 1024, 2048 or 4096
+	Timeout            uint8 // local ACK timeout: 4.096 us * 2^Timeout, 0: none
+	Retry              uint8 // 0 to 7
+	RNRRetry           uint8 // 0 to 7, 7: without end
+	MinRNRTimer        uint8 // code 0 to 31
+	RQPSN, SQPSN       uint32
+	InitiatorDepth     uint8
+	ResponderResources uint8
+	DestQPN            uint32
+	FlowControl        bool
+	SQDNotify          bool
+}
+
+// Modify changes the attributes that mask names. The legal transitions and the
+// attributes that each needs are those of IBA 11.2.5.2: ErrState and ErrInvalid.
+func (qp *QP) Modify(a QPAttr, mask QPMask) error {
+	m := command.ModifyQP{
+		QP: qp.handle, Mask: command.QPMask(mask), State: command.QPState(a.State), Access: uint32(a.Access),
+		QKey: a.QKey, Timeout: a.Timeout, Retry: a.Retry, RNRRetry: a.RNRRetry, MinRNRTimer: a.MinRNRTimer,
+		RQPSN: a.RQPSN, SQPSN: a.SQPSN, InitiatorDepth: a.InitiatorDepth,
+		ResponderResources: a.ResponderResources, DestQPN: a.DestQPN,
+	}
+	if mask&MaskPKeyIndex != 0 {
+		if a.PKeyIndex < 0 {
+			return newError("modify qp", ErrInvalid, "PKeyIndex is %d, want a row of the P_Key table", a.PKeyIndex)
+		}
+		m.PKeyIndex = uint32(a.PKeyIndex)
+	}
+	if mask&MaskMTU != 0 {
+		switch a.MTU {
+		case 256, 512, 1024, 2048, 4096:
+		default:
+			return newError("modify qp", ErrInvalid, "MTU is %d, want 256, 512, 1024, 2048 or 4096", a.MTU)
+		}
+		m.MTU = uint32(a.MTU)
+	}
+	if mask&MaskAV != 0 {
+		av, err := a.AV.command("modify qp")
+		if err != nil {
+			return err
+		}
+		m.Route = av
+	}
+	if a.FlowControl {
+		m.FlowControl = 1
+	}
+	if a.SQDNotify {
+		m.SQDNotify = 1
+	}
+	h := qp.pd.dev.host
+	return wrap("modify qp", h.backend.ModifyQP(h.ctx, m))
+}
+
+func attrFrom(m *command.ModifyQP) QPAttr {
+	return QPAttr{
+		State: QPState(m.State), Access: Access(m.Access), PKeyIndex: int(m.PKeyIndex), QKey: m.QKey,
+		AV: vectorFrom(&m.Route), MTU: int(m.MTU), Timeout: m.Timeout, Retry: m.Retry, RNRRetry: m.RNRRetry,
+		MinRNRTimer: m.MinRNRTimer, RQPSN: m.RQPSN, SQPSN: m.SQPSN, InitiatorDepth: m.InitiatorDepth,
+		ResponderResources: m.ResponderResources, DestQPN: m.DestQPN,
+		FlowControl: m.FlowControl != 0, SQDNotify: m.SQDNotify != 0,
+	}
+}
+
+// QPPath is which way the packets of a connection take.
+type QPPath uint32
+
+// The paths.
+const (
+	PathWire   QPPath = iota + 1 // packets through the link
+	PathLocal                    // copied from region to region by the adapters
+	PathDirect                   // copied by the initiating program
+)
+
+// String returns the path as status prints it.
+func (p QPPath) String() string {
+	switch p {
+	case PathWire:
+		return "wire"
+	case PathLocal:
+		return "local"
+	case PathDirect:
+		return "direct"
+	}
+	return "none"
+}
+
+// QPInfo is what a QP is set to and does.
+type QPInfo struct {
+	QPAttr
+	Type       QPType
+	Number     uint32
+	Path       QPPath
+	Draining   bool // SQD: requests are still outstanding
+	SendPosted int
+	RecvPosted int
+}
+
+// Query returns the QP's attributes and state.
+func (qp *QP) Query() (QPInfo, error) {
+	h := qp.pd.dev.host
+	i, err := h.backend.QueryQP(h.ctx, qp.handle)
+	if err != nil {
+		return QPInfo{}, wrap("query qp", err)
+	}
+	return QPInfo{
+		QPAttr: attrFrom(&i.Attr), Type: QPType(i.Type), Number: i.Number, Path: QPPath(i.Path),
+		Draining: i.Draining != 0, SendPosted: int(i.SendPosted), RecvPosted: int(i.RecvPosted),
+	}, nil
+}
+
+// Flush moves the QP to the error state: outstanding requests complete with
+// WRFlush, in order.
+func (qp *QP) Flush() error { return qp.Modify(QPAttr{State: StateError}, MaskState) }
+
+// JoinMulticast makes a UD QP receive what is sent to the group, an IPv4 or IPv6
+// multicast address; the adapter joins it (IGMP, MLD).
+func (qp *QP) JoinMulticast(group netip.Addr) error {
+	if !group.IsMulticast() {
+		return newError("join multicast", ErrInvalid, "group %s is not a multicast address", group)
+	}
+	h := qp.pd.dev.host
+	return wrap("join multicast", h.backend.AttachMulticast(h.ctx, qp.handle, command.AddrFrom(group)))
+}
+
+// LeaveMulticast ends JoinMulticast.
+func (qp *QP) LeaveMulticast(group netip.Addr) error {
+	h := qp.pd.dev.host
+	if !group.IsValid() {
+		return newError("leave multicast", ErrInvalid, "group is not an address")
+	}
+	return wrap("leave multicast", h.backend.DetachMulticast(h.ctx, qp.handle, command.AddrFrom(group)))
+}
+
+// Close destroys the QP. Completions of it that were not polled may still be
+// polled; requests that were outstanding complete no more.
+func (qp *QP) Close() error {
+	h := qp.pd.dev.host
+	return h.destroyed("destroy qp", h.backend.Destroy(h.ctx, command.KindQP, qp.handle))
+}
