@@ -5,6 +5,7 @@ package link
 import (
 	"net/netip"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
@@ -25,17 +26,23 @@ type Capabilities struct {
 }
 
 // Link sends and receives packets without ever blocking. One goroutine at a time
-// calls its methods (the owner of the loop), except Close.
+// calls its methods (the owner of the loop), except Close. After Close the
+// others return net.ErrClosed.
 type Link interface {
 	Capabilities() Capabilities
 
 	// Prepare completes a route for this link (socket address, source-port
-	// socket) and reports a destination that it cannot reach.
+	// socket) and reports a destination that it cannot reach. It fills in what
+	// the ICRC covers and the link decides: an unset DstPort, and SrcPort,
+	// which becomes the port that packets really leave from.
 	Prepare(r *frame.Route) error
 
 	// Send takes a prefix of frames and returns its length; a short count means
-	// that the link is full for now. Frames whose Segment is not 0 belong to
-	// the burst of the frame before. Send keeps no reference to the frames.
+	// that the link is full for now, and ends where a burst ends. Frames whose
+	// Segment is not 0 belong to the burst of the frame before. A packet that the
+	// system refuses (no route, too long) is taken and counted as a send error,
+	// as if the network had lost it, and reported by Errors. Send keeps no
+	// reference to the frames.
 	Send(frames []frame.Out) (int, error)
 
 	// Receive fills in with packets that have arrived and returns their number,
@@ -43,12 +50,14 @@ type Link interface {
 	Receive(in []frame.In) (int, error)
 
 	// Errors reports destinations that answered with an ICMP error since the
-	// last call, at most len(out).
+	// last call, at most len(out). It costs a system call or two where there are
+	// none: call it after a wait and every few milliseconds, not every batch.
 	Errors(out []Unreachable) int
 
 	// Descriptors returns the file descriptors that become readable when
-	// Receive or Errors has news, where the platform has them. A link without
-	// any calls its Notify function instead.
+	// Receive or Errors has news, where the platform has them; they stay the
+	// same while the link is open. A link without any calls its Notify function
+	// instead.
 	Descriptors() []int
 
 	// Stats returns counters since the link was opened.
@@ -57,14 +66,34 @@ type Link interface {
 	Close() error
 }
 
+// Delayer is a Link that holds frames back for some time. Its Send and Receive also
+// release what is due; Deadline only bounds how long its owner may sleep.
+type Delayer interface {
+	// Deadline returns when the next frame is due, clock.Never where none is held.
+	Deadline() clock.Time
+	// Flush sends what is due.
+	Flush(now clock.Time) error
+}
+
+// Multicaster is a Link that can receive packets that are sent to groups.
+type Multicaster interface {
+	// Join starts to receive what is sent to group (IGMP or MLD join); joining
+	// twice needs two calls of Leave.
+	Join(group netip.Addr) error
+	// Leave undoes one Join.
+	Leave(group netip.Addr) error
+}
+
 // Unreachable is an ICMP error that a destination, or a router before it,
-// answered with.
+// answered with, or a destination that the system refused to send to.
 type Unreachable struct {
 	Dst  netip.Addr
 	Kind UnreachableKind
 	// QPN is the destination QP of the packet that was answered, where the
 	// quoted bytes hold it; otherwise 0.
 	QPN uint32
+	// MTU is the largest IP packet that passes, with PacketTooBig where known.
+	MTU int
 }
 
 // UnreachableKind tells what was not there.
@@ -75,17 +104,36 @@ const (
 	PortUnreachable UnreachableKind = iota + 1
 	HostUnreachable
 	NetworkUnreachable
+	PacketTooBig // the path carries no packets of this length
 )
 
-// Stats are counters of a link since it was opened.
+// String returns the kind in the words of RFC 792.
+func (k UnreachableKind) String() string {
+	switch k {
+	case PortUnreachable:
+		return "port unreachable"
+	case HostUnreachable:
+		return "host unreachable"
+	case NetworkUnreachable:
+		return "network unreachable"
+	case PacketTooBig:
+		return "packet too big"
+	}
+	return "reachable"
+}
+
+// Stats are counters of a link since it was opened. Bytes are those of UDP payloads
+// (of frames where the link is raw).
 type Stats struct {
 	SentPackets, SentBytes         uint64
 	SentBursts                     uint64
 	ReceivedPackets, ReceivedBytes uint64
 	SendBlocked                    uint64 // Send returned short
-	SendErrors                     uint64
-	ReceiveDrops                   uint64 // the socket's buffer overflowed, where the system says so
+	SendErrors                     uint64 // packets that the system refused
+	ReceiveDrops                   uint64 // the socket's buffer overflowed, where the system says so; a coalesced burst counts once
+	ReceiveTruncated               uint64 // packets longer than any that RoCE sends, dropped
+	ErrorsLost                     uint64 // ICMP errors that Errors could not report, too many at once
 	ReceiveBuffer                  int    // effective receive buffer in bytes
 	ImpairedLost, ImpairedDuplicated, ImpairedReordered,
-	ImpairedCorrupted, ImpairedMarked uint64
+	ImpairedCorrupted, ImpairedMarked, ImpairedDelayed uint64
 }

@@ -1,0 +1,192 @@
+package udp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+)
+
+// variant is one way to open a link; every test of behaviour runs on each.
+type variant struct {
+	name string
+	v6   bool
+	cfg  Config
+}
+
+// variants are the ways to open a link on this platform.
+func variants() []variant {
+	all := []variant{
+		{"portable/v4", false, Config{Portable: true}},
+		{"portable/v6", true, Config{Portable: true}},
+	}
+	if runtime.GOOS != "linux" {
+		return all
+	}
+	return append(all, []variant{
+		{"bursts/v4", false, Config{}},
+		{"bursts/v6", true, Config{}},
+		{"no segmentation/v4", false, Config{NoSegmentation: true}},
+		{"no coalescing/v4", false, Config{NoCoalescing: true}},
+		{"singly/v4", false, Config{NoSegmentation: true, NoCoalescing: true}},
+		{"singly/v6", true, Config{NoSegmentation: true, NoCoalescing: true}},
+	}...)
+}
+
+// each runs a test on every variant.
+func each(t *testing.T, test func(t *testing.T, v variant)) {
+	for _, v := range variants() {
+		t.Run(v.name, func(t *testing.T) { test(t, v) })
+	}
+}
+
+func randomLoopback() netip.Addr {
+	return netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(250)), byte(rand.IntN(256)), byte(4 + rand.IntN(250))})
+}
+
+func randomPort() uint16 { return uint16(20000 + rand.IntN(12000)) }
+
+// openAt opens a link at a random address, or on [::1] at a random port.
+func (v variant) open(t testing.TB) Link {
+	t.Helper()
+	for range 20 {
+		cfg := v.cfg
+		if cfg.Port == 0 {
+			cfg.Port = randomPort()
+		}
+		cfg.Addr = randomLoopback()
+		if v.v6 {
+			cfg.Addr = netip.IPv6Loopback()
+		}
+		if runtime.GOOS == "darwin" && !v.v6 {
+			cfg.Addr = netip.MustParseAddr("127.0.0.1")
+		}
+		l, err := Open(cfg)
+		if v.v6 && errors.Is(err, syscall.EADDRNOTAVAIL) {
+			t.Skip("this host has no IPv6 loopback address")
+		}
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return l
+	}
+	t.Fatal("every port that was tried is in use")
+	return nil
+}
+
+func routeTo(t testing.TB, from, to Link) *frame.Route {
+	t.Helper()
+	r := &frame.Route{Dst: to.Status().Addr.Addr(), DstPort: to.Status().Addr.Port()}
+	if err := from.Prepare(r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// packets makes frames to a route that carry the given payloads behind a BTH whose PSN
+// counts from 0, in bursts as far as the link's capabilities and equal lengths allow.
+func packets(r *frame.Route, caps link.Capabilities, payloads ...[]byte) []frame.Out {
+	frames := make([]frame.Out, len(payloads))
+	burst := 0
+	for i, p := range payloads {
+		o := &frames[i]
+		o.Reset(r)
+		bth := o.Head[frame.HeadRoom : frame.HeadRoom+12]
+		bth[7] = 0x2a // destination QP
+		binary.BigEndian.PutUint32(bth[8:], uint32(i))
+		o.HeadEnd += 12
+		o.Payload = p
+		o.TailLen = 4
+		binary.LittleEndian.PutUint32(o.Tail[:], 0xdecade00+uint32(i))
+		if i > 0 && frames[i-1].Len() == frames[burst].Len() && o.Len() <= frames[burst].Len() &&
+			i-burst < caps.MaxSegments && (i-burst+1)*frames[burst].Len() <= caps.MaxBurst {
+			o.Segment = uint16(i - burst)
+		} else {
+			burst = i
+		}
+	}
+	return frames
+}
+
+// packetBytes is what must arrive for a frame.
+func packetBytes(o *frame.Out) []byte {
+	b := append([]byte{}, o.Head[o.HeadStart:o.HeadEnd]...)
+	b = append(b, o.Payload...)
+	return append(b, o.Tail[:o.TailLen]...)
+}
+
+// sendAll sends frames until all are taken.
+func sendAll(t testing.TB, l Link, frames []frame.Out) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for len(frames) > 0 {
+		n, err := l.Send(frames)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frames = frames[n:]
+		if time.Now().After(deadline) {
+			t.Fatal("the link takes nothing more")
+		}
+	}
+}
+
+// got is a copy of a received packet.
+type got struct {
+	data []byte
+	in   frame.In
+}
+
+// receiveN receives n packets, or fails after ten seconds.
+func receiveN(t testing.TB, l Link, n int) []got {
+	t.Helper()
+	var all []got
+	in := make([]frame.In, 7)
+	deadline := time.Now().Add(10 * time.Second)
+	for len(all) < n {
+		k, err := l.Receive(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range in[:k] {
+			all = append(all, got{append([]byte{}, p.Data...), p})
+		}
+		if k == 0 {
+			runtime.Gosched()
+			if time.Now().After(deadline) {
+				t.Fatalf("%d of %d packets arrived; stats %+v", len(all), n, l.Stats())
+			}
+		}
+	}
+	return all
+}
+
+// payloadsOf makes n payloads of the given length, told apart by their content.
+func payloadsOf(n, length int) [][]byte {
+	all := make([][]byte, n)
+	for i := range all {
+		all[i] = make([]byte, length)
+		for k := range all[i] {
+			all[i][k] = byte(i*31 + k*7)
+		}
+	}
+	return all
+}
+
+func name(format string, args ...any) string { return fmt.Sprintf(format, args...) }

@@ -1,0 +1,222 @@
+package udp
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+)
+
+// socketLink is the link over raw system calls.
+type socketLink struct {
+	cfg   Config
+	v4    bool
+	scope uint32 // interface index of a link-local address
+	caps  link.Capabilities
+	ifi   string
+
+	fd      int // receives, and sends what has no source port of its own
+	watch   int // epoll of the other sockets
+	gso     bool
+	gro     bool
+	receive receiver
+	send    sender
+	pool    pool
+	sources []int // the pool's sockets
+	groups  []group
+	errors  errorQueue
+	single  map[netip.Addr]bool // destinations whose device refuses segmentation
+	stats   link.Stats
+
+	receiveBuffer, sendBuffer int
+
+	state atomic.Uint32 // busy and closed
+	close sync.Once
+}
+
+// Route.SockaddrLen carries a flag of ours: packets of this route leave singly.
+const (
+	routeSingle      = 0x80
+	routeSockaddrLen = 0x7f
+)
+
+const (
+	stateBusy   = 1
+	stateClosed = 2
+)
+
+func open(cfg Config) (Link, error) {
+	l := &socketLink{cfg: cfg, v4: cfg.Addr.Is4(), fd: -1, watch: -1, single: map[netip.Addr]bool{}}
+	if err := l.openSockets(); err != nil {
+		l.release()
+		return nil, err
+	}
+	l.caps = link.Capabilities{MaxSegments: 1, SegmentIDs: true, MTU: 1500}
+	if ifi, ok := InterfaceOf(cfg.Addr); ok {
+		l.caps.MTU, l.ifi = ifi.MTU, ifi.Name
+	}
+	if l.gso {
+		l.caps.MaxSegments, l.caps.MaxBurst = maxSegments, maxBurst
+	}
+	l.send.init()
+	l.receive.init(cfg, l.gro)
+	l.pool = newPool(cfg, l.bindSource)
+	return l, nil
+}
+
+func (l *socketLink) openSockets() (err error) {
+	if l.scope, err = scope(l.cfg.Addr.Zone()); err != nil {
+		return err
+	}
+	if l.fd, err = newSocket(l.v4); err != nil {
+		return err
+	}
+	if err = setReceiver(l.fd, l.v4); err != nil {
+		return err
+	}
+	size := l.cfg.ReceiveBuffer
+	if size == 0 {
+		size = defaultReceiveBuffer
+	}
+	l.receiveBuffer = setBuffer(l.fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, size)
+	l.sendBuffer = setBuffer(l.fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, defaultSendBuffer)
+	l.setMulticastInterface(l.fd)
+	if err = bind(l.fd, l.cfg.Addr, l.cfg.Port, l.scope); err != nil {
+		return bindError(l.cfg, err)
+	}
+	// A kernel without these answers ENOPROTOOPT.
+	if !l.cfg.NoSegmentation {
+		_, err := unix.GetsockoptInt(l.fd, unix.SOL_UDP, unix.UDP_SEGMENT)
+		l.gso = err == nil
+	}
+	if !l.cfg.NoCoalescing {
+		l.gro = unix.SetsockoptInt(l.fd, unix.SOL_UDP, unix.UDP_GRO, 1) == nil
+	}
+	l.watch, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("udp link: %w", os.NewSyscallError("epoll_create1", err))
+	}
+	return nil
+}
+
+// bindError says whose the address is, where it is taken.
+func bindError(cfg Config, err error) error {
+	at := netip.AddrPortFrom(cfg.Addr, cfg.Port)
+	if err == unix.EADDRINUSE {
+		return &AddressInUseError{Addr: at, Owner: ownerOf(at)}
+	}
+	return fmt.Errorf("udp link: bind %v: %w", at, err)
+}
+
+// enter takes the sockets for one call; leave gives them back. Between the two Close
+// leaves them open, so that a descriptor's number is not used by another file.
+func (l *socketLink) enter() bool { return l.state.CompareAndSwap(0, stateBusy) }
+
+func (l *socketLink) leave() {
+	if !l.state.CompareAndSwap(stateBusy, 0) {
+		l.close.Do(l.release)
+	}
+}
+
+// Close implements link.Link. It may be called at any time; a call that is under way
+// finishes first, and who waits for the descriptors wakes up.
+func (l *socketLink) Close() error {
+	if l.state.Or(stateClosed) == 0 {
+		l.close.Do(l.release)
+	}
+	return nil
+}
+
+func (l *socketLink) release() {
+	for _, fd := range l.sources {
+		unix.Close(fd)
+	}
+	for i := range l.groups {
+		unix.Close(l.groups[i].fd)
+	}
+	if l.fd >= 0 {
+		// ENOTCONN, but it wakes whoever polls the socket.
+		_ = unix.Shutdown(l.fd, unix.SHUT_RDWR)
+		unix.Close(l.fd)
+	}
+	if l.watch >= 0 {
+		unix.Close(l.watch)
+	}
+}
+
+// Capabilities implements link.Link.
+func (l *socketLink) Capabilities() link.Capabilities { return l.caps }
+
+// Descriptors implements link.Link: the receiving socket, and an epoll of the others.
+func (l *socketLink) Descriptors() []int { return []int{l.fd, l.watch} }
+
+// Prepare implements link.Link.
+func (l *socketLink) Prepare(r *frame.Route) error {
+	if !l.enter() {
+		return net.ErrClosed
+	}
+	defer l.leave()
+	return l.prepare(r)
+}
+
+func (l *socketLink) prepare(r *frame.Route) error {
+	dst := r.Dst.Unmap()
+	if err := checkDestination(dst, l.cfg.Addr); err != nil {
+		return err
+	}
+	r.Dst = dst
+	if r.DstPort == 0 {
+		r.DstPort = l.cfg.Port
+	}
+	if !r.Src.IsValid() {
+		r.Src = l.cfg.Addr
+	}
+	id := uint32(0)
+	if dst.IsLinkLocalUnicast() || dst.IsLinkLocalMulticast() {
+		id = l.scope
+	}
+	r.SockaddrLen = putSockaddr(&r.Sockaddr, dst, r.DstPort, id)
+	if l.single[dst] {
+		r.SockaddrLen |= routeSingle
+	}
+	r.Socket, r.SrcPort = l.pool.choose(r.SrcPort)
+	r.Prepared = true
+	return nil
+}
+
+// Stats implements link.Link.
+func (l *socketLink) Stats() link.Stats {
+	if !l.enter() {
+		return l.stats
+	}
+	defer l.leave()
+	l.stats.ReceiveDrops = uint64(l.receive.drops)
+	if n, ok := socketDrops(l.fd); ok {
+		l.stats.ReceiveDrops = uint64(n)
+	}
+	l.stats.ReceiveBuffer = l.receiveBuffer
+	return l.stats
+}
+
+// Status implements Link.
+func (l *socketLink) Status() Status {
+	s := Status{
+		Addr: netip.AddrPortFrom(l.cfg.Addr, l.cfg.Port), Method: "sendmmsg",
+		Segmentation: l.gso, Coalescing: l.gro, Interface: l.ifi, MTU: l.caps.MTU,
+		ReceiveBuffer: l.receiveBuffer, SendBuffer: l.sendBuffer,
+		SourcePorts: l.cfg.sourcePortRule(), BoundSourcePorts: slices.Clone(l.pool.ports), SkippedSourcePorts: l.pool.skipped,
+		SingleDestinations: len(l.single),
+	}
+	for _, g := range l.groups {
+		s.Groups = append(s.Groups, g.addr)
+	}
+	return s
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package udp
+
+func open(cfg Config) (Link, error) { return openPortable(cfg) }

@@ -1,0 +1,266 @@
+package udp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+)
+
+// portableLink is the link over package net: one datagram a call, and a goroutine that
+// reads them into a bounded queue. It sends ECN and DSCP where the platform lets it, and
+// sees neither those nor ICMP errors of what it receives.
+type portableLink struct {
+	cfg  Config
+	caps link.Capabilities
+	ifi  string
+
+	conn   *net.UDPConn
+	pool   pool
+	sender portableSocket   // the receiving socket
+	source []portableSocket // the pool's
+	groups map[netip.Addr]*portableGroup
+	queue  inbox
+	write  [maxDatagram]byte
+
+	errs  [maxErrors]link.Unreachable
+	nerrs int
+	stats link.Stats
+
+	closed  atomic.Bool
+	readers sync.WaitGroup
+	mu      sync.Mutex // sockets against Close
+}
+
+type portableGroup struct {
+	conn *net.UDPConn
+	uses int
+}
+
+func openPortable(cfg Config) (Link, error) {
+	at := netip.AddrPortFrom(cfg.Addr, cfg.Port)
+	conn, err := net.ListenUDP(network(cfg.Addr), net.UDPAddrFromAddrPort(at))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, &AddressInUseError{Addr: at, Owner: ownerOf(at)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("udp link: %w", err)
+	}
+	l := &portableLink{cfg: cfg, conn: conn, groups: map[netip.Addr]*portableGroup{}}
+	l.caps = link.Capabilities{MaxSegments: 1, MTU: 1500}
+	if ifi, ok := InterfaceOf(cfg.Addr); ok {
+		l.caps.MTU, l.ifi = ifi.MTU, ifi.Name
+	}
+	l.sender.conn = conn
+	l.pool = newPool(cfg, l.bindSource)
+	l.setBuffers()
+	l.queue.init(cfg.Notify)
+	l.read(conn, cfg.Addr)
+	return l, nil
+}
+
+func network(addr netip.Addr) string {
+	if addr.Is4() {
+		return "udp4"
+	}
+	return "udp6"
+}
+
+// setBuffers asks for large buffers; a refusal leaves smaller ones.
+func (l *portableLink) setBuffers() {
+	want := l.cfg.ReceiveBuffer
+	if want == 0 {
+		want = defaultReceiveBuffer
+	}
+	for ; want >= 64<<10; want /= 2 {
+		if l.conn.SetReadBuffer(want) == nil {
+			break
+		}
+		if l.cfg.ReceiveBuffer != 0 {
+			return
+		}
+	}
+	_ = l.conn.SetWriteBuffer(defaultSendBuffer)
+	l.stats.ReceiveBuffer = want
+}
+
+// read starts the goroutine that fills the queue from a socket.
+func (l *portableLink) read(conn *net.UDPConn, dst netip.Addr) {
+	l.readers.Go(func() {
+		failures := 0
+		for {
+			err := l.queue.readFrom(conn, dst)
+			if err == nil {
+				failures = 0
+				continue
+			}
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			// Some platforms report here what an ICMP error said of an earlier
+			// packet. Errors in a row are something else: do not spin on them.
+			if failures++; failures > maxErrors {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+	})
+}
+
+// Capabilities implements link.Link.
+func (l *portableLink) Capabilities() link.Capabilities { return l.caps }
+
+// Prepare implements link.Link.
+func (l *portableLink) Prepare(r *frame.Route) error {
+	if l.closed.Load() {
+		return net.ErrClosed
+	}
+	r.Dst = r.Dst.Unmap()
+	if err := checkDestination(r.Dst, l.cfg.Addr); err != nil {
+		return err
+	}
+	if r.DstPort == 0 {
+		r.DstPort = l.cfg.Port
+	}
+	if !r.Src.IsValid() {
+		r.Src = l.cfg.Addr
+	}
+	l.mu.Lock()
+	r.Socket, r.SrcPort = l.pool.choose(r.SrcPort)
+	l.mu.Unlock()
+	r.Prepared = true
+	return nil
+}
+
+// Send implements link.Link.
+func (l *portableLink) Send(frames []frame.Out) (int, error) {
+	if l.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	for i := range frames {
+		l.send(&frames[i])
+	}
+	return len(frames), nil
+}
+
+func (l *portableLink) send(o *frame.Out) {
+	r := o.Route
+	if !r.Prepared && l.Prepare(r) != nil || o.Len() > len(l.write) {
+		l.refuse(o, link.HostUnreachable)
+		return
+	}
+	b := append(l.write[:0], o.Head[o.HeadStart:o.HeadEnd]...)
+	b = append(b, o.Payload...)
+	b = append(b, o.Tail[:o.TailLen]...)
+	s := l.socket(r.Socket)
+	s.setTrafficClass(r.TrafficClass, l.cfg.Addr.Is4())
+	n, err := s.conn.WriteToUDPAddrPort(b, netip.AddrPortFrom(r.Dst, r.DstPort))
+	if err != nil {
+		l.refuse(o, portableRefusal(err))
+		return
+	}
+	l.stats.SentPackets++
+	l.stats.SentBursts++
+	l.stats.SentBytes += uint64(n)
+}
+
+// portableRefusal is what an error says about the destination.
+func portableRefusal(err error) link.UnreachableKind {
+	switch {
+	case errors.Is(err, syscall.EMSGSIZE):
+		return link.PacketTooBig
+	case errors.Is(err, syscall.ENETUNREACH):
+		return link.NetworkUnreachable
+	case errors.Is(err, syscall.EHOSTUNREACH):
+		return link.HostUnreachable
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return link.PortUnreachable
+	}
+	return 0
+}
+
+func (l *portableLink) refuse(o *frame.Out, kind link.UnreachableKind) {
+	l.stats.SendErrors++
+	if kind == 0 {
+		return
+	}
+	if l.nerrs == len(l.errs) {
+		l.stats.ErrorsLost++
+		return
+	}
+	u := link.Unreachable{Dst: o.Route.Dst, Kind: kind, QPN: headQPN(o.Head[o.HeadStart:o.HeadEnd])}
+	if kind == link.PacketTooBig {
+		u.MTU = l.caps.MTU
+	}
+	l.errs[l.nerrs] = u
+	l.nerrs++
+}
+
+// Receive implements link.Link.
+func (l *portableLink) Receive(in []frame.In) (int, error) {
+	if l.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	n := l.queue.pop(in)
+	for i := range in[:n] {
+		l.stats.ReceivedBytes += uint64(len(in[i].Data))
+	}
+	l.stats.ReceivedPackets += uint64(n)
+	return n, nil
+}
+
+// Errors implements link.Link: only what the system refused to send.
+func (l *portableLink) Errors(out []link.Unreachable) int {
+	n := copy(out, l.errs[:l.nerrs])
+	l.nerrs = copy(l.errs[:], l.errs[n:l.nerrs])
+	return n
+}
+
+// Descriptors implements link.Link: there are none, Notify is called.
+func (l *portableLink) Descriptors() []int { return nil }
+
+// Stats implements link.Link.
+func (l *portableLink) Stats() link.Stats {
+	s := l.stats
+	s.ReceiveDrops = l.queue.drops.Load()
+	s.ReceiveTruncated = l.queue.truncated.Load()
+	return s
+}
+
+// Status implements Link.
+func (l *portableLink) Status() Status {
+	s := Status{
+		Addr: netip.AddrPortFrom(l.cfg.Addr, l.cfg.Port), Method: "portable",
+		Interface: l.ifi, MTU: l.caps.MTU, ReceiveBuffer: l.stats.ReceiveBuffer, SendBuffer: defaultSendBuffer,
+		SourcePorts: l.cfg.sourcePortRule(), BoundSourcePorts: slices.Clone(l.pool.ports), SkippedSourcePorts: l.pool.skipped,
+	}
+	for a := range l.groups {
+		s.Groups = append(s.Groups, a)
+	}
+	return s
+}
+
+// Close implements link.Link.
+func (l *portableLink) Close() error {
+	if l.closed.Swap(true) {
+		return nil
+	}
+	l.mu.Lock()
+	l.conn.Close()
+	for i := range l.source {
+		l.source[i].conn.Close()
+	}
+	for _, g := range l.groups {
+		g.conn.Close()
+	}
+	l.mu.Unlock()
+	l.readers.Wait()
+	return nil
+}

@@ -1,0 +1,270 @@
+package udp
+
+import (
+	"net"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+)
+
+const (
+	sendMessagesMax = 64
+	sendVectors     = 1024
+	sendControl     = 3 * controlSpace // segment size, traffic class, hop limit
+	// A message's vectors may be at most UIO_MAXIOV; a burst needs three a packet.
+	burstVectors = 3 * maxSegments
+)
+
+// sender holds what sendmmsg reads: one message a burst.
+type sender struct {
+	messages [sendMessagesMax]message
+	frames   [sendMessagesMax]int // frames of each message
+	control  [sendMessagesMax][sendControl]byte
+	vectors  [sendVectors]unix.Iovec
+	n        int // messages in use
+	used     int // vectors in use
+	socket   uint8
+}
+
+func (s *sender) init() {
+	for i := range s.messages {
+		s.messages[i].header.Control = &s.control[i][0]
+	}
+}
+
+// Send implements link.Link.
+func (l *socketLink) Send(frames []frame.Out) (int, error) {
+	if !l.enter() {
+		return 0, net.ErrClosed
+	}
+	taken := 0
+	for taken < len(frames) {
+		rest := frames[taken:]
+		if !rest[0].Route.Prepared && l.prepare(rest[0].Route) != nil {
+			l.refuse(&rest[0], link.HostUnreachable)
+			taken++
+			continue
+		}
+		l.build(rest)
+		n, full := l.flush(rest)
+		taken += n
+		l.send.clear()
+		if full {
+			l.stats.SendBlocked++
+			break
+		}
+	}
+	l.leave()
+	return taken, nil
+}
+
+// build makes messages of the frames at the front: bursts that one socket sends.
+func (l *socketLink) build(frames []frame.Out) {
+	s := &l.send
+	s.n, s.used, s.socket = 0, 0, frames[0].Route.Socket
+	for i := 0; i < len(frames); {
+		r := frames[i].Route
+		if s.n == len(s.messages) || s.used+burstVectors > len(s.vectors) || !r.Prepared || r.Socket != s.socket {
+			return
+		}
+		n := 1
+		if r.SockaddrLen&routeSingle == 0 && l.gso {
+			n = burst(frames[i:])
+		} else if frames[i].Segment != 0 {
+			link.Single(&frames[i], l.caps.SegmentIDs)
+		}
+		s.add(frames[i:i+n], l.v4)
+		i += n
+	}
+}
+
+// burst returns how many frames at the front are one burst that the kernel can
+// segment: of equal length but for the last, which may be shorter.
+func burst(frames []frame.Out) int {
+	route, size := frames[0].Route, frames[0].Len()
+	total, n := size, 1
+	for n < len(frames) && n < maxSegments {
+		f := &frames[n]
+		length := f.Len()
+		if f.Segment == 0 || f.Route != route || length > size || total+length > maxBurst {
+			break
+		}
+		total += length
+		n++
+		if length < size {
+			break
+		}
+	}
+	return n
+}
+
+// add appends a message of one burst.
+func (s *sender) add(frames []frame.Out, v4 bool) {
+	r := frames[0].Route
+	m := &s.messages[s.n]
+	s.frames[s.n] = len(frames)
+	first := s.used
+	for i := range frames {
+		s.vector(&frames[i])
+	}
+	h := &m.header
+	h.Name, h.Namelen = &r.Sockaddr[0], uint32(r.SockaddrLen&routeSockaddrLen)
+	h.Iov = &s.vectors[first]
+	h.SetIovlen(s.used - first)
+	h.SetControllen(s.options(r, frames, v4))
+	s.n++
+}
+
+// vector points at the three parts of a packet. Without a payload the pad and ICRC
+// are copied behind the headers, where there is room for them, which saves a part.
+func (s *sender) vector(o *frame.Out) {
+	v := &s.vectors[s.used]
+	v.Base = &o.Head[o.HeadStart]
+	if len(o.Payload) == 0 && int(o.HeadEnd)+int(o.TailLen) <= len(o.Head) {
+		copy(o.Head[o.HeadEnd:], o.Tail[:o.TailLen])
+		v.SetLen(int(o.HeadEnd-o.HeadStart) + int(o.TailLen))
+		s.used++
+		return
+	}
+	v.SetLen(int(o.HeadEnd - o.HeadStart))
+	v = &s.vectors[s.used+1]
+	v.Base = unsafe.SliceData(o.Payload)
+	v.SetLen(len(o.Payload))
+	v = &s.vectors[s.used+2]
+	v.Base = &o.Tail[0]
+	v.SetLen(int(o.TailLen))
+	s.used += 3
+}
+
+// options writes the control messages of a burst and returns their length.
+func (s *sender) options(r *frame.Route, frames []frame.Out, v4 bool) int {
+	b := s.control[s.n][:]
+	n := 0
+	if len(frames) > 1 {
+		n = putControl(b, unix.SOL_UDP, unix.UDP_SEGMENT, uint32(frames[0].Len()), 2)
+	}
+	if r.TrafficClass != 0 {
+		if v4 {
+			n += putControl(b[n:], unix.IPPROTO_IP, unix.IP_TOS, uint32(r.TrafficClass), 4)
+		} else {
+			n += putControl(b[n:], unix.IPPROTO_IPV6, unix.IPV6_TCLASS, uint32(r.TrafficClass), 4)
+		}
+	}
+	if r.HopLimit != 0 && r.HopLimit != defaultHopLimit {
+		if v4 {
+			n += putControl(b[n:], unix.IPPROTO_IP, unix.IP_TTL, uint32(r.HopLimit), 4)
+		} else {
+			n += putControl(b[n:], unix.IPPROTO_IPV6, unix.IPV6_HOPLIMIT, uint32(r.HopLimit), 4)
+		}
+	}
+	return n
+}
+
+// clear forgets the frames, so that their memory may go.
+func (s *sender) clear() {
+	clear(s.vectors[:s.used])
+	for i := range s.messages[:s.n] {
+		s.messages[i].header.Name = nil
+		s.messages[i].header.Iov = nil
+	}
+	s.n, s.used = 0, 0
+}
+
+// flush sends the messages and returns how many frames were taken; full says that the
+// socket took no more.
+func (l *socketLink) flush(frames []frame.Out) (taken int, full bool) {
+	s := &l.send
+	fd := l.socketFD(s.socket)
+	for done, retries := 0, 0; done < s.n; {
+		n, errno := sendMessages(fd, s.messages[done:s.n])
+		if errno == 0 {
+			taken = l.sent(done, n, taken)
+			done += n
+			continue
+		}
+		here := frames[taken : taken+s.frames[done]]
+		switch {
+		case errno == unix.EINTR:
+			continue
+		case errno == unix.EAGAIN:
+			return taken, true
+		case pending(errno) && retries < maxErrors && l.readErrors(fd) > 0:
+			// The error belonged to an earlier packet: the kernel reports it once,
+			// instead of sending.
+			retries++
+			continue
+		case (errno == unix.EINVAL || errno == unix.EIO || errno == unix.EMSGSIZE) && len(here) > 1:
+			// The device or this kernel refuses the burst. The route's packets
+			// leave singly from now on, these too: build again.
+			l.sendSingly(here[0].Route)
+			return taken, false
+		}
+		for i := range here {
+			l.refuse(&here[i], refusal(errno))
+		}
+		taken += len(here)
+		done++
+	}
+	return taken, false
+}
+
+// sent counts n messages from the first and returns taken with their frames.
+func (l *socketLink) sent(first, n, taken int) int {
+	for i := first; i < first+n; i++ {
+		l.stats.SentPackets += uint64(l.send.frames[i])
+		l.stats.SentBytes += uint64(l.send.messages[i].length)
+		taken += l.send.frames[i]
+	}
+	l.stats.SentBursts += uint64(n)
+	return taken
+}
+
+// sendSingly notes that packets to a destination cannot leave in bursts.
+func (l *socketLink) sendSingly(r *frame.Route) {
+	r.SockaddrLen |= routeSingle
+	if len(l.single) < 1024 {
+		l.single[r.Dst] = true
+	}
+}
+
+// pending tells the errors that an earlier packet's ICMP answer leaves on a socket.
+func pending(errno unix.Errno) bool {
+	switch errno {
+	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EHOSTDOWN, unix.ENONET,
+		unix.EOPNOTSUPP, unix.ENOPROTOOPT, unix.EPROTO, unix.EACCES, unix.EMSGSIZE:
+		return true
+	}
+	return false
+}
+
+// refusal is what the system's refusal of a packet says about its destination; 0 where
+// it says nothing (a queue was full).
+func refusal(errno unix.Errno) link.UnreachableKind {
+	switch errno {
+	case unix.ENETUNREACH, unix.ENETDOWN, unix.EADDRNOTAVAIL, unix.ENONET, unix.ENODEV:
+		return link.NetworkUnreachable
+	case unix.EMSGSIZE:
+		return link.PacketTooBig
+	case unix.ENOBUFS, unix.ENOMEM:
+		return 0
+	case unix.ECONNREFUSED:
+		return link.PortUnreachable
+	}
+	return link.HostUnreachable
+}
+
+// refuse counts and reports a packet that the system did not take.
+func (l *socketLink) refuse(o *frame.Out, kind link.UnreachableKind) {
+	l.stats.SendErrors++
+	if kind == 0 {
+		return
+	}
+	u := link.Unreachable{Dst: o.Route.Dst, Kind: kind, QPN: headQPN(o.Head[o.HeadStart:o.HeadEnd])}
+	if kind == link.PacketTooBig {
+		u.MTU = l.caps.MTU
+	}
+	l.report(u)
+}

@@ -1,0 +1,75 @@
+package udp
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The data path enters the kernel by RawSyscall: its calls do not block, and telling
+// the scheduler about each would cost more than they do.
+
+// message is the kernel's struct mmsghdr.
+type message struct {
+	header unix.Msghdr
+	length uint32
+}
+
+func sendMessages(fd int, m []message) (int, unix.Errno) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&m[0])),
+		uintptr(len(m)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+	return int(n), errno
+}
+
+func receiveMessages(fd int, m []message, flags int) (int, unix.Errno) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&m[0])),
+		uintptr(len(m)), uintptr(unix.MSG_DONTWAIT|flags), 0, 0)
+	return int(n), errno
+}
+
+const (
+	controlHeader = unix.SizeofCmsghdr
+	// controlSpace is the room of one control message of up to 8 bytes.
+	controlSpace = controlHeader + 8
+)
+
+// putControl writes a control message with n bytes (2 or 4) of value to the front of b
+// and returns its space.
+func putControl(b []byte, level, kind int32, value uint32, n int) int {
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
+	h.Level, h.Type = level, kind
+	h.SetLen(controlHeader + n)
+	if n == 2 {
+		*(*uint16)(unsafe.Pointer(&b[controlHeader])) = uint16(value)
+	} else {
+		*(*uint32)(unsafe.Pointer(&b[controlHeader])) = value
+	}
+	return controlSpace
+}
+
+// nextControl takes the first control message off b; data is nil where there is no whole one.
+func nextControl(b []byte) (level, kind int32, data, rest []byte) {
+	if len(b) < controlHeader {
+		return 0, 0, nil, nil
+	}
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
+	n := int(h.Len)
+	if n < controlHeader || n > len(b) {
+		return 0, 0, nil, nil
+	}
+	end := min((n+unix.SizeofPtr-1)&^(unix.SizeofPtr-1), len(b))
+	return h.Level, h.Type, b[controlHeader:n:n], b[end:]
+}
+
+// controlInt reads a value of 1, 2 or 4 bytes.
+func controlInt(b []byte) int {
+	switch {
+	case len(b) >= 4:
+		return int(*(*int32)(unsafe.Pointer(&b[0])))
+	case len(b) >= 2:
+		return int(*(*uint16)(unsafe.Pointer(&b[0])))
+	case len(b) == 1:
+		return int(b[0])
+	}
+	return 0
+}

@@ -1,0 +1,181 @@
+// Package udp plugs a port into the network through unprivileged UDP sockets, for
+// RoCE v2 over IPv4 and IPv6. On Linux it sends bursts with sendmmsg and
+// UDP_SEGMENT and receives them with recvmmsg and UDP_GRO where the kernel has
+// them; elsewhere, and on request, it uses the sockets of package net.
+package udp
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/link"
+)
+
+const (
+	// DefaultPort is the UDP destination port of RoCE v2 (IBA annex A17).
+	DefaultPort = 4791
+	// DefaultSourcePorts is how many source ports the pool binds at most.
+	DefaultSourcePorts = 16
+
+	maxSourcePorts       = 255 // Route.Socket is a byte, and 0 is the receiving socket
+	defaultReceiveBuffer = 16 << 20
+	defaultSendBuffer    = 4 << 20
+	defaultBatch         = 16
+	defaultHopLimit      = 64
+	maxGroups            = 64
+	maxErrors            = 64
+
+	// A burst has at most 64 segments (UDP_MAX_SEGMENTS of the older kernels) and
+	// fits a UDP datagram.
+	maxSegments = 64
+	maxBurst    = 65000
+	maxDatagram = 1 << 16
+	// maxPacket is the longest UDP payload of a RoCE packet, rounded up: 4096 bytes
+	// and their headers. Where datagrams arrive singly, longer ones are truncated.
+	maxPacket = 4096 + 128
+)
+
+// Config says how to open a link. Its zero value, with Addr, is the default.
+type Config struct {
+	// Addr is the port's address: IPv4 or IPv6, with a zone where it is link-local.
+	Addr netip.Addr
+	// Port is the RoCE v2 UDP port (roce_udp_dport): received on, and the default
+	// destination. 0 means 4791.
+	Port uint16
+	// SourcePorts is how many sockets may be bound, when routes need them, to send
+	// from source ports other than Port: 0 means 16, negative none, 255 the most.
+	SourcePorts int
+	// ExactSourcePorts binds each route's own source port (255 of them at most, and
+	// only those that are free) instead of sharing a pool.
+	ExactSourcePorts bool
+	// ReceiveBuffer is what to ask of the kernel as SO_RCVBUF, in bytes: 0 means
+	// 16 MB or as much as is allowed. (Linux doubles it for its bookkeeping.)
+	ReceiveBuffer int
+	// Batch is how many datagrams or coalesced bursts one Receive takes from the
+	// kernel: 0 means 16, 64 the most.
+	Batch int
+	// Notify, if any, is called where the platform has no descriptors to wait for,
+	// when packets have arrived where none were waiting. It must not call the link.
+	Notify func()
+	// Portable uses the sockets of package net on every platform.
+	Portable bool
+	// NoSegmentation and NoCoalescing leave UDP_SEGMENT and UDP_GRO alone.
+	NoSegmentation, NoCoalescing bool
+}
+
+// Link is an open UDP link.
+type Link interface {
+	link.Link
+	link.Multicaster
+	// Status describes the link.
+	Status() Status
+}
+
+// Status describes an open link.
+type Status struct {
+	Addr netip.AddrPort
+	// Method names the calls in use: "sendmmsg", or "portable".
+	Method string
+	// Segmentation and Coalescing tell whether UDP_SEGMENT and UDP_GRO are in use.
+	Segmentation, Coalescing bool
+	// Interface holds the address; MTU is its MTU in bytes.
+	Interface string
+	MTU       int
+	// ReceiveBuffer and SendBuffer are the effective sizes in bytes.
+	ReceiveBuffer, SendBuffer int
+	// SourcePorts is the rule in force: "port 4791", "pool of 16" or "exact".
+	SourcePorts string
+	// BoundSourcePorts are those bound so far; SkippedSourcePorts counts ports that
+	// were in use by others.
+	BoundSourcePorts   []uint16
+	SkippedSourcePorts int
+	// SingleDestinations counts destinations whose device refuses segmentation.
+	SingleDestinations int
+	// Groups are the multicast groups that were joined.
+	Groups []netip.Addr
+}
+
+// FieldError says which field of a Config is wrong, and what it may be.
+type FieldError struct {
+	Field string
+	Value any
+	Want  string
+}
+
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("udp link: %s %v: want %s", e.Field, e.Value, e.Want)
+}
+
+// Open binds the sockets. It returns a *FieldError for a wrong configuration and an
+// *AddressInUseError where another socket has the address.
+func Open(cfg Config) (Link, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Portable {
+		return openPortable(cfg)
+	}
+	return open(cfg)
+}
+
+// complete checks a configuration and puts in the defaults.
+func (c Config) complete() (Config, error) {
+	c.Addr = c.Addr.Unmap()
+	if !c.Addr.IsValid() || c.Addr.IsUnspecified() || c.Addr.IsMulticast() {
+		return c, &FieldError{"Addr", c.Addr, "a unicast address of this host"}
+	}
+	if c.SourcePorts > maxSourcePorts {
+		return c, &FieldError{"SourcePorts", c.SourcePorts, "at most 255"}
+	}
+	if c.ReceiveBuffer < 0 || c.ReceiveBuffer > 1<<30 {
+		return c, &FieldError{"ReceiveBuffer", c.ReceiveBuffer, "0 to 1073741824 bytes"}
+	}
+	if c.Batch < 0 || c.Batch > 64 {
+		return c, &FieldError{"Batch", c.Batch, "0 to 64"}
+	}
+	if c.Port == 0 {
+		c.Port = DefaultPort
+	}
+	if c.Batch == 0 {
+		c.Batch = defaultBatch
+	}
+	if c.SourcePorts == 0 {
+		c.SourcePorts = DefaultSourcePorts
+	}
+	if c.ExactSourcePorts {
+		c.SourcePorts = maxSourcePorts
+	}
+	c.SourcePorts = max(c.SourcePorts, 0)
+	return c, nil
+}
+
+// checkDestination tells why packets to dst cannot leave from addr.
+func checkDestination(dst, addr netip.Addr) error {
+	switch {
+	case !dst.IsValid() || dst.IsUnspecified():
+		return fmt.Errorf("udp link: destination %v: want an address", dst)
+	case dst.Is4() != addr.Is4():
+		return fmt.Errorf("udp link: destination %v is not of the family of %v", dst, addr)
+	}
+	return nil
+}
+
+// sourcePortRule is the rule in force in words.
+func (c *Config) sourcePortRule() string {
+	switch {
+	case c.SourcePorts == 0:
+		return fmt.Sprintf("port %d", c.Port)
+	case c.ExactSourcePorts:
+		return "exact"
+	}
+	return fmt.Sprintf("pool of %d", c.SourcePorts)
+}
+
+// headQPN is the destination QP of a BTH, 0 where b is too short for one.
+func headQPN(b []byte) uint32 {
+	if len(b) < 8 {
+		return 0
+	}
+	return uint32(b[5])<<16 | uint32(b[6])<<8 | uint32(b[7])
+}
