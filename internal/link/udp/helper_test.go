@@ -3,7 +3,6 @@ package udp
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"runtime"
@@ -188,5 +187,3 @@ func payloadsOf(n, length int) [][]byte {
 	}
 	return all
 }
-
-func name(format string, args ...any) string { return fmt.Sprintf(format, args...) }

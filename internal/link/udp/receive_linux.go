@@ -217,7 +217,7 @@ func (l *socketLink) controls(b []byte) {
 			r.info.hopLimit = uint8(v)
 		case level == unix.IPPROTO_IPV6 && kind == unix.IPV6_TCLASS:
 			r.info.trafficClass = uint8(v)
-		case level == unix.IPPROTO_IPV6 && kind == unix.IPV6_FLOWINFO && len(data) >= 4:
+		case level == unix.IPPROTO_IPV6 && kind == ipv6FlowInfo && len(data) >= 4:
 			r.info.flowLabel = uint32(data[1]&0xf)<<16 | uint32(data[2])<<8 | uint32(data[3])
 		case level == unix.SOL_SOCKET && kind == unix.SO_RXQ_OVFL:
 			r.drops = uint32(v)

@@ -73,7 +73,7 @@ func setReceiver(fd int, v4 bool) error {
 	return setOptions(fd, []option{
 		{unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1, "IPV6_RECVTCLASS", true},
 		{unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT, 1, "IPV6_RECVHOPLIMIT", true},
-		{unix.IPPROTO_IPV6, unix.IPV6_FLOWINFO, 1, "IPV6_FLOWINFO", true},
+		{unix.IPPROTO_IPV6, ipv6FlowInfo, 1, "IPV6_FLOWINFO", true},
 		{unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1, "SO_RXQ_OVFL", true},
 		{unix.SOL_UDP, unix.UDP_NO_CHECK6_RX, 1, "UDP_NO_CHECK6_RX", false},
 	})
@@ -149,3 +149,6 @@ func bind(fd int, addr netip.Addr, port uint16, scope uint32) error {
 	}
 	return unix.Bind(fd, &unix.SockaddrInet6{Port: int(port), Addr: addr.As16(), ZoneId: scope})
 }
+
+// ipv6FlowInfo is IPV6_FLOWINFO of linux/in6.h: show the flow label of what arrives.
+const ipv6FlowInfo = 11
