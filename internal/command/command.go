@@ -115,6 +115,7 @@ type AdapterInfo struct {
 	MaxQPDepth, MaxCQDepth, MaxSRQDepth              uint32
 	MaxSGE, MaxInline                                uint32
 	MaxReadResponder, MaxReadInitiator               uint32
+	_                                                uint32
 	MaxMessage, MaxRegion                            uint64
 	ProcessorAtomics                                 uint32 // 1: atomics are atomic against the processors too
 	_                                                uint32
@@ -222,6 +223,7 @@ type CreateQP struct {
 	SendSGE, RecvSGE     uint32
 	Inline               uint32 // bytes of inline data a send may carry
 	SignalAll            uint32 // 1: every send completes with a CQE
+	_                    uint32
 	Context              uint64 // returned in completions and events
 }
 
