@@ -1,0 +1,267 @@
+package transport
+
+import (
+	"encoding/binary"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// response takes an answer packet from the responder (IBA 9.7.5.1). rest is what
+// follows the BTH, pad included.
+func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest []byte, pad int) {
+	s := &q.req
+	c := &q.eng.counters
+	if q.state != command.RTS && q.state != command.SQD || q.peer != nil {
+		c.WrongState++
+		return
+	}
+	syndrome, msn := ib.ACK(ib.CreditInvalid), uint32(0)
+	if op.HasAETH() {
+		syndrome, msn = ib.AETH(rest).Syndrome(), ib.AETH(rest).MSN()
+		rest = rest[ib.AETHLen:]
+	}
+	if d := psn.Diff(s.una); d < 0 || psn.Diff(s.max) >= 0 {
+		// An ACK of the packet before una may bring new credits (IBA 9.7.7.2.4).
+		if d == -1 && op == ib.RCAcknowledge && syndrome.IsACK() {
+			q.credit(syndrome, msn)
+			if q.wantsTurn() {
+				q.activate()
+			}
+		}
+		c.GhostACKs++
+		return
+	}
+	switch {
+	case op.IsReadResponse():
+		q.readResponse(now, op, psn, rest[:len(rest)-pad])
+	case op == ib.RCAtomicAcknowledge:
+		q.atomicResponse(now, psn, binary.BigEndian.Uint64(rest))
+	case syndrome.IsACK():
+		c.ACKsReceived++
+		if !q.ackTo(now, psn) {
+			return
+		}
+	default:
+		q.negative(now, psn, syndrome)
+		return
+	}
+	if op.HasAETH() && syndrome.IsACK() {
+		q.credit(syndrome, msn)
+	}
+	if q.wantsTurn() {
+		q.activate()
+	}
+}
+
+// wantsTurn says whether an acknowledgement may let q go on sending.
+func (q *QP) wantsTurn() bool { return q.state == command.RTS || q.req.cur != nil }
+
+// credit takes the credit count of an ACK: the responder will take messages up
+// to MSN plus credits (IBA 9.7.7.2.2).
+func (q *QP) credit(syndrome ib.Syndrome, msn uint32) {
+	if q.attr.FlowControl == 0 {
+		return
+	}
+	n, limited := ib.Credits(syndrome.Value())
+	q.req.limited = limited
+	q.req.lsn = (msn + n) & ib.PSNMask
+}
+
+// ackTo takes everything up to and including psn as acknowledged, save that a
+// read or atomic whose answer has not come was lost on the way: that is an
+// implied NAK, and false (IBA 9.7.5.1.1).
+func (q *QP) ackTo(now clock.Time, psn ib.PSN) bool {
+	s := &q.req
+	to, implied := psn.Next(), false
+	if s.reads > 0 {
+		for r := s.head; r != nil && r.begun && !r.first.After(psn); r = r.next {
+			if r.answered() && s.una.Before(r.end()) {
+				to, implied = r.first, true
+				if s.una.After(to) {
+					to = s.una
+				}
+				break
+			}
+		}
+	}
+	q.progress(now, to)
+	if implied {
+		q.impliedNAK(now)
+	}
+	return !implied && q.state != command.Err
+}
+
+// progress moves una up to psn, which is within what was sent, and completes
+// what that completes.
+func (q *QP) progress(now clock.Time, to ib.PSN) {
+	s := &q.req
+	if !to.After(s.una) {
+		return
+	}
+	s.una = to
+	s.retries, s.rnrRetries = q.attr.Retry, q.attr.RNRRetry
+	s.nakSeen = false
+	for s.slotCount > 0 && !s.una.Before(s.slots[0]) {
+		copy(s.slots[:], s.slots[1:s.slotCount])
+		s.slotCount--
+	}
+	if s.snd.Before(s.una) {
+		// An answer to packets that were sent before a step back.
+		q.seek(s.una)
+	}
+	q.recount(true)
+	if !s.rnrWait {
+		switch {
+		case s.una == s.snd:
+			q.eng.timers.arm(q, clock.Never)
+		case q.attr.Timeout != 0:
+			q.eng.timers.arm(q, now.Add(q.ackTimeout()))
+		}
+	}
+	q.retire()
+}
+
+// awaited returns the oldest request that waits for an answer with data and the
+// PSN that should come next for it.
+func (q *QP) awaited() (*request, ib.PSN) {
+	s := &q.req
+	if s.reads == 0 {
+		return nil, 0
+	}
+	for r := s.head; r != nil && r.begun; r = r.next {
+		if r.answered() && s.una.Before(r.end()) {
+			if s.una.After(r.first) {
+				return r, s.una
+			}
+			return r, r.first
+		}
+	}
+	return nil, 0
+}
+
+// expect finds the request that an answer with data is for. Everything before it
+// is acknowledged by it. nil: the packet is a ghost, or came too early because
+// one before it was lost.
+func (q *QP) expect(now clock.Time, psn ib.PSN, k kind) *request {
+	r, want := q.awaited()
+	if r == nil || psn.Before(want) {
+		q.eng.counters.GhostACKs++
+		return nil
+	}
+	if psn != want {
+		q.progress(now, want)
+		q.impliedNAK(now)
+		return nil
+	}
+	if r.kind != k {
+		q.badResponse(now, r)
+		return nil
+	}
+	q.progress(now, r.first)
+	return r
+}
+
+func (q *QP) readResponse(now clock.Time, op ib.Opcode, psn ib.PSN, data []byte) {
+	r := q.expect(now, psn, kindRead)
+	if r == nil {
+		return
+	}
+	off := uint64(psn.Diff(r.first)) * uint64(q.mtu)
+	want := min(uint64(q.mtu), r.length-off)
+	final := off+want == r.length
+	if uint64(len(data)) != want || final && !op.Ends() {
+		q.badResponse(now, r)
+		return
+	}
+	if err := q.place(&r.mem, off, data, final, r); err != nil {
+		q.eng.counters.RequesterProtectionErrors++
+		q.failNow(now, r, ring.LocalProtection)
+		return
+	}
+	q.progress(now, psn.Next())
+}
+
+func (q *QP) atomicResponse(now clock.Time, psn ib.PSN, original uint64) {
+	r := q.expect(now, psn, kindAtomic)
+	if r == nil {
+		return
+	}
+	binary.NativeEndian.PutUint64(q.eng.word[:], original) // as the responder's operand stands in its memory
+	if err := q.place(&r.mem, 0, q.eng.word[:], true, r); err != nil {
+		q.eng.counters.RequesterProtectionErrors++
+		q.failNow(now, r, ring.LocalProtection)
+		return
+	}
+	q.progress(now, psn.Next())
+}
+
+// badResponse ends a request whose answer makes no sense (IBA 9.9.2.4.1).
+func (q *QP) badResponse(now clock.Time, r *request) { q.failNow(now, r, ring.BadResponse) }
+
+// failNow ends r with an error; the requests before it are acknowledged by the
+// answer that caused it.
+func (q *QP) failNow(now clock.Time, r *request, status ring.Status) {
+	q.progress(now, r.first)
+	if q.state == command.Err {
+		return
+	}
+	r.status = status
+	q.req.stopped = true
+	q.retire()
+}
+
+// negative takes a NAK (IBA 9.7.5.2). It acknowledges the packets before it.
+func (q *QP) negative(now clock.Time, psn ib.PSN, syndrome ib.Syndrome) {
+	s := &q.req
+	c := &q.eng.counters
+	if psn.After(s.una) && !q.ackTo(now, psn.Prev()) {
+		return
+	}
+	if s.una != psn {
+		return
+	}
+	switch {
+	case syndrome.IsRNR():
+		c.RequesterRNRNAK++
+		q.receiverNotReady(now, syndrome.Value())
+	case syndrome == ib.NAKSequence:
+		c.RequesterOutOfOrderNAK++
+		if s.nakSeen {
+			return // the same gap again: already gone back for it
+		}
+		q.retry(now)
+	case syndrome == ib.NAKInvalidRequest:
+		c.RequesterInvalidRequestErrors++
+		q.refused(now, psn, ring.RemoteInvalidRequest)
+	case syndrome == ib.NAKRemoteAccess:
+		c.RequesterRemoteAccessErrors++
+		q.refused(now, psn, ring.RemoteAccess)
+	case syndrome == ib.NAKRemoteOperational:
+		c.RequesterRemoteOperationErrs++
+		q.refused(now, psn, ring.RemoteOperation)
+	}
+	// Reserved syndromes are ignored (IBA 9.7.5.2.1).
+}
+
+// refused ends the request that psn belongs to.
+func (q *QP) refused(now clock.Time, psn ib.PSN, status ring.Status) {
+	r := q.find(psn)
+	if r == nil {
+		return
+	}
+	// Local requests before r are complete by now; r is the head.
+	q.failNow(now, r, status)
+}
+
+// find returns the begun request that psn belongs to.
+func (q *QP) find(psn ib.PSN) *request {
+	for r := q.req.head; r != nil && r.begun; r = r.next {
+		if r.packets > 0 && psn.Before(r.end()) {
+			return r
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package transport
+
+import (
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// buffers is the local memory of a work request, checked once and walked in
+// order: the cursor remembers which element an offset of the message lies in.
+type buffers struct {
+	sges    []ring.SGE
+	regions [MaxSGE]*memory.Region
+	length  uint64
+	at      int    // element that the cursor is in
+	start   uint64 // offset of the message where that element begins
+}
+
+// check looks up the regions of sges (IBA 10.6.4); need is LocalWrite where data
+// is to be placed. It reports false for a local protection error.
+func (b *buffers) check(t *memory.Table, pd memory.PD, sges []ring.SGE, need memory.Access) bool {
+	b.sges, b.at, b.start, b.length = sges, 0, 0, 0
+	for i := range sges {
+		s := &sges[i]
+		r, err := t.Local(pd, s.LKey, s.Addr, uint64(s.Length), need)
+		if err != nil {
+			return false
+		}
+		b.regions[i] = r
+		b.length += uint64(s.Length)
+	}
+	return true
+}
+
+// seek moves the cursor to the element that holds offset off.
+func (b *buffers) seek(off uint64) {
+	if off < b.start {
+		b.at, b.start = 0, 0
+	}
+	for b.at < len(b.sges) && off >= b.start+uint64(b.sges[b.at].Length) {
+		b.start += uint64(b.sges[b.at].Length)
+		b.at++
+	}
+}
+
+// view returns n bytes of the message from off where they lie in one mapped
+// element, else nil.
+func (b *buffers) view(off, n uint64) []byte {
+	b.seek(off)
+	if b.at >= len(b.sges) {
+		return nil
+	}
+	s, r := &b.sges[b.at], b.regions[b.at]
+	in := off - b.start
+	if in+n > uint64(s.Length) || r.Dead() {
+		return nil
+	}
+	return r.Slice(s.Addr+in, n)
+}
+
+// read copies the message from off to dst. The error is the memory's.
+func (b *buffers) read(dst []byte, off uint64) error {
+	for len(dst) > 0 {
+		b.seek(off)
+		if b.at >= len(b.sges) {
+			return memory.ErrBounds
+		}
+		s := &b.sges[b.at]
+		in := off - b.start
+		n := min(uint64(len(dst)), uint64(s.Length)-in)
+		if err := b.regions[b.at].Read(dst[:n], s.Addr+in); err != nil {
+			return err
+		}
+		dst, off = dst[n:], off+n
+	}
+	return nil
+}
+
+// write places src at off; where it is the end of the message, the last bytes
+// become visible last.
+func (b *buffers) write(off uint64, src []byte, last bool) error {
+	for len(src) > 0 {
+		b.seek(off)
+		if b.at >= len(b.sges) {
+			return memory.ErrBounds
+		}
+		s := &b.sges[b.at]
+		in := off - b.start
+		n := min(uint64(len(src)), uint64(s.Length)-in)
+		var err error
+		if last && n == uint64(len(src)) {
+			err = b.regions[b.at].WriteLast(s.Addr+in, src[:n])
+		} else {
+			err = b.regions[b.at].Write(s.Addr+in, src[:n])
+		}
+		if err != nil {
+			return err
+		}
+		src, off = src[n:], off+n
+	}
+	return nil
+}
+
+// scratch is where payload is gathered that does not lie in one piece of mapped
+// memory. It is used up during a Transmit and empty at the next.
+type scratch struct {
+	buf  []byte
+	used int
+}
+
+func (s *scratch) init(packets int) { s.buf = make([]byte, max(packets, 64)*MaxMTU) }
+
+func (s *scratch) reset() { s.used = 0 }
+
+// full reports that no packet of the largest MTU fits any more.
+func (s *scratch) full() bool { return len(s.buf)-s.used < MaxMTU }
+
+func (s *scratch) take(n int) []byte {
+	b := s.buf[s.used : s.used+n : s.used+n]
+	s.used += n
+	return b
+}

@@ -1,0 +1,145 @@
+package transport
+
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// Engine is the transport of one adapter: its QPs and what they share.
+type Engine struct {
+	cfg      Config
+	mem      *memory.Table
+	now      clock.Time // as told last
+	table    table
+	timers   timers
+	active   activeList
+	windows  map[netip.Addr]*window
+	groups   map[netip.Addr][]*QP
+	attached int
+
+	flushHead, flushTail *QP // QPs with requests to flush
+
+	completions queue[Completion]
+	events      queue[Event]
+	mads        datagrams
+	requests    pool[request]
+	receives    pool[receive]
+	scratch     scratch
+	word        [8]byte // an atomic's answer on its way to memory
+	copies      copies
+	counters    Counters
+}
+
+// New makes an engine. The error is a *command.Error that names the field of
+// cfg that is wrong.
+func New(cfg Config) (*Engine, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		cfg:     cfg,
+		mem:     cfg.Memory,
+		table:   newTable(cfg.LoopBits),
+		windows: make(map[netip.Addr]*window),
+		groups:  make(map[netip.Addr][]*QP),
+	}
+	e.table.next = cfg.FirstQPN >> cfg.LoopBits & (uint32(len(e.table.pages))*pageSize - 1)
+	e.scratch.init(cfg.MaxBurst)
+	return e, nil
+}
+
+// Counters returns the engine's counters; they go on counting.
+func (e *Engine) Counters() *Counters { return &e.counters }
+
+// SetPKeys replaces the partition table. QPs keep their index and take the key
+// that stands there now; an index beyond the table matches nothing.
+func (e *Engine) SetPKeys(keys []ib.PKey) {
+	e.cfg.PKeys = append([]ib.PKey(nil), keys...)
+	e.table.each(func(q *QP) { q.pkey = e.pkeyAt(q.attr.PKeyIndex) })
+}
+
+func (e *Engine) pkeyAt(index uint32) ib.PKey {
+	if uint64(index) >= uint64(len(e.cfg.PKeys)) {
+		return 0
+	}
+	return e.cfg.PKeys[index]
+}
+
+// Advance carries out the timers that are due.
+func (e *Engine) Advance(now clock.Time) {
+	e.now = now
+	for q := e.timers.expired(now); q != nil; q = e.timers.expired(now) {
+		q.timeout(now)
+	}
+}
+
+// Deadline returns when Advance is wanted next, clock.Never for no timer.
+func (e *Engine) Deadline() clock.Time { return e.timers.next() }
+
+// Pending reports whether Transmit has something to do now.
+func (e *Engine) Pending() bool { return e.active.head != nil || e.mads.toSend() }
+
+// Doorbell says that send work was posted to q. It is also the time to tell
+// that receives were posted where a local peer waits for them.
+func (e *Engine) Doorbell(q *QP) {
+	if q.eng != e {
+		return
+	}
+	q.workPosted()
+}
+
+// Transmit writes packets for the link into out and returns how many, at most
+// len(out). Consecutive packets of one QP stand together; QPs take turns. The
+// messages of QPs on the local path move here as well. Payloads are valid until
+// the next Transmit.
+func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
+	e.now = now
+	e.scratch.reset()
+	n := e.sendDatagrams(out)
+	turns := 2*len(out) + 64
+	local := localBudget
+	for ; turns > 0 && n < len(out) && e.active.head != nil; turns-- {
+		q := e.active.head
+		e.active.remove(q)
+		if q.peer != nil {
+			used, more := q.moveLocal(now)
+			if local -= used; more {
+				q.activate()
+			}
+			if local <= 0 {
+				break
+			}
+			continue
+		}
+		k, more := q.transmit(now, out[n:])
+		n += k
+		if more {
+			q.activate()
+		}
+		if e.scratch.full() {
+			break
+		}
+	}
+	e.counters.OutboundPackets += uint64(n)
+	for i := range out[:n] {
+		e.counters.OutboundBytes += uint64(out[i].Len() + int(out[i].Pad))
+	}
+	return n
+}
+
+// Completions moves completions out, in the order in which they happened, and
+// returns their number. Requests of QPs in error flush here, as many as fit.
+func (e *Engine) Completions(out []Completion) int {
+	n := e.completions.take(out)
+	if n < len(out) {
+		n += e.flush(out[n:])
+	}
+	return n
+}
+
+// Events moves asynchronous events out and returns their number.
+func (e *Engine) Events(out []Event) int { return e.events.take(out) }

@@ -1,0 +1,203 @@
+package transport
+
+import (
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// fatal ends q because of an error that no completion can tell, with an event.
+func (q *QP) fatal(t command.EventType) {
+	if q.state == command.Err {
+		return
+	}
+	q.raise(t)
+	q.fail()
+}
+
+// fail takes q to Error: everything posted, and whatever is posted from now on,
+// completes as flushed, in order (IBA 10.3.1, 10.8.4). A NAK that the responder
+// still owes is sent all the same.
+func (q *QP) fail() {
+	if q.state == command.Err {
+		return
+	}
+	e := q.eng
+	if q.peer != nil {
+		e.Split(e.now, q)
+	}
+	q.state = command.Err
+	e.timers.remove(q)
+	e.leaveWindow(q)
+	q.req.rnrWait, q.req.draining = false, false
+	q.req.cur = nil
+	q.startFlush()
+}
+
+// requestFailed completes the request at the head with an error. RC queue pairs
+// end in Error; UC and UD ones in SQE, where receiving goes on.
+func (q *QP) requestFailed(status ring.Status) {
+	q.complete(q.req.head, status)
+	q.unlinkHead()
+	q.sq.Release(1)
+	if q.typ == command.RC {
+		q.fail()
+		return
+	}
+	if q.state == command.RTS || q.state == command.SQD {
+		q.state = command.SQE
+		q.req.stopped, q.req.cur = false, nil
+		q.startFlush()
+	}
+}
+
+func (q *QP) startFlush() {
+	e := q.eng
+	if q.flushing {
+		return
+	}
+	q.flushing = true
+	if e.flushTail == nil {
+		e.flushHead = q
+	} else {
+		e.flushTail.flushNext = q
+	}
+	e.flushTail = q
+}
+
+func (e *Engine) unflush(q *QP) {
+	if !q.flushing {
+		return
+	}
+	var prev *QP
+	for p := e.flushHead; p != nil; prev, p = p, p.flushNext {
+		if p != q {
+			continue
+		}
+		if prev == nil {
+			e.flushHead = q.flushNext
+		} else {
+			prev.flushNext = q.flushNext
+		}
+		if e.flushTail == q {
+			e.flushTail = prev
+		}
+		break
+	}
+	q.flushing, q.flushNext = false, nil
+}
+
+// flush writes flushed completions straight to out, as many as fit: what is
+// posted to QPs in error has no bound that a queue here could have.
+func (e *Engine) flush(out []Completion) int {
+	n := 0
+	for e.flushHead != nil {
+		q := e.flushHead
+		k, done := q.flush(out[n:])
+		if n += k; !done {
+			break
+		}
+		e.flushHead = q.flushNext
+		if e.flushHead == nil {
+			e.flushTail = nil
+		}
+		q.flushing, q.flushNext = false, nil
+	}
+	return n
+}
+
+// flush writes the flushed completions of q; done says that none is left.
+func (q *QP) flush(out []Completion) (n int, done bool) {
+	for n < len(out) {
+		c, ok := q.flushOne()
+		if !ok {
+			return n, true
+		}
+		c.Status = ring.WRFlush
+		c.Context, c.QPN, c.Timestamp = q.context, q.num, uint64(q.eng.now)
+		out[n] = c
+		n++
+	}
+	return n, false
+}
+
+func (q *QP) flushOne() (Completion, bool) {
+	if c, ok := q.flushSend(); ok {
+		q.eng.counters.RequesterCQEErrors++
+		return c, true
+	}
+	if q.state != command.Err {
+		return Completion{}, false
+	}
+	c, ok := q.flushReceive()
+	if ok {
+		q.eng.counters.ResponderCQEErrors++
+	}
+	return c, ok
+}
+
+func (q *QP) flushSend() (Completion, bool) {
+	s := &q.req
+	if r := s.head; r != nil {
+		c := Completion{CQ: q.sendCQ, CQE: ring.CQE{ID: r.wr.ID, Op: r.wr.Op.CQOp()}}
+		q.unlinkHead()
+		q.sq.Release(1)
+		return c, true
+	}
+	r := q.eng.requests.get()
+	defer q.eng.requests.put(r)
+	ok, err := q.sq.Next(&r.wr)
+	if !ok || err != nil {
+		return Completion{}, false
+	}
+	q.sq.Release(1)
+	return Completion{CQ: q.sendCQ, CQE: ring.CQE{ID: r.wr.ID, Op: r.wr.Op.CQOp()}}, true
+}
+
+// flushReceive flushes the receive in use and then those in the QP's own queue.
+// Receives of an SRQ belong to other QPs as well: there an event says that the
+// last one in use is done (IBA 11.6.3.1).
+func (q *QP) flushReceive() (Completion, bool) {
+	w := q.resp.recv
+	if w == nil && !q.srq {
+		w = q.eng.receives.get()
+		if ok, err := q.rq.Next(&w.wr); !ok || err != nil {
+			q.eng.receives.put(w)
+			return Completion{}, false
+		}
+	}
+	if w == nil {
+		if !q.resp.lastWQE {
+			q.resp.lastWQE = true
+			q.raise(command.EventLastWQE)
+		}
+		return Completion{}, false
+	}
+	q.resp.recv = nil
+	c := Completion{CQ: q.recvCQ, CQE: ring.CQE{ID: w.wr.ID, Op: ring.CQRecv, Flags: ring.ReceiveSide}}
+	q.eng.receives.put(w)
+	return c, true
+}
+
+// workPosted reacts to a doorbell.
+func (q *QP) workPosted() {
+	switch q.state {
+	case command.RTS:
+		q.activate()
+	case command.SQE, command.Err:
+		q.startFlush()
+	}
+}
+
+// drained reports that no request is under way.
+func (q *QP) drained() bool { return q.req.head == nil || !q.req.head.begun }
+
+// checkDrained raises the event of a drained send queue, if it was asked for.
+func (q *QP) checkDrained() {
+	if !q.req.draining || !q.drained() {
+		return
+	}
+	q.req.draining = false
+	if q.attr.SQDNotify != 0 {
+		q.raise(command.EventSQDrained)
+	}
+}

@@ -1,0 +1,101 @@
+package transport
+
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// MADLen is the length of the management datagrams of QP1 (IBA 13.4.2).
+const MADLen = 256
+
+// Datagram is a MAD that arrived on QP1, the general service interface.
+type Datagram struct {
+	Src, Dst     netip.Addr
+	SrcPort      uint16 // UDP source port
+	SrcQP        uint32
+	PKey         ib.PKey
+	TrafficClass uint8
+	FlowLabel    uint32
+	MAD          [MADLen]byte
+}
+
+// outgoing is a MAD to be sent.
+type outgoing struct {
+	route *frame.Route
+	qpn   uint32
+	mad   [MADLen]byte
+}
+
+// datagrams is QP1: bounded queues both ways, and one PSN counter.
+type datagrams struct {
+	in  queue[Datagram]
+	out queue[outgoing]
+	psn ib.PSN
+	// sending are the MADs whose frames are on their way, kept until the next Transmit.
+	sending [16]outgoing
+}
+
+func (d *datagrams) toSend() bool { return d.out.len() > 0 }
+
+// SendDatagram queues a MAD for QP qpn, usually 1, at the end of route; mad is
+// copied and filled up with zeros to MADLen. Errors are ErrFull, and
+// *command.Error for a longer mad.
+func (e *Engine) SendDatagram(route *frame.Route, qpn uint32, mad []byte) error {
+	if len(mad) > MADLen {
+		return fieldError("MAD length", len(mad), "at most 256")
+	}
+	if e.mads.out.len() >= e.cfg.MaxDatagrams {
+		return ErrFull
+	}
+	d := e.mads.out.push()
+	d.route, d.qpn = route, qpn
+	clear(d.mad[copy(d.mad[:], mad):])
+	return nil
+}
+
+// Datagrams moves MADs that arrived on QP1 out and returns their number.
+func (e *Engine) Datagrams(out []Datagram) int { return e.mads.in.take(out) }
+
+// sendDatagrams emits queued MADs as UD SEND Only packets from QP1.
+func (e *Engine) sendDatagrams(out []frame.Out) int {
+	d := &e.mads
+	if d.out.len() == 0 {
+		return 0
+	}
+	n := d.out.take(d.sending[:min(len(d.sending), len(out))])
+	for i := range n {
+		m, o := &d.sending[i], &out[i]
+		o.Reset(m.route)
+		o.Payload = m.mad[:]
+		head := o.Head[frame.HeadRoom:]
+		ib.BTH(head).Encode(ib.UDSendOnly, false, false, 0, e.pkeyAt(0), ib.QPN(m.qpn), d.psn)
+		ib.DETH(head[ib.BTHLen:]).Encode(ib.QKeyGSI, ib.QPGSI)
+		o.HeadEnd = frame.HeadRoom + ib.BTHLen + ib.DETHLen
+		d.psn = d.psn.Next()
+	}
+	return n
+}
+
+// receiveMAD takes a datagram for QP1.
+func (e *Engine) receiveMAD(in *frame.In, key ib.PKey, rest []byte, pad int) {
+	deth := ib.DETH(rest)
+	mad := rest[ib.DETHLen : len(rest)-pad]
+	switch {
+	case deth.QKey() != ib.QKeyGSI:
+		e.counters.QKeyViolations++
+		return
+	case len(mad) != MADLen:
+		e.counters.Malformed++
+		return
+	case e.mads.in.len() >= e.cfg.MaxDatagrams:
+		e.counters.DatagramDrops++
+		return
+	}
+	d := e.mads.in.push()
+	d.Src, d.Dst, d.SrcPort = in.Src, in.Dst, in.SrcPort
+	d.SrcQP, d.PKey = uint32(deth.SrcQP()), key
+	d.TrafficClass, d.FlowLabel = in.TrafficClass, in.FlowLabel
+	copy(d.MAD[:], mad)
+}

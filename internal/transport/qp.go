@@ -1,0 +1,183 @@
+package transport
+
+import (
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// QP is a queue pair. Its engine owns it; the methods are for the driver of
+// that engine.
+type QP struct {
+	eng   *Engine
+	num   uint32
+	typ   command.QPType
+	state command.QPState
+
+	srq, signalAll bool
+	active         bool // in the engine's active list
+	waiting        bool // in its window's waiting list
+	flushing       bool // in the engine's flush list
+
+	activePrev, activeNext *QP
+	waitPrev, waitNext     *QP
+	flushNext              *QP
+
+	deadline  clock.Time // of the ACK or RNR timer
+	heapIndex int32      // place in the engine's timer heap, -1: none
+
+	pd             memory.PD
+	sendCQ, recvCQ CQRef
+	sq             SendQueue
+	rq             RecvQueue
+	context        uint64
+	maxInline      int
+
+	attr  command.ModifyQP // as set last; State, Mask and QP not kept up
+	route *frame.Route
+	pkey  ib.PKey
+	mtu   int
+
+	win     *window
+	counted int // packets of this QP in win.inFlight
+	peer    *QP // the other end while the QP is on the local path
+
+	req  requester
+	resp responder
+	uc   ucSend
+}
+
+// Number returns the QP number.
+func (q *QP) Number() uint32 { return q.num }
+
+// Type returns the transport service.
+func (q *QP) Type() command.QPType { return q.typ }
+
+// State returns the state.
+func (q *QP) State() command.QPState { return q.state }
+
+// Context returns the value that completions and events carry.
+func (q *QP) Context() uint64 { return q.context }
+
+// Local reports whether the QP is on the local path.
+func (q *QP) Local() bool { return q.peer != nil }
+
+// Route returns where the packets of a connected QP go, nil before RTR.
+func (q *QP) Route() *frame.Route { return q.route }
+
+// CreateQP makes a QP in the Reset state. Errors are ErrNumbers and
+// *command.Error (a field of c is wrong, or the engine holds MaxQPs).
+func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if e.table.count >= e.cfg.MaxQPs {
+		return nil, command.Errorf(command.Exhausted, "QPs: limit %d", e.cfg.MaxQPs)
+	}
+	if c.Number == 0 {
+		n, err := e.AllocateNumber(now)
+		if err != nil {
+			return nil, err
+		}
+		c.Number = n
+	}
+	if c.Number <= uint32(ib.QPGSI) || c.Number > maxQPN || c.Number&(1<<e.cfg.LoopBits-1) != e.cfg.Loop {
+		return nil, fieldError("Number", c.Number, "2 to 0xfffffe with the loop's number in its low bits")
+	}
+	if e.table.at(c.Number) != nil {
+		return nil, command.Errorf(command.InUse, "QP number %#x", c.Number)
+	}
+	q := &QP{
+		eng: e, num: c.Number, typ: c.Type, pd: c.PD, sendCQ: c.SendCQ, recvCQ: c.RecvCQ, sq: c.Send, rq: c.Recv,
+		srq: c.SRQ, signalAll: c.SignalAll, context: c.Context, maxInline: c.MaxInline,
+		heapIndex: -1, deadline: clock.Never,
+	}
+	e.table.set(c.Number>>e.cfg.LoopBits, q)
+	e.table.count++
+	return q, nil
+}
+
+func (c *QPConfig) check() error {
+	switch {
+	case c.Type < command.RC || c.Type > command.UD:
+		return fieldError("Type", uint32(c.Type), "RC, UC or UD")
+	case c.Send == nil:
+		return fieldError("Send", "nil", "a send queue")
+	case c.Recv == nil:
+		return fieldError("Recv", "nil", "a receive queue")
+	case c.MaxInline < 0 || c.MaxInline > ring.MaxInline:
+		return fieldError("MaxInline", c.MaxInline, "0 to 1024")
+	}
+	if c.MaxInline == 0 {
+		c.MaxInline = ring.MaxInline
+	}
+	return nil
+}
+
+// Destroy ends a QP in any state: nothing more comes out of it, not even a
+// flush. The number of a QP that was connected rests for Config.TimeWait.
+func (e *Engine) Destroy(now clock.Time, q *QP) {
+	if q.eng != e || e.table.at(q.num) != q {
+		return
+	}
+	connected := q.typ != command.UD && q.state >= command.RTR
+	e.Split(now, q)
+	q.release()
+	e.detachAll(q)
+	e.cfg.Memory.ReleaseQP(q.num)
+	slot := q.num >> e.cfg.LoopBits
+	e.table.set(slot, nil)
+	if connected {
+		e.table.rest(slot, now.Add(e.cfg.TimeWait))
+	}
+	e.table.count--
+	e.dropQueued(q)
+	q.state = command.Reset
+}
+
+// QP returns the QP with this number, nil if there is none.
+func (e *Engine) QP(qpn uint32) *QP { return e.table.at(qpn) }
+
+// Query returns what q is set to.
+func (e *Engine) Query(q *QP) command.QPInfo {
+	a := q.attr
+	a.Mask = allAttributes
+	a.State = q.state
+	info := command.QPInfo{Attr: a, Type: q.typ, Number: q.num, Path: 1}
+	if q.peer != nil {
+		info.Path = 2
+	}
+	if q.state == command.SQD && !q.drained() {
+		info.Draining = 1
+	}
+	if n, err := q.sq.Pending(); err == nil {
+		info.SendPosted = uint32(n + q.req.outstanding)
+	}
+	if n, err := q.rq.Pending(); err == nil {
+		info.RecvPosted = uint32(n)
+	}
+	return info
+}
+
+// ackTimeout is the local ACK timeout; 0 means none.
+func (q *QP) ackTimeout() time.Duration { return ib.AckTimeout(q.attr.Timeout) }
+
+// release gives everything that q holds back to the engine: timers, windows,
+// requests, places in lists.
+func (q *QP) release() {
+	e := q.eng
+	e.timers.remove(q)
+	q.deadline = clock.Never
+	e.leaveWindow(q)
+	if q.active {
+		e.active.remove(q)
+	}
+	e.unflush(q)
+	q.dropRequests()
+	q.dropResponder()
+}

@@ -1,0 +1,28 @@
+package transport
+
+import (
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// receive is a receive request in use.
+type receive struct {
+	wr  ring.RecvWR
+	mem buffers
+}
+
+// takeReceive takes a receive request. ok is false when none is posted. bad says
+// that it was taken, and that its memory is not what its QP may write to.
+func (q *QP) takeReceive() (w *receive, bad bool, err error) {
+	w = q.eng.receives.get()
+	ok, err := q.rq.Next(&w.wr)
+	if !ok || err != nil {
+		q.eng.receives.put(w)
+		return nil, false, err
+	}
+	if w.wr.NumSGE > MaxSGE {
+		return w, true, nil
+	}
+	good := w.mem.check(q.eng.mem, q.pd, w.wr.SGE[:w.wr.NumSGE], memory.LocalWrite)
+	return w, !good, nil
+}

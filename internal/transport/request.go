@@ -1,0 +1,325 @@
+package transport
+
+import (
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+const (
+	// maxOutstanding bounds the requests that a QP has taken from its ring and
+	// not completed, and so the memory that they take.
+	maxOutstanding = 1024
+	// readChunk is how many response packets one READ request on the wire asks
+	// for. A longer read goes out as several requests on chunk boundaries: read
+	// responses have no flow control of their own, and this way the window
+	// bounds them too. The responder sees ordinary reads of consecutive PSNs.
+	readChunk = 32
+)
+
+// kind sorts the operations by how they are carried out.
+type kind uint8
+
+const (
+	kindData kind = iota
+	kindRead
+	kindAtomic
+	kindLocal // bind and local invalidate: no packet
+)
+
+// request is a send request from when it is taken from the ring until it is
+// completed.
+type request struct {
+	next    *request
+	wr      SendWR
+	mem     buffers
+	kind    kind
+	begun   bool // its first packet was sent, or it was carried out
+	last    bool // nothing after it may begin: it ended in error
+	status  ring.Status
+	first   ib.PSN
+	packets uint32
+	length  uint64
+	ssn     uint32 // SSN of its last message on the wire
+	copies  int    // copies under way
+}
+
+// end is the PSN after the request's last.
+func (r *request) end() ib.PSN { return r.first.Add(r.packets) }
+
+// answered reports that the responder answers with more than an ACK.
+func (r *request) answered() bool { return r.kind == kindRead || r.kind == kindAtomic }
+
+// requester is the sending half of a QP. PSNs run una <= snd <= max: una is the
+// oldest not acknowledged, snd the next to send, max the first never sent.
+type requester struct {
+	head, tail *request // taken from the ring and not completed, in order
+	cur        *request // being sent, nil: take the next one
+	idx        uint32   // next packet of cur
+	una, snd   ib.PSN
+	max, next  ib.PSN // next: first PSN of the next request taken
+
+	outstanding int // requests between head and tail
+	reads       int // reads and atomics begun and not completed
+	slots       [MaxReadAtomic]ib.PSN
+	slotCount   uint8 // reads and atomics outstanding on the wire; slots holds their ends
+
+	retries, rnrRetries uint8
+	rnrWait             bool // waiting for the RNR timer
+	nakSeen             bool // went back to una for a NAK or missing answer already
+	stopped             bool // a request in error ends the queue
+	draining            bool // SQD, and the event is still to come
+	sinceAck            uint8
+
+	limited  bool // the responder counts credits
+	ssn, lsn uint32
+	fetch    fetch
+}
+
+func (r *requester) start(psn ib.PSN) {
+	r.una, r.snd, r.max, r.next = psn, psn, psn, psn
+}
+
+// take takes the next request from the ring and makes it cur. It reports false
+// when there is none, or none may begin.
+func (q *QP) take() bool {
+	s := &q.req
+	if s.stopped || s.outstanding >= maxOutstanding || q.state != command.RTS {
+		return false
+	}
+	r := q.eng.requests.get()
+	ok, err := q.sq.Next(&r.wr)
+	if err != nil {
+		q.eng.requests.put(r)
+		q.fatal(command.EventQPFatal)
+		return false
+	}
+	if !ok {
+		q.eng.requests.put(r)
+		return false
+	}
+	q.prepare(r)
+	if s.tail == nil {
+		s.head = r
+	} else {
+		s.tail.next = r
+	}
+	s.tail = r
+	s.outstanding++
+	if r.status != ring.Success {
+		s.stopped = true
+		q.retire()
+		return false
+	}
+	s.cur, s.idx = r, 0
+	return true
+}
+
+// prepare checks a request and gives it its PSNs.
+func (q *QP) prepare(r *request) {
+	s := &q.req
+	r.next, r.begun, r.copies = nil, false, 0
+	r.first, r.packets, r.length = s.next, 0, 0
+	r.status = q.checkRequest(r)
+	if r.status != ring.Success || r.kind == kindLocal {
+		return
+	}
+	r.packets = q.packetsFor(r.length)
+	if r.kind == kindAtomic {
+		r.packets = 1
+	}
+	s.next = s.next.Add(r.packets)
+	s.ssn += messages(r)
+	r.ssn = s.ssn
+}
+
+// messages is how many messages the responder counts for r.
+func messages(r *request) uint32 {
+	if r.kind == kindRead {
+		return (r.packets + readChunk - 1) / readChunk
+	}
+	return 1
+}
+
+func (q *QP) packetsFor(length uint64) uint32 {
+	if length == 0 {
+		return 1
+	}
+	return uint32((length + uint64(q.mtu) - 1) / uint64(q.mtu))
+}
+
+// checkRequest checks what can be checked before anything is sent (IBA 10.8.2.2,
+// 11.4.1.1) and returns how the request ends if it fails.
+func (q *QP) checkRequest(r *request) ring.Status {
+	wr := &r.wr
+	need := memory.Access(0)
+	switch wr.Op {
+	case ring.OpSend, ring.OpSendImm, ring.OpSendInv, ring.OpWrite, ring.OpWriteImm:
+		r.kind = kindData
+	case ring.OpRead:
+		r.kind, need = kindRead, memory.LocalWrite
+	case ring.OpCompareSwap, ring.OpFetchAdd:
+		r.kind, need = kindAtomic, memory.LocalWrite
+	case ring.OpBind, ring.OpLocalInvalidate:
+		r.kind = kindLocal
+	}
+	if !q.allows(wr.Op) || wr.NumSGE > MaxSGE {
+		q.eng.counters.RequesterQPOperationErrors++
+		return ring.LocalQPOperation
+	}
+	if r.answered() && q.attr.InitiatorDepth == 0 {
+		q.eng.counters.RequesterQPOperationErrors++
+		return ring.LocalQPOperation
+	}
+	if r.kind == kindLocal {
+		return ring.Success
+	}
+	if wr.Flags&ring.Inline != 0 && r.kind == kindData {
+		r.length = uint64(len(wr.Inline))
+		if len(wr.Inline) > q.maxInline {
+			q.eng.counters.RequesterLengthErrors++
+			return ring.LocalLength
+		}
+		return q.checkLength(r)
+	}
+	wr.Inline = nil
+	if !r.mem.check(q.eng.mem, q.pd, wr.SGE[:wr.NumSGE], need) {
+		q.eng.counters.RequesterProtectionErrors++
+		return ring.LocalProtection
+	}
+	r.length = r.mem.length
+	return q.checkLength(r)
+}
+
+func (q *QP) checkLength(r *request) ring.Status {
+	switch {
+	case r.kind == kindAtomic && r.length != 8,
+		r.length > MaxMessage,
+		q.typ == command.UD && r.length > MaxMTU,
+		q.typ == command.UD && q.mtu != 0 && r.length > uint64(q.mtu):
+		q.eng.counters.RequesterLengthErrors++
+		return ring.LocalLength
+	}
+	return ring.Success
+}
+
+// allows is the table of operations by service (IBA 10.8.2.1, table "Work
+// Request Operations").
+func (q *QP) allows(op ring.WROp) bool {
+	switch q.typ {
+	case command.RC:
+		return op.Valid()
+	case command.UC:
+		switch op {
+		case ring.OpSend, ring.OpSendImm, ring.OpWrite, ring.OpWriteImm, ring.OpBind, ring.OpLocalInvalidate:
+			return true
+		}
+		return false
+	}
+	return op == ring.OpSend || op == ring.OpSendImm
+}
+
+// runLocal carries out a bind or local invalidate (IBA 10.6.7.2, 11.4.1.1).
+func (q *QP) runLocal(r *request) {
+	wr := &r.wr
+	var err error
+	if wr.Op == ring.OpBind {
+		_, err = q.eng.mem.Bind(memory.Bind{
+			PD: q.pd, QPN: q.num, Key: wr.RKey, LKey: wr.Imm,
+			Addr: wr.RemoteAddr, Length: wr.CompareAdd, Access: memory.Access(wr.Access),
+		})
+	} else {
+		err = q.eng.mem.Invalidate(q.pd, q.num, wr.Imm)
+	}
+	r.begun = true
+	if err != nil {
+		r.status = ring.MWBind
+		if wr.Op == ring.OpLocalInvalidate {
+			r.status = ring.LocalQPOperation
+		}
+		q.eng.counters.RequesterQPOperationErrors++
+		q.req.stopped = true
+	}
+}
+
+// retire completes the requests at the head that are done, in order. A request
+// in error ends the QP's sending when those before it are complete.
+func (q *QP) retire() {
+	s := &q.req
+	done := 0
+	for r := s.head; r != nil; r = s.head {
+		if r.status != ring.Success {
+			if r.first.After(s.una) {
+				break
+			}
+			q.sq.Release(done)
+			q.requestFailed(r.status)
+			return
+		}
+		if !r.begun || s.una.Before(r.end()) || r.copies > 0 {
+			break
+		}
+		q.complete(r, ring.Success)
+		q.unlinkHead()
+		done++
+	}
+	if done > 0 {
+		q.sq.Release(done)
+		if s.draining {
+			q.checkDrained()
+		}
+	}
+}
+
+func (q *QP) unlinkHead() {
+	s := &q.req
+	r := s.head
+	s.head = r.next
+	if s.head == nil {
+		s.tail = nil
+	}
+	if s.cur == r {
+		s.cur = r.next
+		s.idx = 0
+	}
+	if r.begun && r.answered() {
+		s.reads--
+	}
+	s.outstanding--
+	r.wr.Inline, r.wr.Route = nil, nil
+	q.eng.requests.put(r)
+}
+
+// complete writes the completion of a request, if it asked for one or failed.
+func (q *QP) complete(r *request, status ring.Status) {
+	if status == ring.Success && !q.signalAll && r.wr.Flags&ring.Signaled == 0 {
+		return
+	}
+	e := q.eng
+	if status != ring.Success {
+		e.counters.RequesterCQEErrors++
+	}
+	c := e.completions.push()
+	*c = Completion{CQ: q.sendCQ, CQE: ring.CQE{
+		ID: r.wr.ID, Context: q.context, QPN: q.num, Status: status, Op: r.wr.Op.CQOp(), Timestamp: uint64(e.now),
+	}}
+	if status == ring.Success {
+		c.ByteLen = uint32(r.length)
+	}
+}
+
+// dropRequests forgets all requests without completing them.
+func (q *QP) dropRequests() {
+	s := &q.req
+	n := 0
+	for r := s.head; r != nil; n++ {
+		next := r.next
+		r.wr.Inline, r.wr.Route = nil, nil
+		q.eng.requests.put(r)
+		r = next
+	}
+	s.head, s.tail, s.cur, s.outstanding, s.reads, s.slotCount = nil, nil, nil, 0, 0, 0
+	q.eng.dropFetch(&s.fetch)
+	q.sq.Release(n)
+}

@@ -1,0 +1,98 @@
+package transport
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// timeout carries out the timer of q: the end of an RNR wait, or no
+// acknowledgement in time (IBA 9.7.6.1.3).
+func (q *QP) timeout(now clock.Time) {
+	s := &q.req
+	if s.rnrWait {
+		s.rnrWait = false
+		q.activate()
+		return
+	}
+	if q.peer != nil || s.una == s.snd || (q.state != command.RTS && q.state != command.SQD) {
+		return
+	}
+	q.eng.counters.RequesterTimeouts++
+	q.retry(now)
+}
+
+// impliedNAK goes back for an answer that was lost, once until there is progress.
+func (q *QP) impliedNAK(now clock.Time) {
+	if q.req.nakSeen || q.state == command.Err {
+		return
+	}
+	q.eng.counters.ImpliedNAKs++
+	q.retry(now)
+}
+
+// retry goes back to the oldest packet that is not acknowledged, or gives up
+// when that was tried often enough.
+func (q *QP) retry(now clock.Time) {
+	s := &q.req
+	if s.retries == 0 {
+		q.eng.counters.RequesterRetriesExceeded++
+		q.giveUp(now, ring.RetryExceeded)
+		return
+	}
+	s.retries--
+	s.nakSeen = true
+	q.win.lost(now)
+	q.goBack()
+}
+
+// receiverNotReady waits as long as the responder asks for (IBA 9.7.5.2.8) and
+// then sends again from una. Seven retries mean no limit.
+func (q *QP) receiverNotReady(now clock.Time, timer uint8) {
+	s := &q.req
+	if s.rnrRetries == 0 {
+		q.eng.counters.RequesterRNRRetriesExceeded++
+		q.giveUp(now, ring.RNRRetryExceeded)
+		return
+	}
+	if s.rnrRetries < 7 {
+		s.rnrRetries--
+	}
+	q.goBack()
+	s.rnrWait = true
+	q.eng.timers.arm(q, now.Add(ib.RNRTimer(timer)))
+}
+
+// giveUp ends the oldest request with an error.
+func (q *QP) giveUp(now clock.Time, status ring.Status) {
+	if r := q.find(q.req.una); r != nil {
+		q.failNow(now, r, status)
+	}
+}
+
+// goBack makes una the next packet to send.
+func (q *QP) goBack() {
+	q.eng.counters.RequesterResync++
+	q.seek(q.req.una)
+	q.recount(false)
+	q.eng.timers.arm(q, clock.Never)
+	q.activate()
+}
+
+// seek makes psn the next packet to send. It may lie behind, or ahead up to max.
+func (q *QP) seek(psn ib.PSN) {
+	s := &q.req
+	s.snd, s.sinceAck = psn, 0
+	s.slotCount = 0
+	s.cur, s.idx = nil, 0
+	for r := s.head; r != nil; r = r.next {
+		if !r.begun || r.packets > 0 && psn.Before(r.end()) {
+			s.cur = r
+			if psn.After(r.first) {
+				s.idx = uint32(psn.Diff(r.first))
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,351 @@
+package transport
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// sequence is the opcodes of a message by place; UC adds its service bits.
+type sequence struct{ first, middle, last, only ib.Opcode }
+
+var sequences = [...]sequence{
+	ring.OpSend:     {ib.RCSendFirst, ib.RCSendMiddle, ib.RCSendLast, ib.RCSendOnly},
+	ring.OpSendImm:  {ib.RCSendFirst, ib.RCSendMiddle, ib.RCSendLastImmediate, ib.RCSendOnlyImmediate},
+	ring.OpSendInv:  {ib.RCSendFirst, ib.RCSendMiddle, ib.RCSendLastInvalidate, ib.RCSendOnlyInvalidate},
+	ring.OpWrite:    {ib.RCWriteFirst, ib.RCWriteMiddle, ib.RCWriteLast, ib.RCWriteOnly},
+	ring.OpWriteImm: {ib.RCWriteFirst, ib.RCWriteMiddle, ib.RCWriteLastImmediate, ib.RCWriteOnlyImmediate},
+}
+
+func (s *sequence) at(first, last bool) ib.Opcode {
+	switch {
+	case first && last:
+		return s.only
+	case first:
+		return s.first
+	case last:
+		return s.last
+	}
+	return s.middle
+}
+
+// transmit gives q its turn: answers first, in PSN order, then requests. more
+// says that it wants another turn at once.
+func (q *QP) transmit(now clock.Time, out []frame.Out) (n int, more bool) {
+	n, more = q.respond(out)
+	if n == len(out) {
+		return n, true
+	}
+	var k int
+	var again bool
+	switch q.typ {
+	case command.RC:
+		k, again = q.request(now, out[n:])
+	case command.UC:
+		k, again = q.sendUC(now, out[n:])
+	case command.UD:
+		k, again = q.sendUD(now, out[n:])
+	}
+	return n + k, more || again
+}
+
+// request emits request packets of an RC queue pair until something keeps it
+// from going on. more says that only its turn was over.
+func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
+	s := &q.req
+	if (q.state != command.RTS && q.state != command.SQD) || s.rnrWait {
+		return 0, false
+	}
+	limit := min(len(out), q.eng.cfg.MaxBurst)
+	bytes := q.eng.cfg.MaxBurstBytes
+	for n < limit && bytes > 0 {
+		if s.cur == nil && !q.take() {
+			break
+		}
+		r := s.cur
+		if r.begun && r.kind == kindLocal {
+			q.pass(r)
+			continue
+		}
+		if !r.begun && !q.mayBegin(r) {
+			break
+		}
+		k := 0
+		switch r.kind {
+		case kindData:
+			k = q.sendData(r, out[n:limit], &bytes)
+		case kindRead:
+			k = q.sendRead(r, &out[n])
+		case kindAtomic:
+			k = q.sendAtomic(r, &out[n])
+		case kindLocal:
+			q.runLocal(r)
+			q.pass(r)
+			q.retire()
+			if s.stopped || q.state != command.RTS {
+				return n, false
+			}
+			continue
+		}
+		if k == 0 {
+			break
+		}
+		n += k
+	}
+	if n > 0 {
+		q.recount(false)
+		q.armAck(now)
+	}
+	return n, n > 0 && (n == limit || bytes <= 0)
+}
+
+// pass goes on to the request after r.
+func (q *QP) pass(r *request) {
+	q.req.cur, q.req.idx = r.next, 0
+}
+
+// mayBegin says whether a request may begin now. A fence waits for the reads and
+// atomics before it (IBA 10.8.3.3); SQD lets nothing begin.
+func (q *QP) mayBegin(r *request) bool {
+	if q.state != command.RTS {
+		return false
+	}
+	return r.wr.Flags&ring.Fence == 0 || q.req.reads == 0
+}
+
+// room is how many packets the congestion window allows; 0 puts q on its
+// waiting list. A QP without an ACK timer can never take lost packets out of the
+// shared window again, so it only has a bound of its own.
+func (q *QP) room() int {
+	if q.attr.Timeout == 0 {
+		return q.win.cfg.Max - int(q.req.snd.Diff(q.req.una))
+	}
+	flight := int(q.req.snd.Diff(q.req.una)) - q.counted
+	n := q.win.room() - flight
+	if n <= 0 {
+		if !q.waiting {
+			q.win.waiting.push(q)
+		}
+		return 0
+	}
+	return n
+}
+
+// ackEvery is after how many packets inside a message an acknowledgement is
+// asked for, so that the window moves before it is used up.
+func (q *QP) ackEvery() uint8 {
+	return uint8(min(max(q.win.size/4, 1), 32))
+}
+
+// mustProbe says that the responder has not granted a receive for r. With
+// nothing outstanding one packet may still go and ask (IBA 9.7.7.2.5); once it
+// is acknowledged the message has its receive.
+func (q *QP) mustProbe(r *request) bool {
+	return q.req.limited && takesReceive(r.wr.Op) && ib.PSN(r.ssn&ib.PSNMask).After(ib.PSN(q.req.lsn))
+}
+
+func takesReceive(op ring.WROp) bool { return op <= ring.OpSendInv || op == ring.OpWriteImm }
+
+// sendData emits packets of a send or write, as many as the window, the turn and
+// the credits allow.
+func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
+	s := &q.req
+	room := q.room()
+	limit := min(len(out), room, int(r.packets-s.idx))
+	probe := q.mustProbe(r)
+	if probe {
+		if s.una != s.snd {
+			return 0
+		}
+		if s.idx == 0 {
+			limit = min(limit, 1)
+		}
+	}
+	seq := &sequences[r.wr.Op]
+	every := q.ackEvery()
+	mtu := uint64(q.mtu)
+	solicited := r.wr.Flags&ring.Solicited != 0
+	for n < limit && *bytes > 0 {
+		off := uint64(s.idx) * mtu
+		size := min(mtu, r.length-off)
+		last := s.idx+1 == r.packets
+		payload, ok := q.payload(r, off, size)
+		if !ok {
+			break
+		}
+		s.sinceAck++
+		ackReq := last || probe || s.sinceAck >= every || n+1 == room
+		if ackReq {
+			s.sinceAck = 0
+		}
+		op := seq.at(s.idx == 0, last)
+		o := &out[n]
+		q.start(o, op, ackReq, solicited && last, payload, s.snd)
+		q.extend(o, r, op)
+		if s.snd.Before(s.max) {
+			q.eng.counters.RetransmittedPackets++
+		}
+		s.snd = s.snd.Next()
+		s.idx++
+		n++
+		*bytes -= int(size)
+	}
+	if n == 0 {
+		return 0
+	}
+	r.begun = true
+	q.sent(r)
+	return n
+}
+
+// sent moves on after packets of r.
+func (q *QP) sent(r *request) {
+	s := &q.req
+	if s.snd.After(s.max) {
+		s.max = s.snd
+	}
+	if s.idx == r.packets && s.cur == r {
+		s.cur, s.idx = r.next, 0
+	}
+}
+
+// start writes the BTH of a packet and attaches its payload.
+func (q *QP) start(o *frame.Out, op ib.Opcode, ackReq, solicited bool, payload []byte, psn ib.PSN) {
+	o.Reset(q.route)
+	pad := -len(payload) & 3
+	o.Pad = uint8(pad)
+	o.Payload = payload
+	ib.BTH(o.Head[frame.HeadRoom:frame.HeadRoom+ib.BTHLen]).Encode(op, solicited, ackReq, pad, q.pkey, ib.QPN(q.attr.DestQPN), psn)
+	o.HeadEnd = frame.HeadRoom + ib.BTHLen
+}
+
+// extend writes the headers that a send or write carries after its BTH.
+func (q *QP) extend(o *frame.Out, r *request, op ib.Opcode) {
+	if op.HasRETH() {
+		ib.RETH(o.Head[o.HeadEnd:]).Encode(r.wr.RemoteAddr, r.wr.RKey, uint32(r.length))
+		o.HeadEnd += ib.RETHLen
+	}
+	switch {
+	case op.HasImm():
+		ib.ImmDt(o.Head[o.HeadEnd:]).SetValue(r.wr.Imm)
+		o.HeadEnd += ib.ImmDtLen
+	case op.HasIETH():
+		ib.IETH(o.Head[o.HeadEnd:]).SetRKey(r.wr.Imm)
+		o.HeadEnd += ib.IETHLen
+	}
+}
+
+// payload returns n bytes of the message from off: a view of registered memory
+// or of the ring, or a copy in scratch. It reports false when the packet cannot
+// be made now; where the memory is gone it has failed the request.
+func (q *QP) payload(r *request, off, n uint64) ([]byte, bool) {
+	if n == 0 {
+		return nil, true
+	}
+	if r.wr.Inline != nil {
+		return r.wr.Inline[off : off+n], true
+	}
+	b, err := q.fetched(&q.req.fetch, &r.mem, off, n)
+	if err != nil {
+		q.eng.counters.RequesterProtectionErrors++
+		q.failLater(r, ring.LocalProtection)
+		return nil, false
+	}
+	return b, b != nil
+}
+
+// failLater ends a request that was begun with an error once the requests
+// before it are complete.
+func (q *QP) failLater(r *request, status ring.Status) {
+	r.status = status
+	q.req.stopped = true
+	q.req.cur = nil
+	q.retire()
+}
+
+// sendRead emits one READ request: up to the next chunk boundary.
+func (q *QP) sendRead(r *request, o *frame.Out) int {
+	s := &q.req
+	if int(s.slotCount) >= int(q.attr.InitiatorDepth) {
+		return 0
+	}
+	n := min(readChunk-s.idx%readChunk, r.packets-s.idx)
+	room := q.room()
+	// A chunk may exceed a small window when nothing else is in flight.
+	if room < int(n) && q.win.inFlight > 0 {
+		if room > 0 && !q.waiting {
+			q.win.waiting.push(q)
+		}
+		return 0
+	}
+	off := uint64(s.idx) * uint64(q.mtu)
+	length := min(r.length-off, uint64(n)*uint64(q.mtu))
+	q.start(o, ib.RCReadRequest, true, false, nil, s.snd)
+	ib.RETH(o.Head[o.HeadEnd:]).Encode(r.wr.RemoteAddr+off, r.wr.RKey, uint32(length))
+	o.HeadEnd += ib.RETHLen
+	q.sentAnswered(r, n)
+	return 1
+}
+
+// sendAtomic emits an atomic request.
+func (q *QP) sendAtomic(r *request, o *frame.Out) int {
+	s := &q.req
+	if int(s.slotCount) >= int(q.attr.InitiatorDepth) || q.room() < 1 {
+		return 0
+	}
+	op, swapAdd, compare := ib.RCFetchAdd, r.wr.CompareAdd, uint64(0)
+	if r.wr.Op == ring.OpCompareSwap {
+		op, swapAdd, compare = ib.RCCompareSwap, r.wr.Swap, r.wr.CompareAdd
+	}
+	q.start(o, op, true, false, nil, s.snd)
+	ib.AtomicETH(o.Head[o.HeadEnd:]).Encode(r.wr.RemoteAddr, r.wr.RKey, swapAdd, compare)
+	o.HeadEnd += ib.AtomicETHLen
+	q.sentAnswered(r, 1)
+	return 1
+}
+
+// sentAnswered notes that a request for n answer packets was sent.
+func (q *QP) sentAnswered(r *request, n uint32) {
+	s := &q.req
+	if !r.begun {
+		r.begun = true
+		s.reads++
+	}
+	if s.snd.Before(s.max) {
+		q.eng.counters.RetransmittedPackets++
+	}
+	s.snd = s.snd.Add(n)
+	s.idx += n
+	s.slots[s.slotCount] = s.snd
+	s.slotCount++
+	s.sinceAck = 0
+	q.sent(r)
+}
+
+// recount brings the packets that q has in its window up to date. acked says
+// that fewer of them is the doing of an acknowledgement.
+func (q *QP) recount(acked bool) {
+	if q.attr.Timeout == 0 || q.win == nil {
+		return
+	}
+	flight := int(q.req.snd.Diff(q.req.una))
+	d := flight - q.counted
+	q.counted = flight
+	if d < 0 && acked {
+		q.win.acked(-d)
+	} else {
+		q.win.inFlight += d
+	}
+	if d < 0 {
+		q.win.wake()
+	}
+}
+
+// armAck starts the ACK timer unless it runs (IBA 9.7.6.1.3).
+func (q *QP) armAck(now clock.Time) {
+	if q.deadline == clock.Never && q.attr.Timeout != 0 {
+		q.eng.timers.arm(q, now.Add(q.ackTimeout()))
+	}
+}

@@ -1,0 +1,112 @@
+package transport
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+)
+
+// cutInterval is the time after which a window may be halved again although no
+// whole window of packets has been acknowledged since.
+const cutInterval = time.Millisecond
+
+// window bounds the packets in flight to one destination address. All QPs to it
+// share one, because what overflows is the one receive buffer there.
+type window struct {
+	dst       netip.Addr
+	cfg       *WindowConfig
+	size      int // packets that may be in flight
+	threshold int // below it the window grows by a packet per packet acknowledged
+	inFlight  int
+	grown     int // acknowledged packets towards the next step of slow growth
+	since     int // acknowledged packets since the last cut
+	lastCut   clock.Time
+	users     int
+	waiting   waitList
+}
+
+func newWindow(dst netip.Addr, cfg *WindowConfig) *window {
+	return &window{dst: dst, cfg: cfg, size: cfg.Start, threshold: cfg.Max, since: cfg.Start}
+}
+
+// room returns how many more packets may leave.
+func (w *window) room() int { return w.size - w.inFlight }
+
+// acked takes n packets out of flight and grows the window.
+func (w *window) acked(n int) {
+	w.inFlight -= n
+	w.since += n
+	if w.size >= w.cfg.Max {
+		return
+	}
+	if w.size < w.threshold {
+		w.size = min(w.size+n, w.cfg.Max)
+		return
+	}
+	w.grown += n
+	if w.grown >= w.size {
+		w.grown = 0
+		w.size++
+	}
+}
+
+// lost halves the window, at most once for each window of acknowledged packets
+// or each cutInterval: one burst of losses is one sign of congestion.
+func (w *window) lost(now clock.Time) {
+	if w.since < w.size && now.Sub(w.lastCut) < cutInterval {
+		return
+	}
+	w.size = max(w.size/2, w.cfg.Min)
+	w.threshold = w.size
+	w.grown, w.since, w.lastCut = 0, 0, now
+}
+
+// wake makes QPs that wait for this window active while there is room, one
+// packet of room for each: the longest waiting first.
+func (w *window) wake() {
+	for n := w.room(); n > 0 && w.waiting.head != nil; n-- {
+		q := w.waiting.head
+		w.waiting.remove(q)
+		q.activate()
+	}
+}
+
+// windowTo returns the window that QPs to dst share.
+func (e *Engine) windowTo(dst netip.Addr) *window {
+	w := e.windows[dst]
+	if w == nil {
+		w = newWindow(dst, &e.cfg.Window)
+		e.windows[dst] = w
+	}
+	w.users++
+	return w
+}
+
+func (e *Engine) leaveWindow(q *QP) {
+	w := q.win
+	if w == nil {
+		return
+	}
+	w.inFlight -= q.counted
+	q.counted = 0
+	if q.waiting {
+		w.waiting.remove(q)
+	}
+	q.win = nil
+	if w.users--; w.users == 0 {
+		delete(e.windows, w.dst)
+		return
+	}
+	w.wake()
+}
+
+// moveWindow follows a change of the route's destination.
+func (q *QP) moveWindow() {
+	if q.win.dst == q.route.Dst {
+		return
+	}
+	q.eng.leaveWindow(q)
+	q.win = q.eng.windowTo(q.route.Dst)
+	q.recount(false)
+}
