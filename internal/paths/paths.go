@@ -19,13 +19,13 @@ const (
 )
 
 // Socket returns the path of the driver's attach socket: SOFTVPI_SOCKET, else
-// softvpi/softvpi.sock in XDG_RUNTIME_DIR, else a directory of this user below
+// softvpi/driver.sock in XDG_RUNTIME_DIR, else a directory of this user below
 // the system's temporary directory.
 func Socket() string {
 	if p := os.Getenv(SocketVariable); p != "" {
 		return p
 	}
-	return filepath.Join(runtimeDir(), "softvpi.sock")
+	return filepath.Join(runtimeDir(), "driver.sock")
 }
 
 // State returns the directory of the driver's lock file and logs:

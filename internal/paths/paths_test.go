@@ -9,7 +9,7 @@ func TestSocketComesFromTheFirstSourceThatIsSet(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ name, socket, runtime, want string }{
 		{"own variable", filepath.Join(dir, "a.sock"), dir, filepath.Join(dir, "a.sock")},
-		{"XDG", "", dir, filepath.Join(dir, "softvpi", "softvpi.sock")},
+		{"XDG", "", dir, filepath.Join(dir, "softvpi", "driver.sock")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(SocketVariable, c.socket)
@@ -22,7 +22,7 @@ func TestSocketComesFromTheFirstSourceThatIsSet(t *testing.T) {
 	t.Run("relative XDG directories do not count", func(t *testing.T) {
 		t.Setenv(SocketVariable, "")
 		t.Setenv("XDG_RUNTIME_DIR", "run")
-		if got := Socket(); !filepath.IsAbs(got) || filepath.Base(got) != "softvpi.sock" {
+		if got := Socket(); !filepath.IsAbs(got) || filepath.Base(got) != "driver.sock" {
 			t.Errorf("Socket() = %q, want an absolute path", got)
 		}
 	})

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/driver"
+)
+
+type linkCmd struct {
+	Show linkShowCmd `cmd:"" help:"Show what the links do to packets."`
+	Set  linkSetCmd  `cmd:"" help:"Set what a link does to the packets that it sends, and the path that connections take."`
+}
+
+type linkShowCmd struct {
+	socketFlag `embed:""`
+	Name       string `arg:"" optional:"" help:"Name of the adapter (default: all)."`
+	JSON       bool   `name:"json" help:"Print JSON."`
+}
+
+func (c linkShowCmd) Run(s *session) error {
+	st, err := c.admin().Status(s.ctx)
+	if err != nil {
+		return err
+	}
+	type row struct {
+		Adapter    string            `json:"adapter"`
+		Path       string            `json:"path"`
+		Impairment string            `json:"impairment"`
+		Link       driver.LinkStatus `json:"link"`
+	}
+	rows := []row{}
+	for _, a := range st.Adapters {
+		if c.Name == "" || c.Name == a.Name {
+			rows = append(rows, row{a.Name, a.Path, a.Impairment, a.Link})
+		}
+	}
+	if c.Name != "" && len(rows) == 0 {
+		return fmt.Errorf("no adapter %q; there are: %s", c.Name, adapterNames(st))
+	}
+	if c.JSON {
+		return writeJSON(s.env.Stdout, rows)
+	}
+	for _, r := range rows {
+		if r.Impairment == "" {
+			r.Impairment = "no impairment"
+		}
+		fmt.Fprintf(s.env.Stdout, "%s: path %s, %s, %d packets lost on purpose\n", r.Adapter, r.Path, r.Impairment, r.Link.ImpairedLost)
+	}
+	return nil
+}
+
+type linkSetCmd struct {
+	socketFlag `embed:""`
+	Name       string   `arg:"" help:"Name of the adapter, such as \"Ethernet 1\"."`
+	Settings   []string `arg:"" help:"loss= reorder= duplicate= corrupt= ecn= (shares such as 1% or 0.01), delay= jitter= (such as 50us), rate= (bits a second, such as 10G), seed=, path= (auto, wire, local). What is not named is off; \"off\" alone switches all off."`
+}
+
+func (c linkSetCmd) Run(s *session) error {
+	q := driver.LinkRequest{Adapter: c.Name}
+	words := []string{}
+	impair := false
+	for _, w := range c.Settings {
+		if path, ok := strings.CutPrefix(w, "path="); ok {
+			q.Path = &path
+			continue
+		}
+		impair = true
+		if w != "off" {
+			words = append(words, w)
+		}
+	}
+	if impair {
+		if _, err := driver.ParseImpairment(words); err != nil {
+			return err
+		}
+		q.Impairment = &words
+	}
+	return c.admin().SetLink(s.ctx, q)
+}
+
+func adapterNames(st *driver.Status) string {
+	var names []string
+	for _, a := range st.Adapters {
+		names = append(names, fmt.Sprintf("%q", a.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

@@ -1,0 +1,170 @@
+// Command softvpi is the driver of the software adapters and every tool around
+// them: `softvpi up` runs the driver; a tool runs as `softvpi nd_send_bw ...` or
+// through a link that has its name.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	env := tool.Env{Name: calledAs(os.Args), Args: os.Args[min(1, len(os.Args)):], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: isTerminal(os.Stderr)}
+	status := run(ctx, env)
+	stop()
+	os.Exit(status)
+}
+
+// calledAs returns the name that the program was started by, without directory
+// and .exe.
+func calledAs(args []string) string {
+	if len(args) == 0 {
+		return "softvpi"
+	}
+	return strings.TrimSuffix(filepath.Base(args[0]), ".exe")
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// run starts the tool or command that env names.
+func run(ctx context.Context, env tool.Env) int {
+	if main, ok := tools[env.Name]; ok {
+		return main(ctx, env)
+	}
+	if len(env.Args) > 0 {
+		if main, ok := tools[env.Args[0]]; ok {
+			env.Name, env.Args = env.Args[0], env.Args[1:]
+			return main(ctx, env)
+		}
+	}
+	env.Name = "softvpi"
+	return command(ctx, env)
+}
+
+// cli is the command line of softvpi itself.
+type cli struct {
+	Up      upCmd      `cmd:"" help:"Run the driver: bring the adapters up and let programs attach."`
+	Status  statusCmd  `cmd:"" help:"Show the adapters, ports, GIDs and queue pairs of the running driver."`
+	Link    linkCmd    `cmd:"" help:"Show or set what a link does to packets: loss, delay and so on."`
+	Adapter adapterCmd `cmd:"" help:"Enable or disable an adapter while programs use it."`
+	Tools   toolsCmd   `cmd:"" help:"List the tools, or make links by which they can be called."`
+	RunDemo demoCmd    `cmd:"" name:"run-demo" help:"Bring up two adapters and show them at work; what make run does."`
+	Bench   benchCmd   `cmd:"" help:"Measure bandwidth and latency next to TCP; what make bench does."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// session is what every command gets.
+type session struct {
+	ctx context.Context
+	env tool.Env
+}
+
+// exit leaves the parser after it printed help.
+type exit int
+
+func command(ctx context.Context, env tool.Env) (status int) {
+	defer func() {
+		switch x := recover().(type) {
+		case nil:
+		case exit:
+			status = int(x)
+		default:
+			panic(x)
+		}
+	}()
+	parser, err := kong.New(&cli{}, kong.Name("softvpi"),
+		kong.Description("A software RDMA (RoCE) adapter and its driver stack in user space. Every tool runs too: softvpi nd_send_bw -h; softvpi tools list names them."),
+		kong.UsageOnError(), kong.Writers(env.Stdout, env.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		return env.Fail(err)
+	}
+	if len(env.Args) == 0 {
+		env.Args = []string{"--help"}
+	}
+	k, err := parser.Parse(env.Args)
+	if err != nil {
+		env.Errorf("%s; %s", oneLine(err), allowed(parser, err))
+		return tool.Usage
+	}
+	return exitStatus(env, k.Run(&session{ctx, env}))
+}
+
+// allowed says what could stand where the parser stopped.
+func allowed(parser *kong.Kong, err error) string {
+	node := parser.Model.Node
+	var at *kong.ParseError
+	if errors.As(err, &at) && at.Context.Selected() != nil {
+		node = at.Context.Selected()
+	}
+	var names []string
+	for _, c := range node.Children {
+		names = append(names, c.Name)
+	}
+	for _, group := range node.AllFlags(true) {
+		for _, f := range group {
+			names = append(names, "--"+f.Name)
+		}
+	}
+	if node == parser.Model.Node {
+		names = append(names, "or a tool of softvpi tools list")
+	}
+	return "allowed: " + strings.Join(names, " ")
+}
+
+// exitStatus reports err, if any, and returns the exit status for it.
+func exitStatus(env tool.Env, err error) int {
+	var usage *tool.UsageError
+	var field *driver.FieldError
+	var silent silentError
+	switch {
+	case err == nil:
+		return tool.Success
+	case errors.As(err, &silent):
+		return silent.status
+	case errors.As(err, &usage), errors.As(err, &field):
+		env.Errorf("%s", oneLine(err))
+		return tool.Usage
+	}
+	return env.Fail(err)
+}
+
+// silentError ends the program with a status; what there was to say was said.
+type silentError struct{ status int }
+
+func (e silentError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// revision is set by the linker where the sources come from a checkout.
+var revision string
+
+func version() string {
+	if revision == "" {
+		return "development"
+	}
+	return revision
+}
+
+type versionCmd struct{}
+
+func (versionCmd) Run(s *session) error {
+	_, err := io.WriteString(s.env.Stdout, "softvpi "+version()+"\n")
+	return err
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// call runs the program in this process.
+func call(t *testing.T, name string, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status = run(context.Background(), tool.Env{Name: name, Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
+	return status, out.String(), errs.String()
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	t.Setenv(paths.SocketVariable, filepath.Join(t.TempDir(), "none.sock"))
+	for _, c := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"nosuch"}, 2, "unexpected argument nosuch; allowed: up status "},
+		{[]string{"up", "--foo"}, 2, "unknown flag --foo; allowed: --help --config"},
+		{[]string{"up", "--adapter", "x"}, 2, "--adapter is \"x\"; allowed: NAME=ADDRESS"},
+		{[]string{"up", "--config", "/nonexistent/x.json"}, 1, "/nonexistent/x.json"},
+		{[]string{"link", "set", "Ethernet 1"}, 2, "expected \"<settings> ...\""},
+		{[]string{"link", "set", "Ethernet 1", "loss=2"}, 2, "loss is \"2\"; allowed: 0 to 1"},
+		{[]string{"link", "set", "Ethernet 1", "colour=red"}, 2, "allowed: loss= delay="},
+		{[]string{"adapter", "enable"}, 2, "expected \"<name>\""},
+		{[]string{"tools", "install"}, 2, "expected \"<dir>\""},
+		{[]string{"status"}, 1, "no driver is running at "},
+		{[]string{"status", "--socket", ""}, 1, "no driver is running at "},
+		{[]string{"nd_send_bw", "-z"}, 2, "nd_send_bw: flag provided but not defined: -z; allowed: "},
+	} {
+		status, stdout, stderr := call(t, "softvpi", c.args...)
+		if status != c.status || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: status %d, %q, %q; want %d and one line with %q", c.args, status, stdout, stderr, c.status, c.want)
+		}
+	}
+}
+
+func TestToolsRunByTheirName(t *testing.T) {
+	for _, name := range toolNames() {
+		status, stdout, stderr := call(t, name, "-h")
+		if status != 0 || !strings.Contains(stdout, "usage: "+name) || stderr != "" {
+			t.Errorf("%s -h: status %d, %q, %q", name, status, stdout, stderr)
+		}
+		again, same, _ := call(t, "softvpi", name, "-h")
+		if again != 0 || same != stdout {
+			t.Errorf("softvpi %s -h differs from %s -h", name, name)
+		}
+	}
+	if got := calledAs([]string{filepath.Join("x", "nd_rping.exe")}); got != "nd_rping" {
+		t.Errorf("called as %q", got)
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for _, args := range [][]string{{}, {"--help"}, {"up", "--help"}, {"version"}} {
+		status, stdout, stderr := call(t, "softvpi", args...)
+		if status != 0 || stdout == "" || stderr != "" {
+			t.Errorf("%q: status %d, %q, %q", args, status, stdout, stderr)
+		}
+	}
+}
+
+func TestInstallMakesLinksAndLeavesForeignFilesAlone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows may refuse symbolic links to ordinary users")
+	}
+	dir := t.TempDir()
+	target := filepath.Join(dir, "softvpi")
+	foreign := filepath.Join(dir, "bin", "nd_rping")
+	if err := os.WriteFile(target, []byte("program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Dir(foreign), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"nd_send_bw", "nd_rping"}
+	for range 2 { // a second install replaces the links of the first
+		if n, err := installLinks(filepath.Dir(foreign), target, names); n != 2 || err != nil {
+			t.Fatalf("%d links, %v", n, err)
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(dir, "bin", "nd_send_bw")); err != nil || to != target {
+		t.Errorf("link to %q, %v", to, err)
+	}
+	if err := os.Remove(foreign); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(foreign, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	n, err := installLinks(filepath.Dir(foreign), target, names)
+	if n != 1 || err == nil || !strings.Contains(err.Error(), foreign) {
+		t.Errorf("%d links, %v; want 1 and an error that names %s", n, err, foreign)
+	}
+	if b, _ := os.ReadFile(foreign); string(b) != "mine" {
+		t.Error("a foreign file was overwritten")
+	}
+	for _, other := range []string{"/bin/true", filepath.Join(dir, "softvpi-old")} {
+		os.Remove(foreign)
+		if err := os.Symlink(other, foreign); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := installLinks(filepath.Dir(foreign), target, names); err == nil {
+			t.Errorf("a link to %s was overwritten", other)
+		}
+	}
+}
+
+func TestDemoTakesFreeAddresses(t *testing.T) {
+	a, b, err := demoAddresses()
+	if err != nil || a == b || !a.IsLoopback() || !b.IsLoopback() {
+		t.Errorf("%v, %v, %v", a, b, err)
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/softvpi/softvpi/internal/tools/ndperf"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// tools are the tools by the name that they are called.
+var tools = makeTools()
+
+func makeTools() map[string]tool.Main {
+	m := map[string]tool.Main{}
+	for _, t := range ndperf.Tests {
+		m[t.Name()] = t.Main
+	}
+	return m
+}
+
+func toolNames() []string {
+	var names []string
+	for n := range tools {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+type toolsCmd struct {
+	List    toolsListCmd    `cmd:"" help:"List the tools."`
+	Install toolsInstallCmd `cmd:"" help:"Make a link in DIR for every tool. Nothing that is not such a link is overwritten."`
+}
+
+type toolsListCmd struct{}
+
+func (toolsListCmd) Run(s *session) error {
+	for _, n := range toolNames() {
+		fmt.Fprintln(s.env.Stdout, n)
+	}
+	return nil
+}
+
+type toolsInstallCmd struct {
+	Dir string `arg:"" help:"Directory for the links; it is made where it is missing."`
+}
+
+func (c toolsInstallCmd) Run(s *session) error {
+	target, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if target, err = filepath.EvalSymlinks(target); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return err
+	}
+	made, err := installLinks(c.Dir, target, toolNames())
+	fmt.Fprintf(s.env.Stdout, "%d tools in %s\n", made, c.Dir)
+	return err
+}
+
+// installLinks makes a link to target in dir for every name. Links to a softvpi
+// are replaced; anything else of the name stays and is an error.
+func installLinks(dir, target string, names []string) (made int, err error) {
+	suffix := ""
+	if runtime.GOOS == "windows" {
+		suffix = ".exe"
+	}
+	for _, n := range names {
+		if e := installLink(filepath.Join(dir, n+suffix), target); e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		made++
+	}
+	return made, err
+}
+
+func installLink(path, target string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return err
+	case !ours(path, info, target):
+		return fmt.Errorf("%s exists and is not a link to softvpi; it stays as it is", path)
+	default:
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	if err := os.Symlink(target, path); err == nil || runtime.GOOS != "windows" {
+		return err
+	}
+	return os.Link(target, path) // Windows refuses symbolic links to ordinary users
+}
+
+// ours reports whether the file at path is a link that an earlier install made.
+func ours(path string, info os.FileInfo, target string) bool {
+	if info.Mode()&os.ModeSymlink != 0 {
+		to, err := os.Readlink(path)
+		return err == nil && calledAs([]string{to}) == "softvpi"
+	}
+	t, err := os.Stat(target)
+	return err == nil && os.SameFile(info, t)
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/paths"
+)
+
+type upCmd struct {
+	Config        string   `type:"path" help:"Configuration file (default: softvpi/driver.json in the user's configuration directory, where it exists)."`
+	Socket        string   `help:"Socket that programs attach to (default: $$SOFTVPI_SOCKET, or below $$XDG_RUNTIME_DIR)."`
+	State         string   `help:"Directory of the lock file (default: $$SOFTVPI_STATE, or below $$XDG_STATE_HOME)."`
+	Adapter       []string `sep:"none" help:"Adapter instead of those of the file: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local][,follow]. May be given several times."`
+	SkipSelfCheck bool     `help:"Leave out the RDMA ping over each pair of adapters at start."`
+	Verbose       bool     `short:"v" help:"Log everything an administrator may want to know to standard error."`
+}
+
+func (c upCmd) Run(s *session) error {
+	cfg, err := c.config()
+	if err != nil {
+		return err
+	}
+	d, err := driver.Start(s.ctx, cfg, driver.Options{Version: version(), Log: c.logger(s.env.Stderr)})
+	if err != nil {
+		return err
+	}
+	announce(s.env.Stdout, d)
+	<-s.ctx.Done()
+	fmt.Fprintln(s.env.Stdout, "stopping")
+	return d.Close()
+}
+
+func (c upCmd) logger(w io.Writer) *slog.Logger {
+	level := slog.LevelWarn
+	if c.Verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// config joins the file and the flags; flags win.
+func (c upCmd) config() (driver.Config, error) {
+	var cfg driver.Config
+	file, given := c.Config, c.Config != ""
+	if !given {
+		file = paths.Config()
+	}
+	if file != "" {
+		var err error
+		if cfg, err = driver.Load(file); err != nil && (given || !errors.Is(err, os.ErrNotExist)) {
+			return cfg, err
+		}
+	}
+	if c.Socket != "" {
+		cfg.Socket = c.Socket
+	}
+	if c.State != "" {
+		cfg.State = c.State
+	}
+	cfg.SkipSelfCheck = cfg.SkipSelfCheck || c.SkipSelfCheck
+	if len(c.Adapter) > 0 {
+		cfg.Adapters = nil
+	}
+	for _, text := range c.Adapter {
+		a, err := driver.ParseAdapter(text)
+		if err != nil {
+			return cfg, err
+		}
+		cfg.Adapters = append(cfg.Adapters, a)
+	}
+	return cfg, nil
+}
+
+// announce prints what came up.
+func announce(w io.Writer, d *driver.Driver) {
+	if d.Recovered() {
+		fmt.Fprintln(w, "the driver before did not stop cleanly; what it left was cleared")
+	}
+	st := d.Status()
+	for i := range st.Adapters {
+		a := &st.Adapters[i]
+		fmt.Fprintf(w, "%-12s %-15s RoCE %s, UDP port %d, path MTU %d\n", a.Name, d.Config().Adapters[i].Address, a.RoCE, a.UDPPort, a.ActiveMTU)
+	}
+	for _, k := range d.Checks() {
+		fmt.Fprintf(w, "checked      %s\n", k)
+	}
+	if why := d.NoAttach(); why != "" {
+		fmt.Fprintf(w, "programs cannot attach: %s\n", why)
+	} else {
+		fmt.Fprintf(w, "listening    %s\n", st.Socket)
+	}
+}
+
+type socketFlag struct {
+	Socket string `help:"Socket of the driver (default: $$SOFTVPI_SOCKET, or below $$XDG_RUNTIME_DIR)."`
+}
+
+func (f socketFlag) admin() *driver.Admin { return driver.NewAdmin(f.Socket) }
+
+type statusCmd struct {
+	socketFlag `embed:""`
+	JSON       bool `name:"json" help:"Print JSON."`
+}
+
+func (c statusCmd) Run(s *session) error {
+	st, err := c.admin().Status(s.ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(s.env.Stdout, st)
+	}
+	st.WriteText(s.env.Stdout)
+	return nil
+}
+
+type adapterCmd struct {
+	Enable  enableCmd  `cmd:"" help:"Enable an adapter."`
+	Disable disableCmd `cmd:"" help:"Disable an adapter: its connections end, waiting calls are canceled."`
+}
+
+type adapterRef struct {
+	socketFlag `embed:""`
+	Name       string `arg:"" help:"Name of the adapter, such as \"Ethernet 1\"."`
+}
+
+type enableCmd struct {
+	adapterRef `embed:""`
+}
+
+func (c enableCmd) Run(s *session) error {
+	return c.admin().SetAdapter(s.ctx, driver.AdapterRequest{Adapter: c.Name, Enable: true})
+}
+
+type disableCmd struct {
+	adapterRef `embed:""`
+}
+
+func (c disableCmd) Run(s *session) error {
+	return c.admin().SetAdapter(s.ctx, driver.AdapterRequest{Adapter: c.Name})
+}

@@ -1,0 +1,249 @@
+package driver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/paths"
+)
+
+// Config is what the driver runs with: the configuration file, completed by
+// flags. The zero value means the defaults of Complete.
+type Config struct {
+	Socket   string    `json:"socket,omitempty"` // attach socket; empty: paths.Socket
+	State    string    `json:"state,omitempty"`  // directory of the lock file; empty: paths.State
+	Adapters []Adapter `json:"adapters,omitempty"`
+
+	// SkipSelfCheck leaves the check at start out.
+	SkipSelfCheck bool `json:"skip_self_check,omitempty"`
+}
+
+// Adapter describes one adapter.
+type Adapter struct {
+	Name    string     `json:"name"`
+	Address netip.Addr `json:"address"`
+	// FollowInterface puts every address of the interface that has Address in the
+	// GID table and keeps it so.
+	FollowInterface bool `json:"follow_interface,omitempty"`
+	// UDPPort is the RoCE v2 destination port (roce_udp_dport); 0 means 4791.
+	UDPPort uint16 `json:"udp_port,omitempty"`
+	// RoceMaxFrameSize is the largest payload of a packet in bytes; 0: from the
+	// MTU of the interface.
+	RoceMaxFrameSize uint32 `json:"roce_max_frame_size,omitempty"`
+	// Path is "auto", "wire" or "local"; empty means auto.
+	Path string `json:"path,omitempty"`
+	// Impairment is what the link does to packets, in the form of `softvpi link
+	// set`: "loss=1% delay=50us seed=7".
+	Impairment string `json:"impairment,omitempty"`
+	// ReceiveBuffer is the size of the socket's receive buffer in bytes; 0: as
+	// large as the system allows.
+	ReceiveBuffer int  `json:"receive_buffer,omitempty"`
+	Disabled      bool `json:"disabled,omitempty"`
+}
+
+// A FieldError is a wrong value in the configuration.
+type FieldError struct {
+	Field, Value, Allowed string
+}
+
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("%s is %s; allowed: %s", e.Field, e.Value, e.Allowed)
+}
+
+// Load reads the configuration file at path. Fields that do not exist are
+// refused.
+func Load(path string) (Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Config{}, err
+	}
+	defer f.Close()
+	c, err := decode(f)
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// maxConfig bounds a configuration file in bytes.
+const maxConfig = 1 << 20
+
+func decode(r io.Reader) (Config, error) {
+	var c Config
+	d := json.NewDecoder(io.LimitReader(r, maxConfig))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return Config{}, describe(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Config{}, errors.New("something follows the configuration object; allowed: one JSON object")
+	}
+	return c, nil
+}
+
+// describe puts an error of the JSON decoder in the words of the file.
+func describe(err error) error {
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fmt.Errorf("unknown field %s; allowed: socket, state, skip_self_check, adapters with name, address, "+
+			"follow_interface, udp_port, roce_max_frame_size, path, impairment, receive_buffer, disabled", field)
+	}
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return &FieldError{kind.Field, "a " + kind.Value, "a " + kind.Type.String()}
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("not JSON at byte %d: %s", syntax.Offset, syntax.Error())
+	}
+	return fmt.Errorf("not a configuration: %s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// DefaultAdapters are the adapters of a driver that is given none. macOS has
+// only 127.0.0.1 on its loopback interface, so there it is one.
+func DefaultAdapters() []Adapter {
+	if runtime.GOOS == "darwin" {
+		return []Adapter{{Name: "Ethernet 1", Address: netip.MustParseAddr("127.0.0.1")}}
+	}
+	return []Adapter{
+		{Name: "Ethernet 1", Address: netip.MustParseAddr("127.0.0.2")},
+		{Name: "Ethernet 2", Address: netip.MustParseAddr("127.0.0.3")},
+	}
+}
+
+// Complete fills in what is empty and checks everything. Errors are *FieldError.
+func (c Config) Complete() (Config, error) {
+	if c.Socket == "" {
+		c.Socket = paths.Socket()
+	}
+	if c.State == "" {
+		c.State = paths.State()
+	}
+	if max := maxSocketPath - len(paths.Management("")); len(c.Socket) > max {
+		return c, &FieldError{"socket", fmt.Sprintf("%d bytes long (%s)", len(c.Socket), c.Socket), fmt.Sprintf("a path of at most %d bytes", max)}
+	}
+	if len(c.Adapters) == 0 {
+		c.Adapters = DefaultAdapters()
+	}
+	if len(c.Adapters) > maxAdapters {
+		return c, &FieldError{"adapters", fmt.Sprint(len(c.Adapters), " entries"), fmt.Sprintf("1 to %d", maxAdapters)}
+	}
+	c.Adapters = append([]Adapter(nil), c.Adapters...)
+	names, places := map[string]bool{}, map[netip.AddrPort]bool{}
+	for i := range c.Adapters {
+		a := &c.Adapters[i]
+		if err := a.complete(i); err != nil {
+			return c, err
+		}
+		where := netip.AddrPortFrom(a.Address, a.UDPPort)
+		if names[a.Name] {
+			return c, &FieldError{fmt.Sprintf("adapters[%d].name", i), fmt.Sprintf("%q again", a.Name), "a name that no other adapter has"}
+		}
+		if places[where] {
+			return c, &FieldError{fmt.Sprintf("adapters[%d].address", i), where.String() + " again", "an address and UDP port that no other adapter has"}
+		}
+		names[a.Name], places[where] = true, true
+	}
+	return c, nil
+}
+
+const (
+	maxAdapters   = 64
+	maxSocketPath = 104 // of a unix socket on the systems with the shortest, with its zero byte
+	defaultPort   = 4791
+	maxNameLength = 63
+)
+
+// complete fills in and checks adapter number i.
+func (a *Adapter) complete(i int) error {
+	field := func(name string) string { return fmt.Sprintf("adapters[%d].%s", i, name) }
+	if a.Name == "" {
+		a.Name = fmt.Sprintf("Ethernet %d", i+1)
+	}
+	if a.UDPPort == 0 {
+		a.UDPPort = defaultPort
+	}
+	if !a.Address.IsValid() {
+		return &FieldError{field("address"), "missing", "an IPv4 or IPv6 address of this machine"}
+	}
+	a.Address = a.Address.Unmap()
+	if a.Address.IsUnspecified() || a.Address.IsMulticast() {
+		return &FieldError{field("address"), a.Address.String(), "an IPv4 or IPv6 address of this machine"}
+	}
+	if len(a.Name) > maxNameLength {
+		return &FieldError{field("name"), fmt.Sprintf("%d bytes long", len(a.Name)), fmt.Sprintf("up to %d bytes", maxNameLength)}
+	}
+	switch a.RoceMaxFrameSize {
+	case 0, 256, 512, 1024, 2048, 4096:
+	default:
+		return &FieldError{field("roce_max_frame_size"), fmt.Sprint(a.RoceMaxFrameSize), "256, 512, 1024, 2048, 4096, or 0 for automatic"}
+	}
+	if a.ReceiveBuffer < 0 || a.ReceiveBuffer > 1<<30 {
+		return &FieldError{field("receive_buffer"), fmt.Sprint(a.ReceiveBuffer), "0 (as large as allowed) to 1073741824 bytes"}
+	}
+	if _, err := parsePath(a.Path); err != nil {
+		err.Field = field("path")
+		return err
+	}
+	if _, err := ParseImpairment(strings.Fields(a.Impairment)); err != nil {
+		return fmt.Errorf("%s: %w", field("impairment"), err)
+	}
+	return nil
+}
+
+func parsePath(s string) (device.PathPolicy, *FieldError) {
+	switch s {
+	case "", "auto":
+		return device.PathAuto, nil
+	case "wire":
+		return device.PathWire, nil
+	case "local":
+		return device.PathLocal, nil
+	}
+	return 0, &FieldError{"path", fmt.Sprintf("%q", s), "auto, wire, local"}
+}
+
+// ParseAdapter reads an adapter from a command line: name=address, with
+// options after commas: "Ethernet 1=127.0.0.2,port=4791,mtu=1024,path=wire".
+func ParseAdapter(s string) (Adapter, error) {
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local][,follow]`
+	var a Adapter
+	parts := strings.Split(s, ",")
+	name, addr, ok := strings.Cut(parts[0], "=")
+	if !ok {
+		return a, &FieldError{"--adapter", fmt.Sprintf("%q", s), form}
+	}
+	a.Name = name
+	var err error
+	if a.Address, err = netip.ParseAddr(addr); err != nil {
+		return a, &FieldError{"--adapter", fmt.Sprintf("%q", s), form}
+	}
+	for _, p := range parts[1:] {
+		key, value, _ := strings.Cut(p, "=")
+		switch key {
+		case "port":
+			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.UDPPort)
+			if a.UDPPort == 0 {
+				err = errors.New("zero")
+			}
+		case "mtu":
+			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.RoceMaxFrameSize)
+		case "path":
+			a.Path = value
+		case "follow":
+			a.FollowInterface = true
+		default:
+			err = errors.New("unknown")
+		}
+		if err != nil {
+			return a, &FieldError{"--adapter option", fmt.Sprintf("%q", p), form}
+		}
+	}
+	return a, a.complete(0)
+}

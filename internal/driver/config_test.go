@@ -1,0 +1,127 @@
+package driver
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/softvpi/softvpi/internal/paths"
+)
+
+func TestConfigurationFile(t *testing.T) {
+	c, err := decode(strings.NewReader(`{"adapters": [
+		{"name": "left", "address": "127.9.0.1", "roce_max_frame_size": 2048, "path": "wire", "impairment": "loss=1% seed=7"},
+		{"name": "right", "address": "fd00::1", "udp_port": 1021}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err = c.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Adapter{
+		{Name: "left", Address: netip.MustParseAddr("127.9.0.1"), UDPPort: 4791, RoceMaxFrameSize: 2048, Path: "wire", Impairment: "loss=1% seed=7"},
+		{Name: "right", Address: netip.MustParseAddr("fd00::1"), UDPPort: 1021},
+	}
+	if d := cmp.Diff(want, c.Adapters, cmpopts.EquateComparable(netip.Addr{})); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestEmptyConfigurationMeansTheDefaults(t *testing.T) {
+	t.Setenv(paths.SocketVariable, "")
+	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
+	c, err := Config{}.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Socket != "/run/user/7/softvpi/driver.sock" || len(c.Adapters) != len(DefaultAdapters()) || c.Adapters[0].UDPPort != 4791 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestWrongConfigurationNamesTheField(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"unknown field", `{"adapter": []}`, `unknown field "adapter"; allowed: socket, `},
+		{"unknown adapter field", `{"adapters": [{"adress": "127.9.0.1"}]}`, `unknown field "adress"; allowed: `},
+		{"wrong type", `{"adapters": [{"name": 3}]}`, "adapters.name is a number; allowed: a string"},
+		{"two objects", `{} {}`, "something follows"},
+		{"not JSON", `adapters:`, "not JSON at byte 1"},
+		{"no address", `{"adapters": [{"name": "a"}]}`, "adapters[0].address is missing; allowed: an IPv4 or IPv6 address"},
+		{"bad address", `{"adapters": [{"address": "127.0.0"}]}`, "not a configuration"},
+		{"multicast address", `{"adapters": [{"address": "224.0.0.1"}]}`, "adapters[0].address is 224.0.0.1; allowed: "},
+		{"frame size", `{"adapters": [{"address": "127.9.0.1", "roce_max_frame_size": 1000}]}`, "adapters[0].roce_max_frame_size is 1000; allowed: 256, 512, 1024, 2048, 4096"},
+		{"path", `{"adapters": [{"address": "127.9.0.1", "path": "air"}]}`, `adapters[0].path is "air"; allowed: auto, wire, local`},
+		{"port", `{"adapters": [{"address": "127.9.0.1", "udp_port": 70000}]}`, "adapters.udp_port is a number 70000; allowed: a uint16"},
+		{"impairment", `{"adapters": [{"address": "127.9.0.1", "impairment": "loss=2"}]}`, `adapters[0].impairment: loss is "2"; allowed: 0 to 1`},
+		{"name twice", `{"adapters": [{"name": "a", "address": "127.9.0.1"}, {"name": "a", "address": "127.9.0.2"}]}`, `adapters[1].name is "a" again`},
+		{"address twice", `{"adapters": [{"address": "127.9.0.1"}, {"address": "127.9.0.1"}]}`, "adapters[1].address is 127.9.0.1:4791 again"},
+		{"long socket", `{"socket": "/` + strings.Repeat("x", 120) + `"}`, "socket is 121 bytes long"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg, err := decode(strings.NewReader(c.text))
+			if err == nil {
+				_, err = cfg.Complete()
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q in it", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAdapterOption(t *testing.T) {
+	a, err := ParseAdapter("Ethernet 7=127.9.0.1,port=1021,mtu=1024,path=wire,follow")
+	want := Adapter{Name: "Ethernet 7", Address: netip.MustParseAddr("127.9.0.1"), UDPPort: 1021, RoceMaxFrameSize: 1024, Path: "wire", FollowInterface: true}
+	if err != nil || a != want {
+		t.Errorf("got %+v, %v", a, err)
+	}
+	for _, bad := range []string{"127.9.0.1", "a=b", "a=127.9.0.1,port=0", "a=127.9.0.1,port=x", "a=127.9.0.1,mtu=9", "a=127.9.0.1,path=air", "a=127.9.0.1,speed=1", "a="} {
+		if _, err := ParseAdapter(bad); err == nil || !strings.Contains(err.Error(), "allowed") {
+			t.Errorf("%q: got %v, want what is allowed", bad, err)
+		}
+	}
+}
+
+func TestImpairmentSettings(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"", ""},
+		{"loss=1% delay=50us", "loss=0.01 delay=50µs"},
+		{"loss=0.25 jitter=1ms reorder=5% duplicate=1% corrupt=0.1% ecn=10% rate=1G seed=7", "loss=0.25 jitter=1ms reorder=0.05 duplicate=0.01 corrupt=0.001 ecn=0.1 rate=1000000000 seed=7"},
+		{"loss= delay=off rate=0", ""},
+	} {
+		p, err := ParseImpairment(strings.Fields(c.in))
+		if err != nil || p.String() != c.want {
+			t.Errorf("%q: got %q, %v; want %q", c.in, p, err, c.want)
+		}
+		again, err := ParseImpairment(strings.Fields(p.String()))
+		if err != nil || again != p {
+			t.Errorf("%q does not read its own form: %v", c.in, err)
+		}
+	}
+	for _, bad := range []string{"loss", "loss=2", "loss=-1", "loss=NaN", "delay=50", "delay=-1s", "delay=1h", "rate=5", "rate=1T", "seed=x", "colour=red", "loss=1% loss=2%"} {
+		if _, err := ParseImpairment(strings.Fields(bad)); err == nil || !strings.Contains(err.Error(), "allowed") {
+			t.Errorf("%q: got %v, want what is allowed", bad, err)
+		}
+	}
+}
+
+func FuzzConfiguration(f *testing.F) {
+	f.Add(`{"adapters": [{"name": "left", "address": "127.9.0.1", "impairment": "loss=1%"}]}`)
+	f.Add(`{"socket": 3}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := decode(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		if c, err = c.Complete(); err != nil {
+			return
+		}
+		if again, err := c.Complete(); err != nil || len(again.Adapters) != len(c.Adapters) {
+			t.Errorf("complete twice: %v", err)
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ErrRunning is a driver that already runs with the same state directory.
+var ErrRunning = errors.New("another driver is running")
+
+// A lock keeps the state directory to one driver. The system lets go of it when
+// the process ends, however it ends.
+type lock struct {
+	file *os.File
+	// stale says that the driver before did not stop cleanly.
+	stale bool
+}
+
+// acquire takes the lock of the state directory dir, which it creates.
+func acquire(dir string) (*lock, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "driver.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if err := lockFile(f); err != nil {
+		pid := strings.TrimSpace(readSome(f))
+		f.Close()
+		if pid != "" {
+			return nil, fmt.Errorf("%w: process %s holds %s", ErrRunning, pid, f.Name())
+		}
+		return nil, fmt.Errorf("%w: %s is locked", ErrRunning, f.Name())
+	}
+	l := &lock{file: f, stale: readSome(f) != ""}
+	if err := l.write(strconv.Itoa(os.Getpid()) + "\n"); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	return l, nil
+}
+
+// release empties the file, which says that the driver stopped cleanly.
+func (l *lock) release() error {
+	return errors.Join(l.write(""), l.file.Close())
+}
+
+func (l *lock) write(s string) error {
+	if err := l.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := l.file.WriteAt([]byte(s), 0)
+	return err
+}
+
+func readSome(f *os.File) string {
+	b := make([]byte, 32)
+	n, _ := f.ReadAt(b, 0)
+	return string(b[:n])
+}

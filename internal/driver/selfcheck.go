@@ -1,0 +1,260 @@
+package driver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// Check is one RDMA ping of the self-check: a pattern written to the peer's
+// memory, read back and compared.
+type Check struct {
+	From, To string // names of the adapters
+	Path     string // that the connection took: wire or local
+	Bytes    int
+	Took     time.Duration
+}
+
+// String says what was checked in words.
+func (c Check) String() string {
+	return fmt.Sprintf("%s to %s over the %s path: %d bytes written, read back and compared in %v",
+		c.From, c.To, c.Path, c.Bytes, c.Took.Round(10*time.Microsecond))
+}
+
+const (
+	checkBytes   = 64 << 10
+	checkTimeout = 10 * time.Second
+)
+
+// selfCheck pings every pair of enabled adapters of one address family, each
+// adapter with itself where it is the only one: over the wire path, then over
+// the local one, as far as the adapters' own path setting allows.
+func (d *Driver) selfCheck(ctx context.Context) ([]Check, error) {
+	session, err := verbs.Within(d.host, "self-check")
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	var checks []Check
+	for _, pair := range d.pairs() {
+		for _, path := range []device.PathPolicy{device.PathWire, device.PathAuto} {
+			c, err := d.checkPair(ctx, session, pair[0], pair[1], path)
+			if err != nil {
+				return checks, fmt.Errorf("%s to %s over the %v path: %w", d.cfg.Adapters[pair[0]].Name, d.cfg.Adapters[pair[1]].Name, path, err)
+			}
+			checks = append(checks, c)
+		}
+	}
+	return checks, nil
+}
+
+// pairs lists the pairs of adapters that can reach each other, by index.
+func (d *Driver) pairs() (pairs [][2]int) {
+	for i, a := range d.cfg.Adapters {
+		alone := true
+		for j, b := range d.cfg.Adapters {
+			if a.Disabled || b.Disabled || i == j || a.Address.Is4() != b.Address.Is4() || a.UDPPort != b.UDPPort {
+				continue
+			}
+			alone = false
+			if i < j {
+				pairs = append(pairs, [2]int{i, j})
+			}
+		}
+		if alone && !a.Disabled {
+			pairs = append(pairs, [2]int{i, i})
+		}
+	}
+	return pairs
+}
+
+// checkPair makes a connection from adapter i to adapter j under the path
+// policy and pings over it. The adapters get their own policy back.
+func (d *Driver) checkPair(ctx context.Context, session *verbs.Host, i, j int, path device.PathPolicy) (c Check, err error) {
+	for _, k := range []int{i, j} {
+		own, _ := parsePath(d.cfg.Adapters[k].Path)
+		if own == device.PathWire && path != device.PathWire {
+			path = device.PathWire // the setting wins
+		}
+		if err := d.host.SetPath(uint32(k), path); err != nil {
+			return c, err
+		}
+		defer func() { err = errors.Join(err, d.host.SetPath(uint32(k), own)) }()
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	start := time.Now()
+	used, err := ping(ctx, session, d.cfg.Adapters[i].Address, d.cfg.Adapters[j].Address)
+	if err == nil && path == device.PathWire && used != verbs.PathWire {
+		err = fmt.Errorf("the connection took the %v path", used)
+	}
+	return Check{d.cfg.Adapters[i].Name, d.cfg.Adapters[j].Name, used.String(), checkBytes, time.Since(start)}, err
+}
+
+// checkSide is one side of a ping.
+type checkSide struct {
+	dev *verbs.Device
+	pd  *verbs.PD
+	cq  *verbs.CQ
+	qp  *verbs.QP
+	mr  *verbs.MR
+}
+
+func newCheckSide(session *verbs.Host, addr netip.Addr, size int, access verbs.Access) (s *checkSide, err error) {
+	s = &checkSide{}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.dev, err = session.DeviceByAddr(addr); err != nil {
+		return s, err
+	}
+	if s.pd, err = s.dev.AllocPD(); err != nil {
+		return s, err
+	}
+	if s.cq, err = s.dev.CreateCQ(16); err != nil {
+		return s, err
+	}
+	if s.mr, err = s.pd.Allocate(size, access); err != nil {
+		return s, err
+	}
+	s.qp, err = s.pd.CreateQP(verbs.QPConfig{Type: verbs.RC, SendCQ: s.cq, RecvCQ: s.cq, SendDepth: 4, RecvDepth: 4, SignalAll: true})
+	return s, err
+}
+
+// close destroys what was made, in the order that the objects' uses demand.
+func (s *checkSide) close() error {
+	var errs []error
+	if s.qp != nil {
+		errs = append(errs, s.qp.Close())
+	}
+	if s.mr != nil {
+		errs = append(errs, s.mr.Deregister())
+	}
+	if s.cq != nil {
+		errs = append(errs, s.cq.Close())
+	}
+	if s.pd != nil {
+		errs = append(errs, s.pd.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// run posts one request and waits for it to succeed.
+func (s *checkSide) run(ctx context.Context, wr *verbs.SendWR) error {
+	if err := s.qp.PostSend(wr); err != nil {
+		return err
+	}
+	var wc [1]verbs.WC
+	if _, err := s.cq.Next(ctx, wc[:]); err != nil {
+		return err
+	}
+	if wc[0].Status != verbs.Success {
+		return fmt.Errorf("%v: %v", wr.Op, wc[0].Status)
+	}
+	return nil
+}
+
+// ping connects two adapters, writes a pattern into the other's memory, looks
+// at it there, reads it back and compares. It returns the path that was used.
+func ping(ctx context.Context, session *verbs.Host, from, to netip.Addr) (path verbs.QPPath, err error) {
+	a, err := newCheckSide(session, from, 2*checkBytes, verbs.LocalWrite)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, a.close()) }()
+	b, err := newCheckSide(session, to, checkBytes, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	disconnect, err := connect(ctx, a, b, from, to)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, disconnect()) }()
+
+	sent, back := a.mr.Bytes()[:checkBytes], a.mr.Bytes()[checkBytes:]
+	fill(sent, from, to)
+	if err := a.run(ctx, &verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{a.mr.SGE(0, checkBytes)}, RemoteAddr: b.mr.RemoteAddr(), RKey: b.mr.RKey()}); err != nil {
+		return 0, err
+	}
+	if !bytes.Equal(sent, b.mr.Bytes()) {
+		return 0, errors.New("the bytes written are not the bytes that arrived")
+	}
+	if err := a.run(ctx, &verbs.SendWR{Op: verbs.OpRead, SGE: []verbs.SGE{a.mr.SGE(checkBytes, checkBytes)}, RemoteAddr: b.mr.RemoteAddr(), RKey: b.mr.RKey()}); err != nil {
+		return 0, err
+	}
+	if !bytes.Equal(sent, back) {
+		return 0, errors.New("the bytes read back are not the bytes written")
+	}
+	info, err := a.qp.Query()
+	return info.Path, err
+}
+
+// fill makes a pattern that depends on both addresses and repeats nowhere soon.
+func fill(b []byte, from, to netip.Addr) {
+	h := fnv.New32a()
+	fmt.Fprint(h, from, to)
+	x := h.Sum32() | 1
+	for i := range b {
+		x ^= x << 13
+		x ^= x >> 17
+		x ^= x << 5
+		b[i] = byte(x)
+	}
+}
+
+// connect joins the two QPs through the connection manager and returns what
+// ends the connection.
+func connect(ctx context.Context, a, b *checkSide, from, to netip.Addr) (disconnect func() error, err error) {
+	l, err := b.dev.Listen(netip.AddrPortFrom(to, 0), 1)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	accepted := make(chan error, 1)
+	var passive *verbs.ID
+	go func() {
+		id, err := l.Request(ctx)
+		if err == nil {
+			passive = id
+			err = id.Accept(ctx, b.qp, verbs.ConnParam{ResponderResources: 1})
+		}
+		accepted <- err
+	}()
+	id, err := a.dev.NewID()
+	if err != nil {
+		return nil, errors.Join(err, l.Close(), <-accepted)
+	}
+	if err = id.Bind(netip.AddrPortFrom(from, 0)); err == nil {
+		err = id.Connect(ctx, l.Addr(), a.qp, verbs.ConnParam{InitiatorDepth: 1})
+	}
+	if err == nil {
+		err = id.Establish()
+	}
+	if err != nil {
+		l.Close() // ends the wait for a request
+		<-accepted
+		return nil, errors.Join(err, id.Close(), closeID(passive))
+	}
+	if err := <-accepted; err != nil {
+		return nil, errors.Join(err, id.Close(), closeID(passive))
+	}
+	return func() error { return errors.Join(id.Disconnect(ctx), id.Close(), closeID(passive)) }, nil
+}
+
+func closeID(id *verbs.ID) error {
+	if id == nil {
+		return nil
+	}
+	return id.Close()
+}

@@ -1,0 +1,86 @@
+package driver
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// WriteText prints the status for people.
+func (s *Status) WriteText(w io.Writer) {
+	fmt.Fprintf(w, "driver %s, process %d, since %s\n", s.Version, s.PID, s.Started.Format("2006-01-02 15:04:05"))
+	if s.Attach == "" {
+		fmt.Fprintf(w, "programs attach at %s\n", s.Socket)
+	} else {
+		fmt.Fprintf(w, "programs cannot attach: %s\n", s.Attach)
+	}
+	for i := range s.Adapters {
+		s.Adapters[i].writeText(w)
+	}
+	if len(s.Programs) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nPrograms")
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  name\tprocess\tuser\tmemory\tQPs\tCQs\tregions")
+	for _, p := range s.Programs {
+		fmt.Fprintf(t, "  %s\t%d\t%d\t%s\t%d\t%d\t%d\n", clean(p.Name), p.PID, p.UID, p.MemoryPath, p.Objects["qp"], p.Objects["cq"], p.Objects["mr"])
+	}
+	t.Flush()
+}
+
+func (a *AdapterStatus) writeText(w io.Writer) {
+	state := "down"
+	switch {
+	case !a.Enabled:
+		state = "disabled"
+	case a.Up:
+		state = "up"
+	}
+	addrs := make([]string, len(a.Addresses))
+	for i, x := range a.Addresses {
+		addrs[i] = x.String()
+	}
+	fmt.Fprintf(w, "\n%s: %s, %s, RoCE %s on UDP port %d, path MTU %d of link MTU %d, path %s\n",
+		clean(a.Name), state, strings.Join(addrs, " "), a.RoCE, a.UDPPort, a.ActiveMTU, a.LinkMTU, a.Path)
+	impairment := a.Impairment
+	if impairment == "" {
+		impairment = "none"
+	}
+	fmt.Fprintf(w, "  impairment: %s\n", impairment)
+	fmt.Fprintf(w, "  link: sent %d packets %d bytes, received %d packets %d bytes, %d dropped at the socket (buffer %d bytes), %d retransmitted\n",
+		a.Link.SentPackets, a.Link.SentBytes, a.Link.ReceivedPackets, a.Link.ReceivedBytes, a.Link.ReceiveDrops, a.Link.ReceiveBuffer, a.Retransmits)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, g := range a.GIDs {
+		fmt.Fprintf(t, "  GID %d\t%s\t%s\n", g.Index, g.GID, g.RoCE)
+	}
+	if len(a.QPs) > 0 {
+		fmt.Fprintln(t, "  QP\ttype\tstate\towner\tprocess\tpeer\tremote QP\tpath\tMTU")
+	}
+	for i, q := range a.QPs {
+		if i == maxListedQPs {
+			fmt.Fprintf(t, "  ... and %d more (all of them with --json)\n", len(a.QPs)-i)
+			break
+		}
+		peer := "-"
+		if q.Peer.IsValid() {
+			peer = q.Peer.String()
+		}
+		fmt.Fprintf(t, "  %d\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d\n", q.Number, q.Type, q.State, clean(q.Owner), q.PID, peer, q.RemoteNumber, q.Path, q.MTU)
+	}
+	t.Flush()
+}
+
+// maxListedQPs bounds the QPs of an adapter that the text shows.
+const maxListedQPs = 64
+
+// clean keeps control characters in a program's name from the terminal.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,18 @@
+package verbs
+
+import (
+	"os"
+
+	"github.com/softvpi/softvpi/internal/device"
+)
+
+// Within returns a session with adapters that this process already runs: the
+// driver's own way to use what it offers to others. Closing it leaves the
+// adapters alone.
+func Within(dh *device.Host, name string) (*Host, error) {
+	client, err := dh.NewClient(device.ClientConfig{Name: name, PID: os.Getpid(), UID: os.Getuid()})
+	if err != nil {
+		return nil, wrap("open", err)
+	}
+	return newHost(Embedded, client, nil), nil
+}
