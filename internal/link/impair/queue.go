@@ -1,0 +1,69 @@
+package impair
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+)
+
+// packet is a copy of a frame with room for its route and payload. The room is kept.
+type packet struct {
+	out     *frame.Out
+	route   *frame.Route
+	payload *[]byte
+}
+
+// held is a bounded queue of packets in the order in which they leave.
+type held struct {
+	outs     []frame.Out // a link sends them from here, so they stand together
+	routes   []frame.Route
+	payloads [][]byte
+	due      []clock.Time
+	head     int
+	len      int
+}
+
+func (q *held) init() {
+	if q.outs != nil {
+		return
+	}
+	q.outs = make([]frame.Out, queueSlots)
+	q.routes = make([]frame.Route, queueSlots)
+	q.payloads = make([][]byte, queueSlots)
+	q.due = make([]clock.Time, queueSlots)
+}
+
+func (q *held) free() int { return len(q.outs) - q.len }
+
+// push takes the next slot; there must be a free one.
+func (q *held) push(due clock.Time) packet {
+	i := (q.head + q.len) % len(q.outs)
+	q.len++
+	q.due[i] = due
+	return packet{&q.outs[i], &q.routes[i], &q.payloads[i]}
+}
+
+// ready returns those at the front that are due and stand together.
+func (q *held) ready(now clock.Time) []frame.Out {
+	n := 0
+	for n < q.len && q.head+n < len(q.outs) && q.due[q.head+n] <= now {
+		n++
+	}
+	return q.outs[q.head : q.head+n]
+}
+
+func (q *held) drop(n int) {
+	if n == 0 {
+		return
+	}
+	q.head = (q.head + n) % len(q.outs)
+	q.len -= n
+}
+
+// newLate makes the room for packets that are held back.
+func newLate() []latePacket {
+	late := make([]latePacket, lateSlots)
+	for i := range late {
+		late[i].packet = packet{new(frame.Out), new(frame.Route), new([]byte)}
+	}
+	return late[:0]
+}
