@@ -1,7 +1,6 @@
 package cm
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/softvpi/softvpi/wire/ib"
@@ -70,24 +69,13 @@ type Config struct {
 	RequestLifetime time.Duration
 }
 
-// FieldError reports a value that is not allowed.
-type FieldError struct {
-	Field   string
-	Value   any
-	Allowed string
-}
-
-func (e *FieldError) Error() string {
-	return fmt.Sprintf("cm: %s is %v: must be %s", e.Field, e.Value, e.Allowed)
-}
-
 // complete fills in the defaults and checks the rest.
 func (c *Config) complete() error {
 	if c.Rand == nil {
-		return &FieldError{"Rand", nil, "a source of random numbers"}
+		return fieldError("Rand", nil, "a source of random numbers")
 	}
 	if c.GUID == 0 {
-		return &FieldError{"GUID", 0, "the adapter's EUI-64, not zero"}
+		return fieldError("GUID", 0, "the adapter's EUI-64, not zero")
 	}
 	setDefault(&c.MTU, ib.MTU1024)
 	setDefault(&c.PKey, ib.PKeyDefault)
@@ -100,23 +88,23 @@ func (c *Config) complete() error {
 	setDefault(&c.RequestLifetime, DefaultRequestLifetime)
 	switch {
 	case !c.MTU.Valid():
-		return &FieldError{"MTU", uint8(c.MTU), "a code from 1 (256) to 5 (4096)"}
+		return fieldError("MTU", uint8(c.MTU), "a code from 1 (256) to 5 (4096)")
 	case !c.PKey.Valid():
-		return &FieldError{"PKey", uint16(c.PKey), "a partition other than 0"}
+		return fieldError("PKey", uint16(c.PKey), "a partition other than 0")
 	case c.MaxRetries > 15:
-		return &FieldError{"MaxRetries", c.MaxRetries, "1 to 15"}
+		return fieldError("MaxRetries", c.MaxRetries, "1 to 15")
 	case c.ResponseTimeout > 31:
-		return &FieldError{"ResponseTimeout", c.ResponseTimeout, "a code from 1 to 31"}
+		return fieldError("ResponseTimeout", c.ResponseTimeout, "a code from 1 to 31")
 	case c.PacketLifetime > 30:
-		return &FieldError{"PacketLifetime", c.PacketLifetime, "a code from 1 to 30"}
+		return fieldError("PacketLifetime", c.PacketLifetime, "a code from 1 to 30")
 	case c.AckDelay > 31:
-		return &FieldError{"AckDelay", c.AckDelay, "a code from 1 to 31"}
+		return fieldError("AckDelay", c.AckDelay, "a code from 1 to 31")
 	case c.MaxHalfOpen < 0:
-		return &FieldError{"MaxHalfOpen", c.MaxHalfOpen, "positive"}
+		return fieldError("MaxHalfOpen", c.MaxHalfOpen, "positive")
 	case c.MaxIDs < 0:
-		return &FieldError{"MaxIDs", c.MaxIDs, "positive"}
+		return fieldError("MaxIDs", c.MaxIDs, "positive")
 	case c.RequestLifetime < 0:
-		return &FieldError{"RequestLifetime", c.RequestLifetime, "positive"}
+		return fieldError("RequestLifetime", c.RequestLifetime, "positive")
 	}
 	return nil
 }

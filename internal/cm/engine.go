@@ -1,23 +1,39 @@
 package cm
 
-import "errors"
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
 
 // ID is a local communication ID: it names a listener or a connection. Zero is none.
 type ID uint32
 
-// Errors of the engine's calls, for errors.Is.
-var (
-	ErrNoID        = errors.New("cm: no such id")
-	ErrState       = errors.New("cm: not allowed in this state")
-	ErrPortInUse   = errors.New("cm: address and port in use")
-	ErrNoPorts     = errors.New("cm: no ephemeral port left")
-	ErrTooManyIDs  = errors.New("cm: too many ids")
-	ErrPrivateData = errors.New("cm: too much private data")
-)
+// maxReplies bounds the answers that wait for Transmit. Whoever does not get one asks again.
+const maxReplies = 1024
 
 // Engine is the connection manager of one adapter. One goroutine at a time calls it.
 type Engine struct {
-	cfg Config
+	cfg      Config
+	counters Counters
+
+	ids       map[ID]*conn
+	peers     map[peerKey]*conn
+	qpns      map[qpnKey]*conn
+	ports     ports
+	listeners map[portKey][]*conn
+	timers    timers
+
+	nextID    uint32
+	idPattern uint32 // ids count up under this pattern, so that a restart does not repeat them
+	nextTID   uint64
+	halfOpen  int
+	lingering int
+
+	replies []Datagram // answers that nobody waits for an answer to
+	sendq   []*conn    // whose message is to be sent
+	events  []Event
 }
 
 // New makes an engine. The error is a *FieldError.
@@ -25,5 +41,272 @@ func New(cfg Config) (*Engine, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	return &Engine{cfg: cfg}, nil
+	return &Engine{
+		cfg: cfg, ids: map[ID]*conn{}, peers: map[peerKey]*conn{}, qpns: map[qpnKey]*conn{},
+		ports: ports{}, listeners: map[portKey][]*conn{},
+		idPattern: uint32(cfg.Rand()), nextTID: cfg.Rand(),
+	}, nil
 }
+
+// SetMTU follows a change of the port's largest path MTU; connections that are
+// there keep theirs. A code that is not valid is ignored.
+func (e *Engine) SetMTU(mtu ib.MTU) {
+	if mtu.Valid() {
+		e.cfg.MTU = mtu
+	}
+}
+
+// Counters are the engine's own words: read them, do not write.
+func (e *Engine) Counters() *Counters { return &e.counters }
+
+// Deadline is when Advance is wanted next; clock.Never for not at all.
+func (e *Engine) Deadline() clock.Time {
+	if len(e.timers) == 0 {
+		return clock.Never
+	}
+	return e.timers[0].due
+}
+
+// Advance runs the timers that are due.
+func (e *Engine) Advance(now clock.Time) {
+	for len(e.timers) > 0 && e.timers[0].due <= now {
+		c := e.timers[0]
+		switch {
+		case c.expires <= now:
+			e.expired(now, c)
+		case c.retries == 0:
+			e.exhausted(now, c)
+		default:
+			c.retries--
+			e.counters.Retransmitted++
+			c.retryAt = now.Add(c.interval)
+			e.timers.set(c)
+			e.enqueue(c)
+		}
+	}
+}
+
+// expired acts on the end of the time that a state may last.
+func (e *Engine) expired(now clock.Time, c *conn) {
+	switch c.state {
+	case stateReqSent, stateSidrSent:
+		e.unanswered(c, FailureTimeout)
+	case stateReqReceived:
+		e.reject(c, mad.REJOfREQ, mad.RejectTimeout, nil)
+		e.failRequest(c, 0)
+	case stateSidrReceived:
+		e.reply(c.route(), c.sidrRep(mad.SIDRRejected, 0, 0, nil))
+		e.failRequest(c, 0)
+	case stateRepReceived:
+		e.reject(c, mad.REJOfREP, mad.RejectTimeout, nil)
+		e.counters.FailedAttempts++
+		e.event(c, Event{Type: EventConnectError})
+		e.timewait(now, c)
+	case stateRepSent:
+		e.exhausted(now, c)
+	case stateTimewait:
+		e.event(c, Event{Type: EventTimewaitExit})
+		e.finish(c)
+	default: // stateLinger
+		e.finish(c)
+	}
+}
+
+// exhausted acts on a message that nobody answered.
+func (e *Engine) exhausted(now clock.Time, c *conn) {
+	switch c.state {
+	case stateReqSent, stateSidrSent:
+		e.unanswered(c, FailureTimeout)
+	case stateRepSent:
+		e.reject(c, mad.REJOfOther, mad.RejectTimeout, nil)
+		e.counters.FailedAttempts++
+		e.event(c, Event{Type: EventUnreachable, Failure: FailureTimeout})
+		e.timewait(now, c)
+	case stateDreqSent:
+		e.disconnected(now, c, nil)
+	}
+}
+
+// Transmit moves datagrams that are to be sent to out and returns their number.
+func (e *Engine) Transmit(out []Datagram) int {
+	n := copy(out, e.replies)
+	e.replies = shift(e.replies, n)
+	taken := 0
+	for taken < len(e.sendq) && n < len(out) {
+		c := e.sendq[taken]
+		taken++
+		c.queued = false
+		if c.message == nil { // answered before it was sent
+			continue
+		}
+		out[n] = Datagram{Local: c.attr.LocalGID, Remote: c.attr.RemoteGID, RemoteQPN: uint32(ib.QPGSI), MAD: *c.message}
+		n++
+	}
+	e.sendq = shift(e.sendq, taken)
+	e.counters.Sent += uint64(n)
+	return n
+}
+
+// Events moves events to out and returns their number.
+func (e *Engine) Events(out []Event) int {
+	n := copy(out, e.events)
+	e.events = shift(e.events, n)
+	return n
+}
+
+// shift drops the first n of a queue and keeps no reference to them.
+func shift[T any](q []T, n int) []T {
+	if n == 0 {
+		return q
+	}
+	rest := copy(q, q[n:])
+	clear(q[rest:])
+	return q[:rest]
+}
+
+// enqueue has the message of c sent.
+func (e *Engine) enqueue(c *conn) {
+	if !c.queued {
+		c.queued = true
+		e.sendq = append(e.sendq, c)
+	}
+}
+
+// ask sends a message of c now and again until it is answered.
+func (e *Engine) ask(now clock.Time, c *conn, m mad.Message) {
+	c.message = encode(m)
+	c.retries = c.maxRetries
+	c.retryAt = now.Add(c.interval)
+	e.timers.set(c)
+	e.enqueue(c)
+}
+
+// quiet ends the repetitions.
+func (e *Engine) quiet(c *conn) {
+	c.message = nil
+	c.retryAt, c.expires = clock.Never, clock.Never
+	e.timers.set(c)
+}
+
+// reply sends a message once.
+func (e *Engine) reply(to Peer, m mad.Message) { e.send(to, encode(m)) }
+
+func (e *Engine) send(to Peer, m *[mad.Len]byte) {
+	if len(e.replies) >= maxReplies {
+		e.counters.OutputDropped++
+		return
+	}
+	e.replies = append(e.replies, Datagram{Local: to.Local, Remote: to.Remote, RemoteQPN: uint32(ib.QPGSI), MAD: *m})
+}
+
+func encode(m mad.Message) *[mad.Len]byte {
+	var b [mad.Len]byte
+	m.Append(b[:0])
+	return &b
+}
+
+// event gives the driver an event of c, with what they all have in common.
+func (e *Engine) event(c *conn, v Event) {
+	v.ID, v.Context, v.Space = c.id, c.context, c.space
+	v.Local, v.Remote = c.local, c.remote
+	v.Conn, v.PeerFlowControl = c.attr, c.peerFlow
+	e.events = append(e.events, v)
+}
+
+// enter changes the state and keeps the counts that depend on it.
+func (e *Engine) enter(c *conn, s state) {
+	count := func(n *int, was, is bool) {
+		if was {
+			*n--
+		}
+		if is {
+			*n++
+		}
+	}
+	count(&e.halfOpen, c.state.halfOpen(), s.halfOpen())
+	count(&e.lingering, c.state == stateLinger, s == stateLinger)
+	if c.state == stateEstablished {
+		e.counters.Active--
+	}
+	if s == stateEstablished {
+		e.counters.Active++
+	}
+	c.state = s
+}
+
+// add makes a conn with a fresh id.
+func (e *Engine) add(space command.PortSpace, context uint64) *conn {
+	for {
+		e.nextID++
+		id := ID(e.nextID ^ e.idPattern)
+		if _, used := e.ids[id]; used || id == 0 {
+			continue
+		}
+		c := &conn{id: id, space: space, context: context, claimed: true, retryAt: clock.Never, expires: clock.Never}
+		e.ids[id] = c
+		return c
+	}
+}
+
+// finish ends what an id did. It stays until its program destroys it; where no
+// program has it, it goes at once.
+func (e *Engine) finish(c *conn) {
+	e.quiet(c)
+	e.enter(c, stateDone)
+	e.forgetPeer(c)
+	e.forgetQPN(c)
+	c.rtu = nil
+	if c.destroyed || !c.claimed {
+		e.release(c)
+	}
+}
+
+// release removes every trace of c.
+func (e *Engine) release(c *conn) {
+	e.unlist(c)
+	e.ports.release(c.binding)
+	c.binding = nil
+	delete(e.ids, c.id)
+}
+
+// unlist frees the place of c in its listener's backlog.
+func (e *Engine) unlist(c *conn) {
+	if c.listener == nil {
+		return
+	}
+	delete(c.listener.listen.waiting, c.id)
+	c.listener = nil
+}
+
+func (e *Engine) rememberPeer(c *conn, key peerKey) {
+	c.peer = key
+	e.peers[key] = c
+}
+
+func (e *Engine) forgetPeer(c *conn) {
+	if e.peers[c.peer] == c {
+		delete(e.peers, c.peer)
+	}
+	c.peer = peerKey{}
+}
+
+func (e *Engine) rememberQPN(c *conn, key qpnKey) {
+	c.qpn = key
+	e.qpns[key] = c
+}
+
+func (e *Engine) forgetQPN(c *conn) {
+	if e.qpns[c.qpn] == c {
+		delete(e.qpns, c.qpn)
+	}
+	c.qpn = qpnKey{}
+}
+
+// transaction is a new transaction ID.
+func (e *Engine) transaction() uint64 {
+	e.nextTID++
+	return e.nextTID
+}
+
+// psn is a random starting PSN.
+func (e *Engine) psn() ib.PSN { return ib.PSN(e.cfg.Rand()) & ib.PSNMask }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
 )
 
 // EventType is what happened to an ID.
@@ -22,19 +23,20 @@ const (
 	EventConnectResponse
 	// EventEstablished: both sides are ready.
 	EventEstablished
-	// EventRejected: the peer refused; Reason, Rejection information and private data say why.
+	// EventRejected: the peer refused; Reason (or Status), Rejection and Private say why.
 	EventRejected
 	// EventUnreachable: no answer; Failure says why.
 	EventUnreachable
-	// EventConnectError: a request died before it was answered: the peer gave
-	// up, or RequestLifetime passed. Reason is the peer's, if it gave one.
+	// EventConnectError: a request died before it was answered, or a response
+	// before Establish: the peer gave up, its listener was destroyed, or
+	// RequestLifetime passed. An id that was never claimed is gone with it.
 	EventConnectError
 	// EventDisconnected: the connection ended, by the peer, by Disconnect or by
 	// an error. Move the QP to Err. The QP number stays in time-wait.
 	EventDisconnected
 	// EventTimewaitExit: Conn.LocalQPN may be given out again. It comes for
-	// every connection that got as far as EventConnectResponse or Accept, also
-	// after Destroy (with the ID it had).
+	// every connection (not in the UDP port space) that got as far as
+	// EventConnectResponse or Accept, also after Destroy (with the ID it had).
 	EventTimewaitExit
 )
 
@@ -123,13 +125,15 @@ type Event struct {
 	// Local and Remote are the addresses and ports that the programs use.
 	Local, Remote netip.AddrPort
 
-	// Reason is the code of EventRejected (in the UDP port space a SIDR
-	// status), and where a peer's REJ ended it, of EventConnectError and
-	// EventDisconnected.
-	Reason Reason
+	// Reason is the code of EventRejected, and where a peer's REJ ended it, of
+	// EventConnectError and EventDisconnected; otherwise 0.
+	Reason mad.RejectReason
+	// Status is the SIDR status of EventRejected in the UDP port space.
+	Status mad.SIDRStatus
 	// Rejection is the additional reject information, at most 72 bytes.
 	Rejection []byte
-	// Private is the peer's private data, without the CMA header.
+	// Private is the peer's private data, without the RDMA IP CM header. It has
+	// the full length that its message allows: the wire does not say how much was meant.
 	Private []byte
 
 	// Conn is how the connection stands now. In EventConnectRequest and

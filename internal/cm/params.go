@@ -7,21 +7,6 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Most private data that each message carries for its consumer, in bytes. The
-// RDMA IP CM header has 36 of REQ's 92 and of SIDR_REQ's 216.
-const (
-	MaxPrivateREQ     = 56
-	MaxPrivateREP     = 196
-	MaxPrivateREJ     = 148
-	MaxPrivateRTU     = 224
-	MaxPrivateDREQ    = 220
-	MaxPrivateDREP    = 224
-	MaxPrivateSIDRREQ = 180
-	MaxPrivateSIDRREP = 136
-	// MaxRejection is the most additional reject information in REJ.
-	MaxRejection = 72
-)
-
 // Connect is what the active side asks for.
 type Connect struct {
 	// Remote is the peer's address and port.
@@ -52,10 +37,10 @@ type Connect struct {
 	// TrafficClass, SL and HopLimit (0: 64) of the path.
 	TrafficClass, SL, HopLimit uint8
 
-	// Private is at most MaxPrivateREQ, or MaxPrivateSIDRREQ, bytes.
+	// Private is at most mad.REQConsumerData (56), or mad.SIDRREQConsumerData (180), bytes.
 	Private []byte
-	// Timeout bounds the whole attempt; 0: 10 s, which is then extended when
-	// the peer asks for more time with an MRA.
+	// Timeout bounds the whole attempt up to the peer's answer; 0: 10 s. An MRA
+	// of the peer delays the next REQ, not this.
 	Timeout time.Duration
 }
 
@@ -73,6 +58,6 @@ type Accept struct {
 	ResponderResources, InitiatorDepth uint8
 	// RNRRetry is used by the peer; 0 to 7.
 	RNRRetry uint8
-	// Private is at most MaxPrivateREP, or MaxPrivateSIDRREP, bytes.
+	// Private is at most mad.REPPrivateData (196), or mad.SIDRREPPrivateData (136), bytes.
 	Private []byte
 }

@@ -1,0 +1,261 @@
+package cm
+
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// Connect sends a REQ, or a SIDR_REQ in the UDP port space, and repeats it until
+// it is answered, the retries are used up or the time is over. An id without
+// Bind takes an ephemeral port at c.Local.
+func (e *Engine) Connect(now clock.Time, id ID, p Connect) error {
+	c, err := e.in("Connect", id, stateIdle)
+	if err != nil {
+		return err
+	}
+	if err := p.check(c.space); err != nil {
+		return err
+	}
+	local := bare(p.Local)
+	if c.binding != nil && !c.binding.local.Addr().IsUnspecified() && c.binding.local.Addr().IsValid() {
+		local = c.binding.local.Addr()
+	}
+	if !local.IsValid() || local.IsUnspecified() {
+		return fieldError("Local", p.Local, "an address of the adapter, where none was bound")
+	}
+	remote := barePort(p.Remote)
+	if local.Is4() != remote.Addr().Is4() {
+		return fieldError("Remote", p.Remote, "of the same family as the local address "+local.String())
+	}
+	if c.binding == nil {
+		c.binding, err = e.ports.bind(c.space, netip.AddrPortFrom(local, 0), remote, e.cfg.Rand())
+		if err != nil {
+			return err
+		}
+	}
+	c.active = true
+	c.local, c.remote = netip.AddrPortFrom(local, c.binding.local.Port()), remote
+	c.attr = e.proposal(c, &p)
+	c.maxRetries, c.interval = e.cfg.MaxRetries, interval(e.cfg.ResponseTimeout, e.cfg.PacketLifetime)
+	c.tid = e.transaction()
+	timeout := p.Timeout
+	if timeout == 0 {
+		timeout = DefaultConnectTimeout
+	}
+	c.expires = now.Add(timeout)
+	if c.space == command.UDP {
+		e.enter(c, stateSidrSent)
+		e.ask(now, c, e.sidrReq(c, p.Private))
+		return nil
+	}
+	c.flow = !e.cfg.DisableFlowControl && !p.NoFlowControl && !p.SRQ
+	e.enter(c, stateReqSent)
+	e.ask(now, c, e.req(c, &p))
+	return nil
+}
+
+func (p *Connect) check(space command.PortSpace) error {
+	limit, name := mad.REQConsumerData, "REQ"
+	if space == command.UDP {
+		limit, name = mad.SIDRREQConsumerData, "SIDR_REQ"
+	}
+	if err := checkPrivate(p.Private, name, limit); err != nil {
+		return err
+	}
+	if space == command.TCP {
+		if err := checkQPN(p.QPN); err != nil {
+			return err
+		}
+	}
+	remote := p.Remote.Addr()
+	switch {
+	case !remote.IsValid() || remote.IsUnspecified() || remote.IsMulticast() || p.Remote.Port() == 0:
+		return fieldError("Remote", p.Remote, "a unicast address and a port")
+	case p.RetryCount > 7:
+		return fieldError("RetryCount", p.RetryCount, "0 to 7")
+	case p.RNRRetry > 7:
+		return fieldError("RNRRetry", p.RNRRetry, "0 to 7")
+	case p.MTU != 0 && !p.MTU.Valid():
+		return fieldError("MTU", uint8(p.MTU), "0 or a code from 1 (256) to 5 (4096)")
+	case p.AckTimeout > 31:
+		return fieldError("AckTimeout", p.AckTimeout, "a code from 0 to 31")
+	case p.SL > 7:
+		return fieldError("SL", p.SL, "0 to 7")
+	case p.Timeout < 0:
+		return fieldError("Timeout", p.Timeout, "0 or more")
+	}
+	return nil
+}
+
+func checkQPN(qpn uint32) error {
+	if ib.QPN(qpn) <= ib.QPGSI || ib.QPN(qpn) >= ib.QPMulticast {
+		return fieldError("QPN", qpn, "2 to 0xfffffe")
+	}
+	return nil
+}
+
+// proposal is what this side can say about a connection before the peer answers.
+func (e *Engine) proposal(c *conn, p *Connect) Attributes {
+	a := Attributes{
+		LocalQPN: p.QPN, RQPSN: e.psn(), MTU: e.cfg.MTU, PKey: e.cfg.PKey,
+		AckTimeout: p.AckTimeout, RetryCount: p.RetryCount,
+		InitiatorDepth: p.InitiatorDepth, ResponderResources: p.ResponderResources, UC: p.UC,
+		LocalGID: bare(p.LocalGID), RemoteGID: bare(p.RemoteGID),
+		FlowLabel:    flowLabel(c.local.Port(), c.remote.Port()),
+		TrafficClass: p.TrafficClass, HopLimit: p.HopLimit, SL: p.SL,
+		SrcPort: UDPSourcePort(c.local.Port(), c.remote.Port()),
+	}
+	if p.MTU != 0 {
+		a.MTU = min(a.MTU, p.MTU)
+	}
+	if a.AckTimeout == 0 {
+		a.AckTimeout = ackTimeout(e.cfg.AckDelay, e.cfg.PacketLifetime)
+	}
+	if a.HopLimit == 0 {
+		a.HopLimit = defaultHopLimit
+	}
+	if !a.LocalGID.IsValid() {
+		a.LocalGID = c.local.Addr()
+	}
+	if !a.RemoteGID.IsValid() {
+		a.RemoteGID = c.remote.Addr()
+	}
+	return a
+}
+
+// receiveREP is the peer's consent.
+func (e *Engine) receiveREP(now clock.Time, m *mad.REP, from Peer) {
+	c := e.named(m.RemoteCommID, m.LocalCommID, from)
+	if c == nil || c.state == stateDone {
+		e.counters.Unknown++
+		e.reply(from, &mad.REJ{TransactionID: m.TransactionID, LocalCommID: m.RemoteCommID, RemoteCommID: m.LocalCommID,
+			Message: mad.REJOfREP, Reason: mad.RejectInvalidCommID})
+		return
+	}
+	if !c.active {
+		e.counters.Unexpected++
+		return
+	}
+	switch c.state {
+	case stateReqSent:
+		e.consent(now, c, m, from)
+	case stateRepReceived: // the program is not done with its side
+		e.counters.Duplicates++
+		e.reply(from, c.mra(mad.MRAForREP))
+	case stateEstablished: // our RTU was lost
+		e.counters.Duplicates++
+		e.reply(from, c.readyToUse())
+	default:
+		e.counters.Unexpected++
+	}
+}
+
+func (e *Engine) consent(now clock.Time, c *conn, m *mad.REP, from Peer) {
+	if m.TransactionID != c.tid || m.LocalCommID == 0 || checkQPN(uint32(m.LocalQPN)) != nil {
+		e.counters.Malformed++
+		return
+	}
+	key := qpnKey{from.Remote, m.LocalCAGUID, uint32(m.LocalQPN)}
+	c.remoteID, c.remoteGUID = m.LocalCommID, m.LocalCAGUID
+	if old := e.qpns[key]; old != nil {
+		// The peer cannot have two connections on one QP: it does not know of the old one (IBA 12.9.8.3.1).
+		e.reject(c, mad.REJOfREP, mad.RejectStaleConnection, nil)
+		e.stale(now, old)
+		e.counters.FailedAttempts++
+		e.event(c, Event{Type: EventRejected, Reason: mad.RejectStaleConnection})
+		e.finish(c)
+		return
+	}
+	e.rememberQPN(c, key)
+	a := &c.attr
+	a.RemoteQPN, a.SQPSN = uint32(m.LocalQPN), m.StartingPSN
+	a.RNRRetry = m.RNRRetryCount
+	a.AckTimeout = max(a.AckTimeout, min(ackTimeout(m.TargetAckDelay, a.AckTimeout-1), maxAckTimeout))
+	a.InitiatorDepth = min(a.InitiatorDepth, m.ResponderResources)
+	a.ResponderResources = min(a.ResponderResources, m.InitiatorDepth)
+	a.RemoteSRQ = m.SRQ
+	c.peerFlow = m.FlowControl
+	a.FlowControl = c.flow && c.peerFlow
+	e.quiet(c)
+	c.expires = now.Add(e.cfg.RequestLifetime)
+	e.timers.set(c)
+	e.enter(c, stateRepReceived)
+	e.event(c, Event{Type: EventConnectResponse, Private: m.PrivateData[:]})
+}
+
+// Establish sends RTU: the QP is ready. Private data may be at most
+// mad.RTUPrivateData (224) bytes.
+func (e *Engine) Establish(now clock.Time, id ID, private []byte) error {
+	c, err := e.in("Establish", id, stateRepReceived)
+	if err != nil {
+		return err
+	}
+	if err := checkPrivate(private, "RTU", mad.RTUPrivateData); err != nil {
+		return err
+	}
+	if len(private) > 0 {
+		c.rtu = append([]byte(nil), private...)
+	}
+	e.reply(c.route(), c.readyToUse())
+	e.establish(c, nil)
+	return nil
+}
+
+// establish enters the common part of both sides' lives.
+func (e *Engine) establish(c *conn, private []byte) {
+	e.quiet(c)
+	e.enter(c, stateEstablished)
+	if c.active {
+		e.counters.Initiated++
+	} else {
+		e.counters.Accepted++
+	}
+	e.event(c, Event{Type: EventEstablished, Private: private})
+}
+
+// unanswered ends an active attempt.
+func (e *Engine) unanswered(c *conn, why Failure) {
+	if c.state == stateReqSent {
+		e.counters.FailedAttempts++
+		if why == FailureTimeout {
+			e.reject(c, mad.REJOfOther, mad.RejectTimeout, e.guid())
+		}
+	}
+	e.event(c, Event{Type: EventUnreachable, Failure: why})
+	e.finish(c)
+}
+
+// Unreachable reports that an ICMP error came back from a port address, or that
+// there is no route to it. What waits for an answer from there fails at once;
+// established connections are the transport's to judge.
+func (e *Engine) Unreachable(now clock.Time, dst netip.Addr, kind link.UnreachableKind) {
+	why := map[link.UnreachableKind]Failure{link.PortUnreachable: FailureRefused,
+		link.HostUnreachable: FailureHost, link.NetworkUnreachable: FailureNetwork}[kind]
+	if why == FailureNone {
+		return
+	}
+	dst = bare(dst)
+	var hit []*conn
+	for _, c := range e.timers { // everything that waits has a timer
+		if c.attr.RemoteGID == dst && c.message != nil {
+			hit = append(hit, c)
+		}
+	}
+	for _, c := range hit {
+		switch c.state {
+		case stateReqSent, stateSidrSent:
+			e.unanswered(c, why)
+		case stateRepSent:
+			e.counters.FailedAttempts++
+			e.event(c, Event{Type: EventUnreachable, Failure: why})
+			e.timewait(now, c)
+		case stateDreqSent:
+			e.disconnected(now, c, nil)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package cm
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// conn is what the engine keeps of an id.
+type conn struct {
+	id      ID
+	state   state
+	space   command.PortSpace
+	context uint64
+
+	active    bool // this side sent the request
+	claimed   bool // the program has it; always true where the program made it
+	destroyed bool // the program let go of it
+	told      bool // EventDisconnected was given
+	queued    bool // in the send queue
+	lowerMTU  bool // the request was sent again with a smaller MTU
+	flow      bool // this side's end-to-end flow control bit
+	peerFlow  bool // the peer's
+	failover  bool // the peer proposed an alternate path
+
+	remoteID   uint32
+	remoteGUID uint64
+	tid        uint64 // of the message that waits for an answer
+	reqTID     uint64 // of the peer's request
+	local      netip.AddrPort
+	remote     netip.AddrPort
+	attr       Attributes
+	binding    *binding
+	listener   *conn // while unclaimed
+	listen     *listenState
+	peer       peerKey // its key in Engine.peers, zero while not there
+	qpn        qpnKey  // its key in Engine.qpns
+
+	// The message that is repeated until it is answered, or on a duplicate.
+	message    *[mad.Len]byte
+	rtu        []byte // private data of RTU
+	retries    uint8  // left
+	maxRetries uint8
+	interval   time.Duration
+
+	retryAt clock.Time // next repetition; Never for none
+	expires clock.Time // end of the attempt, of the request's life, of time-wait
+	due     clock.Time // the earlier of both, as the timer heap has it
+	timer   int        // place in the timer heap plus one; 0 for none
+}
+
+// listenState is the part of a listener.
+type listenState struct {
+	backlog int
+	waiting map[ID]*conn // requests that were not claimed yet
+}
+
+// peerKey names a request as its sender does. The address belongs to it: a peer
+// must not be able to speak of another's connections.
+type peerKey struct {
+	addr netip.Addr
+	guid uint64
+	id   uint32
+	sidr bool
+}
+
+// qpnKey names a QP of a peer.
+type qpnKey struct {
+	addr netip.Addr
+	guid uint64
+	qpn  uint32
+}
+
+// timers is a binary heap of connections by due; the earliest is first.
+type timers []*conn
+
+// set gives c its place after retryAt or expires changed.
+func (t *timers) set(c *conn) {
+	due := clock.Min(c.retryAt, c.expires)
+	if due == clock.Never {
+		t.remove(c)
+		return
+	}
+	c.due = due
+	if c.timer == 0 {
+		*t = append(*t, c)
+		c.timer = len(*t)
+	}
+	t.down(t.up(c.timer - 1))
+}
+
+func (t *timers) remove(c *conn) {
+	if c.timer == 0 {
+		return
+	}
+	i, last := c.timer-1, len(*t)-1
+	t.swap(i, last)
+	(*t)[last] = nil
+	*t = (*t)[:last]
+	c.timer = 0
+	if i < last {
+		t.down(t.up(i))
+	}
+}
+
+func (t timers) swap(i, j int) {
+	t[i], t[j] = t[j], t[i]
+	t[i].timer, t[j].timer = i+1, j+1
+}
+
+func (t timers) up(i int) int {
+	for i > 0 && t[i].due < t[(i-1)/2].due {
+		t.swap(i, (i-1)/2)
+		i = (i - 1) / 2
+	}
+	return i
+}
+
+func (t timers) down(i int) {
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(t); child++ {
+			if t[child].due < t[least].due {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		t.swap(i, least)
+		i = least
+	}
+}

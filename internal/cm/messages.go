@@ -1,0 +1,102 @@
+package cm
+
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+func addrPort(a netip.Addr, port uint16) netip.AddrPort { return netip.AddrPortFrom(a, port) }
+
+// route is where messages of c go.
+func (c *conn) route() Peer {
+	return Peer{Local: c.attr.LocalGID, Remote: c.attr.RemoteGID, QPN: uint32(ib.QPGSI)}
+}
+
+func serviceID(c *conn) uint64 {
+	return mad.ServiceID(mad.PortSpace(c.space), c.remote.Port())
+}
+
+// ipHeader is the RDMA IP CM header of a request.
+func ipHeader(c *conn) mad.IPHeader {
+	return mad.IPHeader{Source: c.local, Destination: c.remote.Addr()}
+}
+
+func (e *Engine) req(c *conn, p *Connect) *mad.REQ {
+	a := &c.attr
+	m := &mad.REQ{
+		TransactionID: c.tid, LocalCommID: uint32(c.id), ServiceID: serviceID(c), LocalCAGUID: e.cfg.GUID,
+		LocalQPN: ib.QPN(a.LocalQPN), ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
+		RemoteCMResponseTimeout: e.cfg.ResponseTimeout, LocalCMResponseTimeout: e.cfg.ResponseTimeout,
+		FlowControl: c.flow, StartingPSN: a.RQPSN, RetryCount: p.RetryCount, RNRRetryCount: p.RNRRetry,
+		PKey: a.PKey, PathMTU: a.MTU, MaxCMRetries: e.cfg.MaxRetries, SRQ: p.SRQ,
+		Primary: mad.Path{
+			LocalLID: permissiveLID, RemoteLID: permissiveLID,
+			LocalGID: ib.GIDFromAddr(a.LocalGID), RemoteGID: ib.GIDFromAddr(a.RemoteGID),
+			FlowLabel: a.FlowLabel, TrafficClass: a.TrafficClass, HopLimit: a.HopLimit, SL: a.SL, AckTimeout: a.AckTimeout,
+		},
+	}
+	if p.UC {
+		m.TransportType = mad.TransportUC
+	}
+	copy(ipHeader(c).Append(m.PrivateData[:0])[mad.IPHeaderLen:mad.REQPrivateData], p.Private)
+	return m
+}
+
+func (e *Engine) rep(c *conn, p *Accept) *mad.REP {
+	m := &mad.REP{
+		TransactionID: c.tid, LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, LocalQPN: ib.QPN(c.attr.LocalQPN),
+		StartingPSN: c.attr.RQPSN, ResponderResources: c.attr.ResponderResources, InitiatorDepth: c.attr.InitiatorDepth,
+		TargetAckDelay: e.cfg.AckDelay, FlowControl: c.flow, RNRRetryCount: p.RNRRetry, SRQ: p.SRQ, LocalCAGUID: e.cfg.GUID,
+	}
+	if c.failover {
+		m.Failover = mad.FailoverUnsupported
+	}
+	copy(m.PrivateData[:], p.Private)
+	return m
+}
+
+func (c *conn) readyToUse() *mad.RTU {
+	m := &mad.RTU{TransactionID: c.tid, LocalCommID: uint32(c.id), RemoteCommID: c.remoteID}
+	copy(m.PrivateData[:], c.rtu)
+	return m
+}
+
+func (c *conn) mra(of uint8) *mad.MRA {
+	return &mad.MRA{TransactionID: c.tid, LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, Message: of, ServiceTimeout: mraTimeout}
+}
+
+func (c *conn) rej(of uint8, reason mad.RejectReason, info, private []byte) *mad.REJ {
+	m := &mad.REJ{TransactionID: c.tid, LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, Message: of, Reason: reason}
+	m.InfoLength = uint8(copy(m.Info[:], info))
+	copy(m.PrivateData[:], private)
+	return m
+}
+
+// reject sends a REJ about a message of the connection's peer.
+func (e *Engine) reject(c *conn, of uint8, reason mad.RejectReason, info []byte) {
+	e.reply(c.route(), c.rej(of, reason, info, nil))
+}
+
+// refuseREQ answers a REQ that made no connection. Like Linux it names no communication ID of its own.
+func (e *Engine) refuseREQ(m *mad.REQ, from Peer, reason mad.RejectReason, info []byte) {
+	e.counters.FailedAttempts++
+	r := &mad.REJ{TransactionID: m.TransactionID, RemoteCommID: m.LocalCommID, Message: mad.REJOfREQ, Reason: reason}
+	r.InfoLength = uint8(copy(r.Info[:], info))
+	e.reply(from, r)
+}
+
+func (e *Engine) sidrReq(c *conn, private []byte) *mad.SIDRREQ {
+	m := &mad.SIDRREQ{TransactionID: c.tid, RequestID: uint32(c.id), PKey: c.attr.PKey, ServiceID: serviceID(c)}
+	copy(ipHeader(c).Append(m.PrivateData[:0])[mad.IPHeaderLen:mad.SIDRREQPrivateData], private)
+	return m
+}
+
+// sidrRep answers the request that c was made by.
+func (c *conn) sidrRep(status mad.SIDRStatus, qpn, qkey uint32, private []byte) *mad.SIDRREP {
+	m := &mad.SIDRREP{TransactionID: c.tid, RequestID: c.remoteID, Status: status, QPN: ib.QPN(qpn), QKey: qkey,
+		ServiceID: mad.ServiceID(mad.PortSpace(c.space), c.local.Port())}
+	copy(m.PrivateData[:], private)
+	return m
+}

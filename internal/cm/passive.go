@@ -1,0 +1,335 @@
+package cm
+
+import (
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// receiveREQ takes a peer's request for a connection.
+func (e *Engine) receiveREQ(now clock.Time, m *mad.REQ, from Peer) {
+	key := peerKey{addr: from.Remote, guid: m.LocalCAGUID, id: m.LocalCommID}
+	if c := e.peers[key]; c != nil && e.duplicateREQ(now, c, m, from) {
+		return
+	}
+	if len(e.events) > 2*e.cfg.MaxHalfOpen { // the driver is behind: the peer asks again
+		e.counters.HalfOpenLimit++
+		return
+	}
+	space, port, ok := mad.ParseServiceID(m.ServiceID)
+	if !ok || space != mad.PortSpaceTCP {
+		e.refuseREQ(m, from, mad.RejectInvalidServiceID, nil)
+		return
+	}
+	ip, err := mad.ParseIPHeader(m.PrivateData[:])
+	if err != nil {
+		e.refuseREQ(m, from, mad.RejectUnsupported, nil)
+		return
+	}
+	at := barePort(addrPort(ip.Destination, port))
+	l := e.listener(command.TCP, at)
+	if l == nil {
+		e.refuseREQ(m, from, mad.RejectInvalidServiceID, nil)
+		return
+	}
+	if reason, info := e.judge(m, &ip, from); reason != 0 {
+		e.refuseREQ(m, from, reason, info)
+		return
+	}
+	if old := e.qpns[qpnKey{from.Remote, m.LocalCAGUID, uint32(m.LocalQPN)}]; old != nil {
+		switch old.state {
+		case stateReqReceived: // the peer gave that attempt up and made another
+			e.failRequest(old, 0)
+		case stateDreqSent: // the peer has forgotten it: nobody is left to answer
+			e.disconnected(now, old, nil)
+		default:
+			e.refuseREQ(m, from, mad.RejectStaleConnection, nil)
+			e.stale(now, old)
+			return
+		}
+	}
+	if !e.room(l) {
+		// Not 28: nobody decided. The peer may come again when there is room.
+		e.refuseREQ(m, from, mad.RejectNoResources, nil)
+		return
+	}
+	e.request(now, l, m, &ip, from)
+}
+
+// room reports whether a listener may take another request.
+func (e *Engine) room(l *conn) bool {
+	if len(l.listen.waiting) >= l.listen.backlog {
+		e.counters.BacklogOverflow++
+		return false
+	}
+	if e.halfOpen >= e.cfg.MaxHalfOpen || len(e.ids) >= e.cfg.MaxIDs {
+		e.counters.HalfOpenLimit++
+		return false
+	}
+	return true
+}
+
+// judge says why a request cannot be granted, with the additional reject
+// information for it; 0 when it can.
+func (e *Engine) judge(m *mad.REQ, ip *mad.IPHeader, from Peer) (mad.RejectReason, []byte) {
+	p := &m.Primary
+	switch {
+	case m.LocalCommID == 0:
+		return mad.RejectInvalidCommID, nil
+	case m.TransportType != mad.TransportRC && m.TransportType != mad.TransportUC:
+		return mad.RejectInvalidTransportType, nil
+	case checkQPN(uint32(m.LocalQPN)) != nil:
+		return mad.RejectUnsupported, nil
+	case from.Local.IsValid() && bare(p.RemoteGID.Addr()) != from.Local:
+		gid := ib.GIDFromAddr(from.Local)
+		return mad.RejectInvalidGID, gid[:]
+	case bare(p.LocalGID.Addr()) != from.Remote:
+		// The QP would send to where the request did not come from.
+		return mad.RejectUnsupported, nil
+	case !from.Remote.IsLinkLocalUnicast() && bare(ip.Source.Addr()) != from.Remote:
+		// GIDs are IP addresses here (but for the MAC-based ones of RoCE v1): a program
+		// that goes by the peer's address must not be shown another one.
+		return mad.RejectUnsupported, nil
+	case ip.Source.Port() == 0:
+		return mad.RejectUnsupported, nil
+	case !m.PathMTU.Valid() || m.PathMTU > e.cfg.MTU:
+		return mad.RejectInvalidMTU, []byte{byte(e.cfg.MTU)}
+	case !ib.PKeyMatch(m.PKey, e.cfg.PKey):
+		return mad.RejectUnsupported, nil
+	}
+	return 0, nil
+}
+
+// request makes the id of a request and shows it to the listener's program.
+func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, from Peer) {
+	c := e.add(command.TCP, l.context)
+	e.await(l, c)
+	p := &m.Primary
+	c.local, c.remote = barePort(addrPort(ip.Destination, l.local.Port())), barePort(ip.Source)
+	c.remoteID, c.remoteGUID, c.tid = m.LocalCommID, m.LocalCAGUID, m.TransactionID
+	c.reqTID = m.TransactionID
+	c.peerFlow = m.FlowControl
+	c.failover = !m.Alternate.LocalGID.IsZero()
+	c.maxRetries = m.MaxCMRetries
+	lifetime := p.AckTimeout - min(p.AckTimeout, 1)
+	c.interval = interval(m.LocalCMResponseTimeout, lifetime)
+	ack := min(p.AckTimeout, maxAckTimeout)
+	if ack == 0 { // for ever: a lost packet would hang the QP
+		ack = ackTimeout(e.cfg.AckDelay, e.cfg.PacketLifetime)
+	}
+	hops := p.HopLimit
+	if hops == 0 {
+		hops = defaultHopLimit
+	}
+	c.attr = Attributes{
+		RemoteQPN: uint32(m.LocalQPN), SQPSN: m.StartingPSN, RQPSN: e.psn(), MTU: m.PathMTU, PKey: e.cfg.PKey,
+		AckTimeout: ack, RetryCount: m.RetryCount, RNRRetry: m.RNRRetryCount,
+		InitiatorDepth: m.ResponderResources, ResponderResources: m.InitiatorDepth,
+		UC: m.TransportType == mad.TransportUC, RemoteSRQ: m.SRQ,
+		LocalGID: from.Local, RemoteGID: from.Remote,
+		FlowLabel: p.FlowLabel, TrafficClass: p.TrafficClass, HopLimit: hops, SL: p.SL & 7,
+		SrcPort: UDPSourcePort(c.local.Port(), c.remote.Port()),
+	}
+	e.rememberPeer(c, peerKey{addr: from.Remote, guid: m.LocalCAGUID, id: m.LocalCommID})
+	e.rememberQPN(c, qpnKey{from.Remote, m.LocalCAGUID, uint32(m.LocalQPN)})
+	c.expires = now.Add(e.cfg.RequestLifetime)
+	e.timers.set(c)
+	e.enter(c, stateReqReceived)
+	e.event(c, Event{Type: EventConnectRequest, Listener: l.id, Private: m.PrivateData[mad.IPHeaderLen:]})
+}
+
+// await puts a request into its listener's backlog.
+func (e *Engine) await(l, c *conn) {
+	c.claimed, c.listener = false, l
+	l.listen.waiting[c.id] = c
+}
+
+// duplicateREQ answers a request that was seen before. It reports false for a new one.
+func (e *Engine) duplicateREQ(now clock.Time, c *conn, m *mad.REQ, from Peer) bool {
+	if m.TransactionID != c.reqTID || uint32(m.LocalQPN) != c.attr.RemoteQPN || m.StartingPSN != c.attr.SQPSN {
+		if c.state == stateLinger || c.state == stateTimewait {
+			e.forgetPeer(c)
+			return false
+		}
+		// Another request under an ID that is in use: its sender has forgotten this one.
+		e.refuseREQ(m, from, mad.RejectDuplicateCommID, nil)
+		e.stale(now, c)
+		return true
+	}
+	e.counters.Duplicates++
+	switch c.state {
+	case stateReqReceived: // the program thinks
+		e.reply(from, c.mra(mad.MRAForREQ))
+	case stateRepSent, stateLinger: // the answer was lost
+		e.enqueue(c)
+	case stateTimewait:
+		e.refuseREQ(m, from, mad.RejectStaleConnection, nil)
+	}
+	return true
+}
+
+// Accept answers a request with REP, or SIDR_REP in the UDP port space, and
+// returns what the QP is to be set to. The REP is repeated until RTU or
+// Established.
+func (e *Engine) Accept(now clock.Time, id ID, a Accept) (Attributes, error) {
+	c, err := e.find(id)
+	if err != nil {
+		return Attributes{}, err
+	}
+	if c.state == stateSidrReceived {
+		return e.acceptSIDR(now, c, &a)
+	}
+	if c.state != stateReqReceived {
+		return Attributes{}, &StateError{"Accept", c.state.String()}
+	}
+	if err := a.check("REP", mad.REPPrivateData); err != nil {
+		return Attributes{}, err
+	}
+	e.claim(c)
+	c.flow = !e.cfg.DisableFlowControl && !a.NoFlowControl && !a.SRQ
+	t := &c.attr
+	t.LocalQPN = a.QPN
+	t.InitiatorDepth = min(t.InitiatorDepth, a.InitiatorDepth)
+	t.ResponderResources = min(t.ResponderResources, a.ResponderResources)
+	t.FlowControl = c.flow && c.peerFlow
+	e.enter(c, stateRepSent)
+	e.ask(now, c, e.rep(c, &a))
+	return c.attr, nil
+}
+
+func (a *Accept) check(message string, limit int) error {
+	if err := checkPrivate(a.Private, message, limit); err != nil {
+		return err
+	}
+	if a.RNRRetry > 7 {
+		return fieldError("RNRRetry", a.RNRRetry, "0 to 7")
+	}
+	return checkQPN(a.QPN)
+}
+
+// Reject refuses a request, or a response before Establish. reason 0 means 28,
+// consumer reject; in the UDP port space the status is "rejected", or "no QP"
+// for reasons 1 and 3. Private data may be at most mad.REJPrivateData (148)
+// bytes, mad.SIDRREPPrivateData (136) in the UDP port space.
+func (e *Engine) Reject(now clock.Time, id ID, reason mad.RejectReason, private []byte) error {
+	c, err := e.find(id)
+	if err != nil {
+		return err
+	}
+	limit, name := mad.REJPrivateData, "REJ"
+	if c.space == command.UDP {
+		limit, name = mad.SIDRREPPrivateData, "SIDR_REP"
+	}
+	if err := checkPrivate(private, name, limit); err != nil {
+		return err
+	}
+	if reason == 0 {
+		reason = mad.RejectConsumer
+	}
+	switch c.state {
+	case stateReqReceived, stateSidrReceived, stateRepReceived, stateRepSent:
+		e.decline(now, c, reason, private)
+		return nil
+	}
+	return &StateError{"Reject", c.state.String()}
+}
+
+// decline says no, to a request, a response, or after this side's own consent.
+func (e *Engine) decline(now clock.Time, c *conn, reason mad.RejectReason, private []byte) {
+	if c.state == stateReqReceived || c.state == stateSidrReceived {
+		e.claim(c)
+		e.refuse(now, c, reason, private)
+		return
+	}
+	of := uint8(mad.REJOfREP)
+	if !c.active {
+		of = mad.REJOfOther
+	}
+	e.reply(c.route(), c.rej(of, reason, nil, private))
+	e.counters.FailedAttempts++
+	e.timewait(now, c)
+}
+
+// refuse answers a request with no and keeps the answer for its duplicates.
+func (e *Engine) refuse(now clock.Time, c *conn, reason mad.RejectReason, private []byte) {
+	if c.space == command.UDP {
+		status := mad.SIDRRejected
+		if reason == mad.RejectNoQP || reason == mad.RejectNoResources {
+			status = mad.SIDRNoQP
+		}
+		c.message = encode(c.sidrRep(status, 0, 0, private))
+	} else {
+		e.counters.FailedAttempts++
+		c.message = encode(c.rej(mad.REJOfREQ, reason, nil, private))
+	}
+	e.enqueue(c)
+	e.linger(now, c)
+}
+
+// linger keeps the last message of c for duplicates of what it answers, for as
+// long as the peer may repeat itself.
+func (e *Engine) linger(now clock.Time, c *conn) {
+	e.forgetQPN(c)
+	c.retryAt = clock.Never
+	c.expires = now.Add(e.cfg.lingerTime(c))
+	e.timers.set(c)
+	e.enter(c, stateLinger)
+	if e.lingering > e.cfg.MaxHalfOpen { // better one answer too few than no end of them
+		e.send(c.route(), c.message)
+		e.finish(c)
+	}
+}
+
+func (cfg *Config) lingerTime(c *conn) time.Duration {
+	return min(c.interval*time.Duration(c.maxRetries+1), DefaultConnectTimeout)
+}
+
+// receiveMRA is the peer's wish for more time.
+func (e *Engine) receiveMRA(now clock.Time, m *mad.MRA, from Peer) {
+	c := e.named(m.RemoteCommID, 0, from)
+	if c == nil {
+		e.counters.Unknown++
+		return
+	}
+	waiting := c.state == stateReqSent && m.Message == mad.MRAForREQ || c.state == stateRepSent && m.Message == mad.MRAForREP
+	if !waiting || c.remoteID != 0 && c.remoteID != m.LocalCommID {
+		e.counters.Unexpected++
+		return
+	}
+	c.retryAt = now.Add(min(ib.CMTimeout(m.ServiceTimeout), maxService) + c.interval)
+	e.timers.set(c)
+}
+
+// receiveRTU says that the active side is ready.
+func (e *Engine) receiveRTU(m *mad.RTU, from Peer) {
+	c := e.named(m.RemoteCommID, m.LocalCommID, from)
+	switch {
+	case c == nil:
+		e.counters.Unknown++
+	case c.active:
+		e.counters.Unexpected++
+	case c.state == stateRepSent:
+		e.establish(c, m.PrivateData[:])
+	case c.state == stateEstablished:
+		e.counters.Duplicates++
+	default:
+		e.counters.Unexpected++
+	}
+}
+
+// Established says that the first packet of the peer arrived on the QP of id: it
+// is as good as RTU (IBA 12.9.7.2, the Communication Established event). It does
+// nothing where that is known already.
+func (e *Engine) Established(id ID) error {
+	c, err := e.find(id)
+	if err != nil {
+		return err
+	}
+	if c.state == stateRepSent {
+		e.establish(c, nil)
+	}
+	return nil
+}

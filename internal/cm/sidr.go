@@ -1,0 +1,102 @@
+package cm
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// receiveSIDRREQ takes a question for the datagram QP behind a port (IBA 12.11).
+func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
+	key := peerKey{addr: from.Remote, id: m.RequestID, sidr: true}
+	if c := e.peers[key]; c != nil {
+		e.counters.Duplicates++
+		if c.message != nil && c.tid == m.TransactionID {
+			e.enqueue(c)
+		}
+		return
+	}
+	if len(e.events) > 2*e.cfg.MaxHalfOpen {
+		e.counters.HalfOpenLimit++
+		return
+	}
+	space, port, ok := mad.ParseServiceID(m.ServiceID)
+	if !ok || space != mad.PortSpaceUDP {
+		e.refuseSIDR(m, from, mad.SIDRUnsupportedService)
+		return
+	}
+	ip, err := mad.ParseIPHeader(m.PrivateData[:])
+	if err != nil || !from.Remote.IsLinkLocalUnicast() && bare(ip.Source.Addr()) != from.Remote || !ib.PKeyMatch(m.PKey, e.cfg.PKey) {
+		e.refuseSIDR(m, from, mad.SIDRRejected)
+		return
+	}
+	at := barePort(addrPort(ip.Destination, port))
+	l := e.listener(command.UDP, at)
+	if l == nil {
+		e.refuseSIDR(m, from, mad.SIDRUnsupportedService)
+		return
+	}
+	if !e.room(l) {
+		e.refuseSIDR(m, from, mad.SIDRNoQP)
+		return
+	}
+	c := e.add(command.UDP, l.context)
+	e.await(l, c)
+	c.local, c.remote = at, barePort(ip.Source)
+	c.remoteID, c.tid = m.RequestID, m.TransactionID
+	c.maxRetries, c.interval = e.cfg.MaxRetries, interval(e.cfg.ResponseTimeout, e.cfg.PacketLifetime)
+	c.attr = Attributes{MTU: e.cfg.MTU, PKey: e.cfg.PKey, LocalGID: from.Local, RemoteGID: from.Remote, HopLimit: defaultHopLimit,
+		FlowLabel: flowLabel(c.local.Port(), c.remote.Port()), SrcPort: UDPSourcePort(c.local.Port(), c.remote.Port())}
+	e.rememberPeer(c, key)
+	c.expires = now.Add(e.cfg.RequestLifetime)
+	e.timers.set(c)
+	e.enter(c, stateSidrReceived)
+	e.event(c, Event{Type: EventConnectRequest, Listener: l.id, Private: m.PrivateData[mad.IPHeaderLen:]})
+}
+
+// acceptSIDR names the QP. The answer is kept for duplicates until Destroy and a while after.
+func (e *Engine) acceptSIDR(now clock.Time, c *conn, a *Accept) (Attributes, error) {
+	if err := a.check("SIDR_REP", mad.SIDRREPPrivateData); err != nil {
+		return Attributes{}, err
+	}
+	e.claim(c)
+	c.attr.LocalQPN, c.attr.QKey = a.QPN, a.QKey
+	if a.QKey == 0 {
+		c.attr.QKey = ib.QKeyRDMAUDP
+	}
+	e.quiet(c)
+	e.enter(c, stateSidrReplied)
+	c.message = encode(c.sidrRep(mad.SIDRValid, c.attr.LocalQPN, c.attr.QKey, a.Private))
+	e.enqueue(c)
+	return c.attr, nil
+}
+
+// refuseSIDR answers a question that made no id.
+func (e *Engine) refuseSIDR(m *mad.SIDRREQ, from Peer, status mad.SIDRStatus) {
+	e.reply(from, &mad.SIDRREP{TransactionID: m.TransactionID, RequestID: m.RequestID, Status: status, ServiceID: m.ServiceID})
+}
+
+// receiveSIDRREP is the answer to this side's question.
+func (e *Engine) receiveSIDRREP(m *mad.SIDRREP, from Peer) {
+	c := e.ids[ID(m.RequestID)]
+	switch {
+	case c == nil || c.attr.RemoteGID != from.Remote:
+		e.counters.Unknown++
+		return
+	case c.state != stateSidrSent:
+		e.counters.Unexpected++
+		return
+	case m.TransactionID != c.tid || m.Status == mad.SIDRValid && (m.ServiceID != serviceID(c) || checkQPN(uint32(m.QPN)) != nil):
+		e.counters.Malformed++
+		return
+	}
+	v := Event{Type: EventConnectResponse, Status: m.Status, Private: m.PrivateData[:], Rejection: m.Info[:m.InfoLength]}
+	if m.Status == mad.SIDRValid {
+		c.attr.RemoteQPN, c.attr.QKey = uint32(m.QPN), m.QKey
+	} else {
+		v.Type = EventRejected
+	}
+	e.event(c, v)
+	e.finish(c)
+}

@@ -1,0 +1,36 @@
+package cm
+
+// state is where an id is in its life (IBA 12.9).
+type state uint8
+
+const (
+	stateIdle         state = iota
+	stateListen             // takes requests
+	stateReqSent            // active: waits for REP
+	stateRepReceived        // active: waits for Establish
+	stateReqReceived        // passive: waits for Accept or Reject
+	stateRepSent            // passive: waits for RTU or the first packet
+	stateEstablished        // both
+	stateDreqSent           // waits for DREP
+	stateTimewait           // packets of the connection may still be on their way
+	stateSidrSent           // active: waits for SIDR_REP
+	stateSidrReceived       // passive: waits for Accept or Reject
+	stateSidrReplied        // passive: keeps the answer for duplicates of the question
+	stateLinger             // answered for good: keeps the answer for duplicates, for a while
+	stateDone               // over; waits for Destroy
+)
+
+var stateNames = [...]string{
+	stateIdle: "idle", stateListen: "listening", stateReqSent: "waiting for REP", stateRepReceived: "REP received",
+	stateReqReceived: "request received", stateRepSent: "waiting for RTU", stateEstablished: "established",
+	stateDreqSent: "waiting for DREP", stateTimewait: "in time-wait", stateSidrSent: "waiting for SIDR_REP",
+	stateSidrReceived: "SIDR request received", stateSidrReplied: "SIDR request answered",
+	stateLinger: "answered", stateDone: "over",
+}
+
+func (s state) String() string { return stateNames[s] }
+
+// halfOpen reports the states that a peer's request alone can bring about.
+func (s state) halfOpen() bool {
+	return s == stateReqReceived || s == stateRepSent || s == stateSidrReceived
+}
