@@ -323,7 +323,7 @@ func (e *Engine) receiveRTU(m *mad.RTU, from Peer) {
 // Established says that the first packet of the peer arrived on the QP of id: it
 // is as good as RTU (IBA 12.9.7.2, the Communication Established event). It does
 // nothing where that is known already.
-func (e *Engine) Established(id ID) error {
+func (e *Engine) Established(_ clock.Time, id ID) error {
 	c, err := e.find(id)
 	if err != nil {
 		return err
