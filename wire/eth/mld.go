@@ -1,0 +1,75 @@
+package eth
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// Types of MLD messages, which are ICMPv6 messages (RFC 2710, RFC 3810). They are sent with hop
+// limit 1, from a link-local address, behind a hop-by-hop header with the router alert option.
+const (
+	MLDQuery    = 130
+	MLDv1Report = 131
+	MLDv1Done   = 132
+	MLDv2Report = 143
+)
+
+const mldLen = 24
+
+// MLD is a query, report or done of MLD version 1 (RFC 2710).
+type MLD struct {
+	Type         uint8
+	MaxRespDelay uint16     // milliseconds, in queries
+	Group        netip.Addr // IPv6; :: in a general query
+}
+
+// Append adds the message to b; its checksum covers the addresses of the packet.
+func (m *MLD) Append(b []byte, src, dst netip.Addr) []byte {
+	i := ICMP{Type: m.Type, Rest: uint32(m.MaxRespDelay) << 16, Data: appendIPv6(nil, m.Group)}
+	return i.AppendV6(b, src, dst)
+}
+
+// ParseMLD reads a version 1 message, or the part of a version 2 query that version 1 has.
+// The error is a *LengthError or a *FieldError.
+func ParseMLD(b []byte, src, dst netip.Addr) (MLD, error) {
+	if len(b) < mldLen {
+		return MLD{}, short("mld message", len(b), mldLen)
+	}
+	i, err := ParseICMPv6(b, src, dst)
+	if err != nil {
+		return MLD{}, err
+	}
+	switch i.Type {
+	case MLDQuery, MLDv1Report, MLDv1Done:
+	default:
+		return MLD{}, bad("mld type", int(i.Type), "query, report or done of version 1")
+	}
+	return MLD{Type: i.Type, MaxRespDelay: uint16(i.Rest >> 16), Group: netip.AddrFrom16([16]byte(i.Data))}, nil
+}
+
+// AppendMLDv2Report adds a version 2 report (RFC 3810 5.2) to b; it is sent to ff02::16.
+func AppendMLDv2Report(b []byte, src, dst netip.Addr, records []GroupRecord) []byte {
+	i := ICMP{Type: MLDv2Report, Rest: uint32(uint16(len(records))), Data: appendRecords(nil, records, appendIPv6)}
+	return i.AppendV6(b, src, dst)
+}
+
+// ParseMLDv2Report reads a version 2 report that is all of b. The error is a *LengthError or
+// a *FieldError.
+func ParseMLDv2Report(b []byte, src, dst netip.Addr) ([]GroupRecord, error) {
+	i, err := ParseICMPv6(b, src, dst)
+	if err != nil {
+		return nil, err
+	}
+	if i.Type != MLDv2Report {
+		return nil, bad("mld type", int(i.Type), "143, version 2 report")
+	}
+	return parseRecords(i.Data, int(i.Rest&0xffff), 16)
+}
+
+// AppendRouterAlert adds to b the hop-by-hop header that stands before an MLD message: the
+// option of RFC 2711 with value 0, padded to eight bytes.
+func AppendRouterAlert(b []byte, next uint8) []byte {
+	b = append(b, next, 0, 5, 2)
+	b = binary.BigEndian.AppendUint16(b, 0)
+	return append(b, 1, 0)
+}
