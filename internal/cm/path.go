@@ -10,9 +10,10 @@ import (
 const (
 	defaultHopLimit = 64
 	permissiveLID   = 0xffff // RoCE has no LIDs: REQ carries these
-	// mraTimeout is the service time-out of this side's MRAs, 8.6 s: longer than
-	// most programs take to accept, short enough to notice soon that they died.
-	mraTimeout = 21
+	// mraTimeout is the service time-out of this side's MRAs, 4.3 s. The peer's
+	// next repetition is answered with another one; a short time-out costs little,
+	// and a long one delays the repair of what is lost after it.
+	mraTimeout = 20
 	// maxInterval and maxTimewait bound times that a peer's REQ sets: five bits
 	// can say 2.4 hours.
 	maxInterval   = 10 * time.Second
