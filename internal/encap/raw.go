@@ -1,0 +1,181 @@
+package encap
+
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// sealRaw writes everything in front of the BTH, and pad and ICRC behind the payload.
+func (e *Encap) sealRaw(o *frame.Out) {
+	r := o.Route
+	bth := o.Head[frame.HeadRoom:o.HeadEnd]
+	length := len(bth) + len(o.Payload) + int(o.Pad&3) + ib.ICRCLen
+	hops := r.HopLimit
+	if hops == 0 {
+		hops = DefaultHopLimit
+	}
+	e2 := eth.Ethernet{Dst: r.DstMAC, Src: r.SrcMAC, Tagged: r.VLAN != 0, TCI: r.VLAN}
+	var crc uint32
+	at := frame.HeadRoom
+	switch {
+	case e.mode != RoCEv2:
+		e2.Type = eth.TypeRoCEv1
+		at -= ib.GRHLen
+		grh := ib.GRH(o.Head[at:])
+		grh.Encode(r.TrafficClass, r.FlowLabel, length, hops, ib.GID(r.Src.As16()), ib.GID(r.Dst.As16()))
+		crc = ib.ICRCSeedGRH(&e.icrc, grh[:ib.GRHLen], bth)
+	case r.Dst.Is4():
+		e2.Type = eth.TypeIPv4
+		at -= eth.IPv4Len + eth.UDPLen
+		ip, udp := eth.IPv4(o.Head[at:]), eth.UDP(o.Head[at+eth.IPv4Len:])
+		var src, dst [4]byte
+		put4(src[:], r.Src)
+		put4(dst[:], r.Dst)
+		// Nobody puts fragments of it together, so that it needs no identification (RFC 6864).
+		ip.Encode(r.TrafficClass, length+eth.IPv4Len+eth.UDPLen, 0, hops, eth.ProtocolUDP, src, dst)
+		udp.Encode(r.SrcPort, e.dstPort(r), length+eth.UDPLen)
+		crc = ib.ICRCSeedIPv4(&e.icrc, ip[:eth.IPv4Len], udp[:eth.UDPLen], bth)
+	default:
+		e2.Type = eth.TypeIPv6
+		at -= eth.IPv6Len + eth.UDPLen
+		ip, udp := eth.IPv6(o.Head[at:]), eth.UDP(o.Head[at+eth.IPv6Len:])
+		ip.Encode(r.TrafficClass, r.FlowLabel, length+eth.UDPLen, eth.ProtocolUDP, hops, r.Src.As16(), r.Dst.As16())
+		udp.Encode(r.SrcPort, e.dstPort(r), length+eth.UDPLen)
+		crc = ib.ICRCSeedIPv6(&e.icrc, ip[:eth.IPv6Len], udp[:eth.UDPLen], bth)
+	}
+	at -= e2.Len()
+	e2.Put(o.Head[at:])
+	o.HeadStart, o.Segment = uint16(at), 0
+	finish(o, ib.ICRCUpdate(crc, bth[ib.BTHLen:]))
+}
+
+// openRaw checks a whole frame and fills in the fields that a socket would have told.
+func (e *Encap) openRaw(p *frame.In) bool {
+	e2, packet, err := eth.ParseEthernet(p.Data)
+	if err != nil {
+		e.counters.Malformed++
+		return false
+	}
+	switch {
+	case e.mode != RoCEv2 && e2.Type == eth.TypeRoCEv1:
+		return e.openGRH(p, packet)
+	case e.mode == RoCEv2 && e2.Type == eth.TypeIPv4:
+		return e.openIPv4(p, packet)
+	case e.mode == RoCEv2 && e2.Type == eth.TypeIPv6:
+		return e.openIPv6(p, packet)
+	}
+	e.counters.NotForUs++
+	return false
+}
+
+func (e *Encap) openGRH(p *frame.In, b []byte) bool {
+	if len(b) < ib.GRHLen {
+		e.counters.Malformed++
+		return false
+	}
+	h := ib.GRH(b[:ib.GRHLen])
+	n := h.PayLen()
+	if h.Version() != 6 || h.NextHeader() != ib.GRHNextHeader || n > len(b)-ib.GRHLen {
+		e.counters.Malformed++
+		return false
+	}
+	data := b[ib.GRHLen : ib.GRHLen+n]
+	src, dst := h.SGID().Addr(), h.DGID().Addr()
+	if !e.mine(dst) || !e.wellFormed(data) {
+		return false
+	}
+	p.Src, p.Dst, p.SrcPort = src, dst, 0
+	p.TrafficClass, p.HopLimit, p.FlowLabel = h.TrafficClass(), h.HopLimit(), h.FlowLabel()
+	p.IDKnown, p.ID, p.Segment = false, 0, 0
+	return e.check(p, data, ib.ICRCSeedGRH(&e.icrc, h, data[:ib.BTHLen]))
+}
+
+func (e *Encap) openIPv4(p *frame.In, b []byte) bool {
+	h, payload, err := eth.ParseIPv4(b)
+	if err != nil {
+		e.counters.Malformed++
+		return false
+	}
+	if h.Protocol() != eth.ProtocolUDP {
+		e.counters.NotForUs++
+		return false
+	}
+	if h.Fragment() { // RoCE packets are never fragmented
+		e.counters.Malformed++
+		return false
+	}
+	udp, data, ok := e.udp(payload, h.Dst())
+	if !ok {
+		return false
+	}
+	p.Src, p.Dst, p.SrcPort = h.Src(), h.Dst(), udp.SrcPort()
+	p.TrafficClass, p.HopLimit, p.FlowLabel = h.ToS(), h.TTL(), 0
+	p.IDKnown, p.ID, p.Segment = true, h.ID(), 0
+	return e.check(p, data, ib.ICRCSeedIPv4(&e.icrc, h, udp, data[:ib.BTHLen]))
+}
+
+func (e *Encap) openIPv6(p *frame.In, b []byte) bool {
+	h, payload, err := eth.ParseIPv6(b)
+	if err != nil {
+		e.counters.Malformed++
+		return false
+	}
+	if h.NextHeader() != eth.ProtocolUDP { // RoCE v2 has no extension headers (IBA annex A17)
+		e.counters.NotForUs++
+		return false
+	}
+	udp, data, ok := e.udp(payload, h.Dst())
+	if !ok {
+		return false
+	}
+	p.Src, p.Dst, p.SrcPort = h.Src(), h.Dst(), udp.SrcPort()
+	p.TrafficClass, p.HopLimit, p.FlowLabel = h.TrafficClass(), h.HopLimit(), h.FlowLabel()
+	p.IDKnown, p.ID, p.Segment = false, 0, 0
+	return e.check(p, data, ib.ICRCSeedIPv6(&e.icrc, h, udp, data[:ib.BTHLen]))
+}
+
+// udp takes a datagram apart that came to dst. Its checksum is not looked at: it may be
+// none, or not be filled in yet where a device was to do it, and the ICRC covers more.
+func (e *Encap) udp(b []byte, dst netip.Addr) (h eth.UDP, data []byte, ok bool) {
+	h, data, err := eth.ParseUDP(b)
+	if err != nil {
+		e.counters.Malformed++
+		return nil, nil, false
+	}
+	if h.DstPort() != e.port {
+		e.counters.NotForUs++
+		return nil, nil, false
+	}
+	if !e.mine(dst) || !e.wellFormed(data) {
+		return nil, nil, false
+	}
+	// A datagram that is shorter than its packet would hide bytes from the ICRC.
+	if h.Length() != len(b) {
+		e.counters.Malformed++
+		return nil, nil, false
+	}
+	return h, data, true
+}
+
+// mine counts and refuses packets to other addresses.
+func (e *Encap) mine(dst netip.Addr) bool {
+	if e.local(dst) {
+		return true
+	}
+	e.counters.NotForUs++
+	return false
+}
+
+// check finishes an ICRC that was begun over the headers and the BTH of data.
+func (e *Encap) check(p *frame.In, data []byte, crc uint32) bool {
+	body := data[:len(data)-ib.ICRCLen]
+	if ib.ICRCUpdate(crc, body[ib.BTHLen:]) != ib.ICRC(data[len(body):]) {
+		e.counters.ICRCErrors++
+		return false
+	}
+	p.Data, p.Raw = body, false
+	return true
+}

@@ -1,0 +1,71 @@
+package encap
+
+import (
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// Seal makes the packets of a batch ready for the link: it writes pads and ICRCs and, on
+// links that carry whole frames, the outer headers. On other links it joins packets
+// into bursts by numbering their Segment: consecutive ones of one route and of equal
+// length, of which the last may be shorter, within what the link can take.
+func (e *Encap) Seal(out []frame.Out) {
+	if e.caps.Raw {
+		for i := range out {
+			e.sealRaw(&out[i])
+		}
+		return
+	}
+	var (
+		route   *frame.Route // of the burst that is open
+		at      int          // where the BTH goes in the scratch
+		segment int          // the next packet's place in the burst
+		size    int          // length of the burst's packets
+		total   int          // bytes of the burst so far
+		full    bool         // the burst takes no more
+	)
+	for i := range out {
+		o := &out[i]
+		head := o.Head[frame.HeadRoom:o.HeadEnd]
+		length := len(head) + len(o.Payload) + int(o.Pad&3) + ib.ICRCLen
+		if o.Route != route {
+			route, full = o.Route, true
+			at = e.outer(route.Src, route.Dst, route.SrcPort, e.dstPort(route))
+		}
+		if full || length > size || segment >= e.caps.MaxSegments || total+length > e.caps.MaxBurst {
+			segment, size, total = 0, length, 0
+		}
+		full = length < size
+		total += length
+		o.Segment = uint16(segment)
+		segment++
+		id := o.Segment
+		if !e.caps.SegmentIDs {
+			id = 0
+		}
+		crc, _ := e.seed(at, length, id, head) // the headers always fit
+		finish(o, crc)
+	}
+}
+
+// finish continues the ICRC over the payload and the pad and writes both pad and ICRC.
+func finish(o *frame.Out, crc uint32) {
+	if len(o.Payload) != 0 {
+		crc = ib.ICRCUpdate(crc, o.Payload)
+	}
+	pad := int(o.Pad & 3)
+	o.Tail = [8]byte{}
+	if pad != 0 {
+		crc = ib.ICRCUpdate(crc, o.Tail[:pad])
+	}
+	ib.PutICRC(o.Tail[pad:], crc)
+	o.TailLen = uint8(pad + ib.ICRCLen)
+}
+
+// dstPort is the UDP destination port of a route.
+func (e *Encap) dstPort(r *frame.Route) uint16 {
+	if r.DstPort != 0 {
+		return r.DstPort
+	}
+	return e.port
+}
