@@ -233,11 +233,12 @@ func (cq *CQ) Next(ctx context.Context, out []WC) (int, error) {
 	}
 }
 
-// Pending reports whether completions wait to be polled.
-func (cq *CQ) Pending() bool {
+// Pending reports whether completions of this kind wait to be polled.
+func (cq *CQ) Pending(n Notify) bool {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	return !cq.ring.Empty() || cq.next != nil && !cq.next.Empty()
+	a := ring.Arm(min(n, NotifyAny))
+	return cq.ring.Raises(a) || cq.next != nil && cq.next.Raises(a)
 }
 
 // Err returns ErrOverflow, wrapped, once the queue is broken.

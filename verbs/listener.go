@@ -12,6 +12,16 @@ type Listener struct {
 	id *ID
 }
 
+// NewListener makes a listener that is neither bound nor listening; Device.Listen
+// does both in one step.
+func (d *Device) NewListener() (*Listener, error) {
+	id, err := d.newID(command.TCP)
+	if err != nil {
+		return nil, err
+	}
+	return &Listener{id: id}, nil
+}
+
 // Listen waits for connections at local; port 0 lets the adapter choose one. At
 // most backlog requests wait for Request, further ones are refused; 0 means no
 // limit but the adapter's.
@@ -26,25 +36,42 @@ func (d *Device) ListenService(local netip.AddrPort, backlog int) (*Listener, er
 }
 
 func (d *Device) listen(space command.PortSpace, local netip.AddrPort, backlog int) (*Listener, error) {
-	if backlog < 0 {
-		return nil, newError("listen", ErrInvalid, "backlog is %d, want 0 or more", backlog)
-	}
 	id, err := d.newID(space)
 	if err != nil {
 		return nil, err
 	}
-	if err := id.Bind(local); err != nil {
-		_ = id.Close()
+	l := &Listener{id: id}
+	if err := l.Bind(local); err != nil {
+		_ = l.Close()
 		return nil, err
 	}
-	id.cm.mu.Lock()
-	id.cm.listening = true
-	id.cm.mu.Unlock()
-	if err := d.host.backend.CMListen(d.host.ctx, id.cm.handleNo, uint32(backlog)); err != nil {
-		_ = id.Close()
-		return nil, wrapAddr("listen", local, err)
+	if err := l.Listen(backlog); err != nil {
+		_ = l.Close()
+		return nil, err
 	}
-	return &Listener{id: id}, nil
+	return l, nil
+}
+
+// Bind gives the listener its address; ErrInUse where another one has it.
+func (l *Listener) Bind(local netip.AddrPort) error { return l.id.Bind(local) }
+
+// Listen starts a listener that is bound.
+func (l *Listener) Listen(backlog int) error {
+	if backlog < 0 {
+		return newError("listen", ErrInvalid, "backlog is %d, want 0 or more", backlog)
+	}
+	c := l.id.cm
+	c.mu.Lock()
+	c.listening = true
+	local := c.local
+	c.mu.Unlock()
+	err := c.host.backend.CMListen(c.host.ctx, c.handleNo, uint32(backlog))
+	if err != nil {
+		c.mu.Lock()
+		c.listening = false
+		c.mu.Unlock()
+	}
+	return wrapAddr("listen", local, err)
 }
 
 // Addr returns the address that the listener is bound to.

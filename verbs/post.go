@@ -113,6 +113,12 @@ var (
 	errHasSRQ      = &Error{Op: "post receive", Class: ErrState, Detail: "the queue pair receives from an SRQ"}
 )
 
+// IsQueueFull reports whether err says that a queue has no room for a request
+// until earlier ones complete: errors.Is(err, ErrQueueFull), but quick.
+func IsQueueFull(err error) bool {
+	return err == error(errSendFull) || err == error(errRecvFull) || errors.Is(err, ErrQueueFull)
+}
+
 func postRecv(r *ring.Recv, out *ring.RecvWR, wr *RecvWR, sges int) error {
 	if len(wr.SGE) > sges {
 		return newError("post receive", ErrInvalid, "SGE has %d entries, at most %d", len(wr.SGE), sges)
@@ -144,7 +150,8 @@ func (qp *QP) putSend(wr *SendWR) error {
 	out.NumSGE, out.Inline = 0, nil
 	if wr.Inline != nil {
 		out.Flags |= ring.Inline
-		out.Inline = wr.Inline
+		// A copy, so that the caller's bytes may lie on its stack.
+		out.Inline = qp.inline[:copy(qp.inline, wr.Inline)]
 	} else {
 		out.NumSGE = uint8(len(wr.SGE))
 		for i := range wr.SGE {
@@ -183,13 +190,13 @@ func (qp *QP) publish(out *ring.SendWR) error {
 }
 
 // putBind posts a bind and gives the window its new key (see memory.Bind: the
-// key of a type 2 window is the program's choice, that of type 1 follows).
+// key of a type 2 window is the program's choice, that of type 1 follows). Binds
+// of one window are the program's to put in order, as those of one region are.
 func (qp *QP) putBind(b *Bind, out *ring.SendWR) error {
 	mw := b.Window
-	mw.mu.Lock()
-	defer mw.mu.Unlock()
-	next := mw.rkey&^0xff | (mw.rkey+1)&0xff
-	out.RKey = mw.rkey
+	key := mw.rkey.Load()
+	next := key&^0xff | (key+1)&0xff
+	out.RKey = key
 	if mw.typ == WindowType2 {
 		out.RKey = next
 	}
@@ -201,7 +208,7 @@ func (qp *QP) putBind(b *Bind, out *ring.SendWR) error {
 	if err := qp.publish(out); err != nil {
 		return err
 	}
-	mw.rkey = next
+	mw.rkey.Store(next)
 	return nil
 }
 

@@ -80,6 +80,7 @@ type QP struct {
 	sendMu sync.Mutex
 	send   *ring.Send
 	sendWR ring.SendWR // scratch
+	inline []byte      // scratch
 
 	recvMu sync.Mutex
 	recv   *ring.Recv // nil with an SRQ
@@ -139,7 +140,7 @@ func (pd *PD) CreateQP(c QPConfig) (*QP, error) {
 	if err != nil {
 		return nil, wrap("create qp", err)
 	}
-	qp := &QP{pd: pd, backend: h.backend, handle: q.Handle, number: q.Number, cfg: c}
+	qp := &QP{pd: pd, backend: h.backend, handle: q.Handle, number: q.Number, cfg: c, inline: make([]byte, c.Inline)}
 	if err := qp.open(&q); err != nil {
 		_ = qp.Close()
 		return nil, err
@@ -172,6 +173,15 @@ func (qp *QP) Handle() uint32 { return uint32(qp.handle) }
 
 // PD returns the protection domain.
 func (qp *QP) PD() *PD { return qp.pd }
+
+// SendSGE returns how many scatter/gather entries a request may have.
+func (qp *QP) SendSGE() int { return qp.cfg.SendSGE }
+
+// RecvSGE returns how many scatter/gather entries a receive may have.
+func (qp *QP) RecvSGE() int { return qp.cfg.RecvSGE }
+
+// Inline returns how many bytes of inline data a request may have.
+func (qp *QP) Inline() int { return qp.cfg.Inline }
 
 // Config returns what the QP was made with, defaults filled in.
 func (qp *QP) Config() QPConfig { return qp.cfg }

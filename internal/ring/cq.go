@@ -178,6 +178,23 @@ func (q *CQ) Empty() bool {
 	return n == 0 && err == nil
 }
 
+// Raises reports whether a completion that waits to be polled is one that a
+// includes. Program's side, one caller at a time.
+func (q *CQ) Raises(a Arm) bool {
+	n, err := q.c.refresh(&q.base)
+	if err != nil {
+		return true // broken: whoever waits must look
+	}
+	var e CQE
+	for i := range n {
+		e.get(q.slot(q.c.next + i))
+		if e.raises(a) {
+			return true
+		}
+	}
+	return false
+}
+
 // Arm asks for one event at the next completion that a includes; what was armed
 // for before stays so. A completion may have arrived just before: poll again
 // after Arm, before waiting. Program's side.

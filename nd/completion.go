@@ -1,0 +1,173 @@
+package nd
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// CompletionQueue holds the results of requests.
+type CompletionQueue struct {
+	overlapped
+	adapter *Adapter
+	cq      *verbs.CQ
+}
+
+// Result is the result of a request (ND2_RESULT).
+type Result struct {
+	Status           Status
+	BytesTransferred uint32 // receives only
+	QueuePairContext any    // QueuePairConfig.Context; nil when the queue pair is closed
+	RequestContext   uint64 // of the call that posted the request
+	RequestType      RequestType
+}
+
+// Err returns nil where the request succeeded, else the error of its status.
+func (r *Result) Err() error {
+	if r.Status == StatusSuccess {
+		return nil
+	}
+	return &Error{Status: r.Status, Op: r.RequestType.String()}
+}
+
+// CreateCompletionQueue makes a completion queue that holds at least queueDepth
+// results. ND_INVALID_PARAMETER_3: the depth is not 1 to MaxCompletionQueueDepth.
+func (a *Adapter) CreateCompletionQueue(queueDepth int) (*CompletionQueue, error) {
+	const op = "Adapter.CreateCompletionQueue"
+	if most := a.dev.Limits().MaxCQDepth; queueDepth < 1 || queueDepth > most {
+		return nil, refuse(StatusInvalidParameter3, op, "queueDepth is %d, want 1 to %d", queueDepth, most)
+	}
+	cq, err := a.dev.CreateCQ(queueDepth)
+	if err != nil {
+		return nil, fail(op, err)
+	}
+	return &CompletionQueue{adapter: a, cq: cq}, nil
+}
+
+// GetNotifyAffinity returns the processor group and the processors that process
+// notifications: all of group 0, for any thread of the program may drive the
+// adapter.
+func (q *CompletionQueue) GetNotifyAffinity() (group uint16, affinity uint64, err error) {
+	n := runtime.NumCPU()
+	if n >= 64 {
+		return 0, ^uint64(0), nil
+	}
+	return 0, 1<<n - 1, nil
+}
+
+// Resize makes the queue hold at least queueDepth results; no result is lost.
+// ND_INVALID_PARAMETER: the depth is not 1 to MaxCompletionQueueDepth.
+// ND_BUFFER_OVERFLOW: more results than that wait in the queue.
+func (q *CompletionQueue) Resize(queueDepth int) error {
+	err := fail("CompletionQueue.Resize", q.cq.Resize(queueDepth))
+	if e, ok := err.(*Error); ok && e.Status == StatusDeviceBusy {
+		e.Status = StatusBufferOverflow
+	}
+	return err
+}
+
+// Notify returns when there is a result of this kind that came after GetResults
+// last had none, or that no GetResults has taken. All calls that wait return at
+// one event; take results until there are none, and call Notify again. Errors:
+// ND_BUFFER_OVERFLOW (more results came than the queue holds; it is broken),
+// ND_CANCELED, ND_DEVICE_REMOVED.
+func (q *CompletionQueue) Notify(ctx context.Context, t NotifyType) error {
+	const op = "CompletionQueue.Notify"
+	var kind verbs.Notify
+	switch t {
+	case NotifyErrors:
+		kind = verbs.NotifyErrors
+	case NotifyAny:
+		kind = verbs.NotifyAny
+	case NotifySolicited:
+		kind = verbs.NotifySolicited
+	default:
+		return refuse(StatusInvalidParameter, op, "type is %d, want NotifyErrors, NotifyAny or NotifySolicited", t)
+	}
+	ctx, done := q.begin(ctx)
+	defer done()
+	ticket := q.cq.Arm(kind)
+	if !q.cq.Pending(kind) && q.cq.Err() == nil {
+		if err := q.cq.Wait(ctx, ticket); err != nil {
+			return fail(op, err)
+		}
+	}
+	return fail(op, q.cq.Err())
+}
+
+// resultBatch is how many results are converted at a time.
+const resultBatch = 16
+
+// GetResults takes results that are there, at most len(results), and returns
+// their number. It does not wait and allocates nothing. A result with an error
+// status means that its connection is at an end. The error is
+// ND_BUFFER_OVERFLOW: results were lost and the queue is broken.
+func (q *CompletionQueue) GetResults(results []Result) (int, error) {
+	var batch [resultBatch]verbs.WC
+	total := 0
+	for total < len(results) {
+		want := min(resultBatch, len(results)-total)
+		n, err := q.cq.Poll(batch[:want])
+		for i := range n {
+			q.convert(&results[total+i], &batch[i])
+		}
+		total += n
+		if n < want {
+			if total == 0 && err != nil {
+				return 0, fail("CompletionQueue.GetResults", err)
+			}
+			break
+		}
+	}
+	return total, nil
+}
+
+// WaitResults takes at least one result, at most len(results): it polls for some
+// microseconds and then waits as Notify does.
+func (q *CompletionQueue) WaitResults(ctx context.Context, results []Result) (int, error) {
+	const op = "CompletionQueue.WaitResults"
+	if len(results) == 0 {
+		return 0, refuse(StatusInvalidParameter, op, "results is empty")
+	}
+	for range spins {
+		if n, err := q.GetResults(results); n > 0 || err != nil {
+			return n, err
+		}
+	}
+	for {
+		if err := q.Notify(ctx, NotifyAny); err != nil {
+			return 0, err
+		}
+		if n, err := q.GetResults(results); n > 0 || err != nil {
+			return n, err
+		}
+	}
+}
+
+// spins is how often WaitResults looks before it sleeps.
+const spins = 64
+
+func (q *CompletionQueue) convert(r *Result, wc *verbs.WC) {
+	receive := wc.Flags&verbs.ReceiveSide != 0
+	*r = Result{
+		Status: completionStatus(wc.Status, receive), QueuePairContext: q.adapter.pairs.context(wc.Context),
+		RequestContext: wc.ID, RequestType: RequestReceive,
+	}
+	if receive {
+		if wc.Status == verbs.Success {
+			r.BytesTransferred = wc.ByteLen
+		}
+		return
+	}
+	r.RequestType = requestType(wc.Op)
+}
+
+// Close destroys the queue and cancels the calls that wait on it. ND_DEVICE_BUSY
+// while a queue pair uses it.
+func (q *CompletionQueue) Close() error {
+	if err := q.cq.Close(); err != nil {
+		return fail("CompletionQueue.Close", err)
+	}
+	return q.CancelOverlappedRequests()
+}
