@@ -33,6 +33,9 @@ type Config struct {
 	PKeys []ib.PKey
 	// Window bounds what is in flight to one destination address.
 	Window WindowConfig
+	// MTU is the active MTU of the port, the longest datagram of UD queue pairs;
+	// 0 means 4096.
+	MTU int
 	// MaxQPs is the most QPs that the engine holds; 0 means 512K (524,288).
 	MaxQPs int
 	// MaxBurst is the most packets that a QP emits before the next one has its
@@ -76,6 +79,7 @@ func (c *Config) complete() error {
 	setDefault(&c.Window.Start, 32)
 	setDefault(&c.Window.Min, 2)
 	setDefault(&c.Window.Max, 512)
+	setDefault(&c.MTU, MaxMTU)
 	setDefault(&c.MaxQPs, 512<<10)
 	setDefault(&c.MaxBurst, 62)
 	setDefault(&c.MaxBurstBytes, 61440)
@@ -86,6 +90,9 @@ func (c *Config) complete() error {
 	}
 	if c.TimeWait == 0 {
 		c.TimeWait = 10 * time.Second
+	}
+	if !validMTU(uint32(c.MTU)) {
+		return fieldError("MTU", c.MTU, "256, 512, 1024, 2048 or 4096")
 	}
 	if c.LoopBits > 8 {
 		return fieldError("LoopBits", c.LoopBits, "0 to 8")

@@ -29,7 +29,9 @@ type Engine struct {
 	requests    pool[request]
 	receives    pool[receive]
 	scratch     scratch
+	unsent      []*QP   // UC and UD queue pairs with packets handed out
 	word        [8]byte // an atomic's answer on its way to memory
+	grh         [GRHArea]byte
 	copies      copies
 	counters    Counters
 }
@@ -98,6 +100,7 @@ func (e *Engine) Doorbell(q *QP) {
 // the next Transmit.
 func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 	e.now = now
+	e.completeSent()
 	e.scratch.reset()
 	n := e.sendDatagrams(out)
 	turns := 2*len(out) + 64
@@ -133,7 +136,10 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 
 // Completions moves completions out, in the order in which they happened, and
 // returns their number. Requests of QPs in error flush here, as many as fit.
+// Requests of UC and UD queue pairs complete here when their packets were handed
+// out by Transmit, so the driver gives those to the link first.
 func (e *Engine) Completions(out []Completion) int {
+	e.completeSent()
 	n := e.completions.take(out)
 	if n < len(out) {
 		n += e.flush(out[n:])

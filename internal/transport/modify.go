@@ -145,7 +145,7 @@ func (q *QP) reset() {
 	q.state = command.Reset
 	q.attr = command.ModifyQP{}
 	q.route, q.mtu, q.pkey = nil, 0, 0
-	q.req, q.resp, q.uc = requester{}, responder{}, ucSend{}
+	q.req, q.resp = requester{}, responder{}
 	q.eng.mem.ReleaseQP(q.num)
 	q.discardPosted()
 }

@@ -21,6 +21,7 @@ type QP struct {
 
 	srq, signalAll bool
 	active         bool // in the engine's active list
+	unsent         bool // in the engine's list of packets without acknowledgement
 	waiting        bool // in its window's waiting list
 	flushing       bool // in the engine's flush list
 
@@ -49,7 +50,6 @@ type QP struct {
 
 	req  requester
 	resp responder
-	uc   ucSend
 }
 
 // Number returns the QP number.
@@ -178,6 +178,7 @@ func (q *QP) release() {
 		e.active.remove(q)
 	}
 	e.unflush(q)
+	q.unsent = false
 	q.dropRequests()
 	q.dropResponder()
 }

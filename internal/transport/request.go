@@ -36,7 +36,6 @@ type request struct {
 	mem     buffers
 	kind    kind
 	begun   bool // its first packet was sent, or it was carried out
-	last    bool // nothing after it may begin: it ended in error
 	status  ring.Status
 	first   ib.PSN
 	packets uint32
@@ -125,9 +124,9 @@ func (q *QP) prepare(r *request) {
 	if r.status != ring.Success || r.kind == kindLocal {
 		return
 	}
-	r.packets = q.packetsFor(r.length)
-	if r.kind == kindAtomic {
-		r.packets = 1
+	r.packets = 1
+	if q.typ != command.UD && r.kind != kindAtomic {
+		r.packets = q.packetsFor(r.length)
 	}
 	s.next = s.next.Add(r.packets)
 	s.ssn += messages(r)
@@ -168,7 +167,7 @@ func (q *QP) checkRequest(r *request) ring.Status {
 		q.eng.counters.RequesterQPOperationErrors++
 		return ring.LocalQPOperation
 	}
-	if r.answered() && q.attr.InitiatorDepth == 0 {
+	if r.answered() && q.attr.InitiatorDepth == 0 || q.typ == command.UD && wr.Route == nil {
 		q.eng.counters.RequesterQPOperationErrors++
 		return ring.LocalQPOperation
 	}
@@ -196,8 +195,7 @@ func (q *QP) checkLength(r *request) ring.Status {
 	switch {
 	case r.kind == kindAtomic && r.length != 8,
 		r.length > MaxMessage,
-		q.typ == command.UD && r.length > MaxMTU,
-		q.typ == command.UD && q.mtu != 0 && r.length > uint64(q.mtu):
+		q.typ == command.UD && r.length > uint64(q.eng.cfg.MTU):
 		q.eng.counters.RequesterLengthErrors++
 		return ring.LocalLength
 	}

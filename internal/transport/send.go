@@ -41,17 +41,15 @@ func (q *QP) transmit(now clock.Time, out []frame.Out) (n int, more bool) {
 	var k int
 	var again bool
 	switch q.typ {
-	case command.RC:
+	case command.RC, command.UC:
 		k, again = q.request(now, out[n:])
-	case command.UC:
-		k, again = q.sendUC(now, out[n:])
 	case command.UD:
 		k, again = q.sendUD(now, out[n:])
 	}
 	return n + k, more || again
 }
 
-// request emits request packets of an RC queue pair until something keeps it
+// request emits request packets of a connected queue pair until something keeps it
 // from going on. more says that only its turn was over.
 func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 	s := &q.req
@@ -94,7 +92,11 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 		}
 		n += k
 	}
-	if n > 0 {
+	switch {
+	case n == 0:
+	case q.typ == command.UC:
+		q.departed()
+	default:
 		q.recount(false)
 		q.armAck(now)
 	}
@@ -119,6 +121,9 @@ func (q *QP) mayBegin(r *request) bool {
 // waiting list. A QP without an ACK timer can never take lost packets out of the
 // shared window again, so it only has a bound of its own.
 func (q *QP) room() int {
+	if q.win == nil {
+		return maxOutstanding // UC: nothing says what has arrived
+	}
 	if q.attr.Timeout == 0 {
 		return q.win.cfg.Max - int(q.req.snd.Diff(q.req.una))
 	}
@@ -164,7 +169,10 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		}
 	}
 	seq := &sequences[r.wr.Op]
-	every := q.ackEvery()
+	every, service := uint8(0), ucBits
+	if q.typ == command.RC {
+		every, service = q.ackEvery(), 0
+	}
 	mtu := uint64(q.mtu)
 	solicited := r.wr.Flags&ring.Solicited != 0
 	for n < limit && *bytes > 0 {
@@ -176,13 +184,13 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 			break
 		}
 		s.sinceAck++
-		ackReq := last || probe || s.sinceAck >= every || n+1 == room
+		ackReq := every > 0 && (last || probe || s.sinceAck >= every || n+1 == room)
 		if ackReq {
 			s.sinceAck = 0
 		}
 		op := seq.at(s.idx == 0, last)
 		o := &out[n]
-		q.start(o, op, ackReq, solicited && last, payload, s.snd)
+		q.start(o, op|service, ackReq, solicited && last, payload, s.snd)
 		q.extend(o, r, op)
 		if s.snd.Before(s.max) {
 			q.eng.counters.RetransmittedPackets++

@@ -1,0 +1,86 @@
+package transport
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// Receive takes packets that encap let through, in the order of arrival. What
+// they ask to be sent, ACKs above all, comes out of the next Transmit: one ACK
+// for all that a QP received.
+func (e *Engine) Receive(now clock.Time, in []frame.In) {
+	e.now = now
+	for i := range in {
+		e.receive(now, &in[i])
+	}
+}
+
+// receive finds the QP that a packet is for and checks what is checked before
+// its PSN (IBA 9.6.1).
+func (e *Engine) receive(now clock.Time, in *frame.In) {
+	d := in.Data
+	c := &e.counters
+	c.InboundPackets++
+	c.InboundBytes += uint64(len(d))
+	if len(d) < ib.BTHLen {
+		c.Malformed++
+		return
+	}
+	bth := ib.BTH(d[:ib.BTHLen])
+	op := bth.Opcode()
+	headers, known := ib.HeaderLength(op)
+	pad := bth.PadCount()
+	rest := d[ib.BTHLen:]
+	if !known || bth.TVer() != 0 || len(rest) < headers+pad || (len(rest) != headers && !op.HasPayload() && op != ib.CNP) {
+		c.Malformed++
+		return
+	}
+	if op.Service() == ib.ServiceUD {
+		e.receiveUD(in, bth, op, rest, pad)
+		return
+	}
+	q := e.table.at(uint32(bth.DestQP()))
+	if q == nil {
+		c.UnknownQP++
+		return
+	}
+	switch {
+	case op == ib.CNP:
+		c.CongestionNotices++
+		return
+	case q.typ == command.UD, (op.Service() == ib.ServiceRC) != (q.typ == command.RC):
+		c.WrongService++
+		return
+	case q.state < command.RTR || q.state == command.Err || q.peer != nil:
+		c.WrongState++
+		return
+	case !ib.PKeyMatch(bth.PKey(), q.pkey):
+		c.PKeyViolations++
+		return
+	case in.Src != q.route.Dst:
+		c.WrongSource++
+		return
+	}
+	if !q.resp.established {
+		q.established()
+	}
+	switch {
+	case op.IsResponse():
+		q.response(now, op, bth.PSN(), rest, pad)
+	case q.typ == command.RC:
+		q.incoming(op, bth, rest, headers, pad)
+	default:
+		q.incomingUC(op, bth, rest, headers, pad)
+	}
+}
+
+// established notes the first packet. A QP that is still in RTR learns of its
+// connection this way when the CM's message was lost (IBA 11.6.3.1).
+func (q *QP) established() {
+	q.resp.established = true
+	if q.state == command.RTR {
+		q.raise(command.EventCommunicationEstablished)
+	}
+}

@@ -1,0 +1,197 @@
+package transport
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/sim"
+)
+
+const (
+	testPD   = memory.PD(7)
+	allowAll = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic | memory.WindowBind
+)
+
+// host is an engine at an address of the simulated network.
+type host struct {
+	t      testing.TB
+	addr   netip.Addr
+	e      *Engine
+	mem    *memory.Table
+	port   *sim.Port
+	comps  []Completion
+	events []Event
+	mads   []Datagram
+	settle func(now clock.Time)
+}
+
+func newHost(t testing.TB, n *sim.Network, addr string, cfg Config) *host {
+	h := &host{t: t, addr: netip.MustParseAddr(addr), mem: memory.NewTable(1<<16, nil)}
+	cfg.Memory = h.mem
+	e, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.e = e
+	if n != nil {
+		h.port = n.Add(h.addr, e)
+		h.port.Settle = h.drain
+	}
+	return h
+}
+
+// drain takes everything that the engine has for its driver.
+func (h *host) drain(now clock.Time) {
+	var c [64]Completion
+	for n := h.e.Completions(c[:]); n > 0; n = h.e.Completions(c[:]) {
+		h.comps = append(h.comps, c[:n]...)
+	}
+	var v [16]Event
+	for n := h.e.Events(v[:]); n > 0; n = h.e.Events(v[:]) {
+		h.events = append(h.events, v[:n]...)
+	}
+	var d [4]Datagram
+	for n := h.e.Datagrams(d[:]); n > 0; n = h.e.Datagrams(d[:]) {
+		h.mads = append(h.mads, d[:n]...)
+	}
+	if h.settle != nil {
+		h.settle(now)
+	}
+}
+
+func (h *host) region(base uint64, b []byte, access memory.Access) *memory.Region {
+	r, err := h.mem.Register(memory.Region{PD: testPD, Base: base, Length: uint64(len(b)), Access: access, Bytes: b})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return r
+}
+
+// end is a QP with its rings.
+type end struct {
+	*host
+	q    *QP
+	send *ring.Send
+	recv *ring.Recv
+}
+
+func (h *host) qp(typ command.QPType, c QPConfig) *end {
+	const depth, sge, inline = 256, 8, 256
+	g := ring.SendGeometry(depth, sge, inline)
+	s, err := ring.OpenSend(make([]byte, g.Size()), g)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	g = ring.RecvGeometry(depth, sge)
+	r, err := ring.OpenRecv(make([]byte, g.Size()), g)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	c.Type, c.PD = typ, testPD
+	if c.Send == nil {
+		c.Send = &SendRing{Send: s}
+	}
+	if c.Recv == nil {
+		c.Recv = r
+	}
+	q, err := h.e.CreateQP(0, c)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return &end{h, q, s, r}
+}
+
+func (x *end) modify(m command.ModifyQP, route *frame.Route) {
+	x.t.Helper()
+	if err := x.e.Modify(x.e.now, x.q, m, route); err != nil {
+		x.t.Fatalf("modify to %s: %v", stateName(m.State), err)
+	}
+}
+
+func (x *end) post(wr ring.SendWR) {
+	x.t.Helper()
+	if err := x.send.Post(&wr); err != nil {
+		x.t.Fatal(err)
+	}
+	x.e.Doorbell(x.q)
+	if x.port != nil {
+		x.port.Wake()
+	}
+}
+
+func (x *end) postRecv(wr ring.RecvWR) {
+	x.t.Helper()
+	if err := x.recv.Post(&wr); err != nil {
+		x.t.Fatal(err)
+	}
+	x.e.Doorbell(x.q)
+}
+
+// connection is what the ends of a test connection agree on.
+type connection struct {
+	mtu            uint32
+	psn            [2]uint32 // what each end starts sending with
+	timeout        uint8
+	retry, rnr     uint8
+	rnrTimer       uint8
+	depth          uint8
+	access         memory.Access
+	flow           uint8
+	initiatorDepth uint8 // 0: depth
+}
+
+func defaultConnection() connection {
+	return connection{
+		mtu: 1024, psn: [2]uint32{100, 5000}, timeout: 8, retry: 7, rnr: 7, rnrTimer: 1, depth: 4,
+		access: memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic,
+	}
+}
+
+// connect takes two ends from Reset to RTS.
+func connect(a, b *end, c connection) {
+	if c.initiatorDepth == 0 {
+		c.initiatorDepth = c.depth
+	}
+	for i, p := range [][2]*end{{a, b}, {b, a}} {
+		x, y := p[0], p[1]
+		x.modify(command.ModifyQP{Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init, Access: uint32(c.access)}, nil)
+		rtr := command.ModifyQP{
+			Mask:  command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN,
+			State: command.RTR, MTU: c.mtu, DestQPN: y.q.num, RQPSN: c.psn[1-i],
+			ResponderResources: c.depth, MinRNRTimer: c.rnrTimer, FlowControl: c.flow,
+		}
+		rts := command.ModifyQP{
+			Mask: command.MaskState | command.MaskSQPSN, State: command.RTS, SQPSN: c.psn[i],
+			Timeout: c.timeout, Retry: c.retry, RNRRetry: c.rnr, InitiatorDepth: c.initiatorDepth,
+		}
+		if x.q.typ == command.RC {
+			rtr.Mask |= command.MaskResponderResources | command.MaskMinRNRTimer | command.MaskFlowControl
+			rts.Mask |= command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth
+		}
+		x.modify(rtr, &frame.Route{Src: x.addr, Dst: y.addr, SrcPort: 0xc000})
+		x.modify(rts, nil)
+	}
+}
+
+func newPair(t testing.TB, seed uint64, typ command.QPType) (*sim.Network, *end, *end) {
+	n := sim.New(seed)
+	n.Default.Delay = 2 * time.Microsecond
+	a := newHost(t, n, "10.0.0.1", Config{}).qp(typ, QPConfig{Context: 1})
+	b := newHost(t, n, "10.0.0.2", Config{FirstQPN: 0x100}).qp(typ, QPConfig{Context: 2})
+	return n, a, b
+}
+
+// pattern fills a buffer with bytes that tell where they come from.
+func pattern(n int, seed byte) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i)*7 + byte(i>>8)*13 + seed
+	}
+	return b
+}

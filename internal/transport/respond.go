@@ -1,0 +1,175 @@
+package transport
+
+import (
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// respond emits what the responder owes, in PSN order: answers to reads and
+// atomics, then one ACK or NAK for everything received. In Error only the way to
+// a NAK that ended the QP is still gone.
+func (q *QP) respond(out []frame.Out) (n int, more bool) {
+	s := &q.resp
+	if s.pending == 0 && !s.ack && !s.nak {
+		return 0, false
+	}
+	if q.state < command.RTR || q.state == command.Err && !s.nak {
+		return 0, false
+	}
+	limit := min(len(out), q.eng.cfg.MaxBurst)
+	bytes := q.eng.cfg.MaxBurstBytes
+	for s.pending > 0 && n < limit && bytes > 0 {
+		r := s.firstPending()
+		if r.atomic {
+			if !q.sendAtomicAnswer(r, &out[n]) {
+				return n, false
+			}
+			n++
+			continue
+		}
+		k := q.sendReadAnswer(r, out[n:limit], &bytes)
+		if k == 0 {
+			return n, false // waiting for a copy, or scratch is used up
+		}
+		n += k
+	}
+	if s.pending > 0 || (s.ack || s.nak) && n == len(out) {
+		return n, true
+	}
+	return n + q.acknowledge(out[n:]), false
+}
+
+func (s *responder) firstPending() *result {
+	for i := range s.results {
+		if s.results[i].pending {
+			return &s.results[i]
+		}
+	}
+	return nil
+}
+
+// acknowledge emits the ACK or NAK that is owed.
+func (q *QP) acknowledge(out []frame.Out) int {
+	s := &q.resp
+	switch {
+	case s.nak && q.settled():
+		q.sendACK(&out[0], s.psn, s.syndrome, s.msn)
+		if s.syndrome == ib.NAKSequence {
+			q.eng.counters.SequenceNAKsSent++
+			s.nakSent = true
+		}
+		s.nak, s.ack = false, false
+		return 1
+	case s.ack && !s.nak:
+		psn, msn := q.acknowledged()
+		q.sendACK(&out[0], psn, q.creditSyndrome(), msn)
+		q.eng.counters.ACKsSent++
+		s.ack = false
+		return 1
+	}
+	return 0
+}
+
+func (q *QP) sendACK(o *frame.Out, psn ib.PSN, syndrome ib.Syndrome, msn uint32) {
+	q.start(o, ib.RCAcknowledge, false, false, nil, psn)
+	ib.AETH(o.Head[o.HeadEnd:]).Encode(syndrome, msn)
+	o.HeadEnd += ib.AETHLen
+}
+
+// creditSyndrome is an ACK with the receives that are posted, counting the one
+// that a message in progress uses; it is not in the MSN yet (IBA 9.7.7.2.2).
+func (q *QP) creditSyndrome() ib.Syndrome {
+	if q.srq || q.attr.FlowControl == 0 {
+		return ib.ACK(ib.CreditInvalid)
+	}
+	n, err := q.rq.Pending()
+	if err != nil {
+		return ib.ACK(0)
+	}
+	if q.resp.recv != nil {
+		n++
+	}
+	return ib.ACK(ib.CreditCode(uint32(n)))
+}
+
+func (q *QP) sendAtomicAnswer(r *result, o *frame.Out) bool {
+	if r.waiting || !q.settled() {
+		return false
+	}
+	q.start(o, ib.RCAtomicAcknowledge, false, false, nil, r.first)
+	ib.AETH(o.Head[o.HeadEnd:]).Encode(q.creditSyndrome(), r.msn)
+	ib.AtomicAckETH(o.Head[o.HeadEnd+ib.AETHLen:]).SetOriginal(r.value)
+	o.HeadEnd += ib.AETHLen + ib.AtomicAckETHLen
+	q.answered(r)
+	return true
+}
+
+// answered notes that the last answer of r was sent. It acknowledges what came
+// before it, so an ACK up to there is not needed.
+func (q *QP) answered(r *result) {
+	s := &q.resp
+	r.pending = false
+	s.pending--
+	if r.end == s.psn && s.pending == 0 && !s.nak {
+		s.ack = false
+	}
+}
+
+// sendReadAnswer emits read responses of r.
+func (q *QP) sendReadAnswer(r *result, out []frame.Out, bytes *int) (n int) {
+	if !q.settled() {
+		return 0
+	}
+	mtu := uint64(q.mtu)
+	for n < len(out) && *bytes > 0 {
+		size := min(mtu, r.left)
+		last := size == r.left
+		payload, err := q.fetchedAt(&r.fetch, r.span, size, r.left)
+		if err != nil {
+			q.answerFailed(r)
+			return n
+		}
+		if payload == nil && size > 0 {
+			return n
+		}
+		op := ib.RCReadResponseMiddle
+		switch {
+		case r.fresh && last:
+			op = ib.RCReadResponseOnly
+		case r.fresh:
+			op = ib.RCReadResponseFirst
+		case last:
+			op = ib.RCReadResponseLast
+		}
+		o := &out[n]
+		q.start(o, op, false, false, payload, r.next)
+		if op.HasAETH() {
+			ib.AETH(o.Head[o.HeadEnd:]).Encode(q.creditSyndrome(), r.msn)
+			o.HeadEnd += ib.AETHLen
+		}
+		n++
+		*bytes -= int(size)
+		r.fresh = false
+		r.next = r.next.Next()
+		r.span.Addr += size
+		if r.left -= size; last {
+			q.answered(r)
+			break
+		}
+	}
+	return n
+}
+
+// answerFailed ends the QP because the memory that a read response comes from is
+// gone (IBA 9.7.5.2.7): a NAK stands in the place of the answer.
+func (q *QP) answerFailed(r *result) {
+	s := &q.resp
+	s.psn = r.next
+	for i := range s.results {
+		s.results[i].pending = false
+	}
+	s.pending = 0
+	s.ack = false
+	q.refuse(ib.NAKRemoteOperational)
+}

@@ -1,0 +1,332 @@
+package transport
+
+import (
+	"errors"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// message is what a responder is in the middle of.
+type message uint8
+
+const (
+	msgNone message = iota
+	msgSend
+	msgWrite
+)
+
+// write is an RDMA write in progress.
+type write struct {
+	va     uint64 // where the next byte goes
+	left   uint64 // bytes to come
+	rkey   uint32
+	length uint32 // of the whole
+}
+
+// responder is the receiving half of an RC or UC queue pair.
+type responder struct {
+	psn   ib.PSN // expected next
+	msn   uint32 // messages completed, modulo 2^24
+	msg   message
+	recv  *receive // the receive that the message uses
+	off   uint64   // bytes of the send that have come
+	write write
+
+	established bool
+	lastWQE     bool // the event was raised
+	nakSent     bool // this gap, or this RNR wait, was answered
+	ack         bool // an ACK is owed
+	nak         bool // a NAK is owed
+	broken      bool // UC: the rest of the message is to be dropped
+	syndrome    ib.Syndrome
+	depth       uint8 // reads and atomics kept
+	pending     uint8 // of them, those whose answers are not all sent
+	results     []result
+}
+
+// incoming takes a request packet of an RC queue pair (IBA 9.7.4).
+func (q *QP) incoming(op ib.Opcode, bth ib.BTH, rest []byte, headers, pad int) {
+	s := &q.resp
+	psn := bth.PSN()
+	if psn != s.psn {
+		q.outOfTurn(op, psn, rest)
+		return
+	}
+	data := rest[headers : len(rest)-pad]
+	if !q.execute(op, bth, rest, data) {
+		return
+	}
+	s.nakSent = false
+	if op != ib.RCReadRequest {
+		s.psn = s.psn.Next()
+	}
+	if bth.AckReq() || s.nak {
+		s.ack = true
+		q.activate()
+	}
+	q.settleEffect()
+}
+
+// outOfTurn takes a request whose PSN is not the expected one.
+func (q *QP) outOfTurn(op ib.Opcode, psn ib.PSN, rest []byte) {
+	s := &q.resp
+	if psn.After(s.psn) {
+		// Packets before it are missing: one NAK for the gap (IBA 9.7.5.2.4).
+		q.eng.counters.ResponderOutOfOrder++
+		if !s.nakSent {
+			s.nakSent = true
+			q.owe(ib.NAKSequence)
+		}
+		return
+	}
+	q.eng.counters.ResponderDuplicateRequests++
+	switch {
+	case op == ib.RCReadRequest:
+		q.repeatRead(psn, ib.RETH(rest))
+	case op.IsAtomic():
+		q.repeatAtomic(psn)
+	default:
+		s.ack = true
+		q.activate()
+	}
+}
+
+// owe notes a NAK to be sent when the answers before it are out.
+func (q *QP) owe(syndrome ib.Syndrome) {
+	q.resp.nak, q.resp.syndrome = true, syndrome
+	q.activate()
+}
+
+// execute carries out the request packet that is next in order. It reports false
+// when it did not: the packet was refused, or has to come again.
+func (q *QP) execute(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
+	s := &q.resp
+	switch s.msg {
+	case msgNone:
+		if !op.Starts() {
+			return q.refuse(ib.NAKInvalidRequest)
+		}
+	case msgSend:
+		if op.Starts() || !op.IsSend() {
+			return q.refuse(ib.NAKInvalidRequest)
+		}
+	case msgWrite:
+		if op.Starts() || !op.IsWrite() {
+			return q.refuse(ib.NAKInvalidRequest)
+		}
+	}
+	if !q.lengthFits(op, len(data)) {
+		return q.refuse(ib.NAKInvalidRequest)
+	}
+	switch {
+	case op.IsSend():
+		return q.takeSend(op, bth, rest, data)
+	case op.IsWrite():
+		return q.takeWrite(op, bth, rest, data)
+	case op == ib.RCReadRequest:
+		return q.takeRead(ib.RETH(rest))
+	}
+	return q.takeAtomic(op, ib.AtomicETH(rest))
+}
+
+// lengthFits is the rule of IBA 9.7.4.1.6: a packet that is not the last is full.
+func (q *QP) lengthFits(op ib.Opcode, n int) bool {
+	switch {
+	case !op.HasPayload():
+		return true
+	case op.IsOnly():
+		return n <= q.mtu
+	case op.IsLast():
+		return n > 0 && n <= q.mtu
+	}
+	return n == q.mtu
+}
+
+// takeSend places a packet of a send.
+func (q *QP) takeSend(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
+	s := &q.resp
+	if op.Starts() && !q.beginReceive() {
+		return false
+	}
+	w := s.recv
+	if s.off+uint64(len(data)) > w.mem.length {
+		q.eng.counters.ResponderLengthErrors++
+		q.endReceive(ring.LocalLength)
+		return q.refuse(ib.NAKInvalidRequest)
+	}
+	if err := q.placeIn(&w.mem, s.off, data, op.Ends()); err != nil {
+		q.eng.counters.ResponderProtectionErrors++
+		q.endReceive(ring.LocalProtection)
+		return q.refuse(ib.NAKRemoteOperational)
+	}
+	s.off += uint64(len(data))
+	s.msg = msgSend
+	if !op.Ends() {
+		return true
+	}
+	c := ring.CQE{Op: ring.CQRecv, ByteLen: uint32(s.off)}
+	switch {
+	case op.HasImm():
+		c.Imm, c.Flags = ib.ImmDt(rest).Value(), ring.HasImm
+	case op.HasIETH():
+		c.Imm, c.Flags = ib.IETH(rest).RKey(), ring.Invalidated
+		if err := q.eng.mem.Invalidate(q.pd, q.num, c.Imm); err != nil {
+			q.endReceive(ring.LocalAccess)
+			return q.refuse(ib.NAKRemoteAccess)
+		}
+	}
+	q.messageDone(&c, bth.Solicited())
+	return true
+}
+
+// beginReceive takes a receive for a message. It reports false when there is
+// none, and the sender is told to come again, or when it is of no use.
+func (q *QP) beginReceive() bool {
+	w, bad, err := q.takeReceive()
+	if err != nil {
+		q.refuse(ib.NAKRemoteOperational)
+		return false
+	}
+	if w == nil {
+		q.notReady()
+		return false
+	}
+	q.resp.recv, q.resp.off = w, 0
+	if bad {
+		q.eng.counters.ResponderProtectionErrors++
+		q.endReceive(ring.LocalProtection)
+		q.refuse(ib.NAKRemoteOperational)
+		return false
+	}
+	return true
+}
+
+// notReady owes an RNR NAK. Until the packet comes again what follows it is
+// dropped without a word.
+func (q *QP) notReady() {
+	q.eng.counters.ResponderRNRNAK++
+	q.resp.nakSent = true
+	q.owe(ib.RNR(q.attr.MinRNRTimer))
+}
+
+// takeWrite places a packet of an RDMA write.
+func (q *QP) takeWrite(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
+	s := &q.resp
+	n := uint64(len(data))
+	if op.Starts() {
+		h := ib.RETH(rest)
+		if h.DMALen() > MaxMessage || memory.Access(q.attr.Access)&memory.RemoteWrite == 0 {
+			return q.refuse(ib.NAKInvalidRequest)
+		}
+		s.write = write{va: h.VA(), rkey: h.RKey(), left: uint64(h.DMALen()), length: h.DMALen()}
+	}
+	if n > s.write.left || (n == s.write.left) != op.Ends() {
+		return q.refuse(ib.NAKInvalidRequest)
+	}
+	span, err := q.writeSpan()
+	if err != nil {
+		return q.refuse(ib.NAKRemoteAccess)
+	}
+	if op.HasImm() && s.recv == nil && !q.beginReceive() {
+		return false
+	}
+	if err := q.placeAt(span, data, op.Ends()); err != nil {
+		return q.refuse(ib.NAKRemoteOperational)
+	}
+	q.wrote(op, bth, rest, n)
+	return true
+}
+
+// writeSpan checks what is left of a write: with the first packet that is the
+// whole range, before its first byte is placed (IBA 9.7.4.1.5), and with each
+// one after it whether the region or window is still there.
+func (q *QP) writeSpan() (memory.Span, error) {
+	w := &q.resp.write
+	return q.eng.mem.Remote(q.pd, q.num, w.rkey, w.va, w.left, memory.RemoteWrite)
+}
+
+// wrote moves on after n bytes of a write were placed.
+func (q *QP) wrote(op ib.Opcode, bth ib.BTH, rest []byte, n uint64) {
+	s := &q.resp
+	s.write.va += n
+	s.write.left -= n
+	s.msg = msgWrite
+	switch {
+	case !op.Ends():
+	case op.HasImm():
+		if op.HasRETH() {
+			rest = rest[ib.RETHLen:]
+		}
+		q.messageDone(&ring.CQE{Op: ring.CQRecvWrite, ByteLen: s.write.length, Imm: ib.ImmDt(rest).Value(), Flags: ring.HasImm}, bth.Solicited())
+	default:
+		s.msg = msgNone
+		s.msn = (s.msn + 1) & ib.PSNMask
+	}
+}
+
+// messageDone completes the receive of a message.
+func (q *QP) messageDone(c *ring.CQE, solicited bool) {
+	s := &q.resp
+	s.msg = msgNone
+	s.msn = (s.msn + 1) & ib.PSNMask
+	if solicited {
+		c.Flags |= ring.IsSolicited
+	}
+	q.finishReceive(c)
+}
+
+// finishReceive writes the completion of the receive in use.
+func (q *QP) finishReceive(c *ring.CQE) {
+	e, w := q.eng, q.resp.recv
+	q.resp.recv = nil
+	c.ID, c.Context, c.QPN = w.wr.ID, q.context, q.num
+	c.Flags |= ring.ReceiveSide
+	c.PKeyIndex = uint16(q.attr.PKeyIndex)
+	c.SL = q.attr.Route.SL
+	c.Timestamp = uint64(e.now)
+	e.receives.put(w)
+	if c.Status != ring.Success {
+		e.counters.ResponderCQEErrors++
+	}
+	q.deliver(Completion{CQ: q.recvCQ, CQE: *c})
+}
+
+// endReceive completes the receive in use with an error.
+func (q *QP) endReceive(status ring.Status) {
+	if q.resp.recv != nil {
+		q.finishReceive(&ring.CQE{Status: status, Op: ring.CQRecv})
+	}
+}
+
+// refuse ends the QP because of a request that cannot be carried out: a NAK to
+// the requester, the receive in use completed in error, an event (IBA 9.9.3,
+// 11.6.3.2). It returns false for the callers' convenience.
+func (q *QP) refuse(syndrome ib.Syndrome) bool {
+	c := &q.eng.counters
+	event, status := command.EventQPRequestError, ring.RemoteInvalidRequest
+	switch syndrome {
+	case ib.NAKInvalidRequest:
+		c.ResponderInvalidRequestErrors++
+	case ib.NAKRemoteAccess:
+		c.ResponderRemoteAccessErrors++
+		event, status = command.EventQPAccessError, ring.LocalAccess
+	case ib.NAKRemoteOperational:
+		c.ResponderRemoteOperationErrs++
+		event, status = command.EventQPFatal, ring.LocalQPOperation
+	}
+	q.endReceive(status)
+	q.owe(syndrome)
+	q.fatal(event)
+	return false
+}
+
+// refusal is the NAK for an error of the memory.
+func refusal(err error) ib.Syndrome {
+	if errors.Is(err, memory.ErrAlign) {
+		return ib.NAKInvalidRequest
+	}
+	return ib.NAKRemoteOperational
+}

@@ -1,0 +1,219 @@
+package transport
+
+import (
+	"encoding/binary"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// sendUD emits datagrams: one packet a request (IBA 9.8.2).
+func (q *QP) sendUD(_ clock.Time, out []frame.Out) (n int, more bool) {
+	s := &q.req
+	if q.state != command.RTS {
+		return 0, false
+	}
+	limit := min(len(out), q.eng.cfg.MaxBurst)
+	for n < limit {
+		if s.cur == nil && !q.take() {
+			break
+		}
+		r := s.cur
+		payload, ok := q.payload(r, 0, r.length)
+		if !ok {
+			break
+		}
+		q.datagram(&out[n], r, payload)
+		r.begun = true
+		s.snd = s.snd.Next()
+		s.idx = 1
+		q.sent(r)
+		n++
+	}
+	if n > 0 {
+		q.departed()
+	}
+	return n, n > 0 && n == limit
+}
+
+// datagram writes the packet of a request.
+func (q *QP) datagram(o *frame.Out, r *request, payload []byte) {
+	wr := &r.wr
+	dest, qkey, op := ib.QPN(wr.RemoteQPN)&ib.QPNMask, wr.QKey, ib.UDSendOnly
+	if wr.Route.Dst.IsMulticast() {
+		dest = ib.QPMulticast
+	}
+	// A Q_Key with its top bit set means the QP's own (IBA 10.2.5).
+	if qkey&ib.QKeyPrivileged != 0 {
+		qkey = q.attr.QKey
+	}
+	if wr.Op == ring.OpSendImm {
+		op = ib.UDSendOnlyImmediate
+	}
+	pad := -len(payload) & 3
+	o.Reset(wr.Route)
+	o.Pad, o.Payload = uint8(pad), payload
+	head := o.Head[frame.HeadRoom:]
+	ib.BTH(head).Encode(op, wr.Flags&ring.Solicited != 0, false, pad, q.pkey, dest, q.req.snd)
+	ib.DETH(head[ib.BTHLen:]).Encode(qkey, ib.QPN(q.num))
+	o.HeadEnd = frame.HeadRoom + ib.BTHLen + ib.DETHLen
+	if op.HasImm() {
+		ib.ImmDt(o.Head[o.HeadEnd:]).SetValue(wr.Imm)
+		o.HeadEnd += ib.ImmDtLen
+	}
+}
+
+// receiveUD takes a datagram.
+func (e *Engine) receiveUD(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte, pad int) {
+	dest := bth.DestQP()
+	switch dest {
+	case ib.QPGSI:
+		if !e.anyPKey(bth.PKey()) {
+			e.counters.PKeyViolations++
+			return
+		}
+		e.receiveMAD(in, bth.PKey(), rest, pad)
+	case ib.QPMulticast:
+		qps := e.groups[in.Dst.Unmap()]
+		if len(qps) == 0 {
+			e.counters.BadMulticast++
+			return
+		}
+		e.counters.MulticastPackets++
+		for _, q := range qps {
+			q.receiveDatagram(in, bth, op, rest, pad)
+		}
+	default:
+		q := e.table.at(uint32(dest))
+		switch {
+		case q == nil:
+			e.counters.UnknownQP++
+		case q.typ != command.UD:
+			e.counters.WrongService++
+		default:
+			q.receiveDatagram(in, bth, op, rest, pad)
+		}
+	}
+}
+
+func (e *Engine) anyPKey(k ib.PKey) bool {
+	for _, have := range e.cfg.PKeys {
+		if ib.PKeyMatch(k, have) {
+			return true
+		}
+	}
+	return false
+}
+
+// receiveDatagram delivers a datagram to q, behind the GRH area. Whatever is
+// wrong with it costs the datagram only.
+func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte, pad int) {
+	c := &q.eng.counters
+	deth := ib.DETH(rest)
+	data := rest[ib.DETHLen : len(rest)-pad]
+	var imm uint32
+	if op.HasImm() {
+		imm, data = ib.ImmDt(data).Value(), data[ib.ImmDtLen:]
+	}
+	switch {
+	case q.state < command.RTR || q.state == command.Err:
+		c.WrongState++
+		return
+	case !ib.PKeyMatch(bth.PKey(), q.pkey):
+		c.PKeyViolations++
+		return
+	case deth.QKey() != q.attr.QKey:
+		c.QKeyViolations++
+		return
+	case len(data) > MaxMTU:
+		c.Malformed++
+		return
+	}
+	w, bad, err := q.takeReceive()
+	switch {
+	case err != nil:
+		q.fatal(command.EventQPFatal)
+		return
+	case w == nil:
+		c.DiscardedUD++
+		return
+	}
+	q.resp.recv = w
+	n := GRHArea + len(data)
+	switch {
+	case bad:
+		c.ResponderProtectionErrors++
+		q.endReceive(ring.LocalProtection)
+		return
+	case uint64(n) > w.mem.length:
+		// The sender must not be able to end the QP, so only the receive fails.
+		c.ResponderLengthErrors++
+		q.endReceive(ring.LocalLength)
+		return
+	}
+	area := &q.eng.grh
+	fillGRH(area, in, len(rest)+ib.BTHLen)
+	err = q.placeIn(&w.mem, 0, area[:], false)
+	if err == nil {
+		err = q.placeIn(&w.mem, GRHArea, data, true)
+	}
+	if err != nil {
+		c.ResponderProtectionErrors++
+		q.endReceive(ring.LocalProtection)
+		return
+	}
+	e := ring.CQE{Op: ring.CQRecv, ByteLen: uint32(n), SrcQP: uint32(deth.SrcQP()), Flags: ring.HasGRH, Imm: imm}
+	if op.HasImm() {
+		e.Flags |= ring.HasImm
+	}
+	if bth.Solicited() {
+		e.Flags |= ring.IsSolicited
+	}
+	q.finishReceive(&e)
+	q.settleEffect()
+}
+
+const (
+	udpHeader   = 8
+	protocolUDP = 17
+)
+
+// fillGRH writes what stands in front of a datagram: the IPv6 header, or the
+// IPv4 header in the last 20 bytes, as Linux does. n is the packet's length from
+// the BTH to the end of the pad.
+func fillGRH(area *[GRHArea]byte, in *frame.In, n int) {
+	clear(area[:])
+	n += udpHeader + ib.ICRCLen
+	src, dst := in.Src.Unmap(), in.Dst.Unmap()
+	if !src.Is4() || !dst.Is4() {
+		g := ib.GRH(area[:])
+		g.SetVersion(6)
+		g.SetTrafficClass(in.TrafficClass)
+		g.SetFlowLabel(in.FlowLabel)
+		g.SetPayLen(n)
+		area[6], area[7] = protocolUDP, in.HopLimit
+		s, d := src.As16(), dst.As16()
+		copy(area[8:], s[:])
+		copy(area[24:], d[:])
+		return
+	}
+	h := area[20:]
+	h[0], h[1] = 0x45, in.TrafficClass
+	binary.BigEndian.PutUint16(h[2:], uint16(n+20))
+	binary.BigEndian.PutUint16(h[4:], in.ID)
+	h[6] = 0x40 // don't fragment
+	h[8], h[9] = in.HopLimit, protocolUDP
+	s, d := src.As4(), dst.As4()
+	copy(h[12:], s[:])
+	copy(h[16:], d[:])
+	sum := uint32(0)
+	for i := 0; i < 20; i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(h[i:]))
+	}
+	sum = sum&0xffff + sum>>16
+	sum = sum&0xffff + sum>>16
+	binary.BigEndian.PutUint16(h[10:], ^uint16(sum))
+}
