@@ -3,6 +3,7 @@
 package link
 
 import (
+	"errors"
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -75,10 +76,14 @@ type Delayer interface {
 	Flush(now clock.Time) error
 }
 
+// ErrNoMulticast says that a link cannot receive what is sent to groups.
+var ErrNoMulticast = errors.New("this link receives no multicast")
+
 // Multicaster is a Link that can receive packets that are sent to groups.
 type Multicaster interface {
 	// Join starts to receive what is sent to group (IGMP or MLD join); joining
-	// twice needs two calls of Leave.
+	// twice needs two calls of Leave. It wraps ErrNoMulticast where the platform
+	// has no way.
 	Join(group netip.Addr) error
 	// Leave undoes one Join.
 	Leave(group netip.Addr) error

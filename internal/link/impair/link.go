@@ -123,7 +123,7 @@ func (l *Link) Join(group netip.Addr) error {
 	if m, ok := l.inner.(link.Multicaster); ok {
 		return m.Join(group)
 	}
-	return fmt.Errorf("group %v: this link has no multicast", group)
+	return fmt.Errorf("group %v: %w", group, link.ErrNoMulticast)
 }
 
 // Leave implements link.Multicaster where the inner link does.
@@ -131,7 +131,7 @@ func (l *Link) Leave(group netip.Addr) error {
 	if m, ok := l.inner.(link.Multicaster); ok {
 		return m.Leave(group)
 	}
-	return fmt.Errorf("group %v: this link has no multicast", group)
+	return fmt.Errorf("group %v: %w", group, link.ErrNoMulticast)
 }
 
 // Receive implements link.Link. It also sends what is due.

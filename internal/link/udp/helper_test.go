@@ -187,3 +187,24 @@ func payloadsOf(n, length int) [][]byte {
 	}
 	return all
 }
+
+// receiveSome receives once, and drops it.
+func receiveSome(t testing.TB, l Link) int {
+	t.Helper()
+	n, err := l.Receive(make([]frame.In, 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// drain receives until nothing has come for a while.
+func drain(t testing.TB, l Link) {
+	t.Helper()
+	for quiet := 0; quiet < 20; quiet++ {
+		if receiveSome(t, l) > 0 {
+			quiet = 0
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// ownerOf looks for the socket that has an address in /proc/net and for the process
+// ownerOf looks for the socket that has an address in /proc and for the process
 // that has the socket open.
 func ownerOf(at netip.AddrPort) Owner {
-	for _, name := range []string{"/proc/net/udp", "/proc/net/udp6"} {
+	for _, name := range []string{"/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"} {
 		f, err := os.Open(name)
 		if err != nil {
 			continue

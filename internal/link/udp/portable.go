@@ -17,7 +17,7 @@ import (
 
 // portableLink is the link over package net: one datagram a call, and a goroutine that
 // reads them into a bounded queue. It sends ECN and DSCP where the platform lets it, and
-// sees neither those nor ICMP errors of what it receives.
+// sees neither those nor ICMP errors, and receives no multicast.
 type portableLink struct {
 	cfg  Config
 	caps link.Capabilities
@@ -27,7 +27,6 @@ type portableLink struct {
 	pool   pool
 	sender portableSocket   // the receiving socket
 	source []portableSocket // the pool's
-	groups map[netip.Addr]*portableGroup
 	queue  inbox
 	write  [maxDatagram]byte
 
@@ -40,11 +39,6 @@ type portableLink struct {
 	mu      sync.Mutex // sockets against Close
 }
 
-type portableGroup struct {
-	conn *net.UDPConn
-	uses int
-}
-
 func openPortable(cfg Config) (Link, error) {
 	at := netip.AddrPortFrom(cfg.Addr, cfg.Port)
 	conn, err := net.ListenUDP(network(cfg.Addr), net.UDPAddrFromAddrPort(at))
@@ -54,7 +48,7 @@ func openPortable(cfg Config) (Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("udp link: %w", err)
 	}
-	l := &portableLink{cfg: cfg, conn: conn, groups: map[netip.Addr]*portableGroup{}}
+	l := &portableLink{cfg: cfg, conn: conn}
 	l.caps = link.Capabilities{MaxSegments: 1, MTU: 1500}
 	if ifi, ok := InterfaceOf(cfg.Addr); ok {
 		l.caps.MTU, l.ifi = ifi.MTU, ifi.Name
@@ -62,8 +56,8 @@ func openPortable(cfg Config) (Link, error) {
 	l.sender.conn = conn
 	l.pool = newPool(cfg, l.bindSource)
 	l.setBuffers()
-	l.queue.init(cfg.Notify)
-	l.read(conn, cfg.Addr)
+	l.queue.init(cfg.Notify, cfg.Addr)
+	l.read(conn)
 	return l, nil
 }
 
@@ -93,11 +87,11 @@ func (l *portableLink) setBuffers() {
 }
 
 // read starts the goroutine that fills the queue from a socket.
-func (l *portableLink) read(conn *net.UDPConn, dst netip.Addr) {
+func (l *portableLink) read(conn *net.UDPConn) {
 	l.readers.Go(func() {
 		failures := 0
 		for {
-			err := l.queue.readFrom(conn, dst)
+			err := l.queue.readFrom(conn)
 			if err == nil {
 				failures = 0
 				continue
@@ -241,9 +235,6 @@ func (l *portableLink) Status() Status {
 		Interface: l.ifi, MTU: l.caps.MTU, ReceiveBuffer: l.stats.ReceiveBuffer, SendBuffer: defaultSendBuffer,
 		SourcePorts: l.cfg.sourcePortRule(), BoundSourcePorts: slices.Clone(l.pool.ports), SkippedSourcePorts: l.pool.skipped,
 	}
-	for a := range l.groups {
-		s.Groups = append(s.Groups, a)
-	}
 	return s
 }
 
@@ -256,9 +247,6 @@ func (l *portableLink) Close() error {
 	l.conn.Close()
 	for i := range l.source {
 		l.source[i].conn.Close()
-	}
-	for _, g := range l.groups {
-		g.conn.Close()
 	}
 	l.mu.Unlock()
 	l.readers.Wait()

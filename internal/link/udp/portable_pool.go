@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
+
+	"github.com/softvpi/softvpi/internal/link"
 )
 
 // portableSocket is a socket that sends. Nobody reads those of the pool: what arrives at
@@ -49,48 +51,13 @@ func (s *portableSocket) setTrafficClass(class uint8, v4 bool) {
 	}
 }
 
-// Join implements link.Multicaster.
-func (l *portableLink) Join(addr netip.Addr) error {
-	if l.closed.Load() {
-		return net.ErrClosed
-	}
-	if !addr.IsMulticast() || addr.Is4() != l.cfg.Addr.Is4() {
-		return fmt.Errorf("udp link: group %v: want a multicast address of the family of %v", addr, l.cfg.Addr)
-	}
-	if g := l.groups[addr]; g != nil {
-		g.uses++
-		return nil
-	}
-	if len(l.groups) == maxGroups {
-		return fmt.Errorf("udp link: group %v: %d groups are joined already, the most there may be", addr, maxGroups)
-	}
-	ifi, ok := InterfaceOf(l.cfg.Addr)
-	if !ok {
-		return fmt.Errorf("udp link: group %v: no interface holds %v", addr, l.cfg.Addr)
-	}
-	at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, l.cfg.Port))
-	conn, err := net.ListenMulticastUDP(network(addr), &ifi, at)
-	if err != nil {
-		return fmt.Errorf("udp link: join group %v: %w", addr, err)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.groups[addr] = &portableGroup{conn: conn, uses: 1}
-	l.read(conn, addr)
-	return nil
+// Join implements link.Multicaster. Package net binds a group's socket to every address of
+// the host, which the port's own socket is in the way of: there is no multicast here.
+func (l *portableLink) Join(group netip.Addr) error {
+	return fmt.Errorf("udp link: group %v: %w", group, link.ErrNoMulticast)
 }
 
 // Leave implements link.Multicaster.
-func (l *portableLink) Leave(addr netip.Addr) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	g := l.groups[addr]
-	if g == nil {
-		return fmt.Errorf("udp link: group %v was not joined", addr)
-	}
-	if g.uses--; g.uses == 0 {
-		delete(l.groups, addr)
-		return g.conn.Close()
-	}
-	return nil
+func (l *portableLink) Leave(group netip.Addr) error {
+	return fmt.Errorf("udp link: group %v: %w", group, link.ErrNoMulticast)
 }

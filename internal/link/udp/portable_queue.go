@@ -24,6 +24,7 @@ type inbox struct {
 	len    int
 	out    []int // handed out
 	notify func()
+	dst    netip.Addr // of every packet
 
 	drops, truncated atomic.Uint64
 }
@@ -32,10 +33,9 @@ type inboxSlot struct {
 	data []byte // one byte longer than any packet, to see truncation
 	n    int
 	src  netip.AddrPort
-	dst  netip.Addr
 }
 
-func (q *inbox) init(notify func()) {
+func (q *inbox) init(notify func(), dst netip.Addr) {
 	memory := make([]byte, inboxSlots*(maxPacket+1))
 	q.slots = make([]inboxSlot, inboxSlots)
 	q.order = make([]int, inboxSlots)
@@ -46,12 +46,12 @@ func (q *inbox) init(notify func()) {
 		q.slots[i].data = memory[at : at+maxPacket+1 : at+maxPacket+1]
 		q.free[i] = i
 	}
-	q.notify = notify
+	q.notify, q.dst = notify, dst
 }
 
 // readFrom reads one datagram. Where every slot is taken it waits in none, and the datagram
 // is lost as in a full socket buffer.
-func (q *inbox) readFrom(conn *net.UDPConn, dst netip.Addr) error {
+func (q *inbox) readFrom(conn *net.UDPConn) error {
 	i, ok := q.take()
 	if !ok {
 		var none [1]byte
@@ -72,7 +72,7 @@ func (q *inbox) readFrom(conn *net.UDPConn, dst netip.Addr) error {
 		q.give(i)
 		return err
 	}
-	s.n, s.dst = n, dst
+	s.n = n
 	s.src = netip.AddrPortFrom(src.Addr().Unmap(), src.Port())
 	q.push(i)
 	return nil
@@ -119,7 +119,7 @@ func (q *inbox) pop(in []frame.In) int {
 		q.head = (q.head + 1) % len(q.order)
 		q.out = append(q.out, i)
 		s := &q.slots[i]
-		in[k] = frame.In{Data: s.data[:s.n:s.n], Src: s.src.Addr(), SrcPort: s.src.Port(), Dst: s.dst}
+		in[k] = frame.In{Data: s.data[:s.n:s.n], Src: s.src.Addr(), SrcPort: s.src.Port(), Dst: q.dst}
 	}
 	q.len -= n
 	return n
