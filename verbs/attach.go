@@ -5,22 +5,41 @@ import (
 	"errors"
 	"io/fs"
 	"syscall"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc"
 )
+
+var (
+	_ backend = (*ipc.Client)(nil)
+	_ sharer  = (*ipc.Client)(nil)
+)
+
+// Attach returns a session with the adapters of the driver process that listens
+// on socket; empty: DefaultSocket. Where no driver listens the error is an
+// fs.ErrNotExist or syscall.ECONNREFUSED; on systems that cannot attach it is an
+// errors.ErrUnsupported.
+func Attach(ctx context.Context, socket string) (*Host, error) {
+	return attach(ctx, socket, "")
+}
+
+func attach(ctx context.Context, socket, name string) (*Host, error) {
+	if socket == "" {
+		socket = DefaultSocket()
+	}
+	c, err := ipc.Dial(ctx, socket, ipc.Options{Name: name})
+	if err != nil {
+		var refused *command.Error
+		if errors.As(err, &refused) || ctx.Err() != nil {
+			return nil, wrapCtx(ctx, "attach to "+socket, err)
+		}
+		return nil, err
+	}
+	return newHost(Attached, c, nil), nil
+}
 
 // noDriver reports whether err of Attach says that no driver runs, as against
 // one that does not want this program.
 func noDriver(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, ErrUnsupported)
-}
-
-// Attach returns a session with the adapters of the driver process that listens
-// on socket; empty: DefaultSocket.
-func Attach(ctx context.Context, socket string) (*Host, error) {
-	if socket == "" {
-		socket = DefaultSocket()
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, wrap("attach", err)
-	}
-	return nil, newError("attach", ErrUnsupported, "attaching to %s is not built yet", socket)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errors.ErrUnsupported)
 }

@@ -360,7 +360,7 @@ func (id *ID) request(ctx context.Context, op string, remote netip.AddrPort, qp 
 		cmd.QP = qp.handle
 	}
 	if err := c.host.backend.CMConnect(ctx, cmd); err != nil {
-		err = wrapAddr(op, remote, err)
+		err = wrapCtxAddr(ctx, op, remote, err)
 		c.mu.Lock()
 		c.end(cmFailed, err)
 		c.mu.Unlock()
@@ -456,7 +456,7 @@ func (id *ID) Accept(ctx context.Context, qp *QP, p ConnParam) error {
 	}
 	if err := c.host.backend.CMAccept(ctx, cmd); err != nil {
 		_ = c.move("accept", cmRequested, cmAccepting)
-		return wrapAddr("accept", c.remote, err)
+		return wrapCtxAddr(ctx, "accept", c.remote, err)
 	}
 	if c.space == command.UDP {
 		return c.move("accept", cmConnected, cmAccepting)
@@ -500,7 +500,7 @@ func (id *ID) Disconnect(ctx context.Context) error {
 		return err
 	}
 	if err := c.host.backend.CMDisconnect(ctx, c.handleNo); err != nil {
-		return wrapAddr("disconnect", c.remote, err)
+		return wrapCtxAddr(ctx, "disconnect", c.remote, err)
 	}
 	state, err := c.await(ctx, cmDisconnecting)
 	if state == cmDisconnecting {

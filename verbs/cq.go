@@ -204,11 +204,8 @@ func (cq *CQ) Arm(n Notify) Ticket {
 // Wait returns when an event was raised after the Arm that gave the ticket.
 // Every waiter with that ticket returns.
 func (cq *CQ) Wait(ctx context.Context, t Ticket) error {
-	if err := ctx.Err(); err != nil {
-		return wrap("wait for cq", err)
-	}
 	_, err := cq.dev.host.backend.WaitCQ(ctx, cq.handle, uint32(t))
-	return wrap("wait for cq", err)
+	return wrapCtx(ctx, "wait for cq", err)
 }
 
 // Next takes at least one completion, at most len(out): it polls for some

@@ -106,7 +106,7 @@ func text(b []byte) string {
 func (h *Host) Devices(ctx context.Context) ([]*Device, error) {
 	infos, err := h.backend.Adapters(ctx)
 	if err != nil {
-		return nil, wrap("list devices", err)
+		return nil, wrapCtx(ctx, "list devices", err)
 	}
 	devices := make([]*Device, len(infos))
 	for i := range infos {

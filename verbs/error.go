@@ -155,6 +155,18 @@ func wrapAddr(op string, addr netip.AddrPort, err error) error {
 	return &Error{Op: op, Addr: addr, Class: err}
 }
 
+// wrapCtx is wrap for a command that ctx may have ended.
+func wrapCtx(ctx context.Context, op string, err error) error {
+	return wrapCtxAddr(ctx, op, netip.AddrPort{}, err)
+}
+
+func wrapCtxAddr(ctx context.Context, op string, addr netip.AddrPort, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return canceled(op, addr, ctx.Err())
+	}
+	return wrapAddr(op, addr, err)
+}
+
 // canceled is an operation that its context ended: an ErrCanceled and the
 // context's error both.
 func canceled(op string, addr netip.AddrPort, cause error) error {

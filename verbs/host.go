@@ -41,6 +41,8 @@ type Options struct {
 	Mode Mode
 	// Socket is the path of the driver's socket; empty: DefaultSocket.
 	Socket string
+	// Name of the program, for status; empty: the name of the executable.
+	Name string
 	// Embed configures the adapters where they are embedded.
 	Embed Config
 }
@@ -96,21 +98,29 @@ func DefaultSocket() string { return paths.Socket() }
 func Open(ctx context.Context, o Options) (*Host, error) {
 	switch o.Mode {
 	case Embedded:
-		return Embed(o.Embed)
+		return o.embed()
 	case Attached:
-		return Attach(ctx, o.Socket)
+		return attach(ctx, o.Socket, o.Name)
 	case 0:
 	default:
 		return nil, newError("open", ErrInvalid, "Mode is %d, want 0, Embedded or Attached", o.Mode)
 	}
-	h, err := Attach(ctx, o.Socket)
+	h, err := attach(ctx, o.Socket, o.Name)
 	if err == nil {
 		return h, nil
 	}
 	if !noDriver(err) {
 		return nil, err
 	}
-	return Embed(o.Embed)
+	return o.embed()
+}
+
+func (o *Options) embed() (*Host, error) {
+	c := o.Embed
+	if c.Name == "" {
+		c.Name = o.Name
+	}
+	return Embed(c)
 }
 
 // Embed makes adapters in this process and returns a session with them. Their
