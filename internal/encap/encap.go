@@ -5,6 +5,11 @@
 // over the headers as the kernel will write them: no options, DF set, and as
 // identification the packet's place in its burst (0 for single packets). On a link that
 // carries whole frames everything from the Ethernet header on is written here.
+//
+// A link that cannot make the kernel use those headers, as the portable UDP link over IPv4,
+// where the kernel picks the identification, sends packets whose ICRC is right only to
+// receivers that do not see the identification either: to other UDP links, but not to cards
+// or kernels. Over IPv6, which has none, there is no such limit.
 package encap
 
 import (
