@@ -2,39 +2,173 @@ package device
 
 import (
 	"context"
+	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+const (
+	doorbellEntries = 4096
+	doorbellBatch   = 64
 )
 
 // Client is a program that uses the adapters. Its methods are safe for
 // concurrent use.
 type Client struct {
-	host *Host
-	cfg  ClientConfig
+	host   *Host
+	cfg    ClientConfig
+	events *eventQueue
+
+	// Under the baton from here on.
+	arena     *ring.Arena
+	doorbells *ring.Doorbells // its producer side is anybody's
+	rings     []uint32        // a drained batch of doorbells
+	closed    bool
+
+	pds  objects[pd]
+	mrs  objects[mr]
+	mws  objects[mw]
+	cqs  objects[cq]
+	srqs objects[srq]
+	qps  objects[qp]
+	ahs  objects[ah]
+	cms  objects[cmid]
 }
 
 var _ command.Commands = (*Client)(nil)
 
-// Doorbell says that work was posted on a QP. Where the loop is free it runs
-// here and now; otherwise its owner sees the doorbell before it lets go.
-func (c *Client) Doorbell(qp command.Handle) {}
+// Doorbells is the shape of the doorbell queue at offset 0 of arena 0.
+func Doorbells() ring.Geometry { return ring.DoorbellGeometry(doorbellEntries) }
 
-// Poll drives the loop once where it is free, and reports whether anything was
-// done. A program that polls its completion queues calls it between looks.
-func (c *Client) Poll() bool { return false }
+// NewClient adds a program. The error is Exhausted where its first arena cannot be made.
+func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
+	c := &Client{
+		host: h, cfg: cfg, events: newEventQueue(), rings: make([]uint32, doorbellBatch),
+		pds: objects[pd]{kind: command.KindPD}, mrs: objects[mr]{kind: command.KindMemory},
+		mws: objects[mw]{kind: command.KindWindow}, cqs: objects[cq]{kind: command.KindCQ},
+		srqs: objects[srq]{kind: command.KindSRQ}, qps: objects[qp]{kind: command.KindQP},
+		ahs: objects[ah]{kind: command.KindAH}, cms: objects[cmid]{kind: command.KindCM},
+	}
+	if cfg.MemoryPath == "" {
+		c.cfg.MemoryPath = "mapped"
+	}
+	backing := cfg.NewArena
+	if backing == nil {
+		backing = privateArena
+	}
+	c.arena = ring.NewArena(DefaultLimits().ClientArenaMemory, backing)
+	b, err := c.arena.Alloc(Doorbells().Size())
+	if err != nil {
+		return nil, command.Errorf(command.Exhausted, "arena 0: %v", err)
+	}
+	if c.doorbells, err = ring.OpenDoorbells(b.Bytes, Doorbells()); err != nil {
+		return nil, command.Errorf(command.Internal, "doorbells: %v", err)
+	}
+	h.lock()
+	defer h.unlock()
+	if h.closed {
+		return nil, command.Errorf(command.Removed, "the host is closed")
+	}
+	h.clients = append(h.clients, c)
+	h.watched++
+	h.sleep.wake() // it must watch the new descriptor
+	return c, nil
+}
 
-// WaitCQ waits until the event sequence of the CQ's ring is not seq, and returns
-// what it is then. To lose no event: read the sequence, arm the ring, poll it
-// once more, and only then wait. The error is ctx's, NotFound when the CQ is
-// destroyed, or Removed when the adapter is disabled.
-func (c *Client) WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uint32, error) {
-	return 0, command.Errorf(command.Unsupported, "not built yet")
+// privateArena makes ring memory of this process, aligned to 64 bytes.
+func privateArena(_ uint32, size int) ([]byte, error) {
+	words := make([]uint64, size/8+8)
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
+	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & 63
+	return b[skip : skip+size : skip+size], nil
 }
 
 // Arena returns the memory of ring arena id; nil where there is none. Arena 0
 // exists from the start and begins with the doorbell queue.
-func (c *Client) Arena(id uint32) []byte { return nil }
+func (c *Client) Arena(id uint32) []byte {
+	c.host.lock()
+	defer c.host.unlock()
+	return c.arena.Bytes(id)
+}
 
-// Close destroys everything that the client made: QPs go to error and are
-// flushed, peers get a DREQ, and the numbers of the QPs wait before they are used again.
-func (c *Client) Close() error { return nil }
+// Doorbell says that work was posted on a QP. Where the loop is free it runs
+// here and now; otherwise its owner sees the doorbell before it lets go.
+func (c *Client) Doorbell(qp command.Handle) {
+	h := c.host
+	if h.mu.TryLock() {
+		h.ringInline(c, qp)
+		h.unlockTimed()
+		return
+	}
+	c.doorbells.Ring(uint32(qp))
+	h.rung.Store(true)
+	// The owner looks at rung after it let go; if it did so just before the store,
+	// the baton is free now.
+	if h.mu.TryLock() {
+		h.step()
+		h.unlockTimed()
+	}
+}
+
+// drainDoorbells hands the rung QPs to their engines.
+func (c *Client) drainDoorbells() bool {
+	if !c.doorbells.Pending() {
+		return false
+	}
+	n, scan, err := c.doorbells.Drain(c.rings)
+	if err != nil {
+		c.corrupt()
+		return true
+	}
+	for _, number := range c.rings[:n] {
+		if q := c.qps.get(command.Handle(number)); q != nil {
+			q.adapter.engine.Doorbell(q.tq)
+		} else {
+			c.host.badDoorbells++
+		}
+	}
+	if scan {
+		c.qps.each(func(q *qp) { q.adapter.engine.Doorbell(q.tq) })
+	}
+	return true
+}
+
+// corrupt ends the QPs of a client whose doorbell queue holds nonsense: nobody
+// can tell any more which of them have work.
+func (c *Client) corrupt() {
+	c.host.badDoorbells++
+	c.host.log.Warn("client's doorbell queue is corrupt", "client", c.cfg.Name, "pid", c.cfg.PID)
+	c.qps.each(func(q *qp) { q.fail(command.EventQPFatal) })
+}
+
+// sleepDoorbells says in the doorbell queue whether the loop sleeps. Programs in
+// this process run the loop themselves.
+func (c *Client) sleepDoorbells(asleep bool) bool {
+	if !c.cfg.Attached {
+		return true
+	}
+	if !asleep {
+		c.doorbells.Awake()
+		return true
+	}
+	return c.doorbells.Sleep()
+}
+
+// Events implements command.Commands.
+func (c *Client) Events(ctx context.Context, out []command.Event) (int, error) {
+	n, err := c.events.wait(ctx, out)
+	for i := range out[:n] {
+		if out[i].Type == command.EventConnectRequest {
+			c.claim(out[i].NewID)
+		}
+	}
+	return n, err
+}
+
+// event queues an event for the program.
+func (c *Client) event(e command.Event) {
+	if !c.events.push(e) {
+		c.host.eventOverflows++
+	}
+}

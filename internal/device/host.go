@@ -1,48 +1,173 @@
 package device
 
 import (
+	crand "crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 )
 
 // Host is the adapters of a process and the loop that drives them.
 type Host struct {
-	cfg Config
+	cfg   Config
+	log   *slog.Logger
+	start time.Time
+	rand  *rand.Rand // under the baton
+
+	// The baton. Whoever holds it owns everything below it.
+	mu       sync.Mutex
+	adapters []*adapter
+	clients  []*Client
+	closed   bool
+	watched  int // changes of what the sleeper watches
+
+	moderated     []*cq // that hold an event back
+	moderationDue clock.Time
+
+	badDoorbells, eventOverflows uint64
+
+	rung atomic.Bool // a doorbell was rung, or Wake called, since the last step began
+
+	sleep   sleepState
+	wg      sync.WaitGroup
+	closing atomic.Bool
+	done    chan struct{} // closed with the host: ends the address follower
+
+	statusMu    sync.Mutex
+	subscribers map[*subscriber]struct{}
 }
 
 // NewHost makes a Host without adapters and starts its background thread.
-func NewHost(cfg Config) (*Host, error) { return &Host{cfg: cfg}, nil }
-
-// Close closes the clients that are left, the adapters and their links, and ends
-// the background thread.
-func (h *Host) Close() error { return nil }
-
-// AddAdapter adds an adapter and returns its index. Errors are *command.Error
-// (InUse where the address is taken, Invalid naming the field).
-func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
-	return 0, command.Errorf(command.Unsupported, "not built yet")
+func NewHost(cfg Config) (*Host, error) {
+	if cfg.GIDInterval > 10*time.Second {
+		return nil, command.Errorf(command.Invalid, "GIDInterval is %v, want at most 10s (UpdateGIDTimerFrequency 0 to 10000)", cfg.GIDInterval)
+	}
+	if cfg.GIDInterval == 0 {
+		cfg.GIDInterval = 3 * time.Second
+	}
+	if cfg.Spin == 0 {
+		cfg.Spin = 30 * time.Microsecond
+	}
+	if cfg.Seed == 0 {
+		var b [8]byte
+		_, _ = crand.Read(b[:]) // never fails
+		cfg.Seed = binary.LittleEndian.Uint64(b[:])
+	}
+	h := &Host{
+		cfg: cfg, log: cfg.Log, start: time.Now(), done: make(chan struct{}), moderationDue: clock.Never,
+		rand:        rand.New(rand.NewPCG(cfg.Seed, 0x5f7c1)),
+		subscribers: map[*subscriber]struct{}{},
+	}
+	if h.log == nil {
+		h.log = slog.New(slog.DiscardHandler)
+	}
+	if err := h.sleep.open(); err != nil {
+		return nil, fmt.Errorf("device: %w", err)
+	}
+	if !cfg.NoBackground {
+		h.wg.Add(1)
+		go h.background()
+	}
+	if cfg.GIDInterval > 0 {
+		h.wg.Add(1)
+		go h.followAddresses()
+	}
+	return h, nil
 }
 
-// NewClient adds a program.
-func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
-	return &Client{host: h, cfg: cfg}, nil
+// now reads the clock. The loop does so once an iteration.
+func (h *Host) now() clock.Time {
+	if h.cfg.Now != nil {
+		return h.cfg.Now()
+	}
+	return clock.Time(time.Since(h.start))
 }
 
-// SetAdapterState enables or disables an adapter while programs use it (WinOF
-// manual 4.11.2): when it is disabled, new requests fail with Removed, waiting
-// ones are canceled, sends are flushed with errors, and its resources are released.
-func (h *Host) SetAdapterState(adapter uint32, enabled bool) error { return nil }
+// lock takes the baton for a control command.
+func (h *Host) lock() { h.mu.Lock() }
 
-// SetPath changes the path policy of an adapter. Running connections that are
-// local go to the wire at their next message boundary under PathWire.
-func (h *Host) SetPath(adapter uint32, p PathPolicy) error { return nil }
+// unlock gives the baton back, having run the loop for whoever rang while it
+// was held and could not take it.
+func (h *Host) unlock() {
+	for range 4 {
+		h.mu.Unlock()
+		if !h.rung.Load() || !h.mu.TryLock() {
+			return
+		}
+		h.step()
+	}
+	h.mu.Unlock()
+	if h.rung.Load() { // they keep ringing: the background thread takes over
+		h.sleep.rouse()
+	}
+}
 
-// Subscribe calls fn after every change of an adapter's state until cancel is
-// called. fn runs without the baton on its own goroutine, in order.
-func (h *Host) Subscribe(fn func(StatusChange)) (cancel func()) { return func() {} }
+// finish gives the baton back after a control command that may have left work
+// for the loop: packets to send, events, new deadlines.
+func (h *Host) finish() {
+	h.step()
+	h.unlockTimed()
+}
+
+// unlockTimed gives the baton back, and wakes the sleeper where it would
+// otherwise sleep past a deadline.
+func (h *Host) unlockTimed() {
+	due := h.deadline()
+	h.unlock()
+	h.sleep.sooner(due)
+}
 
 // Wake makes the loop look at its links and doorbells now. Links without
 // descriptors call it when packets arrive.
-func (h *Host) Wake() {}
+func (h *Host) Wake() {
+	h.rung.Store(true)
+	h.sleep.wake()
+}
 
-// Snapshot returns the state of everything.
-func (h *Host) Snapshot() Snapshot { return Snapshot{} }
+// Close closes the clients that are left, the adapters and their links, and ends
+// the background thread.
+func (h *Host) Close() error {
+	h.lock()
+	if h.closed {
+		h.unlock()
+		return nil
+	}
+	h.closed = true
+	clients := append([]*Client(nil), h.clients...)
+	h.unlock()
+	for _, c := range clients {
+		c.Close()
+	}
+	h.closing.Store(true)
+	close(h.done)
+	h.sleep.stop()
+	h.wg.Wait()
+	h.lock()
+	defer h.mu.Unlock()
+	var first error
+	for _, a := range h.adapters {
+		if err := a.close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	h.adapters = nil
+	if err := h.sleep.close(); err != nil && first == nil {
+		first = err
+	}
+	return first
+}
+
+// adapter returns the adapter with this index. The caller holds the baton.
+func (h *Host) adapter(index uint32) (*adapter, error) {
+	if index >= uint32(len(h.adapters)) {
+		return nil, command.Errorf(command.NotFound, "adapter %d: there are %d, numbered from 0", index, len(h.adapters))
+	}
+	return h.adapters[index], nil
+}

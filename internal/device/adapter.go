@@ -1,0 +1,361 @@
+package device
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"syscall"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/cm"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+const (
+	defaultUDPPort = 4791
+	// vendorID is that of the adapters whose driver this is one for; deviceID is
+	// none of theirs.
+	vendorID = 0x02c9
+	deviceID = 0x5f01
+)
+
+// adapter is an adapter with its one port.
+type adapter struct {
+	host   *Host
+	index  uint32
+	cfg    AdapterConfig
+	name   string
+	limits Limits
+	mac    [6]byte
+	guid   uint64
+
+	engine *transport.Engine
+	cm     *cm.Engine
+	memory *memory.Table
+	plugs  []*plug // one for each address; the first is the port's own
+	gids   gidTable
+	mtu    uint32 // ActiveMTU
+	ipMTU  uint32
+
+	enabled    bool
+	present    bool // the port's address exists on its interface
+	path       PathPolicy
+	impairment impair.Impairment
+
+	cqs      []*cq // by their number
+	freeCQs  []uint32
+	byNumber map[uint32]*qp // for events and CM, not packets
+	ids      map[cm.ID]*cmid
+	groups   map[netip.Addr]int
+	nextPD   memory.PD
+	nextSRQ  uint32
+	objects  ObjectCounts
+	joining  []*qp // QPs that wait for a quiet moment to take the local path
+	joinDue  clock.Time
+
+	cqOverflows, linkDowns uint64
+
+	batch
+}
+
+func errRemoved() *command.Error {
+	return command.Errorf(command.Removed, "the adapter was disabled")
+}
+
+// usable tells whether the adapter takes new requests.
+func (a *adapter) usable() error {
+	if !a.enabled {
+		return command.Errorf(command.Removed, "adapter %q is disabled", a.name)
+	}
+	return nil
+}
+
+// AddAdapter adds an adapter and returns its index. Errors are *command.Error
+// (InUse where the address is taken, AddrNotAvailable, Invalid naming the field).
+func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
+	if err := cfg.complete(); err != nil {
+		return 0, err
+	}
+	more, mac, _, _ := interfaceOf(cfg.Addr) // slow: not under the baton
+	h.lock()
+	defer h.finish()
+	if h.closed {
+		return 0, command.Errorf(command.Removed, "the host is closed")
+	}
+	index := uint32(len(h.adapters))
+	if cfg.Name == "" {
+		cfg.Name = "Ethernet " + itoa(index+1)
+	}
+	for _, o := range h.adapters {
+		if o.name == cfg.Name || o.cfg.Addr == cfg.Addr && o.cfg.UDPPort == cfg.UDPPort {
+			return 0, command.Errorf(command.InUse, "Addr %v, Name %q: adapter %q at %v has one of them", cfg.Addr, cfg.Name, o.name, o.cfg.Addr)
+		}
+	}
+	a, err := newAdapter(h, cfg, more, mac)
+	if err != nil {
+		return 0, err
+	}
+	a.index = index
+	h.adapters = append(h.adapters, a)
+	h.watched++
+	h.sleep.wake()
+	return a.index, nil
+}
+
+// newAdapter makes an adapter with its engines and links. more and mac are what
+// its interface has.
+func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*adapter, error) {
+	a := &adapter{
+		host: h, cfg: cfg, name: cfg.Name, limits: cfg.Limits, enabled: true, present: true, path: cfg.Path,
+		mac: cfg.MAC, guid: cfg.GUID,
+		byNumber: map[uint32]*qp{}, ids: map[cm.ID]*cmid{}, groups: map[netip.Addr]int{},
+	}
+	addrs := append([]netip.Addr{cfg.Addr}, cfg.Addrs...)
+	if cfg.FollowInterface {
+		addrs = append(addrs, more...)
+	}
+	if a.mac == ([6]byte{}) {
+		a.mac = mac
+	}
+	if a.mac == ([6]byte{}) {
+		a.mac = macFor(cfg.Addr)
+	}
+	if a.guid == 0 {
+		a.guid = guidFor(a.mac, netip.AddrPortFrom(cfg.Addr, cfg.UDPPort))
+	}
+	if err := a.open(addrs); err != nil {
+		return nil, err
+	}
+	if err := a.makeEngines(); err != nil {
+		_ = a.close()
+		return nil, err
+	}
+	a.batch.init()
+	if cfg.Disabled {
+		a.enabled = false
+		a.unplug()
+	}
+	return a, nil
+}
+
+// complete checks an adapter's configuration and puts in the defaults.
+func (c *AdapterConfig) complete() error {
+	if !c.Addr.IsValid() || c.Addr.IsUnspecified() || c.Addr.IsMulticast() {
+		return command.Errorf(command.Invalid, "Addr is %v, want a unicast address of this host", c.Addr)
+	}
+	c.Addr = c.Addr.Unmap()
+	if len(c.Name) > 63 {
+		return command.Errorf(command.Invalid, "Name has %d bytes, want at most 63", len(c.Name))
+	}
+	if c.RoCE == 0 {
+		c.RoCE = RoCEv2
+	}
+	if c.RoCE > RoCEv2 {
+		return command.Errorf(command.Invalid, "RoCE is %d, want 1 (v1), 2 (v1.25) or 3 (v2)", c.RoCE)
+	}
+	if c.RoCE != RoCEv2 && (c.Link == nil || !c.Link.Capabilities().Raw) {
+		return command.Errorf(command.Unsupported, "RoCE is %d: v1 needs a link that carries Ethernet frames; UDP carries v2", c.RoCE)
+	}
+	if c.UDPPort == 0 {
+		c.UDPPort = defaultUDPPort
+	}
+	if m := c.RoceMaxFrameSize; m != 0 && (m < 256 || m > 4096 || m&(m-1) != 0) {
+		return command.Errorf(command.Invalid, "RoceMaxFrameSize is %d, want 256, 512, 1024, 2048 or 4096", m)
+	}
+	if c.MaxCMRetries < 0 || c.MaxCMRetries > 15 {
+		return command.Errorf(command.Invalid, "MaxCMRetries is %d, want 1 to 15", c.MaxCMRetries)
+	}
+	if c.Path > PathLocal {
+		return command.Errorf(command.Invalid, "Path is %d, want auto, wire or local", c.Path)
+	}
+	return c.Limits.complete()
+}
+
+// makeEngines makes what the links plug into.
+func (a *adapter) makeEngines() (err error) {
+	r := a.host.rand
+	tags := rand8(r.Uint64())
+	a.memory = memory.NewTable(int(min(uint64(a.limits.MR)+uint64(a.limits.MW), 1<<24-1)), tags)
+	a.engine, err = transport.New(transport.Config{
+		Memory: a.memory, MaxQPs: int(a.limits.QP), FirstQPN: 2 + uint32(r.Uint64N(1<<22)),
+	})
+	if err != nil {
+		return asError(err)
+	}
+	mtu, _ := ib.MTUFor(int(a.mtu))
+	a.cm, err = cm.New(cm.Config{
+		GUID: a.guid, Rand: r.Uint64, MTU: mtu, MaxRetries: uint8(a.cfg.MaxCMRetries), DisableFlowControl: a.cfg.NoFlowControl,
+	})
+	if err != nil {
+		return command.Errorf(command.Invalid, "%v", err)
+	}
+	return nil
+}
+
+// close gives the links back.
+func (a *adapter) close() error {
+	var first error
+	for _, p := range a.plugs {
+		if p.link == nil {
+			continue
+		}
+		if err := p.link.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	a.plugs = nil
+	return first
+}
+
+// route makes the prepared route to av.
+func (a *adapter) route(av command.AddressVector) (frame.Route, error) {
+	src, err := a.gids.row(av.SrcIndex)
+	if err != nil {
+		return frame.Route{}, err
+	}
+	r := frame.Route{
+		Src: src, Dst: av.Addr.IP(), SrcPort: av.SrcPort, DstPort: a.cfg.UDPPort,
+		TrafficClass: av.TrafficClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel,
+	}
+	if !r.Dst.IsValid() || r.Dst.IsUnspecified() {
+		return r, command.Errorf(command.Invalid, "Addr is %v, want an address", r.Dst)
+	}
+	if av.SL > 7 {
+		return r, command.Errorf(command.Invalid, "SL is %d, want 0 to 7", av.SL)
+	}
+	if av.FlowLabel > 0xfffff {
+		return r, command.Errorf(command.Invalid, "FlowLabel is %#x, want 20 bits", av.FlowLabel)
+	}
+	if r.SrcPort == 0 {
+		r.SrcPort = sourcePort(src, r.Dst)
+	}
+	return r, a.prepare(&r)
+}
+
+// prepare completes a route for the link that has its source address.
+func (a *adapter) prepare(r *frame.Route) error {
+	p := a.plugFor(r.Src)
+	if p == nil || p.link == nil {
+		return command.Errorf(command.AddrNotAvailable, "%v is not an address of adapter %q", r.Src, a.name)
+	}
+	if err := p.link.Prepare(r); err != nil {
+		return &command.Error{Code: unreachableCode(err), Detail: err.Error()}
+	}
+	return nil
+}
+
+// unreachableCode is the class of an error of the system about a destination.
+func unreachableCode(err error) command.Code {
+	switch {
+	case errors.Is(err, syscall.ENETUNREACH):
+		return command.NetworkUnreachable
+	case errors.Is(err, syscall.EHOSTUNREACH):
+		return command.HostUnreachable
+	}
+	return command.Invalid
+}
+
+// sourcePort is the UDP source port of packets that belong to no connection of
+// the CM: any of the dynamic range, the same for one pair of addresses.
+func sourcePort(src, dst netip.Addr) uint16 {
+	s, d := src.As16(), dst.As16()
+	h := uint32(2166136261)
+	for i := range s {
+		h = (h ^ uint32(s[i])) * 16777619
+		h = (h ^ uint32(d[i])) * 16777619
+	}
+	return uint16(h^h>>16) | 0xc000
+}
+
+func (a *adapter) addCQ(q *cq) {
+	if n := len(a.freeCQs); n > 0 {
+		q.ref, a.freeCQs = a.freeCQs[n-1], a.freeCQs[:n-1]
+		a.cqs[q.ref] = q
+	} else {
+		q.ref = uint32(len(a.cqs))
+		a.cqs = append(a.cqs, q)
+	}
+	a.objects.CQ++
+}
+
+func (a *adapter) removeCQ(q *cq) {
+	a.cqs[q.ref] = nil
+	a.freeCQs = append(a.freeCQs, q.ref)
+	a.objects.CQ--
+}
+
+// disown takes memory that is about to go away out of the packets that still
+// wait for the link.
+func (a *adapter) disown(mem []byte) {
+	if len(mem) == 0 {
+		return
+	}
+	for i := a.sent; i < a.queued; i++ {
+		if p := a.out[i].Payload; overlaps(p, mem) {
+			a.out[i].Payload = slices.Clone(p)
+		}
+	}
+}
+
+// up reports whether the port passes packets.
+func (a *adapter) up() bool { return a.enabled && a.present }
+
+// broadcast queues an asynchronous event of the adapter for every program.
+func (a *adapter) broadcast(typ command.EventType) {
+	for _, c := range a.host.clients {
+		c.event(command.Event{Type: typ, Adapter: a.index})
+	}
+}
+
+// readdress brings the GID table in line with the addresses of the interface.
+func (a *adapter) readdress(addrs []netip.Addr, present bool) {
+	if !a.enabled {
+		return
+	}
+	if present != a.present {
+		a.present = present
+		if present {
+			a.broadcast(command.EventPortActive)
+			a.host.status(a, StatusUp)
+		} else {
+			a.linkDowns++
+			a.broadcast(command.EventPortDown)
+			a.host.status(a, StatusDown)
+		}
+	}
+	want := []netip.Addr{}
+	if present {
+		want = append(want, a.cfg.Addr)
+	}
+	for _, x := range append(slices.Clone(a.cfg.Addrs), addrs...) {
+		if !slices.Contains(want, x) {
+			want = append(want, x)
+		}
+	}
+	if served := a.replug(want); a.gids.set(a.cfg.RoCE, a.mac, served) {
+		a.broadcast(command.EventGIDChange)
+	}
+}
+
+// deadline is when the loop must run next for this adapter.
+func (a *adapter) deadline() clock.Time {
+	if a.blocked() {
+		return a.retry
+	}
+	due := clock.Min(a.engine.Deadline(), a.cm.Deadline())
+	if len(a.joining) > 0 {
+		due = clock.Min(due, a.joinDue)
+	}
+	for _, p := range a.plugs {
+		if d, ok := p.link.(link.Delayer); ok {
+			due = clock.Min(due, d.Deadline())
+		}
+	}
+	return due
+}

@@ -1,0 +1,90 @@
+package device
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// bed is where a thread sleeps until a descriptor becomes readable, somebody
+// wakes it, or its time is up. One thread at a time sleeps in a bed. A wake that
+// comes before the sleep is kept.
+type bed struct {
+	event int // eventfd
+	polls []unix.PollFd
+}
+
+func newBed() (*bed, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, command.Errorf(command.Exhausted, "eventfd: %v", err)
+	}
+	b := &bed{event: fd}
+	b.watch(nil, nil)
+	return b, nil
+}
+
+// watch sets the descriptors that end a sleep; drain are eventfds that the
+// sleeper reads empty. The sleeper calls it.
+func (b *bed) watch(fds, drain []int) {
+	b.polls = append(b.polls[:0], unix.PollFd{Fd: int32(b.event), Events: unix.POLLIN})
+	for _, fd := range drain {
+		b.polls = append(b.polls, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+	for _, fd := range fds {
+		b.polls = append(b.polls, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN | unix.POLLERR})
+	}
+}
+
+// sleep returns after d at the latest; negative d: without end. drains is the
+// number of eventfds that watch was given.
+func (b *bed) sleep(d time.Duration, drains int) {
+	var ts *unix.Timespec
+	if d >= 0 {
+		t := unix.NsecToTimespec(int64(d))
+		ts = &t
+	}
+	n, err := unix.Ppoll(b.polls, ts, nil)
+	if err != nil || n == 0 {
+		return
+	}
+	for i := range min(1+drains, len(b.polls)) {
+		if b.polls[i].Revents&unix.POLLIN != 0 {
+			drainEvent(int(b.polls[i].Fd))
+		}
+	}
+}
+
+// wake ends the sleep, or the next one.
+func (b *bed) wake() {
+	one := uint64(1)
+	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(b.event), uintptr(unsafe.Pointer(&one)), 8)
+	runtime.KeepAlive(&one)
+}
+
+func (b *bed) close() error {
+	if err := unix.Close(b.event); err != nil {
+		return fmt.Errorf("close eventfd: %w", err)
+	}
+	return nil
+}
+
+// drainEvent reads an eventfd that is known to be readable.
+func drainEvent(fd int) {
+	var v [8]byte
+	_, _ = unix.Read(fd, v[:])
+}
+
+// yield gives the processor to another thread that wants it.
+func yield() {
+	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+}
+
+// lockThread keeps the background goroutine on a thread of its own, which
+// blocks in its own system call only.
+func lockThread() { runtime.LockOSThread() }

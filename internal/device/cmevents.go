@@ -1,0 +1,266 @@
+package device
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/cm"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+const (
+	// minRNRTimer is the code of 0.64 ms: how soon peers may try again where no
+	// receive was posted.
+	minRNRTimer = 12
+	// datagramQKey is the Q_Key of the UDP port space (as in librdmacm).
+	datagramQKey = 0x01234567
+	remoteAccess = uint32(memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic)
+)
+
+// attributes are what a QP is set to on its way to a state; ok is false for a
+// state that is not on the way.
+func (a *adapter) attributes(t *cm.Attributes, typ command.QPType, to command.QPState) (m command.ModifyQP, ok bool) {
+	m = command.ModifyQP{Mask: command.MaskState, State: to}
+	switch to {
+	case command.Init:
+		m.Mask |= command.MaskPKey
+		if typ == command.UD {
+			m.Mask |= command.MaskQKey
+			m.QKey = datagramQKey
+		} else {
+			m.Mask |= command.MaskAccess
+			m.Access = remoteAccess
+		}
+		return m, true
+	case command.RTR:
+		if typ == command.UD {
+			return m, true
+		}
+		m.Mask |= command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN
+		m.Route = command.AddressVector{
+			Addr: command.AddrFrom(t.RemoteGID), SrcIndex: a.gids.index(t.LocalGID), TrafficClass: t.TrafficClass,
+			HopLimit: t.HopLimit, SL: t.SL & 7, FlowLabel: t.FlowLabel, SrcPort: t.SrcPort,
+		}
+		m.MTU, m.DestQPN, m.RQPSN = uint32(t.MTU.Bytes()), t.RemoteQPN, uint32(t.RQPSN)
+		if typ == command.RC {
+			m.Mask |= command.MaskResponderResources | command.MaskMinRNRTimer
+			m.ResponderResources, m.MinRNRTimer = t.ResponderResources, minRNRTimer
+		}
+		return m, true
+	case command.RTS:
+		m.Mask |= command.MaskSQPSN
+		m.SQPSN = uint32(t.SQPSN)
+		if typ == command.RC {
+			m.Mask |= command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth | command.MaskFlowControl
+			m.Timeout, m.Retry, m.RNRRetry, m.InitiatorDepth = t.AckTimeout, t.RetryCount, t.RNRRetry, t.InitiatorDepth
+			if t.FlowControl {
+				m.FlowControl = 1
+			}
+		}
+		return m, true
+	}
+	return m, false
+}
+
+// toInit takes a QP that a connection moves to Init.
+func (q *qp) toInit(qkey uint32) error {
+	if q.tq.State() != command.Reset {
+		return nil
+	}
+	m, _ := q.adapter.attributes(&cm.Attributes{}, q.tq.Type(), command.Init)
+	if qkey != 0 && m.Mask&command.MaskQKey != 0 {
+		m.QKey = qkey
+	}
+	return q.modify(m)
+}
+
+// toRTS takes a QP in Init to RTS.
+func (q *qp) toRTS(t *cm.Attributes) error {
+	for _, s := range []command.QPState{command.RTR, command.RTS} {
+		if q.tq.State() >= s && q.tq.State() != command.Err {
+			continue // a datagram QP serves any number of ids
+		}
+		m, _ := q.adapter.attributes(t, q.tq.Type(), s)
+		if err := q.modify(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cmEvent acts on an event of the CM and passes it on.
+func (a *adapter) cmEvent(now clock.Time, e *cm.Event) {
+	if e.Type == cm.EventConnectRequest {
+		a.request(now, e)
+		return
+	}
+	o := a.ids[e.ID]
+	if o == nil || o.adapter != a || o.id != e.ID {
+		return
+	}
+	out := o.event(e)
+	switch e.Type {
+	case cm.EventConnectResponse:
+		o.state = cmResponded
+		if o.space == command.UDP {
+			o.state = cmEstablished
+		}
+		if o.qp != nil {
+			if err := o.qp.toRTS(&e.Conn); err != nil {
+				a.host.log.Warn("connection dropped: its QP cannot be set up", "adapter", a.name, "peer", e.Remote, "cause", err)
+				_ = a.cm.Reject(now, o.id, mad.RejectUnsupported, nil)
+				o.state = cmEnded
+				o.part()
+				out.Type, out.Status = command.EventConnectError, uint32(command.Internal)
+			}
+		}
+	case cm.EventEstablished:
+		o.state = cmEstablished
+		if o.qp != nil && o.qp.tq != nil {
+			a.host.join(o.qp)
+		}
+	case cm.EventRejected, cm.EventUnreachable, cm.EventConnectError, cm.EventDisconnected:
+		o.state = cmEnded
+		o.part()
+	}
+	o.client.event(out)
+}
+
+// event is what a program is told of an event of the CM.
+func (o *cmid) event(e *cm.Event) command.Event {
+	t := &e.Conn
+	out := command.Event{
+		Type: e.Type.Command(), Object: o.handle, Context: o.context, Adapter: o.adapter.index,
+		Status: eventStatus(e), Remote: endpoint(e.Remote),
+		Param: command.ConnParam{
+			ResponderResources: t.ResponderResources, InitiatorDepth: t.InitiatorDepth, RetryCount: t.RetryCount,
+			RNRRetry: t.RNRRetry, QPN: t.RemoteQPN, QKey: t.QKey,
+		},
+	}
+	if e.PeerFlowControl {
+		out.Param.FlowControl = 1
+	}
+	if t.RemoteSRQ {
+		out.Param.SRQ = 1
+	}
+	out.Param.PrivateLen = uint8(copy(out.Param.Private[:], e.Private))
+	return out
+}
+
+// eventStatus is a REJ code for rejections (a SIDR status becomes the REJ code
+// that means the same), and a command.Code for what did not answer.
+func eventStatus(e *cm.Event) uint32 {
+	switch e.Type {
+	case cm.EventUnreachable:
+		switch e.Failure {
+		case cm.FailureRefused:
+			return uint32(command.Refused)
+		case cm.FailureHost:
+			return uint32(command.HostUnreachable)
+		case cm.FailureNetwork:
+			return uint32(command.NetworkUnreachable)
+		}
+		return uint32(command.TimedOut)
+	case cm.EventRejected:
+		if e.Space != command.UDP {
+			break
+		}
+		switch e.Status {
+		case mad.SIDRUnsupportedService:
+			return uint32(mad.RejectInvalidServiceID)
+		case mad.SIDRNoQP:
+			return uint32(mad.RejectNoQP)
+		}
+		return uint32(mad.RejectConsumer)
+	}
+	return uint32(e.Reason)
+}
+
+// request makes an id for a peer's request.
+func (a *adapter) request(now clock.Time, e *cm.Event) {
+	l := a.ids[e.Listener]
+	if l == nil {
+		_ = a.cm.Destroy(now, e.ID)
+		return
+	}
+	c := l.client
+	o := &cmid{space: l.space, context: l.context, want: a.index, state: cmRequested, adapter: a, id: e.ID, local: e.Local, listener: l.handle}
+	if uint64(c.live()) >= a.limits.ClientObjects {
+		_ = a.cm.Reject(now, e.ID, mad.RejectNoResources, nil)
+		_ = a.cm.Destroy(now, e.ID)
+		return
+	}
+	h, err := c.addCM(o)
+	if err != nil {
+		_ = a.cm.Destroy(now, e.ID)
+		return
+	}
+	a.ids[e.ID] = o
+	a.objects.CM++
+	out := o.event(e)
+	out.Object, out.Context, out.NewID = l.handle, l.context, h
+	c.event(out)
+}
+
+// claim tells the CM that the program has taken a connection request.
+func (c *Client) claim(h command.Handle) {
+	c.host.lock()
+	defer c.host.unlock()
+	if o := c.cms.get(h); o != nil && o.adapter != nil {
+		_ = o.adapter.cm.Claim(o.id) // it may have ended meanwhile
+	}
+}
+
+// part takes the QP of a connection that has ended to error and lets go of it.
+func (o *cmid) part() {
+	q := o.qp
+	if q == nil {
+		return
+	}
+	o.qp, q.cm = nil, nil
+	if q.tq != nil && q.tq.Type() != command.UD && q.tq.State() >= command.RTR {
+		q.error()
+	}
+}
+
+// lost is told that the QP went to error by itself: the peer gets a DREQ, the
+// program EventDisconnected.
+func (o *cmid) lost(now clock.Time) {
+	if o.adapter != nil {
+		_ = o.adapter.cm.Fail(now, o.id) // not in states before the connection
+	}
+}
+
+// leave is told that the QP is being destroyed.
+func (o *cmid) leave() {
+	if o.adapter != nil && o.state == cmEstablished && o.space == command.TCP {
+		_ = o.adapter.cm.Disconnect(o.client.host.now(), o.id, nil)
+	}
+	o.qp.cm, o.qp = nil, nil
+}
+
+// destroyCM ends a CM id: a connection with DREQ, a listener with its requests
+// that the program has not taken.
+func (c *Client) destroyCM(h command.Handle) error {
+	o := c.cms.get(h)
+	if o == nil {
+		return notFound("CM id", h)
+	}
+	o.unplace()
+	o.part()
+	c.cms.remove(h)
+	var orphans []command.Handle
+	c.events.drop(func(e *command.Event) bool {
+		if e.Type < command.EventConnectRequest || e.Object != h {
+			return false
+		}
+		if e.NewID != 0 {
+			orphans = append(orphans, e.NewID)
+		}
+		return true
+	})
+	for _, n := range orphans {
+		_ = c.destroyCM(n)
+	}
+	return nil
+}

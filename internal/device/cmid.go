@@ -1,0 +1,617 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/cm"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// anyAdapter in command.CMCreate leaves the adapter to the address.
+const anyAdapter = 0xffffffff
+
+// States of a CM id, for CMInfo.State.
+const (
+	cmIdle uint32 = iota
+	cmBound
+	cmListening
+	cmConnecting
+	cmRequested // the peer asks; Accept or Reject
+	cmResponded // the peer accepted; Establish
+	cmAccepted
+	cmEstablished
+	cmEnded
+)
+
+// cmid is a CM id of a program. On a wildcard address it stands for an id on each
+// adapter, until a route chooses one of them.
+type cmid struct {
+	handle  command.Handle
+	client  *Client
+	space   command.PortSpace
+	context uint64
+	want    uint32 // adapter that it may be on, or anyAdapter
+	state   uint32
+
+	adapter  *adapter // nil until bound or routed
+	id       cm.ID
+	others   []placed // further adapters of a wildcard id
+	wildcard bool
+	local    netip.AddrPort
+	listener command.Handle // of a connection request
+	qp       *qp
+}
+
+// placed is an id on an adapter.
+type placed struct {
+	adapter *adapter
+	id      cm.ID
+}
+
+// CMCreate implements command.Commands.
+func (c *Client) CMCreate(ctx context.Context, r command.CMCreate) (command.Handle, error) {
+	if err := c.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer c.host.unlock()
+	if r.Space != command.TCP && r.Space != command.UDP {
+		return 0, command.Errorf(command.Invalid, "Space is %#x, want 0x106 (TCP) or 0x111 (UDP)", uint32(r.Space))
+	}
+	if r.Adapter != anyAdapter {
+		if _, err := c.usable(r.Adapter); err != nil {
+			return 0, err
+		}
+	}
+	if uint64(c.live()) >= DefaultLimits().ClientObjects {
+		return 0, command.Errorf(command.Exhausted, "CM ids: the client has all objects that it may have")
+	}
+	return c.addCM(&cmid{space: r.Space, context: r.Context, want: r.Adapter})
+}
+
+func (c *Client) addCM(o *cmid) (command.Handle, error) {
+	o.client = c
+	var err error
+	o.handle, err = put(&c.cms, o)
+	return o.handle, err
+}
+
+// connection returns a CM id of the client.
+func (c *Client) connection(h command.Handle) (*cmid, error) {
+	o := c.cms.get(h)
+	if o == nil {
+		return nil, notFound("CM id", h)
+	}
+	if o.adapter != nil {
+		return o, o.adapter.usable()
+	}
+	return o, nil
+}
+
+// CMBind implements command.Commands.
+func (c *Client) CMBind(ctx context.Context, h command.Handle, local command.Endpoint) (command.Endpoint, error) {
+	if err := c.enter(ctx); err != nil {
+		return command.Endpoint{}, err
+	}
+	defer c.host.unlock()
+	o, err := c.connection(h)
+	if err != nil {
+		return command.Endpoint{}, err
+	}
+	if o.state != cmIdle {
+		return command.Endpoint{}, command.Errorf(command.State, "the id is bound already")
+	}
+	addr := local.Addr.IP()
+	if addr.IsUnspecified() {
+		err = o.bindAny(local.Port)
+	} else {
+		err = o.bindTo(netip.AddrPortFrom(addr, local.Port))
+	}
+	if err != nil {
+		return command.Endpoint{}, err
+	}
+	o.state = cmBound
+	return endpoint(o.local), nil
+}
+
+func endpoint(a netip.AddrPort) command.Endpoint {
+	if !a.Addr().IsValid() {
+		return command.Endpoint{Port: a.Port()}
+	}
+	return command.Endpoint{Addr: command.AddrFrom(a.Addr()), Port: a.Port()}
+}
+
+// bindTo binds to an address of an adapter.
+func (o *cmid) bindTo(local netip.AddrPort) error {
+	h := o.client.host
+	for _, a := range h.adapters {
+		if !a.gids.has(local.Addr()) || o.want != anyAdapter && o.want != a.index {
+			continue
+		}
+		if err := a.usable(); err != nil {
+			return err
+		}
+		return o.place(a, local)
+	}
+	return command.Errorf(command.AddrNotAvailable, "%v is not an address of an adapter", local.Addr())
+}
+
+// place opens and binds the id on an adapter.
+func (o *cmid) place(a *adapter, local netip.AddrPort) error {
+	id, bound, err := o.openOn(a, local)
+	if err != nil {
+		return err
+	}
+	o.adapter, o.id, o.local = a, id, bound
+	return nil
+}
+
+func (o *cmid) openOn(a *adapter, local netip.AddrPort) (cm.ID, netip.AddrPort, error) {
+	id, err := a.cm.Open(o.space, 0)
+	if err != nil {
+		return 0, local, cmError(err)
+	}
+	if local.Addr().IsValid() {
+		if local, err = a.cm.Bind(id, local); err != nil {
+			_ = a.cm.Destroy(a.host.now(), id)
+			return 0, local, cmError(err)
+		}
+	}
+	a.ids[id] = o
+	a.objects.CM++
+	return id, local, nil
+}
+
+// bindAny binds to a port on all adapters that the id may be on.
+func (o *cmid) bindAny(port uint16) error {
+	h := o.client.host
+	o.wildcard = true
+	for tries := 0; ; tries++ {
+		err := o.bindAll(port)
+		if err == nil {
+			return nil
+		}
+		o.unplace()
+		// An ephemeral port of the first adapter may be taken on the next.
+		if port != 0 || tries == 8 || !errors.Is(err, &command.Error{Code: command.InUse}) {
+			o.wildcard = false
+			return err
+		}
+		_ = h
+	}
+}
+
+func (o *cmid) bindAll(port uint16) error {
+	for _, a := range o.client.host.adapters {
+		if !a.enabled || o.want != anyAdapter && o.want != a.index {
+			continue
+		}
+		any := netip.IPv6Unspecified()
+		if a.cfg.Addr.Is4() {
+			any = netip.IPv4Unspecified()
+		}
+		if o.adapter != nil {
+			id, _, err := o.openOn(a, netip.AddrPortFrom(any, o.local.Port()))
+			if err != nil {
+				return err
+			}
+			o.others = append(o.others, placed{a, id})
+			continue
+		}
+		if err := o.place(a, netip.AddrPortFrom(any, port)); err != nil {
+			return err
+		}
+	}
+	if o.adapter == nil {
+		return command.Errorf(command.AddrNotAvailable, "no adapter is enabled")
+	}
+	return nil
+}
+
+// unplace takes the id off its adapters; peers are told.
+func (o *cmid) unplace() {
+	if o.adapter != nil {
+		o.adapter.dropID(o.id)
+	}
+	for _, p := range o.others {
+		p.adapter.dropID(p.id)
+	}
+	o.adapter, o.id, o.others = nil, 0, nil
+}
+
+func (a *adapter) dropID(id cm.ID) {
+	if _, ok := a.ids[id]; !ok {
+		return
+	}
+	_ = a.cm.Destroy(a.host.now(), id)
+	delete(a.ids, id)
+	a.objects.CM--
+}
+
+// settle keeps the id on one adapter of a wildcard.
+func (o *cmid) settle(a *adapter) {
+	if o.adapter != a {
+		for i, p := range o.others {
+			if p.adapter == a {
+				o.others[i] = placed{o.adapter, o.id}
+				o.adapter, o.id = a, p.id
+				break
+			}
+		}
+	}
+	for _, p := range o.others {
+		p.adapter.dropID(p.id)
+	}
+	o.others = nil
+}
+
+// CMListen implements command.Commands.
+func (c *Client) CMListen(ctx context.Context, h command.Handle, backlog uint32) error {
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	defer c.host.unlock()
+	o, err := c.connection(h)
+	if err != nil {
+		return err
+	}
+	if err := within("backlog", backlog, 0, 1<<16); err != nil {
+		return err
+	}
+	if o.state == cmIdle {
+		if err := o.bindAny(0); err != nil {
+			return err
+		}
+		o.state = cmBound
+	}
+	if o.state != cmBound {
+		return command.Errorf(command.State, "the id listens or connects already")
+	}
+	for _, p := range append([]placed{{o.adapter, o.id}}, o.others...) {
+		if err := p.adapter.cm.Listen(p.id, int(backlog)); err != nil {
+			return cmError(err)
+		}
+	}
+	o.state = cmListening
+	return nil
+}
+
+// CMConnect implements command.Commands.
+func (c *Client) CMConnect(ctx context.Context, r command.CMConnect) error {
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	defer c.host.finish()
+	o, err := c.connection(r.ID)
+	if err != nil {
+		return err
+	}
+	if o.state != cmIdle && o.state != cmBound {
+		return command.Errorf(command.State, "the id listens or connects already")
+	}
+	q, err := c.connectable(o, r.QP)
+	if err != nil {
+		return err
+	}
+	if err := checkParam(&r.Param, q == nil); err != nil {
+		return err
+	}
+	remote := netip.AddrPortFrom(r.Remote.Addr.IP(), r.Remote.Port)
+	if err := o.choose(q, remote.Addr()); err != nil {
+		return err
+	}
+	return o.connect(&r, q, remote)
+}
+
+// choose settles on the adapter that a connection goes out by: the QP's, the
+// one that it is bound to, or the first that speaks the peer's address family.
+func (o *cmid) choose(q *qp, remote netip.Addr) error {
+	if !remote.IsValid() || remote.IsUnspecified() {
+		return command.Errorf(command.Invalid, "Remote is %v, want an address", remote)
+	}
+	a := o.adapter
+	if a == nil || o.wildcard {
+		a = nil
+		for _, b := range o.client.host.adapters {
+			wanted := o.want == anyAdapter || o.want == b.index
+			if b.enabled && wanted && b.cfg.Addr.Is4() == remote.Is4() && (q == nil || q.adapter == b) {
+				a = b
+				break
+			}
+		}
+	}
+	switch {
+	case a == nil:
+		return command.Errorf(command.NetworkUnreachable, "no adapter that the id may use has an address of the family of %v", remote)
+	case q != nil && q.adapter != a:
+		return command.Errorf(command.Invalid, "QP and ID are of different adapters")
+	}
+	if o.adapter == nil {
+		return o.place(a, netip.AddrPort{})
+	}
+	o.settle(a)
+	return nil
+}
+
+func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error {
+	a, now := o.adapter, o.client.host.now()
+	local := a.cfg.Addr
+	if o.local.IsValid() && !o.local.Addr().IsUnspecified() {
+		local = o.local.Addr()
+	}
+	// The system knows at once where there is no route.
+	av := command.AddressVector{Addr: command.AddrFrom(remote.Addr()), SrcIndex: a.gids.index(local)}
+	if _, err := a.route(av); err != nil {
+		return err
+	}
+	p := &r.Param
+	n := cm.Connect{
+		Remote: remote, Local: local, QPN: p.QPN, SRQ: p.SRQ != 0, NoFlowControl: p.FlowControl == 0,
+		ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
+		RetryCount: p.RetryCount, RNRRetry: p.RNRRetry, Private: p.Private[:p.PrivateLen],
+		Timeout: time.Duration(r.Timeout) * time.Millisecond,
+	}
+	if q != nil {
+		n.QPN, n.SRQ, n.UC = q.number, q.srq != nil, q.tq.Type() == command.UC
+		if err := q.toInit(p.QKey); err != nil {
+			return err
+		}
+	}
+	if err := a.cm.Connect(now, o.id, n); err != nil {
+		return cmError(err)
+	}
+	o.state = cmConnecting
+	o.take(q)
+	return nil
+}
+
+// take makes the id the one that moves a QP.
+func (o *cmid) take(q *qp) {
+	if q != nil {
+		o.qp, q.cm = q, o
+	}
+}
+
+// connectable returns the QP that an id is to move, nil for none.
+func (c *Client) connectable(o *cmid, h command.Handle) (*qp, error) {
+	if h == 0 {
+		return nil, nil
+	}
+	q, err := c.pair(h)
+	if err != nil {
+		return nil, err
+	}
+	if q.cm != nil && q.cm != o {
+		return nil, command.Errorf(command.State, "the QP belongs to another connection")
+	}
+	if o.space == command.TCP == (q.tq.Type() == command.UD) {
+		return nil, command.Errorf(command.Invalid, "QP is of type %d: the TCP port space connects RC and UC, the UDP port space UD", q.tq.Type())
+	}
+	if s := q.tq.State(); s != command.Reset && s != command.Init && o.space == command.TCP {
+		return nil, command.Errorf(command.State, "the QP is in state %d, want Reset or Init", s)
+	}
+	return q, nil
+}
+
+func checkParam(p *command.ConnParam, needQPN bool) error {
+	for _, f := range []struct {
+		name string
+		v    uint8
+		most uint32
+	}{
+		{"ResponderResources", p.ResponderResources, 16}, {"InitiatorDepth", p.InitiatorDepth, 16},
+		{"FlowControl", p.FlowControl, 1}, {"RetryCount", p.RetryCount, 7}, {"RNRRetry", p.RNRRetry, 7},
+		{"PrivateLen", p.PrivateLen, uint32(len(p.Private))},
+	} {
+		if err := within("Param."+f.name, uint32(f.v), 0, f.most); err != nil {
+			return err
+		}
+	}
+	if needQPN {
+		return within("Param.QPN", p.QPN, 2, 0xfffffe)
+	}
+	return nil
+}
+
+// CMAccept implements command.Commands.
+func (c *Client) CMAccept(ctx context.Context, r command.CMAccept) error {
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	defer c.host.finish()
+	o, err := c.connection(r.ID)
+	if err != nil {
+		return err
+	}
+	if o.state != cmRequested {
+		return command.Errorf(command.State, "the id has no request to accept")
+	}
+	q, err := c.connectable(o, r.QP)
+	if err != nil {
+		return err
+	}
+	if q != nil && q.adapter != o.adapter {
+		return command.Errorf(command.Invalid, "QP and ID are of different adapters")
+	}
+	if err := checkParam(&r.Param, q == nil); err != nil {
+		return err
+	}
+	return o.accept(&r.Param, q)
+}
+
+func (o *cmid) accept(p *command.ConnParam, q *qp) error {
+	a := o.adapter
+	n := cm.Accept{
+		QPN: p.QPN, QKey: p.QKey, SRQ: p.SRQ != 0, NoFlowControl: p.FlowControl == 0,
+		ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetry: p.RNRRetry,
+		Private: p.Private[:p.PrivateLen],
+	}
+	if q != nil {
+		n.QPN, n.SRQ = q.number, q.srq != nil
+		if err := q.toInit(p.QKey); err != nil {
+			return err
+		}
+	}
+	attr, err := a.cm.Accept(a.host.now(), o.id, n)
+	if err != nil {
+		return cmError(err)
+	}
+	o.state = cmAccepted
+	if o.space == command.UDP {
+		o.state = cmEstablished
+	}
+	o.take(q)
+	if q == nil {
+		return nil
+	}
+	// Before the REP leaves: the peer's first packet may come before its RTU.
+	if err := q.toRTS(&attr); err != nil {
+		_ = a.cm.Fail(a.host.now(), o.id)
+		return err
+	}
+	return nil
+}
+
+// CMEstablish implements command.Commands.
+func (c *Client) CMEstablish(ctx context.Context, h command.Handle) error {
+	return c.cmDo(ctx, h, func(o *cmid) error {
+		if o.adapter == nil {
+			return command.Errorf(command.State, "the id is not connecting")
+		}
+		return cmError(o.adapter.cm.Establish(c.host.now(), o.id, nil))
+	})
+}
+
+// CMReject implements command.Commands.
+func (c *Client) CMReject(ctx context.Context, r command.CMReject) error {
+	if r.PrivateLen > uint32(len(r.Private)) {
+		return command.Errorf(command.Invalid, "PrivateLen is %d, want at most %d", r.PrivateLen, len(r.Private))
+	}
+	if r.Reason > 0xffff {
+		return command.Errorf(command.Invalid, "Reason is %d, want a REJ code of 16 bits", r.Reason)
+	}
+	return c.cmDo(ctx, r.ID, func(o *cmid) error {
+		if o.adapter == nil {
+			return command.Errorf(command.State, "the id has nothing to reject")
+		}
+		err := o.adapter.cm.Reject(c.host.now(), o.id, mad.RejectReason(r.Reason), r.Private[:r.PrivateLen])
+		if err == nil {
+			o.state = cmEnded
+			o.part()
+		}
+		return cmError(err)
+	})
+}
+
+// CMDisconnect implements command.Commands. The QP goes to error and is flushed
+// before the peer has answered.
+func (c *Client) CMDisconnect(ctx context.Context, h command.Handle) error {
+	return c.cmDo(ctx, h, func(o *cmid) error {
+		if o.adapter == nil {
+			return command.Errorf(command.State, "the id is not connected")
+		}
+		if err := o.adapter.cm.Disconnect(c.host.now(), o.id, nil); err != nil {
+			return cmError(err)
+		}
+		if o.qp != nil {
+			o.qp.error()
+		}
+		return nil
+	})
+}
+
+func (c *Client) cmDo(ctx context.Context, h command.Handle, do func(*cmid) error) error {
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	defer c.host.finish()
+	o, err := c.connection(h)
+	if err != nil {
+		return err
+	}
+	return do(o)
+}
+
+// CMQuery implements command.Commands.
+func (c *Client) CMQuery(ctx context.Context, h command.Handle) (command.CMInfo, error) {
+	if err := c.enter(ctx); err != nil {
+		return command.CMInfo{}, err
+	}
+	defer c.host.unlock()
+	o, err := c.connection(h)
+	if err != nil {
+		return command.CMInfo{}, err
+	}
+	info := command.CMInfo{Local: endpoint(o.local), Adapter: o.want, State: o.state}
+	if o.adapter == nil {
+		return info, nil
+	}
+	info.Adapter = o.adapter.index
+	if local, remote, err := o.adapter.cm.Addresses(o.id); err == nil {
+		info.Local, info.Remote = endpoint(local), endpoint(remote)
+	}
+	if attr, err := o.adapter.cm.Attributes(o.id); err == nil {
+		info.QPN, info.RemoteQPN, info.SrcPort = attr.LocalQPN, attr.RemoteQPN, uint32(attr.SrcPort)
+	}
+	return info, nil
+}
+
+// CMAttributes implements command.Commands.
+func (c *Client) CMAttributes(ctx context.Context, h command.Handle, state command.QPState) (command.ModifyQP, error) {
+	if err := c.enter(ctx); err != nil {
+		return command.ModifyQP{}, err
+	}
+	defer c.host.unlock()
+	o, err := c.connection(h)
+	if err != nil {
+		return command.ModifyQP{}, err
+	}
+	if o.adapter == nil {
+		return command.ModifyQP{}, command.Errorf(command.State, "the id is on no adapter yet")
+	}
+	attr, err := o.adapter.cm.Attributes(o.id)
+	if err != nil {
+		return command.ModifyQP{}, cmError(err)
+	}
+	typ := command.RC
+	switch {
+	case o.space == command.UDP:
+		typ = command.UD
+	case attr.UC:
+		typ = command.UC
+	}
+	m, ok := o.adapter.attributes(&attr, typ, state)
+	if !ok {
+		return m, command.Errorf(command.Invalid, "state is %d, want 1 (Init), 2 (RTR) or 3 (RTS)", state)
+	}
+	return m, nil
+}
+
+// cmError makes the CM's errors those of commands.
+func cmError(err error) error {
+	if err == nil {
+		return nil
+	}
+	var ce *command.Error
+	if errors.As(err, &ce) {
+		return err
+	}
+	var field *cm.FieldError
+	code := command.Internal
+	switch {
+	case errors.As(err, &field):
+		code = command.Invalid
+	case errors.Is(err, cm.ErrState):
+		code = command.State
+	case errors.Is(err, cm.ErrNoID):
+		code = command.State // the connection has ended
+	case errors.Is(err, cm.ErrPortInUse):
+		code = command.InUse
+	case errors.Is(err, cm.ErrNoPorts), errors.Is(err, cm.ErrTooManyIDs):
+		code = command.Exhausted
+	}
+	return &command.Error{Code: code, Detail: err.Error()}
+}

@@ -1,0 +1,289 @@
+package device
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// maxModeration bounds both values of ModerateCQ, 16-bit fields of the adapter.
+const maxModeration = 1<<16 - 1
+
+// cq is a completion queue.
+type cq struct {
+	handle  command.Handle
+	client  *Client
+	adapter *adapter
+	ref     uint32 // its place in the adapter
+	ring    *ring.CQ
+	block   ring.Block
+	old     []oldRing // of resizes, until the program has finished them
+	uses    int
+	waiters []*waiter
+	failed  bool
+	ended   atomic.Pointer[command.Error] // why waiters get no more events; nil while it lives
+
+	// Moderation (WinOF manual: CQ interrupt moderation): an event waits until count
+	// completions are there or the time since the first has passed.
+	count    uint32
+	interval time.Duration
+	held     uint32
+	due      clock.Time
+	queued   bool // in the host's list of CQs that hold events back
+}
+
+type oldRing struct {
+	ring  *ring.CQ
+	block ring.Block
+}
+
+// CreateCQ implements command.Commands.
+func (c *Client) CreateCQ(ctx context.Context, r command.CreateCQ) (command.Queue, error) {
+	a, err := c.begin(ctx, r.Adapter)
+	if err != nil {
+		return command.Queue{}, err
+	}
+	defer c.host.unlock()
+	if r.Channel != 0 {
+		return command.Queue{}, command.Errorf(command.Unsupported, "Channel is %d, want 0: wait on the CQ itself", r.Channel)
+	}
+	if err := within("Depth", r.Depth, 1, a.limits.CQDepth); err != nil {
+		return command.Queue{}, err
+	}
+	if err := c.room(a, "CQs", a.objects.CQ, a.limits.CQ); err != nil {
+		return command.Queue{}, err
+	}
+	g := ring.CQGeometry(int(r.Depth))
+	q := &cq{client: c, adapter: a, due: clock.Never}
+	if q.ring, q.block, err = c.openCQ(g); err != nil {
+		return command.Queue{}, err
+	}
+	if q.handle, err = put(&c.cqs, q); err != nil {
+		c.freeBlock(q.block)
+		return command.Queue{}, err
+	}
+	a.addCQ(q)
+	return queueOf(q.handle, q.ref, g, q.block), nil
+}
+
+func (c *Client) openCQ(g ring.Geometry) (*ring.CQ, ring.Block, error) {
+	b, err := c.alloc(g)
+	if err != nil {
+		return nil, b, err
+	}
+	q, err := ring.OpenCQ(b.Bytes, g)
+	if err != nil {
+		c.freeBlock(b)
+		return nil, b, command.Errorf(command.Internal, "%v", err)
+	}
+	return q, b, nil
+}
+
+// alloc makes the memory of a ring.
+func (c *Client) alloc(g ring.Geometry) (ring.Block, error) {
+	b, err := c.arena.Alloc(g.Size())
+	if err != nil {
+		return b, command.Errorf(command.Exhausted, "ring memory: %v", err)
+	}
+	return b, nil
+}
+
+func (c *Client) freeBlock(b ring.Block) {
+	if b.Bytes != nil {
+		_ = c.arena.Free(b) // it was allocated
+	}
+}
+
+func queueOf(h command.Handle, number uint32, g ring.Geometry, b ring.Block) command.Queue {
+	return command.Queue{Handle: h, Number: number, Depth: uint32(g.Entries), Stride: uint32(g.Stride), Ring: place(b)}
+}
+
+func place(b ring.Block) command.Ring {
+	return command.Ring{Arena: b.Arena, Offset: b.Offset, Size: uint64(len(b.Bytes))}
+}
+
+// completion returns a CQ of the client.
+func (c *Client) completion(field string, h command.Handle) (*cq, error) {
+	q := c.cqs.get(h)
+	if q == nil {
+		return nil, notFound(field, h)
+	}
+	return q, q.adapter.usable()
+}
+
+// ResizeCQ implements command.Commands. The CQ goes on in a new ring; the
+// program first finishes the old one.
+func (c *Client) ResizeCQ(ctx context.Context, h command.Handle, depth uint32) (command.Queue, error) {
+	if err := c.enter(ctx); err != nil {
+		return command.Queue{}, err
+	}
+	defer c.host.unlock()
+	q, err := c.completion("CQ", h)
+	if err != nil {
+		return command.Queue{}, err
+	}
+	if err := within("depth", depth, 1, q.adapter.limits.CQDepth); err != nil {
+		return command.Queue{}, err
+	}
+	if q.failed {
+		return command.Queue{}, command.Errorf(command.State, "the CQ has overflowed")
+	}
+	if err := q.dropOld(); err != nil {
+		return command.Queue{}, err
+	}
+	g := ring.CQGeometry(int(depth))
+	next, block, err := c.openCQ(g)
+	if err != nil {
+		return command.Queue{}, err
+	}
+	wake := q.ring.Move(next)
+	q.old = append(q.old, oldRing{q.ring, q.block})
+	prior := q.block
+	q.ring, q.block = next, block
+	q.notify(prior, wake)
+	return queueOf(h, q.ref, g, block), nil
+}
+
+// dropOld frees the rings before the last resize but one, which the program has left.
+func (q *cq) dropOld() error {
+	for len(q.old) > 1 {
+		o := q.old[0]
+		if n, _ := o.ring.Unpolled(); n > 0 {
+			return command.Errorf(command.Busy, "%s of an earlier resize are not polled yet", plural(n, "completion"))
+		}
+		q.client.freeBlock(o.block)
+		q.old = q.old[1:]
+	}
+	return nil
+}
+
+// ModerateCQ implements command.Commands. Without Microseconds there is no
+// moderation; without Count only the time bounds it.
+func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	defer c.host.unlock()
+	q, err := c.completion("CQ", m.CQ)
+	if err != nil {
+		return err
+	}
+	if err := within("Count", m.Count, 0, maxModeration); err != nil {
+		return err
+	}
+	if err := within("Microseconds", m.Microseconds, 0, maxModeration); err != nil {
+		return err
+	}
+	q.count, q.interval = m.Count, time.Duration(m.Microseconds)*time.Microsecond
+	if q.held > 0 {
+		q.fire()
+	}
+	return nil
+}
+
+// push publishes a completion and raises its event.
+func (q *cq) push(now clock.Time, e *ring.CQE) {
+	if q.failed {
+		return
+	}
+	event, err := q.ring.Push(e)
+	switch {
+	case err != nil:
+		q.overflow(err)
+	case !event:
+	case q.interval == 0:
+		q.fire()
+	default:
+		q.hold(now)
+	}
+}
+
+// hold keeps an event back.
+func (q *cq) hold(now clock.Time) {
+	q.held++
+	if q.count > 0 && q.held >= q.count {
+		q.fire()
+		return
+	}
+	if q.held == 1 {
+		q.due = now.Add(q.interval)
+	}
+	if !q.queued {
+		q.queued = true
+		q.client.host.moderate(q)
+	}
+}
+
+// fire raises the event.
+func (q *cq) fire() {
+	q.held, q.due = 0, clock.Never
+	if fired, wake := q.ring.Fire(); fired {
+		q.notify(q.block, wake)
+	}
+}
+
+// notify wakes those who wait on the ring in block.
+func (q *cq) notify(block ring.Block, wake bool) {
+	for _, w := range q.waiters {
+		w.wake()
+	}
+	if wake && q.client.cfg.Notify != nil {
+		q.client.cfg.Notify(block.Arena, block.Offset)
+	}
+}
+
+// overflow ends a CQ that had no room, or whose program wrote nonsense in its
+// ring: the QPs that complete to it go to error (IBA 11.6.3.1).
+func (q *cq) overflow(err error) {
+	a := q.adapter
+	q.failed = true
+	a.cqOverflows++
+	a.host.log.Warn("completion queue ended", "client", q.client.cfg.Name, "pid", q.client.cfg.PID, "cq", q.ref, "cause", err)
+	q.notify(q.block, q.ring.Break())
+	q.client.event(command.Event{Type: command.EventCQError, Object: q.handle, Adapter: a.index})
+	q.client.qps.each(func(p *qp) {
+		if p.send == q || p.recv == q {
+			p.fail(command.EventQPFatal)
+		}
+	})
+}
+
+// end takes the CQ from its waiters.
+func (q *cq) end(err *command.Error) {
+	q.ended.Store(err)
+	q.notify(q.block, q.ring.Break())
+}
+
+// moderate notes a CQ that holds an event back.
+func (h *Host) moderate(q *cq) {
+	h.moderated = append(h.moderated, q)
+	h.moderationDue = clock.Min(h.moderationDue, q.due)
+}
+
+// fireDue raises the events whose time has come.
+func (h *Host) fireDue(now clock.Time) bool {
+	if now < h.moderationDue {
+		return false
+	}
+	next := clock.Never
+	keep := h.moderated[:0]
+	for _, q := range h.moderated {
+		ended := q.ended.Load() != nil
+		if !ended && q.held > 0 && q.due <= now {
+			q.fire()
+		}
+		if ended || q.held == 0 {
+			q.queued = false
+			continue
+		}
+		next = clock.Min(next, q.due)
+		keep = append(keep, q)
+	}
+	clear(h.moderated[len(keep):])
+	h.moderated, h.moderationDue = keep, next
+	return true
+}

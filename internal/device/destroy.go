@@ -1,0 +1,207 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/memory"
+)
+
+// Destroy implements command.Commands.
+func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handle) error {
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	release, err := c.destroy(kind, h)
+	c.host.finish()
+	if release != nil {
+		release()
+	}
+	return err
+}
+
+// destroy ends one object. release, if any, is to be called without the baton.
+func (c *Client) destroy(kind command.Kind, h command.Handle) (release func(), err error) {
+	switch kind {
+	case command.KindPD:
+		return nil, c.destroyPD(h)
+	case command.KindMemory:
+		return c.destroyMR(h)
+	case command.KindWindow:
+		return nil, c.destroyMW(h)
+	case command.KindCQ:
+		return nil, c.destroyCQ(h)
+	case command.KindSRQ:
+		return nil, c.destroySRQ(h)
+	case command.KindQP:
+		return nil, c.destroyQP(h)
+	case command.KindAH:
+		return nil, c.destroyAH(h)
+	case command.KindCM:
+		return nil, c.destroyCM(h)
+	}
+	return nil, command.Errorf(command.Invalid, "kind is %d, want 1 to 8", kind)
+}
+
+func (c *Client) destroyPD(h command.Handle) error {
+	p := c.pds.get(h)
+	if p == nil {
+		return notFound("PD", h)
+	}
+	if p.uses > 0 {
+		return busy("the PD", p.uses)
+	}
+	c.pds.remove(h)
+	p.adapter.objects.PD--
+	return nil
+}
+
+func (c *Client) destroyMR(h command.Handle) (func(), error) {
+	m := c.mrs.get(h)
+	if m == nil {
+		return nil, notFound("memory region", h)
+	}
+	a := m.pd.adapter
+	if m.region != nil {
+		if err := a.memory.Deregister(m.region.Key); err != nil {
+			if errors.Is(err, memory.ErrBound) {
+				return nil, busy("the memory region", m.region.Windows())
+			}
+			return nil, asError(err)
+		}
+		a.objects.MR--
+		a.disown(m.region.Bytes)
+	}
+	c.mrs.remove(h)
+	m.pd.uses--
+	return m.release, nil
+}
+
+func (c *Client) destroyMW(h command.Handle) error {
+	m := c.mws.get(h)
+	if m == nil {
+		return notFound("memory window", h)
+	}
+	if m.window != nil {
+		if err := m.pd.adapter.memory.FreeWindow(m.window.Key()); err != nil {
+			return asError(err)
+		}
+		m.pd.adapter.objects.MW--
+	}
+	c.mws.remove(h)
+	m.pd.uses--
+	return nil
+}
+
+func (c *Client) destroyCQ(h command.Handle) error {
+	q := c.cqs.get(h)
+	if q == nil {
+		return notFound("CQ", h)
+	}
+	if q.uses > 0 {
+		return busy("the CQ", q.uses)
+	}
+	c.cqs.remove(h)
+	q.end(command.Errorf(command.NotFound, "the CQ was destroyed"))
+	q.adapter.removeCQ(q)
+	c.freeBlock(q.block)
+	for _, o := range q.old {
+		c.freeBlock(o.block)
+	}
+	return nil
+}
+
+func (c *Client) destroySRQ(h command.Handle) error {
+	s := c.srqs.get(h)
+	if s == nil {
+		return notFound("SRQ", h)
+	}
+	if s.uses > 0 {
+		return busy("the SRQ", s.uses)
+	}
+	c.srqs.remove(h)
+	s.pd.uses--
+	s.pd.adapter.objects.SRQ--
+	c.freeBlock(s.block)
+	return nil
+}
+
+func (c *Client) destroyQP(h command.Handle) error {
+	q := c.qps.get(h)
+	if q == nil {
+		return notFound("QP", h)
+	}
+	if q.cm != nil {
+		q.cm.leave()
+	}
+	q.unmake()
+	c.qps.remove(h)
+	q.pd.uses--
+	q.send.uses--
+	q.recv.uses--
+	if q.srq != nil {
+		q.srq.uses--
+	}
+	c.freeBlock(q.sendBlock)
+	c.freeBlock(q.recvBlock)
+	return nil
+}
+
+func (c *Client) destroyAH(h command.Handle) error {
+	o := c.ahs.get(h)
+	if o == nil {
+		return notFound("address handle", h)
+	}
+	c.ahs.remove(h)
+	o.pd.uses--
+	o.pd.adapter.objects.AH--
+	return nil
+}
+
+// Close destroys everything that the client made: QPs go to error and are
+// flushed, peers get a DREQ, and the numbers of the QPs wait before they are used again.
+func (c *Client) Close() error {
+	h := c.host
+	h.lock()
+	if c.closed {
+		h.unlock()
+		return nil
+	}
+	c.closed = true
+	var releases []func()
+	c.cms.each(func(o *cmid) { _ = c.destroyCM(o.handle) })
+	c.qps.each(func(o *qp) { _ = c.destroyQP(o.handle) })
+	c.ahs.each(func(o *ah) { _ = c.destroyAH(o.handle) })
+	c.mws.each(func(o *mw) { _ = c.destroyMW(o.handle) })
+	c.mrs.each(func(o *mr) {
+		if r, _ := c.destroyMR(o.handle); r != nil {
+			releases = append(releases, r)
+		}
+	})
+	c.srqs.each(func(o *srq) { _ = c.destroySRQ(o.handle) })
+	c.cqs.each(func(o *cq) { _ = c.destroyCQ(o.handle) })
+	c.pds.each(func(o *pd) { _ = c.destroyPD(o.handle) })
+	for _, a := range h.adapters {
+		for id := range c.arena.Len() {
+			a.disown(c.arena.Bytes(uint32(id)))
+		}
+	}
+	h.clients = slices.DeleteFunc(h.clients, func(o *Client) bool { return o == c })
+	h.watched++
+	h.finish()
+	if c.cfg.WakeFD > 0 {
+		h.evict()
+	}
+	c.events.close()
+	for _, r := range releases {
+		r()
+	}
+	if c.cfg.FreeArena != nil {
+		for id := range c.arena.Len() {
+			c.cfg.FreeArena(uint32(id), c.arena.Bytes(uint32(id)))
+		}
+	}
+	return nil
+}

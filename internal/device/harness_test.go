@@ -1,0 +1,371 @@
+package device
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link/memlink"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// patience bounds what a test waits for; nothing that works takes that long.
+const patience = 20 * time.Second
+
+var nextAddr atomic.Uint32
+
+func init() { nextAddr.Store(rand.Uint32()) }
+
+// loopback is an address of 127.0.0.0/8 that no other test uses.
+func loopback() netip.Addr {
+	n := nextAddr.Add(1)
+	return netip.AddrFrom4([4]byte{127, 64 + byte(n>>16)%127, byte(n >> 8), 1 + byte(n)%250})
+}
+
+func newHost(t testing.TB, cfg Config) *Host {
+	t.Helper()
+	h, err := NewHost(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return h
+}
+
+func (h *Host) add(t testing.TB, cfg AdapterConfig) uint32 {
+	t.Helper()
+	i, err := h.AddAdapter(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// network makes two adapters that reach each other.
+type network struct {
+	name string
+	make func(t testing.TB, cfg AdapterConfig) (a, b *program)
+}
+
+func overUDP(oneHost bool) func(testing.TB, AdapterConfig) (a, b *program) {
+	return func(t testing.TB, cfg AdapterConfig) (a, b *program) {
+		h := newHost(t, Config{Seed: 1})
+		g := h
+		if !oneHost {
+			g = newHost(t, Config{Seed: 2})
+		}
+		ca, cb := cfg, cfg
+		ca.Addr, cb.Addr = loopback(), loopback()
+		return newProgram(t, h, h.add(t, ca)), newProgram(t, g, g.add(t, cb))
+	}
+}
+
+func overMemory(oneHost bool) func(testing.TB, AdapterConfig) (a, b *program) {
+	return func(t testing.TB, cfg AdapterConfig) (a, b *program) {
+		h := newHost(t, Config{Seed: 1})
+		g := h
+		if !oneHost {
+			g = newHost(t, Config{Seed: 2})
+		}
+		sw := memlink.NewSwitch()
+		add := func(h *Host) *program {
+			c := cfg
+			c.Addr = loopback()
+			p, err := sw.Port(memlink.PortConfig{Addr: c.Addr, Notify: h.Wake})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Link = p
+			return newProgram(t, h, h.add(t, c))
+		}
+		return add(h), add(g)
+	}
+}
+
+var networks = []network{
+	{"udp", overUDP(false)}, {"udp one host", overUDP(true)}, {"memory", overMemory(false)}, {"memory one host", overMemory(true)},
+}
+
+// program is what a program does with a client: the verbs, bare.
+type program struct {
+	t       testing.TB
+	host    *Host
+	c       *Client
+	adapter uint32
+	addr    netip.Addr
+	pd      command.Handle
+	events  chan command.Event
+}
+
+func newProgram(t testing.TB, h *Host, adapter uint32) *program {
+	t.Helper()
+	c, err := h.NewClient(ClientConfig{Name: t.Name(), PID: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{t: t, host: h, c: c, adapter: adapter, events: make(chan command.Event, 1024)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		out := make([]command.Event, 8)
+		for {
+			n, err := c.Events(context.Background(), out)
+			if err != nil {
+				return
+			}
+			for _, e := range out[:n] {
+				p.events <- e
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("close client: %v", err)
+		}
+		<-done
+	})
+	infos, err := c.Adapters(bg)
+	p.check(err)
+	p.addr = infos[adapter].Addr.IP()
+	p.pd, err = c.AllocPD(bg, adapter)
+	p.check(err)
+	return p
+}
+
+var bg = context.Background()
+
+func (p *program) check(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// event returns the next event of this type; others that come before are lost.
+func (p *program) event(typ command.EventType) command.Event {
+	p.t.Helper()
+	deadline := time.After(patience)
+	for {
+		select {
+		case e := <-p.events:
+			if e.Type == typ {
+				return e
+			}
+			p.t.Logf("event %d (object %#x, status %d) before %d", e.Type, e.Object, e.Status, typ)
+		case <-deadline:
+			p.t.Fatalf("no event %d", typ)
+		}
+	}
+}
+
+// buffer is registered memory.
+type buffer struct {
+	b   []byte
+	mem command.Memory
+	pin runtime.Pinner
+}
+
+const allRights = memory.LocalWrite | memory.RemoteRead | memory.RemoteWrite | memory.RemoteAtomic
+
+func (p *program) buffer(n int) *buffer {
+	p.t.Helper()
+	words := make([]uint64, (n+7)/8)
+	b := &buffer{b: unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n)}
+	b.pin.Pin(&words[0])
+	p.t.Cleanup(b.pin.Unpin)
+	var err error
+	b.mem, err = p.c.RegisterMemory(bg, command.RegisterMemory{PD: p.pd, Access: uint32(allRights), Base: b.addr(0), Length: uint64(n)})
+	p.check(err)
+	return b
+}
+
+func (b *buffer) addr(off int) uint64 { return uint64(uintptr(unsafe.Pointer(&b.b[0]))) + uint64(off) }
+
+func (b *buffer) sge(off, n int) ring.SGE {
+	return ring.SGE{Addr: b.addr(off), Length: uint32(n), LKey: b.mem.LKey}
+}
+
+// queue is a CQ as its program sees it.
+type queue struct {
+	p *program
+	q command.Queue
+	*ring.CQ
+}
+
+func (p *program) ringAt(r command.Ring) []byte {
+	return p.c.Arena(r.Arena)[r.Offset : r.Offset+r.Size]
+}
+
+func (p *program) cq(depth uint32) *queue {
+	p.t.Helper()
+	q, err := p.c.CreateCQ(bg, command.CreateCQ{Adapter: p.adapter, Depth: depth})
+	p.check(err)
+	return p.open(q)
+}
+
+func (p *program) open(q command.Queue) *queue {
+	r, err := ring.OpenCQ(p.ringAt(q.Ring), ring.Geometry{Entries: int(q.Depth), Stride: int(q.Stride)})
+	p.check(err)
+	return &queue{p, q, r}
+}
+
+// next polls the next completion, driving the loop.
+func (q *queue) next() ring.CQE {
+	q.p.t.Helper()
+	var e [1]ring.CQE
+	deadline := time.Now().Add(patience)
+	for q.Poll(e[:]) == 0 {
+		if time.Now().After(deadline) {
+			q.p.t.Fatal("no completion")
+		}
+		q.p.c.Poll()
+	}
+	return e[0]
+}
+
+// wait blocks for the next completion.
+func (q *queue) wait() ring.CQE {
+	q.p.t.Helper()
+	ctx, cancel := context.WithTimeout(bg, patience)
+	defer cancel()
+	var e [1]ring.CQE
+	for {
+		seq := q.Sequence()
+		q.Arm(ring.ArmAny)
+		if q.Poll(e[:]) == 1 {
+			return e[0]
+		}
+		_, err := q.p.c.WaitCQ(ctx, q.q.Handle, seq)
+		q.p.check(err)
+	}
+}
+
+// pair is a QP as its program sees it.
+type pair struct {
+	p    *program
+	q    command.QueuePair
+	cq   *queue
+	send *ring.Send
+	recv *ring.Recv
+}
+
+func (p *program) qp(r command.CreateQP, cq *queue) *pair {
+	p.t.Helper()
+	r.PD, r.SendCQ, r.RecvCQ = p.pd, cq.q.Handle, cq.q.Handle
+	if r.Type == 0 {
+		r.Type = command.RC
+	}
+	if r.SendDepth == 0 {
+		r.SendDepth, r.RecvDepth, r.SendSGE, r.RecvSGE, r.Inline = 64, 64, 4, 4, 64
+	}
+	q, err := p.c.CreateQP(bg, r)
+	p.check(err)
+	out := &pair{p: p, q: q, cq: cq}
+	out.send, err = ring.OpenSend(p.ringAt(q.Send), ring.Geometry{Entries: int(q.SendDepth), Stride: int(q.SendStride)})
+	p.check(err)
+	if q.RecvDepth > 0 {
+		out.recv, err = ring.OpenRecv(p.ringAt(q.Recv), ring.Geometry{Entries: int(q.RecvDepth), Stride: int(q.RecvStride)})
+		p.check(err)
+	}
+	return out
+}
+
+func (q *pair) post(wr ring.SendWR) {
+	q.p.t.Helper()
+	q.p.check(q.send.Post(&wr))
+	q.p.c.Doorbell(q.q.Handle)
+}
+
+func (q *pair) postSend(id uint64, op ring.WROp, sges ...ring.SGE) {
+	q.p.t.Helper()
+	wr := ring.SendWR{ID: id, Op: op, Flags: ring.Signaled, NumSGE: uint8(len(sges))}
+	copy(wr.SGE[:], sges)
+	q.post(wr)
+}
+
+func (q *pair) postRecv(id uint64, sges ...ring.SGE) {
+	q.p.t.Helper()
+	wr := ring.RecvWR{ID: id, NumSGE: uint32(len(sges))}
+	copy(wr.SGE[:], sges)
+	q.p.check(q.recv.Post(&wr))
+}
+
+func (q *pair) info() command.QPInfo {
+	q.p.t.Helper()
+	i, err := q.p.c.QueryQP(bg, q.q.Handle)
+	q.p.check(err)
+	return i
+}
+
+// connected is a connection made through the CM.
+type connected struct {
+	a, b       *pair
+	idA, idB   command.Handle
+	listener   command.Handle
+	fromA      command.Event // what B was asked for
+	answered   command.Event // what A was answered
+	serverPort uint16
+}
+
+var usualParam = command.ConnParam{ResponderResources: 4, InitiatorDepth: 4, FlowControl: 1, RetryCount: 7, RNRRetry: 7}
+
+// connect joins two QPs through the CM.
+func connect(a, b *pair) *connected {
+	t := a.p.t
+	t.Helper()
+	c := &connected{a: a, b: b}
+	var err error
+	c.listener, err = b.p.c.CMCreate(bg, command.CMCreate{Adapter: b.p.adapter, Space: command.TCP})
+	b.p.check(err)
+	at, err := b.p.c.CMBind(bg, c.listener, command.Endpoint{Addr: command.AddrFrom(b.p.addr)})
+	b.p.check(err)
+	c.serverPort = at.Port
+	b.p.check(b.p.c.CMListen(bg, c.listener, 0))
+	c.idA, err = a.p.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
+	a.p.check(err)
+	param := usualParam
+	param.PrivateLen = uint8(copy(param.Private[:], "knock"))
+	a.p.check(a.p.c.CMConnect(bg, command.CMConnect{ID: c.idA, QP: a.q.Handle, Remote: at, Param: param}))
+	c.fromA = b.p.event(command.EventConnectRequest)
+	c.idB = c.fromA.NewID
+	param = usualParam
+	param.PrivateLen = uint8(copy(param.Private[:], "come in"))
+	b.p.check(b.p.c.CMAccept(bg, command.CMAccept{ID: c.idB, QP: b.q.Handle, Param: param}))
+	c.answered = a.p.event(command.EventConnectResponse)
+	a.p.check(a.p.c.CMEstablish(bg, c.idA))
+	b.p.event(command.EventEstablished)
+	return c
+}
+
+// pairs makes a connected pair of RC QPs.
+func pairs(t testing.TB, n network, cfg AdapterConfig) *connected {
+	t.Helper()
+	a, b := n.make(t, cfg)
+	return connect(a.qp(command.CreateQP{}, a.cq(256)), b.qp(command.CreateQP{}, b.cq(256)))
+}
+
+func fill(b []byte, seed uint64) {
+	for i := 0; i+8 <= len(b); i += 8 {
+		seed = seed*6364136223846793005 + 1442695040888963407
+		binary.LittleEndian.PutUint64(b[i:], seed)
+	}
+}
+
+func wantSuccess(t testing.TB, e ring.CQE, id uint64, op ring.CQOp) {
+	t.Helper()
+	if e.Status != ring.Success || e.ID != id || e.Op != op {
+		t.Fatalf("completion %s of %d: %v; want success of %d (%v)", e.Op, e.ID, e.Status, id, op)
+	}
+}

@@ -1,0 +1,330 @@
+package device
+
+import (
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/transport"
+)
+
+const (
+	receiveBatch  = 256
+	transmitBatch = 128
+	// receiveRounds and transmitRounds bound what one adapter does before the
+	// next has its turn.
+	receiveRounds  = 4
+	transmitRounds = 4
+	completeBatch  = 128
+	eventBatch     = 32
+	errorBatch     = 16
+	// errorInterval is how often a link is asked for ICMP errors while packets
+	// keep the loop from sleeping.
+	errorInterval = 2 * time.Millisecond
+	// retryInterval is when a link that was full is tried again.
+	retryInterval = 50 * time.Microsecond
+)
+
+// batch is the memory that an adapter's turns use again and again.
+type batch struct {
+	in          []frame.In
+	out         []frame.Out
+	sent        int // frames of out that the link took
+	queued      int // frames in out
+	retry       clock.Time
+	completions []transport.Completion
+	events      []transport.Event
+	errors      []link.Unreachable
+	errorsDue   clock.Time
+	gsi         gsiBatch
+	deferred    deferredBatch
+}
+
+func (b *batch) init() {
+	b.in = make([]frame.In, receiveBatch)
+	b.out = make([]frame.Out, transmitBatch)
+	b.completions = make([]transport.Completion, completeBatch)
+	b.events = make([]transport.Event, eventBatch)
+	b.errors = make([]link.Unreachable, errorBatch)
+	b.gsi.init()
+	b.deferred.init()
+}
+
+// blocked reports that the link has not taken all frames.
+func (b *batch) blocked() bool { return b.sent < b.queued }
+
+// step is one iteration of the loop: every adapter has its turn. The caller
+// holds the baton. It reports whether there was anything to do.
+func (h *Host) step() bool {
+	now := h.now()
+	worked := false
+	if h.rung.Load() {
+		h.rung.Store(false)
+		worked = true
+	}
+	for _, c := range h.clients {
+		if c.drainDoorbells() {
+			worked = true
+		}
+	}
+	for _, a := range h.adapters {
+		if a.enabled && a.step(now) {
+			worked = true
+		}
+	}
+	if h.fireDue(now) {
+		worked = true
+	}
+	return worked
+}
+
+// ringInline runs what a doorbell of a program in this process asks for: its QP
+// sends now, without a look at what has arrived.
+func (h *Host) ringInline(c *Client, handle command.Handle) {
+	q := c.qps.get(handle)
+	if q == nil || q.tq == nil {
+		h.badDoorbells++
+		return
+	}
+	a := q.adapter
+	a.engine.Doorbell(q.tq)
+	now := h.now()
+	a.transmit(now)
+	if !q.tq.Local() {
+		a.complete(now)
+		return
+	}
+	for _, o := range h.adapters { // the peer has completions too
+		if o.enabled {
+			o.complete(now)
+		}
+	}
+}
+
+// deadline is when the loop must run next by itself.
+func (h *Host) deadline() clock.Time {
+	due := h.moderationDue
+	for _, a := range h.adapters {
+		if a.enabled {
+			due = clock.Min(due, a.deadline())
+		}
+	}
+	return due
+}
+
+// doorbells reports whether a doorbell waits. It says so in the queues of
+// attached programs that the loop sleeps, first.
+func (h *Host) doorbells() bool {
+	for _, c := range h.clients {
+		if !c.sleepDoorbells(true) {
+			return true
+		}
+	}
+	return false
+}
+
+// step is one turn of an adapter.
+func (a *adapter) step(now clock.Time) bool {
+	worked := a.receive(now)
+	if a.engine.Deadline() <= now {
+		a.engine.Advance(now)
+		worked = true
+	}
+	if a.cm.Deadline() <= now {
+		a.cm.Advance(now)
+		worked = true
+	}
+	if now >= a.errorsDue {
+		a.linkErrors(now)
+	}
+	if a.copies(now) {
+		worked = true
+	}
+	if a.manage(now) {
+		worked = true
+	}
+	if a.complete(now) {
+		worked = true
+	}
+	if a.transmit(now) {
+		worked = true
+		a.complete(now)
+	}
+	if len(a.joining) > 0 && now >= a.joinDue {
+		a.joinAgain(now)
+	}
+	return worked
+}
+
+// receive hands what the links have to the engine.
+func (a *adapter) receive(now clock.Time) bool {
+	worked := false
+	for _, p := range a.plugs {
+		if p.link == nil {
+			continue
+		}
+		for range receiveRounds {
+			n, err := p.link.Receive(a.in)
+			if err != nil {
+				a.linkFailed(p, err)
+			}
+			if n == 0 {
+				break
+			}
+			worked = true
+			if n = p.encap.Open(a.in[:n]); n > 0 {
+				a.engine.Receive(now, a.in[:n])
+			}
+			if n < len(a.in) {
+				break
+			}
+		}
+	}
+	return worked
+}
+
+// transmit hands what the engine has to the links, in order. What a link does
+// not take waits for the next turn, and the engine with it.
+func (a *adapter) transmit(now clock.Time) bool {
+	worked := false
+	for range transmitRounds {
+		if a.blocked() && !a.flush(now) {
+			return true
+		}
+		n := a.engine.Transmit(now, a.out)
+		if n == 0 {
+			return worked || a.engine.Pending()
+		}
+		worked = true
+		a.sent, a.queued = 0, n
+		a.seal()
+		if !a.flush(now) {
+			return true
+		}
+	}
+	return worked
+}
+
+// seal puts the outer headers around the queued frames.
+func (a *adapter) seal() {
+	if len(a.plugs) == 1 {
+		a.plugs[0].encap.Seal(a.out[:a.queued])
+		return
+	}
+	for from := 0; from < a.queued; {
+		p, to := a.run(from)
+		if p != nil {
+			p.encap.Seal(a.out[from:to])
+		}
+		from = to
+	}
+}
+
+// run returns the plug that frame from goes through, and where the run of frames
+// for it ends.
+func (a *adapter) run(from int) (*plug, int) {
+	src := a.out[from].Route.Src
+	to := from + 1
+	for route := a.out[from].Route; to < a.queued; to++ {
+		if r := a.out[to].Route; r != route && r.Src != src {
+			break
+		}
+	}
+	return a.plugFor(src), to
+}
+
+// flush sends queued frames; false: a link is full.
+func (a *adapter) flush(now clock.Time) bool {
+	for a.sent < a.queued {
+		p, to := a.plugs[0], a.queued
+		if len(a.plugs) > 1 {
+			p, to = a.run(a.sent)
+		}
+		if p == nil || p.link == nil { // the address is gone: as if the network had lost them
+			a.sent = to
+			continue
+		}
+		n, err := p.link.Send(a.out[a.sent:to])
+		a.sent += n
+		if err != nil {
+			a.linkFailed(p, err)
+		}
+		if a.sent < to {
+			a.retry = now.Add(retryInterval)
+			return false
+		}
+	}
+	return true
+}
+
+// complete writes completions to their CQs and tells programs of events.
+func (a *adapter) complete(now clock.Time) bool {
+	worked := false
+	for {
+		n := a.engine.Completions(a.completions)
+		for i := range a.completions[:n] {
+			c := &a.completions[i]
+			if q := a.cqs[c.CQ]; q != nil {
+				q.push(now, &c.CQE)
+			}
+		}
+		worked = worked || n > 0
+		if n < len(a.completions) {
+			break
+		}
+	}
+	for {
+		n := a.engine.Events(a.events)
+		for i := range a.events[:n] {
+			a.event(now, &a.events[i])
+		}
+		worked = worked || n > 0
+		if n < len(a.events) {
+			return worked
+		}
+	}
+}
+
+// event passes an asynchronous event of the engine on.
+func (a *adapter) event(now clock.Time, e *transport.Event) {
+	q := a.byNumber[e.QPN]
+	if q == nil || q.tq != e.QP {
+		return
+	}
+	switch e.Type {
+	case command.EventCommunicationEstablished:
+		if q.cm != nil { // the CM's own business where it moves the QP
+			_ = a.cm.Established(now, q.cm.id)
+			return
+		}
+	case command.EventQPFatal, command.EventQPRequestError, command.EventQPAccessError:
+		if q.cm != nil {
+			q.cm.lost(now)
+		}
+	}
+	q.client.event(command.Event{Type: e.Type, Object: q.handle, Context: q.context, Adapter: a.index})
+}
+
+// linkErrors tells the engines what destinations answered with ICMP errors.
+func (a *adapter) linkErrors(now clock.Time) {
+	a.errorsDue = now.Add(errorInterval)
+	for _, p := range a.plugs {
+		if p.link == nil {
+			continue
+		}
+		n := p.link.Errors(a.errors)
+		for _, e := range a.errors[:n] {
+			a.unreachable(now, e)
+		}
+	}
+}
+
+// linkFailed is told of errors of a link as a whole.
+func (a *adapter) linkFailed(p *plug, err error) {
+	if !p.failed {
+		p.failed = true
+		a.host.log.Error("link failed", "adapter", a.name, "address", p.addr, "cause", err)
+	}
+}

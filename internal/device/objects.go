@@ -1,0 +1,302 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/memory"
+)
+
+// pd is a protection domain.
+type pd struct {
+	handle  command.Handle
+	adapter *adapter
+	number  memory.PD
+	uses    int
+}
+
+// mr is a memory region.
+type mr struct {
+	handle  command.Handle
+	pd      *pd
+	region  *memory.Region
+	release func()
+}
+
+// mw is a memory window.
+type mw struct {
+	handle command.Handle
+	pd     *pd
+	window *memory.Window
+}
+
+// ah is an address handle. Requests that were taken keep its route alive.
+type ah struct {
+	handle command.Handle
+	pd     *pd
+	route  frame.Route
+}
+
+// memory.Access bits that a program may ask for.
+const allAccess = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic |
+	memory.WindowBind | memory.ZeroBased
+
+// begin takes the baton for a command of c on an adapter.
+func (c *Client) begin(ctx context.Context, index uint32) (*adapter, error) {
+	if ctx.Err() != nil {
+		return nil, canceled(ctx)
+	}
+	c.host.lock()
+	a, err := c.usable(index)
+	if err != nil {
+		c.host.unlock()
+		return nil, err
+	}
+	return a, nil
+}
+
+// usable returns an adapter that takes new requests. The caller holds the baton.
+func (c *Client) usable(index uint32) (*adapter, error) {
+	if c.closed {
+		return nil, command.Errorf(command.Canceled, "the client is closed")
+	}
+	a, err := c.host.adapter(index)
+	if err != nil {
+		return nil, err
+	}
+	return a, a.usable()
+}
+
+// enter takes the baton for a command of c on objects.
+func (c *Client) enter(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return canceled(ctx)
+	}
+	c.host.lock()
+	if c.closed {
+		c.host.unlock()
+		return command.Errorf(command.Canceled, "the client is closed")
+	}
+	return nil
+}
+
+// room checks that one more object fits: of its kind on the adapter and of any
+// kind for the client.
+func (c *Client) room(a *adapter, what string, live int, most uint32) error {
+	if uint64(live) >= uint64(most) {
+		return full(what, most)
+	}
+	if uint64(c.live()) >= a.limits.ClientObjects {
+		return command.Errorf(command.Exhausted, "%s: the client has all %d objects that it may have", what, a.limits.ClientObjects)
+	}
+	return nil
+}
+
+func (c *Client) live() int {
+	return c.pds.live + c.mrs.live + c.mws.live + c.cqs.live + c.srqs.live + c.qps.live + c.ahs.live + c.cms.live
+}
+
+// AllocPD implements command.Commands.
+func (c *Client) AllocPD(ctx context.Context, index uint32) (command.Handle, error) {
+	a, err := c.begin(ctx, index)
+	if err != nil {
+		return 0, err
+	}
+	defer c.host.unlock()
+	if err := c.room(a, "PD", a.objects.PD, a.limits.PD); err != nil {
+		return 0, err
+	}
+	a.nextPD++
+	p := &pd{adapter: a, number: a.nextPD}
+	if p.handle, err = put(&c.pds, p); err != nil {
+		return 0, err
+	}
+	a.objects.PD++
+	return p.handle, nil
+}
+
+// put adds an object to a client's table.
+func put[T any](t *objects[T], o *T) (command.Handle, error) {
+	h, ok := t.add(o)
+	if !ok {
+		return 0, command.Errorf(command.Exhausted, "the client has no free handles")
+	}
+	return h, nil
+}
+
+// domain returns a PD on an adapter that takes new requests.
+func (c *Client) domain(h command.Handle) (*pd, error) {
+	p := c.pds.get(h)
+	if p == nil {
+		return nil, notFound("PD", h)
+	}
+	return p, p.adapter.usable()
+}
+
+// RegisterMemory implements command.Commands.
+func (c *Client) RegisterMemory(ctx context.Context, r command.RegisterMemory) (command.Memory, error) {
+	access := memory.Access(r.Access)
+	if access&^allAccess != 0 {
+		return command.Memory{}, command.Errorf(command.Invalid, "Access is %#x, want bits of %#x", r.Access, uint32(allAccess))
+	}
+	if access&(memory.RemoteWrite|memory.RemoteAtomic) != 0 && access&memory.LocalWrite == 0 {
+		return command.Memory{}, command.Errorf(command.Invalid, "Access is %#x: remote write and atomics need local write", r.Access)
+	}
+	if r.Length == 0 || r.Base+r.Length < r.Base {
+		return command.Memory{}, command.Errorf(command.Invalid, "Length is %d from %#x, want at least 1 and no wrap", r.Length, r.Base)
+	}
+	// Reaching may map or probe memory: not under the baton.
+	reach := c.cfg.Reach
+	if reach == nil {
+		reach = ownMemory
+	}
+	if most := DefaultLimits().Region; r.Length > most {
+		return command.Memory{}, command.Errorf(command.Invalid, "Length is %d, want at most %d", r.Length, most)
+	}
+	got, err := reach(r)
+	if err != nil {
+		return command.Memory{}, asError(err)
+	}
+	m, err := c.register(ctx, r, got)
+	if err != nil && got.Release != nil {
+		got.Release()
+	}
+	return m, err
+}
+
+func (c *Client) register(ctx context.Context, r command.RegisterMemory, got Reached) (command.Memory, error) {
+	if err := c.enter(ctx); err != nil {
+		return command.Memory{}, err
+	}
+	defer c.host.unlock()
+	p, err := c.domain(r.PD)
+	if err != nil {
+		return command.Memory{}, err
+	}
+	a := p.adapter
+	if r.Length > a.limits.Region {
+		return command.Memory{}, command.Errorf(command.Invalid, "Length is %d, want at most %d", r.Length, a.limits.Region)
+	}
+	if err := c.room(a, "memory regions", a.objects.MR, a.limits.MR); err != nil {
+		return command.Memory{}, err
+	}
+	region, err := a.memory.Register(memory.Region{
+		PD: p.number, Base: r.Base, Length: r.Length, Access: memory.Access(r.Access), Bytes: got.Bytes, Remote: got.Remote,
+	})
+	if err != nil {
+		return command.Memory{}, asError(err)
+	}
+	m := &mr{pd: p, region: region, release: got.Release}
+	if m.handle, err = put(&c.mrs, m); err != nil {
+		_ = a.memory.Deregister(region.Key)
+		return command.Memory{}, err
+	}
+	p.uses++
+	a.objects.MR++
+	return command.Memory{Handle: m.handle, LKey: region.Key, RKey: region.Key, Path: got.Path}, nil
+}
+
+// ownMemory reaches memory of this process.
+func ownMemory(r command.RegisterMemory) (Reached, error) {
+	if r.Segment != 0 {
+		return Reached{}, command.Errorf(command.Invalid, "Segment is %d, want 0: the program has no shared segments", r.Segment)
+	}
+	if r.Base == 0 || uint64(uintptr(r.Base)) != r.Base || r.Length > 1<<46 {
+		return Reached{}, command.Errorf(command.Invalid, "Base is %#x, want an address of this process", r.Base)
+	}
+	base := uintptr(r.Base)
+	p := *(**byte)(unsafe.Pointer(&base))
+	return Reached{Bytes: unsafe.Slice(p, r.Length), Path: 1}, nil
+}
+
+// AllocWindow implements command.Commands.
+func (c *Client) AllocWindow(ctx context.Context, h command.Handle, typ uint32) (command.Memory, error) {
+	if err := c.enter(ctx); err != nil {
+		return command.Memory{}, err
+	}
+	defer c.host.unlock()
+	p, err := c.domain(h)
+	if err != nil {
+		return command.Memory{}, err
+	}
+	a := p.adapter
+	if typ != 1 && typ != 2 {
+		return command.Memory{}, command.Errorf(command.Invalid, "type is %d, want 1 or 2", typ)
+	}
+	if err := c.room(a, "memory windows", a.objects.MW, a.limits.MW); err != nil {
+		return command.Memory{}, err
+	}
+	w, err := a.memory.AllocWindow(p.number, uint8(typ))
+	if err != nil {
+		return command.Memory{}, asError(err)
+	}
+	m := &mw{pd: p, window: w}
+	if m.handle, err = put(&c.mws, m); err != nil {
+		_ = a.memory.FreeWindow(w.Key())
+		return command.Memory{}, err
+	}
+	p.uses++
+	a.objects.MW++
+	return command.Memory{Handle: m.handle, RKey: w.Key()}, nil
+}
+
+// CreateAH implements command.Commands.
+func (c *Client) CreateAH(ctx context.Context, r command.CreateAH) (command.Handle, error) {
+	if err := c.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer c.host.unlock()
+	p, err := c.domain(r.PD)
+	if err != nil {
+		return 0, err
+	}
+	a := p.adapter
+	if err := c.room(a, "address handles", a.objects.AH, a.limits.AH); err != nil {
+		return 0, err
+	}
+	route, err := a.route(r.AV)
+	if err != nil {
+		return 0, err
+	}
+	o := &ah{pd: p, route: route}
+	if o.handle, err = put(&c.ahs, o); err != nil {
+		return 0, err
+	}
+	p.uses++
+	a.objects.AH++
+	return o.handle, nil
+}
+
+// resolveAH is the route of an address handle in a request of a QP in pd.
+func (c *Client) resolveAH(h uint32, p *pd) *frame.Route {
+	if o := c.ahs.get(command.Handle(h)); o != nil && o.pd == p {
+		return &o.route
+	}
+	return nil
+}
+
+// asError makes any error a *command.Error.
+func asError(err error) error {
+	var ce *command.Error
+	if err == nil || errors.As(err, &ce) {
+		return err
+	}
+	var attr *memory.AttributeError
+	code := command.Internal
+	switch {
+	case errors.As(err, &attr):
+		code = command.Invalid
+	case errors.Is(err, memory.ErrFull):
+		code = command.Exhausted
+	case errors.Is(err, memory.ErrBound):
+		code = command.Busy
+	case errors.Is(err, memory.ErrKey):
+		code = command.NotFound
+	case errors.Is(err, memory.ErrGone), errors.Is(err, memory.ErrBounds), errors.Is(err, memory.ErrAccess), errors.Is(err, memory.ErrDomain):
+		code = command.Access
+	}
+	return &command.Error{Code: code, Detail: err.Error()}
+}

@@ -1,0 +1,287 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/transport"
+)
+
+// qp is a queue pair with its rings.
+type qp struct {
+	handle     command.Handle
+	number     uint32
+	client     *Client
+	adapter    *adapter
+	pd         *pd
+	tq         *transport.QP // nil once the adapter was disabled
+	send, recv *cq
+	srq        *srq
+	context    uint64
+	sendBlock  ring.Block
+	recvBlock  ring.Block
+	sendRing   transport.SendRing
+	cm         *cmid // the connection that moves it
+	groups     []netip.Addr
+	joinTries  uint8 // times left to try for the local path; 0: not in the list
+}
+
+// CreateQP implements command.Commands.
+func (c *Client) CreateQP(ctx context.Context, r command.CreateQP) (command.QueuePair, error) {
+	if err := c.enter(ctx); err != nil {
+		return command.QueuePair{}, err
+	}
+	defer c.host.unlock()
+	p, err := c.domain(r.PD)
+	if err != nil {
+		return command.QueuePair{}, err
+	}
+	a := p.adapter
+	q := &qp{client: c, adapter: a, pd: p, context: r.Context}
+	if err := q.check(&r); err != nil {
+		return command.QueuePair{}, err
+	}
+	if err := c.room(a, "QPs", a.objects.QP, a.limits.QP); err != nil {
+		return command.QueuePair{}, err
+	}
+	out, err := q.make(&r)
+	if err != nil {
+		c.freeBlock(q.sendBlock)
+		c.freeBlock(q.recvBlock)
+		return command.QueuePair{}, err
+	}
+	return out, nil
+}
+
+// check resolves what r names and checks its sizes.
+func (q *qp) check(r *command.CreateQP) (err error) {
+	c, l := q.client, &q.adapter.limits
+	if r.Type < command.RC || r.Type > command.UD {
+		return command.Errorf(command.Invalid, "Type is %d, want 1 (RC), 2 (UC) or 3 (UD)", r.Type)
+	}
+	if q.send, err = c.completion("SendCQ", r.SendCQ); err != nil {
+		return err
+	}
+	if q.recv, err = c.completion("RecvCQ", r.RecvCQ); err != nil {
+		return err
+	}
+	if q.send.adapter != q.adapter || q.recv.adapter != q.adapter {
+		return command.Errorf(command.Invalid, "SendCQ, RecvCQ and PD are of different adapters")
+	}
+	if r.SRQ != 0 {
+		if q.srq, err = c.shared(r.SRQ); err != nil {
+			return err
+		}
+		if q.srq.pd.adapter != q.adapter {
+			return command.Errorf(command.Invalid, "SRQ and PD are of different adapters")
+		}
+	}
+	for _, f := range []struct {
+		name           string
+		v, least, most uint32
+	}{
+		{"SendDepth", r.SendDepth, 0, l.QPDepth}, {"RecvDepth", r.RecvDepth, 0, l.QPDepth},
+		{"SendSGE", r.SendSGE, 0, l.SGE}, {"RecvSGE", r.RecvSGE, 0, l.SGE},
+		{"Inline", r.Inline, 0, l.Inline}, {"SignalAll", r.SignalAll, 0, 1},
+	} {
+		if err := within(f.name, f.v, f.least, f.most); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// make allocates the rings and the engine's QP.
+func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
+	c, a := q.client, q.adapter
+	sg := ring.SendGeometry(int(max(r.SendDepth, 1)), int(max(r.SendSGE, 1)), int(r.Inline))
+	if q.sendBlock, err = c.alloc(sg); err != nil {
+		return out, err
+	}
+	if q.sendRing.Send, err = ring.OpenSend(q.sendBlock.Bytes, sg); err != nil {
+		return out, command.Errorf(command.Internal, "%v", err)
+	}
+	if r.Type == command.UD {
+		p := q.pd
+		q.sendRing.Resolve = func(h uint32) *frame.Route { return c.resolveAH(h, p) }
+	}
+	var recv transport.RecvQueue
+	var rg ring.Geometry
+	if q.srq != nil {
+		recv = q.srq
+	} else {
+		rg = ring.RecvGeometry(int(max(r.RecvDepth, 1)), int(max(r.RecvSGE, 1)))
+		rr, b, err := c.openRecv(rg)
+		if err != nil {
+			return out, err
+		}
+		q.recvBlock, recv = b, rr
+	}
+	q.tq, err = a.engine.CreateQP(c.host.now(), transport.QPConfig{
+		Type: r.Type, PD: q.pd.number, SendCQ: transport.CQRef(q.send.ref), RecvCQ: transport.CQRef(q.recv.ref),
+		Send: &q.sendRing, Recv: recv, SRQ: q.srq != nil, SignalAll: r.SignalAll != 0, Context: r.Context,
+	})
+	if err != nil {
+		if errors.Is(err, transport.ErrNumbers) {
+			return out, command.Errorf(command.Exhausted, "%v", err)
+		}
+		return out, asError(err)
+	}
+	q.number = q.tq.Number()
+	if q.handle, err = put(&c.qps, q); err != nil {
+		a.engine.Destroy(c.host.now(), q.tq)
+		return out, err
+	}
+	a.byNumber[q.number] = q
+	a.objects.QP++
+	q.pd.uses++
+	q.send.uses++
+	q.recv.uses++
+	if q.srq != nil {
+		q.srq.uses++
+	}
+	return command.QueuePair{
+		Handle: q.handle, Number: q.number, SendDepth: uint32(sg.Entries), RecvDepth: uint32(rg.Entries),
+		SendStride: uint32(sg.Stride), RecvStride: uint32(rg.Stride), Inline: r.Inline,
+		Send: place(q.sendBlock), Recv: place(q.recvBlock),
+	}, nil
+}
+
+// pair returns a QP of the client that takes commands.
+func (c *Client) pair(h command.Handle) (*qp, error) {
+	q := c.qps.get(h)
+	if q == nil {
+		return nil, notFound("QP", h)
+	}
+	if q.tq == nil {
+		return nil, errRemoved()
+	}
+	return q, q.adapter.usable()
+}
+
+// ModifyQP implements command.Commands.
+func (c *Client) ModifyQP(ctx context.Context, m command.ModifyQP) error {
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	defer c.host.finish()
+	q, err := c.pair(m.QP)
+	if err != nil {
+		return err
+	}
+	return q.modify(m)
+}
+
+// modify changes a QP and follows up what the change makes possible.
+func (q *qp) modify(m command.ModifyQP) error {
+	a := q.adapter
+	var route *frame.Route
+	if m.Mask&command.MaskRoute != 0 {
+		r, err := a.route(m.Route)
+		if err != nil {
+			return err
+		}
+		route = &r
+	}
+	if m.Mask&command.MaskMTU != 0 && m.MTU > a.mtu {
+		return command.Errorf(command.Invalid, "MTU is %d, want at most %d, the active MTU of the port", m.MTU, a.mtu)
+	}
+	if err := a.engine.Modify(a.host.now(), q.tq, m, route); err != nil {
+		return modifyError(err)
+	}
+	if m.Mask&command.MaskState != 0 && m.State == command.RTS {
+		a.host.join(q)
+	}
+	return nil
+}
+
+// modifyError makes the engine's errors those of commands.
+func modifyError(err error) error {
+	var state *transport.StateError
+	if errors.As(err, &state) {
+		return &command.Error{Code: state.Code(), Detail: state.Error()}
+	}
+	return asError(err)
+}
+
+// QueryQP implements command.Commands.
+func (c *Client) QueryQP(ctx context.Context, h command.Handle) (command.QPInfo, error) {
+	if err := c.enter(ctx); err != nil {
+		return command.QPInfo{}, err
+	}
+	defer c.host.unlock()
+	q, err := c.pair(h)
+	if err != nil {
+		return command.QPInfo{}, err
+	}
+	info := q.adapter.engine.Query(q.tq)
+	info.Attr.QP = h
+	return info, nil
+}
+
+// fail takes a QP to the Error state and tells the program why.
+func (q *qp) fail(why command.EventType) {
+	if q.tq == nil || q.tq.State() == command.Err || q.tq.State() == command.Reset {
+		return
+	}
+	q.error()
+	q.client.event(command.Event{Type: why, Object: q.handle, Context: q.context, Adapter: q.adapter.index})
+}
+
+// error takes a QP to the Error state, where it flushes.
+func (q *qp) error() {
+	if q.tq == nil || q.tq.State() == command.Reset {
+		return
+	}
+	_ = q.adapter.engine.Modify(q.adapter.host.now(), q.tq,
+		command.ModifyQP{Mask: command.MaskState, State: command.Err}, nil) // legal from every state
+}
+
+// unmake ends the engine's QP.
+func (q *qp) unmake() {
+	if q.tq == nil {
+		return
+	}
+	a := q.adapter
+	for _, g := range q.groups {
+		a.leave(q, g)
+	}
+	q.groups = nil
+	a.engine.Destroy(a.host.now(), q.tq)
+	q.tq = nil
+	delete(a.byNumber, q.number)
+	a.objects.QP--
+}
+
+// AttachMulticast implements command.Commands.
+func (c *Client) AttachMulticast(ctx context.Context, h command.Handle, group command.Addr) error {
+	return c.multicast(ctx, h, group, (*adapter).attach)
+}
+
+// DetachMulticast implements command.Commands.
+func (c *Client) DetachMulticast(ctx context.Context, h command.Handle, group command.Addr) error {
+	return c.multicast(ctx, h, group, (*adapter).detach)
+}
+
+func (c *Client) multicast(ctx context.Context, h command.Handle, group command.Addr, do func(*adapter, *qp, netip.Addr) error) error {
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	defer c.host.unlock()
+	q, err := c.pair(h)
+	if err != nil {
+		return err
+	}
+	ip := group.IP()
+	if !ip.IsMulticast() {
+		return command.Errorf(command.Invalid, "group is %v, want a multicast address", ip)
+	}
+	if q.tq.Type() != command.UD {
+		return command.Errorf(command.Invalid, "QP: only UD queue pairs attach to multicast groups")
+	}
+	return do(q.adapter, q, ip)
+}

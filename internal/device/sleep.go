@@ -1,0 +1,242 @@
+package device
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+)
+
+const (
+	// standbyTime is how often the background thread looks whether those who
+	// drive the loop inline still do.
+	standbyTime = time.Millisecond
+	// parkAfter is after how many such looks at one and the same sleeper the
+	// background thread sleeps too, until that sleeper leaves.
+	parkAfter = 8
+)
+
+// sleepState is who sleeps, and how they are woken.
+//
+// At most one thread at a time has the role of the sleeper: it sleeps on the
+// links' descriptors. It is the background thread, or a waiter of WaitCQ where
+// it is the only one. The background thread stands by on a bed of its own
+// meanwhile, and so does not wake for packets that somebody else takes.
+type sleepState struct {
+	links   *bed // of the sleeper
+	standby *bed // of the background thread
+	drains  []int
+	fds     []int
+	seen    atomic.Int64 // Host.watched when the two were collected
+
+	role   atomic.Bool   // somebody is the sleeper
+	asleep atomic.Bool   // the sleeper sleeps or is about to
+	until  atomic.Int64  // when its sleep ends by itself
+	parked atomic.Bool   // the background thread sleeps until it is roused
+	drives atomic.Uint64 // iterations that pollers and waiters drove
+	naps   atomic.Uint64 // times that a waiter took the role
+	waits  atomic.Int32  // waiters in WaitCQ
+	beside atomic.Int32  // those of them that sleep beside the sleeper, on channels
+}
+
+func (s *sleepState) open() (err error) {
+	if s.links, err = newBed(); err != nil {
+		return err
+	}
+	if s.standby, err = newBed(); err != nil {
+		s.links.close()
+	}
+	return err
+}
+
+func (s *sleepState) close() error {
+	err := s.links.close()
+	if e := s.standby.close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// wake ends the sleep of the sleeper, if somebody sleeps. Called after what it
+// shall see was stored; the sleeper stores asleep before it looks a last time.
+func (s *sleepState) wake() {
+	if s.asleep.Load() {
+		s.links.wake()
+	}
+}
+
+// sooner wakes the sleeper where it would sleep past due.
+func (s *sleepState) sooner(due clock.Time) {
+	if s.asleep.Load() && int64(due) < s.until.Load() {
+		s.links.wake()
+	}
+}
+
+// rouse makes the background thread look at the loop, wherever it sleeps.
+func (s *sleepState) rouse() {
+	s.standby.wake()
+	s.wake()
+}
+
+// stop wakes everybody for good.
+func (s *sleepState) stop() {
+	s.standby.wake()
+	s.links.wake()
+}
+
+// prepare gets the sleeper ready: it holds the role and the baton. It reports
+// the time to sleep, or false when there is work.
+func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
+	s := &h.sleep
+	if n := int64(h.watched); s.seen.Load() != n {
+		s.collect(h)
+		s.seen.Store(n)
+	}
+	due := h.deadline()
+	s.until.Store(int64(due))
+	s.asleep.Store(true)
+	if h.doorbells() || h.rung.Load() || due <= now {
+		h.awake()
+		return 0, false
+	}
+	if due == clock.Never {
+		return -1, true
+	}
+	return due.Sub(now), true
+}
+
+// awake takes back what prepareSleep announced; the sleeper holds the baton.
+func (h *Host) awake() {
+	h.sleep.asleep.Store(false)
+	for _, c := range h.clients {
+		c.sleepDoorbells(false)
+	}
+}
+
+// evict returns when nobody sleeps on descriptors that are not watched any more.
+// The caller does not hold the baton.
+func (h *Host) evict() {
+	s := &h.sleep
+	h.lock()
+	n := int64(h.watched)
+	h.unlock()
+	for s.asleep.Load() && s.seen.Load() < n {
+		s.links.wake()
+		runtime.Gosched()
+		yield()
+	}
+}
+
+// collect lists the descriptors to sleep on.
+func (s *sleepState) collect(h *Host) {
+	s.fds, s.drains = s.fds[:0], s.drains[:0]
+	for _, c := range h.clients {
+		if c.cfg.WakeFD > 0 {
+			s.drains = append(s.drains, c.cfg.WakeFD)
+		}
+	}
+	for _, a := range h.adapters {
+		for _, p := range a.plugs {
+			if p.link != nil {
+				s.fds = append(s.fds, p.link.Descriptors()...)
+			}
+		}
+	}
+	s.links.watch(s.fds, s.drains)
+}
+
+// background drives the loop while nobody else does.
+func (h *Host) background() {
+	defer h.wg.Done()
+	lockThread()
+	s := &h.sleep
+	var drives uint64
+	last := h.now()
+	for !h.closing.Load() {
+		if s.role.Load() || s.drives.Load() != drives && s.beside.Load() == 0 {
+			h.standBy(&drives)
+			last = h.now()
+			continue
+		}
+		if !h.mu.TryLock() {
+			yield()
+			continue
+		}
+		worked := h.step()
+		h.unlock()
+		now := h.now()
+		if worked {
+			last = now
+			continue
+		}
+		if now.Sub(last) < h.cfg.Spin {
+			yield()
+			continue
+		}
+		if s.role.CompareAndSwap(false, true) {
+			h.sleepOnLinks()
+			s.role.Store(false)
+			last = h.now()
+		}
+	}
+}
+
+// sleepOnLinks sleeps as the sleeper, without the baton.
+func (h *Host) sleepOnLinks() {
+	for !h.mu.TryLock() {
+		yield()
+	}
+	d, ok := h.prepareSleep(h.now())
+	h.unlock()
+	if !ok {
+		return
+	}
+	h.sleep.links.sleep(d, len(h.sleep.drains))
+	for !h.mu.TryLock() {
+		yield()
+	}
+	h.awake()
+	h.unlock()
+}
+
+// standBy sleeps beside those who drive the loop inline until they have stopped.
+func (h *Host) standBy(drives *uint64) {
+	s := &h.sleep
+	var nap uint64
+	same := 0
+	for !h.closing.Load() {
+		s.standby.sleep(standbyTime, 0)
+		d := s.drives.Load()
+		moved := d != *drives
+		*drives = d
+		if s.role.Load() {
+			if n := s.naps.Load(); n != nap || moved {
+				nap, same = n, 0
+				continue
+			}
+			if same++; same < parkAfter {
+				continue
+			}
+			s.parked.Store(true)
+			if s.role.Load() && s.naps.Load() == nap && !h.closing.Load() {
+				s.standby.sleep(-1, 0)
+			}
+			s.parked.Store(false)
+			same = 0
+			continue
+		}
+		if !moved || s.beside.Load() > 0 {
+			return
+		}
+	}
+}
+
+// leaveRole ends the role of a waiter as the sleeper. Where others sleep beside
+// it the background thread takes over at once.
+func (s *sleepState) leaveRole() {
+	s.role.Store(false)
+	if s.parked.Load() || s.beside.Load() > 0 {
+		s.standby.wake()
+	}
+}

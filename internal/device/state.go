@@ -1,0 +1,281 @@
+package device
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/impair"
+)
+
+// SetAdapterState enables or disables an adapter while programs use it (WinOF
+// manual 4.11.2): when it is disabled, new requests fail with Removed, waiting
+// ones are canceled, sends are flushed with errors, and its resources are
+// released. Programs then destroy what they have, and start again when it is
+// enabled. The error of enabling is that of AddAdapter.
+func (h *Host) SetAdapterState(index uint32, enabled bool) error {
+	h.lock()
+	a, err := h.adapter(index)
+	if err != nil || a.enabled == enabled {
+		h.unlock()
+		return err
+	}
+	var releases []func()
+	if enabled {
+		if err = a.plugAgain(); err == nil {
+			a.enabled = true
+			a.broadcast(command.EventPortActive)
+			h.status(a, StatusUp)
+		}
+	} else {
+		releases = a.disable()
+		h.status(a, StatusDown|StatusRDMADisabled)
+	}
+	h.finish()
+	for _, r := range releases {
+		r()
+	}
+	return err
+}
+
+// disable takes the adapter from its programs. It returns what is to be called
+// without the baton.
+func (a *adapter) disable() (releases []func()) {
+	h := a.host
+	now := h.now()
+	for _, c := range h.clients {
+		a.takeConnections(c)
+	}
+	for _, q := range a.byNumber {
+		q.error()
+	}
+	a.manage(now)
+	a.complete(now) // the flushed requests
+	a.transmit(now) // peers hear of it
+	a.complete(now)
+	for _, c := range h.clients {
+		releases = append(releases, a.takeObjects(c)...)
+		c.event(command.Event{Type: command.EventDeviceFatal, Adapter: a.index})
+	}
+	a.enabled = false
+	a.linkDowns++
+	a.unplug()
+	a.joining = nil
+	return releases
+}
+
+// takeConnections ends the CM ids of a client on the adapter.
+func (a *adapter) takeConnections(c *Client) {
+	c.cms.each(func(o *cmid) {
+		if o.adapter != a {
+			o.others = slices.DeleteFunc(o.others, func(p placed) bool {
+				if p.adapter == a {
+					a.dropID(p.id)
+				}
+				return p.adapter == a
+			})
+			return
+		}
+		a.dropID(o.id)
+		o.part()
+		if len(o.others) > 0 { // a wildcard goes on elsewhere
+			o.adapter, o.id, o.others = o.others[0].adapter, o.others[0].id, o.others[1:]
+			return
+		}
+		o.state = cmEnded
+		c.event(command.Event{Type: command.EventDeviceRemoval, Object: o.handle, Context: o.context, Adapter: a.index})
+	})
+}
+
+// takeObjects releases what a client has on the adapter. The handles stay until
+// the program destroys them, and so do its rings, where it finds what was flushed.
+func (a *adapter) takeObjects(c *Client) (releases []func()) {
+	c.qps.each(func(q *qp) {
+		if q.adapter == a {
+			q.unmake()
+		}
+	})
+	c.mws.each(func(m *mw) {
+		if m.pd.adapter == a && m.window != nil {
+			_ = a.memory.FreeWindow(m.window.Key())
+			m.window = nil
+			a.objects.MW--
+		}
+	})
+	c.mrs.each(func(m *mr) {
+		if m.pd.adapter == a && m.region != nil {
+			_ = a.memory.Deregister(m.region.Key) // its windows are gone
+			a.disown(m.region.Bytes)
+			m.region = nil
+			a.objects.MR--
+			if m.release != nil {
+				releases = append(releases, m.release)
+				m.release = nil
+			}
+		}
+	})
+	c.cqs.each(func(q *cq) {
+		if q.adapter == a {
+			q.end(errRemoved())
+		}
+	})
+	return releases
+}
+
+// SetImpairment sets what the adapter's port does to the packets that it sends. A
+// running connection on the local path goes over the wire from its next message.
+func (h *Host) SetImpairment(index uint32, set impair.Impairment) error {
+	h.lock()
+	defer h.finish()
+	a, err := h.adapter(index)
+	if err != nil {
+		return err
+	}
+	a.impairment = set
+	for _, p := range a.plugs {
+		if p.impair != nil {
+			p.impair.Set(set)
+		}
+	}
+	a.reroute()
+	return nil
+}
+
+// Impairment returns what is set on the adapter's port.
+func (h *Host) Impairment(index uint32) (impair.Impairment, error) {
+	h.lock()
+	defer h.unlock()
+	a, err := h.adapter(index)
+	if err != nil {
+		return impair.Impairment{}, err
+	}
+	return a.impairment, nil
+}
+
+// SetPath changes the path policy of an adapter. Running connections that are
+// local go to the wire at their next message boundary under PathWire.
+func (h *Host) SetPath(index uint32, p PathPolicy) error {
+	if p > PathLocal {
+		return command.Errorf(command.Invalid, "Path is %d, want auto, wire or local", p)
+	}
+	h.lock()
+	defer h.finish()
+	a, err := h.adapter(index)
+	if err != nil {
+		return err
+	}
+	a.path = p
+	a.reroute()
+	return nil
+}
+
+// subscriber is one Subscribe.
+type subscriber struct {
+	changes chan StatusChange
+	done    chan struct{}
+}
+
+// maxStatusChanges bounds the changes that a slow subscriber has not seen; past
+// it the oldest is dropped, and it learns the latest.
+const maxStatusChanges = 64
+
+// Subscribe calls fn after every change of an adapter's state until cancel is
+// called. fn runs without the baton on a goroutine of its own, in order; cancel
+// returns after its last call, and must not be called by fn.
+func (h *Host) Subscribe(fn func(StatusChange)) (cancel func()) {
+	s := &subscriber{changes: make(chan StatusChange, maxStatusChanges), done: make(chan struct{})}
+	h.statusMu.Lock()
+	h.subscribers[s] = struct{}{}
+	h.statusMu.Unlock()
+	go func() {
+		defer close(s.done)
+		for c := range s.changes {
+			fn(c)
+		}
+	}()
+	return func() {
+		h.statusMu.Lock()
+		if _, ok := h.subscribers[s]; ok {
+			delete(h.subscribers, s)
+			close(s.changes)
+		}
+		h.statusMu.Unlock()
+		<-s.done
+	}
+}
+
+// status tells the subscribers.
+func (h *Host) status(a *adapter, flags StatusFlags) {
+	h.statusMu.Lock()
+	defer h.statusMu.Unlock()
+	c := StatusChange{Adapter: a.index, Addr: a.cfg.Addr, Flags: flags}
+	for s := range h.subscribers {
+		for sent := false; !sent; {
+			select {
+			case s.changes <- c:
+				sent = true
+			default:
+				select {
+				case <-s.changes:
+				default:
+				}
+			}
+		}
+	}
+}
+
+// attach makes a UD QP receive what is sent to a group.
+func (a *adapter) attach(q *qp, group netip.Addr) error {
+	if slices.Contains(q.groups, group) {
+		return nil
+	}
+	if err := a.engine.AttachMulticast(q.tq, group); err != nil {
+		return asError(err)
+	}
+	if a.groups[group] == 0 {
+		if err := a.joinGroup(group); err != nil {
+			_ = a.engine.DetachMulticast(q.tq, group)
+			return err
+		}
+	}
+	a.groups[group]++
+	q.groups = append(q.groups, group)
+	return nil
+}
+
+// joinGroup joins a group on the network (IGMP, MLD).
+func (a *adapter) joinGroup(group netip.Addr) error {
+	for _, p := range a.plugs {
+		if m, ok := p.link.(link.Multicaster); ok && p.addr.Is4() == group.Is4() {
+			if err := m.Join(group); err != nil {
+				return command.Errorf(command.Unsupported, "group %v: %v", group, err)
+			}
+			return nil
+		}
+	}
+	return command.Errorf(command.Unsupported, "group %v: no link of the port takes part in groups of its family", group)
+}
+
+func (a *adapter) detach(q *qp, group netip.Addr) error {
+	if !slices.Contains(q.groups, group) {
+		return command.Errorf(command.NotFound, "the QP is not attached to %v", group)
+	}
+	a.leave(q, group)
+	q.groups = slices.DeleteFunc(q.groups, func(g netip.Addr) bool { return g == group })
+	return nil
+}
+
+func (a *adapter) leave(q *qp, group netip.Addr) {
+	_ = a.engine.DetachMulticast(q.tq, group)
+	if a.groups[group]--; a.groups[group] > 0 {
+		return
+	}
+	delete(a.groups, group)
+	for _, p := range a.plugs {
+		if m, ok := p.link.(link.Multicaster); ok && p.addr.Is4() == group.Is4() {
+			_ = m.Leave(group)
+			return
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package device
+
+import (
+	"context"
+	"runtime"
+	"slices"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// waiter is a goroutine in WaitCQ. It looks at the ring that the CQ had when it
+// came; a resize moves the sequence of that one.
+type waiter struct {
+	host    *Host
+	cq      *cq
+	ring    *ring.CQ
+	seq     uint32
+	ch      chan struct{}
+	onLinks bool // it is the sleeper
+}
+
+// happened reports whether there is something to return. It needs no baton.
+func (w *waiter) happened() (uint32, error, bool) {
+	if err := w.cq.ended.Load(); err != nil {
+		return 0, err, true
+	}
+	s := w.ring.Sequence()
+	return s, nil, s != w.seq
+}
+
+// wake is called by the owner of the loop.
+func (w *waiter) wake() {
+	if w.onLinks {
+		w.host.sleep.links.wake()
+		return
+	}
+	select {
+	case w.ch <- struct{}{}:
+	default:
+	}
+}
+
+// drive runs one iteration of the loop inline, where it is free.
+func (h *Host) drive() (worked, ran bool) {
+	if !h.mu.TryLock() {
+		return false, false
+	}
+	h.sleep.drives.Add(1)
+	worked = h.step()
+	h.unlockTimed()
+	return worked, true
+}
+
+// Poll drives the loop once where it is free, and reports whether anything was
+// done. A program that polls its completion queues calls it between looks.
+func (c *Client) Poll() bool {
+	worked, ran := c.host.drive()
+	if !ran {
+		yield()
+	}
+	return worked
+}
+
+// WaitCQ waits until the event sequence of the CQ's ring is not seq, and returns
+// what it is then. To lose no event: read the sequence, arm the ring, poll it
+// once more, and only then wait. The error is TimedOut or Canceled by ctx,
+// NotFound when the CQ is destroyed, or Removed when the adapter is disabled.
+func (c *Client) WaitCQ(ctx context.Context, handle command.Handle, seq uint32) (uint32, error) {
+	h := c.host
+	h.lock()
+	q := c.cqs.get(handle)
+	if q == nil {
+		h.unlock()
+		return 0, notFound("CQ", handle)
+	}
+	w := waiter{host: h, cq: q, ring: q.ring, seq: seq}
+	h.unlock()
+	h.sleep.waits.Add(1)
+	defer h.sleep.waits.Add(-1)
+	last := h.now()
+	for {
+		if s, err, ok := w.happened(); ok {
+			return s, err
+		}
+		if ctx.Err() != nil {
+			return 0, canceled(ctx)
+		}
+		worked, _ := h.drive()
+		if s, err, ok := w.happened(); ok {
+			return s, err
+		}
+		now := h.now()
+		switch {
+		case worked:
+			last = now
+		case now.Sub(last) < h.cfg.Spin:
+			runtime.Gosched()
+			yield()
+		default:
+			h.sleepFor(ctx, w)
+			last = h.now()
+		}
+	}
+}
+
+// sleepFor sleeps until there may be news for w: as the sleeper where there is
+// no other waiter, otherwise beside it.
+func (h *Host) sleepFor(ctx context.Context, from waiter) {
+	s := &h.sleep
+	w := &from
+	if s.waits.Load() == 1 && h.takeRole() {
+		s.naps.Add(1)
+		w.onLinks = true
+		h.sleepInRole(ctx, w)
+		s.leaveRole()
+		return
+	}
+	w.ch = make(chan struct{}, 1)
+	s.beside.Add(1)
+	defer s.beside.Add(-1)
+	if !s.role.Load() {
+		s.standby.wake()
+	}
+	if !h.enlist(w) {
+		return
+	}
+	select {
+	case <-w.ch:
+	case <-ctx.Done():
+	}
+	h.delist(w)
+}
+
+// takeRole makes the caller the sleeper; the background thread makes room.
+func (h *Host) takeRole() bool {
+	s := &h.sleep
+	for range 50 {
+		if s.role.CompareAndSwap(false, true) {
+			return true
+		}
+		s.links.wake()
+		runtime.Gosched()
+		yield()
+	}
+	return false
+}
+
+func (h *Host) sleepInRole(ctx context.Context, w *waiter) {
+	if !h.enlist(w) {
+		return
+	}
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, h.sleep.links.wake)
+		defer stop()
+	}
+	h.sleepOnLinks()
+	h.delist(w)
+}
+
+// enlist makes w one of those that events of its CQ wake, unless there was one.
+func (h *Host) enlist(w *waiter) bool {
+	h.lock()
+	defer h.unlock()
+	if _, _, ok := w.happened(); ok {
+		return false
+	}
+	w.cq.waiters = append(w.cq.waiters, w)
+	return true
+}
+
+func (h *Host) delist(w *waiter) {
+	h.lock()
+	defer h.unlock()
+	all := w.cq.waiters
+	if i := slices.Index(all, w); i >= 0 {
+		w.cq.waiters = slices.Delete(all, i, i+1)
+	}
+}
