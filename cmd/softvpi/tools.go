@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
+	"github.com/softvpi/softvpi/internal/tools/rping"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -16,7 +17,9 @@ import (
 var tools = makeTools()
 
 func makeTools() map[string]tool.Main {
-	m := map[string]tool.Main{}
+	m := map[string]tool.Main{
+		"nd_rping": rping.Main,
+	}
 	for _, t := range ndperf.Tests {
 		m[t.Name()] = t.Main
 	}

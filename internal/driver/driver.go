@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc"
 	"github.com/softvpi/softvpi/internal/paths"
 )
 
@@ -33,13 +34,11 @@ type Driver struct {
 	lock     *lock
 	host     *device.Host
 	admin    *http.Server
-	attach   closer // nil where programs cannot attach
-	noAttach string // why not
+	attach   *ipc.Server // nil where programs cannot attach
+	noAttach string      // why not
 	checks   []Check
 	recover  bool // the driver before did not stop cleanly
 }
-
-type closer interface{ Close() error }
 
 // Start brings a driver up: the lock, the adapters, the check of itself, the
 // sockets. When it returns, programs can attach.
@@ -124,6 +123,9 @@ func (d *Driver) Close() error {
 	}
 	if d.host != nil {
 		errs = append(errs, d.host.Close())
+	}
+	if d.attach != nil {
+		d.attach.Release()
 	}
 	if d.lock != nil {
 		errs = append(errs, d.lock.release())

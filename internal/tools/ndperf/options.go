@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/tools/session"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -15,12 +16,13 @@ const (
 	MaxQPs            = 4096
 	MaxIterations     = 1_000_000_000
 	MaxDepth          = 4096
-	MaxInline         = 4096
+	MaxInline         = 1024
 	DefaultPort       = 6830
 	defaultIterations = 1000
 	defaultBWSize     = 65536
 	defaultLatSize    = 8
 	defaultDepth      = 128
+	latencyDepth      = 16 // of the queues; one request is under way at a time
 )
 
 // Options are the options of a run.
@@ -43,6 +45,7 @@ type Options struct {
 	MinBW      float64 // Gb/s
 	MaxLat     float64 // typical latency in microseconds
 
+	mode  session.Mode
 	given func(string) bool
 }
 
@@ -106,7 +109,8 @@ func (t Test) flags(env tool.Env, o *Options) *tool.Flags {
 	f.Seconds(&o.Duration, "D", "to run each size for, instead of -n")
 	f.Int(&o.Inline, "i", 0, 0, MaxInline, "of bytes up to which messages travel inline in the request")
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object with the results of both sides")
-	o.QPs, o.List, o.Depth, o.Moderation = 1, 1, 1, 1
+	o.mode.Flag(f)
+	o.QPs, o.List, o.Depth, o.Moderation = 1, 1, latencyDepth, 1
 	if t.Measure == Latency {
 		f.Positive(&o.MaxLat, "max-lat", "of microseconds that the typical latency may be (-a: of the best size); else exit status 1")
 		return f

@@ -34,7 +34,7 @@ func TestArguments(t *testing.T) {
 		{bw, "-C 127.9.0.1 -i 64 -l 8 -t 16 --json --min-bw 2.5 -L 127.9.0.2", func(o Options) bool {
 			return o.Inline == 64 && o.List == 8 && o.Depth == 16 && o.JSON && o.MinBW == 2.5 && o.Local.String() == "127.9.0.2"
 		}},
-		{lat, "-C [::1] --max-lat 20", func(o Options) bool { return o.Size == 8 && o.MaxLat == 20 && o.Depth == 1 && o.Addr.Is6() }},
+		{lat, "-C [::1] --max-lat 20", func(o Options) bool { return o.Size == 8 && o.MaxLat == 20 && o.Depth == 16 && o.Addr.Is6() }},
 	} {
 		o, status, done, _, stderr := parseLine(c.test, c.line)
 		if done || status != tool.Success || !c.check(o) {

@@ -135,10 +135,15 @@ func (f *Flags) names() string {
 	return strings.Join(names, " ")
 }
 
-// Int adds an option that takes an integer from low to high.
+// Int adds an option that takes an integer from low to high. A default below low
+// stands for the lack of the option; the usage text says what that means.
 func (f *Flags) Int(p *int, name string, value, low, high int, usage string) {
 	*p = value
-	f.Func(name, fmt.Sprintf("`number` %s (%d to %d, default %d)", usage, low, high, value), func(s string) error {
+	byDefault := ""
+	if value >= low {
+		byDefault = fmt.Sprintf(", default %d", value)
+	}
+	f.Func(name, fmt.Sprintf("`number` %s (%d to %d%s)", usage, low, high, byDefault), func(s string) error {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < low || n > high {
 			return fmt.Errorf("allowed: a number from %d to %d", low, high)

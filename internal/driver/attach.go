@@ -1,0 +1,32 @@
+package driver
+
+import (
+	"context"
+	"errors"
+
+	"github.com/softvpi/softvpi/internal/ipc"
+)
+
+// serveAttach lets programs attach, where the system can.
+func (d *Driver) serveAttach() error {
+	s, err := ipc.NewServer(ipc.DeviceHost(d.host), ipc.ServerConfig{Driver: "softvpi " + d.version, Log: d.log})
+	if errors.Is(err, ipc.ErrPlatform) {
+		d.noAttach = "attaching is built for Linux only; on this system programs embed their adapters"
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	l, err := listen(d.cfg.Socket)
+	if err != nil {
+		s.Release()
+		return err
+	}
+	d.attach = s
+	go func() {
+		if err := s.Serve(context.Background(), l); err != nil {
+			d.log.Error("attach socket", "error", err)
+		}
+	}()
+	return nil
+}

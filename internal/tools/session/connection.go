@@ -1,0 +1,198 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/softvpi/softvpi/nd"
+)
+
+// Config says what a connection is made with.
+type Config struct {
+	Depth   int // of the queues each way
+	SGE     int // entries of a request; 0: 1
+	Memory  int // bytes of registered memory that the peer may read and write
+	Private []byte
+	// Prepare is called when the queue pair is there and not yet connected: the
+	// place to post receives.
+	Prepare func(*Connection) error
+}
+
+// Connection is a connected queue pair with its completion queue and memory.
+type Connection struct {
+	QP        *nd.QueuePair
+	CQ        *nd.CompletionQueue
+	Connector *nd.Connector
+	MR        *nd.MemoryRegion
+	Memory    []byte
+
+	results [1]nd.Result
+}
+
+// readLimit is how many reads may be under way; the adapter lowers it to what
+// it can do.
+const readLimit = 16
+
+// Listen waits for connections at the address; Accept takes them.
+func (s *Session) Listen(at netip.AddrPort) (*nd.Listener, error) {
+	const backlog = 64
+	l, err := s.Adapter.CreateListener()
+	if err != nil {
+		return nil, err
+	}
+	if err = l.Bind(at); err == nil {
+		err = l.Listen(backlog)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// Request waits for the next connection request; Accept or Reject answers it.
+func (s *Session) Request(ctx context.Context, l *nd.Listener) (*nd.Connector, error) {
+	c, err := s.Adapter.CreateConnector()
+	if err != nil {
+		return nil, err
+	}
+	if err := l.GetConnectionRequest(ctx, c); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Accept answers a connection request with a new queue pair.
+func (s *Session) Accept(ctx context.Context, request *nd.Connector, cfg Config) (*Connection, error) {
+	c := &Connection{Connector: request}
+	err := c.prepare(ctx, s, cfg)
+	if err == nil {
+		err = request.Accept(ctx, c.QP, nd.ConnectParams{InboundReadLimit: readLimit, OutboundReadLimit: readLimit, PrivateData: cfg.Private})
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Dial connects a new queue pair to a listener.
+func (s *Session) Dial(ctx context.Context, remote netip.AddrPort, cfg Config) (*Connection, error) {
+	connector, err := s.Adapter.CreateConnector()
+	if err != nil {
+		return nil, err
+	}
+	c := &Connection{Connector: connector}
+	if err = c.prepare(ctx, s, cfg); err == nil {
+		err = c.dial(ctx, remote, cfg.Private)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *Connection) dial(ctx context.Context, remote netip.AddrPort, private []byte) error {
+	p := nd.ConnectParams{InboundReadLimit: readLimit, OutboundReadLimit: readLimit, PrivateData: private}
+	if err := c.Connector.Connect(ctx, c.QP, remote, p); err != nil {
+		return ExplainReject(err, c.Connector)
+	}
+	return c.Connector.CompleteConnect(ctx)
+}
+
+// ExplainReject adds the words of a listener that refused to the error.
+func ExplainReject(err error, c *nd.Connector) error {
+	if !errors.Is(err, nd.ErrConnectionRefused) {
+		return err
+	}
+	why, _ := c.GetPrivateData()
+	if text := strings.TrimRight(string(why), "\x00"); text != "" {
+		return fmt.Errorf("%w: %q", err, text)
+	}
+	return err
+}
+
+func (c *Connection) prepare(ctx context.Context, s *Session, cfg Config) (err error) {
+	if c.CQ, err = s.Adapter.CreateCompletionQueue(2*cfg.Depth + 2); err != nil {
+		return err
+	}
+	if c.MR, err = s.Adapter.CreateMemoryRegion(); err != nil {
+		return err
+	}
+	if err := c.MR.Allocate(ctx, cfg.Memory, nd.MRFlagAllowLocalWrite|nd.MRFlagAllowRemoteRead|nd.MRFlagAllowRemoteWrite|nd.MRFlagRDMAReadSink); err != nil {
+		return err
+	}
+	c.Memory = c.MR.Buffer()
+	c.QP, err = s.Adapter.CreateQueuePair(nd.QueuePairConfig{
+		ReceiveCompletionQueue: c.CQ, InitiatorCompletionQueue: c.CQ, ReceiveQueueDepth: cfg.Depth, InitiatorQueueDepth: cfg.Depth,
+		MaxReceiveRequestSGE: cfg.SGE, MaxInitiatorRequestSGE: cfg.SGE,
+	})
+	if err != nil || cfg.Prepare == nil {
+		return err
+	}
+	return cfg.Prepare(c)
+}
+
+// Next waits for one result. A request that failed is an error; one that was
+// canceled says that the connection ended.
+func (c *Connection) Next(ctx context.Context) (nd.Result, error) {
+	if _, err := c.CQ.WaitResults(ctx, c.results[:]); err != nil {
+		return nd.Result{}, err
+	}
+	return c.check()
+}
+
+// Poll is Next without sleeping.
+func (c *Connection) Poll(ctx context.Context) (nd.Result, error) {
+	for i := 1; ; i++ {
+		n, err := c.CQ.GetResults(c.results[:])
+		if err != nil {
+			return nd.Result{}, err
+		}
+		if n > 0 {
+			return c.check()
+		}
+		if i%1024 == 0 && ctx.Err() != nil {
+			return nd.Result{}, ctx.Err()
+		}
+	}
+}
+
+// ErrEnded is a connection that the peer ended.
+var ErrEnded = errors.New("the connection ended")
+
+func (c *Connection) check() (nd.Result, error) {
+	r := c.results[0]
+	switch r.Status {
+	case nd.StatusSuccess:
+		return r, nil
+	case nd.StatusCanceled:
+		return r, ErrEnded
+	}
+	return r, fmt.Errorf("%v: %w", r.RequestType, r.Err())
+}
+
+// Disconnect ends the connection by agreement; that the peer was first is no error.
+func (c *Connection) Disconnect(ctx context.Context) error {
+	if err := c.Connector.Disconnect(ctx); err != nil && !errors.Is(err, nd.ErrConnectionInvalid) {
+		return err
+	}
+	return nil
+}
+
+// Close gives everything back.
+func (c *Connection) Close() error {
+	var errs []error
+	errs = append(errs, c.Connector.Close())
+	if c.QP != nil {
+		errs = append(errs, c.QP.Close())
+	}
+	if c.MR != nil {
+		errs = append(errs, c.MR.Close())
+	}
+	if c.CQ != nil {
+		errs = append(errs, c.CQ.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,198 @@
+// Package session opens the adapter that a tool works on: the driver's, where it
+// runs and has the address, else one of the tool's own process.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/nd"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// Mode is how a tool wants to reach an adapter; the zero value: attached where
+// a driver runs that can serve it, else embedded.
+type Mode struct{ mode verbs.Mode }
+
+// Flag adds the option --mode to the options of a tool.
+func (m *Mode) Flag(f *tool.Flags) {
+	f.Func("mode", "`mode`: attached to the driver, embedded in this process, or auto (default)", func(s string) error {
+		switch s {
+		case "auto":
+			m.mode = 0
+		case "attached":
+			m.mode = verbs.Attached
+		case "embedded":
+			m.mode = verbs.Embedded
+		default:
+			return errors.New("allowed: auto, attached, embedded")
+		}
+		return nil
+	})
+}
+
+// Session is an open adapter.
+type Session struct {
+	Provider *nd.Provider
+	Adapter  *nd.Adapter
+	Local    netip.Addr
+}
+
+// Mode returns "attached" or "embedded".
+func (s *Session) Mode() string { return s.Provider.Host().Mode().String() }
+
+// Close gives the adapter back.
+func (s *Session) Close() error { return errors.Join(s.Adapter.Close(), s.Provider.Close()) }
+
+// Serve opens the adapter at the local address.
+func Serve(ctx context.Context, m Mode, local netip.Addr) (*Session, error) {
+	p, err := attached(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
+		s, err := open(p, local)
+		if err == nil || m.mode == verbs.Attached {
+			return s, err
+		}
+		// The driver has other addresses: this one is ours to embed.
+	}
+	return embed(ctx, local)
+}
+
+// Dial opens the adapter from which to reach remote: the one at local, where
+// that is a valid address, else the one that the routes choose.
+func Dial(ctx context.Context, m Mode, remote, local netip.Addr) (*Session, error) {
+	if local.IsValid() {
+		return Serve(ctx, m, local)
+	}
+	p, err := attached(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
+		from, err := p.LocalAddress(remote)
+		if err == nil && from.IsLoopback() != remote.IsLoopback() {
+			err = fmt.Errorf("the driver has no adapter that reaches %v", remote)
+		}
+		if err == nil {
+			return open(p, from)
+		}
+		p.Close()
+		if m.mode == verbs.Attached {
+			return nil, err
+		}
+	}
+	return embedTowards(ctx, remote)
+}
+
+// attached returns the driver's provider; nil where the mode or the lack of a
+// driver asks to embed.
+func attached(ctx context.Context, m Mode) (*nd.Provider, error) {
+	if m.mode == verbs.Embedded {
+		return nil, nil
+	}
+	p, err := nd.Open(ctx, nd.Options{Mode: verbs.Attached})
+	if err == nil {
+		return p, nil
+	}
+	if m.mode == verbs.Attached || !noDriver(err) {
+		return nil, err
+	}
+	return nil, nil
+}
+
+// noDriver tells a driver that does not run from one that refuses.
+func noDriver(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errors.ErrUnsupported)
+}
+
+// Addresses lists the addresses of the adapters: the driver's, else that of the
+// adapter that a program embeds by default.
+func Addresses(ctx context.Context, m Mode) ([]netip.Addr, error) {
+	p, err := Open(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	list, err := p.QueryAddressList()
+	return list, errors.Join(err, p.Close())
+}
+
+// Open opens the provider for a tool that needs no adapter in particular.
+func Open(ctx context.Context, m Mode) (*nd.Provider, error) {
+	return nd.Open(ctx, nd.Options{Mode: m.mode})
+}
+
+func open(p *nd.Provider, local netip.Addr) (*Session, error) {
+	a, err := p.OpenAdapterAt(local)
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return &Session{p, a, local}, nil
+}
+
+func embed(ctx context.Context, local netip.Addr) (*Session, error) {
+	p, err := nd.Open(ctx, nd.Options{Mode: verbs.Embedded, Embed: verbs.Config{Adapters: []verbs.AdapterConfig{{Addr: local}}}})
+	if err != nil {
+		return nil, err
+	}
+	return open(p, local)
+}
+
+// embedTowards embeds an adapter from which remote can be reached. On the
+// loopback network of Linux and Windows every address of 127.0.0.0/8 serves, so
+// that many programs can run side by side.
+func embedTowards(ctx context.Context, remote netip.Addr) (*Session, error) {
+	const tries = 8
+	if remote.Is4() && remote.IsLoopback() && runtime.GOOS != "darwin" {
+		var err error
+		for range tries {
+			var s *Session
+			if s, err = embed(ctx, randomLoopback()); err == nil {
+				return s, nil
+			}
+			if !errors.Is(err, nd.ErrSharingViolation) {
+				break
+			}
+		}
+		return nil, err
+	}
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(remote, 4791))) // sends nothing
+	if err != nil {
+		return nil, unreachable(remote, err)
+	}
+	local := c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+	c.Close()
+	return embed(ctx, local)
+}
+
+func unreachable(remote netip.Addr, err error) error {
+	status := nd.StatusNetworkUnreachable
+	if strings.Contains(err.Error(), "no route to host") {
+		status = nd.StatusHostUnreachable
+	}
+	return &nd.Error{Status: status, Op: "Connector.Connect", Addr: netip.AddrPortFrom(remote, 0), Detail: err.Error(), Cause: err}
+}
+
+func randomLoopback() netip.Addr {
+	return netip.AddrFrom4([4]byte{127, byte(16 + rand.N(200)), byte(rand.N(256)), byte(1 + rand.N(254))})
+}
+
+// Name returns the name of the adapter, such as "Ethernet 1".
+func (s *Session) Name() string {
+	d, err := s.Provider.Host().DeviceByAddr(s.Local)
+	if err != nil {
+		return s.Local.String()
+	}
+	return d.Name()
+}
