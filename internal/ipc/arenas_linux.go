@@ -1,0 +1,111 @@
+package ipc
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Offsets of words in the header of a CQ's ring.
+const (
+	ringSequence = 132
+	ringHeader   = 256
+)
+
+// arenas are the ring memory of one client.
+type arenas struct {
+	mu   sync.Mutex
+	list map[uint32]*sharedArena
+	news []*sharedArena // not passed to the client yet
+	snap atomic.Pointer[[][]byte]
+}
+
+type sharedArena struct {
+	id  uint32
+	fd  int // -1 once passed
+	mem []byte
+}
+
+func (a *sharedArena) sent() {
+	unix.Close(a.fd)
+	a.fd = -1
+}
+
+// make implements device.ClientConfig.NewArena.
+func (a *arenas) make(id uint32, size int) ([]byte, error) {
+	const page = 4096
+	fd, mem, err := newShared("softvpi-rings", (size+page-1)&^(page-1))
+	if err != nil {
+		return nil, err
+	}
+	n := &sharedArena{id, fd, mem}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.list[id] = n
+	a.news = append(a.news, n)
+	a.publish()
+	return mem[:size:size], nil
+}
+
+// free implements device.ClientConfig.FreeArena.
+func (a *arenas) free(id uint32, _ []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := a.list[id]; n != nil {
+		a.drop(n)
+		a.publish()
+	}
+}
+
+func (a *arenas) drop(n *sharedArena) {
+	delete(a.list, n.id)
+	if n.fd >= 0 {
+		unix.Close(n.fd)
+		n.fd = -1
+	}
+	_ = unix.Munmap(n.mem)
+}
+
+func (a *arenas) closeAll() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, n := range a.list {
+		a.drop(n)
+	}
+	a.news = nil
+	a.publish()
+}
+
+// unsent returns the arenas that the client has to be passed.
+func (a *arenas) unsent() []*sharedArena {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := a.news
+	a.news = nil
+	return n
+}
+
+// publish makes the table that notify reads without a lock.
+func (a *arenas) publish() {
+	var most uint32
+	for id := range a.list {
+		most = max(most, id+1)
+	}
+	t := make([][]byte, most)
+	for id, n := range a.list {
+		t[id] = n.mem
+	}
+	a.snap.Store(&t)
+}
+
+// notify implements device.ClientConfig.Notify: it wakes the waiters of the CQ
+// whose ring lies there.
+func (a *arenas) notify(arena uint32, offset uint64) {
+	t := *a.snap.Load()
+	if uint64(arena) >= uint64(len(t)) || uint64(len(t[arena])) < ringHeader || offset > uint64(len(t[arena])-ringHeader) {
+		return
+	}
+	wakeWord((*uint32)(unsafe.Pointer(&t[arena][offset+ringSequence])))
+}

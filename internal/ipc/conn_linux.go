@@ -1,0 +1,146 @@
+package ipc
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// writer puts whole frames on a stream. A reader that leaves them for longer
+// than timeout fails the stream.
+type writer struct {
+	mu      sync.Mutex
+	conn    *net.UnixConn
+	timeout time.Duration // 0: none
+	buf     []byte
+	err     error
+}
+
+// send writes a frame with descriptors, which stay the caller's.
+func (w *writer) send(op opcode, flags uint16, id uint64, body []byte, fds ...int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sendLocked(op, flags, id, body, fds...)
+}
+
+func (w *writer) sendLocked(op opcode, flags uint16, id uint64, body []byte, fds ...int) error {
+	if w.err != nil {
+		return w.err
+	}
+	flags |= uint16(len(fds)) << flagFDShift
+	w.buf = appendFrame(w.buf[:0], op, flags, id, body)
+	if w.timeout > 0 {
+		_ = w.conn.SetWriteDeadline(time.Now().Add(w.timeout))
+	}
+	rest := w.buf
+	if len(fds) > 0 {
+		n, _, err := w.conn.WriteMsgUnix(rest, unix.UnixRights(fds...), nil)
+		if err != nil {
+			w.err = err
+			return err
+		}
+		rest = rest[n:]
+	}
+	if len(rest) > 0 {
+		if _, err := w.conn.Write(rest); err != nil {
+			w.err = err // a part may be out: the stream is of no use any more
+			return err
+		}
+	}
+	if cap(w.buf) > maxFrame/4 {
+		w.buf = nil
+	}
+	return nil
+}
+
+// fdReader reads a stream and collects the descriptors that come with it.
+type fdReader struct {
+	conn *net.UnixConn
+	fds  []int
+	oob  [256]byte
+	buf  [32 << 10]byte
+	r, w int
+}
+
+func (f *fdReader) Read(b []byte) (int, error) {
+	if f.r == f.w {
+		n, oobn, flags, _, err := f.conn.ReadMsgUnix(f.buf[:], f.oob[:])
+		if oobn > 0 {
+			if e := f.collect(f.oob[:oobn]); e != nil && err == nil {
+				err = e
+			}
+		}
+		if err == nil && flags&unix.MSG_CTRUNC != 0 {
+			err = fmt.Errorf("%w: too many descriptors", errFrame)
+		}
+		if err != nil {
+			return 0, err
+		}
+		if n == 0 {
+			return 0, errEOF
+		}
+		f.r, f.w = 0, n
+	}
+	n := copy(b, f.buf[f.r:f.w])
+	f.r += n
+	return n, nil
+}
+
+func (f *fdReader) collect(oob []byte) error {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return fmt.Errorf("%w: control message: %v", errFrame, err)
+	}
+	for i := range msgs {
+		fds, err := unix.ParseUnixRights(&msgs[i])
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+		}
+		f.fds = append(f.fds, fds...)
+	}
+	return nil
+}
+
+// take returns the next n descriptors; they are the caller's from then on.
+func (f *fdReader) take(n int) ([]int, error) {
+	if n > len(f.fds) {
+		return nil, fmt.Errorf("%w: %d descriptors announced, %d came", errFrame, n, len(f.fds))
+	}
+	fds := f.fds[:n:n]
+	f.fds = f.fds[n:]
+	return fds, nil
+}
+
+func (f *fdReader) close() {
+	for _, fd := range f.fds {
+		unix.Close(fd)
+	}
+	f.fds = nil
+}
+
+// peer is who is at the other end of a connection.
+type peer struct{ PID, UID, GID int }
+
+func peerOf(c *net.UnixConn) (peer, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return peer{}, err
+	}
+	var cred *unix.Ucred
+	var credErr error
+	if err := raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return peer{}, err
+	}
+	if credErr != nil {
+		return peer{}, fmt.Errorf("peer credentials: %w", credErr)
+	}
+	return peer{int(cred.Pid), int(cred.Uid), int(cred.Gid)}, nil
+}

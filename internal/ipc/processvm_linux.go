@@ -1,0 +1,90 @@
+package ipc
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/memory"
+)
+
+// processVM reaches the memory of another process with process_vm_readv and
+// process_vm_writev. One thread at a time uses it (the owner of the loop).
+type processVM struct {
+	pid  int
+	gone atomic.Bool // the client's stream ended: its pid may be another's soon
+}
+
+var _ memory.Accessor = (*processVM)(nil)
+
+// Blocking implements memory.Accessor.
+func (p *processVM) Blocking() bool { return true }
+
+// Read implements memory.Accessor.
+func (p *processVM) Read(dst []byte, addr uint64) error {
+	return p.move(unix.SYS_PROCESS_VM_READV, dst, addr)
+}
+
+// Write implements memory.Accessor.
+func (p *processVM) Write(addr uint64, src []byte) error {
+	return p.move(unix.SYS_PROCESS_VM_WRITEV, src, addr)
+}
+
+func (p *processVM) move(call uintptr, b []byte, addr uint64) error {
+	for len(b) > 0 {
+		if p.gone.Load() {
+			return memory.ErrGone
+		}
+		if uint64(uintptr(addr)) != addr {
+			return fmt.Errorf("%w: address %#x", memory.ErrGone, addr)
+		}
+		local := unix.Iovec{Base: &b[0]}
+		local.SetLen(len(b))
+		remote := unix.RemoteIovec{Base: uintptr(addr), Len: len(b)}
+		n, _, errno := unix.Syscall6(call, uintptr(p.pid), uintptr(unsafe.Pointer(&local)), 1,
+			uintptr(unsafe.Pointer(&remote)), 1, 0)
+		switch {
+		case errno == unix.EINTR:
+			continue
+		case errno != 0:
+			return fmt.Errorf("%w: process_vm: %v", memory.ErrGone, errno)
+		case n == 0 || n > uintptr(len(b)):
+			return fmt.Errorf("%w: process_vm copied %d bytes of %d", memory.ErrGone, n, len(b))
+		}
+		b, addr = b[n:], addr+uint64(n)
+	}
+	return nil
+}
+
+// reach checks that a region's ends are there.
+func (p *processVM) reach(r command.RegisterMemory) (device.Reached, error) {
+	if r.Length > 0 && r.Base+(r.Length-1) >= r.Base {
+		var b [1]byte
+		for _, addr := range []uint64{r.Base, r.Base + r.Length - 1} {
+			if err := p.Read(b[:], addr); err != nil {
+				return device.Reached{}, command.Errorf(command.Invalid, "Base %#x, Length %d: %#x is not memory of the program", r.Base, r.Length, addr)
+			}
+		}
+	}
+	return device.Reached{Remote: p, Path: PathProcessVM}, nil
+}
+
+// probe finds out whether the kernel lets the driver read and write the client:
+// the nonce stands at addr, and the 16 bytes behind it may be written.
+func (p *processVM) probe(addr uint64, nonce [16]byte) error {
+	var b [16]byte
+	if err := p.Read(b[:], addr); err != nil {
+		return err
+	}
+	if b != nonce {
+		return fmt.Errorf("process %d does not have the nonce of this client", p.pid)
+	}
+	for i := range b {
+		b[i] ^= 0xff
+	}
+	return p.Write(addr+16, b[:])
+}

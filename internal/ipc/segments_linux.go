@@ -1,0 +1,124 @@
+package ipc
+
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device"
+)
+
+// segments are the shared memory segments of one client, for memory that the
+// API allocates: both sides map them.
+type segments struct {
+	mu       sync.Mutex
+	list     map[uint32]*segment
+	last     uint32
+	total    uint64
+	maxBytes uint64
+	maxCount int
+}
+
+type segment struct {
+	mem   []byte
+	users int  // regions in it
+	freed bool // by the client; unmapped with the last user
+}
+
+// alloc makes a segment and returns its number and a descriptor for the client,
+// which the caller closes.
+func (s *segments) alloc(size uint64) (id uint32, fd int, err error) {
+	const page = 4096
+	if size == 0 || size > s.maxBytes {
+		return 0, -1, command.Errorf(command.Invalid, "Size is %d: allowed: 1 to %d", size, s.maxBytes)
+	}
+	n := (size + page - 1) &^ (page - 1)
+	s.mu.Lock()
+	if len(s.list) >= s.maxCount || n > s.maxBytes-s.total {
+		defer s.mu.Unlock()
+		return 0, -1, command.Errorf(command.Exhausted, "shared segments: %d with %d bytes: allowed: %d with %d bytes",
+			len(s.list), s.total, s.maxCount, s.maxBytes)
+	}
+	s.last++
+	for s.last == 0 || s.list[s.last] != nil {
+		s.last++
+	}
+	id = s.last
+	g := &segment{users: 1} // held until it is there
+	s.list[id] = g
+	s.total += n
+	s.mu.Unlock()
+
+	fd, mem, err := newShared("softvpi-segment", int(n))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.users--
+	if err != nil {
+		delete(s.list, id)
+		s.total -= n
+		return 0, -1, command.Errorf(command.Exhausted, "shared segment of %d bytes: %v", n, err)
+	}
+	g.mem = mem
+	return id, fd, nil
+}
+
+// free ends a segment; regions in it keep it mapped.
+func (s *segments) free(id uint32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.list[id]
+	if g == nil || g.mem == nil || g.freed {
+		return command.Errorf(command.NotFound, "segment %d", id)
+	}
+	g.freed = true
+	s.reap(id, g)
+	return nil
+}
+
+// closeAll frees what the client left.
+func (s *segments) closeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, g := range s.list {
+		if g.mem == nil {
+			continue
+		}
+		g.freed = true
+		s.reap(id, g)
+	}
+}
+
+// reap unmaps a segment that is neither held by the client nor by a region.
+func (s *segments) reap(id uint32, g *segment) {
+	if !g.freed || g.users > 0 {
+		return
+	}
+	delete(s.list, id)
+	s.total -= uint64(len(g.mem))
+	go func() { _ = unix.Munmap(g.mem) }() // can take long; the caller may own the loop
+}
+
+// reach finds the bytes of a region in a segment.
+func (s *segments) reach(r command.RegisterMemory) (device.Reached, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.list[r.Segment]
+	if g == nil || g.mem == nil || g.freed {
+		return device.Reached{}, command.Errorf(command.NotFound, "Segment %d", r.Segment)
+	}
+	n := uint64(len(g.mem))
+	if r.SegmentOffset > n || r.Length > n-r.SegmentOffset {
+		return device.Reached{}, command.Errorf(command.Invalid, "SegmentOffset %d with Length %d: allowed: within the %d bytes of segment %d",
+			r.SegmentOffset, r.Length, n, r.Segment)
+	}
+	g.users++
+	release := sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		g.users--
+		s.reap(r.Segment, g)
+	})
+	b := g.mem[r.SegmentOffset : r.SegmentOffset+r.Length : r.SegmentOffset+r.Length]
+	return device.Reached{Bytes: b, Path: PathMapped, Release: release}, nil
+}

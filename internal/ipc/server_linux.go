@@ -1,0 +1,158 @@
+package ipc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+var errEOF = io.EOF
+
+// Server attaches programs to the adapters of a Host.
+type Server struct {
+	cfg  ServerConfig
+	host Host
+
+	// The loop sleeps on wakeR; every client has a writing end of its own. A pipe,
+	// not an eventfd: a client cannot read or reconfigure the loop's end.
+	wakeR, wakeW int
+
+	mu       sync.Mutex
+	sessions map[*session]struct{}
+	listener *net.UnixListener
+	closed   bool
+	wg       sync.WaitGroup
+}
+
+// NewServer makes a server. Close ends it.
+func NewServer(host Host, cfg ServerConfig) (*Server, error) {
+	cfg.defaults()
+	if cfg.Path != 0 && cfg.Path != PathProcessVM && cfg.Path != PathCopier {
+		return nil, fmt.Errorf("ipc: memory path %d: allowed: %d (process_vm) or %d (copier)", cfg.Path, PathProcessVM, PathCopier)
+	}
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return nil, fmt.Errorf("ipc: pipe: %w", err)
+	}
+	return &Server{cfg: cfg, host: host, wakeR: p[0], wakeW: p[1], sessions: map[*session]struct{}{}}, nil
+}
+
+// Serve accepts programs on l until ctx is done or the server is closed, and
+// then returns nil. It closes l.
+func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
+	s.mu.Lock()
+	if s.closed || s.listener != nil {
+		s.mu.Unlock()
+		l.Close()
+		return errors.New("ipc: server is closed or serves already")
+	}
+	s.listener = l
+	s.mu.Unlock()
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	defer l.Close()
+	for {
+		c, err := l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			// Out of descriptors or memory: what is attached goes on, others wait.
+			s.cfg.Log.Warn("cannot accept a program", "cause", err)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(100 * time.Millisecond):
+			}
+			continue
+		}
+		s.start(c)
+	}
+}
+
+func (s *Server) start(c *net.UnixConn) {
+	n := newSession(s, c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		c.Close()
+		return
+	}
+	n.refused = len(s.sessions) >= s.cfg.MaxClients
+	s.sessions[n] = struct{}{}
+	s.wg.Add(1)
+	go func() {
+		defer s.wg.Done()
+		n.run()
+		s.mu.Lock()
+		delete(s.sessions, n)
+		s.mu.Unlock()
+	}()
+}
+
+// Clients returns the number of programs attached.
+func (s *Server) Clients() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
+// Close disconnects all programs, waits until their objects are torn down, and
+// stops accepting. The Host must not be closed before.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	if s.listener != nil {
+		s.listener.Close()
+	}
+	for n := range s.sessions {
+		n.end(errStopping)
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+	// wakeR stays in the loop's set until the Host has seen that its clients are
+	// gone; closing it here could give the number to another file meanwhile.
+	return nil
+}
+
+// Release closes the descriptors that the Host's loop slept on. Call it after
+// the Host was closed.
+func (s *Server) Release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wakeR >= 0 {
+		unix.Close(s.wakeR)
+		unix.Close(s.wakeW)
+		s.wakeR, s.wakeW = -1, -1
+	}
+}
+
+// wakeLoop wakes the loop as a client does.
+func (s *Server) wakeLoop() { writeWake(s.wakeW) }
+
+func writeWake(fd int) {
+	b := [1]byte{1}
+	_, _ = unix.Write(fd, b[:]) // a full pipe is awake already
+}
+
+// clientWake opens a writing end of the wake pipe for one client, with flags of
+// its own.
+func (s *Server) clientWake() (int, error) {
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", s.wakeW), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err == nil {
+		return fd, nil
+	}
+	// Without /proc the description is shared; a client could then make others'
+	// wakes block while the pipe is full, which it is only while the loop runs.
+	return unix.FcntlInt(uintptr(s.wakeW), unix.F_DUPFD_CLOEXEC, 3)
+}

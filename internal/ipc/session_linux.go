@@ -1,0 +1,497 @@
+package ipc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device"
+)
+
+var (
+	errStopping = errors.New("the driver is stopping")
+	errRefused  = errors.New("too many programs are attached")
+)
+
+// session is the driver's side of one attached program.
+type session struct {
+	server  *Server
+	conn    *net.UnixConn
+	out     writer
+	refused bool
+
+	peer   peer
+	name   string
+	path   uint32
+	vm     *processVM
+	copier *copier
+	client Session
+
+	segments segments
+	arenas   arenas
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	mu       sync.Mutex
+	inFlight map[uint64]context.CancelFunc
+	slots    chan struct{}
+	requests sync.WaitGroup
+
+	credits atomic.Int64
+	granted chan struct{}
+}
+
+func newSession(s *Server, c *net.UnixConn) *session {
+	n := &session{
+		server: s, conn: c,
+		out:      writer{conn: c, timeout: s.cfg.WriteTimeout},
+		segments: segments{list: map[uint32]*segment{}, maxBytes: s.cfg.SegmentBytes, maxCount: s.cfg.MaxSegments},
+		inFlight: map[uint64]context.CancelFunc{},
+		slots:    make(chan struct{}, maxInFlight),
+		granted:  make(chan struct{}, 1),
+	}
+	n.arenas.list = map[uint32]*sharedArena{}
+	n.ctx, n.cancel = context.WithCancelCause(context.Background())
+	return n
+}
+
+// end disconnects the program; the first cause is the one that it is told.
+func (n *session) end(cause error) {
+	n.cancel(cause)
+	_ = n.conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+// run serves the program until its stream ends, and leaves nothing of it behind.
+func (n *session) run() {
+	log := n.server.cfg.Log
+	err := n.hello()
+	if err == nil {
+		log.Info("program attached", "client", n.name, "pid", n.peer.PID, "uid", n.peer.UID, "memory", PathName(n.path))
+		err = n.serve()
+	}
+	if cause := context.Cause(n.ctx); cause != nil {
+		err = cause
+	}
+	if err == nil || errors.Is(err, errEOF) {
+		log.Info("program detached", "client", n.name, "pid", n.peer.PID)
+	} else {
+		log.Warn("program disconnected", "client", n.name, "pid", n.peer.PID, "cause", err)
+		n.sayGoodbye(err)
+	}
+	n.teardown()
+}
+
+// hello takes the program's first frame and answers it.
+func (n *session) hello() error {
+	_ = n.conn.SetReadDeadline(time.Now().Add(n.server.cfg.HelloTimeout))
+	var err error
+	if n.peer, err = peerOf(n.conn); err != nil {
+		return err
+	}
+	var buf []byte
+	h, body, err := readFrame(n.conn, &buf, maxRequest)
+	if err != nil {
+		return err
+	}
+	if h.Op != opHello || h.Flags != 0 {
+		return fmt.Errorf("%w: operation %d before hello", errFrame, h.Op)
+	}
+	q, err := decode[hello](body)
+	if err != nil {
+		return err
+	}
+	if err := n.admit(q); err != nil {
+		_ = n.out.send(opHello, flagResponse|flagError, h.ID, encodeError(err))
+		return err
+	}
+	wake, err := n.server.clientWake()
+	if err != nil {
+		return fmt.Errorf("wake pipe: %w", err)
+	}
+	defer unix.Close(wake)
+	w, fds, err := n.welcome(wake)
+	if err != nil {
+		_ = n.out.send(opHello, flagResponse|flagError, h.ID, encodeError(err))
+		return err
+	}
+	err = n.out.send(opHello, flagResponse, h.ID, encode(w), fds...)
+	for _, fd := range fds[1:] {
+		unix.Close(fd)
+	}
+	if err != nil {
+		return err
+	}
+	_ = n.conn.SetReadDeadline(time.Time{})
+	if n.ctx.Err() != nil { // ended meanwhile: the deadline must stand
+		return context.Cause(n.ctx)
+	}
+	return nil
+}
+
+// admit checks what the program said and makes its client.
+func (n *session) admit(q hello) error {
+	n.name = nameOf(q.Name)
+	switch {
+	case q.Magic != Magic:
+		return command.Errorf(command.Invalid, "magic %#x: allowed: %#x", q.Magic, Magic)
+	case q.Major != Major:
+		return command.Errorf(command.Unsupported, "protocol version %d.%d: the driver speaks %d.%d", q.Major, q.Minor, Major, Minor)
+	case n.refused:
+		return command.Errorf(command.Exhausted, "%v: allowed: %d", errRefused, n.server.cfg.MaxClients)
+	}
+	if err := n.choosePath(q); err != nil {
+		return err
+	}
+	client, err := n.server.host.NewClient(device.ClientConfig{
+		Name: n.name, PID: n.peer.PID, UID: n.peer.UID,
+		NewArena: n.arenas.make, FreeArena: n.arenas.free,
+		Reach: n.reach, Notify: n.arenas.notify,
+		WakeFD: n.server.wakeR, Attached: true, MemoryPath: PathName(n.path),
+	})
+	if err != nil {
+		return err
+	}
+	n.client = client
+	return nil
+}
+
+// choosePath finds out how to reach the program's memory.
+func (n *session) choosePath(q hello) error {
+	want := n.server.cfg.Path
+	if q.Path != 0 {
+		if want != 0 && want != q.Path {
+			return command.Errorf(command.Unsupported, "memory path %s: the driver is set to %s", PathName(q.Path), PathName(want))
+		}
+		want = q.Path
+	}
+	if want != 0 && want != PathProcessVM && want != PathCopier {
+		return command.Errorf(command.Invalid, "memory path %d: allowed: 0, %d, %d", want, PathProcessVM, PathCopier)
+	}
+	if want != PathCopier {
+		vm := &processVM{pid: n.peer.PID}
+		err := errors.New("the program's process is not visible here")
+		if vm.pid > 0 {
+			err = vm.probe(q.ProbeAddr, q.Nonce)
+		}
+		if err == nil {
+			n.vm, n.path = vm, PathProcessVM
+			return nil
+		}
+		if want == PathProcessVM {
+			return command.Errorf(command.Unsupported, "memory path process_vm: %v", err)
+		}
+		n.server.cfg.Log.Debug("process_vm is refused", "client", n.name, "pid", n.peer.PID, "cause", err)
+	}
+	if q.Features&featureCopier == 0 {
+		return command.Errorf(command.Unsupported, "the driver cannot reach the program's memory, and the program has no copier")
+	}
+	n.path = PathCopier
+	return nil
+}
+
+// welcome makes the answer to hello, with the wake descriptor and, if there is
+// one, the copier's memory.
+func (n *session) welcome(wake int) (*welcome, []int, error) {
+	cfg := &n.server.cfg
+	w := &welcome{
+		Magic: Magic, Major: Major, Minor: Minor, Features: featureSegments | featureProcessVM | featureCopier,
+		Driver: fixedName(cfg.Driver), PID: uint32(unix.Getpid()), Path: n.path,
+		Doorbells: uint32(n.server.host.Doorbells()), Credits: eventCredits, MaxRequests: maxInFlight,
+		MaxSegments: uint32(cfg.MaxSegments), SegmentBytes: cfg.SegmentBytes,
+	}
+	fds := []int{wake}
+	if n.path == PathCopier {
+		fd, mem, err := newShared("softvpi-copier", copierSize)
+		if err != nil {
+			return nil, nil, command.Errorf(command.Exhausted, "copier: %v", err)
+		}
+		n.copier = newCopier(mem)
+		w.CopierBytes = copierSize
+		fds = append(fds, fd)
+	}
+	n.credits.Store(eventCredits)
+	return w, fds, nil
+}
+
+// reach implements device.ClientConfig.Reach.
+func (n *session) reach(r command.RegisterMemory) (device.Reached, error) {
+	if r.Segment != 0 {
+		return n.segments.reach(r)
+	}
+	if n.vm != nil {
+		return n.vm.reach(r)
+	}
+	return n.copier.reach(r)
+}
+
+// serve handles frames until the stream ends. It reads without room for control
+// messages, so the kernel closes descriptors that a program sends.
+func (n *session) serve() error {
+	if err := n.sendArenas(); err != nil {
+		return n.unread(err)
+	}
+	var pumps sync.WaitGroup
+	pumps.Add(1)
+	go func() { defer pumps.Done(); n.pushEvents() }()
+	if n.copier != nil {
+		pumps.Add(1)
+		go func() { defer pumps.Done(); n.watchCopier() }()
+	}
+	err := n.read()
+	if n.vm != nil {
+		n.vm.gone.Store(true)
+	}
+	n.cancel(err)
+	pumps.Wait()
+	n.requests.Wait()
+	return err
+}
+
+func (n *session) read() error {
+	var buf []byte
+	for {
+		h, body, err := readFrame(n.conn, &buf, maxRequest)
+		if err != nil {
+			return err
+		}
+		if h.Flags != 0 {
+			return fmt.Errorf("%w: flags %#x in a request", errFrame, h.Flags)
+		}
+		if err := n.frame(h, body); err != nil {
+			return err
+		}
+	}
+}
+
+func (n *session) frame(h header, body []byte) error {
+	switch h.Op {
+	case opCancel:
+		n.mu.Lock()
+		if cancel := n.inFlight[h.ID]; cancel != nil {
+			cancel()
+		}
+		n.mu.Unlock()
+		return nil
+	case opCredit:
+		c, err := decode[credit](body)
+		if err != nil {
+			return err
+		}
+		return n.grant(c)
+	case opAllocSegment, opFreeSegment:
+		return n.request(h, body, nil)
+	}
+	f := handlers[h.Op]
+	if f == nil {
+		return fmt.Errorf("%w: operation %d", errFrame, h.Op)
+	}
+	return n.request(h, body, f)
+}
+
+func (n *session) grant(c credit) error {
+	if have := n.credits.Add(int64(c.Events)); have > eventCredits {
+		return fmt.Errorf("%w: event credits %d: allowed: up to %d in all", errFrame, have, eventCredits)
+	}
+	select {
+	case n.granted <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// request starts a request. With as many unanswered as are allowed it waits: the
+// stream is not read meanwhile.
+func (n *session) request(h header, body []byte, f handler) error {
+	select {
+	case n.slots <- struct{}{}:
+	case <-n.ctx.Done():
+		return context.Cause(n.ctx)
+	}
+	ctx, cancel := context.WithCancel(n.ctx)
+	n.mu.Lock()
+	if h.ID == 0 || n.inFlight[h.ID] != nil {
+		n.mu.Unlock()
+		cancel()
+		return fmt.Errorf("%w: request id %d is 0 or in use", errFrame, h.ID)
+	}
+	n.inFlight[h.ID] = cancel
+	n.mu.Unlock()
+	body = append([]byte(nil), body...)
+	n.requests.Add(1)
+	go func() {
+		defer n.requests.Done()
+		err := n.carryOut(ctx, h, body, f)
+		cancel()
+		if err != nil {
+			n.end(n.unread(err))
+		}
+	}()
+	return nil
+}
+
+// carryOut does a request and answers it. Its error ends the session.
+func (n *session) carryOut(ctx context.Context, h header, body []byte, f handler) error {
+	var reply []byte
+	var err error
+	var fds []int
+	switch h.Op {
+	case opAllocSegment:
+		reply, fds, err = n.allocSegment(body)
+	case opFreeSegment:
+		reply, err = nil, n.freeSegment(body)
+	default:
+		reply, err = f(ctx, n.client, body)
+	}
+	for _, fd := range fds {
+		defer unix.Close(fd)
+	}
+	if errors.Is(err, errFrame) {
+		return err
+	}
+	// The id is free before the answer is out: its reader may use it again.
+	n.mu.Lock()
+	delete(n.inFlight, h.ID)
+	n.mu.Unlock()
+	defer func() { <-n.slots }()
+	if err != nil {
+		return n.out.send(h.Op, flagResponse|flagError, h.ID, encodeError(err))
+	}
+	if err := n.sendArenas(); err != nil {
+		return err
+	}
+	return n.out.send(h.Op, flagResponse, h.ID, reply, fds...)
+}
+
+func (n *session) allocSegment(body []byte) ([]byte, []int, error) {
+	q, err := decode[segmentArgs](body)
+	if err != nil {
+		return nil, nil, err
+	}
+	id, fd, err := n.segments.alloc(q.Size)
+	if err != nil {
+		return nil, nil, err
+	}
+	return encode(segmentReply{Number: id, Size: q.Size}), []int{fd}, nil
+}
+
+func (n *session) freeSegment(body []byte) error {
+	q, err := decode[handleArgs](body)
+	if err != nil {
+		return err
+	}
+	return n.segments.free(uint32(q.Handle))
+}
+
+// pushEvents sends the program its events, no more than it granted credit for.
+func (n *session) pushEvents() {
+	out := make([]command.Event, maxPush)
+	for {
+		have := n.credits.Load()
+		if have <= 0 {
+			select {
+			case <-n.granted:
+				continue
+			case <-n.ctx.Done():
+				return
+			}
+		}
+		k, err := n.client.Events(n.ctx, out[:min(have, maxPush)])
+		if err != nil {
+			if n.ctx.Err() == nil {
+				n.end(err)
+			}
+			return
+		}
+		n.credits.Add(-int64(k))
+		if err := n.out.send(opEvents, 0, 0, encode(out[:k])); err != nil {
+			n.end(n.unread(err))
+			return
+		}
+	}
+}
+
+// unread names the cause of a failed write.
+func (n *session) unread(err error) error {
+	if errors.Is(err, errFrame) {
+		return err
+	}
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+		return errEOF
+	}
+	return fmt.Errorf("the program does not read its stream: %w", err)
+}
+
+// watchCopier disconnects a program whose copier hangs.
+func (n *session) watchCopier() {
+	d := n.server.cfg.CopierTimeout
+	tick := time.NewTicker(max(d/8, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-n.ctx.Done():
+			n.copier.end()
+			n.server.wakeLoop()
+			return
+		case now := <-tick.C:
+			if n.copier.dead.Load() || n.copier.expire(now, d) {
+				n.copier.end()
+				n.server.wakeLoop()
+				n.end(fmt.Errorf("the program's copier did not answer within %v", d))
+				return
+			}
+		}
+	}
+}
+
+// sendArenas passes the arenas that the program has not seen. It runs before
+// every answer, so that the program has an arena before it learns of a ring in it.
+func (n *session) sendArenas() error {
+	n.out.mu.Lock()
+	defer n.out.mu.Unlock()
+	for _, a := range n.arenas.unsent() {
+		err := n.out.sendLocked(opArena, 0, 0, encode(arenaBody{ID: a.id, Size: uint64(len(a.mem))}), a.fd)
+		a.sent()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sayGoodbye tells the program why it is disconnected, if it listens.
+func (n *session) sayGoodbye(err error) {
+	g := goodbye{Code: asError(err).Code}
+	if errors.Is(err, errStopping) {
+		g.Code = command.Removed
+	}
+	if errors.Is(err, errFrame) {
+		g.Code = command.Invalid
+	}
+	g.Length = uint32(copy(g.Reason[:], err.Error()))
+	n.out.timeout = 100 * time.Millisecond
+	_ = n.out.send(opGoodbye, 0, 0, encode(g))
+}
+
+// teardown leaves nothing of the program behind.
+func (n *session) teardown() {
+	n.cancel(errEOF)
+	if n.client != nil {
+		if err := n.client.Close(); err != nil {
+			n.server.cfg.Log.Warn("closing a program's objects", "client", n.name, "cause", err)
+		}
+	}
+	n.segments.closeAll()
+	n.arenas.closeAll()
+	if n.copier != nil {
+		n.copier.close()
+	}
+	n.conn.Close()
+}

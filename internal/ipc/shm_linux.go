@@ -1,0 +1,78 @@
+package ipc
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// newShared makes size bytes of zeroed memory that can be passed to another
+// process, and maps it. Its size is sealed: no client can shrink it under the
+// driver. The caller closes the descriptor and unmaps the memory.
+func newShared(name string, size int) (fd int, mem []byte, err error) {
+	fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, nil, fmt.Errorf("memfd_create: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			unix.Close(fd)
+		}
+	}()
+	if err = unix.Ftruncate(fd, int64(size)); err != nil {
+		return -1, nil, fmt.Errorf("ftruncate: %w", err)
+	}
+	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+	if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		return -1, nil, fmt.Errorf("seal: %w", err)
+	}
+	mem, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	if err != nil {
+		return -1, nil, fmt.Errorf("mmap: %w", err)
+	}
+	return fd, mem, nil
+}
+
+// mapShared maps a descriptor that the driver passed.
+func mapShared(fd int, size uint64) ([]byte, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("fstat: %w", err)
+	}
+	if size == 0 || uint64(st.Size) < size || size > 1<<46 {
+		return nil, fmt.Errorf("%w: shared memory of %d bytes, %d announced", errFrame, st.Size, size)
+	}
+	mem, err := unix.Mmap(fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mmap: %w", err)
+	}
+	return mem, nil
+}
+
+// retire replaces a mapping with private zero memory that takes no space: a
+// goroutine of the program that still looks at a ring after Close finds nothing
+// there, instead of a fault.
+func retire(mem []byte) {
+	const how = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED | unix.MAP_NORESERVE
+	_, _ = unix.MmapPtr(-1, 0, unsafe.Pointer(&mem[0]), uintptr(len(mem)), unix.PROT_READ|unix.PROT_WRITE, how)
+}
+
+const (
+	futexWait = 0
+	futexWake = 1
+)
+
+// sleepOnWord sleeps while *word is value, at most ns nanoseconds; it may return early.
+func sleepOnWord(word *uint32, value uint32, ns int64) {
+	ts := unix.NsecToTimespec(ns)
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(value),
+		uintptr(unsafe.Pointer(&ts)), 0, 0)
+}
+
+// wakeWord wakes all who sleep on word, in any process.
+func wakeWord(word *uint32) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1<<30, 0, 0, 0)
+}
+
+func yieldProcessor() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

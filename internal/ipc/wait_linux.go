@@ -1,0 +1,115 @@
+package ipc
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+const (
+	// spinTime is how long a waiter looks before it sleeps.
+	spinTime = 30 * time.Microsecond
+	// sleepSlice bounds one sleep of a waiter.
+	sleepSlice = 100 * time.Millisecond
+	// sleepersAfterSequence is the distance of the sleepers word from the
+	// sequence word in a CQ's ring.
+	sleepersAfterSequence = 4
+)
+
+// words are the sequence words of the client's CQs.
+type words struct {
+	mu   sync.RWMutex
+	list map[command.Handle]*uint32
+}
+
+// set notes where the ring of a CQ is.
+func (w *words) set(c *Client, q command.Queue) error {
+	a := c.Arena(q.Ring.Arena)
+	if uint64(len(a)) < ringHeader || q.Ring.Offset > uint64(len(a)-ringHeader) || q.Ring.Offset%64 != 0 {
+		return command.Errorf(command.Internal, "the driver's answer: ring at %d of arena %d", q.Ring.Offset, q.Ring.Arena)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.list[q.Handle] = (*uint32)(unsafe.Pointer(&a[q.Ring.Offset+ringSequence]))
+	return nil
+}
+
+func (w *words) drop(cq command.Handle) {
+	w.mu.Lock()
+	word := w.list[cq]
+	delete(w.list, cq)
+	w.mu.Unlock()
+	if word != nil {
+		wakeWord(word)
+	}
+}
+
+func (w *words) get(cq command.Handle) *uint32 {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.list[cq]
+}
+
+func (w *words) wakeAll() {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for _, word := range w.list {
+		wakeWord(word)
+	}
+}
+
+// WaitCQ waits until the event sequence of the CQ's ring is not seq, and returns
+// what it is then. To lose no event: read the sequence, arm the ring, poll it
+// once more, and only then wait. The error is TimedOut or Canceled by ctx,
+// NotFound when the CQ is destroyed, or Removed when the driver is gone.
+func (c *Client) WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uint32, error) {
+	word := c.words.get(cq)
+	if word == nil {
+		return 0, command.Errorf(command.NotFound, "CQ %#x", uint32(cq))
+	}
+	if s, ok := spin(word, seq); ok {
+		return s, nil
+	}
+	stop := context.AfterFunc(ctx, func() { wakeWord(word) })
+	defer stop()
+	sleepers := (*atomic.Uint32)(unsafe.Add(unsafe.Pointer(word), sleepersAfterSequence))
+	sleepers.Add(1)
+	defer sleepers.Add(^uint32(0))
+	for {
+		if s := atomic.LoadUint32(word); s != seq {
+			return s, nil
+		}
+		if c.stop.Load() {
+			return 0, c.calls.failure()
+		}
+		if ctx.Err() != nil {
+			return 0, canceled(ctx)
+		}
+		if now := c.words.get(cq); now != word {
+			if now == nil {
+				return 0, command.Errorf(command.NotFound, "CQ %#x was destroyed", uint32(cq))
+			}
+			return atomic.LoadUint32(now), nil // resized: look at the new ring
+		}
+		sleepOnWord(word, seq, int64(sleepSlice))
+	}
+}
+
+// spin looks for a while, leaving the processor to others between looks.
+func spin(word *uint32, seq uint32) (uint32, bool) {
+	for begin := time.Now(); ; {
+		if s := atomic.LoadUint32(word); s != seq {
+			return s, true
+		}
+		if time.Since(begin) > spinTime {
+			return 0, false
+		}
+		runtime.Gosched()
+		yieldProcessor()
+	}
+}

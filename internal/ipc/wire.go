@@ -1,0 +1,327 @@
+package ipc
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// Magic begins the first frame of each side: "SVPI" in memory.
+const Magic uint32 = 'S' | 'V'<<8 | 'P'<<16 | 'I'<<24
+
+// The version of the protocol. A side refuses another major version; the lower
+// minor version of the two is spoken.
+const (
+	Major uint16 = 1
+	Minor uint16 = 0
+)
+
+const (
+	headerSize = 16
+	// maxRequest bounds the frames of a client, maxFrame those of the driver.
+	maxRequest = 4096
+	maxFrame   = 1 << 20
+	maxDetail  = 1024
+	// maxInFlight is how many requests a client may have unanswered.
+	maxInFlight = 64
+	// eventCredits is how many events the driver may push before the client
+	// grants more.
+	eventCredits = 256
+	maxPush      = 64 // events a frame
+)
+
+// opcode says what a frame is.
+type opcode uint16
+
+const (
+	opHello opcode = iota + 1
+	opGoodbye
+	opCancel
+	opCredit
+	opEvents
+	opArena
+	opAllocSegment
+	opFreeSegment
+)
+
+const (
+	opAdapters opcode = iota + 32
+	opGIDs
+	opCounters
+	opAllocPD
+	opRegisterMemory
+	opAllocWindow
+	opCreateCQ
+	opResizeCQ
+	opModerateCQ
+	opCreateSRQ
+	opModifySRQ
+	opQuerySRQ
+	opCreateQP
+	opModifyQP
+	opQueryQP
+	opCreateAH
+	opAttachMulticast
+	opDetachMulticast
+	opDestroy
+	opCMCreate
+	opCMBind
+	opCMListen
+	opCMConnect
+	opCMAccept
+	opCMEstablish
+	opCMReject
+	opCMDisconnect
+	opCMQuery
+	opCMAttributes
+)
+
+// Flags of a frame. Bits 8 to 11 hold the number of descriptors with it.
+const (
+	flagResponse uint16 = 1 << iota
+	flagError
+	flagFDShift = 8
+	flagFDMask  = 15 << flagFDShift
+)
+
+// Features that a side offers; both use what both offer.
+const (
+	featureSegments uint64 = 1 << iota
+	featureProcessVM
+	featureCopier
+)
+
+// header begins every frame.
+type header struct {
+	Length uint32 // of the frame, with this header
+	Op     opcode
+	Flags  uint16
+	ID     uint64 // of the request; 0 for what is none
+}
+
+func (h header) fds() int { return int(h.Flags&flagFDMask) >> flagFDShift }
+
+// How the driver reaches memory of a client: values of command.Memory.Path.
+const (
+	PathMapped    uint32 = 1
+	PathProcessVM uint32 = 2
+	PathCopier    uint32 = 3
+)
+
+// PathName names a value of command.Memory.Path.
+func PathName(p uint32) string {
+	switch p {
+	case PathMapped:
+		return "mapped"
+	case PathProcessVM:
+		return "process_vm"
+	case PathCopier:
+		return "copier"
+	}
+	return fmt.Sprintf("path %d", p)
+}
+
+// The bodies that are not structs of package command.
+type (
+	hello struct {
+		Magic        uint32
+		Major, Minor uint16
+		Features     uint64
+		Name         [64]byte // of the program, zero-padded UTF-8
+		ProbeAddr    uint64   // where Nonce stands in the client, followed by 16 bytes that the driver may write
+		Nonce        [16]byte
+		Path         uint32 // memory path that the client insists on; 0: the driver probes
+		_            uint32
+	}
+	welcome struct {
+		Magic        uint32
+		Major, Minor uint16
+		Features     uint64
+		Driver       [64]byte // name and version of the driver
+		PID          uint32   // of the driver
+		Path         uint32   // how memory outside of segments is reached
+		Doorbells    uint32   // entries of the doorbell queue at the start of arena 0
+		Credits      uint32   // events that may be pushed before the first credit frame
+		MaxRequests  uint32   // requests that may be unanswered
+		MaxSegments  uint32
+		SegmentBytes uint64 // of all segments together
+		CopierBytes  uint64 // size of the copier's memory, 0 for none
+	}
+	goodbye struct {
+		Code   command.Code
+		Length uint32
+		Reason [120]byte
+	}
+	arenaBody struct {
+		ID   uint32
+		_    uint32
+		Size uint64
+	}
+	credit      struct{ Events uint32 }
+	adapterArgs struct{ Adapter uint32 }
+	handleArgs  struct{ Handle command.Handle }
+	windowArgs  struct {
+		PD   command.Handle
+		Type uint32
+	}
+	resizeArgs struct {
+		CQ    command.Handle
+		Depth uint32
+	}
+	multicastArgs struct {
+		QP    command.Handle
+		_     uint32
+		Group command.Addr
+	}
+	destroyArgs struct {
+		Kind   command.Kind
+		Handle command.Handle
+	}
+	bindArgs struct {
+		ID    command.Handle
+		_     uint32
+		Local command.Endpoint
+	}
+	listenArgs struct {
+		ID      command.Handle
+		Backlog uint32
+	}
+	attributesArgs struct {
+		ID    command.Handle
+		State command.QPState
+	}
+	segmentArgs  struct{ Size uint64 }
+	segmentReply struct {
+		Number uint32
+		_      uint32
+		Size   uint64
+	}
+	empty struct{}
+)
+
+// errFrame is a frame that breaks the protocol.
+var errFrame = errors.New("bad frame")
+
+// appendFrame appends a frame to b.
+func appendFrame(b []byte, op opcode, flags uint16, id uint64, body []byte) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint32(b, uint32(headerSize+len(body)))
+	b = le.AppendUint16(b, uint16(op))
+	b = le.AppendUint16(b, flags)
+	b = le.AppendUint64(b, id)
+	return append(b, body...)
+}
+
+// readFrame reads a frame of at most limit bytes. The body lies in buf, which
+// grows as needed, until the next call.
+func readFrame(r io.Reader, buf *[]byte, limit int) (header, []byte, error) {
+	var raw [headerSize]byte
+	if _, err := io.ReadFull(r, raw[:]); err != nil {
+		return header{}, nil, err
+	}
+	h := parseHeader(raw)
+	if h.Length < headerSize || int64(h.Length) > int64(limit) {
+		return h, nil, fmt.Errorf("%w: length %d: allowed: %d to %d", errFrame, h.Length, headerSize, limit)
+	}
+	n := int(h.Length) - headerSize
+	if cap(*buf) < n {
+		*buf = make([]byte, n)
+	}
+	body := (*buf)[:n]
+	if _, err := io.ReadFull(r, body); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return h, nil, err
+	}
+	return h, body, nil
+}
+
+func parseHeader(b [headerSize]byte) header {
+	le := binary.LittleEndian
+	return header{le.Uint32(b[:]), opcode(le.Uint16(b[4:])), le.Uint16(b[6:]), le.Uint64(b[8:])}
+}
+
+// encode lays v out as the protocol does: fixed-width little-endian fields.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	// Only fixed-size values come here: a test covers every body.
+	if err := binary.Write(&b, binary.LittleEndian, v); err != nil {
+		panic("ipc: " + err.Error())
+	}
+	return b.Bytes()
+}
+
+// decode fills a T from a body that must have its exact size.
+func decode[T any](b []byte) (v T, err error) {
+	if n := binary.Size(v); n != len(b) {
+		return v, fmt.Errorf("%w: body of %d bytes, want %d", errFrame, len(b), n)
+	}
+	_, err = binary.Decode(b, binary.LittleEndian, &v)
+	return v, err
+}
+
+// decodeList fills a slice from a body of whole elements.
+func decodeList[T any](b []byte) ([]T, error) {
+	var one T
+	size := binary.Size(one)
+	if len(b)%size != 0 {
+		return nil, fmt.Errorf("%w: body of %d bytes, want a multiple of %d", errFrame, len(b), size)
+	}
+	list := make([]T, len(b)/size)
+	_, err := binary.Decode(b, binary.LittleEndian, list)
+	return list, err
+}
+
+// encodeError lays an error out: its code, four zero bytes, the detail.
+func encodeError(err error) []byte {
+	e := asError(err)
+	detail := e.Detail
+	if len(detail) > maxDetail {
+		detail = detail[:maxDetail]
+		for !utf8.ValidString(detail) && len(detail) > 0 {
+			detail = detail[:len(detail)-1]
+		}
+	}
+	b := binary.LittleEndian.AppendUint32(nil, uint32(e.Code))
+	return append(append(b, 0, 0, 0, 0), detail...)
+}
+
+func decodeError(b []byte) error {
+	if len(b) < 8 {
+		return fmt.Errorf("%w: error body of %d bytes", errFrame, len(b))
+	}
+	return &command.Error{Code: command.Code(binary.LittleEndian.Uint32(b)), Detail: string(b[8:])}
+}
+
+// asError makes err a *command.Error.
+func asError(err error) *command.Error {
+	var e *command.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return command.Errorf(command.Internal, "%v", err)
+}
+
+// fixedName pads a name to 64 bytes.
+func fixedName(s string) (b [64]byte) {
+	copy(b[:], s)
+	return b
+}
+
+// nameOf is the reverse of fixedName, with what is not printable replaced.
+func nameOf(b [64]byte) string {
+	s := bytes.TrimRight(b[:], "\x00")
+	s = bytes.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, s)
+	return string(s)
+}
