@@ -80,7 +80,11 @@ func drainEvent(fd int) {
 	_, _ = unix.Read(fd, v[:])
 }
 
-// yield gives the processor to another thread that wants it.
+// yield gives the processor to another thread that wants it. It is not inlined so
+// that a loop around it has a point where the runtime can stop the goroutine: a
+// raw system call has none.
+//
+//go:noinline
 func yield() {
 	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 }

@@ -26,7 +26,8 @@ type Host struct {
 	adapters []*adapter
 	clients  []*Client
 	closed   bool
-	watched  int // changes of what the sleeper watches
+	watched  int  // changes of what the sleeper watches
+	flagged  bool // attached programs were told that the loop sleeps
 
 	moderated     []*cq // that hold an event back
 	moderationDue clock.Time

@@ -55,8 +55,8 @@ func (c *Client) GIDs(ctx context.Context, index uint32) ([]command.GID, error) 
 }
 
 // Counters implements command.Commands: the rows of the manual's tables "Adapter
-// Diagnostics Counters" and "RDMA Activity" by their printed names (the per second
-// rows as the totals that they are the rate of), and SoftVPI's own after them.
+// Diagnostics Counters" and "RDMA Activity" by their printed names (those per
+// second as the totals that they are the rate of), and SoftVPI's own after them.
 func (c *Client) Counters(ctx context.Context, index uint32) ([]command.Counter, error) {
 	if err := c.enter(ctx); err != nil {
 		return nil, err
@@ -91,10 +91,10 @@ func (a *adapter) counters() []command.Counter {
 	add("RDMA Failed Connection Attempts", m.FailedAttempts)
 	add("RDMA Initiated Connections", m.Initiated)
 	frame := a.frameOverhead()
-	add("RDMA Inbound Bytes", links.ReceivedBytes+links.ReceivedPackets*frame)
-	add("RDMA Inbound Frames", links.ReceivedPackets)
-	add("RDMA Outbound Bytes", links.SentBytes+links.SentPackets*frame)
-	add("RDMA Outbound Frames", links.SentPackets)
+	add("RDMA Inbound Bytes/sec", links.ReceivedBytes+links.ReceivedPackets*frame)
+	add("RDMA Inbound Frames/sec", links.ReceivedPackets)
+	add("RDMA Outbound Bytes/sec", links.SentBytes+links.SentPackets*frame)
+	add("RDMA Outbound Frames/sec", links.SentPackets)
 	add("CM MADs received", m.Received)
 	add("CM MADs sent", m.Sent)
 	add("CM MADs sent again", m.Retransmitted)

@@ -60,6 +60,9 @@ func (b *batch) blocked() bool { return b.sent < b.queued }
 func (h *Host) step() bool {
 	now := h.now()
 	worked := false
+	if h.flagged && !h.sleep.asleep.Load() {
+		h.awake()
+	}
 	if h.rung.Load() {
 		h.rung.Store(false)
 		worked = true

@@ -15,6 +15,10 @@ const (
 	// parkAfter is after how many such looks at one and the same sleeper the
 	// background thread sleeps too, until that sleeper leaves.
 	parkAfter = 8
+	// maxFails is how often in a row the background thread tries to take the
+	// baton before it sleeps for failTime.
+	maxFails = 64
+	failTime = 100 * time.Microsecond
 )
 
 // sleepState is who sleeps, and how they are woken.
@@ -96,7 +100,9 @@ func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
 	due := h.deadline()
 	s.until.Store(int64(due))
 	s.asleep.Store(true)
+	h.flagged = true
 	if h.doorbells() || h.rung.Load() || due <= now {
+		s.asleep.Store(false)
 		h.awake()
 		return 0, false
 	}
@@ -106,9 +112,10 @@ func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
 	return due.Sub(now), true
 }
 
-// awake takes back what prepareSleep announced; the sleeper holds the baton.
+// awake takes back what prepareSleep announced to attached programs, with the
+// baton, once nobody sleeps any more.
 func (h *Host) awake() {
-	h.sleep.asleep.Store(false)
+	h.flagged = false
 	for _, c := range h.clients {
 		c.sleepDoorbells(false)
 	}
@@ -153,6 +160,7 @@ func (h *Host) background() {
 	s := &h.sleep
 	var drives uint64
 	last := h.now()
+	fails := 0
 	for !h.closing.Load() {
 		if s.role.Load() || s.drives.Load() != drives && s.beside.Load() == 0 {
 			h.standBy(&drives)
@@ -160,9 +168,15 @@ func (h *Host) background() {
 			continue
 		}
 		if !h.mu.TryLock() {
-			yield()
+			// The owner may be waiting for this processor.
+			if fails++; fails > maxFails {
+				s.standby.sleep(failTime, 0)
+			} else {
+				yield()
+			}
 			continue
 		}
+		fails = 0
 		worked := h.step()
 		h.unlock()
 		now := h.now()
@@ -182,10 +196,12 @@ func (h *Host) background() {
 	}
 }
 
-// sleepOnLinks sleeps as the sleeper, without the baton.
+// sleepOnLinks sleeps as the sleeper, without the baton. It does not where
+// somebody else has the baton, and so drives the loop.
 func (h *Host) sleepOnLinks() {
-	for !h.mu.TryLock() {
+	if !h.mu.TryLock() {
 		yield()
+		return
 	}
 	d, ok := h.prepareSleep(h.now())
 	h.unlock()
@@ -193,11 +209,7 @@ func (h *Host) sleepOnLinks() {
 		return
 	}
 	h.sleep.links.sleep(d, len(h.sleep.drains))
-	for !h.mu.TryLock() {
-		yield()
-	}
-	h.awake()
-	h.unlock()
+	h.sleep.asleep.Store(false)
 }
 
 // standBy sleeps beside those who drive the loop inline until they have stopped.
