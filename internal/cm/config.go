@@ -58,7 +58,7 @@ type Config struct {
 	// AckDelay is a time-out code, 1 to 31; default 13.
 	AckDelay uint8
 	// DisableFlowControl switches end-to-end credits off, as the registry key
-	// RoceRcE2EFlowControlEnable = 0 does (WinOF manual 3.1.4). Credits count
+	// RoceRcE2EFlowControlEnable = 0 does (WinOF manual, RoCE options). Credits count
 	// where both sides set their bit, never with an SRQ.
 	DisableFlowControl bool
 

@@ -31,9 +31,9 @@ type Engine struct {
 	halfOpen  int
 	lingering int
 
-	replies []Datagram // answers that nobody waits for an answer to
-	sendq   []*conn    // whose message is to be sent
-	events  []Event
+	replies queue[Datagram] // answers that nobody waits for an answer to
+	sendq   queue[*conn]    // whose message is to be sent
+	events  queue[Event]
 }
 
 // New makes an engine. The error is a *FieldError.
@@ -129,12 +129,11 @@ func (e *Engine) exhausted(now clock.Time, c *conn) {
 
 // Transmit moves datagrams that are to be sent to out and returns their number.
 func (e *Engine) Transmit(out []Datagram) int {
-	n := copy(out, e.replies)
-	e.replies = shift(e.replies, n)
-	taken := 0
-	for taken < len(e.sendq) && n < len(out) {
-		c := e.sendq[taken]
-		taken++
+	n := e.replies.take(out)
+	for n < len(out) && e.sendq.len() > 0 {
+		var next [1]*conn
+		e.sendq.take(next[:])
+		c := next[0]
 		c.queued = false
 		if c.message == nil { // answered before it was sent
 			continue
@@ -142,33 +141,20 @@ func (e *Engine) Transmit(out []Datagram) int {
 		out[n] = Datagram{Local: c.attr.LocalGID, Remote: c.attr.RemoteGID, RemoteQPN: uint32(ib.QPGSI), MAD: *c.message}
 		n++
 	}
-	e.sendq = shift(e.sendq, taken)
 	e.counters.Sent += uint64(n)
 	return n
 }
 
 // Events moves events to out and returns their number.
 func (e *Engine) Events(out []Event) int {
-	n := copy(out, e.events)
-	e.events = shift(e.events, n)
-	return n
-}
-
-// shift drops the first n of a queue and keeps no reference to them.
-func shift[T any](q []T, n int) []T {
-	if n == 0 {
-		return q
-	}
-	rest := copy(q, q[n:])
-	clear(q[rest:])
-	return q[:rest]
+	return e.events.take(out)
 }
 
 // enqueue has the message of c sent.
 func (e *Engine) enqueue(c *conn) {
 	if !c.queued {
 		c.queued = true
-		e.sendq = append(e.sendq, c)
+		e.sendq.add(c)
 	}
 }
 
@@ -192,11 +178,11 @@ func (e *Engine) quiet(c *conn) {
 func (e *Engine) reply(to Peer, m mad.Message) { e.send(to, encode(m)) }
 
 func (e *Engine) send(to Peer, m *[mad.Len]byte) {
-	if len(e.replies) >= maxReplies {
+	if e.replies.len() >= maxReplies {
 		e.counters.OutputDropped++
 		return
 	}
-	e.replies = append(e.replies, Datagram{Local: to.Local, Remote: to.Remote, RemoteQPN: uint32(ib.QPGSI), MAD: *m})
+	e.replies.add(Datagram{Local: to.Local, Remote: to.Remote, RemoteQPN: uint32(ib.QPGSI), MAD: *m})
 }
 
 func encode(m mad.Message) *[mad.Len]byte {
@@ -210,7 +196,7 @@ func (e *Engine) event(c *conn, v Event) {
 	v.ID, v.Context, v.Space = c.id, c.context, c.space
 	v.Local, v.Remote = c.local, c.remote
 	v.Conn, v.PeerFlowControl = c.attr, c.peerFlow
-	e.events = append(e.events, v)
+	e.events.add(v)
 }
 
 // enter changes the state and keeps the counts that depend on it.

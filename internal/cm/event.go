@@ -149,7 +149,8 @@ type Event struct {
 
 // Datagram is a MAD for QP1 of a peer (UD SEND_ONLY, Q_Key 0x80010000).
 type Datagram struct {
-	// Local and Remote are the port addresses, RemoteQPN always 1.
+	// Local and Remote are the port addresses, without zones: those of link-local
+	// addresses are the driver's to add. RemoteQPN is always 1.
 	Local, Remote netip.Addr
 	RemoteQPN     uint32
 	MAD           [256]byte

@@ -72,18 +72,14 @@ func (e *Engine) Listen(id ID, backlog int) error {
 	return nil
 }
 
-// listener finds who listens at an address: exact addresses before wildcards.
+// listener finds who listens at an address. There is at most one: bindings that overlap conflict.
 func (e *Engine) listener(space command.PortSpace, at netip.AddrPort) *conn {
-	var wild *conn
 	for _, l := range e.listeners[portKey{space, at.Port()}] {
-		if l.local.Addr() == at.Addr() {
+		if covers(l.local.Addr(), at.Addr()) {
 			return l
 		}
-		if covers(l.local.Addr(), at.Addr()) {
-			wild = l
-		}
 	}
-	return wild
+	return nil
 }
 
 // Claim says that the program has taken a request from its listener: the request

@@ -15,7 +15,7 @@ func (e *Engine) receiveREQ(now clock.Time, m *mad.REQ, from Peer) {
 	if c := e.peers[key]; c != nil && e.duplicateREQ(now, c, m, from) {
 		return
 	}
-	if len(e.events) > 2*e.cfg.MaxHalfOpen { // the driver is behind: the peer asks again
+	if e.events.len() > 2*e.cfg.MaxHalfOpen { // the driver is behind: the peer asks again
 		e.counters.HalfOpenLimit++
 		return
 	}

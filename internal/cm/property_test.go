@@ -13,6 +13,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // TestLossyNetwork: two engines whose MADs are lost, duplicated, delayed and
@@ -50,7 +51,6 @@ type world struct {
 	tasks       []task
 	programs    map[named]*program
 	qpn, serial int
-	calm        bool // programs leave their connections alone
 }
 
 type arrival struct {
@@ -69,23 +69,27 @@ type task struct {
 type program struct {
 	named
 	events    []EventType
-	conn      Attributes
+	space     command.PortSpace
 	inUse     bool // had a ConnectResponse or called Accept: owes a TimewaitExit
 	destroyed bool
 }
 
 func (w *world) play(connections int) {
-	var listeners []*program
 	for _, s := range w.sides() {
-		p := w.open(s, command.TCP)
-		w.must(s.e.Bind(p.id, netip.MustParseAddrPort("0.0.0.0:7")))
-		w.must(nil, s.e.Listen(p.id, 4))
-		listeners = append(listeners, p)
+		for _, space := range []command.PortSpace{command.TCP, command.UDP} {
+			p := w.open(s, space)
+			w.must(s.e.Bind(p.id, netip.MustParseAddrPort("0.0.0.0:7")))
+			w.must(nil, s.e.Listen(p.id, 4))
+		}
 	}
 	for i := range connections {
 		s := w.sides()[w.rand.IntN(2)]
 		w.later(time.Duration(i)*w.upTo(time.Second), func() {
-			p := w.open(s, command.TCP)
+			space := command.TCP
+			if w.chance(25) {
+				space = command.UDP
+			}
+			p := w.open(s, space)
 			w.qpn++
 			w.must(nil, s.e.Connect(w.now, p.id, Connect{
 				Remote: netip.AddrPortFrom(w.other(s).addr, 7), Local: s.addr, QPN: uint32(0x1000 + w.qpn), SRQ: w.rand.IntN(3) == 0,
@@ -107,7 +111,6 @@ func (w *world) play(connections int) {
 	for _, p := range w.programsInOrder() {
 		w.checkOrder(p)
 	}
-	_ = listeners
 }
 
 func (w *world) programsInOrder() []*program {
@@ -130,7 +133,7 @@ func (w *world) must(_ any, err error) {
 func (w *world) open(s *side, space command.PortSpace) *program {
 	id, err := s.e.Open(space, 0)
 	w.must(nil, err)
-	p := &program{named: named{s, id}}
+	p := &program{named: named{s, id}, space: space}
 	w.programs[p.named] = p
 	return p
 }
@@ -212,17 +215,23 @@ func (w *world) happened(s *side, v Event) {
 		if w.programs[n] != nil {
 			w.t.Fatalf("%s: %08x was used before", s.name, uint32(v.ID))
 		}
-		w.programs[n] = &program{named: n}
+		w.programs[n] = &program{named: n, space: v.Space}
 	}
 	p := w.programs[n]
 	if p.destroyed && v.Type != EventTimewaitExit {
 		w.t.Fatalf("%s: %v after Destroy", s.name, v)
 	}
-	p.events, p.conn = append(p.events, v.Type), v.Conn
+	p.events = append(p.events, v.Type)
 	switch v.Type {
 	case EventConnectRequest:
 		w.later(w.upTo(3*time.Second), func() { w.answer(p) })
 	case EventConnectResponse:
+		if v.Space == command.UDP {
+			if v.Conn.QKey != ib.QKeyRDMAUDP || v.Conn.RemoteQPN <= 0x1000 {
+				w.t.Fatalf("%s: %v", s.name, v)
+			}
+			return
+		}
 		p.inUse = true
 		w.later(w.upTo(2*time.Second), func() { w.complete(p) })
 	case EventEstablished:
@@ -248,7 +257,7 @@ func (w *world) answer(p *program) {
 	default:
 		w.qpn++
 		_, err := p.side.e.Accept(w.now, p.id, Accept{QPN: uint32(0x1000 + w.qpn), InitiatorDepth: uint8(w.rand.IntN(17)), ResponderResources: uint8(w.rand.IntN(17))})
-		p.inUse = p.inUse || err == nil
+		p.inUse = p.inUse || err == nil && p.space == command.TCP
 	}
 }
 

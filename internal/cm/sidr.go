@@ -17,7 +17,7 @@ func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 		}
 		return
 	}
-	if len(e.events) > 2*e.cfg.MaxHalfOpen {
+	if e.events.len() > 2*e.cfg.MaxHalfOpen {
 		e.counters.HalfOpenLimit++
 		return
 	}

@@ -123,7 +123,11 @@ func (e *Engine) receiveDREQ(now clock.Time, m *mad.DREQ, from Peer) {
 		e.establish(c, nil)
 		e.reply(from, answer)
 		e.disconnected(now, c, m.PrivateData[:])
-	case stateEstablished, stateRepReceived, stateDreqSent:
+	case stateRepReceived: // the peer had data before our program was done
+		e.counters.FailedAttempts++
+		e.reply(from, answer)
+		e.disconnected(now, c, m.PrivateData[:])
+	case stateEstablished, stateDreqSent:
 		e.reply(from, answer)
 		e.disconnected(now, c, m.PrivateData[:])
 	case stateTimewait, stateDone:

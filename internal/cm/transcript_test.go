@@ -107,6 +107,9 @@ func (s *script) do(t *testing.T, d *datadriven.TestData) error {
 				c.MTU = ib.MTU(num("b-mtu", int(c.MTU)))
 			}
 		})
+		if d.HasArg("v6") {
+			s.a.addr, s.b.addr = netip.MustParseAddr("fd00::1"), netip.MustParseAddr("fd00::2")
+		}
 		s.qpn = 0x100
 		s.names, s.requests = map[string]named{}, 0
 	case "listen":
@@ -136,7 +139,7 @@ func (s *script) do(t *testing.T, d *datadriven.TestData) error {
 			return err
 		}
 		return side.e.Connect(s.now, id, Connect{
-			Remote: netip.MustParseAddrPort(arg("to", s.other(side).addr.String()+":7")), Local: side.addr,
+			Remote: netip.MustParseAddrPort(arg("to", netip.AddrPortFrom(s.other(side).addr, 7).String())), Local: side.addr,
 			QPN: uint32(num("qpn", int(s.qpn))), UC: d.HasArg("uc"), SRQ: d.HasArg("srq"),
 			ResponderResources: uint8(num("resources", 4)), InitiatorDepth: uint8(num("depth", 8)),
 			RetryCount: 7, RNRRetry: uint8(num("rnr", 6)), Private: private, Timeout: timeout,
@@ -278,6 +281,9 @@ func (s *script) send(d *datadriven.TestData, arg func(string, string) string, n
 			TransportType: mad.TransportType(num("type", 0)), MaxCMRetries: 15, LocalCMResponseTimeout: 17,
 			Primary: mad.Path{LocalGID: ib.GIDFromAddr(netip.MustParseAddr(arg("gid", from.String()))), RemoteGID: ib.GIDFromAddr(netip.MustParseAddr(arg("to-gid", to.addr.String()))), AckTimeout: 15}}
 		mad.IPHeader{Source: netip.AddrPortFrom(netip.MustParseAddr(arg("source", from.String())), uint16(num("source-port", 1000))), Destination: to.addr}.Append(req.PrivateData[:0])
+		if d.HasArg("alternate") {
+			req.Alternate = req.Primary
+		}
 		if d.HasArg("no-ip-header") {
 			req.PrivateData[0] = 0x10
 		}

@@ -1,0 +1,433 @@
+package cm
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+func zeroRand() uint64 { return 0 }
+
+func TestConfig(t *testing.T) {
+	good := Config{GUID: 1, Rand: zeroRand}
+	for _, c := range []struct {
+		field string
+		edit  func(*Config)
+	}{
+		{"", func(*Config) {}},
+		{"", func(c *Config) { c.MaxRetries, c.ResponseTimeout, c.PacketLifetime, c.AckDelay = 1, 31, 30, 31 }},
+		{"GUID", func(c *Config) { c.GUID = 0 }},
+		{"Rand", func(c *Config) { c.Rand = nil }},
+		{"MTU", func(c *Config) { c.MTU = 6 }},
+		{"PKey", func(c *Config) { c.PKey = 0x8000 }},
+		{"MaxRetries", func(c *Config) { c.MaxRetries = 16 }},
+		{"ResponseTimeout", func(c *Config) { c.ResponseTimeout = 32 }},
+		{"PacketLifetime", func(c *Config) { c.PacketLifetime = 31 }},
+		{"AckDelay", func(c *Config) { c.AckDelay = 32 }},
+		{"MaxHalfOpen", func(c *Config) { c.MaxHalfOpen = -1 }},
+		{"MaxIDs", func(c *Config) { c.MaxIDs = -1 }},
+		{"RequestLifetime", func(c *Config) { c.RequestLifetime = -1 }},
+	} {
+		cfg := good
+		c.edit(&cfg)
+		_, err := New(cfg)
+		if field := fieldOf(err); field != c.field {
+			t.Errorf("want an error about %q, got %v", c.field, err)
+		}
+	}
+	e, err := New(good)
+	if err != nil || e.cfg.MaxRetries != 15 || e.cfg.MTU != ib.MTU1024 || e.cfg.PKey != 0xffff || e.cfg.DisableFlowControl {
+		t.Errorf("defaults are %+v, %v", e.cfg, err)
+	}
+}
+
+// fieldOf is the field that an error is about.
+func fieldOf(err error) string {
+	var f *FieldError
+	if errors.As(err, &f) {
+		return f.Field
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func newEngine(t *testing.T, edit func(*Config)) *Engine {
+	t.Helper()
+	cfg := Config{GUID: 1, Rand: zeroRand}
+	if edit != nil {
+		edit(&cfg)
+	}
+	e, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// TestConnectFields: every field of Connect that is out of its range is named.
+func TestConnectFields(t *testing.T) {
+	for _, c := range []struct {
+		field string
+		edit  func(*Connect)
+	}{
+		{"", func(*Connect) {}},
+		{"QPN", func(c *Connect) { c.QPN = 1 }},
+		{"QPN", func(c *Connect) { c.QPN = 0xffffff }},
+		{"Local", func(c *Connect) { c.Local = netip.Addr{} }},
+		{"Remote", func(c *Connect) { c.Remote = netip.AddrPort{} }},
+		{"Remote", func(c *Connect) { c.Remote = netip.MustParseAddrPort("0.0.0.0:7") }},
+		{"Remote", func(c *Connect) { c.Remote = netip.MustParseAddrPort("224.0.0.1:7") }},
+		{"Remote", func(c *Connect) { c.Remote = netip.MustParseAddrPort("10.0.0.2:0") }},
+		{"Remote", func(c *Connect) { c.Remote = netip.MustParseAddrPort("[fd00::2]:7") }},
+		{"RetryCount", func(c *Connect) { c.RetryCount = 8 }},
+		{"RNRRetry", func(c *Connect) { c.RNRRetry = 8 }},
+		{"MTU", func(c *Connect) { c.MTU = 6 }},
+		{"AckTimeout", func(c *Connect) { c.AckTimeout = 32 }},
+		{"SL", func(c *Connect) { c.SL = 8 }},
+		{"Timeout", func(c *Connect) { c.Timeout = -1 }},
+	} {
+		e := newEngine(t, nil)
+		id, _ := e.Open(command.TCP, 0)
+		p := Connect{QPN: 2, Local: netip.MustParseAddr("10.0.0.1"), Remote: netip.MustParseAddrPort("10.0.0.2:7")}
+		c.edit(&p)
+		if err := e.Connect(0, id, p); fieldOf(err) != c.field {
+			t.Errorf("want an error about %q, got %v", c.field, err)
+		}
+	}
+	e := newEngine(t, nil)
+	id, _ := e.Open(command.TCP, 0)
+	err := e.Connect(0, id, Connect{Private: make([]byte, 57)})
+	if !errors.Is(err, ErrPrivateData) {
+		t.Errorf("57 bytes of private data: %v", err)
+	}
+	if _, err := e.Open(7, 0); fieldOf(err) != "space" {
+		t.Error(err)
+	}
+	if err := e.Listen(id, 1); !errors.Is(err, ErrState) {
+		t.Errorf("Listen without Bind: %v", err)
+	}
+	if _, err := e.Attributes(99); !errors.Is(err, ErrNoID) {
+		t.Error(err)
+	}
+}
+
+// TestPathOptions: what Connect says about the path stands in REQ and in the attributes.
+func TestPathOptions(t *testing.T) {
+	e := newEngine(t, func(c *Config) { c.MTU = ib.MTU4096 })
+	id, _ := e.Open(command.TCP, 77)
+	if err := e.SetContext(id, 78); err != nil {
+		t.Fatal(err)
+	}
+	// RoCE v1 with MAC-based GIDs: the ports' addresses are not the programs'.
+	gid, peer := netip.MustParseAddr("fe80::2:3:4:5"), netip.MustParseAddr("fe80::2:3:4:6")
+	err := e.Connect(0, id, Connect{QPN: 2, Local: netip.MustParseAddr("10.0.0.1"), Remote: netip.MustParseAddrPort("10.0.0.2:7"),
+		LocalGID: gid.WithZone("eth0"), RemoteGID: peer, TrafficClass: 106, SL: 3, HopLimit: 9, MTU: ib.MTU512, AckTimeout: 20, UC: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out [1]Datagram
+	if n := e.Transmit(out[:]); n != 1 || out[0].Local != gid || out[0].Remote != peer || out[0].RemoteQPN != 1 {
+		t.Fatalf("%d datagrams, %v>%v", n, out[0].Local, out[0].Remote)
+	}
+	req, err := mad.ParseREQ(out[0].MAD[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := req.Primary
+	if p.TrafficClass != 106 || p.SL != 3 || p.HopLimit != 9 || p.AckTimeout != 20 || req.PathMTU != ib.MTU512 || req.TransportType != mad.TransportUC ||
+		p.LocalGID.Addr() != gid || p.RemoteGID.Addr() != peer || p.LocalLID != 0xffff || p.RemoteLID != 0xffff {
+		t.Errorf("%s", describe(out[0].MAD[:]))
+	}
+	local, remote, err := e.Addresses(id)
+	if err != nil || local.Addr() != netip.MustParseAddr("10.0.0.1") || remote != netip.MustParseAddrPort("10.0.0.2:7") {
+		t.Errorf("%v %v %v", local, remote, err)
+	}
+	a, _ := e.Attributes(id)
+	if a.SrcPort != UDPSourcePort(local.Port(), 7) || a.FlowLabel != (uint32(local.Port())*31+7)&0xfffff || a.MTU != ib.MTU512 || !a.UC {
+		t.Errorf("%+v", a)
+	}
+	// The passive side of such a port, whose program goes by IP addresses.
+	b := newEngine(t, func(c *Config) { c.GUID = 2; c.MTU = ib.MTU4096 })
+	l, _ := b.Open(command.TCP, 5)
+	if _, err := b.Bind(l, netip.MustParseAddrPort("10.0.0.2:7")); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Listen(l, 0); err != nil {
+		t.Fatal(err)
+	}
+	b.Receive(0, out[0].MAD[:], Peer{Local: peer.WithZone("eth1"), Remote: gid.WithZone("eth1"), QPN: 1})
+	var v [1]Event
+	if b.Events(v[:]) != 1 || v[0].Type != EventConnectRequest || v[0].Remote != local || v[0].Conn.RemoteGID != gid || v[0].Conn.SL != 3 || !v[0].Conn.UC {
+		t.Errorf("%v", v[0])
+	}
+}
+
+// TestAckTimeout compares with Linux's rounding of twice the lifetime plus the delay.
+func TestAckTimeout(t *testing.T) {
+	for delay := range 32 {
+		for lifetime := range 31 {
+			want := lifetime + 1
+			switch {
+			case want >= delay && delay >= want-1:
+				want++
+			case want < delay && want >= delay-1:
+				want = delay + 1
+			case want < delay:
+				want = delay
+			}
+			if got := ackTimeout(uint8(delay), uint8(lifetime)); int(got) != min(want, 31) {
+				t.Errorf("delay %d, lifetime %d: %d, want %d", delay, lifetime, got, want)
+			}
+		}
+	}
+}
+
+func TestUDPSourcePort(t *testing.T) {
+	for _, c := range []struct{ src, dst, want uint16 }{{0, 0, 0xc000}, {0xa01a, 0x1d2f, 0xfd35}, {7, 7, 0xc000}, {0xffff, 0, 0xffff}} {
+		if got := UDPSourcePort(c.src, c.dst); got != c.want || got != UDPSourcePort(c.dst, c.src) {
+			t.Errorf("%#x and %#x: %#x, want %#x", c.src, c.dst, got, c.want)
+		}
+	}
+}
+
+// TestEphemeralPorts: a port that a connection took for itself serves one
+// connection per remote end; one that was asked for serves nobody else.
+func TestEphemeralPorts(t *testing.T) {
+	const n = lastEphemeral - firstEphemeral + 1
+	p := ports{}
+	local := netip.MustParseAddrPort("10.0.0.1:0")
+	first, second := netip.MustParseAddrPort("10.0.0.2:7"), netip.MustParseAddrPort("10.0.0.2:8")
+	seen := map[uint16]bool{}
+	var held []*binding
+	for range n {
+		b, err := p.bind(command.TCP, local, first, 12345)
+		if err != nil || seen[b.local.Port()] {
+			t.Fatal(b, err)
+		}
+		seen[b.local.Port()] = true
+		held = append(held, b)
+		if len(held) == 300 { // the search below is quadratic: take the rest by number
+			break
+		}
+	}
+	for port := firstEphemeral; port <= lastEphemeral; port++ {
+		if !seen[uint16(port)] {
+			b, err := p.bind(command.TCP, netip.AddrPortFrom(local.Addr(), uint16(port)), first, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, b)
+		}
+	}
+	if _, err := p.bind(command.TCP, local, first, 1); !errors.Is(err, ErrNoPorts) {
+		t.Errorf("to the same end: %v", err)
+	}
+	if _, err := p.bind(command.TCP, local, netip.AddrPort{}, 1); !errors.Is(err, ErrNoPorts) {
+		t.Errorf("to any end: %v", err)
+	}
+	if b, err := p.bind(command.TCP, local, second, 1); err != nil {
+		t.Errorf("to another end: %v", err)
+	} else {
+		held = append(held, b)
+	}
+	if b, err := p.bind(command.UDP, local, first, 1); err != nil {
+		t.Errorf("in the other space: %v", err)
+	} else {
+		held = append(held, b)
+	}
+	for _, b := range held {
+		p.release(b)
+	}
+	if len(p) != 0 {
+		t.Errorf("%d ports are left", len(p))
+	}
+}
+
+func TestCovers(t *testing.T) {
+	addr := func(s string) netip.Addr {
+		if s == "" {
+			return netip.Addr{}
+		}
+		return netip.MustParseAddr(s)
+	}
+	for _, c := range []struct {
+		listener, at string
+		want         bool
+	}{
+		{"", "10.0.0.1", true}, {"", "fd00::1", true}, {"::", "10.0.0.1", true}, {"::", "fd00::1", true},
+		{"0.0.0.0", "10.0.0.1", true}, {"0.0.0.0", "fd00::1", false},
+		{"10.0.0.1", "10.0.0.1", true}, {"10.0.0.1", "10.0.0.2", false}, {"10.0.0.1", "0.0.0.0", false},
+	} {
+		if got := covers(addr(c.listener), addr(c.at)); got != c.want {
+			t.Errorf("%q covers %q: %t", c.listener, c.at, got)
+		}
+	}
+}
+
+// TestQueue: values come out in order, whole, and once, also while others go in;
+// the memory does not grow with what has passed through.
+func TestQueue(t *testing.T) {
+	var q queue[int]
+	next, want := 0, 0
+	var out [7]int
+	for i := range 10_000 {
+		for range i%13 + 1 {
+			q.add(next)
+			next++
+		}
+		if next-want > 3000 {
+			for range 300 {
+				q.take(out[:])
+				want += 7
+			}
+		}
+		for _, v := range out[:q.take(out[:])] {
+			if v != want {
+				t.Fatalf("%d instead of %d", v, want)
+			}
+			want++
+		}
+		if cap(q.items) > 16_000 {
+			t.Fatalf("%d places for %d values", cap(q.items), q.len())
+		}
+	}
+	for q.len() > 0 {
+		want += q.take(out[:])
+	}
+	if next != want {
+		t.Errorf("%d of %d", want, next)
+	}
+}
+
+// TestFullOutput: a driver that does not take the answers costs its peers
+// answers, not itself memory.
+func TestFullOutput(t *testing.T) {
+	e := newEngine(t, nil)
+	m := encode(&mad.DREQ{LocalCommID: 1, RemoteCommID: 2})
+	for range maxReplies + 5 {
+		e.Receive(0, m[:], Peer{Remote: netip.MustParseAddr("10.0.0.1"), QPN: 1})
+	}
+	if e.replies.len() != maxReplies || e.Counters().OutputDropped != 5 {
+		t.Errorf("%d answers wait, %d dropped", e.replies.len(), e.Counters().OutputDropped)
+	}
+}
+
+// TestFullIDs: beyond MaxIDs programs get an error and peers REJ 3.
+func TestFullIDs(t *testing.T) {
+	p := newPair(func(c *Config) { c.MaxIDs = 2 })
+	l, _ := p.b.e.Open(command.TCP, 0)
+	if _, err := p.b.e.Bind(l, netip.MustParseAddrPort("0.0.0.0:7")); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.b.e.Listen(l, 9); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		id, err := p.a.e.Open(command.TCP, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.a.e.Connect(0, id, Connect{QPN: 2 + uint32(id&1), Local: p.a.addr, Remote: netip.MustParseAddrPort("10.0.0.2:7")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := p.a.e.Open(command.TCP, 0); !errors.Is(err, ErrTooManyIDs) {
+		t.Error(err)
+	}
+	for p.collect(); len(p.wire) > 0; p.collect() {
+		p.deliver(p.take(0))
+	}
+	if v := p.a.events(); len(v) != 1 || v[0].Reason != mad.RejectNoResources {
+		t.Errorf("%v", v)
+	}
+}
+
+// TestSetMTU: new connections follow the port, bad values change nothing.
+func TestSetMTU(t *testing.T) {
+	e := newEngine(t, nil)
+	e.SetMTU(ib.MTU4096)
+	e.SetMTU(9)
+	id, _ := e.Open(command.TCP, 0)
+	if err := e.Connect(0, id, Connect{QPN: 2, Local: netip.MustParseAddr("10.0.0.1"), Remote: netip.MustParseAddrPort("10.0.0.2:7")}); err != nil {
+		t.Fatal(err)
+	}
+	if a, _ := e.Attributes(id); a.MTU != ib.MTU4096 {
+		t.Errorf("%v", a.MTU)
+	}
+}
+
+// TestNames: every value of the small enumerations has a name, and the events
+// keep their order at the seam to programs.
+func TestNames(t *testing.T) {
+	want := map[EventType]command.EventType{
+		EventConnectRequest: command.EventConnectRequest, EventConnectResponse: command.EventConnectResponse,
+		EventEstablished: command.EventEstablished, EventRejected: command.EventRejected, EventUnreachable: command.EventUnreachable,
+		EventConnectError: command.EventConnectError, EventDisconnected: command.EventDisconnected, EventTimewaitExit: command.EventTimewaitExit,
+	}
+	for v, c := range want {
+		if v.Command() != c || v.String() == "" {
+			t.Errorf("%v is %d, want %d", v, v.Command(), c)
+		}
+	}
+	if s := fmt.Sprint(EventType(99), Failure(99)); s != "event 99 failure 99" {
+		t.Error(s)
+	}
+	for s := range stateDone + 1 {
+		if s.String() == "" {
+			t.Errorf("state %d has no name", s)
+		}
+	}
+}
+
+// TestIdleConnectionSize: what an established connection costs besides the maps.
+func TestIdleConnectionSize(t *testing.T) {
+	if size := unsafe.Sizeof(conn{}); size > 640 {
+		t.Errorf("%d bytes", size)
+	}
+}
+
+// BenchmarkConnect is a whole connection: set-up, tear-down, time-wait.
+func BenchmarkConnect(b *testing.B) {
+	p := newPair(nil)
+	l, _ := p.b.e.Open(command.TCP, 0)
+	if _, err := p.b.e.Bind(l, netip.MustParseAddrPort("0.0.0.0:7")); err != nil {
+		b.Fatal(err)
+	}
+	if err := p.b.e.Listen(l, 0); err != nil {
+		b.Fatal(err)
+	}
+	flow := func() {
+		for p.collect(); len(p.wire) > 0; p.collect() {
+			p.deliver(p.take(0))
+		}
+	}
+	for b.Loop() {
+		id, _ := p.a.e.Open(command.TCP, 0)
+		_ = p.a.e.Connect(p.now, id, Connect{QPN: 2, Local: p.a.addr, Remote: netip.MustParseAddrPort("10.0.0.2:7")})
+		flow()
+		r := p.b.events()[0].ID
+		_, _ = p.b.e.Accept(p.now, r, Accept{QPN: 3})
+		flow()
+		_ = p.a.e.Establish(p.now, id, nil)
+		flow()
+		_ = p.a.e.Destroy(p.now, id)
+		flow()
+		_ = p.b.e.Destroy(p.now, r)
+		p.advance(p.now.Add(time.Second))
+		p.a.events()
+		p.b.events()
+	}
+	if p.deadline() != clock.Never || p.b.e.Counters().Accepted != uint64(b.N) {
+		b.Fatalf("%+v", *p.b.e.Counters())
+	}
+}

@@ -1,0 +1,34 @@
+package cm
+
+// queue is a first-in first-out queue. Taking costs no more than what is taken,
+// however long it is, and an empty one gives its memory back where it was long.
+type queue[T any] struct {
+	items []T
+	head  int
+}
+
+const keepCapacity = 256
+
+func (q *queue[T]) len() int { return len(q.items) - q.head }
+
+func (q *queue[T]) add(v T) { q.items = append(q.items, v) }
+
+// take moves the first values to out and returns their number.
+func (q *queue[T]) take(out []T) int {
+	n := copy(out, q.items[q.head:])
+	clear(q.items[q.head : q.head+n])
+	q.head += n
+	if left := len(q.items) - q.head; left > 0 {
+		if q.head >= keepCapacity && q.head >= left { // as many moved as were taken before
+			rest := copy(q.items, q.items[q.head:])
+			clear(q.items[rest:])
+			q.items, q.head = q.items[:rest], 0
+		}
+		return n
+	}
+	q.items, q.head = q.items[:0], 0
+	if cap(q.items) > keepCapacity {
+		q.items = nil
+	}
+	return n
+}
