@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -107,6 +106,7 @@ type program struct {
 	addr    netip.Addr
 	pd      command.Handle
 	events  chan command.Event
+	spare   []byte
 }
 
 func newProgram(t testing.TB, h *Host, adapter uint32) *program {
@@ -115,7 +115,7 @@ func newProgram(t testing.TB, h *Host, adapter uint32) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &program{t: t, host: h, c: c, adapter: adapter, events: make(chan command.Event, 1024)}
+	p := &program{t: t, host: h, c: c, adapter: adapter, events: make(chan command.Event, 1024), spare: pages(t, 64<<20)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -174,20 +174,26 @@ func (p *program) event(typ command.EventType) command.Event {
 type buffer struct {
 	b   []byte
 	mem command.Memory
-	pin runtime.Pinner
 }
 
 const allRights = memory.LocalWrite | memory.RemoteRead | memory.RemoteWrite | memory.RemoteAtomic
 
 func (p *program) buffer(n int) *buffer {
 	p.t.Helper()
-	words := make([]uint64, (n+7)/8)
-	b := &buffer{b: unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n)}
-	b.pin.Pin(&words[0])
-	p.t.Cleanup(b.pin.Unpin)
+	b := &buffer{b: p.pages(n)}
 	var err error
 	b.mem, err = p.c.RegisterMemory(bg, command.RegisterMemory{PD: p.pd, Access: uint32(allRights), Base: b.addr(0), Length: uint64(n)})
 	p.check(err)
+	return b
+}
+
+// pages are unmapped after the program's client is closed.
+func (p *program) pages(n int) []byte {
+	if len(p.spare) < n {
+		p.t.Fatalf("the program has %d bytes of memory left, not %d", len(p.spare), n)
+	}
+	b := p.spare[:n:n]
+	p.spare = p.spare[(n+63)&^63:]
 	return b
 }
 

@@ -1,0 +1,24 @@
+//go:build unix
+
+package device
+
+import (
+	"syscall"
+	"testing"
+)
+
+// pages allocates memory outside of the Go heap: the race detector knows nothing
+// of what an RDMA write orders.
+func pages(t testing.TB, n int) []byte {
+	t.Helper()
+	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Munmap(b); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
