@@ -57,6 +57,16 @@ func (b *buffers) view(off, n uint64) []byte {
 	return r.Slice(s.Addr+in, n)
 }
 
+// piece returns at most n bytes of the message from off that lie in one mapped
+// element; nil where that element is not mapped, or gone.
+func (b *buffers) piece(off, n uint64) []byte {
+	b.seek(off)
+	if b.at >= len(b.sges) {
+		return nil
+	}
+	return b.view(off, min(n, b.start+uint64(b.sges[b.at].Length)-off))
+}
+
 // read copies the message from off to dst. The error is the memory's.
 func (b *buffers) read(dst []byte, off uint64) error {
 	for len(dst) > 0 {

@@ -32,6 +32,7 @@ type Engine struct {
 	unsent      []*QP   // UC and UD queue pairs with packets handed out
 	word        [8]byte // an atomic's answer on its way to memory
 	grh         [GRHArea]byte
+	bounceBuf   []byte
 	copies      copies
 	counters    Counters
 }

@@ -22,9 +22,7 @@ func (q *QP) fail() {
 		return
 	}
 	e := q.eng
-	if q.peer != nil {
-		e.Split(e.now, q)
-	}
+	q.leavePeer()
 	q.state = command.Err
 	e.timers.remove(q)
 	e.leaveWindow(q)

@@ -1,24 +1,322 @@
 package transport
 
 import (
+	"encoding/binary"
+	"errors"
+
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// localBudget is how many bytes the local path moves in one Transmit.
-const localBudget = 1 << 20
+const (
+	// localBudget is how many bytes the local path moves in one Transmit,
+	localBudget = 1 << 20
+	// localTurn how many a QP moves, and localMessages how many messages it
+	// starts, before the next one has its turn.
+	localTurn     = 256 << 10
+	localMessages = 32
+	// localStep is the most that is copied in one piece.
+	localStep = 64 << 10
+)
 
 // Join puts two connected queue pairs on the local path: from now on messages
-// move from region to region, whole, without packets. Both must be of one
-// service (RC or UC), connected to each other, in RTS, and on engines of one
-// loop; with a packet or answer under way the error is ErrNotIdle. PSNs and MSNs
-// advance as on the wire, so that Split can hand over at any time.
+// move from region to region, whole, without packets. Both must be RC or both
+// UC, connected to each other, in RTS, and on engines of one loop. With a packet
+// or an answer under way the error is ErrNotIdle; else it is ErrNotPeers. PSNs and
+// MSNs advance as on the wire, so that Split can hand over between messages.
+//
+// The messages of either QP move in Transmit of its own engine, and leave
+// completions in both: after a Transmit the driver looks at every engine of the
+// loop.
 func (e *Engine) Join(now clock.Time, a, b *QP) error {
-	return command.Errorf(command.Unsupported, "local path")
+	switch {
+	case a.peer == b && b.peer == a && a != b:
+		return nil
+	case a.eng != e || a == b || a.typ != b.typ || a.typ == command.UD || a.peer != nil || b.peer != nil,
+		a.state != command.RTS || b.state != command.RTS,
+		a.attr.DestQPN != b.num || b.attr.DestQPN != a.num,
+		a.route.Dst != b.route.Src || b.route.Dst != a.route.Src,
+		a.mtu != b.mtu || !ib.PKeyMatch(a.pkey, b.pkey):
+		return ErrNotPeers
+	case !a.idle() || !b.idle() || a.req.snd != b.resp.psn || b.req.snd != a.resp.psn:
+		return ErrNotIdle
+	}
+	a.peer, b.peer = b, a
+	a.activate()
+	b.activate()
+	return nil
 }
 
-// Split takes a QP and its peer back to the wire, at a message boundary. It does
-// nothing for a QP that is not on the local path.
-func (e *Engine) Split(now clock.Time, a *QP) {}
+// idle reports that nothing of q is between the two ends.
+func (q *QP) idle() bool {
+	s, p := &q.req, &q.resp
+	return s.una == s.snd && !q.unsent && (s.head == nil || !s.head.begun) && !s.rnrWait && p.msg == msgNone && p.pending == 0 && !p.nak && !p.ack && q.settled()
+}
 
-func (q *QP) moveLocal(now clock.Time) (used int, more bool) { return 0, false }
+// Split takes a QP and its peer back to the wire, at a message boundary: what is
+// half moved is finished first. It does nothing for a QP that is not on the
+// local path.
+func (e *Engine) Split(now clock.Time, a *QP) {
+	b := a.peer
+	if b == nil {
+		return
+	}
+	for _, q := range [2]*QP{a, b} {
+		for q.req.opened && !q.req.moving && q.peer != nil {
+			q.req.moving = true
+			_, more := q.moveMessage(now, q.req.cur, 1<<62)
+			q.req.moving = false
+			if !more {
+				break
+			}
+		}
+	}
+	a.leavePeer()
+}
+
+// leavePeer takes q and its peer back to the wire at once. A message half moved
+// begins again there, and gets no answer if q has ended.
+func (q *QP) leavePeer() {
+	p := q.peer
+	if p == nil {
+		return
+	}
+	q.peer, p.peer = nil, nil
+	q.req.opened, p.req.opened = false, false
+	q.activate()
+	p.activate()
+}
+
+// moveLocal gives q its turn on the local path. more says that only its turn was
+// over.
+func (q *QP) moveLocal(now clock.Time) (used int, more bool) {
+	s := &q.req
+	if q.state != command.RTS && q.state != command.SQD || s.rnrWait {
+		return 0, false
+	}
+	q.peer.eng.now = now
+	s.moving = true
+	defer func() { s.moving = false }()
+	for range localMessages {
+		if s.cur == nil && !q.take() {
+			return used, false
+		}
+		r := s.cur
+		switch {
+		case r.kind == kindLocal && r.begun:
+			q.pass(r)
+			continue
+		case !r.begun && !s.opened && !q.mayBegin(r):
+			return used, false
+		case r.kind == kindLocal:
+			q.runLocal(r)
+			q.pass(r)
+			q.retire()
+			if s.stopped {
+				return used, false
+			}
+			continue
+		}
+		n, again := q.moveMessage(now, r, localTurn-used)
+		if used += n; q.peer == nil {
+			return used, true // back on the wire
+		}
+		if !again {
+			return used, false
+		}
+		if used >= localTurn {
+			return used, true
+		}
+	}
+	return used, true
+}
+
+// moveMessage moves up to budget bytes of r. more is false when q cannot go on.
+func (q *QP) moveMessage(now clock.Time, r *request, budget int) (used int, more bool) {
+	s, p := &q.req, q.peer
+	if !s.opened {
+		if !p.open(r) {
+			return 0, q.notTaken(now, r, p)
+		}
+		s.opened, s.moved = true, 0
+	}
+	for s.moved < r.length && r.kind != kindAtomic {
+		if used >= budget {
+			return used, true
+		}
+		n, err := q.moveStep(r, p)
+		if err != nil {
+			return used, q.stepFailed(now, r, p, err)
+		}
+		s.moved += n
+		used += int(n)
+	}
+	s.opened = false
+	if !p.close(r) {
+		return used, q.notTaken(now, r, p)
+	}
+	if r.kind == kindAtomic {
+		binary.NativeEndian.PutUint64(q.eng.word[:], p.resp.original)
+		if err := r.mem.write(0, q.eng.word[:], true); err != nil {
+			return used, q.stepFailed(now, r, p, ownError{err})
+		}
+	}
+	c := &q.eng.counters
+	c.LocalMessages++
+	c.LocalBytes += r.length
+	p.resp.psn = p.resp.psn.Add(r.packets)
+	q.begin(r)
+	q.finishLocal(now, r)
+	return used, q.state == command.RTS || q.state == command.SQD
+}
+
+// begin marks r as begun.
+func (q *QP) begin(r *request) {
+	if !r.begun {
+		r.begun = true
+		if r.answered() {
+			q.req.reads++
+		}
+	}
+}
+
+// finishLocal advances the PSNs past r and completes it.
+func (q *QP) finishLocal(now clock.Time, r *request) {
+	s := &q.req
+	end := r.end()
+	s.cur, s.idx = r.next, 0
+	s.snd, s.max = end, end
+	if q.typ == command.UC {
+		s.una = end
+		q.retire()
+		return
+	}
+	q.progress(now, end)
+}
+
+// notTaken deals with a message that p did not take, as if its NAK had come over
+// the wire. It reports whether q can go on.
+func (q *QP) notTaken(now clock.Time, r *request, p *QP) bool {
+	s := &q.req
+	s.opened = false
+	if q.typ == command.UC {
+		// Dropped without a word; the sender does not learn of it.
+		p.resp.psn = p.resp.psn.Add(r.packets)
+		q.begin(r)
+		q.finishLocal(now, r)
+		return true
+	}
+	p.resp.nak, p.resp.nakSent = false, false
+	q.begin(r)
+	s.cur, s.idx = r, 0
+	s.snd = r.first.Next()
+	s.max = s.snd
+	q.negative(now, r.first, p.resp.syndrome)
+	return false
+}
+
+// ownError is an error of the requester's memory, not the peer's.
+type ownError struct{ error }
+
+// Unwrap makes errors.Is look at the memory's error.
+func (e ownError) Unwrap() error { return e.error }
+
+// stepFailed deals with memory that failed in the middle of a message. Memory
+// that cannot be reached within a call sends the pair back to the wire, which
+// can wait for it: the message begins again there.
+func (q *QP) stepFailed(now clock.Time, r *request, p *QP, err error) bool {
+	s := &q.req
+	s.opened = false
+	var own ownError
+	switch {
+	case errors.Is(err, memory.ErrBlock):
+		q.leavePeer()
+		return false
+	case errors.As(err, &own):
+		q.eng.counters.RequesterProtectionErrors++
+		q.failLater(r, ring.LocalProtection)
+		return false
+	case q.typ == command.UC:
+		p.eng.counters.BrokenUC++
+	case r.wr.Op <= ring.OpSendInv:
+		p.eng.counters.ResponderProtectionErrors++
+		p.endReceive(ring.LocalProtection)
+		p.refuse(ib.NAKRemoteOperational)
+	default:
+		p.refuse(ib.NAKRemoteAccess)
+	}
+	return q.notTaken(now, r, p)
+}
+
+// moveStep moves one piece and returns its length.
+func (q *QP) moveStep(r *request, p *QP) (uint64, error) {
+	moved := q.req.moved
+	n := min(r.length-moved, localStep)
+	if r.kind == kindRead {
+		return q.readStep(r, p, n)
+	}
+	data, err := q.localPiece(r, moved, n)
+	if err != nil {
+		return 0, ownError{err}
+	}
+	n = uint64(len(data))
+	last := moved+n == r.length
+	if r.wr.Op != ring.OpWrite && r.wr.Op != ring.OpWriteImm {
+		return n, p.resp.recv.mem.write(moved, data, last)
+	}
+	span, err := p.writeSpan()
+	if err != nil {
+		return 0, err
+	}
+	p.resp.write.va += n
+	p.resp.write.left -= n
+	if last {
+		return n, span.Region.WriteLast(span.Addr, data)
+	}
+	return n, span.Region.Write(span.Addr, data)
+}
+
+// readStep moves one piece of an RDMA read.
+func (q *QP) readStep(r *request, p *QP, n uint64) (uint64, error) {
+	w := &p.resp.write
+	span, err := p.eng.mem.Remote(p.pd, p.num, w.rkey, w.va, w.left, memory.RemoteRead)
+	if err != nil {
+		return 0, err
+	}
+	data := span.Region.Slice(span.Addr, n)
+	if data == nil {
+		data = p.eng.bounce()[:n]
+		if err := span.Region.Read(data, span.Addr); err != nil {
+			return 0, err
+		}
+	}
+	w.va += n
+	w.left -= n
+	if err := r.mem.write(q.req.moved, data, q.req.moved+n == r.length); err != nil {
+		return 0, ownError{err}
+	}
+	return n, nil
+}
+
+// localPiece is source bytes of a send or write.
+func (q *QP) localPiece(r *request, off, n uint64) ([]byte, error) {
+	if r.wr.Inline != nil {
+		return r.wr.Inline[off : off+n], nil
+	}
+	if b := r.mem.piece(off, n); b != nil {
+		return b, nil
+	}
+	b := q.eng.bounce()[:n]
+	return b, r.mem.read(b, off)
+}
+
+// bounce is a buffer for local copies out of memory that is not mapped.
+func (e *Engine) bounce() []byte {
+	if e.bounceBuf == nil {
+		e.bounceBuf = make([]byte, localStep)
+	}
+	return e.bounceBuf
+}

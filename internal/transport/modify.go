@@ -28,7 +28,7 @@ func (e *Engine) Modify(now clock.Time, q *QP, m command.ModifyQP, route *frame.
 		return err
 	}
 	if to == command.Reset || to == command.Err {
-		e.Split(now, q)
+		q.leavePeer()
 	}
 	q.setAttributes(&m, route)
 	q.enter(now, to)

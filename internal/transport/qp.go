@@ -126,7 +126,7 @@ func (e *Engine) Destroy(now clock.Time, q *QP) {
 		return
 	}
 	connected := q.typ != command.UD && q.state >= command.RTR
-	e.Split(now, q)
+	q.leavePeer()
 	q.release()
 	e.detachAll(q)
 	e.cfg.Memory.ReleaseQP(q.num)

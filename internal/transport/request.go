@@ -71,6 +71,10 @@ type requester struct {
 	draining            bool // SQD, and the event is still to come
 	sinceAck            uint8
 
+	opened bool   // local path: the peer took the message that cur is
+	moving bool   // local path: in the middle of a step
+	moved  uint64 // local path: bytes of cur that were moved
+
 	limited  bool // the responder counts credits
 	ssn, lsn uint32
 	fetch    fetch

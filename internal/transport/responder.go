@@ -42,8 +42,9 @@ type responder struct {
 	nak         bool // a NAK is owed
 	broken      bool // UC: the rest of the message is to be dropped
 	syndrome    ib.Syndrome
-	depth       uint8 // reads and atomics kept
-	pending     uint8 // of them, those whose answers are not all sent
+	original    uint64 // local path: what stood at an atomic's operand
+	depth       uint8  // reads and atomics kept
+	pending     uint8  // of them, those whose answers are not all sent
 	results     []result
 }
 
@@ -185,6 +186,10 @@ func (q *QP) takeSend(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 // beginReceive takes a receive for a message. It reports false when there is
 // none, and the sender is told to come again, or when it is of no use.
 func (q *QP) beginReceive() bool {
+	if q.resp.recv != nil {
+		q.resp.off = 0
+		return true // left by a message that the local path could not finish
+	}
 	w, bad, err := q.takeReceive()
 	if err != nil {
 		q.refuse(ib.NAKRemoteOperational)

@@ -1,0 +1,129 @@
+package transport
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// wire carries packets from one engine to another without a network, so that
+// only the engines are measured.
+type wire struct {
+	out  []frame.Out
+	in   []frame.In
+	bufs [][]byte
+}
+
+func newWire() *wire {
+	w := &wire{out: make([]frame.Out, 128), in: make([]frame.In, 128)}
+	for range w.out {
+		w.bufs = append(w.bufs, make([]byte, MaxMTU+128))
+	}
+	return w
+}
+
+// carry moves what from has to say to to. With copying the packets are laid out
+// as a receive buffer would hold them.
+func (w *wire) carry(now clock.Time, from, to *host) int {
+	total := 0
+	for {
+		n := from.e.Transmit(now, w.out)
+		if n == 0 {
+			return total
+		}
+		for i := range w.out[:n] {
+			o := &w.out[i]
+			b := append(w.bufs[i][:0], o.Head[frame.HeadRoom:o.HeadEnd]...)
+			b = append(b, o.Payload...)
+			b = b[:len(b)+int(o.Pad)]
+			w.in[i] = frame.In{Data: b, Src: o.Route.Src, Dst: o.Route.Dst}
+		}
+		to.e.Receive(now, w.in[:n])
+		total += n
+	}
+}
+
+// flow is a pair with regions, for benchmarks.
+type flow struct {
+	a, b  *end
+	w     *wire
+	wr    ring.SendWR
+	comps [64]Completion
+	now   clock.Time
+}
+
+func newFlow(tb testing.TB, mtu uint32, size int, op ring.WROp) *flow {
+	f := &flow{w: newWire()}
+	f.a = newHost(tb, nil, "10.0.0.1", Config{}).qp(command.RC, QPConfig{})
+	f.b = newHost(tb, nil, "10.0.0.2", Config{FirstQPN: 0x100}).qp(command.RC, QPConfig{})
+	c := defaultConnection()
+	c.mtu, c.depth = mtu, 16
+	connect(f.a, f.b, c)
+	n := max(size, 8)
+	ra, rb := f.a.region(0x10000, make([]byte, n), allowAll), f.b.region(0x90000, make([]byte, n), allowAll)
+	f.wr = ring.SendWR{Op: op, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: 0x90000, RKey: rb.Key}
+	f.wr.SGE[0] = ring.SGE{Addr: 0x10000, Length: uint32(size), LKey: ra.Key}
+	return f
+}
+
+// run carries batch requests to their completions and returns the packets.
+func (f *flow) run(tb testing.TB, batch int) (packets int) {
+	for range batch {
+		if err := f.a.send.Post(&f.wr); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	f.a.e.Doorbell(f.a.q)
+	f.now += 1000
+	for done := 0; done < batch; {
+		k := f.w.carry(f.now, f.a.host, f.b.host)
+		k += f.w.carry(f.now, f.b.host, f.a.host)
+		n := f.a.e.Completions(f.comps[:])
+		if done += n; k == 0 && n == 0 {
+			tb.Fatalf("stuck with %d of %d, state %s", done, batch, stateName(f.a.q.state))
+		}
+		packets += k
+	}
+	return packets
+}
+
+func BenchmarkEngine(b *testing.B) {
+	for _, c := range []struct {
+		op    ring.WROp
+		mtu   uint32
+		size  int
+		batch int
+	}{
+		{ring.OpWrite, 1024, 64, 32}, {ring.OpWrite, 4096, 4096, 16}, {ring.OpWrite, 1024, 1 << 20, 1},
+		{ring.OpWrite, 4096, 1 << 20, 1}, {ring.OpRead, 1024, 1 << 20, 1}, {ring.OpRead, 4096, 1 << 20, 1},
+	} {
+		b.Run(fmt.Sprintf("%v/mtu%d/%dB", c.op, c.mtu, c.size), func(b *testing.B) {
+			f := newFlow(b, c.mtu, c.size, c.op)
+			packets := 0
+			b.SetBytes(int64(c.size * c.batch))
+			b.ReportAllocs()
+			for b.Loop() {
+				packets += f.run(b, c.batch)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(packets), "ns/packet")
+		})
+	}
+}
+
+// TestNoAllocations is a rule of the data path: once warm, nothing is allocated
+// per packet.
+func TestNoAllocations(t *testing.T) {
+	for _, op := range []ring.WROp{ring.OpWrite, ring.OpRead} {
+		for _, size := range []int{64, 1 << 18} {
+			f := newFlow(t, 1024, size, op)
+			f.run(t, 32)
+			if n := testing.AllocsPerRun(50, func() { f.run(t, 16) }); n > 0 {
+				t.Errorf("%s of %d bytes: %v allocations in 16 messages", op, size, n)
+			}
+		}
+	}
+}
