@@ -52,7 +52,8 @@ type Link interface {
 
 	// Errors reports destinations that answered with an ICMP error since the
 	// last call, at most len(out). It costs a system call or two where there are
-	// none: call it after a wait and every few milliseconds, not every batch.
+	// none: call it every few milliseconds, not every batch, and before a wait:
+	// Send and Receive may have met errors that no descriptor shows any more.
 	Errors(out []Unreachable) int
 
 	// Descriptors returns the file descriptors that become readable when

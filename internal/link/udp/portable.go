@@ -41,7 +41,7 @@ type portableLink struct {
 
 func openPortable(cfg Config) (Link, error) {
 	at := netip.AddrPortFrom(cfg.Addr, cfg.Port)
-	conn, err := net.ListenUDP(network(cfg.Addr), net.UDPAddrFromAddrPort(at))
+	conn, err := listen(cfg.Addr, cfg.Port)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, &AddressInUseError{Addr: at, Owner: ownerOf(at)}
 	}
@@ -61,11 +61,22 @@ func openPortable(cfg Config) (Link, error) {
 	return l, nil
 }
 
-func network(addr netip.Addr) string {
+// listen opens a socket whose packets are not fragmented, as far as the platform has a way.
+func listen(addr netip.Addr, port uint16) (*net.UDPConn, error) {
+	network := "udp6"
 	if addr.Is4() {
-		return "udp4"
+		network = "udp4"
 	}
-	return "udp6"
+	conn, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, port)))
+	if err != nil {
+		return nil, err
+	}
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		// Where it is refused, only peers that check the don't-fragment bit notice.
+		_ = raw.Control(func(fd uintptr) { _ = dontFragment(fd, addr.Is4()) })
+	}
+	return conn, nil
 }
 
 // setBuffers asks for large buffers; a refusal leaves smaller ones.

@@ -20,7 +20,7 @@ type portableSocket struct {
 
 // bindSource adds a socket that sends from port.
 func (l *portableLink) bindSource(port uint16) error {
-	conn, err := net.ListenUDP(network(l.cfg.Addr), net.UDPAddrFromAddrPort(netip.AddrPortFrom(l.cfg.Addr, port)))
+	conn, err := listen(l.cfg.Addr, port)
 	if err != nil {
 		return err
 	}

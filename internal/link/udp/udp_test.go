@@ -563,7 +563,7 @@ func TestNothingAllocated(t *testing.T) {
 		frames := packets(routeTo(t, a, b), a.Capabilities(), payloadsOf(30, 1024)...)
 		in := make([]frame.In, 64)
 		errs := make([]link.Unreachable, 4)
-		if n := testing.AllocsPerRun(100, func() {
+		if n := testing.AllocsPerRun(30, func() {
 			a.Send(frames)
 			for got := 0; got < len(frames); {
 				n, err := b.Receive(in)

@@ -1,0 +1,11 @@
+package udp
+
+import "golang.org/x/sys/unix"
+
+// dontFragment sets the don't-fragment bit on what leaves: the ICRC covers it.
+func dontFragment(fd uintptr, v4 bool) error {
+	if v4 {
+		return unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
+	}
+	return unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_DONTFRAG, 1)
+}

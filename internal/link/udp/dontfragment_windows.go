@@ -1,0 +1,13 @@
+package udp
+
+import "golang.org/x/sys/windows"
+
+// dontFragment sets the don't-fragment bit on what leaves: the ICRC covers it.
+func dontFragment(fd uintptr, v4 bool) error {
+	const option = 14 // IP_DONTFRAGMENT and IPV6_DONTFRAG of ws2ipdef.h
+	level := windows.IPPROTO_IPV6
+	if v4 {
+		level = windows.IPPROTO_IP
+	}
+	return windows.SetsockoptInt(windows.Handle(fd), level, option, 1)
+}
