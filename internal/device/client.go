@@ -124,7 +124,7 @@ func (c *Client) drainDoorbells() bool {
 	for _, number := range c.rings[:n] {
 		if q := c.qps.get(command.Handle(number)); q != nil {
 			q.adapter.engine.Doorbell(q.tq)
-		} else {
+		} else if number != 0 { // 0: the program's copier finished something
 			c.host.badDoorbells++
 		}
 	}

@@ -2,6 +2,7 @@ package device
 
 import (
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -139,7 +140,7 @@ func (h *Host) evict() {
 func (s *sleepState) collect(h *Host) {
 	s.fds, s.drains = s.fds[:0], s.drains[:0]
 	for _, c := range h.clients {
-		if c.cfg.WakeFD > 0 {
+		if c.cfg.WakeFD > 0 && !slices.Contains(s.drains, c.cfg.WakeFD) { // clients may share one
 			s.drains = append(s.drains, c.cfg.WakeFD)
 		}
 	}

@@ -124,7 +124,7 @@ func TestDoorbellWakesASleepingLoop(t *testing.T) {
 	if n, _ := unix.Poll(poll, 10000); n != 1 {
 		t.Error("a loop that sleeps was not woken")
 	}
-	if n := testing.AllocsPerRun(100, func() {
+	if n := allocs(func() {
 		s.doorbells.Drain(out[:])
 		s.doorbells.Sleep()
 		c.Doorbell(7)
@@ -356,7 +356,7 @@ func TestProcessVM(t *testing.T) {
 	if _, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: 8, Length: 8}); !isCode(err, command.Invalid) {
 		t.Errorf("register what is not there: %v", err)
 	}
-	if n := testing.AllocsPerRun(100, func() { _ = a.Read(got, addr) }); n != 0 {
+	if n := allocs(func() { _ = a.Read(got, addr) }); n != 0 {
 		t.Errorf("%v allocations a copy", n)
 	}
 }

@@ -77,7 +77,7 @@ func Dial(ctx context.Context, socket string, o Options) (*Client, error) {
 		c.workers.Add(1)
 		go func() {
 			defer c.workers.Done()
-			newCopierMem(c.copier).serveCopies(&c.stop, c.wakeDriver)
+			newCopierMem(c.copier).serveCopies(&c.stop, func() { c.Doorbell(0) })
 		}()
 	}
 	return c, nil

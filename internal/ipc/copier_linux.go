@@ -64,13 +64,19 @@ func (m copierMem) staging(i uint32) []byte {
 	return m.mem[off : off+copierPiece : off+copierPiece]
 }
 
-// copier is the driver's side: an Accessor that never waits. The loop calls
-// Start and Finish; a watchdog calls expire.
+// maxQueued bounds the copies that a program's copier is behind with. A program
+// that is further behind is disconnected: waiting for it would hold others up.
+const maxQueued = 1 << 14
+
+// copier is the driver's side of a program's copier. The loop calls it through
+// the lanes, a watchdog calls expire.
 type copier struct {
 	copierMem
 	started  uint32 // entries filled
-	reported uint32 // entries whose end was told
-	open     [copierSlots]memory.Transfer
+	reported uint32 // entries whose end is in a lane
+	open     [copierSlots]copyInFlight
+	queue    []copyInFlight // what the entries have no room for
+	head     int            // first of queue
 	dead     atomic.Bool
 
 	// For the watchdog.
@@ -78,111 +84,181 @@ type copier struct {
 	lastSeen uint32
 	since    time.Time
 
-	users atomic.Int32 // regions, and the session while it lasts; the last unmaps
+	users atomic.Int32 // lanes, and the session while it lasts; the last unmaps
+	mu    sync.Mutex
+	lanes map[command.Handle]*lane
 }
 
-var _ memory.Deferred = (*copier)(nil)
+type copyInFlight struct {
+	memory.Transfer
+	lane *lane
+}
+
+// lane is an Accessor over a copier, one for each PD: the adapters that a
+// program uses share its copier, and each must get back what it started.
+type lane struct {
+	c     *copier
+	users int // regions; under copier.mu
+	done  []memory.Finished
+	head  int
+}
+
+var _ memory.Deferred = (*lane)(nil)
 
 func newCopier(mem []byte) *copier {
-	c := &copier{copierMem: newCopierMem(mem)}
+	c := &copier{copierMem: newCopierMem(mem), lanes: map[command.Handle]*lane{}}
 	c.users.Store(1)
 	return c
 }
 
 // Blocking implements memory.Accessor: it never finishes within a call.
-func (c *copier) Blocking() bool { return false }
+func (l *lane) Blocking() bool { return false }
 
 // Read implements memory.Accessor; it is refused.
-func (c *copier) Read([]byte, uint64) error { return memory.ErrBlock }
+func (l *lane) Read([]byte, uint64) error { return memory.ErrBlock }
 
 // Write implements memory.Accessor; it is refused.
-func (c *copier) Write(uint64, []byte) error { return memory.ErrBlock }
+func (l *lane) Write(uint64, []byte) error { return memory.ErrBlock }
 
 // Limit implements memory.Deferred.
-func (c *copier) Limit() int { return copierPiece }
+func (l *lane) Limit() int { return copierPiece }
 
-// Start implements memory.Deferred.
-func (c *copier) Start(t *memory.Transfer) bool {
-	if c.started-c.reported >= copierSlots {
-		return false
+// Start implements memory.Deferred. It takes every transfer: one that waits for a
+// slow program must not stand in the way of another program's.
+func (l *lane) Start(t *memory.Transfer) bool {
+	c := l.c
+	f := copyInFlight{*t, l}
+	if len(f.Data) > copierPiece {
+		f.Kind, f.Data = 0, nil // fails in its turn
 	}
-	i := c.started
-	c.open[i%copierSlots] = *t
-	c.started++
-	if c.dead.Load() {
-		return true
-	}
-	e := c.entry(i)
-	le := binary.LittleEndian
-	clear(e)
-	n := len(t.Data)
-	if n > copierPiece { // reported as failed, in its turn
-		n = 0
-		c.open[i%copierSlots].Kind = 0
-	}
-	e[0] = byte(c.open[i%copierSlots].Kind)
-	if t.Last {
-		e[1] = 1
-	}
-	le.PutUint32(e[4:], uint32(n))
-	le.PutUint64(e[8:], t.Addr)
-	le.PutUint64(e[16:], t.Compare)
-	le.PutUint64(e[24:], t.Swap)
-	if t.Kind == memory.CopyWrite {
-		copy(c.staging(i), t.Data[:n])
-	}
-	c.atStart.Store(c.started)
-	c.h.issued.Store(c.started)
-	if c.h.asleep.Load() != 0 && c.h.asleep.Swap(0) != 0 {
-		wakeWord((*uint32)(unsafe.Pointer(&c.h.issued)))
+	switch {
+	case c.dead.Load():
+		l.end(t, memory.ErrGone)
+	case c.head == len(c.queue) && c.started-c.reported < copierSlots:
+		c.issue(f)
+		c.ring()
+	case len(c.queue)-c.head >= maxQueued:
+		c.dead.Store(true)
+		l.end(t, memory.ErrGone)
+	default:
+		c.queue = append(c.queue, f)
 	}
 	return true
 }
 
 // Finish implements memory.Deferred.
-func (c *copier) Finish(out []memory.Finished) int {
-	if c.started == c.reported {
-		return 0
-	}
-	n := 0
-	finished := c.reported
-	if !c.dead.Load() {
-		finished = c.h.finished.Load()
-	}
-	if finished-c.reported > c.started-c.reported {
-		c.dead.Store(true) // the client wrote nonsense
-	}
-	for n < len(out) && c.reported != c.started {
-		dead := c.dead.Load()
-		if !dead && finished == c.reported {
-			break
-		}
-		out[n] = c.result(c.reported, dead)
-		c.open[c.reported%copierSlots] = memory.Transfer{}
-		c.reported++
-		n++
+func (l *lane) Finish(out []memory.Finished) int {
+	l.c.collect()
+	n := copy(out, l.done[l.head:])
+	l.head += n
+	if l.head == len(l.done) {
+		l.done, l.head = l.done[:0], 0
 	}
 	return n
 }
 
-func (c *copier) result(i uint32, dead bool) memory.Finished {
-	t := &c.open[i%copierSlots]
-	f := memory.Finished{Tag: t.Tag}
-	if dead {
-		f.Err = memory.ErrGone
-		return f
-	}
-	e := c.entry(i)
-	if binary.LittleEndian.Uint32(e[32:]) != copierDone || t.Kind == 0 {
-		f.Err = fmt.Errorf("%w: the client's copier could not reach it", memory.ErrGone)
-		return f
-	}
-	f.Old = binary.LittleEndian.Uint64(e[40:])
-	if t.Kind == memory.CopyRead {
-		copy(t.Data, c.staging(i))
-	}
-	return f
+func (l *lane) end(t *memory.Transfer, err error) {
+	l.done = append(l.done, memory.Finished{Tag: t.Tag, Err: err})
 }
+
+// issue fills the next entry.
+func (c *copier) issue(f copyInFlight) {
+	i := c.started
+	c.open[i%copierSlots] = f
+	e := c.entry(i)
+	le := binary.LittleEndian
+	clear(e)
+	e[0] = byte(f.Kind)
+	if f.Last {
+		e[1] = 1
+	}
+	le.PutUint32(e[4:], uint32(len(f.Data)))
+	le.PutUint64(e[8:], f.Addr)
+	le.PutUint64(e[16:], f.Compare)
+	le.PutUint64(e[24:], f.Swap)
+	if f.Kind == memory.CopyWrite {
+		copy(c.staging(i), f.Data)
+	}
+	c.started++
+}
+
+// ring tells the program about filled entries.
+func (c *copier) ring() {
+	c.atStart.Store(c.started)
+	c.h.issued.Store(c.started)
+	if c.h.asleep.Load() != 0 && c.h.asleep.Swap(0) != 0 {
+		wakeWord((*uint32)(unsafe.Pointer(&c.h.issued)))
+	}
+}
+
+// collect puts what ended into the lanes, and fills entries from the queue.
+func (c *copier) collect() {
+	if c.started == c.reported && c.head == len(c.queue) {
+		return
+	}
+	if !c.dead.Load() {
+		finished := c.h.finished.Load()
+		if finished-c.reported > c.started-c.reported {
+			c.dead.Store(true) // the program wrote nonsense
+			finished = c.reported
+		}
+		for c.reported != finished {
+			c.report(c.reported)
+		}
+	}
+	if c.dead.Load() {
+		c.abandon()
+		return
+	}
+	filled := false
+	for c.head < len(c.queue) && c.started-c.reported < copierSlots {
+		c.issue(c.queue[c.head])
+		c.queue[c.head] = copyInFlight{}
+		c.head++
+		filled = true
+	}
+	if c.head == len(c.queue) {
+		c.queue, c.head = c.queue[:0], 0
+	}
+	if filled {
+		c.ring()
+	}
+}
+
+// abandon ends everything that is under way.
+func (c *copier) abandon() {
+	for c.reported != c.started {
+		f := &c.open[c.reported%copierSlots]
+		f.lane.end(&f.Transfer, memory.ErrGone)
+		*f = copyInFlight{}
+		c.reported++
+	}
+	for ; c.head < len(c.queue); c.head++ {
+		f := &c.queue[c.head]
+		f.lane.end(&f.Transfer, memory.ErrGone)
+	}
+	c.queue, c.head = nil, 0
+}
+
+// report ends entry i.
+func (c *copier) report(i uint32) {
+	f := &c.open[i%copierSlots]
+	e := c.entry(i)
+	r := memory.Finished{Tag: f.Tag}
+	if binary.LittleEndian.Uint32(e[32:]) == copierDone {
+		r.Old = binary.LittleEndian.Uint64(e[40:])
+		if f.Kind == memory.CopyRead {
+			copy(f.Data, c.staging(i))
+		}
+	} else {
+		r.Err = errCopierFault
+	}
+	f.lane.done = append(f.lane.done, r)
+	*f = copyInFlight{}
+	c.reported++
+}
+
+var errCopierFault = fmt.Errorf("%w: the program's copier could not reach it", memory.ErrGone)
 
 // end makes every open and later transfer fail.
 func (c *copier) end() { c.dead.Store(true) }
@@ -198,9 +274,28 @@ func (c *copier) expire(now time.Time, d time.Duration) bool {
 	return now.Sub(c.since) >= d
 }
 
-func (c *copier) reach(command.RegisterMemory) (device.Reached, error) {
-	c.users.Add(1)
-	return device.Reached{Remote: c, Path: PathCopier, Release: sync.OnceFunc(c.leave)}, nil
+// reach returns the lane of the region's PD.
+func (c *copier) reach(r command.RegisterMemory) (device.Reached, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lanes[r.PD]
+	if l == nil {
+		l = &lane{c: c}
+		c.lanes[r.PD] = l
+		c.users.Add(1)
+	}
+	l.users++
+	release := sync.OnceFunc(func() { c.release(r.PD, l) })
+	return device.Reached{Remote: l, Path: PathCopier, Release: release}, nil
+}
+
+func (c *copier) release(pd command.Handle, l *lane) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.users--; l.users == 0 {
+		delete(c.lanes, pd)
+		c.leave()
+	}
 }
 
 // close ends the copier; its memory goes when no region uses it any more.
@@ -217,9 +312,8 @@ func (c *copier) leave() {
 
 // The client's side.
 
-// serveCopies carries out entries until stop is set. wake tells the loop when it
-// sleeps. Waits are slices of at most 50 ms, so that stop is seen.
-func (m copierMem) serveCopies(stop *atomic.Bool, wake func()) {
+// serveCopies carries out entries until stop is set. finished tells the loop. Waits are slices of at most 50 ms, so that stop is seen.
+func (m copierMem) serveCopies(stop *atomic.Bool, finished func()) {
 	done := m.h.finished.Load()
 	idle := 0
 	for !stop.Load() {
@@ -241,7 +335,7 @@ func (m copierMem) serveCopies(stop *atomic.Bool, wake func()) {
 			m.carryOut(done)
 			m.h.finished.Store(done + 1)
 		}
-		wake()
+		finished()
 	}
 }
 

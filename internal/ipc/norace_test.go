@@ -1,0 +1,8 @@
+//go:build !race
+
+package ipc
+
+import "testing"
+
+// allocs returns the allocations of one call of f.
+func allocs(f func()) float64 { return testing.AllocsPerRun(100, f) }
