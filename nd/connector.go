@@ -71,9 +71,20 @@ func (p *ConnectParams) verbs(op string, most int, qp *QueuePair) (verbs.ConnPar
 }
 
 const (
-	rnrRetry   = 6 // a peer that never posts a receive is ND_IO_TIMEOUT
-	rnrForever = 7
+	// A peer that posts no receive for 6 times 20.48 ms is ND_IO_TIMEOUT: long
+	// enough for a program that had to wait for its processor, and short enough
+	// not to leave a link idle that ran out of receives for a moment.
+	rnrRetry    = 6
+	rnrForever  = 7
+	minRNRTimer = 22
 )
+
+// up makes the queue pair one that may send.
+func (qp *QueuePair) up() {
+	// Where the connection ended already this fails, and is of no use.
+	_ = qp.qp.Modify(verbs.QPAttr{MinRNRTimer: minRNRTimer}, verbs.MaskMinRNRTimer)
+	qp.connected.Store(true)
+}
 
 // CreateConnector makes an idle connector.
 func (a *Adapter) CreateConnector() (*Connector, error) {
@@ -226,7 +237,7 @@ func (c *Connector) CompleteConnect(ctx context.Context) error {
 		return failConnect(op, c.id.RemoteAddr(), err)
 	}
 	c.phase = phaseConnected
-	c.qp.connected.Store(true)
+	c.qp.up()
 	return nil
 }
 
@@ -255,7 +266,7 @@ func (c *Connector) Accept(ctx context.Context, qp *QueuePair, p ConnectParams) 
 		return failConnect(op, id.RemoteAddr(), err)
 	}
 	c.phase = phaseConnected
-	qp.connected.Store(true)
+	qp.up()
 	return nil
 }
 

@@ -1,0 +1,79 @@
+package bed
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+const attaches = true
+
+// attach makes a driver with the adapters, listening on a socket of its own, and
+// attaches both programs to it.
+func (b *Bed) attach(t testing.TB) {
+	socket, dh := Driver(t, b.Addrs)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	join := func() *verbs.Host {
+		h, err := verbs.Attach(ctx, socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := h.Close(); err != nil {
+				t.Errorf("detach: %v", err)
+			}
+		})
+		return h
+	}
+	b.Server, b.Client = join(), join()
+	b.SetEnabled = func(adapter int, enabled bool) error { return dh.SetAdapterState(uint32(adapter), enabled) }
+}
+
+// Driver starts a driver with two adapters in this process and returns the path
+// of its socket and its host of adapters.
+func Driver(t testing.TB, addrs [2]netip.Addr) (socket string, host *device.Host) {
+	t.Helper()
+	dh, err := device.NewHost(device.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addrs {
+		if _, err := dh.AddAdapter(device.AdapterConfig{Addr: a}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := os.MkdirTemp("", "vpi") // t.TempDir may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket = filepath.Join(dir, "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := ipc.NewServer(ipc.DeviceHost(dh), ipc.ServerConfig{Driver: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(context.Background(), l) }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		_ = dh.Close()
+		server.Release()
+		_ = os.RemoveAll(dir)
+	})
+	return socket, dh
+}
