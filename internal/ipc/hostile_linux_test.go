@@ -1,0 +1,297 @@
+package ipc
+
+import (
+	"encoding/binary"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// raw is a program that speaks the protocol by hand.
+type raw struct {
+	*net.UnixConn
+	t *testing.T
+}
+
+func dialRaw(t *testing.T, path string) raw {
+	t.Helper()
+	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return raw{c, t}
+}
+
+func goodHello() hello {
+	return hello{Magic: Magic, Major: Major, Features: featureCopier, Path: PathCopier, Name: fixedName("raw")}
+}
+
+// hello attaches and returns once arena 0 has come.
+func (r raw) hello() raw {
+	r.t.Helper()
+	r.put(appendFrame(nil, opHello, 0, 1, encode(goodHello())))
+	for op := opcode(0); op != opArena; {
+		h, _, err := r.next()
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		op = h.Op
+	}
+	return r
+}
+
+func (r raw) put(b []byte) { _, _ = r.Write(b) }
+
+func (r raw) next() (header, []byte, error) {
+	_ = r.SetReadDeadline(time.Now().Add(20 * time.Second))
+	var buf []byte
+	return readFrame(r.UnixConn, &buf, maxFrame)
+}
+
+// end returns the reason of the goodbye, or of the refused hello, before the
+// stream's end.
+func (r raw) end() string {
+	r.t.Helper()
+	reason := ""
+	for {
+		h, body, err := r.next()
+		if os.IsTimeout(err) {
+			r.t.Fatal("not disconnected")
+		}
+		if err != nil {
+			return reason
+		}
+		switch {
+		case h.Op == opGoodbye:
+			if e := farewell(body); e != nil {
+				reason = e.Error()
+			}
+		case h.Flags&flagError != 0 && reason == "":
+			reason = decodeError(body).Error()
+		}
+	}
+}
+
+// A program that breaks the protocol is told why and disconnected; the others do
+// not notice, and nothing of it is left.
+func TestHostileFrames(t *testing.T) {
+	h := &fakeHost{}
+	_, path := serve(t, h, ServerConfig{HelloTimeout: 200 * time.Millisecond})
+	good := dial(t, path, Options{})
+	bad := func(op opcode, flags uint16, id uint64, body []byte) []byte {
+		return appendFrame(nil, op, flags, id, body)
+	}
+	withHello := func(f func(*hello)) []byte {
+		q := goodHello()
+		f(&q)
+		return bad(opHello, 0, 1, encode(q))
+	}
+	tests := []struct {
+		name   string
+		attach bool
+		send   []byte
+		reason string
+	}{
+		{"silence", false, nil, "timeout"},
+		{"half a header", false, []byte{1, 2, 3}, "timeout"},
+		{"rubbish", false, []byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), "length"},
+		{"command before hello", false, bad(opAllocPD, 0, 1, encode(adapterArgs{})), "before hello"},
+		{"short hello", false, bad(opHello, 0, 1, []byte{1}), "body of 1 bytes"},
+		{"magic", false, withHello(func(q *hello) { q.Magic++ }), "magic"},
+		{"version", false, withHello(func(q *hello) { q.Major++ }), "version"},
+		{"path", false, withHello(func(q *hello) { q.Path = 9 }), "memory path"},
+		{"no copier, no nonce", false, withHello(func(q *hello) { q.Features, q.Path = 0, 0 }), "cannot reach"},
+		{"nonce elsewhere", false, withHello(func(q *hello) { q.ProbeAddr, q.Path = 0x1000, PathProcessVM }), "process_vm"},
+		{"second hello", true, bad(opHello, 0, 2, encode(goodHello())), "operation 1"},
+		{"length 0", true, make([]byte, 16), "length 0"},
+		{"length 4 GB", true, append([]byte{255, 255, 255, 255}, make([]byte, 12)...), "length 4294967295"},
+		{"unknown operation", true, bad(999, 0, 1, nil), "operation 999"},
+		{"driver's operation", true, bad(opEvents, 0, 1, nil), "operation 5"},
+		{"flags", true, bad(opAllocPD, flagResponse, 1, encode(adapterArgs{})), "flags"},
+		{"request id 0", true, bad(opAllocPD, 0, 0, encode(adapterArgs{})), "request id 0"},
+		{"request id in use", true, append(bad(opCMListen, 0, 7, encode(listenArgs{})), bad(opCMListen, 0, 7, encode(listenArgs{}))...), "request id 7"},
+		{"short body", true, bad(opCreateQP, 0, 1, []byte{1, 2}), "body of 2 bytes"},
+		{"long body", true, bad(opAllocPD, 0, 1, make([]byte, 2000)), "body of 2000 bytes"},
+		{"credit not due", true, bad(opCredit, 0, 0, encode(credit{1})), "credits"},
+		{"huge credit", true, bad(opCredit, 0, 0, encode(credit{^uint32(0)})), "credits"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := dialRaw(t, path)
+			if tt.attach {
+				r.hello()
+			}
+			if tt.send != nil {
+				r.put(tt.send)
+			}
+			if got := r.end(); !strings.Contains(got, tt.reason) {
+				t.Errorf("reason %q, want one with %q", got, tt.reason)
+			}
+			eventually(t, "torn down", func() bool { return h.count() == 1 })
+			if _, err := good.AllocPD(ctx, 0); err != nil {
+				t.Errorf("the other program: %v", err)
+			}
+		})
+	}
+}
+
+// Wrong handles, segments and contents are ordinary errors.
+func TestHostileArguments(t *testing.T) {
+	_, c := pair(t, ServerConfig{}, Options{})
+	if err := c.Destroy(ctx, command.KindCQ, 0xffffffff); !isCode(err, command.NotFound) {
+		t.Errorf("%v", err)
+	}
+	if err := c.freeSegment(77); !isCode(err, command.NotFound) {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := c.AllocSegment(ctx, 0); !isCode(err, command.Invalid) {
+		t.Errorf("%v", err)
+	}
+	if _, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: ^uint64(0), Length: 10}); err != nil && !isCode(err, command.Invalid) {
+		t.Errorf("%v", err)
+	}
+}
+
+// fds counts this process's open descriptors.
+func fds(t testing.TB) int {
+	t.Helper()
+	d, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(d)
+}
+
+// mappings counts this process's mappings of shared memory.
+func mappings(t testing.TB) int {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(b), "memfd:softvpi")
+}
+
+// Descriptors that a program sends never arrive.
+func TestHostileDescriptors(t *testing.T) {
+	h := &fakeHost{}
+	_, path := serve(t, h, ServerConfig{})
+	r := dialRaw(t, path).hello()
+	before := fds(t)
+	rights := unix.UnixRights(make([]int, 100)...) // a hundred times descriptor 0
+	for i := range 50 {
+		f := appendFrame(nil, opAllocPD, 0, uint64(i+1), encode(adapterArgs{}))
+		if _, _, err := r.WriteMsgUnix(f, rights, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := r.next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := fds(t); n > before {
+		t.Errorf("%d descriptors, %d before", n, before)
+	}
+}
+
+// A program that never reads is disconnected when its stream is full; until then
+// and after, others are served.
+func TestHostileNeverReads(t *testing.T) {
+	h := &fakeHost{}
+	_, path := serve(t, h, ServerConfig{WriteTimeout: 100 * time.Millisecond})
+	good := dial(t, path, Options{})
+	r := dialRaw(t, path).hello()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := uint64(1); ; i++ {
+			if _, err := r.Write(appendFrame(nil, opDestroy, 0, i, encode(destroyArgs{Kind: 99}))); err != nil {
+				return
+			}
+		}
+	}()
+	eventually(t, "disconnected", func() bool { return h.count() == 1 })
+	<-stopped
+	if _, err := good.AllocPD(ctx, 0); err != nil {
+		t.Error(err)
+	}
+}
+
+// A program that never takes events costs the driver its bounded queue only.
+func TestHostileNeverTakesEvents(t *testing.T) {
+	h := &fakeHost{}
+	_, path := serve(t, h, ServerConfig{WriteTimeout: 100 * time.Millisecond})
+	c := dial(t, path, Options{})
+	s := h.only(t)
+	for range cap(s.events) {
+		s.events <- command.Event{}
+	}
+	if _, err := c.AllocPD(ctx, 0); err != nil { // its commands go on
+		t.Error(err)
+	}
+	if left := len(s.events); left < cap(s.events)-eventCredits-maxPush {
+		t.Errorf("%d events left the driver", cap(s.events)-left)
+	}
+}
+
+// A program can scribble over all it has mapped: the rings end with errors.
+func TestHostileRings(t *testing.T) {
+	h, c := pair(t, ServerConfig{}, Options{Path: PathCopier})
+	s := h.only(t)
+	q, err := c.CreateCQ(ctx, command.CreateCQ{Depth: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, addr := ordinary(t, 64)
+	m, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: addr, Length: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := s.region(m.Handle).Remote.(*lane)
+	for i := range c.Arena(0) {
+		c.Arena(0)[i] = 0xa5
+	}
+	for i := 0; ; i++ {
+		if _, err := s.cqs[q.Handle].Push(&ring.CQE{}); err != nil {
+			break
+		}
+		if i > int(q.Depth) {
+			t.Fatal("CQ works on")
+		}
+	}
+	if _, _, err := s.doorbells.Drain(make([]uint32, 8)); err == nil {
+		t.Error("doorbells work on")
+	}
+	s.cfg.Notify(0, ^uint64(0))
+	s.cfg.Notify(99, 0)
+	binary.LittleEndian.PutUint32(c.copier[64:], 12345)
+	done := transfers(t, l, memory.Transfer{Kind: memory.CopyWrite, Addr: addr, Data: b})
+	if len(done) != 1 || done[0].Err == nil {
+		t.Errorf("copier: %+v", done)
+	}
+	eventually(t, "disconnected", func() bool { return h.count() == 0 })
+}
+
+// A shared arena cannot be made smaller under the driver.
+func TestArenasAreSealed(t *testing.T) {
+	fd, mem, err := newShared("softvpi-test", 8192)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	defer unix.Munmap(mem)
+	if err := unix.Ftruncate(fd, 0); err == nil {
+		t.Error("shrunk")
+	}
+	if err := unix.Ftruncate(fd, 1<<20); err == nil {
+		t.Error("grown")
+	}
+}

@@ -1,0 +1,130 @@
+package ipc
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// kills is how many programs TestKill kills; SOFTVPI_TEST_KILLS sets another
+// number, 1000 for the full run.
+func kills(t *testing.T) int {
+	n, err := strconv.Atoi(os.Getenv("SOFTVPI_TEST_KILLS"))
+	if err != nil {
+		n = 60
+	}
+	if testing.Short() {
+		n = min(n, 10)
+	}
+	return n
+}
+
+// A program that is killed leaves nothing in the driver: no session, descriptor,
+// mapping or goroutine.
+func TestKill(t *testing.T) {
+	for _, path := range []string{"process_vm", "copier"} {
+		t.Run(path, func(t *testing.T) {
+			h := &fakeHost{}
+			_, socket := serve(t, h, ServerConfig{})
+			killOne(t, socket, path) // what is made once is there from now on
+			eventually(t, "first torn down", func() bool { return h.count() == 0 })
+			eventually(t, "first unmapped", func() bool { return mappings(t) == 0 })
+			openFDs, goroutines := fds(t), runtime.NumGoroutine()
+
+			var wg sync.WaitGroup
+			todo := make(chan struct{})
+			for range 4 {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					for range todo {
+						killOne(t, socket, path)
+					}
+				}()
+			}
+			for range kills(t) / 2 {
+				todo <- struct{}{}
+			}
+			close(todo)
+			wg.Wait()
+
+			eventually(t, "all torn down", func() bool { return h.count() == 0 })
+			eventually(t, "all unmapped", func() bool { return mappings(t) == 0 })
+			eventually(t, "descriptors closed", func() bool { return fds(t) <= openFDs })
+			eventually(t, "goroutines ended", func() bool { return runtime.NumGoroutine() <= goroutines })
+		})
+	}
+}
+
+// killOne starts a program, and kills it when it is attached and at work.
+func killOne(t *testing.T, socket, path string) {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), childVariable+"="+socket, PathVariable+"="+path, "GOMAXPROCS=2")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Error(err)
+		return
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || line != "attached\n" {
+		t.Errorf("program says %q %v", line, err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
+// Detaching in good order leaves nothing either.
+func TestDetach(t *testing.T) {
+	h := &fakeHost{}
+	_, socket := serve(t, h, ServerConfig{})
+	once := func() {
+		c, err := Dial(ctx, socket, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := c.AllocSegment(ctx, 4096); err != nil {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("second close: %v", err)
+		}
+	}
+	once()
+	eventually(t, "torn down", func() bool { return h.count() == 0 && mappings(t) == 0 })
+	before := fds(t)
+	for range 100 {
+		once()
+	}
+	eventually(t, "torn down", func() bool { return h.count() == 0 && mappings(t) == 0 && fds(t) <= before })
+}
+
+// Programs that connect and go at once, before hello, leave nothing.
+func TestConnectAndGo(t *testing.T) {
+	h := &fakeHost{}
+	srv, socket := serve(t, h, ServerConfig{})
+	before := fds(t)
+	for i := range 100 {
+		c, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			_, _ = c.Write(appendFrame(nil, opHello, 0, 1, encode(goodHello())))
+		}
+		c.Close()
+	}
+	eventually(t, "all gone", func() bool { return srv.Clients() == 0 && h.count() == 0 && fds(t) <= before })
+}
