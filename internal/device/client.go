@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
@@ -19,6 +20,7 @@ type Client struct {
 	host   *Host
 	cfg    ClientConfig
 	events *eventQueue
+	idle   atomic.Uint32 // polls in a row that found nothing to do
 
 	// Under the baton from here on.
 	arena     *ring.Arena

@@ -54,13 +54,21 @@ func (h *Host) drive() (worked, ran bool) {
 
 // Poll drives the loop once where it is free, and reports whether anything was
 // done. A program that polls its completion queues calls it between looks.
+// On few processors those who make the completions need this one: every so many
+// times that there was nothing to do it is offered to them.
 func (c *Client) Poll() bool {
-	worked, ran := c.host.drive()
-	if !ran {
+	worked, _ := c.host.drive()
+	if worked {
+		c.idle.Store(0)
+	} else if c.idle.Add(1)%idlePolls == 0 {
 		yield()
 	}
 	return worked
 }
+
+// idlePolls is how many polls without work pass before the processor is offered
+// to others.
+const idlePolls = 8
 
 // WaitCQ waits until the event sequence of the CQ's ring is not seq, and returns
 // what it is then. To lose no event: read the sequence, arm the ring, poll it
