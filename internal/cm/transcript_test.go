@@ -279,7 +279,7 @@ func (s *script) send(d *datadriven.TestData, arg func(string, string) string, n
 		req := mad.REQ{TransactionID: 9, LocalCommID: uint32(num("comm", 0x77)), ServiceID: mad.ServiceID(mad.PortSpaceTCP, uint16(num("port", 7))),
 			LocalCAGUID: 0xa, LocalQPN: ib.QPN(num("qpn", 0x900)), StartingPSN: 5, PKey: ib.PKey(num("pkey", 0xffff)), PathMTU: ib.MTU(num("mtu", 3)),
 			TransportType: mad.TransportType(num("type", 0)), MaxCMRetries: 15, LocalCMResponseTimeout: 17,
-			Primary: mad.Path{LocalGID: ib.GIDFromAddr(netip.MustParseAddr(arg("gid", from.String()))), RemoteGID: ib.GIDFromAddr(netip.MustParseAddr(arg("to-gid", to.addr.String()))), AckTimeout: 15}}
+			Primary: mad.Path{LocalGID: ib.GIDFromAddr(netip.MustParseAddr(arg("gid", from.String()))), RemoteGID: ib.GIDFromAddr(netip.MustParseAddr(arg("to-gid", to.addr.String()))), AckTimeout: uint8(num("ack", 15))}}
 		mad.IPHeader{Source: netip.AddrPortFrom(netip.MustParseAddr(arg("source", from.String())), uint16(num("source-port", 1000))), Destination: to.addr}.Append(req.PrivateData[:0])
 		if d.HasArg("alternate") {
 			req.Alternate = req.Primary
@@ -289,17 +289,21 @@ func (s *script) send(d *datadriven.TestData, arg func(string, string) string, n
 		}
 		m = &req
 	case "REP":
-		m = &mad.REP{TransactionID: 9, LocalCommID: 0x77, RemoteCommID: uint32(num("comm", int(ours))), LocalQPN: 0x900}
+		m = &mad.REP{TransactionID: uint64(num("tid", int(known.tid))), LocalCommID: uint32(num("theirs", 0x77)), RemoteCommID: uint32(num("comm", int(ours))),
+			LocalCAGUID: 0xb, LocalQPN: ib.QPN(num("qpn", 0x900))}
 	case "RTU":
 		m = &mad.RTU{TransactionID: 9, LocalCommID: theirs, RemoteCommID: ours}
 	case "DREQ":
 		m = &mad.DREQ{TransactionID: 9, LocalCommID: uint32(num("theirs", int(theirs))), RemoteCommID: uint32(num("comm", int(ours))), RemoteQPN: ib.QPN(num("qpn", int(known.attr.LocalQPN)))}
 	case "DREP":
-		m = &mad.DREP{TransactionID: 9, LocalCommID: theirs, RemoteCommID: ours}
+		m = &mad.DREP{TransactionID: uint64(num("tid", 9)), LocalCommID: theirs, RemoteCommID: ours}
 	case "MRA":
 		m = &mad.MRA{TransactionID: 9, LocalCommID: 0x77, RemoteCommID: ours, Message: uint8(num("of", 0)), ServiceTimeout: uint8(num("timeout", 20))}
 	case "REJ":
-		m = &mad.REJ{TransactionID: uint64(num("tid", int(known.tid))), LocalCommID: theirs, RemoteCommID: ours, Reason: mad.RejectReason(num("reason", 28))}
+		m = &mad.REJ{TransactionID: uint64(num("tid", int(known.tid))), LocalCommID: theirs, RemoteCommID: ours, Reason: mad.RejectReason(num("reason", 28)),
+			InfoLength: uint8(num("info-length", 0)), Info: [mad.REJInfoLen]byte{byte(num("info", 0))}}
+	case "SIDR_REP":
+		m = &mad.SIDRREP{TransactionID: uint64(num("tid", int(known.tid))), RequestID: ours, QPN: ib.QPN(num("qpn", 0x900)), ServiceID: mad.ServiceID(mad.PortSpaceUDP, uint16(num("port", 7)))}
 	case "LAP":
 		m = &mad.LAP{TransactionID: 9, LocalCommID: theirs, RemoteCommID: ours}
 	default:
