@@ -125,6 +125,9 @@ func (q *QP) enter(now clock.Time, to command.QPState) {
 		}
 	case command.RTS:
 		q.state = to
+		if from == command.RTR {
+			q.req.limited = q.attr.FlowControl != 0 // nothing granted yet
+		}
 		q.activate()
 	case command.SQD:
 		q.state = to
