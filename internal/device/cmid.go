@@ -42,6 +42,7 @@ type cmid struct {
 	others   []placed // further adapters of a wildcard id
 	wildcard bool
 	local    netip.AddrPort
+	removed  bool           // with its adapter
 	listener command.Handle // of a connection request
 	qp       *qp
 }
@@ -85,8 +86,8 @@ func (c *Client) connection(h command.Handle) (*cmid, error) {
 	if o == nil {
 		return nil, notFound("CM id", h)
 	}
-	if o.adapter != nil {
-		return o, o.adapter.usable()
+	if o.removed {
+		return nil, errRemoved()
 	}
 	return o, nil
 }
@@ -360,6 +361,7 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 			return err
 		}
 	}
+	a.linkErrors(now) // those of before must not meet this attempt
 	if err := a.cm.Connect(now, o.id, n); err != nil {
 		return cmError(err)
 	}

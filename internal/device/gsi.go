@@ -40,6 +40,7 @@ func (a *adapter) manage(now clock.Time) bool {
 	g := &a.gsi
 	worked := false
 	for n := a.engine.Datagrams(g.in); n > 0; n = a.engine.Datagrams(g.in) {
+		a.linkErrors(now) // those of before must not meet the connections of now
 		for i := range g.in[:n] {
 			d := &g.in[i]
 			a.cm.Receive(now, d.MAD[:], cm.Peer{Local: d.Dst, Remote: d.Src, QPN: d.SrcQP})

@@ -229,6 +229,9 @@ func (q *qp) fail(why command.EventType) {
 		return
 	}
 	q.error()
+	if q.cm != nil {
+		q.cm.lost(q.adapter.host.now())
+	}
 	q.client.event(command.Event{Type: why, Object: q.handle, Context: q.context, Adapter: q.adapter.index})
 }
 

@@ -33,6 +33,9 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 		h.status(a, StatusDown|StatusRDMADisabled)
 	}
 	h.finish()
+	if !enabled {
+		h.evict() // a closed socket keeps its address while somebody sleeps on it
+	}
 	for _, r := range releases {
 		r()
 	}
@@ -83,7 +86,8 @@ func (a *adapter) takeConnections(c *Client) {
 			o.adapter, o.id, o.others = o.others[0].adapter, o.others[0].id, o.others[1:]
 			return
 		}
-		o.state = cmEnded
+		o.state, o.removed = cmEnded, true
+		o.adapter = nil
 		c.event(command.Event{Type: command.EventDeviceRemoval, Object: o.handle, Context: o.context, Adapter: a.index})
 	})
 }
