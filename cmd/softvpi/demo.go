@@ -133,6 +133,7 @@ func (d *demo) startDriver() error {
 	}
 	d.driverFinished = make(chan error, 1)
 	up := make(chan bool, 1)
+	process := d.driver
 	go func() {
 		s := bufio.NewScanner(pipe)
 		for s.Scan() {
@@ -141,7 +142,7 @@ func (d *demo) startDriver() error {
 				up <- true
 			}
 		}
-		d.driverFinished <- d.driver.Wait()
+		d.driverFinished <- process.Wait()
 	}()
 	select {
 	case <-up:

@@ -8,7 +8,10 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/softvpi/softvpi/internal/tools/ndcat"
+	"github.com/softvpi/softvpi/internal/tools/ndinfo"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
+	"github.com/softvpi/softvpi/internal/tools/ndping"
 	"github.com/softvpi/softvpi/internal/tools/rping"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -18,7 +21,13 @@ var tools = makeTools()
 
 func makeTools() map[string]tool.Main {
 	m := map[string]tool.Main{
-		"nd_rping": rping.Main,
+		"nd_rping":      rping.Main,
+		"ndadapterinfo": ndinfo.AdapterInfo,
+		"ndcat":         ndcat.Main,
+		"ndinstall":     ndinfo.Install,
+	}
+	for _, p := range ndping.Programs {
+		m[p.Name()] = p.Main
 	}
 	for _, t := range ndperf.Tests {
 		m[t.Name()] = t.Main

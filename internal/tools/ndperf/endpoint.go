@@ -262,6 +262,14 @@ func (e *endpoint) disconnect(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// awaitDisconnect leaves it to the client to end the connections: it has the
+// last word, whose delivery a disconnect from here could cut off.
+func (e *endpoint) awaitDisconnect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, setUpTimeout)
+	defer cancel()
+	return e.control.connector.NotifyDisconnect(ctx)
+}
+
 // close ends the connections and gives everything back.
 func (e *endpoint) close() error {
 	var errs []error

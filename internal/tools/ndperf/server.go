@@ -111,7 +111,7 @@ func (v *serving) run(ctx context.Context, c *nd.Connector, o *Options, note fun
 			return err
 		}
 		if !more {
-			return e.disconnect(ctx)
+			return e.awaitDisconnect(ctx)
 		}
 	}
 }

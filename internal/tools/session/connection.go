@@ -12,10 +12,11 @@ import (
 
 // Config says what a connection is made with.
 type Config struct {
-	Depth   int // of the queues each way
-	SGE     int // entries of a request; 0: 1
-	Memory  int // bytes of registered memory that the peer may read and write
-	Private []byte
+	Depth  int // of the queues each way
+	SGE    int // entries of a request; 0: 1
+	Memory int // bytes of registered memory that the peer may read and write
+	// Hello makes the private data for the peer, when the memory is there; nil: none.
+	Hello func(*Connection) []byte
 	// Prepare is called when the queue pair is there and not yet connected: the
 	// place to post receives.
 	Prepare func(*Connection) error
@@ -30,6 +31,7 @@ type Connection struct {
 	Memory    []byte
 
 	results [1]nd.Result
+	looks   int
 }
 
 // readLimit is how many reads may be under way; the adapter lowers it to what
@@ -69,7 +71,7 @@ func (s *Session) Accept(ctx context.Context, request *nd.Connector, cfg Config)
 	c := &Connection{Connector: request}
 	err := c.prepare(ctx, s, cfg)
 	if err == nil {
-		err = request.Accept(ctx, c.QP, nd.ConnectParams{InboundReadLimit: readLimit, OutboundReadLimit: readLimit, PrivateData: cfg.Private})
+		err = request.Accept(ctx, c.QP, nd.ConnectParams{InboundReadLimit: readLimit, OutboundReadLimit: readLimit, PrivateData: c.hello(cfg)})
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -85,12 +87,19 @@ func (s *Session) Dial(ctx context.Context, remote netip.AddrPort, cfg Config) (
 	}
 	c := &Connection{Connector: connector}
 	if err = c.prepare(ctx, s, cfg); err == nil {
-		err = c.dial(ctx, remote, cfg.Private)
+		err = c.dial(ctx, remote, c.hello(cfg))
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
+}
+
+func (c *Connection) hello(cfg Config) []byte {
+	if cfg.Hello == nil {
+		return nil
+	}
+	return cfg.Hello(c)
 }
 
 func (c *Connection) dial(ctx context.Context, remote netip.AddrPort, private []byte) error {
@@ -145,18 +154,26 @@ func (c *Connection) Next(ctx context.Context) (nd.Result, error) {
 
 // Poll is Next without sleeping.
 func (c *Connection) Poll(ctx context.Context) (nd.Result, error) {
-	for i := 1; ; i++ {
-		n, err := c.CQ.GetResults(c.results[:])
-		if err != nil {
-			return nd.Result{}, err
-		}
-		if n > 0 {
-			return c.check()
-		}
-		if i%1024 == 0 && ctx.Err() != nil {
-			return nd.Result{}, ctx.Err()
+	for {
+		if r, n, err := c.Look(ctx); n > 0 || err != nil {
+			return r, err
 		}
 	}
+}
+
+// Look takes a result where there is one; n is 0 where there is none.
+func (c *Connection) Look(ctx context.Context) (r nd.Result, n int, err error) {
+	if n, err = c.CQ.GetResults(c.results[:]); err != nil {
+		return r, 0, err
+	}
+	if n == 0 {
+		if c.looks++; c.looks%1024 == 0 {
+			err = ctx.Err()
+		}
+		return r, 0, err
+	}
+	r, err = c.check()
+	return r, n, err
 }
 
 // ErrEnded is a connection that the peer ended.

@@ -21,10 +21,14 @@ import (
 
 // Mode is how a tool wants to reach an adapter; the zero value: attached where
 // a driver runs that can serve it, else embedded.
-type Mode struct{ mode verbs.Mode }
+type Mode struct {
+	mode verbs.Mode
+	name string // of the tool, for the driver's status
+}
 
 // Flag adds the option --mode to the options of a tool.
 func (m *Mode) Flag(f *tool.Flags) {
+	m.name = f.Name()
 	f.Func("mode", "`mode`: attached to the driver, embedded in this process, or auto (default)", func(s string) error {
 		switch s {
 		case "auto":
@@ -101,7 +105,7 @@ func attached(ctx context.Context, m Mode) (*nd.Provider, error) {
 	if m.mode == verbs.Embedded {
 		return nil, nil
 	}
-	p, err := nd.Open(ctx, nd.Options{Mode: verbs.Attached})
+	p, err := nd.Open(ctx, nd.Options{Mode: verbs.Attached, Name: m.name})
 	if err == nil {
 		return p, nil
 	}
@@ -129,7 +133,7 @@ func Addresses(ctx context.Context, m Mode) ([]netip.Addr, error) {
 
 // Open opens the provider for a tool that needs no adapter in particular.
 func Open(ctx context.Context, m Mode) (*nd.Provider, error) {
-	return nd.Open(ctx, nd.Options{Mode: m.mode})
+	return nd.Open(ctx, nd.Options{Mode: m.mode, Name: m.name})
 }
 
 func open(p *nd.Provider, local netip.Addr) (*Session, error) {

@@ -1,0 +1,105 @@
+// Package ndping holds the four programs that show NetworkDirect at work:
+// ndping (sends one way), ndpingpong (sends both ways), ndrping (writes or
+// reads) and ndrpingpong (writes both ways, seen by polling memory). Each runs
+// through all message sizes from 1 B to 4 MiB and prints a line for each.
+package ndping
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/tools/session"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// Program is one of the programs.
+type Program byte
+
+// The programs; the values travel in the private data.
+const (
+	Ping Program = iota + 1
+	PingPong
+	RPing
+	RPingPong
+)
+
+// Programs lists all of them.
+var Programs = []Program{Ping, PingPong, RPing, RPingPong}
+
+// Name returns the name of the program.
+func (p Program) Name() string {
+	return map[Program]string{Ping: "ndping", PingPong: "ndpingpong", RPing: "ndrping", RPingPong: "ndrpingpong"}[p]
+}
+
+func (p Program) about() string {
+	return map[Program]string{
+		Ping:      "The client sends, the server receives.",
+		PingPong:  "The client sends, the server sends back; the latency is half of the round trip.",
+		RPing:     "The client writes to the server's memory (-w) or reads from it (-r).",
+		RPingPong: "Client and server write to each other's memory and watch it; the latency is half of the round trip.",
+	}[p]
+}
+
+const (
+	defaultPort = 54325
+	maxSize     = 4 << 20 // bytes of the largest message
+	maxPipeline = 1024
+	maxSGE      = 16
+)
+
+type options struct {
+	server   bool
+	at       netip.AddrPort
+	blocking bool
+	read     bool // RPing
+	sge      int
+	pipeline int
+	log      string
+	mode     session.Mode
+}
+
+func (p Program) parse(env tool.Env) (o options, status int, done bool) {
+	kind := ""
+	if p == RPing {
+		kind = "-w|-r "
+	}
+	f := tool.NewFlags(env, fmt.Sprintf("usage: %s -s|-c %s[options] ADDRESS[:PORT]    (port %d)\n%s", p.Name(), kind, defaultPort, p.about()))
+	var client, polling, write bool
+	f.BoolVar(&o.server, "s", false, "be the server")
+	f.BoolVar(&client, "c", false, "be the client")
+	f.BoolVar(&o.blocking, "b", false, "wait for completions by event")
+	f.BoolVar(&polling, "p", false, "poll for completions (default)")
+	f.Int(&o.sge, "n", 1, 1, maxSGE, "of scatter/gather entries of a request")
+	f.StringVar(&o.log, "l", "", "`file` to write the lines to as well")
+	o.pipeline = 1
+	if p == Ping || p == RPing {
+		f.Int(&o.pipeline, "q", 16, 1, maxPipeline, "of requests under way (pipeline)")
+	}
+	if p == RPing {
+		f.BoolVar(&write, "w", false, "write to the server's memory")
+		f.BoolVar(&o.read, "r", false, "read from the server's memory")
+	}
+	o.mode.Flag(f)
+	if status, done = f.Parse(); done {
+		return o, status, true
+	}
+	var err error
+	switch {
+	case o.server == client:
+		err = tool.Usagef("allowed: one of -s (server) and -c (client)")
+	case o.blocking && polling:
+		err = tool.Usagef("-b and -p exclude each other; allowed: -b (events) or -p (polling)")
+	case p == RPing && client && write == o.read:
+		err = tool.Usagef("allowed: one of -w (write) and -r (read)")
+	case p == RPing && o.server && (write || o.read):
+		err = tool.Usagef("-w and -r are the client's; allowed: with -c")
+	case f.NArg() != 1:
+		err = tool.Usagef("%d arguments; allowed: one, the server's ADDRESS[:PORT]", f.NArg())
+	default:
+		o.at, err = tool.ParseEndpoint(f.Arg(0), defaultPort)
+	}
+	if err != nil {
+		return o, f.Refuse(err), true
+	}
+	return o, tool.Success, false
+}
