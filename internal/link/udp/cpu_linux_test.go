@@ -1,0 +1,78 @@
+package udp
+
+import (
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/frame"
+)
+
+// threadTime is the processor time of this thread in nanoseconds: on a busy machine
+// the only clock that says what a call costs.
+func threadTime() int64 {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return 0
+	}
+	return t.Nano()
+}
+
+// BenchmarkProcessorTime is the time that one thread spends to send and to receive packets
+// over loopback (where sending includes the delivery), next to sendto and recvfrom.
+func BenchmarkProcessorTime(b *testing.B) {
+	measure := func(b *testing.B, packets int, round func()) {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		start := threadTime()
+		for b.Loop() {
+			round()
+		}
+		b.ReportMetric(float64(threadTime()-start)/float64(b.N*packets), "cpu-ns/packet")
+	}
+	for _, c := range []struct {
+		name         string
+		packets, len int
+		cfg          Config
+	}{
+		{"one of 64", 1, 48, Config{}},
+		{"one of 64, singly", 1, 48, Config{NoSegmentation: true, NoCoalescing: true}},
+		{"one of 4096", 1, 4096, Config{}},
+		{"60 of 64", 60, 48, Config{}},
+		{"60 of 1024", 60, 1024, Config{}},
+		{"60 of 1024, singly", 60, 1024, Config{NoSegmentation: true, NoCoalescing: true}},
+		{"60 of 4096", 60, 4096, Config{}},
+		{"60 of 4096, singly", 60, 4096, Config{NoSegmentation: true, NoCoalescing: true}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			v := variant{cfg: c.cfg}
+			from, to := v.open(b), v.open(b)
+			frames := packets(routeTo(b, from, to), from.Capabilities(), payloadsOf(c.packets, c.len)...)
+			in := make([]frame.In, 64)
+			measure(b, c.packets, func() {
+				sendAll(b, from, frames)
+				for got := 0; got < len(frames); {
+					n, err := to.Receive(in)
+					if err != nil || n == 0 {
+						b.Fatal(n, err)
+					}
+					got += n
+				}
+			})
+		})
+	}
+	b.Run("sendto and recvfrom of 64", func(b *testing.B) {
+		from, to := variant{}.open(b).(*socketLink), variant{}.open(b).(*socketLink)
+		at := unix.SockaddrInet4{Port: int(to.cfg.Port), Addr: to.cfg.Addr.As4()}
+		buf := make([]byte, 64)
+		measure(b, 1, func() {
+			if err := unix.Sendto(from.fd, buf, 0, &at); err != nil {
+				b.Fatal(err)
+			}
+			if n, err := unix.Read(to.fd, buf); n != 64 || err != nil {
+				b.Fatal(n, err)
+			}
+		})
+	})
+}
