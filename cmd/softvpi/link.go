@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/link/impair"
 )
 
 type linkCmd struct {
@@ -45,9 +46,9 @@ func (c linkShowCmd) Run(s *session) error {
 	}
 	for _, r := range rows {
 		if r.Impairment == "" {
-			r.Impairment = "no impairment"
+			r.Impairment = "none"
 		}
-		fmt.Fprintf(s.env.Stdout, "%s: path %s, %s, %d packets lost on purpose\n", r.Adapter, r.Path, r.Impairment, r.Link.ImpairedLost)
+		fmt.Fprintf(s.env.Stdout, "%s: path %s, impairment %s, %d packets lost on purpose\n", r.Adapter, r.Path, r.Impairment, r.Link.ImpairedLost)
 	}
 	return nil
 }
@@ -55,26 +56,22 @@ func (c linkShowCmd) Run(s *session) error {
 type linkSetCmd struct {
 	socketFlag `embed:""`
 	Name       string   `arg:"" help:"Name of the adapter, such as \"Ethernet 1\"."`
-	Settings   []string `arg:"" help:"loss= reorder= duplicate= corrupt= ecn= (shares such as 1% or 0.01), delay= jitter= (such as 50us), rate= (bits a second, such as 10G), seed=, path= (auto, wire, local). What is not named is off; \"off\" alone switches all off."`
+	Settings   []string `arg:"" help:"loss= reorder= duplicate= corrupt= ecn= (percentages), delay= jitter= (such as 50us), rate= (bits a second, such as 10G), seed=, path= (auto, wire, local), or none to clear. What is not named stays as it is."`
 }
 
 func (c linkSetCmd) Run(s *session) error {
 	q := driver.LinkRequest{Adapter: c.Name}
-	words := []string{}
-	impair := false
+	var words []string
 	for _, w := range c.Settings {
 		if path, ok := strings.CutPrefix(w, "path="); ok {
 			q.Path = &path
-			continue
-		}
-		impair = true
-		if w != "off" {
+		} else {
 			words = append(words, w)
 		}
 	}
-	if impair {
-		if _, err := driver.ParseImpairment(words); err != nil {
-			return err
+	if len(words) > 0 {
+		if _, err := (impair.Impairment{}).Parse(words...); err != nil {
+			return err // told without asking the driver
 		}
 		q.Impairment = &words
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -132,13 +133,14 @@ func allowed(parser *kong.Kong, err error) string {
 func exitStatus(env tool.Env, err error) int {
 	var usage *tool.UsageError
 	var field *driver.FieldError
+	var setting *impair.FieldError
 	var silent silentError
 	switch {
 	case err == nil:
 		return tool.Success
 	case errors.As(err, &silent):
 		return silent.status
-	case errors.As(err, &usage), errors.As(err, &field):
+	case errors.As(err, &usage), errors.As(err, &field), errors.As(err, &setting):
 		env.Errorf("%s", oneLine(err))
 		return tool.Usage
 	}

@@ -31,7 +31,7 @@ type AdapterRequest struct {
 // that connections take. Nil leaves a setting as it is.
 type LinkRequest struct {
 	Adapter    string    `json:"adapter"`
-	Impairment *[]string `json:"impairment,omitempty"` // words of ParseImpairment; none: off
+	Impairment *[]string `json:"impairment,omitempty"` // as impair.Impairment.Parse reads them, on top of what is set
 	Path       *string   `json:"path,omitempty"`       // auto, wire, local
 }
 

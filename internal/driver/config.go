@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/paths"
 )
 
@@ -191,7 +192,7 @@ func (a *Adapter) complete(i int) error {
 		err.Field = field("path")
 		return err
 	}
-	if _, err := ParseImpairment(strings.Fields(a.Impairment)); err != nil {
+	if _, err := (impair.Impairment{}).Parse(a.Impairment); err != nil {
 		return fmt.Errorf("%s: %w", field("impairment"), err)
 	}
 	return nil

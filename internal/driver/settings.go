@@ -1,9 +1,10 @@
 package driver
 
 import (
-	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/softvpi/softvpi/internal/link/impair"
 )
 
 // SetAdapter enables or disables an adapter while programs use it (WinOF manual
@@ -38,32 +39,30 @@ func (d *Driver) SetLink(q LinkRequest) error {
 	if q.Impairment == nil {
 		return nil
 	}
-	p, err := ParseImpairment(*q.Impairment)
+	now, err := d.host.Impairment(index)
 	if err != nil {
 		return err
 	}
-	return d.impair(index, p)
+	next, err := now.Parse(*q.Impairment...)
+	if err != nil {
+		return err
+	}
+	return d.host.SetImpairment(index, next)
 }
 
 // setUp applies what of an adapter's configuration is set after it was added.
 func (d *Driver) setUp(index uint32, a Adapter) error {
-	p, err := ParseImpairment(strings.Fields(a.Impairment))
+	set, err := impair.Impairment{}.Parse(a.Impairment)
+	if err == nil && set.Enabled() {
+		err = d.host.SetImpairment(index, set)
+	}
 	if err != nil {
 		return err
-	}
-	if p != (Impairment{}) {
-		if err := d.impair(index, p); err != nil {
-			return err
-		}
 	}
 	if a.Disabled {
 		return d.host.SetAdapterState(index, false)
 	}
 	return nil
-}
-
-func (d *Driver) impair(index uint32, p Impairment) error {
-	return errors.New("impairments are not built yet")
 }
 
 // find returns the index of the adapter of that name.

@@ -44,11 +44,7 @@ func (a *AdapterStatus) writeText(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\n%s: %s, %s, RoCE %s on UDP port %d, path MTU %d of link MTU %d, path %s\n",
 		clean(a.Name), state, strings.Join(addrs, " "), a.RoCE, a.UDPPort, a.ActiveMTU, a.LinkMTU, a.Path)
-	impairment := a.Impairment
-	if impairment == "" {
-		impairment = "none"
-	}
-	fmt.Fprintf(w, "  impairment: %s\n", impairment)
+	fmt.Fprintf(w, "  impairment: %s; source ports: %s\n", or(a.Impairment, "none"), or(a.SourcePorts, "-"))
 	fmt.Fprintf(w, "  link: sent %d packets %d bytes, received %d packets %d bytes, %d dropped at the socket (buffer %d bytes), %d retransmitted\n",
 		a.Link.SentPackets, a.Link.SentBytes, a.Link.ReceivedPackets, a.Link.ReceivedBytes, a.Link.ReceiveDrops, a.Link.ReceiveBuffer, a.Retransmits)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -70,6 +66,13 @@ func (a *AdapterStatus) writeText(w io.Writer) {
 		fmt.Fprintf(t, "  %d\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d\n", q.Number, q.Type, q.State, clean(q.Owner), q.PID, peer, q.RemoteNumber, q.Path, q.MTU)
 	}
 	t.Flush()
+}
+
+func or(s, none string) string {
+	if s == "" {
+		return none
+	}
+	return s
 }
 
 // maxListedQPs bounds the QPs of an adapter that the text shows.
