@@ -44,6 +44,7 @@ type side struct {
 	pd  *verbs.PD
 	cq  *verbs.CQ
 	mr  *verbs.MR
+	srq *verbs.SRQ // closed after the QP, where there is one
 	qp  *verbs.QP
 	id  *verbs.ID
 }
@@ -67,6 +68,9 @@ func newSide(t testing.TB, b *bed.Bed, n int, typ verbs.QPType) *side {
 			ok(t, s.id.Close())
 		}
 		ok(t, s.qp.Close())
+		if s.srq != nil {
+			ok(t, s.srq.Close())
+		}
 		ok(t, s.cq.Close())
 		ok(t, s.mr.Deregister())
 		ok(t, s.pd.Close())

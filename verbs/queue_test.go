@@ -1,0 +1,178 @@
+package verbs_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+func TestSharedReceiveQueue(t *testing.T) {
+	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+		server, client := newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)
+		watcher := b.Server.Watch()
+		defer watcher.Close()
+		srq := must(server.pd.CreateSRQ(verbs.SRQConfig{Depth: 16, MaxSGE: 2, Limit: 2}))(t)
+		server.srq = srq
+		ok(t, server.qp.Close())
+		server.qp = must(server.pd.CreateQP(verbs.QPConfig{SendCQ: server.cq, RecvCQ: server.cq, SRQ: srq, SendDepth: 4, Context: 77}))(t)
+		wantErr(t, server.qp.PostRecv(&verbs.RecvWR{}), verbs.ErrState)
+		wantErr(t, srq.PostRecv(&verbs.RecvWR{SGE: make([]verbs.SGE, 3)}), verbs.ErrInvalid)
+		for i := range 3 {
+			ok(t, srq.PostRecv(&verbs.RecvWR{ID: uint64(i), SGE: []verbs.SGE{server.mr.SGE(i*100, 100)}}))
+		}
+		connect(t, server, client)
+		wantErr(t, srq.Close(), verbs.ErrBusy)
+		for i := range 2 {
+			client.send(t, verbs.SendWR{Op: verbs.OpSend, SGE: []verbs.SGE{client.mr.SGE(0, 10)}})
+			client.want(t, verbs.CompletedSend, verbs.Success)
+			if wc := server.want(t, verbs.CompletedRecv, verbs.Success); wc.ID != uint64(i) {
+				t.Errorf("receive %d was taken, want %d", wc.ID, i)
+			}
+		}
+		if info := must(srq.Query())(t); info.Posted != 1 {
+			t.Errorf("%d receives are posted, want 1", info.Posted)
+		}
+		for {
+			e := must(watcher.Next(bed.Context(t)))(t)
+			if e.Type == verbs.EventSRQLimit {
+				if e.Object != srq.Handle() {
+					t.Errorf("limit event of %#x, want %#x", e.Object, srq.Handle())
+				}
+				break
+			}
+		}
+		// A sender that finds no receive waits until there is one.
+		client.send(t, verbs.SendWR{ID: 1, Op: verbs.OpSend})
+		client.send(t, verbs.SendWR{ID: 2, Op: verbs.OpSend})
+		server.want(t, verbs.CompletedRecv, verbs.Success)
+		ok(t, srq.PostRecv(&verbs.RecvWR{ID: 9}))
+		server.want(t, verbs.CompletedRecv, verbs.Success)
+		for range 2 {
+			client.want(t, verbs.CompletedSend, verbs.Success)
+		}
+	})
+}
+
+func TestCQEvents(t *testing.T) {
+	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+		server, client := connected(t, b)
+		var wc [4]verbs.WC
+		server.recv(t, 1)
+		server.recv(t, 2)
+		ticket := server.cq.Arm(verbs.NotifySolicited)
+		client.send(t, verbs.SendWR{Op: verbs.OpSend})
+		client.want(t, verbs.CompletedSend, verbs.Success)
+		for !server.cq.Pending(verbs.NotifyAny) { // the adapter of the server is driven by whoever looks
+			if _, err := client.cq.Poll(wc[:]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if server.cq.Pending(verbs.NotifySolicited) {
+			t.Error("an unsolicited completion counts as solicited")
+		}
+		short, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
+		defer cancel()
+		err := server.cq.Wait(short, ticket)
+		wantErr(t, err, context.DeadlineExceeded)
+		wantErr(t, err, verbs.ErrCanceled)
+		client.send(t, verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Solicited})
+		ok(t, server.cq.Wait(bed.Context(t), ticket))
+		if !server.cq.Pending(verbs.NotifySolicited) {
+			t.Error("nothing solicited is there after the event")
+		}
+		for got := 0; got < 2; {
+			n, err := server.cq.Poll(wc[:])
+			ok(t, err)
+			got += n
+		}
+		wantErr(t, server.cq.Wait(canceledContext(), server.cq.Arm(verbs.NotifyAny)), context.Canceled)
+		client.want(t, verbs.CompletedSend, verbs.Success)
+	})
+}
+
+// Completions neither get lost nor out of order when the CQ is resized while they
+// come.
+func TestResizeKeepsCompletions(t *testing.T) {
+	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+		_, client := connected(t, b)
+		ok(t, client.qp.Flush())
+		post := func(from, n int) {
+			for i := range n {
+				ok(t, client.qp.PostRecv(&verbs.RecvWR{ID: uint64(from + i)}))
+			}
+		}
+		post(0, 20)
+		ok(t, client.cq.Resize(1024))
+		if d := client.cq.Depth(); d < 1024 {
+			t.Errorf("depth is %d, want 1024", d)
+		}
+		post(20, 20)
+		for i := range 40 {
+			if wc := client.want(t, verbs.CompletedRecv, verbs.WRFlush); wc.ID != uint64(i) {
+				t.Fatalf("completion %d has ID %d", i, wc.ID)
+			}
+		}
+		wantErr(t, client.cq.Resize(0), verbs.ErrInvalid)
+		ok(t, client.cq.Resize(64))
+	})
+}
+
+// A CQ that runs over is broken and says so (IBA 10.8.1.1).
+func TestOverflowIsReported(t *testing.T) {
+	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+		server, _ := connected(t, b)
+		watcher := b.Server.Watch()
+		defer watcher.Close()
+		cq := must(server.dev.CreateCQ(2))(t)
+		qp := must(server.pd.CreateQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq, RecvDepth: 64}))(t)
+		ok(t, qp.Modify(verbs.QPAttr{State: verbs.StateInit}, verbs.MaskState|verbs.MaskPKeyIndex|verbs.MaskAccess))
+		for range 8 {
+			ok(t, qp.PostRecv(&verbs.RecvWR{}))
+		}
+		ok(t, qp.Flush())
+		for {
+			if e := must(watcher.Next(bed.Context(t)))(t); e.Type == verbs.EventCQError {
+				break
+			}
+		}
+		wantErr(t, cq.Err(), verbs.ErrOverflow)
+		var wc [8]verbs.WC
+		if n, err := cq.Poll(wc[:]); n != 2 || err != nil {
+			t.Errorf("polled %d, %v, want the 2 that fit", n, err)
+		}
+		_, err := cq.Poll(wc[:])
+		wantErr(t, err, verbs.ErrOverflow)
+		ok(t, qp.Close())
+		ok(t, cq.Close())
+	})
+}
+
+func TestFullQueuesRefuse(t *testing.T) {
+	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+		s := newSide(t, b, 0, verbs.RC)
+		var err error
+		for range 65 {
+			err = s.qp.PostRecv(&verbs.RecvWR{})
+		}
+		wantErr(t, err, verbs.ErrQueueFull)
+		if !verbs.IsQueueFull(err) {
+			t.Errorf("IsQueueFull(%v) is false", err)
+		}
+	})
+}
+
+func TestWatcherEndsWithTheHost(t *testing.T) {
+	h := must(verbs.Embed(verbs.Config{Adapters: bed.Adapters(bed.Addrs())}))(t)
+	w := h.Watch()
+	ok(t, h.Close())
+	_, err := w.Next(bed.Context(t))
+	wantErr(t, err, verbs.ErrClosed)
+	ok(t, h.Close())
+	_, err = h.Devices(context.Background())
+	if err == nil {
+		t.Error("a closed host lists devices")
+	}
+}
