@@ -297,7 +297,7 @@ func (c *Client) CMConnect(ctx context.Context, r command.CMConnect) error {
 	if err != nil {
 		return err
 	}
-	if err := checkParam(&r.Param, q == nil); err != nil {
+	if err := checkParam(&r.Param, q == nil && o.space == command.TCP); err != nil {
 		return err
 	}
 	remote := netip.AddrPortFrom(r.Remote.Addr.IP(), r.Remote.Port)
