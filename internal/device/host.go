@@ -120,6 +120,10 @@ func (h *Host) finish() {
 // unlockTimed gives the baton back, and wakes the sleeper where it would
 // otherwise sleep past a deadline.
 func (h *Host) unlockTimed() {
+	if !h.sleep.asleep.Load() { // who goes to sleep later computes the deadline anew
+		h.unlock()
+		return
+	}
 	due := h.deadline()
 	h.unlock()
 	h.sleep.sooner(due)

@@ -11,11 +11,12 @@ import (
 
 const (
 	// standbyTime is how often the background thread looks whether those who
-	// drive the loop inline still do.
-	standbyTime = time.Millisecond
+	// drive the loop inline still do. Peers wait for twice that at most when they
+	// do not; a look costs a few microseconds.
+	standbyTime = 250 * time.Microsecond
 	// parkAfter is after how many such looks at one and the same sleeper the
 	// background thread sleeps too, until that sleeper leaves.
-	parkAfter = 8
+	parkAfter = 16
 	// maxFails is how often in a row the background thread tries to take the
 	// baton before it sleeps for failTime.
 	maxFails = 64
