@@ -1,0 +1,261 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// twoAdapters is a configuration with two adapters at random loopback
+// addresses and a socket and state of its own.
+func twoAdapters(t *testing.T) Config {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "vpi") // t.TempDir's names are too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	b := [4]byte{127, byte(16 + rand.N(200)), byte(rand.N(256)), 1}
+	first := netip.AddrFrom4(b)
+	b[3] = 2
+	return Config{
+		Socket: filepath.Join(dir, "d.sock"), State: filepath.Join(dir, "state"),
+		Adapters: []Adapter{{Name: "left", Address: first}, {Name: "right", Address: netip.AddrFrom4(b)}},
+	}
+}
+
+func start(t *testing.T, cfg Config) *Driver {
+	t.Helper()
+	d, err := Start(context.Background(), cfg, Options{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func stop(t *testing.T, d *Driver) {
+	t.Helper()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStartChecksItselfOverBothPathsAndStopsCleanly(t *testing.T) {
+	cfg := twoAdapters(t)
+	d := start(t, cfg)
+	if got := d.Checks(); len(got) != 2 || got[0].Path != "wire" || got[1].Path != "local" {
+		t.Errorf("checks %v; want the wire path, then the local one", got)
+	}
+	if d.Recovered() {
+		t.Error("a first start counts as after a crash")
+	}
+	stop(t, d)
+	for _, path := range []string{cfg.Socket, paths.Management(cfg.Socket)} {
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left behind: %v", path, err)
+		}
+	}
+	d = start(t, cfg) // the same place again
+	if d.Recovered() {
+		t.Error("a clean stop counts as a crash")
+	}
+	stop(t, d)
+}
+
+func TestProgramsAttachAndStatusNamesThem(t *testing.T) {
+	cfg := twoAdapters(t)
+	d := start(t, cfg)
+	defer stop(t, d)
+	if d.NoAttach() != "" {
+		t.Skip(d.NoAttach())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	h, err := verbs.Open(ctx, verbs.Options{Mode: verbs.Attached, Socket: cfg.Socket, Name: "tester"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	side, err := newCheckSide(h, cfg.Adapters[0].Address, 4096, verbs.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer side.close()
+	s, err := NewAdmin(cfg.Socket).Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Adapters) != 2 || s.Adapters[0].Name != "left" || !s.Adapters[0].Up || len(s.Adapters[0].GIDs) == 0 || s.PID != os.Getpid() {
+		t.Errorf("status %+v", s)
+	}
+	if q := s.Adapters[0].QPs; len(q) != 1 || q[0].Number != side.qp.Number() || q[0].Owner != "tester" || q[0].PID != os.Getpid() || q[0].Type != "RC" {
+		t.Errorf("QPs %+v", q)
+	}
+	if len(s.Programs) != 1 || s.Programs[0].Name != "tester" || s.Programs[0].MemoryPath == "" || s.Programs[0].Objects["qp"] != 1 {
+		t.Errorf("programs %+v", s.Programs)
+	}
+	var text strings.Builder
+	s.WriteText(&text)
+	for _, want := range []string{"left: up, ", "tester", "RC", "GID 0", "path auto"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("text lacks %q:\n%s", want, text.String())
+		}
+	}
+}
+
+func TestAttachedProgramsPingEachOther(t *testing.T) {
+	cfg := twoAdapters(t)
+	d := start(t, cfg)
+	defer stop(t, d)
+	if d.NoAttach() != "" {
+		t.Skip(d.NoAttach())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	h, err := verbs.Attach(ctx, cfg.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if _, err := ping(ctx, h, cfg.Adapters[0].Address, cfg.Adapters[1].Address); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStartAfterACrashClearsUp(t *testing.T) {
+	cfg := twoAdapters(t)
+	// What a driver that was killed leaves: its number in the lock file, and
+	// sockets that nobody listens on.
+	if err := os.MkdirAll(cfg.State, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(cfg.State, "driver.lock"), []byte("12345\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{cfg.Socket, paths.Management(cfg.Socket)} {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		l.Close()
+	}
+	d := start(t, cfg)
+	if !d.Recovered() {
+		t.Error("the crash was not noticed")
+	}
+	if _, err := NewAdmin(cfg.Socket).Status(context.Background()); err != nil {
+		t.Error(err)
+	}
+	stop(t, d)
+}
+
+func TestSecondDriverIsRefused(t *testing.T) {
+	cfg := twoAdapters(t)
+	d := start(t, cfg)
+	defer stop(t, d)
+	if _, err := Start(context.Background(), cfg, Options{}); !errors.Is(err, ErrRunning) {
+		t.Errorf("same state directory: %v", err)
+	}
+	other := twoAdapters(t)
+	other.Socket = cfg.Socket
+	if _, err := Start(context.Background(), other, Options{}); err == nil || !strings.Contains(err.Error(), cfg.Socket) && d.NoAttach() == "" {
+		t.Errorf("same socket: %v", err)
+	}
+	if _, err := NewAdmin(cfg.Socket).Status(context.Background()); err != nil {
+		t.Errorf("the first driver does not answer any more: %v", err)
+	}
+	other = twoAdapters(t)
+	other.Adapters[1].Address = cfg.Adapters[0].Address
+	if _, err := Start(context.Background(), other, Options{}); err == nil || !strings.Contains(err.Error(), cfg.Adapters[0].Address.String()) {
+		t.Errorf("same address: %v", err)
+	}
+}
+
+func TestSocketPathThatHoldsSomethingElseStays(t *testing.T) {
+	cfg := twoAdapters(t)
+	cfg.SkipSelfCheck = true
+	if err := os.WriteFile(cfg.Socket, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Start(context.Background(), cfg, Options{})
+	if err == nil {
+		defer d.Close()
+		if d.NoAttach() == "" {
+			t.Error("a file at the path of the socket was accepted")
+		}
+	}
+	if b, _ := os.ReadFile(cfg.Socket); string(b) != "mine" {
+		t.Error("a foreign file was removed")
+	}
+}
+
+func TestSettings(t *testing.T) {
+	cfg := twoAdapters(t)
+	cfg.SkipSelfCheck = true
+	cfg.Adapters[0].Impairment = "loss=1% seed=7"
+	cfg.Adapters[1].Disabled = true
+	d := start(t, cfg)
+	defer stop(t, d)
+	ctx, admin := context.Background(), NewAdmin(cfg.Socket)
+	status := func() (left, right AdapterStatus) {
+		s, err := admin.Status(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Adapters[0], s.Adapters[1]
+	}
+	left, right := status()
+	if left.Impairment != "loss=1% seed=7" || right.Enabled || !left.Enabled {
+		t.Errorf("as configured: %q, enabled %v %v", left.Impairment, left.Enabled, right.Enabled)
+	}
+	words, wire := []string{"delay=1ms"}, "wire"
+	if err := admin.SetLink(ctx, LinkRequest{Adapter: "left", Impairment: &words, Path: &wire}); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.SetAdapter(ctx, AdapterRequest{Adapter: "right", Enable: true}); err != nil {
+		t.Fatal(err)
+	}
+	if left, right = status(); left.Impairment != "loss=1% delay=1ms seed=7" || left.Path != "wire" || !right.Enabled {
+		t.Errorf("as set: %q, path %s, enabled %v", left.Impairment, left.Path, right.Enabled)
+	}
+	words = []string{"none"}
+	if err := admin.SetLink(ctx, LinkRequest{Adapter: "left", Impairment: &words}); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ = status(); left.Impairment != "" {
+		t.Errorf("cleared: %q", left.Impairment)
+	}
+	bad, air := []string{"loss=x"}, "air"
+	for want, q := range map[string]LinkRequest{
+		`adapter is "middle"; allowed: "left", "right"`: {Adapter: "middle", Impairment: &words},
+		"want a percentage":                             {Adapter: "left", Impairment: &bad},
+		`path is "air"; allowed: auto, wire`:            {Adapter: "left", Path: &air},
+		"settings is empty; allowed: impairmen":         {Adapter: "left"},
+	} {
+		if err := admin.SetLink(ctx, q); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", q, err, want)
+		}
+	}
+}
+
+func TestNoDriver(t *testing.T) {
+	_, err := NewAdmin(filepath.Join(t.TempDir(), "none")).Status(context.Background())
+	if !errors.Is(err, ErrNotRunning) {
+		t.Errorf("got %v, want ErrNotRunning", err)
+	}
+}
