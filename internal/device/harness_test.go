@@ -111,7 +111,12 @@ type program struct {
 
 func newProgram(t testing.TB, h *Host, adapter uint32) *program {
 	t.Helper()
-	c, err := h.NewClient(ClientConfig{Name: t.Name(), PID: 1})
+	return newProgramWith(t, h, adapter, ClientConfig{Name: t.Name(), PID: 1})
+}
+
+func newProgramWith(t testing.TB, h *Host, adapter uint32, cfg ClientConfig) *program {
+	t.Helper()
+	c, err := h.NewClient(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -158,6 +158,9 @@ func (a *attacker) send(dst netip.Addr, mad []byte) {
 
 // A data path allocates nothing, whatever it carries.
 func TestNoAllocationPerPacket(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
 	for _, n := range []network{networks[0], networks[1], networks[2]} {
 		for _, path := range []PathPolicy{PathAuto, PathWire} {
 			t.Run(n.name+" "+path.String(), func(t *testing.T) {

@@ -61,6 +61,7 @@ func (c *Client) Poll() bool {
 	if worked {
 		c.idle.Store(0)
 	} else if c.idle.Add(1)%idlePolls == 0 {
+		runtime.Gosched()
 		yield()
 	}
 	return worked

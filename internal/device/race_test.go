@@ -1,0 +1,6 @@
+//go:build race
+
+package device
+
+// raceDetector is true where the test runs under the race detector, which allocates itself.
+const raceDetector = true
