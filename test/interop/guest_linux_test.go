@@ -1,0 +1,212 @@
+package interop
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/test/interop/remote"
+)
+
+// guest is a running virtual machine with an rxe device.
+type guest struct {
+	dir     string // of the image
+	mtu     int
+	capture string // every frame that crosses tap0, as a pcap
+	qemu    *exec.Cmd
+	ended   chan struct{}
+	console string
+	stderr  bytes.Buffer
+}
+
+// boot starts a guest on a segment of its own that lasts as long as the test.
+func boot(t *testing.T, mtu int) *guest {
+	t.Helper()
+	segment(t, mtu)
+	g := &guest{dir: site(t), mtu: mtu, capture: filepath.Join(t.TempDir(), "tap0.pcap"), console: filepath.Join(t.TempDir(), "console")}
+	g.start(t)
+	t.Cleanup(func() { g.stop() })
+	return g
+}
+
+// accelerations are tried in this order; one that is there may yet run no
+// ordinary kernel (nested under some hypervisors), so what counts is a guest that
+// answers. The choice is kept with the image.
+func (g *guest) accelerations() []string {
+	if b, err := os.ReadFile(filepath.Join(g.dir, "accel")); err == nil {
+		return []string{strings.TrimSpace(string(b))}
+	}
+	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
+	if err != nil {
+		return []string{"tcg"}
+	}
+	f.Close()
+	return []string{"kvm", "tcg"}
+}
+
+func (g *guest) start(t *testing.T) {
+	t.Helper()
+	for _, accel := range g.accelerations() {
+		if err := g.launch(accel); err != nil {
+			t.Fatal(err)
+		}
+		wait := 60 * time.Second
+		if accel == "kvm" {
+			wait = 10 * time.Second
+		}
+		if g.answers(wait) {
+			_ = os.WriteFile(filepath.Join(g.dir, "accel"), []byte(accel), 0o644)
+			return
+		}
+		g.stop()
+	}
+	console, _ := os.ReadFile(g.console)
+	t.Fatalf("the guest does not answer; it said\n%s%s", g.stderr.Bytes(), console)
+}
+
+func (g *guest) launch(accel string) error {
+	machine := []string{"-accel", "kvm", "-cpu", "host"}
+	if accel == "tcg" {
+		machine = []string{"-accel", "tcg,thread=multi", "-cpu", "max,la57=off,pcid=off"}
+	}
+	// Without vnet headers neither side of tap0 hands over frames that are yet to
+	// be segmented: the capture holds what a wire would.
+	args := append(machine, "-M", "pc", "-smp", "2", "-m", "768", "-nodefaults", "-display", "none", "-no-reboot",
+		"-kernel", filepath.Join(g.dir, "kernel"), "-initrd", filepath.Join(g.dir, "initrd"),
+		"-append", fmt.Sprintf("console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on tsc=reliable net.ifnames=0 "+
+			"rcupdate.rcu_cpu_stall_suppress=1 interop.mtu=%d interop.addr=%s/24,%s/64", g.mtu, theirs.v4, theirs.v6),
+		"-serial", "file:"+g.console, "-device", "virtio-rng-pci",
+		"-netdev", "tap,id=n0,ifname=tap0,script=no,downscript=no,vnet_hdr=off",
+		"-device", "virtio-net-pci,netdev=n0,mac=52:54:00:99:00:02,romfile=",
+		"-netdev", "tap,id=n1,ifname=ctl0,script=no,downscript=no",
+		"-device", "virtio-net-pci,netdev=n1,mac=52:54:00:98:00:02,romfile=",
+		"-object", "filter-dump,id=d0,netdev=n0,file="+g.capture)
+	g.qemu = exec.Command("qemu-system-x86_64", args...)
+	g.qemu.Stderr = &g.stderr
+	g.qemu.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := g.qemu.Start(); err != nil {
+		return err
+	}
+	g.ended = make(chan struct{})
+	go func(q *exec.Cmd, ended chan struct{}) { _ = q.Wait(); close(ended) }(g.qemu, g.ended)
+	return nil
+}
+
+// answers waits until the guest takes commands.
+func (g *guest) answers(limit time.Duration) bool {
+	end := time.Now().Add(limit)
+	for time.Now().Before(end) {
+		select {
+		case <-g.ended:
+			return false
+		default:
+		}
+		if conn, err := net.DialTimeout("tcp", "10.98.0.2:1", 200*time.Millisecond); err == nil {
+			conn.Close()
+			return true
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return false
+}
+
+// stop ends the machine as pulling its plug would.
+func (g *guest) stop() {
+	_ = g.qemu.Process.Kill()
+	<-g.ended
+}
+
+// run is a program in the guest.
+type run struct {
+	*remote.Process
+	name string
+	mu   sync.Mutex
+	out  bytes.Buffer
+	more chan struct{} // holds a token when there is new output
+}
+
+// start starts a program in the guest.
+func (g *guest) program(t testing.TB, args ...string) *run {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", "10.98.0.2:1", 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{name: strings.Join(args, " "), more: make(chan struct{}, 1)}
+	r.Process, err = remote.Start(conn, r.output, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Kill() })
+	return r
+}
+
+func (r *run) output(b []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.out.Write(b)
+	select {
+	case r.more <- struct{}{}:
+	default:
+	}
+}
+
+// text returns what the program has printed.
+func (r *run) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.out.String()
+}
+
+// line returns the next line that the program prints.
+func (r *run) line(ctx context.Context) (string, error) {
+	for {
+		r.mu.Lock()
+		if i := bytes.IndexByte(r.out.Bytes(), '\n'); i >= 0 {
+			line := string(r.out.Next(i + 1)[:i])
+			r.mu.Unlock()
+			return line, nil
+		}
+		r.mu.Unlock()
+		select {
+		case <-r.more:
+		case <-r.Done():
+			if strings.Contains(r.text(), "\n") {
+				continue
+			}
+			return "", fmt.Errorf("%s has ended: %s", r.name, r.text())
+		case <-ctx.Done():
+			return "", fmt.Errorf("%s: %w, printed %q", r.name, ctx.Err(), r.text())
+		}
+	}
+}
+
+// succeeds waits for the end of the program, which must be status 0.
+func (r *run) succeeds(t testing.TB, limit time.Duration) {
+	t.Helper()
+	select {
+	case <-r.Done():
+	case <-time.After(limit):
+		t.Fatalf("%s has not ended after %v; it printed\n%s", r.name, limit, r.text())
+	}
+	if status, err := r.Wait(); status != 0 || err != nil {
+		t.Fatalf("%s: status %d, %v; it printed\n%s", r.name, status, err, r.text())
+	}
+}
+
+// sh runs a shell command in the guest that must succeed.
+func (g *guest) sh(t testing.TB, command string) string {
+	t.Helper()
+	r := g.program(t, "bash", "-c", command)
+	r.succeeds(t, 30*time.Second)
+	return r.text()
+}

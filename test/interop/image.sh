@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# Makes a bootable Soft-RoCE guest in a directory: Debian's kernel, and an
+# initramfs with the modules and the rdma-core and perftest programs of this
+# machine. What is there already and still right is kept.
+#
+#   image.sh DIR      leaves DIR/kernel, DIR/initrd, and DIR/softvpi for the tests
+#
+# What belongs to this repository (the guest's init and the verbs peer) is made
+# anew every time.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1"
+dir=$(cd "$1" && pwd)
+go=${GO:-go}
+PATH=$PATH:/usr/sbin:/sbin
+
+programs=(bash ip tc rdma rping ucmatose udaddy ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong
+  ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw cat sleep sh)
+# In the order in which init loads them; what they need comes along before each.
+modules=(virtio_pci virtio_net virtio-rng crc32-pclmul rdma_ucm ib_uverbs rdma_rxe
+  sch_netem ifb sch_ingress cls_matchall act_mirred)
+
+pack() { # directory archive
+  (cd "$1" && find . -mindepth 1 | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0) >"$2.new"
+  mv "$2.new" "$2"
+}
+
+# libraries puts what a program or library is linked with below $root, at the
+# paths they have here.
+libraries() {
+  local f
+  for f in $(ldd "$1" 2>/dev/null | grep -o '/[^ ]*' || true); do copy "$f"; done
+}
+
+# copy puts one file there.
+copy() {
+  local to
+  to=$(realpath "$(dirname "$1")")/$(basename "$1")
+  [ -e "$root$to" ] || install -D -m 755 "$(realpath "$1")" "$root$to"
+}
+
+kernel_package() {
+  apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: //p' | head -n 1
+}
+
+# plain takes the ELF image out of a bzImage: started through its PVH entry it
+# saves the guest its own decompressor, half of the boot under emulation.
+plain() {
+  local magic=$1 offset
+  shift
+  for offset in $(LC_ALL=C grep -abo -P "$magic" "$dir/work/vmlinuz" | cut -d: -f1); do
+    tail -c "+$((offset + 1))" "$dir/work/vmlinuz" | "$@" >"$dir/kernel" 2>/dev/null || true
+    [ "$(head -c 4 "$dir/kernel" | od -An -tx1 | tr -d ' ')" = 7f454c46 ] && return 0
+  done
+  return 1
+}
+
+build_base() {
+  rm -rf "$dir/work"
+  mkdir -p "$dir/work/deb" "$dir/debs"
+  local deb
+  deb=$(ls "$dir/debs/$package"_*.deb 2>/dev/null | tail -n 1 || true)
+  if [ -z "$deb" ]; then
+    (cd "$dir/debs" && rm -f ./*.deb && apt-get -qq -o APT::Sandbox::User=root download "$package")
+    deb=$(ls "$dir/debs/$package"_*.deb)
+  fi
+  dpkg-deb -x "$deb" "$dir/work/deb"
+  local release tree=$dir/work/modules
+  release=$(basename "$dir"/work/deb/lib/modules/*)
+  cp "$dir/work/deb/boot/vmlinuz-$release" "$dir/work/vmlinuz"
+  plain '\xfd7zXZ\x00' xz -dc || plain '\x28\xb5\x2f\xfd' zstd -dc || cp "$dir/work/vmlinuz" "$dir/kernel"
+
+  mkdir -p "$tree/lib/modules"
+  mv "$dir/work/deb/lib/modules/$release" "$tree/lib/modules/"
+  depmod -b "$tree" "$release"
+
+  root=$dir/work/root
+  mkdir -p "$root"/{usr/bin,usr/sbin,usr/lib,usr/lib64,etc/libibverbs.d,modules,proc,sys,dev,run,tmp,root}
+  local d
+  for d in bin sbin lib lib64; do ln -s "usr/$d" "$root/$d"; done
+
+  local m ko
+  for m in "${modules[@]}"; do
+    modprobe -d "$tree" -S "$release" --show-depends "$m" | sed -n 's/^insmod \([^ ]*\).*/\1/p'
+  done | awk '!seen[$0]++' >"$dir/work/order"
+  while read -r ko; do
+    cp "$ko" "$root/modules/"
+    basename "$ko"
+  done <"$dir/work/order" >"$root/modules/order"
+
+  local p lib provider
+  for p in "${programs[@]}"; do
+    install -m 755 "$(realpath "$(command -v "$p")")" "$root/usr/bin/$p"
+    libraries "$root/usr/bin/$p"
+  done
+  lib=$(dirname "$(ldconfig -p | awk '/librdmacm\.so\.1 / {print $NF; exit}')")
+  lib=$(realpath "$lib")
+  # Loaded by name while running, so ldd does not tell: pthread_exit's helper and
+  # the user-space half of rxe.
+  copy "$lib/libgcc_s.so.1"
+  for provider in "$lib"/libibverbs/librxe-*.so; do
+    copy "$provider"
+    libraries "$provider"
+  done
+  cp /etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/"
+  # tc reads the tables of delay distributions from where it was built to look.
+  for d in /usr/lib/tc "$lib/tc"; do [ -d "$d" ] && mkdir -p "$root$d" && cp -L "$d"/*.dist "$root$d/"; done
+  printf '127.0.0.1 localhost\n::1 localhost\n' >"$root/etc/hosts"
+  printf 'root:x:0:0:root:/root:/bin/sh\n' >"$root/etc/passwd"
+  printf 'hosts: files\npasswd: files\n' >"$root/etc/nsswitch.conf"
+  pack "$root" "$dir/base.cpio"
+  rm -rf "$dir/work"
+}
+
+package=$(kernel_package)
+[ -n "$package" ] || { apt-get -qq update >&2 && package=$(kernel_package); }
+[ -n "$package" ] || { echo "image.sh: no Debian kernel package to be found" >&2; exit 1; }
+stamp="$package $(sha256sum "$here/image.sh" | cut -c1-16) $(dpkg-query -W -f '${Package}=${Version} ' \
+  rdma-core ibverbs-providers rdmacm-utils perftest iproute2 libc6)"
+if [ "$(cat "$dir/stamp" 2>/dev/null)" != "$stamp" ]; then
+  rm -f "$dir/stamp" "$dir"/accel
+  build_base
+  printf '%s\n' "$stamp" >"$dir/stamp"
+fi
+
+over=$(mktemp -d)
+trap 'rm -rf "$over"' EXIT
+mkdir -p "$over/usr/bin"
+(cd "$here" && CGO_ENABLED=0 "$go" build -trimpath -ldflags '-s -w' -o "$over/init" ./guest)
+(cd "$here/../.." && CGO_ENABLED=0 "$go" build -trimpath -buildvcs=false -o "$dir/softvpi" ./cmd/softvpi)
+gcc -O2 -Wall -Wextra -Werror -o "$over/usr/bin/peer" "$here/peer/peer.c" -lrdmacm -libverbs
+pack "$over" "$dir/overlay.cpio"
+cat "$dir/base.cpio" "$dir/overlay.cpio" >"$dir/initrd.new"
+mv "$dir/initrd.new" "$dir/initrd"

@@ -1,0 +1,50 @@
+package interop
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// imageDir is the directory that image.sh filled; the tests are skipped without.
+const imageDir = "SOFTVPI_INTEROP_IMAGE"
+
+// inNamespace is set in the process that runs the tests.
+const inNamespace = "SOFTVPI_INTEROP_NAMESPACE"
+
+// TestMain runs the tests in a child process that has a network namespace of its
+// own: nothing is named, so nothing is left behind however the child ends.
+func TestMain(m *testing.M) {
+	if os.Getenv(imageDir) == "" || os.Getenv(inNamespace) != "" {
+		os.Exit(m.Run())
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	child := exec.Command(exe, os.Args[1:]...)
+	child.Env = append(os.Environ(), inNamespace+"=1")
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
+	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	err = child.Run()
+	if e := new(exec.ExitError); errors.As(err, &e) {
+		os.Exit(max(e.ExitCode(), 1))
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// site returns where the image is, and skips the test where there is none.
+func site(t *testing.T) string {
+	dir := os.Getenv(imageDir)
+	if dir == "" {
+		t.Skip("needs the guest that make interop builds")
+	}
+	return dir
+}

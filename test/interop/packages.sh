@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Makes sure that the Debian packages of the interoperation suite are there.
+# Prints one line and ends with status 1 where they cannot be had.
+set -uo pipefail
+packages=(qemu-system-x86 kmod cpio xz-utils zstd rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest
+  iproute2 gcc libc6-dev libibverbs-dev librdmacm-dev tshark python3)
+
+missing=()
+for p in "${packages[@]}"; do
+  [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+command -v apt-get >/dev/null || { echo "not run: no apt-get to install ${missing[*]}"; exit 1; }
+export DEBIAN_FRONTEND=noninteractive
+echo "installing ${missing[*]}" >&2
+install() { apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1; }
+install || { apt-get -qq update >/dev/null 2>&1 && install; } ||
+  { echo "not run: apt-get install ${missing[*]} failed"; exit 1; }

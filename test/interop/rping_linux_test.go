@@ -1,0 +1,41 @@
+package interop
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// pings are the runs of rping: few of odd sizes around a packet, then the hundred
+// of the default and of the largest size.
+var pings = []struct{ size, count int }{{64, 5}, {1023, 5}, {1024, 5}, {1025, 5}, {4097, 5}, {100, 100}, {65535, 100}}
+
+// testRping runs nd_rping against rping of rdma-core in both roles. Both check
+// the data of every ping.
+func testRping(t *testing.T, g *guest) {
+	for _, f := range families {
+		for _, p := range pings {
+			options := []string{"-v", "-V", "-C", strconv.Itoa(p.count), "-S", strconv.Itoa(p.size), "-p", "7174"}
+			limit := 30 * time.Second
+			t.Run(fmt.Sprintf("%s/%dx%d/server", f.name, p.count, p.size), func(t *testing.T) {
+				server := g.softvpi(t, append([]string{"nd_rping", "-s", "-a", f.ours.String()}, options...)...)
+				server.says(t, "listening")
+				client := g.program(t, append([]string{"rping", "-c", "-a", f.ours.String()}, options...)...)
+				client.succeeds(t, limit)
+				server.succeeds(t, limit)
+				count(t, "rping", client.text(), "ping data: rdma-ping-", p.count)
+				count(t, "nd_rping", server.text(), "server ping data: rdma-ping-", p.count)
+			})
+			t.Run(fmt.Sprintf("%s/%dx%d/client", f.name, p.count, p.size), func(t *testing.T) {
+				server := g.program(t, append([]string{"rping", "-s", "-a", f.theirs.String()}, options...)...)
+				g.listens(t)
+				client := g.softvpi(t, append([]string{"nd_rping", "-c", "-a", f.theirs.String()}, options...)...)
+				client.succeeds(t, limit)
+				server.succeeds(t, limit)
+				count(t, "nd_rping", client.text(), "ping data: rdma-ping-", p.count)
+				count(t, "rping", server.text(), "server ping data: rdma-ping-", p.count)
+			})
+		}
+	}
+}

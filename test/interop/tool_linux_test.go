@@ -1,0 +1,112 @@
+package interop
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// tool is a running softvpi program of this machine.
+type tool struct {
+	cmd  *exec.Cmd
+	name string
+	mu   sync.Mutex
+	out  bytes.Buffer
+	done chan struct{}
+	err  error
+}
+
+// softvpi starts a tool, with an adapter of its own.
+func (g *guest) softvpi(t testing.TB, args ...string) *tool {
+	t.Helper()
+	p := &tool{name: strings.Join(args, " "), done: make(chan struct{})}
+	p.cmd = exec.Command(filepath.Join(g.dir, "softvpi"), append(args, "--mode", "embedded")...)
+	p.cmd.Stdout, p.cmd.Stderr = p, p
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { p.err = p.cmd.Wait(); close(p.done) }()
+	t.Cleanup(func() { _ = p.cmd.Process.Kill(); <-p.done })
+	return p
+}
+
+func (p *tool) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.Write(b)
+}
+
+func (p *tool) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String()
+}
+
+// says waits until the tool has printed this.
+func (p *tool) says(t testing.TB, what string) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if strings.Contains(p.text(), what) {
+			return
+		}
+		select {
+		case <-p.done:
+			t.Fatalf("%s has ended (%v) without saying %q:\n%s", p.name, p.err, what, p.text())
+		default:
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s does not say %q:\n%s", p.name, what, p.text())
+		}
+	}
+}
+
+// ends waits for the tool and returns its error, nil for status 0.
+func (p *tool) ends(t testing.TB, limit time.Duration) error {
+	t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(limit):
+		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+		select {
+		case <-p.done:
+		case <-time.After(2 * time.Second):
+		}
+		t.Fatalf("%s has not ended after %v:\n%s", p.name, limit, p.text())
+	}
+	return p.err
+}
+
+func (p *tool) succeeds(t testing.TB, limit time.Duration) {
+	t.Helper()
+	if err := p.ends(t, limit); err != nil {
+		t.Fatalf("%s: %v\n%s", p.name, err, p.text())
+	}
+}
+
+// listens waits until a program of the guest listens at the connection manager.
+func (g *guest) listens(t testing.TB) {
+	t.Helper()
+	g.sh(t, `until [[ $(rdma res show cm_id) == *LISTEN* ]]; do sleep 0.05; done`)
+}
+
+// count fails the test unless text holds what this many times.
+func count(t testing.TB, name, text, what string, want int) {
+	t.Helper()
+	if n := strings.Count(text, what); n != want {
+		t.Errorf("%s says %q %d times, want %d:\n%s", name, what, n, want, tail(text))
+	}
+}
+
+func tail(s string) string {
+	if len(s) > 2000 {
+		return fmt.Sprintf("[%d bytes]...%s", len(s)-2000, s[len(s)-2000:])
+	}
+	return s
+}
