@@ -70,11 +70,12 @@ func (l *socketLink) build(frames []frame.Out) {
 		if s.n == len(s.messages) || s.used+burstVectors > len(s.vectors) || !r.Prepared || r.Socket != s.socket {
 			return
 		}
+		if frames[i].Segment != 0 { // its burst was taken apart
+			link.Single(&frames[i], l.caps.SegmentIDs)
+		}
 		n := 1
 		if r.SockaddrLen&routeSingle == 0 && l.gso {
 			n = burst(frames[i:])
-		} else if frames[i].Segment != 0 {
-			link.Single(&frames[i], l.caps.SegmentIDs)
 		}
 		s.add(frames[i:i+n], l.v4)
 		i += n
@@ -89,7 +90,7 @@ func burst(frames []frame.Out) int {
 	for n < len(frames) && n < maxSegments {
 		f := &frames[n]
 		length := f.Len()
-		if f.Segment == 0 || f.Route != route || length > size || total+length > maxBurst {
+		if int(f.Segment) != n || f.Route != route || length > size || total+length > maxBurst {
 			break
 		}
 		total += length

@@ -622,3 +622,23 @@ func TestSinglyKeepsOrder(t *testing.T) {
 		t.Errorf("order: %v", seen)
 	}
 }
+
+// A burst that its sender hands over in parts arrives whole: what follows the cut leaves
+// singly, since it would not get its segments' numbers as identifications.
+func TestCutBurst(t *testing.T) {
+	each(t, func(t *testing.T, v variant) {
+		a, b := v.open(t), v.open(t)
+		frames := packets(routeTo(t, a, b), a.Capabilities(), payloadsOf(10, 200)...)
+		sendAll(t, a, frames[:3])
+		before := a.Stats().SentBursts
+		sendAll(t, a, frames[3:])
+		if got := a.Stats().SentBursts - before; got != 7 {
+			t.Errorf("the 7 packets after the cut left in %d bursts", got)
+		}
+		for i, p := range receiveN(t, b, 10) {
+			if !bytes.Equal(p.data, packetBytes(&frames[i])) {
+				t.Fatalf("packet %d differs", i)
+			}
+		}
+	})
+}
