@@ -11,16 +11,16 @@ const copyBatch = 64
 // deferredBatch is what an adapter needs for memory that only its owner reaches.
 type deferredBatch struct {
 	start   []transport.Copy
-	from    int // first of start that was not handed over
-	to      int
 	done    []memory.Finished
-	sources []deferredSource // with copies under way
-	failed  []memory.Finished
+	sources []copySource
 }
 
-type deferredSource struct {
-	owner  memory.Deferred
-	copies int
+// copySource is an owner of memory with copies under way. An owner that is slow
+// holds up its own copies only.
+type copySource struct {
+	owner   memory.Deferred
+	started int
+	waiting []transport.Copy // that the owner had no room for, in order
 }
 
 func (d *deferredBatch) init() {
@@ -34,62 +34,79 @@ func (a *adapter) copies(now clock.Time) bool {
 	worked := false
 	for i := 0; i < len(d.sources); i++ {
 		s := &d.sources[i]
-		for s.copies > 0 {
-			n := s.owner.Finish(d.done)
-			if n == 0 {
-				break
-			}
-			s.copies -= n
-			a.engine.Copied(now, d.done[:n])
-			worked = true
-		}
-		if s.copies <= 0 {
+		worked = a.finishCopies(now, s) || worked
+		s.startWaiting()
+		if s.started == 0 && len(s.waiting) == 0 {
 			last := len(d.sources) - 1
 			d.sources[i] = d.sources[last]
-			d.sources[last] = deferredSource{}
+			d.sources[last] = copySource{}
 			d.sources = d.sources[:last]
 			i--
 		}
 	}
 	for {
-		if d.from == d.to {
-			d.from, d.to = 0, a.engine.Copies(d.start)
-			if d.to == 0 {
-				return worked
-			}
-			worked = true
+		n := a.engine.Copies(d.start)
+		for i := range d.start[:n] {
+			a.startCopy(now, &d.start[i])
 		}
-		if !a.startCopies(now) {
+		clear(d.start[:n])
+		if worked = worked || n > 0; n < len(d.start) {
 			return worked
 		}
 	}
 }
 
-// startCopies hands the copies that wait over; false: an owner can hold no more.
-func (a *adapter) startCopies(now clock.Time) bool {
+func (a *adapter) finishCopies(now clock.Time, s *copySource) bool {
 	d := &a.deferred
-	for ; d.from < d.to; d.from++ {
-		c := &d.start[d.from]
-		owner, ok := c.Region.Remote.(memory.Deferred)
-		if !ok {
-			d.failed = append(d.failed[:0], memory.Finished{Tag: c.Tag, Err: memory.ErrGone})
-			a.engine.Copied(now, d.failed)
-			continue
+	worked := false
+	for s.started > 0 {
+		n := s.owner.Finish(d.done)
+		if n == 0 {
+			break
 		}
-		if !owner.Start(&c.Transfer) {
-			return false
-		}
-		d.count(owner)
+		s.started -= n
+		a.engine.Copied(now, d.done[:n])
+		worked = true
 	}
-	return true
+	return worked
 }
 
-func (d *deferredBatch) count(owner memory.Deferred) {
+func (a *adapter) startCopy(now clock.Time, c *transport.Copy) {
+	owner, ok := c.Region.Remote.(memory.Deferred)
+	if !ok {
+		a.deferred.done[0] = memory.Finished{Tag: c.Tag, Err: memory.ErrGone}
+		a.engine.Copied(now, a.deferred.done[:1])
+		return
+	}
+	s := a.deferred.source(owner)
+	if len(s.waiting) > 0 || !owner.Start(&c.Transfer) {
+		s.waiting = append(s.waiting, *c)
+		return
+	}
+	s.started++
+}
+
+// startWaiting hands over what the owner has room for now.
+func (s *copySource) startWaiting() {
+	n := 0
+	for n < len(s.waiting) && s.owner.Start(&s.waiting[n].Transfer) {
+		n++
+		s.started++
+	}
+	if n > 0 {
+		rest := copy(s.waiting, s.waiting[n:])
+		clear(s.waiting[rest:])
+		s.waiting = s.waiting[:rest]
+	}
+}
+
+// source returns the entry of an owner; there are few owners with copies under way.
+func (d *deferredBatch) source(owner memory.Deferred) *copySource {
 	for i := range d.sources {
 		if d.sources[i].owner == owner {
-			d.sources[i].copies++
-			return
+			return &d.sources[i]
 		}
 	}
-	d.sources = append(d.sources, deferredSource{owner, 1})
+	d.sources = append(d.sources, copySource{owner: owner})
+	return &d.sources[len(d.sources)-1]
 }

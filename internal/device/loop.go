@@ -196,9 +196,10 @@ func (a *adapter) transmit(now clock.Time) bool {
 		if a.blocked() && !a.flush(now) {
 			return true
 		}
+		pending := a.engine.Pending() // messages on the local path move without a frame
 		n := a.engine.Transmit(now, a.out)
 		if n == 0 {
-			return worked || a.engine.Pending()
+			return worked || pending
 		}
 		worked = true
 		a.sent, a.queued = 0, n
