@@ -184,6 +184,11 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 		return
 	}
 	c := l.client
+	if !a.reaches(e.Remote.Addr()) {
+		_ = a.cm.Reject(now, e.ID, mad.RejectUnsupported, nil)
+		_ = a.cm.Destroy(now, e.ID)
+		return
+	}
 	o := &cmid{space: l.space, context: l.context, want: a.index, state: cmRequested, adapter: a, id: e.ID, local: e.Local, listener: l.handle}
 	if uint64(c.live()) >= a.limits.ClientObjects {
 		_ = a.cm.Reject(now, e.ID, mad.RejectNoResources, nil)

@@ -339,6 +339,9 @@ func (o *cmid) choose(q *qp, remote netip.Addr) error {
 
 func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error {
 	a, now := o.adapter, o.client.host.now()
+	if !a.reaches(remote.Addr()) {
+		return command.Errorf(command.HostUnreachable, "adapter %q is set to the local path, and %v is not of this host", a.name, remote.Addr())
+	}
 	local := a.cfg.Addr
 	if o.local.IsValid() && !o.local.Addr().IsUnspecified() {
 		local = o.local.Addr()

@@ -2,6 +2,7 @@ package device
 
 import (
 	"errors"
+	"net/netip"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -17,6 +18,19 @@ const (
 // needsWire reports whether packets of the adapter's port must be packets: a
 // policy says so, or something looks at them or does something to them.
 func (a *adapter) needsWire() bool { return a.path == PathWire || a.impairment.Enabled() }
+
+// reaches reports whether the adapter's policy allows a connection to an address.
+func (a *adapter) reaches(remote netip.Addr) bool {
+	if a.path != PathLocal {
+		return true
+	}
+	for _, o := range a.host.adapters {
+		if o.enabled && o.cfg.UDPPort == a.cfg.UDPPort && o.gids.has(remote) {
+			return true
+		}
+	}
+	return false
+}
 
 // peerOf finds the QP of this host that q is connected to, nil where it is
 // elsewhere or not connected back.

@@ -1,0 +1,69 @@
+package device
+
+import (
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// Many connections between two adapters, each with traffic; then the client's end
+// takes them all down, and the peer hears of each.
+func TestManyConnections(t *testing.T) {
+	n := 2000
+	if testing.Short() || raceDetector {
+		n = 200
+	}
+	x, y := networks[2].make(t, AdapterConfig{})
+	cqX, cqY := x.cq(uint32(4*n)), y.cq(uint32(4*n))
+	small := command.CreateQP{SendDepth: 2, RecvDepth: 2, SendSGE: 1, RecvSGE: 1}
+	buf, dst := x.buffer(64), y.buffer(64)
+	l, err := y.c.CMCreate(bg, command.CMCreate{Adapter: y.adapter, Space: command.TCP})
+	y.check(err)
+	at, err := y.c.CMBind(bg, l, command.Endpoint{Addr: command.AddrFrom(y.addr)})
+	y.check(err)
+	y.check(y.c.CMListen(bg, l, uint32(n)))
+	senders := map[command.Handle]*pair{}
+	for range n {
+		q := x.qp(small, cqX)
+		id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: x.adapter, Space: command.TCP})
+		x.check(err)
+		senders[id] = q
+		x.check(x.c.CMConnect(bg, command.CMConnect{ID: id, QP: q.q.Handle, Remote: at, Param: usualParam}))
+		e := y.event(command.EventConnectRequest)
+		p := y.qp(small, cqY)
+		p.postRecv(1, dst.sge(0, 64))
+		y.check(y.c.CMAccept(bg, command.CMAccept{ID: e.NewID, QP: p.q.Handle, Param: usualParam}))
+		x.event(command.EventConnectResponse)
+		x.check(x.c.CMEstablish(bg, id))
+	}
+	for _, q := range senders {
+		q.postSend(1, ring.OpSend, buf.sge(0, 8))
+	}
+	for range n {
+		wantSuccess(t, cqX.next(), 1, ring.CQSend)
+		wantSuccess(t, cqY.next(), 1, ring.CQRecv)
+	}
+	if err := x.c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range n {
+		y.event(command.EventDisconnected)
+	}
+	if o := x.host.Snapshot().Adapters[x.adapter].Objects; o != (ObjectCounts{}) {
+		t.Errorf("objects left: %+v", o)
+	}
+}
+
+// An adapter set to the local path connects within the host only.
+func TestLocalPathOnly(t *testing.T) {
+	c := pairs(t, networks[1], AdapterConfig{Path: PathLocal})
+	if p := c.a.info().Path; p != 2 {
+		t.Errorf("path %d, want 2 (local)", p)
+	}
+	x, y := networks[0].make(t, AdapterConfig{Path: PathLocal})
+	id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: x.adapter, Space: command.TCP})
+	x.check(err)
+	remote := command.Endpoint{Addr: command.AddrFrom(y.addr), Port: 9}
+	wantCode(t, x.c.CMConnect(bg, command.CMConnect{ID: id, Remote: remote, Param: command.ConnParam{QPN: 2}}), command.HostUnreachable)
+}
