@@ -11,15 +11,26 @@ import (
 // childVariable tells this test binary to be a program that attaches.
 const childVariable = "SOFTVPI_TEST_ATTACH"
 
+// TrafficVariable tells this test binary to run Traffic, a program on the public
+// API, which the tests of the real device set.
+const TrafficVariable = "SOFTVPI_TEST_TRAFFIC"
+
+// Traffic is the program of TrafficVariable.
+var Traffic func(arg string) error
+
 // helper runs what a test starts this binary again for: it attaches, makes
 // objects of every kind that holds something in the driver, says so, and works
 // until it is killed.
 func helper() bool {
-	socket := os.Getenv(childVariable)
-	if socket == "" {
+	socket, traffic := os.Getenv(childVariable), os.Getenv(TrafficVariable)
+	if socket == "" && traffic == "" {
 		return false
 	}
-	if err := child(socket); err != nil {
+	run := func() error { return child(socket) }
+	if traffic != "" {
+		run = func() error { return Traffic(traffic) }
+	}
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
