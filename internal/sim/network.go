@@ -169,6 +169,13 @@ func (n *Network) Run(limit clock.Time, done func() bool) {
 	}
 }
 
+// Pass lets d of virtual time pass, with all that happens in it.
+func (n *Network) Pass(d time.Duration) {
+	end := n.now.Add(d)
+	n.Run(end, nil)
+	n.now = max(n.now, end)
+}
+
 // deliver hands over the packets that arrive now, those to one port in batches.
 func (n *Network) deliver() {
 	for len(n.queue) > 0 && n.queue[0].at <= n.now {

@@ -172,6 +172,9 @@ func (q *QP) readResponse(now clock.Time, op ib.Opcode, psn ib.PSN, data []byte)
 	off := uint64(psn.Diff(r.first)) * uint64(q.mtu)
 	want := min(uint64(q.mtu), r.length-off)
 	final := off+want == r.length
+	if q.copying >= maxCopies {
+		return
+	}
 	if uint64(len(data)) != want || final && !op.Ends() {
 		q.badResponse(now, r)
 		return

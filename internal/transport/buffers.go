@@ -11,6 +11,7 @@ type buffers struct {
 	sges    []ring.SGE
 	regions [MaxSGE]*memory.Region
 	length  uint64
+	id      uint64 // tells this use of the buffers from others
 	at      int    // element that the cursor is in
 	start   uint64 // offset of the message where that element begins
 }

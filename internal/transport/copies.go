@@ -1,15 +1,28 @@
 package transport
 
 import (
+	"errors"
+
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
-	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+const (
+	// fetchSize is how much of a message is fetched at once from memory that the
+	// engine does not reach itself.
+	fetchSize = 64 << 10
+	// maxCopies bounds the copies of a QP that are under way. A packet that
+	// would need one more is dropped as if the network had lost it.
+	maxCopies = 256
 )
 
 // Copy is a copy that the engine cannot make itself, because the Accessor of
 // Region does not finish within the call. The driver starts it (memory.Deferred)
 // and reports its end with Copied, in the order in which the copies of a region
-// were handed out. Transfer.Data stays valid until then.
+// were handed out. Transfer.Data stays valid until then. No ACK, completion,
+// packet or read response that depends on a copy goes out before its end.
 type Copy struct {
 	Region *memory.Region
 	memory.Transfer
@@ -19,86 +32,186 @@ type Copy struct {
 // and the error if it failed.
 type CopyResult = memory.Finished
 
-type fetch struct{}
+// copyKind is what waits for a copy.
+type copyKind uint8
 
-type copies struct{ queue queue[Copy] }
+const (
+	copyEffect copyKind = iota // a packet's payload at the responder
+	copyAnswer                 // data that a read or atomic returned
+	copyFetch                  // payload to be sent
+	copyAtomic                 // an atomic at the responder
+)
+
+// copyOp is a copy under way.
+type copyOp struct {
+	kind       copyKind
+	generation uint32
+	q          *QP // nil: nobody waits any more
+	buf        []byte
+	owned      bool // buf goes back to the pool
+	r          *request
+	effect     uint64 // serial number of the effect
+	fetch      *fetchBuffer
+	psn        uint32 // of the atomic
+}
+
+type copies struct {
+	queue queue[Copy]
+	ops   []copyOp
+	free  []uint32
+	small [][]byte // buffers of MaxMTU
+	large [][]byte // buffers of fetchSize
+	old   [][]byte // large ones that the last Transmit's packets may point into
+}
 
 // Copies moves copies to start out and returns their number.
 func (e *Engine) Copies(out []Copy) int { return e.copies.queue.take(out) }
 
-// Copied takes the ends of copies. Until then no ACK, completion, packet or read
-// response depends on them.
-func (e *Engine) Copied(now clock.Time, done []CopyResult) { e.now = now }
-
-func (e *Engine) dropFetch(*fetch) {}
-
-func (q *QP) fetched(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
-	if v := b.view(off, n); v != nil {
-		return v, nil
+// start queues a copy of q for the driver.
+func (e *Engine) start(q *QP, region *memory.Region, t memory.Transfer, op copyOp) {
+	c := &e.copies
+	var i uint32
+	if n := len(c.free); n > 0 {
+		i = c.free[n-1]
+		c.free = c.free[:n-1]
+	} else {
+		i = uint32(len(c.ops))
+		c.ops = append(c.ops, copyOp{})
 	}
-	if q.eng.scratch.full() {
-		return nil, nil
-	}
-	buf := q.eng.scratch.take(int(n))
-	if err := b.read(buf, off); err != nil {
-		return nil, err
-	}
-	return buf, nil
+	op.q, op.buf, op.generation = q, t.Data, c.ops[i].generation+1
+	c.ops[i] = op
+	q.copying++
+	t.Tag = uint64(op.generation)<<32 | uint64(i)
+	*c.queue.push() = Copy{Region: region, Transfer: t}
 }
 
+// Copied takes the ends of copies.
+func (e *Engine) Copied(now clock.Time, done []CopyResult) {
+	e.now = now
+	c := &e.copies
+	for i := range done {
+		slot := uint32(done[i].Tag)
+		if uint64(slot) >= uint64(len(c.ops)) || c.ops[slot].generation != uint32(done[i].Tag>>32) || c.ops[slot].buf == nil && c.ops[slot].kind != copyAtomic {
+			continue // not one of ours
+		}
+		op := c.ops[slot]
+		c.ops[slot] = copyOp{generation: op.generation + 1}
+		c.free = append(c.free, slot)
+		e.copyEnded(now, &op, &done[i])
+		if op.owned {
+			c.small = append(c.small, op.buf[:MaxMTU])
+		}
+	}
+}
+
+func (e *Engine) copyEnded(now clock.Time, op *copyOp, done *CopyResult) {
+	q := op.q
+	if op.kind == copyFetch {
+		op.fetch.ended(e, done.Err)
+	}
+	if q == nil {
+		return
+	}
+	q.copying--
+	if q.state == command.Err {
+		if q.copying == 0 {
+			q.startFlush()
+		}
+		return
+	}
+	switch op.kind {
+	case copyEffect:
+		q.effectCopied(op.effect, done.Err)
+	case copyAnswer:
+		q.answerCopied(now, op.r, done.Err)
+	case copyAtomic:
+		q.atomicCopied(op.psn, done)
+	}
+	q.activate()
+}
+
+// answerCopied goes on with a read or atomic whose data has been placed.
+func (q *QP) answerCopied(now clock.Time, r *request, err error) {
+	if r.copies--; err == nil {
+		q.retire()
+		return
+	}
+	q.eng.counters.RequesterProtectionErrors++
+	if r.status == ring.Success {
+		r.status = ring.LocalProtection
+		q.req.stopped = true
+	}
+	q.retire()
+}
+
+// forget makes the copies of q nobody's.
+func (e *Engine) forget(q *QP) {
+	if q.copying == 0 {
+		return
+	}
+	for i := range e.copies.ops {
+		if op := &e.copies.ops[i]; op.q == q {
+			op.q, op.r = nil, nil
+		}
+	}
+	q.copying = 0
+}
+
+// small returns a buffer for the payload of a packet.
+func (e *Engine) small(n int) []byte {
+	c := &e.copies
+	if k := len(c.small); k > 0 {
+		b := c.small[k-1]
+		c.small = c.small[:k-1]
+		return b[:n]
+	}
+	return make([]byte, n, MaxMTU)
+}
+
+// place puts data that the answer to r brought into r's memory.
 func (q *QP) place(b *buffers, off uint64, data []byte, last bool, r *request) error {
-	return b.write(off, data, last)
-}
-
-// settled reports that no copy of the responder is under way.
-func (q *QP) settled() bool { return true }
-
-func (q *QP) settleEffect() {}
-
-func (q *QP) dropEffects() {}
-
-// acknowledged is the PSN and MSN that an ACK may show.
-func (q *QP) acknowledged() (ib.PSN, uint32) { return q.resp.psn.Prev(), q.resp.msn }
-
-// deliver queues a completion of the receiving side.
-func (q *QP) deliver(c Completion) { *q.eng.completions.push() = c }
-
-func (q *QP) placeIn(b *buffers, off uint64, data []byte, last bool) error {
-	return b.write(off, data, last)
-}
-
-func (q *QP) placeAt(s memory.Span, data []byte, last bool) error {
-	if last {
-		return s.Region.WriteLast(s.Addr, data)
-	}
-	return s.Region.Write(s.Addr, data)
-}
-
-func (q *QP) atomic(r *result, s memory.Span, op ib.Opcode, h ib.AtomicETH) (err error) {
-	if op == ib.RCCompareSwap {
-		r.value, err = s.Region.CompareSwap(s.Addr, h.Compare(), h.SwapAdd())
+	err := b.write(off, data, last)
+	if !errors.Is(err, memory.ErrBlock) {
 		return err
 	}
-	r.value, err = s.Region.FetchAdd(s.Addr, h.SwapAdd())
+	n, err := q.deferWrite(b, off, data, last, copyOp{kind: copyAnswer, r: r})
+	r.copies += n
 	return err
 }
 
-func (q *QP) fetchedAt(f *fetch, s memory.Span, n, left uint64) ([]byte, error) {
-	if n == 0 {
-		return nil, nil
-	}
-	if s.Region.Mapped() {
-		if s.Region.Dead() {
-			return nil, memory.ErrGone
+// deferWrite starts the copies of data to those elements of b that are not
+// reached within a call, and copies to the others.
+func (q *QP) deferWrite(b *buffers, off uint64, data []byte, last bool, op copyOp) (started int, err error) {
+	for len(data) > 0 {
+		b.seek(off)
+		if b.at >= len(b.sges) {
+			return started, memory.ErrBounds
 		}
-		return s.Region.Slice(s.Addr, n), nil
+		s, r := &b.sges[b.at], b.regions[b.at]
+		in := off - b.start
+		n := min(uint64(len(data)), uint64(s.Length)-in)
+		switch {
+		case r.Dead():
+			return started, memory.ErrGone
+		case deferred(r):
+			q.startWrite(r, s.Addr+in, data[:n], last && n == uint64(len(data)), op)
+			started++
+		default:
+			if err := r.Write(s.Addr+in, data[:n]); err != nil {
+				return started, err
+			}
+		}
+		data, off = data[n:], off+n
 	}
-	if q.eng.scratch.full() {
-		return nil, nil
-	}
-	buf := q.eng.scratch.take(int(n))
-	if err := s.Region.Read(buf, s.Addr); err != nil {
-		return nil, err
-	}
-	return buf, nil
+	return started, nil
+}
+
+// deferred reports that copies to and from r end later.
+func deferred(r *memory.Region) bool { return r.Remote != nil && !r.Remote.Blocking() }
+
+func (q *QP) startWrite(r *memory.Region, addr uint64, data []byte, last bool, op copyOp) {
+	buf := q.eng.small(len(data))
+	copy(buf, data)
+	op.owned = true
+	q.eng.start(q, r, memory.Transfer{Kind: memory.CopyWrite, Last: last, Addr: r.OwnerAddr(addr), Data: buf}, op)
 }

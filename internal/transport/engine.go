@@ -33,6 +33,7 @@ type Engine struct {
 	word        [8]byte // an atomic's answer on its way to memory
 	grh         [GRHArea]byte
 	bounceBuf   []byte
+	messages    uint64 // serial number of messages with buffers
 	copies      copies
 	counters    Counters
 }
@@ -84,7 +85,9 @@ func (e *Engine) Advance(now clock.Time) {
 func (e *Engine) Deadline() clock.Time { return e.timers.next() }
 
 // Pending reports whether Transmit has something to do now.
-func (e *Engine) Pending() bool { return e.active.head != nil || e.mads.toSend() }
+func (e *Engine) Pending() bool {
+	return e.active.head != nil || len(e.unsent) > 0 || e.mads.toSend()
+}
 
 // Doorbell says that send work was posted to q. It is also the time to tell
 // that receives were posted where a local peer waits for them.
@@ -103,6 +106,7 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 	e.now = now
 	e.completeSent()
 	e.scratch.reset()
+	e.reuseFetched()
 	n := e.sendDatagrams(out)
 	turns := 2*len(out) + 64
 	local := localBudget
@@ -137,10 +141,9 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 
 // Completions moves completions out, in the order in which they happened, and
 // returns their number. Requests of QPs in error flush here, as many as fit.
-// Requests of UC and UD queue pairs complete here when their packets were handed
-// out by Transmit, so the driver gives those to the link first.
+// Requests of UC and UD queue pairs complete with the next Transmit after the one
+// that handed out their packets.
 func (e *Engine) Completions(out []Completion) int {
-	e.completeSent()
 	n := e.completions.take(out)
 	if n < len(out) {
 		n += e.flush(out[n:])

@@ -28,6 +28,7 @@ func (q *QP) fail() {
 	e.leaveWindow(q)
 	q.req.rnrWait, q.req.draining = false, false
 	q.req.cur = nil
+	q.dropEffects(true)
 	q.startFlush()
 }
 
@@ -105,6 +106,9 @@ func (e *Engine) flush(out []Completion) int {
 
 // flush writes the flushed completions of q; done says that none is left.
 func (q *QP) flush(out []Completion) (n int, done bool) {
+	if q.copying > 0 {
+		return 0, true // memory of the requests is still in use; copyEnded comes back here
+	}
 	for n < len(out) {
 		c, ok := q.flushOne()
 		if !ok {

@@ -53,7 +53,7 @@ func (e *Engine) Join(now clock.Time, a, b *QP) error {
 // idle reports that nothing of q is between the two ends.
 func (q *QP) idle() bool {
 	s, p := &q.req, &q.resp
-	return s.una == s.snd && !q.unsent && (s.head == nil || !s.head.begun) && !s.rnrWait && p.msg == msgNone && p.pending == 0 && !p.nak && !p.ack && q.settled()
+	return s.una == s.snd && !q.unsent && (s.head == nil || !s.head.begun) && !s.rnrWait && p.msg == msgNone && p.pending == 0 && !p.nak && !p.ack && q.copying == 0
 }
 
 // Split takes a QP and its peer back to the wire, at a message boundary: what is
@@ -160,7 +160,9 @@ func (q *QP) moveMessage(now clock.Time, r *request, budget int) (used int, more
 	}
 	if r.kind == kindAtomic {
 		binary.NativeEndian.PutUint64(q.eng.word[:], p.resp.original)
-		if err := r.mem.write(0, q.eng.word[:], true); err != nil {
+		// The atomic is done and must not be done again, so its answer is placed
+		// from here even where that ends later.
+		if err := q.place(&r.mem, 0, q.eng.word[:], true, r); err != nil {
 			return used, q.stepFailed(now, r, p, ownError{err})
 		}
 	}
@@ -208,6 +210,9 @@ func (q *QP) notTaken(now clock.Time, r *request, p *QP) bool {
 		q.begin(r)
 		q.finishLocal(now, r)
 		return true
+	}
+	if !p.resp.nak {
+		return false // back on the wire
 	}
 	p.resp.nak, p.resp.nakSent = false, false
 	q.begin(r)

@@ -62,6 +62,9 @@ func (q *QP) openRemote(r *request, need memory.Access) bool {
 func (q *QP) refuseLocal(syndrome ib.Syndrome) bool {
 	if q.typ == command.UC {
 		q.eng.counters.BrokenUC++
+		if syndrome == ib.NAKRemoteAccess {
+			q.eng.counters.ResponderRemoteAccessErrors++
+		}
 		return false
 	}
 	return q.refuse(syndrome)
@@ -75,6 +78,10 @@ func (q *QP) openAtomic(r *request) bool {
 	span, err := q.eng.mem.Remote(q.pd, q.num, wr.RKey, wr.RemoteAddr, 8, memory.RemoteAtomic)
 	if err != nil {
 		return q.refuse(ib.NAKRemoteAccess)
+	}
+	if deferred(span.Region) {
+		q.leavePeer() // the wire path can wait for it
+		return false
 	}
 	if wr.Op == ring.OpFetchAdd {
 		q.resp.original, err = span.Region.FetchAdd(span.Addr, wr.CompareAdd)

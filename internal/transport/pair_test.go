@@ -76,9 +76,10 @@ func (h *host) region(base uint64, b []byte, access memory.Access) *memory.Regio
 // end is a QP with its rings.
 type end struct {
 	*host
-	q    *QP
-	send *ring.Send
-	recv *ring.Recv
+	q      *QP
+	send   *ring.Send
+	recv   *ring.Recv
+	posted uint64 // requests by do
 }
 
 func (h *host) qp(typ command.QPType, c QPConfig) *end {
@@ -104,7 +105,7 @@ func (h *host) qp(typ command.QPType, c QPConfig) *end {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return &end{h, q, s, r}
+	return &end{host: h, q: q, send: s, recv: r}
 }
 
 func (x *end) modify(m command.ModifyQP, route *frame.Route) {

@@ -45,6 +45,7 @@ type QP struct {
 	mtu   int
 
 	win     *window
+	copying int // copies under way
 	counted int // packets of this QP in win.inFlight
 	peer    *QP // the other end while the QP is on the local path
 
@@ -179,6 +180,7 @@ func (q *QP) release() {
 	}
 	e.unflush(q)
 	q.unsent = false
+	e.forget(q)
 	q.dropRequests()
 	q.dropResponder()
 }

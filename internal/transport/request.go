@@ -192,6 +192,8 @@ func (q *QP) checkRequest(r *request) ring.Status {
 		return ring.LocalProtection
 	}
 	r.length = r.mem.length
+	q.eng.messages++
+	r.mem.id = q.eng.messages
 	return q.checkLength(r)
 }
 
@@ -288,7 +290,9 @@ func (q *QP) unlinkHead() {
 	if r.begun && r.answered() {
 		s.reads--
 	}
-	s.outstanding--
+	if s.outstanding--; s.outstanding == 0 {
+		q.eng.dropFetch(&s.fetch)
+	}
 	r.wr.Inline, r.wr.Route = nil, nil
 	q.eng.requests.put(r)
 }

@@ -46,6 +46,7 @@ type responder struct {
 	depth       uint8  // reads and atomics kept
 	pending     uint8  // of them, those whose answers are not all sent
 	results     []result
+	effects     effects
 }
 
 // incoming takes a request packet of an RC queue pair (IBA 9.7.4).
@@ -57,6 +58,10 @@ func (q *QP) incoming(op ib.Opcode, bth ib.BTH, rest []byte, headers, pad int) {
 		return
 	}
 	data := rest[headers : len(rest)-pad]
+	if q.copying >= maxCopies {
+		return
+	}
+	msn := s.msn
 	if !q.execute(op, bth, rest, data) {
 		return
 	}
@@ -64,11 +69,11 @@ func (q *QP) incoming(op ib.Opcode, bth ib.BTH, rest []byte, headers, pad int) {
 	if op != ib.RCReadRequest {
 		s.psn = s.psn.Next()
 	}
-	if bth.AckReq() || s.nak {
+	q.settleEffect(psn, msn)
+	if (bth.AckReq() || s.nak) && q.settled() {
 		s.ack = true
 		q.activate()
 	}
-	q.settleEffect()
 }
 
 // outOfTurn takes a request whose PSN is not the expected one.

@@ -17,6 +17,7 @@ type result struct {
 	span    memory.Span // from the next answer's first byte
 	left    uint64      // bytes still to be sent
 	value   uint64      // what stood at an atomic's operand
+	repeat  bool        // answered before; a duplicate asked for it again
 	fresh   bool        // no answer to the present request was sent yet
 	waiting bool        // an atomic whose copy is under way
 	fetch   fetch
@@ -32,11 +33,26 @@ func (s *responder) resize(n int) {
 
 func (s *responder) busyReads() int { return int(s.pending) }
 
+// hasRoom reports whether one more read or atomic may be outstanding. A new
+// request beyond the depth shows that the requester has the oldest answer: if
+// that one is being repeated, a late duplicate asked for it, and nobody waits.
+func (s *responder) hasRoom() bool {
+	if s.pending < s.depth {
+		return true
+	}
+	if r := s.firstPending(); r != nil && r.repeat {
+		r.pending = false
+		s.pending--
+		return true
+	}
+	return false
+}
+
 // keep makes a place for a new result, the oldest making way. nil: too many are
 // outstanding, more than the requester was told.
 func (q *QP) keep() *result {
 	s := &q.resp
-	if s.pending >= s.depth {
+	if !s.hasRoom() {
 		return nil
 	}
 	if s.results == nil {
@@ -80,7 +96,7 @@ func (q *QP) takeRead(h ib.RETH) bool {
 // takeAtomic carries out an atomic and keeps its result.
 func (q *QP) takeAtomic(op ib.Opcode, h ib.AtomicETH) bool {
 	s := &q.resp
-	if memory.Access(q.attr.Access)&memory.RemoteAtomic == 0 || h.VA()%8 != 0 || s.pending >= s.depth {
+	if memory.Access(q.attr.Access)&memory.RemoteAtomic == 0 || h.VA()%8 != 0 || !s.hasRoom() {
 		return q.refuse(ib.NAKInvalidRequest)
 	}
 	span, err := q.eng.mem.Remote(q.pd, q.num, h.RKey(), h.VA(), 8, memory.RemoteAtomic)
@@ -156,7 +172,7 @@ func (q *QP) answerAgain(i int) {
 		}
 	}
 	if !s.results[i].pending {
-		s.results[i].pending = true
+		s.results[i].pending, s.results[i].repeat = true, true
 		s.pending++
 	}
 	q.activate()
@@ -172,5 +188,5 @@ func (q *QP) dropResponder() {
 		q.eng.receives.put(s.recv)
 		s.recv = nil
 	}
-	q.dropEffects()
+	q.dropEffects(false)
 }

@@ -12,8 +12,8 @@ import (
 const ucBits = ib.Opcode(ib.ServiceUC) << 5
 
 // departed notes that packets without acknowledgement were handed out. Their
-// requests complete when the driver has sent them: at the next Completions or
-// Transmit, because until then the packets point into the client's memory.
+// requests complete at the next Transmit, when the driver has sent them: until
+// then the packets point into the client's memory.
 func (q *QP) departed() {
 	if !q.unsent {
 		q.unsent = true
@@ -70,9 +70,10 @@ func (q *QP) incomingUC(op ib.Opcode, bth ib.BTH, rest []byte, headers, pad int)
 		return
 	}
 	data := rest[headers : len(rest)-pad]
-	if !q.lengthFits(op, len(data)) || !q.executeUC(op, bth, rest, data) {
+	if q.copying >= maxCopies || !q.lengthFits(op, len(data)) || !q.executeUC(op, bth, rest, data) {
 		q.dropUC()
 	}
+	q.settleEffect(0, 0)
 }
 
 // dropUC gives up the message in progress and keeps its receive.

@@ -131,6 +131,9 @@ func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte
 	case len(data) > MaxMTU:
 		c.Malformed++
 		return
+	case q.copying >= maxCopies:
+		c.DiscardedUD++
+		return
 	}
 	w, bad, err := q.takeReceive()
 	switch {
@@ -163,6 +166,7 @@ func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte
 	if err != nil {
 		c.ResponderProtectionErrors++
 		q.endReceive(ring.LocalProtection)
+		q.settleEffect(0, 0)
 		return
 	}
 	e := ring.CQE{Op: ring.CQRecv, ByteLen: uint32(n), SrcQP: uint32(deth.SrcQP()), Flags: ring.HasGRH, Imm: imm}
@@ -173,7 +177,7 @@ func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte
 		e.Flags |= ring.IsSolicited
 	}
 	q.finishReceive(&e)
-	q.settleEffect()
+	q.settleEffect(0, 0)
 }
 
 const (

@@ -1,0 +1,210 @@
+package transport
+
+import (
+	"errors"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// effect is what a packet at the responder may show only when its copies, and
+// those of the packets before it, are done.
+type effect struct {
+	copies     int
+	psn        ib.PSN // expected after the packet
+	msn        uint32
+	completion Completion
+	completes  bool
+}
+
+// effects is the packets with copies under way, and those behind them.
+type effects struct {
+	queue   queue[effect]
+	first   uint64 // serial number of the oldest
+	started int    // copies of the packet being carried out
+	held    effect // its completion
+	psn     ib.PSN // before the oldest: what an ACK may show
+	msn     uint32
+}
+
+// settled reports that no copy of the responder is under way.
+func (q *QP) settled() bool { return q.resp.effects.queue.len() == 0 }
+
+// acknowledged is the PSN and MSN that an ACK may show.
+func (q *QP) acknowledged() (ib.PSN, uint32) {
+	f := &q.resp.effects
+	if f.queue.len() == 0 {
+		return q.resp.psn.Prev(), q.resp.msn
+	}
+	return f.psn.Prev(), f.msn
+}
+
+// deliver queues a completion of the receiving side, behind the copies under way.
+func (q *QP) deliver(c Completion) {
+	f := &q.resp.effects
+	if f.started == 0 && f.queue.len() == 0 {
+		*q.eng.completions.push() = c
+		return
+	}
+	f.held.completion, f.held.completes = c, true
+}
+
+// settleEffect ends a packet that was carried out. before is the state that it
+// found.
+func (q *QP) settleEffect(psn ib.PSN, msn uint32) {
+	f := &q.resp.effects
+	if f.started == 0 && f.queue.len() == 0 {
+		return
+	}
+	if f.queue.len() == 0 {
+		f.psn, f.msn = psn, msn
+	}
+	v := f.queue.push()
+	*v = f.held
+	v.copies, v.psn, v.msn = f.started, q.resp.psn, q.resp.msn
+	f.held, f.started = effect{}, 0
+}
+
+// effectCopied notes the end of a copy of an effect and shows what may be shown.
+func (q *QP) effectCopied(serial uint64, err error) {
+	f := &q.resp.effects
+	i := serial - f.first
+	if serial < f.first || i >= uint64(f.queue.len()) {
+		return
+	}
+	items := f.queue.items[f.queue.head:]
+	items[i].copies--
+	switch {
+	case err == nil:
+	case q.typ == command.RC:
+		q.effectFailed(int(i))
+		return
+	case items[i].completes:
+		items[i].completion.Status, items[i].completion.ByteLen = ring.LocalProtection, 0
+	}
+	for f.queue.len() > 0 && f.queue.items[f.queue.head].copies == 0 {
+		var v [1]effect
+		f.queue.take(v[:])
+		f.first++
+		f.psn, f.msn = v[0].psn, v[0].msn
+		if v[0].completes {
+			*q.eng.completions.push() = v[0].completion
+		}
+		q.resp.ack = q.typ == command.RC
+	}
+}
+
+// effectFailed ends the QP because a copy failed: a NAK for its packet, and
+// nothing of it or behind it has happened for the requester (IBA 9.7.5.2.7).
+func (q *QP) effectFailed(i int) {
+	f := &q.resp.effects
+	v := &f.queue.items[f.queue.head+i]
+	if v.completes {
+		v.completion.Status = ring.LocalProtection
+	}
+	// What came before and still waits for copies must not be acknowledged
+	// either, so the NAK stands at the oldest.
+	q.resp.psn, q.resp.msn = f.psn, f.msn
+	for k := range q.resp.results {
+		if r := &q.resp.results[k]; r.pending && !r.first.Before(f.psn) {
+			r.pending = false
+			q.resp.pending--
+		}
+	}
+	q.refuse(ib.NAKRemoteOperational)
+}
+
+// dropEffects completes what waits for copies as flushed, or with the error that
+// it has.
+func (q *QP) dropEffects(deliver bool) {
+	f := &q.resp.effects
+	if f.started > 0 || f.held.completes {
+		v := f.queue.push()
+		*v = f.held
+		f.held, f.started = effect{}, 0
+		if v.completion.Status == ring.Success {
+			v.completion.Status = ring.WRFlush
+		}
+	}
+	f.first += uint64(f.queue.len())
+	for f.queue.len() > 0 {
+		var v [1]effect
+		f.queue.take(v[:])
+		if !deliver || !v[0].completes {
+			continue
+		}
+		c := &v[0].completion
+		if c.Status == ring.Success {
+			c.Status, c.ByteLen = ring.WRFlush, 0
+		}
+		*q.eng.completions.push() = *c
+	}
+}
+
+// effectOp is a copy of the packet that is being carried out.
+func (q *QP) effectOp() copyOp {
+	f := &q.resp.effects
+	return copyOp{kind: copyEffect, effect: f.first + uint64(f.queue.len())}
+}
+
+// placeIn places payload in a receive's memory.
+func (q *QP) placeIn(b *buffers, off uint64, data []byte, last bool) error {
+	err := b.write(off, data, last)
+	if !errors.Is(err, memory.ErrBlock) {
+		return err
+	}
+	n, err := q.deferWrite(b, off, data, last, q.effectOp())
+	q.resp.effects.started += n
+	return err
+}
+
+// placeAt places payload of an RDMA write.
+func (q *QP) placeAt(s memory.Span, data []byte, last bool) error {
+	if len(data) > 0 && deferred(s.Region) {
+		if s.Region.Dead() {
+			return memory.ErrGone
+		}
+		q.startWrite(s.Region, s.Addr, data, last, q.effectOp())
+		q.resp.effects.started++
+		return nil
+	}
+	if last {
+		return s.Region.WriteLast(s.Addr, data)
+	}
+	return s.Region.Write(s.Addr, data)
+}
+
+// atomic carries out an atomic on checked memory, or starts it.
+func (q *QP) atomic(r *result, s memory.Span, op ib.Opcode, h ib.AtomicETH) (err error) {
+	if deferred(s.Region) {
+		t := memory.Transfer{Kind: memory.CopyFetchAdd, Addr: s.Region.OwnerAddr(s.Addr), Swap: h.SwapAdd()}
+		if op == ib.RCCompareSwap {
+			t.Kind, t.Compare = memory.CopyCompareSwap, h.Compare()
+		}
+		r.waiting = true
+		q.eng.start(q, s.Region, t, copyOp{kind: copyAtomic, psn: uint32(q.resp.psn)})
+		return nil
+	}
+	if op == ib.RCCompareSwap {
+		r.value, err = s.Region.CompareSwap(s.Addr, h.Compare(), h.SwapAdd())
+		return err
+	}
+	r.value, err = s.Region.FetchAdd(s.Addr, h.SwapAdd())
+	return err
+}
+
+// atomicCopied takes the result of an atomic.
+func (q *QP) atomicCopied(psn uint32, done *CopyResult) {
+	i := q.keptAt(ib.PSN(psn))
+	if i < 0 || !q.resp.results[i].waiting {
+		return
+	}
+	r := &q.resp.results[i]
+	r.waiting = false
+	if r.value = done.Old; done.Err != nil {
+		r.next = r.first
+		q.answerFailed(r)
+	}
+}

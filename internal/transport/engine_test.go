@@ -1,0 +1,325 @@
+package transport
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/sim"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// nothing is an empty work queue.
+type nothing struct{}
+
+func (nothing) Next(*SendWR) (bool, error) { return false, nil }
+func (nothing) Release(int)                {}
+func (nothing) Pending() (int, error)      { return 0, nil }
+
+type noReceives struct{}
+
+func (noReceives) Next(*ring.RecvWR) (bool, error) { return false, nil }
+func (noReceives) Pending() (int, error)           { return 0, nil }
+
+// TestIdleQP: an idle connected QP costs no more than 2 KB besides its rings.
+func TestIdleQP(t *testing.T) {
+	const count = 20000
+	e, err := New(Config{Memory: memory.NewTable(16, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	route := &frame.Route{}
+	qps := make([]*QP, 0, count)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range count {
+		q, err := e.CreateQP(0, QPConfig{Type: command.RC, Send: nothing{}, Recv: noReceives{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []command.QPState{command.Init, command.RTR, command.RTS} {
+			var need command.QPMask
+			for _, tr := range transitions {
+				if tr.from == q.state && tr.to == s {
+					need = tr.required[0]
+				}
+			}
+			if err := e.Modify(0, q, attributesFor(need, s), route); err != nil {
+				t.Fatal(err)
+			}
+		}
+		qps = append(qps, q)
+	}
+	out := make([]frame.Out, 64)
+	for e.Pending() {
+		e.Transmit(0, out)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := (after.HeapAlloc - before.HeapAlloc) / count
+	t.Logf("%d bytes a QP, of which the struct %d", each, unsafe.Sizeof(QP{}))
+	if each > 2048 {
+		t.Errorf("an idle QP takes %d bytes, want at most 2048", each)
+	}
+	if e.Deadline() != clock.Never {
+		t.Error("an idle QP has a timer")
+	}
+	runtime.KeepAlive(qps)
+}
+
+// TestNumbers: QP numbers are handed out round robin, never 0, 1 or the
+// multicast number, and rest after the end of a connection.
+func TestNumbers(t *testing.T) {
+	e, err := New(Config{Memory: memory.NewTable(16, nil), FirstQPN: 0xfffffd, TimeWait: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := func(now clock.Time) uint32 {
+		t.Helper()
+		n, err := e.AllocateNumber(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if a, b, c := next(0), next(0), next(0); a != 0xfffffd || b != 0xfffffe || c != 2 {
+		t.Fatalf("numbers %#x %#x %#x", a, b, c)
+	}
+	q, err := e.CreateQP(0, QPConfig{Number: 2, Type: command.RC, Send: nothing{}, Recv: noReceives{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.state = command.RTS
+	e.Destroy(0, q)
+	e.table.next = 2
+	if n := next(clock.Time(time.Second) - 1); n != 3 {
+		t.Errorf("number %d while 2 is in time-wait", n)
+	}
+	e.table.next = 2
+	if n := next(clock.Time(time.Second)); n != 2 {
+		t.Errorf("number %d after the time-wait of 2", n)
+	}
+	e.FreeNumber(3)
+	e.table.next = 3
+	if n := next(0); n != 3 {
+		t.Errorf("number %d after 3 was given back", n)
+	}
+}
+
+// TestLoopBits: with the loop's number in the low bits, numbers of an engine all
+// carry it and QPs of others are not found.
+func TestLoopBits(t *testing.T) {
+	e, err := New(Config{Memory: memory.NewTable(16, nil), LoopBits: 2, Loop: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		q, err := e.CreateQP(0, QPConfig{Type: command.RC, Send: nothing{}, Recv: noReceives{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q.num&3 != 3 || e.QP(q.num) != q || e.QP(q.num^1) != nil {
+			t.Fatalf("number %#x", q.num)
+		}
+	}
+}
+
+// TestConfig: each wrong field is named.
+func TestConfig(t *testing.T) {
+	m := memory.NewTable(1, nil)
+	for _, c := range []struct {
+		field string
+		cfg   Config
+	}{
+		{"Memory", Config{}},
+		{"MTU", Config{Memory: m, MTU: 1500}},
+		{"LoopBits", Config{Memory: m, LoopBits: 9}},
+		{"Loop", Config{Memory: m, LoopBits: 1, Loop: 2}},
+		{"Window", Config{Memory: m, Window: WindowConfig{Start: 64, Max: 32}}},
+	} {
+		if _, err := New(c.cfg); err == nil || !strings.HasPrefix(strings.TrimPrefix(err.Error(), "invalid value: "), c.field) {
+			t.Errorf("%s: %v", c.field, err)
+		}
+	}
+}
+
+// TestWindow: the window starts at 32, grows to 512, halves at most once for a
+// window of packets, and QPs that share it take turns.
+func TestWindow(t *testing.T) {
+	cfg := WindowConfig{Start: 32, Min: 2, Max: 512}
+	w := newWindow(frame.Route{}.Dst, &cfg)
+	for range 100 {
+		w.inFlight += 32
+		w.acked(32)
+	}
+	if w.size != 512 {
+		t.Errorf("grown to %d", w.size)
+	}
+	now := clock.Time(5 * time.Millisecond)
+	w.lost(now)
+	w.lost(now + 10)
+	if w.size != 256 {
+		t.Errorf("%d after one burst of losses", w.size)
+	}
+	w.lost(now.Add(cutInterval))
+	if w.size != 128 {
+		t.Errorf("%d after another", w.size)
+	}
+	for range 20 {
+		now = now.Add(cutInterval)
+		w.lost(now)
+	}
+	if w.size != 2 {
+		t.Errorf("shrunk to %d", w.size)
+	}
+}
+
+// TestFairness: of many QPs to one destination each gets its share while the
+// window holds what is in flight to its size.
+func TestFairness(t *testing.T) {
+	n := sim.New(1)
+	n.Default.Delay = 10 * time.Microsecond
+	ha, hb := newHost(t, n, "10.0.0.1", Config{}), newHost(t, n, "10.0.0.2", Config{FirstQPN: 0x1000})
+	const count, each = 50, 20
+	key := ha.region(regionAt, make([]byte, regionSize), allowAll).Key
+	hb.region(regionAt, make([]byte, regionSize), allowAll)
+	peak, finished := 0, map[uint32]clock.Time{}
+	n.Filter = func(*sim.Port, *sim.Port, []byte) bool {
+		for _, w := range ha.e.windows {
+			peak = max(peak, w.inFlight)
+		}
+		return true
+	}
+	var ends []*end
+	for range count {
+		a, b := ha.qp(command.RC, QPConfig{}), hb.qp(command.RC, QPConfig{})
+		connect(a, b, defaultConnection())
+		ends = append(ends, a)
+	}
+	for _, a := range ends {
+		for range each {
+			a.doWith(ring.OpWrite, 16000, func(w *ring.SendWR) { w.SGE[0].LKey = key })
+		}
+	}
+	done := 0
+	n.Run(10*second, func() bool {
+		for ; done < len(ha.comps); done++ {
+			finished[ha.comps[done].QPN] = n.Now()
+		}
+		return done == count*each
+	})
+	if done != count*each {
+		t.Fatalf("%d of %d complete", done, count*each)
+	}
+	first, last := clock.Never, clock.Time(0)
+	for _, at := range finished {
+		first, last = min(first, at), max(last, at)
+	}
+	if first < last*6/10 {
+		t.Errorf("one QP ended at %v, another at %v", first, last)
+	}
+	if peak > 512 {
+		t.Errorf("%d packets in flight", peak)
+	}
+}
+
+// broken is a ring that is corrupt.
+type broken struct{ nothing }
+
+var errBroken = errors.New("corrupt")
+
+func (broken) Next(*SendWR) (bool, error) { return false, errBroken }
+
+// TestCorruptRing: a corrupt send ring ends its QP with an event, and nothing else.
+func TestCorruptRing(t *testing.T) {
+	n := sim.New(1)
+	a, b := newHost(t, n, "10.0.0.1", Config{}).qp(command.RC, QPConfig{Send: broken{}}), newHost(t, n, "10.0.0.2", Config{}).qp(command.RC, QPConfig{})
+	connect(a, b, defaultConnection())
+	a.e.Doorbell(a.q)
+	a.port.Wake()
+	n.Run(second, nil)
+	if a.q.state != command.Err || len(a.events) != 1 || a.events[0].Type != command.EventQPFatal {
+		t.Errorf("state %s, events %+v", stateName(a.q.state), a.events)
+	}
+}
+
+// TestSharedReceives: QPs of an SRQ share receives, advertise no credits, and
+// say when they have used their last one (IBA 10.2.9.4, 11.6.3.1).
+func TestSharedReceives(t *testing.T) {
+	n := sim.New(1)
+	ha, hb := newHost(t, n, "10.0.0.1", Config{}), newHost(t, n, "10.0.0.2", Config{FirstQPN: 0x100})
+	own := hb.qp(command.UD, QPConfig{}) // its ring serves as the SRQ
+	ha.region(regionAt, make([]byte, regionSize), allowAll)
+	hb.region(regionAt, make([]byte, regionSize), allowAll)
+	own.give(1024, 4)
+	c := defaultConnection()
+	c.flow = 1
+	var b []*end
+	for range 2 {
+		x, y := ha.qp(command.RC, QPConfig{}), hb.qp(command.RC, QPConfig{Recv: own.recv, SRQ: true})
+		connect(x, y, c)
+		x.do(ring.OpSend, 100)
+		x.do(ring.OpSend, 100)
+		b = append(b, y)
+	}
+	n.Filter = func(from, _ *sim.Port, p []byte) bool {
+		if q, _ := ib.ParsePacket(p); from == hb.port && q.AETH.Syndrome().Value() != ib.CreditInvalid {
+			t.Errorf("credits advertised: %v", q.AETH.Syndrome())
+		}
+		return true
+	}
+	n.Run(second, nil)
+	if len(hb.comps) != 4 || len(ha.comps) != 4 {
+		t.Fatalf("%d and %d completions", len(ha.comps), len(hb.comps))
+	}
+	hb.comps = nil
+	own.give(1024, 1)
+	b[0].modify(command.ModifyQP{Mask: command.MaskState, State: command.Err}, nil)
+	hb.drain(n.Now())
+	if len(hb.comps) != 0 || len(hb.events) != 1 || hb.events[0].Type != command.EventLastWQE {
+		t.Errorf("completions %+v, events %+v", hb.comps, hb.events)
+	}
+}
+
+// TestCommunicationEstablished: a QP in RTR that receives says so once.
+func TestCommunicationEstablished(t *testing.T) {
+	n, a, b := newPair(t, 1, command.RC)
+	connect(a, b, defaultConnection())
+	b.q.state = command.RTR
+	a.region(regionAt, make([]byte, regionSize), allowAll)
+	b.region(regionAt, make([]byte, regionSize), allowAll)
+	a.do(ring.OpWrite, 16)
+	a.do(ring.OpWrite, 16)
+	n.Run(second, nil)
+	if len(b.events) != 1 || b.events[0].Type != command.EventCommunicationEstablished {
+		t.Errorf("events %+v", b.events)
+	}
+}
+
+// TestDrainedEvent: SQD says when what had begun is complete, if asked to.
+func TestDrainedEvent(t *testing.T) {
+	n, a, b := newPair(t, 1, command.RC)
+	connect(a, b, defaultConnection())
+	a.region(regionAt, make([]byte, regionSize), allowAll)
+	b.region(regionAt, make([]byte, regionSize), allowAll)
+	a.do(ring.OpWrite, 9000)
+	n.Run(1000, nil)
+	a.modify(command.ModifyQP{Mask: command.MaskState | command.MaskSQDNotify, State: command.SQD, SQDNotify: 1}, nil)
+	a.drain(n.Now())
+	if len(a.events) != 0 || a.e.Query(a.q).Draining != 1 {
+		t.Fatalf("events %+v before the end", a.events)
+	}
+	n.Run(second, nil)
+	if len(a.events) != 1 || a.events[0].Type != command.EventSQDrained || len(a.comps) != 1 || a.e.Query(a.q).Draining != 0 {
+		t.Errorf("events %+v, completions %+v", a.events, a.comps)
+	}
+}

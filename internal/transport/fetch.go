@@ -1,0 +1,193 @@
+package transport
+
+import (
+	"errors"
+
+	"github.com/softvpi/softvpi/internal/memory"
+)
+
+// fetch is a piece of a message that was fetched from memory which the engine
+// does not reach within a call, or is on its way. The zero value holds nothing.
+type fetch struct{ b *fetchBuffer }
+
+// fetchBuffer outlives its fetch while copies into it are under way.
+type fetchBuffer struct {
+	message uint64 // which message: buffers.id, or 0
+	off     uint64 // of the message, or an address
+	data    []byte
+	busy    int // copies under way
+	err     error
+	dropped bool
+}
+
+// ended notes the end of a copy into the buffer.
+func (b *fetchBuffer) ended(e *Engine, err error) {
+	b.busy--
+	if err != nil {
+		b.err = err
+	}
+	if b.dropped && b.busy == 0 {
+		e.copies.large = append(e.copies.large, b.data[:fetchSize])
+	}
+}
+
+// dropFetch gives the buffer of f back, when its copies are done and the
+// packets that point into it were sent.
+func (e *Engine) dropFetch(f *fetch) {
+	b := f.b
+	if b == nil {
+		return
+	}
+	f.b = nil
+	if b.busy > 0 {
+		b.dropped = true
+		return
+	}
+	e.copies.old = append(e.copies.old, b.data[:fetchSize])
+}
+
+// reuseFetched makes the buffers that no packet points into any more free.
+func (e *Engine) reuseFetched() {
+	c := &e.copies
+	if len(c.old) == 0 {
+		return
+	}
+	c.large = append(c.large, c.old...)
+	clear(c.old)
+	c.old = c.old[:0]
+}
+
+// has returns n bytes from off of message, if they are there. wait says that they
+// are on their way.
+func (f *fetch) has(message, off, n uint64) (data []byte, wait bool, err error) {
+	b := f.b
+	if b == nil {
+		return nil, false, nil
+	}
+	inside := b.message == message && off >= b.off && off-b.off+n <= uint64(len(b.data))
+	switch {
+	case b.busy > 0:
+		return nil, true, nil
+	case !inside:
+		return nil, false, nil
+	case b.err != nil:
+		return nil, false, b.err
+	}
+	return b.data[off-b.off : off-b.off+n], false, nil
+}
+
+// begin makes room for n bytes from off of message.
+func (e *Engine) begin(f *fetch, message, off, n uint64) *fetchBuffer {
+	e.dropFetch(f)
+	c := &e.copies
+	var data []byte
+	if k := len(c.large); k > 0 {
+		data = c.large[k-1]
+		c.large = c.large[:k-1]
+	} else {
+		data = make([]byte, fetchSize)
+	}
+	f.b = &fetchBuffer{message: message, off: off, data: data[:n]}
+	return f.b
+}
+
+func (q *QP) startRead(b *fetchBuffer, r *memory.Region, addr uint64, dst []byte) {
+	b.busy++
+	q.eng.start(q, r, memory.Transfer{Kind: memory.CopyRead, Addr: r.OwnerAddr(addr), Data: dst}, copyOp{kind: copyFetch, fetch: b})
+}
+
+// fetchLength is how much to fetch of left bytes: whole packets, within what the
+// memory's owner takes at once.
+func (q *QP) fetchLength(left uint64, r *memory.Region) uint64 {
+	limit := uint64(fetchSize)
+	if d, ok := r.Remote.(memory.Deferred); ok && d.Limit() >= q.mtu && d.Limit() < fetchSize {
+		limit = uint64(d.Limit())
+	}
+	if q.mtu > 0 {
+		limit -= limit % uint64(q.mtu)
+	}
+	return min(left, limit)
+}
+
+// fetched returns n bytes of a work request's message from off. nil without an
+// error: they are not there yet, or scratch is used up.
+func (q *QP) fetched(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
+	if v := b.view(off, n); v != nil {
+		return v, nil
+	}
+	if f.b != nil {
+		if data, wait, err := f.has(b.id, off, n); data != nil || wait || err != nil {
+			return data, err
+		}
+	}
+	if q.eng.scratch.full() {
+		return nil, nil
+	}
+	buf := q.eng.scratch.take(int(n))
+	err := b.read(buf, off)
+	if err == nil {
+		return buf, nil
+	}
+	if !errors.Is(err, memory.ErrBlock) {
+		return nil, err
+	}
+	return nil, q.fetchAhead(f, b, off)
+}
+
+// fetchAhead starts the copies of a piece of a message.
+func (q *QP) fetchAhead(f *fetch, b *buffers, off uint64) error {
+	b.seek(off)
+	length := min(b.length-off, fetchSize)
+	for i := b.at; i < len(b.sges); i++ {
+		if deferred(b.regions[i]) {
+			length = min(length, q.fetchLength(b.length-off, b.regions[i]))
+		}
+	}
+	p := q.eng.begin(f, b.id, off, length)
+	for dst := p.data; len(dst) > 0; {
+		b.seek(off)
+		s, r := &b.sges[b.at], b.regions[b.at]
+		in := off - b.start
+		n := min(uint64(len(dst)), uint64(s.Length)-in)
+		switch {
+		case r.Dead():
+			return memory.ErrGone
+		case deferred(r):
+			q.startRead(p, r, s.Addr+in, dst[:n])
+		default:
+			if err := r.Read(dst[:n], s.Addr+in); err != nil {
+				return err
+			}
+		}
+		dst, off = dst[n:], off+n
+	}
+	return nil
+}
+
+// fetchedAt returns the next n of left bytes of a read response, as fetched.
+func (q *QP) fetchedAt(f *fetch, s memory.Span, n, left uint64) ([]byte, error) {
+	r := s.Region
+	switch {
+	case n == 0:
+		return nil, nil
+	case r.Dead():
+		return nil, memory.ErrGone
+	case r.Mapped():
+		return r.Slice(s.Addr, n), nil
+	case deferred(r):
+		data, wait, err := f.has(0, s.Addr, n)
+		if data != nil || wait || err != nil {
+			return data, err
+		}
+		p := q.eng.begin(f, 0, s.Addr, q.fetchLength(left, r))
+		q.startRead(p, r, s.Addr, p.data)
+		return nil, nil
+	case q.eng.scratch.full():
+		return nil, nil
+	}
+	buf := q.eng.scratch.take(int(n))
+	if err := r.Read(buf, s.Addr); err != nil {
+		return nil, err
+	}
+	return buf, nil
+}

@@ -1,0 +1,79 @@
+package transport
+
+import (
+	"encoding/binary"
+
+	"github.com/softvpi/softvpi/internal/memory"
+)
+
+// owner is memory that the engine does not map: reached within the call, or by
+// copies that end later.
+type owner struct {
+	base  uint64
+	bytes []byte
+	later bool
+}
+
+func (o *owner) Blocking() bool { return !o.later }
+
+func (o *owner) Read(dst []byte, addr uint64) error {
+	copy(dst, o.bytes[addr-o.base:addr-o.base+uint64(len(dst))])
+	return nil
+}
+
+func (o *owner) Write(addr uint64, src []byte) error {
+	copy(o.bytes[addr-o.base:addr-o.base+uint64(len(src))], src)
+	return nil
+}
+
+// reach registers memory of the side: mapped, or in a slow program not.
+func (s *side) reach(base uint64, b []byte, access memory.Access) *memory.Region {
+	kind := 0
+	if s.slow {
+		kind = s.rng.IntN(3)
+	}
+	if kind == 0 {
+		return s.region(base, b, access)
+	}
+	r, err := s.mem.Register(memory.Region{
+		PD: testPD, Base: base, Length: uint64(len(b)), Access: access, Remote: &owner{base, b, kind == 2},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+// copySome makes some of the copies that wait for the owner, in order.
+func (s *side) copySome() {
+	var c [16]Copy
+	for n := s.e.Copies(c[:]); n > 0; n = s.e.Copies(c[:]) {
+		s.copying = append(s.copying, c[:n]...)
+	}
+	for len(s.copying) > 0 && s.rng.IntN(8) > 0 {
+		done := carryOut(&s.copying[0])
+		s.copying = s.copying[1:]
+		s.e.Copied(s.e.now, []CopyResult{done})
+		s.port.Wake()
+	}
+}
+
+func carryOut(c *Copy) CopyResult {
+	o := c.Region.Remote.(*owner)
+	at := o.bytes[c.Addr-o.base:]
+	done := CopyResult{Tag: c.Tag}
+	switch c.Kind {
+	case memory.CopyRead:
+		copy(c.Data, at)
+	case memory.CopyWrite:
+		copy(at, c.Data)
+	case memory.CopyFetchAdd:
+		done.Old = binary.NativeEndian.Uint64(at)
+		binary.NativeEndian.PutUint64(at, done.Old+c.Swap)
+	case memory.CopyCompareSwap:
+		if done.Old = binary.NativeEndian.Uint64(at); done.Old == c.Compare {
+			binary.NativeEndian.PutUint64(at, c.Swap)
+		}
+	}
+	return done
+}
