@@ -92,7 +92,7 @@ func (e *endpoint) connect(ctx context.Context, o *Options) (*buffer, error) {
 func (l *link) dial(ctx context.Context, server netip.AddrPort, id hello) error {
 	p := nd.ConnectParams{InboundReadLimit: readLimit, OutboundReadLimit: readLimit, PrivateData: id.encode()}
 	if err := l.connector.Connect(ctx, l.qp, server, p); err != nil {
-		return session.ExplainReject(err, l.connector)
+		return session.ExplainReject(err)
 	}
 	return l.connector.CompleteConnect(ctx)
 }

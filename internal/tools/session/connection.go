@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/nd"
+	"github.com/softvpi/softvpi/verbs"
 )
 
 // Config says what a connection is made with.
@@ -105,18 +106,18 @@ func (c *Connection) hello(cfg Config) []byte {
 func (c *Connection) dial(ctx context.Context, remote netip.AddrPort, private []byte) error {
 	p := nd.ConnectParams{InboundReadLimit: readLimit, OutboundReadLimit: readLimit, PrivateData: private}
 	if err := c.Connector.Connect(ctx, c.QP, remote, p); err != nil {
-		return ExplainReject(err, c.Connector)
+		return ExplainReject(err)
 	}
 	return c.Connector.CompleteConnect(ctx)
 }
 
 // ExplainReject adds the words of a listener that refused to the error.
-func ExplainReject(err error, c *nd.Connector) error {
-	if !errors.Is(err, nd.ErrConnectionRefused) {
+func ExplainReject(err error) error {
+	var refused *verbs.RejectedError
+	if !errors.As(err, &refused) {
 		return err
 	}
-	why, _ := c.GetPrivateData()
-	if text := strings.TrimRight(string(why), "\x00"); text != "" {
+	if text := strings.TrimRight(string(refused.Private), "\x00"); text != "" {
 		return fmt.Errorf("%w: %q", err, text)
 	}
 	return err
