@@ -18,6 +18,7 @@ func (t Test) client(ctx context.Context, o *Options, s *session.Session, p *pro
 		return err
 	}
 	defer func() { err = errors.Join(err, e.close()) }()
+	e.ownMemory = o.OwnMemory
 	sizes := o.Sizes()
 	if err := e.allocate(ctx, sizes[len(sizes)-1]); err != nil {
 		return err

@@ -33,7 +33,7 @@ const (
 	// setSize is the size of the memory that bandwidth tests cycle through.
 	setSize = 16 << 20
 	// setUpTimeout bounds the connections after the control connection.
-	setUpTimeout = 30 * time.Second
+	setUpTimeout = 2 * time.Minute
 )
 
 // endpoint is one side of a benchmark: an adapter, one completion queue for
@@ -48,7 +48,9 @@ type endpoint struct {
 	mem     []byte
 	token   uint32 // local, of mr
 	maxSize int
-	results [resultBatch]nd.Result
+	// ownMemory is Options.OwnMemory of this side.
+	ownMemory bool
+	results   [resultBatch]nd.Result
 
 	controlMR  *nd.MemoryRegion
 	controlMem []byte // controlDepth receives, then one send
@@ -95,7 +97,12 @@ func (e *endpoint) allocate(ctx context.Context, maxSize int) (err error) {
 	if e.mr, err = e.session.Adapter.CreateMemoryRegion(); err != nil {
 		return err
 	}
-	err = e.mr.Allocate(ctx, n, nd.MRFlagAllowLocalWrite|nd.MRFlagAllowRemoteRead|nd.MRFlagAllowRemoteWrite|nd.MRFlagRDMAReadSink)
+	const flags = nd.MRFlagAllowLocalWrite | nd.MRFlagAllowRemoteRead | nd.MRFlagAllowRemoteWrite | nd.MRFlagRDMAReadSink
+	if e.ownMemory {
+		err = e.mr.Register(ctx, make([]byte, n), flags)
+	} else {
+		err = e.mr.Allocate(ctx, n, flags)
+	}
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func FuzzMessage(f *testing.F) {
 
 func TestMessagesOutOfRangeAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"type":"params","params":{"qps":0,"depth":1,"max_size":1}}`:         "qps is 0; allowed: 1 to 4096",
+		`{"type":"params","params":{"qps":0,"depth":1,"max_size":1}}`:         "qps is 0; allowed: 1 to 16384",
 		`{"type":"params","params":{"qps":1,"depth":9999999,"max_size":1}}`:   "depth is 9999999",
 		`{"type":"params","params":{"qps":1,"depth":1,"max_size":999999999}}`: "max_size is 999999999",
 		`{"type":"begin","round":{"bytes":-1}}`:                               "bytes is -1",

@@ -13,7 +13,7 @@ import (
 // Limits and defaults of the options.
 const (
 	MaxSize           = 4 << 20 // bytes of a message
-	MaxQPs            = 4096
+	MaxQPs            = 16384
 	MaxIterations     = 1_000_000_000
 	MaxDepth          = 4096
 	MaxInline         = 1024
@@ -44,6 +44,7 @@ type Options struct {
 	JSON       bool
 	MinBW      float64 // Gb/s
 	MaxLat     float64 // typical latency in microseconds
+	OwnMemory  bool    // register this process's memory instead of allocating through the API
 
 	mode  session.Mode
 	given func(string) bool
@@ -109,6 +110,13 @@ func (t Test) flags(env tool.Env, o *Options) *tool.Flags {
 	f.Seconds(&o.Duration, "D", "to run each size for, instead of -n")
 	f.Int(&o.Inline, "i", 0, 0, MaxInline, "of bytes up to which messages travel inline in the request")
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object with the results of both sides")
+	f.Func("memory", "`kind` of the data's memory: api (allocated through the API, default) or own (the program's, registered)", func(s string) error {
+		if s != "api" && s != "own" {
+			return errors.New("allowed: api, own")
+		}
+		o.OwnMemory = s == "own"
+		return nil
+	})
 	o.mode.Flag(f)
 	o.QPs, o.List, o.Depth, o.Moderation = 1, 1, latencyDepth, 1
 	if t.Measure == Latency {

@@ -90,6 +90,7 @@ func (v *serving) run(ctx context.Context, c *nd.Connector, o *Options, note fun
 		return err
 	}
 	defer func() { err = errors.Join(err, e.close()) }()
+	e.ownMemory = o.OwnMemory
 	ask, err := e.hear(ctx, "params")
 	if err != nil {
 		return err
