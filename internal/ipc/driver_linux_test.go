@@ -250,7 +250,7 @@ func (r *rkey) parse(f []string) {
 func TestKillUnderTraffic(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("SOFTVPI_TEST_KILLS"))
 	if err != nil {
-		n = 8
+		n = 40
 	}
 	for _, kind := range []struct{ memory, path string }{{"shared", ""}, {"own", "process_vm"}, {"own", "copier"}} {
 		t.Run(strings.TrimSpace(kind.memory+" "+kind.path), func(t *testing.T) {
