@@ -125,15 +125,23 @@ func (c *Client) drainDoorbells() bool {
 	}
 	for _, number := range c.rings[:n] {
 		if q := c.qps.get(command.Handle(number)); q != nil {
-			q.adapter.engine.Doorbell(q.tq)
+			q.doorbell()
 		} else if number != 0 { // 0: the program's copier finished something
 			c.host.badDoorbells++
 		}
 	}
 	if scan {
-		c.qps.each(func(q *qp) { q.adapter.engine.Doorbell(q.tq) })
+		c.qps.each((*qp).doorbell)
 	}
 	return true
+}
+
+// doorbell tells the engine of the QP that work was posted. A QP whose adapter
+// was disabled has none.
+func (q *qp) doorbell() {
+	if q.tq != nil {
+		q.adapter.engine.Doorbell(q.tq)
+	}
 }
 
 // corrupt ends the QPs of a client whose doorbell queue holds nonsense: nobody
