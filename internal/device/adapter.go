@@ -345,7 +345,7 @@ func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 
 // deadline is when the loop must run next for this adapter.
 func (a *adapter) deadline() clock.Time {
-	if a.blocked() {
+	if a.blocked() || a.owing {
 		return a.retry
 	}
 	due := clock.Min(a.engine.Deadline(), a.cm.Deadline())

@@ -88,7 +88,3 @@ func drainEvent(fd int) {
 func yield() {
 	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 }
-
-// lockThread keeps the background goroutine on a thread of its own, which
-// blocks in its own system call only.
-func lockThread() { runtime.LockOSThread() }

@@ -42,5 +42,3 @@ func (b *bed) close() error { return nil }
 
 // yield gives the processor to another goroutine.
 func yield() { runtime.Gosched() }
-
-func lockThread() {}

@@ -50,7 +50,7 @@ type Config struct {
 	// the GID tables (UpdateGIDTimerFrequency, WinOF manual 4.6.9.3), 1 ms to
 	// 10 s; 0 means the default of 3 s, negative: never.
 	GIDInterval time.Duration
-	// Spin is how long the background thread looks for work after the last work
+	// Spin is how long the background goroutine looks for work after the last work
 	// before it sleeps; 0: 30 us, negative: it sleeps at once.
 	Spin time.Duration
 	// NoBackground leaves the loop to Poll and WaitCQ: for tests that step it.

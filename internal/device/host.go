@@ -28,6 +28,7 @@ type Host struct {
 	closed   bool
 	watched  int  // changes of what the sleeper watches
 	flagged  bool // attached programs were told that the loop sleeps
+	inline   bool // a program that polls or waits runs this step
 
 	moderated     []*cq // that hold an event back
 	moderationDue clock.Time
@@ -45,7 +46,7 @@ type Host struct {
 	subscribers map[*subscriber]struct{}
 }
 
-// NewHost makes a Host without adapters and starts its background thread.
+// NewHost makes a Host without adapters and starts its background goroutine.
 func NewHost(cfg Config) (*Host, error) {
 	if cfg.GIDInterval > 10*time.Second {
 		return nil, command.Errorf(command.Invalid, "GIDInterval is %v, want at most 10s (UpdateGIDTimerFrequency 0 to 10000)", cfg.GIDInterval)
@@ -105,7 +106,7 @@ func (h *Host) unlock() {
 		h.step()
 	}
 	h.mu.Unlock()
-	if h.rung.Load() { // they keep ringing: the background thread takes over
+	if h.rung.Load() { // they keep ringing: the background goroutine takes over
 		h.sleep.rouse()
 	}
 }
@@ -137,7 +138,7 @@ func (h *Host) Wake() {
 }
 
 // Close closes the clients that are left, the adapters and their links, and ends
-// the background thread.
+// the background goroutine.
 func (h *Host) Close() error {
 	h.lock()
 	if h.closed {

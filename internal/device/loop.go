@@ -31,8 +31,9 @@ const (
 type batch struct {
 	in          []frame.In
 	out         []frame.Out
-	sent        int // frames of out that the link took
-	queued      int // frames in out
+	sent        int  // frames of out that the link took
+	queued      int  // frames in out
+	owing       bool // the last turn left what is to be sent to the next
 	retry       clock.Time
 	completions []transport.Completion
 	events      []transport.Event
@@ -94,6 +95,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 	a := q.adapter
 	a.engine.Doorbell(q.tq)
 	now := h.now()
+	a.owing = false
 	a.transmit(now)
 	if !q.tq.Local() {
 		a.complete(now)
@@ -148,13 +150,20 @@ func (a *adapter) step(now clock.Time) bool {
 	if a.manage(now) {
 		worked = true
 	}
-	if a.complete(now) {
-		worked = true
+	completed := a.complete(now)
+	if completed && a.host.inline && !a.owing {
+		// The program that runs this will answer, most likely: what is to be sent
+		// goes with its answer, or with the next turn.
+		a.owing = true
+		a.retry = now.Add(retryInterval)
+		return true
 	}
+	a.owing = false
 	if a.transmit(now) {
-		worked = true
+		completed = true
 		a.complete(now)
 	}
+	worked = worked || completed
 	if len(a.joining) > 0 && now >= a.joinDue {
 		a.joinAgain(now)
 	}

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// standbyTime is how often the background thread looks whether those who
+	// standbyTime is how often the background goroutine looks whether those who
 	// drive the loop inline still do. Peers wait for twice that at most when they
 	// do not; a look costs a few microseconds.
 	standbyTime = 250 * time.Microsecond
 	// parkAfter is after how many such looks at one and the same sleeper the
-	// background thread sleeps too, until that sleeper leaves.
+	// background goroutine sleeps too, until that sleeper leaves.
 	parkAfter = 16
-	// maxFails is how often in a row the background thread tries to take the
+	// maxFails is how often in a row the background goroutine tries to take the
 	// baton before it sleeps for failTime.
 	maxFails = 64
 	failTime = 100 * time.Microsecond
@@ -26,12 +26,12 @@ const (
 // sleepState is who sleeps, and how they are woken.
 //
 // At most one thread at a time has the role of the sleeper: it sleeps on the
-// links' descriptors. It is the background thread, or a waiter of WaitCQ where
-// it is the only one. The background thread stands by on a bed of its own
+// links' descriptors. It is the background goroutine, or a waiter of WaitCQ where
+// it is the only one. The background goroutine stands by on a bed of its own
 // meanwhile, and so does not wake for packets that somebody else takes.
 type sleepState struct {
 	links   *bed // of the sleeper
-	standby *bed // of the background thread
+	standby *cot // of the background goroutine
 	drains  []int
 	fds     []int
 	seen    atomic.Int64 // Host.watched when the two were collected
@@ -39,7 +39,7 @@ type sleepState struct {
 	role   atomic.Bool   // somebody is the sleeper
 	asleep atomic.Bool   // the sleeper sleeps or is about to
 	until  atomic.Int64  // when its sleep ends by itself
-	parked atomic.Bool   // the background thread sleeps until it is roused
+	parked atomic.Bool   // the background goroutine sleeps until it is roused
 	drives atomic.Uint64 // iterations that pollers and waiters drove
 	naps   atomic.Uint64 // times that a waiter took the role
 	waits  atomic.Int32  // waiters in WaitCQ
@@ -50,19 +50,11 @@ func (s *sleepState) open() (err error) {
 	if s.links, err = newBed(); err != nil {
 		return err
 	}
-	if s.standby, err = newBed(); err != nil {
-		s.links.close()
-	}
-	return err
+	s.standby = newCot()
+	return nil
 }
 
-func (s *sleepState) close() error {
-	err := s.links.close()
-	if e := s.standby.close(); err == nil {
-		err = e
-	}
-	return err
-}
+func (s *sleepState) close() error { return s.links.close() }
 
 // wake ends the sleep of the sleeper, if somebody sleeps. Called after what it
 // shall see was stored; the sleeper stores asleep before it looks a last time.
@@ -79,7 +71,7 @@ func (s *sleepState) sooner(due clock.Time) {
 	}
 }
 
-// rouse makes the background thread look at the loop, wherever it sleeps.
+// rouse makes the background goroutine look at the loop, wherever it sleeps.
 func (s *sleepState) rouse() {
 	s.standby.wake()
 	s.wake()
@@ -158,7 +150,6 @@ func (s *sleepState) collect(h *Host) {
 // background drives the loop while nobody else does.
 func (h *Host) background() {
 	defer h.wg.Done()
-	lockThread()
 	s := &h.sleep
 	var drives uint64
 	last := h.now()
@@ -172,7 +163,7 @@ func (h *Host) background() {
 		if !h.mu.TryLock() {
 			// The owner may be waiting for this processor.
 			if fails++; fails > maxFails {
-				s.standby.sleep(failTime, 0)
+				s.standby.sleep(failTime)
 			} else {
 				yield()
 			}
@@ -220,7 +211,7 @@ func (h *Host) standBy(drives *uint64) {
 	var nap uint64
 	same := 0
 	for !h.closing.Load() {
-		s.standby.sleep(standbyTime, 0)
+		s.standby.sleep(standbyTime)
 		d := s.drives.Load()
 		moved := d != *drives
 		*drives = d
@@ -234,7 +225,7 @@ func (h *Host) standBy(drives *uint64) {
 			}
 			s.parked.Store(true)
 			if s.role.Load() && s.naps.Load() == nap && !h.closing.Load() {
-				s.standby.sleep(-1, 0)
+				s.standby.sleep(-1)
 			}
 			s.parked.Store(false)
 			same = 0
@@ -247,7 +238,7 @@ func (h *Host) standBy(drives *uint64) {
 }
 
 // leaveRole ends the role of a waiter as the sleeper. Where others sleep beside
-// it the background thread takes over at once.
+// it the background goroutine takes over at once.
 func (s *sleepState) leaveRole() {
 	s.role.Store(false)
 	if s.parked.Load() || s.beside.Load() > 0 {

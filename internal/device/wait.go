@@ -47,7 +47,9 @@ func (h *Host) drive() (worked, ran bool) {
 		return false, false
 	}
 	h.sleep.drives.Add(1)
+	h.inline = true
 	worked = h.step()
+	h.inline = false
 	h.unlockTimed()
 	return worked, true
 }
@@ -141,7 +143,7 @@ func (h *Host) sleepFor(ctx context.Context, from waiter) {
 	h.delist(w)
 }
 
-// takeRole makes the caller the sleeper; the background thread makes room.
+// takeRole makes the caller the sleeper; the background goroutine makes room.
 func (h *Host) takeRole() bool {
 	s := &h.sleep
 	for range 50 {
