@@ -111,6 +111,7 @@ func (a *adapter) counters() []command.Counter {
 	add("Link sends refused by the system", links.SendErrors)
 	add("Link blocked", links.SendBlocked)
 	add("Link receive buffer drops", links.ReceiveDrops)
+	add("Link receive buffer", uint64(links.ReceiveBuffer)) // bytes, as the system grants it
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 const (
@@ -212,12 +213,26 @@ func (a *adapter) transmit(now clock.Time) bool {
 		}
 		worked = true
 		a.sent, a.queued = 0, n
+		a.answerFirst()
 		a.seal()
 		if !a.flush(now) {
 			return true
 		}
 	}
 	return worked
+}
+
+// answerFirst lets the one request of a small batch overtake the acknowledgement
+// before it: the peer's program waits for the request, and only its QP for the
+// acknowledgement. The two have PSNs of different directions (IBA 9.7.1).
+func (a *adapter) answerFirst() {
+	if a.queued != 2 {
+		return
+	}
+	first, second := ib.BTH(a.out[0].Head[frame.HeadRoom:]).Opcode(), ib.BTH(a.out[1].Head[frame.HeadRoom:]).Opcode()
+	if first == ib.RCAcknowledge && second <= ib.RCWriteOnlyImmediate {
+		a.out[0], a.out[1] = a.out[1], a.out[0]
+	}
 }
 
 // seal puts the outer headers around the queued frames.
