@@ -97,14 +97,14 @@ func (e *Engine) Copied(now clock.Time, done []CopyResult) {
 		op := c.ops[slot]
 		c.ops[slot] = copyOp{generation: op.generation + 1}
 		c.free = append(c.free, slot)
-		e.copyEnded(now, &op, &done[i])
+		e.copyEnded(&op, &done[i])
 		if op.owned {
 			c.small = append(c.small, op.buf[:MaxMTU])
 		}
 	}
 }
 
-func (e *Engine) copyEnded(now clock.Time, op *copyOp, done *CopyResult) {
+func (e *Engine) copyEnded(op *copyOp, done *CopyResult) {
 	q := op.q
 	if op.kind == copyFetch {
 		op.fetch.ended(e, done.Err)
@@ -113,25 +113,28 @@ func (e *Engine) copyEnded(now clock.Time, op *copyOp, done *CopyResult) {
 		return
 	}
 	q.copying--
-	if q.state == command.Err {
-		if q.copying == 0 {
-			q.startFlush()
-		}
-		return
-	}
 	switch op.kind {
 	case copyEffect:
 		q.effectCopied(op.effect, done.Err)
-	case copyAnswer:
-		q.answerCopied(now, op.r, done.Err)
 	case copyAtomic:
 		q.atomicCopied(op.psn, done)
+	}
+	if q.state == command.Err {
+		// What had come in before the end is completed, then the rest flushed.
+		if q.copying == 0 {
+			q.startFlush()
+		}
+		q.activate()
+		return
+	}
+	if op.kind == copyAnswer {
+		q.answerCopied(op.r, done.Err)
 	}
 	q.activate()
 }
 
 // answerCopied goes on with a read or atomic whose data has been placed.
-func (q *QP) answerCopied(now clock.Time, r *request, err error) {
+func (q *QP) answerCopied(r *request, err error) {
 	if r.copies--; err == nil {
 		q.retire()
 		return

@@ -78,7 +78,7 @@ func (q *QP) effectCopied(serial uint64, err error) {
 	items[i].copies--
 	switch {
 	case err == nil:
-	case q.typ == command.RC:
+	case q.typ == command.RC && q.state != command.Err:
 		q.effectFailed(int(i))
 		return
 	case items[i].completes:
@@ -113,6 +113,7 @@ func (q *QP) effectFailed(i int) {
 			q.resp.pending--
 		}
 	}
+	q.dropEffects(true)
 	q.refuse(ib.NAKRemoteOperational)
 }
 
@@ -120,14 +121,7 @@ func (q *QP) effectFailed(i int) {
 // it has.
 func (q *QP) dropEffects(deliver bool) {
 	f := &q.resp.effects
-	if f.started > 0 || f.held.completes {
-		v := f.queue.push()
-		*v = f.held
-		f.held, f.started = effect{}, 0
-		if v.completion.Status == ring.Success {
-			v.completion.Status = ring.WRFlush
-		}
-	}
+	f.held, f.started = effect{}, 0
 	f.first += uint64(f.queue.len())
 	for f.queue.len() > 0 {
 		var v [1]effect

@@ -101,10 +101,10 @@ func (q *QP) moveLocal(now clock.Time) (used int, more bool) {
 	s.moving = true
 	defer func() { s.moving = false }()
 	for range localMessages {
-		if s.cur == nil && !q.take() {
+		r := q.current()
+		if r == nil {
 			return used, false
 		}
-		r := s.cur
 		switch {
 		case r.kind == kindLocal && r.begun:
 			q.pass(r)

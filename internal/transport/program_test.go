@@ -369,6 +369,9 @@ func runProgram(t testing.TB, seed uint64, local bool) error {
 		c.timeout = 14 // copies that end later take their time
 	}
 	connect(a, b, c)
+	if throughEncap != nil {
+		throughEncap(a, b)
+	}
 	if local {
 		if err := a.e.Join(0, a.q, b.q); err != nil {
 			return err
@@ -425,6 +428,7 @@ func runProgram(t testing.TB, seed uint64, local bool) error {
 		movedLocally += s.e.counters.LocalMessages
 		movedByWire += s.e.counters.OutboundPackets
 	}
+	corruptedSeen = n.Stats.Corrupted
 	return noLeak(x, y)
 }
 

@@ -84,6 +84,19 @@ func (r *requester) start(psn ib.PSN) {
 	r.una, r.snd, r.max, r.next = psn, psn, psn, psn
 }
 
+// current returns the request to be sent next, taking one from the ring where
+// none is begun; nil when there is none that may be sent.
+func (q *QP) current() *request {
+	s := &q.req
+	if s.cur == nil && !q.take() {
+		return nil
+	}
+	if s.cur.status != ring.Success {
+		return nil // it waits for those before it to complete
+	}
+	return s.cur
+}
+
 // take takes the next request from the ring and makes it cur. It reports false
 // when there is none, or none may begin.
 func (q *QP) take() bool {

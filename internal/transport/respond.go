@@ -165,6 +165,9 @@ func (q *QP) sendReadAnswer(r *result, out []frame.Out, bytes *int) (n int) {
 // gone (IBA 9.7.5.2.7): a NAK stands in the place of the answer.
 func (q *QP) answerFailed(r *result) {
 	s := &q.resp
+	if s.nak && q.state == command.Err && !r.next.Before(s.psn) {
+		return // behind the answer that ended the QP
+	}
 	s.psn = r.next
 	for i := range s.results {
 		s.results[i].pending = false

@@ -59,10 +59,10 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 	limit := min(len(out), q.eng.cfg.MaxBurst)
 	bytes := q.eng.cfg.MaxBurstBytes
 	for n < limit && bytes > 0 {
-		if s.cur == nil && !q.take() {
+		r := q.current()
+		if r == nil {
 			break
 		}
-		r := s.cur
 		if r.begun && r.kind == kindLocal {
 			q.pass(r)
 			continue

@@ -18,10 +18,10 @@ func (q *QP) sendUD(_ clock.Time, out []frame.Out) (n int, more bool) {
 	}
 	limit := min(len(out), q.eng.cfg.MaxBurst)
 	for n < limit {
-		if s.cur == nil && !q.take() {
+		r := q.current()
+		if r == nil {
 			break
 		}
-		r := s.cur
 		payload, ok := q.payload(r, 0, r.length)
 		if !ok {
 			break

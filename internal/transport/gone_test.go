@@ -1,0 +1,89 @@
+package transport
+
+import (
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/sim"
+)
+
+// failCopies ends every copy with an error, as when the owner of the memory died.
+func (x *end) failCopies(n *sim.Network) {
+	var c [16]Copy
+	for k := x.e.Copies(c[:]); k > 0; k = x.e.Copies(c[:]) {
+		for i := range c[:k] {
+			x.e.Copied(n.Now(), []CopyResult{{Tag: c[i].Tag, Err: memory.ErrGone}})
+		}
+		x.port.Wake()
+	}
+}
+
+// TestMemoryGone: memory that cannot be reached any more is an error of that QP
+// alone, and of the right kind at either end; nothing that depends on the copy
+// was acknowledged or completed before (IBA 9.7.5.2.7).
+func TestMemoryGone(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		slowA        bool // the requester's memory, else the responder's
+		op           ring.WROp
+		size         int
+		status, recv ring.Status
+	}{
+		{"target of a write", false, ring.OpWrite, 5000, ring.RemoteOperation, 0},
+		{"source of a read", false, ring.OpRead, 5000, ring.RemoteOperation, 0},
+		{"operand of an atomic", false, ring.OpFetchAdd, 8, ring.RemoteOperation, 0},
+		{"receive", false, ring.OpSend, 100, ring.RemoteOperation, ring.LocalProtection},
+		{"source of a write", true, ring.OpWrite, 5000, ring.LocalProtection, 0},
+		{"sink of a read", true, ring.OpRead, 5000, ring.LocalProtection, 0},
+		{"sink of an atomic", true, ring.OpFetchAdd, 8, ring.LocalProtection, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n, a, b := newPair(t, 1, command.RC)
+			p := defaultConnection()
+			p.timeout = 16
+			connect(a, b, p)
+			for _, x := range []*end{a, b} {
+				r := memory.Region{PD: testPD, Base: regionAt, Length: regionSize, Access: allowAll}
+				if (x == a) == c.slowA {
+					r.Remote = &owner{regionAt, make([]byte, regionSize), true}
+				} else {
+					r.Bytes = make([]byte, regionSize)
+				}
+				if _, err := x.mem.Register(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.give(1000, 1)
+			a.do(c.op, c.size)
+			a.do(c.op, c.size)
+			for range 20 {
+				n.Pass(20_000)
+				if len(a.comps) > 0 || !c.slowA && a.q.una() {
+					t.Fatalf("%+v before the copies ended", a.comps)
+				}
+			}
+			for range 20 {
+				a.failCopies(n)
+				b.failCopies(n)
+				n.Pass(20_000)
+			}
+			if len(a.comps) != 2 || a.comps[0].Status != c.status || a.comps[1].Status != ring.WRFlush {
+				t.Errorf("requester: %+v", a.comps)
+			}
+			if c.slowA {
+				return
+			}
+			if len(b.events) != 1 || b.events[0].Type != command.EventQPFatal || b.q.state != command.Err {
+				t.Errorf("responder: state %s, events %+v", stateName(b.q.state), b.events)
+			}
+			if len(b.comps) != 1 || c.recv != 0 && b.comps[0].Status != c.recv {
+				t.Errorf("responder: %+v", b.comps)
+			}
+		})
+	}
+}
+
+// una reports that something of q has been acknowledged.
+func (q *QP) una() bool { return uint32(q.req.una) != q.attr.SQPSN }
