@@ -68,6 +68,8 @@ type cli struct {
 	RunDemo demoCmd    `cmd:"" name:"run-demo" help:"Bring up two adapters and show them at work; what make run does."`
 	Bench   benchCmd   `cmd:"" help:"Measure bandwidth and latency next to TCP; what make bench does."`
 	Version versionCmd `cmd:"" help:"Print the version."`
+
+	BenchTCP benchTCPCmd `cmd:"" name:"bench-tcp" hidden:"" help:"Be a side of the plain TCP sender of bench."`
 }
 
 // session is what every command gets.
@@ -116,6 +118,9 @@ func allowed(parser *kong.Kong, err error) string {
 	}
 	var names []string
 	for _, c := range node.Children {
+		if c.Hidden {
+			continue
+		}
 		names = append(names, c.Name)
 	}
 	for _, group := range node.AllFlags(true) {

@@ -1,0 +1,6 @@
+// Package bench measures RDMA next to TCP on the same path in the same run: the
+// processes of the tools against a plain TCP sender (and iperf3 and sockperf
+// where they are installed), over loopback, across a pair of virtual Ethernet
+// devices, and attached to one driver. Runs are interleaved and medians taken,
+// so that a noisy machine disturbs all alike.
+package bench

@@ -1,0 +1,126 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// veth is a pair of virtual Ethernet devices, each in a network namespace of
+// its own.
+type veth struct {
+	a, b netns.NsHandle
+}
+
+// The addresses, of a network for documentation that nobody routes.
+var vethAddrs = [2]net.IPNet{
+	{IP: net.IPv4(192, 0, 2, 1), Mask: net.CIDRMask(24, 32)},
+	{IP: net.IPv4(192, 0, 2, 2), Mask: net.CIDRMask(24, 32)},
+}
+
+// newVeth makes the namespaces and the devices; root only. The namespaces have
+// no name: they go with the last handle and process.
+func newVeth(mtu int) (v *veth, err error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("not root")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		return nil, err
+	}
+	defer home.Close()
+	defer func() { err = errors.Join(err, netns.Set(home)) }()
+	v = &veth{netns.None(), netns.None()}
+	if v.a, err = netns.New(); err != nil {
+		return nil, err
+	}
+	if v.b, err = netns.New(); err != nil {
+		return nil, errors.Join(err, v.close())
+	}
+	if err := v.plug(mtu); err != nil {
+		return nil, errors.Join(err, v.close())
+	}
+	return v, nil
+}
+
+// plug makes the pair of devices and brings it up.
+func (v *veth) plug(mtu int) error {
+	a, err := netlink.NewHandleAt(v.a)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	b, err := netlink.NewHandleAt(v.b)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	link := netlink.NewLinkAttrs()
+	link.Name, link.MTU = "vpi0", mtu
+	pair := netlink.NewVeth(link)
+	pair.PeerName, pair.PeerMTU, pair.PeerNamespace = "vpi1", uint32(mtu), netlink.NsFd(v.b)
+	if err := a.LinkAdd(pair); err != nil {
+		return fmt.Errorf("veth: %w", err)
+	}
+	return errors.Join(configure(a, "vpi0", &vethAddrs[0]), configure(b, "vpi1", &vethAddrs[1]))
+}
+
+func configure(h *netlink.Handle, name string, addr *net.IPNet) error {
+	l, err := h.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	lo, err := h.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.AddrAdd(l, &netlink.Addr{IPNet: addr}), h.LinkSetUp(l), h.LinkSetUp(lo))
+}
+
+func (v *veth) close() error {
+	var errs []error
+	for _, h := range []netns.NsHandle{v.a, v.b} {
+		if h.IsOpen() {
+			errs = append(errs, h.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// startIn starts commands in a namespace: from a thread that is in it.
+func startIn(ns netns.NsHandle) func(*exec.Cmd) error {
+	return func(cmd *exec.Cmd) error {
+		started := make(chan error, 1)
+		go func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+			err := netns.Set(ns)
+			if err == nil {
+				err = cmd.Start()
+			}
+			started <- err
+		}()
+		return <-started
+	}
+}
+
+// vethPath is the path across a pair of virtual devices with this MTU.
+func vethPath(mtu int) (*path, func() error, error) {
+	v, err := newVeth(mtu)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &path{
+		name:   fmt.Sprintf("veth MTU %d", mtu),
+		server: side{vethAddrs[0].IP.String(), startIn(v.a)},
+		client: side{vethAddrs[1].IP.String(), startIn(v.b)},
+		more:   []string{"--mode", "embedded"},
+	}, v.close, nil
+}
