@@ -272,8 +272,6 @@ func (c *Client) frame(h header, body []byte) error {
 		return c.arena(h, body)
 	case h.Op == opGoodbye:
 		return farewell(body)
-	case h.Flags&flagResponse == 0:
-		return nil // a later minor version's push
 	}
 	r := reply{body: slices.Clone(body)}
 	var err error
@@ -283,11 +281,13 @@ func (c *Client) frame(h header, body []byte) error {
 	if h.Flags&flagError != 0 {
 		r.err = decodeError(r.body)
 	}
-	if ch := c.calls.take(h.ID); ch != nil {
-		ch <- r
-		return nil
+	if h.Flags&flagResponse != 0 {
+		if ch := c.calls.take(h.ID); ch != nil {
+			ch <- r
+			return nil
+		}
 	}
-	for _, fd := range r.fds { // nobody waits any more
+	for _, fd := range r.fds { // nobody waits any more, or a later minor version's push
 		unix.Close(fd)
 	}
 	return nil

@@ -369,13 +369,10 @@ func copyOwn(kind memory.CopyKind, last bool, addr uint64, staging []byte, compa
 			return 0, false
 		}
 		own := unsafe.Slice((*byte)(own(addr)), len(staging))
-		switch {
-		case kind == memory.CopyRead:
-			copy(staging, own)
-		case last:
-			memory.Place(own, staging)
-		default:
-			copy(own, staging)
+		if kind == memory.CopyRead {
+			move(staging, own, false)
+		} else {
+			move(own, staging, last)
 		}
 		return 0, true
 	case memory.CopyCompareSwap, memory.CopyFetchAdd:
