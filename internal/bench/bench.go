@@ -189,7 +189,9 @@ func printBandwidths(w io.Writer, p *path, s samples) {
 		fmt.Fprint(w, "\n|---|---|---|---|---|\n")
 	}
 	for _, size := range sizes {
-		m := func(name string, more ...any) float64 { return s.median(name + fmt.Sprint(append([]any{size}, more...)...)) }
+		m := func(name string, more ...any) float64 {
+			return s.median(name + fmt.Sprint(append([]any{size}, more...)...))
+		}
 		fmt.Fprintf(w, "| %d | %.2f | %.2f | %.2f | %.3f |", size, m("write"), m("send"), m("read"), m("write", "rate"))
 		if tcp {
 			iperf := 0.0

@@ -107,6 +107,9 @@ func (e *endpoint) allocate(ctx context.Context, maxSize int) (err error) {
 		return err
 	}
 	e.mem, e.token = e.mr.Buffer(), e.mr.GetLocalToken()
+	for i := range e.mem { // pages that were never written are all one page of zeros
+		e.mem[i] = byte(i)
+	}
 	return nil
 }
 
