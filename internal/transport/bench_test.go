@@ -54,6 +54,8 @@ type flow struct {
 	wr    ring.SendWR
 	comps [64]Completion
 	now   clock.Time
+	recv  bool // the operation takes receives
+	rr    [ring.MaxSGE]ring.SGE
 }
 
 func newFlow(tb testing.TB, mtu uint32, size int, op ring.WROp) *flow {
@@ -67,12 +69,25 @@ func newFlow(tb testing.TB, mtu uint32, size int, op ring.WROp) *flow {
 	ra, rb := f.a.region(0x10000, make([]byte, n), allowAll), f.b.region(0x90000, make([]byte, n), allowAll)
 	f.wr = ring.SendWR{Op: op, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: 0x90000, RKey: rb.Key}
 	f.wr.SGE[0] = ring.SGE{Addr: 0x10000, Length: uint32(size), LKey: ra.Key}
+	f.recv = takesReceive(op)
+	f.rr[0] = ring.SGE{Addr: 0x90000, Length: uint32(size), LKey: rb.Key}
+	return f
+}
+
+// join puts the pair on the local path.
+func (f *flow) join(tb testing.TB) *flow {
+	if err := f.a.e.Join(0, f.a.q, f.b.q); err != nil {
+		tb.Fatal(err)
+	}
 	return f
 }
 
 // run carries batch requests to their completions and returns the packets.
 func (f *flow) run(tb testing.TB, batch int) (packets int) {
 	for range batch {
+		if f.recv {
+			f.b.postRecv(ring.RecvWR{NumSGE: 1, SGE: f.rr})
+		}
 		if err := f.a.send.Post(&f.wr); err != nil {
 			tb.Fatal(err)
 		}
@@ -85,6 +100,9 @@ func (f *flow) run(tb testing.TB, batch int) (packets int) {
 		n := f.a.e.Completions(f.comps[:])
 		if done += n; k == 0 && n == 0 {
 			tb.Fatalf("stuck with %d of %d, state %s", done, batch, stateName(f.a.q.state))
+		}
+		if f.recv {
+			f.b.e.Completions(f.comps[:])
 		}
 		packets += k
 	}
@@ -117,13 +135,44 @@ func BenchmarkEngine(b *testing.B) {
 // TestNoAllocations is a rule of the data path: once warm, nothing is allocated
 // per packet.
 func TestNoAllocations(t *testing.T) {
-	for _, op := range []ring.WROp{ring.OpWrite, ring.OpRead} {
+	for _, op := range []ring.WROp{ring.OpSend, ring.OpWrite, ring.OpRead, ring.OpFetchAdd} {
 		for _, size := range []int{64, 1 << 18} {
-			f := newFlow(t, 1024, size, op)
-			f.run(t, 32)
-			if n := testing.AllocsPerRun(50, func() { f.run(t, 16) }); n > 0 {
-				t.Errorf("%s of %d bytes: %v allocations in 16 messages", op, size, n)
+			for _, local := range []bool{false, true} {
+				if op == ring.OpFetchAdd {
+					size = 8
+				}
+				f := newFlow(t, 1024, size, op)
+				if local {
+					f.join(t)
+				}
+				f.run(t, 32)
+				if n := testing.AllocsPerRun(50, func() { f.run(t, 16) }); n > 0 {
+					t.Errorf("%s of %d bytes, local %v: %v allocations in 16 messages", op, size, local, n)
+				}
 			}
 		}
+	}
+}
+
+// BenchmarkLocal measures the local path next to a plain copy.
+func BenchmarkLocal(b *testing.B) {
+	for _, size := range []int{64, 4096, 1 << 20} {
+		b.Run(fmt.Sprintf("write/%dB", size), func(b *testing.B) {
+			f := newFlow(b, 4096, size, ring.OpWrite).join(b)
+			b.SetBytes(int64(16 * size))
+			b.ReportAllocs()
+			for b.Loop() {
+				f.run(b, 16)
+			}
+		})
+		b.Run(fmt.Sprintf("copy/%dB", size), func(b *testing.B) {
+			from, to := make([]byte, size), make([]byte, size)
+			b.SetBytes(int64(16 * size))
+			for b.Loop() {
+				for range 16 {
+					copy(to, from)
+				}
+			}
+		})
 	}
 }

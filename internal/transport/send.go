@@ -46,7 +46,8 @@ func (q *QP) transmit(now clock.Time, out []frame.Out) (n int, more bool) {
 	case command.UD:
 		k, again = q.sendUD(now, out[n:])
 	}
-	return n + k, more || again
+	// Without scratch a QP may have stopped for nothing that would wake it.
+	return n + k, more || again || q.eng.scratch.full()
 }
 
 // request emits request packets of a connected queue pair until something keeps it

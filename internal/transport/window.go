@@ -109,4 +109,5 @@ func (q *QP) moveWindow() {
 	q.eng.leaveWindow(q)
 	q.win = q.eng.windowTo(q.route.Dst)
 	q.recount(false)
+	q.activate()
 }
