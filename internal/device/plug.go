@@ -139,6 +139,7 @@ func (a *adapter) replug(want []netip.Addr) []netip.Addr {
 		}
 		a.host.log.Info("address is gone", "adapter", a.name, "address", p.addr)
 		_ = p.link.Close()
+		clear(a.gsi.routes) // they name the sockets of the link
 	}
 	clear(a.plugs[len(kept):])
 	a.plugs = kept
@@ -173,6 +174,7 @@ func (a *adapter) unplug() {
 			p.link, p.base, p.impair = nil, nil, nil
 		}
 	}
+	clear(a.gsi.routes) // they name the sockets of the links
 	a.sent, a.queued = 0, 0
 	a.host.watched++
 	a.host.sleep.wake()
