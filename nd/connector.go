@@ -281,8 +281,8 @@ func (c *Connector) startAccept(op string, qp *QueuePair, p *ConnectParams) (*ve
 	}
 	// The answer's limits are cut to what the peer offered.
 	peer := c.id.Peer()
-	p.InboundReadLimit = min(p.InboundReadLimit, peer.InitiatorDepth)
-	p.OutboundReadLimit = min(p.OutboundReadLimit, peer.ResponderResources)
+	p.InboundReadLimit = min(p.InboundReadLimit, peer.ResponderResources)
+	p.OutboundReadLimit = min(p.OutboundReadLimit, peer.InitiatorDepth)
 	param, err := p.verbs(op, MaxCalleeData, qp)
 	if err != nil {
 		return nil, param, err
@@ -332,7 +332,7 @@ func (c *Connector) GetReadLimits() (inbound, outbound int, err error) {
 	}
 	peer := id.Peer()
 	l := c.adapter.dev.Limits()
-	inbound, outbound = min(peer.InitiatorDepth, l.MaxReadResponder), min(peer.ResponderResources, l.MaxReadInitiator)
+	inbound, outbound = min(peer.ResponderResources, l.MaxReadResponder), min(peer.InitiatorDepth, l.MaxReadInitiator)
 	if c.phase != phaseRequested {
 		inbound, outbound = min(inbound, c.limits.inbound), min(outbound, c.limits.outbound)
 	}

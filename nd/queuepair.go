@@ -170,7 +170,7 @@ func (qp *QueuePair) Send(requestContext uint64, sge []SGE, flags OpFlags) error
 		return refuse(StatusInvalidParameter4, "QueuePair.Send", "flags has bits %#x that Send has not", uint32(flags&^allowed))
 	}
 	wr := verbs.SendWR{ID: requestContext, Op: verbs.OpSend, Flags: flags.verbs()}
-	return qp.transfer(&wr, sge, flags)
+	return qp.transfer(wr, sge, flags)
 }
 
 // Write writes the bytes of the entries to the peer's memory at remoteAddress
@@ -182,7 +182,7 @@ func (qp *QueuePair) Write(requestContext uint64, sge []SGE, remoteAddress uint6
 		return refuse(StatusInvalidParameter6, "QueuePair.Write", "flags has bits %#x that Write has not", uint32(flags&^allowed))
 	}
 	wr := verbs.SendWR{ID: requestContext, Op: verbs.OpWrite, Flags: flags.verbs(), RemoteAddr: remoteAddress, RKey: remoteToken}
-	return qp.transfer(&wr, sge, flags)
+	return qp.transfer(wr, sge, flags)
 }
 
 // Read reads from the peer's memory at remoteAddress under remoteToken into the
@@ -194,10 +194,12 @@ func (qp *QueuePair) Read(requestContext uint64, sge []SGE, remoteAddress uint64
 		return refuse(StatusInvalidParameter6, "QueuePair.Read", "flags has bits %#x that Read has not", uint32(flags&^allowed))
 	}
 	wr := verbs.SendWR{ID: requestContext, Op: verbs.OpRead, Flags: flags.verbs(), RemoteAddr: remoteAddress, RKey: remoteToken}
-	return qp.transfer(&wr, sge, flags)
+	return qp.transfer(wr, sge, flags)
 }
 
-func (qp *QueuePair) transfer(wr *verbs.SendWR, sge []SGE, flags OpFlags) error {
+// transfer posts wr with the entries. It takes a copy, so that the list of
+// addresses stays on its stack.
+func (qp *QueuePair) transfer(wr verbs.SendWR, sge []SGE, flags OpFlags) error {
 	if !qp.connected.Load() {
 		return errNotConnected
 	}
@@ -216,12 +218,12 @@ func (qp *QueuePair) transfer(wr *verbs.SendWR, sge []SGE, flags OpFlags) error 
 	if err := fill(wr.SGE, sge, qp.adapter.dev.Limits().MaxMessage); err != nil {
 		return err
 	}
-	return qp.post(wr)
+	return qp.post(&wr)
 }
 
 // transferInline gathers the bytes, so that the entries need no region and are
 // not limited in number.
-func (qp *QueuePair) transferInline(wr *verbs.SendWR, sge []SGE) error {
+func (qp *QueuePair) transferInline(wr verbs.SendWR, sge []SGE) error {
 	var buf [maxInline]byte
 	n, room := 0, qp.qp.Inline()
 	for i := range sge {
@@ -231,7 +233,7 @@ func (qp *QueuePair) transferInline(wr *verbs.SendWR, sge []SGE) error {
 		n += copy(buf[n:], sge[i].Buffer)
 	}
 	wr.Inline = buf[:n]
-	return qp.post(wr)
+	return qp.post(&wr)
 }
 
 func (qp *QueuePair) post(wr *verbs.SendWR) error {

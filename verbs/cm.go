@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"sync"
 	"time"
@@ -40,10 +41,10 @@ type ConnParam struct {
 	Private []byte
 }
 
-// PeerParam is what the peer asked for or answered.
+// PeerParam is what the peer asked for or answered, as it looks from this side.
 type PeerParam struct {
-	ResponderResources int
-	InitiatorDepth     int
+	ResponderResources int // reads and atomics that the peer would like to have outstanding here
+	InitiatorDepth     int // reads and atomics of this side that the peer keeps
 	FlowControl        bool
 	SRQ                bool
 	QPN                uint32
@@ -360,7 +361,7 @@ func (id *ID) request(ctx context.Context, op string, remote netip.AddrPort, qp 
 		cmd.QP = qp.handle
 	}
 	if err := c.host.backend.CMConnect(ctx, cmd); err != nil {
-		err = wrapCtxAddr(ctx, op, remote, err)
+		err = c.unroutable(wrapCtxAddr(ctx, op, remote, err))
 		c.mu.Lock()
 		c.end(cmFailed, err)
 		c.mu.Unlock()
@@ -376,6 +377,23 @@ func (id *ID) request(ctx context.Context, op string, remote netip.AddrPort, qp 
 	}
 	id.readLocal()
 	return nil
+}
+
+// unroutable makes the error of a destination of another address family than the
+// adapter's what it is to the program: a network that cannot be reached.
+func (c *cmID) unroutable(err error) error {
+	var e *Error
+	if !errors.As(err, &e) || e.Class != ErrInvalid || !e.Addr.IsValid() {
+		return err
+	}
+	devices, listErr := c.host.Devices(c.host.ctx)
+	for _, d := range devices {
+		if d.index != c.adapter || listErr != nil || d.addr.Is4() == e.Addr.Addr().Unmap().Is4() {
+			continue
+		}
+		e.Class = ErrNetworkUnreachable
+	}
+	return err
 }
 
 // attemptTime is the time for an attempt in milliseconds: up to the deadline of

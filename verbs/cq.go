@@ -40,12 +40,15 @@ const (
 	pollBatch  = 32 // entries converted at a time
 	yieldEvery = 16 // empty polls between two yields of the processor
 	spinPolls  = 64 // empty polls of Next before it sleeps
+
+	maxInterval = 65535 * time.Microsecond // of moderation
 )
 
 // CQ is a completion queue.
 type CQ struct {
 	dev    *Device
 	handle command.Handle
+	life   life
 
 	mu      sync.Mutex
 	ring    *ring.CQ
@@ -62,11 +65,12 @@ func (d *Device) CreateCQ(depth int) (*CQ, error) {
 	if depth < 1 || depth > d.limit.MaxCQDepth {
 		return nil, newError("create cq", ErrInvalid, "depth is %d, want 1 to %d", depth, d.limit.MaxCQDepth)
 	}
+	life := d.live()
 	q, err := d.host.backend.CreateCQ(d.host.ctx, command.CreateCQ{Adapter: d.index, Depth: uint32(depth)})
 	if err != nil {
 		return nil, wrap("create cq", err)
 	}
-	cq := &CQ{dev: d, handle: q.Handle, depth: int(q.Depth)}
+	cq := &CQ{dev: d, handle: q.Handle, life: life, depth: int(q.Depth)}
 	if cq.ring, err = d.host.openCQ(&q); err != nil {
 		_ = cq.Close()
 		return nil, err
@@ -157,7 +161,7 @@ func (cq *CQ) take(out []WC) (int, error) {
 		return total, nil
 	}
 	if cq.ring.Flags()&ring.FlagError != 0 && cq.ring.Empty() {
-		return 0, newError("poll", ErrOverflow, "the completion queue is broken")
+		return 0, cq.broken("poll")
 	}
 	return 0, nil
 }
@@ -238,14 +242,29 @@ func (cq *CQ) Pending(n Notify) bool {
 	return cq.ring.Raises(a) || cq.next != nil && cq.next.Raises(a)
 }
 
-// Err returns ErrOverflow, wrapped, once the queue is broken.
+// Err returns why the queue is broken, nil while it is not: ErrOverflow, or
+// ErrRemoved where the adapter was disabled.
 func (cq *CQ) Err() error {
 	cq.mu.Lock()
-	defer cq.mu.Unlock()
-	if cq.newest().Flags()&ring.FlagError != 0 {
-		return newError("cq", ErrOverflow, "the completion queue is broken")
+	flags := cq.newest().Flags()
+	cq.mu.Unlock()
+	if flags&ring.FlagError == 0 {
+		return nil
 	}
-	return nil
+	return cq.broken("cq")
+}
+
+// broken is the error of a ring that is marked so.
+func (cq *CQ) broken(op string) error {
+	removed := cq.life.over()
+	if !removed { // the event may be on its way still
+		a, err := cq.dev.Query()
+		removed = err != nil || !a.Up
+	}
+	if removed {
+		return newError(op, ErrRemoved, "")
+	}
+	return newError(op, ErrOverflow, "more completions came than the queue holds")
 }
 
 // Resize makes the queue hold at least depth completions. Requests may go on
@@ -274,14 +293,15 @@ func (cq *CQ) Resize(depth int) error {
 }
 
 // Moderate limits how often the queue raises events: after count completions,
-// or interval after the first, whichever comes first (WinOF manual 4.9.1.1.2).
+// or interval (at most 65,535 us) after the first, whichever comes first (WinOF
+// manual 4.9.1.1.2).
 // Zero values switch moderation off.
 func (cq *CQ) Moderate(count int, interval time.Duration) error {
 	if count < 0 || int64(count) > 1<<32-1 {
 		return newError("moderate cq", ErrInvalid, "count is %d, want 0 to %d", count, uint32(1<<32-1))
 	}
-	if interval < 0 || interval > time.Hour {
-		return newError("moderate cq", ErrInvalid, "interval is %v, want 0 to 1h", interval)
+	if interval < 0 || interval > maxInterval {
+		return newError("moderate cq", ErrInvalid, "interval is %v, want 0 to %v", interval, maxInterval)
 	}
 	h := cq.dev.host
 	return wrap("moderate cq", h.backend.ModerateCQ(h.ctx, command.ModerateCQ{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/softvpi/softvpi/internal/command"
 )
@@ -41,6 +42,8 @@ type Device struct {
 	name  string
 	addr  netip.Addr
 	limit Attributes // as of when the device was listed; limits do not change
+
+	fatals *atomic.Uint32 // how often the adapter was disabled
 }
 
 // Attributes are the state and limits of an adapter (IBA 11.2.1.2).
@@ -111,7 +114,7 @@ func (h *Host) Devices(ctx context.Context) ([]*Device, error) {
 	devices := make([]*Device, len(infos))
 	for i := range infos {
 		a := attributesFrom(&infos[i])
-		devices[i] = &Device{host: h, index: infos[i].Index, name: a.Name, addr: a.Addr, limit: a}
+		devices[i] = &Device{host: h, index: infos[i].Index, name: a.Name, addr: a.Addr, limit: a, fatals: h.events.fatal(infos[i].Index)}
 	}
 	return devices, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/softvpi/softvpi/internal/command"
 )
@@ -109,12 +110,26 @@ type dispatcher struct {
 	closed   bool
 	watchers map[*Watcher]struct{}
 	ids      map[command.Handle]*cmID
+	fatals   map[uint32]*atomic.Uint32 // by adapter: how often it was disabled
 }
+
+// life tells whether the adapter was disabled since an object on it was made:
+// the object is of no further use then (WinOF manual 4.11.2).
+type life struct {
+	fatals *atomic.Uint32
+	born   uint32
+}
+
+// live begins the life of an object that is about to be made.
+func (d *Device) live() life { return life{d.fatals, d.fatals.Load()} }
+
+func (l *life) over() bool { return l.fatals.Load() != l.born }
 
 func newDispatcher(b backend) *dispatcher {
 	return &dispatcher{
 		backend: b, done: make(chan struct{}),
 		watchers: make(map[*Watcher]struct{}), ids: make(map[command.Handle]*cmID),
+		fatals: make(map[uint32]*atomic.Uint32),
 	}
 }
 
@@ -138,10 +153,11 @@ func (d *dispatcher) wait() { <-d.done }
 
 func (d *dispatcher) dispatch(e *command.Event) {
 	if e.Type < command.EventConnectRequest {
-		d.broadcast(e)
 		if e.Type == command.EventDeviceFatal {
+			d.fatal(e.Adapter).Add(1)
 			d.failDevice(e)
 		}
+		d.broadcast(e)
 		return
 	}
 	d.mu.Lock()
@@ -154,6 +170,18 @@ func (d *dispatcher) dispatch(e *command.Event) {
 	if e.Type == command.EventConnectRequest { // the listener is gone already
 		_ = d.backend.Destroy(context.Background(), command.KindCM, e.NewID)
 	}
+}
+
+// fatal returns the count of an adapter's ends.
+func (d *dispatcher) fatal(adapter uint32) *atomic.Uint32 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.fatals[adapter]
+	if n == nil {
+		n = new(atomic.Uint32)
+		d.fatals[adapter] = n
+	}
+	return n
 }
 
 func (d *dispatcher) broadcast(e *command.Event) {

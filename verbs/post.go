@@ -59,7 +59,8 @@ type RecvWR struct {
 // PostSend posts a request to the send queue. The request and its SGE list may
 // be used again when it returns; the memory that SGE names belongs to the
 // adapter until the request completes. A request that is refused was not posted:
-// ErrQueueFull until earlier ones complete, ErrInvalid naming the field.
+// ErrQueueFull until earlier ones complete, ErrInvalid naming the field, ErrRemoved
+// where the adapter was disabled.
 func (qp *QP) PostSend(wr *SendWR) error {
 	qp.sendMu.Lock()
 	err := qp.putSend(wr)
@@ -94,6 +95,9 @@ func (qp *QP) PostRecv(wr *RecvWR) error {
 	if qp.recv == nil {
 		return errHasSRQ
 	}
+	if qp.life.over() {
+		return errRecvRemoved
+	}
 	qp.recvMu.Lock()
 	err := postRecv(qp.recv, &qp.recvWR, wr, qp.cfg.RecvSGE)
 	qp.recvMu.Unlock()
@@ -107,6 +111,8 @@ func (qp *QP) PostRecv(wr *RecvWR) error {
 // The errors of posting stand ready: a full queue is an ordinary case.
 var (
 	errSendFull    = &Error{Op: "post send", Class: ErrQueueFull}
+	errSendRemoved = &Error{Op: "post send", Class: ErrRemoved}
+	errRecvRemoved = &Error{Op: "post receive", Class: ErrRemoved}
 	errSendCorrupt = &Error{Op: "post send", Class: ErrCorrupt}
 	errRecvFull    = &Error{Op: "post receive", Class: ErrQueueFull}
 	errRecvCorrupt = &Error{Op: "post receive", Class: ErrCorrupt}
@@ -140,6 +146,9 @@ func postRecv(r *ring.Recv, out *ring.RecvWR, wr *RecvWR, sges int) error {
 }
 
 func (qp *QP) putSend(wr *SendWR) error {
+	if qp.life.over() {
+		return errSendRemoved
+	}
 	out := &qp.sendWR
 	if err := qp.checkSend(wr); err != nil {
 		return err

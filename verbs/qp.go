@@ -76,6 +76,7 @@ type QP struct {
 	handle  command.Handle
 	number  uint32
 	cfg     QPConfig
+	life    life
 
 	sendMu sync.Mutex
 	send   *ring.Send
@@ -135,12 +136,12 @@ func (pd *PD) CreateQP(c QPConfig) (*QP, error) {
 	if c.SignalAll {
 		cmd.SignalAll = 1
 	}
-	h := pd.dev.host
+	h, life := pd.dev.host, pd.dev.live()
 	q, err := h.backend.CreateQP(h.ctx, cmd)
 	if err != nil {
 		return nil, wrap("create qp", err)
 	}
-	qp := &QP{pd: pd, backend: h.backend, handle: q.Handle, number: q.Number, cfg: c, inline: make([]byte, c.Inline)}
+	qp := &QP{pd: pd, backend: h.backend, handle: q.Handle, number: q.Number, cfg: c, life: life, inline: make([]byte, c.Inline)}
 	if err := qp.open(&q); err != nil {
 		_ = qp.Close()
 		return nil, err

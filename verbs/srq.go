@@ -18,6 +18,7 @@ type SRQConfig struct {
 type SRQ struct {
 	pd     *PD
 	handle command.Handle
+	life   life
 
 	mu      sync.Mutex
 	ring    *ring.Recv
@@ -40,14 +41,14 @@ func (pd *PD) CreateSRQ(c SRQConfig) (*SRQ, error) {
 	case c.Limit < 0 || c.Limit > c.Depth:
 		return nil, newError("create srq", ErrInvalid, "Limit is %d, want 0 to Depth (%d)", c.Limit, c.Depth)
 	}
-	h := pd.dev.host
+	h, life := pd.dev.host, pd.dev.live()
 	q, err := h.backend.CreateSRQ(h.ctx, command.CreateSRQ{
 		PD: pd.handle, Depth: uint32(c.Depth), MaxSGE: uint32(c.MaxSGE), Limit: uint32(c.Limit),
 	})
 	if err != nil {
 		return nil, wrap("create srq", err)
 	}
-	srq := &SRQ{pd: pd, handle: q.Handle, sges: c.MaxSGE, depth: int(q.Depth)}
+	srq := &SRQ{pd: pd, handle: q.Handle, life: life, sges: c.MaxSGE, depth: int(q.Depth)}
 	if srq.ring, err = h.openRecv(q.Ring, q.Depth, q.Stride); err != nil {
 		_ = srq.Close()
 		return nil, err
@@ -76,6 +77,9 @@ func (srq *SRQ) Depth() int { return srq.depth }
 // PostRecv posts a receive. The request and its SGE list may be used again when
 // it returns.
 func (srq *SRQ) PostRecv(wr *RecvWR) error {
+	if srq.life.over() {
+		return errRecvRemoved
+	}
 	srq.mu.Lock()
 	err := postRecv(srq.ring, &srq.scratch, wr, srq.sges)
 	srq.mu.Unlock()
