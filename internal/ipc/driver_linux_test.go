@@ -141,7 +141,7 @@ func TestMemoryPathsCarryData(t *testing.T) {
 	}
 }
 
-func connect(t *testing.T, ctx context.Context, server, client *end, addr netip.Addr) {
+func connect(t testing.TB, ctx context.Context, server, client *end, addr netip.Addr) {
 	t.Helper()
 	dev := get(server.host.DeviceByAddr(addr))(t)
 	l := get(dev.Listen(netip.AddrPortFrom(addr, 0), 0))(t)

@@ -1,0 +1,58 @@
+package ipc_test
+
+import (
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// BenchmarkAttachedWrite writes 1 MB blocks that cycle through 16 MB, 4 at a time,
+// between two programs that share a driver, by how it reaches their memory; memcpy
+// is one thread copying the same blocks.
+func BenchmarkAttachedWrite(b *testing.B) {
+	const block, blocks, depth = 1 << 20, 16, 4
+	b.Run("memcpy", func(b *testing.B) {
+		src, dst := make([]byte, block*blocks), make([]byte, block*blocks)
+		b.SetBytes(block)
+		for i := 0; b.Loop(); i++ {
+			off := i % blocks * block
+			copy(dst[off:off+block], src[off:off+block])
+		}
+	})
+	for _, path := range []string{"mapped", "process_vm", "copier"} {
+		b.Run(path, func(b *testing.B) {
+			ctx := b.Context()
+			if path != "mapped" {
+				b.Setenv(ipc.PathVariable, path)
+			}
+			addrs := bed.Addrs()
+			socket, _ := bed.Driver(b, addrs)
+			server := get(newEnd(ctx, socket, addrs[0], block*blocks, path == "mapped"))(b)
+			defer server.host.Close()
+			client := get(newEnd(ctx, socket, addrs[1], block*blocks, path == "mapped"))(b)
+			defer client.host.Close()
+			connect(b, ctx, server, client, addrs[0])
+			post := func(i int) {
+				off := i % blocks * block
+				ok(b, client.qp.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, SGE: []verbs.SGE{client.mr.SGE(off, block)},
+					RemoteAddr: server.mr.RemoteAddr() + uint64(off), RKey: server.mr.RKey()}))
+			}
+			for i := range depth {
+				post(i)
+			}
+			b.SetBytes(block)
+			i := depth
+			for b.Loop() {
+				ok(b, client.next(ctx))
+				post(i)
+				i++
+			}
+			b.StopTimer()
+			for range depth {
+				ok(b, client.next(ctx))
+			}
+		})
+	}
+}
