@@ -33,9 +33,13 @@ func (q *QP) impliedNAK(now clock.Time) {
 }
 
 // retry goes back to the oldest packet that is not acknowledged, or gives up
-// when that was tried often enough.
+// when that was tried often enough. While the RNR timer runs everything has been
+// gone back for already, and what asks for it is late.
 func (q *QP) retry(now clock.Time) {
 	s := &q.req
+	if s.rnrWait {
+		return
+	}
 	if s.retries == 0 {
 		q.eng.counters.RequesterRetriesExceeded++
 		q.giveUp(now, ring.RetryExceeded)
@@ -51,6 +55,9 @@ func (q *QP) retry(now clock.Time) {
 // then sends again from una. Seven retries mean no limit.
 func (q *QP) receiverNotReady(now clock.Time, timer uint8) {
 	s := &q.req
+	if s.rnrWait {
+		return
+	}
 	if s.rnrRetries == 0 {
 		q.eng.counters.RequesterRNRRetriesExceeded++
 		q.giveUp(now, ring.RNRRetryExceeded)
