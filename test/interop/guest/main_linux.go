@@ -22,12 +22,11 @@ import (
 const control = "10.98.0.2"
 
 func main() {
-	if err := boot(); err != nil {
-		fmt.Printf("guest: %v\n", err)
-		_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
-	}
+	fmt.Printf("guest: %v\n", boot())
+	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 }
 
+// boot returns only where something failed.
 func boot() error {
 	if err := mounts(); err != nil {
 		return err

@@ -1,0 +1,459 @@
+package interop
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// testConnections runs the connection manager: both roles, private data up to the
+// limits, rejects, disconnects from either side, and many connections at once.
+func testConnections(t *testing.T, g *guest) {
+	for _, f := range families {
+		t.Run(f.name, func(t *testing.T) {
+			a := newAdapter(t, f.ours)
+			p := g.peer(t)
+			for _, c := range []struct {
+				name string
+				test func(*testing.T, *adapter, *peer, family)
+			}{
+				{"private/weconnect", ourPrivateData},
+				{"private/theyconnect", theirPrivateData},
+				{"reject/weconnect", theyReject},
+				{"reject/theyconnect", weReject},
+				{"nolistener/weconnect", theyDoNotListen},
+				{"nolistener/theyconnect", weDoNotListen},
+				{"disconnect/ours", weDisconnect},
+				{"disconnect/theirs", theyDisconnect},
+				{"many/weconnect", func(t *testing.T, a *adapter, p *peer, f family) { manyConnections(t, a, p, f, weConnect) }},
+				{"many/theyconnect", func(t *testing.T, a *adapter, p *peer, f family) { manyConnections(t, a, p, f, theyConnect) }},
+			} {
+				t.Run(c.name, func(t *testing.T) {
+					a.t, p.t = t, t
+					c.test(t, a, p, f)
+					a.t, p.t = t, t
+				})
+			}
+		})
+	}
+}
+
+// data is private data of n bytes.
+func data(n, seed int) []byte {
+	b := make([]byte, n)
+	fill(b, seed)
+	return b
+}
+
+// wantPrivate checks private data that came in a field of this size: the message
+// does not say its length, so what follows is zeros.
+func wantPrivate(t testing.TB, got, want []byte, field int) {
+	t.Helper()
+	padded := append(append([]byte(nil), want...), make([]byte, field-len(want))...)
+	if !bytes.Equal(got, padded) {
+		t.Errorf("private data is %x, want %x", got, padded)
+	}
+}
+
+func ourPrivateData(t *testing.T, a *adapter, p *peer, f family) {
+	for _, n := range []int{0, 1, verbs.MaxConnectPrivate} {
+		reply := min(n*4, verbs.MaxAcceptPrivate)
+		param := all
+		param.Private = data(n, 1)
+		l := p.do("listen addr=%s port=%d", f.theirs, servicePort)
+		e := a.end(verbs.RC)
+		var err error
+		e.id, err = a.dev.NewID()
+		ok(t, err)
+		result := make(chan error, 1)
+		go func() {
+			result <- e.id.Connect(within(t, patience), netip.AddrPortFrom(f.theirs, servicePort), e.qp, param)
+		}()
+		r := p.do("request id=%s timeout=10000", l["id"])
+		wantPrivate(t, r.bytes(t, "priv"), param.Private, verbs.MaxConnectPrivate)
+		p.do("accept id=%s timeout=0 priv=%x rr=7 depth=5", r["id"], data(reply, 2))
+		ok(t, <-result)
+		wantPrivate(t, e.id.Peer().Private, data(reply, 2), verbs.MaxAcceptPrivate)
+		if peer := e.id.Peer(); peer.ResponderResources != 5 || peer.InitiatorDepth != 7 {
+			t.Errorf("the peer's answer asks for %d and offers %d reads, want 5 and 7", peer.ResponderResources, peer.InitiatorDepth)
+		}
+		ok(t, e.id.Establish())
+		if v := p.do("event id=%s timeout=5000", r["id"]); v["name"] != "RDMA_CM_EVENT_ESTABLISHED" {
+			t.Errorf("the peer's event is %s", v[""])
+		}
+		(&couple{e, p, r.num(t, "id")}).close()
+		p.do("destroy id=%s", l["id"])
+	}
+}
+
+func theirPrivateData(t *testing.T, a *adapter, p *peer, f family) {
+	for _, n := range []int{0, 1, verbs.MaxConnectPrivate} {
+		param := all
+		param.Private = data(min(n*4, verbs.MaxAcceptPrivate), 2)
+		l, err := a.dev.Listen(netip.AddrPortFrom(f.ours, servicePort), 0)
+		ok(t, err)
+		e := a.end(verbs.RC)
+		connected := p.later("connect addr=%s port=%d priv=%x rr=7 depth=5", f.ours, servicePort, data(n, 1))
+		e.id, err = l.Request(within(t, patience))
+		ok(t, err)
+		peer := e.id.Peer()
+		wantPrivate(t, peer.Private, data(n, 1), verbs.MaxConnectPrivate)
+		if peer.ResponderResources != 5 || peer.InitiatorDepth != 7 {
+			t.Errorf("the peer's request asks for %d and offers %d reads, want 5 and 7", peer.ResponderResources, peer.InitiatorDepth)
+		}
+		ok(t, e.id.Accept(within(t, patience), e.qp, param))
+		c := connected()
+		wantPrivate(t, c.bytes(t, "priv"), param.Private, verbs.MaxAcceptPrivate)
+		(&couple{e, p, c.num(t, "id")}).close()
+		ok(t, l.Close())
+	}
+}
+
+func theyReject(t *testing.T, a *adapter, p *peer, f family) {
+	for _, n := range []int{0, verbs.MaxRejectPrivate} {
+		l := p.do("listen addr=%s port=%d", f.theirs, servicePort)
+		e := a.end(verbs.RC)
+		var err error
+		e.id, err = a.dev.NewID()
+		ok(t, err)
+		result := make(chan error, 1)
+		go func() {
+			result <- e.id.Connect(within(t, patience), netip.AddrPortFrom(f.theirs, servicePort), e.qp, all)
+		}()
+		r := p.do("request id=%s timeout=10000", l["id"])
+		p.do("reject id=%s priv=%x", r["id"], data(n, 4))
+		err = <-result
+		var rejected *verbs.RejectedError
+		if !errors.As(err, &rejected) || !errors.Is(err, verbs.ErrRefused) {
+			t.Fatalf("connect answers %v, want a reject", err)
+		}
+		if rejected.Reason != verbs.RejectConsumer {
+			t.Errorf("reason is %v, want %v", rejected.Reason, verbs.RejectConsumer)
+		}
+		wantPrivate(t, rejected.Private, data(n, 4), verbs.MaxRejectPrivate)
+		e.drop()
+		p.do("destroy id=%s", l["id"])
+	}
+}
+
+func weReject(t *testing.T, a *adapter, p *peer, f family) {
+	for _, n := range []int{0, verbs.MaxRejectPrivate} {
+		l, err := a.dev.Listen(netip.AddrPortFrom(f.ours, servicePort), 0)
+		ok(t, err)
+		type result struct {
+			answer
+			ok bool
+		}
+		connected := make(chan result, 1)
+		go func() {
+			a, ok := p.try("connect addr=%s port=%d", f.ours, servicePort)
+			connected <- result{a, ok}
+		}()
+		id, err := l.Request(within(t, patience))
+		ok(t, err)
+		ok(t, id.Reject(data(n, 4)))
+		r := <-connected
+		if r.ok || r.num(t, "event") != cmRejected || verbs.RejectReason(r.num(t, "status")) != verbs.RejectConsumer {
+			t.Errorf("the peer's connect answers %s, want a reject with reason 28", r.answer[""])
+		}
+		wantPrivate(t, r.bytes(t, "priv"), data(n, 4), verbs.MaxRejectPrivate)
+		ok(t, id.Close())
+		ok(t, l.Close())
+	}
+}
+
+func theyDoNotListen(t *testing.T, a *adapter, p *peer, f family) {
+	e := a.end(verbs.RC)
+	var err error
+	e.id, err = a.dev.NewID()
+	ok(t, err)
+	start := time.Now()
+	err = e.id.Connect(within(t, patience), netip.AddrPortFrom(f.theirs, 9), e.qp, all)
+	var rejected *verbs.RejectedError
+	if !errors.As(err, &rejected) || rejected.Reason != verbs.RejectInvalidServiceID {
+		t.Errorf("connect answers %v, want a reject for want of a listener", err)
+	}
+	if d := time.Since(start); d > time.Second {
+		t.Errorf("the refusal took %v, want at most 1s", d)
+	}
+	e.drop()
+}
+
+func weDoNotListen(t *testing.T, a *adapter, p *peer, f family) {
+	r, good := p.try("connect addr=%s port=9", f.ours)
+	if good || r.num(t, "event") != cmRejected || verbs.RejectReason(r.num(t, "status")) != verbs.RejectInvalidServiceID {
+		t.Errorf("the peer's connect answers %s, want a reject with reason 8", r[""])
+	}
+}
+
+// weDisconnect ends a connection with receives posted on both sides: they are
+// flushed.
+func weDisconnect(t *testing.T, a *adapter, p *peer, f family) {
+	mem := p.region(4096, "lwra")
+	c := weConnect(t, a, p, f, all, "")
+	c.us.recv(7, a.mr.SGE(0, 64))
+	p.do("recv id=%d mr=%d len=64 wr=8", c.id, mem.mr)
+	result := make(chan error, 1)
+	go func() { result <- c.us.id.Disconnect(within(t, patience)) }()
+	p.disconnected(c.id)
+	p.do("disconnect id=%d", c.id)
+	ok(t, <-result)
+	if w := c.us.next(verbs.WRFlush); w.ID != 7 {
+		t.Errorf("request %d is flushed, want 7", w.ID)
+	}
+	if w := p.one(c.id, wcFlush); w.wr != 8 {
+		t.Errorf("the peer's request %d is flushed, want 8", w.wr)
+	}
+	c.drop()
+}
+
+func theyDisconnect(t *testing.T, a *adapter, p *peer, f family) {
+	c := theyConnect(t, a, p, f, all, "")
+	c.us.recv(7, a.mr.SGE(0, 64))
+	p.do("disconnect id=%d", c.id)
+	select {
+	case <-c.us.id.Disconnected():
+	case <-time.After(patience):
+		t.Fatal("the peer has disconnected, and nobody says so")
+	}
+	if w := c.us.next(verbs.WRFlush); w.ID != 7 {
+		t.Errorf("request %d is flushed, want 7", w.ID)
+	}
+	p.disconnected(c.id)
+	c.drop()
+}
+
+const (
+	connections = 100
+	message     = 2000
+)
+
+// manyConnections has traffic under way on many QPs at once.
+func manyConnections(t *testing.T, a *adapter, p *peer, f family,
+	connect func(testing.TB, *adapter, *peer, family, verbs.ConnParam, string) *couple) {
+	mem := p.region(connections*message, "lwra")
+	mem.fill(0, connections*message, 1)
+	var list []*couple
+	for range connections {
+		list = append(list, connect(t, a, p, f, all, "sq=8 rq=8 inline=0"))
+	}
+	for i, c := range list {
+		c.us.recv(1, a.mr.SGE(i*message, message))
+		p.do("send id=%d op=send mr=%d off=%d len=%d wr=2", c.id, mem.mr, i*message, message)
+		c.us.send(verbs.SendWR{ID: 3, Op: verbs.OpRead, SGE: []verbs.SGE{a.mr.SGE((connections+i)*message, message)}, RemoteAddr: mem.addr + uint64(i*message), RKey: uint32(mem.rkey)})
+	}
+	for _, c := range list {
+		c.us.next(verbs.Success)
+		c.us.next(verbs.Success)
+		p.one(c.id, wcSuccess)
+	}
+	check(t, a.mr.Bytes()[:connections*message], 1)
+	check(t, a.mr.Bytes()[connections*message:][:connections*message], 1)
+	for _, c := range list {
+		c.close()
+	}
+}
+
+// testPrograms runs ucmatose and udaddy of rdma-core, in both roles, against
+// counterparts that speak their protocols.
+func testPrograms(t *testing.T, g *guest) {
+	for _, f := range families {
+		t.Run(f.name+"/ucmatose/server", func(t *testing.T) { ucmatoseServer(t, g, f) })
+		t.Run(f.name+"/ucmatose/client", func(t *testing.T) { ucmatoseClient(t, g, f) })
+		t.Run(f.name+"/udaddy/server", func(t *testing.T) { udaddyServer(t, g, f) })
+		t.Run(f.name+"/udaddy/client", func(t *testing.T) { udaddyClient(t, g, f) })
+	}
+}
+
+const (
+	matoseConnections = 200
+	matoseMessages    = 3
+	matoseSize        = 2500
+	matoseLimit       = 60 * time.Second
+)
+
+func matoseArgs(f family, more ...string) []string {
+	return append([]string{"ucmatose", "-b", f.theirs.String(), "-c", fmt.Sprint(matoseConnections), "-C", fmt.Sprint(matoseMessages), "-S", fmt.Sprint(matoseSize)}, more...)
+}
+
+// matoseEnd is a connection's end with its receives posted.
+func matoseEnd(a *adapter, typ verbs.QPType, size int) *end {
+	e := a.end(typ)
+	for i := range matoseMessages {
+		e.recv(uint64(i), a.mr.SGE(1<<20, size))
+	}
+	return e
+}
+
+func (e *end) completions(n int) {
+	e.t.Helper()
+	for range n {
+		e.next(verbs.Success)
+	}
+}
+
+// ucmatoseServer is the server of ucmatose: it sends first.
+func ucmatoseServer(t *testing.T, g *guest, f family) {
+	a := newAdapter(t, f.ours)
+	l, err := a.dev.Listen(netip.AddrPortFrom(f.ours, servicePort), 0)
+	ok(t, err)
+	r := g.program(t, matoseArgs(f, "-s", f.ours.String())...)
+	var ends []*end
+	for range matoseConnections {
+		e := matoseEnd(a, verbs.RC, matoseSize)
+		e.id, err = l.Request(within(t, patience))
+		ok(t, err)
+		ok(t, e.id.Accept(within(t, patience), e.qp, all))
+		ends = append(ends, e)
+	}
+	for _, e := range ends {
+		for range matoseMessages {
+			e.send(verbs.SendWR{Op: verbs.OpSend, SGE: []verbs.SGE{a.mr.SGE(0, matoseSize)}})
+		}
+	}
+	for _, e := range ends {
+		e.completions(2 * matoseMessages)
+	}
+	for _, e := range ends {
+		ok(t, e.id.Disconnect(within(t, patience)))
+	}
+	r.succeeds(t, matoseLimit)
+	for _, e := range ends {
+		e.drop()
+	}
+}
+
+func ucmatoseClient(t *testing.T, g *guest, f family) {
+	a := newAdapter(t, f.ours)
+	r := g.program(t, matoseArgs(f)...)
+	g.listens(t)
+	var ends []*end
+	for range matoseConnections {
+		e := matoseEnd(a, verbs.RC, matoseSize)
+		var err error
+		e.id, err = a.dev.NewID()
+		ok(t, err)
+		ok(t, e.id.Connect(within(t, patience), netip.AddrPortFrom(f.theirs, servicePort), e.qp, all))
+		ok(t, e.id.Establish())
+		ends = append(ends, e)
+	}
+	for _, e := range ends {
+		e.completions(matoseMessages)
+		for range matoseMessages {
+			e.send(verbs.SendWR{Op: verbs.OpSend, SGE: []verbs.SGE{a.mr.SGE(0, matoseSize)}})
+		}
+	}
+	for _, e := range ends {
+		e.completions(matoseMessages)
+	}
+	for _, e := range ends {
+		select {
+		case <-e.id.Disconnected():
+		case <-time.After(patience):
+			t.Fatalf("ucmatose does not disconnect:\n%s", tail(r.text()))
+		}
+	}
+	r.succeeds(t, matoseLimit)
+	for _, e := range ends {
+		e.drop()
+	}
+}
+
+const (
+	udaddyQPs  = 20
+	udaddySize = 100
+	grh        = 40
+	udpQKey    = 0x01234567 // RDMA_UDP_QKEY of rdma_cm
+)
+
+func udaddyArgs(f family, more ...string) []string {
+	return append([]string{"udaddy", "-b", f.theirs.String(), "-c", fmt.Sprint(udaddyQPs), "-C", fmt.Sprint(matoseMessages), "-S", fmt.Sprint(udaddySize)}, more...)
+}
+
+// ready brings a UD QP to ready-to-send.
+func (e *end) ready(qkey uint32) {
+	e.t.Helper()
+	ok(e.t, e.qp.Modify(verbs.QPAttr{State: verbs.StateInit, QKey: qkey}, verbs.MaskState|verbs.MaskPKeyIndex|verbs.MaskQKey))
+	ok(e.t, e.qp.Modify(verbs.QPAttr{State: verbs.StateRTR}, verbs.MaskState))
+	ok(e.t, e.qp.Modify(verbs.QPAttr{State: verbs.StateRTS}, verbs.MaskState|verbs.MaskSQPSN))
+}
+
+// tell sends the messages of udaddy: each carries the sender's QP number.
+func (e *end) tell(ah *verbs.AH, qpn, qkey uint32) {
+	e.t.Helper()
+	for range matoseMessages {
+		e.send(verbs.SendWR{Op: verbs.OpSendImm, Imm: e.qp.Number(), AH: ah, RemoteQPN: qpn, RemoteQKey: qkey, SGE: []verbs.SGE{e.mr.SGE(0, udaddySize)}})
+	}
+}
+
+// udaddyServer answers look-ups, receives and then replies to who it was.
+func udaddyServer(t *testing.T, g *guest, f family) {
+	a := newAdapter(t, f.ours)
+	l, err := a.dev.ListenService(netip.AddrPortFrom(f.ours, 7174), 0)
+	ok(t, err)
+	r := g.program(t, udaddyArgs(f, "-s", f.ours.String())...)
+	ah, err := a.pd.CreateAH(verbs.AddressVector{Addr: f.theirs})
+	ok(t, err)
+	var ends []*end
+	for range udaddyQPs {
+		e := a.end(verbs.UD)
+		e.ready(udpQKey)
+		for range matoseMessages {
+			e.recv(1, a.mr.SGE(1<<20, grh+udaddySize))
+		}
+		e.id, err = l.Request(within(t, patience))
+		ok(t, err)
+		ok(t, e.id.Accept(within(t, patience), e.qp, verbs.ConnParam{QKey: udpQKey}))
+		ends = append(ends, e)
+	}
+	for _, e := range ends {
+		var from uint32
+		for range matoseMessages {
+			w := e.next(verbs.Success)
+			if w.Flags&verbs.WithGRH == 0 || w.ByteLen != grh+udaddySize || w.SrcQP != w.Imm {
+				t.Errorf("datagram arrives as %+v", w)
+			}
+			from = w.SrcQP
+		}
+		e.tell(ah, from, udpQKey)
+		e.completions(matoseMessages)
+	}
+	r.succeeds(t, matoseLimit)
+	for _, e := range ends {
+		e.drop()
+	}
+}
+
+func udaddyClient(t *testing.T, g *guest, f family) {
+	a := newAdapter(t, f.ours)
+	r := g.program(t, udaddyArgs(f)...)
+	g.listens(t)
+	ah, err := a.pd.CreateAH(verbs.AddressVector{Addr: f.theirs})
+	ok(t, err)
+	var ends []*end
+	for range udaddyQPs {
+		e := a.end(verbs.UD)
+		e.ready(udpQKey)
+		for range matoseMessages {
+			e.recv(1, a.mr.SGE(1<<20, grh+udaddySize))
+		}
+		e.id, err = a.dev.NewServiceID()
+		ok(t, err)
+		service, err := e.id.Resolve(within(t, patience), netip.AddrPortFrom(f.theirs, 7174), nil)
+		ok(t, err)
+		e.tell(ah, service.QPN, service.QKey)
+		ends = append(ends, e)
+	}
+	for _, e := range ends {
+		e.completions(2 * matoseMessages)
+	}
+	r.succeeds(t, matoseLimit)
+	for _, e := range ends {
+		e.drop()
+	}
+}

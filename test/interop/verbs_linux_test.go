@@ -1,0 +1,311 @@
+package interop
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// sizes of messages around the path MTU of either segment, and long ones.
+var sizes = []int{0, 1, 3, 1023, 1024, 1025, 4095, 4096, 4097, 65537, 1 << 20, 8 << 20}
+
+// testVerbs runs every operation of the RC service, each side once the initiator,
+// over connections that either side has set up.
+func testVerbs(t *testing.T, g *guest) {
+	for _, f := range families {
+		t.Run(f.name, func(t *testing.T) {
+			a := newAdapter(t, f.ours)
+			p := g.peer(t)
+			mem := p.region(memorySize, "lwra")
+			for _, way := range []struct {
+				name    string
+				connect func(testing.TB, *adapter, *peer, family, verbs.ConnParam, string) *couple
+			}{{"weconnect", weConnect}, {"theyconnect", theyConnect}} {
+				t.Run(way.name, func(t *testing.T) {
+					a.t, p.t = t, t
+					c := way.connect(t, a, p, f, all, "")
+					long := sizes
+					if way.name == "theyconnect" {
+						long = []int{1025, 65537} // the wire is the same whoever connected
+					}
+					for _, n := range long {
+						t.Run(fmt.Sprintf("ours/%d", n), func(t *testing.T) { ourMessages(t, c, mem, n) })
+						t.Run(fmt.Sprintf("theirs/%d", n), func(t *testing.T) { theirMessages(t, c, mem, n) })
+					}
+					t.Run("atomics/ours", func(t *testing.T) { ourAtomics(t, c, mem) })
+					t.Run("atomics/theirs", func(t *testing.T) { theirAtomics(t, c, mem) })
+					t.Run("queue/ours", func(t *testing.T) { ourQueue(t, c, mem) })
+					t.Run("queue/theirs", func(t *testing.T) { theirQueue(t, c, mem) })
+					t.Run("gather", func(t *testing.T) { gather(t, c, mem) })
+					t.Run("invalidate", func(t *testing.T) { invalidate(t, c, mem) })
+					a.t, p.t = t, t
+					c.close()
+				})
+			}
+		})
+	}
+}
+
+// in makes the test of the couple t.
+func (c *couple) in(t testing.TB) (*end, *peer) {
+	c.us.adapter.t, c.them.t = t, t
+	return c.us, c.them
+}
+
+const immediate = 0x11223344
+
+// ourMessages sends, writes and reads n bytes from our side.
+func ourMessages(t *testing.T, c *couple, mem region, n int) {
+	us, them := c.in(t)
+	local := us.mr.Bytes()[:n]
+	sge := []verbs.SGE{us.mr.SGE(0, n)}
+
+	fill(local, n+1)
+	them.do("recv id=%d mr=%d len=%d wr=1", c.id, mem.mr, n)
+	us.send(verbs.SendWR{ID: 1, Op: verbs.OpSend, SGE: sge})
+	us.next(verbs.Success)
+	if w := them.one(c.id, wcSuccess); int(w.length) != n || w.opcode != wcRecv || w.flags&wcFlagImm != 0 {
+		t.Fatalf("send of %d bytes arrives as %+v", n, w)
+	}
+	mem.check(0, n, n+1)
+
+	fill(local, n+2)
+	them.do("recv id=%d mr=%d len=%d wr=2", c.id, mem.mr, n)
+	us.send(verbs.SendWR{ID: 2, Op: verbs.OpSendImm, Imm: immediate, Flags: verbs.Solicited, SGE: sge})
+	us.next(verbs.Success)
+	if w := them.one(c.id, wcSuccess); int(w.length) != n || w.imm != immediate || w.flags&wcFlagImm == 0 {
+		t.Fatalf("send with immediate of %d bytes arrives as %+v", n, w)
+	}
+	mem.check(0, n, n+2)
+
+	fill(local, n+3)
+	us.send(verbs.SendWR{ID: 3, Op: verbs.OpWrite, RemoteAddr: mem.addr, RKey: uint32(mem.rkey), SGE: sge})
+	us.next(verbs.Success)
+	mem.check(0, n, n+3)
+
+	fill(local, n+4)
+	them.do("recv id=%d mr=%d len=0 wr=4", c.id, mem.mr)
+	us.send(verbs.SendWR{ID: 4, Op: verbs.OpWriteImm, Imm: immediate, RemoteAddr: mem.addr, RKey: uint32(mem.rkey), SGE: sge})
+	us.next(verbs.Success)
+	if w := them.one(c.id, wcSuccess); int(w.length) != n || w.imm != immediate || w.opcode != wcRecvWrite {
+		t.Fatalf("write with immediate of %d bytes arrives as %+v", n, w)
+	}
+	mem.check(0, n, n+4)
+
+	mem.fill(0, n, n+5)
+	us.send(verbs.SendWR{ID: 5, Op: verbs.OpRead, RemoteAddr: mem.addr, RKey: uint32(mem.rkey), SGE: sge})
+	if w := us.next(verbs.Success); int(w.ByteLen) != n {
+		t.Fatalf("read of %d bytes completes with %d", n, w.ByteLen)
+	}
+	check(t, local, n+5)
+
+	if n > 0 && n <= 64 {
+		inline := make([]byte, n)
+		fill(inline, n+6)
+		us.send(verbs.SendWR{ID: 6, Op: verbs.OpWrite, RemoteAddr: mem.addr, RKey: uint32(mem.rkey), Inline: inline})
+		us.next(verbs.Success)
+		mem.check(0, n, n+6)
+	}
+}
+
+// theirMessages has the peer send, write and read n bytes.
+func theirMessages(t *testing.T, c *couple, mem region, n int) {
+	us, them := c.in(t)
+	local := us.mr.Bytes()[:n]
+	post := func(op string, wr int, more string) {
+		t.Helper()
+		them.do("send id=%d op=%s mr=%d len=%d wr=%d %s", c.id, op, mem.mr, n, wr, more)
+		them.one(c.id, wcSuccess)
+	}
+	remote := fmt.Sprintf("raddr=%d rkey=%d", us.mr.RemoteAddr(), us.mr.RKey())
+
+	mem.fill(0, n, n+1)
+	us.recv(1, us.mr.SGE(0, n))
+	post("send", 1, "")
+	if w := us.next(verbs.Success); int(w.ByteLen) != n || w.Op != verbs.CompletedRecv {
+		t.Fatalf("send of %d bytes arrives as %+v", n, w)
+	}
+	check(t, local, n+1)
+
+	mem.fill(0, n, n+2)
+	us.recv(2, us.mr.SGE(0, n))
+	post("sendimm", 2, fmt.Sprintf("imm=%d flags=o", immediate))
+	if w := us.next(verbs.Success); int(w.ByteLen) != n || w.Imm != immediate || w.Flags&verbs.WithImm == 0 || w.Flags&verbs.WasSolicited == 0 {
+		t.Fatalf("send with immediate of %d bytes arrives as %+v", n, w)
+	}
+	check(t, local, n+2)
+
+	mem.fill(0, n, n+3)
+	post("write", 3, remote)
+	check(t, local, n+3)
+
+	mem.fill(0, n, n+4)
+	us.recv(4)
+	post("writeimm", 4, fmt.Sprintf("imm=%d %s", immediate, remote))
+	if w := us.next(verbs.Success); int(w.ByteLen) != n || w.Imm != immediate || w.Op != verbs.CompletedRecvWrite {
+		t.Fatalf("write with immediate of %d bytes arrives as %+v", n, w)
+	}
+	check(t, local, n+4)
+
+	fill(local, n+5)
+	post("read", 5, remote)
+	mem.check(0, n, n+5)
+}
+
+func ourAtomics(t *testing.T, c *couple, mem region) {
+	us, them := c.in(t)
+	for _, s := range []struct {
+		wr       verbs.SendWR
+		old, now uint64
+	}{
+		{verbs.SendWR{Op: verbs.OpFetchAdd, Add: 5}, 0xfffffffffffffffe, 3},
+		{verbs.SendWR{Op: verbs.OpCompareSwap, Compare: 3, Swap: 0x0102030405060708}, 3, 0x0102030405060708},
+		{verbs.SendWR{Op: verbs.OpCompareSwap, Compare: 4, Swap: 9}, 0x0102030405060708, 0x0102030405060708},
+	} {
+		if s.wr.Op == verbs.OpFetchAdd {
+			them.do("poke mr=%d off=64 data=%x", mem.mr, binary.LittleEndian.AppendUint64(nil, s.old))
+		}
+		s.wr.RemoteAddr, s.wr.RKey, s.wr.SGE = mem.addr+64, uint32(mem.rkey), []verbs.SGE{us.mr.SGE(0, 8)}
+		us.send(s.wr)
+		us.next(verbs.Success)
+		if old := binary.LittleEndian.Uint64(us.mr.Bytes()); old != s.old {
+			t.Errorf("%v: old value is %#x, want %#x", s.wr.Op, old, s.old)
+		}
+		if now := binary.LittleEndian.Uint64(them.do("peek mr=%d off=64 len=8", mem.mr).bytes(t, "data")); now != s.now {
+			t.Errorf("%v: value is %#x, want %#x", s.wr.Op, now, s.now)
+		}
+	}
+}
+
+func theirAtomics(t *testing.T, c *couple, mem region) {
+	us, them := c.in(t)
+	word := us.mr.Bytes()[64:72]
+	binary.LittleEndian.PutUint64(word, 0xfffffffffffffffe)
+	for _, s := range []struct {
+		op       string
+		old, now uint64
+	}{
+		{"op=fadd add=5", 0xfffffffffffffffe, 3},
+		{"op=cas cmp=3 swap=0x0102030405060708", 3, 0x0102030405060708},
+		{"op=cas cmp=4 swap=9", 0x0102030405060708, 0x0102030405060708},
+	} {
+		them.do("send id=%d %s mr=%d len=8 wr=1 raddr=%d rkey=%d", c.id, s.op, mem.mr, us.mr.RemoteAddr()+64, us.mr.RKey())
+		them.one(c.id, wcSuccess)
+		if old := binary.LittleEndian.Uint64(them.do("peek mr=%d off=0 len=8", mem.mr).bytes(t, "data")); old != s.old {
+			t.Errorf("%s: old value is %#x, want %#x", s.op, old, s.old)
+		}
+		if now := binary.LittleEndian.Uint64(word); now != s.now {
+			t.Errorf("%s: value is %#x, want %#x", s.op, now, s.now)
+		}
+	}
+}
+
+const (
+	queued = 48
+	piece  = 3000
+)
+
+// ourQueue keeps many requests of every kind under way, more reads and atomics
+// than may be outstanding at a time: they complete in order, and a send that is
+// fenced carries what the read before it brought.
+func ourQueue(t *testing.T, c *couple, mem region) {
+	us, them := c.in(t)
+	fill(us.mr.Bytes()[:queued*piece], 1)
+	half := queued / 3
+	mem.fill(4<<20, half*piece, 2)
+	them.do("poke mr=%d off=%d data=0000000000000000", mem.mr, 7<<20)
+	them.do("recv id=%d mr=%d off=%d len=%d wr=100 n=1", c.id, mem.mr, 6<<20, piece)
+	for i := range half {
+		us.send(verbs.SendWR{ID: uint64(3 * i), Op: verbs.OpWrite, SGE: []verbs.SGE{us.mr.SGE(i*piece, piece)}, RemoteAddr: mem.addr + uint64(i*piece), RKey: uint32(mem.rkey)})
+		us.send(verbs.SendWR{ID: uint64(3*i + 1), Op: verbs.OpRead, SGE: []verbs.SGE{us.mr.SGE(4<<20+i*piece, piece)}, RemoteAddr: mem.addr + 4<<20 + uint64(i*piece), RKey: uint32(mem.rkey)})
+		us.send(verbs.SendWR{ID: uint64(3*i + 2), Op: verbs.OpFetchAdd, Add: 1, SGE: []verbs.SGE{us.mr.SGE(7<<20+8*i, 8)}, RemoteAddr: mem.addr + 7<<20, RKey: uint32(mem.rkey)})
+	}
+	us.send(verbs.SendWR{ID: 3 * uint64(half), Op: verbs.OpSend, Flags: verbs.Fence, SGE: []verbs.SGE{us.mr.SGE(4<<20, piece)}})
+	for i := range 3*half + 1 {
+		if w := us.next(verbs.Success); w.ID != uint64(i) {
+			t.Fatalf("request %d completes where %d is due", w.ID, i)
+		}
+	}
+	mem.check(0, half*piece, 1)
+	check(t, us.mr.Bytes()[4<<20:][:half*piece], 2)
+	for i := range half {
+		if v := binary.LittleEndian.Uint64(us.mr.Bytes()[7<<20+8*i:]); v != uint64(i) {
+			t.Errorf("fetch and add %d finds %d", i, v)
+		}
+	}
+	them.one(c.id, wcSuccess)
+	mem.check(6<<20, piece, 2)
+}
+
+// theirQueue is ourQueue from the peer's side.
+func theirQueue(t *testing.T, c *couple, mem region) {
+	us, them := c.in(t)
+	const n = queued / 3
+	rkey := us.mr.RKey()
+	base := us.mr.RemoteAddr()
+	binary.LittleEndian.PutUint64(us.mr.Bytes()[7<<20:], 0)
+	mem.fill(0, n*piece, 1)
+	fill(us.mr.Bytes()[4<<20:][:n*piece], 2)
+	them.do("send id=%d op=write mr=%d off=0 len=%d wr=0 n=%d stride=%d raddr=%d rkey=%d", c.id, mem.mr, piece, n, piece, base, rkey)
+	them.do("send id=%d op=read mr=%d off=%d len=%d wr=%d n=%d stride=%d raddr=%d rkey=%d", c.id, mem.mr, 4<<20, piece, n, n, piece, base+4<<20, rkey)
+	for i := range n {
+		them.do("send id=%d op=fadd add=1 mr=%d off=%d len=8 wr=%d raddr=%d rkey=%d", c.id, mem.mr, 7<<20+8*i, 2*n+i, base+7<<20, rkey)
+	}
+	for i, w := range them.poll(c.id, 3*n) {
+		if w.status != wcSuccess || w.wr != uint64(i) {
+			t.Fatalf("completion %d of the peer is %+v", i, w)
+		}
+	}
+	check(t, us.mr.Bytes()[:n*piece], 1)
+	mem.check(4<<20, n*piece, 2)
+	if v := binary.LittleEndian.Uint64(us.mr.Bytes()[7<<20:]); v != n {
+		t.Errorf("the counter is %d after %d fetch and adds", v, n)
+	}
+}
+
+// gather sends from and receives into several pieces, whose borders are not those
+// of packets.
+func gather(t *testing.T, c *couple, mem region) {
+	us, them := c.in(t)
+	whole := make([]byte, 5000)
+	fill(whole, 9)
+	b := us.mr.Bytes()
+	copy(b[10000:], whole[:1])
+	copy(b[20000:], whole[1:2500])
+	copy(b[30000:], whole[2500:])
+	them.do("recv id=%d mr=%d len=5000 wr=1", c.id, mem.mr)
+	us.send(verbs.SendWR{Op: verbs.OpSend, SGE: []verbs.SGE{us.mr.SGE(10000, 1), us.mr.SGE(20000, 2499), us.mr.SGE(30000, 2500)}})
+	us.next(verbs.Success)
+	them.one(c.id, wcSuccess)
+	mem.check(0, 5000, 9)
+
+	clear(b[:40000])
+	us.recv(1, us.mr.SGE(10000, 1), us.mr.SGE(20000, 2499), us.mr.SGE(30000, 2500))
+	them.do("send id=%d op=send mr=%d len=5000 wr=1", c.id, mem.mr)
+	them.one(c.id, wcSuccess)
+	us.next(verbs.Success)
+	check(t, append(append(append([]byte(nil), b[10000]), b[20000:22499]...), b[30000:32500]...), 9)
+}
+
+// invalidate binds a type 2 window of ours, which the peer writes through and
+// then invalidates with a send.
+func invalidate(t *testing.T, c *couple, mem region) {
+	us, them := c.in(t)
+	w, err := us.pd.AllocWindow(verbs.WindowType2)
+	ok(t, err)
+	us.send(verbs.SendWR{Op: verbs.OpBind, Bind: verbs.Bind{Window: w, MR: us.mr, Addr: us.mr.Addr() + 4096, Length: 4096, Access: verbs.RemoteWrite}})
+	us.next(verbs.Success)
+	mem.fill(0, 4096, 3)
+	them.do("send id=%d op=write mr=%d len=4096 wr=1 raddr=%d rkey=%d", c.id, mem.mr, us.mr.Addr()+4096, w.RKey())
+	them.one(c.id, wcSuccess)
+	check(t, us.mr.Bytes()[4096:8192], 3)
+	us.recv(1, us.mr.SGE(0, 16))
+	them.do("send id=%d op=sendinv mr=%d len=16 wr=2 rkey=%d", c.id, mem.mr, w.RKey())
+	them.one(c.id, wcSuccess)
+	if wc := us.next(verbs.Success); wc.Flags&verbs.WithInvalidated == 0 || wc.Imm != w.RKey() {
+		t.Errorf("send with invalidate arrives as %+v, want key %#x", wc, w.RKey())
+	}
+	ok(t, w.Close())
+}
