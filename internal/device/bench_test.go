@@ -27,7 +27,14 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-func benchWrite(b *testing.B, c *connected, size int) {
+// The same with a doorbell for each write.
+func BenchmarkWriteSingly(b *testing.B) {
+	benchWrites(b, benchPair(b, networks[0], 64), 64, true)
+}
+
+func benchWrite(b *testing.B, c *connected, size int) { benchWrites(b, c, size, false) }
+
+func benchWrites(b *testing.B, c *connected, size int, singly bool) {
 	const set = 16 << 20
 	src, dst := c.a.p.buffer(set), c.b.p.buffer(set)
 	b.SetBytes(int64(size))
@@ -46,6 +53,10 @@ func benchWrite(b *testing.B, c *connected, size int) {
 				off = 0
 			}
 			posted++
+			if singly {
+				c.a.p.c.Doorbell(c.a.q.Handle)
+				continue
+			}
 			rang = true
 		}
 		if rang {
@@ -62,9 +73,12 @@ func benchWrite(b *testing.B, c *connected, size int) {
 		}
 	}
 	b.StopTimer()
-	if r := c.a.p.host.Snapshot().Adapters[c.a.p.adapter].Retransmits; r > 0 {
-		b.ReportMetric(float64(r), "retransmits")
+	x, y := c.a.p.host.Snapshot().Adapters[c.a.p.adapter], c.b.p.host.Snapshot().Adapters[c.b.p.adapter]
+	if x.Retransmits > 0 {
+		b.ReportMetric(float64(x.Retransmits), "retransmits")
 	}
+	b.ReportMetric(float64(b.N)/float64(y.Link.SentPackets), "writes/ack")
+	b.ReportMetric(float64(x.Link.SentPackets)/float64(x.Link.SentBursts), "packets/burst")
 }
 
 // TCP on the same path: what BenchmarkWrite compares with.

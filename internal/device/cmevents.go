@@ -184,7 +184,7 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 		return
 	}
 	c := l.client
-	if !a.reaches(e.Remote.Addr()) {
+	if c.closed || !a.reaches(e.Remote.Addr()) {
 		_ = a.cm.Reject(now, e.ID, mad.RejectUnsupported, nil)
 		_ = a.cm.Destroy(now, e.ID)
 		return

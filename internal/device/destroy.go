@@ -160,6 +160,10 @@ func (c *Client) destroyAH(h command.Handle) error {
 	return nil
 }
 
+// closeBatch is how many objects of a client that ends are destroyed before others
+// may have the baton.
+const closeBatch = 256
+
 // Close destroys everything that the client made: QPs go to error and are
 // flushed, peers get a DREQ, and the numbers of the QPs wait before they are used again.
 func (c *Client) Close() error {
@@ -170,19 +174,54 @@ func (c *Client) Close() error {
 		return nil
 	}
 	c.closed = true
+	h.unlock()
 	var releases []func()
-	c.cms.each(func(o *cmid) { _ = c.destroyCM(o.handle) })
-	c.qps.each(func(o *qp) { _ = c.destroyQP(o.handle) })
-	c.ahs.each(func(o *ah) { _ = c.destroyAH(o.handle) })
-	c.mws.each(func(o *mw) { _ = c.destroyMW(o.handle) })
-	c.mrs.each(func(o *mr) {
+	closeAll(h, &c.cms, func(o *cmid) { _ = c.destroyCM(o.handle) })
+	closeAll(h, &c.qps, func(o *qp) { _ = c.destroyQP(o.handle) })
+	closeAll(h, &c.ahs, func(o *ah) { _ = c.destroyAH(o.handle) })
+	closeAll(h, &c.mws, func(o *mw) { _ = c.destroyMW(o.handle) })
+	closeAll(h, &c.mrs, func(o *mr) {
 		if r, _ := c.destroyMR(o.handle); r != nil {
 			releases = append(releases, r)
 		}
 	})
-	c.srqs.each(func(o *srq) { _ = c.destroySRQ(o.handle) })
-	c.cqs.each(func(o *cq) { _ = c.destroyCQ(o.handle) })
-	c.pds.each(func(o *pd) { _ = c.destroyPD(o.handle) })
+	closeAll(h, &c.srqs, func(o *srq) { _ = c.destroySRQ(o.handle) })
+	closeAll(h, &c.cqs, func(o *cq) { _ = c.destroyCQ(o.handle) })
+	closeAll(h, &c.pds, func(o *pd) { _ = c.destroyPD(o.handle) })
+	c.leave()
+	for _, r := range releases {
+		r()
+	}
+	if c.cfg.FreeArena != nil {
+		for id := range c.arena.Len() {
+			c.cfg.FreeArena(uint32(id), c.arena.Bytes(uint32(id)))
+		}
+	}
+	return nil
+}
+
+// closeAll destroys all objects of a kind, a batch at a time.
+func closeAll[T any](h *Host, t *objects[T], destroy func(*T)) {
+	for at := 0; ; {
+		h.lock()
+		for n := 0; at < len(t.slots) && n < closeBatch; at++ {
+			if o := t.slots[at].object; o != nil {
+				destroy(o)
+				n++
+			}
+		}
+		more := at < len(t.slots)
+		h.finish()
+		if !more {
+			return
+		}
+	}
+}
+
+// leave takes a client without objects off its host.
+func (c *Client) leave() {
+	h := c.host
+	h.lock()
 	for _, a := range h.adapters {
 		for id := range c.arena.Len() {
 			a.disown(c.arena.Bytes(uint32(id)))
@@ -195,13 +234,4 @@ func (c *Client) Close() error {
 		h.evict()
 	}
 	c.events.close()
-	for _, r := range releases {
-		r()
-	}
-	if c.cfg.FreeArena != nil {
-		for id := range c.arena.Len() {
-			c.cfg.FreeArena(uint32(id), c.arena.Bytes(uint32(id)))
-		}
-	}
-	return nil
 }

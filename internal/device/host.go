@@ -26,9 +26,10 @@ type Host struct {
 	adapters []*adapter
 	clients  []*Client
 	closed   bool
-	watched  int  // changes of what the sleeper watches
-	flagged  bool // attached programs were told that the loop sleeps
-	inline   bool // a program that polls or waits runs this step
+	watched  int        // changes of what the sleeper watches
+	flagged  bool       // attached programs were told that the loop sleeps
+	drove    clock.Time // when a program that polls or waits last ran a step
+	inline   bool       // a program that polls or waits runs this step
 
 	moderated     []*cq // that hold an event back
 	moderationDue clock.Time

@@ -24,6 +24,14 @@ const (
 	// errorInterval is how often a link is asked for ICMP errors while packets
 	// keep the loop from sleeping.
 	errorInterval = 2 * time.Millisecond
+	// A program that polled, or posted after it polled, within pollingTime polls.
+	// Its doorbells look at the links where that was not done for receiveGap.
+	pollingTime = time.Millisecond
+	receiveGap  = 5 * time.Microsecond
+	// Its bursts of posts are batched: doorbells that follow the one before within
+	// burstGap, up to burstPosts of them.
+	burstGap   = time.Microsecond
+	burstPosts = 31
 	// retryInterval is when a link that was full is tried again.
 	retryInterval = 50 * time.Microsecond
 )
@@ -32,9 +40,12 @@ const (
 type batch struct {
 	in          []frame.In
 	out         []frame.Out
-	sent        int  // frames of out that the link took
-	queued      int  // frames in out
-	owing       bool // the last turn left what is to be sent to the next
+	sent        int        // frames of out that the link took
+	queued      int        // frames in out
+	owing       bool       // the last turn left what is to be sent to the next
+	postponed   int        // doorbells since something was sent
+	rang        clock.Time // last doorbell of a program in this process
+	received    clock.Time // last look at the links
 	retry       clock.Time
 	completions []transport.Completion
 	events      []transport.Event
@@ -62,6 +73,9 @@ func (b *batch) blocked() bool { return b.sent < b.queued }
 func (h *Host) step() bool {
 	now := h.now()
 	worked := false
+	if h.inline {
+		h.drove = now
+	}
 	if h.flagged && !h.sleep.asleep.Load() {
 		h.awake()
 	}
@@ -96,8 +110,25 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 	a := q.adapter
 	a.engine.Doorbell(q.tq)
 	now := h.now()
-	a.owing = false
+	if now.Sub(h.drove) < pollingTime {
+		// The program polls: its doorbells drive the loop as well, or it would
+		// depend on the background goroutine whenever it has completions enough.
+		h.drove = now
+		h.sleep.drives.Add(1)
+		if a.postpone(now) {
+			return
+		}
+		if now.Sub(a.received) > receiveGap {
+			h.inline = true
+			a.step(now)
+			h.inline = false
+			a.rang = h.now() // sending took its time
+			return
+		}
+	}
+	a.owing, a.postponed = false, 0
 	a.transmit(now)
+	a.rang = h.now() // sending took its time
 	if !q.tq.Local() {
 		a.complete(now)
 		return
@@ -107,6 +138,21 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 			o.complete(now)
 		}
 	}
+}
+
+// postpone reports whether work that was just posted waits for more: a program
+// that polls, and posts one request right after another, has its packets sent in
+// batches, by the next poll at the latest.
+func (a *adapter) postpone(now clock.Time) bool {
+	last := a.rang
+	a.rang = now
+	if now.Sub(last) > burstGap || a.postponed >= burstPosts {
+		return false
+	}
+	a.postponed++
+	a.owing = true
+	a.retry = now.Add(retryInterval)
+	return true
 }
 
 // deadline is when the loop must run next by itself.
@@ -159,7 +205,7 @@ func (a *adapter) step(now clock.Time) bool {
 		a.retry = now.Add(retryInterval)
 		return true
 	}
-	a.owing = false
+	a.owing, a.postponed = false, 0
 	if a.transmit(now) {
 		completed = true
 		a.complete(now)
@@ -173,6 +219,7 @@ func (a *adapter) step(now clock.Time) bool {
 
 // receive hands what the links have to the engine.
 func (a *adapter) receive(now clock.Time) bool {
+	a.received = now
 	worked := false
 	for _, p := range a.plugs {
 		if p.link == nil {

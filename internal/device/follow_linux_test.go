@@ -1,0 +1,156 @@
+package device
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// ownNetwork puts the test in a network namespace of its own, with an interface
+// that has the addresses.
+func ownNetwork(t *testing.T, addrs ...string) netlink.Link {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root for a network namespace")
+	}
+	runtime.LockOSThread()
+	before, err := netns.Get()
+	if err != nil {
+		t.Skipf("network namespaces: %v", err)
+	}
+	ns, err := netns.New()
+	if err != nil {
+		before.Close()
+		runtime.UnlockOSThread()
+		t.Skipf("network namespaces: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := netns.Set(before); err != nil {
+			t.Error(err)
+			return // the thread ends with its goroutine
+		}
+		ns.Close()
+		before.Close()
+		runtime.UnlockOSThread()
+	})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	lo, err := netlink.LinkByName("lo")
+	must(err)
+	must(netlink.LinkSetUp(lo))
+	must(netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "roce0", MTU: 9000}, PeerName: "roce1"}))
+	l, err := netlink.LinkByName("roce0")
+	must(err)
+	peer, err := netlink.LinkByName("roce1")
+	must(err)
+	must(netlink.LinkSetUp(peer))
+	for _, a := range addrs {
+		address(t, l, a, true)
+	}
+	must(netlink.LinkSetUp(l))
+	return l
+}
+
+func address(t *testing.T, l netlink.Link, addr string, there bool) {
+	t.Helper()
+	ip, n, err := net.ParseCIDR(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: n.Mask}}
+	if ip.To4() == nil {
+		a.Flags = 2 // IFA_F_NODAD: usable at once
+	}
+	do := netlink.AddrDel
+	if there {
+		do = netlink.AddrAdd
+	}
+	if err := do(l, a); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The GID table follows the addresses of the interface while the adapter runs;
+// what it has, peers reach. Without its own address the port is down.
+func TestGIDsFollowTheInterface(t *testing.T) {
+	l := ownNetwork(t, "10.77.0.1/24", "10.77.0.50/24")
+	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
+	p := newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.MustParseAddr("10.77.0.1"), FollowInterface: true}))
+	gids := func() (out []netip.Addr) {
+		t.Helper()
+		list, err := p.c.GIDs(bg, p.adapter)
+		p.check(err)
+		for _, g := range list {
+			out = append(out, netip.AddrFrom16(g.GID).Unmap())
+		}
+		return out
+	}
+	want := func(addrs ...string) {
+		t.Helper()
+		got := gids()
+		ok := len(got) == len(addrs)
+		for i := range addrs {
+			ok = ok && got[i].String() == addrs[i]
+		}
+		if !ok {
+			t.Fatalf("GIDs %v, want %v", got, addrs)
+		}
+	}
+	want("10.77.0.1", "10.77.0.50")
+	address(t, l, "fd77::1/64", true)
+	address(t, l, "10.77.0.50/24", false)
+	h.UpdateGIDs()
+	p.event(command.EventGIDChange)
+	want("10.77.0.1", "fd77::1")
+	address(t, l, "10.77.0.51/24", true)
+	h.UpdateGIDs()
+	p.event(command.EventGIDChange)
+	want("10.77.0.1", "fd77::1", "10.77.0.51")
+}
+
+// A connection over IPv6, and one from the second address of a port.
+func TestIPv6AndFurtherAddresses(t *testing.T) {
+	ownNetwork(t, "fd77::1/64", "fd77::2/64", "fd77::3/64")
+	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
+	x := newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.MustParseAddr("fd77::1"), Path: PathWire}))
+	y := newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.MustParseAddr("fd77::2"), Addrs: []netip.Addr{netip.MustParseAddr("fd77::3")}, Path: PathWire}))
+	operations(t, connect(x.idleQP(), y.idleQP()))
+	y.addr = netip.MustParseAddr("fd77::3")
+	operations(t, connect(x.idleQP(), y.idleQP()))
+	if m := h.Snapshot().Adapters[0].Info.ActiveMTU; m != 4096 {
+		t.Errorf("active MTU %d on an interface of MTU 9000, want 4096", m)
+	}
+}
+
+// Losing the port's own address takes it down until it is back.
+func TestPortGoesDown(t *testing.T) {
+	l := ownNetwork(t, "10.77.0.1/24")
+	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
+	p := newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.MustParseAddr("10.77.0.1"), FollowInterface: true}))
+	address(t, l, "10.77.0.1/24", false)
+	h.UpdateGIDs()
+	p.event(command.EventPortDown)
+	if v := counter(t, p, "Link down events"); v != 1 {
+		t.Errorf("link down events %d, want 1", v)
+	}
+	if h.Snapshot().Adapters[0].Up {
+		t.Error("the port is up without its address")
+	}
+	address(t, l, "10.77.0.1/24", true)
+	h.UpdateGIDs()
+	p.event(command.EventPortActive)
+	if !h.Snapshot().Adapters[0].Up {
+		t.Error("the port is down with its address")
+	}
+}
