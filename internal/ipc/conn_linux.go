@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,8 +16,18 @@ type writer struct {
 	mu      sync.Mutex
 	conn    *net.UnixConn
 	timeout time.Duration // 0: none
+	ending  atomic.Bool
 	buf     []byte
 	err     error
+}
+
+// endTimeout is how long a stream that is about to be closed may stay unread.
+const endTimeout = 100 * time.Millisecond
+
+// hurry makes the write under way and those to come end soon.
+func (w *writer) hurry() {
+	w.ending.Store(true)
+	_ = w.conn.SetWriteDeadline(time.Now().Add(endTimeout))
 }
 
 // send writes a frame with descriptors, which stay the caller's.
@@ -32,8 +43,11 @@ func (w *writer) sendLocked(op opcode, flags uint16, id uint64, body []byte, fds
 	}
 	flags |= uint16(len(fds)) << flagFDShift
 	w.buf = appendFrame(w.buf[:0], op, flags, id, body)
-	if w.timeout > 0 {
+	if w.timeout > 0 && !w.ending.Load() {
 		_ = w.conn.SetWriteDeadline(time.Now().Add(w.timeout))
+	}
+	if w.ending.Load() { // also where it began just before the line above
+		_ = w.conn.SetWriteDeadline(time.Now().Add(endTimeout))
 	}
 	rest := w.buf
 	if len(fds) > 0 {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -223,6 +224,97 @@ func TestHostileNeverReads(t *testing.T) {
 	<-stopped
 	if _, err := good.AllocPD(ctx, 0); err != nil {
 		t.Error(err)
+	}
+}
+
+// The driver can stop although a program does not read.
+func TestStopWithAProgramThatDoesNotRead(t *testing.T) {
+	h := &fakeHost{}
+	srv, path := serve(t, h, ServerConfig{WriteTimeout: time.Hour})
+	r := dialRaw(t, path).hello()
+	stopped := make(chan struct{})
+	var sent atomic.Int64
+	go func() {
+		defer close(stopped)
+		for i := uint64(1); ; i++ {
+			if _, err := r.Write(appendFrame(nil, opDestroy, 0, i, encode(destroyArgs{Kind: 99}))); err != nil {
+				return
+			}
+			sent.Add(1)
+		}
+	}()
+	var last int64
+	eventually(t, "the streams are full", func() bool {
+		time.Sleep(50 * time.Millisecond)
+		now := sent.Load()
+		full := now == last && now > 0
+		last = now
+		return full
+	})
+	if err := srv.Close(); err != nil {
+		t.Error(err)
+	}
+	r.Close()
+	<-stopped
+}
+
+// More programs than there may be are refused or closed, and the first goes on.
+func TestHostileConnectionFlood(t *testing.T) {
+	h := &fakeHost{}
+	srv, path := serve(t, h, ServerConfig{MaxClients: 2})
+	good := dial(t, path, Options{})
+	var flood []net.Conn
+	for range 100 {
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		flood = append(flood, c)
+	}
+	if _, err := good.AllocPD(ctx, 0); err != nil {
+		t.Error(err)
+	}
+	if n := srv.Clients(); n > 2+maxRefusals {
+		t.Errorf("%d connections are kept", n)
+	}
+	for _, c := range flood {
+		c.Close()
+	}
+	eventually(t, "all gone", func() bool { return srv.Clients() == 1 })
+	eventually(t, "another may attach", func() bool {
+		c, err := Dial(ctx, path, Options{})
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+}
+
+// Where the probe fails the copier takes over, and both sides know.
+func TestProbeFallsBackToTheCopier(t *testing.T) {
+	h := &fakeHost{}
+	_, path := serve(t, h, ServerConfig{})
+	for name, addr := range map[string]uint64{"nothing there": 0x1000, "wrong nonce": 0} {
+		if addr == 0 {
+			_, addr = ordinary(t, 64)
+		}
+		r := dialRaw(t, path)
+		q := goodHello()
+		q.Path, q.ProbeAddr, q.Nonce = 0, addr, [16]byte{1}
+		r.put(appendFrame(nil, opHello, 0, 1, encode(q)))
+		_, body, err := r.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := decode[welcome](body)
+		if err != nil || w.Path != PathCopier || w.CopierBytes != copierSize {
+			t.Errorf("%s: %v %+v", name, err, w)
+		}
+		if got := h.only(t).cfg.MemoryPath; got != "copier" {
+			t.Errorf("%s: status says %s", name, got)
+		}
+		r.Close()
+		eventually(t, "gone", func() bool { return h.count() == 0 })
 	}
 }
 

@@ -14,6 +14,10 @@ import (
 
 var errEOF = io.EOF
 
+// maxRefusals is how many programs past MaxClients are told at a time that there
+// are too many; what connects beyond is closed at once.
+const maxRefusals = 16
+
 // Server attaches programs to the adapters of a Host.
 type Server struct {
 	cfg  ServerConfig
@@ -80,7 +84,7 @@ func (s *Server) start(c *net.UnixConn) {
 	n := newSession(s, c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed || len(s.sessions) >= s.cfg.MaxClients+maxRefusals {
 		c.Close()
 		return
 	}

@@ -66,6 +66,7 @@ func newSession(s *Server, c *net.UnixConn) *session {
 // end disconnects the program; the first cause is the one that it is told.
 func (n *session) end(cause error) {
 	n.cancel(cause)
+	n.out.hurry()
 	_ = n.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
@@ -476,7 +477,7 @@ func (n *session) sayGoodbye(err error) {
 		g.Code = command.Invalid
 	}
 	g.Length = uint32(copy(g.Reason[:], err.Error()))
-	n.out.timeout = 100 * time.Millisecond
+	n.out.hurry()
 	_ = n.out.send(opGoodbye, 0, 0, encode(g))
 }
 

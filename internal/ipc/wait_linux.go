@@ -75,8 +75,10 @@ func (c *Client) WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uin
 	if s, ok := spin(word, seq); ok {
 		return s, nil
 	}
-	stop := context.AfterFunc(ctx, func() { wakeWord(word) })
-	defer stop()
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { wakeWord(word) })
+		defer stop()
+	}
 	sleepers := (*atomic.Uint32)(unsafe.Add(unsafe.Pointer(word), sleepersAfterSequence))
 	sleepers.Add(1)
 	defer sleepers.Add(^uint32(0))
