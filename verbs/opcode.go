@@ -53,7 +53,7 @@ const (
 )
 
 // Status is how a request ended (IBA 11.6.2), numbered as in other verbs
-// libraries. A Status other than Success is an error.
+// libraries. Err makes an error of it.
 type Status uint8
 
 // The statuses.
@@ -80,16 +80,19 @@ const (
 // String returns the status in words.
 func (s Status) String() string { return ring.Status(s).String() }
 
-// Error makes a Status an error.
-func (s Status) Error() string { return "verbs: request failed: " + s.String() }
-
-// Err returns nil for Success and s otherwise.
+// Err returns nil for Success and a StatusError otherwise.
 func (s Status) Err() error {
 	if s == Success {
 		return nil
 	}
-	return s
+	return StatusError(s)
 }
+
+// StatusError is a Status as an error.
+type StatusError Status
+
+// Error says how the request ended.
+func (e StatusError) Error() string { return "verbs: request failed: " + Status(e).String() }
 
 // CompletionFlags say which fields of a WC mean something.
 type CompletionFlags uint8
