@@ -57,6 +57,7 @@ type endpoint struct {
 	inbox      [][]byte
 	sending    bool // the control send is under way
 	polls      int
+	broken     error // why no more results will come
 }
 
 // link is one connection with its queue pair.
@@ -199,6 +200,9 @@ func (e *endpoint) take(kind string) (*message, error) {
 
 // wait sleeps until there are results and hands those of the data to each.
 func (e *endpoint) wait(ctx context.Context, each func(*nd.Result) error) error {
+	if e.broken != nil {
+		return e.broken
+	}
 	n, err := e.cq.WaitResults(ctx, e.results[:])
 	if err != nil {
 		return err
@@ -208,6 +212,9 @@ func (e *endpoint) wait(ctx context.Context, each func(*nd.Result) error) error 
 
 // poll looks for results without sleeping. It reports how many there were.
 func (e *endpoint) poll(ctx context.Context, each func(*nd.Result) error) (int, error) {
+	if e.broken != nil {
+		return 0, e.broken
+	}
 	n, err := e.cq.GetResults(e.results[:])
 	if err != nil {
 		return 0, err
@@ -225,7 +232,10 @@ func (e *endpoint) handle(n int, each func(*nd.Result) error) error {
 	for i := range e.results[:n] {
 		r := &e.results[i]
 		if r.Status != nd.StatusSuccess {
-			return e.failed(r)
+			if e.broken = e.failed(r); len(e.inbox) > 0 {
+				return nil // what the peer said before comes first
+			}
+			return e.broken
 		}
 		switch kind, at, _ := splitContext(r.RequestContext); kind {
 		case kindControlSend:
