@@ -77,6 +77,14 @@ func (n *Network) enqueue(l *link, d *delivery) {
 		at = max(at, l.last)
 		l.last = at
 	}
+	if p := d.to; p.Service > 0 {
+		if p.Buffer > 0 && p.busyUntil.Sub(at) >= time.Duration(p.Buffer)*p.Service {
+			n.Stats.Overflowed++
+			return
+		}
+		at = max(at, p.busyUntil).Add(p.Service)
+		p.busyUntil = at
+	}
 	d.at = at
 	d.serial = n.serial
 	n.serial++

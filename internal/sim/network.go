@@ -39,7 +39,7 @@ type Impairment struct {
 }
 
 // Stats counts what the network did.
-type Stats struct{ Sent, Delivered, Lost, Duplicated, Reordered, Corrupted, Unroutable uint64 }
+type Stats struct{ Sent, Delivered, Lost, Overflowed, Duplicated, Reordered, Corrupted, Unroutable uint64 }
 
 // Network is a set of ports and the packets between them.
 type Network struct {
@@ -69,10 +69,16 @@ type Port struct {
 	// Settle, where set, is called after each turn of the engine: the place to
 	// take completions and to post more work.
 	Settle func(now clock.Time)
+	// Service is how long the port takes for a packet that arrives, and Buffer how
+	// many may wait for it, more being lost: a socket with its receive buffer. Zero
+	// means no time, and no limit.
+	Service time.Duration
+	Buffer  int
 	// Batch is the most packets that the engine is handed at once; 0 means 64.
 	Batch int
 
-	woken bool
+	busyUntil clock.Time
+	woken     bool
 }
 
 type link struct {

@@ -104,6 +104,16 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 	s.una = to
 	s.retries, s.rnrRetries = q.attr.Retry, q.attr.RNRRetry
 	s.nakSeen = false
+	if s.timing && to.After(s.timedPSN) {
+		q.win.measured(s.timedAt, now)
+		s.timing = false
+	}
+	if s.probes = 0; s.probing {
+		s.probing = false
+		if to.Before(s.max) {
+			q.win.lost(now) // the probe was needed, and more is missing
+		}
+	}
 	for s.slotCount > 0 && !s.una.Before(s.slots[0]) {
 		copy(s.slots[:], s.slots[1:s.slotCount])
 		s.slotCount--
@@ -114,11 +124,10 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 	}
 	q.recount(true)
 	if !s.rnrWait {
-		switch {
-		case s.una == s.snd:
-			q.eng.timers.arm(q, clock.Never)
-		case q.attr.Timeout != 0:
-			q.eng.timers.arm(q, now.Add(q.ackTimeout()))
+		s.expires = 0
+		q.eng.timers.arm(q, clock.Never)
+		if s.una != s.snd {
+			q.armAck(now)
 		}
 	}
 	q.retire()

@@ -47,6 +47,7 @@ type Counters struct {
 	WrongState        uint64 // packets for a QP whose state takes none
 	WrongService      uint64 // opcode of another transport service
 	GhostACKs         uint64 // acknowledgements of nothing outstanding
+	Probes            uint64 // oldest packets sent again ahead of the ACK timer
 	ImpliedNAKs       uint64 // read responses or atomic answers seen to be lost
 	SequenceNAKsSent  uint64
 	ACKsSent          uint64
@@ -106,6 +107,7 @@ var counterNames = []struct {
 	{"Packets in the wrong state", func(c *Counters) *uint64 { return &c.WrongState }},
 	{"Packets of the wrong service", func(c *Counters) *uint64 { return &c.WrongService }},
 	{"Ghost ACKs", func(c *Counters) *uint64 { return &c.GhostACKs }},
+	{"Probes", func(c *Counters) *uint64 { return &c.Probes }},
 	{"Implied NAKs", func(c *Counters) *uint64 { return &c.ImpliedNAKs }},
 	{"Sequence NAKs sent", func(c *Counters) *uint64 { return &c.SequenceNAKsSent }},
 	{"ACKs sent", func(c *Counters) *uint64 { return &c.ACKsSent }},

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -65,10 +66,18 @@ type requester struct {
 	slotCount   uint8 // reads and atomics outstanding on the wire; slots holds their ends
 
 	retries, rnrRetries uint8
-	rnrWait             bool // waiting for the RNR timer
-	nakSeen             bool // went back to una for a NAK or missing answer already
-	stopped             bool // a request in error ends the queue
-	draining            bool // SQD, and the event is still to come
+	probes              uint8 // probes since there was progress
+	probing             bool  // gone back to una, and one packet at a time until there is progress
+	checked             bool  // looked for signs of loss since the timer was started
+	sentAt              clock.Time
+	timing              bool // measuring the time until timedPSN is acknowledged
+	timedPSN            ib.PSN
+	timedAt             clock.Time
+	expires             clock.Time // of the ACK timer; 0: not running
+	rnrWait             bool       // waiting for the RNR timer
+	nakSeen             bool       // went back to una for a NAK or missing answer already
+	stopped             bool       // a request in error ends the queue
+	draining            bool       // SQD, and the event is still to come
 	sinceAck            uint8
 
 	opened bool   // local path: the peer took the message that cur is

@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"time"
+
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -16,11 +18,56 @@ func (q *QP) timeout(now clock.Time) {
 		q.activate()
 		return
 	}
+	if s.expires > now {
+		q.overdue(now)
+		return
+	}
 	if q.peer != nil || s.una == s.snd || (q.state != command.RTS && q.state != command.SQD) {
 		return
 	}
 	q.eng.counters.RequesterTimeouts++
 	q.retry(now)
+}
+
+const (
+	checkFloor = 250 * time.Microsecond
+	probeFloor = 2 * time.Millisecond
+	maxProbes  = 6
+)
+
+// overdue deals with acknowledgements that are late. Where packets that other
+// QPs sent to the same destination a round trip later have been acknowledged,
+// these were lost; else a probe waits for longer.
+func (q *QP) overdue(now clock.Time) {
+	s := &q.req
+	if s.checked || q.win.passed > s.sentAt.Add(q.win.rtt) {
+		q.probe()
+		return
+	}
+	s.checked = true
+	q.eng.timers.arm(q, clock.Min(s.expires, now.Add(q.probeAfter())))
+}
+
+// probeAfter is how long after the last sign of life a probe is sent. It is long
+// against a round trip and the pauses of a peer that shares its processor.
+func (q *QP) probeAfter() time.Duration {
+	return (probeFloor + 4*q.win.rtt) << min(q.req.probes, maxProbes)
+}
+
+// probe sends the oldest packet again long before the ACK timer ends, and only
+// that one. The end of a burst is what a full receive buffer drops, and nothing
+// comes behind it that would show the gap; ACK timers are commonly set to many
+// round trips. To the responder it is a duplicate or the packet that it misses;
+// the retry counter belongs to the ACK timer, which goes on.
+func (q *QP) probe() {
+	s := &q.req
+	if q.peer != nil || s.una == s.snd || (q.state != command.RTS && q.state != command.SQD) {
+		return
+	}
+	q.eng.counters.Probes++
+	s.probes++
+	s.probing, s.nakSeen = true, false
+	q.goBack()
 }
 
 // impliedNAK goes back for an answer that was lost, once until there is progress.
@@ -46,7 +93,7 @@ func (q *QP) retry(now clock.Time) {
 		return
 	}
 	s.retries--
-	s.nakSeen = true
+	s.nakSeen, s.probing, s.expires = true, false, 0
 	q.win.lost(now)
 	q.goBack()
 }
@@ -67,7 +114,7 @@ func (q *QP) receiverNotReady(now clock.Time, timer uint8) {
 		s.rnrRetries--
 	}
 	q.goBack()
-	s.rnrWait = true
+	s.rnrWait, s.probing, s.expires = true, false, 0
 	q.eng.timers.arm(q, now.Add(ib.RNRTimer(timer)))
 }
 
@@ -90,7 +137,7 @@ func (q *QP) goBack() {
 // seek makes psn the next packet to send. It may lie behind, or ahead up to max.
 func (q *QP) seek(psn ib.PSN) {
 	s := &q.req
-	s.snd, s.sinceAck = psn, 0
+	s.snd, s.sinceAck, s.timing = psn, 0, false
 	s.slotCount = 0
 	s.cur, s.idx = nil, 0
 	for r := s.head; r != nil; r = r.next {

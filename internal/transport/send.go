@@ -58,6 +58,12 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 		return 0, false
 	}
 	limit := min(len(out), q.eng.cfg.MaxBurst)
+	if s.probing {
+		if s.una != s.snd {
+			return 0, false
+		}
+		limit = 1
+	}
 	bytes := q.eng.cfg.MaxBurstBytes
 	for n < limit && bytes > 0 {
 		r := q.current()
@@ -99,9 +105,10 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 		q.departed()
 	default:
 		q.recount(false)
+		s.sentAt = now
 		q.armAck(now)
 	}
-	return n, n > 0 && (n == limit || bytes <= 0)
+	return n, n > 0 && (n == limit || bytes <= 0) && !s.probing
 }
 
 // pass goes on to the request after r.
@@ -185,7 +192,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 			break
 		}
 		s.sinceAck++
-		ackReq := every > 0 && (last || probe || s.sinceAck >= every || n+1 == room)
+		ackReq := every > 0 && (last || probe || s.probing || s.sinceAck >= every || n+1 == room)
 		if ackReq {
 			s.sinceAck = 0
 		}
@@ -195,6 +202,8 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		q.extend(o, r, op)
 		if s.snd.Before(s.max) {
 			q.eng.counters.RetransmittedPackets++
+		} else if ackReq && !s.timing {
+			s.timing, s.timedPSN, s.timedAt = true, s.snd, q.eng.now
 		}
 		s.snd = s.snd.Next()
 		s.idx++
@@ -324,6 +333,8 @@ func (q *QP) sentAnswered(r *request, n uint32) {
 	}
 	if s.snd.Before(s.max) {
 		q.eng.counters.RetransmittedPackets++
+	} else if !s.timing {
+		s.timing, s.timedPSN, s.timedAt = true, s.snd, q.eng.now
 	}
 	s.snd = s.snd.Add(n)
 	s.idx += n
@@ -354,7 +365,17 @@ func (q *QP) recount(acked bool) {
 
 // armAck starts the ACK timer unless it runs (IBA 9.7.6.1.3).
 func (q *QP) armAck(now clock.Time) {
-	if q.deadline == clock.Never && q.attr.Timeout != 0 {
-		q.eng.timers.arm(q, now.Add(q.ackTimeout()))
+	s := &q.req
+	if q.deadline != clock.Never || q.attr.Timeout == 0 {
+		return
 	}
+	if s.expires <= now {
+		s.expires = now.Add(q.ackTimeout())
+	}
+	s.checked = s.probes > 0
+	after := q.probeAfter()
+	if !s.checked {
+		after = checkFloor + 4*q.win.rtt
+	}
+	q.eng.timers.arm(q, clock.Min(s.expires, now.Add(after)))
 }

@@ -19,8 +19,10 @@ type window struct {
 	size      int // packets that may be in flight
 	threshold int // below it the window grows by a packet per packet acknowledged
 	inFlight  int
-	grown     int // acknowledged packets towards the next step of slow growth
-	since     int // acknowledged packets since the last cut
+	grown     int           // acknowledged packets towards the next step of slow growth
+	since     int           // acknowledged packets since the last cut
+	rtt       time.Duration // smoothed, from a request to its acknowledgement
+	passed    clock.Time    // when the youngest request was sent that was timed and acknowledged
 	lastCut   clock.Time
 	users     int
 	waiting   waitList
@@ -35,10 +37,11 @@ func (w *window) room() int { return w.size - w.inFlight }
 
 // acked takes n packets out of flight and grows the window.
 func (w *window) acked(n int) {
+	used := w.inFlight
 	w.inFlight -= n
 	w.since += n
-	if w.size >= w.cfg.Max {
-		return
+	if w.size >= w.cfg.Max || used < w.size/2 {
+		return // at its largest, or not what holds the senders back
 	}
 	if w.size < w.threshold {
 		w.size = min(w.size+n, w.cfg.Max)
@@ -49,6 +52,17 @@ func (w *window) acked(n int) {
 		w.grown = 0
 		w.size++
 	}
+}
+
+// measured takes the times at which a request was sent and acknowledged.
+func (w *window) measured(sent, acked clock.Time) {
+	w.passed = max(w.passed, sent)
+	d := acked.Sub(sent)
+	if w.rtt == 0 {
+		w.rtt = d
+		return
+	}
+	w.rtt += (d - w.rtt) / 8
 }
 
 // lost halves the window, at most once for each window of acknowledged packets
