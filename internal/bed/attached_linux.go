@@ -38,6 +38,13 @@ func (b *Bed) attach(t testing.TB) {
 	b.SetEnabled = func(adapter int, enabled bool) error { return dh.SetAdapterState(uint32(adapter), enabled) }
 }
 
+// Socket starts a driver with two adapters in this process, for other processes
+// to attach to, and returns the path of its socket.
+func Socket(t testing.TB, addrs [2]netip.Addr) string {
+	socket, _ := Driver(t, addrs)
+	return socket
+}
+
 // Driver starts a driver with two adapters in this process and returns the path
 // of its socket and its host of adapters.
 func Driver(t testing.TB, addrs [2]netip.Addr) (socket string, host *device.Host) {
