@@ -152,14 +152,22 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestWindow: the window starts at 32, grows to 512, halves at most once for a
+// TestWindow: the window starts at 32, grows to 512 where it is made use of, halves at most once for a
 // window of packets, and QPs that share it take turns.
 func TestWindow(t *testing.T) {
 	cfg := WindowConfig{Start: 32, Min: 2, Max: 512}
 	w := newWindow(frame.Route{}.Dst, &cfg)
 	for range 100 {
-		w.inFlight += 32
-		w.acked(32)
+		w.inFlight++
+		w.acked(1)
+	}
+	if w.size != 32 {
+		t.Errorf("grown to %d by senders that it does not hold back", w.size)
+	}
+	for range 100 {
+		n := w.room()
+		w.inFlight += n
+		w.acked(n)
 	}
 	if w.size != 512 {
 		t.Errorf("grown to %d", w.size)
