@@ -348,6 +348,9 @@ func (a *adapter) deadline() clock.Time {
 	if a.blocked() || a.owing {
 		return a.retry
 	}
+	if a.engine.Pending() || a.unsettled {
+		return 0
+	}
 	due := clock.Min(a.engine.Deadline(), a.cm.Deadline())
 	if len(a.joining) > 0 {
 		due = clock.Min(due, a.joinDue)

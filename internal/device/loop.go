@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -19,6 +20,7 @@ const (
 	receiveRounds  = 4
 	transmitRounds = 4
 	completeBatch  = 128
+	completeRounds = 32
 	eventBatch     = 32
 	errorBatch     = 16
 	// errorInterval is how often a link is asked for ICMP errors while packets
@@ -32,6 +34,10 @@ const (
 	// burstGap, up to burstPosts of them.
 	burstGap   = time.Microsecond
 	burstPosts = 31
+	// After quietTurns turns without packets the links are asked at every
+	// quietSkip-th turn.
+	quietTurns = 256
+	quietSkip  = 8
 	// retryInterval is when a link that was full is tried again.
 	retryInterval = 50 * time.Microsecond
 )
@@ -46,6 +52,8 @@ type batch struct {
 	postponed   int        // doorbells since something was sent
 	rang        clock.Time // last doorbell of a program in this process
 	received    clock.Time // last look at the links
+	unsettled   bool       // connections broke since the CM was asked
+	quiet       uint32     // turns since packets came or went
 	retry       clock.Time
 	completions []transport.Completion
 	events      []transport.Event
@@ -76,12 +84,21 @@ func (h *Host) step() bool {
 	if h.inline {
 		h.drove = now
 	}
+	if h.sleep.slept.Load() {
+		h.sleep.slept.Store(false)
+		for _, a := range h.adapters {
+			a.quiet = 0
+		}
+	}
 	if h.flagged && !h.sleep.asleep.Load() {
 		h.awake()
 	}
 	if h.rung.Load() {
 		h.rung.Store(false)
 		worked = true
+		for _, a := range h.adapters {
+			a.quiet = 0
+		}
 	}
 	for _, c := range h.clients {
 		if c.drainDoorbells() {
@@ -218,7 +235,13 @@ func (a *adapter) step(now clock.Time) bool {
 }
 
 // receive hands what the links have to the engine.
+//
+// Links that have been quiet for many turns are asked at some turns only: it
+// costs a system call, and whoever sleeps is woken by them in any case.
 func (a *adapter) receive(now clock.Time) bool {
+	if a.quiet++; a.quiet > quietTurns && a.quiet%quietSkip != 0 {
+		return false
+	}
 	a.received = now
 	worked := false
 	for _, p := range a.plugs {
@@ -234,6 +257,7 @@ func (a *adapter) receive(now clock.Time) bool {
 				break
 			}
 			worked = true
+			a.quiet = 0
 			if n = p.encap.Open(a.in[:n]); n > 0 {
 				a.engine.Receive(now, a.in[:n])
 			}
@@ -259,6 +283,7 @@ func (a *adapter) transmit(now clock.Time) bool {
 			return worked || pending
 		}
 		worked = true
+		a.quiet = 0 // there will be answers
 		a.sent, a.queued = 0, n
 		a.answerFirst()
 		a.seal()
@@ -336,29 +361,54 @@ func (a *adapter) flush(now clock.Time) bool {
 
 // complete writes completions to their CQs and tells programs of events.
 func (a *adapter) complete(now clock.Time) bool {
-	worked := false
-	for {
+	worked := a.drainCompletions(now)
+	for a.passEvents(now) {
+		worked = true
+	}
+	if a.unsettled { // the CM has something to say about connections that broke
+		a.unsettled = false
+		a.manageOut(now)
+		a.drainCompletions(now)
+	}
+	return worked
+}
+
+// drainCompletions empties the engine's completions, up to a bound: a hostile program
+// could make more of them for ever, posting to a QP in error.
+func (a *adapter) drainCompletions(now clock.Time) bool {
+	for round := range completeRounds {
 		n := a.engine.Completions(a.completions)
 		for i := range a.completions[:n] {
 			c := &a.completions[i]
 			if q := a.cqs[c.CQ]; q != nil {
 				q.push(now, &c.CQE)
 			}
+			if c.Status != ring.Success && c.Status != ring.WRFlush {
+				a.broken(now, c.QPN)
+			}
 		}
-		worked = worked || n > 0
 		if n < len(a.completions) {
-			break
+			return round > 0 || n > 0
 		}
 	}
-	for {
-		n := a.engine.Events(a.events)
-		for i := range a.events[:n] {
-			a.event(now, &a.events[i])
-		}
-		worked = worked || n > 0
-		if n < len(a.events) {
-			return worked
-		}
+	return true
+}
+
+// passEvents passes a batch of the engine's events on.
+func (a *adapter) passEvents(now clock.Time) bool {
+	n := a.engine.Events(a.events)
+	for i := range a.events[:n] {
+		a.event(now, &a.events[i])
+	}
+	return n > 0
+}
+
+// broken looks after a QP one of whose requests failed: where that was the end of
+// its connection, the CM hears of it.
+func (a *adapter) broken(now clock.Time, qpn uint32) {
+	if q := a.byNumber[qpn]; q != nil && q.cm != nil && q.tq != nil && q.tq.State() == command.Err {
+		q.cm.lost(now)
+		a.unsettled = true
 	}
 }
 
@@ -371,12 +421,14 @@ func (a *adapter) event(now clock.Time, e *transport.Event) {
 	switch e.Type {
 	case command.EventCommunicationEstablished:
 		if q.cm != nil { // the CM's own business where it moves the QP
+			a.unsettled = true
 			_ = a.cm.Established(now, q.cm.id)
 			return
 		}
 	case command.EventQPFatal, command.EventQPRequestError, command.EventQPAccessError:
 		if q.cm != nil {
 			q.cm.lost(now)
+			a.unsettled = true
 		}
 	}
 	q.client.event(command.Event{Type: e.Type, Object: q.handle, Context: q.context, Adapter: a.index})

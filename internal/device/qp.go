@@ -231,6 +231,7 @@ func (q *qp) fail(why command.EventType) {
 	q.error()
 	if q.cm != nil {
 		q.cm.lost(q.adapter.host.now())
+		q.adapter.unsettled = true
 	}
 	q.client.event(command.Event{Type: why, Object: q.handle, Context: q.context, Adapter: q.adapter.index})
 }

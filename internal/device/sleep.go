@@ -38,6 +38,7 @@ type sleepState struct {
 
 	role   atomic.Bool   // somebody is the sleeper
 	asleep atomic.Bool   // the sleeper sleeps or is about to
+	slept  atomic.Bool   // it slept since the last step: the links may have news
 	until  atomic.Int64  // when its sleep ends by itself
 	parked atomic.Bool   // the background goroutine sleeps until it is roused
 	drives atomic.Uint64 // iterations that pollers and waiters drove
@@ -202,6 +203,7 @@ func (h *Host) sleepOnLinks() {
 		return
 	}
 	h.sleep.links.sleep(d, len(h.sleep.drains))
+	h.sleep.slept.Store(true)
 	h.sleep.asleep.Store(false)
 }
 

@@ -360,3 +360,29 @@ func TestAddressInUse(t *testing.T) {
 		}
 	}
 }
+
+// A peer that falls silent: the requests end with "transport retry counter
+// exceeded", the rest is flushed, and the connection is over.
+func TestRetriesExceeded(t *testing.T) {
+	x, y := overMemory(true)(t, AdapterConfig{Path: PathWire})
+	usual := usualParam
+	usualParam.RetryCount = 1
+	c := connect(x.idleQP(), y.idleQP())
+	usualParam = usual
+	src, dst := x.buffer(64), y.buffer(64)
+	y.check(y.host.SetImpairment(y.adapter, impair.Impairment{Loss: 1}))
+	for i := range uint64(3) {
+		wr := ring.SendWR{ID: i, Op: ring.OpWrite, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: dst.addr(0), RKey: dst.mem.RKey}
+		wr.SGE[0] = src.sge(0, 8)
+		c.a.post(wr)
+	}
+	for i, want := range []ring.Status{ring.RetryExceeded, ring.WRFlush, ring.WRFlush} {
+		if e := c.a.cq.next(); e.Status != want || e.ID != uint64(i) {
+			t.Errorf("completion of %d: %v, want %v of %d", e.ID, e.Status, want, i)
+		}
+	}
+	x.event(command.EventDisconnected)
+	if v := counter(t, x, "RDMA Connection Errors"); v != 1 {
+		t.Errorf("RDMA Connection Errors %d, want 1", v)
+	}
+}

@@ -1,0 +1,151 @@
+package device
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/cm"
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// CMConnect implements command.Commands.
+func (c *Client) CMConnect(ctx context.Context, r command.CMConnect) error {
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	defer c.host.finish()
+	o, err := c.connection(r.ID)
+	if err != nil {
+		return err
+	}
+	if o.state != cmIdle && o.state != cmBound {
+		return command.Errorf(command.State, "the id listens or connects already")
+	}
+	q, err := c.connectable(o, r.QP)
+	if err != nil {
+		return err
+	}
+	if err := checkParam(&r.Param, q == nil && o.space == command.TCP); err != nil {
+		return err
+	}
+	remote := netip.AddrPortFrom(r.Remote.Addr.IP(), r.Remote.Port)
+	if err := o.choose(q, remote.Addr()); err != nil {
+		return err
+	}
+	return o.connect(&r, q, remote)
+}
+
+// choose settles on the adapter that a connection goes out by: the QP's, the
+// one that it is bound to, or the first that speaks the peer's address family.
+func (o *cmid) choose(q *qp, remote netip.Addr) error {
+	if !remote.IsValid() || remote.IsUnspecified() {
+		return command.Errorf(command.Invalid, "Remote is %v, want an address", remote)
+	}
+	a := o.adapter
+	if a == nil || o.wildcard {
+		a = nil
+		for _, b := range o.client.host.adapters {
+			wanted := o.want == anyAdapter || o.want == b.index
+			if b.enabled && wanted && b.cfg.Addr.Is4() == remote.Is4() && (q == nil || q.adapter == b) {
+				a = b
+				break
+			}
+		}
+	}
+	switch {
+	case a == nil:
+		return command.Errorf(command.NetworkUnreachable, "no adapter that the id may use has an address of the family of %v", remote)
+	case q != nil && q.adapter != a:
+		return command.Errorf(command.Invalid, "QP and ID are of different adapters")
+	}
+	if o.adapter == nil {
+		return o.place(a, netip.AddrPort{})
+	}
+	o.settle(a)
+	return nil
+}
+
+func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error {
+	a, now := o.adapter, o.client.host.now()
+	if !a.reaches(remote.Addr()) {
+		return command.Errorf(command.HostUnreachable, "adapter %q is set to the local path, and %v is not of this host", a.name, remote.Addr())
+	}
+	local := a.cfg.Addr
+	if o.local.IsValid() && !o.local.Addr().IsUnspecified() {
+		local = o.local.Addr()
+	}
+	// The system knows at once where there is no route.
+	av := command.AddressVector{Addr: command.AddrFrom(remote.Addr()), SrcIndex: a.gids.index(local)}
+	if _, err := a.route(av); err != nil {
+		return err
+	}
+	p := &r.Param
+	n := cm.Connect{
+		Remote: remote, Local: local, QPN: p.QPN, SRQ: p.SRQ != 0, NoFlowControl: p.FlowControl == 0,
+		ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
+		RetryCount: p.RetryCount, RNRRetry: p.RNRRetry, Private: p.Private[:p.PrivateLen],
+		Timeout: time.Duration(r.Timeout) * time.Millisecond,
+	}
+	if q != nil {
+		n.QPN, n.SRQ, n.UC = q.number, q.srq != nil, q.tq.Type() == command.UC
+		if err := q.toInit(p.QKey); err != nil {
+			return err
+		}
+	}
+	a.linkErrors(now) // those of before must not meet this attempt
+	if err := a.cm.Connect(now, o.id, n); err != nil {
+		return cmError(err)
+	}
+	o.state = cmConnecting
+	o.take(q)
+	return nil
+}
+
+// take makes the id the one that moves a QP.
+func (o *cmid) take(q *qp) {
+	if q != nil {
+		o.qp, q.cm = q, o
+	}
+}
+
+// connectable returns the QP that an id is to move, nil for none.
+func (c *Client) connectable(o *cmid, h command.Handle) (*qp, error) {
+	if h == 0 {
+		return nil, nil
+	}
+	q, err := c.pair(h)
+	if err != nil {
+		return nil, err
+	}
+	if q.cm != nil && q.cm != o {
+		return nil, command.Errorf(command.State, "the QP belongs to another connection")
+	}
+	if o.space == command.TCP == (q.tq.Type() == command.UD) {
+		return nil, command.Errorf(command.Invalid, "QP is of type %d: the TCP port space connects RC and UC, the UDP port space UD", q.tq.Type())
+	}
+	if s := q.tq.State(); s != command.Reset && s != command.Init && o.space == command.TCP {
+		return nil, command.Errorf(command.State, "the QP is in state %d, want Reset or Init", s)
+	}
+	return q, nil
+}
+
+func checkParam(p *command.ConnParam, needQPN bool) error {
+	for _, f := range []struct {
+		name string
+		v    uint8
+		most uint32
+	}{
+		{"ResponderResources", p.ResponderResources, 16}, {"InitiatorDepth", p.InitiatorDepth, 16},
+		{"FlowControl", p.FlowControl, 1}, {"RetryCount", p.RetryCount, 7}, {"RNRRetry", p.RNRRetry, 7},
+		{"PrivateLen", p.PrivateLen, uint32(len(p.Private))},
+	} {
+		if err := within("Param."+f.name, uint32(f.v), 0, f.most); err != nil {
+			return err
+		}
+	}
+	if needQPN {
+		return within("Param.QPN", p.QPN, 2, 0xfffffe)
+	}
+	return nil
+}
