@@ -332,6 +332,25 @@ func ordinary(t *testing.T, n int) ([]byte, uint64) {
 	return b, uint64(uintptr(unsafe.Pointer(&b[0])))
 }
 
+// What one program takes of the common budget another does not get, until it is
+// given back, also by its end.
+func TestSegmentsOfAllPrograms(t *testing.T) {
+	h := &fakeHost{}
+	_, path := serve(t, h, ServerConfig{TotalSegmentBytes: 1 << 20})
+	a, b := dial(t, path, Options{}), dial(t, path, Options{})
+	if _, _, err := a.AllocSegment(ctx, 600_000); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.AllocSegment(ctx, 600_000); !isCode(err, command.Exhausted) {
+		t.Errorf("past the common budget: %v", err)
+	}
+	a.Close()
+	eventually(t, "the budget is back", func() bool {
+		_, _, err := b.AllocSegment(ctx, 600_000)
+		return err == nil
+	})
+}
+
 func TestProcessVM(t *testing.T) {
 	h, c := pair(t, ServerConfig{}, Options{Path: PathProcessVM})
 	if c.MemoryPath() != PathProcessVM || h.only(t).cfg.MemoryPath != "process_vm" {
@@ -366,13 +385,15 @@ func transfers(t *testing.T, d memory.Deferred, list ...memory.Transfer) []memor
 	t.Helper()
 	var done []memory.Finished
 	out := make([]memory.Finished, 8)
+	total := len(list)
 	eventually(t, "copies", func() bool {
 		for len(list) > 0 && d.Start(&list[0]) {
 			list = list[1:]
 		}
-		n := d.Finish(out)
-		done = append(done, out[:n]...)
-		return len(list) == 0 && n == 0 && len(done) > 0
+		for n := d.Finish(out); n > 0; n = d.Finish(out) {
+			done = append(done, out[:n]...)
+		}
+		return len(done) == total
 	})
 	return done
 }

@@ -1,7 +1,9 @@
 package ipc_test
 
 import (
+	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/ipc"
@@ -54,5 +56,34 @@ func BenchmarkAttachedWrite(b *testing.B) {
 				ok(b, client.next(ctx))
 			}
 		})
+	}
+}
+
+// BenchmarkAttachedLatency is a ping-pong of 8-byte writes between two attached
+// programs that poll their memory; an operation is one way.
+func BenchmarkAttachedLatency(b *testing.B) {
+	ctx := b.Context()
+	addrs := bed.Addrs()
+	socket, _ := bed.Driver(b, addrs)
+	var ends [2]*end
+	for i := range ends {
+		ends[i] = get(newEnd(ctx, socket, addrs[i], 4096, true))(b)
+		defer ends[i].host.Close()
+	}
+	connect(b, ctx, ends[0], ends[1], addrs[0])
+	// Each writes its word 8 into the other's word 0, and takes the completion.
+	turn := func(e, peer *end, n uint64) {
+		atomic.StoreUint64((*uint64)(unsafe.Pointer(&e.mr.Bytes()[8])), n)
+		ok(b, e.qp.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, SGE: []verbs.SGE{e.mr.SGE(8, 8)},
+			RemoteAddr: peer.mr.RemoteAddr(), RKey: peer.mr.RKey()}))
+		seen := (*uint64)(unsafe.Pointer(&peer.mr.Bytes()[0]))
+		var wc [1]verbs.WC
+		for left := 1; left > 0 || atomic.LoadUint64(seen) != n; {
+			k := get(e.cq.Poll(wc[:]))(b)
+			left -= k
+		}
+	}
+	for n := uint64(1); b.Loop(); n++ {
+		turn(ends[n%2], ends[1-n%2], n)
 	}
 }

@@ -26,6 +26,9 @@ type ServerConfig struct {
 	MaxClients int
 	// SegmentBytes bounds the shared segments of one client together; 0: 4 GiB.
 	SegmentBytes uint64
+	// TotalSegmentBytes bounds the shared segments of all clients together; 0: half
+	// of the machine's memory.
+	TotalSegmentBytes uint64
 	// MaxSegments bounds the number of shared segments, and so of mappings, of
 	// one client; 0: 1024.
 	MaxSegments int

@@ -18,6 +18,29 @@ type segments struct {
 	total    uint64
 	maxBytes uint64
 	maxCount int
+	all      *budget // of all clients
+}
+
+// budget bounds the shared segments of all clients together.
+type budget struct {
+	mu        sync.Mutex
+	used, max uint64
+}
+
+func (b *budget) take(n uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n > b.max-b.used {
+		return false
+	}
+	b.used += n
+	return true
+}
+
+func (b *budget) give(n uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used -= n
 }
 
 type segment struct {
@@ -40,6 +63,10 @@ func (s *segments) alloc(size uint64) (id uint32, fd int, err error) {
 		return 0, -1, command.Errorf(command.Exhausted, "shared segments: %d with %d bytes: allowed: %d with %d bytes",
 			len(s.list), s.total, s.maxCount, s.maxBytes)
 	}
+	if !s.all.take(n) {
+		defer s.mu.Unlock()
+		return 0, -1, command.Errorf(command.Exhausted, "shared segments of all programs: allowed: %d bytes", s.all.max)
+	}
 	s.last++
 	for s.last == 0 || s.list[s.last] != nil {
 		s.last++
@@ -51,12 +78,16 @@ func (s *segments) alloc(size uint64) (id uint32, fd int, err error) {
 	s.mu.Unlock()
 
 	fd, mem, err := newShared("softvpi-segment", int(n))
+	if err == nil {
+		populate(mem)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g.users--
 	if err != nil {
 		delete(s.list, id)
 		s.total -= n
+		s.all.give(n)
 		return 0, -1, command.Errorf(command.Exhausted, "shared segment of %d bytes: %v", n, err)
 	}
 	g.mem = mem
@@ -96,7 +127,10 @@ func (s *segments) reap(id uint32, g *segment) {
 	}
 	delete(s.list, id)
 	s.total -= uint64(len(g.mem))
-	go func() { _ = unix.Munmap(g.mem) }() // can take long; the caller may own the loop
+	go func() { // can take long; the caller may own the loop
+		_ = unix.Munmap(g.mem)
+		s.all.give(uint64(len(g.mem)))
+	}()
 }
 
 // reach finds the bytes of a region in a segment.

@@ -27,6 +27,8 @@ type Server struct {
 	// not an eventfd: a client cannot read or reconfigure the loop's end.
 	wakeR, wakeW int
 
+	segments budget
+
 	mu       sync.Mutex
 	sessions map[*session]struct{}
 	listener *net.UnixListener
@@ -44,7 +46,12 @@ func NewServer(host Host, cfg ServerConfig) (*Server, error) {
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return nil, fmt.Errorf("ipc: pipe: %w", err)
 	}
-	return &Server{cfg: cfg, host: host, wakeR: p[0], wakeW: p[1], sessions: map[*session]struct{}{}}, nil
+	s := &Server{cfg: cfg, host: host, wakeR: p[0], wakeW: p[1], sessions: map[*session]struct{}{}}
+	s.segments.max = cfg.TotalSegmentBytes
+	if s.segments.max == 0 {
+		s.segments.max = max(physicalMemory()/2, 64<<20)
+	}
+	return s, nil
 }
 
 // Serve accepts programs on l until ctx is done or the server is closed, and

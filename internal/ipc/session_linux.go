@@ -53,7 +53,7 @@ func newSession(s *Server, c *net.UnixConn) *session {
 	n := &session{
 		server: s, conn: c,
 		out:      writer{conn: c, timeout: s.cfg.WriteTimeout},
-		segments: segments{list: map[uint32]*segment{}, maxBytes: s.cfg.SegmentBytes, maxCount: s.cfg.MaxSegments},
+		segments: segments{list: map[uint32]*segment{}, maxBytes: s.cfg.SegmentBytes, maxCount: s.cfg.MaxSegments, all: &s.segments},
 		inFlight: map[uint64]context.CancelFunc{},
 		slots:    make(chan struct{}, maxInFlight),
 		granted:  make(chan struct{}, 1),

@@ -27,11 +27,35 @@ func newShared(name string, size int) (fd int, mem []byte, err error) {
 	if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
 		return -1, nil, fmt.Errorf("seal: %w", err)
 	}
-	mem, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	mem, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return -1, nil, fmt.Errorf("mmap: %w", err)
 	}
 	return fd, mem, nil
+}
+
+// populate gives every page of mem its memory, so that the loop does not have to
+// wait for the kernel at the first touch. It goes in small steps: each holds a lock
+// of the address space that faults of the loop wait for. Kernels before 5.14
+// cannot; the loop then takes the faults.
+func populate(mem []byte) {
+	const step = 2 << 20
+	for len(mem) > 0 {
+		n := min(step, len(mem))
+		if unix.Madvise(mem[:n], unix.MADV_POPULATE_WRITE) != nil {
+			return
+		}
+		mem = mem[n:]
+	}
+}
+
+// physicalMemory returns the bytes of memory of the machine.
+func physicalMemory() uint64 {
+	var si unix.Sysinfo_t
+	if unix.Sysinfo(&si) != nil {
+		return 0
+	}
+	return uint64(si.Totalram) * uint64(si.Unit)
 }
 
 // mapShared maps a descriptor that the driver passed.

@@ -1,0 +1,52 @@
+package ipc
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// FuzzSession: whatever an attached program sends, the driver goes on and keeps
+// nothing of it. The input is cut into frames, so that most of them get as far as
+// the commands: an operation, an id and a body each.
+func FuzzSession(f *testing.F) {
+	f.Add([]byte{byte(opAllocPD), 1, 4, 0, 0, 0, 0})
+	f.Add([]byte{byte(opCMListen), 1, 8, 0, 0, 0, 0, 0, 0, 0, 0, byte(opCancel), 1, 0})
+	f.Add(append([]byte{byte(opRegisterMemory), 2, 40}, make([]byte, 40)...))
+	f.Add([]byte{byte(opAllocSegment), 3, 8, 0, 16, 0, 0, 0, 0, 0, 0, byte(opFreeSegment), 4, 4, 1, 0, 0, 0})
+	f.Add([]byte{byte(opCredit), 0, 4, 255, 255, 255, 255})
+	h := &fakeHost{}
+	path := filepath.Join(f.TempDir(), "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		f.Fatal(err)
+	}
+	s, err := NewServer(h, ServerConfig{SegmentBytes: 1 << 20})
+	if err != nil {
+		f.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(context.Background(), l) }()
+	f.Cleanup(func() { s.Close(); <-served; s.Release() })
+	good := dial(f, path, Options{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := dialRaw(t, path).hello()
+		for len(b) >= 3 {
+			op, id, n := opcode(b[0]), uint64(b[1]), min(int(b[2]), len(b)-3)
+			r.put(appendFrame(nil, op, 0, id, b[3:3+n]))
+			b = b[3+n:]
+		}
+		r.put(b)
+		r.Close()
+		if _, err := good.AllocPD(ctx, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := good.Destroy(ctx, command.KindCQ, 1<<30); !isCode(err, command.NotFound) {
+			t.Fatal(err)
+		}
+		eventually(t, "torn down", func() bool { return h.count() == 1 })
+	})
+}
