@@ -1,0 +1,196 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/cm"
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// CMBind implements command.Commands.
+func (c *Client) CMBind(ctx context.Context, h command.Handle, local command.Endpoint) (command.Endpoint, error) {
+	if err := c.enter(ctx); err != nil {
+		return command.Endpoint{}, err
+	}
+	defer c.host.unlock()
+	o, err := c.connection(h)
+	if err != nil {
+		return command.Endpoint{}, err
+	}
+	if o.state != cmIdle {
+		return command.Endpoint{}, command.Errorf(command.State, "the id is bound already")
+	}
+	addr := local.Addr.IP()
+	if addr.IsUnspecified() {
+		err = o.bindAny(local.Port)
+	} else {
+		err = o.bindTo(netip.AddrPortFrom(addr, local.Port))
+	}
+	if err != nil {
+		return command.Endpoint{}, err
+	}
+	o.state = cmBound
+	return endpoint(o.local), nil
+}
+
+func endpoint(a netip.AddrPort) command.Endpoint {
+	if !a.Addr().IsValid() {
+		return command.Endpoint{Port: a.Port()}
+	}
+	return command.Endpoint{Addr: command.AddrFrom(a.Addr()), Port: a.Port()}
+}
+
+// bindTo binds to an address of an adapter.
+func (o *cmid) bindTo(local netip.AddrPort) error {
+	h := o.client.host
+	for _, a := range h.adapters {
+		if !a.gids.has(local.Addr()) || o.want != anyAdapter && o.want != a.index {
+			continue
+		}
+		if err := a.usable(); err != nil {
+			return err
+		}
+		return o.place(a, local)
+	}
+	return command.Errorf(command.AddrNotAvailable, "%v is not an address of an adapter", local.Addr())
+}
+
+// place opens and binds the id on an adapter.
+func (o *cmid) place(a *adapter, local netip.AddrPort) error {
+	id, bound, err := o.openOn(a, local)
+	if err != nil {
+		return err
+	}
+	o.adapter, o.id, o.local = a, id, bound
+	return nil
+}
+
+func (o *cmid) openOn(a *adapter, local netip.AddrPort) (cm.ID, netip.AddrPort, error) {
+	id, err := a.cm.Open(o.space, 0)
+	if err != nil {
+		return 0, local, cmError(err)
+	}
+	if local.Addr().IsValid() {
+		if local, err = a.cm.Bind(id, local); err != nil {
+			_ = a.cm.Destroy(a.host.now(), id)
+			return 0, local, cmError(err)
+		}
+	}
+	a.ids[id] = o
+	a.objects.CM++
+	return id, local, nil
+}
+
+// bindAny binds to a port on all adapters that the id may be on.
+func (o *cmid) bindAny(port uint16) error {
+	o.wildcard = true
+	for tries := 0; ; tries++ {
+		err := o.bindAll(port)
+		if err == nil {
+			return nil
+		}
+		o.unplace()
+		// An ephemeral port of the first adapter may be taken on the next.
+		if port != 0 || tries == 8 || !errors.Is(err, &command.Error{Code: command.InUse}) {
+			o.wildcard = false
+			return err
+		}
+	}
+}
+
+func (o *cmid) bindAll(port uint16) error {
+	for _, a := range o.client.host.adapters {
+		if !a.enabled || o.want != anyAdapter && o.want != a.index {
+			continue
+		}
+		any := netip.IPv6Unspecified()
+		if a.cfg.Addr.Is4() {
+			any = netip.IPv4Unspecified()
+		}
+		if o.adapter != nil {
+			id, _, err := o.openOn(a, netip.AddrPortFrom(any, o.local.Port()))
+			if err != nil {
+				return err
+			}
+			o.others = append(o.others, placed{a, id})
+			continue
+		}
+		if err := o.place(a, netip.AddrPortFrom(any, port)); err != nil {
+			return err
+		}
+	}
+	if o.adapter == nil {
+		return command.Errorf(command.AddrNotAvailable, "no adapter is enabled")
+	}
+	return nil
+}
+
+// unplace takes the id off its adapters; peers are told.
+func (o *cmid) unplace() {
+	if o.adapter != nil {
+		o.adapter.dropID(o.id)
+	}
+	for _, p := range o.others {
+		p.adapter.dropID(p.id)
+	}
+	o.adapter, o.id, o.others = nil, 0, nil
+}
+
+func (a *adapter) dropID(id cm.ID) {
+	if _, ok := a.ids[id]; !ok {
+		return
+	}
+	_ = a.cm.Destroy(a.host.now(), id)
+	delete(a.ids, id)
+	a.objects.CM--
+}
+
+// settle keeps the id on one adapter of a wildcard.
+func (o *cmid) settle(a *adapter) {
+	if o.adapter != a {
+		for i, p := range o.others {
+			if p.adapter == a {
+				o.others[i] = placed{o.adapter, o.id}
+				o.adapter, o.id = a, p.id
+				break
+			}
+		}
+	}
+	for _, p := range o.others {
+		p.adapter.dropID(p.id)
+	}
+	o.others = nil
+}
+
+// CMListen implements command.Commands.
+func (c *Client) CMListen(ctx context.Context, h command.Handle, backlog uint32) error {
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	defer c.host.unlock()
+	o, err := c.connection(h)
+	if err != nil {
+		return err
+	}
+	if err := within("backlog", backlog, 0, 1<<16); err != nil {
+		return err
+	}
+	if o.state == cmIdle {
+		if err := o.bindAny(0); err != nil {
+			return err
+		}
+		o.state = cmBound
+	}
+	if o.state != cmBound {
+		return command.Errorf(command.State, "the id listens or connects already")
+	}
+	for _, p := range append([]placed{{o.adapter, o.id}}, o.others...) {
+		if err := p.adapter.cm.Listen(p.id, int(backlog)); err != nil {
+			return cmError(err)
+		}
+	}
+	o.state = cmListening
+	return nil
+}

@@ -1,0 +1,83 @@
+package device
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/transport"
+)
+
+// complete writes completions to their CQs and tells programs of events.
+func (a *adapter) complete(now clock.Time) bool {
+	worked := a.drainCompletions(now)
+	for a.passEvents(now) {
+		worked = true
+	}
+	if a.unsettled { // the CM has something to say about connections that broke
+		a.unsettled = false
+		a.manageOut(now)
+		a.drainCompletions(now)
+	}
+	return worked
+}
+
+// drainCompletions empties the engine's completions, up to a bound: a hostile program
+// could make more of them for ever, posting to a QP in error.
+func (a *adapter) drainCompletions(now clock.Time) bool {
+	for round := range completeRounds {
+		n := a.engine.Completions(a.completions)
+		for i := range a.completions[:n] {
+			c := &a.completions[i]
+			if q := a.cqs[c.CQ]; q != nil {
+				q.push(now, &c.CQE)
+			}
+			if c.Status != ring.Success && c.Status != ring.WRFlush {
+				a.broken(now, c.QPN)
+			}
+		}
+		if n < len(a.completions) {
+			return round > 0 || n > 0
+		}
+	}
+	return true
+}
+
+// passEvents passes a batch of the engine's events on.
+func (a *adapter) passEvents(now clock.Time) bool {
+	n := a.engine.Events(a.events)
+	for i := range a.events[:n] {
+		a.event(now, &a.events[i])
+	}
+	return n > 0
+}
+
+// broken looks after a QP one of whose requests failed: where that was the end of
+// its connection, the CM hears of it.
+func (a *adapter) broken(now clock.Time, qpn uint32) {
+	if q := a.byNumber[qpn]; q != nil && q.cm != nil && q.tq != nil && q.tq.State() == command.Err {
+		q.cm.lost(now)
+		a.unsettled = true
+	}
+}
+
+// event passes an asynchronous event of the engine on.
+func (a *adapter) event(now clock.Time, e *transport.Event) {
+	q := a.byNumber[e.QPN]
+	if q == nil || q.tq != e.QP {
+		return
+	}
+	switch e.Type {
+	case command.EventCommunicationEstablished:
+		if q.cm != nil { // the CM's own business where it moves the QP
+			a.unsettled = true
+			_ = a.cm.Established(now, q.cm.id)
+			return
+		}
+	case command.EventQPFatal, command.EventQPRequestError, command.EventQPAccessError:
+		if q.cm != nil {
+			q.cm.lost(now)
+			a.unsettled = true
+		}
+	}
+	q.client.event(command.Event{Type: e.Type, Object: q.handle, Context: q.context, Adapter: a.index})
+}

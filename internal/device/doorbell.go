@@ -1,0 +1,62 @@
+package device
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// ringInline runs what a doorbell of a program in this process asks for: its QP
+// sends now, without a look at what has arrived.
+func (h *Host) ringInline(c *Client, handle command.Handle) {
+	q := c.qps.get(handle)
+	if q == nil || q.tq == nil {
+		h.badDoorbells++
+		return
+	}
+	a := q.adapter
+	a.engine.Doorbell(q.tq)
+	now := h.now()
+	if now.Sub(h.drove) < pollingTime {
+		// The program polls: its doorbells drive the loop as well, or it would
+		// depend on the background goroutine whenever it has completions enough.
+		h.drove = now
+		h.sleep.drives.Add(1)
+		if a.postpone(now) {
+			return
+		}
+		if now.Sub(a.received) > receiveGap {
+			h.inline = true
+			a.step(now)
+			h.inline = false
+			a.rang = h.now() // sending took its time
+			return
+		}
+	}
+	a.owing, a.postponed = false, 0
+	a.transmit(now)
+	a.rang = h.now() // sending took its time
+	if !q.tq.Local() {
+		a.complete(now)
+		return
+	}
+	for _, o := range h.adapters { // the peer has completions too
+		if o.enabled {
+			o.complete(now)
+		}
+	}
+}
+
+// postpone reports whether work that was just posted waits for more: a program
+// that polls, and posts one request right after another, has its packets sent in
+// batches, by the next poll at the latest.
+func (a *adapter) postpone(now clock.Time) bool {
+	last := a.rang
+	a.rang = now
+	if now.Sub(last) > burstGap || a.postponed >= burstPosts {
+		return false
+	}
+	a.postponed++
+	a.owing = true
+	a.retry = now.Add(retryInterval)
+	return true
+}

@@ -1,0 +1,97 @@
+package device
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// transmit hands what the engine has to the links, in order. What a link does
+// not take waits for the next turn, and the engine with it.
+func (a *adapter) transmit(now clock.Time) bool {
+	worked := false
+	for range transmitRounds {
+		if a.blocked() && !a.flush(now) {
+			return true
+		}
+		pending := a.engine.Pending() // messages on the local path move without a frame
+		n := a.engine.Transmit(now, a.out)
+		if n == 0 {
+			return worked || pending
+		}
+		worked = true
+		a.quiet = 0 // there will be answers
+		a.sent, a.queued = 0, n
+		a.answerFirst()
+		a.seal()
+		if !a.flush(now) {
+			return true
+		}
+	}
+	return worked
+}
+
+// answerFirst lets the one request of a small batch overtake the acknowledgement
+// before it: the peer's program waits for the request, and only its QP for the
+// acknowledgement. The two have PSNs of different directions (IBA 9.7.1).
+func (a *adapter) answerFirst() {
+	if a.queued != 2 {
+		return
+	}
+	first, second := ib.BTH(a.out[0].Head[frame.HeadRoom:]).Opcode(), ib.BTH(a.out[1].Head[frame.HeadRoom:]).Opcode()
+	if first == ib.RCAcknowledge && second <= ib.RCWriteOnlyImmediate {
+		a.out[0], a.out[1] = a.out[1], a.out[0]
+	}
+}
+
+// seal puts the outer headers around the queued frames.
+func (a *adapter) seal() {
+	if len(a.plugs) == 1 {
+		a.plugs[0].encap.Seal(a.out[:a.queued])
+		return
+	}
+	for from := 0; from < a.queued; {
+		p, to := a.run(from)
+		if p != nil {
+			p.encap.Seal(a.out[from:to])
+		}
+		from = to
+	}
+}
+
+// run returns the plug that frame from goes through, and where the run of frames
+// for it ends.
+func (a *adapter) run(from int) (*plug, int) {
+	src := a.out[from].Route.Src
+	to := from + 1
+	for route := a.out[from].Route; to < a.queued; to++ {
+		if r := a.out[to].Route; r != route && r.Src != src {
+			break
+		}
+	}
+	return a.plugFor(src), to
+}
+
+// flush sends queued frames; false: a link is full.
+func (a *adapter) flush(now clock.Time) bool {
+	for a.sent < a.queued {
+		p, to := a.plugs[0], a.queued
+		if len(a.plugs) > 1 {
+			p, to = a.run(a.sent)
+		}
+		if p == nil || p.link == nil { // the address is gone: as if the network had lost them
+			a.sent = to
+			continue
+		}
+		n, err := p.link.Send(a.out[a.sent:to])
+		a.sent += n
+		if err != nil {
+			a.linkFailed(p, err)
+		}
+		if a.sent < to {
+			a.retry = now.Add(retryInterval)
+			return false
+		}
+	}
+	return true
+}
