@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/encap"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/udp"
 )
@@ -100,14 +101,18 @@ func (a *adapter) counters() []command.Counter {
 	add("CM MADs sent again", m.Retransmitted)
 	add("CM requests refused, backlog full", m.BacklogOverflow)
 	add("CM requests refused, half-open limit", m.HalfOpenLimit)
+	var e encap.Counters
 	for _, p := range a.plugs {
-		e := p.encap.Counters()
-		add("ICRC errors", e.ICRCErrors)
-		add("icrc_id_inferred", e.ICRCIDInferred)
-		add("Malformed frames", e.Malformed)
-		add("Frames for others", e.NotForUs)
-		break // one port; further addresses are summed below where they matter
+		c := p.encap.Counters()
+		e.ICRCErrors += c.ICRCErrors
+		e.ICRCIDInferred += c.ICRCIDInferred
+		e.Malformed += c.Malformed
+		e.NotForUs += c.NotForUs
 	}
+	add("ICRC errors", e.ICRCErrors)
+	add("icrc_id_inferred", e.ICRCIDInferred)
+	add("Malformed frames", e.Malformed)
+	add("Frames for others", e.NotForUs)
 	add("Link sends refused by the system", links.SendErrors)
 	add("Link blocked", links.SendBlocked)
 	add("Link receive buffer drops", links.ReceiveDrops)
