@@ -68,8 +68,8 @@ func (l *Listener) Bind(local netip.AddrPort) error {
 }
 
 // Listen starts a bound listener. At most backlog requests wait for
-// GetConnectionRequest, further ones are refused; 0 means no limit but the
-// adapter's.
+// GetConnectionRequest, further ones are refused; 0 means the provider's limit,
+// 128.
 func (l *Listener) Listen(backlog int) error {
 	const op = "Listener.Listen"
 	l.state.Lock()

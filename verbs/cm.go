@@ -98,6 +98,7 @@ type cmID struct {
 	peer    PeerParam
 
 	listening bool
+	backlog   int
 	requests  []*ID // of a listener, waiting for Request
 }
 

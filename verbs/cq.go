@@ -56,11 +56,55 @@ type CQ struct {
 	depth   int
 	idle    int // empty polls in a row
 	scratch [pollBatch]ring.CQE
+
+	users map[uint32]*QP // by number: the QPs that complete here
+	last  *QP            // the one that completed last
+}
+
+// use and leave tell the queue which QPs complete in it.
+func (cq *CQ) use(qp *QP) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.users == nil {
+		cq.users = make(map[uint32]*QP)
+	}
+	cq.users[qp.number] = qp
+}
+
+func (cq *CQ) leave(qp *QP) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.users[qp.number] == qp {
+		delete(cq.users, qp.number)
+	}
+	if cq.last == qp {
+		cq.last = nil
+	}
+}
+
+// settle gives the place of a polled completion back to its QP.
+func (cq *CQ) settle(e *ring.CQE) {
+	qp := cq.last
+	if qp == nil || qp.number != e.QPN {
+		if qp = cq.users[e.QPN]; qp == nil {
+			return
+		}
+		cq.last = qp
+	}
+	places := &qp.sends
+	if e.Flags&ring.ReceiveSide != 0 {
+		places = &qp.receives
+	}
+	// Requests that fail complete without having been signaled: there may be none.
+	if places.Load() > 0 {
+		places.Add(-1)
+	}
 }
 
 // CreateCQ makes a completion queue that holds at least depth completions. A
-// queue that runs over is broken, and so are the QPs that use it: size it for
-// all requests that may complete before it is polled.
+// queue that runs over is broken, and so are the QPs that use it. It cannot where
+// it holds as many as the send and receive depths of its QPs together: a request
+// keeps its place in its queue until its completion was polled.
 func (d *Device) CreateCQ(depth int) (*CQ, error) {
 	if depth < 1 || depth > d.limit.MaxCQDepth {
 		return nil, newError("create cq", ErrInvalid, "depth is %d, want 1 to %d", depth, d.limit.MaxCQDepth)
@@ -153,6 +197,7 @@ func (cq *CQ) take(out []WC) (int, error) {
 		}
 		for i := range k {
 			out[total+i].from(&cq.scratch[i])
+			cq.settle(&cq.scratch[i])
 		}
 		total += k
 	}

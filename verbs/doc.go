@@ -22,8 +22,9 @@
 // Methods that create, change and destroy objects are commands to the adapter;
 // they cost microseconds (embedded) to tens of microseconds (attached). Posting
 // ([QP.PostSend], [QP.PostRecv], [SRQ.PostRecv]) and polling ([CQ.Poll]) read and
-// write rings in memory, allocate nothing and make no system call unless the
-// adapter sleeps and has to be woken.
+// write rings in memory and allocate nothing. Embedded, whoever posts or polls
+// also drives the adapter where nobody else does, its sockets included; attached,
+// there is no system call unless the driver sleeps and has to be woken.
 //
 // # Concurrency
 //

@@ -23,8 +23,7 @@ func (d *Device) NewListener() (*Listener, error) {
 }
 
 // Listen waits for connections at local; port 0 lets the adapter choose one. At
-// most backlog requests wait for Request, further ones are refused; 0 means no
-// limit but the adapter's.
+// most backlog requests wait for Request, further ones are refused; 0: 128.
 func (d *Device) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 	return d.listen(command.TCP, local, backlog)
 }
@@ -62,10 +61,13 @@ func (l *Listener) Listen(backlog int) error {
 	}
 	c := l.id.cm
 	c.mu.Lock()
-	c.listening = true
+	c.listening, c.backlog = true, backlog
+	if backlog == 0 {
+		c.backlog = defaultBacklog
+	}
 	local := c.local
 	c.mu.Unlock()
-	err := c.host.backend.CMListen(c.host.ctx, c.handleNo, uint32(backlog))
+	err := c.host.backend.CMListen(c.host.ctx, c.handleNo, uint32(c.backlog))
 	if err != nil {
 		c.mu.Lock()
 		c.listening = false
@@ -87,6 +89,10 @@ func (l *Listener) Request(ctx context.Context) (*ID, error) {
 			id := c.requests[0]
 			c.requests = c.requests[1:]
 			c.mu.Unlock()
+			if id.Err() != nil { // the peer gave up
+				_ = id.Close()
+				continue
+			}
 			return id, nil
 		}
 		err, changed := c.err, c.changed
@@ -106,21 +112,51 @@ func (l *Listener) Request(ctx context.Context) (*ID, error) {
 func (l *Listener) Close() error { return l.id.Close() }
 
 // enqueue makes the id of a request and queues it with its listener. Only the
-// dispatcher calls it, so that no event of the new id comes before.
+// dispatcher calls it, so that no event of the new id comes before. The backlog
+// is counted here: as far as the adapter knows, the program has taken the request.
 func (c *cmID) enqueue(e *command.Event) {
 	r := newCMID(c.host, e.NewID, c.space, e.Adapter)
 	r.state, r.remote, r.peer = cmRequested, addrPort(e.Remote), peerParam(&e.Param)
-	id := &ID{cm: r}
 	c.mu.Lock()
+	stale := c.dropStale()
 	listening := c.listening && c.state != cmClosed
+	full := len(c.requests) >= c.backlog
 	r.local = c.local
-	if listening {
+	if listening && !full {
 		c.host.events.add(r)
-		c.requests = append(c.requests, id)
+		c.requests = append(c.requests, &ID{cm: r})
 		c.wake()
 	}
 	c.mu.Unlock()
-	if !listening {
-		_ = c.host.backend.Destroy(context.Background(), command.KindCM, e.NewID)
+	for _, id := range stale {
+		_ = id.Close()
 	}
+	if listening && !full {
+		return
+	}
+	if listening {
+		_ = c.host.backend.CMReject(context.Background(), command.CMReject{ID: e.NewID, Reason: uint32(RejectNoResources)})
+	}
+	_ = c.host.backend.Destroy(context.Background(), command.KindCM, e.NewID)
 }
+
+// dropStale takes the requests out of a full backlog whose peers gave up; the
+// lock is held.
+func (c *cmID) dropStale() (stale []*ID) {
+	if len(c.requests) < c.backlog {
+		return nil
+	}
+	kept := c.requests[:0]
+	for _, id := range c.requests {
+		if id.Err() != nil {
+			stale = append(stale, id)
+		} else {
+			kept = append(kept, id)
+		}
+	}
+	clear(c.requests[len(kept):])
+	c.requests = kept
+	return stale
+}
+
+const defaultBacklog = 128

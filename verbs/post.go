@@ -59,7 +59,7 @@ type RecvWR struct {
 // PostSend posts a request to the send queue. The request and its SGE list may
 // be used again when it returns; the memory that SGE names belongs to the
 // adapter until the request completes. A request that is refused was not posted:
-// ErrQueueFull until earlier ones complete, ErrInvalid naming the field, ErrRemoved
+// ErrQueueFull until completions of earlier ones are polled, ErrInvalid naming the field, ErrRemoved
 // where the adapter was disabled.
 func (qp *QP) PostSend(wr *SendWR) error {
 	qp.sendMu.Lock()
@@ -99,13 +99,25 @@ func (qp *QP) PostRecv(wr *RecvWR) error {
 		return errRecvRemoved
 	}
 	qp.recvMu.Lock()
-	err := postRecv(qp.recv, &qp.recvWR, wr, qp.cfg.RecvSGE)
+	err := qp.putRecv(wr)
 	qp.recvMu.Unlock()
 	if err != nil {
 		return err
 	}
 	qp.backend.Doorbell(qp.handle)
 	return nil
+}
+
+func (qp *QP) putRecv(wr *RecvWR) error {
+	if qp.receives.Load() >= qp.recvPlaces {
+		return errRecvFull
+	}
+	qp.receives.Add(1)
+	err := postRecv(qp.recv, &qp.recvWR, wr, qp.cfg.RecvSGE)
+	if err != nil {
+		qp.receives.Add(-1)
+	}
+	return err
 }
 
 // The errors of posting stand ready: a full queue is an ordinary case.
@@ -153,6 +165,10 @@ func (qp *QP) putSend(wr *SendWR) error {
 	if err := qp.checkSend(wr); err != nil {
 		return err
 	}
+	signaled := wr.Flags&Signaled != 0 || qp.cfg.SignalAll
+	if signaled && qp.sends.Load() >= qp.sendPlaces {
+		return errSendFull
+	}
 	out.ID, out.Op, out.Flags = wr.ID, ring.WROp(wr.Op), ring.WRFlags(wr.Flags)
 	out.RemoteAddr, out.RKey = wr.RemoteAddr, wr.RKey
 	out.Imm, out.CompareAdd, out.Swap, out.Access = wr.Imm, 0, 0, 0
@@ -174,13 +190,24 @@ func (qp *QP) putSend(wr *SendWR) error {
 		out.CompareAdd, out.Swap = wr.Compare, wr.Swap
 	case OpFetchAdd:
 		out.CompareAdd = wr.Add
-	case OpBind:
-		return qp.putBind(&wr.Bind, out)
 	}
 	if qp.cfg.Type == UD {
 		out.AH, out.RemoteQPN, out.QKey = uint32(wr.AH.handle), wr.RemoteQPN, wr.RemoteQKey
 	}
-	return qp.publish(out)
+	// Counted before, so that a completion finds its request counted.
+	if signaled {
+		qp.sends.Add(1)
+	}
+	var err error
+	if wr.Op == OpBind {
+		err = qp.putBind(&wr.Bind, out)
+	} else {
+		err = qp.publish(out)
+	}
+	if err != nil && signaled {
+		qp.sends.Add(-1)
+	}
+	return err
 }
 
 func (qp *QP) publish(out *ring.SendWR) error {

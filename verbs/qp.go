@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -78,6 +79,11 @@ type QP struct {
 	cfg     QPConfig
 	life    life
 
+	// Places of the queues that are taken: signaled requests and receives whose
+	// completions were not polled.
+	sends, receives        atomic.Int32
+	sendPlaces, recvPlaces int32
+
 	sendMu sync.Mutex
 	send   *ring.Send
 	sendWR ring.SendWR // scratch
@@ -146,6 +152,9 @@ func (pd *PD) CreateQP(c QPConfig) (*QP, error) {
 		_ = qp.Close()
 		return nil, err
 	}
+	qp.sendPlaces, qp.recvPlaces = int32(q.SendDepth), int32(q.RecvDepth)
+	c.SendCQ.use(qp)
+	c.RecvCQ.use(qp)
 	return qp, nil
 }
 
@@ -355,5 +364,10 @@ func (qp *QP) LeaveMulticast(group netip.Addr) error {
 // polled; requests that were outstanding complete no more.
 func (qp *QP) Close() error {
 	h := qp.pd.dev.host
-	return h.destroyed("destroy qp", h.backend.Destroy(h.ctx, command.KindQP, qp.handle))
+	err := h.destroyed("destroy qp", h.backend.Destroy(h.ctx, command.KindQP, qp.handle))
+	if err == nil {
+		qp.cfg.SendCQ.leave(qp)
+		qp.cfg.RecvCQ.leave(qp)
+	}
+	return err
 }
