@@ -9,13 +9,14 @@ REVISION := $(shell git describe --always --dirty 2>/dev/null)
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race bench lint fuzz cross clean
+.PHONY: help build run test race bench interop lint fuzz cross clean
 
 help:
 	@echo "make run     two adapters, a connection with checked data, bandwidth and latency"
 	@echo "make test    all tests"
 	@echo "make race    all tests under the race detector (needs a C compiler)"
 	@echo "make bench   measure, next to TCP on the same path"
+	@echo "make interop against Linux Soft-RoCE in a virtual machine (root, Debian; several minutes)"
 	@echo "make lint    gofmt, go vet, staticcheck"
 	@echo "make fuzz    every fuzz target for FUZZTIME ($(FUZZTIME))"
 	@echo "make cross   build for $(PLATFORMS)"
@@ -41,6 +42,10 @@ race:
 
 bench: build
 	@$(BIN) bench
+
+# Says in one line when it cannot run here, and then succeeds.
+interop:
+	@GO="$(GO)" test/interop/run.sh
 
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt-ed:"; echo "$$out"; exit 1; fi

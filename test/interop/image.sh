@@ -6,7 +6,7 @@
 #   image.sh DIR      leaves DIR/kernel, DIR/initrd, and DIR/softvpi for the tests
 #
 # What belongs to this repository (the guest's init and the verbs peer) is made
-# anew every time.
+# anew every time. Ends with status 3 and one line where the kernel cannot be had.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
@@ -61,7 +61,8 @@ build_base() {
   local deb
   deb=$(ls "$dir/debs/$package"_*.deb 2>/dev/null | tail -n 1 || true)
   if [ -z "$deb" ]; then
-    (cd "$dir/debs" && rm -f ./*.deb && apt-get -qq -o APT::Sandbox::User=root download "$package")
+    (cd "$dir/debs" && rm -f ./*.deb && apt-get -qq -o APT::Sandbox::User=root download "$package" >&2) ||
+      { echo "apt-get download $package failed"; exit 3; }
     deb=$(ls "$dir/debs/$package"_*.deb)
   fi
   dpkg-deb -x "$deb" "$dir/work/deb"
@@ -114,7 +115,7 @@ build_base() {
 
 package=$(kernel_package)
 [ -n "$package" ] || { apt-get -qq update >&2 && package=$(kernel_package); }
-[ -n "$package" ] || { echo "image.sh: no Debian kernel package to be found" >&2; exit 1; }
+[ -n "$package" ] || { echo "no Debian kernel package to be found"; exit 3; }
 stamp="$package $(sha256sum "$here/image.sh" | cut -c1-16) $(dpkg-query -W -f '${Package}=${Version} ' \
   rdma-core ibverbs-providers rdmacm-utils perftest iproute2 libc6)"
 if [ "$(cat "$dir/stamp" 2>/dev/null)" != "$stamp" ]; then

@@ -10,9 +10,9 @@ for p in "${packages[@]}"; do
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
 done
 [ ${#missing[@]} -eq 0 ] && exit 0
-command -v apt-get >/dev/null || { echo "not run: no apt-get to install ${missing[*]}"; exit 1; }
+command -v apt-get >/dev/null || { echo "no apt-get to install ${missing[*]}"; exit 1; }
 export DEBIAN_FRONTEND=noninteractive
 echo "installing ${missing[*]}" >&2
 install() { apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1; }
 install || { apt-get -qq update >/dev/null 2>&1 && install; } ||
-  { echo "not run: apt-get install ${missing[*]} failed"; exit 1; }
+  { echo "apt-get install ${missing[*]} failed"; exit 1; }

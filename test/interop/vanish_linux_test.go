@@ -1,0 +1,74 @@
+package interop
+
+import (
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// TestPeerVanishes pulls the guest's plug under a connection: our request ends in
+// the error of the specification within the QP's own limit, and the guest that
+// boots in its place, with the same addresses, connects to the same adapter.
+func TestPeerVanishes(t *testing.T) {
+	site(t)
+	g := boot(t, 1500)
+	f := families[0]
+	a := newAdapter(t, f.ours)
+	talk := func() *couple {
+		p := g.peer(t)
+		mem := p.region(memorySize, "lwra")
+		c := weConnect(t, a, p, f, all, "")
+		ourMessages(t, c, mem, 5000)
+		a.t = t
+		return c
+	}
+	c := talk()
+	info, err := c.us.qp.Query()
+	ok(t, err)
+	// A time-out may take up to four times the attribute's value (IBA 9.9.2.1.1).
+	limit := time.Duration(info.Retry+1) * 4 * (4096 * time.Nanosecond << info.Timeout)
+	g.stop()
+	c.us.recv(1, a.mr.SGE(0, 64))
+	start := time.Now()
+	for id := range 3 {
+		c.us.send(verbs.SendWR{ID: uint64(id), Op: verbs.OpSend, SGE: []verbs.SGE{a.mr.SGE(0, 3000)}})
+	}
+	var wc [1]verbs.WC
+	_, err = c.us.cq.Next(within(t, limit+5*time.Second), wc[:])
+	ok(t, err)
+	if wc[0].Status != verbs.RetryExceeded || wc[0].ID != 0 {
+		t.Fatalf("the request ends as %+v (%v), want %v", wc[0], wc[0].Status, verbs.RetryExceeded)
+	}
+	t.Logf("the QP gave up after %v of at most %v", time.Since(start).Round(time.Millisecond), limit)
+	for range 3 {
+		c.us.next(verbs.WRFlush)
+	}
+	c.us.drop()
+
+	g.start(t)
+	talk().close()
+}
+
+// TestWeVanish kills the process that a peer is connected to: the peer's request
+// ends in the error of the specification, and the next process at the same
+// address is served again.
+func TestWeVanish(t *testing.T) {
+	site(t)
+	g := boot(t, 1500)
+	f := families[0]
+	server := g.softvpi(t, "nd_rping", "-s", "-a", f.ours.String())
+	server.says(t, "listening")
+	p := g.peer(t)
+	mem := p.region(4096, "lwra")
+	c := p.do("connect addr=%s port=7174 retry=2", f.ours)
+	ok(t, server.cmd.Process.Kill())
+	<-server.done
+	p.do("send id=%s op=write mr=%d len=100 wr=1 raddr=4096 rkey=1", c["id"], mem.mr)
+	p.one(c.num(t, "id"), wcRetry)
+
+	server = g.softvpi(t, "nd_rping", "-s", "-C", "3", "-a", f.ours.String())
+	server.says(t, "listening")
+	g.program(t, "rping", "-c", "-C", "3", "-a", f.ours.String(), "-p", "7174").succeeds(t, patience)
+	server.succeeds(t, patience)
+}
