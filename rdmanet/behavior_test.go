@@ -48,7 +48,7 @@ func TestBytesArriveOnceInOrder(t *testing.T) {
 	})
 }
 
-const streamLength = 1 << 20
+const streamLength = 256 << 10
 
 func stream(seed uint64) []byte {
 	b := make([]byte, streamLength)
