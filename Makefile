@@ -61,8 +61,7 @@ fuzz:
 
 cross:
 	@set -e; for p in $(PLATFORMS); do echo "build $$p"; \
-	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath -buildvcs=false -o /dev/null ./cmd/softvpi; \
-	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./...; done
+	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -buildvcs=false ./...; done
 
 clean:
 	rm -rf bin
