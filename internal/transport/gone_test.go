@@ -2,7 +2,9 @@ package transport
 
 import (
 	"testing"
+	"time"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -82,6 +84,37 @@ func TestMemoryGone(t *testing.T) {
 				t.Errorf("responder: %+v", b.comps)
 			}
 		})
+	}
+}
+
+// TestMemoryGoneInABurst: memory that goes while a message is being sent ends the
+// QP in the middle of a burst; no timer runs for it after that.
+func TestMemoryGoneInABurst(t *testing.T) {
+	n, a, b := newPair(t, 1, command.RC)
+	connect(a, b, defaultConnection())
+	b.region(regionAt, make([]byte, regionSize), allowAll)
+	const mtu, window, other = 1024, 32, 0x9000000
+	first := a.region(regionAt, make([]byte, regionSize), allowAll)
+	second := a.region(other, make([]byte, mtu), allowAll)
+	a.doWith(ring.OpWrite, (window+4)*mtu, func(w *ring.SendWR) {
+		w.SGE[0] = ring.SGE{Addr: regionAt, Length: (window + 3) * mtu, LKey: first.Key}
+		w.SGE[1] = ring.SGE{Addr: other, Length: mtu, LKey: second.Key}
+		w.NumSGE = 2
+	})
+	n.Filter = func(from, _ *sim.Port, _ []byte) bool {
+		if from == b.port { // the first window was sent, and is acknowledged
+			if err := a.mem.Deregister(second.Key); err != nil && !second.Dead() {
+				t.Error(err)
+			}
+		}
+		return true
+	}
+	n.Run(clock.Time(time.Second), func() bool { return len(a.comps) > 0 })
+	if len(a.comps) != 1 || a.comps[0].Status != ring.LocalProtection || a.q.state != command.Err {
+		t.Fatalf("state %s, %+v", stateName(a.q.state), a.comps)
+	}
+	if at := a.e.Deadline(); at != clock.Never {
+		t.Errorf("a timer runs until %v", at)
 	}
 }
 

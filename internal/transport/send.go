@@ -103,6 +103,7 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 	case n == 0:
 	case q.typ == command.UC:
 		q.departed()
+	case q.state == command.Err: // the memory of a later packet is gone
 	default:
 		q.recount(false)
 		s.sentAt = now
