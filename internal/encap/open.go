@@ -53,7 +53,7 @@ func (e *Encap) openDatagram(p *frame.In) bool {
 		id = p.ID
 	}
 	at := e.outer(p.Src, p.Dst, p.SrcPort, e.port)
-	crc, n := e.seed(at, length, id, body)
+	crc, n := e.seed(at, length, id, body, nil)
 	if n < len(body) {
 		crc = ib.ICRCUpdate(crc, body[n:])
 	}

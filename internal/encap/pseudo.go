@@ -58,8 +58,9 @@ func put4(b []byte, a netip.Addr) {
 
 // seed completes the headers that outer made with the length of the packet (from the BTH
 // to the ICRC) and its identification, puts the BTH behind them, and begins the ICRC. It
-// takes as much of head, which begins with the BTH, as fits the scratch; n is how much.
-func (e *Encap) seed(at, length int, id uint16, head []byte) (crc uint32, n int) {
+// takes as much of head, which begins with the BTH, and of rest, which follows it, as makes
+// whole blocks of the CRC's vector code; n is how much.
+func (e *Encap) seed(at, length int, id uint16, head, rest []byte) (crc uint32, n int) {
 	s := &e.scratch
 	if at == v4UDP+eth.UDPLen {
 		binary.BigEndian.PutUint32(s[v4Length:], uint32(length+eth.IPv4Len+eth.UDPLen)<<16|uint32(id))
@@ -67,7 +68,9 @@ func (e *Encap) seed(at, length int, id uint16, head []byte) (crc uint32, n int)
 		binary.BigEndian.PutUint16(s[v6Length:], uint16(length+eth.UDPLen))
 	}
 	binary.BigEndian.PutUint16(s[at-4:], uint16(length+eth.UDPLen))
-	n = copy(s[at:at+gather], head)
+	whole := (at + gather) &^ (crcBlock - 1)
+	n = copy(s[at:whole], head)
+	n += copy(s[at+n:whole], rest)
 	s[at+bthECN] = 0xff
 	return crc32.Update(0, crc32.IEEETable, s[:at+n]), n
 }

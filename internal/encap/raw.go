@@ -49,7 +49,7 @@ func (e *Encap) sealRaw(o *frame.Out) {
 	at -= e2.Len()
 	e2.Put(o.Head[at:])
 	o.HeadStart, o.Segment = uint16(at), 0
-	finish(o, ib.ICRCUpdate(crc, bth[ib.BTHLen:]))
+	finish(o, ib.ICRCUpdate(crc, bth[ib.BTHLen:]), 0)
 }
 
 // openRaw checks a whole frame and fills in the fields that a socket would have told.

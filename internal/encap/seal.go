@@ -43,15 +43,16 @@ func (e *Encap) Seal(out []frame.Out) {
 		if !e.caps.SegmentIDs {
 			id = 0
 		}
-		crc, _ := e.seed(at, length, id, head) // the headers always fit
-		finish(o, crc)
+		crc, n := e.seed(at, length, id, head, o.Payload) // the headers always fit
+		finish(o, crc, n-len(head))
 	}
 }
 
-// finish continues the ICRC over the payload and the pad and writes both pad and ICRC.
-func finish(o *frame.Out, crc uint32) {
-	if len(o.Payload) != 0 {
-		crc = ib.ICRCUpdate(crc, o.Payload)
+// finish continues the ICRC over the payload from byte done on and the pad, and writes
+// both pad and ICRC.
+func finish(o *frame.Out, crc uint32, done int) {
+	if done < len(o.Payload) {
+		crc = ib.ICRCUpdate(crc, o.Payload[done:])
 	}
 	pad := int(o.Pad & 3)
 	o.Tail = [8]byte{}
