@@ -1,0 +1,226 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// Connect asks the program that listens at remote for a connection with qp, and
+// returns when it answered. The adapter moves qp to ready-to-send. Call Establish
+// next, or Reject where the answer (see Peer) does not suit. A nil qp leaves the
+// moving of the QP to the program: see Attributes.
+//
+// Where ctx has a deadline the attempt is given up at it, else after 10 s. A
+// cancelled ctx abandons the attempt. Errors: a *RejectedError or ErrRefused,
+// ErrTimedOut, ErrHostUnreachable, ErrNetworkUnreachable, ErrRemoved,
+// ErrCanceled; each names the address.
+func (id *ID) Connect(ctx context.Context, remote netip.AddrPort, qp *QP, p ConnParam) error {
+	param, err := p.param("connect", MaxConnectPrivate, qp)
+	if err != nil {
+		return err
+	}
+	return id.request(ctx, "connect", remote, qp, param)
+}
+
+// Resolve looks up the UD service at remote (a SIDR request, IBA 12.11) and
+// returns its QP number and Q_Key.
+func (id *ID) Resolve(ctx context.Context, remote netip.AddrPort, private []byte) (PeerParam, error) {
+	p := ConnParam{Private: private}
+	param, err := p.param("resolve", MaxResolvePrivate, nil)
+	if err != nil {
+		return PeerParam{}, err
+	}
+	if err := id.request(ctx, "resolve", remote, nil, param); err != nil {
+		return PeerParam{}, err
+	}
+	return id.Peer(), nil
+}
+
+func (id *ID) request(ctx context.Context, op string, remote netip.AddrPort, qp *QP, param command.ConnParam) error {
+	c := id.cm
+	if !remote.IsValid() || remote.Addr().IsUnspecified() {
+		return &Error{Op: op, Addr: remote, Class: ErrInvalid, Detail: "remote is not the address of a host"}
+	}
+	if err := ctx.Err(); err != nil {
+		return wrapAddr(op, remote, err)
+	}
+	if err := c.move(op, cmConnecting, cmIdle); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.remote = remote
+	c.mu.Unlock()
+	cmd := command.CMConnect{ID: c.handleNo, Remote: endpoint(remote), Param: param, Timeout: attemptTime(ctx)}
+	if qp != nil {
+		cmd.QP = qp.handle
+	}
+	if err := c.host.backend.CMConnect(ctx, cmd); err != nil {
+		err = c.unroutable(wrapCtxAddr(ctx, op, remote, err))
+		c.mu.Lock()
+		c.end(cmFailed, err)
+		c.mu.Unlock()
+		return err
+	}
+	state, err := c.await(ctx, cmConnecting)
+	if state == cmConnecting { // ctx ended
+		_ = id.Close()
+		return wrapAddr(op, remote, err)
+	}
+	if err != nil {
+		return err
+	}
+	id.readLocal()
+	return nil
+}
+
+// unroutable makes the error of a destination of another address family than the
+// adapter's what it is to the program: a network that cannot be reached.
+func (c *cmID) unroutable(err error) error {
+	var e *Error
+	if !errors.As(err, &e) || e.Class != ErrInvalid || !e.Addr.IsValid() {
+		return err
+	}
+	devices, listErr := c.host.Devices(c.host.ctx)
+	for _, d := range devices {
+		if d.index != c.adapter || listErr != nil || d.addr.Is4() == e.Addr.Addr().Unmap().Is4() {
+			continue
+		}
+		e.Class = ErrNetworkUnreachable
+	}
+	return err
+}
+
+// attemptTime is the time for an attempt in milliseconds: up to the deadline of
+// ctx and a little, so that it is ctx that ends it; 0, the default, without one.
+func attemptTime(ctx context.Context) uint32 {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	left := time.Until(deadline) + 50*time.Millisecond
+	return uint32(min(max(left.Milliseconds(), 1), 1<<31))
+}
+
+// readLocal learns the local address that the adapter chose.
+func (id *ID) readLocal() {
+	c := id.cm
+	info, err := c.host.backend.CMQuery(c.host.ctx, c.handleNo)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.local, c.adapter = addrPort(info.Local), info.Adapter
+	if !c.remote.IsValid() {
+		c.remote = addrPort(info.Remote)
+	}
+}
+
+// Establish completes a connection after Connect: the passive side learns that
+// this side is ready (RTU).
+func (id *ID) Establish() error {
+	c := id.cm
+	c.mu.Lock()
+	state, cause := c.state, c.err
+	c.mu.Unlock()
+	if state == cmConnected {
+		return nil
+	}
+	if state != cmResponded {
+		if cause != nil {
+			return cause
+		}
+		return newError("establish", ErrState, "the connection id is %s", state)
+	}
+	if err := c.host.backend.CMEstablish(c.host.ctx, c.handleNo); err != nil {
+		return wrapAddr("establish", c.remote, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == cmResponded {
+		c.state = cmConnected
+		c.wake()
+	}
+	if c.state != cmConnected {
+		return c.err
+	}
+	return nil
+}
+
+// Accept answers a connection request with qp and returns when the peer has
+// established the connection. For a UD service it answers with the QP's number
+// and p.QKey and returns at once.
+func (id *ID) Accept(ctx context.Context, qp *QP, p ConnParam) error {
+	c := id.cm
+	param, err := p.param("accept", MaxAcceptPrivate, qp)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return wrapAddr("accept", c.remote, err)
+	}
+	if err := c.move("accept", cmAccepting, cmRequested); err != nil {
+		return err
+	}
+	cmd := command.CMAccept{ID: c.handleNo, Param: param}
+	if qp != nil {
+		cmd.QP = qp.handle
+	}
+	if err := c.host.backend.CMAccept(ctx, cmd); err != nil {
+		_ = c.move("accept", cmRequested, cmAccepting)
+		return wrapCtxAddr(ctx, "accept", c.remote, err)
+	}
+	if c.space == command.UDP {
+		return c.move("accept", cmConnected, cmAccepting)
+	}
+	state, err := c.await(ctx, cmAccepting)
+	if state == cmAccepting {
+		_ = id.Close()
+		return wrapAddr("accept", c.remote, err)
+	}
+	if err != nil {
+		return err
+	}
+	id.readLocal()
+	return nil
+}
+
+// Reject refuses a request of a peer, or its answer to Connect, with at most
+// MaxRejectPrivate bytes of private data.
+func (id *ID) Reject(private []byte) error {
+	c := id.cm
+	if len(private) > MaxRejectPrivate {
+		return newError("reject", ErrInvalid, "private has %d bytes, at most %d", len(private), MaxRejectPrivate)
+	}
+	if err := c.move("reject", cmDisconnecting, cmRequested, cmResponded); err != nil {
+		return err
+	}
+	cmd := command.CMReject{ID: c.handleNo, PrivateLen: uint32(len(private))}
+	copy(cmd.Private[:], private)
+	err := c.host.backend.CMReject(c.host.ctx, cmd)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end(cmFailed, &Error{Op: "connection", Addr: c.remote, Class: ErrAborted, Detail: "rejected by this side"})
+	return wrapAddr("reject", c.remote, err)
+}
+
+// Disconnect ends a connection and returns when the peer knows or can no longer
+// be told. The QP goes to the error state and its requests are flushed.
+func (id *ID) Disconnect(ctx context.Context) error {
+	c := id.cm
+	if err := c.move("disconnect", cmDisconnecting, cmConnected, cmDisconnecting); err != nil {
+		return err
+	}
+	if err := c.host.backend.CMDisconnect(ctx, c.handleNo); err != nil {
+		return wrapCtxAddr(ctx, "disconnect", c.remote, err)
+	}
+	state, err := c.await(ctx, cmDisconnecting)
+	if state == cmDisconnecting {
+		return wrapAddr("disconnect", c.remote, err)
+	}
+	return nil
+}
