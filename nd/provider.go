@@ -2,6 +2,7 @@ package nd
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -57,6 +58,9 @@ func (p *Provider) QueryAddressList() ([]netip.Addr, error) {
 	var list []netip.Addr
 	for _, d := range devices {
 		addrs, err := deviceAddrs(d)
+		if errors.Is(err, verbs.ErrRemoved) {
+			continue // disabled: nothing can be done at its addresses
+		}
 		if err != nil {
 			return nil, fail("Provider.QueryAddressList", err)
 		}

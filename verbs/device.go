@@ -3,6 +3,7 @@ package verbs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/netip"
 	"sync/atomic"
 
@@ -147,6 +148,9 @@ func (h *Host) DeviceByAddr(addr netip.Addr) (*Device, error) {
 	}
 	for _, d := range devices {
 		gids, err := d.GIDs()
+		if errors.Is(err, ErrRemoved) {
+			continue // disabled: it has no addresses beside its own
+		}
 		if err != nil {
 			return nil, err
 		}

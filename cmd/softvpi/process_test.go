@@ -426,6 +426,22 @@ func TestAddressInUseNamesItsOwner(t *testing.T) {
 	}
 }
 
+func TestDisabledAdapterIsReportedAndOthersServe(t *testing.T) {
+	p := newPlace(t)
+	p.up(t, "--skip-self-check")
+	if code, _, errs := p.run(t, "adapter", "disable", "Ethernet 2"); code != 0 {
+		t.Fatal(errs)
+	}
+	if code, _, errs := p.run(t, "nd_send_bw", "-C", p.first, "-L", p.second); code != 1 || !strings.Contains(errs, "ND_DEVICE_REMOVED") {
+		t.Errorf("from the disabled adapter: status %d, %q; want ND_DEVICE_REMOVED", code, errs)
+	}
+	p.pair(t, "#qp", []string{"nd_send_bw", "-S", p.first}, []string{"nd_send_bw", "-C", p.first, "-n", "10"})
+	if code, _, errs := p.run(t, "adapter", "enable", "Ethernet 2"); code != 0 {
+		t.Fatal(errs)
+	}
+	p.pair(t, "#qp", []string{"nd_send_bw", "-S", p.first}, []string{"nd_send_bw", "-C", p.first, "-L", p.second, "-n", "10"})
+}
+
 func TestCatCopiesBothWays(t *testing.T) {
 	p := newPlace(t)
 	there, back := make([]byte, 3<<20), make([]byte, 1<<20)

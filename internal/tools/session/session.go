@@ -65,7 +65,7 @@ func Serve(ctx context.Context, m Mode, local netip.Addr) (*Session, error) {
 	}
 	if p != nil {
 		s, err := open(p, local)
-		if err == nil || m.mode == verbs.Attached {
+		if !errors.Is(err, nd.ErrInvalidAddress) || m.mode == verbs.Attached {
 			return s, err
 		}
 		// The driver has other addresses: this one is ours to embed.
