@@ -57,7 +57,6 @@ type Counters struct {
 	Unreachable       uint64 // ICMP errors from destinations
 	MulticastPackets  uint64
 	DatagramDrops     uint64 // MADs dropped because the queue was full
-	Window            uint64 // smallest congestion window in use, packets
 }
 
 // counterNames is the order in which Each reports.
