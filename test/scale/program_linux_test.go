@@ -1,0 +1,177 @@
+package scale
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// programVariable makes the test binary a program that is told over its standard
+// input what to do.
+const programVariable = "SOFTVPI_SCALE_PROGRAM"
+
+// program is the state of such a process.
+type program struct {
+	host *verbs.Host
+	dev  *verbs.Device
+	peer *endpoint
+}
+
+// runProgram serves calls until its input ends.
+func runProgram(in io.Reader, out io.Writer) int {
+	var p program
+	d, e := json.NewDecoder(in), json.NewEncoder(out)
+	for {
+		var r request
+		if err := d.Decode(&r); err != nil {
+			break
+		}
+		result, err := p.do(r.Method, r.Args)
+		var a answer
+		if err == nil {
+			a.Result, err = json.Marshal(result)
+		}
+		if err != nil {
+			a = answer{Error: err.Error()}
+		}
+		if err := e.Encode(a); err != nil {
+			break
+		}
+	}
+	if p.host == nil {
+		return 0
+	}
+	if err := p.host.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, "program: close:", err)
+		return 1
+	}
+	return 0
+}
+
+// do carries out one call.
+func (p *program) do(method string, args json.RawMessage) (any, error) {
+	switch method {
+	case "open":
+		return decode(args, p.open)
+	case "usage":
+		return measure(), nil
+	case "counters":
+		return p.counters()
+	case "endpoint":
+		return decode(args, p.endpoint)
+	case "listen":
+		return p.peer.listen()
+	case "accepted":
+		return decode(args, p.peer.accepted)
+	case "connect":
+		return decode(args, p.peer.connect)
+	case "write":
+		return decode(args, p.peer.write)
+	case "rounds":
+		return decode(args, p.peer.rounds)
+	case "received":
+		return decode(args, p.peer.received)
+	case "run":
+		return decode(args, p.peer.run)
+	case "ended":
+		return decode(args, p.peer.ended)
+	case "drop":
+		return nil, p.peer.drop()
+	}
+	return nil, fmt.Errorf("no method %q", method)
+}
+
+// decode calls f with its arguments.
+func decode[A, R any](args json.RawMessage, f func(A) (R, error)) (any, error) {
+	var a A
+	if err := json.Unmarshal(args, &a); err != nil {
+		return nil, err
+	}
+	return f(a)
+}
+
+// openArgs says how a program reaches its adapter: through the driver at Socket,
+// or embedded where that is empty.
+type openArgs struct {
+	Socket        string
+	Addr          netip.Addr
+	ReceiveBuffer int
+	Wire          bool
+}
+
+func (p *program) open(a openArgs) (_ struct{}, err error) {
+	if a.Socket != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		p.host, err = verbs.Attach(ctx, a.Socket)
+	} else {
+		p.host, err = verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{{Addr: a.Addr, Wire: a.Wire, ReceiveBuffer: a.ReceiveBuffer}}})
+	}
+	if err != nil {
+		return struct{}{}, err
+	}
+	p.dev, err = p.host.DeviceByAddr(a.Addr)
+	return struct{}{}, err
+}
+
+func (p *program) counters() (map[string]uint64, error) {
+	all, err := p.dev.Counters()
+	m := map[string]uint64{}
+	for _, c := range all {
+		m[c.Name] = c.Value
+	}
+	return m, err
+}
+
+// usage is what a process holds.
+type usage struct {
+	FDs, Maps, Goroutines int
+	Heap                  uint64 // bytes of live objects
+	RSS                   uint64 // bytes
+}
+
+// measure collects garbage and looks at this process.
+func measure() usage {
+	runtime.GC()
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	u := usageOf(os.Getpid())
+	u.Goroutines, u.Heap = runtime.NumGoroutine(), m.HeapAlloc
+	return u
+}
+
+// usageOf looks at a process from outside; zero where it is gone.
+func usageOf(pid int) usage {
+	dir := "/proc/" + strconv.Itoa(pid)
+	var u usage
+	if d, err := os.ReadDir(dir + "/fd"); err == nil {
+		u.FDs = len(d)
+	}
+	if b, err := os.ReadFile(dir + "/maps"); err == nil {
+		u.Maps = bytes.Count(b, []byte{'\n'})
+	}
+	if b, err := os.ReadFile(dir + "/status"); err == nil {
+		if _, rest, ok := strings.Cut(string(b), "VmRSS:"); ok {
+			kb, _ := strconv.ParseUint(strings.Fields(rest)[0], 10, 64)
+			u.RSS = kb << 10
+		}
+	}
+	return u
+}
+
+func (u usage) String() string {
+	return fmt.Sprintf("%d descriptors, %d mappings, %d goroutines, heap %.1f MB, RSS %.1f MB",
+		u.FDs, u.Maps, u.Goroutines, float64(u.Heap)/1e6, float64(u.RSS)/1e6)
+}
