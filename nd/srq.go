@@ -59,8 +59,7 @@ func (q *SharedReceiveQueue) handle(e verbs.Event) {
 	}
 	q.state.Lock()
 	defer q.state.Unlock()
-	close(q.event)
-	q.event = make(chan struct{})
+	q.tell()
 }
 
 // GetNotifyAffinity is as that of CompletionQueue.
@@ -72,8 +71,8 @@ func (q *SharedReceiveQueue) GetNotifyAffinity() (group uint16, affinity uint64,
 }
 
 // Modify changes the depth and the threshold of Notify; 0 leaves either as it
-// is. ND_NOT_SUPPORTED where the adapter cannot change the depth;
-// ND_BUFFER_OVERFLOW where more receives are posted.
+// is. Calls of Notify go on with the new threshold. ND_BUFFER_OVERFLOW where more
+// receives are posted than the new depth holds.
 func (q *SharedReceiveQueue) Modify(queueDepth, notifyThreshold int) error {
 	const op = "SharedReceiveQueue.Modify"
 	q.state.Lock()
@@ -81,22 +80,48 @@ func (q *SharedReceiveQueue) Modify(queueDepth, notifyThreshold int) error {
 	if most := q.adapter.dev.Limits().MaxSRQDepth; queueDepth < 0 || queueDepth > most {
 		return refuse(StatusInvalidParameter, op, "queueDepth is %d, want 0 to %d", queueDepth, most)
 	}
-	if notifyThreshold < 0 || notifyThreshold > max(queueDepth, q.srq.Depth()) {
-		return refuse(StatusInvalidParameter, op, "notifyThreshold is %d, want 0 to the depth (%d)", notifyThreshold, max(queueDepth, q.srq.Depth()))
+	depth, threshold := queueDepth, notifyThreshold
+	if depth == 0 {
+		depth = q.srq.Depth()
 	}
-	if queueDepth != 0 {
-		err := fail(op, q.srq.Modify(0, queueDepth))
-		if e, ok := err.(*Error); ok && e.Status == StatusDeviceBusy {
-			e.Status = StatusBufferOverflow
-		}
-		if err != nil {
-			return err
-		}
+	if threshold == 0 {
+		threshold = q.threshold
 	}
-	if notifyThreshold != 0 {
-		q.threshold = notifyThreshold
+	if threshold < 0 || threshold > depth {
+		return refuse(StatusInvalidParameter, op, "notifyThreshold is %d, want 0 to the depth (%d)", threshold, depth)
 	}
+	if err := q.resize(queueDepth); err != nil {
+		return err
+	}
+	q.threshold = threshold
+	q.tell()
 	return nil
+}
+
+// resize changes the depth unless it is 0. The limit that a Notify armed may be
+// too large for the new depth: whoever waits arms it anew.
+func (q *SharedReceiveQueue) resize(depth int) error {
+	if depth == 0 {
+		return nil
+	}
+	const op = "SharedReceiveQueue.Modify"
+	if err := q.srq.Modify(0); err != nil {
+		return fail(op, err)
+	}
+	err := fail(op, q.srq.Resize(depth))
+	if e, ok := err.(*Error); ok && e.Status == StatusDeviceBusy {
+		e.Status = StatusBufferOverflow
+	}
+	if err != nil {
+		q.tell()
+	}
+	return err
+}
+
+// tell makes the calls of Notify look again. The caller holds state.
+func (q *SharedReceiveQueue) tell() {
+	close(q.event)
+	q.event = make(chan struct{})
 }
 
 // Notify returns when fewer receives than the threshold are left, at once where
@@ -110,7 +135,7 @@ func (q *SharedReceiveQueue) Notify(ctx context.Context) error {
 		threshold, event := q.threshold, q.event
 		q.state.Unlock()
 		if threshold > 0 {
-			if err := q.srq.Modify(threshold, 0); err != nil {
+			if err := q.srq.Modify(threshold); err != nil {
 				return fail(op, err)
 			}
 		}

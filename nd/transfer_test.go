@@ -183,6 +183,24 @@ func TestSharedReceiveQueue(t *testing.T) {
 		ok(t, srq.Notify(ctx))
 		ok(t, srq.Modify(0, 1))
 		wantErr(t, srq.Modify(0, 1<<20), nd.ErrInvalidParameter)
+		wantErr(t, srq.Modify(1<<30, 0), nd.ErrInvalidParameter)
+		// It grows while a receive waits and a Notify waits for it.
+		told = later(func() error { return srq.Notify(ctx) })
+		ok(t, srq.Modify(100, 0))
+		for i := 3; i <= 100; i++ {
+			ok(t, srq.Receive(uint64(i), []nd.SGE{server.mr.SGE(i, 8)}))
+		}
+		wantErr(t, srq.Modify(50, 0), nd.ErrBufferOverflow)
+		for i := 2; i <= 100; i++ {
+			ok(t, client.qp.Send(1, []nd.SGE{client.mr.SGE(0, 5)}, 0))
+			if r := server.want(t, nd.RequestReceive, nd.StatusSuccess); r.RequestContext != uint64(i) {
+				t.Fatalf("receive %d was taken, want %d", r.RequestContext, i)
+			}
+			client.want(t, nd.RequestSend, nd.StatusSuccess)
+		}
+		ok(t, told())
+		ok(t, srq.Modify(4, 4))
+		wantErr(t, srq.Modify(2, 0), nd.ErrInvalidParameter) // the threshold is 4
 		wantErr(t, srq.Close(), nd.ErrDeviceBusy)
 		ok(t, server.connector.Close())
 		ok(t, server.qp.Close())

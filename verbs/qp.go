@@ -171,7 +171,7 @@ func (qp *QP) open(q *command.QueuePair) error {
 	if qp.cfg.SRQ != nil {
 		return nil
 	}
-	qp.recv, err = h.openRecv(q.Recv, q.RecvDepth, q.RecvStride)
+	qp.recv, err = h.openRecv(ring.OpenRecv, q.Recv, q.RecvDepth, q.RecvStride)
 	return err
 }
 

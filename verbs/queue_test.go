@@ -56,6 +56,65 @@ func TestSharedReceiveQueue(t *testing.T) {
 	})
 }
 
+// An SRQ grows and shrinks while messages come; receives keep their order.
+func TestResizeSharedReceiveQueue(t *testing.T) {
+	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+		server, client := newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)
+		srq := must(server.pd.CreateSRQ(verbs.SRQConfig{Depth: 4, MaxSGE: 2}))(t)
+		server.srq = srq
+		ok(t, server.qp.Close())
+		server.qp = must(server.pd.CreateQP(verbs.QPConfig{SendCQ: server.cq, RecvCQ: server.cq, SRQ: srq, SendDepth: 4, Context: 77}))(t)
+		connect(t, server, client)
+		posted, taken := 0, 0
+		post := func(n int) {
+			for range n {
+				ok(t, srq.PostRecv(&verbs.RecvWR{ID: uint64(posted), SGE: []verbs.SGE{server.mr.SGE(posted%64*64, 64)}}))
+				posted++
+			}
+		}
+		message := func() {
+			client.mr.Bytes()[0] = byte(taken)
+			client.send(t, verbs.SendWR{Op: verbs.OpSend, SGE: []verbs.SGE{client.mr.SGE(0, 8)}})
+			client.want(t, verbs.CompletedSend, verbs.Success)
+			wc := server.want(t, verbs.CompletedRecv, verbs.Success)
+			if at := taken % 64 * 64; wc.ID != uint64(taken) || server.mr.Bytes()[at] != byte(taken) {
+				t.Fatalf("receive %d was taken, want %d with its data", wc.ID, taken)
+			}
+			taken++
+		}
+		post(4)
+		message() // the ring's indices are no longer at its start
+		post(1)
+		if err := srq.PostRecv(&verbs.RecvWR{}); !verbs.IsQueueFull(err) {
+			t.Fatalf("a fifth receive: %v", err)
+		}
+		ok(t, srq.Resize(1000))
+		if d, info := srq.Depth(), must(srq.Query())(t); d < 1000 || info.Depth != d || info.Posted != 4 {
+			t.Fatalf("depth is %d, state %+v; want 1000 with 4 posted", d, info)
+		}
+		post(500)
+		ok(t, srq.Modify(300))
+		wantErr(t, srq.Resize(256), verbs.ErrInvalid) // less than the limit
+		ok(t, srq.Modify(0))
+		wantErr(t, srq.Resize(256), verbs.ErrBusy) // 504 wait
+		wantErr(t, srq.Resize(0), verbs.ErrInvalid)
+		wantErr(t, srq.Modify(1<<20), verbs.ErrInvalid)
+		for taken < posted-3 {
+			message()
+		}
+		ok(t, srq.Resize(4))
+		post(1)
+		for taken < posted {
+			message()
+		}
+		for _, c := range must(server.dev.Counters())(t) {
+			if c.Name == "Bad doorbells" && c.Value != 0 {
+				t.Errorf("%d bad doorbells: receives posted to an SRQ are none", c.Value)
+			}
+		}
+	})
+}
+
 func TestCQEvents(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		server, client := connected(t, b)

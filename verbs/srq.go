@@ -49,19 +49,21 @@ func (pd *PD) CreateSRQ(c SRQConfig) (*SRQ, error) {
 		return nil, wrap("create srq", err)
 	}
 	srq := &SRQ{pd: pd, handle: q.Handle, life: life, sges: c.MaxSGE, depth: int(q.Depth)}
-	if srq.ring, err = h.openRecv(q.Ring, q.Depth, q.Stride); err != nil {
+	if srq.ring, err = h.openRecv(ring.OpenRecv, q.Ring, q.Depth, q.Stride); err != nil {
 		_ = srq.Close()
 		return nil, err
 	}
 	return srq, nil
 }
 
-func (h *Host) openRecv(at command.Ring, depth, stride uint32) (*ring.Recv, error) {
+// openRecv opens a new ring with ring.OpenRecv, or one that has requests in it
+// with ring.ResumeRecv.
+func (h *Host) openRecv(open func([]byte, ring.Geometry) (*ring.Recv, error), at command.Ring, depth, stride uint32) (*ring.Recv, error) {
 	mem, err := h.ringMemory(at)
 	if err != nil {
 		return nil, err
 	}
-	r, err := ring.OpenRecv(mem, ring.Geometry{Entries: int(depth), Stride: int(stride)})
+	r, err := open(mem, ring.Geometry{Entries: int(depth), Stride: int(stride)})
 	if err != nil {
 		return nil, newError("map ring", ErrInternal, "%v", err)
 	}
@@ -72,7 +74,11 @@ func (h *Host) openRecv(at command.Ring, depth, stride uint32) (*ring.Recv, erro
 func (srq *SRQ) Handle() uint32 { return uint32(srq.handle) }
 
 // Depth returns how many receives the queue holds.
-func (srq *SRQ) Depth() int { return srq.depth }
+func (srq *SRQ) Depth() int {
+	srq.mu.Lock()
+	defer srq.mu.Unlock()
+	return srq.depth
+}
 
 // PostRecv posts a receive. The request and its SGE list may be used again when
 // it returns.
@@ -90,20 +96,35 @@ func (srq *SRQ) PostRecv(wr *RecvWR) error {
 	return nil
 }
 
-// Modify changes the limit and, where depth is not 0, the depth. Not every
-// adapter can change the depth: ErrUnsupported.
-func (srq *SRQ) Modify(limit, depth int) error {
-	l := &srq.pd.dev.limit
-	if depth < 0 || depth > l.MaxSRQDepth {
-		return newError("modify srq", ErrInvalid, "depth is %d, want 0 to %d", depth, l.MaxSRQDepth)
-	}
-	if limit < 0 || limit > l.MaxSRQDepth {
-		return newError("modify srq", ErrInvalid, "limit is %d, want 0 to %d", limit, l.MaxSRQDepth)
+// Modify sets the limit; 0 disarms it (IBA 11.2.3.3).
+func (srq *SRQ) Modify(limit int) error {
+	if d := srq.Depth(); limit < 0 || limit > d {
+		return newError("modify srq", ErrInvalid, "limit is %d, want 0 to the depth (%d)", limit, d)
 	}
 	h := srq.pd.dev.host
-	return wrap("modify srq", h.backend.ModifySRQ(h.ctx, command.ModifySRQ{
-		SRQ: srq.handle, Limit: uint32(limit), Depth: uint32(depth),
-	}))
+	return wrap("modify srq", h.backend.ModifySRQ(h.ctx, command.ModifySRQ{SRQ: srq.handle, Limit: uint32(limit)}))
+}
+
+// Resize makes the queue hold at least depth receives. Messages may come
+// meanwhile; receives that wait stay, in order. ErrBusy where more wait than
+// would fit; ErrInvalid also where the limit that is armed is larger.
+func (srq *SRQ) Resize(depth int) error {
+	if most := srq.pd.dev.limit.MaxSRQDepth; depth < 1 || depth > most {
+		return newError("resize srq", ErrInvalid, "depth is %d, want 1 to %d", depth, most)
+	}
+	srq.mu.Lock() // nothing is posted meanwhile
+	defer srq.mu.Unlock()
+	h := srq.pd.dev.host
+	q, err := h.backend.ResizeSRQ(h.ctx, srq.handle, uint32(depth))
+	if err != nil {
+		return wrap("resize srq", err)
+	}
+	next, err := h.openRecv(ring.ResumeRecv, q.Ring, q.Depth, q.Stride)
+	if err != nil {
+		return err
+	}
+	srq.ring, srq.depth = next, int(q.Depth)
+	return nil
 }
 
 // SRQInfo is the state of a shared receive queue.

@@ -54,6 +54,7 @@ type Commands interface {
 	ModerateCQ(ctx context.Context, m ModerateCQ) error
 	CreateSRQ(ctx context.Context, c CreateSRQ) (Queue, error)
 	ModifySRQ(ctx context.Context, m ModifySRQ) error
+	ResizeSRQ(ctx context.Context, srq Handle, depth uint32) (Queue, error)
 	QuerySRQ(ctx context.Context, srq Handle) (SRQInfo, error)
 	CreateQP(ctx context.Context, c CreateQP) (QueuePair, error)
 	ModifyQP(ctx context.Context, m ModifyQP) error
@@ -192,12 +193,10 @@ type CreateSRQ struct {
 	Limit  uint32 // an event when fewer receives are left; 0 for none
 }
 
-// ModifySRQ changes the limit, and the depth where it is not 0.
+// ModifySRQ sets the limit; 0 disarms it.
 type ModifySRQ struct {
 	SRQ   Handle
 	Limit uint32
-	Depth uint32
-	_     uint32
 }
 
 // SRQInfo is the state of a shared receive queue.

@@ -124,16 +124,24 @@ func (c *Client) drainDoorbells() bool {
 		return true
 	}
 	for _, number := range c.rings[:n] {
-		if q := c.qps.get(command.Handle(number)); q != nil {
-			q.doorbell()
-		} else if number != 0 { // 0: the program's copier finished something
-			c.host.badDoorbells++
-		}
+		c.rang(command.Handle(number))
 	}
 	if scan {
 		c.qps.each((*qp).doorbell)
 	}
 	return true
+}
+
+// rang takes one doorbell. Handle 0 says that the program's copier finished
+// something. Receives of an SRQ are taken when a message comes: nothing is to be
+// done now, and a sender that was told to wait tries again by its RNR timer.
+func (c *Client) rang(h command.Handle) {
+	switch q := c.qps.get(h); {
+	case q != nil:
+		q.doorbell()
+	case h != 0 && c.srqs.get(h) == nil:
+		c.host.badDoorbells++
+	}
 }
 
 // doorbell tells the engine of the QP that work was posted. A QP whose adapter

@@ -10,7 +10,7 @@ import (
 func (h *Host) ringInline(c *Client, handle command.Handle) {
 	q := c.qps.get(handle)
 	if q == nil || q.tq == nil {
-		h.badDoorbells++
+		c.rang(handle)
 		return
 	}
 	a := q.adapter

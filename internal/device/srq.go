@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -11,6 +12,7 @@ import (
 // Next and Pending.
 type srq struct {
 	handle command.Handle
+	number uint32
 	client *Client
 	pd     *pd
 	ring   *ring.Recv
@@ -89,7 +91,8 @@ func (c *Client) CreateSRQ(ctx context.Context, r command.CreateSRQ) (command.Qu
 	p.uses++
 	a.objects.SRQ++
 	a.nextSRQ++
-	return queueOf(s.handle, a.nextSRQ, g, s.block), nil
+	s.number = a.nextSRQ
+	return queueOf(s.handle, s.number, g, s.block), nil
 }
 
 func (c *Client) openRecv(g ring.Geometry) (*ring.Recv, ring.Block, error) {
@@ -113,8 +116,7 @@ func (c *Client) shared(h command.Handle) (*srq, error) {
 	return s, s.pd.adapter.usable()
 }
 
-// ModifySRQ implements command.Commands. The ring was made for its depth: a
-// smaller or equal one is granted, a larger one is Unsupported.
+// ModifySRQ implements command.Commands.
 func (c *Client) ModifySRQ(ctx context.Context, m command.ModifySRQ) error {
 	if err := c.enter(ctx); err != nil {
 		return err
@@ -124,15 +126,54 @@ func (c *Client) ModifySRQ(ctx context.Context, m command.ModifySRQ) error {
 	if err != nil {
 		return err
 	}
-	if m.Depth > s.depth {
-		return command.Errorf(command.Unsupported, "Depth is %d, want at most %d: an SRQ does not grow", m.Depth, s.depth)
-	}
 	if err := within("Limit", m.Limit, 0, s.depth); err != nil {
 		return err
 	}
 	s.limit = m.Limit
 	if s.limit != 0 {
 		s.watch()
+	}
+	return nil
+}
+
+// ResizeSRQ implements command.Commands. The SRQ goes on in a new ring, to which
+// the receives that wait have moved.
+func (c *Client) ResizeSRQ(ctx context.Context, h command.Handle, depth uint32) (command.Queue, error) {
+	if err := c.enter(ctx); err != nil {
+		return command.Queue{}, err
+	}
+	defer c.host.unlock()
+	s, err := c.shared(h)
+	if err != nil {
+		return command.Queue{}, err
+	}
+	if err := within("depth", depth, max(s.limit, 1), s.pd.adapter.limits.SRQDepth); err != nil {
+		return command.Queue{}, err
+	}
+	g := ring.RecvGeometry(int(depth), int(s.sge))
+	next, block, err := c.openRecv(g)
+	if err != nil {
+		return command.Queue{}, err
+	}
+	if err := s.move(next, depth); err != nil {
+		c.freeBlock(block)
+		return command.Queue{}, err
+	}
+	c.freeBlock(s.block)
+	s.ring, s.block, s.depth = next, block, uint32(g.Entries)
+	return queueOf(h, s.number, g, block), nil
+}
+
+// move moves the receives that wait.
+func (s *srq) move(next *ring.Recv, depth uint32) error {
+	err := s.ring.Move(next)
+	switch {
+	case errors.Is(err, ring.ErrFull):
+		n, _ := s.ring.Pending()
+		return command.Errorf(command.Busy, "%s wait, depth %d does not hold them", plural(n, "receive"), depth)
+	case err != nil:
+		s.fail()
+		return command.Errorf(command.State, "SRQ: %v", err)
 	}
 	return nil
 }

@@ -254,7 +254,7 @@ func TestSRQLimit(t *testing.T) {
 	}
 	y.check(y.c.ModifySRQ(bg, command.ModifySRQ{SRQ: s.Handle, Limit: 5}))
 	y.event(command.EventSRQLimit)
-	wantCode(t, y.c.ModifySRQ(bg, command.ModifySRQ{SRQ: s.Handle, Depth: 9}), command.Unsupported)
+	wantCode(t, y.c.ModifySRQ(bg, command.ModifySRQ{SRQ: s.Handle, Limit: 9}), command.Invalid)
 }
 
 // Nobody listening is refused at once (REJ 8), nothing on the UDP port is refused

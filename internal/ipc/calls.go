@@ -71,13 +71,16 @@ var handlers = map[opcode]handler{
 		return s.CreateCQ(ctx, q)
 	}),
 	opResizeCQ: replies(func(ctx context.Context, s Session, q resizeArgs) (command.Queue, error) {
-		return s.ResizeCQ(ctx, q.CQ, q.Depth)
+		return s.ResizeCQ(ctx, q.Queue, q.Depth)
 	}),
 	opModerateCQ: does(func(ctx context.Context, s Session, q command.ModerateCQ) error { return s.ModerateCQ(ctx, q) }),
 	opCreateSRQ: replies(func(ctx context.Context, s Session, q command.CreateSRQ) (command.Queue, error) {
 		return s.CreateSRQ(ctx, q)
 	}),
 	opModifySRQ: does(func(ctx context.Context, s Session, q command.ModifySRQ) error { return s.ModifySRQ(ctx, q) }),
+	opResizeSRQ: replies(func(ctx context.Context, s Session, q resizeArgs) (command.Queue, error) {
+		return s.ResizeSRQ(ctx, q.Queue, q.Depth)
+	}),
 	opQuerySRQ: replies(func(ctx context.Context, s Session, q handleArgs) (command.SRQInfo, error) {
 		return s.QuerySRQ(ctx, q.Handle)
 	}),

@@ -231,6 +231,12 @@ func (c *Client) ModifySRQ(ctx context.Context, m command.ModifySRQ) error {
 	return tell(ctx, c, opModifySRQ, m)
 }
 
+// ResizeSRQ implements command.Commands. Nothing may be posted to the SRQ from
+// before the call until the program has gone on to the new ring.
+func (c *Client) ResizeSRQ(ctx context.Context, srq command.Handle, depth uint32) (command.Queue, error) {
+	return ask[command.Queue](ctx, c, opResizeSRQ, resizeArgs{srq, depth})
+}
+
 // QuerySRQ implements command.Commands.
 func (c *Client) QuerySRQ(ctx context.Context, srq command.Handle) (command.SRQInfo, error) {
 	return ask[command.SRQInfo](ctx, c, opQuerySRQ, handleArgs{srq})

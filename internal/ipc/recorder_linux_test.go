@@ -104,6 +104,9 @@ func (r *recorder) CreateSRQ(_ context.Context, a command.CreateSRQ) (command.Qu
 	return note[command.Queue](r, a)
 }
 func (r *recorder) ModifySRQ(_ context.Context, a command.ModifySRQ) error { return noteDone(r, a) }
+func (r *recorder) ResizeSRQ(_ context.Context, a command.Handle, b uint32) (command.Queue, error) {
+	return note[command.Queue](r, a, b)
+}
 func (r *recorder) QuerySRQ(_ context.Context, a command.Handle) (command.SRQInfo, error) {
 	return note[command.SRQInfo](r, a)
 }

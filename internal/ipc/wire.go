@@ -79,6 +79,7 @@ const (
 	opCMDisconnect
 	opCMQuery
 	opCMAttributes
+	opResizeSRQ
 )
 
 // Flags of a frame. Bits 8 to 11 hold the number of descriptors with it.
@@ -170,7 +171,7 @@ type (
 		Type uint32
 	}
 	resizeArgs struct {
-		CQ    command.Handle
+		Queue command.Handle
 		Depth uint32
 	}
 	multicastArgs struct {

@@ -36,6 +36,40 @@ func OpenRecv(b []byte, g Geometry) (*Recv, error) {
 	return &Recv{base: r}, nil
 }
 
+// ResumeRecv opens the program's side of a ring that Move filled: what is posted
+// comes after the requests that are in it.
+func ResumeRecv(b []byte, g Geometry) (*Recv, error) {
+	q, err := OpenRecv(b, g)
+	if err != nil {
+		return nil, err
+	}
+	q.p.next = q.h.producer.Load()
+	q.p.seen = q.h.consumer.Load()
+	return q, nil
+}
+
+// Move copies the requests that wait to next, a freshly made ring of the same
+// stride that the SRQ goes on in. The program must post nothing meanwhile.
+// ErrFull where next does not hold them, ErrLayout where its stride is another;
+// q is as before then. Consumer side.
+func (q *Recv) Move(next *Recv) error {
+	n, err := q.c.refresh(&q.base)
+	switch {
+	case err != nil:
+		return err
+	case n > next.count:
+		return ErrFull
+	case q.stride != next.stride:
+		return fmt.Errorf("%w: stride %d: allowed: %d", ErrLayout, next.stride, q.stride)
+	}
+	for i := range n {
+		copy(next.slot(i), q.slot(q.c.next+i))
+	}
+	next.h.producer.Store(n)
+	q.c.broken = true
+	return nil
+}
+
 // Room returns how many requests can be posted. Producer side.
 func (q *Recv) Room() int {
 	q.p.seen = q.h.consumer.Load()

@@ -307,3 +307,62 @@ func TestDataPathDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// Resize of an SRQ: what waits goes on in the new ring in order, wherever the
+// indices stand; a ring too small or of another stride changes nothing.
+func TestRecvMove(t *testing.T) {
+	open := func(depth, sge int) (b []byte, g Geometry, q *Recv) {
+		g = RecvGeometry(depth, sge)
+		b, _ = Private(0, g.Size())
+		q, err := OpenRecv(b, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b, g, q
+	}
+	b, g, loop := open(4, 1)
+	program, _ := OpenRecv(b, g)
+	wr := RecvWR{NumSGE: 1}
+	for id := range uint64(6) { // 0 and 1 are taken: the indices have gone round
+		wr.ID, wr.SGE[0].Addr = id, 100+id
+		if err := program.Post(&wr); err != nil {
+			t.Fatal(err)
+		}
+		if id < 2 {
+			if ok, err := loop.Next(&wr); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}
+	}
+	_, _, small := open(2, 1)
+	if err := loop.Move(small); !errors.Is(err, ErrFull) {
+		t.Fatalf("to 2 entries: %v", err)
+	}
+	_, _, wide := open(8, 9)
+	if err := loop.Move(wide); !errors.Is(err, ErrLayout) {
+		t.Fatalf("to another stride: %v", err)
+	}
+	nb, ng, next := open(8, 1)
+	if err := loop.Move(next); err != nil {
+		t.Fatal(err)
+	}
+	resumed, err := ResumeRecv(nb, ng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := resumed.Room(); n != 4 {
+		t.Errorf("room for %d, want 4", n)
+	}
+	wr.ID, wr.SGE[0].Addr = 6, 106
+	if err := resumed.Post(&wr); err != nil {
+		t.Fatal(err)
+	}
+	for id := uint64(2); id < 7; id++ {
+		if ok, err := next.Next(&wr); !ok || err != nil || wr.ID != id || wr.SGE[0].Addr != 100+id {
+			t.Fatalf("took %d of %d (%v, %v), want %d", wr.ID, wr.SGE[0].Addr, ok, err, id)
+		}
+	}
+	if ok, err := loop.Next(&wr); ok || !errors.Is(err, ErrCorrupt) {
+		t.Errorf("the old ring still gives: %v, %v", ok, err)
+	}
+}
