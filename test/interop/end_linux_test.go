@@ -21,6 +21,7 @@ type adapter struct {
 	dev  *verbs.Device
 	pd   *verbs.PD
 	mr   *verbs.MR
+	srq  *verbs.SRQ // where the next ends take their receives from, nil: each has its own
 }
 
 // adapter brings an adapter up at addr for as long as the test.
@@ -74,7 +75,7 @@ func (a *adapter) end(typ verbs.QPType) *end {
 	var err error
 	e.cq, err = a.dev.CreateCQ(512)
 	ok(a.t, err)
-	e.qp, err = a.pd.CreateQP(verbs.QPConfig{Type: typ, SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 128, RecvDepth: 128, SendSGE: 4, RecvSGE: 4, Inline: 64, SignalAll: true})
+	e.qp, err = a.pd.CreateQP(verbs.QPConfig{Type: typ, SRQ: a.srq, SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 128, RecvDepth: 128, SendSGE: 4, RecvSGE: 4, Inline: 64, SignalAll: true})
 	ok(a.t, err)
 	return e
 }

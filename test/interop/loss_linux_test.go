@@ -2,6 +2,7 @@ package interop
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -49,7 +50,6 @@ func testLoss(t *testing.T, g *guest) {
 			a.t, p.t = t, t
 			c := weConnect(t, a, p, f, all, "")
 			stop := g.impair(t, i.netem)
-			before := netem(g, t)
 			start := time.Now()
 			for _, step := range []struct {
 				name string
@@ -64,15 +64,46 @@ func testLoss(t *testing.T, g *guest) {
 			} {
 				t.Run(step.name, func(t *testing.T) { step.run(t, c, mem) })
 			}
+			t.Run("lost", func(t *testing.T) {
+				for strings.Contains(i.netem, "loss") && !g.lostBothWays(t) {
+					ourMessages(t, c, mem, 1<<20)
+					theirMessages(t, c, mem, 1<<20)
+				}
+			})
+			t.Run("connect/ours", func(t *testing.T) {
+				a.t, p.t = t, t
+				weConnect(t, a, p, f, all, "").close()
+			})
+			t.Run("connect/theirs", func(t *testing.T) {
+				a.t, p.t = t, t
+				theyConnect(t, a, p, f, all, "timeout=20000").close()
+			})
 			a.t, p.t = t, t
-			t.Logf("took %v; netem was: %s, is: %s", time.Since(start).Round(time.Millisecond), before, netem(g, t))
+			t.Logf("%v; netem: %v", time.Since(start).Round(time.Millisecond), g.netem(t))
 			stop()
 			c.close()
 		})
 	}
 }
 
-// netem returns what netem has dropped and sent in each direction.
-func netem(g *guest, t testing.TB) string {
-	return g.sh(t, `for d in eth0 ifb0; do tc -s qdisc show dev $d root | { read -r _; read -r _ _ _ n _ _ dropped _; echo -n "$d $n sent ${dropped%,} dropped; "; }; done`)
+// netem returns how many packets netem has sent and dropped in each direction.
+func (g *guest) netem(t testing.TB) map[string][2]int {
+	t.Helper()
+	n := map[string][2]int{}
+	for _, d := range []string{"eth0", "ifb0"} {
+		var bytes, packets, dropped int
+		out := g.sh(t, "tc -s qdisc show dev "+d+" root")
+		_, counts, _ := strings.Cut(out, "Sent ")
+		if _, err := fmt.Sscanf(counts, "%d bytes %d pkt (dropped %d", &bytes, &packets, &dropped); err != nil {
+			t.Fatalf("tc says %q: %v", out, err)
+		}
+		n[d] = [2]int{packets, dropped}
+	}
+	return n
+}
+
+// lostBothWays reports whether a packet was lost in each direction.
+func (g *guest) lostBothWays(t testing.TB) bool {
+	n := g.netem(t)
+	return n["eth0"][1] > 0 && n["ifb0"][1] > 0
 }

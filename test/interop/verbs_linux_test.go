@@ -18,7 +18,7 @@ func testVerbs(t *testing.T, g *guest) {
 		t.Run(f.name, func(t *testing.T) {
 			a := newAdapter(t, f.ours)
 			p := g.peer(t)
-			mem := p.region(memorySize, "lwra")
+			mem := p.region(memorySize, "lwrab")
 			for _, way := range []struct {
 				name    string
 				connect func(testing.TB, *adapter, *peer, family, verbs.ConnParam, string) *couple
@@ -39,9 +39,19 @@ func testVerbs(t *testing.T, g *guest) {
 					t.Run("queue/ours", func(t *testing.T) { ourQueue(t, c, mem) })
 					t.Run("queue/theirs", func(t *testing.T) { theirQueue(t, c, mem) })
 					t.Run("gather", func(t *testing.T) { gather(t, c, mem) })
-					t.Run("invalidate", func(t *testing.T) { invalidate(t, c, mem) })
+					t.Run("invalidate/theirs", func(t *testing.T) { theirInvalidate(t, c, mem) })
 					a.t, p.t = t, t
 					c.close()
+					// Using a key that is no longer good ends the connection.
+					t.Run("invalidate/ours", func(t *testing.T) {
+						a.t, p.t = t, t
+						ourInvalidate(t, way.connect(t, a, p, f, all, ""), mem)
+					})
+					t.Run("srq", func(t *testing.T) {
+						a.t, p.t = t, t
+						sharedReceives(t, a, p, f, mem, way.connect)
+					})
+					a.t, p.t = t, t
 				})
 			}
 		})
@@ -289,9 +299,9 @@ func gather(t *testing.T, c *couple, mem region) {
 	check(t, append(append(append([]byte(nil), b[10000]), b[20000:22499]...), b[30000:32500]...), 9)
 }
 
-// invalidate binds a type 2 window of ours, which the peer writes through and
+// theirInvalidate binds a type 2 window of ours, which the peer writes through and
 // then invalidates with a send.
-func invalidate(t *testing.T, c *couple, mem region) {
+func theirInvalidate(t *testing.T, c *couple, mem region) {
 	us, them := c.in(t)
 	w, err := us.pd.AllocWindow(verbs.WindowType2)
 	ok(t, err)
@@ -308,4 +318,61 @@ func invalidate(t *testing.T, c *couple, mem region) {
 		t.Errorf("send with invalidate arrives as %+v, want key %#x", wc, w.RKey())
 	}
 	ok(t, w.Close())
+}
+
+// ourInvalidate is the same the other way round; after it the window's key is of no
+// more use.
+func ourInvalidate(t *testing.T, c *couple, mem region) {
+	us, them := c.in(t)
+	key := uint32(them.do("bind id=%d mr=%d off=4096 len=4096 access=wr", c.id, mem.mr).num(t, "rkey"))
+	through := verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{us.mr.SGE(0, 4096)}, RemoteAddr: mem.addr + 4096, RKey: key}
+	fill(us.mr.Bytes()[:4096], 5)
+	us.send(through)
+	us.next(verbs.Success)
+	mem.check(4096, 4096, 5)
+	them.do("recv id=%d mr=%d len=16 wr=1", c.id, mem.mr)
+	us.send(verbs.SendWR{Op: verbs.OpSendInvalidate, InvalidateKey: key, SGE: []verbs.SGE{us.mr.SGE(0, 16)}})
+	us.next(verbs.Success)
+	if w := them.one(c.id, wcSuccess); w.flags&wcFlagInv == 0 || w.imm != key {
+		t.Errorf("send with invalidate arrives as %+v, want key %#x", w, key)
+	}
+	us.send(through)
+	us.next(verbs.RemoteAccess)
+	c.drop()
+}
+
+// sharedReceives has QPs of each side take their receives from a shared queue.
+func sharedReceives(t *testing.T, a *adapter, p *peer, f family, mem region,
+	connect func(testing.TB, *adapter, *peer, family, verbs.ConnParam, string) *couple) {
+	const qps, size = 3, 1500
+	srq, err := a.pd.CreateSRQ(verbs.SRQConfig{Depth: 16, MaxSGE: 1})
+	ok(t, err)
+	a.srq = srq
+	var list []*couple
+	for range qps {
+		list = append(list, connect(t, a, p, f, all, "srq=1"))
+	}
+	a.srq = nil
+	for i := range 2 * qps {
+		ok(t, srq.PostRecv(&verbs.RecvWR{ID: uint64(i), SGE: []verbs.SGE{a.mr.SGE(i*size, size)}}))
+	}
+	mem.fill(0, size, 6)
+	for i, c := range list {
+		for range 2 {
+			p.do("send id=%d op=send mr=%d len=%d wr=1", c.id, mem.mr, size)
+			p.one(c.id, wcSuccess)
+			w := c.us.next(verbs.Success)
+			check(t, a.mr.Bytes()[w.ID*size:][:size], 6)
+		}
+		fill(a.mr.Bytes()[:size], i)
+		p.do("recv id=%d mr=%d off=%d len=%d wr=2", c.id, mem.mr, size, size)
+		c.us.send(verbs.SendWR{Op: verbs.OpSend, SGE: []verbs.SGE{a.mr.SGE(0, size)}})
+		c.us.next(verbs.Success)
+		p.one(c.id, wcSuccess)
+		mem.check(size, size, i)
+	}
+	for _, c := range list {
+		c.close()
+	}
+	ok(t, srq.Close())
 }

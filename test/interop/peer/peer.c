@@ -22,6 +22,7 @@
  *   ah id= addr=                       address handle for UD
  *   recv id= mr= off= len= wr= [n= stride=]
  *   send id= op= mr= off= len= wr= [raddr= rkey= imm= add= cmp= swap= flags=ofi qpn= qkey= n= stride=]
+ *   bind id= mr= off= len= access=     binds a new type 2 memory window: rkey=
  *   poll id= n= timeout=               n= wc=wr/status/opcode/len/imm/flags/srcqp,...
  *   state id=                          state=
  *
@@ -749,6 +750,31 @@ static void do_send(void)
 	printf("ok\n");
 }
 
+static void do_bind(void)
+{
+	struct end *e = end_of();
+	struct ibv_mr *mr = region();
+	struct ibv_wc wc;
+	if (!e)
+		return;
+	struct ibv_mw *mw = mr ? ibv_alloc_mw(pd, IBV_MW_TYPE_2) : NULL;
+	if (!mw)
+		return err_no("ibv_alloc_mw");
+	struct ibv_send_wr w = {
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = {.mr = mr, .addr = (uintptr_t)mr->addr + number("off", 0), .length = number("len", 0), .mw_access_flags = access_flags(text("access", "wr"))}},
+	}, *bad;
+	if ((errno = ibv_post_send(e->qp, &w, &bad)))
+		return err_no("post_send");
+	int n;
+	for (double until = now() + 5000; (n = ibv_poll_cq(e->cq, 1, &wc)) == 0 && now() < until;)
+		;
+	if (n != 1 || wc.status != IBV_WC_SUCCESS)
+		return err("what=bind status=%d", n == 1 ? (int)wc.status : -1);
+	printf("ok rkey=%u\n", w.bind_mw.rkey);
+}
+
 static void do_poll(void)
 {
 	struct end *e = end_of();
@@ -769,6 +795,9 @@ static void do_poll(void)
 			continue;
 		}
 		got++;
+		/* rxe hands the kernel's bit for an invalidated key to user space, where it means something else. */
+		if (wc.wc_flags & IBV_WC_IP_CSUM_OK && !(wc.wc_flags & IBV_WC_WITH_IMM))
+			wc.wc_flags = (wc.wc_flags & ~IBV_WC_IP_CSUM_OK) | IBV_WC_WITH_INV;
 		if (at < sizeof out - 128)
 			at += snprintf(out + at, sizeof out - at, "%s%lu/%d/%d/%u/%u/%u/%u", at ? "," : "", (unsigned long)wc.wr_id, wc.status,
 				       wc.opcode, wc.byte_len, wc.wc_flags & IBV_WC_WITH_INV ? wc.invalidated_rkey : ntohl(wc.imm_data), wc.wc_flags, wc.src_qp);
@@ -797,7 +826,7 @@ static const struct {
 	{"listen", do_listen}, {"request", do_request}, {"connect", do_connect}, {"accept", do_accept}, {"reject", do_reject},
 	{"event", do_event}, {"disconnect", do_disconnect}, {"destroy", do_destroy},
 	{"qp", do_qp}, {"rtr", do_rtr}, {"rts", do_rts}, {"ah", do_ah},
-	{"recv", do_recv}, {"send", do_send}, {"poll", do_poll}, {"state", do_state},
+	{"recv", do_recv}, {"send", do_send}, {"bind", do_bind}, {"poll", do_poll}, {"state", do_state},
 };
 
 int main(void)
