@@ -89,6 +89,13 @@ func (e *Engine) Pending() bool {
 	return e.active.head != nil || len(e.unsent) > 0 || e.mads.toSend()
 }
 
+// Undelivered reports whether completions or events wait to be taken. Messages
+// on the local path leave them with the engine of the other end too, which may
+// have had its turn already: the loop must not sleep on them.
+func (e *Engine) Undelivered() bool {
+	return e.completions.len() > 0 || e.flushHead != nil || e.events.len() > 0
+}
+
 // Doorbell says that send work was posted to q. It is also the time to tell
 // that receives were posted where a local peer waits for them.
 func (e *Engine) Doorbell(q *QP) {
@@ -114,6 +121,7 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 		q := e.active.head
 		e.active.remove(q)
 		if q.peer != nil {
+			q.turnOver()
 			used, more := q.moveLocal(now)
 			if local -= used; more {
 				q.activate()

@@ -165,7 +165,7 @@ func TestWindow(t *testing.T) {
 		t.Errorf("grown to %d by senders that it does not hold back", w.size)
 	}
 	for range 100 {
-		n := w.room()
+		n := w.size - w.inFlight
 		w.inFlight += n
 		w.acked(n)
 	}

@@ -23,6 +23,7 @@ type QP struct {
 	active         bool // in the engine's active list
 	unsent         bool // in the engine's list of packets without acknowledgement
 	waiting        bool // in its window's waiting list
+	woken          bool // taken from that list for the turn that comes
 	flushing       bool // in the engine's flush list
 
 	activePrev, activeNext *QP
@@ -47,6 +48,7 @@ type QP struct {
 	win     *window
 	copying int // copies under way
 	counted int // packets of this QP in win.inFlight
+	wants   int // packets of room that it waits for
 	peer    *QP // the other end while the QP is on the local path
 
 	req  requester

@@ -58,7 +58,9 @@ func (q *QP) probeAfter() time.Duration {
 // that one. The end of a burst is what a full receive buffer drops, and nothing
 // comes behind it that would show the gap; ACK timers are commonly set to many
 // round trips. To the responder it is a duplicate or the packet that it misses;
-// the retry counter belongs to the ACK timer, which goes on.
+// the retry counter belongs to the ACK timer, which goes on. Until there is an
+// answer the packets behind it count as in flight: where the receiver is only
+// slow, others in their place would make it lose some.
 func (q *QP) probe() {
 	s := &q.req
 	if q.peer != nil || s.una == s.snd || (q.state != command.RTS && q.state != command.SQD) {
@@ -67,7 +69,8 @@ func (q *QP) probe() {
 	q.eng.counters.Probes++
 	s.probes++
 	s.probing, s.nakSeen = true, false
-	q.goBack()
+	q.seek(s.una)
+	q.activate()
 }
 
 // impliedNAK goes back for an answer that was lost, once until there is progress.
@@ -128,6 +131,7 @@ func (q *QP) giveUp(now clock.Time, status ring.Status) {
 // goBack makes una the next packet to send.
 func (q *QP) goBack() {
 	q.eng.counters.RequesterResync++
+	q.req.probing = false
 	q.seek(q.req.una)
 	q.recount(false)
 	q.eng.timers.arm(q, clock.Never)

@@ -43,6 +43,7 @@ func (q *QP) transmit(now clock.Time, out []frame.Out) (n int, more bool) {
 	switch q.typ {
 	case command.RC, command.UC:
 		k, again = q.request(now, out[n:])
+		q.turnOver()
 	case command.UD:
 		k, again = q.sendUD(now, out[n:])
 	}
@@ -126,25 +127,45 @@ func (q *QP) mayBegin(r *request) bool {
 	return r.wr.Flags&ring.Fence == 0 || q.req.reads == 0
 }
 
-// room is how many packets the congestion window allows; 0 puts q on its
-// waiting list. A QP without an ACK timer can never take lost packets out of the
-// shared window again, so it only has a bound of its own.
-func (q *QP) room() int {
-	if q.win == nil {
+// room is how many packets the congestion window allows, where that is as many as
+// wanted or nothing is in flight. Else it is 0, and q waits for its turn behind
+// those that wait already. A QP without an ACK timer can never take lost packets
+// out of the shared window again, so it only has a bound of its own.
+func (q *QP) room(want int) int {
+	w := q.win
+	if w == nil {
 		return maxOutstanding // UC: nothing says what has arrived
 	}
+	if q.req.probing {
+		return 1 // counted already
+	}
 	if q.attr.Timeout == 0 {
-		return q.win.cfg.Max - int(q.req.snd.Diff(q.req.una))
+		return w.cfg.Max - int(q.req.snd.Diff(q.req.una))
 	}
-	flight := int(q.req.snd.Diff(q.req.una)) - q.counted
-	n := q.win.room() - flight
-	if n <= 0 {
-		if !q.waiting {
-			q.win.waiting.push(q)
-		}
-		return 0
+	taken := w.inFlight + int(q.req.snd.Diff(q.req.una)) - q.counted + w.reserved
+	if q.woken {
+		taken -= q.wants
 	}
-	return n
+	n := w.size - taken
+	if taken == 0 || n >= want && (q.woken || w.waiting.head == nil) {
+		return n
+	}
+	if !q.waiting {
+		q.turnOver()
+		q.wants = want
+		w.waiting.push(q)
+	}
+	return 0
+}
+
+// share is how much room r wants for its packets of this turn: a burst, though no
+// more than leaves room for some others.
+func (q *QP) share(r *request, bytes int) int {
+	if q.win == nil {
+		return 1
+	}
+	burst := min(q.eng.cfg.MaxBurst, bytes/q.mtu, int(r.packets-q.req.idx))
+	return max(min(burst, q.win.size/4), 1)
 }
 
 // ackEvery is after how many packets inside a message an acknowledgement is
@@ -166,7 +187,7 @@ func takesReceive(op ring.WROp) bool { return op <= ring.OpSendInv || op == ring
 // the credits allow.
 func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 	s := &q.req
-	room := q.room()
+	room := q.room(q.share(r, *bytes))
 	limit := min(len(out), room, int(r.packets-s.idx))
 	probe := q.mustProbe(r)
 	if probe {
@@ -178,9 +199,9 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		}
 	}
 	seq := &sequences[r.wr.Op]
-	every, service := uint8(0), ucBits
+	every, service, shared := uint8(0), ucBits, false
 	if q.typ == command.RC {
-		every, service = q.ackEvery(), 0
+		every, service, shared = q.ackEvery(), 0, q.win.users > 1
 	}
 	mtu := uint64(q.mtu)
 	solicited := r.wr.Flags&ring.Solicited != 0
@@ -193,7 +214,10 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 			break
 		}
 		s.sinceAck++
-		ackReq := every > 0 && (last || probe || s.probing || s.sinceAck >= every || n+1 == room)
+		// Where others use the window too, the next turn may be long in coming: what
+		// leaves in this one is to be acknowledged without it.
+		turnEnds := shared && (n+1 == limit || *bytes <= int(size))
+		ackReq := every > 0 && (last || probe || s.probing || s.sinceAck >= every || n+1 == room || turnEnds)
 		if ackReq {
 			s.sinceAck = 0
 		}
@@ -291,12 +315,8 @@ func (q *QP) sendRead(r *request, o *frame.Out) int {
 		return 0
 	}
 	n := min(readChunk-s.idx%readChunk, r.packets-s.idx)
-	room := q.room()
 	// A chunk may exceed a small window when nothing else is in flight.
-	if room < int(n) && q.win.inFlight > 0 {
-		if room > 0 && !q.waiting {
-			q.win.waiting.push(q)
-		}
+	if q.win.inFlight > 0 && q.room(int(n)) == 0 {
 		return 0
 	}
 	off := uint64(s.idx) * uint64(q.mtu)
@@ -311,7 +331,7 @@ func (q *QP) sendRead(r *request, o *frame.Out) int {
 // sendAtomic emits an atomic request.
 func (q *QP) sendAtomic(r *request, o *frame.Out) int {
 	s := &q.req
-	if int(s.slotCount) >= int(q.attr.InitiatorDepth) || q.room() < 1 {
+	if int(s.slotCount) >= int(q.attr.InitiatorDepth) || q.room(1) < 1 {
 		return 0
 	}
 	op, swapAdd, compare := ib.RCFetchAdd, r.wr.CompareAdd, uint64(0)
@@ -348,7 +368,7 @@ func (q *QP) sentAnswered(r *request, n uint32) {
 // recount brings the packets that q has in its window up to date. acked says
 // that fewer of them is the doing of an acknowledgement.
 func (q *QP) recount(acked bool) {
-	if q.attr.Timeout == 0 || q.win == nil {
+	if q.attr.Timeout == 0 || q.win == nil || q.req.probing {
 		return
 	}
 	flight := int(q.req.snd.Diff(q.req.una))

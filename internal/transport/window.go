@@ -26,14 +26,12 @@ type window struct {
 	lastCut   clock.Time
 	users     int
 	waiting   waitList
+	reserved  int // packets of room for QPs that were woken and have not had their turn
 }
 
 func newWindow(dst netip.Addr, cfg *WindowConfig) *window {
 	return &window{dst: dst, cfg: cfg, size: cfg.Start, threshold: cfg.Max, since: cfg.Start}
 }
-
-// room returns how many more packets may leave.
-func (w *window) room() int { return w.size - w.inFlight }
 
 // acked takes n packets out of flight and grows the window.
 func (w *window) acked(n int) {
@@ -76,13 +74,28 @@ func (w *window) lost(now clock.Time) {
 	w.grown, w.since, w.lastCut = 0, 0, now
 }
 
-// wake makes QPs that wait for this window active while there is room, one
-// packet of room for each: the longest waiting first.
+// wake makes QPs that wait for this window active while there is the room that
+// they want: the longest waiting first, and none past it. A burst costs the system
+// little more than a packet does, so room is not handed out in crumbs.
 func (w *window) wake() {
-	for n := w.room(); n > 0 && w.waiting.head != nil; n-- {
-		q := w.waiting.head
+	for q := w.waiting.head; q != nil; q = w.waiting.head {
+		taken := w.inFlight + w.reserved
+		if taken > 0 && w.size-taken < q.wants {
+			return
+		}
 		w.waiting.remove(q)
+		w.reserved += q.wants
+		q.woken = true
 		q.activate()
+	}
+}
+
+// turnOver gives back what q was woken for and did not use.
+func (q *QP) turnOver() {
+	if q.woken {
+		q.woken = false
+		q.win.reserved -= q.wants
+		q.win.wake()
 	}
 }
 
@@ -106,6 +119,10 @@ func (e *Engine) leaveWindow(q *QP) {
 	q.counted = 0
 	if q.waiting {
 		w.waiting.remove(q)
+	}
+	if q.woken {
+		q.woken = false
+		w.reserved -= q.wants
 	}
 	q.win = nil
 	if w.users--; w.users == 0 {
