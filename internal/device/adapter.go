@@ -345,6 +345,9 @@ func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 
 // deadline is when the loop must run next for this adapter.
 func (a *adapter) deadline() clock.Time {
+	if a.engine.Undelivered() {
+		return 0
+	}
 	if a.blocked() || a.owing {
 		return a.retry
 	}

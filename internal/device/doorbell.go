@@ -27,6 +27,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 		if now.Sub(a.received) > receiveGap {
 			h.inline = true
 			a.step(now)
+			h.completePeers(now)
 			h.inline = false
 			a.rang = h.now() // sending took its time
 			return
@@ -35,15 +36,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 	a.owing, a.postponed = false, 0
 	a.transmit(now)
 	a.rang = h.now() // sending took its time
-	if !q.tq.Local() {
-		a.complete(now)
-		return
-	}
-	for _, o := range h.adapters { // the peer has completions too
-		if o.enabled {
-			o.complete(now)
-		}
-	}
+	h.completePeers(now)
 }
 
 // postpone reports whether work that was just posted waits for more: a program

@@ -107,10 +107,21 @@ func (h *Host) step() bool {
 			worked = true
 		}
 	}
+	h.completePeers(now)
 	if h.fireDue(now) {
 		worked = true
 	}
 	return worked
+}
+
+// completePeers delivers what messages on the local path left with the engines of
+// adapters that had had their turn.
+func (h *Host) completePeers(now clock.Time) {
+	for _, a := range h.adapters {
+		if a.enabled && a.engine.Undelivered() {
+			a.complete(now)
+		}
+	}
 }
 
 // deadline is when the loop must run next by itself.
