@@ -37,15 +37,10 @@ func (s *responder) busyReads() int { return int(s.pending) }
 // request beyond the depth shows that the requester has the oldest answer: if
 // that one is being repeated, a late duplicate asked for it, and nobody waits.
 func (s *responder) hasRoom() bool {
-	if s.pending < s.depth {
+	if len(s.results) < int(s.depth) {
 		return true
 	}
-	if r := s.firstPending(); r != nil && r.repeat {
-		r.pending = false
-		s.pending--
-		return true
-	}
-	return false
+	return len(s.results) > 0 && (!s.results[0].pending || s.results[0].repeat)
 }
 
 // keep makes a place for a new result, the oldest making way. nil: too many are
@@ -60,7 +55,7 @@ func (q *QP) keep() *result {
 	}
 	if len(s.results) >= int(s.depth) {
 		if s.results[0].pending {
-			return nil
+			s.pending--
 		}
 		q.eng.dropFetch(&s.results[0].fetch)
 		s.results = append(s.results[:0], s.results[1:]...)

@@ -1,0 +1,39 @@
+package transport
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestLateRepeatsMakeRoom sends duplicates of reads whose answers were only late,
+// and then a new read: the requester has the answer to the oldest, or it could not
+// have sent the new one (IBA 9.7.5.1.2). That some are being repeated, and how
+// many, must not make the new one a read too many.
+func TestLateRepeatsMakeRoom(t *testing.T) {
+	const depth = 4 // of the card's QP
+	for repeats := range depth + 1 {
+		c := &card{t: t, addr: netip.MustParseAddr("10.0.0.9")}
+		c.connect(nil)
+		read := func(i int) {
+			c.packet(&datadriven.TestData{}, []string{"read"}, map[string]string{"psn": fmt.Sprint(5000 + i), "dma": "8"})
+		}
+		for i := range depth {
+			read(i)
+			c.settle()
+		}
+		c.log.Reset()
+		for i := range repeats {
+			read(i)
+		}
+		read(depth)
+		c.settle()
+		last := fmt.Sprintf("RDMA READ Response Only psn=%d", 5000+depth)
+		if got := c.log.String(); strings.Contains(got, "NAK") || !strings.Contains(got, last) {
+			t.Errorf("%d repeats, then a new read:\n%s", repeats, got)
+		}
+	}
+}
