@@ -33,6 +33,7 @@ type conn struct {
 	id   *verbs.ID
 	addr uint64 // of the peer's region
 	rkey uint32
+	peer int // the number that the peer gave the connection
 }
 
 // endpointArgs size an endpoint.
@@ -61,7 +62,7 @@ func newEndpoint(dev *verbs.Device, a endpointArgs) (*endpoint, error) {
 	if e.cq, err = dev.CreateCQ(2 * a.QPs * a.Depth); err != nil {
 		return nil, err
 	}
-	access := verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic
+	access := verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic | verbs.WindowBind
 	if a.Register {
 		e.mr, err = e.pd.Register(make([]byte, a.Memory), access)
 	} else {
@@ -73,7 +74,7 @@ func newEndpoint(dev *verbs.Device, a endpointArgs) (*endpoint, error) {
 // qp makes the QP of connection number n, with its receives.
 func (e *endpoint) qp(n int) (*verbs.QP, error) {
 	q, err := e.pd.CreateQP(verbs.QPConfig{
-		SendCQ: e.cq, RecvCQ: e.cq, SendDepth: e.cfg.Depth, RecvDepth: e.cfg.Depth, Context: uint64(n),
+		SendCQ: e.cq, RecvCQ: e.cq, SendDepth: e.cfg.Depth, RecvDepth: e.cfg.Depth, Inline: slot, Context: uint64(n),
 	})
 	if err != nil || !e.cfg.Receive {
 		return q, err
@@ -92,19 +93,18 @@ func (e *endpoint) receive(n, i int) *verbs.RecvWR {
 	return &verbs.RecvWR{ID: uint64(i), SGE: []verbs.SGE{e.mr.SGE(at, slot)}}
 }
 
-// token is the private data of both sides: where the region is and its key.
-func (e *endpoint) token() []byte {
+// param has as private data where the region is, its key and the number of the
+// connection.
+func (e *endpoint) param(n int) verbs.ConnParam {
 	b := binary.BigEndian.AppendUint64(nil, e.mr.RemoteAddr())
-	return binary.BigEndian.AppendUint32(b, e.mr.RKey())
-}
-
-func (e *endpoint) param() verbs.ConnParam {
-	return verbs.ConnParam{ResponderResources: 4, InitiatorDepth: 4, Private: e.token()}
+	b = binary.BigEndian.AppendUint32(b, e.mr.RKey())
+	b = binary.BigEndian.AppendUint32(b, uint32(n))
+	return verbs.ConnParam{ResponderResources: 4, InitiatorDepth: 4, Private: b}
 }
 
 func (e *endpoint) add(q *verbs.QP, id *verbs.ID) {
 	p := id.Peer().Private
-	c := &conn{qp: q, id: id, addr: binary.BigEndian.Uint64(p), rkey: binary.BigEndian.Uint32(p[8:])}
+	c := &conn{qp: q, id: id, addr: binary.BigEndian.Uint64(p), rkey: binary.BigEndian.Uint32(p[8:]), peer: int(binary.BigEndian.Uint32(p[12:]))}
 	e.mu.Lock()
 	e.conns[q.Config().Context] = c
 	e.mu.Unlock()
@@ -173,7 +173,7 @@ func (e *endpoint) acceptOne(n int) error {
 	if err != nil {
 		return err
 	}
-	if err := id.Accept(ctx, q, e.param()); err != nil {
+	if err := id.Accept(ctx, q, e.param(n)); err != nil {
 		return fmt.Errorf("accept: %w", err)
 	}
 	e.add(q, id)
@@ -198,7 +198,7 @@ func (e *endpoint) connect(remote netip.AddrPort) (float64, error) {
 		if err != nil {
 			return err
 		}
-		if err := id.Connect(ctx, remote, q, e.param()); err != nil {
+		if err := id.Connect(ctx, remote, q, e.param(n)); err != nil {
 			return err
 		}
 		e.add(q, id)

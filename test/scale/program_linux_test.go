@@ -86,6 +86,10 @@ func (p *program) do(method string, args json.RawMessage) (any, error) {
 		return decode(args, p.peer.run)
 	case "ended":
 		return decode(args, p.peer.ended)
+	case "ask":
+		return decode(args, p.peer.ask)
+	case "serve":
+		return p.peer.serve()
 	case "drop":
 		return nil, p.peer.drop()
 	}

@@ -1,0 +1,112 @@
+package scale
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/driver"
+)
+
+// Traffic of every operation between two programs of a driver, while the links
+// are impaired and the path changes under it: nothing is lost, reordered or
+// altered.
+func TestMixedTrafficOverChangingLinks(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	d := startDriver(t, "auto")
+	server, client := d.attach(t, 0), d.attach(t, 1)
+	args := mixedArgs(size(8, 3))
+	server.call(t, "endpoint", args, nil)
+	args.Register = true
+	client.call(t, "endpoint", args, nil)
+	pair(t, server, client)
+
+	seconds := float64(size(60, 4))
+	var wg sync.WaitGroup
+	var did asked
+	var served int
+	wg.Add(2)
+	go func() {
+		defer wg.Done()
+		if err := server.try("serve", nil, &served); err != nil {
+			t.Errorf("server: %v", err)
+		}
+	}()
+	go func() {
+		defer wg.Done()
+		if err := client.try("ask", askArgs{Seconds: seconds, Seed: seed}, &did); err != nil {
+			t.Errorf("client: %v", err)
+		}
+	}()
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	changes := d.change(t, seed, seconds, done)
+	if did.Messages != served {
+		t.Errorf("%d messages were sent and %d came", did.Messages, served)
+	}
+	var lost, local, wire uint64
+	for _, a := range d.Status().Adapters {
+		lost += a.Link.ImpairedLost
+		local += a.Counters["Local messages"]
+		wire += a.Counters["RDMA Outbound Packets"]
+	}
+	t.Logf("%d operations, %d messages; %d changes of path or impairment; %d messages took the local path, %d packets the wire, %d of them were lost on purpose",
+		did.Operations, served, changes, local, wire, lost)
+	if local == 0 || wire == 0 || lost == 0 {
+		t.Error("the traffic did not see both paths and losses")
+	}
+}
+
+// change sets impairments and paths until the traffic is done: those of the
+// last fifth of the time are none, so that it ends soon.
+func (d *testDriver) change(t *testing.T, seed uint64, seconds float64, done <-chan struct{}) (changes int) {
+	admin := driver.NewAdmin(d.Config().Socket)
+	r := rand.New(rand.NewPCG(seed, 2))
+	set := func(adapter, path string, words ...string) {
+		changes++
+		q := driver.LinkRequest{Adapter: adapter, Path: &path}
+		if len(words) > 0 {
+			q.Impairment = &words
+		}
+		if err := admin.SetLink(t.Context(), q); err != nil {
+			t.Errorf("link set %s: %v", adapter, err)
+		}
+	}
+	all := func(rate string) []string {
+		return []string{"loss=" + rate, "reorder=" + rate, "duplicate=" + rate, "corrupt=" + rate, "delay=100us", "jitter=50us"}
+	}
+	calm := time.After(time.Duration(seconds * 0.8 * float64(time.Second)))
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return changes
+		case <-calm:
+			set("left", "auto", "none")
+			set("right", "auto", "none")
+			<-done
+			return changes
+		case <-tick.C:
+		}
+		for _, adapter := range []string{"left", "right"} {
+			switch r.IntN(6) {
+			case 0:
+				set(adapter, "auto")
+			case 1:
+				set(adapter, "wire")
+			case 2:
+				set(adapter, "auto", "none")
+			case 3:
+				set(adapter, "wire", all("1%")...)
+			case 4:
+				set(adapter, "wire", all("5%")...)
+			}
+		}
+	}
+}
