@@ -339,6 +339,11 @@ var usualParam = command.ConnParam{ResponderResources: 4, InitiatorDepth: 4, Flo
 
 // connect joins two QPs through the CM.
 func connect(a, b *pair) *connected {
+	a.p.t.Helper()
+	return connectWith(a, b, usualParam)
+}
+
+func connectWith(a, b *pair, usual command.ConnParam) *connected {
 	t := a.p.t
 	t.Helper()
 	c := &connected{a: a, b: b}
@@ -351,12 +356,12 @@ func connect(a, b *pair) *connected {
 	b.p.check(b.p.c.CMListen(bg, c.listener, 0))
 	c.idA, err = a.p.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
 	a.p.check(err)
-	param := usualParam
+	param := usual
 	param.PrivateLen = uint8(copy(param.Private[:], "knock"))
 	a.p.check(a.p.c.CMConnect(bg, command.CMConnect{ID: c.idA, QP: a.q.Handle, Remote: at, Param: param}))
 	c.fromA = b.p.event(command.EventConnectRequest)
 	c.idB = c.fromA.NewID
-	param = usualParam
+	param = usual
 	param.PrivateLen = uint8(copy(param.Private[:], "come in"))
 	b.p.check(b.p.c.CMAccept(bg, command.CMAccept{ID: c.idB, QP: b.q.Handle, Param: param}))
 	c.answered = a.p.event(command.EventConnectResponse)

@@ -84,6 +84,10 @@ func (a *adapter) counters() []command.Counter {
 	add("EQ overflows", h.eventOverflows)
 	add("Bad doorbells", h.badDoorbells)
 	add("Link down events", a.linkDowns)
+	// A port that is full drops ("Link receive buffer drops"); it has no state in
+	// which it holds packets back, so these cannot happen.
+	add("Device detected stalled state", 0)
+	add("Packet detected as stalled", 0)
 	m := a.cm.Counters()
 	add("RDMA Accepted Connections", m.Accepted)
 	add("RDMA Active Connections", m.Active)

@@ -33,6 +33,7 @@ type Counters struct {
 	DiscardedUC                   uint64
 	ResponderDuplicateRequests    uint64
 	RequesterTimeouts             uint64
+	CopiedPackets                 uint64 // payload gathered: it crosses SGEs, or lies in memory that is not mapped
 
 	OutboundPackets, OutboundBytes uint64 // packets sent, transport headers and payload
 	InboundPackets, InboundBytes   uint64
@@ -91,6 +92,7 @@ var counterNames = []struct {
 	{"Discarded UC packets", func(c *Counters) *uint64 { return &c.DiscardedUC }},
 	{"Responder duplicate request received", func(c *Counters) *uint64 { return &c.ResponderDuplicateRequests }},
 	{"Requester time out received", func(c *Counters) *uint64 { return &c.RequesterTimeouts }},
+	{"TX Copied Packets", func(c *Counters) *uint64 { return &c.CopiedPackets }},
 	{"RDMA Outbound Packets", func(c *Counters) *uint64 { return &c.OutboundPackets }},
 	{"RDMA Outbound Bytes", func(c *Counters) *uint64 { return &c.OutboundBytes }},
 	{"RDMA Inbound Packets", func(c *Counters) *uint64 { return &c.InboundPackets }},

@@ -117,6 +117,7 @@ func (q *QP) fetched(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
 	}
 	if f.b != nil {
 		if data, wait, err := f.has(b.id, off, n); data != nil || wait || err != nil {
+			q.eng.copied(data)
 			return data, err
 		}
 	}
@@ -126,6 +127,7 @@ func (q *QP) fetched(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
 	buf := q.eng.scratch.take(int(n))
 	err := b.read(buf, off)
 	if err == nil {
+		q.eng.copied(buf)
 		return buf, nil
 	}
 	if !errors.Is(err, memory.ErrBlock) {
@@ -177,6 +179,7 @@ func (q *QP) fetchedAt(f *fetch, s memory.Span, n, left uint64) ([]byte, error) 
 	case deferred(r):
 		data, wait, err := f.has(0, s.Addr, n)
 		if data != nil || wait || err != nil {
+			q.eng.copied(data)
 			return data, err
 		}
 		p := q.eng.begin(f, 0, s.Addr, q.fetchLength(left, r))
@@ -189,5 +192,13 @@ func (q *QP) fetchedAt(f *fetch, s memory.Span, n, left uint64) ([]byte, error) 
 	if err := r.Read(buf, s.Addr); err != nil {
 		return nil, err
 	}
+	q.eng.copied(buf)
 	return buf, nil
+}
+
+// copied counts a packet whose payload is a copy; nil is none.
+func (e *Engine) copied(payload []byte) {
+	if payload != nil {
+		e.counters.CopiedPackets++
+	}
 }

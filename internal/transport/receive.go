@@ -16,6 +16,9 @@ type receive struct {
 func (q *QP) takeReceive() (w *receive, bad bool, err error) {
 	w = q.eng.receives.get()
 	ok, err := q.rq.Next(&w.wr)
+	if err != nil { // the queue is corrupt
+		q.eng.counters.ResponderQPOperationErrors++
+	}
 	if !ok || err != nil {
 		q.eng.receives.put(w)
 		return nil, false, err

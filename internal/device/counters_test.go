@@ -1,0 +1,262 @@
+package device
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// lone sends one request and wants it to end as said.
+func (q *pair) lone(op ring.WROp, want ring.Status, change func(*ring.SendWR), sges ...ring.SGE) {
+	q.p.t.Helper()
+	wr := ring.SendWR{Op: op, Flags: ring.Signaled, NumSGE: uint8(len(sges))}
+	copy(wr.SGE[:], sges)
+	if change != nil {
+		change(&wr)
+	}
+	q.post(wr)
+	if e := q.cq.next(); e.Status != want {
+		q.p.t.Errorf("request ended with %v, want %v", e.Status, want)
+	}
+}
+
+// byHand takes two UC QPs to RTS towards each other.
+func byHand(a, b *pair) {
+	for _, q := range [2]*pair{a, b} {
+		peer := b
+		if q == b {
+			peer = a
+		}
+		for _, m := range []command.ModifyQP{
+			{Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init, Access: uint32(memory.RemoteWrite)},
+			{
+				Mask: command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN, State: command.RTR,
+				Route: command.AddressVector{Addr: command.AddrFrom(peer.p.addr)}, MTU: 1024, DestQPN: peer.q.Number, RQPSN: 7,
+			},
+			{Mask: command.MaskState | command.MaskSQPSN, State: command.RTS, SQPSN: 7},
+		} {
+			m.QP = q.q.Handle
+			q.p.check(q.p.c.ModifyQP(bg, m))
+		}
+	}
+}
+
+// stage is two connected QPs, x requesting and y responding, with memory.
+type stage struct {
+	c        *connected
+	x, y     *program
+	src, dst *buffer
+}
+
+// toDst points a request at y's memory.
+func (s *stage) toDst(wr *ring.SendWR) { wr.RemoteAddr, wr.RKey = s.dst.addr(0), s.dst.mem.RKey }
+
+// manualCounters are the rows of the tables "Adapter Diagnostics Counters" and
+// "RDMA Activity" (WinOF manual 4.9.4.2 and 4.9.4.4.2.2), by their printed names,
+// and for each what makes it count: at the requester x or the responder y.
+var manualCounters = []struct {
+	name  string
+	at    string
+	param func(*command.ConnParam)
+	count func(t *testing.T, s *stage)
+}{
+	{"Requester length errors", "x", nil, func(t *testing.T, s *stage) {
+		s.c.a.lone(ring.OpFetchAdd, ring.LocalLength, s.toDst, s.src.sge(0, 4))
+	}},
+	{"Responder length errors", "y", nil, tooShort},
+	{"Requester QP operation errors", "x", nil, func(t *testing.T, s *stage) {
+		s.c.a.lone(ring.OpLocalInvalidate, ring.LocalQPOperation, func(wr *ring.SendWR) { wr.Imm = 0xdeadbeef })
+	}},
+	{"Responder QP operation errors", "y", nil, func(t *testing.T, s *stage) {
+		b := s.y.ringAt(s.c.b.q.Recv)
+		b[0] = 0xff // more receives than the ring has entries
+		s.c.a.lone(ring.OpSend, ring.RemoteOperation, nil, s.src.sge(0, 8))
+	}},
+	{"Requester protection errors", "x", nil, func(t *testing.T, s *stage) {
+		s.c.a.lone(ring.OpSend, ring.LocalProtection, nil, ring.SGE{Addr: s.src.addr(0), Length: 8, LKey: 0xdeadbeef})
+	}},
+	{"Responder protection errors", "y", nil, badReceive},
+	{"Requester CQE errors", "x", nil, badKey},
+	{"Responder CQE errors", "y", nil, badReceive},
+	{"Requester Invalid request errors", "x", nil, tooShort},
+	{"Responder Invalid request errors", "y", nil, tooShort},
+	{"Requester Remote access errors", "x", nil, badKey},
+	{"Responder Remote access errors", "y", nil, badKey},
+	{"Requester RNR NAK", "x", noPatience, notReady},
+	{"Responder RNR NAK", "y", noPatience, notReady},
+	{"Requester out of order sequence NAK", "x", nil, lossy},
+	{"Responder out of order sequence received", "y", nil, lossy},
+	{"Requester resync", "x", nil, lossy},
+	{"Responder resync", "y", nil, func(t *testing.T, s *stage) {
+		impaired(s, impair.Impairment{}, impair.Impairment{Loss: 0.05, Seed: 3}, ring.OpRead)
+	}},
+	{"Requester Remote operation errors", "x", nil, badReceive},
+	{"Requester transport retries exceeded errors", "x", func(p *command.ConnParam) { p.RetryCount = 0 }, func(t *testing.T, s *stage) {
+		s.y.check(s.y.host.SetImpairment(s.y.adapter, impair.Impairment{Loss: 1}))
+		s.c.a.lone(ring.OpWrite, ring.RetryExceeded, s.toDst, s.src.sge(0, 8))
+	}},
+	{"Requester RNR NAK retries exceeded errors", "x", noPatience, notReady},
+	{"Bad multicast received", "y", nil, func(t *testing.T, s *stage) {
+		a := s.x.qp(command.CreateQP{Type: command.UD}, s.x.cq(16))
+		a.toDatagrams(1)
+		s.x.check(a.sendTo(s.y.addr, 0xffffff, 1, s.src.sge(0, 8)))
+		a.cq.next()
+	}},
+	{"Discarded UD packets", "y", nil, func(t *testing.T, s *stage) {
+		a, b := s.x.qp(command.CreateQP{Type: command.UD}, s.x.cq(16)), s.y.qp(command.CreateQP{Type: command.UD}, s.y.cq(16))
+		a.toDatagrams(1)
+		b.toDatagrams(1)
+		s.x.check(a.sendTo(s.y.addr, b.q.Number, 1, s.src.sge(0, 8)))
+		a.cq.next()
+	}},
+	{"Discarded UC packets", "y", nil, func(t *testing.T, s *stage) {
+		a, b := s.x.qp(command.CreateQP{Type: command.UC}, s.x.cq(16)), s.y.qp(command.CreateQP{Type: command.UC}, s.y.cq(16))
+		byHand(a, b)
+		a.lone(ring.OpSend, ring.Success, nil, s.src.sge(0, 8))
+	}},
+	{"CQ overflows", "y", nil, func(t *testing.T, s *stage) {
+		q := s.y.qp(command.CreateQP{Type: command.UD}, s.y.cq(1))
+		q.toDatagrams(1)
+		for range 2 {
+			s.y.check(q.sendTo(s.y.addr, q.q.Number, 1, s.dst.sge(0, 8)))
+		}
+	}},
+	{"EQ overflows", "y", nil, func(t *testing.T, s *stage) {
+		deaf, err := s.y.host.NewClient(ClientConfig{Name: "deaf"}) // it never asks for its events
+		s.y.check(err)
+		defer deaf.Close()
+		pd, err := deaf.AllocPD(bg, s.y.adapter)
+		s.y.check(err)
+		srq, err := deaf.CreateSRQ(bg, command.CreateSRQ{PD: pd, Depth: 1})
+		s.y.check(err)
+		for range maxEvents + 1 { // each at once: fewer receives than the limit are there
+			s.y.check(deaf.ModifySRQ(bg, command.ModifySRQ{SRQ: srq.Handle, Limit: 1}))
+		}
+	}},
+	{"Bad doorbells", "x", nil, func(t *testing.T, s *stage) { s.x.c.Doorbell(12345) }},
+	{"Responder duplicate request received", "y", nil, func(t *testing.T, s *stage) {
+		impaired(s, impair.Impairment{Duplicate: 0.5, Seed: 3}, impair.Impairment{}, ring.OpWrite)
+	}},
+	{"Requester time out received", "x", func(p *command.ConnParam) { p.RetryCount = 1 }, func(t *testing.T, s *stage) {
+		s.y.check(s.y.host.SetImpairment(s.y.adapter, impair.Impairment{Loss: 1}))
+		s.c.a.lone(ring.OpWrite, ring.RetryExceeded, s.toDst, s.src.sge(0, 8))
+	}},
+	{"Device detected stalled state", "", nil, nil}, // no such state
+	{"Packet detected as stalled", "", nil, nil},
+	{"Link down events", "y", nil, func(t *testing.T, s *stage) {
+		s.y.check(s.y.host.SetAdapterState(s.y.adapter, false))
+	}},
+	{"TX Copied Packets", "x", nil, func(t *testing.T, s *stage) {
+		s.c.a.lone(ring.OpWrite, ring.Success, s.toDst, s.src.sge(0, 8), s.src.sge(100, 8))
+	}},
+
+	{"RDMA Accepted Connections", "y", nil, nothing},
+	{"RDMA Active Connections", "y", nil, nothing},
+	{"RDMA Completion Queue Errors", "", nil, nil}, // "not supported, and always is set to zero"
+	{"RDMA Connection Errors", "y", nil, badKey},
+	{"RDMA Failed Connection Attempts", "x", nil, func(t *testing.T, s *stage) {
+		id, err := s.x.c.CMCreate(bg, command.CMCreate{Adapter: s.x.adapter, Space: command.TCP})
+		s.x.check(err)
+		s.x.check(s.x.c.CMConnect(bg, command.CMConnect{
+			ID: id, QP: s.x.idleQP().q.Handle, Remote: command.Endpoint{Addr: command.AddrFrom(s.y.addr), Port: 1}, Param: usualParam,
+		}))
+		s.x.event(command.EventRejected)
+	}},
+	{"RDMA Inbound Bytes/sec", "y", nil, nothing},
+	{"RDMA Inbound Frames/sec", "y", nil, nothing},
+	{"RDMA Initiated Connections", "x", nil, nothing},
+	{"RDMA Outbound Bytes/sec", "x", nil, nothing},
+	{"RDMA Outbound Frames/sec", "x", nil, nothing},
+}
+
+// nothing more than the connection is needed.
+func nothing(*testing.T, *stage) {}
+
+func noPatience(p *command.ConnParam) { p.RNRRetry = 0 }
+
+func notReady(t *testing.T, s *stage) {
+	s.c.a.lone(ring.OpSend, ring.RNRRetryExceeded, nil, s.src.sge(0, 8))
+}
+
+func tooShort(t *testing.T, s *stage) {
+	s.c.b.postRecv(1, s.dst.sge(0, 4))
+	s.c.a.lone(ring.OpSend, ring.RemoteInvalidRequest, nil, s.src.sge(0, 8))
+}
+
+func badReceive(t *testing.T, s *stage) {
+	s.c.b.postRecv(1, ring.SGE{Addr: s.dst.addr(0), Length: 8, LKey: 0xdeadbeef})
+	s.c.a.lone(ring.OpSend, ring.RemoteOperation, nil, s.src.sge(0, 8))
+}
+
+func badKey(t *testing.T, s *stage) {
+	s.c.a.lone(ring.OpWrite, ring.RemoteAccess, func(wr *ring.SendWR) { s.toDst(wr); wr.RKey ^= 0x100 }, s.src.sge(0, 8))
+}
+
+func lossy(t *testing.T, s *stage) {
+	impaired(s, impair.Impairment{Loss: 0.05, Seed: 3}, impair.Impairment{}, ring.OpWrite)
+}
+
+// impaired moves some data over links that are not good.
+func impaired(s *stage, x, y impair.Impairment, op ring.WROp) {
+	s.x.check(s.x.host.SetImpairment(s.x.adapter, x))
+	s.y.check(s.y.host.SetImpairment(s.y.adapter, y))
+	for range 20 {
+		s.c.a.lone(op, ring.Success, s.toDst, s.src.sge(0, len(s.src.b)))
+	}
+}
+
+// Every row of the manual's tables is there, and counts what it says. Where a row
+// has no meaning in this system it is there all the same, and stays 0.
+func TestCountersOfTheManual(t *testing.T) {
+	for _, row := range manualCounters {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			x, y := overMemory(false)(t, AdapterConfig{Path: PathWire, RoceMaxFrameSize: 1024})
+			if row.count == nil {
+				if v := counter(t, x, row.name); v != 0 {
+					t.Errorf("%d, want 0 for ever", v)
+				}
+				return
+			}
+			s := &stage{x: x, y: y, src: x.buffer(64 << 10), dst: y.buffer(64 << 10)}
+			param := usualParam
+			if row.param != nil {
+				row.param(&param)
+			}
+			p := x
+			if row.at == "y" {
+				p = y
+			}
+			if v := counter(t, p, row.name); v != 0 {
+				t.Fatalf("%d at the start", v)
+			}
+			s.c = connectWith(x.idleQP(), y.idleQP(), param)
+			row.count(t, s)
+			for i := 0; counter(t, p, row.name) == 0; i++ {
+				if i == 1e6 {
+					t.Fatal("did not count")
+				}
+				y.c.Poll() // what was sent last may be on its way
+				x.c.Poll()
+			}
+		})
+	}
+}
+
+// docs/counters.md says of every row of the manual what it counts.
+func TestCountersAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/counters.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range manualCounters {
+		if !regexp.MustCompile(`(?m)^\|[^|]*\b` + regexp.QuoteMeta(row.name) + `[ ,]`).Match(text) {
+			t.Errorf("%q is not in docs/counters.md", row.name)
+		}
+	}
+}
