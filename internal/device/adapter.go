@@ -103,6 +103,7 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 	}
 	a.index = index
 	h.adapters = append(h.adapters, a)
+	h.extendWildcards(a)
 	h.watched++
 	h.sleep.wake()
 	return a.index, nil

@@ -24,7 +24,7 @@ func (c *Client) CMBind(ctx context.Context, h command.Handle, local command.End
 	}
 	addr := local.Addr.IP()
 	if addr.IsUnspecified() {
-		err = o.bindAny(local.Port)
+		err = o.bindAny(netip.AddrPortFrom(addr, local.Port))
 	} else {
 		err = o.bindTo(netip.AddrPortFrom(addr, local.Port))
 	}
@@ -46,7 +46,7 @@ func endpoint(a netip.AddrPort) command.Endpoint {
 func (o *cmid) bindTo(local netip.AddrPort) error {
 	h := o.client.host
 	for _, a := range h.adapters {
-		if !a.gids.has(local.Addr()) || o.want != anyAdapter && o.want != a.index {
+		if !a.gids.has(local.Addr()) || !o.mayBeOn(a) {
 			continue
 		}
 		if err := a.usable(); err != nil {
@@ -83,41 +83,37 @@ func (o *cmid) openOn(a *adapter, local netip.AddrPort) (cm.ID, netip.AddrPort, 
 	return id, local, nil
 }
 
-// bindAny binds to a port on all adapters that the id may be on.
-func (o *cmid) bindAny(port uint16) error {
+// bindAny binds to a port on all adapters that the id may be on: every address
+// for ::, every IPv4 address for 0.0.0.0. Adapters that come later are included,
+// see extendWildcards.
+func (o *cmid) bindAny(any netip.AddrPort) error {
 	o.wildcard = true
 	for tries := 0; ; tries++ {
-		err := o.bindAll(port)
+		err := o.bindAll(any)
 		if err == nil {
 			return nil
 		}
 		o.unplace()
 		// An ephemeral port of the first adapter may be taken on the next.
-		if port != 0 || tries == 8 || !errors.Is(err, &command.Error{Code: command.InUse}) {
+		if any.Port() != 0 || tries == 8 || !errors.Is(err, &command.Error{Code: command.InUse}) {
 			o.wildcard = false
 			return err
 		}
 	}
 }
 
-func (o *cmid) bindAll(port uint16) error {
+func (o *cmid) bindAll(any netip.AddrPort) error {
 	for _, a := range o.client.host.adapters {
-		if !a.enabled || o.want != anyAdapter && o.want != a.index {
+		if !a.enabled || !o.mayBeOn(a) {
 			continue
-		}
-		any := netip.IPv6Unspecified()
-		if a.cfg.Addr.Is4() {
-			any = netip.IPv4Unspecified()
 		}
 		if o.adapter != nil {
-			id, _, err := o.openOn(a, netip.AddrPortFrom(any, o.local.Port()))
-			if err != nil {
+			if err := o.placeToo(a); err != nil {
 				return err
 			}
-			o.others = append(o.others, placed{a, id})
 			continue
 		}
-		if err := o.place(a, netip.AddrPortFrom(any, port)); err != nil {
+		if err := o.place(a, any); err != nil {
 			return err
 		}
 	}
@@ -125,6 +121,43 @@ func (o *cmid) bindAll(port uint16) error {
 		return command.Errorf(command.AddrNotAvailable, "no adapter is enabled")
 	}
 	return nil
+}
+
+func (o *cmid) mayBeOn(a *adapter) bool { return o.want == anyAdapter || o.want == a.index }
+
+// placeToo opens and binds the id on a further adapter.
+func (o *cmid) placeToo(a *adapter) error {
+	id, _, err := o.openOn(a, o.local)
+	if err != nil {
+		return err
+	}
+	if o.state == cmListening {
+		if err := a.cm.Listen(id, o.backlog); err != nil {
+			a.dropID(id)
+			return cmError(err)
+		}
+	}
+	o.others = append(o.others, placed{a, id})
+	return nil
+}
+
+// extendWildcards binds the wildcard ids of all programs on an adapter that was
+// added or enabled, and makes those listen there that do elsewhere.
+func (h *Host) extendWildcards(a *adapter) {
+	if !a.enabled {
+		return
+	}
+	for _, c := range h.clients {
+		c.cms.each(func(o *cmid) {
+			if !o.wildcard || o.state != cmBound && o.state != cmListening || !o.mayBeOn(a) {
+				return
+			}
+			if err := o.placeToo(a); err != nil {
+				h.log.Warn("a program's wildcard address does not reach this adapter", "adapter", a.name,
+					"client", c.cfg.Name, "pid", c.cfg.PID, "address", o.local, "cause", err)
+			}
+		})
+	}
 }
 
 // unplace takes the id off its adapters; peers are told.
@@ -178,7 +211,7 @@ func (c *Client) CMListen(ctx context.Context, h command.Handle, backlog uint32)
 		return err
 	}
 	if o.state == cmIdle {
-		if err := o.bindAny(0); err != nil {
+		if err := o.bindAny(netip.AddrPortFrom(netip.IPv6Unspecified(), 0)); err != nil {
 			return err
 		}
 		o.state = cmBound
@@ -191,6 +224,6 @@ func (c *Client) CMListen(ctx context.Context, h command.Handle, backlog uint32)
 			return cmError(err)
 		}
 	}
-	o.state = cmListening
+	o.state, o.backlog = cmListening, int(backlog)
 	return nil
 }

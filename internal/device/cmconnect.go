@@ -46,8 +46,7 @@ func (o *cmid) choose(q *qp, remote netip.Addr) error {
 	if a == nil || o.wildcard {
 		a = nil
 		for _, b := range o.client.host.adapters {
-			wanted := o.want == anyAdapter || o.want == b.index
-			if b.enabled && wanted && b.cfg.Addr.Is4() == remote.Is4() && (q == nil || q.adapter == b) {
+			if b.enabled && o.mayBeOn(b) && b.source(remote).Is4() == remote.Is4() && (q == nil || q.adapter == b) {
 				a = b
 				break
 			}
@@ -71,7 +70,7 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 	if !a.reaches(remote.Addr()) {
 		return command.Errorf(command.HostUnreachable, "adapter %q is set to the local path, and %v is not of this host", a.name, remote.Addr())
 	}
-	local := a.cfg.Addr
+	local := a.source(remote.Addr())
 	if o.local.IsValid() && !o.local.Addr().IsUnspecified() {
 		local = o.local.Addr()
 	}

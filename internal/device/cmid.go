@@ -40,6 +40,7 @@ type cmid struct {
 	id       cm.ID
 	others   []placed // further adapters of a wildcard id
 	wildcard bool
+	backlog  int // of a listener
 	local    netip.AddrPort
 	removed  bool           // with its adapter
 	listener command.Handle // of a connection request

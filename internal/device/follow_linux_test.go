@@ -154,3 +154,49 @@ func TestPortGoesDown(t *testing.T) {
 		t.Error("the port is down with its address")
 	}
 }
+
+// A listener at :: takes requests for addresses that the port got later, of either
+// family; one at 0.0.0.0 for IPv4 ones only.
+func TestWildcardListenerFollowsAddresses(t *testing.T) {
+	l := ownNetwork(t, "10.77.0.1/24")
+	lo, err := netlink.LinkByName("lo") // the other side is where x does not look
+	if err != nil {
+		t.Fatal(err)
+	}
+	address(t, lo, "10.78.0.2/32", true)
+	address(t, lo, "fd78::2/128", true)
+	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
+	x := newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.MustParseAddr("10.77.0.1"), FollowInterface: true, Path: PathWire}))
+	g := newHost(t, Config{Seed: 2, GIDInterval: -1})
+	y := newProgram(t, g, g.add(t, AdapterConfig{Addr: netip.MustParseAddr("10.78.0.2"), Addrs: []netip.Addr{netip.MustParseAddr("fd78::2")}, Path: PathWire}))
+	listen := func(any netip.Addr) command.Endpoint {
+		id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: x.adapter, Space: command.TCP})
+		x.check(err)
+		at, err := x.c.CMBind(bg, id, command.Endpoint{Addr: command.AddrFrom(any)})
+		x.check(err)
+		x.check(x.c.CMListen(bg, id, 0))
+		return at
+	}
+	both, four := listen(netip.IPv6Unspecified()), listen(netip.IPv4Unspecified())
+	address(t, l, "10.77.0.7/24", true)
+	address(t, l, "fd77::1/64", true)
+	h.UpdateGIDs()
+	x.event(command.EventGIDChange)
+	for _, c := range []struct {
+		at   command.Endpoint
+		to   string
+		want command.EventType
+	}{
+		{both, "10.77.0.7", command.EventConnectRequest}, {four, "10.77.0.7", command.EventConnectRequest},
+		{both, "fd77::1", command.EventConnectRequest}, {four, "fd77::1", command.EventRejected},
+	} {
+		id, err := y.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
+		y.check(err)
+		c.at.Addr = command.AddrFrom(netip.MustParseAddr(c.to))
+		y.check(y.c.CMConnect(bg, command.CMConnect{ID: id, QP: y.idleQP().q.Handle, Remote: c.at, Param: usualParam}))
+		if c.want == command.EventConnectRequest {
+			x.check(x.c.Destroy(bg, command.KindCM, x.event(c.want).NewID))
+		}
+		y.event(command.EventRejected)
+	}
+}

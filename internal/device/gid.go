@@ -192,6 +192,20 @@ func (h *Host) UpdateGIDs() {
 	}
 }
 
+// source returns the address of the port that packets to remote come from: the
+// first of remote's family, else the port's first.
+func (a *adapter) source(remote netip.Addr) netip.Addr {
+	if a.cfg.Addr.Is4() == remote.Is4() {
+		return a.cfg.Addr
+	}
+	for i := range a.gids.rows {
+		if addr := a.gids.rows[i].addr; addr.IsValid() && addr.Is4() == remote.Is4() {
+			return addr
+		}
+	}
+	return a.cfg.Addr
+}
+
 // index returns the row of an address, 0 where it has none.
 func (t *gidTable) index(a netip.Addr) uint32 {
 	for i := range t.rows {

@@ -25,6 +25,7 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 	if enabled {
 		if err = a.plugAgain(); err == nil {
 			a.enabled = true
+			h.extendWildcards(a)
 			a.broadcast(command.EventPortActive)
 			h.status(a, StatusUp)
 		}
