@@ -482,6 +482,10 @@ func (e *endpoint) run(a struct{ Size int }) (struct{}, error) {
 					return
 				}
 				n := int(wcs[i].Context)
+				if n >= len(count) {
+					fail(fmt.Errorf("completion of connection %d", n)) // the rings were scribbled on
+					return
+				}
 				if count[n]++; count[n] == 2 {
 					if left--; left == 0 {
 						done <- nil
@@ -532,4 +536,42 @@ func (e *endpoint) drop() error {
 	}
 	errs = append(errs, e.cq.Close(), e.mr.Deregister(), e.pd.Close())
 	return errors.Join(errs...)
+}
+
+// place is where a packet for a QP goes: its number and the PSN that it expects
+// first.
+type place struct{ QPN, PSN uint32 }
+
+// places returns those of all connections.
+func (e *endpoint) places() ([]place, error) {
+	var all []place
+	for _, c := range e.conns {
+		info, err := c.qp.Query()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, place{c.qp.Number(), info.RQPSN})
+	}
+	return all, nil
+}
+
+// loop connects the endpoint's QPs with each other over the adapter's own
+// address, and starts traffic without end on them.
+func (e *endpoint) loop() error {
+	at, err := e.listen()
+	if err != nil {
+		return err
+	}
+	other, err := newEndpoint(e.dev, e.cfg)
+	if err != nil {
+		return err
+	}
+	if _, err := other.connect(at); err != nil {
+		return err
+	}
+	if err := <-e.done; err != nil {
+		return err
+	}
+	_, err = other.run(struct{ Size int }{4096})
+	return err
 }

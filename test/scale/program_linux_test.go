@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -26,6 +28,10 @@ type program struct {
 	host *verbs.Host
 	dev  *verbs.Device
 	peer *endpoint
+	// decoy is what methods with "decoy " before their name mean in place of peer.
+	decoy *endpoint
+
+	driver *driver.Driver
 }
 
 // runProgram serves calls until its input ends.
@@ -49,19 +55,40 @@ func runProgram(in io.Reader, out io.Writer) int {
 			break
 		}
 	}
-	if p.host == nil {
-		return 0
+	var errs []error
+	if p.host != nil {
+		errs = append(errs, p.host.Close())
 	}
-	if err := p.host.Close(); err != nil {
+	if p.driver != nil {
+		errs = append(errs, p.driver.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
 		fmt.Fprintln(os.Stderr, "program: close:", err)
 		return 1
 	}
 	return 0
 }
 
+// drive makes the program a driver.
+func (p *program) drive(c driver.Config) (_ struct{}, err error) {
+	p.driver, err = driver.Start(context.Background(), c, driver.Options{Version: "test"})
+	return struct{}{}, err
+}
+
 // do carries out one call.
 func (p *program) do(method string, args json.RawMessage) (any, error) {
+	if rest, ok := strings.CutPrefix(method, "decoy "); ok {
+		p.peer, p.decoy = p.decoy, p.peer
+		defer func() { p.peer, p.decoy = p.decoy, p.peer }()
+		method = rest
+	}
 	switch method {
+	case "drive":
+		return decode(args, p.drive)
+	case "places":
+		return p.peer.places()
+	case "scribble":
+		return decode(args, scribble)
 	case "open":
 		return decode(args, p.open)
 	case "usage":
@@ -82,6 +109,8 @@ func (p *program) do(method string, args json.RawMessage) (any, error) {
 		return decode(args, p.peer.rounds)
 	case "received":
 		return decode(args, p.peer.received)
+	case "loop":
+		return nil, p.peer.loop()
 	case "run":
 		return decode(args, p.peer.run)
 	case "ended":
