@@ -297,10 +297,11 @@ func (e *end) completions(n int) {
 	}
 }
 
-// ucmatoseServer is the server of ucmatose: it sends first.
+// ucmatoseServer is the server of ucmatose: it sends first. All requests come at
+// once and wait in the backlog.
 func ucmatoseServer(t *testing.T, g *guest, f family) {
 	a := newAdapter(t, f.ours)
-	l, err := a.dev.Listen(netip.AddrPortFrom(f.ours, servicePort), 0)
+	l, err := a.dev.Listen(netip.AddrPortFrom(f.ours, servicePort), matoseConnections)
 	ok(t, err)
 	r := g.program(t, matoseArgs(f, "-s", f.ours.String())...)
 	var ends []*end
@@ -308,7 +309,9 @@ func ucmatoseServer(t *testing.T, g *guest, f family) {
 		e := matoseEnd(a, verbs.RC, matoseSize)
 		e.id, err = l.Request(within(t, patience))
 		ok(t, err)
-		ok(t, e.id.Accept(within(t, patience), e.qp, all))
+		if err := e.id.Accept(within(t, patience), e.qp, all); err != nil {
+			t.Fatalf("connection %d: %v; ucmatose says\n%s", len(ends), err, tail(r.text()))
+		}
 		ends = append(ends, e)
 	}
 	for _, e := range ends {

@@ -26,6 +26,7 @@ type guest struct {
 	ended   chan struct{}
 	console string
 	stderr  bytes.Buffer
+	driver  string // socket of the running driver, empty: none
 }
 
 // boot starts a guest on a segment of its own that lasts as long as the test.

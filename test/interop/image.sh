@@ -14,7 +14,7 @@ dir=$(cd "$1" && pwd)
 go=${GO:-go}
 PATH=$PATH:/usr/sbin:/sbin
 
-programs=(bash ip tc rdma rping ucmatose udaddy ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong
+programs=(bash ip tc rdma rping ucmatose udaddy mckey ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong
   ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw cat sleep sh)
 # In the order in which init loads them; what they need comes along before each.
 modules=(virtio_pci virtio_net virtio-rng crc32-pclmul rdma_ucm ib_uverbs rdma_rxe

@@ -14,6 +14,14 @@ var pings = []struct{ size, count int }{{64, 5}, {1023, 5}, {1024, 5}, {1025, 5}
 // testRping runs nd_rping against rping of rdma-core in both roles. Both check
 // the data of every ping.
 func testRping(t *testing.T, g *guest) {
+	runRping(t, g, pings)
+	t.Run("attached", func(t *testing.T) {
+		g.drive(t)
+		runRping(t, g, pings[3:])
+	})
+}
+
+func runRping(t *testing.T, g *guest, pings []struct{ size, count int }) {
 	for _, f := range families {
 		for _, p := range pings {
 			options := []string{"-v", "-V", "-C", strconv.Itoa(p.count), "-S", strconv.Itoa(p.size), "-p", "7174"}

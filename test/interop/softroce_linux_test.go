@@ -21,6 +21,7 @@ func TestSoftRoCE(t *testing.T) {
 			t.Run("programs", func(t *testing.T) { testPrograms(t, g) })
 			t.Run("plain", func(t *testing.T) { testPlain(t, g) })
 			t.Run("negative", func(t *testing.T) { testNegative(t, g) })
+			t.Run("multicast", func(t *testing.T) { testMulticast(t, g) })
 			t.Run("loss", func(t *testing.T) { testLoss(t, g) })
 			g.stop()
 			t.Run("capture", func(t *testing.T) { testCapture(t, g) })

@@ -3,6 +3,7 @@ package interop
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -22,11 +23,38 @@ type tool struct {
 	err  error
 }
 
-// softvpi starts a tool, with an adapter of its own.
+// softvpi starts a tool: attached to the driver where one runs, else with an
+// adapter of its own.
 func (g *guest) softvpi(t testing.TB, args ...string) *tool {
 	t.Helper()
+	if g.driver == "" {
+		args = append(args, "--mode", "embedded")
+	} else {
+		args = append(args, "--mode", "attached")
+	}
+	return g.softvpiAs(t, args...)
+}
+
+// drive starts a driver with the adapters of the segment for as long as the test.
+func (g *guest) drive(t testing.TB) {
+	t.Helper()
+	dir := t.TempDir()
+	g.driver = filepath.Join(dir, "driver.sock")
+	t.Cleanup(func() { g.driver = "" })
+	p := g.softvpiAs(t, "up", "--state", dir, "--skip-self-check", "--adapter", "Ethernet 1="+ours.v4.String(), "--adapter", "Ethernet 2="+ours.v6.String())
+	p.says(t, "listening")
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		p.succeeds(t, 10*time.Second)
+	})
+}
+
+// softvpiAs starts the program with just these arguments.
+func (g *guest) softvpiAs(t testing.TB, args ...string) *tool {
+	t.Helper()
 	p := &tool{name: strings.Join(args, " "), done: make(chan struct{})}
-	p.cmd = exec.Command(filepath.Join(g.dir, "softvpi"), append(args, "--mode", "embedded")...)
+	p.cmd = exec.Command(filepath.Join(g.dir, "softvpi"), args...)
+	p.cmd.Env = append(os.Environ(), "SOFTVPI_SOCKET="+g.driver)
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
