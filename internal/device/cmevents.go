@@ -1,6 +1,8 @@
 package device
 
 import (
+	"errors"
+
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
@@ -111,7 +113,7 @@ func (a *adapter) cmEvent(now clock.Time, e *cm.Event) {
 				_ = a.cm.Reject(now, o.id, mad.RejectUnsupported, nil)
 				o.state = cmEnded
 				o.part()
-				out.Type, out.Status = command.EventConnectError, uint32(command.Internal)
+				out.Type, out.Status = command.EventConnectError, uint32(codeOf(err))
 			}
 		}
 	case cm.EventEstablished:
@@ -124,6 +126,16 @@ func (a *adapter) cmEvent(now clock.Time, e *cm.Event) {
 		o.part()
 	}
 	o.client.event(out)
+}
+
+// codeOf is the code of a refused command: State where the program moved the QP
+// itself meanwhile.
+func codeOf(err error) command.Code {
+	var refused *command.Error
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	return command.Internal
 }
 
 // event is what a program is told of an event of the CM.

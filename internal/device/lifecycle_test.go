@@ -263,3 +263,25 @@ func TestWaitEnds(t *testing.T) {
 	p.check(p.c.Destroy(bg, command.KindCQ, other.q.Handle))
 	wantCode(t, <-done, command.NotFound)
 }
+
+// A program that flushes its QP while it connects learns that the QP's state does
+// not allow the connection.
+func TestFlushWhileConnecting(t *testing.T) {
+	x, y := networks[2].make(t, AdapterConfig{})
+	tiny := command.CreateQP{SendDepth: 2, RecvDepth: 2, SendSGE: 1, RecvSGE: 1}
+	l, err := y.c.CMCreate(bg, command.CMCreate{Adapter: y.adapter, Space: command.TCP})
+	y.check(err)
+	at, err := y.c.CMBind(bg, l, command.Endpoint{Addr: command.AddrFrom(y.addr)})
+	y.check(err)
+	y.check(y.c.CMListen(bg, l, 1))
+	q := x.qp(tiny, x.cq(8))
+	id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: x.adapter, Space: command.TCP})
+	x.check(err)
+	x.check(x.c.CMConnect(bg, command.CMConnect{ID: id, QP: q.q.Handle, Remote: at, Param: usualParam}))
+	e := y.event(command.EventConnectRequest)
+	x.check(x.c.ModifyQP(bg, command.ModifyQP{QP: q.q.Handle, Mask: command.MaskState, State: command.Err}))
+	y.check(y.c.CMAccept(bg, command.CMAccept{ID: e.NewID, QP: y.qp(tiny, y.cq(8)).q.Handle, Param: usualParam}))
+	if e := x.event(command.EventConnectError); e.Status != uint32(command.State) {
+		t.Errorf("status %d, want %d (State)", e.Status, command.State)
+	}
+}
