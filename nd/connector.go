@@ -153,7 +153,7 @@ func (c *Connector) Connect(ctx context.Context, qp *QueuePair, remote netip.Add
 	if !remote.IsValid() || remote.Addr().IsUnspecified() || remote.Addr().IsMulticast() {
 		return &Error{Status: StatusInvalidAddress, Op: op, Addr: remote, Detail: "not the address of a host"}
 	}
-	id, param, err := c.start(op, qp, &p)
+	id, param, err := c.start(op, qp, remote.Addr(), &p)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (c *Connector) Connect(ctx context.Context, qp *QueuePair, remote netip.Add
 	return nil
 }
 
-func (c *Connector) start(op string, qp *QueuePair, p *ConnectParams) (*verbs.ID, verbs.ConnParam, error) {
+func (c *Connector) start(op string, qp *QueuePair, remote netip.Addr, p *ConnectParams) (*verbs.ID, verbs.ConnParam, error) {
 	c.state.Lock()
 	defer c.state.Unlock()
 	switch c.phase {
@@ -194,7 +194,11 @@ func (c *Connector) start(op string, qp *QueuePair, p *ConnectParams) (*verbs.ID
 		return nil, param, err
 	}
 	if c.id == nil {
-		id, err := c.newID(netip.AddrPortFrom(c.adapter.dev.Addr(), 0))
+		local := netip.AddrPortFrom(c.adapter.dev.Addr(), 0)
+		if local.Addr().Is4() != remote.Unmap().Is4() {
+			local = netip.AddrPort{} // the adapter takes its address of the other family
+		}
+		id, err := c.newID(local)
 		if err != nil {
 			c.release()
 			return nil, param, fail(op, err)

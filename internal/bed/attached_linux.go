@@ -45,9 +45,20 @@ func Socket(t testing.TB, addrs [2]netip.Addr) string {
 	return socket
 }
 
+// DriverAt starts a driver in this process with an adapter at each address, and
+// returns the path of its socket.
+func DriverAt(t testing.TB, addrs ...netip.Addr) string {
+	socket, _ := drive(t, addrs)
+	return socket
+}
+
 // Driver starts a driver with two adapters in this process and returns the path
 // of its socket and its host of adapters.
 func Driver(t testing.TB, addrs [2]netip.Addr) (socket string, host *device.Host) {
+	return drive(t, addrs[:])
+}
+
+func drive(t testing.TB, addrs []netip.Addr) (socket string, host *device.Host) {
 	t.Helper()
 	dh, err := device.NewHost(device.Config{})
 	if err != nil {
