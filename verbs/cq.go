@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 
@@ -37,12 +38,21 @@ const (
 )
 
 const (
-	pollBatch  = 32 // entries converted at a time
-	yieldEvery = 16 // empty polls between two yields of the processor
-	spinPolls  = 64 // empty polls of Next before it sleeps
+	pollBatch = 32 // entries converted at a time
+	spinPolls = 64 // empty polls of Next before it sleeps
 
 	maxInterval = 65535 * time.Microsecond // of moderation
 )
+
+// goschedEvery is the number of empty polls between two offers of the processor to
+// other goroutines; the adapter offers it to other threads by itself. Where a P is
+// idle each Gosched wakes a thread in vain, which costs more than many polls.
+var goschedEvery = func() int {
+	if runtime.GOMAXPROCS(0) == 1 {
+		return 16
+	}
+	return 128
+}()
 
 // CQ is a completion queue.
 type CQ struct {
@@ -170,7 +180,7 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 		return n, err
 	}
 	if cq.pause() {
-		yield()
+		runtime.Gosched()
 	}
 	return 0, nil
 }
@@ -180,7 +190,7 @@ func (cq *CQ) pause() bool {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	cq.idle++
-	return cq.idle%yieldEvery == 0
+	return cq.idle%goschedEvery == 0
 }
 
 func (cq *CQ) take(out []WC) (int, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,7 @@ type Host struct {
 	sleep   sleepState
 	wg      sync.WaitGroup
 	closing atomic.Bool
+	yields  uint32        // offers of the processor to threads between two to goroutines
 	done    chan struct{} // closed with the host: ends the address follower
 
 	statusMu    sync.Mutex
@@ -67,6 +69,10 @@ func NewHost(cfg Config) (*Host, error) {
 		cfg: cfg, log: cfg.Log, start: time.Now(), done: make(chan struct{}), moderationDue: clock.Never,
 		rand:        rand.New(rand.NewPCG(cfg.Seed, 0x5f7c1)),
 		subscribers: map[*subscriber]struct{}{},
+		yields:      yieldsPerGosched,
+	}
+	if runtime.GOMAXPROCS(0) == 1 {
+		h.yields = 1 // no other thread runs them
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)

@@ -62,9 +62,8 @@ func (c *Client) Poll() bool {
 	worked, _ := c.host.drive()
 	if worked {
 		c.idle.Store(0)
-	} else if c.idle.Add(1)%idlePolls == 0 {
-		runtime.Gosched()
-		yield()
+	} else if n := c.idle.Add(1); n%idlePolls == 0 {
+		c.host.giveWay(n / idlePolls)
 	}
 	return worked
 }
@@ -72,6 +71,20 @@ func (c *Client) Poll() bool {
 // idlePolls is how many polls without work pass before the processor is offered
 // to others.
 const idlePolls = 8
+
+// yieldsPerGosched is how often the processor is offered to other threads before
+// it is offered to other goroutines as well. Gosched wakes a thread to look for
+// some where a P is idle, which takes more time than a look at the links does, on
+// the processor that the peer may need.
+const yieldsPerGosched = 16
+
+// giveWay is called for the nth time in a row that there was nothing to do.
+func (h *Host) giveWay(n uint32) {
+	if n%h.yields == 0 {
+		runtime.Gosched()
+	}
+	yield()
+}
 
 // WaitCQ waits until the event sequence of the CQ's ring is not seq, and returns
 // what it is then. To lose no event: read the sequence, arm the ring, poll it
@@ -90,6 +103,7 @@ func (c *Client) WaitCQ(ctx context.Context, handle command.Handle, seq uint32) 
 	h.sleep.waits.Add(1)
 	defer h.sleep.waits.Add(-1)
 	last := h.now()
+	idle := uint32(0)
 	for {
 		if s, err, ok := w.happened(); ok {
 			return s, err
@@ -106,8 +120,8 @@ func (c *Client) WaitCQ(ctx context.Context, handle command.Handle, seq uint32) 
 		case worked:
 			last = now
 		case now.Sub(last) < h.cfg.Spin:
-			runtime.Gosched()
-			yield()
+			idle++
+			h.giveWay(idle)
 		default:
 			h.sleepFor(ctx, w)
 			last = h.now()
