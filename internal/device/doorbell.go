@@ -14,7 +14,9 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 		return
 	}
 	a := q.adapter
-	a.engine.Doorbell(q.tq)
+	if !a.engine.Doorbell(q.tq) {
+		return // what the adapter owes goes with the answer that follows a receive
+	}
 	now := h.now()
 	if now.Sub(h.drove) < pollingTime {
 		// The program polls: its doorbells drive the loop as well, or it would

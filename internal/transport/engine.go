@@ -96,13 +96,11 @@ func (e *Engine) Undelivered() bool {
 	return e.completions.len() > 0 || e.flushHead != nil || e.events.len() > 0
 }
 
-// Doorbell says that send work was posted to q. It is also the time to tell
-// that receives were posted where a local peer waits for them.
-func (e *Engine) Doorbell(q *QP) {
-	if q.eng != e {
-		return
-	}
-	q.workPosted()
+// Doorbell says that work was posted to q. It is also the time to tell
+// that receives were posted where a local peer waits for them. It reports whether
+// there is something to do now: receives of a QP on the wire wait for messages.
+func (e *Engine) Doorbell(q *QP) bool {
+	return q.eng == e && q.workPosted()
 }
 
 // Transmit writes packets for the link into out and returns how many, at most

@@ -180,14 +180,20 @@ func (q *QP) flushReceive() (Completion, bool) {
 	return c, true
 }
 
-// workPosted reacts to a doorbell.
-func (q *QP) workPosted() {
+// workPosted reacts to a doorbell. It reports whether there is something to do.
+func (q *QP) workPosted() bool {
 	switch q.state {
 	case command.RTS:
+		if n, err := q.sq.Pending(); n == 0 && err == nil && q.peer == nil {
+			return false // receives, which are taken when a message comes
+		}
 		q.activate()
+		return true
 	case command.SQE, command.Err:
 		q.startFlush()
+		return true
 	}
+	return false
 }
 
 // drained reports that no request is under way.
