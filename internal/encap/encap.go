@@ -69,12 +69,14 @@ const DefaultHopLimit = 64
 const maxHeader = eth.IPv6Len + eth.UDPLen
 
 // gather is how much from the BTH on joins the outer headers in the scratch, so that
-// one call of the CRC covers both: all of a short packet, and the headers of any. It is
-// cut to a multiple of crcBlock over all: the CRC of hash/crc32 takes whole blocks of
-// that size in vectors, from 64 bytes on, and the bytes left over one table at a time.
+// one call of the CRC covers both. It is cut to a multiple of crcBlock over all: the CRC
+// of hash/crc32 takes whole blocks of that size in vectors, from 64 bytes on, and the
+// bytes left over one table at a time. Packets of up to gatherShort bytes go there as a
+// whole, because what would be left of them is too short for vectors.
 const (
-	gather   = 64
-	crcBlock = 16
+	gather      = 64
+	gatherShort = 192
+	crcBlock    = 16
 )
 
 // Encap is the encapsulation of one adapter's port. It is used by the owner of its loop only.
@@ -85,7 +87,7 @@ type Encap struct {
 	port     uint16
 	counters Counters
 	icrc     ib.ICRCScratch // for frames with IP options and GRHs
-	scratch  [lrhLen + maxHeader + gather]byte
+	scratch  [lrhLen + maxHeader + gatherShort]byte
 }
 
 const lrhLen = ib.LRHLen // eight bytes of ones for the missing LRH begin every ICRC

@@ -69,6 +69,9 @@ func (e *Encap) seed(at, length int, id uint16, head, rest []byte) (crc uint32, 
 	}
 	binary.BigEndian.PutUint16(s[at-4:], uint16(length+eth.UDPLen))
 	whole := (at + gather) &^ (crcBlock - 1)
+	if length <= gatherShort {
+		whole = at + gatherShort
+	}
 	n = copy(s[at:whole], head)
 	n += copy(s[at+n:whole], rest)
 	s[at+bthECN] = 0xff
