@@ -2,6 +2,7 @@ package nd
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -38,6 +39,7 @@ type QueuePair struct {
 	connected atomic.Bool
 	inUse     atomic.Bool // by a connector
 	closed    atomic.Bool
+	closing   sync.Mutex // held by Close
 }
 
 const (
@@ -356,6 +358,8 @@ func (qp *QueuePair) Invalidate(requestContext uint64, window *MemoryWindow, fla
 // Close destroys the queue pair; a connection that is up ends. Take its results
 // before: those that come later have no QueuePairContext.
 func (qp *QueuePair) Close() error {
+	qp.closing.Lock() // who closes it too returns when it is closed
+	defer qp.closing.Unlock()
 	if !qp.closed.CompareAndSwap(false, true) {
 		return nil
 	}

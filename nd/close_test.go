@@ -1,0 +1,24 @@
+package nd_test
+
+import (
+	"testing"
+
+	"github.com/softvpi/softvpi/nd"
+)
+
+// Whoever closes a queue pair, first or not, may close its completion queue when
+// that returned.
+func TestCloseQueuePairFromTwoSides(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		for range 100 {
+			cq := must(p.client.CreateCompletionQueue(8))(t)
+			qp := must(p.client.CreateQueuePair(nd.QueuePairConfig{
+				ReceiveCompletionQueue: cq, InitiatorCompletionQueue: cq, ReceiveQueueDepth: 4, InitiatorQueueDepth: 4,
+			}))(t)
+			other := later(qp.Close)
+			ok(t, qp.Close())
+			ok(t, cq.Close())
+			ok(t, other())
+		}
+	})
+}
