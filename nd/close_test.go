@@ -10,12 +10,14 @@ import (
 // that returned.
 func TestCloseQueuePairFromTwoSides(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
-		for range 100 {
+		for range 1000 {
 			cq := must(p.client.CreateCompletionQueue(8))(t)
 			qp := must(p.client.CreateQueuePair(nd.QueuePairConfig{
 				ReceiveCompletionQueue: cq, InitiatorCompletionQueue: cq, ReceiveQueueDepth: 4, InitiatorQueueDepth: 4,
 			}))(t)
-			other := later(qp.Close)
+			begun := make(chan struct{})
+			other := later(func() error { close(begun); return qp.Close() })
+			<-begun
 			ok(t, qp.Close())
 			ok(t, cq.Close())
 			ok(t, other())
