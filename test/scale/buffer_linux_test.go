@@ -33,7 +33,7 @@ func TestSmallReceiveBuffer(t *testing.T) {
 		for _, n := range counts {
 			before := retransmissions(t, sender)
 			var w written
-			sender.call(t, "write", writeArgs{QPs: n, Size: message, Depth: max(1, 4/n), Seconds: 1.5}, &w)
+			sender.call(t, "write", writeArgs{QPs: n, Size: message, Depth: max(1, 4/n), Seconds: float64(size(15, 3)) / 10}, &w)
 			rate := float64(w.Bytes) * 8 / w.Seconds / 1e9
 			best[n] = max(best[n], rate)
 			after := retransmissions(t, sender)

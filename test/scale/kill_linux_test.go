@@ -145,6 +145,7 @@ func (d *testDriver) settled(t *testing.T) {
 // A program that embeds its adapter and is killed cannot be taken leave of by
 // anybody: its peer finds out by its own retries, within their time-out.
 func TestKilledHost(t *testing.T) {
+	beside(t)
 	addrs := bed.Addrs()
 	survivor, victim := spawn(t), spawn(t)
 	survivor.call(t, "open", openArgs{Addr: addrs[0]}, nil)

@@ -26,3 +26,11 @@ func size(whole, reduced int) int {
 	}
 	return reduced
 }
+
+// beside lets a test whose figures do not matter in the reduced run go on beside
+// others there.
+func beside(t *testing.T) {
+	if !full() {
+		t.Parallel()
+	}
+}

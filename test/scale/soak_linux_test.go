@@ -13,6 +13,7 @@ import (
 // are impaired and the path changes under it: nothing is lost, reordered or
 // altered.
 func TestMixedTrafficOverChangingLinks(t *testing.T) {
+	beside(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	d := startDriver(t, "auto")
@@ -23,7 +24,7 @@ func TestMixedTrafficOverChangingLinks(t *testing.T) {
 	client.call(t, "endpoint", args, nil)
 	pair(t, server, client)
 
-	seconds := float64(size(60, 4))
+	seconds := float64(size(60, 2))
 	var wg sync.WaitGroup
 	var did asked
 	var served int
