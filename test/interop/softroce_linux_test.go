@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -37,6 +38,9 @@ func testCapture(t *testing.T, g *guest) {
 	t.Logf("icrc.py: %s", tail(string(out)))
 	if err != nil {
 		t.Errorf("icrc.py: %v", err)
+	}
+	if !strings.Contains(string(out), ours.v4.String()+"=") && !strings.Contains(string(out), ours.v6.String()+"=") {
+		t.Error("the capture has no packet of ours")
 	}
 	if dir := os.Getenv("SOFTVPI_INTEROP_KEEP"); dir != "" {
 		command(t, "cp", g.capture, filepath.Join(dir, fmt.Sprintf("mtu%d.pcap", g.mtu)))
