@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"time"
@@ -61,6 +62,7 @@ type CQ struct {
 	life   life
 
 	mu      sync.Mutex
+	closed  bool
 	ring    *ring.CQ
 	next    *ring.CQ // after Resize, until ring is emptied
 	depth   int
@@ -166,10 +168,13 @@ func (cq *CQ) Depth() int {
 	return cq.depth
 }
 
+// errPollClosed stands ready, as the errors of posting do.
+var errPollClosed = &Error{Op: "poll", Class: ErrClosed}
+
 // Poll takes completions that are there, at most len(out), and returns their
 // number. It does not wait and allocates nothing; it gives the processor up now
 // and then when there was nothing many times in a row. ErrOverflow: completions
-// were lost and no more will come.
+// were lost and no more will come. ErrClosed after Close.
 func (cq *CQ) Poll(out []WC) (int, error) {
 	if n, err := cq.take(out); n > 0 || err != nil || len(out) == 0 {
 		return n, err
@@ -196,6 +201,9 @@ func (cq *CQ) pause() bool {
 func (cq *CQ) take(out []WC) (int, error) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
+	if cq.closed {
+		return 0, errPollClosed
+	}
 	total := 0
 	for total < len(out) {
 		k := cq.ring.Poll(cq.scratch[:min(pollBatch, len(out)-total)])
@@ -215,7 +223,7 @@ func (cq *CQ) take(out []WC) (int, error) {
 		cq.idle = 0
 		return total, nil
 	}
-	if cq.ring.Flags()&ring.FlagError != 0 && cq.ring.Empty() {
+	if (cq.ring.Flags()&ring.FlagError != 0 || cq.life.over()) && cq.ring.Empty() {
 		return 0, cq.broken("poll")
 	}
 	return 0, nil
@@ -254,6 +262,9 @@ type Ticket uint32
 func (cq *CQ) Arm(n Notify) Ticket {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
+	if cq.closed {
+		return 0 // Wait says so
+	}
 	r := cq.newest()
 	t := Ticket(r.Sequence())
 	r.Arm(ring.Arm(min(n, NotifyAny)))
@@ -293,6 +304,9 @@ func (cq *CQ) Next(ctx context.Context, out []WC) (int, error) {
 func (cq *CQ) Pending(n Notify) bool {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
+	if cq.closed {
+		return false
+	}
 	a := ring.Arm(min(n, NotifyAny))
 	return cq.ring.Raises(a) || cq.next != nil && cq.next.Raises(a)
 }
@@ -301,9 +315,15 @@ func (cq *CQ) Pending(n Notify) bool {
 // ErrRemoved where the adapter was disabled.
 func (cq *CQ) Err() error {
 	cq.mu.Lock()
-	flags := cq.newest().Flags()
+	closed, flags := cq.closed, uint32(0)
+	if !closed {
+		flags = cq.newest().Flags()
+	}
 	cq.mu.Unlock()
-	if flags&ring.FlagError == 0 {
+	if closed {
+		return errPollClosed
+	}
+	if flags&ring.FlagError == 0 && !cq.life.over() {
 		return nil
 	}
 	return cq.broken("cq")
@@ -367,5 +387,17 @@ func (cq *CQ) Moderate(count int, interval time.Duration) error {
 // Close destroys the queue; ErrBusy while a QP uses it.
 func (cq *CQ) Close() error {
 	h := cq.dev.host
-	return h.destroyed("destroy cq", h.backend.Destroy(h.ctx, command.KindCQ, cq.handle))
+	cq.setClosed(true)
+	err := h.destroyed("destroy cq", h.backend.Destroy(h.ctx, command.KindCQ, cq.handle))
+	if errors.Is(err, ErrBusy) {
+		cq.setClosed(false)
+	}
+	return err
+}
+
+// setClosed keeps polls out of the ring while its memory may become another's.
+func (cq *CQ) setClosed(closed bool) {
+	cq.mu.Lock()
+	cq.closed = closed
+	cq.mu.Unlock()
 }

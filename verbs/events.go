@@ -106,6 +106,9 @@ type dispatcher struct {
 	backend backend
 	done    chan struct{}
 
+	closing atomic.Bool // the program closes the session
+	gone    atomic.Bool // the driver ended it
+
 	mu       sync.Mutex
 	closed   bool
 	watchers map[*Watcher]struct{}
@@ -140,7 +143,7 @@ func (d *dispatcher) run(ctx context.Context) {
 	for {
 		n, err := d.backend.Events(ctx, buf)
 		if err != nil {
-			d.shutdown()
+			d.shutdown(d.lost())
 			return
 		}
 		for i := range buf[:n] {
@@ -217,7 +220,22 @@ func (d *dispatcher) snapshot() []*cmID {
 	return ids
 }
 
-func (d *dispatcher) shutdown() {
+// lost ends the objects of a session that its driver ended, as if every adapter
+// had been disabled, and returns why calls fail from now on.
+func (d *dispatcher) lost() error {
+	if d.closing.Load() {
+		return ErrClosed
+	}
+	d.gone.Store(true)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range d.fatals {
+		n.Add(1)
+	}
+	return ErrRemoved
+}
+
+func (d *dispatcher) shutdown(why error) {
 	ids := d.snapshot()
 	d.mu.Lock()
 	d.closed = true
@@ -227,7 +245,7 @@ func (d *dispatcher) shutdown() {
 	}
 	d.mu.Unlock()
 	for _, id := range ids {
-		id.fail(ErrClosed)
+		id.fail(why)
 	}
 }
 

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/paths"
 )
@@ -194,6 +196,7 @@ func (h *Host) Mode() Mode { return h.mode }
 // is harmless.
 func (h *Host) Close() error {
 	h.closeOnce.Do(func() {
+		h.events.closing.Store(true)
 		h.closeErr = h.backend.Close()
 		if h.device != nil {
 			if err := h.device.Close(); h.closeErr == nil {
@@ -209,10 +212,10 @@ func (h *Host) Close() error {
 
 func (h *Host) closed() bool { return h.ctx.Err() != nil }
 
-// destroyed drops the error of destroying an object whose session is closed:
-// the object is gone with it.
+// destroyed drops the error of destroying an object whose session is closed or
+// whose driver is gone: the object is gone with it.
 func (h *Host) destroyed(op string, err error) error {
-	if h.closed() {
+	if h.closed() || errors.Is(err, &command.Error{Code: command.Removed}) {
 		return nil
 	}
 	return wrap(op, err)

@@ -19,7 +19,8 @@ const attaches = true
 // attach makes a driver with the adapters, listening on a socket of its own, and
 // attaches both programs to it.
 func (b *Bed) attach(t testing.TB) {
-	socket, dh := Driver(t, b.Addrs)
+	socket, dh, stop := drive(t, b.Addrs[:])
+	b.StopDriver = stop
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	join := func() *verbs.Host {
@@ -48,17 +49,18 @@ func Socket(t testing.TB, addrs [2]netip.Addr) string {
 // DriverAt starts a driver in this process with an adapter at each address, and
 // returns the path of its socket.
 func DriverAt(t testing.TB, addrs ...netip.Addr) string {
-	socket, _ := drive(t, addrs)
+	socket, _, _ := drive(t, addrs)
 	return socket
 }
 
 // Driver starts a driver with two adapters in this process and returns the path
 // of its socket and its host of adapters.
 func Driver(t testing.TB, addrs [2]netip.Addr) (socket string, host *device.Host) {
-	return drive(t, addrs[:])
+	socket, host, _ = drive(t, addrs[:])
+	return socket, host
 }
 
-func drive(t testing.TB, addrs []netip.Addr) (socket string, host *device.Host) {
+func drive(t testing.TB, addrs []netip.Addr) (socket string, host *device.Host, stop func()) {
 	t.Helper()
 	dh, err := device.NewHost(device.Config{})
 	if err != nil {
@@ -93,5 +95,5 @@ func drive(t testing.TB, addrs []netip.Addr) (socket string, host *device.Host) 
 		server.Release()
 		_ = os.RemoveAll(dir)
 	})
-	return socket, dh
+	return socket, dh, func() { _ = server.Close() }
 }

@@ -22,6 +22,8 @@ type Bed struct {
 
 	// SetEnabled enables or disables an adapter while programs use it.
 	SetEnabled func(adapter int, enabled bool) error
+	// StopDriver ends the driver while programs are attached; nil when embedded.
+	StopDriver func()
 }
 
 // Modes are the modes that the system has.

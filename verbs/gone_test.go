@@ -1,0 +1,56 @@
+package verbs_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// A driver that ends under its programs: those that poll, those that wait and
+// those that post learn of it, and what they have closes without a word.
+func TestDriverGone(t *testing.T) {
+	b := bed.New(t, bed.Modes()[len(bed.Modes())-1])
+	if b.StopDriver == nil {
+		t.Skip("there is no driver here")
+	}
+	server, client := connected(t, b)
+	ctx := bed.Context(t)
+	client.send(t, verbs.SendWR{ID: 1, Op: verbs.OpSend}) // nobody posted a receive: it is under way for ever
+	waits := make(chan error, 3)
+	go func() {
+		var wc [1]verbs.WC
+		for {
+			if _, err := client.cq.Poll(wc[:]); err != nil {
+				waits <- err
+				return
+			}
+			if ctx.Err() != nil {
+				waits <- ctx.Err()
+				return
+			}
+		}
+	}()
+	go func() {
+		var wc [1]verbs.WC
+		_, err := server.cq.Next(ctx, wc[:])
+		waits <- err
+	}()
+	l := must(server.dev.NewListener())(t)
+	go func() {
+		_, err := l.Request(ctx)
+		waits <- err
+	}()
+	b.StopDriver()
+	for range 3 {
+		wantErr(t, <-waits, verbs.ErrRemoved)
+	}
+	wantErr(t, client.qp.PostSend(&verbs.SendWR{Op: verbs.OpSend}), verbs.ErrRemoved)
+	wantErr(t, client.cq.Err(), verbs.ErrRemoved)
+	if _, err := client.pd.CreateSRQ(verbs.SRQConfig{Depth: 1}); !errors.Is(err, verbs.ErrRemoved) {
+		t.Errorf("a new object: %v, want removed", err)
+	}
+	ok(t, l.Close())
+	// The sides close all that they have when the test ends, without an error.
+}
