@@ -142,6 +142,9 @@ func (q *CompletionQueue) WaitResults(ctx context.Context, results []Result) (in
 		if n, err := q.GetResults(results); n > 0 || err != nil {
 			return n, err
 		}
+		if err := ctx.Err(); err != nil { // others take the results that are told of
+			return 0, &Error{Status: StatusCanceled, Op: op, Cause: err}
+		}
 	}
 }
 

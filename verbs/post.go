@@ -60,7 +60,7 @@ type RecvWR struct {
 // be used again when it returns; the memory that SGE names belongs to the
 // adapter until the request completes. A request that is refused was not posted:
 // ErrQueueFull until completions of earlier ones are polled, ErrInvalid naming the field, ErrRemoved
-// where the adapter was disabled.
+// where the adapter was disabled, ErrClosed after Close.
 func (qp *QP) PostSend(wr *SendWR) error {
 	qp.sendMu.Lock()
 	err := qp.putSend(wr)
@@ -109,6 +109,9 @@ func (qp *QP) PostRecv(wr *RecvWR) error {
 }
 
 func (qp *QP) putRecv(wr *RecvWR) error {
+	if qp.closed {
+		return errRecvClosed
+	}
 	if qp.receives.Load() >= qp.recvPlaces {
 		return errRecvFull
 	}
@@ -125,6 +128,8 @@ var (
 	errSendFull    = &Error{Op: "post send", Class: ErrQueueFull}
 	errSendRemoved = &Error{Op: "post send", Class: ErrRemoved}
 	errRecvRemoved = &Error{Op: "post receive", Class: ErrRemoved}
+	errSendClosed  = &Error{Op: "post send", Class: ErrClosed}
+	errRecvClosed  = &Error{Op: "post receive", Class: ErrClosed}
 	errSendCorrupt = &Error{Op: "post send", Class: ErrCorrupt}
 	errRecvFull    = &Error{Op: "post receive", Class: ErrQueueFull}
 	errRecvCorrupt = &Error{Op: "post receive", Class: ErrCorrupt}
@@ -158,6 +163,9 @@ func postRecv(r *ring.Recv, out *ring.RecvWR, wr *RecvWR, sges int) error {
 }
 
 func (qp *QP) putSend(wr *SendWR) error {
+	if qp.closed {
+		return errSendClosed
+	}
 	if qp.life.over() {
 		return errSendRemoved
 	}

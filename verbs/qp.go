@@ -78,6 +78,7 @@ type QP struct {
 	number  uint32
 	cfg     QPConfig
 	life    life
+	closed  bool // under sendMu and recvMu both
 
 	// Places of the queues that are taken: signaled requests and receives whose
 	// completions were not polled.
@@ -363,6 +364,12 @@ func (qp *QP) LeaveMulticast(group netip.Addr) error {
 // Close destroys the QP. Completions of it that were not polled may still be
 // polled; requests that were outstanding complete no more.
 func (qp *QP) Close() error {
+	// What is posted from now on would stand in the rings of a QP that is made next.
+	qp.sendMu.Lock()
+	qp.recvMu.Lock()
+	qp.closed = true
+	qp.recvMu.Unlock()
+	qp.sendMu.Unlock()
 	h := qp.pd.dev.host
 	err := h.destroyed("destroy qp", h.backend.Destroy(h.ctx, command.KindQP, qp.handle))
 	if err == nil {

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/softvpi/softvpi/internal/command"
@@ -21,6 +22,7 @@ type SRQ struct {
 	life   life
 
 	mu      sync.Mutex
+	closed  bool
 	ring    *ring.Recv
 	scratch ring.RecvWR
 	sges    int
@@ -87,6 +89,10 @@ func (srq *SRQ) PostRecv(wr *RecvWR) error {
 		return errRecvRemoved
 	}
 	srq.mu.Lock()
+	if srq.closed {
+		srq.mu.Unlock()
+		return errRecvClosed
+	}
 	err := postRecv(srq.ring, &srq.scratch, wr, srq.sges)
 	srq.mu.Unlock()
 	if err != nil {
@@ -147,5 +153,17 @@ func (srq *SRQ) Query() (SRQInfo, error) {
 // Close destroys the queue; ErrBusy while a QP uses it.
 func (srq *SRQ) Close() error {
 	h := srq.pd.dev.host
-	return h.destroyed("destroy srq", h.backend.Destroy(h.ctx, command.KindSRQ, srq.handle))
+	srq.setClosed(true)
+	err := h.destroyed("destroy srq", h.backend.Destroy(h.ctx, command.KindSRQ, srq.handle))
+	if errors.Is(err, ErrBusy) {
+		srq.setClosed(false)
+	}
+	return err
+}
+
+// setClosed keeps receives out of the ring while its memory may become another's.
+func (srq *SRQ) setClosed(closed bool) {
+	srq.mu.Lock()
+	srq.closed = closed
+	srq.mu.Unlock()
 }
