@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -69,8 +70,9 @@ func TestCancelAndCloseAtAnyMoment(t *testing.T) {
 		}()
 		select {
 		case <-finished:
-		case <-time.After(time.Duration(seconds*float64(time.Second)) + 60*time.Second):
-			panic("calls do not return: see the goroutines")
+		case <-time.After(time.Duration(seconds*float64(time.Second)) + 20*time.Second):
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("calls do not return:\n%s", stacks[:runtime.Stack(stacks, true)])
 		}
 		t.Logf("%d lives, %d connected, %d messages, %d calls cancelled", did.lives.Load(), did.connected.Load(), did.messages.Load(), did.cancelled.Load())
 		if did.connected.Load() == 0 || did.messages.Load() == 0 || did.cancelled.Load() == 0 {
