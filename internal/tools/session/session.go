@@ -85,7 +85,8 @@ func Dial(ctx context.Context, m Mode, remote, local netip.Addr) (*Session, erro
 	}
 	if p != nil {
 		from, err := p.LocalAddress(remote)
-		if err == nil && from.IsLoopback() != remote.IsLoopback() {
+		_, foreign := p.Host().DeviceByAddr(remote)
+		if err == nil && foreign != nil && from.IsLoopback() != remote.IsLoopback() {
 			err = fmt.Errorf("the driver has no adapter that reaches %v", remote)
 		}
 		if err == nil {
@@ -177,7 +178,43 @@ func embedTowards(ctx context.Context, remote netip.Addr) (*Session, error) {
 	}
 	local := c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 	c.Close()
+	if local == remote {
+		return embedBeside(ctx, remote)
+	}
 	return embed(ctx, local)
+}
+
+// embedBeside embeds an adapter to reach another process of this machine: the
+// address remote belongs to that one.
+func embedBeside(ctx context.Context, remote netip.Addr) (*Session, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range all {
+		n, ok := a.(*net.IPNet)
+		if !ok {
+			continue
+		}
+		ip, _ := netip.AddrFromSlice(n.IP)
+		ip = ip.Unmap()
+		if ip == remote || ip.Is4() != remote.Is4() || ip.IsLoopback() != remote.IsLoopback() || ip.IsLinkLocalUnicast() {
+			continue
+		}
+		s, err := embed(ctx, ip)
+		if err == nil || !errors.Is(err, nd.ErrSharingViolation) {
+			return s, err
+		}
+	}
+	// Nobody is there where its address is free: connecting then says so.
+	s, err := embed(ctx, remote)
+	if !errors.Is(err, nd.ErrSharingViolation) {
+		return s, err
+	}
+	return nil, &nd.Error{
+		Status: nd.StatusInvalidAddress, Op: "Connector.Connect", Addr: netip.AddrPortFrom(remote, 0),
+		Detail: "an embedded adapter needs an address of its own, and this machine has no other one of that kind that is free: attach to a driver (softvpi up), or name a local address where the tool takes one (-L)",
+	}
 }
 
 func unreachable(remote netip.Addr, err error) error {

@@ -1,0 +1,91 @@
+package session
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/nd"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// ownLoopback puts the test in a network namespace with these IPv6 addresses.
+func ownLoopback(t *testing.T, addrs ...string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root for a network namespace")
+	}
+	runtime.LockOSThread()
+	before, err := netns.Get()
+	if err != nil {
+		t.Skipf("network namespaces: %v", err)
+	}
+	ns, err := netns.New()
+	if err != nil {
+		t.Skipf("network namespaces: %v", err)
+	}
+	t.Cleanup(func() {
+		ns.Close()
+		if err := netns.Set(before); err != nil {
+			t.Error(err)
+			return // the thread ends with its goroutine
+		}
+		before.Close()
+		runtime.UnlockOSThread()
+	})
+	lo, err := netlink.LinkByName("lo")
+	if err == nil {
+		err = netlink.LinkSetUp(lo)
+	}
+	for _, a := range addrs {
+		if err == nil {
+			err = netlink.AddrAdd(lo, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(a), Mask: net.CIDRMask(128, 128)}, Flags: 2}) // IFA_F_NODAD
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A tool that is to reach an address of this machine takes the driver's adapters
+// where it is the driver's, and else an address of its own beside it.
+func TestDialAddressesOfThisMachine(t *testing.T) {
+	ownLoopback(t, "fd79::1", "fd79::2", "fd79::3")
+	ctx := bed.Context(t)
+	one, other, own := netip.IPv6Loopback(), netip.MustParseAddr("fd79::1"), netip.MustParseAddr("fd79::2")
+	t.Setenv("SOFTVPI_SOCKET", bed.DriverAt(t, one, other))
+	for _, c := range []struct {
+		name   string
+		mode   Mode
+		remote netip.Addr
+		local  netip.Addr
+		as     string
+		want   error
+	}{
+		{"the driver's, on another network", Mode{}, one, other, "attached", nil},
+		{"the driver's, embedded", Mode{mode: verbs.Embedded}, other, own, "embedded", nil},
+		{"no other of the kind", Mode{mode: verbs.Embedded}, one, netip.Addr{}, "", nd.ErrInvalidAddress},
+		{"nobody's", Mode{mode: verbs.Embedded}, netip.MustParseAddr("fd79::3"), own, "embedded", nil},
+	} {
+		s, err := Dial(ctx, c.mode, c.remote, netip.Addr{})
+		if c.want != nil || err != nil {
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s: %v, want %v", c.name, err, c.want)
+			}
+			continue
+		}
+		if s.Local != c.local || s.Mode() != c.as {
+			t.Errorf("%s: %s from %v, want %s from %v", c.name, s.Mode(), s.Local, c.as, c.local)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
