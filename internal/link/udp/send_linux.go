@@ -16,6 +16,10 @@ const (
 	sendControl     = 3 * controlSpace // segment size, traffic class, hop limit
 	// A message's vectors may be at most UIO_MAXIOV; a burst needs three a packet.
 	burstVectors = 3 * maxSegments
+	// Packets with a payload of up to shortPayload are copied together, which costs
+	// less than the kernel's walk along their vectors.
+	shortPayload = 256
+	shortSpace   = 64 << 10
 )
 
 // sender holds what sendmmsg reads: one message a burst.
@@ -24,8 +28,11 @@ type sender struct {
 	frames   [sendMessagesMax]int // frames of each message
 	control  [sendMessagesMax][sendControl]byte
 	vectors  [sendVectors]unix.Iovec
-	n        int // messages in use
-	used     int // vectors in use
+	short    [shortSpace]byte // short packets, one behind the other
+	n        int              // messages in use
+	used     int              // vectors in use
+	copied   int              // bytes of short in use
+	packed   int              // vectors in use when the last of them was one of short
 	socket   uint8
 }
 
@@ -64,7 +71,7 @@ func (l *socketLink) Send(frames []frame.Out) (int, error) {
 // build makes messages of the frames at the front: bursts that one socket sends.
 func (l *socketLink) build(frames []frame.Out) {
 	s := &l.send
-	s.n, s.used, s.socket = 0, 0, frames[0].Route.Socket
+	s.n, s.used, s.copied, s.packed, s.socket = 0, 0, 0, 0, frames[0].Route.Socket
 	for i := 0; i < len(frames); {
 		r := frames[i].Route
 		if s.n == len(s.messages) || s.used+burstVectors > len(s.vectors) || !r.Prepared || r.Socket != s.socket {
@@ -109,7 +116,9 @@ func (s *sender) add(frames []frame.Out, v4 bool) {
 	s.frames[s.n] = len(frames)
 	first := s.used
 	for i := range frames {
-		s.vector(&frames[i])
+		if !s.pack(&frames[i], i > 0) {
+			s.vector(&frames[i])
+		}
 	}
 	h := &m.header
 	h.Name, h.Namelen = &r.Sockaddr[0], uint32(r.SockaddrLen&routeSockaddrLen)
@@ -117,6 +126,32 @@ func (s *sender) add(frames []frame.Out, v4 bool) {
 	h.SetIovlen(s.used - first)
 	h.SetControllen(s.options(r, frames, v4))
 	s.n++
+}
+
+// pack copies a short packet behind the one before, and reports false for others.
+// joined says that both are of one message: they share a vector then.
+func (s *sender) pack(o *frame.Out, joined bool) bool {
+	head := o.Head[o.HeadStart:o.HeadEnd]
+	n := len(head) + len(o.Payload) + int(o.TailLen)
+	if len(o.Payload) > shortPayload || n > len(s.short)-s.copied {
+		return false
+	}
+	b := s.short[s.copied : s.copied+n]
+	at := copy(b, head)
+	at += copy(b[at:], o.Payload)
+	copy(b[at:], o.Tail[:o.TailLen])
+	s.copied += n
+	if joined && s.packed == s.used {
+		v := &s.vectors[s.used-1]
+		v.SetLen(int(v.Len) + n)
+		return true
+	}
+	v := &s.vectors[s.used]
+	v.Base = &b[0]
+	v.SetLen(n)
+	s.used++
+	s.packed = s.used
+	return true
 }
 
 // vector points at the three parts of a packet. Without a payload the pad and ICRC
