@@ -15,8 +15,10 @@ const (
 	// readChunk is how many response packets one READ request on the wire asks
 	// for. A longer read goes out as several requests on chunk boundaries: read
 	// responses have no flow control of their own, and this way the window
-	// bounds them too. The responder sees ordinary reads of consecutive PSNs.
-	readChunk = 32
+	// bounds them too. The responder sees ordinary reads of consecutive PSNs. The
+	// first and last responses of each are longer than the others, which ends a
+	// burst: shorter chunks mean many short bursts.
+	readChunk = 64
 )
 
 // kind sorts the operations by how they are carried out.

@@ -169,9 +169,10 @@ func (q *QP) share(r *request, bytes int) int {
 }
 
 // ackEvery is after how many packets inside a message an acknowledgement is
-// asked for, so that the window moves before it is used up.
+// asked for, so that the window moves before it is used up. An acknowledgement
+// costs both sides as much as a dozen large packets.
 func (q *QP) ackEvery() uint8 {
-	return uint8(min(max(q.win.size/4, 1), 32))
+	return uint8(min(max(q.win.size/4, 1), 128))
 }
 
 // mustProbe says that the responder has not granted a receive for r. With
