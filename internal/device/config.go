@@ -51,7 +51,7 @@ type Config struct {
 	// 10 s; 0 means the default of 3 s, negative: never.
 	GIDInterval time.Duration
 	// Spin is how long the background goroutine looks for work after the last work
-	// before it sleeps; 0: 30 us, negative: it sleeps at once.
+	// before it sleeps; 0: 50 us, negative: it sleeps at once.
 	Spin time.Duration
 	// NoBackground leaves the loop to Poll and WaitCQ: for tests that step it.
 	NoBackground bool

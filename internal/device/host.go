@@ -58,7 +58,7 @@ func NewHost(cfg Config) (*Host, error) {
 		cfg.GIDInterval = 3 * time.Second
 	}
 	if cfg.Spin == 0 {
-		cfg.Spin = 30 * time.Microsecond
+		cfg.Spin = 50 * time.Microsecond
 	}
 	if cfg.Seed == 0 {
 		var b [8]byte

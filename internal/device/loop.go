@@ -30,7 +30,7 @@ const (
 	// Its bursts of posts are batched: doorbells that follow the one before within
 	// burstGap, up to burstPosts of them.
 	burstGap   = time.Microsecond
-	burstPosts = 31
+	burstPosts = 61
 	// After quietTurns turns without packets the links are asked at every
 	// quietSkip-th turn.
 	quietTurns = 256
