@@ -187,6 +187,7 @@ func (q *QP) workPosted() bool {
 		if n, err := q.sq.Pending(); n == 0 && err == nil && q.peer == nil {
 			return false // receives, which are taken when a message comes
 		}
+		q.endPeersWait()
 		q.activate()
 		return true
 	case command.SQE, command.Err:
@@ -194,6 +195,18 @@ func (q *QP) workPosted() bool {
 		return true
 	}
 	return false
+}
+
+// endPeersWait lets a local peer that found no receive try again, where there is
+// one now: it need not wait for the RNR timer, which stands for the time in which
+// nothing tells a requester on the wire.
+func (q *QP) endPeersWait() {
+	if q.peer == nil || !q.peer.req.rnrWait {
+		return
+	}
+	if n, err := q.rq.Pending(); n > 0 && err == nil {
+		q.peer.eng.timers.arm(q.peer, q.peer.eng.now)
+	}
 }
 
 // drained reports that no request is under way.

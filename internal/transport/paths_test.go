@@ -257,3 +257,27 @@ func TestWindows(t *testing.T) {
 		_ = ra
 	}
 }
+
+// TestLocalReceiveEndsWait: a sender on the local path that found no receive goes
+// on when one is posted, and does not wait for the RNR timer of 655.36 ms.
+func TestLocalReceiveEndsWait(t *testing.T) {
+	n, a, b := newPair(t, 1, command.RC)
+	p := defaultConnection()
+	p.rnrTimer = 0
+	connect(a, b, p)
+	a.region(regionAt, make([]byte, regionSize), allowAll)
+	b.region(regionAt, make([]byte, regionSize), allowAll)
+	if err := a.e.Join(0, a.q, b.q); err != nil {
+		t.Fatal(err)
+	}
+	a.do(ring.OpSend, 16)
+	n.Run(second/100, nil)
+	if k := b.e.Counters().ResponderRNRNAK; len(a.comps) != 0 || k != 1 {
+		t.Fatalf("without a receive: %d completions, %d RNR NAKs; want 0 and 1", len(a.comps), k)
+	}
+	b.give(16, 1)
+	n.Run(second/50, nil)
+	if len(a.comps) != 1 || a.comps[0].Status != ring.Success {
+		t.Fatalf("10 ms after a receive: completions %+v, want one success", a.comps)
+	}
+}
