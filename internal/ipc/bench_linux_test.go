@@ -1,11 +1,13 @@
 package ipc_test
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -23,14 +25,20 @@ func BenchmarkAttachedWrite(b *testing.B) {
 			copy(dst[off:off+block], src[off:off+block])
 		}
 	})
-	for _, path := range []string{"mapped", "process_vm", "copier"} {
-		b.Run(path, func(b *testing.B) {
+	for _, name := range []string{"mapped", "process_vm", "copier", "mapped/wire", "process_vm/wire", "copier/wire"} {
+		b.Run(name, func(b *testing.B) {
 			ctx := b.Context()
+			path, wire := strings.CutSuffix(name, "/wire")
 			if path != "mapped" {
 				b.Setenv(ipc.PathVariable, path)
 			}
 			addrs := bed.Addrs()
-			socket, _ := bed.Driver(b, addrs)
+			socket, driver := bed.Driver(b, addrs)
+			if wire {
+				for i := range uint32(2) {
+					ok(b, driver.SetPath(i, device.PathWire))
+				}
+			}
 			server := get(newEnd(ctx, socket, addrs[0], block*blocks, path == "mapped"))(b)
 			defer server.host.Close()
 			client := get(newEnd(ctx, socket, addrs[1], block*blocks, path == "mapped"))(b)

@@ -16,6 +16,8 @@ const (
 	// maxCopies bounds the copies of a QP that are under way. A packet that
 	// would need one more is dropped as if the network had lost it.
 	maxCopies = 256
+	// maxAhead bounds the buffers of fetchSize beyond which nothing is read ahead.
+	maxAhead = 512
 )
 
 // Copy is a copy that the engine cannot make itself, because the Accessor of
@@ -61,6 +63,7 @@ type copies struct {
 	free  []uint32
 	small [][]byte // buffers of MaxMTU
 	large [][]byte // buffers of fetchSize
+	made  int      // how many of those there are
 	old   [][]byte // large ones that the last Transmit's packets may point into
 }
 

@@ -78,7 +78,11 @@ func (f *fetch) has(message, off, n uint64) (data []byte, wait bool, err error) 
 
 // begin makes room for n bytes from off of message.
 func (e *Engine) begin(f *fetch, message, off, n uint64) *fetchBuffer {
+	b := f.b
 	e.dropFetch(f)
+	if b == nil || b.busy > 0 {
+		b = new(fetchBuffer)
+	}
 	c := &e.copies
 	var data []byte
 	if k := len(c.large); k > 0 {
@@ -86,9 +90,17 @@ func (e *Engine) begin(f *fetch, message, off, n uint64) *fetchBuffer {
 		c.large = c.large[:k-1]
 	} else {
 		data = make([]byte, fetchSize)
+		c.made++
 	}
-	f.b = &fetchBuffer{message: message, off: off, data: data[:n]}
-	return f.b
+	*b = fetchBuffer{message: message, off: off, data: data[:n]}
+	f.b = b
+	return b
+}
+
+// mayBuffer reports whether reading ahead may take a buffer: what comes of many
+// queue pairs is bounded.
+func (e *Engine) mayBuffer() bool {
+	return len(e.copies.large) > 0 || e.copies.made < maxAhead
 }
 
 func (q *QP) startRead(b *fetchBuffer, r *memory.Region, addr uint64, dst []byte) {
@@ -121,6 +133,9 @@ func (q *QP) fetched(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
 			return data, err
 		}
 	}
+	if data, err := q.readAhead(f, b, off, n); data != nil || err != nil {
+		return data, err
+	}
 	if q.eng.scratch.full() {
 		return nil, nil
 	}
@@ -134,6 +149,39 @@ func (q *QP) fetched(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
 		return nil, err
 	}
 	return nil, q.fetchAhead(f, b, off)
+}
+
+// readAhead reads a large piece of a message from off on, of which it returns n
+// bytes: a call to the owner of memory costs far more than the bytes of a packet.
+// nil where the memory is mapped, ends later, or there is no more to read.
+func (q *QP) readAhead(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
+	b.seek(off)
+	if b.at >= len(b.sges) || b.length-off <= n || !q.eng.mayBuffer() {
+		return nil, nil
+	}
+	if r := b.regions[b.at]; r.Mapped() || deferred(r) {
+		return nil, nil
+	}
+	p := q.eng.begin(f, b.id, off, q.wholePackets(min(b.length-off, fetchSize)))
+	err := b.read(p.data, off)
+	switch {
+	case err == nil:
+		q.eng.copied(p.data[:n])
+		return p.data[:n], nil
+	case errors.Is(err, memory.ErrBlock): // a later element is reached otherwise
+		q.eng.dropFetch(f)
+		return nil, nil
+	}
+	q.eng.dropFetch(f)
+	return nil, err
+}
+
+// wholePackets cuts n down to whole packets, unless it is less than one.
+func (q *QP) wholePackets(n uint64) uint64 {
+	if mtu := uint64(q.mtu); mtu > 0 && n > mtu {
+		n -= n % mtu
+	}
+	return n
 }
 
 // fetchAhead starts the copies of a piece of a message.
@@ -185,7 +233,21 @@ func (q *QP) fetchedAt(f *fetch, s memory.Span, n, left uint64) ([]byte, error) 
 		p := q.eng.begin(f, 0, s.Addr, q.fetchLength(left, r))
 		q.startRead(p, r, s.Addr, p.data)
 		return nil, nil
-	case q.eng.scratch.full():
+	}
+	if data, wait, err := f.has(0, s.Addr, n); data != nil || wait || err != nil {
+		q.eng.copied(data)
+		return data, err
+	}
+	if left > n && q.eng.mayBuffer() {
+		p := q.eng.begin(f, 0, s.Addr, q.wholePackets(min(left, fetchSize)))
+		if err := r.Read(p.data, s.Addr); err != nil {
+			q.eng.dropFetch(f)
+			return nil, err
+		}
+		q.eng.copied(p.data[:n])
+		return p.data[:n], nil
+	}
+	if q.eng.scratch.full() {
 		return nil, nil
 	}
 	buf := q.eng.scratch.take(int(n))
