@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/link/impair"
@@ -22,6 +23,10 @@ type Config struct {
 	State    string    `json:"state,omitempty"`  // directory of the lock file; empty: paths.State
 	Adapters []Adapter `json:"adapters,omitempty"`
 
+	// UpdateGIDTimerFrequency is how often, in milliseconds, the addresses of the
+	// interfaces are looked at for the GID tables of adapters that follow theirs, 0
+	// to 10000; 0: never, absent: 3000 (the registry key of that name).
+	UpdateGIDTimerFrequency *uint32 `json:"update_gid_timer_frequency,omitempty"`
 	// SkipSelfCheck leaves the check at start out.
 	SkipSelfCheck bool `json:"skip_self_check,omitempty"`
 }
@@ -43,6 +48,12 @@ type Adapter struct {
 	// Impairment is what the link does to packets, in the form of `softvpi link
 	// set`: "loss=1% delay=50us seed=7".
 	Impairment string `json:"impairment,omitempty"`
+	// RoceRcE2EFlowControlEnable is whether RC connections use end-to-end credits;
+	// absent: true (the registry key of that name).
+	RoceRcE2EFlowControlEnable *bool `json:"roce_rc_e2e_flow_control_enable,omitempty"`
+	// MaxCMRetries is how often a message of the connection manager is sent again, 1
+	// to 15; 0: 15.
+	MaxCMRetries int `json:"max_cm_retries,omitempty"`
 	// ReceiveBuffer is the size of the socket's receive buffer in bytes; 0: as
 	// large as the system allows.
 	ReceiveBuffer int  `json:"receive_buffer,omitempty"`
@@ -92,8 +103,8 @@ func decode(r io.Reader) (Config, error) {
 // describe puts an error of the JSON decoder in the words of the file.
 func describe(err error) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("unknown field %s; allowed: socket, state, skip_self_check, adapters with name, address, "+
-			"follow_interface, udp_port, roce_max_frame_size, path, impairment, receive_buffer, disabled", field)
+		return fmt.Errorf("unknown field %s; allowed: socket, state, skip_self_check, update_gid_timer_frequency, adapters with name, address, "+
+			"follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, disabled", field)
 	}
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -129,6 +140,9 @@ func (c Config) Complete() (Config, error) {
 	if max := maxSocketPath - len(paths.Management("")); len(c.Socket) > max {
 		return c, &FieldError{"socket", fmt.Sprintf("%d bytes long (%s)", len(c.Socket), c.Socket), fmt.Sprintf("a path of at most %d bytes", max)}
 	}
+	if f := c.UpdateGIDTimerFrequency; f != nil && *f > 10000 {
+		return c, &FieldError{"update_gid_timer_frequency", fmt.Sprint(*f), "0 (never) to 10000 milliseconds"}
+	}
 	if len(c.Adapters) == 0 {
 		c.Adapters = DefaultAdapters()
 	}
@@ -152,6 +166,19 @@ func (c Config) Complete() (Config, error) {
 		names[a.Name], places[where] = true, true
 	}
 	return c, nil
+}
+
+// gidInterval is UpdateGIDTimerFrequency as the adapters take it: 0 the default,
+// negative never.
+func (c *Config) gidInterval() time.Duration {
+	switch f := c.UpdateGIDTimerFrequency; {
+	case f == nil:
+		return 0
+	case *f == 0:
+		return -1
+	default:
+		return time.Duration(*f) * time.Millisecond
+	}
 }
 
 const (
@@ -184,6 +211,9 @@ func (a *Adapter) complete(i int) error {
 	case 0, 256, 512, 1024, 2048, 4096:
 	default:
 		return &FieldError{field("roce_max_frame_size"), fmt.Sprint(a.RoceMaxFrameSize), "256, 512, 1024, 2048, 4096, or 0 for automatic"}
+	}
+	if a.MaxCMRetries < 0 || a.MaxCMRetries > 15 {
+		return &FieldError{field("max_cm_retries"), fmt.Sprint(a.MaxCMRetries), "1 to 15, or 0 for 15"}
 	}
 	if a.ReceiveBuffer < 0 || a.ReceiveBuffer > 1<<30 {
 		return &FieldError{field("receive_buffer"), fmt.Sprint(a.ReceiveBuffer), "0 (as large as allowed) to 1073741824 bytes"}

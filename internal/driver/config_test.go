@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -54,6 +55,9 @@ func TestWrongConfigurationNamesTheField(t *testing.T) {
 		{"bad address", `{"adapters": [{"address": "127.0.0"}]}`, "not a configuration"},
 		{"multicast address", `{"adapters": [{"address": "224.0.0.1"}]}`, "adapters[0].address is 224.0.0.1; allowed: "},
 		{"frame size", `{"adapters": [{"address": "127.9.0.1", "roce_max_frame_size": 1000}]}`, "adapters[0].roce_max_frame_size is 1000; allowed: 256, 512, 1024, 2048, 4096"},
+		{"GID timer", `{"update_gid_timer_frequency": 10001}`, "update_gid_timer_frequency is 10001; allowed: 0 (never) to 10000"},
+		{"CM retries", `{"adapters": [{"address": "127.9.0.1", "max_cm_retries": 16}]}`, "adapters[0].max_cm_retries is 16; allowed: 1 to 15"},
+		{"flow control", `{"adapters": [{"address": "127.9.0.1", "roce_rc_e2e_flow_control_enable": 2}]}`, "adapters.roce_rc_e2e_flow_control_enable is a number"},
 		{"path", `{"adapters": [{"address": "127.9.0.1", "path": "air"}]}`, `adapters[0].path is "air"; allowed: auto, wire, local`},
 		{"port", `{"adapters": [{"address": "127.9.0.1", "udp_port": 70000}]}`, "adapters.udp_port is a number 70000; allowed: a uint16"},
 		{"impairment", `{"adapters": [{"address": "127.9.0.1", "impairment": "loss=200"}]}`, `adapters[0].impairment: impairment loss=200: want a percentage from 0 to 100`},
@@ -101,4 +105,19 @@ func FuzzConfiguration(f *testing.F) {
 			t.Errorf("complete twice: %v", err)
 		}
 	})
+}
+
+// UpdateGIDTimerFrequency is in milliseconds; absent is the default, 0 never.
+func TestGIDInterval(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		`{}`: 0, `{"update_gid_timer_frequency": 0}`: -1, `{"update_gid_timer_frequency": 250}`: 250 * time.Millisecond,
+	} {
+		cfg, err := decode(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cfg.gidInterval(); got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
 }

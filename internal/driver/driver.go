@@ -80,14 +80,15 @@ func (d *Driver) start(ctx context.Context) (err error) {
 }
 
 func (d *Driver) addAdapters() (err error) {
-	if d.host, err = device.NewHost(device.Config{Log: d.log}); err != nil {
+	if d.host, err = device.NewHost(device.Config{Log: d.log, GIDInterval: d.cfg.gidInterval()}); err != nil {
 		return err
 	}
 	for _, a := range d.cfg.Adapters {
 		path, _ := parsePath(a.Path)
 		index, err := d.host.AddAdapter(device.AdapterConfig{
 			Name: a.Name, Addr: a.Address, FollowInterface: a.FollowInterface, UDPPort: a.UDPPort,
-			RoceMaxFrameSize: a.RoceMaxFrameSize, Path: path, ReceiveBuffer: a.ReceiveBuffer,
+			RoceMaxFrameSize: a.RoceMaxFrameSize, Path: path, ReceiveBuffer: a.ReceiveBuffer, MaxCMRetries: a.MaxCMRetries,
+			NoFlowControl: a.RoceRcE2EFlowControlEnable != nil && !*a.RoceRcE2EFlowControlEnable,
 		})
 		if err != nil {
 			return fmt.Errorf("adapter %q at %v: %w", a.Name, netip.AddrPortFrom(a.Address, a.UDPPort), err)
