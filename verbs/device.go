@@ -65,7 +65,8 @@ type Attributes struct {
 	MaxSGE, MaxInline                                int
 	MaxReadResponder, MaxReadInitiator               int
 	MaxMessage, MaxRegion                            uint64
-	// ProcessorAtomics: RDMA atomics are atomic against the processors too.
+	// ProcessorAtomics: RDMA atomics are atomic against the processors too, in
+	// whatever memory. Where it is false they still are in memory of PD.Allocate.
 	ProcessorAtomics bool
 }
 

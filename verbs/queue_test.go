@@ -9,6 +9,26 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
+// The atomic capability that is reported is true: process_vm has no atomics.
+func TestAtomicCapability(t *testing.T) {
+	for _, c := range []struct {
+		path string
+		want bool
+	}{{"process_vm", false}, {"copier", true}} {
+		t.Setenv("SOFTVPI_MEMORY_PATH", c.path)
+		b := bed.New(t, bed.Modes()[len(bed.Modes())-1])
+		if b.Mode != verbs.Attached {
+			t.Skip("there is no driver here")
+		}
+		if got := b.Device(t, 0).Limits().ProcessorAtomics; got != c.want {
+			t.Errorf("%s: %v, want %v", c.path, got, c.want)
+		}
+	}
+	if b := bed.New(t, verbs.Embedded); !b.Device(t, 0).Limits().ProcessorAtomics {
+		t.Error("embedded: false, want true")
+	}
+}
+
 func TestSharedReceiveQueue(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		server, client := newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)

@@ -20,10 +20,19 @@ func (c *Client) Adapters(ctx context.Context) ([]command.AdapterInfo, error) {
 	defer c.host.unlock()
 	out := make([]command.AdapterInfo, 0, len(c.host.adapters))
 	for _, a := range c.host.adapters {
-		out = append(out, a.info())
+		i := a.info()
+		if c.cfg.MemoryPath == memoryProcessVM {
+			i.ProcessorAtomics = 0
+		}
+		out = append(out, i)
 	}
 	return out, nil
 }
+
+// memoryProcessVM is the ClientConfig.MemoryPath of a program whose own memory is
+// copied with process_vm calls: atomics there are a read and a write, which its
+// processors do not take for one. In shared segments they would.
+const memoryProcessVM = "process_vm"
 
 func (a *adapter) info() command.AdapterInfo {
 	l := &a.limits
