@@ -32,13 +32,22 @@ type effects struct {
 // settled reports that no copy of the responder is under way.
 func (q *QP) settled() bool { return q.resp.effects.queue.len() == 0 }
 
-// acknowledged is the PSN and MSN that an ACK may show.
+// acknowledged is the PSN and MSN that an ACK may show: those before the reads
+// and atomics that came last, whose own answers are what acknowledges them. A
+// requester that goes by the PSN alone would take an ACK of an atomic for its
+// answer.
 func (q *QP) acknowledged() (ib.PSN, uint32) {
-	f := &q.resp.effects
-	if f.queue.len() == 0 {
-		return q.resp.psn.Prev(), q.resp.msn
+	s, f := &q.resp, &q.resp.effects
+	psn, msn := s.psn, s.msn
+	if f.queue.len() > 0 {
+		psn, msn = f.psn, f.msn
 	}
-	return f.psn.Prev(), f.msn
+	for i := len(s.results) - 1; i >= 0 && !s.results[i].end.Before(psn); i-- {
+		if r := &s.results[i]; r.end == psn {
+			psn, msn = r.first, (r.msn-1)&ib.PSNMask
+		}
+	}
+	return psn.Prev(), msn
 }
 
 // deliver queues a completion of the receiving side, behind the copies under way.

@@ -109,7 +109,7 @@ func (q *QP) sendAtomicAnswer(r *result, o *frame.Out) bool {
 // before it, so an ACK up to there is not needed.
 func (q *QP) answered(r *result) {
 	s := &q.resp
-	r.pending = false
+	r.pending, r.told = false, true
 	s.pending--
 	if r.end == s.psn && s.pending == 0 && !s.nak {
 		s.ack = false

@@ -17,6 +17,7 @@ type result struct {
 	span    memory.Span // from the next answer's first byte
 	left    uint64      // bytes still to be sent
 	value   uint64      // what stood at an atomic's operand
+	told    bool        // its last answer was sent, once at least
 	repeat  bool        // answered before; a duplicate asked for it again
 	fresh   bool        // no answer to the present request was sent yet
 	waiting bool        // an atomic whose copy is under way
@@ -114,8 +115,7 @@ func (q *QP) takeAtomic(op ib.Opcode, h ib.AtomicETH) bool {
 }
 
 // repeatRead answers a READ request again, from where the requester misses it
-// (IBA 9.7.5.1.2): it may ask for the tail of the original. What was to be
-// answered after it will be asked for again as well.
+// (IBA 9.7.5.1.2): it may ask for the tail of the original.
 func (q *QP) repeatRead(psn ib.PSN, h ib.RETH) {
 	s := &q.resp
 	n := uint64(h.DMALen())
@@ -157,11 +157,13 @@ func (q *QP) keptAt(psn ib.PSN) int {
 	return -1
 }
 
-// answerAgain makes result i pending and takes those behind it back.
+// answerAgain makes result i pending and takes the repetitions behind it back.
+// What was never answered stays: the duplicate may be an old one, and then
+// nobody asks again.
 func (q *QP) answerAgain(i int) {
 	s := &q.resp
 	for k := i + 1; k < len(s.results); k++ {
-		if s.results[k].pending {
+		if s.results[k].pending && s.results[k].told {
 			s.results[k].pending = false
 			s.pending--
 		}

@@ -29,6 +29,8 @@ type script struct {
 	log    strings.Builder
 	drop   map[string]bool // "a1": the first packet that a sends in this command
 	dup    map[string]bool
+	again  map[string]bool   // before this packet the first one of the command comes again
+	first  map[string][]byte // by sender
 	sent   map[string]int
 	serial uint64
 }
@@ -132,6 +134,13 @@ func (s *script) sees(from, to *sim.Port, p []byte) bool {
 		note += "  (and again 3 us later)"
 		s.n.Inject(to, from.Addr, s.n.Now().Add(3*time.Microsecond), append([]byte(nil), p...))
 	}
+	if s.sent[name] == 1 {
+		s.first[name] = append([]byte(nil), p...)
+	}
+	if s.again[id] {
+		note += "  (behind the first one again)"
+		s.n.Inject(to, from.Addr, s.n.Now().Add(s.n.Default.Delay), s.first[name])
+	}
 	fmt.Fprintf(&s.log, "%7.2f %s -> %s  %s%s\n", float64(s.n.Now())/1e3, name, s.names[to], describe(p), note)
 	return !s.drop[id]
 }
@@ -157,6 +166,9 @@ func describe(b []byte) string {
 	}
 	if p.AETH != nil {
 		s += fmt.Sprintf(" [%v] msn=%d", p.AETH.Syndrome(), p.AETH.MSN())
+	}
+	if p.AtomicAck != nil {
+		s += fmt.Sprintf(" original=%#x", p.AtomicAck.Original())
 	}
 	if p.ImmDt != nil {
 		s += fmt.Sprintf(" imm=%d", p.ImmDt.Value())
@@ -236,7 +248,8 @@ func set(list string) map[string]bool {
 }
 
 func (s *script) run(args map[string]string) {
-	s.drop, s.dup, s.sent = set(args["drop"]), set(args["dup"]), map[string]int{}
+	s.drop, s.dup, s.again = set(args["drop"]), set(args["dup"]), set(args["again"])
+	s.sent, s.first = map[string]int{}, map[string][]byte{}
 	if v := args["drop-all"]; v != "" {
 		for i := range 1000 {
 			s.drop[v+strconv.Itoa(i)] = true
