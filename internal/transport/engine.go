@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -112,7 +113,8 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 	e.completeSent()
 	e.scratch.reset()
 	e.reuseFetched()
-	n := e.sendDatagrams(out)
+	n := e.sendNAKs(now, out)
+	n += e.sendDatagrams(out[n:])
 	turns := 2*len(out) + 64
 	local := localBudget
 	for ; turns > 0 && n < len(out) && e.active.head != nil; turns-- {
@@ -141,6 +143,27 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 	e.counters.OutboundPackets += uint64(n)
 	for i := range out[:n] {
 		e.counters.OutboundBytes += uint64(out[i].Len() + int(out[i].Pad))
+	}
+	return n
+}
+
+// sendNAKs sends what ended a QP in front of the MADs: the CM disconnects at once,
+// and a requester that learns of that first flushes the request that was refused
+// instead of completing it with its error.
+func (e *Engine) sendNAKs(now clock.Time, out []frame.Out) (n int) {
+	if !e.mads.toSend() {
+		return 0
+	}
+	for q := e.active.head; q != nil && n < len(out); {
+		next := q.activeNext
+		if q.resp.nak && q.state == command.Err && q.peer == nil {
+			e.active.remove(q)
+			k, more := q.transmit(now, out[n:])
+			if n += k; more {
+				q.activate()
+			}
+		}
+		q = next
 	}
 	return n
 }

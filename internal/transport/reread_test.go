@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/softvpi/softvpi/internal/frame"
 )
 
 // TestLateRepeatsMakeRoom sends duplicates of reads whose answers were only late,
@@ -35,5 +37,21 @@ func TestLateRepeatsMakeRoom(t *testing.T) {
 		if got := c.log.String(); strings.Contains(got, "NAK") || !strings.Contains(got, last) {
 			t.Errorf("%d repeats, then a new read:\n%s", repeats, got)
 		}
+	}
+}
+
+// TestNAKBeforeDisconnect: the NAK that ended a QP leaves before the MAD with
+// which the CM ends the connection because of it.
+func TestNAKBeforeDisconnect(t *testing.T) {
+	c := &card{t: t, addr: netip.MustParseAddr("10.0.0.9")}
+	c.connect(nil)
+	c.packet(&datadriven.TestData{}, []string{"read"}, map[string]string{"psn": "5000", "dma": "8", "va": "1"})
+	if err := c.us.e.SendDatagram(&frame.Route{Src: c.us.addr, Dst: c.addr}, 1, []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	c.settle()
+	nak, mad := strings.Index(c.log.String(), "NAK remote access"), strings.Index(c.log.String(), "UD SEND")
+	if nak < 0 || mad < nak {
+		t.Errorf("sent:\n%s", c.log.String())
 	}
 }
