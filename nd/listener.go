@@ -68,7 +68,7 @@ func (l *Listener) Bind(local netip.AddrPort) error {
 }
 
 // Listen starts a bound listener. At most backlog requests wait for
-// GetConnectionRequest, further ones are refused; 0 means the provider's limit,
+// GetConnectionRequest, up to 65536, and further ones are refused; 0 stands for
 // 128.
 func (l *Listener) Listen(backlog int) error {
 	const op = "Listener.Listen"

@@ -23,7 +23,8 @@ func (d *Device) NewListener() (*Listener, error) {
 }
 
 // Listen waits for connections at local; port 0 lets the adapter choose one. At
-// most backlog requests wait for Request, further ones are refused; 0: 128.
+// most backlog requests wait for Request, up to 65536, and further ones are
+// refused with RejectNoResources; 0 stands for 128.
 func (d *Device) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 	return d.listen(command.TCP, local, backlog)
 }
@@ -54,7 +55,7 @@ func (d *Device) listen(space command.PortSpace, local netip.AddrPort, backlog i
 // Bind gives the listener its address; ErrInUse where another one has it.
 func (l *Listener) Bind(local netip.AddrPort) error { return l.id.Bind(local) }
 
-// Listen starts a listener that is bound.
+// Listen starts a listener that is bound; backlog is that of Device.Listen.
 func (l *Listener) Listen(backlog int) error {
 	if backlog < 0 {
 		return newError("listen", ErrInvalid, "backlog is %d, want 0 or more", backlog)

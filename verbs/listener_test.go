@@ -46,6 +46,37 @@ func TestBacklog(t *testing.T) {
 	})
 }
 
+// A backlog of 0 is one of 128.
+func TestDefaultBacklog(t *testing.T) {
+	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+		const backlog = 128
+		ctx := bed.Context(t)
+		server := b.Device(t, 0)
+		l := must(server.Listen(netip.AddrPortFrom(server.Addr(), 0), 0))(t)
+		defer l.Close()
+		results := make(chan error, backlog+1)
+		for range backlog + 1 {
+			s := newSide(t, b, 1, verbs.RC)
+			s.id = must(s.dev.NewID())(t)
+			go func() { results <- s.id.Connect(ctx, l.Addr(), s.qp, param) }()
+		}
+		var r *verbs.RejectedError
+		if err := <-results; !errors.As(err, &r) || r.Reason != verbs.RejectNoResources {
+			t.Fatalf("the first to be refused: %v, want a reject for want of resources", err)
+		}
+		for range backlog {
+			id := must(l.Request(ctx))(t)
+			ok(t, id.Reject(nil))
+			ok(t, id.Close())
+		}
+		for range backlog {
+			if err := <-results; !errors.As(err, &r) || r.Reason != verbs.RejectConsumer {
+				t.Fatalf("refused with %v, want the program's reject", err)
+			}
+		}
+	})
+}
+
 // Several goroutines post to one QP and poll one CQ: nothing is lost or told
 // twice.
 func TestConcurrentPostsAndPolls(t *testing.T) {
