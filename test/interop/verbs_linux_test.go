@@ -3,6 +3,7 @@ package interop
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/softvpi/softvpi/verbs"
@@ -166,7 +167,7 @@ func theirMessages(t *testing.T, c *couple, mem region, n int) {
 
 func ourAtomics(t *testing.T, c *couple, mem region) {
 	us, them := c.in(t)
-	for _, s := range []struct {
+	for i, s := range []struct {
 		wr       verbs.SendWR
 		old, now uint64
 	}{
@@ -178,8 +179,11 @@ func ourAtomics(t *testing.T, c *couple, mem region) {
 			them.do("poke mr=%d off=64 data=%x", mem.mr, binary.LittleEndian.AppendUint64(nil, s.old))
 		}
 		s.wr.RemoteAddr, s.wr.RKey, s.wr.SGE = mem.addr+64, uint32(mem.rkey), []verbs.SGE{us.mr.SGE(0, 8)}
+		s.wr.ID = uint64(200 + i)
 		us.send(s.wr)
-		us.next(verbs.Success)
+		if w := us.next(verbs.Success); w.ID != s.wr.ID {
+			t.Fatalf("%v %d completes as %+v", s.wr.Op, s.wr.ID, w)
+		}
 		if old := binary.LittleEndian.Uint64(us.mr.Bytes()); old != s.old {
 			t.Errorf("%v: old value is %#x, want %#x", s.wr.Op, old, s.old)
 		}
@@ -260,6 +264,7 @@ func theirQueue(t *testing.T, c *couple, mem region) {
 	fill(us.mr.Bytes()[4<<20:][:n*piece], 2)
 	them.do("send id=%d op=write mr=%d off=0 len=%d wr=0 n=%d stride=%d raddr=%d rkey=%d", c.id, mem.mr, piece, n, piece, base, rkey)
 	them.do("send id=%d op=read mr=%d off=%d len=%d wr=%d n=%d stride=%d raddr=%d rkey=%d", c.id, mem.mr, 4<<20, piece, n, n, piece, base+4<<20, rkey)
+	them.do("poke mr=%d off=%d data=%s", mem.mr, 7<<20, strings.Repeat("ee", 8*n))
 	for i := range n {
 		them.do("send id=%d op=fadd add=1 mr=%d off=%d len=8 wr=%d raddr=%d rkey=%d", c.id, mem.mr, 7<<20+8*i, 2*n+i, base+7<<20, rkey)
 	}
@@ -272,6 +277,12 @@ func theirQueue(t *testing.T, c *couple, mem region) {
 	mem.check(4<<20, n*piece, 2)
 	if v := binary.LittleEndian.Uint64(us.mr.Bytes()[7<<20:]); v != n {
 		t.Errorf("the counter is %d after %d fetch and adds", v, n)
+	}
+	olds := them.do("peek mr=%d off=%d len=%d", mem.mr, 7<<20, 8*n).bytes(t, "data")
+	for i := range n {
+		if v := binary.LittleEndian.Uint64(olds[8*i:]); v != uint64(i) {
+			t.Errorf("fetch and add %d of the peer finds %d", i, v)
+		}
 	}
 }
 
