@@ -184,10 +184,11 @@ func (q *QP) flushReceive() (Completion, bool) {
 func (q *QP) workPosted() bool {
 	switch q.state {
 	case command.RTS:
-		if n, err := q.sq.Pending(); n == 0 && err == nil && q.peer == nil {
+		if q.peer != nil {
+			q.endPeersWait()
+		} else if n, err := q.sq.Pending(); n == 0 && err == nil {
 			return false // receives, which are taken when a message comes
 		}
-		q.endPeersWait()
 		q.activate()
 		return true
 	case command.SQE, command.Err:
@@ -201,7 +202,7 @@ func (q *QP) workPosted() bool {
 // one now: it need not wait for the RNR timer, which stands for the time in which
 // nothing tells a requester on the wire.
 func (q *QP) endPeersWait() {
-	if q.peer == nil || !q.peer.req.rnrWait {
+	if !q.peer.req.rnrWait {
 		return
 	}
 	if n, err := q.rq.Pending(); n > 0 && err == nil {
