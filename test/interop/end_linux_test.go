@@ -129,7 +129,14 @@ func weConnect(t testing.TB, a *adapter, p *peer, f family, param verbs.ConnPara
 		}
 		result <- err
 	}()
-	r := p.do("request id=%s timeout=10000", l["id"])
+	r, asked := p.try("request id=%s timeout=10000", l["id"])
+	if !asked {
+		select {
+		case err = <-result:
+		default:
+		}
+		t.Fatalf("the peer was not asked: %s; our attempt: %v", r[""], err)
+	}
 	p.do("accept id=%s %s", r["id"], options)
 	ok(t, <-result)
 	return &couple{e, p, r.num(t, "id")}

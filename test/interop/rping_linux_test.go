@@ -30,7 +30,7 @@ func runRping(t *testing.T, g *guest, pings []struct{ size, count int }) {
 				server := g.softvpi(t, append([]string{"nd_rping", "-s", "-a", f.ours.String()}, options...)...)
 				server.says(t, "listening")
 				client := g.program(t, append([]string{"rping", "-c", "-a", f.ours.String()}, options...)...)
-				client.succeeds(t, limit)
+				client.rpingSucceeds(t, limit)
 				server.succeeds(t, limit)
 				count(t, "rping", client.text(), "ping data: rdma-ping-", p.count)
 				count(t, "nd_rping", server.text(), "server ping data: rdma-ping-", p.count)

@@ -1,8 +1,11 @@
 package interop
 
 import (
+	"net"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -47,7 +50,29 @@ func TestPeerVanishes(t *testing.T) {
 	c.us.drop()
 
 	g.start(t)
+	reach(t, f)
 	talk().close()
+}
+
+// reach waits until this host has found the guest's link address. Until then it
+// answers what is sent there, also the ends of connections of before, with "host
+// unreachable", which ends the attempts to connect of that moment.
+func reach(t *testing.T, f family) {
+	t.Helper()
+	c, err := net.Dial("udp", net.JoinHostPort(f.theirs.String(), "9"))
+	ok(t, err)
+	defer c.Close()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		_, _ = c.Write([]byte{0}) // an error is of one sent before
+		known, err := netlink.NeighList(0, netlink.FAMILY_V4)
+		ok(t, err)
+		for _, n := range known {
+			if n.IP.Equal(f.theirs.AsSlice()) && n.State&(netlink.NUD_REACHABLE|netlink.NUD_DELAY|netlink.NUD_STALE) != 0 {
+				return
+			}
+		}
+	}
+	t.Fatalf("the guest at %v does not answer", f.theirs)
 }
 
 // TestWeVanish kills the process that a peer is connected to: the peer's request
@@ -69,6 +94,6 @@ func TestWeVanish(t *testing.T) {
 
 	server = g.softvpi(t, "nd_rping", "-s", "-C", "3", "-a", f.ours.String())
 	server.says(t, "listening")
-	g.program(t, "rping", "-c", "-C", "3", "-a", f.ours.String(), "-p", "7174").succeeds(t, patience)
+	g.program(t, "rping", "-c", "-C", "3", "-a", f.ours.String(), "-p", "7174").rpingSucceeds(t, patience)
 	server.succeeds(t, patience)
 }
