@@ -65,13 +65,6 @@ func (p *Process) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// CloseInput ends the program's standard input.
-func (p *Process) CloseInput() error {
-	p.writing.Lock()
-	defer p.writing.Unlock()
-	return writeFrame(p.conn, frameInput, nil)
-}
-
 // Kill ends the program.
 func (p *Process) Kill() error {
 	p.writing.Lock()
