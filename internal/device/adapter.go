@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/capture"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/transport"
@@ -47,6 +48,7 @@ type adapter struct {
 	present    bool // the port's address exists on its interface
 	path       PathPolicy
 	impairment impair.Impairment
+	taps       []*capture.Tap
 
 	cqs      []*cq // by their number
 	freeCQs  []uint32

@@ -17,7 +17,9 @@ const (
 
 // needsWire reports whether packets of the adapter's port must be packets: a
 // policy says so, or something looks at them or does something to them.
-func (a *adapter) needsWire() bool { return a.path == PathWire || a.impairment.Enabled() }
+func (a *adapter) needsWire() bool {
+	return a.path == PathWire || a.impairment.Enabled() || len(a.taps) != 0
+}
 
 // reaches reports whether the adapter's policy allows a connection to an address.
 func (a *adapter) reaches(remote netip.Addr) bool {

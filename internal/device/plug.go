@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/encap"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/capture"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/link/udp"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -26,6 +28,7 @@ type plug struct {
 	link   link.Link // base with the impairments; nil while the adapter is disabled
 	base   link.Link
 	impair *impair.Link
+	shown  *capture.Link // between base and impair
 	encap  *encap.Encap
 	own    bool // the adapter opened the link
 	failed bool
@@ -94,14 +97,16 @@ func (a *adapter) setMTU(ip int) error {
 	return nil
 }
 
-// newPlug puts an encapsulation and the adapter's impairment on a link.
+// newPlug puts an encapsulation and the adapter's taps and impairment on a link.
 func (a *adapter) newPlug(addr netip.Addr, l link.Link, own bool) (*plug, error) {
 	e, err := encap.New(encap.Mode(a.cfg.RoCE), a.gidAddrs(addr), l.Capabilities(), a.cfg.UDPPort)
 	if err != nil {
 		return nil, command.Errorf(command.Unsupported, "%v", err)
 	}
-	i := impair.New(l, a.impairment, a.host.now)
-	return &plug{addr: addr, own: own, base: l, link: i, impair: i, encap: e}, nil
+	c := capture.New(l, addr, a.cfg.UDPPort, time.Now)
+	c.SetTaps(a.taps)
+	i := impair.New(c, a.impairment, a.host.now)
+	return &plug{addr: addr, own: own, base: l, link: i, impair: i, shown: c, encap: e}, nil
 }
 
 // gidAddrs are the addresses in packets through the plug of addr.
@@ -171,7 +176,7 @@ func (a *adapter) unplug() {
 	for _, p := range a.plugs {
 		if p.own && p.link != nil {
 			_ = p.link.Close()
-			p.link, p.base, p.impair = nil, nil, nil
+			p.link, p.base, p.impair, p.shown = nil, nil, nil, nil
 		}
 	}
 	clear(a.gsi.routes) // they name the sockets of the links

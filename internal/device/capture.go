@@ -1,0 +1,51 @@
+package device
+
+import (
+	"slices"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link/capture"
+)
+
+// maxTaps bounds how many captures of one adapter run at a time: each copies every packet.
+const maxTaps = 4
+
+// StartCapture shows the tap every packet that the adapter's port sends and receives, until StopCapture.
+// Connections on the local path go over the wire from their next message, so that there are packets to
+// see. The error is Exhausted where as many captures run as may.
+func (h *Host) StartCapture(index uint32, t *capture.Tap) error {
+	h.lock()
+	defer h.finish()
+	a, err := h.adapter(index)
+	if err != nil {
+		return err
+	}
+	if len(a.taps) >= maxTaps {
+		return command.Errorf(command.Exhausted, "%d captures of adapter %q run already, the most at a time", len(a.taps), a.name)
+	}
+	a.setTaps(append(slices.Clone(a.taps), t))
+	return nil
+}
+
+// StopCapture ends what StartCapture began; a tap that the adapter does not have is ignored. What the
+// tap took is still there to be read.
+func (h *Host) StopCapture(index uint32, t *capture.Tap) error {
+	h.lock()
+	defer h.finish()
+	a, err := h.adapter(index)
+	if err != nil {
+		return err
+	}
+	a.setTaps(slices.DeleteFunc(slices.Clone(a.taps), func(o *capture.Tap) bool { return o == t }))
+	return nil
+}
+
+func (a *adapter) setTaps(taps []*capture.Tap) {
+	a.taps = taps
+	for _, p := range a.plugs {
+		if p.shown != nil {
+			p.shown.SetTaps(taps)
+		}
+	}
+	a.reroute()
+}

@@ -1,0 +1,99 @@
+package device
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link/capture"
+	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// A capture takes a running connection to the wire, shows every packet of it in both directions with a good
+// ICRC, and lets it go again.
+func TestCaptureWhileTrafficRuns(t *testing.T) {
+	for _, n := range networks {
+		t.Run(n.name, func(t *testing.T) {
+			c := pairs(t, n, AdapterConfig{})
+			operations(t, c)
+			tap, err := capture.NewTap(0, 64<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := c.a.p
+			before := p.host.Snapshot().Adapters[p.adapter].Link
+			p.check(p.host.StartCapture(p.adapter, tap))
+			if path := c.a.info().Path; path != 1 {
+				t.Errorf("path %d under a capture, want 1 (wire)", path)
+			}
+			operations(t, c)
+			p.check(p.host.StopCapture(p.adapter, tap))
+			after := p.host.Snapshot().Adapters[p.adapter].Link
+			operations(t, c)
+
+			out, in := readCapture(t, tap)
+			if want := after.SentPackets - before.SentPackets; out != want || want == 0 {
+				t.Errorf("%d packets shown of %d sent", out, want)
+			}
+			if want := after.ReceivedPackets - before.ReceivedPackets; in != want || want == 0 {
+				t.Errorf("%d packets shown of %d received", in, want)
+			}
+		})
+	}
+}
+
+func readCapture(t *testing.T, tap *capture.Tap) (out, in uint64) {
+	t.Helper()
+	var p capture.Packet
+	for tap.Next(&p) {
+		if p.Outbound {
+			out++
+		} else {
+			in++
+		}
+		if p.Length != len(p.Data) || p.Missed != 0 {
+			t.Fatalf("%d of %d bytes, %d missed", len(p.Data), p.Length, p.Missed)
+		}
+		data := p.Data
+		if p.Ethernet {
+			var err error
+			if _, data, err = eth.ParseEthernet(data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ip, rest, err := eth.ParseIPv4(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		udp, payload, err := eth.ParseUDP(rest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s ib.ICRCScratch
+		body := payload[:len(payload)-ib.ICRCLen]
+		crc := ib.ICRCUpdate(ib.ICRCSeedIPv4(&s, ip, udp, body[:ib.BTHLen]), body[ib.BTHLen:])
+		if crc != ib.ICRC(payload[len(body):]) {
+			t.Fatalf("packet %d out, %d in: ICRC %#x, want %#x", out, in, ib.ICRC(payload[len(body):]), crc)
+		}
+	}
+	return out, in
+}
+
+func TestCaptureLimit(t *testing.T) {
+	h := newHost(t, Config{Seed: 1})
+	i := h.add(t, AdapterConfig{Addr: loopback()})
+	tap, err := capture.NewTap(64, capture.MinRing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range maxTaps {
+		if err := h.StartCapture(i, tap); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var refused *command.Error
+	if err := h.StartCapture(i, tap); !errors.As(err, &refused) || refused.Code != command.Exhausted {
+		t.Errorf("one capture more: %v, want %v", err, command.Exhausted)
+	}
+}

@@ -1,0 +1,181 @@
+// Package capture copies the packets that pass a link to taps, as they are on the wire: behind any
+// impairment on the way out, before any check on the way in. A link that is a UDP socket does not show
+// the IP header: the capture writes the one that the kernel put there as far as it is known (the
+// identification of received packets is solved from the ICRC, RFC 791's and IBA A17's fields; a hop
+// limit that the socket did not tell is shown as 64).
+package capture
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+const (
+	defaultHops    = 64
+	behindIPv4ID   = eth.IPv4Len - 6 // bytes of the IPv4 header after the identification
+	headersOfIPUDP = eth.IPv6Len + eth.UDPLen
+)
+
+// Link is a link.Link around another that shows its taps what passes. It has the same single owner as any
+// link, which also calls SetTaps; without taps it costs one comparison a batch.
+type Link struct {
+	link.Link
+	caps link.Capabilities
+	addr netip.Addr
+	port uint16
+	wall func() time.Time
+	taps []*Tap
+	icrc ib.ICRCScratch
+	head [headersOfIPUDP]byte
+}
+
+// New wraps the link of an address, on which packets arrive at the UDP port. wall is the time of day.
+func New(inner link.Link, addr netip.Addr, port uint16, wall func() time.Time) *Link {
+	return &Link{Link: inner, caps: inner.Capabilities(), addr: addr, port: port, wall: wall}
+}
+
+// SetTaps replaces the taps that are shown what passes.
+func (l *Link) SetTaps(taps []*Tap) { l.taps = slices.Clone(taps) }
+
+// Join implements link.Multicaster where the inner link does.
+func (l *Link) Join(group netip.Addr) error {
+	if m, ok := l.Link.(link.Multicaster); ok {
+		return m.Join(group)
+	}
+	return fmt.Errorf("group %v: %w", group, link.ErrNoMulticast)
+}
+
+// Leave implements link.Multicaster where the inner link does.
+func (l *Link) Leave(group netip.Addr) error {
+	if m, ok := l.Link.(link.Multicaster); ok {
+		return m.Leave(group)
+	}
+	return fmt.Errorf("group %v: %w", group, link.ErrNoMulticast)
+}
+
+// Send implements link.Link.
+func (l *Link) Send(frames []frame.Out) (int, error) {
+	n, err := l.Link.Send(frames)
+	if len(l.taps) != 0 && n > 0 {
+		at := l.wall()
+		for i := range frames[:n] {
+			l.sent(at, &frames[i])
+		}
+		l.signal()
+	}
+	return n, err
+}
+
+// Receive implements link.Link.
+func (l *Link) Receive(in []frame.In) (int, error) {
+	n, err := l.Link.Receive(in)
+	if len(l.taps) != 0 && n > 0 {
+		at := l.wall()
+		for i := range in[:n] {
+			l.received(at, &in[i])
+		}
+		l.signal()
+	}
+	return n, err
+}
+
+func (l *Link) signal() {
+	for _, t := range l.taps {
+		t.signal()
+	}
+}
+
+func (l *Link) put(at time.Time, flags uint64, head, a, b, c []byte) {
+	for _, t := range l.taps {
+		t.put(at, flags, head, a, b, c)
+	}
+}
+
+func (l *Link) sent(at time.Time, o *frame.Out) {
+	transport, tail := o.Head[o.HeadStart:o.HeadEnd], o.Tail[:o.TailLen]
+	if l.caps.Raw {
+		l.put(at, flagOutbound|flagEthernet, nil, transport, o.Payload, tail)
+		return
+	}
+	r := o.Route
+	id := uint16(0)
+	if l.caps.SegmentIDs {
+		id = o.Segment
+	}
+	port := r.DstPort
+	if port == 0 {
+		port = l.port
+	}
+	h := outer{r.Src, r.Dst, r.SrcPort, port, r.TrafficClass, r.HopLimit, r.FlowLabel, id}
+	l.put(at, flagOutbound, l.headers(h, o.Len()), transport, o.Payload, tail)
+}
+
+func (l *Link) received(at time.Time, p *frame.In) {
+	if p.Raw {
+		l.put(at, flagEthernet, nil, p.Data, nil, nil)
+		return
+	}
+	h := outer{p.Src, p.Dst, p.SrcPort, l.port, p.TrafficClass, p.HopLimit, p.FlowLabel, p.ID}
+	if !h.dst.IsValid() {
+		h.dst = l.addr
+	}
+	if !p.IDKnown {
+		h.id = p.Segment
+		h.id = l.solve(h, p.Data)
+	}
+	l.put(at, 0, l.headers(h, len(p.Data)), p.Data, nil, nil)
+}
+
+// outer is what stands around a RoCE v2 packet.
+type outer struct {
+	src, dst         netip.Addr
+	srcPort, dstPort uint16
+	class, hops      uint8
+	flow             uint32
+	id               uint16
+}
+
+// headers writes the IP and UDP headers of a packet with n bytes behind them. The UDP checksum is
+// written as not computed, which RoCE v2 allows and the ICRC does not cover.
+func (l *Link) headers(h outer, n int) []byte {
+	if h.hops == 0 {
+		h.hops = defaultHops
+	}
+	src, dst := h.src.Unmap(), h.dst.Unmap()
+	if dst.Is4() && src.Is4() {
+		b := l.head[:eth.IPv4Len+eth.UDPLen]
+		eth.IPv4(b).Encode(h.class, len(b)+n, h.id, h.hops, eth.ProtocolUDP, src.As4(), dst.As4())
+		eth.UDP(b[eth.IPv4Len:]).Encode(h.srcPort, h.dstPort, eth.UDPLen+n)
+		return b
+	}
+	b := l.head[:eth.IPv6Len+eth.UDPLen]
+	eth.IPv6(b).Encode(h.class, h.flow, eth.UDPLen+n, eth.ProtocolUDP, h.hops, src.As16(), dst.As16())
+	eth.UDP(b[eth.IPv6Len:]).Encode(h.srcPort, h.dstPort, eth.UDPLen+n)
+	return b
+}
+
+// solve returns the identification with which the ICRC of an IPv4 packet is right, and the one in h where none
+// is: then the packet is corrupt, and shown so.
+func (l *Link) solve(h outer, data []byte) uint16 {
+	if !h.dst.Unmap().Is4() || len(data) < ib.BTHLen+ib.ICRCLen {
+		return h.id
+	}
+	b := l.headers(h, len(data))
+	body := data[:len(data)-ib.ICRCLen]
+	crc := ib.ICRCSeedIPv4(&l.icrc, b[:eth.IPv4Len], b[eth.IPv4Len:], body[:ib.BTHLen])
+	crc, wire := ib.ICRCUpdate(crc, body[ib.BTHLen:]), ib.ICRC(data[len(body):])
+	if crc == wire {
+		return h.id
+	}
+	if delta, ok := ib.SolveID(crc, wire, behindIPv4ID+eth.UDPLen+len(body)); ok {
+		return h.id ^ delta
+	}
+	return h.id
+}

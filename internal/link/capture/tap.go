@@ -1,0 +1,180 @@
+package capture
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// MaxSnap is the longest packet that can pass a link.
+const MaxSnap = 65535 + 18
+
+const (
+	// DefaultRing is the memory of a tap between the data path and its reader.
+	DefaultRing = 16 << 20
+	// MinRing holds a few packets of any length.
+	MinRing = 1 << 18
+	// MaxRing bounds what one capture may take.
+	MaxRing = 1 << 30
+)
+
+// Packet is a packet that a tap took. Data is the reader's until its next Next.
+type Packet struct {
+	Time     time.Time
+	Length   int // on the wire; Data may hold less (the snap length)
+	Outbound bool
+	Ethernet bool // Data begins with an Ethernet header, otherwise with IP
+	// Missed is how many packets were not taken between the one before and this one.
+	Missed uint64
+	Data   []byte
+}
+
+// Tap takes copies of packets into a ring of fixed size: what finds no room is counted and missed, so
+// that a slow reader never slows the adapter. The data path's owner writes, one goroutine reads.
+type Tap struct {
+	snap int
+	ring []byte // a power of two long
+	head atomic.Uint64
+	tail atomic.Uint64
+
+	taken, missed atomic.Uint64
+	gap           uint64 // missed since the last packet that was taken
+	pending       bool   // something was written since the last wake
+	wake          chan struct{}
+	scratch       []byte
+}
+
+// A record in the ring: this header, the data, and what fills the last 8 bytes.
+const (
+	recordLength  = 0  // u32 on the wire
+	recordData    = 4  // u32 bytes that follow
+	recordTime    = 8  // i64 nanoseconds since 1970
+	recordMissed  = 16 // u64
+	recordFlags   = 24 // u64
+	recordHeader  = 32
+	flagOutbound  = 1
+	flagEthernet  = 2
+	recordAligned = 8
+)
+
+// SizeError is a snap length or ring size outside of its limits.
+type SizeError struct {
+	Field         string
+	Got, Min, Max int
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("%s is %d, want %d to %d bytes", e.Field, e.Got, e.Min, e.Max)
+}
+
+// NewTap returns a tap that keeps the first snap bytes of each packet (0: all of it) in a ring of at
+// least size bytes (0: DefaultRing). The error is a *SizeError.
+func NewTap(snap, size int) (*Tap, error) {
+	switch {
+	case snap == 0:
+		snap = MaxSnap
+	case snap < 0 || snap > MaxSnap:
+		return nil, &SizeError{"snap length", snap, 0, MaxSnap}
+	}
+	if size == 0 {
+		size = DefaultRing
+	}
+	if size < MinRing || size > MaxRing {
+		return nil, &SizeError{"ring", size, MinRing, MaxRing}
+	}
+	n := MinRing
+	for n < size {
+		n *= 2
+	}
+	return &Tap{snap: snap, ring: make([]byte, n), wake: make(chan struct{}, 1)}, nil
+}
+
+// Wake receives when there may be something to read.
+func (t *Tap) Wake() <-chan struct{} { return t.wake }
+
+// Counts returns how many packets were taken and how many were missed.
+func (t *Tap) Counts() (taken, missed uint64) { return t.taken.Load(), t.missed.Load() }
+
+// put copies a packet, given in pieces, into the ring.
+func (t *Tap) put(at time.Time, flags uint64, pieces ...[]byte) {
+	length := 0
+	for _, p := range pieces {
+		length += len(p)
+	}
+	keep := min(length, t.snap)
+	size := (recordHeader + keep + recordAligned - 1) &^ (recordAligned - 1)
+	head := t.head.Load()
+	if int(head-t.tail.Load())+size > len(t.ring) {
+		t.gap++
+		t.missed.Add(1)
+		return
+	}
+	var h [recordHeader]byte
+	binary.NativeEndian.PutUint32(h[recordLength:], uint32(length))
+	binary.NativeEndian.PutUint32(h[recordData:], uint32(keep))
+	binary.NativeEndian.PutUint64(h[recordTime:], uint64(at.UnixNano()))
+	binary.NativeEndian.PutUint64(h[recordMissed:], t.gap)
+	binary.NativeEndian.PutUint64(h[recordFlags:], flags)
+	pos := t.write(head, h[:])
+	for _, p := range pieces {
+		n := min(len(p), keep)
+		pos = t.write(pos, p[:n])
+		keep -= n
+	}
+	t.head.Store(head + uint64(size))
+	t.taken.Add(1)
+	t.gap, t.pending = 0, true
+}
+
+// signal wakes the reader once for a batch.
+func (t *Tap) signal() {
+	if !t.pending {
+		return
+	}
+	t.pending = false
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Next returns the oldest packet in the ring, false where there is none.
+func (t *Tap) Next(p *Packet) bool {
+	tail := t.tail.Load()
+	if tail == t.head.Load() {
+		return false
+	}
+	var h [recordHeader]byte
+	t.read(tail, h[:])
+	keep := int(binary.NativeEndian.Uint32(h[recordData:]))
+	flags := binary.NativeEndian.Uint64(h[recordFlags:])
+	if cap(t.scratch) < keep {
+		t.scratch = make([]byte, max(keep, 4096))
+	}
+	p.Data = t.scratch[:keep]
+	t.read(tail+recordHeader, p.Data)
+	p.Length = int(binary.NativeEndian.Uint32(h[recordLength:]))
+	p.Time = time.Unix(0, int64(binary.NativeEndian.Uint64(h[recordTime:])))
+	p.Missed = binary.NativeEndian.Uint64(h[recordMissed:])
+	p.Outbound, p.Ethernet = flags&flagOutbound != 0, flags&flagEthernet != 0
+	size := (recordHeader + keep + recordAligned - 1) &^ (recordAligned - 1)
+	t.tail.Store(tail + uint64(size))
+	return true
+}
+
+// write copies b into the ring from position pos on and returns the position behind it.
+func (t *Tap) write(pos uint64, b []byte) uint64 {
+	at := int(pos & uint64(len(t.ring)-1))
+	if n := copy(t.ring[at:], b); n < len(b) {
+		copy(t.ring, b[n:])
+	}
+	return pos + uint64(len(b))
+}
+
+func (t *Tap) read(pos uint64, b []byte) {
+	at := int(pos & uint64(len(t.ring)-1))
+	if n := copy(b, t.ring[at:]); n < len(b) {
+		copy(b[n:], t.ring)
+	}
+}
