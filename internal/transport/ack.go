@@ -24,14 +24,9 @@ func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest []byte, pad
 		rest = rest[ib.AETHLen:]
 	}
 	if d := psn.Diff(s.una); d < 0 || psn.Diff(s.max) >= 0 {
-		// An ACK of the packet before una may bring new credits (IBA 9.7.7.2.4).
-		if d == -1 && op == ib.RCAcknowledge && syndrome.IsACK() {
-			q.credit(syndrome, msn)
-			if q.wantsTurn() {
-				q.activate()
-			}
+		if d != -1 || op != ib.RCAcknowledge || !syndrome.IsACK() || !q.unsolicited(syndrome, msn) {
+			c.GhostACKs++
 		}
-		c.GhostACKs++
 		return
 	}
 	switch {
@@ -49,7 +44,7 @@ func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest []byte, pad
 		return
 	}
 	if op.HasAETH() && syndrome.IsACK() {
-		q.credit(syndrome, msn)
+		q.grant(syndrome, msn)
 	}
 	if q.wantsTurn() {
 		q.activate()
@@ -58,17 +53,6 @@ func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest []byte, pad
 
 // wantsTurn says whether an acknowledgement may let q go on sending.
 func (q *QP) wantsTurn() bool { return q.state == command.RTS || q.req.cur != nil }
-
-// credit takes the credit count of an ACK: the responder will take messages up
-// to MSN plus credits (IBA 9.7.7.2.2).
-func (q *QP) credit(syndrome ib.Syndrome, msn uint32) {
-	if q.attr.FlowControl == 0 {
-		return
-	}
-	n, limited := ib.Credits(syndrome.Value())
-	q.req.limited = limited
-	q.req.lsn = (msn + n) & ib.PSNMask
-}
 
 // ackTo takes everything up to and including psn as acknowledged, save that a
 // read or atomic whose answer has not come was lost on the way: that is an
@@ -102,6 +86,7 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 		return
 	}
 	s.una = to
+	q.probeTaken()
 	s.retries, s.rnrRetries = q.attr.Retry, q.attr.RNRRetry
 	s.nakSeen = false
 	if s.timing && to.After(s.timedPSN) {

@@ -26,7 +26,7 @@ func (q *QP) fail() {
 	q.state = command.Err
 	e.timers.remove(q)
 	e.leaveWindow(q)
-	q.req.rnrWait, q.req.draining = false, false
+	q.req.rnrWait, q.req.draining, q.req.credit.waiting = false, false, false
 	q.req.cur = nil
 	q.settleEffect(q.resp.psn, q.resp.msn) // of a packet that was refused half way
 	q.startFlush()
@@ -183,9 +183,13 @@ func (q *QP) flushReceive() (Completion, bool) {
 // workPosted reacts to a doorbell. It reports whether there is something to do.
 func (q *QP) workPosted() bool {
 	switch q.state {
+	case command.RTR, command.SQD:
+		return q.announceReceives()
 	case command.RTS:
 		if q.peer != nil {
 			q.endPeersWait()
+		} else if q.announceReceives() {
+			return true
 		} else if n, err := q.sq.Pending(); n == 0 && err == nil {
 			return false // receives, which are taken when a message comes
 		}

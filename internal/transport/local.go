@@ -44,6 +44,8 @@ func (e *Engine) Join(now clock.Time, a, b *QP) error {
 	case !a.idle() || !b.idle() || a.req.snd != b.resp.psn || b.req.snd != a.resp.psn:
 		return ErrNotIdle
 	}
+	a.stopAwaitingCredit()
+	b.stopAwaitingCredit()
 	a.peer, b.peer = b, a
 	a.activate()
 	b.activate()
@@ -86,6 +88,7 @@ func (q *QP) leavePeer() {
 	}
 	q.peer, p.peer = nil, nil
 	q.req.opened, p.req.opened = false, false
+	q.req.credit.granted, p.req.credit.granted = false, false // told nothing meanwhile
 	q.activate()
 	p.activate()
 }

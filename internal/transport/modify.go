@@ -126,7 +126,7 @@ func (q *QP) enter(now clock.Time, to command.QPState) {
 	case command.RTS:
 		q.state = to
 		if from == command.RTR {
-			q.req.limited = q.attr.FlowControl != 0 // nothing granted yet
+			q.req.credit = credit{limited: q.attr.FlowControl != 0} // nothing granted yet
 		}
 		q.activate()
 	case command.SQD:

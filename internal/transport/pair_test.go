@@ -131,7 +131,9 @@ func (x *end) postRecv(wr ring.RecvWR) {
 	if err := x.recv.Post(&wr); err != nil {
 		x.t.Fatal(err)
 	}
-	x.e.Doorbell(x.q)
+	if x.e.Doorbell(x.q) && x.port != nil {
+		x.port.Wake()
+	}
 }
 
 // connection is what the ends of a test connection agree on.

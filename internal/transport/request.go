@@ -86,9 +86,9 @@ type requester struct {
 	moving bool   // local path: in the middle of a step
 	moved  uint64 // local path: bytes of cur that were moved
 
-	limited  bool // the responder counts credits
-	ssn, lsn uint32
-	fetch    fetch
+	ssn    uint32
+	credit credit
+	fetch  fetch
 }
 
 func (r *requester) start(psn ib.PSN) {

@@ -60,6 +60,10 @@ func (q *QP) acknowledge(out []frame.Out) int {
 			s.nakSent = true
 		}
 		s.nak, s.ack = false, false
+		if s.syndrome.IsRNR() {
+			s.dry = q.countsCredits()
+			q.announceReceives()
+		}
 		return 1
 	case s.ack && !s.nak:
 		psn, msn := q.acknowledged()
@@ -75,22 +79,6 @@ func (q *QP) sendACK(o *frame.Out, psn ib.PSN, syndrome ib.Syndrome, msn uint32)
 	q.start(o, ib.RCAcknowledge, false, false, nil, psn)
 	ib.AETH(o.Head[o.HeadEnd:]).Encode(syndrome, msn)
 	o.HeadEnd += ib.AETHLen
-}
-
-// creditSyndrome is an ACK with the receives that are posted, counting the one
-// that a message in progress uses; it is not in the MSN yet (IBA 9.7.7.2.2).
-func (q *QP) creditSyndrome() ib.Syndrome {
-	if q.srq || q.attr.FlowControl == 0 {
-		return ib.ACK(ib.CreditInvalid)
-	}
-	n, err := q.rq.Pending()
-	if err != nil {
-		return ib.ACK(0)
-	}
-	if q.resp.recv != nil {
-		n++
-	}
-	return ib.ACK(ib.CreditCode(uint32(n)))
 }
 
 func (q *QP) sendAtomicAnswer(r *result, o *frame.Out) bool {

@@ -39,6 +39,7 @@ type responder struct {
 	lastWQE     bool // the event was raised
 	nakSent     bool // this gap, or this RNR wait, was answered
 	ack         bool // an ACK is owed
+	dry         bool // the requester was told last that no receive is posted
 	nak         bool // a NAK is owed
 	broken      bool // UC: the rest of the message is to be dropped
 	syndrome    ib.Syndrome

@@ -13,8 +13,9 @@ import (
 // acknowledgement in time (IBA 9.7.6.1.3).
 func (q *QP) timeout(now clock.Time) {
 	s := &q.req
-	if s.rnrWait {
-		s.rnrWait = false
+	if s.rnrWait || s.credit.waiting {
+		s.credit.asks = s.credit.waiting
+		s.rnrWait, s.credit.waiting = false, false
 		q.activate()
 		return
 	}
@@ -117,6 +118,7 @@ func (q *QP) receiverNotReady(now clock.Time, timer uint8) {
 		s.rnrRetries--
 	}
 	q.goBack()
+	s.credit.asks = false
 	s.rnrWait, s.probing, s.expires = true, false, 0
 	q.eng.timers.arm(q, now.Add(ib.RNRTimer(timer)))
 }

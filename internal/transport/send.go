@@ -175,15 +175,6 @@ func (q *QP) ackEvery() uint8 {
 	return uint8(min(max(q.win.size/4, 1), 128))
 }
 
-// mustProbe says that the responder has not granted a receive for r. With
-// nothing outstanding one packet may still go and ask (IBA 9.7.7.2.5); once it
-// is acknowledged the message has its receive.
-func (q *QP) mustProbe(r *request) bool {
-	return q.req.limited && takesReceive(r.wr.Op) && ib.PSN(r.ssn&ib.PSNMask).After(ib.PSN(q.req.lsn))
-}
-
-func takesReceive(op ring.WROp) bool { return op <= ring.OpSendInv || op == ring.OpWriteImm }
-
 // sendData emits packets of a send or write, as many as the window, the turn and
 // the credits allow.
 func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
@@ -192,7 +183,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 	limit := min(len(out), room, int(r.packets-s.idx))
 	probe := q.mustProbe(r)
 	if probe {
-		if s.una != s.snd {
+		if s.una != s.snd || !r.begun && q.awaitCredit() {
 			return 0
 		}
 		if s.idx == 0 {

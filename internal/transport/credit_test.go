@@ -1,0 +1,94 @@
+package transport
+
+import (
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// flat is a packet as it arrives.
+func flat(o *frame.Out) []byte {
+	b := append([]byte(nil), o.Head[frame.HeadRoom:o.HeadEnd]...)
+	return append(append(b, o.Payload...), make([]byte, o.Pad)...)
+}
+
+// TestReceivePostedBehindRNRNAK posts the receive when the packet was refused and
+// its NAK has not left: the news goes out behind the NAK, for no other doorbell
+// will come.
+func TestReceivePostedBehindRNRNAK(t *testing.T) {
+	_, a, b := newPair(t, 1, command.RC)
+	c := defaultConnection()
+	c.flow = 1
+	connect(a, b, c)
+	key := a.region(0x1000, make([]byte, 64), allowAll).Key
+	var out [8]frame.Out
+	wr := ring.SendWR{ID: 1, Op: ring.OpSend, NumSGE: 1}
+	wr.SGE[0] = ring.SGE{Addr: 0x1000, Length: 8, LKey: key}
+	if err := a.send.Post(&wr); err != nil {
+		t.Fatal(err)
+	}
+	a.e.Doorbell(a.q)
+	if n := a.e.Transmit(0, out[:]); n != 1 {
+		t.Fatalf("sent %d packets", n)
+	}
+	b.e.Receive(0, []frame.In{{Data: flat(&out[0]), Src: a.addr, Dst: b.addr}})
+	if err := b.recv.Post(&ring.RecvWR{ID: 2}); err != nil {
+		t.Fatal(err)
+	}
+	b.e.Doorbell(b.q)
+	var got []ib.Syndrome
+	for b.e.Pending() {
+		for i := range b.e.Transmit(0, out[:]) {
+			p, err := ib.ParsePacket(flat(&out[i]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, p.AETH.Syndrome())
+		}
+	}
+	if len(got) != 2 || !got[0].IsRNR() || got[1] != ib.ACK(ib.CreditCode(1)) {
+		t.Errorf("answers are %v, want an RNR NAK and one credit", got)
+	}
+}
+
+// TestNewsOfReceivesSavesRNR keeps a responder that has one receive at a time busy:
+// once its requester has credits nothing is refused.
+func TestNewsOfReceivesSavesRNR(t *testing.T) {
+	n, a, b := newPair(t, 1, command.RC)
+	c := defaultConnection()
+	c.flow, c.rnrTimer = 1, 22 // 20 ms
+	connect(a, b, c)
+	key := a.region(0x1000, make([]byte, 64), allowAll).Key
+	const messages = 100
+	post := func() {
+		wr := ring.RecvWR{ID: 1, NumSGE: 1}
+		wr.SGE[0] = ring.SGE{Addr: 0x1000, Length: 64, LKey: b.region(0x1000, make([]byte, 64), allowAll).Key}
+		b.postRecv(wr)
+	}
+	post()
+	for range messages {
+		wr := ring.SendWR{Op: ring.OpSend, Flags: ring.Signaled, NumSGE: 1}
+		wr.SGE[0] = ring.SGE{Addr: 0x1000, Length: 8, LKey: key}
+		a.post(wr)
+	}
+	for taken := 0; taken < messages; {
+		if !n.Step(n.Now().Add(time.Second)) {
+			t.Fatalf("%d messages came", taken)
+		}
+		for range b.comps {
+			taken++
+			post()
+		}
+		b.comps = nil
+	}
+	if k := b.e.counters.ResponderRNRNAK; k != 0 {
+		t.Errorf("%d messages were refused", k)
+	}
+	if d := time.Duration(n.Now()); d > 5*time.Millisecond {
+		t.Errorf("took %v", d)
+	}
+}
