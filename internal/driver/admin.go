@@ -59,6 +59,10 @@ func (d *Driver) adminHandler() http.Handler {
 		}
 		answer(w, struct{}{}, err)
 	})
+	mux.HandleFunc("GET /capture", d.serveCapture)
+	mux.HandleFunc("DELETE /capture/{id}", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, struct{}{}, d.StopCapture(r.PathValue("id")))
+	})
 	return mux
 }
 
@@ -134,16 +138,21 @@ func (a *Admin) call(ctx context.Context, method, path string, in, out any) erro
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		var e struct{ Error string }
-		if json.NewDecoder(io.LimitReader(resp.Body, maxRequest)).Decode(&e) != nil || e.Error == "" {
-			return fmt.Errorf("the driver answered %s", resp.Status)
-		}
-		return errors.New(e.Error)
+		return refusal(resp)
 	}
 	if out == nil {
 		return nil
 	}
 	return json.NewDecoder(resp.Body).Decode(out)
+}
+
+// refusal is the error in an answer that is not OK.
+func refusal(resp *http.Response) error {
+	var e struct{ Error string }
+	if json.NewDecoder(io.LimitReader(resp.Body, maxRequest)).Decode(&e) != nil || e.Error == "" {
+		return fmt.Errorf("the driver answered %s", resp.Status)
+	}
+	return errors.New(e.Error)
 }
 
 // explain tells a driver that is not there from other failures.

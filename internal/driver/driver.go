@@ -37,6 +37,7 @@ type Driver struct {
 	attach   *ipc.Server // nil where programs cannot attach
 	noAttach string      // why not
 	checks   []Check
+	captures captures
 	recover  bool // the driver before did not stop cleanly
 }
 

@@ -1,0 +1,109 @@
+package driver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// A capture of a running driver shows the packets of a connection that would otherwise be local, and ends with
+// its statistics when it is stopped.
+func TestCaptureOfARunningDriver(t *testing.T) {
+	cfg := twoAdapters(t)
+	d := start(t, cfg)
+	defer stop(t, d)
+	if d.NoAttach() != "" {
+		t.Skip(d.NoAttach())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	admin := NewAdmin(cfg.Socket)
+	id, stream, err := admin.StartCapture(ctx, CaptureRequest{Adapter: "left", Snap: 128})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	h, err := verbs.Attach(ctx, cfg.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if _, err := ping(ctx, h, cfg.Adapters[0].Address, cfg.Adapters[1].Address); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.StopCapture(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	file, err := io.ReadAll(stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := pcapgo.NewNgReader(bytes.NewReader(file), pcapgo.NgReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := uint64(0)
+	for ; ; n++ {
+		data, _, err := r.ReadPacketData()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := gopacket.NewPacket(data, r.LinkType(), gopacket.Lazy)
+		if udp, ok := p.Layer(layers.LayerTypeUDP).(*layers.UDP); !ok || uint16(udp.DstPort) != d.Config().Adapters[0].UDPPort || len(data) > 128 {
+			t.Fatalf("packet %d: %v", n, p)
+		}
+	}
+	s, err := r.Interface(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n < 32 || s.Statistics.PacketsReceived != n || s.Statistics.PacketsDropped != 0 { // 64 KiB at path MTU 4096 are 16 packets, written and read back
+		t.Errorf("%d packets, statistics %+v", n, s.Statistics)
+	}
+	if err := admin.StopCapture(ctx, id); err == nil {
+		t.Error("a capture was stopped twice")
+	}
+}
+
+// What cannot be captured is refused with the field and what it allows; a reader that goes away ends its capture.
+func TestCaptureRefusals(t *testing.T) {
+	cfg := twoAdapters(t)
+	d := start(t, cfg)
+	defer stop(t, d)
+	admin := NewAdmin(cfg.Socket)
+	for _, q := range []CaptureRequest{
+		{Adapter: "middle"}, {Adapter: "left", Snap: -1}, {Adapter: "left", Ring: 5}, {Adapter: "left", Ring: maxCaptureRing + 1},
+	} {
+		if _, _, err := admin.StartCapture(t.Context(), q); err == nil {
+			t.Errorf("%+v was accepted", q)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, _, err := admin.StartCapture(ctx, CaptureRequest{Adapter: "left"}); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	for until := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		d.captures.mu.Lock()
+		n := len(d.captures.byID)
+		d.captures.mu.Unlock()
+		if n == 0 {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal("the capture goes on without a reader")
+		}
+	}
+}
