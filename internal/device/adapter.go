@@ -62,6 +62,7 @@ type adapter struct {
 	joinDue  clock.Time
 
 	cqOverflows, linkDowns uint64
+	retired                retired // what links that are closed have counted
 
 	batch
 }
@@ -343,6 +344,7 @@ func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 	}
 	if served := a.replug(want); a.gids.set(a.cfg.RoCE, a.mac, served) {
 		a.broadcast(command.EventGIDChange)
+		a.host.status(a, StatusGIDChange)
 	}
 }
 

@@ -260,3 +260,23 @@ func TestCountersAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// What the links of a port have counted stays when they are closed and opened again.
+func TestCountersOutliveLinks(t *testing.T) {
+	x, y := overUDP(false)(t, AdapterConfig{Path: PathWire, RoceMaxFrameSize: 1024})
+	s := &stage{x: x, y: y, src: x.buffer(64 << 10), dst: y.buffer(64 << 10)}
+	s.c = connectWith(x.idleQP(), y.idleQP(), usualParam)
+	s.c.a.lone(ring.OpWrite, ring.Success, s.toDst, s.src.sge(0, len(s.src.b)))
+	of := func() Counters { return x.host.Counters()[x.adapter] }
+	before := of()
+	if before.Link.SentPackets < 64 || before.Transport.OutboundPackets < 64 || before.CM.Initiated != 1 {
+		t.Fatalf("counted %+v", before)
+	}
+	for _, enable := range []bool{false, true} {
+		x.check(x.host.SetAdapterState(x.adapter, enable))
+		now := of()
+		if now.Enabled != enable || now.Link.SentPackets < before.Link.SentPackets || now.Link.ReceivedBytes < before.Link.ReceivedBytes {
+			t.Errorf("enabled %v: link %+v, was %+v", enable, now.Link, before.Link)
+		}
+	}
+}

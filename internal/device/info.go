@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/encap"
-	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/udp"
 )
 
@@ -62,116 +60,6 @@ func (c *Client) GIDs(ctx context.Context, index uint32) ([]command.GID, error) 
 	}
 	defer c.host.unlock()
 	return a.gids.list(), nil
-}
-
-// Counters implements command.Commands: the rows of the manual's tables "Adapter
-// Diagnostics Counters" and "RDMA Activity" by their printed names (those per
-// second as the totals that they are the rate of), and SoftVPI's own after them.
-func (c *Client) Counters(ctx context.Context, index uint32) ([]command.Counter, error) {
-	if err := c.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer c.host.unlock()
-	a, err := c.host.adapter(index)
-	if err != nil {
-		return nil, err
-	}
-	return a.counters(), nil
-}
-
-func (a *adapter) counters() []command.Counter {
-	var out []command.Counter
-	add := func(name string, v uint64) {
-		var c command.Counter
-		copy(c.Name[:], name)
-		c.Value = v
-		out = append(out, c)
-	}
-	h, links := a.host, a.linkStats()
-	a.engine.Counters().Each(add)
-	add("CQ overflows", a.cqOverflows)
-	add("EQ overflows", h.eventOverflows)
-	add("Bad doorbells", h.badDoorbells)
-	add("Link down events", a.linkDowns)
-	// A port that is full drops ("Link receive buffer drops"); it has no state in
-	// which it holds packets back, so these cannot happen.
-	add("Device detected stalled state", 0)
-	add("Packet detected as stalled", 0)
-	m := a.cm.Counters()
-	add("RDMA Accepted Connections", m.Accepted)
-	add("RDMA Active Connections", m.Active)
-	add("RDMA Completion Queue Errors", 0) // "not supported, and always is set to zero" (WinOF manual 4.9.4.4.2.2)
-	add("RDMA Connection Errors", m.ConnectionErrors)
-	add("RDMA Failed Connection Attempts", m.FailedAttempts)
-	add("RDMA Initiated Connections", m.Initiated)
-	frame := a.frameOverhead()
-	add("RDMA Inbound Bytes/sec", links.ReceivedBytes+links.ReceivedPackets*frame)
-	add("RDMA Inbound Frames/sec", links.ReceivedPackets)
-	add("RDMA Outbound Bytes/sec", links.SentBytes+links.SentPackets*frame)
-	add("RDMA Outbound Frames/sec", links.SentPackets)
-	add("CM MADs received", m.Received)
-	add("CM MADs sent", m.Sent)
-	add("CM MADs sent again", m.Retransmitted)
-	add("CM requests refused, backlog full", m.BacklogOverflow)
-	add("CM requests refused, half-open limit", m.HalfOpenLimit)
-	var e encap.Counters
-	for _, p := range a.plugs {
-		c := p.encap.Counters()
-		e.ICRCErrors += c.ICRCErrors
-		e.ICRCIDInferred += c.ICRCIDInferred
-		e.Malformed += c.Malformed
-		e.NotForUs += c.NotForUs
-	}
-	add("ICRC errors", e.ICRCErrors)
-	add("icrc_id_inferred", e.ICRCIDInferred)
-	add("Malformed frames", e.Malformed)
-	add("Frames for others", e.NotForUs)
-	add("Link sends refused by the system", links.SendErrors)
-	add("Link blocked", links.SendBlocked)
-	add("Link receive buffer drops", links.ReceiveDrops)
-	add("Link receive buffer", uint64(links.ReceiveBuffer)) // bytes, as the system grants it
-	return out
-}
-
-// frameOverhead is what layer two and the IP and UDP headers add to what the
-// link counts (WinOF manual: bytes include the layer two overhead).
-func (a *adapter) frameOverhead() uint64 {
-	if len(a.plugs) > 0 && a.plugs[0].base != nil && a.plugs[0].base.Capabilities().Raw {
-		return 0
-	}
-	if a.cfg.Addr.Is4() {
-		return 14 + 20 + 8
-	}
-	return 14 + 40 + 8
-}
-
-// linkStats sums the links of the port.
-func (a *adapter) linkStats() link.Stats {
-	var sum link.Stats
-	for _, p := range a.plugs {
-		if p.link == nil {
-			continue
-		}
-		s := p.link.Stats()
-		sum.SentPackets += s.SentPackets
-		sum.SentBytes += s.SentBytes
-		sum.SentBursts += s.SentBursts
-		sum.ReceivedPackets += s.ReceivedPackets
-		sum.ReceivedBytes += s.ReceivedBytes
-		sum.SendBlocked += s.SendBlocked
-		sum.SendErrors += s.SendErrors
-		sum.ReceiveDrops += s.ReceiveDrops
-		sum.ReceiveTruncated += s.ReceiveTruncated
-		sum.ErrorsLost += s.ErrorsLost
-		sum.ReceiveBuffer += s.ReceiveBuffer
-		sum.ImpairedLost += s.ImpairedLost
-		sum.ImpairedDuplicated += s.ImpairedDuplicated
-		sum.ImpairedReordered += s.ImpairedReordered
-		sum.ImpairedCorrupted += s.ImpairedCorrupted
-		sum.ImpairedMarked += s.ImpairedMarked
-		sum.ImpairedDelayed += s.ImpairedDelayed
-	}
-	return sum
 }
 
 // Snapshot returns the state of everything.

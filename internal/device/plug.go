@@ -143,6 +143,7 @@ func (a *adapter) replug(want []netip.Addr) []netip.Addr {
 			continue
 		}
 		a.host.log.Info("address is gone", "adapter", a.name, "address", p.addr)
+		a.retire(p)
 		_ = p.link.Close()
 		clear(a.gsi.routes) // they name the sockets of the link
 	}
@@ -175,6 +176,7 @@ func (a *adapter) replug(want []netip.Addr) []netip.Addr {
 func (a *adapter) unplug() {
 	for _, p := range a.plugs {
 		if p.own && p.link != nil {
+			a.retire(p)
 			_ = p.link.Close()
 			p.link, p.base, p.impair, p.shown = nil, nil, nil, nil
 		}

@@ -62,7 +62,7 @@ type ClientStatus struct {
 }
 
 // StatusFlags tells what changed about an adapter: the flags of the manual's
-// IND2ProviderControl status callback.
+// IND2ProviderControl status callback, and StatusGIDChange.
 type StatusFlags uint32
 
 // The flags.
@@ -70,6 +70,7 @@ const (
 	StatusUp StatusFlags = 1 << iota
 	StatusDown
 	StatusRDMADisabled
+	StatusGIDChange // the GID table is another
 )
 
 // StatusChange is told to subscribers when the state of an adapter changes.

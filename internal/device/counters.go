@@ -1,0 +1,167 @@
+package device
+
+import (
+	"context"
+
+	"github.com/softvpi/softvpi/internal/cm"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/encap"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/transport"
+)
+
+// Counters are the words that an adapter counts in, at one moment. Those that only
+// grow do so as long as the Host lives, also while the adapter is disabled or its
+// addresses change.
+type Counters struct {
+	Adapter   uint32 // index
+	Name      string
+	Enabled   bool
+	Transport transport.Counters
+	CM        cm.Counters
+	Encap     encap.Counters
+	Link      link.Stats // of all links of the port, closed ones included
+	// FrameOverhead is what a packet has in bytes beside what Link counts, from the
+	// Ethernet header on.
+	FrameOverhead            uint64
+	CQOverflows, EQOverflows uint64 // EQOverflows and BadDoorbells: of all adapters
+	BadDoorbells, LinkDowns  uint64
+	Objects                  ObjectCounts
+}
+
+// Counters returns the counters of all adapters. It holds the baton for the time
+// that it takes to copy them; nothing is counted for it.
+func (h *Host) Counters() []Counters {
+	h.lock()
+	defer h.unlock()
+	out := make([]Counters, 0, len(h.adapters))
+	for _, a := range h.adapters {
+		out = append(out, Counters{
+			Adapter: a.index, Name: a.name, Enabled: a.enabled,
+			Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.encapCounters(), Link: a.linkStats(),
+			FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: h.eventOverflows,
+			BadDoorbells: h.badDoorbells, LinkDowns: a.linkDowns, Objects: a.objects,
+		})
+	}
+	return out
+}
+
+// retired is what links that are closed have counted.
+type retired struct {
+	link  link.Stats
+	encap encap.Counters
+}
+
+// retire keeps what a plug has counted before its link is closed.
+func (a *adapter) retire(p *plug) {
+	if p.link == nil {
+		return
+	}
+	s := p.link.Stats()
+	s.ReceiveBuffer = 0 // it goes with the link
+	a.retired.link.Add(s)
+	addEncap(&a.retired.encap, p.encap.Counters())
+}
+
+// linkStats sums the links of the port.
+func (a *adapter) linkStats() link.Stats {
+	sum := a.retired.link
+	for _, p := range a.plugs {
+		if p.link != nil {
+			sum.Add(p.link.Stats())
+		}
+	}
+	return sum
+}
+
+// encapCounters sums the encapsulations of the port.
+func (a *adapter) encapCounters() encap.Counters {
+	sum := a.retired.encap
+	for _, p := range a.plugs {
+		if p.link != nil {
+			addEncap(&sum, p.encap.Counters())
+		}
+	}
+	return sum
+}
+
+func addEncap(sum *encap.Counters, c encap.Counters) {
+	sum.ICRCErrors += c.ICRCErrors
+	sum.ICRCIDInferred += c.ICRCIDInferred
+	sum.Malformed += c.Malformed
+	sum.NotForUs += c.NotForUs
+}
+
+// frameOverhead is what layer two and the IP and UDP headers add to what the
+// link counts (WinOF manual: bytes include the layer two overhead).
+func (a *adapter) frameOverhead() uint64 {
+	if len(a.plugs) > 0 && a.plugs[0].base != nil && a.plugs[0].base.Capabilities().Raw {
+		return 0
+	}
+	if a.cfg.Addr.Is4() {
+		return 14 + 20 + 8
+	}
+	return 14 + 40 + 8
+}
+
+// Counters implements command.Commands: the rows of the manual's tables "Adapter
+// Diagnostics Counters" and "RDMA Activity" by their printed names (those per
+// second as the totals that they are the rate of), and SoftVPI's own after them.
+func (c *Client) Counters(ctx context.Context, index uint32) ([]command.Counter, error) {
+	if err := c.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer c.host.unlock()
+	a, err := c.host.adapter(index)
+	if err != nil {
+		return nil, err
+	}
+	return a.counters(), nil
+}
+
+func (a *adapter) counters() []command.Counter {
+	var out []command.Counter
+	add := func(name string, v uint64) {
+		var c command.Counter
+		copy(c.Name[:], name)
+		c.Value = v
+		out = append(out, c)
+	}
+	h, links := a.host, a.linkStats()
+	a.engine.Counters().Each(add)
+	add("CQ overflows", a.cqOverflows)
+	add("EQ overflows", h.eventOverflows)
+	add("Bad doorbells", h.badDoorbells)
+	add("Link down events", a.linkDowns)
+	// A port that is full drops ("Link receive buffer drops"); it has no state in
+	// which it holds packets back, so these cannot happen.
+	add("Device detected stalled state", 0)
+	add("Packet detected as stalled", 0)
+	m := a.cm.Counters()
+	add("RDMA Accepted Connections", m.Accepted)
+	add("RDMA Active Connections", m.Active)
+	add("RDMA Completion Queue Errors", 0) // "not supported, and always is set to zero" (WinOF manual 4.9.4.4.2.2)
+	add("RDMA Connection Errors", m.ConnectionErrors)
+	add("RDMA Failed Connection Attempts", m.FailedAttempts)
+	add("RDMA Initiated Connections", m.Initiated)
+	frame := a.frameOverhead()
+	add("RDMA Inbound Bytes/sec", links.ReceivedBytes+links.ReceivedPackets*frame)
+	add("RDMA Inbound Frames/sec", links.ReceivedPackets)
+	add("RDMA Outbound Bytes/sec", links.SentBytes+links.SentPackets*frame)
+	add("RDMA Outbound Frames/sec", links.SentPackets)
+	add("CM MADs received", m.Received)
+	add("CM MADs sent", m.Sent)
+	add("CM MADs sent again", m.Retransmitted)
+	add("CM requests refused, backlog full", m.BacklogOverflow)
+	add("CM requests refused, half-open limit", m.HalfOpenLimit)
+	e := a.encapCounters()
+	add("ICRC errors", e.ICRCErrors)
+	add("icrc_id_inferred", e.ICRCIDInferred)
+	add("Malformed frames", e.Malformed)
+	add("Frames for others", e.NotForUs)
+	add("Link sends refused by the system", links.SendErrors)
+	add("Link blocked", links.SendBlocked)
+	add("Link receive buffer drops", links.ReceiveDrops)
+	add("Link receive buffer", uint64(links.ReceiveBuffer)) // bytes, as the system grants it
+	return out
+}

@@ -1,0 +1,22 @@
+package link
+
+// Add adds what another link has counted.
+func (s *Stats) Add(t Stats) {
+	s.SentPackets += t.SentPackets
+	s.SentBytes += t.SentBytes
+	s.SentBursts += t.SentBursts
+	s.ReceivedPackets += t.ReceivedPackets
+	s.ReceivedBytes += t.ReceivedBytes
+	s.SendBlocked += t.SendBlocked
+	s.SendErrors += t.SendErrors
+	s.ReceiveDrops += t.ReceiveDrops
+	s.ReceiveTruncated += t.ReceiveTruncated
+	s.ErrorsLost += t.ErrorsLost
+	s.ReceiveBuffer += t.ReceiveBuffer
+	s.ImpairedLost += t.ImpairedLost
+	s.ImpairedDuplicated += t.ImpairedDuplicated
+	s.ImpairedReordered += t.ImpairedReordered
+	s.ImpairedCorrupted += t.ImpairedCorrupted
+	s.ImpairedMarked += t.ImpairedMarked
+	s.ImpairedDelayed += t.ImpairedDelayed
+}
