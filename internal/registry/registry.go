@@ -1,0 +1,160 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Registry is an open registry. Its methods may be called by several goroutines at once: reading takes no
+// lock, changes are made one after the other.
+type Registry struct {
+	root  atomic.Pointer[node]
+	mu    sync.Mutex // of changes
+	store *store     // nil: nothing is kept
+	// volatile says why nothing is kept; empty where everything is.
+	volatile string
+	aside    string // where a file that could not be read was put
+	closed   bool
+}
+
+// Key is a key as it was at one moment.
+type Key struct {
+	Path    Path
+	Values  []Value // by name
+	Subkeys []Path  // by name
+}
+
+// NewVolatile makes a registry in memory. The reason says why nothing is kept.
+func NewVolatile(reason string) *Registry {
+	r := &Registry{volatile: reason}
+	r.root.Store(emptyTree())
+	return r
+}
+
+// emptyTree is the registry of a driver that never ran.
+func emptyTree() *node {
+	b := new(batch)
+	root := &node{batch: b}
+	for _, p := range []string{ControlSet + `\Services`, ControlSet + `\Control\Class`} {
+		root = root.with(b, Path{p}.split(), true, func(*node) {})
+	}
+	return root
+}
+
+// Volatile says why changes are lost at the end; empty where they are kept.
+func (r *Registry) Volatile() string { return r.volatile }
+
+// SetAside is where the file was put that could not be read at Open; empty where there was none.
+func (r *Registry) SetAside() string { return r.aside }
+
+// Close gives the file back.
+func (r *Registry) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	if r.store == nil {
+		return nil
+	}
+	return r.store.close()
+}
+
+// Apply makes all of the changes or none. When it returns nil they are on the disk. Errors are *ChangeError,
+// or a *StoreError where the file could not be written.
+func (r *Registry) Apply(changes ...Change) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return &StoreError{"registry", errors.New("it is closed")}
+	}
+	b := new(batch)
+	next := r.root.Load()
+	var err error
+	for i := range changes {
+		if next, err = changes[i].apply(b, next); err != nil {
+			return err
+		}
+	}
+	if next.size.entries > maxValues || next.size.bytes > maxTotal {
+		return ErrFull
+	}
+	if r.store != nil {
+		if err := r.store.write(changes, next); err != nil {
+			return err
+		}
+	}
+	r.root.Store(next)
+	return nil
+}
+
+// Set sets one value, making its key.
+func (r *Registry) Set(key Path, v Value) error {
+	return r.Apply(Change{Kind: SetValue, Key: key, Value: v})
+}
+
+// Get returns a value.
+func (r *Registry) Get(key Path, name string) (Value, bool) {
+	n := r.root.Load().find(key)
+	if n == nil {
+		return Value{}, false
+	}
+	v, ok := n.values[fold(name)]
+	return v, ok
+}
+
+// Key returns the key at p with the names as they were first written, and whether it exists.
+func (r *Registry) Key(p Path) (Key, bool) {
+	n := r.root.Load()
+	var real Path
+	for _, name := range p.split() {
+		if n = n.children[fold(name)]; n == nil {
+			return Key{}, false
+		}
+		real = real.Child(n.name)
+	}
+	return n.key(real), true
+}
+
+func (n *node) key(at Path) Key {
+	k := Key{Path: at, Values: n.sortedValues()}
+	for _, c := range n.sortedChildren() {
+		k.Subkeys = append(k.Subkeys, at.Child(c.name))
+	}
+	return k
+}
+
+// Walk calls fn for p and every key below it, each before its subkeys, until fn returns false. All are as
+// they were at one moment. It reports whether p exists.
+func (r *Registry) Walk(p Path, fn func(Key) bool) bool {
+	k, ok := r.Key(p)
+	if !ok {
+		return false
+	}
+	r.root.Load().find(p).walk(k.Path, fn)
+	return true
+}
+
+func (n *node) walk(at Path, fn func(Key) bool) bool {
+	if !fn(n.key(at)) {
+		return false
+	}
+	for _, c := range n.sortedChildren() {
+		if !c.walk(at.Child(c.name), fn) {
+			return false
+		}
+	}
+	return true
+}
+
+// StoreError is a file that could not be opened, read or written.
+type StoreError struct {
+	Path string
+	Err  error
+}
+
+func (e *StoreError) Error() string { return fmt.Sprintf("registry file %s: %v", e.Path, e.Err) }
+func (e *StoreError) Unwrap() error { return e.Err }

@@ -1,0 +1,412 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// FileName is the registry's file in the state directory.
+const FileName = "registry.db"
+
+// ErrLocked is a registry file that another process has open.
+var ErrLocked = errors.New("another process has it open")
+
+// errCorrupt is a file whose contents are not what was written.
+var errCorrupt = errors.New("corrupt")
+
+const (
+	openTimeout = 2 * time.Second
+	version     = 1
+)
+
+// The file has three buckets. "meta" holds the version. "keys" has an entry for every key: the folded names
+// of its path, each ended by a zero, and as value its name as written. "values" has an entry for every
+// value: the path in the same form, a zero, and the folded name; its value is the record of encodeValue.
+// The order of the entries is that of the tree, and a subtree is one range of both. Every value of an
+// entry ends in its CRC-32C, which also covers the entry's key: bbolt itself checks only its meta pages.
+var (
+	metaBucket   = []byte("meta")
+	keysBucket   = []byte("keys")
+	valuesBucket = []byte("values")
+	versionEntry = []byte("version")
+	castagnoli   = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// store is the registry's file.
+type store struct {
+	path string
+	db   *bbolt.DB
+}
+
+// Open opens the registry in directory dir, and makes it where there is none. A file that cannot be
+// understood is renamed and a new one made (SetAside). Where the directory cannot be written to, what there
+// is is read and changes are kept in memory alone (Volatile). Errors are *StoreError: ErrLocked where
+// another process has the file open, or what the system says.
+func Open(dir string) (*Registry, error) {
+	path := filepath.Join(dir, FileName)
+	r := &Registry{}
+	root, st, err := open(path)
+	if errors.Is(err, errCorrupt) {
+		cause := err
+		if r.aside, err = setAside(path); err == nil {
+			root, st, err = open(path)
+		}
+		if readOnly(err) { // neither kept aside nor replaced
+			v := NewVolatile(fmt.Sprintf("%s is unreadable (%v) and cannot be replaced: %v", path, cause, err))
+			return v, nil
+		}
+	}
+	if readOnly(err) {
+		return openReadOnly(path, err)
+	}
+	if err != nil {
+		return nil, &StoreError{path, err}
+	}
+	r.store = st
+	r.root.Store(root)
+	return r, nil
+}
+
+// readOnly reports whether err says that the place cannot be written to.
+func readOnly(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// openReadOnly reads the file as it is, if it is there, into a registry in memory.
+func openReadOnly(path string, cause error) (*Registry, error) {
+	r := NewVolatile(fmt.Sprintf("%s cannot be written to: %v", path, cause))
+	if err := verifyFile(path); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return r, nil
+	} else if err != nil {
+		r.volatile += "; what is there is unreadable: " + err.Error()
+		return r, nil
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: openTimeout})
+	if err != nil {
+		return nil, &StoreError{path, explain(err)}
+	}
+	defer db.Close()
+	root, err := load(db)
+	if err != nil {
+		r.volatile += "; what is there is unreadable: " + err.Error()
+		return r, nil
+	}
+	r.root.Store(root)
+	return r, nil
+}
+
+// setAside renames the file so that the next one does not overwrite it.
+func setAside(path string) (string, error) {
+	for i := range 1000 {
+		to := fmt.Sprintf("%s.corrupt-%d", path, i+1)
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		if err := os.Rename(path, to); err != nil {
+			return "", err
+		}
+		return to, syncDir(filepath.Dir(path))
+	}
+	return "", fmt.Errorf("%w: and a thousand such files are there already", errCorrupt)
+}
+
+// open opens or makes the file and reads it.
+func open(path string) (*node, *store, error) {
+	err := verifyFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = create(path)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := bbolt.Open(path, 0o600, options)
+	if err != nil {
+		return nil, nil, explain(err)
+	}
+	root, err := load(db)
+	if err != nil {
+		db.Close()
+		return nil, nil, err
+	}
+	return root, &store{path, db}, nil
+}
+
+var options = &bbolt.Options{Timeout: openTimeout, NoStatistics: true}
+
+// create makes the file complete under another name first, so that no half of one is ever found.
+func create(path string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), FileName+".new-*")
+	if err != nil {
+		return err
+	}
+	temporary := f.Name()
+	defer os.Remove(temporary)
+	f.Close()
+	db, err := bbolt.Open(temporary, 0o600, options)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(initialize(db, emptyTree()), db.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(temporary, path); errors.Is(err, fs.ErrExist) {
+		return nil // another process was faster
+	} else if err != nil { // no hard links here
+		if err := os.Rename(temporary, path); err != nil {
+			return err
+		}
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func explain(err error) error {
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return ErrLocked
+	}
+	return err
+}
+
+func (s *store) close() error { return s.db.Close() }
+
+// load reads the tree.
+func load(db *bbolt.DB) (root *node, err error) {
+	err = db.View(func(tx *bbolt.Tx) error {
+		meta, keys, values := tx.Bucket(metaBucket), tx.Bucket(keysBucket), tx.Bucket(valuesBucket)
+		if meta == nil || keys == nil || values == nil {
+			return fmt.Errorf("%w: a bucket is missing", errCorrupt)
+		}
+		v, err := unseal(versionEntry, meta.Get(versionEntry))
+		if err != nil {
+			return err
+		}
+		if len(v) != 1 || v[0] != version {
+			return fmt.Errorf("it has version %d of its format; this program knows version %d", v, version)
+		}
+		b := new(batch)
+		root = &node{batch: b}
+		if err := keys.ForEach(func(k, v []byte) error { return loadKey(b, root, k, v) }); err != nil {
+			return err
+		}
+		return values.ForEach(func(k, v []byte) error { return loadValue(b, root, k, v) })
+	})
+	return root, err
+}
+
+func loadKey(b *batch, root *node, k, sealed []byte) error {
+	name, err := unseal(k, sealed)
+	if err != nil {
+		return err
+	}
+	names := strings.Split(strings.TrimSuffix(string(k), "\x00"), "\x00")
+	last := len(names) - 1
+	if len(names) > maxDepth || checkName(string(name)) != "" || fold(string(name)) != names[last] {
+		return fmt.Errorf("%w: key entry %q", errCorrupt, k)
+	}
+	if root.at(names[:last]) == nil {
+		return fmt.Errorf("%w: key entry %q has no parent", errCorrupt, k)
+	}
+	names[last] = string(name)
+	root.with(b, names, true, func(*node) {})
+	return nil
+}
+
+func loadValue(b *batch, root *node, k, sealed []byte) error {
+	path, folded, ok := bytes.Cut(k, []byte("\x00\x00"))
+	record, err := unseal(k, sealed)
+	if err != nil {
+		return err
+	}
+	v, err := decodeValue(record)
+	if !ok || err != nil || fold(v.Name) != string(folded) {
+		return fmt.Errorf("%w: value entry %q", errCorrupt, k)
+	}
+	names := strings.Split(string(path), "\x00")
+	if root.at(names) == nil {
+		return fmt.Errorf("%w: value entry %q has no key", errCorrupt, k)
+	}
+	root.with(b, names, false, func(n *node) { n.set(v) })
+	return nil
+}
+
+// at returns the key with these folded names.
+func (n *node) at(folded []string) *node {
+	for _, name := range folded {
+		if n = n.children[name]; n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+func initialize(db *bbolt.DB, root *node) error {
+	return db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range [][]byte{metaBucket, keysBucket, valuesBucket} {
+			if _, err := tx.CreateBucket(name); err != nil {
+				return err
+			}
+		}
+		if err := tx.Bucket(metaBucket).Put(versionEntry, seal(versionEntry, []byte{version})); err != nil {
+			return err
+		}
+		return putKeys(tx.Bucket(keysBucket), root, nil)
+	})
+}
+
+// putKeys writes the keys below n.
+func putKeys(keys *bbolt.Bucket, n *node, prefix []byte) error {
+	for at, c := range n.children {
+		k := append(append(bytes.Clone(prefix), at...), 0)
+		if err := keys.Put(k, seal(k, []byte(c.name))); err != nil {
+			return err
+		}
+		if err := putKeys(keys, c, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write makes the changes, which lead to the tree next, in one transaction.
+func (s *store) write(changes []Change, next *node) error {
+	err := s.db.Update(func(tx *bbolt.Tx) error {
+		keys, values := tx.Bucket(keysBucket), tx.Bucket(valuesBucket)
+		for i := range changes {
+			if err := changes[i].write(keys, values); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return &StoreError{s.path, fmt.Errorf("nothing was changed: %w", err)}
+	}
+	return nil
+}
+
+func (c *Change) write(keys, values *bbolt.Bucket) error {
+	prefix, entry := c.Key.entry(), c.entry()
+	switch c.Kind {
+	case CreateKey:
+		return createKey(keys, c.Key)
+	case SetValue:
+		if err := createKey(keys, c.Key); err != nil {
+			return err
+		}
+		v := c.Value
+		if old, err := unseal(entry, values.Get(entry)); err == nil {
+			if o, err := decodeValue(old); err == nil {
+				v.Name = o.Name
+			}
+		}
+		return values.Put(entry, seal(entry, encodeValue(v)))
+	case DeleteValue:
+		return values.Delete(entry)
+	case DeleteValues:
+		return deleteRange(values, append(prefix, 0))
+	default: // DeleteKey
+		if err := deleteRange(values, prefix); err != nil {
+			return err
+		}
+		return deleteRange(keys, prefix)
+	}
+}
+
+// entry is the path as it stands in the file.
+func (p Path) entry() []byte {
+	return []byte(fold(strings.ReplaceAll(p.s, `\`, "\x00")) + "\x00")
+}
+
+// entry is the value's path and name as they stand in the file.
+func (c *Change) entry() []byte {
+	return append(append(c.Key.entry(), 0), fold(c.Value.Name)...)
+}
+
+// createKey puts the entries of the key and those above it that are missing.
+func createKey(keys *bbolt.Bucket, p Path) error {
+	var k []byte
+	for _, name := range p.split() {
+		k = append(append(k, fold(name)...), 0)
+		if keys.Get(k) != nil {
+			continue
+		}
+		if err := keys.Put(bytes.Clone(k), seal(k, []byte(name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func deleteRange(b *bbolt.Bucket, prefix []byte) error {
+	var all [][]byte // a cursor that deletes may skip
+	c := b.Cursor()
+	for k, _ := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+		all = append(all, bytes.Clone(k))
+	}
+	for _, k := range all {
+		if err := b.Delete(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encodeValue is a value as it stands in the file: its type in 32 bits, the length of its name in 32 bits,
+// the name, the data.
+func encodeValue(v Value) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(v.Type))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(v.Name)))
+	return append(append(b, v.Name...), v.Data...)
+}
+
+func decodeValue(b []byte) (Value, error) {
+	if len(b) < 8 {
+		return Value{}, errCorrupt
+	}
+	n := uint64(binary.LittleEndian.Uint32(b[4:]))
+	if n > uint64(len(b)-8) {
+		return Value{}, errCorrupt
+	}
+	v := Value{Type: Type(binary.LittleEndian.Uint32(b)), Name: string(b[8 : 8+n]), Data: bytes.Clone(b[8+n:])}
+	c := Change{Kind: SetValue, Key: Path{ControlSet + `\x`}, Value: v}
+	return v, c.check()
+}
+
+// seal puts the CRC-32C of an entry behind its value.
+func seal(key, value []byte) []byte {
+	sum := crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
+	return binary.LittleEndian.AppendUint32(bytes.Clone(value), sum)
+}
+
+// unseal checks an entry and returns its value.
+func unseal(key, sealed []byte) ([]byte, error) {
+	n := len(sealed) - 4
+	if n < 0 || !bytes.Equal(seal(key, sealed[:n]), sealed) {
+		return nil, fmt.Errorf("%w: the checksum of entry %q is wrong", errCorrupt, key)
+	}
+	return sealed[:n], nil
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	return nil
+}
