@@ -34,6 +34,8 @@ const (
 	OnIPoIB
 	// OnVF exists for a virtual function.
 	OnVF
+	// PerMachine is one for the machine: keys of the operating system's own network stack.
+	PerMachine
 )
 
 // Type is the type of a registry value (winnt.h's names).
@@ -76,84 +78,11 @@ const (
 	ReadOnly
 )
 
-// Group names the table of the manuals that an entry stands in.
-type Group string
-
 // Source is where a fact comes from: one of the manuals and its section.
 type Source struct {
 	Manual  string // "WinOF 5.50", "WinOF-2 1.21", "WinOF-2 Ethernet a", "WinOF-2 Ethernet b", "WinOF-2 24.4 virtualization"
 	Section string // number and title, as printed
 }
-
-// Choice is one of the values of an enumerated key.
-type Choice struct {
-	Value   uint64
-	Name    string // as a page shows it
-	Meaning string
-}
-
-// Default is the value of a key that is not set.
-type Default struct {
-	// Auto means that the value is derived from something else, which Text describes.
-	Auto bool
-	// Number is the default of numeric keys.
-	Number uint64
-	// Text is the default of other keys; of automatic ones, what it is derived from.
-	Text string
-}
-
-// Key is a registry key.
-type Key struct {
-	// Name is the value's name as it stands in the registry ("*JumboPacket", "roce_mode").
-	Name string
-	// Aliases are other spellings that the manuals use and that are accepted.
-	Aliases []string
-	// Path is the key that holds the value below Base, "" for the adapter's own class key.
-	Path string
-	// Base is the root that Path continues.
-	Base  Base
-	Group Group
-	// Generations that have the key.
-	Generations Generation
-	Scope       Scope
-	Type        Type
-	// Defaults by generation; one entry with Both where they agree. A key that a scope gives another
-	// default (IPoIB) names it in IPoIB.
-	Defaults map[Generation]Default
-	// IPoIB is the default on IPoIB ports where it differs.
-	IPoIB *Default
-	// Min and Max bound numeric keys, both 0 where Choices do, or where the type's own range is meant.
-	Min, Max uint64
-	// Step is the multiple that a value must be of, 0 for any.
-	Step uint64
-	// PowerOf2 asks for a power of two.
-	PowerOf2 bool
-	// Choices are the values of an enumerated key.
-	Choices []Choice
-	// Unit of the value: "packets", "us", "bytes"...; "" for none.
-	Unit   string
-	Effect Effect
-	// UI says that the device manager shows the key, under Title.
-	UI     bool
-	Title  string
-	Status Status
-	// Description says what the key does, in our own words.
-	Description string
-	Sources     []Source
-}
-
-// Base is the root of a key's path.
-type Base uint8
-
-const (
-	// AdapterClass is HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\<nn>.
-	AdapterClass Base = iota
-	// DriverService is HKLM\SYSTEM\CurrentControlSet\Services\<driver>\Parameters, where <driver> is mlx4_bus or mlx5
-	// as Path's generation says.
-	DriverService
-	// Absolute means that Path is the whole path below HKLM.
-	Absolute
-)
 
 // CounterKind says how a counter's value is read.
 type CounterKind uint8
@@ -178,11 +107,24 @@ type CounterSet struct {
 	// Short is the set's name on command lines and in metric names: lower case, words joined by "_".
 	Short string
 	// Instances says what there is one of: "adapter", "port", "priority", "cpu", "vport", "function".
-	Instances   string
+	Instances string
+	// Reset says what sets the set's counters back to 0.
+	Reset       ResetRule
 	Description string
 	Sources     []Source
 	Counters    []Counter
 }
+
+// ResetRule says what sets counters back to 0.
+type ResetRule uint8
+
+const (
+	// ResetAtRestart is a restart of the adapter or of the driver (WinOF 5.50, 4.9.4: "the card's restart or
+	// machine power-cycle").
+	ResetAtRestart ResetRule = iota
+	// ResetOnDemand is a restart too, and whoever asks for it (mlxtool show perfstats: WinOF 5.50, 5.5.3.10).
+	ResetOnDemand
+)
 
 // Counter is a counter of a set.
 type Counter struct {
@@ -191,8 +133,14 @@ type Counter struct {
 	Kind        CounterKind
 	Unit        string // "bytes", "packets", "bytes/s", "packets/s", "us", "%", ...
 	Description string
-	Status      Status
-	// Of names what a Rate or Ratio is computed from: the Short of the totals, in this set.
+	// Status is Built where the counter has a value, and StoredOnly where what it counts is not built yet.
+	Status Status
+	// Generations that have the counter, where they are not those of the set.
+	Generations Generation
+	// Sources where they are not those of the set.
+	Sources []Source
+	// Of names what a Rate or Ratio is computed from: the Short of the totals, in this set. A Rate without it has a
+	// total of its own, which no counter of the set shows.
 	Of []string
 	// Keeps says that the counter is not set back with its set's reset.
 	Keeps bool
@@ -212,8 +160,10 @@ const (
 
 // Event is an event that the drivers report.
 type Event struct {
-	// ID of the event, by which scripts find it.
+	// ID of the event, by which scripts find it. Source and ID together are unique.
 	ID uint32
+	// OwnID says that the manuals print no ID for the event, and ID is one of ours, from 0x8000 on.
+	OwnID bool
 	// Symbol is a name for it in programs: CamelCase.
 	Symbol      string
 	Source      string // "mlx4_bus", "mlx4eth", "ipoib", "mlx5"...: the event source as the manuals name it
@@ -225,19 +175,4 @@ type Event struct {
 	Text    string
 	Status  Status
 	Sources []Source
-}
-
-// Parameter is a parameter of the driver or the device that tools show and is not a registry key: mlxconfig's
-// and driverparams' entries.
-type Parameter struct {
-	Name        string
-	Generations Generation
-	Scope       Scope
-	Type        Type
-	Default     Default
-	Min, Max    uint64
-	Choices     []Choice
-	Status      Status
-	Description string
-	Sources     []Source
 }

@@ -1,0 +1,87 @@
+package catalogue
+
+import (
+	"slices"
+	"strings"
+)
+
+// Keys are all registry keys, in the order of the manuals' tables. Callers may sort or cut the slice, and
+// change nothing that its elements point to.
+func Keys() []Key {
+	return slices.Clone(keys)
+}
+
+// keys are the tables in the order in which they are documented.
+var keys = slices.Concat(
+	basicKeys, offloadKeys, performanceKeys, ethernetKeys, flowControlKeys, vmqKeys, ipoibKeys, generalKeys,
+	sriovKeys, roceKeys, busKeys, rdmaKeys, qosKeys, dscpKeys, dcqcnKeys, dcbxKeys, rssKeys, rssMonitoringKeys,
+	losslessKeys, burstKeys, stallKeys, queueLifetimeKeys, spoofKeys, dhcpKeys, vfMonitoringKeys, dumpMeNowKeys,
+	selfHealingKeys, stateDumpKeys, systemKeys,
+)
+
+// index finds keys by their lower-case names and aliases, as positions in keys.
+var index = func() map[string][]int {
+	m := map[string][]int{}
+	for i, k := range keys {
+		for _, n := range append([]string{k.Name}, k.Aliases...) {
+			n = strings.ToLower(n)
+			m[n] = append(m[n], i)
+		}
+	}
+	return m
+}()
+
+// KeysFor are the keys that an adapter such as t has, in the order of Keys.
+func KeysFor(t Target) []Key {
+	var a []Key
+	for _, k := range keys {
+		if k.Applies(t) {
+			a = append(a, k)
+		}
+	}
+	return a
+}
+
+// Lookup finds keys by name or alias, in any letter case and with or without the asterisk of the standardized
+// keywords: those of every generation and path, in the order of Keys.
+func Lookup(name string) []Key {
+	name = strings.ToLower(name)
+	found := index[name]
+	if len(found) == 0 {
+		if short, ok := strings.CutPrefix(name, "*"); ok {
+			found = index[short]
+		} else {
+			found = index["*"+name]
+		}
+	}
+	a := make([]Key, 0, len(found))
+	for _, i := range found {
+		a = append(a, keys[i])
+	}
+	return a
+}
+
+// LookupFor finds the keys of an adapter such as t by name or alias, the most specific place first: the
+// adapter's own, the device's, the driver's, the machine's. More than one of one place are what an alias
+// stands for.
+func LookupFor(name string, t Target) []Key {
+	a := slices.DeleteFunc(Lookup(name), func(k Key) bool { return !k.Applies(t) })
+	slices.SortStableFunc(a, func(x, y Key) int { return int(x.Base) - int(y.Base) })
+	return a
+}
+
+// LookupAt finds the keys of an adapter such as t by name or alias in one place.
+func LookupAt(p Place, name string, t Target) []Key {
+	return slices.DeleteFunc(LookupFor(name, t), func(k Key) bool { return !k.In(p) })
+}
+
+// Groups are the tables that keys stand in, in the order of Keys.
+func Groups() []Group {
+	var a []Group
+	for _, k := range keys {
+		if !slices.Contains(a, k.Group) {
+			a = append(a, k.Group)
+		}
+	}
+	return a
+}

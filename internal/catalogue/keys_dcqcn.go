@@ -1,0 +1,116 @@
+package catalogue
+
+import "fmt"
+
+const groupDCQCN Group = "Congestion control (RCM)"
+
+var dcqcnSources = from(ethernetB, "RoCEv2 Congestion Management (RCM): RCM Parameters", ethernetB, "RoCEv2 Congestion Management (RCM): Congestion Control Behavior when Changing the Parameters")
+
+// lineRate is the largest number of a rate, which the port's speed bounds further.
+const lineRate = 1<<32 - 1
+
+// dcqcnKeys are in the order in which mlx5cmd shows them: what the reaction point (RP) does, then the
+// notification point (NP). The defaults are those of the sample output in the manual.
+var dcqcnKeys = dcqcn(append(append(dcqcnEnable("RP", "Slows the adapter's senders down when congestion notifications come for priority %d."), []Key{
+	{
+		Name: "DcqcnClampTgtRate", Defaults: always(0), Choices: disableEnable,
+		Description: "Sets the target rate to the current rate at every congestion notification.",
+	},
+	{
+		Name: "DcqcnClampTgtRateAfterTimeInc", Defaults: always(1), Choices: disableEnable,
+		Description: "Updates the target rate at a congestion notification also where the timer, not the byte counter alone, has raised the rate before.",
+	},
+	{
+		Name: "DcqcnRpgTimeReset", Defaults: always(100), Min: 0, Max: 131071, Unit: "us",
+		Description: "Time from one raise of the rate by the timer to the next.",
+	},
+	{
+		Name: "DcqcnRpgByteReset", Defaults: always(400), Min: 0, Max: 32767, Unit: "64 bytes",
+		Description: "Bytes sent from one raise of the rate by the byte counter to the next, in units of 64.",
+	},
+	{
+		Name: "DcqcnRpgThreshold", Defaults: always(5), Min: 1, Max: 31, Unit: "raises",
+		Description: "Raises by timer and by byte counter after which fast recovery ends and the target rate grows.",
+	},
+	{
+		Name: "DcqcnRpgAiRate", Defaults: always(10), Min: 1, Max: lineRate, Bound: LineRate, Unit: "Mbit/s",
+		Description: "What the target rate grows by in additive increase.",
+	},
+	{
+		Name: "DcqcnRpgHaiRate", Defaults: always(100), Min: 1, Max: lineRate, Bound: LineRate, Unit: "Mbit/s",
+		Description: "What the target rate grows by in hyper additive increase.",
+	},
+	{
+		Name: "DcqcnAlphaToRateShift", Defaults: always(11), Min: 0, Max: 11,
+		Description: "How strongly alpha lowers the rate: a step takes alpha divided by 2 to this power of it away.",
+	},
+	{
+		Name: "DcqcnRpgMinDecFac", Defaults: always(50), Min: 1, Max: 100, Unit: "%",
+		Description: "Share of the old rate that one step never goes below.",
+		Chosen:      "The lower limit: the manual's range begins with 0, which it rules out as a divisor.",
+	},
+	{
+		Name: "DcqcnRpgMinRate", Defaults: always(1), Min: 0, Max: lineRate, Bound: LineRate, Unit: "Mbit/s",
+		Description: "Rate that a flow never goes below. The line rate switches congestion control off.",
+	},
+	{
+		Name: "DcqcnRateToSetOnFirstCnp", Defaults: always(3000), Min: 0, Max: lineRate, Bound: LineRate, Unit: "Mbit/s",
+		Description: "Rate that a flow gets with its first congestion notification; 0 leaves the step to the usual formulas.",
+		Chosen:      "What 0 means.",
+	},
+	{
+		Name: "DcqcnDceTcpG", Defaults: always(32), Min: 0, Max: 1023, Unit: "1/1024",
+		Description: "Weight g with which alpha follows the congestion: alpha becomes (1-g) alpha, plus g where a notification came.",
+	},
+	{
+		Name: "DcqcnDceTcpRtt", Defaults: always(4), Min: 0, Max: 131071, Unit: "us",
+		Description: "Time from one update of alpha to the next.",
+	},
+	{
+		Name: "DcqcnRateReduceMonitorPeriod", Defaults: always(32), Min: 0, Max: 1<<32 - 2, Unit: "us",
+		Description: "Time in which the rate is lowered at most once, however many notifications come.",
+	},
+	{
+		Name: "DcqcnInitialAlphaValue", Defaults: always(0), Min: 0, Max: 1023, Unit: "1/1024",
+		Description: "Value of alpha when a flow's first notification comes.",
+	},
+}...), append(dcqcnEnable("NP", "Answers packets of priority %d that a switch has marked with congestion notifications."), []Key{
+	{
+		Name: "DcqcnCnpDscp", Defaults: always(0), Min: 0, Max: 63,
+		Description: "DSCP of the congestion notifications that the adapter sends.",
+	},
+	{
+		Name: "DcqcnCnp802pPrio", Defaults: always(7), Min: 0, Max: 7,
+		Description: "Priority in the 802.1Q tag of the congestion notifications, where DcqcnCnpPrioMode is 0.",
+	},
+	{
+		Name: "DcqcnCnpPrioMode", Defaults: always(1),
+		Choices: []Choice{
+			{0, "own", "as DcqcnCnp802pPrio says"},
+			{1, "received", "that of the packet that was marked"},
+		},
+		Description: "Which priority congestion notifications get.",
+	},
+}...)...)...)
+
+// dcqcnEnable are the switches of one role, one for each priority. The name without the role sets both.
+func dcqcnEnable(role, text string) []Key {
+	var a []Key
+	for i := range 8 {
+		a = append(a, Key{
+			Name: fmt.Sprintf("Dcqcn%sEnablePrio%d", role, i), Aliases: []string{fmt.Sprintf("DcqcnEnablePrio%d", i)},
+			Defaults: always(0), Choices: disableEnable, Description: fmt.Sprintf(text, i),
+		})
+	}
+	return a
+}
+
+// dcqcn completes keys with what all parameters of congestion control have in common.
+func dcqcn(keys ...Key) []Key {
+	for i := range keys {
+		k := &keys[i]
+		k.Base, k.Group, k.Generations, k.Scope, k.Type = AdapterClass, groupDCQCN, MLX5, physicalEthernet, DWORD
+		k.Effect, k.Sources = AtOnce, dcqcnSources
+	}
+	return keys
+}

@@ -1,0 +1,149 @@
+package catalogue
+
+const (
+	groupDumpMeNow   Group = "Dump me now"
+	groupSelfHealing Group = "Self-healing"
+	groupStateDump   Group = "State dumping"
+)
+
+var (
+	dumpMeNowSources   = from(winof, "4.7.4 Configuration")
+	selfHealingSources = from(winof, "4.10.1.2.1 Miniport Driver Registry Keys")
+	stateDumpMLX5      = from(winof2, "5.6 State Dumping")
+	stateDumpMLX4      = from(winof, "6.9 State Dumping")
+)
+
+var dumpMeNowKeys = []Key{
+	{
+		Name: "DumpMeNowDirectory", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: PerDriver, Type: String,
+		Defaults: map[Generation]Default{
+			MLX4: {Text: `\SystemRoot\temp\Mlx4_Dump_Me_Now`},
+			MLX5: {Text: `\SystemRoot\temp\Mlx5_Dump_Me_Now`},
+		},
+		Max:         1024,
+		Description: `Directory that dumps go into, one directory each. A path of the system, or one that begins with \SystemRoot\temp, which stands for the driver's own directory.`,
+		Chosen:      `The default of WinOF-2, and what \SystemRoot\temp stands for. ` + onWinOF2Too,
+		Sources:     dumpMeNowSources,
+	},
+	{
+		Name: "DumpMeNowTotalCount", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: PerDriver, Type: NumericString,
+		Defaults: always(128), Min: 0, Max: 0xFFFF, Unit: "dumps",
+		Description: "Dumps that are kept. A further one takes the place of an old one, the first DumpMeNowPreservedCountMin excepted.",
+		Chosen:      onWinOF2Too,
+		Sources:     append(from(winof, "4.7.3 Cyclic DMN Mechanism"), dumpMeNowSources...),
+	},
+	{
+		Name: "DumpMeNowPreservedCountMin", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: PerDriver, Type: NumericString,
+		Defaults: always(8), Min: 0, Max: 0xFFFF, Unit: "dumps",
+		Description: "First dumps that are never replaced by later ones.",
+		Chosen:      onWinOF2Too,
+		Sources:     append(from(winof, "4.7.3 Cyclic DMN Mechanism"), dumpMeNowSources...),
+	},
+	{
+		Name: "DmnIovMode", Base: DeviceClass, Path: "Parameters", Group: groupDumpMeNow, Generations: MLX4, Scope: PerAdapter, Type: DWORD,
+		Defaults: always(2),
+		Choices: []Choice{
+			{0, "disabled", ""},
+			{1, "major objects", "the main objects and their states"},
+			{2, "resources", "all resources of virtual functions and their states"},
+			{3, "mappings", "from queue pairs to rings too: a very large dump"},
+			{4, "all", "all objects and their states"},
+		},
+		Description: "How much of virtual functions a dump tells.",
+		Sources:     from(winof, "4.7.4.1 DMN-IOV Configuration"),
+	},
+}
+
+var selfHealingKeys = []Key{
+	{
+		Name: "SHCheckForHangTimeInSeconds", Base: AdapterClass, Group: groupSelfHealing, Generations: Both, Scope: onBoth, Type: DWORD,
+		Defaults: always(4), Min: 1, Max: 1<<32 - 1, Unit: "s", Effect: AtOnce,
+		Description: "Time from one check of the adapter's health to the next.",
+		Chosen:      onWinOF2Too,
+		Sources:     from(winof, "4.10.1.1 Health-Checker Mechanism"),
+	},
+	{
+		Name: "SHMPResetActiveSensorsMask", Base: AdapterClass, Group: groupSelfHealing, Generations: Both, Scope: onBoth, Type: DWORD,
+		Defaults: always(0xFFFFFFFF), Min: 0, Max: 0xFFFFFFFF, Hex: true, Effect: AtOnce,
+		Description: "Sensors whose errors restart the adapter: 0x8 send queues in hardware, 0x10 send queues in software, 0x40 receive queues in software, 0x10000 receive completions, 0x20000 send completions. The others' errors are logged alone.",
+		Chosen:      onWinOF2Too,
+		Sources:     append(from(winof, "4.10.1.1.1 Sensors"), selfHealingSources...),
+	},
+	{
+		Name: "SHSensorsDumpMask", Base: AdapterClass, Group: groupSelfHealing, Generations: Both, Scope: onBoth, Type: DWORD,
+		Defaults: always(0), Min: 0, Max: 0xFFFFFFFF, Hex: true, Effect: AtOnce,
+		Description: "Sensors whose errors make a dump, with the bits of SHMPResetActiveSensorsMask.",
+		Chosen:      onWinOF2Too,
+		Sources:     append(from(winof, "4.10.1.1.1 Sensors"), selfHealingSources...),
+	},
+	{
+		Name: "CheckForHangCQMaxNoProgress", Base: AdapterClass, Group: groupSelfHealing, Generations: Both, Scope: onBoth, Type: DWORD,
+		Defaults: always(4), Min: 1, Max: 1000, Unit: "checks", Effect: AtOnce,
+		Description: "Checks in a row that find no progress in a queue before it counts as stuck; twice as many for send queues in software.",
+		Chosen:      onWinOF2Too,
+		Sources:     append(from(winof, "4.10.1.1.1 Sensors"), selfHealingSources...),
+	},
+}
+
+var stateDumpKeys = []Key{
+	{
+		Name: "MstDumpMode", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: PerDriver, Type: DWORD,
+		Defaults: always(1), Choices: disableEnable,
+		Description: "Dumps the state of an adapter into files when certain events happen.",
+		Chosen:      "The default and which value disables: the manual prints the name alone.",
+		Sources:     stateDumpMLX5,
+	},
+	{
+		Name: "EnableDumpOnUnknownLink", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: PerDriver, Type: DWORD,
+		Defaults: always(0), Choices: disableEnable,
+		Description: "Dumps when the state of a port becomes unknown.",
+		Sources:     stateDumpMLX5,
+	},
+	{
+		Name: "EnableDumpOnPortDown", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: PerDriver, Type: DWORD,
+		Defaults: always(0), Choices: disableEnable,
+		Description: "Dumps when a port goes down.",
+		Sources:     stateDumpMLX5,
+	},
+	{
+		Name: "DisableDumpOnEqStuck", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: PerDriver, Type: DWORD,
+		Defaults: always(0), Choices: dumpUnless,
+		Description: "Leaves out the dump when an event queue is stuck.",
+		Sources:     stateDumpMLX5,
+	},
+	{
+		Name: "DisableDumpOnTxCqStuck", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: PerDriver, Type: DWORD,
+		Defaults: always(0), Choices: dumpUnless,
+		Description: "Leaves out the dump when a completion queue of sends is stuck.",
+		Sources:     stateDumpMLX5,
+	},
+	{
+		Name: "DisableDumpOnRxCqStuck", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: PerDriver, Type: DWORD,
+		Defaults: always(0), Choices: dumpUnless,
+		Description: "Leaves out the dump when a completion queue of receives is stuck.",
+		Sources:     stateDumpMLX5,
+	},
+	{
+		Name: "DumpEventsNum", Base: DriverService, Group: groupStateDump, Generations: Both, Scope: PerDriver, Type: DWORD,
+		Defaults: always(20), Min: 1, Max: 1000, Unit: "sets",
+		Description: "Sets of files that are kept for each kind of event.",
+		Chosen:      "The limits; and for WinOF-2 its own driver's path, where the manual prints mlx4_bus.",
+		Sources:     append(stateDumpMLX4, stateDumpMLX5...),
+	},
+	{
+		Name: "DumpModeFlags", Base: Absolute, Path: services + `mlx4eth63\Parameters`, Group: groupStateDump, Generations: MLX4, Scope: PerDriver | OnEthernet, Type: DWORD,
+		Defaults: always(0), Min: 0, Max: 0x1C, Step: 4, Hex: true,
+		Description: "Port states of Ethernet ports that make no dump: 0x4 down, 0x8 none, 0x10 up.",
+		Chosen:      "That other bits are refused.",
+		Sources:     stateDumpMLX4,
+	},
+	{
+		Name: "DumpModeFlags", Base: Absolute, Path: services + `ipoib6\Parameters`, Group: groupStateDump, Generations: MLX4, Scope: PerDriver | OnIPoIB, Type: DWORD,
+		Defaults: always(0), Min: 0, Max: 0x1C, Step: 4, Hex: true,
+		Description: "Port states of IPoIB ports that make no dump: 0x4 down, 0x8 none, 0x10 up.",
+		Chosen:      "That other bits are refused.",
+		Sources:     stateDumpMLX4,
+	},
+}
+
+var dumpUnless = []Choice{{0, "dump", ""}, {1, "no dump", ""}}

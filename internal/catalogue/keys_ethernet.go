@@ -1,0 +1,140 @@
+package catalogue
+
+const (
+	groupEthernet    Group = "Ethernet"
+	groupFlowControl Group = "Flow control"
+	groupVMQ         Group = "VMQ"
+)
+
+var (
+	ethernetSources = from(winof, "4.6.6 Ethernet Registry Keys", winof2, "3.4.5 Ethernet Registry Keys")
+	ethernetMLX4    = from(winof, "4.6.6 Ethernet Registry Keys")
+	flowMLX4        = from(winof, "4.6.6.1 Flow Control Options")
+	vmqSources      = from(winof, "4.6.6.2 VMQ Options", winof2, "3.4.5.2 VMQ Options")
+	vmqMLX4         = from(winof, "4.6.6.2 VMQ Options")
+)
+
+var ethernetKeys = []Key{
+	{
+		Name: "*PriorityVLANTag", Base: AdapterClass, Group: groupEthernet, Generations: Both, Scope: physicalEthernet, Type: NumericString,
+		Defaults: always(3), UI: true, Title: "Priority & VLAN Tag",
+		Choices: []Choice{
+			{0, "priority & VLAN disabled", "frames go without a tag"},
+			{1, "priority enabled", "tags carry priorities"},
+			{2, "VLAN enabled", "tags carry VLANs"},
+			{3, "priority & VLAN enabled", "tags carry both"},
+		},
+		Description: "Which parts of IEEE 802.1Q tags the adapter sends and understands. Not to be set on a virtual function.",
+		Chosen:      "The values beside 3, which are NDIS's.",
+		Sources:     ethernetSources,
+	},
+	{
+		Name: "PromiscuousVlan", Base: AdapterClass, Group: groupEthernet, Generations: Both, Scope: onEthernet, Type: NumericString,
+		Defaults: always(0), Choices: disableEnable,
+		Description: "Hands packets of every VLAN up, without filtering them.",
+		Sources:     ethernetSources,
+	},
+	{
+		Name: "UseRSSForRawIP", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: physical, Type: NumericString,
+		Defaults: always(1), Choices: disableEnable,
+		Description: "Spreads IP packets that are neither TCP nor UDP by RSS. Otherwise DefaultRecvRingProcessor takes them all, which suits forwarding. Physical functions alone.",
+		Sources:     append(tuningSources, ethernetMLX4...),
+	},
+	{
+		Name: "UseRSSForUDP", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: physical, Type: NumericString,
+		Defaults: always(1), Choices: disableEnable,
+		Description: "Spreads UDP packets by RSS. Otherwise DefaultRecvRingProcessor takes them all, which suits forwarding. Physical functions alone.",
+		Sources:     append(tuningSources, ethernetMLX4...),
+	},
+	{
+		Name: "SingleStream", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: onBoth, Type: NumericString,
+		Defaults: always(0), Choices: disableEnable, UI: true, Title: "Single Stream",
+		Description: "Passes packets to send on to another processor, so that a single stream can go faster.",
+		Sources:     ethernetMLX4,
+	},
+	{
+		Name: "IgnoreFCS", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: onEthernet, Type: NumericString,
+		Defaults: always(0), Choices: disableEnable,
+		Description: "Takes frames whose FCS is wrong and hands the FCS up with every frame. Nothing guards the content of frames then.",
+		Sources:     append(from(winof, "4.1.14 Ignore Frame Check Sequence (FCS) Errors"), ethernetMLX4...),
+	},
+}
+
+var flowControlKeys = []Key{
+	{
+		Name: "*FlowControl", Base: AdapterClass, Group: groupFlowControl, Generations: Both, Scope: physicalEthernet, Type: NumericString,
+		Defaults: each(0, 3), UI: true, Title: "Flow Control",
+		Choices: []Choice{
+			{0, "disabled", "no pause frames"},
+			{1, "Tx enabled", "pauses when the peer asks"},
+			{2, "Rx enabled", "asks the peer to pause when a receive queue fills up"},
+			{3, "Rx & Tx enabled", "both"},
+		},
+		Description: "Global pause (IEEE 802.3x): with Rx the adapter asks its peer to pause when a receive queue reaches its limit, with Tx it pauses when asked.",
+		Chosen:      "That WinOF has it under this name too, with both directions on.",
+		Sources:     from(winof2, "3.4.5.1 Flow Control Options", winof, "4.1.4.1.2.1 Global Pause (Flow Control)"),
+	},
+	{
+		Name: "PerPriRxPause", Base: AdapterClass, Group: groupFlowControl, Generations: MLX4, Scope: physicalEthernet, Type: NumericString,
+		Defaults: always(0), Min: 0, Max: 255, Hex: true,
+		Description: "Priorities, one bit each, for which the adapter asks its peer to pause when their receive queue fills up. Not together with the Rx direction of global pause.",
+		Chosen:      "That the value is a mask of priorities.",
+		Sources:     flowMLX4,
+	},
+	{
+		Name: "PerPriTxPause", Base: AdapterClass, Group: groupFlowControl, Generations: MLX4, Scope: physicalEthernet, Type: NumericString,
+		Defaults: always(0), Min: 0, Max: 255, Hex: true,
+		Description: "Priorities, one bit each, that the adapter pauses when its peer asks. Not together with the Tx direction of global pause.",
+		Chosen:      "That the value is a mask of priorities.",
+		Sources:     flowMLX4,
+	},
+}
+
+var vmqKeys = []Key{
+	{
+		Name: "*VMQ", Base: AdapterClass, Group: groupVMQ, Generations: Both, Scope: physical, Type: NumericString,
+		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Virtual Machine Queues",
+		Description: "Sorts received packets into queues of virtual machines by destination address.",
+		Sources:     from(winof2, "3.4.5.2 VMQ Options", winof, "6.6 Virtualization Related Troubleshooting"),
+	},
+	{
+		Name: "*RssOrVmqPreference", Base: AdapterClass, Group: groupVMQ, Generations: Both, Scope: physical, Type: NumericString,
+		Defaults: always(0),
+		Choices: []Choice{
+			{0, "RSS", "reports what RSS can do"},
+			{1, "VMQ", "reports what VMQ can do"},
+		},
+		Description: "Which of the two the adapter offers where it could do either; virtual switches change it.",
+		Sources:     vmqSources,
+	},
+	{
+		Name: "*VMQLookaheadSplit", Base: AdapterClass, Group: groupVMQ, Generations: MLX4, Scope: physical, Type: NumericString,
+		Defaults: always(1), Choices: disableEnable, UI: true, Title: "VMQ Lookahead Split",
+		Description: "Divides receive buffers into a part that the switch looks at and one that the virtual machine alone sees.",
+		Sources:     vmqMLX4,
+	},
+	{
+		Name: "*VMQVlanFiltering", Base: AdapterClass, Group: groupVMQ, Generations: Both, Scope: physical, Type: NumericString,
+		Defaults: always(1), Choices: disableEnable, UI: true, Title: "VMQ VLAN Filtering",
+		Description: "Sorts packets into queues by VLAN as well as by address.",
+		Sources:     vmqSources,
+	},
+	{
+		Name: "MaxNumVmqs", Base: AdapterClass, Group: groupVMQ, Generations: MLX4, Scope: physical, Type: NumericString,
+		Defaults: always(127), Min: 1, Max: 127, Unit: "queues",
+		Description: "Queues of virtual machines that there may be at once. Each has a receive ring with buffers, so fewer take less memory.",
+		Sources:     vmqMLX4,
+	},
+	{
+		Name: "MaxNumMacAddrFilters", Base: AdapterClass, Group: groupVMQ, Generations: MLX4, Scope: physical, Type: NumericString,
+		Defaults: always(127), Min: 1, Max: 127, Unit: "addresses",
+		Description: "MAC addresses that the port reports it can filter.",
+		Sources:     vmqMLX4,
+	},
+	{
+		Name: "MaxNumVlanFilters", Base: AdapterClass, Group: groupVMQ, Generations: MLX4, Scope: physical, Type: NumericString,
+		Defaults: always(125), Min: 1, Max: 127, Unit: "VLANs",
+		Description: "VLANs that each port reports it can filter.",
+		Sources:     vmqMLX4,
+	},
+}

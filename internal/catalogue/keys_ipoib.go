@@ -1,0 +1,103 @@
+package catalogue
+
+const (
+	groupIPoIB   Group = "IPoIB"
+	groupGeneral Group = "General"
+)
+
+var (
+	ipoibSources   = from(winof, "4.6.7 IPoIB Registry Keys")
+	generalSources = from(winof, "4.6.8 General Registry Values")
+)
+
+var ipoibKeys = []Key{
+	{
+		Name: "GUIDMask", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Defaults: always(0xE7), Min: 0, Max: 0xFF, BitsSet: 6, Hex: true,
+		Description: "Which six of the port GUID's eight bytes make the MAC address of the interface, one bit each; 0 stands for the default.",
+		Sources:     ipoibSources,
+	},
+	{
+		Name: "MediumType802_3", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Defaults: always(0),
+		Choices: []Choice{
+			{0, "InfiniBand", "NdisPhysicalMediumInfiniband"},
+			{1, "802.3", "NdisPhysicalMedium802_3"},
+		},
+		Description: "What kind of medium the interface shows to the operating system.",
+		Sources:     ipoibSources,
+	},
+	{
+		Name: "SaTimeout", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Defaults: always(1000), Min: 250, Max: 60000, Unit: "ms", UI: true, Title: "SA Query Timeout",
+		Description: "Time before a query to the subnet administrator is sent again.",
+		Sources:     append(tunableSources[:1:1], ipoibSources...),
+	},
+	{
+		Name: "SaRetries", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Defaults: always(10), Min: 1, Max: 64, Unit: "retries", UI: true, Title: "SA Query Retry Count",
+		Description: "How often a query to the subnet administrator is sent again.",
+		Sources:     append(tunableSources[:1:1], ipoibSources...),
+	},
+	{
+		Name: "McastIgmpMldGeneralQueryInterval", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Defaults: always(3), Min: 1, Max: 10, Unit: "runs of 30 s", UI: true, Title: "Multicast General Query Interval",
+		Description: "Runs of the multicast monitor from one general IGMP or MLD query to the next.",
+		Sources:     ipoibSources,
+	},
+	{
+		Name: "LocalEndpointMaxAge", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Defaults: always(5), Min: 1, Max: 20, Unit: "runs",
+		Description: "Runs of the endpoint monitor that a local endpoint outlives without being used. Sending from it or receiving for it makes it young again; those of VMQ do not age.",
+		Sources:     ipoibSources,
+	},
+	{
+		Name: "LocalEndpointMonitorInterval", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Defaults: always(60000), Min: 10000, Max: 1200000, Unit: "ms",
+		Description: "Time from one run of the endpoint monitor, which ages unused local endpoints, to the next.",
+		Sources:     ipoibSources,
+	},
+	{
+		Name: "EnableQPR", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Defaults: always(0), Choices: disableEnable, UI: true, Title: "Query Path Record",
+		Description: "Asks the subnet administrator for path records of remote ports.",
+		Sources:     ipoibSources,
+	},
+	{
+		Name: "McastQueryResponseInterval", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Defaults: always(2), Min: 1, Max: 10, Unit: "runs of 30 s",
+		Description: "Runs of the multicast monitor that an IGMP or MLD query may stay without response before the adapter leaves the group.",
+		Sources:     ipoibSources,
+	},
+}
+
+var generalKeys = []Key{
+	{
+		Name: "MaxNumRssCpus", Base: AdapterClass, Group: groupGeneral, Generations: MLX4, Scope: onBoth, Type: DWORD,
+		Defaults: always(4), Min: 1, Max: 1024, Bound: Processors, Unit: "processors",
+		Description: "Processors, and so receive rings, that take part in RSS. The manual asks for a power of two below the number of processors; any number works here.",
+		Chosen:      "The path and the upper limit beside the number of processors.",
+		Sources:     generalSources,
+	},
+	{
+		Name: "RssBaseCpu", Base: AdapterClass, Group: groupGeneral, Generations: MLX4, Scope: onBoth, Type: DWORD,
+		Defaults: always(1), Min: 0, Max: 1023, Bound: Processors,
+		Description: "Number of the first processor that RSS uses. The adapter hands it to NDIS when it starts.",
+		Chosen:      "The path and the upper limit beside the number of processors.",
+		Sources:     generalSources,
+	},
+	{
+		Name: "CheckFwVersion", Base: AdapterClass, Group: groupGeneral, Generations: MLX4, Scope: onBoth, Type: DWORD,
+		Defaults: always(1), Choices: []Choice{{0, "don't check", "for tests alone"}, {1, "check", ""}},
+		Description: "Compares the firmware's version with the driver's at start and refuses one that does not fit.",
+		Chosen:      "The path.",
+		Sources:     generalSources,
+	},
+	{
+		Name: "MaximumWorkingThreads", Base: AdapterClass, Group: groupGeneral, Generations: MLX4, Scope: onBoth, Type: DWORD,
+		Defaults: always(2), Min: 1, Max: 64, Bound: ReceiveRings, Unit: "threads",
+		Description: "Threads that may poll receive rings at the same time. Each ring has one, with polling or adaptive completion.",
+		Chosen:      "The path and the upper limit beside the number of rings.",
+		Sources:     generalSources,
+	},
+}

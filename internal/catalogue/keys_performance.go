@@ -1,0 +1,205 @@
+package catalogue
+
+const groupPerformance Group = "Performance"
+
+var (
+	performanceSources = from(winof, "4.6.5 Performance Registry Keys", winof2, "3.4.4 Performance Registry Keys")
+	performanceMLX4    = from(winof, "4.6.5 Performance Registry Keys")
+	tunableSources     = from(winof, "4.9.3 Tunable Performance Parameters", winof2, "3.5.3 Tunable Performance Parameters")
+	tuningSources      = from(winof, "4.9.1.6 Performance Tuning Tool Application")
+)
+
+const rssChoice = "chosen from the RSS configuration"
+
+var performanceKeys = []Key{
+	{
+		Name: "RecvCompletionMethod", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(1), UI: true, Title: "Receive Completion Method",
+		Choices: []Choice{
+			{0, "polling", "the rings are looked at all the time: least latency, a processor is busy"},
+			{1, "adaptive", "polls while packets come and waits for an interrupt when they cease"},
+			{2, "adaptive", "the same; perf_tuning's number for it"},
+		},
+		Description: "How the arrival of packets is noticed.",
+		Chosen:      "That 2 means adaptive: the key tables do not have it, perf_tuning writes it.",
+		Sources:     append(tuningSources, performanceSources...),
+	},
+	{
+		Name: "SendCompletionMethod", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(1), IPoIB: onIB(0), UI: true, Title: "Send Completion Method",
+		Choices: []Choice{
+			{0, "polling", "completions of sends are looked for when the next packets are sent"},
+			{1, "interrupt", "completions of sends raise an interrupt"},
+		},
+		Description: "How the completion of sends is noticed.",
+		Chosen:      "What the two numbers stand for: perf_tuning's table prints the numbers alone.",
+		Sources:     append(tunableSources, tuningSources...),
+	},
+	{
+		Name: "*InterruptModeration", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Interrupt Moderation",
+		Description: "Holds interrupts back until 5 packets have come or 10 microseconds have passed since the first of them. Without it every packet raises one: lower latency, more processor time.",
+		Sources:     performanceSources,
+	},
+	{
+		Name: "RxIntModeration", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(2), UI: true, Title: "Rx Interrupt Moderation Type",
+		Choices: []Choice{
+			{1, "static", "count and time stay as they are set"},
+			{2, "adaptive", "count and time follow the kind and rate of traffic"},
+		},
+		Description: "Whether the moderation of receive interrupts follows the traffic.",
+		Sources:     performanceSources,
+	},
+	{
+		Name: "RxIntModerationPacketCount", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(5), Min: 0, Max: 65535, Unit: "packets", UI: true, Title: "Interrupt Moderation RX Packet Count",
+		Description: "Packets that have to come before the receive side raises an interrupt; 0 leaves the decision to the time alone.",
+		Chosen:      "The name and the limits; the manuals print the title and the default.",
+		Sources:     tunableSources,
+	},
+	{
+		Name: "RxIntModerationPacketTime", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(10), Min: 0, Max: 65535, Unit: "us", UI: true, Title: "Interrupt Moderation RX Packet Time",
+		Description: "Longest time from a packet's arrival to its interrupt, however few have come; 0 is no moderation.",
+		Chosen:      "The name and the limits; the manuals print the title and the default.",
+		Sources:     tunableSources,
+	},
+	{
+		Name: "TxIntModerationPacketCount", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(0), Min: 0, Max: 65535, Unit: "packets", UI: true, Title: "Interrupt Moderation TX Packet Count",
+		Description: "Sends that have to complete before the send side raises an interrupt; 0 leaves the decision to the time alone.",
+		Chosen:      "The name and the limits; the manuals print the title and the default.",
+		Sources:     tunableSources,
+	},
+	{
+		Name: "TxIntModerationPacketTime", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(0), Min: 0, Max: 65535, Unit: "us", UI: true, Title: "Interrupt Moderation TX Packet Time",
+		Description: "Longest time from a send's completion to its interrupt, however few have completed; 0 is no moderation.",
+		Chosen:      "The name and the limits; the manuals print the title and the default.",
+		Sources:     tunableSources,
+	},
+	{
+		Name: "pkt_rate_low", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString,
+		Defaults: always(150000), Min: 100, Max: 1000000, Unit: "packets/s",
+		Description: "Adaptive moderation takes traffic slower than this for latency traffic.",
+		Sources:     performanceMLX4,
+	},
+	{
+		Name: "pkt_rate_high", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString,
+		Defaults: always(170000), Min: 100, Max: 1000000, Unit: "packets/s",
+		Description: "Adaptive moderation takes traffic faster than this for bandwidth traffic.",
+		Sources:     performanceMLX4,
+	},
+	{
+		Name: "*RSS", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Receive Side Scaling",
+		Description: "Spreads received packets over several processors by a hash of their addresses and ports. Disabled, the Toeplitz hash is set up once and its indirection table stays.",
+		Sources:     performanceSources,
+	},
+	{
+		Name: "TxHashDistribution", Aliases: []string{"TxHashDisrtibution"}, Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString,
+		Defaults: always(3),
+		Choices: []Choice{
+			{1, "size", "two send rings: packets below 128 bytes in one, the others in the other"},
+			{2, "hash", "a hash of destination address and TCP ports; what is not IP goes to ring 0"},
+			{3, "hash and size", "two rings for each hash value, one for small packets"},
+		},
+		Description: "How packets to send are spread over the send rings.",
+		Sources:     performanceMLX4,
+	},
+	{
+		Name: "RxSmallPacketBypass", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString,
+		Defaults: always(0), Choices: disableEnable,
+		Description: "Hands small received packets up before large ones, so that acknowledgements overtake data where traffic goes both ways.",
+		Sources:     performanceMLX4,
+	},
+	{
+		Name: "ReturnPacketThreshold", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(341), Min: 0, Max: 4096, Unit: "packets",
+		Description: "Free received packets that may gather before they go back to the receive ring; 0 stands for two thirds of the ring.",
+		Sources:     performanceSources,
+	},
+	{
+		Name: "NumTcb", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(16), Min: 1, Max: 64, Unit: "buffers",
+		Description: "Send buffers that are allocated, each as large as a large send, or as the MTU without that offload.",
+		Sources:     performanceSources,
+	},
+	{
+		Name: "ThreadPoll", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(10000), Min: 0, Max: 200000, Unit: "cycles",
+		Description: "Polling rounds without a packet before polling ends; the next packet's interrupt starts it again.",
+		Sources:     performanceSources,
+	},
+	{
+		Name: "AverageFactor", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(16), Min: 0, Max: 256,
+		Description: "Weight of the last polling round in the moving average that decides whether to go on polling.",
+		Sources:     performanceSources,
+	},
+	{
+		Name: "AveragePollThreshold", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(10), Min: 0, Max: 1000, Unit: "packets",
+		Description: "Polling goes on while the average of packets in a round is above this.",
+		Sources:     performanceSources,
+	},
+	{
+		Name: "ThisPollThreshold", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(100), Min: 0, Max: 1000, Unit: "packets",
+		Description: "Polling goes on when the last round alone brought more packets than this.",
+		Sources:     performanceSources,
+	},
+	{
+		Name: "*HeaderDataSplit", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString,
+		Defaults: always(0), Choices: disableEnable,
+		Description: "Receives headers and data into separate buffers, which keeps the headers together in the caches.",
+		Sources:     append(from(winof, "4.1.7 Header Data Split"), performanceMLX4...),
+	},
+	{
+		Name: "VlanId", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: physical, Type: NumericString,
+		Defaults: always(0), Min: 0, Max: 4095, UI: true, Title: "VLAN ID",
+		Description: "VLAN of every packet of the adapter, where no teaming driver sets one; 0 is no VLAN. Not to be set on a virtual function.",
+		Sources:     performanceSources,
+	},
+	{
+		Name: "TxForwardingProcessor", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString,
+		Defaults: automatic(rssChoice), Min: 0, Max: 1023, Bound: Processors, AutoText: "-1",
+		Description: "Processor that runs the thread that forwards packets to send.",
+		Chosen:      "The limits.",
+		Sources:     append(tuningSources, performanceMLX4...),
+	},
+	{
+		Name: "DefaultRecvRingProcessor", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString,
+		Defaults: automatic(rssChoice), Min: 0, Max: 1023, Bound: Processors, AutoText: "-1",
+		Description: "Processor of the default receive ring, which takes the packets that RSS does not spread.",
+		Chosen:      "The limits.",
+		Sources:     append(tuningSources, performanceMLX4...),
+	},
+	{
+		Name: "TxInterruptProcessor", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString,
+		Defaults: automatic(rssChoice), Min: 0, Max: 1023, Bound: Processors, AutoText: "-1",
+		Description: "Processor that takes the completions of sends.",
+		Chosen:      "The limits.",
+		Sources:     append(tuningSources, performanceMLX4...),
+	},
+	{
+		Name: "*NumRSSQueues", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(8), Min: 1, Max: 64, Unit: "queues", UI: true, Title: "Maximum Number of RSS Queues",
+		Description: "Most receive queues that RSS spreads packets over.",
+		Sources:     performanceSources,
+	},
+	{
+		Name: "BlueFlame", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(1), Choices: disableEnable,
+		Description: "Hands small work requests to the device together with the doorbell, so that it need not fetch them: lower latency on a lightly loaded adapter.",
+		Sources:     performanceSources,
+	},
+	{
+		Name: "*MaxRSSProcessors", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(8), Min: 1, Max: 64, Bound: Processors, Unit: "processors", UI: true, Title: "Maximum Number of RSS Processors",
+		Description: "Most processors that take part in RSS; adapters may have different numbers.",
+		Chosen:      "The limits, which are those of the RSS queues.",
+		Sources:     append(from(winof, "4.1.13.2 Using RSS", winof2, "3.1.7 Receive Side Scaling (RSS)"), performanceSources...),
+	},
+}

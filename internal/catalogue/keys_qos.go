@@ -1,0 +1,143 @@
+package catalogue
+
+import "fmt"
+
+const (
+	groupQoS   Group = "QoS"
+	groupDSCP  Group = "DSCP"
+	groupDCBX  Group = "DCBX"
+	groupStall Group = "Receive stall"
+	groupHoQ   Group = "Head of queue lifetime"
+)
+
+var (
+	dscpSources     = from(ethernetB, "Differentiated Services Code Point (DSCP)", winof, "4.1.11.7 Registry Settings")
+	dscpMLX5        = from(ethernetB, "Differentiated Services Code Point (DSCP)")
+	stallKeySources = from(ethernetB, "Receive Path Activity Monitoring")
+	hoqSources      = from(ethernetB, "Head of Queue Lifetime Limit")
+)
+
+var qosKeys = []Key{
+	{
+		Name: "DefaultUntaggedPriority", Base: AdapterClass, Group: groupQoS, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(0), Min: 0, Max: 7, Effect: AtOnce,
+		Description: "Priority that untagged frames are taken to have, for congestion control among others. A wrong value counts as the default, not as the value before.",
+		Sources:     from(ethernetB, "RCM with Untagged Traffic"),
+	},
+}
+
+var dscpKeys = append([]Key{
+	{
+		Name: "TxUntagPriorityTag", Base: AdapterClass, Group: groupDSCP, Generations: Both, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(0), Choices: disableEnable,
+		Description: "Sends frames that have a priority but no VLAN without an 802.1Q tag. They count for their priority all the same. Wanted for flow control by DSCP.",
+		Sources:     dscpSources,
+	},
+	{
+		Name: "RxUntaggedMapToLossless", Aliases: []string{"RxUntaggedMapToLossles"}, Base: AdapterClass, Group: groupDSCP, Generations: Both, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(0), Choices: disableEnable, Effect: AtOnce,
+		Description: "Receives untagged frames into the lossless buffer. Wanted for flow control by DSCP. A wrong value counts as the default, not as the value before.",
+		Sources:     dscpSources,
+	},
+}, append(priorityToDscp(), []Key{
+	{
+		Name: "DscpBasedEtsEnabled", Base: AdapterClass, Group: groupDSCP, Generations: Both, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(0), Choices: disableEnable,
+		Description: "Shares the bandwidth between traffic classes (ETS) by the DSCP of packets.",
+		Sources:     dscpSources,
+	},
+	{
+		Name: "DscpBasedPfcEnabled", Base: AdapterClass, Group: groupDSCP, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(0), Choices: disableEnable,
+		Description: "Marks RoCE packets with the DSCP of their priority.",
+		Chosen:      "The default.",
+		Sources:     dscpMLX5,
+	},
+	{
+		Name: "DscpForGlobalFlowControl", Base: AdapterClass, Group: groupDSCP, Generations: Both, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(26), Min: 0, Max: 63,
+		Description: "DSCP of RoCE packets where global pause is used in place of priorities.",
+		Chosen:      "The limits, which are those of a DSCP.",
+		Sources:     dscpSources,
+	},
+	{
+		Name: "RxTrustedState", Base: AdapterClass, Group: groupDSCP, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(1),
+		Choices: []Choice{
+			{1, "host priority (PCP)", "by the priority in the 802.1Q tag"},
+			{2, "DSCP", "by the DSCP divided by 8"},
+		},
+		Description: "What the priority of received packets is taken from. With DSCP the table of transmitted packets should say the same, which a warning event tells otherwise.",
+		Sources:     from(ethernetB, "Receive Trust State"),
+	},
+}...)...)
+
+// priorityToDscp are the eight entries of the table that transmitted RoCE packets are marked from.
+func priorityToDscp() []Key {
+	var a []Key
+	for i := range 8 {
+		a = append(a, Key{
+			Name: fmt.Sprintf("PriorityToDscpMappingTable_%d", i), Aliases: []string{fmt.Sprintf("RroceDscpMarkPriorityFlowControl_%d", i)},
+			Base: AdapterClass, Group: groupDSCP, Generations: Both, Scope: physicalEthernet, Type: DWORD,
+			Defaults: always(uint64(i)), Min: 0, Max: 63,
+			Description: fmt.Sprintf("DSCP of the RoCE packets of priority %d, where priority flow control is on.", i),
+			Sources:     dscpSources,
+		})
+	}
+	return a
+}
+
+var dcbxKeys = []Key{
+	{
+		Name: "DcbxMode", Base: AdapterClass, Group: groupDCBX, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(0),
+		Choices: []Choice{
+			{0, "disabled", "no DCBX"},
+			{2, "host", "the driver speaks DCBX with its peer, willing unless a script says otherwise"},
+		},
+		Description: "Negotiates flow control, traffic classes and application priorities with the peer over LLDP. The device's configuration (LLDP_NB_DCBX_P1, ...) has to allow it.",
+		Chosen:      "The value 0.",
+		Sources:     from(ethernetB, "Data Center Bridging Exchange (DCBX)"),
+	},
+}
+
+var stallKeys = []Key{
+	{
+		Name: "DeviceRxStallTimeout", Base: AdapterClass, Group: groupStall, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(8000), Min: 0, Max: 8000, Unit: "ms",
+		Description: "Time that the receive path may stand still before flow control is switched off, global pause and all priorities alike, until it moves again; 0 is for ever. Counted as Critical Stall Watermark Reached.",
+		Chosen:      "Default, limits and unit.",
+		Sources:     stallKeySources,
+	},
+	{
+		Name: "DeviceRxStallWatermark", Base: AdapterClass, Group: groupStall, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(0), Min: 0, Max: 8000, Unit: "ms",
+		Description: "Time that the receive path may stand still before it is counted as Minor Stall Watermark Reached, as an early warning; 0 is never.",
+		Chosen:      "Default, limits and unit.",
+		Sources:     stallKeySources,
+	},
+}
+
+var queueLifetimeKeys = []Key{
+	{
+		Name: "TCHeadOfQueueLifeTimeLimitEnable", Base: AdapterClass, Group: groupHoQ, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(0), Min: 0, Max: 0xFF, Hex: true,
+		Description: "Traffic classes, one bit each, whose packets are dropped when they have waited too long at the head of their queue.",
+		Chosen:      "That the value is a mask of traffic classes, and its default.",
+		Sources:     hoqSources,
+	},
+	{
+		Name: "TCHeadOfQueueLifeTimeLimit", Base: AdapterClass, Group: groupHoQ, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(19), Min: 0, Max: 20,
+		Description: "How long a packet may be at the head of its queue: 4.096 microseconds times 2 to the power of the value; 20 is for ever. After InfiniBand's HOQLife.",
+		Chosen:      "Default and limits.",
+		Sources:     hoqSources,
+	},
+	{
+		Name: "TCStallCount", Base: AdapterClass, Group: groupHoQ, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(7), Min: 0, Max: 7, Unit: "packets",
+		Description: "Packets in a row that are dropped before the whole class counts as stalled, and its packets are dropped for eight lifetimes; 0 is never. After InfiniBand's VLStallCount.",
+		Chosen:      "Default and limits.",
+		Sources:     hoqSources,
+	},
+}

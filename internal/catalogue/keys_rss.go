@@ -1,0 +1,114 @@
+package catalogue
+
+const (
+	groupRSS           Group = "RSS placement"
+	groupRSSMonitoring Group = "RSS monitoring"
+	groupLossless      Group = "Lossless TCP and dropless mode"
+	groupBurst         Group = "Packet burst handling"
+)
+
+var (
+	rssSources  = from(winof, "4.1.13.2 Using RSS", winof2, "3.1.7 Receive Side Scaling (RSS)")
+	burstSource = from(ethernetB, "Packet Burst Handling")
+)
+
+// rssKeys are NDIS's standardized keywords.
+var rssKeys = []Key{
+	{
+		Name: "*RssBaseProcNumber", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(0), Min: 0, Max: 63, Bound: Processors, UI: true, Title: "RSS Base Processor Number",
+		Description: "First processor, within its group, that RSS uses. Different numbers keep adapters apart from each other.",
+		Chosen:      "Default and limits, which are NDIS's.",
+		Sources:     append(tuningSources, rssSources...),
+	},
+	{
+		Name: "*RssBaseProcGroup", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(0), Min: 0, Max: 63, UI: true, Title: "RSS Base Processor Group",
+		Description: "Processor group of that first processor, on machines with more than 64.",
+		Chosen:      "Default and limits.",
+		Sources:     rssSources,
+	},
+	{
+		Name: "*RssMaxProcNumber", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(63), Min: 0, Max: 63, UI: true, Title: "RSS Max Processor Number",
+		Description: "Last processor, within its group, that RSS uses.",
+		Chosen:      "Default and limits, which are NDIS's.",
+		Sources:     append(tuningSources, from(winof, "10 Release Notes Change Log History")...),
+	},
+	{
+		Name: "*NumaNodeID", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(65535), Min: 0, Max: 65535, UI: true, Title: "Preferred NUMA node",
+		Description: "NUMA node whose processors and memory the adapter should use; 65535 is no preference.",
+		Chosen:      "Default and limits, which are NDIS's.",
+		Sources:     rssSources,
+	},
+	{
+		Name: "*RSSProfile", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString,
+		Defaults: always(1), UI: true, Title: "RSS Profile",
+		Choices: []Choice{
+			{1, "closest processor", "those next to the adapter, as the load asks for"},
+			{2, "closest processor static", "those next to the adapter, fixed"},
+			{3, "NUMA scaling", "around the NUMA nodes, as the load asks for"},
+			{4, "NUMA scaling static", "around the NUMA nodes, fixed; perf_tuning's choice"},
+			{5, "conservative scaling", "as few as will do"},
+		},
+		Description: "How processors are chosen for RSS.",
+		Chosen:      "The meaning of the numbers and the default, which are NDIS's; the manual prints perf_tuning's 4.",
+		Sources:     append(tuningSources, from(winof, "10 Release Notes Change Log History")...),
+	},
+}
+
+var rssMonitoringKeys = []Key{
+	{
+		Name: "RssMonitoringEnabled", Base: AdapterClass, Group: groupRSSMonitoring, Generations: MLX4, Scope: onBoth, Type: DWORD,
+		Defaults: always(0), Choices: disableEnable,
+		Description: "Allows capturing the packets that RSS does not spread, and the counters of the Adapter RSS set.",
+		Sources:     from(winof, "4.9.4.4 RSS Monitoring", winof, "4.9.4.4.2.1 Controlling the Counters"),
+	},
+	{
+		Name: "RssCountersActivatedAtStartup", Base: AdapterClass, Group: groupRSSMonitoring, Generations: MLX4, Scope: onBoth, Type: DWORD,
+		Defaults: always(0),
+		Choices: []Choice{
+			{0, "when watched", "counts from when somebody reads the counter"},
+			{1, "at startup", "counts from the adapter's start"},
+		},
+		Description: "When the counters of the Adapter RSS set begin to count.",
+		Sources:     from(winof, "4.9.4.4.1.2 Packet Monitoring through the Performance Monitor", winof, "4.9.4.4.2.1 Controlling the Counters"),
+	},
+}
+
+var losslessKeys = []Key{
+	{
+		Name: "DelayDropTimeout", Base: AdapterClass, Group: groupLossless, Generations: MLX4, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(0), Min: 0, Max: 65535, Unit: "100 us",
+		Description: "Time that a packet may wait for a receive descriptor while the packets behind it are held back; 0 is lossless mode disabled, 65535 for ever. Entered and left by OID_MLX_DROPLESS_MODE.",
+		Sources:     from(winof, "4.1.12.5 Enabling/Disabling Lossless TCP"),
+	},
+	{
+		Name: "DelayDropTimeout", Base: AdapterClass, Group: groupLossless, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(50), Min: 0, Max: 100, Unit: "100 us",
+		Description: "Time that a packet may wait for a receive descriptor in dropless mode; when it ends the packet is dropped and the mode left, with an event; 0 is dropless mode disabled.",
+		Sources:     from(ethernetB, "Dropless Mode"),
+	},
+}
+
+var burstKeys = []Key{
+	{
+		Name: "AsyncReceiveIndicate", Base: AdapterClass, Group: groupBurst, Generations: MLX5, Scope: onEthernet, Type: NumericString,
+		Defaults: always(0),
+		Choices: []Choice{
+			{0, "disabled", ""},
+			{1, "threaded DPC", "buffers bursts, and hands packets up in a thread; recommended"},
+			{2, "polling", "buffers bursts, and hands packets up by polling"},
+		},
+		Description: "Buffers received packets beyond the receive ring, so that bursts do not lose any.",
+		Sources:     burstSource,
+	},
+	{
+		Name: "RfdReservationFactor", Base: AdapterClass, Group: groupBurst, Generations: MLX5, Scope: onEthernet, Type: NumericString,
+		Defaults: always(150), Min: 0, Max: 5000000, Unit: "packets",
+		Description: "Receive packets held in reserve for bursts; 10,000 is recommended, and memory grows with it.",
+		Chosen:      "The lower limit.",
+		Sources:     burstSource,
+	},
+}

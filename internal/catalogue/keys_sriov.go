@@ -1,0 +1,146 @@
+package catalogue
+
+import "fmt"
+
+const (
+	groupSRIOV Group = "SR-IOV"
+	groupSpoof Group = "Spoof protection"
+	groupDHCP  Group = "DHCP redirection"
+	groupVFMon Group = "VF monitoring"
+)
+
+var (
+	sriovSources   = from(winof, "4.6.9.1 SR-IOV Registry Keys", winof, "4.5.3.4.2 Enabling SR-IOV in Mellanox WinOF Package (Ethernet SR-IOV Only)")
+	vfMonSources   = from(virtualization, "VF Monitoring")
+	spoofMLX4      = from(winof, "4.5.3.5.3.1 Ethertype Spoof Protection Registry Keys")
+	spoofMLX5      = from(virtualization, "VF Spoof Protection")
+	sriovPortModes = []Choice{
+		{0, "auto_port1", "port 1 has all that the device's configuration allows, port 2 none and plain Ethernet"},
+		{1, "auto_port2", "port 2 has all that the device's configuration allows, port 1 none and plain Ethernet"},
+		{2, "manual", "MaxVFPort1 and MaxVFPort2 say how many each port has"},
+	}
+)
+
+// sriovKeys are the device's keys of WinOF once for the machine, which go first, and once for each device.
+var sriovKeys = append(deviceAndMachine(
+	Key{
+		Name: "PermitSriov", Defaults: always(1), Choices: disableEnable,
+		Description: "Allows virtual functions.",
+	},
+	Key{
+		Name: "SriovPortMode", Defaults: always(2), Choices: sriovPortModes,
+		Description: "How the device's virtual functions are divided between its ports. A port never has more than its interface is allowed.",
+	},
+	Key{
+		Name: "MaxVFPort1", Aliases: []string{"SriovPort1NumVFs"}, Defaults: always(16), Min: 0, Max: 126, Bound: VirtualFunctions, Unit: "virtual functions",
+		Description: "Virtual functions of port 1, in manual mode. Where both ports ask for more than the device's configuration allows, each has its share of that.",
+		Chosen:      "The upper limit, which is that of the device.",
+	},
+	Key{
+		Name: "MaxVFPort2", Aliases: []string{"SriovPort2NumVFs"}, Defaults: always(16), Min: 0, Max: 126, Bound: VirtualFunctions, Unit: "virtual functions",
+		Description: "Virtual functions of port 2, in manual mode. Where both ports ask for more than the device's configuration allows, each has its share of that.",
+		Chosen:      "The upper limit, which is that of the device.",
+	},
+),
+	Key{
+		Name: "*SRIOV", Base: AdapterClass, Group: groupSRIOV, Generations: Both, Scope: physical, Type: NumericString,
+		Defaults: always(0), Choices: disableEnable, UI: true, Title: "SR-IOV",
+		Description: "Offers virtual functions on the adapter, where the device's configuration (SRIOV_EN) allows them.",
+		Sources:     from(winof2, "3.3.3.3.2 Enabling SR-IOV in Mellanox WinOF-2 Package (Ethernet SR-IOV Only)"),
+	},
+	Key{
+		Name: "*NumVFs", Base: AdapterClass, Group: groupSRIOV, Generations: Both, Scope: physical, Type: NumericString,
+		Defaults: always(32), Min: 0, Max: 127, Bound: VirtualFunctions, Unit: "virtual functions", UI: true, Title: "Number of VFs",
+		Description: "Virtual functions that the operating system allows the interface (Set-NetAdapterSriov -NumVFs).",
+		Chosen:      "The name: the manuals print the command.",
+		Sources:     from(virtualization, "Enabling SR-IOV in Firmware", winof, "4.6.9.1 SR-IOV Registry Keys"),
+	},
+	Key{
+		Name: "MaxFWPagesUsagePerVF", Base: AdapterClass, Group: groupSRIOV, Generations: MLX5, Scope: physical, Type: DWORD,
+		Defaults: always(250000), Unit: "pages of 4 KB",
+		Description: "Most memory that the host gives a virtual function for its resources. A request beyond it fails with an error event.",
+		Chosen:      "The default.",
+		Sources:     from(virtualization, "Configuring Host Memory Limit per VF"),
+	},
+)
+
+// deviceAndMachine completes keys of WinOF's SR-IOV, which stand below the driver (for every device) and below
+// each device; where both are set the driver's hold.
+func deviceAndMachine(keys ...Key) []Key {
+	var a []Key
+	for _, k := range keys {
+		k.Group, k.Generations, k.Type, k.Sources = groupSRIOV, MLX4, DWORD, sriovSources
+		text := k.Description
+		k.Base, k.Path, k.Scope = DriverService, "", PerDriver
+		k.Description = text + " For all devices; goes before the device's own."
+		a = append(a, k)
+		k.Base, k.Path, k.Scope = DeviceClass, "Parameters", PerAdapter
+		k.Description = text + " For one device, where nothing is set for all."
+		a = append(a, k)
+	}
+	return a
+}
+
+// spoofKeys are the same keys at WinOF's device and at WinOF-2's adapter.
+var spoofKeys = append(
+	spoofKeysOf(MLX4, DeviceClass, "Parameters", "The default.", spoofMLX4),
+	spoofKeysOf(MLX5, AdapterClass, "", "", spoofMLX5)...)
+
+func spoofKeysOf(g Generation, base Base, path, chosen string, sources []Source) []Key {
+	a := []Key{{
+		Name: "VFAllowedTxEtherTypeListEnable", Base: base, Path: path, Group: groupSpoof, Generations: g, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(1), Choices: disableEnable,
+		Description: "Lets virtual functions send frames of listed EtherTypes alone; the others are dropped. Source addresses are checked in any case, and flow control frames (0x8808) refused.",
+		Chosen:      chosen,
+		Sources:     sources,
+	}}
+	for i := range 8 {
+		a = append(a, Key{
+			Name: fmt.Sprintf("VFAllowedTxEtherType%d", i), Base: base, Path: path, Group: groupSpoof, Generations: g, Scope: physicalEthernet, Type: DWORD,
+			Defaults: automatic("no entry; with none of the eight set, IPv4, ARP and IPv6 are allowed"), Min: 0, Max: 0xFFFF, Hex: true,
+			Description: fmt.Sprintf("Entry %d of the list of EtherTypes that virtual functions may send; 0 allows LLC frames, which have none. FCoE (0x8906) and its initialization protocol (0x8914) go together.", i+1),
+			Sources:     sources,
+		})
+	}
+	return a
+}
+
+var dhcpKeys = []Key{
+	{
+		Name: "RedirectVfDHCPToPF", Base: AdapterClass, Group: groupDHCP, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Defaults: always(0), Choices: disableEnable,
+		Description: "Turns DHCP packets (UDP ports 67 and 68) that virtual functions send or should receive over to the physical function, which has to be promiscuous.",
+		Sources:     from(virtualization, "VF's DHCP Redirections"),
+	},
+}
+
+var vfMonitoringKeys = []Key{
+	{
+		Name: "VfCpuMonEnable", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
+		Defaults: always(0), Choices: disableEnable, Effect: AtOnce,
+		Description: "Watches how much work virtual functions make for the firmware and warns in the event log.",
+		Chosen:      "Path and default.",
+		Sources:     vfMonSources,
+	},
+	{
+		Name: "VfCpuMonBatchPeriodSec", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
+		Defaults: always(60), Min: 1, Max: 86400, Unit: "s", Effect: AtOnce,
+		Description: "Time from one reading of the virtual functions' FwCpuUsage and Errors2FW counters to the next.",
+		Chosen:      "Path, default and limits.",
+		Sources:     vfMonSources,
+	},
+	{
+		Name: "VfCpuMonFwCpuUsageMax", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
+		Defaults: always(20), Min: 1, Max: 100, Unit: "%", Effect: AtOnce,
+		Description: "Share of the firmware's time that a virtual function may use in a period before a warning.",
+		Chosen:      "Path, default and limits.",
+		Sources:     vfMonSources,
+	},
+	{
+		Name: "VfCpuMonErrors2FwMax", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
+		Defaults: always(1000), Min: 1, Max: 1<<32 - 1, Unit: "errors", Effect: AtOnce,
+		Description: "Errors that a virtual function may report to the firmware in a period before a warning.",
+		Chosen:      "Path, default and limits.",
+		Sources:     vfMonSources,
+	},
+}
