@@ -17,9 +17,15 @@ import (
 type processVM struct {
 	pid  int
 	gone atomic.Bool // the client's stream ended: its pid may be another's soon
+
+	local  [vmVectors]unix.Iovec
+	remote [vmVectors]unix.RemoteIovec
 }
 
-var _ memory.Accessor = (*processVM)(nil)
+// vmVectors is how many pieces of memory one call of process_vm_writev takes here.
+const vmVectors = 256
+
+var _ memory.Gathering = (*processVM)(nil)
 
 // Blocking implements memory.Accessor.
 func (p *processVM) Blocking() bool { return true }
@@ -58,6 +64,58 @@ func (p *processVM) move(call uintptr, b []byte, addr uint64) error {
 		b, addr = b[n:], addr+uint64(n)
 	}
 	return nil
+}
+
+// WriteAll implements memory.Gathering.
+func (p *processVM) WriteAll(pieces []memory.Piece) (int, error) {
+	done := 0
+	for done < len(pieces) {
+		n, err := p.writeSome(pieces[done:min(len(pieces), done+vmVectors)])
+		if done += n; err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// writeSome writes the first of pieces, or more, with one call. The kernel stops in
+// front of the first that it cannot write.
+func (p *processVM) writeSome(pieces []memory.Piece) (int, error) {
+	if p.gone.Load() {
+		return 0, memory.ErrGone
+	}
+	for i := range pieces {
+		w := &pieces[i]
+		if uint64(uintptr(w.Addr)) != w.Addr {
+			pieces = pieces[:i]
+			break
+		}
+		p.local[i] = unix.Iovec{Base: unsafe.SliceData(w.Data)}
+		p.local[i].SetLen(len(w.Data))
+		p.remote[i] = unix.RemoteIovec{Base: uintptr(w.Addr), Len: len(w.Data)}
+	}
+	k := uintptr(len(pieces))
+	if k == 0 {
+		return 0, fmt.Errorf("%w: address beyond the address space", memory.ErrGone)
+	}
+	n, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_WRITEV, uintptr(p.pid), uintptr(unsafe.Pointer(&p.local)), k,
+		uintptr(unsafe.Pointer(&p.remote)), k, 0)
+	clear(p.local[:k])
+	switch {
+	case errno == unix.EINTR:
+		return 0, nil
+	case errno != 0:
+		return 0, fmt.Errorf("%w: process_vm: %v", memory.ErrGone, errno)
+	}
+	whole := 0
+	for whole < len(pieces) && uintptr(len(pieces[whole].Data)) <= n {
+		n -= uintptr(len(pieces[whole].Data))
+		whole++
+	}
+	if whole == 0 {
+		return 0, fmt.Errorf("%w: process_vm copied %d bytes of a piece", memory.ErrGone, n)
+	}
+	return whole, nil
 }
 
 // reach checks that a region's ends are there.

@@ -46,3 +46,18 @@ type Accessor interface {
 	// transport.Engine.Copies instead.
 	Blocking() bool
 }
+
+// Gathering is an Accessor of which a call costs more than the bytes of a packet,
+// so that it takes many pieces in one.
+type Gathering interface {
+	Accessor
+	// WriteAll writes pieces in order and returns how many it wrote whole. Where
+	// those are not all, err says why not the next one.
+	WriteAll(pieces []Piece) (n int, err error)
+}
+
+// Piece is data on its way to address Addr of its owner.
+type Piece struct {
+	Addr uint64
+	Data []byte
+}

@@ -31,8 +31,9 @@ type Region struct {
 	Bytes  []byte // mapped memory, len(Bytes) == Length
 	Remote Accessor
 
-	windows int    // windows bound to the region
-	dead    uint32 // 1 once deregistered; atomic
+	gathers Gathering // Remote, where it is one
+	windows int       // windows bound to the region
+	dead    uint32    // 1 once deregistered; atomic
 }
 
 // Dead reports whether the region was deregistered. Users that found it in the
@@ -59,6 +60,9 @@ func (r *Region) offset(addr, n uint64) (uint64, bool) {
 	off := addr - r.start() // wraps to a huge offset below the start
 	return off, off <= r.Length && n <= r.Length-off
 }
+
+// Gathers returns Remote where it takes many pieces in one call, else nil.
+func (r *Region) Gathers() Gathering { return r.gathers }
 
 // Slice returns n mapped bytes from address addr, nil where the range lies
 // outside, the region is not mapped or n is 0.

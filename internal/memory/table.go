@@ -41,6 +41,7 @@ func (t *Table) Len() int { return t.used }
 // *AttributeError.
 func (t *Table) Register(r Region) (*Region, error) {
 	n := &Region{PD: r.PD, Base: r.Base, Length: r.Length, Access: r.Access, Bytes: r.Bytes, Remote: r.Remote}
+	n.gathers, _ = r.Remote.(Gathering)
 	if err := n.check(); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ type buffers struct {
 	sges    []ring.SGE
 	regions [MaxSGE]*memory.Region
 	length  uint64
+	gathers bool   // all of it is written with others in one call
 	id      uint64 // tells this use of the buffers from others
 	at      int    // element that the cursor is in
 	start   uint64 // offset of the message where that element begins
@@ -20,6 +21,7 @@ type buffers struct {
 // is to be placed. It reports false for a local protection error.
 func (b *buffers) check(t *memory.Table, pd memory.PD, sges []ring.SGE, need memory.Access) bool {
 	b.sges, b.at, b.start, b.length = sges, 0, 0, 0
+	b.gathers = true
 	for i := range sges {
 		s := &sges[i]
 		r, err := t.Local(pd, s.LKey, s.Addr, uint64(s.Length), need)
@@ -27,6 +29,7 @@ func (b *buffers) check(t *memory.Table, pd memory.PD, sges []ring.SGE, need mem
 			return false
 		}
 		b.regions[i] = r
+		b.gathers = b.gathers && (s.Length == 0 || r.Gathers() != nil)
 		b.length += uint64(s.Length)
 	}
 	return true

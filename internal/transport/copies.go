@@ -55,6 +55,7 @@ type copyOp struct {
 	effect     uint64 // serial number of the effect
 	fetch      *fetchBuffer
 	psn        uint32 // of the atomic
+	err        error  // gathered: it fails with what failed before it
 }
 
 type copies struct {
@@ -176,11 +177,15 @@ func (e *Engine) small(n int) []byte {
 
 // place puts data that the answer to r brought into r's memory.
 func (q *QP) place(b *buffers, off uint64, data []byte, last bool, r *request) error {
-	err := b.write(off, data, last)
+	n, err := q.gatherIn(b, off, data, last, copyOp{kind: copyAnswer, r: r})
+	if r.copies += n; n > 0 || err != nil {
+		return err
+	}
+	err = b.write(off, data, last)
 	if !errors.Is(err, memory.ErrBlock) {
 		return err
 	}
-	n, err := q.deferWrite(b, off, data, last, copyOp{kind: copyAnswer, r: r})
+	n, err = q.deferWrite(b, off, data, last, copyOp{kind: copyAnswer, r: r})
 	r.copies += n
 	return err
 }

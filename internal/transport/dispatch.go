@@ -14,7 +14,11 @@ func (e *Engine) Receive(now clock.Time, in []frame.In) {
 	e.now = now
 	for i := range in {
 		e.receive(now, &in[i])
+		if e.gather.full {
+			e.writeGathered()
+		}
 	}
+	e.writeGathered()
 }
 
 // receive finds the QP that a packet is for and checks what is checked before

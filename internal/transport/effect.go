@@ -13,6 +13,7 @@ import (
 // those of the packets before it, are done.
 type effect struct {
 	copies     int
+	answer     bool   // the packet asked for an ACK
 	psn        ib.PSN // expected after the packet
 	msn        uint32
 	completion Completion
@@ -62,7 +63,7 @@ func (q *QP) deliver(c Completion) {
 
 // settleEffect ends a packet that was carried out. before is the state that it
 // found.
-func (q *QP) settleEffect(psn ib.PSN, msn uint32) {
+func (q *QP) settleEffect(psn ib.PSN, msn uint32, answer bool) {
 	f := &q.resp.effects
 	if f.started == 0 && f.queue.len() == 0 {
 		return
@@ -72,7 +73,7 @@ func (q *QP) settleEffect(psn ib.PSN, msn uint32) {
 	}
 	v := f.queue.push()
 	*v = f.held
-	v.copies, v.psn, v.msn = f.started, q.resp.psn, q.resp.msn
+	v.copies, v.psn, v.msn, v.answer = f.started, q.resp.psn, q.resp.msn, answer
 	f.held, f.started = effect{}, 0
 }
 
@@ -101,7 +102,10 @@ func (q *QP) effectCopied(serial uint64, err error) {
 		if v[0].completes {
 			*q.eng.completions.push() = v[0].completion
 		}
-		q.resp.ack = q.typ == command.RC
+		if v[0].answer {
+			q.resp.ack = true
+			q.activate()
+		}
 	}
 }
 
@@ -146,6 +150,13 @@ func (q *QP) dropEffects(deliver bool) {
 	}
 }
 
+// answerLast makes the end of the copies under way an occasion for an ACK.
+func (f *effects) answerLast() {
+	if n := len(f.queue.items); f.queue.len() > 0 {
+		f.queue.items[n-1].answer = true
+	}
+}
+
 // effectOp is a copy of the packet that is being carried out.
 func (q *QP) effectOp() copyOp {
 	f := &q.resp.effects
@@ -154,21 +165,31 @@ func (q *QP) effectOp() copyOp {
 
 // placeIn places payload in a receive's memory.
 func (q *QP) placeIn(b *buffers, off uint64, data []byte, last bool) error {
-	err := b.write(off, data, last)
+	n, err := q.gatherIn(b, off, data, last, q.effectOp())
+	if q.resp.effects.started += n; n > 0 || err != nil {
+		return err
+	}
+	err = b.write(off, data, last)
 	if !errors.Is(err, memory.ErrBlock) {
 		return err
 	}
-	n, err := q.deferWrite(b, off, data, last, q.effectOp())
+	n, err = q.deferWrite(b, off, data, last, q.effectOp())
 	q.resp.effects.started += n
 	return err
 }
 
 // placeAt places payload of an RDMA write.
 func (q *QP) placeAt(s memory.Span, data []byte, last bool) error {
-	if len(data) > 0 && deferred(s.Region) {
-		if s.Region.Dead() {
-			return memory.ErrGone
+	if len(data) > 0 && s.Region.Remote != nil && s.Region.Dead() {
+		return memory.ErrGone
+	}
+	if len(data) > 0 && s.Region.Gathers() != nil {
+		if n := q.gatherAt(s.Region, s.Addr, data, last, q.effectOp()); n > 0 {
+			q.resp.effects.started += n
+			return nil
 		}
+	}
+	if len(data) > 0 && deferred(s.Region) {
 		q.startWrite(s.Region, s.Addr, data, last, q.effectOp())
 		q.resp.effects.started++
 		return nil

@@ -36,6 +36,7 @@ type Engine struct {
 	bounceBuf   []byte
 	messages    uint64 // serial number of messages with buffers
 	copies      copies
+	gather      gather
 	counters    Counters
 }
 

@@ -28,7 +28,7 @@ func (q *QP) fail() {
 	e.leaveWindow(q)
 	q.req.rnrWait, q.req.draining, q.req.credit.waiting = false, false, false
 	q.req.cur = nil
-	q.settleEffect(q.resp.psn, q.resp.msn) // of a packet that was refused half way
+	q.settleEffect(q.resp.psn, q.resp.msn, false) // of a packet that was refused half way
 	q.startFlush()
 }
 

@@ -70,7 +70,7 @@ func (q *QP) incoming(op ib.Opcode, bth ib.BTH, rest []byte, headers, pad int) {
 	if op != ib.RCReadRequest {
 		s.psn = s.psn.Next()
 	}
-	q.settleEffect(psn, msn)
+	q.settleEffect(psn, msn, bth.AckReq())
 	if (bth.AckReq() || s.nak) && q.settled() {
 		s.ack = true
 		q.activate()
@@ -97,6 +97,7 @@ func (q *QP) outOfTurn(op ib.Opcode, psn ib.PSN, rest []byte) {
 		q.repeatAtomic(psn)
 	default:
 		s.ack = true
+		s.effects.answerLast()
 		q.activate()
 	}
 }

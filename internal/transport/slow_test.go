@@ -26,17 +26,42 @@ func (o *owner) Write(addr uint64, src []byte) error {
 	return nil
 }
 
+// gatherer is an owner that takes many pieces at once. The piece with number fail,
+// counted over all calls, cannot be written.
+type gatherer struct {
+	owner
+	calls, pieces int
+	fail          int
+}
+
+func (g *gatherer) WriteAll(pieces []memory.Piece) (int, error) {
+	g.calls++
+	for i := range pieces {
+		if g.pieces++; g.pieces == g.fail {
+			return i, memory.ErrGone
+		}
+		_ = g.Write(pieces[i].Addr, pieces[i].Data)
+	}
+	return len(pieces), nil
+}
+
 // reach registers memory of the side: mapped, or in a slow program not.
 func (s *side) reach(base uint64, b []byte, access memory.Access) *memory.Region {
 	kind := 0
 	if s.slow {
-		kind = s.rng.IntN(3)
+		kind = s.rng.IntN(4)
 	}
-	if kind == 0 {
+	var remote memory.Accessor
+	switch kind {
+	case 0:
 		return s.region(base, b, access)
+	case 1:
+		remote = &gatherer{owner: owner{base: base, bytes: b}}
+	default:
+		remote = &owner{base, b, kind == 2}
 	}
 	r, err := s.mem.Register(memory.Region{
-		PD: testPD, Base: base, Length: uint64(len(b)), Access: access, Remote: &owner{base, b, kind == 2},
+		PD: testPD, Base: base, Length: uint64(len(b)), Access: access, Remote: remote,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -59,7 +84,7 @@ func (s *side) copySome() {
 }
 
 func carryOut(c *Copy) CopyResult {
-	o := c.Region.Remote.(*owner)
+	o := c.Region.Remote.(*owner) // the one kind whose copies end later
 	at := o.bytes[c.Addr-o.base:]
 	done := CopyResult{Tag: c.Tag}
 	switch c.Kind {

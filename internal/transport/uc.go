@@ -73,7 +73,7 @@ func (q *QP) incomingUC(op ib.Opcode, bth ib.BTH, rest []byte, headers, pad int)
 	if q.copying >= maxCopies || !q.lengthFits(op, len(data)) || !q.executeUC(op, bth, rest, data) {
 		q.dropUC()
 	}
-	q.settleEffect(0, 0)
+	q.settleEffect(0, 0, false)
 }
 
 // dropUC gives up the message in progress and keeps its receive.

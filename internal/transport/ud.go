@@ -159,14 +159,14 @@ func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte
 	}
 	area := &q.eng.grh
 	fillGRH(area, in, len(rest)+ib.BTHLen)
-	err = q.placeIn(&w.mem, 0, area[:], false)
+	err = q.placeIn(&w.mem, 0, area[:], len(data) == 0)
 	if err == nil {
 		err = q.placeIn(&w.mem, GRHArea, data, true)
 	}
 	if err != nil {
 		c.ResponderProtectionErrors++
 		q.endReceive(ring.LocalProtection)
-		q.settleEffect(0, 0)
+		q.settleEffect(0, 0, false)
 		return
 	}
 	e := ring.CQE{Op: ring.CQRecv, ByteLen: uint32(n), SrcQP: uint32(deth.SrcQP()), Flags: ring.HasGRH, Imm: imm}
@@ -177,7 +177,7 @@ func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte
 		e.Flags |= ring.IsSolicited
 	}
 	q.finishReceive(&e)
-	q.settleEffect(0, 0)
+	q.settleEffect(0, 0, false)
 }
 
 const (

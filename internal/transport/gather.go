@@ -1,0 +1,113 @@
+package transport
+
+import "github.com/softvpi/softvpi/internal/memory"
+
+// gatherMost bounds the pieces that one call writes.
+const gatherMost = 256
+
+// gather is payload on its way to memory of which a call costs more than a packet
+// does (memory.Gathering). It is written when Receive ends at the latest, and with
+// the end of every message: messages become visible in their order, and the last
+// bytes of each behind all others. To the queue pairs it is a copy under way.
+type gather struct {
+	pieces []memory.Piece
+	owners []memory.Gathering
+	ops    []copyOp
+	tail   bool // the last piece is to be written behind the others
+	full   bool // to be written before the next packet
+}
+
+// tailLength is how much of a message is kept back to be written last.
+const tailLength = 8
+
+// gatherAt adds payload for address addr of r and returns the number of copies
+// that this is; 0: it is to be written directly, because nothing waits that it
+// could go with.
+func (q *QP) gatherAt(r *memory.Region, addr uint64, data []byte, last bool, op copyOp) int {
+	g := &q.eng.gather
+	if last && len(g.pieces) == 0 {
+		return 0
+	}
+	addr, op.q = r.OwnerAddr(addr), q
+	n := 1
+	if last && len(data) > tailLength {
+		body := len(data) - tailLength
+		g.add(r, addr, data[:body], op)
+		addr, data, n = addr+uint64(body), data[body:], 2
+	}
+	g.add(r, addr, data, op)
+	g.tail = last
+	g.full = last || len(g.pieces) >= gatherMost
+	q.copying += n
+	return n
+}
+
+func (g *gather) add(r *memory.Region, addr uint64, data []byte, op copyOp) {
+	g.pieces = append(g.pieces, memory.Piece{Addr: addr, Data: data})
+	g.owners = append(g.owners, r.Gathers())
+	g.ops = append(g.ops, op)
+}
+
+// gatherIn adds payload for scattered memory, see gatherAt.
+func (q *QP) gatherIn(b *buffers, off uint64, data []byte, last bool, op copyOp) (n int, err error) {
+	if !b.gathers || len(data) == 0 || last && len(q.eng.gather.pieces) == 0 {
+		return 0, nil
+	}
+	for len(data) > 0 {
+		b.seek(off)
+		if b.at >= len(b.sges) {
+			return n, memory.ErrBounds
+		}
+		s, r := &b.sges[b.at], b.regions[b.at]
+		if r.Dead() {
+			return n, memory.ErrGone
+		}
+		in := off - b.start
+		k := min(uint64(len(data)), uint64(s.Length)-in)
+		n += q.gatherAt(r, s.Addr+in, data[:k], last && k == uint64(len(data)), op)
+		data, off = data[k:], off+k
+	}
+	return n, nil
+}
+
+// writeGathered writes what was gathered and tells the queue pairs.
+func (e *Engine) writeGathered() {
+	g := &e.gather
+	if len(g.pieces) == 0 {
+		return
+	}
+	for i := 0; i < len(g.pieces); {
+		i = e.writeRun(i)
+	}
+	clear(g.pieces)
+	clear(g.owners)
+	clear(g.ops)
+	g.pieces, g.owners, g.ops = g.pieces[:0], g.owners[:0], g.ops[:0]
+	g.tail, g.full = false, false
+}
+
+// writeRun writes pieces from i on that one call takes, and returns where to go on.
+// Where a piece fails, those behind it of the same queue pair fail with it.
+func (e *Engine) writeRun(i int) int {
+	g := &e.gather
+	if err := g.ops[i].err; err != nil {
+		e.copyEnded(&g.ops[i], &CopyResult{Err: err})
+		return i + 1
+	}
+	end := i + 1
+	for end < len(g.pieces) && g.owners[end] == g.owners[i] && g.ops[end].err == nil && !(g.tail && end == len(g.pieces)-1) {
+		end++
+	}
+	n, err := g.owners[i].WriteAll(g.pieces[i:end])
+	if i+n < end {
+		for k := i + n; k < len(g.ops); k++ {
+			if g.ops[k].q == g.ops[i+n].q {
+				g.ops[k].err = err
+			}
+		}
+	}
+	for k := i; k < i+n; k++ {
+		e.copyEnded(&g.ops[k], &CopyResult{})
+	}
+	return i + n
+}

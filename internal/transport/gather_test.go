@@ -1,0 +1,75 @@
+package transport
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/sim"
+)
+
+// gathering is a connection from mapped memory to memory that is written in many
+// pieces at once.
+func gathering(t *testing.T) (n *sim.Network, a, b *end, g *gatherer, from []byte) {
+	n, a, b = newPair(t, 1, command.RC)
+	c := defaultConnection()
+	c.mtu = 4096
+	connect(a, b, c)
+	from = pattern(regionSize, 1)
+	a.region(regionAt, from, allowAll)
+	g = &gatherer{owner: owner{base: regionAt, bytes: make([]byte, regionSize)}}
+	if _, err := b.mem.Register(memory.Region{PD: testPD, Base: regionAt, Length: regionSize, Access: allowAll, Remote: g}); err != nil {
+		t.Fatal(err)
+	}
+	return n, a, b, g, from
+}
+
+// TestPacketsAreWrittenTogether hands the packets of a write over as one batch of a
+// link: all but the end of the message take one call, its end one more.
+func TestPacketsAreWrittenTogether(t *testing.T) {
+	_, a, b, g, from := gathering(t)
+	a.do(ring.OpWrite, 8*4096)
+	var out [16]frame.Out
+	var in []frame.In
+	for i := range a.e.Transmit(0, out[:]) {
+		in = append(in, frame.In{Data: flat(&out[i]), Src: a.addr, Dst: b.addr})
+	}
+	if len(in) != 8 {
+		t.Fatalf("%d packets left", len(in))
+	}
+	b.e.Receive(0, in)
+	if g.calls != 2 || g.pieces != 9 {
+		t.Errorf("%d pieces were written with %d calls, want 9 with 2", g.pieces, g.calls)
+	}
+	if !bytes.Equal(g.bytes[:8*4096], from[:8*4096]) {
+		t.Error("the data differs")
+	}
+	if n := b.e.Transmit(0, out[:]); n != 1 {
+		t.Errorf("%d answers, want one ACK", n)
+	}
+}
+
+// TestGatheredPieceFails lets the write of a packet in the middle of a batch fail: the
+// message ends in a remote operational error, and nothing behind it is written.
+func TestGatheredPieceFails(t *testing.T) {
+	for fail := 1; fail <= regionSize/4096+1; fail++ {
+		n, a, b, g, _ := gathering(t)
+		g.fail = fail
+		a.do(ring.OpWrite, regionSize)
+		a.do(ring.OpWrite, 4096)
+		n.Run(n.Now().Add(time.Second), func() bool { return len(a.comps) == 2 })
+		if len(a.comps) != 2 || a.comps[0].Status != ring.RemoteOperation || a.comps[1].Status != ring.WRFlush {
+			t.Fatalf("piece %d fails: completions %v", fail, a.comps)
+		}
+		if behind := g.bytes[min(fail*4096, regionSize):]; !bytes.Equal(behind, make([]byte, len(behind))) {
+			t.Errorf("piece %d fails: something behind it was written", fail)
+		}
+		if b.q.State() != command.Err {
+			t.Errorf("piece %d fails: the responder is in %s", fail, stateName(b.q.State()))
+		}
+	}
+}
