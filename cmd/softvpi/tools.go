@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/softvpi/softvpi/internal/tools/ibdump"
 	"github.com/softvpi/softvpi/internal/tools/ndcat"
 	"github.com/softvpi/softvpi/internal/tools/ndinfo"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
@@ -21,6 +22,7 @@ var tools = makeTools()
 
 func makeTools() map[string]tool.Main {
 	m := map[string]tool.Main{
+		"ibdump":        ibdump.Main,
 		"nd_rping":      rping.Main,
 		"ndadapterinfo": ndinfo.AdapterInfo,
 		"ndcat":         ndcat.Main,

@@ -111,48 +111,53 @@ func (c *Capture) Copy(ctx context.Context, w io.Writer, flush func() error) err
 	tick := time.NewTicker(captureFlush)
 	defer tick.Stop()
 	for running := true; running; {
-		if err := c.drain(out, flush); err != nil {
+		more, err := c.batch(out, flush)
+		if err != nil {
 			return err
 		}
+		wake := c.tap.Wake()
+		if more {
+			wake = ready
+		}
 		select {
-		case <-c.tap.Wake():
-		case <-tick.C:
 		case <-c.end:
 			running = false
 		case <-ctx.Done():
 			running = false
+		case <-wake:
+		case <-tick.C:
 		}
 	}
 	if err := c.driver.host.StopCapture(c.index, c.tap); err != nil {
 		return err
 	}
-	if err := c.drain(out, flush); err != nil {
-		return err
+	for more := true; more; {
+		if more, err = c.batch(out, flush); err != nil {
+			return err
+		}
 	}
 	_, missed := c.tap.Counts()
 	return out.Finish(missed, time.Now())
 }
 
-// drain writes what the tap holds, and flushes every now and then.
-func (c *Capture) drain(out *pcapng.Writer, flush func() error) error {
+// ready never makes anybody wait.
+var ready = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// batch writes some of what the tap holds and reports whether there is more.
+func (c *Capture) batch(out *pcapng.Writer, flush func() error) (more bool, err error) {
 	var p capture.Packet
-	for more := true; more; {
-		for range captureBatch {
-			if more = c.tap.Next(&p); !more {
-				break
-			}
-			if err := out.Packet(&p); err != nil {
-				return err
-			}
+	for range captureBatch {
+		if more = c.tap.Next(&p); !more {
+			break
 		}
-		if err := out.Flush(); err != nil {
-			return err
-		}
-		if err := flush(); err != nil {
-			return err
+		if err := out.Packet(&p); err != nil {
+			return false, err
 		}
 	}
-	return nil
+	if err := out.Flush(); err != nil {
+		return false, err
+	}
+	return more, flush()
 }
 
 func (c *Capture) forget() {

@@ -40,6 +40,7 @@ type Files struct {
 	header   []byte
 	block    []byte // the beginning of a block that is not whole yet
 	packets  uint64
+	most     uint64
 	finished bool
 	received uint64
 	dropped  uint64
@@ -61,6 +62,9 @@ func create(name string) (io.WriteCloser, error) { return os.Create(name) }
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
+
+// Most leaves out what comes after so many packets; 0: nothing.
+func (f *Files) Most(packets uint64) { f.most = packets }
 
 // ErrFormat says that what is to be cut is no pcapng stream.
 var ErrFormat = errors.New("not a pcapng stream")
@@ -106,6 +110,9 @@ func (f *Files) put(block []byte) error {
 		}
 		f.header = append(f.header, block...)
 	case blockPacket:
+		if f.most > 0 && f.packets >= f.most {
+			return nil
+		}
 		f.packets++
 		if f.limit > 0 && f.size+int64(len(block)) > f.limit && f.size > int64(len(f.header)) {
 			if err := f.next(); err != nil {

@@ -1,0 +1,214 @@
+package ibdump
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/tools/ndping"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+func running(t *testing.T) (socket string, adapters []driver.Adapter) {
+	t.Helper()
+	dir := t.TempDir()
+	net := netip.AddrFrom4([4]byte{127, byte(64 + rand.IntN(127)), byte(rand.IntN(250)), 1})
+	const slow = "rate=200M" // so that the capture keeps up
+	cfg := driver.Config{
+		Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state"), SkipSelfCheck: true,
+		Adapters: []driver.Adapter{{Name: "left", Address: net, Impairment: slow}, {Name: "right", Address: net.Next(), Impairment: slow}},
+	}
+	d, err := driver.Start(t.Context(), cfg, driver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if d.NoAttach() != "" {
+		t.Skip(d.NoAttach())
+	}
+	return cfg.Socket, cfg.Adapters
+}
+
+// buffer is written by a tool and read by the test.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func run(ctx context.Context, stdout, stderr io.Writer, args ...string) int {
+	return Main(ctx, tool.Env{Name: "ibdump", Args: args, Stdout: stdout, Stderr: stderr})
+}
+
+// traffic pings between the adapters until the test ends.
+func traffic(t *testing.T, socket string, adapters []driver.Adapter) {
+	t.Helper()
+	t.Setenv("SOFTVPI_SOCKET", socket)
+	var ping tool.Main
+	for _, p := range ndping.Programs {
+		if p.Name() == "ndrping" {
+			ping = p.Main
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	start := func(args ...string) {
+		wait.Go(func() {
+			for ctx.Err() == nil {
+				if ping(ctx, tool.Env{Name: "ndrping", Args: args, Stdout: io.Discard, Stderr: io.Discard}) == tool.Usage {
+					panic(args)
+				}
+			}
+		})
+	}
+	addr := adapters[0].Address.String()
+	start("-s", addr)
+	start("-c", "-w", addr)
+	t.Cleanup(func() { cancel(); wait.Wait() })
+}
+
+func count(t *testing.T, file io.Reader) (n int, missed uint64) {
+	t.Helper()
+	r, err := pcapgo.NewNgReader(file, pcapgo.NgReaderOptions{WantMixedLinkType: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; ; n++ {
+		if _, _, err := r.ReadPacketData(); errors.Is(err, io.EOF) {
+			s, err := r.Interface(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n, s.Statistics.PacketsDropped
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The capture ends at the number of packets that was asked for, or when the user interrupts it, with the file
+// whole and a line that says what was captured and missed.
+func TestEnds(t *testing.T) {
+	socket, adapters := running(t)
+	traffic(t, socket, adapters)
+	file := filepath.Join(t.TempDir(), "a.pcapng")
+	for _, c := range []struct {
+		name string
+		args []string
+		exit func(*buffer, context.CancelFunc)
+	}{
+		{"count", []string{"-count", "25"}, nil},
+		{"duration", []string{"-duration", "0.3"}, nil},
+		{"interrupt", nil, func(stderr *buffer, cancel context.CancelFunc) {
+			for !strings.Contains(stderr.String(), "capturing") {
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(200 * time.Millisecond)
+			cancel()
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			var stderr buffer
+			if c.exit != nil {
+				go c.exit(&stderr, cancel)
+			}
+			if status := run(ctx, io.Discard, &stderr, append([]string{"-socket", socket, "-d", "right", "-w", file}, c.args...)...); status != tool.Success {
+				t.Fatalf("status %d: %s", status, stderr.String())
+			}
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, _ := count(t, bytes.NewReader(b))
+			if n == 0 || c.name == "count" && n != 25 {
+				t.Errorf("%d packets", n)
+			}
+			if !strings.Contains(stderr.String(), "packets captured, 0 missed") {
+				t.Errorf("printed %q", stderr.String())
+			}
+		})
+	}
+}
+
+func TestStandardOutput(t *testing.T) {
+	socket, adapters := running(t)
+	traffic(t, socket, adapters)
+	var out, stderr buffer
+	if status := run(t.Context(), &out, &stderr, "-socket", socket, "-w", "-", "-s", "-snaplen", "60", "-count", "10"); status != tool.Success || stderr.String() != "" {
+		t.Fatalf("status %d: %s", status, stderr.String())
+	}
+	if n, _ := count(t, strings.NewReader(out.String())); n != 10 {
+		t.Errorf("%d packets, want 10", n)
+	}
+}
+
+// Bad arguments are refused in one line that names what is allowed, before anything is written.
+func TestUsage(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-b", "40"}, "6"},
+		{[]string{"-i", "2"}, "1"},
+		{[]string{"-snaplen", "x"}, "0"},
+		{[]string{"-w", ""}, "file name"},
+		{[]string{"-w", "-", "-file-size", "1"}, "file name"},
+		{[]string{"-files", "3"}, "file-size"},
+		{[]string{"--nothing"}, "--snaplen"},
+		{[]string{"extra"}, "extra"},
+	} {
+		var stderr bytes.Buffer
+		if status := run(t.Context(), io.Discard, &stderr, c.args...); status != tool.Usage {
+			t.Errorf("%v: status %d, want %d", c.args, status, tool.Usage)
+		}
+		if s := stderr.String(); !strings.Contains(s, c.want) || strings.Count(s, "\n") != 1 {
+			t.Errorf("%v: %q lacks %q, or is not one line", c.args, s, c.want)
+		}
+	}
+	var stderr bytes.Buffer
+	if status := run(t.Context(), io.Discard, &stderr, "-socket", filepath.Join(dir, "none")); status != tool.Failure || !strings.Contains(stderr.String(), "softvpi up") {
+		t.Errorf("no driver: status %d, %q", status, stderr.String())
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func TestUnknownAdapter(t *testing.T) {
+	socket, _ := running(t)
+	var stderr bytes.Buffer
+	if status := run(t.Context(), io.Discard, &stderr, "-socket", socket, "-d", "middle"); status != tool.Failure || !strings.Contains(stderr.String(), `"left", "right"`) {
+		t.Errorf("status %d, %q", status, stderr.String())
+	}
+}
