@@ -1,0 +1,38 @@
+package catalogue
+
+var rdmaActivity = CounterSet{
+	Name: "RDMA Activity", Aliases: []string{"Proprietary RDMA Activity", "RDMA Activity Counters"},
+	Generations: Both, Short: "rdma_activity", Instances: "adapter",
+	Description: "The RDMA connections of an adapter, and what it carries for them. The manuals' note that NDSPI does not count some of these does not hold here: all count. Bytes and frames are those of packets; the local path moves messages without any.",
+	Sources:     []Source{{winof, "4.9.4.4.2.2 Proprietary RDMA Activity"}, {winof2, "3.5.4.0.1 RDMA Activity"}},
+	Counters: counted(
+		total("RDMA Accepted Connections", "accepted_connections", "connections", "inbound connections established"),
+		level("RDMA Active Connections", "active_connections", "connections", "connections established now"),
+		total("RDMA Completion Queue Errors", "completion_queue_errors", "errors", "always 0, as the manuals say"),
+		total("RDMA Connection Errors", "connection_errors", "errors", "established connections that an error ended"),
+		total("RDMA Failed Connection Attempts", "failed_connection_attempts", "attempts", "inbound and outbound attempts that failed"),
+		rate("RDMA Inbound Bytes/sec", "inbound_bytes", "bytes/s", "bytes received, with the headers from Ethernet on"),
+		rate("RDMA Inbound Frames/sec", "inbound_frames", "frames/s", "packets received"),
+		total("RDMA Initiated Connections", "initiated_connections", "connections", "outbound connections established"),
+		rate("RDMA Outbound Bytes/sec", "outbound_bytes", "bytes/s", "bytes sent, with the headers from Ethernet on"),
+		rate("RDMA Outbound Frames/sec", "outbound_frames", "frames/s", "packets sent"),
+	),
+}
+
+// The manuals in hand name this set and refer to another chapter for what is in it, so the names of its counters are ours.
+var congestionControl = CounterSet{
+	Name: "Mellanox WinOF-2 Congestion Control", Aliases: []string{"RCM counters"},
+	Generations: MLX5, Short: "congestion_control", Instances: "adapter",
+	Description: "RoCE congestion management. The manuals in hand name the set and not its counters; these names are SoftVPI's. A port answers no congestion marks yet, and takes no notice of notifications but to count them.",
+	Sources:     []Source{{ethernetA, "RCM counters"}, {ethernetB, "RCM counters"}},
+	Counters: joined(
+		counted(total("CNPs Received", "received_cnps", "packets", "congestion notification packets received")),
+		notCounted(
+			total("CNPs Handled", "handled_cnps", "packets", "congestion notification packets that slowed a flow down"),
+			total("CNPs Ignored", "ignored_cnps", "packets", "congestion notification packets that no flow took"),
+			total("CNPs Sent", "sent_cnps", "packets", "congestion notification packets sent"),
+			total("Marked Packets Received", "received_marked_packets", "packets", "RoCE packets received with a congestion mark"),
+			level("Limited Flows", "limited_flows", "flows", "flows that are slowed down now"),
+		),
+	),
+}

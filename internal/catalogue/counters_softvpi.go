@@ -1,0 +1,72 @@
+package catalogue
+
+var softTransport = CounterSet{
+	Name: "SoftVPI Transport", Generations: Both, Short: "transport", Instances: "adapter", Reset: ResetOnDemand,
+	Description: "The transport of an adapter beyond what the manuals' sets show. \"Retransmitted packets\", \"Probes\" and \"Sequence NAKs sent\" are worth a look when something is slow.",
+	Counters: counted(
+		total("RDMA Outbound Packets", "outbound_packets", "packets", "packets that the transport sent"),
+		total("RDMA Outbound Bytes", "outbound_bytes", "bytes", "transport headers and payload sent"),
+		total("RDMA Inbound Packets", "inbound_packets", "packets", "packets that the transport took"),
+		total("RDMA Inbound Bytes", "inbound_bytes", "bytes", "transport headers and payload received"),
+		total("Retransmitted packets", "retransmitted_packets", "packets", "packets of requests that were sent more than once"),
+		total("Local messages", "local_messages", "messages", "messages moved on the local path"),
+		total("Local bytes", "local_bytes", "bytes", "bytes moved on the local path"),
+		total("P_Key violations", "pkey_violations", "packets", "packets with a partition key that their QP has not"),
+		total("Q_Key violations", "qkey_violations", "packets", "datagrams with a queue key that their QP has not"),
+		total("Packets for an unknown QP", "unknown_qp_packets", "packets", "packets for a QP that does not exist"),
+		total("Packets from the wrong source", "wrong_source_packets", "packets", "packets for a connected QP from an address that is not its peer's"),
+		total("Malformed packets", "malformed_packets", "packets", "packets that are too short, of a reserved opcode or of another version"),
+		total("Packets in the wrong state", "wrong_state_packets", "packets", "packets for a QP whose state takes none"),
+		total("Packets of the wrong service", "wrong_service_packets", "packets", "packets of another transport service than their QP's"),
+		total("Ghost ACKs", "ghost_acks", "packets", "acknowledgements of nothing that is outstanding"),
+		total("Probes", "probes", "packets", "oldest packets sent again ahead of the ACK timer"),
+		total("Implied NAKs", "implied_naks", "NAKs", "answers to reads and atomics seen to be lost"),
+		total("Sequence NAKs sent", "sent_sequence_naks", "NAKs", "NAKs sent for packets that came ahead of their turn"),
+		total("ACKs sent", "sent_acks", "packets", "acknowledgements sent"),
+		total("ACKs received", "received_acks", "packets", "acknowledgements received"),
+		total("Broken UC messages", "broken_uc_messages", "messages", "UC messages dropped because a packet was missing"),
+		total("Congestion notifications received", "received_cnps", "packets", "congestion notification packets received"),
+		total("Unreachable destinations", "unreachables", "errors", "ICMP errors that destinations answered with"),
+		total("Multicast packets", "multicast_packets", "packets", "multicast datagrams received"),
+		total("MADs dropped", "dropped_mads", "packets", "management datagrams dropped because their queue was full"),
+	),
+}
+
+var softConnections = CounterSet{
+	Name: "SoftVPI Connections", Generations: Both, Short: "connections", Instances: "adapter", Reset: ResetOnDemand,
+	Description: "The messages of the connection manager of an adapter.",
+	Counters: counted(
+		total("CM MADs received", "received_mads", "packets", "messages received"),
+		total("CM MADs sent", "sent_mads", "packets", "messages sent"),
+		total("CM MADs sent again", "retransmitted_mads", "packets", "messages sent again because no answer came"),
+		total("CM MADs repeated", "duplicate_mads", "packets", "messages received that repeat what was handled"),
+		total("CM MADs malformed", "malformed_mads", "packets", "messages that do not parse, or of a wrong source"),
+		total("CM MADs of no connection", "unknown_mads", "packets", "messages that name no connection of their sender"),
+		total("CM MADs out of place", "unexpected_mads", "packets", "messages that do not fit the state of their connection"),
+		total("CM requests refused, backlog full", "backlog_refused_requests", "requests", "requests for a listener that has too many waiting"),
+		total("CM requests refused, half-open limit", "half_open_refused_requests", "requests", "requests over the limit of connections that are being made"),
+	),
+}
+
+var softLink = CounterSet{
+	Name: "SoftVPI Link", Generations: Both, Short: "link", Instances: "port", Reset: ResetOnDemand,
+	Description: "What a port is plugged into: a UDP socket for each of its addresses, and the impairment around them.",
+	Counters: counted(
+		total("Link bursts sent", "sent_bursts", "bursts", "bursts handed to the system; a burst holds one packet or several"),
+		total("ICRC errors", "icrc_errors", "packets", "received packets whose invariant CRC is wrong"),
+		total("icrc_id_inferred", "icrc_id_inferred_packets", "packets", "received packets taken although their IPv4 identification, which no socket shows, had to be inferred from the invariant CRC"),
+		total("Malformed frames", "malformed_frames", "packets", "received packets too short or of an impossible length, and frames whose headers contradict themselves"),
+		total("Frames for others", "foreign_frames", "packets", "received packets to another address, and frames that are not of the port's RoCE mode"),
+		total("Link sends refused by the system", "send_errors", "packets", "packets that the system refused to send"),
+		total("Link blocked", "send_blocks", "times", "times that the system took no more packets for a while"),
+		total("Link receive buffer drops", "receive_drops", "packets", "packets that the system dropped because the socket's buffer was full"),
+		total("Link packets too long", "truncated_packets", "packets", "received packets longer than any that RoCE sends"),
+		level("Link receive buffer", "receive_buffer_bytes", "bytes", "receive buffers as the system grants them"),
+		total("Impairment lost", "impaired_lost_packets", "packets", "packets that the impairment lost"),
+		total("Impairment duplicated", "impaired_duplicated_packets", "packets", "packets that the impairment sent twice"),
+		total("Impairment reordered", "impaired_reordered_packets", "packets", "packets that the impairment let others overtake"),
+		total("Impairment corrupted", "impaired_corrupted_packets", "packets", "packets that the impairment changed"),
+		total("Impairment marked", "impaired_marked_packets", "packets", "packets that the impairment gave a congestion mark"),
+		total("Impairment delayed", "impaired_delayed_packets", "packets", "packets that the impairment held back"),
+	),
+}

@@ -1,0 +1,71 @@
+package catalogue
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+)
+
+var short = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+
+// Names lead to one set, and in a set to one counter; short names can stand in metric names.
+func TestCounterNamesAreUnique(t *testing.T) {
+	sets := map[string]string{}
+	for i := range CounterSets {
+		s := &CounterSets[i]
+		for _, n := range append([]string{s.Name, s.Short}, s.Aliases...) {
+			if found, ok := CounterSetNamed(n); !ok || found != s {
+				t.Errorf("%q does not lead to %q", n, s.Name)
+			}
+			if other, ok := sets[n]; ok {
+				t.Errorf("%q names %q and %q", n, other, s.Name)
+			}
+			sets[n] = s.Name
+		}
+		for j := range s.Counters {
+			c := &s.Counters[j]
+			if s.Index(c.Name) != j || s.Index(c.Short) != j {
+				t.Errorf("%s: %q or %q names another counter", s.Name, c.Name, c.Short)
+			}
+			if !short.MatchString(c.Short) || !short.MatchString(s.Short) {
+				t.Errorf("%s, %s: short name %q", s.Name, c.Name, c.Short)
+			}
+		}
+	}
+}
+
+func TestCounterSetsAreComplete(t *testing.T) {
+	instances := []string{"adapter", "port", "priority", "cpu", "vport", "function"}
+	for i := range CounterSets {
+		s := &CounterSets[i]
+		if s.Generations == 0 || !slices.Contains(instances, s.Instances) || s.Description == "" || len(s.Counters) == 0 {
+			t.Errorf("%s is not complete", s.Name)
+		}
+		for j := range s.Counters {
+			c := &s.Counters[j]
+			if c.Description == "" || c.Generations&^s.Generations != 0 {
+				t.Errorf("%s, %s: no description, or a generation that its set has not", s.Name, c.Name)
+			}
+			if len(c.Of) > 0 && c.Kind != Rate && c.Kind != Ratio {
+				t.Errorf("%s, %s: only rates and ratios are of others", s.Name, c.Name)
+			}
+			for _, of := range c.Of {
+				if at := s.Index(of); at < 0 || s.Counters[at].Short != of || s.Counters[at].Kind != Total || s.Counters[at].Status != c.Status {
+					t.Errorf("%s, %s: %q is no total of the set that counts as it does", s.Name, c.Name, of)
+				}
+			}
+			if c.Keeps != (c.Kind == Level) {
+				t.Errorf("%s, %s: levels are kept at a reset, and nothing else", s.Name, c.Name)
+			}
+		}
+	}
+}
+
+// A counter's generations are its own, or else its set's.
+func TestCountersOfAGeneration(t *testing.T) {
+	set, _ := CounterSetNamed("adapter_diagnostics")
+	at := set.Index("Minor Stall Watermark Reached")
+	if at < 0 || !set.Has(at, MLX5) || set.Has(at, MLX4) || !set.Has(0, MLX4) {
+		t.Error("the stall watermarks are those of mlx5 alone")
+	}
+}

@@ -1,0 +1,271 @@
+// Package counters reads the counter sets of the catalogue from the words that adapters count in: snapshots with the
+// instances of each set, rates over a reader's own interval, resets, and the forms in which they are shown (typeperf's
+// paths and CSV, JSON, Prometheus metrics). Reading costs the data path nothing but the copy of its words; a reset
+// writes none of them.
+package counters
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/device"
+)
+
+// Adapter is an adapter with its words.
+type Adapter struct {
+	device.Counters
+	// Generation decides which sets and counters the adapter has; 0: MLX5.
+	Generation catalogue.Generation
+}
+
+// Config is what a Collector reads.
+type Config struct {
+	// Read returns the adapters with their words now.
+	Read func() []Adapter
+	// CPUs is how many processors the sets with an instance for each have; 0: one.
+	CPUs int
+	// Now is the clock, monotonic; nil: time.Now.
+	Now func() time.Time
+}
+
+// Collector takes snapshots of the counters. Its methods may be called at once from several goroutines.
+type Collector struct {
+	cfg   Config
+	start time.Time
+
+	mu    sync.Mutex
+	bases map[baseKey]*base
+}
+
+// baseKey says what was set back: a set of an adapter.
+type baseKey struct {
+	set     string
+	adapter uint32
+}
+
+// base is what is subtracted from the words of a set, and how often it was set.
+type base struct {
+	words device.Counters
+	epoch uint64
+}
+
+// New returns a Collector.
+func New(cfg Config) *Collector {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.CPUs = max(1, cfg.CPUs)
+	return &Collector{cfg: cfg, start: cfg.Now(), bases: map[baseKey]*base{}}
+}
+
+// Restarted sets the counters of an adapter back: it is called when a restart of the adapter ends, with the words
+// that it had before it went on counting (WinOF 5.50, 4.9.4: counters are cleared by the card's restart).
+func (c *Collector) Restarted(before device.Counters) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range catalogue.CounterSets {
+		c.rebase(catalogue.CounterSets[i].Short, before)
+	}
+}
+
+func (c *Collector) rebase(set string, words device.Counters) {
+	k := baseKey{set, words.Adapter}
+	b := c.bases[k]
+	if b == nil {
+		b = &base{}
+		c.bases[k] = b
+	}
+	b.words = words
+	b.epoch++
+}
+
+// ResetRequest asks for the counters of a set to be set back.
+type ResetRequest struct {
+	Set     string `json:"set"`               // printed or short name
+	Adapter string `json:"adapter,omitempty"` // by name; empty: all
+}
+
+// Reset sets the counters of a set back. Sets that only a restart clears are refused.
+func (c *Collector) Reset(q ResetRequest) error {
+	set, ok := catalogue.CounterSetNamed(q.Set)
+	if !ok {
+		return &PathError{q.Set, "no such counter set", setNames()}
+	}
+	if set.Reset != catalogue.ResetOnDemand {
+		return &PathError{q.Set, "only a restart of the adapter clears this set", resettable()}
+	}
+	found := false
+	adapters := c.cfg.Read()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range adapters {
+		if q.Adapter == "" || adapters[i].Name == q.Adapter {
+			c.rebase(set.Short, adapters[i].Counters)
+			found = true
+		}
+	}
+	if !found {
+		return &PathError{q.Adapter, "no such adapter", adapterNames(adapters)}
+	}
+	return nil
+}
+
+// Sets lists the counter sets with the instances that there are now.
+func (c *Collector) Sets() []Set {
+	adapters := c.cfg.Read()
+	out := make([]Set, 0, len(catalogue.CounterSets))
+	for i := range catalogue.CounterSets {
+		set := &catalogue.CounterSets[i]
+		s := Set{Name: set.Name, Short: set.Short, Aliases: set.Aliases, Description: set.Description, Resettable: set.Reset == catalogue.ResetOnDemand, Instances: []string{}}
+		for j := range adapters {
+			for _, in := range c.instances(set, &adapters[j]) {
+				s.Instances = append(s.Instances, in.name)
+			}
+		}
+		for j := range set.Counters {
+			k := &set.Counters[j]
+			s.Counters = append(s.Counters, Counter{
+				Name: k.Name, Short: k.Short, Kind: kindName(k.Kind), Unit: k.Unit, Description: k.Description, Counted: k.Counted(), Generations: generationNames(set, j),
+			})
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Snapshot returns the counters that the paths select, all for none. The error is a *PathError where a path selects
+// nothing.
+func (c *Collector) Snapshot(paths ...string) (Snapshot, error) {
+	sel, err := parsePaths(paths)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	adapters := c.cfg.Read()
+	now := c.cfg.Now()
+	s := Snapshot{Time: now, Uptime: now.Sub(c.start), Instances: []Instance{}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range catalogue.CounterSets {
+		set := &catalogue.CounterSets[i]
+		for j := range adapters {
+			for _, in := range c.instances(set, &adapters[j]) {
+				if x := c.read(set, &adapters[j], in, sel); len(x.Values) > 0 {
+					s.Instances = append(s.Instances, x)
+				}
+			}
+		}
+	}
+	return s, sel.unused()
+}
+
+// instance is one of a set for an adapter.
+type instance struct {
+	name   string
+	labels map[string]string
+}
+
+// instances are those that an adapter has of a set.
+func (c *Collector) instances(set *catalogue.CounterSet, a *Adapter) []instance {
+	if set.Generations&a.generation() == 0 {
+		return nil
+	}
+	one := func(suffix, label, value string) instance {
+		return instance{a.Name + suffix, map[string]string{"adapter": a.Name, label: value}}
+	}
+	var all []instance
+	switch set.Instances {
+	case "adapter":
+		all = append(all, instance{a.Name, map[string]string{"adapter": a.Name}})
+	case "port":
+		all = append(all, one("", "port", "1"))
+	case "priority":
+		for p := range 8 {
+			all = append(all, one(", Priority "+strconv.Itoa(p), "priority", strconv.Itoa(p)))
+		}
+		all = append(all, one(", Untagged", "priority", "untagged"))
+	case "cpu":
+		for n := range c.cfg.CPUs {
+			all = append(all, one(", CPU "+strconv.Itoa(n), "cpu", strconv.Itoa(n)))
+		}
+		all = append(all, one(", Total", "cpu", "total"))
+	}
+	return all // adapters have no vPorts and virtual functions yet
+}
+
+// read makes the part of an instance that is selected.
+func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel selection) Instance {
+	x := Instance{Set: set.Short, Name: in.name, Labels: in.labels}
+	b := c.bases[baseKey{set.Short, a.Adapter}]
+	if b != nil {
+		x.Epoch = b.epoch
+	}
+	for i := range set.Counters {
+		if set.Has(i, a.generation()) && sel.selects(set, in.name, i) {
+			x.Values = append(x.Values, Value{Counter: set.Counters[i].Short, Raw: raw(set, i, &a.Counters, b)})
+		}
+	}
+	return x
+}
+
+// raw is the value of a counter, for a rate the total that it is the rate of; nil where nothing counts it.
+func raw(set *catalogue.CounterSet, i int, now *device.Counters, b *base) *uint64 {
+	k := &set.Counters[i]
+	if !k.Counted() {
+		return nil
+	}
+	var v uint64
+	for _, short := range totals(k) {
+		at := words[set.Short][short]
+		v += at(now)
+		if b != nil && !k.Keeps {
+			v -= at(&b.words)
+		}
+	}
+	return &v
+}
+
+// totals names what a counter is read from.
+func totals(k *catalogue.Counter) []string {
+	if len(k.Of) > 0 {
+		return k.Of
+	}
+	return []string{k.Short}
+}
+
+func (a *Adapter) generation() catalogue.Generation {
+	if a.Generation == 0 {
+		return catalogue.MLX5
+	}
+	return a.Generation
+}
+
+func setNames() []string {
+	var all []string
+	for i := range catalogue.CounterSets {
+		all = append(all, catalogue.CounterSets[i].Name)
+	}
+	return all
+}
+
+func resettable() []string {
+	var all []string
+	for i := range catalogue.CounterSets {
+		if catalogue.CounterSets[i].Reset == catalogue.ResetOnDemand {
+			all = append(all, catalogue.CounterSets[i].Name)
+		}
+	}
+	return all
+}
+
+func adapterNames(adapters []Adapter) []string {
+	var all []string
+	for i := range adapters {
+		all = append(all, fmt.Sprintf("%q", adapters[i].Name))
+	}
+	slices.Sort(all)
+	return all
+}

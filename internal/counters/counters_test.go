@@ -1,0 +1,214 @@
+package counters
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/device"
+)
+
+// Every counter that the catalogue says is counted is read from somewhere, and no other is.
+func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
+	read := map[string]map[string]bool{}
+	for i := range catalogue.CounterSets {
+		set := &catalogue.CounterSets[i]
+		for j := range set.Counters {
+			c := &set.Counters[j]
+			for _, short := range totals(c) {
+				if has := words[set.Short][short] != nil; has != c.Counted() {
+					t.Errorf("%s.%s: counted %v, read from a word %v", set.Short, short, c.Counted(), has)
+				}
+				if read[set.Short] == nil {
+					read[set.Short] = map[string]bool{}
+				}
+				read[set.Short][short] = true
+			}
+		}
+	}
+	for set, of := range words {
+		for short := range of {
+			if !read[set][short] {
+				t.Errorf("%s.%s is no counter", set, short)
+			}
+		}
+	}
+}
+
+// bench is a Collector over adapters that a test sets, with a clock that it moves.
+type bench struct {
+	t        *testing.T
+	c        *Collector
+	adapters []Adapter
+	now      time.Time
+}
+
+func newBench(t *testing.T, names ...string) *bench {
+	b := &bench{t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	for i, n := range names {
+		b.adapters = append(b.adapters, Adapter{Counters: device.Counters{Adapter: uint32(i), Name: n, Enabled: true, FrameOverhead: 42}})
+	}
+	b.c = New(Config{Read: func() []Adapter { return append([]Adapter(nil), b.adapters...) }, CPUs: 2, Now: func() time.Time { return b.now }})
+	return b
+}
+
+func (b *bench) snapshot(paths ...string) Snapshot {
+	b.t.Helper()
+	s, err := b.c.Snapshot(paths...)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+// values are what a reader sees, by "instance: counter".
+func (b *bench) values(r *Reader, paths ...string) map[string]string {
+	b.t.Helper()
+	m := map[string]string{}
+	for _, x := range r.Read(b.snapshot(paths...)) {
+		m[x.Instance+": "+x.Counter] = x.Value.String()
+	}
+	return m
+}
+
+func TestRatesAreOverTheReadersInterval(t *testing.T) {
+	b := newBench(t, "Ethernet 1")
+	const path = `\Mellanox Adapter Traffic Counters(*)\Packets Received*`
+	var every, late Reader
+	want := func(r *Reader, packets, perSecond string) {
+		t.Helper()
+		// The errors and discards match too, and are not what this is about.
+		got := b.values(r, path)
+		for _, w := range [][2]string{{"Packets Received", packets}, {"Packets Received/Sec", perSecond}} {
+			if got["Ethernet 1: "+w[0]] != w[1] {
+				t.Errorf("%s is %s, want %s", w[0], got["Ethernet 1: "+w[0]], w[1])
+			}
+		}
+	}
+	want(&every, "0", "-") // the first reading has no interval
+	want(&late, "0", "-")
+	b.adapters[0].Link.ReceivedPackets = 100
+	b.now = b.now.Add(2 * time.Second)
+	want(&every, "100", "50.0")
+	b.now = b.now.Add(2 * time.Second)
+	want(&every, "100", "0.0")
+	want(&late, "100", "25.0")
+}
+
+func TestUncountedCountersHaveNoValue(t *testing.T) {
+	b := newBench(t, "Ethernet 1")
+	s := b.snapshot("adapter_qos.sent_pause_frames", "adapter_traffic.sent_packets")
+	got := map[string]bool{}
+	for _, in := range s.Instances {
+		for _, v := range in.Values {
+			got[in.Name+" "+v.Counter] = v.Raw != nil
+		}
+	}
+	want := map[string]bool{"Ethernet 1 sent_packets": true, "Ethernet 1, Untagged sent_pause_frames": false}
+	for _, p := range "01234567" {
+		want["Ethernet 1, Priority "+string(p)+" sent_pause_frames"] = false
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestSetsOfAGeneration(t *testing.T) {
+	b := newBench(t, "Ethernet 1", "Ethernet 2")
+	b.adapters[1].Generation = catalogue.MLX4
+	for path, want := range map[string][]string{
+		"rdma_activity":      {"Ethernet 1", "Ethernet 2"},
+		"winof_bus":          {"Ethernet 2"},
+		"congestion_control": {"Ethernet 1"},
+		"adapter_rss":        {"Ethernet 2, CPU 0", "Ethernet 2, CPU 1", "Ethernet 2, Total"},
+		"adapter_diagnostics.minor_stall_watermarks": {"Ethernet 1"},
+	} {
+		var got []string
+		for _, in := range b.snapshot(path).Instances {
+			got = append(got, in.Name)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", path, d)
+		}
+	}
+}
+
+// A restart clears the adapter's counters, levels excepted; the words go on.
+func TestRestartClears(t *testing.T) {
+	b := newBench(t, "Ethernet 1", "Ethernet 2")
+	for i := range b.adapters {
+		b.adapters[i].CM.Accepted, b.adapters[i].CM.Active = 7, 2
+	}
+	var r Reader
+	paths := []string{"rdma_activity.accepted_connections", "rdma_activity.active_connections"}
+	b.c.Restarted(b.adapters[0].Counters)
+	b.adapters[0].CM.Accepted++
+	want := map[string]string{
+		"Ethernet 1: RDMA Accepted Connections": "1", "Ethernet 1: RDMA Active Connections": "2",
+		"Ethernet 2: RDMA Accepted Connections": "7", "Ethernet 2: RDMA Active Connections": "2",
+	}
+	if d := cmp.Diff(want, b.values(&r, paths...)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestResetOnDemand(t *testing.T) {
+	b := newBench(t, "Ethernet 1", "Ethernet 2")
+	for i := range b.adapters {
+		b.adapters[i].Transport.Probes, b.adapters[i].Link.SentBursts = 5, 5
+	}
+	if err := b.c.Reset(ResetRequest{Set: "SoftVPI Transport", Adapter: "Ethernet 2"}); err != nil {
+		t.Fatal(err)
+	}
+	var r Reader
+	want := map[string]string{
+		"Ethernet 1: Probes": "5", "Ethernet 2: Probes": "0", "Ethernet 1: Link bursts sent": "5", "Ethernet 2: Link bursts sent": "5",
+	}
+	if d := cmp.Diff(want, b.values(&r, "transport.probes", "link.sent_bursts")); d != "" {
+		t.Error(d)
+	}
+	for _, q := range []ResetRequest{{Set: "Mellanox Adapter Diagnostics Counters"}, {Set: "nonsense"}, {Set: "transport", Adapter: "nonsense"}} {
+		var e *PathError
+		if err := b.c.Reset(q); !errors.As(err, &e) || len(e.Allowed) == 0 {
+			t.Errorf("%+v: %v", q, err)
+		}
+	}
+}
+
+// Nobody sees a rate over a reset.
+func TestNoRateOverAReset(t *testing.T) {
+	b := newBench(t, "Ethernet 1")
+	b.adapters[0].Link.SentPackets = 1000
+	var r Reader
+	rate := func() string {
+		b.now = b.now.Add(time.Second)
+		return b.values(&r, "rdma_activity.outbound_frames")["Ethernet 1: RDMA Outbound Frames/sec"]
+	}
+	rate()
+	b.adapters[0].Link.SentPackets = 3000
+	if got := rate(); got != "2000.0" {
+		t.Errorf("before: %s", got)
+	}
+	b.c.Restarted(b.adapters[0].Counters)
+	b.adapters[0].Link.SentPackets = 9000
+	if got := rate(); got != "-" {
+		t.Errorf("over the reset: %s", got)
+	}
+	if got := rate(); got != "0.0" {
+		t.Errorf("after: %s", got)
+	}
+}
+
+func TestBytesAreThoseOfFrames(t *testing.T) {
+	b := newBench(t, "Ethernet 1")
+	l := &b.adapters[0].Link
+	l.SentPackets, l.SentBytes, l.ReceivedPackets, l.ReceivedBytes = 2, 100, 3, 1000
+	var r Reader
+	want := map[string]string{"Ethernet 1: Bytes Sent": "184", "Ethernet 1: Bytes Received": "1126", "Ethernet 1: Bytes Total": "1310"}
+	if d := cmp.Diff(want, b.values(&r, "adapter_traffic.sent_bytes", "adapter_traffic.received_bytes", "adapter_traffic.bytes")); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,95 @@
+package counters
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+)
+
+// Metrics serves the counters in the formats of Prometheus: softvpi_<set>_<counter>, with _total where the counter
+// only grows. Rates are served as the totals that they are the rate of, times in seconds; counters that nothing
+// counts are absent.
+func (c *Collector) Metrics() http.Handler {
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(newMetrics(c))
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{Registry: r})
+}
+
+// metric is a counter as Prometheus sees it.
+type metric struct {
+	desc   *prometheus.Desc
+	kind   prometheus.ValueType
+	factor float64
+}
+
+type metrics struct {
+	collector *Collector
+	of        map[string]map[string]*metric // by the short names of set and counter
+	labels    map[string][]string           // by the short name of the set
+}
+
+// setLabels are the labels of the sets with one instance for each of a thing.
+var setLabels = map[string][]string{
+	"adapter": {"adapter"}, "port": {"adapter", "port"}, "priority": {"adapter", "priority"}, "cpu": {"adapter", "cpu"},
+	"vport": {"adapter", "vport"}, "function": {"adapter", "function"},
+}
+
+func newMetrics(c *Collector) *metrics {
+	m := &metrics{c, map[string]map[string]*metric{}, map[string][]string{}}
+	for i := range catalogue.CounterSets {
+		set := &catalogue.CounterSets[i]
+		of := map[string]*metric{}
+		m.of[set.Short], m.labels[set.Short] = of, setLabels[set.Instances]
+		for j := range set.Counters {
+			if k := &set.Counters[j]; k.Counted() && len(k.Of) == 0 {
+				of[k.Short] = newMetric(set, k)
+			}
+		}
+	}
+	return m
+}
+
+func newMetric(set *catalogue.CounterSet, k *catalogue.Counter) *metric {
+	name, kind, factor := "softvpi_"+set.Short+"_"+k.Short, prometheus.CounterValue, 1.0
+	if k.Kind == catalogue.Level || k.Kind == catalogue.Ratio {
+		kind = prometheus.GaugeValue
+	} else {
+		name += "_total"
+	}
+	if k.Unit == "us" {
+		factor = 1e-6
+	}
+	return &metric{prometheus.NewDesc(name, set.Name+", "+k.Name+": "+k.Description, setLabels[set.Instances], nil), kind, factor}
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, of := range m.of {
+		for _, x := range of {
+			out <- x.desc
+		}
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(out chan<- prometheus.Metric) {
+	s, err := m.collector.Snapshot()
+	if err != nil { // without paths there is none
+		return
+	}
+	for i := range s.Instances {
+		in := &s.Instances[i]
+		var labels []string
+		for _, l := range m.labels[in.Set] {
+			labels = append(labels, in.Labels[l])
+		}
+		for _, v := range in.Values {
+			if x := m.of[in.Set][v.Counter]; x != nil && v.Raw != nil {
+				out <- prometheus.MustNewConstMetric(x.desc, x.kind, float64(*v.Raw)*x.factor, labels...)
+			}
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package counters
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestParsePath(t *testing.T) {
+	for text, want := range map[string]Path{
+		`\RDMA Activity(Ethernet 1)\RDMA Inbound Bytes/sec`:       {"RDMA Activity", "Ethernet 1", "RDMA Inbound Bytes/sec"},
+		`\\host\RDMA Activity(Ethernet 1)\RDMA Inbound Bytes/sec`: {"RDMA Activity", "Ethernet 1", "RDMA Inbound Bytes/sec"},
+		`\RDMA Activity(*)\*`:                    {"RDMA Activity", "*", "*"},
+		`\RDMA Activity\RDMA Active Connections`: {"RDMA Activity", "*", "RDMA Active Connections"},
+		`RDMA Activity`:                          {"RDMA Activity", "*", "*"},
+		`\RDMA Activity(port (left))\*`:          {"RDMA Activity", "port (left)", "*"},
+		`\Mellanox WinOF Bus Counters(a)\CPU MEM-pages (4K) mapped by TPT for QP`: {
+			"Mellanox WinOF Bus Counters", "a", "CPU MEM-pages (4K) mapped by TPT for QP",
+		},
+		`\Mellanox WinOF Bus Counters\CPU MEM-pages (4K) mapped by TPT for QP`: {
+			"Mellanox WinOF Bus Counters", "*", "CPU MEM-pages (4K) mapped by TPT for QP",
+		},
+		`rdma_activity.inbound_bytes`:              {"rdma_activity", "*", "inbound_bytes"},
+		`rdma_activity(Ethernet 1).inbound_bytes`:  {"rdma_activity", "Ethernet 1", "inbound_bytes"},
+		`rdma_activity(eth1.100).inbound_bytes`:    {"rdma_activity", "eth1.100", "inbound_bytes"},
+		`\Mellanox Adapter QoS Counters(*, P*3)\*`: {"Mellanox Adapter QoS Counters", "*, P*3", "*"},
+	} {
+		if got, err := ParsePath(text); err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", `\`, `\\host`, `\(x)\y`, `\a()\y`, `\a(x)\`, `\x)\y`} {
+		var e *PathError
+		if _, err := ParsePath(text); !errors.As(err, &e) || len(e.Allowed) == 0 {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"abc", "ABC", true},
+		{"abc", "abcd", false},
+		{"*", "", true},
+		{"a*c", "abbbc", true},
+		{"a*c", "ac", true},
+		{"a*c", "acb", false},
+		{"*b*", "abc", true},
+		{"a*a", "a", false},
+		{"ab*ba", "aba", false},
+		{"*/sec", "Bytes/Sec", true},
+		{"a*b*c", "axbxc", true},
+		{"a*b*c", "axcxb", false},
+	} {
+		if got := matches(c.pattern, c.name); got != c.want {
+			t.Errorf("%q, %q: %v", c.pattern, c.name, got)
+		}
+	}
+}
+
+// A path that selects nothing is an error that says what there is.
+func TestPathsThatSelectNothing(t *testing.T) {
+	b := newBench(t, "Ethernet 1")
+	for _, path := range []string{`\Nonsense(*)\*`, `\RDMA Activity(*)\Nonsense`, `\RDMA Activity(Ethernet 2)\*`, `\Mellanox WinOF Bus Counters(*)\*`, ""} {
+		var e *PathError
+		if _, err := b.c.Snapshot("rdma_activity", path); !errors.As(err, &e) || e.Path != path {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+func FuzzParsePath(f *testing.F) {
+	for _, s := range []string{`\RDMA Activity(Ethernet 1)\RDMA Inbound Bytes/sec`, `a(b).c`, `\\h\a(*)\*`, `)\`, `(\`, `\\`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		p, err := ParsePath(s)
+		if err == nil && (p.Set == "" || p.Instance == "" || p.Counter == "") {
+			t.Errorf("%q: %+v", s, p)
+		}
+	})
+}

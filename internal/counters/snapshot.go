@@ -1,0 +1,69 @@
+package counters
+
+import (
+	"time"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+)
+
+// Snapshot is the counters at one moment.
+type Snapshot struct {
+	Time time.Time `json:"time"`
+	// Uptime is the time since the driver started to count, by a clock that is never set; intervals are measured by it.
+	Uptime    time.Duration `json:"uptime_ns"`
+	Instances []Instance    `json:"instances"`
+}
+
+// Instance is a set of counters of one thing.
+type Instance struct {
+	Set    string            `json:"set"`      // short name
+	Name   string            `json:"instance"` // "Ethernet 1", "Ethernet 1, Priority 3"
+	Labels map[string]string `json:"labels"`   // adapter, and priority, cpu or port
+	// Epoch grows when the set is set back; values of different epochs cannot be compared.
+	Epoch  uint64  `json:"epoch"`
+	Values []Value `json:"values"`
+}
+
+// Value is a counter in a snapshot.
+type Value struct {
+	Counter string `json:"counter"` // short name
+	// Raw is the value, for a rate the total that it is the rate of; nil where nothing counts it.
+	Raw *uint64 `json:"raw"`
+}
+
+// Set describes a counter set.
+type Set struct {
+	Name        string    `json:"name"`
+	Short       string    `json:"short"`
+	Aliases     []string  `json:"aliases,omitempty"`
+	Description string    `json:"description"`
+	Resettable  bool      `json:"resettable"` // also without a restart
+	Instances   []string  `json:"instances"`
+	Counters    []Counter `json:"counters"`
+}
+
+// Counter describes a counter of a set.
+type Counter struct {
+	Name        string   `json:"name"`
+	Short       string   `json:"short"`
+	Kind        string   `json:"kind"` // total, rate, level, ratio
+	Unit        string   `json:"unit"`
+	Description string   `json:"description"`
+	Counted     bool     `json:"counted"`     // false: what it counts is not built yet, it has no value
+	Generations []string `json:"generations"` // mlx5, mlx4
+}
+
+func kindName(k catalogue.CounterKind) string {
+	return [...]string{catalogue.Total: "total", catalogue.Rate: "rate", catalogue.Level: "level", catalogue.Ratio: "ratio"}[k]
+}
+
+func generationNames(set *catalogue.CounterSet, i int) []string {
+	all := []string{}
+	if set.Has(i, catalogue.MLX5) {
+		all = append(all, "mlx5")
+	}
+	if set.Has(i, catalogue.MLX4) {
+		all = append(all, "mlx4")
+	}
+	return all
+}

@@ -1,0 +1,158 @@
+package counters
+
+import "github.com/softvpi/softvpi/internal/device"
+
+// words says where each counted counter of the catalogue is read, by the short names of set and counter. Every
+// function is a sum of words, so that a counter set back is the difference of two of its values.
+var words = map[string]map[string]func(*device.Counters) uint64{
+	"adapter_traffic": {
+		"received_bytes":                      receivedBytes,
+		"received_packets":                    func(c *device.Counters) uint64 { return c.Link.ReceivedPackets },
+		"sent_bytes":                          sentBytes,
+		"sent_packets":                        func(c *device.Counters) uint64 { return c.Link.SentPackets },
+		"bytes":                               func(c *device.Counters) uint64 { return receivedBytes(c) + sentBytes(c) },
+		"packets":                             func(c *device.Counters) uint64 { return c.Link.ReceivedPackets + c.Link.SentPackets },
+		"outbound_error_packets":              func(c *device.Counters) uint64 { return c.Link.SendErrors },
+		"outbound_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ImpairedLost },
+		"received_error_packets":              receivedErrors,
+		"received_frame_length_error_packets": func(c *device.Counters) uint64 { return c.Link.ReceiveTruncated },
+		"received_bad_crc_packets":            func(c *device.Counters) uint64 { return c.Encap.ICRCErrors },
+		"received_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ReceiveDrops },
+	},
+	"adapter_diagnostics": {
+		"requester_length_errors":               func(c *device.Counters) uint64 { return c.Transport.RequesterLengthErrors },
+		"responder_length_errors":               func(c *device.Counters) uint64 { return c.Transport.ResponderLengthErrors },
+		"requester_qp_operation_errors":         func(c *device.Counters) uint64 { return c.Transport.RequesterQPOperationErrors },
+		"responder_qp_operation_errors":         func(c *device.Counters) uint64 { return c.Transport.ResponderQPOperationErrors },
+		"requester_protection_errors":           func(c *device.Counters) uint64 { return c.Transport.RequesterProtectionErrors },
+		"responder_protection_errors":           func(c *device.Counters) uint64 { return c.Transport.ResponderProtectionErrors },
+		"requester_cqe_errors":                  func(c *device.Counters) uint64 { return c.Transport.RequesterCQEErrors },
+		"responder_cqe_errors":                  func(c *device.Counters) uint64 { return c.Transport.ResponderCQEErrors },
+		"requester_invalid_request_errors":      func(c *device.Counters) uint64 { return c.Transport.RequesterInvalidRequestErrors },
+		"responder_invalid_request_errors":      func(c *device.Counters) uint64 { return c.Transport.ResponderInvalidRequestErrors },
+		"requester_remote_access_errors":        func(c *device.Counters) uint64 { return c.Transport.RequesterRemoteAccessErrors },
+		"responder_remote_access_errors":        func(c *device.Counters) uint64 { return c.Transport.ResponderRemoteAccessErrors },
+		"requester_rnr_naks":                    func(c *device.Counters) uint64 { return c.Transport.RequesterRNRNAK },
+		"responder_rnr_naks":                    func(c *device.Counters) uint64 { return c.Transport.ResponderRNRNAK },
+		"requester_out_of_order_naks":           func(c *device.Counters) uint64 { return c.Transport.RequesterOutOfOrderNAK },
+		"responder_out_of_order_packets":        func(c *device.Counters) uint64 { return c.Transport.ResponderOutOfOrder },
+		"requester_resyncs":                     func(c *device.Counters) uint64 { return c.Transport.RequesterResync },
+		"responder_resyncs":                     func(c *device.Counters) uint64 { return c.Transport.ResponderResync },
+		"requester_remote_operation_errors":     func(c *device.Counters) uint64 { return c.Transport.RequesterRemoteOperationErrs },
+		"requester_retries_exceeded_errors":     func(c *device.Counters) uint64 { return c.Transport.RequesterRetriesExceeded },
+		"requester_rnr_retries_exceeded_errors": func(c *device.Counters) uint64 { return c.Transport.RequesterRNRRetriesExceeded },
+		"bad_multicast_packets":                 func(c *device.Counters) uint64 { return c.Transport.BadMulticast },
+		"discarded_ud_packets":                  func(c *device.Counters) uint64 { return c.Transport.DiscardedUD },
+		"discarded_uc_packets":                  func(c *device.Counters) uint64 { return c.Transport.DiscardedUC },
+		"cq_overflows":                          func(c *device.Counters) uint64 { return c.CQOverflows },
+		"eq_overflows":                          func(c *device.Counters) uint64 { return c.EQOverflows },
+		"bad_doorbells":                         badDoorbells,
+		"responder_duplicate_requests":          func(c *device.Counters) uint64 { return c.Transport.ResponderDuplicateRequests },
+		"requester_timeouts":                    func(c *device.Counters) uint64 { return c.Transport.RequesterTimeouts },
+		"link_downs":                            func(c *device.Counters) uint64 { return c.LinkDowns },
+		"tx_copied_packets":                     func(c *device.Counters) uint64 { return c.Transport.CopiedPackets },
+	},
+	"rdma_activity": {
+		"accepted_connections":       func(c *device.Counters) uint64 { return c.CM.Accepted },
+		"active_connections":         func(c *device.Counters) uint64 { return c.CM.Active },
+		"completion_queue_errors":    func(*device.Counters) uint64 { return 0 }, // "always is set to zero"
+		"connection_errors":          func(c *device.Counters) uint64 { return c.CM.ConnectionErrors },
+		"failed_connection_attempts": func(c *device.Counters) uint64 { return c.CM.FailedAttempts },
+		"inbound_bytes":              receivedBytes,
+		"inbound_frames":             func(c *device.Counters) uint64 { return c.Link.ReceivedPackets },
+		"initiated_connections":      func(c *device.Counters) uint64 { return c.CM.Initiated },
+		"outbound_bytes":             sentBytes,
+		"outbound_frames":            func(c *device.Counters) uint64 { return c.Link.SentPackets },
+	},
+	"congestion_control": {
+		"received_cnps": cnps,
+	},
+	"device": {
+		"no_wqe_drops":      noReceive,
+		"dropped_doorbells": badDoorbells,
+	},
+	"winof_bus": {
+		"no_wqe_drops":       noReceive,
+		"dropped_doorbells":  badDoorbells,
+		"mr_mpt_entries":     func(c *device.Counters) uint64 { return uint64(c.Objects.MR + c.Objects.MW) },
+		"received_cnps":      cnps,
+		"invalid_qp_packets": unknownQP,
+	},
+	"transport": {
+		"outbound_packets":      func(c *device.Counters) uint64 { return c.Transport.OutboundPackets },
+		"outbound_bytes":        func(c *device.Counters) uint64 { return c.Transport.OutboundBytes },
+		"inbound_packets":       func(c *device.Counters) uint64 { return c.Transport.InboundPackets },
+		"inbound_bytes":         func(c *device.Counters) uint64 { return c.Transport.InboundBytes },
+		"retransmitted_packets": func(c *device.Counters) uint64 { return c.Transport.RetransmittedPackets },
+		"local_messages":        func(c *device.Counters) uint64 { return c.Transport.LocalMessages },
+		"local_bytes":           func(c *device.Counters) uint64 { return c.Transport.LocalBytes },
+		"pkey_violations":       func(c *device.Counters) uint64 { return c.Transport.PKeyViolations },
+		"qkey_violations":       func(c *device.Counters) uint64 { return c.Transport.QKeyViolations },
+		"unknown_qp_packets":    unknownQP,
+		"wrong_source_packets":  func(c *device.Counters) uint64 { return c.Transport.WrongSource },
+		"malformed_packets":     func(c *device.Counters) uint64 { return c.Transport.Malformed },
+		"wrong_state_packets":   func(c *device.Counters) uint64 { return c.Transport.WrongState },
+		"wrong_service_packets": func(c *device.Counters) uint64 { return c.Transport.WrongService },
+		"ghost_acks":            func(c *device.Counters) uint64 { return c.Transport.GhostACKs },
+		"probes":                func(c *device.Counters) uint64 { return c.Transport.Probes },
+		"implied_naks":          func(c *device.Counters) uint64 { return c.Transport.ImpliedNAKs },
+		"sent_sequence_naks":    func(c *device.Counters) uint64 { return c.Transport.SequenceNAKsSent },
+		"sent_acks":             func(c *device.Counters) uint64 { return c.Transport.ACKsSent },
+		"received_acks":         func(c *device.Counters) uint64 { return c.Transport.ACKsReceived },
+		"broken_uc_messages":    func(c *device.Counters) uint64 { return c.Transport.BrokenUC },
+		"received_cnps":         cnps,
+		"unreachables":          func(c *device.Counters) uint64 { return c.Transport.Unreachable },
+		"multicast_packets":     func(c *device.Counters) uint64 { return c.Transport.MulticastPackets },
+		"dropped_mads":          func(c *device.Counters) uint64 { return c.Transport.DatagramDrops },
+	},
+	"connections": {
+		"received_mads":              func(c *device.Counters) uint64 { return c.CM.Received },
+		"sent_mads":                  func(c *device.Counters) uint64 { return c.CM.Sent },
+		"retransmitted_mads":         func(c *device.Counters) uint64 { return c.CM.Retransmitted },
+		"duplicate_mads":             func(c *device.Counters) uint64 { return c.CM.Duplicates },
+		"malformed_mads":             func(c *device.Counters) uint64 { return c.CM.Malformed },
+		"unknown_mads":               func(c *device.Counters) uint64 { return c.CM.Unknown },
+		"unexpected_mads":            func(c *device.Counters) uint64 { return c.CM.Unexpected },
+		"backlog_refused_requests":   func(c *device.Counters) uint64 { return c.CM.BacklogOverflow },
+		"half_open_refused_requests": func(c *device.Counters) uint64 { return c.CM.HalfOpenLimit },
+	},
+	"link": {
+		"sent_bursts":                 func(c *device.Counters) uint64 { return c.Link.SentBursts },
+		"icrc_errors":                 func(c *device.Counters) uint64 { return c.Encap.ICRCErrors },
+		"icrc_id_inferred_packets":    func(c *device.Counters) uint64 { return c.Encap.ICRCIDInferred },
+		"malformed_frames":            func(c *device.Counters) uint64 { return c.Encap.Malformed },
+		"foreign_frames":              func(c *device.Counters) uint64 { return c.Encap.NotForUs },
+		"send_errors":                 func(c *device.Counters) uint64 { return c.Link.SendErrors },
+		"send_blocks":                 func(c *device.Counters) uint64 { return c.Link.SendBlocked },
+		"receive_drops":               func(c *device.Counters) uint64 { return c.Link.ReceiveDrops },
+		"truncated_packets":           func(c *device.Counters) uint64 { return c.Link.ReceiveTruncated },
+		"receive_buffer_bytes":        func(c *device.Counters) uint64 { return uint64(max(0, c.Link.ReceiveBuffer)) },
+		"impaired_lost_packets":       func(c *device.Counters) uint64 { return c.Link.ImpairedLost },
+		"impaired_duplicated_packets": func(c *device.Counters) uint64 { return c.Link.ImpairedDuplicated },
+		"impaired_reordered_packets":  func(c *device.Counters) uint64 { return c.Link.ImpairedReordered },
+		"impaired_corrupted_packets":  func(c *device.Counters) uint64 { return c.Link.ImpairedCorrupted },
+		"impaired_marked_packets":     func(c *device.Counters) uint64 { return c.Link.ImpairedMarked },
+		"impaired_delayed_packets":    func(c *device.Counters) uint64 { return c.Link.ImpairedDelayed },
+	},
+}
+
+// The links count what is behind the UDP header; frames begin with the Ethernet header.
+func receivedBytes(c *device.Counters) uint64 {
+	return c.Link.ReceivedBytes + c.Link.ReceivedPackets*c.FrameOverhead
+}
+
+func sentBytes(c *device.Counters) uint64 {
+	return c.Link.SentBytes + c.Link.SentPackets*c.FrameOverhead
+}
+
+func receivedErrors(c *device.Counters) uint64 {
+	return c.Link.ReceiveTruncated + c.Encap.Malformed + c.Encap.ICRCErrors
+}
+
+func badDoorbells(c *device.Counters) uint64 { return c.BadDoorbells }
+
+func noReceive(c *device.Counters) uint64 { return c.Transport.DiscardedUD + c.Transport.DiscardedUC }
+
+func cnps(c *device.Counters) uint64 { return c.Transport.CongestionNotices }
+
+func unknownQP(c *device.Counters) uint64 { return c.Transport.UnknownQP }
