@@ -1,0 +1,242 @@
+package catalogue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Tools that show parameters.
+const (
+	// ConfigTool is mlxconfig: the device's non-volatile configuration, taken up when the adapter restarts.
+	ConfigTool = "mlxconfig"
+	// DriverTool is mlxtool show driverparams: values inside the driver that can be changed while it runs.
+	DriverTool = "driverparams"
+)
+
+// Parameter is a parameter of the driver or the device that tools show and is not a registry key: mlxconfig's
+// and driverparams' entries. All are numbers.
+type Parameter struct {
+	// Name as the tool prints it.
+	Name string
+	// Tool that shows it: ConfigTool or DriverTool.
+	Tool        string
+	Generations Generation
+	Scope       Scope
+	Default     Default
+	// Min and Max bound parameters without Choices.
+	Min, Max uint64
+	Choices  []Choice
+	// MostMLX4 is the largest value on mlx4 devices where it is less than Max, otherwise 0.
+	MostMLX4    uint64
+	Unit        string
+	Effect      Effect
+	Status      Status
+	Description string
+	// Chosen says which of these facts the manuals do not print and SoftVPI chose, "" for none.
+	Chosen  string
+	Sources []Source
+}
+
+// Parameters are all of them, in the order in which the tools list them. Callers may sort or cut the slice, and
+// change nothing that its elements point to.
+func Parameters() []Parameter {
+	return slices.Clone(parameters)
+}
+
+// ParametersFor are those that a tool shows of an adapter of generation g.
+func ParametersFor(tool string, g Generation) []Parameter {
+	return slices.DeleteFunc(Parameters(), func(p Parameter) bool { return p.Tool != tool || p.Generations&g == 0 })
+}
+
+// LookupParameter finds a parameter by name, in any letter case.
+func LookupParameter(name string) (Parameter, bool) {
+	i := slices.IndexFunc(parameters, func(p Parameter) bool { return strings.EqualFold(p.Name, name) })
+	if i < 0 {
+		return Parameter{}, false
+	}
+	return parameters[i], true
+}
+
+// Parse reads the parameter's value for an adapter of generation g: a number, decimal or with 0x. Errors are
+// *ValueError.
+func (p Parameter) Parse(text string, g Generation) (uint64, error) {
+	n, ok := ParseNumber(text)
+	if !ok {
+		return 0, &ValueError{p.Name, quote(text), p.Allowed(g)}
+	}
+	return n, p.Validate(n, g)
+}
+
+// Validate checks a value for an adapter of generation g. Errors are *ValueError.
+func (p Parameter) Validate(n uint64, g Generation) error {
+	if !p.key(g).allows(n) {
+		return &ValueError{p.Name, fmt.Sprint(n), p.Allowed(g)}
+	}
+	return nil
+}
+
+// Allowed says which values an adapter of generation g takes, in words.
+func (p Parameter) Allowed(g Generation) string {
+	return p.key(g).Allowed()
+}
+
+// key has the parameter's rules.
+func (p Parameter) key(g Generation) Key {
+	k := Key{Name: p.Name, Type: QWORD, Min: p.Min, Max: p.Max, Choices: p.Choices, Unit: p.Unit}
+	if g == MLX4 && p.MostMLX4 > 0 {
+		k.Max = p.MostMLX4
+	}
+	return k
+}
+
+var parameters = slices.Concat(deviceParameters(), driverParameters)
+
+var (
+	sriovFirmware = from(virtualization, "Enabling SR-IOV in Firmware", winof, "4.5.3.4.1 Enabling SR-IOV in Firmware", winof2, "3.3.3.3.1 Enabling SR-IOV in Firmware")
+	dcbxFirmware  = from(ethernetB, "Data Center Bridging Exchange (DCBX)")
+	paramSources  = from(winof, "5.5.3.9 show driverParams")
+)
+
+var lldpModes = []Choice{
+	{0, "off", ""},
+	{1, "mandatory", "the TLVs that LLDP asks for"},
+	{2, "all", "those of DCBX too"},
+}
+
+// deviceParameters are mlxconfig's: those of the device first, then each that both ports have.
+func deviceParameters() []Parameter {
+	a := []Parameter{
+		{
+			Name: "SRIOV_EN", Generations: Both, Scope: PerAdapter, Choices: []Choice{{0, "False", ""}, {1, "True", ""}},
+			Description: "Lets the device have virtual functions.",
+			Chosen:      "The default.",
+			Sources:     sriovFirmware,
+		},
+		{
+			Name: "NUM_OF_VFS", Generations: Both, Scope: PerAdapter, Default: Default{Number: 16}, Max: 127, MostMLX4: 126, Unit: "virtual functions",
+			Description: "Virtual functions that the device has room for: of the whole device (mlx4), or of each port (mlx5).",
+			Chosen:      "The default, which is the number that every server takes.",
+			Sources:     append(from(virtualization, "Single Root I/O Virtualization (SR-IOV)"), sriovFirmware...),
+		},
+	}
+	first, second := portParameters(1), portParameters(2)
+	for i := range first {
+		a = append(a, first[i], second[i])
+	}
+	for i := range a {
+		a[i].Tool, a[i].Effect = ConfigTool, AtRestart
+	}
+	return a
+}
+
+func portParameters(port int) []Parameter {
+	name := func(s string) string { return fmt.Sprintf("%s_P%d", s, port) }
+	a := []Parameter{
+		{
+			Name: name("WOL_MAGIC_EN"), Generations: MLX5, Choices: []Choice{{0, "False", ""}, {1, "True", ""}}, Default: Default{Number: 1},
+			Description: "Wakes the machine by a magic packet to port %d.",
+			Chosen:      "The values, and that port 1 has it as well as port 2.",
+			Sources:     append(from(ethernetB, "Wake-on-LAN (WoL)"), sriovFirmware...),
+		},
+		{
+			Name: name("LINK_TYPE"), Generations: Both, Default: Default{Number: 2},
+			Choices:     []Choice{{1, "IB", "InfiniBand"}, {2, "ETH", "Ethernet"}, {3, "VPI", "senses which"}},
+			Description: "Protocol of port %d; the other end of its cable has to have the same.",
+			Chosen:      "The default, and the value 3.",
+			Sources:     append(from(winof2, "3.1.1 Mode Configuration", virtualization, "Configuring IPoIB in SR-IOV: Firmware Configuration"), sriovFirmware...),
+		},
+		{
+			Name: name("SRIOV_IB_ROUTING_MODE"), Generations: MLX5, Choices: []Choice{{0, "GID", "by GID"}, {1, "LID", "by LID, as virtual functions with IPoIB want it"}},
+			Description: "How InfiniBand packets find virtual functions of port %d.",
+			Chosen:      "The value 0, and the default.",
+			Sources:     from(virtualization, "Configuring IPoIB in SR-IOV: Firmware Configuration"),
+		},
+		{
+			Name: name("LLDP_NB_DCBX"), Generations: MLX5, Choices: []Choice{{0, "False", ""}, {1, "True", ""}},
+			Description: "Allows DCBX on port %d.",
+			Chosen:      "The default.",
+			Sources:     dcbxFirmware,
+		},
+		{
+			Name: name("LLDP_NB_RX_MODE"), Generations: MLX5, Choices: lldpModes,
+			Description: "Which LLDP frames port %d takes; DCBX needs all.",
+			Chosen:      "The values beside 2, and the default.",
+			Sources:     dcbxFirmware,
+		},
+		{
+			Name: name("LLDP_NB_TX_MODE"), Generations: MLX5, Choices: lldpModes,
+			Description: "Which LLDP frames port %d sends; DCBX needs all.",
+			Chosen:      "The values beside 2, and the default.",
+			Sources:     dcbxFirmware,
+		},
+	}
+	for i := range a {
+		a[i].Scope = PerPort
+		a[i].Description = fmt.Sprintf(a[i].Description, port)
+	}
+	return a
+}
+
+const paramChosen = "Default and limits: the manual prints the name and what it is for."
+
+// driverParameters are those of mlxtool show driverparams.
+var driverParameters = []Parameter{
+	{
+		Name: "MaxNumberOfPacketsToIndicateDPC", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce,
+		Default: Default{Number: 128}, Min: 1, Max: 65535, Unit: "packets",
+		Description: "Most received packets handed to the operating system at once in interrupt mode.",
+		Chosen:      paramChosen, Sources: paramSources,
+	},
+	{
+		Name: "MaxNumberOfPacketsToIndicateThread", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce,
+		Default: Default{Number: 128}, Min: 1, Max: 65535, Unit: "packets",
+		Description: "Most received packets handed to the operating system at once in polling mode.",
+		Chosen:      paramChosen, Sources: paramSources,
+	},
+	{
+		Name: "MaxCallsToNdisIndicate", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce,
+		Default: Default{Number: 10}, Min: 1, Max: 65535, Unit: "calls",
+		Description: "Chains of packets handed to the operating system before a receive ring gives way to others.",
+		Chosen:      paramChosen, Sources: paramSources,
+	},
+	{
+		Name: "MaxNumTxPacketsToIndicateComplete", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce,
+		Default: Default{Number: 128}, Min: 1, Max: 65535, Unit: "packets",
+		Description: "Most sent packets reported complete to the operating system in one call.",
+		Chosen:      paramChosen, Sources: paramSources,
+	},
+	{
+		Name: "NicMinRfd", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce,
+		Default: Default{Number: 64}, Min: 1, Max: 4096, Unit: "descriptors",
+		Description: "Fewest receive descriptors that a ring keeps posted for packets to come.",
+		Chosen:      paramChosen, Sources: paramSources,
+	},
+	{
+		Name: "UponMaxConsumedReceivesMoveToDPC", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce, Choices: disableEnable,
+		Description: "Leaves polling for interrupts when a receive ring has used up its share of packets.",
+		Chosen:      paramChosen, Sources: paramSources,
+	},
+	{
+		Name: "UponMaxConsumedTransmitsMoveToDPC", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce, Choices: disableEnable,
+		Description: "Leaves polling for interrupts when a send ring has used up its share of packets.",
+		Chosen:      paramChosen, Sources: paramSources,
+	},
+	{
+		Name: "TrackNBLReturnLatency", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce, Choices: disableEnable,
+		Description: "Measures the time until the operating system gives received buffers back.",
+		Chosen:      paramChosen, Sources: paramSources,
+	},
+	{
+		Name: "CountersModeFlags", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce, Choices: disableEnable,
+		Default:     Default{Number: 1},
+		Description: "Answers queries for statistics from values that were read before.",
+		Chosen:      paramChosen, Sources: paramSources,
+	},
+	{
+		Name: "QueryStatsMsec", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce,
+		Default: Default{Number: 1000}, Min: 10, Max: 60000, Unit: "ms",
+		Description: "Time from one reading of the statistics to the next.",
+		Chosen:      paramChosen, Sources: paramSources,
+	},
+}
