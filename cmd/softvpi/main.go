@@ -64,12 +64,14 @@ type cli struct {
 	Status  statusCmd  `cmd:"" help:"Show the adapters, ports, GIDs and queue pairs of the running driver."`
 	Link    linkCmd    `cmd:"" help:"Show or set what a link does to packets: loss, delay and so on."`
 	Adapter adapterCmd `cmd:"" help:"Enable or disable an adapter while programs use it."`
+	Reg     regCmd     `cmd:"" passthrough:"" help:"Read and change the driver's registry, with the syntax of Windows' reg.exe."`
 	Tools   toolsCmd   `cmd:"" help:"List the tools, or make links by which they can be called."`
 	RunDemo demoCmd    `cmd:"" name:"run-demo" help:"Bring up two adapters and show them at work; what make run does."`
-	Bench   benchCmd   `cmd:"" help:"Measure bandwidth and latency next to TCP; what make bench does."`
+	Bench   benchCmd   `cmd:"" help:"Measure bandwidth, latency, waiting and scale next to TCP; what make bench does."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 
-	BenchTCP benchTCPCmd `cmd:"" name:"bench-tcp" hidden:"" help:"Be a side of the plain TCP sender of bench."`
+	BenchTCP    benchTCPCmd    `cmd:"" name:"bench-tcp" hidden:"" help:"Be a side of the plain TCP sender of bench."`
+	BenchWorker benchWorkerCmd `cmd:"" name:"bench-worker" hidden:"" help:"Be a program that bench tells what to do."`
 }
 
 // session is what every command gets.

@@ -3,7 +3,6 @@ package bench
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,14 +25,9 @@ type path struct {
 	name           string
 	server, client side
 	env            []string
-	// more are options of every tool.
-	more []string
-}
-
-// runner starts the processes.
-type runner struct {
-	ctx context.Context
-	exe string
+	more           []string // options of every tool
+	socket         string   // of the driver; empty: adapters are in the programs
+	driver         int      // its process
 }
 
 // process is a started command whose output is read.
@@ -128,13 +122,10 @@ func (r *runner) rdma(p *path, test ndperf.Test, options ...string) (ndperf.Row,
 }
 
 // tcp runs the plain TCP sender.
-func (r *runner) tcp(p *path, size int, latency bool, seconds string) (TCPResult, error) {
+func (r *runner) tcp(p *path, size int, seconds string) (TCPResult, error) {
 	at := join(p.server.addr, "7002")
-	client := []string{r.exe, "bench-tcp", "--client", at, "--size", fmt.Sprint(size), "--seconds", seconds}
-	if latency {
-		client = append(client, "--latency")
-	}
-	out, err := r.pair(p, "serving at", false, r.own("bench-tcp", "--server", at), client)
+	out, err := r.pair(p, "serving at", false, r.own("bench-tcp", "--server", at),
+		r.own("bench-tcp", "--client", at, "--size", fmt.Sprint(size), "--seconds", seconds))
 	if err != nil {
 		return TCPResult{}, err
 	}
@@ -150,10 +141,10 @@ func join(addr, port string) string {
 	return addr + ":" + port
 }
 
-// iperf3 returns the Gb/s (2^30 bits) of iperf3 with blocks of 1 MB.
-func (r *runner) iperf3(p *path) (float64, error) {
+// iperf3 returns the Gb/s (2^30 bits) of iperf3 with blocks of this length.
+func (r *runner) iperf3(p *path, length string) (float64, error) {
 	out, err := r.pair(p, "listening", false, []string{"iperf3", "-s", "-1", "--forceflush", "-B", p.server.addr, "-p", "7003"},
-		[]string{"iperf3", "-c", p.server.addr, "-p", "7003", "-t", "1", "-l", "1M", "-J"})
+		[]string{"iperf3", "-c", p.server.addr, "-p", "7003", "-t", "1", "-l", length, "-J"})
 	if err != nil {
 		return 0, err
 	}
@@ -168,12 +159,12 @@ func (r *runner) iperf3(p *path) (float64, error) {
 	return x.End.Received.Bits / (1 << 30), err
 }
 
-// sockperf returns the one-way latency of sockperf over TCP with 64 bytes,
-// median and 99 %, in microseconds.
-func (r *runner) sockperf(p *path) (typical, p99 float64, err error) {
-	at := []string{"--tcp", "-i", p.server.addr, "-p", "7004"}
+// sockperf returns the one-way latency of sockperf over TCP with the smallest
+// messages that it sends, median and 99 %, in microseconds.
+func (r *runner) sockperf(p *path, more ...string) (typical, p99 float64, err error) {
+	at := append([]string{"--tcp", "-i", p.server.addr, "-p", "7004"}, more...)
 	out, err := r.pair(p, "SERVER", true, append([]string{"sockperf", "sr"}, at...),
-		append([]string{"sockperf", "pp", "-t", "1", "-m", "64"}, at...))
+		append([]string{"sockperf", "pp", "-t", "1", "-m", "14"}, at...))
 	if err != nil {
 		return 0, 0, err
 	}

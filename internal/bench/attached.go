@@ -1,0 +1,124 @@
+package bench
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/tools/ndperf"
+)
+
+// attached measures two processes that are attached to one driver, next to memcpy
+// and to TCP on the loopback.
+func (r *runner) attached() error {
+	p, stop, err := r.driven()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	s := samples{}
+	own := *p
+	own.more = append(slices.Clone(p.more), "--memory", "own")
+	for i := range r.o.Rounds {
+		r.progress("%s: round %d of %d, bandwidth", p.name, i+1, r.o.Rounds)
+		s.add("memcpy", Memcpy(r.duration()))
+		if err := r.bandwidths(p, s, sizes); err != nil {
+			return err
+		}
+		row, err := r.rdma(&own, ndperf.Test{Verb: ndperf.Write, Measure: ndperf.Bandwidth}, "-s", fmt.Sprint(large), "-D", r.seconds())
+		if err != nil {
+			return err
+		}
+		s.add("own", row.Gbps)
+		if installed("iperf3") {
+			v, err := r.iperf3(p, "4K")
+			if err != nil {
+				return err
+			}
+			s.add("iperf3 4K", v)
+		}
+		r.progress("%s: round %d of %d, latency", p.name, i+1, r.o.Rounds)
+		if err := r.latencies(p, s); err != nil {
+			return err
+		}
+	}
+	r.report.add(p.name, s, attachedFigures()...)
+	r.report.add(p.name, s, latencyFigures(0, 0.25)...)
+	return nil
+}
+
+func attachedFigures() []figure {
+	const copied = "memcpy of 1 MB blocks"
+	all := []figure{
+		{"write of 1 MB", "Gb/s", "write1048576", copied, "memcpy", timesAtLeast(0.85)},
+		{"send of 1 MB", "Gb/s", "send1048576", copied, "memcpy", nil},
+		{"read of 1 MB", "Gb/s", "read1048576", copied, "memcpy", nil},
+		{"write of 1 MB, the program's own memory", "Gb/s", "own", copied, "memcpy", nil},
+		{"write of 4 KB", "Gb/s", "write4096", "iperf3 -l 4K", "iperf3 4K", timesAtLeast(3)},
+		{"send of 4 KB", "Gb/s", "send4096", "iperf3 -l 4K", "iperf3 4K", timesAtLeast(3)},
+		{"read of 4 KB", "Gb/s", "read4096", "iperf3 -l 4K", "iperf3 4K", nil},
+		{"64 B writes, one queue pair", "M/s", "write64 rate", "", "", atLeast(3)},
+		{"64 B writes, four queue pairs", "M/s", "four rate", "", "", nil},
+		{"64 B sends, one queue pair", "M/s", "send64 rate", "", "", atLeast(3)},
+	}
+	for _, size := range []int{64, 1024, 65536} {
+		for _, verb := range []ndperf.Verb{ndperf.Write, ndperf.Send, ndperf.Read} {
+			all = append(all, figure{name: fmt.Sprintf("%s of %s", verb, inBytes(size)), unit: "Gb/s", sample: fmt.Sprint(verb, size)})
+		}
+	}
+	return all
+}
+
+// driven makes a path between processes that are attached to a driver of its own.
+func (r *runner) driven() (p *path, stop func(), err error) {
+	a, b := randomPair()
+	dir, err := os.MkdirTemp("", "vpi-bench-")
+	if err != nil {
+		return nil, nil, err
+	}
+	p = &path{name: "attached to one driver", server: side{addr: a}, client: side{addr: b}, more: []string{"--mode", "attached"}, socket: filepath.Join(dir, "d.sock")}
+	p.env = []string{paths.SocketVariable + "=" + p.socket, paths.StateVariable + "=" + filepath.Join(dir, "state"), "XDG_CONFIG_HOME=" + dir}
+	x, err := r.driver(p)
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	p.driver = x.cmd.Process.Pid
+	return p, func() {
+		_ = x.cmd.Process.Signal(os.Interrupt)
+		_ = x.cmd.Wait()
+		_ = os.RemoveAll(dir)
+	}, nil
+}
+
+// driver starts a driver for the path's two addresses.
+func (r *runner) driver(p *path) (*process, error) {
+	x := r.command(p, r.own("up", "--adapter", "Ethernet 1="+p.server.addr, "--adapter", "Ethernet 2="+p.client.addr))
+	x.cmd.Stdout = nil
+	out, err := x.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := x.cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if text, ok := strings.CutPrefix(lines.Text(), "programs cannot attach: "); ok {
+			_ = x.cmd.Process.Kill()
+			_ = x.cmd.Wait()
+			return nil, errSkip{text}
+		}
+		if strings.HasPrefix(lines.Text(), "listening") {
+			go io.Copy(io.Discard, out)
+			return x, nil
+		}
+	}
+	return nil, fmt.Errorf("the driver did not come up: %w", cmp.Or(x.wait(), errors.New("it ended")))
+}

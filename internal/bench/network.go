@@ -1,0 +1,254 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os/exec"
+
+	"github.com/softvpi/softvpi/internal/tools/ndperf"
+)
+
+// The message sizes of the bandwidth runs, in bytes.
+var sizes = []int{64, 1024, 4096, 65536, 1 << 20}
+
+const (
+	small = 64
+	large = 1 << 20
+)
+
+// goals are what a path should reach; 0: no aim there.
+type goals struct {
+	large float64 // writes of 1 MB, in times iperf3; sends and reads 0.8 of it
+	one   float64 // million 64-byte writes a second on one queue pair
+	four  float64 // on four
+}
+
+// loopback measures between two processes with embedded adapters.
+func (r *runner) loopback() error {
+	a, b := randomPair()
+	p := &path{name: "loopback, embedded", server: side{addr: a}, client: side{addr: b}, more: []string{"--mode", "embedded"}}
+	return r.network(p, goals{large: 1.3})
+}
+
+// veth measures the same across a pair of virtual Ethernet devices.
+func (r *runner) veth() error {
+	for _, x := range []struct {
+		mtu  int
+		aims goals
+	}{{9000, goals{large: 2, one: 2, four: 3}}, {1500, goals{large: 1.5, one: 2, four: 3}}} {
+		p, closePath, err := vethPath(x.mtu)
+		if err != nil {
+			return errSkip{err.Error()}
+		}
+		if err := errors.Join(r.network(p, x.aims), closePath()); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+func randomPair() (a, b string) {
+	x := [4]byte{127, byte(16 + rand.N(200)), byte(rand.N(256)), 1}
+	y := x
+	y[3] = 2
+	return netip.AddrFrom4(x).String(), netip.AddrFrom4(y).String()
+}
+
+// network measures everything on a path next to TCP.
+func (r *runner) network(p *path, aims goals) error {
+	s := samples{}
+	for i := range r.o.Rounds {
+		r.progress("%s: round %d of %d, bandwidth", p.name, i+1, r.o.Rounds)
+		if err := r.bandwidths(p, s, sizes); err != nil {
+			return err
+		}
+		for _, size := range sizes {
+			x, err := r.tcp(p, size, r.seconds())
+			if err != nil {
+				return err
+			}
+			s.add(fmt.Sprint("tcp", size), x.Gbps)
+		}
+		if installed("iperf3") {
+			v, err := r.iperf3(p, "1M")
+			if err != nil {
+				return err
+			}
+			s.add("iperf3", v)
+		}
+		r.progress("%s: round %d of %d, latency", p.name, i+1, r.o.Rounds)
+		if err := r.latencies(p, s); err != nil {
+			return err
+		}
+	}
+	r.report.add(p.name, s, bandwidthFigures(aims)...)
+	r.report.add(p.name, s, latencyFigures(1.2, 0.8)...)
+	return nil
+}
+
+// bandwidths measures every operation with one queue pair, and small writes also
+// with four.
+func (r *runner) bandwidths(p *path, s samples, sizes []int) error {
+	run := func(sample string, verb ndperf.Verb, options ...string) error {
+		row, err := r.rdma(p, ndperf.Test{Verb: verb, Measure: ndperf.Bandwidth}, append(options, "-D", r.seconds())...)
+		s.add(sample, row.Gbps)
+		s.add(sample+" rate", row.MessageRate)
+		return err
+	}
+	for _, size := range sizes {
+		for _, verb := range []ndperf.Verb{ndperf.Write, ndperf.Send, ndperf.Read} {
+			if err := run(fmt.Sprint(verb, size), verb, "-s", fmt.Sprint(size)); err != nil {
+				return err
+			}
+		}
+	}
+	return run("four", ndperf.Write, "-s", fmt.Sprint(small), "-q", "4")
+}
+
+// bandwidthFigures are the rows of bandwidths, with TCP of the same size beside
+// each and iperf3 beside the large ones.
+func bandwidthFigures(aims goals) []figure {
+	var all []figure
+	for _, size := range sizes {
+		for _, verb := range []ndperf.Verb{ndperf.Write, ndperf.Send, ndperf.Read} {
+			f := figure{name: fmt.Sprintf("%s of %s", verb, inBytes(size)), unit: "Gb/s", sample: fmt.Sprint(verb, size), peer: "plain TCP", peerSample: fmt.Sprint("tcp", size)}
+			if size == large {
+				f.peer, f.peerSample, f.target = "iperf3 TCP", "iperf3", timesAtLeast(aims.large)
+				if verb != ndperf.Write {
+					f.target = timesAtLeast(0.8 * aims.large)
+				}
+			}
+			all = append(all, f)
+		}
+	}
+	million := func(v float64) *Target {
+		if v == 0 {
+			return nil
+		}
+		return atLeast(v)
+	}
+	return append(all,
+		figure{"plain TCP of 1 MB", "Gb/s", fmt.Sprint("tcp", large), "iperf3 TCP", "iperf3", nil},
+		figure{"write of 64 KB beside 1 MB", "Gb/s", "write65536", "write of 1 MB", fmt.Sprint("write", large), timesAtLeast(0.8)},
+		figure{"64 B writes, one queue pair", "M/s", "write64 rate", "", "", million(aims.one)},
+		figure{"64 B writes, four queue pairs", "M/s", "four rate", "", "", million(aims.four)})
+}
+
+// latencyBytes is the size of the messages whose latency is measured. Sockperf
+// sends 14 at least.
+const latencyBytes = 8
+
+// latencies measures one-way latencies (reads: whole) of small messages, polling
+// and blocking, next to those of TCP.
+func (r *runner) latencies(p *path, s samples) error {
+	for _, verb := range []ndperf.Verb{ndperf.Write, ndperf.Send, ndperf.Read} {
+		row, err := r.rdma(p, ndperf.Test{Verb: verb, Measure: ndperf.Latency}, "-s", fmt.Sprint(latencyBytes), "-D", r.seconds())
+		if err != nil {
+			return err
+		}
+		s.latency(string(verb), row.Latency.Typical, row.Latency.P99)
+	}
+	for _, polling := range []bool{false, true} {
+		if err := r.pingPongs(p, s, polling); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pingPongs measures messages and TCP, both waiting in the same way. Who sleeps
+// while waiting finds the processors kept awake by a thread that runs only when
+// nobody else does: what it takes to wake an idle processor up is the machine's
+// affair, not the network's.
+func (r *runner) pingPongs(p *path, s samples, polling bool) error {
+	how := "blocking"
+	if polling {
+		how = "polling"
+	} else {
+		if installed("sockperf") {
+			typical, p99, err := r.sockperf(p)
+			if err != nil {
+				return err
+			}
+			s.latency("sockperf idle", typical, p99)
+		}
+		stop, err := r.keepAwake()
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	x, err := r.messages(p, pingArgs{Bytes: latencyBytes, Seconds: r.o.Seconds, Polling: polling})
+	if err != nil {
+		return err
+	}
+	s.latency("send "+how, x.Typical, x.P99)
+	if x, err = r.tcpPing(p, pingArgs{Bytes: latencyBytes, Seconds: r.o.Seconds, Polling: polling}); err != nil {
+		return err
+	}
+	s.latency("tcp "+how, x.Typical, x.P99)
+	if !installed("sockperf") {
+		return nil
+	}
+	var more []string
+	if polling {
+		more = []string{"--nonblocked"}
+	}
+	typical, p99, err := r.sockperf(p, more...)
+	if err != nil {
+		return err
+	}
+	s.latency("sockperf "+how, typical, p99)
+	return nil
+}
+
+func (s samples) latency(name string, typical, p99 float64) {
+	s.add(name, typical)
+	s.add(name+" 99", p99)
+}
+
+// latencyFigures are the rows of latencies. Both aims are in times blocking
+// sockperf with the processors awake.
+// Blocking may be 0: no aim.
+func latencyFigures(blocking, polling float64) []figure {
+	const peer, sample = "sockperf TCP", "sockperf blocking"
+	slept := timesAtMost(blocking)
+	if blocking == 0 {
+		slept = nil
+	}
+	rows := []figure{
+		{"send, polling", "us", "send", peer, sample, timesAtMost(polling)},
+		{"write, polling", "us", "write", peer, sample, timesAtMost(polling)},
+		{"read (whole), polling", "us", "read", peer, sample, nil},
+		{"send, blocking", "us", "send blocking", peer, sample, slept},
+		{"plain TCP, polling", "us", "tcp polling", peer, sample, nil},
+		{"plain TCP, blocking", "us", "tcp blocking", peer, sample, nil},
+		{"sockperf TCP, polling (--nonblocked)", "us", "sockperf polling", peer, sample, nil},
+		{"sockperf TCP, blocking, processors idle", "us", "sockperf idle", peer, sample, nil},
+	}
+	for i := range rows {
+		f := rows[i]
+		f.name, f.sample, f.peerSample, f.target = f.name+", 99 %", f.sample+" 99", f.peerSample+" 99", nil
+		rows[i].name += ", median"
+		rows = append(rows, f)
+	}
+	return rows
+}
+
+// inBytes writes a size as people do.
+func inBytes(n int) string {
+	switch {
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MB", n>>20)
+	case n >= 1<<10:
+		return fmt.Sprintf("%d KB", n>>10)
+	}
+	return fmt.Sprintf("%d B", n)
+}
+
+func installed(tool string) bool {
+	_, err := exec.LookPath(tool)
+	return err == nil
+}

@@ -1,0 +1,218 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// WriteArgs ask for RDMA writes of Size bytes on the first QPs connections, Depth
+// outstanding on each, for some seconds and then until all have completed. The
+// worker polls.
+type WriteArgs struct {
+	QPs, Size, Depth int
+	Seconds          float64
+}
+
+// Written is what came of it.
+type Written struct {
+	Gbps        float64 // 2^30 bits of payload a second
+	Least, Most uint64  // messages of the connection with the fewest and the most
+}
+
+func (w *worker) write(a WriteArgs) (Written, error) {
+	e := w.peer
+	counts := make([]uint64, a.QPs)
+	var sge [1]verbs.SGE
+	slots, next := max(e.mr.Len()/a.Size, 1), 0
+	post := func(n int) error {
+		at := next * a.Size
+		if next++; next == slots {
+			next = 0
+		}
+		sge[0] = e.mr.SGE(at, a.Size)
+		c := e.conns[n]
+		return c.qp.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, SGE: sge[:], RemoteAddr: c.addr + uint64(at), RKey: c.rkey})
+	}
+	start, outstanding := time.Now(), 0
+	for range a.Depth {
+		for n := range a.QPs {
+			if err := post(n); err != nil {
+				return Written{}, err
+			}
+			outstanding++
+		}
+	}
+	var total uint64
+	var last time.Time
+	end := start.Add(time.Duration(a.Seconds * float64(time.Second)))
+	wcs := make([]verbs.WC, 64)
+	for progress := start; outstanding > 0; {
+		k, err := e.cq.Poll(wcs)
+		if err != nil {
+			return Written{}, err
+		}
+		now := time.Now()
+		if k > 0 {
+			progress = now
+		} else if now.Sub(progress) > setupTime {
+			return Written{}, fmt.Errorf("%d writes have not completed for %v", outstanding, setupTime)
+		}
+		for i := range wcs[:k] {
+			if err := wcs[i].Status.Err(); err != nil {
+				return Written{}, fmt.Errorf("connection %d: %w", wcs[i].Context, err)
+			}
+			outstanding--
+			total++
+			last = now
+			counts[wcs[i].Context]++
+			if now.After(end) {
+				continue
+			}
+			if err := post(int(wcs[i].Context)); err != nil {
+				return Written{}, err
+			}
+			outstanding++
+		}
+	}
+	r := Written{Least: slices.Min(counts), Most: slices.Max(counts)}
+	if total > 0 {
+		r.Gbps = float64(total) * float64(a.Size) * 8 / (1 << 30) / last.Sub(start).Seconds()
+	}
+	return r, nil
+}
+
+// PingArgs ask for messages that go to and fro one at a time on the first
+// connection. Polling is how the worker waits for them: by looking again and
+// again; else it sleeps.
+type PingArgs struct {
+	Bytes   int
+	Seconds float64
+	Polling bool
+}
+
+// Latency is half of the round trip, in microseconds.
+type Latency struct {
+	Typical float64 `json:"typical_us"` // the median
+	P99     float64 `json:"p99_us"`
+}
+
+// latencyOf sums up round trips.
+func latencyOf(trips []time.Duration) Latency {
+	if len(trips) == 0 {
+		return Latency{}
+	}
+	slices.Sort(trips)
+	us := func(p float64) float64 { return float64(trips[int(p*float64(len(trips)-1))]) / 2000 }
+	return Latency{us(0.5), us(0.99)}
+}
+
+// maxTrips bounds what a run remembers.
+const maxTrips = 1 << 20
+
+// What the first byte of a ping says.
+const (
+	pingGoOn byte = iota
+	pingLast
+)
+
+func (w *worker) ping(a PingArgs) (Latency, error) {
+	t := &table{e: w.peer, ctx: w.ctx, polling: a.Polling}
+	out := make([]byte, a.Bytes)
+	trips := make([]time.Duration, 0, maxTrips)
+	start := time.Now()
+	for before := start; ; {
+		last := before.Sub(start).Seconds() >= a.Seconds || len(trips) == maxTrips
+		if last {
+			out[0] = pingLast
+		}
+		if err := t.play(out); err != nil {
+			return Latency{}, err
+		}
+		now := time.Now()
+		if last {
+			return latencyOf(trips[min(len(trips)/10, 100):]), nil
+		}
+		trips = append(trips, now.Sub(before))
+		before = now
+	}
+}
+
+// play sends a message and waits for the answer.
+func (t *table) play(out []byte) error {
+	if err := t.send(out); err != nil {
+		return err
+	}
+	return t.receive()
+}
+
+// pong sends every ping back until the last.
+func (w *worker) pong(a PingArgs) (struct{}, error) {
+	t := &table{e: w.peer, ctx: w.ctx, polling: a.Polling}
+	out := make([]byte, a.Bytes)
+	for {
+		if err := t.receive(); err != nil {
+			return struct{}{}, err
+		}
+		out[0] = w.peer.mr.Bytes()[0]
+		if err := t.send(out); err != nil || out[0] == pingLast {
+			return struct{}{}, err
+		}
+	}
+}
+
+// table is one side of the game.
+type table struct {
+	e        *endpoint
+	ctx      context.Context
+	polling  bool
+	arrived  int // messages received and not yet waited for
+	inFlight int // sends whose completion is not in
+	wcs      [16]verbs.WC
+}
+
+// send sends a message inline, when there is room for it.
+func (t *table) send(b []byte) error {
+	for t.inFlight == t.e.cfg.Depth {
+		if err := t.look(); err != nil {
+			return err
+		}
+	}
+	t.inFlight++
+	return t.e.conns[0].qp.PostSend(&verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled, Inline: b})
+}
+
+// receive waits for a message and posts its receive again.
+func (t *table) receive() error {
+	for t.arrived == 0 {
+		if err := t.look(); err != nil {
+			return err
+		}
+	}
+	t.arrived--
+	return t.e.conns[0].qp.PostRecv(t.e.receive())
+}
+
+func (t *table) look() error {
+	var n int
+	var err error
+	if t.polling {
+		n, err = t.e.cq.Poll(t.wcs[:])
+	} else {
+		n, err = t.e.cq.Next(t.ctx, t.wcs[:])
+	}
+	for i := range t.wcs[:n] {
+		if err := t.wcs[i].Status.Err(); err != nil {
+			return err
+		}
+		if t.wcs[i].Flags&verbs.ReceiveSide != 0 {
+			t.arrived++
+		} else {
+			t.inFlight--
+		}
+	}
+	return err
+}
