@@ -1,0 +1,17 @@
+package main
+
+import "github.com/softvpi/softvpi/internal/tools/reg"
+
+// regCmd hands everything to the tool, which reads reg.exe's options.
+type regCmd struct {
+	Args []string `arg:"" optional:"" help:"As of reg.exe; softvpi reg /? shows them."`
+}
+
+func (c regCmd) Run(s *session) error {
+	env := s.env
+	env.Name, env.Args = "reg", c.Args
+	if status := reg.Main(s.ctx, env); status != 0 {
+		return silentError{status}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package registry
+
+import (
+	"crypto/sha1"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+)
+
+// Adapter is an adapter as the registry knows it.
+type Adapter struct {
+	Name       string // as its connection is called: "Ethernet 1"
+	Generation catalogue.Generation
+	// Number is the <nn> of its keys among the network adapters and the system devices.
+	Number int
+}
+
+// Values of an adapter's class key that say whose it is, as in Windows.
+const (
+	driverDesc   = "DriverDesc"
+	providerName = "ProviderName"
+	instanceID   = "NetCfgInstanceId"
+	serviceName  = "Service"
+	busPath      = "ParentBusRegPath"
+)
+
+// identity are the names of those values.
+var identity = []string{driverDesc, providerName, instanceID, serviceName, busPath}
+
+const (
+	networkClass = `{4d36e972-e325-11ce-bfc1-08002be10318}`
+	systemClass  = `{4d36e97d-e325-11ce-bfc1-08002be10318}`
+	maxNumber    = 9999
+)
+
+var (
+	networkAdapters = Path{ControlSet + `\Control\Class\` + networkClass}
+	systemDevices   = Path{ControlSet + `\Control\Class\` + systemClass}
+	networks        = Path{ControlSet + `\Control\Network\` + networkClass}
+)
+
+// Target is the adapter as the catalogue looks keys up for it.
+func (a Adapter) Target() catalogue.Target { return catalogue.Target{Generation: a.Generation} }
+
+// Class is the adapter's own key, the <nn> of the manuals.
+func (a Adapter) Class() Path { return networkAdapters.Child(fmt.Sprintf("%04d", a.Number)) }
+
+// Device is the key of its device among the system devices (WinOF: the HCA).
+func (a Adapter) Device() Path { return systemDevices.Child(fmt.Sprintf("%04d", a.Number)) }
+
+// Adapters returns the adapters that have keys, by their numbers, also those that are no longer configured.
+func (r *Registry) Adapters() []Adapter { return r.root.Load().adapters() }
+
+func (n *node) adapters() []Adapter {
+	class := n.find(networkAdapters)
+	if class == nil {
+		return nil
+	}
+	var out []Adapter
+	for _, c := range class.sortedChildren() {
+		number, err := strconv.Atoi(c.name)
+		if err != nil || len(c.name) != 4 {
+			continue
+		}
+		id, _ := c.values[fold(instanceID)].Text()
+		if checkName(id) != "" {
+			continue
+		}
+		connection := n.find(networks.Child(id).Child("Connection"))
+		if connection == nil {
+			continue
+		}
+		a := Adapter{Number: number, Generation: catalogue.MLX5}
+		if s, _ := c.values[fold(serviceName)].Text(); s == catalogue.MLX4.Driver() {
+			a.Generation = catalogue.MLX4
+		}
+		if a.Name, _ = connection.values["NAME"].Text(); a.Name != "" {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Adapter finds an adapter by its name.
+func (r *Registry) Adapter(name string) (Adapter, bool) {
+	all := r.Adapters()
+	i := slices.IndexFunc(all, func(a Adapter) bool { return a.Name == name })
+	if i < 0 {
+		return Adapter{}, false
+	}
+	return all[i], true
+}
+
+// AddAdapter gives the adapter of that name its keys, so that it is found as in Windows: by DriverDesc and
+// NetCfgInstanceId in its class key, by the connection's name below Control\Network. An adapter keeps its
+// number over restarts. Where everything is there already, nothing is written.
+func (r *Registry) AddAdapter(name string, g catalogue.Generation) (Adapter, error) {
+	a, ok := r.Adapter(name)
+	if !ok {
+		a = Adapter{Name: name, Number: r.freeNumber()}
+	}
+	a.Generation = g
+	if a.Number > maxNumber {
+		return a, fmt.Errorf("no number is left for adapter %q; allowed: %d adapters", name, maxNumber+1)
+	}
+	id := instance(name)
+	desc := fmt.Sprintf("SoftVPI %s Ethernet Adapter", class(g))
+	if a.Number > 0 {
+		desc += fmt.Sprintf(" #%d", a.Number+1)
+	}
+	var changes []Change
+	for _, c := range []Change{
+		{Key: a.Class(), Value: String(driverDesc, desc)},
+		{Key: a.Class(), Value: String(providerName, "SoftVPI")},
+		{Key: a.Class(), Value: String(instanceID, id)},
+		{Key: a.Class(), Value: String(serviceName, g.Driver())},
+		{Key: a.Class(), Value: String(busPath, ShortRoot+`\`+a.Device().s)},
+		{Key: a.Device(), Value: String(driverDesc, fmt.Sprintf("SoftVPI %s", class(g)))},
+		{Key: a.Device(), Value: String(providerName, "SoftVPI")},
+		{Key: networks.Child(id).Child("Connection"), Value: String("Name", name)},
+	} {
+		if v, ok := r.Get(c.Key, c.Value.Name); !ok || !v.Equal(c.Value) {
+			c.Kind = SetValue
+			changes = append(changes, c)
+		}
+	}
+	if len(changes) == 0 {
+		return a, nil
+	}
+	return a, r.Apply(changes...)
+}
+
+// class is what adapters of a generation are like.
+func class(g catalogue.Generation) string {
+	if g == catalogue.MLX4 {
+		return "ConnectX-3 class VPI"
+	}
+	return "ConnectX-4 class"
+}
+
+// freeNumber is the first number that no class key has.
+func (r *Registry) freeNumber() int {
+	for n := 0; ; n++ {
+		a := Adapter{Number: n}
+		if _, taken := r.Key(a.Class()); !taken || n > maxNumber {
+			return n
+		}
+	}
+}
+
+// instance makes the GUID of an adapter's instance from its name (RFC 9562, version 5, without a name space).
+func instance(name string) string {
+	h := sha1.Sum([]byte("SoftVPI adapter " + name))
+	h[6], h[8] = h[6]&0x0f|0x50, h[8]&0x3f|0x80
+	return fmt.Sprintf("{%X-%X-%X-%X-%X}", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
+}

@@ -1,0 +1,220 @@
+package registry
+
+import (
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+)
+
+// Setting is the value of a catalogue's key that holds for an adapter.
+type Setting struct {
+	Key   catalogue.Key
+	Value catalogue.Value
+	// Auto says that the value is derived, as the key's default describes; Value says nothing then.
+	Auto bool
+	// Stored says that the value is in the registry, at Path under Name; otherwise it is the default.
+	Stored bool
+	Path   Path
+	Name   string
+	// Problem is a value at Path that the key does not allow; the default is taken instead.
+	Problem error
+}
+
+// Number is the number of a numeric setting; false where it is automatic.
+func (s Setting) Number() (uint64, bool) { return s.Value.Number, !s.Auto && s.Key.Numeric() }
+
+// Text is the value as reg add takes it; of automatic ones what they are derived from, in brackets.
+func (s Setting) Text() string {
+	if s.Auto {
+		return "(" + s.Key.Default(s.Key.Generations, false).Text + ")"
+	}
+	return s.Key.Format(s.Value)
+}
+
+// Settings returns every setting that an adapter has, in the catalogue's order, also those of its driver.
+func (r *Registry) Settings(a Adapter) []Setting {
+	root := r.root.Load()
+	keys := catalogue.KeysFor(a.Target())
+	out := make([]Setting, 0, len(keys))
+	for _, k := range keys {
+		out = append(out, root.setting(a, k))
+	}
+	return out
+}
+
+// Setting returns what holds for an adapter under a name: the most specific place in which it is set counts
+// (WinOF-2 1.21, RoCE mode: the adapter's key, then the driver's), then the default of the least specific.
+// A value that is not allowed counts as if it were not set. False: the adapter has no such key.
+func (r *Registry) Setting(a Adapter, name string) (Setting, bool) {
+	root := r.root.Load()
+	var s Setting
+	keys := catalogue.LookupFor(name, a.Target())
+	for _, k := range keys {
+		below := s.Problem
+		if s = root.setting(a, k); s.Stored && s.Problem == nil {
+			return s, true
+		}
+		if s.Problem == nil {
+			s.Problem = below
+		}
+	}
+	return s, len(keys) > 0
+}
+
+// setting reads one key.
+func (n *node) setting(a Adapter, k catalogue.Key) Setting {
+	s := Setting{Key: k, Name: k.Name, Path: keyPath(k.Place(a.Generation, a.Number))}
+	if at := n.find(s.Path); at != nil {
+		for _, name := range spellings(k) {
+			v, ok := at.values[fold(name)]
+			if !ok {
+				continue
+			}
+			s.Name = v.Name
+			if s.Value, s.Problem = k.Accept(v.catalogue()); s.Problem == nil {
+				s.Stored, s.Auto = true, s.Value.Auto
+				return s
+			}
+			break
+		}
+	}
+	d := k.Default(a.Generation, false)
+	s.Value, _ = d.Value(k)
+	s.Auto = d.Auto
+	return s
+}
+
+// spellings are the names under which a key's value may stand.
+func spellings(k catalogue.Key) []string {
+	out := []string{k.Name}
+	if bare, ok := strings.CutPrefix(k.Name, "*"); ok {
+		out = append(out, bare)
+	} else {
+		out = append(out, "*"+k.Name)
+	}
+	return append(out, k.Aliases...)
+}
+
+// keyPath is the key that a place of the catalogue is. The catalogue's paths are clean.
+func keyPath(p catalogue.Place) Path {
+	return Path{strings.TrimPrefix(p.String(), ShortRoot+`\`)}
+}
+
+// Place is where the value of a key stands for an adapter.
+func (a Adapter) Place(k catalogue.Key) Path { return keyPath(k.Place(a.Generation, a.Number)) }
+
+// catalogue is the value as the catalogue takes it. Data that its type does not fit is binary.
+func (v Value) catalogue() catalogue.Value {
+	if n, ok := v.Number(); ok {
+		t := catalogue.DWORD
+		if v.Type == QWORD {
+			t = catalogue.QWORD
+		}
+		return catalogue.Value{Type: t, Number: n}
+	}
+	if s, ok := v.Text(); ok {
+		return catalogue.Value{Type: catalogue.String, Text: s}
+	}
+	if l, ok := v.List(); ok {
+		return catalogue.Value{Type: catalogue.MultiString, Strings: l}
+	}
+	return catalogue.Value{Type: catalogue.Binary, Bytes: v.Data}
+}
+
+// FromCatalogue is a value of the catalogue as the registry holds it.
+func FromCatalogue(k catalogue.Key, v catalogue.Value) Value {
+	switch {
+	case v.Auto:
+		return String(k.Name, k.AutoText)
+	case k.Type == catalogue.DWORD:
+		return DWord(k.Name, uint32(v.Number))
+	case k.Type == catalogue.QWORD:
+		return QWord(k.Name, v.Number)
+	case k.Type == catalogue.Binary:
+		return Value{k.Name, Binary, v.Bytes}
+	case k.Type == catalogue.MultiString:
+		return Strings(k.Name, v.Strings)
+	}
+	return String(k.Name, k.Format(v))
+}
+
+// Known are the catalogue's keys that a value of this name at this path is, for whichever adapter the path
+// belongs to; none where it is not a key of this driver.
+func (r *Registry) Known(p Path, name string) []catalogue.Key {
+	place, err := catalogue.ParsePath(p.String())
+	if err != nil {
+		return nil
+	}
+	targets := []catalogue.Target{{Generation: catalogue.MLX5}, {Generation: catalogue.MLX4}}
+	for _, a := range r.Adapters() {
+		if a.Number == place.Number && (place.Base == catalogue.AdapterClass || place.Base == catalogue.DeviceClass) {
+			targets = []catalogue.Target{a.Target()}
+		}
+	}
+	var keys []catalogue.Key
+	for _, t := range targets {
+		if keys = catalogue.LookupAt(place, name, t); len(keys) > 0 {
+			break
+		}
+	}
+	return keys
+}
+
+// Notice is what a change makes known beside an error.
+type Notice struct {
+	Path   Path   `json:"path"`
+	Name   string `json:"name"`
+	Text   string `json:"text"`
+	Effect string `json:"effect"` // "at once", "at restart", "none"
+}
+
+// Check looks at changes with the catalogue before they are applied: it refuses values that a key does not
+// allow (*ChangeError around a *catalogue.ValueError), and tells of values that act on nothing.
+func (r *Registry) Check(changes []Change) ([]Notice, error) {
+	var notices []Notice
+	for _, c := range changes {
+		if c.Kind != SetValue {
+			continue
+		}
+		keys := r.Known(c.Key, c.Value.Name)
+		if len(keys) == 0 {
+			if !isIdentity(c.Value.Name) {
+				notices = append(notices, Notice{c.Key, c.Value.Name, "is not a key of this driver; it is stored and acts on nothing", "none"})
+			}
+			continue
+		}
+		for _, k := range keys {
+			if _, err := k.Accept(c.Value.catalogue()); err != nil {
+				return nil, &ChangeError{c, err}
+			}
+		}
+		if n, ok := notice(c, keys[0]); ok {
+			notices = append(notices, n)
+		}
+	}
+	return notices, nil
+}
+
+func isIdentity(name string) bool {
+	for _, n := range identity {
+		if strings.EqualFold(n, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// notice tells when a change of the key is taken up, where that is not at once.
+func notice(c Change, k catalogue.Key) (Notice, bool) {
+	switch {
+	case k.Status == catalogue.StoredOnly:
+		return Notice{c.Key, c.Value.Name, "is stored only: what it controls is not built yet", "none"}, true
+	case k.Status == catalogue.ReadOnly:
+		return Notice{c.Key, c.Value.Name, "is for reading: setting it acts on nothing", "none"}, true
+	case k.Effect == catalogue.AtOnce:
+		return Notice{}, false
+	case k.Base == catalogue.AdapterClass || k.Base == catalogue.DeviceClass:
+		return Notice{c.Key, c.Value.Name, "is taken up when the adapter restarts: softvpi adapter restart", "at restart"}, true
+	}
+	return Notice{c.Key, c.Value.Name, "is taken up when the adapters restart: softvpi adapter restart", "at restart"}, true
+}

@@ -1,0 +1,169 @@
+package registry
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+)
+
+const classKey = `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4D36E972-E325-11CE-BFC1-08002BE10318}\0000`
+
+// twoAdapters is a registry in memory with an adapter of each generation.
+func twoAdapters(t *testing.T) (r *Registry, mlx5, mlx4 Adapter) {
+	t.Helper()
+	r = NewVolatile("test")
+	mlx5, err := r.AddAdapter("Ethernet 1", catalogue.MLX5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mlx4, err = r.AddAdapter("old", catalogue.MLX4); err != nil {
+		t.Fatal(err)
+	}
+	return r, mlx5, mlx4
+}
+
+func number(t *testing.T, r *Registry, a Adapter, name string) Setting {
+	t.Helper()
+	s, ok := r.Setting(a, name)
+	if !ok {
+		t.Fatalf("%s has no key %s", a.Name, name)
+	}
+	return s
+}
+
+func TestAdaptersKeepTheirNumbers(t *testing.T) {
+	dir := t.TempDir()
+	r := open2(t, dir)
+	for i, name := range []string{"b", "a", "c"} {
+		if a, err := r.AddAdapter(name, catalogue.MLX5); err != nil || a.Number != i {
+			t.Errorf("%s: %+v, %v", name, a, err)
+		}
+	}
+	r.Close()
+	r = open2(t, dir)
+	for i, name := range []string{"b", "a", "c"} {
+		if a, err := r.AddAdapter(name, catalogue.MLX4); err != nil || a.Number != i || a.Generation != catalogue.MLX4 {
+			t.Errorf("%s again: %+v, %v", name, a, err)
+		}
+	}
+	if got := r.Adapters(); len(got) != 3 || got[1].Name != "a" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// WinOF-2 1.21, RoCE: the adapter's own mode goes before the driver's. WinOF: there is the driver's only.
+func TestAdapterBeatsDriver(t *testing.T) {
+	r, mlx5, mlx4 := twoAdapters(t)
+	if s := number(t, r, mlx5, "roce_mode"); s.Value.Number != 2 || s.Stored || s.Auto {
+		t.Errorf("unset: %+v", s)
+	}
+	r.Set(path(t, roce), DWord("roce_mode", 4))
+	if s := number(t, r, mlx5, "roce_mode"); s.Value.Number != 4 || !s.Stored {
+		t.Errorf("the driver's: %+v", s)
+	}
+	r.Set(path(t, classKey), DWord("ROCE_MODE", 0))
+	if s := number(t, r, mlx5, "roce_mode"); s.Value.Number != 0 || !s.Path.Equal(mlx5.Class()) {
+		t.Errorf("the adapter's: %+v", s)
+	}
+	if s := number(t, r, mlx4, "roce_mode"); s.Value.Number != 2 {
+		t.Errorf("the other generation's: %+v", s)
+	}
+	r.Set(path(t, strings.Replace(roce, "mlx5", "mlx4_bus", 1)), DWord("roce_mode", 5))
+	if s := number(t, r, mlx4, "roce_mode"); s.Value.Number != 5 {
+		t.Errorf("the other generation's, set: %+v", s)
+	}
+}
+
+// A stored value that is not allowed counts as not set: the default is taken, never a number near it.
+func TestStoredValueThatIsNotAllowed(t *testing.T) {
+	r, mlx5, _ := twoAdapters(t)
+	for _, v := range []Value{DWord("roce_udp_dport", 0), DWord("roce_udp_dport", 70000), String("roce_udp_dport", "x"), {"roce_udp_dport", DWORD, []byte{1, 2}}, {"roce_udp_dport", Binary, nil}} {
+		r.Set(path(t, roce), v)
+		s := number(t, r, mlx5, "roce_udp_dport")
+		var e *catalogue.ValueError
+		if s.Value.Number != 4791 || s.Stored || !errors.As(s.Problem, &e) {
+			t.Errorf("%v: %+v", v, s)
+		}
+	}
+	r.Set(path(t, classKey), DWord("roce_mode", 77))
+	r.Set(path(t, roce), DWord("roce_mode", 4))
+	if s := number(t, r, mlx5, "roce_mode"); s.Value.Number != 4 {
+		t.Errorf("the driver's behind a bad one of the adapter: %+v", s)
+	}
+}
+
+// Numbers count as REG_SZ and REG_DWORD alike, names under each of the manuals' spellings.
+func TestSpellings(t *testing.T) {
+	for _, v := range []Value{String("RoceMaxFrameSize", "1024"), DWord("RoceMaxFrameSize", 1024), String("rocemaxframesize", "0x400"), String("*RoceMaxFrameSize", "1024")} {
+		r, mlx5, _ := twoAdapters(t)
+		r.Set(path(t, classKey), v)
+		if s := number(t, r, mlx5, "RoceMaxFrameSize"); s.Value.Number != 1024 || s.Name != v.Name {
+			t.Errorf("%v: %+v", v, s)
+		}
+	}
+	r, mlx5, _ := twoAdapters(t)
+	if s := number(t, r, mlx5, "RoceMaxFrameSize"); !s.Auto {
+		t.Errorf("unset: %+v", s)
+	}
+	aliases := 0
+	for _, s := range r.Settings(mlx5) {
+		for _, alias := range s.Key.Aliases {
+			least, _ := s.Key.Limits()
+			r.Set(s.Path, DWord(alias, uint32(least)))
+			if got := number(t, r, mlx5, alias); !got.Stored || got.Value.Number != least {
+				t.Errorf("%s, an alias of %s: %+v", alias, s.Key.Name, got)
+			}
+			aliases++
+		}
+	}
+	if aliases == 0 {
+		t.Error("no key has an alias")
+	}
+}
+
+func TestCheck(t *testing.T) {
+	r, _, _ := twoAdapters(t)
+	check := func(key string, v Value) ([]Notice, error) {
+		return r.Check([]Change{{Kind: SetValue, Key: path(t, key), Value: v}})
+	}
+	var e *catalogue.ValueError
+	if _, err := check(roce, DWord("roce_mode", 7)); !errors.As(err, &e) || !strings.Contains(err.Error(), "allowed: 0 (") {
+		t.Errorf("out of range: %v", err)
+	}
+	if _, err := check(classKey, DWord("roce_mode", 5)); !errors.As(err, &e) {
+		t.Errorf("a value of the other generation: %v", err)
+	}
+	if n, err := check(roce, DWord("no_such_key", 7)); err != nil || len(n) != 1 || !strings.Contains(n[0].Text, "not a key of this driver") {
+		t.Errorf("an unknown name: %v %v", n, err)
+	}
+	if n, err := check(classKey, String("DriverDesc", "mine")); err != nil || len(n) != 0 {
+		t.Errorf("what Windows keeps there: %v %v", n, err)
+	}
+}
+
+// Every key of the catalogue takes its default, where it can be written down, and reads it back.
+func TestDefaultsOfTheCatalogue(t *testing.T) {
+	r, mlx5, mlx4 := twoAdapters(t)
+	for _, a := range []Adapter{mlx5, mlx4} {
+		for _, s := range r.Settings(a) {
+			v, ok := s.Key.Default(a.Generation, false).Value(s.Key)
+			if !ok {
+				continue
+			}
+			c := []Change{{Kind: SetValue, Key: s.Path, Value: FromCatalogue(s.Key, v)}}
+			if _, err := r.Check(c); err != nil {
+				t.Errorf("%s: %v", s.Key.Name, err)
+			}
+			if err := r.Apply(c...); err != nil {
+				t.Errorf("%s: %v", s.Key.Name, err)
+			}
+		}
+		for _, s := range r.Settings(a) {
+			if s.Problem != nil {
+				t.Errorf("%s: %v", s.Key.Name, s.Problem)
+			}
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package reg
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// words splits a command line at blanks outside of quotes.
+func words(line string) (out []string) {
+	var word strings.Builder
+	quoted, any := false, false
+	for _, c := range line {
+		switch {
+		case c == '"':
+			quoted, any = !quoted, true
+		case c == ' ' && !quoted:
+			if any || word.Len() > 0 {
+				out = append(out, word.String())
+			}
+			word.Reset()
+			any = false
+		default:
+			word.WriteRune(c)
+		}
+	}
+	if any || word.Len() > 0 {
+		out = append(out, word.String())
+	}
+	return out
+}
+
+// Each line of a transcript is a run of the tool; what it prints, to standard error too, and its exit status
+// follow. $DIR is the test's directory.
+func TestTranscripts(t *testing.T) {
+	t.Setenv("SOFTVPI_SOCKET", filepath.Join(t.TempDir(), "none"))
+	datadriven.Walk(t, "testdata", func(t *testing.T, file string) {
+		dir := t.TempDir()
+		prepare(t, dir)
+		datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "reg":
+				return runLine(dir, d.Input)
+			case "file": // what a file holds
+				b, err := os.ReadFile(filepath.Join(dir, d.CmdArgs[0].Key))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return strings.ReplaceAll(strings.ReplaceAll(strings.Trim(string(b), "\xff\xfe"), "\x00", ""), "\r\n", "\n")
+			case "write":
+				if err := os.WriteFile(filepath.Join(dir, d.CmdArgs[0].Key), []byte(d.Input+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return ""
+			}
+			t.Fatalf("unknown command %s", d.Cmd)
+			return ""
+		})
+	})
+}
+
+// prepare makes the registry of a driver that ran with two adapters.
+func prepare(t *testing.T, dir string) {
+	r, err := registry.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.AddAdapter("Ethernet 1", catalogue.MLX5); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.AddAdapter("Ethernet 2", catalogue.MLX4); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runLine runs a line of a transcript: the arguments, and behind < what is typed.
+func runLine(dir, line string) string {
+	line, typed, _ := strings.Cut(strings.ReplaceAll(strings.ReplaceAll(line, "\n", " "), "$DIR", dir), " < ")
+	var out strings.Builder
+	env := tool.Env{
+		Name: "reg", Args: append(words(line), "--state", dir), Stdout: &out, Stderr: &out,
+		Stdin: strings.NewReader(strings.ReplaceAll(typed, `\n`, "\n")),
+	}
+	status := Main(context.Background(), env)
+	text := strings.ReplaceAll(out.String(), dir, "$DIR")
+	return fmt.Sprintf("%s[%d]\n", text, status)
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{"/?"}, {"query", "/?"}, {"ADD", "-?"}} {
+		var out strings.Builder
+		if status := Main(context.Background(), tool.Env{Args: args, Stdout: &out, Stderr: &out, Stdin: strings.NewReader("")}); status != 0 || out.String() != synopsis {
+			t.Errorf("%v: status %d, %q", args, status, out.String())
+		}
+	}
+}

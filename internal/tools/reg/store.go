@@ -1,0 +1,69 @@
+package reg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/registry"
+)
+
+// Store is where the registry is: in a running driver, or in its file.
+type Store interface {
+	// Load returns the registry as it is now. It is for reading only.
+	Load(context.Context) (*registry.Registry, error)
+	// Apply makes the changes, all or none. Values that the catalogue does not allow are refused, or
+	// stored, unchecked.
+	Apply(ctx context.Context, changes []registry.Change, unchecked bool) ([]registry.Notice, error)
+	Close() error
+}
+
+// open finds the registry.
+func open(ctx context.Context, socket, state string) (Store, error) {
+	return openFile(state)
+}
+
+// file is the registry of a driver that does not run.
+type file struct{ reg *registry.Registry }
+
+// openFile opens the registry in a state directory; empty: the default.
+func openFile(dir string) (Store, error) {
+	if dir == "" {
+		dir = paths.State()
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	r, err := registry.Open(dir)
+	if errors.Is(err, registry.ErrLocked) {
+		return nil, fmt.Errorf("%w: a driver runs with another socket (--socket names it)", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &file{r}, nil
+}
+
+// Aside is where a file was put that could not be read; empty where there was none.
+func (f *file) Aside() string { return f.reg.SetAside() }
+
+func (f *file) Load(context.Context) (*registry.Registry, error) { return f.reg, nil }
+
+func (f *file) Apply(_ context.Context, changes []registry.Change, unchecked bool) ([]registry.Notice, error) {
+	if why := f.reg.Volatile(); why != "" {
+		return nil, errors.New(why)
+	}
+	var notices []registry.Notice
+	if !unchecked {
+		var err error
+		if notices, err = f.reg.Check(changes); err != nil {
+			return nil, err
+		}
+	}
+	return notices, f.reg.Apply(changes...)
+}
+
+func (f *file) Close() error { return f.reg.Close() }
