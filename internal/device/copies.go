@@ -36,6 +36,7 @@ func (a *adapter) copies(now clock.Time) bool {
 		s := &d.sources[i]
 		worked = a.finishCopies(now, s) || worked
 		s.startWaiting()
+		s.owner.Flush()
 		if s.started == 0 && len(s.waiting) == 0 {
 			last := len(d.sources) - 1
 			d.sources[i] = d.sources[last]
@@ -51,9 +52,13 @@ func (a *adapter) copies(now clock.Time) bool {
 		}
 		clear(d.start[:n])
 		if worked = worked || n > 0; n < len(d.start) {
-			return worked
+			break
 		}
 	}
+	for i := range d.sources {
+		d.sources[i].owner.Flush()
+	}
+	return worked
 }
 
 func (a *adapter) finishCopies(now clock.Time, s *copySource) bool {

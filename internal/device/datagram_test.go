@@ -125,6 +125,7 @@ func (*slowOwner) Read([]byte, uint64) error  { return memory.ErrGone }
 func (*slowOwner) Write(uint64, []byte) error { return memory.ErrGone }
 func (*slowOwner) Blocking() bool             { return false }
 func (*slowOwner) Limit() int                 { return 64 << 10 }
+func (*slowOwner) Flush()                     {}
 
 func (o *slowOwner) Start(t *memory.Transfer) bool {
 	o.mu.Lock()

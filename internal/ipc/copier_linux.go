@@ -73,6 +73,7 @@ const maxQueued = 1 << 14
 type copier struct {
 	copierMem
 	started  uint32 // entries filled
+	rung     uint32 // of them, those that the program was told of
 	reported uint32 // entries whose end is in a lane
 	open     [copierSlots]copyInFlight
 	queue    []copyInFlight // what the entries have no room for
@@ -92,6 +93,7 @@ type copier struct {
 type copyInFlight struct {
 	memory.Transfer
 	lane *lane
+	more []uint64 // tags of the transfers that were merged into it
 }
 
 // lane is an Accessor over a copier, one for each PD: the adapters that a
@@ -127,16 +129,14 @@ func (l *lane) Limit() int { return copierPiece }
 // slow program must not stand in the way of another program's.
 func (l *lane) Start(t *memory.Transfer) bool {
 	c := l.c
-	f := copyInFlight{*t, l}
+	f := copyInFlight{Transfer: *t, lane: l}
 	if len(f.Data) > copierPiece {
 		f.Kind, f.Data = 0, nil // fails in its turn
 	}
 	switch {
 	case c.dead.Load():
 		l.end(t, memory.ErrGone)
-	case c.head == len(c.queue) && c.started-c.reported < copierSlots:
-		c.issue(f)
-		c.ring()
+	case c.head == len(c.queue) && (c.merge(&f) || c.issue(&f)):
 	case len(c.queue)-c.head >= maxQueued:
 		c.dead.Store(true)
 		l.end(t, memory.ErrGone)
@@ -145,6 +145,9 @@ func (l *lane) Start(t *memory.Transfer) bool {
 	}
 	return true
 }
+
+// Flush implements memory.Deferred.
+func (l *lane) Flush() { l.c.ring() }
 
 // Finish implements memory.Deferred.
 func (l *lane) Finish(out []memory.Finished) int {
@@ -161,10 +164,45 @@ func (l *lane) end(t *memory.Transfer, err error) {
 	l.done = append(l.done, memory.Finished{Tag: t.Tag, Err: err})
 }
 
-// issue fills the next entry.
-func (c *copier) issue(f copyInFlight) {
+// merge adds a write to the youngest entry, where it goes on right behind that one and
+// the program was not told of it yet.
+func (c *copier) merge(f *copyInFlight) bool {
+	if c.started == c.rung {
+		return false
+	}
+	i := c.started - 1
+	into := &c.open[i%copierSlots]
+	n := len(into.Data)
+	if f.Kind != memory.CopyWrite || into.Kind != memory.CopyWrite || into.Last || into.lane != f.lane ||
+		into.Addr+uint64(n) != f.Addr || n+len(f.Data) > copierPiece {
+		return false
+	}
+	into.Data = c.staging(i)[:n+copy(c.staging(i)[n:], f.Data)]
+	into.Last = f.Last
+	into.more = append(into.more, f.Tag)
+	c.describe(i)
+	return true
+}
+
+// issue fills the next entry, where there is a free one.
+func (c *copier) issue(f *copyInFlight) bool {
 	i := c.started
-	c.open[i%copierSlots] = f
+	if i-c.reported == copierSlots {
+		return false
+	}
+	o := &c.open[i%copierSlots]
+	o.Transfer, o.lane = f.Transfer, f.lane
+	if f.Kind == memory.CopyWrite {
+		copy(c.staging(i), f.Data)
+	}
+	c.describe(i)
+	c.started++
+	return true
+}
+
+// describe writes entry i.
+func (c *copier) describe(i uint32) {
+	f := &c.open[i%copierSlots]
 	e := c.entry(i)
 	le := binary.LittleEndian
 	clear(e)
@@ -176,14 +214,14 @@ func (c *copier) issue(f copyInFlight) {
 	le.PutUint64(e[8:], f.Addr)
 	le.PutUint64(e[16:], f.Compare)
 	le.PutUint64(e[24:], f.Swap)
-	if f.Kind == memory.CopyWrite {
-		copy(c.staging(i), f.Data)
-	}
-	c.started++
 }
 
 // ring tells the program about filled entries.
 func (c *copier) ring() {
+	if c.rung == c.started {
+		return
+	}
+	c.rung = c.started
 	c.atStart.Store(c.started)
 	c.h.issued.Store(c.started)
 	if c.h.asleep.Load() != 0 && c.h.asleep.Swap(0) != 0 {
@@ -210,29 +248,24 @@ func (c *copier) collect() {
 		c.abandon()
 		return
 	}
-	filled := false
-	for c.head < len(c.queue) && c.started-c.reported < copierSlots {
-		c.issue(c.queue[c.head])
+	for c.head < len(c.queue) && (c.merge(&c.queue[c.head]) || c.issue(&c.queue[c.head])) {
 		c.queue[c.head] = copyInFlight{}
 		c.head++
-		filled = true
 	}
 	if c.head == len(c.queue) {
 		c.queue, c.head = c.queue[:0], 0
 	}
-	if filled {
-		c.ring()
-	}
+	c.ring()
 }
 
 // abandon ends everything that is under way.
 func (c *copier) abandon() {
 	for c.reported != c.started {
 		f := &c.open[c.reported%copierSlots]
-		f.lane.end(&f.Transfer, memory.ErrGone)
-		*f = copyInFlight{}
+		f.end(memory.Finished{Tag: f.Tag, Err: memory.ErrGone})
 		c.reported++
 	}
+	c.rung = c.started
 	for ; c.head < len(c.queue); c.head++ {
 		f := &c.queue[c.head]
 		f.lane.end(&f.Transfer, memory.ErrGone)
@@ -253,9 +286,19 @@ func (c *copier) report(i uint32) {
 	} else {
 		r.Err = errCopierFault
 	}
-	f.lane.done = append(f.lane.done, r)
-	*f = copyInFlight{}
+	f.end(r)
 	c.reported++
+}
+
+// end reports the end of an entry, to each transfer that is in it.
+func (f *copyInFlight) end(r memory.Finished) {
+	l := f.lane
+	l.done = append(l.done, r)
+	for _, tag := range f.more {
+		r.Tag = tag
+		l.done = append(l.done, r)
+	}
+	*f = copyInFlight{more: f.more[:0]}
 }
 
 var errCopierFault = fmt.Errorf("%w: the program's copier could not reach it", memory.ErrGone)

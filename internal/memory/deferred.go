@@ -37,6 +37,9 @@ type Deferred interface {
 	// Start hands one transfer over; false means that it holds as many as it
 	// can (bytes or number), try again after Finish returned some.
 	Start(t *Transfer) bool
+	// Flush ends a row of calls of Start: transfers may wait for it, to be carried
+	// out together.
+	Flush()
 	// Finish reports transfers that ended, in the order they were started, at
 	// most len(out). After a time-out or a death all of them end with an error.
 	Finish(out []Finished) int
