@@ -25,7 +25,7 @@ var dcqcnKeys = dcqcn(append(append(dcqcnEnable("RP", "Slows the adapter's sende
 		Description: "Time from one raise of the rate by the timer to the next.",
 	},
 	{
-		Name: "DcqcnRpgByteReset", Defaults: always(400), Min: 0, Max: 32767, Unit: "64 bytes",
+		Name: "DcqcnRpgByteReset", Defaults: always(400), Min: 0, Max: 32767, Unit: "units of 64 bytes",
 		Description: "Bytes sent from one raise of the rate by the byte counter to the next, in units of 64.",
 	},
 	{
@@ -59,7 +59,7 @@ var dcqcnKeys = dcqcn(append(append(dcqcnEnable("RP", "Slows the adapter's sende
 		Chosen:      "What 0 means.",
 	},
 	{
-		Name: "DcqcnDceTcpG", Defaults: always(32), Min: 0, Max: 1023, Unit: "1/1024",
+		Name: "DcqcnDceTcpG", Defaults: always(32), Min: 0, Max: 1023, Unit: "1024ths",
 		Description: "Weight g with which alpha follows the congestion: alpha becomes (1-g) alpha, plus g where a notification came.",
 	},
 	{
@@ -71,7 +71,7 @@ var dcqcnKeys = dcqcn(append(append(dcqcnEnable("RP", "Slows the adapter's sende
 		Description: "Time in which the rate is lowered at most once, however many notifications come.",
 	},
 	{
-		Name: "DcqcnInitialAlphaValue", Defaults: always(0), Min: 0, Max: 1023, Unit: "1/1024",
+		Name: "DcqcnInitialAlphaValue", Defaults: always(0), Min: 0, Max: 1023, Unit: "1024ths",
 		Description: "Value of alpha when a flow's first notification comes.",
 	},
 }...), append(dcqcnEnable("NP", "Answers packets of priority %d that a switch has marked with congestion notifications."), []Key{

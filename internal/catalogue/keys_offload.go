@@ -100,7 +100,7 @@ var offloadKeys = []Key{
 		Sources:     from(winof, "4.1.8 Receive Segment Coalescing (RSC)", ethernetB, "Receive Segment Coalescing (RSC)"),
 	},
 	{
-		Name: "*EncapsulatedPacketTaskOffload", Aliases: []string{"*EncapsulatedPacketTaskOffloadNvgre"}, Base: AdapterClass, Group: groupOffload,
+		Name: "*EncapsulatedPacketTaskOffload", Base: AdapterClass, Group: groupOffload,
 		Generations: Both, Scope: physicalEthernet, Type: NumericString,
 		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Encapsulated Task Offload",
 		Description: "Applies the checksum and segmentation offloads to packets inside NVGRE tunnels.",
