@@ -1,0 +1,75 @@
+package catalogue
+
+// mlx4 makes an event of the list "Reported Driver Events", which prints no IDs.
+func mlx4(id uint32, symbol, source string, s Severity, text string) Event {
+	return event(id, symbol, source, MLX4, s, text, Source{winof, "6.7 Reported Driver Events"})
+}
+
+// mlx4From makes an event that another place of the manual names.
+func mlx4From(section string, id uint32, symbol, source string, s Severity, text string) Event {
+	return event(id, symbol, source, MLX4, s, text, Source{winof, section})
+}
+
+const (
+	troubleshooting = "6 Troubleshooting"
+	fixes           = "3 Bug Fixes"
+	history         = "10 Release Notes Change Log History"
+	losslessTCP     = "4.1.12.6 Monitoring Lossless TCP State"
+	selfHealing     = "4.10.1.3 Logging"
+)
+
+var mlx4Events = []Event{
+	mlx4(0x8001, "AdapterReady", SourceMLX4Eth, Informational, "{Adapter}: the adapter is initialized and enabled."),
+	published(mlx4(0x0002, "AdapterFailed", SourceMLX4Eth, Error, "{Adapter}: the adapter could not be initialized."), "WinOF 5.50.53000"),
+	raised(mlx4(0x8003, "AdapterStarted", SourceMLX4Eth, Informational, "{Adapter}: the adapter is initialized and enabled; its address is {Address}.")),
+	mlx4(0x8004, "ResetFinished", SourceMLX4Eth, Informational, "{Adapter}: the adapter was reset."),
+	mlx4(0x8005, "ResetFailed", SourceMLX4Eth, Error, "{Adapter}: the adapter could not be reset. Disable and enable it."),
+	raised(mlx4(0x8006, "AdapterStopped", SourceMLX4Eth, Informational, "{Adapter}: the adapter has stopped.")),
+	published(mlx4(0x000a, "FirmwareTooOld", SourceMLX4Eth, Error, "{Adapter}: the adapter could not be initialized, because its firmware is {Firmware} and the driver needs {Required}."), "WinOF 5.50.53000"),
+	raised(mlx4(0x8008, "LinkUp", SourceMLX4Eth, Informational, "{Adapter}: the link of port {Port} is up, and the port works.")),
+	raised(mlx4(0x8009, "LinkDown", SourceMLX4Eth, Warning, "{Adapter}: the link of port {Port} is down. The cable or the interface may be gone, or the other end may be down.")),
+	mlx4(0x800a, "RSSModesDiffer", SourceMLX4Eth, Warning, "{Adapter}: its two ports do not use the same RSS mode, which costs speed with MSI-X. Set them alike."),
+	mlx4(0x800b, "FewInterrupts", SourceMLX4Eth, Warning, "{Adapter}: there are too few MSI-X vectors, and the adapter does without. Allow {Required} at least in the registry."),
+	mlx4(0x800c, "CommandFailed", SourceMLX4Bus, Error, "{Device}: firmware command {Op} failed ({Stage}): status {Status}, error {Error}, token {Token}, input modifier {InModifier}, operation modifier {OpModifier}, parameter {InParam}."),
+	mlx4(0x800d, "SRIOVEnabled", SourceMLX4Bus, Informational, "{Device}: SR-IOV is on, and this is the physical function."),
+	mlx4(0x800e, "PortTypeNotChanged", SourceMLX4Bus, Warning, "{Device}: the port type could not be changed to {PortType} and stays as it was."),
+	mlx4(0x800f, "VFInvalidCommand", SourceMLX4Bus, Warning, "{Device}: virtual function {VF} gave an invalid command, or one out of turn (channel {Channel}, fragment {Fragment}, command {Command}, status {Status}); it was not carried out."),
+	mlx4From(losslessTCP, 0x0057, "DroplessEntered", SourceMLX4Bus, Informational, "{Device}: dropless mode is on for port {Port}; no packets are dropped."),
+	mlx4From(losslessTCP, 0x0058, "DroplessExited", SourceMLX4Bus, Informational, "{Device}: dropless mode is off for port {Port}; packets may be dropped."),
+	mlx4From(losslessTCP, 0x0059, "DelayDropTimeout", SourceMLX4Bus, Warning, "{Device}: no receive was posted on port {Port} in time; dropless mode is off, and packets may be dropped."),
+	mlx4From(selfHealing, 0x008b, "SelfHealingFailed", SourceMLX4Bus, Error, "{Device}: self-healing could not act on sensors {Sensors}, because the software reset failed with error {Error}."),
+	mlx4From(selfHealing, 0x008c, "SelfHealingRestart", SourceMLX4Bus, Warning, "{Interface}: restarted because of an error that sensors {Sensors} found; restarts so far: {Restarts}."),
+	mlx4From(selfHealing, 0x008d, "SelfHealingStop", SourceMLX4Bus, Error, "{Interface}: stopped because of an error that sensors {Sensors} found."),
+	event(0x0100, "DumpMeNow", SourceMLX4Bus, MLX4, Informational, "{Device}: a dump-me-now request wrote its dump to folder {Folder}. Such folders are made in {Root}, which DumpMeNowDirectory sets.",
+		Source{winof, "4.7.5 Event Logs"}, Source{winof, selfHealing}),
+	mlx4From("4.7.5 Event Logs", 0x0101, "DumpMeNowFailed", SourceMLX4Bus, Error, "{Device}: a dump-me-now request could not write all of its dump below {Root}: {Failure}, status {Status}."),
+	mlx4From(fixes+" (1020562)", 156, "InterruptLost", SourceMLX4Bus, Warning, "{Device}: the interrupt of an event queue entry was lost."),
+	mlx4From(history+" (1110008)", 273, "VFResourcesShort", SourceMLX4Bus, Error, "{Device}: virtual function {VF} cannot be loaded, because the resources left for it are too few."),
+	mlx4From(history, 0x8010, "SameGUID", SourceMLX4Bus, Error, "{Device}: the driver does not start, because two adapters have the GUID {GUID}."),
+	mlx4From(history, 0x8011, "BadCable", SourceMLX4Eth, Warning, "{Adapter}: the cable of port {Port} is bad or not supported."),
+	mlx4From(history, 0x8012, "SMBUnsupported", SourceMLX4Bus, Warning, "{Device}: the firmware does not support SMB Direct."),
+	raised(mlx4From(history, 0x8013, "RoCEMode", SourceMLX4Bus, Informational, "{Adapter}: RoCE {Mode} is in use.")),
+	mlx4From(history, 0x8014, "MTUAboveSubnet", SourceIPoIB, Warning, "{Adapter}: the port's MTU of {MTU} bytes is more than the {SubnetMTU} that the subnet manager reports."),
+	mlx4From(fixes+" (676863)", 0x8015, "UnknownProtocol", SourceIPoIB, Warning, "{Adapter}: packets of the unknown Ethernet protocol {Protocol} are dropped."),
+	mlx4From("4.1.1 Mode Configuration", 0x8016, "PortsContradict", SourceMLX4Bus, Error, "{Device}: port 1 as Ethernet without RoCE and port 2 as InfiniBand do not go together; {Action}."),
+	mlx4From(troubleshooting, 0x8017, "RunFirmwareFailed", SourceMLX4Bus, Error, "{Device}: RUN_FW failed with error {Error}; the firmware on the card may be a wrong one."),
+	mlx4From(troubleshooting, 0x8018, "NDInvalidState", SourceNDFilter, Error, "{Device}: NetworkDirect does not work, because its filter is of another version than the bus driver. Close the programs that use it and restart the bus driver."),
+	mlx4From(troubleshooting, 0x8019, "VFSelfHealing", SourceMLX4Bus, Error, "{Device}: self-healing acted on virtual function {VF} for sensors {Sensors}; its bus driver has to be restarted."),
+	published(mlx4From(troubleshooting, 0x0004, "RSSDisabledBySystem", SourceMLX4Eth, Error, "{Adapter}: the adapter is set to use RSS and the system's TCP is not, so the port is not started. Turn RSS on in the system, or off for the port."), "WinOF 5.50.53000"),
+}
+
+// sensorEvents are what the sensors of self-healing report. The manual prints 3009 for the first in one place, and
+// 30009 in the other, which is right.
+var sensorEvents = []Event{
+	sensor(30009, "SendHardwareStuck", "no progress of the hardware in an Ethernet send queue"),
+	sensor(30029, "SendSoftwareStuck", "no progress of the driver in an Ethernet send queue"),
+	sensor(30011, "ReceiveSoftwareStuck", "no progress of the driver in an Ethernet receive queue"),
+	sensor(30021, "ReceiveCompletionError", "a receive that completed with an error"),
+	sensor(30022, "SendCompletionError", "a send that completed with an error"),
+	sensor(30013, "VFChannelError", "an error on the channel to a virtual function"),
+}
+
+func sensor(id uint32, symbol, what string) Event {
+	return event(id, symbol, SourceOperations, MLX4, Error, "{Device}: the sensor found "+what+".",
+		Source{winof, "4.10.1.1.1.1 Miniport Driver Sensors"}, Source{winof, selfHealing})
+}

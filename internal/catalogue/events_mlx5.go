@@ -1,0 +1,63 @@
+package catalogue
+
+// mlx5 makes an event of the list "Reported Driver Events", which prints no IDs.
+func mlx5(id uint32, symbol string, s Severity, text string) Event {
+	return event(id, symbol, SourceMLX5, MLX5, s, text, Source{winof2, "5.5 Reported Driver Events"})
+}
+
+// published is the edition of the list that prints IDs.
+func published(e Event, manual string) Event {
+	e.Sources = append(e.Sources, Source{manual, "Reported Driver Events"})
+	return e
+}
+
+// mlx5Events are in the order of the manual's list.
+var mlx5Events = []Event{
+	mlx5(0x8001, "VFsLimited", Warning, "{Adapter}: {Requested} virtual functions were asked for and {Supported} are supported; there will be {Allowed}."),
+	published(mlx5(0x0004, "RSSDisabledBySystem", Error, "{Adapter}: the adapter is set to use RSS and the system's TCP is not, so the port is not started. Turn RSS on in the system, or off for the port."), "WinOF-2 24.10"),
+	mlx5(0x8003, "JumboPacketReduced", Warning, "{Adapter}: the registry asks for jumbo packets of {Value} bytes and the device carries {Supported}; {Used} are used."),
+	published(mlx5(0x0006, "MTUTooSmall", Error, "{Adapter}: firmware {Firmware} carries an MTU of {Maximum} bytes at most, which is less than the smallest allowed, {Minimum}."), "WinOF-2 24.10"),
+	raised(mlx5(0x8005, "AdapterStopped", Informational, "{Adapter}: the adapter has stopped.")),
+	published(mlx5(0x000c, "TooFewInterrupts", Error, "{Adapter}: the adapter does not start, because fewer MSI-X vectors are to be had than it needs."), "WinOF-2 24.10"),
+	raised(mlx5(0x8007, "LinkUp", Informational, "{Adapter}: the link is up, and the port works.")),
+	raised(mlx5(0x8008, "LinkDown", Warning, "{Adapter}: the link is down. The cable or the interface may be gone, or the other end may be down.")),
+	mlx5(0x8009, "RSSOff", Warning, "{Adapter}: RSS is off for the adapter, which may cost much of its speed."),
+	mlx5(0x800a, "CQErrorEvent", Error, "{Adapter}: error event of type {Type} on completion queue {CQ} of function {Function}; the adapter will be reset."),
+	mlx5(0x800b, "CompletionError", Error, "{Adapter}: completion with an error (send: {Send}) on completion queue {CQ}, queue pair {QP} of function {Function}: syndrome {Syndrome}, vendor syndrome {VendorSyndrome}, opcode {Opcode}; the adapter will be reset."),
+	mlx5(0x800c, "EventQueueStuck", Warning, "{Adapter}: event queue {EQ} is stuck; the driver tries to recover."),
+	mlx5(0x800d, "SendTimeout", Warning, "{Adapter}: send queue {Queue} of function {Function} completes nothing; the driver tries to recover."),
+	mlx5(0x800e, "ReceiveTimeout", Warning, "{Adapter}: receive queue {Queue} of function {Function} completes nothing; the driver tries to recover."),
+	mlx5(0x800f, "FlowControlOff", Warning, "{Adapter}: flow control is off, and RoCE does not work well without it. Set it on hosts and switches."),
+	mlx5(0x8010, "MulticastAddress", Error, "{Adapter}: {Address} is a multicast address and cannot be the adapter's own. Set NetworkAddress to another one and restart the adapter."),
+	mlx5(0x8011, "ResetByDriver", Warning, "{Adapter}: the driver resets the adapter."),
+	mlx5(0x8012, "ResetBySystem", Warning, "{Adapter}: the system resets the adapter."),
+	mlx5(0x8013, "ResetFinished", Informational, "{Adapter}: the reset is done."),
+	raised(mlx5(0x8014, "Identification", Informational, "{Adapter}: vendor {Vendor}, device {Device}, subsystem vendor {SubsystemVendor}, subsystem {Subsystem}, hardware revision {Revision}, firmware {Firmware}, port type {PortType}.")),
+	mlx5(0x8015, "QueryCapabilitiesFailed", Error, "{Adapter}: the device does not tell its capabilities (QUERY_HCA_CAP: error {Error}) and cannot be used. Its firmware is probably damaged."),
+	mlx5(0x8016, "QueryAdapterFailed", Error, "{Adapter}: the device does not tell what it is (QUERY_ADAPTER: error {Error}) and cannot be used. Its firmware is probably damaged."),
+	mlx5(0x8017, "FewInterrupts", Warning, "{Adapter}: {Requested} MSI-X vectors were asked for and {Allocated} were given, which may cost speed."),
+	mlx5(0x8018, "CommandFailed", Error, "{Adapter}: firmware command {Op} failed: status {Status}, error {Error}, syndrome {Syndrome}."),
+	mlx5(0x8019, "TooManyAddresses", Warning, "{Adapter}: a port can have RoCE on {Limit} IP addresses, and there are more; the rest is not used."),
+	mlx5(0x801a, "TooFewEventQueues", Error, "{Adapter}: the adapter does not start, because it needs {Required} event queues, better {Recommended}, and {Available} are to be had."),
+	mlx5(0x801b, "CommandNotExecuted", Error, "{Adapter}: firmware command {Op} could not be carried out: error {Error}."),
+	mlx5(0x801c, "UnsupportedPortType", Error, "{Adapter}: the adapter does not start, because the driver does not support port type {PortType}."),
+	mlx5(0x801d, "FirmwareLacks", Error, "{Adapter}: the adapter does not start, because firmware {Firmware} offers less than the driver needs: RSS indirection table {IndirectionTable}, VLAN {VLAN}, receive queues {ReceiveQueues}, send queues {SendQueues}, TIRs {TIRs}."),
+	mlx5(0x801e, "FlowTableTooSmall", Error, "{Adapter}: the adapter does not start, because the flow tables of firmware {Firmware} have {Entries} entries at most."),
+	mlx5(0x801f, "ReceiveRequestTooLarge", Error, "{Adapter}: the adapter does not start, because it needs receive work requests of {Required} bytes and firmware {Firmware} allows {Supported}."),
+	mlx5(0x8020, "WorkRequestTooSmall", Error, "{Adapter}: the adapter does not start, because firmware {Firmware} allows work requests of {Size} bytes only."),
+	mlx5(0x8021, "NoCQModeration", Warning, "{Adapter}: firmware {Firmware} cannot moderate completion queues."),
+	mlx5(0x8022, "NoCQRemap", Warning, "{Adapter}: firmware {Firmware} cannot move a completion queue to another event queue."),
+	mlx5(0x8023, "NoVPortCounters", Warning, "{Adapter}: firmware {Firmware} has no vPort counters."),
+	mlx5(0x8024, "NoLSO", Warning, "{Adapter}: firmware {Firmware} has no large send offload."),
+	mlx5(0x8025, "NoChecksumOffload", Warning, "{Adapter}: firmware {Firmware} has no checksum offload."),
+	mlx5(0x8026, "ResetFailed", Error, "{Adapter}: the reset that the system asked for failed."),
+	mlx5(0x8027, "DumpAfterError", Warning, "{Adapter}: dump {File} was written after a fatal error."),
+	mlx5(0x8028, "DumpOnRequest", Informational, "{Adapter}: dump {File} was written on request."),
+	event(75, "DelayDropTimeout", SourceMLX5, MLX5, Warning, "{Adapter}: no receive was posted to queue {Queue} in time, and dropless mode is off now.", droplessSources...),
+	event(77, "DroplessEntered", SourceMLX5, MLX5, Informational, "{Adapter}: dropless mode is on.", droplessSources...),
+	event(78, "DroplessExited", SourceMLX5, MLX5, Informational, "{Adapter}: dropless mode is off.", droplessSources...),
+	event(0x8029, "VFTooManyResources", SourceMLX5, MLX5, Warning, "{Adapter}: virtual function {VF} took {FwCpuUsage}% of the firmware's time and caused {Errors2Fw} errors there in the last {Seconds} seconds.", Source{virtualization, "VF Monitoring"}),
+	event(0x802a, "VFTooManyPages", SourceMLX5, MLX5, Error, "{Adapter}: virtual function {VF} asked for more than the {Limit} pages that MaxFWPagesUsagePerVF allows it.", Source{virtualization, "VF Resource Control"}),
+}
+
+var droplessSources = []Source{{ethernetA, "Dropless Mode"}, {ethernetB, "Dropless Mode"}}

@@ -1,0 +1,33 @@
+package catalogue
+
+// soft makes an event that the manuals do not have.
+func soft(id uint32, symbol string, s Severity, text string) Event {
+	return event(id, symbol, SourceSoftVPI, Both, s, text)
+}
+
+// IDs of events that are gone are not used again.
+var softEvents = []Event{
+	raised(soft(1, "DriverStarted", Informational, "The driver {Version} has started as process {PID} with {Adapters} adapters.")),
+	raised(soft(2, "DriverStopped", Informational, "The driver has stopped.")),
+	raised(soft(3, "DriverRecovered", Warning, "The driver before did not stop cleanly; what it left was cleared.")),
+	raised(soft(4, "SelfCheckFailed", Error, "The driver does not start, because its check of itself failed: {Cause}.")),
+	raised(soft(5, "AdapterEnabled", Informational, "{Adapter}: the adapter was enabled.")),
+	raised(soft(6, "AdapterDisabled", Warning, "{Adapter}: the adapter was disabled; the connections of its programs have ended.")),
+	raised(soft(7, "AddressesChanged", Informational, "{Adapter}: the addresses of the port changed; the GID table has {Addresses} now.")),
+	soft(8, "RoCEModeRefused", Warning, "{Adapter}: RoCE mode {Mode} is refused, because {Cause}; {Used} is used."),
+	soft(9, "RegistryValueIgnored", Warning, "{Key} is {Value}, and the allowed values are {Allowed}; the default, {Used}, is used."),
+	soft(10, "RegistrySetAside", Error, "The registry could not be read ({Cause}). It is kept as {File}, and every key has its default."),
+	raised(soft(11, "NothingKept", Warning, "{What} cannot be written to {Directory} ({Cause}). The driver runs, and nothing of it is kept.")),
+	raised(soft(12, "ProgramDied", Warning, "Program {Program}, process {PID}, ended without detaching; what it had was taken back.")),
+	raised(soft(13, "LogRepaired", Warning, "{Bytes} bytes at the end of {File} were no whole event and were dropped: a driver ended while it wrote, or the file is damaged.")),
+	raised(soft(14, "Repeated", Informational, "Event {ID} of {Source} came {Count} more times within {Seconds} seconds and was not written.")),
+	raised(soft(15, "AdapterStartFailed", Error, "{Adapter}: the adapter could not be started: {Cause}.")),
+	{
+		ID: 16, Symbol: "AdapterStarted", Source: SourceSoftVPI, Generations: MLX5, Severity: Informational, Status: Built,
+		Fields: []string{"Adapter", "Address"}, Text: "{Adapter}: the adapter has started at {Address}.",
+	},
+	{
+		ID: 17, Symbol: "RoCEMode", Source: SourceSoftVPI, Generations: MLX5, Severity: Informational, Status: Built,
+		Fields: []string{"Adapter", "Mode"}, Text: "{Adapter}: RoCE {Mode} is in use.",
+	},
+}
