@@ -71,6 +71,8 @@ type Key struct {
 	// AutoText stands for the automatic value where it may be written down ("-1"), "" where only an absent
 	// key is automatic.
 	AutoText string
+	// Excludes names the key of the same place that has to be 0 while this one is not, "" for none.
+	Excludes string
 	// Unit of the value: "packets", "us", "bytes"...; "" for none.
 	Unit string
 	// Hex says that the value is usually written in hexadecimal: masks, EtherTypes.

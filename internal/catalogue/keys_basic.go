@@ -12,13 +12,13 @@ var moderationProfiles = []Choice{
 
 var basicKeys = []Key{
 	{
-		Name: "*JumboPacket", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onEthernet, Type: NumericString,
+		Name: "*JumboPacket", Aliases: []string{"JumboPackets", "MTU", "MaxFramSize"}, Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onEthernet, Type: NumericString,
 		Defaults: always(1514), Min: 614, Max: 9614, Unit: "bytes", UI: true, Title: "Jumbo Packet",
 		Description: "Largest Ethernet frame, its 14 bytes of header counted and the FCS not. Every device on the path has to take frames of this size; on a virtual function it cannot exceed the host's.",
-		Sources:     append(from(winof, "4.9.3 Tunable Performance Parameters", winof2, "3.5.3 Tunable Performance Parameters"), basicSources...),
+		Sources:     append(from(winof, "4.9.3 Tunable Performance Parameters", winof2, "3.5.3 Tunable Performance Parameters", winof, "10 Release Notes Change Log History"), basicSources...),
 	},
 	{
-		Name: "*JumboPacket", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Name: "*JumboPacket", Aliases: []string{"JumboPackets", "MTU", "MaxFramSize"}, Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString,
 		Defaults: always(4092), Min: 1500, Max: 4092, Unit: "bytes", UI: true, Title: "Jumbo Packet",
 		Description: "Largest IP packet over InfiniBand, without the 4 bytes of the IPoIB header, which an InfiniBand MTU of 4096 has to hold as well.",
 		Sources:     from(winof, "4.6.3 Basic Registry Keys", winof, "4.9.3 Tunable Performance Parameters"),

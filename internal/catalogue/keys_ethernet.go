@@ -62,8 +62,8 @@ var ethernetKeys = []Key{
 
 var flowControlKeys = []Key{
 	{
-		Name: "*FlowControl", Base: AdapterClass, Group: groupFlowControl, Generations: Both, Scope: physicalEthernet, Type: NumericString,
-		Defaults: each(0, 3), UI: true, Title: "Flow Control",
+		Name: "*FlowControl", Base: AdapterClass, Group: groupFlowControl, Generations: MLX5, Scope: physicalEthernet, Type: NumericString,
+		Defaults: always(0), UI: true, Title: "Flow Control",
 		Choices: []Choice{
 			{0, "disabled", "no pause frames"},
 			{1, "Tx enabled", "pauses when the peer asks"},
@@ -71,20 +71,33 @@ var flowControlKeys = []Key{
 			{3, "Rx & Tx enabled", "both"},
 		},
 		Description: "Global pause (IEEE 802.3x): with Rx the adapter asks its peer to pause when a receive queue reaches its limit, with Tx it pauses when asked.",
-		Chosen:      "That WinOF has it under this name too, with both directions on.",
-		Sources:     from(winof2, "3.4.5.1 Flow Control Options", winof, "4.1.4.1.2.1 Global Pause (Flow Control)"),
+		Sources:     from(winof2, "3.4.5.1 Flow Control Options"),
+	},
+	{
+		Name: "RxPause", Base: AdapterClass, Group: groupFlowControl, Generations: MLX4, Scope: physicalEthernet, Type: NumericString,
+		Defaults: always(1), Choices: disableEnable, Excludes: "PerPriRxPause", UI: true, Title: "Rx Pause",
+		Description: "Asks the peer to pause (IEEE 802.3x) when a receive queue reaches its limit. Not together with PerPriRxPause.",
+		Chosen:      "Default and values: the table names the key and describes the one by priority.",
+		Sources:     flowMLX4,
+	},
+	{
+		Name: "TxPause", Base: AdapterClass, Group: groupFlowControl, Generations: MLX4, Scope: physicalEthernet, Type: NumericString,
+		Defaults: always(1), Choices: disableEnable, Excludes: "PerPriTxPause", UI: true, Title: "Tx Pause",
+		Description: "Pauses when the peer asks (IEEE 802.3x). Not together with PerPriTxPause.",
+		Chosen:      "Default and values: the table names the key and describes the one by priority.",
+		Sources:     flowMLX4,
 	},
 	{
 		Name: "PerPriRxPause", Base: AdapterClass, Group: groupFlowControl, Generations: MLX4, Scope: physicalEthernet, Type: NumericString,
-		Defaults: always(0), Min: 0, Max: 255, Hex: true,
-		Description: "Priorities, one bit each, for which the adapter asks its peer to pause when their receive queue fills up. Not together with the Rx direction of global pause.",
+		Defaults: always(0), Min: 0, Max: 255, Hex: true, Excludes: "RxPause",
+		Description: "Priorities, one bit each, for which the adapter asks its peer to pause when their receive queue fills up. Not together with RxPause.",
 		Chosen:      "That the value is a mask of priorities.",
 		Sources:     flowMLX4,
 	},
 	{
 		Name: "PerPriTxPause", Base: AdapterClass, Group: groupFlowControl, Generations: MLX4, Scope: physicalEthernet, Type: NumericString,
-		Defaults: always(0), Min: 0, Max: 255, Hex: true,
-		Description: "Priorities, one bit each, that the adapter pauses when its peer asks. Not together with the Tx direction of global pause.",
+		Defaults: always(0), Min: 0, Max: 255, Hex: true, Excludes: "TxPause",
+		Description: "Priorities, one bit each, that the adapter pauses when its peer asks. Not together with TxPause.",
 		Chosen:      "That the value is a mask of priorities.",
 		Sources:     flowMLX4,
 	},

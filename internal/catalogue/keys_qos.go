@@ -47,7 +47,7 @@ var dscpKeys = append([]Key{
 		Sources:     dscpSources,
 	},
 	{
-		Name: "DscpBasedPfcEnabled", Base: AdapterClass, Group: groupDSCP, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Name: "DscpBasedpfcEnabled", Base: AdapterClass, Group: groupDSCP, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(0), Choices: disableEnable,
 		Description: "Marks RoCE packets with the DSCP of their priority.",
 		Chosen:      "The default.",

@@ -71,6 +71,10 @@ func TestKeysAreComplete(t *testing.T) {
 		check(bits.OnesCount16(uint16(places)) == 1, "scope %d says where it stands %d times", k.Scope, bits.OnesCount16(uint16(places)))
 		check((places == PerDriver) == (k.Base == DriverService) || k.Base == Absolute, "scope %d at base %d", k.Scope, k.Base)
 		checkSources(t, name, k.Sources)
+		if k.Excludes != "" {
+			other := Lookup(k.Excludes)
+			check(len(other) == 1 && other[0].Excludes == k.Name && other[0].Base == k.Base && other[0].Path == k.Path, "excludes %s, which does not exclude it", k.Excludes)
+		}
 		for i, a := range k.Aliases {
 			same := func(n string) bool { return strings.EqualFold(n, a) }
 			check(!same(k.Name) && !slices.ContainsFunc(k.Aliases[:i], same), "alias %s says nothing new: names have no letter case", a)
@@ -160,7 +164,8 @@ func TestDefaultsOfNote(t *testing.T) {
 		{mlx5, "ThisPollThreshold", "100", "0 to 1000 packets"},
 		{mlx5, "*InterruptModeration", "1", "0 (disable), 1 (enable)"},
 		{mlx5, "*FlowControl", "0", "0 (disabled), 1 (Tx enabled), 2 (Rx enabled), 3 (Rx & Tx enabled)"},
-		{mlx4, "*FlowControl", "3", "0 (disabled), 1 (Tx enabled), 2 (Rx enabled), 3 (Rx & Tx enabled)"},
+		{mlx4, "RxPause", "1", "0 (disable), 1 (enable)"},
+		{mlx4, "TxPause", "1", "0 (disable), 1 (enable)"},
 		{mlx5, "DelayDropTimeout", "50", "0 to 100 units of 100 us"},
 		{mlx4, "DelayDropTimeout", "0", "0 to 65535 units of 100 us"},
 		{mlx5IB, "SaTimeout", "1000", "250 to 60000 ms"},
@@ -213,6 +218,7 @@ func TestLookup(t *testing.T) {
 		"RroceDscpMarkPriorityFlowControl_3": "3:0:PriorityToDscpMappingTable_3",
 		"dcqcnenableprio2":                   "1:0:DcqcnRPEnablePrio2 1:0:DcqcnNPEnablePrio2",
 		"*roce_mode":                         "1:0:roce_mode 1:2:roce_mode 2:2:roce_mode",
+		"MTU":                                "3:0:*JumboPacket 3:0:*JumboPacket",
 		"nothing":                            "",
 		"":                                   "",
 	} {

@@ -153,6 +153,24 @@ func (k Key) Validate(v Value) error {
 	return nil
 }
 
+// ConflictError are two keys of one place that are both set.
+type ConflictError struct {
+	Key, Other string
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%s cannot be set while %s is: set %s to 0 first", e.Key, e.Other, e.Other)
+}
+
+// Conflict checks the value against the one key that excludes it, whose number other tells: that in the same place,
+// or its default. Errors are *ConflictError.
+func (k Key) Conflict(v Value, other func(name string) uint64) error {
+	if k.Excludes == "" || v.Number == 0 || other(k.Excludes) == 0 {
+		return nil
+	}
+	return &ConflictError{k.Name, k.Excludes}
+}
+
 // allows says whether n is a value of the numeric key.
 func (k Key) allows(n uint64) bool {
 	if len(k.Choices) > 0 {

@@ -106,6 +106,31 @@ func TestAcceptStoredValues(t *testing.T) {
 	}
 }
 
+// Pause by priority and global pause of one direction exclude each other (WinOF 5.50, 4.6.6.1).
+func TestConflict(t *testing.T) {
+	mlx4 := Target{Generation: MLX4}
+	now := map[string]uint64{"RxPause": 1, "PerPriTxPause": 8}
+	for _, c := range []struct {
+		name string
+		n    uint64
+		err  string
+	}{
+		{"PerPriRxPause", 8, "PerPriRxPause cannot be set while RxPause is: set RxPause to 0 first"},
+		{"PerPriRxPause", 0, ""},
+		{"RxPause", 1, ""},
+		{"TxPause", 1, "TxPause cannot be set while PerPriTxPause is: set PerPriTxPause to 0 first"},
+		{"PerPriTxPause", 4, ""},
+		{"*RSS", 1, ""},
+	} {
+		k := one(t, c.name, mlx4)
+		err := k.Conflict(Value{Type: k.Type, Number: c.n}, func(name string) uint64 { return now[name] })
+		var wrong *ConflictError
+		if c.err == "" && err != nil || c.err != "" && (!errors.As(err, &wrong) || err.Error() != c.err) {
+			t.Errorf("%s=%d: %v, want %q", c.name, c.n, err, c.err)
+		}
+	}
+}
+
 // Values of the types that no key has today are read and written like the others.
 func TestOtherTypes(t *testing.T) {
 	for _, c := range []struct {
