@@ -1,6 +1,7 @@
 package cm
 
 import (
+	"bytes"
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -232,17 +233,21 @@ func (e *Engine) unanswered(c *conn, why Failure) {
 
 // Unreachable reports that an ICMP error came back from a port address, or that
 // there is no route to it. What waits for an answer from there fails at once;
-// established connections are the transport's to judge.
-func (e *Engine) Unreachable(now clock.Time, dst netip.Addr, kind link.UnreachableKind) {
+// established connections are the transport's to judge. quoted is the front of the
+// message that was answered, as long as link.QuotedMAD: where it is known the error is
+// that message's alone, and that of an earlier connection ends nothing. Without it,
+// nil or zeros, all that wait for dst fail.
+func (e *Engine) Unreachable(now clock.Time, dst netip.Addr, kind link.UnreachableKind, quoted []byte) {
 	why := map[link.UnreachableKind]Failure{link.PortUnreachable: FailureRefused,
 		link.HostUnreachable: FailureHost, link.NetworkUnreachable: FailureNetwork}[kind]
 	if why == FailureNone {
 		return
 	}
 	dst = bare(dst)
+	known := len(quoted) > 0 && quoted[0] != 0
 	var hit []*conn
 	for _, c := range e.timers { // everything that waits has a timer
-		if c.attr.RemoteGID == dst && c.message != nil {
+		if c.attr.RemoteGID == dst && c.message != nil && (!known || bytes.HasPrefix(c.message[:], quoted)) {
 			hit = append(hit, c)
 		}
 	}

@@ -126,7 +126,7 @@ func (h *hostile) step(op byte, arg []byte) []byte {
 	case 8, 9, 10:
 		h.program(a)
 	case 11:
-		h.e.Unreachable(h.now, enemy, link.UnreachableKind(a[0]%5))
+		h.e.Unreachable(h.now, enemy, link.UnreachableKind(a[0]%5), a[1:])
 	}
 	return arg[n:]
 }

@@ -34,6 +34,7 @@ type script struct {
 	out   strings.Builder
 	names map[string]named
 	held  []flight
+	lost  []byte // the message that was dropped last
 	qpn   uint32
 	// requests counts those that were shown: the latest is named r, and r1, r2, ... in turn.
 	requests int
@@ -169,7 +170,11 @@ func (s *script) do(t *testing.T, d *datadriven.TestData) error {
 		return err
 	case "icmp":
 		side := s.side(arg("side", "a"))
-		side.e.Unreachable(s.now, s.other(side).addr, link.UnreachableKind(num("kind", 1)))
+		var quoted []byte
+		if d.HasArg("quoted") { // what was dropped last
+			quoted = s.lost[:link.QuotedMAD]
+		}
+		side.e.Unreachable(s.now, s.other(side).addr, link.UnreachableKind(num("kind", 1)), quoted)
 	case "flow": // deliver everything
 		s.flow()
 	case "deliver", "drop", "duplicate", "hold":
@@ -186,6 +191,8 @@ func (s *script) do(t *testing.T, d *datadriven.TestData) error {
 			case "duplicate":
 				s.deliver(f)
 				s.deliver(f)
+			case "drop":
+				s.lost = f.d.MAD[:]
 			case "hold":
 				s.held = append(s.held, f)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 const (
@@ -102,7 +103,7 @@ func (a *adapter) sendMAD(now clock.Time, d *cm.Datagram) {
 			if unreachableCode(err) == command.NetworkUnreachable {
 				kind = link.NetworkUnreachable
 			}
-			a.cm.Unreachable(now, d.Remote, kind)
+			a.cm.Unreachable(now, d.Remote, kind, d.MAD[:])
 			return
 		}
 		if len(g.routes) >= maxGSIRoutes {
@@ -115,8 +116,8 @@ func (a *adapter) sendMAD(now clock.Time, d *cm.Datagram) {
 
 // unreachable tells the engines of an ICMP error.
 func (a *adapter) unreachable(now clock.Time, u link.Unreachable) {
-	if u.Kind != link.PacketTooBig {
-		a.cm.Unreachable(now, u.Dst, u.Kind)
+	if u.Kind != link.PacketTooBig && u.QPN <= uint32(ib.QPGSI) { // else it is of no message of the CM
+		a.cm.Unreachable(now, u.Dst, u.Kind, u.MAD[:])
 	}
 	a.engine.Unreachable(now, u)
 }

@@ -90,44 +90,6 @@ type Multicaster interface {
 	Leave(group netip.Addr) error
 }
 
-// Unreachable is an ICMP error that a destination, or a router before it,
-// answered with, or a destination that the system refused to send to.
-type Unreachable struct {
-	Dst  netip.Addr
-	Kind UnreachableKind
-	// QPN is the destination QP of the packet that was answered, where the
-	// quoted bytes hold it; otherwise 0.
-	QPN uint32
-	// MTU is the largest IP packet that passes, with PacketTooBig where known.
-	MTU int
-}
-
-// UnreachableKind tells what was not there.
-type UnreachableKind uint8
-
-// The kinds of unreachable destinations (RFC 792, RFC 4443).
-const (
-	PortUnreachable UnreachableKind = iota + 1
-	HostUnreachable
-	NetworkUnreachable
-	PacketTooBig // the path carries no packets of this length
-)
-
-// String returns the kind in the words of RFC 792.
-func (k UnreachableKind) String() string {
-	switch k {
-	case PortUnreachable:
-		return "port unreachable"
-	case HostUnreachable:
-		return "host unreachable"
-	case NetworkUnreachable:
-		return "network unreachable"
-	case PacketTooBig:
-		return "packet too big"
-	}
-	return "reachable"
-}
-
 // Stats are counters of a link since it was opened. Bytes are those of UDP payloads
 // (of frames where the link is raw).
 type Stats struct {

@@ -211,7 +211,7 @@ func (p *Port) tooLong(o *frame.Out) bool {
 
 func (p *Port) unreachable(frames []frame.Out) {
 	p.stats.SendErrors += uint64(len(frames))
-	p.report(link.Unreachable{Dst: frames[0].Route.Dst, Kind: link.HostUnreachable, QPN: qpn(&frames[0])})
+	p.report(quote(link.Unreachable{Dst: frames[0].Route.Dst, Kind: link.HostUnreachable}, &frames[0]))
 }
 
 func (p *Port) report(u link.Unreachable) {
@@ -223,13 +223,10 @@ func (p *Port) report(u link.Unreachable) {
 	p.nerrs++
 }
 
-// qpn is the destination QP in a frame's BTH.
-func qpn(o *frame.Out) uint32 {
-	b := o.Head[frame.HeadRoom:]
-	if o.HeadEnd < frame.HeadRoom+8 {
-		return 0
-	}
-	return uint32(b[5])<<16 | uint32(b[6])<<8 | uint32(b[7])
+// quote makes an Unreachable name the frame that it is about.
+func quote(u link.Unreachable, o *frame.Out) link.Unreachable {
+	u.Quote(o.Head[frame.HeadRoom:o.HeadEnd], o.Payload)
+	return u
 }
 
 // Receive implements link.Link.

@@ -62,7 +62,7 @@ func (q *queue) push(frames []frame.Out, from *Port) {
 func (q *queue) put(o *frame.Out, from *Port) {
 	if from.tooLong(o) {
 		from.stats.SendErrors++
-		from.report(link.Unreachable{Dst: o.Route.Dst, Kind: link.PacketTooBig, MTU: from.cfg.MTU, QPN: qpn(o)})
+		from.report(quote(link.Unreachable{Dst: o.Route.Dst, Kind: link.PacketTooBig, MTU: from.cfg.MTU}, o))
 		return
 	}
 	if o.Len() > q.slot || q.out+q.len == len(q.meta) {

@@ -140,7 +140,7 @@ func (l *socketLink) readError() bool {
 		if u.Kind == link.PacketTooBig {
 			u.MTU = int(e.Info)
 		}
-		u.QPN = headQPN(q.quoted[:min(int(m.length), len(q.quoted))])
+		u.Quote(q.quoted[:min(int(m.length), len(q.quoted))], nil)
 		l.report(u)
 		return true
 	}

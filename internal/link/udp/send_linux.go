@@ -298,7 +298,8 @@ func (l *socketLink) refuse(o *frame.Out, kind link.UnreachableKind) {
 	if kind == 0 {
 		return
 	}
-	u := link.Unreachable{Dst: o.Route.Dst, Kind: kind, QPN: headQPN(o.Head[o.HeadStart:o.HeadEnd])}
+	u := link.Unreachable{Dst: o.Route.Dst, Kind: kind}
+	u.Quote(o.Head[o.HeadStart:o.HeadEnd], o.Payload)
 	if kind == link.PacketTooBig {
 		u.MTU = l.caps.MTU
 	}

@@ -171,11 +171,3 @@ func (c *Config) sourcePortRule() string {
 	}
 	return fmt.Sprintf("pool of %d", c.SourcePorts)
 }
-
-// headQPN is the destination QP of a BTH, 0 where b is too short for one.
-func headQPN(b []byte) uint32 {
-	if len(b) < 8 {
-		return 0
-	}
-	return uint32(b[5])<<16 | uint32(b[6])<<8 | uint32(b[7])
-}
