@@ -414,6 +414,8 @@ func (c *Client) Close() error {
 	c.closed = true
 	c.mu.Unlock()
 	c.fail(errClosed)
+	c.out.hurry()
+	_ = c.send(opGoodbye, 0, nil) // without it the driver takes the end for a death
 	err := c.conn.Close()
 	c.workers.Wait()
 	c.wake.Close()

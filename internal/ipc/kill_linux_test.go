@@ -2,6 +2,8 @@ package ipc
 
 import (
 	"bufio"
+	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -81,6 +83,30 @@ func killOne(t *testing.T, socket, path string) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
+}
+
+// The driver is told how a program went: in good order, killed, or disconnected.
+func TestDepartures(t *testing.T) {
+	gone := make(chan Departure, 1)
+	_, socket := serve(t, &fakeHost{}, ServerConfig{Ended: func(d Departure) { gone <- d }})
+	c, err := Dial(ctx, socket, Options{Name: "orderly"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if d := <-gone; d.Cause != nil || d.Name != "orderly" || d.PID != os.Getpid() || d.UID != os.Getuid() {
+		t.Errorf("%+v", d)
+	}
+	killOne(t, socket, "process_vm")
+	if d := <-gone; !errors.Is(d.Cause, io.EOF) || d.PID == os.Getpid() {
+		t.Errorf("%+v", d)
+	}
+	dialRaw(t, socket).hello().put(appendFrame(nil, 9999, 0, 1, nil))
+	if d := <-gone; d.Cause == nil || errors.Is(d.Cause, io.EOF) {
+		t.Errorf("%+v", d)
+	}
 }
 
 // Detaching in good order leaves nothing either.

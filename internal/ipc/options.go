@@ -42,6 +42,18 @@ type ServerConfig struct {
 	// CopierTimeout is how long a client's copier may take for one copy before
 	// the client is disconnected; 0: 5 s.
 	CopierTimeout time.Duration
+	// Ended is told of every program that was attached, when nothing of it is left;
+	// nil: nobody is. It runs on a goroutine of that program.
+	Ended func(Departure)
+}
+
+// Departure is the end of an attachment.
+type Departure struct {
+	Name     string // of the program
+	PID, UID int
+	// Cause is nil where the program said goodbye; io.EOF where its stream ended
+	// without a word: it closed nothing, or was killed.
+	Cause error
 }
 
 func (c *ServerConfig) defaults() {

@@ -14,6 +14,9 @@ import (
 
 var errEOF = io.EOF
 
+// errGoodbye ends the session of a program that detaches.
+var errGoodbye = errors.New("the program said goodbye")
+
 // maxRefusals is how many programs past MaxClients are told at a time that there
 // are too many; what connects beyond is closed at once.
 const maxRefusals = 16

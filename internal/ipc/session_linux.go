@@ -74,20 +74,28 @@ func (n *session) end(cause error) {
 func (n *session) run() {
 	log := n.server.cfg.Log
 	err := n.hello()
-	if err == nil {
+	attached := err == nil
+	if attached {
 		log.Info("program attached", "client", n.name, "pid", n.peer.PID, "uid", n.peer.UID, "memory", PathName(n.path))
 		err = n.serve()
 	}
 	if cause := context.Cause(n.ctx); cause != nil {
 		err = cause
 	}
-	if err == nil || errors.Is(err, errEOF) {
+	if errors.Is(err, errGoodbye) {
+		err = nil
+	}
+	switch {
+	case err == nil, errors.Is(err, errEOF):
 		log.Info("program detached", "client", n.name, "pid", n.peer.PID)
-	} else {
+	default:
 		log.Warn("program disconnected", "client", n.name, "pid", n.peer.PID, "cause", err)
 		n.sayGoodbye(err)
 	}
 	n.teardown()
+	if tell := n.server.cfg.Ended; tell != nil && attached {
+		tell(Departure{n.name, n.peer.PID, n.peer.UID, err})
+	}
 }
 
 // hello takes the program's first frame and answers it.
@@ -281,6 +289,8 @@ func (n *session) frame(h header, body []byte) error {
 		}
 		n.mu.Unlock()
 		return nil
+	case opGoodbye:
+		return errGoodbye
 	case opCredit:
 		c, err := decode[credit](body)
 		if err != nil {
