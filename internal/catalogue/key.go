@@ -43,6 +43,8 @@ type Key struct {
 	Aliases []string
 	// Base is the root that Path continues.
 	Base Base
+	// Overrides says that a value here goes before those of more specific places, which else go first.
+	Overrides bool
 	// Path is the rest of the path below Base, "" where there is none.
 	Path  string
 	Group Group

@@ -61,17 +61,29 @@ func Lookup(name string) []Key {
 	return a
 }
 
-// LookupFor finds the keys of an adapter such as t by name or alias, the most specific place first: the
-// adapter's own, the device's, the driver's, the machine's. More than one of one place are what an alias
-// stands for.
+// LookupFor finds the keys of an adapter such as t by name or alias, in the order in which their values count: the
+// adapter's own place before the device's, the driver's and the machine's, unless a key says otherwise. More than
+// one of one place are what an alias stands for.
 func LookupFor(name string, t Target) []Key {
 	a := slices.DeleteFunc(Lookup(name), func(k Key) bool { return !k.Applies(t) })
-	slices.SortStableFunc(a, func(x, y Key) int { return int(x.Base) - int(y.Base) })
+	slices.SortStableFunc(a, func(x, y Key) int { return x.precedence() - y.precedence() })
 	return a
 }
 
-// LookupAt finds the keys of an adapter such as t by name or alias in one place.
+// precedence is less where the key's value counts before others.
+func (k Key) precedence() int {
+	if k.Overrides {
+		return -1
+	}
+	return int(k.Base)
+}
+
+// LookupAt finds the keys of an adapter such as t by name or alias in one place: none where that belongs to the
+// driver of another generation.
 func LookupAt(p Place, name string, t Target) []Key {
+	if p.Base == DriverService && p.Generation != t.Generation {
+		return nil
+	}
 	return slices.DeleteFunc(LookupFor(name, t), func(k Key) bool { return !k.In(p) })
 }
 

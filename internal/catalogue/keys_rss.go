@@ -81,13 +81,13 @@ var losslessKeys = []Key{
 	{
 		Name: "DelayDropTimeout", Base: AdapterClass, Group: groupLossless, Generations: MLX4, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(0), Min: 0, Max: 65535, Unit: "units of 100 us",
-		Description: "Time that a packet may wait for a receive descriptor while the packets behind it are held back; 0 is lossless mode disabled, 65535 for ever. Entered and left by OID_MLX_DROPLESS_MODE.",
+		Description: "How long a packet waits when its ring has no receive descriptor, and holds back those behind it; 0 is lossless mode disabled, 65535 for ever. Entered and left by OID_MLX_DROPLESS_MODE.",
 		Sources:     from(winof, "4.1.12.5 Enabling/Disabling Lossless TCP"),
 	},
 	{
 		Name: "DelayDropTimeout", Base: AdapterClass, Group: groupLossless, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(50), Min: 0, Max: 100, Unit: "units of 100 us",
-		Description: "Time that a packet may wait for a receive descriptor in dropless mode; when it ends the packet is dropped and the mode left, with an event; 0 is dropless mode disabled.",
+		Description: "How long a packet waits in dropless mode when its ring has no receive descriptor. Then it is dropped and the mode left, with an event; 0 is dropless mode disabled.",
 		Sources:     from(ethernetB, "Dropless Mode"),
 	},
 }

@@ -152,7 +152,7 @@ func TestDefaultsOfNote(t *testing.T) {
 		{mlx5, "*TransmitBuffers", "2048", "256 to 4096 packets"},
 		{mlx4, "roce_mode", "2", "0 (RoCE MAC based), 2 (RoCE over UDP), 4 (no RoCE), 5 (RoCE IP based)"},
 		{mlx5, "roce_udp_dport", "4791", "1 to 65535"},
-		{mlx5, "RoceMaxFrameSize", "", "256 (256), 512 (512), 1024 (1024), 2048 (2048), 4096 (4096)"},
+		{mlx5, "RoceMaxFrameSize", "", "256, 512, 1024, 2048, 4096"},
 		{mlx5, "UpdateGIDTimerFrequency", "3000", "0 to 10000 ms"},
 		{mlx5, "RoceRcE2EFlowControlEnable", "1", "0 (disable), 1 (enable)"},
 		{mlx5, "MaxCMRetries", "15", "1 to 15 retries"},
@@ -226,7 +226,11 @@ func TestLookup(t *testing.T) {
 			t.Errorf("Lookup(%q) is %s, want %s", name, got, want)
 		}
 	}
-	// The adapter's own key goes before the driver's, the device's before the driver's.
+	// SR-IOV set for the machine goes before that of one device (WinOF 5.50, 4.6.9.1).
+	if got, want := names(LookupFor("PermitSriov", Target{Generation: MLX4})), "2:2:PermitSriov 2:1:PermitSriov"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	// RoCE's mode set for the adapter goes before the driver's (WinOF-2 Ethernet b, Configuring the RoCE Mode).
 	if got, want := names(LookupFor("roce_mode", Target{Generation: MLX5})), "1:0:roce_mode 1:2:roce_mode"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -264,6 +268,22 @@ func TestLookupAt(t *testing.T) {
 				t.Errorf("%s is found in %s", k.Name, p)
 			}
 		}
+	}
+}
+
+// One driver's place has no key of the other generation, nor of its adapters.
+func TestPlacesOfDrivers(t *testing.T) {
+	mlx5 := Place{Base: DriverService, Generation: MLX5}
+	mlx4 := Place{Base: DriverService, Generation: MLX4}
+	both, own := Lookup("LogNumQp")[0], Lookup("PermitSriov")[0]
+	if !both.In(mlx5) || !both.In(mlx4) || own.In(mlx5) || !own.In(mlx4) {
+		t.Error("a key is in the wrong driver's place")
+	}
+	if a := LookupAt(mlx4, "LogNumQp", Target{Generation: MLX5}); len(a) != 0 {
+		t.Errorf("an mlx5 adapter finds %d keys at mlx4_bus", len(a))
+	}
+	if a := LookupAt(mlx4, "LogNumQp", Target{Generation: MLX4}); len(a) != 1 {
+		t.Errorf("an mlx4 adapter finds %d keys at mlx4_bus", len(a))
 	}
 }
 

@@ -211,7 +211,10 @@ func (k Key) Allowed() string {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			fmt.Fprintf(&b, "%s (%s)", k.number(c.Value), c.Name)
+			b.WriteString(k.number(c.Value))
+			if c.Name != k.number(c.Value) {
+				fmt.Fprintf(&b, " (%s)", c.Name)
+			}
 		}
 	case k.Numeric():
 		least, most := k.Limits()
