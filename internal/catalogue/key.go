@@ -34,6 +34,17 @@ const (
 	VirtualFunctions Bound = "NUM_OF_VFS"
 )
 
+// Form is what a text has to look like.
+type Form uint8
+
+const (
+	// AnyText is any printable text.
+	AnyText Form = iota
+	// UnicastMAC is a MAC address of one station: 12 hexadecimal digits, with or without a dash or colon between each
+	// two.
+	UnicastMAC
+)
+
 // Key is a registry key: what the registry calls a value, with its name and the key that holds it.
 type Key struct {
 	// Name is the value's name as it stands in the registry ("*JumboPacket", "roce_mode").
@@ -70,6 +81,8 @@ type Key struct {
 	BitsSet int
 	// Choices are the values of an enumerated key.
 	Choices []Choice
+	// Form is what the text of String keys has to look like.
+	Form Form
 	// AutoText stands for the automatic value where it may be written down ("-1"), "" where only an absent
 	// key is automatic.
 	AutoText string

@@ -68,8 +68,8 @@ var basicKeys = []Key{
 	},
 	{
 		Name: "NetworkAddress", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: String,
-		Defaults: automatic("the adapter's permanent address"), Max: 17, UI: true, Title: "Locally Administered Address",
-		Description: "MAC address to use in place of the permanent one: 12 hexadecimal digits. A multicast address is reported as an error when the adapter starts.",
+		Defaults: automatic("the adapter's permanent address"), Max: 17, Form: UnicastMAC, UI: true, Title: "Locally Administered Address",
+		Description: "MAC address to use in place of the permanent one. A multicast address is reported as an error when the adapter starts.",
 		Chosen:      "The form of the value, which is NDIS's.",
 		Sources:     from(winof2, "5.5 Reported Driver Events"),
 	},

@@ -29,13 +29,6 @@ var systemKeys = []Key{
 		Sources:     registryTuning,
 	},
 	{
-		Name: "RssBaseCpu", Base: Absolute, Path: services + `Ndis\Parameters`, Group: groupSystem, Generations: Both, Scope: PerMachine, Type: DWORD,
-		Defaults: always(0), Min: 0, Max: 1023, Bound: Processors,
-		Description: "First processor that NDIS gives to RSS. Tuning sets 1, to keep processor 0 free.",
-		Chosen:      "The upper limit beside the number of processors.",
-		Sources:     append(registryTuning, generalSources...),
-	},
-	{
 		Name: "AllowFlowControlUnderDebugger", Base: Absolute, Path: services + `NDIS\Parameters`, Group: groupSystem, Generations: Both, Scope: PerMachine, Type: DWORD,
 		Defaults: always(0), Choices: disableEnable,
 		Description: "Leaves flow control on where a kernel debugger is configured.",

@@ -69,6 +69,7 @@ func TestKeysAreComplete(t *testing.T) {
 		check(k.BitsSet >= 0 && k.BitsSet <= bits.Len64(k.Max), "%d bits of %d", k.BitsSet, k.Max)
 		places := k.Scope & (PerDriver | PerAdapter | PerPort | PerMachine)
 		check(bits.OnesCount16(uint16(places)) == 1, "scope %d says where it stands %d times", k.Scope, bits.OnesCount16(uint16(places)))
+		check(k.Form == AnyText || k.Type == String, "form of a number")
 		check((places == PerDriver) == (k.Base == DriverService) || k.Base == Absolute, "scope %d at base %d", k.Scope, k.Base)
 		checkSources(t, name, k.Sources)
 		if k.Excludes != "" {

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"math/bits"
@@ -146,7 +147,7 @@ func (k Key) Validate(v Value) error {
 		if len(v.Text) > k.maxLength() {
 			return k.refuse(fmt.Sprintf("%d bytes long", len(v.Text)))
 		}
-		if !plain(v.Text) {
+		if !plain(v.Text) || k.Form == UnicastMAC && !unicastMAC(v.Text) {
 			return k.refuse(quote(v.Text))
 		}
 	}
@@ -238,6 +239,8 @@ func (k Key) Allowed() string {
 		fmt.Fprintf(&b, "hexadecimal digits, up to %d bytes", k.maxLength())
 	case k.Type == MultiString:
 		fmt.Fprintf(&b, `printable strings separated by \0, up to %d bytes`, k.maxLength())
+	case k.Form == UnicastMAC:
+		b.WriteString("12 hexadecimal digits, with or without - or : between each two, of a unicast address that is not 0")
 	default:
 		fmt.Fprintf(&b, "printable text of up to %d bytes", k.maxLength())
 	}
@@ -289,6 +292,24 @@ func (k Key) refuse(value string) *ValueError {
 // plain says whether s is UTF-8 without control characters.
 func plain(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+// unicastMAC says whether s is the MAC address of one station.
+func unicastMAC(s string) bool {
+	if len(s) == 17 {
+		sep := s[2]
+		if sep != '-' && sep != ':' {
+			return false
+		}
+		for i := 2; i < len(s); i += 3 {
+			if s[i] != sep {
+				return false
+			}
+		}
+		s = strings.ReplaceAll(s, string(sep), "")
+	}
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == 6 && b[0]&1 == 0 && !bytes.Equal(b, make([]byte, 6))
 }
 
 // quote shortens a refused text for a message.

@@ -20,6 +20,7 @@ func one(t testing.TB, name string, at Target) Key {
 
 func TestParseValue(t *testing.T) {
 	mlx5, mlx4, ib := Target{Generation: MLX5}, Target{Generation: MLX4}, Target{Generation: MLX5, IPoIB: true}
+	const mac = "12 hexadecimal digits, with or without - or : between each two, of a unicast address that is not 0"
 	const bad = "" // of err: the value is taken
 	for _, c := range []struct {
 		at         Target
@@ -51,6 +52,14 @@ func TestParseValue(t *testing.T) {
 		{mlx4, "DumpModeFlags", "0x14", "0x14", bad},
 		{mlx4, "DumpModeFlags", "2", "", "DumpModeFlags is 0x2; allowed: 0x0 to 0x1c, a multiple of 4"},
 		{mlx5, "DumpMeNowDirectory", `\??\C:\DMN_DIR`, `\??\C:\DMN_DIR`, bad},
+		{mlx5, "NetworkAddress", "02004C4F4F50", "02004C4F4F50", bad},
+		{mlx5, "NetworkAddress", "02-00-4c-4f-4f-50", "02-00-4c-4f-4f-50", bad},
+		{mlx5, "NetworkAddress", "02:00:4c:4f:4f:50", "02:00:4c:4f:4f:50", bad},
+		{mlx5, "NetworkAddress", "02:00-4c:4f:4f:50", "", `NetworkAddress is "02:00-4c:4f:4f:50"; allowed: ` + mac},
+		{mlx5, "NetworkAddress", "02.00.4c.4f.4f.50", "", `NetworkAddress is "02.00.4c.4f.4f.50"; allowed: ` + mac},
+		{mlx5, "NetworkAddress", "01005e000001", "", `NetworkAddress is "01005e000001"; allowed: ` + mac},
+		{mlx5, "NetworkAddress", "000000000000", "", `NetworkAddress is "000000000000"; allowed: ` + mac},
+		{mlx5, "NetworkAddress", "0200", "", `NetworkAddress is "0200"; allowed: ` + mac},
 		{mlx5, "DumpMeNowDirectory", "a\nb", "", `DumpMeNowDirectory is "a\nb"; allowed: printable text of up to 1024 bytes`},
 		{mlx5, "DumpMeNowDirectory", strings.Repeat("a", 1025), "", "DumpMeNowDirectory is 1025 bytes long; allowed: printable text of up to 1024 bytes"},
 		{mlx5, "DumpMeNowDirectory", "\xff", "", `DumpMeNowDirectory is "\xff"; allowed: printable text of up to 1024 bytes`},
