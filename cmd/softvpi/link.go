@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
 type linkCmd struct {
@@ -39,7 +40,7 @@ func (c linkShowCmd) Run(s *session) error {
 		}
 	}
 	if c.Name != "" && len(rows) == 0 {
-		return fmt.Errorf("no adapter %q; there are: %s", c.Name, adapterNames(st))
+		return tool.Usagef("adapter is %q; allowed: %s", c.Name, adapterNames(st))
 	}
 	if c.JSON {
 		return writeJSON(s.env.Stdout, rows)

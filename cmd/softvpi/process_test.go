@@ -246,8 +246,14 @@ func TestBenchmarksPrintBothSidesResults(t *testing.T) {
 // that it serves.
 func waitListening(t *testing.T, x *process) {
 	t.Helper()
+	waitFor(t, x, "serving at")
+}
+
+// waitFor waits until there is a text on standard error.
+func waitFor(t *testing.T, x *process, text string) {
+	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if strings.Contains(x.errors(), "serving at") {
+		if strings.Contains(x.errors(), text) {
 			return
 		}
 		select {
@@ -256,7 +262,7 @@ func waitListening(t *testing.T, x *process) {
 		default:
 		}
 	}
-	t.Fatal("no server")
+	t.Fatalf("%q does not say %q", x.cmd.Args[1:], text)
 }
 
 func TestBandwidthOptions(t *testing.T) {

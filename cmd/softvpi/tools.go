@@ -48,7 +48,7 @@ func toolNames() []string {
 
 type toolsCmd struct {
 	List    toolsListCmd    `cmd:"" help:"List the tools."`
-	Install toolsInstallCmd `cmd:"" help:"Make a link in DIR for every tool. Nothing that is not such a link is overwritten."`
+	Install toolsInstallCmd `cmd:"" help:"Make a link in DIR for every tool and for softvpi. Nothing that is not such a link is overwritten."`
 }
 
 type toolsListCmd struct{}
@@ -75,8 +75,8 @@ func (c toolsInstallCmd) Run(s *session) error {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return err
 	}
-	made, err := installLinks(c.Dir, target, toolNames())
-	fmt.Fprintf(s.env.Stdout, "%d tools in %s\n", made, c.Dir)
+	made, err := installLinks(c.Dir, target, append(toolNames(), "softvpi"))
+	fmt.Fprintf(s.env.Stdout, "%d links in %s\n", made, c.Dir)
 	return err
 }
 
@@ -103,6 +103,8 @@ func installLink(path, target string) error {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
 		return err
+	case isItself(info, target): // DIR is where the program is
+		return nil
 	case !ours(path, info, target):
 		return fmt.Errorf("%s exists and is not a link to softvpi; it stays as it is", path)
 	default:
@@ -116,12 +118,17 @@ func installLink(path, target string) error {
 	return os.Link(target, path) // Windows refuses symbolic links to ordinary users
 }
 
+// isItself reports whether info is of the program at target and not of a link.
+func isItself(info os.FileInfo, target string) bool {
+	t, err := os.Stat(target)
+	return err == nil && info.Mode()&os.ModeSymlink == 0 && os.SameFile(info, t)
+}
+
 // ours reports whether the file at path is a link that an earlier install made.
 func ours(path string, info os.FileInfo, target string) bool {
 	if info.Mode()&os.ModeSymlink != 0 {
 		to, err := os.Readlink(path)
 		return err == nil && calledAs([]string{to}) == "softvpi"
 	}
-	t, err := os.Stat(target)
-	return err == nil && os.SameFile(info, t)
+	return isItself(info, target)
 }

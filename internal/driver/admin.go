@@ -79,9 +79,17 @@ func answer(w http.ResponseWriter, v any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
-		v = map[string]string{"error": err.Error()}
+		r := refused{Error: err.Error()}
+		errors.As(err, &r.Field)
+		v = r
 	}
 	json.NewEncoder(w).Encode(v)
+}
+
+// refused is the answer to a request that failed.
+type refused struct {
+	Error string      `json:"error"`
+	Field *FieldError `json:"field,omitempty"` // what of the request was wrong
 }
 
 // Admin talks to the management interface of a running driver.
@@ -148,9 +156,12 @@ func (a *Admin) call(ctx context.Context, method, path string, in, out any) erro
 
 // refusal is the error in an answer that is not OK.
 func refusal(resp *http.Response) error {
-	var e struct{ Error string }
+	var e refused
 	if json.NewDecoder(io.LimitReader(resp.Body, maxRequest)).Decode(&e) != nil || e.Error == "" {
 		return fmt.Errorf("the driver answered %s", resp.Status)
+	}
+	if e.Field != nil {
+		return e.Field
 	}
 	return errors.New(e.Error)
 }

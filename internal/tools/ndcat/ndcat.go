@@ -33,6 +33,7 @@ func parse(env tool.Env) (o options, status int, done bool) {
 		"Copies standard input to the other side's standard output, both ways.", env.Name, defaultPort))
 	f.BoolVar(&o.listen, "s", false, "be the server: wait for the other side")
 	o.mode.Flag(f)
+	o.mode.LocalFlag(f, "L")
 	if status, done = f.Parse(); done {
 		return o, status, true
 	}
@@ -41,6 +42,9 @@ func parse(env tool.Env) (o options, status int, done bool) {
 		o.at, err = tool.ParseEndpoint(f.Arg(0), defaultPort)
 	} else {
 		err = tool.Usagef("%d arguments; allowed: one, the server's ADDRESS[:PORT]", f.NArg())
+	}
+	if err == nil {
+		err = o.mode.Check(o.listen, o.at.Addr())
 	}
 	if err != nil {
 		return o, f.Refuse(err), true
@@ -54,10 +58,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	if done {
 		return status
 	}
-	if err := run(ctx, env, o); err != nil {
-		return env.Fail(err)
-	}
-	return tool.Success
+	return env.End(ctx, run(ctx, env, o))
 }
 
 // Request contexts: receives have the slot, sends the slot above them.
@@ -81,7 +82,10 @@ func run(ctx context.Context, env tool.Env, o options) (err error) {
 		}
 	}()
 	if err := drain(ctx, c, env.Stdout, free, o.listen); err != nil {
-		return errors.Join(context.Cause(ctx), err)
+		if cause := context.Cause(ctx); cause != nil {
+			return cause // what ended the drain
+		}
+		return err
 	}
 	if o.listen {
 		return nil // the client ends the connection
@@ -93,7 +97,7 @@ func open(ctx context.Context, env tool.Env, o options) (s *session.Session, c *
 	if o.listen {
 		s, err = session.Serve(ctx, o.mode, o.at.Addr())
 	} else {
-		s, err = session.Dial(ctx, o.mode, o.at.Addr(), netip.Addr{})
+		s, err = session.Dial(ctx, o.mode, o.at)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/softvpi/softvpi/internal/tools/session"
@@ -136,9 +137,9 @@ func showAdapter(w io.Writer, a *nd.Adapter) error {
 		name  string
 		value any
 	}{
-		{"Name", i.Name}, {"State", state}, {"Mode", i.Mode}, {"Addresses", addrs},
-		{"InfoVersion", fmt.Sprintf("%#x", i.InfoVersion)}, {"VendorId", fmt.Sprintf("%#06x", i.VendorID)},
-		{"DeviceId", fmt.Sprintf("%#06x", i.DeviceID)}, {"AdapterId", fmt.Sprintf("%#016x", i.AdapterID)},
+		{"Name", i.Name}, {"State", state}, {"Mode", i.Mode}, {"Addresses", strings.Trim(fmt.Sprint(addrs), "[]")},
+		{"InfoVersion", fmt.Sprintf("%#x", i.InfoVersion)}, {"VendorId", fmt.Sprintf("%#04x", i.VendorID)},
+		{"DeviceId", fmt.Sprintf("%#04x", i.DeviceID)}, {"AdapterId", fmt.Sprintf("%#016x", i.AdapterID)},
 		{"MaxRegistrationSize", i.MaxRegistrationSize}, {"MaxWindowSize", i.MaxWindowSize},
 		{"MaxInitiatorSge", i.MaxInitiatorSGE}, {"MaxReceiveSge", i.MaxReceiveSGE}, {"MaxReadSge", i.MaxReadSGE},
 		{"MaxTransferLength", i.MaxTransferLength}, {"MaxInlineDataSize", i.MaxInlineDataSize},

@@ -59,7 +59,7 @@ func (e *endpoint) bandwidthClient(ctx context.Context, o *Options, bytes int, r
 	}
 	cpu, start := processorTime(), time.Now()
 	for {
-		if !r.stopping && o.Duration > 0 && time.Since(start) >= o.Duration {
+		if !r.stopping && (o.Duration > 0 && time.Since(start) >= o.Duration || e.stop.Err() != nil) {
 			r.stopping = true
 		}
 		if err := r.post(); err != nil {

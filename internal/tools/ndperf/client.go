@@ -6,13 +6,18 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/tools/session"
 	"github.com/softvpi/softvpi/nd"
 )
 
-// client runs the test against a server. Row is called with every size's result.
-func (t Test) client(ctx context.Context, o *Options, s *session.Session, p *progress, row func(Result)) (err error) {
+// client runs the test against a server. Connected is called when the server is
+// ready, row with every size's result. When stop ends, the run ends with the
+// results until then.
+func (t Test) client(stop context.Context, o *Options, s *session.Session, p *progress, connected func(), row func(Result)) (err error) {
+	ctx, cancel := grace(stop)
+	defer cancel()
 	e, err := newEndpoint(ctx, t, s, o.QPs, o.Depth)
 	if err != nil {
 		return err
@@ -23,10 +28,12 @@ func (t Test) client(ctx context.Context, o *Options, s *session.Session, p *pro
 	if err := e.allocate(ctx, sizes[len(sizes)-1]); err != nil {
 		return err
 	}
-	remote, err := e.connect(ctx, o)
+	e.stop = stop
+	remote, err := e.connect(stop, o)
 	if err != nil {
 		return err
 	}
+	connected()
 	r := newReceiver(e, o.Depth)
 	for _, bytes := range sizes {
 		x, err := e.round(ctx, o, bytes, remote, r, p)
@@ -35,6 +42,9 @@ func (t Test) client(ctx context.Context, o *Options, s *session.Session, p *pro
 			return fmt.Errorf("%d bytes: %w", bytes, err)
 		}
 		row(x)
+		if stop.Err() != nil {
+			break
+		}
 	}
 	if err := e.tell(ctx, &message{Type: "bye"}); err != nil {
 		return err
@@ -45,6 +55,15 @@ func (t Test) client(ctx context.Context, o *Options, s *session.Session, p *pro
 		}
 	}
 	return e.disconnect(ctx)
+}
+
+// grace returns a context that ends a little later than ctx, so that what is under
+// way can be finished.
+func grace(ctx context.Context) (context.Context, context.CancelFunc) {
+	const long = 2 * time.Second
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	forget := context.AfterFunc(ctx, func() { time.AfterFunc(long, cancel) })
+	return late, func() { forget(); cancel() }
 }
 
 // connect sets up the control connection, agrees on the parameters and sets up
@@ -62,6 +81,7 @@ func (e *endpoint) connect(ctx context.Context, o *Options) (*buffer, error) {
 	if err := e.control.dial(ctx, server, id); err != nil {
 		return nil, err
 	}
+	e.probe = session.StartProbe(e.control.qp, requestContext(kindProbe, 0, 0))
 	ask := message{Type: "params", Buffer: e.buffer(), Params: &params{
 		QPs: o.QPs, Depth: o.Depth, MaxSize: e.maxSize, Inline: o.Inline, Sizes: o.words(),
 	}}

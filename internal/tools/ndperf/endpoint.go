@@ -17,6 +17,7 @@ const (
 	kindControlSend
 	kindRecv
 	kindRequest
+	kindProbe
 )
 
 func requestContext(kind, qp, count int) uint64 {
@@ -58,6 +59,9 @@ type endpoint struct {
 	sending    bool // the control send is under way
 	polls      int
 	broken     error // why no more results will come
+
+	probe *session.Probe  // of the control connection
+	stop  context.Context // of a client: ends when the user stops the run
 }
 
 // link is one connection with its queue pair.
@@ -240,6 +244,8 @@ func (e *endpoint) handle(n int, each func(*nd.Result) error) error {
 		switch kind, at, _ := splitContext(r.RequestContext); kind {
 		case kindControlSend:
 			e.sending = false
+		case kindProbe:
+			e.probe.Answered()
 		case kindControlRecv:
 			if len(e.inbox) == controlDepth {
 				return errors.New("the peer sends control messages out of turn")
@@ -268,6 +274,9 @@ func (e *endpoint) failed(r *nd.Result) error {
 	if r.Status == nd.StatusCanceled {
 		return &nd.Error{Status: nd.StatusConnectionAborted, Detail: "the connection with " + peer + " ended"}
 	}
+	if kind, _, _ := splitContext(r.RequestContext); kind == kindProbe {
+		return &nd.Error{Status: r.Status, Detail: session.Gone + ": " + peer}
+	}
 	return &nd.Error{Status: r.Status, Detail: fmt.Sprintf("%v in the connection with %s", r.RequestType, peer)}
 }
 
@@ -293,6 +302,7 @@ func (e *endpoint) awaitDisconnect(ctx context.Context) error {
 // close ends the connections and gives everything back.
 func (e *endpoint) close() error {
 	var errs []error
+	e.probe.Stop()
 	for _, l := range e.data {
 		errs = append(errs, l.close())
 	}

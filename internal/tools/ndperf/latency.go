@@ -31,7 +31,7 @@ func (e *endpoint) latencyClient(ctx context.Context, o *Options, bytes int, rem
 		}
 		h.add(took)
 		before = now
-		if o.Duration > 0 && now.Sub(start) >= o.Duration {
+		if o.Duration > 0 && now.Sub(start) >= o.Duration || e.stop.Err() != nil {
 			break
 		}
 		if p.latency(bytes, &h, start) {

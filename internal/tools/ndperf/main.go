@@ -23,9 +23,11 @@ func (t Test) Main(ctx context.Context, env tool.Env) int {
 	}
 	report := Report{Tool: t.Name(), Role: "client", Server: netip.AddrPortFrom(o.Addr, o.Port).String(), Results: []Result{}}
 	err := t.run(ctx, env, out, &o, &report)
-	if err == nil {
+	report.Stopped = ctx.Err() != nil
+	switch {
+	case err == nil:
 		report.judge(&o)
-	} else {
+	case !report.Stopped:
 		report.Error = err.Error()
 	}
 	if o.JSON {
@@ -33,7 +35,11 @@ func (t Test) Main(ctx context.Context, env tool.Env) int {
 	}
 	switch {
 	case err != nil:
-		return env.Fail(err)
+		return env.End(ctx, err)
+	case report.Stopped && !o.Server:
+		env.Errorf("stopped; the results are of the time until then")
+	}
+	switch {
 	case report.Threshold != nil && !report.Threshold.Passed:
 		v := report.Threshold
 		env.Errorf("%s %g missed: %.4g", v.Option, v.Limit, v.Value)
@@ -47,7 +53,7 @@ func (t Test) run(ctx context.Context, env tool.Env, out io.Writer, o *Options, 
 	if o.Server {
 		s, err = session.Serve(ctx, o.mode, o.Addr)
 	} else {
-		s, err = session.Dial(ctx, o.mode, o.Addr, o.Local)
+		s, err = session.Dial(ctx, o.mode, netip.AddrPortFrom(o.Addr, o.Port))
 	}
 	if err != nil {
 		return err
@@ -64,9 +70,11 @@ func (t Test) run(ctx context.Context, env tool.Env, out io.Writer, o *Options, 
 	}
 	if !o.Server {
 		report.Client = s.Local.String()
-		fmt.Fprintf(out, "%s: %v to %s, %s (%s)\n", env.Name, s.Local, report.Server, report.Adapter, report.Mode)
-		writeHeader(out, t.Measure)
-		return t.client(ctx, o, s, newProgress(env, o), row)
+		connected := func() {
+			fmt.Fprintf(out, "%s: %v to %s, %s (%s)\n", env.Name, s.Local, report.Server, report.Adapter, report.Mode)
+			writeHeader(out, t.Measure)
+		}
+		return t.client(ctx, o, s, newProgress(env, o), connected, row)
 	}
 	report.Role = "server"
 	listening := func() {

@@ -30,10 +30,9 @@ type Options struct {
 	Server     bool
 	Addr       netip.Addr // the server's address
 	Port       uint16
-	Local      netip.Addr // of the client; zero: the adapter that reaches Addr
-	Size       int        // bytes of a message
-	All        bool       // 1 B to 4 MB in powers of two
-	Iterations int64      // messages of each queue pair; 0 with Duration
+	Size       int   // bytes of a message
+	All        bool  // 1 B to 4 MB in powers of two
+	Iterations int64 // messages of each queue pair; 0 with Duration
 	Duration   time.Duration
 	QPs        int
 	Events     bool // wait for completions instead of polling
@@ -91,7 +90,6 @@ func (t Test) flags(env tool.Env, o *Options) *tool.Flags {
 	f.Func("S", "`address` of the adapter to serve at", peer(true))
 	f.Func("C", "`address` of the server to run against", peer(false))
 	f.Port(&o.Port, "p", DefaultPort, "of the server")
-	f.Addr(&o.Local, "L", "of the client's own adapter (default: the one that reaches the server)")
 	size, iterations := defaultBWSize, defaultIterations
 	if t.Measure == Latency {
 		size = defaultLatSize
@@ -118,6 +116,7 @@ func (t Test) flags(env tool.Env, o *Options) *tool.Flags {
 		return nil
 	})
 	o.mode.Flag(f)
+	o.mode.LocalFlag(f, "L")
 	o.QPs, o.List, o.Depth, o.Moderation = 1, 1, latencyDepth, 1
 	if t.Measure == Latency {
 		f.Positive(&o.MaxLat, "max-lat", "of microseconds that the typical latency may be (-a: of the best size); else exit status 1")
@@ -158,16 +157,15 @@ func (t Test) complete(f *tool.Flags, o *Options) error {
 		return tool.Usagef("-a and -s exclude each other; allowed: -a for all sizes or -s for one")
 	case given("n") && given("D"):
 		return tool.Usagef("-n and -D exclude each other; allowed: -n messages or -D seconds")
-	case o.Server && o.Local.IsValid():
-		return tool.Usagef("-L is not for a server; allowed: with -C")
 	case o.Server && o.Events:
 		return tool.Usagef("-e is not for a server; allowed: with -C and -D")
 	case o.Events && o.Duration == 0:
 		return tool.Usagef("-e needs -D; allowed: -e -D seconds")
-	case o.Local.IsValid() && o.Local.Is4() != o.Addr.Is4():
-		return tool.Usagef("-L %v is not of the family of -C %v; allowed: both IPv4 or both IPv6", o.Local, o.Addr)
 	case t.Verb == Read && o.Inline > 0:
 		return tool.Usagef("-i %d: reads carry no data in the request; allowed: 0", o.Inline)
+	}
+	if err := o.mode.Check(o.Server, o.Addr); err != nil {
+		return err
 	}
 	if o.Duration > 0 {
 		o.Iterations = 0

@@ -32,7 +32,7 @@ func TestArguments(t *testing.T) {
 		{bw, "-C 127.9.0.1 -a", func(o Options) bool { return len(o.Sizes()) == 23 && o.Sizes()[22] == 4<<20 }},
 		{bw, "-C 127.9.0.1 -Q 200", func(o Options) bool { return o.Depth == 200 }},
 		{bw, "-C 127.9.0.1 -i 64 -l 8 -t 16 --json --min-bw 2.5 -L 127.9.0.2", func(o Options) bool {
-			return o.Inline == 64 && o.List == 8 && o.Depth == 16 && o.JSON && o.MinBW == 2.5 && o.Local.String() == "127.9.0.2"
+			return o.Inline == 64 && o.List == 8 && o.Depth == 16 && o.JSON && o.MinBW == 2.5 && o.mode.Local().String() == "127.9.0.2"
 		}},
 		{lat, "-C [::1] --max-lat 20", func(o Options) bool { return o.Size == 8 && o.MaxLat == 20 && o.Depth == 16 && o.Addr.Is6() }},
 	} {

@@ -63,6 +63,7 @@ type Report struct {
 	Mode      string   `json:"mode"` // embedded or attached
 	Results   []Result `json:"results"`
 	Threshold *Verdict `json:"threshold,omitempty"`
+	Stopped   bool     `json:"stopped,omitempty"` // by the user, before its end
 	Error     string   `json:"error,omitempty"`
 }
 

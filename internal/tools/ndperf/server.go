@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/tools/session"
+	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/nd"
 )
 
@@ -55,6 +56,9 @@ func (t Test) request(ctx context.Context, a *nd.Adapter, l *nd.Listener, want *
 			return hello{}, nil, err
 		}
 		if err := l.GetConnectionRequest(ctx, c); err != nil {
+			if want == nil && ctx.Err() != nil {
+				err = tool.ErrIdle
+			}
 			return hello{}, nil, errors.Join(err, c.Close())
 		}
 		private, err := c.GetPrivateData()
@@ -135,7 +139,10 @@ func (v *serving) meet(ctx context.Context, c *nd.Connector) (e *endpoint, err e
 	if err := e.postControlReceives(); err != nil {
 		return e, err
 	}
-	return e, e.control.accept(ctx, v.id)
+	if err = e.control.accept(ctx, v.id); err == nil {
+		e.probe = session.StartProbe(e.control.qp, requestContext(kindProbe, 0, 0))
+	}
+	return e, err
 }
 
 // acceptedLink makes the queue pair for a connection request.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"sync/atomic"
 	"time"
@@ -32,10 +31,7 @@ func (p Program) Main(ctx context.Context, env tool.Env) int {
 		out = io.MultiWriter(env.Stdout, f)
 	}
 	r := &run{program: p, options: o, out: out}
-	if err := r.run(ctx); err != nil {
-		return env.Fail(err)
-	}
-	return tool.Success
+	return env.End(ctx, r.run(ctx))
 }
 
 // run is one run of a program.
@@ -66,7 +62,7 @@ func (r *run) run(ctx context.Context) (err error) {
 	if r.server {
 		s, err = session.Serve(ctx, r.mode, r.at.Addr())
 	} else {
-		s, err = session.Dial(ctx, r.mode, r.at.Addr(), netip.Addr{})
+		s, err = session.Dial(ctx, r.mode, r.at)
 	}
 	if err != nil {
 		return err

@@ -80,6 +80,7 @@ func (p Program) parse(env tool.Env) (o options, status int, done bool) {
 		f.BoolVar(&o.read, "r", false, "read from the server's memory")
 	}
 	o.mode.Flag(f)
+	o.mode.LocalFlag(f, "L")
 	if status, done = f.Parse(); done {
 		return o, status, true
 	}
@@ -96,7 +97,9 @@ func (p Program) parse(env tool.Env) (o options, status int, done bool) {
 	case f.NArg() != 1:
 		err = tool.Usagef("%d arguments; allowed: one, the server's ADDRESS[:PORT]", f.NArg())
 	default:
-		o.at, err = tool.ParseEndpoint(f.Arg(0), defaultPort)
+		if o.at, err = tool.ParseEndpoint(f.Arg(0), defaultPort); err == nil {
+			err = o.mode.Check(o.server, o.at.Addr())
+		}
 	}
 	if err != nil {
 		return o, f.Refuse(err), true

@@ -24,6 +24,7 @@ type options struct {
 	port           uint16
 	count          int // 0: without end
 	size           int
+	limit          int // of what a server accepts
 	verbose        bool
 	validate       bool
 	debug          bool
@@ -33,7 +34,7 @@ type options struct {
 func parse(env tool.Env) (o options, status int, done bool) {
 	f := tool.NewFlags(env, fmt.Sprintf(
 		"usage: %[1]s -s [-v -V -d -P] [-S size] [-C count] [-a address] [-p port]    server\n"+
-			"       %[1]s -c [-v -V -d] [-S size] [-C count] -a address [-p port]         client\n"+
+			"       %[1]s -c [-v -V -d] [-S size] [-C count] [-I address] -a address [-p port]    client\n"+
 			"RDMA ping, the counterpart of rping on Linux.", env.Name))
 	f.BoolVar(&o.server, "s", false, "be the server")
 	f.BoolVar(&o.client, "c", false, "be the client")
@@ -46,6 +47,7 @@ func parse(env tool.Env) (o options, status int, done bool) {
 	f.BoolVar(&o.validate, "V", false, "check the data of every ping")
 	f.BoolVar(&o.debug, "d", false, "print every step")
 	o.mode.Flag(f)
+	o.mode.LocalFlag(f, "I")
 	if status, done = f.Parse(); done {
 		return o, status, true
 	}
@@ -59,9 +61,15 @@ func parse(env tool.Env) (o options, status int, done bool) {
 		err = tool.Usagef("-a is missing; allowed: the address of the server")
 	case o.client && o.persistent:
 		err = tool.Usagef("-P is not for a client; allowed: with -s")
+	default:
+		err = o.mode.Check(o.server, o.addr)
 	}
 	if err != nil {
 		return o, f.Refuse(err), true
+	}
+	o.limit = maxSize
+	if f.Given("S") {
+		o.limit = o.size
 	}
 	return o, tool.Success, false
 }

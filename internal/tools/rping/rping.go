@@ -31,10 +31,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	} else {
 		err = p.client(ctx)
 	}
-	if err != nil {
-		return env.Fail(err)
-	}
-	return tool.Success
+	return env.End(ctx, err)
 }
 
 // pinger is a run of the tool.
@@ -127,12 +124,12 @@ func (c *peer) tell(ctx context.Context, i info) error {
 
 // client pings the server.
 func (p *pinger) client(ctx context.Context) (err error) {
-	s, err := session.Dial(ctx, p.mode, p.addr, netip.Addr{})
+	server := netip.AddrPortFrom(p.addr, p.port)
+	s, err := session.Dial(ctx, p.mode, server)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	server := netip.AddrPortFrom(p.addr, p.port)
 	p.debugf("connecting %v to %v, %s (%s)", s.Local, server, s.Name(), s.Mode())
 	conn, err := s.Dial(ctx, server, config())
 	if err != nil {
@@ -143,7 +140,7 @@ func (p *pinger) client(ctx context.Context) (err error) {
 	c := &peer{Connection: conn}
 	for n := 0; p.count == 0 || n < p.count; n++ {
 		if err := p.ping(ctx, c, n); err != nil {
-			if errors.Is(err, context.Canceled) && p.count == 0 {
+			if ctx.Err() != nil && p.count == 0 {
 				break // stopped by the user, who gave no number of pings
 			}
 			return fmt.Errorf("ping %d: %w", n, err)
@@ -214,9 +211,6 @@ func (p *pinger) serve(ctx context.Context) (err error) {
 		errs = append(errs, at.listener.Close())
 	}
 	errs = append(errs, closeSessions(places))
-	if p.persistent && errors.Is(first, context.Canceled) || errors.Is(first, nd.ErrCanceled) && p.persistent {
-		first = nil // how a persistent server ends
-	}
 	return errors.Join(append([]error{first}, errs...)...)
 }
 
@@ -305,6 +299,8 @@ func (p *pinger) connection(ctx context.Context, at place, request *nd.Connector
 		if err := p.pong(ctx, c); errors.Is(err, session.ErrEnded) {
 			p.debugf("%s has disconnected after %d pings", who, n)
 			return nil
+		} else if ctx.Err() != nil && p.count == 0 {
+			return nil // stopped by the user, who gave no number of pings
 		} else if err != nil {
 			return fmt.Errorf("%s: ping %d: %w", who, n, err)
 		}
@@ -324,12 +320,8 @@ func (p *pinger) pong(ctx context.Context, c *peer) error {
 		return err
 	}
 	source := c.message
-	limit := uint32(maxSize)
-	if p.size != defaultSize {
-		limit = uint32(p.size)
-	}
-	if source.size == 0 || source.size > limit {
-		return fmt.Errorf("the client's ping has %d bytes; allowed: 1 to %d", source.size, limit)
+	if source.size == 0 || source.size > uint32(p.limit) {
+		return fmt.Errorf("the client's ping has %d bytes; allowed: 1 to %d", source.size, p.limit)
 	}
 	p.debugf("reading %d bytes at %#x under token %#x", source.size, source.address, source.token)
 	data := c.Memory[dataAt:][:source.size]
@@ -365,5 +357,8 @@ func (p *pinger) pong(ctx context.Context, c *peer) error {
 	if err := c.await(ctx, moved); err != nil {
 		return err
 	}
-	return c.tell(ctx, info{})
+	if err := c.tell(ctx, info{}); !errors.Is(err, session.ErrEnded) {
+		return err
+	}
+	return nil // the client has its answer and left before we knew that it has it
 }

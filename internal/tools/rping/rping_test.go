@@ -86,7 +86,7 @@ func TestArguments(t *testing.T) {
 		"-s -p 0":              "allowed: a port from 1 to 65535",
 		"-s --mode remote":     "allowed: auto, attached, embedded",
 		"-s stray":             "unexpected argument \"stray\"",
-		"-s -x":                "not defined: -x; allowed: --mode -C -P",
+		"-s -x":                "not defined: -x; allowed: --mode -C -I -P",
 		"-c -a 127.9.0.1 -C":   "flag needs an argument: -C",
 		"-c -a 127.9.0.1 -v=7": "invalid boolean value",
 	} {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -33,6 +34,7 @@ type Connection struct {
 
 	results [1]nd.Result
 	looks   int
+	probe   *Probe
 }
 
 // readLimit is how many reads may be under way; the adapter lowers it to what
@@ -56,12 +58,16 @@ func (s *Session) Listen(at netip.AddrPort) (*nd.Listener, error) {
 }
 
 // Request waits for the next connection request; Accept or Reject answers it.
+// The error is tool.ErrIdle where ctx ends.
 func (s *Session) Request(ctx context.Context, l *nd.Listener) (*nd.Connector, error) {
 	c, err := s.Adapter.CreateConnector()
 	if err != nil {
 		return nil, err
 	}
 	if err := l.GetConnectionRequest(ctx, c); err != nil {
+		if ctx.Err() != nil {
+			err = tool.ErrIdle
+		}
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
@@ -77,6 +83,7 @@ func (s *Session) Accept(ctx context.Context, request *nd.Connector, cfg Config)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	c.probe = StartProbe(c.QP, probeContext)
 	return c, nil
 }
 
@@ -93,6 +100,7 @@ func (s *Session) Dial(ctx context.Context, remote netip.AddrPort, cfg Config) (
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	c.probe = StartProbe(c.QP, probeContext)
 	return c, nil
 }
 
@@ -124,7 +132,7 @@ func ExplainReject(err error) error {
 }
 
 func (c *Connection) prepare(ctx context.Context, s *Session, cfg Config) (err error) {
-	if c.CQ, err = s.Adapter.CreateCompletionQueue(2*cfg.Depth + 2); err != nil {
+	if c.CQ, err = s.Adapter.CreateCompletionQueue(2*cfg.Depth + 3); err != nil {
 		return err
 	}
 	if c.MR, err = s.Adapter.CreateMemoryRegion(); err != nil {
@@ -135,7 +143,7 @@ func (c *Connection) prepare(ctx context.Context, s *Session, cfg Config) (err e
 	}
 	c.Memory = c.MR.Buffer()
 	c.QP, err = s.Adapter.CreateQueuePair(nd.QueuePairConfig{
-		ReceiveCompletionQueue: c.CQ, InitiatorCompletionQueue: c.CQ, ReceiveQueueDepth: cfg.Depth, InitiatorQueueDepth: cfg.Depth,
+		ReceiveCompletionQueue: c.CQ, InitiatorCompletionQueue: c.CQ, ReceiveQueueDepth: cfg.Depth, InitiatorQueueDepth: cfg.Depth + 1, // one for the probe
 		MaxReceiveRequestSGE: cfg.SGE, MaxInitiatorRequestSGE: cfg.SGE,
 	})
 	if err != nil || cfg.Prepare == nil {
@@ -147,10 +155,24 @@ func (c *Connection) prepare(ctx context.Context, s *Session, cfg Config) (err e
 // Next waits for one result. A request that failed is an error; one that was
 // canceled says that the connection ended.
 func (c *Connection) Next(ctx context.Context) (nd.Result, error) {
-	if _, err := c.CQ.WaitResults(ctx, c.results[:]); err != nil {
-		return nd.Result{}, err
+	for ctx.Err() == nil { // results may come faster than they are taken
+		if _, err := c.CQ.WaitResults(ctx, c.results[:]); err != nil {
+			return nd.Result{}, err
+		}
+		if !c.probed() {
+			return c.check()
+		}
 	}
-	return c.check()
+	return nd.Result{}, ctx.Err()
+}
+
+// probed takes the result of a probe that was answered.
+func (c *Connection) probed() bool {
+	if c.results[0].RequestContext != probeContext || c.results[0].Status != nd.StatusSuccess {
+		return false
+	}
+	c.probe.Answered()
+	return true
 }
 
 // Poll is Next without sleeping.
@@ -166,6 +188,9 @@ func (c *Connection) Poll(ctx context.Context) (nd.Result, error) {
 func (c *Connection) Look(ctx context.Context) (r nd.Result, n int, err error) {
 	if n, err = c.CQ.GetResults(c.results[:]); err != nil {
 		return r, 0, err
+	}
+	if n == 1 && c.probed() {
+		n = 0
 	}
 	if n == 0 {
 		if c.looks++; c.looks%1024 == 0 {
@@ -188,7 +213,11 @@ func (c *Connection) check() (nd.Result, error) {
 	case nd.StatusCanceled:
 		return r, ErrEnded
 	}
-	return r, fmt.Errorf("%v: %w", r.RequestType, r.Err())
+	peer, _ := c.Connector.GetPeerAddress()
+	if r.RequestContext == probeContext {
+		return r, &nd.Error{Status: r.Status, Op: "Connection", Addr: peer, Detail: Gone}
+	}
+	return r, &nd.Error{Status: r.Status, Op: r.RequestType.String(), Addr: peer}
 }
 
 // Disconnect ends the connection by agreement; that the peer was first is no error.
@@ -202,6 +231,7 @@ func (c *Connection) Disconnect(ctx context.Context) error {
 // Close gives everything back.
 func (c *Connection) Close() error {
 	var errs []error
+	c.probe.Stop()
 	errs = append(errs, c.Connector.Close())
 	if c.QP != nil {
 		errs = append(errs, c.QP.Close())

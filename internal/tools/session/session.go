@@ -10,8 +10,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
-	"strings"
 	"syscall"
 
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -22,8 +22,10 @@ import (
 // Mode is how a tool wants to reach an adapter; the zero value: attached where
 // a driver runs that can serve it, else embedded.
 type Mode struct {
-	mode verbs.Mode
-	name string // of the tool, for the driver's status
+	mode  verbs.Mode
+	name  string     // of the tool, for the driver's status
+	local netip.Addr // of a client's own adapter; zero: whichever reaches the server
+	flag  string     // the option that local is from
 }
 
 // Flag adds the option --mode to the options of a tool.
@@ -42,6 +44,30 @@ func (m *Mode) Flag(f *tool.Flags) {
 		}
 		return nil
 	})
+}
+
+// LocalFlag adds the option by which a client names the address of its own
+// adapter.
+func (m *Mode) LocalFlag(f *tool.Flags, name string) {
+	m.flag = "-" + name
+	f.Addr(&m.local, name, "of the client's own adapter (default: one that reaches the server)")
+}
+
+// Local returns the address that LocalFlag's option gave; the zero address where
+// it was not given.
+func (m *Mode) Local() netip.Addr { return m.local }
+
+// Check refuses a local address that does not go with the rest.
+func (m *Mode) Check(server bool, remote netip.Addr) error {
+	switch {
+	case !m.local.IsValid():
+		return nil
+	case server:
+		return tool.Usagef("%s is not for a server; allowed: for a client", m.flag)
+	case m.local.Is4() != remote.Is4():
+		return tool.Usagef("%s %v is not of the family of the server's address %v; allowed: both IPv4 or both IPv6", m.flag, m.local, remote)
+	}
+	return nil
 }
 
 // Session is an open adapter.
@@ -73,12 +99,13 @@ func Serve(ctx context.Context, m Mode, local netip.Addr) (*Session, error) {
 	return embed(ctx, local)
 }
 
-// Dial opens the adapter from which to reach remote: the one at local, where
-// that is a valid address, else the one that the routes choose.
-func Dial(ctx context.Context, m Mode, remote, local netip.Addr) (*Session, error) {
-	if local.IsValid() {
-		return Serve(ctx, m, local)
+// Dial opens the adapter from which to reach remote: the one that the user
+// named, else the one that the routes choose.
+func Dial(ctx context.Context, m Mode, server netip.AddrPort) (*Session, error) {
+	if m.local.IsValid() {
+		return Serve(ctx, m, m.local)
 	}
+	remote := server.Addr()
 	p, err := attached(ctx, m)
 	if err != nil {
 		return nil, err
@@ -87,17 +114,20 @@ func Dial(ctx context.Context, m Mode, remote, local netip.Addr) (*Session, erro
 		from, err := p.LocalAddress(remote)
 		_, foreign := p.Host().DeviceByAddr(remote)
 		if err == nil && foreign != nil && from.IsLoopback() != remote.IsLoopback() {
-			err = fmt.Errorf("the driver has no adapter that reaches %v", remote)
+			err = nd.ErrNetworkUnreachable
 		}
 		if err == nil {
 			return open(p, from)
 		}
 		p.Close()
 		if m.mode == verbs.Attached {
+			if errors.Is(err, nd.ErrNetworkUnreachable) {
+				err = unreachable(server, nd.StatusNetworkUnreachable, "the driver has no adapter that reaches this address")
+			}
 			return nil, err
 		}
 	}
-	return embedTowards(ctx, remote)
+	return embedTowards(ctx, server, m.flag)
 }
 
 // attached returns the driver's provider; nil where the mode or the lack of a
@@ -157,8 +187,9 @@ func embed(ctx context.Context, local netip.Addr) (*Session, error) {
 // embedTowards embeds an adapter from which remote can be reached. On the
 // loopback network of Linux and Windows every address of 127.0.0.0/8 serves, so
 // that many programs can run side by side.
-func embedTowards(ctx context.Context, remote netip.Addr) (*Session, error) {
+func embedTowards(ctx context.Context, server netip.AddrPort, flag string) (*Session, error) {
 	const tries = 8
+	remote := server.Addr()
 	if remote.Is4() && remote.IsLoopback() && runtime.GOOS != "darwin" {
 		var err error
 		for range tries {
@@ -174,19 +205,20 @@ func embedTowards(ctx context.Context, remote netip.Addr) (*Session, error) {
 	}
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(remote, 4791))) // sends nothing
 	if err != nil {
-		return nil, unreachable(remote, err)
+		return nil, unroutable(server, err)
 	}
 	local := c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 	c.Close()
 	if local == remote {
-		return embedBeside(ctx, remote)
+		return embedBeside(ctx, server, flag)
 	}
 	return embed(ctx, local)
 }
 
 // embedBeside embeds an adapter to reach another process of this machine: the
 // address remote belongs to that one.
-func embedBeside(ctx context.Context, remote netip.Addr) (*Session, error) {
+func embedBeside(ctx context.Context, server netip.AddrPort, flag string) (*Session, error) {
+	remote := server.Addr()
 	all, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, err
@@ -211,18 +243,29 @@ func embedBeside(ctx context.Context, remote netip.Addr) (*Session, error) {
 	if !errors.Is(err, nd.ErrSharingViolation) {
 		return s, err
 	}
-	return nil, &nd.Error{
-		Status: nd.StatusInvalidAddress, Op: "Connector.Connect", Addr: netip.AddrPortFrom(remote, 0),
-		Detail: "an embedded adapter needs an address of its own, and this machine has no other one of that kind that is free: attach to a driver (softvpi up), or name a local address where the tool takes one (-L)",
-	}
+	return nil, unreachable(server, nd.StatusInvalidAddress, fmt.Sprintf(
+		"an embedded adapter has its address for itself, the server has this one, and this machine has no other of the kind that is free: "+
+			"let server and client attach to one driver (softvpi up --adapter NAME=%v), or name another address of this machine (%s ADDRESS)", remote, flag))
 }
 
-func unreachable(remote netip.Addr, err error) error {
+// unroutable is the error of a server that the system has no route to.
+func unroutable(server netip.AddrPort, err error) error {
 	status := nd.StatusNetworkUnreachable
-	if strings.Contains(err.Error(), "no route to host") {
+	if errors.Is(err, syscall.EHOSTUNREACH) || runtime.GOOS == "windows" && errors.Is(err, syscall.Errno(wsaHostUnreachable)) {
 		status = nd.StatusHostUnreachable
 	}
-	return &nd.Error{Status: status, Op: "Connector.Connect", Addr: netip.AddrPortFrom(remote, 0), Detail: err.Error(), Cause: err}
+	var sys *os.SyscallError
+	if errors.As(err, &sys) {
+		err = sys.Err // the address and the operation stand before it already
+	}
+	return unreachable(server, status, err.Error())
+}
+
+// wsaHostUnreachable is WSAEHOSTUNREACH, by which Windows says it.
+const wsaHostUnreachable = 10065
+
+func unreachable(server netip.AddrPort, status nd.Status, why string) error {
+	return &nd.Error{Status: status, Op: "Connector.Connect", Addr: server, Detail: why}
 }
 
 func randomLoopback() netip.Addr {

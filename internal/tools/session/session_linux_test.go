@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -72,12 +73,16 @@ func TestDialAddressesOfThisMachine(t *testing.T) {
 		{"the driver's, on another network", Mode{}, one, other, "attached", nil},
 		{"the driver's, embedded", Mode{mode: verbs.Embedded}, other, own, "embedded", nil},
 		{"no other of the kind", Mode{mode: verbs.Embedded}, one, netip.Addr{}, "", nd.ErrInvalidAddress},
+		{"the driver's, by name", Mode{local: one}, one, one, "attached", nil},
+		{"embedded, by name", Mode{mode: verbs.Embedded, local: own}, one, own, "embedded", nil},
+		{"no route, embedded", Mode{mode: verbs.Embedded}, netip.MustParseAddr("192.0.2.1"), netip.Addr{}, "", nd.ErrNetworkUnreachable},
+		{"no route, attached", Mode{mode: verbs.Attached}, netip.MustParseAddr("192.0.2.1"), netip.Addr{}, "", nd.ErrNetworkUnreachable},
 		{"nobody's", Mode{mode: verbs.Embedded}, own, own, "embedded", nil}, // connecting there is refused
 	} {
-		s, err := Dial(ctx, c.mode, c.remote, netip.Addr{})
+		s, err := Dial(ctx, c.mode, netip.AddrPortFrom(c.remote, 7))
 		if c.want != nil || err != nil {
-			if !errors.Is(err, c.want) {
-				t.Errorf("%s: %v, want %v", c.name, err, c.want)
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), netip.AddrPortFrom(c.remote, 7).String()) {
+				t.Errorf("%s: %v, want %v with the server's address", c.name, err, c.want)
 			}
 			continue
 		}

@@ -39,10 +39,28 @@ func (e Env) Errorf(format string, args ...any) {
 	fmt.Fprintf(e.Stderr, e.Name+": "+format+"\n", args...)
 }
 
-// Fail prints err under the tool's name and returns Failure.
+// Fail prints err under the tool's name, in one line, and returns Failure.
 func (e Env) Fail(err error) int {
-	e.Errorf("%v", err)
+	e.Errorf("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	return Failure
+}
+
+// ErrIdle is a server that its user stopped while it waited for a client, which
+// is how a server ends.
+var ErrIdle = errors.New("stopped while waiting for a client")
+
+// End returns the exit status of a tool whose work ended with err, which it
+// reports. Where ctx has ended, the user stopped the tool: what failed then
+// failed for that, and only that is said.
+func (e Env) End(ctx context.Context, err error) int {
+	switch {
+	case err == nil, errors.Is(err, ErrIdle):
+		return Success
+	case ctx.Err() != nil:
+		e.Errorf("stopped")
+		return Failure
+	}
+	return e.Fail(err)
 }
 
 // UsageError is a wrong argument. Its text names the option and what it allows.
@@ -58,8 +76,9 @@ func Usagef(format string, args ...any) error {
 // Flags is a set of options of a tool.
 type Flags struct {
 	*flag.FlagSet
-	env      Env
-	synopsis string
+	env        Env
+	synopsis   string
+	positional []string // arguments that belong to no option
 }
 
 // NewFlags starts the option set of the tool that env describes. The synopsis
@@ -70,10 +89,11 @@ func NewFlags(env Env, synopsis string) *Flags {
 	return &Flags{FlagSet: fs, env: env, synopsis: synopsis}
 }
 
-// Parse reads the arguments. Done says that the tool ends now with the status:
-// after -h, or after a wrong argument, which has been reported in one line.
+// Parse reads the arguments; options may stand before and after the others. Done
+// says that the tool ends now with the status: after -h, or after a wrong
+// argument, which has been reported in one line.
 func (f *Flags) Parse() (status int, done bool) {
-	err := f.FlagSet.Parse(f.env.Args)
+	err := f.parse(f.env.Args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(f.env.Stdout, f.synopsis)
 		f.SetOutput(f.env.Stdout)
@@ -84,6 +104,35 @@ func (f *Flags) Parse() (status int, done bool) {
 		return f.Refuse(errors.New(f.explain(err))), true
 	}
 	return Success, false
+}
+
+func (f *Flags) parse(args []string) error {
+	for {
+		if err := f.FlagSet.Parse(args); err != nil {
+			return err
+		}
+		rest := f.FlagSet.Args()
+		if n := len(args) - len(rest); n > 0 && args[n-1] == "--" {
+			f.positional = append(f.positional, rest...)
+			return nil
+		}
+		if len(rest) == 0 {
+			return nil
+		}
+		f.positional, args = append(f.positional, rest[0]), rest[1:]
+	}
+}
+
+// NArg returns the number of arguments that belong to no option.
+func (f *Flags) NArg() int { return len(f.positional) }
+
+// Arg returns argument i of those that belong to no option; empty where there
+// are fewer.
+func (f *Flags) Arg(i int) string {
+	if i < 0 || i >= len(f.positional) {
+		return ""
+	}
+	return f.positional[i]
 }
 
 // Refuse reports a wrong argument in one line and returns Usage.
@@ -110,6 +159,9 @@ func (f *Flags) Given(name string) bool {
 // explain adds what is allowed to an error of the flag package.
 func (f *Flags) explain(err error) string {
 	text := err.Error()
+	f.VisitAll(func(o *flag.Flag) { // the flag package knows single dashes only
+		text = strings.Replace(text, " for flag -"+o.Name+": ", " for flag "+dashed(o.Name)+": ", 1)
+	})
 	if strings.HasPrefix(text, "flag provided but not defined") || strings.HasPrefix(text, "bad flag syntax") {
 		return text + "; allowed: " + f.names()
 	}
@@ -125,14 +177,18 @@ func (f *Flags) explain(err error) string {
 func (f *Flags) names() string {
 	var names []string
 	f.VisitAll(func(o *flag.Flag) {
-		dash := "-"
-		if len(o.Name) > 2 {
-			dash = "--"
-		}
-		names = append(names, dash+o.Name)
+		names = append(names, dashed(o.Name))
 	})
 	sort.Strings(names)
 	return strings.Join(names, " ")
+}
+
+// dashed returns an option as users write it.
+func dashed(name string) string {
+	if len(name) > 2 {
+		return "--" + name
+	}
+	return "-" + name
 }
 
 // Int adds an option that takes an integer from low to high. A default below low
@@ -182,7 +238,7 @@ func (f *Flags) Addr(p *netip.Addr, name, usage string) {
 	f.Func(name, "`address` "+usage, func(s string) error {
 		a, err := ParseAddr(s)
 		if err != nil {
-			return err
+			return errors.New(allowedAddr)
 		}
 		*p = a
 		return nil
@@ -202,6 +258,8 @@ func (f *Flags) Port(p *uint16, name string, value uint16, usage string) {
 	})
 }
 
+const allowedAddr = "allowed: an IPv4 or IPv6 address of an adapter, such as 127.0.0.2"
+
 // ParseAddr reads an IPv4 or IPv6 address, with or without square brackets.
 func ParseAddr(s string) (netip.Addr, error) {
 	bare := s
@@ -210,7 +268,7 @@ func ParseAddr(s string) (netip.Addr, error) {
 	}
 	a, err := netip.ParseAddr(bare)
 	if err != nil || a.IsUnspecified() || a.IsMulticast() {
-		return netip.Addr{}, fmt.Errorf("%q: allowed: an IPv4 or IPv6 address of an adapter, such as 127.0.0.2", s)
+		return netip.Addr{}, fmt.Errorf("%q: %s", s, allowedAddr)
 	}
 	return a.Unmap(), nil
 }

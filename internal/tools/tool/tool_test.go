@@ -2,6 +2,8 @@ package tool
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -39,7 +41,8 @@ func TestOptions(t *testing.T) {
 	for line, want := range map[string]values{
 		"": {n: 5, port: 77},
 		"-n 10 -limit 2.5 --D 0.25 -a [fd00::1] -p 65535 -v": {10, 2.5, 250 * time.Millisecond, netip.MustParseAddr("fd00::1"), 65535, true},
-		"-a ::ffff:127.9.0.1":                                {n: 5, port: 77, addr: netip.MustParseAddr("127.9.0.1")},
+		"--limit=1 -- ":       {n: 5, port: 77, f: 1},
+		"-a ::ffff:127.9.0.1": {n: 5, port: 77, addr: netip.MustParseAddr("127.9.0.1")},
 	} {
 		v, _, done, _, stderr := parse(line)
 		if done || v != want {
@@ -48,11 +51,58 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+func TestOptionsMayStandBehindOtherArguments(t *testing.T) {
+	for line, want := range map[string]struct {
+		n    int
+		rest []string
+	}{
+		"-n 2 here":         {2, []string{"here"}},
+		"here -n 2":         {2, []string{"here"}},
+		"here -n 2 there":   {2, []string{"here", "there"}},
+		"here -- -n 2":      {5, []string{"here", "-n", "2"}},
+		"-n 3 -- -n -- 2 -": {3, []string{"-n", "--", "2", "-"}},
+	} {
+		f := NewFlags(Env{Name: "tester", Args: strings.Fields(line)}, "")
+		var n int
+		f.Int(&n, "n", 5, 1, 10, "of things")
+		if _, done := f.Parse(); done || n != want.n || f.NArg() != len(want.rest) || f.Arg(-1)+f.Arg(f.NArg()) != "" {
+			t.Errorf("%q: n is %d with %d arguments, want %+v", line, n, f.NArg(), want)
+			continue
+		}
+		for i, s := range want.rest {
+			if f.Arg(i) != s {
+				t.Errorf("%q: argument %d is %q, want %q", line, i, f.Arg(i), s)
+			}
+		}
+	}
+}
+
+func TestEnd(t *testing.T) {
+	stopped, stop := context.WithCancel(context.Background())
+	stop()
+	for _, c := range []struct {
+		ctx    context.Context
+		err    error
+		status int
+		says   string
+	}{
+		{stopped, nil, Success, ""},
+		{stopped, errors.Join(ErrIdle), Success, ""},
+		{stopped, errors.New("canceled"), Failure, "tester: stopped\n"},
+		{context.Background(), errors.Join(errors.New("one"), errors.New("two")), Failure, "tester: one; two\n"},
+	} {
+		var errs bytes.Buffer
+		if got := (Env{Name: "tester", Stderr: &errs}).End(c.ctx, c.err); got != c.status || errs.String() != c.says {
+			t.Errorf("%v: status %d and %q, want %d and %q", c.err, got, errs.String(), c.status, c.says)
+		}
+	}
+}
+
 func TestWrongOptionsNameWhatIsAllowed(t *testing.T) {
 	for line, want := range map[string]string{
 		"-n 0":         `invalid value "0" for flag -n: allowed: a number from 1 to 10`,
 		"-n 1e3":       "allowed: a number from 1 to 10",
-		"-limit 0":     "allowed: a number above 0",
+		"-limit 0":     "for flag --limit: allowed: a number above 0",
 		"-limit Inf":   "allowed: a number above 0",
 		"-D 86401":     "allowed: seconds from 0.001 to 86400",
 		"-D NaN":       "allowed: seconds",
