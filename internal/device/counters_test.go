@@ -248,6 +248,36 @@ func TestCountersOfTheManual(t *testing.T) {
 	}
 }
 
+// A connection that ends in an error counts at either end, also where the NAK and the
+// DREQ behind it arrive together.
+func TestConnectionErrorCountsAtBothEnds(t *testing.T) {
+	x, y := overMemory(false)(t, AdapterConfig{Path: PathWire, RoceMaxFrameSize: 1024})
+	s := &stage{x: x, y: y, src: x.buffer(4096), dst: y.buffer(4096)}
+	s.c = connectWith(x.idleQP(), y.idleQP(), usualParam)
+	s.c.a.post(ring.SendWR{
+		Op: ring.OpWrite, Flags: ring.Signaled, NumSGE: 1, SGE: [ring.MaxSGE]ring.SGE{s.src.sge(0, 8)},
+		RemoteAddr: s.dst.addr(0), RKey: s.dst.mem.RKey ^ 0x100,
+	})
+	for i := 0; counter(t, y, "RDMA Active Connections") > 0; i++ {
+		if i == 1e6 {
+			t.Fatal("the responder does not end")
+		}
+		y.c.Poll()
+	}
+	y.c.Poll() // its NAK and DREQ have left, and x has not looked
+	for i := 0; counter(t, x, "RDMA Active Connections") > 0; i++ {
+		if i == 1e6 {
+			t.Fatal("the requester does not end")
+		}
+		x.c.Poll()
+	}
+	for _, p := range []*program{x, y} {
+		if n := counter(t, p, "RDMA Connection Errors"); n != 1 {
+			t.Errorf("%v: %d errors, want 1", p.addr, n)
+		}
+	}
+}
+
 // docs/counters.md says of every row of the manual what it counts.
 func TestCountersAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/counters.md")

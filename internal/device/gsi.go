@@ -42,6 +42,9 @@ func (a *adapter) manage(now clock.Time) bool {
 	worked := false
 	for n := a.engine.Datagrams(g.in); n > 0; n = a.engine.Datagrams(g.in) {
 		a.linkErrors(now) // those of before must not meet the connections of now
+		if a.engine.Undelivered() {
+			a.complete(now) // what ended a QP came ahead of its peer's DREQ
+		}
 		for i := range g.in[:n] {
 			d := &g.in[i]
 			a.cm.Receive(now, d.MAD[:], cm.Peer{Local: d.Dst, Remote: d.Src, QPN: d.SrcQP})
