@@ -15,18 +15,21 @@ var basicKeys = []Key{
 		Name: "*JumboPacket", Aliases: []string{"JumboPackets", "MTU", "MaxFramSize"}, Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onEthernet, Type: NumericString,
 		Defaults: always(1514), Min: 614, Max: 9614, Unit: "bytes", UI: true, Title: "Jumbo Packet",
 		Description: "Largest Ethernet frame, its 14 bytes of header counted and the FCS not. Every device on the path has to take frames of this size; on a virtual function it cannot exceed the host's.",
+		Chosen:      "The limits of the lists of tunable parameters, where the tables print 600 to 9600.",
 		Sources:     append(from(winof, "4.9.3 Tunable Performance Parameters", winof2, "3.5.3 Tunable Performance Parameters", winof, "10 Release Notes Change Log History"), basicSources...),
 	},
 	{
 		Name: "*JumboPacket", Aliases: []string{"JumboPackets", "MTU", "MaxFramSize"}, Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString,
 		Defaults: always(4092), Min: 1500, Max: 4092, Unit: "bytes", UI: true, Title: "Jumbo Packet",
 		Description: "Largest IP packet over InfiniBand, without the 4 bytes of the IPoIB header, which an InfiniBand MTU of 4096 has to hold as well.",
+		Chosen:      "4092, where one table prints 4096. " + alsoWinOF2,
 		Sources:     from(winof, "4.6.3 Basic Registry Keys", winof, "4.9.3 Tunable Performance Parameters"),
 	},
 	{
 		Name: "*ReceiveBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: NumericString,
 		Defaults: each(512, 4096), IPoIB: onIB(512), Min: 256, Max: 4096, Unit: "packets", UI: true, Title: "Receive Buffers",
 		Description: "Packets that each receive ring has room for. More of them survive longer bursts, and take more memory.",
+		Chosen:      "The defaults of the tables; perf_tuning and the lists of tunable parameters print others.",
 		Sources:     basicSources,
 	},
 	{
@@ -51,7 +54,7 @@ var basicKeys = []Key{
 		Name: "*QOS", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: physicalEthernet, Type: NumericString,
 		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Quality of Service",
 		Description: "Offers NDIS quality of service: traffic classes, priority flow control and ETS. Not to be set on a virtual function.",
-		Chosen:      "That WinOF-2 adapters have it too.",
+		Chosen:      alsoWinOF2,
 		Sources:     from(winof, "4.6.3 Basic Registry Keys"),
 	},
 	{
@@ -70,7 +73,7 @@ var basicKeys = []Key{
 		Name: "NetworkAddress", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: String,
 		Defaults: automatic("the adapter's permanent address"), Max: 17, Form: UnicastMAC, UI: true, Title: "Locally Administered Address",
 		Description: "MAC address to use in place of the permanent one. A multicast address is reported as an error when the adapter starts.",
-		Chosen:      "The form of the value, which is NDIS's.",
+		Chosen:      "The form of the value, which is NDIS's, and that WinOF has it too.",
 		Sources:     from(winof2, "5.5 Reported Driver Events"),
 	},
 }

@@ -39,6 +39,7 @@ var performanceKeys = []Key{
 		Name: "*InterruptModeration", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
 		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Interrupt Moderation",
 		Description: "Holds interrupts back until 5 packets have come or 10 microseconds have passed since the first of them. Without it every packet raises one: lower latency, more processor time.",
+		Chosen:      "Microseconds, where the lists of tunable parameters print milliseconds.",
 		Sources:     performanceSources,
 	},
 	{
@@ -106,6 +107,7 @@ var performanceKeys = []Key{
 			{3, "hash and size", "two rings for each hash value, one for small packets"},
 		},
 		Description: "How packets to send are spread over the send rings.",
+		Chosen:      "The spelling: the manual changes two letters round.",
 		Sources:     performanceMLX4,
 	},
 	{

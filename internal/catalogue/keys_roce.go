@@ -34,6 +34,7 @@ var roceKeys = []Key{
 		Name: "roce_mode", Base: DriverService, Path: "Roce", Group: groupRoCE, Generations: MLX5, Scope: PerDriver, Type: DWORD,
 		Defaults: always(2), Choices: roceModesMLX5,
 		Description: roceDescription + " Holds for the adapters that have no setting of their own.",
+		Chosen:      "The default of the later manual: WinOF-2 1.21 prints no RoCE and v1.",
 		Sources:     roceWinOF2,
 	},
 	{
@@ -46,6 +47,7 @@ var roceKeys = []Key{
 			{5, "RoCE IP based", "v1.25: as v1, with GIDs made from the IP addresses"},
 		},
 		Description: roceDescription + " Holds for all adapters of the driver.",
+		Chosen:      "The default, of which the table prints two: v2, as of WinOF 5.20.",
 		Sources:     roceWinOF,
 	},
 	{

@@ -32,7 +32,7 @@ var rssKeys = []Key{
 		Name: "*RssMaxProcNumber", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString,
 		Defaults: always(63), Min: 0, Max: 63, UI: true, Title: "RSS Max Processor Number",
 		Description: "Last processor, within its group, that RSS uses.",
-		Chosen:      "Default and limits, which are NDIS's.",
+		Chosen:      "Default and limits, which are NDIS's. " + alsoWinOF2,
 		Sources:     append(tuningSources, from(winof, "10 Release Notes Change Log History")...),
 	},
 	{
@@ -53,7 +53,7 @@ var rssKeys = []Key{
 			{5, "conservative scaling", "as few as will do"},
 		},
 		Description: "How processors are chosen for RSS.",
-		Chosen:      "The meaning of the numbers and the default, which are NDIS's; the manual prints perf_tuning's 4.",
+		Chosen:      "The meaning of the numbers and the default, which are NDIS's; the manual prints perf_tuning's 4. " + alsoWinOF2,
 		Sources:     append(tuningSources, from(winof, "10 Release Notes Change Log History")...),
 	},
 }
@@ -88,6 +88,7 @@ var losslessKeys = []Key{
 		Name: "DelayDropTimeout", Base: AdapterClass, Group: groupLossless, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(50), Min: 0, Max: 100, Unit: "units of 100 us",
 		Description: "How long a packet waits in dropless mode when its ring has no receive descriptor. Then it is dropped and the mode left, with an event; 0 is dropless mode disabled.",
+		Chosen:      "That the mode is entered at start only where the key is set; the default is the time that OID_MLX_DROPLESS_MODE enters it with.",
 		Sources:     from(ethernetB, "Dropless Mode"),
 	},
 }

@@ -46,6 +46,7 @@ var sriovKeys = append(deviceAndMachine(
 		Name: "*SRIOV", Base: AdapterClass, Group: groupSRIOV, Generations: Both, Scope: physical, Type: NumericString,
 		Defaults: always(0), Choices: disableEnable, UI: true, Title: "SR-IOV",
 		Description: "Offers virtual functions on the adapter, where the device's configuration (SRIOV_EN) allows them.",
+		Chosen:      "That WinOF has it too.",
 		Sources:     from(winof2, "3.3.3.3.2 Enabling SR-IOV in Mellanox WinOF-2 Package (Ethernet SR-IOV Only)"),
 	},
 	Key{

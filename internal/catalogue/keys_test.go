@@ -89,6 +89,23 @@ func TestKeysAreComplete(t *testing.T) {
 	}
 }
 
+// A generation's keys come from its own manuals, unless it is said that they are thought to be there too.
+func TestGenerationsComeFromTheirManuals(t *testing.T) {
+	for _, k := range Keys() {
+		var printed Generation
+		for _, s := range k.Sources {
+			if s.Manual == winof {
+				printed |= MLX4
+			} else {
+				printed |= MLX5
+			}
+		}
+		if missing := k.Generations &^ printed; missing != 0 && !strings.Contains(k.Chosen, "WinOF") {
+			t.Errorf("%s: no manual of generation %d has it, and Chosen does not say so", k.Name, missing)
+		}
+	}
+}
+
 func checkSources(t *testing.T, name string, sources []Source) {
 	t.Helper()
 	if len(sources) == 0 {

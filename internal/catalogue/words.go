@@ -46,5 +46,8 @@ func automatic(text string) map[Generation]Default {
 // onIB is a default of IPoIB ports.
 func onIB(n uint64) *Default { return &Default{Number: n} }
 
+// alsoWinOF2 is said of keys that WinOF's manual alone has and mlx5 adapters here too.
+const alsoWinOF2 = "That WinOF-2 adapters have it too."
+
 // disableEnable are the values of most switches.
 var disableEnable = []Choice{{0, "disable", ""}, {1, "enable", ""}}
