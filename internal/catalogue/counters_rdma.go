@@ -3,7 +3,7 @@ package catalogue
 var rdmaActivity = CounterSet{
 	Name: "RDMA Activity", Aliases: []string{"Proprietary RDMA Activity", "RDMA Activity Counters"},
 	Generations: Both, Short: "rdma_activity", Instances: "adapter",
-	Description: "The RDMA connections of an adapter, and what it carries for them. The manuals' note that NDSPI does not count some of these does not hold here: all count. Bytes and frames are those of packets; the local path moves messages without any.",
+	Description: "The RDMA connections of an adapter, and what it carries for them. The manuals' note that NDSPI does not count some of these does not hold here: all count. The local path moves messages without packets; they count with their payload and the packets that they stand for.",
 	Sources:     []Source{{winof, "4.9.4.4.2.2 Proprietary RDMA Activity"}, {winof2, "3.5.4.0.1 RDMA Activity"}},
 	Counters: counted(
 		total("RDMA Accepted Connections", "accepted_connections", "connections", "inbound connections established"),

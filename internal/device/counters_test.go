@@ -278,6 +278,39 @@ func TestConnectionErrorCountsAtBothEnds(t *testing.T) {
 	}
 }
 
+// On the local path the rows of the activity count what the messages stand for, in the
+// direction of their data.
+func TestLocalPathCountsAsActivity(t *testing.T) {
+	x, y := overMemory(true)(t, AdapterConfig{RoceMaxFrameSize: 1024})
+	s := &stage{x: x, y: y, src: x.buffer(64 << 10), dst: y.buffer(64 << 10)}
+	s.c = connectWith(x.idleQP(), y.idleQP(), usualParam)
+	if p := s.c.a.info().Path; p != 2 {
+		t.Fatalf("path %d, want the local one", p)
+	}
+	rows := []string{"RDMA Outbound Bytes/sec", "RDMA Outbound Frames/sec", "RDMA Inbound Bytes/sec", "RDMA Inbound Frames/sec"}
+	for _, c := range []struct {
+		op   ring.WROp
+		x, y [4]uint64 // in the order of rows
+	}{
+		{ring.OpWrite, [4]uint64{64 << 10, 64, 0, 0}, [4]uint64{0, 0, 64 << 10, 64}},
+		{ring.OpRead, [4]uint64{0, 0, 64 << 10, 64}, [4]uint64{64 << 10, 64, 0, 0}},
+	} {
+		var before [2][4]uint64
+		for i, row := range rows {
+			before[0][i], before[1][i] = counter(t, x, row), counter(t, y, row)
+		}
+		s.c.a.lone(c.op, ring.Success, s.toDst, s.src.sge(0, 64<<10))
+		for i, row := range rows {
+			if n := counter(t, x, row) - before[0][i]; n != c.x[i] {
+				t.Errorf("%v, %s at the requester: %d, want %d", c.op, row, n, c.x[i])
+			}
+			if n := counter(t, y, row) - before[1][i]; n != c.y[i] {
+				t.Errorf("%v, %s at the responder: %d, want %d", c.op, row, n, c.y[i])
+			}
+		}
+	}
+}
+
 // docs/counters.md says of every row of the manual what it counts.
 func TestCountersAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/counters.md")

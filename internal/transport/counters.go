@@ -38,7 +38,12 @@ type Counters struct {
 	OutboundPackets, OutboundBytes uint64 // packets sent, transport headers and payload
 	InboundPackets, InboundBytes   uint64
 	RetransmittedPackets           uint64 // request packets sent more than once
-	LocalMessages, LocalBytes      uint64 // moved on the local path
+	LocalMessages, LocalBytes      uint64 // requests of this side carried out on the local path
+
+	// What messages on the local path stand for, by where their data went: packets of
+	// the path MTU, and bytes of payload.
+	LocalOutboundPackets, LocalOutboundBytes uint64
+	LocalInboundPackets, LocalInboundBytes   uint64
 
 	PKeyViolations    uint64
 	QKeyViolations    uint64
@@ -100,6 +105,10 @@ var counterNames = []struct {
 	{"Retransmitted packets", func(c *Counters) *uint64 { return &c.RetransmittedPackets }},
 	{"Local messages", func(c *Counters) *uint64 { return &c.LocalMessages }},
 	{"Local bytes", func(c *Counters) *uint64 { return &c.LocalBytes }},
+	{"Local outbound packets", func(c *Counters) *uint64 { return &c.LocalOutboundPackets }},
+	{"Local outbound bytes", func(c *Counters) *uint64 { return &c.LocalOutboundBytes }},
+	{"Local inbound packets", func(c *Counters) *uint64 { return &c.LocalInboundPackets }},
+	{"Local inbound bytes", func(c *Counters) *uint64 { return &c.LocalInboundBytes }},
 	{"P_Key violations", func(c *Counters) *uint64 { return &c.PKeyViolations }},
 	{"Q_Key violations", func(c *Counters) *uint64 { return &c.QKeyViolations }},
 	{"Packets for an unknown QP", func(c *Counters) *uint64 { return &c.UnknownQP }},

@@ -169,13 +169,26 @@ func (q *QP) moveMessage(now clock.Time, r *request, budget int) (used int, more
 			return used, q.stepFailed(now, r, p, ownError{err})
 		}
 	}
-	c := &q.eng.counters
-	c.LocalMessages++
-	c.LocalBytes += r.length
+	q.countLocal(r, p)
 	p.resp.psn = p.resp.psn.Add(r.packets)
 	q.begin(r)
 	q.finishLocal(now, r)
 	return used, q.state == command.RTS || q.state == command.SQD
+}
+
+// countLocal counts a message that was moved to or from p.
+func (q *QP) countLocal(r *request, p *QP) {
+	c := &q.eng.counters
+	c.LocalMessages++
+	c.LocalBytes += r.length
+	from, to := c, &p.eng.counters
+	if r.answered() {
+		from, to = to, from
+	}
+	from.LocalOutboundPackets += uint64(r.packets)
+	from.LocalOutboundBytes += r.length
+	to.LocalInboundPackets += uint64(r.packets)
+	to.LocalInboundBytes += r.length
 }
 
 // begin marks r as begun.

@@ -11,7 +11,6 @@ import (
 // with the same rules as its first packet (IBA 9.7.4). false: it owes the NAK.
 func (q *QP) open(r *request) bool {
 	s := &q.resp
-	q.eng.counters.InboundBytes += r.length
 	if !s.established {
 		q.established()
 	}
