@@ -12,9 +12,9 @@ import (
 const (
 	receiveBatch  = 256
 	transmitBatch = 128
-	// receiveRounds and transmitRounds bound what one adapter does before the
-	// next has its turn.
-	receiveRounds  = 4
+	// receiveMost packets and transmitRounds bound what one adapter does before
+	// the next has its turn.
+	receiveMost    = 1024
 	transmitRounds = 4
 	completeBatch  = 128
 	completeRounds = 32
@@ -42,6 +42,7 @@ const (
 // batch is the memory that an adapter's turns use again and again.
 type batch struct {
 	in          []frame.In
+	expected    frame.Expected
 	out         []frame.Out
 	sent        int        // frames of out that the link took
 	queued      int        // frames in out
@@ -200,7 +201,8 @@ func (a *adapter) receive(now clock.Time) bool {
 		if p.link == nil {
 			continue
 		}
-		for range receiveRounds {
+		for got := 0; got < receiveMost; {
+			expecting := a.expect(p)
 			n, err := p.link.Receive(a.in)
 			if err != nil {
 				a.linkFailed(p, err)
@@ -210,15 +212,42 @@ func (a *adapter) receive(now clock.Time) bool {
 			}
 			worked = true
 			a.quiet = 0
+			got += n
+			full := n == len(a.in)
 			if n = p.encap.Open(a.in[:n]); n > 0 {
 				a.engine.Receive(now, a.in[:n])
 			}
-			if n < len(a.in) {
+			if !full && !expecting {
 				break
 			}
 		}
 	}
 	return worked
+}
+
+// expect tells a link where the payloads belong that it will receive, most likely.
+// What is not as expected is written there too, for a moment: it must not be another
+// program's, and not what a tap is to be shown in one piece.
+func (a *adapter) expect(p *plug) bool {
+	if p.placer == nil || len(a.taps) != 0 || !a.host.sharesMemory() {
+		return false
+	}
+	route := a.engine.Expected(&a.expected)
+	return route != nil && route.Src == p.addr && p.placer.Expect(&a.expected)
+}
+
+// sharesMemory reports whether whatever arrives may be seen by the programs here: there
+// is only one, or all are parts of this process.
+func (h *Host) sharesMemory() bool {
+	if len(h.clients) == 1 {
+		return true
+	}
+	for _, c := range h.clients {
+		if c.cfg.Attached {
+			return false
+		}
+	}
+	return true
 }
 
 // linkErrors tells the engines what destinations answered with ICMP errors.

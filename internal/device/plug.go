@@ -30,7 +30,8 @@ type plug struct {
 	impair *impair.Link
 	shown  *capture.Link // between base and impair
 	encap  *encap.Encap
-	own    bool // the adapter opened the link
+	placer link.Placer // base, where it can
+	own    bool        // the adapter opened the link
 	failed bool
 }
 
@@ -106,7 +107,8 @@ func (a *adapter) newPlug(addr netip.Addr, l link.Link, own bool) (*plug, error)
 	c := capture.New(l, addr, a.cfg.UDPPort, time.Now)
 	c.SetTaps(a.taps)
 	i := impair.New(c, a.impairment, a.host.now)
-	return &plug{addr: addr, own: own, base: l, link: i, impair: i, shown: c, encap: e}, nil
+	placer, _ := l.(link.Placer)
+	return &plug{addr: addr, own: own, base: l, link: i, impair: i, shown: c, placer: placer, encap: e}, nil
 }
 
 // gidAddrs are the addresses in packets through the plug of addr.

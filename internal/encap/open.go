@@ -10,6 +10,7 @@ import (
 // Open checks a received batch and moves the good packets to its front, in order; it
 // returns how many they are. Their Data then runs from the BTH to the end of the pad, at
 // least a BTH, and for whole frames the outer fields are filled in. What is dropped is counted.
+// Payload stays what it is; it counts as standing between the BTH in Data and the ICRC.
 func (e *Encap) Open(in []frame.In) int {
 	n := 0
 	for i := range in {
@@ -33,7 +34,7 @@ func (e *Encap) Open(in []frame.In) int {
 
 // openDatagram checks what came from a UDP socket.
 func (e *Encap) openDatagram(p *frame.In) bool {
-	if !e.wellFormed(p.Data) {
+	if !e.wellFormed(p.Len()) {
 		return false
 	}
 	p.Src = unmap(p.Src)
@@ -46,16 +47,19 @@ func (e *Encap) openDatagram(p *frame.In) bool {
 		e.counters.NotForUs++
 		return false
 	}
-	length := len(p.Data)
-	body := p.Data[:length-ib.ICRCLen]
+	length := p.Len()
+	body := p.Data[:len(p.Data)-ib.ICRCLen]
 	id := p.Segment
 	if p.IDKnown {
 		id = p.ID
 	}
 	at := e.outer(p.Src, p.Dst, p.SrcPort, e.port)
-	crc, n := e.seed(at, length, id, body, nil)
+	crc, n := e.seed(at, length, id, body, p.Payload)
 	if n < len(body) {
-		crc = ib.ICRCUpdate(crc, body[n:])
+		crc, n = ib.ICRCUpdate(crc, body[n:]), len(body)
+	}
+	if rest := p.Payload; n-len(body) < len(rest) {
+		crc = ib.ICRCUpdate(crc, rest[n-len(body):])
 	}
 	if wire := ib.ICRC(p.Data[len(body):]); crc != wire && !e.infer(p, crc, wire, id) {
 		e.counters.ICRCErrors++
@@ -71,7 +75,7 @@ func (e *Encap) infer(p *frame.In, crc, wire uint32, id uint16) bool {
 	if p.IDKnown || !p.Dst.Is4() {
 		return false
 	}
-	other, ok := ib.SolveID(crc, wire, bytesAfterID(len(p.Data)))
+	other, ok := ib.SolveID(crc, wire, bytesAfterID(p.Len()))
 	if !ok {
 		return false
 	}
@@ -84,8 +88,8 @@ func (e *Encap) infer(p *frame.In, crc, wire uint32, id uint16) bool {
 
 // wellFormed counts and refuses what cannot be a packet: Annex A17 wants a BTH, a multiple
 // of four bytes and an ICRC.
-func (e *Encap) wellFormed(data []byte) bool {
-	if len(data) < ib.BTHLen+ib.ICRCLen || len(data)%4 != 0 || len(data) > maxDatagram {
+func (e *Encap) wellFormed(length int) bool {
+	if length < ib.BTHLen+ib.ICRCLen || length%4 != 0 || length > maxDatagram {
 		e.counters.Malformed++
 		return false
 	}

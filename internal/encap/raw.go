@@ -84,7 +84,7 @@ func (e *Encap) openGRH(p *frame.In, b []byte) bool {
 	}
 	data := b[ib.GRHLen : ib.GRHLen+n]
 	src, dst := h.SGID().Addr(), h.DGID().Addr()
-	if !e.mine(dst) || !e.wellFormed(data) {
+	if !e.mine(dst) || !e.wellFormed(len(data)) {
 		return false
 	}
 	p.Src, p.Dst, p.SrcPort = src, dst, 0
@@ -149,7 +149,7 @@ func (e *Encap) udp(b []byte, dst netip.Addr) (h eth.UDP, data []byte, ok bool) 
 		e.counters.NotForUs++
 		return nil, nil, false
 	}
-	if !e.mine(dst) || !e.wellFormed(data) {
+	if !e.mine(dst) || !e.wellFormed(len(data)) {
 		return nil, nil, false
 	}
 	// A datagram that is shorter than its packet would hide bytes from the ICRC.

@@ -68,15 +68,34 @@ func (o *Out) Len() int {
 // the frame delivers the whole frame in Data with Raw set, and encap fills the
 // outer fields. After encap.Open, Data runs from the BTH to the end of the
 // payload's pad, without the ICRC. Data is valid until the next Link.Receive.
+//
+// Payload is nil, save for a packet that was received where it was expected
+// (link.Placer): Data then is the packet without its payload, and Payload lies in
+// the memory of the Expected.
 type In struct {
-	Data         []byte
-	Src, Dst     netip.Addr
-	SrcPort      uint16
-	TrafficClass uint8
-	HopLimit     uint8
-	FlowLabel    uint32
-	Segment      uint16 // place in the received GRO burst, 0 for the first or only one
-	Raw          bool   // Data is a whole Ethernet frame
-	IDKnown      bool   // ID is the IPv4 identification that was on the wire
-	ID           uint16
+	Data, Payload []byte
+	Src, Dst      netip.Addr
+	SrcPort       uint16
+	TrafficClass  uint8
+	HopLimit      uint8
+	FlowLabel     uint32
+	Segment       uint16 // place in the received GRO burst, 0 for the first or only one
+	Raw           bool   // Data is a whole Ethernet frame
+	IDKnown       bool   // ID is the IPv4 identification that was on the wire
+	ID            uint16
+}
+
+// Len returns the length of the packet as it stands, in bytes.
+func (p *In) Len() int { return len(p.Data) + len(p.Payload) }
+
+// Expected is the packets of a message that a receiver is in the middle of: all with
+// a BTH and no further header, without pad, of one opcode, with consecutive PSNs
+// and payloads of the same size. Memory is where the payloads belong, one behind the
+// other, as many as fit: none where such a message is to begin next.
+type Expected struct {
+	Opcode uint8
+	QPN    uint32 // destination QP
+	PSN    uint32 // of the first
+	Size   int    // bytes of each payload
+	Memory []byte
 }

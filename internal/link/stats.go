@@ -7,6 +7,7 @@ func (s *Stats) Add(t Stats) {
 	s.SentBursts += t.SentBursts
 	s.ReceivedPackets += t.ReceivedPackets
 	s.ReceivedBytes += t.ReceivedBytes
+	s.ReceivedPlaced += t.ReceivedPlaced
 	s.SendBlocked += t.SendBlocked
 	s.SendErrors += t.SendErrors
 	s.ReceiveDrops += t.ReceiveDrops

@@ -101,7 +101,9 @@ func (r *Region) Write(addr uint64, src []byte) error {
 	if r.Remote != nil {
 		return r.Remote.Write(r.Base+off, src)
 	}
-	copy(r.Bytes[off:], src)
+	if dst := r.Bytes[off:]; &dst[0] != &src[0] { // else a link received it in place
+		copy(dst, src)
+	}
 	return nil
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 // response takes an answer packet from the responder (IBA 9.7.5.1). rest is what
-// follows the BTH, pad included.
-func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest []byte, pad int) {
+// follows the BTH, pad included, data the payload.
+func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest, data []byte) {
 	s := &q.req
 	c := &q.eng.counters
 	if q.state != command.RTS && q.state != command.SQD || q.peer != nil {
@@ -31,7 +31,7 @@ func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest []byte, pad
 	}
 	switch {
 	case op.IsReadResponse():
-		q.readResponse(now, op, psn, rest[:len(rest)-pad])
+		q.readResponse(now, op, psn, data)
 	case op == ib.RCAtomicAcknowledge:
 		q.atomicResponse(now, psn, binary.BigEndian.Uint64(rest))
 	case syndrome.IsACK():

@@ -222,7 +222,8 @@ func (s *side) endedReceives() (taken int, err error) {
 }
 
 // happened checks that the peer's memory and its receives are at one of stages.
-// A write may be there in part.
+// A write may be there in part, and anything may stand where the rest of the last
+// one belongs but for its last packet: it was never complete (IBA 9.5).
 func (s *side) happened(stages []stage, receives int) error {
 	p := s.peer
 	found := false
@@ -233,8 +234,16 @@ func (s *side) happened(stages []stage, receives int) error {
 	if !found {
 		return fmt.Errorf("the peer's words and receives are at no stage")
 	}
+	from, to := 0, 0
+	if w := p.q.resp.write; p.q.resp.msg == msgWrite {
+		from = int(w.va - targetBase)
+		to = from + int(p.q.fullPackets(w.left))
+	}
 next:
 	for i, have := range p.target {
+		if i >= from && i < to {
+			continue
+		}
 		for _, v := range stages {
 			if v.target[i] == have {
 				continue next

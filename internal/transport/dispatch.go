@@ -27,7 +27,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) {
 	d := in.Data
 	c := &e.counters
 	c.InboundPackets++
-	c.InboundBytes += uint64(len(d))
+	c.InboundBytes += uint64(in.Len())
 	if len(d) < ib.BTHLen {
 		c.Malformed++
 		return
@@ -38,6 +38,14 @@ func (e *Engine) receive(now clock.Time, in *frame.In) {
 	pad := bth.PadCount()
 	rest := d[ib.BTHLen:]
 	if !known || bth.TVer() != 0 || len(rest) < headers+pad || (len(rest) != headers && !op.HasPayload() && op != ib.CNP) {
+		c.Malformed++
+		return
+	}
+	data := in.Payload
+	switch {
+	case data == nil:
+		data = rest[headers : len(rest)-pad]
+	case len(rest) != 0 || !op.HasPayload():
 		c.Malformed++
 		return
 	}
@@ -70,13 +78,16 @@ func (e *Engine) receive(now clock.Time, in *frame.In) {
 	if !q.resp.established {
 		q.established()
 	}
+	if op.HasPayload() {
+		e.received, e.receivedOp = q, op
+	}
 	switch {
 	case op.IsResponse():
-		q.response(now, op, bth.PSN(), rest, pad)
+		q.response(now, op, bth.PSN(), rest, data)
 	case q.typ == command.RC:
-		q.incoming(op, bth, rest, headers, pad)
+		q.incoming(op, bth, rest, data)
 	default:
-		q.incomingUC(op, bth, rest, headers, pad)
+		q.incomingUC(op, bth, rest, data)
 	}
 }
 

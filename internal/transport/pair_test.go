@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ func newHost(t testing.TB, n *sim.Network, addr string, cfg Config) *host {
 	}
 	h.e = e
 	if n != nil {
-		h.port = n.Add(h.addr, e)
+		h.port = n.Add(h.addr, placing{e, rand.New(rand.NewPCG(1, 2))})
 		h.port.Settle = h.drain
 	}
 	return h

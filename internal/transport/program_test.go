@@ -319,7 +319,11 @@ func impairments(rng *rand.Rand) sim.Impairment {
 // in order, intact, and every completion is what a model of the specification
 // says (IBA 9.7).
 func TestRCPrograms(t *testing.T) {
+	placedPackets = 0
 	runPrograms(t, func(seed uint64) error { return runProgram(t, seed, false) })
+	if placedPackets == 0 && *programSeed == 0 {
+		t.Error("no packet was received in place")
+	}
 }
 
 // TestLocalPrograms runs the same programs with the pair on the local path, off

@@ -174,6 +174,9 @@ func (q *QP) ackTimeout() time.Duration { return ib.AckTimeout(q.attr.Timeout) }
 // requests, places in lists.
 func (q *QP) release() {
 	e := q.eng
+	if e.received == q {
+		e.received = nil
+	}
 	e.timers.remove(q)
 	q.deadline = clock.Never
 	e.leaveWindow(q)

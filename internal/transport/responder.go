@@ -50,15 +50,15 @@ type responder struct {
 	effects     effects
 }
 
-// incoming takes a request packet of an RC queue pair (IBA 9.7.4).
-func (q *QP) incoming(op ib.Opcode, bth ib.BTH, rest []byte, headers, pad int) {
+// incoming takes a request packet of an RC queue pair (IBA 9.7.4). rest is what
+// follows the BTH, data the payload.
+func (q *QP) incoming(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	s := &q.resp
 	psn := bth.PSN()
 	if psn != s.psn {
 		q.outOfTurn(op, psn, rest)
 		return
 	}
-	data := rest[headers : len(rest)-pad]
 	if q.copying >= maxCopies {
 		return
 	}

@@ -44,7 +44,7 @@ func (e *Engine) completeSent() {
 // incomingUC takes a packet of an unreliable connection (IBA 9.8.3): a message
 // with a packet missing is dropped without a word, and its receive serves the
 // next one.
-func (q *QP) incomingUC(op ib.Opcode, bth ib.BTH, rest []byte, headers, pad int) {
+func (q *QP) incomingUC(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	s := &q.resp
 	psn := bth.PSN()
 	if psn != s.psn {
@@ -69,7 +69,6 @@ func (q *QP) incomingUC(op ib.Opcode, bth ib.BTH, rest []byte, headers, pad int)
 		q.dropUC()
 		return
 	}
-	data := rest[headers : len(rest)-pad]
 	if q.copying >= maxCopies || !q.lengthFits(op, len(data)) || !q.executeUC(op, bth, rest, data) {
 		q.dropUC()
 	}
