@@ -22,6 +22,7 @@ var softEvents = []Event{
 	raised(soft(13, "LogRepaired", Warning, "{Bytes} bytes at the end of {File} were no whole event and were dropped: a driver ended while it wrote, or the file is damaged.")),
 	raised(soft(14, "Repeated", Informational, "Event {ID} of {Source} came {Count} more times within {Seconds} seconds and was not written.")),
 	raised(soft(15, "AdapterStartFailed", Error, "{Adapter}: the adapter could not be started: {Cause}.")),
+	raised(soft(18, "ProgramDisconnected", Warning, "Program {Program}, process {PID}, was disconnected: {Cause}; what it had was taken back.")),
 	{
 		ID: 16, Symbol: "AdapterStarted", Source: SourceSoftVPI, Generations: MLX5, Severity: Informational, Status: Built,
 		Fields: []string{"Adapter", "Address"}, Text: "{Adapter}: the adapter has started at {Address}.",

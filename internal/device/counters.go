@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
@@ -164,5 +165,31 @@ func (a *adapter) counters() []command.Counter {
 	add("Link blocked", links.SendBlocked)
 	add("Link receive buffer drops", links.ReceiveDrops)
 	add("Link receive buffer", uint64(links.ReceiveBuffer)) // bytes, as the system grants it
+	return out
+}
+
+// AdapterInfo returns what an adapter is.
+func (h *Host) AdapterInfo(index uint32) (command.AdapterInfo, error) {
+	h.lock()
+	defer h.unlock()
+	a, err := h.adapter(index)
+	if err != nil {
+		return command.AdapterInfo{}, err
+	}
+	return a.info(), nil
+}
+
+// Addresses returns the addresses in the GID table of an adapter.
+func (h *Host) Addresses(index uint32) []netip.Addr {
+	h.lock()
+	defer h.unlock()
+	a, err := h.adapter(index)
+	if err != nil {
+		return nil
+	}
+	var out []netip.Addr
+	for _, g := range a.gids.list() {
+		out = append(out, netip.AddrFrom16(g.GID).Unmap())
+	}
 	return out
 }

@@ -1,0 +1,120 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// maxWait bounds how long a request for events waits for one.
+const maxWait = time.Minute
+
+// Mount serves the log: GET /events with the parameters of ParseQuery, and wait=<duration>, up to a minute: where
+// there is nothing after "after" the answer comes with the next event, or empty when the time is over.
+func (l *Log) Mount(mux *http.ServeMux) {
+	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		p, err := l.answer(r.Context(), r.URL.Query())
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
+			return
+		}
+		_ = json.NewEncoder(w).Encode(p) // a reader that went away
+	})
+}
+
+func (l *Log) answer(ctx context.Context, v url.Values) (Page, error) {
+	q, err := ParseQuery(v)
+	if err != nil {
+		return Page{}, err
+	}
+	if s := v.Get("wait"); s != "" {
+		d, err := time.ParseDuration(s)
+		if err != nil || d < 0 || d > maxWait {
+			return Page{}, &FieldError{"wait", strconv.Quote(s), "a duration up to 1m"}
+		}
+		ctx, cancel := context.WithTimeout(ctx, d)
+		defer cancel()
+		return l.QueryWait(ctx, q)
+	}
+	return l.Query(q)
+}
+
+// QueryWait is Query, and where nothing is wanted yet waits for it until ctx ends, which is no error.
+func (l *Log) QueryWait(ctx context.Context, q Query) (Page, error) {
+	for missed := uint64(0); ; {
+		p, err := l.Query(q)
+		missed += p.Missed
+		p.Missed = missed
+		if err != nil || len(p.Events) > 0 {
+			return p, err
+		}
+		q.After = p.Next
+		if err := l.Wait(ctx, q.After); err != nil {
+			return p, nil // closed, or time is over
+		}
+	}
+}
+
+// Values writes a query as parameters; ParseQuery reads them.
+func (q Query) Values() url.Values {
+	v := url.Values{"source": q.Sources, "severity": q.Severity, "adapter": q.Adapters}
+	for _, id := range q.IDs {
+		v.Add("id", strconv.FormatUint(uint64(id), 10))
+	}
+	if !q.Since.IsZero() {
+		v.Set("since", q.Since.Format(time.RFC3339Nano))
+	}
+	if !q.Until.IsZero() {
+		v.Set("until", q.Until.Format(time.RFC3339Nano))
+	}
+	if q.After > 0 {
+		v.Set("after", strconv.FormatUint(q.After, 10))
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return v
+}
+
+// ParseQuery reads a query from parameters: id (decimal or 0x...), source, severity and adapter, each any number of
+// times; since and until (RFC 3339), after and limit. The error is a *FieldError.
+func ParseQuery(v url.Values) (Query, error) {
+	q := Query{Sources: v["source"], Severity: v["severity"], Adapters: v["adapter"]}
+	for _, s := range v["id"] {
+		id, err := strconv.ParseUint(s, 0, 32)
+		if err != nil {
+			return q, &FieldError{"id", strconv.Quote(s), "a number, decimal or 0x..."}
+		}
+		q.IDs = append(q.IDs, uint32(id))
+	}
+	var errs []error
+	moment := func(name string, t *time.Time) {
+		if s := v.Get(name); s != "" {
+			var err error
+			if *t, err = time.Parse(time.RFC3339Nano, s); err != nil {
+				errs = append(errs, &FieldError{name, strconv.Quote(s), "a time such as 2026-11-20T16:51:47Z"})
+			}
+		}
+	}
+	moment("since", &q.Since)
+	moment("until", &q.Until)
+	if s := v.Get("after"); s != "" {
+		var err error
+		if q.After, err = strconv.ParseUint(s, 10, 64); err != nil {
+			errs = append(errs, &FieldError{"after", strconv.Quote(s), "the number of an event"})
+		}
+	}
+	if s := v.Get("limit"); s != "" {
+		var err error
+		if q.Limit, err = strconv.Atoi(s); err != nil {
+			errs = append(errs, &FieldError{"limit", strconv.Quote(s), "1 to " + strconv.Itoa(MaxPage)})
+		}
+	}
+	return q, errors.Join(errs...)
+}

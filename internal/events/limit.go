@@ -1,0 +1,74 @@
+package events
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// limiter counts events that come too often instead of letting them fill the log.
+type limiter struct {
+	burst  int
+	window time.Duration
+	counts map[repeatKey]*count
+}
+
+// repeatKey is what makes two events the same: what is in their other fields does not.
+type repeatKey struct {
+	source  string
+	id      uint32
+	adapter string
+}
+
+type count struct {
+	began             time.Time
+	written, heldBack uint64
+}
+
+// repeats is how often an event was held back.
+type repeats struct {
+	key  repeatKey
+	held uint64
+}
+
+// admit says whether an event is written.
+func (l *limiter) admit(k repeatKey, now time.Time) bool {
+	c := l.counts[k]
+	if c == nil {
+		if l.counts == nil {
+			l.counts = map[repeatKey]*count{}
+		}
+		c = &count{began: now}
+		l.counts[k] = c
+	}
+	if c.written < uint64(l.burst) {
+		c.written++
+		return true
+	}
+	c.heldBack++
+	return false
+}
+
+// expired forgets the windows that are over, and returns what was held back in them.
+func (l *limiter) expired(now time.Time) []repeats {
+	return l.take(func(c *count) bool { return now.Sub(c.began) >= l.window || now.Before(c.began) })
+}
+
+// all forgets every window.
+func (l *limiter) all() []repeats { return l.take(func(*count) bool { return true }) }
+
+func (l *limiter) take(which func(*count) bool) (out []repeats) {
+	for k, c := range l.counts {
+		if !which(c) {
+			continue
+		}
+		if c.heldBack > 0 {
+			out = append(out, repeats{k, c.heldBack})
+		}
+		delete(l.counts, k)
+	}
+	slices.SortFunc(out, func(a, b repeats) int {
+		return cmp.Or(cmp.Compare(a.key.source, b.key.source), cmp.Compare(a.key.id, b.key.id), cmp.Compare(a.key.adapter, b.key.adapter))
+	})
+	return out
+}

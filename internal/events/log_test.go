@@ -1,0 +1,476 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+)
+
+// open opens a log that takes every event.
+func open(t testing.TB, cfg Config) *Log {
+	t.Helper()
+	if cfg.Burst == 0 {
+		cfg.Burst = 1 << 30
+	}
+	l := Open(cfg)
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func all(t testing.TB, l *Log, q Query) Page {
+	t.Helper()
+	p, err := l.Query(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// names are the adapters of events, by which these tests tell them apart.
+func names(records []Record) []string {
+	var out []string
+	for _, r := range records {
+		out = append(out, r.Adapter)
+	}
+	return out
+}
+
+func up(i int) Event { return LinkUp{Adapter: fmt.Sprint(i), Port: 1} }
+
+func numbers(from, to int) []string {
+	var out []string
+	for i := from; i <= to; i++ {
+		out = append(out, fmt.Sprint(i))
+	}
+	return out
+}
+
+func TestEventsOutliveTheLog(t *testing.T) {
+	dir := t.TempDir()
+	at := time.Date(2026, 11, 20, 12, 0, 0, 5e8, time.UTC)
+	l := open(t, Config{Directory: dir, Now: func() time.Time { return at }})
+	l.Raise(catalogue.MLX4, LinkDown{"Ethernet 1", 1})
+	before := all(t, l, Query{})
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = open(t, Config{Directory: dir})
+	if d := cmp.Diff(before, all(t, l, Query{})); d != "" || l.Kept() != nil {
+		t.Error(d, l.Kept())
+	}
+	l.Raise(0, DriverStopped{})
+	p := all(t, l, Query{})
+	if len(p.Events) != 2 || p.Events[0].Sequence != 1 || p.Events[1].Sequence != 2 || p.Next != 2 || !p.Events[0].Time.Equal(at) {
+		t.Errorf("%+v", p)
+	}
+}
+
+// The log stays within its bound, and the newest events are those that are there.
+func TestLogIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	const limit = 64 << 10
+	l := open(t, Config{Directory: dir, MaxBytes: limit})
+	const n = 3000
+	for i := range n {
+		l.Raise(0, up(i))
+	}
+	var size int64
+	files, _ := filepath.Glob(filepath.Join(dir, "*"+suffix))
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+	}
+	if size > limit || size < limit/2 || len(files) > segmentsKept {
+		t.Errorf("%d bytes in %d files", size, len(files))
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := all(t, open(t, Config{Directory: dir, MaxBytes: limit}), Query{})
+	kept := len(p.Events)
+	if kept < 100 || kept >= n {
+		t.Fatalf("%d events are there", kept)
+	}
+	if d := cmp.Diff(numbers(n-kept, n-1), names(p.Events)); d != "" {
+		t.Error(d)
+	}
+}
+
+// unsynced are files that are fast and not durable.
+func unsynced(path string) (file, error) {
+	f, err := createFile(path)
+	return unsyncedFile{f}, err
+}
+
+type unsyncedFile struct{ file }
+
+func (unsyncedFile) Sync() error { return nil }
+
+// A log that is cut anywhere has every event before the cut, says what it dropped, and goes on.
+func TestCutAnywhere(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, Config{Directory: dir, create: unsynced})
+	var ends []int64 // of events
+	path := ""
+	for i := range 5 {
+		l.Raise(0, up(i))
+		files, _ := filepath.Glob(filepath.Join(dir, "*"+suffix))
+		path = files[0]
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, info.Size())
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range len(whole) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(path)), whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		intact, at := 0, int64(0)
+		for _, end := range ends {
+			if end <= int64(cut) {
+				intact, at = intact+1, end
+			}
+		}
+		l := Open(Config{Directory: dir, create: unsynced})
+		l.Raise(0, up(99))
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want := numbers(0, intact-1)
+		if lost := int64(cut) - at; lost > 0 {
+			want = append(want, "")
+			if p := all(t, l, Query{}); p.Events[intact].Symbol != "LogRepaired" || p.Events[intact].Fields["Bytes"] != fmt.Sprint(lost) {
+				t.Errorf("cut at %d: %+v", cut, p.Events[intact])
+			}
+		}
+		want = append(want, "99")
+		again := Open(Config{Directory: dir, create: unsynced})
+		if d := cmp.Diff(want, names(all(t, again, Query{}).Events)); d != "" {
+			t.Errorf("cut at %d: %s", cut, d)
+		}
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Damage in the middle costs the events that it hits, once.
+func TestDamageInTheMiddle(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, Config{Directory: dir})
+	for i := range 9 {
+		l.Raise(0, up(i))
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*"+suffix))
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 0x10
+	if err := os.WriteFile(files[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		l = open(t, Config{Directory: dir})
+		p := all(t, l, Query{})
+		if len(p.Events) != 9 || p.Events[8].Symbol != "LogRepaired" {
+			t.Fatalf("%v", names(p.Events))
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// device is a disk that is full when it is told.
+type device struct {
+	mu   sync.Mutex
+	full bool
+	torn int // bytes that a write on the full disk still gets through
+}
+
+type diskFile struct {
+	file
+	d *device
+}
+
+var errFull = errors.New("no space left on device")
+
+func (d *device) create(path string) (file, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.full {
+		return nil, errFull
+	}
+	f, err := createFile(path)
+	return &diskFile{f, d}, err
+}
+
+func (f *diskFile) Write(b []byte) (int, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if f.d.full {
+		n, _ := f.file.Write(b[:min(f.d.torn, len(b))])
+		return n, errFull
+	}
+	return f.file.Write(b)
+}
+
+func (d *device) set(full bool) { d.mu.Lock(); defer d.mu.Unlock(); d.full = full }
+
+// A full disk costs nothing that memory can hold: the log says so, goes on, and writes it when there is room.
+func TestFullDisk(t *testing.T) {
+	for _, torn := range []int{0, 7} {
+		d := &device{torn: torn}
+		dir := t.TempDir()
+		l := open(t, Config{Directory: dir, create: d.create})
+		l.Raise(0, up(0))
+		d.set(true)
+		l.Raise(0, up(1))
+		l.Raise(0, up(2))
+		p := all(t, l, Query{})
+		if d := cmp.Diff([]string{"0", "1", "", "2"}, names(p.Events)); d != "" || p.NotKept != errFull.Error() || !errors.Is(l.Kept(), errFull) {
+			t.Fatal(d, p.NotKept)
+		}
+		if s := p.Events[2].Symbol; s != "NothingKept" {
+			t.Errorf("said %s", s)
+		}
+		d.set(false)
+		l.Raise(0, up(3))
+		if l.Kept() != nil {
+			t.Error(l.Kept())
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]string{"0", "1", "", "2", "3"}, names(all(t, open(t, Config{Directory: dir}), Query{}).Events)); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+// Where the directory cannot be made, the log is in memory.
+func TestNoDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := open(t, Config{Directory: filepath.Join(file, "events")})
+	l.Raise(0, up(1))
+	p := all(t, l, Query{})
+	if len(p.Events) != 2 || p.Events[0].Symbol != "NothingKept" || !strings.Contains(p.Events[0].Message, file) || p.NotKept == "" {
+		t.Errorf("%+v", p)
+	}
+	for i := range 5 * recentKept {
+		l.Raise(0, up(i))
+	}
+	if n := len(all(t, l, Query{}).Events); n < recentKept || n > 2*recentKept {
+		t.Errorf("%d events in memory", n)
+	}
+}
+
+func TestManyRaise(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, Config{Directory: dir})
+	const writers, each = 8, 200
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				l.Raise(0, up(w*each+i))
+				if i%50 == 0 {
+					_, _ = l.Query(Query{After: 1})
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for i, r := range all(t, open(t, Config{Directory: dir}), Query{}).Events {
+		if r.Sequence != uint64(i+1) || seen[r.Adapter] {
+			t.Fatalf("event %d: %+v", i, r)
+		}
+		seen[r.Adapter] = true
+	}
+	if len(seen) != writers*each {
+		t.Errorf("%d events", len(seen))
+	}
+}
+
+// A reader that follows gets every event once, however slow it is, and is told what it missed.
+func TestFollow(t *testing.T) {
+	l := open(t, Config{Directory: t.TempDir(), MaxBytes: 64 << 10, create: unsynced})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	go func() {
+		for i := range 3000 {
+			l.Raise(0, up(i))
+		}
+		l.Raise(0, up(-1))
+	}()
+	var after, got, missed uint64
+	for last := ""; last != "-1"; {
+		if err := l.Wait(ctx, after); err != nil {
+			t.Fatal(err)
+		}
+		p := all(t, l, Query{After: after, Limit: 7})
+		for _, r := range p.Events {
+			if after > 0 && p.Missed == 0 && r.Sequence != after+1 && p.Events[0].Sequence == r.Sequence {
+				t.Fatalf("%d after %d, and %d missed", r.Sequence, after, p.Missed)
+			}
+			got, last = got+1, r.Adapter
+		}
+		missed += p.Missed
+		if after == 0 {
+			missed += p.Events[0].Sequence - 1 // the newest were asked for
+		}
+		after = p.Next
+	}
+	if got+missed != 3001 {
+		t.Errorf("%d events and %d missed", got, missed)
+	}
+	gone, stop := context.WithCancel(ctx)
+	stop()
+	if err := l.Wait(gone, after); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	go func() { _ = l.Close() }()
+	if err := l.Wait(ctx, after); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestQuery(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	l := open(t, Config{Directory: t.TempDir(), Now: func() time.Time { at = at.Add(time.Minute); return at.Add(-time.Minute) }})
+	l.Raise(0, DriverStarted{"1", 2, 2})              // 1, 12:00
+	l.Raise(0, LinkDown{"a", 1})                      // 2, 12:01 and so on
+	l.Raise(catalogue.MLX4, LinkDown{"b", 1})         // 3
+	l.Raise(0, LinkUp{"a", 1})                        // 4
+	l.Raise(0, SelfCheckFailed{errors.New("broken")}) // 5
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	first := all(t, l, Query{}).Events[0].Time
+	for _, c := range []struct {
+		name string
+		q    Query
+		want []uint64
+	}{
+		{"all", Query{}, []uint64{1, 2, 3, 4, 5}},
+		{"source", Query{Sources: []string{"MLX5"}}, []uint64{2, 4}},
+		{"sources", Query{Sources: []string{"mlx5", "mlx4eth63"}}, []uint64{2, 3, 4}},
+		{"id", Query{IDs: []uint32{0x8008}}, []uint64{2}},
+		{"severity", Query{Severity: []string{"warning", "Error"}}, []uint64{2, 3, 5}},
+		{"adapter", Query{Adapters: []string{"a"}}, []uint64{2, 4}},
+		{"both", Query{Adapters: []string{"a"}, Severity: []string{"Information"}}, []uint64{4}},
+		{"newest", Query{Limit: 2}, []uint64{4, 5}},
+		{"after", Query{After: 1, Limit: 2}, []uint64{2, 3}},
+		{"after filtered", Query{After: 1, Limit: 1, Severity: []string{"Information"}}, []uint64{4}},
+		{"since", Query{Since: first.Add(time.Nanosecond)}, []uint64{2, 3, 4, 5}},
+		{"until", Query{Until: first.Add(time.Nanosecond)}, []uint64{1}},
+		{"long ago", Query{Until: noon}, nil},
+	} {
+		var got []uint64
+		for _, r := range all(t, l, c.q).Events {
+			got = append(got, r.Sequence)
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s: %s", c.name, d)
+		}
+	}
+	for _, q := range []Query{{Severity: []string{"loud"}}, {Limit: -1}, {Limit: MaxPage + 1}} {
+		var field *FieldError
+		if _, err := l.Query(q); !errors.As(err, &field) || field.Allowed == "" {
+			t.Errorf("%+v: %v", q, err)
+		}
+	}
+}
+
+// An event that comes too often is counted, for each adapter apart.
+func TestRepeatsAreCounted(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	l := open(t, Config{Burst: 3, Window: time.Minute, Now: func() time.Time { return now }})
+	for range 10 {
+		l.Raise(0, LinkUp{"a", 1})
+	}
+	l.Raise(0, LinkUp{"b", 1})
+	l.Raise(0, LinkDown{"a", 1})
+	now = now.Add(2 * time.Minute)
+	l.Raise(0, LinkUp{"a", 1})
+	got := []string{}
+	for _, r := range all(t, l, Query{}).Events {
+		got = append(got, r.Symbol+" "+r.Adapter+" "+r.Fields["Count"])
+	}
+	want := []string{"LinkUp a ", "LinkUp a ", "LinkUp a ", "LinkUp b ", "LinkDown a ", "Repeated a 7", "LinkUp a "}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// What is held back is told when the log is closed.
+func TestRepeatsAreToldAtTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, Config{Directory: dir, Burst: 1})
+	for range 5 {
+		l.Raise(0, LinkUp{"a", 1})
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := all(t, open(t, Config{Directory: dir}), Query{})
+	if len(p.Events) != 2 || p.Events[1].Fields["Count"] != "4" {
+		t.Errorf("%+v", p.Events)
+	}
+}
+
+func FuzzScanFrames(f *testing.F) {
+	r, _ := newRecord(0, up(1))
+	b, _ := r.encode()
+	frame := appendFrame(nil, b)
+	f.Add(frame)
+	f.Add(append(append([]byte("noise"), frame...), frame[:len(frame)-3]...))
+	f.Add(mark)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		n := 0
+		end, damaged := scanFrames(b, func(Record) { n++ })
+		if end < 0 || damaged < 0 || end > len(b) || damaged > end || end == 0 && n > 0 {
+			t.Fatalf("end %d, damaged %d of %d", end, damaged, len(b))
+		}
+		again := 0
+		scanFrames(append(b, frame...), func(Record) { again++ })
+		if again < n {
+			t.Errorf("%d records, and %d with one behind them", n, again)
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package events
+
+import "net/netip"
+
+// Event is one of the types below: an event with the values of its fields. The type's name is the symbol of the
+// catalogue; it has the fields that the texts of both generations take.
+type Event interface{ event() }
+
+type (
+	// LinkUp says that the port of an adapter passes packets.
+	LinkUp struct {
+		Adapter string
+		Port    uint32
+	}
+	// LinkDown says that it does so no more.
+	LinkDown struct {
+		Adapter string
+		Port    uint32
+	}
+	// AdapterStarted says that an adapter is ready.
+	AdapterStarted struct {
+		Adapter string
+		Address netip.Addr
+	}
+	// AdapterStartFailed says why an adapter could not be made or enabled.
+	AdapterStartFailed struct {
+		Adapter string
+		Cause   error
+	}
+	// AdapterStopped says that an adapter ended with the driver, or was disabled.
+	AdapterStopped struct{ Adapter string }
+	// AdapterEnabled says that somebody enabled an adapter.
+	AdapterEnabled struct{ Adapter string }
+	// AdapterDisabled says that somebody disabled an adapter.
+	AdapterDisabled struct{ Adapter string }
+	// Identification says what an adapter is, in the form of PCI IDs.
+	Identification struct {
+		Adapter                                    string
+		Vendor, Device, SubsystemVendor, Subsystem Hex
+		Revision, Firmware, PortType               string
+	}
+	// RoCEMode says which RoCE mode an adapter started with.
+	RoCEMode struct{ Adapter, Mode string }
+	// RoCEModeRefused says that an adapter cannot have the mode that was asked for, and which it has.
+	RoCEModeRefused struct {
+		Adapter, Mode string
+		Cause         error
+		Used          string
+	}
+	// AddressesChanged lists the addresses in a GID table that changed.
+	AddressesChanged struct {
+		Adapter   string
+		Addresses []netip.Addr
+	}
+	// RegistryValueIgnored says that a stored value is not allowed and its default used instead.
+	RegistryValueIgnored struct{ Key, Value, Allowed, Used string }
+	// RegistrySetAside says that the registry could not be read and was kept under another name.
+	RegistrySetAside struct {
+		Cause error
+		File  string
+	}
+	// NothingKept says that a directory cannot be written.
+	NothingKept struct {
+		What, Directory string
+		Cause           error
+	}
+	// DriverStarted says that the driver is up.
+	DriverStarted struct {
+		Version  string
+		PID      int
+		Adapters int
+	}
+	// DriverStopped says that the driver stopped in order.
+	DriverStopped struct{}
+	// DriverRecovered says that the driver before did not.
+	DriverRecovered struct{}
+	// SelfCheckFailed says why the driver did not start.
+	SelfCheckFailed struct{ Cause error }
+	// ProgramDied says that an attached program ended without detaching.
+	ProgramDied struct {
+		Program string
+		PID     int
+	}
+	// ProgramDisconnected says that the driver ended the attachment of a program, and why.
+	ProgramDisconnected struct {
+		Program string
+		PID     int
+		Cause   error
+	}
+	// LogRepaired says that a file of the event log held bytes that are no event.
+	LogRepaired struct {
+		File  string
+		Bytes int64
+	}
+	// Repeated says how often an event was held back because it came too often.
+	Repeated struct {
+		Source  string
+		ID      Hex
+		Count   uint64
+		Seconds uint64
+	}
+)
+
+func (LinkUp) event()               {}
+func (LinkDown) event()             {}
+func (AdapterStarted) event()       {}
+func (AdapterStartFailed) event()   {}
+func (AdapterStopped) event()       {}
+func (AdapterEnabled) event()       {}
+func (AdapterDisabled) event()      {}
+func (Identification) event()       {}
+func (RoCEMode) event()             {}
+func (RoCEModeRefused) event()      {}
+func (AddressesChanged) event()     {}
+func (RegistryValueIgnored) event() {}
+func (RegistrySetAside) event()     {}
+func (NothingKept) event()          {}
+func (DriverStarted) event()        {}
+func (DriverStopped) event()        {}
+func (DriverRecovered) event()      {}
+func (SelfCheckFailed) event()      {}
+func (ProgramDied) event()          {}
+func (ProgramDisconnected) event()  {}
+func (LogRepaired) event()          {}
+func (Repeated) event()             {}

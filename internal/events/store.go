@@ -1,0 +1,235 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// store keeps frames in segment files of a directory, the oldest of which make room for new ones. Whoever uses it
+// holds the log's lock.
+type store struct {
+	dir      string
+	limit    int64 // bytes of all segments together
+	create   func(path string) (file, error)
+	segments []*segment
+	tail     file // the last segment, open for appending; nil: none is
+}
+
+// file is what a segment is written through.
+type file interface {
+	Write([]byte) (int, error)
+	Truncate(int64) error
+	Sync() error
+	Close() error
+}
+
+type segment struct {
+	path  string
+	first uint64 // the sequence number that it was begun with
+	size  int64
+}
+
+const (
+	segmentsKept = 8
+	suffix       = ".events"
+)
+
+// damage is what a file holds beside whole frames.
+type damage struct {
+	file  string
+	bytes int64
+}
+
+// openStore reads what is there, and repairs it.
+func openStore(dir string, limit int64, create func(string) (file, error)) (s *store, last []Record, found []damage, err error) {
+	s = &store{dir: dir, limit: limit, create: create}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return s, nil, nil, err
+	}
+	if err := s.list(); err != nil {
+		return s, nil, nil, err
+	}
+	keep := func(r Record) {
+		last = append(last, r)
+		if len(last) > 2*recentKept {
+			last = slices.Clone(last[len(last)-recentKept:])
+		}
+	}
+	for _, g := range s.segments {
+		lost, err := g.repair(keep)
+		if lost > 0 {
+			found = append(found, damage{g.path, lost})
+		}
+		if err != nil {
+			return s, last, found, err
+		}
+	}
+	if len(last) > recentKept {
+		last = last[len(last)-recentKept:]
+	}
+	return s, last, found, s.reopen()
+}
+
+// repair calls keep with the records of a segment, and takes what is no whole frame out of its file. It returns how many
+// bytes those are.
+func (g *segment) repair(keep func(Record)) (int64, error) {
+	b, err := os.ReadFile(g.path)
+	if err != nil {
+		return 0, err
+	}
+	end, damaged := scanFrames(b, keep)
+	lost := int64(damaged + len(b) - end)
+	g.size = int64(len(b)) - lost
+	switch {
+	case lost == 0:
+		return 0, nil
+	case damaged == 0: // a writer ended in the middle of the last
+		return lost, os.Truncate(g.path, int64(end))
+	}
+	var whole []byte
+	scanFrames(b, func(r Record) {
+		if payload, err := r.encode(); err == nil {
+			whole = appendFrame(whole, payload)
+		}
+	})
+	g.size = int64(len(whole))
+	next := g.path + ".new"
+	if err := os.WriteFile(next, whole, 0o600); err != nil {
+		return lost, err
+	}
+	return lost, os.Rename(next, g.path)
+}
+
+// list finds the segments of the directory.
+func (s *store) list() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	s.segments = nil
+	for _, e := range entries { // sorted by name, which has the number in front
+		name, ok := strings.CutSuffix(e.Name(), suffix)
+		first, err := strconv.ParseUint(name, 16, 64)
+		if !ok || err != nil || !e.Type().IsRegular() {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		s.segments = append(s.segments, &segment{filepath.Join(s.dir, e.Name()), first, info.Size()})
+	}
+	return nil
+}
+
+// reopen opens the last segment, and finds out whether the directory can be written.
+func (s *store) reopen() (err error) {
+	if len(s.segments) > 0 {
+		g := s.segments[len(s.segments)-1]
+		s.tail, err = s.create(g.path)
+		return err
+	}
+	probe := filepath.Join(s.dir, "probe")
+	f, err := os.OpenFile(probe, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(probe))
+}
+
+// createFile opens a segment for appending, a new one where it is not there.
+func createFile(path string) (file, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// append writes the frames of records whose first has that number. Where it fails the segment is as before, as far as
+// the disk lets it.
+func (s *store) append(first uint64, frames []byte) error {
+	if err := s.room(first, int64(len(frames))); err != nil {
+		return err
+	}
+	g := s.segments[len(s.segments)-1]
+	n, err := s.tail.Write(frames)
+	if err == nil {
+		g.size += int64(n)
+		return nil
+	}
+	if n > 0 && s.tail.Truncate(g.size) != nil {
+		g.size += int64(n) // a reader finds the next frame behind it
+	}
+	return err
+}
+
+// room makes a new segment where the last is full, and removes the oldest ones past the limit.
+func (s *store) room(first uint64, n int64) error {
+	if s.tail != nil && s.segments[len(s.segments)-1].size+n <= s.limit/segmentsKept {
+		return nil
+	}
+	path := filepath.Join(s.dir, fmt.Sprintf("%016x%s", first, suffix))
+	f, err := s.create(path)
+	if err != nil {
+		return err
+	}
+	if s.tail != nil {
+		_ = s.tail.Sync()
+		_ = s.tail.Close()
+	}
+	s.tail = f
+	if len(s.segments) == 0 || s.segments[len(s.segments)-1].path != path {
+		s.segments = append(s.segments, &segment{path: path, first: first})
+	}
+	syncDirectory(s.dir)
+	for len(s.segments) > segmentsKept || s.total()+n > s.limit && len(s.segments) > 1 {
+		if err := os.Remove(s.segments[0].path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		s.segments = s.segments[1:]
+	}
+	return nil
+}
+
+func (s *store) total() (n int64) {
+	for _, g := range s.segments {
+		n += g.size
+	}
+	return n
+}
+
+// syncDirectory makes a new name durable, where the system can.
+func syncDirectory(dir string) {
+	if f, err := os.Open(dir); err == nil {
+		_ = f.Sync()
+		_ = f.Close()
+	}
+}
+
+func (s *store) close() error {
+	if s.tail == nil {
+		return nil
+	}
+	err := errors.Join(s.tail.Sync(), s.tail.Close())
+	s.tail = nil
+	return err
+}
+
+// files are the paths of the segments that may hold events after a number.
+func (s *store) files(after uint64) []string {
+	var out []string
+	for i, g := range s.segments {
+		if i+1 < len(s.segments) && s.segments[i+1].first <= after+1 {
+			continue
+		}
+		out = append(out, g.path)
+	}
+	return out
+}
