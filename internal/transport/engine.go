@@ -100,6 +100,11 @@ func (e *Engine) Undelivered() bool {
 	return e.completions.len() > 0 || e.flushHead != nil || e.events.len() > 0
 }
 
+// crowded reports that the driver is so far behind with taking completions that
+// nothing is moved on the local path that would make more of them: a program that
+// posts and posts must not make the queue grow for ever.
+func (e *Engine) crowded() bool { return e.completions.len() >= maxUndelivered }
+
 // Doorbell says that work was posted to q. It is also the time to tell
 // that receives were posted where a local peer waits for them. It reports whether
 // there is something to do now: receives of a QP on the wire wait for messages.
@@ -123,6 +128,10 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 	for ; turns > 0 && n < len(out) && e.active.head != nil; turns-- {
 		q := e.active.head
 		e.active.remove(q)
+		if q.peer != nil && (e.crowded() || q.peer.eng.crowded()) {
+			q.activate()
+			break
+		}
 		if q.peer != nil {
 			q.turnOver()
 			used, more := q.moveLocal(now)

@@ -18,6 +18,9 @@ const (
 	// starts, before the next one has its turn.
 	localTurn     = 256 << 10
 	localMessages = 32
+	// maxUndelivered is how many completions may wait for the driver before the local
+	// path stands still.
+	maxUndelivered = 8192
 	// localStep is the most that is copied in one piece.
 	localStep = 64 << 10
 )
