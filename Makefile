@@ -8,16 +8,21 @@ PLATFORMS := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
 FUZZTIME ?= 20000x
 REVISION := $(shell git describe --always --dirty 2>/dev/null)
 
+# Options of softvpi bench, such as --rounds 5 --json FILE.
+BENCHFLAGS ?=
+
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race bench interop lint fuzz cross clean
+.PHONY: help build run test race bench bench-rxe bench-loss interop lint fuzz cross clean
 
 help:
 	@echo "make run     two adapters, a connection with checked data, bandwidth and latency"
 	@echo "make test    all tests"
 	@echo "make race    all tests under the race detector (needs a C compiler)"
 	@echo "make bench   measure, next to TCP on the same path"
+	@echo "make bench-rxe   measure next to Linux Soft-RoCE at native speed (root, Debian; builds a kernel once)"
+	@echo "make bench-loss  the same while packets are lost, in a virtual machine"
 	@echo "make interop against Linux Soft-RoCE in a virtual machine (root, Debian; several minutes)"
 	@echo "make lint    gofmt, go vet, staticcheck"
 	@echo "make fuzz    every fuzz target, FUZZTIME inputs each ($(FUZZTIME))"
@@ -43,7 +48,14 @@ race:
 	else echo "race: skipped, no C compiler (cc) found"; fi
 
 bench: build
-	@$(BIN) bench
+	@$(BIN) bench $(BENCHFLAGS)
+
+# Each says in one line when it cannot run here, and then succeeds.
+bench-rxe: build
+	@test/rxebench/run.sh $(BIN) $(BENCHFLAGS)
+
+bench-loss: build
+	@GO="$(GO)" test/rxebench/loss.sh $(BIN) $(BENCHFLAGS)
 
 # Says in one line when it cannot run here, and then succeeds.
 interop:

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -16,7 +17,9 @@ import (
 type benchCmd struct {
 	Rounds      int      `default:"3" help:"Interleaved runs, of which the median counts (1 to 101, default 3)."`
 	Seconds     float64  `default:"0.3" help:"Length of each run in seconds (0.05 to 60, default 0.3)."`
-	Part        []string `help:"What to measure: loopback, veth (root only), attached, buffer, waiting, scale (default: all)."`
+	Part        []string `help:"What to measure: loopback, veth (root only), attached, buffer, waiting, scale, rxe (with --rxe), loss (with --guest); default: all."`
+	Rxe         string   `name:"rxe" type:"existingdir" placeholder:"DIR" help:"Measure Soft-RoCE too, with the user-mode kernel of this directory; what make bench-rxe does."`
+	Guest       string   `type:"existingdir" placeholder:"DIR" help:"Measure with loss in the virtual machine of this directory; what make bench-loss does."`
 	JSON        string   `name:"json" placeholder:"FILE" help:"Write the figures to this file too, as JSON (docs/performance.md describes it)."`
 	QPs         int      `name:"qps" default:"100000" help:"Queue pairs that part scale creates and destroys (1 to 400000, default 100000)."`
 	Connections int      `default:"20000" help:"Connections that part scale holds at once (1 to 100000, default 20000)."`
@@ -26,7 +29,7 @@ func (c benchCmd) Run(s *session) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	o := bench.Options{Rounds: c.Rounds, Seconds: c.Seconds, Parts: c.Part, QPs: c.QPs, Connections: c.Connections,
+	o := bench.Options{Rounds: c.Rounds, Seconds: c.Seconds, Parts: c.Part, QPs: c.QPs, Connections: c.Connections, SoftRoCE: c.Rxe, LossGuest: c.Guest,
 		Command: strings.Join(append([]string{s.env.Name}, s.env.Args...), " ")}
 	if s.env.Terminal {
 		o.Progress = s.env.Stderr
@@ -63,6 +66,12 @@ func (c benchCmd) check() error {
 		if !slices.Contains(bench.Parts, p) {
 			return tool.Usagef("--part is %q; allowed: %s", p, strings.Join(bench.Parts, ", "))
 		}
+		if p == "rxe" && c.Rxe == "" {
+			return tool.Usagef("--part rxe needs --rxe; allowed: the directory that test/rxebench/run.sh fills")
+		}
+		if p == "loss" && c.Guest == "" {
+			return tool.Usagef("--part loss needs --guest; allowed: the directory that test/rxebench/loss.sh fills")
+		}
 	}
 	return nil
 }
@@ -97,4 +106,45 @@ type benchWorkerCmd struct{}
 
 func (benchWorkerCmd) Run(s *session) error {
 	return worker.Serve(s.ctx, s.env.Stdin, s.env.Stdout)
+}
+
+// benchPairCmd measures two adapters of one process that are joined by the wire,
+// driven by one thread.
+type benchPairCmd struct {
+	A       netip.Addr `required:"" help:"Address of the requester's adapter."`
+	B       netip.Addr `required:"" help:"Address of the responder's."`
+	Op      string     `required:"" help:"write, send or read; with -lat latency."`
+	MTU     int        `name:"mtu" default:"4096" help:"Largest payload of a packet."`
+	Size    int        `default:"1048576" help:"Bytes of a message."`
+	Seconds float64    `default:"1" help:"How long to run."`
+	Depth   int        `default:"4" help:"Requests under way on each queue pair."`
+	QPs     int        `name:"qps" default:"1" help:"Queue pairs."`
+	Port    uint16     `help:"UDP port in place of 4791, which a kernel's Soft-RoCE has."`
+	// Processes of their own, which poll and write.
+	Processes bool `help:"Run each adapter in a process of its own; write alone."`
+}
+
+func (c benchPairCmd) Run(s *session) error {
+	if !slices.Contains(worker.PairOps, c.Op) {
+		return tool.Usagef("--op is %q; allowed: %s", c.Op, strings.Join(worker.PairOps, ", "))
+	}
+	if c.Processes && c.Op != "write" {
+		return tool.Usagef("--processes with --op %s; allowed: write", c.Op)
+	}
+	if c.Size < 1 || c.Size > 4<<20 {
+		return tool.Usagef("--size is %d; allowed: 1 to %d", c.Size, 4<<20)
+	}
+	if c.Depth < 1 || c.Depth > 128 || c.QPs < 1 || c.QPs > 256 {
+		return tool.Usagef("--depth is %d and --qps %d; allowed: 1 to 128 and 1 to 256", c.Depth, c.QPs)
+	}
+	args := worker.PairArgs{A: c.A, B: c.B, Op: c.Op, MTU: c.MTU, Bytes: c.Size, Seconds: c.Seconds, Depth: c.Depth, QPs: c.QPs, UDPPort: c.Port}
+	measure := worker.Pair
+	if c.Processes {
+		measure = bench.Pair
+	}
+	r, err := measure(s.ctx, args)
+	if err != nil {
+		return err
+	}
+	return writeJSON(s.env.Stdout, r)
 }

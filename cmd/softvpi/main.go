@@ -72,6 +72,7 @@ type cli struct {
 
 	BenchTCP    benchTCPCmd    `cmd:"" name:"bench-tcp" hidden:"" help:"Be a side of the plain TCP sender of bench."`
 	BenchWorker benchWorkerCmd `cmd:"" name:"bench-worker" hidden:"" help:"Be a program that bench tells what to do."`
+	BenchPair   benchPairCmd   `cmd:"" name:"bench-pair" hidden:"" help:"Measure two adapters of one process with one thread."`
 }
 
 // session is what every command gets.

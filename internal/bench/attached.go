@@ -18,7 +18,7 @@ import (
 // attached measures two processes that are attached to one driver, next to memcpy
 // and to TCP on the loopback.
 func (r *runner) attached() error {
-	p, stop, err := r.driven()
+	p, stop, err := r.driven(false)
 	if err != nil {
 		return err
 	}
@@ -76,14 +76,15 @@ func attachedFigures() []figure {
 	return all
 }
 
-// driven makes a path between processes that are attached to a driver of its own.
-func (r *runner) driven() (p *path, stop func(), err error) {
+// driven makes a path between processes that are attached to a driver of its own;
+// one has everything run on one processor.
+func (r *runner) driven(one bool) (p *path, stop func(), err error) {
 	a, b := randomPair()
 	dir, err := os.MkdirTemp("", "vpi-bench-")
 	if err != nil {
 		return nil, nil, err
 	}
-	p = &path{name: "attached to one driver", server: side{addr: a}, client: side{addr: b}, more: []string{"--mode", "attached"}, socket: filepath.Join(dir, "d.sock")}
+	p = &path{name: "attached to one driver", server: side{addr: a}, client: side{addr: b}, more: []string{"--mode", "attached"}, socket: filepath.Join(dir, "d.sock"), one: one}
 	p.env = []string{paths.SocketVariable + "=" + p.socket, paths.StateVariable + "=" + filepath.Join(dir, "state"), "XDG_CONFIG_HOME=" + dir}
 	x, err := r.driver(p)
 	if err != nil {

@@ -23,12 +23,18 @@ type Options struct {
 	// QPs and Connections size the part scale: queue pairs created and destroyed,
 	// and connections held at once. 0: 100,000 and 20,000.
 	QPs, Connections int
+	// SoftRoCE is the directory that test/rxebench filled; empty: part rxe is not
+	// measured.
+	SoftRoCE string
+	// LossGuest is the directory of the virtual machine for part loss; empty: it is
+	// not measured.
+	LossGuest string
 	// Progress is where to say what is being measured, on one line; nil: nowhere.
 	Progress io.Writer
 }
 
 // Parts lists what there is to measure, in the order in which it is.
-var Parts = []string{"loopback", "veth", "attached", "buffer", "waiting", "scale"}
+var Parts = []string{"loopback", "veth", "attached", "buffer", "waiting", "scale", "rxe", "loss"}
 
 // runner measures: it starts the processes and keeps the report.
 type runner struct {
@@ -61,10 +67,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 	}
 	measure := map[string]func() error{
-		"loopback": r.loopback, "veth": r.veth, "attached": r.attached, "buffer": r.buffer, "waiting": r.waiting, "scale": r.scale,
+		"loopback": r.loopback, "veth": r.veth, "attached": r.attached, "buffer": r.buffer, "waiting": r.waiting, "scale": r.scale, "rxe": r.rxe, "loss": r.loss,
 	}
 	for _, part := range Parts {
-		if len(o.Parts) > 0 && !slices.Contains(o.Parts, part) {
+		if !o.wants(part) {
 			continue
 		}
 		var skip errSkip
@@ -75,6 +81,21 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 	}
 	return r.report, nil
+}
+
+// wants reports whether a part is to be measured: one that was asked for, or every
+// one that needs nothing beside this program.
+func (o *Options) wants(part string) bool {
+	if len(o.Parts) > 0 {
+		return slices.Contains(o.Parts, part)
+	}
+	switch part {
+	case "rxe":
+		return o.SoftRoCE != ""
+	case "loss":
+		return o.LossGuest != ""
+	}
+	return true
 }
 
 // progress says on one line what is being measured; empty takes the line away.

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
@@ -28,6 +30,8 @@ type path struct {
 	more           []string // options of every tool
 	socket         string   // of the driver; empty: adapters are in the programs
 	driver         int      // its process
+	one            bool     // everything on one processor
+	port           uint16   // of RoCE v2; 0: its own
 }
 
 // process is a started command whose output is read.
@@ -38,8 +42,14 @@ type process struct {
 }
 
 func (r *runner) command(p *path, args []string) *process {
+	if p.one {
+		args = append([]string{"taskset", "-c", strconv.Itoa(runtime.NumCPU() - 1)}, args...)
+	}
 	x := &process{cmd: exec.CommandContext(r.ctx, args[0], args[1:]...)}
 	x.cmd.Env = append(os.Environ(), p.env...)
+	if p.one {
+		x.cmd.Env = append(x.cmd.Env, "GOMAXPROCS=1")
+	}
 	x.cmd.Stdout, x.cmd.Stderr = &x.out, &x.err
 	return x
 }

@@ -14,7 +14,7 @@ import (
 func (r *runner) scale() error {
 	a, b := randomPair()
 	embedded := &path{name: "embedded", server: side{addr: a}, client: side{addr: b}}
-	attached, stop, err := r.driven()
+	attached, stop, err := r.driven(false)
 	if err != nil {
 		return err
 	}

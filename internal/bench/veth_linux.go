@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -123,4 +124,35 @@ func vethPath(mtu int) (*path, func() error, error) {
 		client: side{vethAddrs[1].IP.String(), startIn(v.b)},
 		more:   []string{"--mode", "embedded"},
 	}, v.close, nil
+}
+
+// hostOf runs a shell script in a network namespace of its own and returns how
+// commands are started there.
+func hostOf(script string) (start func(*exec.Cmd) error, closeHost func() error, err error) {
+	if os.Geteuid() != 0 {
+		return nil, nil, errors.New("not root")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer home.Close()
+	ns, err := netns.New()
+	if err = errors.Join(err, netns.Set(home)); err != nil {
+		return nil, nil, err
+	}
+	start = startIn(ns)
+	var out bytes.Buffer
+	cmd := exec.Command("sh", "-e", script)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w: %s", script, err, out.String()), ns.Close())
+	}
+	return start, ns.Close, nil
 }

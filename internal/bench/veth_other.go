@@ -2,8 +2,15 @@
 
 package bench
 
-import "errors"
+import (
+	"errors"
+	"os/exec"
+)
 
 func vethPath(int) (*path, func() error, error) {
+	return nil, nil, errors.New("network namespaces are Linux only")
+}
+
+func hostOf(string) (func(*exec.Cmd) error, func() error, error) {
 	return nil, nil, errors.New("network namespaces are Linux only")
 }

@@ -20,7 +20,7 @@ var crowds = []int{1, 2, 4, 8}
 // processes poll than there are processors.
 func (r *runner) waiting() error {
 	const part = "waiting"
-	p, stop, err := r.driven()
+	p, stop, err := r.driven(false)
 	if err != nil {
 		return err
 	}

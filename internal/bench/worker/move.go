@@ -20,7 +20,9 @@ type WriteArgs struct {
 // Written is what came of it.
 type Written struct {
 	Gbps        float64 // 2^30 bits of payload a second
-	Least, Most uint64  // messages of the connection with the fewest and the most
+	Seconds     float64
+	Messages    uint64
+	Least, Most uint64 // messages of the connection with the fewest and the most
 }
 
 func (w *worker) write(a WriteArgs) (Written, error) {
@@ -78,9 +80,9 @@ func (w *worker) write(a WriteArgs) (Written, error) {
 			outstanding++
 		}
 	}
-	r := Written{Least: slices.Min(counts), Most: slices.Max(counts)}
+	r := Written{Messages: total, Seconds: last.Sub(start).Seconds(), Least: slices.Min(counts), Most: slices.Max(counts)}
 	if total > 0 {
-		r.Gbps = float64(total) * float64(a.Size) * 8 / (1 << 30) / last.Sub(start).Seconds()
+		r.Gbps = float64(total) * float64(a.Size) * 8 / (1 << 30) / r.Seconds
 	}
 	return r, nil
 }

@@ -161,12 +161,13 @@ type OpenArgs struct {
 	Socket        string // of the driver; empty: the adapter is in the worker
 	Addr          netip.Addr
 	ReceiveBuffer int // in bytes; 0: the adapter's default
+	UDPPort       uint16
 }
 
 func (w *worker) open(a OpenArgs) (struct{}, error) {
 	var err error
 	if a.Socket == "" {
-		w.host, err = verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{{Addr: a.Addr, ReceiveBuffer: a.ReceiveBuffer}}})
+		w.host, err = verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{{Addr: a.Addr, ReceiveBuffer: a.ReceiveBuffer, UDPPort: a.UDPPort}}})
 	} else {
 		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
 		defer cancel()

@@ -172,3 +172,23 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+func TestPairOfOneProcess(t *testing.T) {
+	addrs := bed.Addrs()
+	for _, op := range PairOps {
+		a := PairArgs{A: addrs[0], B: addrs[1], Op: op, MTU: 1024, Bytes: 8, Seconds: 0.02, Depth: 4, QPs: 2}
+		r, err := Pair(t.Context(), a)
+		if err != nil {
+			t.Fatalf("%s: %v", op, err)
+		}
+		if latency := strings.HasSuffix(op, "-lat"); (r.Gbps > 0) == latency || (r.Typical > 0) != latency {
+			t.Errorf("%s: %+v", op, r)
+		}
+		if r.Counters["RDMA Outbound Frames/sec"] == 0 {
+			t.Errorf("%s: not a packet was sent", op)
+		}
+	}
+	if _, err := Pair(t.Context(), PairArgs{A: addrs[0], B: addrs[1], Op: "nonsense", MTU: 1024, Bytes: 8, Depth: 1, QPs: 1}); err == nil {
+		t.Error("no error of an operation that there is not")
+	}
+}

@@ -1,0 +1,201 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/bench/worker"
+)
+
+// lossPart names the table of loss.
+const lossPart = "random loss, in one virtual machine in turn"
+
+// What test/rxebench/guest/loss.sh measures: the packets lost, in percent, and the
+// numbers of queue pairs.
+var (
+	losses  = []string{"0", "0.1", "1", "5"}
+	lossQPs = []int{1, 4}
+)
+
+// loss measures SoftVPI and Soft-RoCE in turn in one virtual machine while packets
+// are lost.
+func (r *runner) loss() error {
+	s := samples{}
+	r.progress("loss: booting the virtual machine")
+	if err := r.virtualMachine(s); err != nil {
+		return err
+	}
+	for _, qps := range lossQPs {
+		for _, loss := range losses {
+			r.report.add(lossPart, s, lossFigures(loss, qps)...)
+		}
+	}
+	return nil
+}
+
+func lossFigures(loss string, qps int) []figure {
+	ours, theirs := fmt.Sprintf("ours %s %d", loss, qps), fmt.Sprintf("rxe %s %d", loss, qps)
+	name := fmt.Sprintf("%s %% lost, %d QP", loss, qps)
+	aim := map[string]*Target{"0.1": timesAtLeast(1), "1": timesAtLeast(2)}[loss]
+	return []figure{
+		{name + ": writes of 64 KB", "Gb/s", ours, "rxe", theirs, aim},
+		{name + ": packets sent again", "% of those needed", ours + " again", "rxe", theirs + " again", nil},
+		{name + ": time-outs", "a second", ours + " time-outs", "rxe", theirs + " time-outs", nil},
+	}
+}
+
+// virtualMachine boots the guest and reads its results. Hardware that is there may
+// yet not run it (nested under some hypervisors): what counts is a guest that says
+// something. The choice is kept beside the image.
+func (r *runner) virtualMachine(s samples) error {
+	kept := filepath.Join(r.o.LossGuest, "accel")
+	accels := []string{"kvm", "tcg"}
+	if b, err := os.ReadFile(kept); err == nil {
+		accels = []string{strings.TrimSpace(string(b))}
+	} else if f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err != nil {
+		accels = []string{"tcg"}
+	} else {
+		f.Close()
+	}
+	var err error
+	for i, accel := range accels {
+		patience := 10 * time.Minute
+		if i+1 < len(accels) {
+			patience = 15 * time.Second
+		}
+		var spoke bool
+		if spoke, err = r.emulated(s, accel, patience); spoke {
+			_ = os.WriteFile(kept, []byte(accel), 0o644) // tried again next time where it cannot be kept
+			return err
+		}
+	}
+	return err
+}
+
+// emulated runs the guest. Spoke says that it came up; one that has not within the
+// patience is ended.
+func (r *runner) emulated(s samples, accel string, patience time.Duration) (spoke bool, err error) {
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	machine := []string{"-accel", "kvm", "-cpu", "host"}
+	if accel == "tcg" {
+		machine = []string{"-accel", "tcg,thread=multi", "-cpu", "max,la57=off,pcid=off"}
+	}
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", append(machine, "-M", "pc", "-smp", "2", "-m", "1024", "-nodefaults", "-display", "none", "-no-reboot",
+		"-kernel", filepath.Join(r.o.LossGuest, "kernel"), "-initrd", filepath.Join(r.o.LossGuest, "initrd"), "-device", "virtio-rng-pci", "-serial", "stdio",
+		"-append", fmt.Sprintf("console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on tsc=reliable rcupdate.rcu_cpu_stall_suppress=1 seconds=%s rounds=%d", r.seconds(), r.o.Rounds))...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return false, err
+	}
+	if err := cmd.Start(); err != nil {
+		return false, errSkip{err.Error()}
+	}
+	late := time.AfterFunc(patience, cancel)
+	defer late.Stop()
+	g := lossOutput{samples: s, seconds: r.o.Seconds}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if g.line(lines.Text()) {
+			spoke = true
+			late.Stop()
+			r.progress("loss: %s", g.name)
+		}
+	}
+	_ = cmd.Wait() // the guest says itself how it ended
+	if !spoke {
+		return false, fmt.Errorf("the guest (%s) did not come up: %s", accel, strings.Join(g.noise, "\n"))
+	}
+	if g.err == nil && !g.done {
+		return true, fmt.Errorf("the guest did not finish: %s", strings.Join(g.noise, "\n"))
+	}
+	return true, g.err
+}
+
+// lossOutput reads what the guest prints.
+type lossOutput struct {
+	samples samples
+	seconds float64
+	name    string
+	all     float64 // messages of the run
+	done    bool
+	err     error
+	noise   []string
+}
+
+// lossPackets is how many packets a message takes: 64 KB at path MTU 1024.
+const lossPackets = 64
+
+// line takes a line of output and reports whether it was a result.
+func (g *lossOutput) line(text string) bool {
+	text = strings.TrimSpace(text)
+	var x struct {
+		Name, Error string
+		Status      *int
+		Gbps, All   float64
+		// Of rxe, during its run.
+		Sent, Retries, Naks *float64
+		Seconds             float64
+		Counters            map[string]float64
+	}
+	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &x) != nil {
+		g.noise = append(g.noise, text)
+		return false
+	}
+	again := func(sent, needed float64) { g.samples.add(g.name+" again", max(0, 100*(sent-needed)/needed)) }
+	switch {
+	case x.Error != "":
+		g.err = errors.Join(g.err, fmt.Errorf("%s: %s", g.name, x.Error))
+	case x.Name != "":
+		g.name = x.Name
+	case x.Status != nil:
+		g.done = *x.Status == 0
+	case x.Counters != nil:
+		g.samples.add(g.name, x.Gbps)
+		again(x.All*lossPackets+x.Counters["Retransmitted packets"], x.All*lossPackets)
+		g.samples.add(g.name+" time-outs", x.Counters["Requester time out received"]/x.Seconds)
+	case x.Sent != nil && x.Retries != nil && x.Naks != nil:
+		again(*x.Sent, g.all*lossPackets)
+		// rxe counts every step back and, apart, those that a NAK asked for.
+		g.samples.add(g.name+" time-outs", max(0, *x.Retries-*x.Naks)/(1.25*g.seconds))
+	case x.Gbps > 0:
+		g.samples.add(g.name, x.Gbps)
+		g.all = x.All
+	}
+	return true
+}
+
+// Pair measures writes between two adapters of this machine that are joined by the
+// wire, each in a process of its own.
+func Pair(ctx context.Context, a worker.PairArgs) (x worker.PairResult, err error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return x, err
+	}
+	r := &runner{ctx: ctx, exe: exe}
+	p := &path{server: side{addr: a.B.String()}, client: side{addr: a.A.String()}}
+	p.port = a.UDPPort
+	server, client, err := r.couple(p, 0)
+	if err != nil {
+		return x, err
+	}
+	defer server.end()
+	defer client.end()
+	if _, err := connect(server, client, worker.EndpointArgs{QPs: a.QPs, Depth: a.Depth, Memory: setSize}); err != nil {
+		return x, err
+	}
+	var w worker.Written
+	if err := client.call("write", worker.WriteArgs{QPs: a.QPs, Size: a.Bytes, Depth: a.Depth, Seconds: a.Seconds}, &w); err != nil {
+		return x, err
+	}
+	x.Gbps, x.All, x.Seconds = w.Gbps, w.Messages, w.Seconds
+	x.Counters, err = counters(client)
+	return x, err
+}

@@ -1,0 +1,185 @@
+package bench
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/bench/worker"
+	"github.com/softvpi/softvpi/internal/tools/ndperf"
+)
+
+// The addresses that test/rxebench/guest/veth.sh joins.
+const pairA, pairB = "192.0.2.1", "192.0.2.2"
+
+// rxe measures the kernel's Soft-RoCE in a user-mode kernel, and SoftVPI in the same
+// way: on one processor, both ends in one process that one thread drives, across a
+// pair of virtual devices.
+func (r *runner) rxe() error {
+	start, closeHost, err := hostOf(filepath.Join(r.o.SoftRoCE, "veth.sh"))
+	if err != nil {
+		return errSkip{err.Error()}
+	}
+	pair := &path{name: "one processor, next to Soft-RoCE", server: side{start: start}, client: side{start: start}, one: true}
+	return errors.Join(r.besideRxe(pair), closeHost())
+}
+
+func (r *runner) besideRxe(pair *path) error {
+	attached, stop, err := r.driven(true)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	s := samples{}
+	for i := range r.o.Rounds {
+		r.progress("rxe: round %d of %d, Soft-RoCE", i+1, r.o.Rounds)
+		if err := r.guest(s); err != nil {
+			return err
+		}
+		r.progress("rxe: round %d of %d, SoftVPI", i+1, r.o.Rounds)
+		for _, op := range worker.PairOps {
+			for _, mtu := range []int{1024, 4096} {
+				if err := r.onePair(pair, s, op, mtu); err != nil {
+					return err
+				}
+			}
+		}
+		for _, verb := range []ndperf.Verb{ndperf.Write, ndperf.Send, ndperf.Read} {
+			row, err := r.rdma(attached, ndperf.Test{Verb: verb, Measure: ndperf.Bandwidth}, "-s", fmt.Sprint(large), "-D", r.seconds())
+			if err != nil {
+				return err
+			}
+			s.add("attached "+string(verb), row.Gbps)
+		}
+	}
+	r.report.add(pair.name, s, rxeFigures()...)
+	return nil
+}
+
+func rxeFigures() []figure {
+	var all []figure
+	ops := []string{"write", "send", "read"}
+	for _, x := range []struct {
+		mtu int
+		aim float64
+	}{{4096, 1.1}, {1024, 1.5}} {
+		for _, op := range ops {
+			all = append(all, figure{fmt.Sprintf("%s of 1 MB across veth, path MTU %d", op, x.mtu), "Gb/s", fmt.Sprintf("ours %d %s", x.mtu, op),
+				"rxe across veth", fmt.Sprintf("veth %d %s", x.mtu, op), timesAtLeast(x.aim)})
+		}
+	}
+	for _, op := range ops {
+		all = append(all, figure{op + " of 1 MB between two attached processes", "Gb/s", "attached " + op, "rxe to itself, path MTU 4096", "self 4096 " + op, timesAtLeast(3)})
+	}
+	for _, op := range ops {
+		all = append(all, figure{fmt.Sprintf("%s of %d B across veth, median", op, latencyBytes), "us", "ours 4096 " + op + "-lat",
+			"rxe less its system call", "net " + op + "-lat", timesAtMost(1)})
+	}
+	return append(all, figure{name: "system call of the user-mode kernel", unit: "us", sample: "syscall"})
+}
+
+// onePair measures SoftVPI.
+func (r *runner) onePair(p *path, s samples, op string, mtu int) error {
+	size, depth := large, 4
+	if strings.HasSuffix(op, "-lat") {
+		size, depth = latencyBytes, 16
+	}
+	x := r.command(p, r.own("bench-pair", "--a", pairA, "--b", pairB, "--op", op, "--mtu", strconv.Itoa(mtu), "--size", strconv.Itoa(size),
+		"--seconds", r.seconds(), "--depth", strconv.Itoa(depth)))
+	if err := p.client.begin(x); err != nil {
+		return err
+	}
+	if err := x.wait(); err != nil {
+		return err
+	}
+	var result worker.PairResult
+	if err := json.Unmarshal(x.out.Bytes(), &result); err != nil {
+		return fmt.Errorf("bench-pair: %w", err)
+	}
+	s.add(fmt.Sprintf("ours %d %s", mtu, op), result.Gbps+result.Typical) // one of them is 0
+	return nil
+}
+
+// plainLibrary keeps the guest's C library from registers that a user-mode kernel
+// does not restore after a page fault where the processor has AMX (see
+// test/rxebench/kernel/build.sh).
+const plainLibrary = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX_Fast_Unaligned_Load"
+
+// guest boots the user-mode kernel, which measures and prints a line of JSON for
+// each name and each result.
+func (r *runner) guest(s samples) error {
+	cmd := exec.CommandContext(r.ctx, "taskset", "-c", strconv.Itoa(runtime.NumCPU()-1), filepath.Join(r.o.SoftRoCE, "linux"),
+		"mem=1024M", "initrd="+filepath.Join(r.o.SoftRoCE, "initrd"), "root=/dev/ram0", "rw", "con0=null,fd:1", "con=null", "console=tty0",
+		"quiet", "loglevel=4", "panic=-1", "random.trust_cpu=on", "seconds="+r.seconds(), plainLibrary)
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		cmd.Env = append(os.Environ(), "TMPDIR=/dev/shm") // the guest's memory is a file there: not on a disk
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	g := guestOutput{samples: s}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		g.line(lines.Text())
+	}
+	_ = cmd.Wait() // it says itself how it ended
+	return g.end()
+}
+
+// guestOutput reads what a guest prints.
+type guestOutput struct {
+	samples samples
+	name    string
+	syscall float64
+	done    bool
+	err     error
+	noise   []string // lines that are no result: what the kernel says
+}
+
+func (g *guestOutput) line(text string) {
+	text = strings.TrimSpace(text)
+	var x struct {
+		Name, Error string
+		Status      *int
+		Gbps        float64
+		Typical     float64 `json:"typical_us"`
+		Syscall     float64 `json:"syscall_us"`
+	}
+	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &x) != nil {
+		g.noise = append(g.noise, text)
+		return
+	}
+	switch {
+	case x.Error != "":
+		g.err = errors.Join(g.err, fmt.Errorf("%s: %s", g.name, x.Error))
+	case x.Name != "":
+		g.name = x.Name
+	case x.Status != nil:
+		g.done = *x.Status == 0
+	case x.Syscall > 0:
+		g.syscall = x.Syscall
+		g.samples.add("syscall", x.Syscall)
+	case x.Gbps > 0:
+		g.samples.add(g.name, x.Gbps)
+	case x.Typical > 0:
+		_, op, _ := strings.Cut(g.name, " ")
+		g.samples.add("net "+op, x.Typical-g.syscall)
+	}
+}
+
+func (g *guestOutput) end() error {
+	if g.err == nil && !g.done {
+		return fmt.Errorf("the guest did not finish: %s", strings.Join(g.noise, "\n"))
+	}
+	return g.err
+}

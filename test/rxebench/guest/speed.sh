@@ -1,0 +1,20 @@
+# What the user-mode guest measures: the variable seconds (of the kernel's command
+# line) is the length of each run. Every result is preceded by its name.
+. /veth.sh
+rdma link add rxe0 type rxe netdev va
+rdma link add rxe1 type rxe netdev vb
+run() {
+  echo "{\"name\": \"$1\"}"
+  shift
+  rxebench "$@"
+}
+run syscall syscall
+for path in 1024 4096; do
+  for op in write send read; do
+    run "veth $path $op" $op rxe0 rxe1 $path 1048576 "$seconds" 4 1 1
+    run "self $path $op" $op rxe0 rxe0 $path 1048576 "$seconds" 4 1 1
+  done
+done
+for op in write send read; do
+  run "veth $op-lat" $op-lat rxe0 rxe1 4096 8 "$seconds" 1 1 1
+done

@@ -1,0 +1,29 @@
+# Joins the addresses 192.0.2.1 and 192.0.2.2 of this one network namespace by a pair
+# of virtual Ethernet devices va and vb, so that what goes from one to the other crosses
+# the pair: without these rules the system would keep it on its loopback.
+ip link add va type veth peer name vb
+# A message of 1 MB arrives in one go on the one processor.
+echo 100000 >/proc/sys/net/core/netdev_max_backlog
+for d in all va vb; do
+  echo 1 >/proc/sys/net/ipv4/conf/$d/accept_local
+  echo 0 >/proc/sys/net/ipv4/conf/$d/rp_filter
+done
+ip link set lo up
+for d in va vb; do
+  ip link set $d mtu "${mtu:-9000}"
+  ip link set $d up
+done
+ip addr add 192.0.2.1/32 dev va
+ip addr add 192.0.2.2/32 dev vb
+ip neigh replace 192.0.2.2 lladdr "$(cat /sys/class/net/vb/address)" dev va
+ip neigh replace 192.0.2.1 lladdr "$(cat /sys/class/net/va/address)" dev vb
+ip route add 192.0.2.2 dev va table 101
+ip route add 192.0.2.1 dev vb table 102
+# What comes from the pair is for this machine; what is sent goes to the pair, before
+# the table of local addresses is asked.
+ip rule add pref 10 iif va lookup local
+ip rule add pref 11 iif vb lookup local
+ip rule add pref 20 from 192.0.2.1 to 192.0.2.2 lookup 101
+ip rule add pref 21 from 192.0.2.2 to 192.0.2.1 lookup 102
+ip rule add pref 100 lookup local
+ip rule del pref 0
