@@ -146,3 +146,27 @@ func TestConnectionParameters(t *testing.T) {
 		t.Errorf("UDP source port %#x, want (source XOR destination) OR 0xc000 = %#x", i.SrcPort, want)
 	}
 }
+
+// End-to-end credits are used where both ends want them, which the setting of an
+// adapter (RoceRcE2EFlowControlEnable) may forbid; a QP with an SRQ has none.
+func TestFlowControlSetting(t *testing.T) {
+	want := usualParam
+	want.FlowControl = 1
+	for _, forbidden := range []bool{false, true} {
+		x, y := overMemory(false)(t, AdapterConfig{Path: PathWire, NoFlowControl: forbidden})
+		on := uint8(1)
+		if forbidden {
+			on = 0
+		}
+		c := connectWith(x.idleQP(), y.idleQP(), want)
+		if a, b := c.a.info().Attr.FlowControl, c.b.info().Attr.FlowControl; a != on || b != on {
+			t.Errorf("forbidden %v: credits are %d and %d, want %d", forbidden, a, b, on)
+		}
+		unwanted := usualParam
+		unwanted.FlowControl = 0
+		c = connectWith(x.idleQP(), y.idleQP(), unwanted)
+		if a, b := c.a.info().Attr.FlowControl, c.b.info().Attr.FlowControl; a != 0 || b != 0 {
+			t.Errorf("forbidden %v: credits that nobody wants are %d and %d", forbidden, a, b)
+		}
+	}
+}
