@@ -45,7 +45,9 @@ type demo struct {
 	out, errs      io.Writer
 	dir, exe       string
 	env            []string
-	first, second  netip.Addr
+	first, second  netip.Addr // second may be none
+	attaches       bool       // programs attach to the driver
+	each           string     // seconds for each size of message
 	driver         *exec.Cmd
 	driverFinished chan error
 }
@@ -59,7 +61,7 @@ func newDemo(ctx context.Context, out, errs io.Writer) (*demo, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &demo{ctx: ctx, out: out, errs: errs, dir: dir, exe: exe}
+	d := &demo{ctx: ctx, out: out, errs: errs, dir: dir, exe: exe, attaches: runtime.GOOS == "linux", each: "0.2"}
 	d.first, d.second, err = demoAddresses()
 	d.env = append(os.Environ(), paths.SocketVariable+"="+filepath.Join(dir, "driver.sock"), paths.StateVariable+"="+filepath.Join(dir, "state"))
 	return d, err
@@ -68,10 +70,10 @@ func newDemo(ctx context.Context, out, errs io.Writer) (*demo, error) {
 // demoAddresses returns the default addresses of the adapters where they are
 // free, else others.
 func demoAddresses() (first, second netip.Addr, err error) {
-	if runtime.GOOS == "darwin" { // its loopback interface has these two only
-		return netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1"), nil
-	}
 	first, second = netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")
+	if runtime.GOOS == "darwin" && !(addressFree(first) && addressFree(second)) {
+		return netip.MustParseAddr("127.0.0.1"), netip.Addr{}, nil // its loopback interface has this one, unless it was given more
+	}
 	for range 64 {
 		if addressFree(first) && addressFree(second) {
 			return first, second, nil
@@ -100,13 +102,19 @@ func (d *demo) show() error {
 	if err := d.foreground("status"); err != nil {
 		return err
 	}
-	first, second := d.first.String(), d.second.String()
-	if d.second.Is6() {
-		second = first // one family each: a connection cannot cross
+	if !d.attaches { // the tools take the addresses for themselves
+		if err := d.stopDriver(); err != nil {
+			return err
+		}
 	}
+	if !d.second.IsValid() {
+		_, err := fmt.Fprintln(d.out, "\nThe tools need a second address: sudo ifconfig lo0 alias 127.0.0.2; sudo ifconfig lo0 alias 127.0.0.3")
+		return err
+	}
+	first, second := d.first.String(), d.second.String()
 	for _, pair := range [][2][]string{
 		{{"nd_rping", "-s", "-a", first, "-C", "3"}, {"nd_rping", "-c", "-v", "-V", "-a", first, "-C", "3"}},
-		{{"nd_write_bw", "-S", first}, {"nd_write_bw", "-C", first, "-L", second, "-a", "-D", "0.2"}},
+		{{"nd_write_bw", "-S", first}, {"nd_write_bw", "-C", first, "-L", second, "-a", "-D", d.each}},
 		{{"nd_send_lat", "-S", first}, {"nd_send_lat", "-C", first, "-L", second, "-n", "10000"}},
 		{{"nd_write_lat", "-S", first}, {"nd_write_lat", "-C", first, "-L", second, "-n", "10000"}},
 		{{"nd_read_lat", "-S", first}, {"nd_read_lat", "-C", first, "-L", second, "-n", "10000"}},
@@ -120,7 +128,10 @@ func (d *demo) show() error {
 
 // startDriver runs `softvpi up` and waits until it listens.
 func (d *demo) startDriver() error {
-	args := []string{"up", "--adapter", "Ethernet 1=" + d.first.String(), "--adapter", "Ethernet 2=" + d.second.String()}
+	args := []string{"up", "--adapter", "Ethernet 1=" + d.first.String()}
+	if d.second.IsValid() {
+		args = append(args, "--adapter", "Ethernet 2="+d.second.String())
+	}
 	d.prompt(args, " &")
 	d.driver = exec.CommandContext(d.ctx, d.exe, args...)
 	d.driver.Env, d.driver.Stderr = d.env, d.errs
@@ -162,11 +173,15 @@ func (d *demo) stopDriver() error {
 	fmt.Fprintln(d.out, "\n$ kill %1")
 	process := d.driver.Process
 	d.driver = nil
-	if err := process.Signal(syscall.SIGTERM); err != nil {
-		process.Kill() // Windows knows no SIGTERM
+	killed := process.Signal(syscall.SIGTERM) != nil // Windows has no signals
+	if killed {
+		process.Kill()
 	}
 	select {
 	case err := <-d.driverFinished:
+		if killed {
+			return nil
+		}
 		return err
 	case <-time.After(10 * time.Second):
 		process.Kill()

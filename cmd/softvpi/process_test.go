@@ -498,3 +498,25 @@ func TestDemonstrationRuns(t *testing.T) {
 		t.Errorf("status %d\n%s%s", code, out, errs)
 	}
 }
+
+// Where programs cannot attach, the tools run without the driver, and where there
+// is one address only, the demonstration says what is missing.
+func TestDemonstrationWhereProgramsCannotAttach(t *testing.T) {
+	p := newPlace(t)
+	t.Setenv(asProgram, "1")
+	for _, second := range []netip.Addr{netip.MustParseAddr(p.second), {}} {
+		var out, errs bytes.Buffer
+		d, err := newDemo(t.Context(), &out, &errs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.close()
+		d.first, d.second, d.attaches, d.each = netip.MustParseAddr(p.first), second, false, "0.002"
+		if err := d.show(); err != nil {
+			t.Errorf("%v: %s%s", err, out.String(), errs.String())
+		}
+		if ran := strings.Contains(out.String(), "(embedded)"); ran != second.IsValid() || ran == strings.Contains(out.String(), "a second address") {
+			t.Errorf("second address %v:\n%s", second, out.String())
+		}
+	}
+}

@@ -245,7 +245,20 @@ func embedBeside(ctx context.Context, server netip.AddrPort, flag string) (*Sess
 	}
 	return nil, unreachable(server, nd.StatusInvalidAddress, fmt.Sprintf(
 		"an embedded adapter has its address for itself, the server has this one, and this machine has no other of the kind that is free: "+
-			"let server and client attach to one driver (softvpi up --adapter NAME=%v), or name another address of this machine (%s ADDRESS)", remote, flag))
+			"%s, or name another address of this machine (%s ADDRESS)", second(runtime.GOOS, remote), flag))
+}
+
+// second says how one comes to a second address on a system.
+func second(system string, remote netip.Addr) string {
+	switch {
+	case system == "linux":
+		return fmt.Sprintf("let server and client attach to one driver (softvpi up --adapter NAME=%v)", remote)
+	case system == "darwin" && remote.IsLoopback() && remote.Is4():
+		return "add one (sudo ifconfig lo0 alias 127.0.0.2)"
+	case system == "darwin" && remote.IsLoopback():
+		return "add one (sudo ifconfig lo0 inet6 alias fd00::2)"
+	}
+	return "add one to an interface"
 }
 
 // unroutable is the error of a server that the system has no route to.

@@ -55,6 +55,16 @@ func ownLoopback(t *testing.T, addrs ...string) {
 	}
 }
 
+func TestSecondAddressIsSaidForEverySystem(t *testing.T) {
+	for system, want := range map[string]string{"linux": "softvpi up --adapter", "darwin": "ifconfig lo0", "windows": "add one"} {
+		for _, a := range []string{"127.0.0.1", "::1"} {
+			if got := second(system, netip.MustParseAddr(a)); !strings.Contains(got, want) {
+				t.Errorf("%s, %s: %q, want %q", system, a, got, want)
+			}
+		}
+	}
+}
+
 // A tool that is to reach an address of this machine takes the driver's adapters
 // where it is the driver's, and else an address of its own beside it.
 func TestDialAddressesOfThisMachine(t *testing.T) {
