@@ -13,6 +13,8 @@ import (
 var (
 	_ backend = (*ipc.Client)(nil)
 	_ sharer  = (*ipc.Client)(nil)
+
+	_ introducer = (*ipc.Client)(nil)
 )
 
 // Attach returns a session with the adapters of the driver process that listens
@@ -20,14 +22,14 @@ var (
 // fs.ErrNotExist or syscall.ECONNREFUSED; on systems that cannot attach it is an
 // errors.ErrUnsupported.
 func Attach(ctx context.Context, socket string) (*Host, error) {
-	return attach(ctx, socket, "")
+	return attach(ctx, socket, ipc.Options{})
 }
 
-func attach(ctx context.Context, socket, name string) (*Host, error) {
+func attach(ctx context.Context, socket string, o ipc.Options) (*Host, error) {
 	if socket == "" {
 		socket = DefaultSocket()
 	}
-	c, err := ipc.Dial(ctx, socket, ipc.Options{Name: name})
+	c, err := ipc.Dial(ctx, socket, o)
 	if err != nil {
 		var refused *command.Error
 		if errors.As(err, &refused) || ctx.Err() != nil {

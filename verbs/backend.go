@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/direct"
 )
 
 // backend is what the adapters offer a program: the commands, and beside them
@@ -28,6 +29,13 @@ type backend interface {
 }
 
 var _ backend = (*device.Client)(nil)
+
+// introducer is a backend that may let a QP carry its requests out in its peer's
+// memory.
+type introducer interface {
+	// Direct returns where the initiator of a QP stands when there is one.
+	Direct(qp command.Handle, number uint32) *direct.Slot
+}
 
 // sharer is a backend that hands out memory segments shared with the driver.
 type sharer interface {

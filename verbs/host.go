@@ -12,6 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc"
 	"github.com/softvpi/softvpi/internal/paths"
 )
 
@@ -45,6 +46,9 @@ type Options struct {
 	Socket string
 	// Name of the program, for status; empty: the name of the executable.
 	Name string
+	// NoDirect keeps an attached program from the direct path: its messages are moved
+	// by the driver, and no other program reaches its rings and memory.
+	NoDirect bool
 	// Embed configures the adapters where they are embedded.
 	Embed Config
 }
@@ -102,12 +106,12 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 	case Embedded:
 		return o.embed()
 	case Attached:
-		return attach(ctx, o.Socket, o.Name)
+		return attach(ctx, o.Socket, o.ipc())
 	case 0:
 	default:
 		return nil, newError("open", ErrInvalid, "Mode is %d, want 0, Embedded or Attached", o.Mode)
 	}
-	h, err := attach(ctx, o.Socket, o.Name)
+	h, err := attach(ctx, o.Socket, o.ipc())
 	if err == nil {
 		return h, nil
 	}
@@ -116,6 +120,8 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 	}
 	return o.embed()
 }
+
+func (o *Options) ipc() ipc.Options { return ipc.Options{Name: o.Name, NoDirect: o.NoDirect} }
 
 func (o *Options) embed() (*Host, error) {
 	c := o.Embed

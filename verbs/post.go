@@ -64,12 +64,13 @@ type RecvWR struct {
 func (qp *QP) PostSend(wr *SendWR) error {
 	qp.sendMu.Lock()
 	err := qp.putSend(wr)
+	rings := qp.rings
+	qp.rings = false
 	qp.sendMu.Unlock()
-	if err != nil {
-		return err
+	if rings {
+		qp.backend.Doorbell(qp.handle)
 	}
-	qp.backend.Doorbell(qp.handle)
-	return nil
+	return err
 }
 
 // PostSends posts requests in order with one doorbell and returns how many were
@@ -82,8 +83,10 @@ func (qp *QP) PostSends(wrs []SendWR) (n int, err error) {
 		}
 		n++
 	}
+	rings := qp.rings
+	qp.rings = false
 	qp.sendMu.Unlock()
-	if n > 0 {
+	if rings {
 		qp.backend.Doorbell(qp.handle)
 	}
 	return n, err
@@ -101,11 +104,20 @@ func (qp *QP) PostRecv(wr *RecvWR) error {
 	qp.recvMu.Lock()
 	err := qp.putRecv(wr)
 	qp.recvMu.Unlock()
-	if err != nil {
+	if err != nil || qp.taken() {
 		return err
 	}
 	qp.backend.Doorbell(qp.handle)
 	return nil
+}
+
+// taken reports whether the peer takes receives from the ring itself.
+func (qp *QP) taken() bool {
+	if qp.direct == nil {
+		return false
+	}
+	i := qp.direct.Load()
+	return i != nil && i.Receiving()
 }
 
 func (qp *QP) putRecv(wr *RecvWR) error {
@@ -219,10 +231,18 @@ func (qp *QP) putSend(wr *SendWR) error {
 }
 
 func (qp *QP) publish(out *ring.SendWR) error {
+	if qp.direct != nil {
+		// Requests that went to the adapter come first.
+		if i := qp.direct.Load(); i != nil && i.Lent() && qp.send.Idle() && i.Execute(out) {
+			out.Inline = nil
+			return nil
+		}
+	}
 	err := qp.send.Post(out)
 	out.Inline = nil
 	switch {
 	case err == nil:
+		qp.rings = true
 		return nil
 	case err == ring.ErrFull:
 		return errSendFull

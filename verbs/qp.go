@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -85,7 +86,10 @@ type QP struct {
 	sends, receives        atomic.Int32
 	sendPlaces, recvPlaces int32
 
+	direct *direct.Slot // nil where requests always go to the adapter
+
 	sendMu sync.Mutex
+	rings  bool // a request was put into the ring, and the doorbell is to be rung
 	send   *ring.Send
 	sendWR ring.SendWR // scratch
 	inline []byte      // scratch
@@ -152,6 +156,9 @@ func (pd *PD) CreateQP(c QPConfig) (*QP, error) {
 	if err := qp.open(&q); err != nil {
 		_ = qp.Close()
 		return nil, err
+	}
+	if d, ok := h.backend.(introducer); ok && c.Type == RC {
+		qp.direct = d.Direct(q.Handle, q.Number)
 	}
 	qp.sendPlaces, qp.recvPlaces = int32(q.SendDepth), int32(q.RecvDepth)
 	c.SendCQ.use(qp)

@@ -86,6 +86,8 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"retransmitted_packets":  func(c *device.Counters) uint64 { return c.Transport.RetransmittedPackets },
 		"local_messages":         func(c *device.Counters) uint64 { return c.Transport.LocalMessages },
 		"local_bytes":            func(c *device.Counters) uint64 { return c.Transport.LocalBytes },
+		"direct_messages":        func(c *device.Counters) uint64 { return c.Transport.DirectMessages },
+		"direct_bytes":           func(c *device.Counters) uint64 { return c.Transport.DirectBytes },
 		"local_outbound_packets": func(c *device.Counters) uint64 { return c.Transport.LocalOutboundPackets },
 		"local_outbound_bytes":   func(c *device.Counters) uint64 { return c.Transport.LocalOutboundBytes },
 		"local_inbound_packets":  func(c *device.Counters) uint64 { return c.Transport.LocalInboundPackets },

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -27,6 +28,10 @@ type Client struct {
 	doorbells *ring.Doorbells // its producer side is anybody's
 	rings     []uint32        // a drained batch of doorbells
 	closed    bool
+	direct    bool // takes part in the direct path
+	gone      bool // its process may end at any time, or has
+	keys      direct.Table
+	loans     map[*loan]struct{}
 
 	pds  objects[pd]
 	mrs  objects[mr]
@@ -51,6 +56,13 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 		mws: objects[mw]{kind: command.KindWindow}, cqs: objects[cq]{kind: command.KindCQ},
 		srqs: objects[srq]{kind: command.KindSRQ}, qps: objects[qp]{kind: command.KindQP},
 		ahs: objects[ah]{kind: command.KindAH}, cms: objects[cmid]{kind: command.KindCM},
+	}
+	if cfg.Direct != nil {
+		t, err := direct.OpenTable(cfg.Direct.Keys())
+		if err != nil {
+			return nil, command.Errorf(command.Internal, "%v", err)
+		}
+		c.direct, c.keys, c.loans = true, t, map[*loan]struct{}{}
 	}
 	if cfg.MemoryPath == "" {
 		c.cfg.MemoryPath = "mapped"
@@ -147,6 +159,10 @@ func (c *Client) rang(h command.Handle) {
 // doorbell tells the engine of the QP that work was posted. A QP whose adapter
 // was disabled has none.
 func (q *qp) doorbell() {
+	if q.loan != nil && q.loan.state != atHome {
+		q.loan.rung(q)
+		return
+	}
 	if q.tq != nil {
 		q.adapter.engine.Doorbell(q.tq)
 	}

@@ -138,6 +138,8 @@ type ClientConfig struct {
 	// WakeFD is a descriptor that becomes readable when the program rang a
 	// doorbell while the loop slept; 0: none. The loop reads it empty.
 	WakeFD int
+	// Direct is the program's part in the direct path; nil: it takes none.
+	Direct Neighbour
 	// Attached marks a program in another process: its doorbell queue is looked at
 	// by every iteration of the loop.
 	Attached bool

@@ -35,6 +35,7 @@ type Counters struct {
 func (h *Host) Counters() []Counters {
 	h.lock()
 	defer h.unlock()
+	h.foldAll()
 	out := make([]Counters, 0, len(h.adapters))
 	for _, a := range h.adapters {
 		out = append(out, Counters{
@@ -113,6 +114,7 @@ func (c *Client) Counters(ctx context.Context, index uint32) ([]command.Counter,
 		return nil, err
 	}
 	defer c.host.unlock()
+	c.host.foldAll()
 	a, err := c.host.adapter(index)
 	if err != nil {
 		return nil, err

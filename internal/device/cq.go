@@ -15,17 +15,18 @@ const maxModeration = 1<<16 - 1
 
 // cq is a completion queue.
 type cq struct {
-	handle  command.Handle
-	client  *Client
-	adapter *adapter
-	ref     uint32 // its place in the adapter
-	ring    *ring.CQ
-	block   ring.Block
-	old     []oldRing // of resizes, until the program has finished them
-	uses    int
-	waiters []*waiter
-	failed  bool
-	ended   atomic.Pointer[command.Error] // why waiters get no more events; nil while it lives
+	handle   command.Handle
+	client   *Client
+	adapter  *adapter
+	ref      uint32 // its place in the adapter
+	ring     *ring.CQ
+	block    ring.Block
+	geometry ring.Geometry
+	old      []oldRing // of resizes, until the program has finished them
+	uses     int
+	waiters  []*waiter
+	failed   bool
+	ended    atomic.Pointer[command.Error] // why waiters get no more events; nil while it lives
 
 	// Moderation (WinOF manual: CQ interrupt moderation): an event waits until count
 	// completions are there or the time since the first has passed.
@@ -58,7 +59,7 @@ func (c *Client) CreateCQ(ctx context.Context, r command.CreateCQ) (command.Queu
 		return command.Queue{}, err
 	}
 	g := ring.CQGeometry(int(r.Depth))
-	q := &cq{client: c, adapter: a, due: clock.Never}
+	q := &cq{client: c, adapter: a, due: clock.Never, geometry: g}
 	if q.ring, q.block, err = c.openCQ(g); err != nil {
 		return command.Queue{}, err
 	}
@@ -71,7 +72,11 @@ func (c *Client) CreateCQ(ctx context.Context, r command.CreateCQ) (command.Queu
 }
 
 func (c *Client) openCQ(g ring.Geometry) (*ring.CQ, ring.Block, error) {
-	b, err := c.alloc(g)
+	n := g.Size()
+	if c.direct {
+		n += ring.SharedSize(g)
+	}
+	b, err := c.allocSize(n)
 	if err != nil {
 		return nil, b, err
 	}
@@ -84,8 +89,10 @@ func (c *Client) openCQ(g ring.Geometry) (*ring.CQ, ring.Block, error) {
 }
 
 // alloc makes the memory of a ring.
-func (c *Client) alloc(g ring.Geometry) (ring.Block, error) {
-	b, err := c.arena.Alloc(g.Size())
+func (c *Client) alloc(g ring.Geometry) (ring.Block, error) { return c.allocSize(g.Size()) }
+
+func (c *Client) allocSize(n int) (ring.Block, error) {
+	b, err := c.arena.Alloc(n)
 	if err != nil {
 		return b, command.Errorf(command.Exhausted, "ring memory: %v", err)
 	}
@@ -118,7 +125,7 @@ func (c *Client) completion(field string, h command.Handle) (*cq, error) {
 // ResizeCQ implements command.Commands. The CQ goes on in a new ring; the
 // program first finishes the old one.
 func (c *Client) ResizeCQ(ctx context.Context, h command.Handle, depth uint32) (command.Queue, error) {
-	if err := c.enter(ctx); err != nil {
+	if err := c.enterHome(ctx, c.loansAt(h)); err != nil {
 		return command.Queue{}, err
 	}
 	defer c.host.unlock()
@@ -143,7 +150,7 @@ func (c *Client) ResizeCQ(ctx context.Context, h command.Handle, depth uint32) (
 	wake := q.ring.Move(next)
 	q.old = append(q.old, oldRing{q.ring, q.block})
 	prior := q.block
-	q.ring, q.block = next, block
+	q.ring, q.block, q.geometry = next, block, g
 	q.notify(prior, wake)
 	return queueOf(h, q.ref, g, block), nil
 }
@@ -164,7 +171,7 @@ func (q *cq) dropOld() error {
 // ModerateCQ implements command.Commands. Without Microseconds there is no
 // moderation; without Count only the time bounds it.
 func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
-	if err := c.enter(ctx); err != nil {
+	if err := c.enterHome(ctx, c.loansAt(m.CQ)); err != nil {
 		return err
 	}
 	defer c.host.unlock()

@@ -11,7 +11,11 @@ import (
 
 // Destroy implements command.Commands.
 func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handle) error {
-	if err := c.enter(ctx); err != nil {
+	var pick func() []*loan
+	if kind == command.KindQP {
+		pick = c.loanOf(func() *qp { return c.qps.get(h) })
+	}
+	if err := c.enterHome(ctx, pick); err != nil {
 		return err
 	}
 	release, err := c.destroy(kind, h)
@@ -60,12 +64,22 @@ func (c *Client) destroyPD(h command.Handle) error {
 
 func (c *Client) destroyMR(h command.Handle) (func(), error) {
 	m := c.mrs.get(h)
-	if m == nil {
+	if m == nil || m.ending {
 		return nil, notFound("memory region", h)
 	}
 	a := m.pd.adapter
+	if m.exported {
+		if m.region.Windows() > 0 {
+			return nil, busy("the memory region", m.region.Windows())
+		}
+		m.withdraw(c)
+		m.ending = true
+		c.quiesce()
+		m.ending = false
+	}
 	if m.region != nil {
 		if err := a.memory.Deregister(m.region.Key); err != nil {
+			c.export(m) // it stays
 			if errors.Is(err, memory.ErrBound) {
 				return nil, busy("the memory region", m.region.Windows())
 			}
@@ -144,6 +158,7 @@ func (c *Client) destroyQP(h command.Handle) error {
 	if q.srq != nil {
 		q.srq.uses--
 	}
+	q.dropRecords()
 	c.freeBlock(q.sendBlock)
 	c.freeBlock(q.recvBlock)
 	return nil
@@ -173,8 +188,12 @@ func (c *Client) Close() error {
 		h.unlock()
 		return nil
 	}
-	c.closed = true
+	c.closed, c.gone = true, true
 	h.unlock()
+	if c.direct {
+		h.lockHome(c.allLoans) // peers may be inside of operations on its memory
+		h.finish()
+	}
 	var releases []func()
 	closeAll(h, &c.cms, func(o *cmid) { _ = c.destroyCM(o.handle) })
 	closeAll(h, &c.qps, func(o *qp) { _ = c.destroyQP(o.handle) })

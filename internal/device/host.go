@@ -32,6 +32,7 @@ type Host struct {
 	drove    clock.Time // when a program that polls or waits last ran a step
 	inline   bool       // a program that polls or waits runs this step
 
+	loans         loans
 	moderated     []*cq // that hold an event back
 	moderationDue clock.Time
 
@@ -66,7 +67,7 @@ func NewHost(cfg Config) (*Host, error) {
 		cfg.Seed = binary.LittleEndian.Uint64(b[:])
 	}
 	h := &Host{
-		cfg: cfg, log: cfg.Log, start: time.Now(), done: make(chan struct{}), moderationDue: clock.Never,
+		cfg: cfg, log: cfg.Log, start: time.Now(), done: make(chan struct{}), moderationDue: clock.Never, loans: loans{due: clock.Never},
 		rand:        rand.New(rand.NewPCG(cfg.Seed, 0x5f7c1)),
 		subscribers: map[*subscriber]struct{}{},
 		yields:      yieldsPerGosched,

@@ -66,6 +66,7 @@ func (c *Client) GIDs(ctx context.Context, index uint32) ([]command.GID, error) 
 func (h *Host) Snapshot() Snapshot {
 	h.lock()
 	defer h.unlock()
+	h.foldAll()
 	var s Snapshot
 	for _, a := range h.adapters {
 		s.Adapters = append(s.Adapters, a.snapshot())

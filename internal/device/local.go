@@ -65,6 +65,9 @@ func (h *Host) join(q *qp) {
 		return
 	}
 	err := q.adapter.engine.Join(h.now(), q.tq, p.tq)
+	if err == nil {
+		h.offer(q, p)
+	}
 	if errors.Is(err, transport.ErrNotIdle) && q.joinTries == 0 {
 		q.joinTries = joinTries
 		a := q.adapter
@@ -83,7 +86,11 @@ func (a *adapter) joinAgain(now clock.Time) {
 			continue
 		}
 		q.joinTries--
-		if errors.Is(a.engine.Join(now, q.tq, p.tq), transport.ErrNotIdle) && q.joinTries > 0 {
+		err := a.engine.Join(now, q.tq, p.tq)
+		if err == nil {
+			a.host.offer(q, p)
+		}
+		if errors.Is(err, transport.ErrNotIdle) && q.joinTries > 0 {
 			keep = append(keep, q)
 			continue
 		}
@@ -101,6 +108,9 @@ func (a *adapter) reroute() {
 		if q.tq == nil {
 			continue
 		}
+		if r := q.loan; r != nil && (a.needsWire() || a.path == PathLocal) && !r.recall(now) {
+			continue // the rest when it is at home
+		}
 		if a.needsWire() {
 			if q.tq.Local() {
 				a.engine.Split(now, q.tq)
@@ -108,5 +118,8 @@ func (a *adapter) reroute() {
 			continue
 		}
 		a.host.join(q)
+		if q.loan != nil && q.tq.Local() {
+			q.loan.want(now)
+		}
 	}
 }

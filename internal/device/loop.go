@@ -112,6 +112,9 @@ func (h *Host) step() bool {
 	if h.fireDue(now) {
 		worked = true
 	}
+	if h.loans.step(now) {
+		worked = true
+	}
 	return worked
 }
 
@@ -127,7 +130,7 @@ func (h *Host) completePeers(now clock.Time) {
 
 // deadline is when the loop must run next by itself.
 func (h *Host) deadline() clock.Time {
-	due := h.moderationDue
+	due := clock.Min(h.moderationDue, h.loans.dueAt())
 	for _, a := range h.adapters {
 		if a.enabled {
 			due = clock.Min(due, a.deadline())

@@ -24,6 +24,12 @@ type mr struct {
 	pd      *pd
 	region  *memory.Region
 	release func()
+	// segment and offset are where it lies in shared memory; exported: it is in the
+	// key table of its client.
+	segment  uint32
+	offset   uint64
+	exported bool
+	ending   bool // a call that destroys it waits until nobody uses it
 }
 
 // mw is a memory window.
@@ -189,13 +195,14 @@ func (c *Client) register(ctx context.Context, r command.RegisterMemory, got Rea
 	if err != nil {
 		return command.Memory{}, asError(err)
 	}
-	m := &mr{pd: p, region: region, release: got.Release}
+	m := &mr{pd: p, region: region, release: got.Release, segment: r.Segment, offset: r.SegmentOffset}
 	if m.handle, err = put(&c.mrs, m); err != nil {
 		_ = a.memory.Deregister(region.Key)
 		return command.Memory{}, err
 	}
 	p.uses++
 	a.objects.MR++
+	c.export(m)
 	return command.Memory{Handle: m.handle, LKey: region.Key, RKey: region.Key, Path: got.Path}, nil
 }
 

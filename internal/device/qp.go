@@ -13,21 +13,26 @@ import (
 
 // qp is a queue pair with its rings.
 type qp struct {
-	handle     command.Handle
-	number     uint32
-	client     *Client
-	adapter    *adapter
-	pd         *pd
-	tq         *transport.QP // nil once the adapter was disabled
-	send, recv *cq
-	srq        *srq
-	context    uint64
-	sendBlock  ring.Block
-	recvBlock  ring.Block
-	sendRing   transport.SendRing
-	cm         *cmid // the connection that moves it
-	groups     []netip.Addr
-	joinTries  uint8 // times left to try for the local path; 0: not in the list
+	handle       command.Handle
+	number       uint32
+	client       *Client
+	adapter      *adapter
+	pd           *pd
+	tq           *transport.QP // nil once the adapter was disabled
+	send, recv   *cq
+	srq          *srq
+	context      uint64
+	sendBlock    ring.Block
+	recvBlock    ring.Block
+	sendRing     transport.SendRing
+	cm           *cmid // the connection that moves it
+	groups       []netip.Addr
+	loan         *loan      // the direct path with its peer
+	records      []*loan    // all that it ever had
+	recvRing     *ring.Recv // nil with an SRQ
+	recvGeometry ring.Geometry
+	signalAll    bool
+	joinTries    uint8 // times left to try for the local path; 0: not in the list
 }
 
 // CreateQP implements command.Commands.
@@ -41,7 +46,7 @@ func (c *Client) CreateQP(ctx context.Context, r command.CreateQP) (command.Queu
 		return command.QueuePair{}, err
 	}
 	a := p.adapter
-	q := &qp{client: c, adapter: a, pd: p, context: r.Context}
+	q := &qp{client: c, adapter: a, pd: p, context: r.Context, signalAll: r.SignalAll != 0}
 	if err := q.check(&r); err != nil {
 		return command.QueuePair{}, err
 	}
@@ -120,6 +125,7 @@ func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
 			return out, err
 		}
 		q.recvBlock, recv = b, rr
+		q.recvRing, q.recvGeometry = rr, rg
 	}
 	q.tq, err = a.engine.CreateQP(c.host.now(), transport.QPConfig{
 		Type: r.Type, PD: q.pd.number, SendCQ: transport.CQRef(q.send.ref), RecvCQ: transport.CQRef(q.recv.ref),
@@ -165,7 +171,7 @@ func (c *Client) pair(h command.Handle) (*qp, error) {
 
 // ModifyQP implements command.Commands.
 func (c *Client) ModifyQP(ctx context.Context, m command.ModifyQP) error {
-	if err := c.enter(ctx); err != nil {
+	if err := c.enterHome(ctx, c.loanOf(func() *qp { return c.qps.get(m.QP) })); err != nil {
 		return err
 	}
 	defer c.host.finish()
@@ -193,8 +199,15 @@ func (q *qp) modify(m command.ModifyQP) error {
 	if err := a.engine.Modify(a.host.now(), q.tq, m, route); err != nil {
 		return modifyError(err)
 	}
-	if m.Mask&command.MaskState != 0 && m.State == command.RTS {
-		a.host.join(q)
+	if m.Mask&command.MaskState != 0 {
+		switch m.State {
+		case command.RTS:
+			a.host.join(q)
+		case command.Reset:
+			if q.loan != nil {
+				q.loan.end()
+			}
+		}
 	}
 	return nil
 }
@@ -241,6 +254,9 @@ func (q *qp) error() {
 	if q.tq == nil || q.tq.State() == command.Reset {
 		return
 	}
+	if q.loan != nil {
+		q.loan.recall(q.adapter.host.now()) // what was posted is flushed when it is at home
+	}
 	_ = q.adapter.engine.Modify(q.adapter.host.now(), q.tq,
 		command.ModifyQP{Mask: command.MaskState, State: command.Err}, nil) // legal from every state
 }
@@ -255,6 +271,9 @@ func (q *qp) unmake() {
 		a.leave(q, g)
 	}
 	q.groups = nil
+	if q.loan != nil {
+		q.loan.end() // it is at home
+	}
 	a.engine.Destroy(a.host.now(), q.tq)
 	q.tq = nil
 	delete(a.byNumber, q.number)

@@ -15,7 +15,12 @@ import (
 // released. Programs then destroy what they have, and start again when it is
 // enabled. The error of enabling is that of AddAdapter.
 func (h *Host) SetAdapterState(index uint32, enabled bool) error {
-	h.lock()
+	h.lockHome(func() []*loan {
+		if a, err := h.adapter(index); err == nil && !enabled {
+			return h.loansOf(a)
+		}
+		return nil
+	})
 	a, err := h.adapter(index)
 	if err != nil || a.enabled == enabled {
 		h.unlock()
@@ -110,6 +115,7 @@ func (a *adapter) takeObjects(c *Client) (releases []func()) {
 	})
 	c.mrs.each(func(m *mr) {
 		if m.pd.adapter == a && m.region != nil {
+			m.withdraw(c)                         // nobody is inside of an operation: the pairs are at home
 			_ = a.memory.Deregister(m.region.Key) // its windows are gone
 			a.disown(m.region.Bytes)
 			m.region = nil

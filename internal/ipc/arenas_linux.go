@@ -20,15 +20,20 @@ type arenas struct {
 	list map[uint32]*sharedArena
 	news []*sharedArena // not passed to the client yet
 	snap atomic.Pointer[[][]byte]
+	keep bool // descriptors, for neighbours
 }
 
 type sharedArena struct {
-	id  uint32
-	fd  int // -1 once passed
-	mem []byte
+	id   uint32
+	fd   int // -1 once passed
+	mem  []byte
+	keep bool // the descriptor, for neighbours
 }
 
 func (a *sharedArena) sent() {
+	if a.keep {
+		return
+	}
 	unix.Close(a.fd)
 	a.fd = -1
 }
@@ -40,9 +45,9 @@ func (a *arenas) make(id uint32, size int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &sharedArena{id, fd, mem}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	n := &sharedArena{id, fd, mem, a.keep}
 	a.list[id] = n
 	a.news = append(a.news, n)
 	a.publish()

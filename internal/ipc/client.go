@@ -278,6 +278,9 @@ func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handl
 	if err == nil && kind == command.KindCQ {
 		c.words.drop(h)
 	}
+	if err == nil && kind == command.KindQP {
+		c.introduced.forget(h)
+	}
 	return err
 }
 

@@ -31,6 +31,8 @@ type Client struct {
 	events *eventQueue
 	words  words
 
+	introduced introduced
+
 	arenas    atomic.Pointer[[][]byte]
 	doorbells *ring.Doorbells
 	wake      *os.File
@@ -123,8 +125,12 @@ func (c *Client) hello(o Options, path uint32) error {
 	if o.Name == "" {
 		o.Name = filepath.Base(os.Args[0])
 	}
+	features := featureSegments | featureProcessVM | featureCopier
+	if o.takesPart() {
+		features |= featureDirect
+	}
 	q := hello{
-		Magic: Magic, Major: Major, Minor: Minor, Features: featureSegments | featureProcessVM | featureCopier,
+		Magic: Magic, Major: Major, Minor: Minor, Features: features,
 		Name: fixedName(o.Name), ProbeAddr: uint64(uintptr(unsafe.Pointer(&probe[0]))), Nonce: [16]byte(probe[:16]), Path: path,
 	}
 	if err := c.out.send(opHello, 0, 1, encode(q)); err != nil {
@@ -270,6 +276,12 @@ func (c *Client) frame(h header, body []byte) error {
 		return c.events.push(list)
 	case h.Op == opArena:
 		return c.arena(h, body)
+	case h.Op == opShare:
+		return c.shared(h, body)
+	case h.Op == opIntroduce:
+		return c.introduce(body)
+	case h.Op == opDrop:
+		return c.drop(body)
 	case h.Op == opGoodbye:
 		return farewell(body)
 	}
@@ -413,6 +425,7 @@ func (c *Client) Close() error {
 	}
 	c.closed = true
 	c.mu.Unlock()
+	c.introduced.stop()
 	c.fail(errClosed)
 	c.out.hurry()
 	_ = c.send(opGoodbye, 0, nil) // without it the driver takes the end for a death
@@ -429,6 +442,7 @@ func (c *Client) Close() error {
 		retire(mem)
 	}
 	c.segments = nil
+	c.introduced.close()
 	if c.copier != nil {
 		_ = unix.Munmap(c.copier)
 	}

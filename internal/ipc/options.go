@@ -14,6 +14,10 @@ import (
 // memory path: "process_vm" or "copier".
 const PathVariable = "SOFTVPI_MEMORY_PATH"
 
+// DirectVariable names the environment variable by which a program stays out of the
+// direct path: "off".
+const DirectVariable = "SOFTVPI_DIRECT"
+
 // ErrPlatform says that attaching is not there on this system.
 var ErrPlatform = fmt.Errorf("attaching is Linux only for now: %w", errors.ErrUnsupported)
 
@@ -34,6 +38,8 @@ type ServerConfig struct {
 	MaxSegments int
 	// Path insists on a memory path, PathProcessVM or PathCopier; 0: probed.
 	Path uint32
+	// NoDirect keeps programs from the direct path.
+	NoDirect bool
 	// HelloTimeout is how long a new connection may take to say hello; 0: 5 s.
 	HelloTimeout time.Duration
 	// WriteTimeout is how long a client may leave its stream unread before it is
@@ -83,7 +89,12 @@ type Options struct {
 	// Path insists on a memory path, PathProcessVM or PathCopier; 0: what
 	// SOFTVPI_MEMORY_PATH says, else the driver probes.
 	Path uint32
+	// NoDirect keeps the program from the direct path, as SOFTVPI_DIRECT=off does.
+	NoDirect bool
 }
+
+// takesPart reports whether the program offers to take part in the direct path.
+func (o Options) takesPart() bool { return !o.NoDirect && os.Getenv(DirectVariable) != "off" }
 
 // forcedPath returns the memory path to insist on.
 func (o Options) forcedPath() (uint32, error) {

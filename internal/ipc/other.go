@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/direct"
 )
 
 // Client is a program's side of an attachment; there is none on this system.
@@ -14,12 +15,19 @@ type Client struct {
 	calls  *calls
 	events *eventQueue
 	words  words
+
+	introduced introduced
 }
 
-type words struct{}
+type (
+	words      struct{}
+	introduced struct{}
+)
 
 func (words) set(*Client, command.Queue) error { return ErrPlatform }
 func (words) drop(command.Handle)              {}
+
+func (introduced) forget(command.Handle) {}
 
 func (c *Client) send(opcode, uint64, []byte) error { return ErrPlatform }
 
@@ -28,6 +36,9 @@ func Dial(context.Context, string, Options) (*Client, error) { return nil, ErrPl
 
 // Doorbell says that work was posted on a QP or SRQ.
 func (c *Client) Doorbell(command.Handle) {}
+
+// Direct returns where the initiator of a QP would stand.
+func (c *Client) Direct(command.Handle, uint32) *direct.Slot { return nil }
 
 // Poll gives the driver the processor.
 func (c *Client) Poll() bool { return false }

@@ -18,7 +18,9 @@ type segments struct {
 	total    uint64
 	maxBytes uint64
 	maxCount int
+	program  uint32  // number of the client
 	all      *budget // of all clients
+	files    *budget // descriptors kept, of all clients; nil: none are kept
 }
 
 // budget bounds the shared segments of all clients together.
@@ -47,6 +49,8 @@ type segment struct {
 	mem   []byte
 	users int  // regions in it
 	freed bool // by the client; unmapped with the last user
+	fd    int  // kept for neighbours of the client, -1: none
+	lent  map[*neighbour]struct{}
 }
 
 // alloc makes a segment and returns its number and a descriptor for the client,
@@ -72,7 +76,7 @@ func (s *segments) alloc(size uint64) (id uint32, fd int, err error) {
 		s.last++
 	}
 	id = s.last
-	g := &segment{users: 1} // held until it is there
+	g := &segment{users: 1, fd: -1} // held until it is there
 	s.list[id] = g
 	s.total += n
 	s.mu.Unlock()
@@ -91,6 +95,12 @@ func (s *segments) alloc(size uint64) (id uint32, fd int, err error) {
 		return 0, -1, command.Errorf(command.Exhausted, "shared segment of %d bytes: %v", n, err)
 	}
 	g.mem = mem
+	if s.files != nil && s.files.take(1) {
+		if g.fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
+			g.fd = -1
+			s.files.give(1)
+		}
+	}
 	return id, fd, nil
 }
 
@@ -127,6 +137,14 @@ func (s *segments) reap(id uint32, g *segment) {
 	}
 	delete(s.list, id)
 	s.total -= uint64(len(g.mem))
+	for b := range g.lent {
+		b.tell(dropBody{Program: s.program, Segment: id})
+		b.mapped.Add(-1)
+	}
+	if g.fd >= 0 {
+		unix.Close(g.fd)
+		s.files.give(1)
+	}
 	go func() { // can take long; the caller may own the loop
 		_ = unix.Munmap(g.mem)
 		s.all.give(uint64(len(g.mem)))
@@ -155,4 +173,35 @@ func (s *segments) reach(r command.RegisterMemory) (device.Reached, error) {
 	})
 	b := g.mem[r.SegmentOffset : r.SegmentOffset+r.Length : r.SegmentOffset+r.Length]
 	return device.Reached{Bytes: b, Path: PathMapped, Release: release}, nil
+}
+
+// lend returns a descriptor of a segment and its size for a neighbour of the client;
+// the caller closes it.
+func (s *segments) lend(id uint32, to *neighbour) (fd int, size uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.list[id]
+	if g == nil || g.mem == nil || g.freed {
+		return -1, 0, command.Errorf(command.NotFound, "Segment %d", id)
+	}
+	if _, twice := g.lent[to]; g.fd < 0 || twice {
+		return -1, 0, command.Errorf(command.Exhausted, "Segment %d is not for other programs, or was passed already", id)
+	}
+	if fd, err = unix.FcntlInt(uintptr(g.fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
+		return -1, 0, command.Errorf(command.Exhausted, "segment %d: %v", id, err)
+	}
+	if g.lent == nil {
+		g.lent = map[*neighbour]struct{}{}
+	}
+	g.lent[to] = struct{}{}
+	return fd, uint64(len(g.mem)), nil
+}
+
+// unlend forgets a neighbour that is gone.
+func (s *segments) unlend(from *neighbour) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.list {
+		delete(g.lent, from)
+	}
 }

@@ -31,11 +31,16 @@ type Server struct {
 	wakeR, wakeW int
 
 	segments budget
+	files    budget // descriptors of segments that are kept for neighbours
+
+	linkMu sync.Mutex
+	links  map[[2]uint32]*link
 
 	mu       sync.Mutex
 	sessions map[*session]struct{}
 	listener *net.UnixListener
 	closed   bool
+	last     uint32 // number of the last session
 	wg       sync.WaitGroup
 }
 
@@ -49,7 +54,8 @@ func NewServer(host Host, cfg ServerConfig) (*Server, error) {
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return nil, fmt.Errorf("ipc: pipe: %w", err)
 	}
-	s := &Server{cfg: cfg, host: host, wakeR: p[0], wakeW: p[1], sessions: map[*session]struct{}{}}
+	s := &Server{cfg: cfg, host: host, wakeR: p[0], wakeW: p[1], sessions: map[*session]struct{}{}, links: map[[2]uint32]*link{}}
+	s.files.max = keptFiles()
 	s.segments.max = cfg.TotalSegmentBytes
 	if s.segments.max == 0 {
 		s.segments.max = max(physicalMemory()/2, 64<<20)
@@ -98,6 +104,8 @@ func (s *Server) start(c *net.UnixConn) {
 		c.Close()
 		return
 	}
+	s.last++
+	n.id, n.segments.program = s.last, s.last
 	n.refused = len(s.sessions) >= s.cfg.MaxClients
 	s.sessions[n] = struct{}{}
 	s.wg.Add(1)

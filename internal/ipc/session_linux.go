@@ -34,6 +34,8 @@ type session struct {
 	copier *copier
 	client Session
 
+	id       uint32
+	direct   *neighbour // nil: the program takes no part in the direct path
 	segments segments
 	arenas   arenas
 
@@ -159,8 +161,15 @@ func (n *session) admit(q hello) error {
 	if err := n.choosePath(q); err != nil {
 		return err
 	}
+	if err := n.takePart(q); err != nil {
+		return err
+	}
+	var part device.Neighbour
+	if n.direct != nil {
+		part = n.direct
+	}
 	client, err := n.server.host.NewClient(device.ClientConfig{
-		Name: n.name, PID: n.peer.PID, UID: n.peer.UID,
+		Direct: part, Name: n.name, PID: n.peer.PID, UID: n.peer.UID,
 		NewArena: n.arenas.make, FreeArena: n.arenas.free,
 		Reach: n.reach, Notify: n.arenas.notify,
 		WakeFD: n.server.wakeR, Attached: true, MemoryPath: PathName(n.path),
@@ -169,6 +178,20 @@ func (n *session) admit(q hello) error {
 		return err
 	}
 	n.client = client
+	return nil
+}
+
+// takePart lets the program take part in the direct path, where it offers to and
+// shares the driver's view of processes and users.
+func (n *session) takePart(q hello) (err error) {
+	if q.Minor < 1 || q.Features&featureDirect == 0 || n.path != PathProcessVM || n.server.cfg.NoDirect {
+		return nil
+	}
+	if n.direct, err = newNeighbour(n); err != nil {
+		n.server.cfg.Log.Warn("no direct path for a program", "client", n.name, "pid", n.peer.PID, "cause", err)
+		return nil
+	}
+	n.arenas.keep, n.segments.files = true, &n.server.files
 	return nil
 }
 
@@ -216,6 +239,9 @@ func (n *session) welcome(wake int) (*welcome, []int, error) {
 		Doorbells: uint32(n.server.host.Doorbells()), Credits: eventCredits, MaxRequests: maxInFlight,
 		MaxSegments: uint32(cfg.MaxSegments), SegmentBytes: cfg.SegmentBytes,
 	}
+	if n.direct != nil {
+		w.Features |= featureDirect
+	}
 	fds := []int{wake}
 	if n.path == PathCopier {
 		fd, mem, err := newShared("softvpi-copier", copierSize)
@@ -250,6 +276,10 @@ func (n *session) serve() error {
 	var pumps sync.WaitGroup
 	pumps.Add(1)
 	go func() { defer pumps.Done(); n.pushEvents() }()
+	if n.direct != nil {
+		pumps.Add(1)
+		go func() { defer pumps.Done(); n.direct.pump() }()
+	}
 	if n.copier != nil {
 		pumps.Add(1)
 		go func() { defer pumps.Done(); n.watchCopier() }()
@@ -268,6 +298,9 @@ func (n *session) read() error {
 	var buf []byte
 	for {
 		h, body, err := readFrame(n.conn, &buf, maxRequest)
+		if errors.Is(err, unix.ECONNRESET) { // it ended before it had read everything
+			err = errEOF
+		}
 		if err != nil {
 			return err
 		}
@@ -297,7 +330,7 @@ func (n *session) frame(h header, body []byte) error {
 			return err
 		}
 		return n.grant(c)
-	case opAllocSegment, opFreeSegment:
+	case opAllocSegment, opFreeSegment, opMapSegment:
 		return n.request(h, body, nil)
 	}
 	f := handlers[h.Op]
@@ -358,6 +391,8 @@ func (n *session) carryOut(ctx context.Context, h header, body []byte, f handler
 		reply, fds, err = n.allocSegment(body)
 	case opFreeSegment:
 		reply, err = nil, n.freeSegment(body)
+	case opMapSegment:
+		reply, fds, err = n.mapSegment(body)
 	default:
 		reply, err = f(ctx, n.client, body)
 	}
@@ -498,6 +533,9 @@ func (n *session) teardown() {
 		if err := n.client.Close(); err != nil {
 			n.server.cfg.Log.Warn("closing a program's objects", "client", n.name, "cause", err)
 		}
+	}
+	if n.direct != nil {
+		n.direct.leave()
 	}
 	n.segments.closeAll()
 	n.arenas.closeAll()

@@ -34,6 +34,45 @@ func newShared(name string, size int) (fd int, mem []byte, err error) {
 	return fd, mem, nil
 }
 
+// newReadable is newShared for memory that others can only read.
+func newReadable(name string, size int) (fd int, mem []byte, err error) {
+	fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, nil, fmt.Errorf("memfd_create: %w", err)
+	}
+	if err = unix.Ftruncate(fd, int64(size)); err == nil {
+		mem, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	if err == nil { // what is mapped already stays writable
+		const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
+		if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+			_ = unix.Munmap(mem)
+		}
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, nil, fmt.Errorf("shared memory to be read: %w", err)
+	}
+	return fd, mem, nil
+}
+
+// keptFiles is how many descriptors of segments are kept for neighbours: half of
+// what the process may open.
+func keptFiles() uint64 {
+	var r unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) != nil {
+		return 0
+	}
+	return r.Cur / 2
+}
+
+// monotonic reads CLOCK_MONOTONIC, the same for all processes of a machine.
+func monotonic() uint64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // cannot fail
+	return uint64(ts.Nano())
+}
+
 // populate gives every page of mem its memory, so that the loop does not have to
 // wait for the kernel at the first touch. It goes in small steps: each holds a lock
 // of the address space that faults of the loop wait for. Kernels before 5.14

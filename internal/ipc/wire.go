@@ -18,7 +18,7 @@ const Magic uint32 = 'S' | 'V'<<8 | 'P'<<16 | 'I'<<24
 // minor version of the two is spoken.
 const (
 	Major uint16 = 1
-	Minor uint16 = 0
+	Minor uint16 = 1
 )
 
 const (
@@ -47,6 +47,9 @@ const (
 	opArena
 	opAllocSegment
 	opFreeSegment
+	opShare
+	opIntroduce
+	opDrop
 )
 
 const (
@@ -80,6 +83,7 @@ const (
 	opCMQuery
 	opCMAttributes
 	opResizeSRQ
+	opMapSegment
 )
 
 // Flags of a frame. Bits 8 to 11 hold the number of descriptors with it.
@@ -95,6 +99,7 @@ const (
 	featureSegments uint64 = 1 << iota
 	featureProcessVM
 	featureCopier
+	featureDirect
 )
 
 // header begins every frame.
@@ -202,7 +207,29 @@ type (
 		_      uint32
 		Size   uint64
 	}
-	empty struct{}
+	shareBody struct {
+		Kind    uint32 // 1 the program's own key table, 2 a neighbour's, 3 an arena of it, 4 records shared with it
+		Program uint32 // the neighbour's number
+		Number  uint32 // of the arena, or of the area of records
+		_       uint32
+		Size    uint64
+	}
+	introduction struct {
+		QP      command.Handle
+		Number  uint32 // QP number
+		Role    uint32 // direction of the record that the program initiates, 0 or 1
+		Owner   uint32 // by which it claims slots of completion queues
+		Program uint32 // of the peer
+		Area    uint32 // where the record lies
+		Offset  uint64
+		Clock   uint64 // CLOCK_MONOTONIC where the clock of completions has 0, nanoseconds
+	}
+	dropBody struct {
+		Program uint32
+		Segment uint32 // 0: the program as a whole
+	}
+	mapSegmentArgs struct{ Program, Segment uint32 }
+	empty          struct{}
 )
 
 // errFrame is a frame that breaks the protocol.

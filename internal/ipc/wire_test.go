@@ -15,6 +15,7 @@ import (
 var bodies = []any{
 	hello{}, welcome{}, goodbye{}, arenaBody{}, credit{}, adapterArgs{}, handleArgs{}, windowArgs{}, resizeArgs{},
 	multicastArgs{}, destroyArgs{}, bindArgs{}, listenArgs{}, attributesArgs{}, segmentArgs{}, segmentReply{}, empty{},
+	shareBody{}, introduction{}, dropBody{}, mapSegmentArgs{},
 	command.AdapterInfo{}, command.GID{}, command.Counter{}, command.RegisterMemory{}, command.Memory{},
 	command.CreateCQ{}, command.Queue{}, command.ModerateCQ{}, command.CreateSRQ{}, command.ModifySRQ{},
 	command.SRQInfo{}, command.CreateQP{}, command.QueuePair{}, command.ModifyQP{}, command.QPInfo{},

@@ -54,6 +54,9 @@ func (r *Region) start() uint64 {
 	return r.Base
 }
 
+// Start returns the region's own address of its first byte: 0 where it is zero-based.
+func (r *Region) Start() uint64 { return r.start() }
+
 // offset returns how far addr lies into the region, and whether n bytes from
 // there lie within it. No sum here can overflow.
 func (r *Region) offset(addr, n uint64) (uint64, bool) {

@@ -38,16 +38,31 @@ type CQ struct {
 	base
 	p producer
 	c consumer
+	// shared is the ring of completions that programs push themselves; nil where the
+	// CQ has none.
+	shared *Shared
 }
 
-// OpenCQ opens the ring in b, freshly made (zero) memory.
+// OpenCQ opens the ring in b, freshly made (zero) memory, and the second ring
+// behind it where b has room for that.
 func OpenCQ(b []byte, g Geometry) (*CQ, error) {
 	r, err := open(b, g, CQESize)
 	if err != nil {
 		return nil, err
 	}
-	return &CQ{base: r}, nil
+	q := &CQ{base: r}
+	if len(b) >= g.Size()+SharedSize(g) {
+		q.shared, err = OpenShared(b, g)
+	}
+	return q, err
 }
+
+// Shared returns the second ring, nil where there is none.
+func (q *CQ) Shared() *Shared { return q.shared }
+
+// Produced returns the index after the last completion that was pushed. Loop's
+// side.
+func (q *CQ) Produced() uint32 { return q.p.next }
 
 // Push publishes a completion and reports whether the program wants an event
 // for it. ErrOverflow (no free entry) and ErrCorrupt end the queue: its header
@@ -64,8 +79,16 @@ func (q *CQ) Push(e *CQE) (event bool, err error) {
 		}
 		return false, err
 	}
-	b := q.slot(q.p.next)
+	e.put(q.slot(q.p.next))
+	q.p.publish(&q.base)
+	// After the store of the producer index: a program arms first and looks at
+	// the index after, so one of the two sees the other's store.
+	return e.raises(Arm(q.h.arm.Load())), nil
+}
+
+func (e *CQE) put(b []byte) {
 	le := binary.LittleEndian
+	_ = b[CQESize-1]
 	le.PutUint64(b, e.ID)
 	le.PutUint64(b[8:], e.Context)
 	le.PutUint32(b[16:], e.QPN)
@@ -76,10 +99,6 @@ func (q *CQ) Push(e *CQE) (event bool, err error) {
 	le.PutUint16(b[36:], e.PKeyIndex)
 	b[38], b[39] = e.SL, 0
 	le.PutUint64(b[40:], e.Timestamp)
-	q.p.publish(&q.base)
-	// After the store of the producer index: a program arms first and looks at
-	// the index after, so one of the two sees the other's store.
-	return e.raises(Arm(q.h.arm.Load())), nil
 }
 
 func (e *CQE) raises(a Arm) bool {
@@ -145,7 +164,13 @@ func (q *CQ) SequenceWord() *uint32 { return word(&q.h.sequence) }
 // Poll takes up to len(out) completions. Program's side, one caller at a time.
 func (q *CQ) Poll(out []CQE) int {
 	n, err := q.c.pending(&q.base)
-	if n == 0 || err != nil {
+	if err != nil {
+		return 0
+	}
+	if q.shared != nil {
+		return q.pollBoth(out, q.c.next+n)
+	}
+	if n == 0 {
 		return 0
 	}
 	k := min(int(n), len(out))
@@ -154,6 +179,49 @@ func (q *CQ) Poll(out []CQE) int {
 		q.c.next++
 	}
 	q.c.release(&q.base, uint32(k))
+	return k
+}
+
+// pollBoth takes completions from both rings, those of one QP in the order in
+// which they came. The loop pushes to the first ring for a QP only after the last
+// entry that a program made for it in the second: limit, the producer index as it
+// was before the second was looked at, is how far the first may be emptied once
+// the second is empty. The other way round entries of the second carry the index
+// of the first up to which is to be taken before them.
+func (q *CQ) pollBoth(out []CQE, limit uint32) int {
+	k, own := 0, uint32(0)
+	for k < len(out) {
+		phase := q.shared.peek()
+		if phase == slotClaimed {
+			break // its producer is about to fill it
+		}
+		if phase == slotReady {
+			stamp := q.shared.stamp()
+			if int32(stamp-q.c.next) <= 0 {
+				q.shared.take(&out[k])
+				k++
+				continue
+			}
+			if int32(stamp-limit) > 0 {
+				limit = stamp
+			}
+		}
+		if q.c.next == limit {
+			break
+		}
+		if q.c.seen == q.c.next {
+			if n, err := q.c.refresh(&q.base); n == 0 || err != nil {
+				break
+			}
+		}
+		out[k].get(q.slot(q.c.next))
+		q.c.next++
+		own++
+		k++
+	}
+	if own > 0 {
+		q.c.release(&q.base, own)
+	}
 	return k
 }
 
@@ -175,7 +243,7 @@ func (e *CQE) get(b []byte) {
 // Empty reports whether there is nothing to poll. Program's side.
 func (q *CQ) Empty() bool {
 	n, err := q.c.refresh(&q.base)
-	return n == 0 && err == nil
+	return n == 0 && err == nil && (q.shared == nil || q.shared.peek() == slotFree)
 }
 
 // Raises reports whether a completion that waits to be polled is one that a
@@ -192,7 +260,7 @@ func (q *CQ) Raises(a Arm) bool {
 			return true
 		}
 	}
-	return false
+	return q.shared != nil && q.shared.raises(a)
 }
 
 // Arm asks for one event at the next completion that a includes; what was armed

@@ -23,8 +23,9 @@ func RecvGeometry(depth, sge int) Geometry {
 // loop takes requests with Next, which gives the entry back at once.
 type Recv struct {
 	base
-	p producer
-	c consumer
+	p    producer
+	c    consumer
+	lent bool
 }
 
 // OpenRecv opens the ring in b, freshly made (zero) memory.
@@ -97,6 +98,9 @@ func (q *Recv) Post(wr *RecvWR) error {
 // Pending returns how many requests wait to be taken: the receives posted, as
 // SRQ limits and end-to-end credits count them. Consumer side.
 func (q *Recv) Pending() (int, error) {
+	if q.lent {
+		return q.Waiting(), nil
+	}
 	n, err := q.c.refresh(&q.base)
 	return int(n), err
 }
@@ -104,6 +108,9 @@ func (q *Recv) Pending() (int, error) {
 // Next takes the next request into wr; false when there is none. ErrCorrupt
 // ends the queue. Consumer side.
 func (q *Recv) Next(wr *RecvWR) (bool, error) {
+	if q.lent {
+		return false, nil
+	}
 	n, err := q.c.pending(&q.base)
 	if n == 0 || err != nil {
 		return false, err

@@ -39,9 +39,10 @@ type Counters struct {
 	InboundPackets, InboundBytes   uint64
 	RetransmittedPackets           uint64 // request packets sent more than once
 	LocalMessages, LocalBytes      uint64 // requests of this side carried out on the local path
+	DirectMessages, DirectBytes    uint64 // requests that its programs carried out on the direct path
 
-	// What messages on the local path stand for, by where their data went: packets of
-	// the path MTU, and bytes of payload.
+	// What messages on the local and direct paths stand for, by where their data went:
+	// packets of the path MTU, and bytes of payload.
 	LocalOutboundPackets, LocalOutboundBytes uint64
 	LocalInboundPackets, LocalInboundBytes   uint64
 
@@ -105,6 +106,8 @@ var counterNames = []struct {
 	{"Retransmitted packets", func(c *Counters) *uint64 { return &c.RetransmittedPackets }},
 	{"Local messages", func(c *Counters) *uint64 { return &c.LocalMessages }},
 	{"Local bytes", func(c *Counters) *uint64 { return &c.LocalBytes }},
+	{"Direct messages", func(c *Counters) *uint64 { return &c.DirectMessages }},
+	{"Direct bytes", func(c *Counters) *uint64 { return &c.DirectBytes }},
 	{"Local outbound packets", func(c *Counters) *uint64 { return &c.LocalOutboundPackets }},
 	{"Local outbound bytes", func(c *Counters) *uint64 { return &c.LocalOutboundBytes }},
 	{"Local inbound packets", func(c *Counters) *uint64 { return &c.LocalInboundPackets }},

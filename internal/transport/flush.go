@@ -106,8 +106,8 @@ func (e *Engine) flush(out []Completion) int {
 
 // flush writes the flushed completions of q; done says that none is left.
 func (q *QP) flush(out []Completion) (n int, done bool) {
-	if q.copying > 0 {
-		return 0, true // memory of the requests is still in use; copyEnded comes back here
+	if q.copying > 0 || q.lent {
+		return 0, true // memory of the requests is still in use; copyEnded or Reclaim comes back here
 	}
 	for n < len(out) {
 		c, ok := q.flushOne()

@@ -50,6 +50,7 @@ type QP struct {
 	counted int // packets of this QP in win.inFlight
 	wants   int // packets of room that it waits for
 	peer    *QP // the other end while the QP is on the local path
+	lent    bool
 
 	req  requester
 	resp responder
@@ -154,6 +155,9 @@ func (e *Engine) Query(q *QP) command.QPInfo {
 	info := command.QPInfo{Attr: a, Type: q.typ, Number: q.num, Path: 1}
 	if q.peer != nil {
 		info.Path = 2
+	}
+	if q.lent {
+		info.Path = 3
 	}
 	if q.state == command.SQD && !q.drained() {
 		info.Draining = 1

@@ -50,16 +50,17 @@ func TestMixedTrafficOverChangingLinks(t *testing.T) {
 	if did.Messages != served {
 		t.Errorf("%d messages were sent and %d came", did.Messages, served)
 	}
-	var lost, local, wire uint64
+	var lost, local, direct, wire uint64
 	for _, a := range d.Status().Adapters {
 		lost += a.Link.ImpairedLost
 		local += a.Counters["Local messages"]
+		direct += a.Counters["Direct messages"]
 		wire += a.Counters["RDMA Outbound Packets"]
 	}
-	t.Logf("%d operations, %d messages; %d changes of path or impairment; %d messages took the local path, %d packets the wire, %d of them were lost on purpose",
-		did.Operations, served, changes, local, wire, lost)
-	if local == 0 || wire == 0 || lost == 0 {
-		t.Error("the traffic did not see both paths and losses")
+	t.Logf("%d operations, %d messages; %d changes of path or impairment; %d messages took the local path, %d the direct one, %d packets the wire, %d of them were lost on purpose",
+		did.Operations, served, changes, local, direct, wire, lost)
+	if local == 0 || direct == 0 || wire == 0 || lost == 0 {
+		t.Error("the traffic did not see all paths and losses")
 	}
 }
 
@@ -107,6 +108,8 @@ func (d *testDriver) change(t *testing.T, seed uint64, seconds float64, done <-c
 				set(adapter, "wire", all("1%")...)
 			case 4:
 				set(adapter, "wire", all("5%")...)
+			case 5:
+				set(adapter, "local")
 			}
 		}
 	}

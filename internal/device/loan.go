@@ -1,0 +1,454 @@
+package device
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/direct"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/transport"
+)
+
+const (
+	// firstWait is how long a pair rests in the engine before it is lent again, and
+	// maxWait the most; each lending that moved fewer than worthLending messages
+	// doubles it.
+	firstWait    = 20 * time.Microsecond
+	maxWait      = 10 * time.Millisecond
+	worthLending = 64
+	// firstLook and maxLook are how soon a pair that was not at rest is looked at
+	// again by itself. The first lookAlways of those that wait are looked at by every
+	// turn of the loop as well.
+	firstLook  = 100 * time.Microsecond
+	maxLook    = 100 * time.Millisecond
+	lookAlways = 8
+	// recallLook is how often a program that is inside of an operation is looked at,
+	// and recallTime how long it may stay there: then its connection is ended, as that
+	// of a program whose copier hangs.
+	recallLook = 20 * time.Microsecond
+	recallTime = 5 * time.Second
+)
+
+type loanState uint8
+
+const (
+	atHome   loanState = iota // in the engine
+	lent                      // in the hands of the programs
+	recalled                  // taken back; a program may be inside of an operation still
+)
+
+// pair is two QPs of attached programs that are connected to each other, and may
+// be lent to them.
+type loan struct {
+	host   *Host
+	ends   [2]*qp // ends[i] initiates direction i
+	record *direct.Record
+	place  Place
+	users  int // QPs whose programs may look at the record
+	owners [2]uint32
+	known  [2]int // arenas of the other that each was introduced to
+
+	state  loanState
+	since  clock.Time // recalled
+	warned bool       // a program was told to go
+	begun  uint64     // messages moved before the lending
+	wait   time.Duration
+
+	queued bool // in the list of those that wait to be lent
+	after  clock.Time
+	look   time.Duration
+	due    clock.Time
+
+	counted [2][direct.Counts]direct.Tally
+}
+
+// pairs are the pairs of a host that something is to be done about.
+type loans struct {
+	recalled []*loan
+	check    clock.Time // when to look at those
+	waiting  []*loan    // to be lent
+	due      clock.Time
+	owners   uint32
+	leases   uint32
+}
+
+// offer makes a pair of two QPs that have come to the local path, where their
+// programs may have it.
+func (h *Host) offer(q, p *qp) {
+	if q.loan == nil {
+		if !mayLend(q, p) {
+			return
+		}
+		if err := h.makeLoan(q, p); err != nil {
+			h.log.Debug("no direct path", "qp", q.number, "peer", p.number, "cause", err)
+			return
+		}
+	}
+	q.loan.want(h.now())
+}
+
+func mayLend(q, p *qp) bool {
+	return q.client.direct && p.client.direct && q.client.cfg.UID == p.client.cfg.UID &&
+		!q.client.gone && !p.client.gone && q.tq.Type() == command.RC && p.loan == nil
+}
+
+func (h *Host) makeLoan(q, p *qp) error {
+	at, mem, err := q.client.cfg.Direct.Share(p.client.cfg.Direct, direct.RecordSize)
+	if err != nil {
+		return err
+	}
+	record, err := direct.OpenRecord(mem)
+	if err != nil {
+		return err
+	}
+	r := &loan{host: h, ends: [2]*qp{q, p}, record: record, place: at, wait: firstWait}
+	for i := range r.owners {
+		h.loans.owners = h.loans.owners%(1<<30-1) + 1
+		r.owners[i] = h.loans.owners
+	}
+	q.loan, p.loan = r, r
+	q.records, p.records = append(q.records, r), append(p.records, r)
+	r.users = 2
+	q.client.loans[r] = struct{}{}
+	p.client.loans[r] = struct{}{}
+	return nil
+}
+
+// end forgets a pair that is at home; one of its QPs ends or is connected anew.
+func (r *loan) end() {
+	q, p := r.ends[0], r.ends[1]
+	if q.loan != r {
+		return
+	}
+	r.fold()
+	q.loan, p.loan = nil, nil
+	delete(q.client.loans, r)
+	delete(p.client.loans, r)
+}
+
+// dropRecords gives the records of a QP that is destroyed back. A program may look
+// at the record of a pair as long as it has the QP: it learns late that the pair
+// has ended, or never.
+func (q *qp) dropRecords() {
+	for _, r := range q.records {
+		if r.users--; r.users == 0 {
+			r.ends[0].client.cfg.Direct.Unshare(r.ends[1].client.cfg.Direct, r.place)
+		}
+	}
+	q.records = nil
+}
+
+// want puts the pair on the list of those to be lent.
+func (r *loan) want(now clock.Time) {
+	h := r.host
+	r.after, r.look = now.Add(r.wait), firstLook
+	r.due = r.after
+	if !r.queued {
+		r.queued = true
+		h.loans.waiting = append(h.loans.waiting, r)
+	}
+	h.loans.due = clock.Min(h.loans.due, r.due)
+}
+
+// dueAt is when the loop must look at pairs by itself.
+func (s *loans) dueAt() clock.Time {
+	due := s.due
+	if len(s.recalled) > 0 {
+		due = clock.Min(due, s.check)
+	}
+	return due
+}
+
+// step goes on with pairs: at the end of a turn of the loop, when completions have
+// been delivered.
+func (s *loans) step(now clock.Time) (worked bool) {
+	if len(s.recalled) > 0 {
+		worked = s.settleAll(now)
+	}
+	if len(s.waiting) == 0 {
+		return worked
+	}
+	n := len(s.waiting)
+	if now < s.due {
+		n = min(n, lookAlways)
+	}
+	for i := 0; i < n; i++ {
+		r := s.waiting[i]
+		if now < r.after || now < r.due && i >= lookAlways {
+			continue
+		}
+		err := r.lend(now)
+		if errors.Is(err, transport.ErrNotIdle) {
+			if now >= r.due {
+				r.look = min(2*r.look, maxLook)
+				r.due = now.Add(r.look)
+			}
+			continue
+		}
+		worked = true
+		r.queued = false
+		last := len(s.waiting) - 1
+		s.waiting[i], s.waiting[last] = s.waiting[last], nil
+		s.waiting = s.waiting[:last]
+		n = min(n-1, last)
+		i--
+	}
+	if now >= s.due || worked {
+		s.due = clock.Never
+		for _, r := range s.waiting {
+			s.due = clock.Min(s.due, r.due)
+		}
+	}
+	return worked
+}
+
+// errNotDirect is a pair that the driver keeps for now.
+var errNotDirect = errors.New("the pair stays in the driver")
+
+// lend lends a pair that is at rest.
+func (r *loan) lend(now clock.Time) error {
+	q, p := r.ends[0], r.ends[1]
+	if r.state != atHome || q.loan != r || q.tq == nil || p.tq == nil || !r.allowed() {
+		return errNotDirect
+	}
+	if q.adapter.engine.Undelivered() || p.adapter.engine.Undelivered() {
+		return transport.ErrNotIdle
+	}
+	if err := q.adapter.engine.Lend(q.tq); err != nil {
+		return err
+	}
+	r.host.loans.leases = r.host.loans.leases%(1<<32-1) + 1
+	r.state, r.begun = lent, r.moved()
+	for i := range r.ends {
+		if a := r.ends[1-i].client.arena.Len(); r.known[i] != a {
+			r.known[i] = a
+			r.introduce(i)
+		}
+	}
+	for i := range r.ends {
+		c := r.config(i)
+		if to := r.ends[1-i].recvRing; to != nil {
+			r.record.Way[i].Begin(to.Lend())
+		}
+		r.record.Way[i].Lend(r.host.loans.leases, &c)
+	}
+	return nil
+}
+
+// allowed reports whether policies, and the completion queues, let the pair be lent.
+func (r *loan) allowed() bool {
+	for _, q := range r.ends {
+		if !q.tq.Local() || q.adapter.needsWire() || q.adapter.path == PathLocal || q.client.gone {
+			return false
+		}
+		for _, cq := range [2]*cq{q.send, q.recv} {
+			if cq.failed || cq.interval != 0 || cq.ring.Shared() == nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (r *loan) introduce(role int) {
+	q, p := r.ends[role], r.ends[1-role]
+	q.client.cfg.Direct.Introduce(p.client.cfg.Direct, Introduction{
+		QP: uint32(q.handle), Number: q.number, Role: uint32(role), Owner: r.owners[role], Record: r.place,
+		Now: uint64(r.host.now()),
+	})
+}
+
+// config is what the initiator of a direction needs to know.
+func (r *loan) config(role int) direct.Config {
+	q, p := r.ends[role], r.ends[1-role]
+	own, peer := q.adapter.engine.Query(q.tq).Attr, p.adapter.engine.Query(p.tq).Attr
+	c := direct.Config{
+		SendCQ: q.send.shared(), RecvCQ: p.recv.shared(),
+		SendStamp: q.send.ring.Produced(), RecvStamp: p.recv.ring.Produced(),
+		OwnPD: uint32(q.pd.number), PeerPD: uint32(p.pd.number), OwnAdapter: q.adapter.index, PeerAdapter: p.adapter.index,
+		OwnQPN: q.number, PeerQPN: p.number, OwnContext: q.context, PeerContext: p.context,
+		Access: peer.Access, PKeyIndex: uint16(peer.PKeyIndex), ServiceLevel: uint16(peer.Route.SL),
+		MTU: own.MTU,
+	}
+	if peer.ResponderResources == 0 {
+		c.Access &^= uint32(memory.RemoteRead | memory.RemoteAtomic)
+	}
+	if q.signalAll {
+		c.Flags |= direct.SignalAll
+	}
+	if own.InitiatorDepth > 0 {
+		c.Flags |= direct.Answers
+	}
+	if p.recvRing != nil {
+		c.Flags |= direct.Receives
+		c.Receive = direct.Ring{
+			Arena: p.recvBlock.Arena, Offset: p.recvBlock.Offset,
+			Entries: uint32(p.recvGeometry.Entries), Stride: uint32(p.recvGeometry.Stride),
+		}
+	}
+	return c
+}
+
+func (q *cq) shared() direct.Ring {
+	return direct.Ring{Arena: q.block.Arena, Offset: q.block.Offset, Entries: uint32(q.geometry.Entries), Stride: uint32(q.geometry.Stride)}
+}
+
+// recall takes a pair back and reports whether it is at home.
+func (r *loan) recall(now clock.Time) bool {
+	s := &r.host.loans
+	if r.state == lent {
+		for i := range r.record.Way {
+			r.record.Way[i].Recall()
+		}
+		r.state, r.since, r.warned = recalled, now, false
+		s.recalled = append(s.recalled, r)
+		s.check = now.Add(recallLook)
+	}
+	if r.state == recalled {
+		r.settle(now)
+	}
+	return r.state == atHome
+}
+
+// settleAll looks at the pairs that were recalled.
+func (s *loans) settleAll(now clock.Time) (worked bool) {
+	s.check = now.Add(recallLook)
+	for _, r := range slices.Clone(s.recalled) {
+		r.settle(now)
+		worked = worked || r.state == atHome
+	}
+	return worked
+}
+
+// settle ends the recall of a pair when no program is inside of an operation on it
+// any more. It never waits.
+func (r *loan) settle(now clock.Time) {
+	if r.state != recalled {
+		return
+	}
+	for i, q := range r.ends {
+		if _, inside := r.record.Way[i].Inside(); !inside || q.client.gone {
+			continue
+		}
+		if !r.warned && now.Sub(r.since) > recallTime {
+			r.warned = true
+			q.client.cfg.Direct.End(command.Errorf(command.TimedOut, "the program stood still for %v inside of an operation on the direct path", recallTime))
+		}
+		return
+	}
+	s := &r.host.loans
+	if i := slices.Index(s.recalled, r); i >= 0 {
+		s.recalled = slices.Delete(s.recalled, i, i+1)
+	}
+	r.home(now)
+}
+
+// home takes the pair back into the engine.
+func (r *loan) home(now clock.Time) {
+	r.state = atHome
+	var corrupt [2]bool
+	for i, q := range r.ends {
+		p := r.ends[1-i]
+		voided := 0
+		if q.client.gone {
+			voided = p.recv.void(r.owners[i])
+		}
+		if p.recvRing == nil {
+			continue
+		}
+		index := p.recvRing.Consumer()
+		if voided > 0 { // the last receive was taken and did not complete
+			index = r.record.Way[i].LastTaken()
+		}
+		corrupt[1-i] = p.recvRing.Reclaim(index) != nil
+	}
+	if r.moved()-r.begun >= worthLending {
+		r.wait = firstWait
+	} else {
+		r.wait = min(2*r.wait, maxWait)
+	}
+	r.fold()
+	for i, q := range r.ends {
+		if q.tq == nil {
+			continue
+		}
+		q.adapter.engine.Reclaim(now, q.tq)
+		if corrupt[i] {
+			q.fail(command.EventQPFatal)
+		}
+	}
+	q, p := r.ends[0], r.ends[1]
+	if q.tq == nil || p.tq == nil || !q.tq.Local() {
+		return
+	}
+	if q.adapter.needsWire() || p.adapter.needsWire() {
+		q.adapter.engine.Split(now, q.tq)
+		return
+	}
+	r.want(now)
+}
+
+// void cancels what a program that is gone had claimed of the CQ, and has its
+// waiters look at what stood behind that.
+func (q *cq) void(owner uint32) int {
+	n := q.ring.Shared().Void(owner)
+	if n > 0 && !q.failed {
+		q.fire()
+	}
+	return n
+}
+
+// moved is how many messages the programs have moved on the pair.
+func (r *loan) moved() (n uint64) {
+	for i := range r.record.Way {
+		for op := range direct.Counts {
+			n += r.record.Way[i].Count(op).Messages
+		}
+	}
+	return n
+}
+
+// fold adds what was moved to the counters of the adapters.
+func (r *loan) fold() {
+	for i := range r.record.Way {
+		q, p := r.ends[i], r.ends[1-i]
+		for op := range direct.Counts {
+			now, was := r.record.Way[i].Count(op), &r.counted[i][op]
+			from, to := q.adapter.engine.Counters(), p.adapter.engine.Counters()
+			from.DirectMessages += now.Messages - was.Messages
+			from.DirectBytes += now.Bytes - was.Bytes
+			if op == direct.CountRead || op == direct.CountAtomic {
+				from, to = to, from
+			}
+			from.LocalOutboundPackets += now.Packets - was.Packets
+			from.LocalOutboundBytes += now.Bytes - was.Bytes
+			to.LocalInboundPackets += now.Packets - was.Packets
+			to.LocalInboundBytes += now.Bytes - was.Bytes
+			*was = now
+		}
+	}
+}
+
+// foldAll brings the counters up to date.
+func (h *Host) foldAll() {
+	for _, c := range h.clients {
+		for r := range c.loans {
+			if r.ends[0].client == c {
+				r.fold()
+			}
+		}
+	}
+}
+
+// rung takes a doorbell of a QP whose pair is not in the engine. Receives that were
+// posted are the peer's business, requests mean that the program gave its direction
+// back.
+func (r *loan) rung(q *qp) {
+	if n, err := q.sendRing.Pending(); n == 0 && err == nil {
+		return
+	}
+	r.recall(r.host.now())
+}

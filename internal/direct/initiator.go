@@ -1,0 +1,419 @@
+package direct
+
+import (
+	"fmt"
+	"math/bits"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+const (
+	// maxMessage is the longest message that is carried out here: a direction that is
+	// recalled is waited for as long as a copy of it takes.
+	maxMessage = 64 << 20
+	// receiveLooks is how often an initiator that finds no receive looks for one
+	// before it leaves its request to the driver, some two microseconds: a responder
+	// that polls is about to post one.
+	receiveLooks = 1000
+)
+
+// Surroundings is what an initiator needs of its program.
+type Surroundings struct {
+	Own, Peer Table  // key tables
+	Owner     uint32 // by which the direction claims slots of completion queues
+	// OwnArena and PeerArena return the memory of an arena, nil where it is not mapped.
+	OwnArena, PeerArena func(id uint32) []byte
+	// Segment returns the memory of a segment of the peer. Where that is not mapped it
+	// sees to it that it will be, and returns nil.
+	Segment func(id uint32) []byte
+	// Wake wakes who sleeps on the sequence word of a CQ.
+	Wake func(word *uint32)
+	// Now reads the clock that completions are stamped with.
+	Now func() uint64
+}
+
+// Initiator carries out the requests of one QP while its direction is lent. One
+// goroutine at a time uses it; Lent and Receiving are for any.
+type Initiator struct {
+	env      Surroundings
+	dir, rev *Direction
+
+	stopped atomic.Bool
+
+	op    uint32
+	lease uint32
+	conf  Config
+	count [Counts]Tally
+	shift uint8 // of the path MTU
+
+	sendCQ, recvCQ *ring.Shared
+	receive        *ring.Borrowed
+	recv           ring.RecvWR
+	local          [ring.MaxSGE][]byte // memory of the request
+	locals         int
+	place          [ring.MaxSGE][]byte // of the receive
+	segment        []byte              // that was used last
+	segmentID      uint32
+	wake           [2]*uint32
+	wakes          int
+}
+
+// NewInitiator makes the initiator with this role, 0 or 1, of a record.
+func NewInitiator(r *Record, role int, env Surroundings) *Initiator {
+	i := &Initiator{env: env, dir: &r.Way[role], rev: &r.Way[1-role]}
+	i.op = atomic.LoadUint32(&i.dir.Op)
+	for n := range i.count {
+		i.count[n] = i.dir.Count(n)
+	}
+	return i
+}
+
+// Lent reports whether requests may be carried out here.
+func (i *Initiator) Lent() bool { return i.dir.Lent() }
+
+// Receiving reports whether the peer takes receives itself: the driver need not be
+// told of those that are posted. Call it after a receive was published.
+func (i *Initiator) Receiving() bool { return i.rev.Lent() }
+
+// Execute carries out a request whose predecessors have all completed, and
+// completes it; false: it did not, and the request is the driver's.
+func (i *Initiator) Execute(wr *ring.SendWR) bool {
+	d := i.dir
+	if atomic.LoadUint32(&d.Lease) == 0 || i.stopped.Load() {
+		return false
+	}
+	i.op++
+	atomic.StoreUint32(&d.Op, i.op)
+	// Behind the store: the driver takes the lease first and looks at Op after.
+	lease := atomic.LoadUint32(&d.Lease)
+	done := lease != 0 && !i.stopped.Load()
+	if done {
+		if why := i.run(lease, wr); why != NoReason {
+			done = false
+			d.Reason = uint32(why)
+			atomic.StoreUint32(&d.Lease, 0)
+		}
+	}
+	i.op++
+	atomic.StoreUint32(&d.Op, i.op)
+	if i.wakes > 0 {
+		for n := range i.wakes {
+			i.env.Wake(i.wake[n])
+			i.wake[n] = nil
+		}
+		i.wakes = 0
+	}
+	return done
+}
+
+// Stop ends the use of the record: when it returns nobody is inside of an
+// operation, and none begins any more.
+func (i *Initiator) Stop() {
+	i.stopped.Store(true)
+	for atomic.LoadUint32(&i.dir.Op)&1 != 0 {
+		runtime.Gosched()
+	}
+}
+
+func (i *Initiator) run(lease uint32, wr *ring.SendWR) Reason {
+	if lease != i.lease {
+		if err := i.adopt(); err != nil {
+			return NotIntroduced
+		}
+		i.lease = lease
+	}
+	switch wr.Op {
+	case ring.OpWrite:
+		return i.write(wr)
+	case ring.OpSend, ring.OpSendImm:
+		return i.send(wr)
+	case ring.OpRead:
+		return i.read(wr)
+	case ring.OpWriteImm:
+		return i.writeImm(wr)
+	case ring.OpCompareSwap, ring.OpFetchAdd:
+		return i.atomic(wr)
+	}
+	return OtherRequest
+}
+
+// adopt takes over the configuration of a new lending.
+func (i *Initiator) adopt() (err error) {
+	c, old := i.dir.Config, i.conf
+	i.lease = 0
+	if i.sendCQ == nil || c.SendCQ != old.SendCQ {
+		if i.sendCQ, err = openCQ(i.env.OwnArena, c.SendCQ); err != nil {
+			return err
+		}
+	}
+	if i.recvCQ == nil || c.RecvCQ != old.RecvCQ {
+		if i.recvCQ, err = openCQ(i.env.PeerArena, c.RecvCQ); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.Flags&Receives == 0:
+	case i.receive == nil || c.Receive != old.Receive:
+		g := ring.Geometry{Entries: int(c.Receive.Entries), Stride: int(c.Receive.Stride)}
+		b, err := at(i.env.PeerArena, c.Receive, g.Size())
+		if err != nil {
+			return err
+		}
+		if i.receive, err = ring.OpenBorrowed(b, g); err != nil {
+			return err
+		}
+	default:
+		i.receive.Resume()
+	}
+	i.conf = c
+	i.shift = uint8(bits.TrailingZeros32(c.MTU|1<<31)) & 31
+	return nil
+}
+
+func openCQ(arena func(uint32) []byte, r Ring) (*ring.Shared, error) {
+	g := ring.Geometry{Entries: int(r.Entries), Stride: int(r.Stride)}
+	b, err := at(arena, r, g.Size()+ring.SharedSize(g))
+	if err != nil {
+		return nil, err
+	}
+	return ring.OpenShared(b, g)
+}
+
+func at(arena func(uint32) []byte, r Ring, size int) ([]byte, error) {
+	b := arena(r.Arena)
+	if size < 0 || r.Offset > uint64(len(b)) || uint64(size) > uint64(len(b))-r.Offset {
+		return nil, fmt.Errorf("%w: ring of %d bytes at %d of arena %d", ErrLayout, size, r.Offset, r.Arena)
+	}
+	return b[r.Offset : r.Offset+uint64(size)], nil
+}
+
+// gather finds the memory of a request: local, and n bytes in all.
+func (i *Initiator) gather(wr *ring.SendWR, need memory.Access) (n uint64, why Reason) {
+	if wr.Flags&ring.Inline != 0 {
+		i.locals = 0
+		if len(wr.Inline) > 0 {
+			i.local[0], i.locals = wr.Inline, 1
+		}
+		return uint64(len(wr.Inline)), NoReason
+	}
+	i.locals = 0
+	for s := range wr.SGE[:wr.NumSGE] {
+		e := &wr.SGE[s]
+		if e.Length == 0 {
+			continue
+		}
+		k := i.env.Own.Find(i.conf.OwnAdapter, e.LKey)
+		if k == nil {
+			return 0, LocalMemory
+		}
+		off, ok := k.offset(i.conf.OwnPD, e.Addr, uint64(e.Length), need)
+		if !ok {
+			return 0, LocalMemory
+		}
+		i.local[i.locals] = here(k.Address+off, int(e.Length))
+		i.locals++
+		n += uint64(e.Length)
+	}
+	if n > maxMessage {
+		return 0, OtherRequest
+	}
+	return n, NoReason
+}
+
+// here makes a slice of memory of this program that it registered.
+func here(address uint64, n int) []byte {
+	base := uintptr(address)
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&base)), n)
+}
+
+// remote finds n bytes of the peer's memory.
+func (i *Initiator) remote(key uint32, addr, n uint64, need memory.Access) ([]byte, Reason) {
+	k := i.env.Peer.Find(i.conf.PeerAdapter, key)
+	if k == nil {
+		return nil, RemoteMemory
+	}
+	off, ok := k.offset(i.conf.PeerPD, addr, n, need)
+	if !ok {
+		return nil, RemoteMemory
+	}
+	if k.Segment == 0 {
+		return nil, NotShared
+	}
+	if k.Segment != i.segmentID {
+		mem := i.env.Segment(k.Segment)
+		if mem == nil {
+			return nil, NotShared
+		}
+		i.segment, i.segmentID = mem, k.Segment
+	}
+	off += k.Offset
+	if off > uint64(len(i.segment)) || n > uint64(len(i.segment))-off {
+		return nil, RemoteMemory
+	}
+	return i.segment[off : off+n : off+n], NoReason
+}
+
+// target finds the memory that a write or read of n bytes names. IBA 9.7.4.1 has no
+// R_Key check for a length of 0.
+func (i *Initiator) target(wr *ring.SendWR, n uint64, need memory.Access) ([]byte, Reason) {
+	if memory.Access(i.conf.Access)&need == 0 {
+		return nil, RemoteMemory
+	}
+	if n == 0 {
+		return nil, NoReason
+	}
+	return i.remote(wr.RKey, wr.RemoteAddr, n, need)
+}
+
+func (i *Initiator) write(wr *ring.SendWR) Reason {
+	n, why := i.gather(wr, 0)
+	if why != NoReason {
+		return why
+	}
+	dst, why := i.target(wr, n, memory.RemoteWrite)
+	if why != NoReason {
+		return why
+	}
+	i.place1(dst)
+	return i.complete(wr, CountWrite, n)
+}
+
+// place1 copies the request's memory to dst, its last bytes last.
+func (i *Initiator) place1(dst []byte) {
+	for s := range i.locals {
+		src := i.local[s]
+		if s == i.locals-1 {
+			memory.Place(dst, src)
+			return
+		}
+		copy(dst, src)
+		dst = dst[len(src):]
+	}
+}
+
+func (i *Initiator) read(wr *ring.SendWR) Reason {
+	if i.conf.Flags&Answers == 0 || wr.Flags&ring.Inline != 0 {
+		return OtherRequest
+	}
+	n, why := i.gather(wr, memory.LocalWrite)
+	if why != NoReason {
+		return why
+	}
+	src, why := i.target(wr, n, memory.RemoteRead)
+	if why != NoReason {
+		return why
+	}
+	for s := range i.locals {
+		dst := i.local[s]
+		if s == i.locals-1 {
+			memory.Place(dst, src[:len(dst)])
+			break
+		}
+		copy(dst, src)
+		src = src[len(dst):]
+	}
+	return i.complete(wr, CountRead, n)
+}
+
+func (i *Initiator) atomic(wr *ring.SendWR) Reason {
+	if i.conf.Flags&Answers == 0 || wr.Flags&ring.Inline != 0 || wr.RemoteAddr%8 != 0 {
+		return OtherRequest
+	}
+	n, why := i.gather(wr, memory.LocalWrite)
+	if why != NoReason {
+		return why
+	}
+	if n != 8 || i.locals != 1 {
+		return OtherRequest
+	}
+	b, why := i.target(wr, 8, memory.RemoteAtomic)
+	if why != NoReason {
+		return why
+	}
+	if uintptr(unsafe.Pointer(&b[0]))%8 != 0 {
+		return OtherRequest
+	}
+	// The place of the completion first: an atomic must not be done twice.
+	slot, why := i.claim(wr)
+	if why != NoReason {
+		return why
+	}
+	p := (*uint64)(unsafe.Pointer(&b[0]))
+	var old uint64
+	if wr.Op == ring.OpFetchAdd {
+		old = atomic.AddUint64(p, wr.CompareAdd) - wr.CompareAdd
+	} else {
+		for {
+			old = atomic.LoadUint64(p)
+			if old != wr.CompareAdd || atomic.CompareAndSwapUint64(p, old, wr.Swap) {
+				break
+			}
+		}
+	}
+	memory.Place(i.local[0], (*[8]byte)(unsafe.Pointer(&old))[:])
+	i.finish(wr, slot, CountAtomic, 8)
+	return NoReason
+}
+
+// signaled reports whether a request completes when it succeeds.
+func (i *Initiator) signaled(wr *ring.SendWR) bool {
+	return wr.Flags&ring.Signaled != 0 || i.conf.Flags&SignalAll != 0
+}
+
+// claim takes the slot for the completion of a request.
+func (i *Initiator) claim(wr *ring.SendWR) (slot uint32, why Reason) {
+	if !i.signaled(wr) {
+		return 0, NoReason
+	}
+	slot, ok := i.sendCQ.Claim(i.env.Owner)
+	if !ok {
+		return 0, NoCompletion
+	}
+	return slot, NoReason
+}
+
+// complete counts and completes a request that is done, unless there is no room.
+func (i *Initiator) complete(wr *ring.SendWR, op int, n uint64) Reason {
+	slot, why := i.claim(wr)
+	if why == NoReason {
+		i.finish(wr, slot, op, n)
+	}
+	return why
+}
+
+func (i *Initiator) finish(wr *ring.SendWR, slot uint32, op int, n uint64) {
+	i.tally(op, n)
+	if !i.signaled(wr) {
+		return
+	}
+	i.fillSend(wr, slot, n, i.env.Now())
+}
+
+func (i *Initiator) fillSend(wr *ring.SendWR, slot uint32, n, now uint64) {
+	c := &i.conf
+	e := ring.CQE{
+		ID: wr.ID, Context: c.OwnContext, QPN: c.OwnQPN, ByteLen: uint32(n), Op: wr.Op.CQOp(), Timestamp: now,
+	}
+	i.publish(i.sendCQ, slot, &e, c.SendStamp)
+}
+
+func (i *Initiator) publish(cq *ring.Shared, slot uint32, e *ring.CQE, stamp uint32) {
+	if cq.Fill(slot, i.env.Owner, e, stamp) && cq.Raise(e) {
+		i.wake[i.wakes] = cq.SequenceWord()
+		i.wakes++
+	}
+}
+
+func (i *Initiator) tally(op int, n uint64) {
+	t := &i.count[op]
+	t.Messages++
+	t.Packets += max((n+1<<i.shift-1)>>i.shift, 1)
+	t.Bytes += n
+	// Nobody else writes them, and what the driver reads outside of an operation is
+	// ordered by Op.
+	i.dir.Messages[op], i.dir.Packets[op], i.dir.Bytes[op] = t.Messages, t.Packets, t.Bytes
+}

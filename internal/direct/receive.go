@@ -1,0 +1,147 @@
+package direct
+
+import (
+	"sync/atomic"
+
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// send moves a message to the receive that the peer posted.
+func (i *Initiator) send(wr *ring.SendWR) Reason {
+	n, why := i.gather(wr, 0)
+	if why != NoReason {
+		return why
+	}
+	if why := i.nextReceive(); why != NoReason {
+		return why
+	}
+	places, room := 0, uint64(0)
+	for s := range i.recv.SGE[:i.recv.NumSGE] {
+		e := &i.recv.SGE[s]
+		if e.Length == 0 {
+			continue
+		}
+		b, why := i.remote(e.LKey, e.Addr, uint64(e.Length), memory.LocalWrite)
+		if why != NoReason {
+			return why
+		}
+		i.place[places] = b
+		places++
+		room += uint64(e.Length)
+	}
+	if n > room {
+		return NoReceive
+	}
+	i.scatter(n)
+	e := ring.CQE{Op: ring.CQRecv}
+	if wr.Op == ring.OpSendImm {
+		e.Imm, e.Flags = wr.Imm, ring.HasImm
+	}
+	return i.deliver(wr, &e, CountSend, n)
+}
+
+// scatter copies n bytes of the request's memory to the receive's, the last last.
+func (i *Initiator) scatter(n uint64) {
+	if n == 0 {
+		return
+	}
+	from, to := 0, 0
+	src, dst := i.local[0], i.place[0]
+	for {
+		k := min(len(src), len(dst))
+		if n -= uint64(k); n == 0 {
+			memory.Place(dst[:k], src[:k])
+			return
+		}
+		copy(dst[:k], src[:k])
+		if src = src[k:]; len(src) == 0 {
+			from++
+			src = i.local[from]
+		}
+		if dst = dst[k:]; len(dst) == 0 {
+			to++
+			dst = i.place[to]
+		}
+	}
+}
+
+func (i *Initiator) writeImm(wr *ring.SendWR) Reason {
+	n, why := i.gather(wr, 0)
+	if why != NoReason {
+		return why
+	}
+	dst, why := i.target(wr, n, memory.RemoteWrite)
+	if why != NoReason {
+		return why
+	}
+	if why := i.nextReceive(); why != NoReason {
+		return why
+	}
+	// Its memory is not used, but one that may not be is an error all the same.
+	for s := range i.recv.SGE[:i.recv.NumSGE] {
+		e := &i.recv.SGE[s]
+		if e.Length == 0 {
+			continue
+		}
+		k := i.env.Peer.Find(i.conf.PeerAdapter, e.LKey)
+		if k == nil {
+			return RemoteMemory
+		}
+		if _, ok := k.offset(i.conf.PeerPD, e.Addr, uint64(e.Length), memory.LocalWrite); !ok {
+			return RemoteMemory
+		}
+	}
+	i.place1(dst)
+	return i.deliver(wr, &ring.CQE{Op: ring.CQRecvWrite, Imm: wr.Imm, Flags: ring.HasImm}, CountWrite, n)
+}
+
+// nextReceive looks at the next receive of the peer and leaves it where it is.
+func (i *Initiator) nextReceive() Reason {
+	if i.conf.Flags&Receives == 0 {
+		return OtherRequest
+	}
+	for range receiveLooks {
+		if i.receive.Peek(&i.recv) {
+			return NoReason
+		}
+		if atomic.LoadUint32(&i.dir.Lease) == 0 {
+			break // recalled
+		}
+	}
+	return NoReceive
+}
+
+// deliver takes the receive and completes both sides. The initiator's completion
+// comes first: it can hardly have the peer's answer before it then.
+func (i *Initiator) deliver(wr *ring.SendWR, e *ring.CQE, op int, n uint64) Reason {
+	own, why := i.claim(wr)
+	if why != NoReason {
+		return why
+	}
+	peers, ok := i.recvCQ.Claim(i.env.Owner)
+	if !ok {
+		if i.signaled(wr) {
+			i.sendCQ.Cancel(own, i.env.Owner)
+		}
+		return NoCompletion
+	}
+	// From here on, until Taken is stored, the driver knows by the claim that a
+	// receive that was taken did not complete.
+	taken := i.receive.Take()
+	i.tally(op, n)
+	now := i.env.Now()
+	if i.signaled(wr) {
+		i.fillSend(wr, own, n, now)
+	}
+	c := &i.conf
+	e.ID, e.Context, e.QPN, e.ByteLen = i.recv.ID, c.PeerContext, c.PeerQPN, uint32(n)
+	e.Flags |= ring.ReceiveSide
+	if wr.Flags&ring.Solicited != 0 {
+		e.Flags |= ring.IsSolicited
+	}
+	e.PKeyIndex, e.SL, e.Timestamp = c.PKeyIndex, uint8(c.ServiceLevel), now
+	i.publish(i.recvCQ, peers, e, c.RecvStamp)
+	atomic.StoreUint32(&i.dir.Taken, taken)
+	return NoReason
+}

@@ -1,0 +1,148 @@
+package direct
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+)
+
+// ErrLayout is memory that does not fit a layout.
+var ErrLayout = errors.New("shared memory does not fit the layout of the direct path")
+
+// Ring says where a ring lies: in an arena of the program whose ring it is.
+type Ring struct {
+	Arena   uint32
+	Entries uint32
+	Stride  uint32
+	_       uint32
+	Offset  uint64
+}
+
+// Config is what the initiator of a direction works with while it is lent. The
+// driver writes it before it lends.
+type Config struct {
+	SendCQ  Ring // of the initiator, with its second ring behind it
+	RecvCQ  Ring // of the responder, likewise
+	Receive Ring // of the responder
+
+	SendStamp, RecvStamp    uint32 // producer indices of the two CQs at the time of lending
+	OwnPD, PeerPD           uint32 // of the initiator's and the responder's QP
+	OwnAdapter, PeerAdapter uint32
+	OwnQPN, PeerQPN         uint32
+	OwnContext, PeerContext uint64 // for completions
+	Access                  uint32 // what the responder's QP grants: memory.Access bits
+	Flags                   uint32
+	PKeyIndex, ServiceLevel uint16 // of the responder's QP, for completions
+	MTU                     uint32 // of the path, a power of two
+	_                       [56]byte
+}
+
+// Bits of Config.Flags.
+const (
+	SignalAll uint32 = 1 << iota // every request completes
+	Receives                     // the receive queue is the QP's own: sends may be direct
+	Answers                      // reads and atomics are allowed
+)
+
+// The operations that a direction counts.
+const (
+	CountSend = iota
+	CountWrite
+	CountRead
+	CountAtomic
+	Counts
+)
+
+// Direction is one way of a pair: the send queue of the initiator with the receive
+// queue of the responder.
+type Direction struct {
+	// Lease is not 0 while the direction is lent; every lending has another number.
+	// The driver takes it back by storing 0, the initiator gives it back so.
+	Lease  uint32
+	Reason uint32 // why the initiator gave it back last
+	_      [56]byte
+
+	// Op is odd while the initiator is inside of an operation; it counts them. The
+	// initiator looks at Lease after it stored Op, the driver at Op after Lease.
+	Op    uint32
+	Taken uint32 // index after the last receive whose completion was published
+	_     [56]byte
+
+	Messages [Counts]uint64
+	Packets  [Counts]uint64 // of the path MTU, that the messages stand for
+	Bytes    [Counts]uint64
+	_        [4]uint64
+
+	Config Config
+}
+
+// Record is what the two programs and the driver share of a pair. Direction i is
+// that whose initiator has role i.
+type Record struct{ Way [2]Direction }
+
+// RecordSize is the bytes of a record.
+const RecordSize = int(unsafe.Sizeof(Record{}))
+
+const (
+	_ = -(unsafe.Sizeof(Direction{}) % 64) // does not compile unless it fills cache lines
+	_ = -(unsafe.Sizeof(Key{}) ^ 64)
+)
+
+// OpenRecord opens the record in b.
+func OpenRecord(b []byte) (*Record, error) {
+	if len(b) < RecordSize || uintptr(unsafe.Pointer(&b[0]))%64 != 0 {
+		return nil, fmt.Errorf("%w: record of %d bytes, want %d at a multiple of 64", ErrLayout, len(b), RecordSize)
+	}
+	return (*Record)(unsafe.Pointer(&b[0])), nil
+}
+
+// Lend lends a direction under a number that is not 0. Driver's side.
+func (d *Direction) Lend(lease uint32, c *Config) {
+	d.Config = *c
+	atomic.StoreUint32(&d.Lease, lease)
+}
+
+// Begin notes the index of the first receive that the initiator may take. Driver's
+// side, before Lend.
+func (d *Direction) Begin(receive uint32) { atomic.StoreUint32(&d.Taken, receive) }
+
+// Recall takes a direction back; the initiator may be inside of an operation
+// still, see Inside. Driver's side.
+func (d *Direction) Recall() { atomic.StoreUint32(&d.Lease, 0) }
+
+// Lent reports whether the direction is lent.
+func (d *Direction) Lent() bool { return atomic.LoadUint32(&d.Lease) != 0 }
+
+// Inside returns the number of the operation that the initiator is inside of, and
+// whether it is. Driver's side.
+func (d *Direction) Inside() (op uint32, inside bool) {
+	op = atomic.LoadUint32(&d.Op)
+	return op, op&1 != 0
+}
+
+// LastTaken returns Taken. Driver's side.
+func (d *Direction) LastTaken() uint32 { return atomic.LoadUint32(&d.Taken) }
+
+// Count returns what the direction has counted. Driver's side.
+func (d *Direction) Count(op int) Tally {
+	return Tally{atomic.LoadUint64(&d.Messages[op]), atomic.LoadUint64(&d.Packets[op]), atomic.LoadUint64(&d.Bytes[op])}
+}
+
+// Tally is what a direction has moved with one operation.
+type Tally struct{ Messages, Packets, Bytes uint64 }
+
+// Reason is why an initiator gave its direction back.
+type Reason uint32
+
+// The reasons.
+const (
+	NoReason      Reason = iota
+	OtherRequest         // an operation that is the driver's, or a message that is too long
+	LocalMemory          // its own memory failed the check
+	RemoteMemory         // the peer's memory failed the check
+	NotShared            // the peer's memory is in no segment that is mapped here
+	NoReceive            // no receive was posted, or it is too short
+	NoCompletion         // the second ring of a CQ is full
+	NotIntroduced        // rings or tables of the peer are not mapped here
+)

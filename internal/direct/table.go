@@ -1,0 +1,95 @@
+package direct
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/memory"
+)
+
+// Key is a row of a program's key table: one memory region. The driver writes it,
+// the program and its neighbours read it. Key is stored last and cleared first.
+type Key struct {
+	Key     uint32 // lkey and rkey; 0: no region
+	Adapter uint32
+	PD      uint32
+	Access  uint32 // memory.Access bits
+	Start   uint64 // the region's own address of its first byte: 0 where it is zero-based
+	Length  uint64
+	Address uint64 // of the first byte in the program
+	Segment uint32 // that it lies in; 0: none, and only the program itself reaches it
+	_       uint32
+	Offset  uint64 // of the first byte in the segment
+	_       uint64
+}
+
+const (
+	// TableKeys is how many rows a key table has.
+	TableKeys = 8192
+	// tableProbes is how many rows from key>>8 on may hold a key.
+	tableProbes = 8
+	// TableSize is the bytes of a key table.
+	TableSize = TableKeys * keySize
+	keySize   = int(unsafe.Sizeof(Key{}))
+)
+
+// Table is a key table.
+type Table struct{ rows *[TableKeys]Key }
+
+// OpenTable opens the table in b, zeroed by who made it.
+func OpenTable(b []byte) (Table, error) {
+	if len(b) < TableSize || uintptr(unsafe.Pointer(&b[0]))%64 != 0 {
+		return Table{}, fmt.Errorf("%w: key table of %d bytes, want %d at a multiple of 64", ErrLayout, len(b), TableSize)
+	}
+	return Table{(*[TableKeys]Key)(unsafe.Pointer(&b[0]))}, nil
+}
+
+// Find returns the region that an adapter gave a key, nil where there is none. The
+// row stays as it is while the caller is inside of an operation.
+func (t Table) Find(adapter, key uint32) *Key {
+	if key == 0 {
+		return nil
+	}
+	for i := range uint32(tableProbes) {
+		k := &t.rows[(key>>8+i)%TableKeys]
+		if atomic.LoadUint32(&k.Key) == key && k.Adapter == adapter {
+			return k
+		}
+	}
+	return nil
+}
+
+// Add enters a region; false: there is no row for it, and it is not reached
+// directly. Driver's side.
+func (t Table) Add(k Key) bool {
+	for i := range uint32(tableProbes) {
+		row := &t.rows[(k.Key>>8+i)%TableKeys]
+		if row.Key != 0 {
+			continue
+		}
+		key := k.Key
+		k.Key = 0
+		*row = k
+		atomic.StoreUint32(&row.Key, key)
+		return true
+	}
+	return false
+}
+
+// Remove takes a region out. Who is inside of an operation may use it still: the
+// row must not be used again, nor the memory, before all have been seen outside.
+// Driver's side.
+func (t Table) Remove(adapter, key uint32) {
+	if k := t.Find(adapter, key); k != nil {
+		atomic.StoreUint32(&k.Key, 0)
+	}
+}
+
+// offset returns how far addr lies into the region, where n bytes from there on
+// are in it, of the domain and with the rights that are needed.
+func (k *Key) offset(pd uint32, addr, n uint64, need memory.Access) (uint64, bool) {
+	off := addr - k.Start
+	ok := k.PD == pd && memory.Access(k.Access)&need == need && off <= k.Length && n <= k.Length-off
+	return off, ok
+}

@@ -1,0 +1,345 @@
+package ipc
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/direct"
+)
+
+// introduced is what a program knows of its neighbours: the programs that it shares
+// the direct path with.
+type introduced struct {
+	mu       sync.Mutex
+	own      direct.Table
+	ownMem   []byte
+	programs map[uint32]*program
+	slots    map[command.Handle]*slot
+	stopped  bool
+}
+
+type slot struct {
+	direct.Slot
+	number uint32
+	record *direct.Record
+}
+
+// program is a neighbour.
+type program struct {
+	client   *Client
+	id       uint32
+	keys     []byte
+	table    direct.Table
+	areas    [][]byte
+	arenas   atomic.Pointer[[][]byte]
+	segments atomic.Pointer[map[uint32][]byte]
+
+	// Under introduced.mu: segments that were asked for; the value says that the
+	// driver refused.
+	asked map[uint32]bool
+	gone  bool
+}
+
+// segmentTime bounds how long a program waits for a segment of a neighbour.
+const segmentTime = 10 * time.Second
+
+// Direct returns where the initiator of a QP stands when there is one.
+func (c *Client) Direct(qp command.Handle, number uint32) *direct.Slot {
+	c.introduced.mu.Lock()
+	defer c.introduced.mu.Unlock()
+	return &c.introduced.slot(qp, number).Slot
+}
+
+func (d *introduced) slot(qp command.Handle, number uint32) *slot {
+	s := d.slots[qp]
+	if s == nil || s.number != number {
+		s = &slot{number: number}
+		if d.slots == nil {
+			d.slots = map[command.Handle]*slot{}
+		}
+		d.slots[qp] = s
+	}
+	return s
+}
+
+// forget drops the slot of a QP that was destroyed.
+func (d *introduced) forget(qp command.Handle) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.slots, qp)
+}
+
+// shared takes memory that the driver passed.
+func (c *Client) shared(h header, body []byte) error {
+	b, err := decode[shareBody](body)
+	if err != nil {
+		return err
+	}
+	fds, err := c.in.take(h.fds())
+	if err != nil {
+		return err
+	}
+	for _, fd := range fds {
+		defer unix.Close(fd)
+	}
+	if len(fds) != 1 {
+		return fmt.Errorf("%w: shared memory with %d descriptors", errFrame, len(fds))
+	}
+	d := &c.introduced
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.program(c, b.Program)
+	switch b.Kind {
+	case shareOwnKeys:
+		d.ownMem, d.own, err = mapKeys(fds[0], b.Size)
+	case shareKeys:
+		p.keys, p.table, err = mapKeys(fds[0], b.Size)
+	case shareArena:
+		err = p.addArena(fds[0], b)
+	case shareArea:
+		if int(b.Number) != len(p.areas) {
+			return fmt.Errorf("%w: area %d of records after %d", errFrame, b.Number, len(p.areas))
+		}
+		var mem []byte
+		if mem, err = mapShared(fds[0], b.Size); err == nil {
+			p.areas = append(p.areas, mem)
+		}
+	}
+	return err
+}
+
+func mapKeys(fd int, size uint64) ([]byte, direct.Table, error) {
+	if size != uint64(direct.TableSize) {
+		return nil, direct.Table{}, fmt.Errorf("%w: key table of %d bytes, want %d", errFrame, size, direct.TableSize)
+	}
+	mem, err := unix.Mmap(fd, 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, direct.Table{}, fmt.Errorf("mmap: %w", err)
+	}
+	t, err := direct.OpenTable(mem)
+	return mem, t, err
+}
+
+func (d *introduced) program(c *Client, id uint32) *program {
+	p := d.programs[id]
+	if p == nil {
+		p = &program{client: c, id: id, asked: map[uint32]bool{}}
+		p.arenas.Store(&[][]byte{})
+		p.segments.Store(&map[uint32][]byte{})
+		if d.programs == nil {
+			d.programs = map[uint32]*program{}
+		}
+		d.programs[id] = p
+	}
+	return p
+}
+
+func (p *program) addArena(fd int, b shareBody) error {
+	old := *p.arenas.Load()
+	if int(b.Number) != len(old) {
+		return fmt.Errorf("%w: arena %d of program %d after %d", errFrame, b.Number, p.id, len(old))
+	}
+	mem, err := mapShared(fd, b.Size)
+	if err != nil {
+		return err
+	}
+	list := append(old[:len(old):len(old)], mem)
+	p.arenas.Store(&list)
+	return nil
+}
+
+// introduce makes the initiator of a QP.
+func (c *Client) introduce(body []byte) error {
+	b, err := decode[introduction](body)
+	if err != nil {
+		return err
+	}
+	d := &c.introduced
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.programs[b.Program]
+	if p == nil || p.keys == nil || d.ownMem == nil || uint64(b.Area) >= uint64(len(p.areas)) || b.Role > 1 {
+		return fmt.Errorf("%w: introduction of QP %d to program %d", errFrame, b.Number, b.Program)
+	}
+	mem := p.areas[b.Area]
+	if b.Offset > uint64(len(mem)) || b.Offset%64 != 0 {
+		return fmt.Errorf("%w: record at %d of %d bytes", errFrame, b.Offset, len(mem))
+	}
+	r, err := direct.OpenRecord(mem[b.Offset:])
+	if err != nil {
+		return fmt.Errorf("%w: %v", errFrame, err)
+	}
+	s := d.slot(b.QP, b.Number)
+	if d.stopped || s.record == r && s.Load() != nil {
+		return nil // only that there is more of the neighbour
+	}
+	s.record = r
+	began := time.Now()
+	at := monotonic() - b.Clock
+	s.Store(direct.NewInitiator(r, int(b.Role), direct.Surroundings{
+		Own: d.own, Peer: p.table, Owner: b.Owner, OwnArena: c.Arena, PeerArena: p.arena, Segment: p.segment, Wake: wakeWord,
+		Now: func() uint64 { return at + uint64(time.Since(began)) },
+	}))
+	return nil
+}
+
+func (p *program) arena(id uint32) []byte {
+	list := *p.arenas.Load()
+	if uint64(id) >= uint64(len(list)) {
+		return nil
+	}
+	return list[id]
+}
+
+// segment returns a mapped segment, or has it mapped for the next time.
+func (p *program) segment(id uint32) []byte {
+	if mem := (*p.segments.Load())[id]; mem != nil {
+		return mem
+	}
+	d := &p.client.introduced
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, asked := p.asked[id]; !asked && !p.gone && !p.client.stop.Load() {
+		p.asked[id] = false
+		p.client.workers.Add(1)
+		go func() {
+			defer p.client.workers.Done()
+			p.fetch(id)
+		}()
+	}
+	return nil
+}
+
+// fetch asks the driver for a segment and maps it.
+func (p *program) fetch(id uint32) {
+	c := p.client
+	ctx, cancel := context.WithTimeout(context.Background(), segmentTime)
+	defer cancel()
+	r, err := c.call(ctx, opMapSegment, encode(mapSegmentArgs{p.id, id}))
+	for _, fd := range r.fds {
+		defer unix.Close(fd)
+	}
+	var mem []byte
+	if err == nil {
+		var s segmentReply
+		if s, err = decode[segmentReply](r.body); err == nil && len(r.fds) == 1 {
+			mem, err = mapShared(r.fds[0], s.Size)
+		}
+	}
+	c.introduced.mu.Lock()
+	defer c.introduced.mu.Unlock()
+	if err != nil || mem == nil {
+		p.asked[id] = true
+		return
+	}
+	if _, wanted := p.asked[id]; !wanted || p.gone { // dropped meanwhile
+		_ = unix.Munmap(mem)
+		return
+	}
+	p.setSegment(id, mem)
+}
+
+func (p *program) setSegment(id uint32, mem []byte) {
+	old := *p.segments.Load()
+	list := make(map[uint32][]byte, len(old)+1)
+	for k, v := range old {
+		list[k] = v
+	}
+	if delete(list, id); mem != nil {
+		list[id] = mem
+	}
+	p.segments.Store(&list)
+}
+
+// drop takes memory of a neighbour away. The driver has seen to it that nobody is
+// inside of an operation that uses it; the records, which are looked at outside of
+// operations too, stay mapped as zeros.
+func (c *Client) drop(body []byte) error {
+	b, err := decode[dropBody](body)
+	if err != nil {
+		return err
+	}
+	d := &c.introduced
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.programs[b.Program]
+	if p == nil {
+		return nil
+	}
+	if b.Segment != 0 {
+		delete(p.asked, b.Segment)
+		if mem := (*p.segments.Load())[b.Segment]; mem != nil {
+			p.setSegment(b.Segment, nil)
+			_ = unix.Munmap(mem)
+		}
+		return nil
+	}
+	delete(d.programs, b.Program)
+	p.unmap()
+	return nil
+}
+
+// unmap takes a neighbour away. The caller holds introduced.mu.
+func (p *program) unmap() {
+	p.gone = true
+	for _, mem := range p.areas {
+		retire(mem)
+	}
+	for _, mem := range *p.arenas.Load() {
+		_ = unix.Munmap(mem)
+	}
+	p.arenas.Store(&[][]byte{})
+	for _, mem := range *p.segments.Load() {
+		_ = unix.Munmap(mem)
+	}
+	p.segments.Store(&map[uint32][]byte{})
+	if p.keys != nil {
+		_ = unix.Munmap(p.keys)
+		p.keys = nil
+	}
+}
+
+// stop ends all direct paths: no operation is under way when it returns.
+func (d *introduced) stop() {
+	d.mu.Lock()
+	d.stopped = true
+	var list []*direct.Initiator
+	for _, s := range d.slots {
+		if i := s.Load(); i != nil {
+			list = append(list, i)
+		}
+	}
+	d.mu.Unlock()
+	for _, i := range list {
+		i.Stop()
+	}
+}
+
+// close replaces what the program had of its neighbours with zeros.
+func (d *introduced) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range d.programs {
+		p.gone = true
+		for _, mem := range append(append([][]byte{p.keys}, p.areas...), *p.arenas.Load()...) {
+			retireAny(mem)
+		}
+		for _, mem := range *p.segments.Load() {
+			retireAny(mem)
+		}
+	}
+	d.programs = nil
+	retireAny(d.ownMem)
+}
+
+func retireAny(mem []byte) {
+	if len(mem) > 0 {
+		retire(mem)
+	}
+}

@@ -1,0 +1,353 @@
+package ipc
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/direct"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// areaLimit bounds the records that two programs share, some 80,000 connections.
+const areaLimit = 64 << 20
+
+// Kinds of shared memory that a program is passed beside its own.
+const (
+	shareOwnKeys uint32 = iota + 1 // the key table of the program itself
+	shareKeys                      // that of a neighbour
+	shareArena                     // a ring arena of a neighbour
+	shareArea                      // records of pairs with a neighbour
+)
+
+// neighbour is a session's part in the direct path. It implements
+// device.Neighbour.
+type neighbour struct {
+	n      *session
+	keys   []byte
+	keysFD int
+
+	mu     sync.Mutex
+	news   []any // what the program is to be told, in order: told and dropBody
+	gone   bool
+	signal chan struct{}
+	mapped atomic.Int32 // segments of others that the program maps
+
+	// Of the goroutine that tells the program.
+	known map[uint32]*passed
+	own   bool // its own key table was passed
+}
+
+// passed is what a program has of a neighbour.
+type passed struct {
+	keys          bool
+	arenas, areas int
+}
+
+// told is an introduction under way.
+type told struct {
+	peer *neighbour
+	device.Introduction
+	clock uint64
+}
+
+var _ device.Neighbour = (*neighbour)(nil)
+
+// newNeighbour makes the key table of a program.
+func newNeighbour(n *session) (*neighbour, error) {
+	fd, mem, err := newReadable("softvpi-keys", direct.TableSize)
+	if err != nil {
+		return nil, err
+	}
+	return &neighbour{
+		n: n, keys: mem, keysFD: fd, known: map[uint32]*passed{}, signal: make(chan struct{}, 1),
+	}, nil
+}
+
+// Keys implements device.Neighbour.
+func (b *neighbour) Keys() []byte { return b.keys }
+
+// End implements device.Neighbour.
+func (b *neighbour) End(cause error) { go b.n.end(cause) }
+
+// Share implements device.Neighbour.
+func (b *neighbour) Share(peer device.Neighbour, size int) (device.Place, []byte, error) {
+	l := b.n.server.link(b, peer.(*neighbour))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k, err := l.blocks.Alloc(size)
+	return device.Place{Area: k.Arena, Offset: k.Offset}, k.Bytes, err
+}
+
+// Unshare implements device.Neighbour.
+func (b *neighbour) Unshare(peer device.Neighbour, at device.Place) {
+	if l := b.n.server.linked(b, peer.(*neighbour)); l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		_ = l.blocks.Free(ring.Block{Arena: at.Area, Offset: at.Offset}) // it was allocated
+	}
+}
+
+// Introduce implements device.Neighbour.
+func (b *neighbour) Introduce(peer device.Neighbour, i device.Introduction) {
+	b.tell(told{peer.(*neighbour), i, monotonic() - i.Now})
+}
+
+func (b *neighbour) tell(what any) {
+	b.mu.Lock()
+	b.news = append(b.news, what)
+	b.mu.Unlock()
+	select {
+	case b.signal <- struct{}{}:
+	default:
+	}
+}
+
+// pump tells the program of its neighbours until the session ends.
+func (b *neighbour) pump() {
+	for {
+		select {
+		case <-b.signal:
+		case <-b.n.ctx.Done():
+			return
+		}
+		b.mu.Lock()
+		list := b.news
+		b.news = nil
+		b.mu.Unlock()
+		for _, what := range list {
+			if err := b.pass(what); err != nil {
+				b.n.end(b.n.unread(err))
+				return
+			}
+		}
+	}
+}
+
+func (b *neighbour) pass(what any) error {
+	switch v := what.(type) {
+	case told:
+		return b.introduce(v)
+	case dropBody:
+		if v.Segment == 0 {
+			delete(b.known, v.Program)
+		}
+		return b.n.out.send(opDrop, 0, 0, encode(v))
+	}
+	return nil
+}
+
+// introduce passes what the program lacks of its neighbour, then the introduction.
+func (b *neighbour) introduce(t told) error {
+	p := t.peer
+	if !b.own {
+		b.own = true
+		if err := b.share(shareOwnKeys, b.n.id, 0, b.keysFD, uint64(direct.TableSize)); err != nil {
+			return err
+		}
+	}
+	k := b.known[p.n.id]
+	if k == nil {
+		k = new(passed)
+		b.known[p.n.id] = k
+	}
+	files, ok := p.files(b, k)
+	if !ok {
+		return nil // it is gone
+	}
+	defer func() {
+		for _, f := range files {
+			unix.Close(f.fd)
+		}
+	}()
+	for _, f := range files {
+		if err := b.share(f.kind, p.n.id, f.number, f.fd, f.size); err != nil {
+			return err
+		}
+	}
+	return b.n.out.send(opIntroduce, 0, 0, encode(introduction{
+		QP: command.Handle(t.QP), Number: t.Number, Role: t.Role, Owner: t.Owner,
+		Program: p.n.id, Area: t.Record.Area, Offset: t.Record.Offset, Clock: t.clock,
+	}))
+}
+
+func (b *neighbour) share(kind, program, number uint32, fd int, size uint64) error {
+	return b.n.out.send(opShare, 0, 0, encode(shareBody{Kind: kind, Program: program, Number: number, Size: size}), fd)
+}
+
+type sharedFile struct {
+	kind, number uint32
+	fd           int
+	size         uint64
+}
+
+// files returns descriptors of what another program, that has k of this one, lacks;
+// the caller closes them. false: this one is gone.
+func (p *neighbour) files(other *neighbour, k *passed) (list []sharedFile, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return nil, false
+	}
+	add := func(kind, number uint32, fd int, size uint64) {
+		if d, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err == nil {
+			list = append(list, sharedFile{kind, number, d, size})
+		}
+	}
+	if !k.keys {
+		k.keys = true
+		add(shareKeys, 0, p.keysFD, uint64(direct.TableSize))
+	}
+	a := &p.n.arenas
+	a.mu.Lock()
+	for ; a.list[uint32(k.arenas)] != nil; k.arenas++ {
+		n := a.list[uint32(k.arenas)]
+		add(shareArena, n.id, n.fd, uint64(len(n.mem)))
+	}
+	a.mu.Unlock()
+	l := p.n.server.linked(p, other)
+	if l == nil {
+		return list, true // the other one ends
+	}
+	l.mu.Lock()
+	for ; k.areas < len(l.areas); k.areas++ {
+		add(shareArea, uint32(k.areas), l.areas[k.areas].fd, uint64(len(l.areas[k.areas].mem)))
+	}
+	l.mu.Unlock()
+	return list, true
+}
+
+// mapSegment gives the program a segment of a neighbour.
+func (n *session) mapSegment(body []byte) ([]byte, []int, error) {
+	q, err := decode[mapSegmentArgs](body)
+	if err != nil {
+		return nil, nil, err
+	}
+	b := n.direct
+	p := n.server.neighbourOf(q.Program)
+	if b == nil || p == nil || n.server.linked(b, p) == nil {
+		return nil, nil, command.Errorf(command.NotFound, "Program %d is no neighbour", q.Program)
+	}
+	if int(b.mapped.Add(1)) > n.server.cfg.MaxSegments {
+		b.mapped.Add(-1)
+		return nil, nil, command.Errorf(command.Exhausted, "segments of other programs: allowed: %d", n.server.cfg.MaxSegments)
+	}
+	fd, size, err := p.n.segments.lend(q.Segment, b)
+	if err != nil {
+		b.mapped.Add(-1)
+		return nil, nil, err
+	}
+	return encode(segmentReply{Number: q.Segment, Size: size}), []int{fd}, nil
+}
+
+// leave ends the part of a program whose objects are torn down.
+func (b *neighbour) leave() {
+	b.mu.Lock()
+	b.gone = true
+	b.mu.Unlock()
+	for _, p := range b.n.server.unlink(b) {
+		p.tell(dropBody{Program: b.n.id})
+		p.n.segments.unlend(b)
+	}
+	unix.Close(b.keysFD)
+	_ = unix.Munmap(b.keys)
+}
+
+// link is what two programs share.
+type link struct {
+	mu     sync.Mutex
+	blocks *ring.Arena
+	areas  []area
+	ends   [2]*neighbour
+}
+
+type area struct {
+	fd  int
+	mem []byte
+}
+
+func (l *link) grow(_ uint32, size int) ([]byte, error) {
+	fd, mem, err := newShared("softvpi-pairs", size)
+	if err != nil {
+		return nil, err
+	}
+	l.areas = append(l.areas, area{fd, mem})
+	return mem, nil
+}
+
+func (l *link) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.areas {
+		unix.Close(a.fd)
+		_ = unix.Munmap(a.mem)
+	}
+	l.areas = nil
+	l.blocks = ring.NewArena(0, func(uint32, int) ([]byte, error) { return nil, errGone })
+}
+
+var errGone = errors.New("one of the programs is gone")
+
+// linkKey names the link of two programs.
+func linkKey(b, p *neighbour) [2]uint32 {
+	k := [2]uint32{b.n.id, p.n.id}
+	slices.Sort(k[:])
+	return k
+}
+
+// link returns what two programs share, made where there is none.
+func (s *Server) link(b, p *neighbour) *link {
+	s.linkMu.Lock()
+	defer s.linkMu.Unlock()
+	k := linkKey(b, p)
+	l := s.links[k]
+	if l == nil {
+		l = &link{ends: [2]*neighbour{b, p}}
+		l.blocks = ring.NewArena(areaLimit, l.grow)
+		s.links[k] = l
+	}
+	return l
+}
+
+// linked returns what two programs share, nil where that is nothing.
+func (s *Server) linked(b, p *neighbour) *link {
+	s.linkMu.Lock()
+	defer s.linkMu.Unlock()
+	return s.links[linkKey(b, p)]
+}
+
+// unlink ends the links of a program and returns those at the other ends.
+func (s *Server) unlink(b *neighbour) (peers []*neighbour) {
+	s.linkMu.Lock()
+	defer s.linkMu.Unlock()
+	for k, l := range s.links {
+		switch b {
+		case l.ends[0]:
+			peers = append(peers, l.ends[1])
+		case l.ends[1]:
+			peers = append(peers, l.ends[0])
+		default:
+			continue
+		}
+		delete(s.links, k)
+		l.close()
+	}
+	return peers
+}
+
+// neighbourOf returns the program with this number, nil where there is none.
+func (s *Server) neighbourOf(id uint32) *neighbour {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := range s.sessions {
+		if n.id == id {
+			return n.direct
+		}
+	}
+	return nil
+}

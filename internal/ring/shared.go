@@ -1,0 +1,190 @@
+package ring
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+)
+
+// The second ring of a CQ: completions that programs push themselves, on the
+// direct path. Its memory follows that of the first ring. It begins with a header
+// of 64 bytes whose first word is the tail, the index that is claimed next; then
+// come entries of 64 bytes like those of the first ring, with at offset 48 the
+// stamp (u32) and at offset 56 the state (u64).
+//
+// The state is the lap (index / entries) << 32 | owner << 2 | phase, so that
+// zeroed memory is a ring whose first lap is free. Who claims a slot does so by
+// the state and not by the tail: when a program dies, what it had claimed can be
+// told from what others are about to fill.
+const (
+	sharedHeader = 64
+	// MaxShared is the most entries of the second ring; with fewer in the first it
+	// has as many as that.
+	MaxShared = 4096
+	stampAt   = 48
+	stateAt   = 56
+	// MaxOwner is the largest number of an owner of claims.
+	MaxOwner = 1<<30 - 1
+)
+
+const (
+	slotFree uint64 = iota
+	slotClaimed
+	slotReady
+	slotVoid
+)
+
+// SharedSize returns the bytes that the second ring of a CQ with this geometry takes.
+func SharedSize(g Geometry) int { return sharedHeader + min(g.Entries, MaxShared)*CQESize }
+
+// Shared is the second ring of a CQ, with the words for events of the first.
+type Shared struct {
+	h     *header // of the first ring
+	tail  *atomic.Uint32
+	slots []byte
+	count uint32
+	head  uint32 // consumer's
+}
+
+// OpenShared opens the second ring behind the CQ ring in b.
+func OpenShared(b []byte, g Geometry) (*Shared, error) {
+	r, err := open(b, g, CQESize)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) < g.Size()+SharedSize(g) {
+		return nil, fmt.Errorf("%w: %d bytes, needs %d", ErrLayout, len(b), g.Size()+SharedSize(g))
+	}
+	m := b[g.Size() : g.Size()+SharedSize(g)]
+	return &Shared{
+		h: r.h, tail: (*atomic.Uint32)(unsafe.Pointer(&m[0])), slots: m[sharedHeader:],
+		count: uint32(min(g.Entries, MaxShared)),
+	}, nil
+}
+
+func (s *Shared) slot(index uint32) []byte {
+	i := (index & (s.count - 1)) * CQESize
+	return s.slots[i : i+CQESize : i+CQESize]
+}
+
+func (s *Shared) state(index uint32) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&s.slot(index)[stateAt]))
+}
+
+// lap is the part of the state that tells the rounds of the ring apart.
+func (s *Shared) lap(index uint32) uint64 { return uint64(index/s.count) << 32 }
+
+const lapMask = ^uint64(1<<32 - 1)
+
+func claimed(owner uint32) uint64 { return uint64(owner)<<2 | slotClaimed }
+
+// Claim takes a slot for owner; false: there is none free. Any producer.
+func (s *Shared) Claim(owner uint32) (index uint32, ok bool) {
+	for {
+		t := s.tail.Load()
+		lap, w := s.lap(t), s.state(t)
+		v := w.Load()
+		switch {
+		case v == lap:
+			if w.CompareAndSwap(v, lap|claimed(owner)) {
+				s.tail.CompareAndSwap(t, t+1)
+				return t, true
+			}
+		case v&lapMask == s.lap(t-s.count) && s.tail.Load() == t:
+			return 0, false // of the round before, and not taken yet
+		default:
+			// Claimed by one who has not moved the tail on yet, and perhaps never will.
+			s.tail.CompareAndSwap(t, t+1)
+		}
+	}
+}
+
+// Fill publishes a completion in a slot that owner claimed. The consumer returns
+// it only after the entries of the first ring up to index stamp. false: the claim
+// was taken back.
+func (s *Shared) Fill(index, owner uint32, e *CQE, stamp uint32) bool {
+	b := s.slot(index)
+	e.put(b)
+	binary.LittleEndian.PutUint32(b[stampAt:], stamp)
+	lap := s.lap(index)
+	return s.state(index).CompareAndSwap(lap|claimed(owner), lap|slotReady)
+}
+
+// Cancel gives a claimed slot up; the consumer passes over it.
+func (s *Shared) Cancel(index, owner uint32) {
+	lap := s.lap(index)
+	s.state(index).CompareAndSwap(lap|claimed(owner), lap|slotVoid)
+}
+
+// Void cancels what an owner that died had claimed and returns how much that was.
+func (s *Shared) Void(owner uint32) (n int) {
+	for i := range s.count {
+		w := s.state(i)
+		v := w.Load()
+		if v&^lapMask == claimed(owner) && w.CompareAndSwap(v, v&lapMask|slotVoid) {
+			n++
+		}
+	}
+	return n
+}
+
+// Raise raises the event that the CQ is armed for, if e is one that it includes,
+// and reports whether waiters sleep on the sequence word. Call it after Fill.
+func (s *Shared) Raise(e *CQE) (wake bool) {
+	if !e.raises(Arm(s.h.arm.Load())) || s.h.arm.Swap(uint32(ArmNone)) == uint32(ArmNone) {
+		return false
+	}
+	s.h.sequence.Add(1)
+	return s.h.sleepers.Load() != 0
+}
+
+// SequenceWord returns the futex word of the CQ's events.
+func (s *Shared) SequenceWord() *uint32 { return word(&s.h.sequence) }
+
+// peek looks at the oldest slot, past those that are void.
+func (s *Shared) peek() (phase uint64) {
+	for {
+		w := s.state(s.head)
+		v := w.Load()
+		if v&lapMask != s.lap(s.head) {
+			return slotFree
+		}
+		if v&3 != slotVoid {
+			return v & 3
+		}
+		s.free()
+	}
+}
+
+// free gives the oldest slot back.
+func (s *Shared) free() {
+	s.state(s.head).Store(s.lap(s.head + s.count))
+	s.head++
+}
+
+func (s *Shared) stamp() uint32 { return binary.LittleEndian.Uint32(s.slot(s.head)[stampAt:]) }
+
+func (s *Shared) take(e *CQE) {
+	e.get(s.slot(s.head))
+	s.free()
+}
+
+// raises reports whether a completion that waits in the second ring is one that a
+// includes.
+func (s *Shared) raises(a Arm) bool {
+	for i, n := s.head, uint32(0); n < s.count; i, n = i+1, n+1 {
+		v := s.state(i).Load()
+		if v&lapMask != s.lap(i) || v&3 == slotFree || v&3 == slotClaimed {
+			return false
+		}
+		if v&3 == slotVoid {
+			continue
+		}
+		var e CQE
+		if e.get(s.slot(i)); e.raises(a) {
+			return true
+		}
+	}
+	return false
+}
