@@ -170,3 +170,23 @@ func TestFlowControlSetting(t *testing.T) {
 		}
 	}
 }
+
+// Old fabrics use UDP port 1021 (roce_udp_dport): adapters of another port than the
+// usual one talk to each other, and not to those of the usual one.
+func TestAnotherUDPPort(t *testing.T) {
+	const port = 21021 // as good as 1021, which takes privileges
+	c := pairs(t, networks[0], AdapterConfig{UDPPort: port})
+	x, y := c.a.p, c.b.p
+	src, dst := x.buffer(64), y.buffer(64)
+	c.a.lone(ring.OpWrite, ring.Success, func(wr *ring.SendWR) { wr.RemoteAddr, wr.RKey = dst.addr(0), dst.mem.RKey }, src.sge(0, 64))
+	if p := x.c.qps.get(c.a.q.Handle).tq.Route().DstPort; p != port {
+		t.Errorf("packets go to port %d, want %d", p, port)
+	}
+	_, usual := overUDP(false)(t, AdapterConfig{})
+	id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: x.adapter, Space: command.TCP})
+	x.check(err)
+	x.check(x.c.CMConnect(bg, command.CMConnect{ID: id, QP: x.idleQP().q.Handle, Remote: command.Endpoint{Addr: command.AddrFrom(usual.addr), Port: 7}, Param: usualParam}))
+	if e := x.event(command.EventUnreachable); e.Status != uint32(command.Refused) {
+		t.Errorf("status %v, want refused", command.Code(e.Status))
+	}
+}
