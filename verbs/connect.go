@@ -185,7 +185,9 @@ func (id *ID) Accept(ctx context.Context, qp *QP, p ConnParam) error {
 	if err != nil {
 		return err
 	}
-	id.readLocal()
+	if local := id.LocalAddr(); !local.IsValid() || local.Addr().IsUnspecified() || !id.RemoteAddr().IsValid() {
+		id.readLocal() // else the listener and the request have said it
+	}
 	return nil
 }
 

@@ -21,7 +21,7 @@ func replies[Q, R any](f func(ctx context.Context, s Session, q Q) (R, error)) h
 		if err != nil {
 			return nil, err
 		}
-		return encode(&r), nil
+		return encode(r), nil
 	}
 }
 
@@ -40,7 +40,7 @@ func lists[Q, R any](f func(ctx context.Context, s Session, q Q) ([]R, error)) h
 		if most := (maxFrame - headerSize) / binary.Size(one); len(r) > most {
 			r = r[:most]
 		}
-		return encode(r), nil
+		return encodeList(r), nil
 	}
 }
 

@@ -137,7 +137,7 @@ func removed(cause error) error {
 
 // ask sends a request with one answer.
 func ask[R, Q any](ctx context.Context, c *Client, op opcode, q Q) (r R, err error) {
-	a, err := c.call(ctx, op, encode(&q))
+	a, err := c.call(ctx, op, encode(q))
 	if err != nil {
 		return r, err
 	}
@@ -149,7 +149,7 @@ func ask[R, Q any](ctx context.Context, c *Client, op opcode, q Q) (r R, err err
 }
 
 func askList[R, Q any](ctx context.Context, c *Client, op opcode, q Q) ([]R, error) {
-	a, err := c.call(ctx, op, encode(&q))
+	a, err := c.call(ctx, op, encode(q))
 	if err != nil {
 		return nil, err
 	}

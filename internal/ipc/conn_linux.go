@@ -17,7 +17,7 @@ type writer struct {
 	conn    *net.UnixConn
 	timeout time.Duration // 0: none
 	ending  atomic.Bool
-	buf     []byte
+	buf     []byte // frames that are not written yet
 	err     error
 }
 
@@ -42,7 +42,39 @@ func (w *writer) sendLocked(op opcode, flags uint16, id uint64, body []byte, fds
 		return w.err
 	}
 	flags |= uint16(len(fds)) << flagFDShift
-	w.buf = appendFrame(w.buf[:0], op, flags, id, body)
+	w.buf = appendFrame(w.buf, op, flags, id, body)
+	return w.writeLocked(fds)
+}
+
+// maxLater is how many bytes of frames may wait to be sent together.
+const maxLater = 16 << 10
+
+// later sends a frame with the next one, or with flush.
+func (w *writer) later(op opcode, flags uint16, id uint64, body []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	w.buf = appendFrame(w.buf, op, flags, id, body)
+	if len(w.buf) < maxLater {
+		return nil
+	}
+	return w.writeLocked(nil)
+}
+
+// flush sends what waits.
+func (w *writer) flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil || len(w.buf) == 0 {
+		return w.err
+	}
+	return w.writeLocked(nil)
+}
+
+// writeLocked writes the frames that are there.
+func (w *writer) writeLocked(fds []int) error {
 	if w.timeout > 0 && !w.ending.Load() {
 		_ = w.conn.SetWriteDeadline(time.Now().Add(w.timeout))
 	}
@@ -64,7 +96,7 @@ func (w *writer) sendLocked(op opcode, flags uint16, id uint64, body []byte, fds
 			return err
 		}
 	}
-	if cap(w.buf) > maxFrame/4 {
+	if w.buf = w.buf[:0]; cap(w.buf) > maxFrame/4 {
 		w.buf = nil
 	}
 	return nil

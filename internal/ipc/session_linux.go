@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -296,8 +297,14 @@ func (n *session) serve() error {
 
 func (n *session) read() error {
 	var buf []byte
+	in := bufio.NewReaderSize(n.conn, 16<<10)
 	for {
-		h, body, err := readFrame(n.conn, &buf, maxRequest)
+		if in.Buffered() < headerSize {
+			if err := n.out.flush(); err != nil { // nothing more is at hand to be answered along
+				return n.unread(err)
+			}
+		}
+		h, body, err := readFrame(in, &buf, maxRequest)
 		if errors.Is(err, unix.ECONNRESET) { // it ended before it had read everything
 			err = errEOF
 		}
@@ -337,7 +344,39 @@ func (n *session) frame(h header, body []byte) error {
 	if f == nil {
 		return fmt.Errorf("%w: operation %d", errFrame, h.Op)
 	}
+	if prompt[h.Op] {
+		return n.answer(h, body, f)
+	}
 	return n.request(h, body, f)
+}
+
+// prompt are the commands that wait for nobody. They are carried out in turn, without
+// a goroutine each, and the answers to those that came together go out together.
+var prompt = map[opcode]bool{
+	opCreateQP: true, opQueryQP: true, opCMCreate: true, opCMConnect: true, opCMAccept: true, opCMEstablish: true, opCMQuery: true,
+}
+
+// answer does a prompt request.
+func (n *session) answer(h header, body []byte, f handler) error {
+	n.mu.Lock()
+	used := h.ID == 0 || n.inFlight[h.ID] != nil
+	n.mu.Unlock()
+	if used {
+		return fmt.Errorf("%w: request id %d is 0 or in use", errFrame, h.ID)
+	}
+	reply, err := f(n.ctx, n.client, body)
+	flags := uint16(flagResponse)
+	if errors.Is(err, errFrame) {
+		return err
+	} else if err != nil {
+		flags, reply = flagResponse|flagError, encodeError(err)
+	} else if err := n.sendArenas(); err != nil {
+		return n.unread(err)
+	}
+	if err := n.out.later(h.Op, flags, h.ID, reply); err != nil {
+		return n.unread(err)
+	}
+	return nil
 }
 
 func (n *session) grant(c credit) error {
@@ -457,7 +496,7 @@ func (n *session) pushEvents() {
 			return
 		}
 		n.credits.Add(-int64(k))
-		if err := n.out.send(opEvents, 0, 0, encode(out[:k])); err != nil {
+		if err := n.out.send(opEvents, 0, 0, encodeList(out[:k])); err != nil {
 			n.end(n.unread(err))
 			return
 		}

@@ -9,6 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"reflect"
+	"sync"
+	"unsafe"
 )
 
 // Magic begins the first frame of each side: "SVPI" in memory.
@@ -275,8 +278,12 @@ func parseHeader(b [headerSize]byte) header {
 	return header{le.Uint32(b[:]), opcode(le.Uint16(b[4:])), le.Uint16(b[6:]), le.Uint64(b[8:])}
 }
 
-// encode lays v out as the protocol does: fixed-width little-endian fields.
-func encode(v any) []byte {
+// encode lays v, or what it points to, out as the protocol does: fixed-width
+// little-endian fields.
+func encode[T any](v T) []byte {
+	if plain[T]() {
+		return append([]byte(nil), asBytes(unsafe.Slice(&v, 1))...)
+	}
 	var b bytes.Buffer
 	// Only fixed-size values come here: a test covers every body.
 	if err := binary.Write(&b, binary.LittleEndian, v); err != nil {
@@ -285,8 +292,20 @@ func encode(v any) []byte {
 	return b.Bytes()
 }
 
+// encodeList lays the elements out one after another.
+func encodeList[T any](list []T) []byte {
+	if plain[T]() {
+		return append([]byte(nil), asBytes(list)...)
+	}
+	return encode(list)
+}
+
 // decode fills a T from a body that must have its exact size.
 func decode[T any](b []byte) (v T, err error) {
+	if plain[T]() && len(b) == int(unsafe.Sizeof(v)) {
+		copy(asBytes(unsafe.Slice(&v, 1)), b)
+		return v, nil
+	}
 	if n := binary.Size(v); n != len(b) {
 		return v, fmt.Errorf("%w: body of %d bytes, want %d", errFrame, len(b), n)
 	}
@@ -302,8 +321,51 @@ func decodeList[T any](b []byte) ([]T, error) {
 		return nil, fmt.Errorf("%w: body of %d bytes, want a multiple of %d", errFrame, len(b), size)
 	}
 	list := make([]T, len(b)/size)
+	if plain[T]() {
+		copy(asBytes(list), b)
+		return list, nil
+	}
 	_, err := binary.Decode(b, binary.LittleEndian, list)
 	return list, err
+}
+
+// asBytes is the memory of plain elements.
+func asBytes[T any](list []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(list))), uintptr(len(list))*unsafe.Sizeof(*new(T)))
+}
+
+// plains says of types whether their memory is their layout on the stream.
+var plains sync.Map // reflect.Type to bool
+
+// plain reports whether the memory of a T is its layout on the stream, so that it can
+// be copied: a little-endian processor, numbers alone, nothing between them. Going
+// through the fields by reflection is most of what a command costs.
+func plain[T any]() bool {
+	t := reflect.TypeFor[T]()
+	if is, ok := plains.Load(t); ok {
+		return is.(bool)
+	}
+	is := binary.NativeEndian.Uint16([]byte{1, 0}) == 1 && numbers(t) && binary.Size(*new(T)) == int(t.Size())
+	plains.Store(t, is)
+	return is
+}
+
+// numbers reports whether every bit pattern is a value of the type.
+func numbers(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return true
+	case reflect.Array:
+		return numbers(t.Elem())
+	case reflect.Struct:
+		for f := range t.NumField() {
+			if !numbers(t.Field(f).Type) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // encodeError lays an error out: its code, four zero bytes, the detail.
