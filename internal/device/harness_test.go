@@ -316,6 +316,7 @@ func (q *pair) postRecv(id uint64, sges ...ring.SGE) {
 		q.p.t.Helper()
 		q.p.t.Fatal(err)
 	}
+	q.p.c.Doorbell(q.q.Handle)
 }
 
 func (q *pair) info() command.QPInfo {
