@@ -56,9 +56,10 @@ func (q *CompletionQueue) GetNotifyAffinity() (group uint16, affinity uint64, er
 	return 0, 1<<n - 1, nil
 }
 
-// Resize makes the queue hold at least queueDepth results; no result is lost.
-// ND_INVALID_PARAMETER: the depth is not 1 to MaxCompletionQueueDepth.
-// ND_BUFFER_OVERFLOW: more results than that wait in the queue.
+// Resize makes the queue hold at least queueDepth results from now on; those that
+// wait in it stay, however many. ND_INVALID_PARAMETER: the depth is not 1 to
+// MaxCompletionQueueDepth. ND_BUFFER_OVERFLOW: results from before the last
+// Resize wait still; take them first.
 func (q *CompletionQueue) Resize(queueDepth int) error {
 	err := fail("CompletionQueue.Resize", q.cq.Resize(queueDepth))
 	if e, ok := err.(*Error); ok && e.Status == StatusDeviceBusy {

@@ -2,7 +2,6 @@ package nd_test
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"testing"
 
@@ -37,30 +36,9 @@ func newPlace(t testing.TB, b *bed.Bed) *place {
 	return p
 }
 
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var ok, wantErr = bed.OK, bed.WantErr
 
-// must returns v of a call that must succeed.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func wantErr(t testing.TB, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Fatalf("error is %v, want %v", err, want)
-	}
-}
+func must[T any](v T, err error) func(testing.TB) T { return bed.Must(v, err) }
 
 // end is one side of a connection with everything that it needs.
 type end struct {

@@ -155,6 +155,7 @@ func (qp *QueuePair) Flush() error { return fail("QueuePair.Flush", qp.qp.Flush(
 var (
 	errSendFull      = &Error{Status: StatusNoMoreEntries, Op: "QueuePair", Detail: "InitiatorQueueDepth requests are outstanding"}
 	errReceiveFull   = &Error{Status: StatusNoMoreEntries, Op: "QueuePair.Receive", Detail: "ReceiveQueueDepth receives are outstanding"}
+	errSharedFull    = &Error{Status: StatusNoMoreEntries, Op: "SharedReceiveQueue.Receive", Detail: "queueDepth receives are posted"}
 	errNotConnected  = &Error{Status: StatusConnectionInvalid, Op: "QueuePair", Detail: "the queue pair is not connected"}
 	errTooManySGE    = &Error{Status: StatusDataOverrun, Op: "QueuePair", Detail: "more scatter/gather entries than the queue pair was made for"}
 	errTooLong       = &Error{Status: StatusBufferOverflow, Op: "QueuePair", Detail: "more bytes than MaxTransferLength"}

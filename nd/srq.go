@@ -174,7 +174,7 @@ func (q *SharedReceiveQueue) Receive(requestContext uint64, sge []SGE) error {
 		return nil
 	}
 	if verbs.IsQueueFull(err) {
-		return errReceiveFull
+		return errSharedFull
 	}
 	return fail("SharedReceiveQueue.Receive", err)
 }

@@ -2,7 +2,6 @@ package verbs_test
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"testing"
 
@@ -14,29 +13,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var ok, wantErr = bed.OK, bed.WantErr
 
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func wantErr(t testing.TB, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Fatalf("error is %v, want %v", err, want)
-	}
-}
+func must[T any](v T, err error) func(testing.TB) T { return bed.Must(v, err) }
 
 // side is one program's objects.
 type side struct {
