@@ -68,9 +68,13 @@ func NewServer(host Host, cfg ServerConfig) (*Server, error) {
 func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 	s.mu.Lock()
 	if s.closed || s.listener != nil {
+		closed := s.closed
 		s.mu.Unlock()
 		l.Close()
-		return errors.New("ipc: server is closed or serves already")
+		if closed {
+			return nil // before it began
+		}
+		return errors.New("ipc: server serves already")
 	}
 	s.listener = l
 	s.mu.Unlock()
