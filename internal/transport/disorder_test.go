@@ -285,10 +285,10 @@ type track struct {
 // outstanding is what the requester may still wait for.
 func (t *track) outstanding() []asked { return t.asked[max(len(t.asked)-int(t.c.depth), 0):] }
 
-// asked is a read or atomic by the PSN of its last answer.
+// asked is a read or atomic by the PSNs of its answers.
 type asked struct {
-	last     ib.PSN
-	answered bool
+	first, last ib.PSN
+	answered    bool
 }
 
 func (a *answers) sees(from, to *sim.Port, b []byte) bool {
@@ -301,9 +301,9 @@ func (a *answers) sees(from, to *sim.Port, b []byte) bool {
 	switch {
 	case op == ib.RCReadRequest:
 		mtu := a.t[to].c.mtu
-		a.t[to].ask(psn.Add(max((p.RETH.DMALen()+mtu-1)/mtu, 1)).Prev())
+		a.t[to].ask(psn, psn.Add(max((p.RETH.DMALen()+mtu-1)/mtu, 1)).Prev())
 	case op.IsAtomic():
-		a.t[to].ask(psn)
+		a.t[to].ask(psn, psn)
 	case op.IsReadResponse() && op.Ends(), op == ib.RCAtomicAcknowledge:
 		a.t[from].answer(psn)
 	case op == ib.RCAcknowledge && p.AETH.Syndrome().IsACK():
@@ -316,13 +316,14 @@ func (a *answers) sees(from, to *sim.Port, b []byte) bool {
 	return true
 }
 
-func (t *track) ask(last ib.PSN) {
+// ask notes a request, unless it asks again for some of an earlier one.
+func (t *track) ask(first, last ib.PSN) {
 	for i := range t.asked {
-		if t.asked[i].last == last {
+		if r := &t.asked[i]; !first.Before(r.first) && !last.After(r.last) {
 			return
 		}
 	}
-	t.asked = append(t.asked, asked{last: last})
+	t.asked = append(t.asked, asked{first: first, last: last})
 }
 
 func (t *track) answer(psn ib.PSN) {

@@ -300,13 +300,23 @@ func (q *QP) failLater(r *request, status ring.Status) {
 	q.retire()
 }
 
-// sendRead emits one READ request: up to the next chunk boundary.
+// sendRead emits one READ request: up to the next chunk boundary. The rest of a chunk
+// that was answered in part is asked for in pieces that the window allows, one at a
+// time: a responder repeats what it was asked for last (IBA 9.7.5.1.2). The start of a
+// chunk may be new to the responder, so it is always asked for whole, or both sides
+// would count different numbers of messages.
 func (q *QP) sendRead(r *request, o *frame.Out) int {
 	s := &q.req
 	if int(s.slotCount) >= int(q.attr.InitiatorDepth) {
 		return 0
 	}
 	n := min(readChunk-s.idx%readChunk, r.packets-s.idx)
+	if s.idx%readChunk != 0 {
+		if s.una != s.snd {
+			return 0
+		}
+		n = min(n, uint32(q.win.size))
+	}
 	// A chunk may exceed a small window when nothing else is in flight.
 	if q.win.inFlight > 0 && q.room(int(n)) == 0 {
 		return 0
