@@ -189,6 +189,22 @@ func TestWindow(t *testing.T) {
 	if w.size != 2 {
 		t.Errorf("shrunk to %d", w.size)
 	}
+	for range 30 {
+		w.inFlight += w.size
+		w.acked(w.size)
+	}
+	if w.size < 32 {
+		t.Errorf("%d after a hundred packets without a loss", w.size)
+	}
+	for range 20 { // one of 64 packets is lost
+		w.size = 40
+		w.inFlight += 64
+		w.acked(64)
+		w.lost(now)
+	}
+	if w.size != 32 {
+		t.Errorf("%d where single packets are lost", w.size)
+	}
 }
 
 // TestFairness: of many QPs to one destination each gets its share while the

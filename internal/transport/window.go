@@ -64,13 +64,20 @@ func (w *window) measured(sent, acked clock.Time) {
 }
 
 // lost halves the window, at most once for each window of acknowledged packets
-// or each cutInterval: one burst of losses is one sign of congestion.
+// or each cutInterval: one burst of losses is one sign of congestion. It takes two
+// losses within a window to go below the size that every window starts with, and
+// growth up to there is fast: packets that are lost now and then, of which a smaller
+// window loses as many, would otherwise keep it at a few packets.
 func (w *window) lost(now clock.Time) {
-	if w.since < w.size && now.Sub(w.lastCut) < cutInterval {
+	again, least := w.since < w.size, w.cfg.Min
+	if again && now.Sub(w.lastCut) < cutInterval {
 		return
 	}
-	w.size = max(w.size/2, w.cfg.Min)
-	w.threshold = w.size
+	if !again {
+		least = min(w.size, w.cfg.Start)
+	}
+	w.size = max(w.size/2, least)
+	w.threshold = max(w.size, w.cfg.Start)
 	w.grown, w.since, w.lastCut = 0, 0, now
 }
 

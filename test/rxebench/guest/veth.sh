@@ -2,8 +2,10 @@
 # of virtual Ethernet devices va and vb, so that what goes from one to the other crosses
 # the pair: without these rules the system would keep it on its loopback.
 ip link add va type veth peer name vb
-# A message of 1 MB arrives in one go on the one processor.
-echo 100000 >/proc/sys/net/core/netdev_max_backlog
+# A message of 1 MB arrives in one go on the one processor. The limit belongs to the
+# whole system: only a guest has it.
+backlog=/proc/sys/net/core/netdev_max_backlog
+[ ! -e $backlog ] || echo 100000 >$backlog
 for d in all va vb; do
   echo 1 >/proc/sys/net/ipv4/conf/$d/accept_local
   echo 0 >/proc/sys/net/ipv4/conf/$d/rp_filter
@@ -15,8 +17,13 @@ for d in va vb; do
 done
 ip addr add 192.0.2.1/32 dev va
 ip addr add 192.0.2.2/32 dev vb
-ip neigh replace 192.0.2.2 lladdr "$(cat /sys/class/net/vb/address)" dev va
-ip neigh replace 192.0.2.1 lladdr "$(cat /sys/class/net/va/address)" dev vb
+mac() {
+  set -- $(ip -o link show dev $1)
+  while [ "$1" != link/ether ]; do shift; done
+  echo $2
+}
+ip neigh replace 192.0.2.2 lladdr "$(mac vb)" dev va
+ip neigh replace 192.0.2.1 lladdr "$(mac va)" dev vb
 ip route add 192.0.2.2 dev va table 101
 ip route add 192.0.2.1 dev vb table 102
 # What comes from the pair is for this machine; what is sent goes to the pair, before
