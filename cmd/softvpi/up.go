@@ -14,8 +14,10 @@ import (
 type upCmd struct {
 	Config        string   `type:"path" help:"Configuration file (default: softvpi/driver.json in the user's configuration directory, where it exists)."`
 	Socket        string   `help:"Socket that programs attach to (default: $$SOFTVPI_SOCKET, or below $$XDG_RUNTIME_DIR)."`
-	State         string   `help:"Directory of the lock file (default: $$SOFTVPI_STATE, or below $$XDG_STATE_HOME)."`
-	Adapter       []string `sep:"none" help:"Adapter instead of those of the file: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local][,follow]. May be given several times."`
+	State         string   `help:"Directory of the registry, the event log and the lock file (default: $$SOFTVPI_STATE, or below $$XDG_STATE_HOME)."`
+	Adapter       []string `sep:"none" help:"Adapter instead of those of the file: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local][,generation=mlx5|mlx4][,follow]. May be given several times."`
+	Manage        string   `placeholder:"ADDRESS:PORT" help:"Serve the management interface on TCP too, with TLS, to whoever sends the token (api-token in the state directory)."`
+	Readers       string   `help:"Who beside this user and root may read at the management socket: owner (nobody), group, everyone."`
 	SkipSelfCheck bool     `help:"Leave out the RDMA ping over each pair of adapters at start."`
 	Verbose       bool     `short:"v" help:"Log everything an administrator may want to know to standard error."`
 }
@@ -62,6 +64,17 @@ func (c upCmd) config() (driver.Config, error) {
 	if c.State != "" {
 		cfg.State = c.State
 	}
+	if c.Manage != "" {
+		m := driver.Manage{}
+		if cfg.Manage != nil {
+			m = *cfg.Manage
+		}
+		m.Listen = c.Manage
+		cfg.Manage = &m
+	}
+	if c.Readers != "" {
+		cfg.Readers = c.Readers
+	}
 	cfg.SkipSelfCheck = cfg.SkipSelfCheck || c.SkipSelfCheck
 	if len(c.Adapter) > 0 {
 		cfg.Adapters = nil
@@ -82,6 +95,9 @@ func announce(w io.Writer, d *driver.Driver) {
 		fmt.Fprintln(w, "the driver before did not stop cleanly; what it left was cleared")
 	}
 	st := d.Status()
+	if st.Volatile != "" {
+		fmt.Fprintf(w, "nothing will be kept: %s\n", st.Volatile)
+	}
 	for i := range st.Adapters {
 		a := &st.Adapters[i]
 		fmt.Fprintf(w, "%-12s %-15s RoCE %s, UDP port %d, path MTU %d\n", a.Name, d.Config().Adapters[i].Address, a.RoCE, a.UDPPort, a.ActiveMTU)
@@ -93,6 +109,9 @@ func announce(w io.Writer, d *driver.Driver) {
 		fmt.Fprintf(w, "programs cannot attach: %s\n", why)
 	} else {
 		fmt.Fprintf(w, "listening    %s\n", st.Socket)
+	}
+	if at := d.Managed(); at != "" {
+		fmt.Fprintf(w, "managed at   https://%s\n", at)
 	}
 }
 
@@ -122,6 +141,7 @@ func (c statusCmd) Run(s *session) error {
 type adapterCmd struct {
 	Enable  enableCmd  `cmd:"" help:"Enable an adapter."`
 	Disable disableCmd `cmd:"" help:"Disable an adapter: its connections end, waiting calls are canceled."`
+	Restart restartCmd `cmd:"" help:"Disable and enable an adapter, so that it takes up its registry keys."`
 }
 
 type adapterRef struct {
@@ -144,3 +164,9 @@ type disableCmd struct {
 func (c disableCmd) Run(s *session) error {
 	return c.admin().SetAdapter(s.ctx, driver.AdapterRequest{Adapter: c.Name})
 }
+
+type restartCmd struct {
+	adapterRef `embed:""`
+}
+
+func (c restartCmd) Run(s *session) error { return c.admin().RestartAdapter(s.ctx, c.Name) }

@@ -26,20 +26,20 @@ var roceModesMLX5 = []Choice{
 var roceKeys = []Key{
 	{
 		Name: "roce_mode", Base: AdapterClass, Group: groupRoCE, Generations: MLX5, Scope: onEthernet, Type: DWORD,
-		Defaults: map[Generation]Default{MLX5: {Auto: true, Text: "roce_mode of the driver"}}, Choices: roceModesMLX5,
+		Status: Built, Defaults: map[Generation]Default{MLX5: {Auto: true, Text: "roce_mode of the driver"}}, Choices: roceModesMLX5,
 		Description: roceDescription + " The adapter's own setting goes before the driver's.",
 		Sources:     roceWinOF2,
 	},
 	{
 		Name: "roce_mode", Base: DriverService, Path: "Roce", Group: groupRoCE, Generations: MLX5, Scope: PerDriver, Type: DWORD,
-		Defaults: always(2), Choices: roceModesMLX5,
+		Status: Built, Defaults: always(2), Choices: roceModesMLX5,
 		Description: roceDescription + " Holds for the adapters that have no setting of their own.",
 		Chosen:      "The default of the later manual: WinOF-2 1.21 prints no RoCE and v1.",
 		Sources:     roceWinOF2,
 	},
 	{
 		Name: "roce_mode", Base: DriverService, Path: "Roce", Group: groupRoCE, Generations: MLX4, Scope: PerDriver, Type: DWORD,
-		Defaults: always(2),
+		Status: Built, Defaults: always(2),
 		Choices: []Choice{
 			{0, "RoCE MAC based", "v1: its own EtherType, GIDs made from the MAC address"},
 			{2, "RoCE over UDP", "v2: UDP over IP: can be routed"},
@@ -52,14 +52,14 @@ var roceKeys = []Key{
 	},
 	{
 		Name: "roce_udp_dport", Base: DriverService, Path: "Roce", Group: groupRoCE, Generations: Both, Scope: PerDriver, Type: DWORD,
-		Defaults: always(4791), Min: 1, Max: 65535,
+		Status: Built, Defaults: always(4791), Min: 1, Max: 65535,
 		Description: "UDP destination port of RoCE v2. All machines of a fabric have to use the same one; old drivers used 1021.",
 		Chosen:      onWinOF2Too,
 		Sources:     append(from(winof, "4.1.4.3 RoCE v2 UDP Port"), roceWinOF...),
 	},
 	{
 		Name: "RoceMaxFrameSize", Base: AdapterClass, Group: groupRoCE, Generations: Both, Scope: onEthernet, Type: NumericString,
-		Defaults: automatic("the largest that the link's MTU holds"), Unit: "bytes", UI: true, Title: "RoCE Max Frame Size",
+		Status: Built, Defaults: automatic("the largest that the link's MTU holds"), Unit: "bytes", UI: true, Title: "RoCE Max Frame Size",
 		Choices:     []Choice{{256, "256", ""}, {512, "512", ""}, {1024, "1024", ""}, {2048, "2048", ""}, {4096, "4096", ""}},
 		Description: "Largest payload of a RoCE packet. All adapters and switches on the path have to take it; larger ones are faster.",
 		Chosen:      "4096, which InfiniBand has and the tables do not list; the automatic default is that of WinOF 4.3 and later.",
@@ -70,28 +70,28 @@ var roceKeys = []Key{
 var busKeys = []Key{
 	{
 		Name: "UpdateGIDTimerFrequency", Base: DriverService, Group: groupBus, Generations: Both, Scope: PerDriver, Type: DWORD,
-		Defaults: always(3000), Min: 0, Max: 10000, Unit: "ms",
+		Status: Built, Defaults: always(3000), Min: 0, Max: 10000, Unit: "ms",
 		Description: "How often the interfaces' addresses are looked at, to keep the IP-based GIDs up to date; 0 is never.",
 		Chosen:      onWinOF2Too,
 		Sources:     busSources,
 	},
 	{
 		Name: "RoceRcE2EFlowControlEnable", Base: DriverService, Group: groupBus, Generations: Both, Scope: PerDriver, Type: DWORD,
-		Defaults: always(1), Choices: disableEnable,
+		Status: Built, Defaults: always(1), Choices: disableEnable,
 		Description: "Uses end-to-end credits on reliable connections: a sender waits while its peer has no receive posted.",
 		Chosen:      onWinOF2Too,
 		Sources:     busSources,
 	},
 	{
 		Name: "MaxCMRetries", Base: DriverService, Group: groupBus, Generations: Both, Scope: PerDriver, Type: DWORD,
-		Defaults: always(15), Min: 1, Max: 15, Unit: "retries",
+		Status: Built, Defaults: always(15), Min: 1, Max: 15, Unit: "retries",
 		Description: "How often the connection manager sends a message again before it gives up.",
 		Chosen:      "Path, default and limits, which are those of the field in the connection manager's messages. " + onWinOF2Too,
 		Sources:     from(winof, "1.8 Known Issues"),
 	},
 	{
 		Name: "LogNumQp", Base: DriverService, Group: groupBus, Generations: Both, Scope: PerDriver, Type: DWORD,
-		Defaults: always(19), Min: 10, Max: 19,
+		Status: Built, Defaults: always(19), Min: 10, Max: 19,
 		Description: "Base-2 logarithm of the number of queue pairs of an adapter: 19 is 524,288.",
 		Chosen:      "The limits. " + onWinOF2Too,
 		Sources:     from(winof, "1.9 Bug Fixes History", winof, "6.6 Virtualization Related Troubleshooting"),

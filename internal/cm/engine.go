@@ -56,6 +56,14 @@ func (e *Engine) SetMTU(mtu ib.MTU) {
 	}
 }
 
+// SetPolicy sets MaxRetries, 0 for the default, and DisableFlowControl for what is sent from now on.
+func (e *Engine) SetPolicy(maxRetries uint8, disableFlowControl bool) {
+	if maxRetries == 0 || maxRetries > DefaultMaxRetries {
+		maxRetries = DefaultMaxRetries
+	}
+	e.cfg.MaxRetries, e.cfg.DisableFlowControl = maxRetries, disableFlowControl
+}
+
 // Counters are the engine's own words: read them, do not write.
 func (e *Engine) Counters() *Counters { return &e.counters }
 

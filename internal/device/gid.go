@@ -9,6 +9,10 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
+// defaultGIDInterval is UpdateGIDTimerFrequency where it is not set (WinOF manual
+// 4.6.9.3).
+const defaultGIDInterval = 3 * time.Second
+
 // maxGIDs is how many rows a port's GID table has.
 const maxGIDs = 128
 
@@ -164,13 +168,17 @@ func interfaceOf(addr netip.Addr) (addrs []netip.Addr, mac [6]byte, mtu int, ok 
 // (UpdateGIDTimerFrequency), without the baton, and brings the GID tables up to date.
 func (h *Host) followAddresses() {
 	defer h.wg.Done()
-	t := time.NewTicker(h.cfg.GIDInterval)
-	defer t.Stop()
+	every := h.cfg.GIDInterval
 	for {
+		var due <-chan time.Time // never
+		if every > 0 {
+			due = time.After(every)
+		}
 		select {
 		case <-h.done:
 			return
-		case <-t.C:
+		case every = <-h.gidInterval:
+		case <-due:
 			h.UpdateGIDs()
 		}
 	}

@@ -46,6 +46,8 @@ type Host struct {
 	yields  uint32        // offers of the processor to threads between two to goroutines
 	done    chan struct{} // closed with the host: ends the address follower
 
+	gidInterval chan time.Duration // to the address follower
+
 	statusMu    sync.Mutex
 	subscribers map[*subscriber]struct{}
 }
@@ -56,7 +58,7 @@ func NewHost(cfg Config) (*Host, error) {
 		return nil, command.Errorf(command.Invalid, "GIDInterval is %v, want at most 10s (UpdateGIDTimerFrequency 0 to 10000)", cfg.GIDInterval)
 	}
 	if cfg.GIDInterval == 0 {
-		cfg.GIDInterval = 3 * time.Second
+		cfg.GIDInterval = defaultGIDInterval
 	}
 	if cfg.Spin == 0 {
 		cfg.Spin = 50 * time.Microsecond
@@ -67,7 +69,7 @@ func NewHost(cfg Config) (*Host, error) {
 		cfg.Seed = binary.LittleEndian.Uint64(b[:])
 	}
 	h := &Host{
-		cfg: cfg, log: cfg.Log, start: time.Now(), done: make(chan struct{}), moderationDue: clock.Never, loans: loans{due: clock.Never},
+		cfg: cfg, log: cfg.Log, start: time.Now(), done: make(chan struct{}), gidInterval: make(chan time.Duration), moderationDue: clock.Never, loans: loans{due: clock.Never},
 		rand:        rand.New(rand.NewPCG(cfg.Seed, 0x5f7c1)),
 		subscribers: map[*subscriber]struct{}{},
 		yields:      yieldsPerGosched,
@@ -85,10 +87,8 @@ func NewHost(cfg Config) (*Host, error) {
 		h.wg.Add(1)
 		go h.background()
 	}
-	if cfg.GIDInterval > 0 {
-		h.wg.Add(1)
-		go h.followAddresses()
-	}
+	h.wg.Add(1)
+	go h.followAddresses()
 	return h, nil
 }
 

@@ -17,7 +17,7 @@ func (d *Driver) serveAttach() error {
 	if err != nil {
 		return err
 	}
-	l, err := listen(d.cfg.Socket)
+	l, err := listen(d.cfg.Socket, 0o600)
 	if err != nil {
 		s.Release()
 		return err

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/link/capture"
 	"github.com/softvpi/softvpi/internal/pcapng"
 )
@@ -20,16 +21,10 @@ const (
 	captureFlush   = time.Second      // a capture with little traffic is written at least so often
 	captureBatch   = 512              // packets between flushes
 	captureStall   = 30 * time.Second // a reader that takes nothing for so long is gone
-	// CaptureHeader is the header of the answer that names a capture, to stop it by.
-	CaptureHeader = "Softvpi-Capture"
 )
 
 // CaptureRequest says what to capture.
-type CaptureRequest struct {
-	Adapter string // by name
-	Snap    int    // bytes kept of each packet; 0: all
-	Ring    int    // bytes of memory between the data path and the reader; 0: capture.DefaultRing
-}
+type CaptureRequest = api.CaptureRequest
 
 // Capture is a running capture of an adapter.
 type Capture struct {
@@ -57,7 +52,7 @@ func (d *Driver) Capture(q CaptureRequest) (*Capture, error) {
 		return nil, err
 	}
 	if q.Ring > maxCaptureRing {
-		return nil, &FieldError{"ring", strconv.Itoa(q.Ring), fmt.Sprintf("at most %d bytes", maxCaptureRing)}
+		return nil, fieldError("ring", strconv.Itoa(q.Ring), fmt.Sprintf("at most %d bytes", maxCaptureRing))
 	}
 	tap, err := capture.NewTap(q.Snap, q.Ring)
 	if err != nil {
@@ -88,7 +83,7 @@ func (d *Driver) StopCapture(id string) error {
 	c := d.captures.byID[id]
 	d.captures.mu.Unlock()
 	if c == nil {
-		return &FieldError{"capture", strconv.Quote(id), "the id of a capture that runs"}
+		return fieldError("capture", strconv.Quote(id), "the id of a capture that runs")
 	}
 	c.Stop()
 	return nil
@@ -167,21 +162,33 @@ func (c *Capture) forget() {
 	delete(c.driver.captures.byID, c.id)
 }
 
+// mountCaptures serves captures.
+func (d *Driver) mountCaptures(mux *http.ServeMux) {
+	mux.HandleFunc("GET /capture", d.serveCapture)
+	mux.HandleFunc("DELETE /capture/{id}", func(w http.ResponseWriter, r *http.Request) {
+		if err := d.StopCapture(r.PathValue("id")); err != nil {
+			api.Fail(w, err)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+}
+
 // serveCapture streams a capture: GET /capture?adapter=NAME&snap=BYTES&ring=BYTES.
 func (d *Driver) serveCapture(w http.ResponseWriter, r *http.Request) {
 	q, err := captureRequest(r.URL.Query())
 	if err != nil {
-		answer(w, nil, err)
+		api.Fail(w, err)
 		return
 	}
 	c, err := d.Capture(q)
 	if err != nil {
-		answer(w, nil, err)
+		api.Fail(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-pcapng")
 	w.Header().Set("Content-Disposition", `attachment; filename="capture.pcapng"`)
-	w.Header().Set(CaptureHeader, c.ID())
+	w.Header().Set(api.CaptureHeader, c.ID())
 	control := http.NewResponseController(w)
 	_ = c.Copy(r.Context(), w, func() error {
 		_ = control.SetWriteDeadline(time.Now().Add(captureStall)) // not every writer has deadlines
@@ -197,35 +204,9 @@ func captureRequest(v url.Values) (q CaptureRequest, err error) {
 	}{{"snap", &q.Snap}, {"ring", &q.Ring}} {
 		if s := v.Get(f.name); s != "" {
 			if *f.to, err = strconv.Atoi(s); err != nil {
-				return q, &FieldError{f.name, strconv.Quote(s), "a number of bytes"}
+				return q, fieldError(f.name, strconv.Quote(s), "a number of bytes")
 			}
 		}
 	}
 	return q, nil
-}
-
-// StartCapture begins a capture of a running driver and returns its id and the stream, which the caller closes.
-// It goes on until StopCapture, after which the stream ends with the statistics.
-func (a *Admin) StartCapture(ctx context.Context, q CaptureRequest) (id string, stream io.ReadCloser, err error) {
-	v := url.Values{"adapter": {q.Adapter}, "snap": {strconv.Itoa(q.Snap)}, "ring": {strconv.Itoa(q.Ring)}}
-	r, err := http.NewRequestWithContext(ctx, "GET", "http://driver/capture?"+v.Encode(), nil)
-	if err != nil {
-		return "", nil, err
-	}
-	client := *a.client
-	client.Timeout = 0
-	resp, err := client.Do(r)
-	if err != nil {
-		return "", nil, a.explain(err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		defer resp.Body.Close()
-		return "", nil, refusal(resp)
-	}
-	return resp.Header.Get(CaptureHeader), resp.Body, nil
-}
-
-// StopCapture ends a capture of a running driver.
-func (a *Admin) StopCapture(ctx context.Context, id string) error {
-	return a.call(ctx, "DELETE", "/capture/"+url.PathEscape(id), nil, nil)
 }

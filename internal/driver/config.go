@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/paths"
@@ -27,14 +29,22 @@ type Config struct {
 	// interfaces are looked at for the GID tables of adapters that follow theirs, 0
 	// to 10000; 0: never, absent: 3000 (the registry key of that name).
 	UpdateGIDTimerFrequency *uint32 `json:"update_gid_timer_frequency,omitempty"`
+	// Readers says who beside the driver's user and root may read at the management socket: "owner" (nobody),
+	// "group" or "everyone"; empty: owner. Nobody else may change anything.
+	Readers string `json:"readers,omitempty"`
+	// Manage serves the management interface on TCP too; nil: on the socket alone.
+	Manage *Manage `json:"manage,omitempty"`
 	// SkipSelfCheck leaves the check at start out.
 	SkipSelfCheck bool `json:"skip_self_check,omitempty"`
 }
 
-// Adapter describes one adapter.
+// Adapter describes one adapter. What its registry keys say goes before what is said here.
 type Adapter struct {
-	Name    string     `json:"name"`
-	Address netip.Addr `json:"address"`
+	Name string `json:"name"`
+	// Generation is "mlx5" (ConnectX-4 class and later) or "mlx4" (ConnectX-3 class): which keys, defaults and
+	// names the adapter has; empty: mlx5.
+	Generation string     `json:"generation,omitempty"`
+	Address    netip.Addr `json:"address"`
 	// FollowInterface puts every address of the interface that has Address in the
 	// GID table and keeps it so.
 	FollowInterface bool `json:"follow_interface,omitempty"`
@@ -60,13 +70,11 @@ type Adapter struct {
 	Disabled      bool `json:"disabled,omitempty"`
 }
 
-// A FieldError is a wrong value in the configuration.
-type FieldError struct {
-	Field, Value, Allowed string
-}
+// A FieldError is a wrong value in the configuration or in a request.
+type FieldError = api.FieldError
 
-func (e *FieldError) Error() string {
-	return fmt.Sprintf("%s is %s; allowed: %s", e.Field, e.Value, e.Allowed)
+func fieldError(field, value, allowed string) *FieldError {
+	return &FieldError{Field: field, Value: value, Allowed: allowed}
 }
 
 // Load reads the configuration file at path. Fields that do not exist are
@@ -103,12 +111,12 @@ func decode(r io.Reader) (Config, error) {
 // describe puts an error of the JSON decoder in the words of the file.
 func describe(err error) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("unknown field %s; allowed: socket, state, skip_self_check, update_gid_timer_frequency, adapters with name, address, "+
-			"follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, disabled", field)
+		return fmt.Errorf("unknown field %s; allowed: socket, state, readers, manage with listen, certificate, key, token_file, skip_self_check, "+
+			"update_gid_timer_frequency, adapters with name, generation, address, follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, disabled", field)
 	}
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return &FieldError{kind.Field, "a " + kind.Value, "a " + kind.Type.String()}
+		return fieldError(kind.Field, "a "+kind.Value, "a "+kind.Type.String())
 	}
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
@@ -138,16 +146,22 @@ func (c Config) Complete() (Config, error) {
 		c.State = paths.State()
 	}
 	if max := maxSocketPath - len(paths.Management("")); len(c.Socket) > max {
-		return c, &FieldError{"socket", fmt.Sprintf("%d bytes long (%s)", len(c.Socket), c.Socket), fmt.Sprintf("a path of at most %d bytes", max)}
+		return c, fieldError("socket", fmt.Sprintf("%d bytes long (%s)", len(c.Socket), c.Socket), fmt.Sprintf("a path of at most %d bytes", max))
 	}
 	if f := c.UpdateGIDTimerFrequency; f != nil && *f > 10000 {
-		return c, &FieldError{"update_gid_timer_frequency", fmt.Sprint(*f), "0 (never) to 10000 milliseconds"}
+		return c, fieldError("update_gid_timer_frequency", fmt.Sprint(*f), "0 (never) to 10000 milliseconds")
+	}
+	if _, err := readersMode(c.Readers); err != nil {
+		return c, err
+	}
+	if err := c.Manage.complete(c.State); err != nil {
+		return c, err
 	}
 	if len(c.Adapters) == 0 {
 		c.Adapters = DefaultAdapters()
 	}
 	if len(c.Adapters) > maxAdapters {
-		return c, &FieldError{"adapters", fmt.Sprint(len(c.Adapters), " entries"), fmt.Sprintf("1 to %d", maxAdapters)}
+		return c, fieldError("adapters", fmt.Sprint(len(c.Adapters), " entries"), fmt.Sprintf("1 to %d", maxAdapters))
 	}
 	c.Adapters = append([]Adapter(nil), c.Adapters...)
 	names, places := map[string]bool{}, map[netip.AddrPort]bool{}
@@ -158,10 +172,10 @@ func (c Config) Complete() (Config, error) {
 		}
 		where := netip.AddrPortFrom(a.Address, a.UDPPort)
 		if names[a.Name] {
-			return c, &FieldError{fmt.Sprintf("adapters[%d].name", i), fmt.Sprintf("%q again", a.Name), "a name that no other adapter has"}
+			return c, fieldError(fmt.Sprintf("adapters[%d].name", i), fmt.Sprintf("%q again", a.Name), "a name that no other adapter has")
 		}
 		if places[where] {
-			return c, &FieldError{fmt.Sprintf("adapters[%d].address", i), where.String() + " again", "an address and UDP port that no other adapter has"}
+			return c, fieldError(fmt.Sprintf("adapters[%d].address", i), where.String()+" again", "an address and UDP port that no other adapter has")
 		}
 		names[a.Name], places[where] = true, true
 	}
@@ -197,26 +211,30 @@ func (a *Adapter) complete(i int) error {
 	if a.UDPPort == 0 {
 		a.UDPPort = defaultPort
 	}
+	if _, err := parseGeneration(a.Generation); err != nil {
+		err.Field = field("generation")
+		return err
+	}
 	if !a.Address.IsValid() {
-		return &FieldError{field("address"), "missing", "an IPv4 or IPv6 address of this machine"}
+		return fieldError(field("address"), "missing", "an IPv4 or IPv6 address of this machine")
 	}
 	a.Address = a.Address.Unmap()
 	if a.Address.IsUnspecified() || a.Address.IsMulticast() {
-		return &FieldError{field("address"), a.Address.String(), "an IPv4 or IPv6 address of this machine"}
+		return fieldError(field("address"), a.Address.String(), "an IPv4 or IPv6 address of this machine")
 	}
 	if len(a.Name) > maxNameLength {
-		return &FieldError{field("name"), fmt.Sprintf("%d bytes long", len(a.Name)), fmt.Sprintf("up to %d bytes", maxNameLength)}
+		return fieldError(field("name"), fmt.Sprintf("%d bytes long", len(a.Name)), fmt.Sprintf("up to %d bytes", maxNameLength))
 	}
 	switch a.RoceMaxFrameSize {
 	case 0, 256, 512, 1024, 2048, 4096:
 	default:
-		return &FieldError{field("roce_max_frame_size"), fmt.Sprint(a.RoceMaxFrameSize), "256, 512, 1024, 2048, 4096, or 0 for automatic"}
+		return fieldError(field("roce_max_frame_size"), fmt.Sprint(a.RoceMaxFrameSize), "256, 512, 1024, 2048, 4096, or 0 for automatic")
 	}
 	if a.MaxCMRetries < 0 || a.MaxCMRetries > 15 {
-		return &FieldError{field("max_cm_retries"), fmt.Sprint(a.MaxCMRetries), "1 to 15, or 0 for 15"}
+		return fieldError(field("max_cm_retries"), fmt.Sprint(a.MaxCMRetries), "1 to 15, or 0 for 15")
 	}
 	if a.ReceiveBuffer < 0 || a.ReceiveBuffer > 1<<30 {
-		return &FieldError{field("receive_buffer"), fmt.Sprint(a.ReceiveBuffer), "0 (as large as allowed) to 1073741824 bytes"}
+		return fieldError(field("receive_buffer"), fmt.Sprint(a.ReceiveBuffer), "0 (as large as allowed) to 1073741824 bytes")
 	}
 	if _, err := parsePath(a.Path); err != nil {
 		err.Field = field("path")
@@ -237,23 +255,34 @@ func parsePath(s string) (device.PathPolicy, *FieldError) {
 	case "local":
 		return device.PathLocal, nil
 	}
-	return 0, &FieldError{"path", fmt.Sprintf("%q", s), "auto, wire, local"}
+	return 0, fieldError("path", fmt.Sprintf("%q", s), "auto, wire, local")
+}
+
+// parseGeneration reads the generation of an adapter.
+func parseGeneration(s string) (catalogue.Generation, *FieldError) {
+	switch s {
+	case "", "mlx5":
+		return catalogue.MLX5, nil
+	case "mlx4":
+		return catalogue.MLX4, nil
+	}
+	return 0, &FieldError{Field: "generation", Value: fmt.Sprintf("%q", s), Allowed: "mlx5, mlx4"}
 }
 
 // ParseAdapter reads an adapter from a command line: name=address, with
 // options after commas: "Ethernet 1=127.0.0.2,port=4791,mtu=1024,path=wire".
 func ParseAdapter(s string) (Adapter, error) {
-	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local][,follow]`
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local][,generation=mlx5|mlx4][,follow]`
 	var a Adapter
 	parts := strings.Split(s, ",")
 	name, addr, ok := strings.Cut(parts[0], "=")
 	if !ok {
-		return a, &FieldError{"--adapter", fmt.Sprintf("%q", s), form}
+		return a, fieldError("--adapter", fmt.Sprintf("%q", s), form)
 	}
 	a.Name = name
 	var err error
 	if a.Address, err = netip.ParseAddr(addr); err != nil {
-		return a, &FieldError{"--adapter", fmt.Sprintf("%q", s), form}
+		return a, fieldError("--adapter", fmt.Sprintf("%q", s), form)
 	}
 	for _, p := range parts[1:] {
 		key, value, _ := strings.Cut(p, "=")
@@ -267,13 +296,15 @@ func ParseAdapter(s string) (Adapter, error) {
 			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.RoceMaxFrameSize)
 		case "path":
 			a.Path = value
+		case "generation":
+			a.Generation = value
 		case "follow":
 			a.FollowInterface = true
 		default:
 			err = errors.New("unknown")
 		}
 		if err != nil {
-			return a, &FieldError{"--adapter option", fmt.Sprintf("%q", p), form}
+			return a, fieldError("--adapter option", fmt.Sprintf("%q", p), form)
 		}
 	}
 	return a, a.complete(0)

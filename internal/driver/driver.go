@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
-	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc"
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/registry"
 )
 
 // Options are what a driver is started with beside its configuration.
@@ -33,12 +36,24 @@ type Driver struct {
 
 	lock     *lock
 	host     *device.Host
-	admin    *http.Server
+	events   *events.Log
+	counters *counters.Collector
+	api      *api.Server
+	stopTCP  func() error
+	managed  string      // TCP address of the management interface
 	attach   *ipc.Server // nil where programs cannot attach
 	noAttach string      // why not
 	checks   []Check
 	captures captures
 	recover  bool // the driver before did not stop cleanly
+	up       bool
+
+	unsubscribe func() // from the host's changes of state
+
+	// changes is held by whoever changes the registry, or an adapter by what it says: one at a time.
+	changes  sync.Mutex
+	registry *registry.Registry
+	running  []running // by the adapters' index
 }
 
 // Start brings a driver up: the lock, the adapters, the check of itself, the
@@ -63,41 +78,31 @@ func (d *Driver) start(ctx context.Context) (err error) {
 	if d.lock, err = acquire(d.cfg.State); err != nil {
 		return err
 	}
+	d.openEvents()
 	if d.recover = d.lock.stale; d.recover {
 		d.log.Warn("the driver before did not stop cleanly; what it left is cleared")
+		d.events.Raise(0, events.DriverRecovered{})
+	}
+	if err := d.openRegistry(); err != nil {
+		return err
 	}
 	if err := d.addAdapters(); err != nil {
 		return err
 	}
 	if !d.cfg.SkipSelfCheck {
 		if d.checks, err = d.selfCheck(ctx); err != nil {
+			d.events.Raise(0, events.SelfCheckFailed{Cause: err})
 			return fmt.Errorf("self-check: %w", err)
 		}
 	}
 	if err := d.serveAttach(); err != nil {
 		return err
 	}
-	return d.serveAdmin()
-}
-
-func (d *Driver) addAdapters() (err error) {
-	if d.host, err = device.NewHost(device.Config{Log: d.log, GIDInterval: d.cfg.gidInterval()}); err != nil {
+	if err := d.manage(); err != nil {
 		return err
 	}
-	for _, a := range d.cfg.Adapters {
-		path, _ := parsePath(a.Path)
-		index, err := d.host.AddAdapter(device.AdapterConfig{
-			Name: a.Name, Addr: a.Address, FollowInterface: a.FollowInterface, UDPPort: a.UDPPort,
-			RoceMaxFrameSize: a.RoceMaxFrameSize, Path: path, ReceiveBuffer: a.ReceiveBuffer, MaxCMRetries: a.MaxCMRetries,
-			NoFlowControl: a.RoceRcE2EFlowControlEnable != nil && !*a.RoceRcE2EFlowControlEnable,
-		})
-		if err != nil {
-			return fmt.Errorf("adapter %q at %v: %w", a.Name, netip.AddrPortFrom(a.Address, a.UDPPort), err)
-		}
-		if err := d.setUp(index, a); err != nil {
-			return fmt.Errorf("adapter %q: %w", a.Name, err)
-		}
-	}
+	d.events.Raise(0, events.DriverStarted{Version: d.version, PID: os.Getpid(), Adapters: len(d.running)})
+	d.up = true
 	return nil
 }
 
@@ -117,8 +122,11 @@ func (d *Driver) NoAttach() string { return d.noAttach }
 // removed.
 func (d *Driver) Close() error {
 	var errs []error
-	if d.admin != nil {
-		errs = append(errs, d.admin.Close())
+	if d.stopTCP != nil {
+		errs = append(errs, d.stopTCP())
+	}
+	if d.api != nil {
+		errs = append(errs, d.api.Close())
 	}
 	if d.attach != nil {
 		errs = append(errs, d.attach.Close())
@@ -126,8 +134,20 @@ func (d *Driver) Close() error {
 	if d.host != nil {
 		errs = append(errs, d.host.Close())
 	}
+	if d.unsubscribe != nil {
+		d.unsubscribe()
+	}
 	if d.attach != nil {
 		d.attach.Release()
+	}
+	if d.registry != nil {
+		errs = append(errs, d.registry.Close())
+	}
+	if d.events != nil {
+		if d.up {
+			d.events.Raise(0, events.DriverStopped{})
+		}
+		errs = append(errs, d.events.Close())
 	}
 	if d.lock != nil {
 		errs = append(errs, d.lock.release())
@@ -135,23 +155,9 @@ func (d *Driver) Close() error {
 	return errors.Join(errs...)
 }
 
-func (d *Driver) serveAdmin() error {
-	l, err := listen(paths.Management(d.cfg.Socket))
-	if err != nil {
-		return err
-	}
-	d.admin = &http.Server{Handler: d.adminHandler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second}
-	go func() {
-		if err := d.admin.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			d.log.Error("management socket", "error", err)
-		}
-	}()
-	return nil
-}
-
-// listen opens a unix socket for this user alone. A socket that a crash left
+// listen opens a unix socket of that mode. A socket that a crash left
 // behind is removed; one that answers belongs to another driver.
-func listen(path string) (*net.UnixListener, error) {
+func listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("socket directory: %w", err)
 	}
@@ -171,7 +177,7 @@ func listen(path string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
+	if err := os.Chmod(path, mode); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("socket: %w", err)
 	}

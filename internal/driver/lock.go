@@ -3,10 +3,13 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // ErrRunning is a driver that already runs with the same state directory.
@@ -18,14 +21,23 @@ type lock struct {
 	file *os.File
 	// stale says that the driver before did not stop cleanly.
 	stale bool
+	// why says that the directory cannot be written to; nil where it can.
+	why error
 }
 
 // acquire takes the lock of the state directory dir, which it creates.
 func acquire(dir string) (*lock, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	err := os.MkdirAll(dir, 0o700)
+	if isReadOnly(err) {
+		return &lock{why: err}, nil // nothing is there that two drivers could spoil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "driver.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if isReadOnly(err) {
+		return acquireReadOnly(dir, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
@@ -45,8 +57,32 @@ func acquire(dir string) (*lock, error) {
 	return l, nil
 }
 
+// isReadOnly says that the place cannot be written to.
+func isReadOnly(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// acquireReadOnly locks the directory itself, where the system lets it.
+func acquireReadOnly(dir string, why error) (*lock, error) {
+	f, err := os.Open(dir)
+	if err != nil || runtime.GOOS == "windows" {
+		return &lock{why: why}, nil
+	}
+	if err := lockFile(f); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%w: %s is locked", ErrRunning, dir)
+	}
+	return &lock{file: f, why: why}, nil
+}
+
 // release empties the file, which says that the driver stopped cleanly.
 func (l *lock) release() error {
+	if l.file == nil {
+		return nil
+	}
+	if l.why != nil {
+		return l.file.Close()
+	}
 	return errors.Join(l.write(""), l.file.Close())
 }
 

@@ -3,51 +3,46 @@ package driver
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/link/impair"
 )
 
-// SetAdapter enables or disables an adapter while programs use it (WinOF manual
-// 4.11.2).
-func (d *Driver) SetAdapter(q AdapterRequest) error {
-	index, err := d.find(q.Adapter)
-	if err != nil {
-		return err
-	}
-	return d.host.SetAdapterState(index, q.Enable)
-}
-
 // SetLink changes what the link of an adapter does to packets, and the path of
-// its connections.
+// its connections: both or, where one is wrong, neither.
 func (d *Driver) SetLink(q LinkRequest) error {
 	index, err := d.find(q.Adapter)
 	if err != nil {
 		return err
 	}
 	if q.Path == nil && q.Impairment == nil {
-		return &FieldError{"settings", "empty", "impairment, path"}
+		return fieldError("settings", "empty", "impairment, path")
 	}
+	d.changes.Lock()
+	defer d.changes.Unlock()
 	if q.Path != nil {
-		policy, err := parsePath(*q.Path)
+		if _, err := parsePath(*q.Path); err != nil {
+			return err
+		}
+	}
+	if q.Impairment != nil {
+		now, err := d.host.Impairment(index)
 		if err != nil {
 			return err
 		}
-		if err := d.host.SetPath(index, policy); err != nil {
+		next, err := now.Parse(*q.Impairment...)
+		if err != nil {
+			return err
+		}
+		if err := d.host.SetImpairment(index, next); err != nil {
 			return err
 		}
 	}
-	if q.Impairment == nil {
+	if q.Path == nil {
 		return nil
 	}
-	now, err := d.host.Impairment(index)
-	if err != nil {
-		return err
-	}
-	next, err := now.Parse(*q.Impairment...)
-	if err != nil {
-		return err
-	}
-	return d.host.SetImpairment(index, next)
+	policy, _ := parsePath(*q.Path) // checked above
+	return d.host.SetPath(index, policy)
 }
 
 // setUp applies what of an adapter's configuration is set after it was added.
@@ -56,13 +51,27 @@ func (d *Driver) setUp(index uint32, a Adapter) error {
 	if err == nil && set.Enabled() {
 		err = d.host.SetImpairment(index, set)
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// gidInterval is UpdateGIDTimerFrequency as the adapters take it: 0 the default,
+// negative never. The registry's goes before the configuration's; where drivers of
+// both generations run, the shorter one counts.
+func (d *Driver) gidInterval() time.Duration {
+	shortest, stored := uint64(0), false
+	for i := range d.running {
+		n, ok := d.number(&d.running[i], "UpdateGIDTimerFrequency")
+		if ok && (!stored || n != 0 && (n < shortest || shortest == 0)) {
+			shortest, stored = n, true
+		}
 	}
-	if a.Disabled {
-		return d.host.SetAdapterState(index, false)
+	switch {
+	case !stored:
+		return d.cfg.gidInterval()
+	case shortest == 0:
+		return -1
 	}
-	return nil
+	return time.Duration(shortest) * time.Millisecond
 }
 
 // find returns the index of the adapter of that name.
@@ -74,5 +83,5 @@ func (d *Driver) find(name string) (uint32, error) {
 		}
 		names = append(names, fmt.Sprintf("%q", a.Name))
 	}
-	return 0, &FieldError{"adapter", fmt.Sprintf("%q", name), strings.Join(names, ", ")}
+	return 0, fieldError("adapter", fmt.Sprintf("%q", name), strings.Join(names, ", "))
 }

@@ -16,6 +16,7 @@ type Registry struct {
 	// volatile says why nothing is kept; empty where everything is.
 	volatile string
 	aside    string // where a file that could not be read was put
+	cause    error  // why it could not be read
 	closed   bool
 }
 
@@ -46,8 +47,8 @@ func emptyTree() *node {
 // Volatile says why changes are lost at the end; empty where they are kept.
 func (r *Registry) Volatile() string { return r.volatile }
 
-// SetAside is where the file was put that could not be read at Open; empty where there was none.
-func (r *Registry) SetAside() string { return r.aside }
+// SetAside is where the file was put that could not be read at Open, and why; empty where there was none.
+func (r *Registry) SetAside() (file string, cause error) { return r.aside, r.cause }
 
 // Close gives the file back.
 func (r *Registry) Close() error {
@@ -158,3 +159,12 @@ type StoreError struct {
 
 func (e *StoreError) Error() string { return fmt.Sprintf("registry file %s: %v", e.Path, e.Err) }
 func (e *StoreError) Unwrap() error { return e.Err }
+
+// Detach closes the file and returns a registry in memory with what this one holds, which keeps nothing for
+// the reason given.
+func (r *Registry) Detach(reason string) *Registry {
+	out := &Registry{volatile: reason}
+	out.root.Store(r.root.Load())
+	_ = r.Close() // it could not be written anyway
+	return out
+}

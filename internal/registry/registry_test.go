@@ -258,10 +258,11 @@ func TestCorruptFileIsKeptAside(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := open2(t, dir)
-			if r.SetAside() == "" || r.Volatile() != "" {
-				t.Fatalf("set aside %q, volatile %q", r.SetAside(), r.Volatile())
+			aside, cause := r.SetAside()
+			if aside == "" || cause == nil || r.Volatile() != "" {
+				t.Fatalf("set aside %q, %v, volatile %q", aside, cause, r.Volatile())
 			}
-			if got, _ := os.ReadFile(r.SetAside()); !slices.Equal(got, bad) {
+			if got, _ := os.ReadFile(aside); !slices.Equal(got, bad) {
 				t.Error("what was set aside is not what was there")
 			}
 			if got, want := dump(r), dump(NewVolatile("")); got != want {
@@ -271,8 +272,9 @@ func TestCorruptFileIsKeptAside(t *testing.T) {
 				t.Error(err)
 			}
 			r.Close()
-			if r = open2(t, dir); r.SetAside() != "" {
-				t.Errorf("the new file is set aside too")
+			r = open2(t, dir)
+			if aside, cause := r.SetAside(); aside != "" {
+				t.Errorf("the new file is set aside too: %v", cause)
 			}
 			if _, ok := r.Get(path(t, roce), "roce_mode"); !ok {
 				t.Error("the new file forgot a value")
@@ -325,7 +327,8 @@ func TestAnyDamageIsNoticedOrHarmless(t *testing.T) {
 				t.Fatalf("value %v %x was never written", v.Name, v.Data)
 			}
 		}
-		kept[r.SetAside() == ""]++
+		aside, _ := r.SetAside()
+		kept[aside == ""]++
 		if err := r.Set(Path{ControlSet + `\Services\x`}, DWord("y", 1)); err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,7 @@ func (r *Registry) Setting(a Adapter, name string) (Setting, bool) {
 func (n *node) setting(a Adapter, k catalogue.Key) Setting {
 	s := Setting{Key: k, Name: k.Name, Path: keyPath(k.Place(a.Generation, a.Number))}
 	if at := n.find(s.Path); at != nil {
-		for _, name := range spellings(k) {
+		for _, name := range Spellings(k) {
 			v, ok := at.values[fold(name)]
 			if !ok {
 				continue
@@ -84,8 +84,8 @@ func (n *node) setting(a Adapter, k catalogue.Key) Setting {
 	return s
 }
 
-// spellings are the names under which a key's value may stand.
-func spellings(k catalogue.Key) []string {
+// Spellings are the names under which a key's value may stand.
+func Spellings(k catalogue.Key) []string {
 	out := []string{k.Name}
 	if bare, ok := strings.CutPrefix(k.Name, "*"); ok {
 		out = append(out, bare)

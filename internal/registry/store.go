@@ -60,6 +60,7 @@ func Open(dir string) (*Registry, error) {
 	root, st, err := open(path)
 	if errors.Is(err, errCorrupt) {
 		cause := err
+		r.cause = cause
 		if r.aside, err = setAside(path); err == nil {
 			root, st, err = open(path)
 		}

@@ -43,7 +43,8 @@ const synopsis = `REG operation [parameters]
   --adapter NAME   Adapter of a key that is given by its name alone.
   --unchecked      ADD, IMPORT: store values that the driver does not allow, too; it uses the default then.
   --socket PATH    Socket of the driver.
-  --state DIR      State directory that holds the registry while no driver runs.
+  --state DIR      State directory that holds the registry. Without --socket its file is opened, which needs
+                   that no driver runs with it.
 
 Exit status: 0 success, 1 failure; of a search 0 where something was found, 1 where nothing was.
 `

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/registry"
 )
@@ -21,10 +22,36 @@ type Store interface {
 	Close() error
 }
 
-// open finds the registry.
+// open finds the registry: in the driver, where one runs, else in its file. A state directory that is given
+// without a socket means the file.
 func open(ctx context.Context, socket, state string) (Store, error) {
-	return openFile(state)
+	if state != "" && socket == "" {
+		return openFile(state)
+	}
+	client := api.NewClient(socket)
+	reg, err := client.LoadRegistry(ctx)
+	if errors.Is(err, api.ErrNotRunning) {
+		return openFile(state)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &running{client, reg}, nil
 }
+
+// running is the registry of a driver that runs.
+type running struct {
+	client *api.Client
+	reg    *registry.Registry
+}
+
+func (r *running) Load(context.Context) (*registry.Registry, error) { return r.reg, nil }
+
+func (r *running) Apply(ctx context.Context, changes []registry.Change, unchecked bool) ([]registry.Notice, error) {
+	return r.client.ChangeRegistry(ctx, changes, unchecked)
+}
+
+func (r *running) Close() error { return nil }
 
 // file is the registry of a driver that does not run.
 type file struct{ reg *registry.Registry }
@@ -48,7 +75,10 @@ func openFile(dir string) (Store, error) {
 }
 
 // Aside is where a file was put that could not be read; empty where there was none.
-func (f *file) Aside() string { return f.reg.SetAside() }
+func (f *file) Aside() string {
+	to, _ := f.reg.SetAside()
+	return to
+}
 
 func (f *file) Load(context.Context) (*registry.Registry, error) { return f.reg, nil }
 

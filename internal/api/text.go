@@ -1,4 +1,4 @@
-package driver
+package api
 
 import (
 	"fmt"
@@ -14,6 +14,9 @@ func (s *Status) WriteText(w io.Writer) {
 		fmt.Fprintf(w, "programs attach at %s\n", s.Socket)
 	} else {
 		fmt.Fprintf(w, "programs cannot attach: %s\n", s.Attach)
+	}
+	if s.Volatile != "" {
+		fmt.Fprintf(w, "nothing is kept: %s\n", s.Volatile)
 	}
 	for i := range s.Adapters {
 		s.Adapters[i].writeText(w)
@@ -44,6 +47,7 @@ func (a *AdapterStatus) writeText(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\n%s: %s, %s, RoCE %s on UDP port %d, path MTU %d of link MTU %d, path %s\n",
 		clean(a.Name), state, strings.Join(addrs, " "), a.RoCE, a.UDPPort, a.ActiveMTU, a.LinkMTU, a.Path)
+	fmt.Fprintf(w, "  generation %s, registry number %04d%s\n", a.Generation, a.Number, map[bool]string{true: ", keys wait for a restart"}[a.Pending])
 	fmt.Fprintf(w, "  impairment: %s; source ports: %s\n", or(a.Impairment, "none"), or(a.SourcePorts, "-"))
 	fmt.Fprintf(w, "  link: sent %d packets %d bytes, received %d packets %d bytes, %d dropped at the socket (buffer %d bytes), %d retransmitted\n",
 		a.Link.SentPackets, a.Link.SentBytes, a.Link.ReceivedPackets, a.Link.ReceivedBytes, a.Link.ReceiveDrops, a.Link.ReceiveBuffer, a.Retransmits)

@@ -1,0 +1,89 @@
+package api
+
+import (
+	"context"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// Access is what a client may do.
+type Access uint8
+
+// The levels of access.
+const (
+	NoAccess Access = iota
+	ReadAccess
+	ChangeAccess // reading too
+)
+
+type accessKey struct{}
+
+// AccessOf is what the client of a request may do.
+func AccessOf(ctx context.Context) Access {
+	a, _ := ctx.Value(accessKey{}).(Access)
+	return a
+}
+
+// WithAccess is a context of a client that may do so much.
+func WithAccess(ctx context.Context, a Access) context.Context {
+	return context.WithValue(ctx, accessKey{}, a)
+}
+
+// peerAccess decides by the credentials of the process at the other end of a unix socket: the driver's own
+// user and root may change things, who else was let to the socket may read.
+func peerAccess(c net.Conn) Access {
+	if l, limited := c.(*limitedConn); limited {
+		c = l.Conn
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return NoAccess
+	}
+	uid, err := peerUID(u)
+	if err != nil {
+		return NoAccess
+	}
+	if uid == 0 || uid == os.Geteuid() {
+		return ChangeAccess
+	}
+	return ReadAccess
+}
+
+// tokenAccess gives full access to who sends the token.
+func tokenAccess(token string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !ok || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="softvpi"`)
+			refuse(w, http.StatusUnauthorized, "the token is missing or wrong; allowed: Authorization: Bearer, with the token of the token file")
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(WithAccess(r.Context(), ChangeAccess)))
+	})
+}
+
+// guard refuses what the client may not do.
+func guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch have := AccessOf(r.Context()); {
+		case have >= needed(r):
+			next.ServeHTTP(w, r)
+		case have == NoAccess:
+			refuse(w, http.StatusUnauthorized, "who asks is unknown")
+		default:
+			refuse(w, http.StatusForbidden, ErrNotAllowed.Error())
+		}
+	})
+}
+
+// needed is the access that a request takes. A capture shows what programs send to each other.
+func needed(r *http.Request) Access {
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
+	if reads && !strings.HasPrefix(r.URL.Path, "/capture") {
+		return ReadAccess
+	}
+	return ChangeAccess
+}

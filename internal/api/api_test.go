@@ -1,0 +1,465 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/registry"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a driver without adapters behind it: a registry, and the last request.
+type fake struct {
+	mu     sync.Mutex
+	reg    *registry.Registry
+	status Status
+	last   any
+	fail   error
+}
+
+func newFake() *fake {
+	f := &fake{reg: registry.NewVolatile("test")}
+	if _, err := f.reg.AddAdapter("Ethernet 1", catalogue.MLX5); err != nil {
+		panic(err)
+	}
+	f.status = Status{Version: "test", Adapters: []AdapterStatus{{Name: "Ethernet 1"}, {Name: "Ethernet 2", Index: 1}}, Programs: []ProgramStatus{}}
+	return f
+}
+
+func (f *fake) did(q any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last = q
+	return f.fail
+}
+
+func (f *fake) Status() Status                    { return f.status }
+func (f *fake) SetAdapter(q AdapterRequest) error { return f.did(q) }
+func (f *fake) RestartAdapter(name string) error  { return f.did(name) }
+func (f *fake) SetLink(q LinkRequest) error       { return f.did(q) }
+func (f *fake) Registry() *registry.Registry      { return f.reg }
+func (f *fake) Settings(string) ([]Setting, error) {
+	return []Setting{{Name: "roce_mode", Value: "2"}}, f.fail
+}
+func (f *fake) Set(adapter, key string, value *string) ([]registry.Notice, error) {
+	return nil, f.did([]any{adapter, key, value})
+}
+func (f *fake) ChangeRegistry(c []registry.Change, unchecked bool) ([]registry.Notice, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var n []registry.Notice
+	if !unchecked {
+		var err error
+		if n, err = f.reg.Check(c); err != nil {
+			return nil, err
+		}
+	}
+	return n, f.reg.Apply(c...)
+}
+
+// bench is a server on a unix socket with its client.
+type bench struct {
+	*fake
+	server *Server
+	client *Client
+	socket string // of the management interface
+}
+
+func serve(t testing.TB, cfg Config) *bench {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "api") // t.TempDir's names are too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	b := &bench{fake: newFake(), socket: paths.Management(filepath.Join(dir, "s"))}
+	cfg.Driver = b.fake
+	b.server = New(cfg)
+	l, err := net.Listen("unix", b.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- b.server.ServeUnix(l) }()
+	t.Cleanup(func() {
+		if err := errors.Join(b.server.Close(), <-ended); err != nil {
+			t.Error(err)
+		}
+	})
+	b.client = NewClient(filepath.Join(dir, "s"))
+	return b
+}
+
+// request makes a request without the client and returns the status and the answer.
+func (b *bench) request(t testing.TB, method, path, body string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, "http://driver"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := b.client.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+func TestRequestsReachTheDriver(t *testing.T) {
+	b, ctx := serve(t, Config{}), context.Background()
+	if s, err := b.client.Status(ctx); err != nil || len(s.Adapters) != 2 || s.Version != "test" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	words, path := []string{"loss=1%"}, "wire"
+	for want, do := range map[string]func() error{
+		"{Ethernet 1 true}": func() error { return b.client.SetAdapter(ctx, AdapterRequest{"Ethernet 1", true}) },
+		"a/b c":             func() error { return b.client.RestartAdapter(ctx, "a/b c") },
+	} {
+		if err := do(); err != nil || fmt.Sprint(b.last) != want {
+			t.Errorf("%v, %v; want %s", b.last, err, want)
+		}
+	}
+	if err := b.client.SetLink(ctx, LinkRequest{"Ethernet 2", &words, &path}); err != nil {
+		t.Fatal(err)
+	}
+	if q := b.last.(LinkRequest); q.Adapter != "Ethernet 2" || (*q.Impairment)[0] != "loss=1%" || *q.Path != "wire" {
+		t.Errorf("%+v", q)
+	}
+	if s, err := b.client.Settings(ctx, "Ethernet 1"); err != nil || len(s) != 1 || s[0].Name != "roce_mode" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := b.client.Set(ctx, "Ethernet 1", "*JumboPacket", "9014"); err != nil || *b.last.([]any)[2].(*string) != "9014" {
+		t.Errorf("%v, %v", b.last, err)
+	}
+	if _, err := b.client.Reset(ctx, "Ethernet 1", "*JumboPacket"); err != nil || b.last.([]any)[2].(*string) != nil {
+		t.Errorf("%v, %v", b.last, err)
+	}
+	keys, err := b.client.Keys(ctx)
+	if err != nil || len(keys) != len(catalogue.Keys()) {
+		t.Errorf("%d keys of %d, %v", len(keys), len(catalogue.Keys()), err)
+	}
+	for _, k := range keys {
+		if k.Name == "roce_mode" && strings.Contains(k.Place, "Class") && k.Place != `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\<nn>` {
+			t.Errorf("place %s", k.Place)
+		}
+	}
+}
+
+// An error of the driver comes out of the client as what it was.
+func TestErrors(t *testing.T) {
+	b, ctx := serve(t, Config{}), context.Background()
+	b.fail = &FieldError{"adapter", `"x"`, `"Ethernet 1"`}
+	var field *FieldError
+	if err := b.client.SetAdapter(ctx, AdapterRequest{Adapter: "x"}); !errors.As(err, &field) || *field != (FieldError{"adapter", `"x"`, `"Ethernet 1"`}) {
+		t.Errorf("%v", err)
+	}
+	b.fail = errors.New("the adapter is on fire")
+	if err := b.client.RestartAdapter(ctx, "x"); err == nil || err.Error() != "the adapter is on fire" {
+		t.Errorf("%v", err)
+	}
+	bad := registry.Change{Kind: registry.SetValue, Key: roce(t), Value: registry.DWord("roce_mode", 7)}
+	if _, err := b.client.ChangeRegistry(ctx, []registry.Change{bad}, false); err == nil || !strings.Contains(err.Error(), "allowed: 0 (") {
+		t.Errorf("%v", err)
+	}
+	gone := registry.Change{Kind: registry.DeleteValue, Key: roce(t), Value: registry.Value{Name: "x"}}
+	if _, err := b.client.ChangeRegistry(ctx, []registry.Change{gone}, false); !errors.Is(err, registry.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+	if _, err := NewClient(filepath.Join(t.TempDir(), "none")).Status(ctx); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("no driver: %v", err)
+	}
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		words              string
+	}{
+		{"GET", "/adapters/none", "", 422, `allowed: \"Ethernet 1\", \"Ethernet 2\"`},
+		{"PUT", "/adapters/a/state", `{"enabled": true}`, 422, "unexpected property"},
+		{"PUT", "/adapters/a/state", `{"enable": 1}`, 422, "expected boolean"},
+		{"PUT", "/adapters/a/state", `{`, 400, ""},
+		{"GET", "/nothing", "", 404, ""},
+		{"DELETE", "/status", "", 405, ""},
+		{"GET", "/registry/keys?path=HKCU%5Cx", "", 422, "begins with HKLM"},
+		{"GET", "/registry/keys", "", 422, "required"},
+		{"GET", "/connections?sort=colour", "", 422, "expected value to be one of"},
+		{"GET", "/connections?limit=20000", "", 422, "<= 10000"},
+		{"GET", "/registry/value?path=HKLM%5CSYSTEM%5CCurrentControlSet&name=x", "", 404, "unable to find"},
+		{"PUT", "/registry/value?path=HKLM%5CSYSTEM%5CCurrentControlSet%5Cx", `{"name":"a","type":"REG_WORD"}`, 422, "allowed: REG_SZ"},
+		{"POST", "/registry/import", "not a file", 422, "line 1: not a .reg file"},
+	} {
+		if status, text := b.request(t, c.method, c.path, c.body); status != c.status || !strings.Contains(text, c.words) {
+			t.Errorf("%s %s: %d %s; want %d %s", c.method, c.path, status, text, c.status, c.words)
+		}
+	}
+}
+
+func roce(t testing.TB) registry.Path {
+	t.Helper()
+	p, err := registry.ParsePath(`HKLM\SYSTEM\CurrentControlSet\Services\mlx5\Parameters\Roce`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestRegistryThroughTheClient(t *testing.T) {
+	b, ctx := serve(t, Config{}), context.Background()
+	changes := []registry.Change{
+		{Kind: registry.SetValue, Key: roce(t), Value: registry.DWord("roce_mode", 0)},
+		{Kind: registry.SetValue, Key: roce(t), Value: registry.Strings("list", []string{"a", "ü"})},
+		{Kind: registry.SetValue, Key: roce(t), Value: registry.Value{Name: "odd", Type: 42, Data: []byte{1}}},
+		{Kind: registry.CreateKey, Key: roce(t).Child("empty")},
+	}
+	notices, err := b.client.ChangeRegistry(ctx, changes, false)
+	if err != nil || len(notices) < 2 {
+		t.Fatalf("%v, %v", notices, err)
+	}
+	copied, err := b.client.LoadRegistry(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var here, there bytes.Buffer
+	if err := errors.Join(b.reg.WriteRegFile(&here, registry.Path{}, registry.Version5), copied.WriteRegFile(&there, registry.Path{}, registry.Version5)); err != nil {
+		t.Fatal(err)
+	}
+	if here.String() != there.String() {
+		t.Errorf("the copy holds\n%s\nthe registry\n%s", there.String(), here.String())
+	}
+	q := "path=" + "HKLM%5CSYSTEM%5CCurrentControlSet%5CServices%5Cmlx5"
+	if status, text := b.request(t, "GET", "/registry/export?format=4&"+q, ""); status != 200 || !strings.HasPrefix(text, "REGEDIT4\r\n") {
+		t.Errorf("export: %d %s", status, text)
+	} else if status, _ := b.request(t, "DELETE", "/registry/key?"+q, ""); status != 200 {
+		t.Errorf("delete: %d", status)
+	} else if status, answer := b.request(t, "POST", "/registry/import", text); status != 200 {
+		t.Errorf("import: %d %s", status, answer)
+	}
+	if v, ok := b.reg.Get(roce(t), "list"); !ok || !v.Equal(changes[1].Value) {
+		t.Errorf("after export, deletion and import: %v %v", v, ok)
+	}
+}
+
+func TestConnectionPages(t *testing.T) {
+	b, ctx := serve(t, Config{}), context.Background()
+	for i := range 10000 {
+		b.status.Adapters[i%2].QPs = append(b.status.Adapters[i%2].QPs, QPStatus{
+			Number: uint32(100000 - i), Owner: fmt.Sprint("program ", i%7), PID: i, Type: "RC", State: "RTS", Peer: netip.AddrFrom4([4]byte{127, 1, byte(i >> 8), byte(i)}),
+		})
+	}
+	page, err := b.client.Connections(ctx, ConnectionQuery{})
+	if err != nil || page.Total != 10000 || len(page.Items) != 100 || page.Items[0].Number != 90001 || page.Items[99].Number != 90100 {
+		t.Errorf("first page: %d, %d items, %v", page.Total, len(page.Items), err)
+	}
+	page, err = b.client.Connections(ctx, ConnectionQuery{Sort: "pid", Order: "down", Offset: 9990, Limit: 100})
+	if err != nil || len(page.Items) != 10 || page.Items[9].PID != 0 {
+		t.Errorf("last page: %d items, %v", len(page.Items), err)
+	}
+	page, err = b.client.Connections(ctx, ConnectionQuery{Search: "PROGRAM 3", Adapter: "Ethernet 2", Sort: "peer", Limit: 10000})
+	if err != nil || page.Total != 715 || page.Items[0].Owner != "program 3" || page.Items[0].Adapter != "Ethernet 2" {
+		t.Errorf("search: %d, %v", page.Total, err)
+	}
+	if page, err = b.client.Connections(ctx, ConnectionQuery{Search: "127.1.3.232"}); err != nil || page.Total != 1 || page.Items[0].PID != 1000 {
+		t.Errorf("search for a peer: %+v, %v", page, err)
+	}
+	for field := range orders {
+		if _, err := b.client.Connections(ctx, ConnectionQuery{Sort: field, Limit: 1}); err != nil {
+			t.Errorf("sort by %s: %v", field, err)
+		}
+	}
+}
+
+// Who is let to the socket may read; only the driver's user and root may change things.
+func TestReadersChangeNothing(t *testing.T) {
+	f := newFake()
+	s := New(Config{Driver: f})
+	try := func(a Access, method, path string) int {
+		r, err := http.NewRequest(method, "http://driver"+path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		w := &recorder{header: http.Header{}}
+		s.handler.ServeHTTP(w, r.WithContext(WithAccess(context.Background(), a)))
+		return w.status
+	}
+	spec, err := s.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Paths map[string]map[string]any `json:"paths"`
+	}
+	if err := json.Unmarshal(spec, &doc); err != nil || len(doc.Paths) < 12 {
+		t.Fatalf("%d paths, %v", len(doc.Paths), err)
+	}
+	for path, methods := range doc.Paths {
+		path = strings.NewReplacer("{name}", "Ethernet%201", "{key}", "x").Replace(path)
+		for method := range methods {
+			method = strings.ToUpper(method)
+			if got := try(NoAccess, method, path); got != 401 {
+				t.Errorf("a stranger, %s %s: %d", method, path, got)
+			}
+			want := method != "GET"
+			if got := try(ReadAccess, method, path) == 403; got != want {
+				t.Errorf("a reader, %s %s: refused %v, want %v", method, path, got, want)
+			}
+			if got := try(ChangeAccess, method, path); got == 401 || got == 403 {
+				t.Errorf("the user, %s %s: %d", method, path, got)
+			}
+		}
+	}
+	if got := try(ReadAccess, "GET", "/capture?adapter=x"); got != 403 {
+		t.Errorf("a reader captures: %d", got)
+	}
+}
+
+// recorder is an answer.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header { return r.header }
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+}
+func (r *recorder) Write(b []byte) (int, error) { r.WriteHeader(200); return r.body.Write(b) }
+
+func TestTLSAndToken(t *testing.T) {
+	b, dir := serve(t, Config{}), t.TempDir()
+	certFile, keyFile, tokenFile := filepath.Join(dir, "cert"), filepath.Join(dir, "key"), filepath.Join(dir, "token")
+	cert, err := LoadCertificate(certFile, keyFile, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := LoadCertificate(certFile, keyFile, "127.0.0.1:0")
+	if err != nil || !bytes.Equal(again.Certificate[0], cert.Certificate[0]) {
+		t.Errorf("the certificate is another one at the second start: %v", err)
+	}
+	token, err := LoadToken(tokenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if same, err := LoadToken(tokenFile); err != nil || same != token {
+		t.Errorf("the token is another one at the second start: %v", err)
+	}
+	for _, secret := range []string{keyFile, tokenFile} {
+		if info, err := os.Stat(secret); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v", secret, info.Mode(), err)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := b.server.ServeTLS(l, cert, token)
+	defer stop()
+	pool := x509.NewCertPool()
+	pem, err := os.ReadFile(certFile)
+	if err != nil || !pool.AppendCertsFromPEM(pem) {
+		t.Fatal(err)
+	}
+	trust := &tls.Config{RootCAs: pool}
+	if s, err := NewTLSClient(l.Addr().String(), trust, token).Status(t.Context()); err != nil || s.Version != "test" {
+		t.Errorf("with the token: %v", err)
+	}
+	if err := NewTLSClient(l.Addr().String(), trust, token).RestartAdapter(t.Context(), "x"); err != nil {
+		t.Errorf("a change with the token: %v", err)
+	}
+	for _, wrong := range []string{"", token[1:], token + "x"} {
+		if _, err := NewTLSClient(l.Addr().String(), trust, wrong).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "token is missing or wrong") {
+			t.Errorf("with token %q: %v", wrong, err)
+		}
+	}
+	if err := os.Chmod(tokenFile, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadToken(tokenFile); err == nil || !strings.Contains(err.Error(), "allowed: 0600") {
+		t.Errorf("a token that everybody can read: %v", err)
+	}
+	resp, err := http.Get("http://" + l.Addr().String() + "/status") // without TLS
+	if err == nil {
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("without TLS: %s", resp.Status)
+		}
+	}
+}
+
+func TestFollowEvents(t *testing.T) {
+	log := events.Open(events.Config{Directory: t.TempDir()})
+	defer log.Close()
+	b := serve(t, Config{Events: log})
+	log.Raise(0, events.AdapterEnabled{Adapter: "before"})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, stream, err := b.client.Stream(ctx, "/events/follow", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	read := func(want string) string {
+		var text []byte
+		for buf := make([]byte, 4096); !strings.Contains(string(text), want); {
+			n, err := stream.Read(buf)
+			text = append(text, buf[:n]...)
+			if err != nil {
+				t.Fatalf("%v after %q, want %q", err, text, want)
+			}
+		}
+		return string(text)
+	}
+	read("events follow")
+	log.Raise(0, events.AdapterEnabled{Adapter: "now"})
+	if text := read("\"now\""); strings.Contains(text, "before") || !strings.Contains(text, "id: 2\nevent: event\ndata: {") {
+		t.Errorf("%s", text)
+	}
+}
+
+// FuzzRequests sends anything at all: no request makes the server fail inside.
+func FuzzRequests(f *testing.F) {
+	f.Add("PUT", "/adapters/a/state", `{"enable":true}`)
+	f.Add("POST", "/registry/changes", `{"changes":[{"kind":"set value","path":"HKLM\\SYSTEM\\CurrentControlSet\\x","value":{"name":"a","type":"REG_SZ","data":"QQ=="}}]}`)
+	f.Add("GET", "/registry/keys?path=HKLM&recurse=true", "")
+	f.Add("POST", "/registry/import?unchecked=true", "REGEDIT4\n[HKLM\\SYSTEM\\CurrentControlSet\\x]\n\"a\"=dword:1\n")
+	s := New(Config{Driver: newFake()})
+	f.Fuzz(func(t *testing.T, method, path, body string) {
+		r, err := http.NewRequest(method, "http://driver"+path, strings.NewReader(body))
+		if err != nil {
+			return
+		}
+		w := &recorder{header: http.Header{}}
+		s.handler.ServeHTTP(w, r.WithContext(WithAccess(context.Background(), ChangeAccess)))
+		if w.status >= 500 && w.status != http.StatusInsufficientStorage {
+			t.Errorf("%s %s: %d %s", method, path, w.status, w.body.String())
+		}
+	})
+}

@@ -1,0 +1,227 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/softvpi/softvpi/internal/paths"
+)
+
+// maxAnswer bounds what a client reads of an answer in bytes.
+const maxAnswer = 256 << 20
+
+// Client talks to the management interface of a running driver. Errors are ErrNotRunning, ErrNotAllowed,
+// *FieldError where a value was wrong, and others.
+type Client struct {
+	where string // for messages
+	base  string
+	token string
+	http  *http.Client
+}
+
+const callTimeout = 30 * time.Second
+
+// NewClient returns the management interface of the driver whose attach socket is at socket; empty: the
+// default.
+func NewClient(socket string) *Client {
+	if socket == "" {
+		socket = paths.Socket()
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", paths.Management(socket))
+	}
+	return &Client{where: socket, base: "http://driver", http: &http.Client{
+		Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: callTimeout,
+	}}
+}
+
+// NewTLSClient returns the management interface at a TCP address. trust are the certificates that the driver
+// may show; the token is that of its token file.
+func NewTLSClient(address string, trust *tls.Config, token string) *Client {
+	return &Client{where: address, base: "https://" + address, token: token, http: &http.Client{
+		Transport: &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}, Timeout: callTimeout,
+	}}
+}
+
+// Status asks for the state of the driver.
+func (c *Client) Status(ctx context.Context) (*Status, error) {
+	var s Status
+	if err := c.call(ctx, "GET", "/status", nil, nil, &s); err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
+// SetAdapter enables or disables an adapter.
+func (c *Client) SetAdapter(ctx context.Context, q AdapterRequest) error {
+	return c.call(ctx, "PUT", adapterURL(q.Adapter, "/state"), nil, q, nil)
+}
+
+// RestartAdapter disables and enables an adapter, with its keys as they are now.
+func (c *Client) RestartAdapter(ctx context.Context, name string) error {
+	return c.call(ctx, "POST", adapterURL(name, "/restart"), nil, nil, nil)
+}
+
+// SetLink changes the link of an adapter.
+func (c *Client) SetLink(ctx context.Context, q LinkRequest) error {
+	return c.call(ctx, "PATCH", adapterURL(q.Adapter, "/link"), nil, q, nil)
+}
+
+// Settings asks for the keys of an adapter with their values in force.
+func (c *Client) Settings(ctx context.Context, adapter string) (list []Setting, err error) {
+	err = c.call(ctx, "GET", adapterURL(adapter, "/settings"), nil, nil, &list)
+	return list, err
+}
+
+// Set sets a key of an adapter from text.
+func (c *Client) Set(ctx context.Context, adapter, key, value string) (n Notices, err error) {
+	q := map[string]string{"value": value}
+	err = c.call(ctx, "PUT", adapterURL(adapter, "/settings/"+url.PathEscape(key)), nil, q, &n)
+	return n, err
+}
+
+// Reset sets a key of an adapter back to its default.
+func (c *Client) Reset(ctx context.Context, adapter, key string) (n Notices, err error) {
+	err = c.call(ctx, "DELETE", adapterURL(adapter, "/settings/"+url.PathEscape(key)), nil, nil, &n)
+	return n, err
+}
+
+// Keys asks for every registry key that the catalogue declares.
+func (c *Client) Keys(ctx context.Context) (list []CatalogueKey, err error) {
+	err = c.call(ctx, "GET", "/catalogue/keys", nil, nil, &list)
+	return list, err
+}
+
+// Connections asks for a page of the queue pairs. Zero fields are the defaults.
+func (c *Client) Connections(ctx context.Context, q ConnectionQuery) (Connections, error) {
+	v := url.Values{}
+	for name, value := range map[string]string{"adapter": q.Adapter, "search": q.Search, "sort": q.Sort, "order": q.Order} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	for name, n := range map[string]int{"offset": q.Offset, "limit": q.Limit} {
+		if n != 0 {
+			v.Set(name, strconv.Itoa(n))
+		}
+	}
+	var page Connections
+	err := c.call(ctx, "GET", "/connections", v, nil, &page)
+	return page, err
+}
+
+func adapterURL(name, rest string) string { return "/adapters/" + url.PathEscape(name) + rest }
+
+// Get asks for something that another package serves, as JSON.
+func (c *Client) Get(ctx context.Context, path string, query url.Values, out any) error {
+	return c.call(ctx, "GET", path, query, nil, out)
+}
+
+// Post changes something that another package serves, as JSON.
+func (c *Client) Post(ctx context.Context, path string, in, out any) error {
+	return c.call(ctx, "POST", path, nil, in, out)
+}
+
+// Stream asks for something that goes on, without a limit of time, and returns the header and the body, which
+// the caller closes.
+func (c *Client) Stream(ctx context.Context, path string, query url.Values) (http.Header, io.ReadCloser, error) {
+	endless := *c.http
+	endless.Timeout = 0
+	resp, err := c.send(ctx, &endless, "GET", path, query, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return resp.Header, resp.Body, nil
+}
+
+// call makes a request with in as JSON and reads the answer into out.
+func (c *Client) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	var b io.Reader
+	if raw, ok := in.([]byte); ok {
+		b = bytes.NewReader(raw)
+	} else if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		b = bytes.NewReader(text)
+	}
+	resp, err := c.send(ctx, c.http, method, path, query, b)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
+		return fmt.Errorf("driver at %s: %w", c.where, err)
+	}
+	return nil
+}
+
+// send makes a request and returns an answer that is not an error.
+func (c *Client) send(ctx context.Context, client *http.Client, method, path string, query url.Values, b io.Reader) (*http.Response, error) {
+	address := c.base + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, b)
+	if err != nil {
+		return nil, err
+	}
+	if b != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	var m struct {
+		huma.ErrorModel
+		Error string      `json:"error"` // of what other packages serve
+		Field *FieldError `json:"field"`
+	}
+	_ = json.NewDecoder(io.LimitReader(resp.Body, maxSmall)).Decode(&m) // what is no problem document says nothing more
+	switch {
+	case m.Field != nil:
+		return nil, m.Field
+	case m.Error != "":
+		return nil, errors.New(m.Error)
+	}
+	return nil, understand(resp.StatusCode, &m.ErrorModel)
+}
+
+// explain tells a driver that is not there from other failures.
+func (c *Client) explain(err error) error {
+	var op *net.OpError
+	if errors.Is(err, os.ErrNotExist) || errors.As(err, &op) && strings.Contains(op.Error(), "connection refused") {
+		return fmt.Errorf("%w at %s; start one with: softvpi up", ErrNotRunning, c.where)
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		return fmt.Errorf("driver at %s: %w", c.where, u.Err)
+	}
+	return err
+}

@@ -1,0 +1,153 @@
+package api
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/registry"
+)
+
+// kinds are the names of the kinds of changes, by their numbers.
+var kinds = []string{"create key", "set value", "delete value", "delete values", "delete key"}
+
+func fromValue(v registry.Value) RegistryValue {
+	out := RegistryValue{Name: v.Name, Type: v.Type.String(), Data: v.Data, Text: v.Show()}
+	if _, named := registry.ParseType(out.Type); !named {
+		out.Type = strconv.FormatUint(uint64(v.Type), 10)
+	}
+	if out.Data == nil {
+		out.Data = []byte{}
+	}
+	return out
+}
+
+func (v RegistryValue) value() (registry.Value, error) {
+	t, ok := registry.ParseType(v.Type)
+	if !ok {
+		n, err := strconv.ParseUint(v.Type, 10, 32)
+		if err != nil {
+			return registry.Value{}, &FieldError{"type", strconv.Quote(v.Type), "REG_SZ, REG_EXPAND_SZ, REG_MULTI_SZ, REG_DWORD, REG_QWORD, REG_BINARY, REG_NONE, or a number"}
+		}
+		t = registry.Type(n)
+	}
+	return registry.Value{Name: v.Name, Type: t, Data: v.Data}, nil
+}
+
+func fromKey(k registry.Key) RegistryKey {
+	out := RegistryKey{Path: k.Path.String(), Values: make([]RegistryValue, 0, len(k.Values)), Subkeys: make([]string, 0, len(k.Subkeys))}
+	for _, v := range k.Values {
+		out.Values = append(out.Values, fromValue(v))
+	}
+	for _, s := range k.Subkeys {
+		out.Subkeys = append(out.Subkeys, s.String())
+	}
+	return out
+}
+
+func fromChange(c registry.Change) RegistryChange {
+	out := RegistryChange{Kind: kinds[c.Kind], Path: c.Key.String(), Lenient: c.Lenient, Line: c.Line}
+	if c.Kind == registry.SetValue || c.Kind == registry.DeleteValue {
+		v := fromValue(c.Value)
+		out.Value = &v
+	}
+	return out
+}
+
+func (c RegistryChange) change() (registry.Change, error) {
+	p, err := registry.ParsePath(c.Path)
+	if err != nil {
+		return registry.Change{}, err
+	}
+	kind := slices.Index(kinds, c.Kind)
+	if kind < 0 {
+		return registry.Change{}, &FieldError{"kind", strconv.Quote(c.Kind), fmt.Sprint(kinds)}
+	}
+	out := registry.Change{Kind: registry.Kind(kind), Key: p, Lenient: c.Lenient, Line: c.Line}
+	if out.Kind != registry.SetValue && out.Kind != registry.DeleteValue {
+		return out, nil
+	}
+	if c.Value == nil {
+		return out, &FieldError{"value", "missing", "the value to set, or the name of the one to delete"}
+	}
+	if out.Kind == registry.DeleteValue {
+		out.Value.Name = c.Value.Name
+		return out, nil
+	}
+	out.Value, err = c.Value.value()
+	return out, err
+}
+
+// EffectName says when a change of the key is taken up.
+func EffectName(k catalogue.Key) string {
+	if k.Effect == catalogue.AtOnce {
+		return "at once"
+	}
+	return "at restart"
+}
+
+// StatusName says how far what the key controls is built.
+func StatusName(k catalogue.Key) string {
+	return map[catalogue.Status]string{catalogue.Built: "built", catalogue.StoredOnly: "stored only", catalogue.ReadOnly: "read only"}[k.Status]
+}
+
+// Choices are the key's choices.
+func Choices(k catalogue.Key) []Choice {
+	var out []Choice
+	for _, c := range k.Choices {
+		out = append(out, Choice{k.Format(catalogue.Value{Type: k.Type, Number: c.Value}), c.Name, c.Meaning})
+	}
+	return out
+}
+
+// DefaultText is the default of a key as text; of an automatic one, what it is derived from.
+func DefaultText(k catalogue.Key, g catalogue.Generation) string {
+	d := k.Default(g, false)
+	if v, ok := d.Value(k); ok {
+		return k.Format(v)
+	}
+	return d.Text
+}
+
+// fromCatalogue is a key as the interface shows it.
+func fromCatalogue(k catalogue.Key) CatalogueKey {
+	out := CatalogueKey{
+		Name: k.Name, Aliases: k.Aliases, Title: k.Title, Group: string(k.Group), Type: k.Type.String(), Defaults: map[string]string{},
+		Allowed: k.Allowed(), Choices: Choices(k), Unit: k.Unit, Effect: EffectName(k), Status: StatusName(k), UI: k.UI, Description: k.Description,
+	}
+	g := catalogue.MLX5
+	for _, x := range []catalogue.Generation{catalogue.MLX4, catalogue.MLX5} {
+		if k.Generations&x != 0 {
+			out.Generations = append(out.Generations, GenerationName(x))
+			out.Defaults[GenerationName(x)] = DefaultText(k, x)
+			g = x
+		}
+	}
+	out.Place = placeText(k.Place(g, 0))
+	for _, s := range k.Sources {
+		out.Sources = append(out.Sources, s.Manual+", "+s.Section)
+	}
+	return out
+}
+
+// placeText is a place for whichever adapter.
+func placeText(p catalogue.Place) string {
+	text := p.String()
+	if p.Base != catalogue.AdapterClass && p.Base != catalogue.DeviceClass {
+		return text
+	}
+	const number = `}\0000`
+	if i := len(text) - len(p.Path); p.Path != "" {
+		return text[:i-1-len(number)] + `}\<nn>\` + p.Path
+	}
+	return text[:len(text)-len(number)] + `}\<nn>`
+}
+
+// GenerationName is mlx5 or mlx4.
+func GenerationName(g catalogue.Generation) string {
+	if g == catalogue.MLX4 {
+		return "mlx4"
+	}
+	return "mlx5"
+}

@@ -1,0 +1,52 @@
+package api
+
+import (
+	"net"
+	"sync"
+)
+
+// limitListener lets only so many connections be open at a time; more wait to be accepted.
+type limitListener struct {
+	net.Listener
+	places chan struct{}
+	done   chan struct{}
+	once   sync.Once
+}
+
+func newLimitListener(l net.Listener, n int) *limitListener {
+	return &limitListener{Listener: l, places: make(chan struct{}, n), done: make(chan struct{})}
+}
+
+// Accept waits for a place, then for a connection.
+func (l *limitListener) Accept() (net.Conn, error) {
+	select {
+	case l.places <- struct{}{}:
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.places
+		return nil, err
+	}
+	return &limitedConn{Conn: c, free: func() { <-l.places }}, nil
+}
+
+// Close ends Accept too where it waits for a place.
+func (l *limitListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return l.Listener.Close()
+}
+
+// limitedConn gives its place back when it is closed.
+type limitedConn struct {
+	net.Conn
+	once sync.Once
+	free func()
+}
+
+func (c *limitedConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.free)
+	return err
+}

@@ -1,0 +1,28 @@
+package api
+
+import "fmt"
+
+// Location is where a device stands on the PCI bus, by which tools name it. A software device has one all the
+// same: it follows from the number of its registry keys, and stays with the device as that does.
+type Location struct {
+	Bus      int `json:"bus"`
+	Device   int `json:"device"`
+	Function int `json:"function"`
+}
+
+// LocationOf is that of the adapter whose registry keys have that number. Bus 0 is the machine's own.
+func LocationOf(number int) Location {
+	const buses, devices = 255, 32
+	return Location{Bus: 1 + number%buses, Device: number / buses % devices, Function: number / (buses * devices)}
+}
+
+// Location is where the adapter's device stands.
+func (a *AdapterStatus) Location() Location { return LocationOf(a.Number) }
+
+// String is the location as the tools' file names have it: 4_0_0.
+func (l Location) String() string { return fmt.Sprintf("%d_%d_%d", l.Bus, l.Device, l.Function) }
+
+// Text is the location as the device manager shows it.
+func (l Location) Text() string {
+	return fmt.Sprintf("PCI bus %d, device %d, function %d", l.Bus, l.Device, l.Function)
+}

@@ -1,0 +1,121 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+)
+
+// one is an answer with a body.
+type one[T any] struct{ Body T }
+
+func body[T any](v T) *one[T] { return &one[T]{v} }
+
+// AdapterPath names an adapter in a path.
+type AdapterPath struct {
+	Name string `path:"name" doc:"Name of the adapter."`
+}
+
+// maxSmall bounds the bytes of requests that change one thing.
+const maxSmall = 64 << 10
+
+// operation describes a request.
+func operation(method, path, id, summary string) huma.Operation {
+	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, MaxBodyBytes: maxSmall, DefaultStatus: http.StatusOK}
+}
+
+// register adds a request: what it is answered with comes from do.
+func register[I, O any](s *Server, op huma.Operation, do func(context.Context, *I) (*O, error)) {
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := do(ctx, in)
+		if err != nil {
+			return nil, problem(err)
+		}
+		return out, nil
+	})
+}
+
+func (s *Server) routes() {
+	d := s.cfg.Driver
+	register(s, operation("GET", "/status", "status", "The driver with its adapters, queue pairs and programs"),
+		func(context.Context, *struct{}) (*one[Status], error) { return body(d.Status()), nil })
+	register(s, operation("GET", "/adapters", "adapters", "The adapters, without their queue pairs"),
+		func(context.Context, *struct{}) (*one[[]AdapterStatus], error) {
+			return body(adapters(d.Status())), nil
+		})
+	register(s, operation("GET", "/adapters/{name}", "adapter", "An adapter, without its queue pairs"),
+		func(_ context.Context, in *AdapterPath) (*one[AdapterStatus], error) {
+			return findAdapter(adapters(d.Status()), in.Name)
+		})
+	register(s, operation("GET", "/programs", "programs", "The programs that are attached"),
+		func(context.Context, *struct{}) (*one[[]ProgramStatus], error) { return body(d.Status().Programs), nil })
+	s.adapterRoutes(d)
+	s.settingRoutes(d)
+	s.registryRoutes(d)
+	register(s, operation("GET", "/connections", "connections", "A page of the queue pairs with their owners"),
+		func(_ context.Context, in *ConnectionQuery) (*one[Connections], error) {
+			page, err := in.page(d.Status())
+			return body(page), err
+		})
+}
+
+func (s *Server) adapterRoutes(d Driver) {
+	register(s, operation("PUT", "/adapters/{name}/state", "set-adapter", "Enable or disable an adapter"),
+		func(_ context.Context, in *struct {
+			AdapterPath
+			Body AdapterRequest
+		}) (*struct{}, error) {
+			in.Body.Adapter = in.Name
+			return nil, d.SetAdapter(in.Body)
+		})
+	register(s, operation("POST", "/adapters/{name}/restart", "restart-adapter", "Disable and enable an adapter, with its keys as they are now"),
+		func(_ context.Context, in *AdapterPath) (*struct{}, error) { return nil, d.RestartAdapter(in.Name) })
+	register(s, operation("PATCH", "/adapters/{name}/link", "set-link", "Change what the link does to packets, and the path of connections"),
+		func(_ context.Context, in *struct {
+			AdapterPath
+			Body LinkRequest
+		}) (*struct{}, error) {
+			in.Body.Adapter = in.Name
+			return nil, d.SetLink(in.Body)
+		})
+}
+
+// KeyPath names a key of an adapter in a path.
+type KeyPath struct {
+	AdapterPath
+	Key string `path:"key" doc:"Name of a key of the catalogue."`
+}
+
+func (s *Server) settingRoutes(d Driver) {
+	register(s, operation("GET", "/catalogue/keys", "catalogue-keys", "Every registry key that the catalogue declares"),
+		func(context.Context, *struct{}) (*one[[]CatalogueKey], error) {
+			var out []CatalogueKey
+			for _, k := range catalogue.Keys() {
+				out = append(out, fromCatalogue(k))
+			}
+			return body(out), nil
+		})
+	register(s, operation("GET", "/adapters/{name}/settings", "settings", "The keys of an adapter with their values in force"),
+		func(_ context.Context, in *AdapterPath) (*one[[]Setting], error) {
+			list, err := d.Settings(in.Name)
+			return body(list), err
+		})
+	register(s, operation("PUT", "/adapters/{name}/settings/{key}", "set-setting", "Set a key of an adapter"),
+		func(_ context.Context, in *struct {
+			KeyPath
+			Body struct {
+				Value string `json:"value" doc:"In the form of reg add."`
+			}
+		}) (*one[Notices], error) {
+			n, err := d.Set(in.Name, in.Key, &in.Body.Value)
+			return body(Notices{n}), err
+		})
+	register(s, operation("DELETE", "/adapters/{name}/settings/{key}", "reset-setting", "Set a key of an adapter back to its default"),
+		func(_ context.Context, in *KeyPath) (*one[Notices], error) {
+			n, err := d.Set(in.Name, in.Key, nil)
+			return body(Notices{n}), err
+		})
+}

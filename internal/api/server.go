@@ -1,0 +1,170 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/softvpi/softvpi/internal/events"
+)
+
+// Limits bound what clients can make the server keep. Zero fields mean their defaults.
+type Limits struct {
+	Clients int           // connections at once, over which new ones wait; 2048
+	Body    int64         // bytes of a request; 8 MiB
+	Header  time.Duration // for the header of a request; 5 s
+	Read    time.Duration // for a whole request; 30 s
+	Write   time.Duration // for an answer, and for each piece of one that goes on; 30 s
+	Idle    time.Duration // between requests; 60 s
+}
+
+func (l Limits) complete() Limits {
+	setDefault(&l.Clients, 2048)
+	setDefault(&l.Body, 8<<20)
+	setDefault(&l.Header, 5*time.Second)
+	setDefault(&l.Read, 30*time.Second)
+	setDefault(&l.Write, 30*time.Second)
+	setDefault(&l.Idle, time.Minute)
+	return l
+}
+
+func setDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// Config is what a Server is made with.
+type Config struct {
+	Driver  Driver
+	Version string
+	// Events is the event log, for GET /events/follow; nil: there is none.
+	Events *events.Log
+	// Mount adds what other packages serve. Their requests go through the same limits and checks of access.
+	Mount  []func(*http.ServeMux)
+	Limits Limits
+	Log    *slog.Logger // nil: nothing
+}
+
+// Server serves the management interface.
+type Server struct {
+	cfg     Config
+	limits  Limits
+	handler http.Handler
+	server  *http.Server
+	api     huma.API
+	done    chan struct{} // closed with the server
+	once    sync.Once
+}
+
+// maxHeader bounds the header of a request in bytes.
+const maxHeader = 64 << 10
+
+// New makes a server. ServeUnix and ServeTLS let clients to it.
+func New(cfg Config) *Server {
+	s := &Server{cfg: cfg, limits: cfg.Limits.complete(), done: make(chan struct{})}
+	if s.cfg.Log == nil {
+		s.cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	mux := http.NewServeMux()
+	h := huma.DefaultConfig("SoftVPI driver", cfg.Version)
+	h.CreateHooks, h.DocsPath, h.SchemasPath = nil, "", "" // no scripts from elsewhere, no $schema in answers
+	h.Info.Description = "The management interface of a SoftVPI driver."
+	s.api = humago.New(mux, h)
+	s.routes()
+	if cfg.Events != nil {
+		mux.HandleFunc("GET /events/follow", s.followEvents(cfg.Events))
+	}
+	for _, mount := range cfg.Mount {
+		mount(mux)
+	}
+	s.handler = http.MaxBytesHandler(s.recover(guard(mux)), s.limits.Body)
+	s.server = s.httpServer(s.handler)
+	s.server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return WithAccess(ctx, peerAccess(c))
+	}
+	return s
+}
+
+func (s *Server) httpServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: s.limits.Header, ReadTimeout: s.limits.Read, WriteTimeout: s.limits.Write,
+		IdleTimeout: s.limits.Idle, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
+	}
+}
+
+// OpenAPI is the description of the interface in JSON.
+func (s *Server) OpenAPI() ([]byte, error) { return json.MarshalIndent(s.api.OpenAPI(), "", "  ") }
+
+// ServeUnix serves on a unix socket until Close.
+func (s *Server) ServeUnix(l net.Listener) error {
+	return done(s.server.Serve(newLimitListener(l, s.limits.Clients)))
+}
+
+// ServeTLS serves on TCP until stop is called: with this certificate, to clients that send the token.
+func (s *Server) ServeTLS(l net.Listener, cert tls.Certificate, token string) (stop func() error) {
+	t := s.httpServer(tokenAccess(token, s.handler))
+	t.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	go func() {
+		if err := done(t.ServeTLS(newLimitListener(l, s.limits.Clients), "", "")); err != nil {
+			s.cfg.Log.Error("management port", "error", err)
+		}
+	}()
+	return t.Close
+}
+
+// Close ends the server with all of its connections.
+func (s *Server) Close() error {
+	s.once.Do(func() { close(s.done) })
+	return s.server.Close()
+}
+
+func done(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// recover keeps a fault of one request from the rest of the driver.
+func (s *Server) recover(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if v := recover(); v != nil && v != http.ErrAbortHandler {
+				s.cfg.Log.Error("management request", "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Fail answers with an error, for what other packages mount.
+func Fail(w http.ResponseWriter, err error) {
+	var m *huma.ErrorModel
+	if errors.As(problem(err), &m) {
+		write(w, m)
+	}
+}
+
+// refuse answers with a problem.
+func refuse(w http.ResponseWriter, status int, detail string) {
+	write(w, &huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail})
+}
+
+func write(w http.ResponseWriter, m *huma.ErrorModel) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(m.Status)
+	_ = json.NewEncoder(w).Encode(m) // a client that went away
+}

@@ -1,0 +1,102 @@
+package device
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/encap"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// Settings are what of an adapter's configuration may change while it is disabled.
+// Zero fields mean the same defaults as in AdapterConfig.
+type Settings struct {
+	RoCE             uint32
+	UDPPort          uint16
+	RoceMaxFrameSize uint32
+	NoFlowControl    bool
+	MaxCMRetries     int
+	// Limits that are set replace those of the adapter; none may be larger than the defaults.
+	Limits Limits
+}
+
+// FrameSizeError is a RoceMaxFrameSize that the link cannot carry.
+type FrameSizeError struct {
+	Size, Most uint32 // bytes of payload
+	MTU        int    // of the link
+}
+
+func (e *FrameSizeError) Error() string {
+	return fmt.Sprintf("RoceMaxFrameSize is %d, want at most %d with a link MTU of %d", e.Size, e.Most, e.MTU)
+}
+
+// Configure gives a disabled adapter other settings, which count from when it is
+// enabled. Errors are those of AddAdapter, Busy while the adapter is enabled, and
+// *FrameSizeError; then nothing is changed.
+func (h *Host) Configure(index uint32, s Settings) error {
+	h.lock()
+	defer h.finish()
+	a, err := h.adapter(index)
+	if err != nil {
+		return err
+	}
+	if a.enabled {
+		return command.Errorf(command.Busy, "adapter %q is enabled; its settings change while it is disabled", a.name)
+	}
+	cfg := a.cfg
+	cfg.RoCE, cfg.UDPPort, cfg.RoceMaxFrameSize = s.RoCE, s.UDPPort, s.RoceMaxFrameSize
+	cfg.NoFlowControl, cfg.MaxCMRetries, cfg.Limits = s.NoFlowControl, s.MaxCMRetries, s.Limits
+	if err := cfg.complete(); err != nil {
+		return err
+	}
+	for _, o := range h.adapters {
+		if o != a && o.cfg.Addr == cfg.Addr && o.cfg.UDPPort == cfg.UDPPort {
+			return command.Errorf(command.InUse, "UDPPort %d at %v: adapter %q has it", cfg.UDPPort, cfg.Addr, o.name)
+		}
+	}
+	mtu, _ := ib.MTUFor(int(a.ipMTU) - maxOverhead) // it was large enough when the adapter was added
+	if most := uint32(mtu.Bytes()); cfg.RoceMaxFrameSize > most {
+		return &FrameSizeError{cfg.RoceMaxFrameSize, most, int(a.ipMTU)}
+	}
+	return a.configure(cfg)
+}
+
+// configure puts settings that were checked in force.
+func (a *adapter) configure(cfg AdapterConfig) error {
+	a.cfg, a.limits = cfg, cfg.Limits
+	if err := a.setMTU(int(a.ipMTU)); err != nil {
+		return err
+	}
+	mtu, _ := ib.MTUFor(int(a.mtu))
+	a.cm.SetMTU(mtu)
+	a.cm.SetPolicy(uint8(cfg.MaxCMRetries), cfg.NoFlowControl)
+	var addrs []netip.Addr
+	for _, p := range a.plugs {
+		addrs = append(addrs, p.addr)
+		if p.link == nil {
+			continue // a new one is opened when the adapter is enabled
+		}
+		e, err := encap.New(encap.Mode(cfg.RoCE), a.gidAddrs(p.addr), p.link.Capabilities(), cfg.UDPPort)
+		if err != nil {
+			return command.Errorf(command.Unsupported, "%v", err)
+		}
+		addEncap(&a.retired.encap, p.encap.Counters())
+		p.encap = e
+	}
+	a.gids.set(cfg.RoCE, a.mac, addrs)
+	return nil
+}
+
+// SetGIDInterval changes how often the addresses of the interfaces are looked at, up
+// to 10 s; negative: never, 0: every 3 s.
+func (h *Host) SetGIDInterval(d time.Duration) {
+	if d == 0 {
+		d = defaultGIDInterval
+	}
+	select {
+	case h.gidInterval <- d:
+	case <-h.done:
+	}
+}

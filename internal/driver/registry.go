@@ -1,0 +1,226 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/registry"
+)
+
+// running is what an adapter runs with.
+type running struct {
+	registry.Adapter
+	disabled bool // by the configuration, at the start
+	off      bool // enabled with RoCE off: the device itself is disabled
+	// taken are its settings as they were when it last started, by where they stand.
+	taken map[string]registry.Setting
+}
+
+// settingID says where a setting stands, whichever spelling holds it.
+func settingID(s *registry.Setting) string { return s.Path.String() + `\` + s.Key.Name }
+
+// openRegistry opens the registry, and says where nothing is kept or something was lost.
+func (d *Driver) openRegistry() error {
+	r, err := registry.Open(d.cfg.State)
+	if errors.Is(err, registry.ErrLocked) {
+		return fmt.Errorf("%w: %w", ErrRunning, err)
+	}
+	if err != nil { // a disk that fails does not keep the adapters down
+		r = registry.NewVolatile(err.Error())
+	}
+	d.registry = r
+	if why := r.Volatile(); why != "" {
+		d.log.Warn("nothing will be kept", "reason", why)
+		d.events.Raise(0, events.NothingKept{What: "The registry", Directory: d.cfg.State, Cause: errors.New(why)})
+	}
+	if file, cause := r.SetAside(); file != "" {
+		d.log.Warn("the registry could not be read and was set aside; defaults are used", "file", file, "cause", cause)
+		d.events.Raise(0, events.RegistrySetAside{Cause: cause, File: file})
+	}
+	for _, a := range d.cfg.Adapters {
+		g, _ := parseGeneration(a.Generation) // Complete has checked it
+		known, err := r.AddAdapter(a.Name, g)
+		if err != nil {
+			d.forget(err)
+			if known, err = d.registry.AddAdapter(a.Name, g); err != nil {
+				return err
+			}
+		}
+		d.running = append(d.running, running{Adapter: known, disabled: a.Disabled})
+	}
+	return nil
+}
+
+// forget goes on without a file that cannot be written: with what it holds, in memory.
+func (d *Driver) forget(cause error) {
+	d.registry = d.registry.Detach(cause.Error())
+	d.log.Warn("nothing will be kept", "reason", cause)
+	d.events.Raise(0, events.NothingKept{What: "The registry", Directory: d.cfg.State, Cause: cause})
+}
+
+// take reads the settings of adapter i, which starts with them, and tells of those that do not count.
+func (d *Driver) take(i int) {
+	r := &d.running[i]
+	r.taken = map[string]registry.Setting{}
+	for _, s := range d.registry.Settings(r.Adapter) {
+		r.taken[settingID(&s)] = s
+		d.complain(r, &s)
+	}
+}
+
+// complain raises the event of a stored value that is not allowed.
+func (d *Driver) complain(r *running, s *registry.Setting) {
+	var e *catalogue.ValueError
+	if !errors.As(s.Problem, &e) {
+		return
+	}
+	used := api.DefaultText(s.Key, r.Generation)
+	d.log.Warn("a stored value is not allowed; the default is used", "key", s.Path, "value", s.Name, "problem", s.Problem)
+	d.events.Raise(r.Generation, events.RegistryValueIgnored{Key: s.Path.String() + `\` + s.Name, Value: e.Value, Allowed: e.Allowed, Used: used})
+}
+
+// Registry is the driver's registry, for reading.
+func (d *Driver) Registry() *registry.Registry { return d.registry }
+
+// ChangeRegistry makes changes, all or none, and acts on the keys that change while the driver runs. Unchecked,
+// values that the catalogue does not allow are stored too, and the default is used instead of them.
+func (d *Driver) ChangeRegistry(changes []registry.Change, unchecked bool) ([]registry.Notice, error) {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	var notices []registry.Notice
+	if !unchecked {
+		var err error
+		if notices, err = d.registry.Check(changes); err != nil {
+			return nil, err
+		}
+	}
+	before := make([]map[string]registry.Setting, len(d.running))
+	for i := range d.running {
+		before[i] = d.dynamic(i)
+	}
+	if err := d.registry.Apply(changes...); err != nil {
+		return nil, err
+	}
+	for i := range d.running {
+		d.follow(i, before[i])
+	}
+	return notices, nil
+}
+
+// dynamic are the settings of adapter i that are taken up at once.
+func (d *Driver) dynamic(i int) map[string]registry.Setting {
+	out := map[string]registry.Setting{}
+	for _, s := range d.registry.Settings(d.running[i].Adapter) {
+		if s.Key.Effect == catalogue.AtOnce {
+			out[settingID(&s)] = s
+		}
+	}
+	return out
+}
+
+// follow takes up what changed of the settings of adapter i that are taken up at once.
+func (d *Driver) follow(i int, before map[string]registry.Setting) {
+	r := &d.running[i]
+	for id, now := range d.dynamic(i) {
+		if was := before[id]; now.Text() != was.Text() || (now.Problem == nil) != (was.Problem == nil) {
+			d.complain(r, &now)
+			r.taken[id] = now
+		}
+	}
+}
+
+// Settings are the keys of an adapter with their values.
+func (d *Driver) Settings(adapter string) ([]api.Setting, error) {
+	index, err := d.find(adapter)
+	if err != nil {
+		return nil, err
+	}
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	r := &d.running[index]
+	var out []api.Setting
+	for _, s := range d.registry.Settings(r.Adapter) {
+		out = append(out, d.setting(r, s))
+	}
+	return out, nil
+}
+
+// setting is a key of an adapter as the management interface shows it.
+func (d *Driver) setting(r *running, s registry.Setting) api.Setting {
+	k := s.Key
+	force, ok := r.taken[settingID(&s)]
+	if !ok {
+		force = s
+	}
+	out := api.Setting{
+		Name: k.Name, Title: k.Title, Group: string(k.Group), Path: s.Path.String(), Type: k.Type.String(), Value: force.Text(), Automatic: force.Auto,
+		Default: api.DefaultText(k, r.Generation), Allowed: k.Allowed(), Choices: api.Choices(k), Unit: k.Unit, Effect: api.EffectName(k),
+		Status: api.StatusName(k), UI: k.UI, Pending: pending(&s, &force), Description: k.Description,
+	}
+	if v, ok := d.registry.Get(s.Path, s.Name); ok {
+		text := v.Show()
+		if s.Problem == nil {
+			text = s.Text()
+		}
+		out.Stored = &text
+	}
+	if s.Problem != nil {
+		out.Problem = s.Problem.Error()
+	}
+	return out
+}
+
+// pending says whether the setting as it is stored waits for a restart.
+func pending(stored, force *registry.Setting) bool {
+	return stored.Key.Effect == catalogue.AtRestart && stored.Key.Status == catalogue.Built && stored.Text() != force.Text()
+}
+
+// Set sets a key of an adapter, given by its name alone, from text; nil: back to the default. Of a key that the
+// adapter and the driver have, it is the adapter's.
+func (d *Driver) Set(adapter, key string, value *string) ([]registry.Notice, error) {
+	index, err := d.find(adapter)
+	if err != nil {
+		return nil, err
+	}
+	r := &d.running[index]
+	keys := catalogue.LookupFor(key, r.Target())
+	if len(keys) == 0 {
+		return nil, fieldError("key", strconv.Quote(key), "a key of GET /adapters/{name}/settings")
+	}
+	var changes []registry.Change
+	for _, k := range keys {
+		if k.Base != keys[0].Base {
+			break // a place that counts less
+		}
+		for _, name := range registry.Spellings(k) {
+			changes = append(changes, registry.Change{Kind: registry.DeleteValue, Key: r.Place(k), Value: registry.Value{Name: name}, Lenient: true})
+		}
+		if value == nil {
+			continue
+		}
+		v, err := k.Parse(*value)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, registry.Change{Kind: registry.SetValue, Key: r.Place(k), Value: registry.FromCatalogue(k, v)})
+	}
+	return d.ChangeRegistry(changes, false)
+}
+
+// describe adds to an adapter's status what the registry knows.
+func (d *Driver) describe(s *AdapterStatus) {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	r := &d.running[s.Index]
+	s.Generation, s.Number, s.Enabled = api.GenerationName(r.Generation), r.Number, s.Enabled || r.off
+	for _, now := range d.registry.Settings(r.Adapter) {
+		if force, ok := r.taken[settingID(&now)]; ok && pending(&now, &force) {
+			s.Pending = true
+			return
+		}
+	}
+}

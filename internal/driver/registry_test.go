@@ -1,0 +1,294 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+const roceKey = `HKLM\SYSTEM\CurrentControlSet\Services\mlx5\Parameters\Roce`
+
+// quiet is a configuration with two adapters that checks nothing at start.
+func quiet(t *testing.T) Config {
+	cfg := twoAdapters(t)
+	cfg.SkipSelfCheck = true
+	return cfg
+}
+
+func set(t *testing.T, d *Driver, adapter, key, value string) {
+	t.Helper()
+	if _, err := d.Set(adapter, key, &value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func restart(t *testing.T, d *Driver, adapter string) {
+	t.Helper()
+	if err := d.RestartAdapter(adapter); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// raised are the symbols of the events with their texts.
+func raised(t *testing.T, d *Driver) []string {
+	t.Helper()
+	p, err := d.events.Query(events.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range p.Events {
+		out = append(out, e.Symbol+": "+e.Message)
+	}
+	return out
+}
+
+func wantEvent(t *testing.T, d *Driver, symbol string, words ...string) {
+	t.Helper()
+	all := raised(t, d)
+	for _, e := range all {
+		if strings.HasPrefix(e, symbol+": ") && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(e, w) }) {
+			return
+		}
+	}
+	t.Errorf("no event %s with %q among\n%s", symbol, words, strings.Join(all, "\n"))
+}
+
+func TestKeysSurviveARestartOfTheDriver(t *testing.T) {
+	cfg := quiet(t)
+	d := start(t, cfg)
+	set(t, d, "left", "roce_udp_dport", "1021")
+	stop(t, d)
+	d = start(t, cfg)
+	defer stop(t, d)
+	if s := d.Status(); s.Adapters[0].UDPPort != 1021 || s.Adapters[1].UDPPort != 1021 {
+		t.Errorf("ports %d and %d; the key is the driver's", s.Adapters[0].UDPPort, s.Adapters[1].UDPPort)
+	}
+}
+
+// A key that is taken up at restart is pending until then.
+func TestPendingUntilRestart(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	set(t, d, "left", "RoceMaxFrameSize", "1024")
+	s := d.Status().Adapters[0]
+	if s.ActiveMTU != 4096 || !s.Pending {
+		t.Errorf("before the restart: MTU %d, pending %v", s.ActiveMTU, s.Pending)
+	}
+	setting := func() api.Setting {
+		all, err := d.Settings("left")
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(all, func(s api.Setting) bool { return s.Name == "RoceMaxFrameSize" })
+		return all[i]
+	}
+	if s := setting(); !s.Pending || !s.Automatic || s.Stored == nil || *s.Stored != "1024" {
+		t.Errorf("before the restart: %+v", s)
+	}
+	restart(t, d, "left")
+	s = d.Status().Adapters[0]
+	if s.ActiveMTU != 1024 || s.Pending || !s.Up {
+		t.Errorf("after the restart: MTU %d, pending %v, up %v", s.ActiveMTU, s.Pending, s.Up)
+	}
+	if s := setting(); s.Pending || s.Value != "1024" {
+		t.Errorf("after the restart: %+v", s)
+	}
+	if _, err := d.Set("left", "RoceMaxFrameSize", nil); err != nil {
+		t.Fatal(err)
+	}
+	restart(t, d, "left")
+	if s := d.Status().Adapters[0]; s.ActiveMTU != 4096 {
+		t.Errorf("deleted: MTU %d", s.ActiveMTU)
+	}
+}
+
+// WinOF-2 1.21, RoCE: a mode that the adapter cannot have falls back to the best that it can, with an event.
+func TestRoCEMode(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	set(t, d, "left", "roce_mode", "0")
+	restart(t, d, "left")
+	if s := d.Status().Adapters[0]; s.RoCE != "v2" || !s.Up {
+		t.Errorf("v1 over UDP: %s, up %v", s.RoCE, s.Up)
+	}
+	wantEvent(t, d, "RoCEModeRefused", "left", "v1", "v2")
+	set(t, d, "left", "roce_mode", "4")
+	restart(t, d, "left")
+	left, right := d.Status().Adapters[0], d.Status().Adapters[1]
+	if left.RoCE != "none" || left.Up || !left.Enabled || right.RoCE != "v2" || !right.Up {
+		t.Errorf("off: left %s up %v enabled %v, right %s up %v", left.RoCE, left.Up, left.Enabled, right.RoCE, right.Up)
+	}
+	h := attach(t, d)
+	if _, err := newCheckSide(h, left.Addresses[0], 4096, verbs.LocalWrite); err == nil {
+		t.Error("an adapter without RoCE gives out queue pairs")
+	}
+	set(t, d, "left", "roce_mode", "2")
+	restart(t, d, "left")
+	if s := d.Status().Adapters[0]; s.RoCE != "v2" || !s.Up {
+		t.Errorf("on again: %s, up %v", s.RoCE, s.Up)
+	}
+	if _, err := ping(t.Context(), attach(t, d), left.Addresses[0], right.Addresses[0]); err != nil {
+		t.Errorf("on again: %v", err)
+	}
+}
+
+// attach attaches a program.
+func attach(t *testing.T, d *Driver) *verbs.Host {
+	t.Helper()
+	if d.NoAttach() != "" {
+		t.Skip(d.NoAttach())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	h, err := verbs.Attach(ctx, d.cfg.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+// LogNumQp 10 is 1024 queue pairs.
+func TestLogNumQp(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	set(t, d, "left", "LogNumQp", "10")
+	restart(t, d, "left")
+	h := attach(t, d)
+	dev, err := h.DeviceByAddr(d.cfg.Adapters[0].Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := dev.Limits().MaxQP; got != 1024 {
+		t.Errorf("%d queue pairs, want 1024", got)
+	}
+}
+
+// A stored value that is not allowed: the default counts, and an event says so.
+func TestStoredValueThatIsNotAllowed(t *testing.T) {
+	cfg := quiet(t)
+	d := start(t, cfg)
+	p, err := registry.ParsePath(roceKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := registry.Change{Kind: registry.SetValue, Key: p, Value: registry.DWord("roce_udp_dport", 70000)}
+	var refused *catalogue.ValueError
+	if _, err := d.ChangeRegistry([]registry.Change{bad}, false); !errors.As(err, &refused) || !strings.Contains(err.Error(), "allowed: 1 to 65535") {
+		t.Errorf("checked: %v", err)
+	}
+	if _, ok := d.registry.Get(p, "roce_udp_dport"); ok {
+		t.Error("a refused value was stored")
+	}
+	if _, err := d.ChangeRegistry([]registry.Change{bad}, true); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, d)
+	d = start(t, cfg)
+	defer stop(t, d)
+	if s := d.Status().Adapters[0]; s.UDPPort != 4791 || !s.Up {
+		t.Errorf("port %d, up %v", s.UDPPort, s.Up)
+	}
+	wantEvent(t, d, "RegistryValueIgnored", "roce_udp_dport", "70000", "4791")
+}
+
+// A frame that the link cannot carry: the largest that it can, and an event.
+func TestFrameThatTheLinkCannotCarry(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	d.changes.Lock()
+	k := d.keys(0)
+	k.RoceMaxFrameSize, k.fromRegistry = 1<<20, true
+	if err := d.host.SetAdapterState(0, false); err != nil {
+		t.Fatal(err)
+	}
+	err := d.enable(0, k)
+	d.changes.Unlock()
+	if err == nil {
+		t.Error("a frame of a megabyte was taken")
+	}
+	restart(t, d, "left")
+}
+
+// A restart that cannot start leaves the adapter as it was.
+func TestRestartThatFails(t *testing.T) {
+	cfg := quiet(t)
+	cfg.Adapters[1] = Adapter{Name: "right", Address: cfg.Adapters[0].Address, UDPPort: 1021}
+	d := start(t, cfg)
+	defer stop(t, d)
+	set(t, d, "left", "roce_udp_dport", "1021")
+	if err := d.RestartAdapter("left"); err == nil {
+		t.Error("an adapter took the port of another")
+	}
+	if s := d.Status().Adapters[0]; !s.Up || s.UDPPort != 4791 || !s.Pending {
+		t.Errorf("up %v, port %d, pending %v", s.Up, s.UDPPort, s.Pending)
+	}
+	wantEvent(t, d, "AdapterStartFailed", "left")
+}
+
+func TestGeneration(t *testing.T) {
+	cfg := quiet(t)
+	cfg.Adapters[0].Generation = "mlx4"
+	d := start(t, cfg)
+	defer stop(t, d)
+	if s := d.Status(); s.Adapters[0].Generation != "mlx4" || s.Adapters[1].Generation != "mlx5" {
+		t.Errorf("%s, %s", s.Adapters[0].Generation, s.Adapters[1].Generation)
+	}
+	set(t, d, "left", "roce_mode", "5") // which mlx5 does not have
+	five := "5"
+	if _, err := d.Set("right", "roce_mode", &five); err == nil {
+		t.Error("an mlx5 adapter takes mlx4's mode")
+	}
+	p, _ := registry.ParsePath(strings.Replace(roceKey, "mlx5", "mlx4_bus", 1))
+	if v, ok := d.registry.Get(p, "roce_mode"); !ok || v.Show() != "0x5" {
+		t.Errorf("stored %v %v", v.Show(), ok)
+	}
+}
+
+func TestCorruptRegistryIsSetAside(t *testing.T) {
+	cfg := quiet(t)
+	if err := os.MkdirAll(cfg.State, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(cfg.State, registry.FileName)
+	if err := os.WriteFile(file, []byte(strings.Repeat("rubbish", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := start(t, cfg)
+	defer stop(t, d)
+	wantEvent(t, d, "RegistrySetAside", registry.FileName)
+	if b, err := os.ReadFile(file + ".corrupt-1"); err != nil || !strings.HasPrefix(string(b), "rubbish") {
+		t.Errorf("what was there is gone: %v", err)
+	}
+	if s := d.Status(); !s.Adapters[0].Up || s.Volatile != "" {
+		t.Errorf("up %v, volatile %q", s.Adapters[0].Up, s.Volatile)
+	}
+}
+
+// A registry that is open elsewhere is another's.
+func TestRegistryThatIsOpenElsewhere(t *testing.T) {
+	cfg := quiet(t)
+	if err := os.MkdirAll(cfg.State, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := registry.Open(cfg.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := Start(t.Context(), cfg, Options{}); !errors.Is(err, ErrRunning) {
+		t.Errorf("got %v, want ErrRunning", err)
+	}
+}
