@@ -38,14 +38,20 @@ func (h *Host) Counters() []Counters {
 	h.foldAll()
 	out := make([]Counters, 0, len(h.adapters))
 	for _, a := range h.adapters {
-		out = append(out, Counters{
-			Adapter: a.index, Name: a.name, Enabled: a.enabled,
-			Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.encapCounters(), Link: a.linkStats(),
-			FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: h.eventOverflows,
-			BadDoorbells: h.badDoorbells, LinkDowns: a.linkDowns, Objects: a.objects,
-		})
+		out = append(out, a.words())
 	}
 	return out
+}
+
+// words are the adapter's counters.
+func (a *adapter) words() Counters {
+	h := a.host
+	return Counters{
+		Adapter: a.index, Name: a.name, Enabled: a.enabled,
+		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.encapCounters(), Link: a.linkStats(),
+		FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: h.eventOverflows,
+		BadDoorbells: h.badDoorbells, LinkDowns: a.linkDowns, Objects: a.objects,
+	}
 }
 
 // retired is what links that are closed have counted.

@@ -63,6 +63,9 @@ func New(cfg Config) (*Engine, error) {
 // Counters returns the engine's counters; they go on counting.
 func (e *Engine) Counters() *Counters { return &e.counters }
 
+// PKeys are the partition table. The caller changes nothing in it.
+func (e *Engine) PKeys() []ib.PKey { return e.cfg.PKeys }
+
 // SetPKeys replaces the partition table. QPs keep their index and take the key
 // that stands there now; an index beyond the table matches nothing.
 func (e *Engine) SetPKeys(keys []ib.PKey) {

@@ -1,0 +1,143 @@
+package device
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// Inspection is the inside of an adapter at one moment, for state dumps.
+type Inspection struct {
+	Info     command.AdapterInfo
+	Counters Counters
+	Limits   Limits
+	PKeys    []uint16
+	QPs      []QPInspection
+	CQs      []CQInspection
+	SRQs     []SRQInspection
+	Queues   []EventQueueInspection
+	// LeftOut is how many objects are not listed, because there are more than were asked for of their kind.
+	LeftOut int
+}
+
+// QPInspection is a queue pair with all that it is set to.
+type QPInspection struct {
+	command.QPInfo
+	Program string
+	PID     int
+}
+
+// CQInspection is a completion queue.
+type CQInspection struct {
+	Number   uint32
+	Program  string
+	PID      int
+	Users    int // queues that complete to it
+	Unpolled int // completions that the program has not taken
+	Waiters  int
+	Failed   bool
+	// Count and Interval moderate its events; Held are the completions that wait for them.
+	Count, Held uint32
+	Interval    time.Duration
+}
+
+// SRQInspection is a shared receive queue.
+type SRQInspection struct {
+	Handle        command.Handle
+	Program       string
+	PID           int
+	Depth, Posted uint32
+	Limit         uint32
+	Users         int
+	Failed        bool
+}
+
+// EventQueueInspection is the event queue of a program that uses the adapters.
+type EventQueueInspection struct {
+	Program string
+	PID     int
+	Waiting int
+	Events  []command.Event // the first of those that wait
+}
+
+// listedEvents is how many events of a queue an inspection lists.
+const listedEvents = 64
+
+// Inspect looks into an adapter. At most so many objects of each kind are listed.
+func (h *Host) Inspect(index uint32, most int) (Inspection, error) {
+	h.lock()
+	defer h.unlock()
+	a, err := h.adapter(index)
+	if err != nil {
+		return Inspection{}, err
+	}
+	s := Inspection{Info: a.info(), Counters: a.words(), Limits: a.limits}
+	for _, k := range a.engine.PKeys() {
+		s.PKeys = append(s.PKeys, uint16(k))
+	}
+	s.queuePairs(a, most)
+	s.queues(a, most)
+	return s, nil
+}
+
+func (s *Inspection) queuePairs(a *adapter, most int) {
+	numbers := slices.Sorted(maps.Keys(a.byNumber))
+	if len(numbers) > most {
+		s.LeftOut += len(numbers) - most
+		numbers = numbers[:most]
+	}
+	for _, n := range numbers {
+		if q := a.byNumber[n]; q.tq != nil {
+			s.QPs = append(s.QPs, QPInspection{a.engine.Query(q.tq), q.client.cfg.Name, q.client.cfg.PID})
+		}
+	}
+}
+
+// queues lists the completion, shared receive and event queues.
+func (s *Inspection) queues(a *adapter, most int) {
+	for _, q := range a.cqs {
+		switch {
+		case q == nil:
+		case len(s.CQs) >= most:
+			s.LeftOut++
+		default:
+			s.CQs = append(s.CQs, q.inspect())
+		}
+	}
+	for _, c := range a.host.clients {
+		c.srqs.each(func(q *srq) {
+			switch {
+			case q.pd.adapter != a:
+			case len(s.SRQs) >= most:
+				s.LeftOut++
+			default:
+				s.SRQs = append(s.SRQs, q.inspect())
+			}
+		})
+		s.Queues = append(s.Queues, c.events.inspect(c))
+	}
+}
+
+func (q *cq) inspect() CQInspection {
+	n, _ := q.ring.Unpolled() // a ring that its program spoiled counts as full
+	return CQInspection{
+		Number: q.ref, Program: q.client.cfg.Name, PID: q.client.cfg.PID, Users: q.uses, Unpolled: n, Waiters: len(q.waiters), Failed: q.failed,
+		Count: q.count, Held: q.held, Interval: q.interval,
+	}
+}
+
+func (s *srq) inspect() SRQInspection {
+	n, _ := s.ring.Pending()
+	return SRQInspection{
+		Handle: s.handle, Program: s.client.cfg.Name, PID: s.client.cfg.PID, Depth: s.depth, Posted: uint32(n), Limit: s.limit, Users: s.uses, Failed: s.failed,
+	}
+}
+
+func (q *eventQueue) inspect(c *Client) EventQueueInspection {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	waiting := q.queue[q.head:]
+	return EventQueueInspection{c.cfg.Name, c.cfg.PID, len(waiting), slices.Clone(waiting[:min(len(waiting), listedEvents)])}
+}

@@ -1,0 +1,166 @@
+package dump
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/events"
+)
+
+func TestDirectory(t *testing.T) {
+	for value, want := range map[string]string{
+		`\SystemRoot\temp\Mlx4_Dump_Me_Now`: "/temp/Mlx4_Dump_Me_Now", `\systemroot\TEMP`: "/temp", `\SystemRoot\temp\a\b`: "/temp/a/b",
+		"/var/dumps": "/var/dumps", `\??\/var/dumps/`: "/var/dumps",
+	} {
+		if !filepath.IsAbs("/var") {
+			t.Skip("other paths")
+		}
+		if got, err := Directory(value, "/temp"); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", value, got, err, want)
+		}
+	}
+	for _, value := range []string{"", "dumps", `\SystemRoot\temp\..\x`, `\SystemRoot\temporary`, `\SystemRoot\system32`, `..\x`} {
+		var wrong *DirectoryError
+		if got, err := Directory(value, "/temp"); !errors.As(err, &wrong) {
+			t.Errorf("%s: %q, %v", value, got, err)
+		}
+	}
+}
+
+var six = []File{{"crspace", 0, []byte("a")}, {"crspace", 1, nil}, {"crspace", 2, nil}, {"eq_dump", 0, nil}, {"eq_print", 0, nil}, {"fwtrace", 0, nil}}
+
+// The names are those of the manual's example: SingleFunc_4_0_0_p000_eth-down-1_eq_dump_0.log.
+func TestSetNames(t *testing.T) {
+	dir := t.TempDir()
+	n, paths, err := Set{Mode: "SingleFunc", Location: "4_0_0", Tag: "p", Event: "eth-down-1", Keep: 20}.Write(dir, six)
+	if err != nil || n != 0 || len(paths) != 6 || filepath.Base(paths[3]) != "SingleFunc_4_0_0_p000_eth-down-1_eq_dump_0.log" {
+		t.Fatal(n, paths, err)
+	}
+	if b, err := os.ReadFile(paths[0]); err != nil || string(b) != "a" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// As many sets are kept of a tag as may be; the oldest makes room, with all of its files, and others are not touched.
+func TestSetsAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	other := Set{Mode: "SingleFunc", Location: "4_0_0", Tag: "u", Event: "ioctl", Keep: 9}
+	if _, _, err := other.Write(dir, six); err != nil {
+		t.Fatal(err)
+	}
+	mine := filepath.Join(dir, "SingleFunc_4_0_0_p0xy.txt")
+	if err := os.WriteFile(mine, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := Set{Mode: "SingleFunc", Location: "4_0_0", Tag: "p", Event: "eth-down-1", Keep: 3}
+	past := time.Now().Add(-time.Hour)
+	for i, want := range []int{0, 1, 2, 0, 1} {
+		n, paths, err := s.Write(dir, six)
+		if err != nil || n != want {
+			t.Fatalf("set %d has number %d, %v", i, n, err)
+		}
+		for _, p := range paths { // files of one moment have one time
+			if err := os.Chtimes(p, past, past.Add(time.Duration(i)*time.Second)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Event = "eth-up-1"
+	}
+	if got := count(t, dir, "*_p00*"); got != 18 {
+		t.Errorf("%d files, want 18", got)
+	}
+	s.Keep = 1
+	if n, _, err := s.Write(dir, six); n != 0 || err != nil || count(t, dir, "*_p00*") != 6 {
+		t.Errorf("keeping fewer: set %d, %v, %d files", n, err, count(t, dir, "*_p00*"))
+	}
+	if count(t, dir, "*_u000_*") != 6 || count(t, dir, "*.txt") != 1 || count(t, dir, ".*") != 0 {
+		t.Error("others were touched, or something is left")
+	}
+}
+
+func count(t *testing.T, dir, pattern string) int {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found)
+}
+
+// The first folders stay; of the rest the oldest makes room (WinOF 5.50, 4.7.3).
+func TestIncidentsAreCyclic(t *testing.T) {
+	root := t.TempDir()
+	keep := filepath.Join(root, "dmn-notes")
+	if err := os.Mkdir(keep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2017, 4, 13, 7, 49, 2, 747e6, time.UTC)
+	i := Incident{Device: "Ethernet 1", Type: "GENERAL", Source: "SH", Reason: "", Time: at, Total: 4, Preserved: 2}
+	var names []string
+	for range 7 {
+		folder, err := i.Write(root, six)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, filepath.Base(folder))
+		i.Time = i.Time.Add(time.Hour * 24 * 20) // so that names do not sort as times do
+	}
+	if names[0] != "dmn-Ethernet_1-GENERAL-SH-NA--4.13.2017-07.49.02.747" {
+		t.Error(names[0])
+	}
+	there, err := incidents(root)
+	if want := []string{names[0], names[1], names[5], names[6]}; err != nil || strings.Join(there, " ") != strings.Join(want, " ") {
+		t.Errorf("%v, want %v", there, want)
+	}
+	if count(t, filepath.Join(root, names[6]), "*.log") != 6 || count(t, root, ".*") != 0 || count(t, root, "dmn-notes") != 1 {
+		t.Error("files are missing, left, or not its own")
+	}
+	i.Time = at // again
+	i.Total = 5
+	if folder, err := i.Write(root, six); err != nil || filepath.Base(folder) != "dmn-Ethernet_1-GENERAL-SH-NA--4.13.2017-07.49.02.748" {
+		t.Error(folder, err)
+	}
+	i.Preserved = 5
+	if _, err := i.Write(root, six); !errors.Is(err, ErrFull) {
+		t.Errorf("all are preserved: %v", err)
+	}
+	i.Total = 0
+	if _, err := i.Write(root, six); !errors.Is(err, ErrOff) {
+		t.Errorf("none are kept: %v", err)
+	}
+}
+
+func TestText(t *testing.T) {
+	s := device.Inspection{
+		PKeys:   []uint16{0xffff},
+		QPs:     []device.QPInspection{{QPInfo: command.QPInfo{Number: 0x12, SendPosted: 3}, Program: "p", PID: 7}},
+		Queues:  []device.EventQueueInspection{{Program: "p", PID: 7, Waiting: 2, Events: []command.Event{{Type: command.EventPortDown}}}},
+		LeftOut: 5,
+	}
+	s.Counters.Name, s.Counters.Transport.RequesterTimeouts = "left", 17
+	at := time.Unix(0, 0).UTC()
+	for _, c := range []struct {
+		text []byte
+		want []string
+	}{
+		{Registers(at, &s), []string{"1970-01-01T00:00:00", `name "left"`, "Transport.RequesterTimeouts 0x11\n", "0 0xffff\n", `qp 0x000012 program "p" pid 7`, "  SendPosted 0x3\n", "5 objects are left out"}},
+		{Queues(at, &s), []string{`eq 0 program "p" pid 7 waiting 2`}},
+		{Events(at, &s), []string{"eq 0 pid 7 type 13", "1 more"}},
+		{
+			Trace([]events.Record{{Source: "mlx5", ID: 0x8007, Message: "up"}}, []device.CommandRecord{{Command: "CREATE_QP", Failure: command.Busy}, {Command: "MODIFY_QP"}}),
+			[]string{"mlx5 0x8007", "CREATE_QP", "object in use", "success"},
+		},
+	} {
+		for _, w := range c.want {
+			if !strings.Contains(string(c.text), w) {
+				t.Errorf("%q is missing in\n%s", w, c.text)
+			}
+		}
+	}
+}

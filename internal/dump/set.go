@@ -1,0 +1,129 @@
+package dump
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// File is a file of a dump.
+type File struct {
+	// Type of the file, "crspace", "eq_dump", "eq_print" or "fwtrace", and its number among those of the type.
+	Type  string
+	Index int
+	Text  []byte
+}
+
+// Set says what a set of state dump files is of. Its names are
+// <mode>_<location>_<tag><number>_<event>_<type>_<index>.log.
+type Set struct {
+	Mode     string // of the driver's work: "SingleFunc"
+	Location string // of the card: "4_0_0"
+	Tag      string // one letter for the event
+	Event    string // "eth-down-1"
+	// Keep is how many sets are kept of the tag, 1 to 1000; a further one takes the place of the oldest.
+	Keep int
+}
+
+// maxSets is how many sets three digits number.
+const maxSets = 1000
+
+// Write writes a set and returns its number with the paths of its files.
+func (s Set) Write(directory string, files []File) (number int, paths []string, err error) {
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return 0, nil, err
+	}
+	number, old, err := s.place(directory)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, path := range old {
+		if err := os.Remove(path); err != nil {
+			return 0, nil, err
+		}
+	}
+	for _, f := range files {
+		name := fmt.Sprintf("%s%03d_%s_%s_%d.log", s.prefix(), number, s.Event, f.Type, f.Index)
+		path := filepath.Join(directory, name)
+		if err := writeWhole(path, f.Text); err != nil {
+			return number, paths, err
+		}
+		paths = append(paths, path)
+	}
+	return number, paths, nil
+}
+
+func (s Set) prefix() string { return s.Mode + "_" + s.Location + "_" + s.Tag }
+
+// place is the number that the next set has, and the files that make room for it.
+func (s Set) place(directory string) (number int, old []string, err error) {
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return 0, nil, err
+	}
+	type set struct {
+		paths  []string
+		newest time.Time
+	}
+	keep := min(max(s.Keep, 1), maxSets)
+	sets := map[int]*set{}
+	for _, e := range entries {
+		n, ok := s.number(e.Name())
+		if !ok {
+			continue
+		}
+		path := filepath.Join(directory, e.Name())
+		if n >= keep {
+			old = append(old, path) // fewer are kept than before
+			continue
+		}
+		if sets[n] == nil {
+			sets[n] = &set{}
+		}
+		sets[n].paths = append(sets[n].paths, path)
+		if info, err := e.Info(); err == nil && info.ModTime().After(sets[n].newest) {
+			sets[n].newest = info.ModTime()
+		}
+	}
+	for n := range keep {
+		if sets[n] == nil {
+			return n, old, nil
+		}
+		if sets[n].newest.Before(sets[number].newest) {
+			number = n
+		}
+	}
+	return number, append(old, sets[number].paths...), nil
+}
+
+// number is that of the set which a file belongs to.
+func (s Set) number(name string) (int, bool) {
+	rest, ok := strings.CutPrefix(name, s.prefix())
+	if !ok || len(rest) < 4 || rest[3] != '_' || !strings.HasSuffix(rest, ".log") {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(rest[:3], 10, 16)
+	return int(n), err == nil
+}
+
+// writeWhole writes a file that is there whole or not at all.
+func writeWhole(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".dump-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
