@@ -91,13 +91,10 @@ type ResetRequest struct {
 
 // Reset sets the counters of a set back. Sets that only a restart clears are refused.
 func (c *Collector) Reset(q ResetRequest) error {
-	set, ok := catalogue.CounterSetNamed(q.Set)
-	if !ok {
-		return &PathError{q.Set, "no such counter set", setNames()}
+	if err := CheckReset(q); err != nil {
+		return err
 	}
-	if set.Reset != catalogue.ResetOnDemand {
-		return &PathError{q.Set, "only a restart of the adapter clears this set", resettable()}
-	}
+	set, _ := catalogue.CounterSetNamed(q.Set)
 	found := false
 	adapters := c.cfg.Read()
 	c.mu.Lock()
@@ -110,6 +107,18 @@ func (c *Collector) Reset(q ResetRequest) error {
 	}
 	if !found {
 		return &PathError{q.Adapter, "no such adapter", adapterNames(adapters)}
+	}
+	return nil
+}
+
+// CheckReset finds what can be found wrong with a reset without a driver.
+func CheckReset(q ResetRequest) error {
+	set, ok := catalogue.CounterSetNamed(q.Set)
+	if !ok {
+		return &PathError{q.Set, "no such counter set", setNames()}
+	}
+	if set.Reset != catalogue.ResetOnDemand {
+		return &PathError{q.Set, "only a restart of the adapter clears this set", resettable()}
 	}
 	return nil
 }

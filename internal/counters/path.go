@@ -122,6 +122,19 @@ func parsePaths(paths []string) (selection, error) {
 	return sel, nil
 }
 
+// CheckPath finds what can be found wrong with a path without a driver.
+func CheckPath(text string) error {
+	_, err := parsePaths([]string{text})
+	return err
+}
+
+// PathHasSet says whether a path selects counters of the set with that short name.
+func PathHasSet(text, short string) bool {
+	p, err := ParsePath(text)
+	set, ok := catalogue.CounterSetNamed(short)
+	return err == nil && ok && p.isSet(set)
+}
+
 // check finds names that no set and no counter has.
 func (p *Path) check(text string) error {
 	var names []string

@@ -45,7 +45,8 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s is %s; allowed: %s", e.Field, e.Value, e.Allowed)
 }
 
-func (q *Query) check() error {
+// Check finds what is wrong with a query, as a *FieldError, and puts in the defaults.
+func (q *Query) Check() error {
 	for _, s := range q.Severity {
 		if !slices.ContainsFunc(catalogue.Severities, func(x catalogue.Severity) bool { return strings.EqualFold(s, x.String()) }) {
 			return &FieldError{"severity", fmt.Sprintf("%q", s), "Information, Warning, Error"}
@@ -76,7 +77,7 @@ func containsFold(all []string, s string) bool {
 
 // Query returns the events that are wanted, in their order: with After the first behind it, without the newest.
 func (l *Log) Query(q Query) (Page, error) {
-	if err := q.check(); err != nil {
+	if err := q.Check(); err != nil {
 		return Page{}, err
 	}
 	l.mu.Lock()

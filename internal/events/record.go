@@ -30,7 +30,7 @@ type Record struct {
 type Hex uint32
 
 // String writes 0x and at least four digits.
-func (h Hex) String() string { return fmt.Sprintf("%#04x", uint32(h)) }
+func (h Hex) String() string { return fmt.Sprintf("0x%04x", uint32(h)) }
 
 // maxValue bounds a field's value in bytes: what peers and programs call themselves is not to fill the log.
 const maxValue = 1024
