@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
@@ -68,6 +69,11 @@ type CQ struct {
 	depth   int
 	idle    int // empty polls in a row
 	scratch [pollBatch]ring.CQE
+
+	// QPs whose rings hold requests that polls may go on with.
+	followed []*QP
+	late     atomic.Int32 // how many
+	turn     uint32
 
 	users map[uint32]*QP // by number: the QPs that complete here
 	last  *QP            // the one that completed last
@@ -178,6 +184,12 @@ var errPollClosed = &Error{Op: "poll", Class: ErrClosed}
 func (cq *CQ) Poll(out []WC) (int, error) {
 	if n, err := cq.take(out); n > 0 || err != nil || len(out) == 0 {
 		return n, err
+	}
+	if cq.late.Load() > 0 {
+		cq.catchUp()
+		if n, err := cq.take(out); n > 0 || err != nil {
+			return n, err
+		}
 	}
 	cq.dev.host.backend.Poll()
 	n, err := cq.take(out)

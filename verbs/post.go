@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 
+	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -111,12 +112,18 @@ func (qp *QP) PostRecv(wr *RecvWR) error {
 	return nil
 }
 
+// initiator returns what carries requests out in the peer's memory, nil where the
+// QP has no such path.
+func (qp *QP) initiator() *direct.Initiator {
+	if qp.direct == nil {
+		return nil
+	}
+	return qp.direct.Load()
+}
+
 // taken reports whether the peer takes receives from the ring itself.
 func (qp *QP) taken() bool {
-	if qp.direct == nil {
-		return false
-	}
-	i := qp.direct.Load()
+	i := qp.initiator()
 	return i != nil && i.Receiving()
 }
 
@@ -231,18 +238,24 @@ func (qp *QP) putSend(wr *SendWR) error {
 }
 
 func (qp *QP) publish(out *ring.SendWR) error {
-	if qp.direct != nil {
-		// Requests that went to the adapter come first.
-		if i := qp.direct.Load(); i != nil && i.Lent() && qp.send.Idle() && i.Execute(out) {
-			out.Inline = nil
-			return nil
-		}
+	i := qp.initiator()
+	lent := i != nil && i.Lent()
+	if lent && i.CatchUp(qp.send) && i.Execute(out) {
+		out.Inline = nil
+		return nil
 	}
+	idle := qp.send.Idle()
 	err := qp.send.Post(out)
 	out.Inline = nil
 	switch {
 	case err == nil:
-		qp.rings = true
+		// The driver watches over a queue that it was told of while it is lent.
+		if !lent || idle || !i.Lent() {
+			qp.rings = true
+		}
+		if i != nil {
+			qp.cfg.SendCQ.follow(qp)
+		}
 		return nil
 	case err == ring.ErrFull:
 		return errSendFull

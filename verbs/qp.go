@@ -88,11 +88,12 @@ type QP struct {
 
 	direct *direct.Slot // nil where requests always go to the adapter
 
-	sendMu sync.Mutex
-	rings  bool // a request was put into the ring, and the doorbell is to be rung
-	send   *ring.Send
-	sendWR ring.SendWR // scratch
-	inline []byte      // scratch
+	sendMu   sync.Mutex
+	followed bool // in the list of its send CQ
+	rings    bool // a request was put into the ring, and the doorbell is to be rung
+	send     *ring.Send
+	sendWR   ring.SendWR // scratch
+	inline   []byte      // scratch
 
 	recvMu sync.Mutex
 	recv   *ring.Recv // nil with an SRQ

@@ -13,6 +13,11 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 		c.rang(handle)
 		return
 	}
+	if q.loan != nil && q.loan.state != atHome {
+		q.doorbell()
+		h.step()
+		return
+	}
 	a := q.adapter
 	if !a.engine.Doorbell(q.tq) {
 		return // what the adapter owes goes with the answer that follows a receive

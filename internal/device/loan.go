@@ -30,6 +30,9 @@ const (
 	// of a program whose copier hangs.
 	recallLook = 20 * time.Microsecond
 	recallTime = 5 * time.Second
+	// stallTime is how long requests wait in the hands of a program that does not go
+	// on with them before the engine takes them.
+	stallTime = 50 * time.Microsecond
 )
 
 type loanState uint8
@@ -51,6 +54,10 @@ type loan struct {
 	owners [2]uint32
 	known  [2]int // arenas of the other that each was introduced to
 
+	watched bool // in the list of those whose programs have requests waiting
+	stall   clock.Time
+	seen    [2]uint32
+
 	state  loanState
 	since  clock.Time // recalled
 	warned bool       // a program was told to go
@@ -71,6 +78,7 @@ type loans struct {
 	check    clock.Time // when to look at those
 	waiting  []*loan    // to be lent
 	due      clock.Time
+	watched  []*loan // with requests in the hands of programs
 	owners   uint32
 	leases   uint32
 }
@@ -159,12 +167,18 @@ func (s *loans) dueAt() clock.Time {
 	if len(s.recalled) > 0 {
 		due = clock.Min(due, s.check)
 	}
+	for _, r := range s.watched {
+		due = clock.Min(due, r.stall)
+	}
 	return due
 }
 
 // step goes on with pairs: at the end of a turn of the loop, when completions have
 // been delivered.
 func (s *loans) step(now clock.Time) (worked bool) {
+	if len(s.watched) > 0 {
+		s.watch(now)
+	}
 	if len(s.recalled) > 0 {
 		worked = s.settleAll(now)
 	}
@@ -211,7 +225,12 @@ var errNotDirect = errors.New("the pair stays in the driver")
 // lend lends a pair that is at rest.
 func (r *loan) lend(now clock.Time) error {
 	q, p := r.ends[0], r.ends[1]
-	if r.state != atHome || q.loan != r || q.tq == nil || p.tq == nil || !r.allowed() {
+	if r.state != atHome || q.loan != r || q.tq == nil || p.tq == nil {
+		return errNotDirect
+	}
+	if !r.allowed() {
+		q.adapter.engine.Unhold(q.tq)
+		p.adapter.engine.Unhold(p.tq)
 		return errNotDirect
 	}
 	if q.adapter.engine.Undelivered() || p.adapter.engine.Undelivered() {
@@ -233,7 +252,11 @@ func (r *loan) lend(now clock.Time) error {
 		if to := r.ends[1-i].recvRing; to != nil {
 			r.record.Way[i].Begin(to.Lend())
 		}
+		r.ends[i].sendRing.Lend()
 		r.record.Way[i].Lend(r.host.loans.leases, &c)
+	}
+	for _, q := range r.ends {
+		r.rung(q) // what had been posted already
 	}
 	return nil
 }
@@ -352,6 +375,9 @@ func (r *loan) home(now clock.Time) {
 	var corrupt [2]bool
 	for i, q := range r.ends {
 		p := r.ends[1-i]
+		if q.sendRing.Reclaim() != nil {
+			corrupt[i] = true
+		}
 		voided := 0
 		if q.client.gone {
 			voided = p.recv.void(r.owners[i])
@@ -363,7 +389,9 @@ func (r *loan) home(now clock.Time) {
 		if voided > 0 { // the last receive was taken and did not complete
 			index = r.record.Way[i].LastTaken()
 		}
-		corrupt[1-i] = p.recvRing.Reclaim(index) != nil
+		if p.recvRing.Reclaim(index) != nil {
+			corrupt[1-i] = true
+		}
 	}
 	if r.moved()-r.begun >= worthLending {
 		r.wait = firstWait
@@ -443,12 +471,73 @@ func (h *Host) foldAll() {
 	}
 }
 
-// rung takes a doorbell of a QP whose pair is not in the engine. Receives that were
-// posted are the peer's business, requests mean that the program gave its direction
-// back.
+// rung takes a doorbell of a QP whose loan is not in the engine. Receives that were
+// posted are the peer's business. Requests mean that the program gave its direction
+// back, or that it cannot go on for the moment: then it has stallTime.
 func (r *loan) rung(q *qp) {
-	if n, err := q.sendRing.Pending(); n == 0 && err == nil {
+	i := r.role(q)
+	if n, err := q.sendRing.Pending(); n == 0 && err == nil || r.state != lent {
 		return
 	}
-	r.recall(r.host.now())
+	now := r.host.now()
+	if !r.record.Way[i].Lent() {
+		r.recall(now)
+		return
+	}
+	s := &r.host.loans
+	if !r.watched {
+		r.watched = true
+		s.watched = append(s.watched, r)
+	}
+	r.notice(now)
+}
+
+func (r *loan) role(q *qp) int {
+	if r.ends[1] == q {
+		return 1
+	}
+	return 0
+}
+
+// notice notes how far the programs have come with what waits in their send queues.
+func (r *loan) notice(now clock.Time) {
+	r.stall = now.Add(stallTime)
+	for i, q := range r.ends {
+		r.seen[i] = q.sendRing.Consumer()
+	}
+}
+
+// watch recalls the pairs whose programs do not go on with what they posted: the
+// engine does it then.
+func (s *loans) watch(now clock.Time) {
+	keep := s.watched[:0]
+	for _, r := range s.watched {
+		switch {
+		case r.state == lent && now < r.stall:
+			keep = append(keep, r)
+		case r.state == lent && r.goesOn():
+			r.notice(now)
+			keep = append(keep, r)
+		default:
+			r.watched = false
+		}
+	}
+	clear(s.watched[len(keep):])
+	s.watched = keep
+}
+
+// goesOn reports whether to go on watching: something waits, and is being worked on.
+// A pair that stands still is recalled.
+func (r *loan) goesOn() (waits bool) {
+	for i, q := range r.ends {
+		n, err := q.sendRing.Pending()
+		if n == 0 && err == nil {
+			continue
+		}
+		if waits = true; q.sendRing.Consumer() == r.seen[i] || !r.record.Way[i].Lent() {
+			r.recall(r.host.now())
+			return false
+		}
+	}
+	return waits
 }

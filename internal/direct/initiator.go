@@ -15,10 +15,13 @@ const (
 	// maxMessage is the longest message that is carried out here: a direction that is
 	// recalled is waited for as long as a copy of it takes.
 	maxMessage = 64 << 20
-	// receiveLooks is how often an initiator that finds no receive looks for one
-	// before it leaves its request to the driver, some two microseconds: a responder
-	// that polls is about to post one.
-	receiveLooks = 1000
+	// catchUpBytes is how much CatchUp moves before it leaves the rest for later.
+	catchUpBytes = 1 << 20
+	// receiveLooks is how often an initiator that finds no receive looks for one before
+	// it leaves its request in the send queue, with pauses of pauseSteps, for some ten
+	// microseconds in all: a responder that polls is about to post some.
+	receiveLooks = 20
+	pauseSteps   = 1000
 )
 
 // Surroundings is what an initiator needs of its program.
@@ -27,9 +30,9 @@ type Surroundings struct {
 	Owner     uint32 // by which the direction claims slots of completion queues
 	// OwnArena and PeerArena return the memory of an arena, nil where it is not mapped.
 	OwnArena, PeerArena func(id uint32) []byte
-	// Segment returns the memory of a segment of the peer. Where that is not mapped it
-	// sees to it that it will be, and returns nil.
-	Segment func(id uint32) []byte
+	// Segment returns the memory of a segment of the peer. Where that is not mapped yet
+	// it sees to it that it will be; nil and not coming: it will not.
+	Segment func(id uint32) (mem []byte, coming bool)
 	// Wake wakes who sleeps on the sequence word of a CQ.
 	Wake func(word *uint32)
 	// Now reads the clock that completions are stamped with.
@@ -44,15 +47,17 @@ type Initiator struct {
 
 	stopped atomic.Bool
 
-	op    uint32
-	lease uint32
-	conf  Config
-	count [Counts]Tally
-	shift uint8 // of the path MTU
+	op      uint32
+	current uint32 // lease of the operation
+	lease   uint32 // that conf is of
+	conf    Config
+	count   [Counts]Tally
+	shift   uint8 // of the path MTU
 
 	sendCQ, recvCQ *ring.Shared
 	receive        *ring.Borrowed
 	recv           ring.RecvWR
+	front          ring.SendWR
 	local          [ring.MaxSGE][]byte // memory of the request
 	locals         int
 	place          [ring.MaxSGE][]byte // of the receive
@@ -80,8 +85,56 @@ func (i *Initiator) Lent() bool { return i.dir.Lent() }
 func (i *Initiator) Receiving() bool { return i.rev.Lent() }
 
 // Execute carries out a request whose predecessors have all completed, and
-// completes it; false: it did not, and the request is the driver's.
+// completes it; false: it did not. The request is the driver's then, unless the
+// direction is still lent: then what it lacks may be there soon, and it may stand in
+// the send queue for CatchUp.
 func (i *Initiator) Execute(wr *ring.SendWR) bool {
+	if !i.enter() {
+		return false
+	}
+	why := i.run(wr)
+	if why.final() {
+		i.giveBack(why)
+	}
+	i.leave()
+	return why == NoReason
+}
+
+// CatchUp carries out what stands in the send queue, the oldest first, and reports
+// whether nothing is left there. The rest is the driver's where the direction is not
+// lent any more.
+func (i *Initiator) CatchUp(s *ring.Send) bool {
+	for begun := i.bytes(); !s.Idle(); {
+		if !i.enter() {
+			return false
+		}
+		why := OtherRequest
+		if s.Front(&i.front) {
+			why = i.run(&i.front)
+		}
+		if why == NoReason {
+			s.DropFront()
+		} else if why.final() {
+			i.giveBack(why)
+		}
+		i.leave()
+		if why != NoReason || i.bytes()-begun > catchUpBytes {
+			return false
+		}
+	}
+	return true
+}
+
+// bytes is how much the direction has moved.
+func (i *Initiator) bytes() (n uint64) {
+	for op := range i.count {
+		n += i.count[op].Bytes
+	}
+	return n
+}
+
+// enter begins an operation; false: the direction is not lent.
+func (i *Initiator) enter() bool {
 	d := i.dir
 	if atomic.LoadUint32(&d.Lease) == 0 || i.stopped.Load() {
 		return false
@@ -89,25 +142,27 @@ func (i *Initiator) Execute(wr *ring.SendWR) bool {
 	i.op++
 	atomic.StoreUint32(&d.Op, i.op)
 	// Behind the store: the driver takes the lease first and looks at Op after.
-	lease := atomic.LoadUint32(&d.Lease)
-	done := lease != 0 && !i.stopped.Load()
-	if done {
-		if why := i.run(lease, wr); why != NoReason {
-			done = false
-			d.Reason = uint32(why)
-			atomic.StoreUint32(&d.Lease, 0)
-		}
+	if i.current = atomic.LoadUint32(&d.Lease); i.current == 0 || i.stopped.Load() {
+		i.leave()
+		return false
 	}
+	return true
+}
+
+func (i *Initiator) giveBack(why Reason) {
+	i.dir.Reason = uint32(why)
+	atomic.StoreUint32(&i.dir.Lease, 0)
+}
+
+// leave ends an operation and wakes who waits for what it completed.
+func (i *Initiator) leave() {
 	i.op++
-	atomic.StoreUint32(&d.Op, i.op)
-	if i.wakes > 0 {
-		for n := range i.wakes {
-			i.env.Wake(i.wake[n])
-			i.wake[n] = nil
-		}
-		i.wakes = 0
+	atomic.StoreUint32(&i.dir.Op, i.op)
+	for n := range i.wakes {
+		i.env.Wake(i.wake[n])
+		i.wake[n] = nil
 	}
-	return done
+	i.wakes = 0
 }
 
 // Stop ends the use of the record: when it returns nobody is inside of an
@@ -119,12 +174,12 @@ func (i *Initiator) Stop() {
 	}
 }
 
-func (i *Initiator) run(lease uint32, wr *ring.SendWR) Reason {
-	if lease != i.lease {
+func (i *Initiator) run(wr *ring.SendWR) Reason {
+	if i.current != i.lease {
 		if err := i.adopt(); err != nil {
 			return NotIntroduced
 		}
-		i.lease = lease
+		i.lease = i.current
 	}
 	switch wr.Op {
 	case ring.OpWrite:
@@ -214,12 +269,11 @@ func (i *Initiator) gather(wr *ring.SendWR, need memory.Access) (n uint64, why R
 		if !ok {
 			return 0, LocalMemory
 		}
+		if n += uint64(e.Length); n > maxMessage {
+			return 0, OtherRequest
+		}
 		i.local[i.locals] = here(k.Address+off, int(e.Length))
 		i.locals++
-		n += uint64(e.Length)
-	}
-	if n > maxMessage {
-		return 0, OtherRequest
 	}
 	return n, NoReason
 }
@@ -244,8 +298,11 @@ func (i *Initiator) remote(key uint32, addr, n uint64, need memory.Access) ([]by
 		return nil, NotShared
 	}
 	if k.Segment != i.segmentID {
-		mem := i.env.Segment(k.Segment)
-		if mem == nil {
+		mem, coming := i.env.Segment(k.Segment)
+		switch {
+		case coming:
+			return nil, NotMapped
+		case mem == nil:
 			return nil, NotShared
 		}
 		i.segment, i.segmentID = mem, k.Segment

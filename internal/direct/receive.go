@@ -31,7 +31,7 @@ func (i *Initiator) send(wr *ring.SendWR) Reason {
 		room += uint64(e.Length)
 	}
 	if n > room {
-		return NoReceive
+		return TooShort
 	}
 	i.scatter(n)
 	e := ring.CQE{Op: ring.CQRecv}
@@ -108,8 +108,17 @@ func (i *Initiator) nextReceive() Reason {
 		if atomic.LoadUint32(&i.dir.Lease) == 0 {
 			break // recalled
 		}
+		pause() // each look takes the cache line from who is about to post
 	}
 	return NoReceive
+}
+
+// pause passes some hundred nanoseconds.
+//
+//go:noinline
+func pause() {
+	for range pauseSteps {
+	}
 }
 
 // deliver takes the receive and completes both sides. The initiator's completion

@@ -141,8 +141,13 @@ const (
 	OtherRequest         // an operation that is the driver's, or a message that is too long
 	LocalMemory          // its own memory failed the check
 	RemoteMemory         // the peer's memory failed the check
-	NotShared            // the peer's memory is in no segment that is mapped here
-	NoReceive            // no receive was posted, or it is too short
+	NotShared            // the peer's memory is in no segment that can be mapped here
+	TooShort             // the receive that was posted
+	NoReceive            // none was posted
 	NoCompletion         // the second ring of a CQ is full
-	NotIntroduced        // rings or tables of the peer are not mapped here
+	NotMapped            // the segment is being mapped
+	NotIntroduced        // rings or tables of the peer are not mapped here yet
 )
+
+// final reports whether the direction is given back: it is of no use to wait.
+func (r Reason) final() bool { return r != NoReason && r < NoReceive }

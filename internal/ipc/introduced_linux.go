@@ -198,22 +198,23 @@ func (p *program) arena(id uint32) []byte {
 }
 
 // segment returns a mapped segment, or has it mapped for the next time.
-func (p *program) segment(id uint32) []byte {
+func (p *program) segment(id uint32) (mem []byte, coming bool) {
 	if mem := (*p.segments.Load())[id]; mem != nil {
-		return mem
+		return mem, false
 	}
 	d := &p.client.introduced
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, asked := p.asked[id]; !asked && !p.gone && !p.client.stop.Load() {
-		p.asked[id] = false
-		p.client.workers.Add(1)
-		go func() {
-			defer p.client.workers.Done()
-			p.fetch(id)
-		}()
+	if refused, asked := p.asked[id]; asked || p.gone || d.stopped {
+		return nil, !refused && !p.gone
 	}
-	return nil
+	p.asked[id] = false
+	p.client.workers.Add(1)
+	go func() {
+		defer p.client.workers.Done()
+		p.fetch(id)
+	}()
+	return nil, true
 }
 
 // fetch asks the driver for a segment and maps it.

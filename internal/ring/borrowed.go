@@ -78,18 +78,58 @@ func (q *Recv) Consumer() uint32 { return q.h.consumer.Load() }
 // taken. ErrCorrupt ends the queue where that cannot be.
 func (q *Recv) Reclaim(index uint32) error {
 	q.lent = false
-	if q.c.broken {
+	return q.c.reclaim(&q.base, index)
+}
+
+func (c *consumer) reclaim(r *base, index uint32) error {
+	if c.broken {
 		return ErrCorrupt
 	}
 	// The ring went on turning meanwhile: only the distance to the producer counts.
-	if p := q.h.producer.Load(); p-index > q.count {
-		return q.c.fail("consumer index", uint64(index))
+	if p := r.h.producer.Load(); p-index > r.count {
+		return c.fail("consumer index", uint64(index))
 	}
-	q.c.next, q.c.done, q.c.seen = index, index, index
-	q.h.consumer.Store(index)
+	c.next, c.done, c.seen = index, index, index
+	r.h.consumer.Store(index)
 	return nil
 }
 
+// Lend gives the ring back into the hands of its program, which carries out what it
+// posted itself: until Reclaim nothing is taken from it. Every entry that was taken
+// has been given back. Consumer side, as the next four.
+func (s *Send) Lend() { s.lent = true }
+
+// Reclaim takes the ring back: the entries before the consumer index of its header
+// were carried out. ErrCorrupt as for Recv.
+func (s *Send) Reclaim() error {
+	s.lent = false
+	return s.c.reclaim(&s.base, s.h.consumer.Load())
+}
+
+// Consumer returns the consumer index in the ring's header.
+func (s *Send) Consumer() uint32 { return s.h.consumer.Load() }
+
+func (s *Send) waiting() int {
+	if n := s.h.producer.Load() - s.h.consumer.Load(); n <= s.count {
+		return int(n)
+	}
+	return 0
+}
+
 // Idle reports whether every request that was posted has completed. Producer
-// side.
+// side, as the rest.
 func (s *Send) Idle() bool { return s.h.consumer.Load() == s.p.next }
+
+// Front copies the oldest request that has not completed into wr; false: there is
+// none. For a program that carries its requests out itself.
+func (s *Send) Front(wr *SendWR) bool {
+	c := s.h.consumer.Load()
+	if c == s.p.next {
+		return false
+	}
+	field, _ := wr.get(s.slot(c))
+	return field == ""
+}
+
+// DropFront gives the entry of Front back.
+func (s *Send) DropFront() { s.h.consumer.Store(s.h.consumer.Load() + 1) }

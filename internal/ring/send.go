@@ -59,8 +59,9 @@ func SendGeometry(depth, sge, inline int) Geometry {
 // Next and gives entries back with Release when their requests have completed.
 type Send struct {
 	base
-	p producer
-	c consumer
+	p    producer
+	c    consumer
+	lent bool
 }
 
 // OpenSend opens the ring in b, freshly made (zero) memory.
@@ -119,6 +120,9 @@ func (s *Send) Post(wr *SendWR) error {
 
 // Pending returns how many requests wait to be taken. Consumer side.
 func (s *Send) Pending() (int, error) {
+	if s.lent {
+		return s.waiting(), nil
+	}
 	n, err := s.c.refresh(&s.base)
 	return int(n), err
 }
@@ -126,11 +130,22 @@ func (s *Send) Pending() (int, error) {
 // Next takes the next request into wr; false when there is none. ErrCorrupt
 // ends the queue. Consumer side.
 func (s *Send) Next(wr *SendWR) (bool, error) {
+	if s.lent {
+		return false, nil
+	}
 	n, err := s.c.pending(&s.base)
 	if n == 0 || err != nil {
 		return false, err
 	}
-	b := s.slot(s.c.next)
+	if field, v := wr.get(s.slot(s.c.next)); field != "" {
+		return false, s.c.fail(field, v)
+	}
+	s.c.next++
+	return true, nil
+}
+
+// get takes a request out of an entry. It returns the field that cannot be.
+func (wr *SendWR) get(b []byte) (field string, v uint64) {
 	le := binary.LittleEndian
 	// One pass over the entry: what is checked below is the copy.
 	wr.Op, wr.Flags, wr.NumSGE = WROp(b[0]), WRFlags(b[1]), b[2]
@@ -149,20 +164,19 @@ func (s *Send) Next(wr *SendWR) (bool, error) {
 	room := len(b) - sendHeader
 	switch {
 	case !wr.Op.Valid():
-		return false, s.c.fail("operation", uint64(wr.Op))
+		return "operation", uint64(wr.Op)
 	case wr.Flags&Inline != 0:
 		if uint64(inline) > uint64(room) {
-			return false, s.c.fail("inline length", uint64(inline))
+			return "inline length", uint64(inline)
 		}
 		wr.NumSGE = 0
 		wr.Inline = b[sendHeader : sendHeader+inline : sendHeader+inline]
 	case int(wr.NumSGE) > MaxSGE || int(wr.NumSGE)*sgeSize > room:
-		return false, s.c.fail("number of SGEs", uint64(wr.NumSGE))
+		return "number of SGEs", uint64(wr.NumSGE)
 	default:
 		getSGEs(wr.SGE[:wr.NumSGE], b[sendHeader:])
 	}
-	s.c.next++
-	return true, nil
+	return "", 0
 }
 
 // Release gives the n oldest taken entries back, their requests having

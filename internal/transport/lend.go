@@ -5,23 +5,42 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
+// maxHeld is the longest message in whose time a pair that is to be lent may be kept
+// from beginning others.
+const maxHeld = 4 << 20
+
 // Lend gives the work of a queue pair on the local path, and that of its peer, into
 // the hands of their programs (package direct): until Reclaim the engine takes
 // nothing from their queues and flushes nothing. PSNs stand still on both sides.
-// ErrNotIdle where something is under way or waits, else ErrNotPeers. The driver
-// has delivered the completions of both before.
+// ErrNotIdle where a message is under way: no other begins then, so that Lend
+// succeeds soon, until Unhold; else ErrNotPeers. The driver has delivered the
+// completions of both before.
 func (e *Engine) Lend(a *QP) error {
 	b := a.peer
 	if a.eng != e || b == nil || a.typ != command.RC || a.state != command.RTS || b.state != command.RTS || a.lent || b.lent {
 		return ErrNotPeers
 	}
+	busy, long := false, false
 	for _, q := range [2]*QP{a, b} {
-		if n, err := q.sq.Pending(); n > 0 || err != nil || !q.idle() || q.req.head != nil || q.resp.recv != nil {
-			return ErrNotIdle
+		if !q.idle() || q.req.head != nil || q.resp.recv != nil {
+			busy = true
+			long = long || q.req.head != nil && q.req.head.length > maxHeld
 		}
+	}
+	a.held, b.held = busy && !long, busy && !long
+	if busy {
+		return ErrNotIdle
 	}
 	a.lent, b.lent = true, true
 	return nil
+}
+
+// Unhold lets a queue pair go on that Lend kept from beginning messages.
+func (e *Engine) Unhold(q *QP) {
+	if q.eng == e && q.held {
+		q.held = false
+		q.activate()
+	}
 }
 
 // Reclaim takes a queue pair back from its program, in whatever state it is by now.

@@ -90,6 +90,7 @@ func (q *QP) leavePeer() {
 		return
 	}
 	q.peer, p.peer = nil, nil
+	q.held, p.held = false, false
 	q.req.opened, p.req.opened = false, false
 	q.req.credit.granted, p.req.credit.granted = false, false // told nothing meanwhile
 	q.activate()

@@ -112,7 +112,7 @@ func (q *QP) current() *request {
 // when there is none, or none may begin.
 func (q *QP) take() bool {
 	s := &q.req
-	if q.lent || s.stopped || s.outstanding >= maxOutstanding || q.state != command.RTS {
+	if q.lent || q.held || s.stopped || s.outstanding >= maxOutstanding || q.state != command.RTS {
 		return false
 	}
 	r := q.eng.requests.get()

@@ -1,0 +1,381 @@
+package device
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/direct"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// fakeNeighbour is a program of this process that takes part in the direct path.
+type fakeNeighbour struct {
+	keys  []byte
+	p     *program
+	data  []byte // its segment 1
+	ended chan error
+
+	mu        sync.Mutex
+	areas     map[*fakeNeighbour][][]byte // with each peer; those of both ends are the same
+	initiator *direct.Initiator
+	record    *direct.Record
+	role      int
+	unshared  atomic.Int32
+}
+
+func (f *fakeNeighbour) Keys() []byte { return f.keys }
+
+func (f *fakeNeighbour) Share(peer Neighbour, size int) (Place, []byte, error) {
+	mem, _ := privateArena(0, size)
+	o := peer.(*fakeNeighbour)
+	f.areas[o] = append(f.areas[o], mem)
+	o.areas[f] = f.areas[o]
+	return Place{Area: uint32(len(f.areas[o]) - 1)}, mem, nil
+}
+
+func (f *fakeNeighbour) Unshare(Neighbour, Place) { f.unshared.Add(1) }
+
+func (f *fakeNeighbour) Introduce(peer Neighbour, i Introduction) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	o := peer.(*fakeNeighbour)
+	f.record, _ = direct.OpenRecord(f.areas[o][i.Record.Area])
+	f.role = int(i.Role)
+	own, _ := direct.OpenTable(f.keys)
+	theirs, _ := direct.OpenTable(o.keys)
+	f.initiator = direct.NewInitiator(f.record, f.role, direct.Surroundings{
+		Own: own, Peer: theirs, Owner: i.Owner,
+		OwnArena:  func(id uint32) []byte { return f.p.c.Arena(id) },
+		PeerArena: func(id uint32) []byte { return o.p.c.Arena(id) },
+		Segment:   func(uint32) ([]byte, bool) { return o.data, false },
+		Wake:      func(*uint32) {},
+		Now:       func() uint64 { return 1 },
+	})
+}
+
+func (f *fakeNeighbour) End(cause error) { f.ended <- cause }
+
+func (f *fakeNeighbour) get() *direct.Initiator {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.initiator
+}
+
+// way is the direction that the program initiates.
+func (f *fakeNeighbour) way() *direct.Direction {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return &f.record.Way[f.role]
+}
+
+func neighbourTo(t testing.TB, h *Host, adapter uint32) *fakeNeighbour {
+	f := &fakeNeighbour{ended: make(chan error, 1), areas: map[*fakeNeighbour][][]byte{}}
+	f.keys, _ = privateArena(0, direct.TableSize)
+	f.data, _ = privateArena(0, 1<<16)
+	f.p = newProgramWith(t, h, adapter, ClientConfig{
+		Name: t.Name(), Attached: true, Direct: f,
+		Reach: func(r command.RegisterMemory) (Reached, error) {
+			r.Segment = 0
+			return ownMemory(r)
+		},
+	})
+	return f
+}
+
+func (f *fakeNeighbour) region() (command.Memory, uint64) {
+	base := uint64(uintptr(unsafe.Pointer(&f.data[0])))
+	m, err := f.p.c.RegisterMemory(bg, command.RegisterMemory{
+		PD: f.p.pd, Base: base, Length: uint64(len(f.data)), Segment: 1,
+		Access: uint32(memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic),
+	})
+	f.p.check(err)
+	return m, base
+}
+
+// lending is a connection of two such programs that was lent to them.
+type lending struct {
+	h          *Host
+	t          *testing.T
+	a, b       *fakeNeighbour
+	c          *connected
+	ma, mb     command.Memory
+	baseA      uint64
+	baseB      uint64
+	jump       atomic.Int64
+	cqA, cqB   *queue
+	shareds    [2]*ring.Shared
+	nextWorkID uint64
+}
+
+func lend(t *testing.T) *lending {
+	l := &lending{t: t}
+	start := time.Now()
+	l.h = newHost(t, Config{Seed: 1, Now: func() clock.Time { return clock.Time(time.Since(start)) + clock.Time(l.jump.Load()) }})
+	l.a = neighbourTo(t, l.h, l.h.add(t, AdapterConfig{Addr: loopback()}))
+	l.b = neighbourTo(t, l.h, l.h.add(t, AdapterConfig{Addr: loopback()}))
+	l.ma, l.baseA = l.a.region()
+	l.mb, l.baseB = l.b.region()
+	l.cqA, l.cqB = l.a.p.cq(64), l.b.p.cq(64)
+	l.c = connect(l.a.p.qp(command.CreateQP{}, l.cqA), l.b.p.qp(command.CreateQP{}, l.cqB))
+	l.path(3)
+	return l
+}
+
+// path waits until the connection takes a path.
+func (l *lending) path(want uint32) {
+	l.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Microsecond) {
+		got := l.c.a.info().Path
+		if got == want {
+			return
+		}
+		if time.Now().After(end) {
+			l.t.Fatalf("path %d, want %d", got, want)
+		}
+	}
+}
+
+func (l *lending) wr(op ring.WROp) *ring.SendWR {
+	l.nextWorkID++
+	wr := &ring.SendWR{ID: l.nextWorkID, Op: op, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: l.baseB, RKey: l.mb.RKey}
+	wr.SGE[0] = ring.SGE{Addr: l.baseA, Length: 64, LKey: l.ma.LKey}
+	return wr
+}
+
+// finished reports whether done is closed within a while.
+func finished(done chan struct{}, within time.Duration) bool {
+	select {
+	case <-done:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
+func in(f func()) chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	return done
+}
+
+// A connection of two programs that take part is lent to them; what one gives back
+// the engine does, with its error, and the counters have all of it.
+func TestConnectionIsLent(t *testing.T) {
+	l := lend(t)
+	l.a.data[5] = 99
+	if !l.a.get().Execute(l.wr(ring.OpWrite)) || l.b.data[5] != 99 {
+		t.Fatal("the program could not write")
+	}
+	wantSuccess(t, l.cqA.next(), 1, ring.CQWrite)
+	if n := counter(t, l.a.p, "Direct messages"); n != 1 {
+		t.Errorf("%d direct messages, want 1", n)
+	}
+	if n := counter(t, l.b.p, "Local inbound bytes"); n != 64 {
+		t.Errorf("%d bytes came in, want 64", n)
+	}
+	bad := l.wr(ring.OpWrite)
+	bad.RKey++
+	if l.a.get().Execute(bad) || l.a.get().Lent() {
+		t.Fatal("a bad rkey was not given back")
+	}
+	l.c.a.post(*bad)
+	if e := l.cqA.next(); e.Status != ring.RemoteAccess || e.ID != bad.ID {
+		t.Errorf("%+v", e)
+	}
+}
+
+// Policies take a lent connection back, and let it be lent again: path, impairment,
+// moderation of a CQ.
+func TestPoliciesRecall(t *testing.T) {
+	l := lend(t)
+	x := l.a.p
+	for _, c := range []struct {
+		name   string
+		take   func() error
+		path   uint32
+		giving func() error
+	}{
+		{"wire", func() error { return l.h.SetPath(x.adapter, PathWire) }, 1, func() error { return l.h.SetPath(x.adapter, PathAuto) }},
+		{"local", func() error { return l.h.SetPath(x.adapter, PathLocal) }, 2, func() error { return l.h.SetPath(x.adapter, PathAuto) }},
+		{"moderation", func() error {
+			return x.c.ModerateCQ(bg, command.ModerateCQ{CQ: l.cqA.q.Handle, Count: 4, Microseconds: 100})
+		}, 2, func() error { return x.c.ModerateCQ(bg, command.ModerateCQ{CQ: l.cqA.q.Handle}) }},
+	} {
+		if err := c.take(); err != nil {
+			t.Fatal(err)
+		}
+		if l.a.get().Lent() {
+			t.Errorf("%s: lent still", c.name)
+		}
+		l.path(c.path)
+		l.c.a.post(*l.wr(ring.OpWrite))
+		wantSuccess(t, l.cqA.next(), l.nextWorkID, ring.CQWrite)
+		if err := c.giving(); err != nil {
+			t.Fatal(err)
+		}
+		if c.name == "moderation" { // what comes next brings it back
+			l.c.a.post(*l.wr(ring.OpWrite))
+			wantSuccess(t, l.cqA.next(), l.nextWorkID, ring.CQWrite)
+			x.check(l.h.SetPath(x.adapter, PathAuto))
+		}
+		l.path(3)
+	}
+}
+
+// A command that needs the engine waits for a program inside of an operation, and
+// nobody else does; one that stays there loses its connection with the driver.
+func TestProgramThatStandsStillIsEnded(t *testing.T) {
+	l := lend(t)
+	way := l.a.way()
+	atomic.StoreUint32(&way.Op, way.Op|1)
+	done := in(func() {
+		_ = l.b.p.c.ModifyQP(bg, command.ModifyQP{QP: l.c.b.q.Handle, Mask: command.MaskState, State: command.Err})
+	})
+	if finished(done, 20*time.Millisecond) {
+		t.Fatal("the queue pair was changed while a program worked on it")
+	}
+	if way.Lent() {
+		t.Error("lent still")
+	}
+	if s := l.h.Snapshot(); len(s.Clients) != 2 { // the loop is free
+		t.Errorf("%d clients", len(s.Clients))
+	}
+	l.jump.Store(int64(recallTime) + int64(time.Second))
+	select {
+	case <-l.a.ended:
+	case <-time.After(patience):
+		t.Fatal("the program was not ended")
+	}
+	l.a.p.check(l.a.p.c.Close())
+	if !finished(done, patience) {
+		t.Fatal("the other program waits still")
+	}
+	if i := l.c.b.info(); i.Attr.State != command.Err {
+		t.Errorf("state %d", i.Attr.State)
+	}
+}
+
+// Deregistration withdraws the key at once, and returns when nobody is inside of an
+// operation that may have found it before.
+func TestDeregistrationWaitsForOperations(t *testing.T) {
+	l := lend(t)
+	way := l.a.way()
+	keys, _ := direct.OpenTable(l.b.keys)
+	if keys.Find(l.b.p.adapter, l.mb.RKey) == nil {
+		t.Fatal("the region is not in the key table")
+	}
+	op := way.Op
+	atomic.StoreUint32(&way.Op, op|1)
+	done := in(func() { l.b.p.check(l.b.p.c.Destroy(bg, command.KindMemory, l.mb.Handle)) })
+	if finished(done, 20*time.Millisecond) {
+		t.Fatal("deregistered while the peer may be writing")
+	}
+	if keys.Find(l.b.p.adapter, l.mb.RKey) != nil {
+		t.Error("the key is there still")
+	}
+	if err := l.b.p.c.Destroy(bg, command.KindMemory, l.mb.Handle); err == nil {
+		t.Error("it was destroyed twice")
+	}
+	atomic.StoreUint32(&way.Op, op+2)
+	if !finished(done, patience) {
+		t.Fatal("deregistration does not return")
+	}
+	if l.a.get().Execute(l.wr(ring.OpWrite)) {
+		t.Error("a write with a key that was withdrawn")
+	}
+}
+
+// A program that dies between taking a receive and completing it leaves the receive
+// to be flushed, once, and a completion queue that goes on.
+func TestProgramDiesInTheMiddleOfAMessage(t *testing.T) {
+	for _, stage := range []string{"claimed", "taken", "completed"} {
+		t.Run(stage, func(t *testing.T) {
+			l := lend(t)
+			for id := range uint64(3) {
+				l.c.b.postRecv(id)
+			}
+			way := l.a.way()
+			g := ring.CQGeometry(64)
+			s, err := ring.OpenShared(l.b.p.ringAt(l.cqB.q.Ring), g)
+			l.b.p.check(err)
+			owner := l.owner()
+			atomic.StoreUint32(&way.Op, way.Op|1)
+			slot, _ := s.Claim(owner)
+			if stage != "claimed" {
+				r, err := ring.OpenBorrowed(l.b.p.ringAt(l.c.b.q.Recv), ring.Geometry{Entries: 64, Stride: int(l.c.b.q.RecvStride)})
+				l.b.p.check(err)
+				r.Take()
+			}
+			var want []uint64
+			if stage == "completed" {
+				s.Fill(slot, owner, &ring.CQE{ID: 0, Flags: ring.ReceiveSide}, 0)
+				want = append(want, 0)
+			}
+			l.a.p.check(l.a.p.c.Close())
+			for len(want) < 3 {
+				want = append(want, uint64(len(want)))
+			}
+			for _, id := range want {
+				if e := l.cqB.next(); e.ID != id {
+					t.Errorf("completion of %d, want %d", e.ID, id)
+				}
+			}
+			if s.Fill(slot, owner, &ring.CQE{ID: 77}, 0) {
+				t.Error("the dead completed something")
+			}
+		})
+	}
+}
+
+// owner is the number by which the first program claims slots.
+func (l *lending) owner() uint32 {
+	l.h.lock()
+	defer l.h.unlock()
+	for r := range l.a.p.c.loans {
+		return r.owners[l.a.role]
+	}
+	l.t.Fatal("no loan")
+	return 0
+}
+
+// The record of a connection is given back when both programs have destroyed their
+// QPs, and not before.
+func TestRecordLastsAsLongAsTheQPs(t *testing.T) {
+	l := lend(t)
+	l.a.p.check(l.a.p.c.Destroy(bg, command.KindQP, l.c.a.q.Handle))
+	if l.a.unshared.Load()+l.b.unshared.Load() != 0 {
+		t.Error("the record was given back while a program may look at it")
+	}
+	if l.b.get().Lent() {
+		t.Error("lent still")
+	}
+	l.b.p.check(l.b.p.c.Destroy(bg, command.KindQP, l.c.b.q.Handle))
+	if l.a.unshared.Load()+l.b.unshared.Load() != 1 {
+		t.Error("the record was not given back")
+	}
+}
+
+// Requests that a program leaves in its send queue and does not go on with are
+// carried out by the engine soon.
+func TestEngineTakesWhatAProgramLeaves(t *testing.T) {
+	l := lend(t)
+	wr := l.wr(ring.OpSend)
+	if l.a.get().Execute(wr) || !l.a.get().Lent() {
+		t.Fatal("a send without a receive")
+	}
+	l.c.a.post(*wr)
+	l.c.b.postRecv(4, ring.SGE{Addr: l.baseB, Length: 64, LKey: l.mb.LKey})
+	l.b.p.c.Doorbell(l.c.b.q.Handle)
+	wantSuccess(t, l.cqA.next(), wr.ID, ring.CQSend)
+	wantSuccess(t, l.cqB.next(), 4, ring.CQRecv)
+	l.path(3)
+}

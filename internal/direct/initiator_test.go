@@ -1,0 +1,457 @@
+package direct
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+func words(n int) []byte {
+	w := make([]uint64, n/8+8)
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), len(w)*8)
+	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & 63
+	return b[skip : skip+n : skip+n]
+}
+
+const (
+	allRights = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic
+	ownKey    = 0x101
+	peerKey   = 0x201 // in segment 5, from byte 4096 of it on
+	heapKey   = 0x301 // the peer's own memory
+	laterKey  = 0x401 // in a segment that is being mapped
+	plainKey  = 0x501 // no remote rights, no local write
+	otherKey  = 0x601 // of another domain
+	zeroKey   = 0x701 // zero-based
+	ownPD     = 3
+	peerPD    = 4
+	peerBase  = 0x7000_0000
+	size      = 64 << 10
+	entries   = 8
+)
+
+// program is one side, with the driver's view of both in the test.
+type bench struct {
+	t                *testing.T
+	i                *Initiator
+	way              *Direction
+	own, segment     []byte
+	arenas           [2][]byte
+	sendCQ, recvCQ   *ring.CQ
+	post             *ring.Recv
+	send             *ring.Send
+	conf             Config
+	woken            int
+	lease            uint32
+	ownKeys, peerKey Table
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{t: t, own: words(size), segment: words(size + 8192)}
+	b.arenas = [2][]byte{words(1 << 16), words(1 << 16)}
+	var err error
+	check := func() {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.ownKeys, err = OpenTable(words(TableSize))
+	check()
+	b.peerKey, err = OpenTable(words(TableSize))
+	check()
+	address := uint64(uintptr(unsafe.Pointer(&b.own[0])))
+	b.ownKeys.Add(Key{Key: ownKey, PD: ownPD, Access: uint32(memory.LocalWrite), Start: address, Address: address, Length: size})
+	b.ownKeys.Add(Key{Key: plainKey, PD: ownPD, Start: address, Address: address, Length: size})
+	add := func(key, pd, segment uint32, access memory.Access, start uint64) {
+		b.peerKey.Add(Key{Key: key, Adapter: 1, PD: pd, Access: uint32(access), Start: start, Length: size, Segment: segment, Offset: 4096})
+	}
+	add(peerKey, peerPD, 5, allRights, peerBase)
+	add(heapKey, peerPD, 0, allRights, peerBase)
+	add(laterKey, peerPD, 6, allRights, peerBase)
+	add(plainKey, peerPD, 5, 0, peerBase)
+	add(otherKey, peerPD+1, 5, allRights, peerBase)
+	add(zeroKey, peerPD, 5, allRights, 0)
+
+	cq, recv := ring.CQGeometry(entries), ring.RecvGeometry(entries, 4)
+	n := cq.Size() + ring.SharedSize(cq)
+	b.sendCQ, err = ring.OpenCQ(b.arenas[0][:n], cq)
+	check()
+	b.recvCQ, err = ring.OpenCQ(b.arenas[1][:n], cq)
+	check()
+	at := uint64(n+63) &^ 63
+	b.post, err = ring.OpenRecv(b.arenas[1][at:], recv)
+	check()
+	b.send, err = ring.OpenSend(words(ring.SendGeometry(entries, 4, 64).Size()), ring.SendGeometry(entries, 4, 64))
+	check()
+	record, err := OpenRecord(words(RecordSize))
+	check()
+	b.way = &record.Way[0]
+	b.i = NewInitiator(record, 0, Surroundings{
+		Own: b.ownKeys, Peer: b.peerKey, Owner: 9,
+		OwnArena: b.arena(0), PeerArena: b.arena(1),
+		Segment: func(id uint32) ([]byte, bool) {
+			if id == 5 {
+				return b.segment, false
+			}
+			return nil, id == 6
+		},
+		Wake: func(*uint32) { b.woken++ },
+		Now:  func() uint64 { return 77 },
+	})
+	b.conf = Config{
+		SendCQ: Ring{Entries: entries, Stride: ring.CQESize}, RecvCQ: Ring{Entries: entries, Stride: ring.CQESize},
+		Receive: Ring{Entries: uint32(recv.Entries), Stride: uint32(recv.Stride), Offset: at},
+		OwnPD:   ownPD, PeerPD: peerPD, PeerAdapter: 1, OwnQPN: 11, PeerQPN: 22, OwnContext: 111, PeerContext: 222,
+		Access: uint32(allRights), Flags: Receives | Answers, MTU: 1024,
+	}
+	b.lend()
+	return b
+}
+
+func (b *bench) arena(n int) func(uint32) []byte {
+	return func(id uint32) []byte {
+		if id != 0 {
+			return nil
+		}
+		return b.arenas[n]
+	}
+}
+
+func (b *bench) lend() {
+	b.lease++
+	b.way.Lend(b.lease, &b.conf)
+}
+
+func (b *bench) sge(off, n int) ring.SGE {
+	return ring.SGE{Addr: uint64(uintptr(unsafe.Pointer(&b.own[0]))) + uint64(off), Length: uint32(n), LKey: ownKey}
+}
+
+func (b *bench) wr(op ring.WROp, sges ...ring.SGE) *ring.SendWR {
+	wr := &ring.SendWR{Op: op, Flags: ring.Signaled, ID: 5, RemoteAddr: peerBase, RKey: peerKey, NumSGE: uint8(len(sges))}
+	copy(wr.SGE[:], sges)
+	return wr
+}
+
+func (b *bench) receive(id uint64, sges ...ring.SGE) {
+	b.t.Helper()
+	wr := &ring.RecvWR{ID: id, NumSGE: uint32(len(sges))}
+	copy(wr.SGE[:], sges)
+	if err := b.post.Post(wr); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func place(off, n int) ring.SGE {
+	return ring.SGE{Addr: peerBase + uint64(off), Length: uint32(n), LKey: peerKey}
+}
+
+func one(t *testing.T, q *ring.CQ) ring.CQE {
+	t.Helper()
+	var out [2]ring.CQE
+	if n := q.Poll(out[:]); n != 1 {
+		t.Fatalf("%d completions, want 1", n)
+	}
+	return out[0]
+}
+
+func (b *bench) fill() {
+	for i := range b.own {
+		b.own[i] = byte(rand.Uint32())
+	}
+}
+
+// remote is the peer's region.
+func (b *bench) remote() []byte { return b.segment[4096 : 4096+size] }
+
+// Writes and reads of every shape move the bytes and complete.
+func TestWritesAndReads(t *testing.T) {
+	b := newBench(t)
+	for _, n := range []int{0, 1, 3, 7, 8, 9, 64, 1000, 4096, 60000} {
+		for _, key := range []uint32{peerKey, zeroKey} {
+			b.fill()
+			third := n / 3
+			wr := b.wr(ring.OpWrite, b.sge(1, third), b.sge(2000, 0), b.sge(2+third, n-third))
+			if wr.RKey = key; key == zeroKey {
+				wr.RemoteAddr = 0
+			}
+			wr.RemoteAddr += 5
+			want := append(bytes.Clone(b.own[1:1+third]), b.own[2+third:2+n]...)
+			if !b.i.Execute(wr) || !bytes.Equal(b.remote()[5:5+n], want) {
+				t.Fatalf("write of %d bytes", n)
+			}
+			c := one(t, b.sendCQ)
+			if c.ID != 5 || c.Op != ring.CQWrite || c.ByteLen != uint32(n) || c.Context != 111 || c.QPN != 11 || c.Timestamp != 77 {
+				t.Errorf("%+v", c)
+			}
+			rd := b.wr(ring.OpRead, b.sge(100, third), b.sge(100+third, n-third))
+			rd.RKey, rd.RemoteAddr = key, wr.RemoteAddr
+			if !b.i.Execute(rd) || !bytes.Equal(b.own[100:100+n], want) {
+				t.Fatalf("read of %d bytes", n)
+			}
+			if c := one(t, b.sendCQ); c.Op != ring.CQRead || c.ByteLen != uint32(n) {
+				t.Errorf("%+v", c)
+			}
+		}
+	}
+}
+
+// Sends land in the receives, in order, over any cut of both sides.
+func TestSendsLandInReceives(t *testing.T) {
+	b := newBench(t)
+	for _, n := range []int{0, 1, 5, 8, 64, 1001} {
+		b.fill()
+		b.receive(31, place(10, n/2), place(5000, n+1))
+		wr := b.wr(ring.OpSendImm, b.sge(0, n/4), b.sge(8000, n-n/4))
+		wr.Imm, wr.Flags = 99, ring.Signaled|ring.Solicited
+		want := append(bytes.Clone(b.own[:n/4]), b.own[8000:8000+n-n/4]...)
+		if !b.i.Execute(wr) {
+			t.Fatalf("send of %d bytes: reason %d", n, b.way.Reason)
+		}
+		got := append(bytes.Clone(b.remote()[10:10+n/2]), b.remote()[5000:5000+n-n/2]...)
+		if !bytes.Equal(got, want) {
+			t.Fatalf("send of %d bytes", n)
+		}
+		if c := one(t, b.sendCQ); c.Op != ring.CQSend || c.ByteLen != uint32(n) {
+			t.Errorf("%+v", c)
+		}
+		c := one(t, b.recvCQ)
+		if c.ID != 31 || c.Op != ring.CQRecv || c.ByteLen != uint32(n) || c.Imm != 99 || c.Context != 222 || c.QPN != 22 ||
+			c.Flags != ring.HasImm|ring.IsSolicited|ring.ReceiveSide {
+			t.Errorf("%+v", c)
+		}
+	}
+	if b.way.LastTaken() != 6 {
+		t.Errorf("%d receives taken, want 6", b.way.LastTaken())
+	}
+	b.receive(32)
+	wr := b.wr(ring.OpWriteImm, b.sge(0, 100))
+	if !b.i.Execute(wr) || !bytes.Equal(b.remote()[:100], b.own[:100]) {
+		t.Fatal("write with immediate")
+	}
+	if c := one(t, b.recvCQ); c.ID != 32 || c.Op != ring.CQRecvWrite || c.ByteLen != 100 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Atomics return what stood there and act on the peer's memory.
+func TestAtomics(t *testing.T) {
+	b := newBench(t)
+	ne := binary.NativeEndian
+	ne.PutUint64(b.remote(), 40)
+	add := b.wr(ring.OpFetchAdd, b.sge(8, 8))
+	add.CompareAdd = 2
+	if !b.i.Execute(add) || ne.Uint64(b.own[8:]) != 40 || ne.Uint64(b.remote()) != 42 {
+		t.Error("fetch and add")
+	}
+	swap := b.wr(ring.OpCompareSwap, b.sge(16, 8))
+	swap.CompareAdd, swap.Swap = 41, 1
+	if !b.i.Execute(swap) || ne.Uint64(b.own[16:]) != 42 || ne.Uint64(b.remote()) != 42 {
+		t.Error("compare and swap that does not match")
+	}
+	swap.CompareAdd = 42
+	if !b.i.Execute(swap) || ne.Uint64(b.remote()) != 1 {
+		t.Error("compare and swap")
+	}
+}
+
+// What does not plainly succeed is left to the driver: nothing is moved, completed
+// or taken, and the direction is given back, or kept where waiting may help.
+func TestRefusals(t *testing.T) {
+	sgeOf := func(key uint32) func(b *bench, wr *ring.SendWR) {
+		return func(b *bench, wr *ring.SendWR) { wr.SGE[0].LKey = key }
+	}
+	receiveOf := func(s ring.SGE) func(b *bench, wr *ring.SendWR) {
+		return func(b *bench, _ *ring.SendWR) { b.receive(1, s) }
+	}
+	for _, c := range []struct {
+		name string
+		op   ring.WROp
+		edit func(b *bench, wr *ring.SendWR)
+		why  Reason
+	}{
+		{"bind", ring.OpBind, nil, OtherRequest},
+		{"invalidate", ring.OpLocalInvalidate, nil, OtherRequest},
+		{"send with invalidate", ring.OpSendInv, nil, OtherRequest},
+		{"too long", ring.OpWrite, func(b *bench, wr *ring.SendWR) {
+			b.ownKeys.Remove(0, ownKey)
+			b.ownKeys.Add(Key{Key: ownKey, PD: ownPD, Length: 1 << 32})
+			wr.SGE[0] = ring.SGE{Length: maxMessage + 1, LKey: ownKey}
+		}, OtherRequest},
+		{"unknown lkey", ring.OpWrite, sgeOf(0x999), LocalMemory},
+		{"lkey 0", ring.OpWrite, sgeOf(0), LocalMemory},
+		{"end of local region", ring.OpWrite, func(b *bench, wr *ring.SendWR) { wr.SGE[0].Addr += size - 99 }, LocalMemory},
+		{"local address wraps", ring.OpWrite, func(b *bench, wr *ring.SendWR) { wr.SGE[0].Addr = ^uint64(0) - 5 }, LocalMemory},
+		{"local domain", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.OwnPD++; b.lend() }, LocalMemory},
+		{"read without local write", ring.OpRead, sgeOf(plainKey), LocalMemory},
+		{"unknown rkey", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey++ }, RemoteMemory},
+		{"withdrawn rkey", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.peerKey.Remove(1, peerKey) }, RemoteMemory},
+		{"other adapter", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.PeerAdapter = 2; b.lend() }, RemoteMemory},
+		{"end of region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RemoteAddr += size - 99 }, RemoteMemory},
+		{"before region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RemoteAddr-- }, RemoteMemory},
+		{"rights of the region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey = plainKey }, RemoteMemory},
+		{"rights of the QP to write", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.Access = uint32(memory.RemoteRead); b.lend() }, RemoteMemory},
+		{"rights of the QP to read", ring.OpRead, func(b *bench, _ *ring.SendWR) { b.conf.Access = uint32(memory.RemoteWrite); b.lend() }, RemoteMemory},
+		{"remote domain", ring.OpRead, func(_ *bench, wr *ring.SendWR) { wr.RKey = otherKey }, RemoteMemory},
+		{"no reads", ring.OpRead, func(b *bench, _ *ring.SendWR) { b.conf.Flags &^= Answers; b.lend() }, OtherRequest},
+		{"misaligned atomic", ring.OpFetchAdd, func(b *bench, wr *ring.SendWR) { wr.RemoteAddr += 4; wr.SGE[0].Length = 8 }, OtherRequest},
+		{"length of atomic", ring.OpFetchAdd, nil, OtherRequest},
+		{"memory of its own", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey = heapKey }, NotShared},
+		{"segment that comes", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey = laterKey }, NotMapped},
+		{"arena that comes", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.RecvCQ.Arena = 1; b.lend() }, NotIntroduced},
+		{"full send CQ", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.exhaust(b.sendCQ) }, NoCompletion},
+		{"SRQ", ring.OpSend, func(b *bench, _ *ring.SendWR) { b.conf.Flags &^= Receives; b.lend() }, OtherRequest},
+		{"no receive", ring.OpSend, nil, NoReceive},
+		{"short receive", ring.OpSend, receiveOf(place(0, 99)), TooShort},
+		{"receive with a bad lkey", ring.OpSend, receiveOf(ring.SGE{Addr: peerBase, Length: 200, LKey: 0x999}), RemoteMemory},
+		{"receive without local write", ring.OpSend, receiveOf(ring.SGE{Addr: peerBase, Length: 200, LKey: plainKey}), RemoteMemory},
+		{"receive in other memory", ring.OpSend, receiveOf(ring.SGE{Addr: peerBase, Length: 200, LKey: heapKey}), NotShared},
+		{"full receive CQ", ring.OpSend, func(b *bench, _ *ring.SendWR) { b.receive(1, place(0, 200)); b.exhaust(b.recvCQ) }, NoCompletion},
+		{"write with immediate and no receive", ring.OpWriteImm, nil, NoReceive},
+		{"write with immediate and a bad receive", ring.OpWriteImm, receiveOf(ring.SGE{Addr: peerBase, Length: 200, LKey: 0x999}), RemoteMemory},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			wr := b.wr(c.op, b.sge(0, 100))
+			if c.edit != nil {
+				c.edit(b, wr)
+			}
+			waiting := b.post.Waiting()
+			if b.i.Execute(wr) {
+				t.Fatal("it was carried out")
+			}
+			if _, inside := b.way.Inside(); inside {
+				t.Error("inside of an operation still")
+			}
+			if lent := !c.why.final(); b.way.Lent() != lent {
+				t.Errorf("lent is %v, want %v", b.way.Lent(), lent)
+			}
+			if c.why.final() && Reason(b.way.Reason) != c.why {
+				t.Errorf("reason %d, want %d", b.way.Reason, c.why)
+			}
+			if b.post.Waiting() != waiting {
+				t.Error("a receive was taken")
+			}
+			for n, q := range []*ring.CQ{b.sendCQ, b.recvCQ} {
+				var out [2 * entries]ring.CQE
+				for _, e := range out[:q.Poll(out[:])] {
+					if e.ID != 1000 {
+						t.Errorf("completion in queue %d: %+v", n, e)
+					}
+				}
+			}
+			if b.way.Count(CountWrite).Messages+b.way.Count(CountSend).Messages != 0 {
+				t.Error("it was counted")
+			}
+		})
+	}
+}
+
+// exhaust fills the second ring of a CQ.
+func (b *bench) exhaust(q *ring.CQ) {
+	for {
+		slot, ok := q.Shared().Claim(1)
+		if !ok {
+			return
+		}
+		q.Shared().Fill(slot, 1, &ring.CQE{ID: 1000}, 0)
+	}
+}
+
+// Without a lease nothing is done, and the record is not touched.
+func TestNothingIsDoneWithoutALease(t *testing.T) {
+	b := newBench(t)
+	b.way.Recall()
+	if b.i.Execute(b.wr(ring.OpWrite, b.sge(0, 8))) || b.i.Lent() {
+		t.Error("carried out after a recall")
+	}
+	if op, _ := b.way.Inside(); op != 0 {
+		t.Error("it was inside")
+	}
+	b.lend()
+	b.i.Stop()
+	if b.i.Execute(b.wr(ring.OpWrite, b.sge(0, 8))) {
+		t.Error("carried out after Stop")
+	}
+}
+
+// Requests that wait in the send queue are carried out in order, as soon as they
+// can be, each given back when it is done.
+func TestCatchUp(t *testing.T) {
+	b := newBench(t)
+	for id := range uint64(3) {
+		wr := b.wr(ring.OpSend, b.sge(int(id)*8, 8))
+		wr.ID = id
+		if err := b.send.Post(wr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.fill()
+	if b.i.CatchUp(b.send) || !b.way.Lent() {
+		t.Fatal("sends without receives")
+	}
+	b.receive(50, place(0, 8))
+	if b.i.CatchUp(b.send) || b.send.Room() != entries-2 {
+		t.Fatalf("room for %d after one of three, want %d", b.send.Room(), entries-2)
+	}
+	b.receive(51, place(8, 8))
+	b.receive(52, place(16, 8))
+	if !b.i.CatchUp(b.send) || !b.send.Idle() {
+		t.Fatal("requests are left")
+	}
+	if !bytes.Equal(b.remote()[:24], b.own[:24]) {
+		t.Error("the bytes are others")
+	}
+	var out [8]ring.CQE
+	if n := b.sendCQ.Poll(out[:]); n != 3 || out[0].ID != 0 || out[2].ID != 2 {
+		t.Errorf("%d completions: %+v", n, out[:n])
+	}
+	if err := b.send.Post(b.wr(ring.OpBind)); err != nil {
+		t.Fatal(err)
+	}
+	if b.i.CatchUp(b.send) || b.way.Lent() || b.send.Idle() {
+		t.Error("a bind was carried out, or the direction kept")
+	}
+}
+
+// Waiters are woken for completions that their CQ is armed for.
+func TestEventsOfDirectCompletions(t *testing.T) {
+	b := newBench(t)
+	b.recvCQ.Arm(ring.ArmSolicited)
+	b.recvCQ.Sleep()
+	b.receive(1, place(0, 8))
+	b.receive(2, place(0, 8))
+	wr := b.wr(ring.OpSend, b.sge(0, 8))
+	if b.i.Execute(wr); b.woken != 0 {
+		t.Error("woken for an unsolicited message")
+	}
+	wr.Flags |= ring.Solicited
+	if b.i.Execute(wr); b.woken != 1 || b.recvCQ.Sequence() != 1 {
+		t.Error("not woken for a solicited one")
+	}
+}
+
+// Keys come and go; what has no row near its index is not in the table.
+func TestTable(t *testing.T) {
+	table, err := OpenTable(words(TableSize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint32(tableProbes) {
+		if !table.Add(Key{Key: (7+i*TableKeys)<<8 | i}) {
+			t.Fatalf("key %d has no row", i)
+		}
+	}
+	if table.Add(Key{Key: 7 + tableProbes*TableKeys<<8}) && table.Find(0, 7<<8|0) == nil {
+		t.Error("a row was used twice")
+	}
+	table.Remove(0, (7+2*TableKeys)<<8|2)
+	if table.Find(0, (7+2*TableKeys)<<8|2) != nil || table.Find(0, (7+3*TableKeys)<<8|3) == nil || table.Find(1, 7<<8) != nil {
+		t.Error("keys are confused")
+	}
+}
