@@ -19,10 +19,17 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 		return
 	}
 	a := q.adapter
-	if !a.engine.Doorbell(q.tq) {
+	work := a.engine.Doorbell(q.tq)
+	if !work && !a.engine.Pending() {
 		return // what the adapter owes goes with the answer that follows a receive
 	}
 	now := h.now()
+	if !work && now.Sub(h.drove) < pollingTime {
+		// News of a receive goes with the next poll, for the program may post more.
+		a.owing = true
+		a.retry = now.Add(retryInterval)
+		return
+	}
 	if now.Sub(h.drove) < pollingTime {
 		// The program polls: its doorbells drive the loop as well, or it would
 		// depend on the background goroutine whenever it has completions enough.

@@ -18,7 +18,7 @@ type credit struct {
 	limited bool   // the responder counts credits
 	lsn     uint32 // limit sequence number: the last message that may be sent
 	granted bool   // lsn was granted once
-	silent  bool   // the responder does not say by itself that it has new receives
+	patient bool   // a probe was refused: better wait to be told of new receives
 	waiting bool   // for the responder to say so
 	asks    bool   // waited in vain: the probe may go
 }
@@ -44,18 +44,16 @@ func (q *QP) creditSyndrome() ib.Syndrome {
 }
 
 // announceReceives owes an unsolicited ACK where receives were posted and the
-// requester knows of none (IBA 9.7.7.2). It reports whether it does.
-func (q *QP) announceReceives() bool {
+// requester knows of none (IBA 9.7.7.2).
+func (q *QP) announceReceives() {
 	s := &q.resp
 	if !s.dry || q.peer != nil {
-		return false
+		return
 	}
-	if n, err := q.rq.Pending(); n == 0 || err != nil {
-		return false
+	if n, err := q.rq.Pending(); n > 0 && err == nil {
+		s.ack = true
+		q.activate()
 	}
-	s.ack = true
-	q.activate()
-	return true
 }
 
 // unsolicited takes an ACK that repeats the last one and may bring new credits.
@@ -67,7 +65,7 @@ func (q *QP) unsolicited(syndrome ib.Syndrome, msn uint32) bool {
 	if c.lsn == before.lsn && c.limited == before.limited {
 		return false
 	}
-	c.silent, c.asks = false, false
+	c.asks = false
 	q.stopAwaitingCredit()
 	if q.wantsTurn() {
 		q.activate()
@@ -101,11 +99,12 @@ func (q *QP) mustProbe(r *request) bool {
 func takesReceive(op ring.WROp) bool { return op <= ring.OpSendInv || op == ring.OpWriteImm }
 
 // awaitCredit says that a probe is to wait, because the responder will tell when
-// it has a receive. The first message of a connection asks at once, and so does
-// every one where the responder never tells.
+// it has a receive. Most responders have one by the time that a probe comes, so probes
+// go at once until one is refused: from then on each waits for the news, unless the
+// responder turns out to send none.
 func (q *QP) awaitCredit() bool {
 	c := &q.req.credit
-	if !c.granted || c.silent || c.asks {
+	if !c.granted || !c.patient || c.asks {
 		return false
 	}
 	if !c.waiting {
@@ -126,6 +125,6 @@ func (q *QP) stopAwaitingCredit() {
 // whole wait for news of it shows that the responder sends none.
 func (q *QP) probeTaken() {
 	if c := &q.req.credit; c.asks {
-		c.asks, c.silent = false, true
+		c.asks, c.patient = false, false
 	}
 }

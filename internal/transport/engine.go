@@ -111,6 +111,8 @@ func (e *Engine) crowded() bool { return e.completions.len() >= maxUndelivered }
 // Doorbell says that work was posted to q. It is also the time to tell
 // that receives were posted where a local peer waits for them. It reports whether
 // there is something to do now: receives of a QP on the wire wait for messages.
+// A requester without credits is to hear of them, which Pending then says; there is
+// no haste, as more of them may follow, and one packet tells of all.
 func (e *Engine) Doorbell(q *QP) bool {
 	return q.eng == e && q.workPosted()
 }

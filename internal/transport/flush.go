@@ -184,13 +184,15 @@ func (q *QP) flushReceive() (Completion, bool) {
 func (q *QP) workPosted() bool {
 	switch q.state {
 	case command.RTR, command.SQD:
-		return q.announceReceives()
+		q.announceReceives()
 	case command.RTS:
 		if q.peer != nil {
 			q.endPeersWait()
-		} else if q.announceReceives() {
+			q.activate()
 			return true
-		} else if n, err := q.sq.Pending(); n == 0 && err == nil {
+		}
+		q.announceReceives()
+		if n, err := q.sq.Pending(); n == 0 && err == nil {
 			return false // receives, which are taken when a message comes
 		}
 		q.activate()

@@ -132,7 +132,8 @@ func (x *end) postRecv(wr ring.RecvWR) {
 	if err := x.recv.Post(&wr); err != nil {
 		x.t.Fatal(err)
 	}
-	if x.e.Doorbell(x.q) && x.port != nil {
+	x.e.Doorbell(x.q)
+	if x.e.Pending() && x.port != nil {
 		x.port.Wake()
 	}
 }

@@ -118,7 +118,7 @@ func (q *QP) receiverNotReady(now clock.Time, timer uint8) {
 		s.rnrRetries--
 	}
 	q.goBack()
-	s.credit.asks = false
+	s.credit.asks, s.credit.patient = false, true
 	s.rnrWait, s.probing, s.expires = true, false, 0
 	q.eng.timers.arm(q, now.Add(ib.RNRTimer(timer)))
 }
