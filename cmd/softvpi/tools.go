@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/softvpi/softvpi/internal/tools/hca"
 	"github.com/softvpi/softvpi/internal/tools/ibdump"
 	"github.com/softvpi/softvpi/internal/tools/ndcat"
 	"github.com/softvpi/softvpi/internal/tools/ndinfo"
@@ -22,11 +23,14 @@ var tools = makeTools()
 
 func makeTools() map[string]tool.Main {
 	m := map[string]tool.Main{
+		"MlxStat":       hca.MlxStat,
 		"ibdump":        ibdump.Main,
+		"ibstat":        hca.Ibstat,
 		"nd_rping":      rping.Main,
 		"ndadapterinfo": ndinfo.AdapterInfo,
 		"ndcat":         ndcat.Main,
 		"ndinstall":     ndinfo.Install,
+		"vstat":         hca.Vstat,
 	}
 	for _, p := range ndping.Programs {
 		m[p.Name()] = p.Main

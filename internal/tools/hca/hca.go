@@ -1,0 +1,154 @@
+// Package hca holds the tools that show the attributes of this machine's adapters: vstat and ibstat (WinOF 5.50,
+// "Utility Description") and MlxStat, which stands for both with WinOF-2 (WinOF-2 1.21, "Utilities").
+package hca
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+const (
+	// What programs see in verbs, too.
+	vendorID = 0x02c9
+	partID   = 0x5f01
+
+	// maxMTU is the largest payload of a packet (IBA 9.2).
+	maxMTU = 4096
+	// unknownSpeed is the rate, in Gb/s, of a port that does not tell its own: one lane of SDR, as Linux has
+	// it for Ethernet devices without a speed.
+	unknownSpeed = 2.5
+)
+
+// device is what the tools show of an adapter. A port that is down, disabled or polling is Down.
+type device struct {
+	Index      int    `json:"index"`
+	Name       string `json:"name"`
+	Generation string `json:"generation"`
+	Firmware   string `json:"firmware"`
+	VendorID   int    `json:"vendor_id"`
+	PartID     int    `json:"vendor_part_id"`
+	NodeGUID   uint64 `json:"node_guid"`
+	Ports      []port `json:"ports"`
+	status     *api.AdapterStatus
+}
+
+// port is what the tools show of a port.
+type port struct {
+	Number    int      `json:"port"`
+	GUID      uint64   `json:"port_guid"`
+	Up        bool     `json:"up"`
+	Rate      float64  `json:"rate_gbps"`
+	Transport string   `json:"transport"`
+	MaxMTU    uint32   `json:"max_mtu"`
+	ActiveMTU uint32   `json:"active_mtu"`
+	GIDs      []string `json:"gids"`
+}
+
+// devices are those of the driver.
+func devices(ctx context.Context, socket string) ([]device, error) {
+	s, err := api.NewClient(socket).Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]device, 0, len(s.Adapters))
+	for i := range s.Adapters {
+		list = append(list, describe(i, s.Version, &s.Adapters[i]))
+	}
+	return list, nil
+}
+
+func describe(index int, version string, a *api.AdapterStatus) device {
+	p := port{
+		Number: 1, GUID: a.GUID, Up: a.Enabled && a.Up, Rate: rate(a.Impairment), Transport: transport(a.RoCE), MaxMTU: maxMTU, ActiveMTU: a.ActiveMTU,
+	}
+	for _, g := range a.GIDs {
+		p.GIDs = append(p.GIDs, groups(g.GID.As16()))
+	}
+	return device{
+		Index: index, Name: a.Name, Generation: a.Generation, Firmware: version, VendorID: vendorID, PartID: partID, NodeGUID: a.GUID,
+		Ports: []port{p}, status: a,
+	}
+}
+
+// rate is what a link is limited to, in Gb/s.
+func rate(impairment string) float64 {
+	if set, err := (impair.Impairment{}).Parse(impairment); err == nil && impairment != "" && set.Rate != 0 {
+		return float64(set.Rate) / 1e9
+	}
+	return unknownSpeed
+}
+
+// transport is the name that vstat and ibstat give to a RoCE mode (WinOF 5.50, change log).
+func transport(roce string) string {
+	switch roce {
+	case "", "none", "off":
+		return "Ethernet"
+	case "v1":
+		return "RoCE v1.0"
+	case "v1.25":
+		return "RoCE v1.25"
+	}
+	return "RoCE v2.0"
+}
+
+// mtuCode is the number of an MTU as InfiniBand encodes it (IBA 14.2.5.6): 1 for 256 bytes.
+func mtuCode(bytes uint32) int {
+	code := 0
+	for n := uint32(256); n <= bytes; n *= 2 {
+		code++
+	}
+	return code
+}
+
+// guid is a GUID in the form of vstat: four groups.
+func guid(g uint64) string {
+	return fmt.Sprintf("%04x:%04x:%04x:%04x", g>>48, g>>32&0xffff, g>>16&0xffff, g&0xffff)
+}
+
+// groups is a GID with all of its digits.
+func groups(b [16]byte) string {
+	var s []string
+	for i := 0; i < len(b); i += 2 {
+		s = append(s, fmt.Sprintf("%02x%02x", b[i], b[i+1]))
+	}
+	return strings.Join(s, ":")
+}
+
+func gbps(r float64) string { return strconv.FormatFloat(r, 'f', -1, 64) }
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// pick returns the devices whose name, or number from 0, is given; all without one.
+func pick(list []device, name string) ([]device, error) {
+	if name == "" {
+		return list, nil
+	}
+	var names []string
+	for _, d := range list {
+		if d.Name == name || strconv.Itoa(d.Index) == name {
+			return []device{d}, nil
+		}
+		names = append(names, strconv.Quote(d.Name))
+	}
+	return nil, fmt.Errorf("no adapter %q; there are: %s", name, strings.Join(names, ", "))
+}
+
+// started adds the options that the tools have in common.
+func started(env tool.Env, synopsis string) (f *tool.Flags, socket *string, asJSON *bool) {
+	f = tool.NewFlags(env, synopsis)
+	socket = f.String("socket", "", "`path` of the driver's socket")
+	asJSON = f.Bool("json", false, "print JSON")
+	return f, socket, asJSON
+}
