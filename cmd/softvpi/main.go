@@ -60,15 +60,17 @@ func run(ctx context.Context, env tool.Env) int {
 
 // cli is the command line of softvpi itself.
 type cli struct {
-	Up      upCmd      `cmd:"" help:"Run the driver: bring the adapters up and let programs attach."`
-	Status  statusCmd  `cmd:"" help:"Show the adapters, ports, GIDs and queue pairs of the running driver."`
-	Link    linkCmd    `cmd:"" help:"Show or set what a link does to packets: loss, delay and so on."`
-	Adapter adapterCmd `cmd:"" help:"Enable or disable an adapter while programs use it."`
-	Reg     regCmd     `cmd:"" passthrough:"" help:"Read and change the driver's registry, with the syntax of Windows' reg.exe."`
-	Tools   toolsCmd   `cmd:"" help:"List the tools, or make links by which they can be called."`
-	RunDemo demoCmd    `cmd:"" name:"run-demo" help:"Bring up two adapters and show them at work; what make run does."`
-	Bench   benchCmd   `cmd:"" help:"Measure bandwidth, latency, waiting and scale next to TCP; what make bench does."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Up       upCmd       `cmd:"" help:"Run the driver: bring the adapters up and let programs attach."`
+	Status   statusCmd   `cmd:"" help:"Show the adapters, ports, GIDs and queue pairs of the running driver."`
+	Link     linkCmd     `cmd:"" help:"Show or set what a link does to packets: loss, delay and so on."`
+	Adapter  adapterCmd  `cmd:"" help:"Enable or disable an adapter while programs use it."`
+	Reg      regCmd      `cmd:"" passthrough:"" help:"Read and change the driver's registry, with the syntax of Windows' reg.exe."`
+	Counters countersCmd `cmd:"" passthrough:"" help:"List, read, watch and reset the counters of the adapters."`
+	Events   eventsCmd   `cmd:"" passthrough:"" help:"List or follow the events of the driver."`
+	Tools    toolsCmd    `cmd:"" help:"List the tools, or make links by which they can be called."`
+	RunDemo  demoCmd     `cmd:"" name:"run-demo" help:"Bring up two adapters and show them at work; what make run does."`
+	Bench    benchCmd    `cmd:"" help:"Measure bandwidth, latency, waiting and scale next to TCP; what make bench does."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
 
 	BenchTCP    benchTCPCmd    `cmd:"" name:"bench-tcp" hidden:"" help:"Be a side of the plain TCP sender of bench."`
 	BenchWorker benchWorkerCmd `cmd:"" name:"bench-worker" hidden:"" help:"Be a program that bench tells what to do."`

@@ -18,6 +18,7 @@ type upCmd struct {
 	Adapter       []string `sep:"none" help:"Adapter instead of those of the file: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local][,generation=mlx5|mlx4][,follow]. May be given several times."`
 	Manage        string   `placeholder:"ADDRESS:PORT" help:"Serve the management interface on TCP too, with TLS, to whoever sends the token (api-token in the state directory)."`
 	Readers       string   `help:"Who beside this user and root may read at the management socket: owner (nobody), group, everyone."`
+	SystemLog     string   `placeholder:"LOG" help:"Pass every event on to the log of the system: journald, syslog, auto."`
 	SkipSelfCheck bool     `help:"Leave out the RDMA ping over each pair of adapters at start."`
 	Verbose       bool     `short:"v" help:"Log everything an administrator may want to know to standard error."`
 }
@@ -27,7 +28,7 @@ func (c upCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	d, err := driver.Start(s.ctx, cfg, driver.Options{Version: version(), Log: c.logger(s.env.Stderr)})
+	d, err := driver.Start(s.ctx, cfg, driver.Options{Version: version(), Log: c.logger(s.env.Stderr), SystemLog: c.SystemLog})
 	if err != nil {
 		return err
 	}

@@ -47,10 +47,12 @@ type baseKey struct {
 	adapter uint32
 }
 
-// base is what is subtracted from the words of a set, and how often it was set.
+// base is what is subtracted from the words of a set, how often it was set, and how often the adapter had been
+// restarted by then: a later restart puts what it had counted before in its place.
 type base struct {
-	words device.Counters
-	epoch uint64
+	words    device.Counters
+	resets   uint64
+	restarts uint64
 }
 
 // New returns a Collector.
@@ -62,16 +64,6 @@ func New(cfg Config) *Collector {
 	return &Collector{cfg: cfg, start: cfg.Now(), bases: map[baseKey]*base{}}
 }
 
-// Restarted sets the counters of an adapter back: it is called when a restart of the adapter ends, with the words
-// that it had before it went on counting (WinOF 5.50, 4.9.4: counters are cleared by the card's restart).
-func (c *Collector) Restarted(before device.Counters) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range catalogue.CounterSets {
-		c.rebase(catalogue.CounterSets[i].Short, before)
-	}
-}
-
 func (c *Collector) rebase(set string, words device.Counters) {
 	k := baseKey{set, words.Adapter}
 	b := c.bases[k]
@@ -79,8 +71,9 @@ func (c *Collector) rebase(set string, words device.Counters) {
 		b = &base{}
 		c.bases[k] = b
 	}
-	b.words = words
-	b.epoch++
+	b.words, b.restarts = words, words.Restarts
+	b.words.Before = nil
+	b.resets++
 }
 
 // ResetRequest asks for the counters of a set to be set back.
@@ -208,20 +201,25 @@ func (c *Collector) instances(set *catalogue.CounterSet, a *Adapter) []instance 
 // read makes the part of an instance that is selected.
 func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel selection) Instance {
 	x := Instance{Set: set.Short, Name: in.name, Labels: in.labels}
-	b := c.bases[baseKey{set.Short, a.Adapter}]
-	if b != nil {
-		x.Epoch = b.epoch
+	from := a.Before
+	x.Epoch = a.Restarts
+	if b := c.bases[baseKey{set.Short, a.Adapter}]; b != nil {
+		x.Epoch += b.resets
+		if b.restarts == a.Restarts {
+			from = &b.words
+		}
 	}
 	for i := range set.Counters {
 		if set.Has(i, a.generation()) && sel.selects(set, in.name, i) {
-			x.Values = append(x.Values, Value{Counter: set.Counters[i].Short, Raw: raw(set, i, &a.Counters, b)})
+			x.Values = append(x.Values, Value{Counter: set.Counters[i].Short, Raw: raw(set, i, &a.Counters, from)})
 		}
 	}
 	return x
 }
 
-// raw is the value of a counter, for a rate the total that it is the rate of; nil where nothing counts it.
-func raw(set *catalogue.CounterSet, i int, now *device.Counters, b *base) *uint64 {
+// raw is the value of a counter since from (nil: since the adapter was made), for a rate the total that it is the rate
+// of; nil where nothing counts it.
+func raw(set *catalogue.CounterSet, i int, now, from *device.Counters) *uint64 {
 	k := &set.Counters[i]
 	if !k.Counted() {
 		return nil
@@ -230,8 +228,8 @@ func raw(set *catalogue.CounterSet, i int, now *device.Counters, b *base) *uint6
 	for _, short := range totals(k) {
 		at := words[set.Short][short]
 		v += at(now)
-		if b != nil && !k.Keeps {
-			v -= at(&b.words)
+		if from != nil && !k.Keeps {
+			v -= at(from)
 		}
 	}
 	return &v

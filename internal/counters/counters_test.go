@@ -55,6 +55,13 @@ func newBench(t *testing.T, names ...string) *bench {
 	return b
 }
 
+// restart is what a restart of an adapter does to its words.
+func (b *bench) restart(i int) {
+	before := b.adapters[i].Counters
+	b.adapters[i].Before = &before
+	b.adapters[i].Restarts++
+}
+
 func (b *bench) snapshot(paths ...string) Snapshot {
 	b.t.Helper()
 	s, err := b.c.Snapshot(paths...)
@@ -144,7 +151,7 @@ func TestRestartClears(t *testing.T) {
 	}
 	var r Reader
 	paths := []string{"rdma_activity.accepted_connections", "rdma_activity.active_connections"}
-	b.c.Restarted(b.adapters[0].Counters)
+	b.restart(0)
 	b.adapters[0].CM.Accepted++
 	want := map[string]string{
 		"Ethernet 1: RDMA Accepted Connections": "1", "Ethernet 1: RDMA Active Connections": "2",
@@ -170,6 +177,20 @@ func TestResetOnDemand(t *testing.T) {
 	if d := cmp.Diff(want, b.values(&r, "transport.probes", "link.sent_bursts")); d != "" {
 		t.Error(d)
 	}
+	// A restart counts from its own time on, whatever was reset before it, and a reset after it from its own.
+	b.adapters[1].Transport.Probes = 8
+	b.restart(1)
+	b.adapters[1].Transport.Probes = 10
+	if got := b.values(&r, "transport(Ethernet 2).probes")["Ethernet 2: Probes"]; got != "2" {
+		t.Errorf("after a restart: %s", got)
+	}
+	if err := b.c.Reset(ResetRequest{Set: "transport"}); err != nil {
+		t.Fatal(err)
+	}
+	b.adapters[1].Transport.Probes = 11
+	if got := b.values(&r, "transport(Ethernet 2).probes")["Ethernet 2: Probes"]; got != "1" {
+		t.Errorf("after a restart and a reset: %s", got)
+	}
 	for _, q := range []ResetRequest{{Set: "Mellanox Adapter Diagnostics Counters"}, {Set: "nonsense"}, {Set: "transport", Adapter: "nonsense"}} {
 		var e *PathError
 		if err := b.c.Reset(q); !errors.As(err, &e) || len(e.Allowed) == 0 {
@@ -192,7 +213,7 @@ func TestNoRateOverAReset(t *testing.T) {
 	if got := rate(); got != "2000.0" {
 		t.Errorf("before: %s", got)
 	}
-	b.c.Restarted(b.adapters[0].Counters)
+	b.restart(0)
 	b.adapters[0].Link.SentPackets = 9000
 	if got := rate(); got != "-" {
 		t.Errorf("over the reset: %s", got)

@@ -63,6 +63,8 @@ type adapter struct {
 
 	cqOverflows, linkDowns uint64
 	retired                retired // what links that are closed have counted
+	restarts               uint64
+	before                 *Counters // at the last restart
 
 	batch
 }

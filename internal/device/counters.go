@@ -15,9 +15,13 @@ import (
 // grow do so as long as the Host lives, also while the adapter is disabled or its
 // addresses change.
 type Counters struct {
-	Adapter   uint32 // index
-	Name      string
-	Enabled   bool
+	Adapter uint32 // index
+	Name    string
+	Enabled bool
+	// Restarts is how often the adapter was enabled after it had been disabled, and
+	// Before what it had counted then; nil: never.
+	Restarts  uint64
+	Before    *Counters
 	Transport transport.Counters
 	CM        cm.Counters
 	Encap     encap.Counters
@@ -35,7 +39,6 @@ type Counters struct {
 func (h *Host) Counters() []Counters {
 	h.lock()
 	defer h.unlock()
-	h.foldAll()
 	out := make([]Counters, 0, len(h.adapters))
 	for _, a := range h.adapters {
 		out = append(out, a.words())
@@ -43,15 +46,21 @@ func (h *Host) Counters() []Counters {
 	return out
 }
 
-// words are the adapter's counters.
 func (a *adapter) words() Counters {
-	h := a.host
 	return Counters{
-		Adapter: a.index, Name: a.name, Enabled: a.enabled,
+		Adapter: a.index, Name: a.name, Enabled: a.enabled, Restarts: a.restarts, Before: a.before,
 		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.encapCounters(), Link: a.linkStats(),
-		FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: h.eventOverflows,
-		BadDoorbells: h.badDoorbells, LinkDowns: a.linkDowns, Objects: a.objects,
+		FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: a.host.eventOverflows,
+		BadDoorbells: a.host.badDoorbells, LinkDowns: a.linkDowns, Objects: a.objects,
 	}
+}
+
+// restarting notes what a disabled adapter has counted before it is enabled again.
+func (a *adapter) restarting() {
+	w := a.words()
+	w.Before = nil
+	a.before = &w
+	a.restarts++
 }
 
 // retired is what links that are closed have counted.

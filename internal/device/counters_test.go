@@ -341,5 +341,8 @@ func TestCountersOutliveLinks(t *testing.T) {
 		if now.Enabled != enable || now.Link.SentPackets < before.Link.SentPackets || now.Link.ReceivedBytes < before.Link.ReceivedBytes {
 			t.Errorf("enabled %v: link %+v, was %+v", enable, now.Link, before.Link)
 		}
+		if restarted := now.Before != nil && now.Restarts == 1 && now.Before.Link.SentPackets >= before.Link.SentPackets; restarted != enable {
+			t.Errorf("enabled %v: %d restarts, the last after %+v", enable, now.Restarts, now.Before)
+		}
 	}
 }

@@ -29,6 +29,7 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 	var releases []func()
 	if enabled {
 		if err = a.plugAgain(); err == nil {
+			a.restarting()
 			a.enabled = true
 			h.extendWildcards(a)
 			a.broadcast(command.EventPortActive)

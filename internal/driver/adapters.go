@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"path/filepath"
 	"runtime"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
@@ -14,11 +13,6 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/events"
 )
-
-// openEvents opens the event log in the state directory.
-func (d *Driver) openEvents() {
-	d.events = events.Open(events.Config{Directory: filepath.Join(d.cfg.State, "events"), Log: d.log})
-}
 
 // mounted is what other packages serve at the management interface.
 func (d *Driver) mounted() []func(*http.ServeMux) {
@@ -42,7 +36,7 @@ func (d *Driver) addAdapters() (err error) {
 	if d.host, err = device.NewHost(device.Config{Log: d.log, GIDInterval: d.gidInterval()}); err != nil {
 		return err
 	}
-	d.unsubscribe = d.host.Subscribe(d.linkEvent)
+	d.unsubscribe = d.host.Subscribe(d.adapterChanged)
 	for i, a := range d.cfg.Adapters {
 		if err := d.addAdapter(i); err != nil {
 			err = fmt.Errorf("adapter %q at %v: %w", a.Name, netip.AddrPortFrom(a.Address, a.UDPPort), err)
@@ -51,16 +45,6 @@ func (d *Driver) addAdapters() (err error) {
 		}
 	}
 	return nil
-}
-
-// linkEvent raises the event of a port that came up or went down.
-func (d *Driver) linkEvent(c device.StatusChange) {
-	r := &d.running[c.Adapter]
-	if c.Flags&device.StatusUp != 0 {
-		d.events.Raise(r.Generation, events.LinkUp{Adapter: r.Name, Port: 1})
-	} else {
-		d.events.Raise(r.Generation, events.LinkDown{Adapter: r.Name, Port: 1})
-	}
 }
 
 // addAdapter adds adapter i with what the configuration and the registry say.
@@ -75,6 +59,7 @@ func (d *Driver) addAdapter(i int) error {
 	if err != nil {
 		return err
 	}
+	d.tellIdentity(index)
 	if err := d.setUp(index, a); err != nil {
 		return err
 	}
@@ -186,7 +171,7 @@ func (d *Driver) RestartAdapter(name string) error {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	r := &d.running[index]
-	before, taken, was := d.host.Counters()[index], r.taken, d.enabled(index)
+	taken, was := r.taken, d.enabled(index)
 	if was {
 		if err := d.disable(r, index); err != nil {
 			return err
@@ -199,7 +184,6 @@ func (d *Driver) RestartAdapter(name string) error {
 		}
 		return err
 	}
-	d.counters.Restarted(before)
 	return nil
 }
 

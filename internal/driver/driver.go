@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -24,6 +25,9 @@ import (
 type Options struct {
 	Version string
 	Log     *slog.Logger // nil: nothing
+	// SystemLog is the log of the system that gets every event too: journald, syslog or
+	// auto; empty: none does.
+	SystemLog string
 }
 
 // Driver is a running driver: its adapters, and the sockets at which programs
@@ -37,6 +41,8 @@ type Driver struct {
 	lock     *lock
 	host     *device.Host
 	events   *events.Log
+	system   *events.SystemLog // nil: events are not told to it
+	stopping atomic.Bool       // programs that end now do so because of the driver
 	counters *counters.Collector
 	api      *api.Server
 	stopTCP  func() error
@@ -67,18 +73,20 @@ func Start(ctx context.Context, cfg Config, o Options) (*Driver, error) {
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	if err := d.start(ctx); err != nil {
+	if err := d.start(ctx, o.SystemLog); err != nil {
 		d.Close()
 		return nil, err
 	}
 	return d, nil
 }
 
-func (d *Driver) start(ctx context.Context) (err error) {
+func (d *Driver) start(ctx context.Context, systemLog string) (err error) {
 	if d.lock, err = acquire(d.cfg.State); err != nil {
 		return err
 	}
-	d.openEvents()
+	if err := d.openEvents(systemLog); err != nil {
+		return err
+	}
 	if d.recover = d.lock.stale; d.recover {
 		d.log.Warn("the driver before did not stop cleanly; what it left is cleared")
 		d.events.Raise(0, events.DriverRecovered{})
@@ -122,6 +130,7 @@ func (d *Driver) NoAttach() string { return d.noAttach }
 // removed.
 func (d *Driver) Close() error {
 	var errs []error
+	d.stopping.Store(true)
 	if d.stopTCP != nil {
 		errs = append(errs, d.stopTCP())
 	}
@@ -131,11 +140,14 @@ func (d *Driver) Close() error {
 	if d.attach != nil {
 		errs = append(errs, d.attach.Close())
 	}
-	if d.host != nil {
-		errs = append(errs, d.host.Close())
-	}
 	if d.unsubscribe != nil {
 		d.unsubscribe()
+	}
+	if d.up {
+		d.tellStopped()
+	}
+	if d.host != nil {
+		errs = append(errs, d.host.Close())
 	}
 	if d.attach != nil {
 		d.attach.Release()
@@ -144,10 +156,10 @@ func (d *Driver) Close() error {
 		errs = append(errs, d.registry.Close())
 	}
 	if d.events != nil {
-		if d.up {
-			d.events.Raise(0, events.DriverStopped{})
-		}
 		errs = append(errs, d.events.Close())
+	}
+	if d.system != nil {
+		d.system.Close()
 	}
 	if d.lock != nil {
 		errs = append(errs, d.lock.release())

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/tools/eventlog"
+	"github.com/softvpi/softvpi/internal/tools/typeperf"
+)
+
+// countersCmd hands everything to the tool, which reads typeperf's options.
+type countersCmd struct {
+	Args []string `arg:"" optional:"" help:"softvpi counters -h shows them."`
+}
+
+func (c countersCmd) Run(s *session) error {
+	env := s.env
+	env.Name, env.Args = "softvpi counters", c.Args
+	return ended(typeperf.Main(s.ctx, env, func(socket string) typeperf.Driver { return driver.NewAdmin(socket) }))
+}
+
+// eventsCmd hands everything to the tool.
+type eventsCmd struct {
+	Args []string `arg:"" optional:"" help:"softvpi events -h shows them."`
+}
+
+func (c eventsCmd) Run(s *session) error {
+	env := s.env
+	env.Name, env.Args = "softvpi events", c.Args
+	return ended(eventlog.Main(s.ctx, env, func(socket string) eventlog.Driver { return driver.NewAdmin(socket) }))
+}
+
+// ended is the error of a tool that has said what there was to say.
+func ended(status int) error {
+	if status == 0 {
+		return nil
+	}
+	return silentError{status}
+}

@@ -1,0 +1,80 @@
+package driver
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/ipc"
+)
+
+// openEvents opens the event log in the state directory, and the log of the system where it is asked for.
+func (d *Driver) openEvents(systemLog string) (err error) {
+	var sinks []func(events.Record)
+	if systemLog != "" {
+		d.system, err = events.OpenSystemLog(systemLog, d.log)
+		var field *events.FieldError
+		if errors.As(err, &field) {
+			return fieldError(field.Field, field.Value, field.Allowed)
+		}
+		if err != nil {
+			return err
+		}
+		sinks = append(sinks, d.system.Write)
+	}
+	d.events = events.Open(events.Config{Directory: filepath.Join(d.cfg.State, "events"), Sinks: sinks, Log: d.log})
+	return nil
+}
+
+// tellIdentity raises the event that says what an adapter is.
+func (d *Driver) tellIdentity(index uint32) {
+	info, err := d.host.AdapterInfo(index)
+	if err != nil {
+		return
+	}
+	r := &d.running[index]
+	d.events.Raise(r.Generation, events.Identification{
+		Adapter: r.Name, Vendor: events.Hex(info.VendorID), Device: events.Hex(info.DeviceID), SubsystemVendor: events.Hex(info.VendorID),
+		Subsystem: events.Hex(info.DeviceID), Revision: "0", Firmware: d.version, PortType: "Ethernet",
+	})
+}
+
+// adapterChanged raises the events of what an adapter tells of itself, whoever changed it.
+func (d *Driver) adapterChanged(c device.StatusChange) {
+	r := &d.running[c.Adapter]
+	if c.Flags&device.StatusDown != 0 {
+		d.events.Raise(r.Generation, events.LinkDown{Adapter: r.Name, Port: 1})
+	}
+	if c.Flags&device.StatusRDMADisabled != 0 {
+		d.events.Raise(r.Generation, events.AdapterStopped{Adapter: r.Name})
+	}
+	if c.Flags&device.StatusUp != 0 {
+		d.events.Raise(r.Generation, events.LinkUp{Adapter: r.Name, Port: 1})
+	}
+	if c.Flags&device.StatusGIDChange != 0 {
+		d.events.Raise(r.Generation, events.AddressesChanged{Adapter: r.Name, Addresses: d.host.Addresses(c.Adapter)})
+	}
+}
+
+// tellStopped raises the events of the driver's end.
+func (d *Driver) tellStopped() {
+	for _, a := range d.host.Counters() {
+		if a.Enabled {
+			d.events.Raise(d.running[a.Adapter].Generation, events.AdapterStopped{Adapter: a.Name})
+		}
+	}
+	d.events.Raise(0, events.DriverStopped{})
+}
+
+// programEnded raises the events of programs that did not end in order.
+func (d *Driver) programEnded(p ipc.Departure) {
+	switch {
+	case p.Cause == nil || d.stopping.Load():
+	case errors.Is(p.Cause, io.EOF):
+		d.events.Raise(0, events.ProgramDied{Program: p.Name, PID: p.PID})
+	default:
+		d.events.Raise(0, events.ProgramDisconnected{Program: p.Name, PID: p.PID, Cause: p.Cause})
+	}
+}

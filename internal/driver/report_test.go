@@ -1,0 +1,142 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/ipc"
+)
+
+// logged are the events of a state directory's log, as "symbol adapter".
+func logged(t *testing.T, state string) []string {
+	t.Helper()
+	l := events.Open(events.Config{Directory: filepath.Join(state, "events")})
+	defer l.Close()
+	p, err := l.Query(events.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, r := range p.Events {
+		out = append(out, strings.TrimSpace(r.Symbol+" "+r.Adapter))
+	}
+	return out
+}
+
+// inOrder says whether want stands in got, in this order, with others in between.
+func inOrder(got, want []string) bool {
+	for _, g := range got {
+		if len(want) > 0 && g == want[0] {
+			want = want[1:]
+		}
+	}
+	return len(want) == 0
+}
+
+func TestTheLifeOfADriverIsLogged(t *testing.T) {
+	cfg := twoAdapters(t)
+	cfg.Adapters[1].Generation = "mlx4"
+	d := start(t, cfg)
+	for _, enable := range []bool{false, true} {
+		if err := d.SetAdapter(AdapterRequest{Adapter: "left", Enable: enable}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop(t, d)
+	got := logged(t, cfg.State)
+	for _, want := range [][]string{
+		{"Identification left", "AdapterStarted left", "LinkUp left", "LinkDown left", "AdapterStopped left", "LinkUp left", "AdapterStopped left", "DriverStopped"},
+		{"AdapterStarted right", "RoCEMode right", "DriverStarted", "AdapterDisabled left", "AdapterEnabled left", "AdapterStopped right", "DriverStopped"},
+	} {
+		if !inOrder(got, want) {
+			t.Errorf("%q does not have %q", got, want)
+		}
+	}
+	if slices.Contains(got, "Identification right") { // WinOF has no such event
+		t.Error("an mlx4 adapter raises the events of mlx5")
+	}
+}
+
+func TestACrashIsLogged(t *testing.T) {
+	cfg := twoAdapters(t)
+	stop(t, start(t, cfg))
+	if err := os.WriteFile(filepath.Join(cfg.State, "driver.lock"), []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, start(t, cfg))
+	if got := logged(t, cfg.State); !inOrder(got, []string{"DriverStopped", "DriverRecovered", "DriverStarted"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// A program that goes without a word is told apart from one that detaches.
+func TestDeathsOfProgramsAreLogged(t *testing.T) {
+	cfg := twoAdapters(t)
+	cfg.SkipSelfCheck = true
+	d := start(t, cfg)
+	if d.NoAttach() != "" {
+		t.Skip(d.NoAttach())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	c, err := ipc.Dial(ctx, cfg.Socket, ipc.Options{Name: "orderly"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	d.programEnded(ipc.Departure{Name: "wild", PID: 7, Cause: errors.New("nonsense")})
+	stop(t, d)
+	got := logged(t, cfg.State)
+	if slices.Contains(got, "ProgramDied") || !slices.Contains(got, "ProgramDisconnected") {
+		t.Errorf("%q", got)
+	}
+}
+
+// What the event log and the counters show comes through the management interface, and a restart clears counters.
+func TestCountersAndEventsAreServed(t *testing.T) {
+	cfg := twoAdapters(t)
+	d := start(t, cfg)
+	defer stop(t, d)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	admin := NewAdmin(cfg.Socket)
+	sent := func() uint64 {
+		t.Helper()
+		var s counters.Snapshot
+		if err := admin.Get(ctx, "/counters", url.Values{"path": {"adapter_traffic(left).sent_packets"}}, &s); err != nil {
+			t.Fatal(err)
+		}
+		return *s.Instances[0].Values[0].Raw
+	}
+	if sent() == 0 {
+		t.Error("the self-check does not count")
+	}
+	if err := d.RestartAdapter("left"); err != nil {
+		t.Fatal(err)
+	}
+	if n := sent(); n != 0 {
+		t.Errorf("%d packets after a restart", n)
+	}
+	var p events.Page
+	if err := admin.Get(ctx, "/events", url.Values{"source": {"softvpi"}, "severity": {"Warning"}}, &p); err != nil || len(p.Events) != 1 || p.Events[0].Symbol != "AdapterDisabled" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestSystemLogThatIsNone(t *testing.T) {
+	var field *FieldError
+	if _, err := Start(context.Background(), twoAdapters(t), Options{SystemLog: "paper"}); !errors.As(err, &field) || field.Allowed != "journald, syslog, auto" {
+		t.Errorf("%v", err)
+	}
+}
