@@ -16,7 +16,7 @@ const (
 	MaxQPs            = 16384
 	MaxIterations     = 1_000_000_000
 	MaxDepth          = 4096
-	MaxInline         = 1024
+	MaxInline         = 512 // what adapters take
 	DefaultPort       = 6830
 	defaultIterations = 1000
 	defaultBWSize     = 65536

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/softvpi/softvpi/internal/tools/session"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -174,10 +175,14 @@ func (v *serving) ready(ctx context.Context, e *endpoint, p *params) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, setUpTimeout)
 	defer cancel()
+	gone := e.untilGone(ctx, cancel)
 	for i := range p.QPs {
 		want := v.id
 		want.index = uint32(i + 1)
 		id, c, err := v.test.request(ctx, v.session.Adapter, v.listener, &want)
+		if gone.Load() {
+			return e.failed(&nd.Result{Status: nd.StatusCanceled})
+		}
 		if err != nil {
 			return err
 		}
@@ -191,6 +196,19 @@ func (v *serving) ready(ctx context.Context, e *endpoint, p *params) error {
 		}
 	}
 	return nil
+}
+
+// untilGone cancels what waits for more connections when the client ends the
+// control connection.
+func (e *endpoint) untilGone(ctx context.Context, cancel context.CancelFunc) *atomic.Bool {
+	gone := new(atomic.Bool)
+	go func() {
+		if e.control.connector.NotifyDisconnect(ctx) == nil {
+			gone.Store(true)
+			cancel()
+		}
+	}()
+	return gone
 }
 
 // serve runs one message size; false: the client is done.
