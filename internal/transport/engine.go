@@ -32,6 +32,7 @@ type Engine struct {
 	requests    pool[request]
 	receives    pool[receive]
 	scratch     scratch
+	early       bool    // what was handed out is to leave before more is made
 	unsent      []*QP   // UC and UD queue pairs with packets handed out
 	word        [8]byte // an atomic's answer on its way to memory
 	grh         [GRHArea]byte
@@ -125,6 +126,7 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 	e.now = now
 	e.completeSent()
 	e.scratch.reset()
+	e.early = false
 	e.reuseFetched()
 	n := e.sendNAKs(now, out)
 	n += e.sendDatagrams(out[n:])
@@ -153,7 +155,7 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 		if more {
 			q.activate()
 		}
-		if e.scratch.full() {
+		if e.scratch.full() || e.early {
 			break
 		}
 	}

@@ -33,12 +33,24 @@ func (q *QP) respond(out []frame.Out) (n int, more bool) {
 			return n, false // waiting for a copy, or scratch is used up
 		}
 		n += k
+		if r.short(q.mtu) && q.eng.cfg.MaxBurstBytes-bytes >= answersAhead && s.pending > 0 {
+			q.eng.early = true
+			return n, true
+		}
 	}
 	if s.pending > 0 || (s.ack || s.nak) && n == len(out) {
 		return n, true
 	}
 	return n + q.acknowledge(out[n:]), false
 }
+
+// answersAhead is after how many bytes of answers to short reads Transmit returns: no
+// more reads than the depth allows are outstanding, and the requester shall take
+// some answers while others are being made.
+const answersAhead = 32 << 10
+
+// short reports whether r is one of the reads of which many are answered in a turn.
+func (r *result) short(mtu int) bool { return int(r.end.Diff(r.first))*mtu <= answersAhead/4 }
 
 func (s *responder) firstPending() *result {
 	for i := range s.results {
