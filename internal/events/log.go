@@ -108,9 +108,13 @@ func (l *Log) openStore() []damage {
 }
 
 // Raise puts an event into the log. g is the generation of the adapter that it is about, 0 for the default and for
-// events of no adapter. It never fails: what cannot be written stays in memory for a while.
+// events of no adapter; an event that adapters of that generation do not report is none. It never fails: what cannot be
+// written stays in memory for a while.
 func (l *Log) Raise(g catalogue.Generation, e Event) {
 	r, err := newRecord(g, e)
+	if errors.Is(err, errOtherGeneration) {
+		return
+	}
 	if err != nil { // the tests of this package find these
 		l.cfg.Log.Error("event", "error", err)
 		return

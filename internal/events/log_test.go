@@ -417,6 +417,16 @@ func TestQuery(t *testing.T) {
 	}
 }
 
+// An event that the generation of an adapter does not have is none (WinOF has no identification).
+func TestEventsOfTheOtherGeneration(t *testing.T) {
+	l := open(t, Config{})
+	l.Raise(catalogue.MLX4, Identification{Adapter: "a"})
+	l.Raise(catalogue.MLX5, Identification{Adapter: "b"})
+	if d := cmp.Diff([]string{"b"}, names(all(t, l, Query{}).Events)); d != "" {
+		t.Error(d)
+	}
+}
+
 // An event that comes too often is counted, for each adapter apart.
 func TestRepeatsAreCounted(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -2,6 +2,7 @@ package events
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -35,6 +36,9 @@ func (h Hex) String() string { return fmt.Sprintf("0x%04x", uint32(h)) }
 // maxValue bounds a field's value in bytes: what peers and programs call themselves is not to fill the log.
 const maxValue = 1024
 
+// errOtherGeneration is an event that adapters of another generation report.
+var errOtherGeneration = errors.New("events: of another generation")
+
 // newRecord makes the record of an event of an adapter of that generation; events of no adapter are of any.
 func newRecord(g catalogue.Generation, e Event) (Record, error) {
 	if g == 0 {
@@ -44,6 +48,9 @@ func newRecord(g catalogue.Generation, e Event) (Record, error) {
 	symbol := v.Type().Name()
 	entry, ok := catalogue.EventFor(symbol, g)
 	if !ok {
+		if _, other := catalogue.EventFor(symbol, catalogue.Both); other {
+			return Record{}, errOtherGeneration
+		}
 		return Record{}, fmt.Errorf("events: the catalogue has no event %s", symbol)
 	}
 	r := Record{Source: entry.Source, ID: entry.ID, Severity: entry.Severity.String(), Symbol: symbol}
