@@ -17,7 +17,7 @@ import (
 type benchCmd struct {
 	Rounds      int      `default:"3" help:"Interleaved runs, of which the median counts (1 to 101, default 3)."`
 	Seconds     float64  `default:"0.3" help:"Length of each run in seconds (0.05 to 60, default 0.3)."`
-	Part        []string `help:"What to measure: loopback, veth (root only), attached, buffer, waiting, scale, rxe (with --rxe), loss (with --guest); default: all."`
+	Part        []string `help:"What to measure: loopback, veth9000, veth1500 (both root only), attached, buffer, waiting, scale, rxe (with --rxe), loss (with --guest); default: all."`
 	Rxe         string   `name:"rxe" type:"existingdir" placeholder:"DIR" help:"Measure Soft-RoCE too, with the user-mode kernel of this directory; what make bench-rxe does."`
 	Guest       string   `type:"existingdir" placeholder:"DIR" help:"Measure with loss in the virtual machine of this directory; what make bench-loss does."`
 	JSON        string   `name:"json" placeholder:"FILE" help:"Write the figures to this file too, as JSON (docs/performance.md describes it)."`

@@ -34,7 +34,7 @@ type Options struct {
 }
 
 // Parts lists what there is to measure, in the order in which it is.
-var Parts = []string{"loopback", "veth", "attached", "buffer", "waiting", "scale", "rxe", "loss"}
+var Parts = []string{"loopback", "veth9000", "veth1500", "attached", "buffer", "waiting", "scale", "rxe", "loss"}
 
 // runner measures: it starts the processes and keeps the report.
 type runner struct {
@@ -67,7 +67,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 	}
 	measure := map[string]func() error{
-		"loopback": r.loopback, "veth": r.veth, "attached": r.attached, "buffer": r.buffer, "waiting": r.waiting, "scale": r.scale, "rxe": r.rxe, "loss": r.loss,
+		"loopback": r.loopback,
+		"veth9000": r.veth(9000, goals{large: 2, one: 2, four: 3}), "veth1500": r.veth(1500, goals{large: 1.5, one: 2, four: 3}),
+		"attached": r.attached, "buffer": r.buffer, "waiting": r.waiting, "scale": r.scale, "rxe": r.rxe, "loss": r.loss,
 	}
 	for _, part := range Parts {
 		if !o.wants(part) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/bench/worker"
 )
@@ -47,7 +48,7 @@ func (r *runner) scale() error {
 			figure{name: fmt.Sprintf("queue pairs created, %s: %s", p.name, grouped(float64(r.o.QPs))), unit: "a second", sample: n("create")},
 			figure{name: "queue pairs destroyed, " + p.name, unit: "a second", sample: n("destroy")})
 	}
-	r.report.add("scale", s, figure{name: "memory that the driver keeps after 100,000 queue pairs more", unit: "MB", sample: "kept"})
+	r.report.add("scale", s, figure{name: "memory that the driver keeps of them afterwards", unit: "MB", sample: "kept"})
 	return nil
 }
 
@@ -143,21 +144,24 @@ func tidyMemory(pids []string, all ...*peer) (float64, error) {
 	return memoryOf(pids...)
 }
 
-// churn measures queue pairs, all of them there at once, and then none.
+// churn measures queue pairs, all of them there at once, and then none; and what
+// memory a driver has more when the program is gone.
 func (r *runner) churn(p *path, s samples) error {
-	x, err := r.opened(p, p.client, 0)
-	if err != nil {
-		return err
-	}
-	defer x.end()
 	var before float64
+	var err error
 	if p.driver != 0 {
 		if before, err = memoryOf(strconv.Itoa(p.driver)); err != nil {
 			return err
 		}
 	}
+	x, err := r.opened(p, p.client, 0)
+	if err != nil {
+		return err
+	}
 	var c worker.Churned
-	if err := x.call("churn", worker.ChurnArgs{QPs: r.o.QPs, Depth: 2}, &c); err != nil {
+	err = x.call("churn", worker.ChurnArgs{QPs: r.o.QPs, Depth: 2}, &c)
+	x.end()
+	if err != nil {
 		return err
 	}
 	s.add(p.name+" create", float64(r.o.QPs)/c.Create)
@@ -165,6 +169,7 @@ func (r *runner) churn(p *path, s samples) error {
 	if p.driver == 0 {
 		return nil
 	}
+	time.Sleep(500 * time.Millisecond) // the driver clears up when it sees the program gone
 	after, err := memoryOf(strconv.Itoa(p.driver))
 	s.add("kept", (after-before)/1e6)
 	return err
