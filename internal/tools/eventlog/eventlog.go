@@ -83,7 +83,7 @@ func (c *command) flags(f *tool.Flags, follow bool) {
 		for _, x := range strings.Split(s, ",") {
 			id, err := strconv.ParseUint(x, 0, 32)
 			if err != nil {
-				return errors.New("allowed: a number, decimal or 0x...")
+				return errors.New("allowed: a number, decimal or with 0x before it")
 			}
 			c.query.IDs = append(c.query.IDs, uint32(id))
 		}

@@ -146,7 +146,7 @@ func TestBadUsage(t *testing.T) {
 		{"list, follow", nil},
 		{"list, follow", []string{"nonsense"}},
 		{"Information, Warning, Error", []string{"list", "-severity", "loud"}},
-		{"decimal or 0x", []string{"list", "-id", "x"}},
+		{"decimal or with 0x", []string{"list", "-id", "x"}},
 		{"a duration before now", []string{"list", "-since", "yesterday"}},
 		{"a number from 1", []string{"list", "-n", "0"}},
 		{"unexpected argument", []string{"list", "x"}},
