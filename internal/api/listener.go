@@ -3,6 +3,7 @@ package api
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // limitListener lets only so many connections be open at a time; more wait to be accepted.
@@ -11,10 +12,11 @@ type limitListener struct {
 	places chan struct{}
 	done   chan struct{}
 	once   sync.Once
+	open   *atomic.Int64 // how many are
 }
 
-func newLimitListener(l net.Listener, n int) *limitListener {
-	return &limitListener{Listener: l, places: make(chan struct{}, n), done: make(chan struct{})}
+func newLimitListener(l net.Listener, n int, open *atomic.Int64) *limitListener {
+	return &limitListener{Listener: l, places: make(chan struct{}, n), done: make(chan struct{}), open: open}
 }
 
 // Accept waits for a place, then for a connection.
@@ -29,7 +31,11 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		<-l.places
 		return nil, err
 	}
-	return &limitedConn{Conn: c, free: func() { <-l.places }}, nil
+	l.open.Add(1)
+	return &limitedConn{Conn: c, free: func() {
+		l.open.Add(-1)
+		<-l.places
+	}}, nil
 }
 
 // Close ends Accept too where it waits for a place.

@@ -5,11 +5,14 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -66,6 +69,7 @@ type Server struct {
 	api     huma.API
 	done    chan struct{} // closed with the server
 	once    sync.Once
+	open    atomic.Int64 // connections
 }
 
 // maxHeader bounds the header of a request in bytes.
@@ -89,7 +93,7 @@ func New(cfg Config) *Server {
 	for _, mount := range cfg.Mount {
 		mount(mux)
 	}
-	s.handler = http.MaxBytesHandler(s.recover(guard(mux)), s.limits.Body)
+	s.handler = limitBody(s.limits.Body, s.recover(guard(mux)))
 	s.server = s.httpServer(s.handler)
 	s.server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return WithAccess(ctx, peerAccess(c))
@@ -109,7 +113,7 @@ func (s *Server) OpenAPI() ([]byte, error) { return json.MarshalIndent(s.api.Ope
 
 // ServeUnix serves on a unix socket until Close.
 func (s *Server) ServeUnix(l net.Listener) error {
-	return done(s.server.Serve(newLimitListener(l, s.limits.Clients)))
+	return done(s.server.Serve(newLimitListener(l, s.limits.Clients, &s.open)))
 }
 
 // ServeTLS serves on TCP until stop is called: with this certificate, to clients that send the token.
@@ -117,7 +121,7 @@ func (s *Server) ServeTLS(l net.Listener, cert tls.Certificate, token string) (s
 	t := s.httpServer(tokenAccess(token, s.handler))
 	t.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
 	go func() {
-		if err := done(t.ServeTLS(newLimitListener(l, s.limits.Clients), "", "")); err != nil {
+		if err := done(t.ServeTLS(newLimitListener(l, s.limits.Clients, &s.open), "", "")); err != nil {
 			s.cfg.Log.Error("management port", "error", err)
 		}
 	}()
@@ -147,6 +151,23 @@ func (s *Server) recover(next http.Handler) http.Handler {
 			}
 		}()
 		next.ServeHTTP(w, r)
+	})
+}
+
+// maxDrain is how much of a request that is too large is read away, so that its sender comes to read the answer.
+const maxDrain = 64 << 20
+
+// limitBody refuses requests of more than n bytes.
+func limitBody(n int64, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength <= n {
+			r.Body = http.MaxBytesReader(w, r.Body, n)
+			next.ServeHTTP(w, r)
+			return
+		}
+		_, _ = io.CopyN(io.Discard, r.Body, maxDrain) // a sender that goes away needs no answer
+		w.Header().Set("Connection", "close")
+		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has %d bytes; allowed: %d", r.ContentLength, n))
 	})
 }
 

@@ -1,0 +1,207 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/registry"
+)
+
+// A request of 10 MB is refused, and the server goes on.
+func TestRequestTooLarge(t *testing.T) {
+	b := serve(t, Config{})
+	big := strings.Repeat("x", 10<<20)
+	for _, c := range []struct{ method, path, body string }{
+		{"POST", "/registry/import", big},
+		{"POST", "/registry/changes", `{"changes": [], "x": "` + big + `"}`},
+		{"PUT", "/adapters/a/state", `{"enable": true, "x": "` + big[:128<<10] + `"}`},
+	} {
+		status := 0
+		r, err := http.NewRequest(c.method, "http://driver"+c.path, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := b.client.http.Do(r)
+		if err == nil {
+			status = resp.StatusCode
+			resp.Body.Close()
+		}
+		if status != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s %s: %d, %v", c.method, c.path, status, err)
+		}
+	}
+	if _, err := b.client.Status(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A thousand clients that are connected at once are all answered.
+func TestThousandClients(t *testing.T) {
+	b := serve(t, Config{})
+	const n = 1000
+	conns := make([]net.Conn, n)
+	for i := range conns {
+		c, err := net.Dial("unix", b.socket)
+		if err != nil {
+			t.Fatalf("client %d: %v", i, err)
+		}
+		defer c.Close()
+		conns[i] = c
+	}
+	var wg sync.WaitGroup
+	errs := make(chan error, n)
+	for i, c := range conns {
+		wg.Go(func() {
+			method, path := "GET /status", ""
+			if i%4 == 0 {
+				method = "POST /adapters/a/restart"
+			}
+			if _, err := fmt.Fprintf(c, "%s%s HTTP/1.1\r\nHost: driver\r\n\r\n", method, path); err != nil {
+				errs <- err
+				return
+			}
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				errs <- err
+				return
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode/100 != 2 {
+				errs <- fmt.Errorf("client %d: %s", i, resp.Status)
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		t.Error(err)
+	}
+}
+
+// One more client than there are places waits, and is served when another goes.
+func TestPlaces(t *testing.T) {
+	b := serve(t, Config{Limits: Limits{Clients: 1}})
+	first, err := net.Dial("unix", b.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(first, "GET /status HTTP/1.1\r\nHost: driver\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := http.ReadResponse(bufio.NewReader(first), nil); err != nil { // now it has the place
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() {
+		_, err := b.client.Status(context.Background())
+		served <- err
+	}()
+	select {
+	case err := <-served:
+		t.Errorf("served beside the only client: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	first.Close()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// Readers that take nothing, and clients that do not finish their request, are dropped; others do not notice.
+func TestSlowClientsAreDropped(t *testing.T) {
+	b := serve(t, Config{Limits: Limits{Header: 200 * time.Millisecond, Write: 200 * time.Millisecond}})
+	var changes []registry.Change
+	for i := range 16 {
+		v := registry.Value{Name: fmt.Sprint(i), Type: registry.Binary, Data: make([]byte, 1<<20)}
+		changes = append(changes, registry.Change{Kind: registry.SetValue, Key: roce(t), Value: v})
+	}
+	if err := b.reg.Apply(changes...); err != nil {
+		t.Fatal(err)
+	}
+	// An answer of more than 20 MB, far more than a socket holds.
+	slow, err := net.Dial("unix", b.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	if _, err := io.WriteString(slow, "GET /registry/keys?path=HKLM&recurse=true HTTP/1.1\r\nHost: driver\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	halfway, err := net.Dial("unix", b.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer halfway.Close()
+	if _, err := io.WriteString(halfway, "GET /status HTTP/1.1\r\nHost:"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.client.Status(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadAll(halfway); err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
+		t.Errorf("the client without a header: %v", err)
+	} // it returns: the server has closed the connection
+	waitClosed(t, b.server)
+	resp, err := http.ReadResponse(bufio.NewReader(slow), nil)
+	if err != nil {
+		return // dropped before anything was taken
+	}
+	if n, err := io.Copy(io.Discard, resp.Body); err == nil {
+		t.Errorf("a reader that took nothing got all %d bytes", n)
+	}
+}
+
+// waitClosed waits until no connection is open.
+func waitClosed(t *testing.T, s *Server) {
+	t.Helper()
+	for range 2000 {
+		if s.open.Load() == 0 {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("a connection is open still")
+}
+
+// Changes by many at once are made one after the other, whole.
+func TestConcurrentChanges(t *testing.T) {
+	b := serve(t, Config{})
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 10 {
+				var c []registry.Change
+				for name := range 5 {
+					c = append(c, registry.Change{Kind: registry.SetValue, Key: roce(t), Value: registry.DWord(fmt.Sprint(name), uint32(i))})
+				}
+				if _, err := b.client.ChangeRegistry(context.Background(), c, false); err != nil {
+					t.Error(err)
+				}
+				if k, _ := b.reg.Key(roce(t)); len(k.Values) != 5 || !same(k.Values) {
+					t.Errorf("half a change: %v", k.Values)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func same(values []registry.Value) bool {
+	for _, v := range values {
+		if v.Show() != values[0].Show() {
+			return false
+		}
+	}
+	return true
+}

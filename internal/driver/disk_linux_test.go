@@ -1,0 +1,75 @@
+package driver
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A state directory that cannot be written to: the driver runs, says that nothing will be kept, and changes count
+// until it ends.
+func TestReadOnlyStateDirectory(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	cfg := quiet(t)
+	stop(t, start(t, cfg)) // leaves its files
+	done := make(chan struct{})
+	var failed error
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: the thread ends with the goroutine, and its mounts with it
+		err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
+		if err == nil {
+			err = unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, "")
+		}
+		if err == nil {
+			err = unix.Mount(cfg.State, cfg.State, "", unix.MS_BIND, "")
+		}
+		if err == nil {
+			err = unix.Mount("", cfg.State, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
+		}
+		if err != nil {
+			failed = err
+			return
+		}
+		if err := os.WriteFile(filepath.Join(cfg.State, "x"), nil, 0o600); err == nil {
+			t.Error("the directory can be written to")
+			return
+		}
+		d, err := Start(t.Context(), cfg, Options{Version: "test"})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		s := d.Status()
+		if !strings.Contains(s.Volatile, "read-only file system") || !s.Adapters[0].Up {
+			t.Errorf("volatile %q, up %v", s.Volatile, s.Adapters[0].Up)
+		}
+		wantEvent(t, d, "NothingKept", "registry", "read-only")
+		value := "1024"
+		if _, err := d.Set("left", "RoceMaxFrameSize", &value); err != nil {
+			t.Error(err)
+		}
+		if err := d.RestartAdapter("left"); err != nil {
+			t.Error(err)
+		}
+		if got := d.Status().Adapters[0].ActiveMTU; got != 1024 {
+			t.Errorf("MTU %d", got)
+		}
+		if _, err := Start(t.Context(), cfg, Options{}); err == nil {
+			t.Error("a second driver started with the same directory")
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-done
+	if failed != nil {
+		t.Skip("no mounts here: ", failed)
+	}
+}
