@@ -36,7 +36,7 @@ type AdapterRequest struct {
 type LinkRequest struct {
 	Adapter    string    `json:"-"`
 	Impairment *[]string `json:"impairment,omitempty" doc:"Words such as loss=1% delay=50us seed=7, on top of what is set; none clears."`
-	Path       *string   `json:"path,omitempty" doc:"auto, wire or local"`
+	Path       *string   `json:"path,omitempty" doc:"auto, wire, local or direct"`
 }
 
 // Setting is a key of an adapter with its values as text, in the form that it is set by.

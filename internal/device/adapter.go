@@ -177,8 +177,8 @@ func (c *AdapterConfig) complete() error {
 	if c.MaxCMRetries < 0 || c.MaxCMRetries > 15 {
 		return command.Errorf(command.Invalid, "MaxCMRetries is %d, want 1 to 15", c.MaxCMRetries)
 	}
-	if c.Path > PathLocal {
-		return command.Errorf(command.Invalid, "Path is %d, want auto, wire or local", c.Path)
+	if c.Path > PathDirect {
+		return command.Errorf(command.Invalid, "Path is %d, want auto, wire, local or direct", c.Path)
 	}
 	return c.Limits.complete()
 }

@@ -16,9 +16,10 @@ type PathPolicy uint8
 
 // The policies.
 const (
-	PathAuto  PathPolicy = iota // local where both ends are on this host and nothing needs packets
-	PathWire                    // packets through the link, always
-	PathLocal                   // like PathAuto; a connection that cannot be local is refused
+	PathAuto   PathPolicy = iota // direct or local where both ends are on this host and nothing needs packets
+	PathWire                     // packets through the link, always
+	PathLocal                    // copied by the adapters; a connection that cannot be local is refused
+	PathDirect                   // like PathAuto; a connection that can only go over the wire is refused
 )
 
 func (p PathPolicy) String() string {
@@ -29,6 +30,8 @@ func (p PathPolicy) String() string {
 		return "wire"
 	case PathLocal:
 		return "local"
+	case PathDirect:
+		return "direct"
 	}
 	return "invalid"
 }

@@ -30,9 +30,6 @@ const (
 	// of a program whose copier hangs.
 	recallLook = 20 * time.Microsecond
 	recallTime = 5 * time.Second
-	// stallTime is how long requests wait in the hands of a program that does not go
-	// on with them before the engine takes them.
-	stallTime = 50 * time.Microsecond
 )
 
 type loanState uint8
@@ -54,9 +51,11 @@ type loan struct {
 	owners [2]uint32
 	known  [2]int // arenas of the other that each was introduced to
 
-	watched bool // in the list of those whose programs have requests waiting
-	stall   clock.Time
-	seen    [2]uint32
+	watched bool       // in the list of those whose programs have requests waiting
+	stall   clock.Time // when to look whether they go on
+	seen    [2]uint32  // how far they were then
+	tried   [2]uint32  // their operations
+	stuck   clock.Time // since when they have not gone on
 
 	state  loanState
 	since  clock.Time // recalled
@@ -285,10 +284,10 @@ func (r *loan) introduce(role int) {
 }
 
 // config is what the initiator of a direction needs to know.
-func (r *loan) config(role int) direct.Config {
+func (r *loan) config(role int) direct.Terms {
 	q, p := r.ends[role], r.ends[1-role]
 	own, peer := q.adapter.engine.Query(q.tq).Attr, p.adapter.engine.Query(p.tq).Attr
-	c := direct.Config{
+	c := direct.Terms{
 		SendCQ: q.send.shared(), RecvCQ: p.recv.shared(),
 		SendStamp: q.send.ring.Produced(), RecvStamp: p.recv.ring.Produced(),
 		OwnPD: uint32(q.pd.number), PeerPD: uint32(p.pd.number), OwnAdapter: q.adapter.index, PeerAdapter: p.adapter.index,
@@ -307,7 +306,7 @@ func (r *loan) config(role int) direct.Config {
 	}
 	if p.recvRing != nil {
 		c.Flags |= direct.Receives
-		c.Receive = direct.Ring{
+		c.Receive = direct.RingAt{
 			Arena: p.recvBlock.Arena, Offset: p.recvBlock.Offset,
 			Entries: uint32(p.recvGeometry.Entries), Stride: uint32(p.recvGeometry.Stride),
 		}
@@ -315,8 +314,8 @@ func (r *loan) config(role int) direct.Config {
 	return c
 }
 
-func (q *cq) shared() direct.Ring {
-	return direct.Ring{Arena: q.block.Arena, Offset: q.block.Offset, Entries: uint32(q.geometry.Entries), Stride: uint32(q.geometry.Stride)}
+func (q *cq) shared() direct.RingAt {
+	return direct.RingAt{Arena: q.block.Arena, Offset: q.block.Offset, Entries: uint32(q.geometry.Entries), Stride: uint32(q.geometry.Stride)}
 }
 
 // recall takes a pair back and reports whether it is at home.
@@ -427,117 +426,4 @@ func (q *cq) void(owner uint32) int {
 		q.fire()
 	}
 	return n
-}
-
-// moved is how many messages the programs have moved on the pair.
-func (r *loan) moved() (n uint64) {
-	for i := range r.record.Way {
-		for op := range direct.Counts {
-			n += r.record.Way[i].Count(op).Messages
-		}
-	}
-	return n
-}
-
-// fold adds what was moved to the counters of the adapters.
-func (r *loan) fold() {
-	for i := range r.record.Way {
-		q, p := r.ends[i], r.ends[1-i]
-		for op := range direct.Counts {
-			now, was := r.record.Way[i].Count(op), &r.counted[i][op]
-			from, to := q.adapter.engine.Counters(), p.adapter.engine.Counters()
-			from.DirectMessages += now.Messages - was.Messages
-			from.DirectBytes += now.Bytes - was.Bytes
-			if op == direct.CountRead || op == direct.CountAtomic {
-				from, to = to, from
-			}
-			from.LocalOutboundPackets += now.Packets - was.Packets
-			from.LocalOutboundBytes += now.Bytes - was.Bytes
-			to.LocalInboundPackets += now.Packets - was.Packets
-			to.LocalInboundBytes += now.Bytes - was.Bytes
-			*was = now
-		}
-	}
-}
-
-// foldAll brings the counters up to date.
-func (h *Host) foldAll() {
-	for _, c := range h.clients {
-		for r := range c.loans {
-			if r.ends[0].client == c {
-				r.fold()
-			}
-		}
-	}
-}
-
-// rung takes a doorbell of a QP whose loan is not in the engine. Receives that were
-// posted are the peer's business. Requests mean that the program gave its direction
-// back, or that it cannot go on for the moment: then it has stallTime.
-func (r *loan) rung(q *qp) {
-	i := r.role(q)
-	if n, err := q.sendRing.Pending(); n == 0 && err == nil || r.state != lent {
-		return
-	}
-	now := r.host.now()
-	if !r.record.Way[i].Lent() {
-		r.recall(now)
-		return
-	}
-	s := &r.host.loans
-	if !r.watched {
-		r.watched = true
-		s.watched = append(s.watched, r)
-	}
-	r.notice(now)
-}
-
-func (r *loan) role(q *qp) int {
-	if r.ends[1] == q {
-		return 1
-	}
-	return 0
-}
-
-// notice notes how far the programs have come with what waits in their send queues.
-func (r *loan) notice(now clock.Time) {
-	r.stall = now.Add(stallTime)
-	for i, q := range r.ends {
-		r.seen[i] = q.sendRing.Consumer()
-	}
-}
-
-// watch recalls the pairs whose programs do not go on with what they posted: the
-// engine does it then.
-func (s *loans) watch(now clock.Time) {
-	keep := s.watched[:0]
-	for _, r := range s.watched {
-		switch {
-		case r.state == lent && now < r.stall:
-			keep = append(keep, r)
-		case r.state == lent && r.goesOn():
-			r.notice(now)
-			keep = append(keep, r)
-		default:
-			r.watched = false
-		}
-	}
-	clear(s.watched[len(keep):])
-	s.watched = keep
-}
-
-// goesOn reports whether to go on watching: something waits, and is being worked on.
-// A pair that stands still is recalled.
-func (r *loan) goesOn() (waits bool) {
-	for i, q := range r.ends {
-		n, err := q.sendRing.Pending()
-		if n == 0 && err == nil {
-			continue
-		}
-		if waits = true; q.sendRing.Consumer() == r.seen[i] || !r.record.Way[i].Lent() {
-			r.recall(r.host.now())
-			return false
-		}
-	}
-	return waits
 }

@@ -206,6 +206,7 @@ func TestPoliciesRecall(t *testing.T) {
 	}{
 		{"wire", func() error { return l.h.SetPath(x.adapter, PathWire) }, 1, func() error { return l.h.SetPath(x.adapter, PathAuto) }},
 		{"local", func() error { return l.h.SetPath(x.adapter, PathLocal) }, 2, func() error { return l.h.SetPath(x.adapter, PathAuto) }},
+		{"direct, which changes nothing", func() error { return l.h.SetPath(x.adapter, PathDirect) }, 3, func() error { return l.h.SetPath(x.adapter, PathAuto) }},
 		{"moderation", func() error {
 			return x.c.ModerateCQ(bg, command.ModerateCQ{CQ: l.cqA.q.Handle, Count: 4, Microseconds: 100})
 		}, 2, func() error { return x.c.ModerateCQ(bg, command.ModerateCQ{CQ: l.cqA.q.Handle}) }},
@@ -213,8 +214,8 @@ func TestPoliciesRecall(t *testing.T) {
 		if err := c.take(); err != nil {
 			t.Fatal(err)
 		}
-		if l.a.get().Lent() {
-			t.Errorf("%s: lent still", c.name)
+		if l.a.get().Lent() != (c.path == 3) {
+			t.Errorf("%s: lent is %v", c.name, l.a.get().Lent())
 		}
 		l.path(c.path)
 		l.c.a.post(*l.wr(ring.OpWrite))

@@ -23,7 +23,7 @@ func (a *adapter) needsWire() bool {
 
 // reaches reports whether the adapter's policy allows a connection to an address.
 func (a *adapter) reaches(remote netip.Addr) bool {
-	if a.path != PathLocal {
+	if a.path != PathLocal && a.path != PathDirect {
 		return true
 	}
 	for _, o := range a.host.adapters {

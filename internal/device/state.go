@@ -168,8 +168,8 @@ func (h *Host) Impairment(index uint32) (impair.Impairment, error) {
 // SetPath changes the path policy of an adapter. Running connections that are
 // local go to the wire at their next message boundary under PathWire.
 func (h *Host) SetPath(index uint32, p PathPolicy) error {
-	if p > PathLocal {
-		return command.Errorf(command.Invalid, "Path is %d, want auto, wire or local", p)
+	if p > PathDirect {
+		return command.Errorf(command.Invalid, "Path is %d, want auto, wire, local or direct", p)
 	}
 	h.lock()
 	defer h.finish()

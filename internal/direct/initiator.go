@@ -18,9 +18,9 @@ const (
 	// catchUpBytes is how much CatchUp moves before it leaves the rest for later.
 	catchUpBytes = 1 << 20
 	// receiveLooks is how often an initiator that finds no receive looks for one before
-	// it leaves its request in the send queue, with pauses of pauseSteps, for some ten
+	// it leaves its request in the send queue, with pauses of pauseSteps, for some three
 	// microseconds in all: a responder that polls is about to post some.
-	receiveLooks = 20
+	receiveLooks = 10
 	pauseSteps   = 1000
 )
 
@@ -50,13 +50,14 @@ type Initiator struct {
 	op      uint32
 	current uint32 // lease of the operation
 	lease   uint32 // that conf is of
-	conf    Config
+	conf    Terms
 	count   [Counts]Tally
 	shift   uint8 // of the path MTU
 
 	sendCQ, recvCQ *ring.Shared
 	receive        *ring.Borrowed
 	recv           ring.RecvWR
+	waited         bool // for a receive, in vain
 	front          ring.SendWR
 	local          [ring.MaxSGE][]byte // memory of the request
 	locals         int
@@ -198,7 +199,7 @@ func (i *Initiator) run(wr *ring.SendWR) Reason {
 
 // adopt takes over the configuration of a new lending.
 func (i *Initiator) adopt() (err error) {
-	c, old := i.dir.Config, i.conf
+	c, old := i.dir.Terms, i.conf
 	i.lease = 0
 	if i.sendCQ == nil || c.SendCQ != old.SendCQ {
 		if i.sendCQ, err = openCQ(i.env.OwnArena, c.SendCQ); err != nil {
@@ -229,7 +230,7 @@ func (i *Initiator) adopt() (err error) {
 	return nil
 }
 
-func openCQ(arena func(uint32) []byte, r Ring) (*ring.Shared, error) {
+func openCQ(arena func(uint32) []byte, r RingAt) (*ring.Shared, error) {
 	g := ring.Geometry{Entries: int(r.Entries), Stride: int(r.Stride)}
 	b, err := at(arena, r, g.Size()+ring.SharedSize(g))
 	if err != nil {
@@ -238,7 +239,7 @@ func openCQ(arena func(uint32) []byte, r Ring) (*ring.Shared, error) {
 	return ring.OpenShared(b, g)
 }
 
-func at(arena func(uint32) []byte, r Ring, size int) ([]byte, error) {
+func at(arena func(uint32) []byte, r RingAt, size int) ([]byte, error) {
 	b := arena(r.Arena)
 	if size < 0 || r.Offset > uint64(len(b)) || uint64(size) > uint64(len(b))-r.Offset {
 		return nil, fmt.Errorf("%w: ring of %d bytes at %d of arena %d", ErrLayout, size, r.Offset, r.Arena)

@@ -44,7 +44,7 @@ type bench struct {
 	sendCQ, recvCQ   *ring.CQ
 	post             *ring.Recv
 	send             *ring.Send
-	conf             Config
+	conf             Terms
 	woken            int
 	lease            uint32
 	ownKeys, peerKey Table
@@ -104,9 +104,9 @@ func newBench(t *testing.T) *bench {
 		Wake: func(*uint32) { b.woken++ },
 		Now:  func() uint64 { return 77 },
 	})
-	b.conf = Config{
-		SendCQ: Ring{Entries: entries, Stride: ring.CQESize}, RecvCQ: Ring{Entries: entries, Stride: ring.CQESize},
-		Receive: Ring{Entries: uint32(recv.Entries), Stride: uint32(recv.Stride), Offset: at},
+	b.conf = Terms{
+		SendCQ: RingAt{Entries: entries, Stride: ring.CQESize}, RecvCQ: RingAt{Entries: entries, Stride: ring.CQESize},
+		Receive: RingAt{Entries: uint32(recv.Entries), Stride: uint32(recv.Stride), Offset: at},
 		OwnPD:   ownPD, PeerPD: peerPD, PeerAdapter: 1, OwnQPN: 11, PeerQPN: 22, OwnContext: 111, PeerContext: 222,
 		Access: uint32(allRights), Flags: Receives | Answers, MTU: 1024,
 	}

@@ -101,15 +101,23 @@ func (i *Initiator) nextReceive() Reason {
 	if i.conf.Flags&Receives == 0 {
 		return OtherRequest
 	}
-	for range receiveLooks {
+	looks := receiveLooks
+	if i.waited {
+		looks = 1 // it waited in vain: the responder may need this processor
+	}
+	for range looks {
 		if i.receive.Peek(&i.recv) {
+			i.waited = false
 			return NoReason
 		}
 		if atomic.LoadUint32(&i.dir.Lease) == 0 {
 			break // recalled
 		}
-		pause() // each look takes the cache line from who is about to post
+		if looks > 1 {
+			pause() // each look takes the cache line from who is about to post
+		}
 	}
+	i.waited = true
 	return NoReceive
 }
 

@@ -10,8 +10,8 @@ import (
 // ErrLayout is memory that does not fit a layout.
 var ErrLayout = errors.New("shared memory does not fit the layout of the direct path")
 
-// Ring says where a ring lies: in an arena of the program whose ring it is.
-type Ring struct {
+// RingAt says where a ring lies: in an arena of the program whose ring it is.
+type RingAt struct {
 	Arena   uint32
 	Entries uint32
 	Stride  uint32
@@ -19,12 +19,12 @@ type Ring struct {
 	Offset  uint64
 }
 
-// Config is what the initiator of a direction works with while it is lent. The
+// Terms are what the initiator of a direction works with while it is lent. The
 // driver writes it before it lends.
-type Config struct {
-	SendCQ  Ring // of the initiator, with its second ring behind it
-	RecvCQ  Ring // of the responder, likewise
-	Receive Ring // of the responder
+type Terms struct {
+	SendCQ  RingAt // of the initiator, with its second ring behind it
+	RecvCQ  RingAt // of the responder, likewise
+	Receive RingAt // of the responder
 
 	SendStamp, RecvStamp    uint32 // producer indices of the two CQs at the time of lending
 	OwnPD, PeerPD           uint32 // of the initiator's and the responder's QP
@@ -38,7 +38,7 @@ type Config struct {
 	_                       [56]byte
 }
 
-// Bits of Config.Flags.
+// Bits of Terms.Flags.
 const (
 	SignalAll uint32 = 1 << iota // every request completes
 	Receives                     // the receive queue is the QP's own: sends may be direct
@@ -74,7 +74,7 @@ type Direction struct {
 	Bytes    [Counts]uint64
 	_        [4]uint64
 
-	Config Config
+	Terms Terms
 }
 
 // Record is what the two programs and the driver share of a pair. Direction i is
@@ -98,8 +98,8 @@ func OpenRecord(b []byte) (*Record, error) {
 }
 
 // Lend lends a direction under a number that is not 0. Driver's side.
-func (d *Direction) Lend(lease uint32, c *Config) {
-	d.Config = *c
+func (d *Direction) Lend(lease uint32, c *Terms) {
+	d.Terms = *c
 	atomic.StoreUint32(&d.Lease, lease)
 }
 

@@ -53,7 +53,7 @@ type Adapter struct {
 	// RoceMaxFrameSize is the largest payload of a packet in bytes; 0: from the
 	// MTU of the interface.
 	RoceMaxFrameSize uint32 `json:"roce_max_frame_size,omitempty"`
-	// Path is "auto", "wire" or "local"; empty means auto.
+	// Path is "auto", "wire", "local" or "direct"; empty means auto.
 	Path string `json:"path,omitempty"`
 	// Impairment is what the link does to packets, in the form of `softvpi link
 	// set`: "loss=1% delay=50us seed=7".
@@ -254,8 +254,10 @@ func parsePath(s string) (device.PathPolicy, *FieldError) {
 		return device.PathWire, nil
 	case "local":
 		return device.PathLocal, nil
+	case "direct":
+		return device.PathDirect, nil
 	}
-	return 0, fieldError("path", fmt.Sprintf("%q", s), "auto, wire, local")
+	return 0, fieldError("path", fmt.Sprintf("%q", s), "auto, wire, local, direct")
 }
 
 // parseGeneration reads the generation of an adapter.
@@ -272,7 +274,7 @@ func parseGeneration(s string) (catalogue.Generation, *FieldError) {
 // ParseAdapter reads an adapter from a command line: name=address, with
 // options after commas: "Ethernet 1=127.0.0.2,port=4791,mtu=1024,path=wire".
 func ParseAdapter(s string) (Adapter, error) {
-	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local][,generation=mlx5|mlx4][,follow]`
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,generation=mlx5|mlx4][,follow]`
 	var a Adapter
 	parts := strings.Split(s, ",")
 	name, addr, ok := strings.Cut(parts[0], "=")

@@ -58,7 +58,7 @@ func TestWrongConfigurationNamesTheField(t *testing.T) {
 		{"GID timer", `{"update_gid_timer_frequency": 10001}`, "update_gid_timer_frequency is 10001; allowed: 0 (never) to 10000"},
 		{"CM retries", `{"adapters": [{"address": "127.9.0.1", "max_cm_retries": 16}]}`, "adapters[0].max_cm_retries is 16; allowed: 1 to 15"},
 		{"flow control", `{"adapters": [{"address": "127.9.0.1", "roce_rc_e2e_flow_control_enable": 2}]}`, "adapters.roce_rc_e2e_flow_control_enable is a number"},
-		{"path", `{"adapters": [{"address": "127.9.0.1", "path": "air"}]}`, `adapters[0].path is "air"; allowed: auto, wire, local`},
+		{"path", `{"adapters": [{"address": "127.9.0.1", "path": "air"}]}`, `adapters[0].path is "air"; allowed: auto, wire, local, direct`},
 		{"port", `{"adapters": [{"address": "127.9.0.1", "udp_port": 70000}]}`, "adapters.udp_port is a number 70000; allowed: a uint16"},
 		{"impairment", `{"adapters": [{"address": "127.9.0.1", "impairment": "loss=200"}]}`, `adapters[0].impairment: impairment loss=200: want a percentage from 0 to 100`},
 		{"name twice", `{"adapters": [{"name": "a", "address": "127.9.0.1"}, {"name": "a", "address": "127.9.0.2"}]}`, `adapters[1].name is "a" again`},

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/direct"
 )
 
 // bodies are all structs that travel.
@@ -21,6 +22,7 @@ var bodies = []any{
 	command.SRQInfo{}, command.CreateQP{}, command.QueuePair{}, command.ModifyQP{}, command.QPInfo{},
 	command.CreateAH{}, command.CMCreate{}, command.CMConnect{}, command.CMAccept{}, command.CMReject{},
 	command.CMInfo{}, command.Event{}, command.Endpoint{}, command.Ring{}, command.AddressVector{}, command.ConnParam{},
+	direct.Key{}, direct.RingAt{}, direct.Terms{}, direct.Direction{}, // in shared memory
 }
 
 // A C struct with the same fields has the same layout: packed encoding and

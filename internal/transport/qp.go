@@ -46,10 +46,10 @@ type QP struct {
 	mtu   int
 
 	win     *window
-	copying int // copies under way
-	counted int // packets of this QP in win.inFlight
-	wants   int // packets of room that it waits for
-	peer    *QP // the other end while the QP is on the local path
+	copying int  // copies under way
+	counted int  // packets of this QP in win.inFlight
+	wants   int  // packets of room that it waits for
+	peer    *QP  // the other end while the QP is on the local path
 	lent    bool // its program carries out its requests itself
 	held    bool // no request begins: the QP is about to be lent
 

@@ -1,0 +1,45 @@
+package device
+
+import "github.com/softvpi/softvpi/internal/direct"
+
+// moved is how many messages the programs have moved on the pair.
+func (r *loan) moved() (n uint64) {
+	for i := range r.record.Way {
+		for op := range direct.Counts {
+			n += r.record.Way[i].Count(op).Messages
+		}
+	}
+	return n
+}
+
+// fold adds what was moved to the counters of the adapters.
+func (r *loan) fold() {
+	for i := range r.record.Way {
+		q, p := r.ends[i], r.ends[1-i]
+		for op := range direct.Counts {
+			now, was := r.record.Way[i].Count(op), &r.counted[i][op]
+			from, to := q.adapter.engine.Counters(), p.adapter.engine.Counters()
+			from.DirectMessages += now.Messages - was.Messages
+			from.DirectBytes += now.Bytes - was.Bytes
+			if op == direct.CountRead || op == direct.CountAtomic {
+				from, to = to, from
+			}
+			from.LocalOutboundPackets += now.Packets - was.Packets
+			from.LocalOutboundBytes += now.Bytes - was.Bytes
+			to.LocalInboundPackets += now.Packets - was.Packets
+			to.LocalInboundBytes += now.Bytes - was.Bytes
+			*was = now
+		}
+	}
+}
+
+// foldAll brings the counters up to date.
+func (h *Host) foldAll() {
+	for _, c := range h.clients {
+		for r := range c.loans {
+			if r.ends[0].client == c {
+				r.fold()
+			}
+		}
+	}
+}
