@@ -21,8 +21,9 @@ const (
 	// DefaultAckDelay is 4.096 us * 2^13, 34 ms: how long this adapter may take
 	// to acknowledge a packet, carried in REP.
 	DefaultAckDelay = 13
-	// DefaultConnectTimeout bounds a whole attempt.
-	DefaultConnectTimeout = 10 * time.Second
+	// DefaultConnectTimeout bounds a whole attempt, so that a program learns within ten seconds
+	// that nobody answers.
+	DefaultConnectTimeout = 9500 * time.Millisecond
 	// DefaultBacklog is the backlog of a listener that asked for none.
 	DefaultBacklog = 128
 	// DefaultMaxHalfOpen bounds the requests of peers that are not yet
