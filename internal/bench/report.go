@@ -87,7 +87,7 @@ func (s samples) median(name string) float64 {
 	if len(v) == 0 {
 		return 0
 	}
-	return v[len(v)/2]
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
 // figure says how a row comes of samples.

@@ -82,6 +82,13 @@ func TestReportAsJSON(t *testing.T) {
 	}
 }
 
+func TestMedian(t *testing.T) {
+	s := samples{"even": {4, 1, 2, 9}, "odd": {9, 1, 5}}
+	if s.median("even") != 3 || s.median("odd") != 5 || s.median("nothing") != 0 {
+		t.Errorf("%v, %v, %v", s.median("even"), s.median("odd"), s.median("nothing"))
+	}
+}
+
 func TestNumbersAreShort(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 0.01234: "0.0123", 1.234: "1.23", 99.994: "99.99", 1234.5: "1234"} {
 		if got := number(v); got != want {
