@@ -129,13 +129,22 @@ func pause() {
 	}
 }
 
-// deliver takes the receive and completes both sides. The initiator's completion
-// comes first: it can hardly have the peer's answer before it then.
+// deliver takes the receive and completes both sides. The initiator's slot is
+// claimed first: an answer of the peer cannot overtake its completion. What can be
+// made ready is made so before the peer's is: a peer that polls waits for that very
+// cache line.
 func (i *Initiator) deliver(wr *ring.SendWR, e *ring.CQE, op int, n uint64) Reason {
 	own, why := i.claim(wr)
 	if why != NoReason {
 		return why
 	}
+	now, c := i.env.Now(), &i.conf
+	e.ID, e.Context, e.QPN, e.ByteLen = i.recv.ID, c.PeerContext, c.PeerQPN, uint32(n)
+	e.Flags |= ring.ReceiveSide
+	if wr.Flags&ring.Solicited != 0 {
+		e.Flags |= ring.IsSolicited
+	}
+	e.PKeyIndex, e.SL, e.Timestamp = c.PKeyIndex, uint8(c.ServiceLevel), now
 	peers, ok := i.recvCQ.Claim(i.env.Owner)
 	if !ok {
 		if i.signaled(wr) {
@@ -146,19 +155,11 @@ func (i *Initiator) deliver(wr *ring.SendWR, e *ring.CQE, op int, n uint64) Reas
 	// From here on, until Taken is stored, the driver knows by the claim that a
 	// receive that was taken did not complete.
 	taken := i.receive.Take()
+	i.publish(i.recvCQ, peers, e, c.RecvStamp)
+	i.dir.Taken = taken // ordered by Op for the driver, or by the end of this program
 	i.tally(op, n)
-	now := i.env.Now()
 	if i.signaled(wr) {
 		i.fillSend(wr, own, n, now)
 	}
-	c := &i.conf
-	e.ID, e.Context, e.QPN, e.ByteLen = i.recv.ID, c.PeerContext, c.PeerQPN, uint32(n)
-	e.Flags |= ring.ReceiveSide
-	if wr.Flags&ring.Solicited != 0 {
-		e.Flags |= ring.IsSolicited
-	}
-	e.PKeyIndex, e.SL, e.Timestamp = c.PKeyIndex, uint8(c.ServiceLevel), now
-	i.publish(i.recvCQ, peers, e, c.RecvStamp)
-	atomic.StoreUint32(&i.dir.Taken, taken)
 	return NoReason
 }

@@ -1,0 +1,82 @@
+package scale
+
+import (
+	"math/rand/v2"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/driver"
+)
+
+// Programs that are stopped again and again while they carry their requests out in
+// each other's memory lose and alter nothing, and hold up nobody but their peer: the
+// driver answers meanwhile, and takes connections of the stopped to the wire when it
+// is told to.
+func TestStoppedPrograms(t *testing.T) {
+	beside(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	d := startDriver(t, "auto")
+	server, client := d.attach(t, 0), d.attach(t, 1)
+	args := mixedArgs(2)
+	server.call(t, "endpoint", args, nil)
+	client.call(t, "endpoint", args, nil)
+	pair(t, server, client)
+
+	seconds := float64(size(20, 2))
+	var wg sync.WaitGroup
+	var did asked
+	var served int
+	wg.Add(2)
+	go func() {
+		defer wg.Done()
+		if err := server.try("serve", nil, &served); err != nil {
+			t.Errorf("server: %v", err)
+		}
+	}()
+	go func() {
+		defer wg.Done()
+		if err := client.try("ask", askArgs{Seconds: seconds, Seed: seed}, &did); err != nil {
+			t.Errorf("client: %v", err)
+		}
+	}()
+	r := rand.New(rand.NewPCG(seed, 3))
+	stops := 0
+	for end := time.Now().Add(time.Duration(seconds * 0.8 * float64(time.Second))); time.Now().Before(end); stops++ {
+		w := []*worker{server, client}[r.IntN(2)]
+		if err := w.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Error(err)
+		}
+		if r.IntN(4) == 0 {
+			for _, path := range []string{"wire", "auto"} {
+				if err := d.SetLink(driver.LinkRequest{Adapter: "left", Path: &path}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		began := time.Now()
+		_ = d.Status()
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("the driver answered after %v", took)
+		}
+		time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+		if err := w.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+	}
+	wg.Wait()
+	if did.Messages != served {
+		t.Errorf("%d messages were sent and %d came", did.Messages, served)
+	}
+	var direct uint64
+	for _, a := range d.Status().Adapters {
+		direct += a.Counters["Direct messages"]
+	}
+	t.Logf("%d operations, %d messages, %d direct; stopped %d times", did.Operations, served, direct, stops)
+	if direct == 0 {
+		t.Error("nothing took the direct path")
+	}
+}
