@@ -1,0 +1,141 @@
+package driver
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/verbs"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// acting are the tests of the keys of the RoCE and the general tables that act: each shows that the key changes
+// what the driver does, beside what it stores.
+var acting = map[string]func(*testing.T){
+	"roce_mode":                  TestRoCEMode,
+	"roce_udp_dport":             TestKeysSurviveARestartOfTheDriver,
+	"RoceMaxFrameSize":           TestPendingUntilRestart,
+	"UpdateGIDTimerFrequency":    TestUpdateGIDTimerFrequency,
+	"RoceRcE2EFlowControlEnable": TestKeysOfTheConnectionManager,
+	"MaxCMRetries":               TestKeysOfTheConnectionManager,
+	"LogNumQp":                   TestLogNumQp,
+}
+
+// Every key of these tables that counts as built has a test that shows that it acts, and no other has one.
+func TestKeysThatAct(t *testing.T) {
+	built := map[string]bool{}
+	for _, name := range []string{"roce_mode", "UpdateGIDTimerFrequency"} {
+		group := catalogue.Lookup(name)[0].Group
+		for _, k := range catalogue.Keys() {
+			if k.Group == group && k.Status == catalogue.Built {
+				built[k.Name] = true
+			}
+		}
+	}
+	for name := range built {
+		if acting[name] == nil {
+			t.Errorf("%s counts as built, and no test shows that it acts", name)
+		}
+	}
+	for name := range acting {
+		if !built[name] {
+			t.Errorf("%s acts and does not count as built", name)
+		}
+	}
+}
+
+// request is the REQ that an adapter sends to a peer that does not answer.
+func request(t *testing.T, d *Driver, adapter int) *mad.REQ {
+	t.Helper()
+	from := d.cfg.Adapters[adapter].Address
+	b := from.As4()
+	b[3] += 100
+	peer := netip.AddrFrom4(b)
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(peer, 4791)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	side, err := newCheckSide(attach(t, d), from, 4096, verbs.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer side.close()
+	id, err := side.dev.NewID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer id.Close()
+	if err := id.Bind(netip.AddrPortFrom(from, 0)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- id.Connect(ctx, netip.AddrPortFrom(peer, 7), side.qp, verbs.ConnParam{InitiatorDepth: 1})
+	}()
+	defer func() { <-ended }()
+	defer cancel()
+	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	packet := make([]byte, 2048)
+	n, err := c.Read(packet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head, length = ib.BTHLen + ib.DETHLen, 256
+	if n < head+length {
+		t.Fatalf("%d bytes", n)
+	}
+	m, err := mad.DecodeCM(packet[head : head+length])
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, ok := m.(*mad.REQ)
+	if !ok {
+		t.Fatalf("a %T", m)
+	}
+	return req
+}
+
+// WinOF 5.50, RoCE options: the keys stand in the requests that go out.
+func TestKeysOfTheConnectionManager(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	if q := request(t, d, 0); q.MaxCMRetries != 15 || !q.FlowControl {
+		t.Errorf("by default: %d retries, flow control %v", q.MaxCMRetries, q.FlowControl)
+	}
+	set(t, d, "left", "MaxCMRetries", "3")
+	set(t, d, "left", "RoceRcE2EFlowControlEnable", "0")
+	if q := request(t, d, 0); q.MaxCMRetries != 15 || !q.FlowControl {
+		t.Errorf("before the restart: %d retries, flow control %v", q.MaxCMRetries, q.FlowControl)
+	}
+	restart(t, d, "left")
+	if q := request(t, d, 0); q.MaxCMRetries != 3 || q.FlowControl {
+		t.Errorf("after it: %d retries, flow control %v", q.MaxCMRetries, q.FlowControl)
+	}
+}
+
+// What the interval does is a test of package device.
+func TestUpdateGIDTimerFrequency(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	interval := func() time.Duration {
+		d.changes.Lock()
+		defer d.changes.Unlock()
+		return d.gidInterval()
+	}
+	for value, want := range map[string]time.Duration{"250": 250 * time.Millisecond, "0": -1} {
+		set(t, d, "left", "UpdateGIDTimerFrequency", value)
+		restart(t, d, "left")
+		restart(t, d, "right")
+		if got := interval(); got != want {
+			t.Errorf("%s: %v, want %v", value, got, want)
+		}
+	}
+}

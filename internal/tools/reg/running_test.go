@@ -1,0 +1,81 @@
+package reg
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// With a driver running everything goes through it, and it acts.
+func TestRunningDriver(t *testing.T) {
+	dir, err := os.MkdirTemp("", "reg") // t.TempDir's names are too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	cfg := driver.Config{
+		Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state"), SkipSelfCheck: true,
+		Adapters: []driver.Adapter{{Name: "only", Address: netip.AddrFrom4([4]byte{127, byte(16 + rand.N(200)), byte(rand.N(256)), 1})}},
+	}
+	d, err := driver.Start(t.Context(), cfg, driver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(line string) (int, string) {
+		var out strings.Builder
+		args := append(words(strings.ReplaceAll(line, "$DIR", dir)), "--socket", cfg.Socket)
+		status := Main(context.Background(), tool.Env{Name: "reg", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out})
+		return status, out.String()
+	}
+	for _, c := range []struct {
+		line   string
+		status int
+		words  string
+	}{
+		{`add RoceMaxFrameSize --adapter only /d 1024`, 0, "taken up when the adapter restarts"},
+		{`query RoceMaxFrameSize --adapter only`, 0, "RoceMaxFrameSize    REG_SZ    1024"},
+		{`add RoceMaxFrameSize --adapter only /d 1000 /f`, 1, "allowed: 256, 512"},
+		{`add HKLM\SYSTEM\CurrentControlSet\Services\mlx5\Parameters /v MaxCMRetries /t REG_DWORD /d 16`, 1, "MaxCMRetries is 16; allowed: 1 to 15"},
+		{`add HKLM\SYSTEM\CurrentControlSet\Services\mlx5\x /v y`, 0, "not a key of this driver"},
+		{`export HKLM\SYSTEM\CurrentControlSet\Services\mlx5\x $DIR/x.reg`, 0, "successfully"},
+		{`delete HKLM\SYSTEM\CurrentControlSet\Services\mlx5\x /f`, 0, "successfully"},
+		{`query HKLM\SYSTEM\CurrentControlSet\Services\mlx5\x`, 1, "unable to find"},
+		{`delete HKLM\SYSTEM\CurrentControlSet\Services\mlx5\x /f`, 1, "unable to find"},
+		{`import $DIR/x.reg`, 0, "successfully"},
+		{`query HKLM\SYSTEM\CurrentControlSet\Services\mlx5\x /v y`, 0, "y    REG_SZ"},
+	} {
+		if status, text := run(c.line); status != c.status || !strings.Contains(text, c.words) {
+			t.Errorf("%s: %d %s", c.line, status, text)
+		}
+	}
+	if err := d.RestartAdapter("only"); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Status().Adapters[0].ActiveMTU; got != 1024 {
+		t.Errorf("MTU %d after the restart", got)
+	}
+	if status, text := runWith("query RoceMaxFrameSize --adapter only", cfg.State); status != 1 || !strings.Contains(text, "another process") {
+		t.Errorf("the file of a running driver: %d %s", status, text)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := run("query RoceMaxFrameSize --adapter only --state " + cfg.State); status != 0 || !strings.Contains(text, "1024") {
+		t.Errorf("after the driver: %d %s", status, text)
+	}
+}
+
+// runWith runs a line against the file of a state directory.
+func runWith(line, state string) (int, string) {
+	var out strings.Builder
+	args := append(words(line), "--state", state)
+	status := Main(context.Background(), tool.Env{Name: "reg", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out})
+	return status, out.String()
+}
