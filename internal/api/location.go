@@ -26,3 +26,6 @@ func (l Location) String() string { return fmt.Sprintf("%d_%d_%d", l.Bus, l.Devi
 func (l Location) Text() string {
 	return fmt.Sprintf("PCI bus %d, device %d, function %d", l.Bus, l.Device, l.Function)
 }
+
+// Address is the location as the firmware tools show it (mst status -v): 04:00.0, in hexadecimal.
+func (l Location) Address() string { return fmt.Sprintf("%02x:%02x.%x", l.Bus, l.Device, l.Function) }

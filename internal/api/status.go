@@ -41,6 +41,9 @@ type AdapterStatus struct {
 	Link        LinkStatus        `json:"link"`
 	Retransmits uint64            `json:"retransmits"`
 	Counters    map[string]uint64 `json:"counters"`
+
+	// Configuration are the parameters of mlxconfig that were set when the adapter started.
+	Configuration map[string]uint64 `json:"configuration"`
 }
 
 // GIDStatus is a row of the GID table.

@@ -18,6 +18,8 @@ type running struct {
 	off      bool // enabled with RoCE off: the device itself is disabled
 	// taken are its settings as they were when it last started, by where they stand.
 	taken map[string]registry.Setting
+	// configuration is the device's, as it was then.
+	configuration map[string]uint64
 }
 
 // settingID says where a setting stands, whichever spelling holds it.
@@ -65,7 +67,7 @@ func (d *Driver) forget(cause error) {
 // take reads the settings of adapter i, which starts with them, and tells of those that do not count.
 func (d *Driver) take(i int) {
 	r := &d.running[i]
-	r.taken = map[string]registry.Setting{}
+	r.taken, r.configuration = map[string]registry.Setting{}, d.registry.Configuration(r.Adapter)
 	for _, s := range d.registry.Settings(r.Adapter) {
 		r.taken[settingID(&s)] = s
 		d.complain(r, &s)
@@ -217,6 +219,7 @@ func (d *Driver) describe(s *AdapterStatus) {
 	defer d.changes.Unlock()
 	r := &d.running[s.Index]
 	s.Generation, s.Number, s.Enabled = api.GenerationName(r.Generation), r.Number, s.Enabled || r.off
+	s.Configuration = r.configuration
 	for _, now := range d.registry.Settings(r.Adapter) {
 		if force, ok := r.taken[settingID(&now)]; ok && pending(&now, &force) {
 			s.Pending = true

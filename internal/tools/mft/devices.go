@@ -1,0 +1,88 @@
+// Package mft holds the firmware tools' programs of those names: mlxconfig, which changes the non-volatile
+// configuration of devices, and mst, which lists them (WinOF 5.50, 4.5.3.4.1; WinOF-2 1.21, 3.1.1 and 3.3.3.3.1).
+package mft
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// The numbers in device names are those of the cards that the manuals show: scripts look for them.
+const (
+	partMLX5 = 4115
+	partMLX4 = 4103
+)
+
+// device is an adapter as the firmware tools name it.
+type device struct {
+	name    string
+	other   string // a second name, of mlx4 devices: that of its configuration cycles; "" for none
+	kind    string
+	adapter *api.AdapterStatus
+}
+
+// devices are those of the driver, numbered within each part as the registry numbers them.
+func devices(s *api.Status) []device {
+	list := make([]device, 0, len(s.Adapters))
+	for i := range s.Adapters {
+		list = append(list, device{adapter: &s.Adapters[i]})
+	}
+	slices.SortStableFunc(list, func(a, b device) int { return cmp.Compare(a.adapter.Number, b.adapter.Number) })
+	seen := map[catalogue.Generation]int{}
+	for i := range list {
+		d := &list[i]
+		g := d.adapter.Class()
+		d.kind, d.name = "ConnectX4", fmt.Sprintf("mt%d_pciconf%d", partMLX5, seen[g])
+		if g == catalogue.MLX4 {
+			d.kind, d.name = "ConnectX3Pro", fmt.Sprintf("mt%d_pciconf%d", partMLX4, seen[g])
+			d.other = fmt.Sprintf("mt%d_pci_cr%d", partMLX4, seen[g])
+		}
+		seen[g]++
+	}
+	return list
+}
+
+// pick finds the devices of that name, with or without /dev/mst/ in front; all without one.
+func pick(list []device, name string) ([]device, error) {
+	if name == "" {
+		return list, nil
+	}
+	var names []string
+	for _, d := range list {
+		if bare := strings.TrimPrefix(name, "/dev/mst/"); bare == d.name || bare == d.other {
+			return []device{d}, nil
+		}
+		names = append(names, d.name)
+	}
+	return nil, &api.FieldError{Field: "device", Value: fmt.Sprintf("%q", name), Allowed: strings.Join(names, ", ")}
+}
+
+// end reports err, if any, and returns the exit status.
+func end(env tool.Env, err error) int {
+	var usage *tool.UsageError
+	var field *api.FieldError
+	var value *catalogue.ValueError
+	switch {
+	case err == nil:
+		return tool.Success
+	case errors.As(err, &usage), errors.As(err, &field), errors.As(err, &value):
+		env.Errorf("%s", strings.ReplaceAll(err.Error(), "\n", " "))
+		return tool.Usage
+	}
+	return env.Fail(err)
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

@@ -1,0 +1,63 @@
+package mft
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+const mstSynopsis = `usage: mst status [-v] [options]
+Lists the devices by the names that mlxconfig takes; -v with their locations and adapters.`
+
+// mstDevice is a device as mst shows it.
+type mstDevice struct {
+	Name     string `json:"device"`
+	Other    string `json:"other,omitempty"` // another name of the same device
+	Location string `json:"bus_dev_fn"`
+	Adapter  string `json:"adapter"`
+}
+
+// MST runs mst.
+func MST(ctx context.Context, env tool.Env) int {
+	f := tool.NewFlags(env, mstSynopsis)
+	verbose := f.Bool("v", false, "show locations, too")
+	socket := f.String("socket", "", "`path` of the driver's socket")
+	asJSON := f.Bool("json", false, "print JSON")
+	if status, done := f.Parse(); done {
+		return status
+	}
+	switch {
+	case f.NArg() == 1 && f.Arg(0) == "help":
+		fmt.Fprintln(env.Stdout, mstSynopsis)
+		return tool.Success
+	case f.NArg() != 1 || f.Arg(0) != "status":
+		return f.Refuse(tool.Usagef("%q is no command; allowed: status, help", strings.TrimSpace(f.Arg(0)+" "+f.Arg(1))))
+	}
+	s, err := api.NewClient(*socket).Status(ctx)
+	if err != nil {
+		return end(env, err)
+	}
+	list := []mstDevice{}
+	for _, d := range devices(s) {
+		list = append(list, mstDevice{d.name, d.other, d.adapter.Location().Address(), d.adapter.Name})
+	}
+	if *asJSON {
+		return end(env, writeJSON(env.Stdout, list))
+	}
+	fmt.Fprintf(env.Stdout, "MST devices:\n------------\n")
+	for _, d := range list {
+		for _, name := range []string{d.Other, d.Name} {
+			switch {
+			case name == "":
+			case *verbose:
+				fmt.Fprintf(env.Stdout, "%-20s bus:dev.fn=%s  net-%s\n", name, d.Location, d.Adapter)
+			default:
+				fmt.Fprintln(env.Stdout, name)
+			}
+		}
+	}
+	return tool.Success
+}
