@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/tools/hca"
 	"github.com/softvpi/softvpi/internal/tools/ibdump"
+	"github.com/softvpi/softvpi/internal/tools/mlxtool"
 	"github.com/softvpi/softvpi/internal/tools/ndcat"
 	"github.com/softvpi/softvpi/internal/tools/ndinfo"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
@@ -26,6 +27,7 @@ func makeTools() map[string]tool.Main {
 		"MlxStat":       hca.MlxStat,
 		"ibdump":        ibdump.Main,
 		"ibstat":        hca.Ibstat,
+		"mlxtool":       mlxtool.Main,
 		"nd_rping":      rping.Main,
 		"ndadapterinfo": ndinfo.AdapterInfo,
 		"ndcat":         ndcat.Main,

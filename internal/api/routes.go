@@ -40,6 +40,9 @@ func register[I, O any](s *Server, op huma.Operation, do func(context.Context, *
 
 func (s *Server) routes() {
 	d := s.cfg.Driver
+	if x, ok := d.(Diagnostics); ok { // first: it counts the requests of those that follow
+		s.diagnosticRoutes(x)
+	}
 	register(s, operation("GET", "/status", "status", "The driver with its adapters, queue pairs and programs"),
 		func(context.Context, *struct{}) (*one[Status], error) { return body(d.Status()), nil })
 	register(s, operation("GET", "/adapters", "adapters", "The adapters, without their queue pairs"),

@@ -15,7 +15,7 @@ var (
 
 var dumpMeNowKeys = []Key{
 	{
-		Name: "DumpMeNowDirectory", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: PerDriver, Type: String,
+		Name: "DumpMeNowDirectory", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: PerDriver, Type: String, Status: Built,
 		Defaults: map[Generation]Default{
 			MLX4: {Text: `\SystemRoot\temp\Mlx4_Dump_Me_Now`},
 			MLX5: {Text: `\SystemRoot\temp\Mlx5_Dump_Me_Now`},
@@ -26,14 +26,14 @@ var dumpMeNowKeys = []Key{
 		Sources:     dumpMeNowSources,
 	},
 	{
-		Name: "DumpMeNowTotalCount", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: PerDriver, Type: NumericString,
+		Name: "DumpMeNowTotalCount", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: PerDriver, Type: NumericString, Status: Built,
 		Defaults: always(128), Min: 0, Max: 0xFFFF, Unit: "dumps",
 		Description: "Dumps that are kept. A further one takes the place of an old one, the first DumpMeNowPreservedCountMin excepted.",
 		Chosen:      onWinOF2Too,
 		Sources:     append(from(winof, "4.7.3 Cyclic DMN Mechanism"), dumpMeNowSources...),
 	},
 	{
-		Name: "DumpMeNowPreservedCountMin", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: PerDriver, Type: NumericString,
+		Name: "DumpMeNowPreservedCountMin", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: PerDriver, Type: NumericString, Status: Built,
 		Defaults: always(8), Min: 0, Max: 0xFFFF, Unit: "dumps",
 		Description: "First dumps that are never replaced by later ones.",
 		Chosen:      onWinOF2Too,
@@ -87,7 +87,7 @@ var selfHealingKeys = []Key{
 
 var stateDumpKeys = []Key{
 	{
-		Name: "MstDumpMode", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: PerDriver, Type: DWORD,
+		Name: "MstDumpMode", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: PerDriver, Type: DWORD, Status: Built,
 		Defaults: always(1), Choices: disableEnable,
 		Description: "Dumps the state of an adapter into files when certain events happen.",
 		Chosen:      "The default and which value disables: the manual prints the name alone.",
@@ -100,7 +100,7 @@ var stateDumpKeys = []Key{
 		Sources:     stateDumpMLX5,
 	},
 	{
-		Name: "EnableDumpOnPortDown", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: PerDriver, Type: DWORD,
+		Name: "EnableDumpOnPortDown", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: PerDriver, Type: DWORD, Status: Built,
 		Defaults: always(0), Choices: disableEnable,
 		Description: "Dumps when a port goes down.",
 		Sources:     stateDumpMLX5,
@@ -124,14 +124,14 @@ var stateDumpKeys = []Key{
 		Sources:     stateDumpMLX5,
 	},
 	{
-		Name: "DumpEventsNum", Base: DriverService, Group: groupStateDump, Generations: Both, Scope: PerDriver, Type: DWORD,
+		Name: "DumpEventsNum", Base: DriverService, Group: groupStateDump, Generations: Both, Scope: PerDriver, Type: DWORD, Status: Built,
 		Defaults: always(20), Min: 1, Max: 1000, Unit: "sets",
 		Description: "Sets of files that are kept for each kind of event.",
 		Chosen:      "The limits; and for WinOF-2 its own driver's path, where the manual prints mlx4_bus.",
 		Sources:     append(stateDumpMLX4, stateDumpMLX5...),
 	},
 	{
-		Name: "DumpModeFlags", Base: Absolute, Path: services + `mlx4eth63\Parameters`, Group: groupStateDump, Generations: MLX4, Scope: PerDriver | OnEthernet, Type: DWORD,
+		Name: "DumpModeFlags", Base: Absolute, Path: services + `mlx4eth63\Parameters`, Group: groupStateDump, Generations: MLX4, Scope: PerDriver | OnEthernet, Type: DWORD, Status: Built,
 		Defaults: always(0), Min: 0, Max: 0x1C, Step: 4, Hex: true,
 		Description: "Port states of Ethernet ports that make no dump: 0x4 down, 0x8 none, 0x10 up.",
 		Chosen:      "That other bits are refused.",

@@ -81,6 +81,9 @@ func (p Parameter) Allowed(g Generation) string {
 	return p.key(g).Allowed()
 }
 
+// Limits are the least and the largest value on an adapter of generation g.
+func (p Parameter) Limits(g Generation) (least, most uint64) { return p.key(g).Limits() }
+
 // key has the parameter's rules.
 func (p Parameter) key(g Generation) Key {
 	k := Key{Name: p.Name, Type: QWORD, Min: p.Min, Max: p.Max, Choices: p.Choices, Unit: p.Unit}

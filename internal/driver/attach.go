@@ -9,7 +9,7 @@ import (
 
 // serveAttach lets programs attach, where the system can.
 func (d *Driver) serveAttach() error {
-	s, err := ipc.NewServer(ipc.DeviceHost(d.host), ipc.ServerConfig{Driver: "softvpi " + d.version, Log: d.log, Ended: d.programEnded})
+	s, err := ipc.NewServer(d.attachHost(), ipc.ServerConfig{Driver: "softvpi " + d.version, Log: d.log, Ended: d.programEnded})
 	if errors.Is(err, ipc.ErrPlatform) {
 		d.noAttach = "attaching is built for Linux only; on this system programs embed their adapters"
 		return nil

@@ -51,7 +51,9 @@ type Driver struct {
 	noAttach string      // why not
 	checks   []Check
 	captures captures
-	recover  bool // the driver before did not stop cleanly
+	commands *device.CommandLog // that attached programs give
+	dumps    sync.Mutex         // held by whoever writes a dump
+	recover  bool               // the driver before did not stop cleanly
 	up       bool
 
 	unsubscribe func() // from the host's changes of state
@@ -69,7 +71,7 @@ func Start(ctx context.Context, cfg Config, o Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{cfg: cfg, version: o.Version, started: time.Now(), log: o.Log}
+	d := &Driver{cfg: cfg, version: o.Version, started: time.Now(), log: o.Log, commands: device.NewCommandLog(len(cfg.Adapters))}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}

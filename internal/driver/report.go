@@ -46,12 +46,14 @@ func (d *Driver) adapterChanged(c device.StatusChange) {
 	r := &d.running[c.Adapter]
 	if c.Flags&device.StatusDown != 0 {
 		d.events.Raise(r.Generation, events.LinkDown{Adapter: r.Name, Port: 1})
+		d.dumpPort(c.Adapter, false)
 	}
 	if c.Flags&device.StatusRDMADisabled != 0 {
 		d.events.Raise(r.Generation, events.AdapterStopped{Adapter: r.Name})
 	}
 	if c.Flags&device.StatusUp != 0 {
 		d.events.Raise(r.Generation, events.LinkUp{Adapter: r.Name, Port: 1})
+		d.dumpPort(c.Adapter, true)
 	}
 	if c.Flags&device.StatusGIDChange != 0 {
 		d.events.Raise(r.Generation, events.AddressesChanged{Adapter: r.Name, Addresses: d.host.Addresses(c.Adapter)})

@@ -59,7 +59,7 @@ func (i Incident) Write(root string, files []File) (folder string, err error) {
 	}
 	defer os.RemoveAll(temporary) // where something failed
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(temporary, fmt.Sprintf("%s_%d.log", f.Type, f.Index)), f.Text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(temporary, f.Name()), f.Text, 0o600); err != nil {
 			return "", err
 		}
 	}

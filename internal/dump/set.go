@@ -17,6 +17,9 @@ type File struct {
 	Text  []byte
 }
 
+// Name is the file's name where it stands in a folder of its own.
+func (f File) Name() string { return fmt.Sprintf("%s_%d.log", f.Type, f.Index) }
+
 // Set says what a set of state dump files is of. Its names are
 // <mode>_<location>_<tag><number>_<event>_<type>_<index>.log.
 type Set struct {
@@ -46,7 +49,7 @@ func (s Set) Write(directory string, files []File) (number int, paths []string, 
 		}
 	}
 	for _, f := range files {
-		name := fmt.Sprintf("%s%03d_%s_%s_%d.log", s.prefix(), number, s.Event, f.Type, f.Index)
+		name := fmt.Sprintf("%s%03d_%s_%s", s.prefix(), number, s.Event, f.Name())
 		path := filepath.Join(directory, name)
 		if err := writeWhole(path, f.Text); err != nil {
 			return number, paths, err

@@ -19,7 +19,7 @@ import (
 var kinds = []Event{
 	LinkUp{}, LinkDown{}, AdapterStarted{}, AdapterStartFailed{}, AdapterStopped{}, AdapterEnabled{}, AdapterDisabled{}, Identification{},
 	RoCEMode{}, RoCEModeRefused{}, AddressesChanged{}, RegistryValueIgnored{}, RegistrySetAside{}, NothingKept{}, DriverStarted{},
-	DriverStopped{}, DriverRecovered{}, SelfCheckFailed{}, ProgramDied{}, ProgramDisconnected{}, LogRepaired{}, Repeated{},
+	DriverStopped{}, DriverRecovered{}, SelfCheckFailed{}, ProgramDied{}, ProgramDisconnected{}, ResetByDriver{}, ResetFinished{}, ResetFailed{}, DumpOnRequest{}, DumpMeNow{}, DumpMeNowFailed{}, LogRepaired{}, Repeated{},
 }
 
 func symbolOf(e Event) string { return reflect.TypeOf(e).Name() }

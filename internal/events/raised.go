@@ -87,6 +87,22 @@ type (
 		PID     int
 		Cause   error
 	}
+	// ResetByDriver says that a reset of an adapter begins.
+	ResetByDriver struct{ Adapter string }
+	// ResetFinished says that it is done.
+	ResetFinished struct{ Adapter string }
+	// ResetFailed says that the adapter did not start again as it was to.
+	ResetFailed struct{ Adapter string }
+	// DumpOnRequest says where a dump is that somebody asked for, on mlx5.
+	DumpOnRequest struct{ Adapter, File string }
+	// DumpMeNow says where a dump is that somebody asked for with dump-me-now, on mlx4.
+	DumpMeNow struct{ Device, Folder, Root string }
+	// DumpMeNowFailed says why there is none.
+	DumpMeNowFailed struct {
+		Device, Root string
+		Failure      error
+		Status       int
+	}
 	// LogRepaired says that a file of the event log held bytes that are no event.
 	LogRepaired struct {
 		File  string
@@ -121,5 +137,11 @@ func (DriverRecovered) event()      {}
 func (SelfCheckFailed) event()      {}
 func (ProgramDied) event()          {}
 func (ProgramDisconnected) event()  {}
+func (ResetByDriver) event()        {}
+func (ResetFinished) event()        {}
+func (ResetFailed) event()          {}
+func (DumpOnRequest) event()        {}
+func (DumpMeNow) event()            {}
+func (DumpMeNowFailed) event()      {}
 func (LogRepaired) event()          {}
 func (Repeated) event()             {}

@@ -20,6 +20,8 @@ const (
 	Success = 0
 	Failure = 1 // the work failed, or a threshold was missed
 	Usage   = 2 // bad arguments
+	// Unsupported is what adapters do not have, or this one does not: "not supported by this adapter".
+	Unsupported = 3
 )
 
 // Env is what a tool is started with.
@@ -104,6 +106,14 @@ func (f *Flags) Parse() (status int, done bool) {
 		return f.Refuse(errors.New(f.explain(err))), true
 	}
 	return Success, false
+}
+
+// Read is Parse without a word to the user: a wrong argument, and the wish for help, are errors.
+func (f *Flags) Read() error {
+	if err := f.parse(f.env.Args); err != nil {
+		return &UsageError{Text: f.explain(err)}
+	}
+	return nil
 }
 
 func (f *Flags) parse(args []string) error {

@@ -1,0 +1,120 @@
+package api
+
+import (
+	"context"
+	"time"
+)
+
+// Diagnostics is what of a driver helps to find faults. A Driver that has it serves it.
+type Diagnostics interface {
+	// ResetAdapter restarts an adapter as RestartAdapter does, with the events of a reset.
+	ResetAdapter(name string) error
+	Resources(adapter string) (Resources, error)
+	// Commands are what programs asked of an adapter.
+	Commands(adapter string) ([]CallStats, error)
+	// Dump writes the state of an adapter to files.
+	Dump(adapter string, kind DumpKind) (Dump, error)
+}
+
+// Resources are what an adapter has, and has given away.
+type Resources struct {
+	PKeys   []uint16   `json:"pkeys" doc:"The partition keys by their index."`
+	Objects []Resource `json:"objects"`
+}
+
+// Resource is a kind of object.
+type Resource struct {
+	Name string `json:"name"`
+	Used int    `json:"used"`
+	Max  uint64 `json:"max"`
+}
+
+// CallStats is what was counted of one kind of call.
+type CallStats struct {
+	Name    string        `json:"name"`
+	Count   uint64        `json:"count"`
+	Failed  uint64        `json:"failed"`
+	Total   time.Duration `json:"total_ns"`
+	Longest time.Duration `json:"longest_ns"`
+}
+
+// DumpKind is a kind of dump.
+type DumpKind string
+
+// The kinds of dumps.
+const (
+	StateDump DumpKind = "state"       // the files of mstdump
+	DumpMeNow DumpKind = "dump-me-now" // a folder of its own
+)
+
+// Dump is a dump that was written.
+type Dump struct {
+	Kind      DumpKind `json:"kind"`
+	Directory string   `json:"directory" doc:"Where the files are; of dump-me-now its own folder."`
+	Number    int      `json:"number" doc:"In the names of the files of a state dump."`
+	Files     []string `json:"files"`
+}
+
+// DumpRequest asks for a dump.
+type DumpRequest struct {
+	Kind DumpKind `json:"kind" enum:"state,dump-me-now"`
+}
+
+func (s *Server) diagnosticRoutes(d Diagnostics) {
+	log := newRequestLog(s.cfg.Driver.Status().Adapters)
+	s.api.UseMiddleware(log.watch)
+	register(s, operation("POST", "/adapters/{name}/reset", "reset-adapter", "Reset an adapter: its connections end, and it starts again"),
+		func(_ context.Context, in *AdapterPath) (*struct{}, error) { return nil, d.ResetAdapter(in.Name) })
+	register(s, operation("GET", "/adapters/{name}/resources", "resources", "The objects that an adapter has and may have, and its partition keys"),
+		func(_ context.Context, in *AdapterPath) (*one[Resources], error) {
+			r, err := d.Resources(in.Name)
+			return body(r), err
+		})
+	register(s, operation("GET", "/adapters/{name}/commands", "commands", "The commands that programs gave to an adapter, with their times"),
+		func(_ context.Context, in *AdapterPath) (*one[[]CallStats], error) {
+			list, err := d.Commands(in.Name)
+			return body(list), err
+		})
+	register(s, operation("GET", "/adapters/{name}/requests", "requests", "The requests to this interface about an adapter, with their times"),
+		func(_ context.Context, in *AdapterPath) (*one[[]CallStats], error) {
+			list, err := log.of(in.Name)
+			return body(list), err
+		})
+	register(s, operation("POST", "/adapters/{name}/dumps", "dump", "Write the state of an adapter to files"),
+		func(_ context.Context, in *struct {
+			AdapterPath
+			Body DumpRequest
+		}) (*one[Dump], error) {
+			out, err := d.Dump(in.Name, in.Body.Kind)
+			return body(out), err
+		})
+}
+
+// ResetAdapter resets an adapter.
+func (c *Client) ResetAdapter(ctx context.Context, name string) error {
+	return c.call(ctx, "POST", adapterURL(name, "/reset"), nil, nil, nil)
+}
+
+// Resources asks for the objects of an adapter and its partition keys.
+func (c *Client) Resources(ctx context.Context, adapter string) (r Resources, err error) {
+	err = c.call(ctx, "GET", adapterURL(adapter, "/resources"), nil, nil, &r)
+	return r, err
+}
+
+// Commands asks for what programs asked of an adapter.
+func (c *Client) Commands(ctx context.Context, adapter string) (list []CallStats, err error) {
+	err = c.call(ctx, "GET", adapterURL(adapter, "/commands"), nil, nil, &list)
+	return list, err
+}
+
+// Requests asks for the requests that there were about an adapter.
+func (c *Client) Requests(ctx context.Context, adapter string) (list []CallStats, err error) {
+	err = c.call(ctx, "GET", adapterURL(adapter, "/requests"), nil, nil, &list)
+	return list, err
+}
+
+// Dump has the state of an adapter written to files.
+func (c *Client) Dump(ctx context.Context, adapter string, kind DumpKind) (d Dump, err error) {
+	err = c.call(ctx, "POST", adapterURL(adapter, "/dumps"), nil, DumpRequest{kind}, &d)
+	return d, err
+}

@@ -1,0 +1,48 @@
+package catalogue
+
+import (
+	"slices"
+	"strings"
+)
+
+// Command is a sub-command of a tool that the manuals describe.
+type Command struct {
+	// Tool is the name of the tool: "mlxtool".
+	Tool string
+	// Name are the words by which it is called, in lower case: "show nd connections".
+	Name string
+	// Aliases are other spellings of its last word that the manuals use.
+	Aliases []string
+	// Arguments are what follows the name, as usage texts show it. A command that others continue has none.
+	Arguments string
+	// Status is Built where the command does its work, and StoredOnly where adapters do not have what it is about.
+	Status Status
+	// Generations whose adapters have what it is about.
+	Generations Generation
+	// Summary says in a few words what it does, Description more, "" where there is no more to say.
+	Summary, Description string
+	// Example is a call of it, without the name of the tool.
+	Example string
+	Sources []Source
+}
+
+// CommandsOf are the sub-commands of a tool, in the order in which it lists them.
+func CommandsOf(tool string) []Command {
+	return slices.DeleteFunc(slices.Clone(commands), func(c Command) bool { return c.Tool != tool })
+}
+
+// Parent is the name of the command that this one continues, "" for those of the first level.
+func (c Command) Parent() string {
+	i := strings.LastIndexByte(c.Name, ' ')
+	return c.Name[:max(i, 0)]
+}
+
+// Word is the last word of the name.
+func (c Command) Word() string { return c.Name[strings.LastIndexByte(c.Name, ' ')+1:] }
+
+// Is says whether a word calls the command, in any letter case.
+func (c Command) Is(word string) bool {
+	return strings.EqualFold(word, c.Word()) || slices.ContainsFunc(c.Aliases, func(a string) bool { return strings.EqualFold(a, word) })
+}
+
+var commands = mlxtoolCommands

@@ -1,0 +1,80 @@
+package driver
+
+import (
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/ipc"
+)
+
+var _ api.Diagnostics = (*Driver)(nil)
+
+// loggedHost is where programs attach: their commands are noted.
+type loggedHost struct {
+	ipc.Host
+	host *device.Host
+	log  *device.CommandLog
+}
+
+// NewClient implements ipc.Host.
+func (h loggedHost) NewClient(cfg device.ClientConfig) (ipc.Session, error) {
+	c, err := h.host.NewClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return h.log.Client(c), nil
+}
+
+// attachHost is where programs attach to the driver.
+func (d *Driver) attachHost() ipc.Host {
+	return loggedHost{ipc.DeviceHost(d.host), d.host, d.commands}
+}
+
+// ResetAdapter restarts an adapter, with the events of a reset.
+func (d *Driver) ResetAdapter(name string) error {
+	index, err := d.find(name)
+	if err != nil {
+		return err
+	}
+	g := d.running[index].Generation
+	if g == catalogue.MLX5 { // WinOF names no such event
+		d.events.Raise(g, events.ResetByDriver{Adapter: name})
+	}
+	if err := d.RestartAdapter(name); err != nil {
+		d.events.Raise(g, events.ResetFailed{Adapter: name})
+		return err
+	}
+	d.events.Raise(g, events.ResetFinished{Adapter: name})
+	return nil
+}
+
+// Resources are the objects of an adapter and its partition keys.
+func (d *Driver) Resources(adapter string) (api.Resources, error) {
+	index, err := d.find(adapter)
+	if err != nil {
+		return api.Resources{}, err
+	}
+	s, err := d.host.Inspect(index, 0)
+	if err != nil {
+		return api.Resources{}, err
+	}
+	o, l := s.Counters.Objects, s.Limits
+	return api.Resources{PKeys: s.PKeys, Objects: []api.Resource{
+		{Name: "QP", Used: o.QP, Max: uint64(l.QP)}, {Name: "CQ", Used: o.CQ, Max: uint64(l.CQ)}, {Name: "SRQ", Used: o.SRQ, Max: uint64(l.SRQ)},
+		{Name: "MPT", Used: o.MR + o.MW, Max: uint64(l.MR) + uint64(l.MW)}, {Name: "PD", Used: o.PD, Max: uint64(l.PD)}, {Name: "AH", Used: o.AH, Max: uint64(l.AH)},
+	}}, nil
+}
+
+// Commands are what programs asked of an adapter.
+func (d *Driver) Commands(adapter string) ([]api.CallStats, error) {
+	index, err := d.find(adapter)
+	if err != nil {
+		return nil, err
+	}
+	out := []api.CallStats{}
+	for _, s := range d.commands.Stats(index) {
+		out = append(out, api.CallStats{Name: s.Command, Count: s.Count, Failed: s.Failed, Total: s.Total, Longest: s.Longest})
+	}
+	return out, nil
+}

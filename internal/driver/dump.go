@@ -1,0 +1,188 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/dump"
+	"github.com/softvpi/softvpi/internal/events"
+)
+
+const (
+	dumpObjects   = 10000                 // of each kind that a dump lists
+	dumpEvents    = 200                   // of the event log in a trace
+	registerDumps = 3                     // of a set, one after the other (WinOF 5.50, 6.9)
+	dumpGap       = 10 * time.Millisecond // between them
+	dumpMode      = "SingleFunc"          // of the driver's work
+)
+
+// errDumpsOff is a state dump that MstDumpMode forbids.
+var errDumpsOff = errors.New("state dumps are off: MstDumpMode is 0")
+
+// Dump writes the state of an adapter to files.
+func (d *Driver) Dump(adapter string, kind api.DumpKind) (api.Dump, error) {
+	index, err := d.find(adapter)
+	if err != nil {
+		return api.Dump{}, err
+	}
+	switch kind {
+	case api.StateDump:
+		return d.dumpOnRequest(index)
+	case api.DumpMeNow:
+		return d.dumpMeNow(index)
+	}
+	return api.Dump{}, fieldError("kind", fmt.Sprintf("%q", kind), "state, dump-me-now")
+}
+
+// dumpOnRequest writes a set of files because a user asked (tag u of WinOF, o of WinOF-2).
+func (d *Driver) dumpOnRequest(index uint32) (api.Dump, error) {
+	r := &d.running[index]
+	if r.Generation == catalogue.MLX5 && d.now(r, "MstDumpMode") == 0 {
+		return api.Dump{}, errDumpsOff
+	}
+	s := dump.Set{Tag: "o", Event: "oid"}
+	if r.Generation == catalogue.MLX4 {
+		s = dump.Set{Tag: "u", Event: "ioctl"}
+	}
+	out, err := d.dumpSet(index, s)
+	if err == nil && r.Generation == catalogue.MLX5 { // WinOF names no such event
+		d.events.Raise(r.Generation, events.DumpOnRequest{Adapter: r.Name, File: out.Files[0]})
+	}
+	return out, err
+}
+
+// dumpSet writes a set of files.
+func (d *Driver) dumpSet(index uint32, s dump.Set) (api.Dump, error) {
+	r := &d.running[index]
+	s.Mode, s.Location, s.Keep = dumpMode, api.LocationOf(r.Number).String(), int(d.now(r, "DumpEventsNum"))
+	files, err := d.dumpFiles(index, registerDumps)
+	if err != nil {
+		return api.Dump{}, err
+	}
+	out := api.Dump{Kind: api.StateDump, Directory: d.temp()}
+	d.dumps.Lock()
+	defer d.dumps.Unlock()
+	if out.Number, out.Files, err = s.Write(out.Directory, files); err != nil {
+		return api.Dump{}, fmt.Errorf("state dump: %w", err)
+	}
+	return out, nil
+}
+
+// dumpMeNow writes a folder because a user asked (WinOF 5.50, 4.7).
+func (d *Driver) dumpMeNow(index uint32) (api.Dump, error) {
+	r := &d.running[index]
+	root, folder, names, err := d.writeIncident(index)
+	if err != nil {
+		if r.Generation == catalogue.MLX4 { // WinOF-2 names no such event
+			d.events.Raise(r.Generation, events.DumpMeNowFailed{Device: r.Name, Root: root, Failure: err, Status: 1})
+		}
+		return api.Dump{}, fmt.Errorf("dump me now: %w", err)
+	}
+	if r.Generation == catalogue.MLX4 {
+		d.events.Raise(r.Generation, events.DumpMeNow{Device: r.Name, Folder: folder, Root: root})
+	} else {
+		d.events.Raise(r.Generation, events.DumpOnRequest{Adapter: r.Name, File: folder})
+	}
+	return api.Dump{Kind: api.DumpMeNow, Directory: folder, Files: names}, nil
+}
+
+func (d *Driver) writeIncident(index uint32) (root, folder string, paths []string, err error) {
+	r := &d.running[index]
+	root = d.text(r, "DumpMeNowDirectory")
+	if root, err = dump.Directory(root, d.temp()); err != nil {
+		return root, "", nil, err
+	}
+	files, err := d.dumpFiles(index, 1)
+	if err != nil {
+		return root, "", nil, err
+	}
+	files = append(files, dump.File{Type: "commands", Text: dump.Commands(d.commands.Recent(index))})
+	i := dump.Incident{
+		Device: r.Name, Type: "GENERAL", Source: "USER", Reason: "NA", Time: time.Now(),
+		Total: int(d.now(r, "DumpMeNowTotalCount")), Preserved: int(d.now(r, "DumpMeNowPreservedCountMin")),
+	}
+	d.dumps.Lock()
+	defer d.dumps.Unlock()
+	if folder, err = i.Write(root, files); err != nil {
+		return root, "", nil, err
+	}
+	for _, f := range files {
+		paths = append(paths, filepath.Join(folder, f.Name()))
+	}
+	return root, folder, paths, nil
+}
+
+// dumpFiles looks into an adapter, at its registers so many times.
+func (d *Driver) dumpFiles(index uint32, registers int) ([]dump.File, error) {
+	var out []dump.File
+	var s device.Inspection
+	var at time.Time
+	for i := range registers {
+		if i > 0 {
+			time.Sleep(dumpGap)
+		}
+		var err error
+		if s, err = d.host.Inspect(index, dumpObjects); err != nil {
+			return nil, err
+		}
+		at = time.Now()
+		out = append(out, dump.File{Type: "crspace", Index: i, Text: dump.Registers(at, &s)})
+	}
+	page, err := d.events.Query(events.Query{Adapters: []string{d.running[index].Name}, Limit: dumpEvents})
+	if err != nil {
+		return nil, err
+	}
+	return append(out,
+		dump.File{Type: "eq_dump", Text: dump.Queues(at, &s)}, dump.File{Type: "eq_print", Text: dump.Events(at, &s)},
+		dump.File{Type: "fwtrace", Text: dump.Trace(page.Events, d.commands.Recent(index))}), nil
+}
+
+// temp is the directory that \SystemRoot\temp stands for.
+func (d *Driver) temp() string { return filepath.Join(d.cfg.State, "temp") }
+
+// now is a numeric setting as it is now.
+func (d *Driver) now(r *running, name string) uint64 {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	n, _ := d.number(r, name)
+	return n
+}
+
+// text is a setting of text as it is now.
+func (d *Driver) text(r *running, name string) string {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	for _, k := range catalogue.LookupFor(name, r.Target()) {
+		if s, ok := r.taken[r.Place(k).String()+`\`+k.Name]; ok {
+			return s.Value.Text
+		}
+	}
+	return ""
+}
+
+// dumpPort writes a set of files when the link of an adapter came up or went down, where the keys ask for it: of
+// WinOF unless DumpModeFlags excludes it, of WinOF-2 with EnableDumpOnPortDown (WinOF 5.50, 6.9; WinOF-2 1.21, 5.6).
+func (d *Driver) dumpPort(index uint32, up bool) {
+	r := &d.running[index]
+	const notDown, notUp = 1 << 2, 1 << 4 // of DumpModeFlags
+	name, wanted := "eth-down-1", false
+	switch flags := d.now(r, "DumpModeFlags"); {
+	case up:
+		name, wanted = "eth-up-1", r.Generation == catalogue.MLX4 && flags&notUp == 0
+	case r.Generation == catalogue.MLX4:
+		wanted = flags&notDown == 0
+	default:
+		wanted = d.now(r, "MstDumpMode") != 0 && d.now(r, "EnableDumpOnPortDown") != 0
+	}
+	if !wanted {
+		return
+	}
+	if _, err := d.dumpSet(index, dump.Set{Tag: "p", Event: name}); err != nil {
+		d.log.Warn("no dump of a change of the port", "adapter", r.Name, "error", err)
+	}
+}

@@ -1,0 +1,213 @@
+package mlxtool
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// raised are the symbols of an adapter's events, the oldest first, without those of its link.
+func (g *rig) raised(adapter string) []string {
+	g.t.Helper()
+	var page events.Page
+	if err := api.NewClient(g.socket).Get(g.t.Context(), "/events", nil, &page); err != nil {
+		g.t.Fatal(err)
+	}
+	var out []string
+	for _, e := range page.Events {
+		if name := e.Fields["Device"]; (e.Adapter == adapter || name == adapter) && !strings.HasPrefix(e.Symbol, "Link") {
+			out = append(out, e.Symbol)
+		}
+	}
+	return out
+}
+
+func TestReset(t *testing.T) {
+	g := start(t)
+	_, client := g.connect() // from right
+	if rows := g.tables(append([]string{"dbg", "sw-reset"}, g.where("right")...)...)[0].Rows; rows[0]["state"] != "Operational" || rows[0]["action"] != "reset" {
+		t.Errorf("%v", rows)
+	}
+	if _, err := client.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection goes on")
+	}
+	g.ok(append([]string{"dbg", "sw-reset"}, g.where("left")...)...)
+	for adapter, want := range map[string]string{
+		"right": "AdapterDisabled AdapterStarted RoCEMode ResetFinished", "left": "ResetByDriver AdapterDisabled AdapterStarted RoCEMode ResetFinished",
+	} {
+		all := strings.Join(g.raised(adapter), " ")
+		if !regexp.MustCompile(strings.ReplaceAll(want, " ", " .*")).MatchString(all) {
+			t.Errorf("events of %s: %s, want %s", adapter, all, want)
+		}
+	}
+}
+
+// A state dump is six files with the names of the manual's scheme; the next one has the next number.
+func TestStateDump(t *testing.T) {
+	g := start(t)
+	_, client := g.connect()
+	for adapter, scheme := range map[string]string{"left": "o%03d_oid", "right": "u%03d_ioctl"} {
+		at := g.where(adapter)
+		for number := range 2 {
+			out := g.tables(append([]string{"dbg", "mstdump"}, at...)...)[0]
+			if out.Device != adapter || len(out.Rows) != 6 || out.Rows[0]["index"] != float64(number) || out.Rows[0]["files"] != 6.0 {
+				t.Fatalf("%s: %+v", adapter, out)
+			}
+			for i, kind := range []string{"crspace_0", "crspace_1", "crspace_2", "eq_dump_0", "eq_print_0", "fwtrace_0"} {
+				path := filepath.Join(fmt.Sprint(out.Rows[0]["directory"]), "SingleFunc_"+strings.Join(at, "_")+"_"+fmt.Sprintf(scheme, number)+"_"+kind+".log")
+				if out.Rows[i]["file"] != path {
+					t.Errorf("file %v, want %s", out.Rows[i]["file"], path)
+				}
+				b, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := map[string]string{"crspace_0": "qp 0x", "eq_dump_0": "cq 0", "fwtrace_0": "CREATE_QP"}[kind]; !strings.Contains(string(b), want) {
+					t.Errorf("%s does not have %q:\n%s", path, want, b)
+				}
+			}
+		}
+	}
+	if all := strings.Join(g.raised("left"), " "); !strings.Contains(all, "DumpOnRequest") {
+		t.Errorf("events: %s", all)
+	}
+	_ = client
+}
+
+// A dump that the registry forbids is a failure.
+func TestStateDumpOff(t *testing.T) {
+	g := start(t)
+	if _, err := api.NewClient(g.socket).Set(t.Context(), "left", "MstDumpMode", "0"); err != nil {
+		t.Fatal(err)
+	}
+	g.ok("dbg", "restart", "left")
+	if status, _, stderr := g.call(append([]string{"dbg", "mstdump"}, g.where("left")...)...); status != tool.Failure || !strings.Contains(stderr, "MstDumpMode is 0") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
+func TestDumpMeNow(t *testing.T) {
+	g := start(t)
+	root := filepath.Join(t.TempDir(), "dumps")
+	client := api.NewClient(g.socket)
+	for key, value := range map[string]string{"DumpMeNowDirectory": root, "DumpMeNowTotalCount": "3", "DumpMeNowPreservedCountMin": "1"} {
+		if _, err := client.Set(t.Context(), "right", key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.ok("dbg", "restart", "right")
+	var folders []string
+	for range 5 {
+		out := g.tables(append([]string{"dbg", "dump-me-now"}, g.where("right")...)...)[0]
+		folder := fmt.Sprint(out.Rows[0]["folder"])
+		if !regexp.MustCompile(`^dmn-right-GENERAL-USER-NA--\d+\.\d+\.\d{4}-\d\d\.\d\d\.\d\d\.\d{3}$`).MatchString(filepath.Base(folder)) || filepath.Dir(folder) != root {
+			t.Errorf("folder %s", folder)
+		}
+		for _, row := range out.Rows {
+			if info, err := os.Stat(fmt.Sprint(row["file"])); err != nil || info.Size() == 0 {
+				t.Errorf("%v: %v", row, err)
+			}
+		}
+		folders = append(folders, folder)
+	}
+	for i, there := range []bool{true, false, false, true, true} {
+		if _, err := os.Stat(folders[i]); (err == nil) != there {
+			t.Errorf("folder %d: %v, want there %v", i, err, there)
+		}
+	}
+	// mlx5 has its own directory, in the driver's.
+	out := g.tables(append([]string{"dbg", "dump-me-now"}, g.where("left")...)...)[0]
+	if folder := fmt.Sprint(out.Rows[0]["folder"]); !strings.HasPrefix(folder, filepath.Join(g.state, "temp", "Mlx5_Dump_Me_Now")) {
+		t.Errorf("folder %s", folder)
+	}
+	if all := strings.Join(g.raised("right"), " "); strings.Count(all, "DumpMeNow") != 5 {
+		t.Errorf("events: %s", all)
+	}
+	// One that cannot be made is told, too.
+	if _, err := client.Set(t.Context(), "right", "DumpMeNowTotalCount", "0"); err != nil {
+		t.Fatal(err)
+	}
+	g.ok("dbg", "restart", "right")
+	if status, _, stderr := g.call(append([]string{"dbg", "dump-me-now"}, g.where("right")...)...); status != tool.Failure || !strings.Contains(stderr, "DumpMeNowTotalCount is 0") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+	if all := strings.Join(g.raised("right"), " "); !strings.HasSuffix(all, "DumpMeNowFailed") {
+		t.Errorf("events: %s", all)
+	}
+}
+
+func TestStatistics(t *testing.T) {
+	g := start(t)
+	left := g.where("left")
+	if text := g.ok(append([]string{"dbg", "cmd-stats"}, left...)...); !strings.Contains(text, "no commands") {
+		t.Error(text)
+	}
+	g.connect()
+	found := false
+	for _, row := range g.tables(append([]string{"dbg", "cmd-stats"}, left...)...)[0].Rows {
+		if row["command"] == "CREATE_QP" {
+			found = row["count"] == 1.0 && row["failed"] == 0.0 && row["total_ms"].(float64) > 0 && row["longest_ms"].(float64) > 0
+		}
+	}
+	if !found {
+		t.Error(g.ok(append([]string{"dbg", "cmd-stats"}, left...)...))
+	}
+	g.ok("show", "regkeys", "info", "left")
+	out := g.tables("dbg", "oid-stats", "left")
+	if len(out) != 1 || out[0].Interface != "left" {
+		t.Fatalf("%v", out)
+	}
+	found = false
+	for _, row := range out[0].Rows {
+		if row["oid"] == "GET /adapters/{name}/settings" {
+			found = row["count"] == 1.0 && row["total_us"].(float64) > 0
+		}
+	}
+	if !found || len(g.tables("dbg", "oid-stats")) != 2 {
+		t.Errorf("%+v", out)
+	}
+}
+
+func TestResources(t *testing.T) {
+	g := start(t)
+	used := func() float64 {
+		t.Helper()
+		return g.tables(append([]string{"dbg", "resources"}, g.where("left")...)...)[0].Rows[0]["allocated"].(float64)
+	}
+	before := used()
+	g.connect()
+	if now := used(); now != before+1 {
+		t.Errorf("%v queue pairs, after %v", now, before)
+	}
+	if out := g.tables("dbg", "pkeys", "left"); len(out) != 1 || out[0].Rows[0]["pkey"] != "ffff" || out[0].Rows[0]["pkey_index"] != 0.0 {
+		t.Errorf("%v", out)
+	}
+	if text := g.ok("dbg", "pkeys"); strings.Count(text, "NIC: ") != 2 {
+		t.Error(text)
+	}
+}
+
+func TestPortDiagnostics(t *testing.T) {
+	g := start(t)
+	at := append([]string{"dbg", "pddrinfo"}, append(g.where("left"), "1")...)
+	if row := g.tables(at...)[0].Rows[0]; row["link"] != "Up" || row["status"] != "No issue was found" {
+		t.Errorf("%v", row)
+	}
+	if err := g.driver.SetAdapter(driver.AdapterRequest{Adapter: "left"}); err != nil {
+		t.Fatal(err)
+	}
+	if row := g.tables(at...)[0].Rows[0]; row["link"] != "Down" || row["status"] != "The adapter is disabled" || row["times_down"] == 0.0 {
+		t.Errorf("%v", row)
+	}
+	if out := g.tables("dbg", "pddrinfo"); len(out) != 2 || out[1].Rows[0]["link"] != "Up" {
+		t.Errorf("%v", out)
+	}
+}

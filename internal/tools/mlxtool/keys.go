@@ -1,0 +1,113 @@
+package mlxtool
+
+import (
+	"strconv"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+)
+
+// keys makes a table of the keys of each interface that is asked for.
+func (r *run) keys(fields []string, empty string, add func(*table, *api.AdapterStatus, *api.Setting)) (report, error) {
+	list, err := r.interfaces(r.args)
+	if err != nil {
+		return nil, err
+	}
+	var out report
+	for _, a := range list {
+		settings, err := r.client.Settings(r.ctx, a.Name)
+		if err != nil {
+			return nil, err
+		}
+		t := table{Label: "Interface", Name: a.Name, Fields: fields, Empty: empty}
+		for i := range settings {
+			add(&t, a, &settings[i])
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func (r *run) keysInForce() (report, error) {
+	return r.keys([]string{"Registry Key", "Current", "Source", "Status"}, "no keys", func(t *table, _ *api.AdapterStatus, s *api.Setting) {
+		source := "Default"
+		if s.Stored != nil && s.Problem == "" && !s.Pending {
+			source = "Registry"
+		}
+		t.add(s.Name, s.Value, source, s.Status)
+	})
+}
+
+func (r *run) keysThatDiffer() (report, error) {
+	return r.keys([]string{"Registry Key", "Registry", "Driver", "Differ", "Reason"}, "no keys are set in the registry", func(t *table, _ *api.AdapterStatus, s *api.Setting) {
+		if s.Stored == nil && !s.Pending {
+			return
+		}
+		stored := notKnown
+		if s.Stored != nil {
+			stored = *s.Stored
+		}
+		reason := notKnown
+		switch {
+		case s.Problem != "":
+			reason = s.Problem
+		case s.Pending:
+			reason = "taken up at the next restart"
+		case s.Status == "stored only":
+			reason = "nothing acts on the key yet"
+		}
+		t.add(s.Name, stored, s.Value, s.Pending || s.Problem != "", reason)
+	})
+}
+
+func (r *run) keyLimits() (report, error) {
+	return r.keys([]string{"Registry Key", "Default", "Min", "Max", "Allowed"}, "no keys", func(t *table, a *api.AdapterStatus, s *api.Setting) {
+		least, most := notKnown, notKnown
+		if k, ok := declared(a, s); ok && k.Numeric() {
+			from, to := k.Limits()
+			least, most = number(k, from), number(k, to)
+		}
+		t.add(s.Name, s.Default, least, most, s.Allowed)
+	})
+}
+
+// number is a limit as values of the key are written.
+func number(k catalogue.Key, n uint64) any {
+	if k.Hex {
+		return "0x" + strconv.FormatUint(n, 16)
+	}
+	return n
+}
+
+// declared is the catalogue's declaration of a setting.
+func declared(a *api.AdapterStatus, s *api.Setting) (catalogue.Key, bool) {
+	place, err := catalogue.ParsePath(s.Path)
+	for _, k := range catalogue.LookupFor(s.Name, catalogue.Target{Generation: generation(a)}) {
+		if err == nil && k.Name == s.Name && k.In(place) {
+			return k, true
+		}
+	}
+	return catalogue.Key{}, false
+}
+
+// parameters are those inside the driver. None of them has something to act on yet: they are about the driver's
+// Ethernet interface.
+func (r *run) parameters() (report, error) {
+	a, rest, err := r.one()
+	if err == nil {
+		err = r.noMore(rest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g := generation(a)
+	t := table{Label: "Interface", Name: a.Name, Fields: []string{"Parameter", "Default", "Min", "Max", "Current"}}
+	for _, p := range catalogue.ParametersFor(catalogue.DriverTool, g) {
+		least, most := p.Limits(g)
+		t.add(p.Name, p.Default.Number, least, most, notKnown)
+	}
+	if len(t.Rows) == 0 {
+		return nil, errUnsupported
+	}
+	return report{t}, nil
+}

@@ -1,0 +1,201 @@
+// Package mlxtool is the tool of that name: it shows and debugs the adapters of a running driver (WinOF 5.50, 5.5).
+// Which sub-commands there are, what they take and what is built is in the catalogue; a sub-command whose feature
+// adapters do not have says so with an exit status of its own.
+package mlxtool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// Name of the tool in the catalogue.
+const Name = "mlxtool"
+
+// run is a run of a sub-command.
+type run struct {
+	ctx     context.Context
+	env     tool.Env
+	command *catalogue.Command
+	args    []string // behind the command's name
+	json    bool
+	client  *api.Client
+	driver  *api.Status // the driver as it was when the command began
+}
+
+// work does a sub-command and returns what is to be shown.
+type work func(*run) (report, error)
+
+// works are the sub-commands that are built, by their names in the catalogue.
+var works = map[string]work{
+	"show ports":          (*run).ports,
+	"show devices":        (*run).devices,
+	"show nd connections": (*run).connections,
+	"show regkeys config": (*run).keysInForce,
+	"show regkeys diff":   (*run).keysThatDiffer,
+	"show regkeys info":   (*run).keyLimits,
+	"show driverparams":   (*run).parameters,
+	"dbg get-state":       (*run).states,
+	"dbg mstdump":         (*run).stateDump,
+	"dbg oid-stats":       (*run).requestStats,
+	"dbg cmd-stats":       (*run).commandStats,
+	"dbg pkeys":           (*run).partitionKeys,
+	"dbg resources":       (*run).resources,
+	"dbg restart":         (*run).restart,
+	"dbg sw-reset":        (*run).reset,
+	"dbg pddrinfo":        (*run).portDiagnostics,
+	"dbg dump-me-now":     (*run).dumpMeNow,
+}
+
+// Main runs mlxtool.
+func Main(ctx context.Context, env tool.Env) int {
+	r := &run{ctx: ctx, env: env}
+	args, socket, err := r.general(env.Args)
+	if err != nil {
+		return r.end(err)
+	}
+	if text, err := help(args); text != "" || err != nil {
+		fmt.Fprint(env.Stdout, text)
+		return r.end(err)
+	}
+	if r.command, r.args, err = find(args); err != nil {
+		return r.end(err)
+	}
+	r.client = api.NewClient(socket)
+	out, err := r.do()
+	if err != nil {
+		return r.end(err)
+	}
+	if r.json {
+		err = out.json(env.Stdout)
+	} else {
+		err = out.text(env.Stdout)
+	}
+	return r.end(err)
+}
+
+// general takes the options of every sub-command out of the arguments.
+func (r *run) general(args []string) (rest []string, socket string, err error) {
+	for i := 0; i < len(args); i++ {
+		name, value, has := strings.Cut(args[i], "=")
+		switch {
+		case name == "--json" && !has:
+			r.json = true
+		case name == "--socket":
+			if !has {
+				if i++; i == len(args) {
+					return nil, "", tool.Usagef("--socket needs an argument; it is the path of the driver's socket")
+				}
+				value = args[i]
+			}
+			socket = value
+		default:
+			rest = append(rest, args[i])
+		}
+	}
+	return rest, socket, nil
+}
+
+// find finds the sub-command that the words name, and what is left of them.
+func find(words []string) (*catalogue.Command, []string, error) {
+	commands := catalogue.CommandsOf(Name)
+	var at *catalogue.Command
+	for i, word := range words {
+		next := step(commands, at, word)
+		if next == nil {
+			if len(children(commands, at)) == 0 {
+				return at, words[i:], nil
+			}
+			return nil, nil, tool.Usagef("%q is no sub-command%s; allowed: %s", word, of(at), names(children(commands, at)))
+		}
+		at = next
+	}
+	if below := children(commands, at); len(below) > 0 {
+		return nil, nil, tool.Usagef("an argument is missing behind %q; allowed: %s", strings.Join(words, " "), names(below))
+	}
+	return at, nil, nil
+}
+
+// step is the command below at that a word calls.
+func step(commands []catalogue.Command, at *catalogue.Command, word string) *catalogue.Command {
+	below := children(commands, at)
+	i := slices.IndexFunc(below, func(c catalogue.Command) bool { return c.Is(word) })
+	if i < 0 {
+		return nil
+	}
+	return &below[i]
+}
+
+// children are the commands that continue at; of nil, those of the first level.
+func children(commands []catalogue.Command, at *catalogue.Command) []catalogue.Command {
+	parent := ""
+	if at != nil {
+		parent = at.Name
+	}
+	return slices.DeleteFunc(slices.Clone(commands), func(c catalogue.Command) bool { return c.Parent() != parent })
+}
+
+func of(c *catalogue.Command) string {
+	if c == nil {
+		return ""
+	}
+	return " of " + c.Name
+}
+
+func names(commands []catalogue.Command) string {
+	var out []string
+	for _, c := range commands {
+		out = append(out, c.Word())
+	}
+	return strings.Join(append(out, "help"), " ")
+}
+
+// errUnsupported is a sub-command whose feature adapters do not have.
+var errUnsupported = errors.New("not supported by this adapter")
+
+// do asks the driver for what it has, and does the work.
+func (r *run) do() (report, error) {
+	work := works[r.command.Name]
+	if r.command.Status != catalogue.Built || work == nil {
+		return nil, errUnsupported
+	}
+	return work(r)
+}
+
+// status asks for the driver's state.
+func (r *run) status() error {
+	s, err := r.client.Status(r.ctx)
+	if err != nil {
+		return err
+	}
+	r.driver = s
+	return nil
+}
+
+// end reports err, if any, and returns the exit status.
+func (r *run) end(err error) int {
+	var usage *tool.UsageError
+	var field *api.FieldError
+	var path *counters.PathError
+	switch {
+	case errors.Is(err, errUnsupported):
+		r.env.Errorf("%s: %s", r.command.Name, err)
+		return tool.Unsupported
+	case errors.As(err, &usage), errors.As(err, &field), errors.As(err, &path):
+		r.env.Errorf("%s", strings.ReplaceAll(err.Error(), "\n", " "))
+		return tool.Usage
+	}
+	return r.env.End(r.ctx, err)
+}
+
+// usagef is a wrong argument of the sub-command, with what it takes.
+func (r *run) usagef(format string, args ...any) error {
+	return tool.Usagef("%s: %s; allowed: %s", r.command.Name, fmt.Sprintf(format, args...), strings.TrimSpace(r.command.Name+" "+r.command.Arguments))
+}

@@ -1,0 +1,130 @@
+package mlxtool
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+)
+
+// interfaces are the adapters that the arguments name: one, or without arguments all.
+func (r *run) interfaces(args []string) ([]*api.AdapterStatus, error) {
+	if len(args) > 1 {
+		return nil, r.usagef("unexpected argument %q", args[1])
+	}
+	if err := r.status(); err != nil {
+		return nil, err
+	}
+	if len(args) == 0 {
+		return r.all(), nil
+	}
+	a, err := r.named(args[0])
+	if err != nil {
+		return nil, err
+	}
+	return []*api.AdapterStatus{a}, nil
+}
+
+// one is the interface that the first argument names, and the arguments behind it.
+func (r *run) one() (*api.AdapterStatus, []string, error) {
+	if len(r.args) == 0 {
+		return nil, nil, r.usagef("an interface name is missing")
+	}
+	if err := r.status(); err != nil {
+		return nil, nil, err
+	}
+	a, err := r.named(r.args[0])
+	return a, r.args[1:], err
+}
+
+func (r *run) all() []*api.AdapterStatus {
+	out := make([]*api.AdapterStatus, len(r.driver.Adapters))
+	for i := range r.driver.Adapters {
+		out[i] = &r.driver.Adapters[i]
+	}
+	return out
+}
+
+// named is the adapter of that name, in any letter case where no other differs in it.
+func (r *run) named(name string) (*api.AdapterStatus, error) {
+	var found *api.AdapterStatus
+	var names []string
+	for _, a := range r.all() {
+		if a.Name == name {
+			return a, nil
+		}
+		if strings.EqualFold(a.Name, name) {
+			found = a
+		}
+		names = append(names, strconv.Quote(a.Name))
+	}
+	if found == nil {
+		return nil, &api.FieldError{Field: "interface name", Value: strconv.Quote(name), Allowed: strings.Join(names, ", ")}
+	}
+	return found, nil
+}
+
+// locations are the adapters of the device that three numbers name, and the arguments behind them; without
+// arguments, where that is allowed, all.
+func (r *run) locations(optional bool) ([]*api.AdapterStatus, []string, error) {
+	if len(r.args) == 0 && optional {
+		if err := r.status(); err != nil {
+			return nil, nil, err
+		}
+		return r.all(), nil, nil
+	}
+	if len(r.args) < 3 {
+		return nil, nil, r.usagef("%d numbers are given of the 3 of a PCI location", len(r.args))
+	}
+	var n [3]int
+	for i := range n {
+		v, err := strconv.ParseUint(r.args[i], 0, 16)
+		if err != nil {
+			return nil, nil, r.usagef("%q is no number", r.args[i])
+		}
+		n[i] = int(v)
+	}
+	if err := r.status(); err != nil {
+		return nil, nil, err
+	}
+	at := api.Location{Bus: n[0], Device: n[1], Function: n[2]}
+	var found []*api.AdapterStatus
+	var there []string
+	for _, a := range r.all() {
+		l := a.Location()
+		if l == at {
+			found = append(found, a)
+		}
+		there = append(there, fmt.Sprintf("%d %d %d", l.Bus, l.Device, l.Function))
+	}
+	if len(found) == 0 {
+		return nil, nil, &api.FieldError{Field: "PCI location", Value: strings.Join(r.args[:3], " "), Allowed: strings.Join(there, ", ")}
+	}
+	return found, r.args[3:], nil
+}
+
+// device is the one adapter that exactly three numbers name.
+func (r *run) device() (*api.AdapterStatus, error) {
+	found, rest, err := r.locations(false)
+	if err != nil {
+		return nil, err
+	}
+	return found[0], r.noMore(rest)
+}
+
+func (r *run) noMore(rest []string) error {
+	if len(rest) > 0 {
+		return r.usagef("unexpected argument %q", rest[0])
+	}
+	return nil
+}
+
+// generation is that of an adapter.
+func generation(a *api.AdapterStatus) catalogue.Generation {
+	if a.Generation == "mlx4" {
+		return catalogue.MLX4
+	}
+	return catalogue.MLX5
+}
