@@ -189,6 +189,9 @@ func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
 	if q.held > 0 {
 		q.fire()
 	}
+	for _, r := range c.loansAt(m.CQ)() {
+		r.want(c.host.now())
+	}
 	return nil
 }
 

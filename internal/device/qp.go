@@ -209,6 +209,9 @@ func (q *qp) modify(m command.ModifyQP) error {
 			}
 		}
 	}
+	if q.loan != nil {
+		q.loan.want(a.host.now())
+	}
 	return nil
 }
 

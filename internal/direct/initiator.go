@@ -49,10 +49,16 @@ type Initiator struct {
 
 	op      uint32
 	current uint32 // lease of the operation
-	lease   uint32 // that conf is of
-	conf    Terms
-	count   [Counts]Tally
-	shift   uint8 // of the path MTU
+	*work
+}
+
+// work is what an initiator needs from its first operation on: most connections of a
+// program with many are idle.
+type work struct {
+	lease uint32 // that terms are of
+	terms Terms
+	count [Counts]Tally
+	shift uint8 // of the path MTU
 
 	sendCQ, recvCQ *ring.Shared
 	receive        *ring.Borrowed
@@ -72,9 +78,6 @@ type Initiator struct {
 func NewInitiator(r *Record, role int, env Surroundings) *Initiator {
 	i := &Initiator{env: env, dir: &r.Way[role], rev: &r.Way[1-role]}
 	i.op = atomic.LoadUint32(&i.dir.Op)
-	for n := range i.count {
-		i.count[n] = i.dir.Count(n)
-	}
 	return i
 }
 
@@ -105,10 +108,12 @@ func (i *Initiator) Execute(wr *ring.SendWR) bool {
 // whether nothing is left there. The rest is the driver's where the direction is not
 // lent any more.
 func (i *Initiator) CatchUp(s *ring.Send) bool {
-	for begun := i.bytes(); !s.Idle(); {
+	moved := uint64(0)
+	for !s.Idle() {
 		if !i.enter() {
 			return false
 		}
+		before := i.bytes()
 		why := OtherRequest
 		if s.Front(&i.front) {
 			why = i.run(&i.front)
@@ -118,8 +123,9 @@ func (i *Initiator) CatchUp(s *ring.Send) bool {
 		} else if why.final() {
 			i.giveBack(why)
 		}
+		moved += i.bytes() - before
 		i.leave()
-		if why != NoReason || i.bytes()-begun > catchUpBytes {
+		if why != NoReason || moved > catchUpBytes {
 			return false
 		}
 	}
@@ -139,6 +145,12 @@ func (i *Initiator) enter() bool {
 	d := i.dir
 	if atomic.LoadUint32(&d.Lease) == 0 || i.stopped.Load() {
 		return false
+	}
+	if i.work == nil {
+		i.work = new(work)
+		for n := range i.count {
+			i.count[n] = d.Count(n)
+		}
 	}
 	i.op++
 	atomic.StoreUint32(&d.Op, i.op)
@@ -199,7 +211,7 @@ func (i *Initiator) run(wr *ring.SendWR) Reason {
 
 // adopt takes over the configuration of a new lending.
 func (i *Initiator) adopt() (err error) {
-	c, old := i.dir.Terms, i.conf
+	c, old := i.dir.Terms, i.terms
 	i.lease = 0
 	if i.sendCQ == nil || c.SendCQ != old.SendCQ {
 		if i.sendCQ, err = openCQ(i.env.OwnArena, c.SendCQ); err != nil {
@@ -225,7 +237,7 @@ func (i *Initiator) adopt() (err error) {
 	default:
 		i.receive.Resume()
 	}
-	i.conf = c
+	i.terms = c
 	i.shift = uint8(bits.TrailingZeros32(c.MTU|1<<31)) & 31
 	return nil
 }
@@ -262,11 +274,11 @@ func (i *Initiator) gather(wr *ring.SendWR, need memory.Access) (n uint64, why R
 		if e.Length == 0 {
 			continue
 		}
-		k := i.env.Own.Find(i.conf.OwnAdapter, e.LKey)
+		k := i.env.Own.Find(i.terms.OwnAdapter, e.LKey)
 		if k == nil {
 			return 0, LocalMemory
 		}
-		off, ok := k.offset(i.conf.OwnPD, e.Addr, uint64(e.Length), need)
+		off, ok := k.offset(i.terms.OwnPD, e.Addr, uint64(e.Length), need)
 		if !ok {
 			return 0, LocalMemory
 		}
@@ -287,11 +299,11 @@ func here(address uint64, n int) []byte {
 
 // remote finds n bytes of the peer's memory.
 func (i *Initiator) remote(key uint32, addr, n uint64, need memory.Access) ([]byte, Reason) {
-	k := i.env.Peer.Find(i.conf.PeerAdapter, key)
+	k := i.env.Peer.Find(i.terms.PeerAdapter, key)
 	if k == nil {
 		return nil, RemoteMemory
 	}
-	off, ok := k.offset(i.conf.PeerPD, addr, n, need)
+	off, ok := k.offset(i.terms.PeerPD, addr, n, need)
 	if !ok {
 		return nil, RemoteMemory
 	}
@@ -318,7 +330,7 @@ func (i *Initiator) remote(key uint32, addr, n uint64, need memory.Access) ([]by
 // target finds the memory that a write or read of n bytes names. IBA 9.7.4.1 has no
 // R_Key check for a length of 0.
 func (i *Initiator) target(wr *ring.SendWR, n uint64, need memory.Access) ([]byte, Reason) {
-	if memory.Access(i.conf.Access)&need == 0 {
+	if memory.Access(i.terms.Access)&need == 0 {
 		return nil, RemoteMemory
 	}
 	if n == 0 {
@@ -354,7 +366,7 @@ func (i *Initiator) place1(dst []byte) {
 }
 
 func (i *Initiator) read(wr *ring.SendWR) Reason {
-	if i.conf.Flags&Answers == 0 || wr.Flags&ring.Inline != 0 {
+	if i.terms.Flags&Answers == 0 || wr.Flags&ring.Inline != 0 {
 		return OtherRequest
 	}
 	n, why := i.gather(wr, memory.LocalWrite)
@@ -378,7 +390,7 @@ func (i *Initiator) read(wr *ring.SendWR) Reason {
 }
 
 func (i *Initiator) atomic(wr *ring.SendWR) Reason {
-	if i.conf.Flags&Answers == 0 || wr.Flags&ring.Inline != 0 || wr.RemoteAddr%8 != 0 {
+	if i.terms.Flags&Answers == 0 || wr.Flags&ring.Inline != 0 || wr.RemoteAddr%8 != 0 {
 		return OtherRequest
 	}
 	n, why := i.gather(wr, memory.LocalWrite)
@@ -419,7 +431,7 @@ func (i *Initiator) atomic(wr *ring.SendWR) Reason {
 
 // signaled reports whether a request completes when it succeeds.
 func (i *Initiator) signaled(wr *ring.SendWR) bool {
-	return wr.Flags&ring.Signaled != 0 || i.conf.Flags&SignalAll != 0
+	return wr.Flags&ring.Signaled != 0 || i.terms.Flags&SignalAll != 0
 }
 
 // claim takes the slot for the completion of a request.
@@ -452,7 +464,7 @@ func (i *Initiator) finish(wr *ring.SendWR, slot uint32, op int, n uint64) {
 }
 
 func (i *Initiator) fillSend(wr *ring.SendWR, slot uint32, n, now uint64) {
-	c := &i.conf
+	c := &i.terms
 	e := ring.CQE{
 		ID: wr.ID, Context: c.OwnContext, QPN: c.OwnQPN, ByteLen: uint32(n), Op: wr.Op.CQOp(), Timestamp: now,
 	}

@@ -84,11 +84,11 @@ func (i *Initiator) writeImm(wr *ring.SendWR) Reason {
 		if e.Length == 0 {
 			continue
 		}
-		k := i.env.Peer.Find(i.conf.PeerAdapter, e.LKey)
+		k := i.env.Peer.Find(i.terms.PeerAdapter, e.LKey)
 		if k == nil {
 			return RemoteMemory
 		}
-		if _, ok := k.offset(i.conf.PeerPD, e.Addr, uint64(e.Length), memory.LocalWrite); !ok {
+		if _, ok := k.offset(i.terms.PeerPD, e.Addr, uint64(e.Length), memory.LocalWrite); !ok {
 			return RemoteMemory
 		}
 	}
@@ -98,7 +98,7 @@ func (i *Initiator) writeImm(wr *ring.SendWR) Reason {
 
 // nextReceive looks at the next receive of the peer and leaves it where it is.
 func (i *Initiator) nextReceive() Reason {
-	if i.conf.Flags&Receives == 0 {
+	if i.terms.Flags&Receives == 0 {
 		return OtherRequest
 	}
 	looks := receiveLooks
@@ -138,7 +138,7 @@ func (i *Initiator) deliver(wr *ring.SendWR, e *ring.CQE, op int, n uint64) Reas
 	if why != NoReason {
 		return why
 	}
-	now, c := i.env.Now(), &i.conf
+	now, c := i.env.Now(), &i.terms
 	e.ID, e.Context, e.QPN, e.ByteLen = i.recv.ID, c.PeerContext, c.PeerQPN, uint32(n)
 	e.Flags |= ring.ReceiveSide
 	if wr.Flags&ring.Solicited != 0 {
