@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net/netip"
@@ -119,8 +120,9 @@ func (s *socket) write(b []byte) error {
 func (s *socket) close() { unix.Close(s.fd) }
 
 // keepAwake has every processor run a thread that gives way to every other: the
-// processors do not sleep, and nobody waits for them to wake up.
-func keepAwake() error {
+// processors do not sleep, and nobody waits for them to wake up. It goes on until
+// ctx ends.
+func keepAwake(ctx context.Context) error {
 	runtime.GOMAXPROCS(runtime.NumCPU() + 1) // one is left for the calls
 	started := make(chan error)
 	for range runtime.NumCPU() {
@@ -129,7 +131,7 @@ func keepAwake() error {
 			attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}
 			err := unix.SchedSetAttr(0, &attr, 0)
 			started <- err
-			for err == nil {
+			for err == nil && ctx.Err() == nil {
 			}
 		}()
 	}

@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net/netip"
@@ -16,4 +17,4 @@ func dialWire(netip.AddrPort, bool) (wire, error) { return nil, errLinux }
 
 func acceptWire(netip.AddrPort, bool) (wire, error) { return nil, errLinux }
 
-func keepAwake() error { return errLinux }
+func keepAwake(context.Context) error { return errLinux }

@@ -119,7 +119,7 @@ func (w *worker) do(c Call) (any, error) {
 	case "tcp pong":
 		return decode(c, tcpPong)
 	case "awake":
-		return nil, keepAwake()
+		return nil, keepAwake(w.ctx)
 	}
 	return nil, fmt.Errorf("no method %q", c.Method)
 }
