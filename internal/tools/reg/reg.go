@@ -60,7 +60,10 @@ func (e *syntaxError) Error() string {
 	return fmt.Sprintf("Invalid syntax. %s\nType %q for usage.", e.text, help)
 }
 
-var errNotFound = errors.New("The system was unable to find the specified registry key or value.")
+// notFound is what reg.exe says of a key or value that does not exist.
+const notFound = "The system was unable to find the specified registry key or value."
+
+var errNotFound = registry.ErrNotFound
 
 // run is one run of the tool.
 type run struct {
@@ -104,7 +107,7 @@ func Main(ctx context.Context, env tool.Env) int {
 // sentence is an error as reg.exe prints it.
 func sentence(err error) string {
 	if errors.Is(err, registry.ErrNotFound) {
-		return errNotFound.Error()
+		return notFound
 	}
 	return err.Error()
 }

@@ -55,7 +55,7 @@ func TestTranscripts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return strings.ReplaceAll(strings.ReplaceAll(strings.Trim(string(b), "\xff\xfe"), "\x00", ""), "\r\n", "\n")
+				return strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(string(b), "\xff\xfe"), "\x00", ""), "\r\n", "\n")
 			case "write":
 				if err := os.WriteFile(filepath.Join(dir, d.CmdArgs[0].Key), []byte(d.Input+"\n"), 0o600); err != nil {
 					t.Fatal(err)
