@@ -58,7 +58,7 @@ var mlxtoolCommands = []Command{
 	mlxtool("5.5.3.8.3 show regkeys info", "show regkeys info", optionalInterface, "Show the default and the limits of each key.", "", `show regkeys info "Ethernet 1"`),
 	onMLX4(mlxtool("5.5.3.9 show driverParams", "show driverparams", "<interface name>", "Show parameters inside the driver.",
 		"Current is - where the driver has nothing yet that the parameter is of.", `show driverparams "Ethernet 1"`)),
-	notBuilt(mlxtool("5.5.3.10 show perfstats", "show perfstats", "<interface name> [RX | TX | RXD <seconds> | TXD <seconds> | ShowAll | RxReset | TxReset | GlobalReset | ResetAll]",
+	onMLX4(mlxtool("5.5.3.10 show perfstats", "show perfstats", "<interface name> [RX | TX | RXD <seconds> | TXD <seconds> | ShowAll | RxReset | TxReset | GlobalReset | ResetAll]",
 		"Show, or reset, the statistics of the data path.",
 		`RX, TX                    the ring's statistics since the last reset
 RXD, TXD <seconds>        what was counted within so many seconds from now

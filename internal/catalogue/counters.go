@@ -13,6 +13,7 @@ var CounterSets = []CounterSet{
 	winofBus,
 	congestionControl,
 	datapathStatistics,
+	sendStatistics,
 	vfMonitoring,
 	softTransport,
 	softConnections,

@@ -1,23 +1,62 @@
 package catalogue
 
-// The histogram that the tool prints after these is not a counter: the tool makes it.
+import "fmt"
+
+// The averages are not counted: mlxtool makes them of the packets and the batches.
 var datapathStatistics = CounterSet{
 	Name: "Ethernet Driver Data Path Statistics", Aliases: []string{"perfstats"},
 	Generations: MLX4, Short: "datapath", Instances: "adapter", Reset: ResetOnDemand,
-	Description: "What mlxtool show perfstats prints of the rings of the Ethernet interface. There is no Ethernet interface yet.",
+	Description: "What mlxtool show perfstats prints of the receive ring. There is no Ethernet interface yet: the ring is the link of the RDMA port, interrupt mode is when the driver is woken for packets, polling mode when a program that polls or waits takes them itself.",
 	Sources:     []Source{{winof, "5.5.3.10 show perfstats"}},
-	Counters: notCounted(
-		total("PacketsReceivedDPC", "dpc_received_packets", "packets", "packets processed in interrupt mode"),
-		total("PacketsReceivedThread", "thread_received_packets", "packets", "packets processed in polling mode"),
-		level("Average Packets Per DPC", "packets_per_dpc", "packets", "packets handed up at once in interrupt mode, on average"),
-		level("Average Packets Per Thread", "packets_per_thread", "packets", "packets handed up at once in polling mode, on average"),
-		total("ConsumedMaxReceives", "consumed_maximum_receives", "times", "times that as many packets were processed as may be at once"),
-		total("NumTrafficProfileTransitions", "traffic_profile_transitions", "times", "changes from interrupt mode to polling mode"),
-		total("PacketsLowResources", "low_resource_packets", "times", "times that packets were handed up which the driver needed back at once"),
-		total("SkipReceiveDueToControlChanges", "skipped_receives", "times", "times that receiving stopped for a change of settings"),
-		total("DpcWatchDogSingleDpcStarvation", "dpc_starvations", "times", "times that one run in interrupt mode came to its limit"),
-		total("DpcWatchDogTotalDpcStarvation", "dpc_total_starvations", "times", "times that all runs in interrupt mode came to their limit"),
-		rate("Ring Throughput", "ring_bits", "bits/s", "what a ring carries"),
+	Counters: joined(
+		counted(
+			total("PacketsReceivedDPC", "dpc_received_packets", "packets", "packets processed in interrupt mode"),
+			total("PacketsReceivedThread", "thread_received_packets", "packets", "packets processed in polling mode"),
+		),
+		notCounted(
+			level("Average Packets Per DPC", "packets_per_dpc", "packets", "packets handed up at once in interrupt mode, on average"),
+			level("Average Packets Per Thread", "packets_per_thread", "packets", "packets handed up at once in polling mode, on average"),
+		),
+		counted(
+			total("ConsumedMaxReceives", "consumed_maximum_receives", "times", "times that as many packets were processed as may be at once"),
+			total("NumTrafficProfileTransitions", "traffic_profile_transitions", "times", "changes from interrupt mode to polling mode"),
+		),
+		notCounted(
+			total("PacketsLowResources", "low_resource_packets", "times", "times that packets were handed up which the driver needed back at once"),
+			total("SkipReceiveDueToControlChanges", "skipped_receives", "times", "times that receiving stopped for a change of settings"),
+			total("DpcWatchDogSingleDpcStarvation", "dpc_starvations", "times", "times that one run in interrupt mode came to its limit"),
+			total("DpcWatchDogTotalDpcStarvation", "dpc_total_starvations", "times", "times that all runs in interrupt mode came to their limit"),
+		),
+		counted(
+			rate("Ring Throughput", "ring_bits", "bits/s", "what the ring carries, in bits of frames"),
+			total("Indications DPC", "dpc_batches", "times", "times that packets were handed up in interrupt mode"),
+			total("Indications Thread", "thread_batches", "times", "times that packets were handed up in polling mode"),
+		),
+		counted(batchSizes()...),
+	),
+}
+
+// batchSizes are the rows of the histogram that perfstats prints.
+func batchSizes() []Counter {
+	var all []Counter
+	for from := 0; from <= 240; from += 40 {
+		name := fmt.Sprintf("Indications of %d - %d Packets", from, from+39)
+		all = append(all, total(name, fmt.Sprintf("batches_of_%d", from), "times", "times that so many packets were handed up at once"))
+	}
+	return all
+}
+
+var sendStatistics = CounterSet{
+	Name: "SoftVPI Send Path", Generations: MLX4, Short: "send_path", Instances: "adapter", Reset: ResetOnDemand,
+	Description: "What mlxtool show perfstats prints of the send ring, of which the manual prints no names.",
+	Counters: joined(
+		counted(total("PacketsSent", "ring_sent_packets", "packets", "packets that the link took")),
+		notCounted(level("Average Packets Per Send", "sent_packets_per_batch", "packets", "packets given to the link at once, on average; mlxtool makes it")),
+		counted(
+			total("SendsRefused", "refused_sends", "times", "times that the link was full"),
+			rate("Send Ring Throughput", "sent_ring_bits", "bits/s", "what the ring carries, in bits of frames"),
+			total("Sends", "sent_batches", "times", "times that packets were given to the link"),
+		),
 	),
 }
 

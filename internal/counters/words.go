@@ -1,6 +1,10 @@
 package counters
 
-import "github.com/softvpi/softvpi/internal/device"
+import (
+	"strconv"
+
+	"github.com/softvpi/softvpi/internal/device"
+)
 
 // words says where each counted counter of the catalogue is read, by the short names of set and counter. Every
 // function is a sum of words, so that a counter set back is the difference of two of its values.
@@ -77,6 +81,13 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"mr_mpt_entries":     func(c *device.Counters) uint64 { return uint64(c.Objects.MR + c.Objects.MW) },
 		"received_cnps":      cnps,
 		"invalid_qp_packets": unknownQP,
+	},
+	"datapath": datapathWords(),
+	"send_path": {
+		"ring_sent_packets": func(c *device.Counters) uint64 { return c.Link.SentPackets },
+		"sent_batches":      func(c *device.Counters) uint64 { return c.Link.SentBursts },
+		"refused_sends":     func(c *device.Counters) uint64 { return c.Link.SendBlocked },
+		"sent_ring_bits":    func(c *device.Counters) uint64 { return 8 * sentBytes(c) },
 	},
 	"transport": {
 		"outbound_packets":       func(c *device.Counters) uint64 { return c.Transport.OutboundPackets },
@@ -162,3 +173,19 @@ func noReceive(c *device.Counters) uint64 { return c.Transport.DiscardedUD + c.T
 func cnps(c *device.Counters) uint64 { return c.Transport.CongestionNotices }
 
 func unknownQP(c *device.Counters) uint64 { return c.Transport.UnknownQP }
+
+func datapathWords() map[string]func(*device.Counters) uint64 {
+	m := map[string]func(*device.Counters) uint64{
+		"dpc_received_packets":        func(c *device.Counters) uint64 { return c.Rings.InterruptPackets },
+		"dpc_batches":                 func(c *device.Counters) uint64 { return c.Rings.InterruptBatches },
+		"thread_received_packets":     func(c *device.Counters) uint64 { return c.Rings.PollingPackets },
+		"thread_batches":              func(c *device.Counters) uint64 { return c.Rings.PollingBatches },
+		"consumed_maximum_receives":   func(c *device.Counters) uint64 { return c.Rings.FullBatches },
+		"traffic_profile_transitions": func(c *device.Counters) uint64 { return c.Rings.Transitions },
+		"ring_bits":                   func(c *device.Counters) uint64 { return 8 * receivedBytes(c) },
+	}
+	for i := range device.RingSizes {
+		m["batches_of_"+strconv.Itoa(i*device.RingStep)] = func(c *device.Counters) uint64 { return c.Rings.Sizes[i] }
+	}
+	return m
+}

@@ -63,6 +63,7 @@ type adapter struct {
 
 	cqOverflows, linkDowns uint64
 	retired                retired // what links that are closed have counted
+	rings                  RingCounters
 	restarts               uint64
 	before                 *Counters // at the last restart
 

@@ -26,6 +26,7 @@ type Counters struct {
 	CM        cm.Counters
 	Encap     encap.Counters
 	Link      link.Stats // of all links of the port, closed ones included
+	Rings     RingCounters
 	// FrameOverhead is what a packet has in bytes beside what Link counts, from the
 	// Ethernet header on.
 	FrameOverhead            uint64
@@ -50,7 +51,7 @@ func (a *adapter) words() Counters {
 	return Counters{
 		Adapter: a.index, Name: a.name, Enabled: a.enabled, Restarts: a.restarts, Before: a.before,
 		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.encapCounters(), Link: a.linkStats(),
-		FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: a.host.eventOverflows,
+		Rings: a.rings, FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: a.host.eventOverflows,
 		BadDoorbells: a.host.badDoorbells, LinkDowns: a.linkDowns, Objects: a.objects,
 	}
 }

@@ -217,6 +217,7 @@ func (a *adapter) receive(now clock.Time) bool {
 			a.quiet = 0
 			got += n
 			full := n == len(a.in)
+			a.rings.received(n, len(a.in), a.host.inline)
 			if n = p.encap.Open(a.in[:n]); n > 0 {
 				a.engine.Receive(now, a.in[:n])
 			}

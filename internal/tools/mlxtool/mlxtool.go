@@ -42,6 +42,7 @@ var works = map[string]work{
 	"show regkeys diff":   (*run).keysThatDiffer,
 	"show regkeys info":   (*run).keyLimits,
 	"show driverparams":   (*run).parameters,
+	"show perfstats":      (*run).perfstats,
 	"dbg get-state":       (*run).states,
 	"dbg mstdump":         (*run).stateDump,
 	"dbg oid-stats":       (*run).requestStats,

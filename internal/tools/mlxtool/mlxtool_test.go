@@ -172,8 +172,10 @@ func TestUnsupported(t *testing.T) {
 			t.Errorf("%s: status %d, %q, %q", c.Name, status, stdout, stderr)
 		}
 	}
-	if status, _, stderr := g.call("show", "driverparams", "left"); status != tool.Unsupported {
-		t.Errorf("driverparams of mlx5: status %d, %s", status, stderr)
+	for _, of := range []string{"driverparams", "perfstats"} {
+		if status, _, stderr := g.call("show", of, "left"); status != tool.Unsupported {
+			t.Errorf("%s of mlx5: status %d, %s", of, status, stderr)
+		}
 	}
 }
 
@@ -204,6 +206,11 @@ func TestUsage(t *testing.T) {
 		"dbg get-state 1 0 x":              `"x" is no number`,
 		"dbg get-state 1 0 0 1":            `unexpected argument "1"`,
 		"dbg get-state 200 0 0":            "PCI location is 200 0 0; allowed: ",
+		"show perfstats":                   "an interface name is missing",
+		"show perfstats right SX":          `"SX" is no form of it; allowed: show perfstats <interface name> [RX`,
+		"show perfstats right RXD":         "RXD needs a number of seconds",
+		"show perfstats right TXD 0":       "from 1 to 3600",
+		"show perfstats right RX 5":        `unexpected argument "5"`,
 		"dbg pddrinfo 1 0 0 2":             "port is",
 		"dbg mstdump":                      "0 numbers are given of the 3",
 		"dbg dump-me-now 1 0":              "2 numbers are given of the 3",
@@ -407,6 +414,7 @@ func TestFields(t *testing.T) {
 // printed are the sub-commands of which the manuals print field names.
 var printed = map[string][]string{
 	"driverparams": {"show", "driverparams", "right"},
+	"perfstats":    {"show", "perfstats", "right", "RX"},
 	"pkeys":        {"dbg", "pkeys", "right"},
 	"resources":    {"dbg", "resources"},
 }

@@ -1,0 +1,62 @@
+package mlxtool
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/driver"
+)
+
+// What the rings did is there by the names of their statistics, and is set back ring by ring.
+func TestPerfstats(t *testing.T) {
+	g := start(t)
+	path := "wire" // so that there are packets
+	for _, a := range g.adapters {
+		if err := g.driver.SetLink(driver.LinkRequest{Adapter: a.Name, Path: &path}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server, client := g.connect()
+	go func() { _, _ = client.Write(make([]byte, 1<<20)) }()
+	for n, b := 0, make([]byte, 1<<16); n < 1<<20; {
+		m, err := server.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += m
+	}
+	values := func(form string) map[string]float64 {
+		t.Helper()
+		out := map[string]float64{}
+		for _, table := range g.tables("show", "perfstats", "right", form) {
+			for _, row := range table.Rows {
+				if hits, ok := row["hits"].(float64); ok {
+					out["hits"] += hits
+				} else if v, ok := row["value"].(float64); ok {
+					out[fmt.Sprint(row["counter"])] = v
+				}
+			}
+		}
+		return out
+	}
+	rx, tx := values("RX"), values("tx")
+	received := rx["PacketsReceivedDPC"] + rx["PacketsReceivedThread"]
+	if received == 0 || rx["hits"] == 0 || rx["hits"] > received || rx["Average Packets Per DPC"]+rx["Average Packets Per Thread"] < 1 {
+		t.Errorf("received: %v", rx)
+	}
+	if tx["PacketsSent"] < 256 || tx["Average Packets Per Send"] < 1 { // a megabyte in packets of 4096 bytes at most
+		t.Errorf("sent: %v", tx)
+	}
+	g.ok("show", "perfstats", "right", "RxReset")
+	if now := values("ShowAll"); now["PacketsReceivedDPC"]+now["PacketsReceivedThread"] >= received || now["PacketsSent"] < tx["PacketsSent"] || now["RDMA Outbound Packets"] == 0 {
+		t.Errorf("after RxReset: %v", now)
+	}
+	g.ok("show", "perfstats", "right", "ResetAll")
+	if now := values("ShowAll"); now["PacketsSent"] >= tx["PacketsSent"] || now["RDMA Outbound Packets"] >= tx["PacketsSent"] {
+		t.Errorf("after ResetAll: %v", now)
+	}
+	if text := g.ok("show", "perfstats", "right", "RXD", "1"); !strings.Contains(text, "Gb/s") || !strings.Contains(text, "0 - 39") {
+		t.Error(text)
+	}
+}
