@@ -40,6 +40,7 @@ type Counters struct {
 func (h *Host) Counters() []Counters {
 	h.lock()
 	defer h.unlock()
+	h.foldAll()
 	out := make([]Counters, 0, len(h.adapters))
 	for _, a := range h.adapters {
 		out = append(out, a.words())

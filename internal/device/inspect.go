@@ -73,6 +73,7 @@ func (h *Host) Inspect(index uint32, most int) (Inspection, error) {
 	if err != nil {
 		return Inspection{}, err
 	}
+	h.foldAll()
 	s := Inspection{Info: a.info(), Counters: a.words(), Limits: a.limits}
 	for _, k := range a.engine.PKeys() {
 		s.PKeys = append(s.PKeys, uint16(k))

@@ -48,12 +48,7 @@ func (r *run) dump(kind api.DumpKind) (*api.AdapterStatus, api.Dump, error) {
 func dumped(a *api.AdapterStatus, d api.Dump, t table, values ...any) table {
 	t.Label, t.Name = "Device", a.Name
 	t.Fields = append(t.Fields, "File")
-	for i, f := range d.Files {
-		if i > 0 { // what all files have in common stands once
-			for j := range values {
-				values[j] = ""
-			}
-		}
+	for _, f := range d.Files {
 		t.add(append(append([]any{}, values...), f)...)
 	}
 	return t

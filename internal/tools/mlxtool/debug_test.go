@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver"
@@ -210,4 +211,39 @@ func TestPortDiagnostics(t *testing.T) {
 	if out := g.tables("dbg", "pddrinfo"); len(out) != 2 || out[1].Rows[0]["link"] != "Up" {
 		t.Errorf("%v", out)
 	}
+}
+
+// A port that goes down makes a dump: of mlx4 unless DumpModeFlags excludes it, of mlx5 where EnableDumpOnPortDown asks.
+func TestPortDump(t *testing.T) {
+	g := start(t)
+	client := api.NewClient(g.socket)
+	sets := func(adapter, event string) int {
+		t.Helper()
+		found, err := filepath.Glob(filepath.Join(g.state, "temp", "SingleFunc_"+strings.Join(g.where(adapter), "_")+"_p*_"+event+"_fwtrace_0.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	cycle := func(adapter, event string, more int) {
+		t.Helper()
+		before := sets(adapter, event)
+		g.ok("dbg", "restart", adapter)
+		for end := time.Now().Add(5 * time.Second); sets(adapter, event) < before+more && time.Now().Before(end); {
+			time.Sleep(5 * time.Millisecond)
+		}
+		if n := sets(adapter, event); n != before+more {
+			t.Errorf("%s of %s: %d sets, %d before", event, adapter, n, before)
+		}
+	}
+	cycle("left", "eth-down-1", 0)
+	cycle("right", "eth-down-1", 1)
+	for adapter, key := range map[string][2]string{"left": {"EnableDumpOnPortDown", "1"}, "right": {"DumpModeFlags", "0x4"}} {
+		if _, err := client.Set(t.Context(), adapter, key[0], key[1]); err != nil {
+			t.Fatal(err)
+		}
+		g.ok("dbg", "restart", adapter) // takes it up
+	}
+	cycle("left", "eth-down-1", 1)
+	cycle("right", "eth-up-1", 1)
 }
