@@ -17,6 +17,7 @@ type upCmd struct {
 	State         string   `help:"Directory of the registry, the event log and the lock file (default: $$SOFTVPI_STATE, or below $$XDG_STATE_HOME)."`
 	Adapter       []string `sep:"none" help:"Adapter instead of those of the file: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local|direct][,generation=mlx5|mlx4][,follow]. May be given several times."`
 	Manage        string   `placeholder:"ADDRESS:PORT" help:"Serve the management interface on TCP too, with TLS, to whoever sends the token (api-token in the state directory)."`
+	Web           string   `placeholder:"127.0.0.1:PORT" help:"Serve the device manager pages there at once, rather than at a free port when softvpi web asks for them."`
 	Readers       string   `help:"Who beside this user and root may read at the management socket: owner (nobody), group, everyone."`
 	SystemLog     string   `placeholder:"LOG" help:"Pass every event on to the log of the system: journald, syslog, auto."`
 	SkipSelfCheck bool     `help:"Leave out the RDMA ping over each pair of adapters at start."`
@@ -73,6 +74,9 @@ func (c upCmd) config() (driver.Config, error) {
 		m.Listen = c.Manage
 		cfg.Manage = &m
 	}
+	if c.Web != "" {
+		cfg.Web = c.Web
+	}
 	if c.Readers != "" {
 		cfg.Readers = c.Readers
 	}
@@ -113,6 +117,9 @@ func announce(w io.Writer, d *driver.Driver) {
 	}
 	if at := d.Managed(); at != "" {
 		fmt.Fprintf(w, "managed at   https://%s\n", at)
+	}
+	if at := d.Pages(); at != "" {
+		fmt.Fprintf(w, "pages at     http://%s (softvpi web prints a link that signs in)\n", at)
 	}
 }
 

@@ -118,14 +118,7 @@ func (s *Server) ServeUnix(l net.Listener) error {
 
 // ServeTLS serves on TCP until stop is called: with this certificate, to clients that send the token.
 func (s *Server) ServeTLS(l net.Listener, cert tls.Certificate, token string) (stop func() error) {
-	t := s.httpServer(tokenAccess(token, s.handler))
-	t.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-	go func() {
-		if err := done(t.ServeTLS(newLimitListener(l, s.limits.Clients, &s.open), "", "")); err != nil {
-			s.cfg.Log.Error("management port", "error", err)
-		}
-	}()
-	return t.Close
+	return s.Serve(l, s.WithToken(token), &cert)
 }
 
 // Close ends the server with all of its connections.

@@ -17,7 +17,7 @@ import (
 // mounted is what other packages serve at the management interface.
 func (d *Driver) mounted() []func(*http.ServeMux) {
 	d.counters = counters.New(counters.Config{Read: d.words, CPUs: runtime.NumCPU()})
-	return []func(*http.ServeMux){d.mountCaptures, d.counters.Mount, d.events.Mount}
+	return []func(*http.ServeMux){d.mountCaptures, d.mountLinks, d.counters.Mount, d.events.Mount}
 }
 
 // words are the adapters with their counters.

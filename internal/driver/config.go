@@ -34,6 +34,9 @@ type Config struct {
 	Readers string `json:"readers,omitempty"`
 	// Manage serves the management interface on TCP too; nil: on the socket alone.
 	Manage *Manage `json:"manage,omitempty"`
+	// Web is 127.0.0.1 and the port of the device manager pages; empty: a port that is free, from when `softvpi web`
+	// asks for them.
+	Web string `json:"web,omitempty"`
 	// SkipSelfCheck leaves the check at start out.
 	SkipSelfCheck bool `json:"skip_self_check,omitempty"`
 }
@@ -111,7 +114,7 @@ func decode(r io.Reader) (Config, error) {
 // describe puts an error of the JSON decoder in the words of the file.
 func describe(err error) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("unknown field %s; allowed: socket, state, readers, manage with listen, certificate, key, token_file, skip_self_check, "+
+		return fmt.Errorf("unknown field %s; allowed: socket, state, readers, manage with listen, certificate, key, token_file, web, skip_self_check, "+
 			"update_gid_timer_frequency, adapters with name, generation, address, follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, disabled", field)
 	}
 	var kind *json.UnmarshalTypeError
@@ -152,6 +155,9 @@ func (c Config) Complete() (Config, error) {
 		return c, fieldError("update_gid_timer_frequency", fmt.Sprint(*f), "0 (never) to 10000 milliseconds")
 	}
 	if _, err := readersMode(c.Readers); err != nil {
+		return c, err
+	}
+	if err := checkPages(c.Web); err != nil {
 		return c, err
 	}
 	if err := c.Manage.complete(c.State); err != nil {

@@ -51,6 +51,7 @@ type Driver struct {
 	noAttach string      // why not
 	checks   []Check
 	captures captures
+	pages    pages
 	commands *device.CommandLog // that attached programs give
 	dumps    sync.Mutex         // held by whoever writes a dump
 	recover  bool               // the driver before did not stop cleanly
@@ -136,6 +137,7 @@ func (d *Driver) Close() error {
 	if d.stopTCP != nil {
 		errs = append(errs, d.stopTCP())
 	}
+	errs = append(errs, d.pages.close(true))
 	if d.api != nil {
 		errs = append(errs, d.api.Close())
 	}

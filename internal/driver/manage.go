@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"path/filepath"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/web"
 )
 
 // Manage says where the management interface is served on TCP: with TLS, to whoever sends the token. Files
@@ -71,6 +73,11 @@ func (d *Driver) manage() error {
 			d.log.Error("management socket", "error", err)
 		}
 	}()
+	if d.cfg.Web != "" {
+		if err := d.openPages(d.cfg.Web); err != nil {
+			return err
+		}
+	}
 	if d.cfg.Manage == nil {
 		return nil
 	}
@@ -91,7 +98,10 @@ func (d *Driver) manageTCP(m Manage) error {
 		return fmt.Errorf("management port: %w", err)
 	}
 	d.managed = l.Addr().String()
-	d.stopTCP = d.api.ServeTLS(l, cert, token)
+	mux := http.NewServeMux()
+	mux.Handle(web.Prefix, d.makePages(&cert, token))
+	mux.Handle("/", d.api.WithToken(token))
+	d.stopTCP = d.api.Serve(l, mux, &cert)
 	return nil
 }
 

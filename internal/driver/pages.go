@@ -1,0 +1,128 @@
+package driver
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/web"
+)
+
+// pages are the device manager's. They are served on the loopback interface from when the configuration or
+// `softvpi web` asks for it, and beside the management interface where that is served on TCP.
+type pages struct {
+	mu     sync.Mutex
+	plain  *web.Server // on the loopback interface
+	at     string      // where; empty: not served
+	stop   func() error
+	closed bool
+}
+
+const pagesHost = "127.0.0.1"
+
+// checkPages checks where the pages are asked for: without TLS nowhere but on the loopback interface.
+func checkPages(listen string) error {
+	if listen == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(listen)
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || host != pagesHost {
+		return fieldError("web", strconv.Quote(listen), "127.0.0.1 and a port, such as 127.0.0.1:7472; elsewhere the pages are served with TLS, by manage")
+	}
+	return nil
+}
+
+// makePages makes the pages, which a certificate and a token belong to where they are served with TLS.
+func (d *Driver) makePages(cert *tls.Certificate, token string) *web.Server {
+	machine, err := os.Hostname()
+	if err != nil || machine == "" {
+		machine = "this machine"
+	}
+	return web.New(web.Config{API: d.api, Machine: machine, Version: d.version, Certificate: cert, Token: token, CPUs: runtime.NumCPU()})
+}
+
+// openPages serves the pages on the loopback interface, where they are not yet.
+func (d *Driver) openPages(listen string) error {
+	p := &d.pages
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.at != "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("device manager pages: %w", err)
+	}
+	if p.plain == nil {
+		p.plain = d.makePages(nil, "")
+	}
+	p.at, p.stop = l.Addr().String(), d.api.Serve(l, p.plain, nil)
+	return nil
+}
+
+// Pages is where the device manager is served on the loopback interface; empty: it is not.
+func (d *Driver) Pages() string {
+	d.pages.mu.Lock()
+	defer d.pages.mu.Unlock()
+	return d.pages.at
+}
+
+// link makes a link that opens a session.
+func (d *Driver) link() (l api.Link, err error) {
+	listen := d.cfg.Web
+	if listen == "" {
+		listen = net.JoinHostPort(pagesHost, "0")
+	}
+	if err := d.openPages(listen); err != nil {
+		return l, err
+	}
+	p := &d.pages
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.at == "" {
+		return l, errors.New("the device manager pages are closed")
+	}
+	path, until := p.plain.Link()
+	return api.Link{URL: "http://" + p.at + path, Until: until}, nil
+}
+
+// close ends all sessions, and the pages on the loopback interface until somebody asks for them again.
+func (p *pages) close(last bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = p.closed || last
+	if p.at == "" {
+		return nil
+	}
+	p.plain.SignOutAll()
+	p.at = ""
+	return p.stop()
+}
+
+// mountLinks serves POST /links, which makes a link, and DELETE /links, which closes the pages.
+func (d *Driver) mountLinks(mux *http.ServeMux) {
+	mux.HandleFunc("POST /links", func(w http.ResponseWriter, r *http.Request) {
+		l, err := d.link()
+		if err != nil {
+			api.Fail(w, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(l) // a client that went away
+	})
+	mux.HandleFunc("DELETE /links", func(w http.ResponseWriter, r *http.Request) {
+		if err := d.pages.close(false); err != nil {
+			api.Fail(w, err)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+}

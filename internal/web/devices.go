@@ -1,0 +1,144 @@
+package web
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
+)
+
+// devices shows the tree of the machine: adapters with their ports, and the programs that use them.
+func (s *Server) devices(q *request) error {
+	v, err := s.view(q, "Devices", "devices")
+	if err != nil {
+		return err
+	}
+	var programs []api.ProgramStatus
+	if err := s.client.Get(q.r.Context(), "/programs", nil, &programs); err != nil {
+		return err
+	}
+	v.Data = programs
+	return s.show(q, "devices", v)
+}
+
+// setState enables or disables an adapter.
+func (s *Server) setState(q *request) error {
+	name, enable := q.r.PathValue("name"), q.r.PostForm.Get("enable")
+	on, err := strconv.ParseBool(enable)
+	if err != nil {
+		return &api.FieldError{Field: "enable", Value: strconv.Quote(enable), Allowed: "true, false"}
+	}
+	if err := s.client.SetAdapter(q.r.Context(), api.AdapterRequest{Adapter: name, Enable: on}); err != nil {
+		return err
+	}
+	return s.done(q, name+map[bool]string{true: " is enabled.", false: " is disabled."}[on], adapterURL(name))
+}
+
+// restart restarts an adapter and comes back to the tab that asked for it.
+func (s *Server) restart(q *request) error {
+	name := q.r.PathValue("name")
+	if err := s.client.RestartAdapter(q.r.Context(), name); err != nil {
+		return err
+	}
+	back := adapterURL(name)
+	for _, t := range tabs {
+		if t.Name == q.r.PostForm.Get("tab") {
+			back = adapterURL(name, t.Path)
+		}
+	}
+	return s.done(q, name+" was restarted.", back)
+}
+
+// fact is a line of the Information tab.
+type fact struct{ Name, Value string }
+
+// facts are what the tab shows (WinOF 5.50, 4.2.4.2: software, firmware, bus interface, identity, port and link).
+type facts struct {
+	Title string
+	Facts []fact
+}
+
+// information shows the Information tab.
+func (s *Server) information(q *request) error {
+	v, err := s.adapterView(q, "information")
+	if err != nil {
+		return err
+	}
+	v.Data = s.factsOf(q.r.Context(), v.Adapter)
+	return s.show(q, "information", v)
+}
+
+// saveInformation is the tab as a file (WinOF 5.50, 4.2.4.2: Save to File).
+func (s *Server) saveInformation(q *request) error {
+	v, err := s.adapterView(q, "information")
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	b.WriteString(v.Adapter.Name + " of " + s.cfg.Machine + ", " + s.cfg.Now().Format(time.RFC3339) + "\n")
+	for _, group := range s.factsOf(q.r.Context(), v.Adapter) {
+		b.WriteString("\n" + group.Title + "\n")
+		for _, f := range group.Facts {
+			b.WriteString("  " + f.Name + ": " + f.Value + "\n")
+		}
+	}
+	q.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	q.w.Header().Set("Content-Disposition", `attachment; filename="information.txt"`)
+	_, _ = q.w.Write([]byte(b.String())) // a reader that went away
+	return nil
+}
+
+func (s *Server) factsOf(ctx context.Context, a *api.AdapterStatus) []facts {
+	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	var addresses []string
+	for _, x := range a.Addresses {
+		addresses = append(addresses, x.String())
+	}
+	or := func(text, none string) string {
+		if text == "" {
+			return none
+		}
+		return text
+	}
+	out := []facts{
+		{"Adapter", []fact{
+			{"Name", a.Name}, {"Generation", a.Generation + map[string]string{"mlx4": " (ConnectX-3 class)", "mlx5": " (ConnectX-4 class and later)"}[a.Generation]},
+			{"Driver version", s.cfg.Version}, {"Firmware version", "none: the device is software"},
+			{"Bus interface", a.Location().Text()}, {"Node GUID", guid(a.GUID)},
+			{"Registry key", `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\` + four(a.Number)},
+		}},
+		{"Port 1", []fact{
+			{"State", stateOf(a)}, {"Link type", "Ethernet"}, {"RoCE mode", a.RoCE}, {"UDP port", number(uint64(a.UDPPort))},
+			{"Addresses", or(strings.Join(addresses, ", "), "none")}, {"Source ports", or(a.SourcePorts, "none")},
+			{"Link MTU", number(uint64(a.LinkMTU)) + " bytes"}, {"Path MTU", number(uint64(a.ActiveMTU)) + " bytes"},
+			{"Path of connections", a.Path}, {"Impairment", or(a.Impairment, "none")},
+		}},
+		{"Traffic", []fact{
+			{"Sent", count(a.Link.SentPackets) + " packets, " + count(a.Link.SentBytes) + " bytes"},
+			{"Received", count(a.Link.ReceivedPackets) + " packets, " + count(a.Link.ReceivedBytes) + " bytes"},
+			{"Dropped at the socket", count(a.Link.ReceiveDrops)}, {"Sent again", count(a.Retransmits)}, {"Send errors", count(a.Link.SendErrors)},
+		}},
+	}
+	if r, err := s.client.Resources(ctx, a.Name); err == nil {
+		objects := facts{Title: "Objects"}
+		for _, x := range r.Objects {
+			objects.Facts = append(objects.Facts, fact{x.Name, strconv.Itoa(x.Used) + " of " + count(x.Max)})
+		}
+		out = append(out, objects)
+	}
+	return out
+}
+
+func four(n int) string {
+	s := strconv.Itoa(n)
+	return strings.Repeat("0", max(0, 4-len(s))) + s
+}
+
+// guid writes a GUID as the manuals print it.
+func guid(n uint64) string {
+	s := strconv.FormatUint(n, 16)
+	s = strings.Repeat("0", 16-len(s)) + s
+	return s[:4] + ":" + s[4:8] + ":" + s[8:12] + ":" + s[12:]
+}

@@ -1,0 +1,154 @@
+package web
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"embed"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
+)
+
+// Prefix is where the pages are.
+const Prefix = "/web/"
+
+// maxForm bounds the bytes of a form.
+const maxForm = 64 << 10
+
+// Config is what the pages are made with.
+type Config struct {
+	// API is what the pages show and change things through.
+	API *api.Server
+	// Machine is the name of the machine, Version that of the driver.
+	Machine, Version string
+	// Token opens a session over TLS; empty: none does.
+	Token string
+	// Certificate is that of the TLS listener: its names are those by which the pages may be asked for.
+	Certificate *tls.Certificate
+	// CPUs is how many processors there are to choose from for tuning; 0: one.
+	CPUs int
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+}
+
+// Server serves the pages.
+type Server struct {
+	cfg      Config
+	id       string // of this server among others of the same address
+	client   *api.Client
+	names    *x509.Certificate // nil: no names
+	sessions *sessions
+	open     *http.ServeMux // for everybody
+	inside   *http.ServeMux // within a session
+}
+
+//go:embed static templates
+var files embed.FS
+
+// New makes the pages of a driver.
+func New(cfg Config) *Server {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.CPUs = max(1, cfg.CPUs)
+	s := &Server{cfg: cfg, id: rand.Text()[:8], client: cfg.API.Local(), sessions: newSessions(cfg.Now), open: http.NewServeMux(), inside: http.NewServeMux()}
+	if c := cfg.Certificate; c != nil {
+		s.names = c.Leaf
+	}
+	static, err := fs.Sub(files, "static")
+	if err != nil {
+		panic(err) // of the embedded files
+	}
+	s.open.Handle("GET "+Prefix+"static/", http.StripPrefix(Prefix+"static/", http.FileServerFS(static)))
+	s.open.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, Prefix, http.StatusSeeOther) })
+	s.open.HandleFunc("GET /login", s.login)
+	s.open.HandleFunc("GET "+Prefix+"signin", s.askSignIn)
+	s.open.HandleFunc("POST "+Prefix+"signin", s.signIn)
+	s.open.HandleFunc("/", s.within)
+	s.routes()
+	return s
+}
+
+func (s *Server) routes() {
+	handle := func(pattern string, h func(*request) error) {
+		method, path, _ := strings.Cut(pattern, " ")
+		s.inside.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, h) })
+	}
+	handle("POST signout", s.signOut)
+	handle("GET {$}", s.devices)
+	handle("GET adapters/{name}", s.information)
+	handle("GET adapters/{name}/information.txt", s.saveInformation)
+	handle("POST adapters/{name}/state", s.setState)
+	handle("POST adapters/{name}/restart", s.restart)
+}
+
+// ServeHTTP serves the pages.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin") // with no-referrer forms would come without their origin
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if !s.isOurName(r) {
+		s.refuse(w, r, http.StatusMisdirectedRequest, "These pages are not served under that name.")
+		return
+	}
+	if err := http.NewCrossOriginProtection().Check(r); err != nil {
+		s.refuse(w, r, http.StatusForbidden, "The request comes from another site.")
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	s.open.ServeHTTP(w, r)
+}
+
+// isOurName says whether the request asks for these pages by a name of this machine. A page of another site that lets
+// its own name lead here (DNS rebinding) does not. Without TLS that are the names of the loopback interface, whatever
+// the port, which a tunnel may change; with TLS those of the certificate, and addresses.
+func (s *Server) isOurName(r *http.Request) bool {
+	name := r.Host
+	if host, _, err := net.SplitHostPort(name); err == nil {
+		name = host
+	}
+	if r.TLS == nil {
+		return name == "127.0.0.1" || name == "localhost"
+	}
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return true
+	}
+	return s.names != nil && s.names.VerifyHostname(name) == nil
+}
+
+// within serves what takes a session. Forms carry its secret.
+func (s *Server) within(w http.ResponseWriter, r *http.Request) {
+	session := s.session(r)
+	if session == nil {
+		s.needSession(w, r)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if err := r.ParseForm(); err != nil {
+			var large *http.MaxBytesError
+			if errors.As(err, &large) {
+				s.refuse(w, r, http.StatusRequestEntityTooLarge, "The form is too large.")
+				return
+			}
+			s.refuse(w, r, http.StatusBadRequest, "The form cannot be read.")
+			return
+		}
+		if !session.owns(r.PostForm.Get("csrf")) {
+			s.refuse(w, r, http.StatusForbidden, "The form does not belong to this session. Go back, load the page again and repeat.")
+			return
+		}
+	}
+	s.inside.ServeHTTP(w, r.WithContext(withSession(r.Context(), session)))
+}

@@ -1,0 +1,198 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/registry"
+)
+
+// view is what a page shows.
+type view struct {
+	Title   string
+	Page    string // which of the navigation
+	Tab     string // which of an adapter's
+	Refresh string // where to go on at once
+	Notice  string
+	Problem string
+
+	Machine, Version string
+	Secret           string // of the session; empty: there is none
+	Adapters         []api.AdapterStatus
+	Adapter          *api.AdapterStatus
+	Data             any
+}
+
+// request is a request within a session.
+type request struct {
+	w       http.ResponseWriter
+	r       *http.Request
+	session *session
+}
+
+// serve runs a handler and shows its error.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, h func(*request) error) {
+	session, _ := r.Context().Value(sessionKey{}).(*session)
+	err := h(&request{w, r, session})
+	if err == nil {
+		return
+	}
+	status := http.StatusUnprocessableEntity
+	var missing *missingError
+	if errors.As(err, &missing) || errors.Is(err, registry.ErrNotFound) {
+		status = http.StatusNotFound
+	}
+	s.refuse(w, r, status, sentence(err.Error()))
+}
+
+// missingError is something that is not there.
+type missingError struct{ what string }
+
+func (e *missingError) Error() string { return "there is no " + e.what }
+
+// view begins the view of a page.
+func (s *Server) view(q *request, title, page string) (*view, error) {
+	v := &view{Title: title, Page: page, Machine: s.cfg.Machine, Version: s.cfg.Version, Secret: q.session.secret, Notice: q.session.told()}
+	err := s.client.Get(q.r.Context(), "/adapters", nil, &v.Adapters)
+	return v, err
+}
+
+// adapterView begins the view of a tab of the adapter that the path names.
+func (s *Server) adapterView(q *request, tab string) (*view, error) {
+	name := q.r.PathValue("name")
+	v, err := s.view(q, name, "devices")
+	if err != nil {
+		return nil, err
+	}
+	for i := range v.Adapters {
+		if v.Adapters[i].Name == name {
+			v.Adapter, v.Tab = &v.Adapters[i], tab
+			return v, nil
+		}
+	}
+	return nil, &missingError{"adapter " + strconv.Quote(name)}
+}
+
+// show answers with a page.
+func (s *Server) show(q *request, page string, v *view) error {
+	status := http.StatusOK
+	if v.Problem != "" {
+		status = http.StatusUnprocessableEntity
+	}
+	s.render(q.w, status, page, v)
+	return nil
+}
+
+// done answers a change: the page that shows it comes next.
+func (s *Server) done(q *request, notice, path string) error {
+	q.session.tell(notice)
+	http.Redirect(q.w, q.r, path, http.StatusSeeOther)
+	return nil
+}
+
+// refuse answers with what is wrong.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
+	if strings.HasPrefix(r.URL.Path, Prefix+"api/") {
+		http.Error(w, text, status)
+		return
+	}
+	s.render(w, status, "refused", &view{Title: http.StatusText(status), Problem: text})
+}
+
+func (s *Server) render(w http.ResponseWriter, status int, page string, v *view) {
+	var b bytes.Buffer // an error half way shows no half page
+	if err := pages[page].ExecuteTemplate(&b, "layout", v); err != nil {
+		http.Error(w, "the page cannot be made: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // a reader that went away
+}
+
+// pages are the templates of the pages, each with the layout around it.
+var pages = parsePages()
+
+func parsePages() map[string]*template.Template {
+	layout := template.Must(template.New("layout.html").Funcs(functions).ParseFS(files, "templates/layout.html"))
+	names, err := fs.Glob(files, "templates/*.html")
+	if err != nil {
+		panic(err)
+	}
+	out := map[string]*template.Template{}
+	for _, name := range names {
+		page := strings.TrimSuffix(strings.TrimPrefix(name, "templates/"), ".html")
+		if page != "layout" {
+			out[page] = template.Must(template.Must(layout.Clone()).ParseFS(files, name))
+		}
+	}
+	return out
+}
+
+var functions = template.FuncMap{
+	"adapterURL": adapterURL,
+	"count":      count,
+	"state":      stateOf,
+	"moment":     func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
+	"hex":        func(n uint64) string { return "0x" + strconv.FormatUint(n, 16) },
+	"tabs":       func() []tab { return tabs },
+	"navigation": func() []tab { return navigation },
+}
+
+// tab is a page of the navigation, or one of an adapter's.
+type tab struct{ Name, Path, Title string }
+
+// navigation are the pages.
+var navigation = []tab{
+	{"devices", Prefix, "Devices"},
+}
+
+// tabs are those of an adapter.
+var tabs = []tab{
+	{"information", "", "Information"},
+}
+
+// adapterURL is a page of an adapter.
+func adapterURL(name string, rest ...string) string {
+	return Prefix + "adapters/" + url.PathEscape(name) + strings.Join(rest, "")
+}
+
+// stateOf is the state of an adapter in a word.
+func stateOf(a *api.AdapterStatus) string {
+	switch {
+	case !a.Enabled:
+		return "disabled"
+	case a.Up:
+		return "up"
+	}
+	return "down"
+}
+
+// count writes a number with spaces between its thousands.
+func count(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
+	}
+	return s
+}
+
+// sentence makes an error one.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if !strings.HasSuffix(s, ".") {
+		s += "."
+	}
+	return s
+}

@@ -1,0 +1,290 @@
+package web
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/registry"
+)
+
+// fake is a driver without adapters behind it.
+type fake struct {
+	mu     sync.Mutex
+	reg    *registry.Registry
+	status api.Status
+	did    []string
+	fail   error
+}
+
+const hostile = `<script>alert(1)</script>"'`
+
+func newFake() *fake {
+	f := &fake{reg: registry.NewVolatile("test")}
+	f.status = api.Status{Version: "test", Adapters: []api.AdapterStatus{
+		{Name: "Ethernet 1", Generation: "mlx5", Enabled: true, Up: true, Objects: map[string]int{"qp": 1}},
+		{Name: hostile, Index: 1, Number: 1, Generation: "mlx4", Enabled: true, Objects: map[string]int{}},
+	}, Programs: []api.ProgramStatus{{Name: hostile, PID: 7}}}
+	for _, a := range f.status.Adapters {
+		g := catalogue.MLX5
+		if a.Generation == "mlx4" {
+			g = catalogue.MLX4
+		}
+		if _, err := f.reg.AddAdapter(a.Name, g); err != nil {
+			panic(err)
+		}
+	}
+	return f
+}
+
+func (f *fake) do(format string, args ...any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.did = append(f.did, fmt.Sprintf(format, args...))
+	return f.fail
+}
+
+func (f *fake) Status() api.Status { return f.status }
+func (f *fake) SetAdapter(q api.AdapterRequest) error {
+	return f.do("set %s %v", q.Adapter, q.Enable)
+}
+func (f *fake) RestartAdapter(name string) error { return f.do("restart %s", name) }
+func (f *fake) SetLink(q api.LinkRequest) error  { return f.do("link %s", q.Adapter) }
+func (f *fake) Registry() *registry.Registry     { return f.reg }
+func (f *fake) ChangeRegistry(c []registry.Change, unchecked bool) ([]registry.Notice, error) {
+	if _, err := f.reg.Check(c); err != nil {
+		return nil, err
+	}
+	return nil, f.reg.Apply(c...)
+}
+
+// Settings are those of the registry, as if nothing was taken up yet.
+func (f *fake) Settings(adapter string) (out []api.Setting, err error) {
+	a, _ := f.reg.Adapter(adapter)
+	for _, s := range f.reg.Settings(a) {
+		k := s.Key
+		out = append(out, api.Setting{
+			Name: k.Name, Title: k.Title, Group: string(k.Group), Path: s.Path.String(), Type: k.Type.String(), Value: s.Text(), Default: api.DefaultText(k, a.Generation),
+			Allowed: k.Allowed(), Choices: api.Choices(k), Effect: api.EffectName(k), Status: api.StatusName(k), UI: k.UI, Description: k.Description,
+		})
+	}
+	return out, nil
+}
+
+func (f *fake) Set(adapter, key string, value *string) ([]registry.Notice, error) {
+	text := "default"
+	if value != nil {
+		text = *value
+	}
+	if text == "wrong" {
+		return nil, &catalogue.ValueError{Key: key, Value: "wrong", Allowed: "0, 1"}
+	}
+	return nil, f.do("key %s %s %s", adapter, key, text)
+}
+
+// bench is the pages of a fake driver with a browser that is signed in.
+type bench struct {
+	*fake
+	pages  *Server
+	now    time.Time
+	cookie *http.Cookie
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{fake: newFake(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	server := api.New(api.Config{Driver: b.fake, Version: "test"})
+	t.Cleanup(func() { server.Close() })
+	b.pages = New(Config{API: server, Machine: "machine", Version: "test", CPUs: 4, Now: func() time.Time { return b.now }})
+	b.cookie = b.signIn(t)
+	return b
+}
+
+func (b *bench) signIn(t *testing.T) *http.Cookie {
+	t.Helper()
+	path, _ := b.pages.Link()
+	w := b.ask(httptest.NewRequest("GET", "http://127.0.0.1:80"+path, nil))
+	if w.Code != http.StatusOK || len(w.Result().Cookies()) != 1 {
+		t.Fatalf("sign in: %d %v", w.Code, w.Result().Cookies())
+	}
+	return w.Result().Cookies()[0]
+}
+
+func (b *bench) ask(r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	b.pages.ServeHTTP(w, r)
+	return w
+}
+
+// get asks for a page within the session.
+func (b *bench) get(path string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", "http://127.0.0.1:80"+path, nil)
+	r.AddCookie(b.cookie)
+	return b.ask(r)
+}
+
+var secretField = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
+
+func (b *bench) secret() string {
+	return secretField.FindStringSubmatch(b.get("/web/").Body.String())[1]
+}
+
+// post sends a form within the session, with its secret.
+func (b *bench) post(path string, form url.Values) *httptest.ResponseRecorder {
+	form.Set("csrf", b.secret())
+	return b.send(path, form)
+}
+
+func (b *bench) send(path string, form url.Values) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("POST", "http://127.0.0.1:80"+path, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.AddCookie(b.cookie)
+	return b.ask(r)
+}
+
+func TestWithoutASessionNothingIsShown(t *testing.T) {
+	b := newBench(t)
+	for path, want := range map[string]int{
+		"/web/": 303, "/web/adapters/Ethernet%201": 303, "/web/api/counters": 401, "/": 303, "/web/signin": 200, "/web/static/style.css": 200,
+	} {
+		w := b.ask(httptest.NewRequest("GET", "http://127.0.0.1:80"+path, nil))
+		if w.Code != want || strings.Contains(w.Body.String(), "Ethernet 1") {
+			t.Errorf("GET %s: %d; want %d", path, w.Code, want)
+		}
+	}
+	r := httptest.NewRequest("POST", "http://127.0.0.1:80/web/adapters/Ethernet%201/restart", nil)
+	if w := b.ask(r); w.Code != http.StatusUnauthorized || b.did != nil {
+		t.Errorf("POST: %d, %v", w.Code, b.did)
+	}
+}
+
+func TestFormsCarryTheSecretOfTheirSession(t *testing.T) {
+	b := newBench(t)
+	const path = "/web/adapters/Ethernet%201/restart"
+	for _, secret := range []string{"", "wrong"} {
+		if w := b.send(path, url.Values{"csrf": {secret}}); w.Code != http.StatusForbidden || b.did != nil {
+			t.Errorf("secret %q: %d, %v", secret, w.Code, b.did)
+		}
+	}
+	other := *b
+	other.cookie = b.signIn(t)
+	if w := b.send(path, url.Values{"csrf": {other.secret()}}); w.Code != http.StatusForbidden || b.did != nil {
+		t.Errorf("another session's secret: %d, %v", w.Code, b.did)
+	}
+	r := httptest.NewRequest("POST", "http://127.0.0.1:80"+path, strings.NewReader("csrf="+b.secret()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", "http://127.0.0.1:81") // the same site to a browser, which sends the cookie
+	r.AddCookie(b.cookie)
+	if w := b.ask(r); w.Code != http.StatusForbidden || b.did != nil {
+		t.Errorf("another port's form: %d, %v", w.Code, b.did)
+	}
+	if w := b.post(path, url.Values{}); w.Code != http.StatusSeeOther || fmt.Sprint(b.did) != "[restart Ethernet 1]" {
+		t.Errorf("%d, %v", w.Code, b.did)
+	}
+}
+
+func TestALinkOpensOneSession(t *testing.T) {
+	b := newBench(t)
+	path, _ := b.pages.Link()
+	for i, want := range []int{200, 403} {
+		if w := b.ask(httptest.NewRequest("GET", "http://127.0.0.1:80"+path, nil)); w.Code != want || (len(w.Result().Cookies()) == 1) != (want == 200) {
+			t.Errorf("use %d: %d; want %d", i+1, w.Code, want)
+		}
+	}
+	path, until := b.pages.Link()
+	b.now = until.Add(time.Second)
+	if w := b.ask(httptest.NewRequest("GET", "http://127.0.0.1:80"+path, nil)); w.Code != 403 {
+		t.Errorf("an old link: %d", w.Code)
+	}
+	if c := b.cookie; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
+		t.Errorf("cookie %v", c)
+	}
+}
+
+func TestSessionsEnd(t *testing.T) {
+	b := newBench(t)
+	if w := b.post("/web/signout", url.Values{}); w.Code != 303 || b.get("/web/").Code != 303 {
+		t.Error("a session goes on after its end")
+	}
+	b.cookie = b.signIn(t)
+	b.now = b.now.Add(sessionIdle + time.Second)
+	if w := b.get("/web/"); w.Code != 303 {
+		t.Errorf("an idle session: %d", w.Code)
+	}
+	b.cookie = b.signIn(t)
+	b.pages.SignOutAll()
+	if w := b.get("/web/"); w.Code != 303 {
+		t.Errorf("after all were ended: %d", w.Code)
+	}
+	for range 2 * maxSessions {
+		b.cookie = b.signIn(t)
+		b.pages.Link()
+	}
+	if n, l := len(b.pages.sessions.open), len(b.pages.sessions.links); n > maxSessions || l > maxLinks {
+		t.Errorf("%d sessions and %d links are kept", n, l)
+	}
+}
+
+func TestOnlyOurNamesAreServed(t *testing.T) {
+	b := newBench(t)
+	for host, want := range map[string]int{"127.0.0.1:80": 200, "localhost:9": 200, "evil.example": 421, "127.0.0.1.evil.example:80": 421, "": 421, "[::1]:80": 421} {
+		r := httptest.NewRequest("GET", "http://127.0.0.1:80/web/", nil)
+		r.Host = host
+		r.AddCookie(b.cookie)
+		if w := b.ask(r); w.Code != want {
+			t.Errorf("Host %q: %d; want %d", host, w.Code, want)
+		}
+	}
+}
+
+func TestLargeFormsAreRefused(t *testing.T) {
+	b := newBench(t)
+	if w := b.post("/web/adapters/Ethernet%201/restart", url.Values{"x": {strings.Repeat("x", 2*maxForm)}}); w.Code != http.StatusRequestEntityTooLarge || b.did != nil {
+		t.Errorf("%d, %v", w.Code, b.did)
+	}
+}
+
+func TestNamesAreShownAsText(t *testing.T) {
+	b := newBench(t)
+	for i := range 300 {
+		b.status.Adapters[0].QPs = append(b.status.Adapters[0].QPs, api.QPStatus{Number: uint32(i), Owner: hostile, Peer: netip.MustParseAddr("127.0.0.9")})
+	}
+	paths := []string{}
+	for _, n := range navigation {
+		paths = append(paths, n.Path)
+	}
+	for _, x := range tabs {
+		paths = append(paths, adapterURL(hostile, x.Path))
+	}
+	for _, path := range paths {
+		w := b.get(path)
+		if body := w.Body.String(); w.Code != 200 || strings.Contains(body, "<script>") || strings.Contains(body, " style=") || strings.Contains(body, " onclick=") {
+			t.Errorf("GET %s: %d\n%s", path, w.Code, body)
+		}
+		if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("GET %s: policy %q", path, policy)
+		}
+	}
+}
+
+func TestInformationIsSaved(t *testing.T) {
+	b := newBench(t)
+	w := b.get("/web/adapters/Ethernet%201/information.txt")
+	text, _ := io.ReadAll(w.Body)
+	if w.Code != 200 || !strings.Contains(string(text), "Generation: mlx5") {
+		t.Errorf("%d %s", w.Code, text)
+	}
+	if w := b.get("/web/adapters/nobody"); w.Code != 404 {
+		t.Errorf("an adapter that is not there: %d", w.Code)
+	}
+}
