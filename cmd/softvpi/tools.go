@@ -10,12 +10,16 @@ import (
 
 	"github.com/softvpi/softvpi/internal/tools/hca"
 	"github.com/softvpi/softvpi/internal/tools/ibdump"
+	"github.com/softvpi/softvpi/internal/tools/mft"
+	"github.com/softvpi/softvpi/internal/tools/mlx5cmd"
 	"github.com/softvpi/softvpi/internal/tools/mlxtool"
 	"github.com/softvpi/softvpi/internal/tools/ndcat"
 	"github.com/softvpi/softvpi/internal/tools/ndinfo"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 	"github.com/softvpi/softvpi/internal/tools/ndping"
+	"github.com/softvpi/softvpi/internal/tools/perftuning"
 	"github.com/softvpi/softvpi/internal/tools/rping"
+	"github.com/softvpi/softvpi/internal/tools/snapshot"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -24,15 +28,20 @@ var tools = makeTools()
 
 func makeTools() map[string]tool.Main {
 	m := map[string]tool.Main{
-		"MlxStat":       hca.MlxStat,
-		"ibdump":        ibdump.Main,
-		"ibstat":        hca.Ibstat,
-		"mlxtool":       mlxtool.Main,
-		"nd_rping":      rping.Main,
-		"ndadapterinfo": ndinfo.AdapterInfo,
-		"ndcat":         ndcat.Main,
-		"ndinstall":     ndinfo.Install,
-		"vstat":         hca.Vstat,
+		"MLNX_System_Snapshot": snapshot.Main,
+		"MlxStat":              hca.MlxStat,
+		"ibdump":               ibdump.Main,
+		"ibstat":               hca.Ibstat,
+		"mlx5cmd":              mlx5cmd.Main,
+		"mlxconfig":            mft.Config,
+		"mlxtool":              mlxtool.Main,
+		"mst":                  mft.MST,
+		"nd_rping":             rping.Main,
+		"ndadapterinfo":        ndinfo.AdapterInfo,
+		"ndcat":                ndcat.Main,
+		"ndinstall":            ndinfo.Install,
+		"perf_tuning":          perftuning.Main,
+		"vstat":                hca.Vstat,
 	}
 	for _, p := range ndping.Programs {
 		m[p.Name()] = p.Main

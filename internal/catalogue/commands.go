@@ -9,7 +9,7 @@ import (
 type Command struct {
 	// Tool is the name of the tool: "mlxtool".
 	Tool string
-	// Name are the words by which it is called, in lower case: "show nd connections".
+	// Name are the words by which it is called, as help shows them: "show nd connections".
 	Name string
 	// Aliases are other spellings of its last word that the manuals use.
 	Aliases []string
@@ -45,4 +45,4 @@ func (c Command) Is(word string) bool {
 	return strings.EqualFold(word, c.Word()) || slices.ContainsFunc(c.Aliases, func(a string) bool { return strings.EqualFold(a, word) })
 }
 
-var commands = mlxtoolCommands
+var commands = slices.Concat(mlxtoolCommands, mlx5cmdCommands)

@@ -166,7 +166,7 @@ func (d *Driver) setting(r *running, s registry.Setting) api.Setting {
 	if v, ok := d.registry.Get(s.Path, s.Name); ok {
 		text := v.Show()
 		if s.Problem == nil {
-			text = s.Text()
+			text = k.Format(s.Value)
 		}
 		out.Stored = &text
 	}
@@ -188,27 +188,12 @@ func (d *Driver) Set(adapter, key string, value *string) ([]registry.Notice, err
 	if err != nil {
 		return nil, err
 	}
-	r := &d.running[index]
-	keys := catalogue.LookupFor(key, r.Target())
-	if len(keys) == 0 {
-		return nil, fieldError("key", strconv.Quote(key), "a key of GET /adapters/{name}/settings")
+	changes, err := d.running[index].SetKey(key, value)
+	if err != nil {
+		return nil, err
 	}
-	var changes []registry.Change
-	for _, k := range keys {
-		if k.Base != keys[0].Base {
-			break // a place that counts less
-		}
-		for _, name := range registry.Spellings(k) {
-			changes = append(changes, registry.Change{Kind: registry.DeleteValue, Key: r.Place(k), Value: registry.Value{Name: name}, Lenient: true})
-		}
-		if value == nil {
-			continue
-		}
-		v, err := k.Parse(*value)
-		if err != nil {
-			return nil, err
-		}
-		changes = append(changes, registry.Change{Kind: registry.SetValue, Key: r.Place(k), Value: registry.FromCatalogue(k, v)})
+	if len(changes) == 0 {
+		return nil, fieldError("key", strconv.Quote(key), "a key of GET /adapters/{name}/settings")
 	}
 	return d.ChangeRegistry(changes, false)
 }

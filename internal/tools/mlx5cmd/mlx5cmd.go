@@ -1,0 +1,213 @@
+// Package mlx5cmd is the tool of that name: it shows, sets and debugs the mlx5 adapters of a running driver (WinOF-2
+// Ethernet b, RoCEv2 Congestion Management; WinOF-2 24.4 virtualization, VF Monitoring). Which commands there are,
+// what they take and what is built is in the catalogue.
+package mlx5cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// Name of the tool in the catalogue.
+const Name = "mlx5cmd"
+
+// run is a run of a command.
+type run struct {
+	ctx     context.Context
+	env     tool.Env
+	command catalogue.Command
+	options []option // behind the command's own
+	socket  string
+	json    bool
+	client  *api.Client
+	driver  *api.Status
+}
+
+// works are the commands that are built, by their names in the catalogue.
+var works = map[string]func(*run) (report, error){
+	"Stat":                              (*run).stat,
+	"DriverVersion":                     (*run).version,
+	"RegKeys":                           (*run).keys,
+	"Features":                          (*run).features,
+	"QosConfig Dcqcn":                   (*run).congestion,
+	"QosConfig DefaultUntaggedPriority": (*run).untagged,
+	"Dcqcn":                             (*run).restore,
+	"Dbg SwReset":                       (*run).reset,
+	"Dbg StateDump":                     (*run).stateDump,
+	"Dbg Resources":                     (*run).resources,
+	"Dbg CmdStats":                      (*run).commandStats,
+	"Dbg OidStats":                      (*run).requestStats,
+	"Dmn":                               (*run).dumpMeNow,
+	"Sniffer":                           (*run).sniffer,
+	"NdStat":                            (*run).connections,
+	"LinkSpeed":                         (*run).linkSpeed,
+}
+
+// errUnsupported is a command whose feature adapters do not have.
+var errUnsupported = errors.New("not supported by this adapter")
+
+// Main runs mlx5cmd.
+func Main(ctx context.Context, env tool.Env) int {
+	r := &run{ctx: ctx, env: env}
+	out, err := r.do(env.Args)
+	if err == nil && out != nil {
+		if r.json {
+			err = out.json(env.Stdout)
+		} else {
+			err = out.text(env.Stdout)
+		}
+	}
+	return r.end(err)
+}
+
+func (r *run) do(args []string) (report, error) {
+	options, help, err := r.general(args)
+	if err != nil {
+		return nil, err
+	}
+	c, rest, err := find(options)
+	if err != nil {
+		return nil, err
+	}
+	if help || c == nil {
+		return nil, page(r.env.Stdout, c)
+	}
+	r.command, r.options = *c, rest
+	if below := children(c); len(below) > 0 && works[c.Name] == nil || len(below) > 0 && len(rest) == 0 {
+		return nil, r.usagef("a command is missing")
+	}
+	work := works[c.Name]
+	if c.Status != catalogue.Built || work == nil {
+		return nil, errUnsupported
+	}
+	r.client = api.NewClient(r.socket)
+	return work(r)
+}
+
+// end reports err, if any, and returns the exit status.
+func (r *run) end(err error) int {
+	var usage *tool.UsageError
+	var field *api.FieldError
+	var value *catalogue.ValueError
+	switch {
+	case errors.Is(err, errUnsupported):
+		r.env.Errorf("%s: %s", dashed(r.command.Name), err)
+		return tool.Unsupported
+	case errors.As(err, &usage), errors.As(err, &field), errors.As(err, &value):
+		r.env.Errorf("%s", strings.ReplaceAll(err.Error(), "\n", " "))
+		return tool.Usage
+	}
+	return r.env.End(r.ctx, err)
+}
+
+// usagef is a wrong argument of the command, with what it takes.
+func (r *run) usagef(format string, args ...any) error {
+	allowed := dashed(r.command.Name) + " " + r.command.Arguments
+	if below := children(&r.command); len(below) > 0 && r.command.Arguments == "" {
+		var names []string
+		for _, c := range below {
+			names = append(names, "-"+c.Word())
+		}
+		allowed += strings.Join(names, " | ")
+	}
+	return tool.Usagef("%s: %s; allowed: %s", dashed(r.command.Name), fmt.Sprintf(format, args...), strings.TrimSpace(allowed))
+}
+
+// dashed are the words of a command as they are typed.
+func dashed(name string) string { return "-" + strings.ReplaceAll(name, " ", " -") }
+
+// status asks for the driver's state.
+func (r *run) status() (err error) {
+	r.driver, err = r.client.Status(r.ctx)
+	return err
+}
+
+// adapters are the mlx5 adapters, or the one that -Name names.
+func (r *run) adapters() ([]*api.AdapterStatus, error) {
+	if err := r.status(); err != nil {
+		return nil, err
+	}
+	name := r.value("Name")
+	var out []*api.AdapterStatus
+	var names []string
+	for i := range r.driver.Adapters {
+		a := &r.driver.Adapters[i]
+		mine := a.Class()&r.command.Generations != 0
+		switch {
+		case name == "" && mine:
+			out = append(out, a)
+		case name != "" && strings.EqualFold(a.Name, name) && !mine:
+			return nil, errUnsupported
+		case name != "" && strings.EqualFold(a.Name, name):
+			out = append(out, a)
+		}
+		names = append(names, strconv.Quote(a.Name))
+	}
+	if len(out) == 0 && name != "" {
+		return nil, &api.FieldError{Field: "-Name", Value: strconv.Quote(name), Allowed: strings.Join(names, ", ")}
+	}
+	if len(out) > 1 && name != "" { // names that differ in their letter case alone
+		out = slices.DeleteFunc(out, func(a *api.AdapterStatus) bool { return a.Name != name })
+	}
+	return out, nil
+}
+
+// adapter is the one that -Name has to name.
+func (r *run) adapter() (*api.AdapterStatus, error) {
+	if r.value("Name") == "" {
+		return nil, r.usagef("-Name is missing")
+	}
+	list, err := r.adapters()
+	if err != nil {
+		return nil, err
+	}
+	if len(list) != 1 {
+		return nil, r.usagef("-Name %q is of several adapters", r.value("Name"))
+	}
+	return list[0], nil
+}
+
+// children are the commands that continue one; of nil, those of the first level.
+func children(at *catalogue.Command) []catalogue.Command {
+	parent := ""
+	if at != nil {
+		parent = at.Name
+	}
+	return slices.DeleteFunc(catalogue.CommandsOf(Name), func(c catalogue.Command) bool { return c.Parent() != parent })
+}
+
+// page is the help of a command; nil: of the tool.
+func page(w io.Writer, at *catalogue.Command) error {
+	below := children(at)
+	switch {
+	case at == nil:
+		fmt.Fprintf(w, "Shows, sets and debugs the mlx5 adapters of a running driver. Options are taken in any letter case.\n\nusage: %s -<command> [options] [--json] [--socket <path>]\n", Name)
+	case len(below) > 0:
+		fmt.Fprintf(w, "%s\n\nusage: %s %s -<command> [options]\n", at.Summary, Name, dashed(at.Name))
+	default:
+		fmt.Fprintf(w, "%s\n", at.Summary)
+		if at.Status != catalogue.Built {
+			fmt.Fprintln(w, "Adapters do not support it yet.")
+		}
+		_, err := fmt.Fprintf(w, "\nusage: %s %s %s\n", Name, dashed(at.Name), at.Arguments)
+		return err
+	}
+	fmt.Fprintf(w, "\nCommands (-hh behind one shows more):\n")
+	for _, c := range below {
+		note := ""
+		if c.Status != catalogue.Built {
+			note = " Not supported yet."
+		}
+		fmt.Fprintf(w, "  -%-24s %s%s\n", c.Word(), c.Summary, note)
+	}
+	return nil
+}

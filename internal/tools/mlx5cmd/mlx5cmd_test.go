@@ -1,0 +1,389 @@
+package mlx5cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/nd"
+	"github.com/softvpi/softvpi/rdmanet"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// rig is a driver: Left and last are mlx5 adapters, right is mlx4.
+type rig struct {
+	t      *testing.T
+	cfg    driver.Config
+	driver *driver.Driver
+}
+
+func start(t *testing.T) *rig {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "vpi") // t.TempDir may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	addr := netip.AddrFrom4([4]byte{127, byte(10 + rand.N(240)), byte(rand.N(256)), byte(1 + rand.N(200))})
+	cfg := driver.Config{
+		Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state"), SkipSelfCheck: true,
+		Adapters: []driver.Adapter{{Name: "Left", Address: addr}, {Name: "right", Address: addr.Next(), Generation: "mlx4"}, {Name: "last", Address: addr.Next().Next(), Impairment: "rate=10G"}},
+	}
+	d, err := driver.Start(t.Context(), cfg, driver.Options{Version: "9.9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return &rig{t, cfg, d}
+}
+
+// call runs the tool with the words of a line.
+func (g *rig) call(line string) (status int, stdout, stderr string) {
+	args := append([]string{"--socket", g.cfg.Socket}, strings.Fields(line)...)
+	var out, errs bytes.Buffer
+	status = Main(g.t.Context(), tool.Env{Name: Name, Args: args, Stdout: &out, Stderr: &errs})
+	return status, out.String(), errs.String()
+}
+
+func (g *rig) ok(line string) string {
+	g.t.Helper()
+	status, out, errs := g.call(line)
+	if status != tool.Success || errs != "" {
+		g.t.Fatalf("%s: status %d: %s", line, status, errs)
+	}
+	return out
+}
+
+type jsonBlock struct {
+	Adapter, Section, Status string
+	Values                   map[string]any
+}
+
+func (g *rig) blocks(line string) []jsonBlock {
+	g.t.Helper()
+	var out []jsonBlock
+	if err := json.Unmarshal([]byte(g.ok(line+" --json")), &out); err != nil {
+		g.t.Fatal(err)
+	}
+	return out
+}
+
+// fields are the names of a section's attributes, in their order.
+func fields(text string) (out []string) {
+	for line := range strings.Lines(text) {
+		if m := regexp.MustCompile(`^DCQCN (..) attributes for adapter "Left":$`).FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			out = append(out, m[1])
+		} else if m := regexp.MustCompile(`^\t(\w+): \S+$`).FindStringSubmatch(strings.TrimSuffix(line, "\n")); m != nil {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+// The attributes are those of the manual's sample, with its values as defaults (WinOF-2 Ethernet b, RCM Configuration).
+func TestCongestionControl(t *testing.T) {
+	g := start(t)
+	golden, err := os.ReadFile(filepath.Join("testdata", "dcqcn.fields"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := g.ok("-Qosconfig -Dcqcn -Name left -Get")
+	if d := cmp.Diff(strings.Fields(string(golden)), fields(text)); d != "" {
+		t.Error(d)
+	}
+	if !strings.Contains(text, "stored only") || !strings.HasSuffix(text, done+"\n") {
+		t.Error(text)
+	}
+	if g.ok("-QOSCONFIG -name Left -dcqcn -defaults") != text {
+		t.Error("what is in force at first is not the defaults")
+	}
+	g.ok("-QosConfig -Dcqcn -Name Left -Enable 3")
+	g.ok("-Qosconfig -Dcqcn -Name Left -Set -DcqcnClampTgtRate 1 -dcqcncnpdscp 3 -DcqcnEnablePrio5 1")
+	b := g.blocks("-Qosconfig -Dcqcn -Name Left -Get")
+	for name, want := range map[string]float64{
+		"DcqcnRPEnablePrio3": 1, "DcqcnRPEnablePrio5": 1, "DcqcnRPEnablePrio4": 0, "DcqcnClampTgtRate": 1, "DcqcnRpgByteReset": 400,
+	} {
+		if b[0].Values[name] != want || b[0].Section != "RP" || b[0].Status != "stored only" {
+			t.Errorf("%s is %v, want %v", name, b[0].Values[name], want)
+		}
+	}
+	if np := b[1].Values; np["DcqcnNPEnablePrio3"] != 1.0 || np["DcqcnNPEnablePrio5"] != 1.0 || np["DcqcnCnpDscp"] != 3.0 {
+		t.Errorf("%v", np)
+	}
+	if s, err := api.NewClient(g.cfg.Socket).Settings(t.Context(), "last"); err != nil || len(s) == 0 {
+		t.Error(err)
+	} else if x := g.blocks("-Qosconfig -Dcqcn -Name last -Get")[0].Values["DcqcnRPEnablePrio3"]; x != 0.0 {
+		t.Errorf("the other adapter has %v", x)
+	}
+	g.ok("-Qosconfig -Dcqcn -Name Left -Enable")
+	if x := g.blocks("-Qosconfig -Dcqcn -Name Left -Get")[1].Values; x["DcqcnNPEnablePrio0"] != 1.0 || x["DcqcnNPEnablePrio7"] != 1.0 {
+		t.Errorf("%v", x)
+	}
+	g.ok("-Qosconfig -Dcqcn -Name Left -Disable 0")
+	if x := g.blocks("-Qosconfig -Dcqcn -Name Left -Get")[0].Values; x["DcqcnRPEnablePrio0"] != 0.0 || x["DcqcnRPEnablePrio7"] != 1.0 {
+		t.Errorf("%v", x)
+	}
+	if g.ok("-Dcqcn -Name Left -Restore") != text {
+		t.Error("-Restore leaves something set")
+	}
+}
+
+// One value that is not allowed, and nothing of the call is set; a rate above the line rate is the line rate.
+func TestCongestionLimits(t *testing.T) {
+	g := start(t)
+	status, _, errs := g.call("-QosConfig -Dcqcn -Name Left -Set -DcqcnClampTgtRate 1 -DcqcnCnpDscp 64")
+	if status != tool.Usage || !strings.Contains(errs, "DcqcnCnpDscp is 64; allowed: 0 to 63") {
+		t.Errorf("status %d, %s", status, errs)
+	}
+	if x := g.blocks("-Qosconfig -Dcqcn -Name Left -Get")[0].Values["DcqcnClampTgtRate"]; x != 0.0 {
+		t.Errorf("DcqcnClampTgtRate is %v", x)
+	}
+	if text := g.ok("-QosConfig -Dcqcn -Name last -Set -DcqcnRpgAiRate 20000"); !strings.Contains(text, "10000 Mbit/s are set") {
+		t.Error(text)
+	}
+	if x := g.blocks("-Qosconfig -Dcqcn -Name last -Get")[0].Values["DcqcnRpgAiRate"]; x != 10000.0 {
+		t.Errorf("DcqcnRpgAiRate is %v", x)
+	}
+}
+
+func TestUntaggedPriority(t *testing.T) {
+	g := start(t)
+	if text := g.ok("-Qosconfig -DefaultUntaggedPriority -Name Left -Set 3"); !strings.Contains(text, "\tDefaultUntaggedPriority: 3\n") || !strings.Contains(text, "stored only") {
+		t.Error(text)
+	}
+	if x := g.blocks("-QoSConfig -DefaultUntaggedPriority -Name Left -Get")[0].Values["DefaultUntaggedPriority"]; x != 3.0 {
+		t.Error(x)
+	}
+}
+
+func TestShowing(t *testing.T) {
+	g := start(t)
+	text := g.ok("-stat")
+	for _, want := range []string{`Adapter "Left":`, `Adapter "last":`, "\tRoceMode: RoCE v2\n", "\tport_state: PORT_ACTIVE (4)\n", "\tlink_speed: 10.00 Gbps\n", "\tfw_ver: 9.9\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "right") {
+		t.Error("an mlx4 adapter is shown")
+	}
+	if text := g.ok("-DriverVersion -Name LEFT"); !strings.Contains(text, ",SoftVPI,9.9") {
+		t.Error(text)
+	}
+	all, dynamic := g.ok("-RegKeys -Name Left"), g.ok("-RegKeys –DynamicKeys -Name Left") // the manual's own dash
+	if !strings.Contains(dynamic, "VfCpu") || !strings.Contains(all, "*JumboPacket") || strings.Contains(dynamic, "*JumboPacket") {
+		t.Error(dynamic)
+	}
+	if x := g.blocks("-RegKeys -Name Left")[0].Values["RoceMaxFrameSize"].(map[string]any); x["status"] != "built" {
+		t.Errorf("%v", x)
+	}
+	states := map[string]any{}
+	for _, b := range g.blocks("-Features -Name Left") {
+		states[b.Section] = b.Values["State"]
+	}
+	for _, s := range catalogue.KeysFor(catalogue.Target{Generation: catalogue.MLX5}) {
+		if s.Status == catalogue.Built && states[string(s.Group)] != "Enabled" {
+			t.Errorf("%s is %v", s.Group, states[string(s.Group)])
+		}
+	}
+	if states["Congestion control (RCM)"] != "Disabled" {
+		t.Errorf("%v", states)
+	}
+	if text := g.ok("-LinkSpeed -Name last -Query"); !strings.Contains(text, "\tCurrent: 10.00 Gbps\n") {
+		t.Error(text)
+	}
+}
+
+func TestDebugging(t *testing.T) {
+	g := start(t)
+	for _, c := range []string{"-Dmn -Name Left", "-Dbg -StateDump -Name Left"} {
+		b := g.blocks(c)[0]
+		for i := 0; b.Values[fmt.Sprintf("File[%d]", i)] != nil; i++ {
+			if _, err := os.Stat(fmt.Sprint(b.Values[fmt.Sprintf("File[%d]", i)])); err != nil {
+				t.Error(err)
+			}
+		}
+		if b.Values["File[0]"] == nil {
+			t.Errorf("%s: %v", c, b)
+		}
+	}
+	if text := g.ok("-dbg -swreset -name Left"); !strings.Contains(text, done) {
+		t.Error(text)
+	}
+	if b := g.blocks("-Dbg -Resources -Name Left")[0].Values; b["QP max"] == nil || b["PKEY[0]"] != "ffff" {
+		t.Errorf("%v", b)
+	}
+	g.ok("-Dbg -CmdStats")
+	if text := g.ok("-Dbg -OidStats -Name Left"); !strings.Contains(text, "POST /adapters/{name}/reset: 1, 0 failed") {
+		t.Error(text)
+	}
+}
+
+// A connection is listed at both of its ends; the sniffer sees it, and -Stop ends the sniffer.
+func TestConnectionAndSniffer(t *testing.T) {
+	g := start(t)
+	if why := g.driver.NoAttach(); why != "" {
+		t.Skip(why)
+	}
+	file := filepath.Join(t.TempDir(), "sniffed.pcapng")
+	if status, _, errs := g.call("-Sniffer -Name Left -Stop"); status != tool.Failure || !strings.Contains(errs, "no sniffer runs") {
+		t.Errorf("status %d, %s", status, errs)
+	}
+	ended := make(chan string)
+	go func() {
+		_, out, errs := g.call("-Sniffer -Name Left -Start -FileName " + file)
+		ended <- out + errs
+	}()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(g.cfg.Socket + ".sniffer-0"); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the sniffer does not begin")
+		}
+	}
+	g.connect()
+	b := g.blocks("-NdStat")
+	if len(b) != 2 || b[0].Adapter != "Left" || b[1].Adapter != "last" || b[0].Values["State"] != "RTS" || b[0].Values["Remote Address"] != b[1].Values["Local Address"] {
+		t.Errorf("%+v", b)
+	}
+	if text := g.ok("-NdStat -Pid 1"); text != "0 connections\n" {
+		t.Error(text)
+	}
+	g.ok("-Sniffer -Name Left -Stop")
+	out := <-ended
+	m := regexp.MustCompile(`\tPackets: (\d+)\n`).FindStringSubmatch(out)
+	if m == nil || m[1] == "0" {
+		t.Error(out)
+	}
+	if info, err := os.Stat(file); err != nil || info.Size() == 0 {
+		t.Error(err)
+	}
+	if _, err := os.Stat(g.cfg.Socket + ".sniffer-0"); err == nil {
+		t.Error("the note of the sniffer is still there")
+	}
+}
+
+// connect makes a connection from last to Left, between two programs that are attached, that carries something.
+func (g *rig) connect() {
+	g.t.Helper()
+	l, err := (&rdmanet.ListenConfig{Adapter: g.attached(0)}).Listen(g.t.Context(), netip.AddrPortFrom(g.cfg.Adapters[0].Address, 7000).String())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() { _ = l.Close() })
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		c, _ := l.Accept()
+		accepted <- c
+	}()
+	client, err := (&rdmanet.Dialer{Adapter: g.attached(2)}).Dial(g.t.Context(), l.Addr().String())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	server := <-accepted
+	g.t.Cleanup(func() { _ = client.Close(); _ = server.Close() })
+	if _, err := client.Write([]byte("data")); err != nil {
+		g.t.Fatal(err)
+	}
+	if _, err := io.ReadFull(server, make([]byte, 4)); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// attached is the adapter of that index, in a program that is attached to the driver.
+func (g *rig) attached(index int) *nd.Adapter {
+	g.t.Helper()
+	host, err := verbs.Attach(g.t.Context(), g.cfg.Socket)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() { _ = host.Close() })
+	a, err := nd.NewProvider(host).OpenAdapterAt(g.cfg.Adapters[index].Address)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() { _ = a.Close() })
+	return a
+}
+
+func TestHelp(t *testing.T) {
+	g := start(t)
+	for line, want := range map[string]string{
+		"": "-QosConfig", "-hh": "-Temperature", "-h": "-Stat", "-QosConfig -hh": "-DefaultUntaggedPriority", "-qosconfig -dcqcn -h": "-Defaults",
+		"-Temperature -hh": "do not support it yet", "-Dbg -h": "-SwReset", "-Sniffer -hh": "-FileName", "-Dmn -Name Left -hh": "-Name <adapter>",
+	} {
+		if text := g.ok(line); !strings.Contains(text, want) {
+			t.Errorf("%s: no %q in:\n%s", line, want, text)
+		}
+	}
+	for _, c := range catalogue.CommandsOf(Name) {
+		if text := g.ok(dashed(c.Name) + " -hh"); !strings.Contains(text, c.Summary) {
+			t.Errorf("%s: %s", c.Name, text)
+		}
+		if leaf := len(children(&c)) == 0; leaf && (c.Status == catalogue.Built) != (works[c.Name] != nil) {
+			t.Errorf("%s: the catalogue has status %d", c.Name, c.Status)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	g := start(t)
+	for _, c := range []struct {
+		line   string
+		status int
+		want   string
+	}{
+		{"-Temperature", tool.Unsupported, "not supported by this adapter"},
+		{"-Trace -Start", tool.Unsupported, "not supported by this adapter"},
+		{"-Dbg -ResourceDump -Dump -Segment 0x5000", tool.Unsupported, "not supported by this adapter"},
+		{"-LinkSpeed -Name Left -Set 10", tool.Unsupported, "not supported by this adapter"},
+		{"-DriverVersion -Name Left -VF 1", tool.Unsupported, "not supported by this adapter"},
+		{"-Stat -Name right", tool.Unsupported, "not supported by this adapter"},
+		{"stat", tool.Usage, "dash"},
+		{"-Nothing", tool.Usage, "-QosConfig"},
+		{"-Name Left", tool.Usage, "-Name is no command"},
+		{"-Stat -Name middle", tool.Usage, `"Left"`},
+		{"-Stat -Name", tool.Usage, "needs an argument"},
+		{"-Stat -More", tool.Usage, "-More is no option"},
+		{"-Stat more", tool.Usage, `unexpected argument "more"`},
+		{"-Stat -Name Left -name last", tool.Usage, "given twice"},
+		{"-QosConfig", tool.Usage, "-Dcqcn | -DefaultUntaggedPriority"},
+		{"-QosConfig -Name Left -Get", tool.Usage, "-Dcqcn"},
+		{"-QosConfig -Dcqcn -Get", tool.Usage, "-Name is missing"},
+		{"-QosConfig -Dcqcn -Name Left", tool.Usage, "is missing"},
+		{"-QosConfig -Dcqcn -Name Left -Get -Defaults", tool.Usage, "exclude"},
+		{"-QosConfig -Dcqcn -Name Left -Set", tool.Usage, "no parameter is given"},
+		{"-QosConfig -Dcqcn -Name Left -Set -roce_mode 1", tool.Usage, "no parameter of congestion control"},
+		{"-QosConfig -Dcqcn -Name Left -Set -DcqcnCnpDscp", tool.Usage, "needs a value"},
+		{"-QosConfig -Dcqcn -Name Left -Set -DcqcnCnpDscp 1 -DcqcnCnpDscp 2", tool.Usage, "twice"},
+		{"-QosConfig -Dcqcn -Name Left -Enable 8", tool.Usage, "0 to 7"},
+		{"-QosConfig -DefaultUntaggedPriority -Name Left -Set 8", tool.Usage, "0 to 7"},
+		{"-QosConfig -DefaultUntaggedPriority -Name Left", tool.Usage, "is missing"},
+		{"-Dcqcn -Name Left", tool.Usage, "-Restore"},
+		{"-Dmn", tool.Usage, "-Name is missing"},
+		{"-Sniffer -Name Left -Start", tool.Usage, "-FileName is missing"},
+		{"-NdStat -Pid x", tool.Usage, "-Pid"},
+	} {
+		status, out, errs := g.call(c.line)
+		if status != c.status || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 || out != "" {
+			t.Errorf("%s: status %d, %q %q, want %d and %q", c.line, status, out, errs, c.status, c.want)
+		}
+	}
+}

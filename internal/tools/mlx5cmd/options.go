@@ -1,0 +1,152 @@
+package mlx5cmd
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// option is a word that begins with a dash, and the word behind it, if that does not.
+type option struct {
+	name, value string
+	has         bool
+}
+
+// general reads the arguments, and takes out the options of every command.
+func (r *run) general(args []string) (out []option, help bool, err error) {
+	for i := 0; i < len(args); i++ {
+		name, ok := word(args[i])
+		if !ok {
+			return nil, false, tool.Usagef("unexpected argument %q; options begin with a dash", args[i])
+		}
+		o := option{name: name}
+		switch strings.ToLower(name) {
+		case "h", "hh", "?", "help":
+			help = true
+			continue
+		case "json":
+			r.json = true
+			continue
+		}
+		if i+1 < len(args) {
+			if _, next := word(args[i+1]); !next {
+				i++
+				o.value, o.has = args[i], true
+			}
+		}
+		if strings.EqualFold(name, "socket") {
+			if !o.has {
+				return nil, false, tool.Usagef("--socket needs an argument; it is the path of the driver's socket")
+			}
+			r.socket = o.value
+			continue
+		}
+		out = append(out, o)
+	}
+	return out, help, nil
+}
+
+// word is an option without its dashes. The manuals print a longer dash in places, which users copy.
+func word(s string) (string, bool) {
+	for _, dash := range []string{"--", "-", "–"} {
+		if rest, ok := strings.CutPrefix(s, dash); ok && rest != "" {
+			return rest, true
+		}
+	}
+	return "", false
+}
+
+// find finds the command that options name, one behind the other, and the options that are left. No options: none.
+func find(options []option) (*catalogue.Command, []option, error) {
+	var at *catalogue.Command
+	for {
+		below := children(at)
+		i := slices.IndexFunc(options, func(o option) bool {
+			return slices.ContainsFunc(below, func(c catalogue.Command) bool { return c.Is(o.name) })
+		})
+		if at == nil && len(options) > 0 && i != 0 {
+			return nil, nil, tool.Usagef("-%s is no command; allowed: %s", options[0].name, strings.Join(words(below), " "))
+		}
+		if i < 0 {
+			if at != nil && len(below) > 0 && len(options) > 0 {
+				return nil, nil, tool.Usagef("-%s is no command of %s; allowed: %s", options[0].name, dashed(at.Name), strings.Join(words(below), " "))
+			}
+			return at, options, nil
+		}
+		next := below[slices.IndexFunc(below, func(c catalogue.Command) bool { return c.Is(options[i].name) })]
+		if options[i].has {
+			return nil, nil, tool.Usagef("unexpected argument %q behind -%s", options[i].value, options[i].name)
+		}
+		at, options = &next, slices.Delete(slices.Clone(options), i, i+1)
+	}
+}
+
+func words(list []catalogue.Command) []string {
+	var out []string
+	for _, c := range list {
+		out = append(out, "-"+c.Word())
+	}
+	return out
+}
+
+// option is the option of that name, in any letter case.
+func (r *run) option(name string) (option, bool) {
+	for _, o := range r.options {
+		if strings.EqualFold(o.name, name) {
+			return o, true
+		}
+	}
+	return option{}, false
+}
+
+func (r *run) value(name string) string {
+	o, _ := r.option(name)
+	return o.value
+}
+
+func (r *run) has(name string) bool {
+	_, ok := r.option(name)
+	return ok
+}
+
+// only refuses options that the command does not take. Names end in "=" where a value has to follow, in "?" where one
+// may, and are bare where none does. Each may be given once.
+func (r *run) only(names ...string) error {
+	seen := map[string]bool{}
+	for _, o := range r.options {
+		name := strings.ToLower(o.name)
+		i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(strings.TrimRight(n, "=?"), name) })
+		switch {
+		case i < 0:
+			return r.usagef("-%s is no option", o.name)
+		case seen[name]:
+			return r.usagef("-%s is given twice", o.name)
+		case strings.HasSuffix(names[i], "=") && !o.has:
+			return r.usagef("-%s needs an argument", o.name)
+		case !strings.HasSuffix(names[i], "=") && !strings.HasSuffix(names[i], "?") && o.has:
+			return r.usagef("unexpected argument %q behind -%s", o.value, o.name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// action is the one of the options that is given.
+func (r *run) action(names ...string) (string, error) {
+	found := ""
+	for _, n := range names {
+		if !r.has(n) {
+			continue
+		}
+		if found != "" {
+			return "", r.usagef("-%s and -%s exclude each other", found, n)
+		}
+		found = n
+	}
+	if found == "" {
+		return "", r.usagef("one of -%s is missing", strings.Join(names, ", -"))
+	}
+	return found, nil
+}

@@ -1,0 +1,257 @@
+package mlx5cmd
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/internal/registry"
+)
+
+const (
+	done        = "The command was executed successfully"
+	storedOnly  = "Note: stored only. Congestion control is not built, and nothing acts on these values yet."
+	stored      = "stored only"
+	untaggedKey = "DefaultUntaggedPriority"
+	// notification is the first key of the notification point; those before it are the reaction point's.
+	notification = "DcqcnNPEnablePrio0"
+	priorities   = 8
+)
+
+// congestionKeys are those of congestion control, in the order in which they are shown.
+func congestionKeys(a *api.AdapterStatus) []catalogue.Key {
+	var out []catalogue.Key
+	for _, k := range catalogue.KeysFor(catalogue.Target{Generation: a.Class()}) {
+		if strings.HasPrefix(k.Name, "Dcqcn") {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// congestion is -QosConfig -Dcqcn.
+func (r *run) congestion() (report, error) {
+	action, err := r.action("Get", "Set", "Enable", "Disable", "Defaults")
+	if err != nil {
+		return nil, err
+	}
+	if action != "Set" {
+		if err := r.only("Name=", "Get", "Enable?", "Disable?", "Defaults"); err != nil {
+			return nil, err
+		}
+	}
+	a, err := r.adapter()
+	if err != nil {
+		return nil, err
+	}
+	switch action {
+	case "Get":
+		return r.attributes(a, func(s *api.Setting) string { return s.Value })
+	case "Defaults":
+		return r.attributes(a, func(s *api.Setting) string { return s.Default })
+	case "Set":
+		return r.setCongestion(a)
+	}
+	return r.enable(a, action, map[string]string{"Enable": "1", "Disable": "0"}[action])
+}
+
+// attributes shows congestion control with the values that value takes from its settings.
+func (r *run) attributes(a *api.AdapterStatus, value func(*api.Setting) string) (report, error) {
+	list, err := r.client.Settings(r.ctx, a.Name)
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]*api.Setting{}
+	for i := range list {
+		byName[list[i].Name] = &list[i]
+	}
+	var out blocks
+	for _, k := range congestionKeys(a) {
+		section := "RP"
+		if len(out.list) > 1 || k.Name == notification {
+			section = "NP"
+		}
+		if n := len(out.list); n == 0 || out.list[n-1].section != section {
+			out.list = append(out.list, block{title: fmt.Sprintf("DCQCN %s attributes for adapter %q", section, a.Name), section: section, adapter: a.Name, status: stored})
+		}
+		if s := byName[k.Name]; s != nil {
+			out.list[len(out.list)-1].add(k.Name, number(value(s)))
+		}
+	}
+	out.notes = []string{storedOnly, done}
+	return out, nil
+}
+
+// number is text as a number, where it is one.
+func number(text string) any {
+	if n, err := strconv.ParseUint(text, 0, 64); err == nil {
+		return n
+	}
+	return text
+}
+
+// setCongestion sets parameters that are given as options, all or none.
+func (r *run) setCongestion(a *api.AdapterStatus) (report, error) {
+	var changes []registry.Change
+	out := blocks{list: []block{{title: fmt.Sprintf("Set for adapter %q", a.Name), section: "set", adapter: a.Name, status: stored}}}
+	seen := map[string]bool{}
+	for _, o := range r.options {
+		switch strings.ToLower(o.name) {
+		case "set":
+			if o.has {
+				return nil, r.usagef("unexpected argument %q behind -Set", o.value)
+			}
+			continue
+		case "name":
+			continue
+		}
+		keys := catalogue.LookupFor(o.name, catalogue.Target{Generation: a.Class()})
+		if len(keys) == 0 || !strings.HasPrefix(keys[0].Name, "Dcqcn") {
+			return nil, r.usagef("-%s is no parameter of congestion control; -Get lists them", o.name)
+		}
+		if !o.has {
+			return nil, r.usagef("-%s needs a value", o.name)
+		}
+		text, note := atMostLineRate(a, keys[0], o.value)
+		if note != "" {
+			out.notes = append(out.notes, note)
+		}
+		x, err := a.Identity().SetKey(o.name, &text)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range keys {
+			if seen[k.Name] {
+				return nil, r.usagef("%s is given twice", k.Name)
+			}
+			seen[k.Name] = true
+			out.list[0].add(k.Name, number(text))
+		}
+		changes = append(changes, x...)
+	}
+	if len(changes) == 0 {
+		return nil, r.usagef("no parameter is given")
+	}
+	return r.store(out, changes)
+}
+
+// atMostLineRate takes the line rate for rates above it, where the link has one, and says so (WinOF-2 Ethernet b, RCM
+// Parameters).
+func atMostLineRate(a *api.AdapterStatus, k catalogue.Key, text string) (value, note string) {
+	n, ok := catalogue.ParseNumber(text)
+	line := lineRate(a) / 1e6
+	if k.Bound != catalogue.LineRate || !ok || line == 0 || n <= line {
+		return text, ""
+	}
+	return strconv.FormatUint(line, 10), fmt.Sprintf("Warning: %s is above the line rate; %d Mbit/s are set.", k.Name, line)
+}
+
+// lineRate is what the link is limited to in bit/s; 0: it is not.
+func lineRate(a *api.AdapterStatus) uint64 {
+	set, err := (impair.Impairment{}).Parse(a.Impairment)
+	if err != nil || a.Impairment == "" {
+		return 0
+	}
+	return uint64(set.Rate)
+}
+
+// enable switches congestion control for a priority, or for all.
+func (r *run) enable(a *api.AdapterStatus, action, value string) (report, error) {
+	from, to := 0, priorities-1
+	if text := r.value(action); text != "" {
+		p, err := strconv.Atoi(text)
+		if err != nil || p < from || p > to {
+			return nil, &api.FieldError{Field: "-" + action, Value: strconv.Quote(text), Allowed: "a priority from 0 to 7, or none for all"}
+		}
+		from, to = p, p
+	}
+	out := blocks{list: []block{{title: fmt.Sprintf("Set for adapter %q", a.Name), section: "set", adapter: a.Name, status: stored}}}
+	var changes []registry.Change
+	for _, role := range []string{"RP", "NP"} {
+		for p := from; p <= to; p++ {
+			name := fmt.Sprintf("Dcqcn%sEnablePrio%d", role, p)
+			x, err := a.Identity().SetKey(name, &value)
+			if err != nil {
+				return nil, err
+			}
+			out.list[0].add(name, number(value))
+			changes = append(changes, x...)
+		}
+	}
+	return r.store(out, changes)
+}
+
+// store makes changes of keys that nothing acts on.
+func (r *run) store(out blocks, changes []registry.Change) (report, error) {
+	if _, err := r.client.ChangeRegistry(r.ctx, changes, false); err != nil {
+		return nil, err
+	}
+	out.notes = append(out.notes, storedOnly, done)
+	return out, nil
+}
+
+// restore is -Dcqcn -Restore.
+func (r *run) restore() (report, error) {
+	if err := r.only("Name=", "Restore"); err != nil {
+		return nil, err
+	}
+	if _, err := r.action("Restore"); err != nil {
+		return nil, err
+	}
+	a, err := r.adapter()
+	if err != nil {
+		return nil, err
+	}
+	var changes []registry.Change
+	for _, k := range congestionKeys(a) {
+		x, err := a.Identity().SetKey(k.Name, nil)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, x...)
+	}
+	if _, err := r.client.ChangeRegistry(r.ctx, changes, false); err != nil {
+		return nil, err
+	}
+	return r.attributes(a, func(s *api.Setting) string { return s.Value })
+}
+
+// untagged is -QosConfig -DefaultUntaggedPriority.
+func (r *run) untagged() (report, error) {
+	if err := r.only("Name=", "Get", "Set="); err != nil {
+		return nil, err
+	}
+	action, err := r.action("Get", "Set")
+	if err != nil {
+		return nil, err
+	}
+	a, err := r.adapter()
+	if err != nil {
+		return nil, err
+	}
+	if action == "Set" {
+		text := r.value("Set")
+		changes, err := a.Identity().SetKey(untaggedKey, &text)
+		if err == nil {
+			_, err = r.client.ChangeRegistry(r.ctx, changes, false)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	list, err := r.client.Settings(r.ctx, a.Name)
+	if err != nil {
+		return nil, err
+	}
+	out := blocks{list: []block{{title: fmt.Sprintf("Default priority of untagged frames for adapter %q", a.Name), adapter: a.Name, status: stored}}}
+	for i := range list {
+		if list[i].Name == untaggedKey {
+			out.list[0].add(untaggedKey, number(list[i].Value))
+		}
+	}
+	out.notes = []string{"Note: stored only. Priorities are not built, and nothing acts on this value yet.", done}
+	return out, nil
+}

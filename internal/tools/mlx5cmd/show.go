@@ -1,0 +1,190 @@
+package mlx5cmd
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+
+	"github.com/softvpi/softvpi/internal/api"
+)
+
+const (
+	// What programs see in verbs, too.
+	vendorID = 0x02c9
+	partID   = 0x5f01
+	// maxMTU is the largest payload of a packet (IBA 9.2).
+	maxMTU = 4096
+)
+
+// each makes a block of every adapter that is asked for.
+func (r *run) each(title string, fill func(*block, *api.AdapterStatus) error) (report, error) {
+	list, err := r.adapters()
+	if err != nil {
+		return nil, err
+	}
+	var out blocks
+	for _, a := range list {
+		b := block{title: fmt.Sprintf(title+" %q", a.Name), adapter: a.Name}
+		if err := fill(&b, a); err != nil {
+			return nil, err
+		}
+		out.list = append(out.list, b)
+	}
+	if len(out.list) == 0 {
+		out.notes = []string{"There is no mlx5 adapter."}
+	}
+	return out, nil
+}
+
+func (r *run) stat() (report, error) {
+	if err := r.only("Name="); err != nil {
+		return nil, err
+	}
+	return r.each("Adapter", func(b *block, a *api.AdapterStatus) error {
+		state := "PORT_DOWN (1)"
+		if a.Enabled && a.Up {
+			state = "PORT_ACTIVE (4)"
+		}
+		for _, f := range []field{
+			{"hca_idx", a.Index}, {"uplink", "Ethernet"}, {"fw_ver", r.driver.Version}, {"driver_ver", r.driver.Version},
+			{"vendor_id", fmt.Sprintf("0x%04x", vendorID)}, {"vendor_part_id", partID}, {"hw_ver", "0x0"},
+			{"node_guid", fmt.Sprintf("%016x", a.GUID)}, {"location", a.Location().Text()}, {"num_phys_ports", 1}, {"port", 1},
+			{"port_guid", fmt.Sprintf("%016x", a.GUID)}, {"port_state", state}, {"link_speed", speed(a)}, {"max_mtu", maxMTU},
+			{"active_mtu", a.ActiveMTU}, {"link_mtu", a.LinkMTU}, {"RoceMode", roceMode(a.RoCE)}, {"roce_udp_dport", a.UDPPort},
+			{"restart_pending", a.Pending},
+		} {
+			b.add(f.name, f.value)
+		}
+		for i, g := range a.GIDs {
+			b.add(fmt.Sprintf("GID[%d]", i), g.GID.String()+", RoCE "+g.RoCE)
+		}
+		return nil
+	})
+}
+
+// roceMode is a mode as the original names it.
+func roceMode(mode string) string {
+	if mode == "" || mode == "none" {
+		return "Disabled"
+	}
+	return "RoCE " + mode
+}
+
+// speed is the speed of a link; one that nothing limits has none.
+func speed(a *api.AdapterStatus) string {
+	if n := lineRate(a); n > 0 {
+		return strconv.FormatFloat(float64(n)/1e9, 'f', 2, 64) + " Gbps"
+	}
+	return "not limited"
+}
+
+func (r *run) version() (report, error) {
+	if r.has("VF") {
+		return nil, errUnsupported // there are no virtual functions
+	}
+	if err := r.only("Name=", "PF"); err != nil {
+		return nil, err
+	}
+	return r.each("Driver version of adapter", func(b *block, _ *api.AdapterStatus) error {
+		b.add("PF", runtime.GOOS+",SoftVPI,"+r.driver.Version)
+		return nil
+	})
+}
+
+// shownKey is a registry key with what there is to know of its value.
+type shownKey struct {
+	Value   string  `json:"value"`
+	Default string  `json:"default"`
+	Stored  *string `json:"stored"`
+	Effect  string  `json:"effect"`
+	Status  string  `json:"status"`
+	Pending bool    `json:"pending"`
+}
+
+func (k shownKey) String() string {
+	text := k.Value + " (default " + k.Default + ", " + k.Effect
+	if k.Status != "built" {
+		text += ", " + k.Status
+	}
+	if k.Pending && k.Stored != nil {
+		text += ", from the next restart on " + *k.Stored
+	} else if k.Pending {
+		text += ", from the next restart on the default"
+	}
+	return text + ")"
+}
+
+func (r *run) keys() (report, error) {
+	if err := r.only("Name=", "DynamicKeys"); err != nil {
+		return nil, err
+	}
+	return r.each("Registry keys of adapter", func(b *block, a *api.AdapterStatus) error {
+		list, err := r.client.Settings(r.ctx, a.Name)
+		for _, s := range list {
+			if r.has("DynamicKeys") && s.Effect != "at once" {
+				continue
+			}
+			b.add(s.Name, shownKey{s.Value, s.Default, s.Stored, s.Effect, s.Status, s.Pending})
+		}
+		return err
+	})
+}
+
+// features tells of each table of keys whether what it is about is there: where not one of them acts, it is not built.
+func (r *run) features() (report, error) {
+	if err := r.only("Name="); err != nil {
+		return nil, err
+	}
+	list, err := r.adapters()
+	if err != nil {
+		return nil, err
+	}
+	var out blocks
+	for _, a := range list {
+		settings, err := r.client.Settings(r.ctx, a.Name)
+		if err != nil {
+			return nil, err
+		}
+		var groups []string
+		built := map[string]bool{}
+		for _, s := range settings {
+			if _, seen := built[s.Group]; !seen {
+				groups = append(groups, s.Group)
+			}
+			built[s.Group] = built[s.Group] || s.Status == "built"
+		}
+		for _, g := range groups {
+			b := block{title: fmt.Sprintf("Feature %s of adapter %q", g, a.Name), section: g, adapter: a.Name}
+			switch {
+			case !built[g]:
+				b.fields = []field{{"State", "Disabled"}, {"Reason", "not built"}}
+			case !a.Enabled:
+				b.fields = []field{{"State", "Disabled"}, {"Reason", "the adapter is disabled"}}
+			default:
+				b.add("State", "Enabled")
+			}
+			out.list = append(out.list, b)
+		}
+	}
+	return out, nil
+}
+
+func (r *run) linkSpeed() (report, error) {
+	if err := r.only("Name=", "Query", "Get", "Set="); err != nil {
+		return nil, err
+	}
+	action, err := r.action("Query", "Get", "Set")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.adapter(); err != nil {
+		return nil, err
+	}
+	if action == "Set" {
+		return nil, errUnsupported
+	}
+	return r.each("Link speed of adapter", func(b *block, a *api.AdapterStatus) error {
+		b.add("Current", speed(a))
+		return nil
+	})
+}

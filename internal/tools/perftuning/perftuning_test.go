@@ -1,0 +1,232 @@
+package perftuning
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// rig is a driver: one and two are mlx4 adapters, three is mlx5.
+type rig struct {
+	t      *testing.T
+	dir    string
+	socket string
+	driver *driver.Driver
+}
+
+func start(t *testing.T) *rig {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "vpi") // t.TempDir may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	addr := netip.AddrFrom4([4]byte{127, byte(10 + rand.N(240)), byte(rand.N(256)), byte(1 + rand.N(200))})
+	cfg := driver.Config{
+		Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state"), SkipSelfCheck: true,
+		Adapters: []driver.Adapter{{Name: "one", Address: addr, Generation: "mlx4"}, {Name: "two", Address: addr.Next(), Generation: "mlx4"}, {Name: "three", Address: addr.Next().Next()}},
+	}
+	d, err := driver.Start(t.Context(), cfg, driver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return &rig{t, dir, cfg.Socket, d}
+}
+
+func (g *rig) call(line string) (status int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	args := append([]string{"-socket", g.socket, "-log", filepath.Join(g.dir, "log", "tuning.log")}, strings.Fields(line)...)
+	status = Main(g.t.Context(), tool.Env{Name: "perf_tuning", Args: args, Stdout: &out, Stderr: &errs})
+	return status, out.String(), errs.String()
+}
+
+func (g *rig) ok(line string) string {
+	g.t.Helper()
+	status, out, errs := g.call(line)
+	if status != tool.Success || errs != "" {
+		g.t.Fatalf("%s: status %d: %s", line, status, errs)
+	}
+	return out
+}
+
+// stored are the keys of an adapter that are in the registry.
+func (g *rig) stored(adapter string) map[string]string {
+	g.t.Helper()
+	list, err := api.NewClient(g.socket).Settings(g.t.Context(), adapter)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, s := range list {
+		if s.Stored != nil && s.Status != "read only" {
+			out[s.Name] = *s.Stored
+		}
+	}
+	return out
+}
+
+// What each scenario's table prints (WinOF 5.50, 4.9.1.6), beside the processors that it chooses.
+func TestScenarios(t *testing.T) {
+	streams := map[string]string{"SendCompletionMethod": "0", "RecvCompletionMethod": "2", "*ReceiveBuffers": "1024", "*RSSProfile": "4"}
+	rss := "*RssBaseProcNumber *MaxRSSProcessors *NumRSSQueues *RssMaxProcNumber"
+	three := "DefaultRecvRingProcessor TxInterruptProcessor TxForwardingProcessor " + rss
+	for _, c := range []struct {
+		line   string
+		want   map[string]string
+		chosen string
+	}{
+		{"-s -c1 one", streams, three},
+		{"-st -c1 one", streams, three},
+		{"-d -c1 one -c2 two", streams, "DefaultRecvRingProcessor TxForwardingProcessor " + rss},
+		{"-f -c1 one -c2 two", map[string]string{"SendCompletionMethod": "1", "RecvCompletionMethod": "0", "*ReceiveBuffers": "4096", "UseRSSForRawIP": "0", "UseRSSForUDP": "0"}, three},
+		{"-m -c1 one -b 0 -n 1", map[string]string{"*RssBaseProcNumber": "0", "*MaxRSSProcessors": "1"}, "DefaultRecvRingProcessor TxInterruptProcessor"},
+		{"-r -c1 one", map[string]string{
+			"SendCompletionMethod": "1", "RecvCompletionMethod": "2", "*ReceiveBuffers": "1024", "UseRSSForRawIP": "1", "UseRSSForUDP": "1",
+			"DefaultRecvRingProcessor": "-1", "TxInterruptProcessor": "-1", "TxForwardingProcessor": "-1", "*MaxRSSProcessors": "8", "*NumRSSQueues": "8",
+		}, ""},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			g := start(t)
+			if out := g.ok(c.line + " --dry-run"); !strings.Contains(out, "Nothing was changed") || len(g.stored("one")) != 0 {
+				t.Errorf("%s", out)
+			}
+			out := g.ok(c.line)
+			if !strings.Contains(out, "stored only") {
+				t.Error(out)
+			}
+			got := g.stored("one")
+			for _, k := range strings.Fields(c.chosen) {
+				if got[k] == "" {
+					t.Errorf("%s is not set", k)
+				}
+				delete(got, k)
+			}
+			for k, v := range c.want {
+				if w := g.stored("one")[k]; w != v {
+					t.Errorf("%s is %q, want %q", k, w, v)
+				}
+				delete(got, k)
+			}
+			if len(got) > 0 {
+				t.Errorf("more is set: %v", got)
+			}
+			if out := g.ok(c.line); !strings.Contains(out, "Everything is set so already") {
+				t.Errorf("again: %s", out)
+			}
+		})
+	}
+}
+
+// The second adapter of -s gets the defaults; undoing puts each adapter back step by step.
+func TestUndo(t *testing.T) {
+	g := start(t)
+	if _, err := api.NewClient(g.socket).Set(t.Context(), "two", "*ReceiveBuffers", "512"); err != nil {
+		t.Fatal(err)
+	}
+	before := g.stored("two")
+	g.ok("-f -c1 one -c2 two")
+	forwarding := g.stored("two")
+	g.ok("-s -c1 one -c2 two")
+	if s := g.stored("two"); s["SendCompletionMethod"] != "1" || s["*ReceiveBuffers"] != "1024" || s["*RssMaxProcNumber"] != "" {
+		t.Errorf("%v", s)
+	}
+	g.ok("--undo -c1 two")
+	if d := cmp.Diff(forwarding, g.stored("two")); d != "" {
+		t.Error(d)
+	}
+	g.ok("--undo -c1 two")
+	if d := cmp.Diff(before, g.stored("two")); d != "" {
+		t.Error(d)
+	}
+	if status, _, errs := g.call("--undo -c1 two"); status != tool.Failure || !strings.Contains(errs, "left to undo") {
+		t.Errorf("status %d, %s", status, errs)
+	}
+	g.ok("--undo -c1 one")
+	g.ok("--undo -c1 one")
+	if s := g.stored("one"); len(s) != 0 {
+		t.Errorf("%v", s)
+	}
+}
+
+func TestJSONAndMissingKeys(t *testing.T) {
+	g := start(t)
+	var o outcome
+	if err := json.Unmarshal([]byte(g.ok("-s -c1 three --json")), &o); err != nil {
+		t.Fatal(err)
+	}
+	if !o.Changed || o.Scenario != "-s" || len(o.Missing) != 3 || !strings.HasPrefix(o.Missing[0], "DefaultRecvRingProcessor of three") || len(o.Changes) != 8 {
+		t.Errorf("%+v", o)
+	}
+	if g.stored("three")["RecvCompletionMethod"] != "2" {
+		t.Errorf("%v", g.stored("three"))
+	}
+}
+
+// A log that cannot be written, and nothing is changed: it could not be undone.
+func TestNoLogNoChange(t *testing.T) {
+	g := start(t)
+	if err := os.WriteFile(filepath.Join(g.dir, "log"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, errs := g.call("-s -c1 one"); status != tool.Failure || !strings.Contains(errs, "log: ") || len(g.stored("one")) != 0 {
+		t.Errorf("status %d, %s, %v", status, errs, g.stored("one"))
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	g := start(t)
+	for line, want := range map[string]string{
+		"": "the scenario is missing", "-s": "-c1 is missing", "-d -c1 one": "-c2", "-f -c1 one": "-c2", "-m -c1 one": "-b", "-m -c1 one -b 0": "-n",
+		"-m -c1 one -c2 two -b 0 -n 1": "-c2", "-s -c1 one -b 0": "-m alone", "-m -c1 one -b 63 -n 2": "last processor", "-s -d -c1 one": "exclude",
+		"-s -c1 four": `"one"`, "-s -c1 one -c2 ONE": "the same", "-s -c1 one more": "more", "-z": "-z", "-m -c1 one -b -1 -n 1": "0 to 63",
+	} {
+		status, out, errs := g.call(line)
+		if status != tool.Usage || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 || out != "" {
+			t.Errorf("%s: status %d, %q %q", line, status, out, errs)
+		}
+	}
+}
+
+// Whatever the machine, every scenario sets values that the keys allow, on processors that there are.
+func TestProcessors(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 256).Draw(t, "processors")
+		two := share(n, 2)
+		all := share(n, 1)[0]
+		for _, list := range [][]assignment{single(all), stream(all), dual(two[0]), dual(two[1]), forwarding(two[0], two[1]), forwarding(two[1], two[0]), manual(all), defaults()} {
+			for _, x := range list {
+				keys := catalogue.LookupFor(x.key, catalogue.Target{Generation: catalogue.MLX4})
+				if len(keys) == 0 || keys[0].Name != x.key {
+					t.Fatalf("no key %s", x.key)
+				}
+				if x.value == "" {
+					continue
+				}
+				v, err := keys[0].Parse(x.value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if keys[0].Bound == catalogue.Processors && strings.HasSuffix(x.key, "Processor") && !v.Auto && v.Number >= uint64(n) {
+					t.Fatalf("%s is %d of %d processors", x.key, v.Number, n)
+				}
+			}
+		}
+		if n > 1 && two[0].last() >= two[1].base {
+			t.Fatalf("%v overlap", two)
+		}
+	})
+}
