@@ -331,6 +331,7 @@ func ucmatoseServer(t *testing.T, g *guest, f family) {
 	}
 }
 
+// ucmatoseClient is the client of ucmatose: it asks for all connections at once.
 func ucmatoseClient(t *testing.T, g *guest, f family) {
 	a := newAdapter(t, f.ours)
 	r := g.program(t, matoseArgs(f)...)
@@ -341,9 +342,22 @@ func ucmatoseClient(t *testing.T, g *guest, f family) {
 		var err error
 		e.id, err = a.dev.NewID()
 		ok(t, err)
-		ok(t, e.id.Connect(within(t, patience), netip.AddrPortFrom(f.theirs, servicePort), e.qp, all))
-		ok(t, e.id.Establish())
 		ends = append(ends, e)
+	}
+	connected := make(chan error, len(ends))
+	for _, e := range ends {
+		go func() {
+			err := e.id.Connect(within(t, matoseLimit), netip.AddrPortFrom(f.theirs, servicePort), e.qp, all)
+			if err == nil {
+				err = e.id.Establish()
+			}
+			connected <- err
+		}()
+	}
+	for n := range ends {
+		if err := <-connected; err != nil {
+			t.Fatalf("connection %d: %v; ucmatose says\n%s", n, err, tail(r.text()))
+		}
 	}
 	for _, e := range ends {
 		e.completions(matoseMessages)

@@ -2,6 +2,7 @@ package interop
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -22,6 +23,8 @@ type adapter struct {
 	pd   *verbs.PD
 	mr   *verbs.MR
 	srq  *verbs.SRQ // where the next ends take their receives from, nil: each has its own
+
+	excuse *excuse // for requests that lost all of their retries, nil: none
 }
 
 // adapter brings an adapter up at addr for as long as the test.
@@ -90,16 +93,26 @@ func (e *end) recv(id uint64, sge ...verbs.SGE) {
 	ok(e.t, e.qp.PostRecv(&verbs.RecvWR{ID: id, SGE: sge}))
 }
 
-// next takes the next completion, which has this status.
-func (e *end) next(status verbs.Status) verbs.WC {
+// take takes the next completion.
+func (e *end) take() verbs.WC {
 	e.t.Helper()
 	var wc [1]verbs.WC
 	_, err := e.cq.Next(within(e.t, patience), wc[:])
 	ok(e.t, err)
-	if wc[0].Status != status {
-		e.t.Fatalf("our completion is %+v (%v), want %v", wc[0], wc[0].Status, status)
-	}
 	return wc[0]
+}
+
+// next takes the next completion, which has this status.
+func (e *end) next(status verbs.Status) verbs.WC {
+	e.t.Helper()
+	wc := e.take()
+	if wc.Status == verbs.RetryExceeded && status != wc.Status {
+		e.excuse.takes(e.t, fmt.Sprintf("our request %d", wc.ID))
+	}
+	if wc.Status != status {
+		e.t.Fatalf("our completion is %+v (%v), want %v", wc, wc.Status, status)
+	}
+	return wc
 }
 
 // all is what both sides allow in the tests of operations.
@@ -138,7 +151,7 @@ func weConnect(t testing.TB, a *adapter, p *peer, f family, param verbs.ConnPara
 		t.Fatalf("the peer was not asked: %s; our attempt: %v", r[""], err)
 	}
 	p.do("accept id=%s %s", r["id"], options)
-	ok(t, <-result)
+	a.completes(t, <-result)
 	return &couple{e, p, r.num(t, "id")}
 }
 
@@ -152,7 +165,7 @@ func theyConnect(t testing.TB, a *adapter, p *peer, f family, param verbs.ConnPa
 	connected := p.later("connect addr=%s port=%d %s", f.ours, servicePort, options)
 	e.id, err = l.Request(within(t, patience))
 	ok(t, err)
-	ok(t, e.id.Accept(within(t, patience), e.qp, param))
+	a.completes(t, e.id.Accept(within(t, patience), e.qp, param))
 	return &couple{e, p, connected().num(t, "id")}
 }
 

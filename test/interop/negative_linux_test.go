@@ -56,7 +56,12 @@ var wrongs = []wrong{
 
 // testNegative provokes the errors of the specification in both directions.
 func testNegative(t *testing.T, g *guest) {
-	f := families[0]
+	for _, f := range families {
+		t.Run(f.name, func(t *testing.T) { negative(t, g, f) })
+	}
+}
+
+func negative(t *testing.T, g *guest, f family) {
 	a := newAdapter(t, f.ours)
 	p := g.peer(t)
 	mem := p.region(memorySize, "lwra")

@@ -12,13 +12,14 @@ import (
 
 // peer is the verbs program in the guest (peer/peer.c has its commands).
 type peer struct {
-	t   testing.TB
-	run *run
+	t      testing.TB
+	run    *run
+	excuse *excuse // for requests that lost all of their retries, nil: none
 }
 
 func (g *guest) peer(t testing.TB) *peer {
 	t.Helper()
-	return &peer{t, g.program(t, "peer")}
+	return &peer{t: t, run: g.program(t, "peer")}
 }
 
 // answer is the words of an answer.
@@ -134,6 +135,11 @@ func (p *peer) poll(id uint64, n int) []peerWC {
 	list := p.completions(a)
 	if len(list) != n {
 		p.t.Fatalf("the peer has %d completions, want %d: %s", len(list), n, a[""])
+	}
+	for _, w := range list {
+		if w.status == wcRetry {
+			p.excuse.takes(p.t, fmt.Sprintf("the peer's request %d", w.wr))
+		}
 	}
 	return list
 }

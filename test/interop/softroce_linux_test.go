@@ -25,15 +25,17 @@ func TestSoftRoCE(t *testing.T) {
 			t.Run("multicast", func(t *testing.T) { testMulticast(t, g) })
 			t.Run("loss", func(t *testing.T) { testLoss(t, g) })
 			g.stop()
-			t.Run("capture", func(t *testing.T) { testCapture(t, g) })
+			t.Run("capture", func(t *testing.T) { g.checkCapture(t, fmt.Sprintf("mtu%d", mtu)) })
 		})
 	}
 }
 
-// testCapture checks every packet of either side with two programs that are not
-// ours: icrc.py computes the ICRC from its definition and measures the frames, and
-// tshark decodes them.
-func testCapture(t *testing.T, g *guest) {
+// checkCapture checks every packet of either side since the guest started, which
+// has ended, with two programs that are not ours: icrc.py computes the ICRC from
+// its definition and measures the frames, and tshark decodes them. It may keep the
+// capture under the name.
+func (g *guest) checkCapture(t *testing.T, name string) {
+	t.Helper()
 	out, err := exec.Command("python3", "icrc.py", fmt.Sprint(g.mtu), g.capture).CombinedOutput()
 	t.Logf("icrc.py: %s", tail(string(out)))
 	if err != nil {
@@ -43,7 +45,7 @@ func testCapture(t *testing.T, g *guest) {
 		t.Error("the capture has no packet of ours")
 	}
 	if dir := os.Getenv("SOFTVPI_INTEROP_KEEP"); dir != "" {
-		command(t, "cp", g.capture, filepath.Join(dir, fmt.Sprintf("mtu%d.pcap", g.mtu)))
+		command(t, "cp", g.capture, filepath.Join(dir, name+".pcap"))
 	}
 	args := []string{"-n", "-r", g.capture, "-Y", "udp.dstport == 4791 && (!infiniband.bth || _ws.malformed || _ws.short)"}
 	// tshark guesses what a SEND carries, and calls patterns of ours malformed.

@@ -48,10 +48,13 @@ func TestPeerVanishes(t *testing.T) {
 		c.us.next(verbs.WRFlush)
 	}
 	c.us.drop()
+	g.checkCapture(t, "vanishes")
 
 	g.start(t)
 	reach(t, f)
 	talk().close()
+	g.stop()
+	g.checkCapture(t, "returns")
 }
 
 // reach waits until this host has found the guest's link address. Until then it
@@ -96,4 +99,6 @@ func TestWeVanish(t *testing.T) {
 	server.says(t, "listening")
 	g.program(t, "rping", "-c", "-C", "3", "-a", f.ours.String(), "-p", "7174").rpingSucceeds(t, patience)
 	server.succeeds(t, patience)
+	g.stop()
+	g.checkCapture(t, "wevanish")
 }

@@ -6,7 +6,7 @@
  * one place. Numbers are decimal or 0x...; bytes are hexadecimal.
  *
  *   mr size= [access=lwrab]            register zeroed memory: mr= addr= rkey=
- *   fill mr= off= len= seed=           write the pattern of this seed
+ *   fill mr= off= len= seed= [n= stride=] write the pattern of this seed, of the next one a stride further, ...
  *   check mr= off= len= seed=          compare with it: bad= (-1: same) first different offset
  *   peek mr= off= len= / poke mr= off= data=
  *   listen addr= port= [space=udp]     id=
@@ -22,8 +22,12 @@
  *   ah id= addr=                       address handle for UD
  *   recv id= mr= off= len= wr= [n= stride=]
  *   send id= op= mr= off= len= wr= [raddr= rkey= imm= add= cmp= swap= flags=ofi qpn= qkey= n= stride=]
+ *                                      of n requests each is a stride further on both sides, and its imm is one
+ *                                      more; [grow=] its len that much more; [odd=] every other this much longer
  *   bind id= mr= off= len= access=     binds a new type 2 memory window: rkey=
- *   poll id= n= timeout=               n= wc=wr/status/opcode/len/imm/flags/srcqp,...
+ *   poll id= n= timeout= [quiet= [least=]]
+ *                                      n= wc=wr/status/opcode/len/imm/flags/srcqp,...; after the first least of
+ *                                      them, one that takes longer than quiet ends it
  *   state id=                          state=
  *
  * QP options: depth of queues sq= rq=, sge=, inline=, srq=1.
@@ -217,12 +221,15 @@ static void do_mr(void)
 
 static void do_fill(void)
 {
-	uint64_t n, seed = number("seed", 0);
+	uint64_t n, seed = number("seed", 0), pieces = number("n", 1), stride = number("stride", number("len", 0));
 	unsigned char *p = range(&n);
 	if (!p)
 		return;
-	for (uint64_t i = 0; i < n; i++)
-		p[i] = pattern(i, seed);
+	if (number("off", 0) + (pieces - 1) * stride + n > region()->length)
+		return err("what=range");
+	for (uint64_t k = 0; k < pieces; k++)
+		for (uint64_t i = 0; i < n; i++)
+			p[k * stride + i] = pattern(i, seed + k);
 	printf("ok\n");
 }
 
@@ -719,7 +726,8 @@ static void do_send(void)
 	int n = number("n", 1);
 	uint64_t stride = number("stride", 0);
 	for (int i = 0; i < n; i++) {
-		struct ibv_sge s = {(uintptr_t)mr->addr + number("off", 0) + i * stride, number("len", 0), mr->lkey};
+		uint32_t len = number("len", 0) + i * number("grow", 0) + (i & 1) * number("odd", 0);
+		struct ibv_sge s = {(uintptr_t)mr->addr + number("off", 0) + i * stride, len, mr->lkey};
 		struct ibv_send_wr w = {.wr_id = number("wr", 0) + i, .sg_list = &s, .num_sge = s.length ? 1 : 0, .opcode = opcodes[k].code, .send_flags = IBV_SEND_SIGNALED}, *bad;
 		if (strchr(flags, 'o'))
 			w.send_flags |= IBV_SEND_SOLICITED;
@@ -730,7 +738,7 @@ static void do_send(void)
 		if (w.opcode == IBV_WR_SEND_WITH_INV)
 			w.invalidate_rkey = number("rkey", 0);
 		else
-			w.imm_data = htonl(number("imm", 0));
+			w.imm_data = htonl(number("imm", 0) + i);
 		if (e->qp->qp_type == IBV_QPT_UD) {
 			w.wr.ud.ah = e->ah;
 			w.wr.ud.remote_qpn = number("qpn", e->ud_qpn);
@@ -780,10 +788,10 @@ static void do_poll(void)
 	struct end *e = end_of();
 	if (!e)
 		return;
-	int want = number("n", 1), got = 0;
+	int want = number("n", 1), got = 0, quiet = number("quiet", 0), least = number("least", 0);
 	double until = now() + number("timeout", 5000);
 	struct ibv_wc wc;
-	char out[8192];
+	char out[16384];
 	size_t at = 0;
 	while (got < want && now() < until) {
 		int r = ibv_poll_cq(e->cq, 1, &wc);
@@ -794,7 +802,8 @@ static void do_poll(void)
 			nanosleep(&t, NULL);
 			continue;
 		}
-		got++;
+		if (++got >= least && quiet)
+			until = now() + quiet;
 		/* rxe hands the kernel's bit for an invalidated key to user space, where it means something else. */
 		if (wc.wc_flags & IBV_WC_IP_CSUM_OK && !(wc.wc_flags & IBV_WC_WITH_IMM))
 			wc.wc_flags = (wc.wc_flags & ~IBV_WC_IP_CSUM_OK) | IBV_WC_WITH_INV;

@@ -1,0 +1,240 @@
+package interop
+
+import (
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/verbs"
+)
+
+const (
+	burstLength = 40 // messages of a burst
+	receives    = 60 // that wait for it: some messages may come twice
+	slot        = 4096
+	quiet       = 300 * time.Millisecond // after which what has not arrived counts as lost
+)
+
+// burst is a burst of messages under an impairment. Every other one is one packet,
+// the rest are several, where that can be.
+type burst struct {
+	impairment
+	c      *couple
+	mem    region
+	sizes  [burstLength]int
+	header int  // bytes that the receiver finds before the data
+	rxeUC  bool // the receiver is rxe's UC
+}
+
+// sizesOf are the lengths of the messages of a burst: the long ones have this many
+// packets.
+func sizesOf(mtu, packets int) (n [burstLength]int) {
+	for k := range n {
+		if n[k] = mtu/2 + k; k%2 == 1 {
+			n[k] += (packets - 1) * mtu
+		}
+	}
+	return n
+}
+
+// single reports whether a message is one packet.
+func (b *burst) single(k int) bool { return b.sizes[k] < b.sizes[0]+burstLength }
+
+// unreliableUnder sends bursts over UC and UD, each way.
+func unreliableUnder(t *testing.T, a *adapter, p *peer, f family, mem region, i impairment) {
+	const mtu = 1024
+	uc := func(name string, run func(b *burst) []int) {
+		t.Run("uc/"+name, func(t *testing.T) {
+			a.t, p.t = t, t
+			c := join(t, a, p, f, plain{typ: verbs.UC, mtu: mtu, psn: 0xfffff0})
+			b := &burst{impairment: i, c: c, mem: mem, sizes: sizesOf(mtu, 3), rxeUC: name == "ours"}
+			b.judge(run(b))
+			c.drop()
+		})
+	}
+	uc("ours", func(b *burst) []int { return b.ours(func(*verbs.SendWR) {}) })
+	uc("theirs", func(b *burst) []int { return b.theirs("op=sendimm") })
+	uc("writes/theirs", (*burst).theirWrites)
+	t.Run("ud", func(t *testing.T) {
+		a.t, p.t = t, t
+		e := a.end(verbs.UD)
+		e.ready(qkey)
+		q := p.do("qp type=ud qkey=%d", qkey)
+		c := &couple{e, p, q.num(t, "id")}
+		p.do("rtr id=%d", c.id)
+		p.do("rts id=%d psn=0xffffff", c.id)
+		p.do("ah id=%d addr=%s", c.id, f.ours)
+		ah, err := a.pd.CreateAH(verbs.AddressVector{Addr: f.theirs})
+		ok(t, err)
+		b := &burst{impairment: i, c: c, mem: mem, sizes: sizesOf(mtu, 1), header: grh}
+		b.judge(b.theirs("op=sendimm qpn=%d qkey=%d", e.qp.Number(), qkey))
+		b.judge(b.ours(func(w *verbs.SendWR) { w.AH, w.RemoteQPN, w.RemoteQKey = ah, uint32(q.num(t, "qpn")), qkey }))
+		c.drop()
+		ok(t, ah.Close())
+	})
+}
+
+// ours sends a burst to the peer and returns the numbers of the messages that
+// arrived, in their order, having checked their data; address completes the
+// requests.
+func (b *burst) ours(address func(*verbs.SendWR)) (arrived []int) {
+	us, them := b.c.us, b.c.them
+	us.t.Helper()
+	them.do("recv id=%d mr=%d len=%d wr=0 n=%d", b.c.id, b.mem.mr, slot, receives)
+	for k, n := range b.sizes {
+		fill(us.mr.Bytes()[k*slot:][:n], k)
+		w := verbs.SendWR{ID: uint64(k), Op: verbs.OpSendImm, Imm: uint32(k), SGE: []verbs.SGE{us.mr.SGE(k*slot, n)}}
+		address(&w)
+		us.send(w)
+	}
+	us.completions(burstLength)
+	limit := patience
+	if b.certain() == 0 {
+		limit = 2 * time.Second
+	}
+	a := them.do("poll id=%d n=%d timeout=%d quiet=%d least=%d", b.c.id, receives, limit.Milliseconds(), quiet.Milliseconds(), b.certain())
+	for _, w := range them.completions(a) {
+		k := b.number(w.status == wcSuccess, w.imm, int(w.length), w)
+		b.mem.check(int(w.wr)*slot+b.header, b.sizes[k], k)
+		arrived = append(arrived, k)
+	}
+	return arrived
+}
+
+// theirs is ours from the peer's side.
+func (b *burst) theirs(how string, args ...any) (arrived []int) {
+	us := b.c.us
+	us.t.Helper()
+	for k := range receives {
+		us.recv(uint64(k), us.mr.SGE(k*slot, slot))
+	}
+	b.theySend(how, args...)
+	for _, w := range b.arrivals() {
+		k := b.number(w.Op == verbs.CompletedRecv, w.Imm, int(w.ByteLen), w)
+		check(us.t, us.mr.Bytes()[int(w.ID)*slot+b.header:][:b.sizes[k]], k)
+		arrived = append(arrived, k)
+	}
+	return arrived
+}
+
+// theirWrites has the peer write each message to a place of its own, with
+// immediate data.
+func (b *burst) theirWrites() (arrived []int) {
+	us := b.c.us
+	us.t.Helper()
+	clear(us.mr.Bytes()[:burstLength*slot])
+	for k := range receives {
+		us.recv(uint64(k))
+	}
+	b.theySend("op=writeimm raddr=%d rkey=%d", us.mr.RemoteAddr(), us.mr.RKey())
+	for _, w := range b.arrivals() {
+		k := b.number(w.Op == verbs.CompletedRecvWrite, w.Imm, int(w.ByteLen), w)
+		check(us.t, us.mr.Bytes()[k*slot:][:b.sizes[k]], k)
+		arrived = append(arrived, k)
+	}
+	return arrived
+}
+
+// theySend has the peer send the burst with one command: place, length, data and
+// number change from one request to the next.
+func (b *burst) theySend(how string, args ...any) {
+	them := b.c.them
+	them.t.Helper()
+	them.do("fill mr=%d len=%d n=%d stride=%d", b.mem.mr, slot, burstLength, slot)
+	them.do("send id=%d mr=%d n=%d stride=%d len=%d grow=1 odd=%d wr=1000 "+how,
+		append([]any{b.c.id, b.mem.mr, burstLength, slot, b.sizes[0], b.sizes[1] - b.sizes[0] - 1}, args...)...)
+	for _, w := range them.poll(b.c.id, burstLength) {
+		if w.status != wcSuccess {
+			them.t.Fatalf("the peer's completion is %+v", w)
+		}
+	}
+}
+
+// arrivals takes the completions of a burst: those that are certain to come, and
+// then what comes before it is quiet.
+func (b *burst) arrivals() (list []verbs.WC) {
+	e := b.c.us
+	e.t.Helper()
+	for {
+		limit := quiet
+		if len(list) < b.certain() {
+			limit = patience
+		}
+		var wc [1]verbs.WC
+		n, err := e.cq.Next(within(e.t, limit), wc[:])
+		switch {
+		case n == 0 && len(list) < b.certain():
+			e.t.Fatalf("%d messages arrive, then %v", len(list), err)
+		case n == 0:
+			return list
+		case wc[0].Status != verbs.Success:
+			e.t.Fatalf("our completion is %+v (%v)", wc[0], wc[0].Status)
+		}
+		list = append(list, wc[0])
+	}
+}
+
+// certain is how many messages arrive whatever happens: all where nothing is lost
+// and nothing comes out of turn, and of several packets those may break that a
+// duplicate comes between. Where a message lacks its end rxe drops the first packet
+// of the next one too.
+func (b *burst) certain() int {
+	disorder := b.duplicates() || b.reorders()
+	switch {
+	case b.reorders() && b.rxeUC:
+		return 0
+	case b.loses(), disorder && b.rxeUC:
+		return 1
+	case disorder && !b.single(1):
+		return burstLength / 2
+	}
+	return burstLength
+}
+
+// number returns which message of the burst a completion is of.
+func (b *burst) number(good bool, imm uint32, length int, w any) int {
+	t := b.c.us.t
+	t.Helper()
+	if !good || imm >= burstLength || length != b.sizes[imm]+b.header {
+		t.Fatalf("a message arrives as %+v", w)
+	}
+	return int(imm)
+}
+
+// judge decides whether a burst may have arrived like this. A receiver of UC or UD
+// knows no message from before (IBA 9.8): one of one packet arrives as
+// often as that packet. One of several cannot, for no packet is duplicated in its
+// turn. The order is that of the packets; without reordering it is kept.
+func (b *burst) judge(arrived []int) {
+	t := b.c.us.t
+	t.Helper()
+	seen := map[int]int{}
+	singles, all := 0, 0
+	for at, k := range arrived {
+		if seen[k]++; seen[k] > 1 && !(b.single(k) && b.duplicates()) {
+			t.Errorf("message %d arrives %d times", k, seen[k])
+		}
+		if at > 0 && k < arrived[at-1] && !b.reorders() {
+			t.Errorf("message %d arrives after %d", k, arrived[at-1])
+		}
+	}
+	for k := range b.sizes {
+		if b.single(k) {
+			all++
+			singles += min(seen[k], 1)
+		}
+	}
+	// With the losses of these tests fewer than this is no bad luck any more.
+	least := all
+	switch {
+	case b.certain() == 0:
+		least = 0
+	case b.rxeUC && b.certain() == 1:
+		least = all / 6
+	case b.loses():
+		least = all / 2
+	}
+	if singles < least {
+		t.Errorf("%d of the %d messages of one packet arrive, want at least %d", singles, all, least)
+	}
+	t.Logf("%d of %d messages arrive, %d of them again", len(seen), burstLength, len(arrived)-len(seen))
+}
