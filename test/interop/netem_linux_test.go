@@ -12,7 +12,8 @@ import (
 // takes everything off again.
 func (g *guest) impair(t testing.TB, netem string) func() {
 	t.Helper()
-	g.sh(t, fmt.Sprintf(`set -e
+	g.sh(t, fmt.Sprintf(`tc qdisc del dev eth0 clsact 2>/dev/null # of a test that ended early
+		set -e
 		echo 1 >/proc/sys/net/ipv6/conf/ifb0/disable_ipv6 # packets of its own would be counted
 		tc qdisc add dev eth0 clsact
 		tc filter add dev eth0 egress protocol all matchall classid 1:1

@@ -85,3 +85,22 @@ func theirFewRetries(t *testing.T, a *adapter, p *peer, f family, mem region) {
 	}
 	t.Logf("of %d connections %d ended with their retries exceeded", fewCouples, ended)
 }
+
+// TestExcuse makes sure that an excuse ends a test and is counted, and that there
+// is none where a test has not been given one.
+func TestExcuse(t *testing.T) {
+	var e excuse
+	for _, given := range []*excuse{&e, nil} {
+		went := false
+		t.Run("x", func(t *testing.T) {
+			given.takes(t, "all lost")
+			went = true
+		})
+		if went != (given == nil) {
+			t.Errorf("with an excuse: %v; the test goes on: %v", given != nil, went)
+		}
+	}
+	if e.taken != 1 {
+		t.Errorf("the excuse was taken %d times, want once", e.taken)
+	}
+}
