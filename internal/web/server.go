@@ -87,6 +87,11 @@ func (s *Server) routes() {
 	handle("GET adapters/{name}/information.txt", s.saveInformation)
 	handle("POST adapters/{name}/state", s.setState)
 	handle("POST adapters/{name}/restart", s.restart)
+	handle("GET adapters/{name}/advanced", s.advanced)
+	handle("POST adapters/{name}/advanced", s.setKey)
+	handle("GET connections", s.connections)
+	handle("GET events", s.events)
+	handle("GET api/events/follow", s.pass("/events/follow"))
 }
 
 // ServeHTTP serves the pages.

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
 )
 
 const (
@@ -161,4 +163,9 @@ func (s *Server) session(r *http.Request) *session {
 		return nil
 	}
 	return s.sessions.find(c.Value)
+}
+
+// withReading lets a request of a session read through the management interface.
+func withReading(ctx context.Context) context.Context {
+	return api.WithAccess(ctx, api.ReadAccess)
 }

@@ -153,11 +153,14 @@ type tab struct{ Name, Path, Title string }
 // navigation are the pages.
 var navigation = []tab{
 	{"devices", Prefix, "Devices"},
+	{"connections", Prefix + "connections", "Connections"},
+	{"events", Prefix + "events", "Events"},
 }
 
 // tabs are those of an adapter.
 var tabs = []tab{
 	{"information", "", "Information"},
+	{"advanced", "/advanced", "Advanced"},
 }
 
 // adapterURL is a page of an adapter.

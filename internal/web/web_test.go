@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"html/template"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
@@ -103,8 +107,13 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{fake: newFake(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	server := api.New(api.Config{Driver: b.fake, Version: "test"})
-	t.Cleanup(func() { server.Close() })
+	log := events.Open(events.Config{})
+	log.Raise(0, events.AdapterEnabled{Adapter: hostile})
+	collector := counters.New(counters.Config{Read: func() []counters.Adapter {
+		return []counters.Adapter{{Counters: device.Counters{Name: hostile}}}
+	}})
+	server := api.New(api.Config{Driver: b.fake, Version: "test", Events: log, Mount: []func(*http.ServeMux){log.Mount, collector.Mount}})
+	t.Cleanup(func() { server.Close(); log.Close() })
 	b.pages = New(Config{API: server, Machine: "machine", Version: "test", CPUs: 4, Now: func() time.Time { return b.now }})
 	b.cookie = b.signIn(t)
 	return b
@@ -286,5 +295,50 @@ func TestInformationIsSaved(t *testing.T) {
 	}
 	if w := b.get("/web/adapters/nobody"); w.Code != 404 {
 		t.Errorf("an adapter that is not there: %d", w.Code)
+	}
+}
+
+func TestKeysAreSetAndRefusedInPlace(t *testing.T) {
+	b := newBench(t)
+	const path = "/web/adapters/Ethernet%201/advanced"
+	if w := b.post(path, url.Values{"key": {"*ReceiveBuffers"}, "value": {"wrong"}}); w.Code != 422 || b.did != nil || !strings.Contains(w.Body.String(), `aria-invalid="true"`) {
+		t.Errorf("%d, %v", w.Code, b.did)
+	}
+	b.post(path, url.Values{"key": {"*ReceiveBuffers"}, "value": {"1024"}})
+	b.post(path, url.Values{"key": {"*ReceiveBuffers"}, "value": {"1024"}, "default": {"1"}})
+	if got := fmt.Sprint(b.did); got != "[key Ethernet 1 *ReceiveBuffers 1024 key Ethernet 1 *ReceiveBuffers default]" {
+		t.Error(got)
+	}
+	shown := b.get(path).Body.String()
+	settings, _ := b.Settings("Ethernet 1")
+	for _, k := range settings {
+		if strings.Contains(shown, `id="key-`+template.HTMLEscapeString(k.Name)+`"`) != k.UI {
+			t.Errorf("%s: shown is not %v", k.Name, k.UI)
+		}
+	}
+}
+
+func TestConnectionsArePagedBySearchAndOrder(t *testing.T) {
+	b := newBench(t)
+	for i := range 10000 {
+		b.status.Adapters[0].QPs = append(b.status.Adapters[0].QPs, api.QPStatus{Number: uint32(i + 1), Owner: fmt.Sprintf("program-%d", i%10)})
+	}
+	for query, want := range map[string]string{
+		"":                               "Queue pairs 1 to 100 of 10000",
+		"?offset=9950":                   "Queue pairs 9951 to 10000 of 10000",
+		"?search=PROGRAM-3&sort=number":  "Queue pairs 1 to 100 of 1000",
+		"?search=nothing":                "No queue pair matches",
+		"?sort=number&order=down":        ">10000</th>",
+		"?adapter=Ethernet+1&sort=owner": `aria-sort="ascending"`,
+	} {
+		w := b.get("/web/connections" + query)
+		if w.Code != 200 || !strings.Contains(w.Body.String(), want) || strings.Count(w.Body.String(), "<tr>") > 101 {
+			t.Errorf("%s: %d, without %q", query, w.Code, want)
+		}
+	}
+	for _, query := range []string{"?offset=-1", "?sort=nothing", "?adapter=nobody"} {
+		if w := b.get("/web/connections" + query); w.Code != 422 {
+			t.Errorf("%s: %d", query, w.Code)
+		}
 	}
 }

@@ -1,0 +1,95 @@
+package web
+
+import (
+	"net/url"
+	"strconv"
+
+	"github.com/softvpi/softvpi/internal/api"
+)
+
+// connectionsPage is how many rows a page of connections has.
+const connectionsPage = 100
+
+// connectionsView is what the page of connections shows.
+type connectionsView struct {
+	Query       api.ConnectionQuery
+	Columns     []column
+	Page        api.Connections
+	From, To    int
+	Newer, Next string // pages before and after this; empty: none
+}
+
+// column is a column of a table that can be sorted.
+type column struct {
+	Title, Sort string // Sort is "ascending" or "descending" where the table is sorted by it
+	Number      bool
+	Link        string // sorts by it
+}
+
+// connectionColumns are the titles by the names that the management interface sorts by.
+var connectionColumns = []struct {
+	name, title string
+	number      bool
+}{
+	{"number", "QP", true}, {"adapter", "Adapter", false}, {"type", "Type", false}, {"state", "State", false}, {"owner", "Program", false}, {"pid", "Process", true},
+	{"peer", "Peer", false}, {"remote_number", "Remote QP", true}, {"path", "Path", false}, {"mtu", "MTU", true}, {"send_posted", "Sends", true}, {"recv_posted", "Receives", true},
+}
+
+// connections shows a page of the queue pairs with their owners.
+func (s *Server) connections(q *request) error {
+	v, err := s.view(q, "Connections", "connections")
+	if err != nil {
+		return err
+	}
+	in := q.r.URL.Query()
+	ask := api.ConnectionQuery{Adapter: in.Get("adapter"), Search: in.Get("search"), Sort: in.Get("sort"), Order: in.Get("order"), Limit: connectionsPage}
+	if text := in.Get("offset"); text != "" {
+		if ask.Offset, err = strconv.Atoi(text); err != nil || ask.Offset < 0 {
+			return &api.FieldError{Field: "offset", Value: strconv.Quote(text), Allowed: "0 and more"}
+		}
+	}
+	page, err := s.client.Connections(q.r.Context(), ask)
+	if err != nil {
+		return err
+	}
+	d := connectionsView{Query: ask, Page: page, From: ask.Offset + 1, To: ask.Offset + len(page.Items)}
+	if ask.Offset > 0 {
+		d.Newer = connectionsURL(ask, max(0, ask.Offset-connectionsPage))
+	}
+	if d.To < page.Total {
+		d.Next = connectionsURL(ask, ask.Offset+connectionsPage)
+	}
+	for _, c := range connectionColumns {
+		by := ask
+		by.Sort, by.Order = c.name, ""
+		x := column{Title: c.title, Number: c.number}
+		if ask.Sort == c.name || ask.Sort == "" && c.name == "number" {
+			x.Sort = "ascending"
+			if ask.Order == "down" {
+				x.Sort = "descending"
+			} else {
+				by.Order = "down"
+			}
+		}
+		x.Link = connectionsURL(by, 0)
+		d.Columns = append(d.Columns, x)
+	}
+	v.Data = d
+	return s.show(q, "connections", v)
+}
+
+func connectionsURL(q api.ConnectionQuery, offset int) string {
+	v := url.Values{}
+	for name, value := range map[string]string{"adapter": q.Adapter, "search": q.Search, "sort": q.Sort, "order": q.Order} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if offset > 0 {
+		v.Set("offset", strconv.Itoa(offset))
+	}
+	if len(v) == 0 {
+		return Prefix + "connections"
+	}
+	return Prefix + "connections?" + v.Encode()
+}

@@ -1,0 +1,58 @@
+// Follows the event log while the box is checked: new events come on top of the table.
+const box = document.getElementById("follow");
+const state = document.getElementById("follow-state");
+const rows = document.getElementById("events");
+const most = 1000;
+let stream = null;
+let after = box?.dataset.after;
+
+function cell(row, text, kind) {
+  const td = document.createElement("td");
+  if (kind) td.className = kind;
+  td.textContent = text;
+  row.append(td);
+  return td;
+}
+
+function two(n) { return String(n).padStart(2, "0"); }
+
+function moment(text) {
+  const t = new Date(text);
+  return `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())} ${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`;
+}
+
+function add(e) {
+  const row = document.createElement("tr");
+  cell(row, e.sequence, "number");
+  cell(row, moment(e.time), "time");
+  const badge = document.createElement("span");
+  badge.className = "badge " + e.severity;
+  badge.textContent = e.severity;
+  cell(row, "").append(badge);
+  cell(row, e.source);
+  cell(row, "0x" + e.id.toString(16), "number mono");
+  cell(row, e.adapter ?? "");
+  cell(row, e.message, "text");
+  rows.prepend(row);
+  while (rows.rows.length > most) rows.lastElementChild.remove();
+  document.getElementById("no-events")?.remove();
+  after = e.sequence;
+}
+
+function follow() {
+  const query = new URLSearchParams(box.dataset.query);
+  for (const name of ["since", "until"]) if (query.has(name)) query.set(name, new Date(query.get(name)).toISOString());
+  query.set("after", after);
+  stream = new EventSource("/web/api/events/follow?" + query);
+  stream.onopen = () => { state.textContent = "New events appear on top."; };
+  stream.onerror = () => { state.textContent = "The driver does not answer; trying again."; };
+  stream.addEventListener("event", (m) => add(JSON.parse(m.data)));
+  stream.addEventListener("missed", (m) => { state.textContent = m.data + " events are no more in the log."; });
+}
+
+box?.addEventListener("change", () => {
+  if (box.checked) { follow(); return; }
+  stream?.close();
+  stream = null;
+  state.textContent = "";
+});
