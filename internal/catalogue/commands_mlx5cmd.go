@@ -9,18 +9,19 @@ func mlx5cmd(manual, section, name, arguments, summary string) Command {
 }
 
 const (
+	// management are the chapters of a later manual, for what those at hand leave to it.
+	management    = "WinOF-2 24.10"
 	rcmSection    = "RoCEv2 Congestion Management (RCM): Mellanox Commands and Examples"
 	namedAdapter  = "-Name <adapter>"
 	anyAdapter    = "[-Name <adapter>]"
 	vfSection     = "VF Monitoring"
-	cmdSection    = "5 Utilities"
 	ndkSection    = "Configuring NDK"
 	prioritySetup = "RCM with Untagged Traffic"
 )
 
 var mlx5cmdCommands = []Command{
 	mlx5cmd(virtualization, ndkSection, "Stat", anyAdapter, "Show the attributes of adapters, with their RoCE mode."),
-	mlx5cmd(winof2, cmdSection, "DriverVersion", anyAdapter+" [-PF]", "Show the version of the driver."),
+	mlx5cmd(management, "Management Utilities", "DriverVersion", anyAdapter+" [-PF]", "Show the version of the driver."),
 	mlx5cmd(virtualization, vfSection, "RegKeys", anyAdapter+" [-DynamicKeys]", "Show the registry keys with the values in force; -DynamicKeys: those that are taken up while the adapter runs."),
 	mlx5cmd(virtualization, vfSection, "Features", anyAdapter, "Show which features are enabled."),
 	mlx5cmd(ethernetB, rcmSection, "QosConfig", "", "Show and set quality of service."),
@@ -28,17 +29,17 @@ var mlx5cmdCommands = []Command{
 		"Show or set the parameters of congestion control."),
 	mlx5cmd(ethernetB, prioritySetup, "QosConfig DefaultUntaggedPriority", namedAdapter+" -Get | -Set <priority>", "Show or set the priority of untagged frames."),
 	mlx5cmd(ethernetB, rcmSection, "Dcqcn", namedAdapter+" -Restore", "Set the parameters of congestion control back to their defaults."),
-	mlx5cmd(winof2, cmdSection, "Dbg", "", "Get information for finding faults, and reset adapters."),
-	mlx5cmd(winof2, cmdSection, "Dbg SwReset", namedAdapter, "Reset an adapter. Its connections end."),
-	mlx5cmd(winof2, cmdSection, "Dbg StateDump", namedAdapter, "Write the state of an adapter to files."),
-	mlx5cmd(winof2, cmdSection, "Dbg Resources", anyAdapter, "Show how many objects exist, and how many there may be."),
-	mlx5cmd(winof2, cmdSection, "Dbg CmdStats", anyAdapter, "Show the commands that programs gave, with their times."),
-	mlx5cmd(winof2, cmdSection, "Dbg OidStats", anyAdapter, "Show the requests to the driver about adapters, with their times."),
+	mlx5cmd(management, "Management Utilities", "Dbg", "", "Get information for finding faults, and reset adapters."),
+	mlx5cmd(management, "Management Utilities", "Dbg SwReset", namedAdapter, "Reset an adapter. Its connections end."),
+	mlx5cmd(management, "Management Utilities", "Dbg StateDump", namedAdapter, "Write the state of an adapter to files."),
+	mlx5cmd(management, "Management Utilities", "Dbg Resources", anyAdapter, "Show how many objects exist, and how many there may be."),
+	mlx5cmd(management, "Management Utilities", "Dbg CmdStats", anyAdapter, "Show the commands that programs gave, with their times."),
+	mlx5cmd(management, "Management Utilities", "Dbg OidStats", anyAdapter, "Show the requests to the driver about adapters, with their times."),
 	notBuilt(mlx5cmd(virtualization, vfSection, "Dbg ResourceDump", "-Dump -Segment <n> [-Index1 <n>] [-NumOfObj1 <n>] [-Index2 <n>] [-NumOfObj2 <n>] [-Depth <n>]", "Dump resources of the device.")),
-	mlx5cmd(winof2, cmdSection, "Dmn", namedAdapter, "Write all that is known about an adapter to a folder of its own (dump me now)."),
-	mlx5cmd(virtualization, ndkSection, "Sniffer", namedAdapter+" -Start -FileName <file> | -Stop", "Capture RDMA traffic to a pcapng file. -Start goes on until -Stop, or Ctrl-C."),
-	notBuilt(mlx5cmd(winof2, cmdSection, "Temperature", anyAdapter, "Show the temperature of the device.")),
-	mlx5cmd(winof2, cmdSection, "NdStat", anyAdapter+" [-Pid <process id>] [-Error]", "List the connections, or the queue pairs in error."),
-	mlx5cmd(winof2, cmdSection, "LinkSpeed", namedAdapter+" -Query | -Set <speed>", "Show the speed of the link. It cannot be set here: softvpi link set limits it."),
-	notBuilt(mlx5cmd(winof2, cmdSection, "Trace", "-Start | -Stop [-FileName <file>]", "Record a trace of the driver.")),
+	mlx5cmd(management, "Resiliency: Dump Me Now (DMN)", "Dmn", namedAdapter, "Write all that is known about an adapter to a folder of its own (dump me now)."),
+	mlx5cmd(virtualization, "Validating NDK", "Sniffer", namedAdapter+" -Start -FileName <file> | -Stop", "Capture RDMA traffic to a pcapng file. -Start goes on until -Stop, or Ctrl-C."),
+	notBuilt(mlx5cmd(management, "Management Utilities", "Temperature", anyAdapter, "Show the temperature of the device.")),
+	mlx5cmd(management, "Management Utilities", "NdStat", anyAdapter+" [-Pid <process id>] [-Error]", "List the connections, or the queue pairs in error."),
+	mlx5cmd(management, "Management Utilities", "LinkSpeed", namedAdapter+" -Query | -Set <speed>", "Show the speed of the link. It cannot be set here: softvpi link set limits it."),
+	notBuilt(mlx5cmd(management, "Management Utilities", "Trace", "-Start | -Stop [-FileName <file>]", "Record a trace of the driver.")),
 }

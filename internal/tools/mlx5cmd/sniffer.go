@@ -84,7 +84,7 @@ func (r *run) startSniffer(a *api.AdapterStatus) (report, error) {
 		return nil, errors.Join(err, out.Close())
 	}
 	defer stream.Close()
-	if err := os.WriteFile(r.note(a), []byte(id), 0o600); err != nil {
+	if err := os.WriteFile(r.note(a), []byte(id), 0o600); err != nil { // of several sniffers -Stop ends the last
 		return nil, errors.Join(err, out.Close())
 	}
 	defer r.forget(a, id)

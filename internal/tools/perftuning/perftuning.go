@@ -251,7 +251,8 @@ func (r *run) plan(out *outcome, a *api.AdapterStatus, list []assignment) error 
 		if x.value != "" {
 			value = &x.value
 		}
-		if s.Stored == value || s.Stored != nil && value != nil && *s.Stored == *value {
+		same := s.Stored == value || s.Stored != nil && value != nil && *s.Stored == *value
+		if same && r.scenario != "undo" { // what is undone stands in the log, also where somebody had done it before
 			continue
 		}
 		changes, err := a.Identity().SetKey(x.key, value)

@@ -162,6 +162,34 @@ func TestUndo(t *testing.T) {
 	}
 }
 
+// A change that somebody took back by hand is undone all the same, so that the one before it can be.
+func TestUndoOfWhatIsUndone(t *testing.T) {
+	g := start(t)
+	g.ok("-r -c1 one")
+	was := g.stored("one")
+	g.ok("-m -c1 one -b 0 -n 1")
+	client := api.NewClient(g.socket)
+	for key := range g.stored("one") {
+		var err error
+		if value, ok := was[key]; ok {
+			_, err = client.Set(t.Context(), "one", key, value)
+		} else {
+			_, err = client.Reset(t.Context(), "one", key)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.ok("--undo -c1 one")
+	if d := cmp.Diff(was, g.stored("one")); d != "" {
+		t.Error(d)
+	}
+	g.ok("--undo -c1 one")
+	if s := g.stored("one"); len(s) != 0 {
+		t.Errorf("%v", s)
+	}
+}
+
 func TestJSONAndMissingKeys(t *testing.T) {
 	g := start(t)
 	var o outcome
