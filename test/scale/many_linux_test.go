@@ -66,7 +66,7 @@ func connectMany(t *testing.T, server, client *worker, qps int) {
 func exchangeMany(t *testing.T, server, client *worker, qps int) {
 	rates := map[int]float64{}
 	for n := qps; n >= 10; n /= 10 {
-		a := roundArgs{QPs: n, Rounds: max(4, size(20000, 4000)/n)}
+		a := roundArgs{QPs: n, Rounds: max(size(20, 4), size(20000, 4000)/n)}
 		var best float64
 		before := retransmissions(t, client)
 		for range 2 {
