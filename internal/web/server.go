@@ -45,6 +45,7 @@ type Server struct {
 	client   *api.Client
 	names    *x509.Certificate // nil: no names
 	sessions *sessions
+	captures captures
 	open     *http.ServeMux // for everybody
 	inside   *http.ServeMux // within a session
 }
@@ -89,7 +90,15 @@ func (s *Server) routes() {
 	handle("POST adapters/{name}/restart", s.restart)
 	handle("GET adapters/{name}/advanced", s.advanced)
 	handle("POST adapters/{name}/advanced", s.setKey)
+	handle("GET adapters/{name}/port", s.portProtocol)
+	handle("POST adapters/{name}/port", s.setPortProtocol)
 	handle("GET connections", s.connections)
+	handle("GET counters", s.counters)
+	handle("GET api/counters", s.pass("/counters"))
+	handle("GET api/counters/sets", s.pass("/counters/sets"))
+	handle("GET capture", s.capture)
+	handle("POST capture", s.startCapture)
+	handle("POST capture/{id}/stop", s.stopCapture)
 	handle("GET events", s.events)
 	handle("GET api/events/follow", s.pass("/events/follow"))
 }

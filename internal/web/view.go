@@ -153,14 +153,17 @@ type tab struct{ Name, Path, Title string }
 // navigation are the pages.
 var navigation = []tab{
 	{"devices", Prefix, "Devices"},
+	{"counters", Prefix + "counters", "Counters"},
 	{"connections", Prefix + "connections", "Connections"},
 	{"events", Prefix + "events", "Events"},
+	{"capture", Prefix + "capture", "Capture"},
 }
 
 // tabs are those of an adapter.
 var tabs = []tab{
 	{"information", "", "Information"},
 	{"advanced", "/advanced", "Advanced"},
+	{"port", "/port", "Port Protocol"},
 }
 
 // adapterURL is a page of an adapter.

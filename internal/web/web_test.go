@@ -342,3 +342,12 @@ func TestConnectionsArePagedBySearchAndOrder(t *testing.T) {
 		}
 	}
 }
+
+func TestPortsAreEthernet(t *testing.T) {
+	b := newBench(t)
+	for choice, want := range map[string]int{"eth": 303, "ib": 422, "auto": 422, "": 422} {
+		if w := b.post("/web/adapters/Ethernet%201/port", url.Values{"protocol": {choice}}); w.Code != want {
+			t.Errorf("%q: %d; want %d", choice, w.Code, want)
+		}
+	}
+}
