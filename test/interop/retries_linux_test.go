@@ -11,9 +11,9 @@ import (
 var fewRetries = plain{typ: verbs.RC, mtu: 1024, psn: 7, timeout: 14, retry: 0, rnrRetry: 7, depth: 4}
 
 const (
-	fewCouples  = 3
-	fewMessages = 12
-	fewSize     = 8000
+	fewCouples  = 6
+	fewMessages = 4
+	fewSize     = 3000
 )
 
 // ourFewRetries sends over connections without retries while packets are lost: the
