@@ -103,7 +103,7 @@ func (r *receiver) aim() int {
 	p := &r.place
 	if !p.armed {
 		p.forget()
-		return len(r.messages)
+		return r.most
 	}
 	p.armed = false
 	mem := p.expected.Memory

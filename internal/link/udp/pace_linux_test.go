@@ -1,0 +1,65 @@
+package udp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/frame"
+)
+
+// Long bursts are taken a few at a time, into the same buffers, and short packets as many
+// as the batch holds.
+func TestReceivePace(t *testing.T) {
+	v := variant{"bursts", false, Config{}}
+	from, to := v.open(t), v.open(t)
+	l, ok := to.(*socketLink)
+	if !ok || !l.gro || !from.Status().Segmentation {
+		t.Skip("this kernel coalesces no datagrams")
+	}
+	route := routeTo(t, from, to)
+	for _, step := range []struct {
+		name   string
+		bursts int
+		each   int // packets of a burst
+		size   int
+		most   int // messages that the first Receive takes at most
+		next   int // and those behind it
+	}{
+		{"long bursts at first", 3, 20, 1024, defaultBatch, longMost},
+		{"long bursts", 6, 20, 1024, longMost, longMost},
+		{"short packets", longMost, 1, 64, longMost, defaultBatch},
+		{"short packets after such", 2 * longMost, 1, 64, defaultBatch, defaultBatch},
+	} {
+		for range step.bursts {
+			sendAll(t, from, packets(route, from.Capabilities(), payloadsOf(step.each, step.size)...))
+		}
+		in := make([]frame.In, 256)
+		first := 0
+		deadline := time.Now().Add(10 * time.Second)
+		for got, left := 0, step.bursts*step.each; got < left; {
+			n, err := to.Receive(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n > 0 && first == 0 {
+				first = l.receive.n
+			}
+			if got += n; n == 0 && time.Now().After(deadline) {
+				t.Fatalf("%s: %d of %d packets arrived", step.name, got, left)
+			}
+		}
+		if first > step.most || l.receive.most != step.next {
+			t.Errorf("%s: took %d messages and will take %d, want at most %d and %d", step.name, first, l.receive.most, step.most, step.next)
+		}
+	}
+}
+
+// Whatever is taken, it is no more than there is room for.
+func TestReceivePaceOfOne(t *testing.T) {
+	r := &receiver{}
+	r.init(Config{Batch: 1}, true)
+	r.messages[0].length = 60 << 10
+	if r.pace(1); r.most != 1 {
+		t.Errorf("a batch of one takes %d messages", r.most)
+	}
+}
