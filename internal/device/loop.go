@@ -35,6 +35,10 @@ const (
 	// quietSkip-th turn.
 	quietTurns = 256
 	quietSkip  = 8
+	// fewPackets are a message and an acknowledgement, and not a stream.
+	fewPackets = 2
+	// holdTime is how long acknowledgements wait for answers that follow each other.
+	holdTime = 10 * time.Microsecond
 	// retryInterval is when a link that was full is tried again.
 	retryInterval = 50 * time.Microsecond
 )
@@ -47,6 +51,8 @@ type batch struct {
 	sent        int        // frames of out that the link took
 	queued      int        // frames in out
 	owing       bool       // the last turn left what is to be sent to the next
+	owed        clock.Time // since when
+	few         bool       // a packet or two came in this turn
 	postponed   int        // doorbells since something was sent
 	rang        clock.Time // last doorbell of a program in this process
 	received    clock.Time // last look at the links
@@ -171,9 +177,12 @@ func (a *adapter) step(now clock.Time) bool {
 		worked = true
 	}
 	completed := a.complete(now)
-	if completed && a.host.inline && !a.owing {
+	if !a.owing {
+		a.owed = now
+	}
+	if a.host.inline && a.hold(now, completed) {
 		// The program that runs this will answer, most likely: what is to be sent
-		// goes with its answer, or with the next turn.
+		// goes with its answer, or with a later turn.
 		a.owing = true
 		a.retry = now.Add(retryInterval)
 		return true
@@ -190,16 +199,27 @@ func (a *adapter) step(now clock.Time) bool {
 	return worked
 }
 
+// hold reports whether what is to be sent waits for the program's answer to what
+// has just come. Where it is one message, whose acknowledgement is all, that may be one
+// turn after another, for holdTime: a turn may have had nothing to send.
+func (a *adapter) hold(now clock.Time, completed bool) bool {
+	if completed && !a.owing {
+		return true
+	}
+	return a.few && a.postponed == 0 && now.Sub(a.owed) < holdTime && a.engine.OnlyAcknowledges()
+}
+
 // receive hands what the links have to the engine.
 //
 // Links that have been quiet for many turns are asked at some turns only: it
 // costs a system call, and whoever sleeps is woken by them in any case.
 func (a *adapter) receive(now clock.Time) bool {
+	a.few = false
 	if a.quiet++; a.quiet > quietTurns && a.quiet%quietSkip != 0 {
 		return false
 	}
 	a.received = now
-	worked := false
+	worked, arrived := false, 0
 	for _, p := range a.plugs {
 		if p.link == nil {
 			continue
@@ -216,6 +236,7 @@ func (a *adapter) receive(now clock.Time) bool {
 			worked = true
 			a.quiet = 0
 			got += n
+			arrived += n
 			full := n == len(a.in)
 			a.rings.received(n, len(a.in), a.host.inline)
 			if n = p.encap.Open(a.in[:n]); n > 0 {
@@ -226,6 +247,7 @@ func (a *adapter) receive(now clock.Time) bool {
 			}
 		}
 	}
+	a.few = arrived > 0 && arrived <= fewPackets
 	return worked
 }
 

@@ -97,6 +97,18 @@ func (e *Engine) Pending() bool {
 	return e.active.head != nil || len(e.unsent) > 0 || e.mads.toSend()
 }
 
+// OnlyAcknowledges reports whether all there is to send is the acknowledgement of
+// whole messages to one QP. Its requester has nothing else to wait for, and may well
+// be waiting for what the program here answers.
+func (e *Engine) OnlyAcknowledges() bool {
+	q := e.active.head
+	if q == nil || q.activeNext != nil || len(e.unsent) > 0 || e.mads.toSend() || q.peer != nil {
+		return false
+	}
+	s := &q.resp
+	return s.ack && !s.nak && s.pending == 0 && s.msg == msgNone && q.req.cur == nil && q.state == command.RTS
+}
+
 // Undelivered reports whether completions or events wait to be taken. Messages
 // on the local path leave them with the engine of the other end too, which may
 // have had its turn already: the loop must not sleep on them.
