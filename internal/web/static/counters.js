@@ -160,8 +160,11 @@ const answer = await fetch("/web/api/counters/sets", { redirect: "error" });
 sets = (await answer.json()).filter((s) => s.instances.length > 0 && s.counters.some((c) => c.counted));
 fill(get("set"), sets.map((s, i) => [i, s.name]));
 if (sets.length > 0) {
+  // Activity counts what moves without packets too.
+  const first = sets.find((s) => s.short === "rdma_activity") ?? sets[0];
+  get("set").value = sets.indexOf(first);
   chooseSet();
-  const rates = sets[0].counters.filter((c) => c.counted && c.kind === "rate").slice(0, 2);
-  for (const c of rates) add(sets[0], sets[0].instances[0], c);
+  const rates = first.counters.filter((c) => c.counted && c.kind === "rate" && c.unit === "bytes/s").slice(0, 2);
+  for (const c of rates) add(first, first.instances[0], c);
 }
 turn();

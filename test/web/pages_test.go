@@ -1,0 +1,290 @@
+package web
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/softvpi/softvpi/internal/api"
+)
+
+// Every page of the device manager works in a browser, against a driver with traffic, without an error of a script,
+// a violation of the Content-Security-Policy or a request to elsewhere.
+func TestPages(t *testing.T) {
+	path := chromium(t)
+	socket, at := running(t)
+	traffic(t, socket, at[here], at[there])
+	traffic(t, socket, at[left], at[right])
+	client := api.NewClient(socket)
+	link, err := client.Link(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, path)
+	b.follow(link.URL)
+	b.shows("h1", "Devices of") // where the link leads on to
+	for _, page := range []struct {
+		name string
+		test func(*testing.T, *tab)
+	}{
+		{"devices", devices},
+		{"information", information},
+		{"advanced", advanced},
+		{"port protocol", portProtocol},
+		{"counters", counters},
+		{"connections", func(t *testing.T, b *tab) { connections(t, b, at[left].String()) }},
+		{"events", func(t *testing.T, b *tab) { events(t, b, client) }},
+		{"capture", capture},
+		{"sign out", func(t *testing.T, b *tab) {
+			b.click("form.out button")
+			b.shows("h1", "Sign in")
+		}},
+	} {
+		if !t.Run(page.name, func(t *testing.T) {
+			b.t = t
+			page.test(t, b)
+			for _, fault := range b.faults() {
+				t.Error(fault)
+			}
+		}) {
+			return // the next would begin elsewhere
+		}
+	}
+}
+
+// page goes to a page by the navigation.
+func (b *tab) page(name string) {
+	b.t.Helper()
+	b.click(`header nav a[href="/web/` + name + `"]`)
+	b.holds(`document.readyState === "complete" && location.pathname === "/web/` + name + `"`)
+}
+
+// adapter goes to an adapter by the tree, and to one of its tabs.
+func (b *tab) adapter(name, tab string) {
+	b.t.Helper()
+	b.click(`aside a[href="/web/adapters/` + name + `"]`)
+	b.shows("h1", name)
+	if tab != "" {
+		b.click(`nav.tabs a[href$="` + tab + `"]`)
+	}
+	b.holds(`document.readyState === "complete" && location.pathname === "/web/adapters/` + name + tab + `"`)
+}
+
+func devices(t *testing.T, b *tab) {
+	if got := b.texts("#devices .card h2 a"); !slices.Equal(got, []string{here, there, left, right, spare}) {
+		t.Errorf("adapters %q", got)
+	}
+	if n := len(b.texts("#devices tbody tr")); n != 4 {
+		t.Errorf("%d programs, want 4", n)
+	}
+	b.click(`#devices a[href="/web/adapters/` + spare + `"]`)
+	b.shows("h1 .badge", "up")
+	b.click(`button[name=enable][value=false]`)
+	b.shows(".notice", spare+" is disabled.")
+	b.shows("h1 .badge", "disabled")
+	b.click(`button[name=enable][value=true]`)
+	b.shows(".notice", spare+" is enabled.")
+	b.shows("h1 .badge", "up")
+	b.click(`form[action$="/restart"] button`)
+	b.shows(".notice", spare+" was restarted.")
+	b.shows("h1 .badge", "up")
+}
+
+func information(t *testing.T, b *tab) {
+	b.adapter(left, "")
+	b.shows("dd", "mlx5 (ConnectX-4 class and later)")
+	b.shows("dd", "rate=200M")
+	sent := `[...document.querySelectorAll("#information dt")].find((e) => e.textContent === "Sent").nextElementSibling.textContent`
+	b.do(chromedp.Evaluate("window.before = "+sent, nil))
+	b.holds(sent + " !== window.before") // the page keeps itself up to date
+	b.click(`a[href$="/information.txt"]`)
+	if text := string(b.downloaded(".txt")); !strings.Contains(text, "Impairment: rate=200M") {
+		t.Errorf("information.txt: %s", text)
+	}
+}
+
+func advanced(t *testing.T, b *tab) {
+	b.adapter(spare, "/advanced")
+	const (
+		path = "/web/adapters/" + spare + "/advanced"
+		key  = `[id="key-*ReceiveBuffers"]`
+	)
+	b.write("#filter", "ReceiveBuffers")
+	b.holds(`[...document.querySelectorAll(".key")].filter((e) => !e.hidden).length === 1`)
+	b.refused(path)
+	b.write(key+" input[name=value]", "5")
+	b.click(key + " button.primary")
+	b.shows(key+" .problem", "256 to 4096")
+	b.holds(`document.querySelector('` + key + ` input[name=value]').value === "5"`)
+	b.write(key+" input[name=value]", "1024")
+	b.click(key + " button.primary")
+	b.shows(".notice", "*ReceiveBuffers is 1024 now.")
+	b.holds(`document.querySelector('` + key + ` input[name=value]').value === "1024"`)
+	b.click(key + " button[name=default]")
+	b.shows(".notice", "*ReceiveBuffers has its default again.")
+	b.holds(`document.querySelector('` + key + ` input[name=value]').value === "512"`)
+}
+
+func portProtocol(t *testing.T, b *tab) {
+	b.adapter(spare, "/port")
+	b.holds(`document.querySelector("input[value=ib]").disabled && document.querySelector("input[value=auto]").disabled`)
+	b.click("main form.stack button")
+	b.shows(".notice", "Port 1 is an Ethernet port.")
+	b.refused("/web/adapters/" + spare + "/port")
+	b.do(chromedp.Evaluate(`document.querySelector("input[value=ib]").disabled = false`, nil)) // as a person with the browser's tools might
+	b.click("input[value=ib]")
+	b.click("main form.stack button")
+	b.shows(".problem", "InfiniBand ports are not built yet; allowed: ETH.")
+}
+
+// positive is how an expression of the page says that a line of an instance's counter has a value that is not zero.
+func positive(instance, counter string) string {
+	return `[...document.querySelectorAll("#chosen tr")].some((r) => r.cells[2].textContent === "` + instance + `" && r.cells[3].textContent === "` + counter +
+		`" && Number(r.cells[4].textContent.replace(/[^0-9.]/g, "")) > 0)`
+}
+
+func counters(t *testing.T, b *tab) {
+	const readings = "/web/api/counters"
+	b.page("counters")
+	// The first lines are of what moves without packets too.
+	b.holds(positive(here, "RDMA Inbound Bytes/sec"))
+	b.holds(positive(here, "RDMA Outbound Bytes/sec"))
+	b.choose("#set", "Mellanox Adapter Traffic Counters")
+	b.choose("#instance", left)
+	b.choose("#counter", "Packets Sent/Sec")
+	b.click("#add")
+	b.holds(positive(left, "Packets Sent/Sec"))
+	b.holds(`document.querySelectorAll("#chart path.line").length === 3`)
+	b.click("#pause")
+	b.shows("#pause", "Go on")
+	before := b.requests(readings)
+	time.Sleep(1500 * time.Millisecond)
+	if n := b.requests(readings) - before; n != 0 {
+		t.Errorf("%d readings during the pause", n)
+	}
+	b.click("#csv")
+	rows, err := csv.NewReader(bytes.NewReader(b.downloaded(".csv"))).ReadAll()
+	if err != nil || len(rows) < 3 {
+		t.Fatalf("CSV: %v %q", err, rows)
+	}
+	want := []string{"time", `\RDMA Activity(here)\RDMA Inbound Bytes/sec`, `\RDMA Activity(here)\RDMA Outbound Bytes/sec`, `\Mellanox Adapter Traffic Counters(left)\Packets Sent/Sec`}
+	last := rows[len(rows)-1]
+	if !slices.Equal(rows[0], want) || len(last) != len(want) {
+		t.Fatalf("CSV: %q", rows)
+	}
+	if _, err := time.Parse(time.RFC3339, last[0]); err != nil {
+		t.Error(err)
+	}
+	for _, field := range last[1:] {
+		if v, err := strconv.ParseFloat(field, 64); err != nil || v <= 0 {
+			t.Errorf("CSV: %q", last)
+		}
+	}
+	b.click("#pause")
+	b.shows("#pause", "Pause")
+	b.click("#chosen tr:last-child button")
+	b.holds(`document.querySelectorAll("#chosen tr").length === 2`)
+	b.holds(positive(here, "RDMA Inbound Bytes/sec"))
+}
+
+func connections(t *testing.T, b *tab, peer string) {
+	const column = "#connections tbody td:nth-child(2)"
+	b.page("connections")
+	if all := b.texts("#connections tbody tr"); len(all) != 4 {
+		t.Errorf("connections %q, want 4", all)
+	}
+	b.click(`#connections th a[href*="sort=adapter"]`)
+	b.shows(`th[aria-sort=ascending]`, "Adapter")
+	if got := b.texts(column); !slices.Equal(got, []string{here, left, right, there}) {
+		t.Errorf("sorted by adapter: %q", got)
+	}
+	b.click(`#connections th a[href*="sort=adapter"]`)
+	b.shows(`th[aria-sort=descending]`, "Adapter")
+	if got := b.texts(column); !slices.Equal(got, []string{there, right, left, here}) {
+		t.Errorf("sorted by adapter, downwards: %q", got)
+	}
+	b.write("#search", peer)
+	b.click("form[role=search] button")
+	b.holds(`location.search.includes("search=") && document.readyState === "complete"`)
+	if got := b.texts(column); !slices.Equal(got, []string{right}) {
+		t.Errorf("search for %s: %q", peer, got)
+	}
+	if got := b.texts("#connections tbody td:nth-child(9)"); !slices.Equal(got, []string{"wire"}) {
+		t.Errorf("path %q", got)
+	}
+	b.write("#search", "nothing of that name")
+	b.click("form[role=search] button")
+	b.shows("caption", "No queue pair matches")
+}
+
+func events(t *testing.T, b *tab, client *api.Client) {
+	b.page("events")
+	b.choose("#adapter", spare)
+	b.click("form.bar button.primary")
+	b.holds(`location.search.includes("adapter=` + spare + `") && document.readyState === "complete"`)
+	got := b.texts("#events td:nth-child(6)")
+	if len(got) == 0 || slices.ContainsFunc(got, func(s string) bool { return s != spare }) {
+		t.Errorf("events of %q, want some, of %s", got, spare)
+	}
+	b.click("#follow")
+	b.shows("#follow-state", "New events appear on top.")
+	b.do(chromedp.Evaluate(`window.newest = Number(document.querySelector("#events td").textContent)`, nil))
+	for _, enable := range []bool{false, true} {
+		if err := client.SetAdapter(t.Context(), api.AdapterRequest{Adapter: spare, Enable: enable}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.holds(`[...document.querySelectorAll("#events tr")].some((r) => Number(r.cells[0].textContent) > window.newest && r.cells[6].textContent.includes("disabled"))`)
+	b.click("#follow")
+	b.holds(`document.getElementById("follow-state").textContent === ""`)
+	b.click(`input[name=severity][value=Warning]`)
+	b.click("form.bar button.primary")
+	b.holds(`location.search.includes("severity=Warning") && document.readyState === "complete"`)
+	got = b.texts("#events .badge")
+	if len(got) == 0 || slices.ContainsFunc(got, func(s string) bool { return s != "Warning" }) {
+		t.Errorf("events of severities %q, want some, warnings", got)
+	}
+}
+
+func capture(t *testing.T, b *tab) {
+	b.page("capture")
+	b.shows("#captures", "None.")
+	b.choose("#adapter", left)
+	b.click("#start")
+	b.holds(`Number(document.querySelector("#captures td.number")?.textContent.replace(/[^0-9]/g, "")) > 4000`)
+	b.shows("#captures th[scope=row]", left)
+	b.click("#captures form button")
+	b.shows(".notice", "The capture has ended; its file is complete.")
+	b.shows("#captures", "None.")
+	r, err := pcapgo.NewNgReader(bytes.NewReader(b.downloaded(".pcapng")), pcapgo.NgReaderOptions{WantMixedLinkType: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	packets := uint64(0)
+	for {
+		_, _, err := r.ReadPacketData()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		packets++
+	}
+	i, err := r.Interface(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := i.Statistics; packets == 0 || s.LastUpdate.IsZero() || s.PacketsReceived != packets+s.PacketsDropped {
+		t.Errorf("%d packets, statistics %+v", packets, s)
+	}
+}
