@@ -128,7 +128,7 @@ func (c *Client) ResizeCQ(ctx context.Context, h command.Handle, depth uint32) (
 	if err := c.enterHome(ctx, c.loansAt(h)); err != nil {
 		return command.Queue{}, err
 	}
-	defer c.host.unlock()
+	defer c.host.finish()
 	q, err := c.completion("CQ", h)
 	if err != nil {
 		return command.Queue{}, err
@@ -174,7 +174,7 @@ func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
 	if err := c.enterHome(ctx, c.loansAt(m.CQ)); err != nil {
 		return err
 	}
-	defer c.host.unlock()
+	defer c.host.finish()
 	q, err := c.completion("CQ", m.CQ)
 	if err != nil {
 		return err
