@@ -80,6 +80,7 @@ func (b *tab) adapter(name, tab string) {
 }
 
 func devices(t *testing.T, b *tab) {
+	b.holds(`document.readyState === "complete"`)
 	if got := b.texts("#devices .card h2 a"); !slices.Equal(got, []string{here, there, left, right, spare}) {
 		t.Errorf("adapters %q", got)
 	}
