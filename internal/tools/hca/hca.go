@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -67,7 +66,7 @@ func devices(ctx context.Context, socket string) ([]device, error) {
 
 func describe(index int, version string, a *api.AdapterStatus) device {
 	p := port{
-		Number: 1, GUID: a.GUID, Up: a.Enabled && a.Up, Rate: rate(a.Impairment), Transport: transport(a.RoCE), MaxMTU: maxMTU, ActiveMTU: a.ActiveMTU,
+		Number: 1, GUID: a.GUID, Up: a.Enabled && a.Up, Rate: rate(a), Transport: transport(a.RoCE), MaxMTU: maxMTU, ActiveMTU: a.ActiveMTU,
 	}
 	for _, g := range a.GIDs {
 		p.GIDs = append(p.GIDs, groups(g.GID.As16()))
@@ -78,10 +77,10 @@ func describe(index int, version string, a *api.AdapterStatus) device {
 	}
 }
 
-// rate is what a link is limited to, in Gb/s.
-func rate(impairment string) float64 {
-	if set, err := (impair.Impairment{}).Parse(impairment); err == nil && impairment != "" && set.Rate != 0 {
-		return float64(set.Rate) / 1e9
+// rate is that of a link in Gb/s.
+func rate(a *api.AdapterStatus) float64 {
+	if n := a.LineRate(); n != 0 {
+		return float64(n) / 1e9
 	}
 	return unknownSpeed
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
-	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
@@ -142,20 +141,11 @@ func (r *run) setCongestion(a *api.AdapterStatus) (report, error) {
 // Parameters).
 func atMostLineRate(a *api.AdapterStatus, k catalogue.Key, text string) (value, note string) {
 	n, ok := catalogue.ParseNumber(text)
-	line := lineRate(a) / 1e6
+	line := a.LineRate() / 1e6
 	if k.Bound != catalogue.LineRate || !ok || line == 0 || n <= line {
 		return text, ""
 	}
 	return strconv.FormatUint(line, 10), fmt.Sprintf("Warning: %s is above the line rate; %d Mbit/s are set.", k.Name, line)
-}
-
-// lineRate is what the link is limited to in bit/s; 0: it is not.
-func lineRate(a *api.AdapterStatus) uint64 {
-	set, err := (impair.Impairment{}).Parse(a.Impairment)
-	if err != nil || a.Impairment == "" {
-		return 0
-	}
-	return uint64(set.Rate)
 }
 
 // enable switches congestion control for a priority, or for all.

@@ -72,7 +72,7 @@ func roceMode(mode string) string {
 
 // speed is the speed of a link; one that nothing limits has none.
 func speed(a *api.AdapterStatus) string {
-	if n := lineRate(a); n > 0 {
+	if n := a.LineRate(); n > 0 {
 		return strconv.FormatFloat(float64(n)/1e9, 'f', 2, 64) + " Gbps"
 	}
 	return "not limited"

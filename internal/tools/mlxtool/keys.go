@@ -82,7 +82,7 @@ func number(k catalogue.Key, n uint64) any {
 // declared is the catalogue's declaration of a setting.
 func declared(a *api.AdapterStatus, s *api.Setting) (catalogue.Key, bool) {
 	place, err := catalogue.ParsePath(s.Path)
-	for _, k := range catalogue.LookupFor(s.Name, catalogue.Target{Generation: generation(a)}) {
+	for _, k := range catalogue.LookupFor(s.Name, catalogue.Target{Generation: a.Class()}) {
 		if err == nil && k.Name == s.Name && k.In(place) {
 			return k, true
 		}
@@ -100,7 +100,7 @@ func (r *run) parameters() (report, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := generation(a)
+	g := a.Class()
 	t := table{Label: "Interface", Name: a.Name, Fields: []string{"Parameter", "Default", "Min", "Max", "Current"}}
 	for _, p := range catalogue.ParametersFor(catalogue.DriverTool, g) {
 		least, most := p.Limits(g)

@@ -74,7 +74,7 @@ func (r *run) perfstats() (report, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case generation(a) != catalogue.MLX4:
+	case a.Class() != catalogue.MLX4:
 		return nil, errUnsupported
 	case form.reset:
 		return r.resetStats(a, form.sets)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
 // interfaces are the adapters that the arguments name: one, or without arguments all.
@@ -119,12 +118,4 @@ func (r *run) noMore(rest []string) error {
 		return r.usagef("unexpected argument %q", rest[0])
 	}
 	return nil
-}
-
-// generation is that of an adapter.
-func generation(a *api.AdapterStatus) catalogue.Generation {
-	if a.Generation == "mlx4" {
-		return catalogue.MLX4
-	}
-	return catalogue.MLX5
 }

@@ -1,0 +1,169 @@
+package ipc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device"
+)
+
+// hello takes the program's first frame and answers it.
+func (n *session) hello() error {
+	_ = n.conn.SetReadDeadline(time.Now().Add(n.server.cfg.HelloTimeout))
+	var err error
+	if n.peer, err = peerOf(n.conn); err != nil {
+		return err
+	}
+	var buf []byte
+	h, body, err := readFrame(n.conn, &buf, maxRequest)
+	if err != nil {
+		return err
+	}
+	if h.Op != opHello || h.Flags != 0 {
+		return fmt.Errorf("%w: operation %d before hello", errFrame, h.Op)
+	}
+	q, err := decode[hello](body)
+	if err != nil {
+		return err
+	}
+	if err := n.admit(q); err != nil {
+		_ = n.out.send(opHello, flagResponse|flagError, h.ID, encodeError(err))
+		return err
+	}
+	wake, err := n.server.clientWake()
+	if err != nil {
+		return fmt.Errorf("wake pipe: %w", err)
+	}
+	defer unix.Close(wake)
+	w, fds, err := n.welcome(wake)
+	if err != nil {
+		_ = n.out.send(opHello, flagResponse|flagError, h.ID, encodeError(err))
+		return err
+	}
+	err = n.out.send(opHello, flagResponse, h.ID, encode(w), fds...)
+	for _, fd := range fds[1:] {
+		unix.Close(fd)
+	}
+	if err != nil {
+		return err
+	}
+	_ = n.conn.SetReadDeadline(time.Time{})
+	if n.ctx.Err() != nil { // ended meanwhile: the deadline must stand
+		return context.Cause(n.ctx)
+	}
+	return nil
+}
+
+// admit checks what the program said and makes its client.
+func (n *session) admit(q hello) error {
+	n.name = nameOf(q.Name)
+	switch {
+	case q.Magic != Magic:
+		return command.Errorf(command.Invalid, "magic %#x: allowed: %#x", q.Magic, Magic)
+	case q.Major != Major:
+		return command.Errorf(command.Unsupported, "protocol version %d.%d: the driver speaks %d.%d", q.Major, q.Minor, Major, Minor)
+	case n.refused:
+		return command.Errorf(command.Exhausted, "%v: allowed: %d", errRefused, n.server.cfg.MaxClients)
+	}
+	if err := n.choosePath(q); err != nil {
+		return err
+	}
+	if err := n.takePart(q); err != nil {
+		return err
+	}
+	var part device.Neighbour
+	if n.direct != nil {
+		part = n.direct
+	}
+	client, err := n.server.host.NewClient(device.ClientConfig{
+		Direct: part, Name: n.name, PID: n.peer.PID, UID: n.peer.UID,
+		NewArena: n.arenas.make, FreeArena: n.arenas.free,
+		Reach: n.reach, Notify: n.arenas.notify,
+		WakeFD: n.server.wakeR, Attached: true, MemoryPath: PathName(n.path),
+	})
+	if err != nil {
+		return err
+	}
+	n.client = client
+	return nil
+}
+
+// takePart lets the program take part in the direct path, where it offers to and
+// shares the driver's view of processes and users.
+func (n *session) takePart(q hello) (err error) {
+	if q.Minor < 1 || q.Features&featureDirect == 0 || n.path != PathProcessVM || n.server.cfg.NoDirect {
+		return nil
+	}
+	if n.direct, err = newNeighbour(n); err != nil {
+		n.server.cfg.Log.Warn("no direct path for a program", "client", n.name, "pid", n.peer.PID, "cause", err)
+		return nil
+	}
+	n.arenas.keep, n.segments.files = true, &n.server.files
+	return nil
+}
+
+// choosePath finds out how to reach the program's memory.
+func (n *session) choosePath(q hello) error {
+	want := n.server.cfg.Path
+	if q.Path != 0 {
+		if want != 0 && want != q.Path {
+			return command.Errorf(command.Unsupported, "memory path %s: the driver is set to %s", PathName(q.Path), PathName(want))
+		}
+		want = q.Path
+	}
+	if want != 0 && want != PathProcessVM && want != PathCopier {
+		return command.Errorf(command.Invalid, "memory path %d: allowed: 0, %d, %d", want, PathProcessVM, PathCopier)
+	}
+	if want != PathCopier {
+		vm := &processVM{pid: n.peer.PID}
+		err := errors.New("the program's process is not visible here")
+		if vm.pid > 0 {
+			err = vm.probe(q.ProbeAddr, q.Nonce)
+		}
+		if err == nil {
+			n.vm, n.path = vm, PathProcessVM
+			return nil
+		}
+		if want == PathProcessVM {
+			return command.Errorf(command.Unsupported, "memory path process_vm: %v", err)
+		}
+		n.server.cfg.Log.Debug("process_vm is refused", "client", n.name, "pid", n.peer.PID, "cause", err)
+	}
+	if q.Features&featureCopier == 0 {
+		return command.Errorf(command.Unsupported, "the driver cannot reach the program's memory, and the program has no copier")
+	}
+	n.path = PathCopier
+	return nil
+}
+
+// welcome makes the answer to hello, with the wake descriptor and, if there is
+// one, the copier's memory.
+func (n *session) welcome(wake int) (*welcome, []int, error) {
+	cfg := &n.server.cfg
+	w := &welcome{
+		Magic: Magic, Major: Major, Minor: Minor, Features: featureSegments | featureProcessVM | featureCopier,
+		Driver: fixedName(cfg.Driver), PID: uint32(unix.Getpid()), Path: n.path,
+		Doorbells: uint32(n.server.host.Doorbells()), Credits: eventCredits, MaxRequests: maxInFlight,
+		MaxSegments: uint32(cfg.MaxSegments), SegmentBytes: cfg.SegmentBytes,
+	}
+	if n.direct != nil {
+		w.Features |= featureDirect
+	}
+	fds := []int{wake}
+	if n.path == PathCopier {
+		fd, mem, err := newShared("softvpi-copier", copierSize)
+		if err != nil {
+			return nil, nil, command.Errorf(command.Exhausted, "copier: %v", err)
+		}
+		n.copier = newCopier(mem)
+		w.CopierBytes = copierSize
+		fds = append(fds, fd)
+	}
+	n.credits.Store(eventCredits)
+	return w, fds, nil
+}
