@@ -130,10 +130,12 @@ func (d *Driver) Recovered() bool { return d.recover }
 func (d *Driver) NoAttach() string { return d.noAttach }
 
 // Close stops the driver: programs are detached, adapters closed, sockets
-// removed.
+// removed. Closing again does nothing.
 func (d *Driver) Close() error {
+	if d.stopping.Swap(true) {
+		return nil
+	}
 	var errs []error
-	d.stopping.Store(true)
 	if d.stopTCP != nil {
 		errs = append(errs, d.stopTCP())
 	}

@@ -3,13 +3,12 @@ package web
 import (
 	"context"
 	"io"
-	"math/rand/v2"
 	"net/netip"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/rdmanet"
@@ -26,28 +25,20 @@ const (
 // running starts a driver and returns its socket and the addresses of its adapters.
 func running(t *testing.T) (socket string, at map[string]netip.Addr) {
 	t.Helper()
-	dir := t.TempDir()
-	cfg := driver.Config{Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state"), SkipSelfCheck: true}
-	addr := netip.AddrFrom4([4]byte{127, byte(64 + rand.IntN(127)), byte(rand.IntN(250)), 1})
-	at = map[string]netip.Addr{}
+	var adapters []driver.Adapter
 	for _, name := range []string{here, there, left, right, spare} {
-		a := driver.Adapter{Name: name, Address: addr}
+		a := driver.Adapter{Name: name}
 		if name == left || name == right {
 			a.Path, a.Impairment = "wire", "rate=200M"
 		}
-		at[name] = addr
-		cfg.Adapters = append(cfg.Adapters, a)
-		addr = addr.Next()
+		adapters = append(adapters, a)
 	}
-	d, err := driver.Start(t.Context(), cfg, driver.Options{Version: "9.9"})
-	if err != nil {
-		t.Fatal(err)
+	cfg := driverbed.Config(t, adapters...)
+	d := driverbed.Start(t, cfg)
+	at = map[string]netip.Addr{}
+	for _, a := range cfg.Adapters {
+		at[a.Name] = a.Address
 	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	if d.NoAttach() != "" {
 		t.Skip(d.NoAttach())
 	}

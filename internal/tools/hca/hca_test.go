@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
-	"math/rand/v2"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -97,17 +97,8 @@ func TestIbstatHasTheFieldsOfInfinibandDiags(t *testing.T) {
 }
 
 func TestAgainstARunningDriver(t *testing.T) {
-	dir := t.TempDir()
-	addr := netip.AddrFrom4([4]byte{127, byte(64 + rand.IntN(127)), byte(rand.IntN(250)), 1})
-	cfg := driver.Config{
-		Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state"), SkipSelfCheck: true,
-		Adapters: []driver.Adapter{{Name: "left", Address: addr}, {Name: "right", Address: addr.Next()}},
-	}
-	d, err := driver.Start(t.Context(), cfg, driver.Options{Version: "9.9"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
+	cfg := driverbed.Config(t, driver.Adapter{Name: "left"}, driver.Adapter{Name: "right"})
+	driverbed.Start(t, cfg)
 	for _, c := range []struct {
 		main   tool.Main
 		args   []string

@@ -3,8 +3,6 @@ package mft
 import (
 	"bytes"
 	"encoding/json"
-	"math/rand/v2"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -26,16 +25,8 @@ type rig struct {
 
 func start(t *testing.T) *rig {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "vpi") // t.TempDir may be too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	addr := netip.AddrFrom4([4]byte{127, byte(10 + rand.N(240)), byte(rand.N(256)), byte(1 + rand.N(200))})
-	g := &rig{t: t, cfg: driver.Config{
-		Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state"), SkipSelfCheck: true,
-		Adapters: []driver.Adapter{{Name: "left", Address: addr}, {Name: "right", Address: addr.Next(), Generation: "mlx4"}, {Name: "last", Address: addr.Next().Next()}},
-	}}
+	g := &rig{t: t, cfg: driverbed.Config(t, driver.Adapter{Name: "left"}, driver.Adapter{Name: "right", Generation: "mlx4"},
+		driver.Adapter{Name: "last"})}
 	g.run()
 	t.Cleanup(func() { _ = g.driver.Close() })
 	return g

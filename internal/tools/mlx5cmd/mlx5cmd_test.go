@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -35,22 +35,9 @@ type rig struct {
 
 func start(t *testing.T) *rig {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "vpi") // t.TempDir may be too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	addr := netip.AddrFrom4([4]byte{127, byte(10 + rand.N(240)), byte(rand.N(256)), byte(1 + rand.N(200))})
-	cfg := driver.Config{
-		Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state"), SkipSelfCheck: true,
-		Adapters: []driver.Adapter{{Name: "Left", Address: addr}, {Name: "right", Address: addr.Next(), Generation: "mlx4"}, {Name: "last", Address: addr.Next().Next(), Impairment: "rate=10G"}},
-	}
-	d, err := driver.Start(t.Context(), cfg, driver.Options{Version: "9.9"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
-	return &rig{t, cfg, d}
+	cfg := driverbed.Config(t, driver.Adapter{Name: "Left"}, driver.Adapter{Name: "right", Generation: "mlx4"},
+		driver.Adapter{Name: "last", Impairment: "rate=10G"})
+	return &rig{t, cfg, driverbed.Start(t, cfg)}
 }
 
 // call runs the tool with the words of a line.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -34,26 +34,8 @@ type rig struct {
 
 func start(t *testing.T) *rig {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "vpi") // t.TempDir may be too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	addr := netip.AddrFrom4([4]byte{127, byte(10 + rand.N(240)), byte(rand.N(256)), byte(1 + rand.N(200))})
-	cfg := driver.Config{
-		Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state"), SkipSelfCheck: true,
-		Adapters: []driver.Adapter{{Name: "left", Address: addr}, {Name: "right", Address: addr.Next(), Generation: "mlx4"}},
-	}
-	d, err := driver.Start(t.Context(), cfg, driver.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &rig{t, cfg.Socket, cfg.State, cfg.Adapters, d}
+	cfg := driverbed.Config(t, driver.Adapter{Name: "left"}, driver.Adapter{Name: "right", Generation: "mlx4"})
+	return &rig{t, cfg.Socket, cfg.State, cfg.Adapters, driverbed.Start(t, cfg)}
 }
 
 // call runs the tool and returns its exit status and what it printed.

@@ -3,8 +3,6 @@ package perftuning
 import (
 	"bytes"
 	"encoding/json"
-	"math/rand/v2"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -29,22 +28,9 @@ type rig struct {
 
 func start(t *testing.T) *rig {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "vpi") // t.TempDir may be too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	addr := netip.AddrFrom4([4]byte{127, byte(10 + rand.N(240)), byte(rand.N(256)), byte(1 + rand.N(200))})
-	cfg := driver.Config{
-		Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state"), SkipSelfCheck: true,
-		Adapters: []driver.Adapter{{Name: "one", Address: addr, Generation: "mlx4"}, {Name: "two", Address: addr.Next(), Generation: "mlx4"}, {Name: "three", Address: addr.Next().Next()}},
-	}
-	d, err := driver.Start(t.Context(), cfg, driver.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = d.Close() })
-	return &rig{t, dir, cfg.Socket, d}
+	cfg := driverbed.Config(t, driver.Adapter{Name: "one", Generation: "mlx4"}, driver.Adapter{Name: "two", Generation: "mlx4"},
+		driver.Adapter{Name: "three"})
+	return &rig{t, filepath.Dir(cfg.Socket), cfg.Socket, driverbed.Start(t, cfg)}
 }
 
 func (g *rig) call(line string) (status int, stdout, stderr string) {

@@ -1,0 +1,49 @@
+// Package driverbed starts drivers for the tests of tools and pages.
+package driverbed
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/driver"
+)
+
+// Version is what the drivers say theirs is.
+const Version = "9.9"
+
+// Config is that of a driver in a directory of the test's own. Adapters without an address get one each of 127.0.0.0/8
+// that is nobody's default.
+func Config(t testing.TB, adapters ...driver.Adapter) driver.Config {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "vpi") // t.TempDir may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	next := bed.Addrs()[0]
+	for i := range adapters {
+		if !adapters[i].Address.IsValid() {
+			adapters[i].Address, next = next, next.Next()
+		}
+	}
+	return driver.Config{
+		Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state"), SkipSelfCheck: true, Adapters: adapters,
+	}
+}
+
+// Start starts a driver that runs until the test ends, or until it is closed before.
+func Start(t testing.TB, cfg driver.Config) *driver.Driver {
+	t.Helper()
+	d, err := driver.Start(t.Context(), cfg, driver.Options{Version: Version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
