@@ -174,6 +174,6 @@ func TestRecordedFramesOpen(t *testing.T) {
 // unnumbered is the ICRC of a datagram with identification 0.
 func (e *Encap) unnumbered(p frame.In) uint32 {
 	body := p.Data[:len(p.Data)-ib.ICRCLen]
-	crc, n := e.seed(e.outer(p.Src, p.Dst, p.SrcPort, e.port), len(p.Data), 0, body, nil)
+	crc, n := e.begin(&flow{p.Src, p.Dst, p.SrcPort, e.port}, len(p.Data), 0, body, nil)
 	return ib.ICRCUpdate(crc, body[n:])
 }

@@ -88,6 +88,9 @@ type Encap struct {
 	counters Counters
 	icrc     ib.ICRCScratch // for frames with IP options and GRHs
 	scratch  [lrhLen + maxHeader + gatherShort]byte
+	held     flow // whose outer headers are in the scratch
+	heldAt   int  // where the BTH goes behind them
+	streams  [streamsKept]stream
 }
 
 const lrhLen = ib.LRHLen // eight bytes of ones for the missing LRH begin every ICRC

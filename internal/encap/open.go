@@ -53,8 +53,8 @@ func (e *Encap) openDatagram(p *frame.In) bool {
 	if p.IDKnown {
 		id = p.ID
 	}
-	at := e.outer(p.Src, p.Dst, p.SrcPort, e.port)
-	crc, n := e.seed(at, length, id, body, p.Payload)
+	f := flow{p.Src, p.Dst, p.SrcPort, e.port}
+	crc, n := e.begin(&f, length, id, body, p.Payload)
 	if n < len(body) {
 		crc, n = ib.ICRCUpdate(crc, body[n:]), len(body)
 	}

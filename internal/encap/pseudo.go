@@ -23,28 +23,32 @@ const bthECN = 4
 
 // outer puts the masked IP and UDP headers of a flow into the scratch, with everything that
 // does not differ from packet to packet, and returns where the BTH follows.
-func (e *Encap) outer(src, dst netip.Addr, srcPort, dstPort uint16) (at int) {
+func (e *Encap) outer(f *flow) (at int) {
+	if e.heldAt != 0 && e.held == *f {
+		return e.heldAt
+	}
 	s := &e.scratch
-	if dst.Is4() {
+	if f.dst.Is4() {
 		h := s[lrhLen : lrhLen+eth.IPv4Len]
 		binary.BigEndian.PutUint32(h, 0x45ff0000)                 // version, length, ToS masked
 		binary.BigEndian.PutUint32(h[4:], 0x00004000)             // identification, DF
 		binary.BigEndian.PutUint32(h[8:], 0xff<<24|17<<16|0xffff) // TTL masked, UDP, checksum masked
-		put4(h[12:], src)
-		put4(h[16:], dst)
+		put4(h[12:], f.src)
+		put4(h[16:], f.dst)
 		at = v4UDP
 	} else {
 		h := s[lrhLen : lrhLen+eth.IPv6Len]
 		binary.BigEndian.PutUint32(h, 0x6fffffff)     // version, traffic class and flow label masked
 		binary.BigEndian.PutUint32(h[4:], 17<<8|0xff) // UDP, hop limit masked
-		*(*[16]byte)(h[8:]) = src.As16()
-		*(*[16]byte)(h[24:]) = dst.As16()
+		*(*[16]byte)(h[8:]) = f.src.As16()
+		*(*[16]byte)(h[24:]) = f.dst.As16()
 		at = v6UDP
 	}
-	binary.BigEndian.PutUint16(s[at:], srcPort)
-	binary.BigEndian.PutUint16(s[at+2:], dstPort)
+	binary.BigEndian.PutUint16(s[at:], f.srcPort)
+	binary.BigEndian.PutUint16(s[at+2:], f.dstPort)
 	binary.BigEndian.PutUint32(s[at+4:], 0xffff) // checksum masked
-	return at + eth.UDPLen
+	e.held, e.heldAt = *f, at+eth.UDPLen
+	return e.heldAt
 }
 
 // put4 writes an IPv4 address; one of another family, which no link lets through, counts as 0.0.0.0.

@@ -18,7 +18,7 @@ func (e *Encap) Seal(out []frame.Out) {
 	}
 	var (
 		route   *frame.Route // of the burst that is open
-		at      int          // where the BTH goes in the scratch
+		f       flow         // of the route
 		segment int          // the next packet's place in the burst
 		size    int          // length of the burst's packets
 		total   int          // bytes of the burst so far
@@ -30,7 +30,7 @@ func (e *Encap) Seal(out []frame.Out) {
 		length := len(head) + len(o.Payload) + int(o.Pad&3) + ib.ICRCLen
 		if o.Route != route {
 			route, full = o.Route, true
-			at = e.outer(route.Src, route.Dst, route.SrcPort, e.dstPort(route))
+			f = flow{route.Src, route.Dst, route.SrcPort, e.dstPort(route)}
 		}
 		if full || length > size || segment >= e.caps.MaxSegments || total+length > e.caps.MaxBurst {
 			segment, size, total = 0, length, 0
@@ -43,7 +43,10 @@ func (e *Encap) Seal(out []frame.Out) {
 		if !e.caps.SegmentIDs {
 			id = 0
 		}
-		crc, n := e.seed(at, length, id, head, o.Payload) // the headers always fit
+		crc, n := e.begin(&f, length, id, head, o.Payload)
+		if n < len(head) {
+			crc, n = ib.ICRCUpdate(crc, head[n:]), len(head)
+		}
 		finish(o, crc, n-len(head))
 	}
 }

@@ -21,12 +21,15 @@ func (e *AttributeError) Error() string {
 // them; a region of length 0 needs neither.
 //
 // Addresses given to the methods are the region's own, as they stand in work
-// requests and packets: from Base, or from 0 where Access has ZeroBased.
+// requests and packets: from Base, from IOVA where the region is Named so, or from 0
+// where Access has ZeroBased.
 type Region struct {
 	Key    uint32 // lkey and rkey, filled by Register
 	PD     PD
 	Base   uint64
 	Length uint64
+	IOVA   uint64
+	Named  bool // the region's own addresses begin at IOVA
 	Access Access
 	Bytes  []byte // mapped memory, len(Bytes) == Length
 	Remote Accessor
@@ -48,8 +51,11 @@ func (r *Region) Mapped() bool { return r.Remote == nil }
 
 // start is the region's own address of its first byte.
 func (r *Region) start() uint64 {
-	if r.Access&ZeroBased != 0 {
+	switch {
+	case r.Access&ZeroBased != 0:
 		return 0
+	case r.Named:
+		return r.IOVA
 	}
 	return r.Base
 }

@@ -40,7 +40,7 @@ func (t *Table) Len() int { return t.used }
 // Register enters a region and gives it a key. Errors are ErrFull and
 // *AttributeError.
 func (t *Table) Register(r Region) (*Region, error) {
-	n := &Region{PD: r.PD, Base: r.Base, Length: r.Length, Access: r.Access, Bytes: r.Bytes, Remote: r.Remote}
+	n := &Region{PD: r.PD, Base: r.Base, Length: r.Length, IOVA: r.IOVA, Named: r.Named, Access: r.Access, Bytes: r.Bytes, Remote: r.Remote}
 	n.gathers, _ = r.Remote.(Gathering)
 	if err := n.check(); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest, data []byt
 		rest = rest[ib.AETHLen:]
 	}
 	if d := psn.Diff(s.una); d < 0 || psn.Diff(s.max) >= 0 {
-		if d != -1 || op != ib.RCAcknowledge || !syndrome.IsACK() || !q.unsolicited(syndrome, msn) {
+		if d != -1 || op != ib.RCAcknowledge || !syndrome.IsACK() || !q.unsolicited(syndrome, msn) && !q.repeated(now) {
 			c.GhostACKs++
 		}
 		return
@@ -39,6 +39,7 @@ func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest, data []byt
 		if !q.ackTo(now, psn) {
 			return
 		}
+		q.forgotten()
 	default:
 		q.negative(now, psn, syndrome)
 		return
@@ -96,13 +97,14 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 	if s.probes = 0; s.probing {
 		s.probing = false
 		if to.Before(s.max) {
-			q.win.lost(now) // the probe was needed, and more is missing
+			q.win.lost(now, int(s.max.Diff(to))) // the probe was needed, and more is missing
 		}
 	}
 	for s.slotCount > 0 && !s.una.Before(s.slots[0]) {
 		copy(s.slots[:], s.slots[1:s.slotCount])
 		s.slotCount--
 	}
+	q.mended()
 	if s.snd.Before(s.una) {
 		// An answer to packets that were sent before a step back.
 		q.seek(s.una)
@@ -111,7 +113,7 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 	if !s.rnrWait {
 		s.expires = 0
 		q.eng.timers.arm(q, clock.Never)
-		if s.una != s.snd {
+		if q.flight() > 0 {
 			q.armAck(now)
 		}
 	}
@@ -229,7 +231,7 @@ func (q *QP) negative(now clock.Time, psn ib.PSN, syndrome ib.Syndrome) {
 		if s.nakSeen {
 			return // the same gap again: already gone back for it
 		}
-		q.retry(now)
+		q.missing(now)
 	case syndrome == ib.NAKInvalidRequest:
 		c.RequesterInvalidRequestErrors++
 		q.refused(now, psn, ring.RemoteInvalidRequest)

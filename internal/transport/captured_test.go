@@ -102,6 +102,7 @@ func TestSoftRoCERequests(t *testing.T) {
 // replay has a responder answer the requests one by one.
 func replay(t *testing.T, r recorded, receive, late int, keepKeys bool) (answers [][]byte) {
 	h := newHost(t, nil, "10.0.0.2", Config{})
+	h.e.kept.used = maxEarly // Soft-RoCE keeps nothing that comes ahead of its turn
 	peer := newHost(t, nil, "10.0.0.3", Config{})
 	x := h.qp(command.RC, QPConfig{Number: r.qpn})
 	p := &end{host: peer, q: &QP{num: r.peer}}

@@ -21,6 +21,8 @@ const (
 	// GRHArea is the space in front of each datagram that a UD receive takes
 	// (IBA 11.4.1.2): a GRH, or an IPv4 header in its last 20 bytes.
 	GRHArea = 40
+	// DefaultMulticast is the default of Config.MaxMulticast.
+	DefaultMulticast = 65536
 )
 
 // Config is what an engine is made with. The zero value of every field but
@@ -54,7 +56,7 @@ type Config struct {
 	// TimeWait is how long the number of a connected QP rests after Destroy
 	// before it is given out again; 0 means 10 s.
 	TimeWait time.Duration
-	// MaxMulticast is the most attachments of QPs to multicast groups; 0 means 65,536.
+	// MaxMulticast is the most attachments of QPs to multicast groups; 0 means DefaultMulticast.
 	MaxMulticast int
 	// MaxDatagrams bounds the queues of MADs of QP1 each way; 0 means 4,096.
 	MaxDatagrams int
@@ -83,7 +85,7 @@ func (c *Config) complete() error {
 	setDefault(&c.MaxQPs, 512<<10)
 	setDefault(&c.MaxBurst, 62)
 	setDefault(&c.MaxBurstBytes, 61440)
-	setDefault(&c.MaxMulticast, 65536)
+	setDefault(&c.MaxMulticast, DefaultMulticast)
 	setDefault(&c.MaxDatagrams, 4096)
 	if c.FirstQPN == 0 {
 		c.FirstQPN = 0x11

@@ -12,25 +12,28 @@ import (
 // for all that a QP received.
 func (e *Engine) Receive(now clock.Time, in []frame.In) {
 	e.now = now
-	for i := range in {
-		e.receive(now, &in[i])
+	for i := 0; i < len(in); i++ {
+		q := e.receive(now, &in[i])
 		if e.gather.full {
 			e.writeGathered()
+		}
+		if q != nil && i+1 < len(in) {
+			i += q.follow(now, &in[i], in[i+1:])
 		}
 	}
 	e.writeGathered()
 }
 
 // receive finds the QP that a packet is for and checks what is checked before
-// its PSN (IBA 9.6.1).
-func (e *Engine) receive(now clock.Time, in *frame.In) {
+// its PSN (IBA 9.6.1). It returns the QP where that may have taken a payload.
+func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 	d := in.Data
 	c := &e.counters
 	c.InboundPackets++
 	c.InboundBytes += uint64(in.Len())
 	if len(d) < ib.BTHLen {
 		c.Malformed++
-		return
+		return nil
 	}
 	bth := ib.BTH(d[:ib.BTHLen])
 	op := bth.Opcode()
@@ -39,7 +42,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) {
 	rest := d[ib.BTHLen:]
 	if !known || bth.TVer() != 0 || len(rest) < headers+pad || (len(rest) != headers && !op.HasPayload() && op != ib.CNP) {
 		c.Malformed++
-		return
+		return nil
 	}
 	data := in.Payload
 	switch {
@@ -47,39 +50,39 @@ func (e *Engine) receive(now clock.Time, in *frame.In) {
 		data = rest[headers : len(rest)-pad]
 	case len(rest) != 0 || !op.HasPayload():
 		c.Malformed++
-		return
+		return nil
 	}
 	if op.Service() == ib.ServiceUD {
 		e.receiveUD(in, bth, op, rest, pad)
-		return
+		return nil
 	}
 	q := e.table.at(uint32(bth.DestQP()))
 	if q == nil {
 		c.UnknownQP++
-		return
+		return nil
 	}
 	switch {
 	case op == ib.CNP:
 		c.CongestionNotices++
-		return
+		return nil
 	case q.typ == command.UD, (op.Service() == ib.ServiceRC) != (q.typ == command.RC):
 		c.WrongService++
-		return
+		return nil
 	case q.state < command.RTR || q.state == command.Err || q.peer != nil:
 		c.WrongState++
-		return
+		return nil
 	case !ib.PKeyMatch(bth.PKey(), q.pkey):
 		c.PKeyViolations++
-		return
+		return nil
 	case in.Src != q.route.Dst:
 		c.WrongSource++
-		return
+		return nil
 	}
 	if !q.resp.established {
 		q.established()
 	}
 	if op.HasPayload() {
-		e.received, e.receivedOp = q, op
+		e.received, e.receivedOp, taker = q, op, q
 	}
 	switch {
 	case op.IsResponse():
@@ -89,6 +92,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) {
 	default:
 		q.incomingUC(op, bth, rest, data)
 	}
+	return taker
 }
 
 // established notes the first packet. A QP that is still in RTR learns of its

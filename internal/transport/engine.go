@@ -39,6 +39,7 @@ type Engine struct {
 	bounceBuf   []byte
 	messages    uint64 // serial number of messages with buffers
 	copies      copies
+	kept        earlyPool
 	gather      gather
 	counters    Counters
 }

@@ -173,18 +173,18 @@ func TestWindow(t *testing.T) {
 		t.Errorf("grown to %d", w.size)
 	}
 	now := clock.Time(5 * time.Millisecond)
-	w.lost(now)
-	w.lost(now + 10)
+	w.lost(now, 64)
+	w.lost(now+10, 64)
 	if w.size != 256 {
 		t.Errorf("%d after one burst of losses", w.size)
 	}
-	w.lost(now.Add(cutInterval))
+	w.lost(now.Add(cutInterval), 64)
 	if w.size != 128 {
 		t.Errorf("%d after another", w.size)
 	}
 	for range 20 {
 		now = now.Add(cutInterval)
-		w.lost(now)
+		w.lost(now, 64)
 	}
 	if w.size != 2 {
 		t.Errorf("shrunk to %d", w.size)
@@ -196,14 +196,30 @@ func TestWindow(t *testing.T) {
 	if w.size < 32 {
 		t.Errorf("%d after a hundred packets without a loss", w.size)
 	}
-	for range 20 { // one of 64 packets is lost
+	for range 20 { // a burst after 64 packets
 		w.size = 40
 		w.inFlight += 64
 		w.acked(64)
-		w.lost(now)
+		w.lost(now, 64)
 	}
 	if w.size != 32 {
+		t.Errorf("%d where bursts are lost now and then", w.size)
+	}
+	w.size = 400
+	for range 100 { // one of 50 packets
+		w.inFlight += 300
+		w.acked(50)
+		w.inFlight -= 250
+		w.lost(now, 1)
+	}
+	if w.size < 400 {
 		t.Errorf("%d where single packets are lost", w.size)
+	}
+	for range 100 {
+		w.crowded()
+	}
+	if w.size >= 200 || w.size < 32 {
+		t.Errorf("%d after gaps that had to wait for each other", w.size)
 	}
 }
 

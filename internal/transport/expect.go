@@ -40,6 +40,9 @@ func (e *Engine) Expected(x *frame.Expected) *frame.Route {
 // expectWrite is about what is left of the write that the responder is in the middle of.
 func (q *QP) expectWrite(x *frame.Expected) bool {
 	s := &q.resp
+	if s.reorder.count > 0 {
+		return false // those that are kept will be placed there when their turn comes
+	}
 	if s.msg != msgWrite {
 		x.Memory = nil
 		return s.msg == msgNone && uint64(s.write.length) >= minExpected*uint64(q.mtu)

@@ -29,6 +29,7 @@ func (q *QP) fail() {
 	q.req.rnrWait, q.req.draining, q.req.credit.waiting = false, false, false
 	q.req.cur = nil
 	q.settleEffect(q.resp.psn, q.resp.msn, false) // of a packet that was refused half way
+	q.dropAllEarly()
 	q.startFlush()
 }
 

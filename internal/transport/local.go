@@ -27,7 +27,8 @@ const (
 
 // Join puts two connected queue pairs on the local path: from now on messages
 // move from region to region, whole, without packets. Both must be RC or both
-// UC, connected to each other, in RTS, and on engines of one loop. With a packet
+// UC, connected to each other, in RTS, or one of them in RTR still, which then only
+// receives, and on engines of one loop. With a packet
 // or an answer under way the error is ErrNotIdle; else it is ErrNotPeers. PSNs and
 // MSNs advance as on the wire, so that Split can hand over between messages.
 //
@@ -39,21 +40,29 @@ func (e *Engine) Join(now clock.Time, a, b *QP) error {
 	case a.peer == b && b.peer == a && a != b:
 		return nil
 	case a.eng != e || a == b || a.typ != b.typ || a.typ == command.UD || a.peer != nil || b.peer != nil,
-		a.state != command.RTS || b.state != command.RTS,
+		!a.receives() || !b.receives() || a.state == command.RTR && b.state == command.RTR,
 		a.attr.DestQPN != b.num || b.attr.DestQPN != a.num,
 		a.route.Dst != b.route.Src || b.route.Dst != a.route.Src,
 		a.mtu != b.mtu || !ib.PKeyMatch(a.pkey, b.pkey):
 		return ErrNotPeers
-	case !a.idle() || !b.idle() || a.req.snd != b.resp.psn || b.req.snd != a.resp.psn:
+	case !a.idle() || !b.idle() || a.unreceived(b) || b.unreceived(a):
 		return ErrNotIdle
 	}
 	a.stopAwaitingCredit()
 	b.stopAwaitingCredit()
+	a.dropAllEarly() // nothing under way is due, so none is its peer's
+	b.dropAllEarly()
 	a.peer, b.peer = b, a
 	a.activate()
 	b.activate()
 	return nil
 }
+
+// receives reports whether q takes messages on the local path.
+func (q *QP) receives() bool { return q.state == command.RTR || q.state == command.RTS }
+
+// unreceived reports whether its peer has not had all packets of q. In RTR it has no PSN yet.
+func (q *QP) unreceived(peer *QP) bool { return q.state != command.RTR && q.req.snd != peer.resp.psn }
 
 // idle reports that nothing of q is between the two ends.
 func (q *QP) idle() bool {

@@ -77,9 +77,10 @@ type requester struct {
 	timedAt             clock.Time
 	expires             clock.Time // of the ACK timer; 0: not running
 	rnrWait             bool       // waiting for the RNR timer
-	nakSeen             bool       // went back to una for a NAK or missing answer already
-	stopped             bool       // a request in error ends the queue
-	draining            bool       // SQD, and the event is still to come
+	mend                mend
+	nakSeen             bool // went back to una for a NAK or missing answer already
+	stopped             bool // a request in error ends the queue
+	draining            bool // SQD, and the event is still to come
 	sinceAck            uint8
 
 	opened bool   // local path: the peer took the message that cur is
@@ -92,7 +93,7 @@ type requester struct {
 }
 
 func (r *requester) start(psn ib.PSN) {
-	r.una, r.snd, r.max, r.next = psn, psn, psn, psn
+	r.una, r.snd, r.max, r.next, r.mend = psn, psn, psn, psn, mend{seen: psn, known: psn}
 }
 
 // current returns the request to be sent next, taking one from the ring where

@@ -123,6 +123,13 @@ func (q *QP) sendReadAnswer(r *result, out []frame.Out, bytes *int) (n int) {
 	}
 	mtu := uint64(q.mtu)
 	for n < len(out) && *bytes > 0 {
+		if k := q.answerMiddles(r, out[n:], *bytes); k > 0 {
+			n += k
+			*bytes -= k * q.mtu
+		}
+		if n == len(out) || *bytes <= 0 {
+			break
+		}
 		size := min(mtu, r.left)
 		last := size == r.left
 		payload, err := q.fetchedAt(&r.fetch, r.span, size, r.left)
@@ -158,6 +165,20 @@ func (q *QP) sendReadAnswer(r *result, out []frame.Out, bytes *int) (n int) {
 			break
 		}
 	}
+	return n
+}
+
+// answerMiddles emits responses in the middle of the answer, where it comes from mapped
+// memory.
+func (q *QP) answerMiddles(r *result, out []frame.Out, bytes int) int {
+	n := min(len(out), (bytes-1)/q.mtu+1, int(q.fullPackets(r.left))/q.mtu)
+	if r.fresh || n < 2 || r.span.Region.Dead() {
+		return 0
+	}
+	n = q.middles(out[:n], ib.RCReadResponseMiddle, r.span.Region.Slice(r.span.Addr, uint64(n)*uint64(q.mtu)), r.next)
+	r.next = r.next.Add(uint32(n))
+	r.span.Addr += uint64(n) * uint64(q.mtu)
+	r.left -= uint64(n) * uint64(q.mtu)
 	return n
 }
 

@@ -48,6 +48,7 @@ type responder struct {
 	pending     uint8  // of them, those whose answers are not all sent
 	results     []result
 	effects     effects
+	reorder     reorder
 }
 
 // incoming takes a request packet of an RC queue pair (IBA 9.7.4). rest is what
@@ -56,15 +57,24 @@ func (q *QP) incoming(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	s := &q.resp
 	psn := bth.PSN()
 	if psn != s.psn {
-		q.outOfTurn(op, psn, rest)
+		q.outOfTurn(op, bth, rest, data)
 		return
 	}
+	if q.inTurn(op, bth, rest, data) && s.reorder.count > 0 {
+		q.replay(psn.Next())
+	}
+}
+
+// inTurn takes the request packet that is next in order. It reports whether it was
+// carried out.
+func (q *QP) inTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
+	s := &q.resp
 	if q.copying >= maxCopies {
-		return
+		return false
 	}
-	msn := s.msn
+	psn, msn := s.psn, s.msn
 	if !q.execute(op, bth, rest, data) {
-		return
+		return false
 	}
 	s.nakSent = false
 	if op != ib.RCReadRequest {
@@ -75,17 +85,26 @@ func (q *QP) incoming(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 		s.ack = true
 		q.activate()
 	}
+	return true
 }
 
 // outOfTurn takes a request whose PSN is not the expected one.
-func (q *QP) outOfTurn(op ib.Opcode, psn ib.PSN, rest []byte) {
+func (q *QP) outOfTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	s := &q.resp
+	psn := bth.PSN()
 	if psn.After(s.psn) {
+		q.keepEarly(op, bth, rest, data)
 		// Packets before it are missing: one NAK for the gap (IBA 9.7.5.2.4).
 		q.eng.counters.ResponderOutOfOrder++
-		if !s.nakSent {
+		switch {
+		case !s.nakSent:
 			s.nakSent = true
 			q.owe(ib.NAKSequence)
+		case bth.AckReq() && s.reorder.count > 0:
+			// The NAK may be lost, or the packet that it asked for, again. There is one NAK
+			// for a gap, but the last ACK may be repeated.
+			s.ack = true
+			q.activate()
 		}
 		return
 	}
@@ -297,7 +316,9 @@ func (q *QP) finishReceive(c *ring.CQE) {
 	c.ID, c.Context, c.QPN = w.wr.ID, q.context, q.num
 	c.Flags |= ring.ReceiveSide
 	c.PKeyIndex = uint16(q.attr.PKeyIndex)
-	c.SL = q.attr.Route.SL
+	if c.Flags&ring.HasGRH == 0 {
+		c.SL = q.attr.Route.SL
+	}
 	c.Timestamp = uint64(e.now)
 	e.receives.put(w)
 	if c.Status != ring.Success {

@@ -186,4 +186,5 @@ func (q *QP) dropResponder() {
 		s.recv = nil
 	}
 	q.dropEffects(false)
+	q.dropAllEarly()
 }

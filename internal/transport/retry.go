@@ -23,7 +23,7 @@ func (q *QP) timeout(now clock.Time) {
 		q.overdue(now)
 		return
 	}
-	if q.peer != nil || s.una == s.snd || (q.state != command.RTS && q.state != command.SQD) {
+	if q.peer != nil || q.flight() == 0 || (q.state != command.RTS && q.state != command.SQD) {
 		return
 	}
 	q.eng.counters.RequesterTimeouts++
@@ -41,12 +41,19 @@ const (
 // these were lost; else a probe waits for longer.
 func (q *QP) overdue(now clock.Time) {
 	s := &q.req
-	if s.checked || q.win.passed > s.sentAt.Add(q.win.rtt) {
+	mends := q.win.keeper.shown && q.mends()
+	gap := mends && s.nakSeen && s.probes < mendChecks
+	switch {
+	case !gap && (s.checked || q.win.passed > s.sentAt.Add(q.win.rtt)):
 		q.probe()
-		return
+	case mends:
+		q.eng.counters.Probes++
+		s.probes++
+		q.sendAgain(q.nextRun())
+	default:
+		s.checked = true
+		q.eng.timers.arm(q, clock.Min(s.expires, now.Add(q.probeAfter())))
 	}
-	s.checked = true
-	q.eng.timers.arm(q, clock.Min(s.expires, now.Add(q.probeAfter())))
 }
 
 // probeAfter is how long after the last sign of life a probe is sent. It is long
@@ -64,12 +71,12 @@ func (q *QP) probeAfter() time.Duration {
 // slow, others in their place would make it lose some.
 func (q *QP) probe() {
 	s := &q.req
-	if q.peer != nil || s.una == s.snd || (q.state != command.RTS && q.state != command.SQD) {
+	if q.peer != nil || q.flight() == 0 || (q.state != command.RTS && q.state != command.SQD) {
 		return
 	}
 	q.eng.counters.Probes++
 	s.probes++
-	s.probing, s.nakSeen = true, false
+	s.probing, s.nakSeen, s.mend = true, false, mend{known: s.mend.known, seen: s.una}
 	q.seek(s.una)
 	q.activate()
 }
@@ -88,18 +95,24 @@ func (q *QP) impliedNAK(now clock.Time) {
 // gone back for already, and what asks for it is late.
 func (q *QP) retry(now clock.Time) {
 	s := &q.req
-	if s.rnrWait {
+	if s.rnrWait || !q.mayRetry(now) {
 		return
 	}
+	q.win.lost(now, q.flight())
+	q.goBack()
+}
+
+// mayRetry counts an attempt, or gives up when there were enough.
+func (q *QP) mayRetry(now clock.Time) bool {
+	s := &q.req
 	if s.retries == 0 {
 		q.eng.counters.RequesterRetriesExceeded++
 		q.giveUp(now, ring.RetryExceeded)
-		return
+		return false
 	}
 	s.retries--
 	s.nakSeen, s.probing, s.expires = true, false, 0
-	q.win.lost(now)
-	q.goBack()
+	return true
 }
 
 // receiverNotReady waits as long as the responder asks for (IBA 9.7.5.2.8) and
@@ -133,7 +146,7 @@ func (q *QP) giveUp(now clock.Time, status ring.Status) {
 // goBack makes una the next packet to send.
 func (q *QP) goBack() {
 	q.eng.counters.RequesterResync++
-	q.req.probing = false
+	q.req.probing, q.req.mend = false, mend{known: q.req.max, seen: q.req.una}
 	q.seek(q.req.una)
 	q.recount(false)
 	q.eng.timers.arm(q, clock.Never)

@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"encoding/binary"
+
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
@@ -65,6 +67,9 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 		}
 		limit = 1
 	}
+	if s.mend.on {
+		limit = min(limit, int(s.mend.until.Diff(s.snd)))
+	}
 	bytes := q.eng.cfg.MaxBurstBytes
 	for n < limit && bytes > 0 {
 		r := q.current()
@@ -106,6 +111,7 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 		q.departed()
 	case q.state == command.Err: // the memory of a later packet is gone
 	default:
+		q.sentAgain(now)
 		q.recount(false)
 		s.sentAt = now
 		q.armAck(now)
@@ -136,13 +142,18 @@ func (q *QP) room(want int) int {
 	if w == nil {
 		return maxOutstanding // UC: nothing says what has arrived
 	}
-	if q.req.probing {
+	switch {
+	case q.req.probing:
 		return 1 // counted already
+	case q.req.mend.on:
+		return int(q.req.mend.until.Diff(q.req.snd)) // so are these
+	case q.flight() >= 2*w.size:
+		return 0 // a gap is to be mended first; then there is an acknowledgement
 	}
 	if q.attr.Timeout == 0 {
 		return w.cfg.Max - int(q.req.snd.Diff(q.req.una))
 	}
-	taken := w.inFlight + int(q.req.snd.Diff(q.req.una)) - q.counted + w.reserved
+	taken := w.inFlight + q.onTheWay() - q.counted + w.reserved
 	if q.woken {
 		taken -= q.wants
 	}
@@ -198,6 +209,11 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 	mtu := uint64(q.mtu)
 	solicited := r.wr.Flags&ring.Solicited != 0
 	for n < limit && *bytes > 0 {
+		if k := q.sendMiddles(r, out[n:limit], *bytes, every, seq.middle|service); k > 0 {
+			n += k
+			*bytes -= k * q.mtu
+			continue
+		}
 		off := uint64(s.idx) * mtu
 		size := min(mtu, r.length-off)
 		last := s.idx+1 == r.packets
@@ -219,8 +235,11 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		q.extend(o, r, op)
 		if s.snd.Before(s.max) {
 			q.eng.counters.RetransmittedPackets++
-		} else if ackReq && !s.timing {
-			s.timing, s.timedPSN, s.timedAt = true, s.snd, q.eng.now
+		} else if ackReq {
+			s.mend.marks.add(s.snd)
+			if !s.timing {
+				s.timing, s.timedPSN, s.timedAt = true, s.snd, q.eng.now
+			}
 		}
 		s.snd = s.snd.Next()
 		s.idx++
@@ -232,6 +251,46 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 	}
 	r.begun = true
 	q.sent(r)
+	return n
+}
+
+// sendMiddles emits packets in the middle of r that ask for no acknowledgement, are not
+// sent again, and whose payload lies in one piece of mapped memory: they differ in PSN
+// and payload only. It leaves the last one of the turn to sendData.
+func (q *QP) sendMiddles(r *request, out []frame.Out, bytes int, every uint8, op ib.Opcode) int {
+	s := &q.req
+	n := min(len(out)-1, int(r.packets-s.idx)-1, (bytes-1)/q.mtu)
+	if every > 0 {
+		n = min(n, int(every-s.sinceAck)-1)
+	}
+	if n < 2 || s.idx == 0 || s.sinceAck >= every && every > 0 || s.probing || s.snd.Before(s.max) || r.wr.Inline != nil || q.mustProbe(r) {
+		return 0
+	}
+	n = q.middles(out[:n], op, r.mem.piece(uint64(s.idx)*uint64(q.mtu), uint64(n)*uint64(q.mtu)), s.snd)
+	s.snd = s.snd.Add(uint32(n))
+	s.idx += uint32(n)
+	s.sinceAck += uint8(n)
+	return n
+}
+
+// middles writes packets that carry mem, one behind the other, with consecutive PSNs, and
+// returns how many.
+func (q *QP) middles(out []frame.Out, op ib.Opcode, mem []byte, psn ib.PSN) int {
+	n := min(len(out), len(mem)/q.mtu)
+	if n == 0 {
+		return 0
+	}
+	q.start(&out[0], op, false, false, mem[:q.mtu:q.mtu], psn)
+	head := ib.BTH(out[0].Head[frame.HeadRoom : frame.HeadRoom+ib.BTHLen])
+	for i := 1; i < n; i++ {
+		o := &out[i]
+		o.Reset(q.route)
+		o.Payload = mem[i*q.mtu : (i+1)*q.mtu : (i+1)*q.mtu]
+		o.HeadEnd = frame.HeadRoom + ib.BTHLen
+		bth := o.Head[frame.HeadRoom : frame.HeadRoom+ib.BTHLen]
+		copy(bth[:sameHead], head)
+		binary.BigEndian.PutUint32(bth[sameHead:], uint32(psn.Add(uint32(i))))
+	}
 	return n
 }
 
@@ -373,7 +432,7 @@ func (q *QP) recount(acked bool) {
 	if q.attr.Timeout == 0 || q.win == nil || q.req.probing {
 		return
 	}
-	flight := int(q.req.snd.Diff(q.req.una))
+	flight := q.onTheWay()
 	d := flight - q.counted
 	q.counted = flight
 	if d < 0 && acked {
@@ -397,7 +456,10 @@ func (q *QP) armAck(now clock.Time) {
 	}
 	s.checked = s.probes > 0
 	after := q.probeAfter()
-	if !s.checked {
+	switch {
+	case s.nakSeen && s.mend.run > 0:
+		after = (checkFloor + 2*q.win.rtt) << s.probes
+	case !s.checked:
 		after = checkFloor + 4*q.win.rtt
 	}
 	q.eng.timers.arm(q, clock.Min(s.expires, now.Add(after)))

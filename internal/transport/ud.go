@@ -169,7 +169,7 @@ func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte
 		q.settleEffect(0, 0, false)
 		return
 	}
-	e := ring.CQE{Op: ring.CQRecv, ByteLen: uint32(n), SrcQP: uint32(deth.SrcQP()), Flags: ring.HasGRH, Imm: imm}
+	e := ring.CQE{Op: ring.CQRecv, ByteLen: uint32(n), SrcQP: uint32(deth.SrcQP()), Flags: ring.HasGRH, Imm: imm, SL: packetType(in)}
 	if op.HasImm() {
 		e.Flags |= ring.HasImm
 	}
@@ -184,6 +184,15 @@ const (
 	udpHeader   = 8
 	protocolUDP = 17
 )
+
+// packetType is what stands in the SL of a datagram's completion on the adapters that this one is like: RoCE has no
+// SL, and programs (UCX) learn there which header is in the GRH area. Bit 3: UDP follows; below it 1 is IPv6, 2 IPv4.
+func packetType(in *frame.In) uint8 {
+	if in.Src.Unmap().Is4() && in.Dst.Unmap().Is4() {
+		return 8 | 2
+	}
+	return 8 | 1
+}
 
 // fillGRH writes what stands in front of a datagram: the IPv6 header, or the
 // IPv4 header in the last 20 bytes, as Linux does. n is the packet's length from

@@ -63,7 +63,7 @@ func TestDatagrams(t *testing.T) {
 		t.Fatalf("sender: %+v", a.comps)
 	}
 	want := ring.CQE{ID: 1, QPN: b.q.num, ByteLen: 141, Imm: 9, SrcQP: a.q.num, Op: ring.CQRecv,
-		Flags: ring.ReceiveSide | ring.HasGRH | ring.HasImm | ring.IsSolicited}
+		Flags: ring.ReceiveSide | ring.HasGRH | ring.HasImm | ring.IsSolicited, SL: 8 | 2}
 	if len(b.comps) != 1 || b.comps[0].CQE != want {
 		t.Fatalf("receiver: %+v", b.comps)
 	}

@@ -11,6 +11,17 @@ import (
 // whole window of packets has been acknowledged since.
 const cutInterval = time.Millisecond
 
+const (
+	// Losses are counted over as many packets as the window holds, and lossSample at
+	// least. Of them spared and one of sparedShare may have to be sent again before that
+	// is a sign of congestion: single packets are lost whatever the window is, while a
+	// receive buffer that overflows loses many at once.
+	lossSample, spared, sparedShare = 256, 8, 32
+	// crowdedShare is the part of a window that it shrinks by for a gap that had to wait
+	// until another one of its QP was mended.
+	crowdedShare = 64
+)
+
 // window bounds the packets in flight to one destination address. All QPs to it
 // share one, because what overflows is the one receive buffer there.
 type window struct {
@@ -24,6 +35,9 @@ type window struct {
 	rtt       time.Duration // smoothed, from a request to its acknowledgement
 	passed    clock.Time    // when the youngest request was sent that was timed and acknowledged
 	lastCut   clock.Time
+	gone      int // packets to be sent again, of those sent since heard was 0
+	heard     int // packets acknowledged meanwhile, up to a window of them
+	keeper    keeper
 	users     int
 	waiting   waitList
 	reserved  int // packets of room for QPs that were woken and have not had their turn
@@ -38,6 +52,9 @@ func (w *window) acked(n int) {
 	used := w.inFlight
 	w.inFlight -= n
 	w.since += n
+	if w.heard += n; w.heard >= max(w.size, lossSample) {
+		w.gone, w.heard = 0, 0
+	}
 	if w.size >= w.cfg.Max || used < w.size/2 {
 		return // at its largest, or not what holds the senders back
 	}
@@ -63,12 +80,16 @@ func (w *window) measured(sent, acked clock.Time) {
 	w.rtt += (d - w.rtt) / 8
 }
 
-// lost halves the window, at most once for each window of acknowledged packets
+// lost notes n packets to be sent again. Where they are many it halves the window, at most once for each window of acknowledged packets
 // or each cutInterval: one burst of losses is one sign of congestion. It takes two
 // losses within a window to go below the size that every window starts with, and
 // growth up to there is fast: packets that are lost now and then, of which a smaller
 // window loses as many, would otherwise keep it at a few packets.
-func (w *window) lost(now clock.Time) {
+func (w *window) lost(now clock.Time, n int) {
+	if w.gone += n; w.gone <= spared+w.heard/sparedShare {
+		return
+	}
+	w.gone, w.heard = 0, 0
 	again, least := w.since < w.size, w.cfg.Min
 	if again && now.Sub(w.lastCut) < cutInterval {
 		return
@@ -79,6 +100,17 @@ func (w *window) lost(now clock.Time) {
 	w.size = max(w.size/2, least)
 	w.threshold = max(w.size, w.cfg.Start)
 	w.grown, w.since, w.lastCut = 0, 0, now
+}
+
+// crowded makes the window a little smaller because a QP found another gap in what it
+// had in flight. A responder tells of one at a time, and each takes a round trip: a window with
+// several gaps in it is too large.
+func (w *window) crowded() {
+	if w.size > w.cfg.Start {
+		w.size -= max(w.size/crowdedShare, 1)
+		w.size = max(w.size, w.cfg.Start)
+		w.threshold = max(w.size, w.cfg.Start)
+	}
 }
 
 // wake makes QPs that wait for this window active while there is the room that

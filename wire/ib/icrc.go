@@ -83,6 +83,24 @@ func (s *ICRCScratch) bth(n int, bth []byte) uint32 {
 // ICRCUpdate continues the ICRC over p: extended headers, payload and pad, in order.
 func ICRCUpdate(crc uint32, p []byte) uint32 { return crc32.Update(crc, crc32.IEEETable, p) }
 
+// ICRCWord continues the ICRC over the four bytes at the front of b. It costs less than
+// ICRCUpdate, which is made for long pieces.
+func ICRCWord(crc uint32, b []byte) uint32 {
+	v := ^crc ^ binary.LittleEndian.Uint32(b)
+	return ^(crcTables[3][byte(v)] ^ crcTables[2][byte(v>>8)] ^ crcTables[1][byte(v>>16)] ^ crcTables[0][v>>24])
+}
+
+// crcTables is what each value of a byte adds when 0 to 3 bytes follow it in its word.
+var crcTables = func() *[4][256]uint32 {
+	t := &[4][256]uint32{*crc32.IEEETable}
+	for i := 1; i < len(t); i++ {
+		for v, before := range t[i-1] {
+			t[i][v] = t[0][byte(before)] ^ before>>8
+		}
+	}
+	return t
+}()
+
 // PutICRC writes the finished ICRC to the first four bytes of b, least significant byte first.
 func PutICRC(b []byte, crc uint32) { binary.LittleEndian.PutUint32(b, crc) }
 

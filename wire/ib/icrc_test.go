@@ -169,3 +169,12 @@ func BenchmarkSolveID(b *testing.B) {
 		SolveID(0x12345678, 0x9abcdef0, 4146)
 	}
 }
+
+func TestICRCWordIsAnUpdateOfFourBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		crc, b := rapid.Uint32().Draw(t, "crc"), rapid.SliceOfN(rapid.Byte(), 4, 8).Draw(t, "bytes")
+		if got, want := ICRCWord(crc, b), ICRCUpdate(crc, b[:4]); got != want {
+			t.Fatalf("%#x, want %#x", got, want)
+		}
+	})
+}

@@ -198,7 +198,6 @@ func (l *socketLink) Stats() link.Stats {
 		return l.stats
 	}
 	defer l.leave()
-	l.stats.ReceiveDrops = uint64(l.receive.drops)
 	if n, ok := socketDrops(l.fd); ok {
 		l.stats.ReceiveDrops = uint64(n)
 	}

@@ -63,3 +63,25 @@ func TestReceivePaceOfOne(t *testing.T) {
 		t.Errorf("a batch of one takes %d messages", r.most)
 	}
 }
+
+// Messages that come alone are asked for alone, until two come together.
+func TestReceivePaceOfLoneMessages(t *testing.T) {
+	r := &receiver{}
+	r.init(Config{Batch: defaultBatch}, true)
+	for i := range r.messages {
+		r.messages[i].length = 64
+	}
+	for i := range loneMessages {
+		if r.most != defaultBatch {
+			t.Fatalf("after %d messages alone it takes %d", i, r.most)
+		}
+		r.came = false // there was nothing
+		r.pace(1)
+	}
+	if r.most != 1 {
+		t.Errorf("after %d messages alone it takes %d", loneMessages, r.most)
+	}
+	if r.pace(1); r.most != defaultBatch {
+		t.Errorf("after one right behind another it takes %d", r.most)
+	}
+}

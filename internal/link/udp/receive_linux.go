@@ -11,13 +11,16 @@ import (
 )
 
 const (
-	receiveControl = 6 * controlSpace
+	receiveControl = 5 * controlSpace
 	groupTurn      = 8 // groups are looked at first once in so many calls
 	// Of messages that are longMessage bytes long on average one Receive takes longMost,
 	// into the same few buffers each time: together with the memory that their payload
 	// goes to, more would not stay in a second-level cache.
 	longMessage = 16 << 10
 	longMost    = 4
+	// After loneMessages that came alone the next one is asked for alone: to look for
+	// another takes as long as half a poll.
+	loneMessages = 8
 )
 
 // receiver holds what recvmmsg fills, and the place up to which it was handed out.
@@ -27,8 +30,10 @@ type receiver struct {
 	names    [][28]byte
 	control  [][receiveControl]byte
 	memory   []byte
-	size     int // bytes of memory a message
-	most     int // messages to take
+	size     int  // bytes of memory a message
+	most     int  // messages to take
+	lone     int  // messages in a row that came alone
+	came     bool // the Receive before got some
 
 	n    int // messages filled
 	next int // the one that is being cut up
@@ -38,7 +43,6 @@ type receiver struct {
 	turn int
 
 	place    placement
-	drops    uint32
 	zoned    netip.Addr // the last link-local source, whose zone is slow to make
 	zonedRaw [16]byte
 }
@@ -78,14 +82,23 @@ func (r *receiver) init(cfg Config, gro bool) {
 	r.n = 0
 }
 
-// pace chooses how many messages to take next by how long these n were.
+// pace chooses how many messages to take next by how many these n are, and how long.
 func (r *receiver) pace(n int) {
+	if n > 1 || r.came {
+		r.lone = 0
+	} else {
+		r.lone++
+	}
+	r.came = true
 	total := 0
 	for i := range r.messages[:n] {
 		total += int(r.messages[i].length)
 	}
 	r.most = len(r.messages)
-	if total >= n*longMessage {
+	switch {
+	case r.lone >= loneMessages:
+		r.most = 1
+	case total >= n*longMessage:
 		r.most = min(r.most, longMost)
 	}
 }
@@ -143,6 +156,7 @@ func (l *socketLink) receiveFrom(fd int, dst netip.Addr, in []frame.In) int {
 			if errno != unix.EAGAIN && l.readErrors(fd) > 0 {
 				continue // an ICMP error stood before the packets
 			}
+			r.came = false
 			return 0
 		}
 		r.n, r.dst = n, dst
@@ -254,8 +268,6 @@ func (l *socketLink) controls(b []byte) {
 			r.info.trafficClass = uint8(v)
 		case level == unix.IPPROTO_IPV6 && kind == ipv6FlowInfo && len(data) >= 4:
 			r.info.flowLabel = uint32(data[1]&0xf)<<16 | uint32(data[2])<<8 | uint32(data[3])
-		case level == unix.SOL_SOCKET && kind == unix.SO_RXQ_OVFL:
-			r.drops = uint32(v)
 		}
 		b = rest
 	}

@@ -67,14 +67,12 @@ func setReceiver(fd int, v4 bool) error {
 		return setOptions(fd, []option{
 			{unix.IPPROTO_IP, unix.IP_RECVTOS, 1, "IP_RECVTOS", true},
 			{unix.IPPROTO_IP, unix.IP_RECVTTL, 1, "IP_RECVTTL", true},
-			{unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1, "SO_RXQ_OVFL", true},
 		})
 	}
 	return setOptions(fd, []option{
 		{unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1, "IPV6_RECVTCLASS", true},
 		{unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT, 1, "IPV6_RECVHOPLIMIT", true},
 		{unix.IPPROTO_IPV6, ipv6FlowInfo, 1, "IPV6_FLOWINFO", true},
-		{unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1, "SO_RXQ_OVFL", true},
 		{unix.SOL_UDP, unix.UDP_NO_CHECK6_RX, 1, "UDP_NO_CHECK6_RX", false},
 	})
 }

@@ -1,0 +1,119 @@
+package transport
+
+import (
+	"encoding/binary"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// sameHead is how much of a BTH the packets in the middle of a message have in common: all
+// but the word with the PSN and the request for an acknowledgement.
+const sameHead = 8
+
+// follow takes the packets at the front of in that go on with the message which the packet
+// just received, before, is in the middle of, and returns their number. They differ in
+// PSN and payload only, so that what receive checks of each is checked once for all of
+// them: where the payload belongs, that the QP may take it, and the headers by comparing
+// them. The first packet that is not plainly the next one goes the usual way.
+func (q *QP) follow(now clock.Time, before *frame.In, in []frame.In) int {
+	mem, psn := q.ahead()
+	if len(mem) < q.mtu || ib.BTH(before.Data).PadCount() != 0 {
+		return 0
+	}
+	head, mtu, n := binary.NativeEndian.Uint64(before.Data), q.mtu, 0
+	for n < len(in) && len(mem) >= mtu {
+		p := &in[n]
+		data := p.Payload
+		switch {
+		case data == nil && len(p.Data) == ib.BTHLen+mtu:
+			data = p.Data[ib.BTHLen:]
+		case len(p.Data) != ib.BTHLen || len(data) != mtu:
+			data = nil
+		}
+		if data == nil || binary.NativeEndian.Uint64(p.Data) != head ||
+			binary.BigEndian.Uint32(p.Data[sameHead:]) != uint32(psn) || p.Src != q.route.Dst {
+			break
+		}
+		if &mem[0] != &data[0] { // else a link received it in place
+			copy(mem[:mtu], data)
+		}
+		mem, psn = mem[mtu:], psn.Next()
+		n++
+	}
+	if n > 0 {
+		q.followed(now, n, psn)
+	}
+	return n
+}
+
+// ahead returns where the payloads of the full packets belong that come next in the message
+// which the packet received last is in the middle of, before its last one, and the PSN of the
+// first. There is nothing where a packet may have to wait for a copy or an answer.
+func (q *QP) ahead() ([]byte, ib.PSN) {
+	s := &q.resp
+	if q.typ != command.RC || q.copying >= maxCopies {
+		return nil, 0
+	}
+	op := q.eng.receivedOp
+	if op == ib.RCReadResponseMiddle {
+		if q.state != command.RTS && q.state != command.SQD {
+			return nil, 0
+		}
+		return q.answerAhead()
+	}
+	if q.state < command.RTR || q.state == command.Err || s.nak || s.nakSent || s.reorder.count > 0 || s.effects.started != 0 || !q.settled() {
+		return nil, 0
+	}
+	switch {
+	case op == ib.RCWriteMiddle && s.msg == msgWrite:
+		span, err := q.writeSpan()
+		n := q.fullPackets(s.write.left)
+		if err != nil || n == 0 || span.Region.Dead() {
+			return nil, 0
+		}
+		return span.Region.Slice(span.Addr, n), s.psn
+	case op == ib.RCSendMiddle && s.msg == msgSend && s.off < s.recv.mem.length:
+		return s.recv.mem.piece(s.off, s.recv.mem.length-s.off), s.psn
+	}
+	return nil, 0
+}
+
+// answerAhead is ahead for the answer to a read.
+func (q *QP) answerAhead() ([]byte, ib.PSN) {
+	r, psn := q.awaited()
+	if r == nil || r.kind != kindRead || psn != q.req.una {
+		return nil, 0
+	}
+	off := uint64(psn.Diff(r.first)) * uint64(q.mtu)
+	// No more than was asked for.
+	n := min(q.fullPackets(r.length-off), uint64(max(q.req.max.Diff(psn), 0))*uint64(q.mtu))
+	if n == 0 {
+		return nil, 0
+	}
+	return r.mem.piece(off, n), psn
+}
+
+// followed moves on behind n full packets that were placed; next is the PSN behind them.
+func (q *QP) followed(now clock.Time, n int, next ib.PSN) {
+	e, s := q.eng, &q.resp
+	bytes := uint64(n) * uint64(q.mtu)
+	e.counters.InboundPackets += uint64(n)
+	e.counters.InboundBytes += bytes + uint64(n)*ib.BTHLen
+	switch e.receivedOp {
+	case ib.RCWriteMiddle:
+		s.psn = next
+		s.write.va += bytes
+		s.write.left -= bytes
+	case ib.RCSendMiddle:
+		s.psn = next
+		s.off += bytes
+	default:
+		q.progress(now, next)
+		if q.wantsTurn() {
+			q.activate()
+		}
+	}
+}
