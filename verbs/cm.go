@@ -39,15 +39,16 @@ func (s cmState) String() string { return cmStateNames[s] }
 
 // cmID is the part of an ID that the dispatcher knows.
 type cmID struct {
-	host     *Host
-	handleNo command.Handle
-	space    command.PortSpace
+	host  *Host
+	token uint64 // names the id until it has a handle
+	space command.PortSpace
 
 	mu      sync.Mutex
+	number  command.Handle // 0: not made yet
 	state   cmState
 	err     error         // why the attempt failed
-	changed chan struct{} // closed and made anew at every change
-	down    chan struct{} // closed when a connection that was up has ended
+	changed chan struct{} // closed at the next change; nil while nobody waits
+	down    chan struct{} // closed when a connection that was up has ended; nil while nobody asked
 	adapter uint32
 	local   netip.AddrPort
 	remote  netip.AddrPort
@@ -55,12 +56,8 @@ type cmID struct {
 
 	listening bool
 	backlog   int
-	requests  []*ID // of a listener, waiting for Request
-}
-
-func newCMID(h *Host, handle command.Handle, space command.PortSpace, adapter uint32) *cmID {
-	return &cmID{host: h, handleNo: handle, space: space, adapter: adapter,
-		changed: make(chan struct{}), down: make(chan struct{})}
+	requests  []*ID         // of a listener, waiting for Request
+	arrived   chan struct{} // one token: there may be requests
 }
 
 // NewID makes an idle connection id on the adapter.
@@ -69,15 +66,43 @@ func (d *Device) NewID() (*ID, error) { return d.newID(command.TCP) }
 // NewServiceID makes an idle id that resolves UD services, see ID.Resolve.
 func (d *Device) NewServiceID() (*ID, error) { return d.newID(command.UDP) }
 
+// newID makes an id that the adapter hears of when there is something to do with it.
 func (d *Device) newID(space command.PortSpace) (*ID, error) {
-	b := d.host.backend
-	handle, err := b.CMCreate(d.host.ctx, command.CMCreate{Adapter: d.index, Space: space})
-	if err != nil {
+	c := &cmID{host: d.host, space: space, adapter: d.index}
+	if err := d.host.events.announce(c); err != nil {
 		return nil, wrap("create cm id", err)
 	}
-	id := newCMID(d.host, handle, space, d.index)
-	d.host.events.add(id)
-	return &ID{cm: id}, nil
+	return &ID{cm: c}, nil
+}
+
+// make makes the id in the adapter, where that was not done yet, and returns its handle.
+func (c *cmID) make() (command.Handle, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.number != 0 || c.err != nil {
+		return c.number, c.err
+	}
+	h, err := c.host.backend.CMCreate(c.host.ctx, command.CMCreate{Adapter: c.adapter, Space: c.space, Context: c.token})
+	if err != nil {
+		return 0, wrap("create cm id", err)
+	}
+	c.name(h)
+	return h, nil
+}
+
+// name takes the handle of the id; the lock is held.
+func (c *cmID) name(h command.Handle) {
+	if c.number == 0 {
+		c.number = h
+		c.host.events.add(c, h)
+	}
+}
+
+// handle returns the handle of the id, 0 where it was not made.
+func (c *cmID) handle() command.Handle {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.number
 }
 
 func endpoint(a netip.AddrPort) command.Endpoint {
@@ -92,8 +117,30 @@ func addrPort(e command.Endpoint) netip.AddrPort { return netip.AddrPortFrom(e.A
 
 // wake tells waiters that something changed; the lock is held.
 func (c *cmID) wake() {
-	close(c.changed)
-	c.changed = make(chan struct{})
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+	c.arrival() // a listener's waiters look at err
+}
+
+// arrival lets one of a listener's waiters look; the lock is held.
+func (c *cmID) arrival() {
+	if c.arrived == nil {
+		return
+	}
+	select {
+	case c.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// fall tells that a connection that was up has ended; the lock is held.
+func (c *cmID) fall() {
+	if c.down == nil {
+		c.down = make(chan struct{})
+	}
+	close(c.down)
 }
 
 func (c *cmID) onAdapter(index uint32) bool {
@@ -115,29 +162,32 @@ func (c *cmID) end(s cmState, err error) {
 	case cmDisconnected, cmFailed, cmClosed:
 		return
 	case cmConnected, cmDisconnecting:
-		close(c.down)
+		c.fall()
 	}
 	c.state, c.err = s, err
 	c.wake()
 }
 
-func (c *cmID) handle(e *command.Event) {
+func (c *cmID) take(e *command.Event) {
 	if e.Type == command.EventConnectRequest {
 		c.enqueue(e)
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.name(e.Object)
 	switch e.Type {
 	case command.EventConnectResponse:
 		if c.state == cmConnecting {
 			c.state, c.peer = cmResponded, peerParam(&e.Param)
+			c.local, c.adapter = addrPort(e.Local), e.Adapter
 			c.wake()
 		}
 	case command.EventEstablished:
 		if c.state == cmAccepting || c.state == cmConnecting || c.state == cmResponded {
 			if c.state == cmConnecting {
 				c.peer = peerParam(&e.Param)
+				c.local, c.adapter = addrPort(e.Local), e.Adapter
 			}
 			c.state = cmConnected
 			c.wake()
@@ -171,7 +221,11 @@ func (c *cmID) statusError(code command.Code) error {
 // Bind gives the id a local address; port 0 lets the adapter choose one.
 func (id *ID) Bind(local netip.AddrPort) error {
 	c := id.cm
-	e, err := c.host.backend.CMBind(c.host.ctx, c.handleNo, endpoint(local))
+	h, err := c.make()
+	if err != nil {
+		return err
+	}
+	e, err := c.host.backend.CMBind(c.host.ctx, h, endpoint(local))
 	if err != nil {
 		return wrapAddr("bind", local, err)
 	}
@@ -201,7 +255,11 @@ func (c *cmID) move(op string, to cmState, from ...cmState) error {
 func (c *cmID) await(ctx context.Context, in cmState) (cmState, error) {
 	for {
 		c.mu.Lock()
-		state, err, changed := c.state, c.err, c.changed
+		state, err := c.state, c.err
+		if state == in && c.changed == nil {
+			c.changed = make(chan struct{})
+		}
+		changed := c.changed
 		c.mu.Unlock()
 		if state != in {
 			return state, err
@@ -216,7 +274,15 @@ func (c *cmID) await(ctx context.Context, in cmState) (cmState, error) {
 
 // Disconnected returns a channel that is closed when a connection that was
 // established has ended, by either side.
-func (id *ID) Disconnected() <-chan struct{} { return id.cm.down }
+func (id *ID) Disconnected() <-chan struct{} {
+	c := id.cm
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.down == nil {
+		c.down = make(chan struct{})
+	}
+	return c.down
+}
 
 // Err returns why the id is of no further use, nil while it is.
 func (id *ID) Err() error {
@@ -250,7 +316,11 @@ func (id *ID) RemoteAddr() netip.AddrPort {
 // programs that gave Connect or Accept no QP.
 func (id *ID) Attributes(state QPState) (QPAttr, QPMask, error) {
 	c := id.cm
-	m, err := c.host.backend.CMAttributes(c.host.ctx, c.handleNo, command.QPState(state))
+	h, err := c.make()
+	if err != nil {
+		return QPAttr{}, 0, err
+	}
+	m, err := c.host.backend.CMAttributes(c.host.ctx, h, command.QPState(state))
 	if err != nil {
 		return QPAttr{}, 0, wrap("query connection attributes", err)
 	}
@@ -267,10 +337,10 @@ func (id *ID) Close() error {
 		c.mu.Unlock()
 		return nil
 	}
-	requests := c.requests
+	h, requests := c.number, c.requests
 	c.requests = nil
 	if was == cmConnected || was == cmDisconnecting {
-		close(c.down)
+		c.fall()
 	}
 	c.state = cmClosed
 	if c.err == nil {
@@ -281,6 +351,9 @@ func (id *ID) Close() error {
 	for _, r := range requests {
 		_ = r.Close()
 	}
-	c.host.events.remove(c)
-	return c.host.destroyed("close connection id", c.host.backend.Destroy(c.host.ctx, command.KindCM, c.handleNo))
+	c.host.events.remove(c, h)
+	if h == 0 {
+		return nil
+	}
+	return c.host.destroyed("close connection id", c.host.backend.Destroy(c.host.ctx, command.KindCM, h))
 }

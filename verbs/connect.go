@@ -53,28 +53,43 @@ func (id *ID) request(ctx context.Context, op string, remote netip.AddrPort, qp 
 	}
 	c.mu.Lock()
 	c.remote = remote
+	cmd := command.CMConnect{
+		ID: c.number, Remote: endpoint(remote), Param: param, Timeout: attemptTime(ctx),
+		Space: c.space, Adapter: c.adapter, Context: c.token,
+	}
 	c.mu.Unlock()
-	cmd := command.CMConnect{ID: c.handleNo, Remote: endpoint(remote), Param: param, Timeout: attemptTime(ctx)}
 	if qp != nil {
 		cmd.QP = qp.handle
 	}
-	if err := c.host.backend.CMConnect(ctx, cmd); err != nil {
+	h, err := c.host.backend.CMConnect(ctx, cmd)
+	if err != nil {
 		err = c.unroutable(wrapCtxAddr(ctx, op, remote, err))
 		c.mu.Lock()
 		c.end(cmFailed, err)
 		c.mu.Unlock()
 		return err
 	}
+	c.made(h)
 	state, err := c.await(ctx, cmConnecting)
 	if state == cmConnecting { // ctx ended
 		_ = id.Close()
 		return wrapAddr(op, remote, err)
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// made takes the handle of an id that the attempt to connect has made. One that was
+// closed meanwhile had none to destroy.
+func (c *cmID) made(h command.Handle) {
+	c.mu.Lock()
+	closed := c.state == cmClosed && c.number == 0
+	if !closed {
+		c.name(h)
 	}
-	id.readLocal()
-	return nil
+	c.mu.Unlock()
+	if closed {
+		_ = c.host.backend.Destroy(c.host.ctx, command.KindCM, h)
+	}
 }
 
 // unroutable makes the error of a destination of another address family than the
@@ -105,21 +120,6 @@ func attemptTime(ctx context.Context) uint32 {
 	return uint32(min(max(left.Milliseconds(), 1), 1<<31))
 }
 
-// readLocal learns the local address that the adapter chose.
-func (id *ID) readLocal() {
-	c := id.cm
-	info, err := c.host.backend.CMQuery(c.host.ctx, c.handleNo)
-	if err != nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.local, c.adapter = addrPort(info.Local), info.Adapter
-	if !c.remote.IsValid() {
-		c.remote = addrPort(info.Remote)
-	}
-}
-
 // Establish completes a connection after Connect: the passive side learns that
 // this side is ready (RTU).
 func (id *ID) Establish() error {
@@ -136,7 +136,7 @@ func (id *ID) Establish() error {
 		}
 		return newError("establish", ErrState, "the connection id is %s", state)
 	}
-	if err := c.host.backend.CMEstablish(c.host.ctx, c.handleNo); err != nil {
+	if err := c.host.backend.CMEstablish(c.host.ctx, c.handle()); err != nil {
 		return wrapAddr("establish", c.remote, err)
 	}
 	c.mu.Lock()
@@ -166,7 +166,7 @@ func (id *ID) Accept(ctx context.Context, qp *QP, p ConnParam) error {
 	if err := c.move("accept", cmAccepting, cmRequested); err != nil {
 		return err
 	}
-	cmd := command.CMAccept{ID: c.handleNo, Param: param}
+	cmd := command.CMAccept{ID: c.handle(), Param: param}
 	if qp != nil {
 		cmd.QP = qp.handle
 	}
@@ -182,13 +182,7 @@ func (id *ID) Accept(ctx context.Context, qp *QP, p ConnParam) error {
 		_ = id.Close()
 		return wrapAddr("accept", c.remote, err)
 	}
-	if err != nil {
-		return err
-	}
-	if local := id.LocalAddr(); !local.IsValid() || local.Addr().IsUnspecified() || !id.RemoteAddr().IsValid() {
-		id.readLocal() // else the listener and the request have said it
-	}
-	return nil
+	return err
 }
 
 // Reject refuses a request of a peer, or its answer to Connect, with at most
@@ -201,7 +195,7 @@ func (id *ID) Reject(private []byte) error {
 	if err := c.move("reject", cmDisconnecting, cmRequested, cmResponded); err != nil {
 		return err
 	}
-	cmd := command.CMReject{ID: c.handleNo, PrivateLen: uint32(len(private))}
+	cmd := command.CMReject{ID: c.handle(), PrivateLen: uint32(len(private))}
 	copy(cmd.Private[:], private)
 	err := c.host.backend.CMReject(c.host.ctx, cmd)
 	c.mu.Lock()
@@ -217,7 +211,7 @@ func (id *ID) Disconnect(ctx context.Context) error {
 	if err := c.move("disconnect", cmDisconnecting, cmConnected, cmDisconnecting); err != nil {
 		return err
 	}
-	if err := c.host.backend.CMDisconnect(ctx, c.handleNo); err != nil {
+	if err := c.host.backend.CMDisconnect(ctx, c.handle()); err != nil {
 		return wrapCtxAddr(ctx, "disconnect", c.remote, err)
 	}
 	state, err := c.await(ctx, cmDisconnecting)

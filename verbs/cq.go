@@ -24,7 +24,7 @@ type WC struct {
 	Op        CompletionOp
 	Flags     CompletionFlags
 	Vendor    uint8 // vendor error code
-	SL        uint8
+	SL        uint8 // of a datagram: 10 where an IPv4 header came with it, 9 with IPv6
 	PKeyIndex uint16
 	Timestamp uint64 // nanoseconds of the adapter's clock
 }

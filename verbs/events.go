@@ -3,6 +3,8 @@ package verbs
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -113,6 +115,8 @@ type dispatcher struct {
 	closed   bool
 	watchers map[*Watcher]struct{}
 	ids      map[command.Handle]*cmID
+	nameless map[uint64]*cmID // ids without a handle, by their tokens
+	tokens   uint64
 	fatals   map[uint32]*atomic.Uint32 // by adapter: how often it was disabled
 }
 
@@ -131,7 +135,7 @@ func (l *life) over() bool { return l.fatals.Load() != l.born }
 func newDispatcher(b backend) *dispatcher {
 	return &dispatcher{
 		backend: b, done: make(chan struct{}),
-		watchers: make(map[*Watcher]struct{}), ids: make(map[command.Handle]*cmID),
+		watchers: make(map[*Watcher]struct{}), ids: make(map[command.Handle]*cmID), nameless: make(map[uint64]*cmID),
 		fatals: make(map[uint32]*atomic.Uint32),
 	}
 }
@@ -165,9 +169,12 @@ func (d *dispatcher) dispatch(e *command.Event) {
 	}
 	d.mu.Lock()
 	id := d.ids[e.Object]
+	if id == nil { // or its event came before its handle
+		id = d.nameless[e.Context]
+	}
 	d.mu.Unlock()
 	if id != nil {
-		id.handle(e)
+		id.take(e)
 		return
 	}
 	if e.Type == command.EventConnectRequest { // the listener is gone already
@@ -213,11 +220,9 @@ func (d *dispatcher) failDevice(e *command.Event) {
 func (d *dispatcher) snapshot() []*cmID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	ids := make([]*cmID, 0, len(d.ids))
-	for _, id := range d.ids {
-		ids = append(ids, id)
-	}
-	return ids
+	ids := make([]*cmID, 0, len(d.ids)+len(d.nameless))
+	ids = slices.AppendSeq(ids, maps.Values(d.ids))
+	return slices.AppendSeq(ids, maps.Values(d.nameless))
 }
 
 // lost ends the objects of a session that its driver ended, as if every adapter
@@ -268,14 +273,34 @@ func (d *dispatcher) removeWatcher(w *Watcher) {
 	}
 }
 
-func (d *dispatcher) add(id *cmID) {
+// announce gives an id a token, by which its events find it until it has a handle.
+func (d *dispatcher) announce(id *cmID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ids[id.handleNo] = id
+	if d.closed {
+		if d.closing.Load() {
+			return ErrClosed
+		}
+		return ErrRemoved
+	}
+	d.tokens++
+	id.token = d.tokens
+	d.nameless[id.token] = id
+	return nil
 }
 
-func (d *dispatcher) remove(id *cmID) {
+// add lets the events that name a handle find the id.
+func (d *dispatcher) add(id *cmID, h command.Handle) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.ids, id.handleNo)
+	delete(d.nameless, id.token)
+	d.ids[h] = id
+}
+
+// remove forgets an id; h is 0 where it has no handle.
+func (d *dispatcher) remove(id *cmID, h command.Handle) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.nameless, id.token)
+	delete(d.ids, h)
 }

@@ -19,6 +19,11 @@ func (d *Device) NewListener() (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
+	id.cm.arrived = make(chan struct{}, 1)
+	if _, err := id.cm.make(); err != nil {
+		_ = id.Close()
+		return nil, err
+	}
 	return &Listener{id: id}, nil
 }
 
@@ -40,6 +45,7 @@ func (d *Device) listen(space command.PortSpace, local netip.AddrPort, backlog i
 	if err != nil {
 		return nil, err
 	}
+	id.cm.arrived = make(chan struct{}, 1)
 	l := &Listener{id: id}
 	if err := l.Bind(local); err != nil {
 		_ = l.Close()
@@ -68,7 +74,10 @@ func (l *Listener) Listen(backlog int) error {
 	}
 	local := c.local
 	c.mu.Unlock()
-	err := c.host.backend.CMListen(c.host.ctx, c.handleNo, uint32(c.backlog))
+	h, err := c.make()
+	if err == nil {
+		err = c.host.backend.CMListen(c.host.ctx, h, uint32(c.backlog))
+	}
 	if err != nil {
 		c.mu.Lock()
 		c.listening = false
@@ -89,6 +98,9 @@ func (l *Listener) Request(ctx context.Context) (*ID, error) {
 		if len(c.requests) > 0 {
 			id := c.requests[0]
 			c.requests = c.requests[1:]
+			if len(c.requests) > 0 {
+				c.arrival() // for another waiter
+			}
 			c.mu.Unlock()
 			if id.Err() != nil { // the peer gave up
 				_ = id.Close()
@@ -96,13 +108,17 @@ func (l *Listener) Request(ctx context.Context) (*ID, error) {
 			}
 			return id, nil
 		}
-		err, changed := c.err, c.changed
+		err := c.err
+		if err != nil {
+			c.arrival()
+		}
+		arrived := c.arrived
 		c.mu.Unlock()
 		if err != nil {
 			return nil, err
 		}
 		select {
-		case <-changed:
+		case <-arrived:
 		case <-ctx.Done():
 			return nil, wrapAddr("accept", l.Addr(), ctx.Err())
 		}
@@ -116,17 +132,16 @@ func (l *Listener) Close() error { return l.id.Close() }
 // dispatcher calls it, so that no event of the new id comes before. The backlog
 // is counted here: as far as the adapter knows, the program has taken the request.
 func (c *cmID) enqueue(e *command.Event) {
-	r := newCMID(c.host, e.NewID, c.space, e.Adapter)
-	r.state, r.remote, r.peer = cmRequested, addrPort(e.Remote), peerParam(&e.Param)
+	r := &cmID{host: c.host, number: e.NewID, space: c.space, adapter: e.Adapter, state: cmRequested,
+		local: addrPort(e.Local), remote: addrPort(e.Remote), peer: peerParam(&e.Param)}
 	c.mu.Lock()
 	stale := c.dropStale()
 	listening := c.listening && c.state != cmClosed
 	full := len(c.requests) >= c.backlog
-	r.local = c.local
 	if listening && !full {
-		c.host.events.add(r)
+		c.host.events.add(r, e.NewID)
 		c.requests = append(c.requests, &ID{cm: r})
-		c.wake()
+		c.arrival()
 	}
 	c.mu.Unlock()
 	for _, id := range stale {

@@ -13,5 +13,6 @@ func allocate(n int) (mem []byte, release func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	preferHuge(mem)
 	return mem, func() { _ = unix.Munmap(mem) }, nil
 }

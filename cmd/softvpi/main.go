@@ -35,7 +35,7 @@ func calledAs(args []string) string {
 	if len(args) == 0 {
 		return "softvpi"
 	}
-	return strings.TrimSuffix(filepath.Base(args[0]), ".exe")
+	return strings.TrimSuffix(filepath.Base(args[0]), exe)
 }
 
 func isTerminal(f *os.File) bool {
@@ -45,11 +45,11 @@ func isTerminal(f *os.File) bool {
 
 // run starts the tool or command that env names.
 func run(ctx context.Context, env tool.Env) int {
-	if main, ok := tools[env.Name]; ok {
+	if main := toolNamed(env.Name); main != nil {
 		return main(ctx, env)
 	}
 	if len(env.Args) > 0 {
-		if main, ok := tools[env.Args[0]]; ok {
+		if main := toolNamed(env.Args[0]); main != nil {
 			env.Name, env.Args = env.Args[0], env.Args[1:]
 			return main(ctx, env)
 		}

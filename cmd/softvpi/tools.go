@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/softvpi/softvpi/internal/tools/hca"
 	"github.com/softvpi/softvpi/internal/tools/ibdump"
@@ -21,6 +22,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/rping"
 	"github.com/softvpi/softvpi/internal/tools/snapshot"
 	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/internal/tools/vlanconfig"
 )
 
 // tools are the tools by the name that they are called.
@@ -41,6 +43,7 @@ func makeTools() map[string]tool.Main {
 		"ndcat":                ndcat.Main,
 		"ndinstall":            ndinfo.Install,
 		"perf_tuning":          perftuning.Main,
+		"vlan_config":          vlanconfig.Main,
 		"vstat":                hca.Vstat,
 	}
 	for _, p := range ndping.Programs {
@@ -50,6 +53,20 @@ func makeTools() map[string]tool.Main {
 		m[t.Name()] = t.Main
 	}
 	return m
+}
+
+// exe may stand behind the name of a tool, as the manuals have it.
+const exe = ".exe"
+
+// toolNamed is the tool of that name, in any letter case: the manuals write mlx5Cmd.exe, too. Nil: there is none.
+func toolNamed(name string) tool.Main {
+	name = strings.TrimSuffix(name, exe)
+	for n, main := range tools {
+		if strings.EqualFold(n, name) {
+			return main
+		}
+	}
+	return nil
 }
 
 func toolNames() []string {

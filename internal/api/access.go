@@ -32,6 +32,12 @@ func WithAccess(ctx context.Context, a Access) context.Context {
 	return context.WithValue(ctx, accessKey{}, a)
 }
 
+type remoteKey struct{}
+
+// isRemote reports whether a request came over TCP with a token, maybe from another machine: files of this one are
+// nothing to its sender.
+func isRemote(ctx context.Context) bool { return ctx.Value(remoteKey{}) != nil }
+
 // peerAccess decides by the credentials of the process at the other end of a unix socket: the driver's own
 // user and root may change things, who else was let to the socket may read.
 func peerAccess(c net.Conn) Access {
@@ -61,7 +67,7 @@ func tokenAccess(token string, next http.Handler) http.Handler {
 			refuse(w, http.StatusUnauthorized, "the token is missing or wrong; allowed: Authorization: Bearer, with the token of the token file")
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(WithAccess(r.Context(), ChangeAccess)))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(WithAccess(r.Context(), ChangeAccess), remoteKey{}, true)))
 	})
 }
 

@@ -126,12 +126,12 @@ func (c *Client) Connections(ctx context.Context, q ConnectionQuery) (Connection
 
 func adapterURL(name, rest string) string { return "/adapters/" + url.PathEscape(name) + rest }
 
-// Get asks for something that another package serves, as JSON.
+// Get asks for something that has no method of its own here, as JSON.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, out any) error {
 	return c.call(ctx, "GET", path, query, nil, out)
 }
 
-// Post changes something that another package serves, as JSON.
+// Post changes something that has no method of its own here, as JSON.
 func (c *Client) Post(ctx context.Context, path string, in, out any) error {
 	return c.call(ctx, "POST", path, nil, in, out)
 }
@@ -198,19 +198,9 @@ func (c *Client) send(ctx context.Context, client *http.Client, method, path str
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	var m struct {
-		huma.ErrorModel
-		Error string      `json:"error"` // of what other packages serve
-		Field *FieldError `json:"field"`
-	}
+	var m huma.ErrorModel
 	_ = json.NewDecoder(io.LimitReader(resp.Body, maxSmall)).Decode(&m) // what is no problem document says nothing more
-	switch {
-	case m.Field != nil:
-		return nil, m.Field
-	case m.Error != "":
-		return nil, errors.New(m.Error)
-	}
-	return nil, understand(resp.StatusCode, &m.ErrorModel)
+	return nil, understand(resp.StatusCode, &m)
 }
 
 // explain tells a driver that is not there from other failures.

@@ -7,16 +7,6 @@ import (
 	"strconv"
 )
 
-// CaptureHeader is the header of the answer that names a capture, to stop it by.
-const CaptureHeader = "Softvpi-Capture"
-
-// CaptureRequest says what to capture.
-type CaptureRequest struct {
-	Adapter string // by name
-	Snap    int    // bytes kept of each packet; 0: all
-	Ring    int    // bytes of memory between the data path and the reader; 0: capture.DefaultRing
-}
-
 // StartCapture begins a capture of a running driver and returns its id and the stream, which the caller closes.
 // It goes on until StopCapture, after which the stream ends with the statistics.
 func (c *Client) StartCapture(ctx context.Context, q CaptureRequest) (id string, stream io.ReadCloser, err error) {
@@ -27,5 +17,24 @@ func (c *Client) StartCapture(ctx context.Context, q CaptureRequest) (id string,
 
 // StopCapture ends a capture of a running driver.
 func (c *Client) StopCapture(ctx context.Context, id string) error {
-	return c.call(ctx, "DELETE", "/capture/"+url.PathEscape(id), nil, nil, nil)
+	_, err := c.EndCapture(ctx, id)
+	return err
+}
+
+// CaptureToFile begins a capture that the driver writes to a file, which has an absolute path.
+func (c *Client) CaptureToFile(ctx context.Context, q CaptureRequest, path string) (s CaptureStatus, err error) {
+	err = c.call(ctx, "POST", "/captures", nil, CaptureFileRequest{q, path}, &s)
+	return s, err
+}
+
+// Captures asks for the captures that run, and those to files that nobody has ended yet.
+func (c *Client) Captures(ctx context.Context) (list []CaptureStatus, err error) {
+	err = c.call(ctx, "GET", "/captures", nil, nil, &list)
+	return list, err
+}
+
+// EndCapture ends a capture. One to a file is complete then.
+func (c *Client) EndCapture(ctx context.Context, id string) (s CaptureStatus, err error) {
+	err = c.call(ctx, "DELETE", "/capture/"+url.PathEscape(id), nil, nil, &s)
+	return s, err
 }

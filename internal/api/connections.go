@@ -87,16 +87,6 @@ func (c *Connection) holds(text string) bool {
 	return false
 }
 
-// adapters are those of the status without their queue pairs.
-func adapters(s Status) []AdapterStatus {
-	out := make([]AdapterStatus, len(s.Adapters))
-	for i, a := range s.Adapters {
-		a.QPs = []QPStatus{}
-		out[i] = a
-	}
-	return out
-}
-
 func findAdapter(list []AdapterStatus, name string) (*one[AdapterStatus], error) {
 	names := make([]string, len(list))
 	for i := range list {

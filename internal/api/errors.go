@@ -9,6 +9,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
@@ -17,6 +19,9 @@ var ErrNotRunning = errors.New("no driver is running")
 
 // ErrNotAllowed is a change by somebody who may only read.
 var ErrNotAllowed = errors.New("only the driver's user and root may change things")
+
+// errBusy is a request for which there is no room among the answers that others have not taken yet.
+var errBusy = errors.New("too many large answers are under way; ask again in a second")
 
 // A FieldError is a wrong value in a request or a configuration.
 type FieldError struct {
@@ -36,8 +41,10 @@ func problem(err error) error {
 	if err == nil {
 		return nil
 	}
-	m := &huma.ErrorModel{Status: http.StatusUnprocessableEntity, Title: http.StatusText(http.StatusUnprocessableEntity), Detail: err.Error()}
+	m := &huma.ErrorModel{Status: http.StatusUnprocessableEntity, Detail: err.Error()}
 	var field *FieldError
+	var event *events.FieldError
+	var path *counters.PathError
 	var value *catalogue.ValueError
 	var file *registry.StoreError
 	switch {
@@ -45,8 +52,14 @@ func problem(err error) error {
 		m.Errors = []*huma.ErrorDetail{{Location: field.Field, Value: field.Value, Message: allowedPrefix + field.Allowed}}
 	case errors.As(err, &value):
 		m.Errors = []*huma.ErrorDetail{{Location: value.Key, Value: value.Value, Message: allowedPrefix + value.Allowed}}
+	case errors.As(err, &event):
+		m.Errors = []*huma.ErrorDetail{{Location: event.Field, Value: event.Value, Message: allowedPrefix + event.Allowed}}
+	case errors.As(err, &path):
+		m.Errors = []*huma.ErrorDetail{{Location: "counter path", Value: path.Path, Message: allowedPrefix + strings.Join(path.Allowed, ", ")}}
 	case errors.Is(err, registry.ErrNotFound):
 		m.Status = http.StatusNotFound
+	case errors.Is(err, errBusy):
+		m.Status = http.StatusServiceUnavailable
 	case errors.As(err, &file), errors.Is(err, registry.ErrFull):
 		m.Status = http.StatusInsufficientStorage
 	}
@@ -64,11 +77,12 @@ func understand(status int, m *huma.ErrorModel) error {
 	}
 	if len(m.Errors) > 0 {
 		d := m.Errors[0]
-		if allowed, ok := strings.CutPrefix(d.Message, allowedPrefix); ok && strings.Contains(m.Detail, d.Message) {
-			if f := (&FieldError{d.Location, fmt.Sprint(d.Value), allowed}); f.Error() == m.Detail {
+		if allowed, ok := strings.CutPrefix(d.Message, allowedPrefix); ok {
+			f := &FieldError{d.Location, fmt.Sprint(d.Value), allowed}
+			if f.Error() == m.Detail {
 				return f
 			}
-			return errors.New(m.Detail)
+			return &answerError{m.Detail, f}
 		}
 		return fmt.Errorf("%s: %s (%s)", m.Detail, d.Message, d.Location)
 	}

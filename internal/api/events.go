@@ -20,7 +20,7 @@ func (s *Server) followEvents(log *events.Log) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		q, err := followQuery(r, log)
 		if err != nil {
-			refuse(w, http.StatusUnprocessableEntity, err.Error())
+			fail(w, err)
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")

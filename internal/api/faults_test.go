@@ -205,3 +205,70 @@ func same(values []registry.Value) bool {
 	}
 	return true
 }
+
+// Answers that nobody takes have a limit together. Over it large ones are refused for a while, small ones and changes
+// are not, and what slow readers held is free again when they are gone.
+func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
+	const limit, readers = 4 << 20, 40
+	b := serve(t, Config{Limits: Limits{Answers: limit}})
+	v := registry.Value{Name: "x", Type: registry.Binary, Data: make([]byte, 256<<10)} // in JSON more than three times that
+	if err := b.reg.Apply(registry.Change{Kind: registry.SetValue, Key: roce(t), Value: v}); err != nil {
+		t.Fatal(err)
+	}
+	conns := make([]net.Conn, readers)
+	for i := range conns {
+		c, err := net.Dial("unix", b.socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		conns[i] = c
+		if _, err := io.WriteString(c, "GET /registry/keys?path=HKLM&recurse=true HTTP/1.1\r\nHost: driver\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := 0
+	for _, c := range conns {
+		resp, err := http.ReadResponse(bufio.NewReaderSize(c, 4096), nil) // the header alone
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.server.answers.bytes() > limit {
+			t.Fatalf("%d bytes are under way", b.server.answers.bytes())
+		}
+		switch resp.StatusCode {
+		case http.StatusServiceUnavailable:
+			refused++
+			if resp.Header.Get("Retry-After") == "" {
+				t.Error("refused without Retry-After")
+			}
+		case http.StatusOK:
+		default:
+			t.Error(resp.Status)
+		}
+	}
+	if most := limit / (3 * len(v.Data)); refused < readers-most || refused == readers {
+		t.Errorf("%d of %d readers are refused; at least %d answers do not fit", refused, readers, readers-most)
+	}
+	if _, err := b.client.Status(t.Context()); err != nil {
+		t.Errorf("a small answer beside large ones: %v", err)
+	}
+	if status, text := b.request(t, "GET", "/registry/keys?path=HKLM&recurse=true", ""); status != http.StatusServiceUnavailable {
+		t.Errorf("%d %.200s", status, text)
+	}
+	if status, text := b.request(t, "POST", "/adapters/Ethernet%201/restart", ""); status/100 != 2 {
+		t.Errorf("a change beside large answers: %d %s", status, text)
+	}
+	for _, c := range conns {
+		c.Close()
+	}
+	for i := 0; b.server.answers.bytes() != 0; i++ {
+		if i == 2000 {
+			t.Fatalf("%d bytes are under way without readers", b.server.answers.bytes())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if status, _ := b.request(t, "GET", "/registry/keys?path=HKLM&recurse=true", ""); status != http.StatusOK {
+		t.Errorf("behind the slow readers: %d", status)
+	}
+}

@@ -43,18 +43,38 @@ func (s *Server) routes() {
 	if x, ok := d.(Diagnostics); ok { // first: it counts the requests of those that follow
 		s.diagnosticRoutes(x)
 	}
+	if x, ok := d.(Captures); ok {
+		s.captureRoutes(x)
+	}
+	if x, ok := d.(PacketBuffers); ok {
+		s.packetBufferRoutes(x)
+	}
+	if x, ok := d.(Pages); ok {
+		s.linkRoutes(x)
+	}
+	if s.cfg.Counters != nil {
+		s.counterRoutes(s.cfg.Counters)
+	}
+	if s.cfg.Events != nil {
+		s.eventRoutes(s.cfg.Events)
+	}
 	register(s, operation("GET", "/status", "status", "The driver with its adapters, queue pairs and programs"),
 		func(context.Context, *struct{}) (*one[Status], error) { return body(d.Status()), nil })
 	register(s, operation("GET", "/adapters", "adapters", "The adapters, without their queue pairs"),
 		func(context.Context, *struct{}) (*one[[]AdapterStatus], error) {
-			return body(adapters(d.Status())), nil
+			return body(d.Overview().Adapters), nil
 		})
 	register(s, operation("GET", "/adapters/{name}", "adapter", "An adapter, without its queue pairs"),
 		func(_ context.Context, in *AdapterPath) (*one[AdapterStatus], error) {
-			return findAdapter(adapters(d.Status()), in.Name)
+			return findAdapter(d.Overview().Adapters, in.Name)
 		})
 	register(s, operation("GET", "/programs", "programs", "The programs that are attached"),
-		func(context.Context, *struct{}) (*one[[]ProgramStatus], error) { return body(d.Status().Programs), nil })
+		func(context.Context, *struct{}) (*one[[]ProgramStatus], error) {
+			return body(d.Overview().Programs), nil
+		})
+	if x, ok := d.(Tuner); ok {
+		s.tuningRoutes(x)
+	}
 	s.adapterRoutes(d)
 	s.settingRoutes(d)
 	s.registryRoutes(d)

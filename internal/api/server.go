@@ -18,6 +18,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/events"
 )
 
@@ -29,6 +30,7 @@ type Limits struct {
 	Read    time.Duration // for a whole request; 30 s
 	Write   time.Duration // for an answer, and for each piece of one that goes on; 30 s
 	Idle    time.Duration // between requests; 60 s
+	Answers int64         // bytes of answers that readers have not taken yet, over which large ones are refused; 64 MiB
 }
 
 func (l Limits) complete() Limits {
@@ -38,6 +40,7 @@ func (l Limits) complete() Limits {
 	setDefault(&l.Read, 30*time.Second)
 	setDefault(&l.Write, 30*time.Second)
 	setDefault(&l.Idle, time.Minute)
+	setDefault(&l.Answers, 64<<20)
 	return l
 }
 
@@ -52,12 +55,12 @@ func setDefault[T comparable](v *T, d T) {
 type Config struct {
 	Driver  Driver
 	Version string
-	// Events is the event log, for GET /events/follow; nil: there is none.
+	// Events is the event log; nil: there is none.
 	Events *events.Log
-	// Mount adds what other packages serve. Their requests go through the same limits and checks of access.
-	Mount  []func(*http.ServeMux)
-	Limits Limits
-	Log    *slog.Logger // nil: nothing
+	// Counters are those of the adapters; nil: there are none.
+	Counters *counters.Collector
+	Limits   Limits
+	Log      *slog.Logger // nil: nothing
 }
 
 // Server serves the management interface.
@@ -66,10 +69,12 @@ type Server struct {
 	limits  Limits
 	handler http.Handler
 	server  *http.Server
+	mux     *http.ServeMux
 	api     huma.API
 	done    chan struct{} // closed with the server
 	once    sync.Once
 	open    atomic.Int64 // connections
+	answers *answers
 }
 
 // maxHeader bounds the header of a request in bytes.
@@ -81,19 +86,14 @@ func New(cfg Config) *Server {
 	if s.cfg.Log == nil {
 		s.cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	mux := http.NewServeMux()
+	s.mux = http.NewServeMux()
 	h := huma.DefaultConfig("SoftVPI driver", cfg.Version)
 	h.CreateHooks, h.DocsPath, h.SchemasPath = nil, "", "" // no scripts from elsewhere, no $schema in answers
 	h.Info.Description = "The management interface of a SoftVPI driver."
-	s.api = humago.New(mux, h)
+	s.api = humago.New(s.mux, h)
 	s.routes()
-	if cfg.Events != nil {
-		mux.HandleFunc("GET /events/follow", s.followEvents(cfg.Events))
-	}
-	for _, mount := range cfg.Mount {
-		mount(mux)
-	}
-	s.handler = limitBody(s.limits.Body, s.recover(guard(mux)))
+	s.answers = newAnswers(s.limits.Answers)
+	s.handler = limitBody(s.limits.Body, s.recover(guard(s.answers.bounded(s.limits.Write, s.mux))))
 	s.server = s.httpServer(s.handler)
 	s.server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return WithAccess(ctx, peerAccess(c))
@@ -164,8 +164,8 @@ func limitBody(n int64, next http.Handler) http.Handler {
 	})
 }
 
-// Fail answers with an error, for what other packages mount.
-func Fail(w http.ResponseWriter, err error) {
+// fail answers a raw request with an error.
+func fail(w http.ResponseWriter, err error) {
 	var m *huma.ErrorModel
 	if errors.As(problem(err), &m) {
 		write(w, m)

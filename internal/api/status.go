@@ -2,6 +2,8 @@ package api
 
 import (
 	"net/netip"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,6 +17,27 @@ type Status struct {
 	Volatile string          `json:"volatile,omitempty"` // why nothing is kept; empty: everything is
 	Adapters []AdapterStatus `json:"adapters"`
 	Programs []ProgramStatus `json:"programs"`
+}
+
+// Adapter is the adapter of that name, in any letter case where no other differs in it. Otherwise the error is a
+// *FieldError of the field that the name was given in.
+func (s *Status) Adapter(field, name string) (*AdapterStatus, error) {
+	var found *AdapterStatus
+	var names []string
+	for i := range s.Adapters {
+		a := &s.Adapters[i]
+		if a.Name == name {
+			return a, nil
+		}
+		if strings.EqualFold(a.Name, name) {
+			found = a
+		}
+		names = append(names, strconv.Quote(a.Name))
+	}
+	if found == nil {
+		return nil, &FieldError{field, strconv.Quote(name), strings.Join(names, ", ")}
+	}
+	return found, nil
 }
 
 // AdapterStatus is an adapter with its port.
@@ -31,6 +54,7 @@ type AdapterStatus struct {
 	LinkMTU     uint32            `json:"link_mtu"`   // bytes of an IP packet
 	UDPPort     uint32            `json:"udp_port"`
 	GUID        uint64            `json:"guid"`
+	MAC         string            `json:"mac"`
 	Pending     bool              `json:"pending"` // keys are stored that a restart takes up
 	Path        string            `json:"path"`
 	Impairment  string            `json:"impairment"` // empty: none

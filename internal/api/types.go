@@ -9,6 +9,8 @@ import (
 // the registry as package registry has them.
 type Driver interface {
 	Status() Status
+	// Overview is Status without the queue pairs, of which there may be many.
+	Overview() Status
 	// SetAdapter enables or disables an adapter.
 	SetAdapter(AdapterRequest) error
 	// RestartAdapter disables and enables an adapter with the keys as they are now.

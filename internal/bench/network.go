@@ -219,6 +219,7 @@ func latencyFigures(blocking, polling float64) []figure {
 		{"write, polling", "us", "write", peer, sample, timesAtMost(polling)},
 		{"read (whole), polling", "us", "read", peer, sample, nil},
 		{"send, blocking", "us", "send blocking", peer, sample, slept},
+		{"send, blocking, beside TCP that blocks too", "us", "send blocking", "sockperf TCP, blocking", "sockperf blocking", nil},
 		{"plain TCP, polling", "us", "tcp polling", peer, sample, nil},
 		{"plain TCP, blocking", "us", "tcp blocking", peer, sample, nil},
 		{"sockperf TCP, blocking", "us", "sockperf blocking", peer, sample, nil},

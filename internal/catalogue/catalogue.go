@@ -144,6 +144,8 @@ type Counter struct {
 	Of []string
 	// Keeps says that the counter is not set back with its set's reset.
 	Keeps bool
+	// Only names the one instance that has a value, as its label does ("untagged"), "" where all have.
+	Only string
 }
 
 // Severity of an event.

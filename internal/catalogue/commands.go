@@ -17,6 +17,8 @@ type Command struct {
 	Arguments string
 	// Status is Built where the command does its work, and StoredOnly where adapters do not have what it is about.
 	Status Status
+	// Unbuilt are options of a command that is built which are about what adapters do not have.
+	Unbuilt []string
 	// Generations whose adapters have what it is about.
 	Generations Generation
 	// Summary says in a few words what it does, Description more, "" where there is no more to say.
@@ -45,4 +47,4 @@ func (c Command) Is(word string) bool {
 	return strings.EqualFold(word, c.Word()) || slices.ContainsFunc(c.Aliases, func(a string) bool { return strings.EqualFold(a, word) })
 }
 
-var commands = slices.Concat(mlxtoolCommands, mlx5cmdCommands)
+var commands = slices.Concat(mlxtoolCommands, mlx5cmdCommands, vlanCommands)

@@ -19,9 +19,15 @@ const (
 	prioritySetup = "RCM with Untagged Traffic"
 )
 
+// without is a command of whose options some are about what adapters do not have.
+func without(options []string, c Command) Command {
+	c.Unbuilt = options
+	return c
+}
+
 var mlx5cmdCommands = []Command{
 	mlx5cmd(virtualization, ndkSection, "Stat", anyAdapter, "Show the attributes of adapters, with their RoCE mode."),
-	mlx5cmd(management, "Management Utilities", "DriverVersion", anyAdapter+" [-PF]", "Show the version of the driver."),
+	without([]string{"VF"}, mlx5cmd(management, "Management Utilities", "DriverVersion", anyAdapter+" [-PF | -VF <n>]", "Show the version of the driver.")),
 	mlx5cmd(virtualization, vfSection, "RegKeys", anyAdapter+" [-DynamicKeys]", "Show the registry keys with the values in force; -DynamicKeys: those that are taken up while the adapter runs."),
 	mlx5cmd(virtualization, vfSection, "Features", anyAdapter, "Show which features are enabled."),
 	mlx5cmd(ethernetB, rcmSection, "QosConfig", "", "Show and set quality of service."),
@@ -37,9 +43,9 @@ var mlx5cmdCommands = []Command{
 	mlx5cmd(management, "Management Utilities", "Dbg OidStats", anyAdapter, "Show the requests to the driver about adapters, with their times."),
 	notBuilt(mlx5cmd(virtualization, vfSection, "Dbg ResourceDump", "-Dump -Segment <n> [-Index1 <n>] [-NumOfObj1 <n>] [-Index2 <n>] [-NumOfObj2 <n>] [-Depth <n>]", "Dump resources of the device.")),
 	mlx5cmd(management, "Resiliency: Dump Me Now (DMN)", "Dmn", namedAdapter, "Write all that is known about an adapter to a folder of its own (dump me now)."),
-	mlx5cmd(virtualization, "Validating NDK", "Sniffer", namedAdapter+" -Start -FileName <file> | -Stop", "Capture RDMA traffic to a pcapng file. -Start goes on until -Stop, or Ctrl-C."),
+	mlx5cmd(virtualization, "Validating NDK", "Sniffer", namedAdapter+" -Start -FileName <file> | -Stop", "Capture RDMA traffic to a pcapng file, which the driver writes from -Start until -Stop."),
 	notBuilt(mlx5cmd(management, "Management Utilities", "Temperature", anyAdapter, "Show the temperature of the device.")),
 	mlx5cmd(management, "Management Utilities", "NdStat", anyAdapter+" [-Pid <process id>] [-Error]", "List the connections, or the queue pairs in error."),
-	mlx5cmd(management, "Management Utilities", "LinkSpeed", namedAdapter+" -Query | -Set <speed>", "Show the speed of the link. It cannot be set here: softvpi link set limits it."),
+	without([]string{"Set"}, mlx5cmd(management, "Management Utilities", "LinkSpeed", namedAdapter+" -Query | -Set <speed>", "Show the speed of the link. It cannot be set here: softvpi link set limits it.")),
 	notBuilt(mlx5cmd(management, "Management Utilities", "Trace", "-Start | -Stop [-FileName <file>]", "Record a trace of the driver.")),
 }

@@ -82,8 +82,13 @@ ResetAll                  set all back`, `show perfstats "Ethernet 1" RXD 5`)),
 	mlxtool("5.5.2.11 Port Diagnostic Database Register", "dbg pddrinfo", "[<pci-bus#> <pci-device#> <pci-function#> [<port#>]]", "Show why the link of a port is down.", "", "dbg pddrinfo 1 0 0 1"),
 	mlxtool("4.7.1 DMN Triggers and APIs", "dbg dump-me-now", "<bus> <dev> <func>", "Write all that is known about a device to a folder of its own.",
 		"The folder is made where DumpMeNowDirectory says; DumpMeNowTotalCount and DumpMeNowPreservedCountMin bound them.", "dbg dump-me-now 1 0 0"),
-	notBuilt(mlxtool("5.5.2.1 nonrss-capture", "dbg nonrss-capture", "<Interface Name> start [<packets> [<bytes>]] | stop | query | collect [<file> [<vPort>]]",
-		"Keep the last packets that were received without an RSS hash.", "", `dbg nonrss-capture "Ethernet 1" start 1024 128`)),
+	onMLX4(mlxtool("5.5.2.1 nonrss-capture", "dbg nonrss-capture", "<Interface Name> start [<packets> [<bytes>]] | stop | query | collect [<file> [<vPort>]]",
+		"Keep the last packets that were received without an RSS hash.",
+		`start    keeps so many packets (default 1024) and so many bytes of each (default 128), where RssMonitoringEnabled is 1
+query    shows whether packets are kept, and how many are
+collect  moves what is kept to a pcap file (default nonrss.pcap); of vPort 0, the only one
+stop     ends it; what was not collected is gone
+RSS is not built: every packet that the port receives is one without a hash. Connections go over the wire meanwhile.`, `dbg nonrss-capture "Ethernet 1" start 1024 128`)),
 
 	mlxtool("5.5.4 modify Tool", "modify", "", "Change parameters of the driver.", "", ""),
 	notBuilt(mlxtool("5.5.4.1 Modify Traffic Classes Bandwidth (BW) Limit Configuration Tool", "modify tc-bw",

@@ -87,6 +87,14 @@ func counted(all ...Counter) []Counter {
 	return all
 }
 
+// only says of counters that one instance alone has values.
+func only(instance string, all ...Counter) []Counter {
+	for i := range all {
+		all[i].Only = instance
+	}
+	return all
+}
+
 // notCounted are counters of what is not built yet.
 func notCounted(all ...Counter) []Counter { return all }
 

@@ -3,9 +3,23 @@ package catalogue
 var adapterQoS = CounterSet{
 	Name: "Mellanox Adapter QoS Counters", Aliases: []string{"Proprietary Mellanox QoS Counters", "Mellanox QoS Counters"},
 	Generations: Both, Short: "adapter_qos", Instances: "priority",
-	Description: "What each priority of a port carries, and how it is paused. The instance \"Untagged\" is what has no priority, and its pause frames are the global ones. Sent: what this side asked of its peer. Received: what the peer asked of this side. Traffic is not told apart by priority yet.",
+	Description: "What each priority of a port carries, and how it is paused. The instance \"Untagged\" is what has no priority, and its pause frames are the global ones. Sent: what this side asked of its peer. Received: what the peer asked of this side. No link of a port carries VLAN tags yet, so all traffic is untagged.",
 	Sources:     []Source{{winof, "4.9.4.3 Proprietary Mellanox QoS Counters"}, {winof2, "Appendix: Windows MPI, PFC Example"}},
-	Counters: notCounted(
+	Counters: joined(
+		only("untagged", counted(qosTraffic()...)...),
+		notCounted(
+			total("Sent Pause Frames", "sent_pause_frames", "frames", "pause frames sent for the priority"),
+			total("Sent Pause Duration", "sent_pause_seconds", "us", "time for which the peer was asked to pause the priority"),
+			total("Received Pause Frames", "received_pause_frames", "frames", "pause frames received for the priority"),
+			total("Received Pause Duration", "received_pause_seconds", "us", "time for which the peer asked to pause the priority"),
+			total("Sent Discard Frames", "sent_discarded_frames", "frames", "packets that were dropped instead of sent; of the traffic class that the priority is mapped to"),
+		),
+	),
+}
+
+// qosTraffic are the counters of the packets and bytes of a priority.
+func qosTraffic() []Counter {
+	return []Counter{
 		total("Bytes Received", "received_bytes", "bytes", "bytes of the priority received"),
 		rate("Bytes Received/Sec", "received_bytes_per_second", "bytes/s", "bytes of the priority received a second", "received_bytes"),
 		total("Packets Received", "received_packets", "packets", "packets of the priority received"),
@@ -18,10 +32,5 @@ var adapterQoS = CounterSet{
 		rate("Bytes Total/Sec", "bytes_per_second", "bytes/s", "bytes of the priority received and sent a second", "bytes"),
 		total("Packets Total", "packets", "packets", "packets of the priority received and sent"),
 		rate("Packets Total/Sec", "packets_per_second", "packets/s", "packets of the priority received and sent a second", "packets"),
-		total("Sent Pause Frames", "sent_pause_frames", "frames", "pause frames sent for the priority"),
-		total("Sent Pause Duration", "sent_pause_seconds", "us", "time for which the peer was asked to pause the priority"),
-		total("Received Pause Frames", "received_pause_frames", "frames", "pause frames received for the priority"),
-		total("Received Pause Duration", "received_pause_seconds", "us", "time for which the peer asked to pause the priority"),
-		total("Sent Discard Frames", "sent_discarded_frames", "frames", "packets that were dropped instead of sent; of the traffic class that the priority is mapped to"),
-	),
+	}
 }

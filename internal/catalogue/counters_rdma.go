@@ -26,10 +26,12 @@ var congestionControl = CounterSet{
 	Description: "RoCE congestion management. The manuals in hand name the set and not its counters; these names are SoftVPI's. A port answers no congestion marks yet, and takes no notice of notifications but to count them.",
 	Sources:     []Source{{ethernetA, "RCM counters"}, {ethernetB, "RCM counters"}},
 	Counters: joined(
-		counted(total("CNPs Received", "received_cnps", "packets", "congestion notification packets received")),
+		counted(
+			total("CNPs Received", "received_cnps", "packets", "congestion notification packets received"),
+			total("CNPs Ignored", "ignored_cnps", "packets", "congestion notification packets that no flow took: all, as nothing slows flows down yet"),
+		),
 		notCounted(
 			total("CNPs Handled", "handled_cnps", "packets", "congestion notification packets that slowed a flow down"),
-			total("CNPs Ignored", "ignored_cnps", "packets", "congestion notification packets that no flow took"),
 			total("CNPs Sent", "sent_cnps", "packets", "congestion notification packets sent"),
 			total("Marked Packets Received", "received_marked_packets", "packets", "RoCE packets received with a congestion mark"),
 			level("Limited Flows", "limited_flows", "flows", "flows that are slowed down now"),

@@ -54,6 +54,9 @@ func TestCounterSetsAreComplete(t *testing.T) {
 					t.Errorf("%s, %s: %q is no total of the set that counts as it does", s.Name, c.Name, of)
 				}
 			}
+			if c.Only != "" && (!c.Counted() || s.Instances == "adapter") {
+				t.Errorf("%s, %s: %q is to be the only instance with a value", s.Name, c.Name, c.Only)
+			}
 			if c.Keeps != (c.Kind == Level) {
 				t.Errorf("%s, %s: levels are kept at a reset, and nothing else", s.Name, c.Name)
 			}

@@ -20,8 +20,8 @@ const (
 
 var mlx4Events = []Event{
 	mlx4(0x8001, "AdapterReady", SourceMLX4Eth, Informational, "{Adapter}: the adapter is initialized and enabled."),
-	published(mlx4(0x0002, "AdapterFailed", SourceMLX4Eth, Error, "{Adapter}: the adapter could not be initialized."), "WinOF 5.50.53000"),
-	raised(mlx4(0x8003, "AdapterStarted", SourceMLX4Eth, Informational, "{Adapter}: the adapter is initialized and enabled; its address is {Address}.")),
+	raised(published(mlx4(0x0002, "AdapterStartFailed", SourceMLX4Eth, Error, "{Adapter}: the adapter could not be initialized: {Cause}."), "WinOF 5.50.53000")),
+	raised(mlx4(0x8003, "AdapterStarted", SourceMLX4Eth, Informational, "{Adapter}: the adapter is initialized and enabled; its network address is {MAC}, its IP address {Address}.")),
 	raised(mlx4(0x8004, "ResetFinished", SourceMLX4Eth, Informational, "{Adapter}: the adapter was reset.")),
 	raised(mlx4(0x8005, "ResetFailed", SourceMLX4Eth, Error, "{Adapter}: the adapter could not be reset. Disable and enable it.")),
 	raised(mlx4(0x8006, "AdapterStopped", SourceMLX4Eth, Informational, "{Adapter}: the adapter has stopped.")),

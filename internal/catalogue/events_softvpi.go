@@ -5,6 +5,11 @@ func soft(id uint32, symbol string, s Severity, text string) Event {
 	return event(id, symbol, SourceSoftVPI, Both, s, text)
 }
 
+// soft5 makes one that the manual of mlx4 adapters has and that of mlx5 adapters has not.
+func soft5(id uint32, symbol string, s Severity, text string) Event {
+	return event(id, symbol, SourceSoftVPI, MLX5, s, text)
+}
+
 // IDs of events that are gone are not used again.
 var softEvents = []Event{
 	raised(soft(1, "DriverStarted", Informational, "The driver {Version} has started as process {PID} with {Adapters} adapters.")),
@@ -21,14 +26,8 @@ var softEvents = []Event{
 	raised(soft(12, "ProgramDied", Warning, "Program {Program}, process {PID}, ended without detaching; what it had was taken back.")),
 	raised(soft(13, "LogRepaired", Warning, "{Bytes} bytes at the end of {File} were no whole event and were dropped: a driver ended while it wrote, or the file is damaged.")),
 	raised(soft(14, "Repeated", Informational, "Event {ID} of {Source} came {Count} more times within {Seconds} seconds and was not written.")),
-	raised(soft(15, "AdapterStartFailed", Error, "{Adapter}: the adapter could not be started: {Cause}.")),
 	raised(soft(18, "ProgramDisconnected", Warning, "Program {Program}, process {PID}, was disconnected: {Cause}; what it had was taken back.")),
-	{
-		ID: 16, Symbol: "AdapterStarted", Source: SourceSoftVPI, Generations: MLX5, Severity: Informational, Status: Built,
-		Fields: []string{"Adapter", "Address"}, Text: "{Adapter}: the adapter has started at {Address}.",
-	},
-	{
-		ID: 17, Symbol: "RoCEMode", Source: SourceSoftVPI, Generations: MLX5, Severity: Informational, Status: Built,
-		Fields: []string{"Adapter", "Mode"}, Text: "{Adapter}: RoCE {Mode} is in use.",
-	},
+	raised(soft5(15, "AdapterStartFailed", Error, "{Adapter}: the adapter could not be started: {Cause}.")),
+	raised(soft5(16, "AdapterStarted", Informational, "{Adapter}: the adapter has started at {Address}.")),
+	raised(soft5(17, "RoCEMode", Informational, "{Adapter}: RoCE {Mode} is in use.")),
 }

@@ -20,7 +20,8 @@ type Default struct {
 	Text string
 }
 
-// Bound is what limits the value of a key further on a given machine; whoever acts on the key applies it.
+// Bound is what limits the value of a key further on a given machine: package registry applies it wherever a value
+// is set or read.
 type Bound string
 
 const (
@@ -30,9 +31,13 @@ const (
 	Processors Bound = "number of processors"
 	// ReceiveRings is the number of the adapter's receive rings.
 	ReceiveRings Bound = "number of receive rings"
-	// VirtualFunctions is the number of virtual functions that the device's configuration allows.
+	// VirtualFunctions is the number of virtual functions that the device's configuration allows. A larger value is
+	// taken as that, with a warning.
 	VirtualFunctions Bound = "NUM_OF_VFS"
 )
+
+// Soft says that a value beyond the bound is allowed, and taken as the bound.
+func (b Bound) Soft() bool { return b == LineRate || b == VirtualFunctions }
 
 // Form is what a text has to look like.
 type Form uint8

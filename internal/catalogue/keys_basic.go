@@ -12,10 +12,10 @@ var moderationProfiles = []Choice{
 
 var basicKeys = []Key{
 	{
-		Name: "*JumboPacket", Aliases: []string{"JumboPackets", "MTU", "MaxFramSize"}, Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onEthernet, Type: NumericString,
-		Defaults: always(1514), Min: 614, Max: 9614, Unit: "bytes", UI: true, Title: "Jumbo Packet",
-		Description: "Largest Ethernet frame, its 14 bytes of header counted and the FCS not. Every device on the path has to take frames of this size; on a virtual function it cannot exceed the host's.",
-		Chosen:      "The limits of the lists of tunable parameters, where the tables print 600 to 9600.",
+		Name: "*JumboPacket", Aliases: []string{"JumboPackets", "MTU", "MaxFramSize"}, Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onEthernet, Type: NumericString, Status: Built,
+		Defaults: automatic("the MTU of the interface and 14 bytes: 1514 where that is 1500"), Min: 614, Max: 9614, Unit: "bytes", UI: true, Title: "Jumbo Packet",
+		Description: "Largest Ethernet frame, its 14 bytes of header counted and the FCS not. RoCE packets are as large as it allows, and never larger than the interface's. Every device on the path has to take frames of this size; on a virtual function it cannot exceed the host's.",
+		Chosen:      "The limits of the lists of tunable parameters, where the tables print 600 to 9600. The automatic default: the manuals print 1514, which the interface of an adapter may not have.",
 		Sources:     append(from(winof, "4.9.3 Tunable Performance Parameters", winof2, "3.5.3 Tunable Performance Parameters", winof, "10 Release Notes Change Log History"), basicSources...),
 	},
 	{
@@ -58,22 +58,24 @@ var basicKeys = []Key{
 		Sources:     from(winof, "4.6.3 Basic Registry Keys"),
 	},
 	{
-		Name: "RxIntModerationProfile", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "RxIntModerationProfile", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(2), Choices: moderationProfiles, UI: true, Title: "Rx Interrupt Moderation Profile",
 		Description: "How far interrupts for received packets are held back while moderation is on.",
+		Chosen:      "What the profiles do to adaptive moderation: none of it under low latency, as count and time say under moderate, twice as much under aggressive.",
 		Sources:     basicSources,
 	},
 	{
-		Name: "TxIntModerationProfile", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "TxIntModerationProfile", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(1), Choices: moderationProfiles, UI: true, Title: "Tx Interrupt Moderation Profile",
 		Description: "How far interrupts for completed sends are held back while moderation is on.",
+		Chosen:      "What the profiles do: no moderation under low latency, as count and time say under moderate, twice as much under aggressive.",
 		Sources:     basicSources,
 	},
 	{
-		Name: "NetworkAddress", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: String,
+		Name: "NetworkAddress", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: String, Status: Built,
 		Defaults: automatic("the adapter's permanent address"), Max: 17, Form: UnicastMAC, UI: true, Title: "Locally Administered Address",
 		Description: "MAC address to use in place of the permanent one. A multicast address is reported as an error when the adapter starts.",
-		Chosen:      "The form of the value, which is NDIS's, and that WinOF has it too.",
+		Chosen:      "The form of the value, which is NDIS's, and that WinOF has it too. GUIDs stay those of the permanent address.",
 		Sources:     from(winof2, "5.5 Reported Driver Events"),
 	},
 }

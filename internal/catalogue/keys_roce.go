@@ -98,7 +98,7 @@ var busKeys = []Key{
 	},
 	{
 		Name: "LogNumRdmaRc", Base: DriverService, Group: groupBus, Generations: Both, Scope: PerDriver, Type: DWORD,
-		Defaults: always(4), Min: 0, Max: 4,
+		Status: Built, Defaults: always(4), Min: 0, Max: 4,
 		Description: "Base-2 logarithm of the number of RDMA reads and atomics that a queue pair has outstanding: 4 is 16.",
 		Chosen:      "Path, default and limits. " + onWinOF2Too,
 		Sources:     from(winof, "1.9 Bug Fixes History"),

@@ -61,8 +61,8 @@ var rssKeys = []Key{
 var rssMonitoringKeys = []Key{
 	{
 		Name: "RssMonitoringEnabled", Base: AdapterClass, Group: groupRSSMonitoring, Generations: MLX4, Scope: onBoth, Type: DWORD,
-		Defaults: always(0), Choices: disableEnable,
-		Description: "Allows capturing the packets that RSS does not spread, and the counters of the Adapter RSS set.",
+		Status: Built, Defaults: always(0), Choices: disableEnable,
+		Description: "Allows capturing the packets that RSS does not spread, and the counters of the Adapter RSS set, which are not built.",
 		Sources:     from(winof, "4.9.4.4 RSS Monitoring", winof, "4.9.4.4.2.1 Controlling the Counters"),
 	},
 	{

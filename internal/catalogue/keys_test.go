@@ -162,7 +162,7 @@ func TestDefaultsOfNote(t *testing.T) {
 		want    string
 		allowed string
 	}{
-		{mlx5, "*JumboPacket", "1514", "614 to 9614 bytes"},
+		{mlx5, "*JumboPacket", "", "614 to 9614 bytes"},
 		{mlx4IB, "*JumboPacket", "4092", "1500 to 4092 bytes"},
 		{mlx5, "*ReceiveBuffers", "512", "256 to 4096 packets"},
 		{mlx4, "*ReceiveBuffers", "4096", "256 to 4096 packets"},

@@ -154,6 +154,15 @@ func (k Key) Validate(v Value) error {
 	return nil
 }
 
+// Exceeds checks a value that is allowed against the most that the key's Bound is on this machine. Errors are
+// *ValueError.
+func (k Key) Exceeds(v Value, most uint64) error {
+	if v.Auto || !k.Numeric() || v.Number <= most {
+		return nil
+	}
+	return &ValueError{k.Name, k.Format(v), fmt.Sprintf("%s, which is %s", k.Allowed(), k.number(most))}
+}
+
 // ConflictError are two keys of one place that are both set.
 type ConflictError struct {
 	Key, Other string

@@ -68,9 +68,12 @@ type Commands interface {
 	CMCreate(ctx context.Context, c CMCreate) (Handle, error)
 	CMBind(ctx context.Context, id Handle, local Endpoint) (Endpoint, error)
 	CMListen(ctx context.Context, id Handle, backlog uint32) error
-	CMConnect(ctx context.Context, c CMConnect) error
+	// CMConnect returns the handle of the id, which it makes where ID is 0.
+	CMConnect(ctx context.Context, c CMConnect) (Handle, error)
 	CMAccept(ctx context.Context, c CMAccept) error
-	CMEstablish(ctx context.Context, id Handle) error // ready to use: sends RTU
+	// CMEstablish says that this side is ready to use: it sends RTU. It may return before
+	// that was done; what keeps it from being done is an event of its own.
+	CMEstablish(ctx context.Context, id Handle) error
 	CMReject(ctx context.Context, c CMReject) error
 	CMDisconnect(ctx context.Context, id Handle) error
 	CMQuery(ctx context.Context, id Handle) (CMInfo, error)
@@ -95,6 +98,7 @@ const (
 	KindQP
 	KindAH
 	KindCM
+	KindChannel
 )
 
 // AdapterInfo describes an adapter and its limits.
@@ -116,10 +120,10 @@ type AdapterInfo struct {
 	MaxQPDepth, MaxCQDepth, MaxSRQDepth              uint32
 	MaxSGE, MaxInline                                uint32
 	MaxReadResponder, MaxReadInitiator               uint32
-	_                                                uint32
+	MaxMulticast                                     uint32 // attachments to multicast groups, all QPs together
 	MaxMessage, MaxRegion                            uint64
 	ProcessorAtomics                                 uint32 // 1: atomics are atomic against the processors too
-	_                                                uint32
+	LineRate                                         uint32 // what the link is limited to, in Mb/s on the wire; 0 where nothing tells its speed
 }
 
 // GID is a row of the GID table.
@@ -369,7 +373,12 @@ type CMConnect struct {
 	Remote  Endpoint
 	Param   ConnParam
 	Timeout uint32 // milliseconds for the whole attempt; 0: 10 s
+	// Where ID is 0 an id is made for the attempt, as by CMCreate with these. Its events
+	// may come before the answer, and name it by Context. It ends with an error.
+	Space   PortSpace
+	Adapter uint32
 	_       uint32
+	Context uint64
 }
 
 // CMAccept answers a connection request.
@@ -433,6 +442,10 @@ const (
 	EventDeviceRemoval
 	EventMulticastJoined
 	EventMulticastError
+	EventAddressResolved // Remote is the local endpoint that was chosen
+	EventAddressError    // Status is a Code
+	EventRouteResolved
+	EventRouteError // Status is a Code
 )
 
 // Event is one event of a client.
@@ -445,5 +458,6 @@ type Event struct {
 	Status  uint32 // CM reject code, or a Code
 	_       uint32
 	Remote  Endpoint
+	Local   Endpoint  // of the connection, in events of the CM
 	Param   ConnParam // what the peer asked for, with its private data
 }

@@ -131,7 +131,7 @@ func (c *Collector) Sets() []Set {
 		for j := range set.Counters {
 			k := &set.Counters[j]
 			s.Counters = append(s.Counters, Counter{
-				Name: k.Name, Short: k.Short, Kind: kindName(k.Kind), Unit: k.Unit, Description: k.Description, Counted: k.Counted(), Generations: generationNames(set, j),
+				Name: k.Name, Short: k.Short, Kind: kindName(k.Kind), Unit: k.Unit, Description: k.Description, Counted: k.Counted(), Only: k.Only, Generations: generationNames(set, j),
 			})
 		}
 		out = append(out, s)
@@ -211,7 +211,11 @@ func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel
 	}
 	for i := range set.Counters {
 		if set.Has(i, a.generation()) && sel.selects(set, in.name, i) {
-			x.Values = append(x.Values, Value{Counter: set.Counters[i].Short, Raw: raw(set, i, &a.Counters, from)})
+			v := Value{Counter: set.Counters[i].Short}
+			if one := set.Counters[i].Only; one == "" || one == in.labels[set.Instances] {
+				v.Raw = raw(set, i, &a.Counters, from)
+			}
+			x.Values = append(x.Values, v)
 		}
 	}
 	return x

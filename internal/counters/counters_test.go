@@ -105,6 +105,26 @@ func TestRatesAreOverTheReadersInterval(t *testing.T) {
 	want(&late, "100", "25.0")
 }
 
+// WinOF 5.50, 4.9.4.3: the instances of the QoS set are priorities. Without VLAN tags everything is untagged, and what
+// has a priority is not counted, which is not the same as 0.
+func TestTrafficWithoutAPriority(t *testing.T) {
+	b := newBench(t, "Ethernet 1")
+	b.adapters[0].Link.ReceivedPackets, b.adapters[0].Link.ReceivedBytes = 3, 300
+	var r Reader
+	b.values(&r, "adapter_qos")
+	b.adapters[0].Link.ReceivedPackets, b.adapters[0].Link.ReceivedBytes = 13, 1300
+	b.now = b.now.Add(time.Second)
+	got := b.values(&r, "adapter_qos")
+	for name, want := range map[string]string{
+		"Untagged: Bytes Received": "1846", "Untagged: Packets Received": "13", "Untagged: Packets Total/Sec": "10.0", "Untagged: Bytes Sent": "0",
+		"Untagged: Received Pause Frames": "-", "Priority 0: Bytes Received": "-", "Priority 7: Packets Total/Sec": "-",
+	} {
+		if got["Ethernet 1, "+name] != want {
+			t.Errorf("%s is %s, want %s", name, got["Ethernet 1, "+name], want)
+		}
+	}
+}
+
 func TestUncountedCountersHaveNoValue(t *testing.T) {
 	b := newBench(t, "Ethernet 1")
 	s := b.snapshot("adapter_qos.sent_pause_frames", "adapter_traffic.sent_packets")

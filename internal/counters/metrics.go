@@ -2,6 +2,7 @@ package counters
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -10,12 +11,12 @@ import (
 )
 
 // Metrics serves the counters in the formats of Prometheus: softvpi_<set>_<counter>, with _total where the counter
-// only grows. Rates are served as the totals that they are the rate of, times in seconds; counters that nothing
-// counts are absent.
+// only grows. Rates are served as the totals that they are the rate of, times in seconds and bits as bytes, which are
+// the base units there; counters that nothing counts are absent.
 func (c *Collector) Metrics() http.Handler {
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(newMetrics(c))
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{Registry: r})
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{Registry: r, EnableOpenMetrics: true})
 }
 
 // metric is a counter as Prometheus sees it.
@@ -54,13 +55,16 @@ func newMetrics(c *Collector) *metrics {
 
 func newMetric(set *catalogue.CounterSet, k *catalogue.Counter) *metric {
 	name, kind, factor := "softvpi_"+set.Short+"_"+k.Short, prometheus.CounterValue, 1.0
+	switch k.Unit {
+	case "us":
+		factor = 1e-6
+	case "bits/s":
+		name, factor = strings.TrimSuffix(name, "bits")+"bytes", 1.0/8
+	}
 	if k.Kind == catalogue.Level || k.Kind == catalogue.Ratio {
 		kind = prometheus.GaugeValue
 	} else {
 		name += "_total"
-	}
-	if k.Unit == "us" {
-		factor = 1e-6
 	}
 	return &metric{prometheus.NewDesc(name, set.Name+", "+k.Name+": "+k.Description, setLabels[set.Instances], nil), kind, factor}
 }

@@ -49,8 +49,9 @@ type Counter struct {
 	Kind        string   `json:"kind"` // total, rate, level, ratio
 	Unit        string   `json:"unit"`
 	Description string   `json:"description"`
-	Counted     bool     `json:"counted"`     // false: what it counts is not built yet, it has no value
-	Generations []string `json:"generations"` // mlx5, mlx4
+	Counted     bool     `json:"counted"`        // false: what it counts is not built yet, it has no value
+	Only        string   `json:"only,omitempty"` // the one instance that has a value, as its label names it
+	Generations []string `json:"generations"`    // mlx5, mlx4
 }
 
 func kindName(k catalogue.CounterKind) string {

@@ -70,7 +70,9 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 	},
 	"congestion_control": {
 		"received_cnps": cnps,
+		"ignored_cnps":  cnps,
 	},
+	"adapter_qos": qosWords(),
 	"device": {
 		"no_wqe_drops":      noReceive,
 		"dropped_doorbells": badDoorbells,
@@ -151,6 +153,18 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"impaired_marked_packets":     func(c *device.Counters) uint64 { return c.Link.ImpairedMarked },
 		"impaired_delayed_packets":    func(c *device.Counters) uint64 { return c.Link.ImpairedDelayed },
 	},
+}
+
+// qosWords are those of the instance without a priority, which is all that a port carries.
+func qosWords() map[string]func(*device.Counters) uint64 {
+	return map[string]func(*device.Counters) uint64{
+		"received_bytes":   receivedBytes,
+		"received_packets": func(c *device.Counters) uint64 { return c.Link.ReceivedPackets },
+		"sent_bytes":       sentBytes,
+		"sent_packets":     func(c *device.Counters) uint64 { return c.Link.SentPackets },
+		"bytes":            func(c *device.Counters) uint64 { return receivedBytes(c) + sentBytes(c) },
+		"packets":          func(c *device.Counters) uint64 { return c.Link.ReceivedPackets + c.Link.SentPackets },
+	}
 }
 
 // The links count what is behind the UDP header; frames begin with the Ethernet header.

@@ -20,6 +20,8 @@ import (
 
 const (
 	defaultUDPPort = 4791
+	// leastMTU is the least largest IP packet: a payload of 256 bytes.
+	leastMTU = 256 + maxOverhead
 	// vendorID is that of the adapters whose driver this is one for; deviceID is
 	// none of theirs.
 	vendorID = 0x02c9
@@ -33,8 +35,9 @@ type adapter struct {
 	cfg    AdapterConfig
 	name   string
 	limits Limits
-	mac    [6]byte
 	guid   uint64
+	// mac is in use; permanent is the adapter's own.
+	mac, permanent [6]byte
 
 	engine *transport.Engine
 	cm     *cm.Engine
@@ -42,7 +45,8 @@ type adapter struct {
 	plugs  []*plug // one for each address; the first is the port's own
 	gids   gidTable
 	mtu    uint32 // ActiveMTU
-	ipMTU  uint32
+	// ipMTU is the largest IP packet: that of the link, linkMTU, or less.
+	ipMTU, linkMTU uint32
 
 	enabled    bool
 	present    bool // the port's address exists on its interface
@@ -67,6 +71,7 @@ type adapter struct {
 	restarts               uint64
 	before                 *Counters // at the last restart
 
+	poller poller
 	batch
 }
 
@@ -133,6 +138,7 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 	if a.mac == ([6]byte{}) {
 		a.mac = macFor(cfg.Addr)
 	}
+	a.permanent = a.mac
 	if a.guid == 0 {
 		a.guid = guidFor(a.mac, netip.AddrPortFrom(cfg.Addr, cfg.UDPPort))
 	}
@@ -174,6 +180,12 @@ func (c *AdapterConfig) complete() error {
 	}
 	if m := c.RoceMaxFrameSize; m != 0 && (m < 256 || m > 4096 || m&(m-1) != 0) {
 		return command.Errorf(command.Invalid, "RoceMaxFrameSize is %d, want 256, 512, 1024, 2048 or 4096", m)
+	}
+	if c.MTU != 0 && c.MTU < leastMTU {
+		return command.Errorf(command.Invalid, "MTU is %d, want at least %d", c.MTU, leastMTU)
+	}
+	if c.Polling.Weight > 256 {
+		return command.Errorf(command.Invalid, "Polling.Weight is %d, want at most 256", c.Polling.Weight)
 	}
 	if c.MaxCMRetries < 0 || c.MaxCMRetries > 15 {
 		return command.Errorf(command.Invalid, "MaxCMRetries is %d, want 1 to 15", c.MaxCMRetries)
@@ -359,7 +371,7 @@ func (a *adapter) deadline() clock.Time {
 	if a.blocked() || a.owing {
 		return a.retry
 	}
-	if a.engine.Pending() || a.unsettled {
+	if a.engine.Pending() || a.unsettled || len(a.gsi.beside) > 0 {
 		return 0
 	}
 	due := clock.Min(a.engine.Deadline(), a.cm.Deadline())

@@ -41,6 +41,9 @@ type Client struct {
 	qps  objects[qp]
 	ahs  objects[ah]
 	cms  objects[cmid]
+
+	channels objects[channel]
+	async    map[uint32]*channel // by adapter: where its asynchronous events go
 }
 
 var _ command.Commands = (*Client)(nil)
@@ -56,6 +59,7 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 		mws: objects[mw]{kind: command.KindWindow}, cqs: objects[cq]{kind: command.KindCQ},
 		srqs: objects[srq]{kind: command.KindSRQ}, qps: objects[qp]{kind: command.KindQP},
 		ahs: objects[ah]{kind: command.KindAH}, cms: objects[cmid]{kind: command.KindCM},
+		channels: objects[channel]{kind: command.KindChannel},
 	}
 	if cfg.Direct != nil {
 		t, err := direct.OpenTable(cfg.Direct.Keys())
@@ -163,8 +167,13 @@ func (q *qp) doorbell() {
 		q.loan.rung(q)
 		return
 	}
-	if q.tq != nil {
-		q.adapter.engine.Doorbell(q.tq)
+	if q.tq == nil {
+		return
+	}
+	q.adapter.engine.Doorbell(q.tq)
+	if q.lendable {
+		q.lendable = false
+		q.client.host.offer(q)
 	}
 }
 
@@ -191,7 +200,12 @@ func (c *Client) sleepDoorbells(asleep bool) bool {
 
 // Events implements command.Commands.
 func (c *Client) Events(ctx context.Context, out []command.Event) (int, error) {
-	n, err := c.events.wait(ctx, out)
+	return c.take(ctx, c.events, out)
+}
+
+// take takes events of a queue for the program.
+func (c *Client) take(ctx context.Context, q *eventQueue, out []command.Event) (int, error) {
+	n, err := q.wait(ctx, out)
 	for i := range out[:n] {
 		if out[i].Type == command.EventConnectRequest {
 			c.claim(out[i].NewID)
@@ -202,7 +216,7 @@ func (c *Client) Events(ctx context.Context, out []command.Event) (int, error) {
 
 // event queues an event for the program.
 func (c *Client) event(e command.Event) {
-	if !c.events.push(e) {
+	if !c.queueFor(&e).push(e) {
 		c.host.eventOverflows++
 	}
 }

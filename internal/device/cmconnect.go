@@ -10,11 +10,27 @@ import (
 )
 
 // CMConnect implements command.Commands.
-func (c *Client) CMConnect(ctx context.Context, r command.CMConnect) error {
+func (c *Client) CMConnect(ctx context.Context, r command.CMConnect) (command.Handle, error) {
 	if err := c.enter(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	defer c.host.finish()
+	if r.ID != 0 {
+		return r.ID, c.connect(&r)
+	}
+	h, err := c.createCM(command.CMCreate{Adapter: r.Adapter, Space: r.Space, Context: r.Context})
+	if err != nil {
+		return 0, err
+	}
+	r.ID = h
+	if err := c.connect(&r); err != nil {
+		_ = c.destroyCM(h) // it was just made
+		return 0, err
+	}
+	return h, nil
+}
+
+func (c *Client) connect(r *command.CMConnect) error {
 	o, err := c.connection(r.ID)
 	if err != nil {
 		return err
@@ -33,7 +49,7 @@ func (c *Client) CMConnect(ctx context.Context, r command.CMConnect) error {
 	if err := o.choose(q, remote.Addr()); err != nil {
 		return err
 	}
-	return o.connect(&r, q, remote)
+	return o.connect(r, q, remote)
 }
 
 // choose settles on the adapter that a connection goes out by: the QP's, the
@@ -84,7 +100,7 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 		Remote: remote, Local: local, QPN: p.QPN, SRQ: p.SRQ != 0, NoFlowControl: p.FlowControl == 0,
 		ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
 		RetryCount: p.RetryCount, RNRRetry: p.RNRRetry, Private: p.Private[:p.PrivateLen],
-		Timeout: time.Duration(r.Timeout) * time.Millisecond,
+		Timeout: time.Duration(r.Timeout) * time.Millisecond, TrafficClass: o.traffic, AckTimeout: o.ack,
 	}
 	if q != nil {
 		n.QPN, n.SRQ, n.UC = q.number, q.srq != nil, q.tq.Type() == command.UC
@@ -92,7 +108,9 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 			return err
 		}
 	}
-	a.linkErrors(now) // those of before must not meet this attempt
+	if a.besideOf(local, remote.Addr()) == nil {
+		a.linkErrors(now) // those of before must not meet this attempt
+	}
 	if err := a.cm.Connect(now, o.id, n); err != nil {
 		return cmError(err)
 	}

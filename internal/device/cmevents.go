@@ -143,7 +143,7 @@ func (o *cmid) event(e *cm.Event) command.Event {
 	t := &e.Conn
 	out := command.Event{
 		Type: e.Type.Command(), Object: o.handle, Context: o.context, Adapter: o.adapter.index,
-		Status: eventStatus(e), Remote: endpoint(e.Remote),
+		Status: eventStatus(e), Remote: endpoint(e.Remote), Local: endpoint(e.Local),
 		Param: command.ConnParam{
 			ResponderResources: t.ResponderResources, InitiatorDepth: t.InitiatorDepth, RetryCount: t.RetryCount,
 			RNRRetry: t.RNRRetry, QPN: t.RemoteQPN, QKey: t.QKey,
@@ -201,7 +201,8 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 		_ = a.cm.Destroy(now, e.ID)
 		return
 	}
-	o := &cmid{space: l.space, context: l.context, want: a.index, state: cmRequested, adapter: a, id: e.ID, local: e.Local, listener: l.handle}
+	o := &cmid{space: l.space, context: l.context, want: a.index, state: cmRequested, adapter: a, id: e.ID, local: e.Local, listener: l.handle,
+		channel: l.channel.join()}
 	if uint64(c.live()) >= a.limits.ClientObjects {
 		_ = a.cm.Reject(now, e.ID, mad.RejectNoResources, nil)
 		_ = a.cm.Destroy(now, e.ID)
@@ -266,8 +267,9 @@ func (c *Client) destroyCM(h command.Handle) error {
 	o.unplace()
 	o.part()
 	c.cms.remove(h)
+	o.channel.leave()
 	var orphans []command.Handle
-	c.events.drop(func(e *command.Event) bool {
+	o.queue().drop(func(e *command.Event) bool {
 		if e.Type < command.EventConnectRequest || e.Object != h {
 			return false
 		}

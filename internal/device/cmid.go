@@ -45,6 +45,10 @@ type cmid struct {
 	removed  bool           // with its adapter
 	listener command.Handle // of a connection request
 	qp       *qp
+	channel  *channel // of its events; nil: the client's queue
+
+	traffic uint8 // class, of the connection's packets
+	ack     uint8 // local ACK timeout code, 0: from the path
 }
 
 // placed is an id on an adapter.
@@ -59,6 +63,10 @@ func (c *Client) CMCreate(ctx context.Context, r command.CMCreate) (command.Hand
 		return 0, err
 	}
 	defer c.host.unlock()
+	return c.createCM(r)
+}
+
+func (c *Client) createCM(r command.CMCreate) (command.Handle, error) {
 	if r.Space != command.TCP && r.Space != command.UDP {
 		return 0, command.Errorf(command.Invalid, "Space is %#x, want 0x106 (TCP) or 0x111 (UDP)", uint32(r.Space))
 	}

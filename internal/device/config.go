@@ -78,10 +78,14 @@ type AdapterConfig struct {
 	// RoceMaxFrameSize is the largest payload of a packet, 256 to 4096; 0: derived
 	// from the link's MTU, as where the registry key is absent.
 	RoceMaxFrameSize uint32
-	MAC              [6]byte // 0: made from the address, locally administered
-	GUID             uint64  // 0: made from the MAC
-	Path             PathPolicy
-	Disabled         bool // added disabled
+	// MTU is the largest IP packet in bytes where the link's is larger (*JumboPacket); 0: the link's.
+	MTU        uint32
+	MAC        [6]byte // the permanent one; 0: the interface's, or made from the address
+	GUID       uint64  // 0: made from the MAC
+	Moderation Moderation
+	Polling    Polling
+	Path       PathPolicy
+	Disabled   bool // added disabled
 	// NoFlowControl switches end-to-end credits off for new connections
 	// (RoceRcE2EFlowControlEnable = 0).
 	NoFlowControl bool

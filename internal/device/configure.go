@@ -2,6 +2,7 @@ package device
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"time"
 
@@ -18,6 +19,11 @@ type Settings struct {
 	RoceMaxFrameSize uint32
 	NoFlowControl    bool
 	MaxCMRetries     int
+	MTU              uint32
+	// MAC is used in place of the permanent one (NetworkAddress); 0: that one.
+	MAC        [6]byte
+	Moderation Moderation
+	Polling    Polling
 	// Limits that are set replace those of the adapter; none may be larger than the defaults.
 	Limits Limits
 }
@@ -48,6 +54,10 @@ func (h *Host) Configure(index uint32, s Settings) error {
 	cfg := a.cfg
 	cfg.RoCE, cfg.UDPPort, cfg.RoceMaxFrameSize = s.RoCE, s.UDPPort, s.RoceMaxFrameSize
 	cfg.NoFlowControl, cfg.MaxCMRetries, cfg.Limits = s.NoFlowControl, s.MaxCMRetries, s.Limits
+	cfg.MTU, cfg.Moderation, cfg.Polling = s.MTU, s.Moderation, s.Polling
+	if s.MAC[0]&1 != 0 {
+		return command.Errorf(command.Invalid, "MAC is %v, want the address of one station", net.HardwareAddr(s.MAC[:]))
+	}
 	if err := cfg.complete(); err != nil {
 		return err
 	}
@@ -56,9 +66,13 @@ func (h *Host) Configure(index uint32, s Settings) error {
 			return command.Errorf(command.InUse, "UDPPort %d at %v: adapter %q has it", cfg.UDPPort, cfg.Addr, o.name)
 		}
 	}
-	mtu, _ := ib.MTUFor(int(a.ipMTU) - maxOverhead) // it was large enough when the adapter was added
+	ip := cfg.ipMTU(int(a.linkMTU))
+	mtu, _ := ib.MTUFor(ip - maxOverhead) // it was large enough when the adapter was added
 	if most := uint32(mtu.Bytes()); cfg.RoceMaxFrameSize > most {
-		return &FrameSizeError{cfg.RoceMaxFrameSize, most, int(a.ipMTU)}
+		return &FrameSizeError{cfg.RoceMaxFrameSize, most, ip}
+	}
+	if a.mac = s.MAC; a.mac == ([6]byte{}) {
+		a.mac = a.permanent
 	}
 	return a.configure(cfg)
 }
@@ -66,7 +80,7 @@ func (h *Host) Configure(index uint32, s Settings) error {
 // configure puts settings that were checked in force.
 func (a *adapter) configure(cfg AdapterConfig) error {
 	a.cfg, a.limits = cfg, cfg.Limits
-	if err := a.setMTU(int(a.ipMTU)); err != nil {
+	if err := a.setMTU(int(a.linkMTU)); err != nil {
 		return err
 	}
 	mtu, _ := ib.MTUFor(int(a.mtu))

@@ -47,6 +47,37 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
+// A port takes smaller packets than its link carries, and another MAC address than its own, until it is told
+// otherwise.
+func TestConfigureMTUAndMAC(t *testing.T) {
+	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
+	index := h.add(t, AdapterConfig{Addr: loopback(), Disabled: true})
+	before := h.Snapshot().Adapters[index]
+	if err := h.Configure(index, Settings{MTU: 347}); err == nil {
+		t.Error("an MTU of 347 holds 256 bytes of payload")
+	}
+	if err := h.Configure(index, Settings{MAC: [6]byte{1}}); err == nil {
+		t.Error("a multicast address is the port's")
+	}
+	var wrong *FrameSizeError
+	if err := h.Configure(index, Settings{MTU: 1500, RoceMaxFrameSize: 2048}); !errors.As(err, &wrong) || wrong.Most != 1024 {
+		t.Errorf("2048 bytes in packets of 1500: %v", err)
+	}
+	mac := [6]byte{2, 3, 4, 5, 6, 7}
+	if err := h.Configure(index, Settings{MTU: 1500, MAC: mac}); err != nil {
+		t.Fatal(err)
+	}
+	if a := h.Snapshot().Adapters[index]; a.Info.LinkMTU != 1500 || a.Info.ActiveMTU != 1024 || a.MAC != mac || a.Info.GUID != before.Info.GUID {
+		t.Errorf("MTU %d and %d, MAC %x, GUID %x", a.Info.LinkMTU, a.Info.ActiveMTU, a.MAC, a.Info.GUID)
+	}
+	if err := h.Configure(index, Settings{}); err != nil {
+		t.Fatal(err)
+	}
+	if a := h.Snapshot().Adapters[index]; a.Info.LinkMTU != before.Info.LinkMTU || a.Info.ActiveMTU != 4096 || a.MAC != before.MAC {
+		t.Errorf("back again: MTU %d and %d, MAC %x", a.Info.LinkMTU, a.Info.ActiveMTU, a.MAC)
+	}
+}
+
 // The address follower takes another interval up at once.
 func TestGIDInterval(t *testing.T) {
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})

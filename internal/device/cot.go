@@ -16,17 +16,20 @@ func newCot() *cot {
 	return c
 }
 
-// sleep returns after d at the latest; negative d: without end.
-func (c *cot) sleep(d time.Duration) {
+// sleep returns after d at the latest; negative d: without end. It reports whether it
+// was woken.
+func (c *cot) sleep(d time.Duration) bool {
 	if d < 0 {
 		<-c.ch
-		return
+		return true
 	}
 	c.timer.Reset(d)
 	select {
 	case <-c.ch:
 		c.timer.Stop()
+		return true
 	case <-c.timer.C:
+		return false
 	}
 }
 

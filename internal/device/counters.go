@@ -2,7 +2,6 @@ package device
 
 import (
 	"context"
-	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
@@ -196,19 +195,4 @@ func (h *Host) AdapterInfo(index uint32) (command.AdapterInfo, error) {
 		return command.AdapterInfo{}, err
 	}
 	return a.info(), nil
-}
-
-// Addresses returns the addresses in the GID table of an adapter.
-func (h *Host) Addresses(index uint32) []netip.Addr {
-	h.lock()
-	defer h.unlock()
-	a, err := h.adapter(index)
-	if err != nil {
-		return nil
-	}
-	var out []netip.Addr
-	for _, g := range a.gids.list() {
-		out = append(out, netip.AddrFrom16(g.GID).Unmap())
-	}
-	return out
 }

@@ -162,9 +162,9 @@ var manualCounters = []struct {
 	{"RDMA Failed Connection Attempts", "x", nil, func(t *testing.T, s *stage) {
 		id, err := s.x.c.CMCreate(bg, command.CMCreate{Adapter: s.x.adapter, Space: command.TCP})
 		s.x.check(err)
-		s.x.check(s.x.c.CMConnect(bg, command.CMConnect{
+		s.x.dial(command.CMConnect{
 			ID: id, QP: s.x.idleQP().q.Handle, Remote: command.Endpoint{Addr: command.AddrFrom(s.y.addr), Port: 1}, Param: usualParam,
-		}))
+		})
 		s.x.event(command.EventRejected)
 	}},
 	{"RDMA Inbound Bytes/sec", "y", nil, nothing},

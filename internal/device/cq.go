@@ -24,17 +24,19 @@ type cq struct {
 	geometry ring.Geometry
 	old      []oldRing // of resizes, until the program has finished them
 	uses     int
+	channel  *channel // nil: none
 	waiters  []*waiter
 	failed   bool
 	ended    atomic.Pointer[command.Error] // why waiters get no more events; nil while it lives
 
-	// Moderation (WinOF manual: CQ interrupt moderation): an event waits until count
-	// completions are there or the time since the first has passed.
-	count    uint32
-	interval time.Duration
-	held     uint32
-	due      clock.Time
-	queued   bool // in the host's list of CQs that hold events back
+	// Moderation (WinOF manual: CQ interrupt moderation): an event waits as the program
+	// chose, or else as the adapter's Moderation says.
+	own    bool // the program has chosen
+	chosen Pace
+	meter  meter
+	held   uint32
+	due    clock.Time
+	queued bool // in the host's list of CQs that hold events back
 }
 
 type oldRing struct {
@@ -49,8 +51,9 @@ func (c *Client) CreateCQ(ctx context.Context, r command.CreateCQ) (command.Queu
 		return command.Queue{}, err
 	}
 	defer c.host.unlock()
-	if r.Channel != 0 {
-		return command.Queue{}, command.Errorf(command.Unsupported, "Channel is %d, want 0: wait on the CQ itself", r.Channel)
+	ch, err := c.completions(command.Handle(r.Channel))
+	if err != nil {
+		return command.Queue{}, err
 	}
 	if err := within("Depth", r.Depth, 1, a.limits.CQDepth); err != nil {
 		return command.Queue{}, err
@@ -59,7 +62,7 @@ func (c *Client) CreateCQ(ctx context.Context, r command.CreateCQ) (command.Queu
 		return command.Queue{}, err
 	}
 	g := ring.CQGeometry(int(r.Depth))
-	q := &cq{client: c, adapter: a, due: clock.Never, geometry: g}
+	q := &cq{client: c, adapter: a, due: clock.Never, geometry: g, channel: ch}
 	if q.ring, q.block, err = c.openCQ(g); err != nil {
 		return command.Queue{}, err
 	}
@@ -68,6 +71,7 @@ func (c *Client) CreateCQ(ctx context.Context, r command.CreateCQ) (command.Queu
 		return command.Queue{}, err
 	}
 	a.addCQ(q)
+	ch.join()
 	return queueOf(q.handle, q.ref, g, q.block), nil
 }
 
@@ -169,7 +173,8 @@ func (q *cq) dropOld() error {
 }
 
 // ModerateCQ implements command.Commands. Without Microseconds there is no
-// moderation; without Count only the time bounds it.
+// moderation; without Count only the time bounds it. It goes before the adapter's
+// Moderation.
 func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
 	if err := c.enterHome(ctx, c.loansAt(m.CQ)); err != nil {
 		return err
@@ -185,7 +190,7 @@ func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
 	if err := within("Microseconds", m.Microseconds, 0, maxModeration); err != nil {
 		return err
 	}
-	q.count, q.interval = m.Count, time.Duration(m.Microseconds)*time.Microsecond
+	q.own, q.chosen = true, Pace{m.Count, time.Duration(m.Microseconds) * time.Microsecond}
 	if q.held > 0 {
 		q.fire()
 	}
@@ -204,28 +209,20 @@ func (q *cq) push(now clock.Time, e *ring.CQE) {
 	switch {
 	case err != nil:
 		q.overflow(err)
-	case !event:
-	case q.interval == 0:
-		q.fire()
-	default:
-		q.hold(now)
+	case event:
+		q.hold(now, q.pace(now, e.Op >= ring.CQRecv))
 	}
 }
 
-// hold keeps an event back.
-func (q *cq) hold(now clock.Time) {
+// hold keeps an event back as long as p says, or raises it.
+func (q *cq) hold(now clock.Time, p Pace) {
 	q.held++
-	if q.count > 0 && q.held >= q.count {
+	if p.Interval == 0 || p.Count > 0 && q.held >= p.Count {
 		q.fire()
 		return
 	}
-	if q.held == 1 {
-		q.due = now.Add(q.interval)
-	}
-	if !q.queued {
-		q.queued = true
-		q.client.host.moderate(q)
-	}
+	q.due = clock.Min(q.due, now.Add(p.Interval))
+	q.client.host.moderate(q)
 }
 
 // fire raises the event.
@@ -233,6 +230,7 @@ func (q *cq) fire() {
 	q.held, q.due = 0, clock.Never
 	if fired, wake := q.ring.Fire(); fired {
 		q.notify(q.block, wake)
+		q.channel.raise(q)
 	}
 }
 
@@ -254,6 +252,7 @@ func (q *cq) overflow(err error) {
 	a.cqOverflows++
 	a.host.log.Warn("completion queue ended", "client", q.client.cfg.Name, "pid", q.client.cfg.PID, "cq", q.ref, "cause", err)
 	q.notify(q.block, q.ring.Break())
+	q.channel.raise(q)
 	q.client.event(command.Event{Type: command.EventCQError, Object: q.handle, Adapter: a.index})
 	q.client.qps.each(func(p *qp) {
 		if p.send == q || p.recv == q {
@@ -266,11 +265,15 @@ func (q *cq) overflow(err error) {
 func (q *cq) end(err *command.Error) {
 	q.ended.Store(err)
 	q.notify(q.block, q.ring.Break())
+	q.channel.raise(q)
 }
 
 // moderate notes a CQ that holds an event back.
 func (h *Host) moderate(q *cq) {
-	h.moderated = append(h.moderated, q)
+	if !q.queued {
+		q.queued = true
+		h.moderated = append(h.moderated, q)
+	}
 	h.moderationDue = clock.Min(h.moderationDue, q.due)
 }
 

@@ -90,7 +90,7 @@ func TestResolveDatagramQP(t *testing.T) {
 	id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: x.adapter, Space: command.UDP})
 	x.check(err)
 	at.Addr = command.AddrFrom(y.addr)
-	x.check(x.c.CMConnect(bg, command.CMConnect{ID: id, QP: a.q.Handle, Remote: at}))
+	x.dial(command.CMConnect{ID: id, QP: a.q.Handle, Remote: at})
 	e := y.event(command.EventConnectRequest)
 	y.check(y.c.CMAccept(bg, command.CMAccept{ID: e.NewID, QP: b.q.Handle}))
 	r := x.event(command.EventConnectResponse)

@@ -45,8 +45,10 @@ func (c *Client) destroy(kind command.Kind, h command.Handle) (release func(), e
 		return nil, c.destroyAH(h)
 	case command.KindCM:
 		return nil, c.destroyCM(h)
+	case command.KindChannel:
+		return nil, c.destroyChannel(h)
 	}
-	return nil, command.Errorf(command.Invalid, "kind is %d, want 1 to 8", kind)
+	return nil, command.Errorf(command.Invalid, "kind is %d, want 1 to 9", kind)
 }
 
 func (c *Client) destroyPD(h command.Handle) error {
@@ -118,6 +120,7 @@ func (c *Client) destroyCQ(h command.Handle) error {
 		return busy("the CQ", q.uses)
 	}
 	c.cqs.remove(h)
+	q.channel = q.channel.leave()
 	q.end(command.Errorf(command.NotFound, "the CQ was destroyed"))
 	q.adapter.removeCQ(q)
 	c.freeBlock(q.block)
@@ -207,6 +210,7 @@ func (c *Client) Close() error {
 	closeAll(h, &c.srqs, func(o *srq) { _ = c.destroySRQ(o.handle) })
 	closeAll(h, &c.cqs, func(o *cq) { _ = c.destroyCQ(o.handle) })
 	closeAll(h, &c.pds, func(o *pd) { _ = c.destroyPD(o.handle) })
+	closeAll(h, &c.channels, func(o *channel) { _ = c.destroyChannel(o.handle) })
 	c.leave()
 	for _, r := range releases {
 		r()

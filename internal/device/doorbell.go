@@ -13,7 +13,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 		c.rang(handle)
 		return
 	}
-	if q.loan != nil && q.loan.state != atHome {
+	if q.lendable || q.loan != nil && q.loan.state != atHome {
 		q.doorbell()
 		h.step()
 		return
@@ -35,7 +35,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 		// depend on the background goroutine whenever it has completions enough.
 		h.drove = now
 		h.sleep.drives.Add(1)
-		if a.postpone(now) {
+		if a.postpone(now, q.tq.Number()) {
 			return
 		}
 		if now.Sub(a.received) > receiveGap {
@@ -55,11 +55,17 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 
 // postpone reports whether work that was just posted waits for more: a program
 // that polls, and posts one request right after another, has its packets sent in
-// batches, by the next poll at the latest.
-func (a *adapter) postpone(now clock.Time) bool {
+// batches, by the next poll at the latest. A burst is of one queue pair: posts to
+// others do not cut it short.
+func (a *adapter) postpone(now clock.Time, qpn uint32) bool {
 	last := a.rang
 	a.rang = now
-	if now.Sub(last) > burstGap || a.postponed >= burstPosts {
+	if qpn != a.rangFor || a.postponed == 0 {
+		a.rangFor, a.row = qpn, 0
+	}
+	a.row++
+	if now.Sub(last) > burstGap || a.row > burstPosts || a.postponed >= transmitBatch-1 {
+		a.row = 0
 		return false
 	}
 	a.postponed++

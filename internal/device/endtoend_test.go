@@ -185,7 +185,7 @@ func TestAnotherUDPPort(t *testing.T) {
 	_, usual := overUDP(false)(t, AdapterConfig{})
 	id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: x.adapter, Space: command.TCP})
 	x.check(err)
-	x.check(x.c.CMConnect(bg, command.CMConnect{ID: id, QP: x.idleQP().q.Handle, Remote: command.Endpoint{Addr: command.AddrFrom(usual.addr), Port: 7}, Param: usualParam}))
+	x.dial(command.CMConnect{ID: id, QP: x.idleQP().q.Handle, Remote: command.Endpoint{Addr: command.AddrFrom(usual.addr), Port: 7}, Param: usualParam})
 	if e := x.event(command.EventUnreachable); e.Status != uint32(command.Refused) {
 		t.Errorf("status %v, want refused", command.Code(e.Status))
 	}

@@ -193,7 +193,7 @@ func TestWildcardListenerFollowsAddresses(t *testing.T) {
 		id, err := y.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
 		y.check(err)
 		c.at.Addr = command.AddrFrom(netip.MustParseAddr(c.to))
-		y.check(y.c.CMConnect(bg, command.CMConnect{ID: id, QP: y.idleQP().q.Handle, Remote: c.at, Param: usualParam}))
+		y.dial(command.CMConnect{ID: id, QP: y.idleQP().q.Handle, Remote: c.at, Param: usualParam})
 		if c.want == command.EventConnectRequest {
 			x.check(x.c.Destroy(bg, command.KindCM, x.event(c.want).NewID))
 		}

@@ -19,7 +19,8 @@ const maxGIDs = 128
 // gidTable is the GID table of a port. A row keeps its index while its address
 // stands; a row whose address is gone is empty until a new one takes it.
 type gidTable struct {
-	rows []gidRow
+	rows   []gidRow
+	unused int // addresses that had no room
 }
 
 type gidRow struct {
@@ -62,6 +63,7 @@ func guidFor(mac [6]byte, addr netip.AddrPort) uint64 {
 // reports whether anything changed.
 func (t *gidTable) set(roce uint32, mac [6]byte, addrs []netip.Addr) bool {
 	var want []gidRow
+	unused := 0
 	switch roce {
 	case RoCEv1:
 		a := macGID(mac)
@@ -69,12 +71,17 @@ func (t *gidTable) set(roce uint32, mac [6]byte, addrs []netip.Addr) bool {
 	case RoCEv125, RoCEv2:
 		for _, a := range addrs {
 			r := gidRow{a.As16(), a, roce}
-			if !slices.Contains(want, r) && len(want) < maxGIDs {
+			switch {
+			case slices.Contains(want, r):
+			case len(want) < maxGIDs:
 				want = append(want, r)
+			default:
+				unused++
 			}
 		}
 	}
-	changed := false
+	changed := unused != t.unused
+	t.unused = unused
 	for i := range t.rows {
 		if t.rows[i] != (gidRow{}) && !slices.Contains(want, t.rows[i]) {
 			t.rows[i] = gidRow{}
@@ -222,4 +229,27 @@ func (t *gidTable) index(a netip.Addr) uint32 {
 		}
 	}
 	return 0
+}
+
+// PortAddresses are the addresses of an adapter's port.
+type PortAddresses struct {
+	MAC    net.HardwareAddr
+	Served []netip.Addr // those in its GID table
+	// Most is how many the table has room for, and Unused how many found none.
+	Most, Unused int
+}
+
+// Addresses returns the addresses of an adapter's port; the zero value where there is no such adapter.
+func (h *Host) Addresses(index uint32) PortAddresses {
+	h.lock()
+	defer h.unlock()
+	a, err := h.adapter(index)
+	if err != nil {
+		return PortAddresses{}
+	}
+	out := PortAddresses{MAC: slices.Clone(a.mac[:]), Most: maxGIDs, Unused: a.gids.unused}
+	for _, g := range a.gids.list() {
+		out.Served = append(out.Served, netip.AddrFrom16(g.GID).Unmap())
+	}
+	return out
 }

@@ -17,6 +17,10 @@ const (
 	cmEventBatch = 16
 	// maxGSIRoutes bounds the routes to peers' QP1 that are kept.
 	maxGSIRoutes = 4096
+	// maxBeside bounds the MADs of other adapters of this host that wait; the CM sends
+	// again what is lost. besideRounds is how often they answer each other in one turn.
+	maxBeside    = 1024
+	besideRounds = 8
 )
 
 // gsiBatch is what passes between QP1 and the connection manager.
@@ -25,6 +29,9 @@ type gsiBatch struct {
 	out    []cm.Datagram
 	events []cm.Event
 	routes map[gsiPeer]*frame.Route
+	// beside are the MADs of other adapters of this host, past the links.
+	beside []cm.Datagram
+	taken  []cm.Datagram // scratch
 }
 
 type gsiPeer struct{ local, remote netip.Addr }
@@ -52,7 +59,65 @@ func (a *adapter) manage(now clock.Time) bool {
 		worked = true
 		a.manageOut(now)
 	}
-	return a.manageOut(now) || worked
+	return a.manageBeside(now) || a.manageOut(now) || worked
+}
+
+// manageBeside hands the connection manager the MADs of other adapters of this host.
+func (a *adapter) manageBeside(now clock.Time) bool {
+	g := &a.gsi
+	if len(g.beside) == 0 {
+		return false
+	}
+	g.taken, g.beside = g.beside, g.taken[:0]
+	for i := range g.taken {
+		d := &g.taken[i]
+		a.cm.Receive(now, d.MAD[:], cm.Peer{Local: d.Remote, Remote: d.Local, QPN: uint32(ib.QPGSI)})
+	}
+	a.manageOut(now)
+	return true
+}
+
+// manageAll has the connection managers of adapters answer each other.
+func (h *Host) manageAll(now clock.Time) {
+	for range besideRounds {
+		worked := false
+		for _, a := range h.adapters {
+			if !a.enabled || len(a.gsi.beside) == 0 {
+				continue
+			}
+			worked = true
+			a.complete(now) // what ended a QP came ahead of its peer's DREQ
+			a.manageBeside(now)
+			a.complete(now)
+			if a.transmit(now) {
+				a.complete(now)
+			}
+		}
+		if !worked {
+			return
+		}
+	}
+}
+
+// besideOf returns the adapter of this host that a MAD may be handed to without a
+// packet, nil for none: both ports are sockets of this process, so that a packet would
+// arrive, and nothing wants to see it.
+func (a *adapter) besideOf(local, remote netip.Addr) *adapter {
+	if a.needsWire() {
+		return nil
+	}
+	if p := a.plugFor(local); p == nil || !p.own || p.link == nil {
+		return nil
+	}
+	for _, b := range a.host.adapters {
+		if b == a || b.cfg.UDPPort != a.cfg.UDPPort || b.cfg.RoCE != a.cfg.RoCE {
+			continue
+		}
+		if p := b.plugFor(remote); p != nil && p.own && p.link != nil && b.up() && !b.needsWire() {
+			return b
+		}
+	}
+	return nil
 }
 
 // manageOut empties the connection manager: an event may make it send, and a MAD
@@ -97,6 +162,12 @@ func (a *adapter) sendMADs(now clock.Time) bool {
 // ICMP error had said so.
 func (a *adapter) sendMAD(now clock.Time, d *cm.Datagram) {
 	g := &a.gsi
+	if b := a.besideOf(d.Local, d.Remote); b != nil {
+		if len(b.gsi.beside) < maxBeside {
+			b.gsi.beside = append(b.gsi.beside, *d)
+		}
+		return
+	}
 	key := gsiPeer{d.Local, d.Remote}
 	r := g.routes[key]
 	if r == nil {

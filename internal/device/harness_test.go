@@ -338,6 +338,12 @@ type connected struct {
 
 var usualParam = command.ConnParam{ResponderResources: 4, InitiatorDepth: 4, FlowControl: 1, RetryCount: 7, RNRRetry: 7}
 
+func (p *program) dial(r command.CMConnect) {
+	p.t.Helper()
+	_, err := p.c.CMConnect(bg, r)
+	p.check(err)
+}
+
 // connect joins two QPs through the CM.
 func connect(a, b *pair) *connected {
 	a.p.t.Helper()
@@ -359,7 +365,7 @@ func connectWith(a, b *pair, usual command.ConnParam) *connected {
 	a.p.check(err)
 	param := usual
 	param.PrivateLen = uint8(copy(param.Private[:], "knock"))
-	a.p.check(a.p.c.CMConnect(bg, command.CMConnect{ID: c.idA, QP: a.q.Handle, Remote: at, Param: param}))
+	a.p.dial(command.CMConnect{ID: c.idA, QP: a.q.Handle, Remote: at, Param: param})
 	c.fromA = b.p.event(command.EventConnectRequest)
 	c.idB = c.fromA.NewID
 	param = usual

@@ -23,14 +23,16 @@ type Host struct {
 	rand  *rand.Rand // under the baton
 
 	// The baton. Whoever holds it owns everything below it.
-	mu       sync.Mutex
-	adapters []*adapter
-	clients  []*Client
-	closed   bool
-	watched  int        // changes of what the sleeper watches
-	flagged  bool       // attached programs were told that the loop sleeps
-	drove    clock.Time // when a program that polls or waits last ran a step
-	inline   bool       // a program that polls or waits runs this step
+	mu        sync.Mutex
+	adapters  []*adapter
+	clients   []*Client
+	closed    bool
+	watched   int        // changes of what the sleeper watches
+	flagged   bool       // attached programs were told that the loop sleeps
+	drove     clock.Time // when a program that polls or waits last ran a step
+	inline    bool       // a program that polls or waits runs this step
+	commanded bool       // a command ends with this step
+	polled    bool       // as sleep.polls
 
 	loans         loans
 	moderated     []*cq // that hold an event back
@@ -122,8 +124,11 @@ func (h *Host) unlock() {
 // finish gives the baton back after a control command that may have left work
 // for the loop: packets to send, events, new deadlines.
 func (h *Host) finish() {
+	h.commanded = true
 	h.step()
+	h.commanded = false
 	h.unlockTimed()
+	h.sleep.soon()
 }
 
 // unlockTimed gives the baton back, and wakes the sleeper where it would

@@ -2,11 +2,13 @@ package device
 
 import (
 	"context"
+	"math"
 	"net/netip"
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/link/udp"
+	"github.com/softvpi/softvpi/internal/transport"
 )
 
 // Adapters implements command.Commands. Disabled adapters are listed too, with
@@ -40,7 +42,7 @@ func (a *adapter) info() command.AdapterInfo {
 		MaxQP: l.QP, MaxCQ: l.CQ, MaxSRQ: l.SRQ, MaxMR: l.MR, MaxMW: l.MW, MaxPD: l.PD, MaxAH: l.AH,
 		MaxQPDepth: l.QPDepth, MaxCQDepth: l.CQDepth, MaxSRQDepth: l.SRQDepth, MaxSGE: l.SGE, MaxInline: l.Inline,
 		MaxReadResponder: l.ReadResponder, MaxReadInitiator: l.ReadInitiator, MaxMessage: l.Message, MaxRegion: l.Region,
-		ProcessorAtomics: 1,
+		ProcessorAtomics: 1, MaxMulticast: transport.DefaultMulticast, LineRate: uint32(min(a.impairment.Rate/1e6, math.MaxUint32)),
 	}
 	copy(i.Name[:], a.name)
 	if a.up() {
@@ -63,13 +65,22 @@ func (c *Client) GIDs(ctx context.Context, index uint32) ([]command.GID, error) 
 }
 
 // Snapshot returns the state of everything.
-func (h *Host) Snapshot() Snapshot {
+func (h *Host) Snapshot() Snapshot { return h.snapshot(true) }
+
+// Overview is Snapshot without the queue pairs, of which there may be many.
+func (h *Host) Overview() Snapshot { return h.snapshot(false) }
+
+func (h *Host) snapshot(qps bool) Snapshot {
 	h.lock()
 	defer h.unlock()
 	h.foldAll()
 	var s Snapshot
 	for _, a := range h.adapters {
-		s.Adapters = append(s.Adapters, a.snapshot())
+		one := a.snapshot()
+		if qps {
+			one.QPs = a.qpStatus()
+		}
+		s.Adapters = append(s.Adapters, one)
 	}
 	for _, c := range h.clients {
 		used, _ := c.arena.Used()
@@ -87,7 +98,7 @@ func (h *Host) Snapshot() Snapshot {
 
 func (a *adapter) snapshot() AdapterStatus {
 	s := AdapterStatus{
-		Info: a.info(), Name: a.name, Enabled: a.enabled, Up: a.up(), Path: a.path, GIDs: a.gids.list(),
+		Info: a.info(), Name: a.name, MAC: a.mac, Enabled: a.enabled, Up: a.up(), Path: a.path, GIDs: a.gids.list(),
 		Link: a.linkStats(), Retransmits: a.engine.Counters().RetransmittedPackets, Counters: a.counters(), Objects: a.objects,
 	}
 	for _, p := range a.plugs {
@@ -99,13 +110,19 @@ func (a *adapter) snapshot() AdapterStatus {
 	if a.impairment.Enabled() {
 		s.Impairment = a.impairment.String()
 	}
+	return s
+}
+
+// qpStatus are the queue pairs by their numbers.
+func (a *adapter) qpStatus() []QPStatus {
+	var out []QPStatus
 	for _, q := range a.byNumber {
 		if q.tq != nil {
-			s.QPs = append(s.QPs, q.status())
+			out = append(out, q.status())
 		}
 	}
-	slices.SortFunc(s.QPs, func(x, y QPStatus) int { return int(x.Number) - int(y.Number) })
-	return s
+	slices.SortFunc(out, func(x, y QPStatus) int { return int(x.Number) - int(y.Number) })
+	return out
 }
 
 func (q *qp) status() QPStatus {

@@ -18,6 +18,8 @@ type Inspection struct {
 	CQs      []CQInspection
 	SRQs     []SRQInspection
 	Queues   []EventQueueInspection
+	// EmptyRounds is how many turns of the loop, one after the other, brought no packet while the adapter's Polling is on.
+	EmptyRounds uint32
 	// LeftOut is how many objects are not listed, because there are more than were asked for of their kind.
 	LeftOut int
 }
@@ -38,7 +40,7 @@ type CQInspection struct {
 	Unpolled int // completions that the program has not taken
 	Waiters  int
 	Failed   bool
-	// Count and Interval moderate its events; Held are the completions that wait for them.
+	// Count and Interval moderate its events, as its program chose; Held are the completions that wait for them.
 	Count, Held uint32
 	Interval    time.Duration
 }
@@ -74,7 +76,7 @@ func (h *Host) Inspect(index uint32, most int) (Inspection, error) {
 		return Inspection{}, err
 	}
 	h.foldAll()
-	s := Inspection{Info: a.info(), Counters: a.words(), Limits: a.limits}
+	s := Inspection{Info: a.info(), Counters: a.words(), Limits: a.limits, EmptyRounds: a.poller.empty}
 	for _, k := range a.engine.PKeys() {
 		s.PKeys = append(s.PKeys, uint16(k))
 	}
@@ -125,7 +127,7 @@ func (q *cq) inspect() CQInspection {
 	n, _ := q.ring.Unpolled() // a ring that its program spoiled counts as full
 	return CQInspection{
 		Number: q.ref, Program: q.client.cfg.Name, PID: q.client.cfg.PID, Users: q.uses, Unpolled: n, Waiters: len(q.waiters), Failed: q.failed,
-		Count: q.count, Held: q.held, Interval: q.interval,
+		Count: q.chosen.Count, Held: q.held, Interval: q.chosen.Interval,
 	}
 }
 

@@ -277,7 +277,7 @@ func TestFlushWhileConnecting(t *testing.T) {
 	q := x.qp(tiny, x.cq(8))
 	id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: x.adapter, Space: command.TCP})
 	x.check(err)
-	x.check(x.c.CMConnect(bg, command.CMConnect{ID: id, QP: q.q.Handle, Remote: at, Param: usualParam}))
+	x.dial(command.CMConnect{ID: id, QP: q.q.Handle, Remote: at, Param: usualParam})
 	e := y.event(command.EventConnectRequest)
 	x.check(x.c.ModifyQP(bg, command.ModifyQP{QP: q.q.Handle, Mask: command.MaskState, State: command.Err}))
 	y.check(y.c.CMAccept(bg, command.CMAccept{ID: e.NewID, QP: y.qp(tiny, y.cq(8)).q.Handle, Param: usualParam}))

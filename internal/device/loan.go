@@ -82,9 +82,25 @@ type loans struct {
 	leases   uint32
 }
 
-// offer makes a pair of two QPs that have come to the local path, where their
-// programs may have it.
-func (h *Host) offer(q, p *qp) {
+// mark notes of two QPs that have come to the local path whether they may be lent; those
+// that were before are again.
+func (h *Host) mark(q, p *qp) {
+	if q.loan != nil {
+		h.offer(q)
+		return
+	}
+	may := mayLend(q, p)
+	q.lendable, p.lendable = may, may
+}
+
+// offer makes a pair of a QP on the local path and its peer, where their programs may
+// have it. That is when one of them is used for the first time: what they have to be told
+// costs as much as the rest of connecting, and many connections are idle for long.
+func (h *Host) offer(q *qp) {
+	p := h.peerOf(q)
+	if p == nil || !q.tq.Local() {
+		return
+	}
 	if q.loan == nil {
 		if !mayLend(q, p) {
 			return
@@ -98,7 +114,7 @@ func (h *Host) offer(q, p *qp) {
 }
 
 func mayLend(q, p *qp) bool {
-	return q.client.direct && p.client.direct && q.client.cfg.UID == p.client.cfg.UID &&
+	return q.tq.State() == command.RTS && p.tq.State() == command.RTS && q.client.direct && p.client.direct && q.client.cfg.UID == p.client.cfg.UID &&
 		!q.client.gone && !p.client.gone && q.tq.Type() == command.RC && p.loan == nil
 }
 
@@ -267,7 +283,7 @@ func (r *loan) allowed() bool {
 			return false
 		}
 		for _, cq := range [2]*cq{q.send, q.recv} {
-			if cq.failed || cq.interval != 0 || cq.ring.Shared() == nil {
+			if cq.failed || cq.chosen.Interval != 0 || cq.channel != nil || cq.ring.Shared() == nil {
 				return false
 			}
 		}

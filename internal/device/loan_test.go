@@ -122,6 +122,8 @@ func lend(t *testing.T) *lending {
 	l.mb, l.baseB = l.b.region()
 	l.cqA, l.cqB = l.a.p.cq(64), l.b.p.cq(64)
 	l.c = connect(l.a.p.qp(command.CreateQP{}, l.cqA), l.b.p.qp(command.CreateQP{}, l.cqB))
+	l.path(2) // until it is used
+	l.a.p.c.Doorbell(l.c.a.q.Handle)
 	l.path(3)
 	return l
 }

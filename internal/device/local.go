@@ -34,10 +34,16 @@ func (a *adapter) reaches(remote netip.Addr) bool {
 	return false
 }
 
+// connected reports whether a QP has a peer that it takes messages of.
+func (q *qp) connected() bool {
+	return q.tq != nil && q.tq.Route() != nil && (q.tq.State() == command.RTR || q.tq.State() == command.RTS)
+}
+
 // peerOf finds the QP of this host that q is connected to, nil where it is
-// elsewhere or not connected back.
+// elsewhere or not connected back. One of the two may still be in RTR: many programs
+// leave the end that only receives there.
 func (h *Host) peerOf(q *qp) *qp {
-	if q.tq == nil || q.tq.Route() == nil || q.tq.Type() == command.UD || q.tq.State() != command.RTS {
+	if !q.connected() || q.tq.Type() == command.UD {
 		return nil
 	}
 	route := q.tq.Route()
@@ -46,7 +52,7 @@ func (h *Host) peerOf(q *qp) *qp {
 			continue
 		}
 		p := a.byNumber[q.adapter.engine.Query(q.tq).Attr.DestQPN]
-		if p == nil || p.tq == nil || p.tq.State() != command.RTS || p.tq.Route() == nil || p.tq.Type() != q.tq.Type() {
+		if p == nil || !p.connected() || p.tq.Type() != q.tq.Type() {
 			return nil
 		}
 		if p.tq.Route().Dst != route.Src || a.engine.Query(p.tq).Attr.DestQPN != q.number {
@@ -61,12 +67,16 @@ func (h *Host) peerOf(q *qp) *qp {
 // nothing needs packets.
 func (h *Host) join(q *qp) {
 	p := h.peerOf(q)
-	if p == nil || q.tq.Local() || q.adapter.needsWire() || p.adapter.needsWire() {
+	if p == nil || q.adapter.needsWire() || p.adapter.needsWire() {
+		return
+	}
+	if q.tq.Local() {
+		h.mark(q, p) // one of them was not yet in RTS
 		return
 	}
 	err := q.adapter.engine.Join(h.now(), q.tq, p.tq)
 	if err == nil {
-		h.offer(q, p)
+		h.mark(q, p)
 	}
 	if errors.Is(err, transport.ErrNotIdle) && q.joinTries == 0 {
 		q.joinTries = joinTries
@@ -88,7 +98,7 @@ func (a *adapter) joinAgain(now clock.Time) {
 		q.joinTries--
 		err := a.engine.Join(now, q.tq, p.tq)
 		if err == nil {
-			a.host.offer(q, p)
+			a.host.mark(q, p)
 		}
 		if errors.Is(err, transport.ErrNotIdle) && q.joinTries > 0 {
 			keep = append(keep, q)

@@ -155,11 +155,18 @@ func (c *LoggedClient) CMListen(ctx context.Context, id command.Handle, backlog 
 }
 
 // CMConnect implements command.Commands.
-func (c *LoggedClient) CMConnect(ctx context.Context, r command.CMConnect) error {
+func (c *LoggedClient) CMConnect(ctx context.Context, r command.CMConnect) (command.Handle, error) {
 	began := time.Now()
-	err := c.Client.CMConnect(ctx, r)
-	c.note(commandCMConnect, began, c.where(r.ID), err)
-	return err
+	out, err := c.Client.CMConnect(ctx, r)
+	switch {
+	case r.ID != 0:
+		c.note(commandCMConnect, began, c.where(r.ID), err)
+	case r.Adapter != anyAdapter:
+		c.made(commandCMConnect, began, int(r.Adapter), out, err)
+	default:
+		c.note(commandCMConnect, began, c.where(out), err)
+	}
+	return out, err
 }
 
 // CMAccept implements command.Commands.

@@ -28,7 +28,8 @@ const (
 	pollingTime = time.Millisecond
 	receiveGap  = 5 * time.Microsecond
 	// Its bursts of posts are batched: doorbells that follow the one before within
-	// burstGap, up to burstPosts of them.
+	// burstGap, up to burstPosts of them for one queue pair, and what one Transmit
+	// takes for all.
 	burstGap   = time.Microsecond
 	burstPosts = 61
 	// After quietTurns turns without packets the links are asked at every
@@ -53,8 +54,11 @@ type batch struct {
 	owing       bool       // the last turn left what is to be sent to the next
 	owed        clock.Time // since when
 	few         bool       // a packet or two came in this turn
+	arrived     int        // packets that came in this turn
 	postponed   int        // doorbells since something was sent
 	rang        clock.Time // last doorbell of a program in this process
+	rangFor     uint32     // the queue pair that it was for
+	row         int        // doorbells in a row that were for it
 	received    clock.Time // last look at the links
 	unsettled   bool       // connections broke since the CM was asked
 	quiet       uint32     // turns since packets came or went
@@ -97,7 +101,7 @@ func (h *Host) step() bool {
 	if h.flagged && !h.sleep.asleep.Load() {
 		h.awake()
 	}
-	if h.rung.Load() {
+	if h.rung.Load() && !h.commanded { // whoever rang is for a turn that asks the links too
 		h.rung.Store(false)
 		worked = true
 		for _, a := range h.adapters {
@@ -109,11 +113,23 @@ func (h *Host) step() bool {
 			worked = true
 		}
 	}
+	polls := false
 	for _, a := range h.adapters {
-		if a.enabled && a.step(now) {
+		if !a.enabled {
+			continue
+		}
+		if a.step(now) {
 			worked = true
 		}
+		if a.cfg.Polling.On && a.poller.round(&a.cfg.Polling, a.arrived) {
+			polls = true
+		}
 	}
+	if polls != h.polled {
+		h.polled = polls
+		h.sleep.polls.Store(polls)
+	}
+	h.manageAll(now)
 	h.completePeers(now)
 	if h.fireDue(now) {
 		worked = true
@@ -212,9 +228,13 @@ func (a *adapter) hold(now clock.Time, completed bool) bool {
 // receive hands what the links have to the engine.
 //
 // Links that have been quiet for many turns are asked at some turns only: it
-// costs a system call, and whoever sleeps is woken by them in any case.
+// costs a system call, and whoever sleeps is woken by them in any case. So is whoever
+// drives the loop between two commands.
 func (a *adapter) receive(now clock.Time) bool {
-	a.few = false
+	a.few, a.arrived = false, 0
+	if a.host.commanded {
+		return false
+	}
 	if a.quiet++; a.quiet > quietTurns && a.quiet%quietSkip != 0 {
 		return false
 	}
@@ -247,7 +267,7 @@ func (a *adapter) receive(now clock.Time) bool {
 			}
 		}
 	}
-	a.few = arrived > 0 && arrived <= fewPackets
+	a.few, a.arrived = arrived > 0 && arrived <= fewPackets, arrived
 	return worked
 }
 

@@ -144,6 +144,19 @@ func (c *Client) domain(h command.Handle) (*pd, error) {
 
 // RegisterMemory implements command.Commands.
 func (c *Client) RegisterMemory(ctx context.Context, r command.RegisterMemory) (command.Memory, error) {
+	return c.registerAs(ctx, r, nil)
+}
+
+// RegisterMemoryAt implements command.Extended.
+func (c *Client) RegisterMemoryAt(ctx context.Context, r command.RegisterMemoryAt) (command.Memory, error) {
+	if r.IOVA+r.Length < r.IOVA {
+		return command.Memory{}, command.Errorf(command.Invalid, "Length is %d from IOVA %#x, want no wrap", r.Length, r.IOVA)
+	}
+	return c.registerAs(ctx, r.RegisterMemory, &r.IOVA)
+}
+
+// registerAs registers memory whose own addresses begin at iova, nil for those of the program.
+func (c *Client) registerAs(ctx context.Context, r command.RegisterMemory, iova *uint64) (command.Memory, error) {
 	access := memory.Access(r.Access)
 	if access&^allAccess != 0 {
 		return command.Memory{}, command.Errorf(command.Invalid, "Access is %#x, want bits of %#x", r.Access, uint32(allAccess))
@@ -166,14 +179,14 @@ func (c *Client) RegisterMemory(ctx context.Context, r command.RegisterMemory) (
 	if err != nil {
 		return command.Memory{}, asError(err)
 	}
-	m, err := c.register(ctx, r, got)
+	m, err := c.register(ctx, r, iova, got)
 	if err != nil && got.Release != nil {
 		got.Release()
 	}
 	return m, err
 }
 
-func (c *Client) register(ctx context.Context, r command.RegisterMemory, got Reached) (command.Memory, error) {
+func (c *Client) register(ctx context.Context, r command.RegisterMemory, iova *uint64, got Reached) (command.Memory, error) {
 	if err := c.enter(ctx); err != nil {
 		return command.Memory{}, err
 	}
@@ -189,9 +202,13 @@ func (c *Client) register(ctx context.Context, r command.RegisterMemory, got Rea
 	if err := c.room(a, "memory regions", a.objects.MR, a.limits.MR); err != nil {
 		return command.Memory{}, err
 	}
-	region, err := a.memory.Register(memory.Region{
+	want := memory.Region{
 		PD: p.number, Base: r.Base, Length: r.Length, Access: memory.Access(r.Access), Bytes: got.Bytes, Remote: got.Remote,
-	})
+	}
+	if iova != nil {
+		want.IOVA, want.Named = *iova, true
+	}
+	region, err := a.memory.Register(want)
 	if err != nil {
 		return command.Memory{}, asError(err)
 	}

@@ -83,8 +83,9 @@ func (a *adapter) openUDP(addr netip.Addr) (link.Link, error) {
 }
 
 // setMTU derives the largest payload of the port from the link's MTU.
-func (a *adapter) setMTU(ip int) error {
-	a.ipMTU = uint32(ip)
+func (a *adapter) setMTU(of int) error {
+	ip := a.cfg.ipMTU(of)
+	a.linkMTU, a.ipMTU = uint32(of), uint32(ip)
 	m, ok := ib.MTUFor(ip - maxOverhead)
 	if !ok {
 		return command.Errorf(command.Invalid, "Link: an MTU of %d carries no payload of 256 bytes", ip)
@@ -96,6 +97,14 @@ func (a *adapter) setMTU(ip int) error {
 		a.mtu = want
 	}
 	return nil
+}
+
+// ipMTU is the largest IP packet of a port whose link's is this.
+func (c *AdapterConfig) ipMTU(link int) int {
+	if c.MTU == 0 {
+		return link
+	}
+	return min(link, int(c.MTU))
 }
 
 // newPlug puts an encapsulation and the adapter's taps and impairment on a link.
@@ -184,6 +193,7 @@ func (a *adapter) unplug() {
 		}
 	}
 	clear(a.gsi.routes) // they name the sockets of the links
+	a.gsi.beside = a.gsi.beside[:0]
 	a.sent, a.queued = 0, 0
 	a.host.watched++
 	a.host.sleep.wake()

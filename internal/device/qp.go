@@ -29,6 +29,7 @@ type qp struct {
 	groups       []netip.Addr
 	loan         *loan      // the direct path with its peer
 	records      []*loan    // all that it ever had
+	lendable     bool       // came to the local path, may be lent, and was not used since
 	recvRing     *ring.Recv // nil with an SRQ
 	recvGeometry ring.Geometry
 	signalAll    bool
@@ -201,7 +202,7 @@ func (q *qp) modify(m command.ModifyQP) error {
 	}
 	if m.Mask&command.MaskState != 0 {
 		switch m.State {
-		case command.RTS:
+		case command.RTR, command.RTS:
 			a.host.join(q)
 		case command.Reset:
 			if q.loan != nil {

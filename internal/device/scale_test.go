@@ -29,7 +29,7 @@ func TestManyConnections(t *testing.T) {
 		id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: x.adapter, Space: command.TCP})
 		x.check(err)
 		senders[id] = q
-		x.check(x.c.CMConnect(bg, command.CMConnect{ID: id, QP: q.q.Handle, Remote: at, Param: usualParam}))
+		x.dial(command.CMConnect{ID: id, QP: q.q.Handle, Remote: at, Param: usualParam})
 		e := y.event(command.EventConnectRequest)
 		p := y.qp(small, cqY)
 		p.postRecv(1, dst.sge(0, 64))
@@ -65,7 +65,8 @@ func TestLocalPathOnly(t *testing.T) {
 	id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: x.adapter, Space: command.TCP})
 	x.check(err)
 	remote := command.Endpoint{Addr: command.AddrFrom(y.addr), Port: 9}
-	wantCode(t, x.c.CMConnect(bg, command.CMConnect{ID: id, Remote: remote, Param: command.ConnParam{QPN: 2}}), command.HostUnreachable)
+	_, err = x.c.CMConnect(bg, command.CMConnect{ID: id, Remote: remote, Param: command.ConnParam{QPN: 2}})
+	wantCode(t, err, command.HostUnreachable)
 }
 
 // One step of the loop delivers both ends' completions of a message on the local

@@ -10,10 +10,13 @@ import (
 )
 
 const (
-	// standbyTime is how often the background goroutine looks whether those who
-	// drive the loop inline still do. Peers wait for twice that at most when they
-	// do not; a look costs a few microseconds.
+	// standbyTime is after how long the background goroutine looks for the first time
+	// whether those who drive the loop inline still do, and again after a command. Each
+	// time that they do it is twice as long, up to standbyMost: a look
+	// wakes several threads, on processors that they may need. Peers wait for twice that
+	// at most when they do not.
 	standbyTime = 250 * time.Microsecond
+	standbyMost = 8 * time.Millisecond
 	// parkAfter is after how many such looks at one and the same sleeper the
 	// background goroutine sleeps too, until that sleeper leaves.
 	parkAfter = 16
@@ -38,9 +41,11 @@ type sleepState struct {
 
 	role   atomic.Bool   // somebody is the sleeper
 	asleep atomic.Bool   // the sleeper sleeps or is about to
+	polls  atomic.Bool   // an adapter asks to go on polling, as its Polling says
 	slept  atomic.Bool   // it slept since the last step: the links may have news
 	until  atomic.Int64  // when its sleep ends by itself
 	parked atomic.Bool   // the background goroutine sleeps until it is roused
+	stands atomic.Bool   // it stands by
 	drives atomic.Uint64 // iterations that pollers and waiters drove
 	naps   atomic.Uint64 // times that a waiter took the role
 	waits  atomic.Int32  // waiters in WaitCQ
@@ -178,7 +183,7 @@ func (h *Host) background() {
 			last = now
 			continue
 		}
-		if now.Sub(last) < h.cfg.Spin {
+		if now.Sub(last) < h.cfg.Spin || s.polls.Load() {
 			yield()
 			continue
 		}
@@ -212,8 +217,12 @@ func (h *Host) standBy(drives *uint64) {
 	s := &h.sleep
 	var nap uint64
 	same := 0
-	for !h.closing.Load() {
-		s.standby.sleep(standbyTime)
+	s.stands.Store(true)
+	defer s.stands.Store(false)
+	for look := standbyTime; !h.closing.Load(); look = min(2*look, standbyMost) {
+		if s.standby.sleep(look) {
+			look = standbyTime / 2
+		}
 		d := s.drives.Load()
 		moved := d != *drives
 		*drives = d
@@ -236,6 +245,14 @@ func (h *Host) standBy(drives *uint64) {
 		if !moved || s.beside.Load() > 0 {
 			return
 		}
+	}
+}
+
+// soon has a background goroutine that stands by look again as soon as at first: there was
+// a command, after which a program may no longer poll and yet want something to happen.
+func (s *sleepState) soon() {
+	if s.stands.Load() && !s.parked.Load() {
+		s.standby.wake()
 	}
 }
 

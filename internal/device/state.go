@@ -184,8 +184,14 @@ func (h *Host) SetPath(index uint32, p PathPolicy) error {
 
 // subscriber is one Subscribe.
 type subscriber struct {
-	changes chan StatusChange
+	changes chan news
 	done    chan struct{}
+}
+
+// news is a change to tell, or, with told, a mark that is closed when everything before it was told.
+type news struct {
+	StatusChange
+	told chan struct{}
 }
 
 // maxStatusChanges bounds the changes that a slow subscriber has not seen; past
@@ -196,14 +202,18 @@ const maxStatusChanges = 64
 // called. fn runs without the baton on a goroutine of its own, in order; cancel
 // returns after its last call, and must not be called by fn.
 func (h *Host) Subscribe(fn func(StatusChange)) (cancel func()) {
-	s := &subscriber{changes: make(chan StatusChange, maxStatusChanges), done: make(chan struct{})}
+	s := &subscriber{changes: make(chan news, maxStatusChanges), done: make(chan struct{})}
 	h.statusMu.Lock()
 	h.subscribers[s] = struct{}{}
 	h.statusMu.Unlock()
 	go func() {
 		defer close(s.done)
 		for c := range s.changes {
-			fn(c)
+			if c.told != nil {
+				close(c.told)
+				continue
+			}
+			fn(c.StatusChange)
 		}
 	}()
 	return func() {
@@ -223,17 +233,40 @@ func (h *Host) status(a *adapter, flags StatusFlags) {
 	defer h.statusMu.Unlock()
 	c := StatusChange{Adapter: a.index, Addr: a.cfg.Addr, Flags: flags}
 	for s := range h.subscribers {
-		for sent := false; !sent; {
-			select {
-			case s.changes <- c:
-				sent = true
-			default:
-				select {
-				case <-s.changes:
-				default:
-				}
-			}
+		s.tell(news{StatusChange: c})
+	}
+}
+
+// tell puts news in the queue, in place of the oldest where that is full.
+func (s *subscriber) tell(n news) {
+	for {
+		select {
+		case s.changes <- n:
+			return
+		default:
 		}
+		select {
+		case old := <-s.changes:
+			if old.told != nil {
+				close(old.told)
+			}
+		default:
+		}
+	}
+}
+
+// Settle returns when subscribers were told of every change of state so far. It must not be called by one of them.
+func (h *Host) Settle() {
+	var marks []chan struct{}
+	h.statusMu.Lock()
+	for s := range h.subscribers {
+		told := make(chan struct{})
+		s.tell(news{told: told})
+		marks = append(marks, told)
+	}
+	h.statusMu.Unlock()
+	for _, told := range marks {
+		<-told
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -275,7 +276,7 @@ func TestConnectRefused(t *testing.T) {
 		id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: x.adapter, Space: command.TCP})
 		x.check(err)
 		q := x.qp(command.CreateQP{}, x.cq(16))
-		x.check(x.c.CMConnect(bg, command.CMConnect{ID: id, QP: q.q.Handle, Remote: command.Endpoint{Addr: command.AddrFrom(to), Port: 7}, Param: usualParam, Timeout: timeout}))
+		x.dial(command.CMConnect{ID: id, QP: q.q.Handle, Remote: command.Endpoint{Addr: command.AddrFrom(to), Port: 7}, Param: usualParam, Timeout: timeout})
 		deadline := time.After(patience)
 		for {
 			select {
@@ -357,6 +358,26 @@ func TestGIDTable(t *testing.T) {
 	}
 }
 
+// Addresses beyond the size of the table are counted; a change of their number is one of the table.
+func TestGIDTableIsFull(t *testing.T) {
+	var addrs []netip.Addr
+	for a := netip.MustParseAddr("192.0.2.1"); len(addrs) < maxGIDs+2; a = a.Next() {
+		addrs = append(addrs, a)
+	}
+	var g gidTable
+	for _, c := range []struct {
+		addrs        []netip.Addr
+		changed      bool
+		rows, unused int
+	}{
+		{addrs[:maxGIDs], true, maxGIDs, 0}, {addrs, true, maxGIDs, 2}, {addrs, false, maxGIDs, 2}, {addrs[1:], true, maxGIDs, 1}, {addrs[:1], true, 1, 0},
+	} {
+		if changed := g.set(RoCEv2, [6]byte{2}, c.addrs); changed != c.changed || len(g.list()) != c.rows || g.unused != c.unused {
+			t.Errorf("%d addresses: changed %v, %d rows, %d unused; want %+v", len(c.addrs), changed, len(g.list()), g.unused, c)
+		}
+	}
+}
+
 // Two adapters cannot have one address; the error says whose it is.
 func TestAddressInUse(t *testing.T) {
 	h, g := newHost(t, Config{}), newHost(t, Config{})
@@ -394,5 +415,29 @@ func TestRetriesExceeded(t *testing.T) {
 	x.event(command.EventDisconnected)
 	if v := counter(t, x, "RDMA Connection Errors"); v != 1 {
 		t.Errorf("RDMA Connection Errors %d, want 1", v)
+	}
+}
+
+// Settle waits for the subscribers, also for those that are slower than the news.
+func TestSettle(t *testing.T) {
+	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
+	index := h.add(t, AdapterConfig{Addr: loopback()})
+	h.Settle() // nobody to wait for
+	var last atomic.Uint32
+	cancel := h.Subscribe(func(c StatusChange) {
+		time.Sleep(time.Millisecond)
+		last.Store(uint32(c.Flags))
+	})
+	defer cancel()
+	for range maxStatusChanges { // twice as many as fit
+		for _, on := range []bool{false, true} {
+			if err := h.SetAdapterState(index, on); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	h.Settle()
+	if f := StatusFlags(last.Load()); f != StatusUp {
+		t.Errorf("the last that was told is %d", f)
 	}
 }

@@ -18,6 +18,7 @@ type AdapterStatus struct {
 	Info       command.AdapterInfo
 	Name       string
 	Addrs      []netip.Addr
+	MAC        [6]byte
 	Enabled    bool
 	Up         bool
 	Path       PathPolicy

@@ -119,7 +119,7 @@ func (c *Client) WaitCQ(ctx context.Context, handle command.Handle, seq uint32) 
 		switch {
 		case worked:
 			last = now
-		case now.Sub(last) < h.cfg.Spin:
+		case now.Sub(last) < h.cfg.Spin || h.sleep.polls.Load():
 			idle++
 			h.giveWay(idle)
 		default:

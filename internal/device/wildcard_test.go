@@ -25,7 +25,7 @@ func TestWildcardListenerExtends(t *testing.T) {
 		id, err := client.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
 		client.check(err)
 		to := command.Endpoint{Addr: command.AddrFrom(addr), Port: at.Port}
-		client.check(client.c.CMConnect(bg, command.CMConnect{ID: id, QP: client.idleQP().q.Handle, Remote: to, Param: usualParam}))
+		client.dial(command.CMConnect{ID: id, QP: client.idleQP().q.Handle, Remote: to, Param: usualParam})
 		if want != command.EventConnectRequest {
 			client.event(want)
 			return

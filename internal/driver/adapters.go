@@ -3,22 +3,13 @@ package driver
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
-	"runtime"
 
-	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/events"
 )
-
-// mounted is what other packages serve at the management interface.
-func (d *Driver) mounted() []func(*http.ServeMux) {
-	d.counters = counters.New(counters.Config{Read: d.words, CPUs: runtime.NumCPU()})
-	return []func(*http.ServeMux){d.mountCaptures, d.mountLinks, d.counters.Mount, d.events.Mount}
-}
 
 // words are the adapters with their counters.
 func (d *Driver) words() []counters.Adapter {
@@ -63,7 +54,11 @@ func (d *Driver) addAdapter(i int) error {
 	if err := d.setUp(index, a); err != nil {
 		return err
 	}
-	if r.disabled {
+	disabled, known := d.registry.Disabled(r.Adapter)
+	if !known {
+		disabled = r.disabled
+	}
+	if disabled {
 		return nil
 	}
 	return d.enable(i, k)
@@ -100,11 +95,13 @@ func (d *Driver) enable(i int, k keys) error {
 	if err != nil {
 		return err
 	}
+	d.tellFrame(uint32(i), k.MTU)
+	d.starting.Store(uint32(i), pick(roceNames[:], k.RoCE))
+	defer d.starting.Delete(uint32(i))
 	if err := d.host.SetAdapterState(uint32(i), true); err != nil {
 		return err
 	}
-	d.events.Raise(r.Generation, events.AdapterStarted{Adapter: r.Name, Address: d.cfg.Adapters[i].Address})
-	d.events.Raise(r.Generation, events.RoCEMode{Adapter: r.Name, Mode: pick(roceNames[:], k.RoCE)})
+	d.host.Settle() // its events are written
 	return nil
 }
 
@@ -114,7 +111,8 @@ func isUnsupported(err error) bool {
 }
 
 // SetAdapter enables or disables an adapter while programs use it (WinOF manual
-// 4.11.2). Enabling takes up the keys as they are now.
+// 4.11.2), and as in Windows' Device Manager it stays so when the driver starts again. Enabling takes up the keys
+// as they are now.
 func (d *Driver) SetAdapter(q AdapterRequest) error {
 	index, err := d.find(q.Adapter)
 	if err != nil {
@@ -123,11 +121,29 @@ func (d *Driver) SetAdapter(q AdapterRequest) error {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	r := &d.running[index]
+	former, known := d.registry.Disabled(r.Adapter)
+	if !known || former == q.Enable {
+		if err := d.registry.Apply(r.Disable(!q.Enable)); err != nil {
+			return err
+		}
+	}
 	if d.enabled(index) == q.Enable {
 		return nil
 	}
-	if !q.Enable {
-		return d.disable(r, index)
+	if err := d.switchAdapter(r, index, q.Enable); err != nil {
+		return errors.Join(err, d.registry.Apply(r.Disable(!d.enabled(index))))
+	}
+	return nil
+}
+
+// switchAdapter enables or disables an adapter that is not.
+func (d *Driver) switchAdapter(r *running, index uint32, enable bool) error {
+	if !enable {
+		if err := d.disable(r, index); err != nil {
+			return err
+		}
+		d.events.Raise(r.Generation, events.AdapterDisabled{Adapter: r.Name})
+		return nil
 	}
 	if err := d.enableWithKeys(r, index); err != nil {
 		return err
@@ -146,7 +162,7 @@ func (d *Driver) disable(r *running, index uint32) error {
 		return err
 	}
 	r.off = false
-	d.events.Raise(r.Generation, events.AdapterDisabled{Adapter: r.Name})
+	d.host.Settle() // its events are written
 	return nil
 }
 
@@ -172,72 +188,24 @@ func (d *Driver) RestartAdapter(name string) error {
 	defer d.changes.Unlock()
 	r := &d.running[index]
 	taken, was := r.taken, d.enabled(index)
+	if disabled, _ := d.registry.Disabled(r.Adapter); disabled {
+		if err := d.registry.Apply(r.Disable(false)); err != nil {
+			return err
+		}
+	}
 	if was {
 		if err := d.disable(r, index); err != nil {
 			return err
 		}
 	}
 	if err := d.enableWithKeys(r, index); err != nil {
+		d.settings.Lock()
 		r.taken = taken
+		d.settings.Unlock()
 		if was {
 			err = errors.Join(err, d.enable(int(index), d.keys(int(index))))
 		}
 		return err
 	}
 	return nil
-}
-
-// keys are what the registry, and where it says nothing the configuration, say about an adapter.
-type keys struct {
-	device.Settings
-	rdma         bool // RoCE is on
-	fromRegistry bool // RoceMaxFrameSize is
-}
-
-// keys reads those of adapter i as it took them at its start.
-func (d *Driver) keys(i int) keys {
-	a, r := &d.cfg.Adapters[i], &d.running[i]
-	k := keys{rdma: true, Settings: device.Settings{
-		RoCE: device.RoCEv2, UDPPort: a.UDPPort, RoceMaxFrameSize: a.RoceMaxFrameSize, MaxCMRetries: a.MaxCMRetries,
-		NoFlowControl: a.RoceRcE2EFlowControlEnable != nil && !*a.RoceRcE2EFlowControlEnable,
-	}}
-	switch n, _ := d.number(r, "roce_mode"); n {
-	case 0:
-		k.RoCE = device.RoCEv1
-	case 5:
-		k.RoCE = device.RoCEv125
-	case 4:
-		k.rdma = false
-	}
-	if n, stored := d.number(r, "roce_udp_dport"); stored {
-		k.UDPPort = uint16(n)
-	}
-	if n, stored := d.number(r, "RoceMaxFrameSize"); stored {
-		k.RoceMaxFrameSize, k.fromRegistry = uint32(n), true
-	}
-	if n, stored := d.number(r, "RoceRcE2EFlowControlEnable"); stored {
-		k.NoFlowControl = n == 0
-	}
-	if n, stored := d.number(r, "MaxCMRetries"); stored {
-		k.MaxCMRetries = int(n)
-	}
-	if n, stored := d.number(r, "LogNumQp"); stored {
-		k.Limits.QP = 1 << n
-	}
-	return k
-}
-
-// number is a numeric setting that the adapter took at its start, and whether it is in the registry: the most
-// specific place that has it, else the default of the least specific.
-func (d *Driver) number(r *running, name string) (n uint64, stored bool) {
-	for _, k := range catalogue.LookupFor(name, r.Target()) {
-		s, ok := r.taken[r.Place(k).String()+`\`+k.Name]
-		if !ok {
-			continue
-		}
-		if n, _ = s.Number(); s.Stored && !s.Auto {
-			return n, true
-		}
-	}
-	return n, false
 }

@@ -3,10 +3,9 @@ package driver
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"strconv"
 	"sync"
 	"time"
@@ -17,17 +16,20 @@ import (
 )
 
 const (
-	maxCaptureRing = 256 << 20        // memory of one capture
-	captureFlush   = time.Second      // a capture with little traffic is written at least so often
-	captureBatch   = 512              // packets between flushes
-	captureStall   = 30 * time.Second // a reader that takes nothing for so long is gone
+	maxCaptureRing = 256 << 20   // memory of one capture
+	captureFlush   = time.Second // a capture with little traffic is written at least so often
+	captureBatch   = 512         // packets between flushes
+	maxCaptures    = 64          // at once, with those to files that nobody has ended yet
 )
 
-// CaptureRequest says what to capture.
-type CaptureRequest = api.CaptureRequest
+// CaptureRequest says what to capture, and CaptureStatus what became of it.
+type (
+	CaptureRequest = api.CaptureRequest
+	CaptureStatus  = api.CaptureStatus
+)
 
-// Capture is a running capture of an adapter.
-type Capture struct {
+// capturing is a capture of an adapter.
+type capturing struct {
 	driver  *Driver
 	adapter string
 	index   uint32
@@ -37,16 +39,25 @@ type Capture struct {
 	started time.Time
 	end     chan struct{}
 	once    sync.Once
+
+	file string        // which the driver writes; "": the capture goes to a reader
+	done chan struct{} // of a file: closed when it is complete, or as complete as it gets
+	err  error         // of a file, behind done
 }
 
-// captures are those that run, by their id.
+// captures are those that run, and those to files until somebody ends them, by their id.
 type captures struct {
-	mu   sync.Mutex
-	byID map[string]*Capture
+	mu     sync.Mutex
+	byID   map[string]*capturing
+	closed bool
+
+	buffers packetBuffers
 }
 
-// Capture begins to capture what passes the port of an adapter. The caller runs Copy, which ends it.
-func (d *Driver) Capture(q CaptureRequest) (*Capture, error) {
+// OpenCapture begins to capture what passes the port of an adapter. The caller runs Copy, which ends it.
+func (d *Driver) OpenCapture(q CaptureRequest) (api.Capture, error) { return d.capture(q, "") }
+
+func (d *Driver) capture(q CaptureRequest, file string) (*capturing, error) {
 	index, err := d.find(q.Adapter)
 	if err != nil {
 		return nil, err
@@ -62,43 +73,75 @@ func (d *Driver) Capture(q CaptureRequest) (*Capture, error) {
 	if snap == 0 {
 		snap = capture.MaxSnap
 	}
-	c := &Capture{
+	c := &capturing{
 		driver: d, adapter: q.Adapter, index: index, id: rand.Text(), snap: snap, tap: tap, started: time.Now(), end: make(chan struct{}),
-	}
-	if err := d.host.StartCapture(index, tap); err != nil {
-		return nil, err
+		file: file, done: make(chan struct{}),
 	}
 	d.captures.mu.Lock()
 	defer d.captures.mu.Unlock()
-	if d.captures.byID == nil {
-		d.captures.byID = map[string]*Capture{}
+	if err := d.captures.room(file); err != nil {
+		return nil, err
+	}
+	if err := d.host.StartCapture(index, tap); err != nil {
+		return nil, err
 	}
 	d.captures.byID[c.id] = c
 	return c, nil
 }
 
-// StopCapture ends a capture: its Copy writes what is left, and the statistics.
-func (d *Driver) StopCapture(id string) error {
+// room says whether there is room for one more.
+func (s *captures) room(file string) error {
+	switch {
+	case s.closed:
+		return errors.New("the driver is stopping")
+	case len(s.byID) >= maxCaptures:
+		return fmt.Errorf("%d captures run already; end one of them first", maxCaptures)
+	}
+	for _, c := range s.byID {
+		if file != "" && c.file == file {
+			return fieldError("file", strconv.Quote(file), "one that no capture writes yet")
+		}
+	}
+	if s.byID == nil {
+		s.byID = map[string]*capturing{}
+	}
+	return nil
+}
+
+// EndCapture ends a capture: its Copy writes what is left, and the statistics. A file is complete afterwards.
+func (d *Driver) EndCapture(ctx context.Context, id string) (CaptureStatus, error) {
 	d.captures.mu.Lock()
 	c := d.captures.byID[id]
 	d.captures.mu.Unlock()
 	if c == nil {
-		return fieldError("capture", strconv.Quote(id), "the id of a capture that runs")
+		return CaptureStatus{}, fieldError("capture", strconv.Quote(id), "the id of a capture that runs")
 	}
-	c.Stop()
-	return nil
+	c.stop()
+	if c.file != "" {
+		select {
+		case <-c.done:
+			c.forget()
+		case <-ctx.Done():
+			return CaptureStatus{}, ctx.Err()
+		}
+	}
+	return c.status(), nil
 }
 
 // ID names the capture.
-func (c *Capture) ID() string { return c.id }
+func (c *capturing) ID() string { return c.id }
 
-// Stop ends the capture.
-func (c *Capture) Stop() { c.once.Do(func() { close(c.end) }) }
+// stop ends the capture.
+func (c *capturing) stop() { c.once.Do(func() { close(c.end) }) }
 
 // Copy writes the capture as pcapng until Stop or the end of the context; in the end come the packets that were
 // taken until then, and the statistics. flush is called after each batch.
-func (c *Capture) Copy(ctx context.Context, w io.Writer, flush func() error) error {
+func (c *capturing) Copy(ctx context.Context, w io.Writer, flush func() error) error {
 	defer c.forget()
+	return c.write(ctx, w, flush)
+}
+
+func (c *capturing) write(ctx context.Context, w io.Writer, flush func() error) error {
 	out, err := pcapng.NewWriter(w, c.adapter, c.snap, c.started)
 	if err != nil {
 		return err
@@ -139,7 +182,7 @@ func (c *Capture) Copy(ctx context.Context, w io.Writer, flush func() error) err
 var ready = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // batch writes some of what the tap holds and reports whether there is more.
-func (c *Capture) batch(out *pcapng.Writer, flush func() error) (more bool, err error) {
+func (c *capturing) batch(out *pcapng.Writer, flush func() error) (more bool, err error) {
 	var p capture.Packet
 	for range captureBatch {
 		if more = c.tap.Next(&p); !more {
@@ -155,58 +198,9 @@ func (c *Capture) batch(out *pcapng.Writer, flush func() error) (more bool, err 
 	return more, flush()
 }
 
-func (c *Capture) forget() {
+func (c *capturing) forget() {
 	_ = c.driver.host.StopCapture(c.index, c.tap) // an adapter that is gone has no taps
 	c.driver.captures.mu.Lock()
 	defer c.driver.captures.mu.Unlock()
 	delete(c.driver.captures.byID, c.id)
-}
-
-// mountCaptures serves captures.
-func (d *Driver) mountCaptures(mux *http.ServeMux) {
-	mux.HandleFunc("GET /capture", d.serveCapture)
-	mux.HandleFunc("DELETE /capture/{id}", func(w http.ResponseWriter, r *http.Request) {
-		if err := d.StopCapture(r.PathValue("id")); err != nil {
-			api.Fail(w, err)
-			return
-		}
-		w.WriteHeader(http.StatusNoContent)
-	})
-}
-
-// serveCapture streams a capture: GET /capture?adapter=NAME&snap=BYTES&ring=BYTES.
-func (d *Driver) serveCapture(w http.ResponseWriter, r *http.Request) {
-	q, err := captureRequest(r.URL.Query())
-	if err != nil {
-		api.Fail(w, err)
-		return
-	}
-	c, err := d.Capture(q)
-	if err != nil {
-		api.Fail(w, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/x-pcapng")
-	w.Header().Set("Content-Disposition", `attachment; filename="capture.pcapng"`)
-	w.Header().Set(api.CaptureHeader, c.ID())
-	control := http.NewResponseController(w)
-	_ = c.Copy(r.Context(), w, func() error {
-		_ = control.SetWriteDeadline(time.Now().Add(captureStall)) // not every writer has deadlines
-		return control.Flush()
-	})
-}
-
-func captureRequest(v url.Values) (q CaptureRequest, err error) {
-	q.Adapter = v.Get("adapter")
-	for _, f := range []struct {
-		name string
-		to   *int
-	}{{"snap", &q.Snap}, {"ring", &q.Ring}} {
-		if s := v.Get(f.name); s != "" {
-			if *f.to, err = strconv.Atoi(s); err != nil {
-				return q, fieldError(f.name, strconv.Quote(s), "a number of bytes")
-			}
-		}
-	}
-	return q, nil
 }

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,5 +108,44 @@ func TestCaptureRefusals(t *testing.T) {
 		if time.Now().After(until) {
 			t.Fatal("the capture goes on without a reader")
 		}
+	}
+}
+
+// The driver writes a capture to a file, and completes it when it ends itself.
+func TestCaptureToFile(t *testing.T) {
+	cfg := twoAdapters(t)
+	d := start(t, cfg)
+	admin := NewAdmin(cfg.Socket)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "x.pcapng")
+	for path, want := range map[string]string{"x.pcapng": "an absolute path", dir: "a file", filepath.Join(dir, "none", "x"): "no such file"} {
+		if _, err := admin.CaptureToFile(t.Context(), CaptureRequest{Adapter: "left"}, path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+	c, err := admin.CaptureToFile(t.Context(), CaptureRequest{Adapter: "left"}, file)
+	if err != nil || !c.Running || c.File != file {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if _, err := admin.CaptureToFile(t.Context(), CaptureRequest{Adapter: "right"}, file); err == nil {
+		t.Error("two captures write one file")
+	}
+	if list, err := admin.Captures(t.Context()); err != nil || len(list) != 1 || list[0].ID != c.ID {
+		t.Errorf("%+v, %v", list, err)
+	}
+	stop(t, d)
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := pcapgo.NewNgReader(bytes.NewReader(b), pcapgo.NgReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.ReadPacketData(); !errors.Is(err, io.EOF) {
+		t.Errorf("the end of the file: %v", err)
+	}
+	if s, err := r.Interface(0); err != nil || s.Statistics.LastUpdate.IsZero() {
+		t.Errorf("no statistics: %v", err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/registry"
 )
 
 // A state directory that cannot be written to: the driver runs, says that nothing will be kept, and changes count
@@ -52,8 +54,17 @@ func TestReadOnlyStateDirectory(t *testing.T) {
 		}
 		wantEvent(t, d, "NothingKept", "registry", "read-only")
 		value := "1024"
-		if _, err := d.Set("left", "RoceMaxFrameSize", &value); err != nil {
+		notices, err := d.Set("left", "RoceMaxFrameSize", &value)
+		if err != nil {
 			t.Error(err)
+		}
+		if n := len(notices); n != 2 || notices[1].Effect != "not kept" || !strings.Contains(notices[1].Text, "read-only file system") {
+			t.Errorf("a change that is not kept says %+v", notices)
+		}
+		key, _ := registry.ParsePath(`HKLM\SYSTEM\CurrentControlSet\Services\mlx5\Parameters\Roce`)
+		notices, err = d.ChangeRegistry([]registry.Change{{Kind: registry.CreateKey, Key: key}}, false)
+		if err != nil || len(notices) != 1 || notices[0].Name != key.String() {
+			t.Errorf("a key that is not kept: %+v, %v", notices, err)
 		}
 		if err := d.RestartAdapter("left"); err != nil {
 			t.Error(err)

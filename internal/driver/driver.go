@@ -19,6 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc"
 	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/internal/tuning"
 )
 
 // Options are what a driver is started with beside its configuration.
@@ -63,6 +64,10 @@ type Driver struct {
 	changes  sync.Mutex
 	registry *registry.Registry
 	running  []running // by the adapters' index
+	// settings is held by whoever changes what adapters took, with changes, and by whoever reads it without that.
+	settings sync.RWMutex
+	starting sync.Map // RoCE modes by the index of adapters that are being enabled, whose start is to be reported
+	tunings  *tuning.Log
 }
 
 // Start brings a driver up: the lock, the adapters, the check of itself, the
@@ -97,6 +102,7 @@ func (d *Driver) start(ctx context.Context, systemLog string) (err error) {
 	if err := d.openRegistry(); err != nil {
 		return err
 	}
+	d.openTunings()
 	if err := d.addAdapters(); err != nil {
 		return err
 	}
@@ -143,6 +149,7 @@ func (d *Driver) Close() error {
 	if d.api != nil {
 		errs = append(errs, d.api.Close())
 	}
+	errs = append(errs, d.captures.close())
 	if d.attach != nil {
 		errs = append(errs, d.attach.Close())
 	}

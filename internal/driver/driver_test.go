@@ -105,6 +105,9 @@ func TestProgramsAttachAndStatusNamesThem(t *testing.T) {
 	if q := s.Adapters[0].QPs; len(q) != 1 || q[0].Number != side.qp.Number() || q[0].Owner != "tester" || q[0].PID != os.Getpid() || q[0].Type != "RC" {
 		t.Errorf("QPs %+v", q)
 	}
+	if o := d.Overview(); len(o.Adapters) != len(s.Adapters) || len(o.Adapters[0].QPs) != 0 || o.Adapters[0].Objects["qp"] != s.Adapters[0].Objects["qp"] {
+		t.Errorf("the overview has %+v", o.Adapters)
+	}
 	if len(s.Programs) != 1 || s.Programs[0].Name != "tester" || s.Programs[0].MemoryPath == "" || s.Programs[0].Objects["qp"] != 1 {
 		t.Errorf("programs %+v", s.Programs)
 	}

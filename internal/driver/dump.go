@@ -147,22 +147,16 @@ func (d *Driver) temp() string { return filepath.Join(d.cfg.State, "temp") }
 
 // now is a numeric setting as it is now.
 func (d *Driver) now(r *running, name string) uint64 {
-	d.changes.Lock()
-	defer d.changes.Unlock()
-	n, _ := d.number(r, name)
-	return n
+	d.settings.RLock()
+	defer d.settings.RUnlock()
+	return r.value(name)
 }
 
 // text is a setting of text as it is now.
 func (d *Driver) text(r *running, name string) string {
-	d.changes.Lock()
-	defer d.changes.Unlock()
-	for _, k := range catalogue.LookupFor(name, r.Target()) {
-		if s, ok := r.taken[r.Place(k).String()+`\`+k.Name]; ok {
-			return s.Value.Text
-		}
-	}
-	return ""
+	d.settings.RLock()
+	defer d.settings.RUnlock()
+	return r.word(name)
 }
 
 // dumpPort writes a set of files when the link of an adapter came up or went down, where the keys ask for it: of

@@ -4,6 +4,9 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,8 +16,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// acting are the tests of the keys of the RoCE and the general tables that act: each shows that the key changes
-// what the driver does, beside what it stores.
+// acting are the tests of the keys that act: each shows that the key changes what the driver does, beside what it
+// stores.
 var acting = map[string]func(*testing.T){
 	"roce_mode":                  TestRoCEMode,
 	"roce_udp_dport":             TestKeysSurviveARestartOfTheDriver,
@@ -23,27 +26,51 @@ var acting = map[string]func(*testing.T){
 	"RoceRcE2EFlowControlEnable": TestKeysOfTheConnectionManager,
 	"MaxCMRetries":               TestKeysOfTheConnectionManager,
 	"LogNumQp":                   TestLogNumQp,
+	"LogNumRdmaRc":               TestLogNumRdmaRc,
+	"*JumboPacket":               TestJumboPacket,
+	"NetworkAddress":             TestNetworkAddress,
+	"RecvCompletionMethod":       TestPollingKeys,
+	"ThreadPoll":                 TestPollingKeys,
+	"AverageFactor":              TestPollingKeys,
+	"AveragePollThreshold":       TestPollingKeys,
+	"ThisPollThreshold":          TestPollingKeys,
+	"*InterruptModeration":       TestModerationOfAdapters,
+	"TxIntModerationPacketCount": TestModerationOfAdapters,
+	"TxIntModerationPacketTime":  TestModerationOfAdapters,
+	"TxIntModerationProfile":     TestModerationKeys,
+	"RxIntModeration":            TestModerationKeys,
+	"RxIntModerationProfile":     TestModerationKeys,
+	"RxIntModerationPacketCount": TestModerationKeys,
+	"RxIntModerationPacketTime":  TestModerationKeys,
+	"pkt_rate_low":               TestModerationKeys,
+	"pkt_rate_high":              TestModerationKeys,
+	"DumpEventsNum":              TestDumpEventsNum,
 }
 
-// Every key of these tables that counts as built has a test that shows that it acts, and no other has one.
+// actingOf are the files with the tests of keys that a tool's feature acts on.
+var actingOf = map[string]string{
+	"DumpMeNowDirectory":         "../tools/mlxtool/debug_test.go",
+	"DumpMeNowTotalCount":        "../tools/mlxtool/debug_test.go",
+	"DumpMeNowPreservedCountMin": "../tools/mlxtool/debug_test.go",
+	"DumpModeFlags":              "../tools/mlxtool/debug_test.go",
+	"EnableDumpOnPortDown":       "../tools/mlxtool/debug_test.go",
+	"MstDumpMode":                "../tools/mlxtool/debug_test.go",
+	"RssMonitoringEnabled":       "../tools/mlxtool/nonrss_test.go",
+}
+
+// Every key that counts as built has a test that shows that it acts, and no other has one.
 func TestKeysThatAct(t *testing.T) {
 	built := map[string]bool{}
-	for _, name := range []string{"roce_mode", "UpdateGIDTimerFrequency"} {
-		group := catalogue.Lookup(name)[0].Group
-		for _, k := range catalogue.Keys() {
-			if k.Group == group && k.Status == catalogue.Built {
-				built[k.Name] = true
-			}
-		}
+	for _, k := range catalogue.Keys() {
+		built[k.Name] = built[k.Name] || k.Status == catalogue.Built
 	}
-	for name := range built {
-		if acting[name] == nil {
-			t.Errorf("%s counts as built, and no test shows that it acts", name)
+	for name, acts := range built {
+		file := actingOf[name]
+		if tested := acting[name] != nil || file != ""; tested != acts {
+			t.Errorf("%s counts as built: %v; a test shows that it acts: %v", name, acts, tested)
 		}
-	}
-	for name := range acting {
-		if !built[name] {
-			t.Errorf("%s acts and does not count as built", name)
+		if b, err := os.ReadFile(file); file != "" && (err != nil || !strings.Contains(string(b), strconv.Quote(name))) {
+			t.Errorf("%s does not have %s", file, name)
 		}
 	}
 }

@@ -28,14 +28,14 @@ type lock struct {
 // acquire takes the lock of the state directory dir, which it creates.
 func acquire(dir string) (*lock, error) {
 	err := os.MkdirAll(dir, 0o700)
-	if isReadOnly(err) {
+	if isReadOnly(err) || isFull(err) {
 		return &lock{why: err}, nil // nothing is there that two drivers could spoil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "driver.lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if isReadOnly(err) {
+	if isReadOnly(err) || isFull(err) {
 		return acquireReadOnly(dir, err)
 	}
 	if err != nil {
@@ -50,7 +50,9 @@ func acquire(dir string) (*lock, error) {
 		return nil, fmt.Errorf("%w: %s is locked", ErrRunning, f.Name())
 	}
 	l := &lock{file: f, stale: readSome(f) != ""}
-	if err := l.write(strconv.Itoa(os.Getpid()) + "\n"); err != nil {
+	if err := l.write(strconv.Itoa(os.Getpid()) + "\n"); isFull(err) {
+		l.why = err // it is locked all the same
+	} else if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
@@ -60,6 +62,11 @@ func acquire(dir string) (*lock, error) {
 // isReadOnly says that the place cannot be written to.
 func isReadOnly(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// isFull says that the disk, or what the user may have of it, is full.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // acquireReadOnly locks the directory itself, where the system lets it.

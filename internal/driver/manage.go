@@ -7,8 +7,10 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/web"
 )
@@ -59,7 +61,8 @@ func readersMode(readers string) (fs.FileMode, error) {
 
 // manage serves the management interface.
 func (d *Driver) manage() error {
-	d.api = api.New(api.Config{Driver: d, Version: d.version, Log: d.log, Events: d.events, Mount: d.mounted()})
+	d.counters = counters.New(counters.Config{Read: d.words, CPUs: runtime.NumCPU()})
+	d.api = api.New(api.Config{Driver: d, Version: d.version, Log: d.log, Events: d.events, Counters: d.counters})
 	mode, err := readersMode(d.cfg.Readers)
 	if err != nil {
 		return err

@@ -2,13 +2,10 @@ package driver
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
-	"runtime"
 	"strconv"
 	"sync"
 
@@ -46,7 +43,7 @@ func (d *Driver) makePages(cert *tls.Certificate, token string) *web.Server {
 	if err != nil || machine == "" {
 		machine = "this machine"
 	}
-	return web.New(web.Config{API: d.api, Machine: machine, Version: d.version, Certificate: cert, Token: token, CPUs: runtime.NumCPU()})
+	return web.New(web.Config{API: d.api, Machine: machine, Version: d.version, Certificate: cert, Token: token})
 }
 
 // openPages serves the pages on the loopback interface, where they are not yet.
@@ -75,8 +72,8 @@ func (d *Driver) Pages() string {
 	return d.pages.at
 }
 
-// link makes a link that opens a session.
-func (d *Driver) link() (l api.Link, err error) {
+// MakeLink makes a link that opens a session.
+func (d *Driver) MakeLink() (l api.Link, err error) {
 	listen := d.cfg.Web
 	if listen == "" {
 		listen = net.JoinHostPort(pagesHost, "0")
@@ -107,22 +104,5 @@ func (p *pages) close(last bool) error {
 	return p.stop()
 }
 
-// mountLinks serves POST /links, which makes a link, and DELETE /links, which closes the pages.
-func (d *Driver) mountLinks(mux *http.ServeMux) {
-	mux.HandleFunc("POST /links", func(w http.ResponseWriter, r *http.Request) {
-		l, err := d.link()
-		if err != nil {
-			api.Fail(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(l) // a client that went away
-	})
-	mux.HandleFunc("DELETE /links", func(w http.ResponseWriter, r *http.Request) {
-		if err := d.pages.close(false); err != nil {
-			api.Fail(w, err)
-			return
-		}
-		w.WriteHeader(http.StatusNoContent)
-	})
-}
+// ClosePages ends all sessions of the device manager, and closes its port until somebody asks for a link again.
+func (d *Driver) ClosePages() error { return d.pages.close(false) }

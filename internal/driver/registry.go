@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -35,6 +36,7 @@ func (d *Driver) openRegistry() error {
 		r = registry.NewVolatile(err.Error())
 	}
 	d.registry = r
+	r.SetLineRate(d.lineRate)
 	if why := r.Volatile(); why != "" {
 		d.log.Warn("nothing will be kept", "reason", why)
 		d.events.Raise(0, events.NothingKept{What: "The registry", Directory: d.cfg.State, Cause: errors.New(why)})
@@ -57,6 +59,16 @@ func (d *Driver) openRegistry() error {
 	return nil
 }
 
+// lineRate is how fast the link of an adapter is, in Mbit/s; 0 where nothing limits it.
+func (d *Driver) lineRate(a registry.Adapter) uint64 {
+	index, err := d.find(a.Name)
+	if err != nil || d.host == nil {
+		return 0
+	}
+	set, _ := d.host.Impairment(index)
+	return set.Rate / 1e6
+}
+
 // forget goes on without a file that cannot be written: with what it holds, in memory.
 func (d *Driver) forget(cause error) {
 	d.registry = d.registry.Detach(cause.Error())
@@ -67,22 +79,47 @@ func (d *Driver) forget(cause error) {
 // take reads the settings of adapter i, which starts with them, and tells of those that do not count.
 func (d *Driver) take(i int) {
 	r := &d.running[i]
-	r.taken, r.configuration = map[string]registry.Setting{}, d.registry.Configuration(r.Adapter)
+	taken := map[string]registry.Setting{}
 	for _, s := range d.registry.Settings(r.Adapter) {
-		r.taken[settingID(&s)] = s
+		taken[settingID(&s)] = s
 		d.complain(r, &s)
 	}
+	d.settings.Lock()
+	defer d.settings.Unlock()
+	r.taken, r.configuration = taken, d.registry.Configuration(r.Adapter)
 }
 
 // complain raises the event of a stored value that is not allowed.
 func (d *Driver) complain(r *running, s *registry.Setting) {
-	var e *catalogue.ValueError
-	if !errors.As(s.Problem, &e) {
+	if s.Problem == nil {
 		return
 	}
-	used := api.DefaultText(s.Key, r.Generation)
 	d.log.Warn("a stored value is not allowed; the default is used", "key", s.Path, "value", s.Name, "problem", s.Problem)
-	d.events.Raise(r.Generation, events.RegistryValueIgnored{Key: s.Path.String() + `\` + s.Name, Value: e.Value, Allowed: e.Allowed, Used: used})
+	if mac, ok := d.groupAddress(r, s); ok {
+		d.events.Raise(r.Generation, events.MulticastAddress{Adapter: r.Name, Address: mac})
+		return
+	}
+	ignored := events.RegistryValueIgnored{Key: s.Path.String() + `\` + s.Name, Used: api.DefaultText(s.Key, r.Generation)}
+	var wrong *catalogue.ValueError
+	var excluded *catalogue.ConflictError
+	switch {
+	case errors.As(s.Problem, &wrong):
+		ignored.Value, ignored.Allowed = wrong.Value, wrong.Allowed
+	case errors.As(s.Problem, &excluded):
+		ignored.Value, ignored.Allowed = "set", "0 while "+excluded.Other+" is set"
+	}
+	d.events.Raise(r.Generation, ignored)
+}
+
+// groupAddress is the stored value of NetworkAddress where it is the address of a group of stations, which has an event
+// of its own (WinOF-2 1.21, 5.5).
+func (d *Driver) groupAddress(r *running, s *registry.Setting) (mac string, ok bool) {
+	if s.Key.Form != catalogue.UnicastMAC || r.Generation != catalogue.MLX5 {
+		return "", false
+	}
+	v, _ := d.registry.Get(s.Path, s.Name)
+	text, _ := v.Text()
+	return text, stationAddress(text)[0]&1 != 0
 }
 
 // Registry is the driver's registry, for reading.
@@ -93,6 +130,11 @@ func (d *Driver) Registry() *registry.Registry { return d.registry }
 func (d *Driver) ChangeRegistry(changes []registry.Change, unchecked bool) ([]registry.Notice, error) {
 	d.changes.Lock()
 	defer d.changes.Unlock()
+	return d.changeRegistry(changes, unchecked)
+}
+
+// changeRegistry is ChangeRegistry for who holds the lock of changes.
+func (d *Driver) changeRegistry(changes []registry.Change, unchecked bool) ([]registry.Notice, error) {
 	var notices []registry.Notice
 	if !unchecked {
 		var err error
@@ -110,7 +152,27 @@ func (d *Driver) ChangeRegistry(changes []registry.Change, unchecked bool) ([]re
 	for i := range d.running {
 		d.follow(i, before[i])
 	}
-	return notices, nil
+	return append(notices, d.lost(changes)...), nil
+}
+
+// lost tells of every value that is set, else of the first change, that it is kept in memory alone, where that is so.
+func (d *Driver) lost(changes []registry.Change) (notices []registry.Notice) {
+	why := d.registry.Volatile()
+	if why == "" {
+		return nil
+	}
+	told := slices.DeleteFunc(slices.Clone(changes), func(c registry.Change) bool { return c.Kind != registry.SetValue })
+	if len(told) == 0 {
+		told = changes[:min(1, len(changes))]
+	}
+	for _, c := range told {
+		name := c.Value.Name
+		if c.Kind != registry.SetValue && c.Kind != registry.DeleteValue {
+			name = c.Key.String()
+		}
+		notices = append(notices, registry.Notice{Path: c.Key, Name: name, Text: "is lost when the driver ends: " + why, Effect: "not kept"})
+	}
+	return notices
 }
 
 // dynamic are the settings of adapter i that are taken up at once.
@@ -130,7 +192,9 @@ func (d *Driver) follow(i int, before map[string]registry.Setting) {
 	for id, now := range d.dynamic(i) {
 		if was := before[id]; now.Text() != was.Text() || (now.Problem == nil) != (was.Problem == nil) {
 			d.complain(r, &now)
+			d.settings.Lock()
 			r.taken[id] = now
+			d.settings.Unlock()
 		}
 	}
 }

@@ -41,7 +41,19 @@ func (d *Driver) tellIdentity(index uint32) {
 	})
 }
 
-// adapterChanged raises the events of what an adapter tells of itself, whoever changed it.
+// tellFrame raises the event of a *JumboPacket that is more than the link carries: that is used then.
+func (d *Driver) tellFrame(index, wanted uint32) {
+	info, err := d.host.AdapterInfo(index)
+	if err != nil || wanted <= info.LinkMTU {
+		return
+	}
+	r, frame := &d.running[index], info.LinkMTU+ethernetHeader
+	d.events.Raise(r.Generation, events.JumboPacketReduced{Adapter: r.Name, Value: wanted + ethernetHeader, Supported: frame, Used: frame})
+}
+
+// adapterChanged raises the events of what an adapter tells of itself, whoever changed it. Whoever changes it as
+// the driver waits for them, so that they stand in the log in the order of what happened: it takes no lock that one who
+// changes adapters holds.
 func (d *Driver) adapterChanged(c device.StatusChange) {
 	r := &d.running[c.Adapter]
 	if c.Flags&device.StatusDown != 0 {
@@ -52,11 +64,20 @@ func (d *Driver) adapterChanged(c device.StatusChange) {
 		d.events.Raise(r.Generation, events.AdapterStopped{Adapter: r.Name})
 	}
 	if c.Flags&device.StatusUp != 0 {
+		if mode, ok := d.starting.LoadAndDelete(c.Adapter); ok {
+			d.events.Raise(r.Generation, events.AdapterStarted{
+				Adapter: r.Name, MAC: d.host.Addresses(c.Adapter).MAC, Address: d.cfg.Adapters[c.Adapter].Address,
+			})
+			d.events.Raise(r.Generation, events.RoCEMode{Adapter: r.Name, Mode: mode.(string)})
+		}
 		d.events.Raise(r.Generation, events.LinkUp{Adapter: r.Name, Port: 1})
 		d.dumpPort(c.Adapter, true)
 	}
 	if c.Flags&device.StatusGIDChange != 0 {
-		d.events.Raise(r.Generation, events.AddressesChanged{Adapter: r.Name, Addresses: d.host.Addresses(c.Adapter)})
+		d.events.Raise(r.Generation, events.AddressesChanged{Adapter: r.Name, Addresses: d.host.Addresses(c.Adapter).Served})
+	}
+	if a := d.host.Addresses(c.Adapter); a.Unused > 0 && c.Flags&(device.StatusUp|device.StatusGIDChange) != 0 {
+		d.events.Raise(r.Generation, events.TooManyAddresses{Adapter: r.Name, Limit: a.Most})
 	}
 }
 

@@ -129,6 +129,9 @@ func TestCountersAndEventsAreServed(t *testing.T) {
 		t.Errorf("%d packets after a restart", n)
 	}
 	var p events.Page
+	if err := d.SetAdapter(AdapterRequest{Adapter: "left"}); err != nil {
+		t.Fatal(err)
+	}
 	if err := admin.Get(ctx, "/events", url.Values{"source": {"softvpi"}, "severity": {"Warning"}}, &p); err != nil || len(p.Events) != 1 || p.Events[0].Symbol != "AdapterDisabled" {
 		t.Errorf("%+v, %v", p, err)
 	}

@@ -55,12 +55,14 @@ func (d *Driver) selfCheck(ctx context.Context) ([]Check, error) {
 	return checks, nil
 }
 
-// pairs lists the pairs of adapters that can reach each other, by index.
+// pairs lists the pairs of adapters that are up and can reach each other, by index.
 func (d *Driver) pairs() (pairs [][2]int) {
-	for i, a := range d.cfg.Adapters {
-		alone := true
-		for j, b := range d.cfg.Adapters {
-			if a.Disabled || b.Disabled || i == j || a.Address.Is4() != b.Address.Is4() || a.UDPPort != b.UDPPort {
+	all := d.host.Snapshot().Adapters
+	for i := range all {
+		a, alone := &all[i].Info, true
+		for j := range all {
+			b := &all[j].Info
+			if a.Up == 0 || b.Up == 0 || i == j || a.Addr.IP().Is4() != b.Addr.IP().Is4() || a.UDPPort != b.UDPPort {
 				continue
 			}
 			alone = false
@@ -68,7 +70,7 @@ func (d *Driver) pairs() (pairs [][2]int) {
 				pairs = append(pairs, [2]int{i, j})
 			}
 		}
-		if alone && !a.Disabled {
+		if alone && a.Up != 0 {
 			pairs = append(pairs, [2]int{i, i})
 		}
 	}

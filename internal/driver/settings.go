@@ -60,7 +60,7 @@ func (d *Driver) setUp(index uint32, a Adapter) error {
 func (d *Driver) gidInterval() time.Duration {
 	shortest, stored := uint64(0), false
 	for i := range d.running {
-		n, ok := d.number(&d.running[i], "UpdateGIDTimerFrequency")
+		n, ok := d.running[i].number("UpdateGIDTimerFrequency")
 		if ok && (!stored || n != 0 && (n < shortest || shortest == 0)) {
 			shortest, stored = n, true
 		}

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"net"
 	"net/netip"
 	"os"
 
@@ -21,8 +22,12 @@ func pick[N ~uint32](names []string, i N) string {
 }
 
 // Status returns the state of the driver.
-func (d *Driver) Status() Status {
-	snap := d.host.Snapshot()
+func (d *Driver) Status() Status { return d.status(d.host.Snapshot()) }
+
+// Overview is Status without the queue pairs.
+func (d *Driver) Overview() Status { return d.status(d.host.Overview()) }
+
+func (d *Driver) status(snap device.Snapshot) Status {
 	s := Status{
 		Volatile: d.registry.Volatile(),
 		Version:  d.version, PID: os.Getpid(), Started: d.started, Socket: d.cfg.Socket, Attach: d.noAttach,
@@ -43,7 +48,7 @@ func (d *Driver) Status() Status {
 func adapterStatus(a *device.AdapterStatus) AdapterStatus {
 	s := AdapterStatus{
 		Index: a.Info.Index, Name: a.Name, Addresses: a.Addrs, Enabled: a.Enabled, Up: a.Up,
-		RoCE: pick(roceNames[:], a.Info.RoCE), ActiveMTU: a.Info.ActiveMTU, LinkMTU: a.Info.LinkMTU, UDPPort: a.Info.UDPPort, GUID: a.Info.GUID,
+		MAC: net.HardwareAddr(a.MAC[:]).String(), RoCE: pick(roceNames[:], a.Info.RoCE), ActiveMTU: a.Info.ActiveMTU, LinkMTU: a.Info.LinkMTU, UDPPort: a.Info.UDPPort, GUID: a.Info.GUID,
 		Path: a.Path.String(), Impairment: a.Impairment, SourcePorts: a.SourcePorts,
 		GIDs: make([]GIDStatus, 0, len(a.GIDs)), QPs: make([]QPStatus, 0, len(a.QPs)), Objects: objects(a.Objects),
 		Retransmits: a.Retransmits, Counters: make(map[string]uint64, len(a.Counters)),

@@ -1,6 +1,9 @@
 package events
 
-import "net/netip"
+import (
+	"net"
+	"net/netip"
+)
 
 // Event is one of the types below: an event with the values of its fields. The type's name is the symbol of the
 // catalogue; it has the fields that the texts of both generations take.
@@ -20,6 +23,7 @@ type (
 	// AdapterStarted says that an adapter is ready.
 	AdapterStarted struct {
 		Adapter string
+		MAC     net.HardwareAddr
 		Address netip.Addr
 	}
 	// AdapterStartFailed says why an adapter could not be made or enabled.
@@ -52,8 +56,20 @@ type (
 		Adapter   string
 		Addresses []netip.Addr
 	}
+	// JumboPacketReduced says that frames are to be larger than the link carries, in bytes.
+	JumboPacketReduced struct {
+		Adapter                string
+		Value, Supported, Used uint32
+	}
+	// TooManyAddresses says that a port has more addresses than its GID table has room for.
+	TooManyAddresses struct {
+		Adapter string
+		Limit   int
+	}
 	// RegistryValueIgnored says that a stored value is not allowed and its default used instead.
 	RegistryValueIgnored struct{ Key, Value, Allowed, Used string }
+	// MulticastAddress says that NetworkAddress is the address of a group, and the permanent one used instead.
+	MulticastAddress struct{ Adapter, Address string }
 	// RegistrySetAside says that the registry could not be read and was kept under another name.
 	RegistrySetAside struct {
 		Cause error
@@ -128,7 +144,10 @@ func (Identification) event()       {}
 func (RoCEMode) event()             {}
 func (RoCEModeRefused) event()      {}
 func (AddressesChanged) event()     {}
+func (JumboPacketReduced) event()   {}
+func (TooManyAddresses) event()     {}
 func (RegistryValueIgnored) event() {}
+func (MulticastAddress) event()     {}
 func (RegistrySetAside) event()     {}
 func (NothingKept) event()          {}
 func (DriverStarted) event()        {}

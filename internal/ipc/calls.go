@@ -49,6 +49,25 @@ func does[Q any](f func(ctx context.Context, s Session, q Q) error) handler {
 	return replies(func(ctx context.Context, s Session, q Q) (empty, error) { return empty{}, f(ctx, s, q) })
 }
 
+// extended is the session of a driver that has the commands beyond command.Commands.
+func extended(s Session) (command.Extended, error) {
+	if x, ok := s.(command.Extended); ok {
+		return x, nil
+	}
+	return nil, command.Errorf(command.Unsupported, "not by this driver")
+}
+
+// extends makes a handler of a command of command.Extended without an answer.
+func extends[Q any](f func(ctx context.Context, x command.Extended, q Q) error) handler {
+	return does(func(ctx context.Context, s Session, q Q) error {
+		x, err := extended(s)
+		if err != nil {
+			return err
+		}
+		return f(ctx, x, q)
+	})
+}
+
 // handlers are the commands of a client.
 var handlers = map[opcode]handler{
 	opAdapters: lists(func(ctx context.Context, s Session, _ empty) ([]command.AdapterInfo, error) { return s.Adapters(ctx) }),
@@ -107,8 +126,10 @@ var handlers = map[opcode]handler{
 	opCMBind: replies(func(ctx context.Context, s Session, q bindArgs) (command.Endpoint, error) {
 		return s.CMBind(ctx, q.ID, q.Local)
 	}),
-	opCMListen:     does(func(ctx context.Context, s Session, q listenArgs) error { return s.CMListen(ctx, q.ID, q.Backlog) }),
-	opCMConnect:    does(func(ctx context.Context, s Session, q command.CMConnect) error { return s.CMConnect(ctx, q) }),
+	opCMListen: does(func(ctx context.Context, s Session, q listenArgs) error { return s.CMListen(ctx, q.ID, q.Backlog) }),
+	opCMConnect: replies(func(ctx context.Context, s Session, q command.CMConnect) (command.Handle, error) {
+		return s.CMConnect(ctx, q)
+	}),
 	opCMAccept:     does(func(ctx context.Context, s Session, q command.CMAccept) error { return s.CMAccept(ctx, q) }),
 	opCMEstablish:  does(func(ctx context.Context, s Session, q handleArgs) error { return s.CMEstablish(ctx, q.Handle) }),
 	opCMReject:     does(func(ctx context.Context, s Session, q command.CMReject) error { return s.CMReject(ctx, q) }),
@@ -119,4 +140,24 @@ var handlers = map[opcode]handler{
 	opCMAttributes: replies(func(ctx context.Context, s Session, q attributesArgs) (command.ModifyQP, error) {
 		return s.CMAttributes(ctx, q.ID, q.State)
 	}),
+	opRegisterMemoryAt: replies(func(ctx context.Context, s Session, q command.RegisterMemoryAt) (command.Memory, error) {
+		x, err := extended(s)
+		if err != nil {
+			return command.Memory{}, err
+		}
+		return x.RegisterMemoryAt(ctx, q)
+	}),
+	opCMSetChannel: extends(func(ctx context.Context, x command.Extended, q command.CMSetChannel) error {
+		return x.CMSetChannel(ctx, q)
+	}),
+	opCMResolveAddr: extends(func(ctx context.Context, x command.Extended, q command.CMResolveAddr) error {
+		return x.CMResolveAddr(ctx, q)
+	}),
+	opCMResolveRoute: extends(func(ctx context.Context, x command.Extended, q command.CMResolveRoute) error {
+		return x.CMResolveRoute(ctx, q)
+	}),
+	opCMJoin:   extends(func(ctx context.Context, x command.Extended, q command.CMJoin) error { return x.CMJoin(ctx, q) }),
+	opCMLeave:  extends(func(ctx context.Context, x command.Extended, q command.CMLeave) error { return x.CMLeave(ctx, q) }),
+	opCMOption: extends(func(ctx context.Context, x command.Extended, q command.CMOption) error { return x.CMOption(ctx, q) }),
+	opCMNotify: extends(func(ctx context.Context, x command.Extended, q command.CMNotify) error { return x.CMNotify(ctx, q) }),
 }

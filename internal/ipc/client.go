@@ -300,8 +300,8 @@ func (c *Client) CMListen(ctx context.Context, id command.Handle, backlog uint32
 }
 
 // CMConnect implements command.Commands.
-func (c *Client) CMConnect(ctx context.Context, q command.CMConnect) error {
-	return tell(ctx, c, opCMConnect, q)
+func (c *Client) CMConnect(ctx context.Context, q command.CMConnect) (command.Handle, error) {
+	return ask[command.Handle](ctx, c, opCMConnect, q)
 }
 
 // CMAccept implements command.Commands.
@@ -309,9 +309,18 @@ func (c *Client) CMAccept(ctx context.Context, q command.CMAccept) error {
 	return tell(ctx, c, opCMAccept, q)
 }
 
-// CMEstablish implements command.Commands.
+// CMEstablish implements command.Commands. It does not wait for the driver.
 func (c *Client) CMEstablish(ctx context.Context, id command.Handle) error {
-	return tell(ctx, c, opCMEstablish, handleArgs{id})
+	if ctx.Err() != nil {
+		return canceled(ctx)
+	}
+	if err := c.calls.failure(); err != nil {
+		return err
+	}
+	if err := c.send(opCMEstablish, unanswered, encode(handleArgs{id})); err != nil {
+		return removed(err)
+	}
+	return nil
 }
 
 // CMReject implements command.Commands.

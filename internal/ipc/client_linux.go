@@ -25,7 +25,7 @@ import (
 type Client struct {
 	conn   *net.UnixConn
 	in     *fdReader
-	out    writer
+	out    *writer
 	about  welcome
 	calls  *calls
 	events *eventQueue
@@ -62,7 +62,7 @@ func Dial(ctx context.Context, socket string, o Options) (*Client, error) {
 		return nil, fmt.Errorf("attach to %s: %w", socket, err)
 	}
 	c := &Client{conn: conn.(*net.UnixConn), segments: map[uint32][]byte{}}
-	c.out.conn = c.conn
+	c.out = newWriter(c.conn, 0)
 	c.in = &fdReader{conn: c.conn}
 	c.arenas.Store(&[][]byte{})
 	c.words.list = map[command.Handle]*uint32{}
@@ -324,7 +324,7 @@ func (c *Client) fail(err error) {
 }
 
 func (c *Client) send(op opcode, id uint64, body []byte) error {
-	return c.out.send(op, 0, id, body)
+	return c.out.along(op, id, body)
 }
 
 // Doorbell says that work was posted on a QP or SRQ.
@@ -428,7 +428,7 @@ func (c *Client) Close() error {
 	c.introduced.stop()
 	c.fail(errClosed)
 	c.out.hurry()
-	_ = c.send(opGoodbye, 0, nil) // without it the driver takes the end for a death
+	_ = c.out.send(opGoodbye, 0, 0, nil) // without it the driver takes the end for a death
 	err := c.conn.Close()
 	c.workers.Wait()
 	c.wake.Close()

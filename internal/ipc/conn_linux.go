@@ -3,6 +3,7 @@ package ipc
 import (
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,13 +13,25 @@ import (
 
 // writer puts whole frames on a stream. A reader that leaves them for longer
 // than timeout fails the stream.
+//
+// One goroutine at a time writes. What others send meanwhile goes with its next write.
 type writer struct {
 	mu      sync.Mutex
+	turn    sync.Cond // under mu: a write has ended
 	conn    *net.UnixConn
 	timeout time.Duration // 0: none
 	ending  atomic.Bool
 	buf     []byte // frames that are not written yet
+	spare   []byte // of the write before
+	writing bool
+	soon    bool // somebody is about to write
 	err     error
+}
+
+func newWriter(conn *net.UnixConn, timeout time.Duration) *writer {
+	w := &writer{conn: conn, timeout: timeout}
+	w.turn.L = &w.mu
+	return w
 }
 
 // endTimeout is how long a stream that is about to be closed may stay unread.
@@ -38,6 +51,7 @@ func (w *writer) send(op opcode, flags uint16, id uint64, body []byte, fds ...in
 }
 
 func (w *writer) sendLocked(op opcode, flags uint16, id uint64, body []byte, fds ...int) error {
+	w.await()
 	if w.err != nil {
 		return w.err
 	}
@@ -53,53 +67,98 @@ const maxLater = 16 << 10
 func (w *writer) later(op opcode, flags uint16, id uint64, body []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err != nil {
-		return w.err
+	return w.laterLocked(op, flags, id, body)
+}
+
+func (w *writer) laterLocked(op opcode, flags uint16, id uint64, body []byte) error {
+	if len(w.buf) >= maxLater {
+		if w.await(); len(w.buf) >= maxLater && w.err == nil {
+			_ = w.writeLocked(nil)
+		}
 	}
-	w.buf = appendFrame(w.buf, op, flags, id, body)
-	if len(w.buf) < maxLater {
-		return nil
+	if w.err == nil {
+		w.buf = appendFrame(w.buf, op, flags, id, body)
 	}
-	return w.writeLocked(nil)
+	return w.err
+}
+
+// along sends a frame together with those that other goroutines are about to send: they
+// may go first. An error that comes later than the return ends the stream.
+func (w *writer) along(op opcode, id uint64, body []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.laterLocked(op, 0, id, body); err != nil || w.soon || w.writing {
+		return err
+	}
+	w.soon = true
+	w.mu.Unlock()
+	runtime.Gosched()
+	w.mu.Lock()
+	w.soon = false
+	return w.flushLocked()
 }
 
 // flush sends what waits.
 func (w *writer) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err != nil || len(w.buf) == 0 {
+	return w.flushLocked()
+}
+
+func (w *writer) flushLocked() error {
+	if w.writing || w.err != nil || len(w.buf) == 0 {
 		return w.err
 	}
 	return w.writeLocked(nil)
 }
 
-// writeLocked writes the frames that are there.
+// await returns when nobody writes.
+func (w *writer) await() {
+	for w.writing {
+		w.turn.Wait()
+	}
+}
+
+// writeLocked writes the frames that are there, and those that come meanwhile: the lock
+// is not held. Nobody else writes.
 func (w *writer) writeLocked(fds []int) error {
+	w.writing = true
+	for len(w.buf) > 0 && w.err == nil {
+		frames := w.buf
+		w.buf, w.spare = w.spare[:0], nil
+		w.mu.Unlock()
+		err := w.write(frames, fds)
+		w.mu.Lock()
+		if w.err = err; err == nil && cap(frames) <= maxFrame/4 {
+			w.spare = frames
+		}
+		fds = nil
+	}
+	w.writing = false
+	w.turn.Broadcast()
+	return w.err
+}
+
+// write writes frames. After an error a part may be out: the stream is of no use any more.
+func (w *writer) write(frames []byte, fds []int) error {
 	if w.timeout > 0 && !w.ending.Load() {
 		_ = w.conn.SetWriteDeadline(time.Now().Add(w.timeout))
 	}
 	if w.ending.Load() { // also where it began just before the line above
 		_ = w.conn.SetWriteDeadline(time.Now().Add(endTimeout))
 	}
-	rest := w.buf
 	if len(fds) > 0 {
-		n, _, err := w.conn.WriteMsgUnix(rest, unix.UnixRights(fds...), nil)
+		n, _, err := w.conn.WriteMsgUnix(frames, unix.UnixRights(fds...), nil)
 		if err != nil {
-			w.err = err
 			return err
 		}
-		rest = rest[n:]
+		frames = frames[n:]
 	}
-	if len(rest) > 0 {
-		if _, err := w.conn.Write(rest); err != nil {
-			w.err = err // a part may be out: the stream is of no use any more
-			return err
-		}
+	if len(frames) == 0 {
+		return nil
 	}
-	if w.buf = w.buf[:0]; cap(w.buf) > maxFrame/4 {
-		w.buf = nil
-	}
-	return nil
+	_, err := w.conn.Write(frames)
+	return err
 }
 
 // fdReader reads a stream and collects the descriptors that come with it.

@@ -45,7 +45,10 @@ func (n *session) hello() error {
 		_ = n.out.send(opHello, flagResponse|flagError, h.ID, encodeError(err))
 		return err
 	}
-	err = n.out.send(opHello, flagResponse, h.ID, encode(w), fds...)
+	// Before the program is answered: what it sends then carries who sent it.
+	if n.from, err = newSenders(n.conn); err == nil {
+		err = n.out.send(opHello, flagResponse, h.ID, encode(w), fds...)
+	}
 	for _, fd := range fds[1:] {
 		unix.Close(fd)
 	}
@@ -96,7 +99,7 @@ func (n *session) admit(q hello) error {
 // takePart lets the program take part in the direct path, where it offers to and
 // shares the driver's view of processes and users.
 func (n *session) takePart(q hello) (err error) {
-	if q.Minor < 1 || q.Features&featureDirect == 0 || n.path != PathProcessVM || n.server.cfg.NoDirect {
+	if q.Features&featureDirect == 0 || n.path != PathProcessVM || n.server.cfg.NoDirect {
 		return nil
 	}
 	if n.direct, err = newNeighbour(n); err != nil {
@@ -120,9 +123,9 @@ func (n *session) choosePath(q hello) error {
 		return command.Errorf(command.Invalid, "memory path %d: allowed: 0, %d, %d", want, PathProcessVM, PathCopier)
 	}
 	if want != PathCopier {
-		vm := &processVM{pid: n.peer.PID}
+		vm := newProcessVM(n.peer.PID)
 		err := errors.New("the program's process is not visible here")
-		if vm.pid > 0 {
+		if n.peer.PID > 0 {
 			err = vm.probe(q.ProbeAddr, q.Nonce)
 		}
 		if err == nil {

@@ -15,8 +15,8 @@ import (
 // processVM reaches the memory of another process with process_vm_readv and
 // process_vm_writev. One thread at a time uses it (the owner of the loop).
 type processVM struct {
-	pid  int
-	gone atomic.Bool // the client's stream ended: its pid may be another's soon
+	pid  atomic.Int64 // another one's since the program moved
+	gone atomic.Bool  // the client's stream ended: its pid may be another's soon
 
 	local  [vmVectors]unix.Iovec
 	remote [vmVectors]unix.RemoteIovec
@@ -24,6 +24,12 @@ type processVM struct {
 
 // vmVectors is how many pieces of memory one call of process_vm_writev takes here.
 const vmVectors = 256
+
+func newProcessVM(pid int) *processVM {
+	p := &processVM{}
+	p.pid.Store(int64(pid))
+	return p
+}
 
 var _ memory.Gathering = (*processVM)(nil)
 
@@ -51,7 +57,7 @@ func (p *processVM) move(call uintptr, b []byte, addr uint64) error {
 		local := unix.Iovec{Base: &b[0]}
 		local.SetLen(len(b))
 		remote := unix.RemoteIovec{Base: uintptr(addr), Len: len(b)}
-		n, _, errno := unix.Syscall6(call, uintptr(p.pid), uintptr(unsafe.Pointer(&local)), 1,
+		n, _, errno := unix.Syscall6(call, uintptr(p.pid.Load()), uintptr(unsafe.Pointer(&local)), 1,
 			uintptr(unsafe.Pointer(&remote)), 1, 0)
 		switch {
 		case errno == unix.EINTR:
@@ -98,7 +104,7 @@ func (p *processVM) writeSome(pieces []memory.Piece) (int, error) {
 	if k == 0 {
 		return 0, fmt.Errorf("%w: address beyond the address space", memory.ErrGone)
 	}
-	n, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_WRITEV, uintptr(p.pid), uintptr(unsafe.Pointer(&p.local)), k,
+	n, _, errno := unix.Syscall6(unix.SYS_PROCESS_VM_WRITEV, uintptr(p.pid.Load()), uintptr(unsafe.Pointer(&p.local)), k,
 		uintptr(unsafe.Pointer(&p.remote)), k, 0)
 	clear(p.local[:k])
 	switch {
@@ -139,7 +145,7 @@ func (p *processVM) probe(addr uint64, nonce [16]byte) error {
 		return err
 	}
 	if b != nonce {
-		return fmt.Errorf("process %d does not have the nonce of this client", p.pid)
+		return fmt.Errorf("process %d does not have the nonce of this client", p.pid.Load())
 	}
 	for i := range b {
 		b[i] ^= 0xff

@@ -25,7 +25,7 @@ func TestWriteAllStopsAtAHole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Munmap(mem)
-	p := &processVM{pid: os.Getpid()}
+	p := newProcessVM(os.Getpid())
 	data := bytes.Repeat([]byte{7}, 1024)
 	var pieces []memory.Piece
 	for off := uint64(0); off < 3*page; off += 1024 {

@@ -14,16 +14,17 @@ import (
 
 // recorder notes the arguments of a command and answers with random values.
 type recorder struct {
-	mu   sync.Mutex
-	args []any
-	ret  any
+	mu     sync.Mutex
+	before []any // arguments of the command before the last
+	args   []any
+	ret    any
 }
 
 func (r *recorder) keep(ret any, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if args != nil {
-		r.args = args
+		r.before, r.args = r.args, args
 	}
 	r.ret = ret
 }
@@ -32,6 +33,12 @@ func (r *recorder) last() (args []any, ret any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]any{}, r.args...), r.ret
+}
+
+func (r *recorder) lastTwo() [][]any {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return [][]any{r.before, r.args}
 }
 
 func note[R any](r *recorder, args ...any) (R, error) {
@@ -138,7 +145,9 @@ func (r *recorder) CMBind(_ context.Context, a command.Handle, b command.Endpoin
 func (r *recorder) CMListen(_ context.Context, a command.Handle, b uint32) error {
 	return noteDone(r, a, b)
 }
-func (r *recorder) CMConnect(_ context.Context, a command.CMConnect) error { return noteDone(r, a) }
+func (r *recorder) CMConnect(_ context.Context, a command.CMConnect) (command.Handle, error) {
+	return note[command.Handle](r, a)
+}
 func (r *recorder) CMAccept(_ context.Context, a command.CMAccept) error   { return noteDone(r, a) }
 func (r *recorder) CMEstablish(_ context.Context, a command.Handle) error  { return noteDone(r, a) }
 func (r *recorder) CMReject(_ context.Context, a command.CMReject) error   { return noteDone(r, a) }
@@ -198,6 +207,15 @@ func TestCommandsCarryEverything(t *testing.T) {
 		out := m.Call(in)
 		if err := out[len(out)-1].Interface(); err != nil {
 			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if name == "CMEstablish" { // it has no answer; that of the next is for it too
+			if _, err := c.CMQuery(context.Background(), 1); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff([][]any{want, {command.Handle(1)}}, h.rec.lastTwo(), exported); d != "" {
+				t.Errorf("%s: arguments: %s", name, d)
+			}
 			continue
 		}
 		args, ret := h.rec.last()

@@ -25,7 +25,8 @@ var (
 type session struct {
 	server  *Server
 	conn    *net.UnixConn
-	out     writer
+	out     *writer
+	from    *senders // from the answer to hello on
 	refused bool
 
 	peer   peer
@@ -39,6 +40,7 @@ type session struct {
 	direct   *neighbour // nil: the program takes no part in the direct path
 	segments segments
 	arenas   arenas
+	passing  sync.Mutex // of arenas: no answer overtakes one
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -47,6 +49,7 @@ type session struct {
 	inFlight map[uint64]context.CancelFunc
 	slots    chan struct{}
 	requests sync.WaitGroup
+	channels sync.WaitGroup // those who write to channels
 
 	credits atomic.Int64
 	granted chan struct{}
@@ -55,7 +58,7 @@ type session struct {
 func newSession(s *Server, c *net.UnixConn) *session {
 	n := &session{
 		server: s, conn: c,
-		out:      writer{conn: c, timeout: s.cfg.WriteTimeout},
+		out:      newWriter(c, s.cfg.WriteTimeout),
 		segments: segments{list: map[uint32]*segment{}, maxBytes: s.cfg.SegmentBytes, maxCount: s.cfg.MaxSegments, all: &s.segments},
 		inFlight: map[uint64]context.CancelFunc{},
 		slots:    make(chan struct{}, maxInFlight),
@@ -112,8 +115,8 @@ func (n *session) reach(r command.RegisterMemory) (device.Reached, error) {
 	return n.copier.reach(r)
 }
 
-// serve handles frames until the stream ends. It reads without room for control
-// messages, so the kernel closes descriptors that a program sends.
+// serve handles frames until the stream ends. It reads with room for the sender's
+// credentials alone, so the kernel closes descriptors that a program sends.
 func (n *session) serve() error {
 	if err := n.sendArenas(); err != nil {
 		return n.unread(err)
@@ -141,7 +144,7 @@ func (n *session) serve() error {
 
 func (n *session) read() error {
 	var buf []byte
-	in := bufio.NewReaderSize(n.conn, 16<<10)
+	in := bufio.NewReaderSize(n.from, 16<<10)
 	for {
 		if in.Buffered() < headerSize {
 			if err := n.out.flush(); err != nil { // nothing more is at hand to be answered along
@@ -158,7 +161,12 @@ func (n *session) read() error {
 		if h.Flags != 0 {
 			return fmt.Errorf("%w: flags %#x in a request", errFrame, h.Flags)
 		}
-		if err := n.frame(h, body); err != nil {
+		if h.Op == opMoved {
+			err = n.moved(h, body, n.from.last)
+		} else {
+			err = n.frame(h, body)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -181,7 +189,7 @@ func (n *session) frame(h header, body []byte) error {
 			return err
 		}
 		return n.grant(c)
-	case opAllocSegment, opFreeSegment, opMapSegment:
+	case opAllocSegment, opFreeSegment, opMapSegment, opCreateChannel:
 		return n.request(h, body, nil)
 	}
 	f := handlers[h.Op]
@@ -202,8 +210,14 @@ var prompt = map[opcode]bool{
 
 // answer does a prompt request.
 func (n *session) answer(h header, body []byte, f handler) error {
+	if h.ID == unanswered && h.Op == opCMEstablish {
+		if _, err := f(n.ctx, n.client, body); errors.Is(err, errFrame) {
+			return err
+		}
+		return nil // an event says what keeps a connection from being established
+	}
 	n.mu.Lock()
-	used := h.ID == 0 || n.inFlight[h.ID] != nil
+	used := h.ID == unanswered || n.inFlight[h.ID] != nil
 	n.mu.Unlock()
 	if used {
 		return fmt.Errorf("%w: request id %d is 0 or in use", errFrame, h.ID)
@@ -276,6 +290,8 @@ func (n *session) carryOut(ctx context.Context, h header, body []byte, f handler
 		reply, err = nil, n.freeSegment(body)
 	case opMapSegment:
 		reply, fds, err = n.mapSegment(body)
+	case opCreateChannel:
+		reply, fds, err = n.createChannel(ctx, body)
 	default:
 		reply, err = f(ctx, n.client, body)
 	}
@@ -340,7 +356,7 @@ func (n *session) pushEvents() {
 			return
 		}
 		n.credits.Add(-int64(k))
-		if err := n.out.send(opEvents, 0, 0, encodeList(out[:k])); err != nil {
+		if err := n.out.along(opEvents, 0, encodeList(out[:k])); err != nil {
 			n.end(n.unread(err))
 			return
 		}
@@ -383,10 +399,10 @@ func (n *session) watchCopier() {
 // sendArenas passes the arenas that the program has not seen. It runs before
 // every answer, so that the program has an arena before it learns of a ring in it.
 func (n *session) sendArenas() error {
-	n.out.mu.Lock()
-	defer n.out.mu.Unlock()
+	n.passing.Lock()
+	defer n.passing.Unlock()
 	for _, a := range n.arenas.unsent() {
-		err := n.out.sendLocked(opArena, 0, 0, encode(arenaBody{ID: a.id, Size: uint64(len(a.mem))}), a.fd)
+		err := n.out.send(opArena, 0, 0, encode(arenaBody{ID: a.id, Size: uint64(len(a.mem))}), a.fd)
 		a.sent()
 		if err != nil {
 			return err
@@ -417,6 +433,7 @@ func (n *session) teardown() {
 			n.server.cfg.Log.Warn("closing a program's objects", "client", n.name, "cause", err)
 		}
 	}
+	n.channels.Wait()
 	if n.direct != nil {
 		n.direct.leave()
 	}

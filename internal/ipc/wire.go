@@ -20,8 +20,8 @@ const Magic uint32 = 'S' | 'V'<<8 | 'P'<<16 | 'I'<<24
 // The version of the protocol. A side refuses another major version; the lower
 // minor version of the two is spoken.
 const (
-	Major uint16 = 1
-	Minor uint16 = 1
+	Major uint16 = 2
+	Minor uint16 = 0
 )
 
 const (
@@ -37,6 +37,9 @@ const (
 	eventCredits = 256
 	maxPush      = 64 // events a frame
 )
+
+// unanswered is the id of a request that wants no answer, where that is allowed.
+const unanswered = 0
 
 // opcode says what a frame is.
 type opcode uint16
@@ -87,6 +90,16 @@ const (
 	opCMAttributes
 	opResizeSRQ
 	opMapSegment
+	opCreateChannel
+	opCMSetChannel
+	opCMResolveAddr
+	opCMResolveRoute
+	opCMJoin
+	opCMLeave
+	opCMOption
+	opCMNotify
+	opRegisterMemoryAt
+	opMoved
 )
 
 // Flags of a frame. Bits 8 to 11 hold the number of descriptors with it.
@@ -160,6 +173,10 @@ type (
 		MaxSegments  uint32
 		SegmentBytes uint64 // of all segments together
 		CopierBytes  uint64 // size of the copier's memory, 0 for none
+	}
+	moved struct {
+		ProbeAddr uint64 // where Nonce stands in the process that goes on, followed by 16 bytes that the driver may write
+		Nonce     [16]byte
 	}
 	goodbye struct {
 		Code   command.Code

@@ -16,11 +16,13 @@ import (
 var bodies = []any{
 	hello{}, welcome{}, goodbye{}, arenaBody{}, credit{}, adapterArgs{}, handleArgs{}, windowArgs{}, resizeArgs{},
 	multicastArgs{}, destroyArgs{}, bindArgs{}, listenArgs{}, attributesArgs{}, segmentArgs{}, segmentReply{}, empty{},
-	shareBody{}, introduction{}, dropBody{}, mapSegmentArgs{},
+	shareBody{}, introduction{}, dropBody{}, mapSegmentArgs{}, moved{},
 	command.AdapterInfo{}, command.GID{}, command.Counter{}, command.RegisterMemory{}, command.Memory{},
 	command.CreateCQ{}, command.Queue{}, command.ModerateCQ{}, command.CreateSRQ{}, command.ModifySRQ{},
 	command.SRQInfo{}, command.CreateQP{}, command.QueuePair{}, command.ModifyQP{}, command.QPInfo{},
 	command.CreateAH{}, command.CMCreate{}, command.CMConnect{}, command.CMAccept{}, command.CMReject{},
+	command.CreateChannel{}, command.RegisterMemoryAt{}, command.CMSetChannel{}, command.CMResolveAddr{}, command.CMResolveRoute{},
+	command.CMJoin{}, command.CMLeave{}, command.CMOption{}, command.CMNotify{},
 	command.CMInfo{}, command.Event{}, command.Endpoint{}, command.Ring{}, command.AddressVector{}, command.ConnParam{},
 	direct.Key{}, direct.RingAt{}, direct.Terms{}, direct.Direction{}, // in shared memory
 }

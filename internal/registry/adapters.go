@@ -24,10 +24,11 @@ const (
 	instanceID   = "NetCfgInstanceId"
 	serviceName  = "Service"
 	busPath      = "ParentBusRegPath"
+	configFlags  = "ConfigFlags" // of its device
 )
 
 // identity are the names of those values.
-var identity = []string{driverDesc, providerName, instanceID, serviceName, busPath}
+var identity = []string{driverDesc, providerName, instanceID, serviceName, busPath, configFlags}
 
 const (
 	networkClass = `{4d36e972-e325-11ce-bfc1-08002be10318}`
@@ -38,6 +39,7 @@ const (
 var (
 	networkAdapters = Path{ControlSet + `\Control\Class\` + networkClass}
 	systemDevices   = Path{ControlSet + `\Control\Class\` + systemClass}
+	instances       = Path{ControlSet + `\Enum\ROOT\SOFTVPI`}
 	networks        = Path{ControlSet + `\Control\Network\` + networkClass}
 )
 
@@ -130,6 +132,29 @@ func (r *Registry) AddAdapter(name string, g catalogue.Generation) (Adapter, err
 		return a, nil
 	}
 	return a, r.Apply(changes...)
+}
+
+// disabledFlag is the bit of ConfigFlags by which Windows' Device Manager remembers that a device is disabled
+// (CONFIGFLAG_DISABLED of regstr.h).
+const disabledFlag = 1
+
+// Instance is the key of the adapter's device in the tree of devices.
+func (a Adapter) Instance() Path { return instances.Child(fmt.Sprintf("%04d", a.Number)) }
+
+// Disabled says whether the adapter was disabled by somebody who meant it to stay so, and whether anybody has said.
+func (r *Registry) Disabled(a Adapter) (disabled, known bool) {
+	v, _ := r.Get(a.Instance(), configFlags)
+	n, known := v.Number()
+	return n&disabledFlag != 0, known
+}
+
+// Disable makes the change by which an adapter stays disabled, or enabled, when the driver starts again.
+func (a Adapter) Disable(disabled bool) Change {
+	flags := uint32(0)
+	if disabled {
+		flags = disabledFlag
+	}
+	return Change{Kind: SetValue, Key: a.Instance(), Value: DWord(configFlags, flags)}
 }
 
 // class is what adapters of a generation are like.

@@ -3,6 +3,7 @@ package registry
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -50,7 +51,7 @@ func TestRegFile(t *testing.T) {
 		big = append(big, byte(u>>8), byte(u))
 	}
 	for name, b := range map[string][]byte{
-		"UTF-16LE": encodeText(text, Version5), "UTF-16BE": big, "UTF-8": []byte(text), "UTF-8 with mark": []byte("\ufeff" + text),
+		"UTF-16LE": encoded(t, text), "UTF-16BE": big, "UTF-8": []byte(text), "UTF-8 with mark": []byte("\ufeff" + text),
 		"line feeds": []byte(strings.ReplaceAll(text, "\r\n", "\n")), "carriage returns": []byte(strings.ReplaceAll(text, "\r\n", "\r")),
 	} {
 		got, err := ParseRegFile(b)
@@ -59,6 +60,41 @@ func TestRegFile(t *testing.T) {
 		}
 		if d := cmp.Diff(want, got, sameChange); d != "" {
 			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+func encoded(t testing.TB, text string) []byte {
+	b, err := encodeUnicode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// REGEDIT4 is written in Windows-1252, in which regedit reads it; in UTF-8 where a character is not in that, or where
+// what it makes of the text would be taken for UTF-8.
+func TestRegedit4IsANSI(t *testing.T) {
+	for text, want := range map[string]string{
+		"naïve €": "na\xefve \x80", "Ω": "Ω", "Ã©": "Ã©", "plain": "plain",
+	} {
+		r := NewVolatile("test")
+		p := path(t, `HKLM\SYSTEM\CurrentControlSet\Services\x`)
+		if err := r.Apply(Change{Kind: SetValue, Key: p, Value: String("a", text)}, Change{Kind: SetValue, Key: p, Value: ExpandString("b", text)}); err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		if err := r.WriteRegFile(&got, p, Regedit4); err != nil {
+			t.Fatal(err)
+		}
+		var digits []string
+		for _, c := range []byte(want + "\x00") {
+			digits = append(digits, fmt.Sprintf("%02x", c))
+		}
+		for _, line := range []string{`"a"="` + want + `"`, `"b"=hex(2):` + strings.Join(digits, ",")} {
+			if !strings.Contains(got.String(), "\r\n"+line+"\r\n") {
+				t.Errorf("%q: no line %q in %q", text, line, got.String())
+			}
 		}
 	}
 }
@@ -168,7 +204,7 @@ func TestRegFileRoundTrip(t *testing.T) {
 func FuzzRegFile(f *testing.F) {
 	f.Add([]byte(headerUnicode + "\r\n[HKLM\\SYSTEM\\CurrentControlSet\\Services\\x]\r\n\"a\"=dword:1\r\n@=hex(7):61,00,\\\r\n  00,00 ; c\r\n"))
 	f.Add([]byte("REGEDIT4\n[-HKLM\\SYSTEM\\CurrentControlSet\\Services\\x]\n"))
-	f.Add(encodeText(headerUnicode+"\r\n", Version5))
+	f.Add(encoded(f, headerUnicode+"\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		changes, err := ParseRegFile(b)
 		if err != nil {

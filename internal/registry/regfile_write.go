@@ -2,8 +2,10 @@ package registry
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf16"
 )
@@ -14,24 +16,44 @@ type RegFormat uint8
 // The forms.
 const (
 	Version5 RegFormat = iota // "Windows Registry Editor Version 5.00", UTF-16LE with a byte order mark
-	Regedit4                  // REGEDIT4, UTF-8
+	Regedit4                  // REGEDIT4, Windows-1252; UTF-8 where that lacks a character
 )
 
 // WriteRegFile writes the key at p with everything below it as a .reg file, which ParseRegFile reads back to
 // the same. It fails with ErrNotFound, with what w says, or, under Regedit4, where a value is not text
 // although its type says so, which that form cannot carry.
 func (r *Registry) WriteRegFile(w io.Writer, p Path, format RegFormat) error {
-	var s strings.Builder
-	header := headerUnicode
+	f := regWriter{encode: encodeUnicode, header: headerUnicode}
 	if format == Regedit4 {
-		header = headerANSI
+		f = regWriter{encode: encodeANSI, header: headerANSI, ansi: true}
 	}
-	s.WriteString(header + "\r\n\r\n")
+	b, err := f.file(r, p)
+	if errors.Is(err, errNoANSI) {
+		f.encode = encodeUTF8
+		b, err = f.file(r, p)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// regWriter makes .reg files of one form.
+type regWriter struct {
+	encode func(string) ([]byte, error)
+	header string
+	ansi   bool // strings in hexadecimal are in the encoding of the file
+}
+
+func (f *regWriter) file(r *Registry, p Path) ([]byte, error) {
+	var s strings.Builder
+	s.WriteString(f.header + "\r\n\r\n")
 	var bad error
 	found := r.Walk(p, func(k Key) bool {
 		fmt.Fprintf(&s, "[%s]\r\n", k.Path)
 		for _, v := range k.Values {
-			if err := writeValue(&s, v, format); err != nil {
+			if err := f.value(&s, v); err != nil {
 				bad = fmt.Errorf("%s: %w", k.Path, err)
 			}
 		}
@@ -39,29 +61,49 @@ func (r *Registry) WriteRegFile(w io.Writer, p Path, format RegFormat) error {
 		return bad == nil
 	})
 	if !found {
-		return ErrNotFound
+		return nil, ErrNotFound
 	}
 	if bad != nil {
-		return bad
+		return nil, bad
 	}
-	_, err := w.Write(encodeText(s.String(), format))
-	return err
+	return f.encode(s.String())
 }
 
-// encodeText is the text in the encoding of the form.
-func encodeText(s string, format RegFormat) []byte {
-	if format == Regedit4 {
-		return []byte(s)
-	}
+func encodeUnicode(s string) ([]byte, error) {
 	b := []byte{0xff, 0xfe}
 	for _, u := range utf16.Encode([]rune(s)) {
 		b = binary.LittleEndian.AppendUint16(b, u)
 	}
-	return b
+	return b, nil
 }
 
-// writeValue writes a line, or several where it is long.
-func writeValue(s *strings.Builder, v Value, format RegFormat) error {
+func encodeUTF8(s string) ([]byte, error) { return []byte(s), nil }
+
+// errNoANSI is a text that is not to be had, or would be read as another, in Windows-1252.
+var errNoANSI = errors.New("not in Windows-1252")
+
+// encodeANSI is the text in Windows-1252, in which regedit reads REGEDIT4.
+func encodeANSI(s string) ([]byte, error) {
+	b := make([]byte, 0, len(s))
+	for _, r := range s {
+		i := slices.Index(windows1252[:], r)
+		switch {
+		case i >= 0:
+			b = append(b, byte(0x80+i))
+		case r < 0x80 || r >= 0xa0 && r <= 0xff:
+			b = append(b, byte(r))
+		default:
+			return nil, errNoANSI
+		}
+	}
+	if ansiText(b) != s { // it looks like UTF-8
+		return nil, errNoANSI
+	}
+	return b, nil
+}
+
+// value writes a line, or several where it is long.
+func (f *regWriter) value(s *strings.Builder, v Value) error {
 	name := "@"
 	if v.Name != "" {
 		name = `"` + escape(v.Name) + `"`
@@ -75,12 +117,15 @@ func writeValue(s *strings.Builder, v Value, format RegFormat) error {
 		return nil
 	}
 	data := v.Data
-	if format == Regedit4 && (v.Type == SZ || v.Type == ExpandSZ || v.Type == MultiSZ) {
+	if f.ansi && (v.Type == SZ || v.Type == ExpandSZ || v.Type == MultiSZ) {
 		text, ok := utf16Text(data)
 		if !ok {
 			return fmt.Errorf("value %s: its data is no text, which REGEDIT4 cannot carry; allowed: version 5.00", quoteName(v.Name))
 		}
-		data = []byte(text)
+		var err error
+		if data, err = f.encode(text); err != nil {
+			return err
+		}
 	}
 	kind := "hex:"
 	if v.Type != Binary {

@@ -18,6 +18,7 @@ type Registry struct {
 	aside    string // where a file that could not be read was put
 	cause    error  // why it could not be read
 	closed   bool
+	lineRate func(Adapter) uint64 // nil: unknown
 }
 
 // Key is a key as it was at one moment.
@@ -163,7 +164,7 @@ func (e *StoreError) Unwrap() error { return e.Err }
 // Detach closes the file and returns a registry in memory with what this one holds, which keeps nothing for
 // the reason given.
 func (r *Registry) Detach(reason string) *Registry {
-	out := &Registry{volatile: reason}
+	out := &Registry{volatile: reason, lineRate: r.lineRate}
 	out.root.Store(r.root.Load())
 	_ = r.Close() // it could not be written anyway
 	return out

@@ -37,7 +37,7 @@ func (r *Registry) Settings(a Adapter) []Setting {
 	keys := catalogue.KeysFor(a.Target())
 	out := make([]Setting, 0, len(keys))
 	for _, k := range keys {
-		out = append(out, root.setting(a, k))
+		out = append(out, r.used(root, a, root.setting(a, k)))
 	}
 	return out
 }
@@ -52,13 +52,24 @@ func (r *Registry) Setting(a Adapter, name string) (Setting, bool) {
 	for _, k := range keys {
 		below := s.Problem
 		if s = root.setting(a, k); s.Stored && s.Problem == nil {
-			return s, true
+			return r.used(root, a, s), true
 		}
 		if s.Problem == nil {
 			s.Problem = below
 		}
 	}
 	return s, len(keys) > 0
+}
+
+// used is a setting with its value as it is taken: one that is more than the link or the machine has counts as that.
+func (r *Registry) used(root *node, a Adapter, s Setting) Setting {
+	if !s.Stored || !s.Key.Bound.Soft() {
+		return s
+	}
+	if most, ok := root.soft(a, s.Key, r.lineRate); ok && s.Value.Number > most {
+		s.Value.Number = most
+	}
+	return s
 }
 
 // setting reads one key.
@@ -72,6 +83,9 @@ func (n *node) setting(a Adapter, k catalogue.Key) Setting {
 			}
 			s.Name = v.Name
 			if s.Value, s.Problem = k.Accept(v.catalogue()); s.Problem == nil {
+				s.Problem = n.outside(a, k, s.Value)
+			}
+			if s.Problem == nil {
 				s.Stored, s.Auto = true, s.Value.Auto
 				return s
 			}
@@ -158,63 +172,4 @@ func (r *Registry) Known(p Path, name string) []catalogue.Key {
 		}
 	}
 	return keys
-}
-
-// Notice is what a change makes known beside an error.
-type Notice struct {
-	Path   Path   `json:"path"`
-	Name   string `json:"name"`
-	Text   string `json:"text"`
-	Effect string `json:"effect"` // "at once", "at restart", "none"
-}
-
-// Check looks at changes with the catalogue before they are applied: it refuses values that a key does not
-// allow (*ChangeError around a *catalogue.ValueError), and tells of values that act on nothing.
-func (r *Registry) Check(changes []Change) ([]Notice, error) {
-	var notices []Notice
-	for _, c := range changes {
-		if c.Kind != SetValue {
-			continue
-		}
-		keys := r.Known(c.Key, c.Value.Name)
-		if len(keys) == 0 {
-			if !isIdentity(c.Value.Name) {
-				notices = append(notices, Notice{c.Key, c.Value.Name, "is not a key of this driver; it is stored and acts on nothing", "none"})
-			}
-			continue
-		}
-		for _, k := range keys {
-			if _, err := k.Accept(c.Value.catalogue()); err != nil {
-				return nil, &ChangeError{c, err}
-			}
-		}
-		if n, ok := notice(c, keys[0]); ok {
-			notices = append(notices, n)
-		}
-	}
-	return notices, nil
-}
-
-func isIdentity(name string) bool {
-	for _, n := range identity {
-		if strings.EqualFold(n, name) {
-			return true
-		}
-	}
-	return false
-}
-
-// notice tells when a change of the key is taken up, where that is not at once.
-func notice(c Change, k catalogue.Key) (Notice, bool) {
-	switch {
-	case k.Status == catalogue.StoredOnly:
-		return Notice{c.Key, c.Value.Name, "is stored only: what it controls is not built yet", "none"}, true
-	case k.Status == catalogue.ReadOnly:
-		return Notice{c.Key, c.Value.Name, "is for reading: setting it acts on nothing", "none"}, true
-	case k.Effect == catalogue.AtOnce:
-		return Notice{}, false
-	case k.Base == catalogue.AdapterClass || k.Base == catalogue.DeviceClass:
-		return Notice{c.Key, c.Value.Name, "is taken up when the adapter restarts: softvpi adapter restart", "at restart"}, true
-	}
-	return Notice{c.Key, c.Value.Name, "is taken up when the adapters restart: softvpi adapter restart", "at restart"}, true
 }

@@ -26,6 +26,8 @@ type node struct {
 	children map[string]*node // by folded name
 	size     size             // of the node and everything below it
 	batch    *batch           // whose changes may still be made in place
+	// processors of the machine, in the root alone; 0: of this one.
+	processors int
 }
 
 // batch is one Apply: what it copied once it need not copy again.

@@ -12,16 +12,19 @@ const connectionsPage = 100
 
 // connectionsView is what the page of connections shows.
 type connectionsView struct {
-	Query       api.ConnectionQuery
-	Columns     []column
-	Page        api.Connections
-	From, To    int
-	Newer, Next string // pages before and after this; empty: none
+	Query    api.ConnectionQuery
+	Columns  []column
+	Page     api.Connections
+	From, To int
+	// Pages before and after this, and at both ends; empty: this is one.
+	First, Newer, Next, Last string
+	Number, Of               int // of this page, and of all
 }
 
 // column is a column of a table that can be sorted.
 type column struct {
-	Title, Sort string // Sort is "ascending" or "descending" where the table is sorted by it
+	Name, Title string
+	Sort        string // "ascending" or "descending" where the table is sorted by it
 	Number      bool
 	Link        string // sorts by it
 }
@@ -53,16 +56,20 @@ func (s *Server) connections(q *request) error {
 		return err
 	}
 	d := connectionsView{Query: ask, Page: page, From: ask.Offset + 1, To: ask.Offset + len(page.Items)}
+	last := max(0, (page.Total-1)/connectionsPage) * connectionsPage
+	d.Number, d.Of = ask.Offset/connectionsPage+1, last/connectionsPage+1
 	if ask.Offset > 0 {
+		d.First = connectionsURL(ask, 0)
 		d.Newer = connectionsURL(ask, max(0, ask.Offset-connectionsPage))
 	}
 	if d.To < page.Total {
 		d.Next = connectionsURL(ask, ask.Offset+connectionsPage)
+		d.Last = connectionsURL(ask, last)
 	}
 	for _, c := range connectionColumns {
 		by := ask
 		by.Sort, by.Order = c.name, ""
-		x := column{Title: c.title, Number: c.number}
+		x := column{Name: c.name, Title: c.title, Number: c.number}
 		if ask.Sort == c.name || ask.Sort == "" && c.name == "number" {
 			x.Sort = "ascending"
 			if ask.Order == "down" {

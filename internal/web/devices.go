@@ -106,11 +106,11 @@ func (s *Server) factsOf(ctx context.Context, a *api.AdapterStatus) []facts {
 		{"Adapter", []fact{
 			{"Name", a.Name}, {"Generation", a.Generation + map[string]string{"mlx4": " (ConnectX-3 class)", "mlx5": " (ConnectX-4 class and later)"}[a.Generation]},
 			{"Driver version", s.cfg.Version}, {"Firmware version", "none: the device is software"},
-			{"Bus interface", a.Location().Text()}, {"Node GUID", guid(a.GUID)},
+			{"Bus interface", a.Location().Text()}, {"Node GUID", guid(a.GUID)}, {"MAC address", a.MAC},
 			{"Registry key", `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\` + four(a.Number)},
 		}},
 		{"Port 1", []fact{
-			{"State", stateOf(a)}, {"Link type", "Ethernet"}, {"RoCE mode", a.RoCE}, {"UDP port", number(uint64(a.UDPPort))},
+			{"State", stateOf(a)}, {"Link type", "Ethernet"}, {"Link speed", speed(a.LineRate())}, {"RoCE mode", a.RoCE}, {"UDP port", number(uint64(a.UDPPort))},
 			{"Addresses", or(strings.Join(addresses, ", "), "none")}, {"Source ports", or(a.SourcePorts, "none")},
 			{"Link MTU", number(uint64(a.LinkMTU)) + " bytes"}, {"Path MTU", number(uint64(a.ActiveMTU)) + " bytes"},
 			{"Path of connections", a.Path}, {"Impairment", or(a.Impairment, "none")},
@@ -129,6 +129,14 @@ func (s *Server) factsOf(ctx context.Context, a *api.AdapterStatus) []facts {
 		out = append(out, objects)
 	}
 	return out
+}
+
+// speed is a rate of a link in bit/s; 0: it is not limited.
+func speed(rate uint64) string {
+	if rate == 0 {
+		return "not limited: as fast as the machine"
+	}
+	return strconv.FormatFloat(float64(rate)/1e9, 'f', -1, 64) + " Gbit/s"
 }
 
 func four(n int) string {

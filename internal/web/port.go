@@ -4,32 +4,104 @@ import (
 	"strconv"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
+// portView is what the Port Protocol tab shows.
+type portView struct {
+	Choice string // hw, ib, eth, auto
+	Holder string // the key or parameter that keeps the choice
+}
+
+// The keys of the first port's protocol: of mlx4 in the registry, of mlx5 among the parameters of mlxconfig.
+const (
+	portKey       = "PortType1"
+	portParameter = "LINK_TYPE_P1"
+)
+
+// portProtocols are the values of portKey by the choices of the tab; portParameter knows those that are not 0 and not 3.
+var portProtocols = map[string]uint64{"hw": 0, "ib": 1, "eth": 2, "auto": 3}
+
 // portProtocol shows the Port Protocol tab (WinOF 5.50, 4.1.1.2).
-func (s *Server) portProtocol(q *request) error {
+func (s *Server) portProtocol(q *request) error { return s.showPort(q, "") }
+
+func (s *Server) showPort(q *request, problem string) error {
 	v, err := s.adapterView(q, "port")
 	if err != nil {
 		return err
 	}
+	stored, holder, err := s.storedProtocol(q, v.Adapter)
+	if err != nil {
+		return err
+	}
+	d := portView{Choice: "hw", Holder: holder}
+	for choice, n := range portProtocols {
+		if stored != nil && *stored == n {
+			d.Choice = choice
+		}
+	}
+	v.Data, v.Problem = d, problem
 	return s.show(q, "port", v)
 }
 
-// setPortProtocol takes what the port can be, and refuses the rest.
+// storedProtocol is the protocol that was chosen for the first port of an adapter, and what keeps it; nil: none was.
+func (s *Server) storedProtocol(q *request, a *api.AdapterStatus) (stored *uint64, holder string, err error) {
+	if a.Class() == catalogue.MLX5 {
+		r, err := s.client.LoadRegistry(q.r.Context())
+		if err != nil {
+			return nil, portParameter, err
+		}
+		for _, p := range a.Parameters(r) {
+			if p.Name == portParameter {
+				stored = p.New
+			}
+		}
+		return stored, portParameter, nil
+	}
+	list, err := s.client.Settings(q.r.Context(), a.Name)
+	for _, x := range list {
+		if x.Name != portKey || x.Stored == nil {
+			continue
+		}
+		if n, err := strconv.ParseUint(*x.Stored, 0, 64); err == nil {
+			stored = &n
+		}
+	}
+	return stored, portKey, err
+}
+
+// setPortProtocol stores what the port can be, and refuses the rest.
 func (s *Server) setPortProtocol(q *request) error {
 	v, err := s.adapterView(q, "port")
 	if err != nil {
 		return err
 	}
-	switch choice := q.r.PostForm.Get("protocol"); choice {
-	case "eth":
-		return s.done(q, "Port 1 is an Ethernet port.", adapterURL(v.Adapter.Name, "/port"))
+	choice := q.r.PostForm.Get("protocol")
+	switch choice {
+	case "eth", "hw":
 	case "ib":
-		v.Problem = "InfiniBand ports are not built yet; allowed: ETH."
+		return s.showPort(q, "InfiniBand ports are not built yet; allowed: ETH, HW Defaults.")
 	case "auto":
-		v.Problem = "This adapter cannot sense what it is connected to; allowed: ETH."
+		return s.showPort(q, "This adapter cannot sense what it is connected to; allowed: ETH, HW Defaults.")
 	default:
-		v.Problem = sentence((&api.FieldError{Field: "protocol", Value: strconv.Quote(choice), Allowed: "eth"}).Error())
+		return s.showPort(q, sentence((&api.FieldError{Field: "protocol", Value: strconv.Quote(choice), Allowed: "eth, hw"}).Error()))
 	}
-	return s.show(q, "port", v)
+	if err := s.storeProtocol(q, v.Adapter, choice); err != nil {
+		return err
+	}
+	return s.done(q, map[string]string{"eth": "Port 1 is set to ETH", "hw": "Port 1 is left to the hardware's default, which is ETH"}[choice]+". It is an Ethernet port.",
+		adapterURL(v.Adapter.Name, "/port"))
+}
+
+func (s *Server) storeProtocol(q *request, a *api.AdapterStatus, choice string) error {
+	n := portProtocols[choice]
+	if a.Class() == catalogue.MLX4 {
+		_, err := s.client.Set(q.r.Context(), a.Name, portKey, strconv.FormatUint(n, 10))
+		return err
+	}
+	set := map[string]*uint64{portParameter: &n}
+	if n == 0 {
+		set[portParameter] = nil
+	}
+	return s.client.Configure(q.r.Context(), a, set)
 }

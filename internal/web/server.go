@@ -32,8 +32,6 @@ type Config struct {
 	Token string
 	// Certificate is that of the TLS listener: its names are those by which the pages may be asked for.
 	Certificate *tls.Certificate
-	// CPUs is how many processors there are to choose from for tuning; 0: one.
-	CPUs int
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }
@@ -45,7 +43,6 @@ type Server struct {
 	client   *api.Client
 	names    *x509.Certificate // nil: no names
 	sessions *sessions
-	captures captures
 	open     *http.ServeMux // for everybody
 	inside   *http.ServeMux // within a session
 }
@@ -58,7 +55,6 @@ func New(cfg Config) *Server {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.CPUs = max(1, cfg.CPUs)
 	s := &Server{cfg: cfg, id: rand.Text()[:8], client: cfg.API.Local(), sessions: newSessions(cfg.Now), open: http.NewServeMux(), inside: http.NewServeMux()}
 	if c := cfg.Certificate; c != nil {
 		s.names = c.Leaf
@@ -90,6 +86,8 @@ func (s *Server) routes() {
 	handle("POST adapters/{name}/restart", s.restart)
 	handle("GET adapters/{name}/advanced", s.advanced)
 	handle("POST adapters/{name}/advanced", s.setKey)
+	handle("GET adapters/{name}/performance", s.performance)
+	handle("POST adapters/{name}/performance", s.tune)
 	handle("GET adapters/{name}/port", s.portProtocol)
 	handle("POST adapters/{name}/port", s.setPortProtocol)
 	handle("GET connections", s.connections)

@@ -50,7 +50,23 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h func(*request) 
 	if errors.As(err, &missing) || errors.Is(err, registry.ErrNotFound) {
 		status = http.StatusNotFound
 	}
+	if v, e := s.view(&request{w, r, session}, refusedTitle(status), ""); e == nil && !strings.HasPrefix(r.URL.Path, Prefix+"api/") {
+		v.Data = sentence(err.Error())
+		s.render(w, status, "refused", v)
+		return
+	}
 	s.refuse(w, r, status, sentence(err.Error()))
+}
+
+// refusedTitle is the heading of an answer that says what is wrong.
+func refusedTitle(status int) string {
+	switch status {
+	case http.StatusNotFound:
+		return "Not there"
+	case http.StatusForbidden, http.StatusUnauthorized:
+		return "Not allowed"
+	}
+	return "That did not work"
 }
 
 // missingError is something that is not there.
@@ -104,7 +120,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, text
 		http.Error(w, text, status)
 		return
 	}
-	s.render(w, status, "refused", &view{Title: http.StatusText(status), Problem: text})
+	s.render(w, status, "refused", &view{Title: refusedTitle(status), Data: text})
 }
 
 func (s *Server) render(w http.ResponseWriter, status int, page string, v *view) {
@@ -142,7 +158,7 @@ var functions = template.FuncMap{
 	"count":      count,
 	"state":      stateOf,
 	"moment":     func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
-	"hex":        func(n uint64) string { return "0x" + strconv.FormatUint(n, 16) },
+	"stamp":      func(t time.Time) string { return t.Format(time.RFC3339Nano) },
 	"tabs":       func() []tab { return tabs },
 	"navigation": func() []tab { return navigation },
 }
@@ -163,6 +179,7 @@ var navigation = []tab{
 var tabs = []tab{
 	{"information", "", "Information"},
 	{"advanced", "/advanced", "Advanced"},
+	{"performance", "/performance", "Performance"},
 	{"port", "/port", "Port Protocol"},
 }
 

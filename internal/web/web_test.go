@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"html/template"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -59,6 +61,26 @@ func (f *fake) do(format string, args ...any) error {
 }
 
 func (f *fake) Status() api.Status { return f.status }
+func (f *fake) Overview() api.Status {
+	s := f.status
+	s.Adapters = slices.Clone(s.Adapters)
+	for i := range s.Adapters {
+		s.Adapters[i].QPs = []api.QPStatus{}
+	}
+	return s
+}
+func (f *fake) OpenCapture(q api.CaptureRequest) (api.Capture, error) {
+	return nil, f.do("capture %s", q.Adapter)
+}
+func (f *fake) CaptureToFile(q api.CaptureRequest, path string) (api.CaptureStatus, error) {
+	return api.CaptureStatus{}, f.do("capture %s to %s", q.Adapter, path)
+}
+func (f *fake) Captures() []api.CaptureStatus {
+	return []api.CaptureStatus{{ID: "1", Adapter: hostile, File: "/" + hostile, Running: true, Packets: 12345, Missed: 6}, {ID: "2", Adapter: hostile, Problem: hostile}}
+}
+func (f *fake) EndCapture(_ context.Context, id string) (api.CaptureStatus, error) {
+	return api.CaptureStatus{ID: id, Problem: map[string]string{"2": "the disk is full"}[id]}, f.do("end %s", id)
+}
 func (f *fake) SetAdapter(q api.AdapterRequest) error {
 	return f.do("set %s %v", q.Adapter, q.Enable)
 }
@@ -104,7 +126,7 @@ type bench struct {
 	cookie *http.Cookie
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t testing.TB) *bench {
 	t.Helper()
 	b := &bench{fake: newFake(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	log := events.Open(events.Config{})
@@ -112,14 +134,14 @@ func newBench(t *testing.T) *bench {
 	collector := counters.New(counters.Config{Read: func() []counters.Adapter {
 		return []counters.Adapter{{Counters: device.Counters{Name: hostile}}}
 	}})
-	server := api.New(api.Config{Driver: b.fake, Version: "test", Events: log, Mount: []func(*http.ServeMux){log.Mount, collector.Mount}})
+	server := api.New(api.Config{Driver: b.fake, Version: "test", Events: log, Counters: collector})
 	t.Cleanup(func() { server.Close(); log.Close() })
-	b.pages = New(Config{API: server, Machine: "machine", Version: "test", CPUs: 4, Now: func() time.Time { return b.now }})
+	b.pages = New(Config{API: server, Machine: "machine", Version: "test", Now: func() time.Time { return b.now }})
 	b.cookie = b.signIn(t)
 	return b
 }
 
-func (b *bench) signIn(t *testing.T) *http.Cookie {
+func (b *bench) signIn(t testing.TB) *http.Cookie {
 	t.Helper()
 	path, _ := b.pages.Link()
 	w := b.ask(httptest.NewRequest("GET", "http://127.0.0.1:80"+path, nil))
@@ -263,6 +285,8 @@ func TestLargeFormsAreRefused(t *testing.T) {
 	}
 }
 
+var postForm = regexp.MustCompile(`(?s)<form[^>]* method="post".*?</form>`)
+
 func TestNamesAreShownAsText(t *testing.T) {
 	b := newBench(t)
 	for i := range 300 {
@@ -279,6 +303,11 @@ func TestNamesAreShownAsText(t *testing.T) {
 		w := b.get(path)
 		if body := w.Body.String(); w.Code != 200 || strings.Contains(body, "<script>") || strings.Contains(body, " style=") || strings.Contains(body, " onclick=") {
 			t.Errorf("GET %s: %d\n%s", path, w.Code, body)
+		}
+		for _, form := range postForm.FindAllString(w.Body.String(), -1) {
+			if m := secretField.FindStringSubmatch(form); m == nil || m[1] != b.secret() {
+				t.Errorf("GET %s: a form without the secret of the session: %s", path, form)
+			}
 		}
 		if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
 			t.Errorf("GET %s: policy %q", path, policy)
@@ -335,6 +364,9 @@ func TestConnectionsArePagedBySearchAndOrder(t *testing.T) {
 		if w.Code != 200 || !strings.Contains(w.Body.String(), want) || strings.Count(w.Body.String(), "<tr>") > 101 {
 			t.Errorf("%s: %d, without %q", query, w.Code, want)
 		}
+		if n := w.Body.Len(); n > 100<<10 {
+			t.Errorf("%s: the page has %d bytes", query, n)
+		}
 	}
 	for _, query := range []string{"?offset=-1", "?sort=nothing", "?adapter=nobody"} {
 		if w := b.get("/web/connections" + query); w.Code != 422 {
@@ -345,9 +377,53 @@ func TestConnectionsArePagedBySearchAndOrder(t *testing.T) {
 
 func TestPortsAreEthernet(t *testing.T) {
 	b := newBench(t)
-	for choice, want := range map[string]int{"eth": 303, "ib": 422, "auto": 422, "": 422} {
+	for choice, want := range map[string]int{"eth": 303, "hw": 303, "ib": 422, "auto": 422, "": 422} {
 		if w := b.post("/web/adapters/Ethernet%201/port", url.Values{"protocol": {choice}}); w.Code != want {
 			t.Errorf("%q: %d; want %d", choice, w.Code, want)
+		}
+	}
+}
+
+// The protocol of the port is kept where the generation keeps it, and shown again.
+func TestPortProtocolIsKept(t *testing.T) {
+	b := newBench(t)
+	const path = "/web/adapters/Ethernet%201/port"
+	checked := func(value string) bool {
+		return strings.Contains(b.get(path).Body.String(), `value="`+value+`" checked`)
+	}
+	if !checked("hw") {
+		t.Error("no choice is not shown as the hardware's default")
+	}
+	b.post(path, url.Values{"protocol": {"eth"}})
+	a, _ := b.reg.Adapter("Ethernet 1")
+	if n, ok := b.reg.Configuration(a)["LINK_TYPE_P1"]; !ok || n != 2 || !checked("eth") {
+		t.Errorf("LINK_TYPE_P1 is %d", n)
+	}
+	b.post(path, url.Values{"protocol": {"hw"}})
+	if _, ok := b.reg.Configuration(a)["LINK_TYPE_P1"]; ok || !checked("hw") {
+		t.Error("LINK_TYPE_P1 is still set")
+	}
+	b.post(adapterURL(hostile, "/port"), url.Values{"protocol": {"eth"}})
+	if got := fmt.Sprint(b.did); !strings.Contains(got, "PortType1 2") {
+		t.Error(got)
+	}
+}
+
+// The page has all captures of the driver, and an end that is not complete is told.
+func TestAllCapturesAreListedAndEnded(t *testing.T) {
+	b := newBench(t)
+	page := b.get("/web/capture").Body.String()
+	for _, want := range []string{"12\u202f345", template.HTMLEscapeString("/" + hostile), "a program or browser", "running", "ended: " + template.HTMLEscapeString(hostile), "/web/capture/2/stop"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	for id, want := range map[string]string{"1": "its file is complete", "2": "not complete: the disk is full"} {
+		if w := b.post("/web/capture/"+id+"/stop", url.Values{}); w.Code != http.StatusSeeOther || !slices.Contains(b.did, "end "+id) {
+			t.Errorf("stop %s: %d, %q", id, w.Code, b.did)
+		}
+		if text := b.get("/web/capture").Body.String(); !strings.Contains(text, want) {
+			t.Errorf("behind the stop of %s the page lacks %q", id, want)
 		}
 	}
 }

@@ -60,7 +60,8 @@ func open(t *testing.T, path string) *tab {
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
 	}
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
-	ctx, stop := chromedp.NewContext(allocator)
+	// What chromedp complains of are events of the protocol that are newer than it is.
+	ctx, stop := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
 	b := &tab{t: t, ctx: ctx, downloads: t.TempDir(), refusals: map[string]int{}, asked: map[string]int{}, names: map[string]string{}, ended: map[string]string{}}
 	t.Cleanup(func() {
 		if err := chromedp.Cancel(ctx); err != nil {
@@ -116,7 +117,7 @@ func (b *tab) heard(event any) {
 
 func (b *tab) entry(e *cdplog.Entry) {
 	at, err := url.Parse(e.URL)
-	if err == nil && e.Source == cdplog.SourceNetwork && b.refusals[at.Path] > 0 && strings.Contains(e.Text, "422") {
+	if err == nil && e.Source == cdplog.SourceNetwork && b.refusals[at.Path] > 0 && (strings.Contains(e.Text, "422") || strings.Contains(e.Text, "404")) {
 		b.refusals[at.Path]--
 		return
 	}

@@ -101,3 +101,27 @@ func traffic(t *testing.T, socket string, from, to netip.Addr) {
 		_ = l.Close()
 	})
 }
+
+// idle has a program that is attached to the driver hold queue pairs which do nothing, until the test ends.
+func idle(t *testing.T, socket string, at netip.Addr, n int) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := verbs.Open(t.Context(), verbs.Options{Mode: verbs.Attached, Socket: socket, Name: "idle"})
+	must(err)
+	t.Cleanup(func() { _ = h.Close() }) // with what it still has
+	d, err := h.DeviceByAddr(at)
+	must(err)
+	pd, err := d.AllocPD()
+	must(err)
+	cq, err := d.CreateCQ(16)
+	must(err)
+	for range n {
+		_, err := pd.CreateQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 1, RecvDepth: 1})
+		must(err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,11 +40,16 @@ func TestPages(t *testing.T) {
 		{"devices", devices},
 		{"information", information},
 		{"advanced", advanced},
+		{"performance", performance},
 		{"port protocol", portProtocol},
 		{"counters", counters},
 		{"connections", func(t *testing.T, b *tab) { connections(t, b, at[left].String()) }},
 		{"events", func(t *testing.T, b *tab) { events(t, b, client) }},
 		{"capture", capture},
+		{"keyboard", keyboard},
+		{"by keyboard", byKeyboard},
+		{"phone", phone},
+		{"many queue pairs", func(t *testing.T, b *tab) { manyQueuePairs(t, b, socket, at[spare]) }},
 		{"sign out", func(t *testing.T, b *tab) {
 			b.click("form.out button")
 			b.shows("h1", "Sign in")
@@ -135,16 +141,48 @@ func advanced(t *testing.T, b *tab) {
 	b.holds(`document.querySelector('` + key + ` input[name=value]').value === "512"`)
 }
 
+// performance runs a scenario for two adapters, and takes it back; what nobody chose is not sent.
+func performance(t *testing.T, b *tab) {
+	b.adapter(spare, "/performance")
+	b.shows("main", "No scenario has changed a key of this adapter.")
+	b.holds(`!document.querySelector("#base").checkVisibility() && document.querySelector("#second").checkVisibility()`)
+	b.click("input[value=manual]")
+	b.holds(`document.querySelector("#base").checkVisibility() && !document.querySelector("#second").checkVisibility()`)
+	b.click("input[value=dual]")
+	b.choose("#second", left)
+	b.click("#preview")
+	b.shows("#planned", "RecvCompletionMethod")
+	b.holds(`document.querySelector("input[value=dual]").checked && document.querySelector("#second").value === "` + left + `"`)
+	b.shows("main", "No scenario has changed a key of this adapter.")
+	b.click("#run")
+	b.shows(".notice", "Dual port traffic: ")
+	b.shows(".history", "Dual port traffic")
+	b.adapter(left, "/performance")
+	b.shows(".history", "Dual port traffic")
+	b.click("#undo")
+	b.shows(".notice", "Dual port traffic is undone")
+	b.adapter(spare, "/performance")
+	b.holds(`document.querySelector("#undo") === null && document.querySelectorAll(".history > li").length === 2`)
+	b.refused("/web/adapters/" + spare + "/performance")
+	b.click("input[value=forwarding]")
+	b.click("#run")
+	b.shows(".problem", "Second adapter is none")
+}
+
 func portProtocol(t *testing.T, b *tab) {
 	b.adapter(spare, "/port")
 	b.holds(`document.querySelector("input[value=ib]").disabled && document.querySelector("input[value=auto]").disabled`)
 	b.click("main form.stack button")
-	b.shows(".notice", "Port 1 is an Ethernet port.")
+	b.shows(".notice", "Port 1 is left to the hardware's default, which is ETH.")
+	b.click("input[value=eth]")
+	b.click("main form.stack button")
+	b.shows(".notice", "Port 1 is set to ETH.")
+	b.holds(`document.querySelector("input[value=eth]").checked`)
 	b.refused("/web/adapters/" + spare + "/port")
 	b.do(chromedp.Evaluate(`document.querySelector("input[value=ib]").disabled = false`, nil)) // as a person with the browser's tools might
 	b.click("input[value=ib]")
 	b.click("main form.stack button")
-	b.shows(".problem", "InfiniBand ports are not built yet; allowed: ETH.")
+	b.shows(".problem", "InfiniBand ports are not built yet; allowed: ETH, HW Defaults.")
 }
 
 // positive is how an expression of the page says that a line of an instance's counter has a value that is not zero.
@@ -262,7 +300,7 @@ func capture(t *testing.T, b *tab) {
 	b.shows("#captures", "None.")
 	b.choose("#adapter", left)
 	b.click("#start")
-	b.holds(`Number(document.querySelector("#captures td.number")?.textContent.replace(/[^0-9]/g, "")) > 4000`)
+	b.holds(`Number(document.querySelector("#captures td[data-name=Packets]")?.textContent.replace(/[^0-9]/g, "")) > 20`)
 	b.shows("#captures th[scope=row]", left)
 	b.click("#captures form button")
 	b.shows(".notice", "The capture has ended; its file is complete.")
@@ -289,4 +327,37 @@ func capture(t *testing.T, b *tab) {
 	if s := i.Statistics; packets == 0 || s.LastUpdate.IsZero() || s.PacketsReceived != packets+s.PacketsDropped {
 		t.Errorf("%d packets, statistics %+v", packets, s)
 	}
+}
+
+// manyQueuePairs are found, put in order and leafed through.
+func manyQueuePairs(t *testing.T, b *tab, socket string, at netip.Addr) {
+	const many = 10000
+	idle(t, socket, at, many)
+	b.page("connections")
+	b.choose("#adapter", spare)
+	b.click("form[role=search] button")
+	b.shows("caption", "Queue pairs 1 to 100 of 10000")
+	b.click(`#connections th a[href*="sort=number"]`)
+	b.shows("th[aria-sort=descending]", "QP")
+	highest := b.texts("#connections tbody th")[0]
+	b.shows(".pager", "Page 1 of 100")
+	b.click(".pager a:last-child")
+	b.shows("caption", "Queue pairs 9901 to 10000 of 10000")
+	b.write("#search", highest)
+	b.click("form[role=search] button")
+	b.shows("caption", "Queue pairs 1 to 1 of 1")
+	var bytes int
+	b.do(chromedp.Evaluate(`performance.getEntriesByType("navigation")[0].decodedBodySize`, &bytes))
+	if bytes == 0 || bytes > 100<<10 {
+		t.Errorf("the page has %d bytes", bytes)
+	}
+	// Yes in the dialog does what was asked, and the queue pairs end.
+	b.adapter(spare, "")
+	b.click(`button[name=enable][value=false]`)
+	b.shows("dialog[open]", "Disable "+spare+"? Its 10000 queue pairs end.")
+	b.click(`dialog button[value=yes]`)
+	b.shows(".notice", spare+" is disabled.")
+	b.shows("h1 .badge", "disabled")
+	b.click(`button[name=enable][value=true]`)
+	b.shows("h1 .badge", "up")
 }

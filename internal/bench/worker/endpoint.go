@@ -86,17 +86,19 @@ func (e *endpoint) receive() *verbs.RecvWR {
 	return &verbs.RecvWR{SGE: []verbs.SGE{e.mr.SGE(0, pingBytes)}}
 }
 
-// param tells the peer where the memory is.
-func (e *endpoint) param() verbs.ConnParam {
+// param tells the peer where the memory is, and which connection this is: requests are
+// taken in any order, and both sides have to mean the same by a number.
+func (e *endpoint) param(n int) verbs.ConnParam {
 	b := binary.BigEndian.AppendUint64(nil, e.mr.RemoteAddr())
 	b = binary.BigEndian.AppendUint32(b, e.mr.RKey())
+	b = binary.BigEndian.AppendUint32(b, uint32(n))
 	return verbs.ConnParam{ResponderResources: 4, InitiatorDepth: 4, Private: b}
 }
 
 func (e *endpoint) add(n int, q *verbs.QP, id *verbs.ID) error {
 	p := id.Peer().Private
-	if len(p) < 12 {
-		return fmt.Errorf("the peer sends %d bytes of private data, want 12", len(p))
+	if len(p) < 16 {
+		return fmt.Errorf("the peer sends %d bytes of private data, want 16", len(p))
 	}
 	e.conns[n] = &conn{q, id, binary.BigEndian.Uint64(p), binary.BigEndian.Uint32(p[8:])}
 	return nil
@@ -115,22 +117,29 @@ func (e *endpoint) listen(ctx context.Context) (netip.AddrPort, error) {
 		return netip.AddrPort{}, err
 	}
 	e.l = l
-	go func() { e.done <- each(e.cfg.QPs, func(n int) error { return e.accept(ctx, n) }) }()
+	go func() { e.done <- each(e.cfg.QPs, func(int) error { return e.accept(ctx) }) }()
 	return l.Addr(), nil
 }
 
-func (e *endpoint) accept(ctx context.Context, n int) error {
+func (e *endpoint) accept(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, setupTime)
 	defer cancel()
 	id, err := e.l.Request(ctx)
 	if err != nil {
 		return err
 	}
+	n := e.cfg.QPs
+	if p := id.Peer().Private; len(p) >= 16 {
+		n = int(binary.BigEndian.Uint32(p[12:]))
+	}
+	if n >= e.cfg.QPs {
+		return fmt.Errorf("the peer asks for connection %d, there are %d", n, e.cfg.QPs)
+	}
 	q, err := e.qp(n)
 	if err != nil {
 		return err
 	}
-	if err := id.Accept(ctx, q, e.param()); err != nil {
+	if err := id.Accept(ctx, q, e.param(n)); err != nil {
 		return err
 	}
 	return e.add(n, q, id)
@@ -152,7 +161,7 @@ func (w *worker) connect(remote netip.AddrPort) (float64, error) {
 		if err != nil {
 			return err
 		}
-		if err := id.Connect(ctx, remote, q, e.param()); err != nil {
+		if err := id.Connect(ctx, remote, q, e.param(n)); err != nil {
 			return err
 		}
 		if err := e.add(n, q, id); err != nil {

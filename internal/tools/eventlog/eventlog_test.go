@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -20,24 +18,15 @@ import (
 
 // fake is a driver with an event log.
 type fake struct {
+	*api.Client
 	log *events.Log
-	mux *http.ServeMux
 }
 
 func newFake(t *testing.T) *fake {
-	f := &fake{events.Open(events.Config{Directory: t.TempDir()}), http.NewServeMux()}
+	f := &fake{log: events.Open(events.Config{Directory: t.TempDir()})}
 	t.Cleanup(func() { _ = f.log.Close() })
-	f.log.Mount(f.mux)
+	f.Client = api.New(api.Config{Events: f.log}).Local()
 	return f
-}
-
-func (f *fake) Get(ctx context.Context, path string, query url.Values, out any) error {
-	w := httptest.NewRecorder()
-	f.mux.ServeHTTP(w, httptest.NewRequest("GET", path+"?"+query.Encode(), nil).WithContext(ctx))
-	if w.Code != http.StatusOK {
-		return errors.New(w.Body.String())
-	}
-	return json.Unmarshal(w.Body.Bytes(), out)
 }
 
 func run(f *fake, args ...string) (status int, out, errs string) {

@@ -136,12 +136,12 @@ func pick(list []device, name string) ([]device, error) {
 	}
 	var names []string
 	for _, d := range list {
-		if d.Name == name || strconv.Itoa(d.Index) == name {
+		if strings.EqualFold(d.Name, name) || strconv.Itoa(d.Index) == name {
 			return []device{d}, nil
 		}
 		names = append(names, strconv.Quote(d.Name))
 	}
-	return nil, fmt.Errorf("no adapter %q; there are: %s", name, strings.Join(names, ", "))
+	return nil, &api.FieldError{Field: "adapter", Value: strconv.Quote(name), Allowed: strings.Join(names, ", ") + ", or its number from 0"}
 }
 
 // started adds the options that the tools have in common.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -32,17 +31,14 @@ func Ibstat(ctx context.Context, env tool.Env) int {
 		return f.Refuse(tool.Usagef("unexpected argument %q; allowed: an adapter and a port", f.Arg(2)))
 	}
 	if f.NArg() == 2 && f.Arg(1) != "1" {
-		if _, err := strconv.ParseUint(f.Arg(1), 10, 8); err != nil {
-			return f.Refuse(tool.Usagef("port is %q; allowed: a port number", f.Arg(1)))
-		}
-		return env.Fail(fmt.Errorf("adapter %q has no port %s; it has port 1", f.Arg(0), f.Arg(1)))
+		return f.Refuse(tool.Usagef("port is %q; allowed: 1, the port of an adapter", f.Arg(1)))
 	}
 	all, err := devices(ctx, *socket)
 	if err == nil {
 		all, err = pick(all, f.Arg(0))
 	}
 	if err != nil {
-		return env.Fail(err)
+		return env.End(ctx, err)
 	}
 	switch {
 	case *asJSON:

@@ -26,7 +26,7 @@ func MlxStat(ctx context.Context, env tool.Env) int {
 		list, err = pick(list, f.Arg(0))
 	}
 	if err != nil {
-		return env.Fail(err)
+		return env.End(ctx, err)
 	}
 	if *asJSON {
 		err = writeJSON(env.Stdout, list)

@@ -27,7 +27,7 @@ func Vstat(ctx context.Context, env tool.Env) int {
 		list, err = pick(list, *name)
 	}
 	if err != nil {
-		return env.Fail(err)
+		return env.End(ctx, err)
 	}
 	if *asJSON {
 		err = writeJSON(env.Stdout, list)

@@ -4,11 +4,12 @@ package ibdump
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/driver"
@@ -43,6 +44,7 @@ type options struct {
 	duration time.Duration
 	count    int
 	version  bool
+	json     bool
 }
 
 // Main runs ibdump.
@@ -72,6 +74,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	f.Int(&o.files, "files", 2, 1, 10000, "of files that are kept of the ring; the oldest are deleted")
 	f.Int(&o.count, "count", 0, 1, 1<<30, "of packets after which to end")
 	f.Seconds(&o.duration, "duration", "after which to end")
+	f.BoolVar(&o.json, "json", false, "print what was captured as JSON in the end")
 	f.StringVar(&o.socket, "socket", "", "`path` of the driver's socket")
 	if status, done := f.Parse(); done {
 		return status
@@ -84,7 +87,7 @@ func Main(ctx context.Context, env tool.Env) int {
 		return tool.Success
 	}
 	if err := o.run(ctx, env); err != nil {
-		return env.Fail(err)
+		return env.End(context.WithoutCancel(ctx), err) // whose end is that of the capture, and no failure
 	}
 	return tool.Success
 }
@@ -93,6 +96,8 @@ func (o *options) check(f *tool.Flags) error {
 	switch {
 	case o.file == "":
 		return tool.Usagef("-w is empty; allowed: a file name, or - for standard output")
+	case o.file == "-" && o.json:
+		return tool.Usagef("--json has standard output; allowed with -w: a file name")
 	case o.file == "-" && o.size != 0:
 		return tool.Usagef("--file-size cuts files; allowed with -w: a file name")
 	case f.Given("files") && o.size == 0:
@@ -124,14 +129,16 @@ func (o *options) adapter(ctx context.Context, admin *driver.Admin) (string, err
 	if err != nil {
 		return "", err
 	}
-	var names []string
-	for i, a := range s.Adapters {
-		if o.device == "" || o.device == a.Name || o.device == fmt.Sprint(i) {
-			return a.Name, nil
+	for i := range s.Adapters {
+		if o.device == "" || o.device == strconv.Itoa(i) {
+			return s.Adapters[i].Name, nil
 		}
-		names = append(names, fmt.Sprintf("%q", a.Name))
 	}
-	return "", fmt.Errorf("no adapter %q; there are: %s", o.device, strings.Join(names, ", "))
+	a, err := s.Adapter("-d", o.device)
+	if err != nil {
+		return "", err
+	}
+	return a.Name, nil
 }
 
 func (o *options) capture(ctx context.Context, env tool.Env, admin *driver.Admin, name string, out *pcapng.Files) error {
@@ -161,10 +168,24 @@ func (o *options) capture(ctx context.Context, env tool.Env, admin *driver.Admin
 	if !o.silent {
 		fmt.Fprintf(env.Stderr, "%s: %d packets captured, %d missed\n", env.Name, written, missed)
 	}
+	if o.json {
+		e := json.NewEncoder(env.Stdout)
+		e.SetIndent("", "  ")
+		err = errors.Join(err, e.Encode(summary{name, out.Names(), written, missed, finished}))
+	}
 	if err == nil && !finished {
 		err = errors.New("the driver ended the capture before its statistics; what was captured is in the file")
 	}
 	return err
+}
+
+// summary is a capture as JSON.
+type summary struct {
+	Adapter  string   `json:"adapter"`
+	Files    []string `json:"files"`
+	Packets  uint64   `json:"packets"`
+	Missed   uint64   `json:"missed"`
+	Complete bool     `json:"complete"` // with its statistics
 }
 
 // stopAt asks the driver to end the capture when the user, the time or the count says so. A driver that does

@@ -195,7 +195,7 @@ func TestUsage(t *testing.T) {
 func TestUnknownAdapter(t *testing.T) {
 	socket, _ := running(t)
 	var stderr bytes.Buffer
-	if status := run(t.Context(), io.Discard, &stderr, "-socket", socket, "-d", "middle"); status != tool.Failure || !strings.Contains(stderr.String(), `"left", "right"`) {
+	if status := run(t.Context(), io.Discard, &stderr, "-socket", socket, "-d", "middle"); status != tool.Usage || !strings.Contains(stderr.String(), `"left", "right"`) {
 		t.Errorf("status %d, %q", status, stderr.String())
 	}
 }

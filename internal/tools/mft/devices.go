@@ -5,7 +5,6 @@ package mft
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
-	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
 // The numbers in device names are those of the cards that the manuals show: scripts look for them.
@@ -64,21 +62,6 @@ func pick(list []device, name string) ([]device, error) {
 		names = append(names, d.name)
 	}
 	return nil, &api.FieldError{Field: "device", Value: fmt.Sprintf("%q", name), Allowed: strings.Join(names, ", ")}
-}
-
-// end reports err, if any, and returns the exit status.
-func end(env tool.Env, err error) int {
-	var usage *tool.UsageError
-	var field *api.FieldError
-	var value *catalogue.ValueError
-	switch {
-	case err == nil:
-		return tool.Success
-	case errors.As(err, &usage), errors.As(err, &field), errors.As(err, &value):
-		env.Errorf("%s", strings.ReplaceAll(err.Error(), "\n", " "))
-		return tool.Usage
-	}
-	return env.Fail(err)
 }
 
 func writeJSON(w io.Writer, v any) error {

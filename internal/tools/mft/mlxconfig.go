@@ -51,7 +51,7 @@ func Config(ctx context.Context, env tool.Env) int {
 		args = append(args, f.Arg(i))
 	}
 	c.client = api.NewClient(*socket)
-	return end(env, c.do(f.Arg(0), args))
+	return env.End(ctx, c.do(f.Arg(0), args))
 }
 
 // errDevice is a change that names no device.

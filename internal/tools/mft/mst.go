@@ -38,14 +38,14 @@ func MST(ctx context.Context, env tool.Env) int {
 	}
 	s, err := api.NewClient(*socket).Status(ctx)
 	if err != nil {
-		return end(env, err)
+		return env.End(ctx, err)
 	}
 	list := []mstDevice{}
 	for _, d := range devices(s) {
 		list = append(list, mstDevice{d.name, d.other, d.adapter.Location().Address(), d.adapter.Name})
 	}
 	if *asJSON {
-		return end(env, writeJSON(env.Stdout, list))
+		return env.End(ctx, writeJSON(env.Stdout, list))
 	}
 	fmt.Fprintf(env.Stdout, "MST devices:\n------------\n")
 	for _, d := range list {

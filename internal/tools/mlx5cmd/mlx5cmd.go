@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -52,9 +51,6 @@ var works = map[string]func(*run) (report, error){
 	"LinkSpeed":                         (*run).linkSpeed,
 }
 
-// errUnsupported is a command whose feature adapters do not have.
-var errUnsupported = errors.New("not supported by this adapter")
-
 // Main runs mlx5cmd.
 func Main(ctx context.Context, env tool.Env) int {
 	r := &run{ctx: ctx, env: env}
@@ -86,8 +82,8 @@ func (r *run) do(args []string) (report, error) {
 		return nil, r.usagef("a command is missing")
 	}
 	work := works[c.Name]
-	if c.Status != catalogue.Built || work == nil {
-		return nil, errUnsupported
+	if c.Status != catalogue.Built || work == nil || slices.ContainsFunc(c.Unbuilt, r.has) {
+		return nil, tool.ErrUnsupported
 	}
 	r.client = api.NewClient(r.socket)
 	return work(r)
@@ -95,16 +91,8 @@ func (r *run) do(args []string) (report, error) {
 
 // end reports err, if any, and returns the exit status.
 func (r *run) end(err error) int {
-	var usage *tool.UsageError
-	var field *api.FieldError
-	var value *catalogue.ValueError
-	switch {
-	case errors.Is(err, errUnsupported):
-		r.env.Errorf("%s: %s", dashed(r.command.Name), err)
-		return tool.Unsupported
-	case errors.As(err, &usage), errors.As(err, &field), errors.As(err, &value):
-		r.env.Errorf("%s", strings.ReplaceAll(err.Error(), "\n", " "))
-		return tool.Usage
+	if errors.Is(err, tool.ErrUnsupported) {
+		err = fmt.Errorf("%s: %w", dashed(r.command.Name), err)
 	}
 	return r.env.End(r.ctx, err)
 }
@@ -136,27 +124,18 @@ func (r *run) adapters() ([]*api.AdapterStatus, error) {
 	if err := r.status(); err != nil {
 		return nil, err
 	}
-	name := r.value("Name")
+	if name := r.value("Name"); name != "" {
+		a, err := r.driver.Adapter("-Name", name)
+		if err == nil && a.Class()&r.command.Generations == 0 {
+			return nil, tool.ErrUnsupported
+		}
+		return []*api.AdapterStatus{a}, err
+	}
 	var out []*api.AdapterStatus
-	var names []string
 	for i := range r.driver.Adapters {
-		a := &r.driver.Adapters[i]
-		mine := a.Class()&r.command.Generations != 0
-		switch {
-		case name == "" && mine:
-			out = append(out, a)
-		case name != "" && strings.EqualFold(a.Name, name) && !mine:
-			return nil, errUnsupported
-		case name != "" && strings.EqualFold(a.Name, name):
+		if a := &r.driver.Adapters[i]; a.Class()&r.command.Generations != 0 {
 			out = append(out, a)
 		}
-		names = append(names, strconv.Quote(a.Name))
-	}
-	if len(out) == 0 && name != "" {
-		return nil, &api.FieldError{Field: "-Name", Value: strconv.Quote(name), Allowed: strings.Join(names, ", ")}
-	}
-	if len(out) > 1 && name != "" { // names that differ in their letter case alone
-		out = slices.DeleteFunc(out, func(a *api.AdapterStatus) bool { return a.Name != name })
 	}
 	return out, nil
 }
@@ -169,9 +148,6 @@ func (r *run) adapter() (*api.AdapterStatus, error) {
 	list, err := r.adapters()
 	if err != nil {
 		return nil, err
-	}
-	if len(list) != 1 {
-		return nil, r.usagef("-Name %q is of several adapters", r.value("Name"))
 	}
 	return list[0], nil
 }
@@ -197,6 +173,9 @@ func page(w io.Writer, at *catalogue.Command) error {
 		fmt.Fprintf(w, "%s\n", at.Summary)
 		if at.Status != catalogue.Built {
 			fmt.Fprintln(w, "Adapters do not support it yet.")
+		}
+		for _, o := range at.Unbuilt {
+			fmt.Fprintf(w, "Adapters do not support -%s yet.\n", o)
 		}
 		_, err := fmt.Fprintf(w, "\nusage: %s %s %s\n", Name, dashed(at.Name), at.Arguments)
 		return err

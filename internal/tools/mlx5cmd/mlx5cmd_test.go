@@ -3,6 +3,7 @@ package mlx5cmd
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,9 +13,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
@@ -141,7 +142,7 @@ func TestCongestionLimits(t *testing.T) {
 	if x := g.blocks("-Qosconfig -Dcqcn -Name Left -Get")[0].Values["DcqcnClampTgtRate"]; x != 0.0 {
 		t.Errorf("DcqcnClampTgtRate is %v", x)
 	}
-	if text := g.ok("-QosConfig -Dcqcn -Name last -Set -DcqcnRpgAiRate 20000"); !strings.Contains(text, "10000 Mbit/s are set") {
+	if text := g.ok("-QosConfig -Dcqcn -Name last -Set -DcqcnRpgAiRate 20000"); !strings.Contains(text, "taken as that: 10000") {
 		t.Error(text)
 	}
 	if x := g.blocks("-Qosconfig -Dcqcn -Name last -Get")[0].Values["DcqcnRpgAiRate"]; x != 10000.0 {
@@ -232,18 +233,11 @@ func TestConnectionAndSniffer(t *testing.T) {
 	if status, _, errs := g.call("-Sniffer -Name Left -Stop"); status != tool.Failure || !strings.Contains(errs, "no sniffer runs") {
 		t.Errorf("status %d, %s", status, errs)
 	}
-	ended := make(chan string)
-	go func() {
-		_, out, errs := g.call("-Sniffer -Name Left -Start -FileName " + file)
-		ended <- out + errs
-	}()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(g.cfg.Socket + ".sniffer-0"); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the sniffer does not begin")
-		}
+	if text := g.ok("-sniffer -name left -start -filename " + file); !strings.Contains(text, "\tFile: "+file+"\n") || !strings.HasSuffix(text, done+"\n") {
+		t.Error(text)
+	}
+	if status, _, errs := g.call("-Sniffer -Name Left -Start -FileName x"); status != tool.Failure || !strings.Contains(errs, file) {
+		t.Errorf("a second one: status %d, %s", status, errs)
 	}
 	g.connect()
 	b := g.blocks("-NdStat")
@@ -253,18 +247,34 @@ func TestConnectionAndSniffer(t *testing.T) {
 	if text := g.ok("-NdStat -Pid 1"); text != "0 connections\n" {
 		t.Error(text)
 	}
-	g.ok("-Sniffer -Name Left -Stop")
-	out := <-ended
-	m := regexp.MustCompile(`\tPackets: (\d+)\n`).FindStringSubmatch(out)
-	if m == nil || m[1] == "0" {
-		t.Error(out)
+	values := g.blocks("-Sniffer -Name Left -Stop")[0].Values
+	if n := packets(t, file); n == 0 || values["Packets"] != float64(n) || values["Missed"] != 0.0 {
+		t.Errorf("%v, and %d packets are in the file", values, n)
 	}
-	if info, err := os.Stat(file); err != nil || info.Size() == 0 {
-		t.Error(err)
+	if status, _, _ := g.call("-Sniffer -Name Left -Stop"); status != tool.Failure {
+		t.Errorf("a sniffer that has ended: status %d", status)
 	}
-	if _, err := os.Stat(g.cfg.Socket + ".sniffer-0"); err == nil {
-		t.Error("the note of the sniffer is still there")
+}
+
+// packets counts those of a capture, which has to be complete: its last word are the statistics.
+func packets(t *testing.T, file string) (n int) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer f.Close()
+	r, err := pcapgo.NewNgReader(f, pcapgo.NgReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; err == nil; n++ {
+		_, _, err = r.ReadPacketData()
+	}
+	if s, _ := r.Interface(0); !errors.Is(err, io.EOF) || s.Statistics.PacketsReceived != uint64(n-1) {
+		t.Errorf("%v; statistics %+v", err, s.Statistics)
+	}
+	return n - 1
 }
 
 // connect makes a connection from last to Left, between two programs that are attached, that carries something.
@@ -366,6 +376,8 @@ func TestRefusals(t *testing.T) {
 		{"-Dcqcn -Name Left", tool.Usage, "-Restore"},
 		{"-Dmn", tool.Usage, "-Name is missing"},
 		{"-Sniffer -Name Left -Start", tool.Usage, "-FileName is missing"},
+		{"-Sniffer -Name Left -Start -FileName /dev/null", tool.Usage, "file is"},
+		{"-Sniffer -Name Left -Stop -FileName x", tool.Usage, "goes with -Start"},
 		{"-NdStat -Pid x", tool.Usage, "-Pid"},
 	} {
 		status, out, errs := g.call(c.line)

@@ -114,11 +114,7 @@ func (r *run) setCongestion(a *api.AdapterStatus) (report, error) {
 		if !o.has {
 			return nil, r.usagef("-%s needs a value", o.name)
 		}
-		text, note := atMostLineRate(a, keys[0], o.value)
-		if note != "" {
-			out.notes = append(out.notes, note)
-		}
-		x, err := a.Identity().SetKey(o.name, &text)
+		x, err := a.Identity().SetKey(o.name, &o.value)
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +123,7 @@ func (r *run) setCongestion(a *api.AdapterStatus) (report, error) {
 				return nil, r.usagef("%s is given twice", k.Name)
 			}
 			seen[k.Name] = true
-			out.list[0].add(k.Name, number(text))
+			out.list[0].add(k.Name, number(o.value))
 		}
 		changes = append(changes, x...)
 	}
@@ -135,17 +131,6 @@ func (r *run) setCongestion(a *api.AdapterStatus) (report, error) {
 		return nil, r.usagef("no parameter is given")
 	}
 	return r.store(out, changes)
-}
-
-// atMostLineRate takes the line rate for rates above it, where the link has one, and says so (WinOF-2 Ethernet b, RCM
-// Parameters).
-func atMostLineRate(a *api.AdapterStatus, k catalogue.Key, text string) (value, note string) {
-	n, ok := catalogue.ParseNumber(text)
-	line := a.LineRate() / 1e6
-	if k.Bound != catalogue.LineRate || !ok || line == 0 || n <= line {
-		return text, ""
-	}
-	return strconv.FormatUint(line, 10), fmt.Sprintf("Warning: %s is above the line rate; %d Mbit/s are set.", k.Name, line)
 }
 
 // enable switches congestion control for a priority, or for all.
@@ -176,8 +161,14 @@ func (r *run) enable(a *api.AdapterStatus, action, value string) (report, error)
 
 // store makes changes of keys that nothing acts on.
 func (r *run) store(out blocks, changes []registry.Change) (report, error) {
-	if _, err := r.client.ChangeRegistry(r.ctx, changes, false); err != nil {
+	notices, err := r.client.ChangeRegistry(r.ctx, changes, false)
+	if err != nil {
 		return nil, err
+	}
+	for _, n := range notices {
+		if n.Used != nil {
+			out.notes = append(out.notes, fmt.Sprintf("Warning: %s %s.", n.Name, n.Text))
+		}
 	}
 	out.notes = append(out.notes, storedOnly, done)
 	return out, nil

@@ -79,9 +79,6 @@ func speed(a *api.AdapterStatus) string {
 }
 
 func (r *run) version() (report, error) {
-	if r.has("VF") {
-		return nil, errUnsupported // there are no virtual functions
-	}
 	if err := r.only("Name=", "PF"); err != nil {
 		return nil, err
 	}
@@ -170,18 +167,14 @@ func (r *run) features() (report, error) {
 }
 
 func (r *run) linkSpeed() (report, error) {
-	if err := r.only("Name=", "Query", "Get", "Set="); err != nil {
+	if err := r.only("Name=", "Query", "Get"); err != nil {
 		return nil, err
 	}
-	action, err := r.action("Query", "Get", "Set")
-	if err != nil {
+	if _, err := r.action("Query", "Get"); err != nil {
 		return nil, err
 	}
 	if _, err := r.adapter(); err != nil {
 		return nil, err
-	}
-	if action == "Set" {
-		return nil, errUnsupported
 	}
 	return r.each("Link speed of adapter", func(b *block, a *api.AdapterStatus) error {
 		b.add("Current", speed(a))

@@ -1,26 +1,16 @@
 package mlx5cmd
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"strings"
-	"time"
+	"path/filepath"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/paths"
-	"github.com/softvpi/softvpi/internal/pcapng"
 )
 
-const (
-	snifferRing = 16 << 20
-	stopWait    = 10 * time.Second
-)
+const snifferRing = 16 << 20
 
-// sniffer is -Sniffer. -Start writes until -Stop of another call, which finds it by a note beside the driver's socket.
+// sniffer is -Sniffer: the driver writes the file, from -Start until -Stop or its own end.
 func (r *run) sniffer() (report, error) {
 	if err := r.only("Name=", "Start", "Stop", "FileName="); err != nil {
 		return nil, err
@@ -29,90 +19,72 @@ func (r *run) sniffer() (report, error) {
 	if err != nil {
 		return nil, err
 	}
+	file := r.value("FileName")
+	switch {
+	case action == "Start" && file == "":
+		return nil, r.usagef("-FileName is missing")
+	case action == "Stop" && file != "":
+		return nil, r.usagef("-FileName goes with -Start")
+	}
 	a, err := r.adapter()
 	if err != nil {
 		return nil, err
 	}
+	running, err := r.sniffed(a)
+	if err != nil {
+		return nil, err
+	}
 	if action == "Stop" {
-		return r.stopSniffer(a)
+		return r.stopSniffer(a, running)
 	}
-	if r.value("FileName") == "" {
-		return nil, r.usagef("-FileName is missing")
+	if len(running) > 0 {
+		return nil, fmt.Errorf("a sniffer writes %s already; -Sniffer -Name %q -Stop ends it", running[0].File, a.Name)
 	}
-	return r.startSniffer(a)
-}
-
-// note is the file that holds the id of the adapter's capture.
-func (r *run) note(a *api.AdapterStatus) string {
-	socket := r.socket
-	if socket == "" {
-		socket = paths.Socket()
-	}
-	return fmt.Sprintf("%s.sniffer-%d", socket, a.Number)
+	return r.startSniffer(a, file)
 }
 
 // errNotSniffed is an adapter without a sniffer.
 var errNotSniffed = errors.New("no sniffer runs on this adapter")
 
-func (r *run) stopSniffer(a *api.AdapterStatus) (report, error) {
-	id, err := os.ReadFile(r.note(a))
-	if errors.Is(err, fs.ErrNotExist) {
+// sniffed are the captures of an adapter that the driver writes to files.
+func (r *run) sniffed(a *api.AdapterStatus) (out []api.CaptureStatus, err error) {
+	list, err := r.client.Captures(r.ctx)
+	for _, c := range list {
+		if c.Adapter == a.Name && c.File != "" {
+			out = append(out, c)
+		}
+	}
+	return out, err
+}
+
+func (r *run) startSniffer(a *api.AdapterStatus, file string) (report, error) {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.client.CaptureToFile(r.ctx, api.CaptureRequest{Adapter: a.Name, Ring: snifferRing}, file)
+	if err != nil {
+		return nil, err
+	}
+	return blocks{list: []block{{title: snifferTitle(a), adapter: a.Name, fields: []field{{"State", "started"}, {"File", c.File}}}}, notes: []string{done}}, nil
+}
+
+func (r *run) stopSniffer(a *api.AdapterStatus, list []api.CaptureStatus) (report, error) {
+	if len(list) == 0 {
 		return nil, errNotSniffed
 	}
-	if err == nil {
-		err = r.client.StopCapture(r.ctx, string(id))
-	}
-	var gone *api.FieldError
-	if errors.As(err, &gone) { // of a driver before, or of a process that was killed
-		return nil, errors.Join(errNotSniffed, os.Remove(r.note(a)))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return blocks{list: []block{{title: fmt.Sprintf("Sniffer of adapter %q", a.Name), adapter: a.Name, fields: []field{{"State", "stopped"}}}}, notes: []string{done}}, nil
-}
-
-func (r *run) startSniffer(a *api.AdapterStatus) (report, error) {
-	file := r.value("FileName")
-	out, err := pcapng.NewFiles(file, 0, 0)
-	if err != nil {
-		return nil, err
-	}
-	// Not of the context: its end asks for the end of the capture, and the rest of the stream is still wanted.
-	id, stream, err := r.client.StartCapture(context.WithoutCancel(r.ctx), api.CaptureRequest{Adapter: a.Name, Ring: snifferRing})
-	if err != nil {
-		return nil, errors.Join(err, out.Close())
-	}
-	defer stream.Close()
-	if err := os.WriteFile(r.note(a), []byte(id), 0o600); err != nil { // of several sniffers -Stop ends the last
-		return nil, errors.Join(err, out.Close())
-	}
-	defer r.forget(a, id)
-	fmt.Fprintf(r.env.Stderr, "%s: capturing %s to %s; -Stop or Ctrl-C ends it\n", r.env.Name, a.Name, file)
-	stop := context.AfterFunc(r.ctx, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), stopWait)
-		defer cancel()
-		if r.client.StopCapture(ctx, id) != nil {
-			_ = stream.Close() // a driver that does not answer is not waited for
+	var out blocks
+	var errs []error
+	for _, c := range list {
+		c, err := r.client.EndCapture(r.ctx, c.ID)
+		if err == nil && c.Problem != "" {
+			err = fmt.Errorf("%s is not complete: %s", c.File, c.Problem)
 		}
-	})
-	defer stop()
-	_, err = io.Copy(out, stream)
-	written, missed, finished := out.Counts()
-	if err = errors.Join(err, out.Close()); err == nil && !finished {
-		err = errors.New("the driver ended the capture before its statistics; what was captured is in the file")
+		errs = append(errs, err)
+		out.list = append(out.list, block{title: snifferTitle(a), adapter: a.Name, fields: []field{{"State", "stopped"}, {"File", c.File}, {"Packets", c.Packets}, {"Missed", c.Missed}}})
 	}
-	if err != nil {
-		return nil, err
-	}
-	b := block{title: fmt.Sprintf("Sniffer of adapter %q", a.Name), adapter: a.Name}
-	b.fields = []field{{"File", file}, {"Packets", written}, {"Missed", missed}}
-	return blocks{list: []block{b}, notes: []string{done}}, nil
+	out.notes = []string{done}
+	return out, errors.Join(errs...)
 }
 
-// forget removes the note, unless a later sniffer wrote its own.
-func (r *run) forget(a *api.AdapterStatus, id string) {
-	if now, err := os.ReadFile(r.note(a)); err == nil && strings.TrimSpace(string(now)) == id {
-		_ = os.Remove(r.note(a))
-	}
-}
+func snifferTitle(a *api.AdapterStatus) string { return fmt.Sprintf("Sniffer of adapter %q", a.Name) }

@@ -42,7 +42,7 @@ func TestReset(t *testing.T) {
 	}
 	g.ok(append([]string{"dbg", "sw-reset"}, g.where("left")...)...)
 	for adapter, want := range map[string]string{
-		"right": "AdapterDisabled AdapterStarted RoCEMode ResetFinished", "left": "ResetByDriver AdapterDisabled AdapterStarted RoCEMode ResetFinished",
+		"right": "AdapterStopped AdapterStarted RoCEMode ResetFinished", "left": "ResetByDriver AdapterStopped AdapterStarted RoCEMode ResetFinished",
 	} {
 		all := strings.Join(g.raised(adapter), " ")
 		if !regexp.MustCompile(strings.ReplaceAll(want, " ", " .*")).MatchString(all) {

@@ -106,8 +106,5 @@ func (r *run) parameters() (report, error) {
 		least, most := p.Limits(g)
 		t.add(p.Name, p.Default.Number, least, most, notKnown)
 	}
-	if len(t.Rows) == 0 {
-		return nil, errUnsupported
-	}
 	return report{t}, nil
 }

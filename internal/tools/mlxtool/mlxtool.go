@@ -12,7 +12,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
-	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -53,6 +52,7 @@ var works = map[string]work{
 	"dbg sw-reset":        (*run).reset,
 	"dbg pddrinfo":        (*run).portDiagnostics,
 	"dbg dump-me-now":     (*run).dumpMeNow,
+	"dbg nonrss-capture":  (*run).packetCapture,
 }
 
 // Main runs mlxtool.
@@ -158,14 +158,11 @@ func names(commands []catalogue.Command) string {
 	return strings.Join(append(out, "help"), " ")
 }
 
-// errUnsupported is a sub-command whose feature adapters do not have.
-var errUnsupported = errors.New("not supported by this adapter")
-
 // do asks the driver for what it has, and does the work.
 func (r *run) do() (report, error) {
 	work := works[r.command.Name]
 	if r.command.Status != catalogue.Built || work == nil {
-		return nil, errUnsupported
+		return nil, tool.ErrUnsupported
 	}
 	return work(r)
 }
@@ -182,16 +179,8 @@ func (r *run) status() error {
 
 // end reports err, if any, and returns the exit status.
 func (r *run) end(err error) int {
-	var usage *tool.UsageError
-	var field *api.FieldError
-	var path *counters.PathError
-	switch {
-	case errors.Is(err, errUnsupported):
-		r.env.Errorf("%s: %s", r.command.Name, err)
-		return tool.Unsupported
-	case errors.As(err, &usage), errors.As(err, &field), errors.As(err, &path):
-		r.env.Errorf("%s", strings.ReplaceAll(err.Error(), "\n", " "))
-		return tool.Usage
+	if errors.Is(err, tool.ErrUnsupported) {
+		err = fmt.Errorf("%s: %w", r.command.Name, err)
 	}
 	return r.env.End(r.ctx, err)
 }

@@ -74,8 +74,6 @@ func (r *run) perfstats() (report, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case a.Class() != catalogue.MLX4:
-		return nil, errUnsupported
 	case form.reset:
 		return r.resetStats(a, form.sets)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
 // interfaces are the adapters that the arguments name: one, or without arguments all.
@@ -19,11 +20,20 @@ func (r *run) interfaces(args []string) ([]*api.AdapterStatus, error) {
 	if len(args) == 0 {
 		return r.all(), nil
 	}
-	a, err := r.named(args[0])
+	a, err := r.interfaceNamed(args[0])
 	if err != nil {
 		return nil, err
 	}
 	return []*api.AdapterStatus{a}, nil
+}
+
+// interfaceNamed is the adapter of that name, of a generation that has what the command is about.
+func (r *run) interfaceNamed(name string) (*api.AdapterStatus, error) {
+	a, err := r.named(name)
+	if err == nil && a.Class()&r.command.Generations == 0 {
+		return nil, tool.ErrUnsupported
+	}
+	return a, err
 }
 
 // one is the interface that the first argument names, and the arguments behind it.
@@ -34,7 +44,7 @@ func (r *run) one() (*api.AdapterStatus, []string, error) {
 	if err := r.status(); err != nil {
 		return nil, nil, err
 	}
-	a, err := r.named(r.args[0])
+	a, err := r.interfaceNamed(r.args[0])
 	return a, r.args[1:], err
 }
 
@@ -46,23 +56,9 @@ func (r *run) all() []*api.AdapterStatus {
 	return out
 }
 
-// named is the adapter of that name, in any letter case where no other differs in it.
+// named is the adapter of that name.
 func (r *run) named(name string) (*api.AdapterStatus, error) {
-	var found *api.AdapterStatus
-	var names []string
-	for _, a := range r.all() {
-		if a.Name == name {
-			return a, nil
-		}
-		if strings.EqualFold(a.Name, name) {
-			found = a
-		}
-		names = append(names, strconv.Quote(a.Name))
-	}
-	if found == nil {
-		return nil, &api.FieldError{Field: "interface name", Value: strconv.Quote(name), Allowed: strings.Join(names, ", ")}
-	}
-	return found, nil
+	return r.driver.Adapter("interface name", name)
 }
 
 // locations are the adapters of the device that three numbers name, and the arguments behind them; without

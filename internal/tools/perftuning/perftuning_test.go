@@ -3,19 +3,20 @@ package perftuning
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
-	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/internal/tuning"
 )
 
 // rig is a driver: one and two are mlx4 adapters, three is mlx5.
@@ -35,7 +36,7 @@ func start(t *testing.T) *rig {
 
 func (g *rig) call(line string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	args := append([]string{"-socket", g.socket, "-log", filepath.Join(g.dir, "log", "tuning.log")}, strings.Fields(line)...)
+	args := append([]string{"-socket", g.socket}, strings.Fields(line)...)
 	status = Main(g.t.Context(), tool.Env{Name: "perf_tuning", Args: args, Stdout: &out, Stderr: &errs})
 	return status, out.String(), errs.String()
 }
@@ -178,11 +179,11 @@ func TestUndoOfWhatIsUndone(t *testing.T) {
 
 func TestJSONAndMissingKeys(t *testing.T) {
 	g := start(t)
-	var o outcome
+	var o tuning.Outcome
 	if err := json.Unmarshal([]byte(g.ok("-s -c1 three --json")), &o); err != nil {
 		t.Fatal(err)
 	}
-	if !o.Changed || o.Scenario != "-s" || len(o.Missing) != 3 || !strings.HasPrefix(o.Missing[0], "DefaultRecvRingProcessor of three") || len(o.Changes) != 8 {
+	if !o.Changed || o.Scenario != "single" || len(o.Missing) != 3 || o.Missing[0] != (tuning.Missing{Adapter: "three", Generation: "mlx5", Key: "DefaultRecvRingProcessor"}) || len(o.Changes) != 8 {
 		t.Errorf("%+v", o)
 	}
 	if g.stored("three")["RecvCompletionMethod"] != "2" {
@@ -193,7 +194,7 @@ func TestJSONAndMissingKeys(t *testing.T) {
 // A log that cannot be written, and nothing is changed: it could not be undone.
 func TestNoLogNoChange(t *testing.T) {
 	g := start(t)
-	if err := os.WriteFile(filepath.Join(g.dir, "log"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(g.dir, "state", "LogFiles"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if status, _, errs := g.call("-s -c1 one"); status != tool.Failure || !strings.Contains(errs, "log: ") || len(g.stored("one")) != 0 {
@@ -205,7 +206,7 @@ func TestRefusals(t *testing.T) {
 	g := start(t)
 	for line, want := range map[string]string{
 		"": "the scenario is missing", "-s": "-c1 is missing", "-d -c1 one": "-c2", "-f -c1 one": "-c2", "-m -c1 one": "-b", "-m -c1 one -b 0": "-n",
-		"-m -c1 one -c2 two -b 0 -n 1": "-c2", "-s -c1 one -b 0": "-m alone", "-m -c1 one -b 63 -n 2": "last processor", "-s -d -c1 one": "exclude",
+		"-m -c1 one -c2 two -b 0 -n 1": "-c2", "-s -c1 one -b 0": "-m alone", fmt.Sprintf("-m -c1 one -b %d -n 2", runtime.NumCPU()-1): "allowed: 1 to 1", "-s -d -c1 one": "exclude",
 		"-s -c1 four": `"one"`, "-s -c1 one -c2 ONE": "the same", "-s -c1 one more": "more", "-z": "-z", "-m -c1 one -b -1 -n 1": "0 to 63",
 	} {
 		status, out, errs := g.call(line)
@@ -213,34 +214,4 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: status %d, %q %q", line, status, out, errs)
 		}
 	}
-}
-
-// Whatever the machine, every scenario sets values that the keys allow, on processors that there are.
-func TestProcessors(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 256).Draw(t, "processors")
-		two := share(n, 2)
-		all := share(n, 1)[0]
-		for _, list := range [][]assignment{single(all), stream(all), dual(two[0]), dual(two[1]), forwarding(two[0], two[1]), forwarding(two[1], two[0]), manual(all), defaults()} {
-			for _, x := range list {
-				keys := catalogue.LookupFor(x.key, catalogue.Target{Generation: catalogue.MLX4})
-				if len(keys) == 0 || keys[0].Name != x.key {
-					t.Fatalf("no key %s", x.key)
-				}
-				if x.value == "" {
-					continue
-				}
-				v, err := keys[0].Parse(x.value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if keys[0].Bound == catalogue.Processors && strings.HasSuffix(x.key, "Processor") && !v.Auto && v.Number >= uint64(n) {
-					t.Fatalf("%s is %d of %d processors", x.key, v.Number, n)
-				}
-			}
-		}
-		if n > 1 && two[0].last() >= two[1].base {
-			t.Fatalf("%v overlap", two)
-		}
-	})
 }

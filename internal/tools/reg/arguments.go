@@ -14,7 +14,7 @@ type arguments struct {
 }
 
 // own are the options of every operation that reg.exe does not have.
-var own = []string{"--adapter", "--socket", "--state", "--unchecked"}
+var own = []string{"--adapter", "--socket", "--state", "--unchecked", "--json"}
 
 // parse reads the arguments. The options that are allowed stand in spec: "f" alone, "d=" with a value, "v?"
 // with a value or none.
@@ -54,14 +54,19 @@ func parse(operation, spec string, args []string) (*arguments, error) {
 
 // exclusive refuses options that contradict each other.
 func (a *arguments) exclusive() error {
-	var of []string
-	for _, name := range []string{"v", "ve", "va"} {
-		if a.has(name) {
-			of = append(of, "/"+name)
+	for _, group := range [][]string{{"v", "ve", "va"}, {"reg:32", "reg:64"}} {
+		var of []string
+		for _, name := range group {
+			if a.has(name) {
+				of = append(of, "/"+name)
+			}
+		}
+		if len(of) > 1 {
+			return &syntaxError{a.operation, strings.Join(of, " and ") + " exclude each other."}
 		}
 	}
-	if len(of) > 1 {
-		return &syntaxError{a.operation, strings.Join(of, " and ") + " exclude each other."}
+	if a.has("json") && a.operation != "query" {
+		return &syntaxError{a.operation, "--json goes with query."}
 	}
 	return nil
 }
@@ -77,7 +82,7 @@ func at(args []string, i int) string {
 func option(spec, arg string) (name string, takes, optional, ok bool) {
 	lower := strings.ToLower(arg)
 	if slices.Contains(own, lower) {
-		return lower[2:], lower != "--unchecked", false, true
+		return lower[2:], lower != "--unchecked" && lower != "--json", false, true
 	}
 	if len(lower) < 2 || lower[0] != '/' && lower[0] != '-' {
 		return "", false, false, false

@@ -1,6 +1,7 @@
 package reg
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -24,6 +25,16 @@ func (r *run) query(a *arguments) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	status, err := q.query(reg, t)
+	if err == nil {
+		err = errors.Join(q.writeJSON(), q.pending())
+	}
+	return status, err
+}
+
+// query prints what the arguments ask for.
+func (q *listing) query(reg *registry.Registry, t target) (int, error) {
+	a := q.a
 	k, ok := reg.Key(t.key)
 	if t.short != nil {
 		if !ok {
@@ -45,16 +56,17 @@ func (r *run) query(a *arguments) (int, error) {
 			q.values(k.Values)
 			return true
 		})
-		fmt.Fprintln(r.env.Stdout)
+		q.print("\n")
 		return tool.Success, nil
 	}
-	if len(k.Values) > 0 {
+	if len(k.Values) > 0 || a.has("json") {
 		q.header(k.Path)
 		q.values(k.Values)
 	}
-	fmt.Fprintln(r.env.Stdout)
+	q.print("\n")
 	for _, p := range k.Subkeys {
-		fmt.Fprintln(r.env.Stdout, p)
+		q.print("%s\n", p)
+		q.subkey(p)
 	}
 	return tool.Success, nil
 }
@@ -67,6 +79,7 @@ type listing struct {
 	types     []registry.Type // of /t
 	pattern   *regexp.Regexp  // of /f
 	matches   int
+	found     []jsonKey // what --json prints
 }
 
 func newListing(r *run, a *arguments) (*listing, error) {
@@ -116,7 +129,7 @@ func (q *listing) one(k registry.Key, name string) (int, error) {
 		if (registry.Value{Name: name, Type: v.Type, Data: v.Data}).Equal(v) {
 			q.header(k.Path)
 			q.values([]registry.Value{v})
-			fmt.Fprintln(q.run.env.Stdout)
+			q.print("\n")
 			return tool.Success, nil
 		}
 	}
@@ -140,17 +153,29 @@ func (q *listing) short(k registry.Key, t target) (int, error) {
 	return tool.Success, nil
 }
 
-func (q *listing) header(p registry.Path) { fmt.Fprintf(q.run.env.Stdout, "\n%s\n", p) }
+// print prints as reg.exe does, and nothing where JSON is asked for.
+func (q *listing) print(format string, args ...any) {
+	if !q.a.has("json") {
+		fmt.Fprintf(q.run.env.Stdout, format, args...)
+	}
+}
+
+func (q *listing) header(p registry.Path) {
+	q.print("\n%s\n", p)
+	q.found = append(q.found, jsonKey{Key: p, Values: []jsonValue{}})
+}
 
 func (q *listing) notSet(name string, t registry.Type) {
-	fmt.Fprintf(q.run.env.Stdout, "    %s    %s    (value not set)\n\n", show(name), q.typeName(t))
+	q.print("    %s    %s    (value not set)\n\n", show(name), q.typeName(t))
+	q.value(jsonValue{Name: name, Type: t.String()})
 }
 
 // values prints those of the types of /t.
 func (q *listing) values(values []registry.Value) {
 	for _, v := range values {
 		if q.types == nil || slices.Contains(q.types, v.Type) {
-			fmt.Fprintf(q.run.env.Stdout, "    %s    %s    %s\n", show(v.Name), q.typeName(v.Type), q.data(v))
+			q.print("    %s    %s    %s\n", show(v.Name), q.typeName(v.Type), q.data(v))
+			q.value(toJSON(v))
 		}
 	}
 }
@@ -192,7 +217,7 @@ func (q *listing) search(reg *registry.Registry, top registry.Key) int {
 		q.key(k, found)
 		return true
 	})
-	fmt.Fprintf(q.run.env.Stdout, "\nEnd of search: %d match(es) found.\n", q.matches)
+	q.print("\nEnd of search: %d match(es) found.\n", q.matches)
 	if q.matches == 0 {
 		return tool.Failure
 	}

@@ -37,10 +37,11 @@ const synopsis = `REG operation [parameters]
   /z         Show the number of the type too.
   /se        What stands between the strings of a REG_MULTI_SZ (default \0).
   /y         Overwrite the file without asking.
-  /a         Write the file as REGEDIT4 instead of version 5.00.
+  /a         Write the file as REGEDIT4 (Windows-1252) instead of version 5.00 (UTF-16).
   /reg:32 /reg:64  Both views are the same here.
 
   --adapter NAME   Adapter of a key that is given by its name alone.
+  --json           QUERY: print keys and values as JSON.
   --unchecked      ADD, IMPORT: store values that the driver does not allow, too; it uses the default then.
   --socket PATH    Socket of the driver.
   --state DIR      State directory that holds the registry. Without --socket its file is opened, which needs

@@ -41,6 +41,8 @@ func TestRunningDriver(t *testing.T) {
 	}{
 		{`add RoceMaxFrameSize --adapter only /d 1024`, 0, "taken up when the adapter restarts"},
 		{`query RoceMaxFrameSize --adapter only`, 0, "RoceMaxFrameSize    REG_SZ    1024"},
+		{`query RoceMaxFrameSize --adapter only`, 0, "note: RoceMaxFrameSize: (the largest that the link's MTU holds) is in force until \"only\" restarts"},
+		{`query HKLM\SYSTEM\CurrentControlSet\Control\Class /s`, 0, "is in force until"},
 		{`add RoceMaxFrameSize --adapter only /d 1000 /f`, 1, "allowed: 256, 512"},
 		{`add HKLM\SYSTEM\CurrentControlSet\Services\mlx5\Parameters /v MaxCMRetries /t REG_DWORD /d 16`, 1, "MaxCMRetries is 16; allowed: 1 to 15"},
 		{`add HKLM\SYSTEM\CurrentControlSet\Services\mlx5\x /v y`, 0, "not a key of this driver"},
@@ -55,8 +57,14 @@ func TestRunningDriver(t *testing.T) {
 			t.Errorf("%s: %d %s", c.line, status, text)
 		}
 	}
+	if _, text := run(`query HKLM\SYSTEM\CurrentControlSet\Services /s`); strings.Contains(text, "in force") {
+		t.Errorf("of a key elsewhere: %s", text)
+	}
 	if err := d.RestartAdapter("only"); err != nil {
 		t.Fatal(err)
+	}
+	if _, text := run(`query RoceMaxFrameSize --adapter only`); strings.Contains(text, "in force") {
+		t.Errorf("after the restart: %s", text)
 	}
 	if got := d.Status().Adapters[0].ActiveMTU; got != 1024 {
 		t.Errorf("MTU %d after the restart", got)

@@ -3,7 +3,9 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,11 +88,20 @@ func (r *report) adapter(a *api.AdapterStatus) {
 		{"Generation", a.Generation}, {"Location", a.Location().Text()}, {"Addresses", strings.Join(addrs, ", ")}, {"Enabled", yes(a.Enabled)},
 		{"Link up", yes(a.Up)}, {"RoCE", a.RoCE}, {"Active MTU", a.ActiveMTU}, {"Link MTU", a.LinkMTU}, {"UDP port", a.UDPPort},
 		{"GUID", fmt.Sprintf("%016x", a.GUID)}, {"Restart pending", yes(a.Pending)}, {"Path", a.Path}, {"Impairment", a.Impairment},
-		{"Source ports", a.SourcePorts}, {"GIDs", strings.Join(gids, "\n")}, {"Objects", fmt.Sprint(a.Objects)},
+		{"Source ports", a.SourcePorts}, {"GIDs", strings.Join(gids, "\n")}, {"Objects", objects(a.Objects)},
 		{"Packets sent", a.Link.SentPackets}, {"Packets received", a.Link.ReceivedPackets}, {"Retransmits", a.Retransmits},
 	} {
 		t.add(f[0], f[1])
 	}
+}
+
+// objects tells how many of each kind there are, in the order of the kinds: "cq: 2, qp: 1".
+func objects(count map[string]int) string {
+	var out []string
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		out = append(out, fmt.Sprintf("%s: %d", kind, count[kind]))
+	}
+	return strings.Join(out, ", ")
 }
 
 func (r *report) settings(ctx context.Context, c *api.Client, a *api.AdapterStatus) {

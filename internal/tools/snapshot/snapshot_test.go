@@ -92,7 +92,10 @@ func TestRunningAndStopped(t *testing.T) {
 			t.Errorf("no %q among %q", want, r.titles())
 		}
 	}
-	if row := r.row("Registry of left", `\*JumboPacket`); row == nil || row[2] != "9000" || row[3] != "1514" {
+	if row := r.row("Adapter left", "Objects"); row == nil || !regexp.MustCompile(`^ah: 0, cm: \d+, cq: \d+, .*, srq: 0$`).MatchString(row[1]) {
+		t.Errorf("%q", row)
+	}
+	if row := r.row("Registry of left", `\*JumboPacket`); row == nil || row[2] != "9000" || !strings.Contains(row[3], "1514") {
 		t.Errorf("%q", row)
 	}
 	if row := r.row("Device configuration of left", "NUM_OF_VFS"); row == nil || row[1] != "N/A" || row[2] != "16" {

@@ -47,24 +47,6 @@ func (e Env) Fail(err error) int {
 	return Failure
 }
 
-// ErrIdle is a server that its user stopped while it waited for a client, which
-// is how a server ends.
-var ErrIdle = errors.New("stopped while waiting for a client")
-
-// End returns the exit status of a tool whose work ended with err, which it
-// reports. Where ctx has ended, the user stopped the tool: what failed then
-// failed for that, and only that is said.
-func (e Env) End(ctx context.Context, err error) int {
-	switch {
-	case err == nil, errors.Is(err, ErrIdle):
-		return Success
-	case ctx.Err() != nil:
-		e.Errorf("stopped")
-		return Failure
-	}
-	return e.Fail(err)
-}
-
 // UsageError is a wrong argument. Its text names the option and what it allows.
 type UsageError struct{ Text string }
 

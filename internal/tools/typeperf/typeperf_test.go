@@ -5,10 +5,6 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -24,13 +21,13 @@ import (
 
 // fake is a driver with two adapters, of which each reading finds more packets.
 type fake struct {
-	mux     *http.ServeMux
+	*api.Client
 	packets atomic.Uint64
 }
 
 func newFake() *fake {
-	f := &fake{mux: http.NewServeMux()}
-	counters.New(counters.Config{Read: func() []counters.Adapter {
+	f := &fake{}
+	f.Client = api.New(api.Config{Counters: counters.New(counters.Config{Read: func() []counters.Adapter {
 		out := make([]counters.Adapter, 2)
 		for i, name := range []string{"Ethernet 1", "Ethernet 2"} {
 			out[i].Counters = device.Counters{Adapter: uint32(i), Name: name, Enabled: true}
@@ -38,32 +35,8 @@ func newFake() *fake {
 		out[0].Link.SentPackets = f.packets.Add(10)
 		out[0].Transport.Probes = 7
 		return out
-	}}).Mount(f.mux)
+	}})}).Local()
 	return f
-}
-
-func (f *fake) do(q *http.Request, out any) error {
-	w := httptest.NewRecorder()
-	f.mux.ServeHTTP(w, q)
-	if w.Code != http.StatusOK {
-		return errors.New(w.Body.String())
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(w.Body.Bytes(), out)
-}
-
-func (f *fake) Get(_ context.Context, path string, query url.Values, out any) error {
-	return f.do(httptest.NewRequest("GET", path+"?"+query.Encode(), nil), out)
-}
-
-func (f *fake) Post(_ context.Context, path string, in, out any) error {
-	b, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	return f.do(httptest.NewRequest("POST", path, bytes.NewReader(b)), out)
 }
 
 // run runs the tool; a status other than 0 has something to say.
@@ -101,13 +74,13 @@ func TestWatchWritesTypeperfsCSV(t *testing.T) {
 }
 
 func TestGet(t *testing.T) {
-	_, out, _ := run(t, newFake(), "get", "transport(Ethernet 1).probes", "adapter_qos(*Untagged).sent_bytes")
+	_, out, _ := run(t, newFake(), "get", "transport(Ethernet 1).probes", "adapter_qos(*Untagged).sent_pause_frames")
 	want := "Mellanox Adapter QoS Counters (Ethernet 1, Untagged)\n" +
-		"  Bytes Sent                - bytes\n" +
+		"  Sent Pause Frames                - frames\n" +
 		"Mellanox Adapter QoS Counters (Ethernet 2, Untagged)\n" +
-		"  Bytes Sent                - bytes\n" +
+		"  Sent Pause Frames                - frames\n" +
 		"SoftVPI Transport (Ethernet 1)\n" +
-		"  Probes                    7 packets\n"
+		"  Probes                           7 packets\n"
 	if out != want {
 		t.Errorf("%s, want\n%s", out, want)
 	}

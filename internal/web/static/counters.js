@@ -2,10 +2,10 @@
 const get = (id) => document.getElementById(id);
 const [chart, chosen, state] = [get("chart"), get("chosen"), get("state")];
 const space = "http://www.w3.org/2000/svg";
-const kept = 600, shown = 120, most = 8;
+const kept = 600, most = 8;
 let sets = [];
 let series = []; // { set, instance, counter, color, last, value, row }
-let samples = []; // { time, values by series }
+let samples = []; // { time, at in milliseconds, values by series }
 let paused = false;
 
 function fill(select, options) {
@@ -28,8 +28,9 @@ function chooseSet() {
   describe();
 }
 
-function cell(row, text, kind) {
+function cell(row, name, text, kind) {
   const td = row.insertCell();
+  if (name) td.dataset.name = name;
   td.textContent = text;
   if (kind) td.className = kind;
   return td;
@@ -43,19 +44,20 @@ function add(s, instance, c) {
   const row = chosen.insertRow();
   const line = document.createElement("span");
   line.className = "line s" + one.color;
-  cell(row, "").append(line);
-  cell(row, s.name);
-  cell(row, instance);
-  cell(row, c.name);
-  one.cell = cell(row, "", "number");
-  cell(row, c.unit);
+  cell(row, "Line", "").append(line);
+  cell(row, "Set", s.name);
+  cell(row, "Instance", instance);
+  cell(row, "Counter", c.name, "wide");
+  one.cell = cell(row, "Value", "", "number");
+  cell(row, "Unit", c.unit);
   const remove = document.createElement("button");
   remove.type = "button";
   remove.textContent = "Remove";
   remove.setAttribute("aria-label", `Remove ${c.name} of ${instance}`);
-  remove.addEventListener("click", () => { series = series.filter((x) => x !== one); row.remove(); draw(); });
-  cell(row, "").append(remove);
+  remove.addEventListener("click", () => { series = series.filter((x) => x !== one); row.remove(); draw(); get("add").focus(); });
+  cell(row, "", "").append(remove);
   series.push(one);
+  draw();
 }
 
 // A rate is of the time between two readings; there is none where the counter was set back between them.
@@ -68,15 +70,20 @@ function value(one, reading, uptime) {
   return (reading.raw - before.raw) / ((uptime - before.uptime) / 1e9);
 }
 
+async function understood(answer) {
+  if (answer.status === 401) throw new Error("The session has ended. Load the page again.");
+  if (!answer.ok) throw new Error(`The driver answers ${answer.status}.`);
+  return answer.json();
+}
+
 async function read() {
   if (series.length === 0) return;
   const query = new URLSearchParams(series.map((s) => ["path", `\\${s.set.name}(${s.instance})\\${s.counter.name}`]));
   const answer = await fetch("/web/api/counters?" + query, { redirect: "error" });
-  if (!answer.ok) throw new Error(`The driver answers ${answer.status}.`);
-  const snapshot = await answer.json();
+  const snapshot = await understood(answer);
   const found = new Map();
   for (const i of snapshot.instances) for (const v of i.values) found.set(`${i.set}\n${i.instance}\n${v.counter}`, { raw: v.raw, epoch: i.epoch });
-  const sample = { time: snapshot.time, values: new Map() };
+  const sample = { time: snapshot.time, at: Date.parse(snapshot.time), values: new Map() };
   for (const s of series) {
     s.value = value(s, found.get(`${s.set.short}\n${s.instance}\n${s.counter.short}`), snapshot.uptime_ns);
     sample.values.set(s, s.value);
@@ -86,37 +93,67 @@ async function read() {
   if (samples.length > kept) samples.shift();
 }
 
-function part(name, attributes, text) {
+function part(svg, name, attributes, text) {
   const e = document.createElementNS(space, name);
   for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
   if (text !== undefined) e.textContent = text;
-  chart.append(e);
+  svg.append(e);
+  return e;
 }
 
+// Counters of one unit share a panel: their values can be compared.
 function draw() {
-  chart.replaceChildren();
-  const [left, right, top, bottom] = [80, 890, 12, 290];
-  const seen = samples.slice(-shown);
-  const high = Math.max(1, ...seen.flatMap((x) => series.map((s) => x.values.get(s) ?? 0)));
-  const step = 10 ** Math.floor(Math.log10(high));
-  const limit = Math.ceil(high / step) * step;
+  const units = [...new Set(series.map((s) => s.counter.unit))];
+  const width = chart.clientWidth - 20;
+  if (units.length === 0) {
+    const p = document.createElement("p");
+    p.className = "none";
+    p.textContent = sets.length > 0 ? "Choose a counter above, and add it." : "";
+    chart.replaceChildren(p);
+    return;
+  }
+  const height = units.length === 1 ? Math.max(200, Math.min(340, width * 0.4)) : 180;
+  chart.replaceChildren(...units.map((unit) => panel(unit, width, height)));
+}
+
+const compact = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 2 });
+
+// ceiling is the least of 1, 2, 2.5 and 5 times a power of ten that is not below a value.
+function ceiling(value) {
+  const step = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 2.5, 5, 10].find((n) => n * step >= value) * step;
+}
+
+function panel(unit, width, height) {
+  const svg = document.createElementNS(space, "svg");
+  const lines = series.filter((s) => s.counter.unit === unit);
+  for (const [k, v] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Graph of ${lines.map((s) => `${s.counter.name} of ${s.instance}`).join(", ")} in ${unit}` })) svg.setAttribute(k, v);
+  const span = Number(get("span").value) * 1000;
+  const [left, right, top, bottom] = [54, width - 8, 26, height - 24];
+  const newest = samples.at(-1)?.at ?? 0;
+  const seen = samples.filter((x) => x.at >= newest - span);
+  const limit = ceiling(Math.max(1, ...seen.flatMap((x) => lines.map((s) => x.values.get(s) ?? 0))));
+  part(svg, "text", { x: 4, y: 14, class: "tick" }, unit);
   for (let i = 0; i <= 4; i++) {
     const y = bottom - (bottom - top) * i / 4;
-    part("line", { x1: left, x2: right, y1: y, y2: y, class: "grid" });
-    part("text", { x: left - 8, y: y + 4, class: "tick end" }, new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 2 }).format(limit * i / 4));
+    part(svg, "line", { x1: left, x2: right, y1: y, y2: y, class: "grid" });
+    part(svg, "text", { x: left - 6, y: y + 4, class: "tick end" }, compact.format(limit * i / 4));
   }
-  part("text", { x: left, y: 312, class: "tick" }, `${shown} s ago`);
-  part("text", { x: right, y: 312, class: "tick end" }, "now");
-  for (const s of series) {
-    let path = "", pen = "M";
-    seen.forEach((x, i) => {
+  part(svg, "text", { x: left, y: height - 6, class: "tick" }, `${span / 60000} minutes ago`);
+  part(svg, "text", { x: right, y: height - 6, class: "tick end" }, "now");
+  for (const s of lines) {
+    let path = "", pen = "M", before = 0;
+    for (const x of seen) {
       const v = x.values.get(s);
-      if (v === null || v === undefined) { pen = "M"; return; }
-      path += `${pen}${(right - (right - left) * (seen.length - 1 - i) / (shown - 1)).toFixed(1)} ${(bottom - (bottom - top) * v / limit).toFixed(1)}`;
+      if (v === null || v === undefined) { pen = "M"; continue; }
+      if (x.at - before > 5000) pen = "M"; // nobody looked in between
+      path += `${pen}${(right - (right - left) * (newest - x.at) / span).toFixed(1)} ${(bottom - (bottom - top) * v / limit).toFixed(1)}`;
       pen = "L";
-    });
-    if (path) part("path", { d: path, class: "line s" + s.color });
+      before = x.at;
+    }
+    if (path) part(svg, "path", { d: path, class: "line s" + s.color });
   }
+  return svg;
 }
 
 function save() {
@@ -138,8 +175,10 @@ async function turn() {
       await read();
       draw();
       if (state.textContent.startsWith("Not read")) state.textContent = "";
+      chart.classList.remove("stale");
     } catch (e) {
       state.textContent = `Not read: ${e.message}`;
+      chart.classList.add("stale");
     }
   }
   setTimeout(turn, Math.max(100, 1000 - (performance.now() - began)));
@@ -156,10 +195,14 @@ get("pause").addEventListener("click", () => {
   get("pause").textContent = paused ? "Go on" : "Pause";
 });
 
-const answer = await fetch("/web/api/counters/sets", { redirect: "error" });
-sets = (await answer.json()).filter((s) => s.instances.length > 0 && s.counters.some((c) => c.counted));
-fill(get("set"), sets.map((s, i) => [i, s.name]));
-if (sets.length > 0) {
+get("span").addEventListener("change", draw);
+new ResizeObserver(draw).observe(chart);
+
+async function begin() {
+  const answer = await fetch("/web/api/counters/sets", { redirect: "error" });
+  sets = (await understood(answer)).filter((s) => s.instances.length > 0 && s.counters.some((c) => c.counted));
+  fill(get("set"), sets.map((s, i) => [i, s.name]));
+  if (sets.length === 0) { state.textContent = "The driver counts nothing: it has no adapter."; return; }
   // Activity counts what moves without packets too.
   const first = sets.find((s) => s.short === "rdma_activity") ?? sets[0];
   get("set").value = sets.indexOf(first);
@@ -167,4 +210,10 @@ if (sets.length > 0) {
   const rates = first.counters.filter((c) => c.counted && c.kind === "rate" && c.unit === "bytes/s").slice(0, 2);
   for (const c of rates) add(first, first.instances[0], c);
 }
-turn();
+
+try {
+  await begin();
+  turn();
+} catch (e) {
+  state.textContent = `Not read: ${e.message} Load the page again.`;
+}

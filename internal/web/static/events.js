@@ -6,8 +6,9 @@ const most = 1000;
 let stream = null;
 let after = box?.dataset.after;
 
-function cell(row, text, kind) {
+function cell(row, name, text, kind) {
   const td = document.createElement("td");
+  td.dataset.name = name;
   if (kind) td.className = kind;
   td.textContent = text;
   row.append(td);
@@ -23,16 +24,16 @@ function moment(text) {
 
 function add(e) {
   const row = document.createElement("tr");
-  cell(row, e.sequence, "number");
-  cell(row, moment(e.time), "time");
+  cell(row, "No.", e.sequence, "number");
+  cell(row, "Time", moment(e.time), "time");
   const badge = document.createElement("span");
   badge.className = "badge " + e.severity;
   badge.textContent = e.severity;
-  cell(row, "").append(badge);
-  cell(row, e.source);
-  cell(row, "0x" + e.id.toString(16), "number mono");
-  cell(row, e.adapter ?? "");
-  cell(row, e.message, "text");
+  cell(row, "Severity", "").append(badge);
+  cell(row, "Source", e.source);
+  cell(row, "ID", "0x" + e.id.toString(16), "number mono");
+  cell(row, "Adapter", e.adapter ?? "");
+  cell(row, "Event", e.message, "text wide");
   rows.prepend(row);
   while (rows.rows.length > most) rows.lastElementChild.remove();
   document.getElementById("no-events")?.remove();

@@ -2,48 +2,11 @@ package events
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 )
-
-// maxWait bounds how long a request for events waits for one.
-const maxWait = time.Minute
-
-// Mount serves the log: GET /events with the parameters of ParseQuery, and wait=<duration>, up to a minute: where
-// there is nothing after "after" the answer comes with the next event, or empty when the time is over.
-func (l *Log) Mount(mux *http.ServeMux) {
-	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		p, err := l.answer(r.Context(), r.URL.Query())
-		if err != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
-			return
-		}
-		_ = json.NewEncoder(w).Encode(p) // a reader that went away
-	})
-}
-
-func (l *Log) answer(ctx context.Context, v url.Values) (Page, error) {
-	q, err := ParseQuery(v)
-	if err != nil {
-		return Page{}, err
-	}
-	if s := v.Get("wait"); s != "" {
-		d, err := time.ParseDuration(s)
-		if err != nil || d < 0 || d > maxWait {
-			return Page{}, &FieldError{"wait", strconv.Quote(s), "a duration up to 1m"}
-		}
-		ctx, cancel := context.WithTimeout(ctx, d)
-		defer cancel()
-		return l.QueryWait(ctx, q)
-	}
-	return l.Query(q)
-}
 
 // QueryWait is Query, and where nothing is wanted yet waits for it until ctx ends, which is no error.
 func (l *Log) QueryWait(ctx context.Context, q Query) (Page, error) {

@@ -1,0 +1,40 @@
+package counters
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+)
+
+// What is served for adapters of both generations is what Prometheus' own parser reads (the linter's) and its linter has
+// nothing against: base units, _total behind what only grows, help and type for each.
+func TestMetricsArePrometheus(t *testing.T) {
+	b := newBench(t, "Ethernet 1", `a "b\c`)
+	b.adapters[1].Generation = catalogue.MLX4
+	b.adapters[1].Link.ReceivedBytes = 1000
+	w := httptest.NewRecorder()
+	b.c.Metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	text := w.Body.String()
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%+v, %v", problems, err)
+	}
+	if line := `softvpi_datapath_ring_bytes_total{adapter="a \"b\\c"} 1000`; !strings.Contains(text, "\n"+line+"\n") {
+		t.Errorf("no line %s: 8000 bits of the ring are 1000 bytes", line)
+	}
+}
+
+// A reader that asks for OpenMetrics gets it, with its end marked.
+func TestOpenMetrics(t *testing.T) {
+	b := newBench(t, "Ethernet 1")
+	q, w := httptest.NewRequest("GET", "/metrics", nil), httptest.NewRecorder()
+	q.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	b.c.Metrics().ServeHTTP(w, q)
+	if got := w.Header().Get("Content-Type"); !strings.HasPrefix(got, "application/openmetrics-text") || !strings.HasSuffix(w.Body.String(), "# EOF\n") {
+		t.Errorf("%s, %.100s", got, w.Body.String())
+	}
+}

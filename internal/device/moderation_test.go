@@ -1,0 +1,96 @@
+package device
+
+import (
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// WinOF 5.50, 4.6.5: adaptive moderation takes slow traffic for latency traffic and fast traffic for bandwidth
+// traffic, with two rates between which it stays as it is.
+func TestMeter(t *testing.T) {
+	const low, high = 1000, 2000 // completions a second
+	var m meter
+	now, n := clock.Time(0), uint32(0)
+	for i, step := range []struct {
+		completions uint32
+		in          time.Duration
+		fast        bool
+	}{
+		{1, time.Millisecond, false}, // 1000 a second
+		{2, time.Millisecond, true},
+		{15, 10 * time.Millisecond, true}, // between the two: as it was
+		{9, 10 * time.Millisecond, false},
+		{15, 10 * time.Millisecond, false},
+		{500, 100 * time.Microsecond, false}, // too short a time to tell
+		{0, 900 * time.Microsecond, true},    // 500 in a millisecond
+		{0, time.Second, false},
+	} {
+		now, n = now.Add(step.in), n+step.completions
+		if m.look(now, n, low, high); m.fast != step.fast {
+			t.Errorf("step %d: fast is %v", i, m.fast)
+		}
+	}
+	m = meter{from: ^uint32(0) - 4} // the number of completions wraps
+	if m.look(clock.Time(time.Millisecond), 5, low, high); !m.fast {
+		t.Error("10 completions across the wrap are slow")
+	}
+}
+
+// The adapter's moderation holds the events of receives and sends back, each as it says, where the program of the
+// queue has not chosen itself.
+func TestModerationOfTheAdapter(t *testing.T) {
+	const long = 60 * time.Second
+	x, y := overMemory(true)(t, AdapterConfig{Moderation: Moderation{Receive: Pace{3, long}}})
+	cq := y.cq(64)
+	c := connect(x.qp(command.CreateQP{}, x.cq(64)), y.qp(command.CreateQP{}, cq))
+	buf, dst := x.buffer(64), y.buffer(64)
+	send := ring.SendWR{Op: ring.OpSend, Flags: ring.Signaled, NumSGE: 1}
+	send.SGE[0] = buf.sge(0, 8)
+	// events returns how many completions came before the event of an armed queue.
+	events := func(of *queue, exchange func(), most int) int {
+		seq := of.Sequence()
+		of.Arm(ring.ArmAny)
+		for i := range most {
+			exchange()
+			if of.Sequence() != seq {
+				return i + 1
+			}
+		}
+		of.Arm(ring.ArmNone)
+		return 0
+	}
+	receive := func() {
+		c.b.postRecv(0, dst.sge(0, 64))
+		c.a.post(send)
+		wantSuccess(t, cq.next(), 0, ring.CQRecv)
+		wantSuccess(t, c.a.cq.next(), 0, ring.CQSend)
+	}
+	if n := events(cq, receive, 4); n != 3 {
+		t.Errorf("event after %d receives, want 3", n)
+	}
+	if n := events(c.a.cq, receive, 4); n != 1 {
+		t.Errorf("event after %d sends, want 1", n)
+	}
+	x.host.lock()
+	x.host.adapters[y.adapter].cfg.Moderation = Moderation{Receive: Pace{2, long}, Adaptive: true, Low: 1 << 30, High: 1 << 31}
+	x.host.unlock()
+	if n := events(cq, receive, 4); n != 1 {
+		t.Errorf("event after %d receives that come slowly, want 1", n)
+	}
+	x.host.lock()
+	x.host.adapters[y.adapter].cfg.Moderation.High = 0
+	x.host.adapters[y.adapter].cfg.Moderation.Low = 0
+	x.host.unlock()
+	time.Sleep(2 * rateWindow) // the rate is looked at again
+	if n := events(cq, receive, 4); n != 2 {
+		t.Errorf("event after %d receives that come fast, want 2", n)
+	}
+	y.check(y.c.ModerateCQ(bg, command.ModerateCQ{CQ: cq.q.Handle}))
+	if n := events(cq, receive, 4); n != 1 {
+		t.Errorf("event after %d receives, and the program wants none held back", n)
+	}
+}

@@ -1,0 +1,33 @@
+package device
+
+// Polling is how long the loop looks for an adapter's packets before it sleeps, beyond the host's Spin (WinOF 5.50,
+// 4.6.5: RecvCompletionMethod, ThreadPoll, AverageFactor, AveragePollThreshold, ThisPollThreshold). A round is one turn
+// of the loop. The zero value adds nothing to Spin.
+type Polling struct {
+	// On says that the fields below count.
+	On bool
+	// Rounds without a packet are polled before the loop sleeps; 0: none on their own account.
+	Rounds uint32
+	// Weight of the last round in the moving average of packets in a round, in 256ths, 0 to 256.
+	Weight uint32
+	// The loop goes on while the average is above Average, or the last round brought more than Last.
+	Average, Last uint32
+}
+
+// poller is where an adapter stands with its Polling.
+type poller struct {
+	empty   uint32 // rounds without a packet, one after the other
+	average uint64 // in 256ths of a packet
+}
+
+// round takes a round that brought n packets, and reports whether to go on polling.
+func (p *poller) round(c *Polling, n int) bool {
+	if n > 0 {
+		p.empty = 0
+	} else if p.empty < ^uint32(0) {
+		p.empty++
+	}
+	w := uint64(c.Weight)
+	p.average = (p.average*(256-w) + uint64(n)*256*w) / 256
+	return p.empty < c.Rounds || p.average > uint64(c.Average)*256 || n > int(c.Last)
+}

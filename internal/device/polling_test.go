@@ -1,0 +1,68 @@
+package device
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPollerGoesOn(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		polling Polling
+		packets []int // of each round
+		on      string
+	}{
+		{"rounds without a packet", Polling{Rounds: 2, Average: 1000, Last: 1000}, []int{0, 0, 1, 0, 0, 0}, "+-++--"},
+		{"the last round", Polling{Average: 1000, Last: 2}, []int{2, 3, 0, 3}, "-+-+"},
+		{"the average, of the last round alone", Polling{Weight: 256, Average: 10, Last: 1000}, []int{10, 11, 0}, "-+-"},
+		{"the average, in which the last round has a weight of half", Polling{Weight: 128, Average: 10, Last: 1000}, []int{40, 0, 0, 30}, "+--+"},
+		{"no weight", Polling{Average: 0, Last: 1000}, []int{1000, 0}, "--"},
+		{"nothing", Polling{}, []int{0, 1, 0}, "-+-"},
+	} {
+		var p poller
+		on := ""
+		for _, n := range c.packets {
+			if p.round(&c.polling, n) {
+				on += "+"
+			} else {
+				on += "-"
+			}
+		}
+		if on != c.on {
+			t.Errorf("%s: %v goes on %s, want %s", c.name, c.packets, on, c.on)
+		}
+	}
+}
+
+// The average falls to 0, so that a loop that polls while there is any ends.
+func TestPollerEnds(t *testing.T) {
+	c := Polling{Weight: 1, Average: 0, Last: 1000}
+	var p poller
+	p.round(&c, 1000)
+	for rounds := 0; p.round(&c, 0); rounds++ {
+		if rounds > 10000 {
+			t.Fatal("it goes on for ever")
+		}
+	}
+}
+
+// The loop of an adapter that polls does not sleep before it has looked so many times.
+func TestLoopPollsBeforeItSleeps(t *testing.T) {
+	const rounds = 2000
+	h := newHost(t, Config{Seed: 1, GIDInterval: -1, Spin: -1})
+	index := h.add(t, AdapterConfig{Addr: loopback(), Polling: Polling{On: true, Rounds: rounds, Average: 1000, Last: 1000}})
+	// It may sleep still from before the adapter was there, and a command is a round too:
+	// what counts is that it gets to that many by itself, and then sleeps.
+	looked := func() (n uint32, asleep bool) {
+		h.lock()
+		defer h.unlock()
+		return h.adapters[index].poller.empty, h.sleep.asleep.Load()
+	}
+	n, asleep := looked()
+	for deadline := time.Now().Add(patience); !asleep || n < rounds; n, asleep = looked() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d rounds without a packet, asleep: %v; want it asleep after %d", n, asleep, rounds)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

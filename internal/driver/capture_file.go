@@ -1,0 +1,96 @@
+package driver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// CaptureToFile begins a capture that the driver writes to a file, until EndCapture or the end of the driver.
+func (d *Driver) CaptureToFile(q CaptureRequest, path string) (CaptureStatus, error) {
+	if !filepath.IsAbs(path) {
+		return CaptureStatus{}, fieldError("file", strconv.Quote(path), "an absolute path")
+	}
+	path = filepath.Clean(path)
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would make the driver wait for a reader
+		return CaptureStatus{}, fieldError("file", strconv.Quote(path), "a file, or a name that is still free")
+	}
+	c, err := d.capture(q, path)
+	if err != nil {
+		return CaptureStatus{}, err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		close(c.done)
+		c.forget()
+		return CaptureStatus{}, fmt.Errorf("capture: %w", err)
+	}
+	go func() {
+		defer close(c.done)
+		err := c.write(context.Background(), f, func() error { return nil })
+		c.err = errors.Join(err, f.Close())
+		if c.err != nil { // it ended by itself; it is kept until somebody asks why
+			d.log.Error("capture", "file", path, "error", c.err)
+			_ = d.host.StopCapture(c.index, c.tap) // an adapter that is gone has no taps
+		}
+	}()
+	return c.status(), nil
+}
+
+// Captures are those that run, and those to files that nobody has ended yet.
+func (d *Driver) Captures() []CaptureStatus {
+	d.captures.mu.Lock()
+	defer d.captures.mu.Unlock()
+	out := make([]CaptureStatus, 0, len(d.captures.byID))
+	for _, c := range d.captures.byID {
+		out = append(out, c.status())
+	}
+	slices.SortFunc(out, func(a, b CaptureStatus) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
+	return out
+}
+
+// status is the capture as it is now.
+func (c *capturing) status() CaptureStatus {
+	s := CaptureStatus{ID: c.id, Adapter: c.adapter, File: c.file, Started: c.started, Running: true}
+	s.Packets, s.Missed = c.tap.Counts()
+	select {
+	case <-c.end:
+		s.Running = false
+	default:
+	}
+	select {
+	case <-c.done:
+		s.Running = false
+		if c.err != nil {
+			s.Problem = c.err.Error()
+		}
+	default:
+	}
+	return s
+}
+
+// close ends all captures and packet buffers, completes the files and lets nobody begin another.
+func (s *captures) close() (err error) {
+	s.mu.Lock()
+	s.closed = true
+	var files []*capturing
+	for _, c := range s.byID {
+		c.stop()
+		if c.file != "" {
+			files = append(files, c)
+		}
+	}
+	s.mu.Unlock()
+	s.buffers.close()
+	for _, c := range files {
+		<-c.done
+		c.forget()
+		err = errors.Join(err, c.err)
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+package driver
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/registry"
+)
+
+// smallDisk puts the state directory of a configuration on a disk of its own, and returns what fills and what
+// frees it.
+func smallDisk(t *testing.T, cfg Config) (fill, free func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	disk := filepath.Dir(cfg.State) // the socket is there too
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=512k"); err != nil {
+		t.Skip("no mounts here: ", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(disk, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	filler := filepath.Join(disk, "filler")
+	fill = func() {
+		t.Helper()
+		if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("filling the disk: %v", err)
+		}
+	}
+	return fill, func() {
+		t.Helper()
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The disk fills up under a driver: a change is refused and the former state stays, everything else goes on; with
+// room again changes are kept.
+func TestDiskThatFillsUp(t *testing.T) {
+	cfg := quiet(t)
+	fill, free := smallDisk(t, cfg)
+	d := start(t, cfg)
+	set(t, d, "left", "RoceMaxFrameSize", "1024")
+	fill()
+	changes, err := d.running[0].SetKey("RoceMaxFrameSize", new("512"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := registry.ParsePath(roceKey + `\x`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := registry.Value{Name: "large", Type: registry.Binary, Data: make([]byte, 256<<10)}
+	if _, err := d.ChangeRegistry(append(changes, registry.Change{Kind: registry.SetValue, Key: p, Value: large}), false); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a change that does not fit: %v", err)
+	}
+	restart(t, d, "left")
+	if s := d.Status().Adapters[0]; s.ActiveMTU != 1024 || !s.Up {
+		t.Errorf("MTU %d, up %v", s.ActiveMTU, s.Up)
+	}
+	for range 10 { // more events than the last page of their file has room for
+		restart(t, d, "right")
+	}
+	if err := d.events.Kept(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("events on a full disk: %v", err)
+	}
+	free()
+	set(t, d, "left", "RoceMaxFrameSize", "2048")
+	restart(t, d, "left")
+	if err := d.events.Kept(); err != nil {
+		t.Errorf("events with room again: %v", err)
+	}
+	stop(t, d)
+	d = start(t, cfg)
+	defer stop(t, d)
+	if s := d.Status(); s.Adapters[0].ActiveMTU != 2048 || s.Volatile != "" {
+		t.Errorf("MTU %d, volatile %q", s.Adapters[0].ActiveMTU, s.Volatile)
+	}
+}
+
+// On a disk that is full from the start the driver runs, says that nothing is kept, and keeps others away. What is
+// there counts.
+func TestDiskThatIsFull(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		cfg := quiet(t)
+		fill, _ := smallDisk(t, cfg)
+		if err := os.Mkdir(cfg.State, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if before {
+			d := start(t, cfg)
+			set(t, d, "left", "RoceMaxFrameSize", "1024")
+			stop(t, d)
+		}
+		fill()
+		if before { // what is left of it a new adapter does not fit into
+			cfg.Adapters[1].Name = "new"
+		}
+		d := start(t, cfg)
+		s := d.Status()
+		if s.Volatile == "" || !s.Adapters[0].Up || !s.Adapters[1].Up {
+			t.Errorf("volatile %q, up %v and %v", s.Volatile, s.Adapters[0].Up, s.Adapters[1].Up)
+		}
+		if want := map[bool]uint32{false: 4096, true: 1024}[before]; s.Adapters[0].ActiveMTU != want {
+			t.Errorf("MTU %d, want %d", s.Adapters[0].ActiveMTU, want)
+		}
+		wantEvent(t, d, "NothingKept", "registry", "no space left")
+		set(t, d, "left", "RoceMaxFrameSize", "512")
+		if _, err := Start(t.Context(), cfg, Options{}); !errors.Is(err, ErrRunning) {
+			t.Errorf("a second driver: %v", err)
+		}
+		stop(t, d)
+	}
+}

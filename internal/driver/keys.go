@@ -1,0 +1,139 @@
+package driver
+
+import (
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/device"
+)
+
+// keys are what the registry, and where it says nothing the configuration, say about an adapter.
+type keys struct {
+	device.Settings
+	rdma         bool // RoCE is on
+	fromRegistry bool // RoceMaxFrameSize is
+}
+
+// keys reads those of adapter i as it took them at its start.
+func (d *Driver) keys(i int) keys {
+	a, r := &d.cfg.Adapters[i], &d.running[i]
+	k := keys{rdma: true, Settings: device.Settings{
+		RoCE: device.RoCEv2, UDPPort: a.UDPPort, RoceMaxFrameSize: a.RoceMaxFrameSize, MaxCMRetries: a.MaxCMRetries,
+		NoFlowControl: a.RoceRcE2EFlowControlEnable != nil && !*a.RoceRcE2EFlowControlEnable,
+		MAC:           stationAddress(r.word("NetworkAddress")), Moderation: r.moderation(), Polling: r.polling(),
+	}}
+	switch r.value("roce_mode") {
+	case 0:
+		k.RoCE = device.RoCEv1
+	case 5:
+		k.RoCE = device.RoCEv125
+	case 4:
+		k.rdma = false
+	}
+	for name, take := range map[string]func(n uint64){
+		"roce_udp_dport":             func(n uint64) { k.UDPPort = uint16(n) },
+		"RoceMaxFrameSize":           func(n uint64) { k.RoceMaxFrameSize, k.fromRegistry = uint32(n), true },
+		"RoceRcE2EFlowControlEnable": func(n uint64) { k.NoFlowControl = n == 0 },
+		"MaxCMRetries":               func(n uint64) { k.MaxCMRetries = int(n) },
+		"LogNumQp":                   func(n uint64) { k.Limits.QP = 1 << n },
+		"LogNumRdmaRc":               func(n uint64) { k.Limits.ReadResponder, k.Limits.ReadInitiator = 1<<n, 1<<n },
+		"*JumboPacket":               func(n uint64) { k.MTU = uint32(n) - ethernetHeader },
+	} {
+		if n, stored := r.number(name); stored {
+			take(n)
+		}
+	}
+	return k
+}
+
+// ethernetHeader is what *JumboPacket counts beside the IP packet.
+const ethernetHeader = 14
+
+// Rates of adaptive moderation where the generation has no keys for them: the defaults of pkt_rate_low and
+// pkt_rate_high.
+const (
+	lowRate  = 150000
+	highRate = 170000
+)
+
+// moderation is how the adapter holds the events of completions back (WinOF 5.50, 4.6.5 and 4.9.3). Static moderation
+// is as the counts and times say; adaptive moderation, and that of sends, further as the profile says.
+func (r *running) moderation() device.Moderation {
+	if r.value("*InterruptModeration") == 0 {
+		return device.Moderation{}
+	}
+	pace := func(side string) device.Pace {
+		count, us := r.value(side+"IntModerationPacketCount"), r.value(side+"IntModerationPacketTime")
+		return device.Pace{Count: uint32(count), Interval: time.Duration(us) * time.Microsecond}
+	}
+	m := device.Moderation{
+		Receive: pace("Rx"), Send: profile(pace("Tx"), r.value("TxIntModerationProfile")), Adaptive: r.value("RxIntModeration") == 2,
+		Low: lowRate, High: highRate,
+	}
+	if m.Adaptive {
+		m.Receive = profile(m.Receive, r.value("RxIntModerationProfile"))
+	}
+	if n := r.value("pkt_rate_low"); n > 0 {
+		m.Low, m.High = uint32(n), uint32(r.value("pkt_rate_high"))
+	}
+	return m
+}
+
+// profile is a pace under one of the profiles: none under "low latency", itself under "moderate", twice as much under
+// "aggressive".
+func profile(p device.Pace, of uint64) device.Pace {
+	return device.Pace{Count: p.Count * uint32(of), Interval: p.Interval * time.Duration(of)}
+}
+
+// polling is how long the loop looks for packets before it sleeps (WinOF 5.50, 4.6.5).
+func (r *running) polling() device.Polling {
+	p := device.Polling{
+		On: true, Weight: uint32(r.value("AverageFactor")), Average: uint32(r.value("AveragePollThreshold")), Last: uint32(r.value("ThisPollThreshold")),
+	}
+	if r.value("RecvCompletionMethod") == 0 {
+		p.Rounds = uint32(r.value("ThreadPoll"))
+	}
+	return p
+}
+
+// stationAddress reads a MAC address in NetworkAddress's form; 0 where there is none.
+func stationAddress(text string) (mac [6]byte) {
+	b, err := hex.DecodeString(strings.NewReplacer("-", "", ":", "").Replace(text))
+	if err == nil && len(b) == len(mac) {
+		mac = [6]byte(b)
+	}
+	return mac
+}
+
+// number is a numeric setting that the adapter took, and whether it is in the registry: the most specific place that
+// has it, else the default of the least specific. The caller holds changes or settings.
+func (r *running) number(name string) (n uint64, stored bool) {
+	for _, k := range catalogue.LookupFor(name, r.Target()) {
+		s, ok := r.taken[r.Place(k).String()+`\`+k.Name]
+		if !ok {
+			continue
+		}
+		if n, _ = s.Number(); s.Stored && !s.Auto {
+			return n, true
+		}
+	}
+	return n, false
+}
+
+// value is number without where it comes from; 0 of keys that the adapter does not have.
+func (r *running) value(name string) uint64 {
+	n, _ := r.number(name)
+	return n
+}
+
+// word is a setting of text.
+func (r *running) word(name string) string {
+	for _, k := range catalogue.LookupFor(name, r.Target()) {
+		if s, ok := r.taken[r.Place(k).String()+`\`+k.Name]; ok && !s.Auto {
+			return s.Value.Text
+		}
+	}
+	return ""
+}

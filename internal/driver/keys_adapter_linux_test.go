@@ -1,0 +1,362 @@
+package driver
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// WinOF 5.50, 4.6.3: the frame bounds the packets of RoCE.
+func TestJumboPacket(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	before := d.Status().Adapters[0]
+	for _, c := range []struct {
+		value          string
+		link, payloads uint32
+	}{{"1514", 1500, 1024}, {"614", 600, 256}, {"9614", 9600, 4096}} {
+		set(t, d, "left", "*JumboPacket", c.value)
+		restart(t, d, "left")
+		if s := d.Status().Adapters[0]; s.LinkMTU != c.link || s.ActiveMTU != c.payloads {
+			t.Errorf("%s: packets of %d bytes with payloads of %d, want %d and %d", c.value, s.LinkMTU, s.ActiveMTU, c.link, c.payloads)
+		}
+	}
+	set(t, d, "left", "RoceMaxFrameSize", "4096")
+	set(t, d, "left", "*JumboPacket", "1514")
+	restart(t, d, "left")
+	wantEvent(t, d, "RegistryValueIgnored", "RoceMaxFrameSize", "4096", "1024")
+	if s := d.Status().Adapters[0]; s.ActiveMTU != 1024 || !s.Up {
+		t.Errorf("payloads of %d, up %v", s.ActiveMTU, s.Up)
+	}
+	for _, key := range []string{"*JumboPacket", "RoceMaxFrameSize"} {
+		if _, err := d.Set("left", key, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restart(t, d, "left")
+	if s := d.Status().Adapters[0]; s.LinkMTU != before.LinkMTU || s.ActiveMTU != before.ActiveMTU {
+		t.Errorf("deleted: packets of %d bytes, want %d", s.LinkMTU, before.LinkMTU)
+	}
+}
+
+// WinOF-2 1.21, 5.5: an address of a group is reported, and the adapter keeps its own.
+func TestNetworkAddress(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	own := d.Status().Adapters[0].MAC
+	set(t, d, "left", "NetworkAddress", "02-AB-cd-00-00-01")
+	restart(t, d, "left")
+	if mac := d.Status().Adapters[0].MAC; mac != "02:ab:cd:00:00:01" {
+		t.Errorf("the address is %s", mac)
+	}
+	group := "030000000001"
+	if _, err := d.Set("left", "NetworkAddress", &group); err == nil {
+		t.Error("the address of a group is taken")
+	}
+	p := d.running[0].Class()
+	if _, err := d.ChangeRegistry([]registry.Change{{Kind: registry.SetValue, Key: p, Value: registry.String("NetworkAddress", group)}}, true); err != nil {
+		t.Fatal(err)
+	}
+	restart(t, d, "left")
+	if mac := d.Status().Adapters[0].MAC; mac != own {
+		t.Errorf("the address is %s, want %s", mac, own)
+	}
+	wantEvent(t, d, "MulticastAddress", "left", group)
+}
+
+func TestLogNumRdmaRc(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	set(t, d, "left", "LogNumRdmaRc", "1")
+	restart(t, d, "left")
+	h := attach(t, d)
+	for i, want := range []int{2, 2} { // the key is the driver's; right waits for its restart
+		if i == 1 {
+			restart(t, d, "right")
+		}
+		dev, err := h.DeviceByAddr(d.cfg.Adapters[i].Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := dev.Query()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.MaxReadResponder != want || a.MaxReadInitiator != want {
+			t.Errorf("%d: %d and %d reads, want %d", i, a.MaxReadResponder, a.MaxReadInitiator, want)
+		}
+	}
+}
+
+// WinOF 5.50, 4.6.5 and 4.9.3: what the keys make of the moderation of an adapter.
+func TestModerationKeys(t *testing.T) {
+	const us = time.Microsecond
+	pace := func(n uint32, d time.Duration) device.Pace { return device.Pace{Count: n, Interval: d} }
+	for _, c := range []struct {
+		generation, keys string
+		want             device.Moderation
+	}{
+		{"mlx5", "", device.Moderation{Receive: pace(10, 20*us), Adaptive: true, Low: 150000, High: 170000}},
+		{"mlx5", "*InterruptModeration=0", device.Moderation{}},
+		{"mlx5", "RxIntModeration=1", device.Moderation{Receive: pace(5, 10*us), Low: 150000, High: 170000}},
+		{"mlx5", "RxIntModeration=1 RxIntModerationPacketCount=7 RxIntModerationPacketTime=0", device.Moderation{Receive: pace(7, 0), Low: 150000, High: 170000}},
+		{"mlx5", "RxIntModerationProfile=0", device.Moderation{Adaptive: true, Low: 150000, High: 170000}},
+		{"mlx5", "RxIntModerationProfile=1", device.Moderation{Receive: pace(5, 10*us), Adaptive: true, Low: 150000, High: 170000}},
+		{"mlx5", "RxIntModeration=1 TxIntModerationPacketCount=3 TxIntModerationPacketTime=4 TxIntModerationProfile=2",
+			device.Moderation{Receive: pace(5, 10*us), Send: pace(6, 8*us), Low: 150000, High: 170000}},
+		{"mlx4", "pkt_rate_low=100 pkt_rate_high=200", device.Moderation{Receive: pace(10, 20*us), Adaptive: true, Low: 100, High: 200}},
+	} {
+		cfg := quiet(t)
+		cfg.Adapters[0].Generation = c.generation
+		d := start(t, cfg)
+		for s := range strings.FieldsSeq(c.keys) {
+			name, value, _ := strings.Cut(s, "=")
+			set(t, d, "left", name, value)
+		}
+		restart(t, d, "left")
+		if got := d.running[0].moderation(); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.keys, got, c.want)
+		}
+		stop(t, d)
+	}
+}
+
+// Moderated, no event comes before the time has passed where too few completions come; without, it comes at once.
+func TestModerationOfAdapters(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	wire := "wire"
+	if err := d.SetLink(LinkRequest{Adapter: "left", Path: &wire}); err != nil {
+		t.Fatal(err)
+	}
+	const held = 60 * time.Millisecond
+	for key, value := range map[string]string{"TxIntModerationPacketCount": "1000", "TxIntModerationPacketTime": "60000"} {
+		set(t, d, "left", key, value)
+	}
+	if took := writes(t, d, 20); took >= held {
+		t.Errorf("events came after %v before the restart", took)
+	}
+	restart(t, d, "left")
+	if took := writes(t, d, 1); took < held {
+		t.Errorf("the event came after %v, want %v", took, held)
+	}
+	set(t, d, "left", "*InterruptModeration", "0")
+	restart(t, d, "left")
+	if took := writes(t, d, 20); took >= held {
+		t.Errorf("switched off, events came after %v", took)
+	}
+}
+
+// writes is the shortest time from a write's posting to its event, of so many.
+func writes(t *testing.T, d *Driver, n int) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	from, to := d.cfg.Adapters[0].Address, d.cfg.Adapters[1].Address
+	h := attach(t, d)
+	a, err := newCheckSide(h, from, 64, verbs.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	b, err := newCheckSide(h, to, 64, verbs.LocalWrite|verbs.RemoteWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	disconnect, err := connect(ctx, a, b, from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disconnect()
+	var all []time.Duration
+	for range n {
+		ticket := a.cq.Arm(verbs.NotifyAny)
+		posted := time.Now()
+		if err := a.qp.PostSend(&verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{a.mr.SGE(0, 8)}, RemoteAddr: b.mr.RemoteAddr(), RKey: b.mr.RKey()}); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.cq.Wait(ctx, ticket); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, time.Since(posted))
+		var wc [1]verbs.WC
+		if n, err := a.cq.Poll(wc[:]); n != 1 || err != nil || wc[0].Status != verbs.Success {
+			t.Fatalf("%d completions, %v: %v", n, err, wc[0].Status)
+		}
+	}
+	return slices.Min(all)
+}
+
+// With the polling method the loop goes on for ThreadPoll rounds without a packet, adaptively it does not.
+func TestPollingKeys(t *testing.T) {
+	const rounds = 200000 // the most that the key takes
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	look := func() uint32 {
+		s, err := d.host.Inspect(0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.EmptyRounds
+	}
+	// asleep waits until the loop has stopped, or has made so many rounds.
+	asleep := func() uint32 {
+		for last := uint32(0); ; time.Sleep(5 * time.Millisecond) {
+			now := look()
+			if now >= rounds || now == last && now > 0 {
+				return now
+			}
+			last = now
+		}
+	}
+	set(t, d, "left", "ThreadPoll", "200000")
+	restart(t, d, "left")
+	if n := asleep(); n >= rounds {
+		t.Errorf("adaptively it goes on for %d rounds", n)
+	}
+	set(t, d, "left", "RecvCompletionMethod", "0")
+	restart(t, d, "left")
+	for deadline := time.Now().Add(20 * time.Second); look() < rounds; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it has stopped after %d rounds", look())
+		}
+	}
+	for key, value := range map[string]string{"AverageFactor": "256", "AveragePollThreshold": "1", "ThisPollThreshold": "2", "RecvCompletionMethod": "2"} {
+		set(t, d, "left", key, value)
+	}
+	restart(t, d, "left")
+	if got, want := d.running[0].polling(), (device.Polling{On: true, Weight: 256, Average: 1, Last: 2}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// As in Windows' Device Manager, an adapter stays as it was switched when the driver starts again, whatever the
+// configuration says; a restart of the adapter enables it.
+func TestDisabledAdaptersStayDisabled(t *testing.T) {
+	cfg := twoAdapters(t)
+	cfg.Adapters[1].Disabled = true
+	states := func(d *Driver) string {
+		var out []string
+		for _, a := range d.Status().Adapters {
+			out = append(out, map[bool]string{true: "on", false: "off"}[a.Enabled])
+		}
+		return strings.Join(out, " ")
+	}
+	again := func(d *Driver, want string) *Driver {
+		t.Helper()
+		stop(t, d)
+		d = start(t, cfg)
+		if got := states(d); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		return d
+	}
+	d := start(t, cfg)
+	for adapter, on := range map[string]bool{"left": false, "right": true} {
+		if err := d.SetAdapter(AdapterRequest{Adapter: adapter, Enable: on}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d = again(d, "off on")
+	restart(t, d, "left")
+	if err := d.SetAdapter(AdapterRequest{Adapter: "right"}); err != nil {
+		t.Fatal(err)
+	}
+	d = again(d, "on off")
+	stop(t, d)
+}
+
+// The events of a restart stand in the log in the order of what happened, those of the keys between the end and the
+// start.
+func TestEventsOfARestartAreInOrder(t *testing.T) {
+	for _, generation := range []string{"mlx5", "mlx4"} {
+		cfg := quiet(t)
+		cfg.Adapters[0].Generation = generation
+		d := start(t, cfg)
+		p := d.running[0].Class()
+		if _, err := d.ChangeRegistry([]registry.Change{{Kind: registry.SetValue, Key: p, Value: registry.String("RoceMaxFrameSize", "1000")}}, true); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			restart(t, d, "left")
+		}
+		stop(t, d)
+		got := logged(t, cfg.State)
+		got = got[slices.Index(got, "LinkDown left"):]
+		want := []string{"LinkDown left", "AdapterStopped left", "RegistryValueIgnored", "AdapterStarted left", "RoCEMode left", "LinkUp left"}
+		for i := range 5 {
+			if part := got[i*len(want):]; !slices.Equal(part[:len(want)], want) {
+				t.Fatalf("%s: restart %d is %q, want %q", generation, i, part[:len(want)], want)
+			}
+		}
+	}
+}
+
+// WinOF 5.50, 6.9: the sets of files of an event go round.
+func TestDumpEventsNum(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	set(t, d, "left", "DumpEventsNum", "2")
+	restart(t, d, "left")
+	for i, want := range []int{0, 1, 0} {
+		out, err := d.Dump("left", api.StateDump)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Number != want {
+			t.Errorf("dump %d has number %d, want %d", i, out.Number, want)
+		}
+	}
+}
+
+// WinOF-2 Ethernet b, RoCEv2 Congestion Management: keys that can be changed while the driver runs are in force at
+// once; a wrong value counts as the default, and not as the value before; more than the line rate is the line rate.
+func TestDynamicKeys(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	inForce := func(key string) string {
+		t.Helper()
+		all, err := d.Settings("left")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := all[slices.IndexFunc(all, func(s api.Setting) bool { return s.Name == key })]
+		if s.Pending {
+			t.Errorf("%s waits for a restart", key)
+		}
+		return s.Value
+	}
+	const key = "DefaultUntaggedPriority"
+	set(t, d, "left", key, "3")
+	if v := inForce(key); v != "3" {
+		t.Errorf("%s is %s, want 3", key, v)
+	}
+	p := d.running[0].Class()
+	if _, err := d.ChangeRegistry([]registry.Change{{Kind: registry.SetValue, Key: p, Value: registry.DWord(key, 8)}}, true); err != nil {
+		t.Fatal(err)
+	}
+	if v := inForce(key); v != "0" {
+		t.Errorf("%s is %s, want the default", key, v)
+	}
+	wantEvent(t, d, "RegistryValueIgnored", key, "8", "0 to 7")
+	rate := []string{"rate=10M"}
+	if err := d.SetLink(LinkRequest{Adapter: "left", Impairment: &rate}); err != nil {
+		t.Fatal(err)
+	}
+	value := "11"
+	notices, err := d.Set("left", "DcqcnRpgAiRate", &value)
+	if err != nil || !slices.ContainsFunc(notices, func(n registry.Notice) bool { return strings.Contains(n.Text, "taken as that: 10") }) {
+		t.Errorf("%+v, %v", notices, err)
+	}
+	if v := inForce("DcqcnRpgAiRate"); v != "10" {
+		t.Errorf("DcqcnRpgAiRate is %s on a link of 10 Mbit/s", v)
+	}
+}

@@ -1,0 +1,258 @@
+package driver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/link/capture"
+)
+
+// What a packet buffer holds (WinOF 5.50, 4.9.4.4.1.1); the manual names no limits.
+const (
+	bufferPackets    = 1024
+	bufferBytes      = 128
+	maxBufferPackets = 1 << 16
+	maxBufferBytes   = 1 << 16
+	maxBufferMemory  = 64 << 20
+	rssMonitoring    = "RssMonitoringEnabled"
+)
+
+// packetBuffers are those of the adapters, by their index.
+type packetBuffers struct {
+	mu  sync.Mutex
+	all map[uint32]*packetBuffer
+}
+
+// packetBuffer keeps the last packets that a port received. RSS is not built: each of them is one without a hash.
+type packetBuffer struct {
+	tap   *capture.Tap
+	bytes int
+	stop  chan struct{}
+	done  chan struct{}
+
+	mu   sync.Mutex
+	ring []keptPacket
+	next int // where the next one goes
+	used int
+	seen uint64
+	lost uint64
+}
+
+type keptPacket struct {
+	at       time.Time
+	length   int
+	ethernet bool
+	data     []byte
+}
+
+// errMonitoringOff is an adapter whose key does not allow it.
+var errMonitoringOff = errors.New(rssMonitoring + " is 0: set it to 1 and restart the adapter first")
+
+// errNoBuffer is an adapter that keeps no packets.
+var errNoBuffer = errors.New("no packets are kept; start does that")
+
+// StartPacketBuffer has an adapter keep packets, where its registry keys allow it.
+func (d *Driver) StartPacketBuffer(adapter string, q api.PacketBufferRequest) (api.PacketBuffer, error) {
+	b, err := newPacketBuffer(q)
+	if err != nil {
+		return api.PacketBuffer{}, err
+	}
+	index, err := d.find(adapter)
+	if err == nil {
+		err = d.monitored(adapter)
+	}
+	if err != nil {
+		return api.PacketBuffer{}, err
+	}
+	s := &d.captures.buffers
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all[index] != nil {
+		return api.PacketBuffer{}, errors.New("packets are kept already; stop ends that")
+	}
+	if err := d.host.StartCapture(index, b.tap); err != nil {
+		return api.PacketBuffer{}, err
+	}
+	if s.all == nil {
+		s.all = map[uint32]*packetBuffer{}
+	}
+	s.all[index] = b
+	go b.keep()
+	return b.state(), nil
+}
+
+// monitored says whether the adapter runs with its key set.
+func (d *Driver) monitored(adapter string) error {
+	list, err := d.Settings(adapter)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if list[i].Name == rssMonitoring && list[i].Value == "1" {
+			return nil
+		}
+	}
+	return errMonitoringOff
+}
+
+// PacketBuffer is the state of an adapter's buffer.
+func (d *Driver) PacketBuffer(adapter string) (api.PacketBuffer, error) {
+	_, b, err := d.buffer(adapter)
+	if errors.Is(err, errNoBuffer) {
+		return api.PacketBuffer{}, nil
+	}
+	if err != nil {
+		return api.PacketBuffer{}, err
+	}
+	return b.state(), nil
+}
+
+// CollectPackets empties a buffer.
+func (d *Driver) CollectPackets(adapter string) ([]byte, error) {
+	_, b, err := d.buffer(adapter)
+	if err != nil {
+		return nil, err
+	}
+	return b.collect()
+}
+
+// StopPacketBuffer drops a buffer.
+func (d *Driver) StopPacketBuffer(adapter string) (api.PacketBuffer, error) {
+	index, b, err := d.buffer(adapter)
+	if err != nil {
+		return api.PacketBuffer{}, err
+	}
+	d.captures.buffers.mu.Lock()
+	defer d.captures.buffers.mu.Unlock()
+	if d.captures.buffers.all[index] != b {
+		return api.PacketBuffer{}, errNoBuffer // somebody else was faster
+	}
+	delete(d.captures.buffers.all, index)
+	err = d.host.StopCapture(index, b.tap)
+	b.end()
+	state := b.state()
+	state.Running, state.Stored = false, 0
+	return state, err
+}
+
+func (d *Driver) buffer(adapter string) (uint32, *packetBuffer, error) {
+	index, err := d.find(adapter)
+	if err != nil {
+		return 0, nil, err
+	}
+	d.captures.buffers.mu.Lock()
+	defer d.captures.buffers.mu.Unlock()
+	if b := d.captures.buffers.all[index]; b != nil {
+		return index, b, nil
+	}
+	return index, nil, errNoBuffer
+}
+
+// close ends all of them.
+func (s *packetBuffers) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.all {
+		b.end()
+	}
+	s.all = nil
+}
+
+// newPacketBuffer makes a buffer of the size that is asked for.
+func newPacketBuffer(q api.PacketBufferRequest) (*packetBuffer, error) {
+	if q.Packets == 0 {
+		q.Packets = bufferPackets
+	}
+	if q.Bytes == 0 {
+		q.Bytes = bufferBytes
+	}
+	switch {
+	case q.Packets < 1 || q.Packets > maxBufferPackets:
+		return nil, fieldError("packets", strconv.Itoa(q.Packets), fmt.Sprintf("1 to %d", maxBufferPackets))
+	case q.Bytes < 1 || q.Bytes > maxBufferBytes:
+		return nil, fieldError("bytes", strconv.Itoa(q.Bytes), fmt.Sprintf("1 to %d", maxBufferBytes))
+	case q.Packets*q.Bytes > maxBufferMemory:
+		return nil, fieldError("packets times bytes", strconv.Itoa(q.Packets*q.Bytes), fmt.Sprintf("at most %d", maxBufferMemory))
+	}
+	tap, err := capture.NewTap(min(q.Bytes, capture.MaxSnap), 0)
+	if err != nil {
+		return nil, err
+	}
+	return &packetBuffer{
+		tap: tap, bytes: q.Bytes, stop: make(chan struct{}), done: make(chan struct{}), ring: make([]keptPacket, q.Packets),
+	}, nil
+}
+
+// keep takes packets until end.
+func (b *packetBuffer) keep() {
+	defer close(b.done)
+	for {
+		b.take()
+		select {
+		case <-b.stop:
+			return
+		case <-b.tap.Wake():
+		}
+	}
+}
+
+// take takes what the tap has. Those that the port sent are of no interest.
+func (b *packetBuffer) take() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for p := (capture.Packet{}); b.tap.Next(&p); {
+		b.lost += p.Missed
+		if p.Outbound {
+			continue
+		}
+		k := &b.ring[b.next]
+		*k = keptPacket{p.Time, p.Length, p.Ethernet, append(k.data[:0], p.Data...)}
+		b.next = (b.next + 1) % len(b.ring)
+		b.used = min(b.used+1, len(b.ring))
+		b.seen++
+	}
+}
+
+func (b *packetBuffer) end() {
+	close(b.stop)
+	<-b.done
+}
+
+func (b *packetBuffer) state() api.PacketBuffer {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return api.PacketBuffer{Running: true, Packets: len(b.ring), Bytes: b.bytes, Stored: b.used, Seen: b.seen, Missed: b.lost}
+}
+
+// collect writes the packets, the oldest first, and empties the buffer.
+func (b *packetBuffer) collect() ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	oldest := (b.next - b.used + len(b.ring)) % len(b.ring)
+	kind := layers.LinkTypeRaw
+	if b.used > 0 && b.ring[oldest].ethernet {
+		kind = layers.LinkTypeEthernet
+	}
+	var out bytes.Buffer
+	w := pcapgo.NewWriterNanos(&out)
+	if err := w.WriteFileHeader(uint32(b.bytes), kind); err != nil {
+		return nil, err
+	}
+	for i := range b.used {
+		k := &b.ring[(oldest+i)%len(b.ring)]
+		if err := w.WritePacket(gopacket.CaptureInfo{Timestamp: k.at, CaptureLength: len(k.data), Length: k.length}, k.data); err != nil {
+			return nil, err
+		}
+	}
+	b.used = 0
+	return out.Bytes(), nil
+}

@@ -1,0 +1,100 @@
+package ipc
+
+import (
+	"encoding/binary"
+	"net"
+	"os"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// streams makes the two ends of a unix stream.
+func streams(t *testing.T) (a, b *net.UnixConn) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends [2]*net.UnixConn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "stream")
+		c, err := net.FileConn(f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		ends[i] = c.(*net.UnixConn)
+	}
+	return ends[0], ends[1]
+}
+
+// Frames that many send at a time arrive whole, each once, and those of one sender in
+// their order, however they were put together; descriptors come with them.
+func TestFramesOfManySenders(t *testing.T) {
+	const senders, frames = 8, 300
+	a, b := streams(t)
+	w := newWriter(a, 0)
+	var wg sync.WaitGroup
+	for s := range senders {
+		wg.Go(func() {
+			for n := range frames {
+				body := binary.LittleEndian.AppendUint32(make([]byte, s*16), uint32(n))
+				var err error
+				switch {
+				case s == 0 && n%50 == 0:
+					err = w.send(opShare, 0, uint64(s), body, 0)
+				case n%3 == 0:
+					if err = w.later(opCredit, 0, uint64(s), body); err == nil {
+						err = w.flush()
+					}
+				default:
+					err = w.along(opCredit, uint64(s), body)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	in := &fdReader{conn: b}
+	defer in.close()
+	var next [senders]uint32
+	var buf []byte
+	for range senders * frames {
+		h, body, err := readFrame(in, &buf, maxFrame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := int(h.ID)
+		if s >= senders || len(body) != s*16+4 {
+			t.Fatalf("a frame of sender %d with %d bytes", s, len(body))
+		}
+		if n := binary.LittleEndian.Uint32(body[s*16:]); n != next[s] {
+			t.Fatalf("sender %d: frame %d, want %d", s, n, next[s])
+		}
+		next[s]++
+		fds, err := in.take(h.fds())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	}
+	wg.Wait()
+}
+
+// Who sends on a stream that has ended hears of it, at the latest with the next frame.
+func TestSendingOnAStreamThatEnded(t *testing.T) {
+	a, b := streams(t)
+	b.Close()
+	w := newWriter(a, 0)
+	first := w.along(opCredit, 1, nil)
+	if second := w.along(opCredit, 2, nil); first == nil && second == nil {
+		t.Error("two frames were sent to nobody")
+	}
+}

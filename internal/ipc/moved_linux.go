@@ -1,0 +1,93 @@
+package ipc
+
+import (
+	"fmt"
+	"io"
+	"net"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// senders reads a stream that several processes may write to: a program and the
+// children to which it left its attachment. The kernel gives no bytes of two
+// processes at a time.
+type senders struct {
+	conn *net.UnixConn
+	last unix.Ucred // who wrote what was read last; Pid 0: not seen from here
+	oob  [32]byte   // unix.CmsgSpace(unix.SizeofUcred), and no room for descriptors
+}
+
+func newSenders(c *net.UnixConn) (*senders, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var set error
+	if err := raw.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSCRED, 1) }); err != nil {
+		return nil, err
+	}
+	if set != nil {
+		return nil, fmt.Errorf("credentials of the program: %w", set)
+	}
+	return &senders{conn: c}, nil
+}
+
+// Read implements io.Reader.
+func (s *senders) Read(b []byte) (int, error) {
+	n, oobn, _, _, err := s.conn.ReadMsgUnix(b, s.oob[:])
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	s.last = unix.Ucred{}
+	if h, data, _, err := unix.ParseOneSocketControlMessage(s.oob[:oobn]); err == nil {
+		cred, err := unix.ParseUnixCredentials(&unix.SocketControlMessage{Header: h, Data: data})
+		if err == nil {
+			s.last = *cred
+		}
+	}
+	return n, nil
+}
+
+// moved takes a child of the program, which goes on with the attachment after
+// fork, for the program. The kernel says who asks: from.
+func (n *session) moved(h header, body []byte, from unix.Ucred) error {
+	q, err := decode[moved](body)
+	if err != nil {
+		return err
+	}
+	if err := n.moveTo(from, q); err != nil {
+		return n.reply(h, encodeError(err), flagError)
+	}
+	n.server.cfg.Log.Info("program moved", "client", n.name, "pid", n.peer.PID, "to", from.Pid)
+	return n.reply(h, nil, 0)
+}
+
+func (n *session) reply(h header, body []byte, flags uint16) error {
+	if err := n.out.send(h.Op, flagResponse|flags, h.ID, body); err != nil {
+		return n.unread(err)
+	}
+	return nil
+}
+
+func (n *session) moveTo(to unix.Ucred, q moved) error {
+	switch {
+	case to.Pid <= 0:
+		return command.Errorf(command.Unsupported, "the process that asks is not visible to the driver")
+	case int(to.Uid) != n.peer.UID:
+		return command.Errorf(command.Access, "the process that asks is of user %d, the program of user %d", to.Uid, n.peer.UID)
+	case n.direct != nil:
+		return command.Errorf(command.Unsupported, "a program that takes part in the direct path does not move")
+	case n.vm == nil: // the child has a copier of its own, on the same memory
+		return nil
+	}
+	if err := newProcessVM(int(to.Pid)).probe(q.ProbeAddr, q.Nonce); err != nil {
+		return command.Errorf(command.Unsupported, "memory of process %d: %v", to.Pid, err)
+	}
+	n.vm.pid.Store(int64(to.Pid))
+	return nil
+}

@@ -1,0 +1,59 @@
+package ipc
+
+import (
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// A process that says that it goes on with an attachment shows its memory first. (That a child of fork does is what
+// make -C clib check tests.)
+func TestMoved(t *testing.T) {
+	for _, path := range []uint32{PathProcessVM, PathCopier} {
+		t.Run(PathName(path), func(t *testing.T) {
+			_, socket := serve(t, &fakeHost{}, ServerConfig{})
+			mem, at := ordinary(t, 64)
+			nonce := [16]byte{1, 2, 3}
+			copy(mem, nonce[:])
+			q := goodHello()
+			q.Features, q.Path = featureCopier|featureProcessVM, path
+			q.ProbeAddr, q.Nonce = at, nonce
+			r := dialRaw(t, socket)
+			r.put(appendFrame(nil, opHello, 0, 1, encode(q)))
+			for op := opcode(0); op != opArena; {
+				h, _, err := r.next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if h.Flags&flagError != 0 {
+					t.Skip("the kernel does not let a process reach its own memory")
+				}
+				op = h.Op
+			}
+			ask := func(nonce [16]byte) bool {
+				r.put(appendFrame(nil, opMoved, 0, 7, encode(moved{ProbeAddr: q.ProbeAddr, Nonce: nonce})))
+				h, body, err := r.next()
+				if err != nil || h.Op != opMoved || h.ID != 7 {
+					t.Fatalf("%+v, %v", h, err)
+				}
+				if e := asError(decodeError(body)); h.Flags&flagError != 0 && e.Code != command.Unsupported {
+					t.Fatal(e)
+				}
+				return h.Flags&flagError == 0
+			}
+			if ask([16]byte{9}) != (path == PathCopier) {
+				t.Error("a nonce that is not there was taken for the program's, or a copier was asked for one")
+			}
+			if !ask(nonce) {
+				t.Error("the program's nonce was not found")
+			}
+			if path == PathProcessVM && mem[16] == 0 {
+				t.Error("the driver did not write behind the nonce")
+			}
+			r.put(appendFrame(nil, opMoved, 0, 8, []byte{1}))
+			if r.end() == "" {
+				t.Error("a body of another size was taken")
+			}
+		})
+	}
+}

@@ -1,0 +1,113 @@
+// Package vlanconfig is vlan_config, WinOF's tool for teams and VLANs (WinOF 5.50, 4.1.6). Adapters are listed; teams
+// and VLANs are not built, and what is about them says so. Its commands are in the catalogue.
+package vlanconfig
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// Name of the tool in the catalogue.
+const Name = "vlan_config"
+
+// Adapter is an adapter in the list.
+type Adapter struct {
+	GUID        string `json:"guid"`
+	Description string `json:"description"`
+	Name        string `json:"name"`
+}
+
+// Main runs vlan_config.
+func Main(ctx context.Context, env tool.Env) int {
+	f := tool.NewFlags(env, synopsis())
+	socket := f.String("socket", "", "`path` of the driver's socket")
+	asJSON := f.Bool("json", false, "print JSON")
+	if status, done := f.Parse(); done {
+		return status
+	}
+	var words []string
+	for i := range f.NArg() {
+		words = append(words, f.Arg(i))
+	}
+	c, rest, err := find(words)
+	switch {
+	case err != nil:
+	case c.Status != catalogue.Built:
+		err = fmt.Errorf("%s: %w", c.Name, tool.ErrUnsupported)
+	case len(rest) > 1 || len(rest) == 1 && !strings.EqualFold(rest[0], "IPoIB"):
+		err = tool.Usagef("%s: unexpected argument %q; allowed: %s %s", c.Name, rest[len(rest)-1], c.Name, c.Arguments)
+	default:
+		err = showList(ctx, env, api.NewClient(*socket), len(rest) == 1, *asJSON)
+	}
+	return env.End(ctx, err)
+}
+
+// find finds the command that the words begin with, and the words behind it.
+func find(words []string) (*catalogue.Command, []string, error) {
+	var names []string
+	for _, c := range catalogue.CommandsOf(Name) {
+		n := len(strings.Fields(c.Name))
+		if len(words) >= n && strings.EqualFold(strings.Join(words[:n], " "), c.Name) {
+			return &c, words[n:], nil
+		}
+		names = append(names, c.Name)
+	}
+	what := "a command is missing"
+	if len(words) > 0 {
+		what = fmt.Sprintf("%q is no command", strings.Join(words[:min(2, len(words))], " "))
+	}
+	return nil, nil, tool.Usagef("%s; allowed: %s", what, strings.Join(names, ", "))
+}
+
+// showList lists the adapters as Windows knows them: by the identifiers and descriptions in their registry keys. None
+// of them is an IPoIB interface.
+func showList(ctx context.Context, env tool.Env, client *api.Client, ipoib, asJSON bool) error {
+	status, err := client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	registry, err := client.LoadRegistry(ctx)
+	if err != nil {
+		return err
+	}
+	list := []Adapter{}
+	for i := range status.Adapters {
+		a := status.Adapters[i].Identity()
+		id, _ := registry.Get(a.Class(), "NetCfgInstanceId")
+		desc, _ := registry.Get(a.Class(), "DriverDesc")
+		if !ipoib {
+			list = append(list, Adapter{id.Show(), desc.Show(), a.Name})
+		}
+	}
+	if asJSON {
+		e := json.NewEncoder(env.Stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(list)
+	}
+	for _, a := range list {
+		if _, err := fmt.Fprintf(env.Stdout, "%s     %s\n", a.GUID, a.Description); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func synopsis() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "usage: %s <command> [options]\nLists the adapters. Teams and VLANs are not supported yet.\n\nCommands:\n", Name)
+	for _, c := range catalogue.CommandsOf(Name) {
+		note := ""
+		if c.Status != catalogue.Built {
+			note = " Not supported yet."
+		}
+		fmt.Fprintf(&b, "  %s %s\n      %s%s\n", c.Name, c.Arguments, c.Summary, note)
+	}
+	b.WriteString("\nOptions:")
+	return b.String()
+}

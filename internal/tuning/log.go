@@ -1,0 +1,182 @@
+package tuning
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Entry is a change in the log.
+type Entry struct {
+	Time     time.Time `json:"time"`
+	Scenario string    `json:"scenario"`
+	Changes  []Change  `json:"changes"`
+}
+
+// Adapters are those that the change is about.
+func (e *Entry) Adapters() (names []string) {
+	for _, c := range e.Changes {
+		if !slices.Contains(names, c.Adapter) {
+			names = append(names, c.Adapter)
+		}
+	}
+	return names
+}
+
+// before is what each changed key of an adapter was.
+func (e *Entry) before(adapter string) (list []assignment) {
+	for _, c := range e.Changes {
+		if c.Adapter == adapter {
+			list = append(list, assignment{c.Key, c.Before})
+		}
+	}
+	slices.SortFunc(list, func(x, y assignment) int { return strings.Compare(x.key, y.key) })
+	return list
+}
+
+// Last is the last change of an adapter that is left to undo; false: there is none.
+func Last(log []Entry, adapter string) (last Entry, ok bool) {
+	undone := 0
+	for _, e := range slices.Backward(log) {
+		switch {
+		case !slices.Contains(e.Adapters(), adapter):
+		case e.Scenario == Undo:
+			undone++
+		case undone > 0:
+			undone--
+		default:
+			return e, true
+		}
+	}
+	return last, false
+}
+
+const (
+	maxLine = 1 << 20 // bytes of a line
+	maxLog  = 4 << 20 // bytes of the file, over which the older half goes
+	maxKept = 256     // entries where there is no file
+)
+
+// Log are the changes that were made, the oldest first, in a file with a line of JSON for each.
+type Log struct {
+	file string
+
+	mu     sync.Mutex
+	memory []Entry // where there is no file
+}
+
+// NewLog is a log in a file, which is made with its directory when something is recorded; empty: in memory.
+func NewLog(file string) *Log { return &Log{file: file} }
+
+// File is where the log is; empty: in memory.
+func (l *Log) File() string { return l.file }
+
+// Record adds an entry, and returns when it is on the disk.
+func (l *Log) Record(e Entry) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == "" {
+		l.memory = append(l.memory, e)
+		l.memory = l.memory[max(0, len(l.memory)-maxKept):]
+		return nil
+	}
+	if err := l.write(e); err != nil {
+		return fmt.Errorf("log: %w", err)
+	}
+	return nil
+}
+
+func (l *Log) write(e Entry) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(l.file), 0o700); err != nil {
+		return err
+	}
+	if err := l.halve(); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(l.file, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if unfinished(f) {
+		line = append([]byte{'\n'}, line...)
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// unfinished says that the last line has no end: the disk was full, or the power was gone.
+func unfinished(f *os.File) bool {
+	var last [1]byte
+	s, err := f.Stat()
+	if err != nil || s.Size() == 0 {
+		return false
+	}
+	_, err = f.ReadAt(last[:], s.Size()-1)
+	return err == nil && last[0] != '\n'
+}
+
+// halve leaves the newer half of a file that has become large.
+func (l *Log) halve() error {
+	s, err := os.Stat(l.file)
+	if err != nil || s.Size() < maxLog {
+		return nil // a file that is not there is made, and one that cannot be read says so then
+	}
+	text, err := os.ReadFile(l.file)
+	if err != nil {
+		return err
+	}
+	text = text[len(text)/2:]
+	text = text[bytes.IndexByte(text, '\n')+1:]
+	next := l.file + ".new"
+	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(next, l.file)
+}
+
+// Entries reads the log, the oldest entry first. What is no entry is left out.
+func (l *Log) Entries() (all []Entry, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == "" {
+		return slices.Clone(l.memory), nil
+	}
+	f, err := os.Open(l.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("log: %w", err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var e Entry
+		if json.Unmarshal(lines.Bytes(), &e) == nil && len(e.Changes) > 0 {
+			all = append(all, e)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("log: %w", err)
+	}
+	return all, nil
+}

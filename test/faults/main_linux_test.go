@@ -1,0 +1,109 @@
+package faults
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/bed/driverbed"
+	"github.com/softvpi/softvpi/internal/driver"
+)
+
+// configurationVariable holds the configuration of the driver that the process is to be.
+const configurationVariable = "SOFTVPI_FAULTS_DRIVER"
+
+func TestMain(m *testing.M) {
+	if c := os.Getenv(configurationVariable); c != "" {
+		if err := beDriver(c, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// beDriver runs a driver until the input ends. It says when it is up.
+func beDriver(configuration string, in io.Reader, out io.Writer) error {
+	var cfg driver.Config
+	if err := json.Unmarshal([]byte(configuration), &cfg); err != nil {
+		return err
+	}
+	d, err := driver.Start(context.Background(), cfg, driver.Options{Version: driverbed.Version})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "up")
+	_, _ = io.Copy(io.Discard, in)
+	return d.Close()
+}
+
+// process is a driver in a process of its own.
+type process struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	stdin io.Closer
+	said  strings.Builder // on standard error
+}
+
+// run starts a driver. up is false where it ends instead, having said why.
+func run(t *testing.T, cfg driver.Config) (p *process, up bool) {
+	t.Helper()
+	text, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = &process{t: t, cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")}
+	p.cmd.Env = append(os.Environ(), configurationVariable+"="+string(text))
+	p.cmd.Stderr = &p.said
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	if line != "up\n" {
+		_ = p.cmd.Wait() // its status is that it is not up
+		return p, false
+	}
+	return p, true
+}
+
+func start(t *testing.T, cfg driver.Config) *process {
+	t.Helper()
+	p, up := run(t, cfg)
+	if !up {
+		t.Fatalf("the driver does not start: %s", p.said.String())
+	}
+	return p
+}
+
+// kill ends the driver as kill -9 does.
+func (p *process) kill() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		p.t.Fatal(err)
+	}
+	_ = p.cmd.Wait() // killed
+}
+
+// stop ends the driver in order.
+func (p *process) stop() {
+	p.t.Helper()
+	p.stdin.Close()
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("the driver ends with %v: %s", err, p.said.String())
+	}
+}

@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package verbs
+
+func preferHuge([]byte) {}
