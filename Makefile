@@ -14,7 +14,7 @@ BENCHFLAGS ?=
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race bench bench-rxe bench-loss interop lint fuzz cross clean
+.PHONY: help build run test race bench bench-rxe bench-loss interop lint fuzz cross clib clean
 
 help:
 	@echo "make run     two adapters, a connection with checked data, bandwidth and latency"
@@ -28,17 +28,27 @@ help:
 	@echo "make fuzz    every fuzz target, FUZZTIME inputs each ($(FUZZTIME))"
 	@echo "make cross   build for $(PLATFORMS)"
 	@echo "make build   bin/softvpi"
+	@echo "make clib    bin/clib: the C libraries for unmodified verbs programs (needs a C compiler; Linux)"
 
 build:
 	@mkdir -p bin
 	$(GO) build -trimpath -buildvcs=false -ldflags "-X main.revision=$(REVISION)" -o $(BIN) ./cmd/softvpi
 
+# C stands below clib/ alone, and nothing in the Go module needs it.
+clib:
+	@$(MAKE) -C clib
+	@$(MAKE) -C clib/preload
+
 run: build
 	@$(BIN) run-demo
 
 # The tests need no package beside Go. Those in network namespaces need root and
-# skip without it.
+# skip without it; the one that clicks through the device manager needs Chromium and
+# those of unmodified verbs programs need the programs and a C compiler, which are
+# installed where that can be.
 test:
+	@test/web/packages.sh
+	@test/verbs/packages.sh
 	@[ "$$(id -u)" = 0 ] || echo "make test: not root, so the tests in network namespaces are skipped"
 	$(GO) test ./...
 

@@ -68,6 +68,7 @@ type cli struct {
 	Counters countersCmd `cmd:"" passthrough:"" help:"List, read, watch and reset the counters of the adapters."`
 	Events   eventsCmd   `cmd:"" passthrough:"" help:"List or follow the events of the driver."`
 	Web      webCmd      `cmd:"" help:"Print a link to the device manager pages of the running driver."`
+	Verbs    verbsCmd    `cmd:"" help:"Run unmodified verbs programs on the adapters, or find out why one does not see them."`
 	Tools    toolsCmd    `cmd:"" help:"List the tools, or make links by which they can be called."`
 	RunDemo  demoCmd     `cmd:"" name:"run-demo" help:"Bring up two adapters and show them at work; what make run does."`
 	Bench    benchCmd    `cmd:"" help:"Measure bandwidth, latency, waiting and scale next to TCP; what make bench does."`

@@ -1,0 +1,337 @@
+/* The tree: a directory of its own for each process that asks, taken away when the process ends. */
+#define _GNU_SOURCE
+#include "tree.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <ifaddrs.h>
+#include <limits.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../verbs/verbs.h"
+
+#define PREFIX "softvpi-tree-"
+
+static const char *const served[] = { "/dev/infiniband", "/sys/class/infiniband", "/sys/class/infiniband_verbs" };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char root[PATH_MAX]; /* empty: none was made */
+static pid_t owner;
+static __thread bool busy; /* in here, on the way down */
+
+/* What is used of libibverbs, which is loaded when a path is asked for: programs that never ask do without. */
+static struct {
+	struct ibv_device **(*get_device_list)(int *);
+	void (*free_device_list)(struct ibv_device **);
+	struct ibv_context *(*open_device)(struct ibv_device *);
+	int (*close_device)(struct ibv_context *);
+	int (*query_device)(struct ibv_context *, struct ibv_device_attr *);
+	int (*query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *);
+	int (*query_gid)(struct ibv_context *, uint8_t, int, union ibv_gid *);
+} verbs;
+
+static bool load(void)
+{
+	void *l = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+
+	if (!l || !dlsym(l, "svpi_get")) /* another libibverbs has devices of its own, and files for them */
+		return false;
+	verbs.get_device_list = (struct ibv_device **(*)(int *))dlsym(l, "ibv_get_device_list");
+	verbs.free_device_list = (void (*)(struct ibv_device **))dlsym(l, "ibv_free_device_list");
+	verbs.open_device = (struct ibv_context *(*)(struct ibv_device *))dlsym(l, "ibv_open_device");
+	verbs.close_device = (int (*)(struct ibv_context *))dlsym(l, "ibv_close_device");
+	verbs.query_device = (int (*)(struct ibv_context *, struct ibv_device_attr *))dlsym(l, "ibv_query_device");
+	verbs.query_port = (int (*)(struct ibv_context *, uint8_t, struct ibv_port_attr *))dlsym(l, "ibv_query_port");
+	verbs.query_gid = (int (*)(struct ibv_context *, uint8_t, int, union ibv_gid *))dlsym(l, "ibv_query_gid");
+	return verbs.get_device_list && verbs.free_device_list && verbs.open_device && verbs.close_device &&
+	       verbs.query_device && verbs.query_port && verbs.query_gid;
+}
+
+/* Files. All of what is made is below root; the first failure ends the making. */
+
+static bool make_dirs(char *path)
+{
+	for (char *p = path + strlen(root) + 1; (p = strchr(p, '/')); p++) {
+		*p = 0;
+		bool made = mkdir(path, 0755) == 0 || errno == EEXIST;
+		*p = '/';
+		if (!made)
+			return false;
+	}
+	return true;
+}
+
+__attribute__((format(printf, 2, 3))) static bool put(const char *name, const char *format, ...)
+{
+	char path[PATH_MAX], text[256];
+	va_list args;
+	int n, fd;
+
+	if (snprintf(path, sizeof(path), "%s%s", root, name) >= (int)sizeof(path) || !make_dirs(path))
+		return false;
+	va_start(args, format);
+	n = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	if (fd < 0)
+		return false;
+	bool done = n < (int)sizeof(text) && write(fd, text, (size_t)n) == n;
+
+	close(fd);
+	return done;
+}
+
+static bool put_link(const char *name, const char *to)
+{
+	char path[PATH_MAX];
+
+	return snprintf(path, sizeof(path), "%s%s", root, name) < (int)sizeof(path) && make_dirs(path) && symlink(to, path) == 0;
+}
+
+/* path_of makes the names of files of a device, one at a time. */
+static const char *path_of(const char *device, const char *file)
+{
+	static char path[PATH_MAX]; /* under the lock */
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/%s", device, file);
+	return path;
+}
+
+static const char *words(uint64_t guid)
+{
+	static char text[20];
+	uint8_t b[8];
+
+	memcpy(b, &guid, 8); /* network byte order */
+	snprintf(text, sizeof(text), "%02x%02x:%02x%02x:%02x%02x:%02x%02x", b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]);
+	return text;
+}
+
+/* interface_of is the network interface that has the address of a GID. The loopback has all of 127.0.0.0/8. */
+static const char *interface_of(const union ibv_gid *g, struct ifaddrs *all)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	bool v4 = !memcmp(g->raw, mapped, 12);
+
+	for (struct ifaddrs *i = all; i; i = i->ifa_next) {
+		int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
+
+		if (v4 && family == AF_INET && !memcmp(&((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr, g->raw + 12, 4))
+			return i->ifa_name;
+		if (!v4 && family == AF_INET6 && !memcmp(&((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr, g->raw, 16))
+			return i->ifa_name;
+		if (v4 && g->raw[12] == 127 && i->ifa_flags & IFF_LOOPBACK)
+			return i->ifa_name;
+	}
+	return NULL;
+}
+
+static bool put_interface(const char *file, const union ibv_gid *g)
+{
+	struct ifaddrs *all;
+	const char *name;
+	bool done;
+
+	if (getifaddrs(&all))
+		return true;
+	name = interface_of(g, all);
+	done = !name || put(file, "%s\n", name);
+	freeifaddrs(all);
+	return done;
+}
+
+static bool put_gids(struct ibv_context *c, const char *device, int count)
+{
+	for (int i = 0; i < count; i++) {
+		char file[64], text[40], *p = text;
+		union ibv_gid g;
+
+		if (verbs.query_gid(c, 1, i, &g))
+			memset(&g, 0, sizeof(g));
+		for (int b = 0; b < 16; b += 2)
+			p += sprintf(p, "%s%02x%02x", b ? ":" : "", g.raw[b], g.raw[b + 1]);
+		snprintf(file, sizeof(file), "ports/1/gids/%d", i);
+		if (!put(path_of(device, file), "%s\n", text))
+			return false;
+		snprintf(file, sizeof(file), "ports/1/gid_attrs/types/%d", i);
+		if (!put(path_of(device, file), "RoCE v2\n"))
+			return false;
+		snprintf(file, sizeof(file), "ports/1/gid_attrs/ndevs/%d", i);
+		if (!put_interface(path_of(device, file), &g))
+			return false;
+	}
+	return true;
+}
+
+static bool put_port(struct ibv_context *c, const char *device)
+{
+	struct ibv_port_attr a;
+
+	memset(&a, 0, sizeof(a));
+	if (verbs.query_port(c, 1, &a))
+		return true; /* the adapter went away meanwhile */
+	return put(path_of(device, "ports/1/state"), a.state == IBV_PORT_ACTIVE ? "4: ACTIVE\n" : "1: DOWN\n") &&
+	       put(path_of(device, "ports/1/phys_state"), a.state == IBV_PORT_ACTIVE ? "5: LinkUp\n" : "3: Disabled\n") &&
+	       put(path_of(device, "ports/1/link_layer"), "Ethernet\n") &&
+	       put(path_of(device, "ports/1/rate"), "100 Gb/sec (4X EDR)\n") &&
+	       put(path_of(device, "ports/1/lid"), "0x0\n") && put(path_of(device, "ports/1/sm_lid"), "0x0\n") &&
+	       put(path_of(device, "ports/1/cap_mask"), "0x%08x\n", a.port_cap_flags) &&
+	       put(path_of(device, "ports/1/pkeys/0"), "0xffff\n") && put_gids(c, device, a.gid_tbl_len);
+}
+
+static bool put_device(struct ibv_device *d)
+{
+	struct ibv_context *c = verbs.open_device(d);
+	struct ibv_device_attr a;
+	char name[PATH_MAX];
+	bool done;
+
+	if (!c)
+		return true;
+	verbs.query_device(c, &a);
+	snprintf(name, sizeof(name), "/dev/infiniband/%s", d->dev_name);
+	done = put_link(name, "/dev/null"); /* a character device that everybody may open */
+	snprintf(name, sizeof(name), "/sys/class/infiniband_verbs/%s/ibdev", d->dev_name);
+	done = done && put(name, "%s\n", d->name);
+	snprintf(name, sizeof(name), "/sys/class/infiniband_verbs/%s/abi_version", d->dev_name);
+	done = done && put(name, "1\n") && put(path_of(d->name, "node_type"), "1: CA\n") &&
+	       put(path_of(d->name, "node_desc"), "%s\n", d->name) && put(path_of(d->name, "fw_ver"), "%s\n", a.fw_ver) &&
+	       put(path_of(d->name, "node_guid"), "%s\n", words(a.node_guid)) &&
+	       put(path_of(d->name, "sys_image_guid"), "%s\n", words(a.sys_image_guid)) && put_port(c, d->name);
+	verbs.close_device(c);
+	return done;
+}
+
+/* Taking away. */
+
+static int take_one(const char *path, const struct stat *st, int flag, struct FTW *f)
+{
+	(void)st, (void)flag, (void)f;
+	remove(path);
+	return 0;
+}
+
+static void take_away(const char *path) { nftw(path, take_one, 8, FTW_DEPTH | FTW_PHYS); }
+
+__attribute__((destructor)) static void end(void)
+{
+	if (!root[0] || owner != getpid())
+		return;
+	busy = true;
+	take_away(root);
+	root[0] = 0;
+}
+
+/* sweep takes the trees of this user's processes away that were killed. */
+static void sweep(const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		char path[PATH_MAX];
+		struct stat st;
+		int pid;
+
+		if (sscanf(e->d_name, PREFIX "%d-", &pid) != 1 || pid <= 0 || kill(pid, 0) == 0 || errno != ESRCH)
+			continue;
+		if (snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) < (int)sizeof(path) && lstat(path, &st) == 0 &&
+		    S_ISDIR(st.st_mode) && st.st_uid == geteuid())
+			take_away(path);
+	}
+	if (d)
+		closedir(d);
+}
+
+static bool make_root(void)
+{
+	const char *dirs[] = { getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm" };
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs); i++) {
+		if (!dirs[i] || dirs[i][0] != '/')
+			continue;
+		sweep(dirs[i]);
+		if (snprintf(root, sizeof(root), "%s/" PREFIX "%d-XXXXXX", dirs[i], (int)getpid()) < PATH_MAX / 2 && mkdtemp(root))
+			return true;
+	}
+	root[0] = 0;
+	return false;
+}
+
+/* build makes the tree of the devices that are there now. */
+static bool build(void)
+{
+	struct ibv_device **list;
+	int n = 0;
+	bool done;
+
+	root[0] = 0;
+	if (!load())
+		return false;
+	list = verbs.get_device_list(&n);
+	done = list && n > 0 && make_root();
+	for (int i = 0; done && i < n; i++)
+		done = put_device(list[i]);
+	if (list)
+		verbs.free_device_list(list);
+	if (done) {
+		owner = getpid();
+		return true;
+	}
+	if (root[0])
+		take_away(root);
+	root[0] = 0;
+	return false;
+}
+
+static bool is_served(const char *path)
+{
+	for (size_t i = 0; i < sizeof(served) / sizeof(*served); i++) {
+		size_t n = strlen(served[i]);
+
+		if (!strncmp(path, served[i], n) && (path[n] == 0 || path[n] == '/'))
+			return !strstr(path + n, "/..");
+	}
+	return false;
+}
+
+/* A child of fork makes its own: its parent's goes when the parent ends. */
+static bool have(void)
+{
+	bool ready;
+
+	pthread_mutex_lock(&lock);
+	ready = root[0] && owner == getpid();
+	if (!ready)
+		ready = build();
+	pthread_mutex_unlock(&lock);
+	return ready;
+}
+
+bool svpi_tree_path(const char *path, char *to, size_t size)
+{
+	int saved = errno;
+	bool found = false;
+
+	if (busy || !path || path[0] != '/' || !is_served(path))
+		return false;
+	busy = true;
+	if (syscall(SYS_faccessat, AT_FDCWD, path, F_OK) != 0 && have())
+		found = snprintf(to, size, "%s%s", root, path) < (int)size && syscall(SYS_faccessat, AT_FDCWD, to, F_OK) == 0;
+	busy = false;
+	errno = saved;
+	return found;
+}

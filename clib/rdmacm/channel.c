@@ -1,0 +1,211 @@
+/*
+ * Event channels: the reading end of a pipe into which the driver writes whole events, so that programs may poll it and
+ * set it to non-blocking.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "event.h"
+#include "id.h"
+
+enum { CHANNEL_CONNECTIONS = 2, KIND_CHANNEL = 9 };
+
+EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct svpi_create_channel q = { .kind = CHANNEL_CONNECTIONS };
+	struct channel *c = calloc(1, sizeof(*c));
+	int error;
+
+	if (!c)
+		return NULL;
+	c->channel.fd = -1;
+	pthread_mutex_init(&c->lock, NULL);
+	c->home = home_get();
+	if (!c->home) {
+		free(c);
+		return NULL;
+	}
+	error = svpi_call_fd(c->home->svpi, SVPI_CREATE_CHANNEL, &q, sizeof(q), &c->handle, sizeof(c->handle), &c->channel.fd);
+	if (!error && c->channel.fd < 0)
+		error = EPROTO;
+	if (error) {
+		home_put(c->home);
+		free(c);
+		errno = error;
+		return NULL;
+	}
+	return &c->channel;
+}
+
+EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	struct channel *c = to_channel(channel);
+
+	bool read;
+
+	pthread_mutex_lock(&c->lock);
+	c->ended = true;
+	read = c->readers > 0;
+	pthread_mutex_unlock(&c->lock);
+	driver_destroy(c->home->svpi, KIND_CHANNEL, c->handle);
+	close(channel->fd);
+	home_put(c->home);
+	if (!read)
+		free(c);
+}
+
+/* read_event reads an event, which the pipe keeps whole; 0, or an errno. */
+static int read_event(int fd, struct svpi_event *e)
+{
+	ssize_t n = read(fd, e, sizeof(*e));
+
+	if (n == (ssize_t)sizeof(*e))
+		return 0;
+	if (n < 0)
+		return errno;
+	return n == 0 ? ENODEV : EPROTO; /* the driver is gone */
+}
+
+/* begin_read and end_read count who reads a channel. A thread that reads one which another thread destroys stays where it
+ * is, as with the kernel's channels: programs leave such threads behind when they end, and take an error for one. */
+static void begin_read(struct channel *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->readers++;
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void end_read(struct channel *c)
+{
+	bool ended;
+
+	pthread_mutex_lock(&c->lock);
+	c->readers--;
+	ended = c->ended;
+	pthread_mutex_unlock(&c->lock);
+	while (ended)
+		pause();
+}
+
+EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **out)
+{
+	struct channel *c = to_channel(channel);
+	struct svpi_event e;
+	int error;
+
+	if (!out)
+		return result(EINVAL);
+	do {
+		begin_read(c);
+		error = read_event(channel->fd, &e);
+		end_read(c);
+		if (error)
+			return result(error);
+		error = event_take(c, &e, out);
+	} while (!error && !*out);
+	return result(error);
+}
+
+EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	struct event *e = (struct event *)event;
+	struct id *i;
+
+	if (!e)
+		return result(EINVAL);
+	i = e->counted;
+	pthread_mutex_lock(&i->lock);
+	i->done++;
+	pthread_cond_signal(&i->news);
+	pthread_mutex_unlock(&i->lock);
+	free(e);
+	return 0;
+}
+
+/* id_complete gives a synchronous operation its result: the status of its event, which the id keeps. */
+int id_complete(struct id *i)
+{
+	int status;
+
+	if (!is_sync(i))
+		return 0;
+	if (i->id.event) {
+		rdma_ack_cm_event(i->id.event);
+		i->id.event = NULL;
+	}
+	if (rdma_get_cm_event(i->id.channel, &i->id.event))
+		return errno;
+	status = i->id.event->status;
+	if (i->id.event->event == RDMA_CM_EVENT_REJECTED)
+		return ECONNREFUSED;
+	return status < 0 ? -status : status;
+}
+
+/* reopen opens the writing end of a pipe; a driver of another user does not allow that. */
+static int reopen(int fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+/* move_events moves the events of an id that the driver has written already along with it. Where it cannot they stay,
+ * and the old channel brings them, about this id. */
+static void move_events(const struct channel *from, const struct channel *to, uint32_t handle)
+{
+	struct svpi_event e;
+	int old, new, bytes = 0;
+
+	if (ioctl(from->channel.fd, FIONREAD, &bytes) || bytes < (int)sizeof(e))
+		return;
+	old = reopen(from->channel.fd);
+	new = reopen(to->channel.fd);
+	for (; old >= 0 && new >= 0 && bytes >= (int)sizeof(e) && !read_event(from->channel.fd, &e); bytes -= (int)sizeof(e)) {
+		ssize_t n = write(e.object == handle ? new : old, &e, sizeof(e));
+
+		(void)n; /* a pipe with room for all that was in it; one that is full of others' events loses this one */
+	}
+	if (old >= 0)
+		close(old);
+	if (new >= 0)
+		close(new);
+}
+
+EXPORT int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
+{
+	struct id *i = to_id(id);
+	struct channel *from = to_channel(id->channel), *to;
+	struct svpi_cm_set_channel q;
+	bool own = !channel;
+	int error;
+
+	if (own && !(channel = rdma_create_event_channel()))
+		return -1;
+	to = to_channel(channel);
+	q = (struct svpi_cm_set_channel){ i->handle, to->handle };
+	error = to->home == i->home ? svpi_ask(i, SVPI_CM_SET_CHANNEL, &q, sizeof(q)) : EINVAL;
+	if (error) {
+		if (own)
+			rdma_destroy_event_channel(channel);
+		return result(error);
+	}
+	move_events(from, to, i->handle);
+	id->channel = channel;
+	if (own)
+		to->owner = i;
+	if (from->owner == i) {
+		if (id->event) {
+			rdma_ack_cm_event(id->event);
+			id->event = NULL;
+		}
+		rdma_destroy_event_channel(&from->channel);
+	}
+	id_acknowledged(i);
+	return 0;
+}

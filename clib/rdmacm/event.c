@@ -1,0 +1,263 @@
+#include "event.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[] = {
+	[RDMA_CM_EVENT_ADDR_RESOLVED] = "RDMA_CM_EVENT_ADDR_RESOLVED",
+	[RDMA_CM_EVENT_ADDR_ERROR] = "RDMA_CM_EVENT_ADDR_ERROR",
+	[RDMA_CM_EVENT_ROUTE_RESOLVED] = "RDMA_CM_EVENT_ROUTE_RESOLVED",
+	[RDMA_CM_EVENT_ROUTE_ERROR] = "RDMA_CM_EVENT_ROUTE_ERROR",
+	[RDMA_CM_EVENT_CONNECT_REQUEST] = "RDMA_CM_EVENT_CONNECT_REQUEST",
+	[RDMA_CM_EVENT_CONNECT_RESPONSE] = "RDMA_CM_EVENT_CONNECT_RESPONSE",
+	[RDMA_CM_EVENT_CONNECT_ERROR] = "RDMA_CM_EVENT_CONNECT_ERROR",
+	[RDMA_CM_EVENT_UNREACHABLE] = "RDMA_CM_EVENT_UNREACHABLE",
+	[RDMA_CM_EVENT_REJECTED] = "RDMA_CM_EVENT_REJECTED",
+	[RDMA_CM_EVENT_ESTABLISHED] = "RDMA_CM_EVENT_ESTABLISHED",
+	[RDMA_CM_EVENT_DISCONNECTED] = "RDMA_CM_EVENT_DISCONNECTED",
+	[RDMA_CM_EVENT_DEVICE_REMOVAL] = "RDMA_CM_EVENT_DEVICE_REMOVAL",
+	[RDMA_CM_EVENT_MULTICAST_JOIN] = "RDMA_CM_EVENT_MULTICAST_JOIN",
+	[RDMA_CM_EVENT_MULTICAST_ERROR] = "RDMA_CM_EVENT_MULTICAST_ERROR",
+	[RDMA_CM_EVENT_ADDR_CHANGE] = "RDMA_CM_EVENT_ADDR_CHANGE",
+	[RDMA_CM_EVENT_TIMEWAIT_EXIT] = "RDMA_CM_EVENT_TIMEWAIT_EXIT",
+};
+
+EXPORT const char *rdma_event_str(enum rdma_cm_event_type event)
+{
+	return event < sizeof(names) / sizeof(*names) ? names[event] : "UNKNOWN EVENT";
+}
+
+/* What the driver's events are called here. */
+static const struct { uint8_t known; enum rdma_cm_event_type type; } kinds[] = {
+	[SVPI_EVENT_CONNECT_REQUEST] = { 1, RDMA_CM_EVENT_CONNECT_REQUEST },
+	[SVPI_EVENT_CONNECT_RESPONSE] = { 1, RDMA_CM_EVENT_CONNECT_RESPONSE },
+	[SVPI_EVENT_ESTABLISHED] = { 1, RDMA_CM_EVENT_ESTABLISHED },
+	[SVPI_EVENT_REJECTED] = { 1, RDMA_CM_EVENT_REJECTED },
+	[SVPI_EVENT_UNREACHABLE] = { 1, RDMA_CM_EVENT_UNREACHABLE },
+	[SVPI_EVENT_CONNECT_ERROR] = { 1, RDMA_CM_EVENT_CONNECT_ERROR },
+	[SVPI_EVENT_DISCONNECTED] = { 1, RDMA_CM_EVENT_DISCONNECTED },
+	[SVPI_EVENT_TIMEWAIT_EXIT] = { 1, RDMA_CM_EVENT_TIMEWAIT_EXIT },
+	[SVPI_EVENT_ADDR_CHANGE] = { 1, RDMA_CM_EVENT_ADDR_CHANGE },
+	[SVPI_EVENT_DEVICE_REMOVAL] = { 1, RDMA_CM_EVENT_DEVICE_REMOVAL },
+	[SVPI_EVENT_MULTICAST_JOINED] = { 1, RDMA_CM_EVENT_MULTICAST_JOIN },
+	[SVPI_EVENT_MULTICAST_ERROR] = { 1, RDMA_CM_EVENT_MULTICAST_ERROR },
+	[SVPI_EVENT_ADDRESS_RESOLVED] = { 1, RDMA_CM_EVENT_ADDR_RESOLVED },
+	[SVPI_EVENT_ADDRESS_ERROR] = { 1, RDMA_CM_EVENT_ADDR_ERROR },
+	[SVPI_EVENT_ROUTE_RESOLVED] = { 1, RDMA_CM_EVENT_ROUTE_RESOLVED },
+	[SVPI_EVENT_ROUTE_ERROR] = { 1, RDMA_CM_EVENT_ROUTE_ERROR },
+};
+
+/* handler changes e, and the id that it is about, as an event says; false: the program has nothing to learn. */
+typedef bool handler(struct id *, const struct svpi_event *, struct event *e);
+
+static void connection_param(const struct svpi_event *from, struct event *e)
+{
+	struct rdma_conn_param *p = &e->event.param.conn;
+
+	p->responder_resources = from->param.responder_resources;
+	p->initiator_depth = from->param.initiator_depth;
+	p->flow_control = from->param.flow_control;
+	p->retry_count = from->param.retry_count;
+	p->rnr_retry_count = from->param.rnr_retry;
+	p->srq = from->param.srq;
+	p->qp_num = from->param.qpn;
+	p->private_data_len = from->param.private_len;
+	p->private_data = p->private_data_len ? e->private_data : NULL;
+}
+
+static void datagram_param(struct id *i, const struct svpi_event *from, struct event *e)
+{
+	struct rdma_ud_param *p = &e->event.param.ud;
+
+	p->qp_num = from->param.qpn;
+	p->qkey = from->param.q_key;
+	p->private_data_len = from->param.private_len;
+	p->private_data = p->private_data_len ? e->private_data : NULL;
+	address_attr(i, from->remote.addr, &p->ah_attr);
+}
+
+static bool address_resolved(struct id *i, const struct svpi_event *from, struct event *e)
+{
+	if (id_place(i, from->adapter)) {
+		e->event.event = RDMA_CM_EVENT_ADDR_ERROR;
+		e->event.status = -ENODEV;
+		return true;
+	}
+	from_endpoint(&from->remote, &i->id.route.addr.src_storage);
+	return true;
+}
+
+static bool route_resolved(struct id *i, const struct svpi_event *from, struct event *e)
+{
+	(void)from, (void)e;
+	id_path(i);
+	return true;
+}
+
+static bool no_address(struct id *i, const struct svpi_event *from, struct event *e)
+{
+	(void)i;
+	e->event.status = -svpi_errno(from->status);
+	return true;
+}
+
+/* answered: a connection whose QP is the id's is ready with the RTU, which leaves now; for one whose QP the program sets
+ * up, it calls rdma_establish then. Datagrams need no more. */
+static bool answered(struct id *i, const struct svpi_event *from, struct event *e)
+{
+	struct svpi_handle_args q = { i->handle };
+	int error;
+
+	i->connected = true;
+	if (is_datagram(i)) {
+		e->event.event = RDMA_CM_EVENT_ESTABLISHED;
+		datagram_param(i, from, e);
+		return true;
+	}
+	connection_param(from, e);
+	if (!i->id.qp)
+		return true;
+	i->id.qp->state = IBV_QPS_RTS;
+	error = svpi_ask(i, SVPI_CM_ESTABLISH, &q, sizeof(q));
+	e->event.event = error ? RDMA_CM_EVENT_CONNECT_ERROR : RDMA_CM_EVENT_ESTABLISHED;
+	e->event.status = -error;
+	return true;
+}
+
+/* established: whoever connected has been told with the answer. */
+static bool established(struct id *i, const struct svpi_event *from, struct event *e)
+{
+	connection_param(from, e);
+	return !i->active;
+}
+
+static bool rejected(struct id *i, const struct svpi_event *from, struct event *e)
+{
+	e->event.status = (int)from->status;
+	if (is_datagram(i))
+		datagram_param(i, from, e);
+	else
+		connection_param(from, e);
+	id_fail_qp(i);
+	return true;
+}
+
+static bool unreachable(struct id *i, const struct svpi_event *from, struct event *e)
+{
+	e->event.status = -svpi_errno(from->status);
+	id_fail_qp(i);
+	return true;
+}
+
+static bool failed(struct id *i, const struct svpi_event *from, struct event *e)
+{
+	(void)from; /* the code of a REJ, or none: the peer gave up */
+	e->event.status = -ECONNABORTED;
+	id_fail_qp(i);
+	return true;
+}
+
+static bool joined(struct id *i, const struct svpi_event *from, struct event *e)
+{
+	struct group *g = group_find(i, from->remote.addr);
+
+	if (!g)
+		return false; /* left already */
+	datagram_param(i, from, e);
+	e->event.param.ud.private_data = g->context;
+	if (e->event.event == RDMA_CM_EVENT_MULTICAST_ERROR)
+		e->event.status = -svpi_errno(from->status);
+	return true;
+}
+
+/* disconnected: the driver has taken a QP that it moves to error by itself. */
+static bool disconnected(struct id *i, const struct svpi_event *from, struct event *e)
+{
+	connection_param(from, e);
+	if (i->id.qp)
+		i->id.qp->state = IBV_QPS_ERR;
+	return true;
+}
+
+static handler *const handlers[] = {
+	[SVPI_EVENT_CONNECT_RESPONSE] = answered,
+	[SVPI_EVENT_ESTABLISHED] = established,
+	[SVPI_EVENT_REJECTED] = rejected,
+	[SVPI_EVENT_UNREACHABLE] = unreachable,
+	[SVPI_EVENT_CONNECT_ERROR] = failed,
+	[SVPI_EVENT_DISCONNECTED] = disconnected,
+	[SVPI_EVENT_MULTICAST_JOINED] = joined,
+	[SVPI_EVENT_MULTICAST_ERROR] = joined,
+	[SVPI_EVENT_ADDRESS_RESOLVED] = address_resolved,
+	[SVPI_EVENT_ADDRESS_ERROR] = no_address,
+	[SVPI_EVENT_ROUTE_RESOLVED] = route_resolved,
+	[SVPI_EVENT_ROUTE_ERROR] = no_address,
+	[SVPI_EVENT_ROUTE_ERROR + 1] = NULL,
+};
+
+/* requested gives a request an id of its own. The event counts for the listener, whose end waits for it. */
+static bool requested(struct id *listener, const struct svpi_event *from, struct event *e)
+{
+	struct id *i = id_of_request(listener, from);
+
+	if (!i) { /* the peer learns that it was not taken */
+		driver_destroy(listener->home->svpi, SVPI_KIND_CM, from->new_id);
+		return false;
+	}
+	e->event.id = &i->id;
+	e->event.listen_id = &listener->id;
+	if (is_datagram(i))
+		datagram_param(i, from, e);
+	else
+		connection_param(from, e);
+	if (is_sync(listener) && rdma_migrate_id(&i->id, NULL)) {
+		rdma_destroy_id(&i->id);
+		return false;
+	}
+	return true;
+}
+
+static void uncount(struct id *i)
+{
+	pthread_mutex_lock(&i->lock);
+	i->done++;
+	pthread_cond_signal(&i->news);
+	pthread_mutex_unlock(&i->lock);
+}
+
+int event_take(struct channel *c, const struct svpi_event *from, struct rdma_cm_event **out)
+{
+	struct event *e;
+	struct id *i;
+	bool told = true;
+
+	*out = NULL;
+	if (from->type >= sizeof(kinds) / sizeof(*kinds) || !kinds[from->type].known)
+		return 0; /* of a later version */
+	i = svpi_table_count(&c->home->ids, from->object, offsetof(struct id, got));
+	if (!i) { /* of an id that was destroyed since */
+		if (from->new_id)
+			driver_destroy(c->home->svpi, SVPI_KIND_CM, from->new_id);
+		return 0;
+	}
+	e = calloc(1, sizeof(*e));
+	if (!e) {
+		uncount(i);
+		return ENOMEM;
+	}
+	e->counted = i;
+	e->event.id = &i->id;
+	e->event.event = kinds[from->type].type;
+	memcpy(e->private_data, from->param.private, sizeof(e->private_data));
+	if (from->type == SVPI_EVENT_CONNECT_REQUEST)
+		told = requested(i, from, e);
+	else if (handlers[from->type])
+		told = handlers[from->type](i, from, e);
+	if (!told) {
+		free(e);
+		uncount(i);
+		return 0;
+	}
+	*out = &e->event;
+	return 0;
+}

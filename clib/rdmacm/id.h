@@ -1,0 +1,125 @@
+/*
+ * What stands behind channels and ids.
+ */
+#ifndef SVPI_CM_ID_H
+#define SVPI_CM_ID_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "../ipc/attach.h"
+#include "../verbs/object.h"
+#include "cma.h"
+
+/* An attachment with the ids of the connection manager that were made over it. */
+struct home {
+	struct svpi *svpi;
+	struct svpi_table ids;
+	int users;
+	struct home *next;
+};
+
+struct channel {
+	struct rdma_event_channel channel;
+	struct home *home;
+	uint32_t handle;
+	pthread_mutex_t lock;
+	uint32_t readers;
+	bool ended;
+	struct id *owner; /* of a synchronous id's own channel */
+};
+
+/* A multicast group that an id is in. */
+struct group {
+	struct group *next;
+	uint8_t addr[16];
+	uint32_t qp; /* handle of what was attached, 0 none */
+	void *context;
+};
+
+struct id {
+	struct rdma_cm_id id;
+	struct home *home;
+	uint32_t handle;
+	bool active;	/* it connects, so Established is its own doing */
+	bool connected; /* there was an exchange with a peer */
+	uint32_t got;	/* events given; with the table's count */
+	uint32_t done;	/* events acknowledged */
+	pthread_mutex_t lock;
+	pthread_cond_t news;
+
+	uint8_t responder_resources, initiator_depth; /* what the peer's request leaves */
+	struct group *groups;
+
+	/* of an endpoint that listens: what the QPs of its requests are made from */
+	struct ibv_pd *request_pd;
+	struct ibv_qp_init_attr *request_attr;
+};
+
+/* An event that a program has. */
+struct event {
+	struct rdma_cm_event event;
+	struct id *counted; /* whose count it is in */
+	uint8_t private_data[224];
+};
+
+static inline struct id *to_id(struct rdma_cm_id *i) { return (struct id *)i; }
+static inline struct channel *to_channel(struct rdma_event_channel *c) { return (struct channel *)c; }
+static inline bool is_sync(const struct id *i) { return ((struct channel *)i->id.channel)->owner != NULL; }
+static inline bool is_datagram(const struct id *i) { return i->id.ps == RDMA_PS_UDP; }
+
+/* result gives a function's result in the way of this interface. */
+static inline int result(int error)
+{
+	if (!error)
+		return 0;
+	errno = error;
+	return -1;
+}
+
+static inline int svpi_ask(const struct id *i, enum svpi_op op, const void *body, size_t len)
+{
+	return svpi_call(i->home->svpi, op, body, len, NULL, 0);
+}
+
+/* home.c */
+struct home *home_get(void);
+void home_put(struct home *);
+struct home *home_join(struct home *);
+
+/* driver_destroy ends an object of the driver's; 0, or an errno. */
+int driver_destroy(struct svpi *, uint32_t kind, uint32_t handle);
+
+/* device.c: contexts that are opened once and kept. */
+struct ibv_context *device_context(struct svpi *, uint32_t adapter);
+struct ibv_pd *device_pd(struct ibv_context *);
+
+/* address.c */
+int to_endpoint(const struct sockaddr *, struct svpi_endpoint *); /* 0, or an errno */
+void from_endpoint(const struct svpi_endpoint *, struct sockaddr_storage *);
+bool endpoint_is_any(const struct svpi_endpoint *);
+
+/* id.c */
+int id_create(struct rdma_event_channel *, void *context, enum rdma_port_space, enum ibv_qp_type, struct rdma_cm_id **);
+struct id *id_of_request(struct id *listener, const struct svpi_event *);
+int id_place(struct id *, uint32_t adapter); /* gives it its device */
+int id_learn(struct id *);		     /* asks for its addresses */
+void id_path(struct id *);		     /* fills the path record */
+void id_fail_qp(struct id *);		     /* takes its QP to error */
+
+/* id_acknowledged waits until the program has acknowledged the events of an id that it has. */
+void id_acknowledged(struct id *);
+
+/* channel.c: waits for the event of what was begun, where the id is synchronous. */
+int id_complete(struct id *);
+
+/* group.c */
+void groups_leave(struct id *);
+void groups_forget_qp(struct id *);
+struct group *group_find(struct id *, const uint8_t addr[16]);
+
+/* route.c: the address handle attributes of a destination. */
+void address_attr(struct id *, const uint8_t addr[16], struct ibv_ah_attr *);
+
+#endif

@@ -1,0 +1,229 @@
+/* Queue pairs of ids, with the queues that they need and were not given. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "id.h"
+
+static int destroy_cqs(struct rdma_cm_id *id)
+{
+	struct ibv_cq *recv = id->recv_cq_channel ? id->recv_cq : NULL, *send = id->send_cq_channel ? id->send_cq : NULL;
+
+	if (recv) {
+		ibv_destroy_cq(recv);
+		ibv_destroy_comp_channel(id->recv_cq_channel);
+		id->recv_cq_channel = NULL;
+	}
+	if (send && send != recv)
+		ibv_destroy_cq(send);
+	if (id->send_cq_channel) {
+		ibv_destroy_comp_channel(id->send_cq_channel);
+		id->send_cq_channel = NULL;
+	}
+	id->recv_cq = id->send_cq = NULL;
+	return 0;
+}
+
+static int create_cq(struct rdma_cm_id *id, uint32_t depth, struct ibv_comp_channel **channel, struct ibv_cq **cq)
+{
+	*channel = ibv_create_comp_channel(id->verbs);
+	if (!*channel)
+		return errno;
+	*cq = ibv_create_cq(id->verbs, depth ? (int)depth : 1, id, *channel, 0);
+	if (*cq)
+		return 0;
+	int error = errno;
+
+	ibv_destroy_comp_channel(*channel);
+	*channel = NULL;
+	return error;
+}
+
+static int complete_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *a)
+{
+	int error = 0;
+
+	if (!a->recv_cq && !id->recv_cq)
+		error = create_cq(id, a->cap.max_recv_wr, &id->recv_cq_channel, &id->recv_cq);
+	if (!error && !a->send_cq && !id->send_cq)
+		error = create_cq(id, a->cap.max_send_wr, &id->send_cq_channel, &id->send_cq);
+	if (error) {
+		destroy_cqs(id);
+		return error;
+	}
+	a->recv_cq = a->recv_cq ? a->recv_cq : id->recv_cq;
+	a->send_cq = a->send_cq ? a->send_cq : id->send_cq;
+	return 0;
+}
+
+enum { ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
+
+/* ready takes a QP as far as receives can be posted, one of datagrams to where it sends. */
+static int ready(struct ibv_qp *qp, bool datagrams)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = RDMA_UDP_QKEY, .qp_access_flags = ALL_ACCESS };
+	int error = ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (datagrams ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
+
+	if (error || !datagrams)
+		return error;
+	a.qp_state = IBV_QPS_RTR;
+	error = ibv_modify_qp(qp, &a, IBV_QP_STATE);
+	a.qp_state = IBV_QPS_RTS;
+	return error ? error : ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
+EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *a)
+{
+	struct ibv_qp *qp;
+	int error;
+
+	if (id->qp || !id->verbs)
+		return result(EINVAL);
+	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd) {
+		a->comp_mask |= IBV_QP_INIT_ATTR_PD;
+		a->pd = id->pd ? id->pd : device_pd(id->verbs);
+		if (!a->pd)
+			return -1;
+	}
+	if (a->pd->context != id->verbs || (id->recv_cq && a->recv_cq && id->recv_cq != a->recv_cq) ||
+	    (id->send_cq && a->send_cq && id->send_cq != a->send_cq))
+		return result(EINVAL);
+	error = complete_cqs(id, a);
+	if (error)
+		return result(error);
+	if (!a->srq)
+		a->srq = id->srq;
+	qp = to_context(id->verbs)->verbs.create_qp_ex(id->verbs, a);
+	error = qp ? ready(qp, a->qp_type == IBV_QPT_UD) : errno;
+	if (error) {
+		if (qp)
+			ibv_destroy_qp(qp);
+		destroy_cqs(id);
+		return result(error);
+	}
+	id->pd = a->pd;
+	id->qp = qp;
+	return 0;
+}
+
+EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *a)
+{
+	struct ibv_qp_init_attr_ex x = { .qp_context = a->qp_context, .send_cq = a->send_cq, .recv_cq = a->recv_cq,
+		.srq = a->srq, .cap = a->cap, .qp_type = a->qp_type, .sq_sig_all = a->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd };
+
+	if (rdma_create_qp_ex(id, &x))
+		return -1;
+	a->send_cq = x.send_cq;
+	a->recv_cq = x.recv_cq;
+	a->srq = x.srq;
+	a->cap = x.cap;
+	return 0;
+}
+
+EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	if (id->qp)
+		ibv_destroy_qp(id->qp);
+	id->qp = NULL;
+	groups_forget_qp(to_id(id));
+	destroy_cqs(id);
+}
+
+EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *a)
+{
+	struct ibv_srq *srq;
+
+	if (id->srq || !id->verbs)
+		return result(EINVAL);
+	if (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type != IBV_SRQT_BASIC)
+		return result(EOPNOTSUPP);
+	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd) {
+		a->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+		a->pd = device_pd(id->verbs);
+		if (!a->pd)
+			return -1;
+	}
+	srq = to_context(id->verbs)->verbs.create_srq_ex(id->verbs, a);
+	if (!srq)
+		return -1;
+	id->srq = srq;
+	id->pd = id->pd ? id->pd : a->pd;
+	return 0;
+}
+
+EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *a)
+{
+	struct ibv_srq_init_attr_ex x = { .srq_context = a->srq_context, .attr = a->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD, .srq_type = IBV_SRQT_BASIC, .pd = pd };
+
+	if (rdma_create_srq_ex(id, &x))
+		return -1;
+	a->attr = x.attr;
+	return 0;
+}
+
+EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
+{
+	if (id->srq)
+		ibv_destroy_srq(id->srq);
+	id->srq = NULL;
+	if (!id->qp)
+		destroy_cqs(id);
+}
+
+/* What the driver's ModifyQP and ibv_modify_qp call the fields: by the bits of their masks. */
+static const struct { uint32_t theirs; int ours; } bits[] = {
+	{ 1 << 0, IBV_QP_STATE }, { 1 << 1, IBV_QP_ACCESS_FLAGS }, { 1 << 2, IBV_QP_PKEY_INDEX | IBV_QP_PORT },
+	{ 1 << 3, IBV_QP_QKEY }, { 1 << 4, IBV_QP_AV }, { 1 << 5, IBV_QP_PATH_MTU }, { 1 << 6, IBV_QP_TIMEOUT },
+	{ 1 << 7, IBV_QP_RETRY_CNT }, { 1 << 8, IBV_QP_RNR_RETRY }, { 1 << 9, IBV_QP_MIN_RNR_TIMER },
+	{ 1 << 10, IBV_QP_RQ_PSN }, { 1 << 11, IBV_QP_SQ_PSN }, { 1 << 12, IBV_QP_MAX_QP_RD_ATOMIC },
+	{ 1 << 13, IBV_QP_MAX_DEST_RD_ATOMIC }, { 1 << 14, IBV_QP_DEST_QPN },
+};
+
+static void convert(const struct svpi_modify_qp *m, struct ibv_qp_attr *a, int *mask)
+{
+	memset(a, 0, sizeof(*a));
+	*mask = 0;
+	for (size_t i = 0; i < sizeof(bits) / sizeof(*bits); i++)
+		if (m->mask & bits[i].theirs)
+			*mask |= bits[i].ours;
+	a->qp_state = m->state;
+	a->qp_access_flags = m->access;
+	a->pkey_index = (uint16_t)m->p_key_index;
+	a->port_num = 1;
+	a->qkey = m->q_key;
+	for (a->path_mtu = IBV_MTU_256; a->path_mtu < IBV_MTU_4096 && 128u << a->path_mtu < m->mtu; a->path_mtu++)
+		;
+	a->timeout = m->timeout;
+	a->retry_cnt = m->retry;
+	a->rnr_retry = m->rnr_retry;
+	a->min_rnr_timer = m->min_rnr_timer;
+	a->rq_psn = m->rqpsn;
+	a->sq_psn = m->sqpsn;
+	a->max_rd_atomic = m->initiator_depth;
+	a->max_dest_rd_atomic = m->responder_resources;
+	a->dest_qp_num = m->dest_qpn;
+	memcpy(a->ah_attr.grh.dgid.raw, m->route.addr, 16);
+	a->ah_attr.grh.sgid_index = (uint8_t)m->route.src_index;
+	a->ah_attr.grh.traffic_class = m->route.traffic_class;
+	a->ah_attr.grh.hop_limit = m->route.hop_limit;
+	a->ah_attr.grh.flow_label = m->route.flow_label;
+	a->ah_attr.sl = m->route.sl;
+	a->ah_attr.is_global = 1;
+	a->ah_attr.port_num = 1;
+}
+
+EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *a, int *mask)
+{
+	struct id *i = to_id(id);
+	struct svpi_attributes_args q = { i->handle, (uint32_t)a->qp_state };
+	struct svpi_modify_qp m;
+	int error;
+
+	if (!id->verbs)
+		return result(EINVAL);
+	error = svpi_call(i->home->svpi, SVPI_CM_ATTRIBUTES, &q, sizeof(q), &m, sizeof(m));
+	if (!error)
+		convert(&m, a, mask);
+	return result(error);
+}

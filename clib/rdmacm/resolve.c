@@ -1,0 +1,90 @@
+/* Addresses: bind, resolve. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "id.h"
+
+/* keep writes down where an id is bound; without an address only the port is known, and it has no device. */
+static int keep(struct id *i, const struct svpi_endpoint *e, sa_family_t family)
+{
+	struct svpi_handle_args q = { i->handle };
+	struct svpi_cm_info r;
+	int error;
+
+	from_endpoint(e, &i->id.route.addr.src_storage);
+	if (endpoint_is_any(e)) {
+		struct sockaddr_storage *a = &i->id.route.addr.src_storage;
+
+		if (a->ss_family != family && family == AF_INET) { /* :: stands for both */
+			uint16_t port = ((struct sockaddr_in6 *)a)->sin6_port;
+
+			memset(a, 0, sizeof(*a));
+			((struct sockaddr_in *)a)->sin_port = port;
+			a->ss_family = AF_INET;
+		}
+		return 0;
+	}
+	error = svpi_call(i->home->svpi, SVPI_CM_QUERY, &q, sizeof(q), &r, sizeof(r));
+	return error ? error : id_place(i, r.adapter);
+}
+
+EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	struct id *i = to_id(id);
+	struct svpi_bind_args q = { .id = i->handle };
+	struct svpi_endpoint r;
+	int error = addr ? to_endpoint(addr, &q.local) : EINVAL;
+
+	if (!error)
+		error = svpi_call(i->home->svpi, SVPI_CM_BIND, &q, sizeof(q), &r, sizeof(r));
+	return result(error ? error : keep(i, &r, addr->sa_family));
+}
+
+EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int timeout_ms)
+{
+	struct id *i = to_id(id);
+	struct svpi_cm_resolve_addr q = { .id = i->handle, .timeout = timeout_ms > 0 ? (uint32_t)timeout_ms : 0 };
+	int error = dst ? to_endpoint(dst, &q.remote) : EINVAL;
+
+	if (!error && src)
+		error = to_endpoint(src, &q.local);
+	if (error)
+		return result(error);
+	from_endpoint(&q.remote, &i->id.route.addr.dst_storage);
+	error = svpi_ask(i, SVPI_CM_RESOLVE_ADDR, &q, sizeof(q));
+	return result(error ? error : id_complete(i));
+}
+
+EXPORT int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	struct id *i = to_id(id);
+	struct svpi_cm_resolve_route q = { i->handle, timeout_ms > 0 ? (uint32_t)timeout_ms : 0 };
+	int error = svpi_ask(i, SVPI_CM_RESOLVE_ROUTE, &q, sizeof(q));
+
+	return result(error ? error : id_complete(i));
+}
+
+/* address_attr is how datagrams reach an address from the id: by the row of the GID table that has the id's own. */
+void address_attr(struct id *i, const uint8_t addr[16], struct ibv_ah_attr *a)
+{
+	struct svpi_adapter_args q = { to_context(i->id.verbs)->adapter };
+	struct svpi_endpoint local;
+	struct svpi_gid *gids;
+	size_t n;
+
+	memset(a, 0, sizeof(*a));
+	a->is_global = 1;
+	a->port_num = 1;
+	a->grh.hop_limit = 64;
+	memcpy(a->grh.dgid.raw, addr, 16);
+	if (to_endpoint(&i->id.route.addr.src_addr, &local) ||
+	    svpi_list(i->home->svpi, SVPI_GIDS, &q, sizeof(q), sizeof(*gids), (void **)&gids, &n))
+		return;
+	for (size_t k = 0; k < n; k++) {
+		if (gids[k].ro_ce == 3 && !memcmp(gids[k].gid, local.addr, 16)) {
+			a->grh.sgid_index = (uint8_t)gids[k].index;
+			break;
+		}
+	}
+	free(gids);
+}

@@ -1,0 +1,245 @@
+/* Sockets by their descriptors, from rsocket to rclose. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "rs_datagram.h"
+
+/* The table of sockets: rows of the descriptor's lower half, made when they are needed. */
+enum { ROWS = 4096, COLUMNS = 256 };
+static struct rs **rows[ROWS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int put(int fd, struct rs *s)
+{
+	int error = 0;
+
+	if (fd < 0 || fd >= ROWS * COLUMNS)
+		return EMFILE;
+	pthread_mutex_lock(&lock);
+	if (!rows[fd / COLUMNS])
+		rows[fd / COLUMNS] = calloc(COLUMNS, sizeof(**rows));
+	if (rows[fd / COLUMNS])
+		rows[fd / COLUMNS][fd % COLUMNS] = s;
+	else
+		error = ENOMEM;
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+/* rs_enter finds a socket and keeps it from going away. */
+struct rs *rs_enter(int fd)
+{
+	struct rs *s = NULL;
+
+	if (fd < 0 || fd >= ROWS * COLUMNS) {
+		errno = EBADF;
+		return NULL;
+	}
+	pthread_mutex_lock(&lock);
+	if (rows[fd / COLUMNS])
+		s = rows[fd / COLUMNS][fd % COLUMNS];
+	if (s)
+		__atomic_add_fetch(&s->users, 1, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&lock);
+	if (!s) {
+		errno = EBADF;
+		return NULL;
+	}
+	pthread_mutex_lock(&s->lock);
+	return s;
+}
+
+void rs_leave(struct rs *s)
+{
+	__atomic_sub_fetch(&s->users, 1, __ATOMIC_SEQ_CST);
+	if (s->ending)
+		pthread_cond_broadcast(&s->news);
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct rs *rs_new(struct rdma_cm_id *id)
+{
+	struct rs *s = rs_new_at(id->channel->fd);
+
+	if (s) {
+		s->id = id;
+		fcntl(s->fd, F_SETFL, fcntl(s->fd, F_GETFL) | O_NONBLOCK);
+	}
+	return s;
+}
+
+/* rs_new_at makes a socket of a descriptor. */
+struct rs *rs_new_at(int fd)
+{
+	struct rs *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->news, NULL);
+	s->fd = fd;
+	s->send_size = s->recv_size = 384;
+	s->send_bytes = s->recv_bytes = 1 << 17;
+	s->inline_size = 64;
+	if (put(s->fd, s)) {
+		free(s);
+		return NULL;
+	}
+	return s;
+}
+
+static void free_memory(struct rs *s)
+{
+	if (s->send_mr)
+		ibv_dereg_mr(s->send_mr);
+	if (s->recv_mr)
+		ibv_dereg_mr(s->recv_mr);
+	if (s->target_mr)
+		ibv_dereg_mr(s->target_mr);
+	free(s->send_buffer);
+	free(s->recv_buffer);
+	free(s->targets);
+	free(s->messages);
+}
+
+/* rs_free ends a socket that no call is in. */
+void rs_free(struct rs *s)
+{
+	struct rdma_event_channel *channel = s->id ? s->id->channel : NULL;
+
+	put(s->fd, NULL);
+	if (s->datagrams) {
+		rs_datagram_close(s);
+		free(s);
+		return;
+	}
+	rdma_destroy_qp(s->id);
+	if (s->cq)
+		ibv_destroy_cq(s->cq);
+	if (s->channel)
+		ibv_destroy_comp_channel(s->channel);
+	rs_unmap_all(s);
+	free_memory(s);
+	rdma_destroy_id(s->id);
+	rdma_destroy_event_channel(channel);
+	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->news);
+	free(s);
+}
+
+static int datagram_socket(int domain, bool nonblock)
+{
+	struct datagrams *d;
+	struct rs *s;
+	int fd = rs_datagram_open(domain, &d);
+
+	if (fd < 0)
+		return -1;
+	s = rs_new_at(fd);
+	if (!s) {
+		struct rs gone = { .fd = fd, .datagrams = d };
+
+		rs_datagram_close(&gone);
+		return result(ENOMEM);
+	}
+	s->datagrams = d;
+	s->nonblock = nonblock;
+	return fd;
+}
+
+int rsocket(int domain, int type, int protocol);
+EXPORT int rsocket(int domain, int type, int protocol)
+{
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	struct rs *s;
+
+	if ((domain != AF_INET && domain != AF_INET6) || (protocol && protocol != IPPROTO_TCP && protocol != IPPROTO_UDP))
+		return result(domain == AF_INET || domain == AF_INET6 ? EPROTONOSUPPORT : EAFNOSUPPORT);
+	switch (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) {
+	case SOCK_STREAM:
+		break;
+	case SOCK_DGRAM:
+		return datagram_socket(domain, type & SOCK_NONBLOCK);
+	default:
+		return result(ESOCKTNOSUPPORT);
+	}
+	channel = rdma_create_event_channel();
+	if (!channel)
+		return -1;
+	if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP)) {
+		rdma_destroy_event_channel(channel);
+		return -1;
+	}
+	s = rs_new(id);
+	if (!s) {
+		rdma_destroy_id(id);
+		rdma_destroy_event_channel(channel);
+		return result(ENOMEM);
+	}
+	id->route.addr.src_addr.sa_family = (sa_family_t)domain;
+	s->nonblock = type & SOCK_NONBLOCK;
+	return s->fd;
+}
+
+int rshutdown(int fd, int how);
+EXPORT int rshutdown(int fd, int how)
+{
+	struct rs *s = rs_enter(fd);
+	int error = 0;
+
+	if (!s)
+		return -1;
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) {
+		error = EINVAL;
+	} else if (s->state != RS_CONNECTED) {
+		error = ENOTCONN;
+	} else {
+		bool read = s->readable && how == SHUT_WR, write = s->writable && how == SHUT_RD;
+
+		if (how != SHUT_RD || !write) { /* the peer need not know that nobody reads */
+			error = rs_await(s, rs_sends_done, false);
+			if (!error)
+				error = rs_post_control(s, read ? RS_SHUTDOWN : RS_DISCONNECT);
+			if (!error)
+				error = rs_await(s, rs_sends_done, false);
+		}
+		s->readable = read;
+		s->writable = write;
+		if (!read && !write)
+			s->state = RS_CLOSED;
+	}
+	rs_leave(s);
+	return result(error == ENOTCONN || error == EINVAL ? error : 0);
+}
+
+int rclose(int fd);
+EXPORT int rclose(int fd)
+{
+	struct rs *s = rs_enter(fd);
+	bool connected;
+
+	if (!s)
+		return -1;
+	connected = s->state == RS_CONNECTED;
+	rs_leave(s);
+	if (connected)
+		rshutdown(fd, SHUT_RDWR);
+	s = rs_enter(fd);
+	if (!s)
+		return -1;
+	put(fd, NULL);
+	if (s->id && s->id->qp)
+		rdma_disconnect(s->id); /* what is posted is flushed, which wakes who waits */
+	s->state = RS_CLOSED;
+	s->ending = true;
+	pthread_cond_broadcast(&s->news);
+	while (__atomic_load_n(&s->users, __ATOMIC_SEQ_CST) > 1)
+		pthread_cond_wait(&s->news, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+	rs_free(s);
+	return 0;
+}

@@ -1,0 +1,154 @@
+/* Channels of events, and several threads. */
+#include "bed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <time.h>
+
+static struct end a, b;
+
+static bool readable(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1;
+}
+
+void test_events(void)
+{
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq, *plain;
+	struct ibv_sge s;
+	struct ibv_async_event e;
+	void *context;
+
+	open_end(&a, 0);
+	open_end(&b, 1);
+	MUST(channel = ibv_create_comp_channel(b.ctx));
+	plain = b.cq;
+	MUST(b.cq = ibv_create_cq(b.ctx, 64, &channel, channel, 0));
+	make_qp(&a, IBV_QPT_RC, NULL);
+	make_qp(&b, IBV_QPT_RC, NULL);
+	join(&a, &b);
+	CHECK(ibv_destroy_comp_channel(channel) == EBUSY, ".");
+	for (uint64_t i = 0; i < 4; i++) {
+		bool solicited = i == 3;
+
+		CHECK(post_recv(&b, i, 0, 100) == 0, ".");
+		CHECK(ibv_req_notify_cq(b.cq, i >= 2) == 0, ".");
+		struct ibv_send_wr wr = request(&a, &b, IBV_WR_SEND, &s, i, 0, 100);
+		if (solicited)
+			wr.send_flags |= IBV_SEND_SOLICITED;
+		CHECK(post(&a, &wr) == 0, ".");
+		EXPECT(&a, IBV_WC_SUCCESS, i, NULL);
+		if (i == 2) { /* asked for solicited ones, this one is not */
+			CHECK(!readable(channel->fd, 50), ".");
+		} else {
+			CHECK(readable(channel->fd, 5000), ": %d", (int)i);
+			CHECK(ibv_get_cq_event(channel, &cq, &context) == 0 && cq == b.cq && context == &channel, ".");
+			ibv_ack_cq_events(cq, 1);
+		}
+		EXPECT(&b, IBV_WC_SUCCESS, i, NULL);
+	}
+	fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
+	CHECK(ibv_get_cq_event(channel, &cq, &context) == -1 && errno == EAGAIN, ": %d", errno);
+
+	/* A request that is refused raises an event of the queue pair at the other end. */
+	fcntl(b.ctx->async_fd, F_SETFL, fcntl(b.ctx->async_fd, F_GETFL) | O_NONBLOCK);
+	CHECK(ibv_get_async_event(b.ctx, &e) == -1 && errno == EAGAIN, ": %d", errno);
+	struct ibv_send_wr wr = request(&a, &b, IBV_WR_RDMA_WRITE, &s, 9, 0, 8);
+	wr.wr.rdma.rkey ^= 1;
+	CHECK(post(&a, &wr) == 0, ".");
+	EXPECT(&a, IBV_WC_REM_ACCESS_ERR, 9, NULL);
+	CHECK(readable(b.ctx->async_fd, 5000), ".");
+	CHECK(ibv_get_async_event(b.ctx, &e) == 0 && e.event_type == IBV_EVENT_QP_ACCESS_ERR && e.element.qp == b.qp, ": %d",
+	      e.event_type);
+	ibv_ack_async_event(&e);
+	part(&a, &b);
+	CHECK(ibv_destroy_cq(b.cq) == 0, ".");
+	b.cq = plain;
+	CHECK(ibv_destroy_comp_channel(channel) == 0, ".");
+	close_end(&a);
+	close_end(&b);
+}
+
+/* Threads that post to one queue pair and poll one queue; the completions are as many as the requests. */
+enum { THREADS = 4, EACH = 2000 };
+static _Atomic int posted, completed;
+
+static void *work(void *none)
+{
+	struct ibv_wc wc[4];
+	struct ibv_sge s;
+	int mine = 0;
+	struct timespec begin, now;
+
+	(void)none;
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		struct ibv_send_wr wr = request(&a, &b, IBV_WR_RDMA_WRITE, &s, 1, 0, 64);
+
+		if (mine < EACH && posted - completed < DEPTH && post(&a, &wr) == 0) {
+			posted++;
+			mine++;
+		}
+		int n = ibv_poll_cq(a.cq, 4, wc);
+		for (int i = 0; i < n; i++)
+			CHECK(wc[i].status == IBV_WC_SUCCESS && wc[i].wr_id == 1, ".");
+		if (n > 0)
+			completed += n;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (completed < THREADS * EACH && now.tv_sec - begin.tv_sec < 20);
+	return NULL;
+}
+
+/* Threads that make and end objects at once share the stream. */
+static void *churn(void *none)
+{
+	(void)none;
+	for (int i = 0; i < 100; i++) {
+		struct ibv_mr *mr = ibv_reg_mr(a.pd, a.buf, BYTES, IBV_ACCESS_LOCAL_WRITE);
+		struct ibv_cq *cq = ibv_create_cq(a.ctx, 16, NULL, NULL, 0);
+
+		if (CHECK(mr && cq, ": %d", errno))
+			CHECK(ibv_dereg_mr(mr) == 0 && ibv_destroy_cq(cq) == 0, ".");
+	}
+	return NULL;
+}
+
+/* hold waits for an event that does not come, and is cancelled. */
+static void *hold(void *channel)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	ibv_get_cq_event(channel, &cq, &context);
+	return NULL;
+}
+
+void test_threads(void)
+{
+	pthread_t threads[2 * THREADS], waiting;
+	struct ibv_comp_channel *channel;
+
+	open_end(&a, 0);
+	open_end(&b, 1);
+	make_qp(&a, IBV_QPT_RC, NULL);
+	make_qp(&b, IBV_QPT_RC, NULL);
+	join(&a, &b);
+	MUST(channel = ibv_create_comp_channel(a.ctx));
+	pthread_create(&waiting, NULL, hold, channel);
+	for (int i = 0; i < 2 * THREADS; i++)
+		pthread_create(&threads[i], NULL, i % 2 ? work : churn, NULL);
+	for (int i = 0; i < 2 * THREADS; i++)
+		pthread_join(threads[i], NULL);
+	CHECK(completed == THREADS * EACH && posted == completed, ": %d of %d", completed, posted);
+	pthread_cancel(waiting);
+	pthread_join(waiting, NULL);
+	CHECK(ibv_destroy_comp_channel(channel) == 0, ".");
+	part(&a, &b);
+	close_end(&a);
+	close_end(&b);
+}

@@ -1,0 +1,49 @@
+/* What is asked for rarely: sysfs, fork, the kernel's own formats. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "object.h"
+
+EXPORT const char *ibv_get_sysfs_path(void)
+{
+	const char *p = getenv("SYSFS_PATH");
+
+	return p ? p : "/sys";
+}
+
+EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
+{
+	char path[512];
+	FILE *f;
+	size_t n;
+
+	if (snprintf(path, sizeof(path), "%s/%s", dir, file) >= (int)sizeof(path) || !(f = fopen(path, "re")))
+		return -1;
+	n = fread(buf, 1, size, f);
+	fclose(f);
+	if (n > 0 && buf[n - 1] == '\n')
+		buf[--n] = 0;
+	else if (n < size)
+		buf[n] = 0;
+	return (int)n;
+}
+
+/* The driver copies from the memory of the process as it is when it copies: nothing has to be kept from copying on write. */
+EXPORT int ibv_fork_init(void) { return 0; }
+EXPORT enum ibv_fork_status ibv_is_fork_initialized(void) { return IBV_FORK_UNNEEDED; }
+EXPORT int ibv_dontfork_range(void *base, size_t size) { (void)base, (void)size; return 0; }
+EXPORT int ibv_dofork_range(void *base, size_t size) { (void)base, (void)size; return 0; }
+
+EXPORT void *ibv_import_pd(struct ibv_context *c, uint32_t h) { (void)c, (void)h; errno = EOPNOTSUPP; return NULL; }
+EXPORT void ibv_unimport_pd(struct ibv_pd *p) { (void)p; }
+EXPORT void *ibv_import_mr(struct ibv_pd *p, uint32_t h) { (void)p, (void)h; errno = EOPNOTSUPP; return NULL; }
+EXPORT void ibv_unimport_mr(struct ibv_mr *m) { (void)m; }
+EXPORT void *ibv_import_dm(struct ibv_context *c, uint32_t h) { (void)c, (void)h; errno = EOPNOTSUPP; return NULL; }
+EXPORT void ibv_unimport_dm(struct ibv_dm *d) { (void)d; }
+
+/* Conversions from the kernel's structures, of which there are none. */
+EXPORT void ibv_copy_ah_attr_from_kern(void *dst, void *src) { (void)dst, (void)src; }
+EXPORT void ibv_copy_qp_attr_from_kern(void *dst, void *src) { (void)dst, (void)src; }
+EXPORT void ibv_copy_path_rec_from_kern(void *dst, void *src) { (void)dst, (void)src; }
+EXPORT void ibv_copy_path_rec_to_kern(void *dst, void *src) { (void)dst, (void)src; }

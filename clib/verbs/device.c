@@ -1,0 +1,438 @@
+/* Devices: one for each adapter of the driver. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "object.h"
+
+static void fill(struct svpi_device *d, const struct svpi_adapter_info *info, const struct svpi *s)
+{
+	uint32_t number = info->index;
+
+	d->info = *info;
+	memcpy(d->driver, s->about.driver, sizeof(d->driver) - 1);
+	d->device.node_type = IBV_NODE_CA;
+	d->device.transport_type = IBV_TRANSPORT_IB;
+	snprintf(d->device.name, sizeof(d->device.name), "softvpi%u", number);
+	snprintf(d->device.dev_name, sizeof(d->device.dev_name), "uverbs%u", number);
+	snprintf(d->device.dev_path, sizeof(d->device.dev_path), "/sys/class/infiniband_verbs/uverbs%u", number);
+	snprintf(d->device.ibdev_path, sizeof(d->device.ibdev_path), "/sys/class/infiniband/softvpi%u", number);
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void drop(struct svpi_device *d)
+{
+	int left;
+
+	pthread_mutex_lock(&lock);
+	left = --d->references;
+	pthread_mutex_unlock(&lock);
+	if (left == 0)
+		free(d);
+}
+
+/* Without a driver there is no device, which is no error: programs that can do without ask first. */
+EXPORT struct ibv_device **ibv_get_device_list(int *num)
+{
+	struct svpi *s = svpi_get();
+	struct svpi_adapter_info *info = NULL;
+	struct ibv_device **list;
+	size_t n = 0;
+
+	if (num)
+		*num = 0;
+	if (!s && getenv("SOFTVPI_DEBUG"))
+		fprintf(stderr, "softvpi: %s\n", svpi_detail());
+	if (s && svpi_list(s, SVPI_ADAPTERS, NULL, 0, sizeof(*info), (void **)&info, &n))
+		n = 0;
+	list = calloc(n + 1, sizeof(*list));
+	for (size_t i = 0; list && i < n; i++) {
+		struct svpi_device *d = calloc(1, sizeof(*d));
+
+		if (!d)
+			break;
+		d->references = 1;
+		fill(d, &info[i], s);
+		list[i] = &d->device;
+		if (num)
+			*num = (int)i + 1;
+	}
+	free(info);
+	if (s)
+		svpi_put(s);
+	return list;
+}
+
+EXPORT void ibv_free_device_list(struct ibv_device **list)
+{
+	for (int i = 0; list && list[i]; i++)
+		drop(to_device(list[i]));
+	free(list);
+}
+
+EXPORT const char *ibv_get_device_name(struct ibv_device *d) { return d->name; }
+
+EXPORT int ibv_get_device_index(struct ibv_device *d) { return (int)to_device(d)->info.index; }
+
+EXPORT uint64_t ibv_get_device_guid(struct ibv_device *d) { return htobe64(to_device(d)->info.guid); }
+
+static void set_ops(struct svpi_context *c)
+{
+	struct verbs_context *v = &c->verbs;
+
+	v->sz = sizeof(*v);
+	v->context.abi_compat = VERBS_ABI_IS_EXTENDED;
+	v->query_port = svpi_query_port;
+	v->query_device_ex = svpi_query_device_ex;
+	v->query_rt_values = svpi_query_rt_values;
+	v->create_cq_ex = svpi_create_cq_ex;
+	v->modify_cq = svpi_modify_cq;
+	v->create_qp_ex = svpi_create_qp_ex;
+	v->create_srq_ex = svpi_create_srq_ex;
+	v->get_srq_num = svpi_get_srq_num;
+	v->alloc_parent_domain = svpi_alloc_parent_domain;
+	v->alloc_td = svpi_alloc_td;
+	v->dealloc_td = svpi_dealloc_td;
+	v->context.ops.alloc_mw = svpi_alloc_mw;
+	v->context.ops.bind_mw = svpi_bind_mw;
+	v->context.ops.dealloc_mw = svpi_dealloc_mw;
+	v->context.ops.poll_cq = svpi_poll_cq;
+	v->context.ops.req_notify_cq = svpi_req_notify_cq;
+	v->context.ops.post_srq_recv = svpi_post_srq_recv;
+	v->context.ops.post_send = svpi_post_send;
+	v->context.ops.post_recv = svpi_post_recv;
+}
+
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct svpi_context *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->svpi = svpi_get();
+	if (!c->svpi) {
+		free(c);
+		return NULL;
+	}
+	c->adapter = to_device(device)->info.index;
+	set_ops(c);
+	c->verbs.context.device = device;
+	c->verbs.context.cmd_fd = c->svpi->fd;
+	c->verbs.context.num_comp_vectors = 1;
+	pthread_mutex_init(&c->verbs.context.mutex, NULL);
+	pthread_mutex_init(&c->cqs.lock, NULL);
+	pthread_mutex_init(&c->qps.lock, NULL);
+	pthread_mutex_init(&c->srqs.lock, NULL);
+	int error = svpi_events_open(c);
+
+	if (error) {
+		svpi_put(c->svpi);
+		free(c);
+		errno = error;
+		return NULL;
+	}
+	pthread_mutex_lock(&lock);
+	to_device(device)->references++;
+	pthread_mutex_unlock(&lock);
+	return &c->verbs.context;
+}
+
+EXPORT int ibv_close_device(struct ibv_context *context)
+{
+	struct svpi_context *c = to_context(context);
+
+	svpi_events_close(c);
+	free(c->cqs.rows);
+	free(c->qps.rows);
+	free(c->srqs.rows);
+	drop(to_device(context->device));
+	svpi_put(c->svpi);
+	free(c);
+	return 0;
+}
+
+EXPORT struct ibv_context *ibv_import_device(int fd)
+{
+	(void)fd;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+/* fresh reads what the driver says of an adapter now. */
+static int fresh(struct ibv_context *context, struct svpi_adapter_info *out)
+{
+	struct svpi_context *c = to_context(context);
+	struct svpi_adapter_info *info;
+	size_t n;
+	int error = svpi_list(c->svpi, SVPI_ADAPTERS, NULL, 0, sizeof(*info), (void **)&info, &n);
+
+	if (error)
+		return error;
+	error = ENODEV;
+	for (size_t i = 0; i < n; i++) {
+		if (info[i].index == c->adapter) {
+			*out = info[i];
+			error = 0;
+		}
+	}
+	free(info);
+	return error;
+}
+
+EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
+{
+	struct svpi_device *d = to_device(context->device);
+	const struct svpi_adapter_info *i = &d->info;
+	const char *version = strrchr(d->driver, ' ');
+
+	memset(a, 0, sizeof(*a));
+	snprintf(a->fw_ver, sizeof(a->fw_ver), "%s", version ? version + 1 : d->driver);
+	a->node_guid = a->sys_image_guid = htobe64(i->guid);
+	a->max_mr_size = i->max_region;
+	a->page_size_cap = ~(uint64_t)4095;
+	a->vendor_id = i->vendor_id;
+	a->vendor_part_id = i->device_id;
+	a->max_qp = (int)i->max_qp;
+	a->max_qp_wr = (int)i->max_qp_depth;
+	a->device_cap_flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_CURR_QP_STATE_MOD |
+			      IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+			      IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_N_NOTIFY_CQ | IBV_DEVICE_MEM_WINDOW |
+			      IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+	a->max_sge = a->max_sge_rd = a->max_srq_sge = (int)i->max_sge;
+	a->max_cq = (int)i->max_cq;
+	a->max_cqe = (int)i->max_cq_depth;
+	a->max_mr = (int)i->max_mr;
+	a->max_mw = (int)i->max_mw;
+	a->max_pd = (int)i->max_pd;
+	a->max_qp_rd_atom = (int)i->max_read_responder;
+	a->max_qp_init_rd_atom = (int)i->max_read_initiator;
+	a->max_res_rd_atom = a->max_qp_rd_atom * a->max_qp;
+	a->atomic_cap = i->processor_atomics ? IBV_ATOMIC_GLOB : IBV_ATOMIC_HCA;
+	a->max_ah = (int)i->max_ah;
+	a->max_srq = (int)i->max_srq;
+	a->max_srq_wr = (int)i->max_srq_depth;
+	a->max_mcast_grp = a->max_mcast_qp_attach = a->max_total_mcast_qp_attach = (int)i->max_multicast; /* one limit */
+	a->max_pkeys = 1;
+	a->local_ca_ack_delay = 15;
+	a->phys_port_cnt = 1;
+	return 0;
+}
+
+int svpi_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
+			 struct ibv_device_attr_ex *out, size_t size)
+{
+	struct ibv_device_attr_ex a;
+
+	if (in && in->comp_mask)
+		return EINVAL;
+	memset(&a, 0, sizeof(a));
+	ibv_query_device(context, &a.orig_attr);
+	a.completion_timestamp_mask = UINT64_MAX;
+	a.hca_core_clock = 1000000; /* kHz: time stamps count nanoseconds */
+	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
+	a.cq_mod_caps.max_cq_count = UINT16_MAX;
+	a.cq_mod_caps.max_cq_period = UINT16_MAX;
+	a.phys_port_cnt_ex = 1;
+	memset(out, 0, size);
+	memcpy(out, &a, size < sizeof(a) ? size : sizeof(a));
+	return 0;
+}
+
+static enum ibv_mtu mtu_of(uint32_t bytes)
+{
+	enum ibv_mtu m = IBV_MTU_4096;
+
+	while (m > IBV_MTU_256 && (128u << m) > bytes)
+		m--;
+	return m;
+}
+
+/* speed tells the rate of a link, in Mb/s, as lanes and their speed: the slowest that carries it, as Linux has it for
+ * Ethernet. A link without a rate has one lane of SDR, as there. */
+static void speed(uint32_t rate, struct ibv_port_attr *a)
+{
+	enum { W1 = 1, W2 = 16, W4 = 2, SDR = 1, FDR10 = 8, EDR = 32, HDR = 64, NDR = 128 };
+	static const struct { uint32_t rate; uint8_t width, speed; } rates[] = {
+		{ 1000, W1, SDR }, { 10000, W1, FDR10 }, { 20000, W2, FDR10 }, { 25000, W1, EDR }, { 40000, W4, FDR10 },
+		{ 50000, W2, EDR }, { 100000, W4, EDR }, { 200000, W4, HDR }, { 400000, W4, NDR },
+	};
+	size_t i = 0;
+
+	while (i + 1 < sizeof(rates) / sizeof(*rates) && rate > rates[i].rate)
+		i++;
+	a->active_width = rates[i].width;
+	a->active_speed = rates[i].speed;
+}
+
+int svpi_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *out, size_t size)
+{
+	struct svpi_adapter_info i;
+	struct svpi_gid *gids;
+	struct svpi_adapter_args q = { to_context(context)->adapter };
+	struct ibv_port_attr a;
+	size_t n;
+	int error = port == 1 ? fresh(context, &i) : EINVAL;
+
+	if (!error)
+		error = svpi_list(to_svpi(context), SVPI_GIDS, &q, sizeof(q), sizeof(*gids), (void **)&gids, &n);
+	if (error)
+		return error;
+	memset(&a, 0, sizeof(a));
+	for (size_t g = 0; g < n; g++)
+		if ((int)gids[g].index >= a.gid_tbl_len)
+			a.gid_tbl_len = (int)gids[g].index + 1;
+	free(gids);
+	a.state = i.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	a.phys_state = i.up ? 5 : 3; /* LinkUp, Disabled: IBA 14.2.5.6 */
+	a.max_mtu = IBV_MTU_4096;
+	a.active_mtu = mtu_of(i.active_mtu);
+	a.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+	a.max_msg_sz = i.max_message > UINT32_MAX ? UINT32_MAX : (uint32_t)i.max_message;
+	a.pkey_tbl_len = 1;
+	a.max_vl_num = 1;
+	speed(i.line_rate, &a);
+	a.link_layer = IBV_LINK_LAYER_ETHERNET;
+	a.flags = IBV_QPF_GRH_REQUIRED;
+	memset(out, 0, size);
+	memcpy(out, &a, size < sizeof(a) ? size : sizeof(a));
+	return 0;
+}
+
+/* Programs that were compiled before verbs_context had query_port hold a structure that ends before port_cap_flags2. */
+EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *out)
+{
+	return svpi_query_port(context, port, out, offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+int svpi_query_rt_values(struct ibv_context *context, struct ibv_values_ex *v)
+{
+	(void)context;
+	if (v->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
+		return EINVAL;
+	if (v->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
+		clock_gettime(CLOCK_MONOTONIC, &v->raw_clock);
+	return 0;
+}
+
+/* GIDs. */
+
+static int gids_of(struct ibv_context *context, struct svpi_gid **list, size_t *n)
+{
+	struct svpi_adapter_args q = { to_context(context)->adapter };
+
+	return svpi_list(to_svpi(context), SVPI_GIDS, &q, sizeof(q), sizeof(**list), (void **)list, n);
+}
+
+static uint32_t gid_type(const struct svpi_gid *g) { return g->ro_ce == 3 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1; }
+
+static int gid_at(struct ibv_context *context, uint32_t port, uint32_t index, struct svpi_gid *out)
+{
+	struct svpi_gid *list;
+	size_t n;
+	int error = port == 1 ? gids_of(context, &list, &n) : EINVAL;
+
+	if (error)
+		return error;
+	error = ENODATA;
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].index == index) {
+			*out = list[i];
+			error = 0;
+		}
+	}
+	free(list);
+	return error;
+}
+
+EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+	struct svpi_gid g;
+	int error = index < 0 ? EINVAL : gid_at(context, port, (uint32_t)index, &g);
+
+	if (error) {
+		errno = error;
+		return -1;
+	}
+	memcpy(gid, g.gid, 16);
+	return 0;
+}
+
+EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type)
+{
+	struct svpi_gid g;
+	int error = gid_at(context, port, index, &g);
+
+	if (error) {
+		errno = error;
+		return -1;
+	}
+	*type = g.ro_ce == 3 ? IBV_GID_TYPE_SYSFS_ROCE_V2 : IBV_GID_TYPE_SYSFS_IB_ROCE_V1;
+	return 0;
+}
+
+static void entry_of(const struct svpi_gid *g, struct ibv_gid_entry *e)
+{
+	memcpy(e->gid.raw, g->gid, 16);
+	e->gid_index = g->index;
+	e->port_num = 1;
+	e->gid_type = gid_type(g);
+	e->ndev_ifindex = 0;
+}
+
+EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
+			     uint32_t flags, size_t size)
+{
+	struct ibv_gid_entry e;
+	struct svpi_gid g;
+	int error = flags ? EINVAL : gid_at(context, port, index, &g);
+
+	if (error)
+		return error;
+	entry_of(&g, &e);
+	memcpy(entry, &e, size < sizeof(e) ? size : sizeof(e));
+	return 0;
+}
+
+EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max, uint32_t flags,
+				    size_t size)
+{
+	struct svpi_gid *list;
+	size_t n;
+	int error = flags || size < sizeof(*entries) ? EINVAL : gids_of(context, &list, &n);
+
+	if (error)
+		return -error;
+	if (n > max) {
+		free(list);
+		return -EINVAL;
+	}
+	memset(entries, 0, n * size);
+	for (size_t i = 0; i < n; i++)
+		entry_of(&list[i], (struct ibv_gid_entry *)((char *)entries + i * size));
+	free(list);
+	return (ssize_t)n;
+}
+
+/* The P_Key table has the default partition's full member alone. */
+EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, uint16_t *pkey)
+{
+	(void)context;
+	if (port != 1 || index != 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	*pkey = htons(0xffff);
+	return 0;
+}
+
+EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, uint16_t pkey)
+{
+	(void)context;
+	if (port == 1 && (ntohs(pkey) & 0x7fff) == 0x7fff)
+		return 0;
+	errno = EINVAL;
+	return -1;
+}

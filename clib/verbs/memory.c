@@ -1,0 +1,406 @@
+/* Protection domains, regions, windows, address handles, multicast. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../ipc/segment.h"
+#include "object.h"
+
+int svpi_destroy(struct svpi *s, uint32_t kind, uint32_t handle)
+{
+	struct svpi_destroy_args q = { kind, handle };
+	int error = svpi_call(s, SVPI_DESTROY, &q, sizeof(q), NULL, 0);
+
+	return error == ENODEV || error == ENOENT ? 0 : error; /* it is gone already */
+}
+
+EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct svpi_pd *p = calloc(1, sizeof(*p));
+	struct svpi_adapter_args q = { to_context(context)->adapter };
+	int error = p ? svpi_call(to_svpi(context), SVPI_ALLOC_PD, &q, sizeof(q), &p->pd.handle, 4) : ENOMEM;
+
+	if (error) {
+		free(p);
+		errno = error;
+		return NULL;
+	}
+	p->pd.context = context;
+	return &p->pd;
+}
+
+EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	struct svpi_pd *p = (struct svpi_pd *)pd;
+	int error = 0;
+
+	if (atomic_load(&p->domains))
+		return EBUSY;
+	if (p->parent)
+		atomic_fetch_sub(&p->parent->domains, 1);
+	else
+		error = svpi_destroy(to_svpi(pd->context), SVPI_KIND_PD, pd->handle);
+	if (!error)
+		free(p);
+	return error;
+}
+
+/* A parent domain is its domain under another name: the rings lie in memory of the driver's, whose allocation is not
+ * the program's, and locks are cheap enough to be taken where nobody else is. */
+struct ibv_pd *svpi_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *a)
+{
+	struct svpi_pd *p;
+
+	if (!a->pd || a->comp_mask & ~(uint32_t)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->pd.context = context;
+	p->pd.handle = a->pd->handle;
+	p->parent = (struct svpi_pd *)a->pd;
+	atomic_fetch_add(&p->parent->domains, 1);
+	return &p->pd;
+}
+
+struct ibv_td *svpi_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *a)
+{
+	struct ibv_td *t = a->comp_mask ? NULL : calloc(1, sizeof(*t));
+
+	if (a->comp_mask)
+		errno = EINVAL;
+	if (t)
+		t->context = context;
+	return t;
+}
+
+int svpi_dealloc_td(struct ibv_td *t)
+{
+	free(t);
+	return 0;
+}
+
+/* there tells whether all of a range is mapped: to be told so now is better than by a completion. */
+static bool there(void *addr, size_t length)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)addr & ~(page - 1), to = (uintptr_t)addr + length;
+	int saved = errno;
+	bool mapped = to >= (uintptr_t)addr && msync((void *)from, to - from, MS_ASYNC) == 0; /* which does nothing else */
+
+	errno = saved;
+	return mapped;
+}
+
+/* enroll asks the driver for a region; 0, or an errno. Keys count from iova. */
+static int enroll(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access, struct svpi_memory *r)
+{
+	struct svpi_register_memory_at q = { .iova = iova };
+	struct svpi_register_memory *m = &q.register_memory;
+	bool plain = iova == (uintptr_t)addr;
+	int error = svpi_here(to_svpi(pd->context));
+
+	if (error)
+		return error;
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return EOPNOTSUPP;
+	if (length && !there(addr, length))
+		return EFAULT;
+	*m = (struct svpi_register_memory){ .pd = pd->handle, .base = (uintptr_t)addr, .length = length,
+		.access = access & ~(unsigned)(IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_HUGETLB | IBV_ACCESS_ZERO_BASED) };
+	m->segment = svpi_segment_find(to_svpi(pd->context), addr, length, &m->segment_offset);
+	return svpi_call(to_svpi(pd->context), plain ? SVPI_REGISTER_MEMORY : SVPI_REGISTER_MEMORY_AT, &q,
+			 plain ? sizeof(*m) : sizeof(q), r, sizeof(*r));
+}
+
+static void take(struct svpi_mr *m, struct ibv_pd *pd, void *addr, size_t length, const struct svpi_memory *r)
+{
+	m->mr.context = pd->context;
+	m->mr.pd = pd;
+	m->mr.addr = addr;
+	m->mr.length = length;
+	m->mr.handle = r->handle;
+	m->mr.lkey = r->l_key;
+	m->mr.rkey = r->r_key;
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
+{
+	struct svpi_mr *m = calloc(1, sizeof(*m));
+	struct svpi_memory r;
+	int error;
+
+	if (access & IBV_ACCESS_ZERO_BASED && iova == (uintptr_t)addr)
+		iova = 0;
+	error = m ? enroll(pd, addr, length, iova, access, &r) : ENOMEM;
+	if (error) {
+		free(m);
+		errno = error;
+		return NULL;
+	}
+	take(m, pd, addr, length, &r);
+	m->iova = iova;
+	m->access = access;
+	return &m->mr;
+}
+
+#undef ibv_reg_mr
+EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned)access);
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned)access);
+}
+
+EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	(void)pd, (void)offset, (void)length, (void)iova, (void)fd, (void)access;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+/* A region that changes is another one of the driver's, with other keys: the old one ends where the new one is there,
+ * and stays as it is where that fails. */
+EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	const int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+	struct svpi_mr *m = (struct svpi_mr *)mr;
+	unsigned rights = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned)access : m->access;
+	uint64_t iova = m->iova;
+	struct svpi_memory r;
+	int error;
+
+	if (!flags || flags & ~known || (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!addr || !length)) ||
+	    (flags & IBV_REREG_MR_CHANGE_PD && (!pd || pd->context != mr->context))) {
+		errno = EINVAL;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	if (!(flags & IBV_REREG_MR_CHANGE_PD))
+		pd = mr->pd;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		iova = rights & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
+	} else {
+		addr = mr->addr;
+		length = mr->length;
+	}
+	error = enroll(pd, addr, length, iova, rights, &r);
+	if (!error) {
+		error = svpi_destroy(to_svpi(mr->context), SVPI_KIND_MEMORY, mr->handle);
+		if (error) /* a window is bound to it */
+			svpi_destroy(to_svpi(mr->context), SVPI_KIND_MEMORY, r.handle);
+	}
+	if (error) {
+		errno = error;
+		return IBV_REREG_MR_ERR_CMD;
+	}
+	take(m, pd, addr, length, &r);
+	m->iova = iova;
+	m->access = rights;
+	return 0;
+}
+
+EXPORT int ibv_dereg_mr(struct ibv_mr *m)
+{
+	int error = svpi_destroy(to_svpi(m->context), SVPI_KIND_MEMORY, m->handle);
+
+	if (!error)
+		free((struct svpi_mr *)m);
+	return error;
+}
+
+/* Windows. */
+
+struct ibv_mw *svpi_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct ibv_mw *w = calloc(1, sizeof(*w));
+	struct svpi_window_args q = { pd->handle, type };
+	struct svpi_memory r;
+	int error = w ? svpi_call(to_svpi(pd->context), SVPI_ALLOC_WINDOW, &q, sizeof(q), &r, sizeof(r)) : ENOMEM;
+
+	if (error) {
+		free(w);
+		errno = error;
+		return NULL;
+	}
+	w->context = pd->context;
+	w->pd = pd;
+	w->handle = r.handle;
+	w->rkey = r.r_key;
+	w->type = type;
+	return w;
+}
+
+int svpi_dealloc_mw(struct ibv_mw *w)
+{
+	int error = svpi_destroy(to_svpi(w->context), SVPI_KIND_WINDOW, w->handle);
+
+	if (!error)
+		free(w);
+	return error;
+}
+
+int svpi_bind_mw(struct ibv_qp *qp, struct ibv_mw *w, struct ibv_mw_bind *b)
+{
+	struct ibv_send_wr *bad, wr = { .wr_id = b->wr_id, .opcode = IBV_WR_BIND_MW, .send_flags = b->send_flags };
+	uint32_t next = (w->rkey & ~0xffu) | ((w->rkey + 1) & 0xff);
+	int error;
+
+	if (w->type != IBV_MW_TYPE_1 || (b->bind_info.mr && b->bind_info.mr->pd != w->pd && b->bind_info.length))
+		return EINVAL;
+	wr.bind_mw.mw = w;
+	wr.bind_mw.rkey = w->rkey; /* of type 1: the adapter makes the new one of it */
+	wr.bind_mw.bind_info = b->bind_info;
+	error = svpi_post_send(qp, &wr, &bad);
+	if (!error)
+		w->rkey = next;
+	return error;
+}
+
+/* Address handles. */
+
+int svpi_route(const struct ibv_ah_attr *a, struct svpi_address_vector *v)
+{
+	memset(v, 0, sizeof(*v));
+	if (!a->is_global)
+		return EINVAL; /* RoCE has no other addresses */
+	memcpy(v->addr, a->grh.dgid.raw, 16);
+	v->src_index = a->grh.sgid_index;
+	v->traffic_class = a->grh.traffic_class;
+	v->hop_limit = a->grh.hop_limit;
+	v->flow_label = a->grh.flow_label & 0xfffff;
+	v->sl = a->sl & 7;
+	return 0;
+}
+
+EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct svpi_ah *a = calloc(1, sizeof(*a));
+	struct svpi_create_ah q = { .pd = pd->handle };
+	int error = a ? svpi_route(attr, &q.av) : ENOMEM;
+
+	if (!error)
+		error = svpi_call(to_svpi(pd->context), SVPI_CREATE_AH, &q, sizeof(q), &a->ah.handle, 4);
+	if (error) {
+		free(a);
+		errno = error;
+		return NULL;
+	}
+	a->ah.context = pd->context;
+	a->ah.pd = pd;
+	a->attr = *attr;
+	return &a->ah;
+}
+
+EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	int error = svpi_destroy(to_svpi(ah->context), SVPI_KIND_AH, ah->handle);
+
+	if (!error)
+		free(ah);
+	return error;
+}
+
+/* own_index finds the row of the GID table that a message came to: the GID, and the version that it came by. */
+static uint8_t own_index(struct ibv_context *context, const uint8_t gid[16], bool v2)
+{
+	struct svpi_adapter_args q = { to_context(context)->adapter };
+	struct svpi_gid *list;
+	size_t n;
+	int found = -1;
+
+	if (svpi_list(to_svpi(context), SVPI_GIDS, &q, sizeof(q), sizeof(*list), (void **)&list, &n))
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		if (memcmp(list[i].gid, gid, 16))
+			continue;
+		if ((list[i].ro_ce == 3) == v2) {
+			found = (int)list[i].index;
+			break;
+		}
+		if (found < 0)
+			found = (int)list[i].index;
+	}
+	free(list);
+	return found < 0 ? 0 : (uint8_t)found;
+}
+
+/* The first 40 bytes of a UD receive: a GRH, or, for RoCE v2 over IPv4, 20 bytes of nothing and an IPv4 header (RoCE v2
+ * annex, A17.4.5.1). */
+EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh,
+			       struct ibv_ah_attr *attr)
+{
+	const uint8_t *ip = (const uint8_t *)grh + 20;
+	uint8_t dst[16];
+	bool v2;
+
+	memset(attr, 0, sizeof(*attr));
+	attr->sl = wc->wc_flags & IBV_WC_GRH ? 0 : wc->sl; /* with a GRH it says what the GRH is */
+	attr->port_num = port;
+	if (!(wc->wc_flags & IBV_WC_GRH))
+		return 0;
+	attr->is_global = 1;
+	attr->grh.hop_limit = 0xff;
+	if ((ip[0] >> 4) == 4 && (((const uint8_t *)grh)[0] >> 4) != 6) {
+		static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+		memcpy(attr->grh.dgid.raw, mapped, 12);
+		memcpy(attr->grh.dgid.raw + 12, ip + 12, 4);
+		memcpy(dst, mapped, 12);
+		memcpy(dst + 12, ip + 16, 4);
+		attr->grh.traffic_class = ip[1];
+		v2 = true;
+	} else {
+		uint32_t word = ntohl(grh->version_tclass_flow);
+
+		attr->grh.dgid = grh->sgid;
+		memcpy(dst, grh->dgid.raw, 16);
+		attr->grh.traffic_class = (uint8_t)(word >> 20);
+		attr->grh.flow_label = word & 0xfffff;
+		v2 = grh->next_hdr == IPPROTO_UDP;
+	}
+	attr->grh.sgid_index = own_index(context, dst, v2);
+	return 0;
+}
+
+EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port)
+{
+	struct ibv_ah_attr attr;
+
+	if (ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr))
+		return NULL;
+	return ibv_create_ah(pd, &attr);
+}
+
+EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t mac[6], uint16_t *vid)
+{
+	(void)context, (void)attr;
+	memset(mac, 0, 6); /* the link finds its way by the IP address */
+	*vid = 0xffff;
+	return 0;
+}
+
+static int multicast(struct ibv_qp *qp, const union ibv_gid *gid, enum svpi_op op)
+{
+	struct svpi_multicast_args q = { .qp = qp->handle };
+
+	memcpy(q.group, gid->raw, 16);
+	return svpi_call(to_svpi(qp->context), op, &q, sizeof(q), NULL, 0);
+}
+
+EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return multicast(qp, gid, SVPI_ATTACH_MULTICAST);
+}
+
+EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return multicast(qp, gid, SVPI_DETACH_MULTICAST);
+}

@@ -1,0 +1,178 @@
+/*
+ * What stands behind the handles that programs hold.
+ */
+#ifndef SVPI_OBJECT_H
+#define SVPI_OBJECT_H
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "../ipc/attach.h"
+#include "table.h"
+#include "verbs.h"
+
+/* A lock that is held for some nanoseconds. A thread that finds it taken gives the processor up. */
+struct svpi_spin { _Atomic int taken; };
+
+/* The C library's word that the program has one thread, where it has it (glibc 2.32). */
+extern char __libc_single_threaded __attribute__((weak));
+static inline bool svpi_alone(void) { return &__libc_single_threaded && __libc_single_threaded; }
+
+static inline void svpi_spin_lock(struct svpi_spin *l)
+{
+	while (__builtin_expect(atomic_exchange_explicit(&l->taken, 1, memory_order_acquire), 0))
+		sched_yield();
+}
+
+static inline void svpi_spin_unlock(struct svpi_spin *l) { atomic_store_explicit(&l->taken, 0, memory_order_release); }
+
+/* svpi_spin_brief is svpi_spin_lock for what makes no thread before it unlocks: a program with one thread does without
+ * the barrier. */
+static inline void svpi_spin_brief(struct svpi_spin *l)
+{
+	if (svpi_alone())
+		atomic_store_explicit(&l->taken, 1, memory_order_relaxed);
+	else
+		svpi_spin_lock(l);
+}
+
+struct svpi_device {
+	struct ibv_device device;
+	struct svpi_adapter_info info;
+	char driver[64];
+	int references; /* of lists and contexts */
+};
+
+struct svpi_context {
+	struct svpi *svpi;
+	uint32_t adapter;
+	uint32_t events; /* channel of asynchronous events, 0 where the driver has none */
+	_Atomic bool ended; /* the program was told that the driver is gone */
+	struct svpi_table cqs, qps, srqs;
+	struct verbs_context verbs; /* programs hold &verbs.context */
+};
+
+struct svpi_pd {
+	struct ibv_pd pd;
+	struct svpi_pd *parent; /* of a parent domain: the one that it was made from */
+	_Atomic int domains;	/* parent domains that were made from this one */
+};
+
+struct svpi_mr {
+	struct ibv_mr mr;
+	uint64_t iova;
+	unsigned access;
+};
+
+/* A ring that a resize made, until all before it are empty. */
+struct svpi_later {
+	struct svpi_later *next;
+	struct svpi_consumer ring;
+};
+
+struct svpi_cq {
+	union {
+		struct ibv_cq cq;
+		struct ibv_cq_ex ex;
+	};
+	struct svpi *svpi;
+	struct svpi_spin lock;
+	struct svpi_consumer ring;
+	struct svpi_later *later;
+	uint32_t idle, patience; /* empty polls since the processor was offered to others, and how many it takes */
+	uint32_t offers;
+	uint32_t got, got_async; /* events that the program was given; those that it acknowledged are in cq */
+	struct svpi_cqe current; /* of an extended poll */
+};
+
+struct svpi_srq {
+	struct ibv_srq srq;
+	struct svpi *svpi;
+	struct svpi_spin lock;
+	struct svpi_producer ring;
+	uint32_t bell;
+	uint32_t max_sge, number;
+	uint32_t got; /* events given */
+};
+
+struct svpi_qp {
+	union {
+		struct ibv_qp qp;
+		struct ibv_qp_ex ex;
+	};
+	struct svpi *svpi;
+	struct svpi_spin send_lock, recv_lock;
+	struct svpi_producer send, recv;
+	uint32_t send_bell, recv_bell;
+	uint32_t send_sge, recv_sge, inline_max;
+	uint32_t send_depth, recv_depth;
+	uint32_t operations; /* bits 1 << ibv_wr_opcode that the type has */
+	bool signal_all;
+	uint32_t got; /* events given */
+	/* of an extended post: entries that were filled and not published */
+	uint32_t started;
+	struct svpi_send_entry *building;
+	int build_error;
+};
+
+struct svpi_channel {
+	struct ibv_comp_channel channel;
+	uint32_t handle;
+};
+
+struct svpi_ah {
+	struct ibv_ah ah;
+	struct ibv_ah_attr attr;
+};
+
+static inline struct svpi_context *to_context(struct ibv_context *c)
+{
+	return (struct svpi_context *)((char *)c - offsetof(struct svpi_context, verbs.context));
+}
+static inline struct svpi *to_svpi(struct ibv_context *c) { return to_context(c)->svpi; }
+static inline struct svpi_device *to_device(struct ibv_device *d) { return (struct svpi_device *)d; }
+static inline struct svpi_cq *to_cq(struct ibv_cq *c) { return (struct svpi_cq *)c; }
+static inline struct svpi_qp *to_qp(struct ibv_qp *q) { return (struct svpi_qp *)q; }
+static inline struct svpi_srq *to_srq(struct ibv_srq *s) { return (struct svpi_srq *)s; }
+
+/* svpi_destroy ends an object of the driver's; 0, or an errno. */
+int svpi_destroy(struct svpi *, uint32_t kind, uint32_t handle);
+
+/* The operations that contexts carry (context.c sets them). */
+int svpi_post_send(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **);
+int svpi_post_recv(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **);
+int svpi_post_srq_recv(struct ibv_srq *, struct ibv_recv_wr *, struct ibv_recv_wr **);
+int svpi_poll_cq(struct ibv_cq *, int, struct ibv_wc *);
+int svpi_req_notify_cq(struct ibv_cq *, int);
+struct ibv_mw *svpi_alloc_mw(struct ibv_pd *, enum ibv_mw_type);
+int svpi_dealloc_mw(struct ibv_mw *);
+int svpi_bind_mw(struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *);
+struct ibv_cq_ex *svpi_create_cq_ex(struct ibv_context *, struct ibv_cq_init_attr_ex *);
+int svpi_modify_cq(struct ibv_cq *, struct ibv_modify_cq_attr *);
+struct ibv_qp *svpi_create_qp_ex(struct ibv_context *, struct ibv_qp_init_attr_ex *);
+struct ibv_srq *svpi_create_srq_ex(struct ibv_context *, struct ibv_srq_init_attr_ex *);
+int svpi_get_srq_num(struct ibv_srq *, uint32_t *);
+struct ibv_pd *svpi_alloc_parent_domain(struct ibv_context *, struct ibv_parent_domain_init_attr *);
+struct ibv_td *svpi_alloc_td(struct ibv_context *, struct ibv_td_init_attr *);
+int svpi_dealloc_td(struct ibv_td *);
+int svpi_query_port(struct ibv_context *, uint8_t, struct ibv_port_attr *, size_t);
+int svpi_query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_input *, struct ibv_device_attr_ex *, size_t);
+int svpi_query_rt_values(struct ibv_context *, struct ibv_values_ex *);
+
+/* Channels, see events.c. */
+int svpi_events_open(struct svpi_context *);
+void svpi_events_close(struct svpi_context *);
+static inline uint32_t svpi_channel_handle(struct ibv_comp_channel *c) { return c ? ((struct svpi_channel *)c)->handle : 0; }
+
+/* svpi_acknowledged waits until *done has reached *given, both of an object that no event comes for any more. */
+void svpi_acknowledged(pthread_mutex_t *, pthread_cond_t *, const uint32_t *done, const uint32_t *given);
+
+/* svpi_fill_send_ops gives a queue pair the operations of the extended interface (post_ex.c). */
+void svpi_fill_send_ops(struct svpi_qp *);
+/* svpi_route makes an address vector of an address; 0, or an errno. */
+int svpi_route(const struct ibv_ah_attr *, struct svpi_address_vector *);
+
+#define EXPORT __attribute__((visibility("default")))
+
+#endif

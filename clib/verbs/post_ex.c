@@ -1,0 +1,200 @@
+/* Posting through the extended interface: requests are built in the ring between wr_start and wr_complete, which
+ * publishes them all. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+
+#include "object.h"
+
+static struct svpi_qp *qp_of(struct ibv_qp_ex *x) { return (struct svpi_qp *)x; }
+
+static void start(struct ibv_qp_ex *x)
+{
+	struct svpi_qp *q = qp_of(x);
+
+	int error = svpi_here(q->svpi);
+
+	svpi_spin_lock(&q->send_lock);
+	q->started = q->send.next;
+	q->building = NULL;
+	q->build_error = error;
+}
+
+/* begin opens the entry of a request; NULL where something went wrong before, or the ring is full. */
+static struct svpi_send_entry *begin(struct ibv_qp_ex *x, uint8_t op)
+{
+	struct svpi_qp *q = qp_of(x);
+	struct svpi_send_entry *e = q->build_error ? NULL : (void *)svpi_slot(&q->send);
+
+	q->building = e;
+	if (!e) {
+		if (!q->build_error)
+			q->build_error = ENOMEM;
+		return NULL;
+	}
+	svpi_filled(&q->send);
+	memset(e, 0, sizeof(*e));
+	e->op = op;
+	e->id = x->wr_id;
+	e->flags = (x->wr_flags & IBV_SEND_FENCE ? SVPI_WR_FENCE : 0) | (x->wr_flags & IBV_SEND_SIGNALED ? SVPI_WR_SIGNALED : 0) |
+		   (x->wr_flags & IBV_SEND_SOLICITED ? SVPI_WR_SOLICITED : 0);
+	return e;
+}
+
+static void remote(struct ibv_qp_ex *x, uint8_t op, uint32_t rkey, uint64_t addr, uint32_t imm)
+{
+	struct svpi_send_entry *e = begin(x, op);
+
+	if (e) {
+		e->rkey = rkey;
+		e->remote = addr;
+		e->imm = imm;
+	}
+}
+
+static void cmp_swp(struct ibv_qp_ex *x, uint32_t rkey, uint64_t addr, uint64_t compare, uint64_t swap)
+{
+	remote(x, SVPI_WR_CAS, rkey, addr, 0);
+	if (qp_of(x)->building) {
+		qp_of(x)->building->compare_add = compare;
+		qp_of(x)->building->swap = swap;
+	}
+}
+
+static void fetch_add(struct ibv_qp_ex *x, uint32_t rkey, uint64_t addr, uint64_t add)
+{
+	remote(x, SVPI_WR_FADD, rkey, addr, 0);
+	if (qp_of(x)->building)
+		qp_of(x)->building->compare_add = add;
+}
+
+static void bind_window(struct ibv_qp_ex *x, struct ibv_mw *w, uint32_t rkey, const struct ibv_mw_bind_info *b)
+{
+	remote(x, SVPI_WR_BIND, rkey, b->addr, b->mr ? b->mr->lkey : 0);
+	if (qp_of(x)->building) {
+		qp_of(x)->building->compare_add = b->length;
+		qp_of(x)->building->access = b->mw_access_flags;
+		if (!w || (!b->mr && b->length))
+			qp_of(x)->build_error = EINVAL;
+	}
+}
+
+static void local_inv(struct ibv_qp_ex *x, uint32_t rkey) { remote(x, SVPI_WR_LOCAL_INV, 0, 0, rkey); }
+static void rdma_read(struct ibv_qp_ex *x, uint32_t rkey, uint64_t addr) { remote(x, SVPI_WR_READ, rkey, addr, 0); }
+static void rdma_write(struct ibv_qp_ex *x, uint32_t rkey, uint64_t addr) { remote(x, SVPI_WR_WRITE, rkey, addr, 0); }
+static void rdma_write_imm(struct ibv_qp_ex *x, uint32_t rkey, uint64_t addr, uint32_t imm)
+{
+	remote(x, SVPI_WR_WRITE_IMM, rkey, addr, ntohl(imm));
+}
+static void send_plain(struct ibv_qp_ex *x) { begin(x, SVPI_WR_SEND); }
+static void send_imm(struct ibv_qp_ex *x, uint32_t imm) { remote(x, SVPI_WR_SEND_IMM, 0, 0, ntohl(imm)); }
+static void send_inv(struct ibv_qp_ex *x, uint32_t rkey) { remote(x, SVPI_WR_SEND_INV, 0, 0, rkey); }
+
+static void set_ud_addr(struct ibv_qp_ex *x, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	struct svpi_send_entry *e = qp_of(x)->building;
+
+	if (e && !ah)
+		qp_of(x)->build_error = EINVAL;
+	else if (e) {
+		e->ah = ah->handle;
+		e->qpn = qpn;
+		e->qkey = qkey;
+	}
+}
+
+static void set_inline_list(struct ibv_qp_ex *x, size_t n, const struct ibv_data_buf *list)
+{
+	struct svpi_qp *q = qp_of(x);
+	struct svpi_send_entry *e = q->building;
+	uint32_t bytes = 0;
+
+	for (size_t i = 0; e && i < n; i++) {
+		if (list[i].length > q->inline_max - bytes) {
+			q->build_error = EINVAL;
+			return;
+		}
+		memcpy((uint8_t *)(e + 1) + bytes, list[i].addr, list[i].length);
+		bytes += (uint32_t)list[i].length;
+	}
+	if (e) {
+		e->flags |= SVPI_WR_INLINE;
+		e->inline_bytes = bytes;
+	}
+}
+
+static void set_inline(struct ibv_qp_ex *x, void *addr, size_t length)
+{
+	struct ibv_data_buf one = { addr, length };
+
+	set_inline_list(x, 1, &one);
+}
+
+static void set_sge_list(struct ibv_qp_ex *x, size_t n, const struct ibv_sge *list)
+{
+	struct svpi_qp *q = qp_of(x);
+
+	if (!q->building)
+		return;
+	if (n > q->send_sge) {
+		q->build_error = EINVAL;
+		return;
+	}
+	q->building->sges = (uint8_t)n;
+	memcpy(q->building + 1, list, n * sizeof(*list));
+}
+
+static void set_sge(struct ibv_qp_ex *x, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge one = { addr, length, lkey };
+
+	set_sge_list(x, 1, &one);
+}
+
+static void give_up(struct ibv_qp_ex *x)
+{
+	struct svpi_qp *q = qp_of(x);
+
+	q->send.next = q->started;
+	svpi_spin_unlock(&q->send_lock);
+}
+
+static int complete(struct ibv_qp_ex *x)
+{
+	struct svpi_qp *q = qp_of(x);
+	int error = q->build_error;
+
+	if (error) {
+		give_up(x);
+		return error;
+	}
+	if (q->send.next != q->started) {
+		svpi_publish(&q->send);
+		svpi_doorbell(q->svpi, q->qp.handle, &q->send_bell);
+	}
+	svpi_spin_unlock(&q->send_lock);
+	return 0;
+}
+
+void svpi_fill_send_ops(struct svpi_qp *q)
+{
+	struct ibv_qp_ex *x = &q->ex;
+
+	x->wr_start = start;
+	x->wr_complete = complete;
+	x->wr_abort = give_up;
+	x->wr_send = send_plain;
+	x->wr_send_imm = send_imm;
+	x->wr_send_inv = send_inv;
+	x->wr_rdma_write = rdma_write;
+	x->wr_rdma_write_imm = rdma_write_imm;
+	x->wr_rdma_read = rdma_read;
+	x->wr_atomic_cmp_swp = cmp_swp;
+	x->wr_atomic_fetch_add = fetch_add;
+	x->wr_local_inv = local_inv;
+	x->wr_bind_mw = bind_window;
+	x->wr_set_ud_addr = set_ud_addr;
+	x->wr_set_inline_data = set_inline;
+	x->wr_set_inline_data_list = set_inline_list;
+	x->wr_set_sge = set_sge;
+	x->wr_set_sge_list = set_sge_list;
+}

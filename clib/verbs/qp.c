@@ -1,0 +1,417 @@
+/* Queue pairs and shared receive queues. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+
+#include "object.h"
+
+static uint32_t mtu_bytes(enum ibv_mtu m) { return m >= IBV_MTU_256 && m <= IBV_MTU_4096 ? 128u << m : 0; }
+
+static enum ibv_mtu mtu_of(uint32_t bytes)
+{
+	enum ibv_mtu m = IBV_MTU_256;
+
+	while (m < IBV_MTU_4096 && mtu_bytes(m) < bytes)
+		m++;
+	return m;
+}
+
+static int open_rings(struct svpi *s, struct svpi_qp *q, const struct svpi_queue_pair *r, bool recv)
+{
+	void *send = svpi_memory(s, &r->send), *receive = recv ? svpi_memory(s, &r->recv) : NULL;
+
+	if (!send || (recv && !receive))
+		return EPROTO;
+	svpi_producer_open(&q->send, send, r->send_depth, r->send_stride);
+	if (recv)
+		svpi_producer_open(&q->recv, receive, r->recv_depth, r->recv_stride);
+	return 0;
+}
+
+/* The operations of a type of queue pair. */
+static uint32_t operations(enum ibv_qp_type type)
+{
+	const uint32_t ud = 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM;
+	const uint32_t uc = ud | 1u << IBV_WR_RDMA_WRITE | 1u << IBV_WR_RDMA_WRITE_WITH_IMM | 1u << IBV_WR_LOCAL_INV |
+			    1u << IBV_WR_BIND_MW | 1u << IBV_WR_SEND_WITH_INV;
+	const uint32_t rc = uc | 1u << IBV_WR_RDMA_READ | 1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD;
+
+	return type == IBV_QPT_RC ? rc : type == IBV_QPT_UC ? uc : ud;
+}
+
+/* possible tells whether a type has all operations of IBV_QP_EX_WITH_. */
+static bool possible(enum ibv_qp_type type, uint64_t ops)
+{
+	static const uint8_t of[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
+				      IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
+				      IBV_WR_LOCAL_INV, IBV_WR_BIND_MW, IBV_WR_SEND_WITH_INV };
+
+	for (unsigned i = 0; i < sizeof(of); i++)
+		if (ops & 1u << i && !(operations(type) & 1u << of[i]))
+			return false;
+	return !(ops & ~(uint64_t)IBV_QP_EX_WITH_ALL);
+}
+
+static uint32_t at_least_1(uint32_t n) { return n ? n : 1; }
+
+/* room is how much inline data fits where the SGEs of an entry are: programs use what they are given beyond what they
+ * asked for (rdma_xclient asks for none). */
+static uint32_t room(const struct ibv_qp_cap *cap)
+{
+	uint32_t sges = 16 * at_least_1(cap->max_send_sge);
+
+	return cap->max_inline_data > sges ? cap->max_inline_data : sges;
+}
+
+static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
+{
+	struct svpi *s = to_svpi(pd->context);
+	struct svpi_create_qp c = { .pd = pd->handle, .send_cq = a->send_cq ? a->send_cq->handle : 0,
+		.recv_cq = a->recv_cq ? a->recv_cq->handle : 0, .srq = a->srq ? a->srq->handle : 0,
+		.send_depth = at_least_1(a->cap.max_send_wr), .recv_depth = a->srq ? 0 : at_least_1(a->cap.max_recv_wr),
+		.send_sge = at_least_1(a->cap.max_send_sge), .recv_sge = a->srq ? 0 : at_least_1(a->cap.max_recv_sge),
+		.inline_bytes = room(&a->cap), .signal_all = a->sq_sig_all != 0 };
+	struct svpi_queue_pair r;
+	struct svpi_qp *q;
+	int error = 0;
+
+	switch (a->qp_type) {
+	case IBV_QPT_RC: c.type = 1; break;
+	case IBV_QPT_UC: c.type = 2; break;
+	case IBV_QPT_UD: c.type = 3; break;
+	default: error = EOPNOTSUPP;
+	}
+	q = error ? NULL : calloc(1, sizeof(*q));
+	if (!error && !q)
+		error = ENOMEM;
+	if (q)
+		c.context = (uintptr_t)q;
+	if (!error)
+		error = svpi_call(s, SVPI_CREATE_QP, &c, sizeof(c), &r, sizeof(r));
+	if (!error && ((error = open_rings(s, q, &r, !a->srq)) ||
+		       (error = svpi_table_add(&to_context(pd->context)->qps, r.handle, q))))
+		svpi_destroy(s, SVPI_KIND_QP, r.handle);
+	if (error) {
+		free(q);
+		errno = error;
+		return NULL;
+	}
+	q->svpi = s;
+	q->send_sge = c.send_sge;
+	q->recv_sge = c.recv_sge;
+	q->inline_max = r.inline_bytes;
+	q->send_depth = a->cap.max_send_wr = r.send_depth;
+	q->recv_depth = a->cap.max_recv_wr = r.recv_depth;
+	a->cap.max_send_sge = c.send_sge;
+	a->cap.max_recv_sge = c.recv_sge;
+	a->cap.max_inline_data = r.inline_bytes;
+	q->signal_all = a->sq_sig_all != 0;
+	q->operations = operations(a->qp_type);
+	q->qp.context = pd->context;
+	q->qp.qp_context = a->qp_context;
+	q->qp.pd = pd;
+	q->qp.send_cq = a->send_cq;
+	q->qp.recv_cq = a->recv_cq;
+	q->qp.srq = a->srq;
+	q->qp.handle = r.handle;
+	q->qp.qp_num = r.number;
+	q->qp.state = IBV_QPS_RESET;
+	q->qp.qp_type = a->qp_type;
+	pthread_mutex_init(&q->qp.mutex, NULL);
+	pthread_cond_init(&q->qp.cond, NULL);
+	return q;
+}
+
+EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
+{
+	struct ibv_qp_init_attr_ex x = { .qp_context = a->qp_context, .send_cq = a->send_cq, .recv_cq = a->recv_cq,
+					 .srq = a->srq, .cap = a->cap, .qp_type = a->qp_type, .sq_sig_all = a->sq_sig_all };
+	struct svpi_qp *q = create(pd, &x);
+
+	if (!q)
+		return NULL;
+	a->cap = x.cap;
+	return &q->qp;
+}
+
+struct ibv_qp *svpi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
+{
+	struct svpi_qp *q;
+
+	(void)context;
+	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd ||
+	    a->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ||
+	    (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags) ||
+	    (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && !possible(a->qp_type, a->send_ops_flags))) {
+		errno = a->comp_mask & IBV_QP_INIT_ATTR_PD ? EOPNOTSUPP : EINVAL;
+		return NULL;
+	}
+	q = create(a->pd, a);
+	if (!q)
+		return NULL;
+	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		svpi_fill_send_ops(q);
+	return &q->qp;
+}
+
+EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp) { return to_qp(qp)->ex.wr_start ? &to_qp(qp)->ex : NULL; }
+
+EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	int error = svpi_destroy(to_qp(qp)->svpi, SVPI_KIND_QP, qp->handle);
+
+	if (error)
+		return error;
+	svpi_table_remove(&to_context(qp->context)->qps, qp->handle);
+	svpi_acknowledged(&qp->mutex, &qp->cond, &qp->events_completed, &to_qp(qp)->got);
+	free(to_qp(qp));
+	return 0;
+}
+
+/* The fields of our ModifyQP for the bits of ibv_qp_attr_mask. */
+enum { M_STATE = 1 << 0, M_ACCESS = 1 << 1, M_PKEY = 1 << 2, M_QKEY = 1 << 3, M_ROUTE = 1 << 4, M_MTU = 1 << 5,
+       M_TIMEOUT = 1 << 6, M_RETRY = 1 << 7, M_RNR_RETRY = 1 << 8, M_MIN_RNR = 1 << 9, M_RQ_PSN = 1 << 10,
+       M_SQ_PSN = 1 << 11, M_INITIATOR = 1 << 12, M_RESPONDER = 1 << 13, M_DEST = 1 << 14, M_SQD_NOTIFY = 1 << 16 };
+
+static const struct { int theirs; uint32_t ours; } bits[] = {
+	{ IBV_QP_STATE, M_STATE }, { IBV_QP_ACCESS_FLAGS, M_ACCESS }, { IBV_QP_PKEY_INDEX, M_PKEY }, { IBV_QP_QKEY, M_QKEY },
+	{ IBV_QP_AV, M_ROUTE }, { IBV_QP_PATH_MTU, M_MTU }, { IBV_QP_TIMEOUT, M_TIMEOUT }, { IBV_QP_RETRY_CNT, M_RETRY },
+	{ IBV_QP_RNR_RETRY, M_RNR_RETRY }, { IBV_QP_MIN_RNR_TIMER, M_MIN_RNR }, { IBV_QP_RQ_PSN, M_RQ_PSN },
+	{ IBV_QP_SQ_PSN, M_SQ_PSN }, { IBV_QP_MAX_QP_RD_ATOMIC, M_INITIATOR }, { IBV_QP_MAX_DEST_RD_ATOMIC, M_RESPONDER },
+	{ IBV_QP_DEST_QPN, M_DEST }, { IBV_QP_EN_SQD_ASYNC_NOTIFY, M_SQD_NOTIFY },
+};
+
+/* What is looked at here, or says nothing new. */
+enum { ELSEWHERE = IBV_QP_CUR_STATE | IBV_QP_PORT | IBV_QP_PATH_MIG_STATE };
+
+EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
+{
+	struct svpi_modify_qp m = { .qp = qp->handle, .state = a->qp_state, .access = a->qp_access_flags,
+		.p_key_index = a->pkey_index, .q_key = a->qkey, .mtu = mtu_bytes(a->path_mtu), .timeout = a->timeout,
+		.retry = a->retry_cnt, .rnr_retry = a->rnr_retry, .min_rnr_timer = a->min_rnr_timer,
+		.rqpsn = a->rq_psn & 0xffffff, .sqpsn = a->sq_psn & 0xffffff, .initiator_depth = a->max_rd_atomic,
+		.responder_resources = a->max_dest_rd_atomic, .sqd_notify = a->en_sqd_async_notify,
+		.dest_qpn = a->dest_qp_num & 0xffffff };
+	int known = ELSEWHERE, error;
+
+	for (size_t i = 0; i < sizeof(bits) / sizeof(*bits); i++) {
+		known |= bits[i].theirs;
+		if (mask & bits[i].theirs)
+			m.mask |= bits[i].ours;
+	}
+	if (mask & ~known)
+		return EOPNOTSUPP;
+	if (mask & IBV_QP_PORT && a->port_num != 1)
+		return EINVAL;
+	if (mask & IBV_QP_PATH_MIG_STATE && a->path_mig_state != IBV_MIG_MIGRATED)
+		return EOPNOTSUPP; /* there are no alternate paths */
+	if (mask & IBV_QP_AV && (error = svpi_route(&a->ah_attr, &m.route)))
+		return error;
+	error = svpi_call(to_qp(qp)->svpi, SVPI_MODIFY_QP, &m, sizeof(m), NULL, 0);
+	if (error)
+		return error;
+	if (mask & IBV_QP_STATE) {
+		qp->state = a->qp_state;
+		if (a->qp_state == IBV_QPS_RESET) { /* the driver emptied the rings */
+			struct svpi_qp *q = to_qp(qp);
+
+			q->send.next = atomic_load(&q->send.h->producer);
+			q->send.seen = atomic_load(&q->send.h->consumer);
+			if (!qp->srq) {
+				q->recv.next = atomic_load(&q->recv.h->producer);
+				q->recv.seen = atomic_load(&q->recv.h->consumer);
+			}
+		}
+	}
+	return 0;
+}
+
+static void from_route(const struct svpi_address_vector *v, struct ibv_ah_attr *a)
+{
+	memcpy(a->grh.dgid.raw, v->addr, 16);
+	a->grh.sgid_index = (uint8_t)v->src_index;
+	a->grh.traffic_class = v->traffic_class;
+	a->grh.hop_limit = v->hop_limit;
+	a->grh.flow_label = v->flow_label;
+	a->sl = v->sl;
+	a->is_global = 1;
+	a->port_num = 1;
+}
+
+EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask, struct ibv_qp_init_attr *init)
+{
+	struct svpi_qp *q = to_qp(qp);
+	struct svpi_handle_args h = { qp->handle };
+	struct svpi_qp_info r;
+	int error = svpi_call(q->svpi, SVPI_QUERY_QP, &h, sizeof(h), &r, sizeof(r));
+	const struct svpi_modify_qp *m = &r.attr;
+
+	(void)mask; /* all are given */
+	if (error)
+		return error;
+	memset(a, 0, sizeof(*a));
+	a->qp_state = a->cur_qp_state = qp->state = m->state;
+	a->path_mtu = m->mtu ? mtu_of(m->mtu) : 0;
+	a->path_mig_state = IBV_MIG_MIGRATED;
+	a->qkey = m->q_key;
+	a->rq_psn = m->rqpsn;
+	a->sq_psn = m->sqpsn;
+	a->dest_qp_num = m->dest_qpn;
+	a->qp_access_flags = m->access;
+	a->cap = (struct ibv_qp_cap){ q->send_depth, q->recv_depth, q->send_sge, q->recv_sge, q->inline_max };
+	from_route(&m->route, &a->ah_attr);
+	a->pkey_index = (uint16_t)m->p_key_index;
+	a->sq_draining = r.draining != 0;
+	a->max_rd_atomic = m->initiator_depth;
+	a->max_dest_rd_atomic = m->responder_resources;
+	a->min_rnr_timer = m->min_rnr_timer;
+	a->port_num = 1;
+	a->timeout = m->timeout;
+	a->retry_cnt = m->retry;
+	a->rnr_retry = m->rnr_retry;
+	memset(init, 0, sizeof(*init));
+	init->qp_context = qp->qp_context;
+	init->send_cq = qp->send_cq;
+	init->recv_cq = qp->recv_cq;
+	init->srq = qp->srq;
+	init->cap = a->cap;
+	init->qp_type = qp->qp_type;
+	init->sq_sig_all = q->signal_all;
+	return 0;
+}
+
+EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	(void)qp, (void)op, (void)flags;
+	return 0;
+}
+
+EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	memset(ece, 0, sizeof(*ece));
+	return 0;
+}
+
+EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	return ece->vendor_id ? EOPNOTSUPP : 0;
+}
+
+/* Shared receive queues. */
+
+static struct svpi_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_attr *a, void *srq_context)
+{
+	struct svpi *s = to_svpi(pd->context);
+	struct svpi_create_srq c = { .pd = pd->handle, .depth = at_least_1(a->max_wr), .max_sge = at_least_1(a->max_sge),
+				     .limit = a->srq_limit };
+	struct svpi_srq *q = calloc(1, sizeof(*q));
+	struct svpi_queue r;
+	void *memory = NULL;
+	int error = q ? svpi_call(s, SVPI_CREATE_SRQ, &c, sizeof(c), &r, sizeof(r)) : ENOMEM;
+
+	if (!error) {
+		memory = svpi_memory(s, &r.ring);
+		error = memory ? svpi_table_add(&to_context(pd->context)->srqs, r.handle, q) : EPROTO;
+		if (error)
+			svpi_destroy(s, SVPI_KIND_SRQ, r.handle);
+	}
+	if (error) {
+		free(q);
+		errno = error;
+		return NULL;
+	}
+	svpi_producer_open(&q->ring, memory, r.depth, r.stride);
+	q->svpi = s;
+	q->number = r.number;
+	q->max_sge = a->max_sge = c.max_sge;
+	a->max_wr = r.depth;
+	q->srq.context = pd->context;
+	q->srq.srq_context = srq_context;
+	q->srq.pd = pd;
+	q->srq.handle = r.handle;
+	pthread_mutex_init(&q->srq.mutex, NULL);
+	pthread_cond_init(&q->srq.cond, NULL);
+	return q;
+}
+
+EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
+{
+	struct svpi_srq *q = create_srq(pd, &a->attr, a->srq_context);
+
+	return q ? &q->srq : NULL;
+}
+
+struct ibv_srq *svpi_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *a)
+{
+	struct svpi_srq *q;
+
+	(void)context;
+	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type != IBV_SRQT_BASIC) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	q = create_srq(a->pd, &a->attr, a->srq_context);
+	return q ? &q->srq : NULL;
+}
+
+int svpi_get_srq_num(struct ibv_srq *srq, uint32_t *number)
+{
+	*number = to_srq(srq)->number;
+	return 0;
+}
+
+EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *a, int mask)
+{
+	struct svpi_srq *s = to_srq(srq);
+	int error = 0;
+
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return EINVAL;
+	if (mask & IBV_SRQ_MAX_WR) {
+		struct svpi_resize_args q = { srq->handle, a->max_wr };
+		struct svpi_queue r;
+		void *memory;
+
+		svpi_spin_lock(&s->lock); /* nothing is posted between the request and its answer */
+		error = svpi_call(s->svpi, SVPI_RESIZE_SRQ, &q, sizeof(q), &r, sizeof(r));
+		if (!error && !(memory = svpi_memory(s->svpi, &r.ring)))
+			error = EPROTO;
+		else if (!error)
+			svpi_producer_open(&s->ring, memory, r.depth, r.stride);
+		svpi_spin_unlock(&s->lock);
+	}
+	if (!error && mask & IBV_SRQ_LIMIT) {
+		struct svpi_modify_srq q = { srq->handle, a->srq_limit };
+
+		error = svpi_call(s->svpi, SVPI_MODIFY_SRQ, &q, sizeof(q), NULL, 0);
+	}
+	return error;
+}
+
+EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *a)
+{
+	struct svpi_handle_args q = { srq->handle };
+	struct svpi_srq_info r;
+	int error = svpi_call(to_srq(srq)->svpi, SVPI_QUERY_SRQ, &q, sizeof(q), &r, sizeof(r));
+
+	if (!error)
+		*a = (struct ibv_srq_attr){ r.depth, r.max_sge, r.limit };
+	return error;
+}
+
+EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
+{
+	int error = svpi_destroy(to_srq(srq)->svpi, SVPI_KIND_SRQ, srq->handle);
+
+	if (error)
+		return error;
+	svpi_table_remove(&to_context(srq->context)->srqs, srq->handle);
+	svpi_acknowledged(&srq->mutex, &srq->cond, &srq->events_completed, &to_srq(srq)->got);
+	free(to_srq(srq));
+	return 0;
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/softvpi/softvpi/internal/tools/clib"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+type verbsCmd struct {
+	Env    verbsEnvCmd    `cmd:"" help:"Print what sets the environment of unmodified verbs programs: eval \"$(softvpi verbs env)\"."`
+	Run    verbsRunCmd    `cmd:"" help:"Run an unmodified verbs program, such as ibv_rc_pingpong, with that environment."`
+	Doctor verbsDoctorCmd `cmd:"" help:"Say why an unmodified verbs program does not see the adapters, and what to do."`
+}
+
+// verbsFlags are of the commands that make an environment.
+type verbsFlags struct {
+	socketFlag `embed:""`
+	NoPreload  bool `name:"no-preload" help:"Without the preloaded library that shows /dev/infiniband and /sys/class/infiniband to UCX."`
+	Segments   bool `help:"Preload the allocator that puts page-aligned memory where the driver reaches it fastest. Not for programs that fork and go on in both: parent and child share that memory."`
+}
+
+func (f verbsFlags) settings() ([]clib.Setting, error) {
+	if err := clib.Supported(); err != nil {
+		return nil, err
+	}
+	dir, err := clib.Find()
+	if err != nil {
+		return nil, err
+	}
+	var preloaded []string
+	if f.Segments {
+		if err := clib.Have(dir, clib.Memory); err != nil {
+			return nil, err
+		}
+		preloaded = append(preloaded, clib.Memory)
+	}
+	if !f.NoPreload {
+		preloaded = append(preloaded, clib.Preload)
+	}
+	return clib.Settings(dir, f.Socket, preloaded...)
+}
+
+type verbsEnvCmd struct {
+	verbsFlags `embed:""`
+	CSH        bool `name:"csh" help:"For csh instead of sh." xor:"form"`
+	JSON       bool `name:"json" help:"Print JSON." xor:"form"`
+}
+
+func (c verbsEnvCmd) Run(s *session) error {
+	settings, err := c.settings()
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		m := map[string]string{}
+		for _, v := range settings {
+			m[v.Name] = v.Value
+		}
+		return writeJSON(s.env.Stdout, m)
+	}
+	for _, v := range settings {
+		text := v.Export()
+		if c.CSH {
+			text = v.Setenv() + ";" // eval joins the lines
+		}
+		fmt.Fprintln(s.env.Stdout, text)
+	}
+	return nil
+}
+
+type verbsRunCmd struct {
+	verbsFlags `embed:""`
+	Command    []string `arg:"" passthrough:"partial" name:"cmd" optional:"" help:"The program and its arguments; -- may stand before them."`
+}
+
+func (c verbsRunCmd) Run(s *session) error {
+	args := c.Command
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return tool.Usagef("no program is given; allowed: softvpi verbs run [--socket=PATH] [--no-preload] [--segments] [--] CMD [ARGS]")
+	}
+	settings, err := c.settings()
+	if err != nil {
+		return err
+	}
+	status, err := clib.Run(args, settings)
+	s.env.Fail(err)
+	return silentError{status}
+}
+
+type verbsDoctorCmd struct {
+	socketFlag `embed:""`
+	JSON       bool   `name:"json" help:"Print JSON."`
+	Program    string `arg:"" name:"cmd" optional:"" help:"A program to look at, too: how it is linked, and whether all is there that it imports."`
+}
+
+func (c verbsDoctorCmd) Run(s *session) error {
+	if err := clib.Supported(); err != nil {
+		return err
+	}
+	d := clib.Doctor{Socket: c.Socket, Version: version()}
+	found := d.Examine(s.ctx, c.Program)
+	wrong := false
+	if c.JSON {
+		type row struct {
+			Check   string `json:"check"`
+			Verdict string `json:"verdict"`
+			Text    string `json:"text"`
+		}
+		rows := []row{}
+		for _, f := range found {
+			rows = append(rows, row{f.Check, f.Verdict.String(), f.Text})
+			wrong = wrong || f.Verdict == clib.Wrong
+		}
+		if err := writeJSON(s.env.Stdout, rows); err != nil {
+			return err
+		}
+	} else {
+		wrong = clib.Write(s.env.Stdout, found)
+	}
+	if wrong {
+		return silentError{tool.Failure}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+// Package clib is what `softvpi verbs` does: it finds the C libraries that unmodified verbs programs load in the place of
+// the distribution's, sets programs' environment so that they do, and says why a program does not see the device.
+package clib
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// Variable names the environment variable that holds the directory of the libraries, where they are elsewhere than Find looks.
+const Variable = "SOFTVPI_CLIB"
+
+// The files of the libraries.
+const (
+	Verbs   = "libibverbs.so.1"
+	CM      = "librdmacm.so.1"
+	Preload = "libsoftvpi-preload.so"
+	Memory  = "libsoftvpi-memory.so"
+)
+
+// Variables of the dynamic linker.
+const (
+	libraryPath = "LD_LIBRARY_PATH"
+	preload     = "LD_PRELOAD"
+)
+
+// ErrPlatform is a system without such programs.
+var ErrPlatform = fmt.Errorf("unmodified verbs programs are for Linux, this is %s; Go programs use the packages verbs, nd and rdmanet", runtime.GOOS)
+
+// Supported returns ErrPlatform where there are no such programs.
+func Supported() error {
+	if runtime.GOOS != "linux" {
+		return ErrPlatform
+	}
+	return nil
+}
+
+// Find returns the directory of the libraries: SOFTVPI_CLIB, else clib beside the executable, else lib/softvpi beside its
+// directory (/usr/local/bin/softvpi: /usr/local/lib/softvpi).
+func Find() (string, error) {
+	if dir := os.Getenv(Variable); dir != "" {
+		if !has(dir, Verbs) {
+			return "", tool.Usagef("%s is %q; allowed: the directory of %s", Variable, dir, Verbs)
+		}
+		return filepath.Abs(dir)
+	}
+	exe, err := os.Executable()
+	if err == nil {
+		exe, err = filepath.EvalSymlinks(exe)
+	}
+	if err != nil {
+		return "", err
+	}
+	places := []string{filepath.Join(filepath.Dir(exe), "clib"), filepath.Join(filepath.Dir(filepath.Dir(exe)), "lib", "softvpi")}
+	for _, dir := range places {
+		if has(dir, Verbs) {
+			return dir, nil
+		}
+	}
+	return "", fmt.Errorf("there is no %s in %s: make clib builds it, and %s names another directory", Verbs, strings.Join(places, " or "), Variable)
+}
+
+// Have returns an error where a file of the libraries was not built.
+func Have(dir, file string) error {
+	if !has(dir, file) {
+		return fmt.Errorf("there is no %s in %s: make clib builds it", file, dir)
+	}
+	return nil
+}
+
+func has(dir, file string) bool {
+	info, err := os.Stat(filepath.Join(dir, file))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Setting is a variable of the environment.
+type Setting struct{ Name, Value string }
+
+// Settings are the variables, to a program that inherits this process's environment: what is in LD_LIBRARY_PATH and
+// LD_PRELOAD stays there, behind what is added. Socket is that of the driver; empty: as the environment says. Of the files
+// to preload those that were not built are left out.
+func Settings(dir, socket string, preloaded ...string) ([]Setting, error) {
+	if strings.ContainsAny(dir, ": \t\n") {
+		return nil, fmt.Errorf("the libraries are in %q, which the dynamic linker cannot take: it separates directories at colons and libraries at spaces", dir)
+	}
+	s := []Setting{{libraryPath, ahead(dir, os.Getenv(libraryPath), ":", func(r rune) bool { return r == ':' || r == ';' })}}
+	before := os.Getenv(preload)
+	list := before
+	for _, file := range preloaded {
+		if has(dir, file) {
+			list = ahead(filepath.Join(dir, file), list, " ", func(r rune) bool { return r == ':' || r == ' ' })
+		}
+	}
+	if list != before {
+		s = append(s, Setting{preload, list})
+	}
+	if socket == "" {
+		socket = os.Getenv(paths.SocketVariable)
+	}
+	if socket == "" {
+		return s, nil
+	}
+	socket, err := filepath.Abs(socket)
+	return append(s, Setting{paths.SocketVariable, socket}), err
+}
+
+// ahead puts first in front of a list, once.
+func ahead(first, list, separator string, separates func(rune) bool) string {
+	rest := strings.FieldsFunc(list, separates)
+	rest = slices.DeleteFunc(rest, func(s string) bool { return s == first })
+	return strings.Join(append([]string{first}, rest...), separator)
+}
+
+// Export is a setting as sh takes it.
+func (s Setting) Export() string { return "export " + s.Name + "=" + quoted(s.Value) }
+
+// Setenv is a setting as csh takes it, where an exclamation mark means history also between quotes.
+func (s Setting) Setenv() string {
+	return "setenv " + s.Name + " " + strings.ReplaceAll(quoted(s.Value), "!", `\!`)
+}
+
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// environment is this process's with settings.
+func environment(settings []Setting) []string {
+	env := os.Environ()
+	for _, s := range settings {
+		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, s.Name+"=") })
+		env = append(env, s.Name+"="+s.Value)
+	}
+	return env
+}
+
+// Run becomes the program of args, with the settings. It returns only where that fails.
+func Run(args []string, settings []Setting) (status int, err error) {
+	path, err := lookPath(args[0])
+	if err == nil {
+		err = become(path, args, environment(settings))
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return 127, err // as sh and env have it
+	}
+	return 126, err
+}

@@ -1,0 +1,197 @@
+package verbs
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"github.com/softvpi/softvpi/internal/bed/driverbed"
+	"github.com/softvpi/softvpi/internal/driver"
+)
+
+// driverVariable holds the configuration of the driver that the process is to be.
+const driverVariable = "SOFTVPI_TEST_DRIVER"
+
+// beDriver runs a driver until the input ends. It says when it is up.
+func beDriver(configuration string) int {
+	var cfg driver.Config
+	err := json.Unmarshal([]byte(configuration), &cfg)
+	if err == nil {
+		var d *driver.Driver
+		if d, err = driver.Start(context.Background(), cfg, driver.Options{Version: driverbed.Version}); err == nil {
+			fmt.Println("up")
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			err = d.Close()
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// within runs f in a network namespace; nil: in this one. Processes that f starts stay there.
+func within(side *netns.NsHandle, f func()) {
+	if side == nil {
+		f()
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		if netns.Set(*side) == nil {
+			f()
+		}
+	}()
+	<-done
+}
+
+// hosts are two network namespaces with a veth pair between them, each with a driver of its own.
+func hosts(t *testing.T) (left, right *bench) {
+	t.Helper()
+	needLibraries(t)
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make network namespaces")
+	}
+	sides, err := namespaces(t)
+	if err != nil {
+		t.Skipf("no network namespaces: %v", err)
+	}
+	var benches [2]*bench
+	for i := range sides {
+		cfg := driverbed.Config(t, driver.Adapter{Name: "host", Address: address(i)})
+		startIn(t, &sides[i], cfg)
+		benches[i] = benchOf(t, cfg)
+		benches[i].side = &sides[i]
+	}
+	return benches[0], benches[1]
+}
+
+func address(side int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 3, byte(1 + side)}) }
+
+// namespaces makes the two, which end with their last process.
+func namespaces(t *testing.T) (sides [2]netns.NsHandle, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		for i := range sides {
+			if sides[i], err = netns.New(); err != nil {
+				return
+			}
+		}
+		err = connect(sides) // in the second
+	}()
+	<-done
+	for i := range sides {
+		t.Cleanup(func() { _ = sides[i].Close() })
+	}
+	return sides, err
+}
+
+// connect makes the link from the second side, where the thread is.
+func connect(sides [2]netns.NsHandle) error {
+	link := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "v1", MTU: 4500}, PeerName: "v0", PeerMTU: 4500}
+	if err := netlink.LinkAdd(link); err != nil {
+		return err
+	}
+	peer, err := netlink.LinkByName("v0")
+	if err == nil {
+		err = netlink.LinkSetNsFd(peer, int(sides[0]))
+	}
+	for i := 1; err == nil && i >= 0; i-- {
+		if err = netns.Set(sides[i]); err == nil {
+			err = bringUp(i)
+		}
+	}
+	return err
+}
+
+func bringUp(side int) error {
+	for _, name := range []string{"lo", fmt.Sprintf("v%d", side)} {
+		l, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		if name != "lo" {
+			a, err := netlink.ParseAddr(address(side).String() + "/24")
+			if err != nil {
+				return err
+			}
+			if err := netlink.AddrAdd(l, a); err != nil {
+				return err
+			}
+		}
+		if err := netlink.LinkSetUp(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startIn starts a driver as a process in a network namespace.
+func startIn(t *testing.T, side *netns.NsHandle, cfg driver.Config) {
+	t.Helper()
+	text, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), driverVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = fmt.Errorf("the thread did not get there")
+	within(side, func() { err = cmd.Start() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the driver ended: %v", err)
+		}
+	})
+	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "up\n" {
+		t.Fatal("the driver does not start")
+	}
+}
+
+// Programs of two hosts, each with a driver, over Ethernet.
+func TestTwoHosts(t *testing.T) {
+	left, right := hosts(t)
+	for _, p := range []pair{
+		{name: "ibv_rc_pingpong", server: "ibv_rc_pingpong -g 0 -n 300 -c -p PORT", client: "ibv_rc_pingpong -g 0 -n 300 -c -p PORT ADDR0", says: "300 iters"},
+		{name: "ibv_ud_pingpong", server: "ibv_ud_pingpong -g 0 -n 300 -c -e -p PORT", client: "ibv_ud_pingpong -g 0 -n 300 -c -e -p PORT ADDR0", says: "300 iters"},
+		{name: "ib_write_bw", server: "ib_write_bw -x 0 -F -n 200 -p PORT", client: "ib_write_bw -x 0 -F -n 200 -p PORT ADDR0", says: `(?m)^ *65536 +200 `},
+		{name: "ib_read_lat -R", server: "ib_read_lat -R -F -n 200 -p PORT", client: "ib_read_lat -R -F -n 200 -p PORT ADDR0", says: `(?m)^ *2 +200 `},
+		{name: "rping", server: "rping -s -a ADDR0 -p PORT -C 20 -V", client: "rping -c -a ADDR0 -p PORT -C 20 -V -v", says: `rdma-ping-19: `},
+		{name: "udaddy", server: "udaddy -C 10 -S 1000", client: "udaddy -s ADDR0 -C 10 -S 1000", says: "return status 0"},
+		{name: "rstream", server: "rstream -p PORT -S 4096 -C 50 -T v", client: "rstream -s ADDR0 -p PORT -S 4096 -C 50 -T v", says: `(?m)^\w+ +4k +50 `},
+		{name: "UCX", env: []string{"UCX_TLS=rc_verbs,ud_verbs"}, server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -t tag_lat -n 200 -w 10 ADDR0", says: `(?m)^Final: +200 `},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			client := right.under(t)
+			client.addrs = left.addrs
+			left.under(t).talkTo(client, p)
+		})
+	}
+}

@@ -1,0 +1,96 @@
+package verbs
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// pair is a server and a client that talk to each other.
+type pair struct {
+	name           string
+	server, client string
+	env            []string
+	says           string // a regular expression for what the client prints; empty: nothing special
+	server2        string // the same for the server
+	endless        bool   // the server goes on after the client has left
+	not            string // why it does not run yet
+}
+
+// port is a TCP port that nobody listens at, and an RDMA port likewise.
+func port(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+}
+
+// listens says whether somebody listens at a TCP port, where the program runs.
+func (p *program) listens(port string) bool {
+	var n int
+	fmt.Sscan(port, &n)
+	for _, file := range []string{"tcp", "tcp6"} {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", p.cmd.Process.Pid, file)) // it may have ended
+		if regexp.MustCompile(fmt.Sprintf(`(?m)^ *\d+: [0-9A-F]+:%04X [0-9A-F]+:0000 0A `, n)).Match(b) {
+			return true
+		}
+	}
+	return false
+}
+
+// attempts is how often a client tries to find its server: those of the connection manager are seen by nobody else.
+const attempts = 40
+
+// talk runs a pair. A client that comes before its server fails, and is run again.
+func (b *bench) talk(p pair) { b.talkTo(b, p) }
+
+// talkTo runs the server of a pair on b and its client on another bench.
+func (b *bench) talkTo(other *bench, p pair) {
+	b.t.Helper()
+	if p.not != "" {
+		b.t.Skip(p.not)
+	}
+	at := port(b.t)
+	server, client := b.expand(p.server, at), b.expand(p.client, at)
+	b.need(server[0], client[0])
+	s := b.start(p.env, server...)
+	for i := 0; i < 20 && s.running() && !s.listens(at); i++ {
+		time.Sleep(10 * time.Millisecond)
+	}
+	var c *program
+	for range attempts {
+		c = other.start(p.env, client...)
+		<-c.done
+		if c.err == nil || !s.running() {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	b.succeeded(c)
+	if p.endless || b.t.Failed() {
+		s.stop()
+	} else {
+		b.succeeded(s)
+	}
+	for _, o := range []struct{ side, says, said string }{{"client", p.says, c.out.String()}, {"server", p.server2, s.out.String()}} {
+		if !regexp.MustCompile(o.says).MatchString(o.said) {
+			b.t.Errorf("the %s does not say %q, but\n%s", o.side, o.says, o.said)
+		}
+	}
+	if b.t.Failed() {
+		b.t.Logf("server: %s\n%s", strings.Join(server, " "), s.out.String())
+	}
+}
+
+func (b *bench) talkAll(t *testing.T, pairs []pair) {
+	for _, p := range pairs {
+		t.Run(p.name, func(t *testing.T) { b.under(t).talk(p) })
+	}
+}

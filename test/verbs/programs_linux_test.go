@@ -1,0 +1,139 @@
+package verbs
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
+)
+
+func TestDevices(t *testing.T) {
+	b := newBench(t)
+	b.need("ibv_devices", "ibv_devinfo")
+	out := b.run(nil, "ibv_devices")
+	for _, name := range []string{"softvpi0", "softvpi1"} {
+		if !regexp.MustCompile(`(?m)^ *` + name + `\s+[0-9a-f]{16}$`).MatchString(out) {
+			t.Errorf("ibv_devices does not list %s:\n%s", name, out)
+		}
+	}
+	out = b.run(nil, "ibv_devinfo", "-v", "-d", "softvpi1")
+	for _, want := range []string{`hca_id:\s+softvpi1`, `state:\s+PORT_ACTIVE`, `link_layer:\s+Ethernet`, `max_qp:\s+[1-9]`,
+		`GID\[ *0\]:\s+::ffff:` + regexp.QuoteMeta(b.addrs[1].String()) + `, RoCE v2`} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("ibv_devinfo does not print %s:\n%s", want, out)
+		}
+	}
+}
+
+// The example programs of libibverbs check what they receive.
+func TestPingPong(t *testing.T) {
+	b := newBench(t)
+	var pairs []pair
+	for _, kind := range []string{"rc", "uc", "ud", "srq"} {
+		for _, events := range []string{"", " -e"} {
+			command := fmt.Sprintf("ibv_%s_pingpong -g 0 -n 300 -c -p PORT%s", kind, events)
+			pairs = append(pairs, pair{name: kind + events, server: command + " -d softvpi0", client: command + " -d softvpi1 127.0.0.1",
+				says: `(?m)^300 iters in`, server2: `(?m)^300 iters in`})
+		}
+	}
+	pairs = append(pairs,
+		pair{name: "one device", server: "ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi0", client: "ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi0 127.0.0.1", says: "100 iters"},
+		pair{name: "messages of 1 MB", server: "ibv_rc_pingpong -g 0 -n 20 -c -s 1048576 -m 4096 -p PORT -d softvpi0",
+			client: "ibv_rc_pingpong -g 0 -n 20 -c -s 1048576 -m 4096 -p PORT -d softvpi1 127.0.0.1", says: "20 iters"},
+		pair{name: "time stamps", server: "ibv_rc_pingpong -g 0 -n 100 -t -p PORT -d softvpi0", client: "ibv_rc_pingpong -g 0 -n 100 -t -p PORT -d softvpi1 127.0.0.1", says: "100 iters"},
+		pair{name: "new send", server: "ibv_rc_pingpong -g 0 -n 100 -c -N -p PORT -d softvpi0", client: "ibv_rc_pingpong -g 0 -n 100 -c -N -p PORT -d softvpi1 127.0.0.1", says: "100 iters"})
+	b.talkAll(t, pairs)
+}
+
+// perftest measures; here its iterations are counted.
+func TestPerftest(t *testing.T) {
+	b := newBench(t)
+	var pairs []pair
+	counted := func(name, command string, n, total int) {
+		command = fmt.Sprintf("%s -n %d -F -p PORT", command, n)
+		pairs = append(pairs, pair{name: name, server: command + " -d softvpi0", client: command + " -d softvpi1 127.0.0.1",
+			says: fmt.Sprintf(`(?m)^ *[0-9]+ +%d +[0-9.]+`, total)})
+	}
+	add := func(name, command string, n int) { counted(name, command, n, n) }
+	for _, what := range []string{"send", "write", "read", "atomic"} {
+		add("ib_"+what+"_bw", "ib_"+what+"_bw -x 0", 200)
+		add("ib_"+what+"_lat", "ib_"+what+"_lat -x 0", 200)
+	}
+	add("ib_send_bw UD", "ib_send_bw -x 0 -c UD -s 1024", 200)
+	add("ib_send_lat UC events", "ib_send_lat -x 0 -c UC -e", 200)
+	counted("ib_send_bw SRQ", "ib_send_bw -x 0 --use-srq -q 2", 200, 400) // of both queue pairs
+	pairs = append(pairs, pair{name: "ib_write_bw -R", server: "ib_write_bw -R -F -n 200 -p PORT", client: "ib_write_bw -R -F -n 200 -p PORT ADDR0",
+		says: `(?m)^ *65536 +200 +[0-9.]+`})
+	b.talkAll(t, pairs)
+}
+
+// The programs of librdmacm, and those that connect with it.
+func TestConnectionManager(t *testing.T) {
+	b := newBench(t)
+	b.talkAll(t, []pair{
+		{name: "rping", server: "rping -s -a ADDR0 -p PORT -C 20 -V", client: "rping -c -a ADDR0 -p PORT -C 20 -V -v", says: `rdma-ping-19: `},
+		{name: "ucmatose", server: "ucmatose -p PORT -C 10 -S 1000", client: "ucmatose -s ADDR0 -p PORT -C 10 -S 1000", says: "return status 0", server2: "return status 0"},
+		{name: "udaddy", server: "udaddy -C 10 -S 1000", client: "udaddy -s ADDR0 -C 10 -S 1000", says: "return status 0", server2: "return status 0"},
+		{name: "rstream", server: "rstream -p PORT -S 4096 -C 50 -T v", client: "rstream -s ADDR0 -p PORT -S 4096 -C 50 -T v", says: `(?m)^\w+ +4k +50 `},
+		{name: "riostream", server: "riostream -p PORT -S 4096 -C 50 -T v", client: "riostream -s ADDR0 -p PORT -S 4096 -C 50 -T v", says: `(?m)^\w+ +4k +50 `},
+		{name: "rping with its own queue pair", server: "rping -q -s -a ADDR0 -p PORT -C 5 -V", client: "rping -q -c -a ADDR0 -p PORT -C 5 -V -v", says: `rdma-ping-4: `},
+		{name: "mckey", server: "mckey -m 239.1.2.3 -b ADDR0 -C 5", client: "mckey -s -m 239.1.2.3 -b ADDR1 -C 5", says: "return status 0", server2: "data transfers complete"},
+		{name: "rdma_client", server: "rdma_server -p PORT", client: "rdma_client -s ADDR0 -p PORT", says: "rdma_client: end 0", server2: "rdma_server: end 0"},
+		{name: "rdma_xclient", server: "rdma_xserver -p PORT", client: "rdma_xclient -s ADDR0 -p PORT", says: "rdma_xclient: end 0", server2: "rdma_xserver: end 0"},
+		{name: "cmtime", server: "cmtime -b ADDR0 -p PORT", client: "cmtime -s ADDR0 -p PORT -c 20", says: `(?m)^destroy +: +[0-9.]+`, endless: true},
+		{name: "udpong", server: "udpong -b ADDR0 -p PORT -S 1024 -C 50", client: "udpong -s ADDR0 -p PORT -S 1024 -C 50", says: `(?m)^\w+ +1k +50 `, endless: true},
+		{name: "qperf", server: "qperf -lp PORT", client: "qperf -lp PORT ADDR0 -t 1 -cm 1 rc_lat", says: `latency += +[0-9.]+ us`, endless: true},
+		{name: "qperf atomics", server: "qperf -lp PORT", client: "qperf -lp PORT ADDR0 -t 1 -cm 1 ver_rc_fetch_add", says: `msg_rate += +[0-9.]+`, endless: true},
+		{name: "fio write", server: "fio --name=s --ioengine=rdma --port=PORT --bs=64k --size=4m --iodepth=4 --rw=read",
+			client: "fio --name=c --ioengine=rdma --hostname=ADDR0 --port=PORT --verb=write --bs=64k --size=4m --iodepth=4 --rw=write", says: `err= 0.*[\s\S]*WRITE: .*io=4096KiB`},
+		{name: "fio read", server: "fio --name=s --ioengine=rdma --port=PORT --bs=64k --size=4m --iodepth=4 --rw=read",
+			client: "fio --name=c --ioengine=rdma --hostname=ADDR0 --port=PORT --verb=read --bs=64k --size=4m --iodepth=4 --rw=write", says: `err= 0.*[\s\S]*WRITE: .*io=4096KiB`},
+	})
+}
+
+// Members of a multicast group hear what one of them sends.
+func TestMulticast(t *testing.T) {
+	b := newBench(t)
+	b.need("mckey", "stdbuf")
+	server := b.start(nil, b.expand("stdbuf -oL mckey -m 239.77.1.5 -b ADDR0 -C 10", "")...)
+	waitFor(t, server, "joined dgid")
+	client := b.start(nil, b.expand("mckey -m 239.77.1.5 -b ADDR1 -s -C 10", "")...)
+	b.succeeded(client)
+	b.succeeded(server)
+	for _, p := range []*program{server, client} {
+		if !strings.Contains(p.out.String(), "return status 0") {
+			t.Errorf("%s says\n%s", strings.Join(p.args, " "), p.out.String())
+		}
+	}
+}
+
+// Programs that wait for asynchronous events see an adapter go and come.
+func TestAsyncWatch(t *testing.T) {
+	b := newBench(t)
+	b.need("ibv_asyncwatch", "stdbuf")
+	p := b.start(nil, "stdbuf", "-oL", "ibv_asyncwatch", "-d", "softvpi0")
+	waitFor(t, p, "async event FD")
+	admin := api.NewClient(b.socket)
+	for _, step := range []struct {
+		enabled bool
+		says    string
+	}{{false, "IBV_EVENT_DEVICE_FATAL"}, {true, "IBV_EVENT_PORT_ACTIVE"}} {
+		if err := admin.SetAdapter(t.Context(), api.AdapterRequest{Adapter: "left", Enable: step.enabled}); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, p, step.says)
+	}
+}
+
+// waitFor waits until a program has said something.
+func waitFor(t *testing.T, p *program, text string) {
+	t.Helper()
+	for end := time.Now().Add(patience); !strings.Contains(p.out.String(), text); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) || !p.running() {
+			t.Fatalf("%s does not say %q, but\n%s", strings.Join(p.args, " "), text, p.out.String())
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package verbs
+
+import (
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// UCX looks for devices in /dev and /sys, which the preloaded library shows to it.
+func TestUCX(t *testing.T) {
+	b := newBench(t)
+	b.need("ucx_info", "ucx_perftest")
+	out := b.run(nil, "ucx_info", "-d")
+	for _, want := range []string{`Transport: rc_verbs\n#\s+Device: softvpi0:1`, `Transport: ud_verbs\n#\s+Device: softvpi1:1`} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("ucx_info does not print %s:\n%s", want, out)
+		}
+	}
+	final := `(?m)^Final: +200 `
+	b.talkAll(t, []pair{
+		{name: "rc_verbs", server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -x rc_verbs -d softvpi1:1 -t am_lat -n 200 -w 10 127.0.0.1", says: final},
+		{name: "rc_verbs put", server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -x rc_verbs -d softvpi1:1 -t put_lat -n 200 -w 10 127.0.0.1", says: final},
+		{name: "ud_verbs", server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -x ud_verbs -d softvpi1:1 -t am_lat -n 200 -w 10 127.0.0.1", says: final},
+		{name: "tags", env: []string{"UCX_TLS=rc_verbs,ud_verbs"}, server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -t tag_lat -n 200 -w 10 127.0.0.1", says: final},
+	})
+}
+
+func TestLibfabric(t *testing.T) {
+	b := newBench(t)
+	b.need("fi_info", "fi_pingpong")
+	if out := b.run(nil, "fi_info", "-p", "verbs"); !regexp.MustCompile(`domain: softvpi1-dgram`).MatchString(out) {
+		t.Errorf("fi_info does not list softvpi1:\n%s", out)
+	}
+	b.talkAll(t, []pair{
+		{name: "datagrams", server: "fi_pingpong -p verbs -e dgram -d softvpi0-dgram -I 50 -B PORT",
+			client: "fi_pingpong -p verbs -e dgram -d softvpi1-dgram -I 50 -P PORT 127.0.0.1", says: `(?m)^1k +50 +=50 `},
+	})
+}
+
+// Two ranks pass a number around, and add theirs.
+func TestMPI(t *testing.T) {
+	b := newBench(t)
+	b.need("mpicc", "mpirun")
+	exe := filepath.Join(t.TempDir(), "ring")
+	b.run(nil, "mpicc", "-o", exe, "testdata/ring.c")
+	out := b.run([]string{"UCX_TLS=rc_verbs,ud_verbs,self", "UCX_NET_DEVICES=softvpi0:1", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"},
+		"mpirun", "--oversubscribe", "-np", "2", "--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any", exe)
+	if !regexp.MustCompile(`(?m)^100 rounds of 2 ranks: token 200, sum 3$`).MatchString(out) {
+		t.Errorf("%s", out)
+	}
+}
