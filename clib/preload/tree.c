@@ -3,7 +3,6 @@
 #include "tree.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -21,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../verbs/verbs.h"
+#include "library.h"
 
 #define PREFIX "softvpi-tree-"
 
@@ -30,35 +29,6 @@ static const char *const served[] = { "/dev/infiniband", "/sys/class/infiniband"
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char root[PATH_MAX]; /* empty: none was made */
 static pid_t owner;
-static __thread bool busy; /* in here, on the way down */
-
-/* What is used of libibverbs, which is loaded when a path is asked for: programs that never ask do without. */
-static struct {
-	struct ibv_device **(*get_device_list)(int *);
-	void (*free_device_list)(struct ibv_device **);
-	struct ibv_context *(*open_device)(struct ibv_device *);
-	int (*close_device)(struct ibv_context *);
-	int (*query_device)(struct ibv_context *, struct ibv_device_attr *);
-	int (*query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *);
-	int (*query_gid)(struct ibv_context *, uint8_t, int, union ibv_gid *);
-} verbs;
-
-static bool load(void)
-{
-	void *l = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
-
-	if (!l || !dlsym(l, "svpi_get")) /* another libibverbs has devices of its own, and files for them */
-		return false;
-	verbs.get_device_list = (struct ibv_device **(*)(int *))dlsym(l, "ibv_get_device_list");
-	verbs.free_device_list = (void (*)(struct ibv_device **))dlsym(l, "ibv_free_device_list");
-	verbs.open_device = (struct ibv_context *(*)(struct ibv_device *))dlsym(l, "ibv_open_device");
-	verbs.close_device = (int (*)(struct ibv_context *))dlsym(l, "ibv_close_device");
-	verbs.query_device = (int (*)(struct ibv_context *, struct ibv_device_attr *))dlsym(l, "ibv_query_device");
-	verbs.query_port = (int (*)(struct ibv_context *, uint8_t, struct ibv_port_attr *))dlsym(l, "ibv_query_port");
-	verbs.query_gid = (int (*)(struct ibv_context *, uint8_t, int, union ibv_gid *))dlsym(l, "ibv_query_gid");
-	return verbs.get_device_list && verbs.free_device_list && verbs.open_device && verbs.close_device &&
-	       verbs.query_device && verbs.query_port && verbs.query_gid;
-}
 
 /* Files. All of what is made is below root; the first failure ends the making. */
 
@@ -159,7 +129,7 @@ static bool put_gids(struct ibv_context *c, const char *device, int count)
 		char file[64], text[40], *p = text;
 		union ibv_gid g;
 
-		if (verbs.query_gid(c, 1, i, &g))
+		if (svpi_verbs.query_gid(c, 1, i, &g))
 			memset(&g, 0, sizeof(g));
 		for (int b = 0; b < 16; b += 2)
 			p += sprintf(p, "%s%02x%02x", b ? ":" : "", g.raw[b], g.raw[b + 1]);
@@ -176,17 +146,34 @@ static bool put_gids(struct ibv_context *c, const char *device, int count)
 	return true;
 }
 
+/* put_rate writes the speed of a port as Linux does: lanes times their speed. */
+static bool put_rate(const char *file, const struct ibv_port_attr *a)
+{
+	static const struct { uint8_t code; const char *name; int rate; } speeds[] = { /* in tenths of Gb/s a lane */
+		{ 1, "SDR", 25 }, { 8, "FDR10", 100 }, { 32, "EDR", 250 }, { 64, "HDR", 500 }, { 128, "NDR", 1000 },
+	};
+	int lanes = a->active_width == 2 ? 4 : a->active_width == 16 ? 2 : 1;
+	size_t i = 0;
+
+	while (i + 1 < sizeof(speeds) / sizeof(*speeds) && speeds[i].code != a->active_speed)
+		i++;
+	int rate = lanes * speeds[i].rate;
+
+	return rate % 10 ? put(file, "%d.%d Gb/sec (%dX %s)\n", rate / 10, rate % 10, lanes, speeds[i].name)
+			 : put(file, "%d Gb/sec (%dX %s)\n", rate / 10, lanes, speeds[i].name);
+}
+
 static bool put_port(struct ibv_context *c, const char *device)
 {
 	struct ibv_port_attr a;
 
 	memset(&a, 0, sizeof(a));
-	if (verbs.query_port(c, 1, &a))
+	if (svpi_verbs.query_port(c, 1, &a))
 		return true; /* the adapter went away meanwhile */
 	return put(path_of(device, "ports/1/state"), a.state == IBV_PORT_ACTIVE ? "4: ACTIVE\n" : "1: DOWN\n") &&
 	       put(path_of(device, "ports/1/phys_state"), a.state == IBV_PORT_ACTIVE ? "5: LinkUp\n" : "3: Disabled\n") &&
 	       put(path_of(device, "ports/1/link_layer"), "Ethernet\n") &&
-	       put(path_of(device, "ports/1/rate"), "100 Gb/sec (4X EDR)\n") &&
+	       put_rate(path_of(device, "ports/1/rate"), &a) &&
 	       put(path_of(device, "ports/1/lid"), "0x0\n") && put(path_of(device, "ports/1/sm_lid"), "0x0\n") &&
 	       put(path_of(device, "ports/1/cap_mask"), "0x%08x\n", a.port_cap_flags) &&
 	       put(path_of(device, "ports/1/pkeys/0"), "0xffff\n") && put_gids(c, device, a.gid_tbl_len);
@@ -194,14 +181,14 @@ static bool put_port(struct ibv_context *c, const char *device)
 
 static bool put_device(struct ibv_device *d)
 {
-	struct ibv_context *c = verbs.open_device(d);
+	struct ibv_context *c = svpi_verbs.open_device(d);
 	struct ibv_device_attr a;
 	char name[PATH_MAX];
 	bool done;
 
 	if (!c)
 		return true;
-	verbs.query_device(c, &a);
+	svpi_verbs.query_device(c, &a);
 	snprintf(name, sizeof(name), "/dev/infiniband/%s", d->dev_name);
 	done = put_link(name, "/dev/null"); /* a character device that everybody may open */
 	snprintf(name, sizeof(name), "/sys/class/infiniband_verbs/%s/ibdev", d->dev_name);
@@ -211,7 +198,7 @@ static bool put_device(struct ibv_device *d)
 	       put(path_of(d->name, "node_desc"), "%s\n", d->name) && put(path_of(d->name, "fw_ver"), "%s\n", a.fw_ver) &&
 	       put(path_of(d->name, "node_guid"), "%s\n", words(a.node_guid)) &&
 	       put(path_of(d->name, "sys_image_guid"), "%s\n", words(a.sys_image_guid)) && put_port(c, d->name);
-	verbs.close_device(c);
+	svpi_verbs.close_device(c);
 	return done;
 }
 
@@ -230,7 +217,7 @@ __attribute__((destructor)) static void end(void)
 {
 	if (!root[0] || owner != getpid())
 		return;
-	busy = true;
+	svpi_busy = true;
 	take_away(root);
 	root[0] = 0;
 }
@@ -279,14 +266,14 @@ static bool build(void)
 	bool done;
 
 	root[0] = 0;
-	if (!load())
+	if (!svpi_library_load(true))
 		return false;
-	list = verbs.get_device_list(&n);
+	list = svpi_verbs.get_device_list(&n);
 	done = list && n > 0 && make_root();
 	for (int i = 0; done && i < n; i++)
 		done = put_device(list[i]);
 	if (list)
-		verbs.free_device_list(list);
+		svpi_verbs.free_device_list(list);
 	if (done) {
 		owner = getpid();
 		return true;
@@ -326,12 +313,12 @@ bool svpi_tree_path(const char *path, char *to, size_t size)
 	int saved = errno;
 	bool found = false;
 
-	if (busy || !path || path[0] != '/' || !is_served(path))
+	if (svpi_busy || !path || path[0] != '/' || !is_served(path))
 		return false;
-	busy = true;
+	svpi_busy = true;
 	if (syscall(SYS_faccessat, AT_FDCWD, path, F_OK) != 0 && have())
 		found = snprintf(to, size, "%s%s", root, path) < (int)size && syscall(SYS_faccessat, AT_FDCWD, to, F_OK) == 0;
-	busy = false;
+	svpi_busy = false;
 	errno = saved;
 	return found;
 }

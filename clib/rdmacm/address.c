@@ -49,3 +49,15 @@ bool endpoint_is_any(const struct svpi_endpoint *e)
 
 	return !memcmp(e->addr, none, 16) || (!memcmp(e->addr, mapped, 12) && !memcmp(e->addr + 12, none, 4));
 }
+
+bool endpoint_is_localhost(const struct svpi_endpoint *e)
+{
+	static const uint8_t four[4] = { 127, 0, 0, 1 }, six[16] = { [15] = 1 };
+
+	return !memcmp(e->addr, six, 16) || (!memcmp(e->addr, mapped, 12) && !memcmp(e->addr + 12, four, 4));
+}
+
+void endpoint_make_any(struct svpi_endpoint *e)
+{
+	memset(!memcmp(e->addr, mapped, 12) ? e->addr + 12 : e->addr, 0, !memcmp(e->addr, mapped, 12) ? 4 : 16);
+}

@@ -99,6 +99,8 @@ struct ibv_pd *device_pd(struct ibv_context *);
 int to_endpoint(const struct sockaddr *, struct svpi_endpoint *); /* 0, or an errno */
 void from_endpoint(const struct svpi_endpoint *, struct sockaddr_storage *);
 bool endpoint_is_any(const struct svpi_endpoint *);
+bool endpoint_is_localhost(const struct svpi_endpoint *);
+void endpoint_make_any(struct svpi_endpoint *); /* of the same family */
 
 /* id.c */
 int id_create(struct rdma_event_channel *, void *context, enum rdma_port_space, enum ibv_qp_type, struct rdma_cm_id **);

@@ -28,6 +28,21 @@ static int keep(struct id *i, const struct svpi_endpoint *e, sa_family_t family)
 	return error ? error : id_place(i, r.adapter);
 }
 
+/* bind_localhost binds to every address: so does Linux with those of the loopback, which no device has there. The id
+ * shows the address that it was bound to. */
+static int bind_localhost(struct id *i, struct svpi_bind_args *q)
+{
+	struct svpi_endpoint local = q->local, r;
+	int error;
+
+	endpoint_make_any(&q->local);
+	error = svpi_call(i->home->svpi, SVPI_CM_BIND, q, sizeof(*q), &r, sizeof(r));
+	local.port = r.port;
+	if (!error)
+		from_endpoint(&local, &i->id.route.addr.src_storage);
+	return error;
+}
+
 EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
 	struct id *i = to_id(id);
@@ -35,8 +50,11 @@ EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	struct svpi_endpoint r;
 	int error = addr ? to_endpoint(addr, &q.local) : EINVAL;
 
-	if (!error)
-		error = svpi_call(i->home->svpi, SVPI_CM_BIND, &q, sizeof(q), &r, sizeof(r));
+	if (error)
+		return result(error);
+	error = svpi_call(i->home->svpi, SVPI_CM_BIND, &q, sizeof(q), &r, sizeof(r));
+	if (error == EADDRNOTAVAIL && endpoint_is_localhost(&q.local))
+		return result(bind_localhost(i, &q));
 	return result(error ? error : keep(i, &r, addr->sa_family));
 }
 

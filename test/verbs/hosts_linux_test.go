@@ -186,6 +186,7 @@ func TestTwoHosts(t *testing.T) {
 		{name: "rping", server: "rping -s -a ADDR0 -p PORT -C 20 -V", client: "rping -c -a ADDR0 -p PORT -C 20 -V -v", says: `rdma-ping-19: `},
 		{name: "udaddy", server: "udaddy -C 10 -S 1000", client: "udaddy -s ADDR0 -C 10 -S 1000", says: "return status 0"},
 		{name: "rstream", server: "rstream -p PORT -S 4096 -C 50 -T v", client: "rstream -s ADDR0 -p PORT -S 4096 -C 50 -T v", says: `(?m)^\w+ +4k +50 `},
+		{name: "libfabric", server: "fi_pingpong -p verbs -e msg -c -S 4096 -I 50 -B PORT", client: "fi_pingpong -p verbs -e msg -c -S 4096 -I 50 -P PORT ADDR0", says: `(?m)^4k +50 +=50 `},
 		{name: "UCX", env: []string{"UCX_TLS=rc_verbs,ud_verbs"}, server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -t tag_lat -n 200 -w 10 ADDR0", says: `(?m)^Final: +200 `},
 	} {
 		t.Run(p.name, func(t *testing.T) {

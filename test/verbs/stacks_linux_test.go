@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -28,12 +29,23 @@ func TestUCX(t *testing.T) {
 func TestLibfabric(t *testing.T) {
 	b := newBench(t)
 	b.need("fi_info", "fi_pingpong")
-	if out := b.run(nil, "fi_info", "-p", "verbs"); !regexp.MustCompile(`domain: softvpi1-dgram`).MatchString(out) {
-		t.Errorf("fi_info does not list softvpi1:\n%s", out)
+	out := b.run(nil, "fi_info", "-p", "verbs", "-v")
+	for i, a := range b.addrs {
+		for _, want := range []string{`src_addr: fi_sockaddr_in://` + regexp.QuoteMeta(a.String()) + `:0\n`, fmt.Sprintf(`name: softvpi%d\n`, i), fmt.Sprintf(`name: softvpi%d-dgram\n`, i)} {
+			if !regexp.MustCompile(want).MatchString(out) {
+				t.Errorf("fi_info does not print %s:\n%s", want, out)
+			}
+		}
 	}
 	b.talkAll(t, []pair{
 		{name: "datagrams", server: "fi_pingpong -p verbs -e dgram -d softvpi0-dgram -I 50 -B PORT",
 			client: "fi_pingpong -p verbs -e dgram -d softvpi1-dgram -I 50 -P PORT 127.0.0.1", says: `(?m)^1k +50 +=50 `},
+		{name: "messages", server: "fi_pingpong -p verbs -e msg -c -d softvpi0 -S 65536 -I 50 -B PORT",
+			client: "fi_pingpong -p verbs -e msg -c -S 65536 -I 50 -P PORT ADDR0", says: `(?m)^64k +50 +=50 `},
+		{name: "reliable datagrams over messages", server: "fi_pingpong -p verbs;ofi_rxm -e rdm -c -S 65536 -I 50 -B PORT",
+			client: "fi_pingpong -p verbs;ofi_rxm -e rdm -c -S 65536 -I 50 -P PORT ADDR0", says: `(?m)^64k +50 +=50 `},
+		{name: "reliable datagrams over datagrams", server: "fi_pingpong -p verbs;ofi_rxd -e rdm -c -S 4096 -I 50 -B PORT",
+			client: "fi_pingpong -p verbs;ofi_rxd -e rdm -c -S 4096 -I 50 -P PORT 127.0.0.1", says: `(?m)^4k +50 +=50 `},
 	})
 }
 

@@ -1,0 +1,29 @@
+/*
+ * What the preloaded library calls of libibverbs. It does not link it, because programs that ask for no device are to do
+ * without.
+ */
+#ifndef SVPI_LIBRARY_H
+#define SVPI_LIBRARY_H
+
+#include <stdbool.h>
+
+#include "../verbs/verbs.h"
+
+extern struct svpi_verbs {
+	struct ibv_device **(*get_device_list)(int *);
+	void (*free_device_list)(struct ibv_device **);
+	struct ibv_context *(*open_device)(struct ibv_device *);
+	int (*close_device)(struct ibv_context *);
+	int (*query_device)(struct ibv_context *, struct ibv_device_attr *);
+	int (*query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *);
+	int (*query_gid)(struct ibv_context *, uint8_t, int, union ibv_gid *);
+} svpi_verbs;
+
+/* svpi_library_load fills svpi_verbs. Where anyway is false a library that is not in the program yet is not loaded. False:
+ * there is none, or it is another's, which has devices of its own. */
+bool svpi_library_load(bool anyway);
+
+/* Set while this thread is in the preloaded library: the calls that it makes on the way down are the C library's. */
+extern __thread bool svpi_busy;
+
+#endif
