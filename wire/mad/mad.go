@@ -1,8 +1,11 @@
-// Package mad holds management datagrams: the common header and the messages of the
-// communication management class, which set up and tear down connections on QP1.
+// Package mad holds management datagrams: the common header, the messages of the
+// communication management class, which set up and tear down connections on QP1, and the
+// packets and attributes of subnet management.
 //
 // A MAD is always 256 bytes. Each message is a struct with every field of the
 // specification; its Append writes the whole MAD and its Parse function reads one.
+// Attributes are structs too, which are appended to and read from the data of a MAD
+// without allocation; what a Set may change is the agent's decision.
 // Parse checks what makes the bytes that message at all (length, versions, class, method,
 // attribute); whether a value can be granted is the connection manager's decision.
 // Offsets in this package count from the start of the MAD, as captures show them; the
@@ -40,11 +43,12 @@ const (
 
 // Methods (IBA 13.4.5).
 const (
-	MethodGet     = 0x01
-	MethodSet     = 0x02
-	MethodSend    = 0x03
-	MethodTrap    = 0x05
-	MethodGetResp = 0x81 // the answer to a get or set
+	MethodGet         = 0x01
+	MethodSet         = 0x02
+	MethodSend        = 0x03
+	MethodTrap        = 0x05
+	MethodTrapRepress = 0x07 // the answer to a trap
+	MethodGetResp     = 0x81 // the answer to a get or set
 )
 
 // Status bits of the common header (IBA 13.4.7).

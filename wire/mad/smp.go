@@ -1,0 +1,156 @@
+package mad
+
+import "github.com/softvpi/softvpi/wire/ib"
+
+// ClassVersionSMP is the class version of both subnet management classes.
+const ClassVersionSMP = 1
+
+// Attribute IDs of the subnet management classes (IBA 14.2.5).
+const (
+	AttrNotice                   = 0x0002
+	AttrNodeDescription          = 0x0010
+	AttrNodeInfo                 = 0x0011
+	AttrSwitchInfo               = 0x0012
+	AttrGUIDInfo                 = 0x0014
+	AttrPortInfo                 = 0x0015
+	AttrPKeyTable                = 0x0016
+	AttrSLtoVLMappingTable       = 0x0017
+	AttrVLArbitrationTable       = 0x0018
+	AttrLinearForwardingTable    = 0x0019
+	AttrRandomForwardingTable    = 0x001a
+	AttrMulticastForwardingTable = 0x001b
+	AttrSMInfo                   = 0x0020
+	AttrVendorDiag               = 0x0030
+	AttrLEDInfo                  = 0x0031
+	AttrMellanoxExtendedPortInfo = 0xff90
+)
+
+const (
+	smpMKey        = 24
+	smpDrSLID      = 32
+	smpDrDLID      = 34
+	smpData        = 64
+	smpInitialPath = 128
+	smpReturnPath  = 192
+	smpDirection   = 1 << 15 // of the status
+)
+
+// SMPDataLen is the length of the attribute in a subnet management packet.
+const SMPDataLen = 64
+
+// MaxHops is the largest hop count of a directed route (IBA 14.2.2).
+const MaxHops = 63
+
+// SMP is a subnet management packet, LID routed (IBA 14.2.1.1) or with a directed route
+// (IBA 14.2.1.2). The two share one layout: a LID-routed one has the fields that direct it
+// reserved, and sends and reads them as zeros. Status and ClassSpecific of the header hold
+// the direction bit and the hops of a directed one; the methods name them.
+type SMP struct {
+	Header
+	MKey           uint64
+	DrSLID, DrDLID ib.LID // ib.LIDPermissive where the route is directed from its first hop or to its last
+	Data           [SMPDataLen]byte
+	// The ports to leave by, and those by which the packet came. Hop n stands at [n]; [0] is not used.
+	InitialPath, ReturnPath [MaxHops + 1]uint8
+}
+
+// NewSMP is a LID-routed SMP without contents.
+func NewSMP(method uint8, attribute uint16, modifier uint32, transaction uint64) SMP {
+	return SMP{Header: Header{BaseVersion: BaseVersion, Class: ClassSubnetLID, ClassVersion: ClassVersionSMP, Method: method,
+		TransactionID: transaction, AttributeID: attribute, AttributeModifier: modifier}}
+}
+
+// Direct makes s go along path, the ports by which it leaves the nodes, beginning with
+// that of the sender. An empty path stays at the sender. The error is an *Error.
+func (s *SMP) Direct(path []uint8) error {
+	if len(path) > MaxHops {
+		return &Error{"hop count", uint64(len(path)), "at most 63"}
+	}
+	s.Class, s.DrSLID, s.DrDLID = ClassSubnetDir, ib.LIDPermissive, ib.LIDPermissive
+	s.InitialPath, s.ReturnPath = [MaxHops + 1]uint8{}, [MaxHops + 1]uint8{}
+	copy(s.InitialPath[1:], path)
+	s.SetHops(0, uint8(len(path)))
+	return nil
+}
+
+// Directed tells whether the SMP has a directed route.
+func (s *SMP) Directed() bool { return s.Class == ClassSubnetDir }
+
+// Returning is the direction bit: the SMP is on its way back to the sender of the request.
+func (s *SMP) Returning() bool { return s.Directed() && s.Status&smpDirection != 0 }
+
+// StatusCode is the status without the direction bit.
+func (s *SMP) StatusCode() uint16 {
+	if s.Directed() {
+		return s.Status &^ smpDirection
+	}
+	return s.Status
+}
+
+// SetStatus sets the status, and the direction bit, which LID-routed SMPs do not have.
+func (s *SMP) SetStatus(code uint16, returning bool) {
+	s.Status = code
+	if s.Directed() {
+		s.Status &^= smpDirection
+		if returning {
+			s.Status |= smpDirection
+		}
+	}
+}
+
+// HopPointer is the hop at which a directed SMP is.
+func (s *SMP) HopPointer() uint8 { return uint8(s.ClassSpecific >> 8) }
+
+// HopCount is the number of hops of the directed part of the route.
+func (s *SMP) HopCount() uint8 { return uint8(s.ClassSpecific) }
+
+// SetHops sets the hop pointer and the hop count.
+func (s *SMP) SetHops(pointer, count uint8) { s.ClassSpecific = uint16(pointer)<<8 | uint16(count) }
+
+// Append adds the MAD's Len bytes to b.
+func (s *SMP) Append(b []byte) []byte {
+	b = s.Header.Append(b)
+	b, p := zeros(b, Len-HeaderLen)
+	put64(p[smpMKey-HeaderLen:], s.MKey)
+	copy(p[smpData-HeaderLen:], s.Data[:])
+	if s.Directed() {
+		put16(p[smpDrSLID-HeaderLen:], uint16(s.DrSLID))
+		put16(p[smpDrDLID-HeaderLen:], uint16(s.DrDLID))
+		copy(p[smpInitialPath-HeaderLen:], s.InitialPath[:])
+		copy(p[smpReturnPath-HeaderLen:], s.ReturnPath[:])
+	}
+	return b
+}
+
+// ParseSMP reads a MAD of either subnet management class. Length, base version, class and
+// class version are checked, and of a directed route the hop count. The error is an *Error.
+func ParseSMP(b []byte) (SMP, error) {
+	h, err := ParseHeader(b)
+	if err != nil {
+		return SMP{}, err
+	}
+	switch {
+	case h.Class != ClassSubnetLID && h.Class != ClassSubnetDir:
+		return SMP{}, &Error{"management class", uint64(h.Class), "0x1 or 0x81, subnet management"}
+	case h.ClassVersion != ClassVersionSMP:
+		return SMP{}, &Error{"class version", uint64(h.ClassVersion), "1"}
+	}
+	s := SMP{Header: h, MKey: get64(b[smpMKey:]), Data: [SMPDataLen]byte(b[smpData:])}
+	if !s.Directed() {
+		return s, nil
+	}
+	if s.HopCount() > MaxHops {
+		return SMP{}, &Error{"hop count", uint64(s.HopCount()), "at most 63"}
+	}
+	s.DrSLID, s.DrDLID = ib.LID(get16(b[smpDrSLID:])), ib.LID(get16(b[smpDrDLID:]))
+	s.InitialPath = [MaxHops + 1]uint8(b[smpInitialPath:])
+	s.ReturnPath = [MaxHops + 1]uint8(b[smpReturnPath:])
+	return s, nil
+}
+
+// zeros adds n zero bytes to b and returns both all and those.
+func zeros(b []byte, n int) (all, added []byte) {
+	var z [Len]byte
+	b = append(b, z[:n]...)
+	return b, b[len(b)-n:]
+}
