@@ -1,0 +1,246 @@
+package subnet
+
+import "slices"
+
+// spreadLanes gives every path, from a switch to a LID, a lane in which it closes no cycle of channels:
+// none waits there for a buffer that, over some others, waits for its own (Dally and Seitz). The routes have to
+// be shortest ones. A path goes in the lane of the path that it leads into where it can, else in the first that takes it.
+func spreadLanes(g *Graph, r *Routes, most int) error {
+	w := &weaver{g: g, r: r, sl: make([]uint8, len(r.lft)), lanes: []*channels{newChannels(g)}, link: make([]int32, g.Switches())}
+	dist := make([]uint8, g.Switches())
+	var order []int32
+	from, list := g.bySwitch()
+	for d := range int32(g.Switches()) {
+		if from[d] == from[d+1] {
+			continue
+		}
+		order = g.distances(d, dist, order)
+		for _, t := range list[from[d]:from[d+1]] {
+			target := &g.Targets[t]
+			for l := range target.Count {
+				if !w.toward(order, int(target.LID)+l, most) {
+					return unroutable("dfsssp", "the paths need more than the %d virtual lanes that there are", most)
+				}
+			}
+		}
+	}
+	r.sl, r.Lanes = w.sl, len(w.lanes)
+	return nil
+}
+
+// weaver is the state of spreading paths over lanes.
+type weaver struct {
+	g     *Graph
+	r     *Routes
+	sl    []uint8
+	lanes []*channels
+	link  []int32 // by switch: the first link of its path to the LID in hand
+	path  []int32
+}
+
+// toward finds lanes for the paths to a LID from the switches in order, which begins with that of the LID.
+func (w *weaver) toward(order []int32, lid, most int) bool {
+	g, d := w.g, order[0]
+	for _, s := range order[1:] {
+		at := int(s)*w.r.stride + lid
+		w.link[s] = g.adjacencyOf(s, w.r.lft[at])
+		next := g.adjPeer[w.link[s]]
+		if next == d {
+			continue // a single link waits for nothing
+		}
+		lane := w.sl[int(next)*w.r.stride+lid]
+		w.path = append(w.path[:0], w.link[s], w.link[next])
+		if w.lanes[lane].add(w.path) { // the rest of the path is in this lane already
+			w.sl[at] = lane
+			continue
+		}
+		w.path = w.path[:0]
+		for x := s; x != d; x = g.adjPeer[w.link[x]] {
+			w.path = append(w.path, w.link[x])
+		}
+		found := w.fit()
+		if found == most {
+			return false
+		}
+		w.sl[at] = uint8(found)
+	}
+	return true
+}
+
+// fit puts the path in the first lane that takes it, which may be a new one.
+func (w *weaver) fit() int {
+	for i, l := range w.lanes {
+		if l.add(w.path) {
+			return i
+		}
+	}
+	w.lanes = append(w.lanes, newChannels(w.g))
+	w.lanes[len(w.lanes)-1].add(w.path)
+	return len(w.lanes) - 1
+}
+
+// adjacencyOf is the index of adjacency of a port, none where no switch is.
+func (g *Graph) adjacencyOf(s int32, port uint8) int32 {
+	if g.ofPort == nil {
+		g.ofPort = make([]int32, len(g.peer))
+		for i := range g.ofPort {
+			g.ofPort[i] = none
+		}
+		for a := range int32(g.Switches()) {
+			for i := g.adjacent[a]; i < g.adjacent[a+1]; i++ {
+				g.ofPort[g.at(a, g.adjPort[i])] = i
+			}
+		}
+	}
+	if int(port) > g.Ports(s) {
+		return none
+	}
+	return g.ofPort[g.at(s, port)]
+}
+
+// channels is the graph of what waits for what in one lane: its nodes are the links in one direction, and an
+// edge says that some path takes the second right after the first. It is kept without cycles, together with an
+// order of the nodes that proves it (Pearce and Kelly: A dynamic topological sort algorithm, 2006).
+type channels struct {
+	g     *Graph
+	edges []bool  // by first link, and by which port of the switch at its end the second is
+	start []int32 // where the edges of a link begin
+	into  [][]int32
+	order []int32 // by link: its place
+	// Of one search.
+	seen     []bool
+	forward  []int32
+	backward []int32
+	stack    []int32
+	added    []int32 // edges of the path in hand, to be taken back: pairs of links
+	places   []int32
+}
+
+func newChannels(g *Graph) *channels {
+	n := len(g.adjPeer)
+	c := &channels{g: g, start: make([]int32, n+1), into: make([][]int32, n), order: make([]int32, n), seen: make([]bool, n)}
+	for i := range n {
+		t := g.adjPeer[i]
+		c.start[i+1] = c.start[i] + g.adjacent[t+1] - g.adjacent[t]
+		c.order[i] = int32(i)
+	}
+	c.edges = make([]bool, c.start[n])
+	return c
+}
+
+func (c *channels) edge(a, b int32) *bool {
+	return &c.edges[c.start[a]+b-c.g.adjacent[c.g.adjPeer[a]]]
+}
+
+// add takes a path in, or leaves all as it was and says false where it closes a cycle.
+func (c *channels) add(path []int32) bool {
+	c.added = c.added[:0]
+	for i := range len(path) - 1 {
+		a, b := path[i], path[i+1]
+		if *c.edge(a, b) {
+			continue
+		}
+		if a == b || !c.insert(a, b) {
+			c.undo()
+			return false
+		}
+		*c.edge(a, b) = true
+		c.into[b] = append(c.into[b], a)
+		c.added = append(c.added, a, b)
+	}
+	return true
+}
+
+func (c *channels) undo() {
+	for i := len(c.added) - 2; i >= 0; i -= 2 {
+		a, b := c.added[i], c.added[i+1]
+		*c.edge(a, b) = false
+		c.into[b] = c.into[b][:len(c.into[b])-1]
+	}
+}
+
+// insert makes the order fit an edge from a to b; false: it would close a cycle.
+func (c *channels) insert(a, b int32) bool {
+	if c.order[a] < c.order[b] {
+		return true
+	}
+	ok := c.reach(b, c.order[a], a)
+	if ok {
+		c.reachBack(a, c.order[b])
+		c.reorder()
+	}
+	for _, x := range c.forward {
+		c.seen[x] = false
+	}
+	for _, x := range c.backward {
+		c.seen[x] = false
+	}
+	c.forward, c.backward = c.forward[:0], c.backward[:0]
+	return ok
+}
+
+// reach collects what follows from b up to a place; false where that includes a.
+func (c *channels) reach(b, place, a int32) bool {
+	c.stack = append(c.stack[:0], b)
+	c.seen[b] = true
+	c.forward = append(c.forward, b)
+	for len(c.stack) > 0 {
+		x := c.stack[len(c.stack)-1]
+		c.stack = c.stack[:len(c.stack)-1]
+		t := c.g.adjPeer[x]
+		for k := c.start[x]; k < c.start[x+1]; k++ {
+			if !c.edges[k] {
+				continue
+			}
+			y := c.g.adjacent[t] + k - c.start[x]
+			if y == a {
+				return false
+			}
+			if !c.seen[y] && c.order[y] < place {
+				c.seen[y] = true
+				c.forward = append(c.forward, y)
+				c.stack = append(c.stack, y)
+			}
+		}
+	}
+	return true
+}
+
+// reachBack collects what leads to a from a place on.
+func (c *channels) reachBack(a, place int32) {
+	c.stack = append(c.stack[:0], a)
+	c.seen[a] = true
+	c.backward = append(c.backward, a)
+	for len(c.stack) > 0 {
+		x := c.stack[len(c.stack)-1]
+		c.stack = c.stack[:len(c.stack)-1]
+		for _, y := range c.into[x] {
+			if !c.seen[y] && c.order[y] > place {
+				c.seen[y] = true
+				c.backward = append(c.backward, y)
+				c.stack = append(c.stack, y)
+			}
+		}
+	}
+}
+
+// reorder puts what leads to a before what follows from b, in the places that they have now.
+func (c *channels) reorder() {
+	byPlace := func(x, y int32) int { return int(c.order[x]) - int(c.order[y]) }
+	slices.SortFunc(c.forward, byPlace)
+	slices.SortFunc(c.backward, byPlace)
+	c.places = c.places[:0]
+	for _, x := range c.backward {
+		c.places = append(c.places, c.order[x])
+	}
+	for _, x := range c.forward {
+		c.places = append(c.places, c.order[x])
+	}
+	slices.Sort(c.places)
+	for i, x := range c.backward {
+		c.order[x] = c.places[i]
+	}
+	for i, x := range c.forward {
+		c.order[x] = c.places[len(c.backward)+i]
+	}
+}
