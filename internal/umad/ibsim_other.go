@@ -1,0 +1,9 @@
+//go:build !linux
+
+package umad
+
+import "errors"
+
+func dialIbsimLocal(IbsimOptions, *ibsim) (Device, error) {
+	return Device{}, errors.New("abstract sockets are Linux's; allowed: IBSIM_SERVER_NAME with the name of the server's machine")
+}

@@ -1,0 +1,232 @@
+package umad
+
+import (
+	"context"
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+const (
+	responseBit    = 0x80 // of the method (IBA 13.4.5)
+	transactionID  = 8
+	minimumTimeout = time.Millisecond
+)
+
+// Server answers the requests of a management class that come to a port. It is called by one goroutine at a time,
+// and addresses are filled in for it. Nil is no answer.
+type Server func(request *Datagram) (answer *[mad.Len]byte)
+
+// Port is an open port of an adapter. Its methods may be called by many goroutines.
+type Port struct {
+	transport Transport
+	device    Device
+	sending   sync.Mutex // a transport takes one MAD at a time
+
+	mu       sync.Mutex
+	exchange *exchange
+	servers  map[uint8]Server
+	timer    *time.Timer
+	closed   bool
+	finished chan struct{}
+}
+
+// NewPort opens a port over a transport, which it closes at its end. First is where transaction IDs begin; it
+// should differ from program to program.
+func NewPort(t Transport, d Device, first uint32) *Port {
+	p := &Port{transport: t, device: d, exchange: newExchange(first), servers: map[uint8]Server{}, finished: make(chan struct{})}
+	p.timer = time.AfterFunc(time.Hour, p.tick)
+	p.timer.Stop()
+	go p.receive()
+	return p
+}
+
+// Device is what the machine knew of the adapter when the port was opened.
+func (p *Port) Device() Device { return p.device }
+
+// Serve hands the requests of a management class to s from now on.
+func (p *Port) Serve(class uint8, s Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.servers[class] = s
+}
+
+// Close ends the port. Requests that wait for an answer end with ErrClosed.
+func (p *Port) Close() error {
+	p.mu.Lock()
+	first := !p.closed
+	p.closed = true
+	p.timer.Stop()
+	p.mu.Unlock()
+	var err error
+	if first {
+		err = p.transport.Close()
+	}
+	<-p.finished
+	return err
+}
+
+// Start sends a request, a whole MAD, whose transaction ID is filled in. Done is called once, by any goroutine, with
+// the answer or the reason why there is none: ErrTimeout, ErrClosed, or what the transport says. It must not wait for
+// other answers. What status the answer has is not looked at.
+func (p *Port) Start(to Address, request *[mad.Len]byte, t Timing, done func(answer *Datagram, err error)) {
+	r := &pending{timeout: max(t.Timeout, minimumTimeout), triesLeft: max(t.Tries, 1), done: done}
+	r.datagram.Remote, r.datagram.LocalQP, r.datagram.MAD = to, to.QP, *request
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		done(nil, ErrClosed)
+		return
+	}
+	p.exchange.add(time.Now(), r)
+	binary.BigEndian.PutUint64(r.datagram.MAD[transactionID:], uint64(r.id))
+	p.schedule()
+	p.mu.Unlock()
+	p.send(r)
+}
+
+// Call is Start that waits for the answer.
+func (p *Port) Call(ctx context.Context, to Address, request *[mad.Len]byte, t Timing) (*Datagram, error) {
+	type result struct {
+		answer *Datagram
+		err    error
+	}
+	ended := make(chan result, 1)
+	p.Start(to, request, t, func(d *Datagram, err error) { ended <- result{d, err} })
+	select {
+	case r := <-ended:
+		return r.answer, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Send sends a MAD that nobody answers, as it is.
+func (p *Port) Send(d *Datagram) error {
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	return p.transport.Send(d)
+}
+
+// send sends a request. What fails here ends it.
+func (p *Port) send(r *pending) {
+	err := p.Send(&r.datagram)
+	if err == nil {
+		return
+	}
+	p.mu.Lock()
+	r = p.exchange.answered(r.id)
+	if p.closed {
+		err = ErrClosed
+	}
+	p.mu.Unlock()
+	if r != nil {
+		r.done(nil, err)
+	}
+}
+
+// schedule sets the timer to the next deadline. The lock is held.
+func (p *Port) schedule() {
+	if at, any := p.exchange.next(); any && !p.closed {
+		p.timer.Reset(time.Until(at))
+	}
+}
+
+// tick asks again where nobody answered in time.
+func (p *Port) tick() {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return
+	}
+	again, over := p.exchange.expire(time.Now())
+	p.schedule()
+	p.mu.Unlock()
+	for _, r := range over {
+		r.done(nil, ErrTimeout)
+	}
+	for _, r := range again {
+		p.send(r)
+	}
+}
+
+// receive works for the port until it is closed, or the transport fails.
+func (p *Port) receive() {
+	var err error
+	for {
+		d := new(Datagram)
+		if err = p.transport.Receive(d); err != nil {
+			break
+		}
+		p.take(d)
+	}
+	p.mu.Lock()
+	if p.closed {
+		err = ErrClosed
+	}
+	p.closed = true
+	p.timer.Stop()
+	left := p.exchange.abandon()
+	p.mu.Unlock()
+	for _, r := range left {
+		r.done(nil, err)
+	}
+	close(p.finished)
+}
+
+// take is what one MAD that came in does.
+func (p *Port) take(d *Datagram) {
+	id := uint32(binary.BigEndian.Uint64(d.MAD[transactionID:]))
+	switch {
+	case d.Failed:
+		p.undelivered(id)
+	case d.MAD[3]&responseBit != 0:
+		p.mu.Lock()
+		r := p.exchange.waiting[id]
+		if r != nil && answers(&r.datagram, d) {
+			p.exchange.remove(r)
+		} else {
+			r = nil // late, twice, or of somebody who lies
+		}
+		p.mu.Unlock()
+		if r != nil {
+			r.done(d, nil)
+		}
+	default:
+		p.serve(d)
+	}
+}
+
+// answers tells whether a is the answer to a request as far as its header says.
+func answers(request, a *Datagram) bool {
+	return request.MAD[1] == a.MAD[1] && [2]byte(request.MAD[16:18]) == [2]byte(a.MAD[16:18])
+}
+
+// undelivered asks again, or gives up.
+func (p *Port) undelivered(id uint32) {
+	p.mu.Lock()
+	again, over := p.exchange.failed(time.Now(), id)
+	p.mu.Unlock()
+	if over != nil {
+		over.done(nil, ErrTimeout)
+	}
+	if again != nil {
+		p.send(again)
+	}
+}
+
+// serve answers a request of another node.
+func (p *Port) serve(d *Datagram) {
+	p.mu.Lock()
+	s := p.servers[d.MAD[1]]
+	p.mu.Unlock()
+	if s == nil {
+		return
+	}
+	if answer := s(d); answer != nil {
+		// Where the transport fails, the receiver ends the port.
+		_ = p.Send(&Datagram{Remote: d.Remote, LocalQP: d.LocalQP, MAD: *answer})
+	}
+}
