@@ -116,8 +116,9 @@ int id_place(struct id *i, uint32_t adapter)
 	i->id.verbs = device_context(i->home->svpi, adapter);
 	if (!i->id.verbs)
 		return ENODEV;
+	i->id.pd = device_pd(i->id.verbs); /* programs use it without asking for one (UCX) */
 	i->id.port_num = 1;
-	return 0;
+	return i->id.pd ? 0 : errno;
 }
 
 int id_learn(struct id *i)

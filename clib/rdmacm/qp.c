@@ -80,9 +80,7 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *
 		return result(EINVAL);
 	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd) {
 		a->comp_mask |= IBV_QP_INIT_ATTR_PD;
-		a->pd = id->pd ? id->pd : device_pd(id->verbs);
-		if (!a->pd)
-			return -1;
+		a->pd = id->pd;
 	}
 	if (a->pd->context != id->verbs || (id->recv_cq && a->recv_cq && id->recv_cq != a->recv_cq) ||
 	    (id->send_cq && a->send_cq && id->send_cq != a->send_cq))
@@ -139,15 +137,12 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex
 		return result(EOPNOTSUPP);
 	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd) {
 		a->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
-		a->pd = device_pd(id->verbs);
-		if (!a->pd)
-			return -1;
+		a->pd = id->pd;
 	}
 	srq = to_context(id->verbs)->verbs.create_srq_ex(id->verbs, a);
 	if (!srq)
 		return -1;
 	id->srq = srq;
-	id->pd = id->pd ? id->pd : a->pd;
 	return 0;
 }
 

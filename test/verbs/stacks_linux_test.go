@@ -26,6 +26,17 @@ func TestUCX(t *testing.T) {
 	})
 }
 
+// UCX connects through librdmacm as well, and io_demo checks its data then.
+func TestUCXConnections(t *testing.T) {
+	b := newBench(t)
+	env := []string{"UCX_TLS=rc_verbs,ud_verbs", "UCX_SOCKADDR_TLS_PRIORITY=rdmacm"}
+	server, client := "io_demo -p PORT -q -d 1:100000", "io_demo -i 100 -q -d 1:100000 -o write,read -y 0.1s ADDR0:PORT"
+	b.talkAll(t, []pair{
+		{name: "tags", env: env, server: server, client: client, says: "Client exit with status 'OK'", server2: "got new connection request", endless: true},
+		{name: "active messages", env: env, server: server + " -A", client: client + " -A", says: "Client exit with status 'OK'", server2: "got new connection request", endless: true},
+	})
+}
+
 func TestLibfabric(t *testing.T) {
 	b := newBench(t)
 	b.need("fi_info", "fi_pingpong")
