@@ -1,0 +1,184 @@
+package fabric
+
+import (
+	"fmt"
+
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// ParameterError says which parameter of a generator cannot be. Test for it with errors.As.
+type ParameterError struct {
+	Name    string
+	Value   int
+	Allowed string
+}
+
+// Error implements error.
+func (e *ParameterError) Error() string {
+	return fmt.Sprintf("%s is %d; allowed: %s", e.Name, e.Value, e.Allowed)
+}
+
+func within(name string, v, low, high int) error {
+	if v < low || v > high {
+		return &ParameterError{name, v, fmt.Sprintf("%d to %d", low, high)}
+	}
+	return nil
+}
+
+// Rate is the width and speed of all the links that a generator makes. The zero value is 4x QDR.
+type Rate struct {
+	Width mad.Width
+	Speed mad.Speed
+}
+
+// builder makes the nodes of a generated topology: all channel adapters first, since the
+// first node is where programs attach.
+type builder struct {
+	Topology
+	rate     Rate
+	ca, sw   uint64
+	switches int // index of the first switch
+}
+
+func newBuilder(r Rate) *builder {
+	if r.Width == 0 {
+		r.Width = mad.Width4x
+	}
+	if r.Speed == mad.SpeedNone {
+		r.Speed = mad.SpeedQDR
+	}
+	return &builder{rate: r, ca: firstCAGUID, sw: firstSwitchGUID}
+}
+
+// check refuses what would be more than a topology may have.
+func (b *builder) check(hosts, hostPorts, switches, radix int) error {
+	if nodes := hosts + switches; nodes > MaxNodes || hosts*(hostPorts+1)+switches*(radix+1) > MaxPorts {
+		return &ParameterError{"number of nodes", nodes, fmt.Sprintf("%d with %d ports", MaxNodes, MaxPorts)}
+	}
+	return nil
+}
+
+// adapters adds n channel adapters, called node00000 and so on.
+func (b *builder) adapters(n, ports int) {
+	for i := range n {
+		id := fmt.Sprintf("node%05d", i)
+		b.Nodes = append(b.Nodes, newNode(mad.NodeCA, id, id, ports, b.ca))
+		b.ca += guidsOf(mad.NodeCA, ports)
+	}
+	b.switches = len(b.Nodes)
+}
+
+// add adds n switches that are called after kind, and returns the index of the first.
+func (b *builder) add(kind string, n, ports int) int {
+	first := len(b.Nodes)
+	for i := range n {
+		id := fmt.Sprintf("%s%04d", kind, i)
+		b.Nodes = append(b.Nodes, newNode(mad.NodeSwitch, id, id, ports, b.sw))
+		b.sw++
+	}
+	return first
+}
+
+func (b *builder) join(a, portA, c, portC int) {
+	b.link(a, portA, c, portC, b.rate.Width, b.rate.Speed)
+}
+
+// Star is hosts channel adapters of one port around one switch. The error is a *ParameterError.
+func Star(hosts int, r Rate) (*Topology, error) {
+	if err := within("hosts", hosts, 1, MaxNodePorts); err != nil {
+		return nil, err
+	}
+	b := newBuilder(r)
+	b.adapters(hosts, 1)
+	sw := b.add("switch", 1, hosts)
+	for i := range hosts {
+		b.join(i, 1, sw, i+1)
+	}
+	return &b.Topology, nil
+}
+
+// Torus is a ring, torus or hypertorus of switches: sizes are the numbers of switches along each of
+// its dimensions, with hosts channel adapters of one port at every switch. Ports 1 and 2 of a
+// switch go up and down the first dimension, 3 and 4 the second, and so on; those of the
+// hosts follow. A dimension of two switches has one link. The error is a *ParameterError.
+func Torus(sizes []int, hosts int, r Rate) (*Topology, error) {
+	if err := within("number of dimensions", len(sizes), 1, 6); err != nil {
+		return nil, err
+	}
+	switches := 1
+	for _, n := range sizes {
+		if err := within("size of a dimension", n, 2, 1024); err != nil {
+			return nil, err
+		}
+		if switches *= n; switches > MaxNodes {
+			return nil, &ParameterError{"number of switches", switches, fmt.Sprintf("at most %d", MaxNodes)}
+		}
+	}
+	radix := 2*len(sizes) + hosts
+	if err := within("hosts at a switch", hosts, 0, MaxNodePorts-2*len(sizes)); err != nil {
+		return nil, err
+	}
+	b := newBuilder(r)
+	if err := b.check(switches*hosts, 1, switches, radix); err != nil {
+		return nil, err
+	}
+	b.adapters(switches*hosts, 1)
+	first := b.add("switch", switches, radix)
+	for s := range switches {
+		stride := 1
+		for d, n := range sizes {
+			at := s / stride % n
+			if next := s - at*stride + (at+1)%n*stride; n > 2 || at == 0 {
+				b.join(first+s, 2*d+1, first+next, 2*d+2)
+			}
+			stride *= n
+		}
+		for h := range hosts {
+			b.join(s*hosts+h, 1, first+s, 2*len(sizes)+h+1)
+		}
+	}
+	return &b.Topology, nil
+}
+
+// Dragonfly is groups of switches in each of which all are joined to all, and every two
+// groups are joined. A switch has hosts channel adapters of one port and global links to
+// other groups, so that there may be at most switches times global plus one groups. The
+// error is a *ParameterError.
+func Dragonfly(groups, switches, hosts, global int, r Rate) (*Topology, error) {
+	if err := within("switches of a group", switches, 1, MaxNodePorts); err != nil {
+		return nil, err
+	}
+	if err := within("hosts at a switch", hosts, 0, MaxNodePorts-switches); err != nil {
+		return nil, err
+	}
+	if err := within("global links of a switch", global, 0, MaxNodePorts-switches+1-hosts); err != nil {
+		return nil, err
+	}
+	if err := within("groups", groups, 1, switches*global+1); err != nil {
+		return nil, err
+	}
+	radix := max(hosts+switches-1+global, 1)
+	b := newBuilder(r)
+	if err := b.check(groups*switches*hosts, 1, groups*switches, radix); err != nil {
+		return nil, err
+	}
+	b.adapters(groups*switches*hosts, 1)
+	first := b.add("switch", groups*switches, radix)
+	for s := range groups * switches {
+		for h := range hosts {
+			b.join(s*hosts+h, 1, first+s, h+1)
+		}
+		for o := s%switches + 1; o < switches; o++ { // port hosts+1 on: the others of the group in their order
+			b.join(first+s, hosts+o, first+s-s%switches+o, hosts+s%switches+1)
+		}
+	}
+	// Group g reaches g+1+k by its global link k, counted through its switches.
+	for g := range groups {
+		for o := g + 1; o < groups; o++ {
+			there, back := o-g-1, groups-1-(o-g)
+			b.join(first+g*switches+there/global, hosts+switches+there%global,
+				first+o*switches+back/global, hosts+switches+back%global)
+		}
+	}
+	return &b.Topology, nil
+}
