@@ -376,8 +376,9 @@ func (q *QP) sendRead(r *request, o *frame.Out) int {
 		}
 		n = min(n, uint32(q.win.size))
 	}
-	// A chunk may exceed a small window when nothing else is in flight.
-	if q.win.inFlight > 0 && q.room(int(n)) == 0 {
+	// A chunk may exceed a small window when nothing else is in flight, those of this
+	// turn included, which are counted at its end.
+	if q.win.inFlight+q.onTheWay()-q.counted > 0 && q.room(int(n)) == 0 {
 		return 0
 	}
 	off := uint64(s.idx) * uint64(q.mtu)

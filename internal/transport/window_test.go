@@ -1,0 +1,39 @@
+package transport
+
+import (
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// TestWindowBoundsReads: READ requests ask for no more answers than the window of the
+// destination allows, also those of one turn and those that are sent again, of which
+// the responder sends every answer once more. One chunk may be asked for always.
+func TestWindowBoundsReads(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		size        int // of the window
+		first, then int // chunks asked for at first, and when the ACK timer has ended
+	}{
+		{"less than a chunk", 32, 1, 1},
+		{"some chunks", 4 * readChunk, 4, 2},
+		{"more than may be outstanding", 32 * readChunk, MaxReadAtomic, MaxReadAtomic},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFlow(t, 1024, readChunk*1024, ring.OpRead)
+			f.a.q.win.size = c.size
+			for range MaxReadAtomic {
+				f.a.post(f.wr)
+			}
+			if n := f.a.e.Transmit(f.now, f.w.out); n != c.first {
+				t.Errorf("asks for %d chunks, want %d", n, c.first)
+			}
+			f.now = f.a.q.req.expires
+			f.a.e.Advance(f.now) // a probe may be due too, which the end of the timer comes after
+			f.a.e.Advance(f.now)
+			if n := f.a.e.Transmit(f.now, f.w.out); n != c.then {
+				t.Errorf("asks for %d chunks again, want %d", n, c.then)
+			}
+		})
+	}
+}
