@@ -83,8 +83,8 @@ EXPORT int rdma_listen(struct rdma_cm_id *id, int backlog)
 	return result(error);
 }
 
-/* As a request leaves it, unless the program asks for less. */
-static void limit_to_request(const struct id *i, struct rdma_conn_param *p)
+/* As a request leaves it, unless the device has, or the program asks for, less. */
+static void limit_to_request(const struct id *i, struct svpi_conn_param *p)
 {
 	p->responder_resources = at_most(p->responder_resources, i->responder_resources);
 	p->initiator_depth = at_most(p->initiator_depth, i->initiator_depth);
@@ -100,10 +100,11 @@ EXPORT int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 
 	if (param)
 		p = *param;
-	limit_to_request(i, &p);
 	error = convert(i, &p, &q.param);
-	if (!error)
+	if (!error) {
+		limit_to_request(i, &q.param);
 		error = svpi_ask(i, SVPI_CM_ACCEPT, &q, sizeof(q));
+	}
 	if (error) {
 		id_fail_qp(i);
 		return result(error);
