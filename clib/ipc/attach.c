@@ -274,6 +274,14 @@ static int answer(struct svpi *s, const struct frame *h, size_t len)
 	return 0;
 }
 
+/* take_neighbour takes what the driver says of the programs of the direct path. */
+static int take_neighbour(struct svpi *s, const struct frame *h, size_t len)
+{
+	int fds = h->flags >> 8 & 15, fd = fds == 1 ? take_fd(s) : -1;
+
+	return fds > 1 || !svpi_neighbour_frame(s, h->op, s->frame, len, fd) ? EPROTO : 0;
+}
+
 /* dispatch handles the frame that was read; the lock is held. */
 static int dispatch(struct svpi *s, const struct frame *h)
 {
@@ -284,6 +292,10 @@ static int dispatch(struct svpi *s, const struct frame *h)
 		return take_events(s, len);
 	case SVPI_ARENA:
 		return take_arena(s, len);
+	case SVPI_SHARE:
+	case SVPI_INTRODUCE:
+	case SVPI_DROP:
+		return take_neighbour(s, h, len);
 	case SVPI_GOODBYE:
 		if (len >= sizeof(struct svpi_goodbye)) {
 			const struct svpi_goodbye *g = (const void *)s->frame;
@@ -570,7 +582,7 @@ static int hello(struct svpi *s)
 {
 	struct svpi_hello q = { .magic = SVPI_MAGIC, .major = SVPI_MAJOR, .minor = SVPI_MINOR,
 				.features = SVPI_FEATURE_SEGMENTS | SVPI_FEATURE_PROCESS_VM | SVPI_FEATURE_COPIER };
-	const char *path = getenv("SOFTVPI_MEMORY_PATH");
+	const char *path = getenv("SOFTVPI_MEMORY_PATH"), *direct = getenv("SOFTVPI_DIRECT");
 	_Alignas(64) uint8_t probe[64];
 	struct frame h;
 	int error, wake, copier;
@@ -580,6 +592,8 @@ static int hello(struct svpi *s)
 		return error;
 	if (path && *path)
 		q.path = !strcmp(path, "process_vm") ? 2 : !strcmp(path, "copier") ? 3 : 0;
+	if (!direct || strcmp(direct, "off"))
+		q.features |= SVPI_FEATURE_DIRECT;
 	program_name(q.name);
 	error = send_frame(s, SVPI_HELLO, 1, &q, sizeof(q));
 	if (!error)
@@ -600,6 +614,7 @@ static int hello(struct svpi *s)
 	if (h.length != HEADER + sizeof(s->about))
 		return EPROTO;
 	memcpy(&s->about, s->frame, sizeof(s->about));
+	s->direct = s->about.features & SVPI_FEATURE_DIRECT;
 	wake = take_fd(s);
 	copier = s->about.copier_bytes ? take_fd(s) : -1;
 	s->wake = wake;
@@ -626,6 +641,7 @@ static int hello(struct svpi *s)
 
 static void release(struct svpi *s)
 {
+	svpi_neighbours_end(s);
 	if (s->fd >= 0)
 		close(s->fd);
 	if (s->wake >= 0)
@@ -740,6 +756,7 @@ int svpi_move(struct svpi *s)
 			error = svpi_copier_start(s);
 		if (!error) {
 			s->pid = getpid();
+			s->moves++;
 			s->moved = false;
 		}
 	}

@@ -13,9 +13,10 @@
 #include <sys/types.h>
 
 #include "layouts.h"
+#include "neighbour.h"
 #include "ring.h"
 
-enum { SVPI_FEATURE_SEGMENTS = 1, SVPI_FEATURE_PROCESS_VM = 2, SVPI_FEATURE_COPIER = 4, SVPI_FEATURE_DIRECT = 8 };
+enum { SVPI_FEATURE_SEGMENTS = 1, SVPI_FEATURE_PROCESS_VM = 2, SVPI_FEATURE_COPIER = 4, SVPI_FEATURE_DIRECT = 16 };
 enum { SVPI_MAX_ARENAS = 65536 };
 enum { SVPI_KIND_PD = 1, SVPI_KIND_MEMORY, SVPI_KIND_WINDOW, SVPI_KIND_CQ, SVPI_KIND_SRQ, SVPI_KIND_QP, SVPI_KIND_AH,
        SVPI_KIND_CM };
@@ -37,6 +38,7 @@ struct svpi {
 	pid_t pid;	   /* of the process that attached, or that it moved to */
 	int users;
 	_Atomic bool moved; /* this is a child of that process: see svpi_here */
+	uint32_t moves;	    /* how often it moved */
 	pthread_mutex_t move_lock;
 
 	int fd;
@@ -64,6 +66,9 @@ struct svpi {
 	struct svpi_doorbells doorbells;
 	int wake;
 
+	bool direct; /* takes part in the direct path */
+	struct svpi_neighbours neighbours;
+
 	void *copier;
 	pthread_t copier_thread;
 };
@@ -90,6 +95,15 @@ const char *svpi_detail(void);
 
 /* svpi_pump takes what the driver has sent, without waiting. */
 void svpi_pump(struct svpi *);
+
+/* svpi_listen does so where there is something of the direct path, which nobody has asked for. */
+static inline void svpi_listen(struct svpi *s)
+{
+	uint32_t told = atomic_load_explicit(&s->doorbells.h->told, memory_order_relaxed);
+
+	if (__builtin_expect((int32_t)(told - atomic_load_explicit(&s->neighbours.took, memory_order_relaxed)) > 0, 0))
+		svpi_pump(s);
+}
 
 /* svpi_take takes the oldest event that wants accepts (false: another's), without waiting. */
 bool svpi_take(struct svpi *, bool (*wants)(const struct svpi_event *, void *), void *arg, struct svpi_event *out);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 0 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 1 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -680,11 +680,12 @@ struct svpi_direction {
 	uint8_t none2[56];
 	uint32_t op;
 	uint32_t taken;
-	uint8_t none5[56];
+	uint32_t raised;
+	uint8_t none6[52];
 	uint64_t messages[4];
 	uint64_t packets[4];
 	uint64_t bytes[4];
-	uint64_t none9[4];
+	uint64_t none10[4];
 	struct svpi_terms terms;
 };
 _Static_assert(sizeof(struct svpi_direction) == 448, "layout");

@@ -17,6 +17,7 @@ struct svpi_ring_header {
 	_Atomic uint32_t sequence;
 	_Atomic uint32_t sleepers;
 	_Alignas(64) _Atomic uint32_t flags;
+	_Atomic uint32_t told, taken; /* doorbells: frames that nobody asked for, sent by the driver and taken here */
 };
 _Static_assert(sizeof(struct svpi_ring_header) == 256, "layout");
 

@@ -21,6 +21,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct segment *list;
 /* Bounds of all that there ever were: most of what is freed lies outside of them. */
 static _Atomic uintptr_t lowest = UINTPTR_MAX, highest;
+static _Atomic uint32_t generation; /* how many were freed */
 
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
@@ -118,8 +119,22 @@ static struct segment *take(const void *p)
 	g = *at;
 	if (g)
 		*at = g->next;
+	atomic_fetch_add(&generation, g != NULL);
 	pthread_mutex_unlock(&lock);
 	return g;
+}
+
+uint32_t svpi_segment_generation(void) { return atomic_load_explicit(&generation, memory_order_acquire); }
+
+bool svpi_segment_held(struct svpi *s, uint32_t number)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&lock);
+	for (struct segment *g = list; g && !found; g = g->next)
+		found = g->s == s && g->number == number;
+	pthread_mutex_unlock(&lock);
+	return found;
 }
 
 bool svpi_segment_free(void *p)

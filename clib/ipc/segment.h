@@ -22,6 +22,11 @@ size_t svpi_segment_size(void *p);
 
 #pragma GCC visibility pop
 
+/* svpi_segment_held tells whether a segment of an attachment was not freed yet, and svpi_segment_generation changes with
+ * each that is. */
+bool svpi_segment_held(struct svpi *, uint32_t number);
+uint32_t svpi_segment_generation(void);
+
 /* svpi_segment_find finds the segment of an attachment that a range lies in: its number and the offset there; 0: none. */
 uint32_t svpi_segment_find(struct svpi *, const void *from, size_t length, uint64_t *offset);
 

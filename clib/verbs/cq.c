@@ -85,6 +85,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 		__atomic_sub_fetch(&cq->channel->refcnt, 1, __ATOMIC_SEQ_CST);
 	while (to_cq(cq)->later)
 		drop_later(to_cq(cq));
+	free(to_cq(cq)->late);
 	free(to_cq(cq));
 	return 0;
 }
@@ -156,8 +157,8 @@ static void to_wc(void *arg, int i, const struct svpi_cqe *e)
 	wc->dlid_path_bits = 0;
 }
 
-/* take polls the ring, and goes on to those that resizes made. */
-static inline int take(struct svpi_cq *c, int n, void (*each)(void *, int, const struct svpi_cqe *), void *arg)
+/* take_ring polls the ring, and goes on to those that resizes made. */
+static inline int take_ring(struct svpi_cq *c, int n, void (*each)(void *, int, const struct svpi_cqe *), void *arg)
 {
 	int k = svpi_poll(&c->ring, n, each, arg);
 
@@ -170,6 +171,21 @@ static inline int take(struct svpi_cq *c, int n, void (*each)(void *, int, const
 	return k;
 }
 
+/* take_late goes on with requests that wait in rings, and polls again. */
+static __attribute__((noinline)) int take_late(struct svpi_cq *c, int n, void (*each)(void *, int, const struct svpi_cqe *),
+					       void *arg)
+{
+	svpi_direct_late(c);
+	return take_ring(c, n, each, arg);
+}
+
+static inline int take(struct svpi_cq *c, int n, void (*each)(void *, int, const struct svpi_cqe *), void *arg)
+{
+	int k = take_ring(c, n, each, arg);
+
+	return k == 0 && __builtin_expect(c->lates > 0, 0) ? take_late(c, n, each, arg) : k;
+}
+
 /* offer gives the driver the processor, and looks whether it is still there. -1: nothing will come any more. */
 static __attribute__((noinline)) int offer(struct svpi_cq *c)
 {
@@ -180,8 +196,12 @@ static __attribute__((noinline)) int offer(struct svpi_cq *c)
 		return -1;
 	svpi_spin_unlock(&c->lock);
 	sched_yield();
-	if (++c->offers % PUMP_EVERY == 0)
+	if (c->svpi->moved)
+		; /* what comes is the parent's still */
+	else if (++c->offers % PUMP_EVERY == 0)
 		svpi_pump(c->svpi);
+	else
+		svpi_listen(c->svpi);
 	svpi_spin_lock(&c->lock);
 	return 0;
 }

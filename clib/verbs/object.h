@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "../ipc/attach.h"
+#include "../ipc/initiator.h"
 #include "table.h"
 #include "verbs.h"
 
@@ -23,6 +24,11 @@ static inline void svpi_spin_lock(struct svpi_spin *l)
 {
 	while (__builtin_expect(atomic_exchange_explicit(&l->taken, 1, memory_order_acquire), 0))
 		sched_yield();
+}
+
+static inline bool svpi_spin_try(struct svpi_spin *l)
+{
+	return atomic_exchange_explicit(&l->taken, 1, memory_order_acquire) == 0;
 }
 
 static inline void svpi_spin_unlock(struct svpi_spin *l) { atomic_store_explicit(&l->taken, 0, memory_order_release); }
@@ -80,6 +86,10 @@ struct svpi_cq {
 	struct svpi_spin lock;
 	struct svpi_consumer ring;
 	struct svpi_later *later;
+	struct svpi_spin late_lock; /* of these three; the lock is held while a program goes through an extended poll */
+	struct svpi_qp **late;	    /* with requests in their rings that polls may go on with */
+	uint32_t turn;
+	_Atomic uint32_t lates;
 	uint32_t idle, patience; /* empty polls since the processor was offered to others, and how many it takes */
 	uint32_t offers;
 	uint32_t got, got_async; /* events that the program was given; those that it acknowledged are in cq */
@@ -110,10 +120,13 @@ struct svpi_qp {
 	uint32_t operations; /* bits 1 << ibv_wr_opcode that the type has */
 	bool signal_all;
 	uint32_t got; /* events given */
+	struct svpi_slot direct;
+	bool followed; /* among the late ones of its send CQ */
 	/* of an extended post: entries that were filled and not published */
 	uint32_t started;
 	struct svpi_send_entry *building;
 	int build_error;
+	struct svpi_initiator *lent; /* who carries them out; NULL: the driver */
 };
 
 struct svpi_channel {
@@ -159,6 +172,16 @@ int svpi_dealloc_td(struct ibv_td *);
 int svpi_query_port(struct ibv_context *, uint8_t, struct ibv_port_attr *, size_t);
 int svpi_query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_input *, struct ibv_device_attr_ex *, size_t);
 int svpi_query_rt_values(struct ibv_context *, struct ibv_values_ex *);
+
+/* The direct path (direct.c). svpi_direct_begin is called before requests are filled in: it returns the initiator that may
+ * carry them out, NULL where the driver does. svpi_direct_end publishes those from index on, which it did not. The lock of
+ * the send queue is held. */
+struct svpi_initiator *svpi_direct_begin(struct svpi_qp *);
+void svpi_direct_end(struct svpi_qp *, struct svpi_initiator *, uint32_t from);
+/* svpi_direct_late goes on with the requests of one of the queue pairs that wait. */
+void svpi_direct_late(struct svpi_cq *);
+/* svpi_direct_forget ends a queue pair's part. */
+void svpi_direct_forget(struct svpi_qp *);
 
 /* Channels, see events.c. */
 int svpi_events_open(struct svpi_context *);

@@ -123,7 +123,9 @@ static int put(struct svpi_qp *q, struct svpi_send_entry *e, const struct ibv_se
 int svpi_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct svpi_qp *q = to_qp(qp);
+	struct svpi_initiator *lent;
 	uint32_t from;
+	bool direct;
 	int error = svpi_here(q->svpi);
 
 	if (__builtin_expect(error, 0)) {
@@ -131,6 +133,8 @@ int svpi_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 		return error;
 	}
 	svpi_spin_brief(&q->send_lock);
+	lent = svpi_direct_begin(q);
+	direct = lent != NULL;
 	from = q->send.next;
 	for (; wr; wr = wr->next) {
 		struct svpi_send_entry *e = (void *)svpi_slot(&q->send);
@@ -142,12 +146,12 @@ int svpi_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 		error = put(q, e, wr);
 		if (error)
 			break;
-		svpi_filled(&q->send);
+		direct = direct && svpi_execute(lent, e);
+		if (!direct)
+			svpi_filled(&q->send);
 	}
-	if (q->send.next != from) {
-		svpi_publish(&q->send);
-		svpi_doorbell(q->svpi, qp->handle, &q->send_bell);
-	}
+	if (q->send.next != from)
+		svpi_direct_end(q, lent, from);
 	svpi_spin_unlock(&q->send_lock);
 	if (error)
 		*bad = wr;
@@ -173,14 +177,6 @@ static int put_receives(struct svpi_producer *ring, uint32_t max_sge, struct ibv
 	return 0;
 }
 
-/* publish gives the driver the receives that were filled since from. */
-static void publish(struct svpi *s, struct svpi_producer *ring, uint32_t from, uint32_t handle, uint32_t *bell)
-{
-	if (ring->next == from)
-		return;
-	svpi_publish(ring);
-	svpi_doorbell(s, handle, bell);
-}
 
 int svpi_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
@@ -195,7 +191,11 @@ int svpi_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	svpi_spin_brief(&q->recv_lock);
 	from = q->recv.next;
 	error = put_receives(&q->recv, q->recv_sge, wr, bad);
-	publish(q->svpi, &q->recv, from, qp->handle, &q->recv_bell);
+	if (q->recv.next != from) {
+		svpi_publish(&q->recv);
+		if (!svpi_receiving(&q->direct)) /* else the peer looks there itself */
+			svpi_doorbell(q->svpi, qp->handle, &q->recv_bell);
+	}
 	svpi_spin_unlock(&q->recv_lock);
 	return error;
 }
@@ -213,7 +213,10 @@ int svpi_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_r
 	svpi_spin_brief(&s->lock);
 	from = s->ring.next;
 	error = put_receives(&s->ring, s->max_sge, wr, bad);
-	publish(s->svpi, &s->ring, from, srq->handle, &s->bell);
+	if (s->ring.next != from) {
+		svpi_publish(&s->ring);
+		svpi_doorbell(s->svpi, srq->handle, &s->bell);
+	}
 	svpi_spin_unlock(&s->lock);
 	return error;
 }

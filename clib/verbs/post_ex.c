@@ -14,6 +14,7 @@ static void start(struct ibv_qp_ex *x)
 	int error = svpi_here(q->svpi);
 
 	svpi_spin_lock(&q->send_lock);
+	q->lent = error ? NULL : svpi_direct_begin(q);
 	q->started = q->send.next;
 	q->building = NULL;
 	q->build_error = error;
@@ -158,6 +159,21 @@ static void give_up(struct ibv_qp_ex *x)
 	svpi_spin_unlock(&q->send_lock);
 }
 
+static uint8_t *entry(struct svpi_producer *p, uint32_t index) { return p->entries + (size_t)(index & p->mask) * p->stride; }
+
+/* carry_out does what it can of the requests that were built, and leaves the others to the ring. */
+static void carry_out(struct svpi_qp *q)
+{
+	uint32_t at = q->started, done;
+
+	while (q->lent && at != q->send.next && svpi_execute(q->lent, (const void *)entry(&q->send, at)))
+		at++;
+	done = at - q->started;
+	for (; done && at != q->send.next; at++)
+		memcpy(entry(&q->send, at - done), entry(&q->send, at), q->send.stride);
+	q->send.next -= done;
+}
+
 static int complete(struct ibv_qp_ex *x)
 {
 	struct svpi_qp *q = qp_of(x);
@@ -167,10 +183,9 @@ static int complete(struct ibv_qp_ex *x)
 		give_up(x);
 		return error;
 	}
-	if (q->send.next != q->started) {
-		svpi_publish(&q->send);
-		svpi_doorbell(q->svpi, q->qp.handle, &q->send_bell);
-	}
+	carry_out(q);
+	if (q->send.next != q->started)
+		svpi_direct_end(q, q->lent, q->started);
 	svpi_spin_unlock(&q->send_lock);
 	return 0;
 }

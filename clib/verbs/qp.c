@@ -118,6 +118,7 @@ static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 	q->qp.qp_type = a->qp_type;
 	pthread_mutex_init(&q->qp.mutex, NULL);
 	pthread_cond_init(&q->qp.cond, NULL);
+	svpi_slot_add(s, &q->direct, r.handle, r.number);
 	return q;
 }
 
@@ -162,6 +163,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 	if (error)
 		return error;
 	svpi_table_remove(&to_context(qp->context)->qps, qp->handle);
+	svpi_direct_forget(to_qp(qp));
 	svpi_acknowledged(&qp->mutex, &qp->cond, &qp->events_completed, &to_qp(qp)->got);
 	free(to_qp(qp));
 	return 0;

@@ -283,7 +283,7 @@ func (r *loan) allowed() bool {
 			return false
 		}
 		for _, cq := range [2]*cq{q.send, q.recv} {
-			if cq.failed || cq.chosen.Interval != 0 || cq.channel != nil || cq.ring.Shared() == nil {
+			if cq.failed || cq.chosen.Interval != 0 || cq.ring.Shared() == nil {
 				return false
 			}
 		}
@@ -319,6 +319,12 @@ func (r *loan) config(role int) direct.Terms {
 	}
 	if own.InitiatorDepth > 0 {
 		c.Flags |= direct.Answers
+	}
+	if q.send.channel != nil {
+		c.Flags |= direct.SendChannel
+	}
+	if p.recv.channel != nil {
+		c.Flags |= direct.RecvChannel
 	}
 	if p.recvRing != nil {
 		c.Flags |= direct.Receives
@@ -390,6 +396,7 @@ func (r *loan) home(now clock.Time) {
 	var corrupt [2]bool
 	for i, q := range r.ends {
 		p := r.ends[1-i]
+		r.raise(i)
 		if q.sendRing.Reclaim() != nil {
 			corrupt[i] = true
 		}
@@ -432,6 +439,23 @@ func (r *loan) home(now clock.Time) {
 		return
 	}
 	r.want(now)
+}
+
+// raise raises the events that the initiator of a direction left to the driver. One
+// that died may not have come to say so: then who asked for an event looks in vain at
+// the worst.
+func (r *loan) raise(role int) {
+	q, p := r.ends[role], r.ends[1-role]
+	bits := r.record.Way[role].TakeRaised()
+	if q.client.gone {
+		bits |= direct.RaiseRecv
+	}
+	if bits&direct.RaiseSend != 0 && q.send.channel != nil && !q.send.failed {
+		q.send.fire()
+	}
+	if bits&direct.RaiseRecv != 0 && p.recv.channel != nil && !p.recv.failed {
+		p.recv.fire()
+	}
 }
 
 // void cancels what a program that is gone had claimed of the CQ, and has its

@@ -32,6 +32,19 @@ func (c *Client) enterHome(ctx context.Context, pick func() []*loan) error {
 	}
 }
 
+// Rest takes home what is lent to the program: another process goes on in its place,
+// and nobody is inside of an operation. What is lent later is that one's.
+func (c *Client) Rest(ctx context.Context) error {
+	if !c.direct {
+		return nil
+	}
+	if err := c.enterHome(ctx, c.allLoans); err != nil {
+		return err
+	}
+	c.host.finish()
+	return nil
+}
+
 // allHome recalls pairs and reports whether they are all at home. The caller holds
 // the baton.
 func (h *Host) allHome(list []*loan) bool {

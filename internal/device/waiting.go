@@ -16,10 +16,11 @@ const (
 )
 
 // rung takes a doorbell of a QP whose loan is not in the engine. Receives that were
-// posted are the peer's business. Requests mean that the program gave its direction
+// posted are the peer's business. There may be events for the driver to raise. Requests mean that the program gave its direction
 // back, or that it cannot go on for the moment: then it has stallTime.
 func (r *loan) rung(q *qp) {
 	i := r.role(q)
+	r.raise(i)
 	if n, err := q.sendRing.Pending(); n == 0 && err == nil || r.state != lent {
 		return
 	}

@@ -35,6 +35,8 @@ type Surroundings struct {
 	Segment func(id uint32) (mem []byte, coming bool)
 	// Wake wakes who sleeps on the sequence word of a CQ.
 	Wake func(word *uint32)
+	// Ring rings the doorbell of the QP: the driver is to raise events.
+	Ring func()
 	// Now reads the clock that completions are stamped with.
 	Now func() uint64
 }
@@ -72,6 +74,7 @@ type work struct {
 	segmentID      uint32
 	wake           [2]*uint32
 	wakes          int
+	rings          bool // events come through channels
 }
 
 // NewInitiator makes the initiator with this role, 0 or 1, of a record.
@@ -176,6 +179,10 @@ func (i *Initiator) leave() {
 		i.wake[n] = nil
 	}
 	i.wakes = 0
+	if i.rings {
+		i.rings = false
+		i.env.Ring()
+	}
 }
 
 // Stop ends the use of the record: when it returns nobody is inside of an
@@ -468,11 +475,19 @@ func (i *Initiator) fillSend(wr *ring.SendWR, slot uint32, n, now uint64) {
 	e := ring.CQE{
 		ID: wr.ID, Context: c.OwnContext, QPN: c.OwnQPN, ByteLen: uint32(n), Op: wr.Op.CQOp(), Timestamp: now,
 	}
-	i.publish(i.sendCQ, slot, &e, c.SendStamp)
+	if i.sendCQ.Fill(slot, i.env.Owner, &e, c.SendStamp) {
+		i.raise(i.sendCQ, &e, c.Flags&SendChannel != 0, RaiseSend)
+	}
 }
 
-func (i *Initiator) publish(cq *ring.Shared, slot uint32, e *ring.CQE, stamp uint32) {
-	if cq.Fill(slot, i.env.Owner, e, stamp) && cq.Raise(e) {
+// raise raises the event that a completion is asked to, or has the driver raise it
+// where it comes through a channel, which only the driver can write to.
+func (i *Initiator) raise(cq *ring.Shared, e *ring.CQE, channel bool, bit uint32) {
+	switch {
+	case channel && cq.Asked(e):
+		atomic.OrUint32(&i.dir.Raised, bit)
+		i.rings = true
+	case !channel && cq.Raise(e):
 		i.wake[i.wakes] = cq.SequenceWord()
 		i.wakes++
 	}

@@ -155,7 +155,9 @@ func (i *Initiator) deliver(wr *ring.SendWR, e *ring.CQE, op int, n uint64) Reas
 	// From here on, until Taken is stored, the driver knows by the claim that a
 	// receive that was taken did not complete.
 	taken := i.receive.Take()
-	i.publish(i.recvCQ, peers, e, c.RecvStamp)
+	if i.recvCQ.Fill(peers, i.env.Owner, e, c.RecvStamp) {
+		i.raise(i.recvCQ, e, c.Flags&RecvChannel != 0, RaiseRecv)
+	}
 	i.dir.Taken = taken // ordered by Op for the driver, or by the end of this program
 	i.tally(op, n)
 	if i.signaled(wr) {

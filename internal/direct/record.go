@@ -40,9 +40,17 @@ type Terms struct {
 
 // Bits of Terms.Flags.
 const (
-	SignalAll uint32 = 1 << iota // every request completes
-	Receives                     // the receive queue is the QP's own: sends may be direct
-	Answers                      // reads and atomics are allowed
+	SignalAll   uint32 = 1 << iota // every request completes
+	Receives                       // the receive queue is the QP's own: sends may be direct
+	Answers                        // reads and atomics are allowed
+	SendChannel                    // events of SendCQ come through a channel
+	RecvChannel                    // those of RecvCQ do
+)
+
+// Bits of Direction.Raised.
+const (
+	RaiseSend uint32 = 1 << iota
+	RaiseRecv
 )
 
 // The operations that a direction counts.
@@ -67,7 +75,11 @@ type Direction struct {
 	// initiator looks at Lease after it stored Op, the driver at Op after Lease.
 	Op    uint32
 	Taken uint32 // index after the last receive whose completion was published
-	_     [56]byte
+	// Raised says of which CQs the driver is to raise the events that are asked for, as
+	// they come through channels. The initiator sets bits within an operation and rings
+	// the doorbell after it; the driver takes them.
+	Raised uint32
+	_      [52]byte
 
 	Messages [Counts]uint64
 	Packets  [Counts]uint64 // of the path MTU, that the messages stand for
@@ -119,6 +131,14 @@ func (d *Direction) Lent() bool { return atomic.LoadUint32(&d.Lease) != 0 }
 func (d *Direction) Inside() (op uint32, inside bool) {
 	op = atomic.LoadUint32(&d.Op)
 	return op, op&1 != 0
+}
+
+// TakeRaised takes the bits of Raised. Driver's side.
+func (d *Direction) TakeRaised() uint32 {
+	if atomic.LoadUint32(&d.Raised) == 0 {
+		return 0
+	}
+	return atomic.SwapUint32(&d.Raised, 0)
 }
 
 // LastTaken returns Taken. Driver's side.

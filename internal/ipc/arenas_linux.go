@@ -83,6 +83,16 @@ func (a *arenas) closeAll() {
 	a.publish()
 }
 
+// first returns the memory of arena 0, that the doorbell queue lies in.
+func (a *arenas) first() []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := a.list[0]; n != nil {
+		return n.mem
+	}
+	return nil
+}
+
 // unsent returns the arenas that the client has to be passed.
 func (a *arenas) unsent() []*sharedArena {
 	a.mu.Lock()

@@ -35,6 +35,7 @@ type Client struct {
 
 	arenas    atomic.Pointer[[][]byte]
 	doorbells *ring.Doorbells
+	news      ring.News
 	wake      *os.File
 	wakeConn  interface{ Control(func(uintptr)) error }
 	ring      func(uintptr)
@@ -220,7 +221,10 @@ func (c *Client) firstArena() error {
 	if err := c.arena(h, body); err != nil {
 		return err
 	}
-	c.doorbells, err = ring.OpenDoorbells(c.Arena(0), ring.DoorbellGeometry(int(c.about.Doorbells)))
+	if c.doorbells, err = ring.OpenDoorbells(c.Arena(0), ring.DoorbellGeometry(int(c.about.Doorbells))); err != nil {
+		return err
+	}
+	c.news, err = ring.OpenNews(c.Arena(0))
 	return err
 }
 
@@ -276,12 +280,9 @@ func (c *Client) frame(h header, body []byte) error {
 		return c.events.push(list)
 	case h.Op == opArena:
 		return c.arena(h, body)
-	case h.Op == opShare:
-		return c.shared(h, body)
-	case h.Op == opIntroduce:
-		return c.introduce(body)
-	case h.Op == opDrop:
-		return c.drop(body)
+	case h.Op == opShare, h.Op == opIntroduce, h.Op == opDrop:
+		defer c.news.Take()
+		return c.neighbours(h, body)
 	case h.Op == opGoodbye:
 		return farewell(body)
 	}
@@ -303,6 +304,18 @@ func (c *Client) frame(h header, body []byte) error {
 		unix.Close(fd)
 	}
 	return nil
+}
+
+// neighbours takes what the driver says of other programs.
+func (c *Client) neighbours(h header, body []byte) error {
+	switch h.Op {
+	case opShare:
+		return c.shared(h, body)
+	case opIntroduce:
+		return c.introduce(body)
+	default:
+		return c.drop(body)
+	}
 }
 
 // farewell is the error by which the driver ends the stream.

@@ -184,7 +184,8 @@ func (c *Client) introduce(body []byte) error {
 	at := monotonic() - b.Clock
 	s.Store(direct.NewInitiator(r, int(b.Role), direct.Surroundings{
 		Own: d.own, Peer: p.table, Owner: b.Owner, OwnArena: c.Arena, PeerArena: p.arena, Segment: p.segment, Wake: wakeWord,
-		Now: func() uint64 { return at + uint64(time.Since(began)) },
+		Ring: func() { c.Doorbell(b.QP) },
+		Now:  func() uint64 { return at + uint64(time.Since(began)) },
 	}))
 	return nil
 }

@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -74,19 +75,26 @@ func (n *session) reply(h header, body []byte, flags uint16) error {
 	return nil
 }
 
+// resting is a client whose connections can be taken home, from the direct path.
+type resting interface{ Rest(context.Context) error }
+
 func (n *session) moveTo(to unix.Ucred, q moved) error {
 	switch {
 	case to.Pid <= 0:
 		return command.Errorf(command.Unsupported, "the process that asks is not visible to the driver")
 	case int(to.Uid) != n.peer.UID:
 		return command.Errorf(command.Access, "the process that asks is of user %d, the program of user %d", to.Uid, n.peer.UID)
-	case n.direct != nil:
-		return command.Errorf(command.Unsupported, "a program that takes part in the direct path does not move")
 	case n.vm == nil: // the child has a copier of its own, on the same memory
 		return nil
 	}
 	if err := newProcessVM(int(to.Pid)).probe(q.ProbeAddr, q.Nonce); err != nil {
 		return command.Errorf(command.Unsupported, "memory of process %d: %v", to.Pid, err)
+	}
+	if r, ok := n.client.(resting); ok && n.direct != nil {
+		// Whatever was lent to the parent; the child begins anew with what comes after.
+		if err := r.Rest(n.ctx); err != nil {
+			return err
+		}
 	}
 	n.vm.pid.Store(int64(to.Pid))
 	return nil

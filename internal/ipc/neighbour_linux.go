@@ -1,10 +1,12 @@
 package ipc
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -31,6 +33,7 @@ type neighbour struct {
 	n      *session
 	keys   []byte
 	keysFD int
+	words  ring.News // opened by pump
 
 	mu     sync.Mutex
 	news   []any // what the program is to be told, in order: told and dropBody
@@ -110,6 +113,11 @@ func (b *neighbour) tell(what any) {
 
 // pump tells the program of its neighbours until the session ends.
 func (b *neighbour) pump() {
+	var err error
+	if b.words, err = ring.OpenNews(b.n.arenas.first()); err != nil {
+		b.n.end(err)
+		return
+	}
 	for {
 		select {
 		case <-b.signal:
@@ -137,7 +145,7 @@ func (b *neighbour) pass(what any) error {
 		if v.Segment == 0 {
 			delete(b.known, v.Program)
 		}
-		return b.n.out.send(opDrop, 0, 0, encode(v))
+		return b.send(opDrop, encode(v))
 	}
 	return nil
 }
@@ -170,14 +178,37 @@ func (b *neighbour) introduce(t told) error {
 			return err
 		}
 	}
-	return b.n.out.send(opIntroduce, 0, 0, encode(introduction{
+	return b.send(opIntroduce, encode(introduction{
 		QP: command.Handle(t.QP), Number: t.Number, Role: t.Role, Owner: t.Owner,
 		Program: p.n.id, Area: t.Record.Area, Offset: t.Record.Offset, Clock: t.clock,
 	}))
 }
 
 func (b *neighbour) share(kind, program, number uint32, fd int, size uint64) error {
-	return b.n.out.send(opShare, 0, 0, encode(shareBody{Kind: kind, Program: program, Number: number, Size: size}), fd)
+	return b.send(opShare, encode(shareBody{Kind: kind, Program: program, Number: number, Size: size}), fd)
+}
+
+const (
+	// maxUntaken is how many frames a program may leave untaken. It has no thread that
+	// reads, perhaps: more would fill the stream, and it would be ended for that.
+	maxUntaken = 64
+	// firstTake and lastTake bound the pauses between looks whether it has.
+	firstTake = 50 * time.Microsecond
+	lastTake  = 20 * time.Millisecond
+)
+
+// send sends a frame that nobody asked for, when the program has taken those before.
+func (b *neighbour) send(op opcode, body []byte, fds ...int) error {
+	for pause := firstTake; b.words.Waiting() >= maxUntaken; pause = min(2*pause, lastTake) {
+		select {
+		case <-b.n.ctx.Done():
+			return context.Cause(b.n.ctx)
+		case <-time.After(pause):
+		}
+	}
+	err := b.n.out.send(op, 0, 0, body, fds...)
+	b.words.Tell()
+	return err
 }
 
 type sharedFile struct {

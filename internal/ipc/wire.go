@@ -21,7 +21,7 @@ const Magic uint32 = 'S' | 'V'<<8 | 'P'<<16 | 'I'<<24
 // minor version of the two is spoken.
 const (
 	Major uint16 = 2
-	Minor uint16 = 0
+	Minor uint16 = 1
 )
 
 const (
@@ -115,6 +115,7 @@ const (
 	featureSegments uint64 = 1 << iota
 	featureProcessVM
 	featureCopier
+	_ // the direct path of 2.0
 	featureDirect
 )
 

@@ -43,7 +43,9 @@ type header struct {
 	sleepers atomic.Uint32 // 136: CQ: waiters in the futex
 	_        [52]byte
 	flags    atomic.Uint32 // 192: Flag bits
-	_        [60]byte
+	told     atomic.Uint32 // 196: Doorbells: see News
+	taken    atomic.Uint32 // 200: Doorbells: see News
+	_        [52]byte
 }
 
 const _ = -(unsafe.Sizeof(header{}) ^ HeaderSize) // does not compile unless equal

@@ -139,6 +139,10 @@ func (s *Shared) Raise(e *CQE) (wake bool) {
 	return s.h.sleepers.Load() != 0
 }
 
+// Asked reports whether an event is asked for at a completion such as e. Call it
+// after Fill.
+func (s *Shared) Asked(e *CQE) bool { return e.raises(Arm(s.h.arm.Load())) }
+
 // SequenceWord returns the futex word of the CQ's events.
 func (s *Shared) SequenceWord() *uint32 { return word(&s.h.sequence) }
 

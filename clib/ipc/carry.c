@@ -1,0 +1,358 @@
+/* Requests of the direct path, as docs/ipc.md has them. */
+#define _GNU_SOURCE
+#include <time.h>
+
+#include "initiator.h"
+#include "place.h"
+
+/* Bits of Terms.Flags and of Direction.Raised, and the operations that a direction counts. */
+enum { SIGNAL_ALL = 1, RECEIVES = 2, ANSWERS = 4, SEND_CHANNEL = 8, RECV_CHANNEL = 16 };
+enum { RAISE_SEND = 1, RAISE_RECV = 2 };
+enum { COUNT_SEND, COUNT_WRITE, COUNT_READ, COUNT_ATOMIC };
+
+/* Looks for a receive before the request is left in the ring, with pauses in between: some three microseconds in all, for
+ * a responder that polls is about to post some. */
+enum { LOOKS = 10, PAUSE = 1000 };
+
+/* How the completions of operations are numbered, by those of requests. */
+enum { CQ_SEND = 1, CQ_WRITE, CQ_READ, CQ_CAS, CQ_FADD, CQ_RECV = 128, CQ_RECV_WRITE };
+static const uint8_t completed[] = {
+	[SVPI_WR_SEND] = CQ_SEND, [SVPI_WR_SEND_IMM] = CQ_SEND, [SVPI_WR_WRITE] = CQ_WRITE, [SVPI_WR_WRITE_IMM] = CQ_WRITE,
+	[SVPI_WR_READ] = CQ_READ, [SVPI_WR_CAS] = CQ_CAS, [SVPI_WR_FADD] = CQ_FADD,
+};
+
+static uint64_t now(const struct svpi_initiator *i)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec - i->clock;
+}
+
+static bool signaled(const struct svpi_initiator *i, const struct svpi_send_entry *e)
+{
+	return e->flags & SVPI_WR_SIGNALED || i->terms.flags & SIGNAL_ALL;
+}
+
+/* claim takes the slot for the completion of a request; false: there is no room. */
+static bool claim(struct svpi_initiator *i, const struct svpi_send_entry *e, uint32_t *slot)
+{
+	return !signaled(i, e) || svpi_claim(&i->send_cq, i->owner, slot);
+}
+
+/* publish completes something in a slot that was claimed, and raises the event that is asked for, or has the driver do so
+ * where it comes through a channel, which only the driver writes to. */
+static void publish(struct svpi_initiator *i, struct svpi_pusher *cq, uint32_t slot, const struct svpi_cqe *c, bool channel,
+		    uint32_t bit)
+{
+	if (!svpi_fill(cq, slot, i->owner, c) || __builtin_expect(!svpi_asked(cq, c), 1))
+		return;
+	if (channel) {
+		__atomic_fetch_or(&i->dir->raised, bit, __ATOMIC_SEQ_CST);
+		i->rings = true;
+	} else if (svpi_raise(cq)) {
+		i->wake[i->wakes++] = cq->h;
+	}
+}
+
+static void count(struct svpi_initiator *i, int op, size_t n)
+{
+	struct svpi_direction *d = i->dir;
+	uint64_t packets = (n + ((uint64_t)1 << i->shift) - 1) >> i->shift;
+
+	d->messages[op]++;
+	d->packets[op] += packets ? packets : 1;
+	d->bytes[op] += n;
+}
+
+static void finish_at(struct svpi_initiator *i, const struct svpi_send_entry *e, uint32_t slot, size_t n, uint64_t time)
+{
+	const struct svpi_terms *t = &i->terms;
+	struct svpi_cqe c = { .id = e->id, .context = t->own_context, .qpn = t->own_qpn, .bytes = (uint32_t)n,
+			      .op = completed[e->op], .time = time, .stamp = t->send_stamp };
+
+	publish(i, &i->send_cq, slot, &c, t->flags & SEND_CHANNEL, RAISE_SEND);
+}
+
+/* finish counts and completes a request that is done. */
+static void finish(struct svpi_initiator *i, const struct svpi_send_entry *e, uint32_t slot, int op, size_t n)
+{
+	count(i, op, n);
+	if (signaled(i, e))
+		finish_at(i, e, slot, n, now(i));
+}
+
+/* target finds the peer's memory that a write or read names. IBA 9.7.4.1 has no R_Key check for a length of 0. */
+static enum svpi_reason target(struct svpi_initiator *i, const struct svpi_send_entry *e, size_t n, uint32_t need,
+			       struct svpi_pieces *p)
+{
+	enum svpi_reason why = SVPI_DONE;
+
+	if (!(i->terms.access & need))
+		return SVPI_REMOTE_MEMORY;
+	p->list[0] = (struct svpi_piece){ NULL, n, false };
+	p->count = 1;
+	if (n > 0)
+		why = svpi_reach(i, e->rkey, e->remote, n, need, &p->list[0].at);
+	return why;
+}
+
+static enum svpi_reason do_write(struct svpi_initiator *i, const struct svpi_send_entry *e)
+{
+	struct svpi_pieces local, remote;
+	uint32_t slot = 0;
+	enum svpi_reason why = svpi_gather(i, e, 0, &local);
+
+	if (why == SVPI_DONE)
+		why = target(i, e, local.total, SVPI_REMOTE_WRITE, &remote);
+	if (why != SVPI_DONE)
+		return why;
+	if (!svpi_transfer(i, &local, &remote, local.total))
+		return SVPI_LOCAL_MEMORY;
+	if (!claim(i, e, &slot))
+		return SVPI_NO_COMPLETION;
+	finish(i, e, slot, COUNT_WRITE, local.total);
+	return SVPI_DONE;
+}
+
+static enum svpi_reason do_read(struct svpi_initiator *i, const struct svpi_send_entry *e)
+{
+	struct svpi_pieces local, remote;
+	uint32_t slot = 0;
+	enum svpi_reason why;
+
+	if (!(i->terms.flags & ANSWERS) || e->flags & SVPI_WR_INLINE)
+		return SVPI_OTHER_REQUEST;
+	why = svpi_gather(i, e, SVPI_LOCAL_WRITE, &local);
+	if (why == SVPI_DONE)
+		why = target(i, e, local.total, SVPI_REMOTE_READ, &remote);
+	if (why != SVPI_DONE)
+		return why;
+	if (!svpi_transfer(i, &remote, &local, local.total))
+		return SVPI_LOCAL_MEMORY;
+	if (!claim(i, e, &slot))
+		return SVPI_NO_COMPLETION;
+	finish(i, e, slot, COUNT_READ, local.total);
+	return SVPI_DONE;
+}
+
+static enum svpi_reason do_atomic(struct svpi_initiator *i, const struct svpi_send_entry *e)
+{
+	struct svpi_pieces local, remote;
+	uint32_t slot = 0;
+	enum svpi_reason why;
+	uint64_t old;
+
+	if (!(i->terms.flags & ANSWERS) || e->flags & SVPI_WR_INLINE || e->remote % 8)
+		return SVPI_OTHER_REQUEST;
+	why = svpi_gather(i, e, SVPI_LOCAL_WRITE, &local);
+	if (why != SVPI_DONE)
+		return why;
+	/* Where storing the result may fail it is the driver's: an atomic must not be done twice. */
+	if (local.total != 8 || local.count != 1 || local.list[0].own)
+		return SVPI_OTHER_REQUEST;
+	why = target(i, e, 8, SVPI_REMOTE_ATOMIC, &remote);
+	if (why != SVPI_DONE)
+		return why;
+	_Atomic uint64_t *p = (void *)remote.list[0].at;
+
+	if ((uintptr_t)p % 8)
+		return SVPI_OTHER_REQUEST;
+	if (!claim(i, e, &slot)) /* the place of the completion first, for the same reason */
+		return SVPI_NO_COMPLETION;
+	if (e->op == SVPI_WR_FADD) {
+		old = atomic_fetch_add(p, e->compare_add);
+	} else {
+		old = e->compare_add;
+		atomic_compare_exchange_strong(p, &old, e->swap);
+	}
+	svpi_place(local.list[0].at, &old, 8);
+	finish(i, e, slot, COUNT_ATOMIC, 8);
+	return SVPI_DONE;
+}
+
+/* Receives of the peer. */
+
+/* peek is the next receive, left where it is; NULL: there is none, or none that can be. */
+static const struct svpi_recv_entry *peek(struct svpi_borrowed *q)
+{
+	const struct svpi_recv_entry *e;
+
+	if (q->seen == q->next) {
+		uint32_t p = atomic_load_explicit(&q->h->producer, memory_order_acquire);
+
+		if (p == q->next || p - q->next > q->mask + 1)
+			return NULL;
+		q->seen = p;
+	}
+	e = (const void *)(q->entries + (size_t)(q->next & q->mask) * q->stride);
+	return e->sges <= SVPI_MAX_SGE && sizeof(*e) + e->sges * sizeof(struct svpi_sge) <= q->stride ? e : NULL;
+}
+
+/* wait_a_little passes some hundred nanoseconds: each look takes the cache line from who is about to post. */
+static __attribute__((noinline)) void wait_a_little(void)
+{
+	for (int n = 0; n < PAUSE; n++)
+		__asm__ volatile("");
+}
+
+static const struct svpi_recv_entry *next_receive(struct svpi_initiator *i)
+{
+	/* After a wait in vain the responder may need this processor. */
+	for (int looks = i->waited ? 1 : LOOKS; looks > 0; looks--) {
+		const struct svpi_recv_entry *r = peek(&i->receive);
+
+		if (r) {
+			i->waited = false;
+			return r;
+		}
+		if (!svpi_lent(i))
+			break;
+		if (looks > 1)
+			wait_a_little();
+	}
+	i->waited = true;
+	return NULL;
+}
+
+/* deliver takes the receive and completes both sides. The initiator's slot is claimed first: an answer of the peer cannot
+ * overtake its completion. */
+static enum svpi_reason deliver(struct svpi_initiator *i, const struct svpi_send_entry *e, struct svpi_cqe *c, int op, size_t n)
+{
+	const struct svpi_terms *t = &i->terms;
+	uint32_t own = 0, theirs;
+
+	if (!claim(i, e, &own))
+		return SVPI_NO_COMPLETION;
+	c->context = t->peer_context;
+	c->qpn = t->peer_qpn;
+	c->bytes = (uint32_t)n;
+	c->flags |= SVPI_CQE_RECEIVE | (e->flags & SVPI_WR_SOLICITED ? SVPI_CQE_SOLICITED : 0);
+	c->pkey_index = t->p_key_index;
+	c->sl = (uint8_t)t->service_level;
+	c->time = now(i);
+	c->stamp = t->recv_stamp;
+	if (!svpi_claim(&i->recv_cq, i->owner, &theirs)) {
+		if (signaled(i, e))
+			svpi_cancel(&i->send_cq, own, i->owner);
+		return SVPI_NO_COMPLETION;
+	}
+	/* From here on, until taken is stored, the driver knows by the claim that a receive that was taken did not complete. */
+	atomic_store(&i->receive.h->consumer, ++i->receive.next);
+	publish(i, &i->recv_cq, theirs, c, t->flags & RECV_CHANNEL, RAISE_RECV);
+	__atomic_store_n(&i->dir->taken, i->receive.next, __ATOMIC_RELEASE);
+	count(i, op, n);
+	if (signaled(i, e))
+		finish_at(i, e, own, n, c->time);
+	return SVPI_DONE;
+}
+
+/* places finds the memory of a receive. */
+static enum svpi_reason places(struct svpi_initiator *i, const struct svpi_recv_entry *r, uint32_t sges, struct svpi_pieces *p)
+{
+	struct svpi_sge g;
+
+	p->count = 0;
+	p->total = 0;
+	for (uint32_t n = 0; n < sges; n++) {
+		memcpy(&g, (const struct svpi_sge *)(r + 1) + n, sizeof(g)); /* what is checked is what is used */
+		if (g.length == 0)
+			continue;
+		struct svpi_piece *to = &p->list[p->count++];
+		enum svpi_reason why = svpi_reach(i, g.lkey, g.addr, g.length, SVPI_LOCAL_WRITE, &to->at);
+
+		if (why != SVPI_DONE)
+			return why;
+		to->length = g.length;
+		to->own = false;
+		p->total += g.length;
+	}
+	return SVPI_DONE;
+}
+
+static enum svpi_reason do_send(struct svpi_initiator *i, const struct svpi_send_entry *e)
+{
+	struct svpi_pieces local, remote;
+	const struct svpi_recv_entry *r;
+	enum svpi_reason why;
+
+	if (!(i->terms.flags & RECEIVES))
+		return SVPI_OTHER_REQUEST;
+	why = svpi_gather(i, e, 0, &local);
+	if (why != SVPI_DONE)
+		return why;
+	r = next_receive(i);
+	if (!r)
+		return SVPI_NO_RECEIVE;
+	struct svpi_cqe c = { .id = r->id, .op = CQ_RECV };
+
+	why = places(i, r, r->sges <= SVPI_MAX_SGE ? r->sges : 0, &remote);
+	if (why != SVPI_DONE)
+		return why;
+	if (local.total > remote.total)
+		return SVPI_TOO_SHORT;
+	if (!svpi_transfer(i, &local, &remote, local.total))
+		return SVPI_LOCAL_MEMORY;
+	if (e->op == SVPI_WR_SEND_IMM) {
+		c.imm = e->imm;
+		c.flags = SVPI_CQE_IMM;
+	}
+	return deliver(i, e, &c, COUNT_SEND, local.total);
+}
+
+/* usable tells whether the memory of a receive may be used: one that may not be is an error although it is not. */
+static bool usable(struct svpi_initiator *i, const struct svpi_recv_entry *r)
+{
+	struct svpi_sge g;
+
+	for (uint32_t n = 0; n < r->sges && n < SVPI_MAX_SGE; n++) {
+		memcpy(&g, (const struct svpi_sge *)(r + 1) + n, sizeof(g));
+		if (g.length && !svpi_check_key(i, &g))
+			return false;
+	}
+	return true;
+}
+
+static enum svpi_reason do_write_imm(struct svpi_initiator *i, const struct svpi_send_entry *e)
+{
+	struct svpi_pieces local, remote;
+	const struct svpi_recv_entry *r;
+	enum svpi_reason why;
+
+	if (!(i->terms.flags & RECEIVES))
+		return SVPI_OTHER_REQUEST;
+	why = svpi_gather(i, e, 0, &local);
+	if (why == SVPI_DONE)
+		why = target(i, e, local.total, SVPI_REMOTE_WRITE, &remote);
+	if (why != SVPI_DONE)
+		return why;
+	r = next_receive(i);
+	if (!r)
+		return SVPI_NO_RECEIVE;
+	struct svpi_cqe c = { .id = r->id, .op = CQ_RECV_WRITE, .imm = e->imm, .flags = SVPI_CQE_IMM };
+
+	if (!usable(i, r))
+		return SVPI_REMOTE_MEMORY;
+	if (!svpi_transfer(i, &local, &remote, local.total))
+		return SVPI_LOCAL_MEMORY;
+	return deliver(i, e, &c, COUNT_WRITE, local.total);
+}
+
+enum svpi_reason svpi_carry_out(struct svpi_initiator *i, const struct svpi_send_entry *e)
+{
+	switch (e->op) {
+	case SVPI_WR_WRITE:
+		return do_write(i, e);
+	case SVPI_WR_SEND:
+	case SVPI_WR_SEND_IMM:
+		return do_send(i, e);
+	case SVPI_WR_READ:
+		return do_read(i, e);
+	case SVPI_WR_WRITE_IMM:
+		return do_write_imm(i, e);
+	case SVPI_WR_CAS:
+	case SVPI_WR_FADD:
+		return do_atomic(i, e);
+	}
+	return SVPI_OTHER_REQUEST;
+}

@@ -1,0 +1,196 @@
+#define _GNU_SOURCE
+#include "initiator.h"
+
+#include <linux/futex.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* How much svpi_catch_up moves before it leaves the rest for later. */
+enum { CATCH_UP_BYTES = 1 << 20, MAX_ENTRIES = 1 << 22, MAX_STRIDE = 64 + 1024, TERMS_RECEIVES = 2 };
+
+struct svpi_initiator *svpi_initiator_new(struct svpi *s, struct svpi_program *p, const struct svpi_introduction *b,
+					  struct svpi_direction *record)
+{
+	struct svpi_initiator *i = calloc(1, sizeof(*i));
+
+	if (!i)
+		return NULL;
+	i->s = s;
+	i->peer = p;
+	i->dir = &record[b->role];
+	if (!p->incomplete) {
+		i->own = s->neighbours.own.at;
+		i->theirs = p->keys.at;
+	}
+	i->qp = b->qp;
+	i->owner = b->owner;
+	i->clock = b->clock;
+	i->moves = s->moves;
+	i->op = __atomic_load_n(&i->dir->op, __ATOMIC_SEQ_CST);
+	return i;
+}
+
+void svpi_initiator_free(struct svpi_initiator *i)
+{
+	svpi_program_put(i->s, i->peer);
+	free(i);
+}
+
+void svpi_initiator_reap(struct svpi_initiator *i)
+{
+	while (i->older) {
+		struct svpi_initiator *older = i->older;
+
+		i->older = older->older;
+		svpi_initiator_free(older);
+	}
+}
+
+/* leave ends an operation, and wakes who waits for what it completed. */
+static void leave(struct svpi_initiator *i)
+{
+	__atomic_store_n(&i->dir->op, ++i->op, __ATOMIC_SEQ_CST);
+	while (__builtin_expect(i->wakes > 0, 0))
+		syscall(SYS_futex, &i->wake[--i->wakes]->sequence, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	if (__builtin_expect(i->rings, 0)) {
+		i->rings = false;
+		svpi_doorbell(i->s, i->qp, &i->bell);
+	}
+}
+
+/* enter begins an operation; false: the direction is not lent. A child of fork begins when it is known to the driver. */
+static bool enter(struct svpi_initiator *i)
+{
+	if (__atomic_load_n(&i->dir->lease, __ATOMIC_RELAXED) == 0 || i->s->moved)
+		return false;
+	if (__builtin_expect(i->moves != i->s->moves, 0)) {
+		i->moves = i->s->moves;
+		i->op = __atomic_load_n(&i->dir->op, __ATOMIC_SEQ_CST);
+	}
+	/* The driver takes the lease first and looks at op after. */
+	__atomic_store_n(&i->dir->op, ++i->op, __ATOMIC_SEQ_CST);
+	i->current = __atomic_load_n(&i->dir->lease, __ATOMIC_SEQ_CST);
+	if (i->current)
+		return true;
+	leave(i);
+	return false;
+}
+
+static void give_back(struct svpi_initiator *i, enum svpi_reason why)
+{
+	__atomic_store_n(&i->dir->reason, why, __ATOMIC_RELAXED);
+	__atomic_store_n(&i->dir->lease, 0, __ATOMIC_SEQ_CST);
+}
+
+/* Terms. */
+
+static bool same(const struct svpi_ring_at *a, const struct svpi_ring_at *b)
+{
+	return a->arena == b->arena && a->offset == b->offset && a->entries == b->entries && a->stride == b->stride;
+}
+
+static bool possible(const struct svpi_ring_at *r)
+{
+	return r->entries > 0 && r->entries <= MAX_ENTRIES && (r->entries & (r->entries - 1)) == 0 && r->stride >= 16 &&
+	       r->stride <= MAX_STRIDE && r->stride % 8 == 0;
+}
+
+static bool open_cq(struct svpi_initiator *i, struct svpi_program *p, const struct svpi_ring_at *r, struct svpi_pusher *q)
+{
+	void *at = possible(r) && r->stride == sizeof(struct svpi_cqe)
+			   ? svpi_ring_memory(i->s, p, r, svpi_pusher_size(r->entries)) : NULL;
+
+	q->h = NULL;
+	if (at)
+		svpi_pusher_open(q, at, r->entries);
+	return at;
+}
+
+static bool open_receive(struct svpi_initiator *i, const struct svpi_ring_at *r)
+{
+	struct svpi_borrowed *q = &i->receive;
+	uint64_t size = sizeof(struct svpi_ring_header) + (uint64_t)r->entries * r->stride;
+
+	q->h = possible(r) ? svpi_ring_memory(i->s, i->peer, r, size) : NULL;
+	if (!q->h)
+		return false;
+	q->entries = (uint8_t *)q->h + sizeof(struct svpi_ring_header);
+	q->mask = r->entries - 1;
+	q->stride = r->stride;
+	return true;
+}
+
+/* adopt takes over the terms of a new lending; false: something of the peer is not mapped yet. */
+static bool adopt(struct svpi_initiator *i)
+{
+	struct svpi_terms t, *old = &i->terms;
+
+	memcpy(&t, &i->dir->terms, sizeof(t));
+	i->lease = 0;
+	if ((!i->send_cq.h || !same(&t.send_cq, &old->send_cq)) && !open_cq(i, NULL, &t.send_cq, &i->send_cq))
+		return false;
+	if ((!i->recv_cq.h || !same(&t.recv_cq, &old->recv_cq)) && !open_cq(i, i->peer, &t.recv_cq, &i->recv_cq))
+		return false;
+	if (t.flags & TERMS_RECEIVES) {
+		if ((!i->receive.h || !same(&t.receive, &old->receive)) && !open_receive(i, &t.receive))
+			return false;
+		i->receive.next = i->receive.seen = atomic_load(&i->receive.h->consumer);
+	}
+	i->terms = t;
+	i->shift = (uint8_t)__builtin_ctz(t.mtu | 1u << 31);
+	i->lease = i->current;
+	return true;
+}
+
+static enum svpi_reason run(struct svpi_initiator *i, const struct svpi_send_entry *e)
+{
+	if (__builtin_expect(i->current != i->lease, 0)) {
+		if (!i->own || !i->theirs)
+			return SVPI_NOT_SHARED;
+		if (!adopt(i))
+			return SVPI_NOT_INTRODUCED;
+	}
+	return svpi_carry_out(i, e);
+}
+
+/* operate does a request as one operation; consumer, where it is not NULL, is moved on by one that was carried out. */
+static enum svpi_reason operate(struct svpi_initiator *i, const struct svpi_send_entry *e, _Atomic uint32_t *consumer)
+{
+	enum svpi_reason why;
+
+	do {
+		if (!enter(i))
+			return SVPI_OTHER_REQUEST;
+		why = run(i, e);
+		if (why == SVPI_DONE && consumer)
+			atomic_store(consumer, atomic_load(consumer) + 1);
+		else if (why != SVPI_DONE && why < SVPI_NO_RECEIVE)
+			give_back(i, why);
+		leave(i);
+	} while (__builtin_expect(why == SVPI_NOT_MAPPED, 0) && svpi_segment_map(i->s, i->peer, i->missing));
+	return why;
+}
+
+bool svpi_execute(struct svpi_initiator *i, const struct svpi_send_entry *e) { return operate(i, e, NULL) == SVPI_DONE; }
+
+static uint64_t moved(const struct svpi_direction *d) { return d->bytes[0] + d->bytes[1] + d->bytes[2] + d->bytes[3]; }
+
+bool svpi_catch_up(struct svpi_initiator *i, struct svpi_producer *p)
+{
+	uint64_t from = moved(i->dir);
+	uint32_t at;
+
+	while ((at = atomic_load_explicit(&p->h->consumer, memory_order_acquire)) != p->next) {
+		if (p->next - at > p->mask + 1) /* nonsense in the ring: the driver ends it */
+			return false;
+		const struct svpi_send_entry *e = (const void *)(p->entries + (size_t)(at & p->mask) * p->stride);
+
+		if (operate(i, e, &p->h->consumer) != SVPI_DONE)
+			return false;
+		if (moved(i->dir) - from > CATCH_UP_BYTES)
+			return atomic_load(&p->h->consumer) == p->next;
+	}
+	return true;
+}

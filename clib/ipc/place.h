@@ -1,0 +1,49 @@
+/*
+ * Copying of data that the other end may be waiting for by looking at its last byte: the last bytes are stored after all
+ * others (docs/ipc.md, "Writes, reads, atomics").
+ */
+#ifndef SVPI_PLACE_H
+#define SVPI_PLACE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+/* svpi_tail is how many bytes at the end of n can be stored as one. */
+static inline size_t svpi_tail(const void *to, size_t n)
+{
+	uintptr_t end = (uintptr_t)to + n;
+
+	return n >= 8 && end % 8 == 0 ? 8 : n >= 4 && end % 4 == 0 ? 4 : n > 0;
+}
+
+/* svpi_store_tail stores those bytes after everything before. */
+static inline void svpi_store_tail(void *to, const void *from, size_t tail)
+{
+	uint64_t v8;
+	uint32_t v4;
+
+	switch (tail) {
+	case 8:
+		memcpy(&v8, from, 8);
+		__atomic_store_n((uint64_t *)to, v8, __ATOMIC_RELEASE);
+		break;
+	case 4:
+		memcpy(&v4, from, 4);
+		__atomic_store_n((uint32_t *)to, v4, __ATOMIC_RELEASE);
+		break;
+	case 1:
+		__atomic_store_n((uint8_t *)to, *(const uint8_t *)from, __ATOMIC_RELEASE);
+	}
+}
+
+/* svpi_place copies n bytes, the last of them last. */
+static inline void svpi_place(void *to, const void *from, size_t n)
+{
+	size_t tail = svpi_tail(to, n), body = n - tail;
+
+	memcpy(to, from, body);
+	svpi_store_tail((uint8_t *)to + body, (const uint8_t *)from + body, tail);
+}
+
+#endif

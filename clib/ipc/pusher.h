@@ -1,0 +1,106 @@
+/*
+ * The second ring of a CQ as programs of the direct path fill it, several at a time: docs/ipc.md, "The second ring of a
+ * CQ". The consumer's side is in ring.h.
+ */
+#ifndef SVPI_PUSHER_H
+#define SVPI_PUSHER_H
+
+#include "ring.h"
+
+struct svpi_pusher {
+	struct svpi_ring_header *h; /* of the first ring; NULL: not open */
+	_Atomic uint32_t *tail;
+	struct svpi_cqe *slots;
+	uint32_t count, shift;
+};
+
+static inline uint64_t svpi_pusher_size(uint32_t entries)
+{
+	uint32_t count = entries < SVPI_MAX_SHARED ? entries : SVPI_MAX_SHARED;
+
+	return sizeof(struct svpi_ring_header) + ((uint64_t)entries + count) * sizeof(struct svpi_cqe) + SVPI_SHARED_HEADER;
+}
+
+/* svpi_pusher_open opens the ring in memory of svpi_pusher_size bytes; entries is a power of two. */
+static inline void svpi_pusher_open(struct svpi_pusher *p, void *memory, uint32_t entries)
+{
+	uint8_t *second = (uint8_t *)memory + sizeof(struct svpi_ring_header) + (size_t)entries * sizeof(struct svpi_cqe);
+
+	p->h = memory;
+	p->tail = (_Atomic uint32_t *)second;
+	p->slots = (struct svpi_cqe *)(second + SVPI_SHARED_HEADER);
+	p->count = entries < SVPI_MAX_SHARED ? entries : SVPI_MAX_SHARED;
+	p->shift = (uint32_t)__builtin_ctz(p->count);
+}
+
+static inline struct svpi_cqe *svpi_pusher_slot(const struct svpi_pusher *p, uint32_t index)
+{
+	return &p->slots[index & (p->count - 1)];
+}
+
+static inline uint64_t svpi_pusher_lap(const struct svpi_pusher *p, uint32_t index)
+{
+	return (uint64_t)(index >> p->shift) << 32;
+}
+
+static inline uint64_t svpi_claim_of(uint32_t owner) { return (uint64_t)owner << 2 | SVPI_PHASE_CLAIMED; }
+
+/* svpi_claim takes a slot for owner; false: there is none free. */
+static inline bool svpi_claim(const struct svpi_pusher *p, uint32_t owner, uint32_t *index)
+{
+	for (;;) {
+		uint32_t t = atomic_load(p->tail), was = t;
+		uint64_t lap = svpi_pusher_lap(p, t), before = svpi_pusher_lap(p, t - p->count);
+		struct svpi_cqe *e = svpi_pusher_slot(p, t);
+		uint64_t v = atomic_load(&e->state);
+
+		if (v == lap) {
+			if (atomic_compare_exchange_strong(&e->state, &v, lap | svpi_claim_of(owner))) {
+				atomic_compare_exchange_strong(p->tail, &was, t + 1);
+				*index = t;
+				return true;
+			}
+		} else if (v >> 32 == before >> 32 && atomic_load(p->tail) == t) {
+			return false; /* of the lap before, and not taken yet */
+		} else { /* claimed by one who has not moved the tail on yet, and perhaps never will */
+			atomic_compare_exchange_strong(p->tail, &was, t + 1);
+		}
+	}
+}
+
+/* svpi_fill publishes a completion in a slot that owner claimed; false: the claim was taken back. */
+static inline bool svpi_fill(const struct svpi_pusher *p, uint32_t index, uint32_t owner, const struct svpi_cqe *c)
+{
+	struct svpi_cqe *e = svpi_pusher_slot(p, index);
+	uint64_t lap = svpi_pusher_lap(p, index), claim = lap | svpi_claim_of(owner);
+
+	memcpy(e, c, offsetof(struct svpi_cqe, state));
+	return atomic_compare_exchange_strong(&e->state, &claim, lap | SVPI_PHASE_READY);
+}
+
+/* svpi_cancel gives a claimed slot up. */
+static inline void svpi_cancel(const struct svpi_pusher *p, uint32_t index, uint32_t owner)
+{
+	uint64_t lap = svpi_pusher_lap(p, index), claim = lap | svpi_claim_of(owner);
+
+	atomic_compare_exchange_strong(&svpi_pusher_slot(p, index)->state, &claim, lap | SVPI_PHASE_VOID);
+}
+
+/* svpi_asked tells whether an event is asked for at a completion. What is completed here has succeeded. */
+static inline bool svpi_asked(const struct svpi_pusher *p, const struct svpi_cqe *c)
+{
+	uint32_t arm = atomic_load(&p->h->arm);
+
+	return arm == SVPI_ARM_SOLICITED ? (c->flags & SVPI_CQE_SOLICITED) != 0 : arm > SVPI_ARM_SOLICITED;
+}
+
+/* svpi_raise raises the event, and tells whether waiters sleep on the sequence word. */
+static inline bool svpi_raise(const struct svpi_pusher *p)
+{
+	if (atomic_exchange(&p->h->arm, SVPI_ARM_NONE) == SVPI_ARM_NONE)
+		return false;
+	atomic_fetch_add(&p->h->sequence, 1);
+	return atomic_load(&p->h->sleepers) != 0;
+}
+
+#endif

@@ -1,0 +1,101 @@
+/*
+ * Where queue pairs meet the direct path. There is no thread: requests that cannot be carried out yet wait in the ring,
+ * and posts and polls of the send CQ go on with them; the driver does when the program does neither for some time.
+ */
+#define _GNU_SOURCE
+#include "object.h"
+
+static void reap(struct svpi_qp *q, struct svpi_initiator *i)
+{
+	svpi_spin_lock(&q->recv_lock); /* who posts receives looks at what is freed here */
+	svpi_initiator_reap(i);
+	svpi_spin_unlock(&q->recv_lock);
+}
+
+struct svpi_initiator *svpi_direct_begin(struct svpi_qp *q)
+{
+	struct svpi_initiator *i;
+
+	svpi_listen(q->svpi);
+	i = atomic_load_explicit(&q->direct.initiator, memory_order_acquire);
+	if (!i)
+		return NULL;
+	if (__builtin_expect(i->older != NULL, 0))
+		reap(q, i);
+	return svpi_lent(i) && svpi_catch_up(i, &q->send) ? i : NULL;
+}
+
+/* follow has polls of the send CQ go on with the requests of a queue pair. */
+static void follow(struct svpi_qp *q)
+{
+	struct svpi_cq *c = to_cq(q->qp.send_cq);
+	struct svpi_qp **more;
+
+	if (q->followed)
+		return;
+	svpi_spin_lock(&c->late_lock);
+	more = realloc(c->late, sizeof(*more) * (c->lates + 1));
+	if (more) {
+		c->late = more;
+		more[c->lates++] = q;
+		q->followed = true;
+	}
+	svpi_spin_unlock(&c->late_lock);
+}
+
+static void unfollow(struct svpi_cq *c, struct svpi_qp *q)
+{
+	q->followed = false;
+	for (uint32_t n = 0; n < c->lates; n++) {
+		if (c->late[n] == q) {
+			c->late[n] = c->late[--c->lates];
+			return;
+		}
+	}
+}
+
+void svpi_direct_end(struct svpi_qp *q, struct svpi_initiator *lent, uint32_t from)
+{
+	struct svpi_initiator *i = atomic_load_explicit(&q->direct.initiator, memory_order_acquire);
+	bool idle = !i || atomic_load_explicit(&q->send.h->consumer, memory_order_acquire) == from;
+
+	svpi_publish(&q->send);
+	/* The driver watches over a queue that it was told of while it is lent. */
+	if (!lent || idle || !svpi_lent(lent))
+		svpi_doorbell(q->svpi, q->qp.handle, &q->send_bell);
+	if (i)
+		follow(q);
+}
+
+/* go_on carries out what it can of what stands in a ring. */
+static void go_on(struct svpi_cq *c, struct svpi_qp *q)
+{
+	struct svpi_initiator *i = atomic_load_explicit(&q->direct.initiator, memory_order_acquire);
+	if (i && svpi_lent(i) && !svpi_catch_up(i, &q->send) && !svpi_lent(i))
+		svpi_doorbell(q->svpi, q->qp.handle, &q->send_bell);
+	if (svpi_producer_idle(&q->send))
+		unfollow(c, q);
+}
+
+void svpi_direct_late(struct svpi_cq *c)
+{
+	struct svpi_qp *q;
+
+	svpi_spin_lock(&c->late_lock);
+	q = c->lates ? c->late[++c->turn % c->lates] : NULL;
+	if (q && !q->svpi->moved && svpi_spin_try(&q->send_lock)) { /* else whoever has it goes on itself */
+		go_on(c, q);
+		svpi_spin_unlock(&q->send_lock);
+	}
+	svpi_spin_unlock(&c->late_lock);
+}
+
+void svpi_direct_forget(struct svpi_qp *q)
+{
+	struct svpi_cq *c = to_cq(q->qp.send_cq);
+
+	svpi_spin_lock(&c->late_lock);
+	unfollow(c, q);
+	svpi_spin_unlock(&c->late_lock);
+	svpi_slot_remove(q->svpi, &q->direct);
+}
