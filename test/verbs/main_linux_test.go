@@ -164,11 +164,18 @@ func (o *output) String() string {
 // start runs a program until the test ends at the latest.
 func (b *bench) start(env []string, args ...string) *program {
 	b.t.Helper()
+	return b.startAs(func(*exec.Cmd) {}, env, args...)
+}
+
+// startAs is start for a command that is adapted first.
+func (b *bench) startAs(adapt func(*exec.Cmd), env []string, args ...string) *program {
+	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	p := &program{args: args, cmd: exec.CommandContext(ctx, args[0], args[1:]...), done: make(chan struct{})}
 	p.cmd.Env = append(append([]string{}, b.env...), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	p.cmd.WaitDelay = time.Second
+	adapt(p.cmd)
 	err := errors.New("no thread")
 	within(b.side, func() { err = p.cmd.Start() })
 	if err != nil {

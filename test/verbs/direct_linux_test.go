@@ -1,0 +1,251 @@
+package verbs
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/tools/clib"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// exchangeProgram compiles testdata/exchange.c.
+func exchangeProgram(t *testing.T) string {
+	t.Helper()
+	exe := filepath.Join(t.TempDir(), "exchange")
+	if out, err := exec.Command("cc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", exe, "testdata/exchange.c",
+		filepath.Join(libraries.dir, "libibverbs.so.1")).CombinedOutput(); err != nil {
+		if strings.Contains(string(out), "infiniband/verbs.h") {
+			t.Skip("libibverbs-dev is not installed")
+		}
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return exe
+}
+
+// segments is b for programs whose memory, aligned to pages, lies in segments.
+func (b *bench) segments(t *testing.T) *bench {
+	t.Helper()
+	c := b.under(t)
+	settings, err := clib.Settings(libraries.dir, b.socket, clib.Memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.env = append([]string{}, b.env...)
+	for _, s := range settings {
+		c.env = append(c.env, s.Name+"="+s.Value)
+	}
+	return c
+}
+
+// exchanger is one end of an exchange.
+type exchanger interface {
+	line() string   // where it is
+	join(at string) // connects to the peer at that line, and begins
+	wait() error    // until it has everything
+	leave()         // when both have
+}
+
+// programEnd is an end that is a program of the C library.
+type programEnd struct {
+	p   *program
+	in  io.WriteCloser
+	out *bufio.Reader
+	t   *testing.T
+}
+
+func (b *bench) exchange(args ...string) *programEnd {
+	b.t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	e := &programEnd{out: bufio.NewReader(r), t: b.t}
+	e.p = b.startAs(func(c *exec.Cmd) {
+		c.Stdout = w
+		e.in, err = c.StdinPipe()
+	}, nil, args...)
+	w.Close()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { r.Close() })
+	return e
+}
+
+func (e *programEnd) line() string {
+	s, err := e.out.ReadString('\n')
+	if err != nil {
+		<-e.p.done
+		e.t.Fatalf("%v: %v\n%s", e.p.args, err, e.p.out.String())
+	}
+	return s
+}
+
+func (e *programEnd) join(at string) { _, _ = io.WriteString(e.in, at) }
+
+func (e *programEnd) wait() error {
+	s, err := e.out.ReadString('\n')
+	if err != nil || !strings.HasPrefix(s, "done ") {
+		<-e.p.done
+		return fmt.Errorf("%v: %q, %v\n%s", e.p.args, s, e.p.err, e.p.out.String())
+	}
+	return nil
+}
+
+func (e *programEnd) leave() { e.in.Close() }
+
+// between runs an exchange of two ends to its end.
+func between(t *testing.T, a, b exchanger) {
+	t.Helper()
+	atA, atB := a.line(), b.line()
+	a.join(atB)
+	b.join(atA)
+	errs := make(chan error, 2)
+	for _, e := range []exchanger{a, b} {
+		go func() { errs <- e.wait() }()
+	}
+	for range 2 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	a.leave()
+	b.leave()
+}
+
+// directMessages is how many messages programs have carried out themselves so far.
+func (b *bench) directMessages() (n uint64) {
+	b.t.Helper()
+	host, err := verbs.Attach(b.t.Context(), b.socket)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer host.Close()
+	devices, err := host.Devices(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, d := range devices {
+		list, err := d.Counters()
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, c := range list {
+			if c.Name == "Direct messages" {
+				n += c.Value
+			}
+		}
+	}
+	return n
+}
+
+// end makes an end of an exchange at one of the adapters, where it runs.
+func (b *bench) end(exe string, device int, seed uint32, args ...string) *programEnd {
+	b.t.Helper()
+	return b.exchange(append([]string{exe, fmt.Sprintf("softvpi%d", device), fmt.Sprint(seed), exchangeRequests}, args...)...)
+}
+
+const exchangeRequests = "30000"
+
+// Both ends use a connection in every way at once, and all data is what was sent: by programs of the C library and of
+// Go, polling and with events, with memory in segments and not, and when one goes on in a child. What can be goes directly.
+func TestExchange(t *testing.T) {
+	b := newBench(t)
+	exe := exchangeProgram(t)
+	seed := rand.Uint32() % (1 << 30)
+	t.Logf("seed %d", seed)
+	for _, c := range []struct {
+		name         string
+		a, b         []string // of the ends; nil: Go's
+		aOwn, bOwn   bool     // memory of the program's own alone
+		none         bool     // nothing can be direct
+		few          bool     // or only now and then
+		aEnvironment []string
+	}{
+		{name: "C and C", a: []string{}, b: []string{}},
+		{name: "C and Go", a: []string{}},
+		{name: "events", a: []string{"events"}, b: []string{"events"}},
+		{name: "events and polling", a: []string{"events"}, b: []string{}},
+		{name: "events and Go", a: []string{"events"}},
+		{name: "fork", a: []string{"fork"}, b: []string{}},
+		{name: "fork, both", a: []string{"fork"}, b: []string{"fork", "events"}},
+		{name: "fork and Go", a: []string{"fork"}},
+		{name: "one without segments", a: []string{}, b: []string{}, aOwn: true, few: true},
+		{name: "without segments", a: []string{}, b: []string{}, aOwn: true, bOwn: true, few: true},
+		{name: "one stays out", a: []string{}, b: []string{}, aEnvironment: []string{"SOFTVPI_DIRECT=off"}, none: true},
+		{name: "one has the copier", a: []string{}, b: []string{}, aEnvironment: []string{"SOFTVPI_MEMORY_PATH=copier"}, none: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			side := func(args []string, own bool, device int, env []string) exchanger {
+				if args == nil {
+					return newGoEnd(t, b.socket, device, seed+uint32(device))
+				}
+				at := b.segments(t)
+				if own {
+					at = b.under(t)
+				}
+				at.env = append(at.env, env...)
+				return at.end(exe, device, seed+uint32(device), args...)
+			}
+			before := b.directMessages()
+			between(t, side(c.a, c.aOwn, 0, c.aEnvironment), side(c.b, c.bOwn, 1, nil))
+			n := b.directMessages() - before
+			t.Logf("%d messages went directly", n)
+			if !c.few && (n == 0) != c.none {
+				t.Errorf("%d messages went directly", n)
+			}
+		})
+	}
+}
+
+// Programs on the direct path are killed at any moment; their peers learn it, and others do not notice.
+func TestKilledOnTheDirectPath(t *testing.T) {
+	b := newBench(t)
+	exe := exchangeProgram(t)
+	seed := rand.Uint32() % (1 << 30)
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(uint64(seed), 3))
+	var stop atomic.Bool
+	killed := make(chan int, 1)
+	go func() {
+		n, at := 0, b.segments(t)
+		defer func() { stop.Store(true); killed <- n }()
+		for end := time.Now().Add(stressFor); time.Now().Before(end) && !t.Failed(); n++ {
+			victim := at.end(exe, n%2, seed+uint32(n))
+			var other exchanger = at.end(exe, 1-n%2, seed)
+			if n%3 == 0 {
+				other.(*programEnd).p.stop()
+				other = newGoEnd(t, b.socket, 1-n%2, seed)
+			}
+			atVictim, atOther := victim.line(), other.line()
+			victim.join(atOther)
+			other.join(atVictim)
+			time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond)
+			victim.p.stop()
+			// It has learnt of that, or had all that it needs before.
+			if err := other.wait(); err != nil && n%3 != 0 && !strings.Contains(err.Error(), "exchange: ") {
+				t.Error(err)
+			}
+			other.leave()
+		}
+	}()
+	rounds := 0
+	for ; !stop.Load() && !t.Failed(); rounds++ {
+		between(t, b.segments(t).end(exe, 0, seed+7), newGoEnd(t, b.socket, 1, seed+8))
+	}
+	stop.Store(true)
+	t.Logf("%d programs were killed while %d exchanges ran to their end", <-killed, rounds)
+	if rounds < 1 {
+		t.Error("no exchange ran beside")
+	}
+	b.settled()
+}
