@@ -33,7 +33,7 @@ func directedPair() (request, answer []byte) {
 	path := "0001" + strings.Repeat("00", 62)
 	request = fill("01810101" + "0000" + "0001" + "0000000000000003" + "00110000" + "00000000" + head + strings.Repeat("00", 64) + path)
 	info := "010102080002c902000020000002c902000020000002c902000020000008b924000000a1020002c9" + strings.Repeat("00", 24)
-	answer = fill("01810181" + "8000" + "0001" + "0001000000000003" + "00110000" + "00000000" + head + info + path + "000102")
+	answer = fill("01810181" + "8000" + "0001" + "0001000000000003" + "00110000" + "00000000" + head + info + path + "0102")
 	return request, answer
 }
 
@@ -58,7 +58,7 @@ func TestDirectedAnswerOfIbsim(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !s.Returning() || s.StatusCode() != StatusOK || s.Method != MethodGetResp || s.TransactionID != 1<<48|3 ||
-		s.InitialPath != [64]uint8{1: 1} || s.ReturnPath != [64]uint8{1: 1, 2: 2} || s.DrSLID != ib.LIDPermissive {
+		s.InitialPath != [64]uint8{1: 1} || s.ReturnPath != [64]uint8{1, 2} || s.DrSLID != ib.LIDPermissive {
 		t.Errorf("%+v", s)
 	}
 	if n, err := ParseNodeInfo(s.Data[:]); err != nil || n.NodeType != NodeSwitch || n.LocalPortNum != 2 {

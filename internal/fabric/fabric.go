@@ -1,0 +1,232 @@
+package fabric
+
+import (
+	"fmt"
+
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// Place is a port of the fabric: a node by its index in Topology.Nodes, and a port of it.
+type Place struct {
+	Node int
+	Port uint8
+}
+
+// Fabric is the nodes of a topology while they run. It does no I/O, starts nothing and reads no
+// clock; one caller at a time drives it.
+type Fabric struct {
+	nodes  []node
+	ports  []port // of all nodes, each node's from port 0 on
+	byName map[string]int32
+	loss   lossy
+	traps  trapQueue
+}
+
+// node is a node as it runs. What only switches have stands behind sw.
+type node struct {
+	guid, image uint64
+	sw          *switchState
+	description mad.NodeDescription
+	vendor      uint32
+	first       int32 // index of its port 0 in Fabric.ports
+	device      uint16
+	kind        mad.NodeType
+	count       uint8 // ports without port 0
+}
+
+// switchState is what a switch forwards by.
+type switchState struct {
+	info    mad.SwitchInfo
+	forward []uint8    // ports by LID, as far as it has been set
+	cast    [][]uint16 // masks by multicast LID from ib.LIDFirstMulticast, for each 16 ports
+}
+
+// port is a port as it runs. There are tens of thousands, so that what few have is behind pointers.
+type port struct {
+	info     mad.PortInfo
+	guid     uint64
+	tables   *portTables // nil: as they are from the beginning
+	counters *counters   // nil: none has counted
+	lease    *mkeyLease  // nil: none runs
+	traffic  traffic
+	node     int32
+	peer     int32 // index in Fabric.ports, or noPort
+	number   uint8
+	cut      bool // the cable is out
+	ext      mad.ExtendedPortInfo
+}
+
+const noPort = -1
+
+// Names by which ports are made. What a device has is its own business (IBA 14.2.5.6); these
+// are those of usual ones.
+const (
+	linearCap      = 0xc000 // all unicast LIDs
+	multicastCap   = 1024
+	adapterPKeys   = 64
+	switchPKeys    = 8 // of port 0
+	enforcedPKeys  = 64
+	adapterGUIDs   = 32
+	arbitrationCap = 8
+	vlCap          = 4 // VL0-7
+	revision       = 0xa1
+)
+
+// New makes a running fabric of a topology, which it does not keep. All links come up.
+// random gives numbers for what goes wrong by chance.
+func New(t *Topology, random func() uint64) *Fabric {
+	f := &Fabric{byName: make(map[string]int32, len(t.Nodes)), loss: lossy{random: random}}
+	total := 0
+	for i := range t.Nodes {
+		total += len(t.Nodes[i].Ports)
+	}
+	f.nodes, f.ports = make([]node, len(t.Nodes)), make([]port, 0, total)
+	for i := range t.Nodes {
+		f.addNode(i, &t.Nodes[i])
+	}
+	for i := range t.Nodes {
+		for j := range t.Nodes[i].Ports {
+			if p := &t.Nodes[i].Ports[j]; p.Linked() {
+				f.ports[int(f.nodes[i].first)+j].peer = f.nodes[p.Peer].first + int32(p.PeerPort)
+			}
+		}
+	}
+	for i := range f.ports {
+		f.train(&f.ports[i])
+	}
+	return f
+}
+
+func (f *Fabric) addNode(i int, from *Node) {
+	n := &f.nodes[i]
+	*n = node{guid: from.GUID, image: from.SystemImageGUID, kind: from.Type, vendor: from.VendorID, device: from.DeviceID,
+		description: mad.DescribeNode(from.Description), first: int32(len(f.ports)), count: uint8(from.NumPorts())}
+	f.byName[from.ID] = int32(i)
+	if n.kind == mad.NodeSwitch {
+		n.sw = &switchState{}
+		n.sw.reset(from.EnhancedPort0)
+	}
+	most := fastest(from)
+	for j := range from.Ports {
+		q := &from.Ports[j]
+		p := port{guid: q.GUID, node: int32(i), peer: noPort, number: uint8(j)}
+		rate := most
+		if q.Linked() {
+			rate = Rate{q.Width, q.Speed}
+		}
+		p.reset(n, rate)
+		if !n.external(&p) {
+			p.info.LID, p.info.LMC = q.LID, q.LMC
+		}
+		f.ports = append(f.ports, p)
+	}
+}
+
+// fastest is what an unlinked port of the node could: the best of those that are linked.
+func fastest(n *Node) Rate {
+	r := Rate{DefaultWidth, DefaultSpeed}
+	for i := range n.Ports {
+		if p := &n.Ports[i]; p.Linked() {
+			if mad.Lanes(p.Width) > mad.Lanes(r.Width) {
+				r.Width = p.Width
+			}
+			r.Speed = max(r.Speed, p.Speed)
+		}
+	}
+	return r
+}
+
+// external tells whether the port is one of a switch by which others are reached.
+func (n *node) external(p *port) bool { return n.kind == mad.NodeSwitch && p.number != 0 }
+
+// own is the port in which what is the node's as a whole stands: port 0 of a switch, and of others the port asked.
+func (f *Fabric) own(n *node, p *port) *port {
+	if n.kind == mad.NodeSwitch {
+		return &f.ports[n.first]
+	}
+	return p
+}
+
+// Names are the IDs of the nodes by their index.
+func (f *Fabric) Names() []string {
+	names := make([]string, len(f.nodes))
+	for name, i := range f.byName {
+		names[i] = name
+	}
+	return names
+}
+
+// NodeError says that a fabric has no such node or port. Test for it with errors.As.
+type NodeError struct {
+	Name string
+	Port int // -1: it is about the node
+	Most int // ports of the node
+}
+
+// Error implements error.
+func (e *NodeError) Error() string {
+	if e.Port < 0 {
+		return fmt.Sprintf("there is no node %q in the fabric", e.Name)
+	}
+	return fmt.Sprintf("node %q has no port %d; allowed: 1 to %d", e.Name, e.Port, e.Most)
+}
+
+// Find is the node with an ID, or else with a NodeDescription. The error is a *NodeError.
+func (f *Fabric) Find(name string) (node int, err error) {
+	if i, ok := f.byName[name]; ok {
+		return int(i), nil
+	}
+	for i := range f.nodes {
+		if f.nodes[i].description.String() == name {
+			return i, nil
+		}
+	}
+	return 0, &NodeError{Name: name, Port: -1}
+}
+
+// Attach is where a program at a node is: the first port of a channel adapter or router, and port 0 of a switch.
+func (f *Fabric) Attach(node int) Place {
+	if f.nodes[node].kind == mad.NodeSwitch {
+		return Place{node, 0}
+	}
+	return Place{node, 1}
+}
+
+// port is the port at a place, which must be there.
+func (f *Fabric) port(p Place) *port { return &f.ports[int(f.nodes[p.Node].first)+int(p.Port)] }
+
+func (f *Fabric) place(p *port) Place { return Place{int(p.node), p.number} }
+
+// NodeInfo is what the node at a place says of itself.
+func (f *Fabric) NodeInfo(at Place) mad.NodeInfo {
+	return f.nodeInfo(&f.nodes[at.Node], f.port(at))
+}
+
+// PortInfo is what the port says of itself.
+func (f *Fabric) PortInfo(at Place) mad.PortInfo {
+	i := f.port(at).info
+	i.LocalPortNum = at.Port
+	return i
+}
+
+// PKeys are the first 32 P_Keys of the port.
+func (f *Fabric) PKeys(at Place) mad.PKeyTable { return f.port(at).pkeys(0) }
+
+// SetIsSM says whether a subnet manager is at the port, which tells the present one by trap 144.
+func (f *Fabric) SetIsSM(at Place, is bool) {
+	p := f.port(at)
+	mask := p.info.CapabilityMask &^ mad.CapIsSM
+	if is {
+		mask |= mad.CapIsSM
+	}
+	if mask != p.info.CapabilityMask {
+		p.info.CapabilityMask = mask
+		f.capabilityChanged(p, 0)
+	}
+}
+
+// matches tells whether a packet for lid is for this port.
+func (p *port) matches(lid ib.LID) bool {
+	return lid == ib.LIDPermissive || p.info.LID != 0 && lid&^(1<<p.info.LMC-1) == p.info.LID&^(1<<p.info.LMC-1)
+}

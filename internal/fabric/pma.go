@@ -1,0 +1,147 @@
+package fabric
+
+import (
+	"encoding/binary"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// pma is the performance management agent (IBA 16.1).
+func (f *Fabric) pma(now clock.Time, own, in *port, b *[mad.Len]byte) bool {
+	method := b[3]
+	if method != mad.MethodGet && method != mad.MethodSet {
+		return false
+	}
+	if b[0] != mad.BaseVersion || b[2] != mad.ClassVersionPerf {
+		return answer(b, mad.StatusBadVersion)
+	}
+	data := b[mad.PMADataOffset:]
+	id := binary.BigEndian.Uint16(b[16:])
+	n := &f.nodes[own.node]
+	if id == mad.AttrClassPortInfo {
+		if method == mad.MethodSet {
+			return answer(b, mad.StatusMethodUnsupported)
+		}
+		clear(data)
+		info := mad.ClassPortInfo{BaseVersion: mad.BaseVersion, ClassVersion: mad.ClassVersionPerf, RespTime: 18,
+			CapabilityMask: mad.CapPMAllPortSelect | mad.CapPMExtendedWidth | mad.CapPMXmitWait}
+		info.Append(data[:0])
+		return answer(b, mad.StatusOK)
+	}
+	fields, ok := shown[id]
+	if !ok {
+		return answer(b, mad.StatusAttributeUnsupported)
+	}
+	ports := f.selected(n, own, data[1])
+	if len(ports) == 0 {
+		return answer(b, mad.StatusInvalidField)
+	}
+	if method == mad.MethodSet {
+		setCounters(ports, id, fields, data)
+	}
+	keep := [4]byte(data) // the selectors come back as they were
+	clear(data)
+	copy(data, keep[:])
+	for i := range fields {
+		c := &fields[i]
+		var sum uint64
+		for j := range ports {
+			sum += ports[j].read(c, id)
+		}
+		if !c.fixed {
+			c.field.Put(data, sum)
+		}
+	}
+	return answer(b, mad.StatusOK)
+}
+
+// selected are the ports that PortSelect means.
+func (f *Fabric) selected(n *node, own *port, number uint8) []port {
+	ports := f.ports[n.first : int(n.first)+int(n.count)+1]
+	switch {
+	case number == mad.PMAAllPorts:
+		return ports[1:]
+	case number > n.count || number == 0 && n.kind != mad.NodeSwitch:
+		return nil
+	}
+	return ports[number : number+1]
+}
+
+// read is what a counter shows.
+func (p *port) read(c *counted, id uint16) uint64 {
+	switch {
+	case c.fixed:
+		return 0
+	case c.traffic != nil:
+		v := *c.traffic(&p.traffic)
+		if p.counters != nil {
+			v -= *c.traffic(p.counters.base(id))
+		}
+		return v
+	case p.counters == nil:
+		return 0
+	}
+	return p.counters.value[c.counter]
+}
+
+// base is what traffic counters of an attribute count from.
+func (c *counters) base(id uint16) *traffic {
+	if id == mad.AttrPortCountersExtended {
+		return &c.long
+	}
+	return &c.short
+}
+
+// setCounters sets the counters that CounterSelect and CounterSelect2 name to what the attribute holds.
+func setCounters(ports []port, id uint16, fields []counted, data []byte) {
+	mask := binary.BigEndian.Uint16(data[2:])
+	second := byte(0)
+	if id == mad.AttrPortCounters {
+		second = data[18]
+	}
+	bit := 0
+	for i := range fields {
+		c := &fields[i]
+		chosen := bit < 16 && mask>>bit&1 != 0
+		if id == mad.AttrPortCounters && (c.counter == ctrXmitWait && c.traffic == nil || c.counter == ctrQP1Dropped && c.traffic == nil) {
+			// These two came later and stand in CounterSelect2.
+			chosen = c.counter == ctrXmitWait && second&1 != 0 || c.counter == ctrQP1Dropped && second&2 != 0
+		} else {
+			bit++
+		}
+		if !chosen || c.fixed {
+			continue
+		}
+		v := c.field.Get(data)
+		for j := range ports {
+			ports[j].write(c, id, v)
+		}
+	}
+}
+
+func (p *port) write(c *counted, id uint16, v uint64) {
+	if c.traffic != nil {
+		*c.traffic(p.all().base(id)) = *c.traffic(&p.traffic) - v
+		return
+	}
+	p.all().value[c.counter] = v
+}
+
+// The vendor class of OpenFabrics in which ibping asks. Its data are the name of who answers.
+const (
+	classVendorPing = 0x32
+	pingOUI         = 37 // behind an RMPP header and a reserved byte
+	pingData        = 40
+	openFabricsOUI  = 0x001405
+)
+
+// vendorPing answers an ibping with the description of the node.
+func vendorPing(n *node, b *[mad.Len]byte) bool {
+	if b[3] != mad.MethodGet || b[pingOUI] != openFabricsOUI>>16 || binary.BigEndian.Uint16(b[pingOUI+1:]) != openFabricsOUI&0xffff {
+		return false
+	}
+	clear(b[pingData:])
+	copy(b[pingData:mad.Len-1], n.description.String())
+	return answer(b, mad.StatusOK)
+}

@@ -1,0 +1,135 @@
+package fabric
+
+import (
+	"testing"
+
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// perf does a get or set of a performance attribute at a LID.
+func (r *rig) perf(method uint8, id uint16, lid ib.LID, data []byte) mad.PMARequest {
+	r.Helper()
+	q := mad.PMARequest{Header: mad.Header{Method: method, AttributeID: id, TransactionID: 1}, Data: data}
+	p := Packet{DLID: lid, DQP: 1, SQP: 1}
+	q.Append(p.MAD[:0])
+	if o := r.Send(r.now, r.at, &p); o.Result != Answered {
+		r.Fatalf("attribute %#x: no answer", id)
+	}
+	a, err := mad.ParsePMA(p.MAD[:])
+	if err != nil {
+		r.Fatal(err)
+	}
+	a.Data = append([]byte(nil), a.Data...)
+	return a
+}
+
+func TestPMAClassPortInfo(t *testing.T) {
+	r := small(t)
+	r.configure()
+	a := r.perf(mad.MethodGet, mad.AttrClassPortInfo, 1, nil)
+	i, err := mad.ParseClassPortInfo(a.Data)
+	if err != nil || a.Status != 0 || i.CapabilityMask != mad.CapPMAllPortSelect|mad.CapPMExtendedWidth|mad.CapPMXmitWait || i.CapabilityMask2 != 0 {
+		t.Errorf("%+v %+v %v", a.Header, i, err)
+	}
+}
+
+// A packet of subnet management is 72 words: LRH, BTH, DETH, MAD, ICRC. Each port of its way counts it.
+func TestTrafficIsCounted(t *testing.T) {
+	r := small(t)
+	r.configure()
+	read := func(port uint8) (v [4]uint64) {
+		for i, name := range []string{"PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts"} {
+			v[i] = r.counter(mad.PortCountersExtended, 2, port, name)
+		}
+		return v
+	}
+	was := read(1) // to hca1, by which the questions do not go
+	r.get(mad.AttrNodeInfo, 0, 1, 1)
+	if now := read(1); now != [4]uint64{was[0] + 72, was[1] + 72, was[2] + 1, was[3] + 1} {
+		t.Errorf("%v then %v", was, now)
+	}
+	if got := r.counter(mad.PortCountersExtended, 2, 1, "PortUnicastXmitPkts"); got != was[2]+1 {
+		t.Errorf("%d unicast packets", got)
+	}
+	if got := r.counter(mad.PortCounters, 2, 1, "PortXmitPkts"); got != was[2]+1 {
+		t.Errorf("%d packets in the counters of 32 bits", got)
+	}
+}
+
+// IBA 16.1.3.5: a set writes the counters that CounterSelect names, and those of 32 and 64 bits are apart.
+func TestCountersAreSet(t *testing.T) {
+	r := small(t)
+	r.configure()
+	sw, _ := r.Find("sw1")
+	for _, name := range []string{"SymbolErrorCounter", "VL15Dropped", "PortXmitWait", "QP1Dropped"} {
+		if err := r.SetCounter(r.now, Place{sw, 1}, name, 7); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.get(mad.AttrNodeInfo, 0, 1, 1)
+	var zero [mad.PMADataLen]byte
+	mad.PortCounters.Put(zero[:], "PortSelect", 1)
+	mad.PortCounters.Put(zero[:], "CounterSelect", 1<<0|1<<14)
+	mad.PortCounters.Put(zero[:], "CounterSelect2", 1<<0)
+	r.perf(mad.MethodSet, mad.AttrPortCounters, 2, zero[:])
+	for name, want := range map[string]uint64{"SymbolErrorCounter": 0, "PortXmitPkts": 0, "PortXmitWait": 0, "VL15Dropped": 7, "QP1Dropped": 7} {
+		if got := r.counter(mad.PortCounters, 2, 1, name); got != want {
+			t.Errorf("%s is %d, want %d", name, got, want)
+		}
+	}
+	if r.counter(mad.PortCounters, 2, 1, "PortRcvPkts") == 0 || r.counter(mad.PortCountersExtended, 2, 1, "PortXmitPkts") == 0 {
+		t.Error("counters that were not chosen are gone")
+	}
+}
+
+// A counter that is full stays full, and port 255 is the sum of all.
+func TestCountersSaturateAndAddUp(t *testing.T) {
+	r := small(t)
+	r.configure()
+	sw, _ := r.Find("sw1")
+	_ = r.SetCounter(r.now, Place{sw, 1}, "SymbolErrorCounter", 5)
+	_ = r.SetCounter(r.now, Place{sw, 3}, "SymbolErrorCounter", 6)
+	if got := r.counter(mad.PortCounters, 2, mad.PMAAllPorts, "SymbolErrorCounter"); got != 11 {
+		t.Errorf("all ports: %d", got)
+	}
+	_ = r.SetCounter(r.now, Place{sw, 1}, "SymbolErrorCounter", 1<<20)
+	if got := r.counter(mad.PortCounters, 2, 1, "SymbolErrorCounter"); got != 0xffff {
+		t.Errorf("%#x", got)
+	}
+	if err := r.SetCounter(r.now, Place{sw, 1}, "PortXmitPkts", 1); err == nil {
+		t.Error("a counter of traffic was set")
+	}
+}
+
+func TestPMAStatuses(t *testing.T) {
+	r := small(t)
+	r.configure()
+	if a := r.perf(mad.MethodGet, mad.AttrPortXmitDataSL, 1, []byte{0, 1}); a.Status != mad.StatusAttributeUnsupported {
+		t.Errorf("%#x", a.Status)
+	}
+	if a := r.perf(mad.MethodGet, mad.AttrPortCounters, 1, []byte{0, 2}); a.Status != mad.StatusInvalidField {
+		t.Errorf("%#x", a.Status)
+	}
+	if a := r.perf(mad.MethodGet, mad.AttrPortCounters, 1, []byte{0, 0}); a.Status != mad.StatusInvalidField {
+		t.Errorf("port 0 of an adapter: %#x", a.Status)
+	}
+}
+
+// An ibping is answered with the node's description.
+func TestVendorPing(t *testing.T) {
+	r := small(t)
+	r.configure()
+	p := Packet{DLID: 1, DQP: 1, SQP: 1}
+	h := mad.Header{BaseVersion: 1, Class: classVendorPing, ClassVersion: 1, Method: mad.MethodGet}
+	h.Append(p.MAD[:0])
+	copy(p.MAD[pingOUI:], []byte{0x00, 0x14, 0x05})
+	if o := r.Send(r.now, r.at, &p); o.Result != Answered || p.MAD[3] != mad.MethodGetResp || string(p.MAD[pingData:pingData+11]) != "hca1 HCA-1\x00" {
+		t.Errorf("%+v %q", o, p.MAD[pingData:])
+	}
+	p.MAD[pingOUI+2], p.DLID = 6, 1
+	h.Append(p.MAD[:0])
+	if o := r.Send(r.now, r.at, &p); o.Result != Delivered {
+		t.Errorf("a ping of another vendor: %+v", o)
+	}
+}

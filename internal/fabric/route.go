@@ -1,0 +1,253 @@
+package fabric
+
+import (
+	"encoding/binary"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// Packet is a management datagram with the addresses that go with it. It is the caller's; the
+// fabric works in it and keeps nothing of it.
+type Packet struct {
+	SLID, DLID ib.LID // of a directed route the permissive LID, or that of the node where its directed part begins
+	SQP, DQP   ib.QPN // 0: subnet management, on virtual lane 15; else general services
+	SL         uint8
+	MAD        [mad.Len]byte
+}
+
+// Result says what became of a packet.
+type Result uint8
+
+// The results.
+const (
+	Dropped   Result = iota // nobody will answer
+	Answered                // an agent of the fabric answered: the packet is the answer, as it came to the sender
+	Delivered               // it came to a port where the fabric has no agent for it: the packet is as it arrived
+)
+
+// Outcome is what became of a packet, and of a delivered one where.
+type Outcome struct {
+	Result Result
+	At     Place
+}
+
+// maxHops is after how many switches a packet has lived too long. A forwarding loop would keep it for ever.
+const maxHops = 64
+
+// Where the fields of a directed route stand.
+const (
+	atStatus      = 4
+	atHopPointer  = 6
+	atHopCount    = 7
+	atMKey        = 24
+	atDrSLID      = 32
+	atDrDLID      = 34
+	atData        = 64
+	atInitialPath = 128
+	atReturnPath  = 192
+	returning     = 0x80 // the direction bit, in the byte at atStatus
+)
+
+// Send takes a packet from a program at a port through the fabric, at once. p.SLID is filled in where
+// it is 0.
+func (f *Fabric) Send(now clock.Time, from Place, p *Packet) Outcome {
+	f.traps.now = now
+	source := f.port(from)
+	if p.MAD[1] == mad.ClassSubnetDir {
+		return f.sendDirected(now, source, p)
+	}
+	if p.SLID == 0 {
+		p.SLID = source.info.LID
+	}
+	target, in := f.routeLID(source, p)
+	if target == nil {
+		return Outcome{}
+	}
+	if !f.agent(now, target, in, p) {
+		return Outcome{Delivered, f.place(target)}
+	}
+	p.SLID, p.DLID, p.SQP, p.DQP = p.DLID, p.SLID, p.DQP, p.SQP
+	if p.MAD[3] == 0 { // the agent has nothing to say
+		return Outcome{}
+	}
+	if back, _ := f.routeLID(target, p); back != source {
+		return Outcome{}
+	}
+	return Outcome{Result: Answered}
+}
+
+// step takes a packet over the link at the port, and returns the port at the other end; nil: it is lost there.
+func (f *Fabric) step(out *port) *port {
+	if !out.up() {
+		out.count(ctrXmitDiscards, 1)
+		out.count(ctrInactiveDiscards, 1)
+		return nil
+	}
+	in := &f.ports[out.peer]
+	out.traffic.sent()
+	if f.loss.on && f.lost(out) {
+		return nil
+	}
+	in.traffic.received()
+	return in
+}
+
+// routeLID takes a packet by forwarding tables to the port for which it is: target is the port
+// that has the LID, in the one by which it came there. nil: it was dropped.
+func (f *Fabric) routeLID(source *port, p *Packet) (target, in *port) {
+	if source.matches(p.DLID) && p.DLID != ib.LIDPermissive {
+		return source, source
+	}
+	management := p.DQP == 0 && (p.MAD[1] == mad.ClassSubnetLID || p.MAD[1] == mad.ClassSubnetDir)
+	n := &f.nodes[source.node]
+	out, in := source, source
+	for range maxHops {
+		if n.kind == mad.NodeSwitch {
+			own := &f.ports[n.first]
+			if own.matches(p.DLID) {
+				return own, in
+			}
+			if out = f.forward(n, in, p.DLID); out == nil {
+				return nil, nil
+			}
+		}
+		if !management && out.info.PortState != mad.PortActive {
+			out.count(ctrXmitDiscards, 1)
+			out.count(ctrInactiveDiscards, 1)
+			return nil, nil
+		}
+		if in = f.step(out); in == nil {
+			return nil, nil
+		}
+		if !management && in.info.PortState < mad.PortArmed {
+			return nil, nil
+		}
+		if n = &f.nodes[in.node]; n.kind != mad.NodeSwitch {
+			if !in.matches(p.DLID) {
+				in.count(ctrRcvErrors, 1) // not for this port (IBA 7.7.5)
+				return nil, nil
+			}
+			return in, in
+		}
+	}
+	in.count(ctrXmitDiscards, 1)
+	in.count(ctrLifetimeDiscards, 1)
+	return nil, nil
+}
+
+// forward is the port by which a switch sends on what came in for a LID; nil: it drops it (IBA 18.2.4.3).
+func (f *Fabric) forward(n *node, in *port, lid ib.LID) *port {
+	out := uint8(mad.NoPort)
+	if int(lid) < len(n.sw.forward) && uint16(lid) <= n.sw.info.LinearFDBTop {
+		out = n.sw.forward[lid]
+	}
+	if out == 0 || out > n.count {
+		in.count(ctrSwitchRelayErrors, 1)
+		in.count(ctrDLIDMapping, 1)
+		return nil
+	}
+	if out == in.number && in.number != 0 {
+		in.count(ctrSwitchRelayErrors, 1)
+		in.count(ctrLooping, 1)
+		return nil
+	}
+	return &f.ports[int(n.first)+int(out)]
+}
+
+// sendDirected takes a packet along its directed route (IBA 14.2.2). Its first part may be
+// routed by LID, which then is that of DrSLID's switch; a last part by LID is not built.
+func (f *Fabric) sendDirected(now clock.Time, source *port, p *Packet) Outcome {
+	hops := int(p.MAD[atHopCount])
+	if hops > mad.MaxHops || binary.BigEndian.Uint16(p.MAD[atDrDLID:]) != uint16(ib.LIDPermissive) {
+		return Outcome{}
+	}
+	if p.MAD[atStatus]&returning != 0 {
+		return f.returnDirected(source, p, hops)
+	}
+	if p.MAD[atHopPointer] != 0 {
+		return Outcome{}
+	}
+	start, in := source, source
+	if byLID := binary.BigEndian.Uint16(p.MAD[atDrSLID:]) != uint16(ib.LIDPermissive); byLID {
+		if start, in = f.routeLID(source, p); start == nil {
+			return Outcome{}
+		}
+	}
+	target := f.walk(start, in, p, hops)
+	if target == nil {
+		return Outcome{}
+	}
+	n := &f.nodes[target.node]
+	if !f.agent(now, f.own(n, target), target, p) {
+		p.MAD[atHopPointer] = byte(hops + 1)
+		return Outcome{Delivered, f.place(f.own(n, target))}
+	}
+	if p.MAD[3] == 0 {
+		return Outcome{}
+	}
+	p.SLID, p.DLID, p.SQP, p.DQP = p.DLID, p.SLID, p.DQP, p.SQP
+	p.MAD[atStatus] |= returning
+	if back := f.walkBack(target, p, hops); back == nil || back.node != start.node {
+		return Outcome{}
+	}
+	if start != source {
+		if back, _ := f.routeLID(start, p); back != source {
+			return Outcome{}
+		}
+	}
+	return Outcome{Result: Answered}
+}
+
+// walk goes along the initial path and writes the ports by which it enters into the return
+// path. The result is the port by which the last node was entered; nil: it cannot be gone.
+func (f *Fabric) walk(start, in *port, p *Packet, hops int) *port {
+	p.MAD[atReturnPath] = in.number
+	n := &f.nodes[start.node]
+	for hop := 1; hop <= hops; hop++ {
+		number := p.MAD[atInitialPath+hop]
+		if number == 0 || number > n.count || n.kind != mad.NodeSwitch && (hop > 1 || number != start.number) {
+			return nil // only switches send on
+		}
+		if in = f.step(&f.ports[int(n.first)+int(number)]); in == nil {
+			return nil
+		}
+		p.MAD[atReturnPath+hop] = in.number
+		n = &f.nodes[in.node]
+	}
+	return in
+}
+
+// walkBack goes along the return path from the node at in. The result is the port by which the
+// first node is entered; nil: it cannot be gone.
+func (f *Fabric) walkBack(in *port, p *Packet, hops int) *port {
+	n := &f.nodes[in.node]
+	for hop := hops; hop >= 1; hop-- {
+		number := p.MAD[atReturnPath+hop]
+		if number == 0 || number > n.count || n.kind != mad.NodeSwitch && hop < hops {
+			return nil
+		}
+		if in = f.step(&f.ports[int(n.first)+int(number)]); in == nil {
+			return nil
+		}
+		n = &f.nodes[in.node]
+	}
+	p.MAD[atHopPointer] = 0
+	return in
+}
+
+// returnDirected takes what a program answered to a directed request back to whoever asked.
+func (f *Fabric) returnDirected(source *port, p *Packet, hops int) Outcome {
+	back := f.walkBack(source, p, hops)
+	if back == nil {
+		return Outcome{}
+	}
+	target := f.own(&f.nodes[back.node], back)
+	if binary.BigEndian.Uint16(p.MAD[atDrSLID:]) != uint16(ib.LIDPermissive) {
+		if target, _ = f.routeLID(target, p); target == nil {
+			return Outcome{}
+		}
+	}
+	return Outcome{Delivered, f.place(target)}
+}

@@ -1,0 +1,201 @@
+package fabric
+
+import (
+	"testing"
+
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+func (r *rig) counter(attribute *mad.PMAttribute, lid ib.LID, port uint8, name string) uint64 {
+	r.Helper()
+	var sel [4]byte
+	sel[1] = port
+	q := mad.PMARequest{Header: mad.Header{Method: mad.MethodGet, AttributeID: attribute.ID, TransactionID: 1}, Data: sel[:]}
+	p := Packet{DLID: lid, DQP: 1, SQP: 1}
+	q.Append(p.MAD[:0])
+	if o := r.Send(r.now, r.at, &p); o.Result != Answered {
+		r.Fatalf("%s of LID %d port %d: no answer", attribute.Name, lid, port)
+	}
+	a, err := mad.ParsePMA(p.MAD[:])
+	if err != nil || a.Status != 0 {
+		r.Fatalf("%+v %v", a.Header, err)
+	}
+	return attribute.Get(a.Data, name)
+}
+
+// IBA 18.2.4.3: what a switch does with packets by its linear forwarding table.
+func TestForwarding(t *testing.T) {
+	r := small(t)
+	r.configure()
+	ask := mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0)
+	for lid, want := range map[ib.LID]uint64{1: 0x2c90300001000, 2: 0x2c90200002000, 4: 0x2c90300001002} {
+		a, ok := r.tryLID(ask, lid)
+		if n, _ := mad.ParseNodeInfo(a.Data[:]); !ok || n.NodeGUID != want {
+			t.Errorf("LID %d: %v, %#x", lid, ok, n.NodeGUID)
+		}
+	}
+	drops := func(lid ib.LID, port uint8, counters ...string) {
+		t.Helper()
+		before := make([]uint64, len(counters))
+		for i, c := range counters {
+			before[i] = r.anyCounter(port, c)
+		}
+		if _, ok := r.tryLID(ask, lid); ok {
+			t.Errorf("LID %d was answered", lid)
+		}
+		for i, c := range counters {
+			if got := r.anyCounter(port, c); got != before[i]+1 {
+				t.Errorf("LID %d: %s of port %d went from %d to %d", lid, c, port, before[i], got)
+			}
+		}
+	}
+	drops(3, 2, "PortRcvSwitchRelayErrors", "PortDLIDMappingErrors") // no entry
+	drops(5, 2, "PortRcvSwitchRelayErrors", "PortDLIDMappingErrors") // above LinearFDBTop
+	table := unforwarded
+	table[1], table[2], table[4], table[3] = 1, 0, 2, 2
+	r.set(mad.AttrLinearForwardingTable, 0, table[:], 1)
+	drops(3, 2, "PortRcvSwitchRelayErrors", "PortLoopingErrors") // out by where it came in
+	table[3] = 5
+	r.set(mad.AttrLinearForwardingTable, 0, table[:], 1)
+	drops(3, 5, "PortXmitDiscards", "PortInactiveDiscards") // no link
+	table[3] = 1
+	r.set(mad.AttrLinearForwardingTable, 0, table[:], 1)
+	before := r.counter(mad.PortCounters, 1, 1, "PortRcvErrors")
+	if _, ok := r.tryLID(ask, 3); ok {
+		t.Error("an adapter took a packet for another LID")
+	}
+	if got := r.counter(mad.PortCounters, 1, 1, "PortRcvErrors"); got != before+1 {
+		t.Errorf("PortRcvErrors went from %d to %d", before, got)
+	}
+}
+
+// anyCounter is a counter of sw1 by its name in whichever attribute has it.
+func (r *rig) anyCounter(port uint8, name string) uint64 {
+	r.Helper()
+	for _, a := range []*mad.PMAttribute{mad.PortCounters, mad.PortRcvErrorDetails, mad.PortXmitDiscardDetails} {
+		if _, ok := a.Field(name); ok {
+			return r.counter(a, 2, port, name)
+		}
+	}
+	r.Fatal("no counter " + name)
+	return 0
+}
+
+// A forwarding loop ends, and is counted as a lifetime that was too long.
+func TestForwardingLoopEnds(t *testing.T) {
+	r := small(t)
+	r.configure()
+	r.activate(7, 1)
+	r.activate(8, 1)
+	table := unforwarded
+	table[1], table[2], table[4], table[9] = 1, 0, 2, 7
+	r.set(mad.AttrLinearForwardingTable, 0, table[:], 1)
+	table[9] = 8
+	r.set(mad.AttrLinearForwardingTable, 0, table[:], 1, 7)
+	for _, path := range [][]uint8{{1}, {1, 7}} {
+		s := mad.SwitchInfo{LinearFDBTop: 9}
+		r.set(mad.AttrSwitchInfo, 0, s.Append(nil), path...)
+	}
+	if _, ok := r.tryLID(mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0), 9); ok {
+		t.Fatal("answered")
+	}
+	lost := uint64(0)
+	for i := range r.ports {
+		if c := r.ports[i].counters; c != nil {
+			lost += c.value[ctrLifetimeDiscards]
+		}
+	}
+	if lost != 1 {
+		t.Errorf("%d packets lived too long, want 1", lost)
+	}
+}
+
+// IBA 7.2.7: only subnet management passes ports that are not active.
+func TestInactivePortsPassSubnetManagementAlone(t *testing.T) {
+	r := small(t)
+	r.configure()
+	r.mustChange(1, func(i *mad.PortInfo) { i.PortState = mad.PortDown }, 1) // hca1's link comes up again and is in Init
+	if _, ok := r.tryLID(mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0), 1); !ok {
+		t.Error("no subnet management")
+	}
+	p := Packet{DLID: 1, DQP: 1}
+	q := mad.PMARequest{Header: mad.Header{Method: mad.MethodGet, AttributeID: mad.AttrPortCounters}, Data: []byte{0, 1}}
+	q.Append(p.MAD[:0])
+	if o := r.Send(r.now, r.at, &p); o.Result != Dropped {
+		t.Errorf("%+v", o)
+	}
+}
+
+// LMC: a port has as many LIDs as it says.
+func TestLMC(t *testing.T) {
+	r := small(t)
+	r.configure()
+	r.mustChange(1, func(i *mad.PortInfo) { i.LID, i.LMC = 8, 2 }, 1, 1)
+	table := unforwarded
+	table[2], table[4] = 0, 2
+	for l := 8; l <= 12; l++ {
+		table[l] = 1
+	}
+	r.set(mad.AttrLinearForwardingTable, 0, table[:], 1)
+	s := mad.SwitchInfo{LinearFDBTop: 12}
+	r.set(mad.AttrSwitchInfo, 0, s.Append(nil), 1)
+	for lid := ib.LID(8); lid <= 12; lid++ {
+		if _, ok := r.tryLID(mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0), lid); ok != (lid < 12) {
+			t.Errorf("LID %d: %v", lid, ok)
+		}
+	}
+}
+
+// SMInfo and what is not a get or set comes to the program at the port, and its answer back.
+func TestSMInfoIsTheProgram(t *testing.T) {
+	r := small(t)
+	s := mad.NewSMP(mad.MethodGet, mad.AttrSMInfo, 0, 77)
+	if err := s.Direct([]uint8{1, 1}); err != nil {
+		t.Fatal(err)
+	}
+	p := Packet{SLID: ib.LIDPermissive, DLID: ib.LIDPermissive}
+	s.Append(p.MAD[:0])
+	o := r.Send(r.now, r.at, &p)
+	hca1, _ := r.Find("hca1")
+	if o != (Outcome{Delivered, Place{hca1, 1}}) {
+		t.Fatalf("%+v", o)
+	}
+	s, err := mad.ParseSMP(p.MAD[:])
+	if err != nil || s.HopPointer() != 3 || s.ReturnPath != [64]uint8{1, 2, 1} {
+		t.Fatalf("%+v %v", s, err)
+	}
+	s.Method = mad.MethodGetResp
+	s.SetStatus(mad.StatusOK, true)
+	s.Append(p.MAD[:0])
+	if o := r.Send(r.now, Place{hca1, 1}, &p); o != (Outcome{Delivered, r.at}) {
+		t.Fatalf("%+v", o)
+	}
+	if s, err = mad.ParseSMP(p.MAD[:]); err != nil || s.HopPointer() != 0 || s.TransactionID != 77 {
+		t.Errorf("%+v %v", s, err)
+	}
+}
+
+// A packet needs no memory.
+func TestSendDoesNotAllocate(t *testing.T) {
+	r := small(t)
+	r.configure()
+	var directed, routed [mad.Len]byte
+	s := mad.NewSMP(mad.MethodGet, mad.AttrPortInfo, 7, 1)
+	s.Append(routed[:0])
+	if err := s.Direct([]uint8{1, 8}); err != nil {
+		t.Fatal(err)
+	}
+	s.Append(directed[:0])
+	var p Packet
+	if n := testing.AllocsPerRun(100, func() {
+		p = Packet{SLID: ib.LIDPermissive, DLID: ib.LIDPermissive, MAD: directed}
+		a := r.Send(r.now, r.at, &p)
+		p = Packet{DLID: 2, MAD: routed}
+		if b := r.Send(r.now, r.at, &p); a.Result != Answered || b.Result != Answered {
+			t.Fatal(a, b)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

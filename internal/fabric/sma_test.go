@@ -1,0 +1,415 @@
+package fabric
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// What the switch next to hca2 says of itself is what ibsim says of the same netlist.
+func TestNodeInfo(t *testing.T) {
+	r := small(t)
+	got, err := mad.ParseNodeInfo(r.get(mad.AttrNodeInfo, 0, 1))
+	want := mad.NodeInfo{BaseVersion: 1, ClassVersion: 1, NodeType: mad.NodeSwitch, NumPorts: 8, SystemImageGUID: 0x2c90200002000,
+		NodeGUID: 0x2c90200002000, PortGUID: 0x2c90200002000, PartitionCap: 8, DeviceID: 0xb924, Revision: 0xa1, LocalPortNum: 2, VendorID: 0x2c9}
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Errorf("%s %v", d, err)
+	}
+	// hca4 by its second port, which has a GUID of its own.
+	got, _ = mad.ParseNodeInfo(r.get(mad.AttrNodeInfo, 0, 1, 3))
+	if got.LocalPortNum != 2 || got.PortGUID != 0x2c90300001008 || got.NodeGUID != 0x2c90300001006 || got.NumPorts != 2 {
+		t.Errorf("%+v", got)
+	}
+	if d := string(bytes.TrimRight(r.get(mad.AttrNodeDescription, 0, 1, 7), "\x00")); d != "sw2 switch" {
+		t.Errorf("%q", d)
+	}
+}
+
+// IBA 14.2.2: where a directed route cannot be gone there is no answer.
+func TestDirectedRouteDrops(t *testing.T) {
+	r := small(t)
+	ask := mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0)
+	for name, path := range map[string][]uint8{
+		"no link at the port": {1, 5}, "port 0": {0}, "no such port": {1, 9}, "no such port of the sender": {2},
+		"through a channel adapter": {1, 3, 1}, "back into the adapter's other port": {1, 3, 2},
+	} {
+		if _, ok := r.try(ask, path...); ok {
+			t.Errorf("%s: answered", name)
+		}
+	}
+	s := ask
+	_ = s.Direct([]uint8{1})
+	s.SetHops(1, 1)
+	if _, ok := r.send(s, &Packet{SLID: ib.LIDPermissive, DLID: ib.LIDPermissive}); ok {
+		t.Error("a packet whose hop pointer is not 0 at first was taken")
+	}
+	s.SetHops(0, 64)
+	if _, ok := r.send(s, &Packet{SLID: ib.LIDPermissive, DLID: ib.LIDPermissive}); ok {
+		t.Error("64 hops were taken")
+	}
+}
+
+// The return path is the ports by which the nodes were entered (IBA 14.2.2.2), with the sender's own at 0.
+func TestReturnPath(t *testing.T) {
+	r := small(t)
+	a, ok := r.try(mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0), 1, 8, 2)
+	if !ok || a.ReturnPath != [64]uint8{1, 2, 8, 1} || a.InitialPath != [64]uint8{0, 1, 8, 2} {
+		t.Errorf("%v %v %v", ok, a.ReturnPath[:5], a.InitialPath[:5])
+	}
+}
+
+// A route that is directed behind a part by LID, as smpquery -c has it.
+func TestDirectedRouteBehindLID(t *testing.T) {
+	r := small(t)
+	r.configure()
+	s := mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0)
+	_ = s.Direct([]uint8{3})
+	s.DrSLID = 4
+	a, ok := r.send(s, &Packet{SLID: 4, DLID: 2})
+	if n, _ := mad.ParseNodeInfo(a.Data[:]); !ok || n.NodeGUID != 0x2c90300001006 {
+		t.Errorf("%v %+v", ok, n)
+	}
+}
+
+// Attributes that are not there, and modifiers that are out of range (IBA 13.4.7).
+func TestStatuses(t *testing.T) {
+	r := small(t)
+	for _, c := range []struct {
+		name      string
+		method    uint8
+		attribute uint16
+		modifier  uint32
+		path      []uint8
+		want      uint16
+	}{
+		{"unknown", mad.MethodGet, 0x99, 0, nil, mad.StatusAttributeUnsupported},
+		{"SwitchInfo of an adapter", mad.MethodGet, mad.AttrSwitchInfo, 0, nil, mad.StatusAttributeUnsupported},
+		{"linear table of an adapter", mad.MethodGet, mad.AttrLinearForwardingTable, 0, nil, mad.StatusAttributeUnsupported},
+		{"multicast table of an adapter", mad.MethodGet, mad.AttrMulticastForwardingTable, 0, nil, mad.StatusAttributeUnsupported},
+		{"random table", mad.MethodGet, mad.AttrRandomForwardingTable, 0, []uint8{1}, mad.StatusAttributeUnsupported},
+		{"set of NodeInfo", mad.MethodSet, mad.AttrNodeInfo, 0, nil, mad.StatusMethodUnsupported},
+		{"set of NodeDescription", mad.MethodSet, mad.AttrNodeDescription, 0, nil, mad.StatusMethodUnsupported},
+		{"port beyond the last", mad.MethodGet, mad.AttrPortInfo, 9, []uint8{1}, mad.StatusInvalidField},
+		{"linear block beyond the last", mad.MethodGet, mad.AttrLinearForwardingTable, 768, []uint8{1}, mad.StatusInvalidField},
+		{"the last linear block", mad.MethodGet, mad.AttrLinearForwardingTable, 767, []uint8{1}, mad.StatusOK},
+		{"multicast block beyond the last", mad.MethodGet, mad.AttrMulticastForwardingTable, 32, []uint8{1}, mad.StatusInvalidField},
+		{"multicast ports beyond the last", mad.MethodGet, mad.AttrMulticastForwardingTable, 1 << 28, []uint8{1}, mad.StatusInvalidField},
+		{"P_Key block of an adapter", mad.MethodGet, mad.AttrPKeyTable, 2, nil, mad.StatusInvalidField},
+		{"P_Keys of a switch's port 0", mad.MethodGet, mad.AttrPKeyTable, 0, []uint8{1}, mad.StatusOK},
+		{"P_Keys of a switch's port", mad.MethodGet, mad.AttrPKeyTable, 8<<16 | 1, []uint8{1}, mad.StatusOK},
+		{"P_Keys of no port", mad.MethodGet, mad.AttrPKeyTable, 9 << 16, []uint8{1}, mad.StatusInvalidField},
+		{"GUIDs beyond GUIDCap", mad.MethodGet, mad.AttrGUIDInfo, 4, nil, mad.StatusInvalidField},
+		{"lanes of no port", mad.MethodGet, mad.AttrSLtoVLMappingTable, 9 << 8, []uint8{1}, mad.StatusInvalidField},
+		{"second half of a short arbitration table", mad.MethodGet, mad.AttrVLArbitrationTable, 2<<16 | 1, []uint8{1}, mad.StatusInvalidField},
+	} {
+		a, ok := r.try(mad.NewSMP(c.method, c.attribute, c.modifier, 0), c.path...)
+		if !ok || a.StatusCode() != c.want {
+			t.Errorf("%s: answered %v, status %#x, want %#x", c.name, ok, a.StatusCode(), c.want)
+		}
+	}
+}
+
+// What is set in a table is read again, and the first GUID is the port's own.
+func TestTables(t *testing.T) {
+	r := small(t)
+	path := []uint8{1}
+	for _, c := range []struct {
+		name      string
+		attribute uint16
+		modifier  uint32
+		path      []uint8
+		length    int
+	}{
+		{"linear", mad.AttrLinearForwardingTable, 5, path, 64},
+		{"multicast", mad.AttrMulticastForwardingTable, 3, path, 64},
+		{"P_Keys of an adapter", mad.AttrPKeyTable, 1, nil, 64},
+		{"P_Keys of a switch's port", mad.AttrPKeyTable, 7<<16 | 1, path, 64},
+		{"lanes of an adapter", mad.AttrSLtoVLMappingTable, 0, nil, 8},
+		{"lanes of a switch", mad.AttrSLtoVLMappingTable, 2<<8 | 7, path, 8},
+		{"low arbitration", mad.AttrVLArbitrationTable, 1<<16 | 7, path, 16},
+		{"high arbitration", mad.AttrVLArbitrationTable, 3<<16 | 7, path, 16},
+		{"GUIDs", mad.AttrGUIDInfo, 1, nil, 64},
+	} {
+		before := r.get(c.attribute, c.modifier, c.path...)
+		want := bytes.Repeat([]byte{3}, c.length)
+		r.set(c.attribute, c.modifier, want, c.path...)
+		if got := r.get(c.attribute, c.modifier, c.path...); !bytes.Equal(got[:c.length], want) || bytes.Equal(got, before) {
+			t.Errorf("%s: % x", c.name, got)
+		}
+		if c.path == nil && bytes.Equal(r.get(c.attribute, c.modifier, 1, 7, 1)[:c.length], want) {
+			t.Errorf("%s of another node was set", c.name)
+		}
+	}
+	g, _ := mad.ParseGUIDInfo(r.set(mad.AttrGUIDInfo, 0, bytes.Repeat([]byte{3}, 64)))
+	if g[0] != 0x2c90300001003 || g[1] != 0x0303030303030303 {
+		t.Errorf("%x", g)
+	}
+	k, _ := mad.ParsePKeyTable(r.get(mad.AttrPKeyTable, 0, 1, 7, 1))
+	if k != (mad.PKeyTable{ib.PKeyDefault}) {
+		t.Errorf("%v", k)
+	}
+}
+
+// IBA 14.2.5.6, PortState: which transitions a set may make.
+func TestPortStates(t *testing.T) {
+	for _, c := range []struct {
+		from, to, want mad.PortState
+		ok             bool
+	}{
+		{mad.PortInit, mad.PortArmed, mad.PortArmed, true},
+		{mad.PortInit, mad.PortActive, mad.PortInit, false},
+		{mad.PortInit, mad.PortInit, mad.PortInit, false},
+		{mad.PortInit, mad.PortStateNoChange, mad.PortInit, true},
+		{mad.PortArmed, mad.PortActive, mad.PortActive, true},
+		{mad.PortArmed, mad.PortArmed, mad.PortArmed, true},
+		{mad.PortActive, mad.PortArmed, mad.PortActive, false},
+		{mad.PortActive, mad.PortActive, mad.PortActive, true},
+		{mad.PortActive, mad.PortDown, mad.PortInit, true}, // down, and up again at once
+		{mad.PortActive, 5, mad.PortActive, false},
+	} {
+		r := small(t)
+		for s := mad.PortArmed; s <= c.from; s++ {
+			r.mustChange(1, func(i *mad.PortInfo) { i.PortState = s })
+		}
+		status, i := r.change(1, func(i *mad.PortInfo) { i.PortState = c.to })
+		if i.PortState != c.want || (status == mad.StatusOK) != c.ok {
+			t.Errorf("%v to %v: %v, status %#x; want %v", c.from, c.to, i.PortState, status, c.want)
+		}
+	}
+}
+
+// Taking a port down takes the other end down; disabled, it stays so until it polls again.
+func TestPhysicalStates(t *testing.T) {
+	r := small(t)
+	r.activate(7, 1)
+	if r.state(7, 1) != mad.PortActive || r.state(7, 1, 7) != mad.PortActive {
+		t.Fatal("not active")
+	}
+	i := r.mustChange(7, func(i *mad.PortInfo) { i.PortState, i.PortPhysicalState = mad.PortDown, mad.PhysicalDisabled }, 1)
+	if i.PortState != mad.PortDown || i.PortPhysicalState != mad.PhysicalDisabled {
+		t.Errorf("%v %v", i.PortState, i.PortPhysicalState)
+	}
+	if i = r.portInfo(7, 1, 8); i.PortState != mad.PortDown || i.PortPhysicalState != mad.PhysicalPolling {
+		t.Errorf("the other end: %v %v", i.PortState, i.PortPhysicalState)
+	}
+	if i = r.mustChange(7, func(i *mad.PortInfo) { i.PortState = mad.PortDown }, 1); i.PortPhysicalState != mad.PhysicalDisabled {
+		t.Errorf("Down alone led out of Disabled to %v", i.PortPhysicalState)
+	}
+	i = r.mustChange(7, func(i *mad.PortInfo) { i.PortPhysicalState = mad.PhysicalPolling }, 1)
+	if i.PortState != mad.PortInit || r.state(7, 1, 7) != mad.PortInit {
+		t.Errorf("enabled: %v", i.PortState)
+	}
+}
+
+// Width and speed that are enabled count from the next training on, and are the best that both ends have.
+func TestEnabledRates(t *testing.T) {
+	r := small(t)
+	i := r.mustChange(7, func(i *mad.PortInfo) { i.LinkWidthEnabled, i.LinkSpeedEnabled = mad.Width1x, 3 }, 1)
+	if i.LinkWidthActive != mad.Width4x || i.LinkSpeedActive != 4 {
+		t.Errorf("changed at once: %+v", i)
+	}
+	r.mustChange(7, func(i *mad.PortInfo) { i.PortState = mad.PortDown }, 1)
+	if i = r.portInfo(7, 1, 7); i.LinkWidthActive != mad.Width1x || i.LinkSpeedActive != 2 || i.PortState != mad.PortInit {
+		t.Errorf("%+v", i)
+	}
+	i = r.mustChange(7, func(i *mad.PortInfo) { i.LinkWidthEnabled, i.LinkSpeedEnabled = 255, 15 }, 1)
+	if i.LinkWidthEnabled != 3 || i.LinkSpeedEnabled != 7 {
+		t.Errorf("%+v", i)
+	}
+	for name, change := range map[string]func(*mad.PortInfo){
+		"width":           func(i *mad.PortInfo) { i.LinkWidthEnabled = mad.Width12x },
+		"speed":           func(i *mad.PortInfo) { i.LinkSpeedEnabled = 8 },
+		"physical state":  func(i *mad.PortInfo) { i.PortPhysicalState = mad.PhysicalLinkUp },
+		"default state":   func(i *mad.PortInfo) { i.LinkDownDefaultState = mad.PhysicalDisabled },
+		"lanes":           func(i *mad.PortInfo) { i.OperationalVLs = 5 },
+		"MTU":             func(i *mad.PortInfo) { i.NeighborMTU = 6 },
+		"LID":             func(i *mad.PortInfo) { i.LID = ib.LIDFirstMulticast },
+		"subnet manager":  func(i *mad.PortInfo) { i.MasterSMLID = ib.LIDPermissive },
+		"nothing at once": func(i *mad.PortInfo) { i.MTUCap, i.PortState = 1, mad.PortInit },
+	} {
+		before := r.portInfo(1)
+		if status, after := r.change(1, change); status != mad.StatusInvalidField || after != before {
+			t.Errorf("%s: status %#x, %s", name, status, cmp.Diff(before, after))
+		}
+	}
+	// No speed in common: the link stays down.
+	r.mustChange(8, func(i *mad.PortInfo) { i.LinkSpeedEnabled = 1 }, 1)
+	r.mustChange(8, func(i *mad.PortInfo) { i.LinkSpeedEnabled = 4 }, 1, 7)
+	if i = r.mustChange(8, func(i *mad.PortInfo) { i.PortState = mad.PortDown }, 1); i.PortState != mad.PortDown || i.PortPhysicalState != mad.PhysicalPolling {
+		t.Errorf("%v %v", i.PortState, i.PortPhysicalState)
+	}
+}
+
+// The extended speeds, and FDR10 in the vendor's attribute.
+func TestSpeeds(t *testing.T) {
+	for speed := mad.SpeedSDR; speed <= mad.SpeedXDR; speed++ {
+		top, err := Star(2, Rate{mad.Width4x, speed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &rig{TB: t, Fabric: New(top, nil), now: 1, at: Place{0, 1}}
+		i := r.portInfo(1)
+		e, _ := mad.ParseExtendedPortInfo(r.get(mad.AttrMellanoxExtendedPortInfo, 1))
+		got := i.ActiveSpeed()
+		if e.LinkSpeedActive == mad.FDR10 {
+			got = mad.SpeedFDR10
+		}
+		if got != speed || i.LinkWidthActive != mad.Width4x || (i.CapabilityMask&mad.CapIsExtendedSpeedsSupported != 0) != (speed >= mad.SpeedFDR) {
+			t.Errorf("%v: %v, mask %#x", speed, got, i.CapabilityMask)
+		}
+		if speed < mad.SpeedFDR || speed == mad.SpeedXDR {
+			continue
+		}
+		// Without the bit of the modifier the manager does not know the field, and it is not set.
+		r.mustChange(1, func(i *mad.PortInfo) { i.LinkSpeedExtEnabled = 30 })
+		if got := r.portInfo(1).LinkSpeedExtEnabled; got != i.LinkSpeedExtSupported {
+			t.Errorf("%v: enabled %d", speed, got)
+		}
+		r.mustChange(1|extendedSpeedsKnown, func(i *mad.PortInfo) { i.LinkSpeedExtEnabled, i.PortState = 30, mad.PortDown })
+		if i := r.portInfo(1); i.ActiveSpeed() != mad.SpeedQDR {
+			t.Errorf("%v without extended speeds: %v", speed, i.ActiveSpeed())
+		}
+	}
+}
+
+// IBA 14.2.5.6: what belongs to ports that packets are for is zero at a switch's other ports.
+func TestSwitchPortHasNoLID(t *testing.T) {
+	r := small(t)
+	i := r.mustChange(7, func(i *mad.PortInfo) { i.LID, i.MasterSMLID, i.MKey, i.LMC = 9, 9, 9, 3 }, 1)
+	if i.LID != 0 || i.MasterSMLID != 0 || i.MKey != 0 || i.LMC != 0 || i.CapabilityMask != 0 || i.GIDPrefix != 0 {
+		t.Errorf("%+v", i)
+	}
+	if i.LocalPortNum != 2 {
+		t.Errorf("local port %d, want the one of the request", i.LocalPortNum)
+	}
+}
+
+func TestClientReregister(t *testing.T) {
+	r := small(t)
+	if i := r.mustChange(1, func(i *mad.PortInfo) { i.ClientReregister = true }); !i.ClientReregister {
+		t.Error("the answer does not have it")
+	}
+	if r.portInfo(1).ClientReregister {
+		t.Error("it stays")
+	}
+}
+
+// IBA 14.2.4: who may do what with which protection, and what a wrong M_Key does.
+func TestMKey(t *testing.T) {
+	for _, c := range []struct {
+		protect     uint8
+		right       bool
+		reads, sets bool
+		shown       bool
+	}{
+		{0, false, true, false, true},
+		{1, false, true, false, false},
+		{2, false, false, false, false},
+		{3, false, false, false, false},
+		{0, true, true, true, true},
+		{1, true, true, true, true},
+		{2, true, true, true, true},
+		{3, true, true, true, true},
+	} {
+		r := small(t)
+		r.mustChange(1, func(i *mad.PortInfo) { i.MKey, i.MKeyProtectBits = 5, c.protect }, 1, 1)
+		if c.right {
+			r.mkey = 5
+		}
+		a, ok := r.try(mad.NewSMP(mad.MethodGet, mad.AttrPortInfo, 1, 0), 1, 1)
+		if i, _ := mad.ParsePortInfo(a.Data[:]); ok != c.reads || ok && (i.MKey != 0) != c.shown {
+			t.Errorf("protection %d, right %v: read %v, M_Key %d", c.protect, c.right, ok, i.MKey)
+		}
+		if _, ok := r.try(mad.NewSMP(mad.MethodSet, mad.AttrPKeyTable, 0, 0), 1, 1); ok != c.sets {
+			t.Errorf("protection %d, right %v: set %v", c.protect, c.right, ok)
+		}
+		r.mkey = 5
+		want := uint16(0)
+		if !c.reads {
+			want++
+		}
+		if !c.sets {
+			want++
+		}
+		if got := r.portInfo(1, 1, 1).MKeyViolations; got != want {
+			t.Errorf("protection %d, right %v: %d violations, want %d", c.protect, c.right, got, want)
+		}
+	}
+}
+
+// IBA 14.2.4.2: the lease begins with a violation, ends the protection when it has run out, and
+// stops when the right M_Key comes.
+func TestMKeyLease(t *testing.T) {
+	r := small(t)
+	r.mustChange(1, func(i *mad.PortInfo) { i.MKey, i.MKeyProtectBits, i.MKeyLeasePeriod = 5, 2, 10 }, 1, 1)
+	read := func() bool {
+		_, ok := r.try(mad.NewSMP(mad.MethodGet, mad.AttrPortInfo, 1, 0), 1, 1)
+		return ok
+	}
+	r.now = r.now.Add(time.Hour)
+	if read() {
+		t.Fatal("the lease ran without a violation")
+	}
+	r.now = r.now.Add(9 * time.Second)
+	if read() {
+		t.Fatal("the lease ended early")
+	}
+	r.mkey = 5
+	read()
+	r.mkey = 0
+	r.now = r.now.Add(time.Hour)
+	if read() {
+		t.Fatal("the right M_Key did not stop the lease")
+	}
+	r.now = r.now.Add(10 * time.Second)
+	if !read() {
+		t.Error("the lease never ends")
+	}
+}
+
+// IBA 14.2.5.4: PortStateChange comes with links and goes by writing a one.
+func TestPortStateChange(t *testing.T) {
+	r := small(t)
+	changed := func() bool {
+		s, err := mad.ParseSwitchInfo(r.get(mad.AttrSwitchInfo, 0, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.PortStateChange
+	}
+	write := func(clear bool) {
+		s := mad.SwitchInfo{LinearFDBTop: 7, PortStateChange: clear}
+		r.set(mad.AttrSwitchInfo, 0, s.Append(nil), 1)
+	}
+	if !changed() {
+		t.Error("not set by the links that came up")
+	}
+	write(false)
+	if !changed() {
+		t.Error("cleared by writing a zero")
+	}
+	write(true)
+	if changed() {
+		t.Error("not cleared by writing a one")
+	}
+	r.activate(7, 1)
+	if changed() {
+		t.Error("set by a transition that a set made")
+	}
+	r.Unlink(r.now, Place{r.at.Node + 4, 1}) // another switch's
+	if changed() {
+		t.Error("set by another switch's link")
+	}
+	sw, err := r.Find("sw1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Unlink(r.now, Place{sw, 8})
+	if !changed() {
+		t.Error("not set by a link that went down")
+	}
+}
