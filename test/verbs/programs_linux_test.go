@@ -44,6 +44,8 @@ func TestPingPong(t *testing.T) {
 		pair{name: "messages of 1 MB", server: "ibv_rc_pingpong -g 0 -n 20 -c -s 1048576 -m 4096 -p PORT -d softvpi0",
 			client: "ibv_rc_pingpong -g 0 -n 20 -c -s 1048576 -m 4096 -p PORT -d softvpi1 127.0.0.1", says: "20 iters"},
 		pair{name: "time stamps", server: "ibv_rc_pingpong -g 0 -n 100 -t -p PORT -d softvpi0", client: "ibv_rc_pingpong -g 0 -n 100 -t -p PORT -d softvpi1 127.0.0.1", says: "100 iters"},
+		pair{name: "address space of 64 MB", server: "prlimit --as=64000000 ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi0",
+			client: "prlimit --as=64000000 ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi1 127.0.0.1", says: "100 iters"},
 		pair{name: "new send", server: "ibv_rc_pingpong -g 0 -n 100 -c -N -p PORT -d softvpi0", client: "ibv_rc_pingpong -g 0 -n 100 -c -N -p PORT -d softvpi1 127.0.0.1", says: "100 iters"})
 	b.talkAll(t, pairs)
 }
