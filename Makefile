@@ -44,11 +44,12 @@ run: build
 
 # The tests need no package beside Go. Those in network namespaces need root and
 # skip without it; the one that clicks through the device manager needs Chromium and
-# those of unmodified verbs programs need the programs and a C compiler, which are
-# installed where that can be.
+# those of unmodified verbs programs need the programs and a C compiler, those of the
+# InfiniBand tools ibsim, OpenSM and infiniband-diags, which are installed where that can be.
 test:
 	@test/web/packages.sh
 	@test/verbs/packages.sh
+	@test/diags/packages.sh
 	@[ "$$(id -u)" = 0 ] || echo "make test: not root, so the tests in network namespaces are skipped"
 	$(GO) test ./...
 

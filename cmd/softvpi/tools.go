@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/softvpi/softvpi/internal/tools/diags"
 	"github.com/softvpi/softvpi/internal/tools/hca"
 	"github.com/softvpi/softvpi/internal/tools/ibdump"
 	"github.com/softvpi/softvpi/internal/tools/mft"
@@ -46,6 +48,7 @@ func makeTools() map[string]tool.Main {
 		"vlan_config":          vlanconfig.Main,
 		"vstat":                hca.Vstat,
 	}
+	maps.Copy(m, diags.Tools)
 	for _, p := range ndping.Programs {
 		m[p.Name()] = p.Main
 	}

@@ -1,6 +1,7 @@
 package umad
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -34,7 +35,6 @@ const (
 	ibsimConnect    = 1
 	ibsimDisconnect = 2
 	ibsimVendor     = 4
-	ibsimNodeInfo   = 7
 	ibsimPortInfo   = 8
 	ibsimSetIsSM    = 9
 	ibsimPKeys      = 10
@@ -75,6 +75,10 @@ func OpenIbsim(o IbsimOptions) (*Port, error) {
 		return nil, fmt.Errorf("ibsim %s: %w", o.where(), err)
 	}
 	p := NewPort(c, d, rand.Uint32())
+	if p.device.Node, err = ownNode(p); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("ibsim %s: the node's own NodeInfo: %w", o.where(), err)
+	}
 	if o.IsSM {
 		// The server hands requests to clients that are subnet managers alone, and waits for an answer. This one is none.
 		p.Serve(mad.ClassSubnetDir, unsupported)
@@ -127,6 +131,23 @@ func connectIbsim(o IbsimOptions) (*ibsim, Device, error) {
 	}
 	c.Close()
 	return nil, Device{}, err
+}
+
+// ownNode asks the node who it is: in what the control socket says, the GUID of the port is the node's.
+func ownNode(p *Port) (mad.NodeInfo, error) {
+	m := mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0)
+	if err := m.Direct(nil); err != nil {
+		return mad.NodeInfo{}, err
+	}
+	d, err := p.Call(context.Background(), Address{LID: ib.LIDPermissive, QP: SMIQP}, (*[mad.Len]byte)(m.Append(nil)), DefaultTiming)
+	if err != nil {
+		return mad.NodeInfo{}, err
+	}
+	a, err := mad.ParseSMP(d.MAD[:])
+	if err != nil {
+		return mad.NodeInfo{}, err
+	}
+	return mad.ParseNodeInfo(a.Data[:])
 }
 
 // attach says who this is, which the server must know before the data socket can be joined to its.
@@ -184,10 +205,6 @@ func (c *ibsim) describe() (Device, error) {
 	if err != nil {
 		return d, err
 	}
-	node, err := c.call(ibsimNodeInfo, nil)
-	if err != nil {
-		return d, err
-	}
 	var self [64]byte
 	port, err := c.call(ibsimPortInfo, self[:])
 	if err != nil {
@@ -201,9 +218,6 @@ func (c *ibsim) describe() (Device, error) {
 	d.Firmware = strconv.FormatUint(binary.LittleEndian.Uint64(vendor[16:]), 16)
 	for i := 0; i < len(keys); i += 2 {
 		d.PKeys = append(d.PKeys, ib.PKey(binary.BigEndian.Uint16(keys[i:])))
-	}
-	if d.Node, err = mad.ParseNodeInfo(node[:]); err != nil {
-		return d, err
 	}
 	if d.Port, err = mad.ParsePortInfo(port[:]); err != nil {
 		return d, err

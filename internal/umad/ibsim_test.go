@@ -75,6 +75,8 @@ func (s *server) start() {
 				binary.BigEndian.PutUint32(m[16:], ibsimTimedOut)
 			} else {
 				m[32+3] |= responseBit
+				n := mad.NodeInfo{NodeType: mad.NodeCA, NodeGUID: 0x1234, NumPorts: 2}
+				copy(m[32+64:], n.Append(nil))
 			}
 			s.data.WriteToUDP(m[:n], from)
 		}
@@ -98,9 +100,6 @@ func (s *server) control(m []byte) {
 	case ibsimVendor:
 		binary.LittleEndian.PutUint32(data[8:], 0xa1)
 		binary.LittleEndian.PutUint64(data[16:], 1)
-	case ibsimNodeInfo:
-		n := mad.NodeInfo{NodeType: mad.NodeCA, NodeGUID: 0x1234, NumPorts: 2}
-		copy(data, n.Append(nil))
 	case ibsimPortInfo:
 		p := mad.PortInfo{LID: 5, LocalPortNum: 2}
 		copy(data, p.Append(nil))

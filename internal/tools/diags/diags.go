@@ -1,0 +1,21 @@
+// Package diags lists the InfiniBand diagnostic tools.
+package diags
+
+import (
+	"github.com/softvpi/softvpi/internal/tools/ibportstate"
+	"github.com/softvpi/softvpi/internal/tools/ibroute"
+	"github.com/softvpi/softvpi/internal/tools/sminfo"
+	"github.com/softvpi/softvpi/internal/tools/smpquery"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// Tools are the tools by their names.
+var Tools = map[string]tool.Main{
+	"ibaddr":      sminfo.Addresses,
+	"ibportstate": ibportstate.Main,
+	"ibroute":     ibroute.Main,
+	"ibtracert":   ibroute.Trace,
+	"sminfo":      sminfo.Main,
+	"smpdump":     smpquery.Dump,
+	"smpquery":    smpquery.Main,
+}

@@ -1,0 +1,194 @@
+// Package ibdiag is what the InfiniBand diagnostic tools have in common: their options, how a port is addressed,
+// how the fabric is asked, and how attributes are printed. The forms are those of infiniband-diags, which scripts read.
+package ibdiag
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/internal/umad"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// Failed is the exit status of a tool whose work failed, as infiniband-diags has it; 2 is wrong usage as everywhere here.
+const Failed = 255
+
+// Failure ends a tool with the line by which infiniband-diags does, on the standard output.
+type Failure struct{ Text string }
+
+// Error implements error.
+func (f *Failure) Error() string { return f.Text }
+
+// Failf makes a Failure.
+func Failf(format string, args ...any) error { return &Failure{fmt.Sprintf(format, args...)} }
+
+// Ended ends a tool with an exit status of its own, and nothing more to say.
+type Ended int
+
+// Error implements error.
+func (e Ended) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// Tool is a diagnostic tool.
+type Tool struct {
+	Arguments string // in the usage, after the options
+	About     string // one paragraph for the usage
+	Examples  []string
+	Options   []Option
+	Without   string // letters of the common options that the tool does not have
+	Least     int    // arguments beside options
+	Most      int    // likewise; below 0: any number
+	Offline   bool   // works without a fabric; Session.Port is nil
+	Work      func(s *Session, args []string) error
+}
+
+// Session is one run of a tool.
+type Session struct {
+	Context  context.Context
+	Env      tool.Env
+	Out      *bufio.Writer // standard output; warnings flush it first
+	Port     *umad.Port
+	Kind     Kind // of the addresses in the arguments
+	Timing   umad.Timing
+	MKey     uint64
+	SAKey    uint64
+	SMLID    ib.LID // of --sm_port; 0: the port's
+	ShowKeys bool
+	Verbose  int
+	Errors   bool // tell of answers with an error status and of those that do not come
+	Node     Names
+
+	adapter     string
+	portNum     int
+	nameMapFile string
+}
+
+// Run runs a tool. The exit status is that of infiniband-diags, but 2 for wrong usage and 0 for --help.
+func Run(ctx context.Context, env tool.Env, t Tool) int {
+	s := &Session{Context: ctx, Env: env, Out: bufio.NewWriter(env.Stdout), Timing: umad.DefaultTiming}
+	status := s.exit(s.run(t))
+	if err := s.Out.Flush(); err != nil && status == tool.Success {
+		return env.Fail(err)
+	}
+	return status
+}
+
+func (s *Session) run(t Tool) error {
+	if err := s.configure(configPath()); err != nil {
+		return err
+	}
+	args, err := s.parse(t)
+	if err != nil {
+		return err
+	}
+	if len(args) < t.Least {
+		return tool.Usagef("%d arguments are missing; allowed: %s", t.Least-len(args), strings.TrimSpace(t.Arguments))
+	}
+	if t.Most >= 0 && len(args) > t.Most {
+		return tool.Usagef("unexpected argument %q; allowed: %s", args[t.Most], orNone(strings.TrimSpace(t.Arguments)))
+	}
+	if s.nameMapFile != "" {
+		if s.Node, err = ReadNames(s.nameMapFile); err != nil {
+			return err
+		}
+	}
+	if t.Offline {
+		return t.Work(s, args)
+	}
+	if err := s.open(); err != nil {
+		return err
+	}
+	defer s.Port.Close()
+	return t.Work(s, args)
+}
+
+func orNone(arguments string) string {
+	if arguments == "" {
+		return "no arguments"
+	}
+	return arguments
+}
+
+// open opens the port that the options name.
+func (s *Session) open() error {
+	p, err := umad.Open()
+	if err != nil {
+		return Failf("Failed to open '%s' port '%d': %s", orAny(s.adapter), s.portNum, err)
+	}
+	d := p.Device()
+	if (s.adapter != "" && s.adapter != d.Name) || (s.portNum != 0 && s.portNum != d.PortNum) {
+		p.Close()
+		return Failf("Failed to open '%s' port '%d': there is '%s' port '%d'", orAny(s.adapter), s.portNum, d.Name, d.PortNum)
+	}
+	s.Port = p
+	return nil
+}
+
+func orAny(adapter string) string {
+	if adapter == "" {
+		return "(any)"
+	}
+	return adapter
+}
+
+// exit tells what a tool ended with, and returns its exit status.
+func (s *Session) exit(err error) int {
+	var failure *Failure
+	var usage *tool.UsageError
+	var ended Ended
+	var help helpWanted
+	switch {
+	case err == nil:
+		return tool.Success
+	case errors.As(err, &help):
+		s.Out.WriteString(string(help))
+		return tool.Success
+	case errors.As(err, &ended):
+		return int(ended)
+	case errors.As(err, &usage):
+		s.Out.Flush()
+		s.Env.Errorf("%s", oneLine(usage.Text))
+		return tool.Usage
+	case s.Context.Err() != nil:
+		s.Out.Flush()
+		s.Env.Errorf("stopped")
+		return Failed
+	case errors.As(err, &failure):
+		fmt.Fprintf(s.Out, "%s: iberror: failed: %s\n", s.Env.Name, oneLine(failure.Text))
+		return Failed
+	}
+	s.Out.Flush()
+	s.Env.Errorf("%s", oneLine(err.Error()))
+	return Failed
+}
+
+func oneLine(text string) string { return strings.ReplaceAll(text, "\n", " ") }
+
+// Printf prints to the standard output.
+func (s *Session) Printf(format string, args ...any) { fmt.Fprintf(s.Out, format, args...) }
+
+// Warnf prints a warning in the form of infiniband-diags; where is the step that warns.
+func (s *Session) Warnf(where, format string, args ...any) {
+	s.Out.Flush()
+	fmt.Fprintf(s.Env.Stderr, "ibwarn: [%d] %s: "+format+"\n", append([]any{os.Getpid(), where}, args...)...)
+}
+
+// configPath is where settings for all tools stand.
+func configPath() string {
+	if runtime.GOOS == "windows" {
+		return ""
+	}
+	return "/etc/infiniband-diags/ibdiag.conf"
+}
+
+// milliseconds reads a time-out.
+func milliseconds(text string) (time.Duration, error) {
+	n, err := number(text, 1, 1<<31-1)
+	return time.Duration(n) * time.Millisecond, err
+}

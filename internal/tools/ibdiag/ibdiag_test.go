@@ -1,0 +1,218 @@
+package ibdiag
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/internal/umad"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// offline runs a tool with options of every kind and returns what it got.
+func offline(t *testing.T, args ...string) (got []string, status int, out, errs string) {
+	t.Helper()
+	var list bool
+	var depth uint8
+	var file string
+	var o, e bytes.Buffer
+	status = Run(context.Background(), tool.Env{Name: "ibthing", Args: args, Stdout: &o, Stderr: &e}, Tool{
+		Arguments: "<a> <b>", Examples: []string{"1 2"},
+		Options: []Option{Flag(&list, "list", 'l', "list"), Number(&depth, "depth", 'p', "<n>", "how deep", 1, 9), Text(&file, "lift", 0, "<file>", "file"), WithNames},
+		Without: "K", Least: 1, Most: 3, Offline: true,
+		Work: func(s *Session, words []string) error {
+			got = append(got, words...)
+			if list {
+				got = append(got, "list")
+			}
+			if depth != 0 {
+				got = append(got, "depth", string('0'+depth))
+			}
+			if file != "" {
+				got = append(got, "file", file)
+			}
+			if s.Timing.Timeout != time.Second {
+				got = append(got, s.Timing.Timeout.String())
+			}
+			if s.Kind == ByGUID {
+				got = append(got, "GUID")
+			}
+			switch words[0] {
+			case "fail":
+				return Failf("that\nbroke")
+			case "end":
+				return Ended(3)
+			case "other":
+				return errors.New("something else")
+			}
+			return nil
+		},
+	})
+	return got, status, o.String(), e.String()
+}
+
+// Options are read as getopt_long reads them.
+func TestOptions(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{"a", []string{"a"}},
+		{"-l a b", []string{"a", "b", "list"}},
+		{"a -lp3 b", []string{"a", "b", "list", "depth", "3"}},
+		{"a -lp 0x4", []string{"a", "list", "depth", "4"}},
+		{"--depth=5 a", []string{"a", "depth", "5"}},
+		{"--dep 5 a", []string{"a", "depth", "5"}},
+		{"a --list", []string{"a", "list"}},
+		{"a --lift x", []string{"a", "file", "x"}},
+		{"a -- -l", []string{"a", "-l"}},
+		{"a -", []string{"a", "-"}},
+		{"a -t 250 -G", []string{"a", "250ms", "GUID"}},
+	} {
+		got, status, _, errs := offline(t, strings.Fields(c.args)...)
+		if d := cmp.Diff(c.want, got); d != "" || status != 0 {
+			t.Errorf("%s: status %d %s\n%s", c.args, status, errs, d)
+		}
+	}
+}
+
+func TestWrongOptions(t *testing.T) {
+	for _, args := range []string{
+		"", "a b c d", "a -x", "a -K", "a --li", "a --nothing", "a --list=1", "a -p", "a -p 0", "a -p 10", "a -p x", "a --depth", "a -t 0", "a -t 9999999999", "a -P 300",
+	} {
+		got, status, out, errs := offline(t, strings.Fields(args)...)
+		if status != tool.Usage || !strings.Contains(errs, "allowed: ") || strings.Count(errs, "\n") != 1 || out != "" || got != nil {
+			t.Errorf("%q: status %d, %q, %q", args, status, out, errs)
+		}
+	}
+}
+
+func TestEnds(t *testing.T) {
+	for word, want := range map[string]struct {
+		status    int
+		out, errs string
+	}{
+		"fine":  {0, "", ""},
+		"fail":  {255, "ibthing: iberror: failed: that broke\n", ""},
+		"end":   {3, "", ""},
+		"other": {255, "", "ibthing: something else\n"},
+	} {
+		if _, status, out, errs := offline(t, word); status != want.status || out != want.out || errs != want.errs {
+			t.Errorf("%s: status %d, %q, %q", word, status, out, errs)
+		}
+	}
+	if _, status, out, _ := offline(t, "-h"); status != 0 || !strings.Contains(out, "usage: ibthing [options] <a> <b>") || !strings.Contains(out, "--depth, -p <n>") {
+		t.Errorf("help: %d, %s", status, out)
+	}
+	if _, status, out, _ := offline(t, "-V"); status != 0 || !strings.HasPrefix(out, "ibthing BUILD VERSION: ") {
+		t.Errorf("version: %d, %s", status, out)
+	}
+}
+
+func TestSettingsFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "conf")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("# a comment\n\ntimeout=50\nMLX_EPI=false\nnonsense\n")
+	if got, status, _, errs := offline(t, "a", "-z", file); status != 0 || !slices.Contains(got, "50ms") {
+		t.Errorf("%v, %d, %s", got, status, errs)
+	}
+	write("timeout=x\n")
+	if _, status, _, errs := offline(t, "a", "--config", file); status != tool.Usage || !strings.Contains(errs, "timeout") {
+		t.Errorf("%d, %s", status, errs)
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	long := "0" + strings.Repeat(",1", mad.MaxHops)
+	for text, want := range map[string]string{"0": "0", "0,1,7": "0,1,7", "0,254": "0,254", long: long} {
+		p, err := ParsePath(text)
+		if err != nil || PathString(p) != want {
+			t.Errorf("%q: %v, %v", text, p, err)
+		}
+	}
+	for _, text := range []string{"", "1", "0,", "0,x", "0,255", "0,-1", long + ",1"} {
+		if p, err := ParsePath(text); err == nil {
+			t.Errorf("%q is %v", text, p)
+		}
+	}
+	lid, own := LIDRoute(6), ib.LID(4)
+	beyond, err := lid.Extend(12, own)
+	if err != nil || beyond.String() != "Lid 6 DR path slid 4; dlid 65535; 0,12" || lid.String() != "Lid 6" {
+		t.Errorf("%s, %s, %v", lid, beyond, err)
+	}
+	direct := DirectRoute(1)
+	next, err := direct.Extend(7, own)
+	if err != nil || next.String() != "DR path slid 65535; dlid 65535; 0,1,7" || direct.String() != "DR path slid 65535; dlid 65535; 0,1" {
+		t.Errorf("%s, %s, %v", direct, next, err)
+	}
+	for next, err = direct, nil; err == nil; next, err = next.Extend(1, own) {
+		if len(next.Path) > mad.MaxHops+1 {
+			t.Fatalf("a path of %d hops", len(next.Path)-1)
+		}
+	}
+	m := mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0)
+	to, err := beyond.Direct(&m)
+	if err != nil || to != (umad.Address{LID: 6}) || m.DrSLID != own || m.DrDLID != ib.LIDPermissive || m.HopCount() != 1 || m.InitialPath[1] != 12 {
+		t.Errorf("%v, %v, %+v", to, err, m)
+	}
+}
+
+func TestNames(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "names")
+	if err := os.WriteFile(file, []byte("# names\n0x10 \"core 1\" # the first\n\n0x11\t\"core 2\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	names, err := ReadNames(file)
+	if err != nil || names.Of(0x10, "x") != "core 1" || names.Of(0x11, "x") != "core 2" || names.Of(0x12, "a\x1b[2Jb\n") != "a [2Jb " {
+		t.Errorf("%v, %v", names, err)
+	}
+	for _, line := range []string{"x \"y\"", "0x10 y", "0x10 \"y", "0x10"} {
+		if err := os.WriteFile(file, []byte("0x1 \"a\"\n"+line+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadNames(file); err == nil || !strings.Contains(err.Error(), "line 2") {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+	if got := Printable(strings.Repeat("x", 64)); len(got) != 63 {
+		t.Errorf("%d characters of a description", len(got))
+	}
+}
+
+// What nodes may answer, sane or not, has a text.
+func TestValues(t *testing.T) {
+	for _, c := range [][2]string{
+		{widths(3), "1X or 4X"}, {widths(0), "undefined (0)"}, {widths(0x23), "1X or 4X or undefined (35)"}, {widthsSupported(2), "4X (IBA extension)"},
+		{widthsSupported(31), "1X or 4X or 8X or 12X or 2X"}, {Width(2), "4X"}, {Width(3), "undefined (3)"},
+		{speeds(7), "2.5 Gbps or 5.0 Gbps or 10.0 Gbps"}, {speeds(6), "5.0 Gbps or 10.0 Gbps (IBA extension)"}, {speeds(15), "2.5 Gbps or 5.0 Gbps or 10.0 Gbps or undefined (15)"},
+		{Speed(0), "Extended speed"}, {Speed(3), "undefined (3)"}, {SpeedExt(0), "No Extended Speed"}, {SpeedExt(2), "25.78125 Gbps"}, {SpeedExt(3), "undefined (3)"},
+		{speedsExt(3), "14.0625 Gbps or 25.78125 Gbps"}, {speedsExtEnabled(30), "Extended link speeds disabled"}, {speedsExt2(1), "212.5 Gbps"},
+		{lanes(4, "?"), "VL0-7"}, {lanes(5, "?"), "VL0-14"}, {lanes(9, "?"), "?(9)"}, {lanes(0, "No change"), "No change"}, {MTU(5), "4096"}, {MTU(6), "?(6)"},
+		{PortState(4), "Active"}, {PortState(9), "?(9)"}, {PhysicalState(5), "LinkUp"}, {PhysicalState(9), "?(9)"}, {downState(2), "Polling"}, {downState(3), "?(3)"},
+		{NodeType(mad.NodeSwitch), "Switch"}, {NodeType(9), "?(9)?"}, {mask(2, capabilities), "0x2\n\t\t\t\tIsSM"}, {mask(0x2000, capabilities), "0x2000"},
+		{Line("Lid", "4"), "Lid:.............................4\n"}, {Line(strings.Repeat("x", 40), "4"), strings.Repeat("x", 40) + ":4\n"},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("%q, want %q", c[0], c[1])
+		}
+	}
+	xdr := mad.PortInfo{LinkSpeedExt2Supported: 1, LinkSpeedExt2Active: 1}
+	if text := PortInfoLines("", &xdr, false); !strings.Contains(text, Line("LinkSpeedExtActive2", "212.5 Gbps")) || !strings.Contains(text, NotDisplayed) {
+		t.Error(text)
+	}
+}

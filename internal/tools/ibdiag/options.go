@@ -1,0 +1,316 @@
+package ibdiag
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// Option is an option of a tool. Options are written as getopt_long has them: -xyz is -x -y -z, -t100 is -t 100, long
+// ones may be cut to what is unique, and all may stand after the arguments.
+type Option struct {
+	Long     string
+	Letter   byte   // 0: none
+	Argument string // empty: takes none; else its name in the usage
+	Help     string
+	Set      func(value string) error
+}
+
+// Flag is an option without an argument.
+func Flag(p *bool, long string, letter byte, help string) Option {
+	return Option{Long: long, Letter: letter, Help: help, Set: func(string) error { *p = true; return nil }}
+}
+
+// Text is an option with any argument.
+func Text(p *string, long string, letter byte, argument, help string) Option {
+	return Option{Long: long, Letter: letter, Argument: argument, Help: help, Set: func(v string) error { *p = v; return nil }}
+}
+
+// Number is an option with a number from low to high, decimal, or hexadecimal after 0x.
+func Number[T ~int | ~uint8 | ~uint16 | ~uint32 | ~uint64](p *T, long string, letter byte, argument, help string, low, high uint64) Option {
+	return Option{Long: long, Letter: letter, Argument: argument, Help: help, Set: func(v string) error {
+		n, err := number(v, low, high)
+		*p = T(n)
+		return err
+	}}
+}
+
+// number reads a number as C's strtoul does, and refuses what that passes over.
+func number(text string, low, high uint64) (uint64, error) {
+	n, err := strconv.ParseUint(text, 0, 64)
+	if err != nil || n < low || n > high {
+		return 0, fmt.Errorf("allowed: a number from %d to %d, or hexadecimal after 0x", low, high)
+	}
+	return n, nil
+}
+
+// ParseNumber reads the argument that what names.
+func ParseNumber(what, text string, low, high uint64) (uint64, error) {
+	n, err := number(text, low, high)
+	if err != nil {
+		return 0, tool.Usagef("%s is %q; %s", what, text, err)
+	}
+	return n, nil
+}
+
+// helpWanted ends a tool that was asked for help or its version, with the text.
+type helpWanted string
+
+func (helpWanted) Error() string { return "help" }
+
+// common are the options that all tools have, but for those that t goes without.
+func (s *Session) common(t Tool) []Option {
+	kind := func(k Kind) func(string) error { return func(string) error { s.Kind = k; return nil } }
+	all := []Option{
+		{Long: "config", Letter: 'z', Argument: "<config>", Help: "use this file of settings too, in the form of " + configPath(), Set: s.configure},
+		Text(&s.adapter, "Ca", 'C', "<ca>", "adapter to use"),
+		Number(&s.portNum, "Port", 'P', "<port>", "port of the adapter to use", 0, 254),
+		{Long: "Direct", Letter: 'D', Help: "the address is a directed route", Set: kind(ByRoute)},
+		{Long: "Lid", Letter: 'L', Help: "the address is a LID", Set: kind(ByLID)},
+		{Long: "Guid", Letter: 'G', Help: "the address is a port GUID", Set: kind(ByGUID)},
+		{Long: "timeout", Letter: 't', Argument: "<ms>", Help: "how long to wait for an answer each time", Set: func(v string) (err error) {
+			s.Timing.Timeout, err = milliseconds(v)
+			return err
+		}},
+		Number(&s.SMLID, "sm_port", 's', "<lid>", "LID of the subnet manager", 1, 0xbfff),
+		Flag(&s.ShowKeys, "show_keys", 'K', "show keys"),
+		Number(&s.MKey, "m_key", 'y', "<key>", "M_Key of the requests", 0, 1<<64-1),
+		Flag(&s.Errors, "errors", 'e', "tell of answers with errors, and of those that do not come"),
+		{Long: "verbose", Letter: 'v', Help: "tell more", Set: func(string) error { s.Verbose++; return nil }},
+		{Long: "debug", Letter: 'd', Help: "tell of errors, too", Set: func(string) error { s.Errors = true; return nil }},
+		{Long: "help", Letter: 'h', Help: "print this text", Set: func(string) error { return helpWanted(s.usage(t)) }},
+		{Long: "version", Letter: 'V', Help: "print the version", Set: func(string) error {
+			return helpWanted(fmt.Sprintf("%s BUILD VERSION: %s\n", s.Env.Name, version()))
+		}},
+	}
+	var kept []Option
+	for _, o := range all {
+		if !strings.Contains(t.Without, string(o.Letter)) {
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+// NameMap is the option for a file of node names, which most tools have.
+func (s *Session) nameMap() Option {
+	return Text(&s.nameMapFile, "node-name-map", 0, "<file>", "file with names of nodes")
+}
+
+// WithNames stands in Tool.Options for the option that names nodes by a file.
+var WithNames = Option{Long: "node-name-map"}
+
+// options are those of t before the common ones: a tool's own letter hides a common one.
+func (s *Session) options(t Tool) []Option {
+	var all []Option
+	for _, o := range append(append([]Option{}, t.Options...), s.common(t)...) {
+		if o.Long == WithNames.Long && o.Set == nil {
+			o = s.nameMap()
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// parse reads the command line and returns what is no option.
+func (s *Session) parse(t Tool) (args []string, err error) {
+	options := s.options(t)
+	for rest := s.Env.Args; len(rest) > 0; {
+		word := rest[0]
+		rest = rest[1:]
+		switch {
+		case word == "--":
+			return append(args, rest...), nil
+		case strings.HasPrefix(word, "--"):
+			rest, err = long(options, word[2:], rest)
+		case len(word) > 1 && word[0] == '-':
+			rest, err = short(options, word[1:], rest)
+		default:
+			args = append(args, word)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return args, nil
+}
+
+// long acts on one option with its long name, without the dashes.
+func long(options []Option, word string, rest []string) ([]string, error) {
+	name, value, given := strings.Cut(word, "=")
+	o, err := findLong(options, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Argument == "" && given:
+		return nil, tool.Usagef("--%s is given a value; allowed: none", o.Long)
+	case o.Argument != "" && !given:
+		if len(rest) == 0 {
+			return nil, tool.Usagef("--%s lacks its argument; allowed: %s, %s", o.Long, o.Argument, o.Help)
+		}
+		value, rest = rest[0], rest[1:]
+	}
+	return rest, set(o, "--"+o.Long, value)
+}
+
+func findLong(options []Option, name string) (*Option, error) {
+	var found *Option
+	for i := range options {
+		o := &options[i]
+		if o.Long == name {
+			return o, nil
+		}
+		if strings.HasPrefix(o.Long, name) && name != "" {
+			if found != nil {
+				return nil, tool.Usagef("--%s may be --%s or --%s; allowed: one of them", name, found.Long, o.Long)
+			}
+			found = o
+		}
+	}
+	if found == nil {
+		return nil, tool.Usagef("there is no option --%s; allowed: %s", name, names(options))
+	}
+	return found, nil
+}
+
+// short acts on the options of one word, without the dash.
+func short(options []Option, word string, rest []string) ([]string, error) {
+	for i := range word {
+		o := findShort(options, word[i])
+		if o == nil {
+			return nil, tool.Usagef("there is no option -%c; allowed: %s", word[i], names(options))
+		}
+		dashed := "-" + word[i:i+1]
+		if o.Argument == "" {
+			if err := set(o, dashed, ""); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		value := word[i+1:]
+		if value == "" {
+			if len(rest) == 0 {
+				return nil, tool.Usagef("%s lacks its argument; allowed: %s, %s", dashed, o.Argument, o.Help)
+			}
+			value, rest = rest[0], rest[1:]
+		}
+		return rest, set(o, dashed, value)
+	}
+	return rest, nil
+}
+
+func findShort(options []Option, letter byte) *Option {
+	for i := range options {
+		if options[i].Letter == letter && letter != 0 {
+			return &options[i]
+		}
+	}
+	return nil
+}
+
+// set acts on an option. What its value may be is said.
+func set(o *Option, dashed, value string) error {
+	err := o.Set(value)
+	var help helpWanted
+	var usage *tool.UsageError
+	if err == nil || errors.As(err, &help) || errors.As(err, &usage) {
+		return err
+	}
+	return tool.Usagef("%s is %q; %s", dashed, value, err)
+}
+
+func names(options []Option) string {
+	var list []string
+	for _, o := range options {
+		if o.Letter != 0 {
+			list = append(list, "-"+string(o.Letter))
+		}
+		if o.Long != "" {
+			list = append(list, "--"+o.Long)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// usage is the text of --help.
+func (s *Session) usage(t Tool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "usage: %s [options] %s\n\n", s.Env.Name, t.Arguments)
+	if t.About != "" {
+		fmt.Fprintf(&b, "%s\n\n", t.About)
+	}
+	b.WriteString("Options:\n")
+	for _, o := range s.options(t) {
+		word := "  --" + o.Long
+		if o.Letter != 0 {
+			word += ", -" + string(o.Letter)
+		}
+		if o.Argument != "" {
+			word += " " + o.Argument
+		}
+		fmt.Fprintf(&b, "%-24s  %s\n", word, o.Help)
+	}
+	if len(t.Examples) > 0 {
+		b.WriteString("\nExamples:\n")
+		for _, e := range t.Examples {
+			fmt.Fprintf(&b, "  %s %s\n", s.Env.Name, e)
+		}
+	}
+	return b.String()
+}
+
+// configure reads a file of settings; without one there are none.
+func (s *Session) configure(file string) error {
+	f, err := os.Open(file)
+	if errors.Is(err, os.ErrNotExist) || file == "" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		name, value, ok := strings.Cut(strings.TrimSpace(lines.Text()), "=")
+		if !ok || strings.HasPrefix(name, "#") {
+			continue
+		}
+		if err := s.setting(strings.TrimSpace(name), strings.TrimSpace(value)); err != nil {
+			return fmt.Errorf("%s: %s is %q; %w", file, name, value, err)
+		}
+	}
+	return lines.Err()
+}
+
+// setting takes one line of a file of settings. Those that only other programs have mean nothing here.
+func (s *Session) setting(name, value string) error {
+	var n uint64
+	var err error
+	switch name {
+	case "CA":
+		s.adapter = value
+	case "Port":
+		n, err = number(value, 0, 254)
+		s.portNum = int(n)
+	case "timeout":
+		s.Timing.Timeout, err = milliseconds(value)
+	case "m_key":
+		s.MKey, err = number(value, 0, 1<<64-1)
+	case "sa_key":
+		s.SAKey, err = number(value, 0, 1<<64-1)
+	}
+	return err
+}

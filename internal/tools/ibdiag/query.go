@@ -1,0 +1,148 @@
+package ibdiag
+
+import (
+	"errors"
+
+	"github.com/softvpi/softvpi/internal/umad"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// Get asks for an attribute of subnet management. A node that does not answer is warned of; the error is
+// umad.ErrTimeout, an *umad.StatusError, or what the port says.
+func (s *Session) Get(r Route, attribute uint16, modifier uint32) (*mad.SMP, error) {
+	return s.smp(r, mad.MethodGet, attribute, modifier, nil)
+}
+
+// Set sets an attribute of subnet management and returns what it then is. The errors are those of Get.
+func (s *Session) Set(r Route, attribute uint16, modifier uint32, data []byte) (*mad.SMP, error) {
+	return s.smp(r, mad.MethodSet, attribute, modifier, data)
+}
+
+func (s *Session) smp(r Route, method uint8, attribute uint16, modifier uint32, data []byte) (*mad.SMP, error) {
+	m := mad.NewSMP(method, attribute, modifier, 0)
+	m.MKey = s.MKey
+	copy(m.Data[:], data)
+	to, err := r.Direct(&m)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.call(r, to, (*[mad.Len]byte)(m.Append(nil)))
+	if err != nil {
+		return nil, err
+	}
+	a, err := mad.ParseSMP(d.MAD[:])
+	if err != nil {
+		return nil, err
+	}
+	if a.StatusCode() != mad.StatusOK {
+		return &a, s.status(a.StatusCode(), r)
+	}
+	return &a, nil
+}
+
+// Direct makes a packet go the way, and returns to where it is sent. The error is a *mad.Error.
+func (r Route) Direct(m *mad.SMP) (umad.Address, error) {
+	if !r.Directed() {
+		return umad.Address{LID: r.LID, QP: umad.SMIQP}, nil
+	}
+	var ports []uint8
+	if len(r.Path) > 1 {
+		ports = r.Path[1:]
+	}
+	if err := m.Direct(ports); err != nil {
+		return umad.Address{}, err
+	}
+	if r.LID == 0 {
+		return umad.Address{LID: ib.LIDPermissive, QP: umad.SMIQP}, nil
+	}
+	m.DrSLID, m.DrDLID = r.SLID, r.DLID
+	return umad.Address{LID: r.LID, QP: umad.SMIQP}, nil
+}
+
+// call sends a request as often as it must, and tells of it where no answer comes.
+func (s *Session) call(r Route, to umad.Address, request *[mad.Len]byte) (*umad.Datagram, error) {
+	const where = "_do_madrpc"
+	milliseconds := s.Timing.Timeout.Milliseconds()
+	var d *umad.Datagram
+	var err error
+	for try := range s.Timing.Tries {
+		if try > 0 && s.Errors {
+			s.Warnf(where, "retry %d (timeout %d ms)", try, milliseconds)
+		}
+		d, err = s.Port.Call(s.Context, to, request, umad.Timing{Timeout: s.Timing.Timeout, Tries: 1})
+		if !errors.Is(err, umad.ErrTimeout) {
+			return d, err
+		}
+	}
+	if s.Errors {
+		s.Warnf(where, "timeout after %d retries, %d ms", s.Timing.Tries, int64(s.Timing.Tries)*milliseconds)
+	}
+	s.Warnf("mad_rpc", "_do_madrpc failed; dport (%s)", r)
+	return d, err
+}
+
+// status is the error of an answer's status, which is told of where that is wished for.
+func (s *Session) status(status uint16, r Route) error {
+	if s.Errors {
+		s.Warnf("mad_rpc", "MAD completed with error status 0x%x; dport (%s)", status, r)
+	}
+	return &umad.StatusError{Status: status}
+}
+
+// NodeInfo asks for the attribute. The errors are those of Get, and a *mad.Error.
+func (s *Session) NodeInfo(r Route) (mad.NodeInfo, error) {
+	a, err := s.Get(r, mad.AttrNodeInfo, 0)
+	if err != nil {
+		return mad.NodeInfo{}, err
+	}
+	return mad.ParseNodeInfo(a.Data[:])
+}
+
+// PortInfo asks for the attribute. The errors are those of Get, and a *mad.Error.
+func (s *Session) PortInfo(r Route, port uint32) (mad.PortInfo, error) {
+	a, err := s.Get(r, mad.AttrPortInfo, port)
+	if err != nil {
+		return mad.PortInfo{}, err
+	}
+	return mad.ParsePortInfo(a.Data[:])
+}
+
+// SwitchInfo asks for the attribute. The errors are those of Get, and a *mad.Error.
+func (s *Session) SwitchInfo(r Route) (mad.SwitchInfo, error) {
+	a, err := s.Get(r, mad.AttrSwitchInfo, 0)
+	if err != nil {
+		return mad.SwitchInfo{}, err
+	}
+	return mad.ParseSwitchInfo(a.Data[:])
+}
+
+// NodeDescription asks for the attribute. The errors are those of Get.
+func (s *Session) NodeDescription(r Route) (mad.NodeDescription, error) {
+	a, err := s.Get(r, mad.AttrNodeDescription, 0)
+	if err != nil {
+		return mad.NodeDescription{}, err
+	}
+	return mad.NodeDescription(a.Data), nil
+}
+
+// Perf asks for an attribute of performance management, or sets it, with what data holds. The answer is the whole
+// attribute. The errors are those of Get; a route that is directed is a Failure, since only subnet management has them.
+func (s *Session) Perf(r Route, method uint8, attribute uint16, data []byte) ([]byte, error) {
+	if r.Directed() {
+		return nil, Failf("performance management needs a LID, and the way is a directed route (%s)", r)
+	}
+	q := mad.PMARequest{Header: mad.Header{Method: method, AttributeID: attribute}, Data: data}
+	d, err := s.call(r, umad.Address{LID: r.LID, QP: umad.GSIQP}, (*[mad.Len]byte)(q.Append(nil)))
+	if err != nil {
+		return nil, err
+	}
+	a, err := mad.ParsePMA(d.MAD[:])
+	if err != nil {
+		return nil, err
+	}
+	if a.Status != mad.StatusOK {
+		return nil, s.status(a.Status, r)
+	}
+	return a.Data, nil
+}

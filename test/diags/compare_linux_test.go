@@ -1,0 +1,140 @@
+package diags
+
+import (
+	"strings"
+	"testing"
+)
+
+// lids of the netlist as OpenSM gives them, which it does in the order in which it finds the nodes: host-a 1, leaf-1 2,
+// leaf-2 3, host-b 4, host-c 5, host-d 6 and 7.
+var sameText = `
+smpquery nodeinfo 1
+smpquery -D nodeinfo 0,1,7
+smpquery NI 99
+smpquery -e -t 20 NI 99
+smpquery -G nodeinfo 0x0002c90300001005
+smpquery -G nodeinfo 0x77
+smpquery nodedesc 1
+smpquery portinfo 1 1
+smpquery -K portinfo 1 1
+smpquery -D portinfo 0,1 0
+smpquery -D portinfo 0,1 7
+smpquery -D portinfo 0,1 5
+smpquery -x -D portinfo 0,1 7
+smpquery -D switchinfo 0,1
+smpquery switchinfo 1
+smpquery -e switchinfo 1
+smpquery pkeys 1
+smpquery -D pkeys 0,1 1
+smpquery -D pkeys 0,1 99
+smpquery sl2vl 1
+smpquery -D sl2vl 0,1 1
+smpquery vlarb 1
+smpquery -D vlarb 0,1 1
+smpquery -D vlarb 0,1
+smpquery guidinfo 1
+smpquery mlnxextportinfo 1 1
+smpquery portinfoextended 1 1
+smpquery -D nodeinfo 0,1,5
+smpdump 1 0x11
+smpdump -D 0,1 0x12
+smpdump -s -D 0 0x10
+smpdump 1 0x16 0
+sminfo
+sminfo 4
+sminfo 2
+sminfo -D 0,1,1
+ibaddr
+ibaddr 3
+ibaddr -g 1
+ibaddr -l 1
+ibaddr -L 1
+ibaddr -D 0,1,7
+ibaddr -G 0x0002c90300001005
+ibaddr 99
+ibroute 2
+ibroute -a 2
+ibroute -n 2
+ibroute 2 3 5
+ibroute -D 0,1
+ibroute -G 0x0002c90200002000
+ibroute -M 2
+ibroute -Ma 2 0xc000 0xc010
+ibroute -M -n 2
+ibroute 1
+ibtracert 1 5
+ibtracert -n 1 5
+ibtracert 5 1
+ibtracert 2 3
+ibtracert 2 2
+ibtracert 4 4
+ibtracert -v 3 6
+ibtracert -G 0x0002c90300001001 0x0002c90300001005
+ibtracert 1 99
+ibtracert -m 0xc000 1 5
+ibportstate 1 1 query
+ibportstate 1 1
+ibportstate -D 0,1 7 query
+ibportstate -D 0,1 5
+ibportstate 2 0
+ibportstate -D 0,1 8 on
+ibportstate 1 1 vls 2 mtu 3
+ibportstate 1 1 vls 4 mtu 4
+`
+
+// Debian's tool and ours print the same, on both streams, and end with the same status.
+func TestTextOfInfinibandDiags(t *testing.T) {
+	f := newFabric(t, "testdata/small.net", true)
+	for line := range strings.Lines(sameText) {
+		if line = strings.TrimSpace(line); line != "" {
+			f.compare(t, "host-b", line)
+		}
+	}
+}
+
+// Each of the two sets what the other did: the answers are the same.
+func TestPortStatesAreSetAlike(t *testing.T) {
+	f := newFabric(t, "testdata/small.net", true)
+	for _, c := range [][2]string{{"speed 1", "speed 7"}, {"width 2", "width 3"}} {
+		args := func(i int) []string { return append([]string{"-D", "0,1", "8"}, strings.Fields(c[i])...) }
+		f.debian("host-b", "ibportstate", args(0)...) // to have the LIDs that the first Set leaves
+		f.debian("host-b", "ibportstate", args(1)...)
+		want := f.debian("host-b", "ibportstate", args(0)...)
+		f.debian("host-b", "ibportstate", args(1)...)
+		if got := f.ours("host-b", "ibportstate", args(0)...); got != want {
+			t.Errorf("%s: %s %s", c[0], difference(want.out, got.out), got.errs)
+		}
+		want = f.debian("host-b", "ibportstate", "-D", "0,1", "8")
+		if got := f.ours("host-b", "ibportstate", "-D", "0,1", "8"); got != want {
+			t.Errorf("after %s: %s %s", c[0], difference(want.out, got.out), difference(want.errs, got.errs))
+		}
+		f.ours("host-b", "ibportstate", args(1)...)
+	}
+}
+
+// Wrong usage is status 2, as everywhere here, with one line that says what is allowed.
+func TestWrongUsage(t *testing.T) {
+	f := newFabric(t, "testdata/small.net", false)
+	for _, line := range []string{
+		"smpquery", "smpquery nodeinfo", "smpquery what 1", "smpquery nodeinfo 0", "smpquery nodeinfo 49152", "smpquery -D nodeinfo 0,x",
+		"smpquery -D nodeinfo 1,1", "smpquery nodeinfo 1 1", "smpquery portinfo 1 256", "smpquery portinfo 1 1 1", "smpquery -c nodeinfo 1",
+		"smpquery --nothing nodeinfo 1", "smpquery -t 0 nodeinfo 1", "smpquery -t", "smpquery --P nodeinfo=1", "smpquery --help=1", "smpquery -G ni 0",
+		"smpdump 1", "smpdump 1 0x10000", "smpdump 1 0x11 x", "sminfo -s 4", "sminfo 1 2 3", "sminfo 1 x", "ibaddr 1 2 3", "ibaddr 1 x", "ibaddr x",
+		"ibroute", "ibroute 1 x", "ibroute 1 2 3 4", "ibtracert 1", "ibtracert 1 x", "ibtracert -m 1 1 2", "ibportstate 1", "ibportstate 1 x",
+		"ibportstate 1 1 up", "ibportstate 1 1 speed", "ibportstate 1 1 speed 16", "ibportstate 1 1 width 32", "ibportstate 1 1 enable disable",
+	} {
+		words := strings.Fields(line)
+		if r := f.ours("host-b", words[0], words[1:]...); r.status != 2 || strings.Count(r.errs, "\n") != 1 || !strings.Contains(r.errs, "allowed") || r.out != "" {
+			t.Errorf("%s: status %d, %q, %q", line, r.status, r.out, r.errs)
+		}
+	}
+	if r := f.ours("host-b", "smpquery", "-h"); r.status != 0 || !strings.Contains(r.out, "usage: smpquery [options]") {
+		t.Errorf("-h: status %d, %q", r.status, r.out)
+	}
+	if r := f.ours("nobody", "sminfo"); r.status != 255 || !strings.Contains(r.out, `no node "nobody"`) {
+		t.Errorf("a node that is not there: status %d, %q", r.status, r.out)
+	}
+	if r := f.ours("host-b", "sminfo", "-C", "mlx5_0"); r.status != 255 || !strings.Contains(r.out, "there is 'ibsim0' port '1'") {
+		t.Errorf("an adapter that is not there: status %d, %q", r.status, r.out)
+	}
+}

@@ -1,0 +1,252 @@
+package diags
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/tools/diags"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// patience is how long a program may take; none takes more than some seconds on a quiet machine.
+const patience = time.Minute
+
+// toolVariable makes this test's program one of the tools.
+const toolVariable = "SOFTVPI_TEST_TOOL"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(toolVariable); name != "" {
+		env := tool.Env{Name: name, Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+		os.Exit(diags.Tools[name](context.Background(), env))
+	}
+	os.Exit(m.Run())
+}
+
+// fabric is an ibsim, with an OpenSM where one is wished for.
+type fabric struct {
+	t       *testing.T
+	dir     string
+	socket  string
+	preload string
+	console io.WriteCloser
+	log     string
+}
+
+// need skips the test where a program is missing.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("there is no %s to compare with (test/diags/packages.sh installs it)", p)
+		}
+	}
+}
+
+// newFabric starts the real ibsim on a netlist, and the real OpenSM on its first adapter.
+func newFabric(t *testing.T, netlist string, opensm bool) *fabric {
+	t.Helper()
+	need(t, "ibsim", "opensm", "smpquery")
+	preload, _ := filepath.Glob("/usr/lib/*/umad2sim/libumad2sim.so")
+	if len(preload) == 0 {
+		t.Skip("there is no libumad2sim.so by which Debian's tools reach ibsim")
+	}
+	netlist, err := filepath.Abs(netlist)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fabric{t: t, dir: t.TempDir(), socket: fmt.Sprintf("softvpi-test-%d-%x", os.Getpid(), rand.Uint32()), preload: preload[0]}
+	f.log = filepath.Join(f.dir, "ibsim.log")
+	ibsim := f.command("ibsim", "-s", "-N", "4096", "-S", "1024", "-P", "65536", "-L", "49152", netlist)
+	f.console, err = ibsim.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.start(ibsim, f.log)
+	f.wait(f.log, "Network simulator ready")
+	if opensm {
+		sm := f.command("opensm", "-f", filepath.Join(f.dir, "opensm.log"), "-d", "2")
+		f.preloaded(sm, "")
+		f.start(sm, filepath.Join(f.dir, "opensm.out"))
+		f.wait(filepath.Join(f.dir, "opensm.log"), "SUBNET UP")
+	}
+	return f
+}
+
+func (f *fabric) command(name string, args ...string) *exec.Cmd {
+	c := exec.Command(name, args...)
+	c.Dir = f.dir
+	c.Env = append(os.Environ(), "IBSIM_SOCKNAME="+f.socket, "OSM_CACHE_DIR="+f.dir, "OSM_TMP_DIR="+f.dir)
+	return c
+}
+
+// preloaded lets one of Debian's programs reach the ibsim, as a node.
+func (f *fabric) preloaded(c *exec.Cmd, node string) {
+	c.Env = append(c.Env, "LD_PRELOAD="+f.preload, "SIM_HOST="+node)
+}
+
+// start runs a program until the end of the test.
+func (f *fabric) start(c *exec.Cmd, log string) {
+	f.t.Helper()
+	out, err := os.Create(log)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer out.Close()
+	c.Stdout, c.Stderr = out, out
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := c.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { c.Wait(); close(ended) }()
+	f.t.Cleanup(func() {
+		c.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			c.Process.Kill()
+			<-ended
+		}
+	})
+}
+
+// wait waits until a log has the text.
+func (f *fabric) wait(log, text string) {
+	f.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		b, err := os.ReadFile(log)
+		if err == nil && bytes.Contains(b, []byte(text)) {
+			return
+		}
+		if time.Now().After(end) {
+			f.t.Fatalf("%s never says %q:\n%s", log, text, b)
+		}
+	}
+}
+
+// say gives the ibsim's console a line, and waits until the ibsim has read what came before.
+func (f *fabric) say(line string) {
+	f.t.Helper()
+	b, _ := os.ReadFile(f.log)
+	was := bytes.Count(b, []byte("sim> "))
+	if _, err := io.WriteString(f.console, line+"\n"); err != nil {
+		f.t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if b, _ := os.ReadFile(f.log); bytes.Count(b, []byte("sim> ")) > was {
+			return
+		}
+		if time.Now().After(end) {
+			f.t.Fatalf("ibsim did not act on %q", line)
+		}
+	}
+}
+
+// result is what a tool did.
+type result struct {
+	out, errs string
+	status    int
+}
+
+// debian runs the distribution's tool on a node.
+func (f *fabric) debian(node, name string, args ...string) result {
+	f.t.Helper()
+	c := f.command(name, args...)
+	f.preloaded(c, node)
+	return f.run(c)
+}
+
+// ours runs the tool of this repository on a node.
+func (f *fabric) ours(node, name string, args ...string) result {
+	f.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	c := f.command(self, args...)
+	c.Env = append(c.Env, toolVariable+"="+name, "SIM_HOST="+node)
+	return f.run(c)
+}
+
+func (f *fabric) run(c *exec.Cmd) result {
+	f.t.Helper()
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	if err := c.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	timer := time.AfterFunc(patience, func() { c.Process.Kill() })
+	err := c.Wait()
+	timer.Stop()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		f.t.Fatal(err)
+	}
+	return result{mask(out.String()), mask(errs.String()), c.ProcessState.ExitCode()}
+}
+
+// masks are what may differ between two runs: the time, process numbers, and the count by which a subnet manager shows
+// that it lives.
+var masks = []struct {
+	what *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`ibwarn: \[\d+\]`), "ibwarn: [PID]"},
+	{regexp.MustCompile(`(?m)generated on .*$`), "generated on DATE"},
+	{regexp.MustCompile(`activity count \d+`), "activity count N"},
+	{regexp.MustCompile(`(ActCount\.+)\d+`), "${1}N"},
+}
+
+func mask(text string) string {
+	for _, m := range masks {
+		text = m.what.ReplaceAllString(text, m.with)
+	}
+	return text
+}
+
+// compare runs a command line in both forms and compares all that can be seen.
+func (f *fabric) compare(t *testing.T, node, line string) {
+	t.Helper()
+	words := strings.Fields(line)
+	want := f.debian(node, words[0], words[1:]...)
+	got := f.ours(node, words[0], words[1:]...)
+	if want.status != got.status {
+		t.Errorf("%s: exit status %d, Debian's %d", line, got.status, want.status)
+	}
+	if want.out != got.out {
+		t.Errorf("%s:\n%s", line, difference(want.out, got.out))
+	}
+	if want.errs != got.errs {
+		t.Errorf("%s, standard error:\n%s", line, difference(want.errs, got.errs))
+	}
+}
+
+// difference shows the first line that differs.
+func difference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range max(len(w), len(g)) {
+		a, b := "(end)", "(end)"
+		if i < len(w) {
+			a = w[i]
+		}
+		if i < len(g) {
+			b = g[i]
+		}
+		if a != b {
+			return fmt.Sprintf("line %d of %d and %d\n  Debian: %s\n  ours:   %s", i+1, len(w), len(g), a, b)
+		}
+	}
+	return "no difference"
+}
