@@ -1,0 +1,150 @@
+/* What ibv_post_send and an empty ibv_poll_cq cost, in nanoseconds: cost. One connection between two adapters; see
+ * make -C clib cost. */
+#include "bed.h"
+
+#include <errno.h>
+#include <time.h>
+
+enum { ROUNDS = 400, BURST = 256, QUEUE = 512, POLLS = 1000, MOST_ROUNDS = ROUNDS * BURST };
+
+static struct end a, b;
+static double samples[MOST_ROUNDS];
+
+/* ticks reads a counter of the processor, which takes less time than the clock. */
+static uint64_t ticks(void)
+{
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+	uint64_t v;
+
+	__asm__ volatile("isb; mrs %0, cntvct_el0" : "=r"(v));
+	return v;
+#else
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+#endif
+}
+
+static double nanoseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
+
+/* per_tick is the length of a tick, and own how many a look at the counter takes. */
+static double per_tick;
+static uint64_t own;
+
+static void calibrate(void)
+{
+	double began = nanoseconds();
+	uint64_t first = ticks(), t;
+
+	own = UINT64_MAX;
+	while (nanoseconds() - began < 2e7) {
+		t = ticks();
+		t = ticks() - t;
+		own = t < own ? t : own;
+	}
+	per_tick = (nanoseconds() - began) / (double)(ticks() - first);
+}
+
+static int by_size(const void *x, const void *y)
+{
+	double p = *(const double *)x, q = *(const double *)y;
+
+	return p < q ? -1 : p > q;
+}
+
+static void tell(const char *what, int n)
+{
+	double sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += samples[i];
+	qsort(samples, (size_t)n, sizeof(*samples), by_size);
+	printf("%-42s median %6.1f  mean %6.1f  99%% %7.1f  most %9.1f ns\n", what, samples[n / 2], sum / n,
+	       samples[(int)(0.99 * n)], samples[n - 1]);
+}
+
+/* settle takes what there is until the last request of a burst has completed. */
+static void settle(void)
+{
+	struct ibv_wc wc[16];
+
+	for (bool last = false; !last;) {
+		int n = ibv_poll_cq(a.cq, 16, wc);
+
+		MUST(n >= 0);
+		for (int i = 0; i < n; i++) {
+			MUST(wc[i].status == IBV_WC_SUCCESS);
+			last = last || wc[i].wr_id == 1;
+		}
+	}
+}
+
+/* posts times each post of bursts of writes of 8 bytes, whose last one is signaled. */
+static void posts(const char *what)
+{
+	int n = 0;
+
+	for (int r = 0; r < ROUNDS; r++) {
+		struct ibv_sge s;
+		struct ibv_send_wr *bad, wr = request(&a, &b, IBV_WR_RDMA_WRITE, &s, 0, 0, 8);
+
+		for (int i = 0; i < BURST; i++) {
+			bool last = i == BURST - 1;
+
+			wr.wr_id = last;
+			wr.send_flags = last ? IBV_SEND_SIGNALED : 0;
+			uint64_t t = ticks();
+			int error = ibv_post_send(a.qp, &wr, &bad);
+
+			t = ticks() - t;
+			MUST(!error);
+			samples[n++] = per_tick * (double)(t > own ? t - own : 0);
+		}
+		settle();
+	}
+	tell(what, n);
+}
+
+static void polls(void)
+{
+	struct ibv_wc wc;
+	int n = 0;
+
+	for (int r = 0; r < ROUNDS; r++) {
+		uint64_t t = ticks();
+
+		for (int i = 0; i < POLLS; i++)
+			MUST(ibv_poll_cq(a.cq, 1, &wc) == 0);
+		samples[n++] = per_tick * (double)(ticks() - t) / POLLS;
+	}
+	tell("ibv_poll_cq that finds nothing", n);
+}
+
+int main(int argc, char **argv)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { QUEUE, 1, 1, 1, 0 } };
+
+	calibrate();
+	open_end(&a, 0);
+	open_end(&b, 1);
+	attr.send_cq = attr.recv_cq = a.cq;
+	MUST(a.qp = ibv_create_qp(a.pd, &attr));
+	attr.send_cq = attr.recv_cq = b.cq;
+	MUST(b.qp = ibv_create_qp(b.pd, &attr));
+	join(&a, &b);
+	posts(argc > 1 ? argv[1] : "ibv_post_send");
+	polls();
+	part(&a, &b);
+	close_end(&a);
+	close_end(&b);
+	return failures != 0;
+}
