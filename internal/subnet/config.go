@@ -1,0 +1,133 @@
+package subnet
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// MaxLIDs is how many unicast LIDs a subnet has: 0x0001 to 0xbfff (IBA 4.1.3).
+const MaxLIDs = int(ib.LIDMaxUnicast)
+
+// DefaultPrefix is the subnet prefix of ports that have not been given another (IBA 4.1.1).
+const DefaultPrefix = 0xfe80000000000000
+
+// LIDRange is what a port was given: the first LID and the last.
+type LIDRange struct{ First, Last ib.LID }
+
+// Config is what a subnet manager is told once. The zero value of a field means its default.
+type Config struct {
+	Priority uint8  // 0 to 15; of two subnet managers the higher one is master
+	SMKey    uint64 // what asking for protected records takes
+	SL       uint8  // of packets to the subnet manager, 0 to 15
+	Prefix   uint64 // subnet prefix; 0: DefaultPrefix
+
+	MKey        uint64 // management key of all ports; 0: none is set
+	MKeyProtect uint8  // 0 to 3 (IBA 14.2.4.1)
+	MKeyLease   uint16 // seconds
+
+	LMC          uint8               // 0 to 7
+	Reassign     bool                // give all LIDs anew in the first sweep
+	LIDs         map[uint64]LIDRange // by port GUID: what ports had in the past
+	HonorLIDs    bool                // heed LIDs even when becoming master in place of another
+	Engines      []string            // routing engines by name, in order of preference; none: min-hop
+	Roots        []uint64            // node GUIDs of the switches at the top, for up/down
+	ConnectRoots bool                // see Options
+	MaxLanes     int                 // see Options
+
+	Partitions     *Partitions // nil: everyone is a full member of the default partition
+	Enforce        Enforcement // of partitions, by switches
+	AllowBothPKeys bool
+	QoS            *QoS // nil: tables of service levels and arbitration are left as they are, except for DFSSSP
+
+	Window  int           // SMPs under way at most; 0: DefaultWindow
+	Timeout time.Duration // of a request; 0: DefaultTimeout
+	Retries int           // of a request; negative: none; 0: DefaultRetries
+	Sweep   time.Duration // between looks at the subnet; 0: none but for traps
+
+	PollInterval time.Duration // of a standby's question whether the master lives; 0: DefaultPoll
+	PollRetries  int           // that many in a row unanswered make it dead; 0: DefaultPollRetries
+	IgnoreOthers bool          // pretend that there are no other subnet managers
+	NoMulticast  bool
+}
+
+// Defaults of Config, those of OpenSM's manual page except the window, which is 4 there.
+const (
+	DefaultWindow      = 32
+	MaxWindow          = 4096
+	DefaultTimeout     = 200 * time.Millisecond
+	DefaultRetries     = 3
+	DefaultPoll        = 10 * time.Second
+	DefaultPollRetries = 4
+)
+
+// ConfigError is a wrong field of Config.
+type ConfigError struct{ Field, Got, Want string }
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("subnet: %s is %s, want %s", e.Field, e.Got, e.Want)
+}
+
+// check refuses wrong fields and fills in defaults.
+func (c *Config) check() error {
+	atMost := func(field string, v, most int) error {
+		if v < 0 || v > most {
+			return &ConfigError{field, fmt.Sprint(v), fmt.Sprintf("0 to %d", most)}
+		}
+		return nil
+	}
+	for _, f := range []struct {
+		name    string
+		v, most int
+	}{
+		{"priority", int(c.Priority), 15}, {"SL", int(c.SL), 15}, {"LMC", int(c.LMC), 7}, {"M_Key protect bits", int(c.MKeyProtect), 3},
+		{"window", c.Window, MaxWindow}, {"lanes", c.MaxLanes, 15}, {"poll retries", c.PollRetries, 1000}, {"retries", max(0, c.Retries), 100},
+	} {
+		if err := atMost(f.name, f.v, f.most); err != nil {
+			return err
+		}
+	}
+	for _, e := range c.Engines {
+		if e != "no_fallback" && !slices.Contains(EngineNames(), e) {
+			return &ConfigError{"routing engine", fmt.Sprintf("%q", e), fmt.Sprintf("one of %v", EngineNames())}
+		}
+	}
+	if c.Timeout < 0 || c.Sweep < 0 || c.PollInterval < 0 {
+		return &ConfigError{"time", "negative", "0 or more"}
+	}
+	if c.Prefix == 0 {
+		c.Prefix = DefaultPrefix
+	}
+	if c.Window == 0 {
+		c.Window = DefaultWindow
+	}
+	if c.Timeout == 0 {
+		c.Timeout = DefaultTimeout
+	}
+	if c.Retries == 0 {
+		c.Retries = DefaultRetries
+	}
+	if c.PollInterval == 0 {
+		c.PollInterval = DefaultPoll
+	}
+	if c.PollRetries == 0 {
+		c.PollRetries = DefaultPollRetries
+	}
+	if c.Partitions == nil {
+		c.Partitions = DefaultPartitions()
+	}
+	return nil
+}
+
+// Enforcement says in which direction switches enforce partitions at the ports of hosts.
+type Enforcement uint8
+
+// The ways of enforcement, by OpenSM's names both, in, out and off.
+const (
+	EnforceBoth Enforcement = iota
+	EnforceIn
+	EnforceOut
+	EnforceOff
+)

@@ -1,0 +1,335 @@
+package subnet
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// maxSubnetPorts bounds the ports of a subnet, so that a node that lies cannot use up the memory.
+const maxSubnetPorts = 1 << 20
+
+// maxPKeyBlocks bounds how much of a partition table is read: 1,024 entries.
+const maxPKeyBlocks = 32
+
+// discover begins a thorough sweep: everything is found anew.
+func (s *SM) discover() {
+	s.x.clear()
+	s.stage, s.heavy, s.sweepAt, s.failures = stageDiscover, false, clock.Never, 0
+	s.cur = newSubnet()
+	s.asleep = nil
+	clear(s.others)
+	s.x.push(work{at: none, attr: mad.AttrNodeInfo})
+}
+
+// handle takes an answer to a request.
+func (s *SM) handle(w work, smp *mad.SMP) {
+	switch {
+	case w.attr == mad.AttrSMInfo:
+		s.onSMInfo(w, smp)
+	case w.set:
+		s.done(w, smp)
+	case s.stage == stageDiscover:
+		s.found(w, smp)
+	case s.stage == stageLight:
+		s.onLook(w, smp)
+	}
+}
+
+// found takes an answer while looking who is there.
+func (s *SM) found(w work, smp *mad.SMP) {
+	switch w.attr {
+	case mad.AttrNodeInfo:
+		info, err := mad.ParseNodeInfo(smp.Data[:])
+		if err == nil {
+			s.arrived(w.at, info)
+		}
+	case mad.AttrNodeDescription:
+		s.cur.Nodes[s.cur.Ports[w.at].Node].Desc = mad.NodeDescription(smp.Data)
+	case mad.AttrSwitchInfo:
+		if info, err := mad.ParseSwitchInfo(smp.Data[:]); err == nil {
+			s.onSwitchInfo(w, &info)
+		}
+	case mad.AttrPortInfo:
+		if info, err := mad.ParsePortInfo(smp.Data[:]); err == nil {
+			s.onPortInfo(w, info)
+		}
+	case mad.AttrPKeyTable:
+		if t, err := mad.ParsePKeyTable(smp.Data[:]); err == nil {
+			s.onPKeys(w, t)
+		}
+	}
+}
+
+// arrived takes the NodeInfo of what is behind the port u, or of the manager's own node.
+func (s *SM) arrived(u int32, info mad.NodeInfo) {
+	n := s.cur
+	if why := impossible(&info, u != none); why != "" {
+		if u == none {
+			s.say(EventRefused, "the node of this port says of itself that %s", why)
+		} else {
+			s.problem("the node behind %s says of itself that %s: it is ignored", n.Name(u), why)
+		}
+		return
+	}
+	i, known := n.byNode[info.NodeGUID]
+	if known && (n.Nodes[i].Info.NodeType != info.NodeType || n.Nodes[i].Info.NumPorts != info.NumPorts) {
+		s.problem("duplicate GUID: the node behind %s has node GUID %#016x, as has a different one at %s: it is ignored",
+			n.Name(u), info.NodeGUID, n.Name(s.wayTo(i)))
+		return
+	}
+	if !known {
+		if len(n.Nodes) >= MaxNodes || len(n.Ports)+int(info.NumPorts) >= maxSubnetPorts {
+			s.problem("the node behind %s is one too many: a subnet can have %d nodes with %d ports", n.Name(u), MaxNodes, maxSubnetPorts)
+			return
+		}
+		i = n.add(info)
+	}
+	p := n.Nodes[i].First + int32(info.LocalPortNum)
+	if u != none {
+		n.Ports[u].Peer = p
+	}
+	e := n.entry(p)
+	if u == none {
+		n.Self = e
+	}
+	if n.Ports[e].reach {
+		return
+	}
+	n.Ports[e].reach, n.Ports[e].from, n.Ports[e].GUID = true, u, info.PortGUID
+	if u != none {
+		n.Ports[e].hops = n.Ports[n.entry(u)].hops + 1
+	}
+	if other, taken := n.byPort[info.PortGUID]; taken {
+		s.problem("duplicate GUID: %s and %s both have port GUID %#016x: the latter is ignored", n.Name(other), n.Name(e), info.PortGUID)
+		n.Ports[e].reach = false
+		return
+	}
+	n.byPort[info.PortGUID] = e
+	s.ask(e, i, !known)
+}
+
+// impossible says what cannot be in a NodeInfo.
+func impossible(i *mad.NodeInfo, beyond bool) string {
+	switch {
+	case i.NodeType < mad.NodeCA || i.NodeType > mad.NodeRouter:
+		return "it is of " + i.NodeType.String() + ", want 1 to 3"
+	case i.NumPorts == 0 || i.NumPorts > MaxPorts:
+		return "it has a number of ports that is not 1 to 254"
+	case i.LocalPortNum > i.NumPorts || i.LocalPortNum == 0 && (beyond || i.NodeType != mad.NodeSwitch):
+		return "the request came by a port that it does not have"
+	case i.NodeGUID == 0 || i.PortGUID == 0:
+		return "its GUID is 0"
+	}
+	return ""
+}
+
+// wayTo is a port of a node with a way from the manager.
+func (s *SM) wayTo(node int32) int32 {
+	n := s.cur
+	for p := n.Nodes[node].First; p <= n.Nodes[node].First+int32(n.Nodes[node].Info.NumPorts); p++ {
+		if n.Ports[p].reach {
+			return p
+		}
+	}
+	return n.Nodes[node].First
+}
+
+// ask asks a node, or another port of a known adapter, for all that is needed of it.
+func (s *SM) ask(e, node int32, fresh bool) {
+	n := s.cur
+	if fresh {
+		s.x.push(work{at: e, attr: mad.AttrNodeDescription})
+	}
+	if n.Nodes[node].Switch == none {
+		s.x.push(work{at: e, attr: mad.AttrPortInfo, mod: uint32(n.Ports[e].Num)})
+		return
+	}
+	s.x.push(work{at: e, attr: mad.AttrSwitchInfo})
+}
+
+// onSwitchInfo goes on with a switch's ports. The note that some have changed is taken back before they are read, so that
+// no change stays unseen.
+func (s *SM) onSwitchInfo(w work, info *mad.SwitchInfo) {
+	node := &s.cur.Nodes[s.cur.Ports[w.at].Node]
+	if node.SwInfo != nil {
+		return
+	}
+	node.SwInfo = info
+	if info.PortStateChange && s.state == mad.SMMaster {
+		s.x.push(work{at: w.at, attr: mad.AttrSwitchInfo, set: true})
+	}
+	for p := range uint32(node.Info.NumPorts) + 1 {
+		s.x.push(work{at: w.at, attr: mad.AttrPortInfo, mod: p})
+	}
+}
+
+func (s *SM) onPortInfo(w work, info mad.PortInfo) {
+	n := s.cur
+	p := n.Nodes[n.Ports[w.at].Node].First + int32(w.mod)
+	port := &n.Ports[p]
+	port.Info, port.known = info, true
+	if n.endPort(p) {
+		s.x.push(work{at: p, attr: mad.AttrPKeyTable})
+		if info.CapabilityMask&mad.CapIsSM != 0 && p != n.Self && !s.cfg.IgnoreOthers {
+			port.isSM = true
+			s.x.push(work{at: p, attr: mad.AttrSMInfo})
+		}
+	}
+	if port.Num == 0 || !linked(&info) || !n.isSwitch(p) && p != n.Self {
+		return
+	}
+	if n.Ports[n.entry(p)].hops == mad.MaxHops {
+		s.problem("what is behind %s is farther away than the %d hops that a directed route can have", n.Name(p), mad.MaxHops)
+		return
+	}
+	s.x.push(work{at: p, attr: mad.AttrNodeInfo, beyond: true})
+}
+
+// onPKeys takes a block of a partition table. Tables are filled from the beginning, so the next block is
+// of interest only behind one without a free entry.
+func (s *SM) onPKeys(w work, t mad.PKeyTable) {
+	port := &s.cur.Ports[w.at]
+	port.PKeys = append(port.PKeys, t[:]...)
+	for _, k := range t {
+		if k&0x7fff == 0 {
+			return
+		}
+	}
+	blocks := (int(s.cur.Nodes[port.Node].Info.PartitionCap) + len(t) - 1) / len(t)
+	switch next := int(w.mod) + 1; {
+	case next >= blocks:
+	case next >= maxPKeyBlocks:
+		s.problem("%s has a partition table with more than %d entries, the rest is not looked at", s.cur.Name(w.at), maxPKeyBlocks*len(t))
+	default:
+		s.x.push(work{at: w.at, attr: mad.AttrPKeyTable, mod: uint32(next)})
+	}
+}
+
+// failed is called for a request without success: smp is the answer that refuses it, nil when none came.
+func (s *SM) failed(w work, smp *mad.SMP) {
+	n := s.cur
+	switch {
+	case s.polled(w):
+		return
+	case s.stage == stageLight:
+		s.heavy = s.heavy || !w.beyond // somebody is gone; who sleeps may sleep on
+		return
+	case w.at == none:
+		s.say(EventRefused, "this port does not answer")
+		return
+	case w.beyond:
+		s.asleep = append(s.asleep, w.at)
+		s.problem("the link of %s is up, and who is behind it does not answer", n.Name(w.at))
+		return
+	case w.attr == mad.AttrSMInfo:
+		return // it has gone; the next sweep will see
+	}
+	s.failures++
+	what := "does not answer"
+	if smp != nil {
+		what = "refuses"
+	}
+	verb := "Get"
+	if w.set {
+		verb = "Set"
+	}
+	status := ""
+	if smp != nil {
+		status = ", status " + hex16(smp.StatusCode())
+	}
+	s.problem("%s %s %s(%s) with modifier %#x%s", n.Name(w.at), what, verb, attributeName(w.attr), w.mod, status)
+	if w.set {
+		s.unset(w)
+	}
+}
+
+func hex16(v uint16) string {
+	const digits = "0123456789abcdef"
+	return "0x" + string([]byte{digits[v>>12], digits[v>>8&15], digits[v>>4&15], digits[v&15]})
+}
+
+// attributeName is the specification's name of an attribute of subnet management.
+func attributeName(a uint16) string {
+	switch a {
+	case mad.AttrNodeDescription:
+		return "NodeDescription"
+	case mad.AttrNodeInfo:
+		return "NodeInfo"
+	case mad.AttrSwitchInfo:
+		return "SwitchInfo"
+	case mad.AttrPortInfo:
+		return "PortInfo"
+	case mad.AttrPKeyTable:
+		return "P_KeyTable"
+	case mad.AttrSLtoVLMappingTable:
+		return "SLtoVLMappingTable"
+	case mad.AttrVLArbitrationTable:
+		return "VLArbitrationTable"
+	case mad.AttrLinearForwardingTable:
+		return "LinearForwardingTable"
+	case mad.AttrMulticastForwardingTable:
+		return "MulticastForwardingTable"
+	case mad.AttrSMInfo:
+		return "SMInfo"
+	}
+	return "attribute " + hex16(a)
+}
+
+// pair turns what every port saw behind it into links. A link is one where both ends see each other; an
+// adapter does not look, there the first that saw it counts. Anything else is two nodes with one GUID, a port
+// that is plugged into itself, or a cable that was moved a moment ago, and is not used.
+func (s *SM) pair() {
+	n := s.cur
+	var bad []int32 // taken back after all have been compared
+	for i := range n.Ports {
+		p := int32(i)
+		q := n.Ports[p].Peer
+		if q == none || !n.isSwitch(p) && p != n.Self {
+			continue
+		}
+		switch {
+		case p == q:
+			s.problem("%s is linked to itself: the link is not used", n.Name(p))
+			bad = append(bad, p)
+		case !n.isSwitch(q) && q != n.Self:
+			if n.Ports[q].Peer != none && n.Ports[q].Peer != p || n.Ports[q].from != p {
+				s.problem("duplicate GUID: %s and %s both lead to a node with GUID %#016x and port %d: the former is not used",
+					n.Name(p), n.Name(n.Ports[q].from), n.Nodes[n.Ports[q].Node].Info.NodeGUID, n.Ports[q].Num)
+				bad = append(bad, p)
+				continue
+			}
+			n.Ports[q].Peer = p
+		case n.Ports[q].Peer != p:
+			s.problem("duplicate GUID: %s leads to a node with GUID %#016x and port %d, but that one leads to %s: the link is not used",
+				n.Name(p), n.Nodes[n.Ports[q].Node].Info.NodeGUID, n.Ports[q].Num, n.Name(n.Ports[q].Peer))
+			bad = append(bad, p)
+		}
+	}
+	for _, p := range bad {
+		n.Ports[p].Peer = none
+	}
+}
+
+// byLIDs makes the index of end ports by LID.
+func (n *Subnet) indexLIDs() {
+	top := ib.LID(0)
+	for i := range n.Ports {
+		if p := &n.Ports[i]; p.reach && p.Info.LID <= ib.LIDMaxUnicast {
+			top = max(top, p.Info.LID+1<<p.Info.LMC-1)
+		}
+	}
+	n.byLID = make([]int32, int(top)+1)
+	for i := range n.byLID {
+		n.byLID[i] = none
+	}
+	for i := range n.Ports {
+		p := &n.Ports[i]
+		if !p.reach || p.Info.LID == 0 || p.Info.LID > ib.LIDMaxUnicast {
+			continue
+		}
+		for l := range 1 << p.Info.LMC {
+			n.byLID[int(p.Info.LID)+l] = int32(i)
+		}
+	}
+}

@@ -1,0 +1,451 @@
+package subnet
+
+import (
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+	"pgregory.net/rapid"
+)
+
+// bench is a fabric for tests: nodes that answer subnet management as the specification has it, or lie.
+type bench struct {
+	t     rapid.TB
+	nodes []*benchNode
+	now   clock.Time
+	sms   map[*benchNode]*SM // who has a subnet manager, at its port 1
+	log   []Event
+	lose  func() bool // whether a MAD is lost
+	count int         // requests that nodes answered
+	byGMP func(*Packet, *benchNode)
+}
+
+type benchNode struct {
+	name   string
+	info   mad.NodeInfo
+	ports  []benchPort
+	sw     mad.SwitchInfo
+	lft    []byte
+	mft    map[uint32][32]uint16
+	silent bool
+	lie    func(*mad.SMP) // changes what it answers
+	sets   int
+}
+
+type benchPort struct {
+	peer *benchNode
+	far  uint8
+	info mad.PortInfo
+	keys map[uint32]mad.PKeyTable
+	sl   map[uint32][8]byte
+}
+
+func newBench(t rapid.TB) *bench {
+	return &bench{t: t, sms: map[*benchNode]*SM{}, lose: func() bool { return false }}
+}
+
+// node adds a node. GUIDs count on.
+func (b *bench) node(name string, kind mad.NodeType, ports int) *benchNode {
+	guid := uint64(len(b.nodes)+1) << 8
+	n := &benchNode{name: name, ports: make([]benchPort, ports+1), mft: map[uint32][32]uint16{}}
+	n.info = mad.NodeInfo{BaseVersion: 1, ClassVersion: 1, NodeType: kind, NumPorts: uint8(ports), SystemImageGUID: guid, NodeGUID: guid, PortGUID: guid, PartitionCap: 64}
+	n.sw = mad.SwitchInfo{LinearFDBCap: 0xc000, MulticastFDBCap: 1024, PartitionEnforcementCap: 32, InboundEnforcementCap: true, OutboundEnforcementCap: true}
+	n.lft = make([]byte, 0xc000)
+	for i := range n.lft {
+		n.lft[i] = NoPort
+	}
+	for p := range n.ports {
+		n.ports[p].info = mad.PortInfo{PortState: mad.PortDown, PortPhysicalState: mad.PhysicalPolling, MTUCap: 5, VLCap: 4, LinkWidthActive: 2, LinkSpeedActive: 4,
+			CapabilityMask: mad.CapIsClientReregistrationSupported, LocalPortNum: uint8(p), VLArbitrationHighCap: 8, VLArbitrationLowCap: 8, GUIDCap: 8}
+		n.ports[p].keys = map[uint32]mad.PKeyTable{0: {0xffff}}
+		n.ports[p].sl = map[uint32][8]byte{}
+	}
+	if kind == mad.NodeSwitch {
+		n.ports[0].info.PortState, n.ports[0].info.PortPhysicalState = mad.PortActive, mad.PhysicalLinkUp
+	}
+	b.nodes = append(b.nodes, n)
+	return n
+}
+
+func (b *bench) link(x *benchNode, p uint8, y *benchNode, q uint8) {
+	x.ports[p].peer, x.ports[p].far = y, q
+	y.ports[q].peer, y.ports[q].far = x, p
+	b.train(x, p)
+	b.train(y, q)
+}
+
+func (b *bench) train(n *benchNode, p uint8) {
+	n.ports[p].info.PortState, n.ports[p].info.PortPhysicalState = mad.PortInit, mad.PhysicalLinkUp
+	n.sw.PortStateChange = true
+}
+
+// unlink takes a cable out.
+func (b *bench) unlink(x *benchNode, p uint8) {
+	y, q := x.ports[p].peer, x.ports[p].far
+	if y == nil {
+		return
+	}
+	for _, e := range []struct {
+		n *benchNode
+		p uint8
+	}{{x, p}, {y, q}} {
+		e.n.ports[e.p].peer = nil
+		e.n.ports[e.p].info.PortState, e.n.ports[e.p].info.PortPhysicalState = mad.PortDown, mad.PhysicalPolling
+		e.n.sw.PortStateChange = true
+	}
+}
+
+// port is the far end of a port.
+func (b *bench) behind(n *benchNode, p uint8) (*benchNode, uint8) {
+	if int(p) >= len(n.ports) || p == 0 && n.info.NodeType != mad.NodeSwitch {
+		return nil, 0
+	}
+	return n.ports[p].peer, n.ports[p].far
+}
+
+// start runs a subnet manager at port 1 of a node, or port 0 of a switch.
+func (b *bench) start(n *benchNode, cfg Config) *SM {
+	sm, err := New(cfg)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.sms[n] = sm
+	n.ports[b.home(n)].info.CapabilityMask |= mad.CapIsSM
+	sm.Start(b.now)
+	return sm
+}
+
+func (b *bench) home(n *benchNode) uint8 {
+	if n.info.NodeType == mad.NodeSwitch {
+		return 0
+	}
+	return 1
+}
+
+// run drives everything for a time, or until nothing is to be done in it.
+func (b *bench) run(d time.Duration) {
+	end := b.now.Add(d)
+	var out [64]Packet
+	for steps := 0; ; steps++ {
+		if steps > 3_000_000 {
+			b.t.Fatal("it goes on and on")
+		}
+		busy := false
+		for _, n := range b.nodes { // in a fixed order
+			sm := b.sms[n]
+			if sm == nil {
+				continue
+			}
+			for _, p := range out[:sm.Transmit(b.now, out[:])] {
+				busy = true
+				if !b.lose() {
+					b.deliver(n, &p)
+				}
+			}
+		}
+		if busy {
+			b.now = b.now.Add(time.Microsecond)
+			continue
+		}
+		next := clock.Never
+		for _, sm := range b.sms {
+			next = clock.Min(next, sm.Deadline())
+		}
+		if next > end {
+			b.now = end
+			break
+		}
+		b.now = max(b.now, next)
+		for _, n := range b.nodes {
+			if sm := b.sms[n]; sm != nil {
+				sm.Advance(b.now)
+			}
+		}
+	}
+	for _, n := range b.nodes {
+		if sm := b.sms[n]; sm != nil {
+			b.log = append(b.log, sm.Events()...)
+		}
+	}
+}
+
+// deliver carries a MAD from the node that sends it.
+func (b *bench) deliver(from *benchNode, p *Packet) {
+	if c := p.MAD[1]; c != mad.ClassSubnetDir && c != mad.ClassSubnetLID {
+		b.deliverGMP(from, p)
+		return
+	}
+	smp, err := mad.ParseSMP(p.MAD[:])
+	if err != nil {
+		b.t.Fatalf("a manager sent %v", err)
+	}
+	if smp.Method == mad.MethodGetResp || !smp.Directed() {
+		b.backward(from, p, &smp)
+		return
+	}
+	at, in := from, b.home(from)
+	for hop := 1; hop <= int(smp.HopCount()); hop++ {
+		if at.info.NodeType != mad.NodeSwitch && hop > 1 {
+			return
+		}
+		next, far := b.behind(at, smp.InitialPath[hop])
+		if next == nil || next.silent {
+			return
+		}
+		at, in = next, far
+		smp.ReturnPath[hop] = far
+	}
+	if smp.AttributeID == mad.AttrSMInfo {
+		if sm := b.sms[at]; sm != nil {
+			q := Packet{LID: ib.LIDPermissive}
+			smp.Append(q.MAD[:0])
+			sm.Receive(b.now, &q)
+		}
+		return
+	}
+	b.count++
+	b.answer(at, in, &smp)
+	if at.lie != nil {
+		at.lie(&smp)
+	}
+	if b.lose() {
+		return
+	}
+	q := Packet{LID: ib.LIDPermissive}
+	smp.Append(q.MAD[:0])
+	if sm := b.sms[from]; sm != nil {
+		sm.Receive(b.now, &q)
+	}
+}
+
+// backward brings a manager's answer to the manager that asked.
+func (b *bench) backward(from *benchNode, p *Packet, smp *mad.SMP) {
+	at := from
+	for hop := int(smp.HopCount()); hop >= 1 && smp.Directed(); hop-- {
+		next, _ := b.behind(at, smp.ReturnPath[hop])
+		if next == nil {
+			return
+		}
+		at = next
+	}
+	if sm := b.sms[at]; sm != nil && at != from {
+		q := *p
+		sm.Receive(b.now, &q)
+	}
+}
+
+// answer is what a node does with a request that came by a port.
+func (b *bench) answer(n *benchNode, in uint8, smp *mad.SMP) {
+	set := smp.Method == mad.MethodSet
+	if set {
+		n.sets++
+	}
+	smp.Method = mad.MethodGetResp
+	smp.SetStatus(mad.StatusOK, true)
+	data := smp.Data
+	reply := func(a interface{ Append([]byte) []byte }) {
+		smp.Data = [64]byte{}
+		a.Append(smp.Data[:0])
+	}
+	mod := smp.AttributeModifier
+	isSwitch := n.info.NodeType == mad.NodeSwitch
+	switch smp.AttributeID {
+	case mad.AttrNodeInfo:
+		i := n.info
+		i.LocalPortNum = in
+		if !isSwitch {
+			i.PortGUID += uint64(in)
+		}
+		reply(&i)
+	case mad.AttrNodeDescription:
+		smp.Data = [64]byte(mad.DescribeNode(n.name))
+	case mad.AttrSwitchInfo:
+		if set {
+			i, _ := mad.ParseSwitchInfo(data[:])
+			n.sw.LinearFDBTop, n.sw.LifeTimeValue = i.LinearFDBTop, i.LifeTimeValue
+			n.sw.PortStateChange = n.sw.PortStateChange && !i.PortStateChange
+		}
+		reply(&n.sw)
+	case mad.AttrPortInfo:
+		port := &n.ports[min(int(mod), len(n.ports)-1)]
+		if set {
+			b.setPort(n, port, data[:], smp)
+		}
+		reply(&port.info)
+	case mad.AttrPKeyTable:
+		port := &n.ports[in]
+		if isSwitch {
+			port = &n.ports[mod>>16]
+		}
+		if set {
+			port.keys[mod&0xffff], _ = mad.ParsePKeyTable(data[:])
+		}
+		t := port.keys[mod&0xffff]
+		reply(&t)
+	case mad.AttrLinearForwardingTable:
+		if set {
+			copy(n.lft[int(mod)*64:], data[:])
+		}
+	case mad.AttrMulticastForwardingTable:
+		if set {
+			n.mft[mod], _ = mad.ParseMulticastForwardingTable(data[:])
+		}
+	case mad.AttrSLtoVLMappingTable:
+		port := &n.ports[in]
+		if isSwitch {
+			port = &n.ports[mod&0xff]
+		}
+		port.sl[mod] = [8]byte(data[:])
+	case mad.AttrVLArbitrationTable:
+	default:
+		smp.SetStatus(mad.StatusAttributeUnsupported, true)
+	}
+}
+
+func (b *bench) setPort(n *benchNode, port *benchPort, data []byte, smp *mad.SMP) {
+	i, _ := mad.ParsePortInfo(data)
+	old := port.info
+	switch s := i.PortState; {
+	case s == mad.PortStateNoChange, s == mad.PortArmed && old.PortState == mad.PortInit, s == mad.PortActive && old.PortState == mad.PortArmed:
+	default:
+		smp.SetStatus(mad.StatusInvalidField, true)
+		return
+	}
+	if i.PortState != mad.PortStateNoChange {
+		port.info.PortState = i.PortState
+	}
+	i.PortState, i.PortPhysicalState, i.LinkDownDefaultState, i.ClientReregister = port.info.PortState, old.PortPhysicalState, old.LinkDownDefaultState, i.ClientReregister
+	port.info = i
+}
+
+func (b *bench) deliverGMP(from *benchNode, p *Packet) {
+	if b.byGMP != nil {
+		b.byGMP(p, from)
+	}
+}
+
+// texts are the events of a kind.
+func (b *bench) texts(kind EventKind) (list []string) {
+	for _, e := range b.log {
+		if e.Kind == kind {
+			list = append(list, e.Text)
+		}
+	}
+	return list
+}
+
+// end is an end port with its LID.
+type end struct {
+	n   *benchNode
+	p   uint8
+	lid ib.LID
+}
+
+func (b *bench) ends() (list []end) {
+	for _, n := range b.nodes {
+		if n.info.NodeType == mad.NodeSwitch {
+			list = append(list, end{n, 0, n.ports[0].info.LID})
+			continue
+		}
+		for p := 1; p < len(n.ports); p++ {
+			if n.ports[p].peer != nil {
+				list = append(list, end{n, uint8(p), n.ports[p].info.LID})
+			}
+		}
+	}
+	return list
+}
+
+// send follows a packet with that LID from an end port through the tables of the switches.
+func (b *bench) send(from end, to ib.LID) (end, bool) {
+	at, in := from.n, from.p
+	if from.p != 0 {
+		if at.ports[from.p].info.PortState != mad.PortActive {
+			return end{}, false
+		}
+		at, in = at.ports[from.p].peer, from.n.ports[from.p].far
+	}
+	for range 300 {
+		if at.info.NodeType != mad.NodeSwitch || in == 0 && at != from.n {
+			return end{at, in, at.ports[in].info.LID}, true
+		}
+		out := at.lft[to]
+		if out == 0 {
+			return end{at, 0, at.ports[0].info.LID}, true
+		}
+		if int(out) >= len(at.ports) || at.ports[out].peer == nil || at.ports[out].info.PortState != mad.PortActive {
+			return end{}, false
+		}
+		at, in = at.ports[out].peer, at.ports[out].far
+	}
+	return end{}, false
+}
+
+// connected says which nodes links join with one.
+func (b *bench) connected(from *benchNode) map[*benchNode]bool {
+	seen := map[*benchNode]bool{from: true}
+	queue := []*benchNode{from}
+	for len(queue) > 0 {
+		n := queue[0]
+		queue = queue[1:]
+		if n.info.NodeType != mad.NodeSwitch && n != from {
+			continue
+		}
+		for p := range n.ports {
+			if q := n.ports[p].peer; q != nil && !seen[q] && !q.silent {
+				seen[q] = true
+				queue = append(queue, q)
+			}
+		}
+	}
+	return seen
+}
+
+// check demands that every host reaches every LID, that all LIDs differ and that all links are active.
+func (b *bench) check(from *benchNode) {
+	b.t.Helper()
+	part := b.connected(from)
+	owner := map[ib.LID]end{}
+	var ends []end
+	for _, e := range b.ends() {
+		if !part[e.n] {
+			continue
+		}
+		ends = append(ends, e)
+		if o, taken := owner[e.lid]; taken || e.lid == 0 {
+			b.t.Fatalf("%s port %d has LID %d, as has %v", e.n.name, e.p, e.lid, o)
+		}
+		owner[e.lid] = e
+	}
+	for _, e := range ends {
+		for _, to := range ends {
+			if e.n.info.NodeType == mad.NodeSwitch && to.p == 0 || e == to {
+				continue
+			}
+			if got, ok := b.send(e, to.lid); !ok || got.n != to.n || got.p != to.p {
+				b.t.Fatalf("from %s port %d to LID %d, %s port %d: arrived %v at %v", e.n.name, e.p, to.lid, to.n.name, to.p, ok, got.n)
+			}
+		}
+	}
+}
+
+// smallBench is two switches with two links, and four hosts, of which the last is on both.
+func smallBench(t testing.TB) (*bench, []*benchNode) {
+	b := newBench(t)
+	var h []*benchNode
+	for _, n := range []string{"h1", "h2", "h3"} {
+		h = append(h, b.node(n, mad.NodeCA, 1))
+	}
+	h = append(h, b.node("h4", mad.NodeCA, 2))
+	s1, s2 := b.node("s1", mad.NodeSwitch, 8), b.node("s2", mad.NodeSwitch, 8)
+	b.link(h[0], 1, s1, 1)
+	b.link(h[1], 1, s1, 2)
+	b.link(h[2], 1, s2, 1)
+	b.link(h[3], 1, s2, 2)
+	b.link(h[3], 2, s1, 3)
+	b.link(s1, 7, s2, 7)
+	b.link(s1, 8, s2, 8)
+	return b, append(h, s1, s2)
+}

@@ -1,0 +1,344 @@
+package subnet
+
+import (
+	"fmt"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// stage is what a subnet manager is doing.
+type stage uint8
+
+const (
+	stageIdle     stage = iota
+	stageDiscover       // asking who is there
+	stageSetUp          // giving LIDs, tables and keys
+	stageActivate       // letting packets through
+	stageGroups         // writing multicast tables
+	stageLight          // asking whether something changed
+)
+
+// SM is a subnet manager with its subnet administration, bound to one port. It is driven: see the package.
+type SM struct {
+	cfg   Config
+	state mad.SMState
+	now   clock.Time
+	x     exchange
+	stage stage
+
+	cur    *Subnet // being looked at, or the last one that was
+	live   *Subnet // the last that was brought up, which is what the administration answers from; nil before
+	graph  *Graph  // of cur, with the routes
+	routes *Routes
+	sws    []int32 // node of each switch of the graph
+	swOf   []int32 // by node: its number in the graph
+
+	wantLID map[int32]ib.LID   // by end port of cur
+	tables  map[uint64]*tables // by node GUID: what switches are known to have
+	lids    map[uint64]LIDRange
+
+	tree          *SpanningTree // of treeOf
+	treeOf        *Graph
+	groupsChanged bool // multicast tables are to be written
+	firstDone     bool // a first sweep as master has been completed
+	reregister    bool // clients are to subscribe and join again
+	started       bool
+	sweepAt       clock.Time // the next look
+	heavy         bool       // and it is to be a thorough one
+	failures      int        // of the sweep
+	asleep        []int32    // ports whose link is up and where nobody answers
+
+	others     map[uint64]*otherSM // by port GUID
+	pollAt     clock.Time
+	pollMissed int
+	master     uint64 // port GUID of the master while standby
+	handedOver bool   // another has told us to take over
+	actCount   uint32
+
+	answers []Packet
+	events  []Event
+	sa      administration
+}
+
+// EventKind says what an Event is about.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	EventState   EventKind = iota // the manager's state has changed
+	EventUp                       // the subnet is up
+	EventProblem                  // something is wrong out there, precisely
+	EventRouted                   // how the subnet was routed
+	EventLIDs                     // LIDs were given: LIDs tells them
+	EventTrap                     // a trap came
+	EventNotice                   // worth knowing
+	EventRefused                  // the subnet cannot be brought up as a whole
+)
+
+// Event is what the driver of a manager may want to write down.
+type Event struct {
+	At   clock.Time
+	Kind EventKind
+	Text string
+}
+
+// New makes a subnet manager, which begins with Start. The error is a *ConfigError.
+func New(cfg Config) (*SM, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	s := &SM{
+		cfg: cfg, state: mad.SMDiscovering, sweepAt: clock.Never, pollAt: clock.Never,
+		x:      newExchange(cfg.Window, max(0, cfg.Retries), cfg.Timeout),
+		tables: map[uint64]*tables{}, lids: map[uint64]LIDRange{}, others: map[uint64]*otherSM{},
+	}
+	for g, l := range cfg.LIDs {
+		s.lids[g] = l
+	}
+	s.sa.init(s)
+	return s, nil
+}
+
+// Start begins the first sweep.
+func (s *SM) Start(now clock.Time) {
+	s.now = now
+	s.started = true
+	s.say(EventState, "Entering DISCOVERING state")
+	s.discover()
+}
+
+// Rescan asks for a thorough sweep as soon as possible.
+func (s *SM) Rescan(now clock.Time) {
+	s.now = now
+	s.soon()
+}
+
+// State is the manager's state.
+func (s *SM) State() mad.SMState { return s.state }
+
+// Busy says whether a sweep is under way.
+func (s *SM) Busy() bool { return s.stage != stageIdle }
+
+// Subnet is the subnet as it was last brought up, nil before. It is not to be written.
+func (s *SM) Subnet() *Subnet { return s.live }
+
+// Routing is the graph of the last subnet and its routes, nil before.
+func (s *SM) Routing() (*Graph, *Routes) { return s.graph, s.routes }
+
+// LIDs are what ports have or had, by port GUID, to be kept for the next start. It is not to be written.
+func (s *SM) LIDs() map[uint64]LIDRange { return s.lids }
+
+// Traffic is how many requests were sent, repeated and given up.
+func (s *SM) Traffic() (sent, repeated, lost uint64) { return s.x.Sent, s.x.Retried, s.x.TimedOut }
+
+// Events hands over what has happened since the last call.
+func (s *SM) Events() []Event {
+	e := s.events
+	s.events = nil
+	return e
+}
+
+func (s *SM) say(kind EventKind, format string, args ...any) {
+	s.events = append(s.events, Event{s.now, kind, fmt.Sprintf(format, args...)})
+}
+
+func (s *SM) problem(format string, args ...any) { s.say(EventProblem, format, args...) }
+
+// soon has a thorough sweep made when the present one, if any, is over.
+func (s *SM) soon() {
+	s.heavy = true
+	s.sweepAt = s.now
+	s.proceed()
+}
+
+// Advance does what is due.
+func (s *SM) Advance(now clock.Time) {
+	s.now = now
+	for {
+		transaction, ok := s.x.expired(now)
+		if !ok {
+			break
+		}
+		s.unanswered(transaction)
+	}
+	s.sa.advance()
+	s.proceed()
+}
+
+// Failed tells that a request of ours cannot be delivered or will not be answered, before its time-out.
+func (s *SM) Failed(now clock.Time, p *Packet) {
+	s.now = now
+	if c := p.MAD[1]; c == mad.ClassSubnetDir || c == mad.ClassSubnetLID {
+		s.unanswered(p.transaction())
+		s.proceed()
+		return
+	}
+	s.sa.failed(p)
+}
+
+// Deadline is when Advance is wanted next.
+func (s *SM) Deadline() clock.Time {
+	d := clock.Min(s.x.deadline(), s.sa.deadline())
+	if s.stage == stageIdle {
+		d = clock.Min(d, clock.Min(s.sweepAt, s.pollAt))
+	}
+	return d
+}
+
+// Transmit fills out with MADs to send and returns how many.
+func (s *SM) Transmit(now clock.Time, out []Packet) int {
+	s.now = now
+	n := copy(out, s.answers)
+	s.answers = s.answers[:copy(s.answers, s.answers[n:])]
+	for n < len(out) {
+		slot := s.x.again()
+		if slot == nil {
+			if slot = s.x.take(); slot == nil {
+				break
+			}
+			if !s.build(slot) {
+				s.x.drop(slot)
+				continue
+			}
+		}
+		s.x.sent(slot, now)
+		out[n] = slot.pkt
+		n++
+	}
+	if n < len(out) {
+		s.proceed() // what was not worth sending may have been the last
+		if s.x.waiting() > 0 && len(s.x.free) > 0 {
+			return n + s.Transmit(now, out[n:])
+		}
+	}
+	return n
+}
+
+// Pending says whether Transmit has something to send.
+func (s *SM) Pending() bool {
+	return len(s.answers) > 0 || len(s.x.retry) > 0 || s.x.waiting() > 0 && len(s.x.free) > 0
+}
+
+// Receive takes a MAD.
+func (s *SM) Receive(now clock.Time, p *Packet) {
+	s.now = now
+	h, err := mad.ParseHeader(p.MAD[:])
+	if err != nil {
+		return
+	}
+	switch h.Class {
+	case mad.ClassSubnetDir, mad.ClassSubnetLID:
+		smp, err := mad.ParseSMP(p.MAD[:])
+		if err != nil {
+			return
+		}
+		if smp.Method == mad.MethodGetResp {
+			s.answered(p, &smp)
+		} else {
+			s.asked(p, &smp)
+		}
+		s.proceed()
+	case mad.ClassSubnetAdm:
+		s.sa.receive(p, &h)
+	}
+}
+
+// build makes the MAD of a request; false: it is not needed any more.
+func (s *SM) build(slot *slot) bool {
+	w := &slot.w
+	method := uint8(mad.MethodGet)
+	if w.set {
+		method = mad.MethodSet
+	}
+	smp := mad.NewSMP(method, w.attr, w.mod, uint64(slot.seq))
+	smp.MKey = s.cfg.MKey
+	var path [mad.MaxHops + 1]uint8
+	var hops []uint8
+	if w.at != none {
+		hops = s.cur.route(w.at, w.beyond, path[:0])
+	}
+	if err := smp.Direct(hops); err != nil {
+		s.problem("%s is farther away than the %d hops that a directed route can have", s.cur.Name(w.at), mad.MaxHops)
+		return false
+	}
+	if w.set && !s.fill(w, &smp) {
+		return false
+	}
+	slot.pkt = Packet{LID: ib.LIDPermissive}
+	smp.Append(slot.pkt.MAD[:0])
+	return true
+}
+
+// unanswered is called when a request had no answer in its time.
+func (s *SM) unanswered(transaction uint32) {
+	if w, gaveUp := s.x.lost(transaction); gaveUp {
+		s.failed(w, nil)
+	}
+}
+
+// answered is called with an answer to a request of ours, or what pretends to be one.
+func (s *SM) answered(p *Packet, smp *mad.SMP) {
+	slot := &s.x.slots[int(p.transaction()&(1<<slotBits-1))%len(s.x.slots)]
+	if slot.busy && slot.seq == p.transaction() && (slot.w.attr != smp.AttributeID || slot.w.mod != smp.AttributeModifier) {
+		return // not what was asked for: its answer may still come
+	}
+	w, _, ok := s.x.answered(p.transaction())
+	if !ok {
+		return
+	}
+	if smp.StatusCode() != mad.StatusOK {
+		s.failed(w, smp)
+		return
+	}
+	s.handle(w, smp)
+}
+
+// proceed goes on with the next stage when one has nothing left to do.
+func (s *SM) proceed() {
+	for s.x.quiet() {
+		switch s.stage {
+		case stageDiscover:
+			s.discovered()
+		case stageSetUp:
+			s.activate()
+		case stageActivate:
+			s.up()
+		case stageGroups:
+			s.stage = stageIdle
+		case stageLight:
+			s.looked()
+		case stageIdle:
+			if !s.begin() {
+				return
+			}
+		}
+	}
+}
+
+// begin starts what is due, if anything is.
+func (s *SM) begin() bool {
+	if !s.started {
+		return false
+	}
+	switch {
+	case s.state == mad.SMNotActive:
+		return false
+	case s.state == mad.SMStandby:
+		if s.now.Before(s.pollAt) {
+			return false
+		}
+		s.poll()
+	case s.groupsChanged && s.live != nil && s.live == s.cur && !s.heavy:
+		s.stage = stageGroups
+		s.setUpGroups()
+	case s.now.Before(s.sweepAt):
+		return false
+	case s.heavy || s.live == nil:
+		s.discover()
+	default:
+		s.look()
+	}
+	return true
+}

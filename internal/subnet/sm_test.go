@@ -1,0 +1,481 @@
+package subnet
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+	"pgregory.net/rapid"
+)
+
+func (b *bench) mustBeUp() {
+	b.t.Helper()
+	if len(b.texts(EventUp)) == 0 {
+		b.t.Fatalf("no SUBNET UP: %v", b.log)
+	}
+}
+
+func TestBringsASubnetUp(t *testing.T) {
+	b, n := smallBench(t)
+	b.start(n[0], Config{})
+	b.run(time.Second)
+	b.mustBeUp()
+	b.check(n[0])
+	if p := b.texts(EventProblem); len(p) > 0 {
+		t.Errorf("problems: %v", p)
+	}
+	for _, x := range b.nodes {
+		for p := range x.ports {
+			port := &x.ports[p]
+			if port.peer == nil {
+				continue
+			}
+			if i := port.info; i.NeighborMTU != 5 || i.OperationalVLs != 4 || i.PortState != mad.PortActive {
+				t.Errorf("%s port %d: %+v", x.name, p, i)
+			}
+		}
+	}
+	if i := n[2].ports[1].info; i.MasterSMLID != n[0].ports[1].info.LID || i.SubnetTimeOut != 18 || i.GIDPrefix != DefaultPrefix {
+		t.Errorf("h3: %+v", i)
+	}
+}
+
+// A second sweep of an unchanged subnet sets nothing.
+func TestSweepOfAnUnchangedSubnetSetsNothing(t *testing.T) {
+	b, n := smallBench(t)
+	sm := b.start(n[0], Config{})
+	b.run(time.Second)
+	before := make([]int, len(b.nodes))
+	for i, x := range b.nodes {
+		before[i] = x.sets
+	}
+	sm.Rescan(b.now)
+	b.run(time.Second)
+	for i, x := range b.nodes {
+		if x.sets != before[i] {
+			t.Errorf("%s was set %d times", x.name, x.sets-before[i])
+		}
+	}
+	if len(b.texts(EventUp)) != 2 {
+		t.Errorf("events: %v", b.log)
+	}
+}
+
+// The manager may sit on a switch, or on an adapter with a cable to another adapter alone.
+func TestOtherHomes(t *testing.T) {
+	b, n := smallBench(t)
+	b.start(n[4], Config{})
+	b.run(time.Second)
+	b.mustBeUp()
+	b.check(n[4])
+
+	c := newBench(t)
+	x, y := c.node("x", mad.NodeCA, 1), c.node("y", mad.NodeCA, 1)
+	c.link(x, 1, y, 1)
+	c.start(x, Config{})
+	c.run(time.Second)
+	c.mustBeUp()
+	if x.ports[1].info.PortState != mad.PortActive || y.ports[1].info.LID == x.ports[1].info.LID {
+		t.Errorf("two adapters: %+v", y.ports[1].info)
+	}
+}
+
+// Light sweeps find that something has changed, and a thorough one that follows puts it right.
+func TestSweepsFindChanges(t *testing.T) {
+	b, n := smallBench(t)
+	b.start(n[0], Config{Sweep: 10 * time.Second})
+	b.run(time.Second)
+	lid := n[2].ports[1].info.LID
+	b.unlink(n[4], 7)
+	b.run(11 * time.Second)
+	b.check(n[0])
+	late := b.node("late", mad.NodeCA, 1)
+	b.link(late, 1, n[5], 5)
+	b.run(11 * time.Second)
+	b.check(n[0])
+	if n[2].ports[1].info.LID != lid {
+		t.Errorf("LID %d became %d", lid, n[2].ports[1].info.LID)
+	}
+}
+
+// A trap that a link has changed makes a sweep at once, and is repressed (IBA 14.3.1, 13.4.9).
+func TestTrapCausesSweep(t *testing.T) {
+	b, n := smallBench(t)
+	sm := b.start(n[0], Config{})
+	b.run(time.Second)
+	b.unlink(n[4], 7)
+	trap := mad.NewSMP(mad.MethodTrap, mad.AttrNotice, 0, 77)
+	notice := mad.Notice{IsGeneric: true, Type: mad.NoticeUrgent, ProducerType: uint32(mad.NodeSwitch), TrapNumber: mad.TrapLinkStateChange, IssuerLID: n[4].ports[0].info.LID}
+	notice.DataDetails = mad.TrapSwitch{LID: notice.IssuerLID}.Details()
+	notice.Append(trap.Data[:0])
+	p := Packet{LID: notice.IssuerLID}
+	trap.Append(p.MAD[:0])
+	sm.Receive(b.now, &p)
+	var out [1]Packet
+	if sm.Transmit(b.now, out[:]); out[0].MAD[3] != methodTrapRepress || out[0].LID != notice.IssuerLID || out[0].transaction() != 77 {
+		t.Errorf("answered %x to LID %d", out[0].MAD[:24], out[0].LID)
+	}
+	b.run(time.Second)
+	b.check(n[0])
+	if got := b.texts(EventTrap); len(got) != 1 || !strings.HasPrefix(got[0], "trap 128") {
+		t.Errorf("traps: %v", got)
+	}
+}
+
+// LIDs are those remembered, else those that ports have; -r gives them anew.
+func TestLIDsAreKept(t *testing.T) {
+	b, n := smallBench(t)
+	n[1].ports[1].info.LID = 33
+	n[3].ports[1].info.LID = 33 // both claim it: one gets another
+	b.start(n[0], Config{LIDs: map[uint64]LIDRange{n[2].info.PortGUID + 1: {40, 40}, 0x999: {1, 1}}})
+	b.run(time.Second)
+	b.check(n[0])
+	if l := n[2].ports[1].info.LID; l != 40 {
+		t.Errorf("h3 has LID %d, want the remembered 40", l)
+	}
+	if l := n[1].ports[1].info.LID; l != 33 {
+		t.Errorf("h2 has LID %d, want the 33 that it had", l)
+	}
+	if _, taken := b.byLID()[1]; taken {
+		t.Error("LID 1 is remembered of a port that is away, and given to another")
+	}
+	b.sms = map[*benchNode]*SM{}
+	b.start(n[0], Config{Reassign: true})
+	b.run(time.Second)
+	b.check(n[0])
+	if l := n[2].ports[1].info.LID; l >= 10 {
+		t.Errorf("reassigned LID is %d", l)
+	}
+}
+
+func (b *bench) byLID() map[ib.LID]end {
+	m := map[ib.LID]end{}
+	for _, e := range b.ends() {
+		m[e.lid] = e
+	}
+	return m
+}
+
+// Every port has 2 to the LMC LIDs, the first of which is a multiple, and all of them lead to it.
+func TestLMC(t *testing.T) {
+	b, n := smallBench(t)
+	b.start(n[0], Config{LMC: 2})
+	b.run(time.Second)
+	b.check(n[0])
+	for _, e := range b.ends() {
+		if e.p == 0 {
+			continue
+		}
+		if e.lid%4 != 0 || e.n.ports[e.p].info.LMC != 2 {
+			t.Errorf("%s: LID %d, LMC %d", e.n.name, e.lid, e.n.ports[e.p].info.LMC)
+		}
+		for l := range ib.LID(4) {
+			if got, ok := b.send(end{n[0], 1, 0}, e.lid+l); e.n != n[0] && (!ok || got.n != e.n) {
+				t.Errorf("LID %d does not lead to %s", e.lid+l, e.n.name)
+			}
+		}
+	}
+}
+
+// Subnets that need more unicast LIDs than there are get none, and the count is said.
+func TestTooManyLIDs(t *testing.T) {
+	sm, _ := New(Config{LMC: 7})
+	sm.cur = newSubnet()
+	for i := range 400 {
+		node := sm.cur.add(mad.NodeInfo{NodeType: mad.NodeCA, NumPorts: 1, NodeGUID: uint64(i + 1)})
+		p := &sm.cur.Ports[sm.cur.Nodes[node].First+1]
+		p.reach, p.known, p.GUID = true, true, uint64(i+1)
+	}
+	_, err := sm.assignLIDs()
+	var e *LIDError
+	if !errors.As(err, &e) || e.Need != 51200 || !strings.Contains(err.Error(), "51200 unicast LIDs") || !strings.Contains(err.Error(), "49151") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestWrongConfigurationsAreRefused(t *testing.T) {
+	for field, c := range map[string]Config{
+		"priority": {Priority: 16}, "LMC": {LMC: 8}, "SL": {SL: 16}, "window": {Window: MaxWindow + 1}, "routing engine": {Engines: []string{"best"}}, "time": {Timeout: -1},
+	} {
+		var e *ConfigError
+		if _, err := New(c); !errors.As(err, &e) || e.Field != field {
+			t.Errorf("%s: error %v", field, err)
+		}
+	}
+}
+
+// Nodes that lie: each is told precisely, and the rest of the subnet comes up.
+func TestHostileNodes(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		plant      func(b *bench, n []*benchNode)
+		whole      bool // all hosts are connected nevertheless
+	}{
+		{"silence", "the link of switch 0x0000000000000500 port 2 (\"s1\") is up, and who is behind it does not answer", func(b *bench, n []*benchNode) { n[1].silent = true }, true},
+		{"no ports", "a number of ports that is not 1 to 254", func(b *bench, n []*benchNode) { n[1].info.NumPorts = 0 }, false},
+		{"255 ports", "a number of ports that is not 1 to 254", func(b *bench, n []*benchNode) { n[1].info.NumPorts = 255 }, false},
+		{"no GUID", "its GUID is 0", func(b *bench, n []*benchNode) { n[1].info.NodeGUID = 0 }, false},
+		{"type", "it is of node type 9", func(b *bench, n []*benchNode) { n[1].info.NodeType = 9 }, false},
+		{"duplicate host", "duplicate GUID", func(b *bench, n []*benchNode) {
+			n[1].info.NodeGUID, n[1].info.PortGUID = n[2].info.NodeGUID, n[2].info.PortGUID
+		}, false},
+		{"duplicate port GUID", "both have port GUID", func(b *bench, n []*benchNode) { n[1].info.PortGUID = n[2].info.PortGUID }, false},
+		{"duplicate switch", "duplicate GUID", func(b *bench, n []*benchNode) {
+			s3 := b.node("s3", mad.NodeSwitch, 8)
+			s3.info.NodeGUID, s3.info.PortGUID = n[5].info.NodeGUID, n[5].info.PortGUID
+			b.link(s3, 1, n[4], 5)
+		}, false},
+		{"loopback plug", "is linked to itself", func(b *bench, n []*benchNode) { b.link(n[4], 6, n[4], 6) }, true},
+		{"endless P_Keys", "a partition table with more than 1024 entries", func(b *bench, n []*benchNode) {
+			n[1].info.PartitionCap = 65535
+			n[1].lie = func(s *mad.SMP) {
+				if s.AttributeID == mad.AttrPKeyTable {
+					for i := range s.Data {
+						s.Data[i] = 0x11
+					}
+				}
+			}
+		}, true},
+		{"refuses", "refuses Get(PortInfo) with modifier 0x1, status 0x001c", func(b *bench, n []*benchNode) {
+			n[1].lie = func(s *mad.SMP) {
+				if s.AttributeID == mad.AttrPortInfo {
+					s.SetStatus(mad.StatusInvalidField, true)
+				}
+			}
+		}, false},
+		{"does not keep its LID", "was given LID", func(b *bench, n []*benchNode) {
+			lid := byte(200)
+			n[1].lie = func(s *mad.SMP) {
+				if s.AttributeID == mad.AttrPortInfo {
+					lid++
+					s.Data[17] = lid
+				}
+			}
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, n := smallBench(t)
+			c.plant(b, n)
+			b.start(n[0], Config{})
+			b.run(3 * time.Second)
+			found := false
+			for _, p := range b.texts(EventProblem) {
+				found = found || strings.Contains(p, c.want)
+			}
+			if !found {
+				t.Errorf("problems %q, want %q", b.texts(EventProblem), c.want)
+			}
+			if c.whole {
+				b.mustBeUp()
+				b.check(n[0])
+			}
+			if got, ok := b.send(end{n[0], 1, 0}, n[2].ports[1].info.LID); c.name != "duplicate host" && c.name != "duplicate port GUID" && c.name != "duplicate switch" && (!ok || got.n != n[2]) {
+				t.Errorf("h1 does not reach h3")
+			}
+		})
+	}
+}
+
+// A node that shows a new switch behind each of its ports for ever ends the search at the length of directed routes.
+func TestEndlessFabric(t *testing.T) {
+	b, n := smallBench(t)
+	guid := uint64(1 << 40)
+	b.link(n[4], 5, b.node("liar", mad.NodeSwitch, 3), 1)
+	liar := b.nodes[len(b.nodes)-1]
+	liar.ports[2].peer, liar.ports[2].far = liar, 1 // what goes out comes in again
+	b.train(liar, 2)
+	liar.lie = func(s *mad.SMP) {
+		if s.AttributeID == mad.AttrNodeInfo {
+			guid++
+			i := liar.info
+			i.NodeGUID, i.PortGUID, i.LocalPortNum = guid, guid, 1
+			i.Append(s.Data[:0])
+		}
+	}
+	b.start(n[0], Config{})
+	b.run(20 * time.Second)
+	if p := strings.Join(b.texts(EventProblem), "\n"); !strings.Contains(p, "duplicate GUID") && !strings.Contains(p, "63 hops") {
+		t.Errorf("problems: %s", p)
+	}
+	if got, ok := b.send(end{n[0], 1, 0}, n[2].ports[1].info.LID); !ok || got.n != n[2] {
+		t.Error("h1 does not reach h3")
+	}
+}
+
+// Lost MADs are asked for again; with a third of them lost the subnet comes up all the same.
+func TestLostMADs(t *testing.T) {
+	b, n := smallBench(t)
+	i := 0
+	b.lose = func() bool { i++; return i%3 == 0 && i%4 != 0 }
+	b.start(n[0], Config{Retries: 12, Sweep: time.Second})
+	b.run(30 * time.Second)
+	b.mustBeUp()
+	b.check(n[0])
+}
+
+// M_Key and subnet prefix are given to all end ports.
+func TestKeysAndPrefix(t *testing.T) {
+	b, n := smallBench(t)
+	b.start(n[0], Config{MKey: 0xabc, MKeyProtect: 1, MKeyLease: 60, Prefix: 0xfec0000000000000, SL: 3})
+	b.run(time.Second)
+	b.check(n[0])
+	for _, e := range b.ends() {
+		if i := e.n.ports[e.p].info; i.MKey != 0xabc || i.MKeyProtectBits != 1 || i.MKeyLeasePeriod != 60 || i.GIDPrefix != 0xfec0000000000000 || i.MasterSMSL != 3 {
+			t.Errorf("%s: %+v", e.n.name, i)
+		}
+	}
+}
+
+// Of two managers the higher priority is master, then the lower GUID; the other takes over when it dies.
+func TestTwoManagers(t *testing.T) {
+	b, n := smallBench(t)
+	low := b.start(n[0], Config{Priority: 1, Sweep: 10 * time.Second})
+	b.run(time.Second)
+	high := b.start(n[2], Config{Priority: 5, Sweep: 10 * time.Second})
+	b.run(time.Second)
+	if low.State() != mad.SMMaster || high.State() != mad.SMStandby {
+		t.Fatalf("the newcomer is %v, the old one %v: a master stays until it hands over", high.State(), low.State())
+	}
+	low.Rescan(b.now)
+	b.run(2 * time.Second)
+	if low.State() != mad.SMStandby || high.State() != mad.SMMaster {
+		t.Fatalf("after the hand-over the low one is %v, the high one %v", low.State(), high.State())
+	}
+	b.check(n[2])
+	if l := n[1].ports[1].info.MasterSMLID; l != n[2].ports[1].info.LID {
+		t.Errorf("h2 knows the manager at LID %d", l)
+	}
+	if !n[1].ports[1].info.ClientReregister {
+		t.Error("clients were not told to register again")
+	}
+	lids := b.byLID()
+	delete(b.sms, n[2]) // it dies
+	n[2].ports[1].info.CapabilityMask &^= mad.CapIsSM
+	b.run(30 * time.Second)
+	if low.State() != mad.SMMaster {
+		t.Fatalf("the standby is %v", low.State())
+	}
+	b.check(n[0])
+	for l, e := range b.byLID() {
+		if lids[l] != e {
+			t.Errorf("LID %d moved", l)
+		}
+	}
+}
+
+// Two that start together elect one.
+func TestElection(t *testing.T) {
+	for _, c := range []struct{ p, q uint8 }{{3, 3}, {2, 3}, {3, 2}} {
+		b, n := smallBench(t)
+		x, y := b.start(n[0], Config{Priority: c.p}), b.start(n[3], Config{Priority: c.q})
+		b.run(30 * time.Second)
+		want := x
+		if c.q > c.p {
+			want = y
+		}
+		if want.State() != mad.SMMaster || x.State() == y.State() {
+			t.Errorf("priorities %d and %d: %v and %v", c.p, c.q, x.State(), y.State())
+		}
+		b.check(n[0])
+	}
+}
+
+// Partitions reach the tables of hosts and the checks of switches.
+func TestPartitionsAreWritten(t *testing.T) {
+	b, n := smallBench(t)
+	p, err := ParsePartitions("Default=0x7fff : ALL=limited, SELF=full;\nStorage=0x8001 : 0x201=full, 0x301;")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.start(n[0], Config{Partitions: p})
+	b.run(time.Second)
+	b.check(n[0])
+	for i, want := range [][]ib.PKey{{0xffff}, {0x7fff, 0x8001}, {0x7fff, 0x0001}, {0x7fff}} {
+		if got := n[i].ports[1].keys[0]; !slices.Equal(got[:len(want)], want) || got[len(want)] != 0 {
+			t.Errorf("%s: %x, want %x", n[i].name, got, want)
+		}
+	}
+	port := &n[4].ports[2]
+	if !port.info.PartitionEnforcementInbound || !port.info.PartitionEnforcementOutbound || port.keys[0][1] != 0x8001 && port.keys[0][0] != 0x8001 {
+		t.Errorf("the switch checks %v with %x", port.info.PartitionEnforcementInbound, port.keys[0])
+	}
+}
+
+// Routes over several lanes come with the tables of the lanes.
+func TestLanesAreWritten(t *testing.T) {
+	b := newBench(t)
+	var s, h []*benchNode
+	for range 5 {
+		s = append(s, b.node("s", mad.NodeSwitch, 4))
+	}
+	for i := range s {
+		h = append(h, b.node("h", mad.NodeCA, 1))
+		b.link(h[i], 1, s[i], 1)
+		b.link(s[i], 2, s[(i+1)%5], 3)
+	}
+	sm := b.start(h[0], Config{Engines: []string{"dfsssp"}})
+	b.run(time.Second)
+	b.check(h[0])
+	if g, r := sm.Routing(); r.Lanes < 2 || CreditLoop(g, r.Table, r.SL, true) != nil {
+		t.Fatalf("%d lanes", r.Lanes)
+	}
+	if got := h[0].ports[1].sl[0]; got != [8]byte{0x01, 0x23, 0x45, 0x67, 0x01, 0x23, 0x45, 0x67} {
+		t.Errorf("host: %x", got)
+	}
+	if len(s[0].ports[2].sl) < 2 {
+		t.Errorf("switch: %x", s[0].ports[2].sl)
+	}
+}
+
+// Random topologies with random faults end in a consistent subnet or in a diagnosis, whatever is lost on the way.
+func TestRandomSubnets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := newBench(t)
+		var s []*benchNode
+		for range rapid.IntRange(1, 7).Draw(t, "switches") {
+			s = append(s, b.node("s", mad.NodeSwitch, 10))
+		}
+		free := map[*benchNode]uint8{}
+		take := func(n *benchNode) uint8 { free[n]++; return free[n] }
+		home := b.node("home", mad.NodeCA, 1)
+		b.link(home, 1, s[0], take(s[0]))
+		for i := 1; i < len(s); i++ {
+			x := s[rapid.IntRange(0, i-1).Draw(t, "to")]
+			if free[x] < 9 {
+				b.link(x, take(x), s[i], take(s[i]))
+			}
+		}
+		for range rapid.IntRange(0, 6).Draw(t, "links") {
+			x, y := rapid.SampledFrom(s).Draw(t, "x"), rapid.SampledFrom(s).Draw(t, "y")
+			if x != y && free[x] < 9 && free[y] < 9 {
+				b.link(x, take(x), y, take(y))
+			}
+		}
+		for range rapid.IntRange(0, 6).Draw(t, "hosts") {
+			if x := rapid.SampledFrom(s).Draw(t, "x"); free[x] < 10 {
+				b.link(b.node("h", mad.NodeCA, 2), uint8(rapid.IntRange(1, 2).Draw(t, "port")), x, take(x))
+			}
+		}
+		rate := rapid.IntRange(0, 3).Draw(t, "lost of 10")
+		seed := rapid.Uint32().Draw(t, "seed")
+		b.lose = func() bool { seed = seed*1664525 + 1013904223; return int(seed>>16)%10 < rate }
+		engine := rapid.SampledFrom(EngineNames()).Draw(t, "engine")
+		b.start(home, Config{Sweep: time.Second, Retries: 6, Engines: []string{engine}})
+		b.run(5 * time.Second)
+		for range rapid.IntRange(0, 4).Draw(t, "faults") {
+			x := rapid.SampledFrom(s).Draw(t, "x")
+			b.unlink(x, uint8(rapid.IntRange(1, 10).Draw(t, "port")))
+			if home.ports[1].peer == nil {
+				return
+			}
+		}
+		b.lose = func() bool { return false }
+		b.run(20 * time.Second)
+		b.check(home)
+		b.mustBeUp()
+	})
+}

@@ -1,0 +1,291 @@
+package opensm
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// options is what the command line says.
+type options struct {
+	cfg subnet.Config
+
+	guid       uint64
+	askGUID    bool // -g 0: list the ports
+	once       bool
+	logFile    string
+	logLimit   int // MB
+	erase      bool
+	flags      uint8 // of what is logged
+	partitions string
+	roots      string
+	daemon     bool
+	pidFile    string
+	help       bool
+	version    bool
+}
+
+// Bits of what is logged, as opensm(8) has them under -D.
+const (
+	logError   = 0x01
+	logInfo    = 0x02
+	logVerbose = 0x04
+	logRouting = 0x40
+	logSystem  = 0x80
+)
+
+// option is one option, with OpenSM's names.
+type option struct {
+	short byte
+	long  string
+	arg   string // what it takes, empty for nothing
+	help  string
+	set   func(o *options, v string) error
+}
+
+// list are the options that there are.
+var list = []option{
+	{0, "version", "", "print the version and exit", func(o *options, _ string) error { o.version = true; return nil }},
+	{'g', "guid", "GUID", "port GUID to bind to, in hexadecimal; 0 lists the ports", func(o *options, v string) (err error) {
+		o.guid, err = hexadecimal(v)
+		o.askGUID = o.guid == 0
+		return err
+	}},
+	{'l', "lmc", "LMC", "0 to 7: ports have 2 to the LMC LIDs (default 0)", small(7, func(o *options, n int) { o.cfg.LMC = uint8(n) })},
+	{'p', "priority", "PRIORITY", "0 to 15: of two subnet managers the higher is master (default 0)", small(15, func(o *options, n int) { o.cfg.Priority = uint8(n) })},
+	{0, "subnet_prefix", "PREFIX", "subnet prefix, in hexadecimal (default 0xfe80000000000000)", func(o *options, v string) (err error) {
+		o.cfg.Prefix, err = hexadecimal(v)
+		return err
+	}},
+	{'k', "smkey", "KEY", "SM_Key, 64 bits (default 0)", func(o *options, v string) (err error) {
+		o.cfg.SMKey, err = number(v)
+		return err
+	}},
+	{0, "sm_sl", "SL", "0 to 15: service level towards the subnet manager (default 0)", small(15, func(o *options, n int) { o.cfg.SL = uint8(n) })},
+	{'r', "reassign_lids", "", "give all LIDs anew", func(o *options, _ string) error { o.cfg.Reassign = true; return nil }},
+	{'R', "routing_engine", "ENGINES", "engines in order of preference, with commas: minhop, updn, ftree, sssp, dfsssp; no_fallback as the last", setEngines},
+	{'z', "connect_roots", "", "updn and ftree: paths between roots as well", func(o *options, _ string) error { o.cfg.ConnectRoots = true; return nil }},
+	{'a', "root_guid_file", "FILE", "node GUIDs of the roots for updn, one a line", func(o *options, v string) error { o.roots = v; return nil }},
+	{'o', "once", "", "bring the subnet up and exit", func(o *options, _ string) error { o.once = true; return nil }},
+	{'s', "sweep", "SECONDS", "between sweeps, 0 for none (default 10)", func(o *options, v string) error {
+		n, err := whole(v, 1<<20)
+		o.cfg.Sweep = time.Duration(n) * time.Second
+		return err
+	}},
+	{'t', "timeout", "MILLISECONDS", "of a request, above 0 (default 200)", func(o *options, v string) error {
+		n, err := whole(v, 1<<20)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("allowed: 1 to %d", 1<<20)
+		}
+		o.cfg.Timeout = time.Duration(n) * time.Millisecond
+		return err
+	}},
+	{0, "retries", "NUMBER", "of a request, 0 to 100 (default 3)", small(100, func(o *options, n int) {
+		if o.cfg.Retries = n; n == 0 {
+			o.cfg.Retries = -1
+		}
+	})},
+	{'n', "maxsmps", "NUMBER", "subnet management packets under way at most, 1 to 4096, or 0 for 4096 (default 32)", small(subnet.MaxWindow, func(o *options, n int) {
+		if o.cfg.Window = n; n == 0 {
+			o.cfg.Window = subnet.MaxWindow
+		}
+	})},
+	{'f', "log_file", "FILE", "of the log, or stdout (default /var/log/opensm.log)", func(o *options, v string) error { o.logFile = v; return nil }},
+	{'L', "log_limit", "MB", "size at which the log is begun anew (default: none)", func(o *options, v string) (err error) {
+		o.logLimit, err = whole(v, 1<<20)
+		return err
+	}},
+	{'e', "erase_log_file", "", "begin with an empty log", func(o *options, _ string) error { o.erase = true; return nil }},
+	{'P', "Pconfig", "FILE", "partition configuration (default /etc/opensm/partitions.conf, where it exists)", func(o *options, v string) error { o.partitions = v; return nil }},
+	{'Z', "part_enforce", "WAY", "switches check partitions: both, in, out or off (default both)", func(o *options, v string) error {
+		i := slices.Index([]string{"both", "in", "out", "off"}, v)
+		if i < 0 {
+			return fmt.Errorf("allowed: both, in, out, off")
+		}
+		o.cfg.Enforce = subnet.Enforcement(i)
+		return nil
+	}},
+	{'N', "no_part_enforce", "", "the same as -Z off", func(o *options, _ string) error { o.cfg.Enforce = subnet.EnforceOff; return nil }},
+	{'W', "allow_both_pkeys", "", "ports may be full and limited member of one partition", func(o *options, _ string) error { o.cfg.AllowBothPKeys = true; return nil }},
+	{'Q', "qos", "", "set the tables of service levels and arbitration", func(o *options, _ string) error { o.cfg.QoS = subnet.DefaultQoS(); return nil }},
+	{'x', "honor_guid2lid", "", "heed the guid2lid file when becoming master in place of another", func(o *options, _ string) error { o.cfg.HonorLIDs = true; return nil }},
+	{'y', "stay_on_fatal", "", "go on in spite of duplicate GUIDs, which is always done", func(*options, string) error { return nil }},
+	{'B', "daemon", "", "run in the background", func(o *options, _ string) error { o.daemon = true; return nil }},
+	{'J', "pidfile", "FILE", "for the process number", func(o *options, v string) error { o.pidFile = v; return nil }},
+	{'d', "debug", "NUMBER", "0: ignore other subnet managers; 1, 2: accepted, always so; 3: no multicast", func(o *options, v string) error {
+		switch v {
+		case "0":
+			o.cfg.IgnoreOthers = true
+		case "1", "2":
+		case "3":
+			o.cfg.NoMulticast = true
+		default:
+			return fmt.Errorf("allowed: 0 to 3")
+		}
+		return nil
+	}},
+	{'D', "", "FLAGS", "what is logged: 0x01 errors, 0x02 infos, 0x04 verbose, 0x40 routing (default 0x03)", func(o *options, v string) error {
+		n, err := number(v)
+		if err == nil && n > 0xff {
+			err = fmt.Errorf("allowed: 0 to 0xff")
+		}
+		o.flags = uint8(n)
+		return err
+	}},
+	{'v', "verbose", "", "log more", func(o *options, _ string) error { o.flags = o.flags<<1 | 1; return nil }},
+	{'V', "", "", "log all", func(o *options, _ string) error { o.flags = 0xff; return nil }},
+	{'h', "help", "", "print this and exit", func(o *options, _ string) error { o.help = true; return nil }},
+	{'?', "", "", "print this and exit", func(o *options, _ string) error { o.help = true; return nil }},
+}
+
+// elsewhere are OpenSM's options that are not built here.
+var elsewhere = []string{"F", "config", "c", "create-config", "do_mesh_analysis", "lash_start_vl", "nue_max_num_vls", "A", "ucast_cache", "M", "lid_matrix_file",
+	"U", "lfts_file", "S", "sadb_file", "u", "cn_guid_file", "G", "io_guid_file", "port-shifting", "scatter-ports", "H", "max_reverse_hops", "m", "ids_guid_file",
+	"X", "guid_routing_order_file", "console", "console-port", "i", "ignore_guids", "w", "hop_weights_file", "O", "port_search_ordering_file", "dimn_ports_file",
+	"dump_files_dir", "prefix_routes_file", "Y", "qos_policy_file", "congestion_control", "congestion-control", "cckey", "cc_key", "I", "inactive", "perfmgr",
+	"perfmgr_sweep_time_s", "consolidate_ipv6_snm_req", "log_prefix", "torus_config"}
+
+// parse reads a command line as getopt_long does: short options may stand together, and arguments stuck to them.
+func parse(args []string) (o options, err error) {
+	o = options{flags: logError | logInfo}
+	o.cfg.Sweep = 10 * time.Second
+	for len(args) > 0 {
+		a := args[0]
+		args = args[1:]
+		switch {
+		case strings.HasPrefix(a, "--") && len(a) > 2:
+			args, err = o.long(a[2:], args)
+		case strings.HasPrefix(a, "-") && len(a) > 1 && a != "--":
+			args, err = o.shorts(a[1:], args)
+		default:
+			err = tool.Usagef("unexpected argument %q; -h lists the options", a)
+		}
+		if err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+func (o *options) long(text string, args []string) ([]string, error) {
+	name, value, given := strings.Cut(text, "=")
+	i := slices.IndexFunc(list, func(x option) bool { return x.long != "" && x.long == name })
+	if i < 0 {
+		return nil, unknown("--"+name, name)
+	}
+	x := &list[i]
+	switch {
+	case x.arg == "" && given:
+		return nil, tool.Usagef("option --%s takes no argument", name)
+	case x.arg != "" && !given:
+		if len(args) == 0 {
+			return nil, tool.Usagef("option --%s wants %s: %s", name, x.arg, x.help)
+		}
+		value, args = args[0], args[1:]
+	}
+	return args, o.apply(x, "--"+name, value)
+}
+
+func (o *options) shorts(text string, args []string) ([]string, error) {
+	for text != "" {
+		c := text[0]
+		text = text[1:]
+		i := slices.IndexFunc(list, func(x option) bool { return x.short == c })
+		if i < 0 {
+			return nil, unknown("-"+string(rune(c)), string(rune(c)))
+		}
+		x, value := &list[i], ""
+		if x.arg != "" {
+			if value, text = text, ""; value == "" {
+				if len(args) == 0 {
+					return nil, tool.Usagef("option -%c wants %s: %s", c, x.arg, x.help)
+				}
+				value, args = args[0], args[1:]
+			}
+		}
+		if err := o.apply(x, "-"+string(rune(c)), value); err != nil {
+			return nil, err
+		}
+	}
+	return args, nil
+}
+
+func (o *options) apply(x *option, name, value string) error {
+	if err := x.set(o, value); err != nil {
+		return tool.Usagef("option %s %q: %v", name, value, err)
+	}
+	return nil
+}
+
+func unknown(shown, name string) error {
+	if slices.Contains(elsewhere, name) {
+		return tool.Usagef("option %s of OpenSM is not supported; -h lists those that are", shown)
+	}
+	return tool.Usagef("unknown option %s; -h lists the options", shown)
+}
+
+func setEngines(o *options, v string) error {
+	o.cfg.Engines = strings.Split(v, ",")
+	for i, e := range o.cfg.Engines {
+		if last := i == len(o.cfg.Engines)-1; !slices.Contains(subnet.EngineNames(), e) && !(e == "no_fallback" && last && i > 0) {
+			return fmt.Errorf("engine %q; allowed: %s, and no_fallback as the last", e, strings.Join(subnet.EngineNames(), ", "))
+		}
+	}
+	return nil
+}
+
+func small(most int, set func(*options, int)) func(*options, string) error {
+	return func(o *options, v string) error {
+		n, err := whole(v, most)
+		if err == nil {
+			set(o, n)
+		}
+		return err
+	}
+}
+
+func whole(v string, most int) (int, error) {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 || n > most {
+		return 0, fmt.Errorf("allowed: 0 to %d", most)
+	}
+	return n, nil
+}
+
+func number(v string) (uint64, error) {
+	n, err := strconv.ParseUint(v, 0, 64)
+	if err != nil {
+		return 0, fmt.Errorf("allowed: a number of 64 bits")
+	}
+	return n, nil
+}
+
+func hexadecimal(v string) (uint64, error) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(strings.TrimPrefix(v, "0x"), "0X"), 16, 64)
+	if err != nil {
+		return 0, fmt.Errorf("allowed: a hexadecimal number of 64 bits")
+	}
+	return n, nil
+}
+
+// usage is the text of -h.
+func usage() string {
+	var b strings.Builder
+	b.WriteString("usage: opensm [options]\nThe subnet manager and subnet administration of the InfiniBand fabric that IBSIM_SOCKNAME, IBSIM_SERVER_NAME and SIM_HOST name.\n\n")
+	for _, x := range list {
+		var names []string
+		if x.short != 0 {
+			names = append(names, "-"+string(rune(x.short)))
+		}
+		if x.long != "" {
+			names = append(names, "--"+x.long)
+		}
+		fmt.Fprintf(&b, "  %s %s\n        %s\n", strings.Join(names, ", "), x.arg, x.help)
+	}
+	return b.String()
+}

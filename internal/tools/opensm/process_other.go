@@ -1,0 +1,12 @@
+//go:build !unix
+
+package opensm
+
+import "github.com/softvpi/softvpi/internal/tools/tool"
+
+// signals are none here.
+func signals(*journal) (rescan <-chan struct{}, stop func()) { return nil, func() {} }
+
+func detach([]string) error {
+	return tool.Usagef("option -B: not supported on this system")
+}

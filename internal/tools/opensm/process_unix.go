@@ -1,0 +1,77 @@
+//go:build unix
+
+package opensm
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// signals are SIGHUP, which asks for a sweep, and SIGUSR1, which has the log opened anew (opensm(8), NOTES).
+func signals(j *journal) (rescan <-chan struct{}, stop func()) {
+	in, out, done := make(chan os.Signal, 4), make(chan struct{}, 1), make(chan struct{})
+	signal.Notify(in, syscall.SIGHUP, syscall.SIGUSR1)
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case s := <-in:
+				if s == syscall.SIGUSR1 {
+					j.reopen.Store(true)
+					continue
+				}
+				select {
+				case out <- struct{}{}:
+				default:
+				}
+			}
+		}
+	}()
+	return out, func() { signal.Stop(in); close(done) }
+}
+
+// detach starts the same program in the background, without -B.
+func detach(args []string) error {
+	var rest []string
+	for _, a := range args {
+		switch {
+		case a == "--daemon" || a == "-B":
+		case strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.Contains(a, "B") && short(a):
+			rest = append(rest, strings.Replace(a, "B", "", 1))
+		default:
+			rest = append(rest, a)
+		}
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c := exec.Command(exe)
+	c.Args = slices.Concat([]string{"opensm"}, rest)
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("starting in the background: %w", err)
+	}
+	return c.Process.Release()
+}
+
+// short says whether -B stands among options that take nothing in such an argument.
+func short(a string) bool {
+	for _, c := range a[1:] {
+		if c == 'B' {
+			return true
+		}
+		for _, x := range list {
+			if rune(x.short) == c && x.arg != "" {
+				return false
+			}
+		}
+	}
+	return false
+}
