@@ -20,6 +20,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/ndinfo"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 	"github.com/softvpi/softvpi/internal/tools/ndping"
+	"github.com/softvpi/softvpi/internal/tools/opensm"
 	"github.com/softvpi/softvpi/internal/tools/perftuning"
 	"github.com/softvpi/softvpi/internal/tools/rping"
 	"github.com/softvpi/softvpi/internal/tools/snapshot"
@@ -41,6 +42,7 @@ func makeTools() map[string]tool.Main {
 		"mlxtool":              mlxtool.Main,
 		"mst":                  mft.MST,
 		"nd_rping":             rping.Main,
+		"opensm":               opensm.Main,
 		"ndadapterinfo":        ndinfo.AdapterInfo,
 		"ndcat":                ndcat.Main,
 		"ndinstall":            ndinfo.Install,

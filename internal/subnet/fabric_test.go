@@ -316,7 +316,7 @@ func (b *bench) setPort(n *benchNode, port *benchPort, data []byte, smp *mad.SMP
 	if i.PortState != mad.PortStateNoChange {
 		port.info.PortState = i.PortState
 	}
-	i.PortState, i.PortPhysicalState, i.LinkDownDefaultState, i.ClientReregister = port.info.PortState, old.PortPhysicalState, old.LinkDownDefaultState, i.ClientReregister
+	i.PortState, i.PortPhysicalState, i.LinkDownDefaultState = port.info.PortState, old.PortPhysicalState, old.LinkDownDefaultState
 	port.info = i
 }
 
