@@ -1,0 +1,191 @@
+/* Requests and their answers. Whoever waits for an answer reads the stream while nobody else does. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "stream.h"
+
+/* A request that waits for its answer. */
+struct svpi_call {
+	struct svpi_call *next;
+	uint64_t id;
+	bool done;
+	int error;
+	uint8_t *body;
+	size_t len;
+	int fd;
+};
+
+/* answer gives a request its answer. */
+int svpi_answer(struct svpi *s, const struct svpi_frame *h, size_t len)
+{
+	int fds = h->flags >> 8 & 15, fd = -1;
+	struct svpi_call *c = s->calls;
+
+	for (int i = 0; i < fds; i++) {
+		int one = svpi_fd_take(s);
+
+		if (one < 0)
+			return EPROTO;
+		if (fd >= 0)
+			close(one);
+		else
+			fd = one;
+	}
+	while (c && c->id != h->id)
+		c = c->next;
+	if (!c || !(h->flags & SVPI_FLAG_RESPONSE)) {
+		if (fd >= 0)
+			close(fd);
+		return 0; /* a push of a later minor version */
+	}
+	c->fd = fd;
+	c->len = len;
+	c->body = malloc(len ? len : 1);
+	c->error = c->body ? 0 : ENOMEM;
+	if (c->body)
+		memcpy(c->body, s->frame, len);
+	if (h->flags & SVPI_FLAG_ERROR)
+		c->error = len >= 8 ? -1 : EPROTO;
+	c->done = true;
+	return 0;
+}
+
+/* end breaks the attachment: everything that waits learns it. The lock is held. */
+static void end(struct svpi *s, int error)
+{
+	if (!s->broken && !s->reason[0])
+		snprintf(s->reason, sizeof(s->reason), "the driver is gone: %s", strerror(error));
+	s->broken = true;
+	for (struct svpi_call *c = s->calls; c; c = c->next) {
+		if (!c->done) {
+			c->done = true;
+			c->error = ENODEV;
+		}
+	}
+	pthread_cond_broadcast(&s->event_news);
+}
+
+/* read_some reads and handles frames; the lock is held, and given up while the stream is read. Without wait it takes
+ * what is there, with it one frame at least. */
+static void read_some(struct svpi *s, bool wait)
+{
+	struct svpi_frame h;
+	int error;
+
+	s->reading = true;
+	do {
+		pthread_mutex_unlock(&s->lock);
+		error = svpi_frame_read(s, &h, wait);
+		pthread_mutex_lock(&s->lock);
+		if (!error)
+			error = svpi_dispatch(s, &h);
+		if (error && error != EAGAIN)
+			end(s, error);
+	} while (!wait && !error);
+	s->reading = false;
+	pthread_cond_broadcast(&s->news);
+}
+
+void svpi_pump(struct svpi *s)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&s->lock);
+	if (!s->reading && !s->broken)
+		read_some(s, false);
+	pthread_mutex_unlock(&s->lock);
+	pthread_setcancelstate(cancel, NULL);
+}
+
+static void unlink_call(struct svpi *s, struct svpi_call *c)
+{
+	struct svpi_call **p = &s->calls;
+
+	while (*p != c)
+		p = &(*p)->next;
+	*p = c->next;
+}
+
+/* ask sends a request and waits for its answer. A thread is not cancelled meanwhile: others may need what it reads. */
+static int ask(struct svpi *s, enum svpi_op op, const void *body, size_t len, struct svpi_call *c)
+{
+	int error, cancel;
+
+	memset(c, 0, sizeof(*c));
+	c->fd = -1;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&s->lock);
+	if (s->broken) {
+		error = svpi_fail(ENODEV, s->reason);
+		pthread_mutex_unlock(&s->lock);
+		pthread_setcancelstate(cancel, NULL);
+		return error;
+	}
+	c->id = ++s->last_id;
+	c->next = s->calls;
+	s->calls = c;
+	pthread_mutex_unlock(&s->lock);
+	error = svpi_frame_send(s, (uint16_t)op, c->id, body, len);
+	pthread_mutex_lock(&s->lock);
+	if (error)
+		end(s, error);
+	while (!c->done) {
+		if (s->reading)
+			pthread_cond_wait(&s->news, &s->lock);
+		else
+			read_some(s, true);
+	}
+	unlink_call(s, c);
+	error = c->error;
+	if (error == -1) /* the driver refused */
+		error = svpi_refused(c->body, c->len);
+	else if (error)
+		svpi_fail(error, s->broken ? s->reason : strerror(error));
+	pthread_mutex_unlock(&s->lock);
+	pthread_setcancelstate(cancel, NULL);
+	return error;
+}
+
+int svpi_call_fd(struct svpi *s, enum svpi_op op, const void *body, size_t len, void *answer, size_t size, int *fd)
+{
+	struct svpi_call c;
+	int error = ask(s, op, body, len, &c);
+
+	if (!error && c.len != size)
+		error = svpi_fail(EPROTO, "an answer of another size than the protocol has");
+	if (!error && size)
+		memcpy(answer, c.body, size);
+	free(c.body);
+	if (fd && !error)
+		*fd = c.fd;
+	else if (c.fd >= 0)
+		close(c.fd);
+	return error;
+}
+
+int svpi_call(struct svpi *s, enum svpi_op op, const void *body, size_t len, void *answer, size_t size)
+{
+	return svpi_call_fd(s, op, body, len, answer, size, NULL);
+}
+
+int svpi_list(struct svpi *s, enum svpi_op op, const void *body, size_t len, size_t size, void **list, size_t *count)
+{
+	struct svpi_call c;
+	int error = ask(s, op, body, len, &c);
+
+	if (!error && c.len % size)
+		error = svpi_fail(EPROTO, "a list of another size than the protocol has");
+	if (c.fd >= 0)
+		close(c.fd);
+	if (error) {
+		free(c.body);
+		return error;
+	}
+	*list = c.body;
+	*count = c.len / size;
+	return 0;
+}

@@ -1,0 +1,137 @@
+/* The stream: frames and the descriptors that come with them. */
+#define _GNU_SOURCE
+#include "stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { MAX_FRAME = 1 << 20, MAX_FDS = 16 };
+
+int svpi_frame_send(struct svpi *s, uint16_t op, uint64_t id, const void *body, size_t len)
+{
+	struct svpi_frame h = { .length = (uint32_t)(SVPI_FRAME_HEADER + len), .op = op, .id = id };
+	struct iovec v[2] = { { &h, SVPI_FRAME_HEADER }, { (void *)body, len } };
+	struct msghdr m = { .msg_iov = v, .msg_iovlen = 2 };
+	int error = 0;
+
+	pthread_mutex_lock(&s->send_lock);
+	while (m.msg_iovlen > 0) {
+		ssize_t n = sendmsg(s->fd, &m, MSG_NOSIGNAL);
+
+		if (n < 0) {
+			if (errno == EINTR)
+				continue;
+			error = errno;
+			break;
+		}
+		while (m.msg_iovlen > 0 && (size_t)n >= m.msg_iov->iov_len) {
+			n -= (ssize_t)m.msg_iov->iov_len;
+			m.msg_iov++;
+			m.msg_iovlen--;
+		}
+		if (m.msg_iovlen > 0) {
+			m.msg_iov->iov_base = (uint8_t *)m.msg_iov->iov_base + n;
+			m.msg_iov->iov_len -= (size_t)n;
+		}
+	}
+	pthread_mutex_unlock(&s->send_lock);
+	return error;
+}
+
+/* keep_fds takes descriptors that came with a part of the stream. */
+static int keep_fds(struct svpi *s, struct msghdr *m)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		int n = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+
+		if (s->nfds + n > s->fdcap) {
+			int *more = realloc(s->fds, sizeof(int) * (size_t)(s->nfds + n + 16));
+
+			if (!more) {
+				for (int i = 0; i < n; i++)
+					close(((int *)CMSG_DATA(c))[i]);
+				return ENOMEM;
+			}
+			s->fds = more;
+			s->fdcap = s->nfds + n + 16;
+		}
+		memcpy(s->fds + s->nfds, CMSG_DATA(c), sizeof(int) * (size_t)n);
+		s->nfds += n;
+	}
+	return 0;
+}
+
+int svpi_fd_take(struct svpi *s)
+{
+	int fd;
+
+	if (s->nfds == 0)
+		return -1;
+	fd = s->fds[0];
+	memmove(s->fds, s->fds + 1, sizeof(int) * (size_t)--s->nfds);
+	return fd;
+}
+
+/* read_part reads n bytes of the stream; EAGAIN where there is nothing and the caller does not wait. Once a part has
+ * come the rest is waited for: the driver sends frames whole. */
+static int read_part(struct svpi *s, void *to, size_t n, bool wait)
+{
+	uint8_t *p = to;
+
+	while (n > 0) {
+		char control[CMSG_SPACE(sizeof(int) * MAX_FDS)];
+		struct iovec v = { p, n };
+		struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+		ssize_t got = recvmsg(s->fd, &m, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
+
+		if (got < 0) {
+			if (errno == EINTR)
+				continue;
+			return errno == EWOULDBLOCK ? EAGAIN : errno;
+		}
+		if (got == 0)
+			return ECONNRESET;
+		int error = keep_fds(s, &m);
+
+		if (error)
+			return error;
+		p += got;
+		n -= (size_t)got;
+		wait = true;
+	}
+	return 0;
+}
+
+/* read_frame reads a frame into s->frame. One thread at a time. */
+int svpi_frame_read(struct svpi *s, struct svpi_frame *h, bool wait)
+{
+	int error = read_part(s, h, SVPI_FRAME_HEADER, wait);
+	size_t len;
+
+	if (error)
+		return error;
+	if (h->length < SVPI_FRAME_HEADER || h->length > MAX_FRAME)
+		return EPROTO;
+	len = h->length - SVPI_FRAME_HEADER;
+	if (len > s->framecap) {
+		uint8_t *more = realloc(s->frame, len);
+
+		if (!more)
+			return ENOMEM;
+		s->frame = more;
+		s->framecap = len;
+	}
+	return len ? read_part(s, s->frame, len, true) : 0;
+}
+
+void *svpi_map(int fd, uint64_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
