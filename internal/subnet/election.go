@@ -250,7 +250,7 @@ func (s *SM) onTrap(p *Packet, smp *mad.SMP) {
 		return
 	}
 	repress := *smp
-	repress.Method = methodTrapRepress
+	repress.Method = mad.MethodTrapRepress
 	repress.SetStatus(mad.StatusOK, repress.Directed())
 	s.reply(p, &repress)
 	if s.state != mad.SMMaster {
@@ -265,6 +265,3 @@ func (s *SM) onTrap(p *Packet, smp *mad.SMP) {
 	}
 	s.sa.forward(&n)
 }
-
-// methodTrapRepress stops a trap from being sent again (IBA 13.4.9).
-const methodTrapRepress = 0x07

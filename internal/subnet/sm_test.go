@@ -116,7 +116,7 @@ func TestTrapCausesSweep(t *testing.T) {
 	trap.Append(p.MAD[:0])
 	sm.Receive(b.now, &p)
 	var out [1]Packet
-	if sm.Transmit(b.now, out[:]); out[0].MAD[3] != methodTrapRepress || out[0].LID != notice.IssuerLID || out[0].transaction() != 77 {
+	if sm.Transmit(b.now, out[:]); out[0].MAD[3] != mad.MethodTrapRepress || out[0].LID != notice.IssuerLID || out[0].transaction() != 77 {
 		t.Errorf("answered %x to LID %d", out[0].MAD[:24], out[0].LID)
 	}
 	b.run(time.Second)
