@@ -80,6 +80,23 @@ ibportstate 2 0
 ibportstate -D 0,1 8 on
 ibportstate 1 1 vls 2 mtu 3
 ibportstate 1 1 vls 4 mtu 4
+ibnetdiscover
+ibnetdiscover -p
+ibnetdiscover -g
+ibnetdiscover -f
+ibnetdiscover -l
+ibnetdiscover -H
+ibnetdiscover -S
+ibnetdiscover -R
+iblinkinfo
+iblinkinfo -l
+iblinkinfo -p
+iblinkinfo -d
+iblinkinfo --switches-only
+iblinkinfo --cas-only
+iblinkinfo -D 0,1
+iblinkinfo -D 0,1 -a
+iblinkinfo -D 0
 `
 
 // Debian's tool and ours print the same, on both streams, and end with the same status.
@@ -112,6 +129,36 @@ func TestPortStatesAreSetAlike(t *testing.T) {
 	}
 }
 
+// Each reads the caches that the other wrote, and edits and compares them alike.
+func TestCachesAreInterchangeable(t *testing.T) {
+	f := newFabric(t, "testdata/small.net", true)
+	type run func(string, string, ...string) result
+	do := func(by run, line string) {
+		t.Helper()
+		words := strings.Fields(line)
+		if r := by("host-b", words[0], words[1:]...); r.status != 0 {
+			t.Errorf("%s: status %d, %s %s", line, r.status, r.out, r.errs)
+		}
+	}
+	do(f.debian, "ibnetdiscover --cache theirs")
+	do(f.ours, "ibnetdiscover --cache ours")
+	edit := "ibcacheedit --switchguid 0x0002c90200002000:0xabc --sysimgguid 0x0002c90300001000:6 --caguid 0x0002c90300001004:0xdef --portguid 0x0002c90300001000:0x0002c90300001001:5 "
+	do(f.debian, edit+"ours theirs2")
+	do(f.ours, edit+"theirs ours2")
+	for _, line := range []string{
+		"ibnetdiscover --load-cache theirs", "ibnetdiscover --load-cache ours", "ibnetdiscover --load-cache theirs2", "ibnetdiscover --load-cache ours2",
+		"ibnetdiscover --diff theirs2", "ibnetdiscover --diff ours2 --diffcheck sw,ca,port,lid,nodedesc", "ibnetdiscover --diff ours",
+		"iblinkinfo --load-cache ours2 -l", "iblinkinfo --diff theirs2", "iblinkinfo --diff ours2 --diffcheck port,state,lid,nodedesc", "iblinkinfo --filterdownports ours",
+		"ibcacheedit --caguid 1:2 ours none", "ibcacheedit --portguid 1:2:3 ours none",
+	} {
+		f.compare(t, "host-b", line)
+	}
+	f.say(`Unlink "leaf-1"[7]`)
+	for _, line := range []string{"ibnetdiscover", "ibnetdiscover --diff ours", "iblinkinfo", "iblinkinfo --diff theirs"} {
+		f.compare(t, "host-b", line)
+	}
+}
+
 // Wrong usage is status 2, as everywhere here, with one line that says what is allowed.
 func TestWrongUsage(t *testing.T) {
 	f := newFabric(t, "testdata/small.net", false)
@@ -122,6 +169,8 @@ func TestWrongUsage(t *testing.T) {
 		"smpdump 1", "smpdump 1 0x10000", "smpdump 1 0x11 x", "sminfo -s 4", "sminfo 1 2 3", "sminfo 1 x", "ibaddr 1 2 3", "ibaddr 1 x", "ibaddr x",
 		"ibroute", "ibroute 1 x", "ibroute 1 2 3 4", "ibtracert 1", "ibtracert 1 x", "ibtracert -m 1 1 2", "ibportstate 1", "ibportstate 1 x",
 		"ibportstate 1 1 up", "ibportstate 1 1 speed", "ibportstate 1 1 speed 16", "ibportstate 1 1 width 32", "ibportstate 1 1 enable disable",
+		"ibnetdiscover a b", "ibnetdiscover --diffcheck x", "ibnetdiscover -o 0", "iblinkinfo 1", "iblinkinfo -S x", "iblinkinfo -D 0 --load-cache x", "ibcacheedit a",
+		"ibcacheedit --caguid 1 a b", "ibcacheedit --portguid 1:2 a b", "ibcacheedit --caguid 1:x a b",
 	} {
 		words := strings.Fields(line)
 		if r := f.ours("host-b", words[0], words[1:]...); r.status != 2 || strings.Count(r.errs, "\n") != 1 || !strings.Contains(r.errs, "allowed") || r.out != "" {

@@ -2,6 +2,7 @@
 package diags
 
 import (
+	"github.com/softvpi/softvpi/internal/tools/ibnetdiscover"
 	"github.com/softvpi/softvpi/internal/tools/ibportstate"
 	"github.com/softvpi/softvpi/internal/tools/ibroute"
 	"github.com/softvpi/softvpi/internal/tools/sminfo"
@@ -11,11 +12,14 @@ import (
 
 // Tools are the tools by their names.
 var Tools = map[string]tool.Main{
-	"ibaddr":      sminfo.Addresses,
-	"ibportstate": ibportstate.Main,
-	"ibroute":     ibroute.Main,
-	"ibtracert":   ibroute.Trace,
-	"sminfo":      sminfo.Main,
-	"smpdump":     smpquery.Dump,
-	"smpquery":    smpquery.Main,
+	"ibaddr":        sminfo.Addresses,
+	"ibcacheedit":   ibnetdiscover.CacheEdit,
+	"iblinkinfo":    ibnetdiscover.LinkInfo,
+	"ibnetdiscover": ibnetdiscover.Main,
+	"ibportstate":   ibportstate.Main,
+	"ibroute":       ibroute.Main,
+	"ibtracert":     ibroute.Trace,
+	"sminfo":        sminfo.Main,
+	"smpdump":       smpquery.Dump,
+	"smpquery":      smpquery.Main,
 }

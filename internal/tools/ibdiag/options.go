@@ -314,3 +314,7 @@ func (s *Session) setting(name, value string) error {
 	}
 	return err
 }
+
+func splitCommas(v string) []string {
+	return strings.FieldsFunc(strings.ToLower(v), func(r rune) bool { return r == ',' })
+}

@@ -1,0 +1,59 @@
+package ibdiag
+
+import (
+	"github.com/softvpi/softvpi/internal/discovery"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// CouldBeWidth says that a link could be wider, as far as both of its ports go; else it is empty. The port has a remote one.
+func CouldBeWidth(p *discovery.Port) string {
+	common := p.Info.LinkWidthSupported & p.Remote.Info.LinkWidthSupported
+	for _, w := range []mad.Width{mad.Width12x, mad.Width8x, mad.Width4x, mad.Width2x, mad.Width1x} {
+		if common&w == 0 {
+			continue
+		}
+		if p.Info.LinkWidthActive&w == 0 {
+			return "Could be " + Width(w)
+		}
+		return ""
+	}
+	return "Could be " + Width(0)
+}
+
+// CouldBeSpeed says that a link could be faster, as far as both of its ports go; else it is empty. The port has a remote one.
+func CouldBeSpeed(p *discovery.Port) string {
+	if mine, yours := p.SupportedExtendedSpeeds(), p.Remote.SupportedExtendedSpeeds(); mine != 0 && yours != 0 {
+		top := highest(mine & yours)
+		if p.ExtendedSpeed()&top != 0 {
+			return ""
+		}
+		if top >= 32 {
+			return "Could be 212.5 Gbps"
+		}
+		return "Could be " + SpeedExt(top)
+	}
+	if p.Extended.LinkSpeedSupported&p.Remote.Extended.LinkSpeedSupported&mad.FDR10 != 0 {
+		switch {
+		case p.Extended.LinkSpeedActive&mad.FDR10 != 0:
+			return ""
+		case p.Info.LinkSpeedActive == 4:
+			return "Could be FDR10 (Found link at QDR but expected speed is FDR10)"
+		}
+		return "Could be FDR10"
+	}
+	top := highest(p.Info.LinkSpeedSupported & p.Remote.Info.LinkSpeedSupported)
+	if p.Info.LinkSpeedActive&top != 0 {
+		return ""
+	}
+	return "Could be " + Speed(top)
+}
+
+// highest is the highest bit.
+func highest(v uint8) uint8 {
+	for b := uint8(0x80); b != 0; b >>= 1 {
+		if v&b != 0 {
+			return b
+		}
+	}
+	return 0
+}
