@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -69,6 +70,7 @@ type cli struct {
 	Events   eventsCmd   `cmd:"" passthrough:"" help:"List or follow the events of the driver."`
 	Web      webCmd      `cmd:"" help:"Print a link to the device manager pages of the running driver."`
 	Verbs    verbsCmd    `cmd:"" help:"Run unmodified verbs programs on the adapters, or find out why one does not see them."`
+	Fabric   fabricCmd   `cmd:"" help:"Run an InfiniBand fabric of virtual nodes, or print the netlist of one."`
 	Tools    toolsCmd    `cmd:"" help:"List the tools, or make links by which they can be called."`
 	RunDemo  demoCmd     `cmd:"" name:"run-demo" help:"Bring up two adapters and show them at work; what make run does."`
 	Bench    benchCmd    `cmd:"" help:"Measure bandwidth, latency, waiting and scale next to TCP; what make bench does."`
@@ -100,7 +102,7 @@ func command(ctx context.Context, env tool.Env) (status int) {
 	}()
 	parser, err := kong.New(&cli{}, kong.Name("softvpi"),
 		kong.Description("A software RDMA (RoCE) adapter and its driver stack in user space. Every tool runs too: softvpi nd_send_bw -h; softvpi tools list names them."),
-		kong.UsageOnError(), kong.Writers(env.Stdout, env.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.UsageOnError(), kong.Vars{"ibsimName": ibsim.DefaultName}, kong.Writers(env.Stdout, env.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		return env.Fail(err)

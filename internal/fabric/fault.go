@@ -49,9 +49,7 @@ func (f *Fabric) Unlink(now clock.Time, at Place) {
 	f.traps.now = now
 	p := f.port(at)
 	p.cut, f.ports[p.peer].cut = true, true
-	if p.up() {
-		f.drop(p, p.info.LinkDownDefaultState)
-	}
+	f.lose(p)
 }
 
 // Relink puts the cable at a port back in.
@@ -71,9 +69,7 @@ func (f *Fabric) SetRate(now clock.Time, at Place, r Rate) {
 		e.ext = mad.ExtendedPortInfo{}
 		setSupported(&e.info, &e.ext, r)
 	}
-	if p.up() {
-		f.drop(p, mad.PhysicalPolling)
-	}
+	f.lose(p)
 	f.train(p)
 }
 
@@ -86,6 +82,7 @@ func (f *Fabric) Reset(now clock.Time, index int) {
 		p := &ports[i]
 		rate := p.rate()
 		if p.peer != noPort {
+			f.lose(p)
 			f.drop(p, mad.PhysicalPolling)
 		}
 		isSM := p.info.CapabilityMask & mad.CapIsSM

@@ -14,7 +14,7 @@ const portCapabilities = mad.CapIsTrapSupported | mad.CapIsSLMappingSupported | 
 func (p *port) reset(n *node, r Rate) {
 	i := mad.PortInfo{
 		PortState: mad.PortDown, PortPhysicalState: mad.PhysicalPolling, LinkDownDefaultState: mad.PhysicalPolling,
-		MTUCap: ib.MTU4096, NeighborMTU: ib.MTU2048, VLCap: vlCap, OperationalVLs: vlCap,
+		MTUCap: ib.MTU4096, NeighborMTU: ib.MTU4096, LinkSpeedActive: 1, VLCap: vlCap, OperationalVLs: vlCap,
 		VLArbitrationHighCap: arbitrationCap, VLArbitrationLowCap: arbitrationCap, VLStallCount: 7, HOQLife: 31,
 		LocalPhyErrors: 8, OverrunErrors: 8,
 	}
@@ -28,9 +28,9 @@ func (p *port) reset(n *node, r Rate) {
 	}
 	p.ext = mad.ExtendedPortInfo{}
 	setSupported(&i, &p.ext, r)
+	i.LinkWidthActive = widest(i.LinkWidthSupported & (mad.Width1x | mad.Width4x))
 	if n.kind == mad.NodeSwitch && p.number == 0 { // it has no link
 		i.PortState, i.PortPhysicalState = mad.PortActive, mad.PhysicalLinkUp
-		i.LinkWidthActive, i.LinkSpeedActive, i.NeighborMTU = widest(i.LinkWidthSupported&(mad.Width1x|mad.Width4x)), 1, ib.MTU4096
 	}
 	p.info, p.tables, p.counters, p.lease, p.traffic = i, nil, nil, nil, traffic{}
 }
@@ -140,6 +140,15 @@ func top(bits uint8) uint8 {
 	return bits
 }
 
+// lose takes the link at the port down as what goes wrong does, and both ends count it.
+func (f *Fabric) lose(p *port) {
+	if p.up() {
+		p.count(ctrLinkDowned, 1)
+		f.ports[p.peer].count(ctrLinkDowned, 1)
+		f.drop(p, p.info.LinkDownDefaultState)
+	}
+}
+
 // drop takes the link at the port down. The port's physical state becomes what is given, the
 // other end goes to its default state.
 func (f *Fabric) drop(p *port, physical mad.PortPhysicalState) {
@@ -152,12 +161,10 @@ func (f *Fabric) drop(p *port, physical mad.PortPhysicalState) {
 	if !was || p.peer == noPort {
 		return
 	}
-	p.count(ctrLinkDowned, 1)
 	q := &f.ports[p.peer]
 	if !q.up() {
 		return
 	}
-	q.count(ctrLinkDowned, 1)
 	q.info.PortPhysicalState, q.info.PortState = q.info.LinkDownDefaultState, mad.PortDown
 	f.linkChanged(q)
 }

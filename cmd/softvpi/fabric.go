@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/ibsim"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+type fabricCmd struct {
+	Run      fabricRunCmd      `cmd:"" help:"Run the nodes of a netlist, and let programs with the preload library of ibsim attach."`
+	Generate fabricGenerateCmd `cmd:"" help:"Print the netlist of a star, fat tree, torus or dragonfly."`
+}
+
+type fabricRunCmd struct {
+	Netlist string `arg:"" help:"File as ibnetdiscover prints it or ibsim reads it; - is the standard input."`
+	Name    string `default:"${ibsimName}" env:"IBSIM_SOCKNAME" help:"Base of the socket names: what programs have as IBSIM_SOCKNAME (default ${ibsimName})."`
+	UDP     string `name:"udp" placeholder:"ADDR:PORT" help:"Serve over UDP in place of local sockets; programs have IBSIM_SERVER_NAME and IBSIM_SERVER_PORT. Whoever reaches the address may attach."`
+	Seed    uint64 `help:"Seed of what goes wrong by chance (default: another one each time)."`
+	Quiet   bool   `help:"Do not read commands from the standard input."`
+}
+
+func (c fabricRunCmd) Run(s *session) error {
+	t, err := readNetlist(s, c.Netlist)
+	if err != nil {
+		return err
+	}
+	listener, where, err := c.listen()
+	if err != nil {
+		return err
+	}
+	if c.Seed == 0 {
+		c.Seed = rand.Uint64()
+	}
+	server := ibsim.NewServer(fabric.New(t, rand.New(rand.NewPCG(c.Seed, 0)).Uint64))
+	adapters, switches, routers, links := t.Counts()
+	fmt.Fprintf(s.env.Stdout, "fabric       %d channel adapters, %d switches, %d routers, %d links\n", adapters, switches, routers, links)
+	fmt.Fprintf(s.env.Stdout, "listening    %s\n", where)
+	if !c.Quiet && c.Netlist != "-" {
+		go console(s, server)
+	}
+	return server.Serve(s.ctx, listener)
+}
+
+// console does the commands that come in on the standard input, as long as that is there.
+func console(s *session, server *ibsim.Server) {
+	lines := bufio.NewScanner(s.env.Stdin)
+	for lines.Scan() {
+		answer, err := server.Command(lines.Text())
+		if err != nil {
+			s.env.Errorf("%s", err)
+			continue
+		}
+		fmt.Fprint(s.env.Stdout, answer)
+	}
+}
+
+func (c fabricRunCmd) listen() (ibsim.Listener, string, error) {
+	if c.UDP != "" {
+		at, err := netip.ParseAddrPort(c.UDP)
+		if err != nil {
+			return nil, "", tool.Usagef("--udp is %q; allowed: an address and a port, such as 127.0.0.1:%d", c.UDP, ibsim.DefaultPort)
+		}
+		l, err := ibsim.ListenUDP(at)
+		return l, fmt.Sprintf("IBSIM_SERVER_NAME=%s IBSIM_SERVER_PORT=%d", at.Addr(), at.Port()), err
+	}
+	if c.Name == "" || len(c.Name) > 64 || strings.ContainsAny(c.Name, "\x00 ") {
+		return nil, "", tool.Usagef("--name is %q; allowed: 1 to 64 characters without spaces", c.Name)
+	}
+	l, err := ibsim.ListenLocal(c.Name)
+	return l, "IBSIM_SOCKNAME=" + c.Name, err
+}
+
+func readNetlist(s *session, file string) (*fabric.Topology, error) {
+	in := s.env.Stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	t, err := fabric.ReadNetlist(in)
+	var bad *fabric.NetlistError
+	if errors.As(err, &bad) {
+		return nil, tool.Usagef("%s: %s", file, bad)
+	}
+	return t, err
+}
+
+type fabricGenerateCmd struct {
+	rateFlags `embed:""`
+	Star      generateStarCmd      `cmd:"" help:"One switch."`
+	FatTree   generateFatTreeCmd   `cmd:"" help:"Two or three levels of switches with full bisection."`
+	Torus     generateTorusCmd     `cmd:"" help:"A ring, torus or hypertorus of switches."`
+	Dragonfly generateDragonflyCmd `cmd:"" help:"Groups of switches, all joined inside and among each other."`
+}
+
+// rateFlags are the width and speed of all links.
+type rateFlags struct {
+	Width string `default:"4x" help:"Width of the links: 1x, 2x, 4x, 8x or 12x (default 4x)."`
+	Speed string `default:"QDR" help:"Speed of the links: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR (default QDR)."`
+}
+
+func (c rateFlags) rate() (fabric.Rate, error) { return parseRate(c.Width, c.Speed) }
+
+func parseRate(width, speed string) (r fabric.Rate, err error) {
+	lanes, err := strconv.Atoi(strings.TrimSuffix(width, "x"))
+	if r.Width = mad.WidthOf(lanes); err != nil || r.Width == 0 {
+		return r, tool.Usagef("--width is %q; allowed: 1x, 2x, 4x, 8x, 12x", width)
+	}
+	s, ok := mad.ParseSpeed(strings.ToUpper(speed))
+	if !ok {
+		return r, tool.Usagef("--speed is %q; allowed: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR, XDR", speed)
+	}
+	r.Speed = s
+	return r, nil
+}
+
+// print writes what a generator made.
+func (c rateFlags) print(s *session, generate func(fabric.Rate) (*fabric.Topology, error)) error {
+	r, err := c.rate()
+	if err != nil {
+		return err
+	}
+	t, err := generate(r)
+	var bad *fabric.ParameterError
+	if errors.As(err, &bad) {
+		return tool.Usagef("%s", bad)
+	}
+	if err != nil {
+		return err
+	}
+	return t.WriteNetlist(s.env.Stdout)
+}
+
+type generateStarCmd struct {
+	Hosts int `default:"4" help:"Channel adapters (1 to 254, default 4)."`
+}
+
+func (c generateStarCmd) Run(s *session, g *fabricGenerateCmd) error {
+	return g.print(s, func(r fabric.Rate) (*fabric.Topology, error) { return fabric.Star(c.Hosts, r) })
+}
+
+type generateFatTreeCmd struct {
+	Radix     int `default:"36" help:"Ports of a switch, even (default 36)."`
+	Levels    int `default:"2" help:"Levels of switches, 2 or 3 (default 2)."`
+	Hosts     int `help:"Channel adapters (default: as many as fit)."`
+	HostPorts int `default:"1" help:"Ports of an adapter, 1 or 2, both at one leaf (default 1)."`
+}
+
+func (c generateFatTreeCmd) Run(s *session, g *fabricGenerateCmd) error {
+	return g.print(s, func(r fabric.Rate) (*fabric.Topology, error) {
+		return fabric.FatTree(fabric.FatTreeShape{Radix: c.Radix, Levels: c.Levels, Hosts: c.Hosts, HostPorts: c.HostPorts}, r)
+	})
+}
+
+type generateTorusCmd struct {
+	Size  []int `required:"" help:"Switches along each dimension, such as 4,4,2 (2 to 1024 each, 1 to 6 dimensions)."`
+	Hosts int   `default:"1" help:"Channel adapters at each switch (default 1)."`
+}
+
+func (c generateTorusCmd) Run(s *session, g *fabricGenerateCmd) error {
+	return g.print(s, func(r fabric.Rate) (*fabric.Topology, error) { return fabric.Torus(c.Size, c.Hosts, r) })
+}
+
+type generateDragonflyCmd struct {
+	Groups   int `default:"9" help:"Groups (1 to switches times global plus 1, default 9)."`
+	Switches int `default:"4" help:"Switches of a group (default 4)."`
+	Hosts    int `default:"2" help:"Channel adapters at each switch (default 2)."`
+	Global   int `default:"2" help:"Links of each switch to other groups (default 2)."`
+}
+
+func (c generateDragonflyCmd) Run(s *session, g *fabricGenerateCmd) error {
+	return g.print(s, func(r fabric.Rate) (*fabric.Topology, error) {
+		return fabric.Dragonfly(c.Groups, c.Switches, c.Hosts, c.Global, r)
+	})
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/ibsim"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/internal/umad"
+)
+
+func TestFabricGenerate(t *testing.T) {
+	for _, c := range []struct {
+		args            string
+		hosts, switches int
+		rate            string
+	}{
+		{"star --hosts 3", 3, 1, "4xQDR"},
+		{"fat-tree --radix 4 --levels 3", 16, 20, "4xQDR"},
+		{"fat-tree --radix 8 --hosts 5 --host-ports 2", 5, 7, "4xQDR"},
+		{"torus --size 3,2 --hosts 2 --width 12x --speed hdr", 12, 6, "12xHDR"},
+		{"dragonfly", 72, 36, "4xQDR"},
+	} {
+		status, out, errs := call(t, "softvpi", append([]string{"fabric", "generate"}, strings.Fields(c.args)...)...)
+		if status != 0 || errs != "" {
+			t.Errorf("%s: status %d, %s", c.args, status, errs)
+			continue
+		}
+		top, err := fabric.ReadNetlist(strings.NewReader(out))
+		if err != nil {
+			t.Errorf("%s: %v", c.args, err)
+			continue
+		}
+		if hosts, switches, _, _ := top.Counts(); hosts != c.hosts || switches != c.switches || !strings.Contains(out, c.rate+"\n") {
+			t.Errorf("%s: %d hosts, %d switches", c.args, hosts, switches)
+		}
+	}
+}
+
+func TestFabricRefuses(t *testing.T) {
+	dir := t.TempDir()
+	bad := filepath.Join(dir, "bad.net")
+	if err := os.WriteFile(bad, []byte("Switch 2 \"s\"\n[3] \"s\"[1]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good := filepath.Join(dir, "good.net")
+	if err := os.WriteFile(good, []byte("Switch 2 \"s\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"run", bad}, tool.Usage, bad + `: netlist line 2: port is "3", want 1 to 2 of "s"`},
+		{[]string{"run", filepath.Join(dir, "none")}, tool.Failure, "no such file"},
+		{[]string{"run", good, "--udp", "here"}, tool.Usage, `--udp is "here"; allowed: an address and a port`},
+		{[]string{"run", good, "--name", "a b"}, tool.Usage, `--name is "a b"; allowed: 1 to 64 characters`},
+		{[]string{"generate", "star", "--hosts", "0"}, tool.Usage, "hosts is 0; allowed: 1 to 254"},
+		{[]string{"generate", "star", "--width", "3x"}, tool.Usage, `--width is "3x"; allowed: 1x`},
+		{[]string{"generate", "star", "--speed", "fast"}, tool.Usage, `--speed is "fast"; allowed: SDR`},
+		{[]string{"generate", "torus", "--size", "1"}, tool.Usage, "size of a dimension is 1; allowed: 2 to 1024"},
+	} {
+		status, out, errs := call(t, "softvpi", append([]string{"fabric"}, c.args...)...)
+		if status != c.status || out != "" || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: status %d, %q, %q; want %d, %s", c.args, status, out, errs, c.status, c.want)
+		}
+	}
+}
+
+// A fabric as a process: programs attach, and it ends with status 0 when it is told to.
+func TestFabricRun(t *testing.T) {
+	p := newPlace(t)
+	file := filepath.Join(p.dir, "net")
+	_, netlist, _ := call(t, "softvpi", "fabric", "generate", "star", "--hosts", "2")
+	if err := os.WriteFile(file, []byte(netlist), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port := 20000 + rand.N(20000)
+	x := p.spawn(t, "fabric", "run", file, "--udp", fmt.Sprintf("%s:%d", p.first, port))
+	x.until(t, "2 channel adapters, 1 switches, 0 routers, 2 links")
+	x.until(t, fmt.Sprintf("IBSIM_SERVER_NAME=%s IBSIM_SERVER_PORT=%d", p.first, port))
+	c, err := umad.OpenIbsim(umad.IbsimOptions{Server: p.first, Port: port, Host: "node00001"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Device().Node.NodeGUID; got != 0x100002 {
+		t.Errorf("attached to %#x", got)
+	}
+	c.Close()
+	if err := x.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Skip(err) // not on this system
+	}
+	if status, _, errs := x.wait(t); status != 0 || errs != "" {
+		t.Errorf("ended with %d, %s", status, errs)
+	}
+}
+
+// Commands come in on the standard input; a wrong one is told and the next is done.
+func TestFabricConsole(t *testing.T) {
+	top, err := fabric.Star(2, fabric.Rate{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fabric.New(top, rand.Uint64)
+	var out, errs bytes.Buffer
+	console(&session{context.Background(), tool.Env{Name: "softvpi", Stdin: strings.NewReader("unlink\nunlink node00000[1]\nhelp\n"), Stdout: &out, Stderr: &errs}}, ibsim.NewServer(f))
+	if !strings.Contains(errs.String(), "unlink has 0 arguments") || !strings.Contains(out.String(), "pull a cable") {
+		t.Errorf("%s%s", out.String(), errs.String())
+	}
+	if i := f.PortInfo(fabric.Place{Node: 0, Port: 1}); i.PortState.String() != "Down" {
+		t.Errorf("%v", i.PortState)
+	}
+}

@@ -1,0 +1,223 @@
+package ibsim
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// CommandError says what of a command cannot be. Test for it with errors.As.
+type CommandError struct{ Problem string }
+
+// Error implements error.
+func (e *CommandError) Error() string { return e.Problem }
+
+func refuse(format string, args ...any) error { return &CommandError{fmt.Sprintf(format, args...)} }
+
+// command is something that can be done to a running fabric.
+type command struct {
+	usage string // what stands behind the name
+	help  string
+	run   func(now clock.Time, s *Server, args []string) (string, error)
+}
+
+var commands map[string]command
+
+func init() {
+	commands = map[string]command{
+		"help":        {"", "list the commands", help},
+		"unlink":      {"NODE[PORT]", "pull a cable", onLink((*fabric.Fabric).Unlink)},
+		"relink":      {"NODE[PORT]", "put it back in", onLink((*fabric.Fabric).Relink)},
+		"rate":        {"NODE[PORT] 4xEDR", "let a link do so much and no more", setRate},
+		"loss":        {"NODE[PORT] 0.1%", "lose so many of the packets on a link", setLoss},
+		"counter":     {"NODE[PORT] NAME VALUE", "set an error counter of a port", setCounter},
+		"reset":       {"NODE", "start a node anew", reset},
+		"description": {"NODE TEXT", "give a node another NodeDescription", describe},
+		"image":       {"NODE GUID", "give a node another SystemImageGUID", setImage},
+		"clients":     {"", "list the programs that are attached", listClients},
+	}
+}
+
+// Command does one command, such as unlink sw1[7], and returns what it has to say. A name with
+// spaces stands in quotes. The error is a *CommandError, a *fabric.NodeError or a *fabric.CounterError.
+func (s *Server) Command(line string) (answer string, err error) {
+	words, err := split(line)
+	if err != nil || len(words) == 0 {
+		return "", err
+	}
+	c, ok := commands[strings.ToLower(words[0])]
+	if !ok {
+		return "", refuse("command %q is not known; allowed: %s", words[0], strings.Join(commandNames(), ", "))
+	}
+	if want := len(strings.Fields(c.usage)); len(words)-1 != want {
+		return "", refuse("%s has %d arguments; allowed: %s", words[0], len(words)-1, strings.TrimSpace(words[0]+" "+c.usage))
+	}
+	s.Do(func(now clock.Time, _ *fabric.Fabric) { answer, err = c.run(now, s, words[1:]) })
+	return answer, err
+}
+
+func commandNames() []string {
+	var names []string
+	for n := range commands {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// split cuts a line at spaces outside quotes; the quotes go.
+func split(line string) (words []string, err error) {
+	var word strings.Builder
+	quoted, any := false, false
+	for _, r := range line {
+		switch {
+		case r == '"':
+			quoted, any = !quoted, true
+		case !quoted && (r == ' ' || r == '\t' || r == '\r'):
+			if any {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			any = false
+		default:
+			word.WriteRune(r)
+			any = true
+		}
+	}
+	if quoted {
+		return nil, refuse("a quote is not closed in %q", line)
+	}
+	if any {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// link is the port of a text such as sw1[7], which must have a link.
+func (s *Server) link(text string) (fabric.Place, error) {
+	name, rest, ok := strings.Cut(text, "[")
+	number, err := strconv.ParseUint(strings.TrimSuffix(rest, "]"), 10, 8)
+	if !ok || err != nil || !strings.HasSuffix(rest, "]") {
+		return fabric.Place{}, refuse("port %q; allowed: a node and a port, such as sw1[7]", text)
+	}
+	node, err := s.fabric.Find(name)
+	if err != nil {
+		return fabric.Place{}, err
+	}
+	at := fabric.Place{Node: node, Port: uint8(number)}
+	return at, s.fabric.Check(at)
+}
+
+func onLink(do func(*fabric.Fabric, clock.Time, fabric.Place)) func(clock.Time, *Server, []string) (string, error) {
+	return func(now clock.Time, s *Server, args []string) (string, error) {
+		at, err := s.link(args[0])
+		if err == nil {
+			do(s.fabric, now, at)
+		}
+		return "", err
+	}
+}
+
+func setRate(now clock.Time, s *Server, args []string) (string, error) {
+	at, err := s.link(args[0])
+	if err != nil {
+		return "", err
+	}
+	lanes, speed, _ := strings.Cut(args[1], "x")
+	n, err := strconv.Atoi(lanes)
+	r := fabric.Rate{Width: mad.WidthOf(n)}
+	var ok bool
+	if r.Speed, ok = mad.ParseSpeed(speed); err != nil || r.Width == 0 || !ok {
+		return "", refuse("rate %q; allowed: 1x, 2x, 4x, 8x or 12x with SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR, as in 4xEDR", args[1])
+	}
+	s.fabric.SetRate(now, at, r)
+	return "", nil
+}
+
+func setLoss(_ clock.Time, s *Server, args []string) (string, error) {
+	at, err := s.link(args[0])
+	if err != nil {
+		return "", err
+	}
+	text, percent := strings.CutSuffix(args[1], "%")
+	share, err := strconv.ParseFloat(text, 64)
+	if percent {
+		share /= 100
+	}
+	if err != nil || !(share >= 0 && share <= 1) {
+		return "", refuse("loss %q; allowed: 0%% to 100%%", args[1])
+	}
+	s.fabric.SetLoss(at, share)
+	return "", nil
+}
+
+func setCounter(now clock.Time, s *Server, args []string) (string, error) {
+	at, err := s.link(args[0])
+	if err != nil {
+		return "", err
+	}
+	v, err := strconv.ParseUint(args[2], 0, 64)
+	if err != nil {
+		return "", refuse("value %q; allowed: whole numbers from 0", args[2])
+	}
+	return "", s.fabric.SetCounter(now, at, args[1], v)
+}
+
+func reset(now clock.Time, s *Server, args []string) (string, error) {
+	node, err := s.fabric.Find(args[0])
+	if err == nil {
+		s.fabric.Reset(now, node)
+	}
+	return "", err
+}
+
+func describe(now clock.Time, s *Server, args []string) (string, error) {
+	node, err := s.fabric.Find(args[0])
+	if err != nil {
+		return "", err
+	}
+	if len(args[1]) > mad.NodeDescriptionLen {
+		return "", refuse("description has %d bytes; allowed: up to %d", len(args[1]), mad.NodeDescriptionLen)
+	}
+	s.fabric.SetDescription(now, node, args[1])
+	return "", nil
+}
+
+func setImage(now clock.Time, s *Server, args []string) (string, error) {
+	node, err := s.fabric.Find(args[0])
+	if err != nil {
+		return "", err
+	}
+	guid, err := strconv.ParseUint(args[1], 0, 64)
+	if err != nil || guid == 0 {
+		return "", refuse("GUID %q; allowed: numbers from 1, such as 0x2c9", args[1])
+	}
+	s.fabric.SetSystemImageGUID(now, node, guid)
+	return "", nil
+}
+
+func help(clock.Time, *Server, []string) (string, error) {
+	var b strings.Builder
+	for _, n := range commandNames() {
+		fmt.Fprintf(&b, "%-36s %s\n", strings.TrimSpace(n+" "+commands[n].usage), commands[n].help)
+	}
+	return b.String(), nil
+}
+
+func listClients(_ clock.Time, s *Server, _ []string) (string, error) {
+	var lines []string
+	for _, c := range s.clients {
+		kind := ""
+		if c.isSM {
+			kind = ", subnet manager"
+		}
+		lines = append(lines, fmt.Sprintf("%d at %s, id %d%s\n", c.number, s.names[c.at.Node], c.process, kind))
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, ""), nil
+}

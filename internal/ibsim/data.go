@@ -1,0 +1,167 @@
+package ibsim
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// A datagram with a MAD. LIDs have 16 bits at the beginning of their fields.
+const (
+	dataLen  = 288
+	atDLID   = 0
+	atSLID   = 4
+	atDQP    = 8
+	atSQP    = 12
+	atFailed = 16
+	atMADLen = 24
+	atMAD    = 32
+	timedOut = 110 // ETIMEDOUT
+)
+
+// Where the transaction ID of a MAD stands in a datagram, its method and the flags of RMPP.
+const (
+	atMethod      = atMAD + 3
+	atTransaction = atMAD + 8
+	atRMPPFlags   = atMAD + 26
+	answering     = 0x80 // of the method
+	rmppActive    = 1
+)
+
+// receive takes what a client sends until its socket is closed.
+func (s *Server) receive(c *client) {
+	var b [dataLen + 1]byte
+	for {
+		n, err := c.conn.Read(b[:])
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // the program is gone
+			s.mu.Lock()
+			s.detach(c)
+			s.mu.Unlock()
+			return
+		}
+		if n == dataLen {
+			s.carry(c, (*[dataLen]byte)(b[:]))
+		}
+	}
+}
+
+// carry takes a MAD from a client through the fabric.
+func (s *Server) carry(c *client, b *[dataLen]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.closed {
+		return
+	}
+	p := &s.packet
+	p.DLID, p.SLID = ib.LID(binary.BigEndian.Uint16(b[atDLID:])), ib.LID(binary.BigEndian.Uint16(b[atSLID:]))
+	p.DQP, p.SQP, p.SL = ib.QPN(binary.BigEndian.Uint32(b[atDQP:])), ib.QPN(binary.BigEndian.Uint32(b[atSQP:])), 0
+	copy(p.MAD[:], b[atMAD:])
+	now := s.now()
+	switch o := s.fabric.Send(now, c.at, p); o.Result {
+	case fabric.Answered:
+		s.deliver(c)
+	case fabric.Delivered:
+		s.forward(now, c, o.At, b)
+	default:
+		s.unanswered(c, b)
+	}
+	s.sendTraps()
+}
+
+// expects tells whether whoever sends the method waits for an answer.
+func expects(method byte) bool {
+	return method&answering == 0 && method != mad.MethodSend && method != mad.MethodTrap && method != mad.MethodTrapRepress
+}
+
+// unanswered returns a datagram to whoever waits for an answer that will not come.
+func (s *Server) unanswered(c *client, b *[dataLen]byte) {
+	if !expects(b[atMethod]) {
+		return
+	}
+	binary.BigEndian.PutUint32(b[atFailed:], timedOut)
+	s.put(c, b)
+}
+
+// deliver sends s.packet to a client.
+func (s *Server) deliver(c *client) {
+	b, p := &s.out, &s.packet
+	clear(b[:atMAD])
+	binary.BigEndian.PutUint16(b[atDLID:], uint16(p.DLID))
+	binary.BigEndian.PutUint16(b[atSLID:], uint16(p.SLID))
+	binary.BigEndian.PutUint32(b[atDQP:], uint32(p.DQP))
+	binary.BigEndian.PutUint32(b[atSQP:], uint32(p.SQP))
+	binary.BigEndian.PutUint64(b[atMADLen:], mad.Len)
+	copy(b[atMAD:], p.MAD[:])
+	s.put(c, b)
+}
+
+func (s *Server) put(c *client, b *[dataLen]byte) {
+	if !c.put(b) {
+		s.detach(c)
+	}
+}
+
+// forward hands what came to a place to the program there: a request to the subnet manager, since it is
+// not known what others take, and an answer to whoever asked.
+func (s *Server) forward(now clock.Time, from *client, at fabric.Place, b *[dataLen]byte) {
+	transaction := s.packet.MAD[8:16]
+	tid := binary.BigEndian.Uint64(transaction)
+	if !expects(b[atMethod]) {
+		if x := s.asked.of(from, tid); x != nil && b[atMethod]&answering != 0 {
+			s.answered(now, x, from, at, b)
+		} else if m := s.manager(at); m != nil && b[atMethod]&answering == 0 && m != from {
+			s.deliver(m)
+		}
+		return
+	}
+	to := s.manager(at)
+	if to == nil {
+		s.unanswered(from, b)
+		return
+	}
+	x := s.asked.ask(now, from, to, b)
+	if x == nil {
+		s.unanswered(from, b)
+		return
+	}
+	binary.BigEndian.PutUint64(transaction, x.shown())
+	s.deliver(to)
+}
+
+// answered takes an answer, or an acknowledgement of a part of one, to the other side of an exchange.
+func (s *Server) answered(now clock.Time, x *exchange, from *client, at fabric.Place, b *[dataLen]byte) {
+	to, tid := x.from, x.tid
+	if from == x.from && from != x.to {
+		to, tid = x.to, x.shown()
+	}
+	if to.at != at {
+		return // it came to another port than that of whoever asked
+	}
+	binary.BigEndian.PutUint64(s.packet.MAD[8:], tid)
+	s.deliver(to)
+	if b[atRMPPFlags]&rmppActive != 0 && b[atMAD+1] == mad.ClassSubnetAdm {
+		x.until, x.begun = now.Add(patience), true
+		return
+	}
+	s.asked.end(x)
+}
+
+// giveUp fails the exchanges that have waited too long.
+func (s *Server) giveUp(now clock.Time) {
+	s.asked.expire(now, func(x *exchange) { s.fail(x) })
+}
+
+// fail tells whoever asked that no answer comes.
+func (s *Server) fail(x *exchange) {
+	if !x.begun && s.clients[x.from.number] == x.from {
+		s.unanswered(x.from, &x.request)
+	}
+}

@@ -1,0 +1,46 @@
+package ibsim
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+)
+
+// DefaultPort is the UDP port of the control socket; that of client n is n+1 higher.
+const DefaultPort = 7070
+
+type udpListener struct {
+	*net.UDPConn
+	at netip.AddrPort
+}
+
+// ListenUDP lets clients attach over UDP, those with IBSIM_SERVER_NAME set. Whoever reaches the
+// address can attach: the protocol knows no passwords.
+func ListenUDP(at netip.AddrPort) (Listener, error) {
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		return nil, err
+	}
+	return &udpListener{c, c.LocalAddr().(*net.UDPAddr).AddrPort()}, nil
+}
+
+func (l *udpListener) read(b []byte) (int, peer, error) { return l.ReadFrom(b) }
+
+// reply answers; that a client is gone is not the listener's trouble.
+func (l *udpListener) reply(to peer, b []byte) { _, _ = l.WriteTo(b, to) }
+
+func (l *udpListener) same(a, b peer) bool { return a.String() == b.String() }
+
+// open makes a socket at the port of the client's number, for its port id.
+func (l *udpListener) open(number, id uint32, from peer) (net.Conn, error) {
+	port := int(l.at.Port()) + 1 + int(number)
+	if port > 65535 || id == 0 || id > 65535 {
+		return nil, fmt.Errorf("UDP ports %d and %d; allowed: 1 to 65535", port, id)
+	}
+	remote := *from.(*net.UDPAddr)
+	remote.Port = int(id)
+	return net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(l.at.Addr(), uint16(port))), &remote)
+}
+
+// alive cannot be known of another machine's program: that it is gone shows when it is written to.
+func (l *udpListener) alive(uint32) bool { return true }

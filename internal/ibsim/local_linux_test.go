@@ -1,0 +1,67 @@
+package ibsim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/umad"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// Over abstract sockets: as over UDP, and a client that ends without a word is noticed.
+func TestLocal(t *testing.T) {
+	name := fmt.Sprintf("ibsim-test-%d", rand.Uint64())
+	l, err := ListenLocal(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ListenLocal(name); err == nil {
+		t.Error("two servers of one name")
+	}
+	w := &world{T: t, Server: NewServer(newFabric(t))}
+	run(t, w.Server, l)
+	p, err := umad.OpenIbsim(umad.IbsimOptions{Socket: name, Host: "hca2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		if _, err := w.smp(p, mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Close()
+	w.wait("it has gone", func() bool { return w.Clients() == 0 })
+	silent(t, name)
+	w.wait("one that ended without a word is gone", func() bool { return w.Clients() == 0 })
+}
+
+// silent is a client that connects and ends.
+func silent(t *testing.T, name string) {
+	t.Helper()
+	bind := func(what string) int {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Bind(fd, &unix.SockaddrUnix{Name: "@" + name + ":" + what + "\x00"}); err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	control, data := bind("ctl77"), bind("in77")
+	defer unix.Close(control)
+	defer unix.Close(data)
+	b := make([]byte, controlLen)
+	copy(b, []byte{0xef, 0xbe, 0xad, 0xde})
+	b[atType], b[atBody] = typeConnect, 77
+	if err := unix.Sendto(control, b, 0, &unix.SockaddrUnix{Name: "@" + name + ":ctl\x00"}); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := unix.Recvfrom(control, b, 0); err != nil || n != controlLen || b[atType] != typeConnect {
+		t.Fatal(n, err, errors.New("the connect was not answered"))
+	}
+}
