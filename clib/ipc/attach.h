@@ -108,8 +108,13 @@ static inline void svpi_listen(struct svpi *s)
 /* svpi_take takes the oldest event that wants accepts (false: another's), without waiting. */
 bool svpi_take(struct svpi *, bool (*wants)(const struct svpi_event *, void *), void *arg, struct svpi_event *out);
 
-/* svpi_doorbell says that there is work on a queue; *last is 0 at first, see svpi_ring. */
-void svpi_doorbell(struct svpi *, uint32_t handle, uint32_t *last);
+/* svpi_doorbell says that there is work on a queue; *last is 0 at first, see svpi_noted. */
+void svpi_doorbell_ring(struct svpi *, uint32_t handle, uint32_t *last);
+static inline void svpi_doorbell(struct svpi *s, uint32_t handle, uint32_t *last)
+{
+	if (!svpi_noted(&s->doorbells, handle, last))
+		svpi_doorbell_ring(s, handle, last);
+}
 
 /* svpi_memory is the memory of a ring, NULL where the driver's answer cannot be. */
 void *svpi_memory(struct svpi *, const struct svpi_ring *);

@@ -28,7 +28,7 @@ static void wake(struct svpi *s)
 	errno = saved;
 }
 
-void svpi_doorbell(struct svpi *s, uint32_t handle, uint32_t *last)
+void svpi_doorbell_ring(struct svpi *s, uint32_t handle, uint32_t *last)
 {
 	if (__builtin_expect(svpi_ring(&s->doorbells, handle, last), 0))
 		wake(s);

@@ -51,7 +51,7 @@ void svpi_initiator_reap(struct svpi_initiator *i)
 /* leave ends an operation, and wakes who waits for what it completed. */
 static void leave(struct svpi_initiator *i)
 {
-	__atomic_store_n(&i->dir->op, ++i->op, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&i->dir->op, ++i->op, __ATOMIC_RELEASE);
 	while (__builtin_expect(i->wakes > 0, 0))
 		syscall(SYS_futex, &i->wake[--i->wakes]->sequence, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	if (__builtin_expect(i->rings, 0)) {

@@ -12,14 +12,8 @@ static void reap(struct svpi_qp *q, struct svpi_initiator *i)
 	svpi_spin_unlock(&q->recv_lock);
 }
 
-struct svpi_initiator *svpi_direct_begin(struct svpi_qp *q)
+struct svpi_initiator *svpi_direct_lent(struct svpi_qp *q, struct svpi_initiator *i)
 {
-	struct svpi_initiator *i;
-
-	svpi_listen(q->svpi);
-	i = atomic_load_explicit(&q->direct.initiator, memory_order_acquire);
-	if (!i)
-		return NULL;
 	if (__builtin_expect(i->older != NULL, 0))
 		reap(q, i);
 	return svpi_lent(i) && svpi_catch_up(i, &q->send) ? i : NULL;
@@ -54,17 +48,16 @@ static void unfollow(struct svpi_cq *c, struct svpi_qp *q)
 	}
 }
 
-void svpi_direct_end(struct svpi_qp *q, struct svpi_initiator *lent, uint32_t from)
+/* svpi_direct_wait publishes requests of a queue pair that has an initiator. */
+void svpi_direct_wait(struct svpi_qp *q, struct svpi_initiator *lent, uint32_t from)
 {
-	struct svpi_initiator *i = atomic_load_explicit(&q->direct.initiator, memory_order_acquire);
-	bool idle = !i || atomic_load_explicit(&q->send.h->consumer, memory_order_acquire) == from;
+	bool idle = atomic_load_explicit(&q->send.h->consumer, memory_order_acquire) == from;
 
 	svpi_publish(&q->send);
 	/* The driver watches over a queue that it was told of while it is lent. */
 	if (!lent || idle || !svpi_lent(lent))
 		svpi_doorbell(q->svpi, q->qp.handle, &q->send_bell);
-	if (i)
-		follow(q);
+	follow(q);
 }
 
 /* go_on carries out what it can of what stands in a ring. */

@@ -176,8 +176,29 @@ int svpi_query_rt_values(struct ibv_context *, struct ibv_values_ex *);
 /* The direct path (direct.c). svpi_direct_begin is called before requests are filled in: it returns the initiator that may
  * carry them out, NULL where the driver does. svpi_direct_end publishes those from index on, which it did not. The lock of
  * the send queue is held. */
-struct svpi_initiator *svpi_direct_begin(struct svpi_qp *);
-void svpi_direct_end(struct svpi_qp *, struct svpi_initiator *, uint32_t from);
+struct svpi_initiator *svpi_direct_lent(struct svpi_qp *, struct svpi_initiator *);
+static inline struct svpi_initiator *svpi_direct_begin(struct svpi_qp *q)
+{
+	struct svpi_initiator *i;
+
+	__builtin_prefetch(&q->send.h->producer, 1);
+	__builtin_prefetch(svpi_bell(&q->svpi->doorbells, q->send_bell));
+	svpi_listen(q->svpi);
+	i = atomic_load_explicit(&q->direct.initiator, memory_order_acquire);
+	return __builtin_expect(i != NULL, 0) ? svpi_direct_lent(q, i) : NULL;
+}
+
+void svpi_direct_wait(struct svpi_qp *, struct svpi_initiator *lent, uint32_t from);
+static inline void svpi_direct_end(struct svpi_qp *q, struct svpi_initiator *lent, uint32_t from)
+{
+	if (__builtin_expect(atomic_load_explicit(&q->direct.initiator, memory_order_acquire) != NULL, 0)) {
+		svpi_direct_wait(q, lent, from);
+		return;
+	}
+	svpi_publish(&q->send);
+	svpi_doorbell(q->svpi, q->qp.handle, &q->send_bell);
+	svpi_ahead(&q->send);
+}
 /* svpi_direct_late goes on with the requests of one of the queue pairs that wait. */
 void svpi_direct_late(struct svpi_cq *);
 /* svpi_direct_forget ends a queue pair's part. */

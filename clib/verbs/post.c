@@ -24,7 +24,10 @@ static void put_sges(uint8_t *to, const struct ibv_sge *from, int n)
 {
 	/* The same layout: address, length, key. */
 	_Static_assert(sizeof(struct ibv_sge) == sizeof(struct svpi_sge), "layout");
-	memcpy(to, from, (size_t)n * sizeof(*from));
+	if (__builtin_expect(n == 1, 1)) /* without a call */
+		memcpy(to, from, sizeof(*from));
+	else
+		memcpy(to, from, (size_t)n * sizeof(*from));
 }
 
 /* put_inline copies the data of a request into its entry; 0, or an errno. */
