@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/internal/paths"
 )
 
@@ -78,6 +79,10 @@ type AdapterConfig struct {
 	// ReceiveBuffer is the size of the socket's receive buffer in bytes; default:
 	// as large as the system allows.
 	ReceiveBuffer int
+	// Frames says whether short packets that come alone go as Ethernet frames beside the UDP socket, which
+	// makes them faster: "auto" (where the process may, and no firewall would be passed by), "on" (also beside
+	// a firewall) or "off"; default: what the environment variable SOFTVPI_FRAMES says, else "auto".
+	Frames string
 }
 
 // Host is a session with the adapters of this machine.
@@ -172,8 +177,17 @@ func embedAdapter(dh *device.Host, a *AdapterConfig) error {
 	if a.Wire {
 		path = device.PathWire
 	}
+	name := a.Frames
+	if name == "" {
+		name = os.Getenv("SOFTVPI_FRAMES")
+	}
+	frames, ok := packet.ParseMode(name)
+	if !ok {
+		return newError("embed", ErrInvalid, "Frames is %q, want auto, on or off", name)
+	}
 	_, err := dh.AddAdapter(device.AdapterConfig{
-		Name: a.Name, Addr: addr, Addrs: a.Addrs, UDPPort: a.UDPPort,
+		Frames: frames,
+		Name:   a.Name, Addr: addr, Addrs: a.Addrs, UDPPort: a.UDPPort,
 		RoceMaxFrameSize: uint32(a.MaxFrameSize), Path: path, ReceiveBuffer: a.ReceiveBuffer,
 	})
 	return wrapAddr("embed adapter at", netip.AddrPortFrom(addr, a.UDPPort), err)

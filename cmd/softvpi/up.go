@@ -15,7 +15,7 @@ type upCmd struct {
 	Config        string   `type:"path" help:"Configuration file (default: softvpi/driver.json in the user's configuration directory, where it exists)."`
 	Socket        string   `help:"Socket that programs attach to (default: $$SOFTVPI_SOCKET, or below $$XDG_RUNTIME_DIR)."`
 	State         string   `help:"Directory of the registry, the event log and the lock file (default: $$SOFTVPI_STATE, or below $$XDG_STATE_HOME)."`
-	Adapter       []string `sep:"none" help:"Adapter instead of those of the file: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local|direct][,generation=mlx5|mlx4][,follow]. May be given several times."`
+	Adapter       []string `sep:"none" help:"Adapter instead of those of the file: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,follow]. May be given several times."`
 	Manage        string   `placeholder:"ADDRESS:PORT" help:"Serve the management interface on TCP too, with TLS, to whoever sends the token (api-token in the state directory)."`
 	Web           string   `placeholder:"127.0.0.1:PORT" help:"Serve the device manager pages there at once, rather than at a free port when softvpi web asks for them."`
 	Readers       string   `help:"Who beside this user and root may read at the management socket: owner (nobody), group, everyone."`

@@ -59,6 +59,7 @@ type AdapterStatus struct {
 	Path        string            `json:"path"`
 	Impairment  string            `json:"impairment"` // empty: none
 	SourcePorts string            `json:"source_ports"`
+	Frames      string            `json:"frames"` // whether short packets go as Ethernet frames, and why not
 	GIDs        []GIDStatus       `json:"gids"`
 	QPs         []QPStatus        `json:"qps"`
 	Objects     map[string]int    `json:"objects"`
@@ -105,6 +106,8 @@ type LinkStatus struct {
 	ReceiveDrops    uint64 `json:"receive_drops"`
 	ReceiveBuffer   int    `json:"receive_buffer"`
 	ImpairedLost    uint64 `json:"impaired_lost"`
+	SentFrames      uint64 `json:"sent_frames"`
+	ReceivedFrames  uint64 `json:"received_frames"`
 }
 
 // ProgramStatus is a program that uses the adapters.

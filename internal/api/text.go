@@ -48,7 +48,7 @@ func (a *AdapterStatus) writeText(w io.Writer) {
 	fmt.Fprintf(w, "\n%s: %s, %s, RoCE %s on UDP port %d, path MTU %d of link MTU %d, path %s\n",
 		clean(a.Name), state, strings.Join(addrs, " "), a.RoCE, a.UDPPort, a.ActiveMTU, a.LinkMTU, a.Path)
 	fmt.Fprintf(w, "  generation %s, registry number %04d, MAC address %s%s\n", a.Generation, a.Number, a.MAC, map[bool]string{true: ", keys wait for a restart"}[a.Pending])
-	fmt.Fprintf(w, "  impairment: %s; source ports: %s\n", or(a.Impairment, "none"), or(a.SourcePorts, "-"))
+	fmt.Fprintf(w, "  impairment: %s; source ports: %s; %s\n", or(a.Impairment, "none"), or(a.SourcePorts, "-"), or(a.Frames, "no frames"))
 	fmt.Fprintf(w, "  link: sent %d packets %d bytes, received %d packets %d bytes, %d dropped at the socket (buffer %d bytes), %d retransmitted\n",
 		a.Link.SentPackets, a.Link.SentBytes, a.Link.ReceivedPackets, a.Link.ReceivedBytes, a.Link.ReceiveDrops, a.Link.ReceiveBuffer, a.Retransmits)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
@@ -99,6 +100,8 @@ type AdapterConfig struct {
 	Link          link.Link
 	SourcePorts   int // sockets to send from; 0: 16
 	ReceiveBuffer int // bytes; 0: as large as the system allows
+	// Frames says whether short packets go as Ethernet frames beside the UDP socket.
+	Frames packet.Mode
 }
 
 // Limits bound the objects of an adapter. Zero fields mean the defaults of

@@ -104,7 +104,8 @@ func (a *adapter) snapshot() AdapterStatus {
 	for _, p := range a.plugs {
 		s.Addrs = append(s.Addrs, p.addr)
 		if u, ok := p.base.(udp.Link); ok && s.SourcePorts == "" {
-			s.SourcePorts = u.Status().SourcePorts
+			status := u.Status()
+			s.SourcePorts, s.Frames = status.SourcePorts, status.Frames
 		}
 	}
 	if a.impairment.Enabled() {

@@ -63,6 +63,7 @@ func (a *adapter) open(addrs []netip.Addr) error {
 func (a *adapter) openUDP(addr netip.Addr) (link.Link, error) {
 	l, err := udp.Open(udp.Config{
 		Addr: addr, Port: a.cfg.UDPPort, SourcePorts: a.cfg.SourcePorts, ReceiveBuffer: a.cfg.ReceiveBuffer, Notify: a.host.Wake,
+		Frames: a.cfg.Frames,
 	})
 	if err == nil {
 		return l, nil

@@ -25,6 +25,8 @@ type AdapterStatus struct {
 	Impairment string // empty: none
 	// SourcePorts tells the rule by which UDP source ports are chosen.
 	SourcePorts string
+	// Frames tells whether short packets go as Ethernet frames, and why not.
+	Frames      string
 	GIDs        []command.GID
 	QPs         []QPStatus
 	Link        link.Stats

@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
 // words are the adapters with their counters.
@@ -42,10 +43,11 @@ func (d *Driver) addAdapters() (err error) {
 func (d *Driver) addAdapter(i int) error {
 	a, r := d.cfg.Adapters[i], &d.running[i]
 	path, _ := parsePath(a.Path) // Complete has checked it
+	frames, _ := packet.ParseMode(a.Frames)
 	k := d.keys(i)
 	index, err := d.host.AddAdapter(device.AdapterConfig{
 		Name: a.Name, Addr: a.Address, FollowInterface: a.FollowInterface, Path: path, ReceiveBuffer: a.ReceiveBuffer,
-		UDPPort: k.UDPPort, Disabled: true,
+		UDPPort: k.UDPPort, Frames: frames, Disabled: true,
 	})
 	if err != nil {
 		return err

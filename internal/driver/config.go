@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/internal/paths"
 )
 
@@ -69,8 +70,11 @@ type Adapter struct {
 	MaxCMRetries int `json:"max_cm_retries,omitempty"`
 	// ReceiveBuffer is the size of the socket's receive buffer in bytes; 0: as
 	// large as the system allows.
-	ReceiveBuffer int  `json:"receive_buffer,omitempty"`
-	Disabled      bool `json:"disabled,omitempty"`
+	ReceiveBuffer int `json:"receive_buffer,omitempty"`
+	// Frames is "auto", "on" or "off": whether short packets go as Ethernet frames beside the UDP
+	// socket; empty means auto.
+	Frames   string `json:"frames,omitempty"`
+	Disabled bool   `json:"disabled,omitempty"`
 }
 
 // A FieldError is a wrong value in the configuration or in a request.
@@ -242,6 +246,9 @@ func (a *Adapter) complete(i int) error {
 	if a.ReceiveBuffer < 0 || a.ReceiveBuffer > 1<<30 {
 		return fieldError(field("receive_buffer"), fmt.Sprint(a.ReceiveBuffer), "0 (as large as allowed) to 1073741824 bytes")
 	}
+	if _, ok := packet.ParseMode(a.Frames); !ok {
+		return fieldError(field("frames"), fmt.Sprintf("%q", a.Frames), strings.Join(packet.Modes, ", "))
+	}
 	if _, err := parsePath(a.Path); err != nil {
 		err.Field = field("path")
 		return err
@@ -280,7 +287,7 @@ func parseGeneration(s string) (catalogue.Generation, *FieldError) {
 // ParseAdapter reads an adapter from a command line: name=address, with
 // options after commas: "Ethernet 1=127.0.0.2,port=4791,mtu=1024,path=wire".
 func ParseAdapter(s string) (Adapter, error) {
-	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,generation=mlx5|mlx4][,follow]`
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,follow]`
 	var a Adapter
 	parts := strings.Split(s, ",")
 	name, addr, ok := strings.Cut(parts[0], "=")
@@ -304,6 +311,8 @@ func ParseAdapter(s string) (Adapter, error) {
 			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.RoceMaxFrameSize)
 		case "path":
 			a.Path = value
+		case "frames":
+			a.Frames = value
 		case "generation":
 			a.Generation = value
 		case "follow":

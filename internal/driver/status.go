@@ -49,13 +49,14 @@ func adapterStatus(a *device.AdapterStatus) AdapterStatus {
 	s := AdapterStatus{
 		Index: a.Info.Index, Name: a.Name, Addresses: a.Addrs, Enabled: a.Enabled, Up: a.Up,
 		MAC: net.HardwareAddr(a.MAC[:]).String(), RoCE: pick(roceNames[:], a.Info.RoCE), ActiveMTU: a.Info.ActiveMTU, LinkMTU: a.Info.LinkMTU, UDPPort: a.Info.UDPPort, GUID: a.Info.GUID,
-		Path: a.Path.String(), Impairment: a.Impairment, SourcePorts: a.SourcePorts,
+		Path: a.Path.String(), Impairment: a.Impairment, SourcePorts: a.SourcePorts, Frames: a.Frames,
 		GIDs: make([]GIDStatus, 0, len(a.GIDs)), QPs: make([]QPStatus, 0, len(a.QPs)), Objects: objects(a.Objects),
 		Retransmits: a.Retransmits, Counters: make(map[string]uint64, len(a.Counters)),
 		Link: LinkStatus{
 			SentPackets: a.Link.SentPackets, SentBytes: a.Link.SentBytes, SentBursts: a.Link.SentBursts,
 			ReceivedPackets: a.Link.ReceivedPackets, ReceivedBytes: a.Link.ReceivedBytes, SendBlocked: a.Link.SendBlocked,
 			SendErrors: a.Link.SendErrors, ReceiveDrops: a.Link.ReceiveDrops, ReceiveBuffer: a.Link.ReceiveBuffer, ImpairedLost: a.Link.ImpairedLost,
+			SentFrames: a.Link.SentFrames, ReceivedFrames: a.Link.ReceivedFrames,
 		},
 	}
 	for _, g := range a.GIDs {

@@ -31,7 +31,8 @@ type Route struct {
 
 	Sockaddr    [28]byte // raw sockaddr of Dst, filled by Link.Prepare
 	SockaddrLen uint8
-	Socket      uint8 // which of the link's sockets sends it, filled by Link.Prepare
+	Socket      uint8  // which of the link's sockets sends it, filled by Link.Prepare
+	Hop         uint16 // which of the link's next hops it goes to as a frame, filled by Link.Prepare; 0: none
 	Prepared    bool
 }
 
@@ -79,7 +80,7 @@ type In struct {
 	TrafficClass  uint8
 	HopLimit      uint8
 	FlowLabel     uint32
-	Segment       uint16 // place in the received GRO burst, 0 for the first or only one
+	Segment       uint16 // what the identification is, most likely: the place in the received GRO burst, or what was seen
 	Raw           bool   // Data is a whole Ethernet frame
 	IDKnown       bool   // ID is the IPv4 identification that was on the wire
 	ID            uint16

@@ -116,9 +116,10 @@ type Stats struct {
 	ReceivedPlaced                 uint64 // of the packets received, those whose payload was received where it was expected
 	SendBlocked                    uint64 // Send returned short
 	SendErrors                     uint64 // packets that the system refused
-	ReceiveDrops                   uint64 // the socket's buffer overflowed, where the system says so; a coalesced burst counts once
+	ReceiveDrops                   uint64 // the socket's buffer, or the ring of frames, overflowed, where the system says so; a coalesced burst counts once
 	ReceiveTruncated               uint64 // packets longer than any that RoCE sends, dropped
 	ErrorsLost                     uint64 // ICMP errors that Errors could not report, too many at once
+	SentFrames, ReceivedFrames     uint64 // of the packets, those that went as frames beside the socket
 	ReceiveBuffer                  int    // effective receive buffer in bytes
 	ImpairedLost, ImpairedDuplicated, ImpairedReordered,
 	ImpairedCorrupted, ImpairedMarked, ImpairedDelayed uint64

@@ -13,6 +13,8 @@ func (s *Stats) Add(t Stats) {
 	s.ReceiveDrops += t.ReceiveDrops
 	s.ReceiveTruncated += t.ReceiveTruncated
 	s.ErrorsLost += t.ErrorsLost
+	s.SentFrames += t.SentFrames
+	s.ReceivedFrames += t.ReceivedFrames
 	s.ReceiveBuffer += t.ReceiveBuffer
 	s.ImpairedLost += t.ImpairedLost
 	s.ImpairedDuplicated += t.ImpairedDuplicated

@@ -45,6 +45,7 @@ func (l *socketLink) Errors(out []link.Unreachable) int {
 	}
 	l.readErrors(l.fd)
 	l.look()
+	l.tendFrames()
 	q := &l.errors
 	n := copy(out, q.found[:q.n])
 	q.n = copy(q.found[:], q.found[n:q.n])
@@ -63,6 +64,9 @@ func (l *socketLink) look() {
 		return
 	}
 	for _, e := range l.errors.events[:n] {
+		if l.frames.is(int(e.Fd)) { // tendFrames reads it
+			continue
+		}
 		if e.Events&unix.EPOLLERR != 0 {
 			l.readErrors(int(e.Fd))
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
 // variant is one way to open a link; every test of behaviour runs on each.
@@ -33,6 +34,8 @@ func variants() []variant {
 	return append(all, []variant{
 		{"bursts/v4", false, Config{}},
 		{"bursts/v6", true, Config{}},
+		{"bursts, no frames/v4", false, Config{Frames: packet.Off}},
+		{"bursts, no frames/v6", true, Config{Frames: packet.Off}},
 		{"no segmentation/v4", false, Config{NoSegmentation: true}},
 		{"no coalescing/v4", false, Config{NoCoalescing: true}},
 		{"singly/v4", false, Config{NoSegmentation: true, NoCoalescing: true}},

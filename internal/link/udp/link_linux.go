@@ -34,6 +34,7 @@ type socketLink struct {
 	groups  []group
 	errors  errorQueue
 	single  map[netip.Addr]bool // destinations whose device refuses segmentation
+	frames  frames
 	stats   link.Stats
 
 	receiveBuffer, sendBuffer int
@@ -55,13 +56,14 @@ const (
 
 func open(cfg Config) (Link, error) {
 	l := &socketLink{cfg: cfg, v4: cfg.Addr.Is4(), fd: -1, watch: -1, single: map[netip.Addr]bool{}}
-	if err := l.openSockets(); err != nil {
+	l.caps = link.Capabilities{MaxSegments: 1, SegmentIDs: true, MTU: 1500}
+	ifi, ok := InterfaceOf(cfg.Addr)
+	if ok {
+		l.caps.MTU, l.ifi = ifi.MTU, ifi.Name
+	}
+	if err := l.openSockets(ifi.Index); err != nil {
 		l.release()
 		return nil, err
-	}
-	l.caps = link.Capabilities{MaxSegments: 1, SegmentIDs: true, MTU: 1500}
-	if ifi, ok := InterfaceOf(cfg.Addr); ok {
-		l.caps.MTU, l.ifi = ifi.MTU, ifi.Name
 	}
 	if l.gso {
 		l.caps.MaxSegments, l.caps.MaxBurst = maxSegments, maxBurst
@@ -72,7 +74,9 @@ func open(cfg Config) (Link, error) {
 	return l, nil
 }
 
-func (l *socketLink) openSockets() (err error) {
+// openSockets opens what a link needs from the start. ifi is the index of the interface that has the
+// address, 0 where there is none.
+func (l *socketLink) openSockets(ifi int) (err error) {
 	if l.scope, err = scope(l.cfg.Addr.Zone()); err != nil {
 		return err
 	}
@@ -89,8 +93,8 @@ func (l *socketLink) openSockets() (err error) {
 	l.receiveBuffer = setBuffer(l.fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, size)
 	l.sendBuffer = setBuffer(l.fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, defaultSendBuffer)
 	l.setMulticastInterface(l.fd)
-	if err = bind(l.fd, l.cfg.Addr, l.cfg.Port, l.scope); err != nil {
-		return bindError(l.cfg, err)
+	if l.watch, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return fmt.Errorf("udp link: %w", os.NewSyscallError("epoll_create1", err))
 	}
 	// A kernel without these answers ENOPROTOOPT.
 	if !l.cfg.NoSegmentation {
@@ -100,9 +104,11 @@ func (l *socketLink) openSockets() (err error) {
 	if !l.cfg.NoCoalescing {
 		l.gro = unix.SetsockoptInt(l.fd, unix.SOL_UDP, unix.UDP_GRO, 1) == nil
 	}
-	l.watch, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("udp link: %w", os.NewSyscallError("epoll_create1", err))
+	if err = l.openFrames(ifi); err != nil { // before anything arrives, so that nothing comes twice
+		return err
+	}
+	if err = bind(l.fd, l.cfg.Addr, l.cfg.Port, l.scope); err != nil {
+		return bindError(l.cfg, err)
 	}
 	return nil
 }
@@ -150,13 +156,22 @@ func (l *socketLink) release() {
 	if l.watch >= 0 {
 		unix.Close(l.watch)
 	}
+	if l.frames.port != nil {
+		l.frames.port.Close()
+	}
 }
 
 // Capabilities implements link.Link.
 func (l *socketLink) Capabilities() link.Capabilities { return l.caps }
 
-// Descriptors implements link.Link: the receiving socket, and an epoll of the others.
-func (l *socketLink) Descriptors() []int { return []int{l.fd, l.watch} }
+// Descriptors implements link.Link: the receiving socket, an epoll of the others, and the ring.
+func (l *socketLink) Descriptors() []int {
+	if l.frames.port == nil {
+		return []int{l.fd, l.watch}
+	}
+	ring, _ := l.frames.port.Descriptors()
+	return []int{l.fd, l.watch, ring}
+}
 
 // Prepare implements link.Link.
 func (l *socketLink) Prepare(r *frame.Route) error {
@@ -188,6 +203,9 @@ func (l *socketLink) prepare(r *frame.Route) error {
 		r.SockaddrLen |= routeSingle
 	}
 	r.Socket, r.SrcPort = l.pool.choose(r.SrcPort)
+	if l.frames.port != nil {
+		l.frames.port.Prepare(r)
+	}
 	r.Prepared = true
 	return nil
 }
@@ -198,11 +216,11 @@ func (l *socketLink) Stats() link.Stats {
 		return l.stats
 	}
 	defer l.leave()
-	if n, ok := socketDrops(l.fd); ok {
-		l.stats.ReceiveDrops = uint64(n)
-	}
 	l.stats.ReceiveBuffer = l.receiveBuffer
-	return l.stats
+	s := l.stats
+	n, _ := socketDrops(l.fd) // 0 where the system does not say
+	l.frames.count(&s, uint64(n))
+	return s
 }
 
 // Status implements Link.
@@ -212,7 +230,7 @@ func (l *socketLink) Status() Status {
 		Segmentation: l.gso, Coalescing: l.gro, Interface: l.ifi, MTU: l.caps.MTU,
 		ReceiveBuffer: l.receiveBuffer, SendBuffer: l.sendBuffer,
 		SourcePorts: l.cfg.sourcePortRule(), BoundSourcePorts: slices.Clone(l.pool.ports), SkippedSourcePorts: l.pool.skipped,
-		SingleDestinations: len(l.single),
+		SingleDestinations: len(l.single), Frames: l.frames.status(),
 	}
 	for _, g := range l.groups {
 		s.Groups = append(s.Groups, g.addr)

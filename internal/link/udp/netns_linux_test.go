@@ -114,9 +114,14 @@ func (n *namespaces) in(side int, f func() error) {
 
 // pair opens a link on each side.
 func (n *namespaces) pair(cfg Config, v6 bool) (links [2]Link) {
+	return n.pairOf([2]Config{cfg, cfg}, v6)
+}
+
+// pairOf opens a link of its own on each side.
+func (n *namespaces) pairOf(cfg [2]Config, v6 bool) (links [2]Link) {
 	n.t.Helper()
 	for i := range links {
-		c := cfg
+		c := cfg[i]
 		c.Addr = n.v4[i]
 		if v6 {
 			c.Addr = n.v6[i]

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
 // Long bursts are taken a few at a time, into the same buffers, and short packets as many
 // as the batch holds.
 func TestReceivePace(t *testing.T) {
-	v := variant{"bursts", false, Config{}}
+	v := variant{"bursts", false, Config{Frames: packet.Off}}
 	from, to := v.open(t), v.open(t)
 	l, ok := to.(*socketLink)
 	if !ok || !l.gro || !from.Status().Segmentation {

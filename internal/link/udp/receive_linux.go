@@ -129,7 +129,7 @@ func (l *socketLink) Receive(in []frame.In) (int, error) {
 			n = l.receiveGroups(in)
 		}
 		if n == 0 {
-			n = l.receiveFrom(l.fd, l.cfg.Addr, in)
+			n = l.receiveOwn(in)
 		}
 		if n == 0 && len(l.groups) > 0 {
 			n = l.receiveGroups(in)
@@ -139,14 +139,15 @@ func (l *socketLink) Receive(in []frame.In) (int, error) {
 	return n, nil
 }
 
-func (l *socketLink) receiveFrom(fd int, dst netip.Addr, in []frame.In) int {
+// receiveFrom takes up to limit messages from a socket.
+func (l *socketLink) receiveFrom(fd int, dst netip.Addr, in []frame.In, limit int) int {
 	r := &l.receive
 	for range maxErrors {
 		r.reset()
 		if fd != l.fd { // a group's: what is expected comes elsewhere
 			r.place.forget()
 		}
-		most := r.aim()
+		most := min(r.aim(), limit)
 		n, errno := receiveMessages(fd, r.messages[:most], 0)
 		r.settle()
 		if errno == unix.EINTR {

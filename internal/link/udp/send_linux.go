@@ -56,6 +56,10 @@ func (l *socketLink) Send(frames []frame.Out) (int, error) {
 			taken++
 			continue
 		}
+		if l.sendFrame(rest) {
+			taken++
+			continue
+		}
 		l.build(rest)
 		n, full := l.flush(rest)
 		taken += n

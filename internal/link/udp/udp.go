@@ -9,6 +9,7 @@ import (
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
 const (
@@ -61,6 +62,9 @@ type Config struct {
 	Portable bool
 	// NoSegmentation and NoCoalescing leave UDP_SEGMENT and UDP_GRO alone.
 	NoSegmentation, NoCoalescing bool
+	// Frames says whether short packets that come alone go as Ethernet frames, beside
+	// the socket (package packet).
+	Frames packet.Mode
 }
 
 // Link is an open UDP link.
@@ -91,6 +95,8 @@ type Status struct {
 	SkippedSourcePorts int
 	// SingleDestinations counts destinations whose device refuses segmentation.
 	SingleDestinations int
+	// Frames tells whether short packets go as frames, and why not.
+	Frames string
 	// Groups are the multicast groups that were joined.
 	Groups []netip.Addr
 }
@@ -130,6 +136,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.ReceiveBuffer < 0 || c.ReceiveBuffer > 1<<30 {
 		return c, &FieldError{"ReceiveBuffer", c.ReceiveBuffer, "0 to 1073741824 bytes"}
+	}
+	if c.Frames > packet.Off {
+		return c, &FieldError{"Frames", uint8(c.Frames), "0 (auto), 1 (on) or 2 (off)"}
 	}
 	if c.Batch < 0 || c.Batch > 64 {
 		return c, &FieldError{"Batch", c.Batch, "0 to 64"}

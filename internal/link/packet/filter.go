@@ -1,0 +1,154 @@
+package packet
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// Instruction is one of the classic BPF machine (linux/filter.h, struct sock_filter).
+type Instruction struct {
+	Code   uint16
+	Jt, Jf uint8 // instructions to skip where a comparison holds, and where not
+	K      uint32
+}
+
+// Operations (linux/bpf_common.h): loads into the accumulator, comparisons with K, and the
+// end with K bytes taken.
+const (
+	loadWord = 0x20
+	loadHalf = 0x28
+	loadByte = 0x30
+	equal    = 0x15
+	greater  = 0x25
+	anySet   = 0x45
+	take     = 0x06
+)
+
+// Places that are not in the packet (linux/filter.h): what the system knows of it, and its
+// IP header wherever that is.
+const (
+	kindOfPacket = 0xfffff000 + 4 // SKF_AD_OFF + SKF_AD_PKTTYPE; 0 (PACKET_HOST): to this station
+	interfaceOf  = 0xfffff000 + 8 // SKF_AD_OFF + SKF_AD_IFINDEX
+	networkLayer = 0xfff00000     // SKF_NET_OFF
+)
+
+const (
+	whole        = 0x40000 // more than any packet has
+	version4     = 0x45    // IPv4 with a header without options
+	anyFragment  = 0x3fff  // more fragments, or an offset
+	udpLengthMax = eth.UDPLen + MostPayload
+)
+
+// Rule is which packets a Port takes: UDP datagrams to an address and port that arrive by an
+// interface, in one piece and without IP options, to this station. The short ones of them
+// are whole in the ring and nowhere else.
+type Rule struct {
+	Addr      netip.Addr
+	Port      uint16
+	Interface int
+}
+
+// program builds a filter: each condition that does not hold leads to the end that is
+// added last.
+type program struct {
+	code []Instruction
+	exit []int // conditions with a way out
+}
+
+func (p *program) load(op uint16, at uint32) { p.code = append(p.code, Instruction{Code: op, K: at}) }
+
+// want goes on where the accumulator equals k.
+func (p *program) want(k uint32) {
+	p.exit = append(p.exit, len(p.code))
+	p.code = append(p.code, Instruction{Code: equal, K: k})
+}
+
+// wantNone goes on where the accumulator has none of these bits.
+func (p *program) wantNone(bits uint32) {
+	p.code = append(p.code, Instruction{Code: anySet, Jf: 1, K: bits})
+	p.exit = append(p.exit, len(p.code))
+	p.code = append(p.code, Instruction{Code: equal, K: ^uint32(0)}) // never: the way out
+}
+
+// end takes long bytes where the accumulator is more than most, else short ones, and
+// other bytes where a condition did not hold.
+func (p *program) end(most, long, short, other uint32) []Instruction {
+	p.code = append(p.code,
+		Instruction{Code: greater, Jf: 1, K: most},
+		Instruction{Code: take, K: long},
+		Instruction{Code: take, K: short},
+		Instruction{Code: take, K: other})
+	for _, i := range p.exit {
+		p.code[i].Jf = uint8(len(p.code) - 2 - i)
+	}
+	return p.code
+}
+
+// headers is how long what stands before the UDP payload of a frame is.
+func (r Rule) headers() int {
+	if r.Addr.Is4() {
+		return eth.EthernetLen + eth.IPv4Len + eth.UDPLen
+	}
+	return eth.EthernetLen + eth.IPv6Len + eth.UDPLen
+}
+
+// Ring is the filter of the ring, which begins at the Ethernet header: short packets are taken
+// whole, of longer ones the headers alone, and others not at all.
+func (r Rule) Ring() []Instruction {
+	var p program
+	p.load(loadWord, kindOfPacket)
+	p.want(0)
+	const ip = eth.EthernetLen
+	udp := uint32(r.headers() - eth.UDPLen)
+	p.load(loadHalf, 12)
+	if r.Addr.Is4() {
+		p.want(uint32(eth.TypeIPv4))
+		p.load(loadByte, ip)
+		p.want(version4)
+		p.load(loadByte, ip+9)
+		p.want(eth.ProtocolUDP)
+		p.load(loadHalf, ip+6)
+		p.wantNone(anyFragment)
+		b := r.Addr.As4()
+		p.words(ip+16, b[:])
+	} else {
+		p.want(uint32(eth.TypeIPv6))
+		p.load(loadByte, ip+6)
+		p.want(eth.ProtocolUDP)
+		b := r.Addr.As16()
+		p.words(ip+24, b[:])
+	}
+	p.load(loadHalf, udp+2)
+	p.want(uint32(r.Port))
+	p.load(loadHalf, udp+4)
+	return p.end(udpLengthMax, uint32(r.headers()), whole, 0)
+}
+
+// words goes on where the packet has these bytes at a place.
+func (p *program) words(at uint32, b []byte) {
+	for i := 0; i < len(b); i += 4 {
+		p.load(loadWord, at+uint32(i))
+		p.want(binary.BigEndian.Uint32(b[i:]))
+	}
+}
+
+// Socket is the filter of the UDP socket that is bound to the rule's address and port, which
+// begins at the UDP header: it drops what the ring has whole. Fragments never come so far.
+func (r Rule) Socket() []Instruction {
+	var p program
+	p.load(loadWord, interfaceOf)
+	p.want(uint32(r.Interface))
+	p.load(loadWord, kindOfPacket)
+	p.want(0)
+	if r.Addr.Is4() {
+		p.load(loadByte, networkLayer)
+		p.want(version4)
+	} else {
+		p.load(loadByte, networkLayer+6)
+		p.want(eth.ProtocolUDP)
+	}
+	p.load(loadHalf, 4)
+	return p.end(udpLengthMax, whole, 0, whole)
+}

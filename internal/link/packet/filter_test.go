@@ -1,0 +1,161 @@
+package packet
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+var (
+	v4a = netip.MustParseAddr("192.0.2.1")
+	v4b = netip.MustParseAddr("192.0.2.2")
+	v6a = netip.MustParseAddr("2001:db8::1")
+	v6b = netip.MustParseAddr("2001:db8::2")
+)
+
+// seen is a packet where a filter looks at it.
+type seen struct {
+	frame []byte
+	at    int // where the filter begins: 0 at the ring, the UDP header at the socket
+	kind  uint32
+	ifi   uint32
+}
+
+// run is the part of the classic BPF machine that the filters use (linux/filter.h): it returns how
+// many bytes are taken.
+func run(t *testing.T, program []Instruction, s seen) uint32 {
+	t.Helper()
+	var a uint32
+	load := func(k uint32, n int) bool {
+		at := s.at + int(k)
+		switch {
+		case k == kindOfPacket:
+			a = s.kind
+			return true
+		case k == interfaceOf:
+			a = s.ifi
+			return true
+		case k >= networkLayer:
+			at = eth.EthernetLen + int(k-networkLayer)
+		}
+		if at+n > len(s.frame) {
+			return false
+		}
+		a = 0
+		for _, b := range s.frame[at : at+n] {
+			a = a<<8 | uint32(b)
+		}
+		return true
+	}
+	for pc := 0; ; pc++ {
+		if pc >= len(program) {
+			t.Fatal("the program runs over its end")
+		}
+		i := program[pc]
+		var holds bool
+		switch i.Code {
+		case loadWord, loadHalf, loadByte:
+			if !load(i.K, map[uint16]int{loadWord: 4, loadHalf: 2, loadByte: 1}[i.Code]) {
+				return 0
+			}
+			continue
+		case take:
+			return i.K
+		case equal:
+			holds = a == i.K
+		case greater:
+			holds = a > i.K
+		case anySet:
+			holds = a&i.K != 0
+		default:
+			t.Fatalf("instruction %d: code %#x is none of the machine", pc, i.Code)
+		}
+		if holds {
+			pc += int(i.Jt)
+		} else {
+			pc += int(i.Jf)
+		}
+	}
+}
+
+// framed is a frame with n bytes of UDP payload from the peer to the port.
+func framed(src, dst netip.Addr, n int) []byte {
+	r := &frame.Route{Src: src, Dst: dst, SrcPort: 0xc123, DstPort: 4791}
+	o := &frame.Out{}
+	o.Reset(r)
+	o.HeadEnd += 12
+	o.TailLen = 4
+	o.Payload = make([]byte, n-16)
+	b := make([]byte, mostHeaders+n)
+	return b[:build(b, &[12]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2}, 4791, o)]
+}
+
+// Every packet is whole in exactly one place: the ring has what the socket drops.
+func TestFilters(t *testing.T) {
+	const ifi = 7
+	put16 := func(at int, v uint16) func(b []byte) {
+		return func(b []byte) { binary.BigEndian.PutUint16(b[at:], v) }
+	}
+	none := func([]byte) {}
+	for _, c := range []struct {
+		name     string
+		src, dst netip.Addr
+		n        int
+		change   func(b []byte)
+		kind     uint32
+		ifi      uint32
+		ring     uint32 // bytes in the ring
+		dropped  bool   // by the socket, where it gets there
+	}{
+		{"IPv4, short", v4a, v4b, 20, none, 0, ifi, whole, true},
+		{"IPv4, the longest short", v4a, v4b, MostPayload, none, 0, ifi, whole, true},
+		{"IPv4, longer", v4a, v4b, MostPayload + 4, none, 0, ifi, 42, false},
+		{"IPv6, short", v6a, v6b, 20, none, 0, ifi, whole, true},
+		{"IPv6, longer", v6a, v6b, 4096, none, 0, ifi, 62, false},
+		{"IPv4, to another port", v4a, v4b, 20, put16(36, 4792), 0, ifi, 0, true},
+		{"IPv6, to another port", v6a, v6b, 20, put16(56, 53), 0, ifi, 0, true},
+		{"IPv4, to another address", v4a, v4a, 20, none, 0, ifi, 0, true},
+		{"IPv6, to another address", v6a, v6a, 20, none, 0, ifi, 0, true},
+		{"IPv4, a fragment", v4a, v4b, 20, put16(20, 0x2000), 0, ifi, 0, true},
+		{"IPv4, the last fragment", v4a, v4b, 20, put16(20, 0x0010), 0, ifi, 0, true},
+		{"IPv4 with options", v4a, v4b, 20, func(b []byte) { b[14] = 0x46 }, 0, ifi, 0, false},
+		{"IPv4, TCP", v4a, v4b, 20, func(b []byte) { b[23] = 6 }, 0, ifi, 0, true},
+		{"IPv6 with an extension header", v6a, v6b, 20, func(b []byte) { b[20] = 60 }, 0, ifi, 0, false},
+		{"of another Ethernet type", v4a, v4b, 20, put16(12, 0x0806), 0, ifi, 0, true},
+		{"to another station", v4a, v4b, 20, none, 3, ifi, 0, false},
+		{"to all stations", v4a, v4b, 20, none, 1, ifi, 0, false},
+		{"by another interface", v4a, v4b, 20, none, 0, ifi + 1, whole, false}, // where the ring is not bound
+	} {
+		b := framed(c.src, c.dst, c.n)
+		c.change(b)
+		r := Rule{Addr: v4b, Port: 4791, Interface: ifi}
+		if !c.dst.Is4() {
+			r.Addr = v6b
+		}
+		if got := run(t, r.Ring(), seen{b, 0, c.kind, c.ifi}); got != c.ring {
+			t.Errorf("%s: %d bytes in the ring, want %d", c.name, got, c.ring)
+		}
+		if got := run(t, r.Socket(), seen{b, r.headers() - eth.UDPLen, c.kind, c.ifi}); (got == 0) != c.dropped {
+			t.Errorf("%s: the socket takes %d bytes, want none %v", c.name, got, c.dropped)
+		}
+	}
+}
+
+// What is cut off anywhere is in no ring.
+func TestRingFilterOfCutFrames(t *testing.T) {
+	for _, r := range []Rule{{Addr: v4b, Port: 4791}, {Addr: v6b, Port: 4791}} {
+		src := v4a
+		if !r.Addr.Is4() {
+			src = v6a
+		}
+		b := framed(src, r.Addr, 20)
+		for n := range r.headers() - 2 { // up to the UDP checksum, which is not looked at
+			if got := run(t, r.Ring(), seen{frame: b[:n]}); got != 0 {
+				t.Errorf("%v: %d of %d bytes are taken", r.Addr, n, len(b))
+			}
+		}
+	}
+}

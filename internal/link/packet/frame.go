@@ -1,0 +1,114 @@
+package packet
+
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// defaultHops is the hop limit of routes that leave it 0.
+const defaultHops = 64
+
+// mostHeaders is the longest Ethernet, IP and UDP header that is written here.
+const mostHeaders = eth.EthernetLen + eth.IPv6Len + eth.UDPLen
+
+// maxFrame is the longest frame that is sent or received whole.
+const maxFrame = mostHeaders + MostPayload
+
+// build writes the frame of a packet that leaves alone to b and returns its length. Its ICRC
+// was made for identification 0 and no options. mac begins every frame: the addresses of the
+// next hop and of the interface. b has room for maxFrame.
+func build(b []byte, mac *[12]byte, port uint16, o *frame.Out) int {
+	r := o.Route
+	hops := r.HopLimit
+	if hops == 0 {
+		hops = defaultHops
+	}
+	if r.DstPort != 0 {
+		port = r.DstPort
+	}
+	length := eth.UDPLen + o.Len()
+	copy(b, mac[:])
+	at := eth.EthernetLen
+	if r.Dst.Is4() {
+		b[12], b[13] = byte(eth.TypeIPv4>>8), byte(eth.TypeIPv4&0xff)
+		eth.IPv4(b[at:]).Encode(r.TrafficClass, eth.IPv4Len+length, 0, hops, eth.ProtocolUDP, r.Src.As4(), r.Dst.As4())
+		at += eth.IPv4Len
+	} else {
+		b[12], b[13] = byte(eth.TypeIPv6>>8), byte(eth.TypeIPv6&0xff)
+		eth.IPv6(b[at:]).Encode(r.TrafficClass, r.FlowLabel, length, eth.ProtocolUDP, hops, r.Src.As16(), r.Dst.As16())
+		at += eth.IPv6Len
+	}
+	udp := at
+	eth.UDP(b[udp:]).Encode(r.SrcPort, port, length)
+	at += eth.UDPLen
+	at += copy(b[at:], o.Head[o.HeadStart:o.HeadEnd])
+	at += copy(b[at:], o.Payload)
+	at += copy(b[at:], o.Tail[:o.TailLen])
+	if !r.Dst.Is4() {
+		eth.UDP(b[udp:]).SetChecksum(eth.UDPChecksum(r.Src, r.Dst, b[udp:at]))
+	}
+	return at
+}
+
+// datagram is what a frame holds.
+type datagram struct {
+	data         []byte // UDP payload; nil where the frame has its headers alone
+	src          netip.Addr
+	srcPort      uint16
+	length       int // of the payload
+	trafficClass uint8
+	hopLimit     uint8
+	flowLabel    uint32
+	id           uint16 // IPv4 identification
+}
+
+// parse reads a frame that the filter let through. The length that the UDP header tells is
+// believed: that of a burst is the length of all of it. It reports false for a frame that is
+// none to addr and port, or whose lengths contradict each other.
+func parse(b []byte, addr netip.Addr, port uint16) (d datagram, ok bool) {
+	if len(b) < eth.EthernetLen {
+		return d, false
+	}
+	kind := eth.EtherType(uint16(b[12])<<8 | uint16(b[13]))
+	b = b[eth.EthernetLen:]
+	var after int // what the IP header says that follows it
+	switch {
+	case addr.Is4() && kind == eth.TypeIPv4 && len(b) >= eth.IPv4Len+eth.UDPLen:
+		h := eth.IPv4(b)
+		if b[0] != version4 || h.Protocol() != eth.ProtocolUDP || h.Fragment() || h.Dst() != addr {
+			return d, false
+		}
+		after = h.TotalLen() - eth.IPv4Len
+		d.src, d.trafficClass, d.hopLimit, d.id = h.Src(), h.ToS(), h.TTL(), h.ID()
+		b = b[eth.IPv4Len:]
+	case !addr.Is4() && kind == eth.TypeIPv6 && len(b) >= eth.IPv6Len+eth.UDPLen:
+		h := eth.IPv6(b)
+		if b[0]>>4 != 6 || h.NextHeader() != eth.ProtocolUDP || h.Dst() != addr.WithZone("") {
+			return d, false
+		}
+		after = h.PayloadLen()
+		d.src, d.trafficClass, d.hopLimit, d.flowLabel = h.Src(), h.TrafficClass(), h.HopLimit(), h.FlowLabel()
+		if zone := addr.Zone(); zone != "" && d.src.IsLinkLocalUnicast() {
+			d.src = d.src.WithZone(zone)
+		}
+		b = b[eth.IPv6Len:]
+	default:
+		return d, false
+	}
+	udp := eth.UDP(b)
+	d.srcPort, d.length = udp.SrcPort(), udp.Length()-eth.UDPLen
+	if udp.DstPort() != port || d.length < 0 || udp.Length() > after {
+		return d, false
+	}
+	if d.length > MostPayload {
+		return d, true // the socket has it
+	}
+	b = b[eth.UDPLen:]
+	if d.length > len(b) {
+		return d, false
+	}
+	d.data = b[:d.length:d.length]
+	return d, true
+}

@@ -1,0 +1,161 @@
+package packet
+
+import (
+	"bytes"
+	"encoding/hex"
+	"net/netip"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+var macs = [12]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2}
+
+// The layout of RFC 791, 8200 and 768 in Ethernet: an acknowledgement over each, with its ICRC
+// as four bytes of any value.
+func TestFrameLayout(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		r    frame.Route
+		want string
+	}{
+		{"IPv4", frame.Route{Src: v4a, Dst: v4b, SrcPort: 0xc001},
+			"020000000001 020000000002 0800" +
+				"4500 0030 0000 4000 4011 b6b9 c0000201 c0000202" +
+				"c001 12b7 001c 0000" + "1100ffff000000110000002a 1f000001 aabbccdd"},
+		{"IPv6, hop limit, flow label and port of its own", frame.Route{Src: v6a, Dst: v6b, SrcPort: 0xc001, DstPort: 53, HopLimit: 3, FlowLabel: 0xabcde},
+			"020000000001 020000000002 86dd" +
+				"600abcde 001c 11 03 20010db8000000000000000000000001 20010db8000000000000000000000002" +
+				"c001 0035 001c 3c35" + "1100ffff000000110000002a 1f000001 aabbccdd"},
+	} {
+		o := &frame.Out{}
+		o.Reset(&c.r)
+		at := o.Head[frame.HeadRoom:]
+		o.HeadEnd += uint16(copy(at, unhex(t, "1100ffff000000110000002a1f000001")))
+		o.TailLen = uint8(copy(o.Tail[:], unhex(t, "aabbccdd")))
+		var b [maxFrame]byte
+		got := b[:build(b[:], &macs, 4791, o)]
+		if want := unhex(t, c.want); !bytes.Equal(got, want) {
+			t.Errorf("%s:\n%x, want\n%x", c.name, got, want)
+		}
+	}
+}
+
+func unhex(t *testing.T, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(string(bytes.ReplaceAll([]byte(s), []byte(" "), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// What is built reads back, as here and as everywhere: with right checksums.
+func TestFramesReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := frame.Route{Src: v4a, Dst: v4b, SrcPort: rapid.Uint16().Draw(t, "source port"),
+			TrafficClass: rapid.Byte().Draw(t, "traffic class"), HopLimit: rapid.Byte().Draw(t, "hop limit")}
+		if rapid.Bool().Draw(t, "IPv6") {
+			r.Src, r.Dst, r.FlowLabel = v6a, v6b, rapid.Uint32Range(0, 0xfffff).Draw(t, "flow label")
+		}
+		o := &frame.Out{}
+		o.Reset(&r)
+		o.HeadEnd += 12
+		copy(o.Head[frame.HeadRoom:], rapid.SliceOfN(rapid.Byte(), 12, 12).Draw(t, "bth"))
+		o.Payload = rapid.SliceOfN(rapid.Byte(), 0, MostPayload-16).Draw(t, "payload")
+		o.TailLen = 4
+		var mem [maxFrame]byte
+		b := mem[:build(mem[:], &macs, 4791, o)]
+		d, ok := parse(b, r.Dst, 4791)
+		hops := r.HopLimit
+		if hops == 0 {
+			hops = 64
+		}
+		want := append(append(bytes.Clone(o.Head[frame.HeadRoom:o.HeadEnd]), o.Payload...), 0, 0, 0, 0)
+		if !ok || d.src != r.Src || d.srcPort != r.SrcPort || d.trafficClass != r.TrafficClass || d.hopLimit != hops ||
+			d.flowLabel != r.FlowLabel || d.id != 0 || !bytes.Equal(d.data, want) {
+			t.Fatalf("reads back as %+v, %v", d, ok)
+		}
+		udp := b[eth.EthernetLen+eth.IPv6Len:]
+		if r.Dst.Is4() {
+			if _, _, err := eth.ParseIPv4(b[eth.EthernetLen:]); err != nil || eth.Checksum(b[eth.EthernetLen:eth.EthernetLen+eth.IPv4Len]) != 0 {
+				t.Fatalf("IPv4 header: %v", err)
+			}
+			return
+		}
+		if eth.PseudoChecksum(r.Src, r.Dst, eth.ProtocolUDP, udp) != 0 {
+			t.Fatal("UDP checksum")
+		}
+	})
+}
+
+// A length that the bytes do not bear out, or another port or address, is no datagram.
+func TestParseRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		v6     bool
+		change func(b []byte) []byte
+	}{
+		{"IPv4 of another version", false, func(b []byte) []byte { b[14] = 0x55; return b }},
+		{"IPv4 with options", false, func(b []byte) []byte { b[14] = 0x46; return b }},
+		{"IPv4 fragment", false, func(b []byte) []byte { b[20] = 0x20; return b }},
+		{"IPv4 length below the UDP length", false, func(b []byte) []byte { b[17]--; return b }},
+		{"IPv4, other protocol", false, func(b []byte) []byte { b[23] = 6; return b }},
+		{"IPv4, other destination", false, func(b []byte) []byte { b[33]++; return b }},
+		{"IPv4, other port", false, func(b []byte) []byte { b[37]++; return b }},
+		{"IPv4, UDP length below its header", false, func(b []byte) []byte { b[39] = 7; return b }},
+		{"IPv4, cut off", false, func(b []byte) []byte { return b[:len(b)-1] }},
+		{"IPv4, no UDP header", false, func(b []byte) []byte { return b[:40] }},
+		{"IPv6 of another version", true, func(b []byte) []byte { b[14] = 0x50; return b }},
+		{"IPv6, other next header", true, func(b []byte) []byte { b[20] = 0; return b }},
+		{"IPv6, other destination", true, func(b []byte) []byte { b[53]++; return b }},
+		{"IPv6 length below the UDP length", true, func(b []byte) []byte { b[19]--; return b }},
+		{"IPv6, cut off", true, func(b []byte) []byte { return b[:len(b)-1] }},
+		{"nothing", true, func(b []byte) []byte { return nil }},
+	} {
+		src, dst := v4a, v4b
+		if c.v6 {
+			src, dst = v6a, v6b
+		}
+		b := framed(src, dst, 40)
+		if _, ok := parse(b, dst, 4791); !ok {
+			t.Fatalf("%s: the whole frame is refused", c.name)
+		}
+		if d, ok := parse(c.change(b), dst, 4791); ok {
+			t.Errorf("%s: taken as %+v", c.name, d)
+		}
+	}
+}
+
+// Of a packet that is too long for the ring there are the headers, and the socket has it.
+func TestParseMark(t *testing.T) {
+	for _, addr := range [][2]netip.Addr{{v4a, v4b}, {v6a, v6b}} {
+		b := framed(addr[0], addr[1], MostPayload+4)
+		d, ok := parse(b[:Rule{Addr: addr[1]}.headers()], addr[1], 4791)
+		if !ok || d.data != nil || d.length != MostPayload+4 {
+			t.Errorf("%v: %+v, %v", addr[1], d, ok)
+		}
+	}
+}
+
+// Whatever is in the ring, parse reads no byte that is not there, and hands out none that the
+// headers do not count.
+func FuzzParse(f *testing.F) {
+	f.Add(framed(v4a, v4b, 20))
+	f.Add(framed(v6a, v6b, 200))
+	f.Add(framed(v4a, v4b, 4096)[:42])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, addr := range []netip.Addr{v4b, v6b} {
+			d, ok := parse(b, addr, 4791)
+			if !ok {
+				continue
+			}
+			if d.src.Is4() != addr.Is4() || d.length < 0 || d.data == nil && d.length <= MostPayload || d.data != nil && len(d.data) != d.length {
+				t.Errorf("%x is %+v", b, d)
+			}
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package packet
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The ring has slots of slotSize bytes: the kernel's header, the virtio header and a frame of
+// up to maxFrame bytes. Half a million packets a second, which nobody takes for 4 ms, fill it.
+const (
+	slotSize  = 512
+	slots     = 2048
+	blockSize = 32 << 10
+	virtioLen = 10 // struct virtio_net_hdr
+)
+
+// The bits of a slot's status (linux/if_packet.h).
+const slotFilled = unix.TP_STATUS_USER
+
+// ring is an AF_PACKET socket with its receive ring (packet_mmap, TPACKET_V2).
+type ring struct {
+	fd     int
+	memory []byte
+	at     int // the slot that is filled next
+	out    [virtioLen + maxFrame]byte
+}
+
+func openRing(rule Rule) (r *ring, err error) {
+	// Without a protocol nothing arrives before the filter is there.
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket AF_PACKET", err)
+	}
+	r = &ring{fd: fd}
+	if err := r.set(rule); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *ring) set(rule Rule) error {
+	for _, o := range []struct {
+		name, value int
+		text        string
+	}{
+		{unix.PACKET_VERSION, unix.TPACKET_V2, "PACKET_VERSION"},
+		// The virtio header tells how long the packets of a burst are.
+		{unix.PACKET_VNET_HDR, 1, "PACKET_VNET_HDR"},
+	} {
+		if err := unix.SetsockoptInt(r.fd, unix.SOL_PACKET, o.name, o.value); err != nil {
+			return os.NewSyscallError("setsockopt "+o.text, err)
+		}
+	}
+	if err := attach(r.fd, rule.Ring()); err != nil {
+		return err
+	}
+	size := unix.TpacketReq{Block_size: blockSize, Block_nr: slots * slotSize / blockSize, Frame_size: slotSize, Frame_nr: slots}
+	if err := unix.SetsockoptTpacketReq(r.fd, unix.SOL_PACKET, unix.PACKET_RX_RING, &size); err != nil {
+		return os.NewSyscallError("setsockopt PACKET_RX_RING", err)
+	}
+	var err error
+	if r.memory, err = unix.Mmap(r.fd, 0, slots*slotSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
+		return os.NewSyscallError("mmap", err)
+	}
+	return r.bind(rule)
+}
+
+// bind begins to receive: bound to a protocol of its own the socket is shown what comes in, once,
+// and not what goes out.
+func (r *ring) bind(rule Rule) error {
+	protocol := uint16(unix.ETH_P_IPV6)
+	if rule.Addr.Is4() {
+		protocol = unix.ETH_P_IP
+	}
+	to := unix.SockaddrLinklayer{Protocol: networkOrder(protocol), Ifindex: rule.Interface}
+	if err := unix.Bind(r.fd, &to); err != nil {
+		return fmt.Errorf("bind to interface %d: %w", rule.Interface, err)
+	}
+	return nil
+}
+
+func (r *ring) close() {
+	if r.memory != nil {
+		_ = unix.Munmap(r.memory)
+		r.memory = nil
+	}
+	unix.Close(r.fd)
+}
+
+// attach makes a socket's filter of a program.
+func attach(fd int, program []Instruction) error {
+	filter := make([]unix.SockFilter, len(program))
+	for i, x := range program {
+		filter[i] = unix.SockFilter{Code: x.Code, Jt: x.Jt, Jf: x.Jf, K: x.K}
+	}
+	err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
+	return os.NewSyscallError("setsockopt SO_ATTACH_FILTER", err)
+}
+
+// Attach gives a UDP socket the rule's filter.
+func (r Rule) Attach(socket int) error { return attach(socket, r.Socket()) }
+
+// header is the header of a slot.
+func (r *ring) header() *unix.Tpacket2Hdr {
+	return (*unix.Tpacket2Hdr)(unsafe.Pointer(&r.memory[r.at*slotSize]))
+}
+
+// peek returns the frame that waits and, of a burst, the length of its packets' payload, else
+// 0; nil where none waits. It stays until release.
+func (r *ring) peek() (b []byte, segment int) {
+	h := r.header()
+	if atomic.LoadUint32(&h.Status)&slotFilled == 0 {
+		return nil, 0
+	}
+	slot := r.memory[r.at*slotSize : (r.at+1)*slotSize]
+	from := int(h.Mac)
+	to := min(from+int(h.Snaplen), slotSize)
+	if from < virtioLen || from > to {
+		return slot[:0], 0
+	}
+	// struct virtio_net_hdr: flags, gso_type, hdr_len, gso_size, ...
+	v := slot[from-virtioLen:]
+	if v[1] != 0 {
+		segment = int(binary.NativeEndian.Uint16(v[4:]))
+	}
+	return slot[from:to:to], segment
+}
+
+// release gives the slot back.
+func (r *ring) release() {
+	atomic.StoreUint32(&r.header().Status, unix.TP_STATUS_KERNEL)
+	if r.at++; r.at == slots {
+		r.at = 0
+	}
+}
+
+// send sends the frame that stands behind the first virtioLen bytes of out.
+func (r *ring) send(n int) unix.Errno {
+	_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(r.fd), uintptr(unsafe.Pointer(&r.out[0])), uintptr(virtioLen+n),
+		unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+	return errno
+}
+
+// waiting calls each for the frames that wait.
+func (r *ring) waiting(each func(b []byte)) {
+	for at := r.at; ; {
+		b, _ := r.peek()
+		if b == nil || r.at == (at+slots-1)%slots {
+			r.at = at
+			return
+		}
+		each(b)
+		r.at = (r.at + 1) % slots
+	}
+}
+
+// settle takes the error off the socket that an interface leaves when it goes down: it would
+// end every sleep on the socket.
+func (r *ring) settle() { _, _ = unix.GetsockoptInt(r.fd, unix.SOL_SOCKET, unix.SO_ERROR) }
+
+// networkOrder turns a number between the host's and the network's byte order.
+func networkOrder(p uint16) uint16 {
+	var b [2]byte
+	binary.BigEndian.PutUint16(b[:], p)
+	return binary.NativeEndian.Uint16(b[:])
+}

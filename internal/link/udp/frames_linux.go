@@ -1,0 +1,170 @@
+package udp
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/packet"
+)
+
+const (
+	// marksMost bounds how many messages of the socket are asked for at once.
+	marksMost = 64
+	// A mark is in the ring a moment before its message is at the socket, and its message may
+	// have been dropped there: what is behind it waits for so many looks.
+	markTries = 16
+	// Without marks the socket is asked at one look of blindEvery, and at every one for
+	// blindLooks after it had something: what comes by other interfaces leaves no marks.
+	blindEvery = 16
+	blindLooks = 64
+)
+
+// frames is the part of a link that goes beside the socket.
+type frames struct {
+	port  *packet.Port // nil: none
+	why   string       // there is none
+	off   bool         // it was switched off: everything comes by the socket
+	marks int          // messages of the socket that come before what is in the ring
+	tries int          // looks for the first of them, in vain
+	blind int          // looks for which the socket is asked without marks
+	looks uint
+	lost  uint64 // packets that the system dropped for want of room
+}
+
+// openFrames opens the ring and has the socket drop what is in it, before the socket is bound.
+func (l *socketLink) openFrames(ifi int) error {
+	f := &l.frames
+	switch {
+	case l.cfg.Frames == packet.Off:
+		f.why = "no frames: switched off"
+	case !l.gro:
+		// The kernel would take bursts apart in front of the socket, and the filter
+		// drop their packets, of which the ring has a mark only.
+		f.why = "no frames: the socket takes no bursts (UDP_GRO)"
+	case ifi == 0:
+		f.why = "no frames: no interface has the address"
+	}
+	if f.why != "" {
+		return nil
+	}
+	p, err := packet.Open(packet.Config{Addr: l.cfg.Addr, Port: l.cfg.Port, Interface: ifi, Firewall: l.cfg.Frames == packet.On})
+	if err != nil {
+		f.why = err.Error()
+		return nil
+	}
+	if err := p.Rule().Attach(l.fd); err != nil {
+		p.Close()
+		f.why = "no frames: " + err.Error()
+		return nil
+	}
+	f.port = p
+	_, changes := p.Descriptors()
+	return l.watchSocket(changes)
+}
+
+func (f *frames) status() string {
+	if f.port == nil {
+		return f.why
+	}
+	return f.port.Status()
+}
+
+// count adds what only the Port knows. dropped is how much the socket has dropped, that by the
+// filter included: what is in the ring was not lost.
+func (f *frames) count(s *link.Stats, dropped uint64) {
+	if f.port == nil {
+		s.ReceiveDrops = dropped
+		return
+	}
+	p := f.port.Stats()
+	s.SentFrames, s.ReceivedFrames = p.Sent, p.Received
+	if dropped > p.Frames {
+		f.lost = max(f.lost, dropped-p.Frames)
+	}
+	s.ReceiveDrops = f.lost
+}
+
+// is reports whether a descriptor of the epoll is the Port's.
+func (f *frames) is(fd int) bool {
+	if f.port == nil {
+		return false
+	}
+	_, changes := f.port.Descriptors()
+	return fd == changes
+}
+
+// receiveOwn receives what came to the link's address: from the ring, and from the socket what the
+// ring has marks of, in the order of their arrival.
+func (l *socketLink) receiveOwn(in []frame.In) int {
+	f, r := &l.frames, &l.receive
+	if f.port == nil {
+		return l.receiveFrom(l.fd, l.cfg.Addr, in, len(r.messages))
+	}
+	if f.marks == 0 {
+		if n := f.port.Receive(in); n > 0 {
+			r.place.forget() // what was expected is for this call alone
+			for i := range in[:n] {
+				l.stats.ReceivedBytes += uint64(len(in[i].Data))
+			}
+			l.stats.ReceivedPackets += uint64(n)
+			return n
+		}
+	}
+	if f.marks += f.port.Marks(marksMost - f.marks); f.marks > 0 {
+		return l.receiveMarked(in)
+	}
+	if f.looks++; f.blind == 0 && !f.off && f.looks%blindEvery != 0 {
+		r.place.forget()
+		r.came = false
+		return 0
+	}
+	n := l.receiveFrom(l.fd, l.cfg.Addr, in, len(r.messages))
+	if n > 0 {
+		f.blind = blindLooks
+	} else if f.blind > 0 {
+		f.blind--
+	}
+	return n
+}
+
+// receiveMarked takes messages of which there are marks, and none behind them.
+func (l *socketLink) receiveMarked(in []frame.In) int {
+	f := &l.frames
+	n := l.receiveFrom(l.fd, l.cfg.Addr, in, f.marks)
+	switch f.tries++; {
+	case n > 0:
+		f.marks -= min(l.receive.n, f.marks)
+		f.tries = 0
+	case f.tries == markTries:
+		f.marks, f.tries = 0, 0
+	}
+	return n
+}
+
+// sendFrame sends the first packet as a frame, where it is short and in no burst.
+func (l *socketLink) sendFrame(frames []frame.Out) bool {
+	o := &frames[0]
+	if o.Route.Hop == 0 || l.frames.port == nil || len(frames) > 1 && frames[1].Segment != 0 {
+		return false
+	}
+	if o.Segment != 0 { // its burst was taken apart
+		link.Single(o, l.caps.SegmentIDs)
+	}
+	if !l.frames.port.Send(o) {
+		return false
+	}
+	l.stats.SentPackets++
+	l.stats.SentBytes += uint64(o.Len())
+	l.stats.SentBursts++
+	return true
+}
+
+// tendFrames has the Port follow the system. Where it is switched off, the socket takes everything.
+func (l *socketLink) tendFrames() {
+	if l.frames.port == nil || !l.frames.port.Tend() {
+		return
+	}
+	l.frames.off = true
+	_ = unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0) // there is one
+}

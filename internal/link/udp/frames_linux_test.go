@@ -1,0 +1,383 @@
+package udp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/packet"
+)
+
+const usesFrames = "short packets as frames"
+
+// framePairs are two links across a veth pair, with frames at the first, the second or both.
+func framePairs(t *testing.T, test func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode)) {
+	for _, v6 := range []bool{false, true} {
+		for _, modes := range [][2]packet.Mode{{packet.Auto, packet.Auto}, {packet.Auto, packet.Off}, {packet.Off, packet.Auto}} {
+			name := map[bool]string{false: "v4", true: "v6"}[v6] + "/" + modes[0].String() + " " + modes[1].String()
+			t.Run(name, func(t *testing.T) {
+				n := newNamespaces(t, 9000)
+				l := n.pairOf([2]Config{{Frames: modes[0]}, {Frames: modes[1]}}, v6)
+				for i, m := range modes {
+					if s := l[i].Status().Frames; (m == packet.Auto) != (s == usesFrames) {
+						t.Skipf("side %d: %s", i, s)
+					}
+				}
+				test(t, n, l, modes)
+			})
+		}
+	}
+}
+
+// numbered makes packets of the given payload lengths whose PSN counts on from the first.
+func numbered(r *frame.Route, caps link.Capabilities, first uint32, lengths ...int) []frame.Out {
+	payloads := make([][]byte, len(lengths))
+	for i, n := range lengths {
+		payloads[i] = make([]byte, n)
+	}
+	frames := packets(r, caps, payloads...)
+	for i := range frames {
+		binary.BigEndian.PutUint32(frames[i].Head[frame.HeadRoom+8:], first+uint32(i))
+	}
+	return frames
+}
+
+// Short packets, bursts of short ones and long ones, in any order: each arrives once, in its turn,
+// whether its sender or its receiver has frames or not.
+func TestFramesKeepOrder(t *testing.T) {
+	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
+		random := rand.New(rand.NewPCG(1, 2))
+		for side := range l {
+			from, to := l[side], l[1-side]
+			r := routeTo(t, from, to)
+			next := uint32(0)
+			tend(from)
+			for range 60 {
+				var lengths []int
+				for range 1 + random.IntN(8) {
+					size := []int{0, 8, 64, 200, 1024, 4096}[random.IntN(6)]
+					for range 1 + random.IntN(5) {
+						lengths = append(lengths, size)
+					}
+				}
+				sendAll(t, from, numbered(r, from.Capabilities(), next, lengths...))
+				for i, p := range receiveN(t, to, len(lengths)) {
+					psn := binary.BigEndian.Uint32(p.data[8:])
+					if psn != next+uint32(i) || len(p.data) != lengths[i]+16 {
+						t.Fatalf("side %d: packet %d is %d with %d bytes, want %d with %d", side, i, psn, len(p.data), next+uint32(i), lengths[i]+16)
+					}
+					if p.in.Src != r.Src || p.in.Dst != r.Dst || p.in.SrcPort != r.SrcPort || p.in.HopLimit != 64 {
+						t.Fatalf("side %d: packet from %v:%d to %v, hop limit %d", side, p.in.Src, p.in.SrcPort, p.in.Dst, p.in.HopLimit)
+					}
+				}
+				next += uint32(len(lengths))
+			}
+			if n := receiveSome(t, to); n != 0 {
+				t.Errorf("side %d: %d packets came twice", side, n)
+			}
+			s, rs := from.Stats(), to.Stats()
+			if (s.SentFrames > 0) != (modes[side] == packet.Auto) || (rs.ReceivedFrames > 0) != (modes[1-side] == packet.Auto) {
+				t.Errorf("side %d: %d frames sent, %d received", side, s.SentFrames, rs.ReceivedFrames)
+			}
+			if rs.ReceiveDrops != 0 || rs.ReceivedPackets < uint64(next) {
+				t.Errorf("side %d: %+v", side, rs)
+			}
+		}
+	})
+}
+
+// What finds no room in the ring is lost as at a full socket, and counted as there.
+func TestFramesRingFull(t *testing.T) {
+	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
+		if modes[1] == packet.Off {
+			t.Skip("no ring")
+		}
+		r := routeTo(t, l[0], l[1])
+		before := l[1].Stats()
+		const sent = 5000
+		for i := range uint32(sent) {
+			sendAll(t, l[0], numbered(r, l[0].Capabilities(), i, 8))
+		}
+		drain(t, l[1])
+		s := l[1].Stats()
+		arrived, lost := s.ReceivedPackets-before.ReceivedPackets, s.ReceiveDrops-before.ReceiveDrops
+		if lost == 0 || arrived+lost != sent {
+			t.Errorf("%d packets sent, %d arrived, %d were counted as lost", sent, arrived, lost)
+		}
+		sendAll(t, l[0], numbered(r, l[0].Capabilities(), 0, 8, 4096, 8))
+		receiveN(t, l[1], 3)
+	})
+}
+
+// until calls step every few milliseconds until it reports true.
+func until(t *testing.T, what string, step func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !step(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// tend is what the owner of a link does every few milliseconds.
+func tend(l Link) { l.Errors(make([]link.Unreachable, 4)) }
+
+// Where the next hop gets another address of its own, frames follow as the system does.
+func TestFramesFollowTheNeighbour(t *testing.T) {
+	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
+		if modes[0] == packet.Off {
+			t.Skip("no frames are sent")
+		}
+		r := routeTo(t, l[0], l[1])
+		arrives := func() bool {
+			tend(l[0])
+			sendAll(t, l[0], numbered(r, l[0].Capabilities(), 1, 8))
+			return receiveSome(t, l[1]) > 0
+		}
+		until(t, "nothing arrives", arrives)
+		was := l[0].Stats().SentFrames
+		n.in(1, func() error {
+			b, err := netlink.LinkByName("b")
+			if err != nil {
+				return err
+			}
+			return netlink.LinkSetHardwareAddr(b, net.HardwareAddr{2, 0, 0, 0, 7, 7})
+		})
+		n.in(0, func() error { // as an announcement of the neighbour would
+			a, err := netlink.LinkByName("a")
+			if err != nil {
+				return err
+			}
+			return netlink.NeighSet(&netlink.Neigh{LinkIndex: a.Attrs().Index, State: netlink.NUD_REACHABLE, IP: r.Dst.AsSlice(),
+				HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 7, 7}})
+		})
+		until(t, "nothing arrives at the neighbour's new address as a frame", func() bool {
+			return arrives() && l[0].Stats().SentFrames > was+10
+		})
+	})
+}
+
+// A destination that the system sends to by another interface, or not at all, gets no frames, and
+// the one that was a neighbour gets none when its route goes elsewhere.
+func TestFramesFollowTheRoute(t *testing.T) {
+	n := newNamespaces(t, 1500)
+	l := n.pairOf([2]Config{}, false)
+	if s := l[0].Status().Frames; s != usesFrames {
+		t.Skip(s)
+	}
+	self := &frame.Route{Dst: n.v4[0]} // by the loopback interface
+	if err := l[0].Prepare(self); err != nil {
+		t.Fatal(err)
+	}
+	sendAll(t, l[0], numbered(self, l[0].Capabilities(), 1, 8))
+	receiveN(t, l[0], 1)
+	if k := l[0].Stats().SentFrames; k > 2 { // of the warm-up
+		t.Fatalf("%d frames were sent to this host", k)
+	}
+	r := routeTo(t, l[0], l[1])
+	send := func() uint64 {
+		tend(l[0])
+		before := l[0].Stats().SentFrames
+		sendAll(t, l[0], numbered(r, l[0].Capabilities(), 1, 8))
+		drain(t, l[1])
+		return l[0].Stats().SentFrames - before
+	}
+	until(t, "no frames", func() bool { return send() == 1 })
+	blackhole := &netlink.Route{Dst: &net.IPNet{IP: r.Dst.AsSlice(), Mask: net.CIDRMask(32, 32)}, Type: unix.RTN_BLACKHOLE}
+	n.in(0, func() error { return netlink.RouteAdd(blackhole) })
+	until(t, "frames go where no route leads", func() bool { return send() == 0 })
+	for range 5 {
+		if send() != 0 {
+			t.Fatal("a frame went where no route leads")
+		}
+	}
+	n.in(0, func() error { return netlink.RouteDel(blackhole) })
+	until(t, "no frames any more", func() bool { return send() == 1 })
+}
+
+// nftTable makes a table of nftables, family inet, in this network namespace: the messages
+// NFNL_MSG_BATCH_BEGIN, NFT_MSG_NEWTABLE and NFNL_MSG_BATCH_END.
+func nftTable(name string) error {
+	message := func(kind, flags uint16, family, subsystem byte, attributes []byte) []byte {
+		b := make([]byte, unix.SizeofNlMsghdr+4, 64)
+		b[unix.SizeofNlMsghdr], b[unix.SizeofNlMsghdr+3] = family, subsystem
+		b = append(b, attributes...)
+		binary.NativeEndian.PutUint32(b, uint32(len(b)))
+		binary.NativeEndian.PutUint16(b[4:], kind)
+		binary.NativeEndian.PutUint16(b[6:], flags)
+		return b
+	}
+	a := binary.NativeEndian.AppendUint16(nil, uint16(4+len(name)+1))
+	a = append(binary.NativeEndian.AppendUint16(a, unix.NFTA_TABLE_NAME), name...)
+	a = append(a, make([]byte, 4-len(a)%4)...)
+	const inet = 1 // NFPROTO_INET
+	batch := message(unix.NFNL_MSG_BATCH_BEGIN, unix.NLM_F_REQUEST, 0, unix.NFNL_SUBSYS_NFTABLES, nil)
+	batch = append(batch, message(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWTABLE, unix.NLM_F_REQUEST|unix.NLM_F_ACK|unix.NLM_F_CREATE, inet, 0, a)...)
+	batch = append(batch, message(unix.NFNL_MSG_BATCH_END, unix.NLM_F_REQUEST, 0, unix.NFNL_SUBSYS_NFTABLES, nil)...)
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Sendto(fd, batch, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	answer := make([]byte, 4096)
+	n, err := unix.Read(fd, answer)
+	if err != nil {
+		return err
+	}
+	if n < unix.SizeofNlMsghdr+4 {
+		return errors.New("no answer")
+	}
+	if e := -int32(binary.NativeEndian.Uint32(answer[unix.SizeofNlMsghdr:])); e != 0 {
+		return unix.Errno(e)
+	}
+	return nil
+}
+
+// Beside a firewall, which frames would pass by, there are none, unless they are asked for; where one
+// comes later the socket takes everything from then on, each packet once.
+func TestFramesYieldToAFirewall(t *testing.T) {
+	n := newNamespaces(t, 1500)
+	l := n.pairOf([2]Config{}, false)
+	if s := l[1].Status().Frames; s != usesFrames {
+		t.Skip(s)
+	}
+	made := make(chan error, 1)
+	n.in(1, func() error { made <- nftTable("guard"); return nil })
+	if err := <-made; err != nil {
+		t.Skipf("this kernel has no nftables: %v", err)
+	}
+	until(t, "frames go on beside the firewall", func() bool {
+		tend(l[1])
+		return strings.Contains(l[1].Status().Frames, "firewall")
+	})
+	r := routeTo(t, l[0], l[1])
+	before := l[1].Stats()
+	sendAll(t, l[0], numbered(r, l[0].Capabilities(), 0, 8, 1024, 64, 64, 8))
+	receiveN(t, l[1], 5)
+	if k := receiveSome(t, l[1]); k != 0 || l[1].Stats().ReceivedFrames != before.ReceivedFrames {
+		t.Errorf("%d packets came twice; %+v", k, l[1].Stats())
+	}
+	back := routeTo(t, l[1], l[0])
+	sendAll(t, l[1], numbered(back, l[1].Capabilities(), 0, 8, 1024, 8))
+	receiveN(t, l[0], 3)
+	if s := l[1].Stats(); s.SentFrames != before.SentFrames {
+		t.Errorf("%d frames were sent beside the firewall", s.SentFrames-before.SentFrames)
+	}
+	for mode, want := range map[packet.Mode]string{packet.Auto: "no frames: the system has a firewall, which they would pass by", packet.On: usesFrames} {
+		n.in(1, func() error {
+			other, err := Open(Config{Addr: n.v4[1], Port: 4792, Frames: mode})
+			if err != nil {
+				return err
+			}
+			if s := other.Status().Frames; s != want {
+				t.Errorf("%v beside a firewall: %q, want %q", mode, s, want)
+			}
+			return other.Close()
+		})
+	}
+}
+
+// A link sleeps while nothing comes, and wakes for what only the ring has.
+func TestFramesWakeTheSleeper(t *testing.T) {
+	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
+		if modes[1] == packet.Off {
+			t.Skip("no ring")
+		}
+		drain(t, l[1])
+		tend(l[1])
+		asleep := func(wait int) int {
+			var fds []unix.PollFd
+			for _, fd := range l[1].Descriptors() {
+				fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+			}
+			k, err := unix.Poll(fds, wait)
+			if err != nil && err != unix.EINTR {
+				t.Fatal(err)
+			}
+			return k
+		}
+		until(t, "something is always readable", func() bool {
+			receiveSome(t, l[1])
+			tend(l[1])
+			return asleep(20) == 0
+		})
+		sendAll(t, l[0], numbered(routeTo(t, l[0], l[1]), l[0].Capabilities(), 1, 8))
+		until(t, "nothing wakes for a packet", func() bool { return asleep(1000) > 0 })
+		receiveN(t, l[1], 1)
+	})
+}
+
+// Without the right to open packet sockets, and on request, a link has its socket alone.
+func TestFramesAreNotNeeded(t *testing.T) {
+	v := variant{"", false, Config{Frames: packet.Off}}
+	l := v.open(t)
+	if s := l.Status().Frames; s != "no frames: switched off" {
+		t.Error(s)
+	}
+	if len(l.Descriptors()) != 2 {
+		t.Error(l.Descriptors())
+	}
+	_, err := Open(Config{Addr: netip.MustParseAddr("127.0.0.1"), Frames: 9})
+	var field *FieldError
+	if !errors.As(err, &field) || field.Field != "Frames" {
+		t.Error(err)
+	}
+	done := make(chan string)
+	go func() { // a thread that gave the right away ends with its goroutine
+		runtime.LockOSThread()
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var none [2]unix.CapUserData
+		if err := unix.Capset(&header, &none[0]); err != nil {
+			done <- ""
+			return
+		}
+		l, err := Open(Config{Addr: randomLoopback(), Port: randomPort()})
+		if err != nil {
+			done <- err.Error()
+			return
+		}
+		done <- l.Status().Frames
+		l.Close()
+	}()
+	if s := <-done; !strings.HasPrefix(s, "no frames: ") {
+		t.Errorf("without capabilities: %q", s)
+	}
+}
+
+// Over the loopback interface short packets come from the ring, and leave by the socket.
+func TestFramesOnLoopback(t *testing.T) {
+	v := variant{"bursts", false, Config{}}
+	a, b := v.open(t), v.open(t)
+	if s := b.Status().Frames; s != "short packets received as frames" {
+		t.Skip(s)
+	}
+	r := routeTo(t, a, b)
+	frames := packets(r, a.Capabilities(), payloadsOf(1, 20)[0], payloadsOf(1, 3000)[0], nil)
+	for i := range frames {
+		frames[i].Segment = 0
+		sendAll(t, a, frames[i:i+1])
+	}
+	for i, p := range receiveN(t, b, len(frames)) {
+		if !bytes.Equal(p.data, packetBytes(&frames[i])) {
+			t.Errorf("packet %d: %d bytes", i, len(p.data))
+		}
+	}
+	if s, rs := a.Stats(), b.Stats(); s.SentFrames != 0 || rs.ReceivedFrames != 2 {
+		t.Errorf("%d frames sent, %d received", s.SentFrames, rs.ReceivedFrames)
+	}
+}
