@@ -210,13 +210,15 @@ func (r *run) succeeds(t testing.TB, limit time.Duration) {
 	}
 }
 
+const rpingRace = "rdma_get_cm_event: Bad file descriptor"
+
 // rpingSucceeds waits for the end of an rping client of the guest. Such a client
 // destroys its event channel while a thread of its own still reads events from it,
 // and then now and then ends with status 255, having done everything.
 func (r *run) rpingSucceeds(t testing.TB, limit time.Duration) {
 	t.Helper()
 	status, err := r.ends(t, limit)
-	raced := status == 255 && strings.Contains(r.text(), "rdma_get_cm_event: Bad file descriptor")
+	raced := status == 255 && strings.Contains(r.text(), rpingRace)
 	if status != 0 && !raced || err != nil {
 		t.Fatalf("%s: status %d, %v; it printed\n%s", r.name, status, err, r.text())
 	}

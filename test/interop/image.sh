@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes a bootable Soft-RoCE guest in a directory: Debian's kernel, and an
-# initramfs with the modules and the rdma-core and perftest programs of this
-# machine. What is there already and still right is kept.
+# initramfs with the modules and the RDMA programs of this machine. What is there
+# already and still right is kept.
 #
-#   image.sh DIR      leaves DIR/kernel, DIR/initrd, and DIR/softvpi for the tests
+#   image.sh DIR      leaves DIR/kernel, DIR/initrd, and DIR/softvpi and DIR/clib for the tests
 #
 # What belongs to this repository (the guest's init and the verbs peer) is made
 # anew every time. Ends with status 3 and one line where the kernel cannot be had.
@@ -14,8 +14,10 @@ dir=$(cd "$1" && pwd)
 go=${GO:-go}
 PATH=$PATH:/usr/sbin:/sbin
 
-programs=(bash ip tc rdma rping ucmatose udaddy mckey ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong
-  ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw cat sleep sh)
+programs=(bash ip tc rdma cat sleep sh stdbuf
+  ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong
+  rping ucmatose udaddy mckey rstream riostream rdma_server rdma_client
+  ib_{send,write,read,atomic}_{bw,lat} qperf fio)
 # In the order in which init loads them; what they need comes along before each.
 modules=(virtio_pci virtio_net virtio-rng crc32-pclmul rdma_ucm ib_uverbs rdma_rxe
   sch_netem ifb sch_ingress cls_matchall act_mirred)
@@ -96,9 +98,10 @@ build_base() {
   done
   lib=$(dirname "$(ldconfig -p | awk '/librdmacm\.so\.1 / {print $NF; exit}')")
   lib=$(realpath "$lib")
-  # Loaded by name while running, so ldd does not tell: pthread_exit's helper and
-  # the user-space half of rxe.
+  # Loaded by name while running, so ldd does not tell: pthread_exit's helper, that
+  # of stdbuf, and the user-space half of rxe.
   copy "$lib/libgcc_s.so.1"
+  copy /usr/libexec/coreutils/libstdbuf.so
   for provider in "$lib"/libibverbs/librxe-*.so; do
     copy "$provider"
     libraries "$provider"
@@ -117,7 +120,7 @@ package=$(kernel_package)
 [ -n "$package" ] || { apt-get -qq update >&2 && package=$(kernel_package); }
 [ -n "$package" ] || { echo "no Debian kernel package to be found"; exit 3; }
 stamp="$package $(sha256sum "$here/image.sh" | cut -c1-16) $(dpkg-query -W -f '${Package}=${Version} ' \
-  rdma-core ibverbs-providers rdmacm-utils perftest iproute2 libc6)"
+  rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest qperf fio coreutils iproute2 libc6)"
 if [ "$(cat "$dir/stamp" 2>/dev/null)" != "$stamp" ]; then
   rm -f "$dir/stamp" "$dir"/accel
   build_base
@@ -129,6 +132,8 @@ trap 'rm -rf "$over"' EXIT
 mkdir -p "$over/usr/bin"
 (cd "$here" && CGO_ENABLED=0 "$go" build -trimpath -ldflags '-s -w' -o "$over/init" ./guest)
 (cd "$here/../.." && CGO_ENABLED=0 "$go" build -trimpath -buildvcs=false -o "$dir/softvpi" ./cmd/softvpi)
+rm -rf "$dir/clib"
+for part in clib clib/preload; do make -s -C "$here/../../$part" OUT="$dir/clib" >&2; done
 gcc -O2 -Wall -Wextra -Werror -o "$over/usr/bin/peer" "$here/peer/peer.c" -lrdmacm -libverbs
 pack "$over" "$dir/overlay.cpio"
 cat "$dir/base.cpio" "$dir/overlay.cpio" >"$dir/initrd.new"

@@ -20,6 +20,7 @@ func TestSoftRoCE(t *testing.T) {
 			t.Run("verbs", func(t *testing.T) { testVerbs(t, g) })
 			t.Run("connections", func(t *testing.T) { testConnections(t, g) })
 			t.Run("programs", func(t *testing.T) { testPrograms(t, g) })
+			t.Run("distribution", func(t *testing.T) { testDistribution(t, g) })
 			t.Run("plain", func(t *testing.T) { testPlain(t, g) })
 			t.Run("negative", func(t *testing.T) { testNegative(t, g) })
 			t.Run("multicast", func(t *testing.T) { testMulticast(t, g) })

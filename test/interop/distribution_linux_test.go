@@ -1,0 +1,191 @@
+package interop
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// programLimit is how long a program may take; those of the guest wait for an emulated
+// processor.
+const programLimit = time.Minute
+
+// testDistribution runs the distribution's programs against each other: here with the
+// libraries of clib in place of its own, attached to a driver, in the guest with its own
+// on the kernel's rxe. Both ends have to end well, with the data and the counts that
+// they check themselves.
+func testDistribution(t *testing.T, g *guest) {
+	g.drive(t)
+	f, list := families[0], exchanges()
+	if g.mtu > 1500 {
+		f, list = families[1], exchangesIPv6()
+	}
+	for i, x := range list {
+		port := fmt.Sprint(18600 + i)
+		t.Run(x.name+"/client", func(t *testing.T) {
+			x.run(t, there(g, f), here(g, f), port)
+		})
+		t.Run(x.name+"/server", func(t *testing.T) { x.run(t, here(g, f), there(g, f), port) })
+	}
+}
+
+// place is a side of an exchange.
+type place struct {
+	addr, v4, dev, gid string
+	start              func(t testing.TB, words ...string) program
+	listens            func(t testing.TB, port int) // waits until a program listens, at a TCP port or at the connection manager (0)
+}
+
+// program is one that runs on either side.
+type program interface {
+	text() string
+	running() bool
+	// status waits for its end; an error says that it was not a good one.
+	status(t testing.TB) error
+	stop()
+}
+
+func here(g *guest, f family) place {
+	p := place{listens: listensHere, addr: f.ours.String(), v4: ours.v4.String(), dev: "softvpi0", gid: "0", start: func(t testing.TB, words ...string) program {
+		return g.softvpiAs(t, append([]string{"verbs", "run", "--"}, words...)...)
+	}}
+	if f.ours.Is6() {
+		p.dev = "softvpi1" // the second adapter of the driver
+	}
+	return p
+}
+
+func there(g *guest, f family) place {
+	p := place{listens: g.listensAt, addr: f.theirs.String(), v4: theirs.v4.String(), dev: "rxe0", gid: "1", start: func(t testing.TB, words ...string) program {
+		return g.program(t, words...)
+	}}
+	if f.theirs.Is6() {
+		p.gid = "2" // behind the link-local address and that of IPv4
+	}
+	return p
+}
+
+// awaits waits until the server of an exchange takes clients.
+func (p place) awaits(t testing.TB, s program, x *exchange, port string) {
+	t.Helper()
+	n := 0
+	if strings.Contains(x.server, " -d DEV ") || strings.HasPrefix(x.server, "qperf") {
+		n, _ = strconv.Atoi(port)
+	}
+	if x.joins {
+		says(t, s, "joined dgid")
+	} else {
+		p.listens(t, n)
+	}
+}
+
+// listensHere has no way to see listeners at the driver: a program of this machine needs
+// some milliseconds to get there, one of the guest many more to connect.
+func listensHere(t testing.TB, port int) {
+	t.Helper()
+	row := fmt.Sprintf(":%04X 00000000", port)
+	for end := time.Now().Add(programLimit); port > 0; time.Sleep(5 * time.Millisecond) {
+		v4, _ := os.ReadFile("/proc/net/tcp")
+		v6, _ := os.ReadFile("/proc/net/tcp6")
+		if strings.Contains(string(v4)+string(v6), row) || time.Now().After(end) {
+			return // the client finds out whether it does not
+		}
+	}
+	time.Sleep(100 * time.Millisecond)
+}
+
+func (g *guest) listensAt(t testing.TB, port int) {
+	t.Helper()
+	if port == 0 {
+		g.listens(t)
+		return
+	}
+	g.sh(t, fmt.Sprintf(`until [[ $(</proc/net/tcp)$(</proc/net/tcp6) == *":%04X 00000000"* ]]; do sleep 0.05; done`, port))
+}
+
+// words are those of a command at p.
+func (p place) words(command string, server place, port string) []string {
+	return strings.Fields(strings.NewReplacer("SERVER4", server.v4, "SERVER", server.addr, "OWN", p.addr, "DEV", p.dev, "GID", p.gid, "PORT", port).Replace(command))
+}
+
+func (p *tool) running() bool             { return open(p.done) }
+func (p *tool) status(t testing.TB) error { t.Helper(); return p.ends(t, programLimit) }
+func (p *tool) stop()                     { _ = p.cmd.Process.Kill(); <-p.done }
+
+func (r *run) running() bool { return open(r.Done()) }
+func (r *run) stop()         { _ = r.Kill(); <-r.Done() }
+func (r *run) status(t testing.TB) error {
+	t.Helper()
+	status, err := r.ends(t, programLimit)
+	raced := status == 255 && strings.HasPrefix(r.name, "rping") && strings.Contains(r.text(), rpingRace)
+	if status != 0 && !raced {
+		return errors.Join(err, fmt.Errorf("status %d", status))
+	}
+	return err
+}
+
+func open(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return false
+	default:
+		return true
+	}
+}
+
+// tries is how often an exchange begins anew where the client finds nobody listening.
+// perftest's servers with -R stop listening and start again between their two
+// connections, and qperf's tell their clients the port before they listen at it: a
+// client that is much faster than its server comes too early.
+const tries = 8
+
+// run runs the two programs to their ends.
+func (x *exchange) run(t *testing.T, server, client place, port string) {
+	var s, c program
+	var err error
+	for try := range tries {
+		s = server.start(t, server.words(x.server, server, port)...)
+		server.awaits(t, s, x, port)
+		c = client.start(t, client.words(x.client, server, port)...)
+		if err = c.status(t); !refused.MatchString(c.text()) {
+			break
+		}
+		t.Logf("refused %d times", try+1)
+		s.stop()
+	}
+	if err != nil {
+		t.Errorf("the client: %v", err)
+	}
+	if x.endless || t.Failed() {
+		s.stop()
+	} else if err := s.status(t); err != nil {
+		t.Errorf("the server: %v", err)
+	}
+	for _, o := range []struct{ side, says, said string }{{"client", x.says, c.text()}, {"server", x.serverSays, s.text()}} {
+		if !regexp.MustCompile(o.says).MatchString(o.said) {
+			t.Errorf("the %s does not say %q", o.side, o.says)
+		}
+	}
+	if t.Failed() {
+		t.Logf("the client said\n%s\nthe server said\n%s", tail(c.text()), tail(s.text()))
+	}
+}
+
+// refused is what clients say where nobody listens; rstream's says of the system what
+// was there before.
+var refused = regexp.MustCompile(`(?i)refused|rejected|couldn't connect|unexpected CM event|^rpoll: `)
+
+// says waits until p has printed something.
+func says(t testing.TB, p program, what string) {
+	t.Helper()
+	for end := time.Now().Add(programLimit); !strings.Contains(p.text(), what); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) || !p.running() {
+			t.Fatalf("it does not say %q, but\n%s", what, p.text())
+		}
+	}
+}
