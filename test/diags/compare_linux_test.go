@@ -1,6 +1,8 @@
 package diags
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -97,6 +99,43 @@ iblinkinfo --cas-only
 iblinkinfo -D 0,1
 iblinkinfo -D 0,1 -a
 iblinkinfo -D 0
+perfquery
+perfquery -x
+perfquery 3 8
+perfquery -G 0x0002c90300001005
+perfquery -l 3
+perfquery -la 3
+perfquery -la 5
+perfquery -l 5 255
+perfquery -a 3
+perfquery -a 5
+perfquery -a 3 1-4
+perfquery -a 3 1,2
+perfquery -l 3 1,2
+perfquery -x 3 1
+perfquery -xa 3
+perfquery -xa 3 1-3
+perfquery -X -t 10 3 1
+perfquery -S -t 10 3 1
+perfquery -E 3 1
+perfquery -D 3 1
+perfquery -T -t 10 3 1
+perfquery -c -t 10 3 1
+perfquery --oprcvcounters 3 1
+perfquery --flowctlcounters 3 1
+perfquery --vloppackets 3 1
+perfquery --vlopdata 3 1
+perfquery --vlxmitflowctlerrors 3 1
+perfquery --vlxmitcounters 3 1
+perfquery 99
+perfquery 3 77
+perfquery -r 3 2
+perfquery -R 2 8
+perfquery -R 2 8 0x0fff
+perfquery -x -R 2 8
+perfquery -E -R 3 1
+ibqueryerrors
+ibqueryerrors --counters
 `
 
 // Debian's tool and ours print the same, on both streams, and end with the same status.
@@ -159,6 +198,43 @@ func TestCachesAreInterchangeable(t *testing.T) {
 	}
 }
 
+// Errors that are planted are found, shown, left out and reset alike.
+func TestErrorsAreReportedAlike(t *testing.T) {
+	f := newFabric(t, "testdata/small.net", true)
+	for _, what := range []string{
+		`"leaf-1"[8] PortCounters.SymbolErrorCounter=17`, `"leaf-2"[7] PortCounters.LinkDownedCounter=3`,
+		`"host-c"[1] PortCounters.PortXmitDiscards=30`, `"host-d"[2] PortCounters.PortRcvErrors=5`,
+	} {
+		f.say("PerformanceSet " + what)
+	}
+	if err := os.WriteFile(filepath.Join(f.dir, "thresholds"), []byte("# some\nLinkDownedCounter=10\nSymbolErrorCounter=16\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"ibqueryerrors", "ibqueryerrors -r", "ibqueryerrors -s SymbolErrorCounter,LinkDownedCounter", "ibqueryerrors -c", "ibqueryerrors --data",
+		"ibqueryerrors --counters -r", "ibqueryerrors --switch", "ibqueryerrors --ca", "ibqueryerrors -D 0,1", "ibqueryerrors --threshold-file thresholds",
+		"perfquery 2 8", "perfquery -a 2", "perfquery -a 3 1-8",
+	} {
+		f.compare(t, "host-b", line)
+	}
+	f.ours("host-b", "ibqueryerrors", "-k")
+	f.compare(t, "host-b", "ibqueryerrors")
+	for i, args := range [][]string{nil, {"topology"}} {
+		f.say(`PerformanceSet "leaf-1"[8] PortCounters.SymbolErrorCounter=9`)
+		f.say(`PerformanceSet "host-d"[2] PortCounters.PortRcvErrors=5`)
+		if r := f.debian("host-b", "ibqueryerrors"); r.status != 1 {
+			t.Fatalf("the errors were not planted: %s", r.out)
+		}
+		f.ours("host-b", "ibnetdiscover", "topology")
+		if r := f.ours("host-b", "ibclearerrors", args...); r.out != "\n## Summary: 6 nodes cleared 0 errors\n" || r.status != 0 {
+			t.Errorf("ibclearerrors %v: %d, %s %s", args, r.status, r.out, r.errs)
+		}
+		if r := f.debian("host-b", "ibqueryerrors"); r.status != 0 {
+			t.Errorf("%d: errors are left: %s", i, r.out)
+		}
+	}
+}
+
 // Wrong usage is status 2, as everywhere here, with one line that says what is allowed.
 func TestWrongUsage(t *testing.T) {
 	f := newFabric(t, "testdata/small.net", false)
@@ -170,6 +246,7 @@ func TestWrongUsage(t *testing.T) {
 		"ibroute", "ibroute 1 x", "ibroute 1 2 3 4", "ibtracert 1", "ibtracert 1 x", "ibtracert -m 1 1 2", "ibportstate 1", "ibportstate 1 x",
 		"ibportstate 1 1 up", "ibportstate 1 1 speed", "ibportstate 1 1 speed 16", "ibportstate 1 1 width 32", "ibportstate 1 1 enable disable",
 		"ibnetdiscover a b", "ibnetdiscover --diffcheck x", "ibnetdiscover -o 0", "iblinkinfo 1", "iblinkinfo -S x", "iblinkinfo -D 0 --load-cache x", "ibcacheedit a",
+		"perfquery 1 x", "perfquery 1 5-2", "perfquery 1 1 x", "perfquery 1 1 1 1", "ibqueryerrors x", "ibqueryerrors -s nothing", "ibclearerrors a b",
 		"ibcacheedit --caguid 1 a b", "ibcacheedit --portguid 1:2 a b", "ibcacheedit --caguid 1:x a b",
 	} {
 		words := strings.Fields(line)

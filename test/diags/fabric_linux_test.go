@@ -197,8 +197,8 @@ func (f *fabric) run(c *exec.Cmd) result {
 	return result{mask(out.String()), mask(errs.String()), c.ProcessState.ExitCode()}
 }
 
-// masks are what may differ between two runs: the time, process numbers, and the count by which a subnet manager shows
-// that it lives.
+// masks are what may differ between two runs: the time, process numbers, traffic, and the count by which a subnet manager
+// shows that it lives.
 var masks = []struct {
 	what *regexp.Regexp
 	with string
@@ -207,6 +207,9 @@ var masks = []struct {
 	{regexp.MustCompile(`(?m)generated on .*$`), "generated on DATE"},
 	{regexp.MustCompile(`activity count \d+`), "activity count N"},
 	{regexp.MustCompile(`(ActCount\.+)\d+`), "${1}N"},
+	// What the tools and the subnet manager send is counted while they run.
+	{regexp.MustCompile(`(Port(?:Xmit|Rcv)(?:Data|Pkts):\.+)\d+`), "${1}N"},
+	{regexp.MustCompile(`(Port(?:Xmit|Rcv)(?:Data|Pkts) == )\d+ \([^)]*\)`), "${1}N"},
 }
 
 func mask(text string) string {

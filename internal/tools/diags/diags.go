@@ -4,7 +4,9 @@ package diags
 import (
 	"github.com/softvpi/softvpi/internal/tools/ibnetdiscover"
 	"github.com/softvpi/softvpi/internal/tools/ibportstate"
+	"github.com/softvpi/softvpi/internal/tools/ibqueryerrors"
 	"github.com/softvpi/softvpi/internal/tools/ibroute"
+	"github.com/softvpi/softvpi/internal/tools/perfquery"
 	"github.com/softvpi/softvpi/internal/tools/sminfo"
 	"github.com/softvpi/softvpi/internal/tools/smpquery"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -17,8 +19,11 @@ var Tools = map[string]tool.Main{
 	"iblinkinfo":    ibnetdiscover.LinkInfo,
 	"ibnetdiscover": ibnetdiscover.Main,
 	"ibportstate":   ibportstate.Main,
+	"ibclearerrors": ibqueryerrors.Clear,
+	"ibqueryerrors": ibqueryerrors.Main,
 	"ibroute":       ibroute.Main,
 	"ibtracert":     ibroute.Trace,
+	"perfquery":     perfquery.Main,
 	"sminfo":        sminfo.Main,
 	"smpdump":       smpquery.Dump,
 	"smpquery":      smpquery.Main,

@@ -1,6 +1,8 @@
 package ibdiag
 
 import (
+	"fmt"
+
 	"github.com/softvpi/softvpi/internal/discovery"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -56,4 +58,30 @@ func highest(v uint8) uint8 {
 		}
 	}
 	return 0
+}
+
+// LinkState is the state of a link as it stands in an arrow. Additional adds the settings of a switch's port. What a port
+// that is down says of its link means nothing (IBA C14-24.2.1).
+func LinkState(p *discovery.Port, additional bool) string {
+	i := &p.Info
+	states := fmt.Sprintf("%6s/%8s", PortState(i.PortState), PhysicalState(i.PortPhysicalState))
+	if i.PortState == mad.PortDown {
+		return "(              " + states + ")"
+	}
+	width, speed := i.LinkWidthActive, Speed(i.LinkSpeedActive)
+	if _, known := p.Capabilities(); !known {
+		width, speed = 0, Speed(0)
+	}
+	if e := p.ExtendedSpeed(); e >= 32 {
+		speed = "212.5 Gbps"
+	} else if e != 0 {
+		speed = SpeedExt(e)
+	} else if p.Extended.LinkSpeedActive&mad.FDR10 != 0 {
+		speed = "10.0 Gbps (FDR10)"
+	}
+	text := fmt.Sprintf("(%3s %18s %s)", Width(width), speed, states)
+	if additional {
+		text += fmt.Sprintf(" (HOQ:%d VL_Stall:%d)", i.HOQLife, i.VLStallCount)
+	}
+	return text
 }

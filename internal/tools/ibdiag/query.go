@@ -146,3 +146,20 @@ func (s *Session) Perf(r Route, method uint8, attribute uint16, data []byte) ([]
 	}
 	return a.Data, nil
 }
+
+// ClearCounters resets counters of a port, those whose bits are in the mask; a mask of 0 is all. The errors are those of Perf.
+func (s *Session) ClearCounters(r Route, a *mad.PMAttribute, port uint8, mask uint64) error {
+	if mask == 0 {
+		mask = 1<<64 - 1
+	}
+	data := make([]byte, mad.PMADataLen)
+	a.Put(data, "PortSelect", uint64(port))
+	if f, ok := a.Field("CounterSelect"); ok {
+		f.Put(data, mask&f.Max())
+		if f, ok = a.Field("CounterSelect2"); ok {
+			f.Put(data, mask>>16&f.Max())
+		}
+	}
+	_, err := s.Perf(r, mad.MethodSet, a.ID, data)
+	return err
+}

@@ -183,7 +183,7 @@ func (l *links) port(p *discovery.Port, prefix string) {
 			fmt.Fprintf(&b, "0x%016x ", p.GUID)
 		}
 	}
-	fmt.Fprintf(&b, "%6d %4d[  ] ==%s==>  ", p.BaseLID(), p.Num, l.state(p))
+	fmt.Fprintf(&b, "%6d %4d[  ] ==%s==>  ", p.BaseLID(), p.Num, ibdiag.LinkState(p, l.additional))
 	l.Printf("%s%s%s\n", prefix, b.String(), l.remote(p))
 }
 
@@ -194,36 +194,6 @@ func (l *links) downBefore(p *discovery.Port) bool {
 	}
 	was := n.Port(p.Num)
 	return was != nil && was.Info.PortState == mad.PortDown
-}
-
-// state is what stands in the arrow. What a port that is down says of its link means nothing (IBA C14-24.2.1).
-func (l *links) state(p *discovery.Port) string {
-	i := &p.Info
-	states := fmt.Sprintf("%6s/%8s", ibdiag.PortState(i.PortState), ibdiag.PhysicalState(i.PortPhysicalState))
-	if i.PortState == mad.PortDown {
-		return "(              " + states + ")"
-	}
-	width, speed := i.LinkWidthActive, ibdiag.Speed(i.LinkSpeedActive)
-	if _, known := p.Capabilities(); !known {
-		width, speed = 0, ibdiag.Speed(0)
-	}
-	if e := p.ExtendedSpeed(); e != 0 {
-		speed = extendedSpeed(e)
-	} else if p.Extended.LinkSpeedActive&mad.FDR10 != 0 {
-		speed = "10.0 Gbps (FDR10)"
-	}
-	text := fmt.Sprintf("(%3s %18s %s)", ibdiag.Width(width), speed, states)
-	if l.additional {
-		text += fmt.Sprintf(" (HOQ:%d VL_Stall:%d)", i.HOQLife, i.VLStallCount)
-	}
-	return text
-}
-
-func extendedSpeed(bit uint8) string {
-	if bit >= 32 {
-		return "212.5 Gbps"
-	}
-	return ibdiag.SpeedExt(bit)
 }
 
 // remote is the other end of the link.
