@@ -1,23 +1,4 @@
 #!/usr/bin/env bash
-# Makes sure that the programs which test/verbs runs are there. Where they cannot be
-# installed it says in one line which are not run.
-set -uo pipefail
-packages=(gcc libc6-dev make ibverbs-utils rdmacm-utils perftest qperf fio ucx-utils libfabric-bin openmpi-bin libopenmpi-dev)
-
-[ "$(uname -s)" = Linux ] || exit 0
-command -v dpkg-query >/dev/null || { echo "test/verbs: what is not installed of Debian's ${packages[*]} is not run"; exit 0; }
-missing=()
-for p in "${packages[@]}"; do
-  [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
-done
-[ ${#missing[@]} -eq 0 ] && exit 0
-skipped() {
-  echo "test/verbs: the programs of ${missing[*]} are not run: $*"
-  exit 0
-}
-[ "$(id -u)" = 0 ] || skipped "only root can install them"
-command -v apt-get >/dev/null || skipped "there is no apt-get to install them"
-export DEBIAN_FRONTEND=noninteractive
-echo "test/verbs: installing ${missing[*]}"
-install() { apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1; }
-install || { apt-get -qq update >/dev/null 2>&1 && install; } || skipped "apt-get install failed"
+# Makes sure that the programs which test/verbs runs are there.
+exec "$(dirname "$0")/../packages.sh" test/verbs gcc libc6-dev make libibverbs-dev librdmacm-dev ibverbs-utils rdmacm-utils perftest qperf fio \
+  ucx-utils libfabric-bin openmpi-bin libopenmpi-dev

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Makes sure that Debian packages are there for tests. Where they cannot be installed it
+# says in one line what the tests go without, which they then skip; the status is 0.
+#
+#   packages.sh WHO PACKAGE...
+set -uo pipefail
+who=${1:?usage: packages.sh WHO PACKAGE...}
+shift
+
+[ "$(uname -s)" = Linux ] || exit 0
+without() {
+  echo "$who: skips what needs $1: $2"
+  exit 0
+}
+command -v dpkg-query >/dev/null || without "what is not installed of $*" "not a Debian system"
+missing=()
+for p in "$@"; do
+  [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+[ "$(id -u)" = 0 ] || without "${missing[*]}" "only root can install them"
+command -v apt-get >/dev/null || without "${missing[*]}" "there is no apt-get to install them"
+export DEBIAN_FRONTEND=noninteractive
+echo "$who: installing ${missing[*]}"
+install() { apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1; }
+install || { apt-get -qq update >/dev/null 2>&1 && install; } || without "${missing[*]}" "apt-get install failed"
