@@ -88,7 +88,7 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 	}
 	s.una = to
 	q.probeTaken()
-	s.retries, s.rnrRetries = q.attr.Retry, q.attr.RNRRetry
+	s.retries, s.rnrRetries, s.timeouts = q.attr.Retry, q.attr.RNRRetry, 0
 	s.nakSeen = false
 	if s.timing && to.After(s.timedPSN) {
 		q.win.measured(s.timedAt, now)

@@ -123,7 +123,7 @@ func failingProgram(t testing.TB, seed uint64, local bool) error {
 		x.sent++
 	}
 	enough := func() bool { return len(x.comps) >= len(x.wantSend) && len(y.comps) >= len(y.wantRecv) }
-	for range 20000 {
+	for range 50000 { // longer than all retries of the longest ACK timer
 		x.copySome()
 		y.copySome()
 		n.Pass(50 * time.Microsecond)

@@ -172,8 +172,14 @@ func (e *Engine) Query(q *QP) command.QPInfo {
 	return info
 }
 
-// ackTimeout is the local ACK timeout; 0 means none.
-func (q *QP) ackTimeout() time.Duration { return ib.AckTimeout(q.attr.Timeout) }
+// ackTimeout is the local ACK timeout; 0 means none. It may take up to four times the
+// attribute's value (IBA 9.9.2.1.1). When it has ended in vain it becomes longer, for a
+// peer in software pauses for as long as its processor is given to others: all
+// retries would fall into one such pause.
+func (q *QP) ackTimeout() time.Duration {
+	t := ib.AckTimeout(q.attr.Timeout)
+	return min(t<<min(q.req.timeouts, 2), max(t, longestPause))
+}
 
 // release gives everything that q holds back to the engine: timers, windows,
 // requests, places in lists.

@@ -68,6 +68,7 @@ type requester struct {
 	slotCount   uint8 // reads and atomics outstanding on the wire; slots holds their ends
 
 	retries, rnrRetries uint8
+	timeouts            uint8 // ends of the ACK timer since there was progress
 	probes              uint8 // probes since there was progress
 	probing             bool  // gone back to una, and one packet at a time until there is progress
 	checked             bool  // looked for signs of loss since the timer was started

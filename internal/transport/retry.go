@@ -27,6 +27,7 @@ func (q *QP) timeout(now clock.Time) {
 		return
 	}
 	q.eng.counters.RequesterTimeouts++
+	s.timeouts++
 	q.retry(now)
 }
 
@@ -34,6 +35,9 @@ const (
 	checkFloor = 250 * time.Microsecond
 	probeFloor = 2 * time.Millisecond
 	maxProbes  = 6
+
+	// longestPause is how long a peer may say nothing because it shares its processor.
+	longestPause = 250 * time.Millisecond
 )
 
 // overdue deals with acknowledgements that are late. Where packets that other
