@@ -1,7 +1,6 @@
 package ibsim
 
 import (
-	"net"
 	"sync"
 
 	"github.com/softvpi/softvpi/internal/fabric"
@@ -18,54 +17,55 @@ type client struct {
 	listener Listener
 	from     peer
 	process  uint32 // ID that it gave
-	conn     net.Conn
-	ready    chan struct{} // there is something in queue, or closed
+	socket   socket
 
 	mu     sync.Mutex
-	queue  [][dataLen]byte
+	queue  [][dataLen]byte // what could not be written at once
 	closed bool
 }
 
-// put sends a datagram, at once where that can be and else by the client's own sender, so
+// socket is the data socket of a client.
+type socket interface {
+	// start begins to hand the server what the client sends, until close.
+	start(*Server, *client)
+	// try writes a datagram where that needs no waiting; false: it does. What cannot be written at all is lost: the
+	// client is gone, which its listener notices.
+	try(b []byte) bool
+	// later asks for flush to be called when try may go well.
+	later()
+	close()
+}
+
+// put sends a datagram, at once where that can be and else when the client has read others, so
 // that nobody ever waits for a program that does not read. False: it has read nothing for too long.
 func (c *client) put(b *[dataLen]byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	switch {
+	case c.closed, len(c.queue) == 0 && c.socket.try(b[:]):
 		return true
-	}
-	if len(c.queue) == 0 && tryWrite(c.conn, b[:]) {
-		return true
-	}
-	if len(c.queue) >= maxQueue {
+	case len(c.queue) >= maxQueue:
 		return false
 	}
 	c.queue = append(c.queue, *b)
-	select {
-	case c.ready <- struct{}{}:
-	default:
+	if len(c.queue) == 1 {
+		c.socket.later()
 	}
 	return true
 }
 
-// send writes what is in the queue until the client is closed. What cannot be written is lost: the program is gone.
-func (c *client) send() {
-	for range c.ready {
-		for {
-			c.mu.Lock()
-			if len(c.queue) == 0 || c.closed {
-				c.queue = nil
-				c.mu.Unlock()
-				break
-			}
-			b := c.queue[0]
-			c.mu.Unlock()
-			_, _ = c.conn.Write(b[:])
-			c.mu.Lock()
-			c.queue = c.queue[1:]
-			c.mu.Unlock()
+// flush writes what is in the queue; false: not all of it could be.
+func (c *client) flush() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.closed && len(c.queue) > 0 {
+		if !c.socket.try(c.queue[0][:]) {
+			return false
 		}
+		c.queue = c.queue[1:]
 	}
+	c.queue = nil
+	return true
 }
 
 func (c *client) close() {
@@ -73,7 +73,6 @@ func (c *client) close() {
 	defer c.mu.Unlock()
 	if !c.closed {
 		c.closed = true
-		c.conn.Close()
-		close(c.ready)
+		c.socket.close()
 	}
 }

@@ -80,25 +80,24 @@ func (s *Server) connect(l Listener, from peer, body []byte) bool {
 	if len(s.clients) >= maxClients {
 		return false
 	}
-	c := &client{at: s.fabric.Attach(node), listener: l, from: from, process: id, ready: make(chan struct{}, 1)}
+	c := &client{at: s.fabric.Attach(node), listener: l, from: from, process: id}
 	for s.clients[c.number] != nil {
 		c.number++
 	}
 	if isSM && s.manager(c.at) != nil {
 		return false
 	}
-	conn, err := l.open(c.number, id, from)
+	socket, err := l.open(c.number, id, from)
 	if err != nil {
 		return false
 	}
-	c.conn = conn
+	c.socket = socket
 	s.clients[c.number] = c
 	s.at[c.at] = append(s.at[c.at], c)
 	if isSM {
 		s.setIsSM(c, true)
 	}
-	s.work.Go(func() { s.receive(c) })
-	s.work.Go(c.send)
+	socket.start(s, c)
 	clear(body[infoName:infoLen])
 	binary.LittleEndian.PutUint32(body[infoID:], c.number)
 	copy(body[infoName:infoLen-1], s.names[node])

@@ -2,8 +2,6 @@ package ibsim
 
 import (
 	"encoding/binary"
-	"errors"
-	"net"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
@@ -33,33 +31,8 @@ const (
 	rmppActive    = 1
 )
 
-// receive takes what a client sends until its socket is closed.
-func (s *Server) receive(c *client) {
-	var b [dataLen + 1]byte
-	for {
-		n, err := c.conn.Read(b[:])
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil { // the program is gone
-			s.mu.Lock()
-			s.detach(c)
-			s.mu.Unlock()
-			return
-		}
-		if n == dataLen {
-			s.carry(c, (*[dataLen]byte)(b[:]))
-		}
-	}
-}
-
-// carry takes a MAD from a client through the fabric.
+// carry takes a MAD from an attached client through the fabric. The server is locked.
 func (s *Server) carry(c *client, b *[dataLen]byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c.closed {
-		return
-	}
 	p := &s.packet
 	p.DLID, p.SLID = ib.LID(binary.BigEndian.Uint16(b[atDLID:])), ib.LID(binary.BigEndian.Uint16(b[atSLID:]))
 	p.DQP, p.SQP, p.SL = ib.QPN(binary.BigEndian.Uint32(b[atDQP:])), ib.QPN(binary.BigEndian.Uint32(b[atSQP:])), 0

@@ -16,7 +16,7 @@ type Listener interface {
 	// same tells whether two messages came from one client.
 	same(a, b peer) bool
 	// open makes the data socket of a client, which gave an ID.
-	open(number, id uint32, from peer) (net.Conn, error)
+	open(number, id uint32, from peer) (socket, error)
 	// alive tells whether the client with an ID is still there.
 	alive(id uint32) bool
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,6 +14,7 @@ const DefaultName = "sim"
 type localListener struct {
 	*net.UnixConn
 	base string
+	poll *poll
 }
 
 // ListenLocal lets programs of this machine attach over abstract sockets, those with IBSIM_SOCKNAME set to the name.
@@ -25,6 +25,10 @@ func ListenLocal(name string) (Listener, error) {
 		return nil, err
 	}
 	l.UnixConn = c
+	if l.poll, err = newPoll(); err != nil {
+		c.Close()
+		return nil, err
+	}
 	return l, nil
 }
 
@@ -47,8 +51,32 @@ func (l *localListener) reply(to peer, b []byte) {
 
 func (l *localListener) same(a, b peer) bool { return a.String() == b.String() }
 
-func (l *localListener) open(number, id uint32, _ peer) (net.Conn, error) {
-	return net.DialUnix("unixgram", l.addr(fmt.Sprintf("out%d", number)), l.addr(fmt.Sprintf("in%d", id)))
+func (l *localListener) open(number, id uint32, _ peer) (socket, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Bind(fd, &unix.SockaddrUnix{Name: l.addr(fmt.Sprintf("out%d", number)).Name})
+	if err == nil {
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: l.addr(fmt.Sprintf("in%d", id)).Name})
+	}
+	if err == nil {
+		err = l.poll.add(fd, number)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return &localSocket{l.poll, fd, number}, nil
+}
+
+// Close ends the listening and the loop.
+func (l *localListener) Close() error {
+	err := l.UnixConn.Close()
+	if err == nil { // the first time
+		l.poll.stop()
+	}
+	return err
 }
 
 // alive tries the client's socket: its name ends with the program, however that ends.
@@ -60,19 +88,4 @@ func (l *localListener) alive(id uint32) bool {
 	defer unix.Close(fd)
 	err = unix.Connect(fd, &unix.SockaddrUnix{Name: l.addr(fmt.Sprintf("in%d", id)).Name})
 	return !errors.Is(err, unix.ECONNREFUSED)
-}
-
-// tryWrite writes where that needs no waiting.
-func tryWrite(c net.Conn, b []byte) bool {
-	raw, err := c.(syscall.Conn).SyscallConn()
-	if err != nil {
-		return false
-	}
-	written := false
-	err = raw.Write(func(fd uintptr) bool {
-		n, err := unix.Write(int(fd), b)
-		written = err == nil && n == len(b)
-		return true
-	})
-	return err == nil && written
 }

@@ -2,10 +2,7 @@
 
 package ibsim
 
-import (
-	"errors"
-	"net"
-)
+import "errors"
 
 // DefaultName is the base of the socket names on Linux.
 const DefaultName = "sim"
@@ -14,6 +11,3 @@ const DefaultName = "sim"
 func ListenLocal(string) (Listener, error) {
 	return nil, errors.New("abstract sockets are there on Linux only; listen over UDP")
 }
-
-// tryWrite leaves writing to the client's sender.
-func tryWrite(net.Conn, []byte) bool { return false }

@@ -1,6 +1,7 @@
 package ibsim
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -32,15 +33,53 @@ func (l *udpListener) reply(to peer, b []byte) { _, _ = l.WriteTo(b, to) }
 func (l *udpListener) same(a, b peer) bool { return a.String() == b.String() }
 
 // open makes a socket at the port of the client's number, for its port id.
-func (l *udpListener) open(number, id uint32, from peer) (net.Conn, error) {
+func (l *udpListener) open(number, id uint32, from peer) (socket, error) {
 	port := int(l.at.Port()) + 1 + int(number)
 	if port > 65535 || id == 0 || id > 65535 {
 		return nil, fmt.Errorf("UDP ports %d and %d; allowed: 1 to 65535", port, id)
 	}
 	remote := *from.(*net.UDPAddr)
 	remote.Port = int(id)
-	return net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(l.at.Addr(), uint16(port))), &remote)
+	c, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(l.at.Addr(), uint16(port))), &remote)
+	if err != nil {
+		return nil, err
+	}
+	return udpSocket{c}, nil
 }
 
 // alive cannot be known of another machine's program: that it is gone shows when it is written to.
 func (l *udpListener) alive(uint32) bool { return true }
+
+// udpSocket is a data socket over UDP. Writing to it never waits for the client.
+type udpSocket struct{ *net.UDPConn }
+
+func (u udpSocket) start(s *Server, c *client) { s.work.Go(func() { u.receive(s, c) }) }
+
+// receive takes what the client sends until the socket is closed.
+func (u udpSocket) receive(s *Server, c *client) {
+	var b [dataLen + 1]byte
+	for {
+		n, err := u.Read(b[:])
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		s.mu.Lock()
+		switch {
+		case s.clients[c.number] != c:
+		case err != nil: // the program is gone
+			s.detach(c)
+		case n == dataLen:
+			s.carry(c, (*[dataLen]byte)(b[:]))
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (u udpSocket) try(b []byte) bool {
+	_, _ = u.Write(b)
+	return true
+}
+
+func (udpSocket) later() {}
+
+func (u udpSocket) close() { u.UDPConn.Close() }
