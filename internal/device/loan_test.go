@@ -55,6 +55,7 @@ func (f *fakeNeighbour) Introduce(peer Neighbour, i Introduction) {
 		PeerArena: func(id uint32) []byte { return o.p.c.Arena(id) },
 		Segment:   func(uint32) ([]byte, bool) { return o.data, false },
 		Wake:      func(*uint32) {},
+		Ring:      func() { f.p.c.Doorbell(command.Handle(i.QP)) },
 		Now:       func() uint64 { return 1 },
 	})
 }
@@ -113,6 +114,11 @@ type lending struct {
 }
 
 func lend(t *testing.T) *lending {
+	return lendTo(t, func(p *program) *queue { return p.cq(64) })
+}
+
+// lendTo is lend with another CQ of the second program.
+func lendTo(t *testing.T, cqB func(*program) *queue) *lending {
 	l := &lending{t: t}
 	start := time.Now()
 	l.h = newHost(t, Config{Seed: 1, Now: func() clock.Time { return clock.Time(time.Since(start)) + clock.Time(l.jump.Load()) }})
@@ -120,7 +126,7 @@ func lend(t *testing.T) *lending {
 	l.b = neighbourTo(t, l.h, l.h.add(t, AdapterConfig{Addr: loopback()}))
 	l.ma, l.baseA = l.a.region()
 	l.mb, l.baseB = l.b.region()
-	l.cqA, l.cqB = l.a.p.cq(64), l.b.p.cq(64)
+	l.cqA, l.cqB = l.a.p.cq(64), cqB(l.b.p)
 	l.c = connect(l.a.p.qp(command.CreateQP{}, l.cqA), l.b.p.qp(command.CreateQP{}, l.cqB))
 	l.path(2) // until it is used
 	l.a.p.c.Doorbell(l.c.a.q.Handle)
@@ -382,4 +388,68 @@ func TestEngineTakesWhatAProgramLeaves(t *testing.T) {
 	wantSuccess(t, l.cqA.next(), wr.ID, ring.CQSend)
 	wantSuccess(t, l.cqB.next(), 4, ring.CQRecv)
 	l.path(3)
+}
+
+// Events of a CQ with a channel come from the driver: when the program that completed
+// something in it says so, and also when that died before.
+func TestEventsOfChannelsOfALentConnection(t *testing.T) {
+	var raised atomic.Int32
+	l := lendTo(t, func(p *program) *queue {
+		ch, err := p.c.CreateChannel(bg, command.CreateChannel{Kind: command.Completions}, func(command.Handle) bool {
+			raised.Add(1)
+			return true
+		})
+		p.check(err)
+		q, err := p.c.CreateCQ(bg, command.CreateCQ{Adapter: p.adapter, Depth: 64, Channel: uint32(ch)})
+		p.check(err)
+		return p.open(q)
+	})
+	want := func(n int32) {
+		t.Helper()
+		for end := time.Now().Add(patience); raised.Load() < n && time.Now().Before(end); {
+			time.Sleep(100 * time.Microsecond)
+		}
+		if got := raised.Load(); got != n {
+			t.Fatalf("%d events, want %d", got, n)
+		}
+	}
+	for id := range uint64(4) {
+		l.c.b.postRecv(id)
+	}
+	send := func(flags ring.WRFlags) {
+		t.Helper()
+		wr := l.wr(ring.OpSend)
+		wr.NumSGE, wr.Flags = 0, wr.Flags|flags // the receives hold nothing
+		if !l.a.get().Execute(wr) {
+			t.Fatal("the program could not send")
+		}
+	}
+	send(0) // nobody asked for an event
+	l.cqB.Arm(ring.ArmSolicited)
+	send(0)
+	want(0)
+	send(ring.Solicited)
+	want(1)
+
+	// The last message is complete, and the program gone before it rang.
+	l.cqB.Arm(ring.ArmAny)
+	way := l.a.way()
+	atomic.StoreUint32(&way.Op, way.Op|1)
+	l.a.p.check(l.a.p.c.Close())
+	want(2)
+}
+
+// A program in whose place another process goes on has nothing lent to it until it asks
+// anew; then it has.
+func TestRestTakesHome(t *testing.T) {
+	l := lend(t)
+	before := atomic.LoadUint32(&l.a.way().Lease)
+	l.a.p.check(l.a.p.c.Rest(bg))
+	if now := atomic.LoadUint32(&l.a.way().Lease); now == before {
+		t.Error("what was lent is lent still")
+	}
+	l.path(3)
+	if !l.a.get().Execute(l.wr(ring.OpWrite)) {
+		t.Error("the program could not write")
+	}
 }

@@ -1,0 +1,38 @@
+package ring
+
+import (
+	"errors"
+	"testing"
+)
+
+// The driver sees how much of what it said was taken, and both see the same words.
+func TestNews(t *testing.T) {
+	b := mem(t, DoorbellGeometry(64))
+	driver, err := OpenNews(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := OpenNews(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint32(5) {
+		if driver.Waiting() != i {
+			t.Fatalf("%d frames wait, want %d", driver.Waiting(), i)
+		}
+		driver.Tell()
+	}
+	program.Take()
+	if driver.Waiting() != 4 {
+		t.Fatalf("%d frames wait, want 4", driver.Waiting())
+	}
+	for range 5 { // nonsense: more than there were
+		program.Take()
+	}
+	if driver.Waiting() < 1<<31 {
+		t.Error("a program that says nonsense seems to have taken everything")
+	}
+	if _, err := OpenNews(b[:64]); !errors.Is(err, ErrLayout) {
+		t.Errorf("too little memory: %v", err)
+	}
+}
