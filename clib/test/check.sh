@@ -5,6 +5,7 @@ lib=$1 tests=$2 softvpi=$3
 . "$(dirname "$0")/driver.sh"
 status=0
 LD_LIBRARY_PATH=$lib "$tests" || status=1
+LD_LIBRARY_PATH=$lib "$(dirname "$tests")/manager" || status=1
 echo "again, in memory that the driver shares:"
 LD_LIBRARY_PATH=$lib LD_PRELOAD=$lib/libsoftvpi-memory.so "$tests" shared || status=1
 echo "again, so and without the direct path:"

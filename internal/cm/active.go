@@ -34,7 +34,7 @@ func (e *Engine) Connect(now clock.Time, id ID, p Connect) error {
 		return fieldError("Remote", p.Remote, "of the same family as the local address "+local.String())
 	}
 	if c.binding == nil {
-		c.binding, err = e.ports.bind(c.space, netip.AddrPortFrom(local, 0), remote, e.cfg.Rand())
+		c.binding, err = e.ports.bind(c.space, netip.AddrPortFrom(local, 0), remote, c.bind, e.cfg.Rand())
 		if err != nil {
 			return err
 		}

@@ -210,7 +210,7 @@ func TestEphemeralPorts(t *testing.T) {
 	seen := map[uint16]bool{}
 	var held []*binding
 	for range n {
-		b, err := p.bind(command.TCP, local, first, 12345)
+		b, err := p.bind(command.TCP, local, first, BindOptions{}, 12345)
 		if err != nil || seen[b.local.Port()] {
 			t.Fatal(b, err)
 		}
@@ -222,25 +222,25 @@ func TestEphemeralPorts(t *testing.T) {
 	}
 	for port := firstEphemeral; port <= lastEphemeral; port++ {
 		if !seen[uint16(port)] {
-			b, err := p.bind(command.TCP, netip.AddrPortFrom(local.Addr(), uint16(port)), first, 0)
+			b, err := p.bind(command.TCP, netip.AddrPortFrom(local.Addr(), uint16(port)), first, BindOptions{}, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			held = append(held, b)
 		}
 	}
-	if _, err := p.bind(command.TCP, local, first, 1); !errors.Is(err, ErrNoPorts) {
+	if _, err := p.bind(command.TCP, local, first, BindOptions{}, 1); !errors.Is(err, ErrNoPorts) {
 		t.Errorf("to the same end: %v", err)
 	}
-	if _, err := p.bind(command.TCP, local, netip.AddrPort{}, 1); !errors.Is(err, ErrNoPorts) {
+	if _, err := p.bind(command.TCP, local, netip.AddrPort{}, BindOptions{}, 1); !errors.Is(err, ErrNoPorts) {
 		t.Errorf("to any end: %v", err)
 	}
-	if b, err := p.bind(command.TCP, local, second, 1); err != nil {
+	if b, err := p.bind(command.TCP, local, second, BindOptions{}, 1); err != nil {
 		t.Errorf("to another end: %v", err)
 	} else {
 		held = append(held, b)
 	}
-	if b, err := p.bind(command.UDP, local, first, 1); err != nil {
+	if b, err := p.bind(command.UDP, local, first, BindOptions{}, 1); err != nil {
 		t.Errorf("in the other space: %v", err)
 	} else {
 		held = append(held, b)
@@ -262,15 +262,45 @@ func TestCovers(t *testing.T) {
 	}
 	for _, c := range []struct {
 		listener, at string
+		only         bool
 		want         bool
 	}{
-		{"", "10.0.0.1", true}, {"", "fd00::1", true}, {"::", "10.0.0.1", true}, {"::", "fd00::1", true},
-		{"0.0.0.0", "10.0.0.1", true}, {"0.0.0.0", "fd00::1", false},
-		{"10.0.0.1", "10.0.0.1", true}, {"10.0.0.1", "10.0.0.2", false}, {"10.0.0.1", "0.0.0.0", false},
+		{"", "10.0.0.1", false, true}, {"", "fd00::1", false, true}, {"::", "10.0.0.1", false, true}, {"::", "fd00::1", false, true},
+		{"::", "10.0.0.1", true, false}, {"::", "fd00::1", true, true}, {"::", "0.0.0.0", true, false},
+		{"0.0.0.0", "10.0.0.1", false, true}, {"0.0.0.0", "fd00::1", false, false},
+		{"10.0.0.1", "10.0.0.1", false, true}, {"10.0.0.1", "10.0.0.2", false, false}, {"10.0.0.1", "0.0.0.0", false, false},
 	} {
-		if got := covers(addr(c.listener), addr(c.at)); got != c.want {
-			t.Errorf("%q covers %q: %t", c.listener, c.at, got)
+		b := binding{local: netip.AddrPortFrom(addr(c.listener), 1), BindOptions: BindOptions{IPv6Only: c.only}}
+		if got := b.covers(addr(c.at)); got != c.want {
+			t.Errorf("%q covers %q (IPv6 only: %t): %t", c.listener, c.at, c.only, got)
 		}
+	}
+}
+
+// Ids that all have REUSEADDR share a port, until one of them listens: rdma_set_option(3).
+func TestSharedPorts(t *testing.T) {
+	p := ports{}
+	local, reuse := netip.MustParseAddrPort("10.0.0.1:7000"), BindOptions{Reuse: true}
+	first, err := p.bind(command.TCP, local, netip.AddrPort{}, reuse, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.bind(command.TCP, local, netip.AddrPort{}, BindOptions{}, 0); !errors.Is(err, ErrPortInUse) {
+		t.Errorf("one without the option: %v", err)
+	}
+	second, err := p.bind(command.TCP, local, netip.AddrPort{}, reuse, 0)
+	if err != nil {
+		t.Fatalf("one with the option: %v", err)
+	}
+	if err := p.alone(first); !errors.Is(err, ErrPortInUse) {
+		t.Errorf("listening beside another: %v", err)
+	}
+	p.release(second)
+	if err := p.alone(first); err != nil {
+		t.Errorf("listening alone: %v", err)
+	}
+	if _, err := p.bind(command.TCP, local, netip.AddrPort{}, reuse, 0); !errors.Is(err, ErrPortInUse) {
+		t.Errorf("beside one that listens: %v", err)
 	}
 }
 

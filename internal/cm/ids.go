@@ -41,12 +41,26 @@ func (e *Engine) Bind(id ID, local netip.AddrPort) (netip.AddrPort, error) {
 	if c.binding != nil {
 		return netip.AddrPort{}, &StateError{"Bind", "bound"}
 	}
-	c.binding, err = e.ports.bind(c.space, barePort(local), netip.AddrPort{}, e.cfg.Rand())
+	c.binding, err = e.ports.bind(c.space, barePort(local), netip.AddrPort{}, c.bind, e.cfg.Rand())
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
 	c.local = c.binding.local
 	return c.local, nil
+}
+
+// SetBind says how an id that does not listen or connect yet holds its address
+// and port, before Bind or after it.
+func (e *Engine) SetBind(id ID, o BindOptions) error {
+	c, err := e.in("SetBind", id, stateIdle)
+	if err != nil {
+		return err
+	}
+	c.bind = o
+	if c.binding != nil {
+		c.binding.BindOptions = o
+	}
+	return nil
 }
 
 // Listen makes a bound id take requests. backlog is how many may wait to be
@@ -65,6 +79,11 @@ func (e *Engine) Listen(id ID, backlog int) error {
 	if backlog == 0 {
 		backlog = DefaultBacklog
 	}
+	if c.binding.Reuse {
+		if err := e.ports.alone(c.binding); err != nil {
+			return err
+		}
+	}
 	c.listen = &listenState{backlog: backlog, waiting: map[ID]*conn{}}
 	e.enter(c, stateListen)
 	key := portKey{c.space, c.local.Port()}
@@ -75,7 +94,7 @@ func (e *Engine) Listen(id ID, backlog int) error {
 // listener finds who listens at an address. There is at most one: bindings that overlap conflict.
 func (e *Engine) listener(space command.PortSpace, at netip.AddrPort) *conn {
 	for _, l := range e.listeners[portKey{space, at.Port()}] {
-		if covers(l.local.Addr(), at.Addr()) {
+		if l.binding.covers(at.Addr()) {
 			return l
 		}
 	}

@@ -17,6 +17,15 @@ type binding struct {
 	space  command.PortSpace
 	local  netip.AddrPort
 	remote netip.AddrPort // of an ephemeral port that a connection took for itself
+	BindOptions
+}
+
+// BindOptions are how an id holds its address and port, as rdma_set_option(3) has them.
+type BindOptions struct {
+	// Reuse lets ids that all have it hold one port, until one of them listens (REUSEADDR).
+	Reuse bool
+	// IPv6Only keeps :: from standing for IPv4 addresses (AFONLY).
+	IPv6Only bool
 }
 
 // ports is the table of bindings, by port space and port.
@@ -30,14 +39,14 @@ type portKey struct {
 // bind reserves an address and port. Port 0 takes an ephemeral one, searched
 // from a random start. Ports that connections took for themselves may be shared
 // by those with different remote ends; nothing else may share one.
-func (p ports) bind(space command.PortSpace, local, remote netip.AddrPort, random uint64) (*binding, error) {
+func (p ports) bind(space command.PortSpace, local, remote netip.AddrPort, opt BindOptions, random uint64) (*binding, error) {
 	if local.Port() != 0 {
-		return p.take(&binding{space: space, local: local, remote: remote})
+		return p.take(&binding{space, local, remote, opt})
 	}
 	const n = lastEphemeral - firstEphemeral + 1
 	for i := range uint64(n) {
 		port := uint16(firstEphemeral + (random%n+i)%n)
-		if b, err := p.take(&binding{space, netip.AddrPortFrom(local.Addr(), port), remote}); err == nil {
+		if b, err := p.take(&binding{space, netip.AddrPortFrom(local.Addr(), port), remote, opt}); err == nil {
 			return b, nil
 		}
 	}
@@ -53,6 +62,17 @@ func (p ports) take(b *binding) (*binding, error) {
 	}
 	p[key] = append(p[key], b)
 	return b, nil
+}
+
+// alone takes the leave to share its port from a binding that is to listen.
+func (p ports) alone(b *binding) error {
+	for _, other := range p[portKey{b.space, b.local.Port()}] {
+		if other != b && b.overlaps(other) {
+			return ErrPortInUse
+		}
+	}
+	b.Reuse = false
+	return nil
 }
 
 func (p ports) release(b *binding) {
@@ -80,18 +100,22 @@ func (b *binding) conflicts(other *binding) bool {
 	if b.remote.IsValid() && other.remote.IsValid() && b.remote != other.remote {
 		return false
 	}
-	x, y := b.local.Addr(), other.local.Addr()
-	return x == y || covers(x, y) || covers(y, x)
+	return !(b.Reuse && other.Reuse) && b.overlaps(other)
 }
 
-// covers reports whether a listener at address a takes requests for address b:
-// no address and :: stand for all, 0.0.0.0 for every IPv4 address.
-func covers(a, b netip.Addr) bool {
-	switch {
-	case !a.IsValid() || a == netip.IPv6Unspecified():
-		return true
-	case a == netip.IPv4Unspecified():
-		return b.Is4()
+func (b *binding) overlaps(other *binding) bool {
+	return b.covers(other.local.Addr()) || other.covers(b.local.Addr())
+}
+
+// covers reports whether a listener takes requests for an address: no address
+// and :: stand for all, 0.0.0.0 for every IPv4 address.
+func (b *binding) covers(addr netip.Addr) bool {
+	switch own := b.local.Addr(); {
+	case !own.IsValid() || own == netip.IPv6Unspecified():
+		return !b.IPv6Only || !addr.Is4()
+	case own == netip.IPv4Unspecified():
+		return addr.Is4()
+	default:
+		return own == addr
 	}
-	return a == b
 }

@@ -75,7 +75,7 @@ type CMOptionKind uint32
 // The options.
 const (
 	OptionTOS        CMOptionKind = iota + 1 // traffic class of the connection, 0 to 255
-	OptionReuse                              // 1: the port may be bound while connections of before linger
+	OptionReuse                              // 1: ids that all have it hold one port, until one of them listens
 	OptionIPv6Only                           // 1: :: does not mean IPv4 addresses
 	OptionAckTimeout                         // local ACK timeout code, 0 to 31
 )

@@ -2,11 +2,13 @@ package device
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link/udp"
 )
 
 // CMConnect implements command.Commands.
@@ -35,8 +37,8 @@ func (c *Client) connect(r *command.CMConnect) error {
 	if err != nil {
 		return err
 	}
-	if o.state != cmIdle && o.state != cmBound {
-		return command.Errorf(command.State, "the id listens or connects already")
+	if o.state != cmIdle && o.state != cmBound || o.stop != nil {
+		return command.Errorf(command.State, "the id resolves, listens or connects already")
 	}
 	q, err := c.connectable(o, r.QP)
 	if err != nil {
@@ -52,21 +54,49 @@ func (c *Client) connect(r *command.CMConnect) error {
 	return o.connect(r, q, remote)
 }
 
+// outgoing is the adapter by which the system would send to an address, or the first
+// that speaks its family.
+func (o *cmid) outgoing(q *qp, remote netip.Addr) *adapter {
+	var may []*adapter
+	for _, b := range o.client.host.adapters {
+		if b.enabled && o.mayBeOn(b) && b.source(remote).Is4() == remote.Is4() && (q == nil || q.adapter == b) {
+			may = append(may, b)
+		}
+	}
+	if len(may) > 1 {
+		local := systemSource(remote)
+		for _, b := range may {
+			if b.gids.has(local) {
+				return b
+			}
+		}
+	}
+	if len(may) == 0 {
+		return nil
+	}
+	return may[0]
+}
+
+// systemSource is the address that the system sends from to another; the zero Addr
+// where it has no way there. Connecting a datagram socket sends nothing.
+func systemSource(remote netip.Addr) netip.Addr {
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(remote, udp.DefaultPort)))
+	if err != nil {
+		return netip.Addr{}
+	}
+	defer c.Close()
+	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+}
+
 // choose settles on the adapter that a connection goes out by: the QP's, the
-// one that it is bound to, or the first that speaks the peer's address family.
+// one that it is bound to, or the system's choice.
 func (o *cmid) choose(q *qp, remote netip.Addr) error {
 	if !remote.IsValid() || remote.IsUnspecified() {
 		return command.Errorf(command.Invalid, "Remote is %v, want an address", remote)
 	}
 	a := o.adapter
 	if a == nil || o.wildcard {
-		a = nil
-		for _, b := range o.client.host.adapters {
-			if b.enabled && o.mayBeOn(b) && b.source(remote).Is4() == remote.Is4() && (q == nil || q.adapter == b) {
-				a = b
-				break
-			}
-		}
+		a = o.outgoing(q, remote)
 	}
 	switch {
 	case a == nil:

@@ -264,6 +264,9 @@ func (c *Client) destroyCM(h command.Handle) error {
 	if o == nil {
 		return notFound("CM id", h)
 	}
+	if o.stop != nil {
+		o.stop()
+	}
 	o.unplace()
 	o.part()
 	c.cms.remove(h)

@@ -46,7 +46,9 @@ type cmid struct {
 	listener command.Handle // of a connection request
 	qp       *qp
 	channel  *channel // of its events; nil: the client's queue
+	stop     func()   // ends the resolution of its address that is under way
 
+	bind    cm.BindOptions
 	traffic uint8 // class, of the connection's packets
 	ack     uint8 // local ACK timeout code, 0: from the path
 }
@@ -151,6 +153,7 @@ func (o *cmid) accept(p *command.ConnParam, q *qp) error {
 	if q == nil {
 		return nil
 	}
+	o.settings(&attr)
 	// Before the REP leaves: the peer's first packet may come before its RTU.
 	if err := q.toRTS(&attr); err != nil {
 		_ = a.cm.Fail(a.host.now(), o.id)
@@ -260,6 +263,7 @@ func (c *Client) CMAttributes(ctx context.Context, h command.Handle, state comma
 	if err != nil {
 		return command.ModifyQP{}, cmError(err)
 	}
+	o.settings(&attr)
 	typ := command.RC
 	switch {
 	case o.space == command.UDP:

@@ -2,29 +2,91 @@ package device
 
 import (
 	"context"
+	"errors"
 	"net/netip"
+	"syscall"
+	"time"
 
+	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
 var _ command.Extended = (*Client)(nil)
 
-// CMResolveAddr implements command.Extended.
+// CMResolveAddr implements command.Extended. The event comes when the system knows the
+// way to the next hop, at once where that is this host.
 func (c *Client) CMResolveAddr(ctx context.Context, r command.CMResolveAddr) error {
 	return c.cmDo(ctx, r.ID, func(o *cmid) error {
-		if o.state != cmIdle && o.state != cmBound {
-			return command.Errorf(command.State, "the id listens or connects already")
+		if o.state != cmIdle && o.state != cmBound || o.stop != nil {
+			return command.Errorf(command.State, "the id resolves, listens or connects already")
 		}
-		e := command.Event{Type: command.EventAddressResolved, Object: o.handle, Context: o.context}
-		if err := o.resolve(r.Local, r.Remote); err != nil {
-			e.Type, e.Status = command.EventAddressError, uint32(codeOf(err))
-		} else {
-			e.Adapter, e.Remote = o.adapter.index, endpoint(o.local)
+		err := o.resolve(r.Local, r.Remote)
+		if err == nil && o.await(r.Remote.Addr.IP(), time.Duration(r.Timeout)*time.Millisecond) {
+			return nil
 		}
-		c.event(e)
+		o.resolved(err)
 		return nil
 	})
+}
+
+// resolved tells the program how the resolution of an address ended.
+func (o *cmid) resolved(err error) {
+	e := command.Event{Type: command.EventAddressResolved, Object: o.handle, Context: o.context}
+	if err != nil {
+		e.Type, e.Status = command.EventAddressError, uint32(codeOf(err))
+	} else {
+		e.Adapter, e.Remote = o.adapter.index, endpoint(o.local)
+	}
+	o.client.event(e)
+}
+
+// resolver is a link that asks who has an address.
+type resolver interface {
+	Resolve(ctx context.Context, dst netip.Addr) error
+}
+
+// await asks, beside the loop, whether anybody has an address; false: that is known.
+func (o *cmid) await(remote netip.Addr, timeout time.Duration) bool {
+	h := o.client.host
+	for _, a := range h.adapters {
+		if a.gids.has(remote) {
+			return false
+		}
+	}
+	p := o.adapter.plugFor(o.local.Addr())
+	if p == nil || p.base == nil {
+		return false
+	}
+	link, ok := p.base.(resolver)
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	o.stop = cancel
+	go func() {
+		err := link.Resolve(ctx, remote)
+		cancel()
+		h.lock()
+		defer h.finish()
+		if o.client.cms.get(o.handle) != o || o.removed {
+			return // it was destroyed meanwhile
+		}
+		o.stop = nil
+		o.resolved(unanswered(err))
+	}()
+	return true
+}
+
+// unanswered is the command's error for one of a resolver.
+func unanswered(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ETIMEDOUT):
+		return &command.Error{Code: command.TimedOut, Detail: err.Error()}
+	}
+	return &command.Error{Code: unreachableCode(err), Detail: err.Error()}
 }
 
 // resolve binds the id on the adapter, and to the address, by which the destination
@@ -62,7 +124,7 @@ func (o *cmid) resolve(from, to command.Endpoint) error {
 // and was asked for with the address.
 func (c *Client) CMResolveRoute(ctx context.Context, r command.CMResolveRoute) error {
 	return c.cmDo(ctx, r.ID, func(o *cmid) error {
-		if o.adapter == nil || o.state != cmBound {
+		if o.adapter == nil || o.state != cmBound || o.stop != nil {
 			return command.Errorf(command.State, "the address of the id is not resolved")
 		}
 		c.event(command.Event{Type: command.EventRouteResolved, Object: o.handle, Context: o.context, Adapter: o.adapter.index})
@@ -126,34 +188,62 @@ func (c *Client) group(ctx context.Context, id, pair command.Handle, group comma
 
 // CMOption implements command.Extended.
 func (c *Client) CMOption(ctx context.Context, r command.CMOption) error {
-	return c.cmDo(ctx, r.ID, func(o *cmid) error {
-		if o.state != cmIdle && o.state != cmBound {
-			return command.Errorf(command.State, "the id listens or connects already")
-		}
-		switch r.Option {
-		case command.OptionTOS:
-			if err := within("Value", r.Value, 0, 255); err != nil {
-				return err
-			}
-			o.traffic = uint8(r.Value)
-		case command.OptionAckTimeout:
-			if err := within("Value", r.Value, 0, 31); err != nil {
-				return err
-			}
-			o.ack = uint8(r.Value)
-		case command.OptionReuse, command.OptionIPv6Only:
-			// Ports of connections that linger can be bound as it is, and :: stands for all
-			// addresses of adapters, which have one family each.
-			return within("Value", r.Value, 0, 1)
-		default:
-			return command.Errorf(command.Invalid, "Option is %d, want 1 to 4", r.Option)
-		}
+	return c.cmDo(ctx, r.ID, func(o *cmid) error { return o.set(r.Option, r.Value) })
+}
+
+func (o *cmid) set(option command.CMOptionKind, value uint32) error {
+	most := map[command.CMOptionKind]uint32{
+		command.OptionTOS: 255, command.OptionAckTimeout: 31, command.OptionReuse: 1, command.OptionIPv6Only: 1,
+	}
+	if _, ok := most[option]; !ok {
+		return command.Errorf(command.Invalid, "Option is %d, want 1 to 4", option)
+	}
+	if err := within("Value", value, 0, most[option]); err != nil {
+		return err
+	}
+	unbound := o.state == cmIdle || o.state == cmBound
+	switch {
+	case option == command.OptionTOS && (unbound || o.state == cmRequested):
+		o.traffic = uint8(value)
+	case option == command.OptionAckTimeout && (unbound || o.state == cmRequested):
+		o.ack = uint8(value)
+	case option == command.OptionReuse && unbound:
+		o.bind.Reuse = value == 1
+		return o.setBind()
+	case option == command.OptionIPv6Only && unbound:
+		o.bind.IPv6Only = value == 1
+		return o.setBind()
+	default:
+		return command.Errorf(command.State, "the id listens or connects already")
+	}
+	return nil
+}
+
+// setBind passes the options of a bound id's port on to the CM.
+func (o *cmid) setBind() error {
+	if o.adapter == nil {
 		return nil
-	})
+	}
+	for _, p := range append([]placed{{o.adapter, o.id}}, o.others...) {
+		if err := p.adapter.cm.SetBind(p.id, o.bind); err != nil {
+			return cmError(err)
+		}
+	}
+	return nil
+}
+
+// settings puts what the id's options say in the place of what a request says.
+func (o *cmid) settings(t *cm.Attributes) {
+	if o.traffic != 0 {
+		t.TrafficClass = o.traffic
+	}
+	if o.ack != 0 {
+		t.AckTimeout = o.ack
+	}
 }
 
 // CMNotify implements command.Extended: a QP that received before the RTU came counts
-// as connected.
+// as connected. Of QPs that the driver moves it sees the first message itself.
 func (c *Client) CMNotify(ctx context.Context, r command.CMNotify) error {
 	return c.cmDo(ctx, r.ID, func(o *cmid) error {
 		if r.Event != command.EventCommunicationEstablished {
@@ -165,6 +255,6 @@ func (c *Client) CMNotify(ctx context.Context, r command.CMNotify) error {
 		if o.state != cmAccepted {
 			return command.Errorf(command.State, "the id was not accepted")
 		}
-		return nil // the driver sees the first message itself
+		return cmError(o.adapter.cm.Established(c.host.now(), o.id))
 	})
 }

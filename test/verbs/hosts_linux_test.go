@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -194,5 +196,21 @@ func TestTwoHosts(t *testing.T) {
 			client.addrs = left.addrs
 			left.under(t).talkTo(client, p)
 		})
+	}
+}
+
+// Where no neighbour answers, no address is resolved: the event of Linux, at its time, which is the program's (2 s in rping).
+func TestNoNeighbour(t *testing.T) {
+	left, _ := hosts(t)
+	left.need("rping")
+	for _, c := range []struct{ to, says string }{
+		{"10.77.3.99", fmt.Sprintf("RDMA_CM_EVENT_ADDR_ERROR, error -%d", syscall.ETIMEDOUT)},
+		{"10.78.3.99", fmt.Sprintf("RDMA_CM_EVENT_ADDR_ERROR, error -%d", syscall.ENETUNREACH)},
+	} {
+		p := left.start(nil, "rping", "-c", "-a", c.to, "-C", "1")
+		<-p.done
+		if p.err == nil || !strings.Contains(p.out.String(), c.says) {
+			t.Errorf("rping to %s: %v, want %q\n%s", c.to, p.err, c.says, p.out.String())
+		}
 	}
 }
