@@ -36,7 +36,6 @@ func makeTools() map[string]tool.Main {
 		"MLNX_System_Snapshot": snapshot.Main,
 		"MlxStat":              hca.MlxStat,
 		"ibdump":               ibdump.Main,
-		"ibstat":               hca.Ibstat,
 		"mlx5cmd":              mlx5cmd.Main,
 		"mlxconfig":            mft.Config,
 		"mlxtool":              mlxtool.Main,
@@ -48,7 +47,6 @@ func makeTools() map[string]tool.Main {
 		"ndinstall":            ndinfo.Install,
 		"perf_tuning":          perftuning.Main,
 		"vlan_config":          vlanconfig.Main,
-		"vstat":                hca.Vstat,
 	}
 	maps.Copy(m, diags.Tools)
 	for _, p := range ndping.Programs {

@@ -3,6 +3,7 @@ package diags
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -136,6 +137,12 @@ perfquery -x -R 2 8
 perfquery -E -R 3 1
 ibqueryerrors
 ibqueryerrors --counters
+ibstat
+ibstat -s
+ibstat -p
+ibstat -l
+ibstat ibsim0
+ibstat ibsim0 1
 `
 
 // Debian's tool and ours print the same, on both streams, and end with the same status.
@@ -235,6 +242,37 @@ func TestErrorsAreReportedAlike(t *testing.T) {
 	}
 }
 
+// times are what an answer took.
+var times = regexp.MustCompile(`\d+\.\d{3}|time \d+ ms`)
+
+// Debian's client and ours get the same from our server, and ours gets from Debian's what that gets from ours.
+func TestNodesAnswerEachOther(t *testing.T) {
+	f := newFabric(t, "testdata/small.net", true, "-o") // the stock preload does not survive a subnet manager that asks
+	f.server("host-c", "ibping", true)
+	f.server("host-d", "ibsysstat", true)
+	const pings = "ibping -c 1 5"
+	same := func(line string, want, got result) {
+		t.Helper()
+		want.out, got.out = times.ReplaceAllString(want.out, "T"), times.ReplaceAllString(got.out, "T")
+		if want != got || want.status != 0 {
+			t.Errorf("%s: %s\n%d %d %s %s", line, difference(want.out, got.out), want.status, got.status, want.errs, got.errs)
+		}
+	}
+	var answers []result
+	for _, line := range []string{pings, "ibsysstat 6", "ibsysstat 6 host", "ibsysstat 6 cpu"} {
+		w := strings.Fields(line)
+		want := f.debian("host-b", w[0], w[1:]...)
+		same(line, want, f.ours("host-b", w[0], w[1:]...))
+		answers = append(answers, want)
+	}
+	if got := f.ours("host-b", "ibping", "-c", "1", "-t", "20", "4"); got.status != 0 || !strings.Contains(got.out, "1 packets transmitted, 0 received, 100% packet loss") {
+		t.Errorf("a node without a server: %d %s", got.status, got.out)
+	}
+	g := newFabric(t, "testdata/small.net", true, "-o")
+	g.server("host-c", "ibping", false)
+	same(pings, answers[0], g.ours("host-b", "ibping", "-c", "1", "5"))
+}
+
 // Wrong usage is status 2, as everywhere here, with one line that says what is allowed.
 func TestWrongUsage(t *testing.T) {
 	f := newFabric(t, "testdata/small.net", false)
@@ -247,6 +285,7 @@ func TestWrongUsage(t *testing.T) {
 		"ibportstate 1 1 up", "ibportstate 1 1 speed", "ibportstate 1 1 speed 16", "ibportstate 1 1 width 32", "ibportstate 1 1 enable disable",
 		"ibnetdiscover a b", "ibnetdiscover --diffcheck x", "ibnetdiscover -o 0", "iblinkinfo 1", "iblinkinfo -S x", "iblinkinfo -D 0 --load-cache x", "ibcacheedit a",
 		"perfquery 1 x", "perfquery 1 5-2", "perfquery 1 1 x", "perfquery 1 1 1 1", "ibqueryerrors x", "ibqueryerrors -s nothing", "ibclearerrors a b",
+		"ibping", "ibping -c 0 1", "ibping -o 0x1000000 1", "ibsysstat", "ibsysstat 1 what", "ibstat a b c",
 		"ibcacheedit --caguid 1 a b", "ibcacheedit --portguid 1:2 a b", "ibcacheedit --caguid 1:x a b",
 	} {
 		words := strings.Fields(line)

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -29,7 +30,10 @@ const toolVariable = "SOFTVPI_TEST_TOOL"
 func TestMain(m *testing.M) {
 	if name := os.Getenv(toolVariable); name != "" {
 		env := tool.Env{Name: name, Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-		os.Exit(diags.Tools[name](context.Background(), env))
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		status := diags.Tools[name](ctx, env)
+		stop()
+		os.Exit(status)
 	}
 	os.Exit(m.Run())
 }
@@ -54,8 +58,8 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// newFabric starts the real ibsim on a netlist, and the real OpenSM on its first adapter.
-func newFabric(t *testing.T, netlist string, opensm bool) *fabric {
+// newFabric starts the real ibsim on a netlist, and the real OpenSM, with further options, on its first adapter.
+func newFabric(t *testing.T, netlist string, opensm bool, options ...string) *fabric {
 	t.Helper()
 	need(t, "ibsim", "opensm", "smpquery")
 	preload, _ := filepath.Glob("/usr/lib/*/umad2sim/libumad2sim.so")
@@ -77,6 +81,7 @@ func newFabric(t *testing.T, netlist string, opensm bool) *fabric {
 	f.wait(f.log, "Network simulator ready")
 	if opensm {
 		sm := f.command("opensm", "-f", filepath.Join(f.dir, "opensm.log"), "-d", "2")
+		sm.Args = append(sm.Args, options...)
 		f.preloaded(sm, "")
 		f.start(sm, filepath.Join(f.dir, "opensm.out"))
 		f.wait(filepath.Join(f.dir, "opensm.log"), "SUBNET UP")
@@ -154,6 +159,33 @@ func (f *fabric) say(line string) {
 	}
 }
 
+// server runs a tool that answers others, ours or Debian's, until the end of the test.
+func (f *fabric) server(node, name string, ours bool) {
+	f.t.Helper()
+	c := f.command(name, "-S")
+	if ours {
+		c = f.tool(name, "-S")
+	} else {
+		f.preloaded(c, node)
+	}
+	c.Env = append(c.Env, "SIM_HOST="+node, "SIM_SET_ISSM=1")
+	f.start(c, filepath.Join(f.dir, name+".out"))
+	for end := time.Now().Add(patience); !strings.Contains(f.attached(), node); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			f.t.Fatalf("%s never attaches as %s", name, node)
+		}
+	}
+	time.Sleep(100 * time.Millisecond) // it registers after it has attached, which cannot be seen from outside
+}
+
+// attached is the list of the ibsim's clients.
+func (f *fabric) attached() string {
+	b, _ := os.ReadFile(f.log)
+	f.say("Attached")
+	all, _ := os.ReadFile(f.log)
+	return string(all[min(len(b), len(all)):])
+}
+
 // result is what a tool did.
 type result struct {
 	out, errs string
@@ -171,13 +203,21 @@ func (f *fabric) debian(node, name string, args ...string) result {
 // ours runs the tool of this repository on a node.
 func (f *fabric) ours(node, name string, args ...string) result {
 	f.t.Helper()
+	c := f.tool(name, args...)
+	c.Env = append(c.Env, "SIM_HOST="+node)
+	return f.run(c)
+}
+
+// tool is a tool of this repository: this program, under its name.
+func (f *fabric) tool(name string, args ...string) *exec.Cmd {
+	f.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	c := f.command(self, args...)
-	c.Env = append(c.Env, toolVariable+"="+name, "SIM_HOST="+node)
-	return f.run(c)
+	c.Env = append(c.Env, toolVariable+"="+name)
+	return c
 }
 
 func (f *fabric) run(c *exec.Cmd) result {

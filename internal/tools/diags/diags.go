@@ -2,7 +2,9 @@
 package diags
 
 import (
+	"github.com/softvpi/softvpi/internal/tools/hca"
 	"github.com/softvpi/softvpi/internal/tools/ibnetdiscover"
+	"github.com/softvpi/softvpi/internal/tools/ibping"
 	"github.com/softvpi/softvpi/internal/tools/ibportstate"
 	"github.com/softvpi/softvpi/internal/tools/ibqueryerrors"
 	"github.com/softvpi/softvpi/internal/tools/ibroute"
@@ -14,6 +16,10 @@ import (
 
 // Tools are the tools by their names.
 var Tools = map[string]tool.Main{
+	"ibping":        ibping.Main,
+	"ibsysstat":     ibping.Sysstat,
+	"ibstat":        hca.Ibstat,
+	"vstat":         hca.Vstat,
 	"ibaddr":        sminfo.Addresses,
 	"ibcacheedit":   ibnetdiscover.CacheEdit,
 	"iblinkinfo":    ibnetdiscover.LinkInfo,

@@ -5,6 +5,7 @@ package hca
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/internal/umad"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
 )
 
 const (
@@ -34,25 +38,44 @@ type device struct {
 	Firmware   string `json:"firmware"`
 	VendorID   int    `json:"vendor_id"`
 	PartID     int    `json:"vendor_part_id"`
+	Board      string `json:"board,omitempty"` // where it is not told by the part
+	Hardware   string `json:"hardware"`
 	NodeGUID   uint64 `json:"node_guid"`
+	ImageGUID  uint64 `json:"system_image_guid"`
 	Ports      []port `json:"ports"`
 	status     *api.AdapterStatus
 }
 
 // port is what the tools show of a port.
 type port struct {
-	Number    int      `json:"port"`
-	GUID      uint64   `json:"port_guid"`
-	Up        bool     `json:"up"`
-	Rate      float64  `json:"rate_gbps"`
-	Transport string   `json:"transport"`
-	MaxMTU    uint32   `json:"max_mtu"`
-	ActiveMTU uint32   `json:"active_mtu"`
-	GIDs      []string `json:"gids"`
+	Number    int                   `json:"port"`
+	GUID      uint64                `json:"port_guid"`
+	Up        bool                  `json:"up"`
+	State     mad.PortState         `json:"state"`
+	Physical  mad.PortPhysicalState `json:"physical_state"`
+	LID       ib.LID                `json:"lid"`
+	LMC       uint8                 `json:"lmc"`
+	SMLID     ib.LID                `json:"sm_lid"`
+	Caps      uint32                `json:"capability_mask"`
+	Layer     string                `json:"link_layer"`
+	Lanes     int                   `json:"lanes"`
+	Rate      float64               `json:"rate_gbps"`
+	Transport string                `json:"transport"`
+	MaxMTU    uint32                `json:"max_mtu"`
+	ActiveMTU uint32                `json:"active_mtu"`
+	GIDs      []string              `json:"gids"`
 }
 
-// devices are those of the driver.
+// portCapabilities says that the port has a CM (IBA 14.2.5.6, IsCommunicationManagementSupported).
+const portCapabilities = mad.CapIsCommunicationManagementSupported
+
+// devices are those of the driver, or where the environment names an InfiniBand fabric, and the user no socket, the one there.
 func devices(ctx context.Context, socket string) ([]device, error) {
+	if socket == "" {
+		if list, err := fabricDevices(); !errors.Is(err, umad.ErrNoFabric) {
+			return list, err
+		}
+	}
 	s, err := api.NewClient(socket).Status(ctx)
 	if err != nil {
 		return nil, err
@@ -67,13 +90,17 @@ func devices(ctx context.Context, socket string) ([]device, error) {
 func describe(index int, version string, a *api.AdapterStatus) device {
 	p := port{
 		Number: 1, GUID: a.GUID, Up: a.Enabled && a.Up, Rate: rate(a), Transport: transport(a.RoCE), MaxMTU: maxMTU, ActiveMTU: a.ActiveMTU,
+		State: mad.PortDown, Physical: mad.PhysicalDisabled, Caps: portCapabilities, Layer: "Ethernet", Lanes: 1,
+	}
+	if p.Up {
+		p.State, p.Physical = mad.PortActive, mad.PhysicalLinkUp
 	}
 	for _, g := range a.GIDs {
 		p.GIDs = append(p.GIDs, groups(g.GID.As16()))
 	}
 	return device{
-		Index: index, Name: a.Name, Generation: a.Generation, Firmware: version, VendorID: vendorID, PartID: partID, NodeGUID: a.GUID,
-		Ports: []port{p}, status: a,
+		Index: index, Name: a.Name, Generation: a.Generation, Firmware: version, VendorID: vendorID, PartID: partID, Hardware: "0",
+		NodeGUID: a.GUID, ImageGUID: a.GUID, Ports: []port{p}, status: a,
 	}
 }
 

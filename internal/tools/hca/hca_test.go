@@ -112,7 +112,7 @@ func TestAgainstARunningDriver(t *testing.T) {
 		{Ibstat, nil, 0, []string{"CA 'left'", "State: Active"}},
 		{Ibstat, []string{"-l"}, 0, []string{"left\nright\n"}},
 		{Ibstat, []string{"-p"}, 0, []string{"0x"}},
-		{Ibstat, []string{"left", "1"}, 0, []string{"CA: 'left'\nPort 1:\n\tState: Active"}},
+		{Ibstat, []string{"left", "1"}, 0, []string{"CA: 'left'\nPort 1:\nState: Active"}},
 		{Ibstat, []string{"left", "2"}, 2, []string{"allowed: 1, the port"}},
 		{Ibstat, []string{"left", "x"}, 2, []string{"allowed: 1, the port"}},
 		{Ibstat, []string{"middle"}, 2, []string{`"left", "right"`}},

@@ -30,7 +30,7 @@ func Ibstat(ctx context.Context, env tool.Env) int {
 	if f.NArg() > 2 {
 		return f.Refuse(tool.Usagef("unexpected argument %q; allowed: an adapter and a port", f.Arg(2)))
 	}
-	if f.NArg() == 2 && f.Arg(1) != "1" {
+	if f.NArg() == 2 && f.Arg(1) != "1" { // no adapter here has more
 		return f.Refuse(tool.Usagef("port is %q; allowed: 1, the port of an adapter", f.Arg(1)))
 	}
 	all, err := devices(ctx, *socket)
@@ -68,48 +68,45 @@ func ibstat(w io.Writer, d device, short, portOnly bool) {
 	if portOnly {
 		for _, p := range d.Ports {
 			fmt.Fprintf(w, "CA: '%s'\n", d.Name)
-			ibstatPort(w, p, "")
+			ibstatPort(w, p, "", "")
 		}
 		return
 	}
+	board := d.Board
+	if board == "" {
+		board = fmt.Sprintf("MT%d", d.PartID)
+	}
 	fmt.Fprintf(w, "CA '%s'\n", d.Name)
-	fmt.Fprintf(w, "\tCA type: MT%d\n", d.PartID)
+	fmt.Fprintf(w, "\tCA type: %s\n", board)
 	fmt.Fprintf(w, "\tNumber of ports: %d\n", len(d.Ports))
 	fmt.Fprintf(w, "\tFirmware version: %s\n", d.Firmware)
-	fmt.Fprintf(w, "\tHardware version: 0\n")
+	fmt.Fprintf(w, "\tHardware version: %s\n", d.Hardware)
 	fmt.Fprintf(w, "\tNode GUID: 0x%016x\n", d.NodeGUID)
-	fmt.Fprintf(w, "\tSystem image GUID: 0x%016x\n", d.NodeGUID)
+	fmt.Fprintf(w, "\tSystem image GUID: 0x%016x\n", d.ImageGUID)
 	if short {
 		return
 	}
 	for _, p := range d.Ports {
-		ibstatPort(w, p, "\t")
+		ibstatPort(w, p, "\t", "\t\t")
 	}
 }
 
-// portCapabilities says that the port has a CM (IBA 14.2.5.6, IsCommunicationManagementSupported).
-const portCapabilities = 0x00010000
-
-func ibstatPort(w io.Writer, p port, indent string) {
-	state, phys := "Down", "Disabled"
-	if p.Up {
-		state, phys = "Active", "LinkUp"
-	}
-	fmt.Fprintf(w, "%sPort %d:\n", indent, p.Number)
+func ibstatPort(w io.Writer, p port, head, indent string) {
+	fmt.Fprintf(w, "%sPort %d:\n", head, p.Number)
 	for _, f := range []struct {
 		name  string
 		value any
 	}{
-		{"State", state},
-		{"Physical state", phys},
+		{"State", p.State},
+		{"Physical state", p.Physical},
 		{"Rate", gbps(p.Rate)},
-		{"Base lid", 0},
-		{"LMC", 0},
-		{"SM lid", 0},
-		{"Capability mask", fmt.Sprintf("0x%08x", portCapabilities)},
+		{"Base lid", p.LID},
+		{"LMC", p.LMC},
+		{"SM lid", p.SMLID},
+		{"Capability mask", fmt.Sprintf("0x%08x", p.Caps)},
 		{"Port GUID", fmt.Sprintf("0x%016x", p.GUID)},
-		{"Link layer", "Ethernet"},
+		{"Link layer", p.Layer},
 	} {
-		fmt.Fprintf(w, "%s\t%s: %v\n", indent, f.name, f.value)
+		fmt.Fprintf(w, "%s%s: %v\n", indent, f.name, f.value)
 	}
 }

@@ -49,7 +49,9 @@ func mlxStat(w io.Writer, d device) {
 	row("Firmware version", d.Firmware)
 	row("Vendor ID", fmt.Sprintf("0x%04x", d.VendorID))
 	row("Node GUID", guid(d.NodeGUID))
-	row("Location", d.status.Location().Text())
+	if d.status != nil {
+		row("Location", d.status.Location().Text())
+	}
 	for _, p := range d.Ports {
 		state := "Down"
 		if p.Up {
@@ -60,7 +62,9 @@ func mlxStat(w io.Writer, d device) {
 		row("Rate", gbps(p.Rate)+" Gbps")
 		row("Transport", p.Transport)
 		row("Active MTU", p.ActiveMTU)
-		row("Link MTU", d.status.LinkMTU)
+		if d.status != nil {
+			row("Link MTU", d.status.LinkMTU)
+		}
 		for i, g := range p.GIDs {
 			row(fmt.Sprintf("GID[%d]", i), g)
 		}

@@ -63,6 +63,7 @@ type Session struct {
 	Verbose  int
 	Errors   bool // tell of answers with an error status and of those that do not come
 	Node     Names
+	Serving  bool // the port answers other nodes; to be set by an option
 
 	adapter     string
 	portNum     int
@@ -117,7 +118,12 @@ func orNone(arguments string) string {
 
 // open opens the port that the options name.
 func (s *Session) open() error {
-	p, err := umad.Open()
+	o, err := umad.FromEnvironment()
+	var p *umad.Port
+	if err == nil {
+		o.IsSM = o.IsSM || s.Serving // ibsim hands requests to such ports alone
+		p, err = umad.OpenIbsim(o)
+	}
 	if err != nil {
 		return Failf("Failed to open '%s' port '%d': %s", orAny(s.adapter), s.portNum, err)
 	}

@@ -110,6 +110,9 @@ func (s *Session) nameMap() Option {
 	return Text(&s.nameMapFile, "node-name-map", 0, "<file>", "file with names of nodes")
 }
 
+// Serve stands in Tool.Options for the option that makes a tool a server.
+var Serve = Option{Long: "Server"}
+
 // WithNames stands in Tool.Options for the option that names nodes by a file.
 var WithNames = Option{Long: "node-name-map"}
 
@@ -117,8 +120,12 @@ var WithNames = Option{Long: "node-name-map"}
 func (s *Session) options(t Tool) []Option {
 	var all []Option
 	for _, o := range append(append([]Option{}, t.Options...), s.common(t)...) {
-		if o.Long == WithNames.Long && o.Set == nil {
+		switch {
+		case o.Set != nil:
+		case o.Long == WithNames.Long:
 			o = s.nameMap()
+		case o.Long == Serve.Long:
+			o = Flag(&s.Serving, Serve.Long, 'S', "answer other nodes")
 		}
 		all = append(all, o)
 	}

@@ -1,0 +1,58 @@
+package hca
+
+import (
+	"math"
+
+	"github.com/softvpi/softvpi/internal/umad"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// fabricDevices is the adapter of the InfiniBand fabric that the environment names. The error is umad.ErrNoFabric where it
+// names none.
+func fabricDevices() ([]device, error) {
+	p, err := umad.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	return []device{fabricDevice(p.Device())}, nil
+}
+
+func fabricDevice(d umad.Device) device {
+	i := &d.Port
+	p := port{
+		Number: d.PortNum, GUID: d.Node.PortGUID, Up: i.PortState == mad.PortActive, State: i.PortState, Physical: i.PortPhysicalState,
+		LID: i.LID, LMC: i.LMC, SMLID: i.MasterSMLID, Caps: i.CapabilityMask, Layer: d.LinkLayer, Lanes: mad.Lanes(i.LinkWidthActive),
+		Rate: fabricRate(i), Transport: "IB", MaxMTU: bytesOf(i.MTUCap), ActiveMTU: bytesOf(i.NeighborMTU),
+	}
+	var gid [16]byte
+	for n := range 8 {
+		gid[n], gid[8+n] = byte(i.GIDPrefix>>(56-8*n)), byte(d.Node.PortGUID>>(56-8*n))
+	}
+	p.GIDs = []string{groups(gid)}
+	return device{
+		Name: d.Name, Board: d.Type, Firmware: d.Firmware, Hardware: d.Hardware, VendorID: int(d.Node.VendorID), PartID: int(d.Node.DeviceID),
+		NodeGUID: d.Node.NodeGUID, ImageGUID: d.Node.SystemImageGUID, Ports: []port{p},
+	}
+}
+
+// fabricRate is the rate of a link in Gb/s as it is named: 14 for a lane that signals 14.0625.
+func fabricRate(i *mad.PortInfo) float64 {
+	lane := i.ActiveSpeed().LaneMbps() / 1000
+	switch s := i.ActiveSpeed(); {
+	case s >= mad.SpeedHDR:
+		lane = map[mad.Speed]float64{mad.SpeedHDR: 50, mad.SpeedNDR: 100, mad.SpeedXDR: 200}[s]
+	case s > mad.SpeedQDR:
+		lane = math.Floor(lane)
+	}
+	return lane * float64(mad.Lanes(i.LinkWidthActive))
+}
+
+// bytesOf is the size of the code of an MTU, 0 where there is none.
+func bytesOf(code ib.MTU) uint32 {
+	if code < 1 || code > 5 {
+		return 0
+	}
+	return 128 << code
+}
