@@ -375,6 +375,9 @@ func (a *adapter) deadline() clock.Time {
 		return 0
 	}
 	due := clock.Min(a.engine.Deadline(), a.cm.Deadline())
+	if a.keep.on {
+		due = clock.Min(due, a.keep.since.Add(keepTime))
+	}
 	if len(a.joining) > 0 {
 		due = clock.Min(due, a.joinDue)
 	}

@@ -49,8 +49,9 @@ type batch struct {
 	in          []frame.In
 	expected    frame.Expected
 	out         []frame.Out
-	sent        int        // frames of out that the link took
-	queued      int        // frames in out
+	sent        int // frames of out that the link took
+	queued      int // frames in out
+	keep        keeper
 	owing       bool       // the last turn left what is to be sent to the next
 	owed        clock.Time // since when
 	few         bool       // a packet or two came in this turn
@@ -73,7 +74,7 @@ type batch struct {
 
 func (b *batch) init() {
 	b.in = make([]frame.In, receiveBatch)
-	b.out = make([]frame.Out, transmitBatch)
+	b.out = make([]frame.Out, transmitBatch+1) // and an acknowledgement that was kept
 	b.completions = make([]transport.Completion, completeBatch)
 	b.events = make([]transport.Event, eventBatch)
 	b.errors = make([]link.Unreachable, errorBatch)

@@ -195,7 +195,7 @@ func (a *adapter) unplug() {
 	}
 	clear(a.gsi.routes) // they name the sockets of the links
 	a.gsi.beside = a.gsi.beside[:0]
-	a.sent, a.queued = 0, 0
+	a.sent, a.queued, a.keep.on = 0, 0, false
 	a.host.watched++
 	a.host.sleep.wake()
 }

@@ -15,7 +15,7 @@ func (a *adapter) transmit(now clock.Time) bool {
 			return true
 		}
 		pending := a.engine.Pending() // messages on the local path move without a frame
-		n := a.engine.Transmit(now, a.out)
+		n := a.unkeep(now, a.engine.Transmit(now, a.out[:transmitBatch]))
 		if n == 0 {
 			return worked || pending
 		}
@@ -23,6 +23,7 @@ func (a *adapter) transmit(now clock.Time) bool {
 		a.quiet = 0 // there will be answers
 		a.sent, a.queued = 0, n
 		a.answerFirst()
+		a.keepBack(now)
 		a.seal()
 		if !a.flush(now) {
 			return true

@@ -1,0 +1,149 @@
+package device
+
+import (
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// keeping is an adapter whose program polls, and that has made a batch of packets.
+type keeping struct {
+	*adapter
+	routes [2]frame.Route
+}
+
+func newKeeping() *keeping {
+	k := &keeping{adapter: &adapter{host: &Host{}}}
+	k.batch.init()
+	return k
+}
+
+// made puts a batch into out as the engine does.
+func (k *keeping) made(packets ...made) int {
+	for i, p := range packets {
+		o := &k.out[i]
+		o.Reset(&k.routes[p.route])
+		h := ib.BTH(o.Head[frame.HeadRoom:])
+		h.Encode(p.op, false, false, 0, 0xffff, 7, p.psn)
+		ib.AETH(o.Head[frame.HeadRoom+ib.BTHLen:]).Encode(p.syndrome, 1)
+		o.HeadEnd += ib.BTHLen + ib.AETHLen
+	}
+	return len(packets)
+}
+
+type made struct {
+	op       ib.Opcode
+	psn      ib.PSN
+	syndrome ib.Syndrome
+	route    int
+}
+
+func (k *keeping) psns(n int) (all []ib.PSN) {
+	for i := range k.out[:n] {
+		all = append(all, ib.BTH(k.out[i].Head[frame.HeadRoom:]).PSN())
+	}
+	return all
+}
+
+const positive = ib.Syndrome(0x1f) // without credits
+
+// turn is a batch at a time after the start, in microseconds: what the engine made, and what leaves.
+type turn struct {
+	at   int
+	made []made
+	want []ib.PSN
+}
+
+// An acknowledgement waits behind the answer to what it acknowledges: for the next message, whose
+// acknowledgement tells of both, or for its time.
+func TestKeptAcknowledgements(t *testing.T) {
+	answer := func(psn ib.PSN) made { return made{op: ib.RCSendOnly, psn: psn} }
+	ack := func(psn ib.PSN) made { return made{op: ib.RCAcknowledge, psn: psn, syndrome: positive} }
+	both := func(a, b ib.PSN) []made { return []made{answer(a), ack(b)} }
+	keep := int(keepTime / time.Microsecond)
+	most := int(keepMost / time.Microsecond)
+	for _, c := range []struct {
+		name  string
+		turns []turn
+	}{
+		{"it leaves alone in the end", []turn{{0, both(1, 101), []ib.PSN{1}}, {keep - 1, nil, nil}, {keep, nil, []ib.PSN{101}}, {keep + 1, nil, nil}}},
+		{"a later one tells as much", []turn{{0, both(1, 101), []ib.PSN{1}}, {5, both(2, 102), []ib.PSN{2}}, {5 + keep, nil, []ib.PSN{102}}}},
+		{"so does one that leaves by itself", []turn{{0, both(1, 101), []ib.PSN{1}}, {5, []made{ack(102)}, []ib.PSN{102}}, {50, nil, nil}}},
+		{"and a refusal", []turn{{0, both(1, 101), []ib.PSN{1}}, {5, []made{{op: ib.RCAcknowledge, psn: 102, syndrome: ib.NAKRemoteAccess}}, []ib.PSN{102}}, {50, nil, nil}}},
+		{"and the answer to a read", []turn{{0, both(1, 101), []ib.PSN{1}}, {5, []made{{op: ib.RCReadResponseOnly, psn: 102}}, []ib.PSN{102}}, {50, nil, nil}}},
+		{"it goes with other messages, behind them", []turn{{0, both(1, 101), []ib.PSN{1}}, {1, []made{answer(2), answer(3)}, []ib.PSN{2, 3, 101}}}},
+		{"that of another queue pair tells nothing", []turn{{0, both(1, 101), []ib.PSN{1}}, {1, []made{{op: ib.RCAcknowledge, psn: 7, syndrome: positive, route: 1}}, []ib.PSN{7, 101}}}},
+		{"they are not replaced for ever", []turn{{0, both(1, 101), []ib.PSN{1}}, {10, both(2, 102), []ib.PSN{2}}, {most + 1, both(3, 103), []ib.PSN{3, 103}}, {most + 9, both(4, 104), []ib.PSN{4}}}},
+		{"a refusal does not wait", []turn{{0, []made{answer(1), {op: ib.RCAcknowledge, psn: 101, syndrome: ib.NAKRemoteAccess}}, []ib.PSN{1, 101}}}},
+		{"nor one before an answer to somebody else", []turn{{0, []made{answer(1), {op: ib.RCAcknowledge, psn: 101, syndrome: positive, route: 1}}, []ib.PSN{1, 101}}}},
+		{"nor one among many packets", []turn{{0, []made{answer(1), ack(101), answer(2)}, []ib.PSN{1, 101, 2}}}},
+		{"after two in vain they leave at once", []turn{
+			{0, both(1, 101), []ib.PSN{1}}, {keep, nil, []ib.PSN{101}}, {100, both(2, 102), []ib.PSN{2}}, {100 + keep, nil, []ib.PSN{102}},
+			{200, both(3, 103), []ib.PSN{3, 103}}, {300, both(4, 104), []ib.PSN{4, 104}}}},
+	} {
+		k := newKeeping()
+		for i, x := range c.turns {
+			now := clock.Time(time.Millisecond) + clock.Time(time.Duration(x.at)*time.Microsecond)
+			k.host.drove = now
+			k.queued = k.unkeep(now, k.made(x.made...))
+			k.keepBack(now)
+			got := k.psns(k.queued)
+			if len(got) != len(x.want) {
+				t.Fatalf("%s, turn %d: %v leave, want %v", c.name, i, got, x.want)
+			}
+			for j := range got {
+				if got[j] != x.want[j] {
+					t.Errorf("%s, turn %d: %v leave, want %v", c.name, i, got, x.want)
+				}
+			}
+		}
+	}
+}
+
+// A program that does not look for what follows has its acknowledgements sent at once.
+func TestAcknowledgementsOfOthersAreNotKept(t *testing.T) {
+	k := newKeeping()
+	k.queued = k.made(made{op: ib.RCSendOnly, psn: 1}, made{op: ib.RCAcknowledge, psn: 101, syndrome: positive})
+	k.host.drove = 0
+	if k.keepBack(clock.Time(2 * pollingTime)); k.queued != 2 || k.keep.on {
+		t.Error("kept")
+	}
+}
+
+// The loop runs again when a kept one is due, though nobody polls any more: every message that was
+// answered completes at its sender.
+func TestKeptAcknowledgementsArrive(t *testing.T) {
+	const each = 200
+	for _, n := range networks {
+		t.Run(n.name, func(t *testing.T) {
+			c := pairs(t, n, AdapterConfig{Path: PathWire})
+			play := func(from, to *pair, id uint64) {
+				to.postRecv(id)
+				from.post(ring.SendWR{ID: id, Op: ring.OpSend, Flags: ring.Signaled})
+				for { // both poll: completions of sends come in between
+					if e := to.cq.next(); e.Op == ring.CQRecv {
+						return
+					}
+				}
+			}
+			for i := range uint64(each) {
+				play(c.a, c.b, i)
+				play(c.b, c.a, i)
+			}
+			// What has not completed does so now, without another message.
+			for _, q := range []*pair{c.a, c.b} {
+				deadline := time.Now().Add(patience)
+				for q.info().SendPosted != 0 {
+					if time.Now().After(deadline) {
+						t.Fatalf("%d sends have not completed", q.info().SendPosted)
+					}
+					time.Sleep(time.Millisecond)
+				}
+			}
+		})
+	}
+}
