@@ -14,7 +14,7 @@ BENCHFLAGS ?=
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race bench bench-rxe bench-loss interop lint fuzz cross clib clean
+.PHONY: help build run test race bench bench-rxe bench-loss interop lint fuzz cross clib check-clib clean
 
 help:
 	@echo "make run     two adapters, a connection with checked data, bandwidth and latency"
@@ -28,6 +28,7 @@ help:
 	@echo "make fuzz    every fuzz target, FUZZTIME inputs each ($(FUZZTIME))"
 	@echo "make cross   build for $(PLATFORMS)"
 	@echo "make build   bin/softvpi"
+	@echo "make check-clib  check those libraries with programs in C, also with sanitizers"
 	@echo "make clib    bin/clib: the C libraries for unmodified verbs programs (needs a C compiler; Linux)"
 
 build:
@@ -38,6 +39,11 @@ build:
 clib:
 	@$(MAKE) -C clib
 	@$(MAKE) -C clib/preload
+
+# Programs in C that check the C libraries, also with sanitizers. Says in one line when it cannot run here, and then succeeds.
+check-clib: build
+	@if [ "$$(uname -s)" = Linux ] && command -v $${CC:-cc} >/dev/null 2>&1; then $(MAKE) -C clib check check-sanitized; \
+	else echo "check-clib: skipped, it wants Linux and a C compiler (cc)"; fi
 
 run: build
 	@$(BIN) run-demo

@@ -294,10 +294,10 @@ static void options(void)
 /* An id takes the events that wait for it along: rdma_migrate_id(3). */
 static void migration(void)
 {
-	struct rdma_event_channel *other = rdma_create_event_channel();
+	struct rdma_event_channel *one = rdma_create_event_channel(), *other = rdma_create_event_channel();
 	struct sockaddr_in at;
-	struct rdma_cm_id *l = listener(RDMA_PS_TCP, &at), *id = create(ours, RDMA_PS_TCP);
-	struct pollfd p = { .fd = ours->fd, .events = POLLIN };
+	struct rdma_cm_id *l = listener(RDMA_PS_TCP, &at), *id = create(one, RDMA_PS_TCP);
+	struct pollfd p = { .fd = one->fd, .events = POLLIN };
 
 	MUST(!rdma_resolve_addr(id, NULL, plain(&at), 2000));
 	CHECK(poll(&p, 1, 5000) == 1, ".");
@@ -306,10 +306,11 @@ static void migration(void)
 	EXPECT_EVENT(other, RDMA_CM_EVENT_ADDR_RESOLVED);
 	MUST(!rdma_migrate_id(id, NULL)); /* a channel of its own: it waits now */
 	CHECK(!rdma_resolve_route(id, 2000) && id->event && id->event->event == RDMA_CM_EVENT_ROUTE_RESOLVED, ".");
-	MUST(!rdma_migrate_id(id, ours));
+	MUST(!rdma_migrate_id(id, one));
 	CHECK(!id->event, ".");
 	end(id);
 	end(l);
+	rdma_destroy_event_channel(one);
 	rdma_destroy_event_channel(other);
 }
 
