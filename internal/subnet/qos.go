@@ -98,19 +98,19 @@ func (s *SM) pushArbitration(at, p int32) {
 }
 
 // outPort is the port whose lanes a table is about.
-func (s *SM) outPort(w *work) *Port {
-	n := s.cur
+func (n *Subnet) outPort(w *work) *Port {
 	if node := &n.Nodes[n.Ports[w.at].Node]; node.Switch != none {
 		return &n.Ports[node.First+int32(w.mod&0xff)]
 	}
 	return &n.Ports[w.at]
 }
 
-func (s *SM) lanesOf(port *Port) int {
+// lanesOf is how many data lanes the link of a port has.
+func (n *Subnet) lanesOf(port *Port) int {
 	if port.Peer == none {
 		return 1
 	}
-	return dataLanes(min(port.Info.VLCap, s.cur.Ports[port.Peer].Info.VLCap))
+	return dataLanes(min(port.Info.VLCap, n.Ports[port.Peer].Info.VLCap))
 }
 
 func (s *SM) slToVL(w *work) mad.SLtoVLMappingTable {
@@ -119,17 +119,16 @@ func (s *SM) slToVL(w *work) mad.SLtoVLMappingTable {
 		want := q.mapping(15)
 		t.sl = &want
 	}
-	return q.mapping(s.lanesOf(s.outPort(w)))
+	return q.mapping(s.cur.lanesOf(s.cur.outPort(w)))
 }
 
-func (s *SM) arbitration(w *work) (t mad.VLArbitrationTable) {
-	q := s.qos()
-	port := s.outPort(w)
+// arbitration is a block of the table of a port: 1 is the first of low priority, 3 that of high.
+func (q *QoS) arbitration(n *Subnet, port *Port, block uint32) (t mad.VLArbitrationTable) {
 	list, room := q.Low, port.Info.VLArbitrationLowCap
-	if w.mod>>16 == 3 {
+	if block == 3 {
 		list, room = q.High, port.Info.VLArbitrationHighCap
 	}
-	i, lanes := 0, s.lanesOf(port)
+	i, lanes := 0, n.lanesOf(port)
 	for _, a := range list {
 		if int(a.VL) < lanes && i < min(int(room), len(t)) {
 			t[i] = a

@@ -396,7 +396,7 @@ func (s *SM) fill(w *work, smp *mad.SMP) bool {
 		t := s.slToVL(w)
 		t.Append(smp.Data[:0])
 	case mad.AttrVLArbitrationTable:
-		t := s.arbitration(w)
+		t := s.qos().arbitration(n, n.outPort(w), w.mod>>16)
 		t.Append(smp.Data[:0])
 	case mad.AttrSMInfo:
 		i := s.smInfo()
@@ -469,6 +469,7 @@ func (s *SM) up() {
 	old := s.live
 	s.live = s.cur
 	s.live.indexLIDs()
+	s.paths = paths{s.graph, s.routes, s.swOf}
 	first := !s.firstDone
 	s.firstDone, s.reregister = true, false
 	s.actCount++

@@ -34,6 +34,7 @@ type SM struct {
 	routes *Routes
 	sws    []int32 // node of each switch of the graph
 	swOf   []int32 // by node: its number in the graph
+	paths  paths   // of live
 
 	wantLID map[int32]ib.LID   // by end port of cur
 	tables  map[uint64]*tables // by node GUID: what switches are known to have
@@ -125,7 +126,7 @@ func (s *SM) Busy() bool { return s.stage != stageIdle }
 func (s *SM) Subnet() *Subnet { return s.live }
 
 // Routing is the graph of the last subnet and its routes, nil before.
-func (s *SM) Routing() (*Graph, *Routes) { return s.graph, s.routes }
+func (s *SM) Routing() (*Graph, *Routes) { return s.paths.graph, s.paths.routes }
 
 // LIDs are what ports have or had, by port GUID, to be kept for the next start. It is not to be written.
 func (s *SM) LIDs() map[uint64]LIDRange { return s.lids }

@@ -166,7 +166,13 @@ func (c *ibsim) attach(o IbsimOptions, id uint32) error {
 		return err
 	}
 	c.client = binary.LittleEndian.Uint32(answer[:])
-	return nil
+	if !o.IsSM {
+		return nil
+	}
+	// Being attached as one does not show in the port's capabilities, this does.
+	yes := [4]byte{1}
+	_, err = c.call(ibsimSetIsSM, yes[:])
+	return err
 }
 
 var errRefused = errors.New("refused")

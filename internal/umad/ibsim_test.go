@@ -105,6 +105,10 @@ func (s *server) control(m []byte) {
 		copy(data, p.Append(nil))
 	case ibsimPKeys:
 		binary.BigEndian.PutUint16(data, 0xffff)
+	case ibsimSetIsSM:
+		if binary.LittleEndian.Uint32(data) != 1 {
+			s.t.Errorf("the client is a subnet manager: %d", binary.LittleEndian.Uint32(data))
+		}
 	case ibsimDisconnect:
 		s.gone.Store(true)
 	default:
