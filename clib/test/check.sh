@@ -12,6 +12,14 @@ echo "again, so and without the direct path:"
 LD_LIBRARY_PATH=$lib LD_PRELOAD=$lib/libsoftvpi-memory.so SOFTVPI_DIRECT=off "$tests" || status=1
 echo "again, with the copier:"
 LD_LIBRARY_PATH=$lib SOFTVPI_MEMORY_PATH=copier "$tests" || status=1
+if command -v valgrind >/dev/null; then
+	echo "again, under valgrind:"
+	# Registering asks the kernel whether memory is there: that it may not be is the point.
+	printf '{\n\tthere\n\tMemcheck:Param\n\tmsync(start)\n\tfun:msync\n\tfun:there\n}\n' >"$dir/suppressed"
+	for t in "$tests" "$(dirname "$tests")/manager"; do
+		LD_LIBRARY_PATH=$lib valgrind -q --error-exitcode=9 --suppressions="$dir/suppressed" "$t" || status=1
+	done
+fi
 LD_LIBRARY_PATH=$lib "$tests" dies "$driver" || status=1
 driver=
 exit $status

@@ -26,7 +26,7 @@ static void finish(void)
 static void write_read_send(enum ibv_qp_type type)
 {
 	struct ibv_sge s;
-	struct ibv_wc wc;
+	struct ibv_wc wc = { 0 };
 
 	begin(type);
 	pattern(a.buf, 5000, 1);
@@ -92,7 +92,7 @@ static void write_read_send(enum ibv_qp_type type)
 static void read_and_atomics(void)
 {
 	struct ibv_sge s;
-	struct ibv_wc wc;
+	struct ibv_wc wc = { 0 };
 	uint64_t *mine, *theirs;
 
 	begin(IBV_QPT_RC);
@@ -189,7 +189,7 @@ void test_errors(void)
 {
 	struct ibv_sge s;
 	struct ibv_send_wr wr;
-	struct ibv_wc wc;
+	struct ibv_wc wc = { 0 };
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 
 	begin(IBV_QPT_RC);
