@@ -11,6 +11,7 @@
 #include "initiator.h"
 
 enum { SHARE_OWN_KEYS = 1, SHARE_KEYS, SHARE_ARENA, SHARE_AREA };
+enum { MOST_SEGMENTS = 1 << 16 }; /* of a neighbour, with those that were refused */
 
 static struct svpi_mapping map(int fd, uint64_t size, int rights)
 {
@@ -122,9 +123,12 @@ static struct svpi_lent_segment *segment(const struct svpi_program *p, uint32_t 
 
 static bool ask_for(struct svpi_program *p, uint32_t number)
 {
-	struct svpi_lent_segment *more = realloc(p->segments, sizeof(*more) * (p->nsegments + 1));
 	uint32_t at = place_of(p, number);
+	struct svpi_lent_segment *more;
 
+	if (p->nsegments == MOST_SEGMENTS)
+		return false;
+	more = realloc(p->segments, sizeof(*more) * (p->nsegments + 1));
 	if (!more)
 		return false;
 	p->segments = more;

@@ -45,10 +45,11 @@ static inline uint64_t svpi_pusher_lap(const struct svpi_pusher *p, uint32_t ind
 
 static inline uint64_t svpi_claim_of(uint32_t owner) { return (uint64_t)owner << 2 | SVPI_PHASE_CLAIMED; }
 
-/* svpi_claim takes a slot for owner; false: there is none free. */
+/* svpi_claim takes a slot for owner; false: there is none free, or it is not found among more claims of others than the
+ * ring holds, as where it is full of nonsense. */
 static inline bool svpi_claim(const struct svpi_pusher *p, uint32_t owner, uint32_t *index)
 {
-	for (;;) {
+	for (uint32_t tries = 0; tries <= 2 * p->count; tries++) {
 		uint32_t t = atomic_load(p->tail), was = t;
 		uint64_t lap = svpi_pusher_lap(p, t), before = svpi_pusher_lap(p, t - p->count);
 		struct svpi_cqe *e = svpi_pusher_slot(p, t);
@@ -66,6 +67,7 @@ static inline bool svpi_claim(const struct svpi_pusher *p, uint32_t owner, uint3
 			atomic_compare_exchange_strong(p->tail, &was, t + 1);
 		}
 	}
+	return false;
 }
 
 /* svpi_fill publishes a completion in a slot that owner claimed; false: the claim was taken back. */
