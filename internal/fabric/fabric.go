@@ -21,6 +21,7 @@ type Fabric struct {
 	byName map[string]int32
 	loss   lossy
 	traps  trapQueue
+	data   dataPlane
 }
 
 // node is a node as it runs. What only switches have stands behind sw.
@@ -49,6 +50,7 @@ type port struct {
 	tables   *portTables // nil: as they are from the beginning
 	counters *counters   // nil: none has counted
 	lease    *mkeyLease  // nil: none runs
+	lanes    *portLanes  // nil: no data has come
 	traffic  traffic
 	node     int32
 	peer     int32 // index in Fabric.ports, or noPort

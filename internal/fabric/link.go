@@ -153,6 +153,7 @@ func (f *Fabric) lose(p *port) {
 // other end goes to its default state.
 func (f *Fabric) drop(p *port, physical mad.PortPhysicalState) {
 	was := p.up()
+	f.cutLanes(p)
 	p.info.PortPhysicalState = physical
 	if p.info.PortState != mad.PortDown {
 		p.info.PortState = mad.PortDown
@@ -165,6 +166,7 @@ func (f *Fabric) drop(p *port, physical mad.PortPhysicalState) {
 	if !q.up() {
 		return
 	}
+	f.cutLanes(q)
 	q.info.PortPhysicalState, q.info.PortState = q.info.LinkDownDefaultState, mad.PortDown
 	f.linkChanged(q)
 }

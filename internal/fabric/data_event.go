@@ -1,0 +1,101 @@
+package fabric
+
+import "github.com/softvpi/softvpi/internal/clock"
+
+// What happens at a moment.
+const (
+	sent    = iota // a port has sent a packet, which is on the cable
+	arrives        // a packet is at a port
+	credit         // a port learns of room at the other end
+	old            // a packet may have waited too long at the head of its lane
+)
+
+// event is something that happens at a port.
+type event struct {
+	at     clock.Time
+	order  uint64 // of those at one moment: as they were made
+	parcel *parcel
+	number uint64 // of the parcel that is meant by old
+	port   int32
+	epoch  uint32
+	bytes  int32
+	kind   uint8
+	vl     uint8
+}
+
+// eventQueue is a heap: the next event is the first.
+type eventQueue []event
+
+func (q eventQueue) before(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].order < q[j].order
+}
+
+func (q *eventQueue) push(e event) {
+	*q = append(*q, e)
+	h := *q
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h.before(i, up) {
+			return
+		}
+		h[i], h[up] = h[up], h[i]
+		i = up
+	}
+}
+
+func (q *eventQueue) pop() event {
+	h := *q
+	first := h[0]
+	last := len(h) - 1
+	h[0], h[last] = h[last], event{}
+	h = h[:last]
+	*q = h
+	for i := 0; ; {
+		low := i
+		for _, down := range [2]int{2*i + 1, 2*i + 2} {
+			if down < last && h.before(down, low) {
+				low = down
+			}
+		}
+		if low == i {
+			return first
+		}
+		h[i], h[low] = h[low], h[i]
+		i = low
+	}
+}
+
+// later makes something happen.
+func (f *Fabric) later(e event) {
+	f.data.numbers++
+	e.order = f.data.numbers
+	f.data.events.push(e)
+}
+
+// happen does an event. What belonged to a link that has gone down meanwhile does not happen any more.
+func (f *Fabric) happen(e event) {
+	p := &f.ports[e.port]
+	stale := p.lanes == nil || p.lanes.epoch != e.epoch
+	switch e.kind {
+	case sent:
+		if !stale {
+			p.lanes.sending = false
+			f.transmit(e.at, p)
+		}
+	case arrives:
+		if stale {
+			f.data.give(e.parcel)
+			return
+		}
+		f.arrive(e.at, p, e.parcel)
+	case credit:
+		if !stale {
+			p.lanes.out[e.vl].used -= int(e.bytes)
+			f.transmit(e.at, p)
+		}
+	case old:
+		if !stale {
+			f.expireHead(e.at, p, e.vl, e.number)
+		}
+	}
+}

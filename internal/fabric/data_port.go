@@ -1,0 +1,194 @@
+package fabric
+
+import (
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// enqueue puts a packet into its lane towards a port's link.
+func (f *Fabric) enqueue(now clock.Time, p *port, q *parcel) {
+	o := &p.data().out[q.vl]
+	if now.Before(o.stalled) {
+		f.discard(now, p, q, ctrHOQDiscards)
+		return
+	}
+	o.queue.add(q)
+	if o.queue.count == 1 {
+		f.watchHead(now, p, q)
+	}
+	f.transmit(now, p)
+}
+
+// discard drops a packet that a port should have sent.
+func (f *Fabric) discard(now clock.Time, p *port, q *parcel, why counter) {
+	p.count(ctrXmitDiscards, 1)
+	p.count(why, 1)
+	f.release(now, q)
+}
+
+// release ends a packet, and gives the room that it took back to whoever sent it here.
+func (f *Fabric) release(now clock.Time, q *parcel) {
+	f.free(now, q)
+	f.data.give(q)
+}
+
+// free gives back the room of a packet in the buffer of the port by which it came.
+func (f *Fabric) free(now clock.Time, q *parcel) {
+	if q.held.shared != nil {
+		if *q.held.shared--; *q.held.shared > 0 {
+			return
+		}
+	}
+	if q.held.port == noPort {
+		return
+	}
+	in := &f.ports[q.held.port]
+	q.held.port = noPort
+	if in.lanes.epoch != q.held.epoch {
+		return // the link has been down since, and all room is there again
+	}
+	up := &f.ports[in.peer]
+	f.later(event{at: now.Add(linkLatency), kind: credit, port: in.peer, epoch: up.data().epoch, vl: q.lane(), bytes: int32(q.bytes())})
+}
+
+// lane is the virtual lane by which the packet came in, which stands in its LRH until it is sent on.
+func (p *parcel) lane() uint8 { return p.lrh().VL() }
+
+// transmit sends the next packet of a port, where its link is free and there is one that has room at the other end.
+func (f *Fabric) transmit(now clock.Time, p *port) {
+	l := p.data()
+	for !l.sending && p.up() {
+		vl, waits := p.choose()
+		if vl < 0 {
+			if waits && l.blocked == 0 {
+				l.blocked = now
+			}
+			return
+		}
+		p.unblocked(now)
+		o := &l.out[vl]
+		q := o.queue.remove()
+		o.drops = 0
+		if o.queue.count > 0 {
+			f.watchHead(now, p, o.queue.first)
+		}
+		if sw := f.nodes[p.node].sw; sw != nil && sw.info.LifeTimeValue <= 19 && now.Sub(q.since) > 4096*time.Nanosecond<<sw.info.LifeTimeValue {
+			f.discard(now, p, q, ctrLifetimeDiscards)
+			continue
+		}
+		p.arbiter().sent(p, q.length)
+		o.used += q.bytes()
+		p.traffic.xmitPkts++
+		p.traffic.xmitData += uint64(q.length / 4)
+		f.free(now, q)
+		q.lrh().SetVL(q.vl)
+		l.sending = true
+		done := now.Add(f.wireTime(p, q.length))
+		f.later(event{at: done, kind: sent, port: f.index(p), epoch: l.epoch})
+		f.later(event{at: done.Add(linkLatency), kind: arrives, port: p.peer, epoch: f.ports[p.peer].data().epoch, parcel: q})
+	}
+}
+
+// unblocked counts the time that packets waited for credits: the tick of PortXmitWait, a device's own, is a nanosecond here.
+func (p *port) unblocked(now clock.Time) {
+	l := p.lanes
+	if l.blocked != 0 {
+		p.count(ctrXmitWait, uint64(now.Sub(l.blocked)/time.Nanosecond))
+		l.blocked = 0
+	}
+}
+
+// watchHead sees to it that a packet does not stay at the head of its lane for longer than HOQLife, at switches (IBA 18.2.5.4).
+func (f *Fabric) watchHead(now clock.Time, p *port, q *parcel) {
+	if p.info.HOQLife > 19 || f.nodes[p.node].kind != mad.NodeSwitch {
+		return
+	}
+	f.later(event{at: now.Add(4096 * time.Nanosecond << p.info.HOQLife), kind: old, port: f.index(p), epoch: p.lanes.epoch, vl: q.vl, number: q.number})
+}
+
+// expireHead drops a packet that is still at the head of its lane. After VLStallCount of them in a row the lane
+// is stalled: for eight times as long it drops everything.
+func (f *Fabric) expireHead(now clock.Time, p *port, vl uint8, number uint64) {
+	o := &p.lanes.out[vl]
+	if o.queue.count == 0 || o.queue.first.number != number {
+		return
+	}
+	drop := 1
+	if o.drops++; p.info.VLStallCount != 0 && o.drops >= int(p.info.VLStallCount) {
+		o.drops = 0
+		o.stalled = now.Add(8 * 4096 * time.Nanosecond << p.info.HOQLife)
+		drop = o.queue.count
+	}
+	for range drop {
+		f.discard(now, p, o.queue.remove(), ctrHOQDiscards)
+	}
+	if o.queue.count > 0 {
+		f.watchHead(now, p, o.queue.first)
+	}
+	f.transmit(now, p)
+}
+
+// arrive takes a packet at a port.
+func (f *Fabric) arrive(now clock.Time, p *port, q *parcel) {
+	q.held = hold{port: f.index(p), epoch: p.lanes.epoch}
+	q.since = now
+	if f.loss.on && f.lost(&f.ports[p.peer]) { // it came with a wrong CRC
+		p.count(ctrSymbolErrors, 1)
+		p.count(ctrRcvErrors, 1)
+		p.count(ctrLocalPhysical, 1)
+		f.release(now, q)
+		return
+	}
+	p.traffic.rcvPkts++
+	p.traffic.rcvData += uint64(q.length / 4)
+	switch {
+	case p.info.PortState < mad.PortArmed:
+		f.release(now, q)
+		return
+	case p.info.PortState == mad.PortArmed: // the other end is active (IBA 7.2.7)
+		p.info.PortState = mad.PortActive
+	}
+	n := &f.nodes[p.node]
+	if n.kind == mad.NodeSwitch {
+		f.relay(now, n, p, q)
+		return
+	}
+	if lid := q.lrh().DLID(); !multicast(lid) && (lid == ib.LIDPermissive || !p.matches(lid)) {
+		p.count(ctrRcvErrors, 1)
+		f.release(now, q)
+		return
+	}
+	f.deliver(now, p, q)
+}
+
+// deliver leaves a packet for the program at the port.
+func (f *Fabric) deliver(now clock.Time, p *port, q *parcel) {
+	if l := p.data(); l.plugged {
+		l.arrived.add(q)
+		return
+	}
+	f.release(now, q)
+}
+
+func multicast(lid ib.LID) bool { return lid >= ib.LIDFirstMulticast && lid != ib.LIDPermissive }
+
+// cutLanes loses all that is under way on a link that goes down, or waits for it.
+func (f *Fabric) cutLanes(p *port) {
+	l := p.lanes
+	if l == nil {
+		return
+	}
+	l.epoch++
+	l.sending, l.blocked, l.arbiter = false, 0, arbiter{}
+	for vl := range l.out {
+		o := &l.out[vl]
+		queue := o.queue
+		*o = laneOut{}
+		for queue.count > 0 {
+			f.discard(f.traps.now, p, queue.remove(), ctrInactiveDiscards)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package fabric
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// relay sends a packet on, as the switch's tables have it (IBA 18.2.4).
+func (f *Fabric) relay(now clock.Time, n *node, in *port, q *parcel) {
+	if in.info.PartitionEnforcementInbound && !in.allows(q) {
+		in.count(ctrRcvConstraint, 1)
+		f.filtered(n, in, q)
+		f.release(now, q)
+		return
+	}
+	lid := q.lrh().DLID()
+	own := &f.ports[n.first]
+	switch {
+	case multicast(lid):
+		f.spread(now, n, in, q)
+		return
+	case lid != ib.LIDPermissive && own.matches(lid):
+		f.deliver(now, own, q)
+		return
+	}
+	out := f.forward(n, in, lid)
+	if out == nil {
+		f.release(now, q)
+		return
+	}
+	f.sendOn(now, n, in, out, q)
+}
+
+// spread sends a packet to each port that the multicast table names, but not back (IBA 18.2.4.3.3).
+func (f *Fabric) spread(now clock.Time, n *node, in *port, q *parcel) {
+	entry := int(q.lrh().DLID() - ib.LIDFirstMulticast)
+	var outs [MaxNodePorts + 1]uint8
+	count := 0
+	for position, masks := range n.sw.cast {
+		if entry >= len(masks) || q.lrh().DLID() > ib.LID(n.sw.info.MulticastFDBTop) && n.sw.info.MulticastFDBTop >= uint16(ib.LIDFirstMulticast) {
+			continue
+		}
+		for bit := range 16 {
+			number := position*16 + bit
+			if masks[entry]>>bit&1 != 0 && number != int(in.number) && number <= int(n.count) {
+				outs[count] = uint8(number)
+				count++
+			}
+		}
+	}
+	if count == 0 {
+		in.count(ctrSwitchRelayErrors, 1)
+		in.count(ctrDLIDMapping, 1)
+		f.release(now, q)
+		return
+	}
+	if count > 1 {
+		shared := count
+		q.held.shared = &shared
+	}
+	for _, number := range outs[1:count] {
+		c := f.data.take()
+		c.length, c.since, c.held = copy(c.frame[:], q.frame[:q.length]), q.since, q.held
+		f.toPort(now, n, in, number, c)
+	}
+	f.toPort(now, n, in, outs[0], q)
+}
+
+func (f *Fabric) toPort(now clock.Time, n *node, in *port, number uint8, q *parcel) {
+	out := &f.ports[int(n.first)+int(number)]
+	if number == 0 {
+		f.deliver(now, out, q)
+		return
+	}
+	f.sendOn(now, n, in, out, q)
+}
+
+// sendOn puts a packet into the queue of another port, where nothing forbids it.
+func (f *Fabric) sendOn(now clock.Time, n *node, in, out *port, q *parcel) {
+	switch {
+	case out.info.PortState != mad.PortActive:
+		f.discard(now, out, q, ctrInactiveDiscards)
+		return
+	case tooLong(out, q.length):
+		f.discard(now, out, q, ctrMTUDiscards)
+		return
+	case out.info.PartitionEnforcementOutbound && !out.allows(q):
+		out.count(ctrXmitConstraint, 1)
+		f.filtered(n, out, q)
+		f.release(now, q)
+		return
+	}
+	vl := out.laneOf(in.number, q.lrh().SL())
+	if vl >= dataLanes(out.info.OperationalVLs) {
+		in.count(ctrSwitchRelayErrors, 1)
+		in.count(ctrVLMapping, 1)
+		f.release(now, q)
+		return
+	}
+	q.vl = vl
+	f.enqueue(now, out, q)
+}
+
+// pkey is the P_Key of the packet.
+func (p *parcel) pkey() ib.PKey {
+	at := ib.LRHLen
+	if p.lrh().NextHeader() == ib.LNHGlobal {
+		at += ib.GRHLen
+	}
+	return ib.BTH(p.frame[at : at+ib.BTHLen]).PKey()
+}
+
+// allows tells whether the port's table lets a packet pass (IBA 18.2.4.2.1): there is a P_Key of the packet's
+// partition in it, and not both are limited members.
+func (p *port) allows(q *parcel) bool {
+	key := q.pkey()
+	if p.tables == nil || p.tables.pkeys == nil {
+		return key.Valid() && key.Base() == ib.PKeyDefault.Base()
+	}
+	for _, k := range p.tables.pkeys {
+		if k.Valid() && ib.PKeyMatch(k, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// filtered tells by trap 259 that a port of a switch dropped a packet for its P_Key.
+func (f *Fabric) filtered(n *node, p *port, q *parcel) {
+	own := &f.ports[n.first]
+	h := q.lrh()
+	f.trap(own, mad.NoticeSecurity, mad.TrapBadPKeySwitchPort, mad.TrapSwitchPKey{
+		DataValid: mad.ValidLID1 | mad.ValidLID2 | mad.ValidPKey | mad.ValidSL, LID1: h.SLID(), LID2: h.DLID(), PKey: q.pkey(), SL: h.SL(),
+		SwitchLID: own.info.LID, Port: p.number,
+	}.Details())
+}

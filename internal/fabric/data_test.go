@@ -1,0 +1,570 @@
+package fabric
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+	"pgregory.net/rapid"
+)
+
+// bringUp makes a fabric of a topology work without a subnet manager: node i has LID i+1 and routes are the shortest. Programs
+// are at the adapters, and nothing expires.
+func bringUp(top *Topology) *Fabric {
+	f := New(top, func() uint64 { return 1 << 63 })
+	for i := range f.ports {
+		p := &f.ports[i]
+		n := &f.nodes[p.node]
+		if p.up() {
+			p.info.PortState = mad.PortActive
+		}
+		if !n.external(p) {
+			p.info.LID, p.info.MasterSMLID = ib.LID(p.node+1), 1
+		}
+		if p.number == 1 && n.kind == mad.NodeCA {
+			f.Plug(0, f.place(p), true)
+		}
+	}
+	for i := range f.nodes {
+		if sw := f.nodes[i].sw; sw != nil {
+			sw.info.LinearFDBTop, sw.info.LifeTimeValue = uint16(len(f.nodes)), 20
+			sw.forward = bytes.Repeat([]byte{mad.NoPort}, len(f.nodes)+1)
+		}
+	}
+	for target := range f.nodes {
+		f.routeTo(target)
+	}
+	return f
+}
+
+// routeTo fills the tables for one target, breadth first.
+func (f *Fabric) routeTo(target int) {
+	seen := make([]bool, len(f.nodes))
+	seen[target] = true
+	for queue := []int{target}; len(queue) > 0; queue = queue[1:] {
+		n := &f.nodes[queue[0]]
+		for j := int(n.first); j <= int(n.first)+int(n.count); j++ {
+			if f.ports[j].peer == noPort {
+				continue
+			}
+			q := &f.ports[f.ports[j].peer]
+			if seen[q.node] {
+				continue
+			}
+			seen[q.node] = true
+			if sw := f.nodes[q.node].sw; sw != nil {
+				sw.forward[target+1] = q.number
+				queue = append(queue, int(q.node))
+			}
+		}
+	}
+}
+
+// frame is a packet with a number in it.
+func frame(from, to ib.LID, sl uint8, key ib.PKey, payload int, number uint64) []byte {
+	b := make([]byte, minFrame+payload)
+	h := ib.LRH(b)
+	h.SetSL(sl)
+	h.SetNextHeader(ib.LNHLocal)
+	h.SetDLID(to)
+	h.SetSLID(from)
+	h.SetPktLen(len(b) / 4)
+	ib.BTH(b[ib.LRHLen:]).SetPKey(key)
+	if payload >= 8 {
+		binary.BigEndian.PutUint64(b[ib.LRHLen+ib.BTHLen:], number)
+	}
+	return b
+}
+
+func numberOf(b []byte) uint64 { return binary.BigEndian.Uint64(b[ib.LRHLen+ib.BTHLen:]) }
+
+func transmit(t testing.TB, f *Fabric, now clock.Time, from int, b []byte) {
+	t.Helper()
+	if ok, err := f.Transmit(now, Place{from, 1}, b); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+}
+
+// settle lets everything happen that is due, and returns when that was over.
+func settle(f *Fabric) (now clock.Time) {
+	for f.Deadline() != clock.Never {
+		now = f.Deadline()
+		f.Advance(now)
+	}
+	return now
+}
+
+func received(f *Fabric, now clock.Time, at int) []byte {
+	b := make([]byte, MaxFrame)
+	return b[:f.Receive(now, Place{at, 1}, b)]
+}
+
+func star(t testing.TB, hosts int, r Rate) *Fabric {
+	t.Helper()
+	top, err := Star(hosts, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bringUp(top)
+}
+
+// A packet arrives as it was sent, after the time of its bits on two links: 8b/10b up to QDR, 64b/66b above.
+func TestPacketTakesItsTime(t *testing.T) {
+	for _, c := range []struct {
+		rate Rate
+		gbps float64
+	}{
+		{Rate{mad.Width1x, mad.SpeedSDR}, 2}, {Rate{mad.Width4x, mad.SpeedQDR}, 32}, {Rate{mad.Width4x, mad.SpeedFDR10}, 40},
+		{Rate{mad.Width4x, mad.SpeedEDR}, 100}, {Rate{mad.Width12x, mad.SpeedHDR}, 618.18}, {Rate{mad.Width2x, mad.SpeedXDR}, 412.12},
+	} {
+		f := star(t, 2, c.rate)
+		b := frame(1, 2, 3, ib.PKeyDefault, 4096, 7)
+		transmit(t, f, 0, 0, b)
+		want := 2 * (time.Duration(float64(len(b)+4)*8/c.gbps) + linkLatency)
+		at := settle(f)
+		if off := at.Sub(0) - want; off < -want/100 || off > want/100 {
+			t.Errorf("%v: arrived after %v, want %v", c.rate, at.Sub(0), want)
+		}
+		got := received(f, at, 1)
+		if ib.LRH(b).SetVL(3); !bytes.Equal(got, b) {
+			t.Errorf("%v: % x\n% x", c.rate, got[:24], b[:24])
+		}
+		if i := f.ports[f.nodes[1].first+1].traffic; i.rcvPkts != 1 || i.rcvData != uint64(len(b)/4) {
+			t.Errorf("%+v", i)
+		}
+	}
+}
+
+func TestTransmitRefuses(t *testing.T) {
+	f := star(t, 2, Rate{})
+	good := frame(1, 2, 0, ib.PKeyDefault, 8, 1)
+	change := func(do func(ib.LRH)) []byte {
+		b := bytes.Clone(good)
+		do(ib.LRH(b))
+		return b
+	}
+	for name, b := range map[string][]byte{
+		"short": good[:20], "not in words": good[:len(good)-1], "long": make([]byte, MaxFrame+4),
+		"length":      change(func(h ib.LRH) { h.SetPktLen(5) }),
+		"raw":         change(func(h ib.LRH) { h.SetNextHeader(ib.LNHRaw) }),
+		"no room for": change(func(h ib.LRH) { h.SetNextHeader(ib.LNHGlobal) }),
+	} {
+		var e *FrameError
+		if ok, err := f.Transmit(0, Place{0, 1}, b); ok || !errors.As(err, &e) {
+			t.Errorf("%s: %v %v", name, ok, err)
+		}
+	}
+}
+
+// What is dropped, where, and how it is counted.
+func TestDataDrops(t *testing.T) {
+	sw, key := Place{2, 0}, ib.PKey(0x8005)
+	port := func(f *Fabric, n int, number uint8) *port { return f.port(Place{n, number}) }
+	for _, c := range []struct {
+		name    string
+		change  func(f *Fabric)
+		frame   []byte
+		at      Place
+		counter []counter
+	}{
+		{"no entry", nil, frame(1, 9, 0, ib.PKeyDefault, 8, 1), Place{2, 1}, []counter{ctrSwitchRelayErrors, ctrDLIDMapping}},
+		{"back by where it came", nil, frame(1, 1, 0, ib.PKeyDefault, 8, 1), Place{2, 1}, []counter{ctrSwitchRelayErrors, ctrLooping}},
+		{"port that is not active", func(f *Fabric) { port(f, 2, 2).info.PortState = mad.PortInit }, frame(1, 2, 0, ib.PKeyDefault, 8, 1), Place{2, 2},
+			[]counter{ctrXmitDiscards, ctrInactiveDiscards}},
+		{"sender that is not active", func(f *Fabric) { port(f, 0, 1).info.PortState = mad.PortArmed }, frame(1, 2, 0, ib.PKeyDefault, 8, 1), Place{0, 1},
+			[]counter{ctrXmitDiscards, ctrInactiveDiscards}},
+		{"another's LID", func(f *Fabric) { port(f, 1, 1).info.LID = 77 }, frame(1, 2, 0, ib.PKeyDefault, 8, 1), Place{1, 1}, []counter{ctrRcvErrors}},
+		{"too long for the link", func(f *Fabric) { port(f, 2, 2).info.NeighborMTU = ib.MTU256 }, frame(1, 2, 0, ib.PKeyDefault, 2048, 1), Place{2, 2},
+			[]counter{ctrXmitDiscards, ctrMTUDiscards}},
+		{"too long for the sender's", func(f *Fabric) { port(f, 0, 1).info.NeighborMTU = ib.MTU256 }, frame(1, 2, 0, ib.PKeyDefault, 2048, 1), Place{0, 1},
+			[]counter{ctrXmitDiscards, ctrMTUDiscards}},
+		{"no lane", func(f *Fabric) { port(f, 2, 2).info.OperationalVLs = 1 }, frame(1, 2, 1, ib.PKeyDefault, 8, 1), Place{2, 1},
+			[]counter{ctrSwitchRelayErrors, ctrVLMapping}},
+		{"no lane of the sender", func(f *Fabric) {
+			m := eachLane
+			m[1] = 15
+			port(f, 0, 1).setLanes(&f.nodes[0], 0, m)
+		}, frame(1, 2, 1, ib.PKeyDefault, 8, 1), Place{0, 1}, []counter{ctrXmitDiscards}},
+		{"P_Key on its way in", func(f *Fabric) { port(f, 2, 1).info.PartitionEnforcementInbound = true }, frame(1, 2, 0, key, 8, 1), Place{2, 1}, []counter{ctrRcvConstraint}},
+		{"P_Key on its way out", func(f *Fabric) { port(f, 2, 2).info.PartitionEnforcementOutbound = true }, frame(1, 2, 0, key, 8, 1), Place{2, 2}, []counter{ctrXmitConstraint}},
+		{"limited to limited", func(f *Fabric) {
+			p := port(f, 2, 2)
+			p.info.PartitionEnforcementOutbound, p.table().pkeys = true, []ib.PKey{key.Base()}
+		}, frame(1, 2, 0, key.Base(), 8, 1), Place{2, 2}, []counter{ctrXmitConstraint}},
+		{"a wrong CRC", func(f *Fabric) { f.SetLoss(Place{2, 1}, 1) }, frame(1, 2, 0, ib.PKeyDefault, 8, 1), Place{2, 1},
+			[]counter{ctrSymbolErrors, ctrRcvErrors, ctrLocalPhysical}},
+		{"a group of nobody", nil, frame(1, 0xc000, 0, ib.PKeyDefault, 8, 1), Place{2, 1}, []counter{ctrSwitchRelayErrors, ctrDLIDMapping}},
+	} {
+		f := star(t, 2, Rate{})
+		if c.change != nil {
+			c.change(f)
+		}
+		transmit(t, f, 0, 0, c.frame)
+		at := settle(f)
+		if got := received(f, at, 1); len(got) != 0 {
+			t.Errorf("%s: it arrived", c.name)
+		}
+		for _, x := range c.counter {
+			if got := f.port(c.at).all().value[x]; got != 1 {
+				t.Errorf("%s: counter %d of %v is %d", c.name, x, c.at, got)
+			}
+		}
+		settle(f)
+		conserved(t, f)
+		constraint := c.counter[0] == ctrRcvConstraint || c.counter[0] == ctrXmitConstraint
+		if tr := f.traps.all; constraint != (len(tr) == 1) || constraint && (tr[0].number != mad.TrapBadPKeySwitchPort || tr[0].port != f.index(f.port(sw)) ||
+			mad.ParseTrapSwitchPKey(&tr[0].details).Port != c.at.Port) {
+			t.Errorf("%s: traps %+v", c.name, tr)
+		}
+	}
+}
+
+// A full member's table entry lets limited ones pass, and the other way round.
+func TestPartitionsPass(t *testing.T) {
+	f := star(t, 2, Rate{})
+	p := f.port(Place{2, 2})
+	p.info.PartitionEnforcementOutbound, p.table().pkeys = true, []ib.PKey{0, 0x8005, 0x0006}
+	for i, key := range []ib.PKey{0x8005, 0x0005, 0x8006} {
+		transmit(t, f, settle(f), 0, frame(1, 2, 0, key, 8, uint64(i)))
+		if got := received(f, settle(f), 1); len(got) == 0 || numberOf(got) != uint64(i) {
+			t.Errorf("P_Key %#x: %d bytes", key, len(got))
+		}
+	}
+}
+
+// conserved proves that when nothing is under way no port thinks that room is taken at the other end.
+func conserved(t interface {
+	Errorf(string, ...any)
+	Helper()
+}, f *Fabric) {
+	t.Helper()
+	for i := range f.ports {
+		if l := f.ports[i].lanes; l != nil {
+			for vl := range l.out {
+				if o := &l.out[vl]; o.used != 0 || o.queue.count != 0 {
+					t.Errorf("%v lane %d: %d bytes taken, %d packets wait", f.place(&f.ports[i]), vl, o.used, o.queue.count)
+				}
+			}
+			if l.sending {
+				t.Errorf("%v still sends", f.place(&f.ports[i]))
+			}
+		}
+	}
+}
+
+// Multicast: once to each port of the group, not back, and room is given back once all have it.
+func TestMulticast(t *testing.T) {
+	f := star(t, 20, Rate{})
+	f.nodes[20].sw.cast = [][]uint16{make([]uint16, 32), make([]uint16, 32)}
+	f.nodes[20].sw.cast[0][3], f.nodes[20].sw.cast[1][3] = 0b1110, 0b11 // ports 1, 2, 3, 16, 17
+	transmit(t, f, 0, 0, frame(1, 0xc003, 0, ib.PKeyDefault, 256, 9))
+	at := settle(f)
+	for i := range 20 {
+		got := received(f, at, i)
+		if want := i == 1 || i == 2 || i == 15 || i == 16; (len(got) > 0) != want || want && numberOf(got) != 9 {
+			t.Errorf("node %d: %d bytes", i, len(got))
+		}
+	}
+	settle(f)
+	conserved(t, f)
+	f.nodes[20].sw.info.MulticastFDBTop = 0xc002
+	transmit(t, f, at, 0, frame(1, 0xc003, 0, ib.PKeyDefault, 256, 9))
+	if got := received(f, settle(f), 1); len(got) != 0 {
+		t.Error("forwarded above MulticastFDBTop")
+	}
+}
+
+// A receiver that does not receive is sent no more than it has room for, nothing is lost, and waiting is counted.
+func TestCredits(t *testing.T) {
+	f := star(t, 2, Rate{})
+	var now clock.Time
+	taken := uint64(0)
+	for {
+		ok, err := f.Transmit(now, Place{0, 1}, frame(1, 2, 0, ib.PKeyDefault, 4096, taken))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			if f.Transmitted(Place{0, 1}, 0) {
+				t.Error("there is room, and none")
+			}
+			if now = max(now, settle(f)); !f.Transmitted(Place{0, 1}, 0) {
+				break
+			}
+			continue
+		}
+		taken++
+	}
+	if got := f.port(Place{1, 1}).lanes.arrived.count; got != 4 {
+		t.Errorf("%d packets are at the receiver, want 4", got)
+	}
+	if got := f.port(Place{2, 2}).lanes.out[0].used; got > laneBuffer {
+		t.Errorf("%d bytes taken", got)
+	}
+	for want := range taken {
+		now = now.Add(time.Millisecond)
+		if got := received(f, now, 1); len(got) == 0 || numberOf(got) != want {
+			t.Fatalf("%d: %d bytes", want, len(got))
+		}
+		settle(f)
+	}
+	if f.port(Place{2, 2}).all().value[ctrXmitWait] == 0 {
+		t.Error("PortXmitWait is 0")
+	}
+	conserved(t, f)
+}
+
+// shares is a table of lanes, each with its weight.
+func shares(v ...uint8) (t mad.VLArbitrationTable) {
+	for i := 0; i < len(v); i += 2 {
+		t[i/2] = mad.VLArbitration{VL: v[i], Weight: v[i+1]}
+	}
+	return t
+}
+
+// IBA 7.6.9: lanes share a link as the weights of the low table say; high priority goes first, as far as VLHighLimit allows.
+func TestArbitration(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		low, high mad.VLArbitrationTable
+		limit     uint8
+		share     [3]int // of each of three lanes, in percent
+	}{
+		{"alike", shares(0, 64, 1, 64, 2, 64), shares(), 0, [3]int{33, 33, 33}},
+		{"1 to 2 to 5", shares(0, 32, 1, 64, 2, 160), shares(), 0, [3]int{12, 25, 62}},
+		{"a lane in no table", shares(0, 64, 1, 64), shares(), 0, [3]int{50, 50, 0}},
+		{"high without limit", shares(0, 64, 1, 64), shares(2, 1), 255, [3]int{0, 0, 100}},
+		{"high and low in turn", shares(0, 64, 1, 64), shares(2, 1), 0, [3]int{25, 25, 50}},
+		{"12 KB of high for one low", shares(0, 64, 1, 64), shares(2, 1), 3, [3]int{7, 7, 85}},
+	} {
+		f := star(t, 2, Rate{})
+		p := f.port(Place{0, 1})
+		p.info.VLHighLimit = c.limit
+		p.table().arbitration = &[2]mad.VLArbitrationTable{c.low, c.high}
+		var count [3]int
+		var now clock.Time
+		for total := 0; total < 2000; {
+			for sl := range uint8(3) {
+				for f.Transmitted(Place{0, 1}, sl) {
+					transmit(t, f, now, 0, frame(1, 2, sl, ib.PKeyDefault, 2048, 0))
+				}
+			}
+			now = f.Deadline()
+			f.Advance(now)
+			for b := received(f, now, 1); len(b) > 0; b = received(f, now, 1) {
+				count[ib.LRH(b).SL()]++
+				total++
+			}
+		}
+		for i, n := range count {
+			if got := n * 100 / 2000; got < c.share[i]-3 || got > c.share[i]+3 {
+				t.Errorf("%s: lane %d has %d %%, want %d", c.name, i, got, c.share[i])
+			}
+		}
+	}
+}
+
+// IBA 18.2.5.4: a packet that is at the head of its lane for too long is dropped at a switch; after VLStallCount of them
+// the lane drops all for eight times as long.
+func TestHeadOfQueueLife(t *testing.T) {
+	f := star(t, 2, Rate{})
+	out := f.port(Place{2, 2})
+	out.info.HOQLife, out.info.VLStallCount = 10, 2 // 4.2 ms
+	life := 4096 * time.Nanosecond << 10
+	var now clock.Time
+	for i := range uint64(16) {
+		for !f.Transmitted(Place{0, 1}, 0) {
+			now = f.Deadline()
+			f.Advance(now)
+		}
+		transmit(t, f, now, 0, frame(1, 2, 0, ib.PKeyDefault, 4096, i))
+	}
+	f.Advance(clock.Time(life / 2))
+	if got := out.all().value[ctrHOQDiscards]; got != 0 {
+		t.Fatalf("%d packets are dropped early", got)
+	}
+	f.Advance(clock.Time(3 * life))
+	// Two that were too old, and with the second all that waited; then what came into the stalled lane.
+	if got := out.all().value[ctrHOQDiscards]; got != 12 {
+		t.Errorf("%d packets are dropped, want 12", got)
+	}
+	if out.all().value[ctrXmitDiscards] != out.all().value[ctrHOQDiscards] {
+		t.Error("PortXmitDiscards does not count them")
+	}
+	for i := range uint64(4) {
+		if got := received(f, clock.Time(3*life), 1); len(got) == 0 || numberOf(got) != i {
+			t.Errorf("%d: %d bytes", i, len(got))
+		}
+	}
+	f.Advance(clock.Time(12 * life))
+	transmit(t, f, clock.Time(12*life), 0, frame(1, 2, 0, ib.PKeyDefault, 8, 99))
+	if got := received(f, settle(f), 1); len(got) == 0 || numberOf(got) != 99 {
+		t.Error("the lane is still stalled")
+	}
+}
+
+// A packet that is in a switch for longer than LifeTimeValue is dropped.
+func TestSwitchLifetime(t *testing.T) {
+	f := star(t, 2, Rate{})
+	f.nodes[2].sw.info.LifeTimeValue = 0
+	for i := range uint64(10) {
+		transmit(t, f, 0, 0, frame(1, 2, 0, ib.PKeyDefault, 4096, i))
+	}
+	settle(f)
+	now := clock.Time(time.Second)
+	for n := 0; ; n++ {
+		if len(received(f, now, 1)) == 0 {
+			if n != 6 {
+				t.Errorf("%d arrived, want the 4 that had room at the receiver and the 2 that had none in the switch", n)
+			}
+			break
+		}
+		now = max(now, settle(f))
+	}
+	if got := f.port(Place{2, 2}).all().value[ctrLifetimeDiscards]; got != 4 {
+		t.Errorf("%d were dropped, want 4", got)
+	}
+}
+
+// Where nobody is at a port, what comes is dropped, and when a program leaves, what it has not received.
+func TestUnplugged(t *testing.T) {
+	f := star(t, 2, Rate{})
+	for range 3 {
+		transmit(t, f, settle(f), 0, frame(1, 2, 0, ib.PKeyDefault, 4096, 1))
+	}
+	f.Plug(settle(f), Place{1, 1}, false)
+	for range 20 {
+		transmit(t, f, settle(f), 0, frame(1, 2, 0, ib.PKeyDefault, 4096, 1))
+	}
+	if got := received(f, settle(f), 1); len(got) != 0 {
+		t.Error("received")
+	}
+	conserved(t, f)
+}
+
+// On any trees of switches and with receivers of any pace: each packet arrives once, those of one service level from one to
+// another in their order, and in the end all room is given back. Where links go down meanwhile, packets may be lost but nothing else.
+func TestEverythingArrivesInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		top, err := FatTree(FatTreeShape{Radix: 4, Levels: rapid.IntRange(2, 3).Draw(t, "levels"), Hosts: rapid.IntRange(2, 8).Draw(t, "hosts")},
+			Rate{Width: mad.Width1x, Speed: mad.Speed(rapid.Uint8Range(1, 9).Draw(t, "speed"))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := bringUp(top)
+		hosts, _, _, _ := top.Counts()
+		faults := rapid.Bool().Draw(t, "faults")
+		type flow struct {
+			from, to int
+			sl       uint8
+		}
+		sentOf, seenOf := map[flow]uint64{}, map[flow]uint64{}
+		var now clock.Time
+		take := func(at int) bool {
+			b := received(f, now, at)
+			if len(b) == 0 {
+				return false
+			}
+			h := ib.LRH(b)
+			k := flow{int(h.SLID()) - 1, at, h.SL()}
+			if got := numberOf(b); got < seenOf[k] || !faults && got != seenOf[k] || got >= sentOf[k] {
+				t.Fatalf("%+v: number %d after %d, of %d", k, got, seenOf[k], sentOf[k])
+			} else {
+				seenOf[k] = got + 1
+			}
+			return true
+		}
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			at := rapid.IntRange(0, hosts-1).Draw(t, "host")
+			switch what := rapid.IntRange(0, 9).Draw(t, "what"); {
+			case what < 5:
+				k := flow{at, rapid.IntRange(0, hosts-1).Draw(t, "to"), rapid.Uint8Range(0, 15).Draw(t, "service level")}
+				if k.from == k.to {
+					continue
+				}
+				b := frame(ib.LID(k.from+1), ib.LID(k.to+1), k.sl, ib.PKeyDefault, 4*rapid.IntRange(2, 1024).Draw(t, "words"), sentOf[k])
+				ok, err := f.Transmit(now, Place{at, 1}, b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ok {
+					sentOf[k]++
+				}
+			case what < 7:
+				take(at)
+			case what == 9 && faults:
+				p := &f.ports[rapid.IntRange(0, len(f.ports)-1).Draw(t, "port")]
+				if f.Check(f.place(p)) == nil {
+					f.Unlink(now, f.place(p))
+					f.Relink(now, f.place(p))
+					p.info.PortState, f.ports[p.peer].info.PortState = mad.PortActive, mad.PortActive
+				}
+			default:
+				now = now.Add(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "time")))
+				f.Advance(now)
+			}
+		}
+		for again := true; again; {
+			now = max(now, settle(f))
+			again = false
+			for i := range hosts {
+				for take(i) {
+					again = true
+				}
+			}
+		}
+		conserved(t, f)
+		for k, n := range sentOf {
+			if seenOf[k] != n && !faults {
+				t.Errorf("%+v: %d of %d arrived", k, seenOf[k], n)
+			}
+		}
+	})
+}
+
+// A packet needs no memory once there has been as much traffic before.
+func TestDataDoesNotAllocate(t *testing.T) {
+	f := star(t, 2, Rate{})
+	b, in := frame(1, 2, 0, ib.PKeyDefault, 1024, 0), make([]byte, MaxFrame)
+	var now clock.Time
+	if n := testing.AllocsPerRun(100, func() {
+		if ok, err := f.Transmit(now, Place{0, 1}, b); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if now = settle(f); f.Receive(now, Place{1, 1}, in) == 0 {
+			t.Fatal("nothing came")
+		}
+		settle(f)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// FuzzTransmit: no frame makes the fabric panic or keep room.
+func FuzzTransmit(f *testing.F) {
+	f.Add(frame(1, 2, 0, ib.PKeyDefault, 8, 1))
+	f.Add(frame(1, 0xc000, 3, ib.PKeyDefault, 64, 1))
+	f.Add(frame(1, ib.LIDPermissive, 15, 0, 4096, 1))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		w := star(t, 3, Rate{})
+		w.nodes[3].sw.cast = [][]uint16{{0xffff, 0xf}}
+		w.port(Place{3, 2}).info.PartitionEnforcementOutbound = true
+		_, _ = w.Transmit(0, Place{0, 1}, b)
+		if len(b) >= ib.LRHLen {
+			ib.LRH(b).SetPktLen(len(b) / 4)
+			_, _ = w.Transmit(0, Place{0, 1}, b)
+		}
+		now := settle(w)
+		for i := range 3 {
+			for len(received(w, now, i)) > 0 {
+			}
+		}
+		settle(w)
+		conserved(t, w)
+	})
+}
