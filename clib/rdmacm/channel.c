@@ -52,7 +52,7 @@ EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	c->ended = true;
 	read = c->readers > 0;
 	pthread_mutex_unlock(&c->lock);
-	driver_destroy(c->home->svpi, KIND_CHANNEL, c->handle);
+	svpi_destroy(c->home->svpi, KIND_CHANNEL, c->handle);
 	close(channel->fd);
 	home_put(c->home);
 	if (!read)
@@ -114,15 +114,10 @@ EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_
 EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
 	struct event *e = (struct event *)event;
-	struct id *i;
 
 	if (!e)
 		return result(EINVAL);
-	i = e->counted;
-	pthread_mutex_lock(&i->lock);
-	i->done++;
-	pthread_cond_signal(&i->news);
-	pthread_mutex_unlock(&i->lock);
+	id_acknowledge(e->counted);
 	free(e);
 	return 0;
 }

@@ -201,7 +201,7 @@ static bool requested(struct id *listener, const struct svpi_event *from, struct
 	struct id *i = id_of_request(listener, from);
 
 	if (!i) { /* the peer learns that it was not taken */
-		driver_destroy(listener->home->svpi, SVPI_KIND_CM, from->new_id);
+		svpi_destroy(listener->home->svpi, SVPI_KIND_CM, from->new_id);
 		return false;
 	}
 	e->event.id = &i->id;
@@ -217,14 +217,6 @@ static bool requested(struct id *listener, const struct svpi_event *from, struct
 	return true;
 }
 
-static void uncount(struct id *i)
-{
-	pthread_mutex_lock(&i->lock);
-	i->done++;
-	pthread_cond_signal(&i->news);
-	pthread_mutex_unlock(&i->lock);
-}
-
 int event_take(struct channel *c, const struct svpi_event *from, struct rdma_cm_event **out)
 {
 	struct event *e;
@@ -237,12 +229,12 @@ int event_take(struct channel *c, const struct svpi_event *from, struct rdma_cm_
 	i = svpi_table_count(&c->home->ids, from->object, offsetof(struct id, got));
 	if (!i) { /* of an id that was destroyed since */
 		if (from->new_id)
-			driver_destroy(c->home->svpi, SVPI_KIND_CM, from->new_id);
+			svpi_destroy(c->home->svpi, SVPI_KIND_CM, from->new_id);
 		return 0;
 	}
 	e = calloc(1, sizeof(*e));
 	if (!e) {
-		uncount(i);
+		id_acknowledge(i);
 		return ENOMEM;
 	}
 	e->counted = i;
@@ -255,7 +247,7 @@ int event_take(struct channel *c, const struct svpi_event *from, struct rdma_cm_
 		told = handlers[from->type](i, from, e);
 	if (!told) {
 		free(e);
-		uncount(i);
+		id_acknowledge(i);
 		return 0;
 	}
 	*out = &e->event;

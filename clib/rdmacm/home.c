@@ -45,14 +45,6 @@ struct home *home_join(struct home *h)
 	return h;
 }
 
-int driver_destroy(struct svpi *s, uint32_t kind, uint32_t handle)
-{
-	struct svpi_destroy_args q = { kind, handle };
-	int error = svpi_call(s, SVPI_DESTROY, &q, sizeof(q), NULL, 0);
-
-	return error == ENODEV || error == ENOENT ? 0 : error; /* it is gone already */
-}
-
 void home_put(struct home *h)
 {
 	struct home **p;

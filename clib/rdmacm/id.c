@@ -54,7 +54,7 @@ static int create(struct channel *c, void *context, enum rdma_port_space ps, enu
 	if (!error)
 		error = svpi_table_add(&i->home->ids, i->handle, i);
 	if (error) {
-		driver_destroy(i->home->svpi, SVPI_KIND_CM, i->handle);
+		svpi_destroy(i->home->svpi, SVPI_KIND_CM, i->handle);
 		release(i);
 		return error;
 	}
@@ -176,14 +176,6 @@ void id_fail_qp(struct id *i)
 		ibv_modify_qp(i->id.qp, &a, IBV_QP_STATE);
 }
 
-void id_acknowledged(struct id *i)
-{
-	pthread_mutex_lock(&i->lock);
-	while (i->done != __atomic_load_n(&i->got, __ATOMIC_SEQ_CST))
-		pthread_cond_wait(&i->news, &i->lock);
-	pthread_mutex_unlock(&i->lock);
-}
-
 /* Nothing more comes for the id once the driver has ended it; those events that the program has it must acknowledge. */
 EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
 {
@@ -192,7 +184,7 @@ EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
 	int error;
 
 	groups_leave(i);
-	error = driver_destroy(i->home->svpi, SVPI_KIND_CM, i->handle);
+	error = svpi_destroy(i->home->svpi, SVPI_KIND_CM, i->handle);
 	if (error)
 		return result(error);
 	svpi_table_remove(&i->home->ids, i->handle);

@@ -88,9 +88,6 @@ struct home *home_get(void);
 void home_put(struct home *);
 struct home *home_join(struct home *);
 
-/* driver_destroy ends an object of the driver's; 0, or an errno. */
-int driver_destroy(struct svpi *, uint32_t kind, uint32_t handle);
-
 /* device.c: contexts that are opened once and kept. */
 struct ibv_context *device_context(struct svpi *, uint32_t adapter);
 struct ibv_pd *device_pd(struct ibv_context *);
@@ -110,8 +107,9 @@ int id_learn(struct id *);		     /* asks for its addresses */
 void id_path(struct id *);		     /* fills the path record */
 void id_fail_qp(struct id *);		     /* takes its QP to error */
 
-/* id_acknowledged waits until the program has acknowledged the events of an id that it has. */
-void id_acknowledged(struct id *);
+/* id_acknowledged waits until the program has acknowledged the events of an id that it has, and id_acknowledge counts one. */
+static inline void id_acknowledged(struct id *i) { svpi_acknowledged(&i->lock, &i->news, &i->done, &i->got); }
+static inline void id_acknowledge(struct id *i) { svpi_acknowledge(&i->lock, &i->news, &i->done, 1); }
 
 /* channel.c: waits for the event of what was begun, where the id is synchronous. */
 int id_complete(struct id *);

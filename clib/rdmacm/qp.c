@@ -166,48 +166,6 @@ EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
 		destroy_cqs(id);
 }
 
-/* What the driver's ModifyQP and ibv_modify_qp call the fields: by the bits of their masks. */
-static const struct { uint32_t theirs; int ours; } bits[] = {
-	{ 1 << 0, IBV_QP_STATE }, { 1 << 1, IBV_QP_ACCESS_FLAGS }, { 1 << 2, IBV_QP_PKEY_INDEX | IBV_QP_PORT },
-	{ 1 << 3, IBV_QP_QKEY }, { 1 << 4, IBV_QP_AV }, { 1 << 5, IBV_QP_PATH_MTU }, { 1 << 6, IBV_QP_TIMEOUT },
-	{ 1 << 7, IBV_QP_RETRY_CNT }, { 1 << 8, IBV_QP_RNR_RETRY }, { 1 << 9, IBV_QP_MIN_RNR_TIMER },
-	{ 1 << 10, IBV_QP_RQ_PSN }, { 1 << 11, IBV_QP_SQ_PSN }, { 1 << 12, IBV_QP_MAX_QP_RD_ATOMIC },
-	{ 1 << 13, IBV_QP_MAX_DEST_RD_ATOMIC }, { 1 << 14, IBV_QP_DEST_QPN },
-};
-
-static void convert(const struct svpi_modify_qp *m, struct ibv_qp_attr *a, int *mask)
-{
-	memset(a, 0, sizeof(*a));
-	*mask = 0;
-	for (size_t i = 0; i < sizeof(bits) / sizeof(*bits); i++)
-		if (m->mask & bits[i].theirs)
-			*mask |= bits[i].ours;
-	a->qp_state = m->state;
-	a->qp_access_flags = m->access;
-	a->pkey_index = (uint16_t)m->p_key_index;
-	a->port_num = 1;
-	a->qkey = m->q_key;
-	for (a->path_mtu = IBV_MTU_256; a->path_mtu < IBV_MTU_4096 && 128u << a->path_mtu < m->mtu; a->path_mtu++)
-		;
-	a->timeout = m->timeout;
-	a->retry_cnt = m->retry;
-	a->rnr_retry = m->rnr_retry;
-	a->min_rnr_timer = m->min_rnr_timer;
-	a->rq_psn = m->rqpsn;
-	a->sq_psn = m->sqpsn;
-	a->max_rd_atomic = m->initiator_depth;
-	a->max_dest_rd_atomic = m->responder_resources;
-	a->dest_qp_num = m->dest_qpn;
-	memcpy(a->ah_attr.grh.dgid.raw, m->route.addr, 16);
-	a->ah_attr.grh.sgid_index = (uint8_t)m->route.src_index;
-	a->ah_attr.grh.traffic_class = m->route.traffic_class;
-	a->ah_attr.grh.hop_limit = m->route.hop_limit;
-	a->ah_attr.grh.flow_label = m->route.flow_label;
-	a->ah_attr.sl = m->route.sl;
-	a->ah_attr.is_global = 1;
-	a->ah_attr.port_num = 1;
-}
-
 EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	struct id *i = to_id(id);
@@ -218,7 +176,10 @@ EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *a, int *
 	if (!id->verbs)
 		return result(EINVAL);
 	error = svpi_call(i->home->svpi, SVPI_CM_ATTRIBUTES, &q, sizeof(q), &m, sizeof(m));
-	if (!error)
-		convert(&m, a, mask);
-	return result(error);
+	if (error)
+		return result(error);
+	*mask = svpi_qp_attributes(&m, a);
+	if (*mask & IBV_QP_PKEY_INDEX)
+		*mask |= IBV_QP_PORT;
+	return 0;
 }

@@ -84,45 +84,62 @@ static int not_writable(const struct rs *s)
 	return s->state == RS_CONNECTED || s->state == RS_CLOSED || s->state == RS_FAILED ? ECONNRESET : ENOTCONN;
 }
 
+/* A transfer of a connected socket, from its beginning to its result. */
+struct transfer {
+	struct cursor at;
+	size_t all, done;
+	bool now; /* it does not wait */
+	int error;
+};
+
+static struct transfer begin(struct rs *s, const struct iovec *v, size_t count, int flags)
+{
+	struct transfer t = { .at = { v, count, 0 }, .now = s->nonblock || flags & MSG_DONTWAIT };
+
+	t.all = left(&t.at);
+	t.error = rs_opened(s, t.now);
+	while (t.at.count > 0 && t.at.v->iov_len == 0) {
+		t.at.v++;
+		t.at.count--;
+	}
+	return t;
+}
+
+static ssize_t outcome(const struct transfer *t) { return t->done > 0 ? (ssize_t)t->done : result(t->error); }
+
+static ssize_t send_all(struct rs *s, const struct iovec *v, size_t count, int flags)
+{
+	struct transfer t = begin(s, v, count, flags);
+
+	while (t.done < t.all && !t.error) {
+		if (!may_send(s))
+			t.error = rs_await(s, may_send, t.now);
+		if (!t.error && !s->writable)
+			t.error = not_writable(s);
+		if (!t.error) {
+			size_t before = left(&t.at);
+
+			t.error = send_some(s, &t.at, before);
+			if (!t.error)
+				t.done += before - left(&t.at);
+		}
+	}
+	return outcome(&t);
+}
+
 static ssize_t transmit(int fd, const struct iovec *v, size_t count, int flags)
 {
 	struct rs *s = rs_enter(fd);
-	struct cursor c = { v, count, 0 };
-	size_t all = left(&c), done = 0;
-	int error = 0;
+	ssize_t n;
 
 	if (!s)
 		return -1;
-	if (s->datagrams) {
-		ssize_t n = count == 1 ? rs_datagram_send(s, v->iov_base, v->iov_len, flags, NULL) : result(EOPNOTSUPP);
-
-		rs_leave(s);
-		return n;
-	}
-	error = rs_opened(s, s->nonblock || flags & MSG_DONTWAIT);
-	while (c.count > 0 && c.v->iov_len == 0) {
-		c.v++;
-		c.count--;
-	}
-	while (done < all && !error) {
-		if (!may_send(s))
-			error = rs_await(s, may_send, s->nonblock || flags & MSG_DONTWAIT);
-		if (!error && !s->writable)
-			error = not_writable(s);
-		if (!error) {
-			size_t before = left(&c);
-
-			error = send_some(s, &c, before);
-			if (!error)
-				done += before - left(&c);
-		}
-	}
+	if (!s->datagrams)
+		n = send_all(s, v, count, flags);
+	else
+		n = count == 1 ? rs_datagram_send(s, v->iov_base, v->iov_len, flags, NULL) : result(EOPNOTSUPP);
 	rs_leave(s);
-	if (error && done == 0) {
-		errno = error;
-		return -1;
-	}
-	return (ssize_t)done;
+	return n;
 }
 
 static bool has_data(const struct rs *s) { return s->head != s->tail; }
@@ -161,47 +178,41 @@ static size_t take(struct rs *s, struct cursor *c, size_t want, bool peek)
 	return done;
 }
 
-static ssize_t receive(int fd, const struct iovec *v, size_t count, int flags)
+static ssize_t receive_some(struct rs *s, const struct iovec *v, size_t count, int flags)
 {
-	struct rs *s = rs_enter(fd);
-	struct cursor c = { v, count, 0 };
-	size_t all = left(&c), done = 0;
-	int error = 0;
+	struct transfer t = begin(s, v, count, flags);
 
-	if (!s)
-		return -1;
-	if (s->datagrams) {
-		ssize_t n = count == 1 ? rs_datagram_receive(s, v->iov_base, v->iov_len, flags, NULL, NULL) : result(EOPNOTSUPP);
-
-		rs_leave(s);
-		return n;
-	}
-	error = rs_opened(s, s->nonblock || flags & MSG_DONTWAIT);
-	while (c.count > 0 && c.v->iov_len == 0) {
-		c.v++;
-		c.count--;
-	}
-	while (done < all && !error) {
+	while (t.done < t.all && !t.error) {
 		if (!has_data(s))
-			error = rs_await(s, may_receive, s->nonblock || flags & MSG_DONTWAIT);
-		if (error)
+			t.error = rs_await(s, may_receive, t.now);
+		if (t.error)
 			break;
 		if (!has_data(s)) { /* the end */
 			if (s->state == RS_FAILED && s->error)
-				error = s->error;
+				t.error = s->error;
 			break;
 		}
-		done += take(s, &c, all - done, flags & MSG_PEEK);
+		t.done += take(s, &t.at, t.all - t.done, flags & MSG_PEEK);
 		rs_credit(s);
 		if (!(flags & MSG_WAITALL) || flags & MSG_PEEK)
 			break;
 	}
-	rs_leave(s);
-	if (error && done == 0) {
-		errno = error;
+	return outcome(&t);
+}
+
+static ssize_t receive(int fd, const struct iovec *v, size_t count, int flags)
+{
+	struct rs *s = rs_enter(fd);
+	ssize_t n;
+
+	if (!s)
 		return -1;
-	}
-	return (ssize_t)done;
+	if (!s->datagrams)
+		n = receive_some(s, v, count, flags);
+	else
+		n = count == 1 ? rs_datagram_receive(s, v->iov_base, v->iov_len, flags, NULL, NULL) : result(EOPNOTSUPP);
+	rs_leave(s);
+	return n;
 }
 
 ssize_t rsend(int fd, const void *buf, size_t len, int flags);

@@ -97,7 +97,7 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 	return 0;
 }
 
-static void acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *done, uint32_t n)
+EXPORT void svpi_acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *done, uint32_t n)
 {
 	pthread_mutex_lock(mutex);
 	*done += n;
@@ -105,7 +105,7 @@ static void acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *
 	pthread_mutex_unlock(mutex);
 }
 
-void svpi_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *done, const uint32_t *given)
+EXPORT void svpi_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *done, const uint32_t *given)
 {
 	pthread_mutex_lock(mutex);
 	while (*done != __atomic_load_n(given, __ATOMIC_SEQ_CST))
@@ -115,7 +115,7 @@ void svpi_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint3
 
 EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned n)
 {
-	acknowledge(&cq->mutex, &cq->cond, &cq->comp_events_completed, n);
+	svpi_acknowledge(&cq->mutex, &cq->cond, &cq->comp_events_completed, n);
 }
 
 /* What the driver's events are called here, and whose they are. */
@@ -181,11 +181,11 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *e)
 {
 	switch (e->event_type) {
 	case IBV_EVENT_CQ_ERR:
-		acknowledge(&e->element.cq->mutex, &e->element.cq->cond, &e->element.cq->async_events_completed, 1);
+		svpi_acknowledge(&e->element.cq->mutex, &e->element.cq->cond, &e->element.cq->async_events_completed, 1);
 		break;
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		acknowledge(&e->element.srq->mutex, &e->element.srq->cond, &e->element.srq->events_completed, 1);
+		svpi_acknowledge(&e->element.srq->mutex, &e->element.srq->cond, &e->element.srq->events_completed, 1);
 		break;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
@@ -195,7 +195,7 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *e)
 	case IBV_EVENT_PATH_MIG:
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		acknowledge(&e->element.qp->mutex, &e->element.qp->cond, &e->element.qp->events_completed, 1);
+		svpi_acknowledge(&e->element.qp->mutex, &e->element.qp->cond, &e->element.qp->events_completed, 1);
 		break;
 	default:
 		break;

@@ -8,7 +8,7 @@
 #include "../ipc/segment.h"
 #include "object.h"
 
-int svpi_destroy(struct svpi *s, uint32_t kind, uint32_t handle)
+EXPORT int svpi_destroy(struct svpi *s, uint32_t kind, uint32_t handle)
 {
 	struct svpi_destroy_args q = { kind, handle };
 	int error = svpi_call(s, SVPI_DESTROY, &q, sizeof(q), NULL, 0);

@@ -209,11 +209,16 @@ int svpi_events_open(struct svpi_context *);
 void svpi_events_close(struct svpi_context *);
 static inline uint32_t svpi_channel_handle(struct ibv_comp_channel *c) { return c ? ((struct svpi_channel *)c)->handle : 0; }
 
+/* svpi_acknowledge counts n events that the program has done with. */
+void svpi_acknowledge(pthread_mutex_t *, pthread_cond_t *, uint32_t *done, uint32_t n);
+
 /* svpi_acknowledged waits until *done has reached *given, both of an object that no event comes for any more. */
 void svpi_acknowledged(pthread_mutex_t *, pthread_cond_t *, const uint32_t *done, const uint32_t *given);
 
 /* svpi_fill_send_ops gives a queue pair the operations of the extended interface (post_ex.c). */
 void svpi_fill_send_ops(struct svpi_qp *);
+/* svpi_qp_attributes makes attributes of the driver's those of this interface; the result is their mask. */
+int svpi_qp_attributes(const struct svpi_modify_qp *, struct ibv_qp_attr *);
 /* svpi_route makes an address vector of an address; 0, or an errno. */
 int svpi_route(const struct ibv_ah_attr *, struct svpi_address_vector *);
 

@@ -227,16 +227,38 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 	return 0;
 }
 
-static void from_route(const struct svpi_address_vector *v, struct ibv_ah_attr *a)
+EXPORT int svpi_qp_attributes(const struct svpi_modify_qp *m, struct ibv_qp_attr *a)
 {
-	memcpy(a->grh.dgid.raw, v->addr, 16);
-	a->grh.sgid_index = (uint8_t)v->src_index;
-	a->grh.traffic_class = v->traffic_class;
-	a->grh.hop_limit = v->hop_limit;
-	a->grh.flow_label = v->flow_label;
-	a->sl = v->sl;
-	a->is_global = 1;
-	a->port_num = 1;
+	int mask = 0;
+
+	for (size_t i = 0; i < sizeof(bits) / sizeof(*bits); i++)
+		if (m->mask & bits[i].ours)
+			mask |= bits[i].theirs;
+	memset(a, 0, sizeof(*a));
+	a->qp_state = a->cur_qp_state = m->state;
+	a->path_mtu = m->mtu ? mtu_of(m->mtu) : 0;
+	a->path_mig_state = IBV_MIG_MIGRATED;
+	a->qkey = m->q_key;
+	a->rq_psn = m->rqpsn;
+	a->sq_psn = m->sqpsn;
+	a->dest_qp_num = m->dest_qpn;
+	a->qp_access_flags = m->access;
+	a->pkey_index = (uint16_t)m->p_key_index;
+	a->max_rd_atomic = m->initiator_depth;
+	a->max_dest_rd_atomic = m->responder_resources;
+	a->min_rnr_timer = m->min_rnr_timer;
+	a->timeout = m->timeout;
+	a->retry_cnt = m->retry;
+	a->rnr_retry = m->rnr_retry;
+	a->port_num = a->ah_attr.port_num = 1;
+	a->ah_attr.is_global = 1;
+	a->ah_attr.sl = m->route.sl;
+	a->ah_attr.grh.sgid_index = (uint8_t)m->route.src_index;
+	a->ah_attr.grh.traffic_class = m->route.traffic_class;
+	a->ah_attr.grh.hop_limit = m->route.hop_limit;
+	a->ah_attr.grh.flow_label = m->route.flow_label;
+	memcpy(a->ah_attr.grh.dgid.raw, m->route.addr, 16);
+	return mask;
 }
 
 EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask, struct ibv_qp_init_attr *init)
@@ -245,31 +267,14 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask, stru
 	struct svpi_handle_args h = { qp->handle };
 	struct svpi_qp_info r;
 	int error = svpi_call(q->svpi, SVPI_QUERY_QP, &h, sizeof(h), &r, sizeof(r));
-	const struct svpi_modify_qp *m = &r.attr;
 
 	(void)mask; /* all are given */
 	if (error)
 		return error;
-	memset(a, 0, sizeof(*a));
-	a->qp_state = a->cur_qp_state = qp->state = m->state;
-	a->path_mtu = m->mtu ? mtu_of(m->mtu) : 0;
-	a->path_mig_state = IBV_MIG_MIGRATED;
-	a->qkey = m->q_key;
-	a->rq_psn = m->rqpsn;
-	a->sq_psn = m->sqpsn;
-	a->dest_qp_num = m->dest_qpn;
-	a->qp_access_flags = m->access;
+	svpi_qp_attributes(&r.attr, a);
+	qp->state = a->qp_state;
 	a->cap = (struct ibv_qp_cap){ q->send_depth, q->recv_depth, q->send_sge, q->recv_sge, q->inline_max };
-	from_route(&m->route, &a->ah_attr);
-	a->pkey_index = (uint16_t)m->p_key_index;
 	a->sq_draining = r.draining != 0;
-	a->max_rd_atomic = m->initiator_depth;
-	a->max_dest_rd_atomic = m->responder_resources;
-	a->min_rnr_timer = m->min_rnr_timer;
-	a->port_num = 1;
-	a->timeout = m->timeout;
-	a->retry_cnt = m->retry;
-	a->rnr_retry = m->rnr_retry;
 	memset(init, 0, sizeof(*init));
 	init->qp_context = qp->qp_context;
 	init->send_cq = qp->send_cq;

@@ -1,4 +1,4 @@
-#include "table.h"
+#include "object.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static int grow(struct svpi_table *t)
 	return 0;
 }
 
-int svpi_table_add(struct svpi_table *t, uint32_t handle, void *object)
+EXPORT int svpi_table_add(struct svpi_table *t, uint32_t handle, void *object)
 {
 	int error = 0;
 
@@ -58,7 +58,7 @@ int svpi_table_add(struct svpi_table *t, uint32_t handle, void *object)
 	return error;
 }
 
-void svpi_table_remove(struct svpi_table *t, uint32_t handle)
+EXPORT void svpi_table_remove(struct svpi_table *t, uint32_t handle)
 {
 	pthread_mutex_lock(&t->lock);
 	struct svpi_row *row = find(t, handle);
@@ -79,7 +79,7 @@ void svpi_table_remove(struct svpi_table *t, uint32_t handle)
 	pthread_mutex_unlock(&t->lock);
 }
 
-void *svpi_table_count(struct svpi_table *t, uint32_t handle, unsigned counter)
+EXPORT void *svpi_table_count(struct svpi_table *t, uint32_t handle, unsigned counter)
 {
 	void *object = NULL;
 
