@@ -3,6 +3,8 @@ package umad
 import (
 	"container/heap"
 	"time"
+
+	"github.com/softvpi/softvpi/wire/mad"
 )
 
 // exchange keeps the requests that wait for an answer. It is told the time, sends nothing itself, and knows
@@ -21,6 +23,7 @@ type pending struct {
 	timeout   time.Duration
 	triesLeft int
 	deadline  time.Time
+	transfer  *mad.RMPPReceiver      // of an answer that comes in segments
 	place     int                    // in the queue of deadlines
 	done      func(*Datagram, error) // called once
 }
@@ -75,9 +78,15 @@ func (x *exchange) retry(now time.Time, r *pending) (again, over *pending) {
 		return nil, r
 	}
 	r.triesLeft--
+	r.transfer = nil
+	x.extend(now, r)
+	return r, nil
+}
+
+// extend gives a request whose answer has begun to come its whole time anew.
+func (x *exchange) extend(now time.Time, r *pending) {
 	r.deadline = now.Add(r.timeout)
 	heap.Fix(&x.due, r.place)
-	return r, nil
 }
 
 // expire finds what was not answered in time: what is to be sent again, and what is over.

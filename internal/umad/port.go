@@ -183,19 +183,39 @@ func (p *Port) take(d *Datagram) {
 	case d.Failed:
 		p.undelivered(id)
 	case d.MAD[3]&responseBit != 0:
-		p.mu.Lock()
-		r := p.exchange.waiting[id]
-		if r != nil && answers(&r.datagram, d) {
-			p.exchange.remove(r)
-		} else {
-			r = nil // late, twice, or of somebody who lies
-		}
-		p.mu.Unlock()
-		if r != nil {
-			r.done(d, nil)
-		}
+		p.answer(id, d)
 	default:
 		p.serve(d)
+	}
+}
+
+// answer hands an answer, or a segment of one, to the request with the ID.
+func (p *Port) answer(id uint32, d *Datagram) {
+	p.mu.Lock()
+	r := p.exchange.waiting[id]
+	if r == nil || !answers(&r.datagram, d) {
+		p.mu.Unlock()
+		return // late, twice, or of somebody who lies
+	}
+	over, reply, err := true, (*mad.SA)(nil), error(nil)
+	if m, segment := segmented(d); segment {
+		over, reply, err = r.take(m, d)
+	}
+	if over {
+		p.exchange.remove(r)
+	} else {
+		p.exchange.extend(time.Now(), r)
+	}
+	p.mu.Unlock()
+	if reply != nil {
+		// What fails here fails the transfer: its next segment does not come.
+		_ = p.Send(&Datagram{Remote: d.Remote, LocalQP: d.LocalQP, MAD: [mad.Len]byte(reply.Append(nil))})
+	}
+	switch {
+	case over && err != nil:
+		r.done(nil, err)
+	case over:
+		r.done(d, nil)
 	}
 }
 

@@ -32,6 +32,10 @@ type Datagram struct {
 	LocalQP ib.QPN
 	Failed  bool
 	MAD     [mad.Len]byte
+	// Length is how many bytes of the MAD a transport says are used; 0: all.
+	Length int
+	// Records are the data of an answer that came in segments, put together; the MAD is the first segment.
+	Records []byte
 }
 
 // Transport carries MADs between a port and its fabric. Send and Receive may be called from one goroutine each at a time.

@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/ibqueryerrors"
 	"github.com/softvpi/softvpi/internal/tools/ibroute"
 	"github.com/softvpi/softvpi/internal/tools/perfquery"
+	"github.com/softvpi/softvpi/internal/tools/saquery"
 	"github.com/softvpi/softvpi/internal/tools/sminfo"
 	"github.com/softvpi/softvpi/internal/tools/smpquery"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -16,6 +17,7 @@ import (
 
 // Tools are the tools by their names.
 var Tools = map[string]tool.Main{
+	"saquery":       saquery.Main,
 	"ibping":        ibping.Main,
 	"ibsysstat":     ibping.Sysstat,
 	"ibstat":        hca.Ibstat,

@@ -125,7 +125,7 @@ func (s *Session) ResolveAs(kind Kind, text string) (Route, error) {
 		}
 		return s.resolveGID(PortGID(s.Prefix(), guid), text)
 	case ByGID:
-		g, err := parseGID(text)
+		g, err := ParseGID(text)
 		if err != nil {
 			return Route{}, err
 		}
