@@ -51,8 +51,13 @@ func (d *Doctor) Examine(ctx context.Context, program string) []Finding {
 	if d.driver(ctx) {
 		d.attach(ctx)
 	}
-	d.ptrace()
-	d.character()
+	scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if err != nil {
+		scope = []byte("0") // a kernel without Yama
+	}
+	d.ptrace(strings.TrimSpace(string(scope)))
+	info, err := os.Stat("/dev/infiniband/uverbs0")
+	d.character(err == nil && info.Mode()&os.ModeCharDevice != 0)
 	if program != "" {
 		d.program(program)
 	}
@@ -215,23 +220,21 @@ func (d *Doctor) attach(ctx context.Context) {
 }
 
 // ptrace says what Yama allows.
-func (d *Doctor) ptrace() {
-	b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
-	switch scope := strings.TrimSpace(string(b)); {
-	case err != nil || scope == "0":
+func (d *Doctor) ptrace(scope string) {
+	switch scope {
+	case "0":
 		d.say("memory", Fine, "Yama does not keep the driver from programs' memory")
-	case scope == "1":
+	case "1":
 		d.say("memory", Fine, "Yama keeps processes from each other's memory; the libraries let the driver in (prctl PR_SET_PTRACER)")
 	default:
 		d.say("memory", Note, "kernel.yama.ptrace_scope is %s: a thread in each program copies, which is slower; sysctl kernel.yama.ptrace_scope=1 avoids that", scope)
 	}
 }
 
-// character looks for what UCX wants.
-func (d *Doctor) character() {
-	info, err := os.Stat("/dev/infiniband/uverbs0")
+// character says whether UCX finds what it wants; there: a character device under /dev/infiniband.
+func (d *Doctor) character(there bool) {
 	switch {
-	case err == nil && info.Mode()&os.ModeCharDevice != 0:
+	case there:
 		d.say("UCX", Fine, "there is a character device /dev/infiniband/uverbs0")
 	case d.dir != "" && has(d.dir, Preload):
 		d.say("UCX", Fine, "wants a character device under /dev/infiniband, which %s shows to it", Preload)
