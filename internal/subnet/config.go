@@ -14,13 +14,16 @@ const MaxLIDs = int(ib.LIDMaxUnicast)
 // DefaultPrefix is the subnet prefix of ports that have not been given another (IBA 4.1.1).
 const DefaultPrefix = 0xfe80000000000000
 
+// DefaultSMKey is the SM_Key of managers that were not given another, OpenSM's.
+const DefaultSMKey = 1
+
 // LIDRange is what a port was given: the first LID and the last.
 type LIDRange struct{ First, Last ib.LID }
 
 // Config is what a subnet manager is told once. The zero value of a field means its default.
 type Config struct {
 	Priority uint8  // 0 to 15; of two subnet managers the higher one is master
-	SMKey    uint64 // what asking for protected records takes
+	SMKey    uint64 // what managers know each other by, and what asking for protected records takes; 0: DefaultSMKey
 	SL       uint8  // of packets to the subnet manager, 0 to 15
 	Prefix   uint64 // subnet prefix; 0: DefaultPrefix
 
@@ -96,6 +99,9 @@ func (c *Config) check() error {
 	}
 	if c.Timeout < 0 || c.Sweep < 0 || c.PollInterval < 0 {
 		return &ConfigError{"time", "negative", "0 or more"}
+	}
+	if c.SMKey == 0 {
+		c.SMKey = DefaultSMKey
 	}
 	if c.Prefix == 0 {
 		c.Prefix = DefaultPrefix

@@ -91,7 +91,7 @@ func (s *SM) arrived(u int32, info mad.NodeInfo) {
 	}
 	e := n.entry(p)
 	if u == none {
-		n.Self = e
+		n.Self, s.guid = e, info.PortGUID
 	}
 	if n.Ports[e].reach {
 		return

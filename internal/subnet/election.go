@@ -22,11 +22,7 @@ func outranks(a, b *mad.SMInfo) bool {
 
 // smInfo is what we say of ourselves.
 func (s *SM) smInfo() mad.SMInfo {
-	i := mad.SMInfo{ActCount: s.actCount, Priority: s.cfg.Priority, State: s.state}
-	if s.cur != nil && s.cur.Self != none {
-		i.GUID = s.cur.Ports[s.cur.Self].GUID
-	}
-	return i
+	return mad.SMInfo{GUID: s.guid, SMKey: s.cfg.SMKey, ActCount: s.actCount, Priority: s.cfg.Priority, State: s.state}
 }
 
 func (s *SM) become(state mad.SMState) {
@@ -55,6 +51,10 @@ func (s *SM) elect() bool {
 		case o.info.State != mad.SMNotActive && outranks(&o.info, &self) && (above == nil || outranks(&o.info, &above.info)):
 			above = o
 		}
+	}
+	s.unsettled = false
+	for _, o := range s.others {
+		s.unsettled = s.unsettled || o.info.State == mad.SMDiscovering
 	}
 	switch {
 	case s.handedOver:
@@ -165,6 +165,10 @@ func (s *SM) onSMInfo(w work, smp *mad.SMP) {
 			return
 		}
 		s.missed()
+		return
+	}
+	if info.SMKey != 0 && info.SMKey != s.cfg.SMKey {
+		s.problem("the subnet manager at %s has another SM_Key: it is not heeded", s.cur.Name(w.at))
 		return
 	}
 	if s.stage == stageDiscover {

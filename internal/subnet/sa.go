@@ -18,7 +18,6 @@ const (
 	maxRequest   = 1 << 16 // bytes of one
 	maxServices  = 16384
 	maxSubs      = 16384
-	defaultSAKey = 1 // what makes a request trusted where no other key is configured; OpenSM's
 )
 
 // administration answers questions about the subnet, and keeps groups, services and subscriptions (IBA 15).
@@ -182,20 +181,13 @@ func (a *administration) serve(p *Packet, m *mad.SA, data []byte) {
 		return
 	}
 	if m.SMKey != 0 {
-		if m.SMKey != a.key() {
+		if m.SMKey != s.cfg.SMKey {
 			s.say(EventTrap, "request from LID %d to the subnet administration with the wrong SM_Key %#x", p.LID, m.SMKey)
 			return // IBA 15.4.1.1 has it ignored
 		}
 		r.trusted = true
 	}
 	a.answer(r)
-}
-
-func (a *administration) key() uint64 {
-	if a.sm.cfg.SMKey != 0 {
-		return a.sm.cfg.SMKey
-	}
-	return defaultSAKey
 }
 
 // answer finds out what is asked.

@@ -400,6 +400,7 @@ func (s *SM) fill(w *work, smp *mad.SMP) bool {
 		t.Append(smp.Data[:0])
 	case mad.AttrSMInfo:
 		i := s.smInfo()
+		i.State = mad.SMMaster // who hands over, or takes over, is the master that speaks
 		i.Append(smp.Data[:0])
 	}
 	return true
@@ -481,7 +482,9 @@ func (s *SM) up() {
 		if s.cfg.Sweep > 0 {
 			s.sweepAt = s.now.Add(s.cfg.Sweep)
 		}
-		if s.heavy { // a trap came meanwhile
+		if s.unsettled {
+			s.heavy, s.sweepAt = true, s.now.Add(time.Second)
+		} else if s.heavy { // a trap came meanwhile
 			s.sweepAt = s.now
 		}
 	}

@@ -55,6 +55,8 @@ type SM struct {
 	pollAt     clock.Time
 	pollMissed int
 	master     uint64 // port GUID of the master while standby
+	guid       uint64 // of our own port
+	unsettled  bool   // another is looking around still: what it becomes is to be seen
 	handedOver bool   // another has told us to take over
 	actCount   uint32
 

@@ -62,7 +62,7 @@ var list = []option{
 		o.cfg.Prefix, err = hexadecimal(v)
 		return err
 	}},
-	{'k', "smkey", "KEY", "SM_Key, 64 bits (default 0)", func(o *options, v string) (err error) {
+	{'k', "smkey", "KEY", "SM_Key, 64 bits (default 1)", func(o *options, v string) (err error) {
 		o.cfg.SMKey, err = number(v)
 		return err
 	}},
