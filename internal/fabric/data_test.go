@@ -33,7 +33,6 @@ func bringUp(top *Topology) *Fabric {
 	for i := range f.nodes {
 		if sw := f.nodes[i].sw; sw != nil {
 			sw.info.LinearFDBTop, sw.info.LifeTimeValue = uint16(len(f.nodes)), 20
-			sw.forward = bytes.Repeat([]byte{mad.NoPort}, len(f.nodes)+1)
 		}
 	}
 	for target := range f.nodes {
@@ -58,7 +57,8 @@ func (f *Fabric) routeTo(target int) {
 			}
 			seen[q.node] = true
 			if sw := f.nodes[q.node].sw; sw != nil {
-				sw.forward[target+1] = q.number
+				at := (target + 1) &^ (linearBlock - 1)
+				sw.block(at)[target+1-at] = q.number
 				queue = append(queue, int(q.node))
 			}
 		}

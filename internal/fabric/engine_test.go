@@ -155,3 +155,11 @@ func (r *rig) configure() {
 	r.activate(1)
 	r.activate(1, 1)
 }
+
+// unforwarded is a block of a linear forwarding table that nobody has set.
+var unforwarded = func() (b [linearBlock]uint8) {
+	for i := range b {
+		b[i] = mad.NoPort
+	}
+	return b
+}()

@@ -39,8 +39,33 @@ type node struct {
 // switchState is what a switch forwards by.
 type switchState struct {
 	info    mad.SwitchInfo
-	forward []uint8    // ports by LID, as far as it has been set
-	cast    [][]uint16 // masks by multicast LID from ib.LIDFirstMulticast, for each 16 ports
+	forward [linearCap / forwardChunk]*[forwardChunk]uint8 // ports by LID; nil: none of them has been set
+	cast    [][]uint16                                     // masks by multicast LID from ib.LIDFirstMulticast, for each 16 ports
+}
+
+// forwardChunk is how many LIDs of a forwarding table are made at once: few switches need all 49,152.
+const forwardChunk = 1024
+
+// out is the port for a LID; mad.NoPort: there is none.
+func (s *switchState) out(lid ib.LID) uint8 {
+	if int(lid)/forwardChunk < len(s.forward) {
+		if c := s.forward[lid/forwardChunk]; c != nil {
+			return c[lid%forwardChunk]
+		}
+	}
+	return mad.NoPort
+}
+
+// block is the part of the table that begins with LID at, which is made where it is not there.
+func (s *switchState) block(at int) []uint8 {
+	c := &s.forward[at/forwardChunk]
+	if *c == nil {
+		*c = new([forwardChunk]uint8)
+		for i := range *c {
+			(*c)[i] = mad.NoPort
+		}
+	}
+	return (*c)[at%forwardChunk:][:linearBlock]
 }
 
 // port is a port as it runs. There are tens of thousands, so that what few have is behind pointers.

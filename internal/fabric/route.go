@@ -140,8 +140,8 @@ func (f *Fabric) routeLID(source *port, p *Packet) (target, in *port) {
 // forward is the port by which a switch sends on what came in for a LID; nil: it drops it (IBA 18.2.4.3).
 func (f *Fabric) forward(n *node, in *port, lid ib.LID) *port {
 	out := uint8(mad.NoPort)
-	if int(lid) < len(n.sw.forward) && uint16(lid) <= n.sw.info.LinearFDBTop {
-		out = n.sw.forward[lid]
+	if uint16(lid) <= n.sw.info.LinearFDBTop {
+		out = n.sw.out(lid)
 	}
 	if out == 0 || out > n.count {
 		in.count(ctrSwitchRelayErrors, 1)

@@ -59,26 +59,14 @@ func (f *Fabric) linearForwarding(r *smaRequest) uint16 {
 	}
 	at := int(r.modifier) * linearBlock
 	if r.set {
-		for len(s.forward) < at+linearBlock {
-			s.forward = append(s.forward, unforwarded[:]...)
-		}
-		copy(s.forward[at:], r.data)
+		copy(s.block(at), r.data)
 		return mad.StatusOK
 	}
-	if at < len(s.forward) {
-		copy(r.data, s.forward[at:])
-	} else {
-		copy(r.data, unforwarded[:])
+	for i := range r.data {
+		r.data[i] = s.out(ib.LID(at + i))
 	}
 	return mad.StatusOK
 }
-
-var unforwarded = func() (b [linearBlock]uint8) {
-	for i := range b {
-		b[i] = mad.NoPort
-	}
-	return b
-}()
 
 // multicastForwarding answers MulticastForwardingTable (IBA 14.2.5.12).
 func (f *Fabric) multicastForwarding(r *smaRequest) uint16 {

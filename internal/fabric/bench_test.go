@@ -1,0 +1,43 @@
+package fabric
+
+import (
+	"testing"
+
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// BenchmarkSend is a Get(PortInfo) along the longest directed route of a fat tree of 1,024, there and back.
+func BenchmarkSend(b *testing.B) {
+	top, err := FatTree(FatTreeShape{Radix: 16, Levels: 3}, Rate{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := New(top, nil)
+	s := mad.NewSMP(mad.MethodGet, mad.AttrPortInfo, 0, 1)
+	if err := s.Direct([]uint8{1, 9, 9, 2, 1, 1}); err != nil {
+		b.Fatal(err)
+	}
+	var request [mad.Len]byte
+	s.Append(request[:0])
+	var p Packet
+	for b.Loop() {
+		p = Packet{SLID: ib.LIDPermissive, DLID: ib.LIDPermissive, MAD: request}
+		if o := f.Send(1, Place{0, 1}, &p); o.Result != Answered {
+			b.Fatal(o)
+		}
+	}
+}
+
+// BenchmarkData is a packet of 4 KB between two adapters at one switch.
+func BenchmarkData(b *testing.B) {
+	f := star(b, 2, Rate{})
+	packet, in := frame(1, 2, 0, ib.PKeyDefault, 4096, 0), make([]byte, MaxFrame)
+	b.SetBytes(int64(len(packet)))
+	for b.Loop() {
+		if ok, err := f.Transmit(f.traps.now, Place{0, 1}, packet); !ok || err != nil {
+			b.Fatal(ok, err)
+		}
+		f.Receive(settle(f), Place{1, 1}, in)
+	}
+}
