@@ -19,19 +19,31 @@ struct svpi_initiator *svpi_direct_lent(struct svpi_qp *q, struct svpi_initiator
 	return svpi_lent(i) && svpi_catch_up(i, &q->send) ? i : NULL;
 }
 
+static bool make_room(struct svpi_cq *c)
+{
+	uint32_t room = c->late_room ? 2 * c->late_room : 8;
+	struct svpi_qp **more;
+
+	if (c->lates < c->late_room)
+		return true;
+	more = realloc(c->late, sizeof(*more) * room);
+	if (!more)
+		return false;
+	c->late = more;
+	c->late_room = room;
+	return true;
+}
+
 /* follow has polls of the send CQ go on with the requests of a queue pair. */
 static void follow(struct svpi_qp *q)
 {
 	struct svpi_cq *c = to_cq(q->qp.send_cq);
-	struct svpi_qp **more;
 
 	if (q->followed)
 		return;
 	svpi_spin_lock(&c->late_lock);
-	more = realloc(c->late, sizeof(*more) * (c->lates + 1));
-	if (more) {
-		c->late = more;
-		more[c->lates++] = q;
+	if (make_room(c)) { /* else the driver does them, somewhat later */
+		c->late[c->lates++] = q;
 		q->followed = true;
 	}
 	svpi_spin_unlock(&c->late_lock);

@@ -86,9 +86,9 @@ struct svpi_cq {
 	struct svpi_spin lock;
 	struct svpi_consumer ring;
 	struct svpi_later *later;
-	struct svpi_spin late_lock; /* of these three; the lock is held while a program goes through an extended poll */
+	struct svpi_spin late_lock; /* of these four; the lock is held while a program goes through an extended poll */
 	struct svpi_qp **late;	    /* with requests in their rings that polls may go on with */
-	uint32_t turn;
+	uint32_t turn, late_room;
 	_Atomic uint32_t lates;
 	uint32_t idle, patience; /* empty polls since the processor was offered to others, and how many it takes */
 	uint32_t offers;
