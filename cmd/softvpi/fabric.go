@@ -18,6 +18,7 @@ import (
 
 type fabricCmd struct {
 	Run      fabricRunCmd      `cmd:"" help:"Run the nodes of a netlist, and let programs with the preload library of ibsim attach."`
+	Do       fabricDoCmd       `cmd:"" help:"Let a running fabric do a command, such as unlink sw1[7]; help lists them."`
 	Generate fabricGenerateCmd `cmd:"" help:"Print the netlist of a star, fat tree, torus or dragonfly."`
 }
 
@@ -62,6 +63,34 @@ func console(s *session, server *ibsim.Server) {
 		}
 		fmt.Fprint(s.env.Stdout, answer)
 	}
+}
+
+// fabricDoCmd gives a command to a fabric that another process runs.
+type fabricDoCmd struct {
+	Name    string   `default:"${ibsimName}" env:"IBSIM_SOCKNAME" help:"Name of the fabric (default ${ibsimName})."`
+	Command []string `arg:"" passthrough:"" help:"The command with its arguments."`
+}
+
+func (c fabricDoCmd) Run(s *session) error {
+	line := ""
+	for _, w := range c.Command {
+		if strings.Contains(w, `"`) {
+			return tool.Usagef("argument %q; allowed: words without quotes", w)
+		}
+		line += ` "` + w + `"`
+	}
+	answer, err := ibsim.Do(c.Name, line)
+	var refused *ibsim.CommandError
+	switch {
+	case errors.As(err, &refused):
+		return tool.Usagef("%s", refused)
+	case errors.Is(err, ibsim.ErrNoServer):
+		return fmt.Errorf("%s: %w", c.Name, err)
+	case err != nil:
+		return err
+	}
+	fmt.Fprint(s.env.Stdout, answer)
+	return nil
 }
 
 func (c fabricRunCmd) listen() (ibsim.Listener, string, error) {

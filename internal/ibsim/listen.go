@@ -17,6 +17,8 @@ type Listener interface {
 	same(a, b peer) bool
 	// open makes the data socket of a client, which gave an ID.
 	open(number, id uint32, from peer) (socket, error)
+	// commands does the commands of other processes until Close, where the listener takes any.
+	commands(*Server)
 	// alive tells whether the client with an ID is still there.
 	alive(id uint32) bool
 }

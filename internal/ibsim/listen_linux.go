@@ -15,6 +15,7 @@ type localListener struct {
 	*net.UnixConn
 	base string
 	poll *poll
+	do   *net.UnixConn // where commands come in
 }
 
 // ListenLocal lets programs of this machine attach over abstract sockets, those with IBSIM_SOCKNAME set to the name.
@@ -25,8 +26,13 @@ func ListenLocal(name string) (Listener, error) {
 		return nil, err
 	}
 	l.UnixConn = c
+	if l.do, err = net.ListenUnixgram("unixgram", l.addr("do")); err != nil {
+		c.Close()
+		return nil, err
+	}
 	if l.poll, err = newPoll(); err != nil {
 		c.Close()
+		l.do.Close()
 		return nil, err
 	}
 	return l, nil
@@ -75,6 +81,7 @@ func (l *localListener) Close() error {
 	err := l.UnixConn.Close()
 	if err == nil { // the first time
 		l.poll.stop()
+		l.do.Close()
 	}
 	return err
 }

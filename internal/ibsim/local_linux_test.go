@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -63,5 +66,38 @@ func silent(t *testing.T, name string) {
 	}
 	if n, _, err := unix.Recvfrom(control, b, 0); err != nil || n != controlLen || b[atType] != typeConnect {
 		t.Fatal(n, err, errors.New("the connect was not answered"))
+	}
+}
+
+// Commands come from other processes, too.
+func TestDo(t *testing.T) {
+	name := fmt.Sprintf("ibsim-test-%d", rand.Uint64())
+	if _, err := Do(name, "help"); !errors.Is(err, ErrNoServer) {
+		t.Errorf("without a server: %v", err)
+	}
+	l, err := ListenLocal(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, Server: NewServer(newFabric(t))}
+	run(t, w.Server, l)
+	if a, err := Do(name, "unlink sw1[7]"); err != nil || a != "" {
+		t.Errorf("%q %v", a, err)
+	}
+	w.Server.Do(func(_ clock.Time, f *fabric.Fabric) {
+		node, _ := f.Find("sw1")
+		if s := f.PortInfo(fabric.Place{Node: node, Port: 7}).PortState; s != mad.PortDown {
+			t.Errorf("%v", s)
+		}
+	})
+	if a, err := Do(name, "help"); err != nil || !strings.Contains(a, "relink NODE[PORT]") {
+		t.Errorf("%q %v", a, err)
+	}
+	var e *CommandError
+	if _, err := Do(name, "relink sw9[7]"); !errors.As(err, &e) || e.Error() != `there is no node "sw9" in the fabric` {
+		t.Error(err)
+	}
+	if _, err := Do(name, strings.Repeat("x", maxCommand+1)); !errors.As(err, &e) {
+		t.Error(err)
 	}
 }

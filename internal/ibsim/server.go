@@ -68,6 +68,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...Listener) error {
 	defer stop(nil)
 	for _, l := range listeners {
 		s.work.Go(func() { stop(s.control(l)) })
+		s.work.Go(func() { l.commands(s) })
 	}
 	s.work.Go(func() { s.timers(ctx) })
 	<-ctx.Done()
