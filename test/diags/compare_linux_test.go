@@ -327,6 +327,8 @@ func TestWrongUsage(t *testing.T) {
 		"perfquery 1 x", "perfquery 1 5-2", "perfquery 1 1 x", "perfquery 1 1 1 1", "ibqueryerrors x", "ibqueryerrors -s nothing", "ibclearerrors a b",
 		"ibping", "ibping -c 0 1", "ibping -o 0x1000000 1", "ibsysstat", "ibsysstat 1 what", "ibstat a b c",
 		"saquery NR 0", "saquery NR 1/2", "saquery PIR 1/256", "saquery -L", "saquery -O x", "saquery --src-to-dst 1", "saquery --sgid x", "saquery -Q 4096", "saquery IIR x",
+		"ibdiagnet x", "ibdiagnet -lw 3x", "ibdiagnet -ls 11", "ibdiagnet -P nothing=1", "ibdiagnet -skip x", "ibdiagnet -t none", "ibdiagnet -i 2", "ibdiagnet -p 9",
+		"ibdiagpath", "ibdiagpath -l 1 -d 1", "ibdiagpath -d x",
 		"ibcacheedit --caguid 1 a b", "ibcacheedit --portguid 1:2 a b", "ibcacheedit --caguid 1:x a b",
 	} {
 		words := strings.Fields(line)

@@ -3,6 +3,7 @@ package diags
 
 import (
 	"github.com/softvpi/softvpi/internal/tools/hca"
+	"github.com/softvpi/softvpi/internal/tools/ibdiagnet"
 	"github.com/softvpi/softvpi/internal/tools/ibnetdiscover"
 	"github.com/softvpi/softvpi/internal/tools/ibping"
 	"github.com/softvpi/softvpi/internal/tools/ibportstate"
@@ -17,6 +18,8 @@ import (
 
 // Tools are the tools by their names.
 var Tools = map[string]tool.Main{
+	"ibdiagpath":    ibdiagnet.Path,
+	"ibdiagnet":     ibdiagnet.Main,
 	"saquery":       saquery.Main,
 	"ibping":        ibping.Main,
 	"ibsysstat":     ibping.Sysstat,

@@ -44,6 +44,7 @@ type Tool struct {
 	Without   string // letters of the common options that the tool does not have
 	Least     int    // arguments beside options
 	Most      int    // likewise; below 0: any number
+	OneDash   bool   // long options have one dash: -lw
 	Offline   bool   // works without a fabric; Session.Port is nil
 	Work      func(s *Session, args []string) error
 }

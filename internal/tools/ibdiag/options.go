@@ -141,6 +141,8 @@ func (s *Session) parse(t Tool) (args []string, err error) {
 		switch {
 		case word == "--":
 			return append(args, rest...), nil
+		case t.OneDash && hasLong(options, word):
+			rest, err = long(options, word[1:], rest)
 		case strings.HasPrefix(word, "--"):
 			rest, err = long(options, word[2:], rest)
 		case len(word) > 1 && word[0] == '-':
@@ -191,6 +193,16 @@ func findLong(options []Option, name string) (*Option, error) {
 		return nil, tool.Usagef("there is no option --%s; allowed: %s", name, names(options))
 	}
 	return found, nil
+}
+
+// hasLong tells whether a word is a long option behind one dash.
+func hasLong(options []Option, word string) bool {
+	for _, o := range options {
+		if len(word) > 2 && word == "-"+o.Long {
+			return true
+		}
+	}
+	return false
 }
 
 // short acts on the options of one word, without the dash.

@@ -1,0 +1,252 @@
+package ibdiagnet
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/discovery"
+	"github.com/softvpi/softvpi/internal/tools/ibdiag"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// path is a run of ibdiagpath.
+type path struct {
+	*local
+	names, lids, route string
+	f                  *discovery.Fabric
+}
+
+// Path runs ibdiagpath.
+func Path(ctx context.Context, env tool.Env) int {
+	p := &path{local: newLocal(os.TempDir())}
+	options := append(p.options(),
+		ibdiag.Text(&p.names, "name", 'n', "<[src,]dst>", "names of the ends, of the topology file, or of nodes"),
+		ibdiag.Text(&p.lids, "lid", 'l', "<[src,]dst>", "LIDs of the ends"),
+		ibdiag.Text(&p.route, "direct", 'd', "<p1,p2,...>", "directed route: the ports by which to leave each node"))
+	return ibdiag.Run(ctx, env, ibdiag.Tool{
+		About:   "Follows one path, hop by hop, and shows the counters of errors on it. Without a source it begins here.",
+		Options: options, Without: "PLGDsKCde", OneDash: true,
+		Work: func(s *ibdiag.Session, _ []string) error {
+			p.Session = s
+			return p.run()
+		},
+	})
+}
+
+func (p *path) run() error {
+	given := 0
+	for _, a := range []string{p.names, p.lids, p.route} {
+		if a != "" {
+			given++
+		}
+	}
+	if given != 1 {
+		return tool.Usagef("%d ways to address the ends are given; allowed: one of -n, -l and -d", given)
+	}
+	var hops []uint8
+	if p.route != "" {
+		var err error
+		if hops, err = ibdiag.ParsePath("0," + strings.TrimPrefix(p.route, "0,")); err != nil {
+			return err
+		}
+	}
+	if err := p.begin(); err != nil {
+		return err
+	}
+	f, faults, err := discovery.Discover(p.Context, p.Port, discovery.Options{}, discovery.Asking{Timing: p.Timing, MKey: p.MKey})
+	if err != nil {
+		return ibdiag.Failf("discover failed: %s", err)
+	}
+	for _, f := range faults {
+		p.Warnf("discover", "%s", f)
+	}
+	p.f = f
+	if p.route != "" {
+		return p.direct(hops[1:])
+	}
+	source, target, err := p.ends()
+	if err != nil {
+		return err
+	}
+	if source != nil {
+		here := p.f.From.Port(p.f.FromPort)
+		if err := p.leg("Traversing the path from local to source", here, source); err != nil {
+			return err
+		}
+		return p.leg("Traversing the path from source to destination", source, target)
+	}
+	return p.leg("Traversing the path from local to destination", p.f.From.Port(p.f.FromPort), target)
+}
+
+// ends are the ports that the options name; no source is the own port.
+func (p *path) ends() (source, target *discovery.Port, err error) {
+	text, find := p.lids, p.byLID
+	if p.names != "" {
+		text, find = p.names, p.byName
+	}
+	words := strings.Split(text, ",")
+	if len(words) > 2 {
+		return nil, nil, tool.Usagef("the ends are %q; allowed: a destination, or a source and a destination with a comma", text)
+	}
+	if target, err = find(words[len(words)-1]); err == nil && len(words) == 2 {
+		source, err = find(words[0])
+	}
+	return source, target, err
+}
+
+func (p *path) byLID(text string) (*discovery.Port, error) {
+	lid, err := ibdiag.ParseLID(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range p.f.Nodes {
+		for i, q := range n.Ports {
+			if q != nil && q.Known && (i == 0) == n.IsSwitch() && lid >= q.BaseLID() && lid < q.BaseLID()+1<<q.LMC && q.BaseLID() != 0 {
+				return q, nil
+			}
+		}
+	}
+	return nil, ibdiag.Failf("no port has LID %d", lid)
+}
+
+// byName finds a node by its name, or that and a port: host-a, host-a/P1.
+func (p *path) byName(text string) (*discovery.Port, error) {
+	name, port, _ := strings.Cut(text, "/P")
+	num := uint64(0)
+	if port != "" {
+		var err error
+		if num, err = ibdiag.ParseNumber("the port", port, 1, 254); err != nil {
+			return nil, err
+		}
+	}
+	description := name
+	if p.topo != nil {
+		n := p.named(name)
+		if n == nil {
+			return nil, tool.Usagef("the name %q is not in the topology file; allowed: a node of it", name)
+		}
+		description = n.Description
+	}
+	for _, n := range p.f.Nodes {
+		if d := n.Description.String(); d != description && firstWord(d) != description {
+			continue
+		}
+		for i, q := range n.Ports {
+			if q != nil && q.Known && (n.IsSwitch() && i == 0 || !n.IsSwitch() && (num == 0 || num == uint64(i))) {
+				return q, nil
+			}
+		}
+	}
+	return nil, ibdiag.Failf("no node of the fabric is %q", text)
+}
+
+func (p *path) title(text string) { p.Printf("\n%s-I- %s\n%s", rule, text, rule) }
+
+// hop shows one link, and returns its far end; false: there is none.
+func (p *path) hop(from *discovery.Port) (*discovery.Port, bool) {
+	p.Printf("-I- From: %s\n", shown(from))
+	if from.Remote == nil {
+		p.Printf("-E- There is no link at this port\n")
+		return nil, false
+	}
+	p.Printf("-I- To:   %s\n    \n", shown(from.Remote))
+	return from.Remote, true
+}
+
+// direct goes along ports.
+func (p *path) direct(hops []uint8) error {
+	p.title("Traversing the path from local to destination")
+	here, ports := p.f.From, []*discovery.Port{}
+	for _, num := range hops {
+		from := here.Port(num)
+		if from == nil {
+			p.Printf("-E- %s has no port %d\n", describe(here), num)
+			return ibdiag.Ended(1)
+		}
+		to, ok := p.hop(from)
+		if !ok {
+			return ibdiag.Ended(1)
+		}
+		ports, here = append(ports, from, to), to.Node
+	}
+	return p.counters(ports)
+}
+
+// leg goes from one port to another by the forwarding tables.
+func (p *path) leg(title string, from, to *discovery.Port) error {
+	p.title(title)
+	ports := []*discovery.Port{}
+	out := from
+	if from.Node.IsSwitch() && from.Node != to.Node {
+		var err error
+		if out, err = p.next(from.Node, to.BaseLID()); err != nil {
+			return err
+		}
+	}
+	for range mad.MaxHops {
+		if out.Node == to.Node {
+			return p.counters(ports)
+		}
+		in, ok := p.hop(out)
+		if !ok {
+			return ibdiag.Ended(1)
+		}
+		ports = append(ports, out, in)
+		if in.Node == to.Node {
+			return p.counters(ports)
+		}
+		if !in.Node.IsSwitch() {
+			p.Printf("-E- The path ends at %s\n", shown(in))
+			return ibdiag.Ended(1)
+		}
+		var err error
+		if out, err = p.next(in.Node, to.BaseLID()); err != nil {
+			return err
+		}
+	}
+	p.Printf("-E- The path goes round in a circle\n")
+	return ibdiag.Ended(1)
+}
+
+// next is the port by which a switch forwards a LID.
+func (p *path) next(n *discovery.Node, lid ib.LID) (*discovery.Port, error) {
+	const inBlock = ib.LID(len(mad.LinearForwardingTable{}))
+	a, err := p.Get(ibdiag.DirectRoute(n.Path[1:]...), mad.AttrLinearForwardingTable, uint32(lid/inBlock))
+	if err != nil {
+		return nil, ibdiag.Failf("%s does not tell its forwarding table", describe(n))
+	}
+	num := a.Data[lid%inBlock]
+	q := n.Port(num)
+	if q == nil || num == mad.NoPort {
+		p.Printf("-E- %s forwards LID %d to port %d, which is none\n", switchName(n), lid, num)
+		return nil, ibdiag.Ended(1)
+	}
+	return q, nil
+}
+
+// counters shows the errors of the ports on the path.
+func (p *path) counters(ports []*discovery.Port) error {
+	p.title("PM Counters Info")
+	bad := 0
+	for _, q := range ports {
+		if q.BaseLID() == 0 {
+			continue
+		}
+		text, ok := p.errors(q, nil)
+		switch {
+		case !ok:
+			p.Printf("-W- %s does not tell its counters\n", shown(q))
+			bad++
+		case text != "":
+			p.Printf("-W- %s\n      %-32s: Value\n%s", shown(q), "Performance Monitor counter", text)
+			bad++
+		}
+	}
+	if bad == 0 {
+		p.Printf("-I- No illegal PM counters values were found\n")
+	}
+	return p.Context.Err()
+}
