@@ -27,10 +27,13 @@ type fabricRunCmd struct {
 	Name    string `default:"${ibsimName}" env:"IBSIM_SOCKNAME" help:"Base of the socket names: what programs have as IBSIM_SOCKNAME (default ${ibsimName})."`
 	UDP     string `name:"udp" placeholder:"ADDR:PORT" help:"Serve over UDP in place of local sockets; programs have IBSIM_SERVER_NAME and IBSIM_SERVER_PORT. Whoever reaches the address may attach."`
 	Seed    uint64 `help:"Seed of what goes wrong by chance (default: another one each time)."`
-	Quiet   bool   `help:"Do not read commands from the standard input."`
+	Console bool   `help:"Do the commands that come in on the standard input, one a line."`
 }
 
 func (c fabricRunCmd) Run(s *session) error {
+	if c.Console && c.Netlist == "-" {
+		return tool.Usagef("--console with the netlist on the standard input; allowed: the netlist in a file")
+	}
 	t, err := readNetlist(s, c.Netlist)
 	if err != nil {
 		return err
@@ -46,7 +49,7 @@ func (c fabricRunCmd) Run(s *session) error {
 	adapters, switches, routers, links := t.Counts()
 	fmt.Fprintf(s.env.Stdout, "fabric       %d channel adapters, %d switches, %d routers, %d links\n", adapters, switches, routers, links)
 	fmt.Fprintf(s.env.Stdout, "listening    %s\n", where)
-	if !c.Quiet && c.Netlist != "-" {
+	if c.Console {
 		go console(s, server)
 	}
 	return server.Serve(s.ctx, listener)

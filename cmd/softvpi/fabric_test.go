@@ -63,6 +63,7 @@ func TestFabricRefuses(t *testing.T) {
 		{[]string{"run", filepath.Join(dir, "none")}, tool.Failure, "no such file"},
 		{[]string{"run", good, "--udp", "here"}, tool.Usage, `--udp is "here"; allowed: an address and a port`},
 		{[]string{"run", good, "--name", "a b"}, tool.Usage, `--name is "a b"; allowed: 1 to 64 characters`},
+		{[]string{"run", "-", "--console"}, tool.Usage, "--console with the netlist on the standard input; allowed:"},
 		{[]string{"do", "--name", "nobody-has-this", "help"}, tool.Failure, "nobody-has-this: no fabric is served under this name"},
 		{[]string{"do"}, tool.Usage, "expected \"<command> ...\""},
 		{[]string{"generate", "star", "--hosts", "0"}, tool.Usage, "hosts is 0; allowed: 1 to 254"},
