@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/tools/diags"
+	"github.com/softvpi/softvpi/internal/tools/opensm"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -31,15 +32,19 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(toolVariable); name != "" {
 		env := tool.Env{Name: name, Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		status := diags.Tools[name](ctx, env)
+		main := diags.Tools[name]
+		if name == "opensm" {
+			main = opensm.Main
+		}
+		status := main(ctx, env)
 		stop()
 		os.Exit(status)
 	}
 	os.Exit(m.Run())
 }
 
-// fabric is an ibsim, with an OpenSM where one is wished for.
-type fabric struct {
+// fabricOf is a fabric of ibsim, or of what speaks its protocol.
+type fabricOf struct {
 	t       *testing.T
 	dir     string
 	socket  string
@@ -59,7 +64,7 @@ func need(t *testing.T, programs ...string) {
 }
 
 // newFabric starts the real ibsim on a netlist, and the real OpenSM, with further options, on its first adapter.
-func newFabric(t *testing.T, netlist string, opensm bool, options ...string) *fabric {
+func newFabric(t *testing.T, netlist string, opensm bool, options ...string) *fabricOf {
 	t.Helper()
 	need(t, "ibsim", "opensm", "smpquery")
 	preload, _ := filepath.Glob("/usr/lib/*/umad2sim/libumad2sim.so")
@@ -70,7 +75,7 @@ func newFabric(t *testing.T, netlist string, opensm bool, options ...string) *fa
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fabric{t: t, dir: t.TempDir(), socket: fmt.Sprintf("softvpi-test-%d-%x", os.Getpid(), rand.Uint32()), preload: preload[0]}
+	f := &fabricOf{t: t, dir: t.TempDir(), socket: fmt.Sprintf("softvpi-test-%d-%x", os.Getpid(), rand.Uint32()), preload: preload[0]}
 	f.log = filepath.Join(f.dir, "ibsim.log")
 	ibsim := f.command("ibsim", "-s", "-N", "4096", "-S", "1024", "-P", "65536", "-L", "49152", netlist)
 	f.console, err = ibsim.StdinPipe()
@@ -89,7 +94,7 @@ func newFabric(t *testing.T, netlist string, opensm bool, options ...string) *fa
 	return f
 }
 
-func (f *fabric) command(name string, args ...string) *exec.Cmd {
+func (f *fabricOf) command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Dir = f.dir
 	c.Env = append(os.Environ(), "IBSIM_SOCKNAME="+f.socket, "OSM_CACHE_DIR="+f.dir, "OSM_TMP_DIR="+f.dir)
@@ -97,12 +102,12 @@ func (f *fabric) command(name string, args ...string) *exec.Cmd {
 }
 
 // preloaded lets one of Debian's programs reach the ibsim, as a node.
-func (f *fabric) preloaded(c *exec.Cmd, node string) {
+func (f *fabricOf) preloaded(c *exec.Cmd, node string) {
 	c.Env = append(c.Env, "LD_PRELOAD="+f.preload, "SIM_HOST="+node)
 }
 
 // start runs a program until the end of the test.
-func (f *fabric) start(c *exec.Cmd, log string) {
+func (f *fabricOf) start(c *exec.Cmd, log string) {
 	f.t.Helper()
 	out, err := os.Create(log)
 	if err != nil {
@@ -128,7 +133,7 @@ func (f *fabric) start(c *exec.Cmd, log string) {
 }
 
 // wait waits until a log has the text.
-func (f *fabric) wait(log, text string) {
+func (f *fabricOf) wait(log, text string) {
 	f.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		b, err := os.ReadFile(log)
@@ -142,7 +147,7 @@ func (f *fabric) wait(log, text string) {
 }
 
 // say gives the ibsim's console a line, and waits until the ibsim has read what came before.
-func (f *fabric) say(line string) {
+func (f *fabricOf) say(line string) {
 	f.t.Helper()
 	b, _ := os.ReadFile(f.log)
 	was := bytes.Count(b, []byte("sim> "))
@@ -160,7 +165,7 @@ func (f *fabric) say(line string) {
 }
 
 // server runs a tool that answers others, ours or Debian's, until the end of the test.
-func (f *fabric) server(node, name string, ours bool) {
+func (f *fabricOf) server(node, name string, ours bool) {
 	f.t.Helper()
 	c := f.command(name, "-S")
 	if ours {
@@ -179,7 +184,7 @@ func (f *fabric) server(node, name string, ours bool) {
 }
 
 // attached is the list of the ibsim's clients.
-func (f *fabric) attached() string {
+func (f *fabricOf) attached() string {
 	b, _ := os.ReadFile(f.log)
 	f.say("Attached")
 	all, _ := os.ReadFile(f.log)
@@ -193,7 +198,7 @@ type result struct {
 }
 
 // debian runs the distribution's tool on a node.
-func (f *fabric) debian(node, name string, args ...string) result {
+func (f *fabricOf) debian(node, name string, args ...string) result {
 	f.t.Helper()
 	c := f.command(name, args...)
 	f.preloaded(c, node)
@@ -201,7 +206,7 @@ func (f *fabric) debian(node, name string, args ...string) result {
 }
 
 // ours runs the tool of this repository on a node.
-func (f *fabric) ours(node, name string, args ...string) result {
+func (f *fabricOf) ours(node, name string, args ...string) result {
 	f.t.Helper()
 	c := f.tool(name, args...)
 	c.Env = append(c.Env, "SIM_HOST="+node)
@@ -209,7 +214,7 @@ func (f *fabric) ours(node, name string, args ...string) result {
 }
 
 // tool is a tool of this repository: this program, under its name.
-func (f *fabric) tool(name string, args ...string) *exec.Cmd {
+func (f *fabricOf) tool(name string, args ...string) *exec.Cmd {
 	f.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -220,7 +225,7 @@ func (f *fabric) tool(name string, args ...string) *exec.Cmd {
 	return c
 }
 
-func (f *fabric) run(c *exec.Cmd) result {
+func (f *fabricOf) run(c *exec.Cmd) result {
 	f.t.Helper()
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
@@ -260,7 +265,7 @@ func mask(text string) string {
 }
 
 // compare runs a command line in both forms and compares all that can be seen.
-func (f *fabric) compare(t *testing.T, node, line string) {
+func (f *fabricOf) compare(t *testing.T, node, line string) {
 	t.Helper()
 	words := strings.Fields(line)
 	want := f.debian(node, words[0], words[1:]...)

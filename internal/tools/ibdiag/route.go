@@ -19,13 +19,11 @@ const (
 	ByRoute         // the ports by which to leave each node, after a 0: 0,1,7
 	ByGUID          // of the port; the subnet manager knows its LID
 	ByLIDRoute      // a LID, and a route from there
-	ByGID
 )
 
 // Route is the way to a port: a LID, or a directed route, or first one and then the other.
 type Route struct {
 	LID  ib.LID  // 0: the whole route is directed
-	GID  *ib.GID // to show, where the port was addressed by one
 	Path []uint8 // ports of the directed part; its first element stands for the start and is not a port
 	SLID ib.LID  // of the directed part: where it starts, 0xffff the sender
 	DLID ib.LID  // of the directed part: where it goes on, 0xffff the end
@@ -124,12 +122,6 @@ func (s *Session) ResolveAs(kind Kind, text string) (Route, error) {
 			return Route{}, err
 		}
 		return s.resolveGID(PortGID(s.Prefix(), guid), text)
-	case ByGID:
-		g, err := ParseGID(text)
-		if err != nil {
-			return Route{}, err
-		}
-		return s.resolveGID(g, text)
 	case ByLIDRoute:
 		lidText, pathText, _ := strings.Cut(strings.TrimSpace(text), " ")
 		lid, err := ParseLID(lidText)

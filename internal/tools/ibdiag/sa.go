@@ -55,5 +55,5 @@ func (s *Session) resolveGID(g ib.GID, text string) (Route, error) {
 		s.Warnf("ib_path_query_via", "sa call path_query failed")
 		return Route{}, Failf("can't resolve destination port %s", text)
 	}
-	return Route{LID: path.DLID, GID: &g}, nil
+	return LIDRoute(path.DLID), nil
 }

@@ -101,7 +101,7 @@ func (l *links) walk() (*discovery.Fabric, *discovery.Node, error) {
 	}
 	p := f.PortByGUID(l.guid)
 	if p == nil {
-		return nil, nil, fmt.Errorf("Failed to find port: 0x%016x", l.guid)
+		return nil, nil, ibdiag.Failf("Failed to find port: 0x%016x", l.guid)
 	}
 	if l.all && l.scan.Cache == "" {
 		f, err = l.Fabric(l.scan, discovery.Options{From: p.Node.Path, MaxHops: max(l.hops, 1)})
