@@ -21,8 +21,8 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/clib"
 )
 
-// patience is how long a program may take; none takes more than some seconds on a quiet machine.
-const patience = time.Minute
+// patience is how long a program may take; none takes more than six seconds on a quiet machine.
+const patience = 2 * time.Minute
 
 // TestMain builds the libraries once, in a directory of its own.
 func TestMain(m *testing.M) {
