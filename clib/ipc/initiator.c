@@ -97,28 +97,38 @@ static bool possible(const struct svpi_ring_at *r)
 	       r->stride <= MAX_STRIDE && r->stride % 8 == 0;
 }
 
-static bool open_cq(struct svpi_initiator *i, struct svpi_program *p, const struct svpi_ring_at *r, struct svpi_pusher *q)
+/* open_cq opens a CQ, unless it is open. was is where it lies that is. */
+static bool open_cq(struct svpi_initiator *i, struct svpi_program *p, const struct svpi_ring_at *r, struct svpi_pusher *q,
+		    struct svpi_ring_at *was)
 {
+	if (q->h && same(r, was))
+		return true;
+
 	void *at = possible(r) && r->stride == sizeof(struct svpi_cqe)
 			   ? svpi_ring_memory(i->s, p, r, svpi_pusher_size(r->entries)) : NULL;
 
 	q->h = NULL;
-	if (at)
-		svpi_pusher_open(q, at, r->entries);
-	return at;
+	if (!at)
+		return false;
+	svpi_pusher_open(q, at, r->entries);
+	*was = *r;
+	return true;
 }
 
-static bool open_receive(struct svpi_initiator *i, const struct svpi_ring_at *r)
+static bool open_receive(struct svpi_initiator *i, const struct svpi_ring_at *r, struct svpi_ring_at *was)
 {
 	struct svpi_borrowed *q = &i->receive;
 	uint64_t size = sizeof(struct svpi_ring_header) + (uint64_t)r->entries * r->stride;
 
+	if (q->h && same(r, was))
+		return true;
 	q->h = possible(r) ? svpi_ring_memory(i->s, i->peer, r, size) : NULL;
 	if (!q->h)
 		return false;
 	q->entries = (uint8_t *)q->h + sizeof(struct svpi_ring_header);
 	q->mask = r->entries - 1;
 	q->stride = r->stride;
+	*was = *r;
 	return true;
 }
 
@@ -129,14 +139,15 @@ static bool adopt(struct svpi_initiator *i)
 
 	memcpy(&t, &i->dir->terms, sizeof(t));
 	i->lease = 0;
-	if ((!i->send_cq.h || !same(&t.send_cq, &old->send_cq)) && !open_cq(i, NULL, &t.send_cq, &i->send_cq))
-		return false;
-	if ((!i->recv_cq.h || !same(&t.recv_cq, &old->recv_cq)) && !open_cq(i, i->peer, &t.recv_cq, &i->recv_cq))
+	if (!open_cq(i, NULL, &t.send_cq, &i->send_cq, &old->send_cq) ||
+	    !open_cq(i, i->peer, &t.recv_cq, &i->recv_cq, &old->recv_cq))
 		return false;
 	if (t.flags & TERMS_RECEIVES) {
-		if ((!i->receive.h || !same(&t.receive, &old->receive)) && !open_receive(i, &t.receive))
+		if (!open_receive(i, &t.receive, &old->receive))
 			return false;
 		i->receive.next = i->receive.seen = atomic_load(&i->receive.h->consumer);
+	} else {
+		i->receive.h = NULL;
 	}
 	i->terms = t;
 	i->shift = (uint8_t)__builtin_ctz(t.mtu | 1u << 31);

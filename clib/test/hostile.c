@@ -305,7 +305,7 @@ int main(int argc, char **argv)
 	struct svpi_drop_body gone = { PROGRAM, 0 };
 
 	if (argc > 1)
-		state = strtoull(argv[1], NULL, 0) | 1;
+		state = strtoull(argv[1], NULL, 0);
 	else
 		state ^= (uint64_t)time(NULL) << 20;
 	printf("seed %llu\n", (unsigned long long)state);

@@ -224,11 +224,13 @@ func (i *Initiator) adopt() (err error) {
 		if i.sendCQ, err = openCQ(i.env.OwnArena, c.SendCQ); err != nil {
 			return err
 		}
+		i.terms.SendCQ = c.SendCQ // what follows may fail, and the next terms be others
 	}
 	if i.recvCQ == nil || c.RecvCQ != old.RecvCQ {
 		if i.recvCQ, err = openCQ(i.env.PeerArena, c.RecvCQ); err != nil {
 			return err
 		}
+		i.terms.RecvCQ = c.RecvCQ
 	}
 	switch {
 	case c.Flags&Receives == 0:

@@ -45,7 +45,7 @@ type bench struct {
 	post             *ring.Recv
 	send             *ring.Send
 	conf             Terms
-	woken            int
+	woken, rung      int
 	lease            uint32
 	ownKeys, peerKey Table
 }
@@ -102,6 +102,7 @@ func newBench(t *testing.T) *bench {
 			return nil, id == 6
 		},
 		Wake: func(*uint32) { b.woken++ },
+		Ring: func() { b.rung++ },
 		Now:  func() uint64 { return 77 },
 	})
 	b.conf = Terms{
@@ -434,6 +435,60 @@ func TestEventsOfDirectCompletions(t *testing.T) {
 	if b.i.Execute(wr); b.woken != 1 || b.recvCQ.Sequence() != 1 {
 		t.Error("not woken for a solicited one")
 	}
+}
+
+// Events of CQs with channels are left to the driver: what is asked for stays so, and
+// the driver is told which CQ, once the operation has ended.
+func TestEventsOfChannels(t *testing.T) {
+	b := newBench(t)
+	b.conf.Flags |= SendChannel | RecvChannel
+	b.lend()
+	for _, c := range []struct {
+		send, recv ring.Arm
+		raised     uint32
+	}{{ring.ArmNone, ring.ArmNone, 0}, {ring.ArmErrors, ring.ArmSolicited, 0}, {ring.ArmAny, ring.ArmNone, RaiseSend}, {ring.ArmNone, ring.ArmAny, RaiseSend | RaiseRecv}} {
+		b.rung = 0
+		if c.send != ring.ArmNone {
+			b.sendCQ.Arm(c.send)
+		}
+		if c.recv != ring.ArmNone {
+			b.recvCQ.Arm(c.recv)
+		}
+		b.receive(1)
+		if !b.i.Execute(b.wr(ring.OpSend)) {
+			t.Fatal("not carried out")
+		}
+		if got := b.way.TakeRaised(); got != c.raised || (b.rung > 0) != (c.raised != 0) || b.woken != 0 {
+			t.Errorf("%+v: raised %b, rung %d times, woken %d", c, got, b.rung, b.woken)
+		}
+		one(t, b.sendCQ)
+		one(t, b.recvCQ)
+	}
+	if b.sendCQ.Sequence() != 0 {
+		t.Error("the program raised an event itself")
+	}
+}
+
+// A lending whose terms could not all be taken over leaves nothing of them to the next.
+func TestTermsAreTakenOverWhole(t *testing.T) {
+	b := newBench(t)
+	write := func() bool { return b.i.Execute(b.wr(ring.OpWrite, b.sge(0, 8))) }
+	if !write() {
+		t.Fatal("not carried out")
+	}
+	one(t, b.sendCQ)
+	good := b.conf
+	b.conf.SendCQ.Offset, b.conf.RecvCQ.Arena = 1<<15, 1 // the second is not mapped
+	b.lend()
+	if write() {
+		t.Fatal("carried out without the CQ of the peer")
+	}
+	b.conf = good
+	b.lend()
+	if !write() {
+		t.Fatal("not carried out")
+	}
+	one(t, b.sendCQ)
 }
 
 // Keys come and go; what has no row near its index is not in the table.
