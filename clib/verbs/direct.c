@@ -1,6 +1,6 @@
 /*
  * Where queue pairs meet the direct path. There is no thread: requests that cannot be carried out yet wait in the ring,
- * and posts and polls of the send CQ go on with them; the driver does when the program does neither for some time.
+ * and posts and polls of its CQs go on with them; the driver does when the program does neither for some time.
  */
 #define _GNU_SOURCE
 #include "object.h"
@@ -34,24 +34,34 @@ static bool make_room(struct svpi_cq *c)
 	return true;
 }
 
-/* follow has polls of the send CQ go on with the requests of a queue pair. */
-static void follow(struct svpi_qp *q)
-{
-	struct svpi_cq *c = to_cq(q->qp.send_cq);
+/* The CQs whose polls go on with a queue pair's requests: a program may poll that of its receives alone, for an answer. */
+static struct svpi_cq *cq_of(struct svpi_qp *q, int k) { return to_cq(k == 0 ? q->qp.send_cq : q->qp.recv_cq); }
 
-	if (q->followed)
+static void follow_in(struct svpi_qp *q, int k)
+{
+	struct svpi_cq *c = cq_of(q, k);
+
+	if (q->followed[k] || (k == 1 && c == cq_of(q, 0)))
 		return;
 	svpi_spin_lock(&c->late_lock);
 	if (make_room(c)) { /* else the driver does them, somewhat later */
 		c->late[c->lates++] = q;
-		q->followed = true;
+		q->followed[k] = true;
 	}
 	svpi_spin_unlock(&c->late_lock);
 }
 
+/* follow has polls go on with the requests of a queue pair. */
+static void follow(struct svpi_qp *q)
+{
+	follow_in(q, 0);
+	follow_in(q, 1);
+}
+
+/* unfollow takes a queue pair out of the list of a CQ. */
 static void unfollow(struct svpi_cq *c, struct svpi_qp *q)
 {
-	q->followed = false;
+	q->followed[c == cq_of(q, 0) ? 0 : 1] = false;
 	for (uint32_t n = 0; n < c->lates; n++) {
 		if (c->late[n] == q) {
 			c->late[n] = c->late[--c->lates];
@@ -97,10 +107,12 @@ void svpi_direct_late(struct svpi_cq *c)
 
 void svpi_direct_forget(struct svpi_qp *q)
 {
-	struct svpi_cq *c = to_cq(q->qp.send_cq);
+	for (int k = 0; k < 2; k++) {
+		struct svpi_cq *c = cq_of(q, k);
 
-	svpi_spin_lock(&c->late_lock);
-	unfollow(c, q);
-	svpi_spin_unlock(&c->late_lock);
+		svpi_spin_lock(&c->late_lock);
+		unfollow(c, q);
+		svpi_spin_unlock(&c->late_lock);
+	}
 	svpi_slot_remove(q->svpi, &q->direct);
 }

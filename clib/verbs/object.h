@@ -121,7 +121,7 @@ struct svpi_qp {
 	bool signal_all;
 	uint32_t got; /* events given */
 	struct svpi_slot direct;
-	bool followed; /* among the late ones of its send CQ */
+	bool followed[2]; /* among the late ones of its send and receive CQ; written under the lock of the send queue */
 	/* of an extended post: entries that were filled and not published */
 	uint32_t started;
 	struct svpi_send_entry *building;
