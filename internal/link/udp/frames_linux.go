@@ -99,7 +99,7 @@ func (f *frames) is(fd int) bool {
 func (l *socketLink) receiveOwn(in []frame.In) int {
 	f, r := &l.frames, &l.receive
 	if f.port == nil {
-		return l.receiveFrom(l.fd, l.cfg.Addr, in, len(r.messages))
+		return l.receiveFrom(l.fd, l.cfg.Addr, in, false)
 	}
 	if f.marks == 0 {
 		if n := f.port.Receive(in); n > 0 {
@@ -119,7 +119,7 @@ func (l *socketLink) receiveOwn(in []frame.In) int {
 		r.came = false
 		return 0
 	}
-	n := l.receiveFrom(l.fd, l.cfg.Addr, in, len(r.messages))
+	n := l.receiveFrom(l.fd, l.cfg.Addr, in, false)
 	if n > 0 {
 		f.blind = blindLooks
 	} else if f.blind > 0 {
@@ -131,15 +131,37 @@ func (l *socketLink) receiveOwn(in []frame.In) int {
 // receiveMarked takes messages of which there are marks, and none behind them.
 func (l *socketLink) receiveMarked(in []frame.In) int {
 	f := &l.frames
-	n := l.receiveFrom(l.fd, l.cfg.Addr, in, f.marks)
+	n := l.receiveFrom(l.fd, l.cfg.Addr, in, true)
 	switch f.tries++; {
 	case n > 0:
-		f.marks -= min(l.receive.n, f.marks)
 		f.tries = 0
 	case f.tries == markTries:
 		f.marks, f.tries = 0, 0
 	}
 	return n
+}
+
+// receiveMarks fills messages, also with those whose marks come while it copies the ones before.
+func (l *socketLink) receiveMarks(messages []message) (n int, errno unix.Errno) {
+	f := &l.frames
+	for {
+		want := min(f.marks, len(messages)-n)
+		k, errno := receiveMessages(l.fd, messages[n:n+want], 0)
+		if errno != 0 {
+			if n > 0 {
+				return n, 0
+			}
+			return 0, errno
+		}
+		n += k
+		f.marks -= k
+		if k < want || n == len(messages) {
+			return n, 0
+		}
+		if f.marks = f.port.Marks(marksMost); f.marks == 0 {
+			return n, 0
+		}
+	}
 }
 
 // sendFrame sends the first packet as a frame, where it is short and in no burst.

@@ -145,7 +145,7 @@ func (l *socketLink) Leave(addr netip.Addr) error {
 func (l *socketLink) receiveGroups(in []frame.In) int {
 	for k := range l.groups {
 		g := &l.groups[(l.receive.turn+k)%len(l.groups)]
-		if n := l.receiveFrom(g.fd, g.addr, in, len(l.receive.messages)); n > 0 {
+		if n := l.receiveFrom(g.fd, g.addr, in, false); n > 0 {
 			return n
 		}
 	}

@@ -139,16 +139,20 @@ func (l *socketLink) Receive(in []frame.In) (int, error) {
 	return n, nil
 }
 
-// receiveFrom takes up to limit messages from a socket.
-func (l *socketLink) receiveFrom(fd int, dst netip.Addr, in []frame.In, limit int) int {
+// receiveFrom takes messages from a socket: with marked those of which there are marks.
+func (l *socketLink) receiveFrom(fd int, dst netip.Addr, in []frame.In, marked bool) int {
 	r := &l.receive
 	for range maxErrors {
 		r.reset()
 		if fd != l.fd { // a group's: what is expected comes elsewhere
 			r.place.forget()
 		}
-		most := min(r.aim(), limit)
-		n, errno := receiveMessages(fd, r.messages[:most], 0)
+		n, errno := 0, unix.Errno(0)
+		if most := r.aim(); marked {
+			n, errno = l.receiveMarks(r.messages[:most])
+		} else {
+			n, errno = receiveMessages(fd, r.messages[:most], 0)
+		}
 		r.settle()
 		if errno == unix.EINTR {
 			continue
