@@ -74,7 +74,7 @@ func there(g *guest, f family) place {
 func (p place) awaits(t testing.TB, s program, x *exchange, port string) {
 	t.Helper()
 	n := 0
-	if strings.Contains(x.server, " -d DEV ") || strings.HasPrefix(x.server, "qperf") {
+	if ofTCP.MatchString(x.server) {
 		n, _ = strconv.Atoi(port)
 	}
 	if x.joins {
@@ -83,6 +83,9 @@ func (p place) awaits(t testing.TB, s program, x *exchange, port string) {
 		p.listens(t, n)
 	}
 }
+
+// ofTCP matches servers that take their clients by TCP.
+var ofTCP = regexp.MustCompile(`^(ibv_|ib_.* -d \$ADAPTER |qperf|env )`)
 
 // listensHere has no way to see listeners at the driver: a program of this machine needs
 // some milliseconds to get there, one of the guest many more to connect.
@@ -110,7 +113,8 @@ func (g *guest) listensAt(t testing.TB, port int) {
 
 // words are those of a command at p.
 func (p place) words(command string, server place, port string) []string {
-	return strings.Fields(strings.NewReplacer("SERVER4", server.v4, "SERVER", server.addr, "OWN", p.addr, "DEV", p.dev, "GID", p.gid, "PORT", port).Replace(command))
+	values := map[string]string{"SERVER4": server.v4, "SERVER": server.addr, "OWN": p.addr, "ADAPTER": p.dev, "GID": p.gid, "PORT": port}
+	return strings.Fields(os.Expand(command, func(name string) string { return values[name] }))
 }
 
 func (p *tool) running() bool             { return open(p.done) }

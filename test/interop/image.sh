@@ -14,10 +14,10 @@ dir=$(cd "$1" && pwd)
 go=${GO:-go}
 PATH=$PATH:/usr/sbin:/sbin
 
-programs=(bash ip tc rdma cat sleep sh stdbuf
+programs=(bash ip tc rdma cat env sleep sh stdbuf
   ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong
   rping ucmatose udaddy mckey rstream riostream rdma_server rdma_client
-  ib_{send,write,read,atomic}_{bw,lat} qperf fio)
+  ib_{send,write,read,atomic}_{bw,lat} qperf fio fi_pingpong)
 # In the order in which init loads them; what they need comes along before each.
 modules=(virtio_pci virtio_net virtio-rng crc32-pclmul rdma_ucm ib_uverbs rdma_rxe
   sch_netem ifb sch_ingress cls_matchall act_mirred)
@@ -120,7 +120,7 @@ package=$(kernel_package)
 [ -n "$package" ] || { apt-get -qq update >&2 && package=$(kernel_package); }
 [ -n "$package" ] || { echo "no Debian kernel package to be found"; exit 3; }
 stamp="$package $(sha256sum "$here/image.sh" | cut -c1-16) $(dpkg-query -W -f '${Package}=${Version} ' \
-  rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest qperf fio coreutils iproute2 libc6)"
+  rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest qperf fio libfabric-bin libfabric1 coreutils iproute2 libc6)"
 if [ "$(cat "$dir/stamp" 2>/dev/null)" != "$stamp" ]; then
   rm -f "$dir/stamp" "$dir"/accel
   build_base

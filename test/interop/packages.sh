@@ -3,7 +3,7 @@
 # Prints one line and ends with status 1 where they cannot be had.
 set -uo pipefail
 packages=(qemu-system-x86 kmod cpio xz-utils zstd rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest
-  qperf fio iproute2 gcc libc6-dev make libibverbs-dev librdmacm-dev tshark python3)
+  qperf fio libfabric-bin iproute2 gcc libc6-dev make libibverbs-dev librdmacm-dev tshark python3)
 
 missing=()
 for p in "${packages[@]}"; do
