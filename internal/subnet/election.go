@@ -264,7 +264,7 @@ func (s *SM) onTrap(p *Packet, smp *mad.SMP) {
 	if n.IsGeneric {
 		switch n.TrapNumber {
 		case mad.TrapLinkStateChange, mad.TrapCapabilityMask, mad.TrapSystemImageGUID:
-			s.soon()
+			s.trapped()
 		}
 	}
 	s.sa.forward(&n)

@@ -2,6 +2,7 @@ package subnet
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -154,6 +155,17 @@ func (s *SM) soon() {
 	s.heavy = true
 	s.sweepAt = s.now
 	s.proceed()
+}
+
+// settle is how long a sweep waits for more traps after one: a switch that goes makes all its neighbours send one.
+const settle = 20 * time.Millisecond
+
+// trapped has a thorough sweep made in a moment, or after the present one.
+func (s *SM) trapped() {
+	s.heavy = true
+	if at := s.now.Add(settle); s.stage == stageIdle && at.Before(s.sweepAt) {
+		s.sweepAt = at
+	}
 }
 
 // Advance does what is due.

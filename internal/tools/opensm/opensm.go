@@ -114,6 +114,8 @@ type notes struct {
 	sm     *subnet.SM
 	cache  string
 	unable bool
+	// refused is why the subnet could not be brought up the last time.
+	refused string
 }
 
 var errNotUp = errors.New("the subnet could not be brought up; the log says why")
@@ -131,7 +133,10 @@ func (n *notes) each() (done bool, err error) {
 		case subnet.EventLIDs:
 			n.save()
 		case subnet.EventRefused:
-			n.env.Errorf("%s", e.Text)
+			if e.Text != n.refused { // the same again and again is for the log
+				n.env.Errorf("%s", e.Text)
+			}
+			n.refused = e.Text
 			if n.o.once {
 				return true, errNotUp
 			}
