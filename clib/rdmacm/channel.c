@@ -92,6 +92,40 @@ static void end_read(struct channel *c)
 		pause();
 }
 
+/* peek looks at the event that comes next, and leaves it there; false: there is none. */
+static bool peek(int fd, struct svpi_event *e)
+{
+	int copy[2], bytes = 0;
+	bool there;
+
+	if (ioctl(fd, FIONREAD, &bytes) || bytes < (int)sizeof(*e) || pipe2(copy, O_CLOEXEC | O_NONBLOCK))
+		return false;
+	there = tee(fd, copy[1], sizeof(*e), SPLICE_F_NONBLOCK) == (ssize_t)sizeof(*e) && !read_event(copy[0], e);
+	close(copy[0]);
+	close(copy[1]);
+	return there;
+}
+
+/* Whoever reads while this looks gets what is there, so nobody may. */
+static bool take_idle(struct channel *c, struct svpi_event *e)
+{
+	bool taken;
+
+	pthread_mutex_lock(&c->lock);
+	taken = c->readers == 0 && peek(c->channel.fd, e) && event_is_idle(c, e) && !read_event(c->channel.fd, e);
+	pthread_mutex_unlock(&c->lock);
+	return taken;
+}
+
+void channel_tidy(struct channel *c)
+{
+	struct rdma_cm_event *none;
+	struct svpi_event e;
+
+	while (take_idle(c, &e))
+		event_take(c, &e, &none);
+}
+
 EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **out)
 {
 	struct channel *c = to_channel(channel);
@@ -108,6 +142,7 @@ EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_
 			return result(error);
 		error = event_take(c, &e, out);
 	} while (!error && !*out);
+	channel_tidy(c);
 	return result(error);
 }
 

@@ -124,11 +124,11 @@ static bool answered(struct id *i, const struct svpi_event *from, struct event *
 	return true;
 }
 
-/* established: whoever connected has been told with the answer. */
 static bool established(struct id *i, const struct svpi_event *from, struct event *e)
 {
+	(void)i;
 	connection_param(from, e);
-	return !i->active;
+	return true;
 }
 
 static bool rejected(struct id *i, const struct svpi_event *from, struct event *e)
@@ -215,6 +215,18 @@ static bool requested(struct id *listener, const struct svpi_event *from, struct
 		return false;
 	}
 	return true;
+}
+
+bool event_is_idle(struct channel *c, const struct svpi_event *e)
+{
+	struct id *i;
+
+	if (e->type >= sizeof(kinds) / sizeof(*kinds) || !kinds[e->type].known)
+		return true;
+	i = svpi_table_count(&c->home->ids, e->object, offsetof(struct id, got));
+	if (i)
+		id_acknowledge(i);
+	return !i;
 }
 
 int event_take(struct channel *c, const struct svpi_event *from, struct rdma_cm_event **out)

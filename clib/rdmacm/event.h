@@ -8,4 +8,7 @@
  * an errno. */
 int event_take(struct channel *, const struct svpi_event *, struct rdma_cm_event **out);
 
+/* event_is_idle tells that the program has nothing to learn of an event, as it is of an id that was destroyed since. */
+bool event_is_idle(struct channel *, const struct svpi_event *);
+
 #endif

@@ -195,6 +195,8 @@ EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
 	id_acknowledged(i);
 	if (own)
 		rdma_destroy_event_channel(id->channel);
+	else
+		channel_tidy(to_channel(id->channel));
 	release(i);
 	return 0;
 }

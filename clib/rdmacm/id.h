@@ -114,6 +114,10 @@ static inline void id_acknowledge(struct id *i) { svpi_acknowledge(&i->lock, &i-
 /* channel.c: waits for the event of what was begun, where the id is synchronous. */
 int id_complete(struct id *);
 
+/* channel_tidy takes events away that say nothing to the program, up to one that does: programs poll a channel and then
+ * read it, and are not ready to wait. */
+void channel_tidy(struct channel *);
+
 /* group.c */
 void groups_leave(struct id *);
 void groups_forget_qp(struct id *);

@@ -46,6 +46,13 @@ static struct rdma_cm_event *take(struct rdma_event_channel *c, enum rdma_cm_eve
 	      rdma_event_str(want));
 	return e;
 }
+static bool readable(struct rdma_event_channel *c, int ms)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1;
+}
+
 #define TAKE(c, want) take(c, want, __LINE__)
 #define EXPECT_EVENT(c, want) rdma_ack_cm_event(take(c, want, __LINE__))
 
@@ -154,6 +161,8 @@ static void private_data(void)
 		rdma_ack_cm_event(e);
 		if (!i) {
 			EXPECT_EVENT(theirs, RDMA_CM_EVENT_ESTABLISHED);
+			CHECK(!readable(ours, 200), "."); /* nothing but what there is to read */
+			CHECK(!readable(theirs, 0), ".");
 			CHECK(!rdma_disconnect(id), ".");
 			EXPECT_EVENT(theirs, RDMA_CM_EVENT_DISCONNECTED);
 			EXPECT_EVENT(ours, RDMA_CM_EVENT_DISCONNECTED);
@@ -314,6 +323,24 @@ static void migration(void)
 	rdma_destroy_event_channel(other);
 }
 
+/* A channel that can be read has an event: what waits of an id goes with it. */
+static void waiting(void)
+{
+	struct sockaddr_in at;
+	struct rdma_cm_id *l = listener(RDMA_PS_TCP, &at), *first = create(ours, RDMA_PS_TCP), *second = create(ours, RDMA_PS_TCP);
+
+	MUST(!rdma_resolve_addr(first, NULL, plain(&at), 2000) && !rdma_resolve_addr(second, NULL, plain(&at), 2000));
+	CHECK(readable(ours, 5000), ".");
+	end(first);
+	EXPECT_EVENT(ours, RDMA_CM_EVENT_ADDR_RESOLVED);
+	CHECK(!readable(ours, 0), ".");
+	MUST(!rdma_resolve_route(second, 2000));
+	CHECK(readable(ours, 5000), ".");
+	end(second);
+	CHECK(!readable(ours, 0), ".");
+	end(l);
+}
+
 /* Groups: rdma_join_multicast(3), rdma_leave_multicast(3). */
 static void groups(void)
 {
@@ -339,7 +366,7 @@ static void groups(void)
 
 static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "private data", private_data }, { "ports", ports }, { "nobody", nobody }, { "options", options },
-	{ "migration", migration }, { "groups", groups },
+	{ "migration", migration }, { "waiting", waiting }, { "groups", groups },
 };
 
 int main(void)

@@ -121,6 +121,9 @@ func (a *adapter) cmEvent(now clock.Time, e *cm.Event) {
 		if o.qp != nil && o.qp.tq != nil {
 			a.host.join(o.qp)
 		}
+		if o.channel != nil && o.listener == 0 {
+			return // it established the connection itself, and polls for what is news
+		}
 	case cm.EventRejected, cm.EventUnreachable, cm.EventConnectError, cm.EventDisconnected:
 		o.state = cmEnded
 		o.part()
