@@ -300,62 +300,6 @@ func (s *SM) wantedLink(p int32, d *mad.PortInfo) {
 	}
 }
 
-// enforcement has a switch check the partitions of a host's packets where it can.
-func (s *SM) enforcement(p int32, d *mad.PortInfo) {
-	info := s.cur.Nodes[s.cur.Ports[p].Node].SwInfo
-	if info == nil || int(info.PartitionEnforcementCap) < len(s.keysOf(s.cur.Ports[p].Peer)) {
-		d.PartitionEnforcementInbound, d.PartitionEnforcementOutbound = false, false
-		return
-	}
-	d.PartitionEnforcementInbound = info.InboundEnforcementCap && (s.cfg.Enforce == EnforceBoth || s.cfg.Enforce == EnforceIn)
-	d.PartitionEnforcementOutbound = info.OutboundEnforcementCap && (s.cfg.Enforce == EnforceBoth || s.cfg.Enforce == EnforceOut)
-}
-
-// keysOf are the P_Keys of an end port.
-func (s *SM) keysOf(p int32) []ib.PKey {
-	n := s.cur
-	return s.cfg.Partitions.keys(n.Ports[p].GUID, n.Nodes[n.Ports[p].Node].Info.NodeType, p == n.Self, s.cfg.AllowBothPKeys)
-}
-
-// setUpKeys asks for the blocks of partition tables that differ.
-func (s *SM) setUpKeys(p int32) {
-	n := s.cur
-	port := &n.Ports[p]
-	if port.reach {
-		if port.PKeys == nil {
-			return
-		}
-		first := len(s.cfg.Partitions.List) > 0 && slices.ContainsFunc(s.cfg.Partitions.List, func(x Partition) bool { return x.Index0 })
-		t, fits := fitKeys(port.PKeys, s.keysOf(p), first, int(n.Nodes[port.Node].Info.PartitionCap))
-		if !fits {
-			s.problem("%s has room for %d P_Keys, it is a member of more partitions", n.Name(p), n.Nodes[port.Node].Info.PartitionCap)
-		}
-		s.pushKeys(p, 0, port.PKeys, t)
-		port.PKeys = t
-		return
-	}
-	d, _ := s.wanted(p)
-	if !n.isSwitch(p) || !d.PartitionEnforcementInbound && !d.PartitionEnforcementOutbound || !linked(&port.Info) || port.Peer == none {
-		return
-	}
-	have := s.tables[n.Nodes[port.Node].Info.NodeGUID]
-	cap := int(n.Nodes[port.Node].SwInfo.PartitionEnforcementCap)
-	old := have.pkeys[port.Num]
-	t, _ := fitKeys(old, s.keysOf(port.Peer), false, cap)
-	s.pushKeys(p, uint32(port.Num)<<16, old, t)
-	port.PKeys, have.pkeys[port.Num] = t, t
-}
-
-func (s *SM) pushKeys(p int32, modifier uint32, old, t []ib.PKey) {
-	const block = 32
-	for b := 0; b*block < len(t); b++ {
-		if (b+1)*block <= len(old) && slices.Equal(old[b*block:(b+1)*block], t[b*block:(b+1)*block]) {
-			continue
-		}
-		s.x.push(work{at: s.askAt(p), attr: mad.AttrPKeyTable, mod: modifier | uint32(b), set: true})
-	}
-}
-
 // fill writes the attribute of a Set; false: it is not needed after all.
 func (s *SM) fill(w *work, smp *mad.SMP) bool {
 	n := s.cur
