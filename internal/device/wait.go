@@ -70,7 +70,7 @@ func (c *Client) Poll() bool {
 
 // idlePolls is how many polls without work pass before the processor is offered
 // to others.
-const idlePolls = 24
+const idlePolls = 8
 
 // yieldsPerGosched is how often the processor is offered to other threads before
 // it is offered to other goroutines as well. Gosched wakes a thread to look for
