@@ -166,17 +166,23 @@ static enum svpi_reason run(struct svpi_initiator *i, const struct svpi_send_ent
 	return svpi_carry_out(i, e);
 }
 
-/* operate does a request as one operation; consumer, where it is not NULL, is moved on by one that was carried out. */
-static enum svpi_reason operate(struct svpi_initiator *i, const struct svpi_send_entry *e, _Atomic uint32_t *consumer)
+/* operate does a request as one operation. Where consumer is not NULL the request stands at index at of that ring, and
+ * consumer is moved on when it was carried out. It is looked at within the operation: the driver may have taken the path
+ * back, done the request, and lent the path again since the program looked. */
+static enum svpi_reason operate(struct svpi_initiator *i, const struct svpi_send_entry *e, _Atomic uint32_t *consumer, uint32_t at)
 {
 	enum svpi_reason why;
 
 	do {
 		if (!enter(i))
 			return SVPI_OTHER_REQUEST;
+		if (consumer && atomic_load(consumer) != at) {
+			leave(i);
+			return SVPI_DONE;
+		}
 		why = run(i, e);
 		if (why == SVPI_DONE && consumer)
-			atomic_store(consumer, atomic_load(consumer) + 1);
+			atomic_store(consumer, at + 1);
 		else if (why != SVPI_DONE && why < SVPI_NO_RECEIVE)
 			give_back(i, why);
 		leave(i);
@@ -184,7 +190,7 @@ static enum svpi_reason operate(struct svpi_initiator *i, const struct svpi_send
 	return why;
 }
 
-bool svpi_execute(struct svpi_initiator *i, const struct svpi_send_entry *e) { return operate(i, e, NULL) == SVPI_DONE; }
+bool svpi_execute(struct svpi_initiator *i, const struct svpi_send_entry *e) { return operate(i, e, NULL, 0) == SVPI_DONE; }
 
 static uint64_t moved(const struct svpi_direction *d) { return d->bytes[0] + d->bytes[1] + d->bytes[2] + d->bytes[3]; }
 
@@ -198,7 +204,7 @@ bool svpi_catch_up(struct svpi_initiator *i, struct svpi_producer *p)
 			return false;
 		const struct svpi_send_entry *e = (const void *)(p->entries + (size_t)(at & p->mask) * p->stride);
 
-		if (operate(i, e, &p->h->consumer) != SVPI_DONE)
+		if (operate(i, e, &p->h->consumer, at) != SVPI_DONE)
 			return false;
 		if (moved(i->dir) - from > CATCH_UP_BYTES)
 			return atomic_load(&p->h->consumer) == p->next;

@@ -4,6 +4,8 @@
  * works. Stands on the library's own files, without a driver.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -300,6 +302,67 @@ static void frames(void)
 	}
 }
 
+static struct svpi_ring_header *sends(void) { return (void *)((uint8_t *)s->arenas[0] + SEND); }
+
+static _Atomic bool over;
+
+/* driver takes the path back, does the request that is the next, and lends the path again, over and over. */
+static void *driver(void *unused)
+{
+	struct svpi_direction *d = record();
+	struct svpi_ring_header *h = sends();
+	uint64_t *sum = (void *)(segment + GUARD);
+
+	(void)unused;
+	for (uint32_t lease = 2 * ROUNDS; !atomic_load(&over); lease++) {
+		__atomic_store_n(&d->lease, 0, __ATOMIC_SEQ_CST);
+		while (__atomic_load_n(&d->op, __ATOMIC_SEQ_CST) % 2)
+			sched_yield();
+		uint32_t at = atomic_load(&h->consumer);
+
+		if (at != atomic_load(&h->producer)) {
+			__atomic_fetch_add(sum, entry(at % ENTRIES)->compare_add, __ATOMIC_SEQ_CST);
+			atomic_store(&h->consumer, at + 1);
+		}
+		__atomic_store_n(&d->lease, lease, __ATOMIC_SEQ_CST);
+		for (volatile uint32_t n = lease % 64; n > 0; n--)
+			;
+	}
+	return NULL;
+}
+
+/* turns sees that each request is carried out once, by the program or by the driver, whenever the path changes hands. */
+static void turns(void)
+{
+	struct svpi_initiator *i = atomic_load(&slot.initiator);
+	struct svpi_ring_header *h = sends();
+	struct svpi_producer ring;
+	pthread_t thread;
+	uint64_t sum;
+
+	lend(2 * ROUNDS - 1);
+	record()->terms.flags = 6; /* no completions: nobody would take them */
+	((struct svpi_key *)own_keys)[OWN_KEY >> 8].segment = 4;
+	memset(segment + GUARD, 0, sizeof(sum));
+	memset(h, 0, sizeof(*h));
+	svpi_producer_open(&ring, h, ENTRIES, SEND_STRIDE);
+	pthread_create(&thread, NULL, driver, NULL);
+	for (uint64_t n = 1; n <= ROUNDS; n++) {
+		struct svpi_send_entry *e = entry(ring.next % ENTRIES);
+
+		request(e, SVPI_WR_FADD);
+		e->flags = 0;
+		e->compare_add = n;
+		atomic_store(&h->producer, ++ring.next);
+		while ((int32_t)(ring.next - atomic_load(&h->consumer)) > 0)
+			svpi_catch_up(i, &ring);
+	}
+	atomic_store(&over, true);
+	pthread_join(thread, NULL);
+	memcpy(&sum, segment + GUARD, sizeof(sum));
+	CHECK(sum == (uint64_t)ROUNDS * (ROUNDS + 1) / 2);
+}
+
 int main(int argc, char **argv)
 {
 	struct svpi_drop_body gone = { PROGRAM, 0 };
@@ -317,6 +380,7 @@ int main(int argc, char **argv)
 	memset(segment, 0, SEGMENT);
 	works(ROUNDS + 1);
 	CHECK(guarded());
+	turns();
 	frames();
 	CHECK(svpi_neighbour_frame(s, SVPI_DROP, &gone, sizeof(gone), -1));
 	CHECK(!svpi_lent(atomic_load(&slot.initiator)) && !svpi_receiving(&slot));
