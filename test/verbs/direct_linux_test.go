@@ -49,7 +49,9 @@ func (b *bench) segments(t *testing.T) *bench {
 // exchanger is one end of an exchange.
 type exchanger interface {
 	line() string   // where it is
-	join(at string) // connects to the peer at that line, and begins
+	join(at string) // connects to the peer at that line
+	joined()        // until it has
+	begin()         // when both have
 	wait() error    // until it has everything
 	leave()         // when both have
 }
@@ -92,6 +94,14 @@ func (e *programEnd) line() string {
 
 func (e *programEnd) join(at string) { _, _ = io.WriteString(e.in, at) }
 
+func (e *programEnd) joined() {
+	if s := e.line(); s != "ready\n" {
+		e.t.Errorf("%v says %q, want ready", e.p.args, s)
+	}
+}
+
+func (e *programEnd) begin() { _, _ = io.WriteString(e.in, "begin\n") }
+
 func (e *programEnd) wait() error {
 	s, err := e.out.ReadString('\n')
 	if err != nil || !strings.HasPrefix(s, "done ") {
@@ -103,12 +113,22 @@ func (e *programEnd) wait() error {
 
 func (e *programEnd) leave() { e.in.Close() }
 
-// between runs an exchange of two ends to its end.
-func between(t *testing.T, a, b exchanger) {
-	t.Helper()
+// start connects two ends and lets them begin. Both are connected first: a connection that is never at rest from its first
+// message on, sent before the peer was there, may stay on the wire.
+func start(a, b exchanger) {
 	atA, atB := a.line(), b.line()
 	a.join(atB)
 	b.join(atA)
+	a.joined()
+	b.joined()
+	a.begin()
+	b.begin()
+}
+
+// between runs an exchange of two ends to its end.
+func between(t *testing.T, a, b exchanger) {
+	t.Helper()
+	start(a, b)
 	errs := make(chan error, 2)
 	for _, e := range []exchanger{a, b} {
 		go func() { errs <- e.wait() }()
@@ -122,9 +142,11 @@ func between(t *testing.T, a, b exchanger) {
 	b.leave()
 }
 
-// directMessages is how many messages programs have carried out themselves so far.
+// directMessages is how many messages programs that have ended carried out themselves: the driver counts them when it
+// takes a connection back.
 func (b *bench) directMessages() (n uint64) {
 	b.t.Helper()
+	b.settled()
 	host, err := verbs.Attach(b.t.Context(), b.socket)
 	if err != nil {
 		b.t.Fatal(err)
@@ -226,9 +248,7 @@ func TestKilledOnTheDirectPath(t *testing.T) {
 				other.(*programEnd).p.stop()
 				other = newGoEnd(t, b.socket, 1-n%2, seed)
 			}
-			atVictim, atOther := victim.line(), other.line()
-			victim.join(atOther)
-			other.join(atVictim)
+			start(victim, other)
 			time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond)
 			victim.p.stop()
 			// It has learnt of that, or had all that it needs before.

@@ -100,6 +100,7 @@ type goEnd struct {
 	shared, heap *verbs.MR
 	me, peer     whereabouts
 	rand         *rand.Rand
+	failed       error // to connect
 	done         chan error
 
 	out                                 [window]goRequest
@@ -151,8 +152,12 @@ func newGoEnd(t *testing.T, socket string, device int, seed uint32) *goEnd {
 
 func (e *goEnd) line() string { return e.me.line() }
 
-func (e *goEnd) join(at string) {
-	go func() { e.done <- e.run(at) }()
+func (e *goEnd) join(at string) { e.failed = e.connect(at) }
+
+func (e *goEnd) joined() {}
+
+func (e *goEnd) begin() {
+	go func() { e.done <- e.run() }()
 }
 
 func (e *goEnd) wait() error { return <-e.done }
@@ -173,18 +178,21 @@ func (e *goEnd) connect(at string) (err error) {
 	}, verbs.MaskState|verbs.MaskAV|verbs.MaskMTU|verbs.MaskDestQPN|verbs.MaskRQPSN|verbs.MaskResponderResources|verbs.MaskMinRNRTimer); err != nil {
 		return err
 	}
-	return e.qp.Modify(verbs.QPAttr{State: verbs.StateRTS, SQPSN: e.me.psn, Timeout: 14, Retry: 7, RNRRetry: 7, InitiatorDepth: 4},
-		verbs.MaskState|verbs.MaskSQPSN|verbs.MaskTimeout|verbs.MaskRetry|verbs.MaskRNRRetry|verbs.MaskInitiatorDepth)
-}
-
-func (e *goEnd) run(at string) error {
-	if err := e.connect(at); err != nil {
+	if err = e.qp.Modify(verbs.QPAttr{State: verbs.StateRTS, SQPSN: e.me.psn, Timeout: 14, Retry: 7, RNRRetry: 7, InitiatorDepth: 4},
+		verbs.MaskState|verbs.MaskSQPSN|verbs.MaskTimeout|verbs.MaskRetry|verbs.MaskRNRRetry|verbs.MaskInitiatorDepth); err != nil {
 		return err
 	}
 	for k := range uint64(receives) {
 		if err := e.receive(k); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (e *goEnd) run() error {
+	if e.failed != nil {
+		return e.failed
 	}
 	var requests uint64
 	if _, err := fmt.Sscan(exchangeRequests, &requests); err != nil {

@@ -369,6 +369,9 @@ int main(int argc, char **argv)
 	join_peer();
 	for (uint64_t k = 0; k < RECEIVES; k++)
 		post_receive(k);
+	printf("ready\n");
+	fflush(stdout);
+	must(fgets(line, sizeof(line), stdin) && !strcmp(line, "begin\n"), "the word to begin");
 	clock_gettime(CLOCK_MONOTONIC, &began);
 	for (int idle = 0; !peer_ended || !ended || finished < requested;) {
 		if (requested - finished < WINDOW - 1 && !ended) {
