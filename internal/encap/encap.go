@@ -1,5 +1,6 @@
 // Package encap is between the transport and the link: it puts the outer headers of a RoCE
-// mode around packets and makes their ICRC, and on the way in checks and strips them.
+// mode, or of InfiniBand, around packets and makes their ICRC, and on the way in checks and
+// strips them.
 //
 // On a UDP socket the kernel writes the outer headers, so that only the ICRC is made here,
 // over the headers as the kernel will write them: no options, DF set, and as
@@ -21,15 +22,16 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Mode is a RoCE mode, numbered as in command.AdapterInfo.
+// Mode is a RoCE mode or InfiniBand, numbered as in command.AdapterInfo.
 type Mode uint32
 
-// The RoCE modes. v1 and v1.25 frame alike and differ in their GIDs: made from the MAC
+// The modes. v1 and v1.25 frame alike and differ in their GIDs: made from the MAC
 // address, or from the IP addresses.
 const (
-	RoCEv1   Mode = 1
-	RoCEv125 Mode = 2
-	RoCEv2   Mode = 3
+	RoCEv1     Mode = 1
+	RoCEv125   Mode = 2
+	RoCEv2     Mode = 3
+	InfiniBand Mode = 4
 )
 
 // String is the mode as the manuals write it.
@@ -41,6 +43,8 @@ func (m Mode) String() string {
 		return "RoCE v1.25"
 	case RoCEv2:
 		return "RoCE v2"
+	case InfiniBand:
+		return "InfiniBand"
 	}
 	return fmt.Sprintf("RoCE mode %d", uint32(m))
 }
@@ -56,7 +60,7 @@ type Counters struct {
 	// so with probability 2^-16, on top of the UDP and Ethernet checks.
 	ICRCIDInferred uint64
 	// Malformed are packets too short for a BTH and an ICRC, or not a multiple of four
-	// bytes long, and frames whose headers contradict themselves.
+	// bytes long, and frames and packets whose headers contradict themselves.
 	Malformed uint64
 	// NotForUs are packets to another address, and frames that are not of the RoCE mode.
 	NotForUs uint64
@@ -91,13 +95,14 @@ type Encap struct {
 	held     flow // whose outer headers are in the scratch
 	heldAt   int  // where the BTH goes behind them
 	streams  [streamsKept]stream
+	ib       infiniband
 }
 
 const lrhLen = ib.LRHLen // eight bytes of ones for the missing LRH begin every ICRC
 
 // New makes the encapsulation of a port with the addresses addrs, which are the ones that
-// received packets may be for. A RoCE v1 GID is an address too: the IPv6 one with its
-// bytes. port is the RoCE v2 UDP destination port, 0 for 4791. The error is about a mode that
+// received packets may be for. A GID of RoCE v1 or InfiniBand is an address too: the IPv6
+// one with its bytes. An InfiniBand port's LIDs come with SetPort. port is the RoCE v2 UDP destination port, 0 for 4791. The error is about a mode that
 // is none, or that the link cannot carry.
 func New(mode Mode, addrs []netip.Addr, caps link.Capabilities, port uint16) (*Encap, error) {
 	switch mode {
@@ -105,9 +110,12 @@ func New(mode Mode, addrs []netip.Addr, caps link.Capabilities, port uint16) (*E
 		if !caps.Raw {
 			return nil, fmt.Errorf("%v needs a link that carries whole Ethernet frames, a UDP socket carries RoCE v2 only", mode)
 		}
-	case RoCEv2:
+	case RoCEv2, InfiniBand:
 	default:
-		return nil, fmt.Errorf("RoCE mode is %d, want 1 (v1), 2 (v1.25) or 3 (v2)", uint32(mode))
+		return nil, fmt.Errorf("RoCE mode is %d, want 1 (v1), 2 (v1.25), 3 (v2) or 4 (InfiniBand)", uint32(mode))
+	}
+	if (mode == InfiniBand) != caps.InfiniBand {
+		return nil, fmt.Errorf("%v and the link do not go together: one is InfiniBand and the other is not", mode)
 	}
 	if port == 0 {
 		port = eth.PortRoCEv2

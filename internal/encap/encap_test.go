@@ -15,6 +15,7 @@ import (
 var (
 	socket = link.Capabilities{MaxSegments: 64, MaxBurst: 65000, MTU: 9000, SegmentIDs: true}
 	raw    = link.Capabilities{MaxSegments: 1, MTU: 9000, Raw: true}
+	cable  = link.Capabilities{MaxSegments: 1, MTU: 4096, Raw: true, InfiniBand: true}
 	v4a    = netip.MustParseAddr("192.0.2.1")
 	v4b    = netip.MustParseAddr("192.0.2.2")
 	v6a    = netip.MustParseAddr("2001:db8::1")
@@ -66,8 +67,10 @@ func TestNewRefusesModes(t *testing.T) {
 	}{
 		{RoCEv1, socket, "RoCE v1 needs a link that carries whole Ethernet frames, a UDP socket carries RoCE v2 only"},
 		{RoCEv125, socket, "RoCE v1.25 needs a link that carries whole Ethernet frames, a UDP socket carries RoCE v2 only"},
-		{0, raw, "RoCE mode is 0, want 1 (v1), 2 (v1.25) or 3 (v2)"},
-		{4, socket, "RoCE mode is 4, want 1 (v1), 2 (v1.25) or 3 (v2)"},
+		{0, raw, "RoCE mode is 0, want 1 (v1), 2 (v1.25), 3 (v2) or 4 (InfiniBand)"},
+		{5, socket, "RoCE mode is 5, want 1 (v1), 2 (v1.25), 3 (v2) or 4 (InfiniBand)"},
+		{InfiniBand, raw, "InfiniBand and the link do not go together: one is InfiniBand and the other is not"},
+		{RoCEv2, cable, "RoCE v2 and the link do not go together: one is InfiniBand and the other is not"},
 	} {
 		if _, err := New(c.mode, nil, c.caps, 0); err == nil || err.Error() != c.want {
 			t.Errorf("mode %d: %v, want %q", c.mode, err, c.want)

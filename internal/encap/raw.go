@@ -54,6 +54,9 @@ func (e *Encap) sealRaw(o *frame.Out) {
 
 // openRaw checks a whole frame and fills in the fields that a socket would have told.
 func (e *Encap) openRaw(p *frame.In) bool {
+	if e.mode == InfiniBand {
+		return e.openIB(p)
+	}
 	e2, packet, err := eth.ParseEthernet(p.Data)
 	if err != nil {
 		e.counters.Malformed++

@@ -12,7 +12,11 @@ import (
 func (e *Encap) Seal(out []frame.Out) {
 	if e.caps.Raw {
 		for i := range out {
-			e.sealRaw(&out[i])
+			if e.mode == InfiniBand {
+				e.sealIB(&out[i])
+			} else {
+				e.sealRaw(&out[i])
+			}
 		}
 		return
 	}

@@ -16,14 +16,14 @@ const (
 
 func (p *port) arbiter() *arbiter { return &p.lanes.arbiter }
 
-// ready tells whether the next packet of a lane has room at the other end.
-func (p *port) ready(vl int) bool {
+// ready tells whether the next packet of a lane has room at the other end, which has so much of it for each lane.
+func (p *port) ready(vl, room int) bool {
 	o := &p.lanes.out[vl]
-	return o.queue.count > 0 && o.used+o.queue.first.bytes() <= laneBuffer
+	return o.queue.count > 0 && o.used+o.queue.first.bytes() <= room
 }
 
 // choose is the lane whose packet is sent next. -1: none can be; waits tells whether one waits for credits.
-func (p *port) choose() (vl int, waits bool) {
+func (p *port) choose(room int) (vl int, waits bool) {
 	for i := range p.lanes.out {
 		waits = waits || p.lanes.out[i].queue.count > 0
 	}
@@ -31,13 +31,13 @@ func (p *port) choose() (vl int, waits bool) {
 		return -1, false
 	}
 	if dataLanes(p.info.OperationalVLs) == 1 {
-		if p.ready(0) {
+		if p.ready(0, room) {
 			return 0, true
 		}
 		return -1, true
 	}
 	a := p.arbiter()
-	first, second := p.next(high), p.next(low)
+	first, second := p.next(high, room), p.next(low, room)
 	switch {
 	case first < 0 && second < 0:
 		return -1, true
@@ -70,11 +70,11 @@ func (p *port) arbitration(which int) *mad.VLArbitrationTable {
 }
 
 // next is the entry of a table whose turn it is, among those whose lane has a packet that can be sent; -1: there is none.
-func (p *port) next(which int) int {
+func (p *port) next(which, room int) int {
 	t, turn := p.arbitration(which), &p.arbiter().turn[which]
 	for i := range arbitrationCap {
 		e := (turn.entry + i) % arbitrationCap
-		if v := t[e]; v.Weight > 0 && int(v.VL) < lanes && p.ready(int(v.VL)) {
+		if v := t[e]; v.Weight > 0 && int(v.VL) < lanes && p.ready(int(v.VL), room) {
 			return e
 		}
 	}

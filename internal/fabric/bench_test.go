@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/softvpi/softvpi/wire/ib"
@@ -31,13 +32,20 @@ func BenchmarkSend(b *testing.B) {
 
 // BenchmarkData is a packet of 4 KB between two adapters at one switch.
 func BenchmarkData(b *testing.B) {
-	f := star(b, 2, Rate{})
-	packet, in := frame(1, 2, 0, ib.PKeyDefault, 4096, 0), make([]byte, MaxFrame)
-	b.SetBytes(int64(len(packet)))
-	for b.Loop() {
-		if ok, err := f.Transmit(f.traps.now, Place{0, 1}, packet); !ok || err != nil {
-			b.Fatal(ok, err)
-		}
-		f.Receive(settle(f), Place{1, 1}, in)
+	for _, untimed := range []bool{false, true} {
+		b.Run(fmt.Sprintf("untimed=%v", untimed), func(b *testing.B) {
+			f := star(b, 2, Rate{})
+			if untimed {
+				f.Untimed()
+			}
+			packet, in := frame(1, 2, 0, ib.PKeyDefault, 4096, 0), make([]*Parcel, 1)
+			b.SetBytes(int64(len(packet)))
+			for b.Loop() {
+				if ok, err := f.Transmit(f.traps.now, Place{0, 1}, packet, nil, nil); !ok || err != nil {
+					b.Fatal(ok, err)
+				}
+				f.Release(f.traps.now, in[:f.Collect(settle(f), Place{1, 1}, in)])
+			}
+		})
 	}
 }

@@ -5,7 +5,7 @@ import "github.com/softvpi/softvpi/wire/mad"
 // counter is a place in counters.
 type counter uint8
 
-// The counters that something here can raise. Traffic is counted in traffic, which all ports have.
+// The counters that something here can raise. Traffic is counted in traffic, which all ports have, and in flow.
 const (
 	ctrSymbolErrors counter = iota
 	ctrLinkRecovery
@@ -31,6 +31,7 @@ const (
 	ctrMTUDiscards
 	ctrLifetimeDiscards
 	ctrHOQDiscards
+	ctrUncorrectable
 	counterCount
 )
 
@@ -45,25 +46,133 @@ var counterNames = map[string]counter{
 	"PortDLIDMappingErrors": ctrDLIDMapping, "PortVLMappingErrors": ctrVLMapping, "PortLoopingErrors": ctrLooping,
 	"PortInactiveDiscards": ctrInactiveDiscards, "PortNeighborMTUDiscards": ctrMTUDiscards,
 	"PortSwLifetimeLimitDiscards": ctrLifetimeDiscards, "PortSwHOQLifetimeLimitDiscards": ctrHOQDiscards,
+	"FECUncorrectableBlockCtrLane0": ctrUncorrectable,
 }
 
-// counters are what a port has counted beside its traffic. Of traffic they keep what the
-// attributes of 32 and of 64 bits do not show any more.
+// counters are what a port has counted beside its traffic, as attributes show it and, apart from that, as PortCountersExtended
+// does. Of traffic they keep what attributes of 32 and of 64 bits do not show any more.
 type counters struct {
-	value       [counterCount]uint64
-	short, long traffic
+	value, wide [counterCount]uint64
+	short, long [sightCount]uint64
 }
 
 // traffic is what a port has sent and received, data in units of four bytes.
-type traffic struct{ xmitData, rcvData, xmitPkts, rcvPkts uint64 }
+type traffic struct{ xmitData, rcvData, xmitPkts, rcvPkts, xmitMulti, rcvMulti uint64 }
+
+// sight is a counter of traffic as attributes show it.
+type sight uint8
+
+const (
+	sightXmitData sight = iota
+	sightRcvData
+	sightXmitPkts
+	sightRcvPkts
+	sightXmitUnicast
+	sightRcvUnicast
+	sightXmitMulticast
+	sightRcvMulticast
+	sightCount
+)
+
+func (t *traffic) seen(s sight) uint64 {
+	switch s {
+	case sightXmitData:
+		return t.xmitData
+	case sightRcvData:
+		return t.rcvData
+	case sightXmitPkts:
+		return t.xmitPkts
+	case sightRcvPkts:
+		return t.rcvPkts
+	case sightXmitUnicast:
+		return t.xmitPkts - t.xmitMulti
+	case sightRcvUnicast:
+		return t.rcvPkts - t.rcvMulti
+	case sightXmitMulticast:
+		return t.xmitMulti
+	}
+	return t.rcvMulti
+}
+
+var sightNames = map[string]sight{
+	"PortXmitData": sightXmitData, "PortRcvData": sightRcvData, "PortXmitPkts": sightXmitPkts, "PortRcvPkts": sightRcvPkts,
+	"PortUnicastXmitPkts": sightXmitUnicast, "PortUnicastRcvPkts": sightRcvUnicast,
+	"PortMulticastXmitPkts": sightXmitMulticast, "PortMulticastRcvPkts": sightRcvMulticast,
+}
+
+// flow is what a port counts by service level and by virtual lane. Only those that carry data, or general services, have it.
+type flow struct{ xmitSL, rcvSL, waitVL [16]uint64 }
+
+// flowTables are the attributes that show it.
+var flowTables = map[*mad.PMAttribute]func(*flow) *[16]uint64{
+	mad.PortXmitDataSL:         func(f *flow) *[16]uint64 { return &f.xmitSL },
+	mad.PortRcvDataSL:          func(f *flow) *[16]uint64 { return &f.rcvSL },
+	mad.PortVLXmitWaitCounters: func(f *flow) *[16]uint64 { return &f.waitVL },
+}
+
+func (p *port) flows() *flow {
+	if p.flow == nil {
+		p.flow = &flow{}
+	}
+	return p.flow
+}
 
 // packetWords is the length of a management packet without its last CRC: LRH, BTH, DETH, MAD and ICRC.
 const packetWords = (8 + 12 + 8 + mad.Len + 4) / 4
 
-func (t *traffic) sent()     { t.xmitPkts++; t.xmitData += packetWords }
-func (t *traffic) received() { t.rcvPkts++; t.rcvData += packetWords }
+// sentManagement counts a management packet that the port has sent. Subnet management has no service level.
+func (p *port) sentManagement(q *Packet) {
+	p.traffic.xmitPkts++
+	p.traffic.xmitData += packetWords
+	if q.DQP != 0 {
+		p.flows().xmitSL[q.SL&15] += packetWords
+	}
+}
 
-func (p *port) count(c counter, n uint64) { p.all().value[c] += n }
+func (p *port) gotManagement(q *Packet) {
+	p.traffic.rcvPkts++
+	p.traffic.rcvData += packetWords
+	if q.DQP != 0 {
+		p.flows().rcvSL[q.SL&15] += packetWords
+	}
+}
+
+// sentData counts a packet of data that the port has sent.
+func (p *port) sentData(q *Parcel) {
+	h, words := q.lrh(), uint64(q.length/4)
+	p.traffic.xmitPkts++
+	p.traffic.xmitData += words
+	if multicast(h.DLID()) {
+		p.traffic.xmitMulti++
+	}
+	p.flows().xmitSL[h.SL()] += words
+}
+
+func (p *port) gotData(q *Parcel) {
+	h, words := q.lrh(), uint64(q.length/4)
+	p.traffic.rcvPkts++
+	p.traffic.rcvData += words
+	if multicast(h.DLID()) {
+		p.traffic.rcvMulti++
+	}
+	p.flows().rcvSL[h.SL()] += words
+}
+
+// gotDamaged counts a packet that came with a wrong CRC.
+func (p *port) gotDamaged() {
+	p.count(ctrSymbolErrors, 1)
+	p.count(ctrRcvErrors, 1)
+	p.count(ctrLocalPhysical, 1)
+	if p.info.LinkSpeedExtActive != 0 || p.info.LinkSpeedExt2Active != 0 { // these speeds have forward error correction
+		p.count(ctrUncorrectable, 1)
+	}
+}
+
+func (p *port) count(c counter, n uint64) {
+	all := p.all()
+	all.value[c] += n
+	all.wide[c] += n
+}
 
 func (p *port) all() *counters {
 	if p.counters == nil {
@@ -72,37 +181,68 @@ func (p *port) all() *counters {
 	return p.counters
 }
 
-// counted are the fields of an attribute that show counters, in the order of the bits of CounterSelect.
+// source is where what a field shows is counted.
+type source uint8
+
+const (
+	fromNothing source = iota // it is always zero: nothing here counts it
+	fromErrors
+	fromTraffic
+	fromFlow
+)
+
+// counted is a field of an attribute that shows a counter.
 type counted struct {
-	field   mad.PMAField
-	counter counter
-	traffic func(*traffic) *uint64 // in place of counter
-	fixed   bool                   // always zero
+	field  mad.PMAField
+	from   source
+	index  uint8 // a counter, a sight, or a service level or lane
+	table  func(*flow) *[16]uint64
+	second bool  // it is chosen by CounterSelect2
+	bit    uint8 // of CounterSelect, or of that
 }
 
-var trafficNames = map[string]func(*traffic) *uint64{
-	"PortXmitData": func(t *traffic) *uint64 { return &t.xmitData }, "PortRcvData": func(t *traffic) *uint64 { return &t.rcvData },
-	"PortXmitPkts": func(t *traffic) *uint64 { return &t.xmitPkts }, "PortRcvPkts": func(t *traffic) *uint64 { return &t.rcvPkts },
-	"PortUnicastXmitPkts": func(t *traffic) *uint64 { return &t.xmitPkts }, "PortUnicastRcvPkts": func(t *traffic) *uint64 { return &t.rcvPkts },
-}
-
-// shown are the counting fields of the attributes that ports here have. What is in no list of names is always zero: nothing
-// here counts it yet.
+// shown are the counting fields of the attributes that ports here have.
 var shown = func() map[uint16][]counted {
 	m := map[uint16][]counted{}
 	for _, a := range []*mad.PMAttribute{mad.PortCounters, mad.PortRcvErrorDetails, mad.PortXmitDiscardDetails, mad.PortOpRcvCounters,
 		mad.PortFlowCtlCounters, mad.PortVLOpPackets, mad.PortVLOpData, mad.PortVLXmitFlowCtlUpdateErrors, mad.PortVLXmitWaitCounters,
-		mad.PortCountersExtended} {
-		for _, x := range a.Fields {
-			switch {
-			case x.Name == "PortSelect" || x.Name == "CounterSelect" || x.Name == "CounterSelect2":
-				continue
-			case a == mad.PortCountersExtended && trafficNames[x.Name] == nil && x.Name[:len("PortMulti")] != "PortMulti":
-				continue // errors of 64 bits are not there
-			}
-			c, known := counterNames[x.Name]
-			m[a.ID] = append(m[a.ID], counted{x, c, trafficNames[x.Name], !known && trafficNames[x.Name] == nil})
-		}
+		mad.PortCountersExtended, mad.PortExtendedSpeedsCounters, mad.PortXmitDataSL, mad.PortRcvDataSL} {
+		m[a.ID] = fieldsOf(a)
 	}
 	return m
 }()
+
+func fieldsOf(a *mad.PMAttribute) (list []counted) {
+	first, second, later := uint8(0), uint8(0), false
+	for _, x := range a.Fields {
+		switch x.Name {
+		case "CounterSelect2":
+			later = a == mad.PortCountersExtended // what follows it is chosen by it
+			continue
+		case "PortSelect", "CounterSelect":
+			continue
+		}
+		c := counted{field: x}
+		if k, ok := counterNames[x.Name]; ok {
+			c.from, c.index = fromErrors, uint8(k)
+		} else if s, ok := sightNames[x.Name]; ok {
+			c.from, c.index = fromTraffic, uint8(s)
+		} else if t := flowTables[a]; t != nil {
+			c.from, c.table, c.index = fromFlow, t, uint8(len(list))
+		}
+		switch {
+		case a == mad.PortCounters && x.Name == "PortXmitWait": // these two came later
+			c.second, c.bit = true, 0
+		case a == mad.PortCounters && x.Name == "QP1Dropped":
+			c.second, c.bit = true, 1
+		case later:
+			c.second, c.bit = true, second
+			second++
+		default:
+			c.bit = first
+			first++
+		}
+		list = append(list, c)
+	}
+	return list
+}

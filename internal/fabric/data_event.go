@@ -1,6 +1,10 @@
 package fabric
 
-import "github.com/softvpi/softvpi/internal/clock"
+import (
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+)
 
 // What happens at a moment.
 const (
@@ -8,14 +12,14 @@ const (
 	arrives        // a packet is at a port
 	credit         // a port learns of room at the other end
 	old            // a packet may have waited too long at the head of its lane
+	sample         // a sampling begins or ends
 )
 
 // event is something that happens at a port.
 type event struct {
 	at     clock.Time
 	order  uint64 // of those at one moment: as they were made
-	parcel *parcel
-	number uint64 // of the parcel that is meant by old
+	parcel *Parcel
 	port   int32
 	epoch  uint32
 	bytes  int32
@@ -65,6 +69,43 @@ func (q *eventQueue) pop() event {
 	}
 }
 
+// row is events that happen as soon as those before them have: a ring.
+type row struct {
+	ring        []event // a power of two long
+	first, last uint32
+}
+
+func (r *row) empty() bool { return r.first == r.last }
+
+func (r *row) push(e *event) {
+	if int(r.last-r.first) == len(r.ring) {
+		bigger := make([]event, max(64, 2*len(r.ring)))
+		for i := range r.ring {
+			bigger[i] = r.ring[(r.first+uint32(i))&uint32(len(r.ring)-1)]
+		}
+		r.first, r.last, r.ring = 0, uint32(len(r.ring)), bigger
+	}
+	r.ring[r.last&uint32(len(r.ring)-1)] = *e
+	r.last++
+}
+
+// pop takes the first event out. It is in the ring until the next push.
+func (r *row) pop() *event {
+	e := &r.ring[r.first&uint32(len(r.ring)-1)]
+	r.first++
+	return e
+}
+
+// after makes something happen on a link, some time from now or, where nothing takes time, soon.
+func (f *Fabric) after(d time.Duration, now clock.Time, e event) {
+	if f.data.untimed {
+		f.data.soon.push(&e)
+		return
+	}
+	e.at = now.Add(d)
+	f.later(e)
+}
+
 // later makes something happen.
 func (f *Fabric) later(e event) {
 	f.data.numbers++
@@ -73,29 +114,31 @@ func (f *Fabric) later(e event) {
 }
 
 // happen does an event. What belonged to a link that has gone down meanwhile does not happen any more.
-func (f *Fabric) happen(e event) {
+func (f *Fabric) happen(now clock.Time, e event) {
 	p := &f.ports[e.port]
 	stale := p.lanes == nil || p.lanes.epoch != e.epoch
 	switch e.kind {
 	case sent:
 		if !stale {
 			p.lanes.sending = false
-			f.transmit(e.at, p)
+			f.transmit(now, p)
 		}
 	case arrives:
 		if stale {
 			f.data.give(e.parcel)
 			return
 		}
-		f.arrive(e.at, p, e.parcel)
+		f.arrive(now, p, e.parcel)
 	case credit:
 		if !stale {
 			p.lanes.out[e.vl].used -= int(e.bytes)
-			f.transmit(e.at, p)
+			f.transmit(now, p)
 		}
+	case sample:
+		f.sample(now, p.node, e.epoch)
 	case old:
 		if !stale {
-			f.expireHead(e.at, p, e.vl, e.number)
+			f.expireHead(now, p, e.vl)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // enqueue puts a packet into its lane towards a port's link.
-func (f *Fabric) enqueue(now clock.Time, p *port, q *parcel) {
+func (f *Fabric) enqueue(now clock.Time, p *port, q *Parcel) {
 	o := &p.data().out[q.vl]
 	if now.Before(o.stalled) {
 		f.discard(now, p, q, ctrHOQDiscards)
@@ -17,26 +17,26 @@ func (f *Fabric) enqueue(now clock.Time, p *port, q *parcel) {
 	}
 	o.queue.add(q)
 	if o.queue.count == 1 {
-		f.watchHead(now, p, q)
+		f.watchHead(now, p, q.vl)
 	}
 	f.transmit(now, p)
 }
 
 // discard drops a packet that a port should have sent.
-func (f *Fabric) discard(now clock.Time, p *port, q *parcel, why counter) {
+func (f *Fabric) discard(now clock.Time, p *port, q *Parcel, why counter) {
 	p.count(ctrXmitDiscards, 1)
 	p.count(why, 1)
 	f.release(now, q)
 }
 
 // release ends a packet, and gives the room that it took back to whoever sent it here.
-func (f *Fabric) release(now clock.Time, q *parcel) {
+func (f *Fabric) release(now clock.Time, q *Parcel) {
 	f.free(now, q)
 	f.data.give(q)
 }
 
 // free gives back the room of a packet in the buffer of the port by which it came.
-func (f *Fabric) free(now clock.Time, q *parcel) {
+func (f *Fabric) free(now clock.Time, q *Parcel) {
 	if q.held.shared != nil {
 		if *q.held.shared--; *q.held.shared > 0 {
 			return
@@ -51,17 +51,17 @@ func (f *Fabric) free(now clock.Time, q *parcel) {
 		return // the link has been down since, and all room is there again
 	}
 	up := &f.ports[in.peer]
-	f.later(event{at: now.Add(linkLatency), kind: credit, port: in.peer, epoch: up.data().epoch, vl: q.lane(), bytes: int32(q.bytes())})
+	f.after(linkLatency, now, event{kind: credit, port: in.peer, epoch: up.data().epoch, vl: q.lane(), bytes: int32(q.bytes())})
 }
 
 // lane is the virtual lane by which the packet came in, which stands in its LRH until it is sent on.
-func (p *parcel) lane() uint8 { return p.lrh().VL() }
+func (p *Parcel) lane() uint8 { return p.lrh().VL() }
 
 // transmit sends the next packet of a port, where its link is free and there is one that has room at the other end.
 func (f *Fabric) transmit(now clock.Time, p *port) {
 	l := p.data()
 	for !l.sending && p.up() {
-		vl, waits := p.choose()
+		vl, waits := p.choose(f.room())
 		if vl < 0 {
 			if waits && l.blocked == 0 {
 				l.blocked = now
@@ -73,7 +73,7 @@ func (f *Fabric) transmit(now clock.Time, p *port) {
 		q := o.queue.remove()
 		o.drops = 0
 		if o.queue.count > 0 {
-			f.watchHead(now, p, o.queue.first)
+			f.watchHead(now, p, uint8(vl))
 		}
 		if sw := f.nodes[p.node].sw; sw != nil && sw.info.LifeTimeValue <= 19 && now.Sub(q.since) > 4096*time.Nanosecond<<sw.info.LifeTimeValue {
 			f.discard(now, p, q, ctrLifetimeDiscards)
@@ -81,14 +81,18 @@ func (f *Fabric) transmit(now clock.Time, p *port) {
 		}
 		p.arbiter().sent(p, q.length)
 		o.used += q.bytes()
-		p.traffic.xmitPkts++
-		p.traffic.xmitData += uint64(q.length / 4)
+		p.sentData(q)
 		f.free(now, q)
 		q.lrh().SetVL(q.vl)
+		arrival := event{kind: arrives, port: p.peer, epoch: f.ports[p.peer].data().epoch, parcel: q}
+		if f.data.untimed {
+			f.data.soon.push(&arrival)
+			continue
+		}
 		l.sending = true
-		done := now.Add(f.wireTime(p, q.length))
-		f.later(event{at: done, kind: sent, port: f.index(p), epoch: l.epoch})
-		f.later(event{at: done.Add(linkLatency), kind: arrives, port: p.peer, epoch: f.ports[p.peer].data().epoch, parcel: q})
+		took := f.wireTime(p, q.length)
+		f.after(took, now, event{kind: sent, port: f.index(p), epoch: l.epoch})
+		f.after(took+linkLatency, now, arrival)
 	}
 }
 
@@ -96,60 +100,77 @@ func (f *Fabric) transmit(now clock.Time, p *port) {
 func (p *port) unblocked(now clock.Time) {
 	l := p.lanes
 	if l.blocked != 0 {
-		p.count(ctrXmitWait, uint64(now.Sub(l.blocked)/time.Nanosecond))
+		waited := uint64(now.Sub(l.blocked) / time.Nanosecond)
+		p.count(ctrXmitWait, waited)
+		for vl := range l.out {
+			if l.out[vl].queue.count > 0 {
+				p.flows().waitVL[vl] += waited
+			}
+		}
 		l.blocked = 0
 	}
 }
 
-// watchHead sees to it that a packet does not stay at the head of its lane for longer than HOQLife, at switches (IBA 18.2.5.4).
-func (f *Fabric) watchHead(now clock.Time, p *port, q *parcel) {
-	if p.info.HOQLife > 19 || f.nodes[p.node].kind != mad.NodeSwitch {
+// watchHead sees to it that a packet that has come to the head of its lane does not stay there for longer than HOQLife, at
+// switches (IBA 18.2.5.4). There is one event a lane, that looks again where there has been another packet meanwhile.
+func (f *Fabric) watchHead(now clock.Time, p *port, vl uint8) {
+	o := &p.lanes.out[vl]
+	o.first = now
+	if o.watched || p.info.HOQLife > 19 || f.nodes[p.node].kind != mad.NodeSwitch {
 		return
 	}
-	f.later(event{at: now.Add(4096 * time.Nanosecond << p.info.HOQLife), kind: old, port: f.index(p), epoch: p.lanes.epoch, vl: q.vl, number: q.number})
+	o.watched = true
+	f.later(event{at: now.Add(p.headLife()), kind: old, port: f.index(p), epoch: p.lanes.epoch, vl: vl})
 }
 
-// expireHead drops a packet that is still at the head of its lane. After VLStallCount of them in a row the lane
+// headLife is how long a packet may be at the head of its lane.
+func (p *port) headLife() time.Duration { return 4096 * time.Nanosecond << min(p.info.HOQLife, 31) }
+
+// expireHead drops a packet that has been at the head of its lane for too long. After VLStallCount of them in a row the lane
 // is stalled: for eight times as long it drops everything.
-func (f *Fabric) expireHead(now clock.Time, p *port, vl uint8, number uint64) {
+func (f *Fabric) expireHead(now clock.Time, p *port, vl uint8) {
 	o := &p.lanes.out[vl]
-	if o.queue.count == 0 || o.queue.first.number != number {
+	o.watched = false
+	if o.queue.count == 0 || p.info.HOQLife > 19 {
+		return
+	}
+	if end := o.first.Add(p.headLife()); now.Before(end) {
+		o.watched = true
+		f.later(event{at: end, kind: old, port: f.index(p), epoch: p.lanes.epoch, vl: vl})
 		return
 	}
 	drop := 1
 	if o.drops++; p.info.VLStallCount != 0 && o.drops >= int(p.info.VLStallCount) {
 		o.drops = 0
-		o.stalled = now.Add(8 * 4096 * time.Nanosecond << p.info.HOQLife)
+		o.stalled = now.Add(8 * p.headLife())
 		drop = o.queue.count
 	}
 	for range drop {
 		f.discard(now, p, o.queue.remove(), ctrHOQDiscards)
 	}
 	if o.queue.count > 0 {
-		f.watchHead(now, p, o.queue.first)
+		f.watchHead(now, p, vl)
 	}
 	f.transmit(now, p)
 }
 
 // arrive takes a packet at a port.
-func (f *Fabric) arrive(now clock.Time, p *port, q *parcel) {
+func (f *Fabric) arrive(now clock.Time, p *port, q *Parcel) {
 	q.held = hold{port: f.index(p), epoch: p.lanes.epoch}
 	q.since = now
 	if f.loss.on && f.lost(&f.ports[p.peer]) { // it came with a wrong CRC
-		p.count(ctrSymbolErrors, 1)
-		p.count(ctrRcvErrors, 1)
-		p.count(ctrLocalPhysical, 1)
+		p.gotDamaged()
 		f.release(now, q)
 		return
 	}
-	p.traffic.rcvPkts++
-	p.traffic.rcvData += uint64(q.length / 4)
+	p.gotData(q)
 	switch {
 	case p.info.PortState < mad.PortArmed:
 		f.release(now, q)
 		return
 	case p.info.PortState == mad.PortArmed: // the other end is active (IBA 7.2.7)
 		p.info.PortState = mad.PortActive
+		f.touch(p)
 	}
 	n := &f.nodes[p.node]
 	if n.kind == mad.NodeSwitch {
@@ -164,10 +185,14 @@ func (f *Fabric) arrive(now clock.Time, p *port, q *parcel) {
 	f.deliver(now, p, q)
 }
 
-// deliver leaves a packet for the program at the port.
-func (f *Fabric) deliver(now clock.Time, p *port, q *parcel) {
+// deliver leaves a packet for the program at the port, unless it is a management datagram that somebody else takes.
+func (f *Fabric) deliver(now clock.Time, p *port, q *Parcel) {
+	if q.general() && f.manage(now, p, q) {
+		return
+	}
 	if l := p.data(); l.plugged {
 		l.arrived.add(q)
+		f.tell(p)
 		return
 	}
 	f.release(now, q)

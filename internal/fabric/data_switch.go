@@ -7,11 +7,15 @@ import (
 )
 
 // relay sends a packet on, as the switch's tables have it (IBA 18.2.4).
-func (f *Fabric) relay(now clock.Time, n *node, in *port, q *parcel) {
-	if in.info.PartitionEnforcementInbound && !in.allows(q) {
+func (f *Fabric) relay(now clock.Time, n *node, in *port, q *Parcel) {
+	if in.info.PartitionEnforcementInbound && !in.allows(q, true) {
 		in.count(ctrRcvConstraint, 1)
 		f.filtered(n, in, q)
 		f.release(now, q)
+		return
+	}
+	if q.hops++; q.hops > maxHops { // where nothing takes time, nothing else ends a loop of the tables
+		f.discard(now, in, q, ctrLifetimeDiscards)
 		return
 	}
 	lid := q.lrh().DLID()
@@ -33,7 +37,7 @@ func (f *Fabric) relay(now clock.Time, n *node, in *port, q *parcel) {
 }
 
 // spread sends a packet to each port that the multicast table names, but not back (IBA 18.2.4.3.3).
-func (f *Fabric) spread(now clock.Time, n *node, in *port, q *parcel) {
+func (f *Fabric) spread(now clock.Time, n *node, in *port, q *Parcel) {
 	entry := int(q.lrh().DLID() - ib.LIDFirstMulticast)
 	var outs [MaxNodePorts + 1]uint8
 	count := 0
@@ -61,13 +65,13 @@ func (f *Fabric) spread(now clock.Time, n *node, in *port, q *parcel) {
 	}
 	for _, number := range outs[1:count] {
 		c := f.data.take()
-		c.length, c.since, c.held = copy(c.frame[:], q.frame[:q.length]), q.since, q.held
+		c.length, c.since, c.hops, c.held = copy(c.frame[:], q.frame[:q.length]), q.since, q.hops, q.held
 		f.toPort(now, n, in, number, c)
 	}
 	f.toPort(now, n, in, outs[0], q)
 }
 
-func (f *Fabric) toPort(now clock.Time, n *node, in *port, number uint8, q *parcel) {
+func (f *Fabric) toPort(now clock.Time, n *node, in *port, number uint8, q *Parcel) {
 	out := &f.ports[int(n.first)+int(number)]
 	if number == 0 {
 		f.deliver(now, out, q)
@@ -77,7 +81,7 @@ func (f *Fabric) toPort(now clock.Time, n *node, in *port, number uint8, q *parc
 }
 
 // sendOn puts a packet into the queue of another port, where nothing forbids it.
-func (f *Fabric) sendOn(now clock.Time, n *node, in, out *port, q *parcel) {
+func (f *Fabric) sendOn(now clock.Time, n *node, in, out *port, q *Parcel) {
 	switch {
 	case out.info.PortState != mad.PortActive:
 		f.discard(now, out, q, ctrInactiveDiscards)
@@ -85,7 +89,7 @@ func (f *Fabric) sendOn(now clock.Time, n *node, in, out *port, q *parcel) {
 	case tooLong(out, q.length):
 		f.discard(now, out, q, ctrMTUDiscards)
 		return
-	case out.info.PartitionEnforcementOutbound && !out.allows(q):
+	case out.info.PartitionEnforcementOutbound && !out.allows(q, false):
 		out.count(ctrXmitConstraint, 1)
 		f.filtered(n, out, q)
 		f.release(now, q)
@@ -103,23 +107,18 @@ func (f *Fabric) sendOn(now clock.Time, n *node, in, out *port, q *parcel) {
 }
 
 // pkey is the P_Key of the packet.
-func (p *parcel) pkey() ib.PKey {
-	at := ib.LRHLen
-	if p.lrh().NextHeader() == ib.LNHGlobal {
-		at += ib.GRHLen
-	}
-	return ib.BTH(p.frame[at : at+ib.BTHLen]).PKey()
-}
+func (p *Parcel) pkey() ib.PKey { return p.bth().PKey() }
 
 // allows tells whether the port's table lets a packet pass (IBA 18.2.4.2.1): there is a P_Key of the packet's
-// partition in it, and not both are limited members.
-func (p *port) allows(q *parcel) bool {
+// partition in it, and not both are limited members. The table is a copy of that of the host behind the port, so that what comes
+// in with a limited P_Key is of a limited member, as it should be.
+func (p *port) allows(q *Parcel, inbound bool) bool {
 	key := q.pkey()
 	if p.tables == nil || p.tables.pkeys == nil {
 		return key.Valid() && key.Base() == ib.PKeyDefault.Base()
 	}
 	for _, k := range p.tables.pkeys {
-		if k.Valid() && ib.PKeyMatch(k, key) {
+		if ib.PKeyMatch(k, key) || inbound && k == key && k.Valid() {
 			return true
 		}
 	}
@@ -127,7 +126,7 @@ func (p *port) allows(q *parcel) bool {
 }
 
 // filtered tells by trap 259 that a port of a switch dropped a packet for its P_Key.
-func (f *Fabric) filtered(n *node, p *port, q *parcel) {
+func (f *Fabric) filtered(n *node, p *port, q *Parcel) {
 	own := &f.ports[n.first]
 	h := q.lrh()
 	f.trap(own, mad.NoticeSecurity, mad.TrapBadPKeySwitchPort, mad.TrapSwitchPKey{

@@ -75,6 +75,7 @@ func frame(from, to ib.LID, sl uint8, key ib.PKey, payload int, number uint64) [
 	h.SetSLID(from)
 	h.SetPktLen(len(b) / 4)
 	ib.BTH(b[ib.LRHLen:]).SetPKey(key)
+	ib.BTH(b[ib.LRHLen:]).SetDestQP(0x12)
 	if payload >= 8 {
 		binary.BigEndian.PutUint64(b[ib.LRHLen+ib.BTHLen:], number)
 	}
@@ -85,7 +86,7 @@ func numberOf(b []byte) uint64 { return binary.BigEndian.Uint64(b[ib.LRHLen+ib.B
 
 func transmit(t testing.TB, f *Fabric, now clock.Time, from int, b []byte) {
 	t.Helper()
-	if ok, err := f.Transmit(now, Place{from, 1}, b); !ok || err != nil {
+	if ok, err := f.Transmit(now, Place{from, 1}, b, nil, nil); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 }
@@ -100,8 +101,13 @@ func settle(f *Fabric) (now clock.Time) {
 }
 
 func received(f *Fabric, now clock.Time, at int) []byte {
-	b := make([]byte, MaxFrame)
-	return b[:f.Receive(now, Place{at, 1}, b)]
+	var taken [1]*Parcel
+	if f.Collect(now, Place{at, 1}, taken[:]) == 0 {
+		return nil
+	}
+	b := bytes.Clone(taken[0].Bytes())
+	f.Release(now, taken[:])
+	return b
 }
 
 func star(t testing.TB, hosts int, r Rate) *Fabric {
@@ -155,7 +161,7 @@ func TestTransmitRefuses(t *testing.T) {
 		"no room for": change(func(h ib.LRH) { h.SetNextHeader(ib.LNHGlobal) }),
 	} {
 		var e *FrameError
-		if ok, err := f.Transmit(0, Place{0, 1}, b); ok || !errors.As(err, &e) {
+		if ok, err := f.Transmit(0, Place{0, 1}, b, nil, nil); ok || !errors.As(err, &e) {
 			t.Errorf("%s: %v %v", name, ok, err)
 		}
 	}
@@ -173,7 +179,7 @@ func TestDataDrops(t *testing.T) {
 		counter []counter
 	}{
 		{"no entry", nil, frame(1, 9, 0, ib.PKeyDefault, 8, 1), Place{2, 1}, []counter{ctrSwitchRelayErrors, ctrDLIDMapping}},
-		{"back by where it came", nil, frame(1, 1, 0, ib.PKeyDefault, 8, 1), Place{2, 1}, []counter{ctrSwitchRelayErrors, ctrLooping}},
+		{"back by where it came", func(f *Fabric) { f.nodes[2].sw.block(0)[2] = 1 }, frame(1, 2, 0, ib.PKeyDefault, 8, 1), Place{2, 1}, []counter{ctrSwitchRelayErrors, ctrLooping}},
 		{"port that is not active", func(f *Fabric) { port(f, 2, 2).info.PortState = mad.PortInit }, frame(1, 2, 0, ib.PKeyDefault, 8, 1), Place{2, 2},
 			[]counter{ctrXmitDiscards, ctrInactiveDiscards}},
 		{"sender that is not active", func(f *Fabric) { port(f, 0, 1).info.PortState = mad.PortArmed }, frame(1, 2, 0, ib.PKeyDefault, 8, 1), Place{0, 1},
@@ -237,6 +243,20 @@ func TestPartitionsPass(t *testing.T) {
 	}
 }
 
+// The packets of a limited member come in at the port of its switch, whose table is the member's own; those of another partition
+// do not.
+func TestLimitedMemberSends(t *testing.T) {
+	f := star(t, 2, Rate{})
+	p := f.port(Place{2, 1})
+	p.info.PartitionEnforcementInbound, p.table().pkeys = true, []ib.PKey{0x0006}
+	for i, key := range []ib.PKey{0x0006, 0x0005} {
+		transmit(t, f, settle(f), 0, frame(1, 2, 0, key, 8, uint64(i)))
+		if got := received(f, settle(f), 1); (len(got) > 0) != (key == 0x0006) {
+			t.Errorf("P_Key %#x: %d bytes", key, len(got))
+		}
+	}
+}
+
 // conserved proves that when nothing is under way no port thinks that room is taken at the other end.
 func conserved(t interface {
 	Errorf(string, ...any)
@@ -285,7 +305,7 @@ func TestCredits(t *testing.T) {
 	var now clock.Time
 	taken := uint64(0)
 	for {
-		ok, err := f.Transmit(now, Place{0, 1}, frame(1, 2, 0, ib.PKeyDefault, 4096, taken))
+		ok, err := f.Transmit(now, Place{0, 1}, frame(1, 2, 0, ib.PKeyDefault, 4096, taken), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -488,7 +508,7 @@ func TestEverythingArrivesInOrder(t *testing.T) {
 					continue
 				}
 				b := frame(ib.LID(k.from+1), ib.LID(k.to+1), k.sl, ib.PKeyDefault, 4*rapid.IntRange(2, 1024).Draw(t, "words"), sentOf[k])
-				ok, err := f.Transmit(now, Place{at, 1}, b)
+				ok, err := f.Transmit(now, Place{at, 1}, b, nil, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -530,15 +550,16 @@ func TestEverythingArrivesInOrder(t *testing.T) {
 // A packet needs no memory once there has been as much traffic before.
 func TestDataDoesNotAllocate(t *testing.T) {
 	f := star(t, 2, Rate{})
-	b, in := frame(1, 2, 0, ib.PKeyDefault, 1024, 0), make([]byte, MaxFrame)
+	b, in := frame(1, 2, 0, ib.PKeyDefault, 1024, 0), make([]*Parcel, 1)
 	var now clock.Time
 	if n := testing.AllocsPerRun(100, func() {
-		if ok, err := f.Transmit(now, Place{0, 1}, b); !ok || err != nil {
+		if ok, err := f.Transmit(now, Place{0, 1}, b, nil, nil); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		if now = settle(f); f.Receive(now, Place{1, 1}, in) == 0 {
+		if now = settle(f); f.Collect(now, Place{1, 1}, in) == 0 {
 			t.Fatal("nothing came")
 		}
+		f.Release(now, in)
 		settle(f)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -554,10 +575,10 @@ func FuzzTransmit(f *testing.F) {
 		w := star(t, 3, Rate{})
 		w.nodes[3].sw.cast = [][]uint16{{0xffff, 0xf}}
 		w.port(Place{3, 2}).info.PartitionEnforcementOutbound = true
-		_, _ = w.Transmit(0, Place{0, 1}, b)
+		_, _ = w.Transmit(0, Place{0, 1}, b, nil, nil)
 		if len(b) >= ib.LRHLen {
 			ib.LRH(b).SetPktLen(len(b) / 4)
-			_, _ = w.Transmit(0, Place{0, 1}, b)
+			_, _ = w.Transmit(0, Place{0, 1}, b, nil, nil)
 		}
 		now := settle(w)
 		for i := range 3 {

@@ -16,12 +16,13 @@ type Place struct {
 // Fabric is the nodes of a topology while they run. It does no I/O, starts nothing and reads no
 // clock; one caller at a time drives it.
 type Fabric struct {
-	nodes  []node
-	ports  []port // of all nodes, each node's from port 0 on
-	byName map[string]int32
-	loss   lossy
-	traps  trapQueue
-	data   dataPlane
+	nodes    []node
+	ports    []port // of all nodes, each node's from port 0 on
+	byName   map[string]int32
+	samplers map[int32]*sampler // by node, of those that were ever told to sample
+	loss     lossy
+	traps    trapQueue
+	data     dataPlane
 }
 
 // node is a node as it runs. What only switches have stands behind sw.
@@ -77,10 +78,13 @@ type port struct {
 	lease    *mkeyLease  // nil: none runs
 	lanes    *portLanes  // nil: no data has come
 	traffic  traffic
+	flow     *flow // nil: it has carried nothing but subnet management
 	node     int32
 	peer     int32 // index in Fabric.ports, or noPort
 	number   uint8
 	cut      bool // the cable is out
+	dark     bool // the machine around it is off
+	led      bool // LEDInfo
 	ext      mad.ExtendedPortInfo
 }
 
@@ -218,6 +222,19 @@ func (f *Fabric) Attach(node int) Place {
 		return Place{node, 0}
 	}
 	return Place{node, 1}
+}
+
+// EndPort is the port of a node to which packets can be for, by its number; 0 is the one of Attach. The error is a *NodeError.
+func (f *Fabric) EndPort(node int, number uint8) (Place, error) {
+	n := &f.nodes[node]
+	at := Place{node, number}
+	if number == 0 {
+		at = f.Attach(node)
+	}
+	if at.Port > n.count || n.kind == mad.NodeSwitch && at.Port != 0 {
+		return at, &NodeError{Name: n.description.String(), Port: int(number), Most: int(n.count)}
+	}
+	return at, nil
 }
 
 // port is the port at a place, which must be there.

@@ -89,6 +89,7 @@ func (f *Fabric) Reset(now clock.Time, index int) {
 		p.reset(n, rate)
 		p.info.CapabilityMask |= isSM
 	}
+	delete(f.samplers, int32(index))
 	if n.sw != nil {
 		n.sw.reset(n.sw.info.EnhancedPort0)
 	}
@@ -119,7 +120,7 @@ func (f *Fabric) SetCounter(now clock.Time, at Place, name string, v uint64) err
 	f.traps.now = now
 	p := f.port(at)
 	was := p.all().value[c]
-	p.counters.value[c] = v
+	p.counters.value[c], p.counters.wide[c] = v, v
 	own := f.own(&f.nodes[at.Node], p)
 	details := mad.TrapPort{LID: own.info.LID, Port: at.Port}.Details()
 	switch {
@@ -136,7 +137,7 @@ type CounterError struct{ Name string }
 
 // Error implements error.
 func (e *CounterError) Error() string {
-	return fmt.Sprintf("there is no counter %q; allowed: the error counters of PortCounters, PortRcvErrorDetails and PortXmitDiscardDetails", e.Name)
+	return fmt.Sprintf("there is no counter %q; allowed: the error counters of PortCounters, PortRcvErrorDetails, PortXmitDiscardDetails and FECUncorrectableBlockCtrLane0", e.Name)
 }
 
 // FlowControlTimeout tells by trap 131 that a port's link partner sent no flow control packets in time.

@@ -2,6 +2,8 @@ package fabric
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -29,6 +31,18 @@ func within(name string, v, low, high int) error {
 type Rate struct {
 	Width mad.Width
 	Speed mad.Speed
+}
+
+// ParseRate reads a rate such as 4xEDR, and tells whether it is one.
+func ParseRate(text string) (r Rate, ok bool) {
+	lanes, speed, _ := strings.Cut(text, "x")
+	n, err := strconv.Atoi(lanes)
+	if err != nil {
+		return Rate{}, false
+	}
+	r.Width = mad.WidthOf(n)
+	r.Speed, ok = mad.ParseSpeed(speed)
+	return r, ok && r.Width != 0
 }
 
 // builder makes the nodes of a generated topology: all channel adapters first, since the

@@ -32,7 +32,7 @@ func (p *port) reset(n *node, r Rate) {
 	if n.kind == mad.NodeSwitch && p.number == 0 { // it has no link
 		i.PortState, i.PortPhysicalState = mad.PortActive, mad.PhysicalLinkUp
 	}
-	p.info, p.tables, p.counters, p.lease, p.traffic = i, nil, nil, nil, traffic{}
+	p.info, p.tables, p.counters, p.lease, p.traffic, p.flow, p.led = i, nil, nil, nil, traffic{}, nil, false
 }
 
 func flag(b bool) uint8 {
@@ -104,7 +104,7 @@ func (f *Fabric) train(p *port) {
 		return
 	}
 	q := &f.ports[p.peer]
-	if p.cut || q.cut || !p.waits() || !q.waits() ||
+	if p.cut || q.cut || p.dark || q.dark || !p.waits() || !q.waits() ||
 		p.info.PortPhysicalState == mad.PhysicalSleep && q.info.PortPhysicalState == mad.PhysicalSleep {
 		return
 	}
@@ -173,6 +173,7 @@ func (f *Fabric) drop(p *port, physical mad.PortPhysicalState) {
 
 // linkChanged notes that a link came up or went down, which switches tell (IBA 14.2.5.4 and 14.3.13).
 func (f *Fabric) linkChanged(p *port) {
+	f.touch(p)
 	if n := &f.nodes[p.node]; n.kind == mad.NodeSwitch {
 		n.sw.info.PortStateChange = true
 		f.portStateChanged(n)

@@ -25,9 +25,18 @@ func (f *Fabric) pma(now clock.Time, own, in *port, b *[mad.Len]byte) bool {
 		}
 		clear(data)
 		info := mad.ClassPortInfo{BaseVersion: mad.BaseVersion, ClassVersion: mad.ClassVersionPerf, RespTime: 18,
-			CapabilityMask: mad.CapPMAllPortSelect | mad.CapPMExtendedWidth | mad.CapPMXmitWait}
+			CapabilityMask: mad.CapPMAllPortSelect | mad.CapPMExtendedWidth | mad.CapPMXmitWait | mad.CapPMQP1Dropped, CapabilityMask2: mad.Cap2PMAdditionalExtended}
 		info.Append(data[:0])
 		return answer(b, mad.StatusOK)
+	}
+	switch id {
+	case mad.AttrPortSamplesControl:
+		return answer(b, f.samplesControl(now, n, own, method == mad.MethodSet, data))
+	case mad.AttrPortSamplesResult:
+		if method == mad.MethodSet {
+			return answer(b, mad.StatusMethodUnsupported)
+		}
+		return answer(b, f.samplesResult(n, data))
 	}
 	fields, ok := shown[id]
 	if !ok {
@@ -40,16 +49,20 @@ func (f *Fabric) pma(now clock.Time, own, in *port, b *[mad.Len]byte) bool {
 	if method == mad.MethodSet {
 		setCounters(ports, id, fields, data)
 	}
-	keep := [4]byte(data) // the selectors come back as they were
+	attribute := mad.PMAttributeByID(id)
+	first, second := attribute.Get(data, "CounterSelect"), attribute.Get(data, "CounterSelect2")
+	keep := [2]byte(data) // the selectors come back as they were
 	clear(data)
 	copy(data, keep[:])
+	attribute.Put(data, "CounterSelect", first)
+	attribute.Put(data, "CounterSelect2", second)
 	for i := range fields {
 		c := &fields[i]
 		var sum uint64
 		for j := range ports {
 			sum += ports[j].read(c, id)
 		}
-		if !c.fixed {
+		if c.from != fromNothing {
 			c.field.Put(data, sum)
 		}
 	}
@@ -70,47 +83,52 @@ func (f *Fabric) selected(n *node, own *port, number uint8) []port {
 
 // read is what a counter shows.
 func (p *port) read(c *counted, id uint16) uint64 {
-	switch {
-	case c.fixed:
-		return 0
-	case c.traffic != nil:
-		v := *c.traffic(&p.traffic)
+	switch c.from {
+	case fromTraffic:
+		v := p.traffic.seen(sight(c.index))
 		if p.counters != nil {
-			v -= *c.traffic(p.counters.base(id))
+			v -= p.counters.base(id)[c.index]
 		}
 		return v
-	case p.counters == nil:
-		return 0
+	case fromFlow:
+		if p.flow != nil {
+			return c.table(p.flow)[c.index]
+		}
+	case fromErrors:
+		if p.counters != nil {
+			return p.counters.errors(id)[c.index]
+		}
 	}
-	return p.counters.value[c.counter]
+	return 0
 }
 
 // base is what traffic counters of an attribute count from.
-func (c *counters) base(id uint16) *traffic {
+func (c *counters) base(id uint16) *[sightCount]uint64 {
 	if id == mad.AttrPortCountersExtended {
 		return &c.long
 	}
 	return &c.short
 }
 
+// errors are the other counters as an attribute shows them.
+func (c *counters) errors(id uint16) *[counterCount]uint64 {
+	if id == mad.AttrPortCountersExtended {
+		return &c.wide
+	}
+	return &c.value
+}
+
 // setCounters sets the counters that CounterSelect and CounterSelect2 name to what the attribute holds.
 func setCounters(ports []port, id uint16, fields []counted, data []byte) {
-	mask := binary.BigEndian.Uint16(data[2:])
-	second := byte(0)
-	if id == mad.AttrPortCounters {
-		second = data[18]
-	}
-	bit := 0
+	a := mad.PMAttributeByID(id)
+	first, second := a.Get(data, "CounterSelect"), a.Get(data, "CounterSelect2")
 	for i := range fields {
 		c := &fields[i]
-		chosen := bit < 16 && mask>>bit&1 != 0
-		if id == mad.AttrPortCounters && (c.counter == ctrXmitWait && c.traffic == nil || c.counter == ctrQP1Dropped && c.traffic == nil) {
-			// These two came later and stand in CounterSelect2.
-			chosen = c.counter == ctrXmitWait && second&1 != 0 || c.counter == ctrQP1Dropped && second&2 != 0
-		} else {
-			bit++
+		mask := first
+		if c.second {
+			mask = second
 		}
-		if !chosen || c.fixed {
+		if mask>>c.bit&1 == 0 {
 			continue
 		}
 		v := c.field.Get(data)
@@ -121,11 +139,14 @@ func setCounters(ports []port, id uint16, fields []counted, data []byte) {
 }
 
 func (p *port) write(c *counted, id uint16, v uint64) {
-	if c.traffic != nil {
-		*c.traffic(p.all().base(id)) = *c.traffic(&p.traffic) - v
-		return
+	switch c.from {
+	case fromTraffic:
+		p.all().base(id)[c.index] = p.traffic.seen(sight(c.index)) - v
+	case fromFlow:
+		c.table(p.flows())[c.index] = v
+	case fromErrors:
+		p.all().errors(id)[c.index] = v
 	}
-	p.all().value[c.counter] = v
 }
 
 // The vendor class of OpenFabrics in which ibping asks. Its data are the name of who answers.

@@ -29,7 +29,7 @@ func TestPMAClassPortInfo(t *testing.T) {
 	r.configure()
 	a := r.perf(mad.MethodGet, mad.AttrClassPortInfo, 1, nil)
 	i, err := mad.ParseClassPortInfo(a.Data)
-	if err != nil || a.Status != 0 || i.CapabilityMask != mad.CapPMAllPortSelect|mad.CapPMExtendedWidth|mad.CapPMXmitWait || i.CapabilityMask2 != 0 {
+	if err != nil || a.Status != 0 || i.CapabilityMask != mad.CapPMAllPortSelect|mad.CapPMExtendedWidth|mad.CapPMXmitWait|mad.CapPMQP1Dropped || i.CapabilityMask2 != mad.Cap2PMAdditionalExtended {
 		t.Errorf("%+v %+v %v", a.Header, i, err)
 	}
 }
@@ -105,7 +105,7 @@ func TestCountersSaturateAndAddUp(t *testing.T) {
 func TestPMAStatuses(t *testing.T) {
 	r := small(t)
 	r.configure()
-	if a := r.perf(mad.MethodGet, mad.AttrPortXmitDataSL, 1, []byte{0, 1}); a.Status != mad.StatusAttributeUnsupported {
+	if a := r.perf(mad.MethodGet, mad.AttrSwPortVLCongestion, 1, []byte{0, 1}); a.Status != mad.StatusAttributeUnsupported {
 		t.Errorf("%#x", a.Status)
 	}
 	if a := r.perf(mad.MethodGet, mad.AttrPortCounters, 1, []byte{0, 2}); a.Status != mad.StatusInvalidField {

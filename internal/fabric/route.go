@@ -14,6 +14,7 @@ type Packet struct {
 	SLID, DLID ib.LID // of a directed route the permissive LID, or that of the node where its directed part begins
 	SQP, DQP   ib.QPN // 0: subnet management, on virtual lane 15; else general services
 	SL         uint8
+	PKey       ib.PKey // of general services; 0: the default one
 	MAD        [mad.Len]byte
 }
 
@@ -79,18 +80,18 @@ func (f *Fabric) Send(now clock.Time, from Place, p *Packet) Outcome {
 }
 
 // step takes a packet over the link at the port, and returns the port at the other end; nil: it is lost there.
-func (f *Fabric) step(out *port) *port {
+func (f *Fabric) step(out *port, q *Packet) *port {
 	if !out.up() {
 		out.count(ctrXmitDiscards, 1)
 		out.count(ctrInactiveDiscards, 1)
 		return nil
 	}
 	in := &f.ports[out.peer]
-	out.traffic.sent()
+	out.sentManagement(q)
 	if f.loss.on && f.lost(out) {
 		return nil
 	}
-	in.traffic.received()
+	in.gotManagement(q)
 	return in
 }
 
@@ -118,7 +119,7 @@ func (f *Fabric) routeLID(source *port, p *Packet) (target, in *port) {
 			out.count(ctrInactiveDiscards, 1)
 			return nil, nil
 		}
-		if in = f.step(out); in == nil {
+		if in = f.step(out, p); in == nil {
 			return nil, nil
 		}
 		if !management && in.info.PortState < mad.PortArmed {
@@ -156,11 +157,11 @@ func (f *Fabric) forward(n *node, in *port, lid ib.LID) *port {
 	return &f.ports[int(n.first)+int(out)]
 }
 
-// sendDirected takes a packet along its directed route (IBA 14.2.2). Its first part may be
-// routed by LID, which then is that of DrSLID's switch; a last part by LID is not built.
+// sendDirected takes a packet along its directed route (IBA 14.2.2). A first part may be routed by LID, to the
+// switch where the directed part begins, and a last one, from the switch where it ends to DrDLID.
 func (f *Fabric) sendDirected(now clock.Time, source *port, p *Packet) Outcome {
 	hops := int(p.MAD[atHopCount])
-	if hops > mad.MaxHops || binary.BigEndian.Uint16(p.MAD[atDrDLID:]) != uint16(ib.LIDPermissive) {
+	if hops > mad.MaxHops {
 		return Outcome{}
 	}
 	if p.MAD[atStatus]&returning != 0 {
@@ -170,34 +171,62 @@ func (f *Fabric) sendDirected(now clock.Time, source *port, p *Packet) Outcome {
 		return Outcome{}
 	}
 	start, in := source, source
-	if byLID := binary.BigEndian.Uint16(p.MAD[atDrSLID:]) != uint16(ib.LIDPermissive); byLID {
+	if byLID(p, atDrSLID) {
 		if start, in = f.routeLID(source, p); start == nil {
 			return Outcome{}
 		}
 	}
-	target := f.walk(start, in, p, hops)
+	in = f.walk(start, in, p, hops)
+	if in == nil {
+		return Outcome{}
+	}
+	last := f.own(&f.nodes[in.node], in)
+	target, in := f.lastPart(last, in, p)
 	if target == nil {
 		return Outcome{}
 	}
-	n := &f.nodes[target.node]
-	if !f.agent(now, f.own(n, target), target, p) {
+	if !f.agent(now, target, in, p) {
 		p.MAD[atHopPointer] = byte(hops + 1)
-		return Outcome{Delivered, f.place(f.own(n, target))}
+		return Outcome{Delivered, f.place(target)}
 	}
 	if p.MAD[3] == 0 {
 		return Outcome{}
 	}
 	p.SLID, p.DLID, p.SQP, p.DQP = p.DLID, p.SLID, p.DQP, p.SQP
 	p.MAD[atStatus] |= returning
-	if back := f.walkBack(target, p, hops); back == nil || back.node != start.node {
+	if byLID(p, atDrDLID) {
+		if back, _ := f.routeLID(target, p); back != last {
+			return Outcome{}
+		}
+	}
+	if back := f.walkBack(last, p, hops); back == nil || back.node != start.node {
 		return Outcome{}
 	}
 	if start != source {
+		p.DLID = drLID(p, atDrSLID)
 		if back, _ := f.routeLID(start, p); back != source {
 			return Outcome{}
 		}
 	}
 	return Outcome{Result: Answered}
+}
+
+func drLID(p *Packet, at int) ib.LID { return ib.LID(binary.BigEndian.Uint16(p.MAD[at:])) }
+
+// byLID tells whether the route has a part by LID: before its directed part at DrSLID, behind it at DrDLID.
+func byLID(p *Packet, at int) bool { return drLID(p, at) != ib.LIDPermissive }
+
+// lastPart takes a packet from where its directed part ends to where it is for: target is the port that has what stands in
+// the node, in the one by which it came. nil: it was dropped. Only a switch with a LID sends on by LID.
+func (f *Fabric) lastPart(last, in *port, p *Packet) (target, by *port) {
+	if !byLID(p, atDrDLID) {
+		return last, in
+	}
+	if f.nodes[last.node].kind != mad.NodeSwitch || last.info.LID == 0 {
+		return nil, nil
+	}
+	p.SLID, p.DLID = last.info.LID, drLID(p, atDrDLID)
+	return f.routeLID(last, p)
 }
 
 // walk goes along the initial path and writes the ports by which it enters into the return
@@ -210,7 +239,7 @@ func (f *Fabric) walk(start, in *port, p *Packet, hops int) *port {
 		if number == 0 || number > n.count || n.kind != mad.NodeSwitch && (hop > 1 || number != start.number) {
 			return nil // only switches send on
 		}
-		if in = f.step(&f.ports[int(n.first)+int(number)]); in == nil {
+		if in = f.step(&f.ports[int(n.first)+int(number)], p); in == nil {
 			return nil
 		}
 		p.MAD[atReturnPath+hop] = in.number
@@ -228,7 +257,7 @@ func (f *Fabric) walkBack(in *port, p *Packet, hops int) *port {
 		if number == 0 || number > n.count || n.kind != mad.NodeSwitch && hop < hops {
 			return nil
 		}
-		if in = f.step(&f.ports[int(n.first)+int(number)]); in == nil {
+		if in = f.step(&f.ports[int(n.first)+int(number)], p); in == nil {
 			return nil
 		}
 		n = &f.nodes[in.node]
@@ -239,12 +268,18 @@ func (f *Fabric) walkBack(in *port, p *Packet, hops int) *port {
 
 // returnDirected takes what a program answered to a directed request back to whoever asked.
 func (f *Fabric) returnDirected(source *port, p *Packet, hops int) Outcome {
+	if byLID(p, atDrDLID) {
+		if source, _ = f.routeLID(source, p); source == nil || f.nodes[source.node].kind != mad.NodeSwitch {
+			return Outcome{}
+		}
+	}
 	back := f.walkBack(source, p, hops)
 	if back == nil {
 		return Outcome{}
 	}
 	target := f.own(&f.nodes[back.node], back)
-	if binary.BigEndian.Uint16(p.MAD[atDrSLID:]) != uint16(ib.LIDPermissive) {
+	if byLID(p, atDrSLID) {
+		p.DLID = drLID(p, atDrSLID)
 		if target, _ = f.routeLID(target, p); target == nil {
 			return Outcome{}
 		}

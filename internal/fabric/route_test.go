@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/softvpi/softvpi/wire/ib"
@@ -197,5 +198,71 @@ func TestSendDoesNotAllocate(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// IBA 14.2.2: behind its directed part a route may go on by LID, from the switch where that ends; answers come back the same way.
+func TestDirectedRouteWithLIDBehind(t *testing.T) {
+	r := small(t)
+	r.configure()
+	ask := func(attribute uint16, lid ib.LID, path ...uint8) (Outcome, Packet) {
+		t.Helper()
+		s := mad.NewSMP(mad.MethodGet, attribute, 0, 9)
+		if err := s.Direct(path); err != nil {
+			t.Fatal(err)
+		}
+		s.DrDLID = lid
+		p := Packet{SLID: ib.LIDPermissive, DLID: ib.LIDPermissive}
+		s.Append(p.MAD[:0])
+		return r.Send(r.now, r.at, &p), p
+	}
+	o, p := ask(mad.AttrNodeDescription, 1, 1)
+	if s, err := mad.ParseSMP(p.MAD[:]); o.Result != Answered || err != nil || !strings.HasPrefix(string(s.Data[:]), "hca1") || s.HopPointer() != 0 {
+		t.Errorf("%+v %v %q", o, err, s.Data[:16])
+	}
+	for name, o := range map[string]Outcome{
+		"a LID that nobody has":        first(ask(mad.AttrNodeInfo, 77, 1)),
+		"behind an adapter":            first(ask(mad.AttrNodeInfo, 1, 1, 1)),
+		"behind a switch without LIDs": first(ask(mad.AttrNodeInfo, 1, 1, 7)),
+	} {
+		if o.Result != Dropped {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+	// To a program, and back.
+	o, p = ask(mad.AttrSMInfo, 1, 1)
+	hca1, _ := r.Find("hca1")
+	if o != (Outcome{Delivered, Place{hca1, 1}}) {
+		t.Fatalf("%+v", o)
+	}
+	s, err := mad.ParseSMP(p.MAD[:])
+	if err != nil || p.SLID != 2 {
+		t.Fatalf("from LID %d, %v", p.SLID, err)
+	}
+	s.Method = mad.MethodGetResp
+	s.SetStatus(mad.StatusOK, true)
+	back := Packet{SLID: 1, DLID: p.SLID}
+	s.Append(back.MAD[:0])
+	if o := r.Send(r.now, Place{hca1, 1}, &back); o != (Outcome{Delivered, r.at}) {
+		t.Errorf("%+v", o)
+	}
+}
+
+func first(o Outcome, _ Packet) Outcome { return o }
+
+// LEDInfo is kept for each port, VendorDiag has nothing to tell (IBA 14.2.5.14, 14.2.5.15).
+func TestLEDInfoAndVendorDiag(t *testing.T) {
+	r := small(t)
+	if b := r.set(mad.AttrLEDInfo, 7, []byte{0x80}, 1); b[0] != 0x80 {
+		t.Errorf("set: %x", b[:4])
+	}
+	if on, off := r.get(mad.AttrLEDInfo, 7, 1), r.get(mad.AttrLEDInfo, 8, 1); on[0] != 0x80 || off[0] != 0 {
+		t.Errorf("port 7 %x, port 8 %x", on[:4], off[:4])
+	}
+	if a, ok := r.try(mad.NewSMP(mad.MethodGet, mad.AttrLEDInfo, 9, 0), 1); !ok || a.StatusCode() != mad.StatusInvalidField {
+		t.Errorf("a port that is not there: %#x", a.StatusCode())
+	}
+	if b := r.get(mad.AttrVendorDiag, 0, 1); b[0] != 0 || b[1] != 0 {
+		t.Errorf("%x", b[:4])
 	}
 }

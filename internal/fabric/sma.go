@@ -59,6 +59,9 @@ func (f *Fabric) sma(now clock.Time, own, in *port, b *[mad.Len]byte) bool {
 	r := smaRequest{now: now, node: &f.nodes[own.node], own: own, in: in, set: method == mad.MethodSet,
 		modifier: binary.BigEndian.Uint32(b[20:]), data: b[atData : atData+mad.SMPDataLen : atData+mad.SMPDataLen]}
 	r.known = own.info.MKey == 0 || own.info.MKey == binary.BigEndian.Uint64(b[atMKey:])
+	if r.set {
+		f.touch(own)
+	}
 	return answer(b, f.attribute(&r, attribute))
 }
 
@@ -96,6 +99,10 @@ func (f *Fabric) attribute(r *smaRequest, id uint16) uint16 {
 		return f.linearForwarding(r)
 	case mad.AttrMulticastForwardingTable:
 		return f.multicastForwarding(r)
+	case mad.AttrVendorDiag:
+		return f.vendorDiag(r)
+	case mad.AttrLEDInfo:
+		return f.ledInfo(r)
 	case mad.AttrMellanoxExtendedPortInfo:
 		return f.extendedPortInfo(r)
 	}
@@ -142,4 +149,32 @@ func (f *Fabric) target(r *smaRequest, number uint32) *port {
 		return r.own
 	}
 	return &f.ports[uint32(r.node.first)+number]
+}
+
+// vendorDiag answers VendorDiag: no further page, and no fault (IBA 14.2.5.14).
+func (f *Fabric) vendorDiag(r *smaRequest) uint16 {
+	if r.set {
+		return mad.StatusMethodUnsupported
+	}
+	clear(r.data)
+	return mad.StatusOK
+}
+
+// ledOn is the first bit of LEDInfo.
+const ledOn = 0x80
+
+// ledInfo answers LEDInfo of a port: whether its light is on for somebody who looks for it (IBA 14.2.5.15).
+func (f *Fabric) ledInfo(r *smaRequest) uint16 {
+	p := f.target(r, r.modifier)
+	if p == nil {
+		return mad.StatusInvalidField
+	}
+	if r.set {
+		p.led = r.data[0]&ledOn != 0
+	}
+	clear(r.data)
+	if p.led {
+		r.data[0] = ledOn
+	}
+	return mad.StatusOK
 }

@@ -20,7 +20,10 @@ func (f *Fabric) portInfo(r *smaRequest) uint16 {
 			status = mad.StatusInvalidField
 		} else {
 			f.setPortInfo(r, p, &want)
-			reregister = want.ClientReregister && !r.node.external(p)
+			if reregister = want.ClientReregister && !r.node.external(p); reregister && p.lanes != nil {
+				p.lanes.asked++
+			}
+			f.touch(p)
 		}
 	}
 	i := p.info

@@ -15,7 +15,7 @@ func (s *switchState) reset(enhanced bool) {
 	*s = switchState{info: mad.SwitchInfo{
 		LinearFDBCap: linearCap, MulticastFDBCap: multicastCap, LifeTimeValue: 18, PartitionEnforcementCap: enforcedPKeys,
 		InboundEnforcementCap: true, OutboundEnforcementCap: true, FilterRawInboundCap: true, FilterRawOutboundCap: true,
-		EnhancedPort0: enhanced, MulticastFDBTop: uint16(ib.LIDMaxUnicast),
+		EnhancedPort0: enhanced, OptimizedSLtoVLMappingProgramming: 1, MulticastFDBTop: uint16(ib.LIDMaxUnicast),
 	}}
 }
 

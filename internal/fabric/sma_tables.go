@@ -92,10 +92,20 @@ func (p *port) pkeys(block int) (t mad.PKeyTable) {
 // eachLane is the mapping at first: each service level has the virtual lane of its number, as far as there are lanes.
 var eachLane = mad.SLtoVLMappingTable{0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7}
 
+// Bits of the attribute modifier by which a set of SLtoVLMappingTable is for all ports of a switch, where packets go out or
+// where they come in (IBA 14.2.5.8, OptimizedSLtoVLMappingProgramming).
+const (
+	allOutputs = 1 << 16
+	allInputs  = 1 << 17
+)
+
 // slToVL answers SLtoVLMappingTable (IBA 14.2.5.8).
 func (f *Fabric) slToVL(r *smaRequest) uint16 {
 	p, in := r.own, 0
 	if r.node.kind == mad.NodeSwitch {
+		if r.set && r.modifier&(allOutputs|allInputs) != 0 && r.modifier>>18 == 0 {
+			return f.setAllLanes(r)
+		}
 		in = int(r.modifier >> 8 & 0xff)
 		p = f.target(r, r.modifier&0xff)
 	}
@@ -115,6 +125,29 @@ func (f *Fabric) slToVL(r *smaRequest) uint16 {
 	}
 	clear(r.data)
 	t.Append(r.data[:0])
+	return mad.StatusOK
+}
+
+// setAllLanes sets the mapping of many ports of a switch at once.
+func (f *Fabric) setAllLanes(r *smaRequest) uint16 {
+	want, err := mad.ParseSLtoVLMappingTable(r.data)
+	out, in := int(r.modifier&0xff), int(r.modifier>>8&0xff)
+	count := int(r.node.count)
+	lastOut, lastIn := out, in
+	if r.modifier&allOutputs != 0 {
+		out, lastOut = 0, count
+	}
+	if r.modifier&allInputs != 0 {
+		in, lastIn = 0, count
+	}
+	if err != nil || lastOut > count || lastIn > count {
+		return mad.StatusInvalidField
+	}
+	for o := out; o <= lastOut; o++ {
+		for i := in; i <= lastIn; i++ {
+			f.ports[int(r.node.first)+o].setLanes(r.node, i, want)
+		}
+	}
 	return mad.StatusOK
 }
 

@@ -413,3 +413,38 @@ func TestPortStateChange(t *testing.T) {
 		t.Error("not set by a link that went down")
 	}
 }
+
+// A switch takes one mapping for all its ports at once (IBA 14.2.5.8).
+func TestLanesOfAllPortsAreSetAtOnce(t *testing.T) {
+	r := small(t)
+	table := func(vl uint8) []byte {
+		var m mad.SLtoVLMappingTable
+		for i := range m {
+			m[i] = vl
+		}
+		return m.Append(nil)
+	}
+	lane := func(in, out uint32) uint8 { return r.get(mad.AttrSLtoVLMappingTable, in<<8|out, 1)[0] >> 4 }
+	r.set(mad.AttrSLtoVLMappingTable, allInputs|allOutputs, table(3), 1)
+	for _, p := range [][2]uint32{{0, 1}, {1, 0}, {8, 8}, {3, 7}} {
+		if got := lane(p[0], p[1]); got != 3 {
+			t.Errorf("from port %d to port %d: lane %d, want 3", p[0], p[1], got)
+		}
+	}
+	r.set(mad.AttrSLtoVLMappingTable, allInputs|5, table(2), 1)
+	r.set(mad.AttrSLtoVLMappingTable, allOutputs|4<<8, table(1), 1)
+	for p, want := range map[[2]uint32]uint8{{1, 5}: 2, {4, 5}: 1, {4, 1}: 1, {1, 1}: 3} {
+		if got := lane(p[0], p[1]); got != want {
+			t.Errorf("from port %d to port %d: lane %d, want %d", p[0], p[1], got, want)
+		}
+	}
+	for _, bad := range []uint32{allInputs | 9, allOutputs | 9<<8, allInputs | 1<<18} {
+		s := mad.NewSMP(mad.MethodSet, mad.AttrSLtoVLMappingTable, bad, 0)
+		if a, ok := r.try(s, 1); !ok || a.StatusCode() != mad.StatusInvalidField {
+			t.Errorf("modifier %#x: status %#x", bad, a.StatusCode())
+		}
+	}
+	if a, ok := r.try(mad.NewSMP(mad.MethodGet, mad.AttrSLtoVLMappingTable, allInputs|1, 0), 1); !ok || a.StatusCode() != mad.StatusInvalidField {
+		t.Errorf("get of all: status %#x", a.StatusCode())
+	}
+}

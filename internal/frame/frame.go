@@ -3,7 +3,11 @@
 // uses again for every batch; nothing in them outlives the batch.
 package frame
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/wire/ib"
+)
 
 const (
 	// HeadRoom is the space in front of the BTH, where encapsulations that
@@ -28,6 +32,10 @@ type Route struct {
 	SrcMAC       [6]byte    // for links that build the frame
 	DstMAC       [6]byte
 	VLAN         uint16 // TCI; 0 means untagged
+
+	// IB is set where the port is InfiniBand's. Src and Dst then are the LIDs of both ends
+	// as LIDAddr has them, Dst the GID of a multicast group.
+	IB InfiniBand
 
 	Sockaddr    [28]byte // raw sockaddr of Dst, filled by Link.Prepare
 	SockaddrLen uint8
@@ -81,9 +89,14 @@ type In struct {
 	HopLimit      uint8
 	FlowLabel     uint32
 	Segment       uint16 // what the identification is, most likely: the place in the received GRO burst, or what was seen
-	Raw           bool   // Data is a whole Ethernet frame
+	Raw           bool   // Data is a whole Ethernet frame, or InfiniBand's from the LRH to the ICRC
 	IDKnown       bool   // ID is the IPv4 identification that was on the wire
 	ID            uint16
+	SL            uint8  // InfiniBand's
+	PathBits      uint8  // of the DLID of an InfiniBand packet
+	SLID          ib.LID // 0: this is no InfiniBand packet
+	// GRH is the global route header of an InfiniBand packet, nil where it has none.
+	GRH *[ib.GRHLen]byte
 }
 
 // Len returns the length of the packet as it stands, in bytes.

@@ -18,9 +18,11 @@ type Capabilities struct {
 	// MaxBurst is the most bytes of one burst, headers of the transport,
 	// payloads and ICRCs together; 0 where MaxSegments is 1.
 	MaxBurst int
-	// Raw links carry whole Ethernet frames: encap writes every header.
-	Raw bool
-	// MTU is the largest IP packet in bytes that the link carries.
+	// Raw links carry whole Ethernet frames, or with InfiniBand packets from the LRH
+	// to the ICRC: encap writes every header.
+	Raw, InfiniBand bool
+	// MTU is the largest IP packet in bytes that the link carries, with InfiniBand the
+	// largest payload that the port is made for.
 	MTU int
 	// SegmentIDs says that segment i of an IPv4 burst leaves with identification i.
 	SegmentIDs bool

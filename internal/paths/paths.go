@@ -53,6 +53,10 @@ func State() string {
 // attach socket at socket.
 func Management(socket string) string { return socket + ".admin" }
 
+// Fabric returns the path of the socket of the management datagrams of a fabric with a name: fabric-NAME.sock where the
+// driver's socket is.
+func Fabric(name string) string { return filepath.Join(runtimeDir(), "fabric-"+name+".sock") }
+
 // Config returns the path of the driver's configuration file where none is
 // given: softvpi/driver.json in XDG_CONFIG_HOME or .config of the user's home.
 // It is empty where the system names no such directory.

@@ -29,7 +29,7 @@ func stream(t testing.TB, n int) []byte {
 	}
 	for i := range n {
 		p := capture.Packet{
-			Time: start.Add(time.Duration(i)), Length: 4000 + i, Outbound: i%2 == 0, Ethernet: i%3 == 0,
+			Time: start.Add(time.Duration(i)), Length: 4000 + i, Outbound: i%2 == 0, Ethernet: i%3 == 0, InfiniBand: i%3 == 1,
 			Missed: uint64(i % 5), Data: bytes.Repeat([]byte{byte(i)}, i%97),
 		}
 		if err := w.Packet(&p); err != nil {
@@ -99,6 +99,9 @@ func TestWriter(t *testing.T) {
 		p := read{4000 + i, i % 97, layers.LinkTypeRaw, i%2 == 0, uint64(i % 5), time.Duration(i)}
 		if i%3 == 0 {
 			p.Link = layers.LinkTypeEthernet
+		}
+		if i%3 == 1 {
+			p.Link = linkTypeInfiniBand
 		}
 		want, missed = append(want, p), missed+uint64(i%5)
 	}

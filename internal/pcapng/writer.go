@@ -17,15 +17,24 @@ import (
 // nanoseconds is the resolution of time stamps: ten to the minus nine.
 const nanoseconds = 9
 
-// Writer writes the packets of one adapter as a pcapng section with two interfaces: one for packets that
-// begin with an IP header (links that are sockets) and one for Ethernet frames.
+// The interfaces of a section.
+const (
+	interfaceIP = iota
+	interfaceFrames
+	interfaceIB
+	interfaces
+)
+
+// linkTypeInfiniBand is LINKTYPE_INFINIBAND: packets that begin with the LRH.
+const linkTypeInfiniBand layers.LinkType = 247
+
+// Writer writes the packets of one adapter as a pcapng section with three interfaces: one for packets that
+// begin with an IP header (links that are sockets), one for Ethernet frames, one for InfiniBand packets.
 type Writer struct {
 	ng     *pcapgo.NgWriter
-	ip     int
-	frames int
 	start  time.Time
-	counts [2]uint64 // packets written, by interface
-	missed [2]uint64
+	counts [interfaces]uint64 // packets written, by interface
+	missed [interfaces]uint64
 }
 
 // NewWriter begins a section for the adapter of that name. snap is the most that is kept of a packet.
@@ -42,21 +51,25 @@ func NewWriter(w io.Writer, adapter string, snap int, start time.Time) (*Writer,
 	if err != nil {
 		return nil, err
 	}
-	frames, err := ng.AddInterface(about(adapter+" (frames)", layers.LinkTypeEthernet))
-	if err != nil {
-		return nil, err
+	for _, i := range []pcapgo.NgInterface{about(adapter+" (frames)", layers.LinkTypeEthernet), about(adapter+" (InfiniBand)", linkTypeInfiniBand)} {
+		if _, err := ng.AddInterface(i); err != nil { // they are numbered in this order
+			return nil, err
+		}
 	}
-	return &Writer{ng: ng, frames: frames, start: start}, nil
+	return &Writer{ng: ng, start: start}, nil
 }
 
 // Packet adds a packet. Those that were missed before it stand in its drop count.
 func (w *Writer) Packet(p *capture.Packet) error {
-	id, at := w.ip, 0
-	if p.Ethernet {
-		id, at = w.frames, 1
+	id := interfaceIP
+	switch {
+	case p.InfiniBand:
+		id = interfaceIB
+	case p.Ethernet:
+		id = interfaceFrames
 	}
-	w.counts[at]++
-	w.missed[at] += p.Missed
+	w.counts[id]++
+	w.missed[id] += p.Missed
 	flags := pcapgo.NgEpbFlags{Direction: pcapgo.NgEpbFlagDirectionInbound}
 	if p.Outbound {
 		flags.Direction = pcapgo.NgEpbFlagDirectionOutbound
@@ -72,10 +85,10 @@ func (w *Writer) Packet(p *capture.Packet) error {
 // Finish writes the statistics of the capture: what was taken, and what was missed in all, also after the
 // last packet.
 func (w *Writer) Finish(missed uint64, end time.Time) error {
-	late := missed - min(missed, w.missed[0]+w.missed[1])
-	for i, id := range []int{w.ip, w.frames} {
+	late := missed - min(missed, w.missed[interfaceIP]+w.missed[interfaceFrames]+w.missed[interfaceIB])
+	for i := range interfaces {
 		dropped := w.missed[i]
-		if w.counts[i] > 0 || i == 0 && w.counts[1] == 0 {
+		if w.counts[i] > 0 || i == interfaceIP && w.counts[interfaceFrames]+w.counts[interfaceIB] == 0 {
 			dropped, late = dropped+late, 0
 		}
 		// What arrived at the interface is what was written and what was missed.
@@ -83,7 +96,7 @@ func (w *Writer) Finish(missed uint64, end time.Time) error {
 			LastUpdate: end, StartTime: w.start, EndTime: end,
 			PacketsReceived: w.counts[i] + dropped, PacketsDropped: dropped,
 		}
-		if err := w.ng.WriteInterfaceStats(id, stats); err != nil {
+		if err := w.ng.WriteInterfaceStats(i, stats); err != nil {
 			return err
 		}
 	}

@@ -16,10 +16,30 @@ var vcrcTable = func() (t [256]uint16) {
 	return t
 }()
 
+// vcrcTables is what each value of a byte adds when so many bytes follow it.
+var vcrcTables = func() *[16][256]uint16 {
+	t := &[16][256]uint16{vcrcTable}
+	for i := 1; i < len(t); i++ {
+		for v, before := range t[i-1] {
+			t[i][v] = before>>8 ^ t[0][byte(before)]
+		}
+	}
+	return t
+}()
+
 // VCRC is the variant CRC (IBA 7.8.2) of a whole InfiniBand packet, from the LRH to the
 // ICRC, nothing masked. Each hop checks and may rewrite it; RoCE has none.
 func VCRC(packet []byte) uint16 {
 	c := ^uint16(0)
+	t := vcrcTables
+	for len(packet) >= 16 {
+		v, w := binary.LittleEndian.Uint64(packet)^uint64(c), binary.LittleEndian.Uint64(packet[8:])
+		c = t[15][byte(v)] ^ t[14][byte(v>>8)] ^ t[13][byte(v>>16)] ^ t[12][byte(v>>24)] ^
+			t[11][byte(v>>32)] ^ t[10][byte(v>>40)] ^ t[9][byte(v>>48)] ^ t[8][byte(v>>56)] ^
+			t[7][byte(w)] ^ t[6][byte(w>>8)] ^ t[5][byte(w>>16)] ^ t[4][byte(w>>24)] ^
+			t[3][byte(w>>32)] ^ t[2][byte(w>>40)] ^ t[1][byte(w>>48)] ^ t[0][byte(w>>56)]
+		packet = packet[16:]
+	}
 	for _, b := range packet {
 		c = c>>8 ^ vcrcTable[byte(c)^b]
 	}

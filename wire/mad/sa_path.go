@@ -115,9 +115,9 @@ const (
 	MultiLife         = 1 << 15
 	MultiServiceID8   = 1 << 16
 	MultiIndependence = 1 << 17
-	MultiSGIDCount    = 1 << 18
-	MultiDGIDCount    = 1 << 19
-	MultiServiceID56  = 1 << 20
+	MultiSGIDCount    = 1 << 19 // 18 is reserved
+	MultiDGIDCount    = 1 << 20
+	MultiServiceID56  = 1 << 21
 )
 
 // MultiPathRecord asks for ways between several end ports (IBA 15.2.5.20). Path holds what it has in common with

@@ -34,6 +34,7 @@ type Link struct {
 	taps []*Tap
 	icrc ib.ICRCScratch
 	head [headersOfIPUDP]byte
+	vcrc []byte // where the pieces of a packet stand together
 }
 
 // New wraps the link of an address, on which packets arrive at the UDP port. wall is the time of day.
@@ -100,6 +101,10 @@ func (l *Link) put(at time.Time, flags uint64, head, a, b, c []byte) {
 
 func (l *Link) sent(at time.Time, o *frame.Out) {
 	transport, tail := o.Head[o.HeadStart:o.HeadEnd], o.Tail[:o.TailLen]
+	if l.caps.InfiniBand {
+		l.whole(at, flagOutbound, transport, o.Payload, tail)
+		return
+	}
 	if l.caps.Raw {
 		l.put(at, flagOutbound|flagEthernet, nil, transport, o.Payload, tail)
 		return
@@ -118,6 +123,10 @@ func (l *Link) sent(at time.Time, o *frame.Out) {
 }
 
 func (l *Link) received(at time.Time, p *frame.In) {
+	if l.caps.InfiniBand {
+		l.whole(at, 0, p.Data)
+		return
+	}
 	if p.Raw {
 		l.put(at, flagEthernet, nil, p.Data, nil, nil)
 		return
@@ -131,6 +140,18 @@ func (l *Link) received(at time.Time, p *frame.In) {
 		h.id = l.solve(h, p.Data)
 	}
 	l.put(at, 0, l.headers(h, len(p.Data)), p.Data, nil, nil)
+}
+
+// whole shows an InfiniBand packet with the VCRC that its first hop has: captures of such packets have one.
+func (l *Link) whole(at time.Time, flags uint64, pieces ...[]byte) {
+	l.vcrc = l.vcrc[:0]
+	for _, p := range pieces {
+		l.vcrc = append(l.vcrc, p...)
+	}
+	n := len(l.vcrc)
+	l.vcrc = append(l.vcrc, 0, 0)
+	ib.PutVCRC(l.vcrc[n:], ib.VCRC(l.vcrc[:n]))
+	l.put(at, flags|flagIB, l.vcrc, nil, nil, nil)
 }
 
 // outer is what stands around a RoCE v2 packet.

@@ -25,6 +25,8 @@ type Packet struct {
 	Length   int // on the wire; Data may hold less (the snap length)
 	Outbound bool
 	Ethernet bool // Data begins with an Ethernet header, otherwise with IP
+	// InfiniBand says that Data is a whole InfiniBand packet, from the LRH to the VCRC.
+	InfiniBand bool
 	// Missed is how many packets were not taken between the one before and this one.
 	Missed uint64
 	Data   []byte
@@ -55,6 +57,7 @@ const (
 	recordHeader  = 32
 	flagOutbound  = 1
 	flagEthernet  = 2
+	flagIB        = 4
 	recordAligned = 8
 )
 
@@ -158,6 +161,7 @@ func (t *Tap) Next(p *Packet) bool {
 	p.Time = time.Unix(0, int64(binary.NativeEndian.Uint64(h[recordTime:])))
 	p.Missed = binary.NativeEndian.Uint64(h[recordMissed:])
 	p.Outbound, p.Ethernet = flags&flagOutbound != 0, flags&flagEthernet != 0
+	p.InfiniBand = flags&flagIB != 0
 	size := (recordHeader + keep + recordAligned - 1) &^ (recordAligned - 1)
 	t.tail.Store(tail + uint64(size))
 	return true

@@ -6,6 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // take decides what happens to a packet and queues it.
@@ -125,6 +126,9 @@ func (l *Link) fill(p packet, o *frame.Out, corrupt, mark bool) {
 	if mark {
 		l.stats.ImpairedMarked++
 		p.route.TrafficClass |= congestionExperienced
+		if l.caps.InfiniBand { // whose switches say it in the BTH
+			ib.BTH(p.out.Head[frame.HeadRoom:]).SetFECN(true)
+		}
 	}
 	if corrupt {
 		l.stats.ImpairedCorrupted++

@@ -9,6 +9,8 @@
 // drops the packets that the ring has whole, so that each comes once. What only the
 // socket sees (packets by other interfaces, and with IP options) leaves no mark.
 //
+// A link that mostly receives bursts has the ring take nothing (Pause, Resume).
+//
 // A frame leaves by the interface that holds the address, and only where the system would
 // send it there too: routes, rules and neighbours are the system's, asked for and followed
 // over netlink. Queueing disciplines, taps and the filters of tc see it; the firewall

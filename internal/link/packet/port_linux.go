@@ -341,12 +341,38 @@ func (p *Port) Tend() (off bool) {
 
 // stop makes the ring take nothing more.
 func (p *Port) stop(why string) bool {
-	if attach(p.ring.fd, []Instruction{{Code: take}}) != nil {
+	if !p.Pause() {
 		return false
 	}
 	p.off = why
 	return true
 }
+
+// Pause makes the ring take nothing until Resume. What is in it stays. Both report whether the system
+// did so.
+func (p *Port) Pause() bool { return attach(p.ring.fd, []Instruction{{Code: take}}) == nil }
+
+// Resume makes the ring take what its rule says again, unless it was switched off for good.
+func (p *Port) Resume() bool { return p.off == "" && attach(p.ring.fd, p.Rule().Ring()) == nil }
+
+// Empty reports whether nothing is in the ring.
+func (p *Port) Empty() bool {
+	b, _ := p.ring.peek()
+	return b == nil
+}
+
+// Discard throws away what is in the ring, where the socket has it all.
+func (p *Port) Discard() {
+	for range slots {
+		if b, _ := p.ring.peek(); b == nil {
+			return
+		}
+		p.next()
+	}
+}
+
+// Twice is told that a packet was in the ring which the socket did not drop.
+func (p *Port) Twice() { p.stats.Frames-- }
 
 // changed is told of a change of the system.
 func (p *Port) changed(kind uint16, body []byte) {

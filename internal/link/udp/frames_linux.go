@@ -1,11 +1,14 @@
 package udp
 
 import (
+	"time"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 const (
@@ -22,14 +25,15 @@ const (
 
 // frames is the part of a link that goes beside the socket.
 type frames struct {
-	port  *packet.Port // nil: none
-	why   string       // there is none
-	off   bool         // it was switched off: everything comes by the socket
-	marks int          // messages of the socket that come before what is in the ring
-	tries int          // looks for the first of them, in vain
-	blind int          // looks for which the socket is asked without marks
-	looks uint
-	lost  uint64 // packets that the system dropped for want of room
+	port   *packet.Port // nil: none
+	why    string       // there is none
+	marks  int          // messages of the socket that come before what is in the ring
+	tries  int          // looks for the first of them, in vain
+	blind  int          // looks for which the socket is asked without marks
+	looks  uint
+	lost   uint64 // packets that the system dropped for want of room
+	bulk   bulk
+	ringed int // packets from the ring since the last changeShift
 }
 
 // openFrames opens the ring and has the socket drop what is in it, before the socket is bound.
@@ -94,27 +98,35 @@ func (f *frames) is(fd int) bool {
 	return fd == changes
 }
 
-// receiveOwn receives what came to the link's address: from the ring, and from the socket what the
-// ring has marks of, in the order of their arrival.
+// receiveOwn receives what came to the link's address.
 func (l *socketLink) receiveOwn(in []frame.In) int {
-	f, r := &l.frames, &l.receive
-	if f.port == nil {
+	if l.frames.port == nil {
 		return l.receiveFrom(l.fd, l.cfg.Addr, in, false)
 	}
-	if f.marks == 0 {
+	return l.receiveBeside(in)
+}
+
+// receiveBeside takes from the ring, and from the socket what the ring has marks of, in the order of
+// their arrival.
+func (l *socketLink) receiveBeside(in []frame.In) int {
+	f, r := &l.frames, &l.receive
+	if f.bulk.shift == bothTake {
+		f.port.Discard()
+	} else if f.marks == 0 {
 		if n := f.port.Receive(in); n > 0 {
 			r.place.forget() // what was expected is for this call alone
 			for i := range in[:n] {
 				l.stats.ReceivedBytes += uint64(len(in[i].Data))
 			}
 			l.stats.ReceivedPackets += uint64(n)
-			return n
+			f.ringed += n
+			return f.single(in[:n])
 		}
 	}
 	if f.marks += f.port.Marks(marksMost - f.marks); f.marks > 0 {
 		return l.receiveMarked(in)
 	}
-	if f.looks++; f.blind == 0 && !f.off && f.looks%blindEvery != 0 {
+	if f.looks++; f.blind == 0 && f.bulk.shift == ringTakes && f.looks%blindEvery != 0 {
 		r.place.forget()
 		r.came = false
 		return 0
@@ -122,8 +134,9 @@ func (l *socketLink) receiveOwn(in []frame.In) int {
 	n := l.receiveFrom(l.fd, l.cfg.Addr, in, false)
 	if n > 0 {
 		f.blind = blindLooks
-	} else if f.blind > 0 {
-		f.blind--
+	} else {
+		f.bulk.dry = true
+		f.blind = max(f.blind-1, 0)
 	}
 	return n
 }
@@ -146,6 +159,9 @@ func (l *socketLink) receiveMarks(messages []message) (n int, errno unix.Errno) 
 	f := &l.frames
 	for {
 		want := min(f.marks, len(messages)-n)
+		if want == 0 { // what there was a mark of was no packet
+			return 0, unix.EAGAIN
+		}
 		k, errno := receiveMessages(l.fd, messages[n:n+want], 0)
 		if errno != 0 {
 			if n > 0 {
@@ -167,7 +183,7 @@ func (l *socketLink) receiveMarks(messages []message) (n int, errno unix.Errno) 
 // sendFrame sends the first packet as a frame, where it is short and in no burst.
 func (l *socketLink) sendFrame(frames []frame.Out) bool {
 	o := &frames[0]
-	if o.Route.Hop == 0 || l.frames.port == nil || len(frames) > 1 && frames[1].Segment != 0 {
+	if o.Route.Hop == 0 || l.frames.port == nil || joined(frames) {
 		return false
 	}
 	if o.Segment != 0 { // its burst was taken apart
@@ -182,11 +198,24 @@ func (l *socketLink) sendFrame(frames []frame.Out) bool {
 	return true
 }
 
+// joined reports whether the first packet is to leave together with the next. A message and the acknowledgement
+// behind it do not, although they could: the peer's program waits for the message.
+func joined(frames []frame.Out) bool {
+	if len(frames) < 2 || frames[1].Segment == 0 {
+		return false
+	}
+	return len(frames) > 2 && frames[2].Segment != 0 || ib.BTH(frames[1].Head[frame.HeadRoom:]).Opcode() != ib.RCAcknowledge
+}
+
 // tendFrames has the Port follow the system. Where it is switched off, the socket takes everything.
 func (l *socketLink) tendFrames() {
-	if l.frames.port == nil || !l.frames.port.Tend() {
+	if l.frames.port == nil {
 		return
 	}
-	l.frames.off = true
-	_ = unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0) // there is one
+	if l.frames.port.Tend() {
+		_ = unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0) // there is none while the socket takes all anyway
+		l.frames.bulk.shift = socketTakes
+		return
+	}
+	l.changeShift(time.Now())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 const usesFrames = "short packets as frames"
@@ -93,6 +94,41 @@ func TestFramesKeepOrder(t *testing.T) {
 			}
 			if rs.ReceiveDrops != 0 || rs.ReceivedPackets < uint64(next) {
 				t.Errorf("side %d: %+v", side, rs)
+			}
+		}
+	})
+}
+
+// A message and the acknowledgement behind it leave one by one, other packets of one length together.
+func TestFramesOfAMessageAndItsAcknowledgement(t *testing.T) {
+	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
+		if modes[0] == packet.Off {
+			t.Skip("no frames are sent")
+		}
+		r := routeTo(t, l[0], l[1])
+		tend(l[0])
+		for _, c := range []struct {
+			opcodes []ib.Opcode
+			want    uint64 // frames
+		}{
+			{[]ib.Opcode{ib.RCSendOnly, ib.RCAcknowledge}, 2},
+			{[]ib.Opcode{ib.RCAcknowledge, ib.RCSendOnly}, 0},
+			{[]ib.Opcode{ib.RCSendOnly, ib.RCSendOnly}, 0},
+			{[]ib.Opcode{ib.RCSendOnly, ib.RCAcknowledge, ib.RCSendOnly}, 0},
+		} {
+			frames := numbered(r, l[0].Capabilities(), 1, make([]int, len(c.opcodes))...)
+			for i, op := range c.opcodes {
+				frames[i].Head[frame.HeadRoom] = byte(op)
+			}
+			before := l[0].Stats().SentFrames
+			sendAll(t, l[0], frames)
+			for i, p := range receiveN(t, l[1], len(frames)) {
+				if got := ib.BTH(p.data).Opcode(); got != c.opcodes[i] {
+					t.Errorf("%v: packet %d is %v", c.opcodes, i, got)
+				}
+			}
+			if got := l[0].Stats().SentFrames - before; got != c.want {
+				t.Errorf("%v: %d frames, want %d", c.opcodes, got, c.want)
 			}
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
 const (
@@ -34,6 +35,8 @@ type receiver struct {
 	most     int  // messages to take
 	lone     int  // messages in a row that came alone
 	came     bool // the Receive before got some
+	all      int  // messages since the last changeShift
+	long     int  // those of them that are longer than what goes as a frame
 
 	n    int // messages filled
 	next int // the one that is being cut up
@@ -57,6 +60,7 @@ type burstInfo struct {
 	trafficClass uint8
 	hopLimit     uint8
 	flowLabel    uint32
+	compared     bool // with what came from the ring
 }
 
 func (r *receiver) init(cfg Config, gro bool) {
@@ -93,7 +97,11 @@ func (r *receiver) pace(n int) {
 	total := 0
 	for i := range r.messages[:n] {
 		total += int(r.messages[i].length)
+		if r.messages[i].length > packet.MostPayload {
+			r.long++
+		}
 	}
+	r.all += n
 	r.most = len(r.messages)
 	switch {
 	case r.lone >= loneMessages:
@@ -200,7 +208,9 @@ func (l *socketLink) cut(in []frame.In) int {
 		p.TrafficClass, p.HopLimit, p.FlowLabel = b.trafficClass, b.hopLimit, b.flowLabel
 		p.Segment, p.Raw, p.IDKnown, p.ID = b.index, false, false, 0
 		l.stats.ReceivedBytes += uint64(end - r.off)
-		n++
+		if n++; b.compared && l.frames.twice(p, false) {
+			n--
+		}
 		b.index++
 		r.off = end
 		if end == len(b.data) {
@@ -226,6 +236,8 @@ func (l *socketLink) open(i int) bool {
 	}
 	at := i * r.size
 	r.info = burstInfo{data: r.memory[at : at+length : at+length], segment: length}
+	// Of longer ones the ring has marks alone.
+	r.info.compared = l.frames.bulk.compare > 0 && length <= packet.MostPayload
 	l.source(i)
 	l.controls(r.control[i][:min(int(m.header.Controllen), receiveControl)])
 	return true

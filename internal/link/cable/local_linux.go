@@ -1,0 +1,289 @@
+package cable
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/wire/ib"
+	"golang.org/x/sys/unix"
+)
+
+// helloTime is how long the answer to a Hello may take.
+const helloTime = 5 * time.Second
+
+// local is a session with a fabric on this host.
+type local struct {
+	conn *net.UnixConn
+	mem  []byte
+	bell int
+	out  *Producer
+	in   *Consumer
+
+	armed, waits bool // the bell is to be rung for a frame, for room
+	owed         bool // it was rung, and is to be read
+	once         sync.Once
+	fabric       [16]byte
+}
+
+// dial plugs in at the fabric of a socket. The port is how it is at first.
+func dial(cfg *Config) (session, link.Port, error) {
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Net: "unixpacket", Name: cfg.Socket})
+	if err != nil {
+		return nil, link.Port{}, err
+	}
+	s := &local{conn: conn, bell: -1}
+	port, err := s.plugIn(cfg)
+	if err != nil {
+		s.close()
+		return nil, link.Port{}, err
+	}
+	return s, port, nil
+}
+
+func (s *local) plugIn(cfg *Config) (port link.Port, err error) {
+	if err := s.conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
+		return port, err
+	}
+	if _, err := s.conn.Write(cfg.Hello.Append(nil)); err != nil {
+		return port, err
+	}
+	b, oob := make([]byte, MaxMessage+1), make([]byte, 128)
+	n, oobn, _, _, err := s.conn.ReadMsgUnix(b, oob)
+	if err != nil {
+		return port, err
+	}
+	if n == 0 {
+		return port, io.ErrUnexpectedEOF
+	}
+	fds, err := rights(oob[:oobn])
+	if err != nil {
+		return port, err
+	}
+	defer func() {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	}()
+	w, err := ParseWelcome(b[:n])
+	if err != nil {
+		return port, err
+	}
+	if len(fds) != 2 {
+		return port, &MessageError{fmt.Sprintf("welcome has %d descriptors, want 2", len(fds))}
+	}
+	s.fabric = w.Fabric
+	if s.mem, err = mapMemory(fds[0]); err != nil {
+		return port, err
+	}
+	s.bell, fds = fds[1], fds[:1]
+	s.out, s.in = NewProducer(s.mem, true, cfg.VCRC), NewConsumer(s.mem, false)
+	if n, err = s.conn.Read(b); err != nil {
+		return port, err
+	}
+	if port, err = ParsePort(b[:n]); err != nil {
+		return port, err
+	}
+	port.Fabric = s.fabric
+	s.in.Sleep()
+	s.armed = true
+	return port, s.conn.SetDeadline(time.Time{})
+}
+
+// rights are the descriptors that came with a message.
+func rights(oob []byte) (fds []int, err error) {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, fmt.Errorf("descriptors: %w", err)
+	}
+	for i := range messages {
+		if got, err := unix.ParseUnixRights(&messages[i]); err == nil {
+			fds = append(fds, got...)
+		}
+	}
+	for _, fd := range fds {
+		unix.CloseOnExec(fd)
+	}
+	return fds, nil
+}
+
+// mapMemory maps the memory of a cable, which must not shrink under it.
+func mapMemory(fd int) ([]byte, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("shared memory: %w", err)
+	}
+	if st.Size != MemoryLen {
+		return nil, &MessageError{fmt.Sprintf("shared memory has %d bytes, want %d", st.Size, MemoryLen)}
+	}
+	if seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil || seals&unix.F_SEAL_SHRINK == 0 {
+		return nil, &MessageError{"shared memory may shrink"}
+	}
+	mem, err := unix.Mmap(fd, 0, MemoryLen, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("shared memory: %w", err)
+	}
+	return mem, nil
+}
+
+// NewMemory makes the memory of a cable, and maps it. The caller closes the descriptor and unmaps the memory.
+func NewMemory() (fd int, mem []byte, err error) {
+	fd, err = unix.MemfdCreate("softvpi-cable", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, nil, fmt.Errorf("shared memory: %w", err)
+	}
+	if err = unix.Ftruncate(fd, MemoryLen); err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	}
+	if err == nil {
+		mem, err = unix.Mmap(fd, 0, MemoryLen, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, nil, fmt.Errorf("shared memory: %w", err)
+	}
+	return fd, mem, nil
+}
+
+// Ring rings the bell at the other end of a socket, without ever waiting.
+func Ring(bell int) { _ = unix.Send(bell, []byte{0}, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL) }
+
+// Quiet takes what the bell has rung, and tells whether it had.
+func Quiet(bell int) bool {
+	var b [256]byte
+	n, _, err := unix.Recvfrom(bell, b[:], unix.MSG_DONTWAIT)
+	return err == nil && n > 0
+}
+
+func (s *local) send(frames []frame.Out) (int, error) {
+	s.heard()
+	room, err := s.out.Room()
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for n < len(frames) {
+		if room == 0 {
+			if room, err = s.out.Room(); err != nil {
+				return 0, err
+			}
+			if room == 0 {
+				if s.waits = s.out.Wait(); s.waits {
+					break
+				}
+				continue
+			}
+		}
+		o := &frames[n]
+		if n++; o.Len() > MaxFrame {
+			continue // no port takes it
+		}
+		s.out.Put(o.Head[o.HeadStart:o.HeadEnd], o.Payload, o.Tail[:o.TailLen])
+		room--
+	}
+	if s.out.Publish() {
+		Ring(s.bell)
+	}
+	return n, nil
+}
+
+// heard takes the bell's ringing back where it was to be rung and has been.
+func (s *local) heard() {
+	if s.armed && !s.in.Sleeps() {
+		s.armed, s.owed = false, true
+	}
+	if s.waits && !s.out.Waits() {
+		s.waits, s.owed = false, true
+	}
+	if s.owed && Quiet(s.bell) {
+		s.owed = false
+	}
+}
+
+func (s *local) next(b []byte) (int, error) {
+	for {
+		n, err := s.in.Waiting()
+		if err != nil {
+			return 0, err
+		}
+		if n > 0 {
+			break
+		}
+		if s.armed && s.in.Sleeps() {
+			return 0, nil
+		}
+		s.heard()
+		if s.armed = s.in.Sleep(); s.armed {
+			return 0, nil
+		}
+	}
+	f, vcrc, err := s.in.Peek()
+	if err != nil {
+		return 0, err
+	}
+	n := copy(b, f)
+	wrong := n < ib.LRHLen || len(vcrc) > 0 && !Right(b[:n], vcrc)
+	s.in.Take()
+	if wrong {
+		return -1, nil
+	}
+	return n, nil
+}
+
+func (s *local) taken() {
+	if s.in.Publish() {
+		Ring(s.bell)
+	}
+}
+
+func (s *local) control(port func(link.Port)) error {
+	b := make([]byte, MaxMessage+1)
+	for {
+		n, err := s.conn.Read(b)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return io.EOF
+		}
+		p, err := ParsePort(b[:n])
+		if err != nil {
+			return err
+		}
+		p.Fabric = s.fabric
+		port(p)
+	}
+}
+
+// tell sends a message where that needs no waiting; none ends the session.
+func (s *local) tell(b []byte) {
+	if b == nil {
+		_ = s.conn.SetReadDeadline(time.Unix(1, 0))
+		_ = s.conn.CloseWrite()
+		return
+	}
+	if err := s.conn.SetWriteDeadline(time.Now().Add(time.Millisecond)); err == nil {
+		if _, err = s.conn.Write(b); err != nil && !errors.Is(err, net.ErrClosed) {
+			return // a fabric that does not read what it is told of loses it
+		}
+	}
+}
+
+func (s *local) descriptor() int { return s.bell }
+
+func (s *local) close() {
+	s.once.Do(func() {
+		s.conn.Close()
+		if s.bell >= 0 {
+			unix.Close(s.bell)
+		}
+		if s.mem != nil {
+			_ = unix.Munmap(s.mem)
+		}
+	})
+}

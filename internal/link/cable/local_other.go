@@ -1,0 +1,22 @@
+//go:build !linux
+
+package cable
+
+import (
+	"fmt"
+
+	"github.com/softvpi/softvpi/internal/link"
+)
+
+func dial(*Config) (session, link.Port, error) {
+	return nil, link.Port{}, fmt.Errorf("cables between processes: %w", ErrNotHere)
+}
+
+// gather is there on Linux alone.
+type gather struct{}
+
+func (*gather) open() error        { return nil }
+func (*gather) add(int)            {}
+func (*gather) remove(int)         {}
+func (*gather) descriptors() []int { return nil }
+func (*gather) close()             {}

@@ -1,0 +1,213 @@
+package cable
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// Messages beside the frames, between an adapter and the fabric that it is plugged into. Each is a packet of a socket that
+// keeps their bounds: its kind, then the fields, little-endian.
+const (
+	kindHello     = 1 // of the adapter: Hello
+	kindRefused   = 2 // of the fabric: a text
+	kindWelcome   = 3 // of the fabric: Welcome, with the descriptors of the memory and of the bell
+	kindPort      = 4 // of the fabric: how the port is
+	kindViolation = 5 // of the adapter
+
+	// Version is that of the protocol: both ends must have the same.
+	Version = 1
+	magic   = 0x43564253
+
+	// MaxMessage bounds a message.
+	MaxMessage = 1024
+	nameLen    = 64
+)
+
+// MessageError says what is wrong with a message of the other end. Test for it with errors.As.
+type MessageError struct{ Problem string }
+
+// Error implements error.
+func (e *MessageError) Error() string { return "cable: " + e.Problem }
+
+// Hello is how an adapter begins.
+type Hello struct {
+	Node    string // of the fabric, by id or description; empty: the first one of which nobody has the port
+	Port    uint8  // 0: the first
+	VCRC    bool   // frames in shared memory carry a variant CRC
+	Program string // who it is, for those who look
+}
+
+// Welcome is the answer to a Hello that is granted.
+type Welcome struct {
+	Fabric [16]byte // unlike any other's
+	Node   string
+	Port   uint8
+}
+
+type wireHello struct {
+	Magic, Version uint32
+	Port, VCRC     uint8
+	Node, Program  [nameLen]byte
+}
+
+type wireWelcome struct {
+	Fabric [16]byte
+	Port   uint8
+	Node   [nameLen]byte
+}
+
+// wirePort is link.Port but for its Fabric.
+type wirePort struct {
+	State, Physical, LMC, SMSL, MTU, MaxMTU, Width, Speed, SubnetTimeout uint8
+	LID, SMLID                                                           uint16
+	Prefix, NodeGUID, Reregister                                         uint64
+	Capabilities                                                         uint32
+	SLtoVL                                                               [16]uint8
+	GUIDs                                                                [32]uint64
+	PKeys                                                                [64]uint16
+}
+
+type wireViolation struct {
+	Kind             uint8
+	SL               uint8
+	SLID, DLID       uint16
+	Key              uint32
+	SourceQP, DestQP uint32
+	SGID, DGID       [16]byte
+}
+
+func encode(kind uint8, fields any) []byte {
+	b, err := binary.Append([]byte{kind}, binary.LittleEndian, fields)
+	if err != nil {
+		panic(err) // the fields are all of fixed size
+	}
+	return b
+}
+
+// decode reads the fields of a message of a kind.
+func decode(b []byte, kind uint8, name string, fields any) error {
+	if len(b) == 0 || b[0] != kind {
+		return &MessageError{fmt.Sprintf("a message of %d bytes is no %s", len(b), name)}
+	}
+	if want := 1 + binary.Size(fields); len(b) != want {
+		return &MessageError{fmt.Sprintf("%s has %d bytes, want %d", name, len(b), want)}
+	}
+	_, err := binary.Decode(b[1:], binary.LittleEndian, fields)
+	return err
+}
+
+func put(name string) (b [nameLen]byte) {
+	copy(b[:nameLen-1], name)
+	return b
+}
+
+func text(b []byte) string {
+	b, _, _ = bytes.Cut(b, []byte{0})
+	return string(bytes.ToValidUTF8(b, []byte("?")))
+}
+
+func flag(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Append adds the message to b.
+func (h *Hello) Append(b []byte) []byte {
+	return append(b, encode(kindHello, wireHello{magic, Version, h.Port, flag(h.VCRC), put(h.Node), put(h.Program)})...)
+}
+
+// ParseHello reads the first message of an adapter. The error is a *MessageError.
+func ParseHello(b []byte) (Hello, error) {
+	var w wireHello
+	if err := decode(b, kindHello, "hello", &w); err != nil {
+		return Hello{}, err
+	}
+	if w.Magic != magic || w.Version != Version {
+		return Hello{}, &MessageError{fmt.Sprintf("the adapter has version %d of the protocol, the fabric %d", w.Version, Version)}
+	}
+	return Hello{Node: text(w.Node[:]), Port: w.Port, VCRC: w.VCRC != 0, Program: text(w.Program[:])}, nil
+}
+
+// Refuse is the message that refuses a Hello.
+func Refuse(why string) []byte {
+	return append([]byte{kindRefused}, why[:min(len(why), MaxMessage-1)]...)
+}
+
+// Append adds the message to b.
+func (w *Welcome) Append(b []byte) []byte {
+	return append(b, encode(kindWelcome, wireWelcome{w.Fabric, w.Port, put(w.Node)})...)
+}
+
+// ParseWelcome reads the answer to a Hello. The error is a *RefusedError or a *MessageError.
+func ParseWelcome(b []byte) (Welcome, error) {
+	if len(b) > 0 && b[0] == kindRefused {
+		return Welcome{}, &RefusedError{text(b[1:])}
+	}
+	var w wireWelcome
+	if err := decode(b, kindWelcome, "welcome", &w); err != nil {
+		return Welcome{}, err
+	}
+	return Welcome{Fabric: w.Fabric, Node: text(w.Node[:]), Port: w.Port}, nil
+}
+
+// RefusedError says why a fabric does not let an adapter be plugged in. Test for it with errors.As.
+type RefusedError struct{ Why string }
+
+// Error implements error.
+func (e *RefusedError) Error() string { return "the fabric refuses: " + e.Why }
+
+// PortMessage tells an adapter how its port is.
+func PortMessage(p *link.Port) []byte {
+	w := wirePort{
+		State: uint8(p.State), Physical: uint8(p.Physical), LMC: p.LMC, SMSL: p.SMSL, MTU: uint8(p.MTU), MaxMTU: uint8(p.MaxMTU), Width: uint8(p.Width),
+		Speed: uint8(p.Speed), SubnetTimeout: p.SubnetTimeout, LID: uint16(p.LID), SMLID: uint16(p.SMLID), Prefix: p.Prefix, NodeGUID: p.NodeGUID,
+		Reregister: p.Reregister, Capabilities: p.Capabilities, SLtoVL: p.SLtoVL,
+	}
+	copy(w.GUIDs[:], p.GUIDs)
+	for i, k := range p.PKeys[:min(len(p.PKeys), len(w.PKeys))] {
+		w.PKeys[i] = uint16(k)
+	}
+	return encode(kindPort, w)
+}
+
+// ParsePort reads how the port is. The error is a *MessageError.
+func ParsePort(b []byte) (link.Port, error) {
+	var w wirePort
+	if err := decode(b, kindPort, "port", &w); err != nil {
+		return link.Port{}, err
+	}
+	p := link.Port{
+		State: mad.PortState(w.State), Physical: mad.PortPhysicalState(w.Physical), LMC: w.LMC & 7, SMSL: w.SMSL & 15, MTU: ib.MTU(w.MTU), MaxMTU: ib.MTU(w.MaxMTU),
+		Width: mad.Width(w.Width), Speed: mad.Speed(w.Speed), SubnetTimeout: w.SubnetTimeout, LID: ib.LID(w.LID), SMLID: ib.LID(w.SMLID), Prefix: w.Prefix, NodeGUID: w.NodeGUID,
+		Reregister: w.Reregister, Capabilities: w.Capabilities, SLtoVL: w.SLtoVL, GUIDs: w.GUIDs[:], PKeys: make([]ib.PKey, len(w.PKeys)),
+	}
+	for i, k := range w.PKeys {
+		p.PKeys[i] = ib.PKey(k)
+	}
+	if p.MTU < ib.MTU256 || p.MTU > ib.MTU4096 || p.MaxMTU < ib.MTU256 || p.MaxMTU > ib.MTU4096 {
+		return link.Port{}, &MessageError{fmt.Sprintf("port has MTU %d of %d, want 1 to 5", w.MTU, w.MaxMTU)}
+	}
+	return p, nil
+}
+
+// ViolationMessage tells the fabric of a packet that an adapter has refused.
+func ViolationMessage(v *link.Violation) []byte {
+	return encode(kindViolation, wireViolation{uint8(v.Kind), v.SL, uint16(v.SLID), uint16(v.DLID), v.Key, uint32(v.SourceQP), uint32(v.DestQP), v.SGID, v.DGID})
+}
+
+// ParseViolation is the other side of ViolationMessage. The error is a *MessageError.
+func ParseViolation(b []byte) (link.Violation, error) {
+	var w wireViolation
+	if err := decode(b, kindViolation, "violation", &w); err != nil {
+		return link.Violation{}, err
+	}
+	return link.Violation{Kind: link.ViolationKind(w.Kind), SL: w.SL & 15, SLID: ib.LID(w.SLID), DLID: ib.LID(w.DLID), Key: w.Key,
+		SourceQP: ib.QPN(w.SourceQP) & ib.QPNMask, DestQP: ib.QPN(w.DestQP) & ib.QPNMask, SGID: w.SGID, DGID: w.DGID}, nil
+}

@@ -1,0 +1,71 @@
+package rack
+
+import (
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// asker is a program that takes answers of subnet administration at a place.
+type asker struct {
+	at  fabric.Place
+	got []fabric.Packet
+}
+
+func (a *asker) Take(_ clock.Time, at fabric.Place, p *fabric.Packet) bool {
+	if at != a.at || p.MAD[1] != mad.ClassSubnetAdm || p.MAD[3]&0x80 == 0 {
+		return false
+	}
+	a.got = append(a.got, *p)
+	return true
+}
+
+// A short question that CarryOn brings to a manager inside is answered when it returns, so long as the manager's own
+// goroutine is not at work; every question is answered at last, whoever brings it.
+func TestManagerAnswersOnTheWay(t *testing.T) {
+	g, a, b, news := pair(t, Options{})
+	until(t, news[1], active(b))
+	who := &asker{at: fabric.Place{Node: 1, Port: 1}}
+	t.Cleanup(g.Attend(who))
+	count := func() (n int) {
+		g.Do(func(clock.Time, *fabric.Fabric) { n = len(who.got) })
+		return n
+	}
+	ask := func(method uint8, carry func(fabric.Place, *fabric.Packet) fabric.Result) {
+		m := mad.NewSA(method, mad.AttrNodeRecord, 0, 7)
+		m.ComponentMask = 1 // the LID
+		m.Data[0], m.Data[1] = byte(b.Port().LID>>8), byte(b.Port().LID)
+		p := fabric.Packet{DLID: a.Port().LID, SQP: 1, DQP: ib.QPN(1)}
+		m.Append(p.MAD[:0])
+		if r := carry(who.at, &p); r != fabric.Delivered {
+			t.Fatalf("the question was %v", r)
+		}
+	}
+	const each = 50
+	at := 0
+	for i := range each {
+		ask(mad.MethodGet, g.CarryOn)
+		at += count() - 3*i
+		ask(mad.MethodGet, g.Carry)
+		ask(mad.MethodGetTable, g.CarryOn)
+		for end := time.Now().Add(patience); count() < 3*(i+1); time.Sleep(100 * time.Microsecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d questions, %d answers", 3*(i+1), count())
+			}
+		}
+	}
+	if at == 0 {
+		t.Error("no question was answered on the way")
+	}
+	for i := range who.got {
+		if s := be16(who.got[i].MAD[4:]); s != 0 {
+			t.Fatalf("status %#x", s)
+		}
+	}
+}
+
+func be16(b []byte) uint16 { return uint16(b[0])<<8 | uint16(b[1]) }

@@ -1,0 +1,368 @@
+package rack
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/link/cable"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxOutlets bounds the adapters of other processes that are plugged in, or about to be.
+	maxOutlets = 1024
+	helloTime  = 5 * time.Second
+	// tellTime is how long an adapter may leave unread how its port is.
+	tellTime = 10 * time.Second
+)
+
+// Listen opens the socket at which adapters of other processes are plugged in. Only the user of this process can, or with mode
+// also others, as of a file. What a process left there that did not end in order is removed; where one answers that is an error.
+func Listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("cables: %w", err)
+	}
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode()&fs.ModeSocket == 0 {
+			return nil, fmt.Errorf("cables: something that is no socket is at %s", path)
+		}
+		if c, err := net.Dial("unixpacket", path); err == nil {
+			c.Close()
+			return nil, fmt.Errorf("cables: another fabric listens at %s", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("cables: %w", err)
+		}
+	}
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Net: "unixpacket", Name: path})
+	if err != nil {
+		return nil, fmt.Errorf("cables: %w", err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("cables: %w", err)
+	}
+	return l, nil
+}
+
+// Serve lets adapters of other processes be plugged in until ctx ends, which is no error. It closes the listener.
+func (r *Rack) Serve(ctx context.Context, l *net.UnixListener) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s := &outlets{rack: r, all: map[*outlet]bool{}}
+	if _, err := rand.Read(s.fabric[:]); err != nil {
+		return err
+	}
+	var err error
+	if s.pump, err = newPump(r); err != nil {
+		return err
+	}
+	s.work.Go(s.pump.run)
+	s.work.Go(func() {
+		<-ctx.Done()
+		l.Close()
+		s.closeAll()
+	})
+	var failed error
+	for {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			if ctx.Err() == nil {
+				failed = fmt.Errorf("cables: %w", err)
+			}
+			break
+		}
+		s.accept(conn)
+	}
+	stop()
+	s.pump.stop()
+	s.work.Wait()
+	return failed
+}
+
+// A frame of a cable fits a port of the fabric, and the other way round.
+var _ [cable.MaxFrame]byte = [fabric.MaxFrame]byte{}
+
+// outlets are the ports where adapters of other processes are plugged in.
+type outlets struct {
+	rack   *Rack
+	fabric [16]byte
+	pump   *pump
+	work   sync.WaitGroup
+
+	mu     sync.Mutex
+	all    map[*outlet]bool
+	closed bool
+}
+
+func (s *outlets) accept(conn *net.UnixConn) {
+	o := &outlet{rack: s.rack, conn: conn, bell: -1, changed: make(chan struct{}, 1), gone: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.all) >= maxOutlets {
+		conn.Close()
+		return
+	}
+	s.all[o] = true
+	s.work.Go(func() {
+		o.serve(s)
+		s.mu.Lock()
+		delete(s.all, o)
+		s.mu.Unlock()
+	})
+}
+
+func (s *outlets) closeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for o := range s.all {
+		o.conn.Close()
+	}
+}
+
+// outlet is the fabric's end of a cable to an adapter in another process.
+type outlet struct {
+	rack    *Rack
+	conn    *net.UnixConn
+	hello   cable.Hello
+	port    *Port
+	changed chan struct{} // how the port is, is to be told
+	gone    chan struct{} // the pump does not look at it any more
+	told    bool          // it stands in pump.told
+
+	// What follows is the pump's.
+	mem     []byte
+	bell    int
+	in      *cable.Consumer
+	out     *cable.Producer
+	parcels [turnFrames]*fabric.Parcel
+	key     int32
+	ready   bool // it has its turn in the next round
+	blocked bool // the fabric does not take its next frame
+	ring    bool
+	broken  bool // it broke the rules
+}
+
+// serve lives from the Hello until the adapter has gone.
+func (o *outlet) serve(s *outlets) {
+	defer o.conn.Close()
+	peer, err := o.plugIn(s)
+	if err != nil {
+		_ = o.conn.SetWriteDeadline(time.Now().Add(helloTime))
+		_, _ = o.conn.Write(cable.Refuse(err.Error()))
+		return
+	}
+	var told sync.WaitGroup
+	told.Go(o.tellPort)
+	s.pump.add(o)
+	o.listen()
+	o.port.Close()
+	o.conn.Close()
+	s.pump.remove(o)
+	<-o.gone
+	close(o.changed)
+	told.Wait()
+	unix.Close(peer)
+	o.release()
+}
+
+// release gives back what the pump worked with.
+func (o *outlet) release() {
+	unix.Close(o.bell)
+	_ = unix.Munmap(o.mem)
+}
+
+// plugIn answers the Hello. peer is the adapter's end of the bell, which is kept open so that the pump's never breaks.
+func (o *outlet) plugIn(s *outlets) (peer int, err error) {
+	if err := o.conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
+		return -1, err
+	}
+	b := make([]byte, cable.MaxMessage+1)
+	n, err := o.conn.Read(b)
+	if err != nil {
+		return -1, err
+	}
+	if o.hello, err = cable.ParseHello(b[:n]); err != nil {
+		return -1, err
+	}
+	at, err := o.rack.Find(o.hello.Node, o.hello.Port)
+	if err != nil {
+		return -1, err
+	}
+	memory, mem, err := cable.NewMemory()
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(memory)
+	bells, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		_ = unix.Munmap(mem)
+		return -1, fmt.Errorf("bell: %w", err)
+	}
+	o.mem, o.bell = mem, bells[0]
+	o.in, o.out = cable.NewConsumer(mem, true), cable.NewProducer(mem, false, o.hello.VCRC)
+	if o.port, err = o.rack.plug(at, o.hello.Program, func() { s.pump.news(o) }); err == nil {
+		err = o.welcome(s, memory, bells[1])
+	}
+	if err != nil {
+		if o.port != nil {
+			o.port.Close()
+		}
+		o.release()
+		unix.Close(bells[1])
+		return -1, err
+	}
+	return bells[1], nil
+}
+
+func (o *outlet) welcome(s *outlets, memory, bell int) error {
+	w := cable.Welcome{Fabric: s.fabric, Node: o.rack.name(o.port.at), Port: o.port.at.Port}
+	if _, _, err := o.conn.WriteMsgUnix(w.Append(nil), unix.UnixRights(memory, bell), nil); err != nil {
+		return err
+	}
+	p := o.port.Port()
+	if _, err := o.conn.Write(cable.PortMessage(&p)); err != nil {
+		return err
+	}
+	return o.conn.SetDeadline(time.Time{})
+}
+
+// listen reads what the adapter tells until it has gone, or says what it never should.
+func (o *outlet) listen() {
+	b := make([]byte, cable.MaxMessage+1)
+	for {
+		n, err := o.conn.Read(b)
+		if err != nil || n == 0 {
+			return
+		}
+		v, err := cable.ParseViolation(b[:n])
+		if err != nil {
+			return
+		}
+		o.port.Violation(v)
+	}
+}
+
+// tellPort tells the adapter how its port is, whenever that has changed. One that does not read it is cut off.
+func (o *outlet) tellPort() {
+	seen := uint64(0)
+	for range o.changed {
+		now := o.port.Changes()
+		if now == seen {
+			continue
+		}
+		seen = now
+		p := o.port.Port()
+		err := o.conn.SetWriteDeadline(time.Now().Add(tellTime))
+		if err == nil {
+			_, err = o.conn.Write(cable.PortMessage(&p))
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			o.conn.Close()
+		}
+	}
+}
+
+// cut ends an outlet whose adapter broke the rules.
+func (o *outlet) cut() {
+	o.broken = true
+	o.conn.Close()
+}
+
+// turn carries frames in both directions, no more than so many that others have their turn; some: there were any. The rack is
+// locked.
+func (o *outlet) turn(now clock.Time, f *fabric.Fabric) (some bool) {
+	o.blocked = false
+	if o.broken || o.port.closed {
+		return false
+	}
+	if o.fromFabric(now, f) {
+		some = true
+	}
+	if o.toFabric(now, f) {
+		some = true
+	}
+	if o.out.Publish() {
+		o.ring = true
+	}
+	if o.in.Publish() {
+		o.ring = true
+	}
+	return some
+}
+
+func (o *outlet) fromFabric(now clock.Time, f *fabric.Fabric) bool {
+	room, err := o.out.Room()
+	if err != nil {
+		o.cut()
+		return false
+	}
+	if room == 0 && f.Waiting(o.port.at) > 0 {
+		if o.out.Wait() {
+			return false // the adapter rings when it has taken some
+		}
+		return true
+	}
+	n := f.Collect(now, o.port.at, o.parcels[:min(room, len(o.parcels))])
+	for _, q := range o.parcels[:n] {
+		o.out.Put(q.Bytes(), nil, nil)
+		o.port.stats.ReceivedBytes += uint64(len(q.Bytes()))
+	}
+	f.Release(now, o.parcels[:n])
+	o.port.stats.ReceivedPackets += uint64(n)
+	o.port.waits = true
+	return n > 0
+}
+
+func (o *outlet) toFabric(now clock.Time, f *fabric.Fabric) bool {
+	n, err := o.in.Waiting()
+	if err != nil {
+		o.cut()
+		return false
+	}
+	n = min(n, turnFrames)
+	for i := range n {
+		b, vcrc, err := o.in.Peek()
+		if err != nil {
+			o.cut()
+			return false
+		}
+		if len(vcrc) > 0 && !cable.Right(b, vcrc) {
+			f.Corrupt(o.port.at)
+			o.in.Take()
+			continue
+		}
+		ok, err := f.Transmit(now, o.port.at, b, nil, nil)
+		if !ok && err == nil {
+			f.Advance(now)
+			ok, err = f.Transmit(now, o.port.at, b, nil, nil)
+		}
+		switch {
+		case err != nil:
+			o.port.stats.SendErrors++
+		case !ok:
+			o.blocked = true
+			return i > 0
+		default:
+			o.port.stats.SentPackets++
+			o.port.stats.SentBytes += uint64(len(b))
+		}
+		o.in.Take()
+	}
+	return n > 0
+}
+
+// sleep waits for the bell; false: there are frames already.
+func (o *outlet) sleep() bool { return o.broken || o.blocked || o.in.Sleep() }

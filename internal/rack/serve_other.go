@@ -1,0 +1,22 @@
+//go:build !linux
+
+package rack
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+
+	"github.com/softvpi/softvpi/internal/link/cable"
+)
+
+// Listen opens the socket at which adapters of other processes are plugged in, on Linux. Here it is cable.ErrNotHere.
+func Listen(string, fs.FileMode) (*net.UnixListener, error) {
+	return nil, fmt.Errorf("cables between processes: %w", cable.ErrNotHere)
+}
+
+// Serve is there on Linux alone.
+func (r *Rack) Serve(context.Context, *net.UnixListener) error {
+	return fmt.Errorf("cables between processes: %w", cable.ErrNotHere)
+}

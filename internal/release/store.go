@@ -1,0 +1,11 @@
+//go:build !amd64 || race
+
+package release
+
+import "sync/atomic"
+
+// Store32 stores v.
+func Store32(p *uint32, v uint32) { atomic.StoreUint32(p, v) }
+
+// Store64 stores v.
+func Store64(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
