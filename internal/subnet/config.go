@@ -23,7 +23,8 @@ type LIDRange struct{ First, Last ib.LID }
 // Config is what a subnet manager is told once. The zero value of a field means its default.
 type Config struct {
 	Priority uint8  // 0 to 15; of two subnet managers the higher one is master
-	SMKey    uint64 // what managers know each other by, and what asking for protected records takes; 0: DefaultSMKey
+	SMKey    uint64 // what managers know each other by; 0: DefaultSMKey
+	SAKey    uint64 // of trusted requests to the administration; 0: SMKey
 	SL       uint8  // of packets to the subnet manager, 0 to 15
 	Prefix   uint64 // subnet prefix; 0: DefaultPrefix
 
@@ -40,6 +41,7 @@ type Config struct {
 	ConnectRoots bool                // see Options
 	MaxLanes     int                 // see Options
 
+	Limits         *Limits     // nil: DefaultLimits
 	Partitions     *Partitions // nil: everyone is a full member of the default partition
 	Enforce        Enforcement // of partitions, by switches
 	AllowBothPKeys bool
@@ -50,10 +52,17 @@ type Config struct {
 	Retries int           // of a request; negative: none; 0: DefaultRetries
 	Sweep   time.Duration // between looks at the subnet; 0: none but for traps
 
+	HeavySweeps  bool // every sweep is a thorough one
+	IgnoreTraps  bool // traps cause no sweep
+	NoReregister bool // clients are not asked to subscribe and join again
+
 	PollInterval time.Duration // of a standby's question whether the master lives; 0: DefaultPoll
 	PollRetries  int           // that many in a row unanswered make it dead; 0: DefaultPollRetries
 	IgnoreOthers bool          // pretend that there are no other subnet managers
 	NoMulticast  bool
+
+	AssignedGUID uint8         // marks the GUIDs that are made up for who asks for any; 0: nobody is given one
+	PrefixRoutes []PrefixRoute // to other subnets, the first that fits counts
 }
 
 // Defaults of Config, those of OpenSM's manual page except the window, which is 4 there.
@@ -73,14 +82,16 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("subnet: %s is %s, want %s", e.Field, e.Got, e.Want)
 }
 
+// within checks a number. The error is a *ConfigError.
+func within(field string, v, low, high int) error {
+	if v < low || v > high {
+		return &ConfigError{field, fmt.Sprint(v), fmt.Sprintf("%d to %d", low, high)}
+	}
+	return nil
+}
+
 // check refuses wrong fields and fills in defaults.
 func (c *Config) check() error {
-	atMost := func(field string, v, most int) error {
-		if v < 0 || v > most {
-			return &ConfigError{field, fmt.Sprint(v), fmt.Sprintf("0 to %d", most)}
-		}
-		return nil
-	}
 	for _, f := range []struct {
 		name    string
 		v, most int
@@ -88,7 +99,19 @@ func (c *Config) check() error {
 		{"priority", int(c.Priority), 15}, {"SL", int(c.SL), 15}, {"LMC", int(c.LMC), 7}, {"M_Key protect bits", int(c.MKeyProtect), 3},
 		{"window", c.Window, MaxWindow}, {"lanes", c.MaxLanes, 15}, {"poll retries", c.PollRetries, 1000}, {"retries", max(0, c.Retries), 100},
 	} {
-		if err := atMost(f.name, f.v, f.most); err != nil {
+		if err := within(f.name, f.v, 0, f.most); err != nil {
+			return err
+		}
+	}
+	if c.Limits == nil {
+		l := DefaultLimits()
+		c.Limits = &l
+	}
+	if err := c.Limits.check(); err != nil {
+		return err
+	}
+	if c.QoS != nil {
+		if err := c.QoS.check(); err != nil {
 			return err
 		}
 	}
@@ -102,6 +125,9 @@ func (c *Config) check() error {
 	}
 	if c.SMKey == 0 {
 		c.SMKey = DefaultSMKey
+	}
+	if c.SAKey == 0 {
+		c.SAKey = c.SMKey
 	}
 	if c.Prefix == 0 {
 		c.Prefix = DefaultPrefix

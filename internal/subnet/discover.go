@@ -258,6 +258,8 @@ func attributeName(a uint16) string {
 		return "NodeInfo"
 	case mad.AttrSwitchInfo:
 		return "SwitchInfo"
+	case mad.AttrGUIDInfo:
+		return "GUIDInfo"
 	case mad.AttrPortInfo:
 		return "PortInfo"
 	case mad.AttrPKeyTable:

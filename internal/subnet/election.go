@@ -254,14 +254,14 @@ func (s *SM) onTrap(p *Packet, smp *mad.SMP) {
 		return
 	}
 	repress := *smp
-	repress.Method = mad.MethodTrapRepress
+	repress.Method, repress.MKey = mad.MethodTrapRepress, s.cfg.MKey
 	repress.SetStatus(mad.StatusOK, repress.Directed())
 	s.reply(p, &repress)
 	if s.state != mad.SMMaster {
 		return
 	}
 	s.say(EventTrap, "%s", describeTrap(&n))
-	if n.IsGeneric {
+	if n.IsGeneric && !s.cfg.IgnoreTraps {
 		switch n.TrapNumber {
 		case mad.TrapLinkStateChange, mad.TrapCapabilityMask, mad.TrapSystemImageGUID:
 			s.trapped()

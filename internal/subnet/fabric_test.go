@@ -40,6 +40,8 @@ type benchPort struct {
 	info mad.PortInfo
 	keys map[uint32]mad.PKeyTable
 	sl   map[uint32][8]byte
+	arb  map[uint32]mad.VLArbitrationTable
+	guid map[uint32]mad.GUIDInfo
 }
 
 func newBench(t rapid.TB) *bench {
@@ -61,6 +63,7 @@ func (b *bench) node(name string, kind mad.NodeType, ports int) *benchNode {
 			CapabilityMask: mad.CapIsClientReregistrationSupported, LocalPortNum: uint8(p), VLArbitrationHighCap: 8, VLArbitrationLowCap: 8, GUIDCap: 8}
 		n.ports[p].keys = map[uint32]mad.PKeyTable{0: {0xffff}}
 		n.ports[p].sl = map[uint32][8]byte{}
+		n.ports[p].arb, n.ports[p].guid = map[uint32]mad.VLArbitrationTable{}, map[uint32]mad.GUIDInfo{}
 	}
 	if kind == mad.NodeSwitch {
 		n.ports[0].info.PortState, n.ports[0].info.PortPhysicalState = mad.PortActive, mad.PhysicalLinkUp
@@ -299,6 +302,13 @@ func (b *bench) answer(n *benchNode, in uint8, smp *mad.SMP) {
 		}
 		port.sl[mod] = [8]byte(data[:])
 	case mad.AttrVLArbitrationTable:
+		port := &n.ports[in]
+		if isSwitch {
+			port = &n.ports[mod&0xffff]
+		}
+		port.arb[mod>>16], _ = mad.ParseVLArbitrationTable(data[:])
+	case mad.AttrGUIDInfo:
+		n.ports[in].guid[mod], _ = mad.ParseGUIDInfo(data[:])
 	default:
 		smp.SetStatus(mad.StatusAttributeUnsupported, true)
 	}

@@ -2,6 +2,7 @@ package subnet
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -120,6 +121,12 @@ func (g *Graph) Attach(t Target) error {
 	}
 	g.Targets = append(g.Targets, t)
 	return nil
+}
+
+// equal tells whether two graphs have the same switches, links and targets.
+func (g *Graph) equal(h *Graph) bool {
+	return h != nil && slices.Equal(g.GUID, h.GUID) && slices.Equal(g.Targets, h.Targets) && slices.Equal(g.first, h.first) &&
+		slices.Equal(g.peer, h.peer) && slices.Equal(g.far, h.far)
 }
 
 // TopLID is the highest LID, 0 without any.

@@ -6,23 +6,12 @@ import "slices"
 // none waits there for a buffer that, over some others, waits for its own (Dally and Seitz). The routes have to
 // be shortest ones. A path goes in the lane of the path that it leads into where it can, else in the first that takes it.
 func spreadLanes(g *Graph, r *Routes, most int) error {
-	w := &weaver{g: g, r: r, sl: make([]uint8, len(r.lft)), lanes: []*channels{newChannels(g)}, link: make([]int32, g.Switches())}
-	dist := make([]uint8, g.Switches())
-	var order []int32
-	from, list := g.bySwitch()
-	for d := range int32(g.Switches()) {
-		if from[d] == from[d+1] {
-			continue
-		}
-		order = g.distances(d, dist, order)
-		for _, t := range list[from[d]:from[d+1]] {
-			target := &g.Targets[t]
-			for l := range target.Count {
-				if !w.toward(order, int(target.LID)+l, most) {
-					return unroutable("dfsssp", "the paths need more than the %d virtual lanes that there are", most)
-				}
-			}
-		}
+	w := &weaver{g: g, r: r, most: most, sl: make([]uint8, len(r.lft)), link: make([]int32, g.Switches())}
+	w.first[0], w.first[1] = upThenDown(g)
+	w.lanes = []*channels{newChannels(g, w.first[0])}
+	// What hosts send to hosts comes first: in trees it fits in one lane, and ways between switches do not.
+	if !w.all(true) || !w.all(false) {
+		return unroutable("dfsssp", "the paths need more than the %d virtual lanes that there are", most)
 	}
 	r.sl, r.Lanes = w.sl, len(w.lanes)
 	return nil
@@ -34,12 +23,40 @@ type weaver struct {
 	r     *Routes
 	sl    []uint8
 	lanes []*channels
-	link  []int32 // by switch: the first link of its path to the LID in hand
+	most  int
+	first [2][]int32 // the order of links with which even and odd lanes begin
+	link  []int32    // by switch: the first link of its path to the LID in hand
 	path  []int32
 }
 
+// all finds lanes for the paths to all LIDs of hosts, or of switches; false: there are too few lanes.
+func (w *weaver) all(hosts bool) bool {
+	g := w.g
+	dist := make([]uint8, g.Switches())
+	var order []int32
+	from, list := g.bySwitch()
+	for d := range int32(g.Switches()) {
+		reached := false
+		for _, t := range list[from[d]:from[d+1]] {
+			target := &g.Targets[t]
+			if target.Port != 0 != hosts {
+				continue
+			}
+			if !reached {
+				order, reached = g.distances(d, dist, order), true
+			}
+			for l := range target.Count {
+				if !w.toward(order, int(target.LID)+l) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
 // toward finds lanes for the paths to a LID from the switches in order, which begins with that of the LID.
-func (w *weaver) toward(order []int32, lid, most int) bool {
+func (w *weaver) toward(order []int32, lid int) bool {
 	g, d := w.g, order[0]
 	for _, s := range order[1:] {
 		at := int(s)*w.r.stride + lid
@@ -59,7 +76,7 @@ func (w *weaver) toward(order []int32, lid, most int) bool {
 			w.path = append(w.path, w.link[x])
 		}
 		found := w.fit()
-		if found == most {
+		if found == w.most {
 			return false
 		}
 		w.sl[at] = uint8(found)
@@ -74,7 +91,7 @@ func (w *weaver) fit() int {
 			return i
 		}
 	}
-	w.lanes = append(w.lanes, newChannels(w.g))
+	w.lanes = append(w.lanes, newChannels(w.g, w.first[len(w.lanes)%2]))
 	w.lanes[len(w.lanes)-1].add(w.path)
 	return len(w.lanes) - 1
 }
@@ -103,7 +120,7 @@ func (g *Graph) adjacencyOf(s int32, port uint8) int32 {
 // order of the nodes that proves it (Pearce and Kelly: A dynamic topological sort algorithm, 2006).
 type channels struct {
 	g     *Graph
-	edges []bool  // by first link, and by which port of the switch at its end the second is
+	edges []edge  // by first link, and by which port of the switch at its end the second is
 	start []int32 // where the edges of a link begin
 	into  [][]int32
 	order []int32 // by link: its place
@@ -116,19 +133,70 @@ type channels struct {
 	places   []int32
 }
 
-func newChannels(g *Graph) *channels {
+// upThenDown makes two orders of links, by link its place. All paths fit the first that go up towards the roots of up/down and
+// then down: in trees those are all shortest paths between hosts, and nothing has to be put in another order. The
+// paths that go down and then up, from root to root, fit the second.
+func upThenDown(g *Graph) (up, down []int32) {
+	ranks := rank(g, g.roots())
+	switches := make([]int32, g.Switches())
+	for s := range switches {
+		switches[s] = int32(s)
+	}
+	slices.SortFunc(switches, func(a, b int32) int {
+		if above(ranks, a, b) {
+			return -1
+		}
+		return 1
+	})
+	up, down = make([]int32, len(g.adjPeer)), make([]int32, len(g.adjPeer))
+	place := int32(0)
+	take := func(order []int32, s int32, rises bool) {
+		for i := g.adjacent[s]; i < g.adjacent[s+1]; i++ {
+			if above(ranks, g.adjPeer[i], s) == rises {
+				order[i] = place
+				place++
+			}
+		}
+	}
+	fromBelow := func(order []int32) {
+		for k := len(switches) - 1; k >= 0; k-- {
+			take(order, switches[k], true)
+		}
+	}
+	fromAbove := func(order []int32) {
+		for _, s := range switches {
+			take(order, s, false)
+		}
+	}
+	fromBelow(up)
+	fromAbove(up)
+	place = 0
+	fromAbove(down)
+	fromBelow(down)
+	return up, down
+}
+
+func newChannels(g *Graph, order []int32) *channels {
 	n := len(g.adjPeer)
-	c := &channels{g: g, start: make([]int32, n+1), into: make([][]int32, n), order: make([]int32, n), seen: make([]bool, n)}
+	c := &channels{g: g, start: make([]int32, n+1), into: make([][]int32, n), order: slices.Clone(order), seen: make([]bool, n)}
 	for i := range n {
 		t := g.adjPeer[i]
 		c.start[i+1] = c.start[i] + g.adjacent[t+1] - g.adjacent[t]
-		c.order[i] = int32(i)
 	}
-	c.edges = make([]bool, c.start[n])
+	c.edges = make([]edge, c.start[n])
 	return c
 }
 
-func (c *channels) edge(a, b int32) *bool {
+// edge says of two links whether some path takes one after the other.
+type edge uint8
+
+const (
+	unused  edge = iota
+	taken        // some path does
+	closing      // none ever may: it would close a cycle, and edges do not go away
+)
+
+func (c *channels) edge(a, b int32) *edge {
 	return &c.edges[c.start[a]+b-c.g.adjacent[c.g.adjPeer[a]]]
 }
 
@@ -137,14 +205,18 @@ func (c *channels) add(path []int32) bool {
 	c.added = c.added[:0]
 	for i := range len(path) - 1 {
 		a, b := path[i], path[i+1]
-		if *c.edge(a, b) {
+		e := c.edge(a, b)
+		if *e == taken {
 			continue
 		}
-		if a == b || !c.insert(a, b) {
+		if *e == closing || a == b || !c.insert(a, b) {
+			if len(c.added) == 0 { // it is not for what the path itself has added
+				*e = closing
+			}
 			c.undo()
 			return false
 		}
-		*c.edge(a, b) = true
+		*e = taken
 		c.into[b] = append(c.into[b], a)
 		c.added = append(c.added, a, b)
 	}
@@ -154,7 +226,7 @@ func (c *channels) add(path []int32) bool {
 func (c *channels) undo() {
 	for i := len(c.added) - 2; i >= 0; i -= 2 {
 		a, b := c.added[i], c.added[i+1]
-		*c.edge(a, b) = false
+		*c.edge(a, b) = unused
 		c.into[b] = c.into[b][:len(c.into[b])-1]
 	}
 }
@@ -189,7 +261,7 @@ func (c *channels) reach(b, place, a int32) bool {
 		c.stack = c.stack[:len(c.stack)-1]
 		t := c.g.adjPeer[x]
 		for k := c.start[x]; k < c.start[x+1]; k++ {
-			if !c.edges[k] {
+			if c.edges[k] != taken {
 				continue
 			}
 			y := c.g.adjacent[t] + k - c.start[x]

@@ -1,18 +1,29 @@
 package subnet
 
-import "github.com/softvpi/softvpi/wire/mad"
+import (
+	"slices"
 
-// QoS are the tables of virtual lanes that all ports are given.
-type QoS struct {
-	HighLimit uint8 // of the high priority part of arbitration
-	Low, High []mad.VLArbitration
-	SLtoVL    [16]uint8 // lane of every service level
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// QoS are the tables of virtual lanes that ports are given, by what they are ports of.
+type QoS struct{ CA, Router, Switch Lanes }
+
+// Lanes are the tables of a kind of port: the limit of the high priority part of arbitration, its two tables, and the lane of
+// every service level, 15 for one whose packets are dropped (IBA 7.6.6 and 7.6.9).
+type Lanes struct {
+	Max       int // data lanes at most, 1 to 15
+	HighLimit uint8
+	Low, High []mad.VLArbitration // at most 64 entries each
+	SLtoVL    [16]uint8
 }
 
-// DefaultQoS are OpenSM's tables.
-func DefaultQoS() *QoS {
-	q := &QoS{}
-	for vl := range uint8(15) {
+const dataVLs = 15 // virtual lanes 0 to 14
+
+// DefaultLanes are OpenSM's tables (opensm(8), "QOS CONFIGURATION").
+func DefaultLanes() Lanes {
+	q := Lanes{Max: dataVLs}
+	for vl := range uint8(dataVLs) {
 		low, high := mad.VLArbitration{VL: vl, Weight: 4}, mad.VLArbitration{VL: vl}
 		if vl == 0 {
 			low.Weight, high.Weight = 0, 4
@@ -24,16 +35,80 @@ func DefaultQoS() *QoS {
 	return q
 }
 
-// qos are the tables to be set: those configured, or for routes over several lanes the usual ones. nil: none.
+// DefaultQoS are DefaultLanes for all.
+func DefaultQoS() *QoS { return &QoS{DefaultLanes(), DefaultLanes(), DefaultLanes()} }
+
+// check names a field that cannot be. The error is a *ConfigError.
+func (q *QoS) check() error {
+	for _, x := range []struct {
+		kind string
+		l    *Lanes
+	}{{"CA", &q.CA}, {"router", &q.Router}, {"switch", &q.Switch}} {
+		if err := within("QoS lanes of "+x.kind+" ports", x.l.Max, 1, dataVLs); err != nil {
+			return err
+		}
+		for _, vl := range x.l.SLtoVL {
+			if err := within("QoS lane of a service level of "+x.kind+" ports", int(vl), 0, 15); err != nil {
+				return err
+			}
+		}
+		for _, table := range [][]mad.VLArbitration{x.l.Low, x.l.High} {
+			if err := within("QoS entries of an arbitration table of "+x.kind+" ports", len(table), 0, 64); err != nil {
+				return err
+			}
+			for _, e := range table {
+				if err := within("QoS lane in an arbitration table of "+x.kind+" ports", int(e.VL), 0, dataVLs-1); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// of are the tables of a port.
+func (q *QoS) of(n *Subnet, p int32) *Lanes {
+	switch n.Nodes[n.Ports[p].Node].Info.NodeType {
+	case mad.NodeSwitch:
+		return &q.Switch
+	case mad.NodeRouter:
+		return &q.Router
+	}
+	return &q.CA
+}
+
+// code is the code of OperationalVLs that Max allows (IBA 14.2.5.6).
+func (q *Lanes) code() uint8 {
+	code := uint8(1)
+	for code < 5 && dataLanes(code+1) <= q.Max {
+		code++
+	}
+	return code
+}
+
+// qos are the tables to be set: those configured, or for routes over several lanes the usual ones, which keep each
+// service level on the lane of its number. nil: none.
 func (s *SM) qos() *QoS {
-	if s.cfg.QoS == nil && s.routes.Lanes > 1 {
+	if s.routes != nil && s.routes.Lanes > 1 && (s.cfg.QoS == nil || !s.cfg.QoS.straight(s.routes.Lanes)) {
 		return DefaultQoS()
 	}
 	return s.cfg.QoS
 }
 
+// straight tells whether service levels below that number travel on the lane of the same number everywhere.
+func (q *QoS) straight(levels int) bool {
+	for _, l := range []*Lanes{&q.CA, &q.Router, &q.Switch} {
+		for sl := range levels {
+			if int(l.SLtoVL[sl]) != sl {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // mapping is the table of service levels for a number of lanes: a level whose lane is not there takes one that is.
-func (q *QoS) mapping(lanes int) (t mad.SLtoVLMappingTable) {
+func (q *Lanes) mapping(lanes int) (t mad.SLtoVLMappingTable) {
 	for sl, vl := range q.SLtoVL {
 		if vl == 15 { // drop
 			t[sl] = 15
@@ -67,12 +142,17 @@ func (s *SM) setUpLanes(p int32) {
 		return
 	}
 	t := s.tables[n.Nodes[port.Node].Info.NodeGUID]
-	if want := q.mapping(15); port.Info.PortState == mad.PortActive && t.sl != nil && *t.sl == want {
+	if want := q.Switch.mapping(dataVLs); port.Info.PortState == mad.PortActive && t.sl != nil && *t.sl == want {
 		return
 	}
 	s.pushArbitration(at, p)
 	if n.Nodes[port.Node].SwInfo != nil && n.Nodes[port.Node].SwInfo.OptimizedSLtoVLMappingProgramming&1 != 0 {
-		s.x.push(work{at: at, attr: mad.AttrSLtoVLMappingTable, mod: slAllIn | uint32(port.Num), set: true})
+		switch first, alike := s.alike(p); {
+		case t.sl != nil || !alike:
+			s.x.push(work{at: at, attr: mad.AttrSLtoVLMappingTable, mod: slAllIn | uint32(port.Num), set: true})
+		case first == p:
+			s.x.push(work{at: at, attr: mad.AttrSLtoVLMappingTable, mod: slAllOut | slAllIn | uint32(port.Num), set: true})
+		}
 		return
 	}
 	first := n.Nodes[port.Node].First
@@ -83,17 +163,39 @@ func (s *SM) setUpLanes(p int32) {
 	}
 }
 
+// alike says whether all links of a switch have the same number of lanes, and which is the first port with one.
+func (s *SM) alike(p int32) (first int32, same bool) {
+	n := s.cur
+	node := &n.Nodes[n.Ports[p].Node]
+	lanes := s.lanesOf(n, &n.Ports[p])
+	first, same = none, true
+	for q := node.First + 1; q <= node.First+int32(node.Info.NumPorts); q++ {
+		if port := &n.Ports[q]; port.Peer != none && linked(&port.Info) {
+			if first == none {
+				first = q
+			}
+			same = same && s.lanesOf(n, port) == lanes
+		}
+	}
+	return first, same
+}
+
 func (s *SM) pushArbitration(at, p int32) {
 	port := &s.cur.Ports[p]
 	num := uint32(port.Num)
 	if !s.cur.isSwitch(p) {
 		num = 0
 	}
-	if port.Info.VLArbitrationLowCap > 0 {
-		s.x.push(work{at: at, attr: mad.AttrVLArbitrationTable, mod: 1<<16 | num, set: true})
-	}
-	if port.Info.VLArbitrationHighCap > 0 {
-		s.x.push(work{at: at, attr: mad.AttrVLArbitrationTable, mod: 3<<16 | num, set: true})
+	for _, half := range []struct {
+		block uint32
+		room  uint8
+	}{{1, port.Info.VLArbitrationLowCap}, {3, port.Info.VLArbitrationHighCap}} {
+		if half.room > 0 {
+			s.x.push(work{at: at, attr: mad.AttrVLArbitrationTable, mod: half.block<<16 | num, set: true})
+		}
+		if half.room > 32 {
+			s.x.push(work{at: at, attr: mad.AttrVLArbitrationTable, mod: (half.block+1)<<16 | num, set: true})
+		}
 	}
 }
 
@@ -106,34 +208,48 @@ func (n *Subnet) outPort(w *work) *Port {
 }
 
 // lanesOf is how many data lanes the link of a port has.
-func (n *Subnet) lanesOf(port *Port) int {
+func (s *SM) lanesOf(n *Subnet, port *Port) int {
 	if port.Peer == none {
 		return 1
 	}
-	return dataLanes(min(port.Info.VLCap, n.Ports[port.Peer].Info.VLCap))
+	code := min(port.Info.VLCap, n.Ports[port.Peer].Info.VLCap, s.cfg.Limits.MaxVLs)
+	if q := s.qos(); q != nil {
+		code = min(code, q.of(n, n.Nodes[port.Node].First).code(), q.of(n, port.Peer).code())
+	}
+	return dataLanes(code)
 }
 
 func (s *SM) slToVL(w *work) mad.SLtoVLMappingTable {
 	q := s.qos()
 	if t := s.tables[s.cur.Nodes[s.cur.Ports[w.at].Node].Info.NodeGUID]; t != nil {
-		want := q.mapping(15)
+		want := q.Switch.mapping(dataVLs)
 		t.sl = &want
 	}
-	return q.mapping(s.cur.lanesOf(s.cur.outPort(w)))
+	return s.mappingOf(s.cur, s.cur.outPort(w))
 }
 
-// arbitration is a block of the table of a port: 1 is the first of low priority, 3 that of high.
-func (q *QoS) arbitration(n *Subnet, port *Port, block uint32) (t mad.VLArbitrationTable) {
+// mappingOf is the table of service levels of a port towards its link.
+func (s *SM) mappingOf(n *Subnet, port *Port) mad.SLtoVLMappingTable {
+	return s.qos().of(n, n.Nodes[port.Node].First).mapping(s.lanesOf(n, port))
+}
+
+// arbitration is a block of the table of a port of the subnet at hand.
+func (s *SM) arbitration(port *Port, block uint32) mad.VLArbitrationTable {
+	return s.arbitrationOf(s.cur, port, block)
+}
+
+// arbitrationOf is a block of the table of a port: 1 and 2 are low priority, 3 and 4 high (IBA 14.2.5.9).
+func (s *SM) arbitrationOf(n *Subnet, port *Port, block uint32) (t mad.VLArbitrationTable) {
+	q := s.qos().of(n, n.Nodes[port.Node].First)
 	list, room := q.Low, port.Info.VLArbitrationLowCap
-	if block == 3 {
+	if block >= 3 {
 		list, room = q.High, port.Info.VLArbitrationHighCap
 	}
-	i, lanes := 0, n.lanesOf(port)
-	for _, a := range list {
-		if int(a.VL) < lanes && i < min(int(room), len(t)) {
-			t[i] = a
-			i++
-		}
+	lanes := s.lanesOf(n, port)
+	list = slices.DeleteFunc(slices.Clone(list), func(a mad.VLArbitration) bool { return int(a.VL) >= lanes })
+	list = list[:min(len(list), int(room))]
+	if begin := int(block-1) % 2 * len(t); begin < len(list) {
+		copy(t[:], list[begin:])
 	}
 	return t
 }

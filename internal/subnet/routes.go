@@ -57,6 +57,10 @@ type Options struct {
 	MaxLanes     int     // DFSSSP: how many data lanes there are at most, 1 to 15; 0 means 8
 }
 
+func (o *Options) equal(p *Options) bool {
+	return slices.Equal(o.Roots, p.Roots) && o.ConnectRoots == p.ConnectRoots && o.MaxLanes == p.MaxLanes
+}
+
 // An Engine routes a graph. It is a pure function: the same graph gives the same routes.
 type Engine func(*Graph, Options) (*Routes, error)
 

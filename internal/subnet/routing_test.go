@@ -284,3 +284,12 @@ func TestRandomGraphs(t *testing.T) {
 		}
 	})
 }
+
+// A cable between two adapters is a subnet without a switch: there is nothing to route, and no engine minds.
+func TestNoSwitches(t *testing.T) {
+	for _, name := range EngineNames() {
+		if r, err := EngineNamed(name)(NewGraph(nil, nil), Options{}); err != nil || r.Top != 0 {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}

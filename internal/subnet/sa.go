@@ -1,23 +1,11 @@
 package subnet
 
 import (
-	"slices"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
-)
-
-// Bounds of what others can make the administration keep.
-const (
-	maxTable     = 64 << 20 // bytes of an answer
-	maxTransfers = 512      // answers of several packets under way
-	maxTransfer  = 256 << 20
-	maxRequests  = 64      // requests of several packets under way
-	maxRequest   = 1 << 16 // bytes of one
-	maxServices  = 16384
-	maxSubs      = 16384
 )
 
 // administration answers questions about the subnet, and keeps groups, services and subscriptions (IBA 15).
@@ -30,60 +18,21 @@ type administration struct {
 	clients  map[client]*habits
 	in       map[peer]*incoming
 
-	groups   map[ib.GID]*group
-	services []*service
-	subs     []*subscription
-	reports  []*report
-	tid      uint32
-}
-
-// peer is who has a request under way.
-type peer struct {
-	lid ib.LID
-	qpn ib.QPN
-	tid uint64
-}
-
-// client is who asks.
-type client struct {
-	lid ib.LID
-	qpn ib.QPN
-}
-
-// habits is what is known of a client. ibsim's own library does not take part in multi-packet transfers: it takes the first
-// segment and never acknowledges one.
-type habits struct {
-	acks  bool // it has acknowledged something
-	asked int  // requests
-	open  int  // transfers to it
-}
-
-const (
-	maxClients    = 1 << 16
-	maxUnanswered = 64 // transfers to a client that never acknowledged one
-)
-
-type transfer struct {
-	s    *mad.RMPPSender
-	to   Packet
-	size int
-	nth  int // request of its client
-}
-
-type incoming struct {
-	r     mad.RMPPReceiver
-	since clock.Time
-	size  int
+	groups    map[ib.GID]*group
+	guids     guidTables
+	services  []*service
+	leaseEnds clock.Time // no service's lease is over before
+	subs      []*subscription
+	reports   []*report
+	tid       uint32
 }
 
 func (a *administration) init(s *SM) {
-	a.sm = s
+	a.sm, a.leaseEnds = s, clock.Never
 	a.out, a.in, a.groups, a.clients = map[peer]*transfer{}, map[peer]*incoming{}, map[ib.GID]*group{}, map[client]*habits{}
+	a.guids = guidTables{byPort: map[uint64][]uint64{}, owner: map[uint64]uint64{}}
 	a.makeGroups()
 }
-
-// since is the time as the engines of wire/mad want it: above zero.
-func (a *administration) since() time.Duration { return time.Duration(a.sm.now) + 1 }
 
 // request is a question in hand.
 type request struct {
@@ -143,33 +92,6 @@ func (a *administration) client(p *Packet) *habits {
 	return h
 }
 
-// assemble takes a segment of a request.
-func (a *administration) assemble(key peer, p *Packet, m *mad.SA) (mad.SA, []byte, bool) {
-	in := a.in[key]
-	if in == nil {
-		if len(a.in) >= maxRequests {
-			return mad.SA{}, nil, false
-		}
-		in = &incoming{since: a.sm.now}
-		a.in[key] = in
-	}
-	in.size += mad.SADataLen
-	answer, answered, done, err := in.r.Take(m)
-	if answered {
-		a.send(p, &answer)
-	}
-	if err != nil || in.size > maxRequest {
-		delete(a.in, key)
-		return mad.SA{}, nil, false
-	}
-	if !done {
-		return mad.SA{}, nil, false
-	}
-	delete(a.in, key)
-	head, data := in.r.Result()
-	return head, data, true
-}
-
 // serve answers a request.
 func (a *administration) serve(p *Packet, m *mad.SA, data []byte) {
 	s := a.sm
@@ -181,7 +103,7 @@ func (a *administration) serve(p *Packet, m *mad.SA, data []byte) {
 		return
 	}
 	if m.SMKey != 0 {
-		if m.SMKey != s.cfg.SMKey {
+		if m.SMKey != s.cfg.SAKey {
 			s.say(EventTrap, "request from LID %d to the subnet administration with the wrong SM_Key %#x", p.LID, m.SMKey)
 			return // IBA 15.4.1.1 has it ignored
 		}
@@ -205,6 +127,12 @@ func (a *administration) answer(r *request) {
 		a.serviceRecords(r)
 	case mad.AttrInformInfo:
 		a.informInfo(r)
+	case mad.AttrGUIDInfoRecord:
+		if r.sa.Method == mad.MethodSet || r.sa.Method == mad.MethodDelete {
+			a.setGUIDs(r)
+			return
+		}
+		a.records(r)
 	default:
 		a.records(r)
 	}
@@ -278,59 +206,6 @@ func (a *administration) refuse(r *request, status uint16) {
 	a.send(r.from, &m)
 }
 
-// many begins to send a table.
-func (a *administration) many(r *request, table []byte, n, stride int) {
-	key := peer{r.from.LID, r.from.QPN, r.sa.TransactionID}
-	a.forget(key) // it was asked again, or by somebody new with an old number
-	if len(a.out) >= maxTransfers || a.held+len(table) > maxTransfer {
-		a.refuse(r, mad.StatusBusy)
-		return
-	}
-	c := a.client(r.from)
-	if !c.acks && c.open >= maxUnanswered {
-		a.forgetFirst(client{r.from.LID, r.from.QPN})
-	}
-	c.open++
-	head := r.head(mad.StatusOK)
-	if n > 0 {
-		head.AttrOffset = mad.AttributeOffset(stride)
-	}
-	a.out[key] = &transfer{mad.NewRMPPSender(head, table), *r.from, len(table), c.asked}
-	a.outOrder = append(slices.DeleteFunc(a.outOrder, func(k peer) bool { return k == key }), key)
-	a.held += len(table)
-	a.pump()
-}
-
-// pump sends what transfers have to send, and forgets those that are over.
-func (a *administration) pump() {
-	now := a.since()
-	keep := a.outOrder[:0]
-	for _, key := range a.outOrder {
-		t := a.out[key]
-		if t == nil {
-			continue
-		}
-		if c := a.client(&t.to); !c.acks && c.asked > t.nth && now >= t.s.Deadline() && t.s.Deadline() > 0 {
-			a.forget(key) // it goes on without: it will not acknowledge
-			continue
-		}
-		t.s.Advance(now)
-		for len(a.sm.answers) < maxAnswers/2 {
-			m, ok := t.s.Next(now)
-			if !ok {
-				break
-			}
-			a.send(&t.to, &m)
-		}
-		if over, _ := t.s.Done(); over {
-			a.forget(key)
-			continue
-		}
-		keep = append(keep, key)
-	}
-	a.outOrder = keep
-}
-
 // send sends a MAD to where another came from.
 func (a *administration) send(to *Packet, m *mad.SA) {
 	if len(a.sm.answers) >= maxAnswers {
@@ -339,35 +214,6 @@ func (a *administration) send(to *Packet, m *mad.SA) {
 	p := Packet{LID: to.LID, QPN: to.QPN, LocalQPN: 1, SL: to.SL, PKeyIndex: to.PKeyIndex}
 	m.Append(p.MAD[:0])
 	a.sm.answers = append(a.sm.answers, p)
-}
-
-// failed handles a MAD that came back.
-func (a *administration) failed(p *Packet) {
-	m, err := mad.ParseSA(p.MAD[:])
-	if err != nil {
-		return
-	}
-	key := peer{p.LID, p.QPN, m.TransactionID}
-	a.forget(key)
-}
-
-// forget ends a transfer.
-func (a *administration) forget(key peer) {
-	if t := a.out[key]; t != nil {
-		a.held -= t.size
-		a.client(&t.to).open--
-		delete(a.out, key)
-	}
-}
-
-// forgetFirst ends the oldest transfer to a client.
-func (a *administration) forgetFirst(c client) {
-	for _, key := range a.outOrder {
-		if key.lid == c.lid && key.qpn == c.qpn && a.out[key] != nil {
-			a.forget(key)
-			return
-		}
-	}
 }
 
 // advance does what is due.
@@ -384,7 +230,7 @@ func (a *administration) advance() {
 
 // deadline is when advance is wanted.
 func (a *administration) deadline() clock.Time {
-	d := clock.Never
+	d := a.leaseEnds
 	for _, t := range a.out {
 		if at := t.s.Deadline(); at > 0 {
 			d = clock.Min(d, clock.Time(at))
@@ -392,9 +238,6 @@ func (a *administration) deadline() clock.Time {
 	}
 	for _, in := range a.in {
 		d = clock.Min(d, in.since.Add(10*time.Second+1))
-	}
-	for _, s := range a.services {
-		d = clock.Min(d, s.until)
 	}
 	for _, r := range a.reports {
 		d = clock.Min(d, r.at)
@@ -434,6 +277,7 @@ func (a *administration) changed(old, now *Subnet) {
 			continue
 		}
 		a.notify(mad.TrapGIDOutOfService, a.gid(guid))
+		a.takeGUIDs(guid)
 		a.gone(guid)
 	}
 }
@@ -455,7 +299,7 @@ func (a *administration) portOfGID(g ib.GID) (p int32, foreign bool) {
 	if prefix != a.sm.cfg.Prefix && prefix != DefaultPrefix {
 		return none, true
 	}
-	return a.sm.live.EndPortOfGUID(guid), false
+	return a.endPortOf(guid), false
 }
 
 // visible says whether a port may know of another: they share a partition (IBA 15.4.1.2).

@@ -186,6 +186,9 @@ func (a *administration) eachPort(p int32, emit func([]byte)) {
 	n.managed(p, func(q int32) {
 		r := mad.PortInfoRecord{EndPortLID: n.Ports[p].Info.LID, PortNum: n.Ports[q].Num, Info: n.Ports[q].Info}
 		r.Info.MKey = 0
+		if r.Info.PortState == mad.PortDown { // all else is undefined (IBA 14.2.5.6)
+			r.Info = mad.PortInfo{PortState: r.Info.PortState, PortPhysicalState: r.Info.PortPhysicalState}
+		}
 		emit(pad(r.Append(nil), 72))
 	})
 }
@@ -258,18 +261,6 @@ func (a *administration) eachSMInfo(p int32, emit func([]byte)) {
 	emit(pad(r.Append(nil), 32))
 }
 
-// eachGUIDInfo shows the GUID of the port itself: others are not given.
-func (a *administration) eachGUIDInfo(p int32, emit func([]byte)) {
-	port := &a.sm.live.Ports[p]
-	for b := range (int(port.Info.GUIDCap) + 7) / 8 {
-		r := mad.GUIDInfoRecord{LID: port.Info.LID, Block: uint8(b)}
-		if b == 0 {
-			r.Table[0] = port.GUID
-		}
-		emit(r.Append(nil))
-	}
-}
-
 func (a *administration) eachPKeys(p int32, emit func([]byte)) {
 	n := a.sm.live
 	n.managed(p, func(q int32) {
@@ -288,7 +279,7 @@ func (a *administration) eachSLtoVL(p int32, emit func([]byte)) {
 	one := func(out *Port, in uint8) {
 		r := mad.SLtoVLRecord{LID: n.Ports[p].Info.LID, InPort: in, OutPort: out.Num}
 		if qos != nil && out.Num != 0 && out.Peer != none {
-			r.Table = qos.mapping(n.lanesOf(out))
+			r.Table = a.sm.mappingOf(n, out)
 		}
 		emit(r.Append(nil))
 	}
@@ -308,8 +299,8 @@ func (a *administration) eachVLArb(p int32, emit func([]byte)) {
 		port := &n.Ports[q]
 		for block := uint8(1); block <= 4; block++ {
 			r := mad.VLArbRecord{LID: n.Ports[p].Info.LID, OutPort: port.Num, Block: block}
-			if qos != nil && port.Num != 0 && port.Peer != none && block%2 == 1 {
-				r.Table = qos.arbitration(n, port, uint32(block))
+			if qos != nil && port.Num != 0 && port.Peer != none {
+				r.Table = a.sm.arbitrationOf(n, port, uint32(block))
 			}
 			emit(r.Append(nil))
 		}

@@ -1,6 +1,8 @@
 package subnet
 
 import (
+	"encoding/binary"
+
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -10,40 +12,6 @@ type paths struct {
 	graph  *Graph
 	routes *Routes
 	swOf   []int32 // by node
-}
-
-// rates are the codes of PathRecord.Rate by Mb/s, in the round numbers of the specification (IBA 15.2.5.16).
-var rates = map[int]uint8{
-	2500: 2, 5000: 5, 10000: 3, 20000: 6, 30000: 4, 40000: 7, 60000: 8, 80000: 9, 120000: 10,
-	14000: 11, 56000: 12, 112000: 13, 168000: 14, 25000: 15, 100000: 16, 200000: 17, 300000: 18,
-	28000: 19, 50000: 20, 400000: 21, 600000: 22, 800000: 23, 1200000: 24, 1600000: 25, 2400000: 26,
-}
-
-// mbps is the other direction, 0 for codes that are none.
-var mbps [64]int
-
-func init() {
-	for m, code := range rates {
-		mbps[code] = m
-	}
-}
-
-// rate is the code of a port's link.
-func rate(i *mad.PortInfo) uint8 {
-	lane := map[mad.Speed]int{mad.SpeedSDR: 2500, mad.SpeedDDR: 5000, mad.SpeedQDR: 10000, mad.SpeedFDR10: 10000, mad.SpeedFDR: 14000,
-		mad.SpeedEDR: 25000, mad.SpeedHDR: 50000, mad.SpeedNDR: 100000, mad.SpeedXDR: 200000}[i.ActiveSpeed()]
-	if code := rates[lane*mad.Lanes(i.LinkWidthActive)]; code != 0 {
-		return code
-	}
-	return 2 // what every link can
-}
-
-// slower is the slower of two rates.
-func slower(a, b uint8) uint8 {
-	if mbps[b] < mbps[a] {
-		return b
-	}
-	return a
 }
 
 // way is what a path from one end port to a LID of another can carry.
@@ -70,7 +38,7 @@ func (a *administration) follow(from, to int32, lid ib.LID) (w way, ok bool) {
 	if from == to {
 		return w, true
 	}
-	w.life = packetLife
+	w.life = a.sm.cfg.Limits.PacketLife
 	take := func(p int32) {
 		w.mtu, w.rate = min(w.mtu, mtuOf(&n.Ports[p])), slower(w.rate, rate(&n.Ports[p].Info))
 	}
@@ -115,6 +83,7 @@ type wish struct {
 	rec    mad.PathRecord
 	mask   uint64 // components, as of a PathRecord
 	most   int    // paths of a pair
+	hops   uint8  // HopLimit of what is found, above 0 for paths to other subnets
 	result []byte
 	n      int
 }
@@ -148,7 +117,7 @@ func (a *administration) pathRecords(r *request) {
 		a.groupPath(r, w, from)
 		return
 	}
-	to, status := a.ends(r, w.has(mad.PathDGID), rec.DGID, w.has(mad.PathDLID), rec.DLID)
+	to, status := a.farEnds(r, w)
 	if status != mad.StatusOK {
 		a.refuse(r, status)
 		return
@@ -193,6 +162,26 @@ func (a *administration) ends(r *request, hasGID bool, gid ib.GID, hasLID bool, 
 	return list, mad.StatusOK
 }
 
+// farEnds are the end ports to which paths are asked for: for a GID of another subnet the router on the way there.
+func (a *administration) farEnds(r *request, w *wish) (list []int32, status uint16) {
+	if !w.has(mad.PathDGID) {
+		return a.ends(r, false, w.rec.DGID, w.has(mad.PathDLID), w.rec.DLID)
+	}
+	_, foreign := a.portOfGID(w.rec.DGID)
+	if !foreign {
+		return a.ends(r, true, w.rec.DGID, w.has(mad.PathDLID), w.rec.DLID)
+	}
+	p := a.routerTo(binary.BigEndian.Uint64(w.rec.DGID[:]))
+	if p == none || !a.visible(r, p) {
+		return nil, mad.SAInvalidGID
+	}
+	if w.has(mad.PathDLID) && a.sm.live.EndPortOfLID(w.rec.DLID) != p {
+		return nil, mad.StatusOK
+	}
+	w.hops = 255
+	return []int32{p}, mad.StatusOK
+}
+
 // between adds the paths from one end port to another that fit a wish.
 func (a *administration) between(r *request, w *wish, from, to int32) {
 	n := a.sm.live
@@ -209,7 +198,7 @@ func (a *administration) between(r *request, w *wish, from, to int32) {
 	found := 0
 	for i := 0; i < many && found < w.most && len(w.result) <= maxTable; i++ {
 		rec := mad.PathRecord{
-			ServiceID: w.rec.ServiceID, DGID: a.gid(t.GUID), SGID: a.gid(f.GUID), PKey: key, Reversible: true,
+			ServiceID: w.rec.ServiceID, DGID: a.gid(t.GUID), SGID: a.gid(f.GUID), PKey: key, Reversible: true, HopLimit: w.hops,
 			DLID: t.Info.LID + ib.LID(i&(1<<t.Info.LMC-1)), SLID: f.Info.LID + ib.LID(i&(1<<f.Info.LMC-1)),
 		}
 		if w.has(mad.PathDLID) {
@@ -264,49 +253,6 @@ func (w *wish) fits(way *way, rec *mad.PathRecord) bool {
 	return true
 }
 
-// below is the fastest rate that is slower.
-func below(speed int) (code uint8) {
-	for m, c := range rates {
-		if m < speed && (code == 0 || m > mbps[code]) {
-			code = c
-		}
-	}
-	return code
-}
-
-// chosen applies a selector to what there is: a path can be used with less than it can carry.
-func chosen(given bool, selector uint8, want, have int) (int, bool) {
-	if !given {
-		return have, true
-	}
-	switch selector {
-	case mad.SelectGreater:
-		return have, have > want
-	case mad.SelectLess:
-		return min(have, want-1), want > 1
-	case mad.SelectExactly:
-		return want, have >= want && want > 0
-	}
-	return have, true
-}
-
-// lifeChosen applies a selector to the life time: a packet may be given longer than it needs.
-func lifeChosen(w *wish, have int) (int, bool) {
-	if !w.has(mad.PathLifeSelector | mad.PathLife) {
-		return have, true
-	}
-	want := int(w.rec.Life)
-	switch w.rec.LifeSelector {
-	case mad.SelectGreater:
-		return max(have, want+1), want < 63
-	case mad.SelectLess:
-		return have, have < want
-	case mad.SelectExactly:
-		return want, have <= want
-	}
-	return have, true
-}
-
 // groupPath is the path to a multicast group.
 func (a *administration) groupPath(r *request, w *wish, from []int32) {
 	g := a.groups[w.rec.DGID]
@@ -331,56 +277,4 @@ func (a *administration) groupPath(r *request, w *wish, from []int32) {
 		}
 	}
 	a.respond(r, w.result, w.n, mad.PathRecordLen)
-}
-
-// multiPathRecords answers GetMulti of MultiPathRecord (IBA 15.2.5.20).
-func (a *administration) multiPathRecords(r *request) {
-	if r.sa.Method != mad.MethodGetMulti {
-		a.refuse(r, mad.StatusMethodUnsupported)
-		return
-	}
-	m, err := mad.ParseMultiPathRecord(r.data)
-	const needed = mad.MultiSGIDCount | mad.MultiDGIDCount
-	switch {
-	case !r.has(needed):
-		a.refuse(r, mad.SAInsufficientComponents)
-		return
-	case err != nil || len(m.SGIDs) == 0 || len(m.DGIDs) == 0:
-		a.refuse(r, mad.SARequestInvalid)
-		return
-	}
-	w := &wish{rec: m.Path, mask: pathComponents(r.sa.ComponentMask), most: 127}
-	if w.has(mad.PathNumPath) && m.Path.NumPath > 0 {
-		w.most = int(m.Path.NumPath)
-	}
-	for _, sg := range m.SGIDs {
-		from, status := a.ends(r, true, sg, false, 0)
-		if status != mad.StatusOK {
-			a.refuse(r, status)
-			return
-		}
-		for _, dg := range m.DGIDs {
-			to, status := a.ends(r, true, dg, false, 0)
-			if status != mad.StatusOK {
-				a.refuse(r, status)
-				return
-			}
-			a.between(r, w, from[0], to[0])
-		}
-	}
-	a.respond(r, w.result, w.n, mad.PathRecordLen)
-}
-
-// pathComponents turns the components of a MultiPathRecord into those of a PathRecord.
-func pathComponents(mask uint64) (m uint64) {
-	for _, c := range [][2]uint64{
-		{mad.MultiRawTraffic, mad.PathRawTraffic}, {mad.MultiNumPath, mad.PathNumPath}, {mad.MultiPKey, mad.PathPKey}, {mad.MultiQoSClass, mad.PathQoSClass},
-		{mad.MultiSL, mad.PathSL}, {mad.MultiMTUSelector, mad.PathMTUSelector}, {mad.MultiMTU, mad.PathMTU}, {mad.MultiRateSelector, mad.PathRateSelector},
-		{mad.MultiRate, mad.PathRate}, {mad.MultiLifeSelector, mad.PathLifeSelector}, {mad.MultiLife, mad.PathLife},
-	} {
-		if mask&c[0] != 0 {
-			m |= c[1]
-		}
-	}
-	return m
 }

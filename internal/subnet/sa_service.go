@@ -70,7 +70,15 @@ func (a *administration) offer(r *request, rec *mad.ServiceRecord) {
 		}
 		a.services = append(a.services, &service{*rec, until})
 	}
-	a.one(r, rec.Append(nil))
+	a.leaseEnds = clock.Min(a.leaseEnds, until)
+	answer := *rec
+	if !r.has(mad.ServiceComponentPKey) {
+		answer.PKey = ib.PKeyDefault
+	}
+	if !r.trusted {
+		answer.Key = [16]byte{}
+	}
+	a.one(r, answer.Append(nil))
 }
 
 // sharesKey says whether who asks is in the partition of a service. One without a partition is for all.
@@ -124,153 +132,21 @@ func (a *administration) withdraw(r *request, _ *mad.ServiceRecord) {
 		return
 	}
 	rec := a.services[list[0]].rec
+	if !r.trusted {
+		rec.Key = [16]byte{}
+	}
 	a.services = slices.Delete(a.services, list[0], list[0]+1)
 	a.one(r, rec.Append(nil))
 }
 
 // expire ends services whose lease is over.
 func (a *administration) expire() {
+	if a.sm.now.Before(a.leaseEnds) {
+		return
+	}
 	a.services = slices.DeleteFunc(a.services, func(s *service) bool { return !a.sm.now.Before(s.until) })
-}
-
-// subscription is who wants to hear of what.
-type subscription struct {
-	lid  ib.LID
-	guid uint64
-	gid  ib.GID
-	qpn  ib.QPN
-	info mad.InformInfo
-}
-
-// report is a notice on its way to a subscriber.
-type report struct {
-	tid   uint32
-	to    Packet
-	m     mad.SA
-	at    clock.Time
-	tries int
-}
-
-const (
-	reportTimeout = time.Second
-	reportTries   = 4
-	maxReports    = 4096
-	anyLID        = ib.LID(0xffff)
-	anyTrap       = 0xffff
-	anyProducer   = 0xffffff
-)
-
-// informInfo subscribes and ends subscriptions (IBA 13.4.8.3).
-func (a *administration) informInfo(r *request) {
-	if r.sa.Method != mad.MethodSet {
-		a.refuse(r, mad.StatusMethodUnsupported)
-		return
+	a.leaseEnds = clock.Never
+	for _, s := range a.services {
+		a.leaseEnds = clock.Min(a.leaseEnds, s.until)
 	}
-	info, err := mad.ParseInformInfo(r.data)
-	if err != nil {
-		a.refuse(r, mad.SARequestInvalid)
-		return
-	}
-	port := &a.sm.live.Ports[r.port]
-	qpn := r.from.QPN
-	if !info.Subscribe && info.QPN != 0 {
-		qpn = info.QPN // whose subscription ends
-	}
-	key := info
-	key.Subscribe, key.QPN, key.RespTime = true, qpn, 0
-	i := slices.IndexFunc(a.subs, func(s *subscription) bool { return s.guid == port.GUID && s.info == key })
-	switch {
-	case info.Subscribe && i < 0:
-		if len(a.subs) >= maxSubs {
-			a.refuse(r, mad.SANoResources)
-			return
-		}
-		a.subs = append(a.subs, &subscription{r.from.LID, port.GUID, a.gid(port.GUID), qpn, key})
-	case !info.Subscribe && i < 0:
-		a.refuse(r, mad.SARequestInvalid)
-		return
-	case !info.Subscribe:
-		a.subs = slices.Delete(a.subs, i, i+1)
-	}
-	a.one(r, r.data[:mad.InformInfoLen])
-}
-
-func (a *administration) eachSubscription(_ int32, emit func([]byte)) {
-	for i, s := range a.subs {
-		r := mad.InformInfoRecord{SubscriberGID: s.gid, Enum: uint16(i), Info: s.info}
-		emit(pad(r.Append(nil), 64))
-	}
-}
-
-// notify tells subscribers of something that the administration knows itself: traps 64 to 67 (IBA 14.2.5.1).
-func (a *administration) notify(trap uint16, gid ib.GID) {
-	self := &a.sm.live.Ports[a.sm.live.Self]
-	n := mad.Notice{IsGeneric: true, Type: mad.NoticeSubnet, ProducerType: mad.ProducerClassManager, TrapNumber: trap, IssuerLID: self.Info.LID,
-		DataDetails: mad.TrapGID{GID: gid}.Details(), IssuerGID: a.gid(self.GUID)}
-	a.forward(&n)
-}
-
-// forward sends a notice to those who want it.
-func (a *administration) forward(n *mad.Notice) {
-	if a.sm.live == nil {
-		return
-	}
-	notice := *n
-	if notice.IssuerGID.IsZero() {
-		if p := a.sm.live.EndPortOfLID(n.IssuerLID); p != none {
-			notice.IssuerGID = a.gid(a.sm.live.Ports[p].GUID)
-		}
-	}
-	for _, s := range a.subs {
-		if !s.wants(&notice) || len(a.reports) >= maxReports {
-			continue
-		}
-		p := a.sm.live.EndPortOfGUID(s.guid)
-		if p == none {
-			continue
-		}
-		a.tid++
-		m := mad.NewSA(mad.MethodReport, mad.AttrNotice, 0, uint64(a.tid))
-		notice.AppendWithGID(m.Data[:0])
-		to := Packet{LID: a.sm.live.Ports[p].Info.LID, QPN: s.qpn}
-		a.send(&to, &m)
-		a.reports = append(a.reports, &report{a.tid, to, m, a.sm.now.Add(reportTimeout), 1})
-	}
-}
-
-// wants says whether a notice is one that was subscribed to.
-func (s *subscription) wants(n *mad.Notice) bool {
-	i := &s.info
-	switch {
-	case !i.GID.IsZero() && i.GID != n.IssuerGID:
-		return false
-	case i.GID.IsZero() && i.LIDBegin != anyLID && i.LIDBegin != 0 && (n.IssuerLID < i.LIDBegin || n.IssuerLID > max(i.LIDBegin, i.LIDEnd)):
-		return false
-	case i.IsGeneric != n.IsGeneric || i.Type != anyTrap && i.Type != uint16(n.Type):
-		return false
-	}
-	return (i.TrapNumber == anyTrap || i.TrapNumber == n.TrapNumber) && (i.ProducerType == anyProducer || i.ProducerType == n.ProducerType)
-}
-
-// reported ends a report that was answered.
-func (a *administration) reported(m *mad.SA) {
-	a.reports = slices.DeleteFunc(a.reports, func(r *report) bool { return r.tid == uint32(m.TransactionID) })
-}
-
-// repeat sends reports again that were not answered, and gives up at last.
-func (a *administration) repeat() {
-	keep := a.reports[:0]
-	for _, r := range a.reports {
-		if !a.sm.now.Before(r.at) {
-			if r.tries == reportTries {
-				continue
-			}
-			r.tries++
-			r.at = a.sm.now.Add(reportTimeout)
-			a.send(&r.to, &r.m)
-		}
-		keep = append(keep, r)
-	}
-	clear(a.reports[len(keep):])
-	a.reports = keep
 }

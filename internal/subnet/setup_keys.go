@@ -62,3 +62,24 @@ func (s *SM) pushKeys(p int32, modifier uint32, old, t []ib.PKey) {
 		s.x.push(work{at: s.askAt(p), attr: mad.AttrPKeyTable, mod: modifier | uint32(b), set: true})
 	}
 }
+
+// keyFor is the M_Key that a request needs: a port that shows another one than ours is set with that. It does so
+// when the lease of a manager that is gone has run out (IBA 14.2.4).
+func (s *SM) keyFor(w *work) uint64 {
+	if w.set && w.at != none {
+		if k := s.cur.Ports[s.cur.entry(w.at)].Info.MKey; k != 0 {
+			return k
+		}
+	}
+	return s.cfg.MKey
+}
+
+// takeKeys gives our M_Key to the ports that have another's, before anything else is set there.
+func (s *SM) takeKeys() {
+	s.stage = stageKeys
+	for i := range s.cur.Ports {
+		if p := int32(i); s.cur.Ports[p].reach && s.cur.Ports[p].known && s.cur.Ports[p].Info.MKey != 0 && s.cur.Ports[p].Info.MKey != s.cfg.MKey {
+			s.x.push(work{at: s.askAt(p), attr: mad.AttrPortInfo, mod: s.portModifier(p), set: true})
+		}
+	}
+}

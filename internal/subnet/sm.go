@@ -15,9 +15,10 @@ type stage uint8
 const (
 	stageIdle     stage = iota
 	stageDiscover       // asking who is there
+	stageKeys           // taking over ports that have the key of another manager
 	stageSetUp          // giving LIDs, tables and keys
 	stageActivate       // letting packets through
-	stageGroups         // writing multicast tables
+	stageGroups         // writing tables of GUIDs, and multicast tables
 	stageLight          // asking whether something changed
 )
 
@@ -29,13 +30,14 @@ type SM struct {
 	x     exchange
 	stage stage
 
-	cur    *Subnet // being looked at, or the last one that was
-	live   *Subnet // the last that was brought up, which is what the administration answers from; nil before
-	graph  *Graph  // of cur, with the routes
-	routes *Routes
-	sws    []int32 // node of each switch of the graph
-	swOf   []int32 // by node: its number in the graph
-	paths  paths   // of live
+	cur      *Subnet // being looked at, or the last one that was
+	live     *Subnet // the last that was brought up, which is what the administration answers from; nil before
+	graph    *Graph  // of cur, with the routes
+	routes   *Routes
+	routedBy Options // of routes
+	sws      []int32 // node of each switch of the graph
+	swOf     []int32 // by node: its number in the graph
+	paths    paths   // of live
 
 	wantLID map[int32]ib.LID   // by end port of cur
 	tables  map[uint64]*tables // by node GUID: what switches are known to have
@@ -268,7 +270,7 @@ func (s *SM) build(slot *slot) bool {
 		method = mad.MethodSet
 	}
 	smp := mad.NewSMP(method, w.attr, w.mod, uint64(slot.seq))
-	smp.MKey = s.cfg.MKey
+	smp.MKey = s.keyFor(w)
 	var path [mad.MaxHops + 1]uint8
 	var hops []uint8
 	if w.at != none {
@@ -316,6 +318,8 @@ func (s *SM) proceed() {
 		switch s.stage {
 		case stageDiscover:
 			s.discovered()
+		case stageKeys:
+			s.setUp()
 		case stageSetUp:
 			s.activate()
 		case stageActivate:
@@ -345,12 +349,15 @@ func (s *SM) begin() bool {
 			return false
 		}
 		s.poll()
-	case s.groupsChanged && s.live != nil && s.live == s.cur && !s.heavy:
+	case (s.groupsChanged || len(s.sa.guids.changed) > 0) && s.live != nil && s.live == s.cur && !s.heavy:
 		s.stage = stageGroups
-		s.setUpGroups()
+		s.setUpGUIDs()
+		if s.groupsChanged {
+			s.setUpGroups()
+		}
 	case s.now.Before(s.sweepAt):
 		return false
-	case s.heavy || s.live == nil:
+	case s.heavy || s.cfg.HeavySweeps || s.live == nil:
 		s.discover()
 	default:
 		s.look()

@@ -60,6 +60,9 @@ func upDownFrom(g *Graph, roots []int32) (*Routes, *gap) {
 // roots finds switches for the top: those farthest from all hosts. Where every switch has hosts, it is
 // the one whose farthest switch is nearest.
 func (g *Graph) roots() []int32 {
+	if g.Switches() == 0 {
+		return nil
+	}
 	height := g.heights()
 	top := uint8(0)
 	for _, h := range height {

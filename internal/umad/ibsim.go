@@ -81,10 +81,9 @@ func OpenIbsim(o IbsimOptions) (*Port, error) {
 	}
 	if o.IsSM {
 		// The server hands requests to clients that are subnet managers alone, and waits for an answer. This one is none.
-		p.Serve(mad.ClassSubnetDir, unsupported)
-		p.Serve(mad.ClassSubnetLID, unsupported)
+		err = errors.Join(p.Serve(mad.ClassSubnetDir, unsupported), p.Serve(mad.ClassSubnetLID, unsupported))
 	}
-	return p, nil
+	return p, err
 }
 
 func (o IbsimOptions) where() string {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/umad/socket"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -185,7 +186,7 @@ func TestIsSMWithoutManager(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	for _, n := range []string{VariableSocket, VariableServer, VariablePort, VariableHost} {
+	for _, n := range []string{socket.Variable, VariableSocket, VariableServer, VariablePort, VariableHost} {
 		t.Setenv(n, "")
 	}
 	if v, there := os.LookupEnv(VariableIsSM); there {
@@ -196,14 +197,14 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("%v, want ErrNoFabric", err)
 	}
 	t.Setenv(VariableHost, "h")
-	if o, err := FromEnvironment(); err != nil || o != (IbsimOptions{Host: "h"}) || ibsimBase(o) != "sim" {
+	if o, err := FromEnvironment(); err != nil || o != (Options{Ibsim: IbsimOptions{Host: "h"}}) || ibsimBase(o.Ibsim) != "sim" {
 		t.Errorf("%+v, %v", o, err)
 	}
 	t.Setenv(VariableServer, "s")
 	t.Setenv(VariableIsSM, "")
 	for text, want := range map[string]int{"": 7070, "8000": 8000} {
 		t.Setenv(VariablePort, text)
-		if o, err := FromEnvironment(); err != nil || o.port() != want || !o.IsSM {
+		if o, err := FromEnvironment(); err != nil || o.Ibsim.port() != want || !o.Ibsim.IsSM {
 			t.Errorf("%q: %+v, %v", text, o, err)
 		}
 	}
@@ -212,6 +213,11 @@ func TestEnvironment(t *testing.T) {
 		if _, err := FromEnvironment(); err == nil || !strings.Contains(err.Error(), VariablePort) {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+	t.Setenv(socket.Variable, "/run/fabric.sock")
+	t.Setenv(socket.NodeVariable, "hca2")
+	if o, err := FromEnvironment(); err != nil || o != (Options{Service: ServiceOptions{Socket: "/run/fabric.sock", Node: "hca2"}}) {
+		t.Errorf("%+v, %v", o, err)
 	}
 }
 

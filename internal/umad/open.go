@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+
+	"github.com/softvpi/softvpi/internal/umad/socket"
 )
 
-// The environment by which Open chooses the fabric; the names are those of ibsim's own clients.
+// The environment by which Open chooses the fabric. That of the service of a fabric here (socket.Variable) goes first; the
+// other names are those of ibsim's own clients.
 const (
 	VariableSocket = "IBSIM_SOCKNAME"    // base of a local server's socket names
 	VariableServer = "IBSIM_SERVER_NAME" // host of a server, over UDP
@@ -17,10 +20,26 @@ const (
 )
 
 // ErrNoFabric is an environment that names no fabric.
-var ErrNoFabric = errors.New("no InfiniBand fabric: set " + VariableSocket + ", " + VariableServer + " or " + VariableHost)
+var ErrNoFabric = errors.New("no InfiniBand fabric: set " + socket.Variable + ", " + VariableSocket + ", " + VariableServer + " or " + VariableHost)
+
+// Options are how to come to a port of a fabric.
+type Options struct {
+	Service ServiceOptions // where its Socket is not empty
+	Ibsim   IbsimOptions   // else
+	Manager bool           // be a port with a subnet manager, to which requests come
+	Serving bool           // answer requests of other classes
+}
 
 // FromEnvironment is the fabric that the environment names. The error is ErrNoFabric, or names the variable.
-func FromEnvironment() (IbsimOptions, error) {
+func FromEnvironment() (o Options, err error) {
+	if o.Service.Socket, o.Service.Node = socket.FromEnvironment(); o.Service.Socket != "" {
+		return o, nil
+	}
+	o.Ibsim, err = ibsimFromEnvironment()
+	return o, err
+}
+
+func ibsimFromEnvironment() (IbsimOptions, error) {
 	o := IbsimOptions{Socket: os.Getenv(VariableSocket), Server: os.Getenv(VariableServer), Host: os.Getenv(VariableHost)}
 	if o.Socket == "" && o.Server == "" && o.Host == "" {
 		return o, ErrNoFabric
@@ -36,11 +55,32 @@ func FromEnvironment() (IbsimOptions, error) {
 	return o, nil
 }
 
+// Open opens the port.
+func (o Options) Open() (*Port, error) {
+	if o.Service.Socket != "" {
+		o.Service.Manager = o.Service.Manager || o.Manager
+		return OpenService(o.Service)
+	}
+	o.Ibsim.IsSM = o.Ibsim.IsSM || o.Manager || o.Serving // ibsim hands requests to subnet managers alone
+	return OpenIbsim(o.Ibsim)
+}
+
+// Transport opens the port without a Port around it, for programs that match answers to requests themselves, such as a
+// subnet manager.
+func (o Options) Transport() (Transport, Device, error) {
+	if o.Service.Socket != "" {
+		o.Service.Manager = o.Service.Manager || o.Manager
+		return openService(o.Service)
+	}
+	o.Ibsim.IsSM = o.Ibsim.IsSM || o.Manager || o.Serving
+	return OpenTransport(o.Ibsim)
+}
+
 // Open opens the port of the fabric that the environment names.
 func Open() (*Port, error) {
 	o, err := FromEnvironment()
 	if err != nil {
 		return nil, err
 	}
-	return OpenIbsim(o)
+	return o.Open()
 }

@@ -46,11 +46,21 @@ func NewPort(t Transport, d Device, first uint32) *Port {
 // Device is what the machine knew of the adapter when the port was opened.
 func (p *Port) Device() Device { return p.device }
 
-// Serve hands the requests of a management class to s from now on.
-func (p *Port) Serve(class uint8, s Server) {
+// listener is a transport to which must be said what is wanted of what nobody asked for.
+type listener interface {
+	listen(class uint8) error
+}
+
+// Serve hands the requests of a management class to s from now on. The error is that of a transport where another program
+// has them.
+func (p *Port) Serve(class uint8, s Server) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.servers[class] = s
+	p.mu.Unlock()
+	if l, ok := p.transport.(listener); ok {
+		return l.listen(class)
+	}
+	return nil
 }
 
 // Close ends the port. Requests that wait for an answer end with ErrClosed.

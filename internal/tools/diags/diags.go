@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/ibportstate"
 	"github.com/softvpi/softvpi/internal/tools/ibqueryerrors"
 	"github.com/softvpi/softvpi/internal/tools/ibroute"
+	"github.com/softvpi/softvpi/internal/tools/osmtest"
 	"github.com/softvpi/softvpi/internal/tools/perfquery"
 	"github.com/softvpi/softvpi/internal/tools/saquery"
 	"github.com/softvpi/softvpi/internal/tools/sminfo"
@@ -35,6 +36,7 @@ var Tools = map[string]tool.Main{
 	"ibroute":       ibroute.Main,
 	"ibtracert":     ibroute.Trace,
 	"perfquery":     perfquery.Main,
+	"osmtest":       osmtest.Main,
 	"sminfo":        sminfo.Main,
 	"smpdump":       smpquery.Dump,
 	"smpquery":      smpquery.Main,

@@ -122,8 +122,9 @@ func (s *Session) open() error {
 	o, err := umad.FromEnvironment()
 	var p *umad.Port
 	if err == nil {
-		o.IsSM = o.IsSM || s.Serving // ibsim hands requests to such ports alone
-		p, err = umad.OpenIbsim(o)
+		o.Serving = s.Serving
+		o.Service.Adapter, o.Service.Port = s.adapter, s.portNum
+		p, err = o.Open()
 	}
 	if err != nil {
 		return Failf("Failed to open '%s' port '%d': %s", orAny(s.adapter), s.portNum, err)

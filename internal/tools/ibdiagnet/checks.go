@@ -59,7 +59,7 @@ func logical(s mad.PortState) string {
 // identities looks for LIDs and GUIDs that are missing, or that two ports have.
 func (c *check) identities() error {
 	c.title("Bad Guids/LIDs Info")
-	bad := 0
+	bad := c.duplicates()
 	guids, lids := map[uint64]*discovery.Port{}, map[ib.LID]*discovery.Port{}
 	for _, p := range c.ports(true) {
 		if !p.Node.IsSwitch() && p.Remote == nil && p.Num != c.f.FromPort {
@@ -94,6 +94,25 @@ func (c *check) identities() error {
 	}
 	c.stage("Bad GUIDs/LIDs Check", bad, 0)
 	return nil
+}
+
+// duplicates looks for nodes that say that they are one: a port of theirs was met at the ends of two cables.
+func (c *check) duplicates() (bad int) {
+	if c.skip["dup_guids"] || c.skip["all"] {
+		return 0
+	}
+	for _, p := range c.ports(false) {
+		if len(c.met[p]) < 2 {
+			continue
+		}
+		bad++
+		c.Printf("-E- Duplicate node GUID 0x%016x: its port %d is at the ends of these direct routes:\n", p.Node.Info.NodeGUID, p.Num)
+		slices.SortFunc(c.met[p], slices.Compare)
+		for _, path := range c.met[p] {
+			c.Printf("    \"%s\"\n", ibdiag.PathString(path))
+		}
+	}
+	return bad
 }
 
 // states looks for links that no subnet manager has activated.
@@ -131,12 +150,24 @@ var counterNames = map[string]string{
 	"local_link_integrity_errors": "LocalLinkIntegrityErrors", "excesive_buffer_errors": "ExcessiveBufferOverrunErrors", "vl15_dropped": "VL15Dropped",
 }
 
-// errors are the counters of a port that are above their limits, as lines; ok tells that the port answers.
-func (l *local) errors(p *discovery.Port, limits map[string]uint64) (text string, ok bool) {
+// readCounters are the counters of a port; ok tells that it answers.
+func (l *local) readCounters(p *discovery.Port) (data []byte, ok bool) {
 	data, err := l.Perf(ibdiag.LIDRoute(p.BaseLID()), mad.MethodGet, mad.AttrPortCounters, []byte{0, p.Num})
-	if err != nil {
-		return "", false
+	return data, err == nil
+}
+
+// allCounters are the counters of a port as lines, by the names of the specification.
+func allCounters(data []byte) (text string) {
+	for _, f := range mad.PortCounters.Fields {
+		if f.Name != "PortSelect" && !f.Mask {
+			text += fmt.Sprintf("      %-32s: 0x%x\n", f.Name, f.Get(data))
+		}
 	}
+	return text
+}
+
+// tooHigh are the counters that are above their limits, as lines.
+func tooHigh(data []byte, limits map[string]uint64) (text string) {
 	names := make([]string, 0, len(counterNames))
 	for n := range counterNames {
 		names = append(names, n)
@@ -154,7 +185,7 @@ func (l *local) errors(p *discovery.Port, limits map[string]uint64) (text string
 		}
 		text += fmt.Sprintf("      %-32s: 0x%x%s\n", n, v, overflow)
 	}
-	return text, true
+	return text
 }
 
 // counters looks for ports with errors.
@@ -169,8 +200,11 @@ func (c *check) counters() error {
 		}
 		ok := !c.clear || c.ClearCounters(ibdiag.LIDRoute(p.BaseLID()), mad.PortCounters, p.Num, 0) == nil
 		text := ""
+		var data []byte
 		if ok {
-			text, ok = c.errors(p, c.limits)
+			if data, ok = c.readCounters(p); ok {
+				text = tooHigh(data, c.limits)
+			}
 		}
 		if !ok {
 			silent[p.Node] = true
@@ -179,6 +213,11 @@ func (c *check) counters() error {
 		if text != "" {
 			bad++
 			c.Printf("-W- %s\n      %-32s: Value\n%s", shown(p), "Performance Monitor counter", text)
+		}
+		if ok && c.all {
+			text = allCounters(data)
+		}
+		if text != "" {
 			fmt.Fprintf(&file, "%s\n%s", shown(p), text)
 		}
 	}

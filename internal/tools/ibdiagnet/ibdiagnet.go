@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -118,6 +119,8 @@ func shown(p *discovery.Port) string {
 type check struct {
 	*local
 	routes, clear bool
+	all           bool   // show all counters in the file
+	written       string // file for the topology that was found
 	limits        map[string]uint64
 	width         string
 	speed         string
@@ -125,6 +128,7 @@ type check struct {
 	f             *discovery.Fabric
 	place         map[*discovery.Node]int // of the nodes, in the order in which they were found
 	faults        []*discovery.Fault
+	met           map[*discovery.Port][][]uint8 // the routes by which each port was met in the first walk
 	stages        []stage
 	text          strings.Builder // for the log
 }
@@ -141,6 +145,8 @@ func Main(ctx context.Context, env tool.Env) int {
 	options := append(c.options(),
 		ibdiag.Flag(&c.routes, "routing", 'r', "check routing, too, and report subnet managers"),
 		ibdiag.Flag(&c.clear, "pc", 0, "reset the counters of all ports first"),
+		ibdiag.Flag(&c.all, "pm", 0, "write all counters of all ports into the file .pm"),
+		ibdiag.Text(&c.written, "wt", 0, "<file>", "write the topology that was found, in the form of ibnetdiscover"),
 		ibdiag.Option{Long: "P", Letter: 'P', Argument: "<counter=limit>", Help: "report the counter above this limit", Set: c.limit},
 		ibdiag.Text(&c.width, "lw", 0, "<1x|4x|8x|12x>", "width that links should have"),
 		ibdiag.Text(&c.speed, "ls", 0, "<2.5|5|10|14|25|50|100|200>", "speed that links should have, in Gb/s"),
@@ -251,8 +257,13 @@ func (c *check) end(took time.Duration) error {
 func (c *check) walk() (err error) {
 	asking := discovery.Asking{Timing: c.Timing, MKey: c.MKey}
 	asking.Timing.Tries = 1
+	c.met = map[*discovery.Port][][]uint8{}
 	for i := range int(c.count) {
-		f, faults, e := discovery.Discover(c.Context, c.Port, discovery.Options{}, asking)
+		var options discovery.Options
+		if i == 0 {
+			options.Found = func(path []uint8, p *discovery.Port, _ bool) { c.met[p] = append(c.met[p], slices.Clone(path)) }
+		}
+		f, faults, e := discovery.Discover(c.Context, c.Port, options, asking)
 		if e != nil {
 			return ibdiag.Failf("discover failed: %s", e)
 		}
@@ -267,5 +278,8 @@ func (c *check) walk() (err error) {
 	}
 	switches := len(c.f.Backwards(mad.NodeSwitch))
 	c.Printf("-I- Discovering ... %d nodes (%d Switches & %d CA-s) discovered.\n\n", len(c.f.Nodes), switches, len(c.f.Backwards(mad.NodeCA)))
+	if err := c.writeTopology(); err != nil {
+		return err
+	}
 	return c.write("lst", c.list())
 }

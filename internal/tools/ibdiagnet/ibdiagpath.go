@@ -235,7 +235,11 @@ func (p *path) counters(ports []*discovery.Port) error {
 		if q.BaseLID() == 0 {
 			continue
 		}
-		text, ok := p.errors(q, nil)
+		data, ok := p.readCounters(q)
+		text := ""
+		if ok {
+			text = tooHigh(data, nil)
+		}
 		switch {
 		case !ok:
 			p.Printf("-W- %s does not tell its counters\n", shown(q))

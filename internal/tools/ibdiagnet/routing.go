@@ -193,16 +193,25 @@ func (c *check) forwarding() error {
 		}
 		file.WriteString("\n")
 	}
-	if err := c.write("fdbs", file.String()); err != nil || !c.routes {
+	if err := c.write("fdbs", file.String()); err != nil {
 		return err
 	}
-	c.title("Fabric qualities report")
+	if c.routes {
+		c.title("Fabric qualities report")
+	}
+	lost, err := c.groups()
+	if err != nil || !c.routes {
+		return err
+	}
 	bad, paths := unread, 0
 	for _, p := range c.ports(true) {
 		if p.BaseLID() == 0 || !p.Node.IsSwitch() && p.Remote == nil {
 			continue
 		}
-		for n := range tables {
+		for _, n := range c.f.Nodes {
+			if !n.IsSwitch() {
+				continue
+			}
 			paths++
 			if why := follow(tables, n, p); why != "" {
 				c.Printf("-E- No route from %s to %s: %s\n", switchName(n), shown(p), why)
@@ -215,6 +224,8 @@ func (c *check) forwarding() error {
 		c.Printf("-I- All of them end where they should\n")
 	}
 	c.stage("Fabric Routing Check", bad, 0)
+	c.stage("Fabric Multicast Check", lost, 0)
+	c.qualities(c.newRouted(tables))
 	return nil
 }
 

@@ -45,7 +45,7 @@ func text(m *[mad.Len]byte) string {
 // serve answers the datagrams of a class until the user stops it. Attributes without an answer are left alone.
 func serve(s *ibdiag.Session, class uint8, oui uint32, answer func(attribute uint16) (string, bool)) error {
 	want := request(class, 0, oui)
-	s.Port.Serve(class, func(d *umad.Datagram) *[mad.Len]byte {
+	err := s.Port.Serve(class, func(d *umad.Datagram) *[mad.Len]byte {
 		m := d.MAD
 		h, err := mad.ParseHeader(m[:])
 		if err != nil || h.Method != mad.MethodGet || !bytes.Equal(m[vendorOUI:vendorData], want[vendorOUI:vendorData]) {
@@ -60,6 +60,9 @@ func serve(s *ibdiag.Session, class uint8, oui uint32, answer func(attribute uin
 		copy(m[vendorData:mad.Len-1], data)
 		return &m
 	})
+	if err != nil {
+		return err
+	}
 	<-s.Context.Done()
 	return nil
 }

@@ -15,6 +15,7 @@ const defaultLog = "/var/log/opensm.log"
 // journal is the log, in OpenSM's form: date, microseconds, process, bits, text.
 type journal struct {
 	name    string
+	prefix  string // of lines
 	file    io.Writer
 	flags   uint8
 	limit   int64
@@ -25,7 +26,7 @@ type journal struct {
 
 // openJournal opens the log. Name stdout is what the program prints.
 func openJournal(o *options, stdout io.Writer) (*journal, error) {
-	j := &journal{name: o.logFile, flags: o.flags, limit: int64(o.logLimit) << 20, now: time.Now}
+	j := &journal{name: o.logFile, prefix: o.prefix, flags: o.flags, limit: int64(o.logLimit) << 20, now: time.Now}
 	if j.name == "" {
 		j.name = defaultLog
 	}
@@ -82,7 +83,7 @@ func (j *journal) write(under uint8, text string) {
 		_ = j.open(false) // else the old one goes on
 	}
 	t := j.now()
-	n, _ := fmt.Fprintf(j.file, "%s %06d [%d] 0x%02x -> %s\n", t.Format("Jan 02 15:04:05"), t.Nanosecond()/1000, os.Getpid(), under, text)
+	n, _ := fmt.Fprintf(j.file, "%s %06d [%d] 0x%02x -> %s%s\n", t.Format("Jan 02 15:04:05"), t.Nanosecond()/1000, os.Getpid(), under, j.prefix, text)
 	if j.written += int64(n); j.limit > 0 && j.written >= j.limit {
 		if f, ok := j.file.(*os.File); ok && j.name != "stdout" && f.Truncate(0) == nil {
 			j.written = 0

@@ -10,9 +10,13 @@ import (
 	"strconv"
 
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/umad"
 )
+
+// detached is a variable that the program in the background has.
+const detached = "SOFTVPI_OPENSM_DETACHED"
 
 // Main runs opensm.
 func Main(ctx context.Context, env tool.Env) int {
@@ -28,10 +32,13 @@ func Main(ctx context.Context, env tool.Env) int {
 		fmt.Fprintln(env.Stdout, "OpenSM of SoftVPI")
 		return tool.Success
 	}
+	if o.create != "" {
+		return env.End(ctx, o.createConfig())
+	}
 	if err := o.load(); err != nil {
 		return env.End(ctx, err)
 	}
-	if o.daemon {
+	if o.daemon && os.Getenv(detached) == "" {
 		return env.End(ctx, detach(env.Args))
 	}
 	return env.End(ctx, serve(ctx, env, &o))
@@ -45,6 +52,12 @@ func (o *options) load() (err error) {
 	if o.cfg.Roots, err = loadRoots(o.roots); err != nil {
 		return tool.Usagef("root GUIDs (-a): %v", err)
 	}
+	if o.cfg.PrefixRoutes, err = loadPrefixRoutes(o.routes); err != nil {
+		return tool.Usagef("prefix routes (--prefix_routes_file): %v", err)
+	}
+	if o.cfg.Limits = &o.limits; o.qos {
+		o.cfg.QoS = o.qosOf()
+	}
 	return nil
 }
 
@@ -54,8 +67,8 @@ func serve(ctx context.Context, env tool.Env, o *options) error {
 	if err != nil {
 		return err
 	}
-	where.IsSM = true
-	t, device, err := umad.OpenTransport(where)
+	where.Manager = true
+	t, device, err := where.Transport()
 	if err != nil {
 		return err
 	}
@@ -83,23 +96,17 @@ func serve(ctx context.Context, env tool.Env, o *options) error {
 
 // manage runs the manager and writes down what it tells.
 func manage(ctx context.Context, env tool.Env, o *options, t umad.Transport, j *journal) error {
-	cache := cacheFile()
-	lids, err := loadLIDs(cache)
-	if err != nil {
-		j.write(logError, fmt.Sprintf("%v: the LIDs of the past are not known", err))
-	}
-	o.cfg.LIDs = lids
-	sm, err := subnet.New(o.cfg)
+	n := &notes{env: env, o: o, j: j}
+	s, err := service.New(service.Config{Subnet: o.cfg, Port: t, LIDs: cacheFile(), Tell: n.tell})
 	if err != nil {
 		return tool.Usagef("%v", err)
 	}
-	l := newLoop(sm, t)
-	n := &notes{env: env, o: o, j: j, sm: sm, cache: cache}
-	rescan, stop := signals(j)
-	defer stop()
-	sm.Start(l.now())
-	err = l.run(ctx, rescan, n.each)
-	if errors.Is(err, context.Canceled) {
+	defer signals(j, s.Rescan)()
+	err = s.Run(ctx)
+	switch {
+	case errors.Is(err, errEnough):
+		return nil
+	case errors.Is(err, context.Canceled):
 		j.write(logInfo, "Exiting SM")
 		return nil
 	}
@@ -108,52 +115,41 @@ func manage(ctx context.Context, env tool.Env, o *options, t umad.Transport, j *
 
 // notes writes down events.
 type notes struct {
-	env    tool.Env
-	o      *options
-	j      *journal
-	sm     *subnet.SM
-	cache  string
-	unable bool
+	env tool.Env
+	o   *options
+	j   *journal
 	// refused is why the subnet could not be brought up the last time.
 	refused string
 }
 
-var errNotUp = errors.New("the subnet could not be brought up; the log says why")
+var (
+	errNotUp  = errors.New("the subnet could not be brought up; the log says why")
+	errEnough = errors.New("the subnet is up")
+)
 
-// each looks at what has happened; done: with -o that is all.
-func (n *notes) each() (done bool, err error) {
-	for _, e := range n.sm.Events() {
-		n.j.write(bits(e.Kind), e.Text)
-		switch e.Kind {
-		case subnet.EventState:
-			fmt.Fprintln(n.env.Stdout, e.Text)
-		case subnet.EventUp:
-			fmt.Fprintln(n.env.Stdout, e.Text)
-			done = done || n.o.once
-		case subnet.EventLIDs:
-			n.save()
-		case subnet.EventRefused:
-			if e.Text != n.refused { // the same again and again is for the log
-				n.env.Errorf("%s", e.Text)
-			}
-			n.refused = e.Text
-			if n.o.once {
-				return true, errNotUp
-			}
-		case subnet.EventNotice:
-			if n.o.once {
-				done, err = true, errNotUp
-			}
+// tell writes down an event. With -o the subnet has to come up the first time, and then that is all.
+func (n *notes) tell(e subnet.Event) error {
+	n.j.write(bits(e.Kind), e.Text)
+	switch e.Kind {
+	case subnet.EventState:
+		fmt.Fprintln(n.env.Stdout, e.Text)
+	case subnet.EventUp:
+		fmt.Fprintln(n.env.Stdout, e.Text)
+		if n.o.once {
+			return errEnough
+		}
+	case subnet.EventRefused:
+		if e.Text != n.refused { // the same again and again is for the log
+			n.env.Errorf("%s", e.Text)
+		}
+		n.refused = e.Text
+		if n.o.once {
+			return errNotUp
+		}
+	case subnet.EventNotice:
+		if n.o.once {
+			return errNotUp
 		}
 	}
-	return done, err
-}
-
-// save keeps the LIDs for the next start. Where that cannot be, the log says so once.
-func (n *notes) save() {
-	err := saveLIDs(n.cache, n.sm.LIDs())
-	if err != nil && !n.unable {
-		n.unable = true
-		n.j.write(logError, fmt.Sprintf("the LIDs are not kept for the next start: %v", err))
-	}
+	return nil
 }

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -34,6 +34,9 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %+v", line, o)
 		}
 	}
+	if _, err := parse([]string{"-service", "-L", "128"}); err != nil { // WinOF 5.50, 4.2.4
+		t.Error(err)
+	}
 	o, err := parse([]string{"-vv", "-t", "50", "--retries", "0", "-Z", "in", "-d", "0", "-d3"})
 	if err != nil || o.flags != 0x0f || o.cfg.Timeout != 50*time.Millisecond || o.cfg.Retries != -1 || o.cfg.Enforce != subnet.EnforceIn || !o.cfg.IgnoreOthers || !o.cfg.NoMulticast || o.cfg.Sweep != 10*time.Second {
 		t.Errorf("%+v, %v", o, err)
@@ -56,7 +59,7 @@ func TestRefusals(t *testing.T) {
 		"-d 9":            "allowed: 0 to 3",
 		"-Z sideways":     "allowed: both, in, out, off",
 		"--once=1":        "takes no argument",
-		"-F /etc/x":       "option -F of OpenSM is not supported",
+		"-F /etc/x":       "options file (-F)",
 		"--perfmgr":       "option --perfmgr of OpenSM is not supported",
 		"-P /nonexistent": "partition configuration (-P)",
 		"-a /nonexistent": "root GUIDs (-a)",
@@ -77,31 +80,6 @@ func TestHelpNamesEveryOption(t *testing.T) {
 	for _, x := range list {
 		if x.long != "" && !strings.Contains(out.String(), "--"+x.long) {
 			t.Errorf("--%s is not in the help", x.long)
-		}
-	}
-}
-
-// LIDs are kept in OpenSM's file.
-func TestLIDFile(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "guid2lid")
-	want := map[uint64]subnet.LIDRange{0x2c90300001001: {First: 1, Last: 1}, 5: {First: 8, Last: 15}}
-	if err := saveLIDs(name, want); err != nil {
-		t.Fatal(err)
-	}
-	b, _ := os.ReadFile(name)
-	if text := "0x0000000000000005 0x0008 0x000f\n\n0x0002c90300001001 0x0001 0x0001\n\n"; string(b) != text {
-		t.Errorf("%q, want %q", b, text)
-	}
-	got, err := loadLIDs(name)
-	if err != nil || !maps.Equal(got, want) {
-		t.Errorf("%v, %v", got, err)
-	}
-	if got, err := loadLIDs(name + "none"); got != nil || err != nil {
-		t.Errorf("no file: %v, %v", got, err)
-	}
-	for _, bad := range []string{"0x1", "0x1 0x0 0x1", "0x1 0x5 0x4", "0x1 0xc000 0xc000", "x 1 2"} {
-		if _, err := readLIDs(strings.NewReader("\n" + bad)); err == nil || !strings.Contains(err.Error(), "line 2") {
-			t.Errorf("%q: %v", bad, err)
 		}
 	}
 }
@@ -170,8 +148,128 @@ func TestRealIbsim(t *testing.T) {
 	if status != tool.Success || !strings.Contains(out.String(), "SUBNET UP") {
 		t.Fatalf("status %d: %s%s", status, out.String(), errs.String())
 	}
-	lids, err := loadLIDs(filepath.Join(dir, "guid2lid"))
-	if err != nil || len(lids) != 3 {
-		t.Errorf("the LIDs that were kept: %v, %v", lids, err)
+	lids, err := os.ReadFile(filepath.Join(dir, "guid2lid"))
+	if err != nil || len(strings.Fields(string(lids))) != 9 {
+		t.Errorf("the LIDs that were kept: %q, %v", lids, err)
 	}
+}
+
+// What -c writes is read by -F, and says the same; the command line comes before the file, wherever -F stands.
+func TestOptionsFile(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "opensm.conf")
+	run := func(args ...string) (int, string) {
+		var out, errs bytes.Buffer
+		status := Main(context.Background(), tool.Env{Name: "opensm", Args: args, Stdout: &out, Stderr: &errs})
+		return status, out.String() + errs.String()
+	}
+	if status, text := run("-c", name, "-p", "7", "-R", "ftree,minhop", "-s", "30", "-Z", "in", "-Q", "--log_prefix", "a b"); status != 0 {
+		t.Fatalf("status %d: %s", status, text)
+	}
+	want, err := parse([]string{"-p", "7", "-R", "ftree,minhop", "-s", "30", "-Z", "in", "-Q", "--log_prefix", "a b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := parse([]string{"-F", name})
+	got.config = ""
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
+	}
+	again := filepath.Join(dir, "again.conf")
+	if status, text := run("--config="+name, "-c", again); status != 0 {
+		t.Fatalf("status %d: %s", status, text)
+	}
+	a, _ := os.ReadFile(name)
+	b, _ := os.ReadFile(again)
+	if !bytes.Equal(a, b) || !bytes.Contains(a, []byte("\nsm_priority 7\n")) {
+		t.Errorf("%s\nbecame\n%s", a, b)
+	}
+	o, err := parse([]string{"-p", "3", "-F", name})
+	if err != nil || o.cfg.Priority != 3 || o.cfg.Enforce != subnet.EnforceIn {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// Lines of opensm.conf (opensm(8), "QOS CONFIGURATION" and others), and those that cannot be.
+func TestConfigurationLines(t *testing.T) {
+	o := defaults()
+	err := o.readConfig(strings.NewReader("# a comment\n\nguid 0x2c90300001001\nsweep_interval=5\n sweep_on_trap FALSE\nmax_op_vls 0x3\naccum_log_file FALSE\n" +
+		"log_file (null)\nqos TRUE\nqos_max_vls 8\nqos_ca_max_vls 4\nqos_vlarb_low 0:1,1:2\nqos_swe_sl2vl 1,0,15,\nqos_rtr_high_limit 0\nm_key_lookup TRUE\ncc_cct (null)\n" +
+		"cc_ca_cong_setting_ccti_timer 0 0\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := o.qosOf()
+	if o.guid != 0x2c90300001001 || o.cfg.Sweep != 5*time.Second || !o.cfg.IgnoreTraps || o.limits.MaxVLs != 3 || !o.erase || o.logFile != "" || !o.qos {
+		t.Errorf("%+v", o)
+	}
+	if q.CA.Max != 4 || q.Switch.Max != 8 || len(q.Router.Low) != 2 || q.Router.HighLimit != 0 || q.Switch.SLtoVL != [16]uint8{1, 0, 15} || q.CA.SLtoVL[3] != 3 {
+		t.Errorf("%+v", q)
+	}
+	for line, want := range map[string]string{
+		"fast TRUE":             "there is no such key",
+		"perfmgr TRUE":          "not supported; allowed: FALSE",
+		"lmc 8":                 "allowed: 0 to 7",
+		"qos maybe":             "allowed: TRUE, FALSE",
+		"guid x":                "64 bits",
+		"routing_engine best":   "allowed: minhop",
+		"part_enforce sideways": "allowed: both, in, out, off",
+		"qos_vlarb_low 15:1":    "lane, 0 to 14",
+		"qos_vlarb_low 1":       "lane, 0 to 14",
+		"qos_sl2vl 16":          "up to 16 lanes",
+		"qos_ca_high_limit 256": "allowed: -1 to 255",
+		"log_flags 0x100":       "allowed: 0 to 0xff",
+	} {
+		o := defaults()
+		if err := o.readConfig(strings.NewReader("\n" + line)); err == nil || !strings.Contains(err.Error(), "line 2: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", line, err, want)
+		}
+	}
+}
+
+// A file that OpenSM itself has written can be read, and OpenSM reads one of ours.
+func TestConfigurationOfOpenSM(t *testing.T) {
+	program, err := exec.LookPath("opensm")
+	if err != nil {
+		t.Skip("no opensm")
+	}
+	dir := t.TempDir()
+	theirs, ours := filepath.Join(dir, "theirs"), filepath.Join(dir, "ours")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, program, "-c", theirs).CombinedOutput(); err != nil {
+		t.Skipf("opensm -c: %v: %s", err, out)
+	}
+	o, err := parse([]string{"-F", theirs})
+	if err != nil || o.cfg.Window != 4 || o.cfg.SMKey != 1 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	mine := defaults()
+	mine.create, mine.cfg.Priority, mine.limits.HOQLife = ours, 9, 14
+	if err := mine.createConfig(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(ctx, program, "-F", ours, "-c", theirs).CombinedOutput()
+	b, _ := os.ReadFile(theirs)
+	if err != nil || !bytes.Contains(b, []byte("sm_priority 9\n")) || !bytes.Contains(b, []byte("head_of_queue_lifetime 0x0e\n")) || bytes.Contains(out, []byte("nrecognized")) {
+		t.Errorf("%v: %s\n%s", err, out, b)
+	}
+}
+
+func FuzzReadConfig(f *testing.F) {
+	f.Add("sm_priority 5\nqos_sl2vl 1,2,3\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		o := defaults()
+		if o.readConfig(strings.NewReader(text)) != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := o.writeConfig(&b); err != nil {
+			t.Fatal(err)
+		}
+		again := defaults()
+		if err := again.readConfig(bytes.NewReader(b.Bytes())); err != nil {
+			t.Errorf("%v of what was written: %s", err, b.String())
+		}
+	})
 }

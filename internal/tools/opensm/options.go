@@ -28,6 +28,24 @@ type options struct {
 	pidFile    string
 	help       bool
 	version    bool
+	config     string // file of options
+	create     string // file to write them to
+	routes     string // file of prefix routes
+	prefix     string // of lines of the log
+	limits     subnet.Limits
+	qos        bool
+	lanes      [laneKinds]lanes
+}
+
+// defaults are the options where nothing is said.
+func defaults() options {
+	o := options{flags: logError | logInfo, limits: subnet.DefaultLimits(), logFile: defaultLog, partitions: defaultPartitions, routes: defaultRoutes}
+	o.cfg = subnet.Config{Sweep: 10 * time.Second, SMKey: subnet.DefaultSMKey, Prefix: subnet.DefaultPrefix, Window: subnet.DefaultWindow, Timeout: subnet.DefaultTimeout,
+		Retries: subnet.DefaultRetries, PollInterval: subnet.DefaultPoll, PollRetries: subnet.DefaultPollRetries}
+	for i := range o.lanes {
+		o.lanes[i].highLimit = -1
+	}
+	return o
 }
 
 // Bits of what is logged, as opensm(8) has them under -D.
@@ -50,6 +68,11 @@ type option struct {
 
 // list are the options that there are.
 var list = []option{
+	{'F', "config", "FILE", "options file, in the form of opensm.conf (default /etc/opensm/opensm.conf, where it exists); what the command line says comes first", func(o *options, v string) error {
+		o.config = v
+		return nil
+	}},
+	{'c', "create-config", "FILE", "write an options file with the options as they are, and exit", func(o *options, v string) error { o.create = v; return nil }},
 	{0, "version", "", "print the version and exit", func(o *options, _ string) error { o.version = true; return nil }},
 	{'g', "guid", "GUID", "port GUID to bind to, in hexadecimal; 0 lists the ports", func(o *options, v string) (err error) {
 		o.guid, err = hexadecimal(v)
@@ -103,19 +126,17 @@ var list = []option{
 	{'e', "erase_log_file", "", "begin with an empty log", func(o *options, _ string) error { o.erase = true; return nil }},
 	{'P', "Pconfig", "FILE", "partition configuration (default /etc/opensm/partitions.conf, where it exists)", func(o *options, v string) error { o.partitions = v; return nil }},
 	{'Z', "part_enforce", "WAY", "switches check partitions: both, in, out or off (default both)", func(o *options, v string) error {
-		i := slices.Index([]string{"both", "in", "out", "off"}, v)
-		if i < 0 {
-			return fmt.Errorf("allowed: both, in, out, off")
-		}
-		o.cfg.Enforce = subnet.Enforcement(i)
-		return nil
+		return setEnforcement(o, v)
 	}},
 	{'N', "no_part_enforce", "", "the same as -Z off", func(o *options, _ string) error { o.cfg.Enforce = subnet.EnforceOff; return nil }},
 	{'W', "allow_both_pkeys", "", "ports may be full and limited member of one partition", func(o *options, _ string) error { o.cfg.AllowBothPKeys = true; return nil }},
-	{'Q', "qos", "", "set the tables of service levels and arbitration", func(o *options, _ string) error { o.cfg.QoS = subnet.DefaultQoS(); return nil }},
+	{'Q', "qos", "", "set the tables of service levels and arbitration", func(o *options, _ string) error { o.qos = true; return nil }},
+	{0, "prefix_routes_file", "FILE", "routers by subnet prefix (default /etc/opensm/prefix-routes.conf, where it exists)", func(o *options, v string) error { o.routes = v; return nil }},
+	{0, "log_prefix", "TEXT", "at the front of every line of the log", func(o *options, v string) error { o.prefix = v; return nil }},
 	{'x', "honor_guid2lid", "", "heed the guid2lid file when becoming master in place of another", func(o *options, _ string) error { o.cfg.HonorLIDs = true; return nil }},
 	{'y', "stay_on_fatal", "", "go on in spite of duplicate GUIDs, which is always done", func(*options, string) error { return nil }},
 	{'B', "daemon", "", "run in the background", func(o *options, _ string) error { o.daemon = true; return nil }},
+	{0, "service", "", "run for the system's manager of services, which starts and ends it: in the foreground, as without", func(*options, string) error { return nil }},
 	{'J', "pidfile", "FILE", "for the process number", func(o *options, v string) error { o.pidFile = v; return nil }},
 	{'d', "debug", "NUMBER", "0: ignore other subnet managers; 1, 2: accepted, always so; 3: no multicast", func(o *options, v string) error {
 		switch v {
@@ -144,20 +165,34 @@ var list = []option{
 }
 
 // elsewhere are OpenSM's options that are not built here.
-var elsewhere = []string{"F", "config", "c", "create-config", "do_mesh_analysis", "lash_start_vl", "nue_max_num_vls", "A", "ucast_cache", "M", "lid_matrix_file",
+var elsewhere = []string{"do_mesh_analysis", "lash_start_vl", "nue_max_num_vls", "A", "ucast_cache", "M", "lid_matrix_file",
 	"U", "lfts_file", "S", "sadb_file", "u", "cn_guid_file", "G", "io_guid_file", "port-shifting", "scatter-ports", "H", "max_reverse_hops", "m", "ids_guid_file",
 	"X", "guid_routing_order_file", "console", "console-port", "i", "ignore_guids", "w", "hop_weights_file", "O", "port_search_ordering_file", "dimn_ports_file",
-	"dump_files_dir", "prefix_routes_file", "Y", "qos_policy_file", "congestion_control", "congestion-control", "cckey", "cc_key", "I", "inactive", "perfmgr",
-	"perfmgr_sweep_time_s", "consolidate_ipv6_snm_req", "log_prefix", "torus_config"}
+	"dump_files_dir", "Y", "qos_policy_file", "congestion_control", "congestion-control", "cckey", "cc_key", "I", "inactive", "perfmgr",
+	"perfmgr_sweep_time_s", "consolidate_ipv6_snm_req", "torus_config"}
 
-// parse reads a command line as getopt_long does: short options may stand together, and arguments stuck to them.
-func parse(args []string) (o options, err error) {
-	o = options{flags: logError | logInfo}
-	o.cfg.Sweep = 10 * time.Second
+// parse reads a command line, and the options file, which it may name.
+func parse(args []string) (options, error) {
+	o := defaults()
+	if err := o.arguments(args); err != nil || o.help || o.version {
+		return o, err
+	}
+	name := o.config
+	o = defaults()
+	if err := o.loadConfig(name); err != nil {
+		return o, err
+	}
+	return o, o.arguments(args)
+}
+
+// arguments reads a command line as getopt_long does: short options may stand together, and arguments stuck to them.
+func (o *options) arguments(args []string) (err error) {
 	for len(args) > 0 {
 		a := args[0]
 		args = args[1:]
 		switch {
+		case a == "-service": // so the manual spells it
+			args, err = o.long(a[1:], args)
 		case strings.HasPrefix(a, "--") && len(a) > 2:
 			args, err = o.long(a[2:], args)
 		case strings.HasPrefix(a, "-") && len(a) > 1 && a != "--":
@@ -166,10 +201,10 @@ func parse(args []string) (o options, err error) {
 			err = tool.Usagef("unexpected argument %q; -h lists the options", a)
 		}
 		if err != nil {
-			return o, err
+			return err
 		}
 	}
-	return o, nil
+	return nil
 }
 
 func (o *options) long(text string, args []string) ([]string, error) {

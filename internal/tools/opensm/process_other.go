@@ -5,7 +5,7 @@ package opensm
 import "github.com/softvpi/softvpi/internal/tools/tool"
 
 // signals are none here.
-func signals(*journal) (rescan <-chan struct{}, stop func()) { return nil, func() {} }
+func signals(*journal, func()) (stop func()) { return func() {} }
 
 func detach([]string) error {
 	return tool.Usagef("option -B: not supported on this system")

@@ -13,8 +13,8 @@ import (
 )
 
 // signals are SIGHUP, which asks for a sweep, and SIGUSR1, which has the log opened anew (opensm(8), NOTES).
-func signals(j *journal) (rescan <-chan struct{}, stop func()) {
-	in, out, done := make(chan os.Signal, 4), make(chan struct{}, 1), make(chan struct{})
+func signals(j *journal, rescan func()) (stop func()) {
+	in, done := make(chan os.Signal, 4), make(chan struct{})
 	signal.Notify(in, syscall.SIGHUP, syscall.SIGUSR1)
 	go func() {
 		for {
@@ -24,16 +24,13 @@ func signals(j *journal) (rescan <-chan struct{}, stop func()) {
 			case s := <-in:
 				if s == syscall.SIGUSR1 {
 					j.reopen.Store(true)
-					continue
-				}
-				select {
-				case out <- struct{}{}:
-				default:
+				} else {
+					rescan()
 				}
 			}
 		}
 	}()
-	return out, func() { signal.Stop(in); close(done) }
+	return func() { signal.Stop(in); close(done) }
 }
 
 // detach starts the same program in the background, without -B.
@@ -54,6 +51,7 @@ func detach(args []string) error {
 	}
 	c := exec.Command(exe)
 	c.Args = slices.Concat([]string{"opensm"}, rest)
+	c.Env = append(os.Environ(), detached+"=1")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("starting in the background: %w", err)

@@ -1,0 +1,383 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// wire joins two ports, of LID 1 and 2, and carries packets between them and back to themselves.
+type wire struct {
+	now  clock.Time
+	port [2]*Port
+	got  [2][]Message
+	file [2]*File
+	sent int
+	lose func(n int, k *Packet) bool
+}
+
+func newWire() *wire {
+	w := &wire{}
+	ids := &IDs{}
+	for i := range w.port {
+		w.port[i] = NewPort(ids)
+		w.file[i] = w.port[i].Open(func(m *Message) {
+			c := *m
+			c.Data = bytes.Clone(m.Data)
+			w.got[i] = append(w.got[i], c)
+		})
+	}
+	return w
+}
+
+// flow carries all there is to carry.
+func (w *wire) flow() {
+	var k Packet
+	for again := true; again; {
+		again = false
+		for i, p := range w.port {
+			for p.Transmit(&k) {
+				again = true
+				if w.sent++; w.lose != nil && w.lose(w.sent, &k) {
+					continue
+				}
+				k.SLID = ib.LID(i + 1)
+				if k.DLID == 1 || k.DLID == 2 {
+					w.port[k.DLID-1].Receive(w.now, &k)
+				}
+			}
+		}
+	}
+}
+
+// until lets time pass, timer by timer, up to d from now.
+func (w *wire) until(d time.Duration) {
+	end := w.now.Add(d)
+	for {
+		w.flow()
+		next := clock.Min(w.port[0].Deadline(), w.port[1].Deadline())
+		if end.Before(next) {
+			w.now = end
+			return
+		}
+		w.now = next
+		w.port[0].Advance(w.now)
+		w.port[1].Advance(w.now)
+	}
+}
+
+func (w *wire) register(t testing.TB, i int, r Registration) uint32 {
+	t.Helper()
+	id, err := w.file[i].Register(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func administration(methods ...uint8) Registration {
+	r := Registration{QPN: 1, Class: mad.ClassSubnetAdm, Version: 2, RMPP: 1}
+	for _, m := range methods {
+		r.Methods[m/64] |= 1 << (m % 64)
+	}
+	return r
+}
+
+func message(agent uint32, class, method uint8, tid uint32, to ib.LID, timeout time.Duration, retries uint32) *Message {
+	m := &Message{Header: Header{Agent: agent, LID: to, QPN: 1, Timeout: uint32(timeout / time.Millisecond), Retries: retries}, Data: make([]byte, mad.Len)}
+	h := mad.Header{BaseVersion: 1, Class: class, ClassVersion: 1, Method: method, TransactionID: uint64(tid), AttributeID: 0x11}
+	if class == mad.ClassSubnetAdm {
+		h.ClassVersion = 2
+	}
+	h.Append(m.Data[:0])
+	return m
+}
+
+func (w *wire) send(t testing.TB, i int, m *Message) {
+	t.Helper()
+	if err := w.file[i].Send(w.now, m); err != nil {
+		t.Fatal(err)
+	}
+	w.flow()
+}
+
+// reply is the answer of a program to what it has read.
+func reply(agent uint32, q *Message, method uint8, data []byte) *Message {
+	m := &Message{Header: Header{Agent: agent, LID: q.LID, QPN: q.QPN}, Data: data}
+	copy(m.Data, q.Data[:mad.HeaderLen])
+	m.Data[3] = method
+	return m
+}
+
+// A registration is refused where the kernel refuses it.
+func TestRegistrations(t *testing.T) {
+	all := [2]uint64{1 << 1, 0}
+	for _, c := range []struct {
+		name  string
+		r     Registration
+		field string
+	}{
+		{"queue pair 2", Registration{QPN: 2}, "queue pair"},
+		{"RMPP 2", Registration{QPN: 1, RMPP: 2}, "RMPP version"},
+		{"class 0x50", Registration{QPN: 1, Class: 0x50}, "management class"},
+		{"subnet management on queue pair 1", Registration{QPN: 1, Class: 0x81, Version: 1}, "management class"},
+		{"administration on queue pair 0", Registration{Class: 3, Version: 2}, "management class"},
+		{"RMPP of a class without", Registration{QPN: 1, Class: 4, Version: 1, RMPP: 1}, "RMPP version"},
+		{"vendor class without OUI", Registration{QPN: 1, Class: 0x30, Version: 1}, "OUI"},
+		{"version", Registration{QPN: 1, Class: 4, Version: 0x83}, "class version"},
+		{"method of another agent", Registration{QPN: 1, Class: 9, Version: 1, Methods: all}, "method"},
+		{"the same of another version", Registration{QPN: 1, Class: 9, Version: 2, Methods: all}, ""},
+		{"the same without methods", Registration{QPN: 1, Class: 9, Version: 1}, ""},
+		{"vendor class of another OUI", Registration{QPN: 1, Class: 0x32, Version: 1, OUI: 2, Methods: all}, ""},
+		{"only to send", Registration{QPN: 1}, ""},
+	} {
+		w := newWire()
+		w.register(t, 0, Registration{QPN: 1, Class: 9, Version: 1, Methods: all})
+		w.register(t, 0, Registration{QPN: 1, Class: 0x32, Version: 1, OUI: 1, Methods: all})
+		_, err := w.file[0].Register(c.r)
+		var e *RegistrationError
+		if got := errors.As(err, &e); got != (c.field != "") || got && e.Field != c.field {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	w := newWire()
+	for range MaxAgents {
+		w.register(t, 0, Registration{QPN: 1})
+	}
+	if _, err := w.file[0].Register(Registration{QPN: 1}); err == nil {
+		t.Error("33 agents")
+	}
+	if !w.file[0].Unregister(7) || w.file[0].Unregister(7) || w.file[0].Unregister(99) {
+		t.Error("unregistering")
+	}
+	if id := w.register(t, 0, Registration{QPN: 1}); id != 7 {
+		t.Errorf("number %d", id)
+	}
+	w.file[0].Close()
+	if !w.port[0].Quiet() {
+		t.Error("agents are left")
+	}
+}
+
+// A request goes to the agent of its class and method, the response to the one that has asked, even where both have one class.
+func TestResponsesFindTheirAgent(t *testing.T) {
+	w := newWire()
+	server := w.register(t, 1, administration(mad.MethodGet))
+	w.register(t, 0, administration()) // another, which gets nothing
+	asking := w.register(t, 0, administration())
+	w.send(t, 0, message(asking, mad.ClassSubnetAdm, mad.MethodGet, 7, 2, time.Second, 0))
+	if len(w.got[1]) != 1 || w.got[1][0].Agent != server || w.got[1][0].LID != 1 || w.got[1][0].Length != 320 {
+		t.Fatalf("%+v", w.got[1])
+	}
+	q := &w.got[1][0]
+	w.send(t, 1, reply(server, q, mad.MethodGetResp, make([]byte, mad.Len)))
+	if len(w.got[0]) != 1 || w.got[0][0].Agent != asking || w.got[0][0].Status != 0 || binary.BigEndian.Uint32(w.got[0][0].Data[12:]) != 7 {
+		t.Fatalf("%+v", w.got[0])
+	}
+	w.send(t, 1, reply(server, q, mad.MethodGetResp, make([]byte, mad.Len)))
+	w.until(time.Minute)
+	if len(w.got[0]) != 1 {
+		t.Error("the answer came twice, and was not dropped")
+	}
+}
+
+// What nobody answers is sent once more for each retry, and comes back with ETIMEDOUT.
+func TestTimeOuts(t *testing.T) {
+	w := newWire()
+	id := w.register(t, 0, administration())
+	w.send(t, 0, message(id, mad.ClassSubnetAdm, mad.MethodGet, 7, 9, 100*time.Millisecond, 2))
+	w.until(time.Minute)
+	if w.sent != 3 || len(w.got[0]) != 1 {
+		t.Fatalf("%d times, %d came back", w.sent, len(w.got[0]))
+	}
+	m := w.got[0][0]
+	if m.Status != TimedOut || m.Length != HeaderLen+mad.HeaderLen || len(m.Data) != mad.HeaderLen || binary.BigEndian.Uint32(m.Data[12:]) != 7 {
+		t.Errorf("%+v", m)
+	}
+	// What wants no response is forgotten at once.
+	w.send(t, 0, message(id, mad.ClassSubnetAdm, mad.MethodGet, 8, 9, 0, 2))
+	w.until(time.Minute)
+	if w.sent != 4 || len(w.got[0]) != 1 || w.port[0].Deadline() != clock.Never {
+		t.Error("a MAD without a time-out was waited for")
+	}
+}
+
+func TestSendErrors(t *testing.T) {
+	w := newWire()
+	id := w.register(t, 0, administration())
+	for name, m := range map[string]*Message{
+		"agent":          message(id+1, 3, 1, 1, 2, 0, 0),
+		"length":         {Header: Header{Agent: id}, Data: make([]byte, 20)},
+		"transaction ID": message(id, 3, 1, 1, 9, time.Second, 0),
+	} {
+		if name == "transaction ID" {
+			w.send(t, 0, message(id, 3, 1, 1, 9, time.Second, 0))
+		}
+		var e *SendError
+		if err := w.file[0].Send(w.now, m); !errors.As(err, &e) || e.Field != name {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	long := &Message{Header: Header{Agent: id}, Data: make([]byte, 300)}
+	long.Data[1] = 3
+	if err := w.file[0].Send(w.now, long); err == nil {
+		t.Error("300 bytes without RMPP")
+	}
+}
+
+// table is a response of n bytes of records with the flag that makes it a transfer.
+func table(n int) []byte {
+	b := make([]byte, 56+n)
+	for i := range n {
+		b[56+i] = byte(i*7 + i>>8)
+	}
+	b[24], b[25], b[26] = 1, 1, 1
+	return b
+}
+
+// A transfer arrives as it was sent, whatever packets are lost, so long as not too many are (IBA 13.6).
+func TestTransfersSurviveLoss(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		w := newWire()
+		server := w.register(t, 1, administration(mad.MethodGetTable))
+		asking := w.register(t, 0, administration())
+		w.send(t, 0, message(asking, mad.ClassSubnetAdm, mad.MethodGetTable, 7, 2, 30*time.Second, 0))
+		n := rapid.OneOf(rapid.IntRange(0, 900), rapid.IntRange(0, 40000)).Draw(r, "length")
+		lost := rapid.SliceOfNDistinct(rapid.IntRange(2, 400), 0, 20, rapid.ID[int]).Draw(r, "lost")
+		w.lose = func(k int, _ *Packet) bool {
+			for _, l := range lost {
+				if l == k {
+					return true
+				}
+			}
+			return false
+		}
+		data := table(n)
+		m := reply(server, &w.got[1][0], 0x92, data)
+		m.Retries = 30
+		w.send(t, 1, m)
+		w.until(5 * time.Minute)
+		if len(w.got[0]) != 1 || w.got[0][0].Status != 0 {
+			r.Fatalf("%d messages", len(w.got[0]))
+		}
+		got := w.got[0][0].Data
+		// What is behind the records of the last segment is not told by the packets of one segment alone.
+		if !bytes.Equal(got[56:], data[56:]) {
+			r.Fatalf("%d bytes came, %d were sent", len(got), len(data))
+		}
+		if len(w.got[1]) != 1 {
+			r.Fatalf("the sender was told %+v", w.got[1][1:])
+		}
+	})
+}
+
+// A request of several packets is answered by one: the other end is told that it may begin (IBA 13.6.6.3).
+func TestTransfersInBothDirections(t *testing.T) {
+	w := newWire()
+	server := w.register(t, 1, administration(mad.MethodGetMulti))
+	asking := w.register(t, 0, administration())
+	m := message(asking, mad.ClassSubnetAdm, mad.MethodGetMulti, 7, 2, time.Second, 3)
+	q := table(1000)
+	copy(q, m.Data[:mad.HeaderLen])
+	m.Data = q
+	turned := false
+	w.lose = func(_ int, k *Packet) bool {
+		turned = turned || k.MAD[25] == mad.RMPPAck && be32(k.MAD[28:]) == 0 && k.MAD[3] == mad.MethodGetMulti
+		return false
+	}
+	w.send(t, 0, m)
+	if len(w.got[1]) != 1 || !bytes.Equal(w.got[1][0].Data[56:], q[56:]) || !turned {
+		t.Fatalf("the request: %d came, turned %v", len(w.got[1]), turned)
+	}
+	w.send(t, 1, reply(server, &w.got[1][0], 0x94, table(5000)))
+	if len(w.got[0]) != 1 || len(w.got[0][0].Data) != 5056 || w.got[0][0].Status != 0 {
+		t.Fatalf("the answer: %d came", len(w.got[0]))
+	}
+}
+
+// A transfer that nobody wants, that is stopped, or that nobody acknowledges, ends.
+func TestTransfersEnd(t *testing.T) {
+	w := newWire()
+	server := w.register(t, 1, administration(mad.MethodGetTable))
+	asking := w.register(t, 0, administration())
+	w.send(t, 0, message(asking, mad.ClassSubnetAdm, mad.MethodGetTable, 7, 2, time.Second, 0))
+	w.until(2 * time.Second) // whoever asked has given up
+	m := reply(server, &w.got[1][0], 0x92, table(5000))
+	m.Retries = 3
+	w.send(t, 1, m)
+	w.until(time.Minute)
+	if len(w.got[0]) != 1 || w.got[0][0].Status != TimedOut || len(w.file[1].agents[server].sends) != 0 {
+		t.Errorf("a late answer: %d, %d", len(w.got[0]), len(w.got[1]))
+	}
+	w.lose = func(int, *Packet) bool { return true }
+	m = reply(server, &w.got[1][0], 0x92, table(5000))
+	m.Retries = 3
+	sent := w.sent
+	w.send(t, 1, m)
+	w.until(time.Minute)
+	if w.sent-sent != 4 || len(w.got[1]) != 2 || w.got[1][1].Status != TimedOut {
+		t.Errorf("nobody acknowledges: sent %d times, told %+v", w.sent-sent, w.got[1][1:])
+	}
+	if w.port[1].Deadline() != clock.Never {
+		t.Error("a timer is left")
+	}
+}
+
+// An agent that matches answers itself gets all of them.
+func TestRawAgents(t *testing.T) {
+	w := newWire()
+	r := administration()
+	r.Raw, r.RMPP = true, 0
+	asking := w.register(t, 0, r)
+	server := w.register(t, 1, administration(mad.MethodGet))
+	w.send(t, 0, message(asking, mad.ClassSubnetAdm, mad.MethodGet, 7, 2, 0, 0))
+	for range 2 {
+		w.send(t, 1, reply(server, &w.got[1][0], mad.MethodGetResp, make([]byte, mad.Len)))
+	}
+	if len(w.got[0]) != 2 {
+		t.Errorf("%d answers", len(w.got[0]))
+	}
+}
+
+// Headers are those of ib_user_mad.
+func TestHeader(t *testing.T) {
+	h := Header{Agent: 1, Status: 2, Timeout: 3, Retries: 4, Length: 5, QPN: 6, QKey: 0x80010000, LID: 0x1234, SL: 7, PathBits: 1, HasGRH: true,
+		GRH: GRH{GIDIndex: 2, HopLimit: 3, TrafficClass: 4, GID: ib.GID{0xfe, 0x80, 15: 9}, FlowLabel: 0x12345}, PKeyIndex: 8}
+	b := h.Append(nil)
+	if len(b) != HeaderLen || ParseHeader(b) != h || b[28] != 0x12 || b[56] != 8 {
+		t.Errorf("% x", b)
+	}
+}
+
+// Nothing that comes in, and nothing that a program writes, does harm.
+func FuzzReceive(f *testing.F) {
+	f.Add([]byte{1, 3, 2, 0x12}, uint16(2), uint8(1))
+	f.Add(append([]byte{1, 3, 2, 0x92, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0x11, 0, 0, 0, 0, 0, 0, 1, 1, 3, 0, 0, 0, 0, 1, 0, 0, 0, 200}, 9), uint16(2), uint8(3))
+	f.Fuzz(func(t *testing.T, b []byte, lid uint16, n uint8) {
+		w := newWire()
+		id := w.register(t, 0, administration(mad.MethodGet, mad.MethodGetTable, mad.MethodGetMulti))
+		w.send(t, 0, message(id, mad.ClassSubnetAdm, mad.MethodGetTable, 7, 9, time.Second, 1))
+		var k Packet
+		k.SLID, k.SQP, k.DQP = ib.LID(lid), 1, 1
+		copy(k.MAD[:], b)
+		for i := range int(n) {
+			k.MAD[31] += byte(i & 1)
+			c := k
+			w.port[0].Receive(w.now, &c)
+		}
+		m := Message{Header: Header{Agent: id, Timeout: 10}, Data: b}
+		_ = w.file[0].Send(w.now, &m)
+		w.until(time.Minute)
+		if w.port[0].Deadline() != clock.Never {
+			t.Error("a timer is left")
+		}
+	})
+}

@@ -1,0 +1,195 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+const (
+	// window is how many segments are taken before the next acknowledgement.
+	window = 64
+	// patience is how long the next segment may take, and memory how long a transfer that is over is known, so
+	// that its last segments are acknowledged again.
+	patience = 40 * time.Second
+	memory   = 10 * time.Second
+)
+
+// receiveKey is what the segments of a transfer have in common.
+type receiveKey struct {
+	tid            uint64
+	lid            ib.LID
+	qpn            ib.QPN
+	class, version uint8
+	method         uint8
+}
+
+// receive is a transfer to an agent.
+type receive struct {
+	key    receiveKey
+	agent  *Agent
+	data   []byte // headers of the first segment, then what all carry
+	got    uint32 // segments
+	window uint32
+	done   bool
+	timer  timer
+}
+
+// segment takes a packet of a transfer.
+func (a *Agent) segment(now clock.Time, k *Packet) {
+	m := &k.MAD
+	switch {
+	case m[atRMPP] != rmppVersion:
+		a.abort(k, mad.RMPPStatusVersion)
+	case m[atRMPP+1] == mad.RMPPData:
+		a.data(now, k)
+	case m[atRMPP+1] == mad.RMPPAck:
+		a.control(now, k)
+	case m[atRMPP+1] == mad.RMPPStop, m[atRMPP+1] == mad.RMPPAbort:
+		a.stopped(now, k)
+	default:
+		a.abort(k, mad.RMPPStatusBadType)
+	}
+}
+
+// keyOf is what a packet's transfer is found by.
+func keyOf(k *Packet) receiveKey {
+	m := &k.MAD
+	return receiveKey{uint64(be32(m[atTID:]))<<32 | uint64(be32(m[atTID+4:])), k.SLID, k.SQP, m[atClass], m[atVersion], m[atMethod]}
+}
+
+// stopped ends what the other end has broken off: a transfer to it, or one from it.
+func (a *Agent) stopped(now clock.Time, k *Packet) {
+	if r := a.receives[keyOf(k)]; r != nil && !r.done {
+		a.forget(r)
+		if s := a.request(k); s != nil {
+			s.fail()
+		}
+		return
+	}
+	a.control(now, k)
+}
+
+// data takes a segment.
+func (a *Agent) data(now clock.Time, k *Packet) {
+	m := &k.MAD
+	n, flags := be32(m[atData1:]), m[atFlags]
+	if n == 0 || (n == 1) != (flags&mad.RMPPFirst != 0) {
+		a.abort(k, mad.RMPPStatusBadFirst)
+		return
+	}
+	key := keyOf(k)
+	r := a.receives[key]
+	if r == nil {
+		if r = a.start(now, k, key, n); r == nil {
+			return
+		}
+	}
+	if r.done || n != r.got+1 {
+		r.acknowledge(k) // twice, or one before it is lost
+		return
+	}
+	last := flags&mad.RMPPLast != 0
+	length := mad.Len - headerLen(key.class)
+	if last {
+		pad := payload - int(be32(m[atData2:]))
+		if pad < 0 || pad > length {
+			pad = 0
+		}
+		length -= pad
+	}
+	if len(r.data)+length > MaxLength || a.held+length > maxHeld {
+		a.forget(r)
+		a.abort(k, mad.RMPPStatusUnspecified)
+		return
+	}
+	head := headerLen(key.class)
+	if n == 1 {
+		r.data = append(r.data, m[:head]...)
+	}
+	r.data = append(r.data, m[head:head+length]...)
+	a.held += length
+	r.got = n
+	if last {
+		r.complete(now, k)
+		return
+	}
+	a.port.start(&r.timer, now.Add(patience))
+	if s := a.request(k); s != nil {
+		a.port.start(&s.timer, now.Add(s.timeout)) // the answer is on its way
+	}
+	if n == 1 || n == r.window {
+		r.window = n + window
+		r.acknowledge(k)
+	}
+}
+
+// start begins a transfer with its first segment; nil: it cannot be.
+func (a *Agent) start(now clock.Time, k *Packet, key receiveKey, n uint32) *receive {
+	switch {
+	case n != 1:
+		a.abort(k, mad.RMPPStatusBadFirst)
+		return nil
+	case response(k.MAD[:]) && a.request(k) == nil:
+		a.abort(k, mad.RMPPStatusUnspecified) // nobody waits for it
+		return nil
+	case len(a.receives) >= maxReceives:
+		a.evict()
+	}
+	r := &receive{key: key, agent: a}
+	r.timer.expired = func(clock.Time) { a.forget(r) }
+	a.receives[key] = r
+	a.port.start(&r.timer, now.Add(patience))
+	return r
+}
+
+// evict forgets the transfer whose time is over first.
+func (a *Agent) evict() {
+	var first *receive
+	for _, r := range a.receives {
+		if first == nil || r.timer.at < first.timer.at || r.timer.at == first.timer.at && r.key.tid < first.key.tid {
+			first = r
+		}
+	}
+	a.forget(first)
+}
+
+// complete hands the whole to the program.
+func (r *receive) complete(now clock.Time, k *Packet) {
+	a := r.agent
+	r.window = r.got + window
+	r.acknowledge(k)
+	data := r.data
+	a.held -= len(data) - min(len(data), headerLen(r.key.class))
+	r.data, r.done = nil, true
+	a.port.start(&r.timer, now.Add(memory))
+	if response(k.MAD[:]) {
+		s := a.request(k)
+		if s == nil {
+			return
+		}
+		a.end(s)
+	}
+	a.deliver(k, data)
+}
+
+// acknowledge says up to where all is there.
+func (r *receive) acknowledge(k *Packet) {
+	m := r.agent.back(k, mad.RMPPAck, 0)
+	putBE32(m.MAD[atData1:], r.got)
+	putBE32(m.MAD[atData2:], max(r.window, r.got+1))
+}
+
+// forget drops a transfer.
+func (a *Agent) forget(r *receive) {
+	if a.receives[r.key] != r {
+		return
+	}
+	if !r.done && r.got > 0 {
+		a.held -= len(r.data) - headerLen(r.key.class)
+	}
+	a.port.stop(&r.timer)
+	delete(a.receives, r.key)
+}

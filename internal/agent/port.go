@@ -1,0 +1,196 @@
+package agent
+
+import (
+	"container/heap"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// Bounds of what programs and other nodes can make a port keep.
+const (
+	MaxAgents   = 32       // of a file
+	MaxLength   = 64 << 20 // bytes of a transfer
+	maxSends    = 8192     // of a file, under way
+	maxReceives = 256      // transfers to an agent, under way
+	maxHeld     = 256 << 20
+)
+
+// IDs number agents. All ports of a fabric share them, so that an answer that comes late, or to another port, finds
+// nobody.
+type IDs struct{ last uint32 }
+
+// Port is the agents of one port.
+type Port struct {
+	ids     *IDs
+	byHigh  map[uint32]*Agent // by the upper half of transaction IDs
+	methods map[methodKey]*Agent
+	due     deadlines
+	out     []Packet
+	head    int
+}
+
+// methodKey is what an agent is found by for what nobody asked for.
+type methodKey struct {
+	version, class, method uint8
+	oui                    uint32
+}
+
+// NewPort makes a port that nobody has opened.
+func NewPort(ids *IDs) *Port {
+	return &Port{ids: ids, byHigh: map[uint32]*Agent{}, methods: map[methodKey]*Agent{}}
+}
+
+// Open begins to work for a program. Deliver is called with what it is to read, from within the port's
+// other methods, and must keep nothing of it.
+func (p *Port) Open(deliver func(*Message)) *File { return &File{port: p, deliver: deliver} }
+
+// Quiet tells whether there is no agent.
+func (p *Port) Quiet() bool { return len(p.byHigh) == 0 }
+
+// Transmit is the next packet to be sent; false: there is none.
+func (p *Port) Transmit(out *Packet) bool {
+	if p.head == len(p.out) {
+		p.out, p.head = p.out[:0], 0
+		return false
+	}
+	*out = p.out[p.head]
+	p.head++
+	return true
+}
+
+// Waiting tells whether Transmit has something.
+func (p *Port) Waiting() bool { return p.head < len(p.out) }
+
+func (p *Port) transmit() *Packet {
+	p.out = append(p.out, Packet{})
+	return &p.out[len(p.out)-1]
+}
+
+// Deadline is when Advance is wanted.
+func (p *Port) Deadline() clock.Time {
+	if len(p.due) == 0 {
+		return clock.Never
+	}
+	return p.due[0].at
+}
+
+// Advance does what is due: sends again, gives up.
+func (p *Port) Advance(now clock.Time) {
+	for len(p.due) > 0 && !now.Before(p.due[0].at) {
+		t := p.due[0]
+		t.at = clock.Never
+		heap.Fix(&p.due, 0)
+		t.expired(now)
+		if t.at == clock.Never {
+			p.stop(t)
+		}
+	}
+}
+
+// timer is something with a deadline.
+type timer struct {
+	at      clock.Time
+	place   int // in the heap
+	set     bool
+	expired func(now clock.Time)
+}
+
+// start lets a timer expire at a time.
+func (p *Port) start(t *timer, at clock.Time) {
+	t.at = at
+	if t.set {
+		heap.Fix(&p.due, t.place)
+		return
+	}
+	t.set = true
+	heap.Push(&p.due, t)
+}
+
+func (p *Port) stop(t *timer) {
+	if t.set {
+		t.set = false
+		heap.Remove(&p.due, t.place)
+	}
+}
+
+type deadlines []*timer
+
+func (d deadlines) Len() int           { return len(d) }
+func (d deadlines) Less(i, j int) bool { return d[i].at < d[j].at }
+func (d deadlines) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].place, d[j].place = i, j
+}
+func (d *deadlines) Push(v any) {
+	t := v.(*timer)
+	t.place = len(*d)
+	*d = append(*d, t)
+}
+func (d *deadlines) Pop() any {
+	old := *d
+	t := old[len(old)-1]
+	old[len(old)-1] = nil
+	*d = old[:len(old)-1]
+	return t
+}
+
+// Receive takes a MAD that came to the port; false: no agent wants it.
+func (p *Port) Receive(now clock.Time, k *Packet) bool {
+	a := p.find(k)
+	if a == nil {
+		return false
+	}
+	if a.rmpp && active(k.MAD[:]) {
+		a.segment(now, k)
+		return true
+	}
+	m := &k.MAD
+	if response(m[:]) && !a.raw {
+		s := a.request(k)
+		if s == nil {
+			// A program that does transfers itself gets all of their segments, of others what comes late is dropped.
+			if a.rmpp || !active(m[:]) {
+				return true
+			}
+		} else {
+			a.end(s)
+		}
+	}
+	a.deliver(k, m[:])
+	return true
+}
+
+// find is the agent that a MAD is for.
+func (p *Port) find(k *Packet) *Agent {
+	m := &k.MAD
+	if m[0] != mad.BaseVersion {
+		return nil
+	}
+	subnet := m[atClass] == mad.ClassSubnetLID || m[atClass] == mad.ClassSubnetDir
+	if subnet != (k.DQP == 0) {
+		return nil
+	}
+	if response(m[:]) {
+		a := p.byHigh[be32(m[atTID:])]
+		if a != nil && a.qpn == k.DQP {
+			return a
+		}
+		return nil
+	}
+	key := methodKey{version: m[atVersion], class: m[atClass], method: m[atMethod]}
+	if vendorOUI(key.class) {
+		key.oui = uint32(m[atOUI])<<16 | uint32(m[atOUI+1])<<8 | uint32(m[atOUI+2])
+	}
+	return p.methods[key]
+}
+
+func be32(b []byte) uint32 {
+	_ = b[3]
+	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+}
+
+func putBE32(b []byte, v uint32) {
+	_ = b[3]
+	b[0], b[1], b[2], b[3] = byte(v>>24), byte(v>>16), byte(v>>8), byte(v)
+}

@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// sendKey is what the answer to a MAD, or its acknowledgement, is found by. Requests and responses with one number are two.
+type sendKey struct {
+	tid      uint64
+	class    uint8
+	response bool
+}
+
+// send is a MAD that is under way: it waits for a response, or is a transfer.
+type send struct {
+	key      sendKey
+	agent    *Agent
+	header   Header
+	data     []byte // as the program wrote it, with the transaction ID that is sent
+	timer    timer
+	timeout  time.Duration
+	left     int // tries
+	transfer bool
+	segments uint32
+	acked    uint32
+	window   uint32 // last segment that may be sent
+	next     uint32 // last one sent
+}
+
+// acknowledgeIn is how long a segment waits for its acknowledgement where the program does not say less.
+const acknowledgeIn = 2 * time.Second
+
+// SendError says what of a MAD cannot be sent. Test for it with errors.As.
+type SendError struct {
+	Field   string
+	Value   uint64
+	Allowed string
+}
+
+// Error implements error.
+func (e *SendError) Error() string {
+	return fmt.Sprintf("agent: %s is %#x; allowed: %s", e.Field, e.Value, e.Allowed)
+}
+
+// Send sends what a program wrote; m.Data may be used on. The error is a *SendError, and nothing was sent.
+func (f *File) Send(now clock.Time, m *Message) error {
+	if m.Agent >= MaxAgents || f.agents[m.Agent] == nil {
+		return &SendError{"agent", uint64(m.Agent), "one that the file has registered"}
+	}
+	a := f.agents[m.Agent]
+	if len(m.Data) < mad.RMPPHeaderEnd || len(m.Data) > MaxLength {
+		return &SendError{"length", uint64(len(m.Data)), "36 to 67108864"}
+	}
+	transfer := a.rmpp && active(m.Data)
+	if len(m.Data) > mad.Len && !transfer {
+		return &SendError{"length", uint64(len(m.Data)), "up to 256 where RMPP is not active"}
+	}
+	s := &send{agent: a, header: m.Header, left: int(min(m.Retries, 1<<16)), timeout: time.Duration(min(m.Timeout, 1<<30)) * time.Millisecond}
+	answers := response(m.Data)
+	if !answers {
+		putBE32(m.Data[atTID:], a.high)
+	}
+	s.key = sendKey{uint64(be32(m.Data[atTID:]))<<32 | uint64(be32(m.Data[atTID+4:])), m.Data[atClass], answers}
+	if !transfer && m.Timeout == 0 {
+		s.data = m.Data
+		s.whole()
+		return nil
+	}
+	if a.sends[s.key] != nil {
+		return &SendError{"transaction ID", s.key.tid, "one that is not under way"}
+	}
+	if f.sends >= maxSends {
+		return &SendError{"number of MADs under way", maxSends + 1, "up to 8192"}
+	}
+	s.data = append(make([]byte, 0, max(len(m.Data), mad.Len)), m.Data...)
+	s.timer.expired = s.expired
+	a.sends[s.key] = s
+	f.sends++
+	if transfer {
+		s.begin(now)
+		return nil
+	}
+	a.port.start(&s.timer, now.Add(s.timeout))
+	s.whole()
+	return nil
+}
+
+// address makes a packet to whoever the header names.
+func (s *send) address() *Packet {
+	k := s.agent.port.transmit()
+	h := &s.header
+	k.DLID, k.DQP, k.SQP, k.SL, k.PKeyIndex = h.LID, h.QPN, s.agent.qpn, h.SL, h.PKeyIndex
+	k.HasGRH, k.GRH, k.PathBits = h.HasGRH, h.GRH, h.PathBits
+	if s.data[atClass] == mad.ClassSubnetDir {
+		k.SLID = ib.LIDPermissive
+	}
+	return k
+}
+
+// whole sends a MAD as it is.
+func (s *send) whole() {
+	k := s.address()
+	copy(k.MAD[:], s.data)
+}
+
+// end forgets a MAD that is over.
+func (a *Agent) end(s *send) {
+	if a.sends[s.key] != s {
+		return
+	}
+	a.port.stop(&s.timer)
+	delete(a.sends, s.key)
+	a.file.sends--
+}
+
+// expired sends again, or gives up and hands the MAD back.
+func (s *send) expired(now clock.Time) {
+	if s.left == 0 {
+		s.fail()
+		return
+	}
+	s.left--
+	switch {
+	case !s.transfer:
+		s.agent.port.start(&s.timer, now.Add(s.timeout))
+		s.whole()
+	case s.acked == s.segments: // all of it is there, and nothing is said to it
+		s.agent.port.start(&s.timer, now.Add(s.timeout))
+	default:
+		s.next = s.acked
+		s.some(now)
+	}
+}
+
+// fail tells the program that nothing came of it. It gets the header back, as from the kernel.
+func (s *send) fail() {
+	a := s.agent
+	a.end(s)
+	m := Message{s.header, s.data[:mad.HeaderLen]}
+	m.Status, m.Length = TimedOut, HeaderLen+mad.HeaderLen
+	a.file.deliver(&m)
+}
+
+// request is the one that a response answers; nil: there is none.
+func (a *Agent) request(k *Packet) *send {
+	m := &k.MAD
+	s := a.sends[sendKey{uint64(be32(m[atTID:]))<<32 | uint64(be32(m[atTID+4:])), m[atClass], false}]
+	if s == nil || s.transfer && s.acked != s.segments {
+		return nil
+	}
+	return s
+}
+
+// deliver hands a MAD that came to the program.
+func (a *Agent) deliver(k *Packet, data []byte) {
+	m := Message{Header: Header{Agent: a.id, Length: uint32(HeaderLen + len(data)), QPN: k.SQP, LID: k.SLID, SL: k.SL, HasGRH: k.HasGRH,
+		GRH: k.GRH, PKeyIndex: k.PKeyIndex}, Data: data}
+	a.file.deliver(&m)
+}

@@ -1,0 +1,291 @@
+package sa
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+	"pgregory.net/rapid"
+)
+
+func newClient(t testing.TB, cfg Config) *Client {
+	t.Helper()
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func ask(t testing.TB, c *Client, now clock.Time, r Request) Ticket {
+	t.Helper()
+	k, err := c.Ask(now, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// sent are the requests that the client has to send.
+func sent(t testing.TB, c *Client) (all []mad.SA, to []ib.LID) {
+	t.Helper()
+	var out [3]Datagram
+	for n := c.Transmit(out[:]); n > 0; n = c.Transmit(out[:]) {
+		for _, d := range out[:n] {
+			m, err := mad.ParseSA(d.MAD[:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, to = append(all, m), append(to, d.DLID)
+		}
+	}
+	return all, to
+}
+
+func answers(c *Client) (all []Answer) {
+	var out [2]Answer
+	for n := c.Answers(out[:]); n > 0; n = c.Answers(out[:]) {
+		all = append(all, out[:n]...)
+	}
+	return all
+}
+
+// respond is the answer to a request.
+func respond(m mad.SA, status uint16, data []byte) []byte {
+	m.Method, m.Status = mad.MethodGetResp, status
+	clear(m.Data[:])
+	copy(m.Data[:], data)
+	return m.Append(nil)
+}
+
+// A request goes to the subnet manager's LID and its answer comes back under the ticket.
+func TestAnswer(t *testing.T) {
+	c := newClient(t, Config{Transaction: 7 << 32})
+	c.SetManager(3, 2)
+	from, to := ib.GID{15: 1}, ib.GID{15: 2}
+	k := ask(t, c, 0, Path(from, to, 0x8001))
+	m, lids := sent(t, c)
+	if len(m) != 1 || lids[0] != 3 || m[0].Class != mad.ClassSubnetAdm || m[0].Method != mad.MethodGet || m[0].AttributeID != mad.AttrPathRecord || m[0].TransactionID>>32 != 7 {
+		t.Fatalf("sent %+v to %v", m, lids)
+	}
+	r, err := mad.ParsePathRecord(m[0].Data[:])
+	if err != nil || r.SGID != from || r.DGID != to || r.PKey != 0x8001 || !r.Reversible || r.NumPath != 1 {
+		t.Errorf("asked for %+v, %v", r, err)
+	}
+	if want := uint64(mad.PathSGID | mad.PathDGID | mad.PathReversible | mad.PathNumPath | mad.PathPKey); m[0].ComponentMask != want {
+		t.Errorf("components %#x, want %#x", m[0].ComponentMask, want)
+	}
+	other := m[0]
+	other.TransactionID++
+	attribute := m[0]
+	attribute.AttributeID = mad.AttrMCMemberRecord
+	for name, b := range map[string][]byte{"nothing": nil, "another's": respond(other, 0, nil), "another attribute": respond(attribute, 0, nil), "a request": m[0].Append(nil)} {
+		if c.Receive(0, b) {
+			t.Errorf("%s is taken for the answer", name)
+		}
+	}
+	r.DLID = 9
+	if !c.Receive(0, respond(m[0], 0, r.Append(nil))) {
+		t.Fatal("the answer is not taken")
+	}
+	a := answers(c)
+	if len(a) != 1 || a[0].Ticket != k || a[0].Err != nil {
+		t.Fatalf("answers %+v", a)
+	}
+	if got, _ := mad.ParsePathRecord(a[0].Data[:]); got != r {
+		t.Errorf("the answer is %+v, want %+v", got, r)
+	}
+	if c.Deadline() != clock.Never || c.Receive(0, respond(m[0], 0, nil)) {
+		t.Error("the request goes on")
+	}
+}
+
+// SaTimeout and SaRetries: a request is sent once and then so often again; then the time is over.
+func TestRetries(t *testing.T) {
+	c := newClient(t, Config{Timeout: 100 * time.Millisecond, Retries: 3})
+	c.SetManager(3, 0)
+	ask(t, c, 0, Find(netip.MustParseAddr("10.0.0.1")))
+	times := []time.Duration{}
+	now := clock.Time(0)
+	for c.Deadline() != clock.Never {
+		if m, _ := sent(t, c); len(m) == 1 {
+			times = append(times, time.Duration(now))
+		}
+		now = c.Deadline()
+		c.Advance(now)
+	}
+	if len(times) != 4 || times[3] != 300*time.Millisecond || now != clock.Time(400*time.Millisecond) {
+		t.Errorf("sent at %v, over at %v", times, now)
+	}
+	if a := answers(c); len(a) != 1 || !errors.Is(a[0].Err, ErrTimeout) {
+		t.Errorf("answers %+v", a)
+	}
+	if n := c.Counters(); n.Requests != 1 || n.Retries != 3 || n.Timeouts != 1 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// A busy administration is asked again later; a refusal says which.
+func TestStatus(t *testing.T) {
+	c := newClient(t, Config{})
+	c.SetManager(3, 0)
+	ask(t, c, 0, Path(ib.GID{}, ib.GID{}, 0))
+	m, _ := sent(t, c)
+	if !c.Receive(0, respond(m[0], mad.StatusBusy, nil)) || len(answers(c)) != 0 {
+		t.Error("busy ended the request")
+	}
+	c.Advance(c.Deadline())
+	if m, _ = sent(t, c); len(m) != 1 {
+		t.Fatal("it was not sent again")
+	}
+	c.Receive(0, respond(m[0], mad.SANoRecords, nil))
+	var e *StatusError
+	if a := answers(c); len(a) != 1 || !errors.As(a[0].Err, &e) || e.Status != mad.SANoRecords {
+		t.Errorf("answers %+v", a)
+	}
+}
+
+// Without a subnet manager requests wait; a new one is asked at once what the old one did not answer.
+func TestManagers(t *testing.T) {
+	c := newClient(t, Config{Timeout: time.Second, Retries: 2})
+	ask(t, c, 0, Path(ib.GID{}, ib.GID{}, 0))
+	if m, _ := sent(t, c); len(m) != 0 {
+		t.Fatalf("%d requests sent to nobody", len(m))
+	}
+	for _, lid := range []ib.LID{5, 6} {
+		c.SetManager(lid, 0)
+		c.SetManager(lid, 0)
+		if m, to := sent(t, c); len(m) != 1 || to[0] != lid {
+			t.Errorf("%d requests sent to %v, want one to %d", len(m), to, lid)
+		}
+	}
+	c.SetManager(0, 0)
+	for c.Deadline() != clock.Never {
+		c.Advance(c.Deadline())
+	}
+	if a := answers(c); len(a) != 1 || !errors.Is(a[0].Err, ErrNoManager) {
+		t.Errorf("answers %+v", a)
+	}
+}
+
+// An administration has at most a window of requests of one port at a time, and a port at most so many that wait.
+func TestBounds(t *testing.T) {
+	c := newClient(t, Config{})
+	c.SetManager(3, 0)
+	for range maxPending {
+		ask(t, c, 0, Path(ib.GID{}, ib.GID{}, 0))
+	}
+	if _, err := c.Ask(0, Path(ib.GID{}, ib.GID{}, 0)); !errors.Is(err, ErrFull) {
+		t.Errorf("one more: %v", err)
+	}
+	m, _ := sent(t, c)
+	if len(m) != window {
+		t.Fatalf("%d are sent, want %d", len(m), window)
+	}
+	c.Receive(0, respond(m[1], 0, nil))
+	if m, _ = sent(t, c); len(m) != 1 {
+		t.Errorf("%d are sent after an answer", len(m))
+	}
+}
+
+// Every request is answered once, whatever is lost, late, or said twice.
+func TestEveryRequestIsAnsweredOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, err := New(Config{Timeout: time.Second, Retries: rapid.IntRange(1, 3).Draw(t, "retries")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetManager(3, 0)
+		now := clock.Time(0)
+		open := map[Ticket]bool{}
+		var wire [][]byte
+		var out [5]Datagram
+		collect := func() {
+			for n := c.Transmit(out[:]); n > 0; n = c.Transmit(out[:]) {
+				for _, d := range out[:n] {
+					m, _ := mad.ParseSA(d.MAD[:])
+					wire = append(wire, respond(m, 0, nil))
+				}
+			}
+			for _, a := range answers(c) {
+				if !open[a.Ticket] {
+					t.Fatalf("ticket %d is answered again, or was never given", a.Ticket)
+				}
+				delete(open, a.Ticket)
+			}
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			case 0, 1:
+				k, err := c.Ask(now, Path(ib.GID{}, ib.GID{}, 0))
+				if err != nil {
+					t.Fatal(err)
+				}
+				open[k] = true
+			case 2:
+				if len(wire) > 0 {
+					c.Receive(now, wire[rapid.IntRange(0, len(wire)-1).Draw(t, "which")])
+				}
+			case 3:
+				now = now.Add(rapid.SampledFrom([]time.Duration{1, time.Second, 5 * time.Second}).Draw(t, "time"))
+				c.Advance(now)
+			case 4:
+				c.SetManager(ib.LID(rapid.IntRange(0, 2).Draw(t, "manager")), 0)
+			}
+			collect()
+		}
+		for c.Deadline() != clock.Never {
+			now = c.Deadline()
+			c.Advance(now)
+			collect()
+		}
+		if len(open) != 0 || len(c.pending) != 0 {
+			t.Fatalf("%d requests are not answered, %d are kept", len(open), len(c.pending))
+		}
+	})
+}
+
+// FuzzReceive: no bytes make it panic, and none but an answer is taken.
+func FuzzReceive(f *testing.F) {
+	c := newClient(f, Config{})
+	c.SetManager(3, 0)
+	ask(f, c, 0, Path(ib.GID{}, ib.GID{}, 0))
+	m, _ := sent(f, c)
+	f.Add(respond(m[0], 0, nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c := newClient(t, Config{})
+		c.SetManager(3, 0)
+		ask(t, c, 0, Path(ib.GID{}, ib.GID{}, 0))
+		if took := c.Receive(0, b); took && len(b) < mad.Len {
+			t.Error("a short MAD is taken")
+		}
+	})
+}
+
+// Addresses stand in a service's data as the service has them: IPv6 in 16 bytes, IPv4 in the last four of them.
+func TestAddressesAreServices(t *testing.T) {
+	for s, want := range map[string][16]byte{"10.0.0.1": {12: 10, 15: 1}, "2001:db8::1": {0x20, 1, 0xd, 0xb8, 15: 1}} {
+		ip := netip.MustParseAddr(s)
+		q, o := Find(ip), Offer(ip, 2, ib.GID{15: 4}, 0xffff, 60)
+		r, err := mad.ParseServiceRecord(q.Data)
+		if err != nil || [16]byte(r.Data[:16]) != want || string(r.Name[:len(ATSName)]) != ATSName {
+			t.Errorf("%s is asked for with %+v, %v", s, r, err)
+		}
+		r, err = mad.ParseServiceRecord(o.Data)
+		if err != nil || [16]byte(r.Data[:16]) != want || r.ID != 0x10000ce102415453 || r.GID != (ib.GID{15: 4}) || r.Lease != 60 {
+			t.Errorf("%s is offered with %+v, %v", s, r, err)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, cfg := range []Config{{Timeout: -1}, {Retries: -1}, {Retries: 1001}} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("%+v is taken", cfg)
+		}
+	}
+}

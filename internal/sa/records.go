@@ -1,0 +1,80 @@
+package sa
+
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// Path asks for a reversible path between two ports, in a partition where key is not 0 (IBA 15.2.5.16).
+func Path(from, to ib.GID, key ib.PKey) Request {
+	r := mad.PathRecord{SGID: from, DGID: to, PKey: key, Reversible: true, NumPath: 1}
+	q := Request{Method: mad.MethodGet, Attribute: mad.AttrPathRecord, Data: r.Append(nil),
+		Mask: mad.PathSGID | mad.PathDGID | mad.PathReversible | mad.PathNumPath}
+	if key != 0 {
+		q.Mask |= mad.PathPKey
+	}
+	return q
+}
+
+// Join makes a port a full member of a group, or one that only sends, and makes the group on the terms of the
+// record where there is none (IBA 15.2.5.17). Zero fields beyond MGID, PortGID and PKey count too, as the InfiniBand
+// stacks have it; MTU and rate are left to the administration.
+func Join(r mad.MCMemberRecord) Request {
+	return Request{Method: mad.MethodSet, Attribute: mad.AttrMCMemberRecord, Data: r.Append(nil),
+		Mask: mad.MemberMGID | mad.MemberPortGID | mad.MemberJoinState | mad.MemberPKey | mad.MemberQKey | mad.MemberSL | mad.MemberFlowLabel | mad.MemberTrafficClass}
+}
+
+// Leave ends a membership.
+func Leave(mgid, port ib.GID, state uint8) Request {
+	r := mad.MCMemberRecord{MGID: mgid, PortGID: port, JoinState: state}
+	return Request{Method: mad.MethodDelete, Attribute: mad.AttrMCMemberRecord, Data: r.Append(nil),
+		Mask: mad.MemberMGID | mad.MemberPortGID | mad.MemberJoinState}
+}
+
+const (
+	// ATSName and ATSID are the service by which ports are found by their IP addresses: the DAPL Address
+	// Translation Service, whose record has the address in its first 16 bytes of data, IPv4 in the last four of them.
+	ATSName = "DAPL Address Translation Service"
+	ATSID   = 0x10000ce100415453
+	atsNext = 1 << 24 // between the IDs of a port's addresses: a record is known by ID, GID and P_Key
+	// MaxATS is how many addresses a port may offer.
+	MaxATS = 256
+)
+
+func ats(ip netip.Addr) (r mad.ServiceRecord) {
+	copy(r.Name[:], ATSName)
+	if ip.Is4() {
+		v := ip.As4()
+		copy(r.Data[12:], v[:])
+	} else {
+		v := ip.As16()
+		copy(r.Data[:], v[:])
+	}
+	return r
+}
+
+// Offer says for so many seconds that a port has an IP address, its n-th from 0.
+func Offer(ip netip.Addr, n int, port ib.GID, key ib.PKey, lease uint32) Request {
+	r := ats(ip)
+	r.ID, r.GID, r.PKey, r.Lease = ATSID+uint64(n%MaxATS)*atsNext, port, key, lease
+	return Request{Method: mad.MethodSet, Attribute: mad.AttrServiceRecord, Data: r.Append(nil),
+		Mask: mad.ServiceComponentID | mad.ServiceComponentGID | mad.ServiceComponentPKey | mad.ServiceComponentLease | mad.ServiceComponentName | addressMask}
+}
+
+// Withdraw ends what Offer said of the n-th address.
+func Withdraw(n int, port ib.GID, key ib.PKey) Request {
+	r := mad.ServiceRecord{ID: ATSID + uint64(n%MaxATS)*atsNext, GID: port, PKey: key}
+	return Request{Method: mad.MethodDelete, Attribute: mad.AttrServiceRecord, Data: r.Append(nil),
+		Mask: mad.ServiceComponentID | mad.ServiceComponentGID | mad.ServiceComponentPKey}
+}
+
+// Find asks which port has an IP address.
+func Find(ip netip.Addr) Request {
+	r := ats(ip)
+	return Request{Method: mad.MethodGet, Attribute: mad.AttrServiceRecord, Data: r.Append(nil), Mask: mad.ServiceComponentName | addressMask}
+}
+
+// addressMask is the sixteen components of the first 16 bytes of a service's data.
+const addressMask = 0xffff * mad.ServiceComponentData8

@@ -1,0 +1,381 @@
+package subnet_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+	"pgregory.net/rapid"
+)
+
+// world is a virtual fabric with subnet managers in it, in time of its own.
+type world struct {
+	t   rapid.TB
+	f   *fabric.Fabric
+	now clock.Time
+	sms []*seat
+	log []string
+	tid uint64
+
+	streams []stream
+	tick    clock.Time // when the streams send next
+}
+
+// seat is a subnet manager at a port.
+type seat struct {
+	at fabric.Place
+	sm *subnet.SM
+}
+
+// stream is packets from one port to another that an adapter sends all the time.
+type stream struct {
+	from, to  fabric.Place
+	sent, got uint64
+}
+
+const streamGap = time.Millisecond
+
+func newWorld(t rapid.TB, topology *fabric.Topology, err error) *world {
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := uint64(1)
+	return &world{t: t, f: fabric.New(topology, func() uint64 { state = state*6364136223846793005 + 1442695040888963407; return state })}
+}
+
+func (w *world) manager(node int, cfg subnet.Config) *seat {
+	sm, err := subnet.New(cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s := &seat{w.f.Attach(node), sm}
+	w.f.SetIsSM(s.at, true)
+	w.sms = append(w.sms, s)
+	sm.Start(w.now)
+	return s
+}
+
+// kill ends a manager without a word. Its port goes on saying that there is one.
+func (w *world) kill(s *seat) {
+	w.sms = slices.DeleteFunc(w.sms, func(x *seat) bool { return x == s })
+}
+
+// carry sends a MAD of a manager, and takes the answer to it or to whom it came.
+func (w *world) carry(from fabric.Place, p *subnet.Packet) {
+	q := fabric.Packet{DLID: p.LID, SQP: p.LocalQPN, DQP: p.QPN, SL: p.SL, MAD: p.MAD}
+	if p.MAD[1] == mad.ClassSubnetDir {
+		q.SLID = ib.LIDPermissive
+	}
+	out := w.f.Send(w.now, from, &q)
+	switch out.Result {
+	case fabric.Answered:
+		w.arrive(from, &q)
+	case fabric.Delivered:
+		w.arrive(out.At, &q)
+	}
+}
+
+func (w *world) arrive(at fabric.Place, q *fabric.Packet) {
+	for _, s := range w.sms {
+		if s.at == at {
+			s.sm.Receive(w.now, &subnet.Packet{LID: q.SLID, QPN: q.SQP, LocalQPN: q.DQP, SL: q.SL, MAD: q.MAD})
+		}
+	}
+}
+
+// run lets time pass.
+func (w *world) run(d time.Duration) {
+	end := w.now.Add(d)
+	var out [32]subnet.Packet
+	var trap fabric.Packet
+	for steps := 0; ; steps++ {
+		if steps > 20_000_000 {
+			w.t.Fatal("it goes on and on")
+		}
+		w.f.Advance(w.now)
+		w.stream()
+		busy := false
+		for o, due := w.f.Trap(w.now, &trap); due; o, due = w.f.Trap(w.now, &trap) {
+			if busy = true; o.Result == fabric.Delivered {
+				w.arrive(o.At, &trap)
+			}
+		}
+		for _, s := range w.sms {
+			if !w.now.Before(s.sm.Deadline()) {
+				s.sm.Advance(w.now)
+			}
+			for _, p := range out[:s.sm.Transmit(w.now, out[:])] {
+				busy = true
+				w.carry(s.at, &p)
+			}
+			for _, e := range s.sm.Events() {
+				w.log = append(w.log, e.Text)
+			}
+		}
+		if busy {
+			w.now = w.now.Add(time.Microsecond)
+			continue
+		}
+		next := clock.Min(w.f.Deadline(), w.f.TrapDeadline())
+		for _, s := range w.sms {
+			next = clock.Min(next, s.sm.Deadline())
+		}
+		if len(w.streams) > 0 {
+			next = clock.Min(next, w.tick)
+		}
+		if next > end {
+			w.now = end
+			return
+		}
+		w.now = max(w.now+1, next)
+	}
+}
+
+// stream sends what is due of the streams and takes what has come.
+func (w *world) stream() {
+	if len(w.streams) == 0 {
+		return
+	}
+	b, taken := make([]byte, fabric.MaxFrame), make([]*fabric.Parcel, 16)
+	for i := range w.streams {
+		s := &w.streams[i]
+		for n := w.f.Collect(w.now, s.to, taken); n > 0; n = w.f.Collect(w.now, s.to, taken) {
+			s.got += uint64(n)
+			w.f.Release(w.now, taken[:n])
+		}
+		if w.now.Before(w.tick) {
+			continue
+		}
+		n := ib.LRHLen + ib.BTHLen + 64 + 4
+		clear(b[:n])
+		h := ib.LRH(b[:n])
+		h.SetNextHeader(ib.LNHLocal)
+		h.SetDLID(w.f.PortInfo(s.to).LID)
+		h.SetPktLen(n / 4)
+		binary.BigEndian.PutUint16(b[6:], uint16(w.f.PortInfo(s.from).LID))
+		bth := ib.BTH(b[ib.LRHLen:])
+		bth.SetPKey(ib.PKeyDefault)
+		bth.SetDestQP(17)
+		if ok, err := w.f.Transmit(w.now, s.from, b[:n], nil, nil); err != nil {
+			w.t.Fatal(err)
+		} else if ok {
+			s.sent++
+		}
+	}
+	if !w.now.Before(w.tick) {
+		w.tick = w.now.Add(streamGap)
+	}
+}
+
+// get asks the agents at a LID, from a port, and says whether it answered well.
+func (w *world) get(from fabric.Place, to ib.LID, attr uint16, modifier uint32, key uint64) (mad.SMP, bool) {
+	w.tid++
+	s := mad.NewSMP(mad.MethodGet, attr, modifier, w.tid)
+	s.MKey = key
+	p := fabric.Packet{DLID: to}
+	s.Append(p.MAD[:0])
+	if w.f.Send(w.now, from, &p).Result != fabric.Answered {
+		return mad.SMP{}, false
+	}
+	a, err := mad.ParseSMP(p.MAD[:])
+	return a, err == nil && a.StatusCode() == mad.StatusOK
+}
+
+func (w *world) heard(text string) bool {
+	return slices.ContainsFunc(w.log, func(l string) bool { return strings.Contains(l, text) })
+}
+
+// tables are all that a manager gives the fabric: port by port, and the forwarding tables of the switches.
+func (w *world) tables(top *fabric.Topology, from fabric.Place) []byte {
+	var b []byte
+	for i := range top.Nodes {
+		n := &top.Nodes[i]
+		for p := range n.Ports {
+			if n.Type != mad.NodeSwitch && p == 0 {
+				continue
+			}
+			info := w.f.PortInfo(fabric.Place{Node: i, Port: uint8(p)})
+			info.MasterSMLID, info.CapabilityMask = 0, 0
+			b = info.Append(b)
+		}
+		if n.Type == mad.NodeSwitch {
+			lid := w.f.PortInfo(fabric.Place{Node: i, Port: 0}).LID
+			a, ok := w.get(from, lid, mad.AttrLinearForwardingTable, 0, 0)
+			if !ok {
+				w.t.Fatalf("switch %d does not show its table", i)
+			}
+			b = append(b, a.Data[:]...)
+		}
+	}
+	return b
+}
+
+// allReach demands that every adapter whose link is up reaches the agents of every other one.
+func (w *world) allReach(top *fabric.Topology, from int, part []bool) {
+	w.t.Helper()
+	for i := range top.Nodes {
+		if top.Nodes[i].Type != mad.NodeCA || !part[i] {
+			continue
+		}
+		at := fabric.Place{Node: i, Port: 1}
+		if s := w.f.PortInfo(at).PortState; s != mad.PortActive {
+			w.t.Fatalf("adapter %d is in state %v: %v", i, s, w.log)
+		}
+		for j := range top.Nodes {
+			if lid := w.f.PortInfo(w.f.Attach(j)).LID; j != i && part[j] {
+				if _, ok := w.get(at, lid, mad.AttrNodeInfo, 0, 0); !ok && (top.Nodes[j].Type == mad.NodeCA || i == from) {
+					w.t.Fatalf("adapter %d does not reach node %d, LID %d: %v", i, j, lid, w.log)
+				}
+			}
+		}
+	}
+}
+
+func smallTree(t testing.TB) (*fabric.Topology, *world) {
+	top, err := fabric.FatTree(fabric.FatTreeShape{Radix: 8, Levels: 2, Hosts: 16, HostPorts: 1}, fabric.Rate{})
+	return top, newWorld(t, top, err)
+}
+
+// When the master dies under traffic the standby takes over, and nothing that packets need is touched: LIDs, states of
+// ports and forwarding tables stay, and no packet is lost.
+func TestTakeoverUnderTraffic(t *testing.T) {
+	top, w := smallTree(t)
+	poll := subnet.Config{PollInterval: time.Second, PollRetries: 2, Sweep: 10 * time.Second}
+	high := poll
+	high.Priority = 5
+	master, standby := w.manager(3, high), w.manager(9, poll)
+	w.run(3 * time.Second)
+	if master.sm.State() != mad.SMMaster || standby.sm.State() != mad.SMStandby {
+		t.Fatalf("states %v and %v: %v", master.sm.State(), standby.sm.State(), w.log)
+	}
+	for i := range 16 {
+		from, to := fabric.Place{Node: i, Port: 1}, fabric.Place{Node: (i + 5) % 16, Port: 1}
+		w.f.Plug(w.now, from, true)
+		w.streams = append(w.streams, stream{from: from, to: to})
+	}
+	w.run(100 * time.Millisecond)
+	before := w.tables(top, master.at)
+	w.kill(master)
+	w.run(8 * time.Second)
+	if standby.sm.State() != mad.SMMaster {
+		t.Fatalf("the standby is in state %v: %v", standby.sm.State(), w.log)
+	}
+	if after := w.tables(top, standby.at); !bytes.Equal(before, after) {
+		t.Error("the takeover has changed ports or forwarding tables")
+	}
+	for i := range w.streams {
+		w.streams[i].sent++ // one may be under way
+		if s := &w.streams[i]; s.got+2 < s.sent {
+			t.Errorf("stream %d: %d packets sent, %d came", i, s.sent, s.got)
+		}
+	}
+	if lid := w.f.PortInfo(fabric.Place{Node: 0, Port: 1}).MasterSMLID; lid != w.f.PortInfo(standby.at).LID {
+		t.Errorf("adapter 0 has SM LID %d, want that of the new master", lid)
+	}
+
+	// A better one comes, and takes over in agreement.
+	better := w.manager(12, subnet.Config{Priority: 9, Sweep: 10 * time.Second})
+	w.run(10 * time.Second)
+	if better.sm.State() != mad.SMMaster || standby.sm.State() != mad.SMStandby {
+		t.Errorf("states %v and %v: %v", better.sm.State(), standby.sm.State(), w.log)
+	}
+	if after := w.tables(top, better.at); !bytes.Equal(before, after) {
+		t.Error("the handover has changed ports or forwarding tables")
+	}
+	for i := range w.streams {
+		if s := &w.streams[i]; s.got+3 < s.sent {
+			t.Errorf("stream %d: %d packets sent, %d came", i, s.sent, s.got)
+		}
+	}
+}
+
+// With an M_Key nobody else sets or, at protection level 2, reads anything; each try is told by trap 256. A lease that the
+// manager does not renew runs out, and whoever comes then can take over (IBA 14.2.4).
+func TestMKeyAndLease(t *testing.T) {
+	_, w := smallTree(t)
+	const key = 0x1234567890abcdef
+	master := w.manager(0, subnet.Config{MKey: key, MKeyProtect: 2, MKeyLease: 20, Sweep: 2 * time.Second})
+	w.run(time.Second)
+	w.f.SetIsSM(fabric.Place{Node: 5, Port: 1}, true) // a change that has it swept again, with the key
+	w.run(3 * time.Second)
+	if !w.heard("SUBNET UP") || w.heard("does not answer") {
+		t.Fatalf("log: %v", w.log)
+	}
+	stranger, target := fabric.Place{Node: 7, Port: 1}, w.f.PortInfo(fabric.Place{Node: 2, Port: 1}).LID
+	if _, ok := w.get(stranger, target, mad.AttrPortInfo, 0, 0); ok {
+		t.Error("a request without the key was answered at protection level 2")
+	}
+	if a, ok := w.get(stranger, target, mad.AttrPortInfo, 0, key); !ok || binary.BigEndian.Uint64(a.Data[:]) != key {
+		t.Error("a request with the key was not answered, or not with the key")
+	}
+	w.get(stranger, target, mad.AttrPortInfo, 0, 1)
+	w.run(3 * time.Second)
+	if !w.heard("trap 256") {
+		t.Errorf("no trap 256: %v", w.log)
+	}
+	w.log = nil
+	w.run(30 * time.Second)
+	if len(w.log) > 0 {
+		t.Errorf("a repressed trap comes again, or is not forgotten: %v", w.log)
+	}
+	// The manager represses the traps with its key, which renews the lease: the key stays for ever.
+	for range 4 {
+		w.get(stranger, target, mad.AttrPortInfo, 0, 1)
+		w.run(15 * time.Second)
+	}
+	if i := w.f.PortInfo(fabric.Place{Node: 2, Port: 1}); i.MKeyProtectBits != 2 || i.MKey != key {
+		t.Errorf("the key of a port with a master is gone: %+v", i)
+	}
+
+	w.kill(master)
+	// One with another key sees ports that do not let it in, until their leases have run out.
+	late := w.manager(7, subnet.Config{MKey: 77, Sweep: 5 * time.Second, Retries: -1, Timeout: 10 * time.Millisecond})
+	w.run(10 * time.Second)
+	if i := w.f.PortInfo(fabric.Place{Node: 2, Port: 1}); i.MKey != key {
+		t.Errorf("the key was taken before the lease had run out")
+	}
+	w.run(5 * time.Minute)
+	if late.sm.State() != mad.SMMaster {
+		t.Fatalf("the late manager is in state %v: %v", late.sm.State(), w.log[max(0, len(w.log)-20):])
+	}
+	if i := w.f.PortInfo(fabric.Place{Node: 2, Port: 1}); i.MKey != 77 || i.MasterSMLID != w.f.PortInfo(late.at).LID {
+		t.Errorf("the late manager has not taken port 2: %+v\n%v", i, w.log[max(0, len(w.log)-20):])
+	}
+}
+
+// With DFSSSP on a torus every service level has the lane of its number between all ports of all switches, though each
+// switch that can take them at once is told but once.
+func TestLanesReachTheFabric(t *testing.T) {
+	top, err := fabric.Torus([]int{4, 4}, 1, fabric.Rate{})
+	w := newWorld(t, top, err)
+	s := w.manager(0, subnet.Config{Engines: []string{"dfsssp"}})
+	w.run(2 * time.Second)
+	if _, r := s.sm.Routing(); !w.heard("SUBNET UP") || r.Engine != "dfsssp" || r.Lanes < 2 {
+		t.Fatalf("not routed by dfsssp over several lanes: %v", w.log)
+	}
+	for i := range top.Nodes {
+		if top.Nodes[i].Type != mad.NodeSwitch {
+			continue
+		}
+		lid := w.f.PortInfo(fabric.Place{Node: i, Port: 0}).LID
+		for out := 1; out < len(top.Nodes[i].Ports); out++ {
+			for in := 1; in < len(top.Nodes[i].Ports); in++ {
+				a, ok := w.get(s.at, lid, mad.AttrSLtoVLMappingTable, uint32(in<<8|out), 0)
+				if m, err := mad.ParseSLtoVLMappingTable(a.Data[:]); !ok || err != nil || m[0] != 0 || m[1] != 1 || m[7] != 7 {
+					t.Fatalf("switch %d from port %d to %d: %v, %v", i, in, out, m, err)
+				}
+			}
+		}
+	}
+	if sent, _, _ := s.sm.Traffic(); sent > 1200 {
+		t.Errorf("%d requests: switches were told port by port", sent)
+	}
+}

@@ -1,0 +1,339 @@
+package server
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/agent"
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/umad/socket"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// Bounds of what a program has not read. What comes beyond is dropped, as the kernel does.
+const (
+	maxQueue      = 1 << 16
+	maxQueueBytes = 256 << 20
+)
+
+// client is a connection.
+type client struct {
+	fd    int
+	place *place // nil: it has not opened a port
+	file  *agent.File
+	// hopes is how often the loop looks for another message behind one before it goes back to wait: programs that send many
+	// at once have the most messages, and waiting costs as much as reading.
+	hopes, events int
+
+	// What could not be written at once; guarded by the server.
+	queue  []message
+	queued int
+}
+
+// message is one that waits to be written.
+type message struct {
+	data []byte
+	file int // with the whole of a long one, or -1
+	size int
+}
+
+// serve does what a connection is ready for.
+func (s *Server) serve(c *client, events uint32) {
+	if events&unix.EPOLLOUT != 0 {
+		s.mu.Lock()
+		s.flush(c)
+		s.mu.Unlock()
+	}
+	if events&^unix.EPOLLOUT == 0 {
+		return
+	}
+	if c.events++; c.events%probeEach == 0 {
+		c.hopes = max(c.hopes, 1)
+	}
+	for n := 0; n < burst && s.read(c) && c.hopes > 0; n++ {
+		c.hopes--
+		if n > 0 {
+			c.hopes = maxHopes
+		}
+		s.carry()
+	}
+}
+
+const (
+	// burst is how many messages of one connection are read before the others have their turn.
+	burst = 32
+	// probeEach is how seldom a second message is looked for where there was none for long, maxHopes how often after one.
+	probeEach = 16
+	maxHopes  = 4
+)
+
+// read reads one message and does what it says; false: there is none, or the connection has ended.
+func (s *Server) read(c *client) bool {
+	var control [64]byte // for up to eight descriptors, of which one is wanted
+	n, nc, flags, _, err := unix.Recvmsg(c.fd, s.buffer[:], control[:], unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+		return false
+	}
+	fd := -1
+	if nc > 0 {
+		fd = descriptor(control[:nc])
+	}
+	ok := err == nil && n > 0 && flags&unix.MSG_TRUNC == 0
+	if ok {
+		ok = s.take(c, s.buffer[:n], fd)
+	}
+	if fd >= 0 {
+		unix.Close(fd)
+	}
+	if !ok {
+		s.end(c)
+	}
+	return ok
+}
+
+// descriptor is the one that came with a message, -1 where there is none; others are closed.
+func descriptor(control []byte) int {
+	first := -1
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return -1
+	}
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			if first < 0 {
+				first = fd
+			} else {
+				unix.Close(fd)
+			}
+		}
+	}
+	return first
+}
+
+// take does what a message says; false: it is none of the protocol, and the connection ends.
+func (s *Server) take(c *client, b []byte, fd int) bool {
+	if len(b) < socket.SendLen {
+		return false
+	}
+	if c.place == nil {
+		r, ok := socket.ParseRequest(b)
+		return ok && s.request(c, &r)
+	}
+	switch binary.LittleEndian.Uint32(b) {
+	case socket.Send:
+		return s.send(c, b[socket.SendLen:], fd)
+	case socket.Register:
+		r, ok := socket.ParseRegistration(b)
+		return ok && s.register(c, &r, fd)
+	case socket.Unregister:
+		s.mu.Lock()
+		ok := c.file.Unregister(binary.LittleEndian.Uint32(b[4:]))
+		s.mu.Unlock()
+		errno := uint32(0)
+		if !ok {
+			errno = uint32(unix.EINVAL)
+		}
+		reply(fd, socket.Answer(errno, 0))
+		return true
+	}
+	return false
+}
+
+// reply answers over a socket that came with a request.
+func reply(fd int, b []byte) {
+	if fd >= 0 {
+		_ = unix.Sendmsg(fd, b, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	}
+}
+
+func (s *Server) register(c *client, r *agent.Registration, fd int) bool {
+	s.mu.Lock()
+	id, err := c.file.Register(*r)
+	s.mu.Unlock()
+	errno := uint32(0)
+	if err != nil {
+		errno = uint32(unix.EINVAL)
+		var e *agent.RegistrationError
+		if errors.As(err, &e) && e.Value > agent.MaxAgents && e.Field == "number of agents" {
+			errno = uint32(unix.ENOMEM)
+		}
+	}
+	reply(fd, socket.Answer(errno, id))
+	return true
+}
+
+// send sends a MAD of a program. One that cannot be sent comes back with a status, where the kernel's write fails.
+func (s *Server) send(c *client, b []byte, fd int) bool {
+	if len(b) < agent.HeaderLen {
+		return false
+	}
+	m := agent.Message{Header: agent.ParseHeader(b), Data: b[agent.HeaderLen:]}
+	if fd >= 0 {
+		long, err := readFile(fd, int64(m.Length))
+		if err != nil {
+			return false
+		}
+		m.Data = long
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := c.file.Send(s.now(), &m); err != nil {
+		m.Data = m.Data[:min(len(m.Data), mad.HeaderLen)]
+		m.Status, m.Length = uint32(unix.EINVAL), uint32(agent.HeaderLen+len(m.Data))
+		s.deliver(c, &m)
+	}
+	s.changed(c.place)
+	return true
+}
+
+// readFile reads a memory file that a program has sealed, so that it cannot change or end while it is read.
+func readFile(fd int, length int64) ([]byte, error) {
+	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_WRITE
+	got, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || got&seals != seals {
+		return nil, unix.EPERM
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	if length < mad.RMPPHeaderEnd || length > agent.MaxLength || st.Size < length {
+		return nil, unix.EINVAL
+	}
+	b := make([]byte, length)
+	for at := 0; at < len(b); {
+		n, err := unix.Pread(fd, b[at:], int64(at))
+		if err != nil || n == 0 {
+			return nil, unix.EIO
+		}
+		at += n
+	}
+	return b, nil
+}
+
+// open makes the connection an open port.
+func (s *Server) open(c *client, at fabric.Place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.places[at]
+	if p == nil {
+		p = &place{Port: agent.NewPort(&s.ids), at: at}
+		s.places[at] = p
+	}
+	p.open++
+	c.place = p
+	c.file = p.Open(func(m *agent.Message) { s.deliver(c, m) })
+}
+
+// end ends a connection and what it had.
+func (s *Server) end(c *client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.clients, c.fd)
+	unix.Close(c.fd)
+	for _, m := range c.queue {
+		m.close()
+	}
+	c.queue = nil
+	if c.place == nil {
+		return
+	}
+	c.file.Close()
+	if c.place.open--; c.place.open == 0 && s.places[c.place.at] == c.place {
+		delete(s.places, c.place.at)
+	}
+}
+
+func (m *message) close() {
+	if m.file >= 0 {
+		unix.Close(m.file)
+	}
+}
+
+// deliver lets a program read a MAD, at once where that can be. The lock is held.
+func (s *Server) deliver(c *client, m *agent.Message) {
+	if s.clients[c.fd] != c {
+		return
+	}
+	s.frame = m.Append(s.frame[:0])
+	k := message{file: -1, size: len(m.Data) + 1024}
+	if len(m.Data) > socket.MaxInline {
+		fd, err := longFile(m.Data)
+		if err != nil {
+			return
+		}
+		k.file = fd
+		s.frame = append(s.frame, m.Data[:mad.Len]...)
+	} else {
+		s.frame = append(s.frame, m.Data...)
+	}
+	if k.data = s.frame; len(c.queue) == 0 && c.write(&k) {
+		k.close()
+		return
+	}
+	if len(c.queue) >= maxQueue || c.queued+k.size > maxQueueBytes {
+		k.close()
+		return
+	}
+	k.data = append([]byte(nil), s.frame...)
+	c.queue = append(c.queue, k)
+	c.queued += k.size
+	if len(c.queue) == 1 {
+		s.want(c, unix.EPOLLIN|unix.EPOLLOUT)
+	}
+}
+
+// write writes a message; false: it cannot be now. To a connection that is gone nothing more is written.
+func (c *client) write(m *message) bool {
+	if m.file < 0 {
+		_, err := unix.SendmsgN(c.fd, m.data, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOBUFS)
+	}
+	_, err := unix.SendmsgN(c.fd, m.data, unix.UnixRights(m.file), nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.ETOOMANYREFS)
+}
+
+// flush writes what is in the queue. The lock is held.
+func (s *Server) flush(c *client) {
+	for len(c.queue) > 0 && c.write(&c.queue[0]) {
+		c.queued -= c.queue[0].size
+		c.queue[0].close()
+		c.queue = c.queue[1:]
+	}
+	if len(c.queue) == 0 {
+		c.queue = nil
+		s.want(c, unix.EPOLLIN)
+	}
+}
+
+func (s *Server) want(c *client, events uint32) {
+	_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)})
+}
+
+// longFile is a sealed memory file with the data.
+func longFile(data []byte) (int, error) {
+	fd, err := unix.MemfdCreate("softvpi-mad", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, err
+	}
+	for at := 0; at < len(data); {
+		n, err := unix.Write(fd, data[at:])
+		if err != nil {
+			unix.Close(fd)
+			return -1, err
+		}
+		at += n
+	}
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE)
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
