@@ -97,31 +97,49 @@ func (q *CompletionQueue) Notify(ctx context.Context, t NotifyType) error {
 	return fail(op, q.cq.Err())
 }
 
-// resultBatch is how many results are converted at a time.
-const resultBatch = 16
+// fewResults and resultBatch are how many results are converted at a time: few at
+// first, as most polls find none or one and the batch is cleared each time.
+const (
+	fewResults  = 4
+	resultBatch = 16
+)
 
 // GetResults takes results that are there, at most len(results), and returns
 // their number. It does not wait and allocates nothing. A result with an error
 // status means that its connection is at an end. The error is
 // ND_BUFFER_OVERFLOW: results were lost and the queue is broken.
 func (q *CompletionQueue) GetResults(results []Result) (int, error) {
+	var batch [fewResults]verbs.WC
+	n, err := q.results(results, batch[:])
+	if n == 0 && err != nil {
+		return 0, fail("CompletionQueue.GetResults", err)
+	}
+	if n < fewResults || n == len(results) || err != nil {
+		return n, nil
+	}
+	return n + q.moreResults(results[n:]), nil
+}
+
+// moreResults goes on where there were many. An error shows at the next call.
+func (q *CompletionQueue) moreResults(results []Result) (total int) {
 	var batch [resultBatch]verbs.WC
-	total := 0
 	for total < len(results) {
-		want := min(resultBatch, len(results)-total)
-		n, err := q.cq.Poll(batch[:want])
-		for i := range n {
-			q.convert(&results[total+i], &batch[i])
-		}
+		n, err := q.results(results[total:], batch[:])
 		total += n
-		if n < want {
-			if total == 0 && err != nil {
-				return 0, fail("CompletionQueue.GetResults", err)
-			}
+		if n < resultBatch || err != nil {
 			break
 		}
 	}
-	return total, nil
+	return total
+}
+
+// results takes what fits in a batch.
+func (q *CompletionQueue) results(results []Result, batch []verbs.WC) (int, error) {
+	n, err := q.cq.Poll(batch[:min(len(batch), len(results))])
+	for i := range n {
+		q.convert(&results[i], &batch[i])
+	}
+	return n, err
 }
 
 // WaitResults takes at least one result, at most len(results): it polls for some
@@ -131,7 +149,7 @@ func (q *CompletionQueue) WaitResults(ctx context.Context, results []Result) (in
 	if len(results) == 0 {
 		return 0, refuse(StatusInvalidParameter, op, "results is empty")
 	}
-	for range spins {
+	for range q.cq.Spins() {
 		if n, err := q.GetResults(results); n > 0 || err != nil {
 			return n, err
 		}
@@ -148,9 +166,6 @@ func (q *CompletionQueue) WaitResults(ctx context.Context, results []Result) (in
 		}
 	}
 }
-
-// spins is how often WaitResults looks before it sleeps.
-const spins = 64
 
 func (q *CompletionQueue) convert(r *Result, wc *verbs.WC) {
 	receive := wc.Flags&verbs.ReceiveSide != 0

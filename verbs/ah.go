@@ -12,9 +12,14 @@ type AddressVector struct {
 	SourceIndex  int        // row of the GID table that is the source
 	TrafficClass uint8      // DSCP and ECN
 	HopLimit     uint8      // 0: 64
-	SL           uint8      // priority, 0 to 7
+	SL           uint8      // priority, 0 to 7; with LID InfiniBand's service level, 0 to 15
 	FlowLabel    uint32     // 20 bits
 	SourcePort   uint16     // RoCE v2 UDP source port; 0: computed
+	// On InfiniBand ports: LID is the destination's, or a group's; 0: that of Addr, where a path to it is known. PathBits are those of
+	// the source LID. Global gives packets a GRH, with Addr as the destination GID; those to groups always have one.
+	LID      uint16
+	PathBits uint8
+	Global   bool
 }
 
 func (v *AddressVector) command(op string) (command.AddressVector, error) {
@@ -24,8 +29,15 @@ func (v *AddressVector) command(op string) (command.AddressVector, error) {
 	if v.SourceIndex < 0 {
 		return command.AddressVector{}, newError(op, ErrInvalid, "SourceIndex is %d, want a row of the GID table", v.SourceIndex)
 	}
-	if v.SL > 7 {
-		return command.AddressVector{}, newError(op, ErrInvalid, "SL is %d, want 0 to 7", v.SL)
+	if most := v.mostSL(); v.SL > most {
+		return command.AddressVector{}, newError(op, ErrInvalid, "SL is %d, want 0 to %d", v.SL, most)
+	}
+	if v.PathBits >= command.PathGlobal {
+		return command.AddressVector{}, newError(op, ErrInvalid, "PathBits is %d, want 0 to 127", v.PathBits)
+	}
+	path := v.PathBits
+	if v.Global {
+		path |= command.PathGlobal
 	}
 	if v.FlowLabel > 1<<20-1 {
 		return command.AddressVector{}, newError(op, ErrInvalid, "FlowLabel is %#x, want 20 bits", v.FlowLabel)
@@ -33,13 +45,22 @@ func (v *AddressVector) command(op string) (command.AddressVector, error) {
 	return command.AddressVector{
 		Addr: command.AddrFrom(v.Addr), SrcIndex: uint32(v.SourceIndex), TrafficClass: v.TrafficClass,
 		HopLimit: v.HopLimit, SL: v.SL, FlowLabel: v.FlowLabel, SrcPort: v.SourcePort,
+		LID: v.LID, Path: path,
 	}, nil
+}
+
+func (v *AddressVector) mostSL() uint8 {
+	if v.LID != 0 {
+		return 15
+	}
+	return 7
 }
 
 func vectorFrom(v *command.AddressVector) AddressVector {
 	return AddressVector{
 		Addr: v.Addr.IP(), SourceIndex: int(v.SrcIndex), TrafficClass: v.TrafficClass,
 		HopLimit: v.HopLimit, SL: v.SL, FlowLabel: v.FlowLabel, SourcePort: v.SrcPort,
+		LID: v.LID, PathBits: v.Path &^ command.PathGlobal, Global: v.Path&command.PathGlobal != 0,
 	}
 }
 

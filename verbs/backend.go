@@ -17,8 +17,12 @@ type backend interface {
 	// Doorbell says that work was posted to a QP or SRQ.
 	Doorbell(h command.Handle)
 	// Poll drives the loop once where that is this process's business and it is
-	// free, and reports whether anything was done.
-	Poll() bool
+	// free, and offers the processor to others now and then. A program calls it
+	// after each look in vain, idle in a row; the result says that it is worth
+	// looking again at once.
+	Poll(idle uint32) bool
+	// Spins is how many looks in vain, each with a Poll, take some 50 us.
+	Spins() int
 	// WaitCQ waits until the event sequence of the CQ's ring is not seq, and
 	// returns what it is then.
 	WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uint32, error)

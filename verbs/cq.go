@@ -23,8 +23,10 @@ type WC struct {
 	Status    Status
 	Op        CompletionOp
 	Flags     CompletionFlags
-	Vendor    uint8 // vendor error code
-	SL        uint8 // of a datagram: 10 where an IPv4 header came with it, 9 with IPv6
+	Vendor    uint8  // vendor error code
+	SL        uint8  // of a datagram on Ethernet: 10 where an IPv4 header came with it, 9 with IPv6; on InfiniBand its service level
+	PathBits  uint8  // of a datagram on InfiniBand: of the LID that it came to
+	SLID      uint16 // of a datagram on InfiniBand: the LID that it came from
 	PKeyIndex uint16
 	Timestamp uint64 // nanoseconds of the adapter's clock
 }
@@ -40,21 +42,19 @@ const (
 )
 
 const (
-	pollBatch = 32 // entries converted at a time
-	spinPolls = 64 // empty polls of Next before it sleeps
-
+	pollBatch   = 32                       // entries converted at a time
 	maxInterval = 65535 * time.Microsecond // of moderation
 )
 
-// goschedEvery is the number of empty polls between two offers of the processor to
+// offers returns the number of empty polls between two offers of the processor to
 // other goroutines; the adapter offers it to other threads by itself. Where a P is
 // idle each Gosched wakes a thread in vain, which costs more than many polls.
-var goschedEvery = func() int {
+func offers(spins int) uint32 {
 	if runtime.GOMAXPROCS(0) == 1 {
-		return 16
+		return uint32(spins / 4)
 	}
-	return 128
-}()
+	return uint32(2 * spins)
+}
 
 // CQ is a completion queue.
 type CQ struct {
@@ -67,7 +67,8 @@ type CQ struct {
 	ring    *ring.CQ
 	next    *ring.CQ // after Resize, until ring is emptied
 	depth   int
-	idle    int // empty polls in a row
+	idle    uint32 // empty polls in a row
+	offers  uint32 // of them, between two offers of the processor
 	scratch [pollBatch]ring.CQE
 
 	// QPs whose rings hold requests that polls may go on with.
@@ -100,22 +101,39 @@ func (cq *CQ) leave(qp *QP) {
 	}
 }
 
-// settle gives the place of a polled completion back to its QP.
-func (cq *CQ) settle(e *ring.CQE) {
-	qp := cq.last
-	if qp == nil || qp.number != e.QPN {
-		if qp = cq.users[e.QPN]; qp == nil {
+// settle gives the places of polled completions back to their QPs, those that follow
+// each other together.
+func (cq *CQ) settle(done []ring.CQE) {
+	for len(done) > 0 {
+		number, side := done[0].QPN, done[0].Flags&ring.ReceiveSide
+		n := 1
+		for n < len(done) && done[n].QPN == number && done[n].Flags&ring.ReceiveSide == side {
+			n++
+		}
+		done = done[n:]
+		qp := cq.last
+		if qp == nil || qp.number != number {
+			if qp = cq.users[number]; qp == nil {
+				continue
+			}
+			cq.last = qp
+		}
+		places := &qp.sends
+		if side != 0 {
+			places = &qp.receives
+		}
+		give(places, int32(n))
+	}
+}
+
+// give gives n places back. Requests that fail complete without having been signaled:
+// there may be fewer.
+func give(places *atomic.Int32, n int32) {
+	for {
+		taken := places.Load()
+		if taken <= 0 || places.CompareAndSwap(taken, max(taken-n, 0)) {
 			return
 		}
-		cq.last = qp
-	}
-	places := &qp.sends
-	if e.Flags&ring.ReceiveSide != 0 {
-		places = &qp.receives
-	}
-	// Requests that fail complete without having been signaled: there may be none.
-	if places.Load() > 0 {
-		places.Add(-1)
 	}
 }
 
@@ -132,7 +150,7 @@ func (d *Device) CreateCQ(depth int) (*CQ, error) {
 	if err != nil {
 		return nil, wrap("create cq", err)
 	}
-	cq := &CQ{dev: d, handle: q.Handle, life: life, depth: int(q.Depth)}
+	cq := &CQ{dev: d, handle: q.Handle, life: life, depth: int(q.Depth), offers: offers(d.host.backend.Spins())}
 	if cq.ring, err = d.host.openCQ(&q); err != nil {
 		_ = cq.Close()
 		return nil, err
@@ -182,39 +200,35 @@ var errPollClosed = &Error{Op: "poll", Class: ErrClosed}
 // and then when there was nothing many times in a row. ErrOverflow: completions
 // were lost and no more will come. ErrClosed after Close.
 func (cq *CQ) Poll(out []WC) (int, error) {
-	if n, err := cq.take(out); n > 0 || err != nil || len(out) == 0 {
+	n, idle, err := cq.take(out)
+	if n > 0 || err != nil || len(out) == 0 {
 		return n, err
 	}
 	if cq.late.Load() > 0 {
 		cq.catchUp()
-		if n, err := cq.take(out); n > 0 || err != nil {
+		if n, _, err := cq.take(out); n > 0 || err != nil {
 			return n, err
 		}
 	}
-	cq.dev.host.backend.Poll()
-	n, err := cq.take(out)
-	if n > 0 || err != nil {
-		return n, err
+	if cq.dev.host.backend.Poll(idle) {
+		n, _, err = cq.take(out)
 	}
-	if cq.pause() {
+	if n == 0 && err == nil && idle%cq.offers == 0 {
 		runtime.Gosched()
 	}
-	return 0, nil
+	return n, err
 }
 
-// pause reports whether it is time to give the processor up.
-func (cq *CQ) pause() bool {
-	cq.mu.Lock()
-	defer cq.mu.Unlock()
-	cq.idle++
-	return cq.idle%goschedEvery == 0
-}
+// Spins returns how often it is worth polling in vain before Arm and Wait: that takes
+// some 50 us.
+func (cq *CQ) Spins() int { return cq.dev.host.backend.Spins() }
 
-func (cq *CQ) take(out []WC) (int, error) {
+// take also returns how many times in a row there was nothing.
+func (cq *CQ) take(out []WC) (n int, idle uint32, err error) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	if cq.closed {
-		return 0, errPollClosed
+		return 0, 0, errPollClosed
 	}
 	total := 0
 	for total < len(out) {
@@ -227,18 +241,19 @@ func (cq *CQ) take(out []WC) (int, error) {
 		}
 		for i := range k {
 			out[total+i].from(&cq.scratch[i])
-			cq.settle(&cq.scratch[i])
 		}
+		cq.settle(cq.scratch[:k])
 		total += k
 	}
 	if total > 0 {
 		cq.idle = 0
-		return total, nil
+		return total, 0, nil
 	}
 	if (cq.ring.Flags()&ring.FlagError != 0 || cq.life.over()) && cq.ring.Empty() {
-		return 0, cq.broken("poll")
+		return 0, 0, cq.broken("poll")
 	}
-	return 0, nil
+	cq.idle++
+	return 0, cq.idle, nil
 }
 
 // advance goes on to the ring that a resize made, when the old one is empty.
@@ -255,6 +270,7 @@ func (wc *WC) from(e *ring.CQE) {
 	wc.ByteLen, wc.Imm, wc.SrcQP = e.ByteLen, e.Imm, e.SrcQP
 	wc.Status, wc.Op, wc.Flags = Status(e.Status), CompletionOp(e.Op), CompletionFlags(e.Flags)
 	wc.Vendor, wc.SL, wc.PKeyIndex, wc.Timestamp = e.Vendor, e.SL, e.PKeyIndex, e.Timestamp
+	wc.SLID, wc.PathBits = e.SLID, e.PathBits
 }
 
 // newest returns the ring that new completions go to.
@@ -297,7 +313,7 @@ func (cq *CQ) Next(ctx context.Context, out []WC) (int, error) {
 		return 0, newError("poll", ErrInvalid, "out is empty")
 	}
 	for {
-		for range spinPolls {
+		for range cq.Spins() {
 			if n, err := cq.Poll(out); n > 0 || err != nil {
 				return n, err
 			}

@@ -8,17 +8,20 @@ import (
 	"sync/atomic"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// RoCE is the version of RDMA over Converged Ethernet that a port speaks.
+// RoCE is the version of RDMA over Converged Ethernet that a port speaks, or InfiniBand.
 type RoCE uint32
 
-// The versions.
+// The versions, and InfiniBand.
 const (
-	RoCENone RoCE = iota // RDMA is disabled
-	RoCEv1               // MAC-based GIDs
-	RoCEv125             // IP-based v1 (v1.25)
-	RoCEv2               // UDP
+	RoCENone   RoCE = iota // RDMA is disabled
+	RoCEv1                 // MAC-based GIDs
+	RoCEv125               // IP-based v1 (v1.25)
+	RoCEv2                 // UDP
+	InfiniBand             // none of them: the port is of an InfiniBand fabric
 )
 
 // String returns the version as status prints it.
@@ -32,6 +35,8 @@ func (r RoCE) String() string {
 		return "v1.25"
 	case RoCEv2:
 		return "v2"
+	case InfiniBand:
+		return "InfiniBand"
 	}
 	return "unknown"
 }
@@ -192,6 +197,41 @@ func (d *Device) Query() (Attributes, error) {
 		}
 	}
 	return Attributes{}, newError("query device", ErrRemoved, "%s is gone", d.name)
+}
+
+// Port is what of a port only InfiniBand has. An Ethernet port has the states, MaxMTU and the default partition.
+type Port struct {
+	State    mad.PortState
+	Physical mad.PortPhysicalState
+	LID      ib.LID // the first of 1<<LMC
+	LMC      uint8
+	SMLID    ib.LID
+	SMSL     uint8
+	Prefix   uint64 // of the subnet's GIDs
+	NodeGUID uint64
+	PKeys    []ib.PKey // the table as the subnet manager wrote it; empty rows are 0
+	MaxMTU   int       // bytes of payload that the port is made for
+	Width    int       // lanes in use; 0: not told
+	Lane     int       // Mb/s of a lane; 0: not told
+	// Capabilities is the CapabilityMask (IBA 14.2.5.6).
+	Capabilities uint32
+}
+
+// Port returns what of the port only InfiniBand has, as of now.
+func (d *Device) Port() (Port, error) {
+	i, err := d.host.backend.Port(d.host.ctx, d.index)
+	if err != nil {
+		return Port{}, wrap("query port", err)
+	}
+	p := Port{
+		State: mad.PortState(i.State), Physical: mad.PortPhysicalState(i.Physical), LID: ib.LID(i.LID), LMC: i.LMC,
+		SMLID: ib.LID(i.SMLID), SMSL: i.SMSL, Prefix: i.Prefix, NodeGUID: i.NodeGUID, MaxMTU: int(i.MaxMTU),
+		Width: mad.Lanes(i.Width), Lane: int(i.Lane), Capabilities: i.Capabilities,
+	}
+	for _, k := range i.PKeys[:min(int(i.PKeyCount), len(i.PKeys))] {
+		p.PKeys = append(p.PKeys, ib.PKey(k))
+	}
+	return p, nil
 }
 
 // GIDs returns the port's GID table as of now.

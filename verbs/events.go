@@ -30,6 +30,10 @@ const (
 	EventPortActive               = EventType(command.EventPortActive)
 	EventPortDown                 = EventType(command.EventPortDown)
 	EventDeviceFatal              = EventType(command.EventDeviceFatal)
+	EventLIDChange                = EventType(command.EventLIDChange) // this and those behind it: of InfiniBand ports
+	EventPKeyChange               = EventType(command.EventPKeyChange)
+	EventSMChange                 = EventType(command.EventSMChange)
+	EventClientReregister         = EventType(command.EventClientReregister)
 )
 
 var eventNames = map[EventType]string{
@@ -38,6 +42,8 @@ var eventNames = map[EventType]string{
 	EventQPAccessError: "QP access error", EventCQError: "CQ error", EventSRQLimit: "SRQ limit reached",
 	EventSRQError: "SRQ error", EventPathMigrated: "path migrated", EventGIDChange: "GID table changed",
 	EventPortActive: "port active", EventPortDown: "port down", EventDeviceFatal: "adapter disabled or removed",
+	EventLIDChange: "LID changed", EventPKeyChange: "P_Key table changed", EventSMChange: "subnet manager changed",
+	EventClientReregister: "subnet manager asks to register again",
 }
 
 // String returns the event in words.

@@ -97,42 +97,26 @@ static enum svpi_reason target(struct svpi_initiator *i, const struct svpi_send_
 	return why;
 }
 
-static enum svpi_reason do_write(struct svpi_initiator *i, const struct svpi_send_entry *e)
+/* do_move carries out a write, or a read, which only moves the other way. */
+static enum svpi_reason do_move(struct svpi_initiator *i, const struct svpi_send_entry *e)
 {
-	struct svpi_pieces local, remote;
-	uint32_t slot = 0;
-	enum svpi_reason why = svpi_gather(i, e, 0, &local);
-
-	if (why == SVPI_DONE)
-		why = target(i, e, local.total, SVPI_REMOTE_WRITE, &remote);
-	if (why != SVPI_DONE)
-		return why;
-	if (!svpi_transfer(i, &local, &remote, local.total))
-		return SVPI_LOCAL_MEMORY;
-	if (!claim(i, e, &slot))
-		return SVPI_NO_COMPLETION;
-	finish(i, e, slot, COUNT_WRITE, local.total);
-	return SVPI_DONE;
-}
-
-static enum svpi_reason do_read(struct svpi_initiator *i, const struct svpi_send_entry *e)
-{
+	bool reads = e->op == SVPI_WR_READ;
 	struct svpi_pieces local, remote;
 	uint32_t slot = 0;
 	enum svpi_reason why;
 
-	if (!(i->terms.flags & ANSWERS) || e->flags & SVPI_WR_INLINE)
+	if (reads && (!(i->terms.flags & ANSWERS) || e->flags & SVPI_WR_INLINE))
 		return SVPI_OTHER_REQUEST;
-	why = svpi_gather(i, e, SVPI_LOCAL_WRITE, &local);
+	why = svpi_gather(i, e, reads ? SVPI_LOCAL_WRITE : 0, &local);
 	if (why == SVPI_DONE)
-		why = target(i, e, local.total, SVPI_REMOTE_READ, &remote);
+		why = target(i, e, local.total, reads ? SVPI_REMOTE_READ : SVPI_REMOTE_WRITE, &remote);
 	if (why != SVPI_DONE)
 		return why;
-	if (!svpi_transfer(i, &remote, &local, local.total))
+	if (!svpi_transfer(i, reads ? &remote : &local, reads ? &local : &remote, local.total))
 		return SVPI_LOCAL_MEMORY;
 	if (!claim(i, e, &slot))
 		return SVPI_NO_COMPLETION;
-	finish(i, e, slot, COUNT_READ, local.total);
+	finish(i, e, slot, reads ? COUNT_READ : COUNT_WRITE, local.total);
 	return SVPI_DONE;
 }
 
@@ -238,7 +222,7 @@ static enum svpi_reason deliver(struct svpi_initiator *i, const struct svpi_send
 		return SVPI_NO_COMPLETION;
 	}
 	/* From here on, until taken is stored, the driver knows by the claim that a receive that was taken did not complete. */
-	atomic_store(&i->receive.h->consumer, ++i->receive.next);
+	atomic_store_explicit(&i->receive.h->consumer, ++i->receive.next, memory_order_release);
 	publish(i, &i->recv_cq, theirs, c, t->flags & RECV_CHANNEL, RAISE_RECV);
 	__atomic_store_n(&i->dir->taken, i->receive.next, __ATOMIC_RELEASE);
 	count(i, op, n);
@@ -342,12 +326,11 @@ enum svpi_reason svpi_carry_out(struct svpi_initiator *i, const struct svpi_send
 {
 	switch (e->op) {
 	case SVPI_WR_WRITE:
-		return do_write(i, e);
+	case SVPI_WR_READ:
+		return do_move(i, e);
 	case SVPI_WR_SEND:
 	case SVPI_WR_SEND_IMM:
 		return do_send(i, e);
-	case SVPI_WR_READ:
-		return do_read(i, e);
 	case SVPI_WR_WRITE_IMM:
 		return do_write_imm(i, e);
 	case SVPI_WR_CAS:

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 1 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 2 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -63,6 +63,7 @@ enum svpi_op {
 	SVPI_CM_NOTIFY = 70,
 	SVPI_REGISTER_MEMORY_AT = 71,
 	SVPI_MOVED = 72,
+	SVPI_PORT = 73,
 };
 
 /* Classes of refused commands. */
@@ -101,6 +102,10 @@ enum svpi_event_type {
 	SVPI_EVENT_PORT_ACTIVE = 12,
 	SVPI_EVENT_PORT_DOWN = 13,
 	SVPI_EVENT_DEVICE_FATAL = 14,
+	SVPI_EVENT_LID_CHANGE = 15,
+	SVPI_EVENT_PKEY_CHANGE = 16,
+	SVPI_EVENT_SM_CHANGE = 17,
+	SVPI_EVENT_CLIENT_REREGISTER = 18,
 	SVPI_EVENT_CONNECT_REQUEST = 64,
 	SVPI_EVENT_CONNECT_RESPONSE = 65,
 	SVPI_EVENT_ESTABLISHED = 66,
@@ -322,6 +327,25 @@ struct svpi_gid {
 };
 _Static_assert(sizeof(struct svpi_gid) == 24, "layout");
 
+struct svpi_port_info {
+	uint8_t state;
+	uint8_t physical;
+	uint8_t lmc;
+	uint8_t smsl;
+	uint16_t lid;
+	uint16_t smlid;
+	uint8_t width;
+	uint8_t subnet_timeout;
+	uint16_t max_mtu;
+	uint32_t lane;
+	uint32_t capabilities;
+	uint32_t p_key_count;
+	uint64_t prefix;
+	uint64_t node_guid;
+	uint16_t p_keys[128];
+};
+_Static_assert(sizeof(struct svpi_port_info) == 296, "layout");
+
 struct svpi_counter {
 	uint8_t name[64];
 	uint64_t value;
@@ -439,10 +463,10 @@ struct svpi_address_vector {
 	uint8_t traffic_class;
 	uint8_t hop_limit;
 	uint8_t sl;
-	uint8_t none5;
+	uint8_t path;
 	uint32_t flow_label;
 	uint16_t src_port;
-	uint8_t none8[2];
+	uint16_t lid;
 };
 _Static_assert(sizeof(struct svpi_address_vector) == 32, "layout");
 
@@ -620,7 +644,9 @@ struct svpi_event {
 	uint32_t new_id;
 	uint32_t adapter;
 	uint32_t status;
-	uint32_t none6;
+	uint16_t lid;
+	uint8_t sl;
+	uint8_t path;
 	struct svpi_endpoint remote;
 	struct svpi_endpoint local;
 	struct svpi_conn_param param;

@@ -46,7 +46,8 @@ static inline uint64_t svpi_pusher_lap(const struct svpi_pusher *p, uint32_t ind
 static inline uint64_t svpi_claim_of(uint32_t owner) { return (uint64_t)owner << 2 | SVPI_PHASE_CLAIMED; }
 
 /* svpi_claim takes a slot for owner; false: there is none free, or it is not found among more claims of others than the
- * ring holds, as where it is full of nonsense. */
+ * ring holds, as where it is full of nonsense. The tail is moved on when the slot is filled, or by who claims the next one
+ * meanwhile: the consumer looks at the slot all the while, and takes its cache line away. */
 static inline bool svpi_claim(const struct svpi_pusher *p, uint32_t owner, uint32_t *index)
 {
 	for (uint32_t tries = 0; tries <= 2 * p->count; tries++) {
@@ -57,7 +58,6 @@ static inline bool svpi_claim(const struct svpi_pusher *p, uint32_t owner, uint3
 
 		if (v == lap) {
 			if (atomic_compare_exchange_strong(&e->state, &v, lap | svpi_claim_of(owner))) {
-				atomic_compare_exchange_strong(p->tail, &was, t + 1);
 				*index = t;
 				return true;
 			}
@@ -70,6 +70,14 @@ static inline bool svpi_claim(const struct svpi_pusher *p, uint32_t owner, uint3
 	return false;
 }
 
+/* svpi_passed moves the tail on behind a slot that was claimed. */
+static inline void svpi_passed(const struct svpi_pusher *p, uint32_t index)
+{
+	uint32_t was = index;
+
+	atomic_compare_exchange_strong(p->tail, &was, index + 1);
+}
+
 /* svpi_fill publishes a completion in a slot that owner claimed; false: the claim was taken back. */
 static inline bool svpi_fill(const struct svpi_pusher *p, uint32_t index, uint32_t owner, const struct svpi_cqe *c)
 {
@@ -77,7 +85,11 @@ static inline bool svpi_fill(const struct svpi_pusher *p, uint32_t index, uint32
 	uint64_t lap = svpi_pusher_lap(p, index), claim = lap | svpi_claim_of(owner);
 
 	memcpy(e, c, offsetof(struct svpi_cqe, state));
-	return atomic_compare_exchange_strong(&e->state, &claim, lap | SVPI_PHASE_READY);
+
+	bool filled = atomic_compare_exchange_strong(&e->state, &claim, lap | SVPI_PHASE_READY);
+
+	svpi_passed(p, index);
+	return filled;
 }
 
 /* svpi_cancel gives a claimed slot up. */
@@ -86,6 +98,7 @@ static inline void svpi_cancel(const struct svpi_pusher *p, uint32_t index, uint
 	uint64_t lap = svpi_pusher_lap(p, index), claim = lap | svpi_claim_of(owner);
 
 	atomic_compare_exchange_strong(&svpi_pusher_slot(p, index)->state, &claim, lap | SVPI_PHASE_VOID);
+	svpi_passed(p, index);
 }
 
 /* svpi_asked tells whether an event is asked for at a completion. What is completed here has succeeded. */

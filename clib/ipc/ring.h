@@ -108,9 +108,10 @@ struct svpi_cqe {
 	uint32_t qpn, bytes, imm, src_qp;
 	uint8_t status, op, flags, vendor;
 	uint16_t pkey_index;
-	uint8_t sl, none;
+	uint8_t sl, path_bits;
 	uint64_t time;
-	uint32_t stamp, none2;
+	uint32_t stamp;
+	uint16_t slid, none;
 	_Atomic uint64_t state;
 };
 _Static_assert(sizeof(struct svpi_cqe) == 64, "layout");

@@ -19,9 +19,10 @@ bool svpi_library_load(bool anyway)
 	v.close_device = (int (*)(struct ibv_context *))dlsym(l, "ibv_close_device");
 	v.query_device = (int (*)(struct ibv_context *, struct ibv_device_attr *))dlsym(l, "ibv_query_device");
 	v.query_port = (int (*)(struct ibv_context *, uint8_t, struct ibv_port_attr *))dlsym(l, "ibv_query_port");
+	v.query_pkey = (int (*)(struct ibv_context *, uint8_t, int, uint16_t *))dlsym(l, "ibv_query_pkey");
 	v.query_gid = (int (*)(struct ibv_context *, uint8_t, int, union ibv_gid *))dlsym(l, "ibv_query_gid");
 	if (!v.get_device_list || !v.free_device_list || !v.open_device || !v.close_device || !v.query_device || !v.query_port ||
-	    !v.query_gid)
+	    !v.query_gid || !v.query_pkey)
 		return false;
 	svpi_verbs = v;
 	return true;

@@ -17,6 +17,7 @@ extern struct svpi_verbs {
 	int (*query_device)(struct ibv_context *, struct ibv_device_attr *);
 	int (*query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *);
 	int (*query_gid)(struct ibv_context *, uint8_t, int, union ibv_gid *);
+	int (*query_pkey)(struct ibv_context *, uint8_t, int, uint16_t *);
 } svpi_verbs;
 
 /* svpi_library_load fills svpi_verbs. Where anyway is false a library that is not in the program yet is not loaded. False:

@@ -123,7 +123,7 @@ static bool put_interface(const char *file, const union ibv_gid *g)
 	return done;
 }
 
-static bool put_gids(struct ibv_context *c, const char *device, int count)
+static bool put_gids(struct ibv_context *c, const char *device, int count, bool fabric)
 {
 	for (int i = 0; i < count; i++) {
 		char file[64], text[40], *p = text;
@@ -137,7 +137,7 @@ static bool put_gids(struct ibv_context *c, const char *device, int count)
 		if (!put(path_of(device, file), "%s\n", text))
 			return false;
 		snprintf(file, sizeof(file), "ports/1/gid_attrs/types/%d", i);
-		if (!put(path_of(device, file), "RoCE v2\n"))
+		if (!put(path_of(device, file), fabric ? "IB/RoCE v1\n" : "RoCE v2\n"))
 			return false;
 		snprintf(file, sizeof(file), "ports/1/gid_attrs/ndevs/%d", i);
 		if (!put_interface(path_of(device, file), &g))
@@ -150,9 +150,11 @@ static bool put_gids(struct ibv_context *c, const char *device, int count)
 static bool put_rate(const char *file, const struct ibv_port_attr *a)
 {
 	static const struct { uint8_t code; const char *name; int rate; } speeds[] = { /* in tenths of Gb/s a lane */
-		{ 1, "SDR", 25 }, { 8, "FDR10", 100 }, { 32, "EDR", 250 }, { 64, "HDR", 500 }, { 128, "NDR", 1000 },
+		{ 1, "SDR", 25 }, { 2, "DDR", 50 }, { 4, "QDR", 100 }, { 8, "FDR10", 100 }, { 16, "FDR", 140 }, { 32, "EDR", 250 },
+		{ 64, "HDR", 500 }, { 128, "NDR", 1000 },
 	};
-	int lanes = a->active_width == 2 ? 4 : a->active_width == 16 ? 2 : 1;
+	static const uint8_t widths[] = { [1] = 1, [2] = 4, [4] = 8, [8] = 12, [16] = 2 };
+	int lanes = a->active_width < sizeof(widths) && widths[a->active_width] ? widths[a->active_width] : 1;
 	size_t i = 0;
 
 	while (i + 1 < sizeof(speeds) / sizeof(*speeds) && speeds[i].code != a->active_speed)
@@ -163,20 +165,44 @@ static bool put_rate(const char *file, const struct ibv_port_attr *a)
 			 : put(file, "%d Gb/sec (%dX %s)\n", rate / 10, lanes, speeds[i].name);
 }
 
+static bool put_pkeys(struct ibv_context *c, const char *device, int count)
+{
+	for (int i = 0; i < count; i++) {
+		char file[32];
+		uint16_t key = 0;
+
+		snprintf(file, sizeof(file), "ports/1/pkeys/%d", i);
+		svpi_verbs.query_pkey(c, 1, i, &key);
+		if (!put(path_of(device, file), "0x%04x\n", ntohs(key)))
+			return false;
+	}
+	return true;
+}
+
+/* name is a row of a table, "?" for what has none. */
+static const char *name_of(const char *const *names, size_t n, unsigned i) { return i < n && names[i] ? names[i] : "?"; }
+
 static bool put_port(struct ibv_context *c, const char *device)
 {
+	static const char *const states[] = { "NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER" };
+	static const char *const physical[] = { NULL, "Sleep", "Polling", "Disabled", "PortConfigurationTraining", "LinkUp",
+						"LinkErrorRecovery", "Phy Test" };
 	struct ibv_port_attr a;
 
 	memset(&a, 0, sizeof(a));
 	if (svpi_verbs.query_port(c, 1, &a))
 		return true; /* the adapter went away meanwhile */
-	return put(path_of(device, "ports/1/state"), a.state == IBV_PORT_ACTIVE ? "4: ACTIVE\n" : "1: DOWN\n") &&
-	       put(path_of(device, "ports/1/phys_state"), a.state == IBV_PORT_ACTIVE ? "5: LinkUp\n" : "3: Disabled\n") &&
-	       put(path_of(device, "ports/1/link_layer"), "Ethernet\n") &&
+	bool fabric = a.link_layer == IBV_LINK_LAYER_INFINIBAND;
+
+	return put(path_of(device, "ports/1/state"), "%d: %s\n", a.state, name_of(states, sizeof(states) / sizeof(*states), a.state)) &&
+	       put(path_of(device, "ports/1/phys_state"), "%d: %s\n", a.phys_state,
+		   name_of(physical, sizeof(physical) / sizeof(*physical), a.phys_state)) &&
+	       put(path_of(device, "ports/1/link_layer"), fabric ? "InfiniBand\n" : "Ethernet\n") &&
 	       put_rate(path_of(device, "ports/1/rate"), &a) &&
-	       put(path_of(device, "ports/1/lid"), "0x0\n") && put(path_of(device, "ports/1/sm_lid"), "0x0\n") &&
+	       put(path_of(device, "ports/1/lid"), "0x%x\n", a.lid) && put(path_of(device, "ports/1/lid_mask_count"), "%d\n", a.lmc) &&
+	       put(path_of(device, "ports/1/sm_lid"), "0x%x\n", a.sm_lid) && put(path_of(device, "ports/1/sm_sl"), "%d\n", a.sm_sl) &&
 	       put(path_of(device, "ports/1/cap_mask"), "0x%08x\n", a.port_cap_flags) &&
-	       put(path_of(device, "ports/1/pkeys/0"), "0xffff\n") && put_gids(c, device, a.gid_tbl_len);
+	       put_pkeys(c, device, a.pkey_tbl_len) && put_gids(c, device, a.gid_tbl_len, fabric);
 }
 
 static bool put_device(struct ibv_device *d)

@@ -73,7 +73,17 @@ static void datagram_param(struct id *i, const struct svpi_event *from, struct e
 	p->qkey = from->param.q_key;
 	p->private_data_len = from->param.private_len;
 	p->private_data = p->private_data_len ? e->private_data : NULL;
-	address_attr(i, from->remote.addr, &p->ah_attr);
+	if (!from->lid) {
+		address_attr(i, from->remote.addr, &p->ah_attr);
+		return;
+	}
+	p->ah_attr.port_num = 1; /* InfiniBand: the driver knows the way */
+	p->ah_attr.dlid = from->lid;
+	p->ah_attr.sl = from->sl;
+	p->ah_attr.src_path_bits = from->path & 0x7f;
+	p->ah_attr.is_global = from->path & 0x80 ? 1 : 0;
+	if (p->ah_attr.is_global) /* the group's GID */
+		memcpy(p->ah_attr.grh.dgid.raw, from->local.addr, 16);
 }
 
 static bool address_resolved(struct id *i, const struct svpi_event *from, struct event *e)
@@ -87,10 +97,40 @@ static bool address_resolved(struct id *i, const struct svpi_event *from, struct
 	return true;
 }
 
+enum { PATH_RECORD = 64 };
+
+/* path_of_fabric fills in a path of InfiniBand from a PathRecord as it is on the wire (IBA 15.2.5.16). */
+static void path_of_fabric(struct id *i, const uint8_t *r)
+{
+	struct ibv_sa_path_rec *p = i->id.route.path_rec;
+
+	memcpy(p->dgid.raw, r + 8, 16);
+	memcpy(p->sgid.raw, r + 24, 16);
+	memcpy(&p->dlid, r + 40, 2);
+	memcpy(&p->slid, r + 42, 2);
+	memcpy(&p->flow_label, (const uint8_t[4]){ 0, r[44] & 15, r[45], r[46] }, 4);
+	p->hop_limit = r[47];
+	p->traffic_class = r[48];
+	p->reversible = r[49] >> 7;
+	p->numb_path = r[49] & 127;
+	memcpy(&p->pkey, r + 50, 2);
+	p->sl = r[53] & 15;
+	p->mtu_selector = r[54] >> 6;
+	p->mtu = r[54] & 63;
+	p->rate_selector = r[55] >> 6;
+	p->rate = r[55] & 63;
+	p->packet_life_time_selector = r[56] >> 6;
+	p->packet_life_time = r[56] & 63;
+	p->preference = r[57];
+	i->id.route.addr.addr.ibaddr = (struct rdma_ib_addr){ p->sgid, p->dgid, p->pkey };
+}
+
 static bool route_resolved(struct id *i, const struct svpi_event *from, struct event *e)
 {
-	(void)from, (void)e;
+	(void)e;
 	id_path(i);
+	if (from->param.private_len >= PATH_RECORD && i->id.route.path_rec)
+		path_of_fabric(i, from->param.private);
 	return true;
 }
 

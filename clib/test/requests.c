@@ -89,6 +89,34 @@ static void write_read_send(enum ibv_qp_type type)
 	finish();
 }
 
+/* A CQ of one entry has room for another, as that of a card: so many completions stand in it unpolled. */
+static void small_queue(void)
+{
+	struct ibv_cq *usual;
+	struct ibv_sge s;
+
+	open_end(&a, 0);
+	open_end(&b, 1);
+	usual = a.cq;
+	MUST(a.cq = ibv_create_cq(a.ctx, 1, NULL, NULL, 0));
+	make_qp(&a, IBV_QPT_RC, NULL);
+	make_qp(&b, IBV_QPT_RC, NULL);
+	join(&a, &b);
+	for (uint64_t id = 0; id < 2; id++) {
+		struct ibv_send_wr wr = request(&a, &b, IBV_WR_SEND, &s, id, 0, 8);
+
+		CHECK(post_recv(&b, id, 0, 8) == 0 && post(&a, &wr) == 0, ".");
+		EXPECT(&b, IBV_WC_SUCCESS, id, NULL);
+	}
+	EXPECT(&a, IBV_WC_SUCCESS, 0, NULL);
+	EXPECT(&a, IBV_WC_SUCCESS, 1, NULL);
+	part(&a, &b);
+	CHECK(ibv_destroy_cq(a.cq) == 0, ".");
+	a.cq = usual;
+	close_end(&a);
+	close_end(&b);
+}
+
 static void read_and_atomics(void)
 {
 	struct ibv_sge s;
@@ -292,6 +320,7 @@ void test_requests(void)
 	left_behind();
 	write_read_send(IBV_QPT_RC);
 	write_read_send(IBV_QPT_UC);
+	small_queue();
 	read_and_atomics();
 	bad_requests();
 }

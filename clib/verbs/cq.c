@@ -22,7 +22,7 @@ static int open_ring(struct svpi *s, const struct svpi_queue *q, struct svpi_con
 static struct svpi_cq *create(struct ibv_context *context, uint32_t cqe, void *cq_context, struct ibv_comp_channel *channel)
 {
 	struct svpi_cq *c = calloc(1, sizeof(*c));
-	struct svpi_create_cq q = { .adapter = to_context(context)->adapter, .depth = cqe,
+	struct svpi_create_cq q = { .adapter = to_context(context)->adapter, .depth = cqe + SVPI_CQ_SPARE,
 				     .channel = svpi_channel_handle(channel) };
 	struct svpi_queue r;
 	int error = !c ? ENOMEM : cqe == 0 ? EINVAL : 0;
@@ -42,7 +42,7 @@ static struct svpi_cq *create(struct ibv_context *context, uint32_t cqe, void *c
 	c->cq.channel = channel;
 	c->cq.cq_context = cq_context;
 	c->cq.handle = r.handle;
-	c->cq.cqe = (int)r.depth;
+	c->cq.cqe = (int)(r.depth - SVPI_CQ_SPARE);
 	c->patience = PATIENCE;
 	pthread_mutex_init(&c->cq.mutex, NULL);
 	pthread_cond_init(&c->cq.cond, NULL);
@@ -93,7 +93,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
 	struct svpi_cq *c = to_cq(cq);
-	struct svpi_resize_args q = { cq->handle, (uint32_t)cqe };
+	struct svpi_resize_args q = { cq->handle, (uint32_t)cqe + SVPI_CQ_SPARE };
 	struct svpi_later *l = calloc(1, sizeof(*l)), **end = &c->later;
 	struct svpi_queue r;
 	int error = !l ? ENOMEM : cqe < 1 ? EINVAL : 0;
@@ -107,7 +107,7 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 		while (*end)
 			end = &(*end)->next;
 		*end = l;
-		cq->cqe = (int)r.depth;
+		cq->cqe = (int)(r.depth - SVPI_CQ_SPARE);
 	}
 	svpi_spin_unlock(&c->lock);
 	if (error)
@@ -152,9 +152,9 @@ static void to_wc(void *arg, int i, const struct svpi_cqe *e)
 	wc->src_qp = e->src_qp;
 	wc->wc_flags = flags_of(e);
 	wc->pkey_index = e->pkey_index;
-	wc->slid = 0;
+	wc->slid = e->slid;
 	wc->sl = e->sl;
-	wc->dlid_path_bits = 0;
+	wc->dlid_path_bits = e->path_bits;
 }
 
 /* take_ring polls the ring, and goes on to those that resizes made. */
@@ -291,9 +291,9 @@ static uint32_t ex_imm(struct ibv_cq_ex *x) { return imm_of(CURRENT(x)); }
 static uint32_t ex_qpn(struct ibv_cq_ex *x) { return CURRENT(x)->qpn; }
 static uint32_t ex_src(struct ibv_cq_ex *x) { return CURRENT(x)->src_qp; }
 static unsigned ex_flags(struct ibv_cq_ex *x) { return flags_of(CURRENT(x)); }
-static uint32_t ex_slid(struct ibv_cq_ex *x) { (void)x; return 0; }
+static uint32_t ex_slid(struct ibv_cq_ex *x) { return CURRENT(x)->slid; }
 static uint8_t ex_sl(struct ibv_cq_ex *x) { return CURRENT(x)->sl; }
-static uint8_t ex_dlid(struct ibv_cq_ex *x) { (void)x; return 0; }
+static uint8_t ex_dlid(struct ibv_cq_ex *x) { return CURRENT(x)->path_bits; }
 static uint64_t ex_time(struct ibv_cq_ex *x) { return CURRENT(x)->time; }
 
 struct ibv_cq_ex *svpi_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *a)

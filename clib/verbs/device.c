@@ -187,6 +187,7 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	struct svpi_device *d = to_device(context->device);
 	const struct svpi_adapter_info *i = &d->info;
 	const char *version = strrchr(d->driver, ' ');
+	struct svpi_port_info p;
 
 	memset(a, 0, sizeof(*a));
 	snprintf(a->fw_ver, sizeof(a->fw_ver), "%s", version ? version + 1 : d->driver);
@@ -203,7 +204,7 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 			      IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	a->max_sge = a->max_sge_rd = a->max_srq_sge = (int)i->max_sge;
 	a->max_cq = (int)i->max_cq;
-	a->max_cqe = (int)i->max_cq_depth;
+	a->max_cqe = (int)(i->max_cq_depth - SVPI_CQ_SPARE);
 	a->max_mr = (int)i->max_mr;
 	a->max_mw = (int)i->max_mw;
 	a->max_pd = (int)i->max_pd;
@@ -216,6 +217,10 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	a->max_srq_wr = (int)i->max_srq_depth;
 	a->max_mcast_grp = a->max_mcast_qp_attach = a->max_total_mcast_qp_attach = (int)i->max_multicast; /* one limit */
 	a->max_pkeys = 1;
+	if (on_fabric(context) && !svpi_port(context, 1, &p)) {
+		a->max_pkeys = 128;
+		a->node_guid = a->sys_image_guid = htobe64(p.node_guid);
+	}
 	a->local_ca_ack_delay = 15;
 	a->phys_port_cnt = 1;
 	return 0;
@@ -267,6 +272,52 @@ static void speed(uint32_t rate, struct ibv_port_attr *a)
 	a->active_speed = rates[i].speed;
 }
 
+int svpi_port(struct ibv_context *context, uint32_t port, struct svpi_port_info *out)
+{
+	struct svpi_adapter_args q = { to_context(context)->adapter };
+
+	return port == 1 ? svpi_call(to_svpi(context), SVPI_PORT, &q, sizeof(q), out, sizeof(*out)) : EINVAL;
+}
+
+/* lanes tells the speed of an InfiniBand port as verbs has it: by the speed of a lane in Mb/s. */
+static void lanes(const struct svpi_port_info *p, struct ibv_port_attr *a)
+{
+	static const struct { uint32_t rate; uint8_t speed; uint32_t extended; } speeds[] = {
+		{ 2500, 1, 1 }, { 5000, 2, 2 }, { 10000, 4, 4 }, { 10312, 8, 8 }, { 14062, 16, 16 }, { 25781, 32, 32 },
+		{ 53125, 64, 64 }, { 106250, 128, 128 }, { 212500, 0, 256 },
+	};
+
+	a->active_width = p->width;
+	for (size_t i = 0; i < sizeof(speeds) / sizeof(*speeds); i++) {
+		if (p->lane >= speeds[i].rate)
+			a->active_speed = speeds[i].speed;
+	}
+}
+
+/* of_fabric fills in what an InfiniBand port is. */
+static int of_fabric(struct ibv_context *context, struct ibv_port_attr *a)
+{
+	struct svpi_port_info p;
+	int error = svpi_port(context, 1, &p);
+
+	if (error)
+		return error;
+	a->state = p.state;
+	a->phys_state = p.physical;
+	a->max_mtu = mtu_of(p.max_mtu);
+	a->port_cap_flags = p.capabilities;
+	a->pkey_tbl_len = (uint16_t)p.p_key_count;
+	a->lid = p.lid;
+	a->lmc = p.lmc;
+	a->sm_lid = p.smlid;
+	a->sm_sl = p.smsl;
+	a->subnet_timeout = p.subnet_timeout;
+	a->link_layer = IBV_LINK_LAYER_INFINIBAND;
+	a->flags = 0;
+	lanes(&p, a);
+	return 0;
+}
+
 int svpi_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *out, size_t size)
 {
 	struct svpi_adapter_info i;
@@ -296,6 +347,8 @@ int svpi_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_a
 	speed(i.line_rate, &a);
 	a.link_layer = IBV_LINK_LAYER_ETHERNET;
 	a.flags = IBV_QPF_GRH_REQUIRED;
+	if (on_fabric(context) && (error = of_fabric(context, &a)))
+		return error;
 	memset(out, 0, size);
 	memcpy(out, &a, size < sizeof(a) ? size : sizeof(a));
 	return 0;
@@ -326,7 +379,10 @@ static int gids_of(struct ibv_context *context, struct svpi_gid **list, size_t *
 	return svpi_list(to_svpi(context), SVPI_GIDS, &q, sizeof(q), sizeof(**list), (void **)list, n);
 }
 
-static uint32_t gid_type(const struct svpi_gid *g) { return g->ro_ce == 3 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1; }
+static uint32_t gid_type(const struct svpi_gid *g)
+{
+	return g->ro_ce == 4 ? IBV_GID_TYPE_IB : g->ro_ce == 3 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
+}
 
 static int gid_at(struct ibv_context *context, uint32_t port, uint32_t index, struct svpi_gid *out)
 {
@@ -416,23 +472,45 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
 	return (ssize_t)n;
 }
 
-/* The P_Key table has the default partition's full member alone. */
+/* pkeys reads the P_Key table: over Ethernet the default partition's full member alone. */
+static int pkeys(struct ibv_context *context, uint8_t port, struct svpi_port_info *p)
+{
+	if (on_fabric(context))
+		return svpi_port(context, port, p);
+	p->p_key_count = 1;
+	p->p_keys[0] = 0xffff;
+	return port == 1 ? 0 : EINVAL;
+}
+
 EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, uint16_t *pkey)
 {
-	(void)context;
-	if (port != 1 || index != 0) {
-		errno = EINVAL;
+	struct svpi_port_info p;
+	int error = pkeys(context, port, &p);
+
+	if (!error && (index < 0 || (uint32_t)index >= p.p_key_count))
+		error = EINVAL;
+	if (error) {
+		errno = error;
 		return -1;
 	}
-	*pkey = htons(0xffff);
+	*pkey = htons(p.p_keys[index]);
 	return 0;
 }
 
 EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, uint16_t pkey)
 {
-	(void)context;
-	if (port == 1 && (ntohs(pkey) & 0x7fff) == 0x7fff)
-		return 0;
-	errno = EINVAL;
-	return -1;
+	struct svpi_port_info p;
+	int error = pkeys(context, port, &p), limited = -1;
+
+	for (uint32_t i = 0; !error && i < p.p_key_count; i++) {
+		if ((p.p_keys[i] & 0x7fff) != (ntohs(pkey) & 0x7fff))
+			continue;
+		if (p.p_keys[i] & 0x8000)
+			return (int)i; /* the full member first, as Linux has it */
+		if (limited < 0)
+			limited = (int)i;
+	}
+	if (limited < 0)
+		errno = error ? error : EINVAL;
+	return limited;
 }

@@ -135,6 +135,10 @@ static const struct { uint8_t known, element; enum ibv_event_type type; } kinds[
 	[SVPI_EVENT_PORT_ACTIVE] = { 1, OF_PORT, IBV_EVENT_PORT_ACTIVE },
 	[SVPI_EVENT_PORT_DOWN] = { 1, OF_PORT, IBV_EVENT_PORT_ERR },
 	[SVPI_EVENT_DEVICE_FATAL] = { 1, OF_PORT, IBV_EVENT_DEVICE_FATAL },
+	[SVPI_EVENT_LID_CHANGE] = { 1, OF_PORT, IBV_EVENT_LID_CHANGE },
+	[SVPI_EVENT_PKEY_CHANGE] = { 1, OF_PORT, IBV_EVENT_PKEY_CHANGE },
+	[SVPI_EVENT_SM_CHANGE] = { 1, OF_PORT, IBV_EVENT_SM_CHANGE },
+	[SVPI_EVENT_CLIENT_REREGISTER] = { 1, OF_PORT, IBV_EVENT_CLIENT_REREGISTER },
 };
 
 /* find gives an event its object; false: that is gone. */

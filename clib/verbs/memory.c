@@ -264,17 +264,26 @@ int svpi_bind_mw(struct ibv_qp *qp, struct ibv_mw *w, struct ibv_mw_bind *b)
 
 /* Address handles. */
 
-int svpi_route(const struct ibv_ah_attr *a, struct svpi_address_vector *v)
+enum { PATH_GLOBAL = 0x80 };
+
+int svpi_route(struct ibv_context *context, const struct ibv_ah_attr *a, struct svpi_address_vector *v)
 {
 	memset(v, 0, sizeof(*v));
-	if (!a->is_global)
+	v->sl = a->sl & 7;
+	if (on_fabric(context)) {
+		v->lid = a->dlid;
+		v->sl = a->sl & 15;
+		v->path = (a->src_path_bits & 0x7f) | (a->is_global ? PATH_GLOBAL : 0);
+		if (!a->is_global)
+			return 0;
+	} else if (!a->is_global) {
 		return EINVAL; /* RoCE has no other addresses */
+	}
 	memcpy(v->addr, a->grh.dgid.raw, 16);
 	v->src_index = a->grh.sgid_index;
 	v->traffic_class = a->grh.traffic_class;
 	v->hop_limit = a->grh.hop_limit;
 	v->flow_label = a->grh.flow_label & 0xfffff;
-	v->sl = a->sl & 7;
 	return 0;
 }
 
@@ -282,7 +291,7 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct svpi_ah *a = calloc(1, sizeof(*a));
 	struct svpi_create_ah q = { .pd = pd->handle };
-	int error = a ? svpi_route(attr, &q.av) : ENOMEM;
+	int error = a ? svpi_route(pd->context, attr, &q.av) : ENOMEM;
 
 	if (!error)
 		error = svpi_call(to_svpi(pd->context), SVPI_CREATE_AH, &q, sizeof(q), &a->ah.handle, 4);
@@ -342,6 +351,11 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct
 	memset(attr, 0, sizeof(*attr));
 	attr->sl = wc->wc_flags & IBV_WC_GRH ? 0 : wc->sl; /* with a GRH it says what the GRH is */
 	attr->port_num = port;
+	if (on_fabric(context)) {
+		attr->sl = wc->sl;
+		attr->dlid = wc->slid;
+		attr->src_path_bits = wc->dlid_path_bits;
+	}
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;
 	attr->is_global = 1;

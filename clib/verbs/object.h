@@ -77,6 +77,10 @@ struct svpi_later {
 	struct svpi_consumer ring;
 };
 
+/* Room in a CQ beside what its program asks for, as cards have it: one with a request under way in a CQ of one entry
+ * (perftest's ib_send_lat) may post the next before it has polled. */
+enum { SVPI_CQ_SPARE = 1 };
+
 struct svpi_cq {
 	union {
 		struct ibv_cq cq;
@@ -220,7 +224,13 @@ void svpi_fill_send_ops(struct svpi_qp *);
 /* svpi_qp_attributes makes attributes of the driver's those of this interface; the result is their mask. */
 int svpi_qp_attributes(const struct svpi_modify_qp *, struct ibv_qp_attr *);
 /* svpi_route makes an address vector of an address; 0, or an errno. */
-int svpi_route(const struct ibv_ah_attr *, struct svpi_address_vector *);
+int svpi_route(struct ibv_context *, const struct ibv_ah_attr *, struct svpi_address_vector *);
+
+/* on_fabric tells that a device's port is InfiniBand's. */
+static inline bool on_fabric(const struct ibv_context *c) { return to_device(c->device)->info.ro_ce == 4; }
+
+/* svpi_port reads what of the port only InfiniBand has; 0, or an errno. */
+int svpi_port(struct ibv_context *, uint32_t port, struct svpi_port_info *);
 
 #define EXPORT __attribute__((visibility("default")))
 

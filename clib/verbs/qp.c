@@ -206,7 +206,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 		return EINVAL;
 	if (mask & IBV_QP_PATH_MIG_STATE && a->path_mig_state != IBV_MIG_MIGRATED)
 		return EOPNOTSUPP; /* there are no alternate paths */
-	if (mask & IBV_QP_AV && (error = svpi_route(&a->ah_attr, &m.route)))
+	if (mask & IBV_QP_AV && (error = svpi_route(qp->context, &a->ah_attr, &m.route)))
 		return error;
 	error = svpi_call(to_qp(qp)->svpi, SVPI_MODIFY_QP, &m, sizeof(m), NULL, 0);
 	if (error)
@@ -251,7 +251,9 @@ EXPORT int svpi_qp_attributes(const struct svpi_modify_qp *m, struct ibv_qp_attr
 	a->retry_cnt = m->retry;
 	a->rnr_retry = m->rnr_retry;
 	a->port_num = a->ah_attr.port_num = 1;
-	a->ah_attr.is_global = 1;
+	a->ah_attr.is_global = !m->route.lid || m->route.path & 0x80; /* on InfiniBand not always */
+	a->ah_attr.dlid = m->route.lid;
+	a->ah_attr.src_path_bits = m->route.path & 0x7f;
 	a->ah_attr.sl = m->route.sl;
 	a->ah_attr.grh.sgid_index = (uint8_t)m->route.src_index;
 	a->ah_attr.grh.traffic_class = m->route.traffic_class;

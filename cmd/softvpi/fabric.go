@@ -2,22 +2,32 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/ibsim"
+	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/internal/umad/server"
+	"github.com/softvpi/softvpi/internal/umad/socket"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
 type fabricCmd struct {
 	Run      fabricRunCmd      `cmd:"" help:"Run the nodes of a netlist, and let programs with the preload library of ibsim attach."`
+	Env      fabricEnvCmd      `cmd:"" help:"Print what sets the environment of unmodified InfiniBand tools: eval \"$(softvpi fabric env --node hca1)\"."`
 	Do       fabricDoCmd       `cmd:"" help:"Let a running fabric do a command, such as unlink sw1[7]; help lists them."`
 	Generate fabricGenerateCmd `cmd:"" help:"Print the netlist of a star, fat tree, torus or dragonfly."`
 }
@@ -27,6 +37,8 @@ type fabricRunCmd struct {
 	Name    string `default:"${ibsimName}" env:"IBSIM_SOCKNAME" help:"Base of the socket names: what programs have as IBSIM_SOCKNAME (default ${ibsimName})."`
 	UDP     string `name:"udp" placeholder:"ADDR:PORT" help:"Serve over UDP in place of local sockets; programs have IBSIM_SERVER_NAME and IBSIM_SERVER_PORT. Whoever reaches the address may attach."`
 	Seed    uint64 `help:"Seed of what goes wrong by chance (default: another one each time)."`
+	Timing  bool   `help:"Make packets of data take the time of their links: width, speed and length of the cables (default: as fast as the machine can)."`
+	SM      bool   `name:"sm" help:"Run a subnet manager in the fabric, at its first switch."`
 	Console bool   `help:"Do the commands that come in on the standard input, one a line."`
 }
 
@@ -45,21 +57,88 @@ func (c fabricRunCmd) Run(s *session) error {
 	if c.Seed == 0 {
 		c.Seed = rand.Uint64()
 	}
-	server := ibsim.NewServer(fabric.New(t, rand.New(rand.NewPCG(c.Seed, 0)).Uint64))
+	r := rack.New(fabric.New(t, rand.New(rand.NewPCG(c.Seed, 0)).Uint64), rack.Options{Timing: c.Timing})
+	defer r.Close()
+	datagrams, err := c.serveDatagrams(r)
+	if err != nil {
+		return err
+	}
+	defer datagrams.Close()
 	adapters, switches, routers, links := t.Counts()
 	fmt.Fprintf(s.env.Stdout, "fabric       %d channel adapters, %d switches, %d routers, %d links\n", adapters, switches, routers, links)
-	fmt.Fprintf(s.env.Stdout, "listening    %s\n", where)
-	if c.Console {
-		go console(s, server)
+	cables, err := c.cables()
+	if err != nil {
+		return err
 	}
-	return server.Serve(s.ctx, listener)
+	fmt.Fprintf(s.env.Stdout, "listening    %s\n", where)
+	if at := datagrams.Path(); at != "" {
+		fmt.Fprintf(s.env.Stdout, "datagrams    %s\n", at)
+	}
+	if cables != nil {
+		fmt.Fprintf(s.env.Stdout, "cables       %s\n", cables.Addr())
+	}
+	sim := ibsim.NewServer(r)
+	if c.Console {
+		go console(s, sim)
+	}
+	return c.serve(s, r, t, sim, listener, cables)
+}
+
+// serve serves the fabric in all ways until it is enough, or one fails.
+func (c fabricRunCmd) serve(s *session, r *rack.Rack, t *fabric.Topology, sim *ibsim.Server, listener ibsim.Listener, cables *net.UnixListener) error {
+	ctx, stop := context.WithCancelCause(s.ctx)
+	defer stop(nil)
+	var work sync.WaitGroup
+	if cables != nil {
+		work.Go(func() {
+			if err := r.Serve(ctx, cables); err != nil {
+				stop(err)
+			}
+		})
+	}
+	if c.SM {
+		work.Go(func() {
+			if err := r.Manage(ctx, rack.ManagerPlace(t), subnet.Config{}, nil); err != nil {
+				stop(err)
+			}
+		})
+	}
+	err := sim.Serve(ctx, listener)
+	failed := context.Cause(ctx)
+	stop(nil)
+	work.Wait()
+	if err == nil && failed != nil && !errors.Is(failed, context.Canceled) {
+		err = failed
+	}
+	return err
+}
+
+// cables is where adapters of other processes are plugged in, where there are local sockets.
+func (c fabricRunCmd) cables() (*net.UnixListener, error) {
+	if c.UDP != "" || runtime.GOOS != "linux" {
+		return nil, nil
+	}
+	return rack.Listen(paths.Cables(c.Name), 0o600)
+}
+
+// serveDatagrams lets programs of libibumad come to the rack, where there are local sockets.
+func (c fabricRunCmd) serveDatagrams(r *rack.Rack) (*server.Server, error) {
+	if c.UDP != "" || runtime.GOOS != "linux" {
+		return nil, nil
+	}
+	d, err := server.Listen(socket.Path(c.Name), r)
+	if err != nil {
+		return nil, err
+	}
+	r.Attend(d)
+	return d, nil
 }
 
 // console does the commands that come in on the standard input, as long as that is there.
-func console(s *session, server *ibsim.Server) {
+func console(s *session, sim *ibsim.Server) {
 	lines := bufio.NewScanner(s.env.Stdin)
 	for lines.Scan() {
-		answer, err := server.Command(lines.Text())
+		answer, err := sim.Command(lines.Text())
 		if err != nil {
 			s.env.Errorf("%s", err)
 			continue

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/ibsim"
+	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/umad"
 )
@@ -112,13 +114,16 @@ func TestFabricConsole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := fabric.New(top, rand.Uint64)
+	r := rack.New(fabric.New(top, rand.Uint64), rack.Options{})
+	defer r.Close()
 	var out, errs bytes.Buffer
-	console(&session{context.Background(), tool.Env{Name: "softvpi", Stdin: strings.NewReader("unlink\nunlink node00000[1]\nhelp\n"), Stdout: &out, Stderr: &errs}}, ibsim.NewServer(f))
+	console(&session{context.Background(), tool.Env{Name: "softvpi", Stdin: strings.NewReader("unlink\nunlink node00000[1]\nhelp\n"), Stdout: &out, Stderr: &errs}}, ibsim.NewServer(r))
 	if !strings.Contains(errs.String(), "unlink has 0 arguments") || !strings.Contains(out.String(), "pull a cable") {
 		t.Errorf("%s%s", out.String(), errs.String())
 	}
-	if i := f.PortInfo(fabric.Place{Node: 0, Port: 1}); i.PortState.String() != "Down" {
-		t.Errorf("%v", i.PortState)
-	}
+	r.Do(func(_ clock.Time, f *fabric.Fabric) {
+		if i := f.PortInfo(fabric.Place{Node: 0, Port: 1}); i.PortState.String() != "Down" {
+			t.Errorf("%v", i.PortState)
+		}
+	})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 	"github.com/softvpi/softvpi/internal/tools/ndping"
 	"github.com/softvpi/softvpi/internal/tools/opensm"
+	"github.com/softvpi/softvpi/internal/tools/partman"
 	"github.com/softvpi/softvpi/internal/tools/perftuning"
 	"github.com/softvpi/softvpi/internal/tools/rping"
 	"github.com/softvpi/softvpi/internal/tools/snapshot"
@@ -45,6 +46,7 @@ func makeTools() map[string]tool.Main {
 		"ndadapterinfo":        ndinfo.AdapterInfo,
 		"ndcat":                ndcat.Main,
 		"ndinstall":            ndinfo.Install,
+		"part_man":             partman.Main,
 		"perf_tuning":          perftuning.Main,
 		"vlan_config":          vlanconfig.Main,
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +16,7 @@ type upCmd struct {
 	Config        string   `type:"path" help:"Configuration file (default: softvpi/driver.json in the user's configuration directory, where it exists)."`
 	Socket        string   `help:"Socket that programs attach to (default: $$SOFTVPI_SOCKET, or below $$XDG_RUNTIME_DIR)."`
 	State         string   `help:"Directory of the registry, the event log and the lock file (default: $$SOFTVPI_STATE, or below $$XDG_STATE_HOME)."`
-	Adapter       []string `sep:"none" help:"Adapter instead of those of the file: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,follow]. May be given several times."`
+	Adapter       []string `sep:"none" help:"Adapter instead of those of the file: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,follow], or NAME=cable[,node=NODE][,ibport=N][,address=ADDRESS] for a port of an InfiniBand fabric. May be given several times."`
 	Manage        string   `placeholder:"ADDRESS:PORT" help:"Serve the management interface on TCP too, with TLS, to whoever sends the token (api-token in the state directory)."`
 	Web           string   `placeholder:"127.0.0.1:PORT" help:"Serve the device manager pages there at once, rather than at a free port when softvpi web asks for them."`
 	Readers       string   `help:"Who beside this user and root may read at the management socket: owner (nobody), group, everyone."`
@@ -105,6 +106,10 @@ func announce(w io.Writer, d *driver.Driver) {
 	}
 	for i := range st.Adapters {
 		a := &st.Adapters[i]
+		if p := a.InfiniBand; p != nil {
+			fmt.Fprintf(w, "%-12s %-15s InfiniBand, %s, LID %d, SM LID %d, rate %s, MTU %d\n", a.Name, addressOf(a), p.State, p.LID, p.SMLID, cmp.Or(p.Rate, "none"), p.MTU)
+			continue
+		}
 		fmt.Fprintf(w, "%-12s %-15s RoCE %s, UDP port %d, path MTU %d\n", a.Name, d.Config().Adapters[i].Address, a.RoCE, a.UDPPort, a.ActiveMTU)
 	}
 	for _, k := range d.Checks() {
@@ -121,6 +126,14 @@ func announce(w io.Writer, d *driver.Driver) {
 	if at := d.Pages(); at != "" {
 		fmt.Fprintf(w, "pages at     http://%s (softvpi web prints a link that signs in)\n", at)
 	}
+}
+
+// addressOf is what an InfiniBand port is called by.
+func addressOf(a *driver.AdapterStatus) string {
+	if len(a.Addresses) == 0 {
+		return "-"
+	}
+	return a.Addresses[0].String()
 }
 
 type socketFlag struct {

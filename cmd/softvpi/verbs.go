@@ -43,8 +43,13 @@ func (f verbsFlags) settings() ([]clib.Setting, error) {
 
 type verbsEnvCmd struct {
 	verbsFlags `embed:""`
-	CSH        bool `name:"csh" help:"For csh instead of sh." xor:"form"`
-	JSON       bool `name:"json" help:"Print JSON." xor:"form"`
+	formats    `embed:""`
+}
+
+// formats are those of an environment.
+type formats struct {
+	CSH  bool `name:"csh" help:"For csh instead of sh." xor:"form"`
+	JSON bool `name:"json" help:"Print JSON." xor:"form"`
 }
 
 func (c verbsEnvCmd) Run(s *session) error {
@@ -52,6 +57,10 @@ func (c verbsEnvCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	return c.print(s, settings)
+}
+
+func (c formats) print(s *session, settings []clib.Setting) error {
 	if c.JSON {
 		m := map[string]string{}
 		for _, v := range settings {

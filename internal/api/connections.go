@@ -72,13 +72,9 @@ func (q *ConnectionQuery) page(s Status) (Connections, error) {
 
 // holds reports whether a field as it is shown has the text, which is in lower case.
 func (c *Connection) holds(text string) bool {
-	peer := ""
-	if c.Peer.IsValid() {
-		peer = c.Peer.String()
-	}
 	for _, f := range []string{
 		c.Adapter, strconv.FormatUint(uint64(c.Number), 10), fmt.Sprintf("%#x", c.Number), c.Type, c.State, c.Owner,
-		strconv.Itoa(c.PID), peer, strconv.FormatUint(uint64(c.RemoteNumber), 10), c.QPStatus.Path,
+		strconv.Itoa(c.PID), strings.ToLower(c.PeerName()), strconv.FormatUint(uint64(c.RemoteNumber), 10), c.QPStatus.Path,
 	} {
 		if strings.Contains(strings.ToLower(f), text) {
 			return true

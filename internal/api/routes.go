@@ -52,6 +52,9 @@ func (s *Server) routes() {
 	if x, ok := d.(Pages); ok {
 		s.linkRoutes(x)
 	}
+	if x, ok := d.(VirtualPorts); ok {
+		s.virtualPortRoutes(x)
+	}
 	if s.cfg.Counters != nil {
 		s.counterRoutes(s.cfg.Counters)
 	}

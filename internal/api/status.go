@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -69,6 +70,30 @@ type AdapterStatus struct {
 
 	// Configuration are the parameters of mlxconfig that were set when the adapter started.
 	Configuration map[string]uint64 `json:"configuration"`
+
+	// Protocols are what the port can be by what it is plugged into: ib, eth, or both.
+	Protocols []string `json:"protocols"`
+
+	// InfiniBand is the port where it is InfiniBand's; RoCE, UDPPort and Frames then say nothing.
+	InfiniBand *InfiniBandStatus `json:"infiniband,omitempty"`
+}
+
+// InfiniBandStatus is a port of an InfiniBand fabric.
+type InfiniBandStatus struct {
+	State    string   `json:"state"`    // Down, Initialize, Armed, Active
+	Physical string   `json:"physical"` // of the link
+	LID      uint16   `json:"lid"`      // 0: the subnet manager has not come yet
+	LMC      uint8    `json:"lmc"`
+	SMLID    uint16   `json:"sm_lid"`
+	SMSL     uint8    `json:"sm_sl"`
+	Prefix   uint64   `json:"prefix"`
+	PortGUID uint64   `json:"port_guid"`
+	NodeGUID uint64   `json:"node_guid"`
+	Rate     string   `json:"rate"` // such as 4xEDR; empty: the link is down
+	Mbps     uint64   `json:"mbps"` // as the rate is usually called
+	MTU      int      `json:"mtu"`  // payload bytes of a packet
+	MaxMTU   int      `json:"max_mtu"`
+	PKeys    []uint16 `json:"pkeys"`
 }
 
 // GIDStatus is a row of the GID table.
@@ -86,6 +111,7 @@ type QPStatus struct {
 	Owner        string     `json:"owner"`
 	PID          int        `json:"pid"`
 	Peer         netip.Addr `json:"peer"`
+	PeerLID      uint16     `json:"peer_lid,omitempty"` // on InfiniBand
 	RemoteNumber uint32     `json:"remote_number"`
 	Path         string     `json:"path"`
 	MTU          uint32     `json:"mtu"`
@@ -118,4 +144,15 @@ type ProgramStatus struct {
 	MemoryPath string         `json:"memory_path"` // how its memory is reached: mapped, process_vm, copier
 	ArenaBytes uint64         `json:"arena_bytes"`
 	Objects    map[string]int `json:"objects"`
+}
+
+// PeerName is the peer as lists show it: its address, on InfiniBand its LID; empty where there is none.
+func (q *QPStatus) PeerName() string {
+	switch {
+	case q.PeerLID != 0:
+		return fmt.Sprintf("LID %d", q.PeerLID)
+	case q.Peer.IsValid():
+		return q.Peer.String()
+	}
+	return ""
 }

@@ -45,15 +45,47 @@ func (a *AdapterStatus) writeText(w io.Writer) {
 	for i, x := range a.Addresses {
 		addrs[i] = x.String()
 	}
+	if a.InfiniBand != nil {
+		a.writePort(w, state, addrs)
+	} else {
+		a.writeEthernet(w, state, addrs)
+	}
+	a.writeRest(w)
+}
+
+// writePort prints an InfiniBand port.
+func (a *AdapterStatus) writePort(w io.Writer, state string, addrs []string) {
+	p := a.InfiniBand
+	rate := "no link"
+	if p.Rate != "" {
+		rate = fmt.Sprintf("%s (%g Gb/s)", p.Rate, float64(p.Mbps)/1000)
+	}
+	fmt.Fprintf(w, "\n%s: %s, %s, InfiniBand %s (%s), LID %d, SM LID %d, rate %s, MTU %d of %d, path %s\n",
+		clean(a.Name), state, strings.Join(addrs, " "), p.State, p.Physical, p.LID, p.SMLID, rate, p.MTU, p.MaxMTU, a.Path)
+	keys := make([]string, len(p.PKeys))
+	for i, k := range p.PKeys {
+		keys[i] = fmt.Sprintf("0x%04x", k)
+	}
+	fmt.Fprintf(w, "  generation %s, registry number %04d, port GUID 0x%016x, P_Keys %s%s\n", a.Generation, a.Number, p.PortGUID, or(strings.Join(keys, " "), "none"),
+		map[bool]string{true: ", keys wait for a restart"}[a.Pending])
+	fmt.Fprintf(w, "  impairment: %s\n", or(a.Impairment, "none"))
+}
+
+// writeEthernet prints a port of an Ethernet.
+func (a *AdapterStatus) writeEthernet(w io.Writer, state string, addrs []string) {
 	fmt.Fprintf(w, "\n%s: %s, %s, RoCE %s on UDP port %d, path MTU %d of link MTU %d, path %s\n",
 		clean(a.Name), state, strings.Join(addrs, " "), a.RoCE, a.UDPPort, a.ActiveMTU, a.LinkMTU, a.Path)
 	fmt.Fprintf(w, "  generation %s, registry number %04d, MAC address %s%s\n", a.Generation, a.Number, a.MAC, map[bool]string{true: ", keys wait for a restart"}[a.Pending])
 	fmt.Fprintf(w, "  impairment: %s; source ports: %s; %s\n", or(a.Impairment, "none"), or(a.SourcePorts, "-"), or(a.Frames, "no frames"))
+}
+
+// writeRest prints what ports of both kinds have.
+func (a *AdapterStatus) writeRest(w io.Writer) {
 	fmt.Fprintf(w, "  link: sent %d packets %d bytes, received %d packets %d bytes, %d dropped at the socket (buffer %d bytes), %d retransmitted\n",
 		a.Link.SentPackets, a.Link.SentBytes, a.Link.ReceivedPackets, a.Link.ReceivedBytes, a.Link.ReceiveDrops, a.Link.ReceiveBuffer, a.Retransmits)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, g := range a.GIDs {
-		fmt.Fprintf(t, "  GID %d\t%s\t%s\n", g.Index, g.GID, g.RoCE)
+		fmt.Fprintf(t, "  GID %d\t%s\t%s\n", g.Index, g.GID, map[bool]string{true: g.RoCE, false: "InfiniBand"}[a.InfiniBand == nil])
 	}
 	if len(a.QPs) > 0 {
 		fmt.Fprintln(t, "  QP\ttype\tstate\towner\tprocess\tpeer\tremote QP\tpath\tMTU")
@@ -63,11 +95,7 @@ func (a *AdapterStatus) writeText(w io.Writer) {
 			fmt.Fprintf(t, "  ... and %d more (all of them with --json)\n", len(a.QPs)-i)
 			break
 		}
-		peer := "-"
-		if q.Peer.IsValid() {
-			peer = q.Peer.String()
-		}
-		fmt.Fprintf(t, "  %d\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d\n", q.Number, q.Type, q.State, clean(q.Owner), q.PID, peer, q.RemoteNumber, q.Path, q.MTU)
+		fmt.Fprintf(t, "  %d\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d\n", q.Number, q.Type, q.State, clean(q.Owner), q.PID, or(q.PeerName(), "-"), q.RemoteNumber, q.Path, q.MTU)
 	}
 	t.Flush()
 }

@@ -94,3 +94,9 @@ func raised(e Event) Event {
 	e.Status = Built
 	return e
 }
+
+// ofBoth says that adapters of both generations have it here.
+func ofBoth(e Event) Event {
+	e.Generations = Both
+	return e
+}

@@ -40,7 +40,7 @@ var mlx5Events = []Event{
 	raised(mlx5(0x8019, "TooManyAddresses", Warning, "{Adapter}: a port can have RoCE on {Limit} IP addresses, and there are more; the rest is not used.")),
 	mlx5(0x801a, "TooFewEventQueues", Error, "{Adapter}: the adapter does not start, because it needs {Required} event queues, better {Recommended}, and {Available} are to be had."),
 	mlx5(0x801b, "CommandNotExecuted", Error, "{Adapter}: firmware command {Op} could not be carried out: error {Error}."),
-	mlx5(0x801c, "UnsupportedPortType", Error, "{Adapter}: the adapter does not start, because the driver does not support port type {PortType}."),
+	raised(mlx5(0x801c, "UnsupportedPortType", Error, "{Adapter}: the adapter does not start, because the driver does not support port type {PortType}.")),
 	mlx5(0x801d, "FirmwareLacks", Error, "{Adapter}: the adapter does not start, because firmware {Firmware} offers less than the driver needs: RSS indirection table {IndirectionTable}, VLAN {VLAN}, receive queues {ReceiveQueues}, send queues {SendQueues}, TIRs {TIRs}."),
 	mlx5(0x801e, "FlowTableTooSmall", Error, "{Adapter}: the adapter does not start, because the flow tables of firmware {Firmware} have {Entries} entries at most."),
 	mlx5(0x801f, "ReceiveRequestTooLarge", Error, "{Adapter}: the adapter does not start, because it needs receive work requests of {Required} bytes and firmware {Firmware} allows {Supported}."),

@@ -19,7 +19,7 @@ var basicKeys = []Key{
 		Sources:     append(from(winof, "4.9.3 Tunable Performance Parameters", winof2, "3.5.3 Tunable Performance Parameters", winof, "10 Release Notes Change Log History"), basicSources...),
 	},
 	{
-		Name: "*JumboPacket", Aliases: []string{"JumboPackets", "MTU", "MaxFramSize"}, Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Name: "*JumboPacket", Aliases: []string{"JumboPackets", "MTU", "MaxFramSize"}, Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
 		Defaults: always(4092), Min: 1500, Max: 4092, Unit: "bytes", UI: true, Title: "Jumbo Packet",
 		Description: "Largest IP packet over InfiniBand, without the 4 bytes of the IPoIB header, which an InfiniBand MTU of 4096 has to hold as well.",
 		Chosen:      "4092, where one table prints 4096. " + alsoWinOF2,

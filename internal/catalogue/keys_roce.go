@@ -119,14 +119,14 @@ var busKeys = []Key{
 	},
 	{
 		Name: "PortType1", Base: DeviceClass, Path: "Parameters", Group: groupBus, Generations: MLX4, Scope: PerAdapter, Type: DWORD,
-		Defaults: always(3), Choices: portTypes, UI: true, Title: "Port 1 protocol",
+		Status: Built, Defaults: always(3), Choices: portTypes, UI: true, Title: "Port 1 protocol",
 		Description: "Protocol of the device's first port. A device with an Ethernet port whose RoCE is off and an InfiniBand port is not possible.",
 		Chosen:      "Name, path and numbers; the manual shows the choices of the Port Protocol page.",
 		Sources:     portTypeSources,
 	},
 	{
 		Name: "PortType2", Base: DeviceClass, Path: "Parameters", Group: groupBus, Generations: MLX4, Scope: PerAdapter, Type: DWORD,
-		Defaults: always(3), Choices: portTypes, UI: true, Title: "Port 2 protocol",
+		Status: Built, Defaults: always(3), Choices: portTypes, UI: true, Title: "Port 2 protocol",
 		Description: "Protocol of the device's second port. A device with an Ethernet port whose RoCE is off and an InfiniBand port is not possible.",
 		Chosen:      "Name, path and numbers; the manual shows the choices of the Port Protocol page.",
 		Sources:     portTypeSources,

@@ -42,7 +42,8 @@ func (e *Engine) Connect(now clock.Time, id ID, p Connect) error {
 	c.active = true
 	c.local, c.remote = netip.AddrPortFrom(local, c.binding.local.Port()), remote
 	c.attr = e.proposal(c, &p)
-	c.maxRetries, c.interval = e.cfg.MaxRetries, interval(e.cfg.ResponseTimeout, e.cfg.PacketLifetime)
+	c.at = c.attr.path()
+	c.maxRetries, c.interval = e.cfg.MaxRetries, interval(e.cfg.ResponseTimeout, e.lifetime(&p))
 	c.tid = e.transaction()
 	timeout := p.Timeout
 	if timeout == 0 {
@@ -85,8 +86,10 @@ func (p *Connect) check(space command.PortSpace) error {
 		return fieldError("MTU", uint8(p.MTU), "0 or a code from 1 (256) to 5 (4096)")
 	case p.AckTimeout > 31:
 		return fieldError("AckTimeout", p.AckTimeout, "a code from 0 to 31")
-	case p.SL > 7:
-		return fieldError("SL", p.SL, "0 to 7")
+	case p.SL > 7 && p.Path.RemoteLID == 0 || p.SL > 15:
+		return fieldError("SL", p.SL, "0 to 7, on InfiniBand 0 to 15")
+	case p.Path.Life > 63 || p.Path.Rate > 63:
+		return fieldError("Path", p.Path, "a life time and a rate of 6 bits")
 	case p.Timeout < 0:
 		return fieldError("Timeout", p.Timeout, "0 or more")
 	}
@@ -103,7 +106,7 @@ func checkQPN(qpn uint32) error {
 // proposal is what this side can say about a connection before the peer answers.
 func (e *Engine) proposal(c *conn, p *Connect) Attributes {
 	a := Attributes{
-		LocalQPN: p.QPN, RQPSN: e.psn(), MTU: e.cfg.MTU, PKey: e.cfg.PKey,
+		LocalQPN: p.QPN, RQPSN: e.psn(), MTU: e.cfg.MTU, PKey: e.cfg.pkey(),
 		AckTimeout: p.AckTimeout, RetryCount: p.RetryCount,
 		InitiatorDepth: p.InitiatorDepth, ResponderResources: p.ResponderResources, UC: p.UC,
 		LocalGID: bare(p.LocalGID), RemoteGID: bare(p.RemoteGID),
@@ -115,9 +118,14 @@ func (e *Engine) proposal(c *conn, p *Connect) Attributes {
 		a.MTU = min(a.MTU, p.MTU)
 	}
 	if a.AckTimeout == 0 {
-		a.AckTimeout = ackTimeout(e.cfg.AckDelay, e.cfg.PacketLifetime)
+		a.AckTimeout = ackTimeout(e.cfg.AckDelay, e.lifetime(p))
 	}
-	if a.HopLimit == 0 {
+	if w := &p.Path; w.RemoteLID != 0 {
+		a.LocalLID, a.RemoteLID, a.Global = w.LocalLID, w.RemoteLID, w.Global
+		if w.PKey.Valid() {
+			a.PKey = w.PKey
+		}
+	} else if a.HopLimit == 0 {
 		a.HopLimit = defaultHopLimit
 	}
 	if !a.LocalGID.IsValid() {
@@ -127,6 +135,14 @@ func (e *Engine) proposal(c *conn, p *Connect) Attributes {
 		a.RemoteGID = c.remote.Addr()
 	}
 	return a
+}
+
+// lifetime is the packet life time code of a path.
+func (e *Engine) lifetime(p *Connect) uint8 {
+	if p.Path.RemoteLID == 0 {
+		return e.cfg.PacketLifetime
+	}
+	return min(p.Path.Life, maxLifetime)
 }
 
 // receiveREP is the peer's consent.
@@ -247,7 +263,7 @@ func (e *Engine) Unreachable(now clock.Time, dst netip.Addr, kind link.Unreachab
 	known := len(quoted) > 0 && quoted[0] != 0
 	var hit []*conn
 	for _, c := range e.timers { // everything that waits has a timer
-		if c.attr.RemoteGID == dst && c.message != nil && (!known || bytes.HasPrefix(c.message[:], quoted)) {
+		if c.at.Remote == dst && c.message != nil && (!known || bytes.HasPrefix(c.message[:], quoted)) {
 			hit = append(hit, c)
 		}
 	}

@@ -27,7 +27,6 @@ func TestConfig(t *testing.T) {
 		{"GUID", func(c *Config) { c.GUID = 0 }},
 		{"Rand", func(c *Config) { c.Rand = nil }},
 		{"MTU", func(c *Config) { c.MTU = 6 }},
-		{"PKey", func(c *Config) { c.PKey = 0x8000 }},
 		{"MaxRetries", func(c *Config) { c.MaxRetries = 16 }},
 		{"ResponseTimeout", func(c *Config) { c.ResponseTimeout = 32 }},
 		{"PacketLifetime", func(c *Config) { c.PacketLifetime = 31 }},
@@ -44,7 +43,7 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	e, err := New(good)
-	if err != nil || e.cfg.MaxRetries != 15 || e.cfg.MTU != ib.MTU1024 || e.cfg.PKey != 0xffff || e.cfg.DisableFlowControl {
+	if err != nil || e.cfg.MaxRetries != 15 || e.cfg.MTU != ib.MTU1024 || e.cfg.pkey() != 0xffff || e.cfg.DisableFlowControl {
 		t.Errorf("defaults are %+v, %v", e.cfg, err)
 	}
 }

@@ -47,8 +47,9 @@ type Config struct {
 
 	// MTU is the largest path MTU of the port; default 1024. See [Engine.SetMTU].
 	MTU ib.MTU
-	// PKey is the partition of new connections; default 0xffff.
-	PKey ib.PKey
+	// PKeys is the partition table of the port; default 0xffff alone. New connections
+	// are in the first one that is valid, those over a [Path] in its. See [Engine.SetPKeys].
+	PKeys []ib.PKey
 	// MaxRetries is MaxCMRetries, 1 to 15; default 15. A message is sent once
 	// and then at most this often again.
 	MaxRetries uint8
@@ -79,7 +80,9 @@ func (c *Config) complete() error {
 		return fieldError("GUID", 0, "the adapter's EUI-64, not zero")
 	}
 	setDefault(&c.MTU, ib.MTU1024)
-	setDefault(&c.PKey, ib.PKeyDefault)
+	if c.PKeys == nil {
+		c.PKeys = []ib.PKey{ib.PKeyDefault}
+	}
 	setDefault(&c.MaxRetries, DefaultMaxRetries)
 	setDefault(&c.ResponseTimeout, DefaultResponseTimeout)
 	setDefault(&c.PacketLifetime, DefaultPacketLifetime)
@@ -90,8 +93,6 @@ func (c *Config) complete() error {
 	switch {
 	case !c.MTU.Valid():
 		return fieldError("MTU", uint8(c.MTU), "a code from 1 (256) to 5 (4096)")
-	case !c.PKey.Valid():
-		return fieldError("PKey", uint16(c.PKey), "a partition other than 0")
 	case c.MaxRetries > 15:
 		return fieldError("MaxRetries", c.MaxRetries, "1 to 15")
 	case c.ResponseTimeout > 31:
@@ -108,6 +109,27 @@ func (c *Config) complete() error {
 		return fieldError("RequestLifetime", c.RequestLifetime, "positive")
 	}
 	return nil
+}
+
+// pkey is the partition of connections that name none.
+func (c *Config) pkey() ib.PKey {
+	for _, k := range c.PKeys {
+		if k.Valid() {
+			return k
+		}
+	}
+	return ib.PKeyDefault
+}
+
+// member is the row of the table by which the port is in the partition of a peer's key; ok
+// is false where it is not.
+func (c *Config) member(of ib.PKey) (k ib.PKey, ok bool) {
+	for _, k := range c.PKeys {
+		if ib.PKeyMatch(of, k) {
+			return k, true
+		}
+	}
+	return 0, false
 }
 
 func setDefault[T comparable](field *T, value T) {

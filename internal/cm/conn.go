@@ -33,6 +33,7 @@ type conn struct {
 	local      netip.AddrPort
 	remote     netip.AddrPort
 	attr       Attributes
+	at         Peer // where its messages go
 	bind       BindOptions
 	binding    *binding
 	listener   *conn // while unclaimed

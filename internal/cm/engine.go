@@ -1,6 +1,8 @@
 package cm
 
 import (
+	"slices"
+
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -55,6 +57,10 @@ func (e *Engine) SetMTU(mtu ib.MTU) {
 		e.cfg.MTU = mtu
 	}
 }
+
+// SetPKeys replaces the partition table, of which peers may ask for any; connections that
+// are there keep theirs.
+func (e *Engine) SetPKeys(keys []ib.PKey) { e.cfg.PKeys = slices.Clone(keys) }
 
 // SetPolicy sets MaxRetries, 0 for the default, and DisableFlowControl for what is sent from now on.
 func (e *Engine) SetPolicy(maxRetries uint8, disableFlowControl bool) {
@@ -146,7 +152,7 @@ func (e *Engine) Transmit(out []Datagram) int {
 		if c.message == nil { // answered before it was sent
 			continue
 		}
-		out[n] = Datagram{Local: c.attr.LocalGID, Remote: c.attr.RemoteGID, RemoteQPN: uint32(ib.QPGSI), MAD: *c.message}
+		out[n] = datagram(c.route(), c.message)
 		n++
 	}
 	e.counters.Sent += uint64(n)
@@ -190,7 +196,11 @@ func (e *Engine) send(to Peer, m *[mad.Len]byte) {
 		e.counters.OutputDropped++
 		return
 	}
-	e.replies.add(Datagram{Local: to.Local, Remote: to.Remote, RemoteQPN: uint32(ib.QPGSI), MAD: *m})
+	e.replies.add(datagram(to, m))
+}
+
+func datagram(to Peer, m *[mad.Len]byte) Datagram {
+	return Datagram{Local: to.Local, Remote: to.Remote, RemoteQPN: uint32(ib.QPGSI), SL: to.SL, PKey: to.PKey, MAD: *m}
 }
 
 func encode(m mad.Message) *[mad.Len]byte {

@@ -109,6 +109,10 @@ type Attributes struct {
 	TrafficClass        uint8
 	HopLimit            uint8
 	SL                  uint8
+	// LocalLID and RemoteLID are those of an InfiniBand path, which leaves the subnet
+	// where Global; 0 on Ethernet.
+	LocalLID, RemoteLID ib.LID
+	Global              bool
 	// SrcPort is the RoCE v2 UDP source port of the connection, see [UDPSourcePort].
 	SrcPort uint16
 }
@@ -150,17 +154,24 @@ type Event struct {
 // Datagram is a MAD for QP1 of a peer (UD SEND_ONLY, Q_Key 0x80010000).
 type Datagram struct {
 	// Local and Remote are the port addresses, without zones: those of link-local
-	// addresses are the driver's to add. RemoteQPN is always 1.
+	// addresses are the driver's to add. On InfiniBand they are the LIDs, as
+	// frame.LIDAddr has them. RemoteQPN is always 1.
 	Local, Remote netip.Addr
 	RemoteQPN     uint32
-	MAD           [256]byte
+	// SL and PKey are an InfiniBand path's: those of the request that this answers.
+	SL   uint8
+	PKey ib.PKey
+	MAD  [256]byte
 }
 
 // Peer says where a MAD came from: the addresses of the packet that carried it
-// and the source QP of its DETH.
+// and the source QP of its DETH. On InfiniBand the addresses are the LIDs, as frame.LIDAddr
+// has them.
 type Peer struct {
 	Local, Remote netip.Addr
 	QPN           uint32
+	SL            uint8
+	PKey          ib.PKey
 }
 
 // UDPSourcePort is the RoCE v2 UDP source port of a connection between two

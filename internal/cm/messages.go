@@ -3,6 +3,7 @@ package cm
 import (
 	"net/netip"
 
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -10,8 +11,15 @@ import (
 func addrPort(a netip.Addr, port uint16) netip.AddrPort { return netip.AddrPortFrom(a, port) }
 
 // route is where messages of c go.
-func (c *conn) route() Peer {
-	return Peer{Local: c.attr.LocalGID, Remote: c.attr.RemoteGID, QPN: uint32(ib.QPGSI)}
+func (c *conn) route() Peer { return c.at }
+
+// path is where the messages of an active side go.
+func (a *Attributes) path() Peer {
+	p := Peer{Local: a.LocalGID, Remote: a.RemoteGID, QPN: uint32(ib.QPGSI)}
+	if a.RemoteLID != 0 {
+		p.Local, p.Remote, p.SL, p.PKey = frame.LIDAddr(a.LocalLID), frame.LIDAddr(a.RemoteLID), a.SL, a.PKey
+	}
+	return p
 }
 
 func serviceID(c *conn) uint64 {
@@ -32,10 +40,13 @@ func (e *Engine) req(c *conn, p *Connect) *mad.REQ {
 		FlowControl: c.flow, StartingPSN: a.RQPSN, RetryCount: p.RetryCount, RNRRetryCount: p.RNRRetry,
 		PKey: a.PKey, PathMTU: a.MTU, MaxCMRetries: e.cfg.MaxRetries, SRQ: p.SRQ,
 		Primary: mad.Path{
-			LocalLID: permissiveLID, RemoteLID: permissiveLID,
+			LocalLID: permissiveLID, RemoteLID: permissiveLID, PacketRate: p.Path.Rate,
 			LocalGID: ib.GIDFromAddr(a.LocalGID), RemoteGID: ib.GIDFromAddr(a.RemoteGID),
 			FlowLabel: a.FlowLabel, TrafficClass: a.TrafficClass, HopLimit: a.HopLimit, SL: a.SL, AckTimeout: a.AckTimeout,
 		},
+	}
+	if a.RemoteLID != 0 { // IBA 12.7.11, 12.7.16: of a path inside the subnet the LIDs alone count
+		m.Primary.LocalLID, m.Primary.RemoteLID, m.Primary.SubnetLocal = a.LocalLID, a.RemoteLID, !a.Global
 	}
 	if p.UC {
 		m.TransportType = mad.TransportUC

@@ -37,11 +37,24 @@ type Connect struct {
 	// TrafficClass, SL and HopLimit (0: 64) of the path.
 	TrafficClass, SL, HopLimit uint8
 
+	// Path is the way to the peer on an InfiniBand fabric; the zero value on Ethernet.
+	Path Path
+
 	// Private is at most mad.REQConsumerData (56), or mad.SIDRREQConsumerData (180), bytes.
 	Private []byte
 	// Timeout bounds the whole attempt up to the peer's answer; 0: 10 s. An MRA
 	// of the peer delays the next REQ, not this.
 	Timeout time.Duration
+}
+
+// Path is a way between two ports of an InfiniBand fabric, as a PathRecord tells it (IBA 15.2.5.16).
+type Path struct {
+	LocalLID, RemoteLID ib.LID
+	// Global paths leave the subnet: packets have a GRH, and RemoteLID is a router's.
+	Global bool
+	Rate   uint8   // code
+	Life   uint8   // packet life time code, in place of Config.PacketLifetime
+	PKey   ib.PKey // of the port's table
 }
 
 // Accept is what the passive side answers.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -83,6 +84,9 @@ func (e *Engine) judge(m *mad.REQ, ip *mad.IPHeader, from Peer) (mad.RejectReaso
 		return mad.RejectInvalidTransportType, nil
 	case checkQPN(uint32(m.LocalQPN)) != nil:
 		return mad.RejectUnsupported, nil
+	case onInfiniBand(from):
+		// Whether LIDs and GIDs are the port's is the driver's to know. An IP address is
+		// not bound to a LID, as with every InfiniBand adapter.
 	case from.Local.IsValid() && bare(p.RemoteGID.Addr()) != from.Local:
 		gid := ib.GIDFromAddr(from.Local)
 		return mad.RejectInvalidGID, gid[:]
@@ -93,14 +97,37 @@ func (e *Engine) judge(m *mad.REQ, ip *mad.IPHeader, from Peer) (mad.RejectReaso
 		// GIDs are IP addresses here (but for the MAC-based ones of RoCE v1): a program
 		// that goes by the peer's address must not be shown another one.
 		return mad.RejectUnsupported, nil
+	}
+	_, member := e.cfg.member(m.PKey)
+	switch {
 	case ip.Source.Port() == 0:
 		return mad.RejectUnsupported, nil
 	case !m.PathMTU.Valid() || m.PathMTU > e.cfg.MTU:
 		return mad.RejectInvalidMTU, []byte{byte(e.cfg.MTU)}
-	case !ib.PKeyMatch(m.PKey, e.cfg.PKey):
+	case !member:
 		return mad.RejectUnsupported, nil
 	}
 	return 0, nil
+}
+
+// onInfiniBand tells that a MAD came by LIDs.
+func onInfiniBand(from Peer) bool {
+	_, ok := frame.AddrLID(from.Remote)
+	return ok
+}
+
+// follow takes the way of an InfiniBand connection from its peer's request: what the peer sends from is
+// where this side sends to (IBA 12.7). A peer in another subnet is reached by whom the request came from.
+func (a *Attributes) follow(p *mad.Path, from Peer) {
+	if !onInfiniBand(from) {
+		return
+	}
+	a.LocalGID, a.RemoteGID = bare(p.RemoteGID.Addr()), bare(p.LocalGID.Addr())
+	a.LocalLID, a.RemoteLID, a.SL, a.HopLimit = p.RemoteLID, p.LocalLID, p.SL, p.HopLimit
+	if a.Global = !p.SubnetLocal; a.Global {
+		a.LocalLID, _ = frame.AddrLID(from.Local)
+		a.RemoteLID, _ = frame.AddrLID(from.Remote)
+	}
 }
 
 // request makes the id of a request and shows it to the listener's program.
@@ -124,8 +151,10 @@ func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, 
 	if hops == 0 {
 		hops = defaultHopLimit
 	}
+	key, _ := e.cfg.member(m.PKey)
+	c.at = from
 	c.attr = Attributes{
-		RemoteQPN: uint32(m.LocalQPN), SQPSN: m.StartingPSN, RQPSN: e.psn(), MTU: m.PathMTU, PKey: e.cfg.PKey,
+		RemoteQPN: uint32(m.LocalQPN), SQPSN: m.StartingPSN, RQPSN: e.psn(), MTU: m.PathMTU, PKey: key,
 		AckTimeout: ack, RetryCount: m.RetryCount, RNRRetry: m.RNRRetryCount,
 		InitiatorDepth: m.ResponderResources, ResponderResources: m.InitiatorDepth,
 		UC: m.TransportType == mad.TransportUC, RemoteSRQ: m.SRQ,
@@ -133,6 +162,7 @@ func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, 
 		FlowLabel: p.FlowLabel, TrafficClass: p.TrafficClass, HopLimit: hops, SL: p.SL & 7,
 		SrcPort: UDPSourcePort(c.local.Port(), c.remote.Port()),
 	}
+	c.attr.follow(p, from)
 	e.rememberPeer(c, peerKey{addr: from.Remote, guid: m.LocalCAGUID, id: m.LocalCommID})
 	e.rememberQPN(c, qpnKey{from.Remote, m.LocalCAGUID, uint32(m.LocalQPN)})
 	c.expires = now.Add(e.cfg.RequestLifetime)

@@ -21,6 +21,7 @@ const (
 	maxService    = time.Minute
 	maxTimewait   = 10 * time.Second
 	maxAckTimeout = 22
+	maxLifetime   = 30 // so that the ACK timeout is one code more
 )
 
 // ackTimeout is the local ACK timeout code for a path: twice the packet lifetime

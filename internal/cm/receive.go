@@ -52,7 +52,7 @@ func (e *Engine) Receive(now clock.Time, b []byte, from Peer) {
 // where theirs is not 0, its own. The peer's address must be the connection's.
 func (e *Engine) named(ours, theirs uint32, from Peer) *conn {
 	c := e.ids[ID(ours)]
-	if c == nil || c.state == stateIdle || c.state == stateListen || c.attr.RemoteGID != from.Remote {
+	if c == nil || c.state == stateIdle || c.state == stateListen || c.at.Remote != from.Remote {
 		return nil
 	}
 	if theirs != 0 && c.remoteID != 0 && theirs != c.remoteID {
@@ -61,7 +61,7 @@ func (e *Engine) named(ours, theirs uint32, from Peer) *conn {
 	return c
 }
 
-// receiveLAP proposes another path. RoCE ports have none.
+// receiveLAP proposes another path. Alternate paths are not built.
 func (e *Engine) receiveLAP(m *mad.LAP, from Peer) {
 	status := mad.APRUnsupported
 	if c := e.named(m.RemoteCommID, m.LocalCommID, from); c == nil || c.state != stateEstablished {

@@ -3,14 +3,15 @@ package cm
 import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
 // receiveSIDRREQ takes a question for the datagram QP behind a port (IBA 12.11).
 func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
-	key := peerKey{addr: from.Remote, id: m.RequestID, sidr: true}
-	if c := e.peers[key]; c != nil {
+	peer := peerKey{addr: from.Remote, id: m.RequestID, sidr: true}
+	if c := e.peers[peer]; c != nil {
 		e.counters.Duplicates++
 		if c.message != nil && c.tid == m.TransactionID {
 			e.enqueue(c)
@@ -27,7 +28,9 @@ func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 		return
 	}
 	ip, err := mad.ParseIPHeader(m.PrivateData[:])
-	if err != nil || !from.Remote.IsLinkLocalUnicast() && bare(ip.Source.Addr()) != from.Remote || !ib.PKeyMatch(m.PKey, e.cfg.PKey) {
+	key, member := e.cfg.member(m.PKey)
+	named := onInfiniBand(from) || from.Remote.IsLinkLocalUnicast() || bare(ip.Source.Addr()) == from.Remote
+	if err != nil || !named || !member {
 		e.refuseSIDR(m, from, mad.SIDRRejected)
 		return
 	}
@@ -46,9 +49,15 @@ func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 	c.local, c.remote = at, barePort(ip.Source)
 	c.remoteID, c.tid = m.RequestID, m.TransactionID
 	c.maxRetries, c.interval = e.cfg.MaxRetries, interval(e.cfg.ResponseTimeout, e.cfg.PacketLifetime)
-	c.attr = Attributes{MTU: e.cfg.MTU, PKey: e.cfg.PKey, LocalGID: from.Local, RemoteGID: from.Remote, HopLimit: defaultHopLimit,
+	c.at = from
+	c.attr = Attributes{MTU: e.cfg.MTU, PKey: key, LocalGID: from.Local, RemoteGID: from.Remote, HopLimit: defaultHopLimit,
 		FlowLabel: flowLabel(c.local.Port(), c.remote.Port()), SrcPort: UDPSourcePort(c.local.Port(), c.remote.Port())}
-	e.rememberPeer(c, key)
+	if onInfiniBand(from) { // a SIDR_REQ tells no path: the way back is that by which it came
+		c.attr.LocalLID, _ = frame.AddrLID(from.Local)
+		c.attr.RemoteLID, _ = frame.AddrLID(from.Remote)
+		c.attr.SL = from.SL
+	}
+	e.rememberPeer(c, peer)
 	c.expires = now.Add(e.cfg.RequestLifetime)
 	e.timers.set(c)
 	e.enter(c, stateSidrReceived)
@@ -81,7 +90,7 @@ func (e *Engine) refuseSIDR(m *mad.SIDRREQ, from Peer, status mad.SIDRStatus) {
 func (e *Engine) receiveSIDRREP(m *mad.SIDRREP, from Peer) {
 	c := e.ids[ID(m.RequestID)]
 	switch {
-	case c == nil || c.attr.RemoteGID != from.Remote:
+	case c == nil || c.at.Remote != from.Remote:
 		e.counters.Unknown++
 		return
 	case c.state != stateSidrSent:

@@ -45,6 +45,7 @@ type Commands interface {
 	Adapters(ctx context.Context) ([]AdapterInfo, error)
 	GIDs(ctx context.Context, adapter uint32) ([]GID, error)
 	Counters(ctx context.Context, adapter uint32) ([]Counter, error)
+	Port(ctx context.Context, adapter uint32) (PortInfo, error)
 
 	AllocPD(ctx context.Context, adapter uint32) (Handle, error)
 	RegisterMemory(ctx context.Context, r RegisterMemory) (Memory, error)
@@ -109,9 +110,9 @@ type AdapterInfo struct {
 	GUID      uint64
 	Addr      Addr // the first address
 	Up        uint32
-	RoCE      uint32 // 1 v1, 2 v1.25, 3 v2; 0 RDMA disabled
+	RoCE      uint32 // 1 v1, 2 v1.25, 3 v2; 0 RDMA disabled; 4 none: the port is InfiniBand's
 	ActiveMTU uint32 // payload bytes: 256, 512, 1024, 2048 or 4096
-	LinkMTU   uint32 // IP packet bytes
+	LinkMTU   uint32 // IP packet bytes; of an InfiniBand port the largest payload
 	UDPPort   uint32
 	VendorID  uint32
 	DeviceID  uint32
@@ -129,8 +130,25 @@ type AdapterInfo struct {
 // GID is a row of the GID table.
 type GID struct {
 	Index uint32
-	RoCE  uint32 // 1 v1, 2 v1.25 (IP-based v1), 3 v2
+	RoCE  uint32 // 1 v1, 2 v1.25 (IP-based v1), 3 v2, 4 InfiniBand
 	GID   [16]byte
+}
+
+// PortInfo is what of a port only InfiniBand has. On Ethernet State and Physical are those that
+// such a port counts as having, and PKeys is the default partition alone.
+type PortInfo struct {
+	State, Physical uint8 // PortInfo codes of IBA 14.2.5.6: 1 down, 2 initialize, 3 armed, 4 active; 3 disabled, 5 link up
+	LMC, SMSL       uint8
+	LID, SMLID      uint16
+	Width           uint8 // active: 1 (1x), 2 (4x), 4 (8x), 8 (12x), 16 (2x); 0: not told
+	SubnetTimeout   uint8
+	MaxMTU          uint16 // payload bytes
+	Lane            uint32 // active speed of a lane in Mb/s; 0: not told
+	Capabilities    uint32 // CapabilityMask
+	PKeyCount       uint32 // rows of PKeys
+	Prefix          uint64 // of the subnet's GIDs
+	NodeGUID        uint64
+	PKeys           [128]uint16
 }
 
 // Counter is a named 64-bit counter.
@@ -286,12 +304,16 @@ type AddressVector struct {
 	SrcIndex     uint32 // row of the GID table
 	TrafficClass uint8
 	HopLimit     uint8
-	SL           uint8 // the priority, 0 to 7
-	_            uint8
+	SL           uint8 // the priority, 0 to 7; InfiniBand's service level, 0 to 15
+	Path         uint8 // InfiniBand: path bits of the source LID, and PathGlobal
 	FlowLabel    uint32
 	SrcPort      uint16 // UDP source port; 0: computed
-	_            [2]byte
+	// LID is the destination's on InfiniBand. 0: that of Addr, where a path to it is known.
+	LID uint16
 }
+
+// PathGlobal in AddressVector.Path: packets have a GRH.
+const PathGlobal uint8 = 0x80
 
 // ModifyQP changes a QP.
 type ModifyQP struct {
@@ -426,6 +448,10 @@ const (
 	EventPortActive
 	EventPortDown
 	EventDeviceFatal // the adapter was disabled or is gone
+	EventLIDChange   // those from here on are of InfiniBand ports
+	EventPKeyChange
+	EventSMChange
+	EventClientReregister
 )
 
 // The CM events.
@@ -444,8 +470,8 @@ const (
 	EventMulticastError
 	EventAddressResolved // Remote is the local endpoint that was chosen
 	EventAddressError    // Status is a Code
-	EventRouteResolved
-	EventRouteError // Status is a Code
+	EventRouteResolved   // on InfiniBand the private data is the PathRecord (IBA 15.2.5.16)
+	EventRouteError      // Status is a Code
 )
 
 // Event is one event of a client.
@@ -456,8 +482,12 @@ type Event struct {
 	NewID   Handle // EventConnectRequest: the id of the new connection
 	Adapter uint32
 	Status  uint32 // CM reject code, or a Code
-	_       uint32
-	Remote  Endpoint
-	Local   Endpoint  // of the connection, in events of the CM
-	Param   ConnParam // what the peer asked for, with its private data
+	// LID, SL and Path are as in AddressVector the way to the peer of a datagram id, or to
+	// a multicast group, on InfiniBand; 0 elsewhere.
+	LID    uint16
+	SL     uint8
+	Path   uint8
+	Remote Endpoint
+	Local  Endpoint  // of the connection, in events of the CM
+	Param  ConnParam // what the peer asked for, with its private data
 }

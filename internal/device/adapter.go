@@ -44,7 +44,8 @@ type adapter struct {
 	memory *memory.Table
 	plugs  []*plug // one for each address; the first is the port's own
 	gids   gidTable
-	mtu    uint32 // ActiveMTU
+	mtu    uint32  // ActiveMTU
+	ib     *ibPort // nil: the port is Ethernet's
 	// ipMTU is the largest IP packet: that of the link, linkMTU, or less.
 	ipMTU, linkMTU uint32
 
@@ -62,7 +63,7 @@ type adapter struct {
 	nextPD   memory.PD
 	nextSRQ  uint32
 	objects  ObjectCounts
-	joining  []*qp // QPs that wait for a quiet moment to take the local path
+	joining  []*joining // pairs that wait for a quiet moment to take the local path
 	joinDue  clock.Time
 
 	cqOverflows, linkDowns uint64
@@ -102,6 +103,9 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 	index := uint32(len(h.adapters))
 	if cfg.Name == "" {
 		cfg.Name = "Ethernet " + itoa(index+1)
+		if cfg.RoCE == InfiniBand {
+			cfg.Name = "InfiniBand " + itoa(index+1)
+		}
 	}
 	for _, o := range h.adapters {
 		if o.name == cfg.Name || o.cfg.Addr == cfg.Addr && o.cfg.UDPPort == cfg.UDPPort {
@@ -114,10 +118,55 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 	}
 	a.index = index
 	h.adapters = append(h.adapters, a)
+	if a.ib != nil {
+		h.onFabric.Store(true)
+	}
 	h.extendWildcards(a)
 	h.watched++
 	h.sleep.wake()
 	return a.index, nil
+}
+
+// ReplaceAdapter puts another adapter in the place of one that is disabled, as where its port has become InfiniBand's or
+// Ethernet's: it has the number, and none of the counters. It is added disabled. Errors are those of AddAdapter, and Busy
+// while the adapter is enabled; then the adapter stays.
+func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
+	cfg.Disabled = true
+	if err := cfg.complete(); err != nil {
+		return err
+	}
+	more, mac, _, _ := interfaceOf(cfg.Addr)
+	err := func() error {
+		h.lock()
+		defer h.finish()
+		old, err := h.adapter(index)
+		if err != nil {
+			return err
+		}
+		if old.enabled {
+			return command.Errorf(command.Busy, "adapter %q is enabled; another takes its place while it is disabled", old.name)
+		}
+		for _, o := range h.adapters {
+			if o != old && (o.name == cfg.Name || o.cfg.Addr == cfg.Addr && o.cfg.UDPPort == cfg.UDPPort) {
+				return command.Errorf(command.InUse, "Addr %v, Name %q: adapter %q at %v has one of them", cfg.Addr, cfg.Name, o.name, o.cfg.Addr)
+			}
+		}
+		a, err := newAdapter(h, cfg, more, mac)
+		if err != nil {
+			return err
+		}
+		_ = old.close()
+		a.index = index
+		h.adapters[index] = a
+		if a.ib != nil {
+			h.onFabric.Store(true)
+		}
+		h.watched++
+		h.sleep.wake()
+		return nil
+	}()
+	h.evict()
+	return err
 }
 
 // newAdapter makes an adapter with its engines and links. more and mac are what
@@ -138,6 +187,17 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 	if a.mac == ([6]byte{}) {
 		a.mac = macFor(cfg.Addr)
 	}
+	if cfg.RoCE == InfiniBand {
+		a.mac = [6]byte{}
+		var err error
+		if a.ib, err = newIBPort(&a.cfg, h.rand.Uint64()); err != nil {
+			return nil, err
+		}
+		if a.guid == 0 && len(a.ib.port.GUIDs) > 0 {
+			a.guid = a.ib.port.GUIDs[0] // a node may have more ports than one
+		}
+		a.present = a.ib.active()
+	}
 	a.permanent = a.mac
 	if a.guid == 0 {
 		a.guid = guidFor(a.mac, netip.AddrPortFrom(cfg.Addr, cfg.UDPPort))
@@ -150,6 +210,10 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 		return nil, err
 	}
 	a.batch.init()
+	if a.ib != nil {
+		a.ib.seen--    // it is looked at first of all
+		a.ib.renew = 0 // and its addresses are offered
+	}
 	if cfg.Disabled {
 		a.enabled = false
 		a.unplug()
@@ -159,6 +223,12 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 
 // complete checks an adapter's configuration and puts in the defaults.
 func (c *AdapterConfig) complete() error {
+	onFabric := c.Link != nil && c.Link.Capabilities().InfiniBand
+	if onFabric {
+		if err := c.completeIB(); err != nil {
+			return err
+		}
+	}
 	if !c.Addr.IsValid() || c.Addr.IsUnspecified() || c.Addr.IsMulticast() {
 		return command.Errorf(command.Invalid, "Addr is %v, want a unicast address of this host", c.Addr)
 	}
@@ -169,10 +239,10 @@ func (c *AdapterConfig) complete() error {
 	if c.RoCE == 0 {
 		c.RoCE = RoCEv2
 	}
-	if c.RoCE > RoCEv2 {
+	if c.RoCE > RoCEv2 && !onFabric {
 		return command.Errorf(command.Invalid, "RoCE is %d, want 1 (v1), 2 (v1.25) or 3 (v2)", c.RoCE)
 	}
-	if c.RoCE != RoCEv2 && (c.Link == nil || !c.Link.Capabilities().Raw) {
+	if c.RoCE < RoCEv2 && (c.Link == nil || !c.Link.Capabilities().Raw) {
 		return command.Errorf(command.Unsupported, "RoCE is %d: v1 needs a link that carries Ethernet frames; UDP carries v2", c.RoCE)
 	}
 	if c.UDPPort == 0 {
@@ -234,6 +304,9 @@ func (a *adapter) close() error {
 
 // route makes the prepared route to av.
 func (a *adapter) route(av command.AddressVector) (frame.Route, error) {
+	if a.ib != nil {
+		return a.routeIB(av)
+	}
 	src, err := a.gids.row(av.SrcIndex)
 	if err != nil {
 		return frame.Route{}, err
@@ -334,7 +407,7 @@ func (a *adapter) broadcast(typ command.EventType) {
 
 // readdress brings the GID table in line with the addresses of the interface.
 func (a *adapter) readdress(addrs []netip.Addr, present bool) {
-	if !a.enabled {
+	if !a.enabled || a.ib != nil {
 		return
 	}
 	if present != a.present {
@@ -357,7 +430,7 @@ func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 			want = append(want, x)
 		}
 	}
-	if served := a.replug(want); a.gids.set(a.cfg.RoCE, a.mac, served) {
+	if a.setGIDs(a.replug(want)) {
 		a.broadcast(command.EventGIDChange)
 		a.host.status(a, StatusGIDChange)
 	}
@@ -375,6 +448,9 @@ func (a *adapter) deadline() clock.Time {
 		return 0
 	}
 	due := clock.Min(a.engine.Deadline(), a.cm.Deadline())
+	if a.ib != nil {
+		due = clock.Min(due, clock.Min(a.ib.sa.Deadline(), a.ib.renew))
+	}
 	if a.keep.on {
 		due = clock.Min(due, a.keep.since.Add(keepTime))
 	}

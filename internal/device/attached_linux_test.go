@@ -126,6 +126,49 @@ func TestAttachedLosesNoWakeUp(t *testing.T) {
 	}
 }
 
+// What a program posted leaves before what it posted it with ends, as it does from a card: no driver has looked at the doorbell yet.
+func TestPostedBeforeTheEnd(t *testing.T) {
+	const qkey, rounds = 7, 30
+	h := newHost(t, Config{Seed: 1})
+	at := h.add(t, AdapterConfig{Addr: loopback()})
+	to := newHost(t, Config{Seed: 2})
+	y := newProgram(t, to, to.add(t, AdapterConfig{Addr: loopback()}))
+	b := y.qp(command.CreateQP{Type: command.UD}, y.cq(16))
+	b.toDatagrams(qkey)
+	dst := y.buffer(256)
+	for _, end := range []struct {
+		name string
+		of   func(x *attachedProgram, a *pair, ah command.Handle) error
+	}{
+		{"queue pair", func(x *attachedProgram, a *pair, _ command.Handle) error {
+			return x.c.Destroy(bg, command.KindQP, a.q.Handle)
+		}},
+		{"address handle", func(x *attachedProgram, _ *pair, ah command.Handle) error { return x.c.Destroy(bg, command.KindAH, ah) }},
+		{"program", func(x *attachedProgram, _ *pair, _ command.Handle) error { return x.c.Close() }},
+	} {
+		t.Run(end.name, func(t *testing.T) {
+			for i := range uint64(rounds) {
+				x := attachedTo(t, h, at)
+				a := x.qp(command.CreateQP{Type: command.UD}, x.cq(16))
+				a.toDatagrams(qkey)
+				ah, err := x.c.CreateAH(bg, command.CreateAH{PD: x.pd, AV: command.AddressVector{Addr: command.AddrFrom(y.addr)}})
+				x.check(err)
+				b.postRecv(i, dst.sge(0, 256))
+				src := x.buffer(8)
+				wr := ring.SendWR{Op: ring.OpSend, NumSGE: 1, AH: uint32(ah), RemoteQPN: b.q.Number, QKey: qkey}
+				wr.SGE[0] = src.sge(0, 8)
+				if err := a.send.Post(&wr); err != nil {
+					t.Fatal(err)
+				}
+				x.bells.Ring(uint32(a.q.Handle)) // and no wake-up: the loop may be long in coming
+				x.check(end.of(x, a, ah))
+				wantSuccess(t, b.cq.next(), i, ring.CQRecv)
+				x.check(x.c.Close())
+			}
+		})
+	}
+}
+
 func (q *pair) postRecvNoCheck(s ring.SGE) {
 	wr := ring.RecvWR{NumSGE: 1}
 	wr.SGE[0] = s

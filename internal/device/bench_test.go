@@ -69,7 +69,7 @@ func benchWrites(b *testing.B, c *connected, size int, singly bool) {
 			}
 		}
 		if done += n; n == 0 {
-			c.a.p.c.Poll()
+			c.a.p.c.Poll(1)
 		}
 	}
 	b.StopTimer()

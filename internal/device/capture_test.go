@@ -62,6 +62,10 @@ func readCapture(t *testing.T, tap *capture.Tap) (out, in uint64) {
 				t.Fatal(err)
 			}
 		}
+		if p.InfiniBand {
+			wantInfiniBand(t, data)
+			continue
+		}
 		ip, rest, err := eth.ParseIPv4(data)
 		if err != nil {
 			t.Fatal(err)
@@ -78,6 +82,22 @@ func readCapture(t *testing.T, tap *capture.Tap) (out, in uint64) {
 		}
 	}
 	return out, in
+}
+
+// wantInfiniBand checks a packet from the LRH to the VCRC.
+func wantInfiniBand(t *testing.T, data []byte) {
+	t.Helper()
+	body, vcrc := data[:len(data)-2], data[len(data)-2:]
+	var b [2]byte
+	if ib.PutVCRC(b[:], ib.VCRC(body)); string(b[:]) != string(vcrc) || ib.LRH(body).PktLen()*4 != len(body) {
+		t.Fatalf("VCRC %x, want %x", vcrc, b)
+	}
+	var s ib.ICRCScratch
+	front := body[:len(body)-ib.ICRCLen]
+	crc := ib.ICRCUpdate(ib.ICRCSeedLRH(&s, front[:ib.LRHLen], nil, front[ib.LRHLen:ib.LRHLen+ib.BTHLen]), front[ib.LRHLen+ib.BTHLen:])
+	if crc != ib.ICRC(body[len(front):]) {
+		t.Fatalf("ICRC %#x, want %#x", ib.ICRC(body[len(front):]), crc)
+	}
 }
 
 func TestCaptureLimit(t *testing.T) {

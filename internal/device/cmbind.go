@@ -46,7 +46,7 @@ func endpoint(a netip.AddrPort) command.Endpoint {
 func (o *cmid) bindTo(local netip.AddrPort) error {
 	h := o.client.host
 	for _, a := range h.adapters {
-		if !a.gids.has(local.Addr()) || !o.mayBeOn(a) {
+		if !a.owns(local.Addr()) || !o.mayBeOn(a) {
 			continue
 		}
 		if err := a.usable(); err != nil {

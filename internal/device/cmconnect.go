@@ -64,9 +64,14 @@ func (o *cmid) outgoing(q *qp, remote netip.Addr) *adapter {
 		}
 	}
 	if len(may) > 1 {
+		for _, b := range may {
+			if b.ib != nil && b.knows(remote) {
+				return b
+			}
+		}
 		local := systemSource(remote)
 		for _, b := range may {
-			if b.gids.has(local) {
+			if b.owns(local) {
 				return b
 			}
 		}
@@ -120,10 +125,11 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 	if o.local.IsValid() && !o.local.Addr().IsUnspecified() {
 		local = o.local.Addr()
 	}
-	// The system knows at once where there is no route.
-	av := command.AddressVector{Addr: command.AddrFrom(remote.Addr()), SrcIndex: a.gids.index(local)}
-	if _, err := a.route(av); err != nil {
-		return err
+	if a.ib == nil { // the system knows at once where there is no route
+		av := command.AddressVector{Addr: command.AddrFrom(remote.Addr()), SrcIndex: a.gids.index(local)}
+		if _, err := a.route(av); err != nil {
+			return err
+		}
 	}
 	p := &r.Param
 	n := cm.Connect{
@@ -137,6 +143,9 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 		if err := q.toInit(p.QKey); err != nil {
 			return err
 		}
+	}
+	if a.ib != nil {
+		return o.connectIB(now, n, q)
 	}
 	if a.besideOf(local, remote.Addr()) == nil {
 		a.linkErrors(now) // those of before must not meet this attempt

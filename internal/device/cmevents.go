@@ -26,6 +26,7 @@ func (a *adapter) attributes(t *cm.Attributes, typ command.QPType, to command.QP
 	switch to {
 	case command.Init:
 		m.Mask |= command.MaskPKey
+		m.PKeyIndex = a.pkeyIndex(t.PKey)
 		if typ == command.UD {
 			m.Mask |= command.MaskQKey
 			m.QKey = datagramQKey
@@ -42,6 +43,11 @@ func (a *adapter) attributes(t *cm.Attributes, typ command.QPType, to command.QP
 		m.Route = command.AddressVector{
 			Addr: command.AddrFrom(t.RemoteGID), SrcIndex: a.gids.index(t.LocalGID), TrafficClass: t.TrafficClass,
 			HopLimit: t.HopLimit, SL: t.SL & 7, FlowLabel: t.FlowLabel, SrcPort: t.SrcPort,
+		}
+		if t.RemoteLID != 0 {
+			m.Mask |= command.MaskPKey // the path's, which was not known before
+			m.PKeyIndex = a.pkeyIndex(t.PKey)
+			m.Route.LID, m.Route.SL, m.Route.Path = uint16(t.RemoteLID), t.SL, a.ib.bits(t)
 		}
 		m.MTU, m.DestQPN, m.RQPSN = uint32(t.MTU.Bytes()), t.RemoteQPN, uint32(t.RQPSN)
 		if typ == command.RC {
@@ -158,6 +164,9 @@ func (o *cmid) event(e *cm.Event) command.Event {
 	if t.RemoteSRQ {
 		out.Param.SRQ = 1
 	}
+	if t.RemoteLID != 0 {
+		out.LID, out.SL, out.Path = uint16(t.RemoteLID), t.SL, o.adapter.ib.bits(t)
+	}
 	out.Param.PrivateLen = uint8(copy(out.Param.Private[:], e.Private))
 	return out
 }
@@ -199,8 +208,12 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 		return
 	}
 	c := l.client
-	if c.closed || !a.reaches(e.Remote.Addr()) {
-		_ = a.cm.Reject(now, e.ID, mad.RejectUnsupported, nil)
+	reason := a.judge(&e.Conn)
+	if reason == 0 && (c.closed || !a.reaches(e.Remote.Addr())) {
+		reason = mad.RejectUnsupported
+	}
+	if reason != 0 {
+		_ = a.cm.Reject(now, e.ID, reason, nil)
 		_ = a.cm.Destroy(now, e.ID)
 		return
 	}
@@ -270,6 +283,7 @@ func (c *Client) destroyCM(h command.Handle) error {
 	if o.stop != nil {
 		o.stop()
 	}
+	o.leaveGroups()
 	o.unplace()
 	o.part()
 	c.cms.remove(h)

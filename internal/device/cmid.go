@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -42,9 +43,11 @@ type cmid struct {
 	wildcard bool
 	backlog  int // of a listener
 	local    netip.AddrPort
+	remote   netip.Addr     // whose address was resolved, of an InfiniBand port
 	removed  bool           // with its adapter
 	listener command.Handle // of a connection request
 	qp       *qp
+	joined   []ib.GID // groups of InfiniBand that it is in
 	channel  *channel // of its events; nil: the client's queue
 	stop     func()   // ends the resolution of its address that is under way
 

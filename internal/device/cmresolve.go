@@ -22,6 +22,10 @@ func (c *Client) CMResolveAddr(ctx context.Context, r command.CMResolveAddr) err
 			return command.Errorf(command.State, "the id resolves, listens or connects already")
 		}
 		err := o.resolve(r.Local, r.Remote)
+		if err == nil && o.adapter.ib != nil {
+			o.findIB(c.host.now(), r.Remote.Addr.IP())
+			return nil
+		}
 		if err == nil && o.await(r.Remote.Addr.IP(), time.Duration(r.Timeout)*time.Millisecond) {
 			return nil
 		}
@@ -116,16 +120,23 @@ func (o *cmid) resolve(from, to command.Endpoint) error {
 	} else if o.local.Addr().IsUnspecified() {
 		o.local = netip.AddrPortFrom(local, o.local.Port())
 	}
+	if a.ib != nil {
+		o.remote = remote
+		return nil // who has the address is asked
+	}
 	_, err := a.route(command.AddressVector{Addr: command.AddrFrom(remote), SrcIndex: a.gids.index(o.local.Addr())})
 	return err
 }
 
 // CMResolveRoute implements command.Extended: over Ethernet the way is the system's,
-// and was asked for with the address.
+// and was asked for with the address; on InfiniBand the subnet administration knows it.
 func (c *Client) CMResolveRoute(ctx context.Context, r command.CMResolveRoute) error {
 	return c.cmDo(ctx, r.ID, func(o *cmid) error {
 		if o.adapter == nil || o.state != cmBound || o.stop != nil {
 			return command.Errorf(command.State, "the address of the id is not resolved")
+		}
+		if o.adapter.ib != nil {
+			return o.findPath(c.host.now())
 		}
 		c.event(command.Event{Type: command.EventRouteResolved, Object: o.handle, Context: o.context, Adapter: o.adapter.index})
 		return nil
@@ -137,6 +148,10 @@ func (c *Client) CMJoin(ctx context.Context, r command.CMJoin) error {
 	return c.group(ctx, r.ID, r.QP, r.Group, func(o *cmid, q *qp, group netip.Addr) error {
 		if r.Flags&^command.JoinSendOnly != 0 {
 			return command.Errorf(command.Invalid, "Flags is %#x, want 0 or 1 (send only)", r.Flags)
+		}
+		if o.adapter.ib != nil {
+			o.joinGroupIB(&r, q)
+			return nil
 		}
 		if q != nil && r.Flags&command.JoinSendOnly == 0 {
 			if err := q.adapter.attach(q, group); err != nil {
@@ -154,7 +169,10 @@ func (c *Client) CMJoin(ctx context.Context, r command.CMJoin) error {
 
 // CMLeave implements command.Extended.
 func (c *Client) CMLeave(ctx context.Context, r command.CMLeave) error {
-	return c.group(ctx, r.ID, r.QP, r.Group, func(_ *cmid, q *qp, group netip.Addr) error {
+	return c.group(ctx, r.ID, r.QP, r.Group, func(o *cmid, q *qp, group netip.Addr) error {
+		if o.adapter.ib != nil {
+			return o.leaveGroupIB(q, group)
+		}
 		if q == nil {
 			return nil
 		}

@@ -156,8 +156,8 @@ func (c *LoggedClient) made(kind int, began time.Time, adapter int, h command.Ha
 
 // note notes a command.
 func (c *LoggedClient) note(kind int, began time.Time, adapter int, err error) {
-	if adapter < 0 || adapter >= len(c.log.adapters) {
-		return
+	if adapter < 0 || adapter >= len(c.log.adapters) || errors.Is(err, ErrWaits) {
+		return // not of an adapter, or not carried out yet
 	}
 	r := CommandRecord{Began: began, Took: time.Since(began), Command: commandNames[kind], Program: c.cfg.Name, PID: c.cfg.PID}
 	if err != nil {

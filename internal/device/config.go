@@ -43,6 +43,7 @@ const (
 	RoCEv1       uint32 = 1
 	RoCEv125     uint32 = 2
 	RoCEv2       uint32 = 3
+	InfiniBand   uint32 = 4 // none: the port is InfiniBand's
 )
 
 // Config says how a Host runs. The zero value is ready to use.
@@ -68,13 +69,14 @@ type Config struct {
 // AdapterConfig describes an adapter with its one port.
 type AdapterConfig struct {
 	Name string     // "Ethernet 1"; empty: numbered so
-	Addr netip.Addr // the port's address; needed
+	Addr netip.Addr // the port's address; needed, but for InfiniBand's, which have a GID
 	// Addrs are further addresses for the GID table, taken with FollowInterface
 	// from the interface that has Addr.
 	Addrs           []netip.Addr
 	FollowInterface bool
 	UDPPort         uint16 // RoCE v2 destination port (roce_udp_dport); 0: 4791
-	// RoCE is the mode, RoCEv1, RoCEv125 or RoCEv2; 0: v2. UDP links carry v2 only.
+	// RoCE is the mode, RoCEv1, RoCEv125 or RoCEv2; 0: v2. UDP links carry v2 only, those
+	// of InfiniBand ports none: 0 or InfiniBand.
 	RoCE uint32
 	// RoceMaxFrameSize is the largest payload of a packet, 256 to 4096; 0: derived
 	// from the link's MTU, as where the registry key is absent.
@@ -93,6 +95,11 @@ type AdapterConfig struct {
 	// MaxCMRetries is how often a CM message is sent again, 1 to 15; 0: 15.
 	MaxCMRetries int
 	Limits       Limits
+
+	// SATimeout and SARetries are those of requests to the subnet administration of an
+	// InfiniBand port (SaTimeout, SaRetries); 0: 1 s and 10.
+	SATimeout time.Duration
+	SARetries int
 
 	// Link is what the port is plugged into; nil: a UDP link is opened at
 	// Addr:UDPPort with SourcePorts and ReceiveBuffer. The adapter closes it. A

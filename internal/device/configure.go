@@ -99,7 +99,7 @@ func (a *adapter) configure(cfg AdapterConfig) error {
 		addEncap(&a.retired.encap, p.encap.Counters())
 		p.encap = e
 	}
-	a.gids.set(cfg.RoCE, a.mac, addrs)
+	a.setGIDs(addrs)
 	return nil
 }
 

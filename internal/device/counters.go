@@ -181,6 +181,8 @@ func (a *adapter) counters() []command.Counter {
 	add("Frames for others", e.NotForUs)
 	add("Link sends refused by the system", links.SendErrors)
 	add("Link blocked", links.SendBlocked)
+	add("Link frames sent", links.SentFrames)
+	add("Link frames received", links.ReceivedFrames)
 	add("Link receive buffer drops", links.ReceiveDrops)
 	add("Link receive buffer", uint64(links.ReceiveBuffer)) // bytes, as the system grants it
 	return out

@@ -241,8 +241,8 @@ func TestCountersOfTheManual(t *testing.T) {
 				if i == 1e6 {
 					t.Fatal("did not count")
 				}
-				y.c.Poll() // what was sent last may be on its way
-				x.c.Poll()
+				y.c.Poll(1) // what was sent last may be on its way
+				x.c.Poll(1)
 			}
 		})
 	}
@@ -262,14 +262,14 @@ func TestConnectionErrorCountsAtBothEnds(t *testing.T) {
 		if i == 1e6 {
 			t.Fatal("the responder does not end")
 		}
-		y.c.Poll()
+		y.c.Poll(1)
 	}
-	y.c.Poll() // its NAK and DREQ have left, and x has not looked
+	y.c.Poll(1) // its NAK and DREQ have left, and x has not looked
 	for i := 0; counter(t, x, "RDMA Active Connections") > 0; i++ {
 		if i == 1e6 {
 			t.Fatal("the requester does not end")
 		}
-		x.c.Poll()
+		x.c.Poll(1)
 	}
 	for _, p := range []*program{x, y} {
 		if n := counter(t, p, "RDMA Connection Errors"); n != 1 {

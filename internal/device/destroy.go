@@ -12,11 +12,17 @@ import (
 // Destroy implements command.Commands.
 func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handle) error {
 	var pick func() []*loan
-	if kind == command.KindQP {
+	switch {
+	case kind == command.KindMemory && ctx.Value(promptly{}) != nil:
+		return ErrWaits
+	case kind == command.KindQP:
 		pick = c.loanOf(func() *qp { return c.qps.get(h) })
 	}
 	if err := c.enterHome(ctx, pick); err != nil {
 		return err
+	}
+	if kind == command.KindQP || kind == command.KindAH {
+		c.depart()
 	}
 	release, err := c.destroy(kind, h)
 	c.host.finish()
@@ -24,6 +30,28 @@ func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handl
 		release()
 	}
 	return err
+}
+
+// depart sends what the program posted before, as far as it leaves at once. A card has
+// sent it by the time that a command comes to it, and programs count on that: the last
+// acknowledgement of a protocol over UD is posted, and then all ends. The caller holds the baton.
+func (c *Client) depart() {
+	h, rang := c.host, false
+	for range doorbellEntries / doorbellBatch {
+		if !c.drainDoorbells() {
+			break
+		}
+		rang = true
+	}
+	if !rang {
+		return
+	}
+	now := h.now()
+	for _, a := range h.adapters {
+		if a.enabled {
+			a.transmit(now)
+		}
+	}
 }
 
 // destroy ends one object. release, if any, is to be called without the baton.
@@ -192,6 +220,7 @@ func (c *Client) Close() error {
 		return nil
 	}
 	c.closed, c.gone = true, true
+	c.depart()
 	h.unlock()
 	if c.direct {
 		h.lockHome(c.allLoans) // peers may be inside of operations on its memory

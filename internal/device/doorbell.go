@@ -23,6 +23,9 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 	if !work && !a.engine.Pending() {
 		return // what the adapter owes goes with the answer that follows a receive
 	}
+	if work && a.postponed > 0 && a.postponed&clockSkip != 0 && a.postponed < transmitBatch-1 && a.follows(q.tq.Number()) {
+		return
+	}
 	now := h.now()
 	if !work && now.Sub(h.drove) < pollingTime {
 		// News of a receive goes with the next poll, for the program may post more.
@@ -47,7 +50,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 			return
 		}
 	}
-	a.owing, a.postponed = false, 0
+	a.release()
 	a.transmit(now)
 	a.rang = h.now() // sending took its time
 	h.completePeers(now)
@@ -56,7 +59,9 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 // postpone reports whether work that was just posted waits for more: a program
 // that polls, and posts one request right after another, has its packets sent in
 // batches, by the next poll at the latest. A burst is of one queue pair: posts to
-// others do not cut it short.
+// others do not cut it short. The first post is sent at once, unless the burst before
+// was long: the next one is long too, most likely, and a packet that comes alone
+// costs both sides as much as a burst.
 func (a *adapter) postpone(now clock.Time, qpn uint32) bool {
 	last := a.rang
 	a.rang = now
@@ -64,7 +69,8 @@ func (a *adapter) postpone(now clock.Time, qpn uint32) bool {
 		a.rangFor, a.row = qpn, 0
 	}
 	a.row++
-	if now.Sub(last) > burstGap || a.row > burstPosts || a.postponed >= transmitBatch-1 {
+	alone := now.Sub(last) > burstGap && (a.postponed > 0 || a.burst < burstLong || now.Sub(last) > pollingTime)
+	if alone || a.row > burstPosts || a.postponed >= transmitBatch-1 {
 		a.row = 0
 		return false
 	}
@@ -72,4 +78,25 @@ func (a *adapter) postpone(now clock.Time, qpn uint32) bool {
 	a.owing = true
 	a.retry = now.Add(retryInterval)
 	return true
+}
+
+// follows adds a post to the burst that waits, without a look at the clock, where there is room.
+func (a *adapter) follows(qpn uint32) bool {
+	if qpn != a.rangFor {
+		a.rangFor, a.row = qpn, 0
+	}
+	if a.row >= burstPosts {
+		return false
+	}
+	a.row++
+	a.postponed++
+	return true
+}
+
+// release ends the wait of what was postponed: it is sent now.
+func (a *adapter) release() {
+	if a.postponed > 0 {
+		a.burst = max(a.postponed, (3*a.burst+a.postponed)/4) // the last of many posts may go alone
+	}
+	a.owing, a.postponed = false, 0
 }

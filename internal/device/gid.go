@@ -102,6 +102,15 @@ func (t *gidTable) set(roce uint32, mac [6]byte, addrs []netip.Addr) bool {
 	return changed
 }
 
+// setGIDs makes the rows those of the port, whose addresses these are, and reports whether
+// anything changed.
+func (a *adapter) setGIDs(addrs []netip.Addr) bool {
+	if a.ib != nil {
+		return a.gids.setIB(&a.ib.port)
+	}
+	return a.gids.set(a.cfg.RoCE, a.mac, addrs)
+}
+
 // row returns the address of row i.
 func (t *gidTable) row(i uint32) (netip.Addr, error) {
 	if i >= uint32(len(t.rows)) || t.rows[i] == (gidRow{}) {
@@ -210,6 +219,9 @@ func (h *Host) UpdateGIDs() {
 // source returns the address of the port that packets to remote come from: the
 // first of remote's family, else the port's first.
 func (a *adapter) source(remote netip.Addr) netip.Addr {
+	if a.ib != nil {
+		return a.ib.source(remote, a.cfg.Addr)
+	}
 	if a.cfg.Addr.Is4() == remote.Is4() {
 		return a.cfg.Addr
 	}

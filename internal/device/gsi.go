@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
 )
 
 const (
@@ -34,7 +35,10 @@ type gsiBatch struct {
 	taken  []cm.Datagram // scratch
 }
 
-type gsiPeer struct{ local, remote netip.Addr }
+type gsiPeer struct {
+	local, remote netip.Addr
+	sl            uint8 // InfiniBand's service level
+}
 
 func (g *gsiBatch) init() {
 	g.in = make([]transport.Datagram, madBatch)
@@ -54,10 +58,17 @@ func (a *adapter) manage(now clock.Time) bool {
 		}
 		for i := range g.in[:n] {
 			d := &g.in[i]
-			a.cm.Receive(now, d.MAD[:], cm.Peer{Local: d.Dst, Remote: d.Src, QPN: d.SrcQP})
+			if a.ib != nil && d.MAD[1] == mad.ClassSubnetAdm {
+				a.ib.sa.Receive(now, d.MAD[:])
+				continue
+			}
+			a.cm.Receive(now, d.MAD[:], cm.Peer{Local: d.Dst, Remote: d.Src, QPN: d.SrcQP, SL: d.SL, PKey: d.PKey})
 		}
 		worked = true
 		a.manageOut(now)
+	}
+	if a.ib != nil && a.serveSA(now) {
+		worked = true
 	}
 	return a.manageBeside(now) || a.manageOut(now) || worked
 }
@@ -168,7 +179,13 @@ func (a *adapter) sendMAD(now clock.Time, d *cm.Datagram) {
 		}
 		return
 	}
-	key := gsiPeer{d.Local, d.Remote}
+	if a.ib != nil {
+		if r := a.gsiRoute(gsiPeer{d.Local, d.Remote, d.SL}); r != nil {
+			_ = a.engine.SendDatagram(r, d.RemoteQPN, a.memberKey(d.PKey), d.MAD[:])
+		}
+		return
+	}
+	key := gsiPeer{local: d.Local, remote: d.Remote}
 	r := g.routes[key]
 	if r == nil {
 		r = &frame.Route{Src: d.Local, Dst: d.Remote, SrcPort: sourcePort(d.Local, d.Remote), DstPort: a.cfg.UDPPort}
@@ -185,7 +202,7 @@ func (a *adapter) sendMAD(now clock.Time, d *cm.Datagram) {
 		}
 		g.routes[key] = r
 	}
-	_ = a.engine.SendDatagram(r, d.RemoteQPN, d.MAD[:]) // a full queue loses it; the CM sends it again
+	_ = a.engine.SendDatagram(r, d.RemoteQPN, d.PKey, d.MAD[:]) // a full queue loses it; the CM sends it again
 }
 
 // unreachable tells the engines of an ICMP error.

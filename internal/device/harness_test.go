@@ -243,7 +243,7 @@ func (q *queue) next() ring.CQE {
 			q.p.t.Helper()
 			q.p.t.Fatal("no completion")
 		}
-		q.p.c.Poll()
+		q.p.c.Poll(1)
 	}
 	return e[0]
 }

@@ -40,6 +40,8 @@ type Host struct {
 
 	badDoorbells, eventOverflows uint64
 
+	onFabric atomic.Bool // an adapter's port is InfiniBand's
+
 	rung atomic.Bool // a doorbell was rung, or Wake called, since the last step began
 
 	sleep   sleepState

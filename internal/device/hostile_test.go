@@ -175,7 +175,7 @@ func TestNoAllocationPerPacket(t *testing.T) {
 				var e [1]ring.CQE
 				poll := func(q *queue) {
 					for q.Poll(e[:]) == 0 {
-						q.p.c.Poll()
+						q.p.c.Poll(1)
 						runtime.Gosched()
 					}
 				}

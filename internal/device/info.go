@@ -44,6 +44,9 @@ func (a *adapter) info() command.AdapterInfo {
 		MaxReadResponder: l.ReadResponder, MaxReadInitiator: l.ReadInitiator, MaxMessage: l.Message, MaxRegion: l.Region,
 		ProcessorAtomics: 1, MaxMulticast: transport.DefaultMulticast, LineRate: uint32(min(a.impairment.Rate/1e6, math.MaxUint32)),
 	}
+	if a.ib != nil && len(a.ib.ips) > 0 {
+		i.Addr = command.AddrFrom(a.ib.ips[0])
+	}
 	copy(i.Name[:], a.name)
 	if a.up() {
 		i.Up = 1
@@ -135,6 +138,12 @@ func (q *qp) status() QPStatus {
 	}
 	if r := q.tq.Route(); r != nil {
 		s.Peer, s.SrcPort = r.Dst, r.SrcPort
+		if r.IB.DLID != 0 {
+			s.Peer, s.PeerLID = netip.Addr{}, uint16(r.IB.DLID)
+			if !r.IB.DGID.IsZero() {
+				s.Peer = r.IB.DGID.Addr()
+			}
+		}
 	}
 	return s
 }

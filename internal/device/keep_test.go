@@ -114,6 +114,24 @@ func TestAcknowledgementsOfOthersAreNotKept(t *testing.T) {
 	}
 }
 
+// An answer overtakes the acknowledgement before it for a program that looks for what follows, and for no other: the
+// completion of a send comes before that of its answer.
+func TestAnswersOvertakeForThoseWhoPoll(t *testing.T) {
+	const now = clock.Time(2 * pollingTime)
+	for _, c := range []struct {
+		drove clock.Time
+		want  ib.PSN // that leaves first
+	}{{now, 1}, {now - clock.Time(pollingTime), 101}, {0, 101}} {
+		k := newKeeping()
+		k.queued = k.made(made{op: ib.RCAcknowledge, psn: 101, syndrome: positive}, made{op: ib.RCSendOnly, psn: 1})
+		k.host.drove = c.drove
+		k.answerFirst(now)
+		if got := k.psns(k.queued); len(got) != 2 || got[0] != c.want {
+			t.Errorf("driven at %d, now %d: %v leave, want %d first", c.drove, now, got, c.want)
+		}
+	}
+}
+
 // The loop runs again when a kept one is due, though nobody polls any more: every message that was
 // answered completes at its sender.
 func TestKeptAcknowledgementsArrive(t *testing.T) {

@@ -434,7 +434,7 @@ func (r *loan) home(now clock.Time) {
 	if q.tq == nil || p.tq == nil || !q.tq.Local() {
 		return
 	}
-	if q.adapter.needsWire() || p.adapter.needsWire() {
+	if q.apart(p) {
 		q.adapter.engine.Split(now, q.tq)
 		return
 	}

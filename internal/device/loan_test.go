@@ -1,6 +1,7 @@
 package device
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -301,6 +302,41 @@ func TestDeregistrationWaitsForOperations(t *testing.T) {
 	}
 	if l.a.get().Execute(l.wr(ring.OpWrite)) {
 		t.Error("a write with a key that was withdrawn")
+	}
+}
+
+// A command that is to be carried out promptly does nothing where it would have to wait
+// for a program, and is not in the log; where it need not it is carried out.
+func TestPromptCommandsDoNotWait(t *testing.T) {
+	l := lend(t)
+	prompt := Promptly(bg)
+	log := NewCommandLog(2)
+	c := log.Client(l.b.p.c)
+	c.learn(l.c.b.q.Handle, int(l.b.p.adapter))
+	way := l.a.way()
+	op := way.Op
+	atomic.StoreUint32(&way.Op, op|1)
+	for _, do := range []func() error{
+		func() error { return c.Destroy(prompt, command.KindQP, l.c.b.q.Handle) },
+		func() error { return c.Destroy(prompt, command.KindMemory, l.mb.Handle) },
+		func() error {
+			return c.ModifyQP(prompt, command.ModifyQP{QP: l.c.b.q.Handle, Mask: command.MaskState, State: command.Err})
+		},
+	} {
+		if err := do(); !errors.Is(err, ErrWaits) {
+			t.Errorf("%v, want ErrWaits", err)
+		}
+	}
+	if s := log.Stats(l.b.p.adapter); len(s) != 0 {
+		t.Errorf("the log has %v", s)
+	}
+	if i := l.c.b.info(); i.Attr.State != command.RTS {
+		t.Errorf("state %d, want RTS", i.Attr.State)
+	}
+	atomic.StoreUint32(&way.Op, op+2)
+	l.b.p.check(c.Destroy(prompt, command.KindQP, l.c.b.q.Handle))
+	if s := log.Stats(l.b.p.adapter); len(s) != 1 || s[0].Count != 1 {
+		t.Errorf("the log has %v, want one command", s)
 	}
 }
 

@@ -1,24 +1,16 @@
 package device
 
 import (
-	"errors"
 	"net/netip"
-	"time"
 
-	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/transport"
-)
-
-const (
-	joinTries    = 100
-	joinInterval = time.Millisecond
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // needsWire reports whether packets of the adapter's port must be packets: a
 // policy says so, or something looks at them or does something to them.
 func (a *adapter) needsWire() bool {
-	return a.path == PathWire || a.impairment.Enabled() || len(a.taps) != 0
+	return a.path == PathWire || a.impairment.Enabled() || len(a.taps) != 0 || a.ib != nil && !a.ib.active()
 }
 
 // reaches reports whether the adapter's policy allows a connection to an address.
@@ -27,7 +19,7 @@ func (a *adapter) reaches(remote netip.Addr) bool {
 		return true
 	}
 	for _, o := range a.host.adapters {
-		if o.enabled && o.cfg.UDPPort == a.cfg.UDPPort && o.gids.has(remote) {
+		if o.enabled && o.cfg.UDPPort == a.cfg.UDPPort && o.owns(remote) {
 			return true
 		}
 	}
@@ -48,7 +40,7 @@ func (h *Host) peerOf(q *qp) *qp {
 	}
 	route := q.tq.Route()
 	for _, a := range h.adapters {
-		if !a.enabled || a.cfg.UDPPort != route.DstPort || !a.gids.has(route.Dst) {
+		if !a.enabled || !a.receives(q.adapter, route) {
 			continue
 		}
 		p := a.byNumber[q.adapter.engine.Query(q.tq).Attr.DestQPN]
@@ -63,52 +55,33 @@ func (h *Host) peerOf(q *qp) *qp {
 	return nil
 }
 
-// join puts q and its peer on the local path where both are of this host and
-// nothing needs packets.
-func (h *Host) join(q *qp) {
-	p := h.peerOf(q)
-	if p == nil || q.adapter.needsWire() || p.adapter.needsWire() {
-		return
+// apart reports whether a connection with a peer of this host must be packets: something
+// needs them, or the fabric of InfiniBand would not let them pass.
+func (q *qp) apart(p *qp) bool {
+	a := q.adapter
+	if a.needsWire() || p.adapter.needsWire() {
+		return true
 	}
-	if q.tq.Local() {
-		h.mark(q, p) // one of them was not yet in RTS
-		return
-	}
-	err := q.adapter.engine.Join(h.now(), q.tq, p.tq)
-	if err == nil {
-		h.mark(q, p)
-	}
-	if errors.Is(err, transport.ErrNotIdle) && q.joinTries == 0 {
-		q.joinTries = joinTries
-		a := q.adapter
-		a.joining = append(a.joining, q)
-		a.joinDue = h.now().Add(joinInterval)
-	}
+	return a.ib != nil && (a.host.peerOf(q) != p || !ib.PKeyMatch(q.key(), p.key()))
 }
 
-// joinAgain tries those that were in the middle of a message.
-func (a *adapter) joinAgain(now clock.Time) {
-	keep := a.joining[:0]
-	for _, q := range a.joining {
-		p := a.host.peerOf(q)
-		if p == nil || q.tq.Local() || a.needsWire() || p.adapter.needsWire() {
-			q.joinTries = 0
-			continue
-		}
-		q.joinTries--
-		err := a.engine.Join(now, q.tq, p.tq)
-		if err == nil {
-			a.host.mark(q, p)
-		}
-		if errors.Is(err, transport.ErrNotIdle) && q.joinTries > 0 {
-			keep = append(keep, q)
-			continue
-		}
-		q.joinTries = 0
+// key is the P_Key of the queue pair, as its port's table has it now.
+func (q *qp) key() ib.PKey {
+	keys, i := q.adapter.engine.PKeys(), q.adapter.engine.Query(q.tq).Attr.PKeyIndex
+	if i >= uint32(len(keys)) {
+		return 0
 	}
-	clear(a.joining[len(keep):])
-	a.joining = keep
-	a.joinDue = now.Add(joinInterval)
+	return keys[i]
+}
+
+// parted reports whether a connection on the local path must leave it, because of what
+// the subnet manager has set since.
+func (q *qp) parted() bool {
+	if q.adapter.ib == nil || !q.tq.Local() {
+		return false
+	}
+	p := q.adapter.host.peerOf(q)
+	return p == nil || q.apart(p)
 }
 
 // reroute takes the adapter's connections to the path that they should have now.
@@ -118,10 +91,11 @@ func (a *adapter) reroute() {
 		if q.tq == nil {
 			continue
 		}
-		if r := q.loan; r != nil && (a.needsWire() || a.path == PathLocal) && !r.recall(now) {
+		leaves := a.needsWire() || q.parted()
+		if r := q.loan; r != nil && (leaves || a.path == PathLocal) && !r.recall(now) {
 			continue // the rest when it is at home
 		}
-		if a.needsWire() {
+		if leaves {
 			if q.tq.Local() {
 				a.engine.Split(now, q.tq)
 			}

@@ -32,6 +32,9 @@ const (
 	// takes for all.
 	burstGap   = time.Microsecond
 	burstPosts = 61
+	clockSkip  = 3 // a look at the clock takes a third of a post: one in four has it
+	// A burst of burstLong posts is long, and so is the next one that begins within pollingTime.
+	burstLong = 8
 	// After quietTurns turns without packets the links are asked at every
 	// quietSkip-th turn.
 	quietTurns = 256
@@ -57,6 +60,7 @@ type batch struct {
 	few         bool       // a packet or two came in this turn
 	arrived     int        // packets that came in this turn
 	postponed   int        // doorbells since something was sent
+	burst       int        // so many were postponed together lately
 	rang        clock.Time // last doorbell of a program in this process
 	rangFor     uint32     // the queue pair that it was for
 	row         int        // doorbells in a row that were for it
@@ -176,6 +180,9 @@ func (h *Host) doorbells() bool {
 // step is one turn of an adapter.
 func (a *adapter) step(now clock.Time) bool {
 	worked := a.receive(now)
+	if a.ib != nil && a.followPort(now) {
+		worked = true
+	}
 	if a.engine.Deadline() <= now {
 		a.engine.Advance(now)
 		worked = true
@@ -204,7 +211,7 @@ func (a *adapter) step(now clock.Time) bool {
 		a.retry = now.Add(retryInterval)
 		return true
 	}
-	a.owing, a.postponed = false, 0
+	a.release()
 	if a.transmit(now) {
 		completed = true
 		a.complete(now)

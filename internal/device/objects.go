@@ -269,6 +269,15 @@ func (c *Client) AllocWindow(ctx context.Context, h command.Handle, typ uint32) 
 
 // CreateAH implements command.Commands.
 func (c *Client) CreateAH(ctx context.Context, r command.CreateAH) (command.Handle, error) {
+	err := c.resolve(ctx, func() *adapter {
+		if p := c.pds.get(r.PD); p != nil {
+			return p.adapter
+		}
+		return nil
+	}, r.AV)
+	if err != nil {
+		return 0, err
+	}
 	if err := c.enter(ctx); err != nil {
 		return 0, err
 	}

@@ -56,7 +56,7 @@ func (a *adapter) open(addrs []netip.Addr) error {
 		return err
 	}
 	a.plugs = []*plug{p}
-	a.gids.set(a.cfg.RoCE, a.mac, a.replug(addrs))
+	a.setGIDs(a.replug(addrs))
 	return nil
 }
 
@@ -85,6 +85,14 @@ func (a *adapter) openUDP(addr netip.Addr) (link.Link, error) {
 
 // setMTU derives the largest payload of the port from the link's MTU.
 func (a *adapter) setMTU(of int) error {
+	if a.ib != nil {
+		m := a.ib.port.MTU
+		if !m.Valid() { // nothing is connected
+			m, _ = ib.MTUFor(max(of, ib.MTU256.Bytes()))
+		}
+		a.linkMTU, a.ipMTU, a.mtu = uint32(of), uint32(of), uint32(m.Bytes())
+		return nil
+	}
 	ip := a.cfg.ipMTU(of)
 	a.linkMTU, a.ipMTU = uint32(of), uint32(ip)
 	m, ok := ib.MTUFor(ip - maxOverhead)
@@ -114,6 +122,9 @@ func (a *adapter) newPlug(addr netip.Addr, l link.Link, own bool) (*plug, error)
 	if err != nil {
 		return nil, command.Errorf(command.Unsupported, "%v", err)
 	}
+	if a.ib != nil {
+		e.SetPort(&a.ib.port)
+	}
 	c := capture.New(l, addr, a.cfg.UDPPort, time.Now)
 	c.SetTaps(a.taps)
 	i := impair.New(c, a.impairment, a.host.now)
@@ -123,6 +134,9 @@ func (a *adapter) newPlug(addr netip.Addr, l link.Link, own bool) (*plug, error)
 
 // gidAddrs are the addresses in packets through the plug of addr.
 func (a *adapter) gidAddrs(addr netip.Addr) []netip.Addr {
+	if a.ib != nil {
+		return a.ib.gids()
+	}
 	if a.cfg.RoCE == RoCEv1 {
 		return []netip.Addr{macGID(a.mac)}
 	}
@@ -131,6 +145,9 @@ func (a *adapter) gidAddrs(addr netip.Addr) []netip.Addr {
 
 // plugFor returns the plug of a source address.
 func (a *adapter) plugFor(src netip.Addr) *plug {
+	if a.ib != nil && len(a.plugs) > 0 {
+		return a.plugs[0] // which carries all of its LIDs
+	}
 	for _, p := range a.plugs {
 		if p.addr == src {
 			return p

@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // qp is a queue pair with its rings.
@@ -27,13 +28,14 @@ type qp struct {
 	sendRing     transport.SendRing
 	cm           *cmid // the connection that moves it
 	groups       []netip.Addr
+	joined       []ib.GID   // of them, those that are joined for it
 	loan         *loan      // the direct path with its peer
 	records      []*loan    // all that it ever had
 	lendable     bool       // came to the local path, may be lent, and was not used since
 	recvRing     *ring.Recv // nil with an SRQ
 	recvGeometry ring.Geometry
 	signalAll    bool
-	joinTries    uint8 // times left to try for the local path; 0: not in the list
+	joining      *joining // waits for a quiet moment to take the local path
 }
 
 // CreateQP implements command.Commands.
@@ -172,6 +174,11 @@ func (c *Client) pair(h command.Handle) (*qp, error) {
 
 // ModifyQP implements command.Commands.
 func (c *Client) ModifyQP(ctx context.Context, m command.ModifyQP) error {
+	if m.Mask&command.MaskRoute != 0 {
+		if err := c.resolve(ctx, func() *adapter { return c.ownerOf(m.QP) }, m.Route); err != nil {
+			return err
+		}
+	}
 	if err := c.enterHome(ctx, c.loanOf(func() *qp { return c.qps.get(m.QP) })); err != nil {
 		return err
 	}
@@ -274,7 +281,10 @@ func (q *qp) unmake() {
 	for _, g := range q.groups {
 		a.leave(q, g)
 	}
-	q.groups = nil
+	for _, mgid := range q.joined {
+		a.leaveIB(a.host.now(), mgid)
+	}
+	q.groups, q.joined = nil, nil
 	if q.loan != nil {
 		q.loan.end() // it is at home
 	}
@@ -286,7 +296,21 @@ func (q *qp) unmake() {
 
 // AttachMulticast implements command.Commands.
 func (c *Client) AttachMulticast(ctx context.Context, h command.Handle, group command.Addr) error {
-	return c.multicast(ctx, h, group, (*adapter).attach)
+	mgid, err := c.joinFirst(ctx, h, group.IP())
+	if err != nil {
+		return err
+	}
+	return c.multicast(ctx, h, group, func(a *adapter, q *qp, ip netip.Addr) error {
+		err := a.attach(q, ip)
+		switch {
+		case mgid.IsZero():
+		case err != nil:
+			a.leaveIB(a.host.now(), mgid)
+		default:
+			q.joined = append(q.joined, mgid)
+		}
+		return err
+	})
 }
 
 // DetachMulticast implements command.Commands.

@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -28,8 +29,22 @@ func (c *Client) enterHome(ctx context.Context, pick func() []*loan) error {
 			return nil
 		}
 		c.host.finish()
+		if ctx.Value(promptly{}) != nil {
+			return ErrWaits
+		}
 		time.Sleep(pause)
 	}
+}
+
+// ErrWaits is the error of a command that was to be carried out Promptly and has to wait
+// for a program that may be inside of an operation on the direct path. Nothing was done.
+var ErrWaits = errors.New("the command waits for a program")
+
+type promptly struct{}
+
+// Promptly makes a context with which a command does not wait for programs.
+func Promptly(ctx context.Context) context.Context {
+	return context.WithValue(ctx, promptly{}, true)
 }
 
 // Rest takes home what is lent to the program: another process goes on in its place,

@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // SetAdapterState enables or disables an adapter while programs use it (WinOF
@@ -31,6 +32,9 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 		if err = a.plugAgain(); err == nil {
 			a.restarting()
 			a.enabled = true
+			if a.ib != nil {
+				a.ib.renew = 0 // its addresses are offered again
+			}
 			h.extendWildcards(a)
 			a.broadcast(command.EventPortActive)
 			h.status(a, StatusUp)
@@ -60,6 +64,9 @@ func (a *adapter) disable() (releases []func()) {
 	for _, q := range a.byNumber {
 		q.error()
 	}
+	if a.ib != nil {
+		a.leaveFabric(now)
+	}
 	a.manage(now)
 	a.complete(now) // the flushed requests
 	a.transmit(now) // peers hear of it
@@ -71,6 +78,9 @@ func (a *adapter) disable() (releases []func()) {
 	a.enabled = false
 	a.linkDowns++
 	a.unplug()
+	for _, j := range a.joining {
+		j.drop()
+	}
 	a.joining = nil
 	return releases
 }
@@ -272,6 +282,9 @@ func (h *Host) Settle() {
 
 // attach makes a UD QP receive what is sent to a group.
 func (a *adapter) attach(q *qp, group netip.Addr) error {
+	if a.ib != nil {
+		group = netip.AddrFrom16(a.mgid(group))
+	}
 	if slices.Contains(q.groups, group) {
 		return nil
 	}
@@ -291,6 +304,9 @@ func (a *adapter) attach(q *qp, group netip.Addr) error {
 
 // joinGroup joins a group on the network (IGMP, MLD).
 func (a *adapter) joinGroup(group netip.Addr) error {
+	if a.ib != nil {
+		return nil // who attaches joins at the subnet administration, by the CM (IBA 10.5.2)
+	}
 	for _, p := range a.plugs {
 		if m, ok := p.link.(link.Multicaster); ok && p.addr.Is4() == group.Is4() {
 			if err := m.Join(group); err != nil {
@@ -303,10 +319,17 @@ func (a *adapter) joinGroup(group netip.Addr) error {
 }
 
 func (a *adapter) detach(q *qp, group netip.Addr) error {
+	if a.ib != nil {
+		group = netip.AddrFrom16(a.mgid(group))
+	}
 	if !slices.Contains(q.groups, group) {
 		return command.Errorf(command.NotFound, "the QP is not attached to %v", group)
 	}
 	a.leave(q, group)
+	if i := slices.Index(q.joined, ib.GID(group.As16())); i >= 0 {
+		a.leaveIB(a.host.now(), q.joined[i])
+		q.joined = slices.Delete(q.joined, i, i+1)
+	}
 	q.groups = slices.DeleteFunc(q.groups, func(g netip.Addr) bool { return g == group })
 	return nil
 }
@@ -317,6 +340,9 @@ func (a *adapter) leave(q *qp, group netip.Addr) {
 		return
 	}
 	delete(a.groups, group)
+	if a.ib != nil {
+		return
+	}
 	for _, p := range a.plugs {
 		if m, ok := p.link.(link.Multicaster); ok && p.addr.Is4() == group.Is4() {
 			_ = m.Leave(group)

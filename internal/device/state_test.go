@@ -213,7 +213,7 @@ func TestResizeCQ(t *testing.T) {
 	}
 	post(3)
 	for n, _ := unpolled(x, cq); n < 3; n, _ = unpolled(x, cq) {
-		x.c.Poll()
+		x.c.Poll(1)
 	}
 	q, err := x.c.ResizeCQ(bg, cq.q.Handle, 32)
 	x.check(err)

@@ -45,7 +45,8 @@ type QPStatus struct {
 	State      command.QPState
 	Client     string
 	PID        int
-	Peer       netip.Addr
+	Peer       netip.Addr // of InfiniBand its GID, where that is known
+	PeerLID    uint16     // InfiniBand's
 	RemoteQPN  uint32
 	Path       uint32 // 1 wire, 2 local, 3 direct
 	MTU        uint32

@@ -36,7 +36,7 @@ const (
 
 // program is one side, with the driver's view of both in the test.
 type bench struct {
-	t                *testing.T
+	t                testing.TB
 	i                *Initiator
 	way              *Direction
 	own, segment     []byte
@@ -50,7 +50,7 @@ type bench struct {
 	ownKeys, peerKey Table
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t testing.TB) *bench {
 	t.Helper()
 	b := &bench{t: t, own: words(size), segment: words(size + 8192)}
 	b.arenas = [2][]byte{words(1 << 16), words(1 << 16)}

@@ -31,7 +31,11 @@ func (d *Driver) addAdapters() (err error) {
 	d.unsubscribe = d.host.Subscribe(d.adapterChanged)
 	for i, a := range d.cfg.Adapters {
 		if err := d.addAdapter(i); err != nil {
-			err = fmt.Errorf("adapter %q at %v: %w", a.Name, netip.AddrPortFrom(a.Address, a.UDPPort), err)
+			at := fmt.Sprint("at ", netip.AddrPortFrom(a.Address, a.UDPPort))
+			if a.cable() {
+				at = "with its cable"
+			}
+			err = fmt.Errorf("adapter %q %s: %w", a.Name, at, err)
 			d.events.Raise(d.running[i].Generation, events.AdapterStartFailed{Adapter: a.Name, Cause: err})
 			return err
 		}
@@ -42,14 +46,24 @@ func (d *Driver) addAdapters() (err error) {
 // addAdapter adds adapter i with what the configuration and the registry say.
 func (d *Driver) addAdapter(i int) error {
 	a, r := d.cfg.Adapters[i], &d.running[i]
-	path, _ := parsePath(a.Path) // Complete has checked it
-	frames, _ := packet.ParseMode(a.Frames)
+	_, refused := d.settlePort(i)
+	if refused != nil && !errors.Is(refused, errPortType) {
+		return refused
+	}
+	if a.cable() {
+		if err := d.ipoib.openSystems(uint32(i)); err != nil {
+			if r.cable != nil {
+				err = errors.Join(err, r.cable.Close())
+			}
+			return err
+		}
+	}
 	k := d.keys(i)
-	index, err := d.host.AddAdapter(device.AdapterConfig{
-		Name: a.Name, Addr: a.Address, FollowInterface: a.FollowInterface, Path: path, ReceiveBuffer: a.ReceiveBuffer,
-		UDPPort: k.UDPPort, Frames: frames, Disabled: true,
-	})
+	index, err := d.host.AddAdapter(d.deviceConfig(i, k))
 	if err != nil {
+		if r.cable != nil {
+			_ = r.cable.Close()
+		}
 		return err
 	}
 	d.tellIdentity(index)
@@ -61,15 +75,38 @@ func (d *Driver) addAdapter(i int) error {
 		disabled = r.disabled
 	}
 	if disabled {
+		if r.cable != nil {
+			r.cable.SetPlugged(false)
+		}
 		return nil
 	}
-	return d.enable(i, k)
+	if refused == nil {
+		refused = d.enable(i, k)
+	}
+	if errors.Is(refused, errPortType) { // the others do
+		d.log.Warn("the adapter does not start", "adapter", r.Name, "cause", refused)
+		d.events.Raise(r.Generation, events.AdapterStartFailed{Adapter: r.Name, Cause: refused})
+		return nil
+	}
+	return refused
+}
+
+// plainConfig is what the device is told of an adapter whatever its port is.
+func (d *Driver) plainConfig(a *Adapter) device.AdapterConfig {
+	path, _ := parsePath(a.Path) // Complete has checked it
+	frames, _ := packet.ParseMode(a.Frames)
+	return device.AdapterConfig{
+		Name: a.Name, Addr: a.Address, FollowInterface: a.FollowInterface, Path: path, ReceiveBuffer: a.ReceiveBuffer, Frames: frames, Disabled: true,
+	}
 }
 
 // enable enables adapter i with these settings. What the link cannot carry is refused, with its event, and the
 // manuals' fallback taken: the largest frame that fits, the best mode that the link has (WinOF-2 1.21, RoCE).
 func (d *Driver) enable(i int, k keys) error {
 	r := &d.running[i]
+	if err := d.legal(i, &k); err != nil {
+		return err
+	}
 	mode, wanted := k.RoCE, k.RoCE
 	if !k.rdma {
 		d.events.Raise(r.Generation, events.RoCEMode{Adapter: r.Name, Mode: "none"})
@@ -97,7 +134,11 @@ func (d *Driver) enable(i int, k keys) error {
 	if err != nil {
 		return err
 	}
-	d.tellFrame(uint32(i), k.MTU)
+	if r.cable != nil {
+		r.cable.SetPlugged(true)
+	} else {
+		d.tellFrame(uint32(i), k.MTU)
+	}
 	d.starting.Store(uint32(i), pick(roceNames[:], k.RoCE))
 	defer d.starting.Delete(uint32(i))
 	if err := d.host.SetAdapterState(uint32(i), true); err != nil {
@@ -171,12 +212,30 @@ func (d *Driver) disable(r *running, index uint32) error {
 // enableWithKeys enables an adapter with its keys as they are now.
 func (d *Driver) enableWithKeys(r *running, index uint32) error {
 	d.take(int(index))
-	if err := d.enable(int(index), d.keys(int(index))); err != nil {
+	err := d.senseAgain(int(index))
+	if err == nil {
+		err = d.enable(int(index), d.keys(int(index)))
+	}
+	if err != nil {
 		d.events.Raise(r.Generation, events.AdapterStartFailed{Adapter: r.Name, Cause: err})
 		return err
 	}
 	d.host.SetGIDInterval(d.gidInterval())
 	return nil
+}
+
+// senseAgain settles the protocol of the port of adapter i, which is disabled, and makes the adapter anew where it is another.
+func (d *Driver) senseAgain(i int) error {
+	changed, err := d.settlePort(i)
+	if err != nil || !changed {
+		return err
+	}
+	k := d.keys(i)
+	if err := d.host.ReplaceAdapter(uint32(i), d.deviceConfig(i, k)); err != nil {
+		return err
+	}
+	d.tellIdentity(uint32(i))
+	return d.setUp(uint32(i), d.cfg.Adapters[i])
 }
 
 // RestartAdapter disables and enables an adapter, which takes up its keys; one that was disabled is enabled.

@@ -38,6 +38,10 @@ type Config struct {
 	// Web is 127.0.0.1 and the port of the device manager pages; empty: a port that is free, from when `softvpi web`
 	// asks for them.
 	Web string `json:"web,omitempty"`
+	// Fabric is the InfiniBand fabric of the adapters with a cable; nil: the zero value.
+	Fabric *Fabric `json:"fabric,omitempty"`
+	// SubnetManager is that of a fabric in the driver; nil: the zero value.
+	SubnetManager *SubnetManager `json:"subnet_manager,omitempty"`
 	// SkipSelfCheck leaves the check at start out.
 	SkipSelfCheck bool `json:"skip_self_check,omitempty"`
 }
@@ -47,8 +51,20 @@ type Adapter struct {
 	Name string `json:"name"`
 	// Generation is "mlx5" (ConnectX-4 class and later) or "mlx4" (ConnectX-3 class): which keys, defaults and
 	// names the adapter has; empty: mlx5.
-	Generation string     `json:"generation,omitempty"`
-	Address    netip.Addr `json:"address"`
+	Generation string `json:"generation,omitempty"`
+	// Link is "udp", "cable" for a port of an InfiniBand fabric, or "vpi" for one that can be either; empty: udp.
+	Link string `json:"link,omitempty"`
+	// Device is the device of which this is a port, the first or second as they come; empty: one of its own.
+	Device string `json:"device,omitempty"`
+	// Node is the node of the fabric, by its id or description, at whose port Port, 0 the first, a cable is plugged in; empty: the
+	// first channel adapter that is free.
+	Node string `json:"node,omitempty"`
+	Port uint8  `json:"port,omitempty"`
+	// Address is the port's; a cable needs none, and has programs call its port by it as well as by its GID.
+	Address netip.Addr `json:"address,omitzero"`
+	// Interface is the name of the network interface that an InfiniBand port has in the system for IPoIB, on Linux and with the right to
+	// make one; empty: none.
+	Interface string `json:"interface,omitempty"`
 	// FollowInterface puts every address of the interface that has Address in the
 	// GID table and keeps it so.
 	FollowInterface bool `json:"follow_interface,omitempty"`
@@ -119,7 +135,8 @@ func decode(r io.Reader) (Config, error) {
 func describe(err error) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return fmt.Errorf("unknown field %s; allowed: socket, state, readers, manage with listen, certificate, key, token_file, web, skip_self_check, "+
-			"update_gid_timer_frequency, adapters with name, generation, address, follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, disabled", field)
+			"update_gid_timer_frequency, fabric with connect, netlist, rate, timing, name, subnet_manager (true, false, or an object with off, priority, routing, partitions, lmc), "+
+			"adapters with name, generation, link, device, node, port, address, follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, disabled", field)
 	}
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -173,7 +190,11 @@ func (c Config) Complete() (Config, error) {
 	if len(c.Adapters) > maxAdapters {
 		return c, fieldError("adapters", fmt.Sprint(len(c.Adapters), " entries"), fmt.Sprintf("1 to %d", maxAdapters))
 	}
+	if err := errors.Join(c.Fabric.complete(), c.SubnetManager.complete()); err != nil {
+		return c, err
+	}
 	c.Adapters = append([]Adapter(nil), c.Adapters...)
+	cables, ports := 0, map[string]int{}
 	names, places := map[string]bool{}, map[netip.AddrPort]bool{}
 	for i := range c.Adapters {
 		a := &c.Adapters[i]
@@ -184,10 +205,22 @@ func (c Config) Complete() (Config, error) {
 		if names[a.Name] {
 			return c, fieldError(fmt.Sprintf("adapters[%d].name", i), fmt.Sprintf("%q again", a.Name), "a name that no other adapter has")
 		}
-		if places[where] {
+		if a.cable() {
+			cables++
+		}
+		if ports[a.Device]++; a.Device != "" && ports[a.Device] > 2 {
+			return c, fieldError(fmt.Sprintf("adapters[%d].device", i), fmt.Sprintf("%q a third time", a.Device), "two ports of a device")
+		}
+		if places[where] && a.Address.IsValid() {
 			return c, fieldError(fmt.Sprintf("adapters[%d].address", i), where.String()+" again", "an address and UDP port that no other adapter has")
 		}
 		names[a.Name], places[where] = true, true
+	}
+	if cables == 0 && (c.Fabric != nil || c.SubnetManager != nil) {
+		return c, fieldError(map[bool]string{true: "fabric", false: "subnet_manager"}[c.Fabric != nil], "given", `nothing without an adapter with "link": "cable"`)
+	}
+	if c.SubnetManager != nil && !c.SubnetManager.Off && c.Fabric != nil && c.Fabric.Connect != "" {
+		return c, fieldError("subnet_manager", "given", "false or nothing where another process runs the fabric")
 	}
 	return c, nil
 }
@@ -215,21 +248,33 @@ const (
 // complete fills in and checks adapter number i.
 func (a *Adapter) complete(i int) error {
 	field := func(name string) string { return fmt.Sprintf("adapters[%d].%s", i, name) }
-	if a.Name == "" {
-		a.Name = fmt.Sprintf("Ethernet %d", i+1)
+	switch a.Link {
+	case "", linkUDP, linkCable, linkVPI:
+	default:
+		return fieldError(field("link"), fmt.Sprintf("%q", a.Link), "udp, cable, vpi")
 	}
-	if a.UDPPort == 0 {
+	if a.Name == "" {
+		a.Name = fmt.Sprintf("%s %d", map[bool]string{false: "Ethernet", true: "InfiniBand"}[a.Link == linkCable], i+1)
+	}
+	if a.cable() {
+		if err := a.completeCable(field); err != nil {
+			return err
+		}
+	} else if a.Node != "" || a.Port != 0 {
+		return fieldError(field("node"), "given", `nothing without "link": "cable" or "vpi"`)
+	}
+	if a.UDPPort == 0 && a.Link != linkCable {
 		a.UDPPort = defaultPort
 	}
 	if _, err := parseGeneration(a.Generation); err != nil {
 		err.Field = field("generation")
 		return err
 	}
-	if !a.Address.IsValid() {
+	if !a.Address.IsValid() && a.Link != linkCable {
 		return fieldError(field("address"), "missing", "an IPv4 or IPv6 address of this machine")
 	}
 	a.Address = a.Address.Unmap()
-	if a.Address.IsUnspecified() || a.Address.IsMulticast() {
+	if a.Address.IsValid() && a.Address.IsUnspecified() || a.Address.IsMulticast() {
 		return fieldError(field("address"), a.Address.String(), "an IPv4 or IPv6 address of this machine")
 	}
 	if len(a.Name) > maxNameLength {
@@ -287,7 +332,7 @@ func parseGeneration(s string) (catalogue.Generation, *FieldError) {
 // ParseAdapter reads an adapter from a command line: name=address, with
 // options after commas: "Ethernet 1=127.0.0.2,port=4791,mtu=1024,path=wire".
 func ParseAdapter(s string) (Adapter, error) {
-	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,follow]`
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,follow], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME]`
 	var a Adapter
 	parts := strings.Split(s, ",")
 	name, addr, ok := strings.Cut(parts[0], "=")
@@ -296,7 +341,9 @@ func ParseAdapter(s string) (Adapter, error) {
 	}
 	a.Name = name
 	var err error
-	if a.Address, err = netip.ParseAddr(addr); err != nil {
+	if addr == linkCable {
+		a.Link = linkCable
+	} else if a.Address, err = netip.ParseAddr(addr); err != nil {
 		return a, fieldError("--adapter", fmt.Sprintf("%q", s), form)
 	}
 	for _, p := range parts[1:] {
@@ -315,6 +362,14 @@ func ParseAdapter(s string) (Adapter, error) {
 			a.Frames = value
 		case "generation":
 			a.Generation = value
+		case "node":
+			a.Node = value
+		case "ibport":
+			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.Port)
+		case "address":
+			a.Address, err = netip.ParseAddr(value)
+		case "interface":
+			a.Interface = value
 		case "follow":
 			a.FollowInterface = true
 		default:

@@ -41,6 +41,7 @@ type Driver struct {
 
 	lock     *lock
 	host     *device.Host
+	wiring   *wiring // nil: no adapter has a cable, or another process runs their fabric
 	events   *events.Log
 	system   *events.SystemLog // nil: events are not told to it
 	stopping atomic.Bool       // programs that end now do so because of the driver
@@ -55,7 +56,8 @@ type Driver struct {
 	pages    pages
 	commands *device.CommandLog // that attached programs give
 	dumps    sync.Mutex         // held by whoever writes a dump
-	recover  bool               // the driver before did not stop cleanly
+	ipoib    ipoibPorts
+	recover  bool // the driver before did not stop cleanly
 	up       bool
 
 	unsubscribe func() // from the host's changes of state
@@ -78,6 +80,7 @@ func Start(ctx context.Context, cfg Config, o Options) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{cfg: cfg, version: o.Version, started: time.Now(), log: o.Log, commands: device.NewCommandLog(len(cfg.Adapters))}
+	d.ipoib.d = d
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -103,7 +106,13 @@ func (d *Driver) start(ctx context.Context, systemLog string) (err error) {
 		return err
 	}
 	d.openTunings()
+	if err := d.openFabric(); err != nil {
+		return err
+	}
 	if err := d.addAdapters(); err != nil {
+		return err
+	}
+	if err := d.awaitPorts(ctx); err != nil {
 		return err
 	}
 	if !d.cfg.SkipSelfCheck {
@@ -159,9 +168,11 @@ func (d *Driver) Close() error {
 	if d.up {
 		d.tellStopped()
 	}
+	d.ipoib.close()
 	if d.host != nil {
 		errs = append(errs, d.host.Close())
 	}
+	errs = append(errs, d.wiring.close())
 	if d.attach != nil {
 		d.attach.Release()
 	}

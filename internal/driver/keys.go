@@ -45,6 +45,9 @@ func (d *Driver) keys(i int) keys {
 			take(n)
 		}
 	}
+	if r.cable != nil { // what follows is Ethernet's
+		k.rdma, k.RoCE, k.RoceMaxFrameSize, k.fromRegistry, k.MTU = true, device.InfiniBand, 0, false, 0
+	}
 	return k
 }
 

@@ -45,6 +45,16 @@ var acting = map[string]func(*testing.T){
 	"pkt_rate_low":               TestModerationKeys,
 	"pkt_rate_high":              TestModerationKeys,
 	"DumpEventsNum":              TestDumpEventsNum,
+	"PortType1":                  TestPortSensesItsProtocol,
+	"PortType2":                  TestIllegalPorts,
+	// What their values do, the tests of package ipoib show on a scripted clock.
+	"SaTimeout":                        TestIPoIBKeys,
+	"SaRetries":                        TestIPoIBKeys,
+	"EnableQPR":                        TestIPoIBKeys,
+	"McastIgmpMldGeneralQueryInterval": TestIPoIBKeys,
+	"McastQueryResponseInterval":       TestIPoIBKeys,
+	"LocalEndpointMaxAge":              TestIPoIBKeys,
+	"LocalEndpointMonitorInterval":     TestIPoIBKeys,
 }
 
 // actingOf are the files with the tests of keys that a tool's feature acts on.

@@ -123,12 +123,13 @@ var ErrNotRunning = api.ErrNotRunning
 
 // The types of the management interface.
 type (
-	AdapterRequest = api.AdapterRequest
-	LinkRequest    = api.LinkRequest
-	Status         = api.Status
-	AdapterStatus  = api.AdapterStatus
-	GIDStatus      = api.GIDStatus
-	QPStatus       = api.QPStatus
-	LinkStatus     = api.LinkStatus
-	ProgramStatus  = api.ProgramStatus
+	AdapterRequest   = api.AdapterRequest
+	LinkRequest      = api.LinkRequest
+	Status           = api.Status
+	AdapterStatus    = api.AdapterStatus
+	InfiniBandStatus = api.InfiniBandStatus
+	GIDStatus        = api.GIDStatus
+	QPStatus         = api.QPStatus
+	LinkStatus       = api.LinkStatus
+	ProgramStatus    = api.ProgramStatus
 )

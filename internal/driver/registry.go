@@ -15,8 +15,9 @@ import (
 // running is what an adapter runs with.
 type running struct {
 	registry.Adapter
-	disabled bool // by the configuration, at the start
-	off      bool // enabled with RoCE off: the device itself is disabled
+	cable    cabled // nil: the port is Ethernet's
+	disabled bool   // by the configuration, at the start
+	off      bool   // enabled with RoCE off: the device itself is disabled
 	// taken are its settings as they were when it last started, by where they stand.
 	taken map[string]registry.Setting
 	// configuration is the device's, as it was then.
@@ -269,6 +270,7 @@ func (d *Driver) describe(s *AdapterStatus) {
 	r := &d.running[s.Index]
 	s.Generation, s.Number, s.Enabled = api.GenerationName(r.Generation), r.Number, s.Enabled || r.off
 	s.Configuration = r.configuration
+	s.InfiniBand, s.Protocols = d.portStatus(int(s.Index)), d.cfg.Adapters[s.Index].protocols()
 	for _, now := range d.registry.Settings(r.Adapter) {
 		if force, ok := r.taken[settingID(&now)]; ok && pending(&now, &force) {
 			s.Pending = true

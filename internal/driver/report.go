@@ -35,9 +35,13 @@ func (d *Driver) tellIdentity(index uint32) {
 		return
 	}
 	r := &d.running[index]
+	kind := "Ethernet"
+	if r.cable != nil {
+		kind = "InfiniBand"
+	}
 	d.events.Raise(r.Generation, events.Identification{
 		Adapter: r.Name, Vendor: events.Hex(info.VendorID), Device: events.Hex(info.DeviceID), SubsystemVendor: events.Hex(info.VendorID),
-		Subsystem: events.Hex(info.DeviceID), Revision: "0", Firmware: d.version, PortType: "Ethernet",
+		Subsystem: events.Hex(info.DeviceID), Revision: "0", Firmware: d.version, PortType: kind,
 	})
 }
 
@@ -56,6 +60,10 @@ func (d *Driver) tellFrame(index, wanted uint32) {
 // changes adapters holds.
 func (d *Driver) adapterChanged(c device.StatusChange) {
 	r := &d.running[c.Adapter]
+	if r.cable != nil && c.Flags&(device.StatusRDMADisabled|device.StatusUp) != 0 { // programs can disable and enable adapters too
+		r.cable.SetPlugged(c.Flags&device.StatusUp != 0)
+		d.ipoib.set(c.Adapter, c.Flags&device.StatusUp != 0)
+	}
 	if c.Flags&device.StatusDown != 0 {
 		d.events.Raise(r.Generation, events.LinkDown{Adapter: r.Name, Port: 1})
 		d.dumpPort(c.Adapter, false)
@@ -66,9 +74,11 @@ func (d *Driver) adapterChanged(c device.StatusChange) {
 	if c.Flags&device.StatusUp != 0 {
 		if mode, ok := d.starting.LoadAndDelete(c.Adapter); ok {
 			d.events.Raise(r.Generation, events.AdapterStarted{
-				Adapter: r.Name, MAC: d.host.Addresses(c.Adapter).MAC, Address: d.cfg.Adapters[c.Adapter].Address,
+				Adapter: r.Name, MAC: d.host.Addresses(c.Adapter).MAC, Address: c.Addr,
 			})
-			d.events.Raise(r.Generation, events.RoCEMode{Adapter: r.Name, Mode: mode.(string)})
+			if r.cable == nil {
+				d.events.Raise(r.Generation, events.RoCEMode{Adapter: r.Name, Mode: mode.(string)})
+			}
 		}
 		d.events.Raise(r.Generation, events.LinkUp{Adapter: r.Name, Port: 1})
 		d.dumpPort(c.Adapter, true)

@@ -62,7 +62,10 @@ func (d *Driver) pairs() (pairs [][2]int) {
 		a, alone := &all[i].Info, true
 		for j := range all {
 			b := &all[j].Info
-			if a.Up == 0 || b.Up == 0 || i == j || a.Addr.IP().Is4() != b.Addr.IP().Is4() || a.UDPPort != b.UDPPort {
+			if a.Up == 0 || b.Up == 0 || i == j || d.infiniBand(i) != d.infiniBand(j) {
+				continue
+			}
+			if !d.infiniBand(i) && (a.Addr.IP().Is4() != b.Addr.IP().Is4() || a.UDPPort != b.UDPPort) {
 				continue
 			}
 			alone = false
@@ -93,11 +96,20 @@ func (d *Driver) checkPair(ctx context.Context, session *verbs.Host, i, j int, p
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	start := time.Now()
-	used, err := ping(ctx, session, d.cfg.Adapters[i].Address, d.cfg.Adapters[j].Address)
+	all := d.host.Overview().Adapters
+	used, err := ping(ctx, session, d.calledBy(&all[i]), d.calledBy(&all[j]))
 	if err == nil && path == device.PathWire && used != verbs.PathWire {
 		err = fmt.Errorf("the connection took the %v path", used)
 	}
 	return Check{d.cfg.Adapters[i].Name, d.cfg.Adapters[j].Name, used.String(), checkBytes, time.Since(start)}, err
+}
+
+// calledBy is the address by which a check calls an adapter: its own, and that of an InfiniBand port its GID.
+func (d *Driver) calledBy(a *device.AdapterStatus) netip.Addr {
+	if d.infiniBand(int(a.Info.Index)) && len(a.GIDs) > 0 {
+		return netip.AddrFrom16(a.GIDs[0].GID)
+	}
+	return a.Info.Addr.IP()
 }
 
 // checkSide is one side of a ping.

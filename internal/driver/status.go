@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 )
 
-var roceNames = [...]string{"none", "v1", "v1.25", "v2"}
+var roceNames = [...]string{"none", "v1", "v1.25", "v2", "none"} // the last is InfiniBand's
 var pathNames = [...]string{"none", "wire", "local", "direct"}
 var typeNames = [...]string{"?", "RC", "UC", "UD"}
 var stateNames = [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
@@ -65,7 +65,7 @@ func adapterStatus(a *device.AdapterStatus) AdapterStatus {
 	for _, q := range a.QPs {
 		s.QPs = append(s.QPs, QPStatus{
 			Number: q.Number, Type: pick(typeNames[:], q.Type), State: pick(stateNames[:], q.State), Owner: q.Client, PID: q.PID,
-			Peer: q.Peer, RemoteNumber: q.RemoteQPN, Path: pick(pathNames[:], q.Path), MTU: q.MTU, SourcePort: q.SrcPort,
+			Peer: q.Peer, PeerLID: q.PeerLID, RemoteNumber: q.RemoteQPN, Path: pick(pathNames[:], q.Path), MTU: q.MTU, SourcePort: q.SrcPort,
 			SendPosted: q.SendPosted, RecvPosted: q.RecvPosted,
 		})
 	}

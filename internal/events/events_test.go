@@ -18,7 +18,7 @@ import (
 // kinds are all the types of events.
 var kinds = []Event{
 	LinkUp{}, LinkDown{}, AdapterStarted{}, AdapterStartFailed{}, AdapterStopped{}, AdapterEnabled{}, AdapterDisabled{}, Identification{},
-	RoCEMode{}, RoCEModeRefused{}, AddressesChanged{}, JumboPacketReduced{}, TooManyAddresses{}, RegistryValueIgnored{}, MulticastAddress{}, RegistrySetAside{}, NothingKept{}, DriverStarted{},
+	PortTypeNotChanged{}, UnsupportedPortType{}, RoCEMode{}, RoCEModeRefused{}, AddressesChanged{}, JumboPacketReduced{}, MTUAboveSubnet{}, TooManyAddresses{}, RegistryValueIgnored{}, MulticastAddress{}, RegistrySetAside{}, NothingKept{}, DriverStarted{},
 	DriverStopped{}, DriverRecovered{}, SelfCheckFailed{}, ProgramDied{}, ProgramDisconnected{}, ResetByDriver{}, ResetFinished{}, ResetFailed{}, DumpOnRequest{}, DumpMeNow{}, DumpMeNowFailed{}, LogRepaired{}, Repeated{},
 }
 

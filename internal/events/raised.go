@@ -43,6 +43,10 @@ type (
 		Vendor, Device, SubsystemVendor, Subsystem Hex
 		Revision, Firmware, PortType               string
 	}
+	// PortTypeNotChanged says that a port is to have a protocol that it cannot have, and keeps the one that it has.
+	PortTypeNotChanged struct{ Device, PortType string }
+	// UnsupportedPortType says that an adapter does not start for the protocol that its port is to have.
+	UnsupportedPortType struct{ Adapter, PortType string }
 	// RoCEMode says which RoCE mode an adapter started with.
 	RoCEMode struct{ Adapter, Mode string }
 	// RoCEModeRefused says that an adapter cannot have the mode that was asked for, and which it has.
@@ -55,6 +59,11 @@ type (
 	AddressesChanged struct {
 		Adapter   string
 		Addresses []netip.Addr
+	}
+	// MTUAboveSubnet says that the MTU of an IPoIB interface is larger than the subnet's, in bytes.
+	MTUAboveSubnet struct {
+		Adapter        string
+		MTU, SubnetMTU int
 	}
 	// JumboPacketReduced says that frames are to be larger than the link carries, in bytes.
 	JumboPacketReduced struct {
@@ -142,9 +151,12 @@ func (AdapterEnabled) event()       {}
 func (AdapterDisabled) event()      {}
 func (Identification) event()       {}
 func (RoCEMode) event()             {}
+func (PortTypeNotChanged) event()   {}
+func (UnsupportedPortType) event()  {}
 func (RoCEModeRefused) event()      {}
 func (AddressesChanged) event()     {}
 func (JumboPacketReduced) event()   {}
+func (MTUAboveSubnet) event()       {}
 func (TooManyAddresses) event()     {}
 func (RegistryValueIgnored) event() {}
 func (MulticastAddress) event()     {}

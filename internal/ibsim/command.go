@@ -36,6 +36,7 @@ func init() {
 		"rate":        {"NODE[PORT] 4xEDR", "let a link do so much and no more", setRate},
 		"loss":        {"NODE[PORT] 0.1%", "lose so many of the packets on a link", setLoss},
 		"counter":     {"NODE[PORT] NAME VALUE", "set an error counter of a port", setCounter},
+		"watchdog":    {"NODE[PORT]", "tell by trap 131 that a port's link partner sends no flow control packets", onLink((*fabric.Fabric).FlowControlTimeout)},
 		"reset":       {"NODE", "start a node anew", reset},
 		"description": {"NODE TEXT", "give a node another NodeDescription", describe},
 		"image":       {"NODE GUID", "give a node another SystemImageGUID", setImage},
@@ -128,11 +129,8 @@ func setRate(now clock.Time, s *Server, args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	lanes, speed, _ := strings.Cut(args[1], "x")
-	n, err := strconv.Atoi(lanes)
-	r := fabric.Rate{Width: mad.WidthOf(n)}
-	var ok bool
-	if r.Speed, ok = mad.ParseSpeed(speed); err != nil || r.Width == 0 || !ok {
+	r, ok := fabric.ParseRate(args[1])
+	if !ok {
 		return "", refuse("rate %q; allowed: 1x, 2x, 4x, 8x or 12x with SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR, as in 4xEDR", args[1])
 	}
 	s.fabric.SetRate(now, at, r)
@@ -219,5 +217,8 @@ func listClients(_ clock.Time, s *Server, _ []string) (string, error) {
 		lines = append(lines, fmt.Sprintf("%d at %s, id %d%s\n", c.number, s.names[c.at.Node], c.process, kind))
 	}
 	sort.Strings(lines)
+	for _, a := range s.rack.Adapters() {
+		lines = append(lines, fmt.Sprintf("adapter at %s[%d], LID %d, %v, of %s\n", a.Node, a.Port, a.LID, a.State, a.Program))
+	}
 	return strings.Join(lines, ""), nil
 }

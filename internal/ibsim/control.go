@@ -49,8 +49,8 @@ func (s *Server) message(l Listener, from peer, b []byte) bool {
 	if binary.LittleEndian.Uint32(b) != controlMagic {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.rack.Lock()
+	defer s.rack.Unlock()
 	kind, body := binary.LittleEndian.Uint32(b[atType:]), b[atBody:]
 	ok := false
 	if kind == typeConnect {
@@ -163,7 +163,6 @@ func (s *Server) setIsSM(c *client, is bool) bool {
 	}
 	c.isSM = is
 	s.fabric.SetIsSM(c.at, is)
-	s.sendTraps()
 	return true
 }
 

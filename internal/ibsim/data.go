@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -26,7 +27,7 @@ const (
 const (
 	atMethod      = atMAD + 3
 	atTransaction = atMAD + 8
-	atRMPPFlags   = atMAD + 26
+	rmppFlags     = 26   // in a MAD
 	answering     = 0x80 // of the method
 	rmppActive    = 1
 )
@@ -36,6 +37,7 @@ func (s *Server) carry(c *client, b *[dataLen]byte) {
 	p := &s.packet
 	p.DLID, p.SLID = ib.LID(binary.BigEndian.Uint16(b[atDLID:])), ib.LID(binary.BigEndian.Uint16(b[atSLID:]))
 	p.DQP, p.SQP, p.SL = ib.QPN(binary.BigEndian.Uint32(b[atDQP:])), ib.QPN(binary.BigEndian.Uint32(b[atSQP:])), 0
+	p.PKey = 0
 	copy(p.MAD[:], b[atMAD:])
 	now := s.now()
 	switch o := s.fabric.Send(now, c.at, p); o.Result {
@@ -46,7 +48,6 @@ func (s *Server) carry(c *client, b *[dataLen]byte) {
 	default:
 		s.unanswered(c, b)
 	}
-	s.sendTraps()
 }
 
 // expects tells whether whoever sends the method waits for an answer.
@@ -63,9 +64,40 @@ func (s *Server) unanswered(c *client, b *[dataLen]byte) {
 	s.put(c, b)
 }
 
+// Take implements rack.Taker: what came to a port from others than clients, for those who have asked, or for the subnet manager.
+func (s *Server) Take(now clock.Time, at fabric.Place, p *fabric.Packet) bool {
+	method, tid := p.MAD[3], binary.BigEndian.Uint64(p.MAD[8:])
+	if method&answering != 0 {
+		if x := s.asked.of(nil, tid); x != nil && x.from.at == at {
+			binary.BigEndian.PutUint64(p.MAD[8:], x.tid)
+			s.put(x.from, s.datagram(p))
+			s.goOn(now, x, p)
+			return true
+		}
+	}
+	m := s.manager(at)
+	if m == nil || !rack.ForManager(p) {
+		return false
+	}
+	s.put(m, s.datagram(p))
+	return true
+}
+
+// goOn keeps an exchange of which more is to come, and ends others.
+func (s *Server) goOn(now clock.Time, x *exchange, p *fabric.Packet) {
+	if p.MAD[rmppFlags]&rmppActive != 0 && p.MAD[1] == mad.ClassSubnetAdm {
+		x.until, x.begun = now.Add(patience), true
+		return
+	}
+	s.asked.end(x)
+}
+
 // deliver sends s.packet to a client.
-func (s *Server) deliver(c *client) {
-	b, p := &s.out, &s.packet
+func (s *Server) deliver(c *client) { s.put(c, s.datagram(&s.packet)) }
+
+// datagram is a packet as clients get it, until the next one.
+func (s *Server) datagram(p *fabric.Packet) *[dataLen]byte {
+	b := &s.out
 	clear(b[:atMAD])
 	binary.BigEndian.PutUint16(b[atDLID:], uint16(p.DLID))
 	binary.BigEndian.PutUint16(b[atSLID:], uint16(p.SLID))
@@ -73,7 +105,20 @@ func (s *Server) deliver(c *client) {
 	binary.BigEndian.PutUint32(b[atSQP:], uint32(p.SQP))
 	binary.BigEndian.PutUint64(b[atMADLen:], mad.Len)
 	copy(b[atMAD:], p.MAD[:])
-	s.put(c, b)
+	withoutTail(b[atMAD : atMAD+mad.Len])
+	return b
+}
+
+// withoutTail keeps from clients that performance agents have counters in the last 32 bytes of a MAD: ibsim's own library
+// hands programs whatever was in its memory there.
+func withoutTail(b []byte) {
+	if b[1] != mad.ClassPerf || b[3] != mad.MethodGetResp || binary.BigEndian.Uint16(b[16:]) != mad.AttrClassPortInfo {
+		return
+	}
+	if i, err := mad.ParseClassPortInfo(b[mad.PMADataOffset:]); err == nil {
+		i.CapabilityMask2 &^= mad.Cap2PMAdditionalExtended
+		i.Append(b[mad.PMADataOffset:mad.PMADataOffset])
+	}
 }
 
 func (s *Server) put(c *client, b *[dataLen]byte) {
@@ -92,21 +137,25 @@ func (s *Server) forward(now clock.Time, from *client, at fabric.Place, b *[data
 			s.answered(now, x, from, at, b)
 		} else if m := s.manager(at); m != nil && b[atMethod]&answering == 0 && m != from {
 			s.deliver(m)
+		} else if m != from || m == nil {
+			s.rack.Deliver(now, at, &s.packet)
 		}
 		return
 	}
-	to := s.manager(at)
-	if to == nil {
-		s.unanswered(from, b)
-		return
-	}
+	to := s.manager(at) // nil: somebody who is no client may take it
 	x := s.asked.ask(now, from, to, b)
 	if x == nil {
 		s.unanswered(from, b)
 		return
 	}
 	binary.BigEndian.PutUint64(transaction, x.shown())
-	s.deliver(to)
+	switch {
+	case to != nil:
+		s.deliver(to)
+	case !s.rack.Deliver(now, at, &s.packet):
+		s.asked.end(x)
+		s.unanswered(from, b)
+	}
 }
 
 // answered takes an answer, or an acknowledgement of a part of one, to the other side of an exchange.
@@ -120,11 +169,7 @@ func (s *Server) answered(now clock.Time, x *exchange, from *client, at fabric.P
 	}
 	binary.BigEndian.PutUint64(s.packet.MAD[8:], tid)
 	s.deliver(to)
-	if b[atRMPPFlags]&rmppActive != 0 && b[atMAD+1] == mad.ClassSubnetAdm {
-		x.until, x.begun = now.Add(patience), true
-		return
-	}
-	s.asked.end(x)
+	s.goOn(now, x, &s.packet)
 }
 
 // giveUp fails the exchanges that have waited too long.

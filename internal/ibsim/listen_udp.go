@@ -66,7 +66,7 @@ func (u udpSocket) receive(s *Server, c *client) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		s.mu.Lock()
+		s.rack.Lock()
 		switch {
 		case s.clients[c.number] != c:
 		case err != nil: // the program is gone
@@ -74,7 +74,7 @@ func (u udpSocket) receive(s *Server, c *client) {
 		case n == dataLen:
 			s.carry(c, (*[dataLen]byte)(b[:]))
 		}
-		s.mu.Unlock()
+		s.rack.Unlock()
 	}
 }
 

@@ -25,7 +25,7 @@ func TestLocal(t *testing.T) {
 	if _, err := ListenLocal(name); err == nil {
 		t.Error("two servers of one name")
 	}
-	w := &world{T: t, Server: NewServer(newFabric(t))}
+	w := &world{T: t, Server: NewServer(newRack(t))}
 	run(t, w.Server, l)
 	p, err := umad.OpenIbsim(umad.IbsimOptions{Socket: name, Host: "hca2"})
 	if err != nil {
@@ -79,7 +79,7 @@ func TestDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, Server: NewServer(newFabric(t))}
+	w := &world{T: t, Server: NewServer(newRack(t))}
 	run(t, w.Server, l)
 	if a, err := Do(name, "unlink sw1[7]"); err != nil || a != "" {
 		t.Errorf("%q %v", a, err)

@@ -55,7 +55,7 @@ func (p *poll) run(s *Server) {
 	var events [64]unix.EpollEvent
 	for {
 		n, err := unix.EpollWait(p.fd, events[:], -1)
-		s.mu.Lock()
+		s.rack.Lock()
 		again := err == nil || errors.Is(err, unix.EINTR)
 		for _, e := range events[:max(n, 0)] {
 			if c := s.clients[uint32(e.Fd)]; c != nil {
@@ -66,7 +66,7 @@ func (p *poll) run(s *Server) {
 		if !again {
 			p.close()
 		}
-		s.mu.Unlock()
+		s.rack.Unlock()
 		if !again {
 			return
 		}

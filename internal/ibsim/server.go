@@ -14,6 +14,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/rack"
 )
 
 const (
@@ -23,12 +24,12 @@ const (
 	sweepEvery = 250 * time.Millisecond
 )
 
-// Server lets programs attach to the ports of a fabric. It owns the fabric while it serves.
+// Server lets programs attach to the ports of a fabric that runs in a rack.
 type Server struct {
-	start time.Time
-	work  sync.WaitGroup // of all that Serve started
+	rack *rack.Rack
+	work sync.WaitGroup // of all that Serve started
 
-	mu      sync.Mutex
+	// What follows is guarded by the rack's lock.
 	fabric  *fabric.Fabric
 	names   []string
 	clients map[uint32]*client
@@ -36,29 +37,26 @@ type Server struct {
 	asked   exchanges
 	packet  fabric.Packet
 	out     [dataLen]byte
-	wake    chan struct{} // traps may be due sooner than they were
 }
 
-// NewServer makes a server of a fabric.
-func NewServer(f *fabric.Fabric) *Server {
-	return &Server{start: time.Now(), fabric: f, names: f.Names(), clients: map[uint32]*client{}, at: map[fabric.Place][]*client{},
-		asked: newExchanges(), wake: make(chan struct{}, 1)}
+// NewServer makes a server of a rack, which stays its caller's.
+func NewServer(r *rack.Rack) *Server {
+	s := &Server{rack: r, clients: map[uint32]*client{}, at: map[fabric.Place][]*client{}, asked: newExchanges()}
+	_, s.fabric = r.Lock()
+	defer r.Unlock()
+	s.names = s.fabric.Names()
+	return s
 }
 
-func (s *Server) now() clock.Time { return clock.Time(time.Since(s.start)) }
+func (s *Server) now() clock.Time { return s.rack.Now() }
 
-// Do lets do work on the fabric, and sends what it has to tell afterwards.
-func (s *Server) Do(do func(now clock.Time, f *fabric.Fabric)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	do(s.now(), s.fabric)
-	s.sendTraps()
-}
+// Do lets do work on the fabric, and carries on what comes of it.
+func (s *Server) Do(do func(now clock.Time, f *fabric.Fabric)) { s.rack.Do(do) }
 
 // Clients is how many programs are attached.
 func (s *Server) Clients() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.rack.Lock()
+	defer s.rack.Unlock()
 	return len(s.clients)
 }
 
@@ -66,6 +64,7 @@ func (s *Server) Clients() int {
 func (s *Server) Serve(ctx context.Context, listeners ...Listener) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	defer s.rack.Attend(s)()
 	for _, l := range listeners {
 		s.work.Go(func() { stop(s.control(l)) })
 		s.work.Go(func() { l.commands(s) })
@@ -75,11 +74,11 @@ func (s *Server) Serve(ctx context.Context, listeners ...Listener) error {
 	for _, l := range listeners {
 		l.Close()
 	}
-	s.mu.Lock()
+	s.rack.Lock()
 	for _, c := range s.clients {
 		s.detach(c)
 	}
-	s.mu.Unlock()
+	s.rack.Unlock()
 	s.work.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
@@ -104,50 +103,20 @@ func (s *Server) control(l Listener) error {
 	}
 }
 
-// timers sends traps when they are due, and ends what has waited too long.
+// timers ends what has waited too long.
 func (s *Server) timers(ctx context.Context) {
-	t := time.NewTimer(sweepEvery)
+	t := time.NewTicker(sweepEvery)
 	defer t.Stop()
-	swept := s.now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.wake:
 		case <-t.C:
 		}
-		s.mu.Lock()
-		s.sendTraps()
-		if now := s.now(); now.Sub(swept) >= sweepEvery {
-			swept = now
-			s.giveUp(now)
-			s.leaveTheDead()
-		}
-		wait := min(s.fabric.TrapDeadline().Sub(s.now()), sweepEvery)
-		s.mu.Unlock()
-		t.Reset(max(wait, 0))
-	}
-}
-
-// sendTraps sends the traps that are due to the subnet managers where they come to.
-func (s *Server) sendTraps() {
-	for {
-		now := s.now()
-		o, ok := s.fabric.Trap(now, &s.packet)
-		if !ok {
-			break
-		}
-		if o.Result == fabric.Delivered {
-			if c := s.manager(o.At); c != nil {
-				s.deliver(c)
-			}
-		}
-	}
-	if s.fabric.TrapDeadline() != clock.Never {
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
+		now, _ := s.rack.Lock()
+		s.giveUp(now)
+		s.leaveTheDead()
+		s.rack.Unlock()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -25,7 +26,7 @@ type world struct {
 	at netip.AddrPort
 }
 
-func newFabric(t testing.TB) *fabric.Fabric {
+func newRack(t testing.TB) *rack.Rack {
 	t.Helper()
 	f, err := os.Open("../fabric/testdata/small.net")
 	if err != nil {
@@ -36,7 +37,9 @@ func newFabric(t testing.TB) *fabric.Fabric {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fabric.New(top, rand.New(rand.NewPCG(1, 2)).Uint64)
+	r := rack.New(fabric.New(top, rand.New(rand.NewPCG(1, 2)).Uint64), rack.Options{})
+	t.Cleanup(func() { r.Close() })
+	return r
 }
 
 // run serves until the test ends, and proves that it ends in order.
@@ -60,7 +63,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Skipf("no address of the loopback network: %v", err)
 	}
-	w := &world{t, NewServer(newFabric(t)), l.(*udpListener).at}
+	w := &world{t, NewServer(newRack(t)), l.(*udpListener).at}
 	run(t, w.Server, l)
 	return w
 }
@@ -248,16 +251,16 @@ func TestExchangeIsGivenUp(t *testing.T) {
 		done <- err
 	}()
 	w.wait("it is asked", func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
+		w.rack.Lock()
+		defer w.rack.Unlock()
 		return len(w.asked.byNumber) == 1
 	})
 	manager.Close()
 	if err := <-done; !errors.Is(err, umad.ErrTimeout) {
 		t.Error(err)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.rack.Lock()
+	defer w.rack.Unlock()
 	if len(w.asked.byNumber)+len(w.asked.byKey) != 0 {
 		t.Errorf("%d and %d exchanges are left", len(w.asked.byNumber), len(w.asked.byKey))
 	}
@@ -375,7 +378,7 @@ func FuzzMessage(f *testing.F) {
 		if len(b) != controlLen {
 			return
 		}
-		s := NewServer(newFabric(t))
+		s := NewServer(newRack(t))
 		l := &deaf{}
 		s.message(l, nil, b)
 		for _, c := range s.clients {
@@ -384,13 +387,31 @@ func FuzzMessage(f *testing.F) {
 		if len(s.clients) > 1 {
 			t.Fatalf("%d clients", len(s.clients))
 		}
-		s.mu.Lock()
+		s.rack.Lock()
 		for _, c := range s.clients {
 			s.detach(c)
 		}
-		s.mu.Unlock()
+		s.rack.Unlock()
 		s.work.Wait()
 	})
 }
 
 var errDeaf = errors.New("deaf")
+
+// Programs on ibsim's own library are not told of counters that it does not hand on.
+func TestClientsAreNotToldOfTheTail(t *testing.T) {
+	var b [mad.Len]byte
+	b[1], b[3] = mad.ClassPerf, mad.MethodGetResp
+	b[17] = mad.AttrClassPortInfo
+	i := mad.ClassPortInfo{CapabilityMask: mad.CapPMExtendedWidth, CapabilityMask2: mad.Cap2PMAdditionalExtended | 4, RespTime: 18}
+	i.Append(b[mad.PMADataOffset:mad.PMADataOffset])
+	withoutTail(b[:])
+	if got, err := mad.ParseClassPortInfo(b[mad.PMADataOffset:]); err != nil || got.CapabilityMask2 != 4 || got.CapabilityMask != i.CapabilityMask || got.RespTime != 18 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	b[3] = mad.MethodGet
+	was := b
+	if withoutTail(b[:]); b != was {
+		t.Error("a request was changed")
+	}
+}

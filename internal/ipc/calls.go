@@ -74,6 +74,9 @@ var handlers = map[opcode]handler{
 	opGIDs: lists(func(ctx context.Context, s Session, q adapterArgs) ([]command.GID, error) {
 		return s.GIDs(ctx, q.Adapter)
 	}),
+	opPort: replies(func(ctx context.Context, s Session, q adapterArgs) (command.PortInfo, error) {
+		return s.Port(ctx, q.Adapter)
+	}),
 	opCounters: lists(func(ctx context.Context, s Session, q adapterArgs) ([]command.Counter, error) {
 		return s.Counters(ctx, q.Adapter)
 	}),

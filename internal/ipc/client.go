@@ -182,6 +182,11 @@ func (c *Client) Counters(ctx context.Context, adapter uint32) ([]command.Counte
 	return askList[command.Counter](ctx, c, opCounters, adapterArgs{adapter})
 }
 
+// Port implements command.Commands.
+func (c *Client) Port(ctx context.Context, adapter uint32) (command.PortInfo, error) {
+	return ask[command.PortInfo](ctx, c, opPort, adapterArgs{adapter})
+}
+
 // AllocPD implements command.Commands.
 func (c *Client) AllocPD(ctx context.Context, adapter uint32) (command.Handle, error) {
 	return ask[command.Handle](ctx, c, opAllocPD, adapterArgs{adapter})

@@ -32,6 +32,7 @@ type Client struct {
 	words  words
 
 	introduced introduced
+	crowd      crowd
 
 	arenas    atomic.Pointer[[][]byte]
 	doorbells *ring.Doorbells
@@ -350,12 +351,13 @@ func (c *Client) Doorbell(h command.Handle) {
 // wakeDriver wakes the loop if it wants to be woken.
 func (c *Client) wakeDriver() { _ = c.wakeConn.Control(c.ring) }
 
-// Poll gives the driver the processor: a program that polls completion queues
-// calls it between looks. Its result is always false: nothing was done here.
-func (c *Client) Poll() bool {
-	yieldProcessor()
-	return false
-}
+// Poll offers the processor to others now and then, the driver above all: a program
+// that polls completion queues calls it after each look in vain, idle in a row. It
+// reports whether it did: then it is worth looking again.
+func (c *Client) Poll(idle uint32) bool { return c.crowd.poll(idle) }
+
+// Spins is how many looks at an empty CQ, each with a Poll, take some 50 us.
+func (c *Client) Spins() int { return 512 }
 
 // Arena returns the memory of ring arena id; nil where there is none.
 func (c *Client) Arena(id uint32) []byte {

@@ -50,7 +50,7 @@ var opcodes = []struct {
 	{"RESIZE_SRQ", opResizeSRQ}, {"MAP_SEGMENT", opMapSegment}, {"CREATE_CHANNEL", opCreateChannel},
 	{"CM_SET_CHANNEL", opCMSetChannel}, {"CM_RESOLVE_ADDR", opCMResolveAddr}, {"CM_RESOLVE_ROUTE", opCMResolveRoute},
 	{"CM_JOIN", opCMJoin}, {"CM_LEAVE", opCMLeave}, {"CM_OPTION", opCMOption}, {"CM_NOTIFY", opCMNotify},
-	{"REGISTER_MEMORY_AT", opRegisterMemoryAt}, {"MOVED", opMoved},
+	{"REGISTER_MEMORY_AT", opRegisterMemoryAt}, {"MOVED", opMoved}, {"PORT", opPort},
 }
 
 // Every operation that the driver serves has a name in the header.
@@ -101,6 +101,8 @@ var eventNames = []struct {
 	{"QP_ACCESS_ERROR", command.EventQPAccessError}, {"CQ_ERROR", command.EventCQError}, {"SRQ_LIMIT", command.EventSRQLimit},
 	{"SRQ_ERROR", command.EventSRQError}, {"PATH_MIGRATED", command.EventPathMigrated}, {"GID_CHANGE", command.EventGIDChange},
 	{"PORT_ACTIVE", command.EventPortActive}, {"PORT_DOWN", command.EventPortDown}, {"DEVICE_FATAL", command.EventDeviceFatal},
+	{"LID_CHANGE", command.EventLIDChange}, {"PKEY_CHANGE", command.EventPKeyChange}, {"SM_CHANGE", command.EventSMChange},
+	{"CLIENT_REREGISTER", command.EventClientReregister},
 	{"CONNECT_REQUEST", command.EventConnectRequest}, {"CONNECT_RESPONSE", command.EventConnectResponse},
 	{"ESTABLISHED", command.EventEstablished}, {"REJECTED", command.EventRejected}, {"UNREACHABLE", command.EventUnreachable},
 	{"CONNECT_ERROR", command.EventConnectError}, {"DISCONNECTED", command.EventDisconnected},

@@ -41,7 +41,10 @@ func (c *Client) Doorbell(command.Handle) {}
 func (c *Client) Direct(command.Handle, uint32) *direct.Slot { return nil }
 
 // Poll gives the driver the processor.
-func (c *Client) Poll() bool { return false }
+func (c *Client) Poll(uint32) bool { return false }
+
+// Spins is part of the interface of a program's adapters.
+func (c *Client) Spins() int { return 64 }
 
 // Arena returns the memory of ring arena id.
 func (c *Client) Arena(uint32) []byte { return nil }

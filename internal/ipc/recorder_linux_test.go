@@ -85,6 +85,9 @@ func (r *recorder) GIDs(_ context.Context, a uint32) ([]command.GID, error) {
 func (r *recorder) Counters(_ context.Context, a uint32) ([]command.Counter, error) {
 	return note[[]command.Counter](r, a)
 }
+func (r *recorder) Port(_ context.Context, a uint32) (command.PortInfo, error) {
+	return note[command.PortInfo](r, a)
+}
 func (r *recorder) AllocPD(_ context.Context, a uint32) (command.Handle, error) {
 	return note[command.Handle](r, a)
 }

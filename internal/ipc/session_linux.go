@@ -42,8 +42,9 @@ type session struct {
 	arenas   arenas
 	passing  sync.Mutex // of arenas: no answer overtakes one
 
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	ctx      context.Context
+	promptly context.Context // of commands that must not wait
+	cancel   context.CancelCauseFunc
 
 	mu       sync.Mutex
 	inFlight map[uint64]context.CancelFunc
@@ -66,6 +67,7 @@ func newSession(s *Server, c *net.UnixConn) *session {
 	}
 	n.arenas.list = map[uint32]*sharedArena{}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
+	n.promptly = device.Promptly(n.ctx)
 	return n
 }
 
@@ -202,13 +204,14 @@ func (n *session) frame(h header, body []byte) error {
 	return n.request(h, body, f)
 }
 
-// prompt are the commands that wait for nobody. They are carried out in turn, without
-// a goroutine each, and the answers to those that came together go out together.
+// prompt are the commands that mostly wait for nobody. They are carried out in turn,
+// without a goroutine each, and the answers to those that came together go out together.
 var prompt = map[opcode]bool{
 	opCreateQP: true, opQueryQP: true, opCMCreate: true, opCMConnect: true, opCMAccept: true, opCMEstablish: true, opCMQuery: true,
+	opModifyQP: true, opDestroy: true,
 }
 
-// answer does a prompt request.
+// answer does a prompt request. One that has to wait is started as others are.
 func (n *session) answer(h header, body []byte, f handler) error {
 	if h.ID == unanswered && h.Op == opCMEstablish {
 		if _, err := f(n.ctx, n.client, body); errors.Is(err, errFrame) {
@@ -222,7 +225,10 @@ func (n *session) answer(h header, body []byte, f handler) error {
 	if used {
 		return fmt.Errorf("%w: request id %d is 0 or in use", errFrame, h.ID)
 	}
-	reply, err := f(n.ctx, n.client, body)
+	reply, err := f(n.promptly, n.client, body)
+	if errors.Is(err, device.ErrWaits) {
+		return n.request(h, body, f)
+	}
 	flags := uint16(flagResponse)
 	if errors.Is(err, errFrame) {
 		return err

@@ -14,6 +14,8 @@ import (
 const (
 	// spinTime is how long a waiter looks before it sleeps.
 	spinTime = 30 * time.Microsecond
+	// wordLooks is how many looks at a word take as long as one at a CQ.
+	wordLooks = 16
 	// sleepSlice bounds one sleep of a waiter.
 	sleepSlice = 100 * time.Millisecond
 	// sleepersAfterSequence is the distance of the sleepers word from the
@@ -72,7 +74,7 @@ func (c *Client) WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uin
 	if word == nil {
 		return 0, command.Errorf(command.NotFound, "CQ %#x", uint32(cq))
 	}
-	if s, ok := spin(word, seq); ok {
+	if s, ok := c.spin(word, seq); ok {
 		return s, nil
 	}
 	if ctx.Done() != nil {
@@ -103,15 +105,17 @@ func (c *Client) WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uin
 }
 
 // spin looks for a while, leaving the processor to others between looks.
-func spin(word *uint32, seq uint32) (uint32, bool) {
-	for begin := time.Now(); ; {
+func (c *Client) spin(word *uint32, seq uint32) (uint32, bool) {
+	begin := time.Now()
+	for n := uint32(1); ; n++ {
 		if s := atomic.LoadUint32(word); s != seq {
 			return s, true
 		}
-		if time.Since(begin) > spinTime {
-			return 0, false
+		if n%wordLooks == 0 && c.crowd.poll(n/wordLooks) {
+			if time.Since(begin) > spinTime {
+				return 0, false
+			}
+			runtime.Gosched()
 		}
-		runtime.Gosched()
-		yieldProcessor()
 	}
 }

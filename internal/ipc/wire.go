@@ -21,7 +21,7 @@ const Magic uint32 = 'S' | 'V'<<8 | 'P'<<16 | 'I'<<24
 // minor version of the two is spoken.
 const (
 	Major uint16 = 2
-	Minor uint16 = 1
+	Minor uint16 = 2
 )
 
 const (
@@ -100,6 +100,7 @@ const (
 	opCMNotify
 	opRegisterMemoryAt
 	opMoved
+	opPort
 )
 
 // Flags of a frame. Bits 8 to 11 hold the number of descriptors with it.

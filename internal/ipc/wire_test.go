@@ -17,7 +17,7 @@ var bodies = []any{
 	hello{}, welcome{}, goodbye{}, arenaBody{}, credit{}, adapterArgs{}, handleArgs{}, windowArgs{}, resizeArgs{},
 	multicastArgs{}, destroyArgs{}, bindArgs{}, listenArgs{}, attributesArgs{}, segmentArgs{}, segmentReply{}, empty{},
 	shareBody{}, introduction{}, dropBody{}, mapSegmentArgs{}, moved{},
-	command.AdapterInfo{}, command.GID{}, command.Counter{}, command.RegisterMemory{}, command.Memory{},
+	command.AdapterInfo{}, command.GID{}, command.PortInfo{}, command.Counter{}, command.RegisterMemory{}, command.Memory{},
 	command.CreateCQ{}, command.Queue{}, command.ModerateCQ{}, command.CreateSRQ{}, command.ModifySRQ{},
 	command.SRQInfo{}, command.CreateQP{}, command.QueuePair{}, command.ModifyQP{}, command.QPInfo{},
 	command.CreateAH{}, command.CMCreate{}, command.CMConnect{}, command.CMAccept{}, command.CMReject{},

@@ -3,6 +3,8 @@ package memory
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/release"
 )
 
 // Place copies src to dst, of equal length, so that the final bytes are stored
@@ -17,11 +19,11 @@ func Place(dst, src []byte) {
 	case n >= 8 && end%8 == 0:
 		copy(dst[:n-8], src[:n-8])
 		v := *(*[8]byte)(src[n-8:])
-		atomic.StoreUint64((*uint64)(unsafe.Pointer(&dst[n-8])), *(*uint64)(unsafe.Pointer(&v)))
+		release.Store64((*uint64)(unsafe.Pointer(&dst[n-8])), *(*uint64)(unsafe.Pointer(&v)))
 	case n >= 4 && end%4 == 0:
 		copy(dst[:n-4], src[:n-4])
 		v := *(*[4]byte)(src[n-4:])
-		atomic.StoreUint32((*uint32)(unsafe.Pointer(&dst[n-4])), *(*uint32)(unsafe.Pointer(&v)))
+		release.Store32((*uint32)(unsafe.Pointer(&dst[n-4])), *(*uint32)(unsafe.Pointer(&v)))
 	default:
 		copy(dst[:n-1], src[:n-1])
 		fence()

@@ -15,6 +15,8 @@ type Adapter struct {
 	Generation catalogue.Generation
 	// Number is the <nn> of its keys among the network adapters and the system devices.
 	Number int
+	// InfiniBand says that its port is of an InfiniBand fabric.
+	InfiniBand bool
 }
 
 // Values of an adapter's class key that say whose it is, as in Windows.
@@ -25,10 +27,11 @@ const (
 	serviceName  = "Service"
 	busPath      = "ParentBusRegPath"
 	configFlags  = "ConfigFlags" // of its device
+	ifType       = "*IfType"
 )
 
 // identity are the names of those values.
-var identity = []string{driverDesc, providerName, instanceID, serviceName, busPath, configFlags}
+var identity = []string{driverDesc, providerName, instanceID, serviceName, busPath, configFlags, ifType}
 
 const (
 	networkClass = `{4d36e972-e325-11ce-bfc1-08002be10318}`
@@ -44,7 +47,9 @@ var (
 )
 
 // Target is the adapter as the catalogue looks keys up for it.
-func (a Adapter) Target() catalogue.Target { return catalogue.Target{Generation: a.Generation} }
+func (a Adapter) Target() catalogue.Target {
+	return catalogue.Target{Generation: a.Generation, IPoIB: a.InfiniBand}
+}
 
 // Class is the adapter's own key, the <nn> of the manuals.
 func (a Adapter) Class() Path { return networkAdapters.Child(fmt.Sprintf("%04d", a.Number)) }
@@ -78,6 +83,8 @@ func (n *node) adapters() []Adapter {
 		if s, _ := c.values[fold(serviceName)].Text(); s == catalogue.MLX4.Driver() {
 			a.Generation = catalogue.MLX4
 		}
+		kind, _ := c.values[fold(ifType)].Number()
+		a.InfiniBand = kind == ifInfiniBand
 		if a.Name, _ = connection.values["NAME"].Text(); a.Name != "" {
 			out = append(out, a)
 		}
@@ -132,6 +139,23 @@ func (r *Registry) AddAdapter(name string, g catalogue.Generation) (Adapter, err
 		return a, nil
 	}
 	return a, r.Apply(changes...)
+}
+
+// ifInfiniBand is the type of InfiniBand interfaces (IANA ifType, 199), which Windows keeps in *IfType.
+const ifInfiniBand = 199
+
+// SetInfiniBand keeps whether an adapter's port is of an InfiniBand fabric, and returns the adapter so.
+func (r *Registry) SetInfiniBand(a Adapter, is bool) (Adapter, error) {
+	v, stored := r.Get(a.Class(), ifType)
+	n, _ := v.Number()
+	a.InfiniBand = is
+	switch {
+	case is && n != ifInfiniBand:
+		return a, r.Set(a.Class(), DWord(ifType, ifInfiniBand))
+	case !is && stored:
+		return a, r.Apply(Change{Kind: DeleteValue, Key: a.Class(), Value: Value{Name: ifType}})
+	}
+	return a, nil
 }
 
 // disabledFlag is the bit of ConfigFlags by which Windows' Device Manager remembers that a device is disabled

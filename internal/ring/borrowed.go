@@ -1,6 +1,10 @@
 package ring
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/softvpi/softvpi/internal/release"
+)
 
 // Borrowed is a receive ring in the hands of the peer of its QP, on the direct
 // path: the peer takes requests from it while the loop leaves it alone.
@@ -50,7 +54,7 @@ func (q *Borrowed) Peek(wr *RecvWR) bool {
 // Take gives the entry that Peek saw back and returns the index after it.
 func (q *Borrowed) Take() uint32 {
 	q.next++
-	q.h.consumer.Store(q.next)
+	release.Store32(word(&q.h.consumer), q.next)
 	return q.next
 }
 

@@ -8,6 +8,8 @@ import (
 // CQESize is the size of a completion entry.
 const CQESize = 64
 
+const slidAt = 52 // the last bytes are those of rings that programs fill
+
 // CQE is a completion.
 type CQE struct {
 	ID        uint64
@@ -22,7 +24,9 @@ type CQE struct {
 	Vendor    uint8 // vendor error
 	PKeyIndex uint16
 	SL        uint8
+	PathBits  uint8  // of the LID that a datagram came to, on InfiniBand
 	Timestamp uint64 // nanoseconds of the loop's clock
+	SLID      uint16 // that a datagram came from, on InfiniBand
 }
 
 // CQGeometry returns the shape of a completion ring.
@@ -97,8 +101,9 @@ func (e *CQE) put(b []byte) {
 	le.PutUint32(b[28:], e.SrcQP)
 	b[32], b[33], b[34], b[35] = uint8(e.Status), uint8(e.Op), uint8(e.Flags), e.Vendor
 	le.PutUint16(b[36:], e.PKeyIndex)
-	b[38], b[39] = e.SL, 0
+	b[38], b[39] = e.SL, e.PathBits
 	le.PutUint64(b[40:], e.Timestamp)
+	le.PutUint16(b[slidAt:], e.SLID)
 }
 
 func (e *CQE) raises(a Arm) bool {
@@ -236,8 +241,9 @@ func (e *CQE) get(b []byte) {
 	e.SrcQP = le.Uint32(b[28:])
 	e.Status, e.Op, e.Flags, e.Vendor = Status(b[32]), CQOp(b[33]), CQFlags(b[34]), b[35]
 	e.PKeyIndex = le.Uint16(b[36:])
-	e.SL = b[38]
+	e.SL, e.PathBits = b[38], b[39]
 	e.Timestamp = le.Uint64(b[40:])
+	e.SLID = le.Uint16(b[slidAt:])
 }
 
 // Empty reports whether there is nothing to poll. Program's side.

@@ -126,7 +126,7 @@ func cqPair(t testing.TB, depth int) (loop, prog *CQ, b []byte) {
 
 func TestCQCarriesEveryField(t *testing.T) {
 	l, p, _ := cqPair(t, 4)
-	in := CQE{1, 2, 3, 4, 5, 6, RemoteAccess, CQRead, HasImm | HasGRH, 7, 8, 9, 10}
+	in := CQE{1, 2, 3, 4, 5, 6, RemoteAccess, CQRead, HasImm | HasGRH, 7, 8, 9, 10, 11, 12}
 	if _, err := l.Push(&in); err != nil {
 		t.Fatal(err)
 	}

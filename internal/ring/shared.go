@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/release"
 )
 
 // The second ring of a CQ: completions that programs push themselves, on the
@@ -79,7 +81,10 @@ const lapMask = ^uint64(1<<32 - 1)
 
 func claimed(owner uint32) uint64 { return uint64(owner)<<2 | slotClaimed }
 
-// Claim takes a slot for owner; false: there is none free. Any producer.
+// Claim takes a slot for owner; false: there is none free. Any producer. The tail is
+// moved on with Fill or Cancel: the consumer looks at the slot all the while, and the
+// shorter it is claimed the seldomer the producer has to fetch it twice. Who claims the
+// next one meanwhile moves the tail on in its place.
 func (s *Shared) Claim(owner uint32) (index uint32, ok bool) {
 	for {
 		t := s.tail.Load()
@@ -88,7 +93,6 @@ func (s *Shared) Claim(owner uint32) (index uint32, ok bool) {
 		switch {
 		case v == lap:
 			if w.CompareAndSwap(v, lap|claimed(owner)) {
-				s.tail.CompareAndSwap(t, t+1)
 				return t, true
 			}
 		case v&lapMask == s.lap(t-s.count) && s.tail.Load() == t:
@@ -108,13 +112,16 @@ func (s *Shared) Fill(index, owner uint32, e *CQE, stamp uint32) bool {
 	e.put(b)
 	binary.LittleEndian.PutUint32(b[stampAt:], stamp)
 	lap := s.lap(index)
-	return s.state(index).CompareAndSwap(lap|claimed(owner), lap|slotReady)
+	filled := s.state(index).CompareAndSwap(lap|claimed(owner), lap|slotReady)
+	s.tail.CompareAndSwap(index, index+1)
+	return filled
 }
 
 // Cancel gives a claimed slot up; the consumer passes over it.
 func (s *Shared) Cancel(index, owner uint32) {
 	lap := s.lap(index)
 	s.state(index).CompareAndSwap(lap|claimed(owner), lap|slotVoid)
+	s.tail.CompareAndSwap(index, index+1)
 }
 
 // Void cancels what an owner that died had claimed and returns how much that was.
@@ -163,7 +170,7 @@ func (s *Shared) peek() (phase uint64) {
 
 // free gives the oldest slot back.
 func (s *Shared) free() {
-	s.state(s.head).Store(s.lap(s.head + s.count))
+	release.Store64((*uint64)(unsafe.Pointer(s.state(s.head))), s.lap(s.head+s.count))
 	s.head++
 }
 

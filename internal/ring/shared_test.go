@@ -209,16 +209,16 @@ func TestSharedRingInterleavings(t *testing.T) {
 				p.pc = 0
 			}
 		case 2:
-			if n.tail == p.t {
-				n.tail++
-			}
+			n.id[p.s%count] = uint8(10*(i+1) + 3 - p.left)
 			p.pc = 3
 		case 3:
-			n.id[p.s%count] = uint8(10*(i+1) + 3 - p.left)
-			p.pc = 4
-		case 4:
 			if n.state[p.s%count] == lap(p.s)|owner(i) {
 				n.state[p.s%count] = lap(p.s) | slotReady
+			}
+			p.pc = 4
+		case 4:
+			if n.tail == p.s {
+				n.tail++
 			}
 			p.left--
 			p.pc = 0

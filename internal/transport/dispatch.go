@@ -4,6 +4,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -72,7 +73,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 		c.WrongState++
 		return nil
 	case !ib.PKeyMatch(bth.PKey(), q.pkey):
-		c.PKeyViolations++
+		e.violated(in, link.PKeyViolation)
 		return nil
 	case in.Src != q.route.Dst:
 		c.WrongSource++

@@ -6,6 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -17,7 +18,7 @@ type Engine struct {
 	now      clock.Time // as told last
 	table    table
 	timers   timers
-	active   activeList
+	active   qpList
 	windows  map[netip.Addr]*window
 	groups   map[netip.Addr][]*QP
 	attached int
@@ -41,6 +42,7 @@ type Engine struct {
 	copies      copies
 	kept        earlyPool
 	gather      gather
+	violations  []link.Violation
 	counters    Counters
 }
 
@@ -103,7 +105,7 @@ func (e *Engine) Pending() bool {
 // be waiting for what the program here answers.
 func (e *Engine) OnlyAcknowledges() bool {
 	q := e.active.head
-	if q == nil || q.activeNext != nil || len(e.unsent) > 0 || e.mads.toSend() || q.peer != nil {
+	if q == nil || q.places[activeKind].next != nil || len(e.unsent) > 0 || e.mads.toSend() || q.peer != nil {
 		return false
 	}
 	s := &q.resp
@@ -187,7 +189,7 @@ func (e *Engine) sendNAKs(now clock.Time, out []frame.Out) (n int) {
 		return 0
 	}
 	for q := e.active.head; q != nil && n < len(out); {
-		next := q.activeNext
+		next := q.places[activeKind].next
 		if q.resp.nak && q.state == command.Err && q.peer == nil {
 			e.active.remove(q)
 			k, more := q.transmit(now, out[n:])

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -16,6 +17,7 @@ type Datagram struct {
 	SrcPort      uint16 // UDP source port
 	SrcQP        uint32
 	PKey         ib.PKey
+	SL           uint8 // InfiniBand
 	TrafficClass uint8
 	FlowLabel    uint32
 	MAD          [MADLen]byte
@@ -25,6 +27,7 @@ type Datagram struct {
 type outgoing struct {
 	route *frame.Route
 	qpn   uint32
+	key   ib.PKey
 	mad   [MADLen]byte
 }
 
@@ -39,10 +42,13 @@ type datagrams struct {
 
 func (d *datagrams) toSend() bool { return d.out.len() > 0 }
 
-// SendDatagram queues a MAD for QP qpn, usually 1, at the end of route; mad is
-// copied and filled up with zeros to MADLen. Errors are ErrFull, and
-// *command.Error for a longer mad.
-func (e *Engine) SendDatagram(route *frame.Route, qpn uint32, mad []byte) error {
+// SendDatagram queues a MAD for QP qpn, usually 1, at the end of route, in the partition
+// of key, that of row 0 where it is 0; mad is copied and filled up with zeros to MADLen.
+// Errors are ErrFull, and *command.Error for a longer mad.
+func (e *Engine) SendDatagram(route *frame.Route, qpn uint32, key ib.PKey, mad []byte) error {
+	if key == 0 {
+		key = e.pkeyAt(0)
+	}
 	if len(mad) > MADLen {
 		return fieldError("MAD length", len(mad), "at most 256")
 	}
@@ -50,7 +56,7 @@ func (e *Engine) SendDatagram(route *frame.Route, qpn uint32, mad []byte) error 
 		return ErrFull
 	}
 	d := e.mads.out.push()
-	d.route, d.qpn = route, qpn
+	d.route, d.qpn, d.key = route, qpn, key
 	clear(d.mad[copy(d.mad[:], mad):])
 	return nil
 }
@@ -70,7 +76,7 @@ func (e *Engine) sendDatagrams(out []frame.Out) int {
 		o.Reset(m.route)
 		o.Payload = m.mad[:]
 		head := o.Head[frame.HeadRoom:]
-		ib.BTH(head).Encode(ib.UDSendOnly, false, false, 0, e.pkeyAt(0), ib.QPN(m.qpn), d.psn)
+		ib.BTH(head).Encode(ib.UDSendOnly, false, false, 0, m.key, ib.QPN(m.qpn), d.psn)
 		ib.DETH(head[ib.BTHLen:]).Encode(ib.QKeyGSI, ib.QPGSI)
 		o.HeadEnd = frame.HeadRoom + ib.BTHLen + ib.DETHLen
 		d.psn = d.psn.Next()
@@ -84,7 +90,7 @@ func (e *Engine) receiveMAD(in *frame.In, key ib.PKey, rest []byte, pad int) {
 	mad := rest[ib.DETHLen : len(rest)-pad]
 	switch {
 	case deth.QKey() != ib.QKeyGSI:
-		e.counters.QKeyViolations++
+		e.violated(in, link.QKeyViolation)
 		return
 	case len(mad) != MADLen:
 		e.counters.Malformed++
@@ -95,7 +101,7 @@ func (e *Engine) receiveMAD(in *frame.In, key ib.PKey, rest []byte, pad int) {
 	}
 	d := e.mads.in.push()
 	d.Src, d.Dst, d.SrcPort = in.Src, in.Dst, in.SrcPort
-	d.SrcQP, d.PKey = uint32(deth.SrcQP()), key
+	d.SrcQP, d.PKey, d.SL = uint32(deth.SrcQP()), key, in.SL
 	d.TrafficClass, d.FlowLabel = in.TrafficClass, in.FlowLabel
 	copy(d.MAD[:], mad)
 }

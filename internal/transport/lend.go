@@ -5,7 +5,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// maxHeld is the longest message in whose time a pair that is to be lent may be kept
+// maxHeld is the longest message in whose time a pair that is to change its path may be kept
 // from beginning others.
 const maxHeld = 4 << 20
 
@@ -35,7 +35,22 @@ func (e *Engine) Lend(a *QP) error {
 	return nil
 }
 
-// Unhold lets a queue pair go on that Lend kept from beginning messages.
+// Hold keeps a queue pair on the wire, and its peer, from beginning requests until Unhold, so that Join
+// succeeds soon. false: they go on, for what is under way may take long, and so would the hold.
+func (e *Engine) Hold(a, b *QP) bool {
+	if a.eng != e || a.peer != nil || b.peer != nil || a.lent || b.lent {
+		return false
+	}
+	for _, q := range [2]*QP{a, b} {
+		if q.req.rnrWait || q.req.head != nil && q.req.head.length > maxHeld {
+			return false
+		}
+	}
+	a.held, b.held = true, true
+	return true
+}
+
+// Unhold lets a queue pair go on that Lend or Hold kept from beginning messages.
 func (e *Engine) Unhold(q *QP) {
 	if q.eng == e && q.held {
 		q.held = false

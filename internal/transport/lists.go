@@ -1,69 +1,58 @@
 package transport
 
-// activeList is the QPs of an engine that have something to transmit, in the
-// order of their turns.
-type activeList struct {
-	head, tail *QP
+// A QP is in at most one list of each kind.
+const (
+	activeKind  = iota // of an engine: QPs that have something to transmit, in the order of their turns
+	waitingKind        // of a window: QPs that wait for room in it, the longest waiting first
+	listKinds
+)
+
+// place is where a QP stands in its list of a kind.
+type place struct {
+	prev, next *QP
+	in         bool
 }
 
-func (l *activeList) push(q *QP) {
-	q.active = true
-	q.activePrev, q.activeNext = l.tail, nil
+// qpList is a list of QPs that costs no allocation: its links stand in the QPs.
+type qpList struct {
+	head, tail *QP
+	kind       uint8
+}
+
+func (l *qpList) push(q *QP) {
+	q.places[l.kind] = place{prev: l.tail, in: true}
 	if l.tail == nil {
 		l.head = q
 	} else {
-		l.tail.activeNext = q
+		l.tail.places[l.kind].next = q
 	}
 	l.tail = q
 }
 
-func (l *activeList) remove(q *QP) {
-	if q.activePrev == nil {
-		l.head = q.activeNext
+func (l *qpList) remove(q *QP) {
+	at := &q.places[l.kind]
+	if at.prev == nil {
+		l.head = at.next
 	} else {
-		q.activePrev.activeNext = q.activeNext
+		at.prev.places[l.kind].next = at.next
 	}
-	if q.activeNext == nil {
-		l.tail = q.activePrev
+	if at.next == nil {
+		l.tail = at.prev
 	} else {
-		q.activeNext.activePrev = q.activePrev
+		at.next.places[l.kind].prev = at.prev
 	}
-	q.activePrev, q.activeNext, q.active = nil, nil, false
+	*at = place{}
 }
 
-// waitList is the QPs that wait for room in a window, the longest waiting first.
-type waitList struct {
-	head, tail *QP
-}
+// active says whether q waits for its turn in Transmit.
+func (q *QP) active() bool { return q.places[activeKind].in }
 
-func (l *waitList) push(q *QP) {
-	q.waiting = true
-	q.waitPrev, q.waitNext = l.tail, nil
-	if l.tail == nil {
-		l.head = q
-	} else {
-		l.tail.waitNext = q
-	}
-	l.tail = q
-}
-
-func (l *waitList) remove(q *QP) {
-	if q.waitPrev == nil {
-		l.head = q.waitNext
-	} else {
-		q.waitPrev.waitNext = q.waitNext
-	}
-	if q.waitNext == nil {
-		l.tail = q.waitPrev
-	} else {
-		q.waitNext.waitPrev = q.waitPrev
-	}
-	q.waitPrev, q.waitNext, q.waiting = nil, nil, false
-}
+// waiting says whether q waits for room in its window.
+func (q *QP) waiting() bool { return q.places[waitingKind].in }
 
 // activate gives q a turn in Transmit.
 func (q *QP) activate() {
-	if !q.active {
+	if !q.active() {
 		q.eng.active.push(q)
 	}
 }

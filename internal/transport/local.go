@@ -53,6 +53,7 @@ func (e *Engine) Join(now clock.Time, a, b *QP) error {
 	a.dropAllEarly() // nothing under way is due, so none is its peer's
 	b.dropAllEarly()
 	a.peer, b.peer = b, a
+	a.held, b.held = false, false
 	a.activate()
 	b.activate()
 	return nil

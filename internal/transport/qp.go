@@ -20,15 +20,12 @@ type QP struct {
 	state command.QPState
 
 	srq, signalAll bool
-	active         bool // in the engine's active list
 	unsent         bool // in the engine's list of packets without acknowledgement
-	waiting        bool // in its window's waiting list
-	woken          bool // taken from that list for the turn that comes
+	woken          bool // taken from its window's waiting list for the turn that comes
 	flushing       bool // in the engine's flush list
 
-	activePrev, activeNext *QP
-	waitPrev, waitNext     *QP
-	flushNext              *QP
+	places    [listKinds]place
+	flushNext *QP
 
 	deadline  clock.Time // of the ACK or RNR timer
 	heapIndex int32      // place in the engine's timer heap, -1: none
@@ -51,7 +48,7 @@ type QP struct {
 	wants   int  // packets of room that it waits for
 	peer    *QP  // the other end while the QP is on the local path
 	lent    bool // its program carries out its requests itself
-	held    bool // no request begins: the QP is about to be lent
+	held    bool // no request begins: the QP is about to change its path
 
 	req  requester
 	resp responder
@@ -191,7 +188,7 @@ func (q *QP) release() {
 	e.timers.remove(q)
 	q.deadline = clock.Never
 	e.leaveWindow(q)
-	if q.active {
+	if q.active() {
 		e.active.remove(q)
 	}
 	e.unflush(q)

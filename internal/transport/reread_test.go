@@ -46,7 +46,7 @@ func TestNAKBeforeDisconnect(t *testing.T) {
 	c := &card{t: t, addr: netip.MustParseAddr("10.0.0.9")}
 	c.connect(nil)
 	c.packet(&datadriven.TestData{}, []string{"read"}, map[string]string{"psn": "5000", "dma": "8", "va": "1"})
-	if err := c.us.e.SendDatagram(&frame.Route{Src: c.us.addr, Dst: c.addr}, 1, []byte{1}); err != nil {
+	if err := c.us.e.SendDatagram(&frame.Route{Src: c.us.addr, Dst: c.addr}, 1, 0, []byte{1}); err != nil {
 		t.Fatal(err)
 	}
 	c.settle()

@@ -316,7 +316,7 @@ func (q *QP) finishReceive(c *ring.CQE) {
 	c.ID, c.Context, c.QPN = w.wr.ID, q.context, q.num
 	c.Flags |= ring.ReceiveSide
 	c.PKeyIndex = uint16(q.attr.PKeyIndex)
-	if c.Flags&ring.HasGRH == 0 {
+	if q.typ != command.UD {
 		c.SL = q.attr.Route.SL
 	}
 	c.Timestamp = uint64(e.now)

@@ -161,7 +161,7 @@ func (q *QP) room(want int) int {
 	if taken == 0 || n >= want && (q.woken || w.waiting.head == nil) {
 		return n
 	}
-	if !q.waiting {
+	if !q.waiting() {
 		q.turnOver()
 		q.wants = want
 		w.waiting.push(q)

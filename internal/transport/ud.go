@@ -6,6 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -72,7 +73,7 @@ func (e *Engine) receiveUD(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte, 
 	switch dest {
 	case ib.QPGSI:
 		if !e.anyPKey(bth.PKey()) {
-			e.counters.PKeyViolations++
+			e.violated(in, link.PKeyViolation)
 			return
 		}
 		e.receiveMAD(in, bth.PKey(), rest, pad)
@@ -123,10 +124,10 @@ func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte
 		c.WrongState++
 		return
 	case !ib.PKeyMatch(bth.PKey(), q.pkey):
-		c.PKeyViolations++
+		q.eng.violated(in, link.PKeyViolation)
 		return
 	case deth.QKey() != q.attr.QKey:
-		c.QKeyViolations++
+		q.eng.violated(in, link.QKeyViolation)
 		return
 	case len(data) > MaxMTU:
 		c.Malformed++
@@ -170,6 +171,12 @@ func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte
 		return
 	}
 	e := ring.CQE{Op: ring.CQRecv, ByteLen: uint32(n), SrcQP: uint32(deth.SrcQP()), Flags: ring.HasGRH, Imm: imm, SL: packetType(in)}
+	if in.SLID != 0 {
+		e.SL, e.SLID, e.PathBits = in.SL, uint16(in.SLID), in.PathBits
+		if in.GRH == nil {
+			e.Flags = 0
+		}
+	}
 	if op.HasImm() {
 		e.Flags |= ring.HasImm
 	}
@@ -194,11 +201,18 @@ func packetType(in *frame.In) uint8 {
 	return 8 | 1
 }
 
-// fillGRH writes what stands in front of a datagram: the IPv6 header, or the
-// IPv4 header in the last 20 bytes, as Linux does. n is the packet's length from
+// fillGRH writes what stands in front of a datagram: on InfiniBand the GRH, zeros where it
+// has none; otherwise the IPv6 header, or the IPv4 header in the last 20 bytes, as Linux does. n is the packet's length from
 // the BTH to the end of the pad.
 func fillGRH(area *[GRHArea]byte, in *frame.In, n int) {
+	if in.GRH != nil {
+		*area = *in.GRH
+		return
+	}
 	clear(area[:])
+	if in.SLID != 0 {
+		return
+	}
 	n += udpHeader + ib.ICRCLen
 	src, dst := in.Src.Unmap(), in.Dst.Unmap()
 	if !src.Is4() || !dst.Is4() {

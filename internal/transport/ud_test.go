@@ -201,7 +201,7 @@ func TestMADs(t *testing.T) {
 	a, b := newHost(t, n, "10.0.0.1", Config{}), newHost(t, n, "10.0.0.2", Config{MaxDatagrams: 20})
 	route := &frame.Route{Src: a.addr, Dst: b.addr, SrcPort: 55410}
 	for i := range 40 {
-		if err := a.e.SendDatagram(route, 1, []byte{1, 2, 3, byte(i)}); err != nil {
+		if err := a.e.SendDatagram(route, 1, 0, []byte{1, 2, 3, byte(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -218,7 +218,7 @@ func TestMADs(t *testing.T) {
 			t.Errorf("MAD %d: %+v", i, m)
 		}
 	}
-	if err := a.e.SendDatagram(route, 1, make([]byte, 257)); err == nil {
+	if err := a.e.SendDatagram(route, 1, 0, make([]byte, 257)); err == nil {
 		t.Error("a MAD of 257 bytes was taken")
 	}
 }

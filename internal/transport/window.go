@@ -39,12 +39,12 @@ type window struct {
 	heard     int // packets acknowledged meanwhile, up to a window of them
 	keeper    keeper
 	users     int
-	waiting   waitList
+	waiting   qpList
 	reserved  int // packets of room for QPs that were woken and have not had their turn
 }
 
 func newWindow(dst netip.Addr, cfg *WindowConfig) *window {
-	return &window{dst: dst, cfg: cfg, size: cfg.Start, threshold: cfg.Max, since: cfg.Start}
+	return &window{dst: dst, cfg: cfg, size: cfg.Start, waiting: qpList{kind: waitingKind}, threshold: cfg.Max, since: cfg.Start}
 }
 
 // acked takes n packets out of flight and grows the window.
@@ -156,7 +156,7 @@ func (e *Engine) leaveWindow(q *QP) {
 	}
 	w.inFlight -= q.counted
 	q.counted = 0
-	if q.waiting {
+	if q.waiting() {
 		w.waiting.remove(q)
 	}
 	if q.woken {

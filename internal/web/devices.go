@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -91,16 +92,9 @@ func (s *Server) saveInformation(q *request) error {
 }
 
 func (s *Server) factsOf(ctx context.Context, a *api.AdapterStatus) []facts {
-	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	var addresses []string
 	for _, x := range a.Addresses {
 		addresses = append(addresses, x.String())
-	}
-	or := func(text, none string) string {
-		if text == "" {
-			return none
-		}
-		return text
 	}
 	out := []facts{
 		{"Adapter", []fact{
@@ -109,12 +103,9 @@ func (s *Server) factsOf(ctx context.Context, a *api.AdapterStatus) []facts {
 			{"Bus interface", a.Location().Text()}, {"Node GUID", guid(a.GUID)}, {"MAC address", a.MAC},
 			{"Registry key", `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\` + four(a.Number)},
 		}},
-		{"Port 1", []fact{
-			{"State", stateOf(a)}, {"Link type", "Ethernet"}, {"Link speed", speed(a.LineRate())}, {"RoCE mode", a.RoCE}, {"UDP port", number(uint64(a.UDPPort))},
-			{"Addresses", or(strings.Join(addresses, ", "), "none")}, {"Source ports", or(a.SourcePorts, "none")},
-			{"Link MTU", number(uint64(a.LinkMTU)) + " bytes"}, {"Path MTU", number(uint64(a.ActiveMTU)) + " bytes"},
-			{"Path of connections", a.Path}, {"Impairment", or(a.Impairment, "none")},
-		}},
+		{"Port 1", append(portFacts(a),
+			fact{"Addresses", or(strings.Join(addresses, ", "), "none")},
+			fact{"Path of connections", a.Path}, fact{"Impairment", or(a.Impairment, "none")})},
 		{"Traffic", []fact{
 			{"Sent", count(a.Link.SentPackets) + " packets, " + count(a.Link.SentBytes) + " bytes"},
 			{"Received", count(a.Link.ReceivedPackets) + " packets, " + count(a.Link.ReceivedBytes) + " bytes"},
@@ -129,6 +120,36 @@ func (s *Server) factsOf(ctx context.Context, a *api.AdapterStatus) []facts {
 		out = append(out, objects)
 	}
 	return out
+}
+
+// portFacts is what a port is by its link layer.
+func portFacts(a *api.AdapterStatus) []fact {
+	p := a.InfiniBand
+	if p == nil {
+		return []fact{
+			{"State", stateOf(a)}, {"Link type", "Ethernet"}, {"Link speed", speed(a.LineRate())}, {"RoCE mode", a.RoCE}, {"UDP port", number(uint64(a.UDPPort))},
+			{"Source ports", or(a.SourcePorts, "none")}, {"Link MTU", number(uint64(a.LinkMTU)) + " bytes"}, {"Path MTU", number(uint64(a.ActiveMTU)) + " bytes"},
+		}
+	}
+	var keys []string
+	for _, k := range p.PKeys {
+		keys = append(keys, fmt.Sprintf("0x%04x", k))
+	}
+	return []fact{
+		{"State", stateOf(a)}, {"Link type", "InfiniBand"}, {"Link state", p.State + " (" + p.Physical + ")"}, {"Link speed", or(p.Rate, "down")},
+		{"LID", number(uint64(p.LID)) + ", LMC " + number(uint64(p.LMC))}, {"Subnet manager", "LID " + number(uint64(p.SMLID)) + ", SL " + number(uint64(p.SMSL))},
+		{"Port GUID", guid(p.PortGUID)}, {"P_Keys", or(strings.Join(keys, ", "), "none")}, {"MTU", fmt.Sprintf("%d bytes of %d", p.MTU, p.MaxMTU)},
+	}
+}
+
+// number is n in decimal.
+func number(n uint64) string { return strconv.FormatUint(n, 10) }
+
+func or(text, none string) string {
+	if text == "" {
+		return none
+	}
+	return text
 }
 
 // speed is a rate of a link in bit/s; 0: it is not limited.

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
@@ -9,9 +11,39 @@ import (
 
 // portView is what the Port Protocol tab shows.
 type portView struct {
-	Choice string // hw, ib, eth, auto
-	Holder string // the key or parameter that keeps the choice
+	Choice           string // hw, ib, eth, auto
+	Holder           string // the key or parameter that keeps the choice
+	IB, Eth, Sensing bool   // what the adapter can be, and whether AUTO has two to choose from
 }
+
+// can tells whether the adapter can be set to a choice.
+func (v *portView) can(choice string) bool {
+	switch choice {
+	case "hw":
+		return true
+	case "ib":
+		return v.IB
+	case "eth":
+		return v.Eth
+	case "auto":
+		return v.Sensing
+	}
+	return false
+}
+
+// allowed are the choices that the adapter can be set to.
+func (v *portView) allowed() string {
+	var names []string
+	for _, choice := range []string{"ib", "eth", "auto", "hw"} {
+		if v.can(choice) {
+			names = append(names, choice)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Bad tells whether what is chosen is nothing that the adapter can be.
+func (v portView) Bad() bool { return !v.can(v.Choice) }
 
 // The keys of the first port's protocol: of mlx4 in the registry, of mlx5 among the parameters of mlxconfig.
 const (
@@ -30,18 +62,25 @@ func (s *Server) showPort(q *request, problem string) error {
 	if err != nil {
 		return err
 	}
-	stored, holder, err := s.storedProtocol(q, v.Adapter)
+	d, err := s.portOf(q, v.Adapter)
 	if err != nil {
 		return err
 	}
-	d := portView{Choice: "hw", Holder: holder}
+	v.Data, v.Problem = d, problem
+	return s.show(q, "port", v)
+}
+
+// portOf is what the first port of an adapter can be, and is to be.
+func (s *Server) portOf(q *request, a *api.AdapterStatus) (portView, error) {
+	stored, holder, err := s.storedProtocol(q, a)
+	d := portView{Choice: "hw", Holder: holder, IB: slices.Contains(a.Protocols, "ib"), Eth: slices.Contains(a.Protocols, "eth")}
+	d.Sensing = d.IB && d.Eth && a.Class() == catalogue.MLX4
 	for choice, n := range portProtocols {
 		if stored != nil && *stored == n {
 			d.Choice = choice
 		}
 	}
-	v.Data, v.Problem = d, problem
-	return s.show(q, "port", v)
+	return d, err
 }
 
 // storedProtocol is the protocol that was chosen for the first port of an adapter, and what keeps it; nil: none was.
@@ -70,27 +109,29 @@ func (s *Server) storedProtocol(q *request, a *api.AdapterStatus) (stored *uint6
 	return stored, portKey, err
 }
 
+// portSaid is what is said of a choice that was stored.
+var portSaid = map[string]string{
+	"hw": "Port 1 is left to the hardware's default", "ib": "Port 1 is set to IB", "eth": "Port 1 is set to ETH", "auto": "Port 1 is set to AUTO",
+}
+
 // setPortProtocol stores what the port can be, and refuses the rest.
 func (s *Server) setPortProtocol(q *request) error {
 	v, err := s.adapterView(q, "port")
 	if err != nil {
 		return err
 	}
+	d, err := s.portOf(q, v.Adapter)
+	if err != nil {
+		return err
+	}
 	choice := q.r.PostForm.Get("protocol")
-	switch choice {
-	case "eth", "hw":
-	case "ib":
-		return s.showPort(q, "InfiniBand ports are not built yet; allowed: ETH, HW Defaults.")
-	case "auto":
-		return s.showPort(q, "This adapter cannot sense what it is connected to; allowed: ETH, HW Defaults.")
-	default:
-		return s.showPort(q, sentence((&api.FieldError{Field: "protocol", Value: strconv.Quote(choice), Allowed: "eth, hw"}).Error()))
+	if !d.can(choice) {
+		return s.showPort(q, sentence((&api.FieldError{Field: "protocol", Value: strconv.Quote(choice), Allowed: d.allowed()}).Error()))
 	}
 	if err := s.storeProtocol(q, v.Adapter, choice); err != nil {
 		return err
 	}
-	return s.done(q, map[string]string{"eth": "Port 1 is set to ETH", "hw": "Port 1 is left to the hardware's default, which is ETH"}[choice]+". It is an Ethernet port.",
-		adapterURL(v.Adapter.Name, "/port"))
+	return s.done(q, portSaid[choice]+". A restart of the adapter takes it up.", adapterURL(v.Adapter.Name, "/port"))
 }
 
 func (s *Server) storeProtocol(q *request, a *api.AdapterStatus, choice string) error {

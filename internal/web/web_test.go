@@ -38,8 +38,8 @@ const hostile = `<script>alert(1)</script>"'`
 func newFake() *fake {
 	f := &fake{reg: registry.NewVolatile("test")}
 	f.status = api.Status{Version: "test", Adapters: []api.AdapterStatus{
-		{Name: "Ethernet 1", Generation: "mlx5", Enabled: true, Up: true, Objects: map[string]int{"qp": 1}},
-		{Name: hostile, Index: 1, Number: 1, Generation: "mlx4", Enabled: true, Objects: map[string]int{}},
+		{Name: "Ethernet 1", Generation: "mlx5", Protocols: []string{"eth"}, Enabled: true, Up: true, Objects: map[string]int{"qp": 1}},
+		{Name: hostile, Index: 1, Number: 1, Generation: "mlx4", Protocols: []string{"eth"}, Enabled: true, Objects: map[string]int{}},
 	}, Programs: []api.ProgramStatus{{Name: hostile, PID: 7}}}
 	for _, a := range f.status.Adapters {
 		g := catalogue.MLX5
@@ -375,11 +375,47 @@ func TestConnectionsArePagedBySearchAndOrder(t *testing.T) {
 	}
 }
 
-func TestPortsAreEthernet(t *testing.T) {
+// A port can be set to what its link can be, and to AUTO where there is a choice and the generation has it.
+func TestPortsAreWhatTheirLinksAllow(t *testing.T) {
 	b := newBench(t)
-	for choice, want := range map[string]int{"eth": 303, "hw": 303, "ib": 422, "auto": 422, "": 422} {
-		if w := b.post("/web/adapters/Ethernet%201/port", url.Values{"protocol": {choice}}); w.Code != want {
-			t.Errorf("%q: %d; want %d", choice, w.Code, want)
+	for name, path := range map[string]string{"mlx5": "/web/adapters/Ethernet%201/port", "mlx4": adapterURL(hostile, "/port")} {
+		for _, c := range []struct {
+			protocols []string
+			allowed   string
+		}{
+			{[]string{"eth"}, "eth hw"},
+			{[]string{"ib"}, "ib hw"},
+			{[]string{"ib", "eth"}, map[string]string{"mlx5": "ib eth hw", "mlx4": "ib eth hw auto"}[name]},
+		} {
+			for i := range b.status.Adapters {
+				b.status.Adapters[i].Protocols = c.protocols
+			}
+			for _, choice := range []string{"eth", "hw", "ib", "auto", ""} {
+				want := http.StatusUnprocessableEntity
+				if slices.Contains(strings.Fields(c.allowed), choice) {
+					want = http.StatusSeeOther
+				}
+				if w := b.post(path, url.Values{"protocol": {choice}}); w.Code != want {
+					t.Errorf("%s that can be %v, %q: %d; want %d", name, c.protocols, choice, w.Code, want)
+				}
+			}
+		}
+	}
+}
+
+// An InfiniBand port is shown as one.
+func TestInfiniBandPortsAreShown(t *testing.T) {
+	b := newBench(t)
+	a := &b.status.Adapters[0]
+	a.Protocols, a.InfiniBand = []string{"ib"}, &api.InfiniBandStatus{State: "Active", Physical: "LinkUp", LID: 17, SMLID: 3, Rate: "4xEDR", MTU: 4096, PKeys: []uint16{0xffff}}
+	for path, want := range map[string][]string{
+		"/web/": {"InfiniBand, Active, LID 17, SM LID 3, 4xEDR"}, "/web/adapters/Ethernet%201": {"4xEDR", "0xffff", "Active (LinkUp)"},
+		"/web/adapters/Ethernet%201/port": {"<strong>InfiniBand</strong>"},
+	} {
+		for _, w := range want {
+			if page := b.get(path).Body.String(); !strings.Contains(page, w) {
+				t.Errorf("%s lacks %q", path, w)
+			}
 		}
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/ibsim"
+	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/tools/diags"
 	"github.com/softvpi/softvpi/internal/tools/opensm"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -51,6 +53,8 @@ type fabricOf struct {
 	preload string
 	console io.WriteCloser
 	log     string
+	own     *ibsim.Server // of a fabric of this repository
+	rack    *rack.Rack
 }
 
 // need skips the test where a program is missing.
@@ -250,6 +254,7 @@ var masks = []struct {
 }{
 	{regexp.MustCompile(`ibwarn: \[\d+\]`), "ibwarn: [PID]"},
 	{regexp.MustCompile(`(?m)generated on .*$`), "generated on DATE"},
+	{regexp.MustCompile(`Run time was \d+ seconds`), "Run time was N seconds"},
 	{regexp.MustCompile(`activity count \d+`), "activity count N"},
 	{regexp.MustCompile(`(ActCount\.+)\d+`), "${1}N"},
 	// What the tools and the subnet manager send is counted while they run.

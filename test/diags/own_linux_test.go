@@ -12,6 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/ibsim"
+	"github.com/softvpi/softvpi/internal/rack"
 )
 
 // newOwnFabric is a fabric of this repository, with its subnet manager. Nothing of Debian's is needed.
@@ -26,6 +27,12 @@ func newOwnFabric(t *testing.T, netlist string) *fabricOf {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveOwn(t, topology, "-f", "opensm.log")
+}
+
+// serveOwn serves a topology, and runs the subnet manager at its first node, with options.
+func serveOwn(t *testing.T, topology *fabric.Topology, options ...string) *fabricOf {
+	t.Helper()
 	f := &fabricOf{t: t, dir: t.TempDir(), socket: fmt.Sprintf("softvpi-test-%d-%x", os.Getpid(), rand.Uint32())}
 	listener, err := ibsim.ListenLocal(f.socket)
 	if err != nil {
@@ -33,13 +40,17 @@ func newOwnFabric(t *testing.T, netlist string) *fabricOf {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- ibsim.NewServer(fabric.New(topology, rand.Uint64)).Serve(ctx, listener) }()
+	r := rack.New(fabric.New(topology, rand.Uint64), rack.Options{})
+	s := ibsim.NewServer(r)
+	f.own, f.rack = s, r
+	go func() { ended <- s.Serve(ctx, listener) }()
 	t.Cleanup(func() {
 		stop()
 		<-ended
+		r.Close()
 	})
-	sm := f.tool("opensm", "-f", filepath.Join(f.dir, "opensm.log"))
-	sm.Env = append(sm.Env, "SIM_HOST=host-a")
+	sm := f.tool("opensm", options...)
+	sm.Env = append(sm.Env, "SIM_HOST="+topology.Nodes[0].ID)
 	f.start(sm, filepath.Join(f.dir, "opensm.out"))
 	f.wait(filepath.Join(f.dir, "opensm.out"), "SUBNET UP")
 	return f

@@ -15,6 +15,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/ibsim"
+	"github.com/softvpi/softvpi/internal/rack"
 )
 
 // patience is how long a program may take; none takes more than some seconds on a quiet machine.
@@ -64,7 +65,8 @@ func (g *ground) serve(top *fabric.Topology) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	g.server = ibsim.NewServer(fabric.New(top, rand.Uint64))
+	r := rack.New(fabric.New(top, rand.Uint64), rack.Options{})
+	g.server = ibsim.NewServer(r)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- g.server.Serve(ctx, l) }()
@@ -73,6 +75,7 @@ func (g *ground) serve(top *fabric.Topology) {
 		if err := <-done; err != nil {
 			g.t.Errorf("the server ended with %v", err)
 		}
+		r.Close()
 	})
 }
 

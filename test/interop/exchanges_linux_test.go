@@ -52,7 +52,7 @@ func exchanges() []exchange {
 	}
 	perftest("ib_send_bw UD", "ib_send_bw", " -c UD -s 1024", "50")
 	perftest("ib_send_lat UD", "ib_send_lat", " -c UD -s 1024", "50")
-	perftest("ib_send_lat events", "ib_send_lat", " -e", "50")
+	perftest("ib_send_lat events", "ib_send_lat", " -e -n 500", "500")
 	perftest("ib_send_bw SRQ", "ib_send_bw", " --use-srq -q 2 -s 4096", "100")
 	for _, test := range []string{"rc_lat", "rc_bw", "rc_bi_bw", "rc_rdma_write_bw", "rc_rdma_read_lat", "ver_rc_fetch_add", "ver_rc_compare_swap"} {
 		list = append(list, exchange{name: "qperf " + test, server: "qperf -lp $PORT", client: "qperf -lp $PORT $SERVER -t 1 -cm 1 " + test,

@@ -3,10 +3,15 @@ package interop
 import (
 	"encoding/binary"
 	"fmt"
+	"net"
+	"net/netip"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/verbs"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // sizes of messages around the path MTU of either segment, and long ones.
@@ -55,7 +60,35 @@ func testVerbs(t *testing.T, g *guest) {
 					a.t, p.t = t, t
 				})
 			}
+			a.t, p.t = t, t
+			usedFrames(t, a, f.ours)
 		})
+	}
+}
+
+// usedFrames checks that short packets went as Ethernet frames where the system has them, so that the capture tells
+// of them too.
+func usedFrames(t *testing.T, a *adapter, addr netip.Addr) {
+	ifi, err := net.InterfaceByName("tap0")
+	ok(t, err)
+	p, err := packet.Open(packet.Config{Addr: addr, Port: eth.PortRoCEv2, Interface: ifi.Index})
+	if err != nil || os.Getenv("SOFTVPI_FRAMES") == packet.Off.String() {
+		t.Logf("without frames: %v", err)
+		return
+	}
+	p.Close()
+	list, err := a.dev.Counters()
+	ok(t, err)
+	n := 0
+	for _, c := range list {
+		if strings.HasPrefix(c.Name, "Link frames ") {
+			if n++; c.Value == 0 {
+				t.Errorf("%s: 0", c.Name)
+			}
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d counters of frames, want 2", n)
 	}
 }
 

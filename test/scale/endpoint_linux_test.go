@@ -307,6 +307,9 @@ func (e *endpoint) rounds(a roundArgs) (float64, error) {
 	sent, got := make([]int, e.cfg.QPs), make([]int, e.cfg.QPs)
 	var full []int // connections whose queue had no room for the next request
 	next := func(n int) error {
+		if sent[n] == a.Rounds {
+			return nil // by one that found room before what waits in full
+		}
 		fill(e.sendSlot(n, sent[n]%e.cfg.Depth), n, sent[n])
 		err := e.reply(n, sent[n]%e.cfg.Depth)
 		if verbs.IsQueueFull(err) {
@@ -332,7 +335,7 @@ func (e *endpoint) rounds(a roundArgs) (float64, error) {
 			return fmt.Errorf("answer %d holds %x, want %x", got[n], b, want)
 		}
 		got[n]++
-		if err := e.conns[n].qp.PostRecv(e.receive(n, int(wc.ID))); err != nil || sent[n] == a.Rounds {
+		if err := e.conns[n].qp.PostRecv(e.receive(n, int(wc.ID))); err != nil {
 			return err
 		}
 		return next(n)
@@ -358,13 +361,15 @@ func (e *endpoint) received(a roundArgs) (struct{}, error) {
 	got := make([]int, e.cfg.QPs)
 	type answer struct{ n, slot int }
 	var full []answer
+	late := map[int]bool{} // connections of full: what comes behind waits too, though there be room by then
 	send := func(r answer) error {
-		err := e.reply(r.n, r.slot)
-		if verbs.IsQueueFull(err) {
-			full = append(full, r)
-			return nil
+		if !late[r.n] {
+			if err := e.reply(r.n, r.slot); !verbs.IsQueueFull(err) {
+				return err
+			}
 		}
-		return err
+		full, late[r.n] = append(full, r), true
+		return nil
 	}
 	take := func(wc *verbs.WC) error {
 		n := int(wc.Context)
@@ -384,9 +389,10 @@ func (e *endpoint) received(a roundArgs) (struct{}, error) {
 		return send(answer{n, at})
 	}
 	return struct{}{}, e.messages(a.QPs*a.Rounds, take, func() error {
-		late := full
+		again := full
 		full = nil
-		for _, r := range late {
+		clear(late)
+		for _, r := range again {
 			if err := send(r); err != nil {
 				return err
 			}

@@ -72,20 +72,7 @@ func underAttack(t *testing.T, target, server, client *worker, addr netip.Addr, 
 	before := usageOf(target.cmd.Process.Pid)
 	seconds := float64(size(30, 2))
 	var wg sync.WaitGroup
-	var did asked
-	wg.Add(2)
-	go func() {
-		defer wg.Done()
-		if err := server.try("serve", nil, nil); err != nil {
-			t.Errorf("server: %v", err)
-		}
-	}()
-	go func() {
-		defer wg.Done()
-		if err := client.try("ask", askArgs{Seconds: seconds, Seed: seed}, &did); err != nil {
-			t.Errorf("client: %v", err)
-		}
-	}()
+	run := converse(t, server, client, askArgs{Seconds: seconds, Seed: seed})
 	end := time.Now().Add(time.Duration(seconds * 0.9 * float64(time.Second)))
 	if socket != "" {
 		wg.Add(2)
@@ -100,6 +87,7 @@ func underAttack(t *testing.T, target, server, client *worker, addr netip.Addr, 
 	}
 	a.run(t, decoyAddr, end)
 	wg.Wait()
+	did := run.end()
 	after := usageOf(target.cmd.Process.Pid)
 	t.Logf("%d hostile packets; %d operations beside them; RSS %.1f MB before, %.1f MB after", a.sent, did.Operations, float64(before.RSS)/1e6, float64(after.RSS)/1e6)
 	var c map[string]uint64

@@ -2,7 +2,6 @@ package scale
 
 import (
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,31 +24,9 @@ func TestMixedTrafficOverChangingLinks(t *testing.T) {
 	pair(t, server, client)
 
 	seconds := float64(size(60, 2))
-	var wg sync.WaitGroup
-	var did asked
-	var served int
-	wg.Add(2)
-	go func() {
-		defer wg.Done()
-		if err := server.try("serve", nil, &served); err != nil {
-			t.Errorf("server: %v", err)
-		}
-	}()
-	go func() {
-		defer wg.Done()
-		if err := client.try("ask", askArgs{Seconds: seconds, Seed: seed}, &did); err != nil {
-			t.Errorf("client: %v", err)
-		}
-	}()
-	done := make(chan struct{})
-	go func() {
-		wg.Wait()
-		close(done)
-	}()
-	changes := d.change(t, seed, seconds, done)
-	if did.Messages != served {
-		t.Errorf("%d messages were sent and %d came", did.Messages, served)
-	}
+	run := converse(t, server, client, askArgs{Seconds: seconds, Seed: seed})
+	changes := d.change(t, seed, seconds, run.done)
+	did := run.end()
 	var lost, local, direct, wire uint64
 	for _, a := range d.Status().Adapters {
 		lost += a.Link.ImpairedLost
@@ -58,7 +35,7 @@ func TestMixedTrafficOverChangingLinks(t *testing.T) {
 		wire += a.Counters["RDMA Outbound Packets"]
 	}
 	t.Logf("%d operations, %d messages; %d changes of path or impairment; %d messages took the local path, %d the direct one, %d packets the wire, %d of them were lost on purpose",
-		did.Operations, served, changes, local, direct, wire, lost)
+		did.Operations, did.Messages, changes, local, direct, wire, lost)
 	if local == 0 || direct == 0 || wire == 0 || lost == 0 {
 		t.Error("the traffic did not see all paths and losses")
 	}

@@ -2,7 +2,6 @@ package scale
 
 import (
 	"math/rand/v2"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,22 +25,7 @@ func TestStoppedPrograms(t *testing.T) {
 	pair(t, server, client)
 
 	seconds := float64(size(20, 2))
-	var wg sync.WaitGroup
-	var did asked
-	var served int
-	wg.Add(2)
-	go func() {
-		defer wg.Done()
-		if err := server.try("serve", nil, &served); err != nil {
-			t.Errorf("server: %v", err)
-		}
-	}()
-	go func() {
-		defer wg.Done()
-		if err := client.try("ask", askArgs{Seconds: seconds, Seed: seed}, &did); err != nil {
-			t.Errorf("client: %v", err)
-		}
-	}()
+	run := converse(t, server, client, askArgs{Seconds: seconds, Seed: seed})
 	r := rand.New(rand.NewPCG(seed, 3))
 	stops := 0
 	for end := time.Now().Add(time.Duration(seconds * 0.8 * float64(time.Second))); time.Now().Before(end); stops++ {
@@ -67,15 +51,12 @@ func TestStoppedPrograms(t *testing.T) {
 		}
 		time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
 	}
-	wg.Wait()
-	if did.Messages != served {
-		t.Errorf("%d messages were sent and %d came", did.Messages, served)
-	}
+	did := run.end()
 	var direct uint64
 	for _, a := range d.Status().Adapters {
 		direct += a.Counters["Direct messages"]
 	}
-	t.Logf("%d operations, %d messages, %d direct; stopped %d times", did.Operations, served, direct, stops)
+	t.Logf("%d operations, %d messages, %d direct; stopped %d times", did.Operations, did.Messages, direct, stops)
 	if direct == 0 {
 		t.Error("nothing took the direct path")
 	}

@@ -23,10 +23,11 @@ func connected(command string, size, n int) pair {
 }
 
 // perftest measures; here its iterations are counted.
-func TestPerftest(t *testing.T) {
-	b := newBench(t)
+func TestPerftest(t *testing.T) { newBench(t).talkAll(t, perftests()) }
+
+func perftests() []pair {
 	const page = 65536 // the size that programs of bandwidth send by themselves
-	b.talkAll(t, []pair{
+	return []pair{
 		measured("ib_send_bw -x 0 -n 200", page, 200),
 		measured("ib_send_lat -x 0 -n 200", 2, 200),
 		measured("ib_write_bw -x 0 -n 200", page, 200),
@@ -47,6 +48,7 @@ func TestPerftest(t *testing.T) {
 		measured("ib_read_bw -x 0 -n 200 -b -e", page, 200),
 		measured("ib_send_bw -x 0 -n 200 -q 2 --use-srq", page, 400),
 		// Inline, events, moderation, lists of requests.
+		measured("ib_send_lat -x 0 -n 3000 -e", 2, 3000), // one channel for both CQs, each of one entry
 		measured("ib_send_lat -x 0 -n 200 -I 200 -s 128", 128, 200),
 		measured("ib_write_bw -x 0 -n 200 -I 64 -s 64", 64, 200),
 		measured("ib_read_lat -x 0 -n 200 -e", 2, 200),
@@ -60,15 +62,16 @@ func TestPerftest(t *testing.T) {
 		connected("ib_write_lat -n 200", 2, 200),
 		connected("ib_read_bw -n 200", page, 200),
 		connected("ib_atomic_lat -n 200", 8, 200),
-	})
+	}
 }
 
 // All sizes, from 2 bytes to 8 MB.
 func TestPerftestSizes(t *testing.T) {
 	t.Parallel() // it waits for its own TCP, most of the time
-	b := newBench(t)
-	b.talk(measured("ib_send_bw -x 0 -n 5 -a", 8<<20, 5))
+	newBench(t).talk(sizes())
 }
+
+func sizes() pair { return measured("ib_send_bw -x 0 -n 5 -a", 8<<20, 5) }
 
 // What no adapter offers is refused, and the programs say so.
 func TestRefused(t *testing.T) {
@@ -113,6 +116,15 @@ func TestRefused(t *testing.T) {
 func TestQperf(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	b := newBench(t)
+	for _, p := range qperfs() {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			b.under(t).talk(p)
+		})
+	}
+}
+
+func qperfs() (pairs []pair) {
 	results := []struct{ name, says string }{
 		{"rc_lat", "latency"}, {"rc_bw", "bw"}, {"rc_bi_bw", "bw"},
 		{"rc_rdma_read_lat", "latency"}, {"rc_rdma_read_bw", "bw"},
@@ -126,25 +138,26 @@ func TestQperf(t *testing.T) {
 		for _, r := range results[i : i+each] {
 			names, says = append(names, r.name), append(says, fmt.Sprintf(`%s:\s+%s += +[0-9.]+ .*\s+`, r.name, r.says))
 		}
-		t.Run(names[0], func(t *testing.T) {
-			t.Parallel()
-			b.under(t).talk(pair{server: "qperf -lp PORT", client: "qperf -lp PORT ADDR0 -t 1 -cm 1 " + strings.Join(names, " "),
-				says: strings.Join(says, ""), endless: true})
-		})
+		pairs = append(pairs, pair{name: "qperf " + names[0], server: "qperf -lp PORT", client: "qperf -lp PORT ADDR0 -t 1 -cm 1 " + strings.Join(names, " "),
+			says: strings.Join(says, ""), endless: true})
 	}
+	return pairs
 }
 
 // fio's engine writes, reads and sends; whoever receives needs as many receives as there are messages, as fio asks for no
 // retries where there is none.
 func TestFio(t *testing.T) {
 	t.Parallel() // it waits, most of the time
-	b := newBench(t)
+	newBench(t).talkAll(t, fios())
+}
+
+func fios() []pair {
 	server := "fio --name=s --ioengine=rdma --port=PORT --bs=64k --size=4m --iodepth=64 --rw=read"
 	client := "fio --name=c --ioengine=rdma --hostname=ADDR0 --port=PORT --bs=64k --size=4m --iodepth=4 --rw=write --verb="
 	says := `err= 0.*[\s\S]*WRITE: .*io=4096KiB`
-	b.talkAll(t, []pair{
-		{name: "write", server: server, client: client + "write", says: says, server2: `err= 0`},
-		{name: "read", server: server, client: client + "read", says: says, server2: `err= 0`},
-		{name: "send", server: server, client: client + "send", says: says, server2: `err= 0.*[\s\S]*READ: .*io=4096KiB`},
-	})
+	return []pair{
+		{name: "fio write", server: server, client: client + "write", says: says, server2: `err= 0`},
+		{name: "fio read", server: server, client: client + "read", says: says, server2: `err= 0`},
+		{name: "fio send", server: server, client: client + "send", says: says, server2: `err= 0.*[\s\S]*READ: .*io=4096KiB`},
+	}
 }

@@ -29,9 +29,9 @@ func TestDevices(t *testing.T) {
 }
 
 // The example programs of libibverbs check what they receive.
-func TestPingPong(t *testing.T) {
-	b := newBench(t)
-	var pairs []pair
+func TestPingPong(t *testing.T) { newBench(t).talkAll(t, pingPongs()) }
+
+func pingPongs() (pairs []pair) {
 	for _, kind := range []string{"rc", "uc", "ud", "srq"} {
 		for _, events := range []string{"", " -e"} {
 			command := fmt.Sprintf("ibv_%s_pingpong -g 0 -n 300 -c -p PORT%s", kind, events)
@@ -39,7 +39,7 @@ func TestPingPong(t *testing.T) {
 				says: `(?m)^300 iters in`, server2: `(?m)^300 iters in`})
 		}
 	}
-	pairs = append(pairs,
+	return append(pairs,
 		pair{name: "one device", server: "ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi0", client: "ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi0 127.0.0.1", says: "100 iters"},
 		pair{name: "messages of 1 MB", server: "ibv_rc_pingpong -g 0 -n 20 -c -s 1048576 -m 4096 -p PORT -d softvpi0",
 			client: "ibv_rc_pingpong -g 0 -n 20 -c -s 1048576 -m 4096 -p PORT -d softvpi1 127.0.0.1", says: "20 iters"},
@@ -47,13 +47,13 @@ func TestPingPong(t *testing.T) {
 		pair{name: "address space of 64 MB", server: "prlimit --as=64000000 ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi0",
 			client: "prlimit --as=64000000 ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi1 127.0.0.1", says: "100 iters"},
 		pair{name: "new send", server: "ibv_rc_pingpong -g 0 -n 100 -c -N -p PORT -d softvpi0", client: "ibv_rc_pingpong -g 0 -n 100 -c -N -p PORT -d softvpi1 127.0.0.1", says: "100 iters"})
-	b.talkAll(t, pairs)
 }
 
 // The programs of librdmacm.
-func TestConnectionManager(t *testing.T) {
-	b := newBench(t)
-	b.talkAll(t, []pair{
+func TestConnectionManager(t *testing.T) { newBench(t).talkAll(t, managed()) }
+
+func managed() []pair {
+	return []pair{
 		{name: "rping", server: "rping -s -a ADDR0 -p PORT -C 20 -V", client: "rping -c -a ADDR0 -p PORT -C 20 -V -v", says: `rdma-ping-19: `},
 		{name: "ucmatose", server: "ucmatose -p PORT -C 10 -S 1000", client: "ucmatose -s ADDR0 -p PORT -C 10 -S 1000", says: "return status 0", server2: "return status 0"},
 		{name: "udaddy", server: "udaddy -C 10 -S 1000", client: "udaddy -s ADDR0 -C 10 -S 1000", says: "return status 0", server2: "return status 0"},
@@ -65,7 +65,7 @@ func TestConnectionManager(t *testing.T) {
 		{name: "rdma_xclient", server: "rdma_xserver -p PORT", client: "rdma_xclient -s ADDR0 -p PORT", says: "rdma_xclient: end 0", server2: "rdma_xserver: end 0"},
 		{name: "cmtime", server: "cmtime -b ADDR0 -p PORT", client: "cmtime -s ADDR0 -p PORT -c 20", says: `(?m)^destroy +: +[0-9.]+`, endless: true},
 		{name: "udpong", server: "udpong -b ADDR0 -p PORT -S 1024 -C 50", client: "udpong -s ADDR0 -p PORT -S 1024 -C 50", says: `(?m)^\w+ +1k +50 `, endless: true},
-	})
+	}
 }
 
 // Members of a multicast group hear what one of them sends.

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -17,24 +18,29 @@ func TestUCX(t *testing.T) {
 			t.Errorf("ucx_info does not print %s:\n%s", want, out)
 		}
 	}
+	b.talkAll(t, ucxs())
+}
+
+func ucxs() []pair {
 	final := `(?m)^Final: +200 `
-	b.talkAll(t, []pair{
-		{name: "rc_verbs", server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -x rc_verbs -d softvpi1:1 -t am_lat -n 200 -w 10 127.0.0.1", says: final},
-		{name: "rc_verbs put", server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -x rc_verbs -d softvpi1:1 -t put_lat -n 200 -w 10 127.0.0.1", says: final},
-		{name: "ud_verbs", server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -x ud_verbs -d softvpi1:1 -t am_lat -n 200 -w 10 127.0.0.1", says: final},
-		{name: "tags", env: []string{"UCX_TLS=rc_verbs,ud_verbs"}, server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -t tag_lat -n 200 -w 10 127.0.0.1", says: final},
-	})
+	return []pair{
+		{name: "UCX rc_verbs", server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -x rc_verbs -d softvpi1:1 -t am_lat -n 200 -w 10 127.0.0.1", says: final},
+		{name: "UCX rc_verbs put", server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -x rc_verbs -d softvpi1:1 -t put_lat -n 200 -w 10 127.0.0.1", says: final},
+		{name: "UCX ud_verbs", server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -x ud_verbs -d softvpi1:1 -t am_lat -n 200 -w 10 127.0.0.1", says: final},
+		{name: "UCX tags", env: []string{"UCX_TLS=rc_verbs,ud_verbs"}, server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -t tag_lat -n 200 -w 10 127.0.0.1", says: final},
+	}
 }
 
 // UCX connects through librdmacm as well, and io_demo checks its data then.
-func TestUCXConnections(t *testing.T) {
-	b := newBench(t)
+func TestUCXConnections(t *testing.T) { newBench(t).talkAll(t, demos()) }
+
+func demos() []pair {
 	env := []string{"UCX_TLS=rc_verbs,ud_verbs", "UCX_SOCKADDR_TLS_PRIORITY=rdmacm"}
 	server, client := "io_demo -p PORT -q -d 1:100000", "io_demo -i 100 -q -d 1:100000 -o write,read -y 0.1s ADDR0:PORT"
-	b.talkAll(t, []pair{
-		{name: "tags", env: env, server: server, client: client, says: "Client exit with status 'OK'", server2: "got new connection request", endless: true},
-		{name: "active messages", env: env, server: server + " -A", client: client + " -A", says: "Client exit with status 'OK'", server2: "got new connection request", endless: true},
-	})
+	return []pair{
+		{name: "io_demo with tags", env: env, server: server, client: client, says: "Client exit with status 'OK'", server2: "got new connection request", endless: true},
+		{name: "io_demo with active messages", env: env, server: server + " -A", client: client + " -A", says: "Client exit with status 'OK'", server2: "got new connection request", endless: true},
+	}
 }
 
 func TestLibfabric(t *testing.T) {
@@ -48,25 +54,50 @@ func TestLibfabric(t *testing.T) {
 			}
 		}
 	}
-	b.talkAll(t, []pair{
-		{name: "datagrams", server: "fi_pingpong -p verbs -e dgram -d softvpi0-dgram -I 50 -B PORT",
+	b.talkAll(t, fabrics())
+}
+
+func fabrics() []pair {
+	return []pair{
+		{name: "libfabric datagrams", server: "fi_pingpong -p verbs -e dgram -d softvpi0-dgram -I 50 -B PORT",
 			client: "fi_pingpong -p verbs -e dgram -d softvpi1-dgram -I 50 -P PORT 127.0.0.1", says: `(?m)^1k +50 +=50 `},
-		{name: "messages", server: "fi_pingpong -p verbs -e msg -c -d softvpi0 -S 65536 -I 50 -B PORT",
+		{name: "libfabric messages", server: "fi_pingpong -p verbs -e msg -c -d softvpi0 -S 65536 -I 50 -B PORT",
 			client: "fi_pingpong -p verbs -e msg -c -S 65536 -I 50 -P PORT ADDR0", says: `(?m)^64k +50 +=50 `},
-		{name: "reliable datagrams over messages", server: "fi_pingpong -p verbs;ofi_rxm -e rdm -c -S 65536 -I 50 -B PORT",
+		{name: "libfabric reliable datagrams over messages", server: "fi_pingpong -p verbs;ofi_rxm -e rdm -c -S 65536 -I 50 -B PORT",
 			client: "fi_pingpong -p verbs;ofi_rxm -e rdm -c -S 65536 -I 50 -P PORT ADDR0", says: `(?m)^64k +50 +=50 `},
-	})
+		{name: "libfabric reliable datagrams over datagrams", server: "fi_pingpong -p verbs;ofi_rxd -e rdm -c -S 65536 -I 50 -B PORT",
+			client: "fi_pingpong -p verbs;ofi_rxd -e rdm -c -S 65536 -I 50 -P PORT ADDR0", says: `(?m)^64k +50 +=50 `},
+	}
 }
 
 // Two ranks pass a number around, and add theirs.
 func TestMPI(t *testing.T) {
 	b := newBench(t)
+	b.ring("--oversubscribe")
+}
+
+// The same with a rank on each of two hosts.
+func TestMPITwoHosts(t *testing.T) {
+	left, right := hosts(t)
+	left.need("nsenter", "unshare", "hostname")
+	agent, err := filepath.Abs("testdata/agent.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.env = append(left.env, "AGENT_SOCKET="+right.socket, fmt.Sprintf("AGENT_NET=/proc/%d/fd/%d", os.Getpid(), int(*right.side)))
+	left.ring("--mca", "plm_rsh_agent", agent, "-host", left.addrs[0].String()+","+right.addrs[0].String())
+}
+
+// ring runs two ranks, placed as the options of mpirun say.
+func (b *bench) ring(options ...string) {
+	b.t.Helper()
 	b.need("mpicc", "mpirun")
-	exe := filepath.Join(t.TempDir(), "ring")
+	exe := filepath.Join(b.t.TempDir(), "ring")
 	b.run(nil, "mpicc", "-o", exe, "testdata/ring.c")
+	command := append([]string{"mpirun", "-np", "2", "--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"}, options...)
 	out := b.run([]string{"UCX_TLS=rc_verbs,ud_verbs,self", "UCX_NET_DEVICES=softvpi0:1", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"},
-		"mpirun", "--oversubscribe", "-np", "2", "--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any", exe)
+		append(command, exe)...)
 	if !regexp.MustCompile(`(?m)^100 rounds of 2 ranks: token 200, sum 3$`).MatchString(out) {
-		t.Errorf("%s", out)
+		b.t.Errorf("%s", out)
 	}
 }

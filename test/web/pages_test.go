@@ -173,7 +173,7 @@ func portProtocol(t *testing.T, b *tab) {
 	b.adapter(spare, "/port")
 	b.holds(`document.querySelector("input[value=ib]").disabled && document.querySelector("input[value=auto]").disabled`)
 	b.click("main form.stack button")
-	b.shows(".notice", "Port 1 is left to the hardware's default, which is ETH.")
+	b.shows(".notice", "Port 1 is left to the hardware's default. A restart of the adapter takes it up.")
 	b.click("input[value=eth]")
 	b.click("main form.stack button")
 	b.shows(".notice", "Port 1 is set to ETH.")
@@ -182,7 +182,7 @@ func portProtocol(t *testing.T, b *tab) {
 	b.do(chromedp.Evaluate(`document.querySelector("input[value=ib]").disabled = false`, nil)) // as a person with the browser's tools might
 	b.click("input[value=ib]")
 	b.click("main form.stack button")
-	b.shows(".problem", "InfiniBand ports are not built yet; allowed: ETH, HW Defaults.")
+	b.shows(".problem", "allowed: eth, hw")
 }
 
 // positive is how an expression of the page says that a line of an instance's counter has a value that is not zero.

@@ -24,6 +24,8 @@ const (
 	CM      = "librdmacm.so.1"
 	Preload = "libsoftvpi-preload.so"
 	Memory  = "libsoftvpi-memory.so"
+	// Datagrams is the library of management datagrams.
+	Datagrams = "libibumad.so.3"
 )
 
 // Variables of the dynamic linker.
@@ -42,6 +44,9 @@ func Supported() error {
 	}
 	return nil
 }
+
+// ErrNotBuilt says that a library is not there.
+var ErrNotBuilt = errors.New("not built")
 
 // Find returns the directory of the libraries: SOFTVPI_CLIB, else clib beside the executable, else lib/softvpi beside its
 // directory (/usr/local/bin/softvpi: /usr/local/lib/softvpi).
@@ -65,13 +70,13 @@ func Find() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", fmt.Errorf("there is no %s in %s: make clib builds it, and %s names another directory", Verbs, strings.Join(places, " or "), Variable)
+	return "", fmt.Errorf("%w: there is no %s in %s: make clib builds it, and %s names another directory", ErrNotBuilt, Verbs, strings.Join(places, " or "), Variable)
 }
 
 // Have returns an error where a file of the libraries was not built.
 func Have(dir, file string) error {
 	if !has(dir, file) {
-		return fmt.Errorf("there is no %s in %s: make clib builds it", file, dir)
+		return fmt.Errorf("%w: there is no %s in %s: make clib builds it", ErrNotBuilt, file, dir)
 	}
 	return nil
 }

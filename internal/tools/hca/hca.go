@@ -95,12 +95,43 @@ func describe(index int, version string, a *api.AdapterStatus) device {
 	if p.Up {
 		p.State, p.Physical = mad.PortActive, mad.PhysicalLinkUp
 	}
+	if n := a.InfiniBand; n != nil {
+		p.onFabric(n)
+	}
 	for _, g := range a.GIDs {
 		p.GIDs = append(p.GIDs, groups(g.GID.As16()))
 	}
-	return device{
+	d := device{
 		Index: index, Name: a.Name, Generation: a.Generation, Firmware: version, VendorID: vendorID, PartID: partID, Hardware: "0",
 		NodeGUID: a.GUID, ImageGUID: a.GUID, Ports: []port{p}, status: a,
+	}
+	if a.InfiniBand != nil {
+		d.NodeGUID, d.ImageGUID = a.InfiniBand.NodeGUID, a.InfiniBand.NodeGUID
+	}
+	return d
+}
+
+// onFabric shows an InfiniBand port.
+func (p *port) onFabric(n *api.InfiniBandStatus) {
+	p.Layer, p.Transport, p.GUID, p.Rate = "InfiniBand", "IB", n.PortGUID, float64(n.Mbps)/1000
+	p.LID, p.LMC, p.SMLID, p.MaxMTU = ib.LID(n.LID), n.LMC, ib.LID(n.SMLID), uint32(n.MaxMTU)
+	if n.Mbps == 0 {
+		p.Rate = unknownSpeed
+	}
+	for s := mad.PortDown; s <= mad.PortActive; s++ {
+		if s.String() == n.State {
+			p.State = s
+		}
+	}
+	for s := mad.PhysicalSleep; s <= mad.PhysicalPhyTest; s++ {
+		if s.String() == n.Physical {
+			p.Physical = s
+		}
+	}
+	if width, _, ok := strings.Cut(n.Rate, "x"); ok {
+		if lanes, err := strconv.Atoi(width); err == nil {
+			p.Lanes = lanes
+		}
 	}
 }
 

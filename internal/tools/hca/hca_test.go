@@ -32,6 +32,16 @@ func sample() []device {
 			Name: "Ethernet 2", Generation: "mlx4", Enabled: true, RoCE: "v1.25", ActiveMTU: 1024, LinkMTU: 1500, UDPPort: 4791, Number: 1, Path: "wire",
 			GUID: 0x0200c0fffe010204, GIDs: []api.GIDStatus{{GID: netip.MustParseAddr("2001:db8::1")}},
 		},
+		{
+			Name: "ib0", Generation: "mlx5", Enabled: true, Up: true, RoCE: "InfiniBand", ActiveMTU: 2048, LinkMTU: 4096, Path: "auto", GUID: 0x100001,
+			GIDs: []api.GIDStatus{{GID: netip.MustParseAddr("fe80::10:1")}},
+			InfiniBand: &api.InfiniBandStatus{State: "Active", Physical: "LinkUp", LID: 5, LMC: 1, SMLID: 3, PortGUID: 0x100001, NodeGUID: 0x100000,
+				Rate: "4xEDR", Mbps: 100000, MTU: 2048, MaxMTU: 4096},
+		},
+		{
+			Name: "ib1", Generation: "mlx5", Enabled: true, RoCE: "InfiniBand", ActiveMTU: 4096, LinkMTU: 4096, Path: "auto", GUID: 0x100003,
+			InfiniBand: &api.InfiniBandStatus{State: "Down", Physical: "Polling", PortGUID: 0x100003, NodeGUID: 0x100002, MaxMTU: 4096},
+		},
 	}
 	var list []device
 	for i := range s {

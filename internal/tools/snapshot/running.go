@@ -147,11 +147,7 @@ func (r *report) connections(ctx context.Context, c *api.Client) {
 	}
 	for i := range page.Items {
 		q := &page.Items[i]
-		peer := ""
-		if q.Peer.IsValid() {
-			peer = q.Peer.String()
-		}
-		t.add(q.Adapter, q.Number, q.Type, q.State, q.Owner, q.PID, peer, q.RemoteNumber, q.QPStatus.Path, q.MTU, q.SendPosted, q.RecvPosted)
+		t.add(q.Adapter, q.Number, q.Type, q.State, q.Owner, q.PID, q.PeerName(), q.RemoteNumber, q.QPStatus.Path, q.MTU, q.SendPosted, q.RecvPosted)
 	}
 }
 

@@ -1,0 +1,82 @@
+package api
+
+import (
+	"context"
+	"net/url"
+)
+
+// VirtualPorts is a driver with virtual IPoIB ports (WinOF 5.50, 5.2: part_man). A Driver that has it serves it.
+type VirtualPorts interface {
+	VirtualPorts() []VirtualPort
+	AddVirtualPort(VirtualPortRequest) (VirtualPort, error)
+	// RemoveVirtualPort removes one port; fields beside its name have to fit where they are not empty.
+	RemoveVirtualPort(VirtualPortRequest) error
+	RemoveVirtualPorts() error
+}
+
+// VirtualPortRequest names a virtual port, or one to make.
+type VirtualPortRequest struct {
+	Connection string `json:"connection" doc:"Of a new port: the IPoIB port that it is made on. To remove: the virtual port's own connection."`
+	IName      string `json:"iname,omitempty" doc:"Begins with an i; without it one is made."`
+	PKey       string `json:"pkey,omitempty" doc:"4 hexadecimal digits; without it the port's default one."`
+}
+
+// VirtualPort is a virtual IPoIB port.
+type VirtualPort struct {
+	Connection string `json:"connection" doc:"Name of its connection."`
+	Port       string `json:"port" doc:"The adapter that it is made on."`
+	IName      string `json:"iname"`
+	PKey       string `json:"pkey" doc:"That it was made with, or the port's default one."`
+	State      string `json:"state" doc:"up, or why it is disconnected."`
+	ActivePKey string `json:"active_pkey,omitempty" doc:"The P_Key of the port's table that it has."`
+}
+
+const virtualPorts = "/virtual-ports"
+
+func (s *Server) virtualPortRoutes(d VirtualPorts) {
+	register(s, operation("GET", virtualPorts, "virtual-ports", "The virtual IPoIB ports"),
+		func(context.Context, *struct{}) (*one[[]VirtualPort], error) { return body(d.VirtualPorts()), nil })
+	register(s, operation("POST", virtualPorts, "add-virtual-port", "Make a virtual IPoIB port on an IPoIB port"),
+		func(_ context.Context, in *struct{ Body VirtualPortRequest }) (*one[VirtualPort], error) {
+			p, err := d.AddVirtualPort(in.Body)
+			return body(p), err
+		})
+	register(s, operation("DELETE", virtualPorts, "remove-virtual-ports", "Remove all virtual IPoIB ports"),
+		func(context.Context, *struct{}) (*struct{}, error) { return nil, d.RemoveVirtualPorts() })
+	register(s, operation("DELETE", virtualPorts+"/{connection}", "remove-virtual-port", "Remove a virtual IPoIB port"),
+		func(_ context.Context, in *struct {
+			Connection string `path:"connection"`
+			IName      string `query:"iname" doc:"Refuse where it has another."`
+			PKey       string `query:"pkey" doc:"Refuse where it has another."`
+		}) (*struct{}, error) {
+			return nil, d.RemoveVirtualPort(VirtualPortRequest{in.Connection, in.IName, in.PKey})
+		})
+}
+
+// VirtualPorts asks for the virtual IPoIB ports.
+func (c *Client) VirtualPorts(ctx context.Context) (list []VirtualPort, err error) {
+	err = c.call(ctx, "GET", virtualPorts, nil, nil, &list)
+	return list, err
+}
+
+// AddVirtualPort makes a virtual IPoIB port.
+func (c *Client) AddVirtualPort(ctx context.Context, q VirtualPortRequest) (p VirtualPort, err error) {
+	err = c.call(ctx, "POST", virtualPorts, nil, q, &p)
+	return p, err
+}
+
+// RemoveVirtualPort removes a virtual IPoIB port.
+func (c *Client) RemoveVirtualPort(ctx context.Context, q VirtualPortRequest) error {
+	v := url.Values{}
+	for name, value := range map[string]string{"iname": q.IName, "pkey": q.PKey} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return c.call(ctx, "DELETE", virtualPorts+"/"+url.PathEscape(q.Connection), v, nil, nil)
+}
+
+// RemoveVirtualPorts removes all of them.
+func (c *Client) RemoveVirtualPorts(ctx context.Context) error {
+	return c.call(ctx, "DELETE", virtualPorts, nil, nil, nil)
+}

@@ -1,0 +1,159 @@
+package cm
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+var (
+	ibLocal  = netip.MustParseAddr("10.1.0.1")
+	ibRemote = netip.MustParseAddr("10.1.0.2")
+	ibGIDA   = netip.MustParseAddr("fe80::a")
+	ibGIDB   = netip.MustParseAddr("fe80::b")
+)
+
+// ibPair is two engines at LIDs 0x11 and 0x22 in partition 0x8001, b with a listener in each port space.
+func ibPair(t *testing.T) (p *pair, send func(d Datagram, from *side)) {
+	t.Helper()
+	p = newPair(func(c *Config) { c.PKeys = []ib.PKey{0, 0xffff, 0x8001}; c.MTU = ib.MTU4096 })
+	p.a.addr, p.b.addr = frame.LIDAddr(0x11), frame.LIDAddr(0x22)
+	for _, space := range []command.PortSpace{command.TCP, command.UDP} {
+		id, err := p.b.e.Open(space, 7)
+		check(t, err)
+		_, err = p.b.e.Bind(id, netip.AddrPortFrom(ibRemote, 7471))
+		check(t, err)
+		check(t, p.b.e.Listen(id, 4))
+	}
+	return p, func(d Datagram, from *side) {
+		to := p.other(from)
+		to.e.Receive(p.now, d.MAD[:], Peer{Local: d.Remote, Remote: d.Local, QPN: 1, SL: d.SL, PKey: d.PKey})
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *pair) connectIB(t *testing.T, space command.PortSpace, path Path) ID {
+	t.Helper()
+	id, err := p.a.e.Open(space, 0)
+	check(t, err)
+	check(t, p.a.e.Connect(p.now, id, Connect{
+		Remote: netip.AddrPortFrom(ibRemote, 7471), Local: ibLocal, LocalGID: ibGIDA, RemoteGID: ibGIDB, QPN: 0x100, RetryCount: 7,
+		MTU: ib.MTU2048, SL: 9, Path: path,
+	}))
+	p.collect()
+	return id
+}
+
+// A connection inside a subnet goes by LIDs, from the request to the last message: IBA 12.7.10 to 12.7.21.
+func TestConnectionByLIDs(t *testing.T) {
+	p, send := ibPair(t)
+	p.connectIB(t, command.TCP, Path{LocalLID: 0x11, RemoteLID: 0x22, Rate: 3, Life: 10, PKey: 0x8001})
+	f := p.take(0)
+	if d := &f.d; d.Local != p.a.addr || d.Remote != p.b.addr || d.SL != 9 || d.PKey != 0x8001 {
+		t.Errorf("the request goes from %v to %v, SL %d, P_Key %v", d.Local, d.Remote, d.SL, d.PKey)
+	}
+	m, err := mad.ParseREQ(f.d.MAD[:])
+	check(t, err)
+	want := mad.Path{LocalLID: 0x11, RemoteLID: 0x22, LocalGID: ib.GIDFromAddr(ibGIDA), RemoteGID: ib.GIDFromAddr(ibGIDB), FlowLabel: m.Primary.FlowLabel,
+		PacketRate: 3, SL: 9, SubnetLocal: true, AckTimeout: ackTimeout(DefaultAckDelay, 10)}
+	if m.Primary != want || m.PKey != 0x8001 || m.PathMTU != ib.MTU2048 {
+		t.Errorf("REQ %+v, P_Key %v, MTU %v, want %+v", m.Primary, m.PKey, m.PathMTU, want)
+	}
+	send(f.d, p.a)
+	e := p.b.events()[0]
+	c := &e.Conn
+	if c.LocalLID != 0x22 || c.RemoteLID != 0x11 || c.SL != 9 || c.Global || c.LocalGID != ibGIDB || c.RemoteGID != ibGIDA || c.PKey != 0x8001 || c.MTU != ib.MTU2048 {
+		t.Fatalf("the listener is shown %+v", c)
+	}
+	if e.Remote.Addr() != ibLocal || e.Local != netip.AddrPortFrom(ibRemote, 7471) {
+		t.Errorf("from %v to %v", e.Remote, e.Local)
+	}
+	_, err = p.b.e.Accept(p.now, e.ID, Accept{QPN: 0x200})
+	check(t, err)
+	p.collect()
+	rep := p.take(0)
+	if d := &rep.d; d.Local != p.b.addr || d.Remote != p.a.addr || d.SL != 9 || d.PKey != 0x8001 {
+		t.Errorf("the answer goes from %v to %v, SL %d, P_Key %v", d.Local, d.Remote, d.SL, d.PKey)
+	}
+	send(rep.d, p.b)
+	r := p.a.events()[0]
+	if r.Type != EventConnectResponse || r.Conn.RemoteLID != 0x22 || r.Conn.RemoteQPN != 0x200 {
+		t.Fatalf("the answer is %+v", r)
+	}
+	check(t, p.a.e.Establish(p.now, r.ID, nil))
+	p.collect()
+	send(p.take(0).d, p.a)
+	if e := p.b.events(); len(e) != 1 || e[0].Type != EventEstablished {
+		t.Errorf("the listener hears %v", e)
+	}
+}
+
+// A peer in another subnet is reached by the router that its request came from, with a GRH.
+func TestConnectionThroughARouter(t *testing.T) {
+	p, _ := ibPair(t)
+	p.connectIB(t, command.TCP, Path{LocalLID: 0x11, RemoteLID: 0x99, Global: true, Life: 10, PKey: 0xffff})
+	f := p.take(0)
+	m, err := mad.ParseREQ(f.d.MAD[:])
+	check(t, err)
+	if m.Primary.SubnetLocal {
+		t.Error("the request says that the path is in the subnet")
+	}
+	router := frame.LIDAddr(0x77)
+	p.b.e.Receive(p.now, f.d.MAD[:], Peer{Local: p.b.addr, Remote: router, QPN: 1, SL: 2, PKey: 0xffff})
+	c := &p.b.events()[0].Conn
+	if c.LocalLID != 0x22 || c.RemoteLID != 0x77 || !c.Global || c.RemoteGID != ibGIDA {
+		t.Errorf("the listener is shown %+v", c)
+	}
+}
+
+// A request in a partition that the port is not in is refused (REJ 5), and so is one between limited members.
+func TestRequestsInOtherPartitions(t *testing.T) {
+	for _, c := range []struct {
+		key ib.PKey
+		ok  bool
+	}{{0x8001, true}, {0x0001, true}, {0x8002, false}, {0x7fff, true}, {0x8000, false}} {
+		p, send := ibPair(t)
+		p.connectIB(t, command.TCP, Path{LocalLID: 0x11, RemoteLID: 0x22, PKey: 0x8001})
+		f := p.take(0)
+		m, err := mad.ParseREQ(f.d.MAD[:])
+		check(t, err)
+		m.PKey = c.key
+		m.Append(f.d.MAD[:0])
+		send(f.d, p.a)
+		if e := p.b.events(); (len(e) == 1) != c.ok {
+			t.Errorf("P_Key %#04x: %v", uint16(c.key), e)
+		}
+	}
+}
+
+// A question for a datagram QP tells no path: the answer goes the way that the question came.
+func TestDatagramsByLIDs(t *testing.T) {
+	p, send := ibPair(t)
+	p.connectIB(t, command.UDP, Path{LocalLID: 0x11, RemoteLID: 0x22, PKey: 0x8001})
+	send(p.take(0).d, p.a)
+	e := p.b.events()[0]
+	if c := &e.Conn; c.LocalLID != 0x22 || c.RemoteLID != 0x11 || c.SL != 9 || c.PKey != 0x8001 {
+		t.Fatalf("the listener is shown %+v", c)
+	}
+	_, err := p.b.e.Accept(p.now, e.ID, Accept{QPN: 0x200})
+	check(t, err)
+	p.collect()
+	f := p.take(0)
+	if f.d.Remote != p.a.addr || f.d.SL != 9 || f.d.PKey != 0x8001 {
+		t.Errorf("the answer goes to %v, SL %d, P_Key %v", f.d.Remote, f.d.SL, f.d.PKey)
+	}
+	send(f.d, p.b)
+	if r := p.a.events()[0]; r.Type != EventConnectResponse || r.Conn.RemoteLID != 0x22 || r.Conn.RemoteQPN != 0x200 {
+		t.Errorf("the answer is %+v", r)
+	}
+}

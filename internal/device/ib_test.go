@@ -1,0 +1,120 @@
+package device
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// ibFabric is a star of hosts that run, with a subnet manager at host 0.
+type ibFabric struct {
+	t testing.TB
+	*rack.Rack
+	stop func() // ends the subnet manager
+}
+
+func newIBFabric(t testing.TB, hosts int, cfg subnet.Config) *ibFabric {
+	t.Helper()
+	top, err := fabric.Star(hosts, fabric.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
+	if err != nil {
+		t.Fatal(err)
+	}
+	guid := uint64(0x5f00)
+	f := &ibFabric{t: t, Rack: rack.New(fabric.New(top, func() uint64 { guid++; return guid }), rack.Options{})}
+	t.Cleanup(func() { f.Close() })
+	f.manage(cfg)
+	return f
+}
+
+// manage runs a subnet manager until the test ends, or stop is called.
+func (f *ibFabric) manage(cfg subnet.Config) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Manage(ctx, fabric.Place{Node: 0, Port: 1}, cfg, nil) }()
+	over := false
+	f.stop = func() {
+		if over {
+			return
+		}
+		over = true
+		cancel()
+		if err := <-done; err != nil {
+			f.t.Errorf("the subnet manager ended with %v", err)
+		}
+	}
+	f.t.Cleanup(f.stop)
+}
+
+// add plugs an adapter of h in at a host, and waits until its port is active.
+func (f *ibFabric) add(h *Host, host int, cfg AdapterConfig) uint32 {
+	f.t.Helper()
+	p, err := f.Plug(fabric.Place{Node: host, Port: 1}, h.Wake)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	cfg.Link = p
+	i := h.add(f.t, cfg)
+	f.until(h, func() bool { return h.adapters[i].up() && h.adapters[i].ib.port.LID != 0 })
+	return i
+}
+
+// until waits until so, which runs under the baton.
+func (f *ibFabric) until(h *Host, so func() bool) {
+	f.t.Helper()
+	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		h.lock()
+		is := so()
+		h.unlock()
+		if is {
+			return
+		}
+		if time.Now().After(late) {
+			f.t.Fatal("it has not come to be")
+		}
+	}
+}
+
+// overInfiniBand makes two adapters on a fabric.
+func overInfiniBand(oneHost bool) func(testing.TB, AdapterConfig) (a, b *program) {
+	return func(t testing.TB, cfg AdapterConfig) (a, b *program) {
+		h := newHost(t, Config{Seed: 1})
+		g := h
+		if !oneHost {
+			g = newHost(t, Config{Seed: 2})
+		}
+		f := newIBFabric(t, 2, subnet.Config{})
+		ca, cb := cfg, cfg
+		ca.Addr, cb.Addr = loopback(), loopback()
+		i, j := f.add(h, 0, ca), f.add(g, 1, cb)
+		return newProgram(t, h, i), newProgram(t, g, j)
+	}
+}
+
+func init() {
+	networks = append(networks, network{"infiniband", overInfiniBand(false)}, network{"infiniband one host", overInfiniBand(true)})
+}
+
+// The port of an adapter is what the subnet manager made it.
+func TestInfiniBandPort(t *testing.T) {
+	h := newHost(t, Config{Seed: 1})
+	f := newIBFabric(t, 2, subnet.Config{})
+	i := f.add(h, 1, AdapterConfig{})
+	p := newProgram(t, h, i)
+	infos, err := p.c.Adapters(bg)
+	p.check(err)
+	gids, err := p.c.GIDs(bg, i)
+	p.check(err)
+	n := infos[i]
+	if n.RoCE != InfiniBand || n.ActiveMTU != 4096 || n.Up != 1 || string(n.Name[:12]) != "InfiniBand 1" || n.GUID == 0 {
+		t.Errorf("%+v", n)
+	}
+	if len(gids) != 1 || gids[0].RoCE != InfiniBand || gids[0].GID != n.Addr {
+		t.Errorf("GIDs %+v, the adapter's address is %v", gids, netip.AddrFrom16(n.Addr))
+	}
+}

@@ -1,0 +1,190 @@
+package device
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/cm"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// bits is what of an address vector a connection's path is beside LID and SL.
+func (p *ibPort) bits(t *cm.Attributes) uint8 {
+	bits := uint8(t.LocalLID & p.mask())
+	if t.Global {
+		bits |= command.PathGlobal
+	}
+	return bits
+}
+
+// judge says why a peer's request cannot be for this port, as far as its CM does not know; 0: it can.
+func (a *adapter) judge(t *cm.Attributes) mad.RejectReason {
+	_, unnamed := frame.AddrLID(t.LocalGID) // a SIDR_REQ tells no GID
+	switch {
+	case a.ib == nil: // RoCE, whose CM has seen to it
+		return 0
+	case !a.ib.has(t.LocalLID):
+		return mad.RejectInvalidLID
+	case !unnamed && !slices.Contains(a.ib.gids(), t.LocalGID):
+		return mad.RejectInvalidGID
+	}
+	return 0
+}
+
+// knows reports whether it is known without a question that an address is of the adapter's fabric.
+func (a *adapter) knows(ip netip.Addr) bool {
+	if _, ok := a.nearGID(ip); ok {
+		return true
+	}
+	n := a.ib.names[ip]
+	return n != nil && n.known
+}
+
+// waiting makes the id wait for an answer. The function that it returns reports, once, whether the id still
+// waits: it was not destroyed, and its adapter not disabled.
+func (o *cmid) waiting() (still func() bool) {
+	a, id := o.adapter, o.id
+	over := false
+	o.stop = func() { over = true }
+	return func() bool {
+		if over || o.removed || o.adapter != a || a.ids[id] != o || o.client.cms.get(o.handle) != o {
+			return false
+		}
+		over, o.stop = true, nil
+		return true
+	}
+}
+
+// findIB asks which port has an address, and tells the program.
+func (o *cmid) findIB(now clock.Time, remote netip.Addr) {
+	if remote.IsMulticast() {
+		o.resolved(nil) // who is in a group is nobody's to ask
+		return
+	}
+	still := o.waiting()
+	o.adapter.find(now, remote, func(_ clock.Time, _ ib.GID, err error) {
+		if !still() {
+			return
+		}
+		if err != nil {
+			o.resolved(pathError(remote, err))
+			return
+		}
+		o.resolved(nil)
+	})
+}
+
+// findPath asks for the path to the port whose address was resolved, and tells the program.
+func (o *cmid) findPath(now clock.Time) error {
+	if !o.remote.IsValid() || o.remote.IsMulticast() {
+		return command.Errorf(command.State, "the address of the id is not resolved")
+	}
+	still := o.waiting()
+	o.adapter.reach(now, o.remote, func(_ clock.Time, rec *mad.PathRecord, err error) {
+		if !still() {
+			return
+		}
+		e := command.Event{Type: command.EventRouteResolved, Object: o.handle, Context: o.context, Adapter: o.adapter.index}
+		if err != nil {
+			e.Type, e.Status = command.EventRouteError, uint32(pathError(o.remote, err).Code)
+		} else {
+			e.Param.PrivateLen = uint8(copy(e.Param.Private[:], rec.Append(nil)))
+		}
+		o.client.event(e)
+	})
+	return nil
+}
+
+// connectIB asks for the path to the peer and then connects. What goes wrong after this returned is an event.
+func (o *cmid) connectIB(now clock.Time, n cm.Connect, q *qp) error {
+	a, remote := o.adapter, n.Remote.Addr()
+	o.state = cmConnecting
+	o.take(q)
+	still := o.waiting()
+	n.Private = append([]byte(nil), n.Private...)
+	a.reach(now, remote, func(now clock.Time, rec *mad.PathRecord, err error) {
+		if !still() {
+			return
+		}
+		if err != nil {
+			o.unreached(command.EventUnreachable, pathError(remote, err))
+			return
+		}
+		n.LocalGID, n.RemoteGID = rec.SGID.Addr(), rec.DGID.Addr()
+		n.MTU, n.SL, n.HopLimit = min(rec.MTU, ib.MTU4096), rec.SL, rec.HopLimit
+		if n.TrafficClass == 0 {
+			n.TrafficClass = rec.TrafficClass
+		}
+		n.Path = cm.Path{LocalLID: rec.SLID, RemoteLID: rec.DLID, Global: rec.HopLimit > 1, Rate: rec.Rate, Life: rec.Life, PKey: a.memberKey(rec.PKey)}
+		if err := a.cm.Connect(now, o.id, n); err != nil {
+			o.unreached(command.EventConnectError, asError(cmError(err)).(*command.Error))
+		}
+	})
+	return nil
+}
+
+// unreached ends an attempt that never became one.
+func (o *cmid) unreached(typ command.EventType, err *command.Error) {
+	o.state = cmEnded
+	o.part()
+	o.client.event(command.Event{Type: typ, Object: o.handle, Context: o.context, Adapter: o.adapter.index, Status: uint32(err.Code)})
+}
+
+// joinGroupIB joins a group at the subnet administration, attaches the QP, and tells the program.
+func (o *cmid) joinGroupIB(r *command.CMJoin, q *qp) {
+	a, now := o.adapter, o.client.host.now()
+	mgid := a.ipMGID(r.Group.IP())
+	state := uint8(mad.JoinFull)
+	if r.Flags&command.JoinSendOnly != 0 {
+		state = mad.JoinSendOnlyFull
+	}
+	group, pair := r.Group, r.QP
+	a.joinIB(now, mgid, state, func(now clock.Time, rec *mad.MCMemberRecord, err error) {
+		if o.removed || o.adapter != a || o.client.cms.get(o.handle) != o {
+			if err == nil {
+				a.leaveIB(now, mgid)
+			}
+			return
+		}
+		if q = o.client.qps.get(pair); err == nil && q != nil && q.tq != nil && state == mad.JoinFull {
+			if err = a.attach(q, netip.AddrFrom16(mgid)); err != nil {
+				a.leaveIB(now, mgid)
+			}
+		}
+		if err == nil {
+			o.joined = append(o.joined, mgid)
+		}
+		o.client.event(o.joinedIB(group, mgid, rec, err))
+	})
+}
+
+// leaveGroups ends what the id has joined.
+func (o *cmid) leaveGroups() {
+	for _, mgid := range o.joined {
+		if o.adapter == nil {
+			break // it left them when it was disabled
+		}
+		o.adapter.leaveIB(o.client.host.now(), mgid)
+	}
+	o.joined = nil
+}
+
+// leaveGroupIB ends what joinGroupIB began.
+func (o *cmid) leaveGroupIB(q *qp, group netip.Addr) error {
+	a := o.adapter
+	mgid := a.ipMGID(group)
+	i := slices.Index(o.joined, mgid)
+	if i < 0 {
+		return command.Errorf(command.NotFound, "the id is not in the group %v", group)
+	}
+	o.joined = slices.Delete(o.joined, i, i+1)
+	a.leaveIB(o.client.host.now(), mgid)
+	if q == nil || !q.attached(mgid) {
+		return nil
+	}
+	return a.detach(q, netip.AddrFrom16(mgid))
+}

@@ -1,0 +1,302 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// ibPair is a fabric with an adapter at each of its two hosts, each of a process of its own.
+type ibPair struct {
+	*ibFabric
+	a, b *program
+}
+
+func newIBPair(t *testing.T, cfg subnet.Config, adapter AdapterConfig) *ibPair {
+	t.Helper()
+	f := newIBFabric(t, 2, cfg)
+	h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
+	i, j := f.add(h, 0, adapter), f.add(g, 1, adapter)
+	return &ibPair{f, newProgram(t, h, i), newProgram(t, g, j)}
+}
+
+// Ports are reached by their GIDs where they have no IP address.
+func TestConnectByGID(t *testing.T) {
+	p := newIBPair(t, subnet.Config{}, AdapterConfig{})
+	if !p.b.addr.IsLinkLocalUnicast() || !p.b.addr.Is6() {
+		t.Fatalf("the address of an adapter without one is %v", p.b.addr)
+	}
+	c := connect(p.a.qp(command.CreateQP{}, p.a.cq(64)), p.b.qp(command.CreateQP{}, p.b.cq(64)))
+	operations(t, c)
+	info := c.a.info()
+	if info.Path != 1 || info.Attr.Route.LID == 0 || info.Attr.Route.Path&command.PathGlobal != 0 || info.Attr.MTU != 4096 {
+		t.Errorf("the connection is %+v", info.Attr)
+	}
+}
+
+// Whom nobody knows is unreachable, in the resolution of an address and in an attempt to connect.
+func TestAddressesThatNobodyHas(t *testing.T) {
+	p := newIBPair(t, subnet.Config{}, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")})
+	nobody := command.Endpoint{Addr: command.AddrFrom(netip.MustParseAddr("10.9.0.99")), Port: 7}
+	id, err := p.a.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
+	p.a.check(err)
+	p.a.check(p.a.c.CMResolveAddr(bg, command.CMResolveAddr{ID: id, Remote: nobody, Timeout: 1000}))
+	if e := p.a.event(command.EventAddressError); e.Status != uint32(command.HostUnreachable) {
+		t.Errorf("the address: status %d", e.Status)
+	}
+	p.a.check(p.a.c.CMResolveRoute(bg, command.CMResolveRoute{ID: id}))
+	if e := p.a.event(command.EventRouteError); e.Status != uint32(command.HostUnreachable) {
+		t.Errorf("the route: status %d", e.Status)
+	}
+	q := p.a.qp(command.CreateQP{}, p.a.cq(16))
+	p.a.dial(command.CMConnect{ID: id, QP: q.q.Handle, Remote: nobody})
+	if e := p.a.event(command.EventUnreachable); e.Status != uint32(command.HostUnreachable) {
+		t.Errorf("the connection: status %d", e.Status)
+	}
+	av := command.AddressVector{Addr: nobody.Addr}
+	if _, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd, AV: av}); !errors.Is(err, &command.Error{Code: command.HostUnreachable}) {
+		t.Errorf("the address handle: %v", err)
+	}
+}
+
+// The program learns the path that the subnet administration told, before it connects.
+func TestResolveRoute(t *testing.T) {
+	f := newIBFabric(t, 2, subnet.Config{})
+	h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
+	i, j := f.add(h, 0, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")}), f.add(g, 1, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.2")})
+	a, b := newProgram(t, h, i), newProgram(t, g, j)
+	id, err := a.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
+	a.check(err)
+	a.check(a.c.CMResolveAddr(bg, command.CMResolveAddr{ID: id, Remote: command.Endpoint{Addr: command.AddrFrom(b.addr), Port: 7}, Timeout: 1000}))
+	if e := a.event(command.EventAddressResolved); e.Remote.Addr.IP() != a.addr {
+		t.Errorf("the source is %v, want %v", e.Remote.Addr.IP(), a.addr)
+	}
+	a.check(a.c.CMResolveRoute(bg, command.CMResolveRoute{ID: id}))
+	e := a.event(command.EventRouteResolved)
+	rec, err := mad.ParsePathRecord(e.Param.Private[:e.Param.PrivateLen])
+	a.check(err)
+	from, err := a.c.Port(bg, i)
+	a.check(err)
+	to, err := b.c.Port(bg, j)
+	b.check(err)
+	if uint16(rec.SLID) != from.LID || uint16(rec.DLID) != to.LID || rec.MTU != ib.MTU4096 || rec.PKey != ib.PKeyDefault {
+		t.Errorf("the path is %+v, from %+v to %+v", rec, from.LID, to.LID)
+	}
+}
+
+// asked is a Resolver that knows one address.
+type asked struct {
+	ip    netip.Addr
+	gid   ib.GID
+	times atomic.Int32
+}
+
+func (r *asked) ResolveGID(_ context.Context, ip netip.Addr) (ib.GID, error) {
+	r.times.Add(1)
+	if ip != r.ip {
+		return ib.GID{}, errors.New("nobody answers")
+	}
+	return r.gid, nil
+}
+
+// A resolver is asked first for the port of an IP address, and what it does not know is looked for at the subnet
+// administration.
+func TestResolver(t *testing.T) {
+	p := newIBPair(t, subnet.Config{}, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")})
+	p.b.check(p.b.host.SetAddresses(p.b.adapter, []netip.Addr{netip.MustParseAddr("10.9.0.2")}))
+	gids, err := p.b.c.GIDs(bg, p.b.adapter)
+	p.b.check(err)
+	r := &asked{ip: netip.MustParseAddr("10.9.0.77"), gid: gids[0].GID}
+	p.a.check(p.a.host.SetResolver(p.a.adapter, r))
+	for _, s := range []string{"10.9.0.77", "10.9.0.2", "10.9.0.77"} {
+		_, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd, AV: command.AddressVector{Addr: command.AddrFrom(netip.MustParseAddr(s))}})
+		if err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+	if n := r.times.Load(); n != 2 {
+		t.Errorf("it was asked %d times for two addresses", n)
+	}
+	infos, err := p.b.c.Adapters(bg)
+	p.b.check(err)
+	if got := infos[0].Addr.IP(); got != netip.MustParseAddr("10.9.0.2") {
+		t.Errorf("the adapter's address is %v", got)
+	}
+}
+
+// Connections go on when their link was down for less than their retries take, and are told of it.
+func TestALinkThatGoesDownAndUp(t *testing.T) {
+	p := newIBPair(t, subnet.Config{}, AdapterConfig{})
+	c := connect(p.a.qp(command.CreateQP{}, p.a.cq(64)), p.b.qp(command.CreateQP{}, p.b.cq(64)))
+	at := fabric.Place{Node: 1, Port: 1}
+	p.Do(func(now clock.Time, f *fabric.Fabric) { f.Unlink(now, at) })
+	p.b.event(command.EventPortDown)
+	src, dst := p.a.buffer(64), p.b.buffer(64)
+	copy(src.b, "through")
+	c.b.postRecv(1, dst.sge(0, 64))
+	c.a.postSend(2, ring.OpSend, src.sge(0, 64))
+	p.Do(func(now clock.Time, f *fabric.Fabric) { f.Relink(now, at) })
+	p.b.event(command.EventPortActive)
+	wantSuccess(t, c.b.cq.next(), 1, ring.CQRecv)
+	wantSuccess(t, c.a.cq.next(), 2, ring.CQSend)
+	if string(dst.b[:7]) != "through" {
+		t.Errorf("%q arrived", dst.b[:7])
+	}
+}
+
+// Two adapters of one host take the local path only while both ports are active.
+func TestTheLocalPathFollowsThePorts(t *testing.T) {
+	f := newIBFabric(t, 2, subnet.Config{})
+	h := newHost(t, Config{Seed: 1})
+	i, j := f.add(h, 0, AdapterConfig{}), f.add(h, 1, AdapterConfig{})
+	a, b := newProgram(t, h, i), newProgram(t, h, j)
+	c := connect(a.qp(command.CreateQP{}, a.cq(64)), b.qp(command.CreateQP{}, b.cq(64)))
+	if path := c.a.info().Path; path != 2 {
+		t.Fatalf("path %d, want 2 (local)", path)
+	}
+	at := fabric.Place{Node: 1, Port: 1}
+	f.Do(func(now clock.Time, f *fabric.Fabric) { f.Unlink(now, at) })
+	f.until(h, func() bool { return !h.adapters[j].up() })
+	if path := c.a.info().Path; path != 1 {
+		t.Errorf("path %d with a port down, want 1 (wire)", path)
+	}
+	f.Do(func(now clock.Time, f *fabric.Fabric) { f.Relink(now, at) })
+	f.until(h, func() bool { return h.adapters[j].up() })
+	f.until(h, func() bool { return h.adapters[i].engine.Query(h.adapters[i].byNumber[c.a.q.Number].tq).Path == 2 })
+	operations(t, c)
+}
+
+// Adapters in a partition of their own connect in it; QPs that are both limited members of one do not hear each other, which
+// the port counts.
+func TestPartitions(t *testing.T) {
+	parts, err := subnet.ParsePartitions("Default=0x7fff : ALL=limited, SELF=full;\nOurs=0x0007 : ALL=full;\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newIBFabric(t, 3, subnet.Config{Partitions: parts, Enforce: subnet.EnforceOff}) // else the switch drops it
+	h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
+	i, j := f.add(h, 1, AdapterConfig{}), f.add(g, 2, AdapterConfig{}) // both limited members of the default partition
+	a, b := newProgram(t, h, i), newProgram(t, g, j)
+	port, err := a.c.Port(bg, i)
+	a.check(err)
+	if port.PKeys[0] != 0x7fff || port.PKeys[1] != 0x8007 {
+		t.Fatalf("the partitions are %#x", port.PKeys[:port.PKeyCount])
+	}
+	c := connect(a.qp(command.CreateQP{}, a.cq(64)), b.qp(command.CreateQP{}, b.cq(64)))
+	if k := c.a.info().Attr.PKeyIndex; k != 1 {
+		t.Errorf("the connection is in the partition of row %d, want 1", k)
+	}
+	operations(t, c)
+
+	const qkey = 7
+	x, y := a.qp(command.CreateQP{Type: command.UD}, a.cq(16)), b.qp(command.CreateQP{Type: command.UD}, b.cq(16))
+	x.toDatagrams(qkey)
+	y.toDatagrams(qkey) // in row 0, where both are limited members
+	src, dst := a.buffer(64), b.buffer(256)
+	y.postRecv(1, dst.sge(0, 256))
+	a.check(x.sendTo(b.addr, y.q.Number, qkey, src.sge(0, 8)))
+	wantSuccess(t, x.cq.next(), 0, ring.CQSend)
+	f.until(g, func() bool { return g.adapters[j].engine.Counters().PKeyViolations == 1 })
+	f.until(g, func() bool {
+		violations := uint16(0)
+		f.Do(func(_ clock.Time, n *fabric.Fabric) {
+			violations = n.PortInfo(fabric.Place{Node: 2, Port: 1}).PKeyViolations
+		})
+		return violations == 1
+	})
+}
+
+// A group is joined through the CM: its parameters are the event's, its members hear each other, the sender itself too.
+func TestJoinGroup(t *testing.T) {
+	p := newIBPair(t, subnet.Config{}, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")})
+	p.b.check(p.b.host.SetAddresses(p.b.adapter, []netip.Addr{netip.MustParseAddr("10.9.0.2")}))
+	group := command.AddrFrom(netip.MustParseAddr("239.9.0.1"))
+	type member struct {
+		*pair
+		id command.Handle
+		to command.Event
+	}
+	join := func(x *program, local string) member {
+		m := member{pair: x.qp(command.CreateQP{Type: command.UD}, x.cq(16))}
+		m.toDatagrams(datagramQKey)
+		var err error
+		m.id, err = x.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.UDP})
+		x.check(err)
+		_, err = x.c.CMBind(bg, m.id, command.Endpoint{Addr: command.AddrFrom(netip.MustParseAddr(local))})
+		x.check(err)
+		x.check(x.c.CMJoin(bg, command.CMJoin{ID: m.id, QP: m.q.Handle, Group: group}))
+		m.to = x.event(command.EventMulticastJoined)
+		return m
+	}
+	a, b := join(p.a, "10.9.0.1"), join(p.b, "10.9.0.2")
+	if a.to.LID < 0xc000 || a.to.LID != b.to.LID || a.to.Path != command.PathGlobal || a.to.Param.QKey != datagramQKey ||
+		a.to.Local.Addr.IP() != netip.MustParseAddr("ff12:4001:ffff::f09:1") {
+		t.Errorf("the group is %+v", a.to)
+	}
+	src := p.a.buffer(64)
+	copy(src.b, "to all")
+	own, dst := p.a.buffer(256), p.b.buffer(256)
+	a.postRecv(1, own.sge(0, 256))
+	b.postRecv(1, dst.sge(0, 256))
+	ah, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd, AV: command.AddressVector{Addr: a.to.Local.Addr, LID: a.to.LID, SL: a.to.SL, Path: a.to.Path}})
+	p.a.check(err)
+	wr := ring.SendWR{Op: ring.OpSend, NumSGE: 1, AH: uint32(ah), RemoteQPN: 0xffffff, QKey: datagramQKey}
+	wr.SGE[0] = src.sge(0, 6)
+	a.post(wr)
+	for _, m := range []member{a, b} {
+		e := m.cq.next()
+		wantSuccess(t, e, 1, ring.CQRecv)
+		if e.SrcQP != a.q.Number || e.Flags&ring.HasGRH == 0 || e.SLID == 0 {
+			t.Errorf("%+v", e)
+		}
+	}
+	if string(dst.b[40:46]) != "to all" || string(own.b[40:46]) != "to all" {
+		t.Errorf("%q and %q arrived", dst.b[40:46], own.b[40:46])
+	}
+	p.b.check(p.b.c.CMLeave(bg, command.CMLeave{ID: b.id, QP: b.q.Handle, Group: group}))
+	wantCode(t, p.b.c.CMLeave(bg, command.CMLeave{ID: b.id, QP: b.q.Handle, Group: group}), command.NotFound)
+	if e := p.b.c.Destroy(bg, command.KindCM, b.id); e != nil {
+		t.Error(e)
+	}
+}
+
+// A subnet manager that comes in place of another asks to register again: groups are joined and addresses offered anew.
+func TestAnotherSubnetManager(t *testing.T) {
+	p := newIBPair(t, subnet.Config{}, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")})
+	group := netip.MustParseAddr("239.9.0.1")
+	q := p.a.qp(command.CreateQP{Type: command.UD}, p.a.cq(16))
+	q.toDatagrams(datagramQKey)
+	p.a.check(p.a.c.AttachMulticast(bg, q.q.Handle, command.AddrFrom(group)))
+	p.b.check(p.b.host.SetAddresses(p.b.adapter, []netip.Addr{netip.MustParseAddr("10.9.0.2")}))
+	p.stop()
+	p.manage(subnet.Config{})
+	p.a.event(command.EventClientReregister)
+	x := p.b.qp(command.CreateQP{Type: command.UD}, p.b.cq(16))
+	x.toDatagrams(datagramQKey)
+	for try := 0; ; try++ { // until both have registered
+		src, dst := p.b.buffer(64), p.a.buffer(256)
+		q.postRecv(1, dst.sge(0, 256))
+		p.b.check(x.sendTo(group, 0xffffff, datagramQKey, src.sge(0, 8)))
+		wantSuccess(t, x.cq.next(), 0, ring.CQSend)
+		arrived := false
+		p.until(p.a.host, func() bool {
+			arrived = p.a.host.adapters[0].engine.Counters().MulticastPackets > 0
+			return arrived || try < 100
+		})
+		if arrived {
+			break
+		}
+	}
+	_, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd, AV: command.AddressVector{Addr: command.AddrFrom(netip.MustParseAddr("10.9.0.2"))}})
+	p.a.check(err)
+}

@@ -1,0 +1,142 @@
+package device
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/sa"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// resolve waits until it is known how the adapter that which names reaches av, where av names an InfiniBand port by its
+// address alone. It does not hold the baton meanwhile.
+func (c *Client) resolve(ctx context.Context, which func() *adapter, av command.AddressVector) error {
+	ip := av.Addr.IP()
+	if !c.host.onFabric.Load() || av.LID != 0 || ip.IsUnspecified() {
+		return nil
+	}
+	return c.answered(ctx, which, func(a *adapter, now clock.Time, done func(error)) {
+		if ip.IsMulticast() {
+			a.sendTo(now, ip, done)
+			return
+		}
+		if _, known := a.knownPath(ip); known {
+			done(nil)
+			return
+		}
+		a.reach(now, ip, func(_ clock.Time, _ *mad.PathRecord, err error) {
+			if err != nil {
+				err = pathError(ip, err)
+			}
+			done(err)
+		})
+	})
+}
+
+// answered starts something at an InfiniBand adapter and waits until it is done. Where which names an Ethernet port,
+// or nothing, there is nothing to wait for.
+func (c *Client) answered(ctx context.Context, which func() *adapter, start func(a *adapter, now clock.Time, done func(error))) error {
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	a := which()
+	if a == nil || a.ib == nil || !a.enabled {
+		c.host.unlock()
+		return nil
+	}
+	over := make(chan error, 1)
+	start(a, c.host.now(), func(err error) { over <- err })
+	c.host.finish()
+	select {
+	case err := <-over:
+		return err
+	case <-ctx.Done():
+		return canceled(ctx)
+	}
+}
+
+// sendTo makes the port known to a group that it sends to. It stays so until the adapter is disabled.
+func (a *adapter) sendTo(now clock.Time, group netip.Addr, done func(error)) {
+	for _, mgid := range []ib.GID{a.mgid(group), a.ipMGID(group)} {
+		if g := a.ib.groups[mgid]; g != nil && g.known {
+			done(nil)
+			return
+		}
+	}
+	a.joinIB(now, a.ipMGID(group), mad.JoinSendOnlyFull, func(_ clock.Time, _ *mad.MCMemberRecord, err error) {
+		if err != nil {
+			err = pathError(group, err)
+		}
+		done(err)
+	})
+}
+
+// joinFirst makes the port a member of the group of an IPv4 address before a QP is attached to it: such a group is
+// the RDMA CM's. GIDs of groups are joined by who attaches to them (IBA 10.5.2).
+func (c *Client) joinFirst(ctx context.Context, h command.Handle, group netip.Addr) (mgid ib.GID, err error) {
+	if !c.host.onFabric.Load() || !group.Is4() {
+		return mgid, nil
+	}
+	err = c.answered(ctx, func() *adapter { return c.ownerOf(h) }, func(a *adapter, now clock.Time, done func(error)) {
+		mgid = a.mgid(group)
+		if q := c.qps.get(h); q.attached(mgid) {
+			mgid = ib.GID{}
+			done(nil)
+			return
+		}
+		a.joinIB(now, mgid, mad.JoinFull, func(_ clock.Time, _ *mad.MCMemberRecord, err error) {
+			if err != nil {
+				err = pathError(group, err)
+			}
+			done(err)
+		})
+	})
+	return mgid, err
+}
+
+// ownerOf is the adapter of a QP, nil where there is no such QP. The caller holds the baton.
+func (c *Client) ownerOf(h command.Handle) *adapter {
+	if q := c.qps.get(h); q != nil && q.tq != nil {
+		return q.adapter
+	}
+	return nil
+}
+
+// AskSA asks the subnet administration of an adapter's port and waits for the answer. Errors are *sa.StatusError, those of
+// package sa, and *command.Error.
+func (h *Host) AskSA(ctx context.Context, index uint32, r sa.Request) ([mad.SADataLen]byte, error) {
+	h.lock()
+	a, err := h.infiniBand(index)
+	if err != nil {
+		h.unlock()
+		return [mad.SADataLen]byte{}, err
+	}
+	over := make(chan sa.Answer, 1)
+	a.ask(h.now(), r, func(_ clock.Time, answer *sa.Answer) { over <- *answer })
+	h.finish()
+	select {
+	case answer := <-over:
+		return answer.Data, answer.Err
+	case <-ctx.Done():
+		return [mad.SADataLen]byte{}, canceled(ctx)
+	}
+}
+
+// SetSARepetition has requests to the subnet administration of an InfiniBand port sent again after that time, so often (SaTimeout, SaRetries); 0: 1 s
+// and 10. The errors are those of SetResolver, and Invalid.
+func (h *Host) SetSARepetition(index uint32, timeout time.Duration, retries int) error {
+	h.lock()
+	defer h.finish()
+	a, err := h.infiniBand(index)
+	if err != nil {
+		return err
+	}
+	if err := a.ib.sa.SetRepetition(timeout, retries); err != nil {
+		return command.Errorf(command.Invalid, "%v", err)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package device
+
+import (
+	"errors"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/transport"
+)
+
+const (
+	// joinLook is how often a pair that is kept from beginning messages is looked at, and
+	// joinHold for how long it is, at most: long enough for what is under way to be over, and
+	// not so long that programs would notice.
+	joinLook = 20 * time.Microsecond
+	joinHold = 5 * time.Millisecond
+	// joinRest is how long a pair that was not at rest in that time goes on before the next
+	// attempt; each doubles it, up to maxJoinRest.
+	joinRest    = time.Millisecond
+	maxJoinRest = 200 * time.Millisecond
+)
+
+// joining is a pair of QPs that waits on the wire for a moment with nothing under way, to take
+// the local path. It may have been busy from its first message on, and such a moment not come by
+// itself: for short times it begins no messages.
+type joining struct {
+	q, p *qp
+	held bool
+	till clock.Time // of the hold, or of the rest
+	rest time.Duration
+}
+
+// join puts q and its peer on the local path where both are of this host and
+// nothing needs packets.
+func (h *Host) join(q *qp) {
+	p := h.peerOf(q)
+	if p == nil || q.adapter.needsWire() || p.adapter.needsWire() {
+		return
+	}
+	if q.tq.Local() {
+		h.mark(q, p) // one of them was not yet in RTS
+		return
+	}
+	err := q.adapter.engine.Join(h.now(), q.tq, p.tq)
+	if err == nil {
+		h.mark(q, p)
+	}
+	if errors.Is(err, transport.ErrNotIdle) && (q.joining == nil || q.joining != p.joining) {
+		j := &joining{q: q, p: p, rest: joinRest}
+		for _, e := range [2]*qp{q, p} {
+			if e.joining != nil { // with another peer, before it was connected anew
+				e.joining.drop()
+			}
+			e.joining = j
+		}
+		q.adapter.joining = append(q.adapter.joining, j)
+		q.adapter.joinDue = h.now().Add(joinLook)
+	}
+}
+
+// joinAgain goes on with those that were in the middle of a message.
+func (a *adapter) joinAgain(now clock.Time) {
+	keep, due := a.joining[:0], clock.Never
+	for _, j := range a.joining {
+		if j.over(now) {
+			j.drop()
+			continue
+		}
+		keep = append(keep, j)
+		next := j.till
+		if j.held {
+			next = clock.Min(next, now.Add(joinLook))
+		}
+		due = clock.Min(due, next)
+	}
+	clear(a.joining[len(keep):])
+	a.joining, a.joinDue = keep, due
+}
+
+// over tries to put the pair on the local path, and reports whether there is no more to try.
+func (j *joining) over(now clock.Time) bool {
+	q, p := j.q, j.p
+	h := q.adapter.host
+	if q.joining != j || p.joining != j || h.peerOf(q) != p || q.tq.Local() || q.adapter.needsWire() || p.adapter.needsWire() {
+		return true
+	}
+	if !j.held && now < j.till {
+		return false
+	}
+	err := q.adapter.engine.Join(now, q.tq, p.tq)
+	switch {
+	case err == nil:
+		h.mark(q, p)
+		return true
+	case !errors.Is(err, transport.ErrNotIdle):
+		return true
+	case j.held && now < j.till:
+		return false
+	case j.held || !q.adapter.engine.Hold(q.tq, p.tq):
+		j.release()
+		j.till = now.Add(j.rest)
+		j.rest = min(2*j.rest, maxJoinRest)
+	default:
+		j.held, j.till = true, now.Add(joinHold)
+	}
+	return false
+}
+
+// release lets the two begin messages.
+func (j *joining) release() {
+	j.held = false
+	for _, q := range [2]*qp{j.q, j.p} {
+		if q.tq != nil && q.joining == j {
+			q.adapter.engine.Unhold(q.tq)
+		}
+	}
+}
+
+// drop ends the attempts.
+func (j *joining) drop() {
+	j.release()
+	for _, q := range [2]*qp{j.q, j.p} {
+		if q.joining == j {
+			q.joining = nil
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package direct
+
+import (
+	"sync/atomic"
+
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// signaled reports whether a request completes when it succeeds.
+func (i *Initiator) signaled(wr *ring.SendWR) bool {
+	return wr.Flags&ring.Signaled != 0 || i.terms.Flags&SignalAll != 0
+}
+
+// claim takes the slot for the completion of a request.
+func (i *Initiator) claim(wr *ring.SendWR) (slot uint32, why Reason) {
+	if !i.signaled(wr) {
+		return 0, NoReason
+	}
+	slot, ok := i.sendCQ.Claim(i.env.Owner)
+	if !ok {
+		return 0, NoCompletion
+	}
+	return slot, NoReason
+}
+
+// complete counts and completes a request that is done, unless there is no room.
+func (i *Initiator) complete(wr *ring.SendWR, op int, n uint64) Reason {
+	slot, why := i.claim(wr)
+	if why == NoReason {
+		i.finish(wr, slot, op, n)
+	}
+	return why
+}
+
+func (i *Initiator) finish(wr *ring.SendWR, slot uint32, op int, n uint64) {
+	i.tally(op, n)
+	if !i.signaled(wr) {
+		return
+	}
+	i.fillSend(wr, slot, n, i.env.Now())
+}
+
+func (i *Initiator) fillSend(wr *ring.SendWR, slot uint32, n, now uint64) {
+	c := &i.terms
+	e := ring.CQE{
+		ID: wr.ID, Context: c.OwnContext, QPN: c.OwnQPN, ByteLen: uint32(n), Op: wr.Op.CQOp(), Timestamp: now,
+	}
+	if i.sendCQ.Fill(slot, i.env.Owner, &e, c.SendStamp) {
+		i.raise(i.sendCQ, &e, c.Flags&SendChannel != 0, RaiseSend)
+	}
+}
+
+// raise raises the event that a completion is asked to, or has the driver raise it
+// where it comes through a channel, which only the driver can write to.
+func (i *Initiator) raise(cq *ring.Shared, e *ring.CQE, channel bool, bit uint32) {
+	switch {
+	case channel && cq.Asked(e):
+		atomic.OrUint32(&i.dir.Raised, bit)
+		i.rings = true
+	case !channel && cq.Raise(e):
+		i.wake[i.wakes] = cq.SequenceWord()
+		i.wakes++
+	}
+}
+
+func (i *Initiator) tally(op int, n uint64) {
+	t := &i.count[op]
+	t.Messages++
+	t.Packets += max((n+1<<i.shift-1)>>i.shift, 1)
+	t.Bytes += n
+	// Nobody else writes them, and what the driver reads outside of an operation is
+	// ordered by Op.
+	i.dir.Messages[op], i.dir.Packets[op], i.dir.Bytes[op] = t.Messages, t.Packets, t.Bytes
+}

@@ -1,0 +1,99 @@
+package direct
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+func (i *Initiator) write(wr *ring.SendWR) Reason {
+	n, why := i.gather(wr, 0)
+	if why != NoReason {
+		return why
+	}
+	dst, why := i.target(wr, n, memory.RemoteWrite)
+	if why != NoReason {
+		return why
+	}
+	i.place1(dst)
+	return i.complete(wr, CountWrite, n)
+}
+
+// place1 copies the request's memory to dst, its last bytes last.
+func (i *Initiator) place1(dst []byte) {
+	for s := range i.locals {
+		src := i.local[s]
+		if s == i.locals-1 {
+			memory.Place(dst, src)
+			return
+		}
+		copy(dst, src)
+		dst = dst[len(src):]
+	}
+}
+
+func (i *Initiator) read(wr *ring.SendWR) Reason {
+	if i.terms.Flags&Answers == 0 || wr.Flags&ring.Inline != 0 {
+		return OtherRequest
+	}
+	n, why := i.gather(wr, memory.LocalWrite)
+	if why != NoReason {
+		return why
+	}
+	src, why := i.target(wr, n, memory.RemoteRead)
+	if why != NoReason {
+		return why
+	}
+	for s := range i.locals {
+		dst := i.local[s]
+		if s == i.locals-1 {
+			memory.Place(dst, src[:len(dst)])
+			break
+		}
+		copy(dst, src)
+		src = src[len(dst):]
+	}
+	return i.complete(wr, CountRead, n)
+}
+
+func (i *Initiator) atomic(wr *ring.SendWR) Reason {
+	if i.terms.Flags&Answers == 0 || wr.Flags&ring.Inline != 0 || wr.RemoteAddr%8 != 0 {
+		return OtherRequest
+	}
+	n, why := i.gather(wr, memory.LocalWrite)
+	if why != NoReason {
+		return why
+	}
+	if n != 8 || i.locals != 1 {
+		return OtherRequest
+	}
+	b, why := i.target(wr, 8, memory.RemoteAtomic)
+	if why != NoReason {
+		return why
+	}
+	if uintptr(unsafe.Pointer(&b[0]))%8 != 0 {
+		return OtherRequest
+	}
+	// The place of the completion first: an atomic must not be done twice.
+	slot, why := i.claim(wr)
+	if why != NoReason {
+		return why
+	}
+	p := (*uint64)(unsafe.Pointer(&b[0]))
+	var old uint64
+	if wr.Op == ring.OpFetchAdd {
+		old = atomic.AddUint64(p, wr.CompareAdd) - wr.CompareAdd
+	} else {
+		for {
+			old = atomic.LoadUint64(p)
+			if old != wr.CompareAdd || atomic.CompareAndSwapUint64(p, old, wr.Swap) {
+				break
+			}
+		}
+	}
+	memory.Place(i.local[0], (*[8]byte)(unsafe.Pointer(&old))[:])
+	i.finish(wr, slot, CountAtomic, 8)
+	return NoReason
+}

@@ -1,0 +1,160 @@
+package driver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/tun"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// What an adapter's port is plugged into.
+const (
+	linkUDP   = "udp"
+	linkCable = "cable"
+	linkVPI   = "vpi" // either
+)
+
+// Fabric is the InfiniBand fabric of the adapters with a cable. The zero value is a switch that joins all of them, in the
+// driver.
+type Fabric struct {
+	// Connect is a fabric that another process runs: its name, or the path of its socket. Nothing else is said then.
+	Connect string `json:"connect,omitempty"`
+	// Netlist is a file as ibnetdiscover prints it; empty: one switch with the adapters.
+	Netlist string `json:"netlist,omitempty"`
+	// Rate is width and speed of the links of the one switch, as 4xEDR; empty: 4xEDR.
+	Rate string `json:"rate,omitempty"`
+	// Timing makes packets take the time of their links.
+	Timing bool `json:"timing,omitempty"`
+	// Name lets other processes plug in and attach, at sockets of this name as those of fabric run; empty: none can.
+	Name string `json:"name,omitempty"`
+}
+
+// SubnetManager is the subnet manager that the driver runs in its fabric. In JSON it may be true or false in place of an
+// object.
+type SubnetManager struct {
+	Off bool `json:"off,omitempty"`
+	// Priority is 0 to 15.
+	Priority uint8 `json:"priority,omitempty"`
+	// Routing are routing engines, in order of preference; none: min-hop.
+	Routing []string `json:"routing,omitempty"`
+	// Partitions is a file in the form of partitions.conf.
+	Partitions string `json:"partitions,omitempty"`
+	// LMC is 0 to 7.
+	LMC uint8 `json:"lmc,omitempty"`
+}
+
+// UnmarshalJSON takes true, false or an object.
+func (s *SubnetManager) UnmarshalJSON(b []byte) error {
+	switch strings.TrimSpace(string(b)) {
+	case "true":
+		*s = SubnetManager{}
+		return nil
+	case "false":
+		*s = SubnetManager{Off: true}
+		return nil
+	}
+	type plain SubnetManager
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	return d.Decode((*plain)(s))
+}
+
+// defaultRate is that of the links of the one switch.
+var defaultRate = fabric.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR}
+
+// rate is the rate of the links of the one switch.
+func (f *Fabric) rate() (fabric.Rate, error) {
+	if f.Rate == "" {
+		return defaultRate, nil
+	}
+	r, ok := fabric.ParseRate(f.Rate)
+	if !ok {
+		return r, fieldError("fabric.rate", fmt.Sprintf("%q", f.Rate), "1x, 2x, 4x, 8x or 12x with SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR, such as 4xEDR")
+	}
+	return r, nil
+}
+
+// complete checks the fabric of a configuration.
+func (f *Fabric) complete() error {
+	if f == nil {
+		return nil
+	}
+	if f.Connect != "" && *f != (Fabric{Connect: f.Connect}) {
+		return fieldError("fabric.connect", fmt.Sprintf("%q, with other fields", f.Connect), "alone: what else the fabric is, the process says that runs it")
+	}
+	for name, v := range map[string]string{"fabric.connect": f.Connect, "fabric.name": f.Name} {
+		if !filepath.IsAbs(v) && (len(v) > 64 || strings.ContainsAny(v, "/\\\x00 ")) || name == "fabric.name" && filepath.IsAbs(v) {
+			return fieldError(name, fmt.Sprintf("%q", v), "1 to 64 characters without spaces and slashes")
+		}
+	}
+	if f.Netlist != "" && f.Rate != "" {
+		return fieldError("fabric.rate", fmt.Sprintf("%q", f.Rate), "nothing where there is a netlist, which has the rates")
+	}
+	_, err := f.rate()
+	return err
+}
+
+// complete checks what a subnet manager is told.
+func (s *SubnetManager) complete() error {
+	if s == nil {
+		return nil
+	}
+	if s.Priority > 15 {
+		return fieldError("subnet_manager.priority", fmt.Sprint(s.Priority), "0 to 15")
+	}
+	if s.LMC > 7 {
+		return fieldError("subnet_manager.lmc", fmt.Sprint(s.LMC), "0 to 7")
+	}
+	for _, e := range s.Routing {
+		if !slices.Contains(subnet.EngineNames(), e) {
+			return fieldError("subnet_manager.routing", fmt.Sprintf("%q", e), strings.Join(subnet.EngineNames(), ", "))
+		}
+	}
+	return nil
+}
+
+// cable tells whether the port can be one of an InfiniBand fabric.
+func (a *Adapter) cable() bool { return a.Link == linkCable || a.Link == linkVPI }
+
+// ethernet tells whether the port can be an Ethernet port.
+func (a *Adapter) ethernet() bool { return a.Link != linkCable }
+
+// protocols are what the port can be, as status names them.
+func (a *Adapter) protocols() (names []string) {
+	if a.cable() {
+		names = append(names, "ib")
+	}
+	if a.ethernet() {
+		names = append(names, "eth")
+	}
+	return names
+}
+
+// completeCable checks what is said of an adapter with a cable.
+func (a *Adapter) completeCable(field func(string) string) error {
+	if a.Port != 0 && a.Node == "" {
+		return fieldError(field("port"), fmt.Sprint(a.Port), "nothing without a node")
+	}
+	if len(a.Interface) > tun.MaxName || strings.ContainsAny(a.Interface, "/ %") || a.Interface == "." || a.Interface == ".." {
+		return fieldError(field("interface"), fmt.Sprintf("%q", a.Interface), fmt.Sprintf("the name of a network interface, at most %d bytes without space, / and %%", tun.MaxName))
+	}
+	if a.Link == linkVPI {
+		return nil
+	}
+	for name, given := range map[string]bool{
+		"follow_interface": a.FollowInterface, "udp_port": a.UDPPort != 0, "roce_max_frame_size": a.RoceMaxFrameSize != 0,
+		"receive_buffer": a.ReceiveBuffer != 0, "frames": a.Frames != "",
+	} {
+		if given {
+			return fieldError(field(name), "given", `nothing with "link": "cable", whose port has no Ethernet`)
+		}
+	}
+	return nil
+}

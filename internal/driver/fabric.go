@@ -1,0 +1,290 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/ibsim"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/cable"
+	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/umad/server"
+	"github.com/softvpi/softvpi/internal/umad/socket"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// activeTime is how long the driver waits at its start for the ports of its own fabric to be active.
+const activeTime = 10 * time.Second
+
+// cabled is a link of an InfiniBand port that can be unplugged for a while.
+type cabled interface {
+	link.InfiniBand
+	SetPlugged(in bool)
+}
+
+// wiring is the fabric of the adapters with a cable.
+type wiring struct {
+	rack *rack.Rack // nil: another process runs it
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	datagrams *server.Server // nil: nobody attaches
+}
+
+// close ends the fabric where it is the driver's.
+func (w *wiring) close() error {
+	if w == nil || w.rack == nil {
+		return nil
+	}
+	w.stop()
+	w.work.Wait()
+	var err error
+	if w.datagrams != nil {
+		err = w.datagrams.Close()
+	}
+	return errors.Join(err, w.rack.Close())
+}
+
+// infiniBand tells whether the port of adapter i is InfiniBand's.
+func (d *Driver) infiniBand(i int) bool { return d.running[i].cable != nil }
+
+// openFabric makes the fabric of the adapters with a cable, where there are any and no other process runs it.
+func (d *Driver) openFabric() error {
+	var hosts []string
+	for i := range d.cfg.Adapters {
+		if a := &d.cfg.Adapters[i]; a.cable() {
+			hosts = append(hosts, a.Name)
+		}
+	}
+	f := Fabric{}
+	if d.cfg.Fabric != nil {
+		f = *d.cfg.Fabric
+	}
+	if len(hosts) == 0 || f.Connect != "" {
+		return nil
+	}
+	top, err := f.topology(hosts)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	d.wiring = &wiring{rack: rack.New(fabric.New(top, rand.Uint64), rack.Options{Timing: f.Timing}), stop: stop}
+	if err := d.serveFabric(ctx, f.Name); err != nil {
+		return err
+	}
+	return d.manageSubnet(ctx, top)
+}
+
+// topology is the nodes of the fabric: those of the netlist, or one switch with the adapters, which have their names.
+func (f *Fabric) topology(hosts []string) (*fabric.Topology, error) {
+	if f.Netlist != "" {
+		file, err := os.Open(f.Netlist)
+		if err != nil {
+			return nil, fmt.Errorf("fabric.netlist: %w", err)
+		}
+		defer file.Close()
+		top, err := fabric.ReadNetlist(file)
+		if err != nil {
+			return nil, fmt.Errorf("fabric.netlist: %s: %w", f.Netlist, err)
+		}
+		return top, nil
+	}
+	r, err := f.rate()
+	if err != nil {
+		return nil, err
+	}
+	top, err := fabric.Star(len(hosts), r)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range hosts {
+		top.Nodes[i].ID, top.Nodes[i].Description = name, name
+	}
+	return top, nil
+}
+
+// serveFabric lets other processes plug in and attach, where the fabric has a name.
+func (d *Driver) serveFabric(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	w := d.wiring
+	datagrams, err := server.Listen(socket.Path(name), w.rack)
+	if err != nil {
+		return fmt.Errorf("fabric.name %q: %w", name, err)
+	}
+	w.rack.Attend(datagrams)
+	w.datagrams = datagrams
+	cables, err := rack.Listen(paths.Cables(name), 0o600)
+	if err != nil {
+		return fmt.Errorf("fabric.name %q: %w", name, err)
+	}
+	w.work.Go(func() { d.fabricEnded(w.rack.Serve(ctx, cables)) })
+	l, err := ibsim.ListenLocal(name)
+	if err != nil {
+		return fmt.Errorf("fabric.name %q: %w", name, err)
+	}
+	w.work.Go(func() { d.fabricEnded(ibsim.NewServer(w.rack).Serve(ctx, l)) })
+	return nil
+}
+
+func (d *Driver) fabricEnded(err error) {
+	if err != nil {
+		d.log.Error("the fabric is not served any more", "cause", err)
+	}
+}
+
+// manageSubnet runs the subnet manager, at a switch where there is one, so that no adapter takes it away.
+func (d *Driver) manageSubnet(ctx context.Context, top *fabric.Topology) error {
+	c := SubnetManager{}
+	if d.cfg.SubnetManager != nil {
+		c = *d.cfg.SubnetManager
+	}
+	if c.Off {
+		return nil
+	}
+	cfg := subnet.Config{Priority: c.Priority, Engines: c.Routing, LMC: c.LMC}
+	if c.Partitions != "" {
+		text, err := os.ReadFile(c.Partitions)
+		if err == nil {
+			cfg.Partitions, err = subnet.ParsePartitions(string(text))
+		}
+		if err != nil {
+			return fmt.Errorf("subnet_manager.partitions: %w", err)
+		}
+	}
+	w := d.wiring
+	w.work.Go(func() {
+		if err := w.rack.Manage(ctx, rack.ManagerPlace(top), cfg, d.tellSubnet); err != nil {
+			d.log.Error("the subnet manager does not run", "cause", err)
+		}
+	})
+	return nil
+}
+
+// tellSubnet writes down what the subnet manager has to say.
+func (d *Driver) tellSubnet(e subnet.Event) {
+	switch e.Kind {
+	case subnet.EventProblem, subnet.EventRefused:
+		d.log.Warn("subnet manager", "problem", e.Text)
+	default:
+		d.log.Info("subnet manager", "event", e.Text)
+	}
+}
+
+// plugIn opens the cable of adapter i.
+func (d *Driver) plugIn(i int) (cabled, error) {
+	a := &d.cfg.Adapters[i]
+	if d.wiring == nil { // another process runs the fabric
+		socket := d.cfg.Fabric.Connect
+		if !filepath.IsAbs(socket) {
+			socket = paths.Cables(socket)
+		}
+		return cable.Open(cable.Config{
+			Hello:  cable.Hello{Node: a.Node, Port: a.Port, Program: fmt.Sprintf("softvpi, process %d, %q", os.Getpid(), a.Name)},
+			Socket: socket, Notify: d.host.Wake,
+		})
+	}
+	node := a.Node
+	if node == "" && d.cfg.netlist() == "" {
+		node = a.Name
+	}
+	at, err := d.wiring.rack.Find(node, a.Port)
+	if err != nil {
+		return nil, err
+	}
+	return d.wiring.rack.Plug(at, d.host.Wake)
+}
+
+// netlist is the file of the fabric's nodes, empty where there is none.
+func (c *Config) netlist() string {
+	if c.Fabric == nil {
+		return ""
+	}
+	return c.Fabric.Netlist
+}
+
+// portAddress is by what an adapter's port is called: its address, or else its GID, or where no fabric has given it one yet something
+// in place of that.
+func portAddress(a *Adapter, l link.InfiniBand) netip.Addr {
+	if a.Address.IsValid() {
+		return a.Address
+	}
+	if p := l.Port(); len(p.GUIDs) > 0 && p.GUIDs[0] != 0 {
+		return netip.Addr{} // the device takes the GID
+	}
+	h := fnv.New64a()
+	fmt.Fprint(h, a.Name, os.Getpid())
+	b := [16]byte{0: 0xfe, 1: 0x80}
+	return netip.AddrFrom16([16]byte(h.Sum(b[:8])))
+}
+
+// awaitPorts waits until the ports of the driver's own fabric are active, where a subnet manager of the driver makes them so.
+func (d *Driver) awaitPorts(ctx context.Context) error {
+	if d.wiring == nil || d.cfg.SubnetManager != nil && d.cfg.SubnetManager.Off {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, activeTime)
+	defer stop()
+	for i := range d.running {
+		for d.infiniBand(i) && d.host.Counters()[i].Enabled && !d.active(i) {
+			select {
+			case <-ctx.Done():
+				if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+					d.log.Warn("the port is not active yet", "adapter", d.running[i].Name, "state", d.running[i].cable.Port().State)
+					return nil
+				}
+				return ctx.Err()
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
+
+// active tells whether the port of adapter i is, and the adapter knows it.
+func (d *Driver) active(i int) bool {
+	info, err := d.host.AdapterInfo(uint32(i))
+	return err == nil && info.Up != 0
+}
+
+// laneMbps are the rates of a lane by which speeds are usually called: those of the wire up to QDR, of the data above (FDR: of neither).
+var laneMbps = [...]uint64{mad.SpeedNone: 0, mad.SpeedSDR: 2500, mad.SpeedDDR: 5000, mad.SpeedQDR: 10000, mad.SpeedFDR10: 10000, mad.SpeedFDR: 14000,
+	mad.SpeedEDR: 25000, mad.SpeedHDR: 50000, mad.SpeedNDR: 100000, mad.SpeedXDR: 200000}
+
+// portStatus is an InfiniBand port as status shows it.
+func (d *Driver) portStatus(i int) *InfiniBandStatus {
+	r := &d.running[i]
+	if r.cable == nil {
+		return nil
+	}
+	p := r.cable.Port()
+	s := &InfiniBandStatus{
+		State: p.State.String(), Physical: p.Physical.String(), LID: uint16(p.LID), LMC: p.LMC, SMLID: uint16(p.SMLID), SMSL: p.SMSL, Prefix: p.Prefix, NodeGUID: p.NodeGUID,
+		Rate: fmt.Sprintf("%dx%v", mad.Lanes(p.Width), p.Speed), Mbps: laneMbps[min(int(p.Speed), len(laneMbps)-1)] * uint64(mad.Lanes(p.Width)),
+		MTU: p.MTU.Bytes(), MaxMTU: p.MaxMTU.Bytes(),
+	}
+	if len(p.GUIDs) > 0 {
+		s.PortGUID = p.GUIDs[0]
+	}
+	for _, k := range p.PKeys {
+		if k != 0 {
+			s.PKeys = append(s.PKeys, uint16(k))
+		}
+	}
+	if p.State == mad.PortDown {
+		s.Rate, s.Mbps = "", 0
+	}
+	return s
+}

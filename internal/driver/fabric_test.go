@@ -1,0 +1,132 @@
+package driver
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// eventually waits until it is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for late := time.Now().Add(30 * time.Second); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// twoCables is a configuration with two InfiniBand ports and nothing else.
+func twoCables(t *testing.T) Config {
+	cfg := twoAdapters(t)
+	cfg.Adapters = []Adapter{{Name: "left", Link: linkCable}, {Name: "right", Link: linkCable, Address: netip.MustParseAddr("10.99.0.2")}}
+	return cfg
+}
+
+func (d *Driver) portOf(i int) *InfiniBandStatus { return d.Status().Adapters[i].InfiniBand }
+
+// Two InfiniBand adapters and nothing else come up by themselves: a switch, a subnet manager, and a connection with checked data
+// over packets and over memory.
+func TestTwoCablesComeUp(t *testing.T) {
+	d := start(t, twoCables(t))
+	defer stop(t, d)
+	if got := d.Checks(); len(got) != 2 || got[0].Path != "wire" || got[1].Path != "local" {
+		t.Errorf("checks %v", got)
+	}
+	lids := map[uint16]bool{}
+	for i, a := range d.Status().Adapters {
+		p := a.InfiniBand
+		if p == nil || !a.Up || p.State != "Active" || p.LID == 0 || p.SMLID == 0 || p.Rate != "4xEDR" || p.Mbps != 100_000 || p.MTU != 4096 || len(p.PKeys) == 0 || p.PortGUID == 0 {
+			t.Errorf("adapter %d: %+v", i, p)
+			continue
+		}
+		lids[p.LID] = true
+	}
+	if len(lids) != 2 {
+		t.Errorf("LIDs %v", lids)
+	}
+}
+
+// A disabled adapter takes its port down, an enabled one brings it up again; whatever was so when the driver ended is so when it starts.
+func TestDisabledAdapterTakesItsPortDown(t *testing.T) {
+	cfg := twoCables(t)
+	d := start(t, cfg)
+	set := func(enable bool) {
+		t.Helper()
+		if err := d.SetAdapter(AdapterRequest{Adapter: "right", Enable: enable}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(false)
+	if p := d.portOf(1); p.State != "Down" || p.Rate != "" {
+		t.Errorf("%+v", p)
+	}
+	if p := d.portOf(0); p.State != "Active" {
+		t.Errorf("%+v", p)
+	}
+	stop(t, d)
+	d = start(t, cfg)
+	defer stop(t, d)
+	if p := d.portOf(1); p.State != "Down" {
+		t.Errorf("%+v", p)
+	}
+	set(true)
+	eventually(t, "the port is not active again", func() bool { return d.Status().Adapters[1].Up && d.portOf(1).State == "Active" })
+	if err := d.RestartAdapter("left"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other port is not active again", func() bool { return d.Status().Adapters[0].Up && d.portOf(0).State == "Active" })
+}
+
+// Without a subnet manager ports stay where training leaves them.
+func TestNoSubnetManager(t *testing.T) {
+	cfg := twoCables(t)
+	cfg.SubnetManager = &SubnetManager{Off: true}
+	d := start(t, cfg)
+	defer stop(t, d)
+	if a := d.Status().Adapters[0]; a.Up || a.InfiniBand.State != "Initialize" || a.InfiniBand.LID != 0 {
+		t.Errorf("up %v, %+v", a.Up, a.InfiniBand)
+	}
+	if len(d.Checks()) != 0 {
+		t.Errorf("checked %v", d.Checks())
+	}
+}
+
+const netlist = `Switch	3 "sw1"
+[1]	"hca1"[1]	# "hca1" lid 0 1xFDR
+[2]	"hca2"[2]	# "hca2" lid 0 4xHDR
+
+Ca	1 "hca1"
+[1]	"sw1"[1]	# lid 0 lmc 0 "sw1" lid 0 1xFDR
+
+Ca	2 "hca2"
+[2]	"sw1"[2]	# lid 0 lmc 0 "sw1" lid 0 4xHDR
+`
+
+// A netlist says what there is beside the adapters; each is where the configuration puts it.
+func TestFabricOfANetlist(t *testing.T) {
+	cfg := twoCables(t)
+	file := filepath.Join(t.TempDir(), "net")
+	if err := os.WriteFile(file, []byte(netlist), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Fabric = &Fabric{Netlist: file}
+	cfg.Adapters[0].Node, cfg.Adapters[0].Port = "hca2", 2
+	d := start(t, cfg)
+	defer stop(t, d)
+	if a, b := d.portOf(0).Rate, d.portOf(1).Rate; a != "4xHDR" || b != "1xFDR" {
+		t.Error(a, b)
+	}
+	if len(d.Checks()) != 2 {
+		t.Error(d.Checks())
+	}
+	cfg = twoCables(t)
+	cfg.Fabric, cfg.Adapters[0].Node = &Fabric{Netlist: file}, "hca9"
+	if d, err := Start(context.Background(), cfg, Options{Version: "test"}); err == nil {
+		stop(t, d)
+		t.Error("a node that is not there")
+	}
+}

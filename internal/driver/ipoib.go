@@ -1,0 +1,319 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/ipoib"
+	"github.com/softvpi/softvpi/internal/ipoib/service"
+	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/internal/tun"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// ipoibPorts are the IPoIB interfaces of the adapters whose ports are InfiniBand's. They run while their adapter is enabled, by whomever.
+type ipoibPorts struct {
+	d     *Driver
+	tasks sync.WaitGroup
+
+	mu      sync.Mutex
+	systems map[string]*tun.Device // network interfaces of the system, by the name of the connection; they stay while an adapter is disabled
+	want    map[uint32]bool        // whether ports are to run
+	over    map[uint32]bool        // ports whose adapter has been disabled since they began, and that have to begin anew
+	ports   map[uint32]*ipoibPort
+	busy    bool // somebody brings ports in line with want
+	closed  bool
+}
+
+// ipoibPort is one that runs.
+type ipoibPort struct {
+	device *service.Device
+	port   *service.Port
+	list   map[string]*service.Interface // by the name of the connection; the adapter's own has the adapter's
+}
+
+// open makes the network interface of the system for a connection, where one is wanted.
+func (p *ipoibPorts) open(connection, name string) error {
+	if name == "" {
+		return nil
+	}
+	s, err := tun.Open(name)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.systems == nil {
+		p.systems = map[string]*tun.Device{}
+	}
+	p.systems[connection] = s
+	return nil
+}
+
+// set says whether the interfaces of adapter i are to run. It does not wait: it is called when an adapter has changed, in its own loop's time.
+func (p *ipoibPorts) set(i uint32, run bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	if p.want == nil {
+		p.want, p.over, p.ports = map[uint32]bool{}, map[uint32]bool{}, map[uint32]*ipoibPort{}
+	}
+	p.want[i] = run
+	p.over[i] = p.over[i] || !run
+	if !p.busy {
+		p.busy = true
+		p.tasks.Go(p.settle)
+	}
+}
+
+// settle starts and stops ports until they are as they should be.
+func (p *ipoibPorts) settle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		i, run, ok := p.next()
+		if !ok {
+			p.busy = false
+			return
+		}
+		if !run {
+			p.stop(i)
+			continue
+		}
+		port, err := p.start(i)
+		if err != nil {
+			p.d.log.Warn("IPoIB does not run", "adapter", p.d.running[i].Name, "cause", err)
+			delete(p.want, i) // until it is enabled again
+			continue
+		}
+		p.ports[i] = port
+	}
+}
+
+// next is an adapter whose port is not as it should be.
+func (p *ipoibPorts) next() (i uint32, run, ok bool) {
+	for i, run := range p.want {
+		runs := p.ports[i] != nil
+		switch {
+		case runs && (p.over[i] || !run):
+			return i, false, true
+		case !runs && run && !p.closed:
+			p.over[i] = false
+			return i, true, true
+		}
+	}
+	return 0, false, false
+}
+
+// start runs the interfaces of an adapter: its own, and its virtual ports.
+func (p *ipoibPorts) start(i uint32) (*ipoibPort, error) {
+	r := &p.d.running[i]
+	cfg := p.config(i)
+	if err := p.d.host.SetSARepetition(i, cfg.SATimeout, cfg.SARetries); err != nil {
+		return nil, err
+	}
+	device, port, err := service.NewDevice(p.d.host, i, r.Name, r.cable, rand.Uint64)
+	if err != nil {
+		return nil, err
+	}
+	x := &ipoibPort{device: device, port: port, list: map[string]*service.Interface{}}
+	var own []netip.Prefix
+	if a := p.d.cfg.Adapters[i].Address; a.IsValid() {
+		own = []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}
+	}
+	if err := p.run(i, x, r.Name, 0, own); err != nil {
+		x.close()
+		return nil, err
+	}
+	if err := p.d.host.SetResolver(i, x.list[r.Name]); err != nil {
+		x.close()
+		return nil, err
+	}
+	for _, v := range p.d.registry.VirtualPorts(r.Adapter) {
+		if err := p.run(i, x, v.Name, ib.PKey(v.PKey), nil); err != nil {
+			p.d.log.Warn("a virtual IPoIB port does not run", "port", v.Name, "cause", err)
+		}
+	}
+	return x, nil
+}
+
+// run makes one interface run.
+func (p *ipoibPorts) run(i uint32, x *ipoibPort, connection string, key ib.PKey, own []netip.Prefix) error {
+	cfg := p.config(i)
+	cfg.PKey = key
+	s := p.systems[connection]
+	var system service.System // not a nil *tun.Device in it
+	if s != nil {
+		system = s
+	}
+	f, err := x.port.Add(cfg, system, func(e ipoib.Event) { p.tell(i, connection, e) })
+	if err != nil {
+		return err
+	}
+	x.list[connection] = f
+	if s == nil {
+		f.Set(own, nil)
+		return nil
+	}
+	return f.Connect(s, own, func(all []netip.Prefix) {
+		if connection == p.d.running[i].Name {
+			p.addressed(i, all)
+		}
+	})
+}
+
+// addressed has programs call the port by the addresses of its interface. Link-local ones are the GIDs' own.
+func (p *ipoibPorts) addressed(i uint32, all []netip.Prefix) {
+	var ips []netip.Addr
+	for _, x := range all {
+		if a := x.Addr(); !a.IsLinkLocalUnicast() && !slices.Contains(ips, a) {
+			ips = append(ips, a)
+		}
+	}
+	if err := p.d.host.SetAddresses(i, ips); err != nil {
+		p.d.log.Warn("programs cannot call the port by its addresses", "adapter", p.d.running[i].Name, "cause", err)
+	}
+}
+
+// config is what the registry keys of an adapter say about its interfaces.
+func (p *ipoibPorts) config(i uint32) ipoib.Config {
+	p.d.settings.RLock()
+	defer p.d.settings.RUnlock()
+	r := &p.d.running[i]
+	return ipoib.Config{
+		MTU:       int(r.value("*JumboPacket")),
+		SATimeout: time.Duration(r.value("SaTimeout")) * time.Millisecond, SARetries: int(r.value("SaRetries")), QueryPaths: r.value("EnableQPR") != 0,
+		GeneralQueryRuns: int(r.value("McastIgmpMldGeneralQueryInterval")), QueryResponseRuns: int(r.value("McastQueryResponseInterval")),
+		LocalMaxAge: int(r.value("LocalEndpointMaxAge")), LocalInterval: time.Duration(r.value("LocalEndpointMonitorInterval")) * time.Millisecond,
+	}
+}
+
+// tell writes down what an interface has to say. It is called with the interface's lock.
+func (p *ipoibPorts) tell(i uint32, connection string, e ipoib.Event) {
+	log := p.d.log.With("connection", connection)
+	switch e.Kind {
+	case ipoib.Connected:
+		log.Info("IPoIB is connected", "mtu", e.MTU)
+	case ipoib.Disconnected:
+		log.Info("IPoIB is disconnected", "cause", e.Text)
+	case ipoib.MTUAboveSubnet:
+		p.d.events.Raise(p.d.running[i].Generation, events.MTUAboveSubnet{Adapter: connection, MTU: e.MTU, SubnetMTU: e.SubnetMTU})
+	default:
+		log.Warn("IPoIB", "problem", e.Text)
+	}
+}
+
+// stop ends the interfaces of an adapter.
+func (p *ipoibPorts) stop(i uint32) {
+	if x := p.ports[i]; x != nil {
+		_ = p.d.host.SetResolver(i, nil)
+		x.close()
+		delete(p.ports, i)
+	}
+}
+
+func (x *ipoibPort) close() {
+	_ = x.port.Close()
+	_ = x.device.Close()
+}
+
+// close ends all interfaces.
+func (p *ipoibPorts) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.tasks.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.ports {
+		p.stop(i)
+	}
+	for _, s := range p.systems {
+		_ = s.Close()
+	}
+}
+
+// add runs a virtual port that is in the registry now.
+func (p *ipoibPorts) add(i uint32, v registry.VirtualPort) error {
+	if err := p.open(v.Name, p.virtualName(i, v)); err != nil {
+		return fmt.Errorf("virtual port %q: %w", v.Name, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.ports[i]
+	if x == nil {
+		return nil // it begins with its adapter
+	}
+	if err := p.run(i, x, v.Name, ib.PKey(v.PKey), nil); err != nil {
+		p.forget(x, v.Name)
+		return fmt.Errorf("virtual port %q: %w", v.Name, err)
+	}
+	return nil
+}
+
+// virtualName is the name of a virtual port's network interface: its iname, where its adapter's port has one.
+func (p *ipoibPorts) virtualName(i uint32, v registry.VirtualPort) string {
+	if p.d.cfg.Adapters[i].Interface == "" {
+		return ""
+	}
+	return v.IName
+}
+
+// remove ends a virtual port.
+func (p *ipoibPorts) remove(i uint32, connection string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forget(p.ports[i], connection)
+}
+
+func (p *ipoibPorts) forget(x *ipoibPort, connection string) {
+	if x != nil && x.list[connection] != nil {
+		x.list[connection].Close()
+		delete(x.list, connection)
+	}
+	if s := p.systems[connection]; s != nil {
+		_ = s.Close()
+		delete(p.systems, connection)
+	}
+}
+
+// status is how far a connection is, in words, and the P_Key that it has.
+func (p *ipoibPorts) status(i uint32, connection string) (string, ib.PKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.ports[i]
+	if x == nil || x.list[connection] == nil {
+		return "disconnected: the adapter is disabled", 0
+	}
+	s := x.list[connection].Status()
+	if s.State == ipoib.Up {
+		return s.State.String(), s.PKey
+	}
+	return "disconnected: " + s.State.String(), s.PKey
+}
+
+// openSystems makes the network interfaces of the system for an adapter and its virtual ports. That of the adapter itself is asked for by name,
+// and its lack is an error.
+func (p *ipoibPorts) openSystems(i uint32) error {
+	a := &p.d.cfg.Adapters[i]
+	if err := p.open(a.Name, a.Interface); err != nil {
+		if errors.Is(err, tun.ErrUnsupported) {
+			return fieldError("interface", fmt.Sprintf("%q", a.Interface), "nothing on this system: "+err.Error())
+		}
+		return err
+	}
+	for _, v := range p.d.registry.VirtualPorts(p.d.running[i].Adapter) {
+		if err := p.open(v.Name, p.virtualName(i, v)); err != nil {
+			p.d.log.Warn("a virtual IPoIB port has no network interface", "port", v.Name, "cause", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package driver
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// An InfiniBand port is a network interface of the system where it is given a name: with the subnet's MTU, with a carrier while its adapter is enabled,
+// and with the addresses that the system's user gives it.
+func TestInterfaceOfTheSystem(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	runtime.LockOSThread() // the thread ends with the test
+	ns, err := netns.New()
+	if errors.Is(err, unix.EPERM) {
+		t.Skip("needs the right to make network namespaces")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		t.Skip("needs /dev/net/tun")
+	}
+	lo, err := netlink.LinkByName("lo")
+	if err != nil || netlink.LinkSetUp(lo) != nil {
+		t.Fatal("no loopback interface", err)
+	}
+	cfg := twoCables(t)
+	cfg.Adapters[0].Interface = "ib0"
+	d := start(t, cfg)
+	defer stop(t, d)
+	l, err := netlink.LinkByName("ib0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := netlink.LinkSetUp(l); err != nil {
+		t.Fatal(err)
+	}
+	running := func() bool {
+		l, err := netlink.LinkByName("ib0")
+		return err == nil && l.Attrs().MTU == 2044 && l.Attrs().RawFlags&unix.IFF_RUNNING != 0
+	}
+	eventually(t, "ib0 has no carrier", running)
+	addr, _ := netlink.ParseAddr("10.6.0.1/24")
+	if err := netlink.AddrAdd(l, addr); err != nil {
+		t.Fatal(err)
+	}
+	h, err := verbs.Within(d.host, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	eventually(t, "the adapter does not have the address of its interface", func() bool {
+		dev, err := h.DeviceByAddr(netip.MustParseAddr("10.6.0.1"))
+		return err == nil && dev.Name() == "left"
+	})
+	if err := d.SetAdapter(AdapterRequest{Adapter: "left"}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "ib0 keeps its carrier", func() bool { return !running() })
+	if err := d.SetAdapter(AdapterRequest{Adapter: "left", Enable: true}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "ib0 gets no carrier again", running)
+	if _, err := net.InterfaceByName("ib0"); err != nil {
+		t.Error(err)
+	}
+}

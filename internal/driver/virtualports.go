@@ -1,0 +1,197 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/ipoib"
+	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// Virtual IPoIB ports (WinOF 5.50, 5.2: part_man). They are kept in the registry below the class key of their port.
+
+// VirtualPorts are the virtual ports of all ports, by their connections.
+func (d *Driver) VirtualPorts() []api.VirtualPort {
+	out := []api.VirtualPort{}
+	for i := range d.running {
+		for _, v := range d.registry.VirtualPorts(d.running[i].Adapter) {
+			out = append(out, d.virtualPort(uint32(i), v))
+		}
+	}
+	return out
+}
+
+// virtualPort is a virtual port of adapter i with its state.
+func (d *Driver) virtualPort(i uint32, v registry.VirtualPort) api.VirtualPort {
+	p := api.VirtualPort{Connection: v.Name, Port: d.running[i].Name, IName: v.IName, PKey: keyText(ib.PKey(v.PKey))}
+	state, active := d.ipoib.status(i, v.Name)
+	p.State = state
+	if active != 0 {
+		p.ActivePKey = keyText(active)
+	}
+	if v.PKey == 0 {
+		p.PKey = keyText(ib.PKeyDefault) // as long as the port has no table
+		if active != 0 {
+			p.PKey = p.ActivePKey
+		}
+	}
+	return p
+}
+
+// keyText is a P_Key as part_man shows it.
+func keyText(k ib.PKey) string { return fmt.Sprintf("%04X", uint16(k)) }
+
+// AddVirtualPort makes a virtual port, which is there after a restart too.
+func (d *Driver) AddVirtualPort(q api.VirtualPortRequest) (api.VirtualPort, error) {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	i, err := d.find(q.Connection)
+	if err != nil {
+		var field *FieldError
+		if errors.As(err, &field) {
+			field.Field = "network connection name"
+		}
+		return api.VirtualPort{}, err
+	}
+	if !d.infiniBand(int(i)) {
+		return api.VirtualPort{}, fieldError("network connection name", fmt.Sprintf("%q, an Ethernet port", q.Connection), d.ipoibPorts())
+	}
+	var taken []string
+	for n := range d.running {
+		taken = append(taken, d.running[n].Name)
+		for _, v := range d.registry.VirtualPorts(d.running[n].Adapter) {
+			taken = append(taken, v.Name)
+		}
+	}
+	a := d.running[i].Adapter
+	v, err := newVirtualPort(q, taken, d.registry.VirtualPorts(a))
+	if err != nil {
+		return api.VirtualPort{}, err
+	}
+	if err := d.registry.Apply(a.AddVirtualPort(v)...); err != nil {
+		return api.VirtualPort{}, err
+	}
+	if err := d.ipoib.add(i, v); err != nil {
+		return api.VirtualPort{}, errors.Join(err, d.registry.Apply(a.RemoveVirtualPort(v.Name)))
+	}
+	return d.virtualPort(i, v), nil
+}
+
+// ipoibPorts names the adapters that virtual ports can be made on.
+func (d *Driver) ipoibPorts() string {
+	var names []string
+	for i := range d.running {
+		if d.infiniBand(i) {
+			names = append(names, fmt.Sprintf("%q", d.running[i].Name))
+		}
+	}
+	if names == nil {
+		return "an IPoIB port; this driver has none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// newVirtualPort is the port that a request asks for beside those that are there.
+func newVirtualPort(q api.VirtualPortRequest, taken []string, existing []registry.VirtualPort) (v registry.VirtualPort, err error) {
+	if len(existing) >= ipoib.MaxVirtualPorts {
+		return v, fieldError("virtual ports", fmt.Sprintf("%d on %q", len(existing), q.Connection), fmt.Sprintf("at most %d a port", ipoib.MaxVirtualPorts))
+	}
+	if q.PKey != "" {
+		key, err := ipoib.ParsePKey(q.PKey)
+		if err != nil {
+			return v, asField(err)
+		}
+		v.PKey = uint16(key)
+	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(existing, func(o registry.VirtualPort) bool { return strings.EqualFold(o.IName, name) })
+	}
+	switch v.IName = q.IName; {
+	case v.IName == "":
+		for n := 1; v.IName == "" || has(v.IName); n++ {
+			v.IName = fmt.Sprintf("ipoib_%s_%d", trailingDigits(q.Connection), n)
+		}
+	case has(v.IName):
+		return v, fieldError("iname", strconv.Quote(v.IName), fmt.Sprintf("a name that no virtual port of %q has", q.Connection))
+	default:
+		if err := ipoib.CheckIName(v.IName); err != nil {
+			return v, asField(err)
+		}
+	}
+	for n := 1; v.Name == "" || slices.ContainsFunc(taken, func(s string) bool { return strings.EqualFold(s, v.Name) }); n++ {
+		v.Name = fmt.Sprintf("Ethernet %d", n)
+	}
+	return v, nil
+}
+
+// trailingDigits is the number at the end of a connection's name, 0 where there is none.
+func trailingDigits(name string) string {
+	digits := name[len(strings.TrimRight(name, "0123456789")):]
+	if digits == "" || len(digits) > 9 {
+		return "0"
+	}
+	return digits
+}
+
+// asField is an error of package ipoib as one of a request.
+func asField(err error) error {
+	var c *ipoib.ConfigError
+	if errors.As(err, &c) {
+		return fieldError(c.Field, fmt.Sprint(c.Got), c.Want)
+	}
+	return err
+}
+
+// RemoveVirtualPort removes a virtual port.
+func (d *Driver) RemoveVirtualPort(q api.VirtualPortRequest) error {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	var names []string
+	for i := range d.running {
+		for _, v := range d.registry.VirtualPorts(d.running[i].Adapter) {
+			if !strings.EqualFold(v.Name, q.Connection) {
+				names = append(names, fmt.Sprintf("%q", v.Name))
+				continue
+			}
+			switch key := d.virtualPort(uint32(i), v).PKey; {
+			case q.IName != "" && !strings.EqualFold(q.IName, v.IName):
+				return fieldError("iname", strconv.Quote(q.IName), fmt.Sprintf("%q, which is that of %q", v.IName, v.Name))
+			case q.PKey != "" && !strings.EqualFold(q.PKey, key):
+				return fieldError("pkey", strconv.Quote(q.PKey), fmt.Sprintf("%s, which is that of %q", key, v.Name))
+			}
+			return d.removeVirtualPort(uint32(i), v)
+		}
+	}
+	allowed := strings.Join(names, ", ")
+	if names == nil {
+		allowed = "that of a virtual port; there is none"
+	}
+	return fieldError("network connection name", strconv.Quote(q.Connection), allowed)
+}
+
+func (d *Driver) removeVirtualPort(i uint32, v registry.VirtualPort) error {
+	if err := d.registry.Apply(d.running[i].RemoveVirtualPort(v.Name)); err != nil {
+		return err
+	}
+	d.ipoib.remove(i, v.Name)
+	return nil
+}
+
+// RemoveVirtualPorts removes all virtual ports.
+func (d *Driver) RemoveVirtualPorts() error {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	for i := range d.running {
+		for _, v := range d.registry.VirtualPorts(d.running[i].Adapter) {
+			if err := d.removeVirtualPort(uint32(i), v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package ipc
+
+import (
+	"testing"
+	"time"
+)
+
+// Who is alone offers the processor after patience looks; while others take it, after
+// each; and after crowdOffers that nobody took, seldom again.
+func TestCrowdOffersWhatIsTaken(t *testing.T) {
+	var c crowd
+	offers := func(looks uint32) (n int) {
+		for i := uint32(1); i <= looks; i++ {
+			if i%patience == 0 || c.offers.Load() > 0 {
+				n++
+			}
+		}
+		return n
+	}
+	if n := offers(4 * patience); n != 4 {
+		t.Errorf("alone: %d offers in %d looks, want 4", n, 4*patience)
+	}
+	c.offered(takenTime)
+	if n := offers(patience); n != patience {
+		t.Errorf("in a crowd: %d offers in %d looks, want all", n, patience)
+	}
+	for range crowdOffers - 1 {
+		c.offered(takenTime - 1)
+	}
+	if n := offers(patience); n != patience {
+		t.Errorf("after %d offers that nobody took: %d offers in %d looks, want all", crowdOffers-1, n, patience)
+	}
+	c.offered(takenTime - 1)
+	if n := offers(patience); n != 1 {
+		t.Errorf("after %d: %d offers in %d looks, want 1", crowdOffers, n, patience)
+	}
+}
+
+// A look that is not the last of patience offers nothing and does not wait.
+func TestCrowdPoll(t *testing.T) {
+	var c crowd
+	for i := uint32(1); i < patience; i++ {
+		if c.poll(i) {
+			t.Fatalf("look %d offered the processor", i)
+		}
+	}
+	if !c.poll(patience) {
+		t.Errorf("look %d did not", patience)
+	}
+}
+
+// Naps become rarer up to maxGap, and begin anew after a long rest.
+func TestCrowdNaps(t *testing.T) {
+	var c crowd
+	now := time.Now()
+	gap := time.Duration(0)
+	for i := range 20 {
+		if gap > 0 && c.nap(now.Add(gap-1)) {
+			t.Fatalf("nap %d came sooner than %v after the one before", i, gap)
+		}
+		now = now.Add(gap)
+		if !c.nap(now) {
+			t.Fatalf("nap %d did not come %v after the one before", i, gap)
+		}
+		if gap = min(2*gap, maxGap); gap == 0 {
+			gap = firstGap
+		}
+		if c.gap != gap {
+			t.Fatalf("gap after nap %d is %v, want %v", i, c.gap, gap)
+		}
+	}
+	c.nap(now.Add(longRest + 1))
+	if c.gap != firstGap {
+		t.Errorf("gap after a long rest is %v, want %v", c.gap, firstGap)
+	}
+}
+
+// Only offers that are taken make weary.
+func TestCrowdWeary(t *testing.T) {
+	var c crowd
+	for range 2 * wearyOffers {
+		c.offered(0)
+	}
+	if n := c.taken.Load(); n != 0 {
+		t.Errorf("%d offers count as taken, want 0", n)
+	}
+	for range 2 * wearyOffers {
+		c.offered(takenTime)
+	}
+	if n := c.taken.Load(); n != wearyOffers {
+		t.Errorf("%d offers count as taken, want %d", n, wearyOffers)
+	}
+	for range crowdOffers {
+		c.offered(0)
+	}
+	if n := c.taken.Load(); n != 0 {
+		t.Errorf("%d offers count as taken once alone, want 0", n)
+	}
+}

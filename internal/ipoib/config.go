@@ -1,0 +1,86 @@
+package ipoib
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// MonitorInterval is the time from one run of the multicast monitor to the next (WinOF 5.50, 4.6.7).
+const MonitorInterval = 30 * time.Second
+
+// Config is what an interface is told once. The zero value of a field is its default, that of the registry key where there is one.
+type Config struct {
+	// PKey is the interface's partition: with the top bit set it needs full membership; without, limited membership serves where the
+	// port's table has no full one (WinOF 5.50, 5.2). 0: whatever the first entry of the table is.
+	PKey  ib.PKey
+	Scope uint8 // of the broadcast group, 1 to 14; 0: LinkLocalScope
+	// MTU is the largest IP packet, as *JumboPacket has it: MinMTU to MaxMTU. 0: MaxMTU. What the subnet allows may be less.
+	MTU int
+	// SATimeout passes before a request to the subnet administration is repeated (SaTimeout): 250 ms to 60 s. 0: 1 s.
+	SATimeout time.Duration
+	// SARetries is how often it is repeated (SaRetries): 1 to 64. 0: 10.
+	SARetries int
+	// QueryPaths asks for a path record of every neighbour (EnableQPR). Without, the way to a neighbour of the same subnet is the one
+	// that its answer came by.
+	QueryPaths bool
+	// GeneralQueryRuns is the runs of the multicast monitor from one general query to the next (McastIgmpMldGeneralQueryInterval):
+	// 1 to 10. 0: 3.
+	GeneralQueryRuns int
+	// QueryResponseRuns is the runs that a query may stay unanswered before its group is left (McastQueryResponseInterval):
+	// 1 to 10. 0: 2.
+	QueryResponseRuns int
+	// LocalMaxAge is the runs of the endpoint monitor that an unused local endpoint outlives (LocalEndpointMaxAge): 1 to 20. 0: 5.
+	LocalMaxAge int
+	// LocalInterval is the time from one run of the endpoint monitor to the next (LocalEndpointMonitorInterval): 10 s to
+	// 20 minutes. 0: 1 minute.
+	LocalInterval time.Duration
+	// MaxGroups is the most multicast groups (MaxNumOfMCList): 64 to 1024. 0: 128. Groups beyond are not joined.
+	MaxGroups int
+}
+
+// complete is the configuration with its defaults. The error is a *ConfigError.
+func (c Config) complete() (Config, error) {
+	if c.PKey != 0 && !c.PKey.Valid() {
+		return c, &ConfigError{"PKey", fmt.Sprintf("%#04x", uint16(c.PKey)), "a partition, 0x0001 to 0x7fff, with or without the top bit"}
+	}
+	scope := int(c.Scope)
+	for _, f := range []struct {
+		name                string
+		v                   *int
+		otherwise, min, max int
+	}{
+		{"Scope", &scope, LinkLocalScope, 1, 14},
+		{"MTU", &c.MTU, MaxMTU, MinMTU, MaxMTU},
+		{"SARetries", &c.SARetries, 10, 1, 64},
+		{"GeneralQueryRuns", &c.GeneralQueryRuns, 3, 1, 10},
+		{"QueryResponseRuns", &c.QueryResponseRuns, 2, 1, 10},
+		{"LocalMaxAge", &c.LocalMaxAge, 5, 1, 20},
+		{"MaxGroups", &c.MaxGroups, 128, 64, 1024},
+	} {
+		if *f.v == 0 {
+			*f.v = f.otherwise
+		}
+		if *f.v < f.min || *f.v > f.max {
+			return c, &ConfigError{f.name, *f.v, fmt.Sprintf("%d to %d", f.min, f.max)}
+		}
+	}
+	c.Scope = uint8(scope)
+	for _, f := range []struct {
+		name                string
+		v                   *time.Duration
+		otherwise, min, max time.Duration
+	}{
+		{"SATimeout", &c.SATimeout, time.Second, 250 * time.Millisecond, time.Minute},
+		{"LocalInterval", &c.LocalInterval, time.Minute, 10 * time.Second, 20 * time.Minute},
+	} {
+		if *f.v == 0 {
+			*f.v = f.otherwise
+		}
+		if *f.v < f.min || *f.v > f.max {
+			return c, &ConfigError{f.name, *f.v, fmt.Sprintf("%v to %v", f.min, f.max)}
+		}
+	}
+	return c, nil
+}

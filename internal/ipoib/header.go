@@ -1,0 +1,46 @@
+package ipoib
+
+import (
+	"encoding/binary"
+
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// HeaderLen is the length of the encapsulation header (RFC 4391 6).
+const HeaderLen = 4
+
+// MaxMTU is the largest IP packet: an InfiniBand MTU of 4096 without the header (WinOF 5.50, 4.9.3).
+const MaxMTU = 4096 - HeaderLen
+
+// MinMTU is the least that the manual lets *JumboPacket be (WinOF 5.50, 4.6.3). The subnet may allow less.
+const MinMTU = 1500
+
+// AppendHeader adds the header of a datagram that carries t to b: the type, and two reserved bytes (RFC 4391 6).
+func AppendHeader(b []byte, t eth.EtherType) []byte {
+	return append(b, byte(t>>8), byte(t), 0, 0)
+}
+
+// HeaderOf is the header that goes before an IP packet, by the version in its first byte; ok is false where that is neither 4 nor 6.
+func HeaderOf(packet []byte) (h [HeaderLen]byte, ok bool) {
+	if len(packet) == 0 {
+		return h, false
+	}
+	switch packet[0] >> 4 {
+	case 4:
+		binary.BigEndian.PutUint16(h[:], uint16(eth.TypeIPv4))
+	case 6:
+		binary.BigEndian.PutUint16(h[:], uint16(eth.TypeIPv6))
+	default:
+		return h, false
+	}
+	return h, true
+}
+
+// ParseHeader reads the header of a datagram and returns what follows it, in b's memory. The reserved bytes are ignored,
+// as RFC 4391 6 wants. The error is a *FormatError.
+func ParseHeader(b []byte) (t eth.EtherType, payload []byte, err error) {
+	if len(b) < HeaderLen {
+		return 0, nil, &FormatError{"ipoib header", len(b), "4 bytes at least"}
+	}
+	return eth.EtherType(binary.BigEndian.Uint16(b)), b[HeaderLen:], nil
+}

@@ -1,0 +1,322 @@
+package ipoib
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// State says how far an interface is.
+type State uint8
+
+// The states. In all but Up it is disconnected: packets are dropped.
+const (
+	Down        State = iota // the port is not active, or the interface has no queue pair
+	NoPartition              // the port's table does not have the interface's P_Key
+	Joining                  // the broadcast group is being joined
+	Up
+)
+
+// String is the state in a word or two.
+func (s State) String() string {
+	switch s {
+	case Down:
+		return "port down"
+	case NoPartition:
+		return "no partition"
+	case Joining:
+		return "joining"
+	case Up:
+		return "up"
+	}
+	return fmt.Sprintf("state %d", uint8(s))
+}
+
+// Errors of resolutions.
+var (
+	ErrDown        = errors.New("the IPoIB interface is disconnected")
+	ErrUnreachable = errors.New("no neighbour answers for the address")
+)
+
+// Port is what an interface has to know of its port.
+type Port struct {
+	Active bool
+	LID    ib.LID
+	LMC    uint8
+	GID    ib.GID // of index 0
+	SMLID  ib.LID
+	SMSL   uint8
+	PKeys  []ib.PKey
+	MTU    ib.MTU // of the link
+	// Reregister changes whenever the subnet manager asks clients to join and subscribe anew.
+	Reregister uint64
+}
+
+// Interface is one IPoIB interface.
+type Interface struct {
+	cfg    Config
+	random func() uint64
+
+	port     Port
+	qpn      ib.QPN
+	state    State
+	pkey     ib.PKey
+	index    int // of pkey in the port's table
+	mtu      int
+	warned   int // the group's MTU that a warning was given about
+	next     clock.Time
+	actions  []Action
+	taken    int
+	counters Counters
+
+	queries map[uint64]*query
+	tid     uint64
+
+	groups    map[ib.GID]*group
+	broadcast *group
+	monitor   clock.Time // its next run
+	runs      int
+
+	neighbours map[netip.Addr]*neighbour
+	local      map[netip.Addr]*endpoint
+	prefixes   []netip.Prefix
+	routes     []Route
+	ageing     clock.Time // next run of the endpoint monitor
+}
+
+// Counters are what an interface counts.
+type Counters struct {
+	SentPackets, SentBytes         uint64
+	ReceivedPackets, ReceivedBytes uint64
+	SentMulticast                  uint64
+	ReceivedMulticast              uint64
+	DroppedDown                    uint64 // packets to send while disconnected
+	DroppedLong                    uint64 // longer than the MTU
+	DroppedInvalid                 uint64 // to send: no IP packet; received: no datagram of IPoIB
+	DroppedNoRoute                 uint64 // neighbours and groups that could not be resolved
+	DroppedFull                    uint64 // too many waited for a resolution
+	UnknownProtocol                uint64 // received, of a type that is none of IPoIB's here
+	Requests, Repeated, Unanswered uint64 // of the subnet administration
+}
+
+// New makes an interface that is down. random gives numbers for transaction IDs and for spreading repetitions in time. The error is a *ConfigError.
+func New(cfg Config, random func() uint64) (*Interface, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	return &Interface{
+		cfg: cfg, random: random, next: clock.Never, mtu: cfg.MTU, monitor: clock.Never, ageing: clock.Never, tid: random(),
+		queries: map[uint64]*query{}, groups: map[ib.GID]*group{}, neighbours: map[netip.Addr]*neighbour{}, local: map[netip.Addr]*endpoint{},
+	}, nil
+}
+
+// State is how far the interface is.
+func (i *Interface) State() State { return i.state }
+
+// MTU is the largest IP packet that can be sent now.
+func (i *Interface) MTU() int { return i.mtu }
+
+// PKey is the P_Key that packets have, with its index in the port's table; 0 while there is none.
+func (i *Interface) PKey() (key ib.PKey, index int) { return i.pkey, i.index }
+
+// Address is the interface's link-layer address.
+func (i *Interface) Address() Address { return Address{QPN: i.qpn, GID: i.port.GID} }
+
+// QKey is that of the broadcast group, which the queue pair has to have; 0 before it is joined.
+func (i *Interface) QKey() uint32 {
+	if i.broadcast == nil {
+		return 0
+	}
+	return i.broadcast.rec.QKey
+}
+
+// Counters is what was counted until now.
+func (i *Interface) Counters() Counters { return i.counters }
+
+// Deadline is when Advance is wanted next.
+func (i *Interface) Deadline() clock.Time { return i.next }
+
+func (i *Interface) arm(t clock.Time) { i.next = clock.Min(i.next, t) }
+
+// SetPort tells the interface what its port is like. What it has joined and knows of neighbours is renewed where the change asks for it.
+func (i *Interface) SetPort(now clock.Time, p Port) {
+	p.PKeys = slices.Clone(p.PKeys)
+	old := i.port
+	i.port = p
+	i.settle(now, old)
+}
+
+// SetQueuePair tells the interface the number of its queue pair; 0: it has none.
+func (i *Interface) SetQueuePair(now clock.Time, qpn ib.QPN) {
+	if i.qpn == qpn {
+		return
+	}
+	i.disconnect("the queue pair changes")
+	i.qpn = qpn
+	i.settle(now, i.port)
+}
+
+// settle brings the state in line with the port.
+func (i *Interface) settle(now clock.Time, old Port) {
+	if !i.port.Active || i.qpn == 0 || i.port.LID == 0 {
+		i.disconnect("the port is not active")
+		i.state = Down
+		return
+	}
+	key, index := i.partition()
+	if key == 0 {
+		i.disconnect("the port's table does not have the partition")
+		i.state = NoPartition
+		return
+	}
+	if key != i.pkey || i.port.GID != old.GID {
+		i.disconnect("the partition or the port's GID changes")
+	}
+	i.pkey, i.index = key, index
+	switch {
+	case i.state == Down || i.state == NoPartition:
+		i.connect(now)
+	case i.port.LID != old.LID || i.port.LMC != old.LMC || i.port.SMLID != old.SMLID || i.port.Reregister != old.Reregister:
+		i.renew(now, i.port.LID != old.LID)
+	}
+}
+
+// partition is the P_Key of the port's table that the interface has, 0 for none (WinOF 5.50, 5.2).
+func (i *Interface) partition() (ib.PKey, int) {
+	limited := -1
+	for n, k := range i.port.PKeys {
+		switch {
+		case i.cfg.PKey == 0 && n == 0 && k.Valid():
+			return k, 0
+		case !k.Valid() || i.cfg.PKey == 0 || k.Base() != i.cfg.PKey.Base():
+		case k.Full():
+			return k, n
+		case limited < 0:
+			limited = n
+		}
+	}
+	if limited < 0 || i.cfg.PKey.Full() {
+		return 0, 0
+	}
+	return i.port.PKeys[limited], limited
+}
+
+// connect begins to join the broadcast group.
+func (i *Interface) connect(now clock.Time) {
+	i.state = Joining
+	g := &group{mgid: BroadcastMGID(i.cfg.Scope, i.pkey), want: joinFull, stays: true}
+	i.broadcast, i.groups[g.mgid] = g, g
+	i.join(now, g)
+}
+
+// up is called when the broadcast group is joined.
+func (i *Interface) up(now clock.Time) {
+	before := i.mtu
+	i.mtu = min(i.cfg.MTU, i.broadcast.rec.MTU.Bytes()-HeaderLen)
+	if i.port.MTU.Valid() {
+		i.mtu = min(i.mtu, i.port.MTU.Bytes()-HeaderLen)
+	}
+	if subnet := i.broadcast.rec.MTU.Bytes(); i.cfg.MTU+HeaderLen > subnet && i.warned != subnet {
+		i.warned = subnet
+		i.do(Event{Kind: MTUAboveSubnet, MTU: i.cfg.MTU, SubnetMTU: subnet - HeaderLen})
+	}
+	if i.state == Up {
+		if i.mtu != before {
+			i.do(Event{Kind: Connected, MTU: i.mtu})
+		}
+		return
+	}
+	i.state = Up
+	i.do(Event{Kind: Connected, MTU: i.mtu})
+	i.monitor, i.runs = now.Add(MonitorInterval), 0
+	i.ageing = now.Add(i.cfg.LocalInterval)
+	i.arm(clock.Min(i.monitor, i.ageing))
+	for _, a := range allNodes {
+		i.member(now, a, true)
+	}
+	for _, a := range i.configured() {
+		i.member(now, SolicitedNode(a), a.Is6())
+		i.announce(now, a)
+	}
+	i.generalQueries() // its reports until now were lost
+}
+
+// renew joins everything anew with a subnet manager that may not know the port, or knows it by another LID, and forgets ways.
+func (i *Interface) renew(now clock.Time, moved bool) {
+	i.cancelQueries()
+	for _, g := range i.sortedGroups() {
+		if g.state == groupWaiting && g.want == joinSendOnly {
+			continue
+		}
+		g.have = 0
+		i.join(now, g)
+	}
+	for _, n := range i.sortedNeighbours() {
+		i.stale(now, n)
+	}
+	if moved && i.state == Up {
+		for _, a := range i.configured() {
+			i.announce(now, a)
+		}
+	}
+}
+
+// disconnect forgets everything but the configured addresses, without a word to the subnet.
+func (i *Interface) disconnect(why string) {
+	if i.state == Up {
+		i.do(Event{Kind: Disconnected, Text: why})
+	}
+	i.cancelQueries()
+	for _, g := range i.sortedGroups() {
+		i.detach(g)
+		i.counters.DroppedDown += uint64(len(g.waiting))
+	}
+	for _, n := range i.sortedNeighbours() {
+		i.fail(n, ErrDown)
+	}
+	clear(i.groups)
+	i.broadcast, i.pkey, i.index, i.mtu = nil, 0, 0, i.cfg.MTU
+	i.monitor, i.ageing, i.state = clock.Never, clock.Never, Down
+}
+
+// Stop leaves all groups. The leaves are not repeated; the interface is down afterwards.
+func (i *Interface) Stop(now clock.Time) {
+	for _, g := range i.sortedGroups() {
+		if g.state == groupJoined {
+			i.leaveOnce(g)
+		}
+	}
+	i.disconnect("the interface stops")
+	i.qpn = 0
+}
+
+// Advance does what is due.
+func (i *Interface) Advance(now clock.Time) {
+	if now < i.next {
+		return
+	}
+	i.next = clock.Never
+	i.advanceQueries(now)
+	i.advanceGroups(now)
+	i.advanceNeighbours(now)
+	if now >= i.monitor {
+		i.monitor = i.monitor.Add(MonitorInterval)
+		i.monitorGroups(now)
+	}
+	if now >= i.ageing {
+		i.ageing = i.ageing.Add(i.cfg.LocalInterval)
+		i.ageLocal()
+	}
+	i.arm(clock.Min(i.monitor, i.ageing))
+}
+
+// spread is d and up to a quarter more, so that many interfaces do not repeat at one time.
+func (i *Interface) spread(d time.Duration) time.Duration {
+	return d + time.Duration(i.random()%uint64(d/4+1))
+}

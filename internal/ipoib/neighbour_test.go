@@ -1,0 +1,296 @@
+package ipoib
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/ib"
+	"pgregory.net/rapid"
+)
+
+// Three solicitations a second apart, then the neighbour is given up and what waited for it is counted.
+func TestNobodyAnswers(t *testing.T) {
+	for _, addr := range []netip.Addr{netip.MustParseAddr("10.0.0.99"), netip.MustParseAddr("fd00::99")} {
+		w := newNetwork(t, 2, subnet.Config{}, defaults)
+		w.run(time.Second)
+		h := w.hosts[0]
+		src := v4(0)
+		if addr.Is6() {
+			src = v6(0)
+		}
+		h.sent = nil
+		w.send(h, udp(src, addr, 1))
+		if _, ok := h.Resolve(w.now, addr); ok {
+			t.Fatal("resolved at once")
+		}
+		w.run(2900 * time.Millisecond)
+		if addr.Is4() && len(h.sent) != 3 || len(h.resolved) != 0 {
+			t.Errorf("%v: %d sent, resolved %v", addr, len(h.sent), h.resolved)
+		}
+		w.run(200 * time.Millisecond)
+		if len(h.resolved) != 1 || !errors.Is(h.resolved[0].Err, ErrUnreachable) || len(h.neighbours) != 0 || h.Counters().DroppedNoRoute == 0 {
+			t.Errorf("%v: resolved %v, %d neighbours", addr, h.resolved, len(h.neighbours))
+		}
+	}
+}
+
+// Resolve tells the GID and the path of an address: at once where they are known, else by an action.
+func TestResolve(t *testing.T) {
+	for _, paths := range []bool{false, true} {
+		w := newNetwork(t, 3, subnet.Config{}, func(int) Config { return Config{QueryPaths: paths} })
+		w.run(time.Second)
+		h := w.hosts[0]
+		for n := 1; n < 3; n++ {
+			for _, addr := range []netip.Addr{v4(n), v6(n)} {
+				h.resolved = nil
+				if _, ok := h.Resolve(w.now, addr); ok {
+					t.Fatal("known before it was asked for")
+				}
+				w.run(500 * time.Millisecond)
+				want := w.port(w.hosts[n])
+				if len(h.resolved) != 1 || h.resolved[0].Err != nil || h.resolved[0].Neighbor.Address.GID != want.GID || h.resolved[0].Neighbor.Path.LID != want.LID {
+					t.Fatalf("%v: %+v", addr, h.resolved)
+				}
+				if got, ok := h.Resolve(w.now, addr); !ok || got != h.resolved[0].Neighbor {
+					t.Errorf("%v again: %+v, %v", addr, got, ok)
+				}
+			}
+		}
+		if got, ok := h.Resolve(w.now, v4(0)); !ok || got.Path.LID != w.port(h).LID || got.Address != h.Address() {
+			t.Errorf("its own address: %+v, %v", got, ok)
+		}
+	}
+	i, _ := New(Config{}, func() uint64 { return 1 })
+	i.Resolve(0, v4(1))
+	if a, ok := i.Take(); !ok || !errors.Is(a.(Resolved).Err, ErrDown) {
+		t.Errorf("a disconnected interface says %v", a)
+	}
+}
+
+// A neighbour that is used is asked itself, by unicast, when it was not heard of for a while; traffic goes on meanwhile. One that is silent is
+// looked for anew, and one that nobody sends to is forgotten (RFC 4861 7.3).
+func TestNeighbourIsProbed(t *testing.T) {
+	w := newNetwork(t, 2, subnet.Config{}, defaults)
+	w.run(time.Second)
+	a := w.hosts[0]
+	w.send(a, udp(v4(0), v4(1), 1))
+	w.run(time.Minute)
+	a.sent = nil
+	w.send(a, udp(v4(0), v4(1), 1))
+	if len(w.hosts[1].got) == 0 || a.neighbours[v4(1)].state != probing {
+		t.Fatalf("state %d", a.neighbours[v4(1)].state)
+	}
+	w.run(time.Millisecond)
+	if len(a.sent) != 1 || a.sent[0].To.QPN != w.hosts[1].qpn || a.neighbours[v4(1)].state != known {
+		t.Fatalf("sent %+v", a.sent)
+	}
+	w.lose = func() bool { return true }
+	for range 100 {
+		w.send(a, udp(v4(0), v4(1), 1))
+		w.run(time.Second)
+	}
+	if n := a.neighbours[v4(1)]; n != nil && n.ready() {
+		t.Error("it is believed in though nothing is heard of it")
+	}
+	w.lose = func() bool { return false }
+	w.run(5 * time.Second)
+	w.send(a, udp(v4(0), v4(1), 1))
+	w.run(time.Second)
+	if n := a.neighbours[v4(1)]; n == nil || n.state != known {
+		t.Error("it is not found again")
+	}
+	w.run(neighbourIdle + 2*time.Minute)
+	if len(a.neighbours) != 0 {
+		t.Error("it is never forgotten")
+	}
+}
+
+// An address that moves to another port is announced, and neighbours follow (RFC 5227 3, RFC 4861 7.2.6).
+func TestAddressMoves(t *testing.T) {
+	w := newNetwork(t, 3, subnet.Config{}, defaults)
+	w.run(time.Second)
+	for _, c := range []struct{ from, moving netip.Addr }{{v4(0), netip.MustParseAddr("10.0.0.50")}, {v6(0), netip.MustParseAddr("fd00::50")}} {
+		bits := 24
+		if c.moving.Is6() {
+			bits = 64
+		}
+		w.hosts[1].SetAddresses(w.now, []netip.Prefix{netip.PrefixFrom(c.moving, bits)})
+		w.send(w.hosts[0], udp(c.from, c.moving, 1))
+		w.run(time.Second)
+		w.hosts[1].SetAddresses(w.now, nil)
+		w.hosts[2].SetAddresses(w.now, []netip.Prefix{netip.PrefixFrom(c.moving, bits)})
+		w.run(time.Second)
+		w.hosts[2].got = nil
+		w.send(w.hosts[0], udp(c.from, c.moving, 1))
+		w.run(time.Second)
+		if len(w.hosts[2].got) != 1 {
+			t.Errorf("%v: %d packets followed", c.moving, len(w.hosts[2].got))
+		}
+	}
+}
+
+// LocalEndpointMaxAge and LocalEndpointMonitorInterval: an endpoint behind the interface is learned from what it sends, answered for while it is
+// used, and removed after so many runs without use; the interface's own addresses stay.
+func TestLocalEndpointsAge(t *testing.T) {
+	w := newNetwork(t, 2, subnet.Config{}, func(int) Config { return Config{LocalMaxAge: 3, LocalInterval: 10 * time.Second} })
+	w.run(time.Second)
+	h, guest := w.hosts[0], netip.MustParseAddr("10.0.0.77")
+	w.send(h, udp(guest, v4(1), 1))
+	w.send(h, udp(netip.MustParseAddr("192.0.2.1"), v4(1), 1)) // of another link: routed, not behind it
+	w.run(20 * time.Second)
+	if h.local[guest] == nil || len(h.local) != 3 {
+		t.Fatalf("%d endpoints", len(h.local))
+	}
+	w.send(w.hosts[1], udp(v4(1), guest, 1)) // received for it: young again
+	w.run(20 * time.Second)
+	if h.local[guest] == nil || len(h.got) != 1 {
+		t.Fatal("an endpoint that is used was removed")
+	}
+	w.run(20 * time.Second)
+	if h.local[guest] != nil || h.local[v4(0)] == nil || h.local[v6(0)] == nil {
+		t.Error("after three runs without use it should be gone, and the configured ones not")
+	}
+}
+
+// Packets for other links go to the gateway of the longest matching route.
+func TestRoutes(t *testing.T) {
+	w := newNetwork(t, 3, subnet.Config{}, defaults)
+	w.run(time.Second)
+	h := w.hosts[0]
+	h.SetRoutes([]Route{{netip.MustParsePrefix("0.0.0.0/0"), v4(1)}, {netip.MustParsePrefix("192.0.2.0/24"), v4(2)}, {netip.MustParsePrefix("::/0"), v6(2)}})
+	for _, c := range []struct {
+		dst string
+		via int
+	}{{"198.51.100.1", 1}, {"192.0.2.9", 2}, {"10.0.0.2", 1}, {"10.0.0.3", 2}, {"2001:db8::1", 2}} {
+		for _, o := range w.hosts {
+			o.got = nil
+		}
+		src, dst := v4(0), netip.MustParseAddr(c.dst)
+		if dst.Is6() {
+			src = v6(0)
+		}
+		w.send(h, udp(src, dst, 1))
+		w.run(time.Second)
+		if len(w.hosts[c.via].got) != 1 || len(w.hosts[3-c.via].got) != 0 {
+			t.Errorf("%s: host 1 got %d, host 2 %d", c.dst, len(w.hosts[1].got), len(w.hosts[2].got))
+		}
+	}
+}
+
+// The directed broadcast of the interface's prefix and the limited one reach everybody.
+func TestBroadcast(t *testing.T) {
+	w := newNetwork(t, 3, subnet.Config{}, defaults)
+	w.run(time.Second)
+	for _, dst := range []string{"10.0.0.255", "255.255.255.255"} {
+		w.send(w.hosts[0], udp(v4(0), netip.MustParseAddr(dst), 1))
+	}
+	w.run(time.Second)
+	if a, b := len(w.hosts[1].got), len(w.hosts[2].got); a != 2 || b != 2 {
+		t.Errorf("%d and %d packets", a, b)
+	}
+}
+
+// A flood of neighbours that do not exist, and of answers that nobody asked for, stays within the tables.
+func TestFloods(t *testing.T) {
+	i := standing(t)
+	for n := range 3 * maxNeighbours {
+		now := clock.Time(n)
+		i.Send(now, udp(v4(0), netip.AddrFrom4([4]byte{10, 1, byte(n >> 8), byte(n)}), 1))
+		a := ARP{Operation: eth.ARPRequest, Sender: Address{QPN: 5, GID: ib.GID{0xfd, 14: byte(n >> 8), 15: byte(n)}}, SenderIP: netip.AddrFrom4([4]byte{10, 2, byte(n >> 8), byte(n)}), TargetIP: v4(0)}
+		i.Receive(now, &Arrival{SLID: 9, SrcQP: 5, Data: a.Append(AppendHeader(nil, eth.TypeARP))})
+		for _, ok := i.Take(); ok; _, ok = i.Take() {
+		}
+	}
+	if len(i.neighbours) > maxNeighbours || len(i.queries) > maxNeighbours+16 || len(i.local) > 2 {
+		t.Errorf("%d neighbours, %d requests, %d endpoints", len(i.neighbours), len(i.queries), len(i.local))
+	}
+}
+
+// The usual packet costs no memory.
+func TestSendDoesNotAllocate(t *testing.T) {
+	i := standing(t)
+	i.Resolve(0, v4(1))
+	i.learn(0, v4(1), two, &Arrival{SLID: 9, SrcQP: two.QPN}, true, true)
+	grant(i, nil)
+	p := udp(v4(0), v4(1), 1000)
+	in := Arrival{SLID: 9, SrcQP: two.QPN, Data: append(AppendHeader(nil, eth.TypeIPv4), udp(v4(1), v4(0), 1000)...)}
+	if n := testing.AllocsPerRun(100, func() {
+		if _, ok := i.Send(1, p); !ok {
+			t.Fatal("the packet was not sent at once")
+		}
+		if i.Receive(1, &in) == nil {
+			t.Fatal("the packet was not received")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// Whatever happens to the network, packets arrive at the host that they are for and nowhere else, and once it is whole again they all do.
+func TestPacketsArriveAfterTrouble(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		paths := rapid.Bool().Draw(t, "query paths")
+		w := newNetwork(t, 3, subnet.Config{}, func(int) Config { return Config{QueryPaths: paths} })
+		lossy, seed := 0, uint64(1)
+		w.lose = func() bool {
+			seed = seed*6364136223846793005 + 1442695040888963407
+			return int(seed>>33%100) < lossy
+		}
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			h := w.hosts[rapid.IntRange(0, 2).Draw(t, "host")]
+			switch rapid.SampledFrom([]string{"send", "loss", "deaf", "down", "up", "reregister", "time"}).Draw(t, "step") {
+			case "send":
+				n := rapid.IntRange(0, 2).Draw(t, "to")
+				w.send(h, udp(v4(int(h.qpn-testQPN)), v4(n), n))
+			case "loss":
+				lossy = rapid.SampledFrom([]int{0, 30, 100}).Draw(t, "loss")
+			case "deaf":
+				w.deaf = !w.deaf
+			case "down":
+				p := w.port(h)
+				p.Active = false
+				h.SetPort(w.now, p)
+			case "up":
+				h.SetPort(w.now, w.port(h))
+			case "reregister":
+				h.reregister++
+				h.SetPort(w.now, w.port(h))
+			case "time":
+				w.run(time.Duration(rapid.IntRange(1, 200).Draw(t, "seconds")) * time.Second)
+			}
+			w.run(time.Millisecond)
+		}
+		lossy, w.deaf = 0, false
+		w.ports()
+		w.run(time.Minute)
+		for n, h := range w.hosts {
+			for _, p := range h.got {
+				if d := eth.IPv4(p).Dst(); d != v4(n) {
+					t.Fatalf("host %d got a packet for %v", n, d)
+				}
+			}
+			h.got = nil
+		}
+		for n, h := range w.hosts {
+			if h.State() != Up {
+				t.Fatalf("host %d is %v", n, h.State())
+			}
+			for m := range w.hosts {
+				if m != n {
+					w.send(h, udp(v4(n), v4(m), 1))
+				}
+			}
+		}
+		w.run(5 * time.Second)
+		for n, h := range w.hosts {
+			if len(h.got) != 2 {
+				t.Fatalf("host %d got %d packets of 2", n, len(h.got))
+			}
+		}
+	})
+}

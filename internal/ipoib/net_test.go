@@ -1,0 +1,282 @@
+package ipoib
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+	"pgregory.net/rapid"
+)
+
+// network is a star of channel adapters with a subnet manager at the first, real forwarding tables, and IPoIB interfaces.
+type network struct {
+	t     rapid.TB
+	f     *fabric.Fabric
+	sm    *subnet.SM
+	now   clock.Time
+	hosts []*host
+	deaf  bool // the subnet administration does not hear
+	asked int  // requests of the subnet administration
+	// lose says whether a datagram between adapters is lost.
+	lose func() bool
+}
+
+// host is an adapter with one interface.
+type host struct {
+	*Interface
+	at         fabric.Place
+	qpn        ib.QPN
+	attached   map[ib.GID]ib.LID
+	got        [][]byte // IP packets
+	events     []Event
+	resolved   []Resolved
+	sent       []Datagram
+	delivered  [][]byte
+	reregister uint64
+}
+
+const testQPN = 0x48
+
+func newNetwork(t rapid.TB, hosts int, cfg subnet.Config, of func(n int) Config) *network {
+	t.Helper()
+	top, err := fabric.Star(hosts, fabric.Rate{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &network{t: t, f: fabric.New(top, func() uint64 { return 1 << 62 }), lose: func() bool { return false }}
+	if w.sm, err = subnet.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	seed := uint64(1)
+	for n := range hosts {
+		i, err := New(of(n), func() uint64 { seed += 0x9e3779b97f4a7c15; return seed })
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := &host{Interface: i, at: w.f.Attach(n), qpn: ib.QPN(testQPN + n), attached: map[ib.GID]ib.LID{}}
+		w.hosts = append(w.hosts, h)
+		w.f.Plug(0, h.at, true)
+	}
+	w.f.SetIsSM(w.hosts[0].at, true)
+	w.sm.Start(w.now)
+	w.run(time.Second)
+	for n, h := range w.hosts {
+		h.SetAddresses(w.now, []netip.Prefix{netip.PrefixFrom(v4(n), 24), netip.PrefixFrom(v6(n), 64)})
+		h.SetQueuePair(w.now, h.qpn)
+	}
+	w.ports()
+	return w
+}
+
+func v4(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(n + 1)}) }
+func v6(n int) netip.Addr {
+	return netip.AddrFrom16([16]byte{0xfd, 15: byte(n + 1)})
+}
+
+// ports tells the interfaces what their ports are like.
+func (w *network) ports() {
+	for _, h := range w.hosts {
+		h.SetPort(w.now, w.port(h))
+	}
+}
+
+func (w *network) port(h *host) Port {
+	info, keys, node := w.f.PortInfo(h.at), w.f.PKeys(h.at), w.f.NodeInfo(h.at)
+	p := Port{Active: info.PortState == mad.PortActive, LID: info.LID, LMC: info.LMC, SMLID: info.MasterSMLID, SMSL: info.MasterSMSL,
+		MTU: info.NeighborMTU, PKeys: keys[:], Reregister: h.reregister}
+	binary.BigEndian.PutUint64(p.GID[:], info.GIDPrefix)
+	binary.BigEndian.PutUint64(p.GID[8:], node.PortGUID)
+	return p
+}
+
+// run lets so much time pass.
+func (w *network) run(d time.Duration) {
+	end := w.now.Add(d)
+	for steps := 0; ; steps++ {
+		if steps > 1_000_000 {
+			w.t.Fatal("it goes on and on")
+		}
+		if w.turn() {
+			continue
+		}
+		next := clock.Min(w.sm.Deadline(), w.f.Deadline())
+		for _, h := range w.hosts {
+			next = clock.Min(next, h.Deadline())
+		}
+		if next > end {
+			w.now = end
+			return
+		}
+		w.now = max(w.now, next)
+		w.sm.Advance(w.now)
+		w.f.Advance(w.now)
+		for _, h := range w.hosts {
+			h.Advance(w.now)
+		}
+	}
+}
+
+// turn does what can be done now.
+func (w *network) turn() (busy bool) {
+	var out [32]subnet.Packet
+	for _, p := range out[:w.sm.Transmit(w.now, out[:])] {
+		busy = true
+		w.manage(&p)
+	}
+	for _, h := range w.hosts {
+		for a, ok := h.Take(); ok; a, ok = h.Take() {
+			busy = true
+			w.act(h, a)
+		}
+		var in [8]*fabric.Parcel
+		for n := w.f.Collect(w.now, h.at, in[:]); n > 0; n = w.f.Collect(w.now, h.at, in[:]) {
+			busy = true
+			for _, p := range in[:n] {
+				if !w.lose() {
+					w.arrive(h, p.Bytes())
+				}
+			}
+			w.f.Release(w.now, in[:n])
+		}
+	}
+	return busy
+}
+
+// manage carries a MAD of the subnet manager.
+func (w *network) manage(p *subnet.Packet) {
+	q := fabric.Packet{DLID: p.LID, SQP: p.LocalQPN, DQP: p.QPN, SL: p.SL, MAD: p.MAD}
+	if p.MAD[1] == mad.ClassSubnetDir {
+		q.SLID = ib.LIDPermissive
+	}
+	switch o := w.f.Send(w.now, w.hosts[0].at, &q); o.Result {
+	case fabric.Answered:
+		w.sm.Receive(w.now, &subnet.Packet{LID: q.SLID, QPN: q.SQP, LocalQPN: q.DQP, SL: q.SL, MAD: q.MAD})
+	case fabric.Delivered:
+		for _, h := range w.hosts {
+			if h.at == o.At {
+				h.Response(w.now, q.MAD[:])
+			}
+		}
+	}
+}
+
+func (w *network) act(h *host, a Action) {
+	switch a := a.(type) {
+	case Request:
+		w.asked++
+		q := fabric.Packet{DLID: a.LID, SQP: ib.QPGSI, DQP: ib.QPGSI, SL: a.SL, MAD: a.MAD}
+		if o := w.f.Send(w.now, h.at, &q); o.Result == fabric.Delivered && o.At == w.hosts[0].at && !w.deaf {
+			w.sm.Receive(w.now, &subnet.Packet{LID: q.SLID, QPN: q.SQP, LocalQPN: q.DQP, SL: q.SL, MAD: q.MAD})
+		}
+	case Datagram:
+		h.sent = append(h.sent, a)
+		w.transmit(h, a.To, a.Data)
+	case Attach:
+		if h.attached[a.MGID] != 0 {
+			w.t.Fatalf("attached to %v twice", a.MGID)
+		}
+		h.attached[a.MGID] = a.MLID
+	case Detach:
+		if h.attached[a.MGID] != a.MLID {
+			w.t.Fatalf("detached from %v, where it is attached to %#x", a, h.attached[a.MGID])
+		}
+		delete(h.attached, a.MGID)
+	case Deliver:
+		h.delivered = append(h.delivered, a.Packet)
+	case Event:
+		h.events = append(h.events, a)
+	case Resolved:
+		h.resolved = append(h.resolved, a)
+	}
+}
+
+// send gives a packet of the system to an interface.
+func (w *network) send(h *host, packet []byte) {
+	if to, ok := h.Send(w.now, packet); ok {
+		head, _ := HeaderOf(packet)
+		w.transmit(h, to, append(head[:], packet...))
+	}
+}
+
+// transmit puts a datagram on the wire: LRH, GRH, BTH, DETH, payload, ICRC.
+func (w *network) transmit(h *host, to Destination, data []byte) {
+	pad := -len(data) & 3
+	n := ib.LRHLen + ib.BTHLen + ib.DETHLen + len(data) + pad + 4
+	b := make([]byte, ib.LRHLen, n+ib.GRHLen)
+	port := w.port(h)
+	l := ib.LRH(b)
+	l.SetSL(to.SL)
+	l.SetDLID(to.LID)
+	l.SetSLID(port.LID)
+	l.SetNextHeader(ib.LNHLocal)
+	if to.GRH {
+		l.SetNextHeader(ib.LNHGlobal)
+		n += ib.GRHLen
+		b = b[:ib.LRHLen+ib.GRHLen]
+		ib.GRH(b[ib.LRHLen:]).Encode(to.TrafficClass, to.FlowLabel, n-ib.LRHLen-ib.GRHLen, to.HopLimit, port.GID, to.GID)
+	}
+	l.SetPktLen(n / 4)
+	at := len(b)
+	b = b[:at+ib.BTHLen+ib.DETHLen]
+	key, _ := h.PKey()
+	ib.BTH(b[at:]).Encode(ib.UDSendOnly, false, false, pad, key, to.QPN, 0)
+	ib.DETH(b[at+ib.BTHLen:]).Encode(to.QKey, h.qpn)
+	b = append(append(b, data...), make([]byte, pad+4)...)
+	if ok, err := w.f.Transmit(w.now, h.at, b, nil, nil); !ok || err != nil {
+		w.t.Fatalf("transmit: %v, %v", ok, err)
+	}
+}
+
+// arrive is what an adapter does with a frame.
+func (w *network) arrive(h *host, b []byte) {
+	l := ib.LRH(b)
+	a := Arrival{SLID: l.SLID(), SL: l.SL()}
+	at := ib.LRHLen
+	if l.NextHeader() == ib.LNHGlobal {
+		g := ib.GRH(b[at:])
+		a.HasGRH, a.SGID = true, g.SGID()
+		if mlid, ok := h.attached[g.DGID()]; l.DLID() >= ib.LIDFirstMulticast && (!ok || mlid != l.DLID()) {
+			return
+		}
+		at += ib.GRHLen
+	}
+	bth, deth := ib.BTH(b[at:]), ib.DETH(b[at+ib.BTHLen:])
+	key, _ := h.PKey()
+	if q := bth.DestQP(); q != h.qpn && q != ib.QPMulticast || deth.QKey() != h.QKey() || !ib.PKeyMatch(bth.PKey(), key) {
+		return
+	}
+	a.SrcQP, a.Data = deth.SrcQP(), b[at+ib.BTHLen+ib.DETHLen:len(b)-4-bth.PadCount()]
+	if p := h.Receive(w.now, &a); p != nil {
+		h.got = append(h.got, append([]byte(nil), p...))
+	}
+}
+
+// udp is an IP packet with a datagram of n bytes.
+func udp(src, dst netip.Addr, n int) []byte {
+	const ttl = 64
+	d := make([]byte, eth.UDPLen+n)
+	eth.UDP(d).Encode(1000, 2000, len(d))
+	if src.Is4() {
+		b := make([]byte, eth.IPv4Len, eth.IPv4Len+len(d))
+		eth.IPv4(b).Encode(0, cap(b), 0, ttl, eth.ProtocolUDP, src.As4(), dst.As4())
+		return append(b, d...)
+	}
+	b := make([]byte, eth.IPv6Len, eth.IPv6Len+len(d))
+	eth.IPv6(b).Encode(0, 0, len(d), eth.ProtocolUDP, ttl, src.As16(), dst.As16())
+	return append(b, d...)
+}
+
+func (h *host) has(kind EventKind) (n int) {
+	for _, e := range h.events {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}

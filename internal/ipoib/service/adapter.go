@@ -1,0 +1,144 @@
+package service
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipoib"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/sa"
+	"github.com/softvpi/softvpi/verbs"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// Depths of the queues of an interface: *ReceiveBuffers and *TransmitBuffers are not taken up.
+const (
+	sendDepth    = 512
+	receiveDepth = 512
+)
+
+// lookAgain is how often the port is looked at beside when an event tells of a change.
+const lookAgain = time.Second
+
+// Device is an adapter of this process as an Adapter.
+type Device struct {
+	host  *device.Host
+	index uint32
+	link  link.InfiniBand
+	verbs *verbs.Host
+	dev   *verbs.Device
+	ctx   context.Context
+	end   context.CancelFunc
+	tasks sync.WaitGroup
+
+	mu    sync.Mutex
+	port  *Port
+	asked map[uint64]struct{} // transactions under way
+}
+
+// NewDevice makes the Adapter of an adapter of h that is plugged into l, and runs a port on it. Closing the port has to come before closing the Device.
+func NewDevice(h *device.Host, index uint32, name string, l link.InfiniBand, random func() uint64) (*Device, *Port, error) {
+	v, err := verbs.Within(h, "IPoIB on "+name)
+	if err != nil {
+		return nil, nil, err
+	}
+	dev, err := v.Device(name)
+	if err != nil {
+		return nil, nil, errors.Join(err, v.Close())
+	}
+	d := &Device{host: h, index: index, link: l, verbs: v, dev: dev, asked: map[uint64]struct{}{}}
+	d.ctx, d.end = context.WithCancel(context.Background())
+	p := New(d, random)
+	d.port = p
+	w := v.Watch()
+	d.tasks.Go(func() { d.watch(p, w) })
+	return d, p, nil
+}
+
+// Close ends what NewDevice began.
+func (d *Device) Close() error {
+	d.end()
+	d.tasks.Wait()
+	return d.verbs.Close()
+}
+
+// watch tells the port of changes.
+func (d *Device) watch(p *Port, w *verbs.Watcher) {
+	defer w.Close()
+	seen := uint64(0)
+	for d.ctx.Err() == nil {
+		if n := d.link.Changes(); n != seen {
+			seen = n
+			p.Changed()
+		}
+		ctx, cancel := context.WithTimeout(d.ctx, lookAgain)
+		_, _ = w.Next(ctx)
+		cancel()
+	}
+}
+
+// Port implements Adapter.
+func (d *Device) Port() ipoib.Port {
+	p := d.link.Port()
+	out := ipoib.Port{Active: p.State == mad.PortActive, LID: p.LID, LMC: p.LMC, SMLID: p.SMLID, SMSL: p.SMSL, PKeys: p.PKeys, MTU: p.MTU, Reregister: p.Reregister}
+	if len(p.GUIDs) > 0 {
+		binary.BigEndian.PutUint64(out.GID[:], p.Prefix)
+		binary.BigEndian.PutUint64(out.GID[8:], p.GUIDs[0])
+	}
+	return out
+}
+
+// Ask implements Adapter. The adapter repeats a request itself: while one is under way its repetitions are left out.
+func (d *Device) Ask(r *ipoib.Request) error {
+	m, err := mad.ParseSA(r.MAD[:])
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	_, doubled := d.asked[m.TransactionID]
+	d.asked[m.TransactionID] = struct{}{}
+	d.mu.Unlock()
+	if doubled {
+		return nil
+	}
+	d.tasks.Go(func() { d.ask(&m) })
+	return nil
+}
+
+func (d *Device) ask(m *mad.SA) {
+	data, err := d.host.AskSA(d.ctx, d.index, sa.Request{Method: m.Method, Attribute: m.AttributeID, Mask: m.ComponentMask, Data: m.Data[:]})
+	d.mu.Lock()
+	delete(d.asked, m.TransactionID)
+	p := d.port
+	d.mu.Unlock()
+	var refused *sa.StatusError
+	switch {
+	case err == nil:
+		m.Data = data
+	case errors.As(err, &refused):
+		m.Status = refused.Status
+	default:
+		return // there was no answer
+	}
+	if m.Method == mad.MethodSet {
+		m.Method = mad.MethodGet
+	}
+	m.Method |= 0x80
+	p.Answer(m.Append(nil))
+}
+
+// Open implements Adapter.
+func (d *Device) Open(receive func([]ipoib.Arrival)) (QueuePair, error) {
+	q := &queuePair{dev: d.dev, receive: receive, ways: map[ipoib.Path]*verbs.AH{}}
+	if err := q.open(); err != nil {
+		q.release()
+		return nil, err
+	}
+	q.ctx, q.end = context.WithCancel(d.ctx)
+	q.ended.Go(q.run)
+	return q, nil
+}

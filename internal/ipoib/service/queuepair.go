@@ -1,0 +1,309 @@
+package service
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+
+	"github.com/softvpi/softvpi/internal/ipoib"
+	"github.com/softvpi/softvpi/verbs"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+const (
+	// place is the memory of a datagram: a GRH and the largest payload, on lines of their own.
+	place = ib.GRHLen + 4096 + 24
+	// maxWays bounds the address handles that are kept.
+	maxWays = 4096
+	batch   = 32
+)
+
+// queuePair is a queue pair of an adapter.
+type queuePair struct {
+	dev     *verbs.Device
+	receive func([]ipoib.Arrival)
+	ctx     context.Context
+	end     context.CancelFunc
+	ended   sync.WaitGroup
+
+	pd             *verbs.PD
+	sendCQ, recvCQ *verbs.CQ
+	qp             *verbs.QP
+	out, in        *verbs.MR
+
+	mu      sync.Mutex
+	started bool
+	starts  uint32 // how often it was started: the high half of the IDs of requests
+	posted  uint32 // datagrams
+	done    uint32 // of them, whose places are free again
+	pending []verbs.SendWR
+	places  []verbs.SGE // of the pending ones
+	ways    map[ipoib.Path]*verbs.AH
+	old     []*verbs.AH // that requests under way may name
+	oldTill uint32
+}
+
+func (q *queuePair) open() (err error) {
+	if q.pd, err = q.dev.AllocPD(); err != nil {
+		return err
+	}
+	if q.sendCQ, err = q.dev.CreateCQ(sendDepth); err != nil {
+		return err
+	}
+	if q.recvCQ, err = q.dev.CreateCQ(receiveDepth); err != nil {
+		return err
+	}
+	if q.out, err = q.pd.Allocate(sendDepth*place, 0); err != nil {
+		return err
+	}
+	if q.in, err = q.pd.Allocate(receiveDepth*place, verbs.LocalWrite); err != nil {
+		return err
+	}
+	q.pending, q.places = make([]verbs.SendWR, 0, batch), make([]verbs.SGE, batch)
+	q.qp, err = q.pd.CreateQP(verbs.QPConfig{Type: verbs.UD, SendCQ: q.sendCQ, RecvCQ: q.recvCQ, SendDepth: sendDepth, RecvDepth: receiveDepth})
+	return err
+}
+
+// release gives back what open has made.
+func (q *queuePair) release() {
+	if q.qp != nil {
+		_ = q.qp.Close()
+	}
+	for _, ah := range q.ways {
+		_ = ah.Close()
+	}
+	for _, ah := range q.old {
+		_ = ah.Close()
+	}
+	for _, mr := range []*verbs.MR{q.in, q.out} {
+		if mr != nil {
+			_ = mr.Deregister()
+		}
+	}
+	for _, cq := range []*verbs.CQ{q.sendCQ, q.recvCQ} {
+		if cq != nil {
+			_ = cq.Close()
+		}
+	}
+	if q.pd != nil {
+		_ = q.pd.Close()
+	}
+}
+
+// Close implements QueuePair.
+func (q *queuePair) Close() error {
+	q.end()
+	q.ended.Wait()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.release()
+	q.started = false
+	return nil
+}
+
+// Number implements QueuePair.
+func (q *queuePair) Number() ib.QPN { return ib.QPN(q.qp.Number()) }
+
+// Start implements QueuePair.
+func (q *queuePair) Start(pkeyIndex int, qkey uint32) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.started = false
+	q.starts++
+	q.posted, q.done, q.pending = 0, 0, q.pending[:0]
+	if err := q.qp.Modify(verbs.QPAttr{State: verbs.StateReset}, verbs.MaskState); err != nil {
+		return err
+	}
+	q.forget(true)
+	err := q.qp.Modify(verbs.QPAttr{State: verbs.StateInit, PKeyIndex: pkeyIndex, QKey: qkey}, verbs.MaskState|verbs.MaskPKeyIndex|verbs.MaskQKey)
+	if err != nil {
+		return err
+	}
+	for n := range receiveDepth {
+		if err := q.post(n); err != nil {
+			return err
+		}
+	}
+	if err := q.qp.Modify(verbs.QPAttr{State: verbs.StateRTR}, verbs.MaskState); err != nil {
+		return err
+	}
+	if err := q.qp.Modify(verbs.QPAttr{State: verbs.StateRTS}, verbs.MaskState|verbs.MaskSQPSN); err != nil {
+		return err
+	}
+	q.started = true
+	return nil
+}
+
+// post gives a place to receive to the queue pair.
+func (q *queuePair) post(n int) error {
+	var sge [1]verbs.SGE
+	sge[0] = q.in.SGE(n*place, place)
+	return q.qp.PostRecv(&verbs.RecvWR{ID: q.id(uint32(n)), SGE: sge[:]})
+}
+
+func (q *queuePair) id(n uint32) uint64 { return uint64(q.starts)<<32 | uint64(n) }
+
+// Attach implements QueuePair.
+func (q *queuePair) Attach(mgid ib.GID, _ ib.LID) error {
+	return q.qp.JoinMulticast(netip.AddrFrom16(mgid))
+}
+
+// Detach implements QueuePair.
+func (q *queuePair) Detach(mgid ib.GID, _ ib.LID) error {
+	return q.qp.LeaveMulticast(netip.AddrFrom16(mgid))
+}
+
+// Send implements QueuePair.
+func (q *queuePair) Send(to *ipoib.Destination, head, body []byte) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	size := len(head) + len(body)
+	if !q.started || size == 0 || size > place {
+		return
+	}
+	ah := q.way(&to.Path)
+	if ah == nil || !q.room() {
+		return
+	}
+	at := int(q.posted%sendDepth) * place
+	b := q.out.Bytes()[at:]
+	copy(b[copy(b, head):], body)
+	n := len(q.pending)
+	q.places[n] = q.out.SGE(at, size)
+	q.posted++
+	q.pending = append(q.pending, verbs.SendWR{ID: q.id(q.posted), Op: verbs.OpSend, SGE: q.places[n : n+1], AH: ah, RemoteQPN: uint32(to.QPN), RemoteQKey: to.QKey})
+	if len(q.pending) == batch {
+		q.flush()
+	}
+}
+
+// room makes sure that there is a place for a datagram, and reports whether there is one.
+func (q *queuePair) room() bool {
+	if q.posted-q.done < sendDepth {
+		return true
+	}
+	q.flush()
+	q.reap()
+	return q.posted-q.done < sendDepth
+}
+
+// reap takes the completions of sent datagrams. Each stands for all before it.
+func (q *queuePair) reap() {
+	var wcs [batch]verbs.WC
+	for {
+		n, err := q.sendCQ.Poll(wcs[:])
+		for i := range wcs[:n] {
+			if id := wcs[i].ID; uint32(id>>32) == q.starts && wcs[i].Status != verbs.WRFlush {
+				q.done = uint32(id)
+			}
+		}
+		if n == 0 || err != nil {
+			return
+		}
+	}
+}
+
+// Flush implements QueuePair.
+func (q *queuePair) Flush() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.flush()
+	if q.posted-q.done > sendDepth/2 {
+		q.reap()
+	}
+}
+
+func (q *queuePair) flush() {
+	if len(q.pending) == 0 {
+		return
+	}
+	q.pending[len(q.pending)-1].Flags |= verbs.Signaled
+	n, err := q.qp.PostSends(q.pending)
+	if err != nil {
+		q.posted -= uint32(len(q.pending) - n) // they are lost
+	}
+	q.pending = q.pending[:0]
+	q.forget(false)
+}
+
+// way is the address handle for a path; nil where there is none to be had.
+func (q *queuePair) way(p *ipoib.Path) *verbs.AH {
+	if ah := q.ways[*p]; ah != nil {
+		return ah
+	}
+	if len(q.ways) >= maxWays {
+		if len(q.old) > 0 {
+			return nil
+		}
+		for _, ah := range q.ways {
+			q.old = append(q.old, ah)
+		}
+		clear(q.ways)
+		q.oldTill = q.posted
+	}
+	ah, err := q.pd.CreateAH(verbs.AddressVector{
+		Addr: netip.AddrFrom16(p.GID), LID: uint16(p.LID), SL: p.SL, Global: p.GRH, FlowLabel: p.FlowLabel, HopLimit: p.HopLimit, TrafficClass: p.TrafficClass,
+	})
+	if err != nil {
+		return nil
+	}
+	q.ways[*p] = ah
+	return ah
+}
+
+// forget closes the address handles that no request names any more.
+func (q *queuePair) forget(all bool) {
+	if len(q.old) == 0 || !all && int32(q.done-q.oldTill) < 0 {
+		return
+	}
+	for _, ah := range q.old {
+		_ = ah.Close()
+	}
+	q.old = nil
+}
+
+// run takes what arrives, until the queue pair is closed.
+func (q *queuePair) run() {
+	var wcs [batch]verbs.WC
+	var arrivals [batch]ipoib.Arrival
+	for {
+		n, err := q.recvCQ.Next(q.ctx, wcs[:])
+		if err != nil {
+			return
+		}
+		got := 0
+		for i := range wcs[:n] {
+			if wcs[i].Status == verbs.Success && q.arrival(&wcs[i], &arrivals[got]) {
+				got++
+			}
+		}
+		if got > 0 {
+			q.receive(arrivals[:got])
+		}
+		q.repost(wcs[:n])
+	}
+}
+
+// arrival is a completion as the engine takes it.
+func (q *queuePair) arrival(wc *verbs.WC, a *ipoib.Arrival) bool {
+	b := q.in.Bytes()[int(uint32(wc.ID))*place:][:place]
+	if wc.ByteLen < ib.GRHLen || wc.ByteLen > place {
+		return false
+	}
+	*a = ipoib.Arrival{SLID: ib.LID(wc.SLID), SL: wc.SL, SrcQP: ib.QPN(wc.SrcQP), HasGRH: wc.Flags&verbs.WithGRH != 0, Data: b[ib.GRHLen:wc.ByteLen]}
+	if a.HasGRH {
+		a.SGID = ib.GRH(b[:ib.GRHLen]).SGID()
+	}
+	return true
+}
+
+// repost gives places back, where they are not given already by a start that came between.
+func (q *queuePair) repost(wcs []verbs.WC) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range wcs {
+		if uint32(wcs[i].ID>>32) == q.starts && wcs[i].Status != verbs.WRFlush {
+			_ = q.post(int(uint32(wcs[i].ID)))
+		}
+	}
+}

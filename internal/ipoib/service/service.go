@@ -1,0 +1,408 @@
+// Package service runs IPoIB interfaces in real time: it owns the clock and the lock of the engines of one InfiniBand port,
+// and brings together the port, the queue pairs and the network interfaces of the system.
+package service
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/ipoib"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// Adapter is the adapter that a port belongs to. Its methods are called with the port's lock: they must not call the Port.
+type Adapter interface {
+	// Port is what the port is like now. Whoever runs the adapter calls Port.Changed after every change.
+	Port() ipoib.Port
+	// Open makes a queue pair for unreliable datagrams. What arrives is given to receive, whose callers hold no lock that Send
+	// needs; the datagrams' memory is the callee's until it returns.
+	Open(receive func(batch []ipoib.Arrival)) (QueuePair, error)
+	// Ask sends a MAD to the subnet administration from queue pair 1; whatever answers is given to Port.Answer.
+	Ask(r *ipoib.Request) error
+}
+
+// QueuePair is a queue pair for unreliable datagrams.
+type QueuePair interface {
+	Number() ib.QPN
+	// Start lets packets flow, on a row of the P_Key table and with a Q_Key; again where it runs with others.
+	Start(pkeyIndex int, qkey uint32) error
+	Attach(mgid ib.GID, mlid ib.LID) error
+	Detach(mgid ib.GID, mlid ib.LID) error
+	// Send sends a datagram made of two pieces, which are copied. A datagram that finds no room is lost.
+	Send(to *ipoib.Destination, head, body []byte)
+	// Flush begins what Send left to begin.
+	Flush()
+	Close() error
+}
+
+// System is a network interface of the system: a TUN device. It may be nil.
+type System interface {
+	Write(packet []byte) (int, error)
+	SetMTU(n int) error
+	SetCarrier(on bool) error
+}
+
+// Port is the IPoIB interfaces of one InfiniBand port.
+type Port struct {
+	adapter Adapter
+	origin  time.Time
+	random  func() uint64
+	wake    chan struct{}
+	done    chan struct{}
+	ended   chan struct{}
+
+	mu         sync.Mutex
+	interfaces []*Interface
+	joined     map[ib.GID]uint8 // JoinState of the port's memberships, as the subnet administration told it
+	next       clock.Time       // when the engines are advanced again, unless roused
+	closed     bool
+}
+
+// Interface is one interface of a port.
+type Interface struct {
+	port   *Port
+	engine *ipoib.Interface
+	qp     QueuePair
+	system System
+	tell   func(ipoib.Event)
+
+	running bool // the queue pair has been started with these:
+	index   int
+	qkey    uint32
+	waiting map[netip.Addr][]chan ipoib.Resolved
+	closed  bool
+}
+
+// New runs a port, without interfaces at first, until Close. random gives numbers that nobody can foresee.
+func New(a Adapter, random func() uint64) *Port {
+	p := &Port{adapter: a, origin: time.Now(), random: random, wake: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{}), joined: map[ib.GID]uint8{}}
+	go p.run()
+	return p
+}
+
+func (p *Port) now() clock.Time { return clock.Time(time.Since(p.origin)) }
+
+// Add makes an interface. tell, if any, is called with its events, with the port's lock: it must not call the port. The errors are those of ipoib.New and
+// of the adapter.
+func (p *Port) Add(cfg ipoib.Config, s System, tell func(ipoib.Event)) (*Interface, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ipoib.ErrDown
+	}
+	e, err := ipoib.New(cfg, p.random)
+	if err != nil {
+		return nil, err
+	}
+	i := &Interface{port: p, engine: e, system: s, tell: tell, waiting: map[netip.Addr][]chan ipoib.Resolved{}}
+	if i.qp, err = p.adapter.Open(i.receive); err != nil {
+		return nil, fmt.Errorf("queue pair: %w", err)
+	}
+	p.interfaces = append(p.interfaces, i)
+	if s != nil {
+		_ = s.SetCarrier(false)
+	}
+	now := p.now()
+	e.SetQueuePair(now, i.qp.Number())
+	e.SetPort(now, p.adapter.Port())
+	i.drain(now)
+	return i, nil
+}
+
+// Close ends the port with all interfaces, which leave their groups.
+func (p *Port) Close() error {
+	p.mu.Lock()
+	list := slices.Clone(p.interfaces)
+	first := !p.closed
+	p.closed = true
+	p.mu.Unlock()
+	for _, i := range list {
+		i.Close()
+	}
+	if first {
+		close(p.done)
+	}
+	<-p.ended
+	return nil
+}
+
+// Changed says that the adapter's port has changed.
+func (p *Port) Changed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, state := p.now(), p.adapter.Port()
+	if !state.Active {
+		clear(p.joined)
+	}
+	for _, i := range p.interfaces {
+		i.engine.SetPort(now, state)
+		i.drain(now)
+	}
+}
+
+// Answer takes a MAD of the subnet administration that came to queue pair 1.
+func (p *Port) Answer(b []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.note(b)
+	now := p.now()
+	for _, i := range p.interfaces {
+		i.engine.Response(now, b)
+		i.drain(now)
+	}
+}
+
+// note remembers the port's membership that an answer tells of.
+func (p *Port) note(b []byte) {
+	m, err := mad.ParseSA(b)
+	if err != nil || m.AttributeID != mad.AttrMCMemberRecord || m.Method != mad.MethodGetResp || m.Status != mad.StatusOK {
+		return
+	}
+	if rec, err := mad.ParseMCMemberRecord(m.Data[:]); err == nil && p.groupWanted(rec.MGID, nil) {
+		p.joined[rec.MGID] = rec.JoinState
+	}
+}
+
+// groupWanted says whether an interface but one takes part in a group.
+func (p *Port) groupWanted(g ib.GID, but *Interface) bool {
+	return slices.ContainsFunc(p.interfaces, func(i *Interface) bool { return i != but && i.engine.InGroup(g) })
+}
+
+// run does what is due.
+func (p *Port) run() {
+	defer close(p.ended)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		p.mu.Lock()
+		now, next := p.now(), clock.Never
+		p.next = 0 // nobody rouses it meanwhile
+		for _, i := range p.interfaces {
+			i.engine.Advance(now)
+			i.drain(now)
+			next = clock.Min(next, i.engine.Deadline())
+		}
+		p.next = next
+		p.mu.Unlock()
+		timer.Reset(min(time.Duration(next-now), time.Hour))
+		select {
+		case <-p.done:
+			return
+		case <-p.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// drain does what the engine wants done. The lock is held.
+func (i *Interface) drain(now clock.Time) {
+	flush := false
+	for a, ok := i.engine.Take(); ok; a, ok = i.engine.Take() {
+		switch a := a.(type) {
+		case ipoib.Datagram:
+			i.start()
+			i.qp.Send(&a.To, a.Data, nil)
+			flush = true
+		case ipoib.Request:
+			i.ask(now, &a)
+		case ipoib.Attach:
+			i.fault("attach", i.qp.Attach(a.MGID, a.MLID))
+		case ipoib.Detach:
+			i.fault("detach", i.qp.Detach(a.MGID, a.MLID))
+		case ipoib.Deliver:
+			if i.system != nil {
+				_, _ = i.system.Write(a.Packet) // the system may be down, and drops it then
+			}
+		case ipoib.Resolved:
+			for _, c := range i.waiting[a.Addr] {
+				c <- a
+			}
+			delete(i.waiting, a.Addr)
+		case ipoib.Event:
+			i.event(a)
+		}
+	}
+	if flush {
+		i.qp.Flush()
+	}
+	i.start()
+	if i.engine.Deadline() < i.port.next {
+		i.port.rouse()
+	}
+}
+
+func (p *Port) rouse() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// start brings the queue pair in line with the engine: it runs with the P_Key's row and the Q_Key of the broadcast group.
+func (i *Interface) start() {
+	if i.engine.State() != ipoib.Up {
+		return
+	}
+	_, index := i.engine.PKey()
+	if qkey := i.engine.QKey(); !i.running || i.index != index || i.qkey != qkey {
+		if err := i.qp.Start(index, qkey); err != nil {
+			i.fault("start", err)
+			return
+		}
+		i.running, i.index, i.qkey = true, index, qkey
+	}
+}
+
+// fault tells of a queue pair that does not do what it should.
+func (i *Interface) fault(what string, err error) {
+	if err != nil && i.tell != nil {
+		i.tell(ipoib.Event{Kind: ipoib.Failed, Text: fmt.Sprintf("queue pair: %s: %v", what, err)})
+	}
+}
+
+func (i *Interface) event(e ipoib.Event) {
+	switch {
+	case i.system == nil:
+	case e.Kind == ipoib.Connected:
+		i.fault("interface", i.system.SetMTU(e.MTU))
+		i.fault("interface", i.system.SetCarrier(true))
+	case e.Kind == ipoib.Disconnected:
+		_ = i.system.SetCarrier(false)
+	}
+	if i.tell != nil {
+		i.tell(e)
+	}
+}
+
+// ask sends a request. The port is a member of a group once, whatever the number of its interfaces that are: only the last one leaves it.
+func (i *Interface) ask(now clock.Time, r *ipoib.Request) {
+	m, err := mad.ParseSA(r.MAD[:])
+	if err == nil && m.Method == mad.MethodDelete && m.AttributeID == mad.AttrMCMemberRecord {
+		rec, _ := mad.ParseMCMemberRecord(m.Data[:])
+		if i.port.groupWanted(rec.MGID, i) {
+			m.Method = mad.MethodDeleteResp
+			i.engine.Response(now, m.Append(nil))
+			return
+		}
+		if state := i.port.joined[rec.MGID]; state != 0 {
+			rec.JoinState = state
+			rec.Append(m.Data[:0])
+			m.Append(r.MAD[:0])
+		}
+		delete(i.port.joined, rec.MGID)
+	}
+	_ = i.port.adapter.Ask(r) // one that is lost is repeated
+}
+
+// receive takes what came to the queue pair.
+func (i *Interface) receive(batch []ipoib.Arrival) {
+	var few [64][]byte
+	packets := few[:0]
+	p := i.port
+	p.mu.Lock()
+	now := p.now()
+	for k := range batch {
+		if b := i.engine.Receive(now, &batch[k]); b != nil {
+			packets = append(packets, b)
+		}
+	}
+	i.drain(now)
+	p.mu.Unlock()
+	if i.system == nil {
+		return
+	}
+	for _, b := range packets {
+		_, _ = i.system.Write(b)
+	}
+}
+
+// Send takes IP packets of the system.
+func (i *Interface) Send(packets [][]byte) {
+	i.port.mu.Lock()
+	defer i.port.mu.Unlock()
+	now := i.port.now()
+	for _, b := range packets {
+		if to, ok := i.engine.Send(now, b); ok {
+			h, _ := ipoib.HeaderOf(b)
+			i.qp.Send(&to, h[:], b)
+		}
+	}
+	i.qp.Flush()
+	i.drain(now)
+}
+
+// Set tells the interface its addresses and the ways to other links.
+func (i *Interface) Set(prefixes []netip.Prefix, routes []ipoib.Route) {
+	i.port.mu.Lock()
+	defer i.port.mu.Unlock()
+	now := i.port.now()
+	i.engine.SetAddresses(now, prefixes)
+	i.engine.SetRoutes(routes)
+	i.drain(now)
+}
+
+// ResolveGID finds the GID of the port with an IP address. The error is ipoib.ErrDown, ipoib.ErrUnreachable, or ctx's.
+func (i *Interface) ResolveGID(ctx context.Context, ip netip.Addr) (ib.GID, error) {
+	ip = ip.Unmap().WithZone("")
+	answer := make(chan ipoib.Resolved, 1)
+	i.port.mu.Lock()
+	if i.closed {
+		i.port.mu.Unlock()
+		return ib.GID{}, ipoib.ErrDown
+	}
+	now := i.port.now()
+	n, ok := i.engine.Resolve(now, ip)
+	if !ok {
+		i.waiting[ip] = append(i.waiting[ip], answer)
+	}
+	i.drain(now)
+	i.port.mu.Unlock()
+	if ok {
+		return n.Address.GID, nil
+	}
+	select {
+	case a := <-answer:
+		return a.Neighbor.Address.GID, a.Err
+	case <-ctx.Done():
+		return ib.GID{}, ctx.Err()
+	}
+}
+
+// Status is what an interface is like.
+type Status struct {
+	State    ipoib.State
+	MTU      int
+	PKey     ib.PKey // 0: none yet
+	Address  ipoib.Address
+	Counters ipoib.Counters
+}
+
+// Status is what the interface is like now.
+func (i *Interface) Status() Status {
+	i.port.mu.Lock()
+	defer i.port.mu.Unlock()
+	key, _ := i.engine.PKey()
+	return Status{i.engine.State(), i.engine.MTU(), key, i.engine.Address(), i.engine.Counters()}
+}
+
+// Close ends the interface. It leaves its groups.
+func (i *Interface) Close() {
+	p := i.port
+	p.mu.Lock()
+	if i.closed {
+		p.mu.Unlock()
+		return
+	}
+	i.closed = true
+	i.engine.Stop(p.now())
+	i.drain(p.now())
+	p.interfaces = slices.DeleteFunc(p.interfaces, func(o *Interface) bool { return o == i })
+	p.mu.Unlock()
+	_ = i.qp.Close() // without the lock: what arrives meanwhile wants it
+}

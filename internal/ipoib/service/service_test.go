@@ -1,0 +1,287 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/ipoib"
+	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+const patience = time.Minute
+
+// bed is adapters on a fabric with a subnet manager, each of a host of its own, with a port for IPoIB.
+type bed struct {
+	t     testing.TB
+	rack  *rack.Rack
+	hosts []*device.Host
+	ports []*Port
+}
+
+func newBed(t testing.TB, adapters int, cfg subnet.Config) *bed {
+	t.Helper()
+	top, err := fabric.Star(adapters, fabric.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{t: t, rack: rack.New(fabric.New(top, rand.Uint64), rack.Options{})}
+	t.Cleanup(func() { b.rack.Close() })
+	ctx, cancel := context.WithCancel(context.Background())
+	managed := make(chan error, 1)
+	go func() { managed <- b.rack.Manage(ctx, fabric.Place{Node: 0, Port: 1}, cfg, nil) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-managed; err != nil {
+			t.Error(err)
+		}
+	})
+	for n := range adapters {
+		h, err := device.NewHost(device.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { h.Close() })
+		p, err := b.rack.Plug(fabric.Place{Node: n, Port: 1}, h.Wake)
+		if err != nil {
+			t.Fatal(err)
+		}
+		index, err := h.AddAdapter(device.AdapterConfig{Name: "port", Link: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, port, err := NewDevice(h, index, "port", p, rand.Uint64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			port.Close()
+			d.Close()
+		})
+		b.hosts, b.ports = append(b.hosts, h), append(b.ports, port)
+	}
+	return b
+}
+
+// add makes an interface with addresses on a port.
+func (b *bed) add(port int, cfg ipoib.Config, addrs ...string) (*Interface, *system) {
+	b.t.Helper()
+	s := &system{got: make(chan []byte, 1024)}
+	i, err := b.ports[port].Add(cfg, s, s.tell)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var list []netip.Prefix
+	for _, a := range addrs {
+		list = append(list, netip.MustParsePrefix(a))
+	}
+	i.Set(list, nil)
+	return i, s
+}
+
+// system is what a network interface of the system would be.
+type system struct {
+	got chan []byte
+
+	mu      sync.Mutex
+	mtu     int
+	carrier bool
+	events  []ipoib.Event
+}
+
+func (s *system) Write(p []byte) (int, error) {
+	select {
+	case s.got <- bytes.Clone(p):
+	default:
+	}
+	return len(p), nil
+}
+
+func (s *system) SetMTU(n int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mtu = n
+	return nil
+}
+
+func (s *system) SetCarrier(on bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.carrier = on
+	return nil
+}
+
+func (s *system) tell(e ipoib.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, e)
+}
+
+func (s *system) state() (mtu int, carrier bool, events []ipoib.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mtu, s.carrier, append([]ipoib.Event(nil), s.events...)
+}
+
+func (b *bed) until(what string, so func() bool) {
+	b.t.Helper()
+	for late := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			b.t.Fatalf("it never came to be: %s", what)
+		}
+	}
+}
+
+func (b *bed) up(list ...*Interface) {
+	b.t.Helper()
+	for _, i := range list {
+		b.until("up", func() bool { return i.Status().State == ipoib.Up })
+	}
+}
+
+// udp is an IP packet.
+func udp(src, dst string, n int) []byte {
+	s, d := netip.MustParseAddr(src), netip.MustParseAddr(dst)
+	body := make([]byte, eth.UDPLen+n)
+	eth.UDP(body).Encode(7, 7, len(body))
+	if s.Is4() {
+		b := make([]byte, eth.IPv4Len)
+		eth.IPv4(b).Encode(0, len(b)+len(body), 0, 64, eth.ProtocolUDP, s.As4(), d.As4())
+		return append(b, body...)
+	}
+	b := make([]byte, eth.IPv6Len)
+	eth.IPv6(b).Encode(0, 0, len(body), eth.ProtocolUDP, 64, s.As16(), d.As16())
+	return append(b, body...)
+}
+
+// take waits for a packet to a destination; others, as queries of the multicast monitor, are passed over.
+func (s *system) take(t testing.TB, want []byte) {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case p := <-s.got:
+			if bytes.Equal(p, want) {
+				return
+			}
+		case <-timeout:
+			t.Fatal("the packet does not arrive")
+		}
+	}
+}
+
+// Packets pass between adapters of two hosts, over both families, up to the MTU of the subnet, and to groups.
+func TestPacketsPass(t *testing.T) {
+	four := subnet.DefaultPartitions()
+	four.List[0].Flags.MTU = 5 // 4096
+	b := newBed(t, 2, subnet.Config{Partitions: four})
+	x, sx := b.add(0, ipoib.Config{}, "10.0.0.1/24", "fd00::1/64")
+	y, sy := b.add(1, ipoib.Config{}, "10.0.0.2/24", "fd00::2/64")
+	b.up(x, y)
+	b.until("carrier and MTU", func() bool { mtu, carrier, _ := sx.state(); return carrier && mtu == 4092 })
+	for _, c := range []struct {
+		from     *Interface
+		to       *system
+		src, dst string
+	}{{x, sy, "10.0.0.1", "10.0.0.2"}, {y, sx, "10.0.0.2", "10.0.0.1"}, {x, sy, "fd00::1", "fd00::2"}, {y, sx, "fd00::2", "fd00::1"}, {x, sy, "10.0.0.1", "10.0.0.255"}, {y, sx, "10.0.0.2", "224.0.0.1"}} {
+		for _, size := range []int{0, 1000, 4092 - 48} {
+			p := udp(c.src, c.dst, size)
+			c.from.Send([][]byte{p})
+			c.to.take(t, p)
+		}
+	}
+	if _, _, events := sx.state(); len(events) != 1 || events[0].Kind != ipoib.Connected {
+		t.Errorf("events %+v", events)
+	}
+	for n := range 5000 { // more than the queues have places
+		p := udp("10.0.0.1", "10.0.0.2", n%1000)
+		x.Send([][]byte{p})
+		if n%100 == 99 {
+			sy.take(t, p)
+		}
+	}
+}
+
+// A GID is found by the IP address; what nobody has is not found, and a context's end ends the wait.
+func TestResolveGID(t *testing.T) {
+	b := newBed(t, 2, subnet.Config{})
+	x, _ := b.add(0, ipoib.Config{}, "10.0.0.1/24")
+	y, _ := b.add(1, ipoib.Config{}, "10.0.0.2/24")
+	b.up(x, y)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	gid, err := x.ResolveGID(ctx, netip.MustParseAddr("::ffff:10.0.0.2"))
+	if err != nil || gid != y.Status().Address.GID {
+		t.Errorf("%v, %v", gid, err)
+	}
+	if _, err := x.ResolveGID(ctx, netip.MustParseAddr("10.0.0.9")); !errors.Is(err, ipoib.ErrUnreachable) {
+		t.Errorf("an address that nobody has: %v", err)
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	if _, err := x.ResolveGID(over, netip.MustParseAddr("10.0.0.10")); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+	x.Close()
+	if _, err := x.ResolveGID(ctx, netip.MustParseAddr("10.0.0.2")); !errors.Is(err, ipoib.ErrDown) {
+		t.Errorf("an interface that is closed: %v", err)
+	}
+}
+
+// The adapters' connection manager finds ports by the addresses of the interfaces: a Resolver of package device.
+var _ device.Resolver = (*Interface)(nil)
+
+// Interfaces of one port share its memberships: the group of one goes on when the other one ends.
+func TestTwoInterfacesOfAPort(t *testing.T) {
+	b := newBed(t, 2, subnet.Config{})
+	x, sx := b.add(0, ipoib.Config{}, "10.0.0.1/24")
+	y, sy := b.add(1, ipoib.Config{}, "10.0.0.2/24")
+	z, sz := b.add(1, ipoib.Config{}, "10.0.0.3/24")
+	b.up(x, y, z)
+	p := udp("10.0.0.1", "10.0.0.3", 9)
+	x.Send([][]byte{p})
+	sz.take(t, p)
+	q := udp("10.0.0.2", "10.0.0.3", 9) // beside each other
+	y.Send([][]byte{q})
+	sz.take(t, q)
+	z.Close()
+	r := udp("10.0.0.1", "10.0.0.255", 9)
+	x.Send([][]byte{r})
+	sy.take(t, r)
+	_ = sx
+}
+
+// Interfaces on a partition that a subnet manager has given to two of three hosts work among these, and stay disconnected on the third. Limited
+// members reach full ones.
+func TestPartitions(t *testing.T) {
+	top, err := fabric.Star(3, fabric.Rate{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := subnet.ParsePartitions(fmt.Sprintf("Default=0x7fff, ipoib: ALL=full;\nred=0x123, ipoib: %#x=full, %#x=limited;\n", top.Nodes[0].Ports[1].GUID, top.Nodes[1].Ports[1].GUID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBed(t, 3, subnet.Config{Partitions: parts})
+	x, _ := b.add(0, ipoib.Config{PKey: 0x8123}, "10.1.0.1/24")
+	y, sy := b.add(1, ipoib.Config{PKey: 0x0123}, "10.1.0.2/24")
+	z, _ := b.add(2, ipoib.Config{PKey: 0x8123}, "10.1.0.3/24")
+	b.up(x, y)
+	p := udp("10.1.0.1", "10.1.0.2", 9)
+	x.Send([][]byte{p})
+	sy.take(t, p)
+	if s := z.Status(); s.State != ipoib.NoPartition || y.Status().PKey != 0x0123 || x.Status().PKey != 0x8123 {
+		t.Errorf("third %v, second has %#x, first %#x", s.State, y.Status().PKey, x.Status().PKey)
+	}
+}

@@ -1,0 +1,235 @@
+package ipoib
+
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// Arrival is a datagram that came to the interface's queue pair.
+type Arrival struct {
+	SLID   ib.LID
+	SL     uint8
+	SrcQP  ib.QPN
+	HasGRH bool
+	SGID   ib.GID // of the GRH
+	Data   []byte // from the IPoIB header on
+}
+
+// Send takes an IP packet of the system. With ok, the packet is to be sent to the destination at once, behind HeaderOf it; that is the usual
+// case, and nothing is copied. Else it was copied to wait for an address, or dropped and counted.
+func (i *Interface) Send(now clock.Time, packet []byte) (to Destination, ok bool) {
+	if i.state != Up {
+		i.counters.DroppedDown++
+		return to, false
+	}
+	src, dst, ok := endsOf(packet)
+	switch {
+	case !ok:
+		i.counters.DroppedInvalid++
+		return to, false
+	case len(packet) > i.mtu:
+		i.counters.DroppedLong++
+		return to, false
+	}
+	i.sends(src)
+	i.counters.SentPackets++
+	i.counters.SentBytes += uint64(len(packet))
+	data := func() []byte {
+		h, _ := HeaderOf(packet)
+		return append(append(make([]byte, 0, HeaderLen+len(packet)), h[:]...), packet...)
+	}
+	if dst.IsMulticast() || dst.Is4() && i.isBroadcast(dst) {
+		return i.sendGroup(now, packet, src, dst, data)
+	}
+	n := i.lookup(now, i.nextHop(dst), src)
+	if n != nil && n.ready() {
+		i.use(now, n)
+		return n.to, true
+	}
+	switch {
+	case n == nil:
+		i.counters.DroppedNoRoute++
+	case len(n.waiting) >= maxWaiting:
+		i.counters.DroppedFull++
+	default:
+		n.waiting = append(n.waiting, data())
+	}
+	return to, false
+}
+
+// sendGroup is Send for what goes to many.
+func (i *Interface) sendGroup(now clock.Time, packet []byte, src, dst netip.Addr, data func() []byte) (Destination, bool) {
+	i.counters.SentMulticast++
+	if !dst.IsMulticast() {
+		return i.toGroup(now, i.broadcast.mgid, data)
+	}
+	if dst.Is4() {
+		h := eth.IPv4(packet)
+		if n := h.HeaderLen(); h.Protocol() == eth.ProtocolIGMP && n >= eth.IPv4Len && n <= h.TotalLen() && h.TotalLen() <= len(packet) {
+			i.snoop(now, packet[n:h.TotalLen()])
+		}
+	} else if h := eth.IPv6(packet); h.NextHeader() == eth.ProtocolHopByHop && eth.IPv6Len+h.PayloadLen() <= len(packet) {
+		i.snoop6(now, packet[eth.IPv6Len:eth.IPv6Len+h.PayloadLen()], src, dst)
+	}
+	mgid, _ := GroupMGID(dst, i.cfg.Scope, i.pkey)
+	return i.toGroup(now, mgid, data)
+}
+
+// isBroadcast says whether an address is that of all nodes of the link.
+func (i *Interface) isBroadcast(a netip.Addr) bool {
+	v := a.As4()
+	if v == [4]byte{255, 255, 255, 255} {
+		return true
+	}
+	for _, p := range i.prefixes {
+		if p.Addr().Is4() && p.Bits() < 31 && p.Contains(a) && lastOf(p) == v {
+			return true
+		}
+	}
+	return false
+}
+
+// lastOf is the last address of an IPv4 prefix.
+func lastOf(p netip.Prefix) [4]byte {
+	v := p.Addr().As4()
+	for n := p.Bits(); n < 32; n++ {
+		v[n/8] |= 0x80 >> (n % 8)
+	}
+	return v
+}
+
+// endsOf reads the addresses of an IP packet, whose header has to be whole.
+func endsOf(p []byte) (src, dst netip.Addr, ok bool) {
+	switch {
+	case len(p) >= eth.IPv4Len && p[0]>>4 == 4:
+		h := eth.IPv4(p)
+		return h.Src(), h.Dst(), true
+	case len(p) >= eth.IPv6Len && p[0]>>4 == 6:
+		h := eth.IPv6(p)
+		return h.Src(), h.Dst(), true
+	}
+	return src, dst, false
+}
+
+// Receive takes a datagram and returns the IP packet in it that is for the system, in the datagram's memory; nil where there is none.
+func (i *Interface) Receive(now clock.Time, a *Arrival) []byte {
+	if i.state != Up {
+		return nil
+	}
+	if a.SrcQP == i.qpn && i.ownLID(a.SLID) && (!a.HasGRH || a.SGID == i.port.GID) {
+		return nil // our own, sent to a group of which we are a member
+	}
+	t, payload, err := ParseHeader(a.Data)
+	if err != nil {
+		i.counters.DroppedInvalid++
+		return nil
+	}
+	switch t {
+	case eth.TypeARP:
+		i.receiveARP(now, a, payload)
+		return nil
+	case eth.TypeIPv4, eth.TypeIPv6:
+		return i.receiveIP(now, a, t, payload)
+	}
+	i.counters.UnknownProtocol++
+	return nil
+}
+
+func (i *Interface) ownLID(l ib.LID) bool { return l&^(1<<i.port.LMC-1) == i.port.LID }
+
+func (i *Interface) receiveIP(now clock.Time, a *Arrival, t eth.EtherType, p []byte) []byte {
+	src, dst, ok := endsOf(p)
+	if !ok || (t == eth.TypeIPv4) != src.Is4() || src.IsMulticast() {
+		i.counters.DroppedInvalid++
+		return nil
+	}
+	if t == eth.TypeIPv6 {
+		h := eth.IPv6(p)
+		if eth.IPv6Len+h.PayloadLen() > len(p) {
+			i.counters.DroppedInvalid++
+			return nil
+		}
+		if body, is := discoveryIn(h, p[eth.IPv6Len:eth.IPv6Len+h.PayloadLen()]); is {
+			i.receiveDiscovery(now, a, body, src, dst, h.HopLimit())
+			return nil
+		}
+	}
+	if e := i.local[dst]; e != nil {
+		e.age = 0
+	}
+	i.counters.ReceivedPackets++
+	i.counters.ReceivedBytes += uint64(len(p))
+	if dst.IsMulticast() {
+		i.counters.ReceivedMulticast++
+	}
+	return p
+}
+
+// receiveARP takes an ARP packet (RFC 826): its sender is learned where it is known or asks for us, and a request for one of our addresses is answered.
+func (i *Interface) receiveARP(now clock.Time, a *Arrival, b []byte) {
+	p, err := ParseARP(b)
+	if err != nil {
+		i.counters.DroppedInvalid++
+		return
+	}
+	mine := i.local[p.TargetIP] != nil
+	i.learn(now, p.SenderIP, p.Sender, a, mine, mine && p.Operation == eth.ARPReply)
+	if !mine || p.Operation != eth.ARPRequest || p.SenderIP == p.TargetIP || !p.Sender.unicast() {
+		return
+	}
+	i.local[p.TargetIP].age = 0
+	r := ARP{Operation: eth.ARPReply, Sender: i.Address(), SenderIP: p.TargetIP, Target: p.Sender, TargetIP: p.SenderIP}
+	i.answer(now, p.SenderIP, p.Sender, a, r.Append(AppendHeader(nil, eth.TypeARP)))
+}
+
+// receiveDiscovery takes a neighbour solicitation or advertisement (RFC 4861 7.2).
+func (i *Interface) receiveDiscovery(now clock.Time, a *Arrival, body []byte, src, dst netip.Addr, hopLimit uint8) {
+	d, err := ParseDiscovery(body, src, dst, hopLimit)
+	if err != nil {
+		i.counters.DroppedInvalid++
+		return
+	}
+	if d.Advertisement {
+		if d.HasLink {
+			i.learn(now, d.Target, d.Link, a, false, d.Solicited)
+		}
+		return
+	}
+	mine := i.local[d.Target] != nil
+	if d.HasLink {
+		i.learn(now, src, d.Link, a, mine, false)
+	}
+	if !mine {
+		return
+	}
+	i.local[d.Target].age = 0
+	r := Discovery{Advertisement: true, Solicited: !src.IsUnspecified(), Override: true, Target: d.Target, Link: i.Address(), HasLink: true}
+	if src.IsUnspecified() { // somebody tries the address: it is taken
+		i.groupPacket(now, allNodes[1], r.AppendPacket(AppendHeader(nil, eth.TypeIPv6), d.Target, allNodes[1]))
+		return
+	}
+	i.answer(now, src, d.Link, a, r.AppendPacket(AppendHeader(nil, eth.TypeIPv6), d.Target, src))
+}
+
+// answer sends a datagram to who asked: on the way back, or when its path is known.
+func (i *Interface) answer(now clock.Time, addr netip.Addr, link Address, a *Arrival, data []byte) {
+	if n := i.neighbours[addr]; n != nil {
+		switch {
+		case n.ready():
+			i.do(Datagram{n.to, data})
+		case len(n.waiting) < maxWaiting:
+			n.waiting = append(n.waiting, data)
+		default:
+			i.counters.DroppedFull++
+		}
+		return
+	}
+	if way, ok := i.wayBack(link, a); ok { // it probes whether its address is free, and has none yet
+		i.do(Datagram{Destination{way, link.QPN, i.broadcast.rec.QKey}, data})
+		return
+	}
+	i.counters.DroppedNoRoute++
+}

@@ -1,0 +1,50 @@
+package registry
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
+)
+
+// Virtual ports outlive the registry's file, and removing one leaves the others.
+func TestVirtualPortsAreKept(t *testing.T) {
+	dir := t.TempDir()
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := r.AddAdapter("Ethernet 1", catalogue.MLX4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []VirtualPort{{"Ethernet 3", "ipoib_1_1", 0}, {"Ethernet 4", "ipoib_1_2", 0x7123}}
+	for _, v := range want {
+		if err := r.Apply(a.AddVirtualPort(v)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Keys that others put there, and that are no ports.
+	if err := r.Set(a.VirtualPorts().Child("junk"), String("IName", "i")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = Open(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if got := r.VirtualPorts(a); !slices.Equal(got, want) {
+		t.Errorf("kept %v, want %v", got, want)
+	}
+	if err := r.Apply(a.RemoveVirtualPort("Ethernet 3")); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.VirtualPorts(a); !slices.Equal(got, want[1:]) {
+		t.Errorf("left %v", got)
+	}
+	if err := r.Apply(a.RemoveVirtualPort("Ethernet 9")); err == nil {
+		t.Error("one that is not there was removed")
+	}
+}

@@ -1,0 +1,168 @@
+// Package partman is part_man, WinOF's tool for virtual IPoIB ports (WinOF 5.50, 5.2).
+package partman
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/ipoib"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+const synopsis = `usage: part_man [-v] <add|rem> <network connection name> [iname] [pkey]
+       part_man [-v] <show|remall>
+       part_man -help
+Makes virtual ports on an IPoIB port, each on a partition of its own.
+
+  add     make a virtual port on the IPoIB port of that connection
+  rem     remove the virtual port of that connection; iname and pkey, where given, have to be its own
+  remall  remove all virtual ports
+  show    list them: connection, iname, pkey
+
+  iname   a name that begins with an i, printable, without : , ; - and space; without it one is made
+  pkey    4 hexadecimal digits; without it the port's default one. With the top bit off, full membership is used where the port has it
+
+Options:`
+
+// Main runs part_man.
+func Main(ctx context.Context, env tool.Env) int {
+	f := tool.NewFlags(env, synopsis)
+	verbose := f.Bool("v", false, "say more")
+	socket := f.String("socket", "", "`path` of the driver's socket")
+	asJSON := f.Bool("json", false, "print JSON")
+	if status, done := f.Parse(); done {
+		return status
+	}
+	var words []string
+	for i := range f.NArg() {
+		words = append(words, f.Arg(i))
+	}
+	c, err := parse(words)
+	if err == nil {
+		err = c.run(ctx, printer{env, *verbose, *asJSON}, api.NewClient(*socket))
+	}
+	return env.End(ctx, err)
+}
+
+// call is what the arguments ask for.
+type call struct {
+	verb string
+	port api.VirtualPortRequest
+}
+
+// parse reads the arguments. The error is a *tool.UsageError.
+func parse(words []string) (c call, err error) {
+	if len(words) == 0 {
+		return c, tool.Usagef("a command is missing; allowed: add, rem, remall, show")
+	}
+	c.verb, words = strings.ToLower(words[0]), words[1:]
+	switch c.verb {
+	case "show", "remall":
+		if len(words) > 0 {
+			return c, tool.Usagef("%s: unexpected argument %q; it takes none", c.verb, words[0])
+		}
+		return c, nil
+	case "add", "rem":
+	default:
+		return c, tool.Usagef("%q is no command; allowed: add, rem, remall, show", c.verb)
+	}
+	if len(words) == 0 || words[0] == "" {
+		return c, tool.Usagef("%s: the network connection name is missing", c.verb)
+	}
+	c.port.Connection, words = words[0], words[1:]
+	if len(words) > 0 && (len(words) > 1 || strings.HasPrefix(words[0], "i")) {
+		c.port.IName, words = words[0], words[1:]
+		if err := ipoib.CheckIName(c.port.IName); err != nil {
+			return c, tool.Usagef("%s: %v", c.verb, err)
+		}
+	}
+	if len(words) > 0 {
+		c.port.PKey, words = words[0], words[1:]
+		if _, err := ipoib.ParsePKey(c.port.PKey); err != nil {
+			return c, tool.Usagef("%s: %v; an iname begins with an i", c.verb, err)
+		}
+	}
+	if len(words) > 0 {
+		return c, tool.Usagef("%s: unexpected argument %q; one virtual port at a time", c.verb, words[0])
+	}
+	return c, nil
+}
+
+// printer is where the output goes, and in what form.
+type printer struct {
+	tool.Env
+	verbose, json bool
+}
+
+func (c call) run(ctx context.Context, out printer, client *api.Client) error {
+	switch c.verb {
+	case "show":
+		list, err := client.VirtualPorts(ctx)
+		if err != nil {
+			return err
+		}
+		return out.show(list)
+	case "add":
+		p, err := client.AddVirtualPort(ctx, c.port)
+		if err != nil {
+			return err
+		}
+		return out.done("Done...", p)
+	case "rem":
+		if err := client.RemoveVirtualPort(ctx, c.port); err != nil {
+			return err
+		}
+	default: // remall
+		if err := client.RemoveVirtualPorts(ctx); err != nil {
+			return err
+		}
+	}
+	return out.done("Done", struct{}{})
+}
+
+// done says that a change is made; result is what it made.
+func (p printer) done(text string, result any) error {
+	if p.json {
+		return json.NewEncoder(p.Stdout).Encode(result)
+	}
+	if made, ok := result.(api.VirtualPort); ok && p.verbose {
+		if err := p.line(made); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(p.Stdout, text)
+	return err
+}
+
+func (p printer) show(list []api.VirtualPort) error {
+	if p.json {
+		if list == nil {
+			list = []api.VirtualPort{}
+		}
+		e := json.NewEncoder(p.Stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(list)
+	}
+	for _, v := range list {
+		if err := p.line(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// line prints a virtual port as the manual shows it; with -v its port, its state and the P_Key that it has too.
+func (p printer) line(v api.VirtualPort) error {
+	text := fmt.Sprintf("%s %s %s", v.Connection, v.IName, v.PKey)
+	if p.verbose {
+		text += fmt.Sprintf("  on %s: %s", v.Port, v.State)
+		if v.ActivePKey != "" && v.ActivePKey != v.PKey {
+			text += ", with " + v.ActivePKey
+		}
+	}
+	_, err := fmt.Fprintln(p.Stdout, text)
+	return err
+}

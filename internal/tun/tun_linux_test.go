@@ -1,0 +1,163 @@
+package tun
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// namespace moves the test's thread, which it ends with, into a new network namespace.
+func namespace(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	runtime.LockOSThread() // never unlocked: the thread ends with the test's goroutine
+	ns, err := netns.New()
+	if errors.Is(err, unix.EPERM) {
+		t.Skip("needs the right to make network namespaces")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ns.Close() })
+}
+
+func open(t *testing.T, name string) *Device {
+	t.Helper()
+	d, err := Open(name)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPERM) {
+		t.Skip("needs /dev/net/tun")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// What ip(8) sets is told: addresses, routes with a gateway, up and down. Packets go both ways.
+func TestDevice(t *testing.T) {
+	namespace(t)
+	d := open(t, "ib0")
+	if d.Name() != "ib0" {
+		t.Fatalf("is called %q", d.Name())
+	}
+	changes := make(chan struct{}, 64)
+	if err := d.Watch(func() {
+		select {
+		case changes <- struct{}{}:
+		default:
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.SetMTU(2044); err != nil {
+		t.Fatal(err)
+	}
+	l, err := netlink.LinkByName("ib0")
+	if err != nil || l.Attrs().MTU != 2044 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	addr, _ := netlink.ParseAddr("10.9.0.1/24")
+	if err := errors.Join(netlink.AddrAdd(l, addr), netlink.LinkSetUp(l)); err != nil {
+		t.Fatal(err)
+	}
+	_, dst, _ := net.ParseCIDR("192.0.2.0/24")
+	if err := netlink.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: dst, Gw: net.IPv4(10, 9, 0, 254)}); err != nil {
+		t.Fatal(err)
+	}
+	want := Route{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParseAddr("10.9.0.254")}
+	for timeout := time.After(time.Minute); ; {
+		s, err := d.Settings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Up && slices.Contains(s.Prefixes, netip.MustParsePrefix("10.9.0.1/24")) && slices.Contains(s.Routes, want) {
+			break
+		}
+		select {
+		case <-changes:
+		case <-timeout:
+			t.Fatalf("the settings stay %+v", s)
+		}
+	}
+	if err := d.SetCarrier(false); err != nil {
+		t.Error(err)
+	}
+	if err := d.SetCarrier(true); err != nil {
+		t.Error(err)
+	}
+
+	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(10, 9, 0, 1), Port: 4000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.WriteToUDP([]byte("out"), &net.UDPAddr{IP: net.IPv4(10, 9, 0, 2), Port: 5000}); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 4096)
+	for {
+		var size [1]int
+		if _, err := d.ReadBatch([][]byte{b}, size[:]); err != nil {
+			t.Fatal(err)
+		}
+		if n := size[0]; n > 28 && b[9] == 17 && bytes.Equal(b[28:n], []byte("out")) {
+			b = b[:size[0]]
+			break
+		}
+	}
+	// The same datagram turned round is its answer: the IP checksum stays right, that of UDP may be left out.
+	for i := range 4 {
+		b[12+i], b[16+i] = b[16+i], b[12+i]
+	}
+	b[20], b[21], b[22], b[23], b[26], b[27] = b[22], b[23], b[20], b[21], 0, 0
+	if _, err := d.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if n, from, err := c.ReadFromUDP(make([]byte, 100)); err != nil || n != 3 || from.Port != 5000 {
+		t.Errorf("%d bytes from %v, %v", n, from, err)
+	}
+}
+
+// Close removes the interface and ends a Read that waits.
+func TestClose(t *testing.T) {
+	namespace(t)
+	d := open(t, "")
+	done := make(chan error)
+	go func() {
+		b := make([]byte, 100)
+		for {
+			if _, err := d.ReadBatch([][]byte{b}, make([]int, 1)); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Read ended with %v", err)
+	}
+	if _, err := netlink.LinkByName(d.Name()); err == nil {
+		t.Error("the interface is still there")
+	}
+	if _, err := Open("a-name-of-sixteen"); err == nil {
+		t.Error("a name that is too long was taken")
+	}
+}

@@ -1,0 +1,33 @@
+//go:build !linux
+
+package tun
+
+// Device is an interface; on this system there is none.
+type Device struct{}
+
+// Open answers ErrUnsupported.
+func Open(string) (*Device, error) { return nil, ErrUnsupported }
+
+// Name is the interface's name.
+func (*Device) Name() string { return "" }
+
+// ReadBatch answers ErrUnsupported.
+func (*Device) ReadBatch([][]byte, []int) (int, error) { return 0, ErrUnsupported }
+
+// Write answers ErrUnsupported.
+func (*Device) Write([]byte) (int, error) { return 0, ErrUnsupported }
+
+// Close does nothing.
+func (*Device) Close() error { return nil }
+
+// SetMTU answers ErrUnsupported.
+func (*Device) SetMTU(int) error { return ErrUnsupported }
+
+// SetCarrier answers ErrUnsupported.
+func (*Device) SetCarrier(bool) error { return ErrUnsupported }
+
+// Settings answers ErrUnsupported.
+func (*Device) Settings() (Settings, error) { return Settings{}, ErrUnsupported }
+
+// Watch answers ErrUnsupported.
+func (*Device) Watch(func()) error { return ErrUnsupported }

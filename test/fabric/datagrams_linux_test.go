@@ -1,0 +1,269 @@
+package fabric
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/tools/osmtest"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/internal/umad/server"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// datagrams is a fabric to which programs come by our libibumad.
+type datagrams struct {
+	*ground
+	rack          *rack.Rack
+	path, library string
+}
+
+// newDatagrams runs the small fabric, without a subnet manager.
+func newDatagrams(t *testing.T, programs ...string) *datagrams {
+	t.Helper()
+	for _, p := range append(programs, "opensm", "osmtest") {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("there is no %s (test/diags/packages.sh installs it)", p)
+		}
+	}
+	for _, p := range []string{"make", "cc"} {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("there is no %s to build libibumad with", p)
+		}
+	}
+	d := &datagrams{ground: &ground{t: t, dir: t.TempDir()}, library: t.TempDir()}
+	if out, err := exec.Command("make", "-s", "-C", "../../clib", "OUT="+d.library, filepath.Join(d.library, "libibumad.so.3")).CombinedOutput(); err != nil {
+		t.Fatalf("libibumad: %v\n%s", err, out)
+	}
+	file, err := os.Open(netlist)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	top, err := fabric.ReadNetlist(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.rack = rack.New(fabric.New(top, rand.Uint64), rack.Options{})
+	short, err := os.MkdirTemp("", "fabric") // names of sockets are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.path = filepath.Join(short, "s")
+	s, err := server.Listen(d.path, d.rack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.rack.Attend(s)
+	t.Cleanup(func() {
+		s.Close()
+		d.rack.Close()
+		os.RemoveAll(short)
+	})
+	return d
+}
+
+func (d *datagrams) at(node, name string, args ...string) *exec.Cmd {
+	c := exec.Command(name, args...)
+	c.Dir = d.dir
+	c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+d.library, "SOFTVPI_FABRIC="+d.path, "SOFTVPI_NODE="+node, "OSM_CACHE_DIR="+d.dir, "OSM_TMP_DIR="+d.dir)
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return c
+}
+
+// output is what a program prints that has to end with 0.
+func (d *datagrams) output(node, name string, args ...string) string {
+	d.t.Helper()
+	c := d.at(node, name, args...)
+	timer := time.AfterFunc(patience, func() {
+		if c.Process != nil {
+			_ = c.Process.Kill()
+		}
+	})
+	defer timer.Stop()
+	out, err := c.CombinedOutput()
+	if err != nil {
+		log, _ := os.ReadFile(filepath.Join(d.dir, name+".log"))
+		d.t.Fatalf("%s %q: %v\n%s\n%s", name, args, err, out, log[max(0, len(log)-3000):])
+	}
+	return string(out)
+}
+
+// flow runs a flow of osmtest.
+func (d *datagrams) flow(flow, inventory string, args ...string) {
+	d.t.Helper()
+	log := filepath.Join(d.dir, "osmtest.log")
+	_ = os.Remove(log)
+	out := d.output("hca2", "osmtest", append([]string{"-f", flow, "-i", filepath.Join(d.dir, inventory), "-l", log}, args...)...)
+	if !strings.Contains(out, "\" PASS") {
+		d.t.Errorf("osmtest -f %s: %s", flow, out)
+	}
+}
+
+// manage runs our subnet manager inside the fabric until the test ends.
+func (d *datagrams) manage() {
+	d.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	up := make(chan struct{}, 64)
+	go func() {
+		done <- d.rack.Manage(ctx, fabric.Place{Node: 0, Port: 1}, subnet.Config{HonorLIDs: true}, func(e subnet.Event) {
+			if e.Kind == subnet.EventUp {
+				select {
+				case up <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}()
+	d.t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			d.t.Error(err)
+		}
+	})
+	select {
+	case <-up:
+	case <-time.After(patience):
+		d.t.Fatal("the subnet does not come up")
+	}
+}
+
+// isManaged tells whether the capability of hca1 says that a subnet manager is there.
+func (d *datagrams) isManaged() (is bool) {
+	d.rack.Do(func(_ clock.Time, f *fabric.Fabric) {
+		is = f.PortInfo(fabric.Place{Node: 0, Port: 1}).CapabilityMask&mad.CapIsSM != 0
+	})
+	return is
+}
+
+// Debian's osmtest finds nothing wrong with our subnet manager, and the inventory that it took of OpenSM on the same
+// fabric is that of ours.
+func TestOsmtestPasses(t *testing.T) {
+	d := newDatagrams(t)
+	sm := d.at("hca1", "opensm", "-f", filepath.Join(d.dir, "opensm.log"), "-d", "2")
+	d.start(sm, "opensm.out")
+	d.log("opensm.log", "SUBNET UP")
+	if !d.isManaged() {
+		t.Error("IsSM is not set where OpenSM is")
+	}
+	d.flow("c", "opensm.inventory")
+	d.flow("v", "opensm.inventory")
+	if err := sm.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	d.wait("OpenSM is gone, and IsSM with it", func() bool { return !d.isManaged() })
+
+	d.manage()
+	d.flow("v", "opensm.inventory")
+	d.flow("c", "own.inventory")
+	for _, f := range []string{"a", "q"} { // a is v and s
+		d.flow(f, "own.inventory")
+	}
+	for _, size := range []string{"1", "2", "3", "4"} {
+		d.flow("m", "own.inventory", "-M", size)
+	}
+	d.flow("f", "own.inventory", "-s", "4")
+}
+
+// Our osmtest finds nothing wrong with either subnet manager, writes the same inventory as Debian's, byte for byte, and
+// each validates the other's.
+func TestOwnOsmtest(t *testing.T) {
+	d := newDatagrams(t)
+	own := func(flow, inventory string, args ...string) {
+		t.Helper()
+		env := d.at("hca2", "none").Env
+		var out, errs bytes.Buffer
+		for _, v := range env {
+			if name, value, ok := strings.Cut(v, "="); ok && strings.HasPrefix(name, "SOFTVPI_") {
+				t.Setenv(name, value)
+			}
+		}
+		log := filepath.Join(d.dir, "own.log")
+		status := osmtest.Main(context.Background(), tool.Env{Name: "osmtest", Args: append([]string{"-f", flow, "-i", filepath.Join(d.dir, inventory), "-l", log}, args...),
+			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
+		if status != tool.Success || !strings.Contains(out.String(), "\" PASS") {
+			b, _ := os.ReadFile(log)
+			t.Errorf("osmtest -f %s: status %d\n%s%s%s", flow, status, out.String(), errs.String(), b[max(0, len(b)-3000):])
+		}
+	}
+	both := func(manager string) {
+		t.Helper()
+		own("c", manager+".own")
+		d.flow("c", manager+".debian")
+		a, err := os.ReadFile(filepath.Join(d.dir, manager+".own"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(d.dir, manager+".debian"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(a, b) {
+			t.Errorf("the inventories with %s differ:\n%s\n%s", manager, a, b)
+		}
+		for _, f := range []string{"a", "m", "q"} {
+			own(f, manager+".debian")
+		}
+		for _, s := range []string{"1", "2", "3", "4"} {
+			own("f", manager+".debian", "-s", s, "--count", "2000", "--window", "16")
+		}
+	}
+	sm := d.at("hca1", "opensm", "-f", filepath.Join(d.dir, "opensm.log"), "-d", "2")
+	d.start(sm, "opensm.out")
+	d.log("opensm.log", "SUBNET UP")
+	both("opensm")
+	if err := sm.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	d.wait("OpenSM is gone, and IsSM with it", func() bool { return !d.isManaged() })
+	d.manage()
+	both("ours")
+	d.flow("v", "ours.own")
+	own("v", "opensm.own")
+}
+
+// Programs of infiniband-diags by our library: their own node, the fabric, tables of several packets.
+func TestDiagnosticsOfDebian(t *testing.T) {
+	d := newDatagrams(t, "saquery", "ibnetdiscover", "ibstat", "sminfo", "ibping", "perfquery")
+	d.manage()
+	for _, c := range []struct {
+		node, command string
+		want          []string
+	}{
+		{"hca4", "ibstat", []string{"CA 'softvpi0'", "Number of ports: 2", "Port 2:", "State: Active", "Rate: 40", "Node GUID: 0x0002c90300001006"}},
+		{"sw1", "ibstat", []string{"Port 0:", "State: Active"}},
+		{"hca2", "sminfo", []string{"sm guid 0x2c90300001001", "SMINFO_MASTER"}},
+		{"hca2", "saquery NR", []string{"hca1 HCA-1", "hca4 HCA-1", "sw2 switch"}},
+		{"hca2", "saquery PR", []string{"sgid", "dlid"}},
+		{"hca2", "ibnetdiscover", []string{"\"sw2 switch\"", "4xQDR"}},
+		{"hca2", "ibping -c 2 3", []string{"Pong from", "2 packets transmitted, 2 received"}},
+		{"hca2", "perfquery -x 3 1", []string{"PortXmitData", "PortRcvPkts"}},
+		{"hca3", "smpquery -D nodedesc 0,1", []string{"sw2 switch"}},
+	} {
+		f := strings.Fields(c.command)
+		out := d.output(c.node, f[0], f[1:]...)
+		for _, w := range c.want {
+			if !strings.Contains(out, w) {
+				t.Errorf("%s at %s does not say %q:\n%s", c.command, c.node, w, out)
+			}
+		}
+	}
+	// A server of one program, asked by another.
+	d.start(d.at("hca3", "ibsysstat", "-S"), "ibsysstat.out")
+	d.wait("ibsysstat answers", func() bool {
+		out, err := d.at("hca2", "ibsysstat", "-G", "0x2c90300001005").CombinedOutput()
+		return err == nil && strings.Contains(string(out), "sysstat ping succeeded")
+	})
+}

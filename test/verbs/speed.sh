@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Measures perftest on the adapters, in network namespaces of its own (root). Gb/s are 2^30 bits of payload a second.
+#
+#   speed.sh BIN veth MTU   two hosts with a driver each, joined by virtual Ethernet devices with this MTU, next to the nd tools
+#   speed.sh BIN one        on one processor: a driver with two adapters across such a pair, as make bench-rxe has them
+#
+# BIN is where make build clib put softvpi. ROUNDS says how often; SEGMENTS= (empty) leaves programs' memory where it is.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+bin=$(cd "${1:?usage: speed.sh BIN veth MTU | BIN one}" && pwd)
+mode=${2:?veth or one} mtu=${3:-9000}
+read -ra segments <<<"${SEGMENTS---segments}"
+dir=$(mktemp -d)
+started=()
+trap 'kill "${started[@]}" 2>/dev/null; wait; rm -rf "$dir"' EXIT
+
+pin=()
+if [ "$mode" = one ]; then pin=(taskset -c "$(($(nproc) - 1))"); fi
+space() { # leaves the process that keeps a network namespace in $kept
+  unshare --net sleep 3600 &
+  kept=$!
+  started+=("$kept")
+  until [ "$(readlink /proc/$kept/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
+}
+within() { local n=$1; shift; "${pin[@]}" nsenter --net=/proc/"$n"/ns/net "$@"; }
+drive() { # side namespace adapter...
+  local side=$1 n=$2
+  shift 2
+  "${pin[@]}" nsenter --net=/proc/"$n"/ns/net "$bin/softvpi" up --socket "$dir/$side" --state "$dir/$side.state" "${@/#/--adapter=}" >"$dir/$side.log" 2>&1 &
+  started+=($!)
+  until grep -q ^listening "$dir/$side.log"; do sleep 0.1; done
+}
+space
+a=$kept b=$kept server=a client=a options=("-d softvpi0" "-d softvpi1 127.0.0.1")
+case $mode in
+veth)
+  space
+  b=$kept client=b options=("" 10.77.3.1)
+  ip link add v0 netns "/proc/$a/ns/net" mtu "$mtu" type veth peer name v1 mtu "$mtu" netns "/proc/$b/ns/net"
+  for side in "$a v0 10.77.3.1" "$b v1 10.77.3.2"; do
+    set -- $side
+    within "$1" sh -ec "ip link set lo up; ip link set $2 up; ip addr add $3/24 dev $2"
+  done
+  drive a "$a" host=10.77.3.1
+  drive b "$b" host=10.77.3.2
+  ;;
+one)
+  within "$a" sh -e "$here/../rxebench/guest/veth.sh"
+  drive a "$a" a=192.0.2.1,path=wire b=192.0.2.2,path=wire
+  ;;
+*) echo "speed.sh: $mode, want veth or one" >&2; exit 2 ;;
+esac
+
+port=21000
+both() { # server client: to their ends, what the client says in $dir/out
+  within "$a" $1 >"$dir/server" 2>&1 &
+  local s=$!
+  if [ "${3-}" ]; then sleep 0.3; else until within "$a" ss -ltn | grep -q ":$port "; do sleep 0.02; done; fi
+  within "$b" $2 >"$dir/out" 2>&1
+  wait "$s"
+}
+perftest() { # tool with its options, column
+  port=$((port + 1))
+  local c="verbs run --no-preload ${segments[*]-} -- $1 -x 0 -F -p $port"
+  both "env SOFTVPI_SOCKET=$dir/$server $bin/softvpi $c ${options[0]}" "env SOFTVPI_SOCKET=$dir/$client $bin/softvpi $c ${options[1]}"
+  awk -v c="$2" '/^ *[0-9]+ +[0-9]+ +[0-9.]+/ { r = $c } END { print r; exit r == "" }' "$dir/out" || cat "$dir/out" "$dir/server" >&2
+}
+nd() { # tool with its options, name of the figure in its JSON
+  port=$((port + 1))
+  local c="-mode attached -memory $([ ${#segments[@]} -gt 0 ] && echo api || echo own) -p $port"
+  both "env SOFTVPI_SOCKET=$dir/a $bin/softvpi $1 $c -S 10.77.3.1" "env SOFTVPI_SOCKET=$dir/b $bin/softvpi $1 $c -json -C 10.77.3.1" late
+  grep -om1 "\"$2\": *[0-9.]*" "$dir/out" | grep -o '[0-9.]*$'
+}
+gb() { awk -v g="$1" 'BEGIN { printf "%.2f", g * 1e9 / 2^30 }'; }
+for _ in $(seq "${ROUNDS:-1}"); do
+  for op in write send read; do
+    if [ "$mode" = one ]; then
+      for m in 4096 1024; do
+        echo "$op of 1 MB, path MTU $m: $(gb "$(perftest "ib_${op}_bw -m $m -s 1048576 -n 2048 --report_gbits" 4)") Gb/s"
+      done
+      continue
+    fi
+    for size in 65536 1048576; do
+      n=$((1 << 29 >> (size == 65536 ? 16 : 20)))
+      echo "$op of $size bytes: $(gb "$(perftest "ib_${op}_bw -s $size -n $n --report_gbits" 4)") Gb/s, nd $(nd "nd_${op}_bw -s $size -n $n" gbps)"
+    done
+    echo "$op of 8 bytes: $(perftest "ib_${op}_lat -s 8 -n 20000" 5) us, nd $(nd "nd_${op}_lat -s 8 -n 20000" typical)"
+  done
+done
