@@ -1,0 +1,47 @@
+package ib
+
+import (
+	"math/bits"
+
+	"golang.org/x/sys/cpu"
+)
+
+// foldLeast is the least length that is folded: one round of four blocks and a block more.
+const foldLeast = 80
+
+// A block of 16 bytes is a polynomial of degree below 128, and a CRC is the remainder of one as long as the packet. Four blocks at
+// a time are folded by carry-less multiplication: a block that n bits follow is worth as much as its halves times x^(n+64) and x^n modulo the
+// polynomial, in place of the block that n bits further on. The last block, which is worth as much as all that was folded, goes through the tables.
+//
+// foldFactors are those of 512 bits further on, then of 128. Bits are reflected, and the product of two reflected words of 64 bits
+// lies one bit too low, so each factor is of one power less.
+var foldFactors = [4]uint64{vcrcPower(512 + 63), vcrcPower(512 - 1), vcrcPower(128 + 63), vcrcPower(128 - 1)}
+
+var canFold = cpu.X86.HasPCLMULQDQ && cpu.X86.HasSSE41
+
+// vcrcPower is x^n modulo the polynomial of the variant CRC, as a reflected word: bit 63 is x^0.
+func vcrcPower(n int) uint64 {
+	const poly = 0x100b // x^12 + x^3 + x + 1, beside x^16
+	r := uint32(1)
+	for range n {
+		if r <<= 1; r&0x10000 != 0 {
+			r ^= 0x10000 | poly
+		}
+	}
+	return bits.Reverse64(uint64(r))
+}
+
+// foldVCRC makes one block of p, whose length is a multiple of 16 and at least 80. first is added to the beginning of p.
+//
+//go:noescape
+func foldVCRC(block *[16]byte, p []byte, first uint64, factors *[4]uint64)
+
+func vcrcLong(c uint16, p []byte) uint16 {
+	if !canFold {
+		return vcrcSlices(c, p)
+	}
+	var block [16]byte
+	n := len(p) &^ 15
+	foldVCRC(&block, p[:n], uint64(c), &foldFactors)
+	return vcrcSlices(vcrcSlices(0, block[:]), p[n:])
+}
