@@ -18,7 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/rack"
-	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/umad/server"
 	"github.com/softvpi/softvpi/internal/umad/socket"
@@ -39,12 +39,20 @@ type fabricRunCmd struct {
 	Seed    uint64 `help:"Seed of what goes wrong by chance (default: another one each time)."`
 	Timing  bool   `help:"Make packets of data take the time of their links: width, speed and length of the cables (default: as fast as the machine can)."`
 	SM      bool   `name:"sm" help:"Run a subnet manager in the fabric, at its first switch."`
+	SMDir   string `name:"sm-dir" env:"OSM_CACHE_DIR" placeholder:"DIR" help:"Directory where the subnet manager of --sm keeps from run to run which LIDs ports have and what they have registered (default: nowhere)."`
 	Console bool   `help:"Do the commands that come in on the standard input, one a line."`
 }
 
 func (c fabricRunCmd) Run(s *session) error {
 	if c.Console && c.Netlist == "-" {
 		return tool.Usagef("--console with the netlist on the standard input; allowed: the netlist in a file")
+	}
+	if !c.SM {
+		c.SMDir = ""
+	}
+	files, err := service.In(c.SMDir)
+	if err != nil {
+		return tool.Usagef("--sm-dir: %v; allowed: a directory that there is", err)
 	}
 	t, err := readNetlist(s, c.Netlist)
 	if err != nil {
@@ -81,11 +89,11 @@ func (c fabricRunCmd) Run(s *session) error {
 	if c.Console {
 		go console(s, sim)
 	}
-	return c.serve(s, r, t, sim, listener, cables)
+	return c.serve(s, r, t, sim, listener, cables, files)
 }
 
 // serve serves the fabric in all ways until it is enough, or one fails.
-func (c fabricRunCmd) serve(s *session, r *rack.Rack, t *fabric.Topology, sim *ibsim.Server, listener ibsim.Listener, cables *net.UnixListener) error {
+func (c fabricRunCmd) serve(s *session, r *rack.Rack, t *fabric.Topology, sim *ibsim.Server, listener ibsim.Listener, cables *net.UnixListener, files service.Files) error {
 	ctx, stop := context.WithCancelCause(s.ctx)
 	defer stop(nil)
 	var work sync.WaitGroup
@@ -98,7 +106,7 @@ func (c fabricRunCmd) serve(s *session, r *rack.Rack, t *fabric.Topology, sim *i
 	}
 	if c.SM {
 		work.Go(func() {
-			if err := r.Manage(ctx, rack.ManagerPlace(t), subnet.Config{}, nil); err != nil {
+			if err := r.Manage(ctx, rack.ManagerPlace(t), service.Config{Files: files}); err != nil {
 				stop(err)
 			}
 		})

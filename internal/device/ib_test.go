@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -36,7 +37,7 @@ func newIBFabric(t testing.TB, hosts int, cfg subnet.Config) *ibFabric {
 func (f *ibFabric) manage(cfg subnet.Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- f.Manage(ctx, fabric.Place{Node: 0, Port: 1}, cfg, nil) }()
+	go func() { done <- f.Manage(ctx, fabric.Place{Node: 0, Port: 1}, service.Config{Subnet: cfg}) }()
 	over := false
 	f.stop = func() {
 		if over {

@@ -48,6 +48,8 @@ type SubnetManager struct {
 	Partitions string `json:"partitions,omitempty"`
 	// LMC is 0 to 7.
 	LMC uint8 `json:"lmc,omitempty"`
+	// Dir is a directory where it is kept from start to start which LIDs ports have, and what they have registered; empty: it is not.
+	Dir string `json:"dir,omitempty"`
 }
 
 // UnmarshalJSON takes true, false or an object.

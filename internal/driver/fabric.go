@@ -19,6 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/internal/umad/server"
 	"github.com/softvpi/softvpi/internal/umad/socket"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -164,9 +165,13 @@ func (d *Driver) manageSubnet(ctx context.Context, top *fabric.Topology) error {
 			return fmt.Errorf("subnet_manager.partitions: %w", err)
 		}
 	}
+	files, err := service.In(c.Dir)
+	if err != nil {
+		return fmt.Errorf("subnet_manager.dir: %w", err)
+	}
 	w := d.wiring
 	w.work.Go(func() {
-		if err := w.rack.Manage(ctx, rack.ManagerPlace(top), cfg, d.tellSubnet); err != nil {
+		if err := w.rack.Manage(ctx, rack.ManagerPlace(top), service.Config{Subnet: cfg, Files: files, Tell: d.tellSubnet}); err != nil {
 			d.log.Error("the subnet manager does not run", "cause", err)
 		}
 	})
@@ -174,13 +179,14 @@ func (d *Driver) manageSubnet(ctx context.Context, top *fabric.Topology) error {
 }
 
 // tellSubnet writes down what the subnet manager has to say.
-func (d *Driver) tellSubnet(e subnet.Event) {
+func (d *Driver) tellSubnet(e subnet.Event) error {
 	switch e.Kind {
 	case subnet.EventProblem, subnet.EventRefused:
 		d.log.Warn("subnet manager", "problem", e.Text)
 	default:
 		d.log.Info("subnet manager", "event", e.Text)
 	}
+	return nil
 }
 
 // plugIn opens the cable of adapter i.

@@ -2,48 +2,32 @@ package rack
 
 import (
 	"context"
+	"errors"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// maxWaiting bounds the datagrams that wait for the subnet manager: more are lost, as with a card.
-const maxWaiting = 1 << 14
-
-// Manager is a subnet manager at a port of the rack, in its process.
-type Manager struct {
-	rack *Rack
-	at   fabric.Place
-	sm   *subnet.SM
-	tell func(subnet.Event)
-
-	turn  sync.Mutex // of whoever works for the manager: its goroutine, or a program's carrier
-	until clock.Time // when the goroutine looks again
-
-	mu     sync.Mutex
-	in     []fabric.Packet
-	wake   chan struct{}
-	taken  []fabric.Packet
-	out    [64]subnet.Packet
-	packet fabric.Packet
+// manager is a port of the rack with a subnet manager in the rack's process.
+type manager struct {
+	rack    *Rack
+	at      fabric.Place
+	service *service.Service
+	packet  fabric.Packet // on its way out
 }
 
-// Manage runs a subnet manager at a port until the context ends. tell, if any, is called with everything that it has to
-// say, by one goroutine at a time. The error is that of subnet.New.
-func (r *Rack) Manage(ctx context.Context, at fabric.Place, cfg subnet.Config, tell func(subnet.Event)) error {
-	sm, err := subnet.New(cfg)
-	if err != nil {
+// Manage runs a subnet manager at a port until the context ends. The error is that of service.New, or what Tell of the
+// configuration ended it with.
+func (r *Rack) Manage(ctx context.Context, at fabric.Place, cfg service.Config) error {
+	m := &manager{rack: r, at: at}
+	var err error
+	if m.service, err = service.New(m, cfg); err != nil {
 		return err
 	}
-	if tell == nil {
-		tell = func(subnet.Event) {}
-	}
-	m := &Manager{rack: r, at: at, sm: sm, tell: tell, wake: make(chan struct{}, 1)}
 	leave := r.Attend(m)
 	defer leave()
 	r.mu.Lock()
@@ -52,8 +36,10 @@ func (r *Rack) Manage(ctx context.Context, at fabric.Place, cfg subnet.Config, t
 	defer m.retire()
 	r.Do(func(_ clock.Time, f *fabric.Fabric) { f.SetIsSM(at, true) })
 	defer r.Do(func(_ clock.Time, f *fabric.Fabric) { f.SetIsSM(at, false) })
-	m.run(ctx)
-	return nil
+	if err = m.service.Run(ctx); errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
 }
 
 // ManagerPlace is where a subnet manager of the rack's own is best: at a switch, so that no adapter takes it away with its
@@ -68,30 +54,28 @@ func ManagerPlace(t *fabric.Topology) fabric.Place {
 }
 
 // Take implements Taker: what is a subnet manager's business, and comes to its port.
-func (m *Manager) Take(_ clock.Time, at fabric.Place, p *fabric.Packet) bool {
+func (m *manager) Take(_ clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	if at != m.at || !ForManager(p) {
 		return false
 	}
-	m.mu.Lock()
-	if len(m.in) < maxWaiting {
-		m.in = append(m.in, *p)
-	}
-	m.mu.Unlock()
-	if !m.rack.turning {
-		m.rouse()
+	q := subnet.Packet{LID: p.SLID, QPN: p.SQP, LocalQPN: p.DQP, SL: p.SL, MAD: p.MAD}
+	if m.rack.turning {
+		m.service.Queue(&q)
+	} else {
+		m.service.Deliver(&q)
 	}
 	return true
 }
 
 // retire takes the manager from those that carriers work for.
-func (m *Manager) retire() {
+func (m *manager) retire() {
 	m.rack.mu.Lock()
 	defer m.rack.mu.Unlock()
-	m.rack.managers = slices.DeleteFunc(slices.Clone(m.rack.managers), func(o *Manager) bool { return o == m })
+	m.rack.managers = slices.DeleteFunc(slices.Clone(m.rack.managers), func(o *manager) bool { return o == m })
 }
 
 // CarryOn is Carry for who works for many programs and has no lock that Takers want: a short question that it brings to a
-// subnet manager in the rack is answered here and now, since handing it from goroutine to goroutine takes longer than the answer.
+// subnet manager in the rack is answered here and now where that can be.
 func (r *Rack) CarryOn(from fabric.Place, p *fabric.Packet) fabric.Result {
 	now, _ := r.Lock()
 	r.turning = len(r.managers) > 0
@@ -100,37 +84,9 @@ func (r *Rack) CarryOn(from fabric.Place, p *fabric.Packet) fabric.Result {
 	managers := r.managers
 	r.Unlock()
 	for _, m := range managers {
-		m.inline()
+		m.service.Serve()
 	}
 	return result
-}
-
-// inline answers what waits for the manager where that is short and nobody is at it. Else its own goroutine is told.
-func (m *Manager) inline() {
-	m.mu.Lock()
-	some, short := len(m.in) > 0, true
-	for i := range m.in {
-		short = short && brief(&m.in[i])
-	}
-	m.mu.Unlock()
-	if !some {
-		return
-	}
-	if !short || !m.turn.TryLock() {
-		m.rouse()
-		return
-	}
-	defer m.turn.Unlock()
-	m.receive()
-	m.transmit()
-	if m.sm.Deadline().Before(m.until) {
-		m.rouse()
-	}
-}
-
-// brief tells whether a datagram is a question about one record.
-func brief(p *fabric.Packet) bool {
-	return p.MAD[1] == mad.ClassSubnetAdm && p.MAD[3] == mad.MethodGet
 }
 
 // ForManager tells whether a datagram that came to the port of a subnet manager is for it, and not for others there, who ask the
@@ -155,80 +111,16 @@ const (
 	answer     = 0x80
 )
 
-func (m *Manager) rouse() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
-}
+// Now implements service.Port.
+func (m *manager) Now() clock.Time { return m.rack.Now() }
 
-func (m *Manager) run(ctx context.Context) {
-	t := time.NewTimer(0)
-	defer t.Stop()
-	m.turn.Lock()
-	m.sm.Start(m.rack.Now())
-	m.turn.Unlock()
-	for {
-		m.turn.Lock()
-		m.work()
-		m.until = clock.Min(m.sm.Deadline(), m.rack.Now().Add(time.Hour))
-		wait := max(0, m.until.Sub(m.rack.Now()))
-		m.turn.Unlock()
-		t.Reset(wait)
-		select {
-		case <-ctx.Done():
-			return
-		case <-m.wake:
-		case <-t.C:
-		}
-	}
-}
-
-// work does what there is to do, until there is nothing. The turn is the caller's.
-func (m *Manager) work() {
-	for {
-		some := m.receive()
-		if now := m.rack.Now(); !now.Before(m.sm.Deadline()) {
-			m.sm.Advance(now)
-		}
-		if !m.transmit() && !some {
-			return
-		}
-	}
-}
-
-// receive hands the manager what has come; false: that is nothing.
-func (m *Manager) receive() bool {
-	m.mu.Lock()
-	m.taken, m.in = m.in, m.taken[:0]
-	m.mu.Unlock()
-	for i := range m.taken {
-		p := &m.taken[i]
-		m.sm.Receive(m.rack.Now(), &subnet.Packet{LID: p.SLID, QPN: p.SQP, LocalQPN: p.DQP, SL: p.SL, MAD: p.MAD})
-	}
-	return len(m.taken) > 0
-}
-
-// transmit sends what the manager has to send, and tells what it has to say; false: it sent nothing.
-func (m *Manager) transmit() bool {
-	n := m.sm.Transmit(m.rack.Now(), m.out[:])
-	for i := range m.out[:n] {
-		m.send(&m.out[i])
-	}
-	for _, e := range m.sm.Events() {
-		m.tell(e)
-	}
-	return n > 0
-}
-
-func (m *Manager) send(p *subnet.Packet) {
+// Send implements service.Port. It is called by whoever works for the manager, one at a time.
+func (m *manager) Send(p *subnet.Packet) (lost bool, err error) {
 	m.packet = fabric.Packet{DLID: p.LID, SQP: p.LocalQPN, DQP: p.QPN, SL: p.SL, MAD: p.MAD}
 	if p.MAD[1] == mad.ClassSubnetDir {
 		m.packet.SLID = p.LID
 	}
-	if m.rack.Carry(m.at, &m.packet) == fabric.Dropped && answered(p.MAD[3]) {
-		m.sm.Failed(m.rack.Now(), p)
-	}
+	return m.rack.Carry(m.at, &m.packet) == fabric.Dropped && answered(p.MAD[3]), nil
 }
 
 // answered tells whether what a method asks for is answered.

@@ -40,7 +40,7 @@ type Rack struct {
 	fabric *fabric.Fabric
 	takers []Taker
 	// managers run in the rack; turning: whoever holds the lock works for them afterwards.
-	managers []*Manager
+	managers []*manager
 	turning  bool
 	ports    map[fabric.Place]*Port
 	packet   fabric.Packet // a trap

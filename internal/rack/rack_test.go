@@ -13,7 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
-	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -58,7 +58,7 @@ func (g *ground) plug(host int) (p *Port, news chan struct{}) {
 func (g *ground) manage(host int) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- g.Manage(ctx, fabric.Place{Node: host, Port: 1}, subnet.Config{}, nil) }()
+	go func() { done <- g.Manage(ctx, fabric.Place{Node: host, Port: 1}, service.Config{}) }()
 	g.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -302,7 +302,7 @@ func TestManagerInSwitch(t *testing.T) {
 	at := fabric.Place{Node: 2, Port: 0}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- g.Manage(ctx, at, subnet.Config{}, nil) }()
+	go func() { done <- g.Manage(ctx, at, service.Config{}) }()
 	defer func() { stop(); <-done }()
 	for range 3 {
 		a, news := g.plug(0)

@@ -61,6 +61,9 @@ type Config struct {
 	IgnoreOthers bool          // pretend that there are no other subnet managers
 	NoMulticast  bool
 
+	// Recall, where not nil, is asked once what ports had registered in the past: when the manager becomes master for the first time.
+	Recall func() (Registrations, error)
+
 	AssignedGUID uint8         // marks the GUIDs that are made up for who asks for any; 0: nobody is given one
 	PrefixRoutes []PrefixRoute // to other subnets, the first that fits counts
 }

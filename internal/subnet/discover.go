@@ -31,6 +31,10 @@ func (s *SM) handle(w work, smp *mad.SMP) {
 		s.done(w, smp)
 	case s.stage == stageDiscover:
 		s.found(w, smp)
+	case s.stage == stageInherit:
+		if t, err := mad.ParseMulticastForwardingTable(smp.Data[:]); err == nil {
+			s.onGroups(w, t)
+		}
 	case s.stage == stageLight:
 		s.onLook(w, smp)
 	}
@@ -215,6 +219,8 @@ func (s *SM) failed(w work, smp *mad.SMP) {
 	case s.stage == stageLight:
 		s.heavy = s.heavy || !w.beyond // somebody is gone; who sleeps may sleep on
 		return
+	case s.stage == stageInherit && !w.set:
+		return // what is there is not known, and will be written
 	case w.at == none:
 		s.say(EventRefused, "this port does not answer")
 		return

@@ -78,6 +78,7 @@ func (s *SM) elect() bool {
 			s.forgetLIDs() // what ports have is newer than what we remember
 		}
 		clear(s.tables)
+		s.inheriting = true
 	}
 	if s.handedOver {
 		s.handedOver = false

@@ -18,17 +18,20 @@ type administration struct {
 	clients  map[client]*habits
 	in       map[peer]*incoming
 
-	groups    map[ib.GID]*group
-	guids     guidTables
-	services  []*service
-	leaseEnds clock.Time // no service's lease is over before
-	subs      []*subscription
-	reports   []*report
-	tid       uint32
+	groups      map[ib.GID]*group
+	legacies    map[ib.LID]legacy // who is served at the multicast LIDs of the manager before this one
+	guids       guidTables
+	services    []*service
+	legaciesEnd clock.Time
+	leaseEnds   clock.Time // no service's lease is over before
+	subs        []*subscription
+	reports     []*report
+	tid         uint32
+	revision    uint64 // changes with what ports register
 }
 
 func (a *administration) init(s *SM) {
-	a.sm, a.leaseEnds = s, clock.Never
+	a.sm, a.leaseEnds, a.legaciesEnd = s, clock.Never, clock.Never
 	a.out, a.in, a.groups, a.clients = map[peer]*transfer{}, map[peer]*incoming{}, map[ib.GID]*group{}, map[client]*habits{}
 	a.guids = guidTables{byPort: map[uint64][]uint64{}, owner: map[uint64]uint64{}}
 	a.makeGroups()
@@ -225,12 +228,13 @@ func (a *administration) advance() {
 		}
 	}
 	a.expire()
+	a.legaciesOver()
 	a.repeat()
 }
 
 // deadline is when advance is wanted.
 func (a *administration) deadline() clock.Time {
-	d := a.leaseEnds
+	d := clock.Min(a.leaseEnds, a.legaciesEnd)
 	for _, t := range a.out {
 		if at := t.s.Deadline(); at > 0 {
 			d = clock.Min(d, clock.Time(at))

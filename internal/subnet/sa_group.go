@@ -75,12 +75,33 @@ func (a *administration) makeGroup(gid ib.GID, key ib.PKey, f GroupFlags) {
 	}
 }
 
-// freeMLID is the first multicast LID that is not taken, 0 when all switches' tables are full.
-func (a *administration) freeMLID() ib.LID {
+func (a *administration) takenMLIDs() map[ib.LID]bool {
 	taken := make(map[ib.LID]bool, len(a.groups))
 	for _, g := range a.groups {
 		taken[g.rec.MLID] = true
 	}
+	return taken
+}
+
+// freeMLID is the first multicast LID that is not taken and where nobody is served from an earlier time, else one that is not taken,
+// 0 when all switches' tables are full.
+func (a *administration) freeMLID() ib.LID {
+	taken := a.takenMLIDs()
+	second := ib.LID(0)
+	for i := range a.roomForMLIDs() {
+		switch l := firstMLID + ib.LID(i); {
+		case taken[l]:
+		case a.legacies[l] == nil:
+			return l
+		case second == 0:
+			second = l
+		}
+	}
+	return second
+}
+
+// roomForMLIDs is how many multicast LIDs all switches have room for.
+func (a *administration) roomForMLIDs() int {
 	room := maxGroupsOf
 	if n := a.sm.live; n != nil {
 		for _, node := range n.Switches {
@@ -89,20 +110,20 @@ func (a *administration) freeMLID() ib.LID {
 			}
 		}
 	}
-	for i := range room {
-		if l := firstMLID + ib.LID(i); !taken[l] {
-			return l
-		}
-	}
-	return 0
+	return room
 }
 
-// receivers are the members of all groups by multicast LID.
+// receivers are the members of all groups by multicast LID, and those of earlier times.
 func (a *administration) receivers() map[ib.LID][]receiver {
 	m := map[ib.LID][]receiver{}
 	for _, g := range a.groups {
 		for _, x := range g.members {
 			m[g.rec.MLID] = append(m[g.rec.MLID], receiver{x.guid, x.state&(mad.JoinFull|mad.JoinNonMember) != 0})
+		}
+	}
+	for mlid, l := range a.legacies {
+		for guid, receives := range l {
+			m[mlid] = append(m[mlid], receiver{guid, receives})
 		}
 	}
 	return m
@@ -160,7 +181,7 @@ func (a *administration) create(r *request, rec *mad.MCMemberRecord, p int32) (*
 		return nil, mad.SARequestInvalid
 	}
 	g.rec.Scope, g.rec.JoinState, g.rec.ProxyJoin, g.rec.PortGID = g.rec.MGID[1]&15, 0, false, ib.GID{}
-	if g.rec.MLID = a.freeMLID(); g.rec.MLID == 0 {
+	if g.rec.MLID = a.mlidFor(r, rec.MLID, port.GUID); g.rec.MLID == 0 {
 		return nil, mad.SANoResources
 	}
 	return g, mad.StatusOK

@@ -99,6 +99,7 @@ func (a *administration) giveGUID(port uint64, at int, guid uint64) {
 	if old == guid {
 		return
 	}
+	a.revision++
 	if t[at] = guid; old != 0 {
 		delete(a.guids.owner, old)
 		a.notify(mad.TrapGIDOutOfService, a.gid(old))

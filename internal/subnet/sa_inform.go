@@ -68,6 +68,7 @@ func (a *administration) informInfo(r *request) {
 	case !info.Subscribe:
 		a.subs = slices.Delete(a.subs, i, i+1)
 	}
+	a.revision++
 	a.one(r, r.data[:mad.InformInfoLen])
 }
 

@@ -139,6 +139,8 @@ func (a *administration) join(r *request, rec *mad.MCMemberRecord) {
 // add puts a port in a group and returns its state there.
 func (a *administration) add(g *group, rec *mad.MCMemberRecord, p int32, proxy bool) uint8 {
 	guid := a.sm.live.Ports[p].GUID
+	a.revision++
+	a.settled(g.rec.MLID, guid)
 	for i := range g.members {
 		if g.members[i].guid == guid {
 			g.members[i].state |= rec.JoinState
@@ -204,6 +206,8 @@ func (a *administration) drop(r *request, rec *mad.MCMemberRecord) {
 // leave ends some states of a member, the membership with the last, and the group with the last full member.
 func (a *administration) leave(g *group, i int, state uint8) {
 	a.sm.groupsChanged = true
+	a.revision++
+	a.settled(g.rec.MLID, g.members[i].guid)
 	if g.members[i].state &^= state; g.members[i].state != 0 {
 		return
 	}

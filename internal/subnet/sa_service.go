@@ -70,6 +70,7 @@ func (a *administration) offer(r *request, rec *mad.ServiceRecord) {
 		}
 		a.services = append(a.services, &service{*rec, until})
 	}
+	a.revision++
 	a.leaseEnds = clock.Min(a.leaseEnds, until)
 	answer := *rec
 	if !r.has(mad.ServiceComponentPKey) {
@@ -136,6 +137,7 @@ func (a *administration) withdraw(r *request, _ *mad.ServiceRecord) {
 		rec.Key = [16]byte{}
 	}
 	a.services = slices.Delete(a.services, list[0], list[0]+1)
+	a.revision++
 	a.one(r, rec.Append(nil))
 }
 
@@ -144,6 +146,7 @@ func (a *administration) expire() {
 	if a.sm.now.Before(a.leaseEnds) {
 		return
 	}
+	a.revision++
 	a.services = slices.DeleteFunc(a.services, func(s *service) bool { return !a.sm.now.Before(s.until) })
 	a.leaseEnds = clock.Never
 	for _, s := range a.services {

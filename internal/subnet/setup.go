@@ -22,7 +22,12 @@ type tables struct {
 	mft   map[uint32]mad.MulticastForwardingTable
 	pkeys map[uint8][]ib.PKey // by port
 	sl    *mad.SLtoVLMappingTable
-	seen  bool // in the sweep at hand
+	more  map[uint32]bool // the block behind that one has been asked for
+	seen  bool            // in the sweep at hand
+}
+
+func newTables() *tables {
+	return &tables{mft: map[uint32]mad.MulticastForwardingTable{}, pkeys: map[uint8][]ib.PKey{}}
 }
 
 // retreat ends a sweep that cannot go on; the next one is thorough.
@@ -52,6 +57,16 @@ func (s *SM) discovered() {
 	if !s.elect() {
 		return
 	}
+	s.recall()
+	if s.inheriting {
+		s.inherit()
+		return
+	}
+	s.decide()
+}
+
+// decide finds out how all is to be.
+func (s *SM) decide() {
 	given, err := s.assignLIDs()
 	if err != nil {
 		s.say(EventRefused, "%v", err)
@@ -104,7 +119,7 @@ func (s *SM) setUpSwitch(node int32) {
 	t := s.tables[guid]
 	port0 := &s.cur.Ports[nd.First]
 	if t == nil || nd.SwInfo == nil || !port0.known || port0.Info.LID == 0 || s.routes.Top > 0 && nd.SwInfo.LinearFDBTop == 0 {
-		t = &tables{mft: map[uint32]mad.MulticastForwardingTable{}, pkeys: map[uint8][]ib.PKey{}}
+		t = newTables()
 		s.tables[guid] = t // not known, or it has been reset
 	}
 	t.seen = true
@@ -123,12 +138,20 @@ func (s *SM) setUpSwitch(node int32) {
 		s.x.push(work{at: nd.First, attr: mad.AttrLinearForwardingTable, mod: uint32(b), set: true})
 	}
 	t.lft = table
-	if int(nd.SwInfo.LinearFDBTop) != s.fdbTop(nd) || nd.SwInfo.LifeTimeValue != s.cfg.Limits.PacketLife || nd.SwInfo.PortStateChange {
+	if int(nd.SwInfo.LinearFDBTop) != s.fdbTop(nd) || nd.SwInfo.LifeTimeValue != s.cfg.Limits.PacketLife || nd.SwInfo.MulticastFDBTop != s.mftTop(nd) || nd.SwInfo.PortStateChange {
 		s.x.push(work{at: nd.First, attr: mad.AttrSwitchInfo, set: true})
 	}
 }
 
 func (s *SM) fdbTop(nd *Node) int { return min(s.routes.Top, max(0, int(nd.SwInfo.LinearFDBCap)-1)) }
+
+// mftTop is the highest multicast LID that a switch with such a limit looks up: all that it has room for.
+func (s *SM) mftTop(nd *Node) uint16 {
+	if s.cfg.NoMulticast || nd.SwInfo.MulticastFDBCap == 0 || s.cur.Ports[nd.First].Info.CapabilityMask&mad.CapIsMulticastFDBTopSupported == 0 {
+		return nd.SwInfo.MulticastFDBTop
+	}
+	return uint16(min(int(lastMLID), int(firstMLID)+int(nd.SwInfo.MulticastFDBCap)-1))
+}
 
 // fill writes the attribute of a Set; false: it is not needed after all.
 func (s *SM) fill(w *work, smp *mad.SMP) bool {
@@ -150,7 +173,7 @@ func (s *SM) fill(w *work, smp *mad.SMP) bool {
 	case mad.AttrSwitchInfo:
 		d := *node.SwInfo
 		if s.stage == stageSetUp {
-			d.LinearFDBTop, d.LifeTimeValue = uint16(s.fdbTop(node)), s.cfg.Limits.PacketLife
+			d.LinearFDBTop, d.LifeTimeValue, d.MulticastFDBTop = uint16(s.fdbTop(node)), s.cfg.Limits.PacketLife, s.mftTop(node)
 		}
 		d.Append(smp.Data[:0])
 	case mad.AttrLinearForwardingTable:

@@ -15,6 +15,7 @@ type stage uint8
 const (
 	stageIdle     stage = iota
 	stageDiscover       // asking who is there
+	stageInherit        // reading what another manager has set
 	stageKeys           // taking over ports that have the key of another manager
 	stageSetUp          // giving LIDs, tables and keys
 	stageActivate       // letting packets through
@@ -47,6 +48,8 @@ type SM struct {
 	treeOf        *Graph
 	groupsChanged bool // multicast tables are to be written
 	firstDone     bool // a first sweep as master has been completed
+	inheriting    bool // that is to be done, having become master
+	recalled      bool // Config.Recall has been asked
 	reregister    bool // clients are to subscribe and join again
 	started       bool
 	sweepAt       clock.Time // the next look
@@ -318,6 +321,9 @@ func (s *SM) proceed() {
 		switch s.stage {
 		case stageDiscover:
 			s.discovered()
+		case stageInherit:
+			s.inherited()
+			s.decide()
 		case stageKeys:
 			s.setUp()
 		case stageSetUp:

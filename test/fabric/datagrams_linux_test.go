@@ -16,6 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/internal/tools/osmtest"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/umad/server"
@@ -118,14 +119,15 @@ func (d *datagrams) manage() {
 	done := make(chan error, 1)
 	up := make(chan struct{}, 64)
 	go func() {
-		done <- d.rack.Manage(ctx, fabric.Place{Node: 0, Port: 1}, subnet.Config{HonorLIDs: true}, func(e subnet.Event) {
+		done <- d.rack.Manage(ctx, fabric.Place{Node: 0, Port: 1}, service.Config{Subnet: subnet.Config{HonorLIDs: true}, Tell: func(e subnet.Event) error {
 			if e.Kind == subnet.EventUp {
 				select {
 				case up <- struct{}{}:
 				default:
 				}
 			}
-		})
+			return nil
+		}})
 	}()
 	d.t.Cleanup(func() {
 		stop()

@@ -16,6 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipoib"
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
+	manager "github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -40,7 +41,7 @@ func newBed(t testing.TB, adapters int, cfg subnet.Config) *bed {
 	t.Cleanup(func() { b.rack.Close() })
 	ctx, cancel := context.WithCancel(context.Background())
 	managed := make(chan error, 1)
-	go func() { managed <- b.rack.Manage(ctx, fabric.Place{Node: 0, Port: 1}, cfg, nil) }()
+	go func() { managed <- b.rack.Manage(ctx, fabric.Place{Node: 0, Port: 1}, manager.Config{Subnet: cfg}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-managed; err != nil {

@@ -4,8 +4,8 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,30 +50,11 @@ func loadLIDs(name string) (map[uint64]subnet.LIDRange, error) {
 	return readLIDs(f)
 }
 
-// saveLIDs writes the file anew and puts it in place whole.
+// saveLIDs writes the file anew.
 func saveLIDs(name string, lids map[uint64]subnet.LIDRange) error {
-	f, err := os.CreateTemp(filepath.Dir(name), "guid2lid-*")
-	if err != nil {
-		return err
+	var b []byte
+	for _, g := range slices.Sorted(maps.Keys(lids)) {
+		b = fmt.Appendf(b, "0x%016x 0x%04x 0x%04x\n\n", g, uint16(lids[g].First), uint16(lids[g].Last))
 	}
-	w := bufio.NewWriter(f)
-	guids := make([]uint64, 0, len(lids))
-	for g := range lids {
-		guids = append(guids, g)
-	}
-	slices.Sort(guids)
-	for _, g := range guids {
-		fmt.Fprintf(w, "0x%016x 0x%04x 0x%04x\n\n", g, uint16(lids[g].First), uint16(lids[g].Last))
-	}
-	err = w.Flush()
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
+	return replace(name, b)
 }

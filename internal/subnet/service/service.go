@@ -1,5 +1,6 @@
-// Package service runs a subnet manager on a port: it reads the clock, moves its MADs, and keeps its LIDs from start to
-// start. What it does is in internal/subnet. The tool opensm is built on it; a rack has a manager of its own (internal/rack).
+// Package service runs a subnet manager: it moves its MADs, keeps its time, and what is to outlive it in files. What the
+// manager does is in internal/subnet. The manager of a rack (internal/rack) and the tool opensm are both run by it, each at a
+// Port of its own kind.
 package service
 
 import (
@@ -11,52 +12,59 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/subnet"
-	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Config is a subnet manager and where it runs.
+// Port is what a manager is bound to: one that says of itself that it has a subnet manager. What comes to it for the manager is
+// given to the service by Deliver.
+type Port interface {
+	// Now is the time.
+	Now() clock.Time
+	// Send hands a MAD to the fabric. lost: it is known that nobody will answer it. An error ends the service.
+	Send(p *subnet.Packet) (lost bool, err error)
+}
+
+// Config is a subnet manager and what is kept of it. The zero value of a field means its default.
 type Config struct {
 	Subnet subnet.Config
-	// Port is what the manager is bound to. It has to be a port that says of itself that it has a subnet manager, to which
-	// requests of the classes 0x01, 0x81 and 0x03 and traps come. Run does not close it.
-	Port umad.Transport
-	// LIDs is the file where LIDs are kept from start to start, in the form of OpenSM's guid2lid. Empty: they are not kept.
-	LIDs string
-	// Tell is told what happens, in order, by the goroutine of Run. An error ends Run, which returns it. It may be nil.
+	Files  Files
+	// Tell is told what happens, in order, by one goroutine at a time. An error ends Run, which returns it. It may be nil.
 	Tell func(subnet.Event) error
 }
 
 // Service is a subnet manager that runs, or will.
 type Service struct {
-	cfg   Config
-	sm    *subnet.SM
-	start time.Time
-	state atomic.Uint32
+	cfg    Config
+	port   Port
+	sm     *subnet.SM
+	state  atomic.Uint32
+	rescan atomic.Bool
+	wake   chan struct{}
 
-	mu      sync.Mutex
-	in      []umad.Datagram
-	inErr   error
-	wake    chan struct{}
-	rescan  chan struct{}
-	working []umad.Datagram
-	out     [64]subnet.Packet
-	told    []subnet.Event // by the service itself
-	unable  bool           // the LIDs cannot be kept, which has been told
+	turn  sync.Mutex // of whoever works for the manager: Run, or who calls Serve
+	until clock.Time // when Run looks again
+	err   error      // ends Run
+	told  []subnet.Event
+	kept  kept
+	taken []arrival
+	out   [64]subnet.Packet
+
+	mu     sync.Mutex
+	in     []arrival
+	broken error
 }
 
-// New makes a service. The error is a *subnet.ConfigError. A file of LIDs that cannot be read is told when Run begins, and
-// not heeded.
-func New(cfg Config) (*Service, error) {
-	s := &Service{cfg: cfg, wake: make(chan struct{}, 1), rescan: make(chan struct{}, 1)}
-	if cfg.LIDs != "" {
-		lids, err := loadLIDs(cfg.LIDs)
-		if err != nil {
-			s.problem(fmt.Sprintf("%v: the LIDs of the past are not known", err))
-		} else {
-			s.cfg.Subnet.LIDs = lids
-		}
-	}
+// arrival is a MAD that came, or one of ours that came back.
+type arrival struct {
+	subnet.Packet
+	failed bool
+}
+
+// New makes a service at a port. The error is a *subnet.ConfigError. Files that cannot be read are told when Run begins, and not
+// heeded.
+func New(port Port, cfg Config) (*Service, error) {
+	s := &Service{cfg: cfg, port: port, wake: make(chan struct{}, 1)}
+	s.remember()
 	sm, err := subnet.New(s.cfg.Subnet)
 	if err != nil {
 		return nil, err
@@ -71,152 +79,196 @@ func (s *Service) State() mad.SMState { return mad.SMState(s.state.Load()) }
 
 // Rescan asks for a thorough sweep. It may be called by any goroutine.
 func (s *Service) Rescan() {
-	select {
-	case s.rescan <- struct{}{}:
-	default: // one is asked for already
-	}
+	s.rescan.Store(true)
+	s.rouse()
 }
 
-func (s *Service) now() clock.Time { return clock.Time(time.Since(s.start)) }
-
-func (s *Service) problem(text string) {
-	s.told = append(s.told, subnet.Event{Kind: subnet.EventProblem, Text: text})
-}
-
-// Run manages the subnet until the context ends, the port fails, or Tell has had enough. It is called once. One goroutine
-// reads the port, so that the fabric never waits for the one that writes; it ends when the port is closed.
-func (s *Service) Run(ctx context.Context) error {
-	s.start = time.Now()
-	go s.read()
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	s.sm.Start(s.now())
-	for {
-		if err := s.take(); err != nil {
-			return err
-		}
-		now := s.now()
-		if !now.Before(s.sm.Deadline()) {
-			s.sm.Advance(now)
-		}
-		sent, err := s.transmit()
-		if err != nil {
-			return err
-		}
-		if err := s.tell(); err != nil {
-			return err
-		}
-		if sent && ctx.Err() == nil {
-			continue
-		}
-		wait := time.Hour
-		if d := s.sm.Deadline(); d != clock.Never {
-			wait = min(wait, max(0, d.Sub(s.now())))
-		}
-		timer.Reset(wait)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.wake:
-		case <-s.rescan:
-			s.sm.Rescan(s.now())
-		case <-timer.C:
-		}
-	}
+func (s *Service) problem(format string, args ...any) {
+	s.told = append(s.told, subnet.Event{Kind: subnet.EventProblem, Text: fmt.Sprintf(format, args...)})
 }
 
 // maxWaiting bounds the MADs that have come and were not looked at: more are dropped, as a card would.
 const maxWaiting = 1 << 16
 
-func (s *Service) read() {
-	var d umad.Datagram
+// Queue takes a MAD that came to the port, without an effect before Serve or Deliver is called. It does not block.
+func (s *Service) Queue(p *subnet.Packet) { s.queue(p, false) }
+
+// Deliver takes a MAD that came to the port. It does not block.
+func (s *Service) Deliver(p *subnet.Packet) {
+	s.queue(p, false)
+	s.rouse()
+}
+
+// Failed takes back a request of the manager's that will have no answer. It does not block.
+func (s *Service) Failed(p *subnet.Packet) {
+	s.queue(p, true)
+	s.rouse()
+}
+
+func (s *Service) queue(p *subnet.Packet, failed bool) {
+	s.mu.Lock()
+	if len(s.in) < maxWaiting {
+		s.in = append(s.in, arrival{*p, failed})
+	}
+	s.mu.Unlock()
+}
+
+// Break tells that nothing will come to the port any more, and why: Run returns that.
+func (s *Service) Break(err error) {
+	s.mu.Lock()
+	s.broken = err
+	s.mu.Unlock()
+	s.rouse()
+}
+
+// Serve answers what is queued here and now where that is short and nobody is at it, since handing it from goroutine to
+// goroutine takes longer than the answer. Else Run's goroutine is told.
+func (s *Service) Serve() {
+	s.mu.Lock()
+	some, short := len(s.in) > 0, true
+	for i := range s.in {
+		short = short && brief(&s.in[i])
+	}
+	s.mu.Unlock()
+	if !some {
+		return
+	}
+	if !short || !s.turn.TryLock() {
+		s.rouse()
+		return
+	}
+	defer s.turn.Unlock()
+	s.receive()
+	s.transmit()
+	s.tell()
+	if s.err != nil || s.deadline().Before(s.until) {
+		s.rouse()
+	}
+}
+
+// brief tells whether a MAD is a question about one record.
+func brief(a *arrival) bool {
+	return !a.failed && a.MAD[1] == mad.ClassSubnetAdm && a.MAD[3] == mad.MethodGet
+}
+
+func (s *Service) rouse() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it has been told already
+	}
+}
+
+// Run manages the subnet until the context ends, the port fails, or Tell has had enough. It is called once.
+func (s *Service) Run(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	defer s.keepRegistrations()
+	s.sm.Start(s.port.Now())
 	for {
-		err := s.cfg.Port.Receive(&d)
-		s.mu.Lock()
-		if err != nil {
-			s.inErr = err
-		} else if len(s.in) < maxWaiting {
-			s.in = append(s.in, d)
+		s.work(ctx)
+		switch {
+		case s.err != nil:
+			return s.err
+		case ctx.Err() != nil:
+			return ctx.Err()
 		}
-		first := len(s.in) == 1 || err != nil
-		s.mu.Unlock()
-		if first {
-			select {
-			case s.wake <- struct{}{}:
-			default:
-			}
+		now := s.port.Now()
+		s.until = clock.Min(s.deadline(), now.Add(time.Hour))
+		timer.Reset(max(0, s.until.Sub(now)))
+		s.turn.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		case <-timer.C:
 		}
-		if err != nil {
+		s.turn.Lock()
+	}
+}
+
+// deadline is when there is something to do though nothing comes.
+func (s *Service) deadline() clock.Time { return clock.Min(s.sm.Deadline(), s.kept.due) }
+
+// work does what there is to do, until there is nothing.
+func (s *Service) work(ctx context.Context) {
+	for s.err == nil && ctx.Err() == nil {
+		some := s.receive()
+		now := s.port.Now()
+		if s.rescan.Swap(false) {
+			s.sm.Rescan(now)
+		}
+		if !now.Before(s.sm.Deadline()) {
+			s.sm.Advance(now)
+		}
+		sent := s.transmit()
+		s.tell()
+		if !now.Before(s.kept.due) {
+			s.keepRegistrations()
+		}
+		if !some && !sent {
 			return
 		}
 	}
 }
 
-// take hands over what has come.
-func (s *Service) take() error {
+// receive hands the manager what has come; false: that is nothing.
+func (s *Service) receive() bool {
 	s.mu.Lock()
-	s.in, s.working = s.working[:0], s.in
-	err := s.inErr
+	s.taken, s.in = s.in, s.taken[:0]
+	broken := s.broken
 	s.mu.Unlock()
-	now := s.now()
-	for i := range s.working {
-		d := &s.working[i]
-		p := subnet.Packet{LID: d.Remote.LID, QPN: d.Remote.QP, LocalQPN: d.LocalQP, MAD: d.MAD}
-		if d.Failed {
-			s.sm.Failed(now, &p)
+	now := s.port.Now()
+	for i := range s.taken {
+		if a := &s.taken[i]; a.failed {
+			s.sm.Failed(now, &a.Packet)
 		} else {
-			s.sm.Receive(now, &p)
+			s.sm.Receive(now, &a.Packet)
 		}
 	}
-	if len(s.working) == 0 {
-		return err
+	if len(s.taken) > 0 {
+		return true
 	}
-	return nil
+	if s.err == nil {
+		s.err = broken
+	}
+	return false
 }
 
-// transmit sends what is to be sent now.
-func (s *Service) transmit() (some bool, err error) {
-	n := s.sm.Transmit(s.now(), s.out[:])
-	for i := range n {
-		p := &s.out[i]
-		d := umad.Datagram{Remote: umad.Address{LID: p.LID, QP: p.QPN}, LocalQP: p.LocalQPN, MAD: p.MAD}
-		if err := s.cfg.Port.Send(&d); err != nil {
-			return true, err
+// transmit sends what the manager has to send now; false: that is nothing.
+func (s *Service) transmit() bool {
+	n := s.sm.Transmit(s.port.Now(), s.out[:])
+	for i := range s.out[:n] {
+		lost, err := s.port.Send(&s.out[i])
+		if err != nil && s.err == nil {
+			s.err = err
+		}
+		if lost {
+			s.sm.Failed(s.port.Now(), &s.out[i])
 		}
 	}
-	return n > 0, nil
+	return n > 0
 }
 
-// tell tells what has happened, and keeps LIDs that are new.
-func (s *Service) tell() error {
+// tell tells what has happened, and keeps what is new.
+func (s *Service) tell() {
 	s.state.Store(uint32(s.sm.State()))
 	events := s.sm.Events()
 	for i := range events {
 		if events[i].Kind == subnet.EventLIDs {
-			s.keep()
+			s.keepLIDs()
 		}
 	}
+	s.noteRegistrations()
 	if len(s.told) > 0 {
 		events, s.told = append(s.told, events...), nil
 	}
 	if s.cfg.Tell == nil {
-		return nil
-	}
-	for _, e := range events {
-		if err := s.cfg.Tell(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// keep writes the LIDs down. Where that cannot be, it is told once.
-func (s *Service) keep() {
-	if s.cfg.LIDs == "" {
 		return
 	}
-	if err := saveLIDs(s.cfg.LIDs, s.sm.LIDs()); err != nil && !s.unable {
-		s.unable = true
-		s.problem(fmt.Sprintf("the LIDs are not kept for the next start: %v", err))
+	for _, e := range events {
+		if s.err == nil {
+			s.err = s.cfg.Tell(e)
+		}
 	}
 }

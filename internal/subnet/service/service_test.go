@@ -2,9 +2,11 @@ package service
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,62 +14,54 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/subnet"
-	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
 // socket is a port of a fabric in the same process.
 type socket struct {
-	f      *fabric.Fabric
-	at     fabric.Place
-	start  time.Time
-	mu     sync.Mutex
-	more   *sync.Cond
-	queue  []umad.Datagram
-	closed bool
+	mu      sync.Mutex // of f
+	f       *fabric.Fabric
+	at      fabric.Place
+	start   time.Time
+	service *Service
+	mine    func(*fabric.Packet) // what a client at the same port asked; it may be nil
 }
 
-func plug(f *fabric.Fabric, node int) *socket {
-	s := &socket{f: f, at: f.Attach(node), start: time.Now()}
-	s.more = sync.NewCond(&s.mu)
-	f.SetIsSM(s.at, true)
-	return s
+// open makes a service at the first port of a node.
+func open(t *testing.T, f *fabric.Fabric, node int, cfg Config) (*Service, *socket) {
+	t.Helper()
+	p := &socket{f: f, at: f.Attach(node), start: time.Now()}
+	f.SetIsSM(p.at, true)
+	s, err := New(p, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.service = s
+	return s, p
 }
 
-func (s *socket) Send(d *umad.Datagram) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := fabric.Packet{DLID: d.Remote.LID, SQP: d.LocalQP, DQP: d.Remote.QP, MAD: d.MAD}
+// Now implements Port.
+func (s *socket) Now() clock.Time { return clock.Time(time.Since(s.start)) }
+
+// Send implements Port.
+func (s *socket) Send(m *subnet.Packet) (lost bool, err error) {
+	p := fabric.Packet{DLID: m.LID, SQP: m.LocalQPN, DQP: m.QPN, MAD: m.MAD}
 	if p.MAD[1] == mad.ClassSubnetDir {
 		p.SLID = ib.LIDPermissive
 	}
-	if out := s.f.Send(clock.Time(time.Since(s.start)), s.at, &p); out.Result == fabric.Answered {
-		s.queue = append(s.queue, umad.Datagram{Remote: umad.Address{LID: p.SLID, QP: p.SQP}, LocalQP: p.DQP, MAD: p.MAD})
-		s.more.Signal()
-	}
-	return nil
-}
-
-func (s *socket) Receive(d *umad.Datagram) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.queue) == 0 && !s.closed {
-		s.more.Wait()
+	out := s.f.Send(s.Now(), s.at, &p)
+	s.mu.Unlock()
+	switch {
+	case out.Result == fabric.Answered:
+		s.service.Deliver(&subnet.Packet{LID: p.SLID, QPN: p.SQP, LocalQPN: p.DQP, MAD: p.MAD})
+	case out.Result == fabric.Delivered && s.mine != nil:
+		s.mine(&p)
+	case out.Result == fabric.Dropped:
+		return true, nil
 	}
-	if s.closed {
-		return os.ErrClosed
-	}
-	*d, s.queue = s.queue[0], s.queue[1:]
-	return nil
-}
-
-func (s *socket) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	s.more.Broadcast()
-	return nil
+	return false, nil
 }
 
 func star(t *testing.T, hosts int) *fabric.Fabric {
@@ -84,10 +78,9 @@ func TestServiceKeepsLIDs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "guid2lid")
 	var first map[uint64]subnet.LIDRange
 	for run := range 2 {
-		port := plug(star(t, 3), 2)
 		ctx, cancel := context.WithCancel(context.Background())
 		up := 0
-		s, err := New(Config{Port: port, LIDs: file, Tell: func(e subnet.Event) error {
+		s, _ := open(t, star(t, 3), 2, Config{Files: Files{LIDs: file}, Tell: func(e subnet.Event) error {
 			if e.Kind == subnet.EventUp {
 				if up++; up == 2 {
 					cancel()
@@ -95,14 +88,10 @@ func TestServiceKeepsLIDs(t *testing.T) {
 			}
 			return nil
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		s.Rescan() // after the first sweep
 		if err := s.Run(ctx); !errors.Is(err, context.Canceled) || s.State() != mad.SMMaster {
 			t.Fatalf("run %d ended with %v in state %v", run, err, s.State())
 		}
-		port.Close()
 		cancel()
 		lids, err := loadLIDs(file)
 		if err != nil || len(lids) != 4 {
@@ -126,6 +115,113 @@ func TestServiceKeepsLIDs(t *testing.T) {
 	}
 }
 
+// What ports register outlives a service that is ended while it is kept, and one that is not ended in order, but for the last second.
+func TestServiceKeepsRegistrations(t *testing.T) {
+	files, err := In(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gid := ib.GID{0xff, 0x12, 15: 7}
+	var mlid ib.LID
+	for run := range 2 {
+		ctx, cancel := context.WithCancel(context.Background())
+		up := make(chan struct{}, 8)
+		s, p := open(t, star(t, 3), 2, Config{Files: files, Tell: func(e subnet.Event) error {
+			if e.Kind == subnet.EventUp {
+				up <- struct{}{}
+			}
+			return nil
+		}})
+		answers := make(chan mad.SA, 8)
+		p.mine = func(p *fabric.Packet) {
+			if m, err := mad.ParseSA(p.MAD[:]); err == nil {
+				answers <- m
+			}
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }()
+		<-up
+		if run == 0 {
+			p.join(t, gid)
+			rec, _ := mad.ParseMCMemberRecord(answered(t, answers))
+			mlid = rec.MLID
+			for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // it is written before the end
+				if b, _ := os.ReadFile(files.Dump); strings.Contains(string(b), "mgid=0xff12000000000000:0x0000000000000007") {
+					break
+				} else if time.Now().After(end) {
+					t.Fatalf("the dump is %q", b)
+				}
+			}
+		} else {
+			ask := mad.NewSA(mad.MethodGet, mad.AttrMCMemberRecord, 0, 2)
+			ask.ComponentMask = mad.MemberMGID
+			copy(ask.Data[:], gid[:])
+			p.deliver(&ask)
+			rec, _ := mad.ParseMCMemberRecord(answered(t, answers))
+			if rec.MGID != gid || rec.MLID != mlid {
+				t.Errorf("the group is %+v, had multicast LID %#x", rec, mlid)
+			}
+		}
+		cancel()
+		<-ended
+	}
+}
+
+// join has adapter 0 join a group.
+func (s *socket) join(t *testing.T, gid ib.GID) {
+	t.Helper()
+	rec := mad.MCMemberRecord{MGID: gid, PortGID: s.gidOf(t, fabric.Place{Node: 0, Port: 1}), PKey: ib.PKeyDefault, JoinState: mad.JoinFull}
+	ask := mad.NewSA(mad.MethodSet, mad.AttrMCMemberRecord, 0, 1)
+	ask.ComponentMask = mad.MemberMGID | mad.MemberPortGID | mad.MemberQKey | mad.MemberPKey | mad.MemberSL | mad.MemberFlowLabel | mad.MemberTrafficClass | mad.MemberJoinState
+	copy(ask.Data[:], rec.Append(nil))
+	s.deliver(&ask)
+}
+
+// gidOf is the first GID of a port.
+func (s *socket) gidOf(t *testing.T, at fabric.Place) (g ib.GID) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 9)
+	p := fabric.Packet{DLID: s.f.PortInfo(at).LID}
+	m.Append(p.MAD[:0])
+	if s.f.Send(s.Now(), fabric.Place{Node: 1, Port: 1}, &p).Result != fabric.Answered {
+		t.Fatal("the port does not answer")
+	}
+	a, _ := mad.ParseSMP(p.MAD[:])
+	n, err := mad.ParseNodeInfo(a.Data[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary.BigEndian.PutUint64(g[:], subnet.DefaultPrefix)
+	binary.BigEndian.PutUint64(g[8:], n.PortGUID)
+	return g
+}
+
+// deliver brings a question of adapter 0.
+func (s *socket) deliver(m *mad.SA) {
+	s.mu.Lock()
+	p := subnet.Packet{LID: s.f.PortInfo(fabric.Place{Node: 0, Port: 1}).LID, QPN: 1, LocalQPN: 1}
+	s.mu.Unlock()
+	m.Append(p.MAD[:0])
+	s.service.Queue(&p)
+	s.service.Serve()
+}
+
+func answered(t *testing.T, answers chan mad.SA) []byte {
+	t.Helper()
+	select {
+	case m := <-answers:
+		if m.Status != mad.StatusOK {
+			t.Fatalf("status %#x", m.Status)
+		}
+		return m.Data[:]
+	case <-time.After(time.Minute):
+		t.Fatal("no answer")
+		return nil
+	}
+}
+
 // An error of Tell, and a port that fails, end the service with that error; a file of LIDs that is none is told.
 func TestServiceEnds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "guid2lid")
@@ -133,18 +229,13 @@ func TestServiceEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	enough := errors.New("enough")
-	port := plug(star(t, 2), 0)
-	defer port.Close()
 	var events []subnet.Event
-	s, err := New(Config{Port: port, LIDs: file, Tell: func(e subnet.Event) error {
+	s, _ := open(t, star(t, 2), 0, Config{Files: Files{LIDs: file}, Tell: func(e subnet.Event) error {
 		if events = append(events, e); e.Kind == subnet.EventUp {
 			return enough
 		}
 		return nil
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := s.Run(context.Background()); err != enough {
 		t.Errorf("ended with %v", err)
 	}
@@ -152,21 +243,20 @@ func TestServiceEnds(t *testing.T) {
 		t.Errorf("events %v, want one of the file first", events)
 	}
 
-	port = plug(star(t, 2), 0)
-	s, err = New(Config{Port: port, Tell: func(e subnet.Event) error {
+	s, _ = open(t, star(t, 2), 0, Config{Tell: func(e subnet.Event) error {
 		if e.Kind == subnet.EventUp {
-			return port.Close()
+			s.Break(os.ErrClosed)
 		}
 		return nil
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := s.Run(context.Background()); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("a closed port: %v", err)
 	}
 	var wrong *subnet.ConfigError
-	if _, err := New(Config{Subnet: subnet.Config{LMC: 9}}); !errors.As(err, &wrong) {
+	if _, err := New(&socket{}, Config{Subnet: subnet.Config{LMC: 9}}); !errors.As(err, &wrong) {
 		t.Errorf("LMC 9: %v", err)
+	}
+	if _, err := In(file); err == nil {
+		t.Error("a file was taken for a directory")
 	}
 }

@@ -7,21 +7,28 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/service"
 )
 
 const (
 	defaultCache      = "/var/cache/opensm"
 	defaultPartitions = "/etc/opensm/partitions.conf"
 	defaultRoutes     = "/etc/opensm/prefix-routes.conf"
+	defaultDumps      = "/var/log/"
 )
 
-// cacheFile is where LIDs are kept from run to run: OSM_CACHE_DIR, as opensm(8) has it.
-func cacheFile() string {
+// files are where the manager keeps things from run to run: LIDs in OSM_CACHE_DIR, and what ports have registered where the
+// options say so (opensm(8)).
+func (o *options) files() service.Files {
 	dir := os.Getenv("OSM_CACHE_DIR")
 	if dir == "" {
 		dir = defaultCache
 	}
-	return filepath.Join(dir, "guid2lid")
+	f := service.Files{LIDs: filepath.Join(dir, service.LIDsName), Load: o.saLoad}
+	if o.saDump {
+		f.Dump = filepath.Join(o.dumps, service.DumpName)
+	}
+	return f
 }
 
 // readFile reads a file. The one with the usual name, or none, may be missing.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/service"
@@ -97,10 +98,12 @@ func serve(ctx context.Context, env tool.Env, o *options) error {
 // manage runs the manager and writes down what it tells.
 func manage(ctx context.Context, env tool.Env, o *options, t umad.Transport, j *journal) error {
 	n := &notes{env: env, o: o, j: j}
-	s, err := service.New(service.Config{Subnet: o.cfg, Port: t, LIDs: cacheFile(), Tell: n.tell})
+	p := &port{t, time.Now()}
+	s, err := service.New(p, service.Config{Subnet: o.cfg, Files: o.files(), Tell: n.tell})
 	if err != nil {
 		return tool.Usagef("%v", err)
 	}
+	go p.read(s)
 	defer signals(j, s.Rescan)()
 	err = s.Run(ctx)
 	switch {

@@ -34,12 +34,15 @@ type options struct {
 	prefix     string // of lines of the log
 	limits     subnet.Limits
 	qos        bool
+	saLoad     string // file of what ports had registered
+	saDump     bool   // it is written, in dumps
+	dumps      string
 	lanes      [laneKinds]lanes
 }
 
 // defaults are the options where nothing is said.
 func defaults() options {
-	o := options{flags: logError | logInfo, limits: subnet.DefaultLimits(), logFile: defaultLog, partitions: defaultPartitions, routes: defaultRoutes}
+	o := options{flags: logError | logInfo, limits: subnet.DefaultLimits(), logFile: defaultLog, partitions: defaultPartitions, routes: defaultRoutes, dumps: defaultDumps}
 	o.cfg = subnet.Config{Sweep: 10 * time.Second, SMKey: subnet.DefaultSMKey, Prefix: subnet.DefaultPrefix, Window: subnet.DefaultWindow, Timeout: subnet.DefaultTimeout,
 		Retries: subnet.DefaultRetries, PollInterval: subnet.DefaultPoll, PollRetries: subnet.DefaultPollRetries}
 	for i := range o.lanes {
@@ -132,6 +135,11 @@ var list = []option{
 	{'W', "allow_both_pkeys", "", "ports may be full and limited member of one partition", func(o *options, _ string) error { o.cfg.AllowBothPKeys = true; return nil }},
 	{'Q', "qos", "", "set the tables of service levels and arbitration", func(o *options, _ string) error { o.qos = true; return nil }},
 	{0, "prefix_routes_file", "FILE", "routers by subnet prefix (default /etc/opensm/prefix-routes.conf, where it exists)", func(o *options, v string) error { o.routes = v; return nil }},
+	{'S', "sadb_file", "FILE", "what ports had registered with subnet administration, in the form of opensm-sa.dump; read when this becomes master for the first time", func(o *options, v string) error {
+		o.saLoad = v
+		return nil
+	}},
+	{0, "dump_files_dir", "DIR", "where opensm-sa.dump is written with sa_db_dump TRUE in the options file (default /var/log/)", func(o *options, v string) error { o.dumps = v; return nil }},
 	{0, "log_prefix", "TEXT", "at the front of every line of the log", func(o *options, v string) error { o.prefix = v; return nil }},
 	{'x', "honor_guid2lid", "", "heed the guid2lid file when becoming master in place of another", func(o *options, _ string) error { o.cfg.HonorLIDs = true; return nil }},
 	{'y', "stay_on_fatal", "", "go on in spite of duplicate GUIDs, which is always done", func(*options, string) error { return nil }},
@@ -166,9 +174,9 @@ var list = []option{
 
 // elsewhere are OpenSM's options that are not built here.
 var elsewhere = []string{"do_mesh_analysis", "lash_start_vl", "nue_max_num_vls", "A", "ucast_cache", "M", "lid_matrix_file",
-	"U", "lfts_file", "S", "sadb_file", "u", "cn_guid_file", "G", "io_guid_file", "port-shifting", "scatter-ports", "H", "max_reverse_hops", "m", "ids_guid_file",
+	"U", "lfts_file", "u", "cn_guid_file", "G", "io_guid_file", "port-shifting", "scatter-ports", "H", "max_reverse_hops", "m", "ids_guid_file",
 	"X", "guid_routing_order_file", "console", "console-port", "i", "ignore_guids", "w", "hop_weights_file", "O", "port_search_ordering_file", "dimn_ports_file",
-	"dump_files_dir", "Y", "qos_policy_file", "congestion_control", "congestion-control", "cckey", "cc_key", "I", "inactive", "perfmgr",
+	"Y", "qos_policy_file", "congestion_control", "congestion-control", "cckey", "cc_key", "I", "inactive", "perfmgr",
 	"perfmgr_sweep_time_s", "consolidate_ipv6_snm_req", "torus_config"}
 
 // parse reads a command line, and the options file, which it may name.

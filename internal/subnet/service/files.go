@@ -1,0 +1,137 @@
+package service
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/subnet"
+)
+
+// Files are where a manager keeps what is to outlive it. An empty name: that is not kept.
+type Files struct {
+	LIDs string // LIDs of ports, in the form of OpenSM's guid2lid
+	Dump string // what ports have registered, in the form of OpenSM's opensm-sa.dump: written a second after a change at the latest
+	Load string // the same, read when the manager becomes master for the first time
+}
+
+// In are the files of a directory, by OpenSM's names; none without a directory. The error says that it is none.
+func In(dir string) (Files, error) {
+	if dir == "" {
+		return Files{}, nil
+	}
+	if i, err := os.Stat(dir); err != nil {
+		return Files{}, err
+	} else if !i.IsDir() {
+		return Files{}, fmt.Errorf("%s is not a directory", dir)
+	}
+	dump := filepath.Join(dir, DumpName)
+	return Files{LIDs: filepath.Join(dir, LIDsName), Dump: dump, Load: dump}, nil
+}
+
+// OpenSM's names of the files.
+const (
+	LIDsName = "guid2lid"
+	DumpName = "opensm-sa.dump"
+)
+
+// kept is what is in the files.
+type kept struct {
+	lids     map[uint64]subnet.LIDRange
+	revision uint64     // of the registrations
+	due      clock.Time // when they are written next
+	unable   [2]bool    // the LIDs, the registrations cannot be kept: that has been told
+}
+
+// dumpDelay is the time in which changes are gathered before they are written.
+const dumpDelay = time.Second
+
+// remember reads the LIDs, and has the registrations read when they are wanted.
+func (s *Service) remember() {
+	s.kept.due = clock.Never
+	if name := s.cfg.Files.LIDs; name != "" {
+		lids, err := loadLIDs(name)
+		if err != nil {
+			s.problem("%v: the LIDs of the past are not known", err)
+		} else {
+			s.cfg.Subnet.LIDs = lids
+		}
+	}
+	if name := s.cfg.Files.Load; name != "" && s.cfg.Subnet.Recall == nil {
+		s.cfg.Subnet.Recall = func() (subnet.Registrations, error) { return loadRegistrations(name) }
+	}
+}
+
+func loadRegistrations(name string) (subnet.Registrations, error) {
+	f, err := os.Open(name)
+	if os.IsNotExist(err) {
+		return subnet.Registrations{}, nil
+	}
+	if err != nil {
+		return subnet.Registrations{}, err
+	}
+	defer f.Close()
+	return subnet.ReadRegistrations(f, time.Now())
+}
+
+// keepLIDs writes the LIDs down where they are new. Where that cannot be, it is told once.
+func (s *Service) keepLIDs() {
+	lids := s.sm.LIDs()
+	if s.cfg.Files.LIDs == "" || s.kept.lids != nil && maps.Equal(lids, s.kept.lids) {
+		return
+	}
+	if err := saveLIDs(s.cfg.Files.LIDs, lids); err != nil {
+		s.cannot(0, "the LIDs are not kept for the next start: %v", err)
+		return
+	}
+	s.kept.lids = maps.Clone(lids)
+}
+
+func (s *Service) cannot(what int, format string, err error) {
+	if !s.kept.unable[what] {
+		s.problem(format, err)
+	}
+	s.kept.unable[what] = true
+}
+
+// noteRegistrations has changes written soon.
+func (s *Service) noteRegistrations() {
+	if s.cfg.Files.Dump != "" && s.kept.due == clock.Never && s.sm.Revision() != s.kept.revision {
+		s.kept.due = s.port.Now().Add(dumpDelay)
+	}
+}
+
+// keepRegistrations writes down what ports have registered, where that is new and ours to tell. Where it cannot be, it is told once.
+func (s *Service) keepRegistrations() {
+	s.kept.due = clock.Never
+	if s.cfg.Files.Dump == "" || s.sm.Revision() == s.kept.revision || !s.sm.Administers() {
+		return
+	}
+	s.kept.revision = s.sm.Revision()
+	r := s.sm.Registrations(s.port.Now())
+	if err := replace(s.cfg.Files.Dump, r.AppendText(nil, time.Now())); err != nil {
+		s.cannot(1, "what ports have registered is not kept for the next start: %v", err)
+	}
+}
+
+// replace writes a file anew and puts it in place whole.
+func replace(name string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

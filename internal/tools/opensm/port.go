@@ -1,0 +1,42 @@
+package opensm
+
+import (
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/service"
+	"github.com/softvpi/softvpi/internal/umad"
+)
+
+// port is a port of this machine with a manager.
+type port struct {
+	t     umad.Transport
+	start time.Time
+}
+
+// Now implements service.Port.
+func (p *port) Now() clock.Time { return clock.Time(time.Since(p.start)) }
+
+// Send implements service.Port.
+func (p *port) Send(m *subnet.Packet) (lost bool, err error) {
+	return false, p.t.Send(&umad.Datagram{Remote: umad.Address{LID: m.LID, QP: m.QPN}, LocalQP: m.LocalQPN, MAD: m.MAD})
+}
+
+// read gives the manager what comes, until the port is closed. It has a goroutine of its own, so that the fabric never
+// waits for the one that writes.
+func (p *port) read(s *service.Service) {
+	var d umad.Datagram
+	for {
+		if err := p.t.Receive(&d); err != nil {
+			s.Break(err)
+			return
+		}
+		m := subnet.Packet{LID: d.Remote.LID, QPN: d.Remote.QP, LocalQPN: d.LocalQP, MAD: d.MAD}
+		if d.Failed {
+			s.Failed(&m)
+		} else {
+			s.Deliver(&m)
+		}
+	}
+}
