@@ -200,7 +200,7 @@ func (e *Engine) send(to Peer, m *[mad.Len]byte) {
 }
 
 func datagram(to Peer, m *[mad.Len]byte) Datagram {
-	return Datagram{Local: to.Local, Remote: to.Remote, RemoteQPN: uint32(ib.QPGSI), SL: to.SL, PKey: to.PKey, MAD: *m}
+	return Datagram{Local: to.Local, Remote: to.Remote, RemoteQPN: uint32(ib.QPGSI), SL: to.SL, PKey: to.PKey, Global: to.Global, MAD: *m}
 }
 
 func encode(m mad.Message) *[mad.Len]byte {

@@ -159,9 +159,18 @@ type Datagram struct {
 	Local, Remote netip.Addr
 	RemoteQPN     uint32
 	// SL and PKey are an InfiniBand path's: those of the request that this answers.
-	SL   uint8
-	PKey ib.PKey
-	MAD  [256]byte
+	SL     uint8
+	PKey   ib.PKey
+	Global Global
+	MAD    [256]byte
+}
+
+// Global is the GRH of an InfiniBand MAD, by the side that it is seen from: messages go from Local to Remote. The zero
+// value is that of none. What answers a MAD that had one has one too (IBA 13.5.4.3).
+type Global struct {
+	Local, Remote ib.GID
+	TrafficClass  uint8
+	FlowLabel     uint32
 }
 
 // Peer says where a MAD came from: the addresses of the packet that carried it
@@ -172,6 +181,7 @@ type Peer struct {
 	QPN           uint32
 	SL            uint8
 	PKey          ib.PKey
+	Global        Global
 }
 
 // UDPSourcePort is the RoCE v2 UDP source port of a connection between two

@@ -108,11 +108,57 @@ func TestConnectionThroughARouter(t *testing.T) {
 	if m.Primary.SubnetLocal {
 		t.Error("the request says that the path is in the subnet")
 	}
-	router := frame.LIDAddr(0x77)
-	p.b.e.Receive(p.now, f.d.MAD[:], Peer{Local: p.b.addr, Remote: router, QPN: 1, SL: 2, PKey: 0xffff})
-	c := &p.b.events()[0].Conn
+	ab := Global{Local: ib.GIDFromAddr(ibGIDA), Remote: ib.GIDFromAddr(ibGIDB), FlowLabel: m.Primary.FlowLabel}
+	if f.d.Global != ab {
+		t.Errorf("the request has the GRH %+v, want %+v", f.d.Global, ab)
+	}
+	router, back := frame.LIDAddr(0x77), Global{Local: ab.Remote, Remote: ab.Local, TrafficClass: 5, FlowLabel: 6}
+	p.b.e.Receive(p.now, f.d.MAD[:], Peer{Local: p.b.addr, Remote: router, QPN: 1, SL: 2, PKey: 0xffff, Global: back})
+	e := p.b.events()[0]
+	c := &e.Conn
 	if c.LocalLID != 0x22 || c.RemoteLID != 0x77 || !c.Global || c.RemoteGID != ibGIDA {
 		t.Errorf("the listener is shown %+v", c)
+	}
+	_, err = p.b.e.Accept(p.now, e.ID, Accept{QPN: 0x200})
+	check(t, err)
+	p.collect()
+	if d := p.take(0).d; d.Remote != router || d.SL != 2 || d.Global != back {
+		t.Errorf("the answer goes to %v, SL %d, GRH %+v, want %v, 2, %+v", d.Remote, d.SL, d.Global, router, back)
+	}
+}
+
+// What answers a message that came with a GRH has one, also where the path is in the subnet or is not told: IBA 13.5.4.3.
+func TestAnswersHaveTheGRHOfTheQuestion(t *testing.T) {
+	back := Global{Local: ib.GIDFromAddr(ibGIDB), Remote: ib.GIDFromAddr(ibGIDA), TrafficClass: 5, FlowLabel: 6}
+	for _, s := range []struct {
+		name  string
+		space command.PortSpace
+		port  uint16
+	}{{"accepted", command.TCP, 7471}, {"refused", command.TCP, 7}, {"datagrams", command.UDP, 7471}, {"datagrams refused", command.UDP, 7}} {
+		for _, global := range []Global{{}, back} {
+			p, _ := ibPair(t)
+			id, err := p.a.e.Open(s.space, 0)
+			check(t, err)
+			check(t, p.a.e.Connect(p.now, id, Connect{Remote: netip.AddrPortFrom(ibRemote, s.port), Local: ibLocal, LocalGID: ibGIDA, RemoteGID: ibGIDB,
+				QPN: 0x100, Path: Path{LocalLID: 0x11, RemoteLID: 0x22, PKey: 0x8001}}))
+			p.collect()
+			d := p.take(0).d
+			if d.Global != (Global{}) {
+				t.Errorf("%s: the question has a GRH", s.name)
+			}
+			p.b.e.Receive(p.now, d.MAD[:], Peer{Local: d.Remote, Remote: d.Local, QPN: 1, PKey: d.PKey, Global: global})
+			for _, e := range p.b.events() {
+				if s.space == command.UDP && (e.Conn.Global != (global != Global{})) {
+					t.Errorf("%s: the listener is shown %+v", s.name, e.Conn)
+				}
+				_, err := p.b.e.Accept(p.now, e.ID, Accept{QPN: 0x200})
+				check(t, err)
+			}
+			p.collect()
+			if got := p.take(0).d.Global; got != global {
+				t.Errorf("%s: the answer has the GRH %+v, want %+v", s.name, got, global)
+			}
+		}
 	}
 }
 

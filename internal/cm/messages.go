@@ -19,6 +19,9 @@ func (a *Attributes) path() Peer {
 	if a.RemoteLID != 0 {
 		p.Local, p.Remote, p.SL, p.PKey = frame.LIDAddr(a.LocalLID), frame.LIDAddr(a.RemoteLID), a.SL, a.PKey
 	}
+	if a.Global {
+		p.Global = Global{ib.GIDFromAddr(a.LocalGID), ib.GIDFromAddr(a.RemoteGID), a.TrafficClass, a.FlowLabel}
+	}
 	return p
 }
 

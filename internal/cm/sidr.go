@@ -56,6 +56,9 @@ func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 		c.attr.LocalLID, _ = frame.AddrLID(from.Local)
 		c.attr.RemoteLID, _ = frame.AddrLID(from.Remote)
 		c.attr.SL = from.SL
+		if g := &from.Global; *g != (Global{}) {
+			c.attr.Global, c.attr.LocalGID, c.attr.RemoteGID, c.attr.TrafficClass = true, g.Local.Addr(), g.Remote.Addr(), g.TrafficClass
+		}
 	}
 	e.rememberPeer(c, peer)
 	c.expires = now.Add(e.cfg.RequestLifetime)

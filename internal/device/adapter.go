@@ -449,7 +449,7 @@ func (a *adapter) deadline() clock.Time {
 	}
 	due := clock.Min(a.engine.Deadline(), a.cm.Deadline())
 	if a.ib != nil {
-		due = clock.Min(due, clock.Min(a.ib.sa.Deadline(), a.ib.renew))
+		due = clock.Min(due, clock.Min(a.ib.sa.Deadline(), clock.Min(a.ib.renew, a.ib.waits.deadline())))
 	}
 	if a.keep.on {
 		due = clock.Min(due, a.keep.since.Add(keepTime))

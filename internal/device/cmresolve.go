@@ -23,7 +23,7 @@ func (c *Client) CMResolveAddr(ctx context.Context, r command.CMResolveAddr) err
 		}
 		err := o.resolve(r.Local, r.Remote)
 		if err == nil && o.adapter.ib != nil {
-			o.findIB(c.host.now(), r.Remote.Addr.IP())
+			o.findIB(c.host.now(), r.Remote.Addr.IP(), r.Timeout)
 			return nil
 		}
 		if err == nil && o.await(r.Remote.Addr.IP(), time.Duration(r.Timeout)*time.Millisecond) {
@@ -136,7 +136,7 @@ func (c *Client) CMResolveRoute(ctx context.Context, r command.CMResolveRoute) e
 			return command.Errorf(command.State, "the address of the id is not resolved")
 		}
 		if o.adapter.ib != nil {
-			return o.findPath(c.host.now())
+			return o.findPath(c.host.now(), r.Timeout)
 		}
 		c.event(command.Event{Type: command.EventRouteResolved, Object: o.handle, Context: o.context, Adapter: o.adapter.index})
 		return nil

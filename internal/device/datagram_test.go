@@ -12,10 +12,13 @@ import (
 )
 
 // toDatagrams takes a UD QP to RTS.
-func (q *pair) toDatagrams(qkey uint32) {
+func (q *pair) toDatagrams(qkey uint32) { q.toDatagramsIn(0, qkey) }
+
+// toDatagramsIn is toDatagrams with another row of the partition table.
+func (q *pair) toDatagramsIn(row, qkey uint32) {
 	q.p.t.Helper()
 	for _, m := range []command.ModifyQP{
-		{Mask: command.MaskState | command.MaskPKey | command.MaskQKey, State: command.Init, QKey: qkey},
+		{Mask: command.MaskState | command.MaskPKey | command.MaskQKey, State: command.Init, PKeyIndex: row, QKey: qkey},
 		{Mask: command.MaskState, State: command.RTR},
 		{Mask: command.MaskState | command.MaskSQPSN, State: command.RTS},
 	} {

@@ -38,6 +38,7 @@ type gsiBatch struct {
 type gsiPeer struct {
 	local, remote netip.Addr
 	sl            uint8 // InfiniBand's service level
+	global        cm.Global
 }
 
 func (g *gsiBatch) init() {
@@ -62,7 +63,11 @@ func (a *adapter) manage(now clock.Time) bool {
 				a.ib.sa.Receive(now, d.MAD[:])
 				continue
 			}
-			a.cm.Receive(now, d.MAD[:], cm.Peer{Local: d.Dst, Remote: d.Src, QPN: d.SrcQP, SL: d.SL, PKey: d.PKey})
+			from := cm.Peer{Local: d.Dst, Remote: d.Src, QPN: d.SrcQP, SL: d.SL, PKey: d.PKey}
+			if d.Global {
+				from.Global = cm.Global{Local: d.DGID, Remote: d.SGID, TrafficClass: d.TrafficClass, FlowLabel: d.FlowLabel}
+			}
+			a.cm.Receive(now, d.MAD[:], from)
 		}
 		worked = true
 		a.manageOut(now)
@@ -180,7 +185,7 @@ func (a *adapter) sendMAD(now clock.Time, d *cm.Datagram) {
 		return
 	}
 	if a.ib != nil {
-		if r := a.gsiRoute(gsiPeer{d.Local, d.Remote, d.SL}); r != nil {
+		if r := a.gsiRoute(gsiPeer{d.Local, d.Remote, d.SL, d.Global}); r != nil {
 			_ = a.engine.SendDatagram(r, d.RemoteQPN, a.memberKey(d.PKey), d.MAD[:])
 		}
 		return

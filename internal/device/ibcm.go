@@ -3,11 +3,13 @@ package device
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/sa"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -44,50 +46,67 @@ func (a *adapter) knows(ip netip.Addr) bool {
 	return n != nil && n.known
 }
 
-// waiting makes the id wait for an answer. The function that it returns reports, once, whether the id still
-// waits: it was not destroyed, and its adapter not disabled.
-func (o *cmid) waiting() (still func() bool) {
+// waiting makes the id wait for an answer, which is ErrTimeout where none has come in time. The function that it returns reports,
+// once, whether the id still waits: it was not destroyed, and its adapter not disabled.
+func (o *cmid) waiting(until clock.Time, late func(now clock.Time, err error)) (still func() bool) {
 	a, id := o.adapter, o.id
 	over := false
-	o.stop = func() { over = true }
-	return func() bool {
+	w := &question{due: until}
+	o.stop = func() {
+		over, o.stop = true, nil
+		a.ib.waits.end(w)
+	}
+	still = func() bool {
 		if over || o.removed || o.adapter != a || a.ids[id] != o || o.client.cms.get(o.handle) != o {
 			return false
 		}
-		over, o.stop = true, nil
+		o.stop()
 		return true
 	}
+	w.over = func(now clock.Time) {
+		if still() {
+			late(now, sa.ErrTimeout)
+		}
+	}
+	a.ib.waits.begin(w)
+	return still
 }
 
-// findIB asks which port has an address, and tells the program.
-func (o *cmid) findIB(now clock.Time, remote netip.Addr) {
+// leastWait is how long an answer is waited for where the program gives it less: what Linux makes of no time at all.
+const leastWait = 10 * time.Millisecond
+
+// patienceOf is when the time is over that a program gives, in milliseconds.
+func patienceOf(now clock.Time, ms uint32) clock.Time {
+	return now.Add(max(time.Duration(ms)*time.Millisecond, leastWait))
+}
+
+// findIB asks which port has an address, and tells the program, within so many milliseconds.
+func (o *cmid) findIB(now clock.Time, remote netip.Addr, ms uint32) {
 	if remote.IsMulticast() {
 		o.resolved(nil) // who is in a group is nobody's to ask
 		return
 	}
-	still := o.waiting()
-	o.adapter.find(now, remote, func(_ clock.Time, _ ib.GID, err error) {
-		if !still() {
-			return
-		}
+	tell := func(_ clock.Time, err error) {
 		if err != nil {
 			o.resolved(pathError(remote, err))
 			return
 		}
 		o.resolved(nil)
+	}
+	still := o.waiting(patienceOf(now, ms), tell)
+	o.adapter.find(now, remote, func(now clock.Time, _ ib.GID, err error) {
+		if still() {
+			tell(now, err)
+		}
 	})
 }
 
-// findPath asks for the path to the port whose address was resolved, and tells the program.
-func (o *cmid) findPath(now clock.Time) error {
+// findPath asks for the path to the port whose address was resolved, and tells the program, within so many milliseconds.
+func (o *cmid) findPath(now clock.Time, ms uint32) error {
 	if !o.remote.IsValid() || o.remote.IsMulticast() {
 		return command.Errorf(command.State, "the address of the id is not resolved")
 	}
-	still := o.waiting()
-	o.adapter.reach(now, o.remote, func(_ clock.Time, rec *mad.PathRecord, err error) {
-		if !still() {
-			return
-		}
+	tell := func(rec *mad.PathRecord, err error) {
 		e := command.Event{Type: command.EventRouteResolved, Object: o.handle, Context: o.context, Adapter: o.adapter.index}
 		if err != nil {
 			e.Type, e.Status = command.EventRouteError, uint32(pathError(o.remote, err).Code)
@@ -95,6 +114,12 @@ func (o *cmid) findPath(now clock.Time) error {
 			e.Param.PrivateLen = uint8(copy(e.Param.Private[:], rec.Append(nil)))
 		}
 		o.client.event(e)
+	}
+	still := o.waiting(patienceOf(now, ms), func(_ clock.Time, err error) { tell(nil, err) })
+	o.adapter.reach(now, o.remote, func(_ clock.Time, rec *mad.PathRecord, err error) {
+		if still() {
+			tell(rec, err)
+		}
 	})
 	return nil
 }
@@ -104,16 +129,22 @@ func (o *cmid) connectIB(now clock.Time, n cm.Connect, q *qp) error {
 	a, remote := o.adapter, n.Remote.Addr()
 	o.state = cmConnecting
 	o.take(q)
-	still := o.waiting()
+	if n.Timeout == 0 {
+		n.Timeout = cm.DefaultConnectTimeout
+	}
+	until := now.Add(n.Timeout)
+	late := func(_ clock.Time, err error) { o.unreached(command.EventUnreachable, pathError(remote, err)) }
+	still := o.waiting(until, late)
 	n.Private = append([]byte(nil), n.Private...)
 	a.reach(now, remote, func(now clock.Time, rec *mad.PathRecord, err error) {
 		if !still() {
 			return
 		}
 		if err != nil {
-			o.unreached(command.EventUnreachable, pathError(remote, err))
+			late(now, err)
 			return
 		}
+		n.Timeout = until.Sub(now)
 		n.LocalGID, n.RemoteGID = rec.SGID.Addr(), rec.DGID.Addr()
 		n.MTU, n.SL, n.HopLimit = min(rec.MTU, ib.MTU4096), rec.SL, rec.HopLimit
 		if n.TrafficClass == 0 {

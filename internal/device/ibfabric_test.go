@@ -54,7 +54,7 @@ func TestAddressesThatNobodyHas(t *testing.T) {
 	if e := p.a.event(command.EventAddressError); e.Status != uint32(command.HostUnreachable) {
 		t.Errorf("the address: status %d", e.Status)
 	}
-	p.a.check(p.a.c.CMResolveRoute(bg, command.CMResolveRoute{ID: id}))
+	p.a.check(p.a.c.CMResolveRoute(bg, command.CMResolveRoute{ID: id, Timeout: 1000}))
 	if e := p.a.event(command.EventRouteError); e.Status != uint32(command.HostUnreachable) {
 		t.Errorf("the route: status %d", e.Status)
 	}
@@ -81,7 +81,7 @@ func TestResolveRoute(t *testing.T) {
 	if e := a.event(command.EventAddressResolved); e.Remote.Addr.IP() != a.addr {
 		t.Errorf("the source is %v, want %v", e.Remote.Addr.IP(), a.addr)
 	}
-	a.check(a.c.CMResolveRoute(bg, command.CMResolveRoute{ID: id}))
+	a.check(a.c.CMResolveRoute(bg, command.CMResolveRoute{ID: id, Timeout: 1000}))
 	e := a.event(command.EventRouteResolved)
 	rec, err := mad.ParsePathRecord(e.Param.Private[:e.Param.PrivateLen])
 	a.check(err)

@@ -35,6 +35,7 @@ type ibPort struct {
 	groups   map[ib.GID]*ibGroup
 	resolver Resolver
 	renew    clock.Time // when the addresses are offered again
+	waits    waits      // programs' questions
 	refused  [8]link.Violation
 }
 
@@ -193,6 +194,9 @@ func (a *adapter) followPort(now clock.Time) bool {
 	}
 	if p.renew <= now {
 		a.offer(now)
+		worked = true
+	}
+	if p.waits.expire(now) {
 		worked = true
 	}
 	for n := a.engine.Violations(p.refused[:]); n > 0; n = a.engine.Violations(p.refused[:]) {

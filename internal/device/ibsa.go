@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/sa"
@@ -51,7 +52,7 @@ func (a *adapter) serveSA(now clock.Time) bool {
 		worked = true
 		for i := range p.asked[:n] {
 			d := &p.asked[i]
-			if r := a.gsiRoute(gsiPeer{frame.LIDAddr(p.port.LID), frame.LIDAddr(d.DLID), d.SL}); r != nil {
+			if r := a.gsiRoute(gsiPeer{local: frame.LIDAddr(p.port.LID), remote: frame.LIDAddr(d.DLID), sl: d.SL}); r != nil {
 				_ = a.engine.SendDatagram(r, uint32(ib.QPGSI), a.memberKey(ib.PKeyDefault), d.MAD[:]) // a full queue loses it; it is sent again
 			}
 		}
@@ -71,6 +72,10 @@ func (a *adapter) gsiRoute(k gsiPeer) *frame.Route {
 		return nil
 	}
 	r := &frame.Route{Src: k.local, Dst: k.remote, DstPort: a.cfg.UDPPort, IB: frame.InfiniBand{DLID: to, SL: k.sl, PathBits: uint8(from & a.ib.mask())}}
+	if g := &k.global; *g != (cm.Global{}) {
+		r.IB.Global, r.IB.SGID, r.IB.DGID = true, g.Local, g.Remote
+		r.TrafficClass, r.FlowLabel, r.HopLimit = g.TrafficClass, g.FlowLabel, 0xff // IBA 13.5.4.3
+	}
 	if a.prepare(r) != nil {
 		return nil
 	}

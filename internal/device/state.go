@@ -103,6 +103,9 @@ func (a *adapter) takeConnections(c *Client) {
 			o.adapter, o.id, o.others = o.others[0].adapter, o.others[0].id, o.others[1:]
 			return
 		}
+		if o.stop != nil {
+			o.stop()
+		}
 		o.state, o.removed = cmEnded, true
 		o.adapter = nil
 		c.event(command.Event{Type: command.EventDeviceRemoval, Object: o.handle, Context: o.context, Adapter: a.index})

@@ -20,6 +20,8 @@ type Datagram struct {
 	SL           uint8 // InfiniBand
 	TrafficClass uint8
 	FlowLabel    uint32
+	Global       bool   // InfiniBand: it had a GRH, with these
+	SGID, DGID   ib.GID // and its TrafficClass and FlowLabel
 	MAD          [MADLen]byte
 }
 
@@ -103,5 +105,9 @@ func (e *Engine) receiveMAD(in *frame.In, key ib.PKey, rest []byte, pad int) {
 	d.Src, d.Dst, d.SrcPort = in.Src, in.Dst, in.SrcPort
 	d.SrcQP, d.PKey, d.SL = uint32(deth.SrcQP()), key, in.SL
 	d.TrafficClass, d.FlowLabel = in.TrafficClass, in.FlowLabel
+	d.Global, d.SGID, d.DGID = in.SLID != 0 && in.GRH != nil, ib.GID{}, ib.GID{}
+	if d.Global {
+		d.SGID, d.DGID = ib.GRH(in.GRH[:]).SGID(), ib.GRH(in.GRH[:]).DGID()
+	}
 	copy(d.MAD[:], mad)
 }
