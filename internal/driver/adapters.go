@@ -45,15 +45,15 @@ func (d *Driver) addAdapters() (err error) {
 
 // addAdapter adds adapter i with what the configuration and the registry say.
 func (d *Driver) addAdapter(i int) error {
-	a, r := d.cfg.Adapters[i], &d.running[i]
+	a, r := d.cfg.Adapters[i], d.running[i]
 	_, refused := d.settlePort(i)
 	if refused != nil && !errors.Is(refused, errPortType) {
 		return refused
 	}
 	if a.cable() {
 		if err := d.ipoib.openSystems(uint32(i)); err != nil {
-			if r.cable != nil {
-				err = errors.Join(err, r.cable.Close())
+			if r.cable() != nil {
+				err = errors.Join(err, r.cable().Close())
 			}
 			return err
 		}
@@ -61,8 +61,8 @@ func (d *Driver) addAdapter(i int) error {
 	k := d.keys(i)
 	index, err := d.host.AddAdapter(d.deviceConfig(i, k))
 	if err != nil {
-		if r.cable != nil {
-			_ = r.cable.Close()
+		if r.cable() != nil {
+			_ = r.cable().Close()
 		}
 		return err
 	}
@@ -70,13 +70,13 @@ func (d *Driver) addAdapter(i int) error {
 	if err := d.setUp(index, a); err != nil {
 		return err
 	}
-	disabled, known := d.registry.Disabled(r.Adapter)
+	disabled, known := d.registry.Disabled(r.known())
 	if !known {
 		disabled = r.disabled
 	}
 	if disabled {
-		if r.cable != nil {
-			r.cable.SetPlugged(false)
+		if r.cable() != nil {
+			r.cable().SetPlugged(false)
 		}
 		return nil
 	}
@@ -103,14 +103,14 @@ func (d *Driver) plainConfig(a *Adapter) device.AdapterConfig {
 // enable enables adapter i with these settings. What the link cannot carry is refused, with its event, and the
 // manuals' fallback taken: the largest frame that fits, the best mode that the link has (WinOF-2 1.21, RoCE).
 func (d *Driver) enable(i int, k keys) error {
-	r := &d.running[i]
+	r := d.running[i]
 	if err := d.legal(i, &k); err != nil {
 		return err
 	}
 	mode, wanted := k.RoCE, k.RoCE
 	if !k.rdma {
 		d.events.Raise(r.Generation, events.RoCEMode{Adapter: r.Name, Mode: "none"})
-		r.off = true // the device stays disabled
+		r.off.Store(true) // the device stays disabled
 		return nil
 	}
 	err := d.host.Configure(uint32(i), k.Settings)
@@ -134,8 +134,8 @@ func (d *Driver) enable(i int, k keys) error {
 	if err != nil {
 		return err
 	}
-	if r.cable != nil {
-		r.cable.SetPlugged(true)
+	if r.cable() != nil {
+		r.cable().SetPlugged(true)
 	} else {
 		d.tellFrame(uint32(i), k.MTU)
 	}
@@ -163,8 +163,8 @@ func (d *Driver) SetAdapter(q AdapterRequest) error {
 	}
 	d.changes.Lock()
 	defer d.changes.Unlock()
-	r := &d.running[index]
-	former, known := d.registry.Disabled(r.Adapter)
+	r := d.running[index]
+	former, known := d.registry.Disabled(r.known())
 	if !known || former == q.Enable {
 		if err := d.registry.Apply(r.Disable(!q.Enable)); err != nil {
 			return err
@@ -197,14 +197,14 @@ func (d *Driver) switchAdapter(r *running, index uint32, enable bool) error {
 
 // enabled says whether the adapter is, by whomever: programs can do it too.
 func (d *Driver) enabled(index uint32) bool {
-	return d.running[index].off || d.host.Counters()[index].Enabled
+	return d.running[index].off.Load() || d.host.Counters()[index].Enabled
 }
 
 func (d *Driver) disable(r *running, index uint32) error {
 	if err := d.host.SetAdapterState(index, false); err != nil {
 		return err
 	}
-	r.off = false
+	r.off.Store(false)
 	d.host.Settle() // its events are written
 	return nil
 }
@@ -247,9 +247,9 @@ func (d *Driver) RestartAdapter(name string) error {
 	}
 	d.changes.Lock()
 	defer d.changes.Unlock()
-	r := &d.running[index]
+	r := d.running[index]
 	taken, was := r.taken, d.enabled(index)
-	if disabled, _ := d.registry.Disabled(r.Adapter); disabled {
+	if disabled, _ := d.registry.Disabled(r.known()); disabled {
 		if err := d.registry.Apply(r.Disable(false)); err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ type Driver struct {
 	// changes is held by whoever changes the registry, or an adapter by what it says: one at a time.
 	changes  sync.Mutex
 	registry *registry.Registry
-	running  []running // by the adapters' index
+	running  []*running // by the adapters' index
 	// settings is held by whoever changes what adapters took, with changes, and by whoever reads it without that.
 	settings sync.RWMutex
 	starting sync.Map // RoCE modes by the index of adapters that are being enabled, whose start is to be reported

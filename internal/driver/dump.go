@@ -41,7 +41,7 @@ func (d *Driver) Dump(adapter string, kind api.DumpKind) (api.Dump, error) {
 
 // dumpOnRequest writes a set of files because a user asked (tag u of WinOF, o of WinOF-2).
 func (d *Driver) dumpOnRequest(index uint32) (api.Dump, error) {
-	r := &d.running[index]
+	r := d.running[index]
 	if r.Generation == catalogue.MLX5 && d.now(r, "MstDumpMode") == 0 {
 		return api.Dump{}, errDumpsOff
 	}
@@ -58,7 +58,7 @@ func (d *Driver) dumpOnRequest(index uint32) (api.Dump, error) {
 
 // dumpSet writes a set of files.
 func (d *Driver) dumpSet(index uint32, s dump.Set) (api.Dump, error) {
-	r := &d.running[index]
+	r := d.running[index]
 	s.Mode, s.Location, s.Keep = dumpMode, api.LocationOf(r.Number).String(), int(d.now(r, "DumpEventsNum"))
 	files, err := d.dumpFiles(index, registerDumps)
 	if err != nil {
@@ -75,7 +75,7 @@ func (d *Driver) dumpSet(index uint32, s dump.Set) (api.Dump, error) {
 
 // dumpMeNow writes a folder because a user asked (WinOF 5.50, 4.7).
 func (d *Driver) dumpMeNow(index uint32) (api.Dump, error) {
-	r := &d.running[index]
+	r := d.running[index]
 	root, folder, names, err := d.writeIncident(index)
 	if err != nil {
 		if r.Generation == catalogue.MLX4 { // WinOF-2 names no such event
@@ -92,7 +92,7 @@ func (d *Driver) dumpMeNow(index uint32) (api.Dump, error) {
 }
 
 func (d *Driver) writeIncident(index uint32) (root, folder string, paths []string, err error) {
-	r := &d.running[index]
+	r := d.running[index]
 	root = d.text(r, "DumpMeNowDirectory")
 	if root, err = dump.Directory(root, d.temp()); err != nil {
 		return root, "", nil, err
@@ -162,7 +162,7 @@ func (d *Driver) text(r *running, name string) string {
 // dumpPort writes a set of files when the link of an adapter came up or went down, where the keys ask for it: of
 // WinOF unless DumpModeFlags excludes it, of WinOF-2 with EnableDumpOnPortDown (WinOF 5.50, 6.9; WinOF-2 1.21, 5.6).
 func (d *Driver) dumpPort(index uint32, up bool) {
-	r := &d.running[index]
+	r := d.running[index]
 	const notDown, notUp = 1 << 2, 1 << 4 // of DumpModeFlags
 	name, wanted := "eth-down-1", false
 	switch flags := d.now(r, "DumpModeFlags"); {

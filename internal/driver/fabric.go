@@ -58,7 +58,7 @@ func (w *wiring) close() error {
 }
 
 // infiniBand tells whether the port of adapter i is InfiniBand's.
-func (d *Driver) infiniBand(i int) bool { return d.running[i].cable != nil }
+func (d *Driver) infiniBand(i int) bool { return d.running[i].cable() != nil }
 
 // openFabric makes the fabric of the adapters with a cable, where there are any and no other process runs it.
 func (d *Driver) openFabric() error {
@@ -248,7 +248,7 @@ func (d *Driver) awaitPorts(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-					d.log.Warn("the port is not active yet", "adapter", d.running[i].Name, "state", d.running[i].cable.Port().State)
+					d.log.Warn("the port is not active yet", "adapter", d.running[i].Name, "state", d.running[i].cable().Port().State)
 					return nil
 				}
 				return ctx.Err()
@@ -271,11 +271,11 @@ var laneMbps = [...]uint64{mad.SpeedNone: 0, mad.SpeedSDR: 2500, mad.SpeedDDR: 5
 
 // portStatus is an InfiniBand port as status shows it.
 func (d *Driver) portStatus(i int) *InfiniBandStatus {
-	r := &d.running[i]
-	if r.cable == nil {
+	cable := d.running[i].cable()
+	if cable == nil {
 		return nil
 	}
-	p := r.cable.Port()
+	p := cable.Port()
 	s := &InfiniBandStatus{
 		State: p.State.String(), Physical: p.Physical.String(), LID: uint16(p.LID), LMC: p.LMC, SMLID: uint16(p.SMLID), SMSL: p.SMSL, Prefix: p.Prefix, NodeGUID: p.NodeGUID,
 		Rate: fmt.Sprintf("%dx%v", mad.Lanes(p.Width), p.Speed), Mbps: laneMbps[min(int(p.Speed), len(laneMbps)-1)] * uint64(mad.Lanes(p.Width)),

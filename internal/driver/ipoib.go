@@ -115,12 +115,12 @@ func (p *ipoibPorts) next() (i uint32, run, ok bool) {
 
 // start runs the interfaces of an adapter: its own, and its virtual ports.
 func (p *ipoibPorts) start(i uint32) (*ipoibPort, error) {
-	r := &p.d.running[i]
+	r := p.d.running[i]
 	cfg := p.config(i)
 	if err := p.d.host.SetSARepetition(i, cfg.SATimeout, cfg.SARetries); err != nil {
 		return nil, err
 	}
-	device, port, err := service.NewDevice(p.d.host, i, r.Name, r.cable, rand.Uint64)
+	device, port, err := service.NewDevice(p.d.host, i, r.Name, r.cable(), rand.Uint64)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (p *ipoibPorts) start(i uint32) (*ipoibPort, error) {
 		x.close()
 		return nil, err
 	}
-	for _, v := range p.d.registry.VirtualPorts(r.Adapter) {
+	for _, v := range p.d.registry.VirtualPorts(r.known()) {
 		if err := p.run(i, x, v.Name, ib.PKey(v.PKey), nil); err != nil {
 			p.d.log.Warn("a virtual IPoIB port does not run", "port", v.Name, "cause", err)
 		}
@@ -187,7 +187,7 @@ func (p *ipoibPorts) addressed(i uint32, all []netip.Prefix) {
 func (p *ipoibPorts) config(i uint32) ipoib.Config {
 	p.d.settings.RLock()
 	defer p.d.settings.RUnlock()
-	r := &p.d.running[i]
+	r := p.d.running[i]
 	return ipoib.Config{
 		MTU:       int(r.value("*JumboPacket")),
 		SATimeout: time.Duration(r.value("SaTimeout")) * time.Millisecond, SARetries: int(r.value("SaRetries")), QueryPaths: r.value("EnableQPR") != 0,
@@ -310,7 +310,7 @@ func (p *ipoibPorts) openSystems(i uint32) error {
 		}
 		return err
 	}
-	for _, v := range p.d.registry.VirtualPorts(p.d.running[i].Adapter) {
+	for _, v := range p.d.registry.VirtualPorts(p.d.running[i].known()) {
 		if err := p.open(v.Name, p.virtualName(i, v)); err != nil {
 			p.d.log.Warn("a virtual IPoIB port has no network interface", "port", v.Name, "cause", err)
 		}

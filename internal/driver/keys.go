@@ -18,7 +18,7 @@ type keys struct {
 
 // keys reads those of adapter i as it took them at its start.
 func (d *Driver) keys(i int) keys {
-	a, r := &d.cfg.Adapters[i], &d.running[i]
+	a, r := &d.cfg.Adapters[i], d.running[i]
 	k := keys{rdma: true, Settings: device.Settings{
 		RoCE: device.RoCEv2, UDPPort: a.UDPPort, RoceMaxFrameSize: a.RoceMaxFrameSize, MaxCMRetries: a.MaxCMRetries,
 		NoFlowControl: a.RoceRcE2EFlowControlEnable != nil && !*a.RoceRcE2EFlowControlEnable,
@@ -45,7 +45,7 @@ func (d *Driver) keys(i int) keys {
 			take(n)
 		}
 	}
-	if r.cable != nil { // what follows is Ethernet's
+	if r.cable() != nil { // what follows is Ethernet's
 		k.rdma, k.RoCE, k.RoceMaxFrameSize, k.fromRegistry, k.MTU = true, device.InfiniBand, 0, false, 0
 	}
 	return k
@@ -113,7 +113,7 @@ func stationAddress(text string) (mac [6]byte) {
 // number is a numeric setting that the adapter took, and whether it is in the registry: the most specific place that
 // has it, else the default of the least specific. The caller holds changes or settings.
 func (r *running) number(name string) (n uint64, stored bool) {
-	for _, k := range catalogue.LookupFor(name, r.Target()) {
+	for _, k := range catalogue.LookupFor(name, r.known().Target()) {
 		s, ok := r.taken[r.Place(k).String()+`\`+k.Name]
 		if !ok {
 			continue
@@ -133,7 +133,7 @@ func (r *running) value(name string) uint64 {
 
 // word is a setting of text.
 func (r *running) word(name string) string {
-	for _, k := range catalogue.LookupFor(name, r.Target()) {
+	for _, k := range catalogue.LookupFor(name, r.known().Target()) {
 		if s, ok := r.taken[r.Place(k).String()+`\`+k.Name]; ok && !s.Auto {
 			return s.Value.Text
 		}

@@ -56,7 +56,7 @@ func (d *Driver) device(i int) (first, port int) {
 // portType is what adapter i's port is to be: what the registry says, which stands at its device, or else mlxconfig.
 func (d *Driver) portType(i int) portType {
 	first, port := d.device(i)
-	r := &d.running[first]
+	r := d.running[first]
 	if n, stored := r.number(fmt.Sprintf("PortType%d", port)); stored {
 		return portType(n)
 	}
@@ -73,7 +73,7 @@ func (d *Driver) portType(i int) portType {
 // is plugged into allows. It tells whether that is another than before. The error wraps errPortType where the adapter does not start: then the
 // port is what it can be.
 func (d *Driver) settlePort(i int) (changed bool, err error) {
-	a, r := &d.cfg.Adapters[i], &d.running[i]
+	a, r := &d.cfg.Adapters[i], d.running[i]
 	want := d.portType(i)
 	can := map[portType]bool{portInfiniBand: a.cable(), portEthernet: a.ethernet()}
 	var refused error
@@ -87,42 +87,42 @@ func (d *Driver) settlePort(i int) (changed bool, err error) {
 		}
 		want = portAuto
 	}
-	was := r.cable != nil
+	was := r.cable() != nil
 	switch {
 	case !a.cable() || want == portEthernet:
 		if was {
-			_ = r.cable.Close()
+			_ = r.cable().Close()
 		}
-		r.cable = nil
+		r.setCable(nil)
 	case !was:
-		if r.cable, err = d.plugIn(i); err != nil {
-			r.cable = nil
-			if a.Link == linkCable || want == portInfiniBand {
-				return false, err
-			}
+		cable, err := d.plugIn(i)
+		if err == nil {
+			r.setCable(cable)
+			break
+		}
+		if a.Link == linkCable || want == portInfiniBand {
+			return false, err
 		}
 	}
-	if a.Link == linkVPI && want != portInfiniBand && r.cable != nil && !d.senses(r.cable) {
-		_ = r.cable.Close()
-		r.cable = nil
+	if cable := r.cable(); a.Link == linkVPI && want != portInfiniBand && cable != nil && !d.senses(cable) {
+		_ = cable.Close()
+		r.setCable(nil)
 	}
 	d.keyPort(i)
-	return was != (r.cable != nil), refused
+	return was != (r.cable() != nil), refused
 }
 
 // keyPort gives adapter i the keys of what its port is.
 func (d *Driver) keyPort(i int) {
-	r := &d.running[i]
-	if r.InfiniBand == (r.cable != nil) {
+	r := d.running[i]
+	is := r.cable() != nil
+	if r.infiniBand.Load() == is {
 		return
 	}
-	known, err := d.registry.SetInfiniBand(r.Adapter, r.cable != nil)
-	if err != nil {
+	if _, err := d.registry.SetInfiniBand(r.known(), is); err != nil {
 		d.log.Warn("what the port is cannot be kept", "adapter", r.Name, "cause", err)
 	}
-	d.settings.Lock()
-	r.Adapter = known
-	d.settings.Unlock()
+	r.infiniBand.Store(is)
 	d.take(i)
 }
 
@@ -148,11 +148,11 @@ func (d *Driver) senses(l cabled) bool {
 
 // deviceConfig is what the device is told of adapter i.
 func (d *Driver) deviceConfig(i int, k keys) device.AdapterConfig {
-	a, r := &d.cfg.Adapters[i], &d.running[i]
+	a, r := &d.cfg.Adapters[i], d.running[i]
 	cfg := d.plainConfig(a)
 	cfg.UDPPort = k.UDPPort
-	if r.cable != nil {
-		cfg.Link, cfg.Addr, cfg.FollowInterface = r.cable, portAddress(a, r.cable), false
+	if cable := r.cable(); cable != nil {
+		cfg.Link, cfg.Addr, cfg.FollowInterface = cable, portAddress(a, cable), false
 	}
 	return cfg
 }
@@ -170,14 +170,14 @@ func (d *Driver) legal(i int, k *keys) error {
 	if second < 0 || d.infiniBand(first) || !d.infiniBand(second) {
 		return nil
 	}
-	off := d.running[first].off
+	off := d.running[first].off.Load()
 	if port == 1 {
 		off = !k.rdma
 	}
 	if !off {
 		return nil
 	}
-	r := &d.running[first]
+	r := d.running[first]
 	cause := fmt.Errorf("%w: port 1 is Ethernet without RoCE, and port 2 InfiniBand", errPortType)
 	if d.portType(first) != portEthernet || d.portType(second) != portInfiniBand {
 		return cause
@@ -189,6 +189,6 @@ func (d *Driver) legal(i int, k *keys) error {
 	}
 	on := d.keys(first)
 	on.rdma, on.RoCE = true, device.RoCEv2
-	r.off = false
+	r.off.Store(false)
 	return d.enable(first, on)
 }

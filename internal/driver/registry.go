@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
@@ -14,14 +15,39 @@ import (
 
 // running is what an adapter runs with.
 type running struct {
-	registry.Adapter
-	cable    cabled // nil: the port is Ethernet's
-	disabled bool   // by the configuration, at the start
-	off      bool   // enabled with RoCE off: the device itself is disabled
+	registry.Adapter      // who it is; what its port is may change: see known
+	disabled         bool // by the configuration, at the start
+	// What follows is changed by whoever changes adapters, and read at any time.
+	port       atomic.Pointer[cabled]
+	infiniBand atomic.Bool // it has the keys of an InfiniBand port
+	off        atomic.Bool // enabled with RoCE off: the device itself is disabled
 	// taken are its settings as they were when it last started, by where they stand.
 	taken map[string]registry.Setting
 	// configuration is the device's, as it was then.
 	configuration map[string]uint64
+}
+
+// cable is that of the port, nil where the port is Ethernet's.
+func (r *running) cable() cabled {
+	if p := r.port.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+func (r *running) setCable(c cabled) {
+	if c == nil {
+		r.port.Store(nil)
+		return
+	}
+	r.port.Store(&c)
+}
+
+// known is the adapter as the registry knows it now.
+func (r *running) known() registry.Adapter {
+	a := r.Adapter
+	a.InfiniBand = r.infiniBand.Load()
+	return a
 }
 
 // settingID says where a setting stands, whichever spelling holds it.
@@ -55,7 +81,8 @@ func (d *Driver) openRegistry() error {
 				return err
 			}
 		}
-		d.running = append(d.running, running{Adapter: known, disabled: a.Disabled})
+		d.running = append(d.running, &running{Adapter: known, disabled: a.Disabled})
+		d.running[len(d.running)-1].infiniBand.Store(known.InfiniBand)
 	}
 	return nil
 }
@@ -79,15 +106,15 @@ func (d *Driver) forget(cause error) {
 
 // take reads the settings of adapter i, which starts with them, and tells of those that do not count.
 func (d *Driver) take(i int) {
-	r := &d.running[i]
+	r := d.running[i]
 	taken := map[string]registry.Setting{}
-	for _, s := range d.registry.Settings(r.Adapter) {
+	for _, s := range d.registry.Settings(r.known()) {
 		taken[settingID(&s)] = s
 		d.complain(r, &s)
 	}
 	d.settings.Lock()
 	defer d.settings.Unlock()
-	r.taken, r.configuration = taken, d.registry.Configuration(r.Adapter)
+	r.taken, r.configuration = taken, d.registry.Configuration(r.known())
 }
 
 // complain raises the event of a stored value that is not allowed.
@@ -179,7 +206,7 @@ func (d *Driver) lost(changes []registry.Change) (notices []registry.Notice) {
 // dynamic are the settings of adapter i that are taken up at once.
 func (d *Driver) dynamic(i int) map[string]registry.Setting {
 	out := map[string]registry.Setting{}
-	for _, s := range d.registry.Settings(d.running[i].Adapter) {
+	for _, s := range d.registry.Settings(d.running[i].known()) {
 		if s.Key.Effect == catalogue.AtOnce {
 			out[settingID(&s)] = s
 		}
@@ -189,7 +216,7 @@ func (d *Driver) dynamic(i int) map[string]registry.Setting {
 
 // follow takes up what changed of the settings of adapter i that are taken up at once.
 func (d *Driver) follow(i int, before map[string]registry.Setting) {
-	r := &d.running[i]
+	r := d.running[i]
 	for id, now := range d.dynamic(i) {
 		if was := before[id]; now.Text() != was.Text() || (now.Problem == nil) != (was.Problem == nil) {
 			d.complain(r, &now)
@@ -208,9 +235,9 @@ func (d *Driver) Settings(adapter string) ([]api.Setting, error) {
 	}
 	d.changes.Lock()
 	defer d.changes.Unlock()
-	r := &d.running[index]
+	r := d.running[index]
 	var out []api.Setting
-	for _, s := range d.registry.Settings(r.Adapter) {
+	for _, s := range d.registry.Settings(r.known()) {
 		out = append(out, d.setting(r, s))
 	}
 	return out, nil
@@ -253,7 +280,7 @@ func (d *Driver) Set(adapter, key string, value *string) ([]registry.Notice, err
 	if err != nil {
 		return nil, err
 	}
-	changes, err := d.running[index].SetKey(key, value)
+	changes, err := d.running[index].known().SetKey(key, value)
 	if err != nil {
 		return nil, err
 	}
@@ -267,11 +294,11 @@ func (d *Driver) Set(adapter, key string, value *string) ([]registry.Notice, err
 func (d *Driver) describe(s *AdapterStatus) {
 	d.changes.Lock()
 	defer d.changes.Unlock()
-	r := &d.running[s.Index]
-	s.Generation, s.Number, s.Enabled = api.GenerationName(r.Generation), r.Number, s.Enabled || r.off
+	r := d.running[s.Index]
+	s.Generation, s.Number, s.Enabled = api.GenerationName(r.Generation), r.Number, s.Enabled || r.off.Load()
 	s.Configuration = r.configuration
 	s.InfiniBand, s.Protocols = d.portStatus(int(s.Index)), d.cfg.Adapters[s.Index].protocols()
-	for _, now := range d.registry.Settings(r.Adapter) {
+	for _, now := range d.registry.Settings(r.known()) {
 		if force, ok := r.taken[settingID(&now)]; ok && pending(&now, &force) {
 			s.Pending = true
 			return

@@ -34,9 +34,9 @@ func (d *Driver) tellIdentity(index uint32) {
 	if err != nil {
 		return
 	}
-	r := &d.running[index]
+	r := d.running[index]
 	kind := "Ethernet"
-	if r.cable != nil {
+	if r.cable() != nil {
 		kind = "InfiniBand"
 	}
 	d.events.Raise(r.Generation, events.Identification{
@@ -51,7 +51,7 @@ func (d *Driver) tellFrame(index, wanted uint32) {
 	if err != nil || wanted <= info.LinkMTU {
 		return
 	}
-	r, frame := &d.running[index], info.LinkMTU+ethernetHeader
+	r, frame := d.running[index], info.LinkMTU+ethernetHeader
 	d.events.Raise(r.Generation, events.JumboPacketReduced{Adapter: r.Name, Value: wanted + ethernetHeader, Supported: frame, Used: frame})
 }
 
@@ -59,9 +59,10 @@ func (d *Driver) tellFrame(index, wanted uint32) {
 // the driver waits for them, so that they stand in the log in the order of what happened: it takes no lock that one who
 // changes adapters holds.
 func (d *Driver) adapterChanged(c device.StatusChange) {
-	r := &d.running[c.Adapter]
-	if r.cable != nil && c.Flags&(device.StatusRDMADisabled|device.StatusUp) != 0 { // programs can disable and enable adapters too
-		r.cable.SetPlugged(c.Flags&device.StatusUp != 0)
+	r := d.running[c.Adapter]
+	cable := r.cable()
+	if cable != nil && c.Flags&(device.StatusRDMADisabled|device.StatusUp) != 0 { // programs can disable and enable adapters too
+		cable.SetPlugged(c.Flags&device.StatusUp != 0)
 		d.ipoib.set(c.Adapter, c.Flags&device.StatusUp != 0)
 	}
 	if c.Flags&device.StatusDown != 0 {
@@ -76,7 +77,7 @@ func (d *Driver) adapterChanged(c device.StatusChange) {
 			d.events.Raise(r.Generation, events.AdapterStarted{
 				Adapter: r.Name, MAC: d.host.Addresses(c.Adapter).MAC, Address: c.Addr,
 			})
-			if r.cable == nil {
+			if cable == nil {
 				d.events.Raise(r.Generation, events.RoCEMode{Adapter: r.Name, Mode: mode.(string)})
 			}
 		}

@@ -80,7 +80,7 @@ func (d *Driver) tuned(q *tuning.Request) (list []registry.Adapter, err error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, d.running[index].Adapter)
+		list = append(list, d.running[index].known())
 	}
 	q.Adapters = names
 	var wrong *tuning.RequestError

@@ -19,7 +19,7 @@ import (
 func (d *Driver) VirtualPorts() []api.VirtualPort {
 	out := []api.VirtualPort{}
 	for i := range d.running {
-		for _, v := range d.registry.VirtualPorts(d.running[i].Adapter) {
+		for _, v := range d.registry.VirtualPorts(d.running[i].known()) {
 			out = append(out, d.virtualPort(uint32(i), v))
 		}
 	}
@@ -64,11 +64,11 @@ func (d *Driver) AddVirtualPort(q api.VirtualPortRequest) (api.VirtualPort, erro
 	var taken []string
 	for n := range d.running {
 		taken = append(taken, d.running[n].Name)
-		for _, v := range d.registry.VirtualPorts(d.running[n].Adapter) {
+		for _, v := range d.registry.VirtualPorts(d.running[n].known()) {
 			taken = append(taken, v.Name)
 		}
 	}
-	a := d.running[i].Adapter
+	a := d.running[i].known()
 	v, err := newVirtualPort(q, taken, d.registry.VirtualPorts(a))
 	if err != nil {
 		return api.VirtualPort{}, err
@@ -153,7 +153,7 @@ func (d *Driver) RemoveVirtualPort(q api.VirtualPortRequest) error {
 	defer d.changes.Unlock()
 	var names []string
 	for i := range d.running {
-		for _, v := range d.registry.VirtualPorts(d.running[i].Adapter) {
+		for _, v := range d.registry.VirtualPorts(d.running[i].known()) {
 			if !strings.EqualFold(v.Name, q.Connection) {
 				names = append(names, fmt.Sprintf("%q", v.Name))
 				continue
@@ -187,7 +187,7 @@ func (d *Driver) RemoveVirtualPorts() error {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	for i := range d.running {
-		for _, v := range d.registry.VirtualPorts(d.running[i].Adapter) {
+		for _, v := range d.registry.VirtualPorts(d.running[i].known()) {
 			if err := d.removeVirtualPort(uint32(i), v); err != nil {
 				return err
 			}
