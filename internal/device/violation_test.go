@@ -23,6 +23,7 @@ type informed struct {
 
 	mu       sync.Mutex
 	answered bool
+	seen     map[uint64]bool // transactions: what is not answered comes again
 	notices  []mad.Notice
 }
 
@@ -40,7 +41,8 @@ func (s *informed) Take(_ clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	case mad.MethodGetResp:
 		s.answered = m.Status == mad.StatusOK
 	case mad.MethodReport:
-		if n, err := mad.ParseNotice(m.Data[:]); err == nil {
+		if n, err := mad.ParseNotice(m.Data[:]); err == nil && !s.seen[m.TransactionID] {
+			s.seen[m.TransactionID] = true
 			s.notices = append(s.notices, n)
 		}
 	default:
@@ -52,7 +54,7 @@ func (s *informed) Take(_ clock.Time, at fabric.Place, p *fabric.Packet) bool {
 // subscribe runs an informed program at a host without an adapter.
 func (f *ibFabric) subscribe(host int) *informed {
 	f.t.Helper()
-	s := &informed{f: f, at: fabric.Place{Node: host, Port: 1}}
+	s := &informed{f: f, at: fabric.Place{Node: host, Port: 1}, seen: map[uint64]bool{}}
 	f.t.Cleanup(f.Attend(s))
 	inform := mad.InformInfo{LIDBegin: 0xffff, IsGeneric: true, Subscribe: true, Type: 0xffff, TrapNumber: 0xffff, QPN: ib.QPGSI, ProducerType: 0xffffff}
 	for late := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -139,7 +141,7 @@ func TestViolationsAreReported(t *testing.T) {
 		y.postRecv(1, dst.sge(0, 256))
 		return x, y
 	}
-	check := func(name string, number uint16, count func(*mad.PortInfo) uint16, want mad.TrapKey) {
+	check := func(name string, number, times uint16, count func(*mad.PortInfo) uint16, want mad.TrapKey) {
 		t.Helper()
 		n := s.notice(number)
 		from, to := f.port(1), f.port(2)
@@ -148,7 +150,7 @@ func TestViolationsAreReported(t *testing.T) {
 			n.IssuerGID != ib.GID(gidOf(linkLocal, b.host.adapters[b.adapter].ib.port.GUIDs[0]).As16()) {
 			t.Errorf("%s: reported is %+v of %+v, want %+v", name, got, n, want)
 		}
-		if got := count(&to); got != 1 {
+		if got := count(&to); got != times {
 			t.Errorf("%s: the port counts %d", name, got)
 		}
 		f.eventually(name+": the trap is not repressed", func() (over bool) {
@@ -159,13 +161,23 @@ func TestViolationsAreReported(t *testing.T) {
 
 	x, y := datagrams(1)
 	a.check(x.sendTo(b.addr, y.q.Number, qkey+1, src.sge(0, 8)))
-	check("Q_Key", mad.TrapBadQKey, func(i *mad.PortInfo) uint16 { return i.QKeyViolations }, mad.TrapKey{Key: qkey + 1, QP1: ib.QPN(x.q.Number), QP2: ib.QPN(y.q.Number)})
+	check("Q_Key", mad.TrapBadQKey, 1, func(i *mad.PortInfo) uint16 { return i.QKeyViolations }, mad.TrapKey{Key: qkey + 1, QP1: ib.QPN(x.q.Number), QP2: ib.QPN(y.q.Number)})
+
+	x, y = datagrams(1)
+	to := f.port(2)
+	ah, err := a.c.CreateAH(bg, command.CreateAH{PD: a.pd, AV: command.AddressVector{Addr: command.AddrFrom(b.addr), LID: uint16(to.LID), Path: command.PathGlobal}})
+	a.check(err)
+	wr := ring.SendWR{Op: ring.OpSend, NumSGE: 1, AH: uint32(ah), RemoteQPN: y.q.Number, QKey: qkey + 2}
+	wr.SGE[0] = src.sge(0, 8)
+	x.post(wr)
+	check("Q_Key with a GRH", mad.TrapBadQKey, 2, func(i *mad.PortInfo) uint16 { return i.QKeyViolations }, mad.TrapKey{Key: qkey + 2, QP1: ib.QPN(x.q.Number), QP2: ib.QPN(y.q.Number),
+		GID1: ib.GIDFromAddr(a.addr), GID2: ib.GIDFromAddr(b.addr)})
 
 	x, y = datagrams(0) // in the other's partition neither is a full member
 	a.check(x.sendTo(b.addr, y.q.Number, qkey, src.sge(0, 8)))
-	check("P_Key", mad.TrapBadPKey, func(i *mad.PortInfo) uint16 { return i.PKeyViolations }, mad.TrapKey{Key: 0x7fff, QP1: ib.QPN(x.q.Number), QP2: ib.QPN(y.q.Number)})
+	check("P_Key", mad.TrapBadPKey, 1, func(i *mad.PortInfo) uint16 { return i.PKeyViolations }, mad.TrapKey{Key: 0x7fff, QP1: ib.QPN(x.q.Number), QP2: ib.QPN(y.q.Number)})
 
-	from, to := f.port(3), f.port(2)
+	from := f.port(3)
 	smp := mad.NewSMP(mad.MethodSet, mad.AttrPortInfo, 0, 5)
 	smp.MKey = 0x78
 	p := fabric.Packet{SLID: from.LID, DLID: to.LID}

@@ -183,6 +183,8 @@ type KeyViolation struct {
 	SL       uint8
 	FromQP   ib.QPN
 	ToQP     ib.QPN
+	FromGID  ib.GID // zero without a GRH
+	ToGID    ib.GID
 }
 
 // BadPKey counts a packet with a P_Key that the port does not have, and tells it by trap 257.
@@ -201,7 +203,8 @@ func (f *Fabric) BadQKey(now clock.Time, at Place, v KeyViolation) {
 
 func (f *Fabric) badKey(now clock.Time, p *port, number uint16, v KeyViolation) {
 	f.traps.now = now
-	f.trap(p, mad.NoticeSecurity, number, mad.TrapKey{LID1: v.From, LID2: v.To, Key: v.Key, SL: v.SL, QP1: v.FromQP, QP2: v.ToQP}.Details())
+	f.trap(p, mad.NoticeSecurity, number, mad.TrapKey{LID1: v.From, LID2: v.To, Key: v.Key, SL: v.SL, QP1: v.FromQP, QP2: v.ToQP,
+		GID1: v.FromGID, GID2: v.ToGID}.Details())
 }
 
 func saturate(v *uint16) {
