@@ -28,6 +28,7 @@ type Port struct {
 	due     deadlines
 	out     []Packet
 	head    int
+	told    Message // what a program is being told
 }
 
 // methodKey is what an agent is found by for what nobody asked for.

@@ -60,17 +60,16 @@ func (f *File) Send(now clock.Time, m *Message) error {
 	if len(m.Data) > mad.Len && !transfer {
 		return &SendError{"length", uint64(len(m.Data)), "up to 256 where RMPP is not active"}
 	}
-	s := &send{agent: a, header: m.Header, left: int(min(m.Retries, 1<<16)), timeout: time.Duration(min(m.Timeout, 1<<30)) * time.Millisecond}
 	answers := response(m.Data)
 	if !answers {
 		putBE32(m.Data[atTID:], a.high)
 	}
-	s.key = sendKey{uint64(be32(m.Data[atTID:]))<<32 | uint64(be32(m.Data[atTID+4:])), m.Data[atClass], answers}
 	if !transfer && m.Timeout == 0 {
-		s.data = m.Data
-		s.whole()
+		copy(a.packet(&m.Header, m.Data[atClass]).MAD[:], m.Data)
 		return nil
 	}
+	s := &send{agent: a, header: m.Header, left: int(min(m.Retries, 1<<16)), timeout: time.Duration(min(m.Timeout, 1<<30)) * time.Millisecond}
+	s.key = sendKey{uint64(be32(m.Data[atTID:]))<<32 | uint64(be32(m.Data[atTID+4:])), m.Data[atClass], answers}
 	if a.sends[s.key] != nil {
 		return &SendError{"transaction ID", s.key.tid, "one that is not under way"}
 	}
@@ -90,23 +89,21 @@ func (f *File) Send(now clock.Time, m *Message) error {
 	return nil
 }
 
-// address makes a packet to whoever the header names.
-func (s *send) address() *Packet {
-	k := s.agent.port.transmit()
-	h := &s.header
-	k.DLID, k.DQP, k.SQP, k.SL, k.PKeyIndex = h.LID, h.QPN, s.agent.qpn, h.SL, h.PKeyIndex
+// packet makes a packet, as yet without its MAD, to whoever the header names.
+func (a *Agent) packet(h *Header, class uint8) *Packet {
+	k := a.port.transmit()
+	k.DLID, k.DQP, k.SQP, k.SL, k.PKeyIndex = h.LID, h.QPN, a.qpn, h.SL, h.PKeyIndex
 	k.HasGRH, k.GRH, k.PathBits = h.HasGRH, h.GRH, h.PathBits
-	if s.data[atClass] == mad.ClassSubnetDir {
+	if class == mad.ClassSubnetDir {
 		k.SLID = ib.LIDPermissive
 	}
 	return k
 }
 
 // whole sends a MAD as it is.
-func (s *send) whole() {
-	k := s.address()
-	copy(k.MAD[:], s.data)
-}
+func (s *send) whole() { copy(s.packet().MAD[:], s.data) }
+
+func (s *send) packet() *Packet { return s.agent.packet(&s.header, s.key.class) }
 
 // end forgets a MAD that is over.
 func (a *Agent) end(s *send) {
@@ -141,9 +138,10 @@ func (s *send) expired(now clock.Time) {
 func (s *send) fail() {
 	a := s.agent
 	a.end(s)
-	m := Message{s.header, s.data[:mad.HeaderLen]}
+	m := &a.port.told
+	*m = Message{s.header, s.data[:mad.HeaderLen]}
 	m.Status, m.Length = TimedOut, HeaderLen+mad.HeaderLen
-	a.file.deliver(&m)
+	a.file.deliver(m)
 }
 
 // request is the one that a response answers; nil: there is none.
@@ -158,7 +156,8 @@ func (a *Agent) request(k *Packet) *send {
 
 // deliver hands a MAD that came to the program.
 func (a *Agent) deliver(k *Packet, data []byte) {
-	m := Message{Header: Header{Agent: a.id, Length: uint32(HeaderLen + len(data)), QPN: k.SQP, LID: k.SLID, SL: k.SL, HasGRH: k.HasGRH,
+	m := &a.port.told
+	*m = Message{Header: Header{Agent: a.id, Length: uint32(HeaderLen + len(data)), QPN: k.SQP, LID: k.SLID, SL: k.SL, HasGRH: k.HasGRH,
 		GRH: k.GRH, PKeyIndex: k.PKeyIndex}, Data: data}
-	a.file.deliver(&m)
+	a.file.deliver(m)
 }

@@ -37,7 +37,7 @@ func (s *send) some(now clock.Time) {
 
 // part sends one segment, which begins with the headers of all.
 func (s *send) part(n uint32) {
-	k := s.address()
+	k := s.packet()
 	m, head := &k.MAD, headerLen(s.key.class)
 	own := mad.Len - head
 	copy(m[:], s.data[:min(head, len(s.data))])

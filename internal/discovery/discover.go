@@ -26,7 +26,7 @@ func Discover(ctx context.Context, p *umad.Port, o Options, a Asking) (*Fabric, 
 	}
 	type answer struct {
 		number int
-		d      *umad.Datagram
+		mad    [mad.Len]byte
 		err    error
 	}
 	answers := make(chan answer, a.Outstanding)
@@ -45,7 +45,11 @@ func Discover(ctx context.Context, p *umad.Port, o Options, a Asking) (*Fabric, 
 			}
 			under++
 			p.Start(umad.Address{LID: ib.LIDPermissive, QP: umad.SMIQP}, m, a.Timing, func(d *umad.Datagram, err error) {
-				answers <- answer{number, d, err}
+				x := answer{number: number, err: err}
+				if err == nil {
+					x.mad = d.MAD
+				}
+				answers <- x
 			})
 		}
 		if under == 0 {
@@ -54,7 +58,7 @@ func Discover(ctx context.Context, p *umad.Port, o Options, a Asking) (*Fabric, 
 		select {
 		case x := <-answers:
 			under--
-			w.take(x.number, x.d, x.err)
+			w.take(x.number, &x.mad, x.err)
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		}
@@ -72,12 +76,12 @@ func (r *Request) packet(key uint64) (*[mad.Len]byte, error) {
 }
 
 // take hands an answer to the walk.
-func (w *Walk) take(number int, d *umad.Datagram, err error) {
+func (w *Walk) take(number int, m *[mad.Len]byte, err error) {
 	if err != nil {
 		w.Answer(number, nil, err)
 		return
 	}
-	a, err := mad.ParseSMP(d.MAD[:])
+	a, err := mad.ParseSMP(m[:])
 	if err == nil && a.StatusCode() != mad.StatusOK {
 		err = &umad.StatusError{Status: a.StatusCode()}
 	}

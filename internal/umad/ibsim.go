@@ -262,7 +262,7 @@ func (c *ibsim) Receive(d *Datagram) error {
 		d.LocalQP = ib.QPN(binary.BigEndian.Uint32(b[8:]))
 		d.Failed = binary.BigEndian.Uint32(b[16:]) != 0
 		copy(d.MAD[:], b[ibsimHeaderLen:])
-		d.Length = 0
+		d.Length, d.Records = 0, nil
 		if n := binary.BigEndian.Uint64(b[24:]); n >= mad.HeaderLen && n < mad.Len {
 			d.Length = int(n)
 		}

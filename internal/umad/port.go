@@ -29,6 +29,7 @@ type Port struct {
 	exchange *exchange
 	servers  map[uint8]Server
 	timer    *time.Timer
+	armed    time.Time // when the timer goes off; zero: it does not
 	closed   bool
 	finished chan struct{}
 }
@@ -80,7 +81,8 @@ func (p *Port) Close() error {
 
 // Start sends a request, a whole MAD, whose transaction ID is filled in. Done is called once, by any goroutine, with
 // the answer or the reason why there is none: ErrTimeout, ErrClosed, or what the transport says. It must not wait for
-// other answers. What status the answer has is not looked at.
+// other answers, and may start other requests, which is the fastest way to ask many questions. The answer is its own until it
+// returns. What status the answer has is not looked at.
 func (p *Port) Start(to Address, request *[mad.Len]byte, t Timing, done func(answer *Datagram, err error)) {
 	r := &pending{timeout: max(t.Timeout, minimumTimeout), triesLeft: max(t.Tries, 1), done: done}
 	r.datagram.Remote, r.datagram.LocalQP, r.datagram.MAD = to, to.QP, *request
@@ -104,7 +106,12 @@ func (p *Port) Call(ctx context.Context, to Address, request *[mad.Len]byte, t T
 		err    error
 	}
 	ended := make(chan result, 1)
-	p.Start(to, request, t, func(d *Datagram, err error) { ended <- result{d, err} })
+	p.Start(to, request, t, func(d *Datagram, err error) {
+		if d != nil {
+			d = new(*d)
+		}
+		ended <- result{d, err}
+	})
 	select {
 	case r := <-ended:
 		return r.answer, r.err
@@ -137,9 +144,11 @@ func (p *Port) send(r *pending) {
 	}
 }
 
-// schedule sets the timer to the next deadline. The lock is held.
+// schedule sees to it that the timer goes off at the next deadline, or before. The lock is held.
 func (p *Port) schedule() {
-	if at, any := p.exchange.next(); any && !p.closed {
+	at, any := p.exchange.next()
+	if any && !p.closed && (p.armed.IsZero() || at.Before(p.armed)) {
+		p.armed = at
 		p.timer.Reset(time.Until(at))
 	}
 }
@@ -152,6 +161,7 @@ func (p *Port) tick() {
 		return
 	}
 	again, over := p.exchange.expire(time.Now())
+	p.armed = time.Time{}
 	p.schedule()
 	p.mu.Unlock()
 	for _, r := range over {
@@ -165,8 +175,7 @@ func (p *Port) tick() {
 // receive works for the port until it is closed, or the transport fails.
 func (p *Port) receive() {
 	var err error
-	for {
-		d := new(Datagram)
+	for d := new(Datagram); ; {
 		if err = p.transport.Receive(d); err != nil {
 			break
 		}

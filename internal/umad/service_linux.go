@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,14 +29,23 @@ const openIBOUI = 0x001405
 
 // service is an open port of the service of a fabric. Its agents do what they are told and nothing else: answers are
 // matched by whoever uses the transport.
+//
+// Its socket is read by a system call that waits, and not by the runtime's poller: to be woken through that takes longer than an
+// answer. Messages have several MADs where there are several. What is sent between two calls of Receive by which MADs of one
+// message are handed out goes together, when the last of them has been.
 type service struct {
-	conn     *net.UnixConn
-	manager  *os.File // open as long as the port is one with a subnet manager
-	agents   [2]uint32
-	out      []byte
-	in       [agent.HeaderLen + mad.Len]byte
-	close    sync.Once
-	closeErr error
+	fd      int          // -1: there is none
+	life    sync.RWMutex // held by who uses fd
+	ended   atomic.Bool
+	manager *os.File // open as long as the port is one with a subnet manager
+	agents  [2]uint32
+
+	sending sync.Mutex
+	many    bool   // Receive is in the middle of a message
+	out     []byte // a message of several
+
+	in   []byte // the message that came, and what is left of it
+	left []byte
 }
 
 // dialService opens a port.
@@ -51,7 +62,7 @@ func dialService(o ServiceOptions) (Transport, Device, error) {
 		return nil, d, err
 	}
 	r.Port = int32(d.PortNum)
-	s := &service{}
+	s := &service{fd: -1, in: make([]byte, socket.MaxMessage), out: make([]byte, socket.SendLen, socket.SendLen+socket.Together*socket.EachLen)}
 	if err := s.open(o, r); err != nil {
 		s.Close()
 		return nil, d, err
@@ -114,10 +125,12 @@ func serviceAnswer(c net.Conn) (uint32, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := c.SetReadDeadline(time.Time{}); err != nil {
-		return 0, nil, err
-	}
-	errno, value, ok := socket.ParseAnswer(b[:n])
+	return parseAnswer(b[:n])
+}
+
+// parseAnswer reads an answer: its number, and what stands behind that.
+func parseAnswer(b []byte) (uint32, []byte, error) {
+	errno, value, ok := socket.ParseAnswer(b)
 	switch {
 	case !ok:
 		return 0, nil, errAnswer
@@ -126,19 +139,26 @@ func serviceAnswer(c net.Conn) (uint32, []byte, error) {
 	case errno != 0:
 		return 0, nil, syscall.Errno(errno)
 	}
-	return value, b[socket.AnswerLen:n], nil
+	return value, b[socket.AnswerLen:], nil
 }
 
 // open opens the port with an agent for each of its queue pairs.
 func (s *service) open(o ServiceOptions, r socket.Request) (err error) {
-	if s.conn, err = net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: o.Socket, Net: "unixpacket"}); err != nil {
+	if s.fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0); err != nil {
+		return os.NewSyscallError("socket", err)
+	}
+	if err := unix.Connect(s.fd, &unix.SockaddrUnix{Name: o.Socket}); err != nil {
+		return os.NewSyscallError("connect", err)
+	}
+	r.Kind = socket.OpenMany
+	if err := s.write(r.Append(nil), nil); err != nil {
 		return err
 	}
-	r.Kind = socket.Open
-	if _, err := s.conn.Write(r.Append(nil)); err != nil {
+	n, err := s.read()
+	if err != nil {
 		return err
 	}
-	if _, _, err := serviceAnswer(s.conn); err != nil {
+	if _, _, err := parseAnswer(s.in[:n]); err != nil {
 		return err
 	}
 	for qpn := range s.agents {
@@ -177,7 +197,7 @@ func (s *service) register(r *agent.Registration) (uint32, error) {
 		return 0, err
 	}
 	defer c.Close()
-	_, _, err = s.conn.WriteMsgUnix(socket.AppendRegistration(nil, r), unix.UnixRights(pair[1]), nil)
+	err = s.write(socket.AppendRegistration(nil, r), unix.UnixRights(pair[1]))
 	unix.Close(pair[1])
 	if err != nil {
 		return 0, err
@@ -204,30 +224,83 @@ func (s *service) listen(class uint8) error {
 	return err
 }
 
+// read waits for a message.
+func (s *service) read() (int, error) {
+	s.life.RLock()
+	defer s.life.RUnlock()
+	for !s.ended.Load() {
+		n, err := unix.Read(s.fd, s.in)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return 0, os.NewSyscallError("read", err)
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+	}
+	return 0, ErrClosed
+}
+
+// write sends a message, with descriptors if any.
+func (s *service) write(b, rights []byte) error {
+	s.life.RLock()
+	defer s.life.RUnlock()
+	for !s.ended.Load() {
+		_, err := unix.SendmsgN(s.fd, b, rights, nil, unix.MSG_NOSIGNAL)
+		if !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("sendmsg", err)
+		}
+	}
+	return ErrClosed
+}
+
 // Send implements Transport.
 func (s *service) Send(d *Datagram) error {
 	h := agent.Header{Agent: s.agents[d.LocalQP&1], Length: mad.Len, QPN: d.Remote.QP, LID: d.Remote.LID}
 	if d.Remote.QP != SMIQP {
-		h.QKey = 0x80010000
+		h.QKey = uint32(ib.QKeyGSI)
 	}
-	s.out = binary.LittleEndian.AppendUint64(s.out[:0], socket.Send)
+	s.sending.Lock()
+	defer s.sending.Unlock()
 	s.out = append(h.Append(s.out), d.MAD[:]...)
-	_, err := s.conn.Write(s.out)
+	if s.many && len(s.out) < socket.SendLen+socket.Together*socket.EachLen {
+		return nil
+	}
+	return s.flush()
+}
+
+// flush sends what is in the message. The caller has the lock of sending.
+func (s *service) flush() error {
+	kind := uint32(socket.Send)
+	switch n := (len(s.out) - socket.SendLen) / socket.EachLen; {
+	case n == 0:
+		return nil
+	case n > 1:
+		kind = socket.SendMany
+	}
+	binary.LittleEndian.PutUint32(s.out, kind)
+	err := s.write(s.out, nil)
+	s.out = s.out[:socket.SendLen]
 	return err
 }
 
 // Receive implements Transport.
 func (s *service) Receive(d *Datagram) error {
-	n, err := s.conn.Read(s.in[:])
-	if err != nil {
-		return err
+	if len(s.left) == 0 {
+		if err := s.receive(); err != nil {
+			return err
+		}
 	}
-	if n < agent.HeaderLen+mad.HeaderLen {
+	h := agent.ParseHeader(s.left)
+	b := s.left[agent.HeaderLen:h.Length]
+	s.left = s.left[h.Length:]
+	if len(s.left) > 0 && !enough(s.left) {
 		return errAnswer
 	}
-	h := agent.ParseHeader(s.in[:])
-	clear(d.MAD[copy(d.MAD[:], s.in[agent.HeaderLen:n]):])
-	d.Remote, d.Failed, d.Length = Address{LID: h.LID, QP: h.QPN}, h.Status != 0, 0
+	clear(d.MAD[copy(d.MAD[:], b):])
+	d.Remote, d.Failed, d.Length, d.Records = Address{LID: h.LID, QP: h.QPN}, h.Status != 0, 0, nil
 	d.LocalQP = GSIQP
 	if c := d.MAD[1]; c == mad.ClassSubnetDir || c == mad.ClassSubnetLID {
 		d.LocalQP = SMIQP
@@ -235,15 +308,53 @@ func (s *service) Receive(d *Datagram) error {
 	return nil
 }
 
+// receive waits for the next message with MADs. What was kept back goes before.
+func (s *service) receive() error {
+	s.sending.Lock()
+	s.many = false
+	err := s.flush()
+	s.sending.Unlock()
+	if err != nil {
+		return err
+	}
+	n, err := s.read()
+	if err != nil {
+		return err
+	}
+	if s.left = s.in[:n]; !enough(s.left) {
+		return errAnswer
+	}
+	if n >= 2*socket.EachLen {
+		s.sending.Lock()
+		s.many = true
+		s.sending.Unlock()
+	}
+	return nil
+}
+
+// enough tells whether a message begins with a whole MAD.
+func enough(b []byte) bool {
+	if len(b) < agent.HeaderLen+mad.HeaderLen {
+		return false
+	}
+	n := agent.ParseHeader(b).Length
+	return n >= agent.HeaderLen+mad.HeaderLen && uint64(n) <= uint64(len(b))
+}
+
 // Close implements Transport.
 func (s *service) Close() error {
-	s.close.Do(func() {
-		if s.manager != nil {
-			s.manager.Close()
-		}
-		if s.conn != nil {
-			s.closeErr = s.conn.Close()
-		}
-	})
-	return s.closeErr
+	if s.ended.Swap(true) {
+		return nil
+	}
+	if s.manager != nil {
+		s.manager.Close()
+	}
+	if s.fd < 0 {
+		return nil
+	}
+	// Who waits for a message, or for room for one, is woken, and lets go of the socket.
+	_ = unix.Shutdown(s.fd, unix.SHUT_RDWR)
+	s.life.Lock()
+	defer s.life.Unlock()
+	return os.NewSyscallError("close", unix.Close(s.fd))
 }

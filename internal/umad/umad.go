@@ -40,9 +40,10 @@ type Datagram struct {
 
 // Transport carries MADs between a port and its fabric. Send and Receive may be called from one goroutine each at a time.
 type Transport interface {
-	// Send hands a MAD to the fabric. It may wait while the fabric takes none.
+	// Send hands a MAD to the fabric. It may wait while the fabric takes none. Of what is sent while whoever receives is at work
+	// with MADs that came together, some may wait until the next call of Receive.
 	Send(*Datagram) error
-	// Receive waits for the next MAD. After Close it returns an error.
+	// Receive waits for the next MAD. After Close it returns an error. It fills in all of the datagram.
 	Receive(*Datagram) error
 	Close() error
 }

@@ -3,6 +3,7 @@ package osmtest
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/umad"
@@ -59,46 +60,77 @@ func (f *flooder) report(what string, last bool) {
 	fmt.Fprintf(f.env.Stdout, "-I- Querying %d %s took %04d:%06d [sec:usec]\n", f.queries, what, took/time.Second, took%time.Second/time.Microsecond)
 }
 
-// singles asks one question again and again, with a window of them under way.
+// singles asks one question again and again, with a window of them under way. Each answer has the next question asked at once.
 func (f *flooder) singles(what string, attr uint16, mask uint64, data []byte) error {
 	m := mad.NewSA(mad.MethodGet, attr, 0, 0)
 	m.ComponentMask = mask
 	copy(m.Data[:], data)
 	request := [mad.Len]byte(m.Append(nil))
-	results := make(chan error, f.o.window)
 	timing := umad.Timing{Timeout: f.o.timeout, Tries: 3}
-	done := func(d *umad.Datagram, err error) {
-		if err == nil && (d.MAD[4] != 0 || d.MAD[5] != 0) {
-			err = errors.New(mad.StatusText(uint16(d.MAD[4])<<8 | uint16(d.MAD[5])))
+	var (
+		mu    sync.Mutex
+		begun int
+		over  bool
+		ended = make(chan error, 1)
+		done  func(*umad.Datagram, error)
+	)
+	end := func(err error) {
+		if !over {
+			over = true
+			ended <- err
 		}
-		results <- err
 	}
-	begun := 0
-	for ; begun < min(f.o.window, f.o.count); begun++ {
-		f.port.Start(f.to, &request, timing, done)
-	}
-	for f.queries < f.o.count {
-		select {
-		case <-f.ctx.Done():
-			return f.ctx.Err()
-		case err := <-results:
-			if err != nil {
-				return fmt.Errorf("query %d: %w", f.queries+1, err)
-			}
+	// answered takes note of an answer, and says whether there is another question to ask.
+	answered := func(err error) (another bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			end(fmt.Errorf("query %d: %w", f.queries+1, err))
+		}
+		if over {
+			return false
 		}
 		f.queries++
 		f.records++
-		if begun < f.o.count {
-			begun++
-			f.port.Start(f.to, &request, timing, done)
-		}
-		if f.queries == f.next && f.queries < f.o.count {
+		switch {
+		case f.queries == f.o.count:
+			end(nil)
+		case f.queries == f.next:
 			f.report(what, false)
 			f.next += reportEach
 		}
+		if another = begun < f.o.count; another {
+			begun++
+		}
+		return another
 	}
-	f.report(what, true)
-	return nil
+	done = func(d *umad.Datagram, err error) {
+		if err == nil && (d.MAD[4] != 0 || d.MAD[5] != 0) {
+			err = errors.New(mad.StatusText(uint16(d.MAD[4])<<8 | uint16(d.MAD[5])))
+		}
+		if answered(err) {
+			f.port.Start(f.to, &request, timing, done)
+		}
+	}
+	first := min(f.o.window, f.o.count)
+	mu.Lock()
+	begun = first
+	mu.Unlock()
+	for range first {
+		f.port.Start(f.to, &request, timing, done)
+	}
+	select {
+	case <-f.ctx.Done():
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		return f.ctx.Err()
+	case err := <-ended:
+		if err == nil {
+			f.report(what, true)
+		}
+		return err
+	}
 }
 
 // tables asks for tables, one after the other, until so many records have come.

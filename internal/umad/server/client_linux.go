@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/agent"
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/umad/socket"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -26,6 +27,10 @@ type client struct {
 	// hopes is how often the loop looks for another message behind one before it goes back to wait: programs that send many
 	// at once have the most messages, and waiting costs as much as reading.
 	hopes, events int
+
+	// many: messages to the program may have several MADs, which are gathered.
+	many     bool
+	gathered []byte
 
 	// What could not be written at once; guarded by the server.
 	queue  []message
@@ -128,6 +133,8 @@ func (s *Server) take(c *client, b []byte, fd int) bool {
 	switch binary.LittleEndian.Uint32(b) {
 	case socket.Send:
 		return s.send(c, b[socket.SendLen:], fd)
+	case socket.SendMany:
+		return s.sendMany(c, b[socket.SendLen:])
 	case socket.Register:
 		r, ok := socket.ParseRegistration(b)
 		return ok && s.register(c, &r, fd)
@@ -183,13 +190,34 @@ func (s *Server) send(c *client, b []byte, fd int) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := c.file.Send(s.now(), &m); err != nil {
-		m.Data = m.Data[:min(len(m.Data), mad.HeaderLen)]
-		m.Status, m.Length = uint32(unix.EINVAL), uint32(agent.HeaderLen+len(m.Data))
-		s.deliver(c, &m)
+	s.post(c, s.now(), &m)
+	s.changed(c.place)
+	return true
+}
+
+// sendMany sends some MADs.
+func (s *Server) sendMany(c *client, b []byte) bool {
+	if !c.many || len(b)%socket.EachLen != 0 {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	for ; len(b) > 0; b = b[socket.EachLen:] {
+		s.message = agent.Message{Header: agent.ParseHeader(b), Data: b[agent.HeaderLen:socket.EachLen]}
+		s.post(c, now, &s.message)
 	}
 	s.changed(c.place)
 	return true
+}
+
+// post gives a MAD to its agent, or back to its program. The lock is held.
+func (s *Server) post(c *client, now clock.Time, m *agent.Message) {
+	if err := c.file.Send(now, m); err != nil {
+		m.Data = m.Data[:min(len(m.Data), mad.HeaderLen)]
+		m.Status, m.Length = uint32(unix.EINVAL), uint32(agent.HeaderLen+len(m.Data))
+		s.deliver(c, m)
+	}
 }
 
 // readFile reads a memory file that a program has sealed, so that it cannot change or end while it is read.
@@ -217,8 +245,8 @@ func readFile(fd int, length int64) ([]byte, error) {
 	return b, nil
 }
 
-// open makes the connection an open port.
-func (s *Server) open(c *client, at fabric.Place) {
+// open makes the connection an open port; many: messages may have several MADs.
+func (s *Server) open(c *client, at fabric.Place, many bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.places[at]
@@ -227,7 +255,7 @@ func (s *Server) open(c *client, at fabric.Place) {
 		s.places[at] = p
 	}
 	p.open++
-	c.place = p
+	c.place, c.many = p, many
 	c.file = p.Open(func(m *agent.Message) { s.deliver(c, m) })
 }
 
@@ -261,6 +289,10 @@ func (s *Server) deliver(c *client, m *agent.Message) {
 	if s.clients[c.fd] != c {
 		return
 	}
+	if c.many && len(m.Data) <= mad.Len {
+		s.gather(c, m)
+		return
+	}
 	s.frame = m.Append(s.frame[:0])
 	k := message{file: -1, size: len(m.Data) + 1024}
 	if len(m.Data) > socket.MaxInline {
@@ -273,7 +305,44 @@ func (s *Server) deliver(c *client, m *agent.Message) {
 	} else {
 		s.frame = append(s.frame, m.Data...)
 	}
-	if k.data = s.frame; len(c.queue) == 0 && c.write(&k) {
+	k.data = s.frame
+	s.put(c, k)
+}
+
+// gather puts a MAD behind others for the program. They are written when they are many, or when the loop has nothing else to
+// do with what it has read.
+func (s *Server) gather(c *client, m *agent.Message) {
+	if len(c.gathered) == 0 {
+		s.gathering = append(s.gathering, c)
+	}
+	c.gathered = append(m.Append(c.gathered), m.Data...)
+	if !s.busy || len(c.gathered) >= socket.Together*socket.EachLen {
+		s.releaseAll()
+	}
+}
+
+// release lets programs read what was gathered for them.
+func (s *Server) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.releaseAll()
+}
+
+// releaseAll is release for who has the lock.
+func (s *Server) releaseAll() {
+	for _, c := range s.gathering {
+		if s.clients[c.fd] == c {
+			s.put(c, message{data: c.gathered, file: -1, size: len(c.gathered) + 1024})
+		}
+		c.gathered = c.gathered[:0]
+	}
+	clear(s.gathering)
+	s.gathering = s.gathering[:0]
+}
+
+// put writes a message, now or later. It keeps nothing of the data. The lock is held.
+func (s *Server) put(c *client, k message) {
+	if len(c.queue) == 0 && c.write(&k) {
 		k.close()
 		return
 	}
@@ -281,7 +350,7 @@ func (s *Server) deliver(c *client, m *agent.Message) {
 		k.close()
 		return
 	}
-	k.data = append([]byte(nil), s.frame...)
+	k.data = append([]byte(nil), k.data...)
 	c.queue = append(c.queue, k)
 	c.queued += k.size
 	if len(c.queue) == 1 {

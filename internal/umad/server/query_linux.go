@@ -57,8 +57,8 @@ func (s *Server) request(c *client, r *socket.Request) bool {
 			return false
 		}
 		s.answer(c, append(socket.Answer(0, uint32(len(path))), path...))
-	case socket.Open:
-		s.open(c, *at)
+	case socket.Open, socket.OpenMany:
+		s.open(c, *at, r.Kind == socket.OpenMany)
 		s.answer(c, socket.Answer(0, 0))
 		return true
 	}

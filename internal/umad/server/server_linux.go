@@ -41,7 +41,11 @@ type Server struct {
 	until   clock.Time // when the loop looks again
 	ready   []*place   // with something to send
 	sent    agent.Packet
+	came    agent.Packet // what a port is being given
+	message agent.Message
 	frame   []byte
+	// gathering are clients for which the loop keeps MADs back, to write several at once.
+	gathering []*client
 }
 
 // place is a port of the fabric that a program has opened.
@@ -170,6 +174,7 @@ func (s *Server) run() {
 		for _, e := range events[:max(n, 0)] {
 			s.event(int(e.Fd), e.Events)
 			s.carry()
+			s.release()
 		}
 		s.advance()
 		s.carry()
@@ -192,6 +197,7 @@ func (s *Server) patience() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy = false
+	s.releaseAll()
 	if len(s.ready) > 0 {
 		return 0
 	}
@@ -299,11 +305,12 @@ func (s *Server) Take(_ clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	if port == nil || port.Quiet() {
 		return false
 	}
-	k := agent.Packet{Packet: *p}
+	k := &s.came
+	k.Packet, k.HasGRH, k.PKeyIndex = *p, false, 0
 	if p == &s.sent.Packet { // what a program of ours sent, or what came at once of it
 		k.HasGRH, k.GRH, k.PKeyIndex = s.sent.HasGRH, s.sent.GRH, s.sent.PKeyIndex
 	}
-	taken := port.Receive(s.now(), &k)
+	taken := port.Receive(s.now(), k)
 	s.changed(port)
 	if !s.busy && (len(s.ready) > 0 || s.next.Before(s.until)) {
 		s.poke()

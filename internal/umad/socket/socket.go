@@ -4,7 +4,8 @@
 //
 // It runs over a unix socket that keeps messages apart (SOCK_SEQPACKET). The first message of a connection is a
 // Request, which is answered. An answer to Open without an error makes the connection an open port; on it go Register,
-// Unregister and Send, and what comes back are MADs alone: an ib_user_mad header of 64 bytes and the MAD.
+// Unregister and Send, and what comes back are MADs alone: an ib_user_mad header of 64 bytes and the MAD. OpenMany is Open for
+// programs with many requests under way: both sides may put several MADs into one message then.
 package socket
 
 import (
@@ -15,6 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/agent"
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
 )
 
 // The environment of a program.
@@ -38,6 +40,10 @@ const (
 	Register   = 6 // an agent; the answer comes over the socket that comes with it
 	Unregister = 7 // likewise
 	Send       = 8 // a MAD
+	OpenMany   = 9 // Open, and messages may have several MADs
+	// SendMany is Send of some MADs of 256 bytes with their headers, one behind the other, on a port of OpenMany. What comes back
+	// there is likewise one or more MADs, the length of each in its header.
+	SendMany = 10
 )
 
 // Lengths of fields and messages.
@@ -47,7 +53,9 @@ const (
 	RequestLen  = 104
 	RegisterLen = 48
 	AnswerLen   = 8
-	SendLen     = 8 // before the header
+	SendLen     = 8                         // before the header
+	EachLen     = agent.HeaderLen + mad.Len // of a MAD in SendMany
+	Together    = 16                        // MADs that are put into one message at most
 	// MaxInline is the longest MAD in a message. A longer one stands in a sealed memory file that comes with the
 	// message, which has the first 256 bytes.
 	MaxInline = 32 << 10

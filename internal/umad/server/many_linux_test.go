@@ -1,0 +1,134 @@
+package server
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/agent"
+	"github.com/softvpi/softvpi/internal/umad"
+	"github.com/softvpi/softvpi/internal/umad/socket"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// nodeInfo asks the node itself, by a directed route without hops.
+func nodeInfo(t *testing.T, id uint64) (b [mad.Len]byte) {
+	t.Helper()
+	m := mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, id)
+	if err := m.Direct(nil); err != nil {
+		t.Fatal(err)
+	}
+	return [mad.Len]byte(m.Append(nil))
+}
+
+// Requests that are started where others are answered travel together, and each has its answer once.
+func TestManyRequests(t *testing.T) {
+	w := serve(t)
+	p := w.open(umad.ServiceOptions{Node: "hca2"})
+	const all, window = 5000, 100
+	request := nodeInfo(t, 0)
+	var (
+		mu           sync.Mutex
+		begun, ended int
+		over         = make(chan struct{})
+	)
+	var next func()
+	done := func(d *umad.Datagram, err error) {
+		if err != nil || d.MAD[3] != mad.MethodGetResp || d.MAD[64] != mad.BaseVersion {
+			t.Errorf("answer %v, %v", d, err)
+		}
+		mu.Lock()
+		if ended++; ended == all {
+			close(over)
+		}
+		mu.Unlock()
+		next()
+	}
+	next = func() {
+		mu.Lock()
+		more := begun < all
+		begun++
+		mu.Unlock()
+		if more {
+			p.Start(umad.Address{LID: ib.LIDPermissive}, &request, umad.DefaultTiming, done)
+		}
+	}
+	for range window {
+		next()
+	}
+	<-over
+	p.Close()
+	p.Start(umad.Address{LID: ib.LIDPermissive}, &request, umad.DefaultTiming, func(_ *umad.Datagram, err error) {
+		if err != umad.ErrClosed {
+			t.Errorf("on a closed port: %v", err)
+		}
+	})
+}
+
+// The answers to MADs of one message come in few messages, in order. One that cannot be sent comes back among them, with its
+// header alone.
+func TestManyInAMessage(t *testing.T) {
+	w := serve(t)
+	c := hostile(t, w)
+	r := socket.Request{Kind: socket.OpenMany, Node: "hca1", Port: 1}
+	in := make([]byte, socket.MaxMessage)
+	if _, err := c.Write(r.Append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Read(in); err != nil || n != socket.AnswerLen {
+		t.Fatal(n, err)
+	}
+	if _, err := c.Write(socket.AppendRegistration(nil, &agent.Registration{QPN: 0, Raw: true})); err != nil {
+		t.Fatal(err)
+	}
+	const all, bad = 40, 7
+	b := []byte{socket.SendMany, 0, 0, 0, 0, 0, 0, 0}
+	for i := range all {
+		h := agent.Header{LID: ib.LIDPermissive, Length: mad.Len}
+		if i == bad {
+			h.Agent = 9
+		}
+		m := nodeInfo(t, uint64(i))
+		b = append(h.Append(b), m[:]...)
+	}
+	if _, err := c.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	messages, seen := 0, map[byte]bool{}
+	for len(seen) < all {
+		n, err := c.Read(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for messages++; n > 0; {
+			h := agent.ParseHeader(in)
+			id := in[agent.HeaderLen+15]
+			if seen[id] || (h.Status != 0) != (id == bad) || (h.Length == socket.EachLen) == (id == bad) {
+				t.Errorf("MAD %d: %+v", id, h)
+			}
+			seen[id] = true
+			n -= int(h.Length)
+			copy(in, in[h.Length:])
+		}
+	}
+	if messages > all/4 {
+		t.Errorf("%d messages for %d MADs", messages, all)
+	}
+}
+
+// What is no sequence of whole MADs ends the connection, as does one on a port that was opened for one MAD a message.
+func TestHostileMany(t *testing.T) {
+	w := serve(t)
+	m := append([]byte{socket.SendMany, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 2*socket.EachLen)...)
+	c := openHostile(t, w)
+	_, _ = c.Write(m)
+	ended(t, "several MADs on a port for one", c)
+	c = hostile(t, w)
+	r := socket.Request{Kind: socket.OpenMany, Node: "hca1", Port: 1}
+	_, _ = c.Write(r.Append(nil))
+	if _, err := c.Read(make([]byte, 64)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = c.Write(m[:len(m)-1])
+	ended(t, "a MAD that is cut", c)
+}

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Measures subnet administration: path records a second of the subnet manager inside `softvpi fabric run --sm`, next to OpenSM
+# at a node of such a fabric of its own, and to OpenSM on the real ibsim, each in turn by the same client (osmtest -f f -s 4).
+#
+#   sa.sh BIN      BIN is where make build clib put softvpi; ROUNDS says how often (3), COUNT how many questions (100000)
+#
+# A line says the median of the seconds of the rounds, and how many times as fast ours is. Processor seconds are those of fabric
+# and manager together. It wants Debian's opensm; without ibsim, or Debian's osmtest, there are fewer lines.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+bin=$(cd "${1:?usage: sa.sh BIN}" && pwd)
+rounds=${ROUNDS:-3} count=${COUNT:-100000}
+net=$here/../../internal/fabric/testdata/small.net
+command -v opensm >/dev/null || { echo "sa.sh: there is no opensm" >&2; exit 2; }
+dir=$(mktemp -d)
+started=()
+trap 'kill -KILL "${started[@]}" 2>/dev/null; exec 9>&-; wait; rm -rf "$dir"' EXIT
+cd "$dir"
+
+has() { until grep -q "$2" "$1" 2>/dev/null; do sleep 0.05; done; }
+declare -A pids
+fabric() { # name option...
+  local name=$1
+  shift
+  XDG_RUNTIME_DIR=$dir "$bin/softvpi" fabric run --name "sa-$$-$name" "$@" "$net" >"$name.log" 2>&1 &
+  started+=($!) pids[$name]=$!
+  has "$name.log" listening
+}
+at() { # ground node command...
+  local g=$1 node=$2
+  shift 2
+  if [ "$g" = ibsim ]; then env IBSIM_SOCKNAME="sa-$$" SIM_HOST="$node" "$@"; else
+    env SOFTVPI_FABRIC="$dir/softvpi/fabric-sa-$$-$g.sock" SOFTVPI_NODE="$node" LD_LIBRARY_PATH="$bin/clib" "$@"
+  fi
+}
+opensm() { # ground
+  local preload=
+  mkdir "$1.osm"
+  if [ "$1" = ibsim ]; then preload=$(echo /usr/lib/*/umad2sim/libumad2sim.so); fi
+  at "$1" hca1 env LD_PRELOAD="$preload" OSM_CACHE_DIR="$dir/$1.osm" OSM_TMP_DIR="$dir/$1.osm" /usr/sbin/opensm -d 2 -f "$dir/$1.osm/log" >"$1.opensm" 2>&1 &
+  has "$1.osm/log" "SUBNET UP"
+  pids[$1]+=" $(pgrep -P $!)" # the shell waits for it
+  started+=("${pids[$1]##* }")
+}
+cpu() { # ground: seconds of its processes
+  local s=0 p
+  for p in ${pids[$1]}; do s=$(awk -v s="$s" '{ sub(/.*\) /, ""); print s + $12 + $13 }' "/proc/$p/stat"); done
+  awk -v s="$s" -v hz="$(getconf CLK_TCK)" 'BEGIN { print s / hz }'
+}
+grounds=(ours opensm)
+fabric ours --sm
+fabric opensm
+opensm opensm
+if command -v ibsim >/dev/null && ls /usr/lib/*/umad2sim/libumad2sim.so >/dev/null 2>&1; then
+  grounds+=(ibsim)
+  mkfifo in
+  exec 9<>in # at the end of its input it would spin
+  IBSIM_SOCKNAME="sa-$$" ibsim -s "$net" <in >ibsim.log 2>&1 &
+  started+=($!) pids[ibsim]=$!
+  has ibsim.log "Network simulator ready"
+  opensm ibsim
+fi
+until at ours hca2 "$bin/softvpi" sminfo >/dev/null 2>&1; do sleep 0.1; done
+
+clients=("osmtest here, one at a time|$bin/softvpi osmtest --window 1 --count $count" "osmtest here, 64 at once|$bin/softvpi osmtest --window 64 --count $count")
+if [ -x /usr/sbin/osmtest ] && [ "$count" = 100000 ]; then clients+=("Debian's osmtest, one at a time|/usr/sbin/osmtest"); fi
+once() { # ground command...: seconds, processor seconds
+  local g=$1 before
+  shift
+  before=$(cpu "$g")
+  if [ "$g" = ibsim ] && [ "$1" = /usr/sbin/osmtest ]; then set -- env LD_PRELOAD="$(echo /usr/lib/*/umad2sim/libumad2sim.so)" "$@"; fi
+  at "$g" hca2 "$@" -f f -s 4 -l "$dir/client.log" >"$dir/client.out" 2>&1 || { cat "$dir/client.out" >&2; return 1; }
+  awk -v b="$before" -v a="$(cpu "$g")" '/-I- Querying/ { split($(NF - 1), t, ":"); s = t[1] + t[2] / 1e6 } END { printf "%.3f %.2f\n", s, a - b }' "$dir/client.out"
+}
+median() { sort -n | awk '{ v[NR] = $1 } END { printf "%.2f", v[int((NR + 1) / 2)] }'; }
+echo "$count path records, $rounds rounds, $(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg)"
+for c in "${clients[@]}"; do
+  read -ra command <<<"${c#*|}"
+  for _ in $(seq "$rounds"); do for g in "${grounds[@]}"; do once "$g" "${command[@]}" >>"$g.times"; done; done
+  line="${c%|*}:"
+  for g in "${grounds[@]}"; do
+    s=$(cut -d' ' -f1 "$g.times" | median)
+    line+=" $g $s s (processor $(cut -d' ' -f2 "$g.times" | median) s)"
+    if [ "$g" = ours ]; then own=$s; else line+=", $(awk -v a="$own" -v b="$s" 'BEGIN { printf "%.1f", b / a }') times"; fi
+    line+=";"
+    rm "$g.times"
+  done
+  echo "${line%;}"
+done
