@@ -129,55 +129,50 @@ func ReadRegistrations(from io.Reader, now time.Time) (r Registrations, err erro
 	group := false
 	for n := 1; in.Scan(); n++ {
 		l := line{text: strings.TrimLeft(in.Text(), " \t")}
-		kind := strings.HasPrefix
-		switch t := l.text; {
-		case t == "":
-			continue
-		case kind(t, "MC Group"):
-			group = true
-			g := l.group()
-			r.Groups = append(r.Groups, g)
-		case kind(t, "mcm_port") && group:
-			last := &r.Groups[len(r.Groups)-1]
-			if m := l.member(); len(last.Members) < maxRegistrations {
-				last.Members = append(last.Members, m)
-			}
-		case kind(t, "InformInfo Record:"):
-			group = false
-			r.Subscriptions = append(r.Subscriptions, l.subscription())
-		case kind(t, "Service Record:"):
-			group = false
-			if s := l.service(now); s.Left != 0 {
-				r.Services = append(r.Services, s)
-			}
-		case kind(t, "GUIDInfo Record:"):
-			group = false
-			r.addGUIDs(l.guids())
-		}
-		if l.err == nil && max(len(r.Groups), len(r.Subscriptions), len(r.Services), len(r.GUIDs)) > maxRegistrations {
+		add := r.parse(&l, group, now)
+		if l.err == nil && max(len(r.Groups), len(r.Subscriptions), len(r.Services), len(r.GUIDs)) >= maxRegistrations {
 			l.err = fmt.Errorf("more than %d of a kind", maxRegistrations)
 		}
 		if l.err != nil {
-			r.dropLast(l.text)
 			return r, fmt.Errorf("line %d: %w", n, l.err)
+		}
+		if add != nil {
+			add()
+			group = strings.HasPrefix(l.text, "MC Group") || group && strings.HasPrefix(l.text, "mcm_port")
 		}
 	}
 	return r, in.Err()
 }
 
-// dropLast takes back what a line that is wrong has added.
-func (r *Registrations) dropLast(text string) {
+// parse reads a line and returns what adds it, nil for one that is nothing. group: the line may be of the last group.
+func (r *Registrations) parse(l *line, group bool, now time.Time) (add func()) {
+	is := func(kind string) bool { return strings.HasPrefix(l.text, kind) }
 	switch {
-	case strings.HasPrefix(text, "MC Group"):
-		r.Groups = r.Groups[:len(r.Groups)-1]
-	case strings.HasPrefix(text, "mcm_port"):
-		g := &r.Groups[len(r.Groups)-1]
-		g.Members = g.Members[:max(0, len(g.Members)-1)]
-	case strings.HasPrefix(text, "InformInfo"):
-		r.Subscriptions = r.Subscriptions[:len(r.Subscriptions)-1]
-	case strings.HasPrefix(text, "Service"):
-		r.Services = r.Services[:max(0, len(r.Services)-1)]
+	case is("MC Group"):
+		g := l.group()
+		return func() { r.Groups = append(r.Groups, g) }
+	case is("mcm_port") && group:
+		m := l.member()
+		return func() {
+			if g := &r.Groups[len(r.Groups)-1]; len(g.Members) < maxRegistrations {
+				g.Members = append(g.Members, m)
+			}
+		}
+	case is("InformInfo Record:"):
+		s := l.subscription()
+		return func() { r.Subscriptions = append(r.Subscriptions, s) }
+	case is("Service Record:"):
+		s := l.service(now)
+		return func() {
+			if s.Left != 0 {
+				r.Services = append(r.Services, s)
+			}
+		}
+	case is("GUIDInfo Record:"):
+		port, lid, block, table := l.guids()
+		return func() { r.addGUIDs(port, lid, block, table) }
 	}
+	return nil
 }
 
 // line is a line that is read field by field, in their order.
@@ -302,7 +297,7 @@ func (l *line) guids() (port uint64, lid ib.LID, block int, g mad.GUIDInfo) {
 
 // addGUIDs puts a block in its place.
 func (r *Registrations) addGUIDs(port uint64, lid ib.LID, block int, g mad.GUIDInfo) {
-	if port == 0 || block > 0xff {
+	if port == 0 {
 		return
 	}
 	if n := len(r.GUIDs); n == 0 || r.GUIDs[n-1].Port != port {

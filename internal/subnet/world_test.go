@@ -24,6 +24,8 @@ type world struct {
 	sms []*seat
 	log []string
 	tid uint64
+	// client takes what comes to a port without a manager; it may be nil.
+	client func(at fabric.Place, q *fabric.Packet)
 
 	streams []stream
 	tick    clock.Time // when the streams send next
@@ -39,6 +41,8 @@ type seat struct {
 type stream struct {
 	from, to  fabric.Place
 	sent, got uint64
+	mlid      ib.LID // of the group that it goes to in place of to, 0 for none
+	members   int
 }
 
 const streamGap = time.Millisecond
@@ -87,7 +91,11 @@ func (w *world) arrive(at fabric.Place, q *fabric.Packet) {
 	for _, s := range w.sms {
 		if s.at == at {
 			s.sm.Receive(w.now, &subnet.Packet{LID: q.SLID, QPN: q.SQP, LocalQPN: q.DQP, SL: q.SL, MAD: q.MAD})
+			return
 		}
+	}
+	if w.client != nil {
+		w.client(at, q)
 	}
 }
 
@@ -159,6 +167,9 @@ func (w *world) stream() {
 		h := ib.LRH(b[:n])
 		h.SetNextHeader(ib.LNHLocal)
 		h.SetDLID(w.f.PortInfo(s.to).LID)
+		if s.mlid != 0 {
+			h.SetDLID(s.mlid)
+		}
 		h.SetPktLen(n / 4)
 		binary.BigEndian.PutUint16(b[6:], uint16(w.f.PortInfo(s.from).LID))
 		bth := ib.BTH(b[ib.LRHLen:])
