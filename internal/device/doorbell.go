@@ -59,9 +59,8 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 // postpone reports whether work that was just posted waits for more: a program
 // that polls, and posts one request right after another, has its packets sent in
 // batches, by the next poll at the latest. A burst is of one queue pair: posts to
-// others do not cut it short. The first post is sent at once, unless the burst before
-// was long: the next one is long too, most likely, and a packet that comes alone
-// costs both sides as much as a burst.
+// others do not cut it short. The first post is sent at once: the peer has something to
+// do while the others are posted.
 func (a *adapter) postpone(now clock.Time, qpn uint32) bool {
 	last := a.rang
 	a.rang = now
@@ -69,8 +68,7 @@ func (a *adapter) postpone(now clock.Time, qpn uint32) bool {
 		a.rangFor, a.row = qpn, 0
 	}
 	a.row++
-	alone := now.Sub(last) > burstGap && (a.postponed > 0 || a.burst < burstLong || now.Sub(last) > pollingTime)
-	if alone || a.row > burstPosts || a.postponed >= transmitBatch-1 {
+	if now.Sub(last) > burstGap || a.row > burstPosts || a.postponed >= transmitBatch-1 {
 		a.row = 0
 		return false
 	}
@@ -95,8 +93,5 @@ func (a *adapter) follows(qpn uint32) bool {
 
 // release ends the wait of what was postponed: it is sent now.
 func (a *adapter) release() {
-	if a.postponed > 0 {
-		a.burst = max(a.postponed, (3*a.burst+a.postponed)/4) // the last of many posts may go alone
-	}
 	a.owing, a.postponed = false, 0
 }

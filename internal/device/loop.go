@@ -33,8 +33,6 @@ const (
 	burstGap   = time.Microsecond
 	burstPosts = 61
 	clockSkip  = 3 // a look at the clock takes a third of a post: one in four has it
-	// A burst of burstLong posts is long, and so is the next one that begins within pollingTime.
-	burstLong = 8
 	// After quietTurns turns without packets the links are asked at every
 	// quietSkip-th turn.
 	quietTurns = 256
@@ -60,7 +58,6 @@ type batch struct {
 	few         bool       // a packet or two came in this turn
 	arrived     int        // packets that came in this turn
 	postponed   int        // doorbells since something was sent
-	burst       int        // so many were postponed together lately
 	rang        clock.Time // last doorbell of a program in this process
 	rangFor     uint32     // the queue pair that it was for
 	row         int        // doorbells in a row that were for it
