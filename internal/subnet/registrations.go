@@ -218,8 +218,8 @@ func (a *administration) recallSubscription(x *Subscription) {
 		return
 	}
 	info := x.Info
-	info.Subscribe, info.QPN, info.RespTime = true, x.QPN, 0
-	if slices.ContainsFunc(a.subs, func(s *subscription) bool { return s.guid == guid && s.info == info }) {
+	info.Subscribe, info.QPN = true, x.QPN
+	if a.subscribed(guid, info) >= 0 {
 		return
 	}
 	a.subs = append(a.subs, &subscription{a.sm.cur.Ports[p].Info.LID, guid, a.gid(guid), x.QPN, info})

@@ -53,8 +53,9 @@ func (a *administration) informInfo(r *request) {
 		qpn = info.QPN // whose subscription ends
 	}
 	key := info
-	key.Subscribe, key.QPN, key.RespTime = true, qpn, 0
-	i := slices.IndexFunc(a.subs, func(s *subscription) bool { return s.guid == port.GUID && s.info == key })
+	key.Subscribe, key.QPN = true, qpn
+	i := a.subscribed(port.GUID, key)
+	key.RespTime = info.RespTime
 	switch {
 	case info.Subscribe && i < 0:
 		if len(a.subs) >= maxSubs {
@@ -70,6 +71,16 @@ func (a *administration) informInfo(r *request) {
 	}
 	a.revision++
 	a.one(r, r.data[:mad.InformInfoLen])
+}
+
+// subscribed finds a subscription of a port; how long it takes to answer does not tell one from another.
+func (a *administration) subscribed(guid uint64, key mad.InformInfo) int {
+	key.RespTime = 0
+	return slices.IndexFunc(a.subs, func(s *subscription) bool {
+		info := s.info
+		info.RespTime = 0
+		return s.guid == guid && info == key
+	})
 }
 
 func (a *administration) eachSubscription(_ int32, emit func([]byte)) {

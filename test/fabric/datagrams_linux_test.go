@@ -28,6 +28,7 @@ type datagrams struct {
 	*ground
 	rack          *rack.Rack
 	path, library string
+	running       *exec.Cmd // OpenSM
 }
 
 // newDatagrams runs the small fabric, without a subnet manager.
