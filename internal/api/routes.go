@@ -55,6 +55,9 @@ func (s *Server) routes() {
 	if x, ok := d.(VirtualPorts); ok {
 		s.virtualPortRoutes(x)
 	}
+	if x, ok := d.(IPoIBEndpoints); ok {
+		s.ipoibRoutes(x)
+	}
 	if s.cfg.Counters != nil {
 		s.counterRoutes(s.cfg.Counters)
 	}

@@ -76,6 +76,28 @@ type AdapterStatus struct {
 
 	// InfiniBand is the port where it is InfiniBand's; RoCE, UDPPort and Frames then say nothing.
 	InfiniBand *InfiniBandStatus `json:"infiniband,omitempty"`
+
+	// IPoIB are the port's IPoIB interfaces, its own one first.
+	IPoIB []IPoIBStatus `json:"ipoib,omitempty"`
+}
+
+// IPoIBStatus is an IPoIB interface.
+type IPoIBStatus struct {
+	Connection string            `json:"connection"`          // the adapter's name, or that of a virtual port
+	Interface  string            `json:"interface,omitempty"` // network interface of the system; empty: none
+	IName      string            `json:"iname,omitempty"`     // of a virtual port
+	State      string            `json:"state"`               // up, or why it is disconnected
+	Connected  bool              `json:"connected"`           // packets flow
+	MTU        int               `json:"mtu"`                 // bytes of an IP packet
+	PKey       uint16            `json:"pkey"`                // 0: none yet
+	Address    string            `json:"address"`             // link-layer address, 20 bytes
+	MAC        string            `json:"mac"`                 // that GUIDMask makes of the port's GUID
+	Broadcast  string            `json:"broadcast,omitempty"` // MGID of the broadcast group
+	MLID       uint16            `json:"mlid"`                // of the broadcast group; 0: not joined
+	Local      int               `json:"local_endpoints"`     // addresses of its own and behind it
+	Multicast  int               `json:"multicast_endpoints"` // groups
+	Remote     int               `json:"remote_endpoints"`    // neighbours
+	Counters   map[string]uint64 `json:"counters"`            // by their short names in the sets network_interface and ipoib
 }
 
 // InfiniBandStatus is a port of an InfiniBand fabric.

@@ -69,6 +69,27 @@ func (a *AdapterStatus) writePort(w io.Writer, state string, addrs []string) {
 	fmt.Fprintf(w, "  generation %s, registry number %04d, port GUID 0x%016x, P_Keys %s%s\n", a.Generation, a.Number, p.PortGUID, or(strings.Join(keys, " "), "none"),
 		map[bool]string{true: ", keys wait for a restart"}[a.Pending])
 	fmt.Fprintf(w, "  impairment: %s\n", or(a.Impairment, "none"))
+	for i := range a.IPoIB {
+		a.IPoIB[i].writeText(w)
+	}
+}
+
+// writeText prints an IPoIB interface.
+func (x *IPoIBStatus) writeText(w io.Writer) {
+	name := ""
+	if x.IName != "" {
+		name = fmt.Sprintf(" %s (%s)", clean(x.Connection), clean(x.IName))
+	}
+	key := "no partition"
+	if x.PKey != 0 {
+		key = fmt.Sprintf("P_Key 0x%04x", x.PKey)
+	}
+	fmt.Fprintf(w, "  IPoIB%s: %s, interface %s, MTU %d, %s, MAC address %s, end points: %d local, %d multicast, %d remote\n",
+		name, x.State, or(clean(x.Interface), "none"), x.MTU, key, x.MAC, x.Local, x.Multicast, x.Remote)
+	c := x.Counters
+	fmt.Fprintf(w, "    sent %d packets %d bytes, received %d packets %d bytes, %d dropped to send, %d dropped received\n",
+		c["sent_packets"], c["sent_bytes"], c["received_packets"], c["received_bytes"],
+		c["outbound_discarded_packets"]+c["outbound_error_packets"], c["received_discarded_packets"]+c["received_error_packets"])
 }
 
 // writeEthernet prints a port of an Ethernet.

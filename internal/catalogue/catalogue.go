@@ -106,7 +106,7 @@ type CounterSet struct {
 	Generations Generation
 	// Short is the set's name on command lines and in metric names: lower case, words joined by "_".
 	Short string
-	// Instances says what there is one of: "adapter", "port", "priority", "cpu", "vport", "function".
+	// Instances says what there is one of: "adapter", "port", "priority", "cpu", "vport", "function", "interface".
 	Instances string
 	// Reset says what sets the set's counters back to 0.
 	Reset       ResetRule

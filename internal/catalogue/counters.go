@@ -15,9 +15,11 @@ var CounterSets = []CounterSet{
 	datapathStatistics,
 	sendStatistics,
 	vfMonitoring,
+	networkInterface,
 	softTransport,
 	softConnections,
 	softLink,
+	softIPoIB,
 }
 
 // CounterSetNamed returns the set that a name means: its printed name, an alias or its short name, in any letter case.

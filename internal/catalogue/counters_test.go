@@ -35,7 +35,7 @@ func TestCounterNamesAreUnique(t *testing.T) {
 }
 
 func TestCounterSetsAreComplete(t *testing.T) {
-	instances := []string{"adapter", "port", "priority", "cpu", "vport", "function"}
+	instances := []string{"adapter", "port", "priority", "cpu", "vport", "function", "interface"}
 	for i := range CounterSets {
 		s := &CounterSets[i]
 		if s.Generations == 0 || !slices.Contains(instances, s.Instances) || s.Description == "" || len(s.Counters) == 0 {

@@ -26,16 +26,29 @@ var basicKeys = []Key{
 		Sources:     from(winof, "4.6.3 Basic Registry Keys", winof, "4.9.3 Tunable Performance Parameters"),
 	},
 	{
-		Name: "*ReceiveBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: NumericString,
-		Defaults: each(512, 4096), IPoIB: onIB(512), Min: 256, Max: 4096, Unit: "packets", UI: true, Title: "Receive Buffers",
+		Name: "*ReceiveBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onEthernet, Type: NumericString,
+		Defaults: each(512, 4096), Min: 256, Max: 4096, Unit: "packets", UI: true, Title: "Receive Buffers",
 		Description: "Packets that each receive ring has room for. More of them survive longer bursts, and take more memory.",
 		Chosen:      "The defaults of the tables; perf_tuning and the lists of tunable parameters print others.",
 		Sources:     basicSources,
 	},
 	{
-		Name: "*TransmitBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*ReceiveBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Defaults: always(512), Min: 256, Max: 4096, Unit: "packets", UI: true, Title: "Receive Buffers",
+		Description: "Datagrams that an IPoIB interface has room for until they are looked at. More of them survive longer bursts, and take more memory.",
+		Chosen:      "The defaults of the tables; perf_tuning and the lists of tunable parameters print others.",
+		Sources:     basicSources,
+	},
+	{
+		Name: "*TransmitBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onEthernet, Type: NumericString,
 		Defaults: always(2048), Min: 256, Max: 4096, Unit: "packets", UI: true, Title: "Send Buffers",
 		Description: "Packets that each send ring has room for. More of them may improve sending, and take more memory.",
+		Sources:     basicSources,
+	},
+	{
+		Name: "*TransmitBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Defaults: always(2048), Min: 256, Max: 4096, Unit: "packets", UI: true, Title: "Send Buffers",
+		Description: "Datagrams that an IPoIB interface has under way at most; one that finds no room is dropped and counted.",
 		Sources:     basicSources,
 	},
 	{
@@ -45,9 +58,16 @@ var basicKeys = []Key{
 		Sources:     basicSources,
 	},
 	{
-		Name: "MaxNumOfMCList", Base: AdapterClass, Group: groupBasic, Generations: MLX4, Scope: onBoth, Type: NumericString,
+		Name: "MaxNumOfMCList", Base: AdapterClass, Group: groupBasic, Generations: MLX4, Scope: onEthernet, Type: NumericString,
 		Defaults: always(128), Min: 64, Max: 1024, Unit: "addresses",
 		Description: "Multicast addresses that the adapter filters itself. With more of them in use the port takes every multicast frame and the host filters.",
+		Sources:     from(winof, "4.6.3 Basic Registry Keys"),
+	},
+	{
+		Name: "MaxNumOfMCList", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Defaults: always(128), Min: 64, Max: 1024, Unit: "addresses",
+		Description: "Multicast groups that an IPoIB interface is a member of at most, the broadcast group counted. Groups beyond are not joined, and counted: InfiniBand has no port that takes every group.",
+		Chosen:      alsoWinOF2,
 		Sources:     from(winof, "4.6.3 Basic Registry Keys"),
 	},
 	{

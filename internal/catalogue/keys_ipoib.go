@@ -12,7 +12,7 @@ var (
 
 var ipoibKeys = []Key{
 	{
-		Name: "GUIDMask", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Name: "GUIDMask", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
 		Defaults: always(0xE7), Min: 0, Max: 0xFF, BitsSet: 6, Hex: true,
 		Description: "Which six of the port GUID's eight bytes make the MAC address of the interface, one bit each; 0 stands for the default.",
 		Chosen:      alsoWinOF2,

@@ -13,27 +13,52 @@ var checksums = []Choice{
 
 var offloadKeys = []Key{
 	{
-		Name: "*LsoV1IPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*LsoV1IPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet, Type: NumericString,
 		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Large Send Offload Version 1 (IPv4)",
 		Description: "Cuts large TCP sends over IPv4 into segments in the adapter, in NDIS's first form of the offload.",
 		Sources:     offloadSources,
 	},
 	{
-		Name: "*LsoV2IPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*LsoV1IPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Large Send Offload Version 1 (IPv4)",
+		Description: "Lets TCP over IPv4 hand large packets to IPoIB, which cuts them. Linux knows one form of the offload: it is there where this key or *LsoV2IPv4 is 1, and where the Tx checksum offloads are.",
+		Sources:     offloadSources,
+	},
+	{
+		Name: "*LsoV2IPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet, Type: NumericString,
 		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Large Send Offload Version 2 (IPv4)",
 		Description: "Cuts large TCP sends over IPv4 into segments in the adapter, in NDIS's second form of the offload.",
 		Sources:     offloadSources,
 	},
 	{
-		Name: "*LsoV2IPv6", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*LsoV2IPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Large Send Offload Version 2 (IPv4)",
+		Description: "Lets TCP over IPv4 hand large packets to IPoIB, which cuts them. Linux knows one form of the offload: it is there where this key or *LsoV1IPv4 is 1, and where the Tx checksum offloads are.",
+		Sources:     offloadSources,
+	},
+	{
+		Name: "*LsoV2IPv6", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet, Type: NumericString,
 		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Large Send Offload Version 2 (IPv6)",
 		Description: "Cuts large TCP sends over IPv6 into segments in the adapter.",
 		Sources:     offloadSources,
 	},
 	{
-		Name: "LSOSize", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*LsoV2IPv6", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Large Send Offload Version 2 (IPv6)",
+		Description: "Lets TCP over IPv6 hand large packets to IPoIB, which cuts them; only where the Tx checksum offloads are there too.",
+		Sources:     offloadSources,
+	},
+	{
+		Name: "LSOSize", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet, Type: NumericString,
 		Defaults: always(64000), Min: 614 + 1024, Max: 64000, Unit: "bytes",
 		Description: "Most bytes that TCP may hand over as one large send. A value below the MTU plus 1024 switches the large-send offload off.",
+		Chosen:      "The fixed lower limit, which is that of the smallest MTU.",
+		Sources:     offloadSources,
+	},
+	{
+		Name: "LSOSize", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Defaults: always(64000), Min: 1500 + 1024, Max: 64000, Unit: "bytes",
+		Description: "Most bytes that TCP may hand to IPoIB as one large packet. A value below *JumboPacket plus 1024 switches the large-send offload off.",
 		Chosen:      "The fixed lower limit, which is that of the smallest MTU.",
 		Sources:     offloadSources,
 	},
@@ -62,15 +87,27 @@ var offloadKeys = []Key{
 		Sources:     offloadSources,
 	},
 	{
-		Name: "*TCPUDPChecksumOffloadIPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*TCPUDPChecksumOffloadIPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet, Type: NumericString,
 		Defaults: always(3), Choices: checksums, UI: true, Title: "TCP/UDP Checksum Offload (IPv4)",
 		Description: "Which side's TCP and UDP checksums over IPv4 the adapter takes care of.",
 		Sources:     offloadSources,
 	},
 	{
-		Name: "*TCPUDPChecksumOffloadIPv6", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*TCPUDPChecksumOffloadIPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Defaults: always(3), Choices: checksums, UI: true, Title: "TCP/UDP Checksum Offload (IPv4)",
+		Description: "Which side's TCP and UDP checksums over IPv4 IPoIB takes care of. Linux has one switch for sending: Tx has to be enabled for IPv6 too. Received segments are joined where Rx is enabled.",
+		Sources:     offloadSources,
+	},
+	{
+		Name: "*TCPUDPChecksumOffloadIPv6", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet, Type: NumericString,
 		Defaults: always(3), Choices: checksums, UI: true, Title: "TCP/UDP Checksum Offload (IPv6)",
 		Description: "Which side's TCP and UDP checksums over IPv6 the adapter takes care of.",
+		Sources:     offloadSources,
+	},
+	{
+		Name: "*TCPUDPChecksumOffloadIPv6", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Defaults: always(3), Choices: checksums, UI: true, Title: "TCP/UDP Checksum Offload (IPv6)",
+		Description: "Which side's TCP and UDP checksums over IPv6 IPoIB takes care of. Linux has one switch for sending: Tx has to be enabled for IPv4 too. Received segments are joined where Rx is enabled.",
 		Sources:     offloadSources,
 	},
 	{

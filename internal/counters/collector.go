@@ -13,6 +13,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipoib"
 )
 
 // Adapter is an adapter with its words.
@@ -20,6 +21,18 @@ type Adapter struct {
 	device.Counters
 	// Generation decides which sets and counters the adapter has; 0: MLX5.
 	Generation catalogue.Generation
+	// Interfaces are its network interfaces: those of IPoIB.
+	Interfaces []Interface
+}
+
+// Interface is a network interface of an adapter with its words, which begin with 0 when it is made.
+type Interface struct {
+	Name string // of its connection
+	// Made tells interfaces of one name apart that were made one after the other: it only grows.
+	Made  uint64
+	Speed uint64 // bit/s
+	ipoib.Counters
+	ipoib.Census
 }
 
 // Config is what a Collector reads.
@@ -50,9 +63,10 @@ type baseKey struct {
 // base is what is subtracted from the words of a set, how often it was set, and how often the adapter had been
 // restarted by then: a later restart puts what it had counted before in its place.
 type base struct {
-	words    device.Counters
-	resets   uint64
-	restarts uint64
+	words      device.Counters
+	interfaces []Interface
+	resets     uint64
+	restarts   uint64
 }
 
 // New returns a Collector.
@@ -64,14 +78,14 @@ func New(cfg Config) *Collector {
 	return &Collector{cfg: cfg, start: cfg.Now(), bases: map[baseKey]*base{}}
 }
 
-func (c *Collector) rebase(set string, words device.Counters) {
-	k := baseKey{set, words.Adapter}
+func (c *Collector) rebase(set string, a *Adapter) {
+	k := baseKey{set, a.Adapter}
 	b := c.bases[k]
 	if b == nil {
 		b = &base{}
 		c.bases[k] = b
 	}
-	b.words, b.restarts = words, words.Restarts
+	b.words, b.interfaces, b.restarts = a.Counters, slices.Clone(a.Interfaces), a.Restarts
 	b.words.Before = nil
 	b.resets++
 }
@@ -94,7 +108,7 @@ func (c *Collector) Reset(q ResetRequest) error {
 	defer c.mu.Unlock()
 	for i := range adapters {
 		if q.Adapter == "" || adapters[i].Name == q.Adapter {
-			c.rebase(set.Short, adapters[i].Counters)
+			c.rebase(set.Short, &adapters[i])
 			found = true
 		}
 	}
@@ -168,6 +182,7 @@ func (c *Collector) Snapshot(paths ...string) (Snapshot, error) {
 type instance struct {
 	name   string
 	labels map[string]string
+	of     *Interface // of an interface
 }
 
 // instances are those that an adapter has of a set.
@@ -176,12 +191,17 @@ func (c *Collector) instances(set *catalogue.CounterSet, a *Adapter) []instance 
 		return nil
 	}
 	one := func(suffix, label, value string) instance {
-		return instance{a.Name + suffix, map[string]string{"adapter": a.Name, label: value}}
+		return instance{name: a.Name + suffix, labels: map[string]string{"adapter": a.Name, label: value}}
 	}
 	var all []instance
 	switch set.Instances {
 	case "adapter":
-		all = append(all, instance{a.Name, map[string]string{"adapter": a.Name}})
+		all = append(all, instance{name: a.Name, labels: map[string]string{"adapter": a.Name}})
+	case "interface":
+		for n := range a.Interfaces {
+			x := &a.Interfaces[n]
+			all = append(all, instance{x.Name, map[string]string{"adapter": a.Name, "interface": x.Name}, x})
+		}
 	case "port":
 		all = append(all, one("", "port", "1"))
 	case "priority":
@@ -201,19 +221,22 @@ func (c *Collector) instances(set *catalogue.CounterSet, a *Adapter) []instance 
 // read makes the part of an instance that is selected.
 func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel selection) Instance {
 	x := Instance{Set: set.Short, Name: in.name, Labels: in.labels}
-	from := a.Before
-	x.Epoch = a.Restarts
-	if b := c.bases[baseKey{set.Short, a.Adapter}]; b != nil {
+	b := c.bases[baseKey{set.Short, a.Adapter}]
+	if b != nil {
 		x.Epoch += b.resets
-		if b.restarts == a.Restarts {
-			from = &b.words
-		}
+	}
+	read := readDevice(set.Short, a, b)
+	if in.of != nil {
+		x.Epoch += in.of.Made
+		read = readInterface(set.Short, in.of, b)
+	} else {
+		x.Epoch += a.Restarts
 	}
 	for i := range set.Counters {
 		if set.Has(i, a.generation()) && sel.selects(set, in.name, i) {
 			v := Value{Counter: set.Counters[i].Short}
 			if one := set.Counters[i].Only; one == "" || one == in.labels[set.Instances] {
-				v.Raw = raw(set, i, &a.Counters, from)
+				v.Raw = raw(&set.Counters[i], read)
 			}
 			x.Values = append(x.Values, v)
 		}
@@ -221,19 +244,50 @@ func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel
 	return x
 }
 
-// raw is the value of a counter since from (nil: since the adapter was made), for a rate the total that it is the rate
-// of; nil where nothing counts it.
-func raw(set *catalogue.CounterSet, i int, now, from *device.Counters) *uint64 {
-	k := &set.Counters[i]
+// readTotal tells what a total is now, and what it was when it was set back.
+type readTotal func(short string) (now, from uint64)
+
+// readDevice reads totals of an adapter since it was restarted or its set was set back.
+func readDevice(set string, a *Adapter, b *base) readTotal {
+	from := a.Before
+	if b != nil && b.restarts == a.Restarts {
+		from = &b.words
+	}
+	return func(short string) (uint64, uint64) {
+		at := words[set][short]
+		if from == nil {
+			return at(&a.Counters), 0
+		}
+		return at(&a.Counters), at(from)
+	}
+}
+
+// readInterface reads totals of an interface since it was made or its set was set back.
+func readInterface(set string, x *Interface, b *base) readTotal {
+	from := &Interface{}
+	if b != nil {
+		if n := slices.IndexFunc(b.interfaces, func(o Interface) bool { return o.Made == x.Made }); n >= 0 {
+			from = &b.interfaces[n]
+		}
+	}
+	return func(short string) (uint64, uint64) {
+		at := interfaceWords[set][short]
+		return at(x), at(from)
+	}
+}
+
+// raw is the value of a counter since it was set back, for a rate the total that it is the rate of; nil where nothing
+// counts it.
+func raw(k *catalogue.Counter, read readTotal) *uint64 {
 	if !k.Counted() {
 		return nil
 	}
 	var v uint64
 	for _, short := range totals(k) {
-		at := words[set.Short][short]
-		v += at(now)
-		if from != nil && !k.Keeps {
-			v -= at(from)
+		now, from := read(short)
+		v += now
+		if !k.Keeps {
+			v -= from
 		}
 	}
 	return &v

@@ -35,7 +35,7 @@ type metrics struct {
 // setLabels are the labels of the sets with one instance for each of a thing.
 var setLabels = map[string][]string{
 	"adapter": {"adapter"}, "port": {"adapter", "port"}, "priority": {"adapter", "priority"}, "cpu": {"adapter", "cpu"},
-	"vport": {"adapter", "vport"}, "function": {"adapter", "function"},
+	"vport": {"adapter", "vport"}, "function": {"adapter", "function"}, "interface": {"adapter", "interface"},
 }
 
 func newMetrics(c *Collector) *metrics {

@@ -16,7 +16,7 @@ import (
 func (d *Driver) words() []counters.Adapter {
 	var out []counters.Adapter
 	for _, w := range d.host.Counters() {
-		out = append(out, counters.Adapter{Counters: w, Generation: d.running[w.Adapter].Generation})
+		out = append(out, counters.Adapter{Counters: w, Generation: d.running[w.Adapter].Generation, Interfaces: d.interfaces(int(w.Adapter))})
 	}
 	return out
 }

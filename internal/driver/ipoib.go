@@ -153,6 +153,9 @@ func (p *ipoibPorts) run(i uint32, x *ipoibPort, connection string, key ib.PKey,
 	var system service.System // not a nil *tun.Device in it
 	if s != nil {
 		system = s
+		if err := s.SetOffloads(p.offloads(i)); err != nil {
+			p.d.log.Warn("the system does without offloads", "connection", connection, "cause", err)
+		}
 	}
 	f, err := x.port.Add(cfg, system, func(e ipoib.Event) { p.tell(i, connection, e) })
 	if err != nil {
@@ -184,15 +187,42 @@ func (p *ipoibPorts) addressed(i uint32, all []netip.Prefix) {
 }
 
 // config is what the registry keys of an adapter say about its interfaces.
-func (p *ipoibPorts) config(i uint32) ipoib.Config {
+func (p *ipoibPorts) config(i uint32) service.Config {
 	p.d.settings.RLock()
 	defer p.d.settings.RUnlock()
 	r := p.d.running[i]
-	return ipoib.Config{
-		MTU:       int(r.value("*JumboPacket")),
-		SATimeout: time.Duration(r.value("SaTimeout")) * time.Millisecond, SARetries: int(r.value("SaRetries")), QueryPaths: r.value("EnableQPR") != 0,
-		GeneralQueryRuns: int(r.value("McastIgmpMldGeneralQueryInterval")), QueryResponseRuns: int(r.value("McastQueryResponseInterval")),
-		LocalMaxAge: int(r.value("LocalEndpointMaxAge")), LocalInterval: time.Duration(r.value("LocalEndpointMonitorInterval")) * time.Millisecond,
+	return service.Config{
+		Config: ipoib.Config{
+			MTU:       int(r.value("*JumboPacket")),
+			SATimeout: time.Duration(r.value("SaTimeout")) * time.Millisecond, SARetries: int(r.value("SaRetries")), QueryPaths: r.value("EnableQPR") != 0,
+			GeneralQueryRuns: int(r.value("McastIgmpMldGeneralQueryInterval")), QueryResponseRuns: int(r.value("McastQueryResponseInterval")),
+			LocalMaxAge: int(r.value("LocalEndpointMaxAge")), LocalInterval: time.Duration(r.value("LocalEndpointMonitorInterval")) * time.Millisecond,
+			MaxGroups: int(r.value("MaxNumOfMCList")),
+		},
+		Buffers:    service.Buffers{Send: int(r.value("*TransmitBuffers")), Receive: int(r.value("*ReceiveBuffers"))},
+		Unchecked4: r.value("*TCPUDPChecksumOffloadIPv4")&receives == 0, Unchecked6: r.value("*TCPUDPChecksumOffloadIPv6")&receives == 0,
+	}
+}
+
+// Bits of the keys of checksum offloads (WinOF 5.50, 4.6.4).
+const (
+	sends    = 1
+	receives = 2
+)
+
+// offloads is what the system may leave to the interfaces of an adapter. Linux has one switch for the checksums of both IP versions, and large sends
+// need them.
+func (p *ipoibPorts) offloads(i uint32) tun.Offloads {
+	p.d.settings.RLock()
+	defer p.d.settings.RUnlock()
+	r := p.d.running[i]
+	size := int(r.value("LSOSize"))
+	large := size >= int(r.value("*JumboPacket"))+1024 // WinOF 5.50, 4.6.4: "if LSOSize is smaller than MTU+1024, LSO will be disabled"
+	return tun.Offloads{
+		Checksum:  r.value("*TCPUDPChecksumOffloadIPv4")&r.value("*TCPUDPChecksumOffloadIPv6")&sends != 0,
+		Large4:    large && r.value("*LsoV1IPv4")|r.value("*LsoV2IPv4") != 0,
+		Large6:    large && r.value("*LsoV2IPv6") != 0,
+		LargeSize: size,
 	}
 }
 
@@ -283,21 +313,6 @@ func (p *ipoibPorts) forget(x *ipoibPort, connection string) {
 		_ = s.Close()
 		delete(p.systems, connection)
 	}
-}
-
-// status is how far a connection is, in words, and the P_Key that it has.
-func (p *ipoibPorts) status(i uint32, connection string) (string, ib.PKey) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	x := p.ports[i]
-	if x == nil || x.list[connection] == nil {
-		return "disconnected: the adapter is disabled", 0
-	}
-	s := x.list[connection].Status()
-	if s.State == ipoib.Up {
-		return s.State.String(), s.PKey
-	}
-	return "disconnected: " + s.State.String(), s.PKey
 }
 
 // openSystems makes the network interfaces of the system for an adapter and its virtual ports. That of the adapter itself is asked for by name,

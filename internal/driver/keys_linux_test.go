@@ -55,6 +55,16 @@ var acting = map[string]func(*testing.T){
 	"McastQueryResponseInterval":       TestIPoIBKeys,
 	"LocalEndpointMaxAge":              TestIPoIBKeys,
 	"LocalEndpointMonitorInterval":     TestIPoIBKeys,
+	"*ReceiveBuffers":                  TestIPoIBKeys,
+	"*TransmitBuffers":                 TestIPoIBKeys,
+	"MaxNumOfMCList":                   TestIPoIBKeys,
+	"*LsoV1IPv4":                       TestIPoIBKeys,
+	"*LsoV2IPv4":                       TestIPoIBKeys,
+	"*LsoV2IPv6":                       TestIPoIBKeys,
+	"LSOSize":                          TestIPoIBKeys,
+	"*TCPUDPChecksumOffloadIPv4":       TestIPoIBKeys,
+	"*TCPUDPChecksumOffloadIPv6":       TestIPoIBKeys,
+	"GUIDMask":                         TestIPoIBKeys,
 }
 
 // actingOf are the files with the tests of keys that a tool's feature acts on.

@@ -298,6 +298,10 @@ func (d *Driver) describe(s *AdapterStatus) {
 	s.Generation, s.Number, s.Enabled = api.GenerationName(r.Generation), r.Number, s.Enabled || r.off.Load()
 	s.Configuration = r.configuration
 	s.InfiniBand, s.Protocols = d.portStatus(int(s.Index)), d.cfg.Adapters[s.Index].protocols()
+	s.IPoIB = d.ipoibStatus(int(s.Index))
+	if len(s.IPoIB) > 0 {
+		s.MAC = s.IPoIB[0].MAC
+	}
 	for _, now := range d.registry.Settings(r.known()) {
 		if force, ok := r.taken[settingID(&now)]; ok && pending(&now, &force) {
 			s.Pending = true

@@ -29,8 +29,9 @@ func (d *Driver) VirtualPorts() []api.VirtualPort {
 // virtualPort is a virtual port of adapter i with its state.
 func (d *Driver) virtualPort(i uint32, v registry.VirtualPort) api.VirtualPort {
 	p := api.VirtualPort{Connection: v.Name, Port: d.running[i].Name, IName: v.IName, PKey: keyText(ib.PKey(v.PKey))}
-	state, active := d.ipoib.status(i, v.Name)
-	p.State = state
+	s, runs := d.ipoib.look(i, v.Name)
+	active := s.PKey
+	p.State = stateText(s.State, runs)
 	if active != 0 {
 		p.ActivePKey = keyText(active)
 	}

@@ -107,6 +107,7 @@ func (i *Interface) newGroup(now clock.Time, mgid ib.GID) *group {
 			}
 		}
 		if oldest == nil {
+			i.counters.GroupsRefused++
 			return nil
 		}
 		i.leave(now, oldest)

@@ -89,21 +89,6 @@ type Interface struct {
 	ageing     clock.Time // next run of the endpoint monitor
 }
 
-// Counters are what an interface counts.
-type Counters struct {
-	SentPackets, SentBytes         uint64
-	ReceivedPackets, ReceivedBytes uint64
-	SentMulticast                  uint64
-	ReceivedMulticast              uint64
-	DroppedDown                    uint64 // packets to send while disconnected
-	DroppedLong                    uint64 // longer than the MTU
-	DroppedInvalid                 uint64 // to send: no IP packet; received: no datagram of IPoIB
-	DroppedNoRoute                 uint64 // neighbours and groups that could not be resolved
-	DroppedFull                    uint64 // too many waited for a resolution
-	UnknownProtocol                uint64 // received, of a type that is none of IPoIB's here
-	Requests, Repeated, Unanswered uint64 // of the subnet administration
-}
-
 // New makes an interface that is down. random gives numbers for transaction IDs and for spreading repetitions in time. The error is a *ConfigError.
 func New(cfg Config, random func() uint64) (*Interface, error) {
 	cfg, err := cfg.complete()

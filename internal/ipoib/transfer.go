@@ -21,28 +21,34 @@ type Arrival struct {
 // Send takes an IP packet of the system. With ok, the packet is to be sent to the destination at once, behind HeaderOf it; that is the usual
 // case, and nothing is copied. Else it was copied to wait for an address, or dropped and counted.
 func (i *Interface) Send(now clock.Time, packet []byte) (to Destination, ok bool) {
+	return i.SendPieces(now, packet, nil)
+}
+
+// SendPieces is Send for a packet in two pieces, of which the first holds the headers.
+func (i *Interface) SendPieces(now clock.Time, head, body []byte) (to Destination, ok bool) {
+	size := len(head) + len(body)
 	if i.state != Up {
 		i.counters.DroppedDown++
 		return to, false
 	}
-	src, dst, ok := endsOf(packet)
+	src, dst, ok := endsOf(head)
 	switch {
 	case !ok:
 		i.counters.DroppedInvalid++
 		return to, false
-	case len(packet) > i.mtu:
+	case size > i.mtu:
 		i.counters.DroppedLong++
 		return to, false
 	}
 	i.sends(src)
 	i.counters.SentPackets++
-	i.counters.SentBytes += uint64(len(packet))
+	i.counters.SentBytes += uint64(size)
 	data := func() []byte {
-		h, _ := HeaderOf(packet)
-		return append(append(make([]byte, 0, HeaderLen+len(packet)), h[:]...), packet...)
+		h, _ := HeaderOf(head)
+		return append(append(append(make([]byte, 0, HeaderLen+size), h[:]...), head...), body...)
 	}
 	if dst.IsMulticast() || dst.Is4() && i.isBroadcast(dst) {
-		return i.sendGroup(now, packet, src, dst, data)
+		return i.sendGroup(now, head, src, dst, data)
 	}
 	n := i.lookup(now, i.nextHop(dst), src)
 	if n != nil && n.ready() {
@@ -58,6 +64,17 @@ func (i *Interface) Send(now clock.Time, packet []byte) (to Destination, ok bool
 		n.waiting = append(n.waiting, data())
 	}
 	return to, false
+}
+
+// SendMore counts another packet of size bytes to the destination that Send has just given, and says whether it may be sent there.
+func (i *Interface) SendMore(size int) bool {
+	if size > i.mtu {
+		i.counters.DroppedLong++
+		return false
+	}
+	i.counters.SentPackets++
+	i.counters.SentBytes += uint64(size)
+	return true
 }
 
 // sendGroup is Send for what goes to many.
@@ -124,7 +141,7 @@ func (i *Interface) Receive(now clock.Time, a *Arrival) []byte {
 	}
 	t, payload, err := ParseHeader(a.Data)
 	if err != nil {
-		i.counters.DroppedInvalid++
+		i.counters.ReceivedInvalid++
 		return nil
 	}
 	switch t {
@@ -143,13 +160,13 @@ func (i *Interface) ownLID(l ib.LID) bool { return l&^(1<<i.port.LMC-1) == i.por
 func (i *Interface) receiveIP(now clock.Time, a *Arrival, t eth.EtherType, p []byte) []byte {
 	src, dst, ok := endsOf(p)
 	if !ok || (t == eth.TypeIPv4) != src.Is4() || src.IsMulticast() {
-		i.counters.DroppedInvalid++
+		i.counters.ReceivedInvalid++
 		return nil
 	}
 	if t == eth.TypeIPv6 {
 		h := eth.IPv6(p)
 		if eth.IPv6Len+h.PayloadLen() > len(p) {
-			i.counters.DroppedInvalid++
+			i.counters.ReceivedInvalid++
 			return nil
 		}
 		if body, is := discoveryIn(h, p[eth.IPv6Len:eth.IPv6Len+h.PayloadLen()]); is {
@@ -172,7 +189,7 @@ func (i *Interface) receiveIP(now clock.Time, a *Arrival, t eth.EtherType, p []b
 func (i *Interface) receiveARP(now clock.Time, a *Arrival, b []byte) {
 	p, err := ParseARP(b)
 	if err != nil {
-		i.counters.DroppedInvalid++
+		i.counters.ReceivedInvalid++
 		return
 	}
 	mine := i.local[p.TargetIP] != nil
@@ -189,7 +206,7 @@ func (i *Interface) receiveARP(now clock.Time, a *Arrival, b []byte) {
 func (i *Interface) receiveDiscovery(now clock.Time, a *Arrival, body []byte, src, dst netip.Addr, hopLimit uint8) {
 	d, err := ParseDiscovery(body, src, dst, hopLimit)
 	if err != nil {
-		i.counters.DroppedInvalid++
+		i.counters.ReceivedInvalid++
 		return
 	}
 	if d.Advertisement {

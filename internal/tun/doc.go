@@ -13,6 +13,16 @@ var ErrUnsupported = errors.New("TUN interfaces are there on Linux only")
 // MaxName is how long the name of an interface may be, in bytes.
 const MaxName = 15
 
+// MaxPieces is how many pieces a packet to write may have.
+const MaxPieces = 64
+
+// Offloads are what the system may leave to be done to packets that it sends.
+type Offloads struct {
+	Checksum       bool // of TCP and UDP, over both IP versions
+	Large4, Large6 bool // to cut large TCP packets over IPv4 and IPv6
+	LargeSize      int  // the largest, in bytes; 0: as the system has it
+}
+
 // Settings are what the system's user has given an interface.
 type Settings struct {
 	Up       bool

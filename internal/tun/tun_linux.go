@@ -7,15 +7,20 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"syscall"
+	"unsafe"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/offload"
 )
 
-// Device is an interface. ReadBatch and Write may be called at once.
+// Device is an interface. Its methods may be called at once.
 type Device struct {
 	file  *os.File
+	raw   syscall.RawConn
 	name  string
 	index int
 	ask   *netlink.Handle
@@ -23,6 +28,13 @@ type Device struct {
 
 	done chan struct{}
 	once sync.Once
+
+	writing sync.Mutex // of the rest
+	write   func(fd uintptr) bool
+	header  [offload.HeaderLen]byte
+	vector  [1 + MaxPieces]unix.Iovec
+	pieces  int
+	failed  error
 }
 
 // Open makes an interface, down and without addresses. It stays in the network namespace of the calling thread, and is
@@ -45,6 +57,10 @@ func Open(name string) (*Device, error) {
 		return nil, err
 	}
 	d.file = os.NewFile(uintptr(fd), "/dev/net/tun")
+	d.write = d.writev
+	if d.raw, err = d.file.SyscallConn(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
 	return d, nil
 }
 
@@ -54,7 +70,7 @@ func (d *Device) make(fd int, name string) error {
 	if err != nil {
 		return fmt.Errorf("interface name %q: %w", name, err)
 	}
-	r.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	r.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, r); err != nil {
 		return fmt.Errorf("interface %q: %w", name, os.NewSyscallError("TUNSETIFF", err))
 	}
@@ -78,44 +94,114 @@ func (d *Device) make(fd int, name string) error {
 // Name is the interface's name when it was made.
 func (d *Device) Name() string { return d.name }
 
-// ReadBatch reads at least one packet and what else is there, one into each of the buffers, and returns their lengths in n, which has to be as
-// long. It waits for the first.
-func (d *Device) ReadBatch(b [][]byte, n []int) (count int, err error) {
-	raw, err := d.file.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
+// Each gives take every packet that the system sends, one after the other, until Close. The packet's memory is the caller's again when take returns.
+// idle is called before it waits. Packets that are not what they say they are are passed over. The error is os.ErrClosed, or of the system.
+func (d *Device) Each(take func(h offload.Header, packet []byte), idle func()) error {
+	buffer := make([]byte, offload.HeaderLen+offload.MaxPacket+1)
 	var failed error
-	err = raw.Read(func(fd uintptr) bool {
-		for count < len(b) {
-			k, err := unix.Read(int(fd), b[count])
+	err := d.raw.Read(func(fd uintptr) bool {
+		for {
+			n, err := unix.Read(int(fd), buffer)
 			switch {
 			case err == unix.EINTR:
 				continue
 			case err == unix.EAGAIN:
-				return count > 0
+				idle()
+				return false
 			case err != nil:
 				failed = os.NewSyscallError("read", err)
 				return true
 			}
-			n[count] = k
-			count++
+			if h, packet, err := offload.ParseHeader(buffer[:n]); err == nil {
+				take(h, packet)
+			}
+			select {
+			case <-d.done:
+				return true
+			default:
+			}
 		}
-		return true
 	})
-	if count > 0 {
-		return count, nil
-	}
 	select {
 	case <-d.done:
-		return 0, os.ErrClosed
+		return os.ErrClosed
 	default:
-		return 0, errors.Join(err, failed)
+		return errors.Join(err, failed)
 	}
 }
 
-// Write hands the system a packet.
-func (d *Device) Write(b []byte) (int, error) { return d.file.Write(b) }
+// Write hands the system a packet in pieces, of which there may be MaxPieces. The error is of the system, which takes nothing while the interface is down.
+func (d *Device) Write(h offload.Header, pieces [][]byte) error {
+	if len(pieces) > MaxPieces {
+		return fmt.Errorf("interface %q: a packet in %d pieces, want at most %d", d.name, len(pieces), MaxPieces)
+	}
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	h.Put(d.header[:])
+	d.vector[0].Base = &d.header[0]
+	d.vector[0].SetLen(len(d.header))
+	n := 1
+	for _, p := range pieces {
+		if len(p) > 0 {
+			d.vector[n].Base = &p[0]
+			d.vector[n].SetLen(len(p))
+			n++
+		}
+	}
+	d.pieces = n
+	err := d.raw.Write(d.write)
+	clear(d.vector[:n])
+	if err != nil {
+		return err
+	}
+	return d.failed
+}
+
+// writev writes the vector, and notes what the system says.
+func (d *Device) writev(fd uintptr) bool {
+	for {
+		_, _, e := unix.Syscall(unix.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&d.vector[0])), uintptr(d.pieces))
+		switch e {
+		case unix.EINTR:
+			continue
+		case unix.EAGAIN:
+			return false
+		case 0:
+			d.failed = nil
+		default:
+			d.failed = os.NewSyscallError("writev", e)
+		}
+		return true
+	}
+}
+
+// SetOffloads says what the system may leave to be done to packets that it sends. Large packets need the checksum.
+func (d *Device) SetOffloads(o Offloads) error {
+	flags := 0
+	if o.Checksum {
+		flags |= unix.TUN_F_CSUM
+		if o.Large4 {
+			flags |= unix.TUN_F_TSO4
+		}
+		if o.Large6 {
+			flags |= unix.TUN_F_TSO6
+		}
+	}
+	var failed error
+	if err := d.raw.Control(func(fd uintptr) { failed = unix.IoctlSetInt(int(fd), unix.TUNSETOFFLOAD, flags) }); err != nil {
+		return err
+	}
+	if failed != nil {
+		return fmt.Errorf("interface %q: %w", d.name, os.NewSyscallError("TUNSETOFFLOAD", failed))
+	}
+	if flags&(unix.TUN_F_TSO4|unix.TUN_F_TSO6) == 0 || o.LargeSize == 0 {
+		return nil
+	}
+	if err := d.ask.LinkSetGSOMaxSize(d.link(), o.LargeSize); err != nil {
+		return fmt.Errorf("interface %q: large packets of %d bytes: %w", d.name, o.LargeSize, err)
+	}
+	return nil
+}
 
 // Close removes the interface. A ReadBatch that waits ends.
 func (d *Device) Close() (err error) {
@@ -146,12 +232,8 @@ func (d *Device) SetCarrier(on bool) error {
 	if on {
 		v = 1
 	}
-	raw, err := d.file.SyscallConn()
-	if err != nil {
-		return err
-	}
 	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = unix.IoctlSetPointerInt(int(fd), unix.TUNSETCARRIER, v) }); err != nil {
+	if err := d.raw.Control(func(fd uintptr) { failed = unix.IoctlSetPointerInt(int(fd), unix.TUNSETCARRIER, v) }); err != nil {
 		return err
 	}
 	return os.NewSyscallError("TUNSETCARRIER", failed)

@@ -14,6 +14,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/offload"
 )
 
 // namespace moves the test's thread, which it ends with, into a new network namespace.
@@ -107,23 +109,19 @@ func TestDevice(t *testing.T) {
 	if _, err := c.WriteToUDP([]byte("out"), &net.UDPAddr{IP: net.IPv4(10, 9, 0, 2), Port: 5000}); err != nil {
 		t.Fatal(err)
 	}
-	b := make([]byte, 4096)
-	for {
-		var size [1]int
-		if _, err := d.ReadBatch([][]byte{b}, size[:]); err != nil {
-			t.Fatal(err)
+	packets := make(chan []byte, 1)
+	go d.Each(func(_ offload.Header, p []byte) {
+		if len(p) > 28 && p[9] == 17 && bytes.Equal(p[28:], []byte("out")) {
+			packets <- bytes.Clone(p)
 		}
-		if n := size[0]; n > 28 && b[9] == 17 && bytes.Equal(b[28:n], []byte("out")) {
-			b = b[:size[0]]
-			break
-		}
-	}
+	}, func() {})
+	b := <-packets
 	// The same datagram turned round is its answer: the IP checksum stays right, that of UDP may be left out.
 	for i := range 4 {
 		b[12+i], b[16+i] = b[16+i], b[12+i]
 	}
 	b[20], b[21], b[22], b[23], b[26], b[27] = b[22], b[23], b[20], b[21], 0, 0
-	if _, err := d.Write(b); err != nil {
+	if err := d.Write(offload.Header{}, [][]byte{b[:9], b[9:]}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
@@ -140,13 +138,7 @@ func TestClose(t *testing.T) {
 	d := open(t, "")
 	done := make(chan error)
 	go func() {
-		b := make([]byte, 100)
-		for {
-			if _, err := d.ReadBatch([][]byte{b}, make([]int, 1)); err != nil {
-				done <- err
-				return
-			}
-		}
+		done <- d.Each(func(offload.Header, []byte) {}, func() {})
 	}()
 	if err := d.Close(); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,8 @@
 
 package tun
 
+import "github.com/softvpi/softvpi/internal/offload"
+
 // Device is an interface; on this system there is none.
 type Device struct{}
 
@@ -11,11 +13,14 @@ func Open(string) (*Device, error) { return nil, ErrUnsupported }
 // Name is the interface's name.
 func (*Device) Name() string { return "" }
 
-// ReadBatch answers ErrUnsupported.
-func (*Device) ReadBatch([][]byte, []int) (int, error) { return 0, ErrUnsupported }
+// Each answers ErrUnsupported.
+func (*Device) Each(func(offload.Header, []byte), func()) error { return ErrUnsupported }
 
 // Write answers ErrUnsupported.
-func (*Device) Write([]byte) (int, error) { return 0, ErrUnsupported }
+func (*Device) Write(offload.Header, [][]byte) error { return ErrUnsupported }
+
+// SetOffloads answers ErrUnsupported.
+func (*Device) SetOffloads(Offloads) error { return ErrUnsupported }
 
 // Close does nothing.
 func (*Device) Close() error { return nil }

@@ -112,6 +112,9 @@ func (s *Server) factsOf(ctx context.Context, a *api.AdapterStatus) []facts {
 			{"Dropped at the socket", count(a.Link.ReceiveDrops)}, {"Sent again", count(a.Retransmits)}, {"Send errors", count(a.Link.SendErrors)},
 		}},
 	}
+	for i := range a.IPoIB {
+		out = append(out, ipoibFacts(&a.IPoIB[i]))
+	}
 	if r, err := s.client.Resources(ctx, a.Name); err == nil {
 		objects := facts{Title: "Objects"}
 		for _, x := range r.Objects {
@@ -140,6 +143,25 @@ func portFacts(a *api.AdapterStatus) []fact {
 		{"LID", number(uint64(p.LID)) + ", LMC " + number(uint64(p.LMC))}, {"Subnet manager", "LID " + number(uint64(p.SMLID)) + ", SL " + number(uint64(p.SMSL))},
 		{"Port GUID", guid(p.PortGUID)}, {"P_Keys", or(strings.Join(keys, ", "), "none")}, {"MTU", fmt.Sprintf("%d bytes of %d", p.MTU, p.MaxMTU)},
 	}
+}
+
+// ipoibFacts is what an IPoIB interface is.
+func ipoibFacts(x *api.IPoIBStatus) facts {
+	title, key, c := "IPoIB", "none", x.Counters
+	if x.IName != "" {
+		title = "IPoIB, " + x.Connection + " (" + x.IName + ")"
+	}
+	if x.PKey != 0 {
+		key = fmt.Sprintf("0x%04x", x.PKey)
+	}
+	return facts{title, []fact{
+		{"State", x.State}, {"Network interface", or(x.Interface, "none")}, {"IPoIB MTU", number(uint64(x.MTU)) + " bytes"}, {"P_Key", key},
+		{"Physical address", x.MAC}, {"Link-layer address", x.Address}, {"Broadcast group", or(x.Broadcast, "none")},
+		{"End points", fmt.Sprintf("%d local, %d multicast, %d remote", x.Local, x.Multicast, x.Remote)},
+		{"IP packets sent", count(c["sent_packets"]) + " packets, " + count(c["sent_bytes"]) + " bytes"},
+		{"IP packets received", count(c["received_packets"]) + " packets, " + count(c["received_bytes"]) + " bytes"},
+		{"Dropped", count(c["outbound_discarded_packets"]+c["outbound_error_packets"]) + " to send, " + count(c["received_discarded_packets"]+c["received_error_packets"]) + " received"},
+	}}
 }
 
 // number is n in decimal.

@@ -10,6 +10,7 @@ const (
 	ProtocolHopByHop = 0 // IPv6 extension header
 	ProtocolICMP     = 1
 	ProtocolIGMP     = 2
+	ProtocolTCP      = 6
 	ProtocolUDP      = 17
 	ProtocolICMPv6   = 58
 )

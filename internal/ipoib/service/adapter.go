@@ -15,12 +15,6 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Depths of the queues of an interface: *ReceiveBuffers and *TransmitBuffers are not taken up.
-const (
-	sendDepth    = 512
-	receiveDepth = 512
-)
-
 // lookAgain is how often the port is looked at beside when an event tells of a change.
 const lookAgain = time.Second
 
@@ -132,8 +126,8 @@ func (d *Device) ask(m *mad.SA) {
 }
 
 // Open implements Adapter.
-func (d *Device) Open(receive func([]ipoib.Arrival)) (QueuePair, error) {
-	q := &queuePair{dev: d.dev, receive: receive, ways: map[ipoib.Path]*verbs.AH{}}
+func (d *Device) Open(b Buffers, receive func([]ipoib.Arrival)) (QueuePair, error) {
+	q := &queuePair{dev: d.dev, depth: b, receive: receive, ways: map[ipoib.Path]*verbs.AH{}}
 	if err := q.open(); err != nil {
 		q.release()
 		return nil, err

@@ -15,12 +15,13 @@ const (
 	place = ib.GRHLen + 4096 + 24
 	// maxWays bounds the address handles that are kept.
 	maxWays = 4096
-	batch   = 32
+	batch   = batchLen
 )
 
 // queuePair is a queue pair of an adapter.
 type queuePair struct {
 	dev     *verbs.Device
+	depth   Buffers
 	receive func([]ipoib.Arrival)
 	ctx     context.Context
 	end     context.CancelFunc
@@ -39,28 +40,36 @@ type queuePair struct {
 	pending []verbs.SendWR
 	places  []verbs.SGE // of the pending ones
 	ways    map[ipoib.Path]*verbs.AH
+	last    *verbs.AH // that of the path before
+	path    ipoib.Path
 	old     []*verbs.AH // that requests under way may name
 	oldTill uint32
+
+	pkeyIndex  int // of the last start, with
+	qkey       uint32
+	broken     bool   // a request has failed: the queue pair is in error
+	full       uint64 // datagrams that found no room
+	recoveries uint64
 }
 
 func (q *queuePair) open() (err error) {
 	if q.pd, err = q.dev.AllocPD(); err != nil {
 		return err
 	}
-	if q.sendCQ, err = q.dev.CreateCQ(sendDepth); err != nil {
+	if q.sendCQ, err = q.dev.CreateCQ(q.depth.Send); err != nil {
 		return err
 	}
-	if q.recvCQ, err = q.dev.CreateCQ(receiveDepth); err != nil {
+	if q.recvCQ, err = q.dev.CreateCQ(q.depth.Receive); err != nil {
 		return err
 	}
-	if q.out, err = q.pd.Allocate(sendDepth*place, 0); err != nil {
+	if q.out, err = q.pd.Allocate(q.depth.Send*place, 0); err != nil {
 		return err
 	}
-	if q.in, err = q.pd.Allocate(receiveDepth*place, verbs.LocalWrite); err != nil {
+	if q.in, err = q.pd.Allocate(q.depth.Receive*place, verbs.LocalWrite); err != nil {
 		return err
 	}
 	q.pending, q.places = make([]verbs.SendWR, 0, batch), make([]verbs.SGE, batch)
-	q.qp, err = q.pd.CreateQP(verbs.QPConfig{Type: verbs.UD, SendCQ: q.sendCQ, RecvCQ: q.recvCQ, SendDepth: sendDepth, RecvDepth: receiveDepth})
+	q.qp, err = q.pd.CreateQP(verbs.QPConfig{Type: verbs.UD, SendCQ: q.sendCQ, RecvCQ: q.recvCQ, SendDepth: q.depth.Send, RecvDepth: q.depth.Receive})
 	return err
 }
 
@@ -108,18 +117,35 @@ func (q *queuePair) Number() ib.QPN { return ib.QPN(q.qp.Number()) }
 func (q *queuePair) Start(pkeyIndex int, qkey uint32) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.started = false
+	q.pkeyIndex, q.qkey = pkeyIndex, qkey
+	return q.start()
+}
+
+// recover starts a queue pair again that has come into the error state since its start number n (IBA 10.3.1: only a reset leads out of it).
+func (q *queuePair) recover(n uint32) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.started || q.starts != n {
+		return
+	}
+	if q.start() == nil {
+		q.recoveries++
+	}
+}
+
+func (q *queuePair) start() error {
+	q.started, q.broken = false, false
 	q.starts++
 	q.posted, q.done, q.pending = 0, 0, q.pending[:0]
 	if err := q.qp.Modify(verbs.QPAttr{State: verbs.StateReset}, verbs.MaskState); err != nil {
 		return err
 	}
 	q.forget(true)
-	err := q.qp.Modify(verbs.QPAttr{State: verbs.StateInit, PKeyIndex: pkeyIndex, QKey: qkey}, verbs.MaskState|verbs.MaskPKeyIndex|verbs.MaskQKey)
+	err := q.qp.Modify(verbs.QPAttr{State: verbs.StateInit, PKeyIndex: q.pkeyIndex, QKey: q.qkey}, verbs.MaskState|verbs.MaskPKeyIndex|verbs.MaskQKey)
 	if err != nil {
 		return err
 	}
-	for n := range receiveDepth {
+	for n := range q.depth.Receive {
 		if err := q.post(n); err != nil {
 			return err
 		}
@@ -154,20 +180,23 @@ func (q *queuePair) Detach(mgid ib.GID, _ ib.LID) error {
 }
 
 // Send implements QueuePair.
-func (q *queuePair) Send(to *ipoib.Destination, head, body []byte) {
+func (q *queuePair) Send(to *ipoib.Destination, header, head, body []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	size := len(head) + len(body)
+	size := len(header) + len(head) + len(body)
 	if !q.started || size == 0 || size > place {
 		return
 	}
 	ah := q.way(&to.Path)
 	if ah == nil || !q.room() {
+		q.full++
 		return
 	}
-	at := int(q.posted%sendDepth) * place
+	at := int(q.posted%uint32(q.depth.Send)) * place
 	b := q.out.Bytes()[at:]
-	copy(b[copy(b, head):], body)
+	b = b[copy(b, header):]
+	b = b[copy(b, head):]
+	copy(b, body)
 	n := len(q.pending)
 	q.places[n] = q.out.SGE(at, size)
 	q.posted++
@@ -177,14 +206,22 @@ func (q *queuePair) Send(to *ipoib.Destination, head, body []byte) {
 	}
 }
 
+// Tally implements QueuePair.
+func (q *queuePair) Tally() Tally {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.reap()
+	return Tally{Full: q.full, Queued: uint64(q.posted - q.done), Recoveries: q.recoveries}
+}
+
 // room makes sure that there is a place for a datagram, and reports whether there is one.
 func (q *queuePair) room() bool {
-	if q.posted-q.done < sendDepth {
+	if q.posted-q.done < uint32(q.depth.Send) {
 		return true
 	}
 	q.flush()
 	q.reap()
-	return q.posted-q.done < sendDepth
+	return q.posted-q.done < uint32(q.depth.Send)
 }
 
 // reap takes the completions of sent datagrams. Each stands for all before it.
@@ -193,9 +230,12 @@ func (q *queuePair) reap() {
 	for {
 		n, err := q.sendCQ.Poll(wcs[:])
 		for i := range wcs[:n] {
-			if id := wcs[i].ID; uint32(id>>32) == q.starts && wcs[i].Status != verbs.WRFlush {
-				q.done = uint32(id)
+			id := wcs[i].ID
+			if uint32(id>>32) != q.starts {
+				continue
 			}
+			q.done = uint32(id)
+			q.broken = q.broken || wcs[i].Status != verbs.Success
 		}
 		if n == 0 || err != nil {
 			return
@@ -208,8 +248,11 @@ func (q *queuePair) Flush() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.flush()
-	if q.posted-q.done > sendDepth/2 {
+	if q.posted-q.done > uint32(q.depth.Send/2) {
 		q.reap()
+	}
+	if q.broken && q.started && q.start() == nil {
+		q.recoveries++
 	}
 }
 
@@ -221,6 +264,7 @@ func (q *queuePair) flush() {
 	n, err := q.qp.PostSends(q.pending)
 	if err != nil {
 		q.posted -= uint32(len(q.pending) - n) // they are lost
+		q.broken = true
 	}
 	q.pending = q.pending[:0]
 	q.forget(false)
@@ -228,7 +272,11 @@ func (q *queuePair) flush() {
 
 // way is the address handle for a path; nil where there is none to be had.
 func (q *queuePair) way(p *ipoib.Path) *verbs.AH {
+	if q.last != nil && q.path == *p {
+		return q.last
+	}
 	if ah := q.ways[*p]; ah != nil {
+		q.last, q.path = ah, *p
 		return ah
 	}
 	if len(q.ways) >= maxWays {
@@ -239,6 +287,7 @@ func (q *queuePair) way(p *ipoib.Path) *verbs.AH {
 			q.old = append(q.old, ah)
 		}
 		clear(q.ways)
+		q.last = nil
 		q.oldTill = q.posted
 	}
 	ah, err := q.pd.CreateAH(verbs.AddressVector{
@@ -271,9 +320,12 @@ func (q *queuePair) run() {
 		if err != nil {
 			return
 		}
-		got := 0
+		got, failed := 0, uint32(0)
 		for i := range wcs[:n] {
-			if wcs[i].Status == verbs.Success && q.arrival(&wcs[i], &arrivals[got]) {
+			switch {
+			case wcs[i].Status != verbs.Success:
+				failed = uint32(wcs[i].ID >> 32)
+			case q.arrival(&wcs[i], &arrivals[got]):
 				got++
 			}
 		}
@@ -281,6 +333,9 @@ func (q *queuePair) run() {
 			q.receive(arrivals[:got])
 		}
 		q.repost(wcs[:n])
+		if failed != 0 {
+			q.recover(failed)
+		}
 	}
 }
 

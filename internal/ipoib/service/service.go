@@ -8,10 +8,12 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/ipoib"
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -20,9 +22,9 @@ import (
 type Adapter interface {
 	// Port is what the port is like now. Whoever runs the adapter calls Port.Changed after every change.
 	Port() ipoib.Port
-	// Open makes a queue pair for unreliable datagrams. What arrives is given to receive, whose callers hold no lock that Send
+	// Open makes a queue pair for unreliable datagrams. What arrives is given to receive by one goroutine, which holds no lock that Send
 	// needs; the datagrams' memory is the callee's until it returns.
-	Open(receive func(batch []ipoib.Arrival)) (QueuePair, error)
+	Open(b Buffers, receive func(batch []ipoib.Arrival)) (QueuePair, error)
 	// Ask sends a MAD to the subnet administration from queue pair 1; whatever answers is given to Port.Answer.
 	Ask(r *ipoib.Request) error
 }
@@ -34,16 +36,63 @@ type QueuePair interface {
 	Start(pkeyIndex int, qkey uint32) error
 	Attach(mgid ib.GID, mlid ib.LID) error
 	Detach(mgid ib.GID, mlid ib.LID) error
-	// Send sends a datagram made of two pieces, which are copied. A datagram that finds no room is lost.
-	Send(to *ipoib.Destination, head, body []byte)
+	// Send sends a datagram made of three pieces, which are copied. A datagram that finds no room is lost.
+	Send(to *ipoib.Destination, header, head, body []byte)
 	// Flush begins what Send left to begin.
 	Flush()
+	Tally() Tally
 	Close() error
+}
+
+// Tally is what a queue pair counts.
+type Tally struct {
+	Full       uint64 // datagrams that found no room
+	Queued     uint64 // datagrams whose sending is not finished, now
+	Recoveries uint64 // times that it was in error and has been started again
+}
+
+// Buffers are how many packets an interface has room for (*TransmitBuffers, *ReceiveBuffers: WinOF 5.50, 4.6.3).
+type Buffers struct{ Send, Receive int }
+
+// Limits of Buffers, and what is in place of 0.
+const (
+	MinBuffers     = 256
+	MaxBuffers     = 4096
+	SendBuffers    = 2048
+	ReceiveBuffers = 512
+)
+
+// complete is b with its defaults. The error is an *ipoib.ConfigError.
+func (b Buffers) complete() (Buffers, error) {
+	if b.Send == 0 {
+		b.Send = SendBuffers
+	}
+	if b.Receive == 0 {
+		b.Receive = ReceiveBuffers
+	}
+	for _, f := range []struct {
+		name string
+		v    int
+	}{{"Send", b.Send}, {"Receive", b.Receive}} {
+		if f.v < MinBuffers || f.v > MaxBuffers {
+			return b, &ipoib.ConfigError{Field: f.name, Got: f.v, Want: fmt.Sprintf("%d to %d", MinBuffers, MaxBuffers)}
+		}
+	}
+	return b, nil
+}
+
+// Config is what an interface is told once.
+type Config struct {
+	ipoib.Config
+	Buffers
+	// Unchecked4 and Unchecked6 leave the checksums of received TCP and UDP packets to the system, which gets segments as they come then.
+	Unchecked4, Unchecked6 bool
 }
 
 // System is a network interface of the system: a TUN device. It may be nil.
 type System interface {
-	Write(packet []byte) (int, error)
+	// Write hands over a packet in pieces, at most tun.MaxPieces.
+	Write(h offload.Header, pieces [][]byte) error
 	SetMTU(n int) error
 	SetCarrier(on bool) error
 }
@@ -72,12 +121,22 @@ type Interface struct {
 	system System
 	tell   func(ipoib.Event)
 
+	carried  ipoib.Carried // the queue pair's part of it is in the queue pair
+	segments offload.Segments
+	to       ipoib.Destination // of the packet that is being sent, with
+	header   [ipoib.HeaderLen]byte
+	join     offload.Joiner // of the goroutine that receives
+
 	running bool // the queue pair has been started with these:
 	index   int
 	qkey    uint32
 	waiting map[netip.Addr][]chan ipoib.Resolved
 	closed  bool
+	made    uint64
 }
+
+// made counts the interfaces of the process.
+var made atomic.Uint64
 
 // New runs a port, without interfaces at first, until Close. random gives numbers that nobody can foresee.
 func New(a Adapter, random func() uint64) *Port {
@@ -90,18 +149,23 @@ func (p *Port) now() clock.Time { return clock.Time(time.Since(p.origin)) }
 
 // Add makes an interface. tell, if any, is called with its events, with the port's lock: it must not call the port. The errors are those of ipoib.New and
 // of the adapter.
-func (p *Port) Add(cfg ipoib.Config, s System, tell func(ipoib.Event)) (*Interface, error) {
+func (p *Port) Add(cfg Config, s System, tell func(ipoib.Event)) (*Interface, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, ipoib.ErrDown
 	}
-	e, err := ipoib.New(cfg, p.random)
+	e, err := ipoib.New(cfg.Config, p.random)
 	if err != nil {
 		return nil, err
 	}
-	i := &Interface{port: p, engine: e, system: s, tell: tell, waiting: map[netip.Addr][]chan ipoib.Resolved{}}
-	if i.qp, err = p.adapter.Open(i.receive); err != nil {
+	b, err := cfg.Buffers.complete()
+	if err != nil {
+		return nil, err
+	}
+	i := &Interface{port: p, engine: e, system: s, tell: tell, waiting: map[netip.Addr][]chan ipoib.Resolved{}, made: made.Add(1)}
+	i.join.Join4, i.join.Join6 = !cfg.Unchecked4, !cfg.Unchecked6
+	if i.qp, err = p.adapter.Open(b, i.receive); err != nil {
 		return nil, fmt.Errorf("queue pair: %w", err)
 	}
 	p.interfaces = append(p.interfaces, i)
@@ -207,7 +271,7 @@ func (i *Interface) drain(now clock.Time) {
 		switch a := a.(type) {
 		case ipoib.Datagram:
 			i.start()
-			i.qp.Send(&a.To, a.Data, nil)
+			i.qp.Send(&a.To, a.Data, nil, nil)
 			flush = true
 		case ipoib.Request:
 			i.ask(now, &a)
@@ -217,7 +281,7 @@ func (i *Interface) drain(now clock.Time) {
 			i.fault("detach", i.qp.Detach(a.MGID, a.MLID))
 		case ipoib.Deliver:
 			if i.system != nil {
-				_, _ = i.system.Write(a.Packet) // the system may be down, and drops it then
+				_ = i.system.Write(offload.Header{}, [][]byte{a.Packet}) // the system may be down, and drops it then
 			}
 		case ipoib.Resolved:
 			for _, c := range i.waiting[a.Addr] {
@@ -300,43 +364,6 @@ func (i *Interface) ask(now clock.Time, r *ipoib.Request) {
 	_ = i.port.adapter.Ask(r) // one that is lost is repeated
 }
 
-// receive takes what came to the queue pair.
-func (i *Interface) receive(batch []ipoib.Arrival) {
-	var few [64][]byte
-	packets := few[:0]
-	p := i.port
-	p.mu.Lock()
-	now := p.now()
-	for k := range batch {
-		if b := i.engine.Receive(now, &batch[k]); b != nil {
-			packets = append(packets, b)
-		}
-	}
-	i.drain(now)
-	p.mu.Unlock()
-	if i.system == nil {
-		return
-	}
-	for _, b := range packets {
-		_, _ = i.system.Write(b)
-	}
-}
-
-// Send takes IP packets of the system.
-func (i *Interface) Send(packets [][]byte) {
-	i.port.mu.Lock()
-	defer i.port.mu.Unlock()
-	now := i.port.now()
-	for _, b := range packets {
-		if to, ok := i.engine.Send(now, b); ok {
-			h, _ := ipoib.HeaderOf(b)
-			i.qp.Send(&to, h[:], b)
-		}
-	}
-	i.qp.Flush()
-	i.drain(now)
-}
-
 // Set tells the interface its addresses and the ways to other links.
 func (i *Interface) Set(prefixes []netip.Prefix, routes []ipoib.Route) {
 	i.port.mu.Lock()
@@ -376,19 +403,37 @@ func (i *Interface) ResolveGID(ctx context.Context, ip netip.Addr) (ib.GID, erro
 
 // Status is what an interface is like.
 type Status struct {
-	State    ipoib.State
-	MTU      int
-	PKey     ib.PKey // 0: none yet
-	Address  ipoib.Address
-	Counters ipoib.Counters
+	State     ipoib.State
+	MTU       int
+	PKey      ib.PKey // 0: none yet
+	Address   ipoib.Address
+	Broadcast ib.GID // zero: it is on no partition
+	MLID      ib.LID // of the broadcast group, 0: it is not joined
+	Census    ipoib.Census
+	Counters  ipoib.Counters
+	// Made tells interfaces of one name apart that were made one after the other: it only grows.
+	Made uint64
 }
 
 // Status is what the interface is like now.
 func (i *Interface) Status() Status {
 	i.port.mu.Lock()
 	defer i.port.mu.Unlock()
-	key, _ := i.engine.PKey()
-	return Status{i.engine.State(), i.engine.MTU(), key, i.engine.Address(), i.engine.Counters()}
+	s := Status{State: i.engine.State(), MTU: i.engine.MTU(), Address: i.engine.Address(), Census: i.engine.Census(), Made: i.made}
+	s.Counters = i.engine.Counters()
+	s.Counters.Carried = i.carried
+	t := i.qp.Tally()
+	s.Counters.SendQueueFull, s.Counters.Queued, s.Counters.Recoveries = t.Full, t.Queued, t.Recoveries
+	s.PKey, _ = i.engine.PKey()
+	s.Broadcast, s.MLID, _ = i.engine.Broadcast()
+	return s
+}
+
+// Endpoints are the end points that the interface knows now.
+func (i *Interface) Endpoints() ipoib.Endpoints {
+	i.port.mu.Lock()
+	defer i.port.mu.Unlock()
+	return i.engine.Endpoints(i.port.now())
 }
 
 // Close ends the interface. It leaves its groups.

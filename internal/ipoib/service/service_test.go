@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/ipoib"
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
 	manager "github.com/softvpi/softvpi/internal/subnet/service"
@@ -79,7 +80,7 @@ func newBed(t testing.TB, adapters int, cfg subnet.Config) *bed {
 func (b *bed) add(port int, cfg ipoib.Config, addrs ...string) (*Interface, *system) {
 	b.t.Helper()
 	s := &system{got: make(chan []byte, 1024)}
-	i, err := b.ports[port].Add(cfg, s, s.tell)
+	i, err := b.ports[port].Add(Config{Config: cfg}, s, s.tell)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -101,12 +102,12 @@ type system struct {
 	events  []ipoib.Event
 }
 
-func (s *system) Write(p []byte) (int, error) {
+func (s *system) Write(_ offload.Header, pieces [][]byte) error {
 	select {
-	case s.got <- bytes.Clone(p):
+	case s.got <- bytes.Join(pieces, nil):
 	default:
 	}
-	return len(p), nil
+	return nil
 }
 
 func (s *system) SetMTU(n int) error {

@@ -34,27 +34,6 @@ func (i *Interface) Connect(d *tun.Device, own []netip.Prefix, changed func([]ne
 	if err != nil {
 		return err
 	}
-	go i.forward(d)
+	go d.Each(i.take, i.idle)
 	return nil
-}
-
-// forward sends what the system sends.
-func (i *Interface) forward(d *tun.Device) {
-	const packets = 32
-	var memory [packets * 4096]byte
-	var places, full [packets][]byte
-	var sizes [packets]int
-	for n := range places {
-		places[n] = memory[n*4096:][:4096]
-	}
-	for {
-		n, err := d.ReadBatch(places[:], sizes[:])
-		if err != nil {
-			return
-		}
-		for k := range n {
-			full[k] = places[k][:sizes[k]]
-		}
-		i.Send(full[:n])
-	}
 }

@@ -89,7 +89,10 @@ func (b *bed) plug(port int, ns netns.NsHandle, cfg ipoib.Config, addrs ...strin
 			return err
 		}
 		b.t.Cleanup(func() { d.Close() })
-		if i, err = b.ports[port].Add(cfg, d, func(e ipoib.Event) { b.t.Logf("port %d: %+v", port, e) }); err != nil {
+		if err := d.SetOffloads(tun.Offloads{Checksum: true, Large4: true, Large6: true, LargeSize: 64000}); err != nil {
+			return err
+		}
+		if i, err = b.ports[port].Add(Config{Config: cfg}, d, func(e ipoib.Event) { b.t.Logf("port %d: %+v", port, e) }); err != nil {
 			return err
 		}
 		if err := i.Connect(d, nil, nil); err != nil {

@@ -93,7 +93,7 @@ func calls(label, name, what, unit string, in time.Duration, list []api.CallStat
 	return t
 }
 
-// partitionKeys shows the partition tables of the ports. There is no IPoIB yet: they are those of RoCE.
+// partitionKeys shows the partition tables of the ports: those of IPoIB, and of RoCE.
 func (r *run) partitionKeys() (report, error) {
 	list, err := r.interfaces(r.args)
 	if err != nil {
@@ -105,7 +105,11 @@ func (r *run) partitionKeys() (report, error) {
 		if err != nil {
 			return nil, err
 		}
-		t := table{Label: "SoftVPI RoCE NIC", Name: a.Name, Fields: []string{"PKEY index", "PKEY"}}
+		label := "SoftVPI RoCE NIC"
+		if a.InfiniBand != nil {
+			label = "SoftVPI IPoIB NIC"
+		}
+		t := table{Label: label, Name: a.Name, Fields: []string{"PKEY index", "PKEY"}}
 		for i, k := range have.PKeys {
 			t.add(i, fmt.Sprintf("%04x", k))
 		}

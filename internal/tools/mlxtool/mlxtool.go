@@ -47,6 +47,7 @@ var works = map[string]work{
 	"dbg oid-stats":       (*run).requestStats,
 	"dbg cmd-stats":       (*run).commandStats,
 	"dbg pkeys":           (*run).partitionKeys,
+	"dbg ipoib-ep":        (*run).endpoints,
 	"dbg resources":       (*run).resources,
 	"dbg restart":         (*run).restart,
 	"dbg sw-reset":        (*run).reset,

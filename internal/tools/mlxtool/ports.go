@@ -15,7 +15,21 @@ func (r *run) ports() (report, error) {
 	}
 	t := table{Fields: []string{"Interface Name", "Port", "Type", "State", "RoCE", "Address", "MTU", "Location"}, Empty: "no ports"}
 	for _, a := range r.all() {
-		t.add(a.Name, 1, "Ethernet", portState(a), a.RoCE, address(a), a.LinkMTU, a.Location().Text())
+		if a.InfiniBand == nil {
+			t.add(a.Name, 1, "Ethernet", portState(a), a.RoCE, address(a), a.LinkMTU, a.Location().Text())
+			continue
+		}
+		for i := range a.IPoIB {
+			x := &a.IPoIB[i]
+			ip, state := notKnown, "Disconnected"
+			if x.IName == "" {
+				ip = address(a)
+			}
+			if x.Connected {
+				state = "Up"
+			}
+			t.add(x.Connection, 1, "IPoIB", state, notKnown, ip, x.MTU, a.Location().Text())
+		}
 	}
 	return report{t}, nil
 }

@@ -65,8 +65,8 @@ func find(words []string) (*catalogue.Command, []string, error) {
 	return nil, nil, tool.Usagef("%s; allowed: %s", what, strings.Join(names, ", "))
 }
 
-// showList lists the adapters as Windows knows them: by the identifiers and descriptions in their registry keys. None
-// of them is an IPoIB interface.
+// showList lists the adapters as Windows knows them: by the identifiers and descriptions in their registry keys; with IPoIB those whose
+// ports are InfiniBand's, without it the others.
 func showList(ctx context.Context, env tool.Env, client *api.Client, ipoib, asJSON bool) error {
 	status, err := client.Status(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func showList(ctx context.Context, env tool.Env, client *api.Client, ipoib, asJS
 		a := status.Adapters[i].Identity()
 		id, _ := registry.Get(a.Class(), "NetCfgInstanceId")
 		desc, _ := registry.Get(a.Class(), "DriverDesc")
-		if !ipoib {
+		if ipoib == (status.Adapters[i].InfiniBand != nil) {
 			list = append(list, Adapter{id.Show(), desc.Show(), a.Name})
 		}
 	}

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+)
+
+// IPoIBEndpoints is a driver that tells the end points of IPoIB interfaces (WinOF 5.50, 5.5.2.8: mlxtool dbg ipoib-ep). A Driver that has
+// it serves it.
+type IPoIBEndpoints interface {
+	// Endpoints are those of the interface of a connection, of all for an empty one. The error is a *FieldError.
+	Endpoints(connection string) ([]Endpoints, error)
+}
+
+// Endpoints are the end points that an IPoIB interface knows.
+type Endpoints struct {
+	Connection string              `json:"connection"`
+	Local      []LocalEndpoint     `json:"local"`
+	Multicast  []MulticastEndpoint `json:"multicast"`
+	Remote     []RemoteEndpoint    `json:"remote"`
+}
+
+// LocalEndpoint is an IP address that is reached through an interface.
+type LocalEndpoint struct {
+	Address    netip.Addr `json:"address"`
+	Configured bool       `json:"configured" doc:"The interface has it itself; else the system sends from it for others, and it ages."`
+	Age        int        `json:"age" doc:"Runs of the endpoint monitor since it was used (LocalEndpointMaxAge)."`
+}
+
+// MulticastEndpoint is a multicast group of an interface.
+type MulticastEndpoint struct {
+	MGID     netip.Addr `json:"mgid"`
+	MLID     uint16     `json:"mlid" doc:"0: it is not joined."`
+	SendOnly bool       `json:"send_only" doc:"It is joined to send to it alone."`
+	State    string     `json:"state" enum:"joining,waiting,joined"`
+	QKey     uint32     `json:"qkey"`
+	MTU      int        `json:"mtu" doc:"Payload bytes of a packet; 0: not known yet."`
+	SL       uint8      `json:"sl"`
+}
+
+// RemoteEndpoint is a neighbour of an interface.
+type RemoteEndpoint struct {
+	Address netip.Addr `json:"address"`
+	Link    string     `json:"link" doc:"Link-layer address, 20 bytes; empty: not known yet."`
+	QPN     uint32     `json:"qpn"`
+	GID     netip.Addr `json:"gid"`
+	LID     uint16     `json:"lid" doc:"0: no path is known yet."`
+	State   string     `json:"state" enum:"incomplete,querying path,reachable,stale,probing"`
+	Unused  float64    `json:"unused_seconds" doc:"Since something was sent to it last."`
+}
+
+const ipoibEndpoints = "/ipoib/endpoints"
+
+func (s *Server) ipoibRoutes(d IPoIBEndpoints) {
+	register(s, operation("GET", ipoibEndpoints, "ipoib-endpoints", "The end points that IPoIB interfaces know"),
+		func(_ context.Context, in *struct {
+			Connection string `query:"connection" doc:"Of the interface: an InfiniBand adapter or a virtual port. Empty: all."`
+		}) (*one[[]Endpoints], error) {
+			list, err := d.Endpoints(in.Connection)
+			return body(list), err
+		})
+}
+
+// Endpoints asks for the end points of an IPoIB interface, of all for an empty connection.
+func (c *Client) Endpoints(ctx context.Context, connection string) (list []Endpoints, err error) {
+	v := url.Values{}
+	if connection != "" {
+		v.Set("connection", connection)
+	}
+	err = c.call(ctx, "GET", ipoibEndpoints, v, nil, &list)
+	return list, err
+}

@@ -1,0 +1,172 @@
+package driver
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/ipoib"
+	"github.com/softvpi/softvpi/internal/ipoib/service"
+)
+
+// connection is one of the connections of an adapter: its own, or that of a virtual port.
+type connection struct{ name, iname string }
+
+// connections are the connections of an InfiniBand adapter, its own one first; none of an Ethernet one.
+func (d *Driver) connections(i int) []connection {
+	if !d.infiniBand(i) {
+		return nil
+	}
+	list := []connection{{name: d.running[i].Name}}
+	for _, v := range d.registry.VirtualPorts(d.running[i].known()) {
+		list = append(list, connection{v.Name, v.IName})
+	}
+	return list
+}
+
+// ipoibStatus is what the IPoIB interfaces of an adapter are like.
+func (d *Driver) ipoibStatus(i int) []api.IPoIBStatus {
+	var out []api.IPoIBStatus
+	for _, c := range d.connections(i) {
+		s, runs := d.ipoib.look(uint32(i), c.name)
+		x := api.IPoIBStatus{Connection: c.name, IName: c.iname, Interface: d.ipoib.systemName(c.name), State: stateText(s.State, runs), MAC: d.ipoibMAC(i), Counters: map[string]uint64{}}
+		if runs {
+			x.Connected, x.MTU, x.PKey, x.Address, x.MLID = s.State == ipoib.Up, s.MTU, uint16(s.PKey), s.Address.String(), uint16(s.MLID)
+			x.Local, x.Multicast, x.Remote = s.Census.Local, s.Census.Multicast, s.Census.Remote
+			words := d.interfaceWords(i, c.name, &s)
+			x.Counters = words.Values()
+			if !s.Broadcast.IsZero() {
+				x.Broadcast = netip.AddrFrom16(s.Broadcast).String()
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// interfaceWords are the words of an interface.
+func (d *Driver) interfaceWords(i int, name string, s *service.Status) counters.Interface {
+	w := counters.Interface{Name: name, Made: s.Made, Counters: s.Counters, Census: s.Census}
+	if p := d.portStatus(i); p != nil {
+		w.Speed = p.Mbps * 1e6
+	}
+	return w
+}
+
+// interfaces are the IPoIB interfaces of an adapter with their words.
+func (d *Driver) interfaces(i int) []counters.Interface {
+	var out []counters.Interface
+	for _, c := range d.connections(i) {
+		if s, runs := d.ipoib.look(uint32(i), c.name); runs {
+			out = append(out, d.interfaceWords(i, c.name, &s))
+		}
+	}
+	return out
+}
+
+// ipoibMAC is the MAC address of a port's interfaces, as GUIDMask makes it (WinOF 5.50, 4.6.7); empty before the port has a GUID.
+func (d *Driver) ipoibMAC(i int) string {
+	p := d.portStatus(i)
+	if p == nil || p.PortGUID == 0 {
+		return ""
+	}
+	d.settings.RLock()
+	defer d.settings.RUnlock()
+	m := ipoib.MAC(p.PortGUID, uint8(d.running[i].value("GUIDMask")))
+	return net.HardwareAddr(m[:]).String()
+}
+
+// stateText is how far a connection is, in words.
+func stateText(s ipoib.State, runs bool) string {
+	switch {
+	case !runs:
+		return "disconnected: the adapter is disabled"
+	case s == ipoib.Up:
+		return s.String()
+	}
+	return "disconnected: " + s.String()
+}
+
+// Endpoints implements api.IPoIBEndpoints. An Ethernet adapter has none.
+func (d *Driver) Endpoints(name string) ([]api.Endpoints, error) {
+	out := []api.Endpoints{}
+	var names []string
+	ethernet := false
+	for i := range d.running {
+		ethernet = ethernet || !d.infiniBand(i) && strings.EqualFold(name, d.running[i].Name)
+		for _, c := range d.connections(i) {
+			names = append(names, strconv.Quote(c.name))
+			if name != "" && !strings.EqualFold(name, c.name) {
+				continue
+			}
+			out = append(out, endpoints(c.name, d.ipoib.endpoints(uint32(i), c.name)))
+		}
+	}
+	if name != "" && len(out) == 0 && !ethernet {
+		allowed := strings.Join(names, ", ")
+		if names == nil {
+			allowed = "an IPoIB interface; this driver has none"
+		}
+		return nil, fieldError("interface name", strconv.Quote(name), allowed)
+	}
+	return out, nil
+}
+
+func endpoints(name string, e ipoib.Endpoints) api.Endpoints {
+	out := api.Endpoints{Connection: name, Local: []api.LocalEndpoint{}, Multicast: []api.MulticastEndpoint{}, Remote: []api.RemoteEndpoint{}}
+	for _, x := range e.Local {
+		out.Local = append(out.Local, api.LocalEndpoint{Address: x.Addr, Configured: x.Configured, Age: x.Age})
+	}
+	for _, x := range e.Multicast {
+		out.Multicast = append(out.Multicast, api.MulticastEndpoint{MGID: netip.AddrFrom16(x.MGID), MLID: uint16(x.MLID), SendOnly: x.SendOnly, State: x.State, QKey: x.QKey, MTU: x.MTU, SL: x.SL})
+	}
+	for _, x := range e.Remote {
+		r := api.RemoteEndpoint{Address: x.Addr, LID: uint16(x.LID), State: x.State, Unused: x.Unused.Seconds(), GID: netip.AddrFrom16(x.Address.GID), QPN: uint32(x.Address.QPN)}
+		if !x.Address.GID.IsZero() {
+			r.Link = x.Address.String()
+		}
+		out.Remote = append(out.Remote, r)
+	}
+	return out
+}
+
+// find is a running interface; nil: its adapter is disabled, or there is none of that name.
+func (p *ipoibPorts) find(i uint32, name string) *service.Interface {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if x := p.ports[i]; x != nil {
+		return x.list[name]
+	}
+	return nil
+}
+
+// look is what an interface is like, where it runs.
+func (p *ipoibPorts) look(i uint32, name string) (s service.Status, runs bool) {
+	f := p.find(i, name)
+	if f == nil {
+		return s, false
+	}
+	return f.Status(), true
+}
+
+// endpoints are those of an interface, none where it does not run.
+func (p *ipoibPorts) endpoints(i uint32, name string) ipoib.Endpoints {
+	f := p.find(i, name)
+	if f == nil {
+		return ipoib.Endpoints{}
+	}
+	return f.Endpoints()
+}
+
+// systemName is the network interface of a connection, empty where there is none.
+func (p *ipoibPorts) systemName(name string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.systems[name]; s != nil {
+		return s.Name()
+	}
+	return ""
+}

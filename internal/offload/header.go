@@ -1,0 +1,84 @@
+package offload
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// HeaderLen is the length of a Header before a packet.
+const HeaderLen = 10
+
+// MaxPacket is the largest packet that a system hands over or takes, in bytes: what the length of an IPv4 header can say.
+const MaxPacket = 65535
+
+// Kind says what a large packet is to be cut into.
+type Kind uint8
+
+// The kinds, as in the header's gso_type.
+const (
+	Whole Kind = 0 // it is not
+	TCPv4 Kind = 1
+	TCPv6 Kind = 4
+)
+
+// Bits of the header's flags.
+const (
+	flagNeedsChecksum = 1
+	flagChecksumValid = 2
+)
+
+// Header says what is left to do about a packet that passes between the system and its adapter: struct virtio_net_hdr
+// (VIRTIO 1.1, 5.1.6), in little endian, as TUN interfaces with IFF_VNET_HDR have it on little-endian machines.
+type Header struct {
+	// NeedsChecksum: the checksum field holds only the sum of the pseudo header; the rest, from ChecksumStart on, is to be
+	// added.
+	NeedsChecksum bool
+	// ChecksumValid: the packet's checksum was found right.
+	ChecksumValid bool
+	Kind          Kind
+	Headers       int // of a packet to cut: bytes of its IP and TCP headers
+	Segment       int // bytes of payload in each segment
+	ChecksumStart int
+	ChecksumAt    int // where the checksum is, from ChecksumStart on
+}
+
+// FormatError says that a field of a Header or of its packet cannot be. Test for it with errors.As.
+type FormatError struct {
+	Field string
+	Got   int
+	Want  string // what is allowed
+}
+
+// Error implements error.
+func (e *FormatError) Error() string { return fmt.Sprintf("%s is %d, want %s", e.Field, e.Got, e.Want) }
+
+// ParseHeader reads the header at the start of b, and returns what follows it. The error is a *FormatError.
+func ParseHeader(b []byte) (h Header, packet []byte, err error) {
+	if len(b) < HeaderLen {
+		return h, nil, &FormatError{"virtio-net header", len(b), "10 bytes at least"}
+	}
+	h = Header{
+		NeedsChecksum: b[0]&flagNeedsChecksum != 0, ChecksumValid: b[0]&flagChecksumValid != 0, Kind: Kind(b[1]),
+		Headers: int(binary.LittleEndian.Uint16(b[2:])), Segment: int(binary.LittleEndian.Uint16(b[4:])),
+		ChecksumStart: int(binary.LittleEndian.Uint16(b[6:])), ChecksumAt: int(binary.LittleEndian.Uint16(b[8:])),
+	}
+	if h.Kind != Whole && h.Kind != TCPv4 && h.Kind != TCPv6 {
+		return h, nil, &FormatError{"gso type", int(h.Kind), "0, 1 or 4"}
+	}
+	return h, b[HeaderLen:], nil
+}
+
+// Put writes the header to the start of b.
+func (h Header) Put(b []byte) {
+	_ = b[HeaderLen-1]
+	b[0], b[1] = 0, byte(h.Kind)
+	if h.NeedsChecksum {
+		b[0] |= flagNeedsChecksum
+	}
+	if h.ChecksumValid {
+		b[0] |= flagChecksumValid
+	}
+	for n, v := range [...]int{h.Headers, h.Segment, h.ChecksumStart, h.ChecksumAt} {
+		binary.LittleEndian.PutUint16(b[2+2*n:], uint16(v))
+	}
+}

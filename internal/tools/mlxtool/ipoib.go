@@ -1,0 +1,94 @@
+package mlxtool
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+)
+
+// endpoints shows the end points that IPoIB interfaces know (WinOF 5.50, 5.5.2.8). The tables of the flags that are given are shown, all without
+// flags; the order of flags has no meaning, and they stand before the interface's name, or behind it.
+func (r *run) endpoints() (report, error) {
+	local, multicast, remote := false, false, false
+	var names []string
+	for _, a := range r.args {
+		switch strings.ToLower(a) {
+		case "-l":
+			local = true
+		case "-m":
+			multicast = true
+		case "-r":
+			remote = true
+		default:
+			if strings.HasPrefix(a, "-") {
+				return nil, r.usagef("unknown flag %q; allowed: -l, -m, -r", a)
+			}
+			names = append(names, a)
+		}
+	}
+	if len(names) > 1 {
+		return nil, r.usagef("unexpected argument %q", names[1])
+	}
+	all := !local && !multicast && !remote
+	list, err := r.client.Endpoints(r.ctx, strings.Join(names, ""))
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return report{{Label: "End points", Name: strings.Join(names, ""), Fields: []string{"IP address"}, Empty: "no IPoIB interface"}}, nil
+	}
+	var out report
+	for i := range list {
+		e := &list[i]
+		if local || all {
+			out = append(out, localEndpoints(e))
+		}
+		if multicast || all {
+			out = append(out, multicastEndpoints(e))
+		}
+		if remote || all {
+			out = append(out, remoteEndpoints(e))
+		}
+	}
+	return out, nil
+}
+
+func localEndpoints(e *api.Endpoints) table {
+	t := table{Label: "Local end points", Name: e.Connection, Fields: []string{"IP address", "Configured", "Age"}, Empty: "no local end points"}
+	for _, x := range e.Local {
+		t.add(x.Address, x.Configured, x.Age)
+	}
+	return t
+}
+
+func multicastEndpoints(e *api.Endpoints) table {
+	t := table{Label: "Multicast end points", Name: e.Connection, Fields: []string{"MGID", "MLID", "Membership", "State", "Q_Key", "MTU", "SL"}, Empty: "no multicast end points"}
+	for _, x := range e.Multicast {
+		member := "full"
+		if x.SendOnly {
+			member = "send only"
+		}
+		if x.MLID == 0 {
+			t.add(x.MGID, notKnown, member, x.State, notKnown, notKnown, notKnown)
+			continue
+		}
+		t.add(x.MGID, fmt.Sprintf("0x%04x", x.MLID), member, x.State, fmt.Sprintf("0x%08x", x.QKey), x.MTU, x.SL)
+	}
+	return t
+}
+
+func remoteEndpoints(e *api.Endpoints) table {
+	t := table{Label: "Remote end points", Name: e.Connection, Fields: []string{"IP address", "QPN", "GID", "LID", "State", "Unused s"}, Empty: "no remote end points"}
+	for _, x := range e.Remote {
+		qpn, gid, lid := notKnown, notKnown, notKnown
+		if x.Link != "" {
+			qpn, gid = fmt.Sprintf("0x%06x", x.QPN), x.GID
+		}
+		if x.LID != 0 {
+			lid = x.LID
+		}
+		t.add(x.Address, qpn, gid, lid, x.State, x.Unused)
+	}
+	return t
+}
