@@ -12,6 +12,10 @@ type Borrowed struct {
 	base
 	next uint32
 	seen uint32
+	// consumer is that of the header. Go looks at the header's first word before it
+	// hands the address of a later one to a call, and the first is the responder's: it
+	// would be fetched from the responder's processor for every message.
+	consumer *uint32
 }
 
 // OpenBorrowed opens the receive ring in b where its consumer is.
@@ -20,7 +24,7 @@ func OpenBorrowed(b []byte, g Geometry) (*Borrowed, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Borrowed{base: r}
+	q := &Borrowed{base: r, consumer: word(&r.h.consumer)}
 	q.Resume()
 	return q, nil
 }
@@ -54,7 +58,7 @@ func (q *Borrowed) Peek(wr *RecvWR) bool {
 // Take gives the entry that Peek saw back and returns the index after it.
 func (q *Borrowed) Take() uint32 {
 	q.next++
-	release.Store32(word(&q.h.consumer), q.next)
+	release.Store32(q.consumer, q.next)
 	return q.next
 }
 

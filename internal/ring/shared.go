@@ -81,26 +81,41 @@ const lapMask = ^uint64(1<<32 - 1)
 
 func claimed(owner uint32) uint64 { return uint64(owner)<<2 | slotClaimed }
 
-// Claim takes a slot for owner; false: there is none free. Any producer. The tail is
-// moved on with Fill or Cancel: the consumer looks at the slot all the while, and the
-// shorter it is claimed the seldomer the producer has to fetch it twice. Who claims the
-// next one meanwhile moves the tail on in its place.
+// Claim takes a slot for owner; false: there is none free. Any producer. All slots
+// before the tail were claimed, and perhaps some behind it: it is stored with Fill or
+// Cancel, without a look whether others have stored more meanwhile, and who claims the
+// next slot moves it on where nobody has. The state alone says whose a slot is, so it
+// is not read first: the consumer looks at the slot all the while, and every look takes
+// the cache line away from the producer.
 func (s *Shared) Claim(owner uint32) (index uint32, ok bool) {
 	for {
 		t := s.tail.Load()
 		lap, w := s.lap(t), s.state(t)
-		v := w.Load()
-		switch {
-		case v == lap:
-			if w.CompareAndSwap(v, lap|claimed(owner)) {
-				return t, true
-			}
-		case v&lapMask == s.lap(t-s.count) && s.tail.Load() == t:
-			return 0, false // of the round before, and not taken yet
-		default:
-			// Claimed by one who has not moved the tail on yet, and perhaps never will.
-			s.tail.CompareAndSwap(t, t+1)
+		if w.CompareAndSwap(lap, lap|claimed(owner)) {
+			return t, true
 		}
+		v := w.Load()
+		switch ahead := s.ahead(v, t); {
+		case ahead == -s.count:
+			return 0, false // of the round before, and not taken yet
+		case v == lap: // it was given back just now
+		case ahead == 0:
+			s.tail.CompareAndSwap(t, t+1)
+		default: // of later rounds, which all before had to be claimed for
+			s.tail.CompareAndSwap(t, t+ahead-s.count+1)
+		}
+	}
+}
+
+// ahead is by how many entries the round of a state is ahead of that of an index.
+func (s *Shared) ahead(state uint64, index uint32) uint32 {
+	return uint32(state>>32)*s.count - index&^(s.count-1)
+}
+
+// passed moves the tail on behind a slot.
+func (s *Shared) passed(index uint32) {
+	if s.tail.Load() == index {
+		release.Store32((*uint32)(unsafe.Pointer(s.tail)), index+1)
 	}
 }
 
@@ -113,7 +128,7 @@ func (s *Shared) Fill(index, owner uint32, e *CQE, stamp uint32) bool {
 	binary.LittleEndian.PutUint32(b[stampAt:], stamp)
 	lap := s.lap(index)
 	filled := s.state(index).CompareAndSwap(lap|claimed(owner), lap|slotReady)
-	s.tail.CompareAndSwap(index, index+1)
+	s.passed(index)
 	return filled
 }
 
@@ -121,7 +136,7 @@ func (s *Shared) Fill(index, owner uint32, e *CQE, stamp uint32) bool {
 func (s *Shared) Cancel(index, owner uint32) {
 	lap := s.lap(index)
 	s.state(index).CompareAndSwap(lap|claimed(owner), lap|slotVoid)
-	s.tail.CompareAndSwap(index, index+1)
+	s.passed(index)
 }
 
 // Void cancels what an owner that died had claimed and returns how much that was.

@@ -163,13 +163,13 @@ func TestSharedRingRaises(t *testing.T) {
 
 // The atomic steps of two producers, of which the first may die at any of them, of
 // the driver that voids its claims then, and of a consumer: every interleaving. The
-// second producer's two completions arrive in order, the first one's at most once,
-// and nothing stays behind.
+// second producer's three completions arrive in order, the first one's in order until it
+// dies, and nothing stays behind.
 func TestSharedRingInterleavings(t *testing.T) {
 	type producer struct {
-		pc   int
-		t, s uint32
-		left int
+		pc       int
+		t, s, to uint32
+		left     int
 	}
 	type node struct {
 		state [2]uint64 // of the slots
@@ -179,10 +179,11 @@ func TestSharedRingInterleavings(t *testing.T) {
 		p     [2]producer
 		dead  bool
 		void  int // next slot that the driver looks at, -1: not yet
-		got   [3]uint8
+		got   [5]uint8
 		n     int
 	}
 	const count = 2
+	full := func(n *node, t uint32) bool { return t-n.head == count }
 	lap := func(i uint32) uint64 { return uint64(i/count) << 32 }
 	owner := func(i int) uint64 { return uint64(i+1)<<2 | slotClaimed }
 	step := func(n node, i int) (node, bool) {
@@ -195,38 +196,53 @@ func TestSharedRingInterleavings(t *testing.T) {
 			p.t = n.tail
 			p.pc = 1
 		case 1:
-			v := n.state[p.t%count]
-			switch {
-			case v == lap(p.t):
-				n.state[p.t%count] = lap(p.t) | owner(i)
-				p.s, p.pc = p.t, 2
-			case v&lapMask == lap(p.t-count) && n.tail == p.t:
-				return n, false // full: waits
-			default:
-				if n.tail == p.t {
-					n.tail++
-				}
-				p.pc = 0
+			if v := &n.state[p.t%count]; *v == lap(p.t) {
+				*v = lap(p.t) | owner(i)
+				p.s, p.pc = p.t, 4
+			} else {
+				p.pc = 2
 			}
 		case 2:
-			n.id[p.s%count] = uint8(10*(i+1) + 3 - p.left)
-			p.pc = 3
+			v := n.state[p.t%count]
+			switch ahead := uint32(v>>32)*count - p.t&^(count-1); {
+			case ahead == ^uint32(count-1):
+				if !full(&n, p.t) {
+					t.Fatal("a ring is taken for full that is not")
+				}
+				return n, false // waits
+			case v == lap(p.t):
+				p.pc = 0
+			case ahead == 0:
+				p.to, p.pc = p.t+1, 3
+			default:
+				p.to, p.pc = p.t+ahead-count+1, 3
+			}
 		case 3:
+			if n.tail == p.t {
+				n.tail = p.to
+			}
+			p.pc = 0
+		case 4:
+			n.id[p.s%count] = uint8(10*(i+1) + 4 - p.left)
+			p.pc = 5
+		case 5:
 			if n.state[p.s%count] == lap(p.s)|owner(i) {
 				n.state[p.s%count] = lap(p.s) | slotReady
 			}
-			p.pc = 4
-		case 4:
-			if n.tail == p.s {
-				n.tail++
-			}
+			p.pc = 6
+		case 6:
 			p.left--
+			if p.pc = 0; n.tail == p.s {
+				p.pc = 7
+			}
+		case 7: // whatever the tail is by now
+			n.tail = p.s + 1
 			p.pc = 0
 		}
 		return n, true
 	}
 	start := node{void: -1}
-	start.p[0].left, start.p[1].left = 1, 2
+	start.p[0].left, start.p[1].left = 2, 3
 	seen := map[node]bool{start: true}
 	work := []node{start}
 	add := func(n node) {
@@ -280,7 +296,7 @@ func TestSharedRingInterleavings(t *testing.T) {
 		var second, first int
 		for _, id := range n.got[:n.n] {
 			switch {
-			case id == 13-1: // the first producer's only one
+			case id == uint8(12+first):
 				first++
 			case id == uint8(21+second):
 				second++
@@ -288,7 +304,7 @@ func TestSharedRingInterleavings(t *testing.T) {
 				t.Fatalf("completions %v", n.got)
 			}
 		}
-		if second != 2 || first > 1 {
+		if second != 3 || first != 2 && !n.dead {
 			t.Fatalf("completions %v, dead %v", n.got, n.dead)
 		}
 	}
