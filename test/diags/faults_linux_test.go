@@ -74,15 +74,44 @@ func (f *fabricOf) plant(attribute uint16, modifier uint32, data []byte, path ..
 	})
 }
 
-// A torus that is routed by shortest paths alone has a credit loop, and is told which; up/down routing has none.
+// A torus that is routed by shortest paths alone has a credit loop, and is told which; up/down routing has none, and DFSSSP none on the lanes of its
+// service levels, but one where a switch puts them all on one.
 func TestIbdiagnetFindsCreditLoops(t *testing.T) {
-	for engine, status := range map[string]int{"minhop": 1, "updn": 0} {
+	for engine, status := range map[string]int{"minhop": 1, "updn": 0, "dfsssp": 0} {
 		top, err := fabric.Torus([]int{4, 3}, 1, fabric.Rate{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden(t, "ibdiagnet-torus-"+engine+".txt", serveOwn(t, top, "-R", engine, "-f", "opensm.log").report(status, "-r"))
+		f := serveOwn(t, top, "-R", engine, "-s", "0", "-f", "opensm.log")
+		golden(t, "ibdiagnet-torus-"+engine+".txt", f.report(status, "-r"))
+		if engine != "dfsssp" {
+			continue
+		}
+		f.oneLane(top)
+		golden(t, "ibdiagnet-torus-one-lane.txt", f.report(1, "-r"))
 	}
+}
+
+// oneLane puts all service levels on lane 0 between all ports of all switches.
+func (f *fabricOf) oneLane(top *fabric.Topology) {
+	f.t.Helper()
+	f.rack.Do(func(now clock.Time, fab *fabric.Fabric) {
+		for i := range top.Nodes {
+			if top.Nodes[i].Type != mad.NodeSwitch {
+				continue
+			}
+			for in := 1; in < len(top.Nodes[i].Ports); in++ {
+				for out := 1; out < len(top.Nodes[i].Ports); out++ {
+					s := mad.NewSMP(mad.MethodSet, mad.AttrSLtoVLMappingTable, uint32(in<<8|out), 1)
+					p := fabric.Packet{DLID: fab.PortInfo(fabric.Place{Node: i}).LID}
+					s.Append(p.MAD[:0])
+					if fab.Send(now, fab.Attach(0), &p).Result != fabric.Answered || p.MAD[4]&0x7f != 0 || p.MAD[5] != 0 {
+						f.t.Fatalf("the table of switch %d was not set", i)
+					}
+				}
+			}
+		}
+	})
 }
 
 // Two adapters with one GUID are told with the routes to both.

@@ -76,17 +76,17 @@ func (c *check) qualities(r *routed) {
 
 	c.title("Checking credit loops")
 	bad := 0
-	if loop := subnet.CreditLoop(r.graph, r.table, nil, false); loop != nil {
+	loop, warnings := c.creditLoop(r)
+	if loop != nil {
 		bad++
-		c.Printf("-E- Credit loop of %d links, which packets that all travel on one lane can fill:\n", len(loop.Channels))
-		for _, x := range loop.Channels {
-			n := r.switches[x.Switch]
-			c.Printf("    %s Port=%d\n", switchName(n), x.Port)
+		c.Printf("-E- Credit loop of %d links, whose packets can wait for each other in a circle:\n", len(loop.Channels))
+		for i, x := range loop.Channels {
+			c.Printf("    %s Port=%d VL=%d\n", switchName(r.switches[x.Switch]), x.Port, loop.Lanes[i])
 		}
 	} else {
 		c.Printf("-I- no credit loops found\n")
 	}
-	c.stage("Fabric Credit Loops Check", bad, 0)
+	c.stage("Fabric Credit Loops Check", bad, warnings)
 }
 
 // paths follows the tables from every adapter to every LID of others: how many pairs are how many links apart, how many ports

@@ -29,7 +29,7 @@ func (c *check) multicast() error {
 	var a *umad.Answer
 	sm, err := c.SM()
 	if err == nil && !c.skip["ipoib"] && !c.skip["all"] {
-		a, err = c.Port.Query(c.Context, umad.Address{LID: sm.LID, QP: umad.GSIQP}, &m, c.Timing)
+		a, err = c.Port.Query(c.Context, sm.Services(), &m, c.Timing)
 	}
 	switch {
 	case err != nil || a != nil && a.Status != mad.StatusOK:

@@ -1,0 +1,140 @@
+package subnet
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// noLane is the lane of packets that a table of service levels has dropped (IBA 7.6.6), and of those of subnet management, for which no
+// packet of data waits.
+const noLane = 15
+
+// LaneRules say on which lanes packets travel.
+type LaneRules struct {
+	// SL is the service level of packets of an adapter, given by its place in Graph.Targets, to a LID; nil: 0 is that of all.
+	SL func(source int, lid ib.LID) uint8
+	// VL is the lane on which packets with a service level that came in by a port leave a switch by another; 15: they are dropped.
+	VL func(s int32, in, out, sl uint8) uint8
+}
+
+// LaneCycle is a credit loop whose channels may be on different lanes.
+type LaneCycle struct {
+	Channels []Channel
+	Lanes    []uint8
+}
+
+// Format shows the loop with the node GUIDs of the switches.
+func (c *LaneCycle) Format(g *Graph) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "credit loop of %d links:", len(c.Channels))
+	for i, x := range c.Channels {
+		peer, far, _ := g.Peer(x.Switch, x.Port)
+		fmt.Fprintf(&b, " %#016x[%d]->%#016x[%d] on lane %d", g.GUID[x.Switch], x.Port, g.GUID[peer], far, c.Lanes[i])
+	}
+	return b.String()
+}
+
+// CreditLoopByLanes looks for a cycle in what the buffers of lanes wait for, over the paths of all adapters to all LIDs with the tables of
+// service levels that the switches have, and returns the first that it finds, nil where there is none.
+func CreditLoopByLanes(g *Graph, table func(s int32) []byte, l LaneRules) *LaneCycle {
+	g.index()
+	w := &laneWaits{waits: *newWaits(g)}
+	w.lanes = make([][16]uint16, len(w.edges))
+	for i := range g.Targets {
+		if g.Targets[i].Port == 0 {
+			continue
+		}
+		for j := range g.Targets {
+			t := &g.Targets[j]
+			for lid := int(t.LID); i != j && lid < int(t.LID)+t.Count; lid++ {
+				w.walk(i, t, lid, table, &l)
+			}
+		}
+	}
+	return w.cycle()
+}
+
+// laneWaits is the graph of the buffers of all lanes: lanes has, by edge and lane, the lanes of the second channel that are waited for.
+type laneWaits struct {
+	waits
+	lanes [][16]uint16
+}
+
+// walk takes in the path from an adapter to a LID.
+func (w *laneWaits) walk(source int, t *Target, lid int, table func(s int32) []byte, l *LaneRules) {
+	g := w.g
+	sl := uint8(0)
+	if l.SL != nil {
+		sl = l.SL(source, ib.LID(lid))
+	}
+	at, in := g.Targets[source].Switch, g.Targets[source].Port
+	last, lane := none, uint8(0)
+	for hops := 0; at != t.Switch && hops <= g.Switches(); hops++ {
+		out := entry(table(at), lid)
+		next := g.adjacencyOf(at, out)
+		if next == none {
+			return
+		}
+		vl := l.VL(at, in, out, sl)
+		if vl >= noLane {
+			return
+		}
+		if last != none {
+			w.lanes[w.start[last]+next-g.adjacent[at]][lane] |= 1 << vl
+		}
+		last, lane, at, in = next, vl, g.adjPeer[next], g.adjBack[next]
+	}
+}
+
+// cycle searches depth first, without recursion. A vertex is a channel and a lane.
+func (w *laneWaits) cycle() *LaneCycle {
+	g := w.g
+	const fresh, open, closed = 0, 1, 2
+	state := make([]uint8, 16*len(g.adjPeer))
+	next := make([]int32, len(state)) // 16 times the number of the edge of the channel, and the lane
+	var stack []int32
+	for i := range int32(len(state)) {
+		if state[i] != fresh {
+			continue
+		}
+		stack = append(stack[:0], i)
+		state[i] = open
+		for len(stack) > 0 {
+			v := stack[len(stack)-1]
+			a, lane := v/16, v%16
+			if next[v] == 16*(w.start[a+1]-w.start[a]) {
+				state[v] = closed
+				stack = stack[:len(stack)-1]
+				continue
+			}
+			k, vl := next[v]/16, next[v]%16
+			next[v]++
+			if w.lanes[w.start[a]+k][lane]>>vl&1 == 0 {
+				continue
+			}
+			switch b := 16*(g.adjacent[g.adjPeer[a]]+k) + vl; state[b] {
+			case fresh:
+				state[b] = open
+				stack = append(stack, b)
+			case open:
+				return w.loop(stack, b)
+			}
+		}
+	}
+	return nil
+}
+
+// loop makes the cycle of the end of a stack, which begins with b.
+func (w *laneWaits) loop(stack []int32, b int32) *LaneCycle {
+	from := len(stack) - 1
+	for stack[from] != b {
+		from--
+	}
+	c := &LaneCycle{}
+	for _, v := range stack[from:] {
+		c.Channels, c.Lanes = append(c.Channels, w.channel(v/16)), append(c.Lanes, uint8(v%16))
+	}
+	return c
+}

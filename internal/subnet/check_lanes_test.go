@@ -1,0 +1,85 @@
+package subnet
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// The check by lanes finds the loops that there are on the lanes that packets travel on, and no others: those of shortest paths in a torus, none of
+// up/down, none of DFSSSP with its service levels on lanes of their numbers, and again one where all levels share a lane.
+func TestCreditLoopByLanes(t *testing.T) {
+	g := torus(t, 5, 5, 2)
+	identity := func(_ int32, _, _, sl uint8) uint8 { return sl }
+	levels := func(r *Routes) func(int, ib.LID) uint8 {
+		return func(source int, lid ib.LID) uint8 { return r.SL(g.Targets[source].Switch, lid) }
+	}
+	minhop, updn, dfsssp := routeWith(t, g, "minhop", Options{}), routeWith(t, g, "updn", Options{}), routeWith(t, g, "dfsssp", Options{MaxLanes: 8})
+	if dfsssp.Lanes < 2 {
+		t.Fatalf("%d lanes", dfsssp.Lanes)
+	}
+	for _, c := range []struct {
+		name  string
+		r     *Routes
+		rules LaneRules
+		loop  bool
+	}{
+		{"minhop", minhop, LaneRules{VL: identity}, true},
+		{"up/down", updn, LaneRules{VL: identity}, false},
+		{"DFSSSP", dfsssp, LaneRules{SL: levels(dfsssp), VL: identity}, false},
+		{"DFSSSP without its levels", dfsssp, LaneRules{VL: identity}, true},
+		{"DFSSSP, all levels on lane 0", dfsssp, LaneRules{SL: levels(dfsssp), VL: func(int32, uint8, uint8, uint8) uint8 { return 0 }}, true},
+		{"minhop, and every switch drops what came from another", minhop, LaneRules{VL: func(s int32, in, _, _ uint8) uint8 {
+			if _, _, ok := g.Peer(s, in); ok {
+				return 15
+			}
+			return 0
+		}}, false},
+	} {
+		loop := CreditLoopByLanes(g, c.r.Table, c.rules)
+		if (loop != nil) != c.loop {
+			t.Errorf("%s: %v, want a loop: %v", c.name, loop, c.loop)
+		}
+		if loop != nil {
+			checkCycle(t, g, &Cycle{Channels: loop.Channels})
+		}
+	}
+}
+
+// A loop that is planted across lanes, each link on another, is found and shown with them.
+func TestCreditLoopAcrossLanes(t *testing.T) {
+	g := ring(t, 3, 1)
+	r := routeWith(t, g, "minhop", Options{})
+	for s := range int32(3) {
+		for _, target := range g.Targets {
+			if target.Switch == (s+2)%3 && target.Port != 0 {
+				r.Table(s)[target.LID] = portTo(g, s, (s+1)%3)
+			}
+		}
+	}
+	cross := func(s int32, _, _, _ uint8) uint8 { return uint8(s) + 3 } // by switch: the loop goes over three lanes
+	loop := CreditLoopByLanes(g, r.Table, LaneRules{VL: cross})
+	if loop == nil {
+		t.Fatal("the loop was not found")
+	}
+	checkCycle(t, g, &Cycle{Channels: loop.Channels})
+	for i, x := range loop.Channels {
+		if loop.Lanes[i] != uint8(x.Switch)+3 {
+			t.Errorf("switch %d is said to be on lane %d", x.Switch, loop.Lanes[i])
+		}
+	}
+	if text := loop.Format(g); !strings.HasPrefix(text, "credit loop of 3 links: 0x") || !strings.Contains(text, "on lane 3") {
+		t.Errorf("%s", text)
+	}
+	// Of the same tables there is none where what passes a switch goes on on a higher lane than what begins there.
+	dateline := func(s int32, in, _, _ uint8) uint8 {
+		if _, _, ok := g.Peer(s, in); ok {
+			return 1
+		}
+		return 0
+	}
+	if loop := CreditLoopByLanes(g, r.Table, LaneRules{VL: dateline}); loop != nil {
+		t.Errorf("%s", loop.Format(g))
+	}
+}
