@@ -46,26 +46,27 @@ static inline uint64_t svpi_pusher_lap(const struct svpi_pusher *p, uint32_t ind
 static inline uint64_t svpi_claim_of(uint32_t owner) { return (uint64_t)owner << 2 | SVPI_PHASE_CLAIMED; }
 
 /* svpi_claim takes a slot for owner; false: there is none free, or it is not found among more claims of others than the
- * ring holds, as where it is full of nonsense. The tail is moved on when the slot is filled, or by who claims the next one
- * meanwhile: the consumer looks at the slot all the while, and takes its cache line away. */
+ * ring holds, as where it is full of nonsense. All slots before the tail were claimed, and perhaps some behind it: it is
+ * stored when a slot is filled, without a look whether others have stored more meanwhile, and who claims the next one moves
+ * it on where nobody has. The state is not read before it is swapped: the consumer looks at the slot all the while, and every
+ * look takes the cache line away. */
 static inline bool svpi_claim(const struct svpi_pusher *p, uint32_t owner, uint32_t *index)
 {
 	for (uint32_t tries = 0; tries <= 2 * p->count; tries++) {
-		uint32_t t = atomic_load(p->tail), was = t;
-		uint64_t lap = svpi_pusher_lap(p, t), before = svpi_pusher_lap(p, t - p->count);
-		struct svpi_cqe *e = svpi_pusher_slot(p, t);
-		uint64_t v = atomic_load(&e->state);
+		uint32_t t = atomic_load_explicit(p->tail, memory_order_acquire), was = t;
+		uint64_t lap = svpi_pusher_lap(p, t), v = lap;
 
-		if (v == lap) {
-			if (atomic_compare_exchange_strong(&e->state, &v, lap | svpi_claim_of(owner))) {
-				*index = t;
-				return true;
-			}
-		} else if (v >> 32 == before >> 32 && atomic_load(p->tail) == t) {
-			return false; /* of the lap before, and not taken yet */
-		} else { /* claimed by one who has not moved the tail on yet, and perhaps never will */
-			atomic_compare_exchange_strong(p->tail, &was, t + 1);
+		if (atomic_compare_exchange_strong(&svpi_pusher_slot(p, t)->state, &v, lap | svpi_claim_of(owner))) {
+			*index = t;
+			return true;
 		}
+		/* by how many entries the round of the state is ahead of that of the index */
+		uint32_t ahead = ((uint32_t)(v >> 32) << p->shift) - (t & ~(p->count - 1));
+
+		if (ahead == -p->count)
+			return false; /* of the lap before, and not taken yet */
+		/* in its own round another's, else all before had to be claimed for this one */
+		atomic_compare_exchange_strong(p->tail, &was, ahead == 0 ? t + 1 : t + ahead - p->count + 1);
 	}
 	return false;
 }
@@ -73,9 +74,8 @@ static inline bool svpi_claim(const struct svpi_pusher *p, uint32_t owner, uint3
 /* svpi_passed moves the tail on behind a slot that was claimed. */
 static inline void svpi_passed(const struct svpi_pusher *p, uint32_t index)
 {
-	uint32_t was = index;
-
-	atomic_compare_exchange_strong(p->tail, &was, index + 1);
+	if (atomic_load_explicit(p->tail, memory_order_relaxed) == index)
+		atomic_store_explicit(p->tail, index + 1, memory_order_release);
 }
 
 /* svpi_fill publishes a completion in a slot that owner claimed; false: the claim was taken back. */
