@@ -84,10 +84,9 @@ type Message struct {
 // Packet is a MAD in the fabric, with what only programs are told of it.
 type Packet struct {
 	fabric.Packet
-	HasGRH    bool
-	GRH       GRH
-	PKeyIndex uint16
-	PathBits  uint8 // of the own LID, where SLID is not filled in
+	HasGRH   bool
+	GRH      GRH
+	PathBits uint8 // of the own LID, where SLID is not filled in
 }
 
 // Where fields stand in a MAD.

@@ -29,8 +29,8 @@ func (f *Fabric) manage(now clock.Time, p *port, q *Parcel) bool {
 	m := &f.data.packet
 	body := q.frame[q.length-ib.ICRCLen-mad.Len:][:mad.Len]
 	*m = Packet{SLID: h.SLID(), DLID: h.DLID(), SQP: d.SrcQP(), DQP: ib.QPGSI, SL: h.SL(), PKey: b.PKey(), MAD: [mad.Len]byte(body)}
-	class := m.MAD[1]
-	if class == mad.ClassSubnetLID || class == mad.ClassSubnetDir { // they are for queue pair 0 alone
+	m.PKeyIndex, _ = p.index(m.PKey) // the adapter has seen to it that there is one
+	if m.subnet() {                  // they are for queue pair 0 alone
 		f.release(now, q)
 		return true
 	}

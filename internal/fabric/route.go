@@ -14,8 +14,11 @@ type Packet struct {
 	SLID, DLID ib.LID // of a directed route the permissive LID, or that of the node where its directed part begins
 	SQP, DQP   ib.QPN // 0: subnet management, on virtual lane 15; else general services
 	SL         uint8
-	PKey       ib.PKey // of general services; 0: the default one
-	MAD        [mad.Len]byte
+	// PKey is that of general services; 0: the one at PKeyIndex of the sender's table. Where the packet has arrived the index is
+	// that of the receiver's table.
+	PKey      ib.PKey
+	PKeyIndex uint16
+	MAD       [mad.Len]byte
 }
 
 // Result says what became of a packet.
@@ -62,14 +65,18 @@ func (f *Fabric) Send(now clock.Time, from Place, p *Packet) Outcome {
 	if p.SLID == 0 {
 		p.SLID = source.info.LID
 	}
+	general, index := !p.subnet(), p.PKeyIndex
+	if general && !source.stamp(p) {
+		return Outcome{}
+	}
 	target, in := f.routeLID(source, p)
-	if target == nil {
+	if target == nil || general && !f.admit(now, target, p) {
 		return Outcome{}
 	}
 	if !f.agent(now, target, in, p) {
 		return Outcome{Delivered, f.place(target)}
 	}
-	p.SLID, p.DLID, p.SQP, p.DQP = p.DLID, p.SLID, p.DQP, p.SQP
+	p.SLID, p.DLID, p.SQP, p.DQP, p.PKeyIndex = p.DLID, p.SLID, p.DQP, p.SQP, index
 	if p.MAD[3] == 0 { // the agent has nothing to say
 		return Outcome{}
 	}

@@ -37,7 +37,7 @@ func (s *Server) carry(c *client, b *[dataLen]byte) {
 	p := &s.packet
 	p.DLID, p.SLID = ib.LID(binary.BigEndian.Uint16(b[atDLID:])), ib.LID(binary.BigEndian.Uint16(b[atSLID:]))
 	p.DQP, p.SQP, p.SL = ib.QPN(binary.BigEndian.Uint32(b[atDQP:])), ib.QPN(binary.BigEndian.Uint32(b[atSQP:])), 0
-	p.PKey = 0
+	p.PKey, p.PKeyIndex = 0, 0
 	copy(p.MAD[:], b[atMAD:])
 	now := s.now()
 	switch o := s.fabric.Send(now, c.at, p); o.Result {

@@ -58,7 +58,7 @@ func (m *manager) Take(_ clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	if at != m.at || !ForManager(p) {
 		return false
 	}
-	q := subnet.Packet{LID: p.SLID, QPN: p.SQP, LocalQPN: p.DQP, SL: p.SL, MAD: p.MAD}
+	q := subnet.Packet{LID: p.SLID, QPN: p.SQP, LocalQPN: p.DQP, SL: p.SL, PKeyIndex: p.PKeyIndex, MAD: p.MAD}
 	if m.rack.turning {
 		m.service.Queue(&q)
 	} else {
@@ -116,7 +116,7 @@ func (m *manager) Now() clock.Time { return m.rack.Now() }
 
 // Send implements service.Port. It is called by whoever works for the manager, one at a time.
 func (m *manager) Send(p *subnet.Packet) (lost bool, err error) {
-	m.packet = fabric.Packet{DLID: p.LID, SQP: p.LocalQPN, DQP: p.QPN, SL: p.SL, MAD: p.MAD}
+	m.packet = fabric.Packet{DLID: p.LID, SQP: p.LocalQPN, DQP: p.QPN, SL: p.SL, PKeyIndex: p.PKeyIndex, MAD: p.MAD}
 	if p.MAD[1] == mad.ClassSubnetDir {
 		m.packet.SLID = p.LID
 	}

@@ -206,7 +206,7 @@ func TestServe(t *testing.T) {
 		a := reply(d)
 		return &a.MAD
 	})
-	request := Datagram{Remote: Address{LID: 9, QP: 1}, LocalQP: 1, MAD: *nodeInfoRequest()}
+	request := Datagram{Remote: Address{LID: 9, QP: 1, SL: 3, PKeyIndex: 2}, LocalQP: 1, MAD: *nodeInfoRequest()}
 	foreign, set := request, request
 	foreign.MAD[1] = 0x32
 	set.MAD[3] = mad.MethodSet
@@ -218,7 +218,7 @@ func TestServe(t *testing.T) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.sent) != 1 || f.sent[0].Remote != (Address{9, 1}) || f.sent[0].MAD[3] != mad.MethodGetResp {
+	if len(f.sent) != 1 || f.sent[0].Remote != (Address{9, 1, 3, 2}) || f.sent[0].MAD[3] != mad.MethodGetResp {
 		t.Errorf("sent %d answers, the first %+v", len(f.sent), f.sent[0].Remote)
 	}
 }

@@ -258,7 +258,7 @@ func (s *service) write(b, rights []byte) error {
 
 // Send implements Transport.
 func (s *service) Send(d *Datagram) error {
-	h := agent.Header{Agent: s.agents[d.LocalQP&1], Length: mad.Len, QPN: d.Remote.QP, LID: d.Remote.LID}
+	h := agent.Header{Agent: s.agents[d.LocalQP&1], Length: mad.Len, QPN: d.Remote.QP, LID: d.Remote.LID, SL: d.Remote.SL, PKeyIndex: d.Remote.PKeyIndex}
 	if d.Remote.QP != SMIQP {
 		h.QKey = uint32(ib.QKeyGSI)
 	}
@@ -300,7 +300,7 @@ func (s *service) Receive(d *Datagram) error {
 		return errAnswer
 	}
 	clear(d.MAD[copy(d.MAD[:], b):])
-	d.Remote, d.Failed, d.Length, d.Records = Address{LID: h.LID, QP: h.QPN}, h.Status != 0, 0, nil
+	d.Remote, d.Failed, d.Length, d.Records = Address{LID: h.LID, QP: h.QPN, SL: h.SL, PKeyIndex: h.PKeyIndex}, h.Status != 0, 0, nil
 	d.LocalQP = GSIQP
 	if c := d.MAD[1]; c == mad.ClassSubnetDir || c == mad.ClassSubnetLID {
 		d.LocalQP = SMIQP

@@ -24,6 +24,10 @@ const (
 type Address struct {
 	LID ib.LID // 0xffff: by a directed route, from the first hop
 	QP  ib.QPN
+	// SL is the service level of the way, PKeyIndex where the P_Key stands in the table of the own port. Not all transports carry
+	// them: the protocol of ibsim has no room.
+	SL        uint8
+	PKeyIndex uint16
 }
 
 // Datagram is one MAD with its addresses. A MAD that nobody could be given comes back to its sender, Failed.

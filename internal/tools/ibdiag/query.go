@@ -133,7 +133,7 @@ func (s *Session) Perf(r Route, method uint8, attribute uint16, data []byte) ([]
 		return nil, Failf("performance management needs a LID, and the way is a directed route (%s)", r)
 	}
 	q := mad.PMARequest{Header: mad.Header{Method: method, AttributeID: attribute}, Data: data}
-	d, err := s.call(r, umad.Address{LID: r.LID, QP: umad.GSIQP}, (*[mad.Len]byte)(q.Append(nil)))
+	d, err := s.call(r, r.Services(), (*[mad.Len]byte)(q.Append(nil)))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -27,7 +28,11 @@ type Route struct {
 	Path []uint8 // ports of the directed part; its first element stands for the start and is not a port
 	SLID ib.LID  // of the directed part: where it starts, 0xffff the sender
 	DLID ib.LID  // of the directed part: where it goes on, 0xffff the end
+	SL   uint8   // of general services
 }
+
+// Services is where general services are asked.
+func (r Route) Services() umad.Address { return umad.Address{LID: r.LID, QP: umad.GSIQP, SL: r.SL} }
 
 // LIDRoute is the way to a LID.
 func LIDRoute(lid ib.LID) Route { return Route{LID: lid} }
@@ -152,7 +157,7 @@ func (s *Session) SM() (Route, error) {
 	if lid == 0 || lid >= 0xc000 {
 		return Route{}, Failf("No SM/SA found on port %s:%d", s.Port.Device().Name, s.Port.Device().PortNum)
 	}
-	return LIDRoute(lid), nil
+	return Route{LID: lid, SL: s.Port.Device().Port.MasterSMSL}, nil
 }
 
 // Prefix is that of the subnet's GIDs.

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/tools/tool"
-	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -39,7 +38,7 @@ func (s *Session) resolveGID(g ib.GID, text string) (Route, error) {
 	m := mad.NewSA(mad.MethodGet, mad.AttrPathRecord, 0, 0)
 	m.ComponentMask = mad.PathDGID | mad.PathSGID
 	copy(m.Data[:], path.Append(nil))
-	d, err := s.call(sm, umad.Address{LID: sm.LID, QP: umad.GSIQP}, (*[mad.Len]byte)(m.Append(nil)))
+	d, err := s.call(sm, sm.Services(), (*[mad.Len]byte)(m.Append(nil)))
 	if err == nil {
 		if m, err = mad.ParseSA(d.MAD[:]); err == nil && m.Status != mad.StatusOK {
 			err = s.status(m.Status, sm)
@@ -55,5 +54,5 @@ func (s *Session) resolveGID(g ib.GID, text string) (Route, error) {
 		s.Warnf("ib_path_query_via", "sa call path_query failed")
 		return Route{}, Failf("can't resolve destination port %s", text)
 	}
-	return LIDRoute(path.DLID), nil
+	return Route{LID: path.DLID, SL: path.SL}, nil
 }

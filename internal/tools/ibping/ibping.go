@@ -77,7 +77,7 @@ func (p *pings) run(count uint64) error {
 // once sends a datagram. One that nobody answers is lost, and no error.
 func (p *pings) once() error {
 	start := time.Now()
-	d, err := p.Port.Call(p.Context, umad.Address{LID: p.to.LID, QP: umad.GSIQP}, request(classPing, 0, p.oui), p.Timing)
+	d, err := p.Port.Call(p.Context, p.to.Services(), request(classPing, 0, p.oui), p.Timing)
 	took := time.Since(start)
 	switch {
 	case errors.Is(err, umad.ErrTimeout):

@@ -11,7 +11,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/tools/ibdiag"
 	"github.com/softvpi/softvpi/internal/tools/tool"
-	"github.com/softvpi/softvpi/internal/umad"
 )
 
 // What ibsysstat can ask for.
@@ -83,7 +82,7 @@ func fit(lines []string) (all string) {
 }
 
 func ask(s *ibdiag.Session, to ibdiag.Route, attribute uint16, oui uint32) error {
-	d, err := s.Port.Call(s.Context, umad.Address{LID: to.LID, QP: umad.GSIQP}, request(classSysstat, attribute, oui), s.Timing)
+	d, err := s.Port.Call(s.Context, to.Services(), request(classSysstat, attribute, oui), s.Timing)
 	if err != nil {
 		return gone(s.Context, err, fmt.Sprintf("ibsystat to %s", to))
 	}

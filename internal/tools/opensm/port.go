@@ -20,7 +20,7 @@ func (p *port) Now() clock.Time { return clock.Time(time.Since(p.start)) }
 
 // Send implements service.Port.
 func (p *port) Send(m *subnet.Packet) (lost bool, err error) {
-	return false, p.t.Send(&umad.Datagram{Remote: umad.Address{LID: m.LID, QP: m.QPN}, LocalQP: m.LocalQPN, MAD: m.MAD})
+	return false, p.t.Send(&umad.Datagram{Remote: umad.Address{LID: m.LID, QP: m.QPN, SL: m.SL, PKeyIndex: m.PKeyIndex}, LocalQP: m.LocalQPN, MAD: m.MAD})
 }
 
 // read gives the manager what comes, until the port is closed. It has a goroutine of its own, so that the fabric never
@@ -32,7 +32,7 @@ func (p *port) read(s *service.Service) {
 			s.Break(err)
 			return
 		}
-		m := subnet.Packet{LID: d.Remote.LID, QPN: d.Remote.QP, LocalQPN: d.LocalQP, MAD: d.MAD}
+		m := subnet.Packet{LID: d.Remote.LID, QPN: d.Remote.QP, LocalQPN: d.LocalQP, SL: d.Remote.SL, PKeyIndex: d.Remote.PKeyIndex, MAD: d.MAD}
 		if d.Failed {
 			s.Failed(&m)
 		} else {

@@ -62,7 +62,7 @@ func (t *test) run() (err error) {
 	case t.o.guid != d.Node.PortGUID:
 		return tool.Usagef("option -g %#x: there is no such port; allowed: %#x", t.o.guid, d.Node.PortGUID)
 	}
-	if t.to = (umad.Address{LID: d.Port.MasterSMLID, QP: umad.GSIQP}); t.to.LID == 0 {
+	if t.to = (umad.Address{LID: d.Port.MasterSMLID, QP: umad.GSIQP, SL: d.Port.MasterSMSL}); t.to.LID == 0 {
 		return errors.New("the port knows no subnet manager: it has not been configured")
 	}
 	closing, err := t.openLog()

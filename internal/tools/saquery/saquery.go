@@ -240,7 +240,7 @@ func (r *run) ask(m *mad.SA) (*umad.Answer, error) {
 	}
 	timing := r.Timing
 	timing.Tries = 1
-	a, err := r.Port.Query(r.Context, umad.Address{LID: r.sm.LID, QP: umad.GSIQP}, m, timing)
+	a, err := r.Port.Query(r.Context, r.sm.Services(), m, timing)
 	switch {
 	case errors.Is(err, umad.ErrTimeout):
 		return nil, r.failed(statusTimeout, "Query SA failed: Connection timed out")

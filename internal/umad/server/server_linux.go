@@ -306,9 +306,9 @@ func (s *Server) Take(_ clock.Time, at fabric.Place, p *fabric.Packet) bool {
 		return false
 	}
 	k := &s.came
-	k.Packet, k.HasGRH, k.PKeyIndex = *p, false, 0
+	k.Packet, k.HasGRH = *p, false
 	if p == &s.sent.Packet { // what a program of ours sent, or what came at once of it
-		k.HasGRH, k.GRH, k.PKeyIndex = s.sent.HasGRH, s.sent.GRH, s.sent.PKeyIndex
+		k.HasGRH, k.GRH = s.sent.HasGRH, s.sent.GRH
 	}
 	taken := port.Receive(s.now(), k)
 	s.changed(port)
