@@ -49,15 +49,13 @@ func (f *Fabric) guidInfo(r *smaRequest) uint16 {
 	return mad.StatusOK
 }
 
-// pkeyTable answers P_KeyTable (IBA 14.2.5.7).
+// pkeyTable answers P_KeyTable (IBA 14.2.5.7). Of adapters the upper half of the modifier does not count; ibdiagnet of ibutils has the port there.
 func (f *Fabric) pkeyTable(r *smaRequest) uint16 {
 	p, cap, block := r.own, adapterPKeys, int(r.modifier&0xffff)
 	if r.node.kind == mad.NodeSwitch {
 		if p, cap = f.target(r, r.modifier>>16), enforcedPKeys; p != nil && p.number == 0 {
 			cap = switchPKeys
 		}
-	} else if r.modifier>>16 != 0 {
-		p = nil
 	}
 	if p == nil || block >= (cap+31)/32 {
 		return mad.StatusInvalidField

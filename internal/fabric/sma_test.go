@@ -99,6 +99,7 @@ func TestStatuses(t *testing.T) {
 		{"multicast block beyond the last", mad.MethodGet, mad.AttrMulticastForwardingTable, 32, []uint8{1}, mad.StatusInvalidField},
 		{"multicast ports beyond the last", mad.MethodGet, mad.AttrMulticastForwardingTable, 1 << 28, []uint8{1}, mad.StatusInvalidField},
 		{"P_Key block of an adapter", mad.MethodGet, mad.AttrPKeyTable, 2, nil, mad.StatusInvalidField},
+		{"P_Keys of an adapter, with the port as ibutils has it", mad.MethodGet, mad.AttrPKeyTable, 1<<16 | 1, nil, mad.StatusOK},
 		{"P_Keys of a switch's port 0", mad.MethodGet, mad.AttrPKeyTable, 0, []uint8{1}, mad.StatusOK},
 		{"P_Keys of a switch's port", mad.MethodGet, mad.AttrPKeyTable, 8<<16 | 1, []uint8{1}, mad.StatusOK},
 		{"P_Keys of no port", mad.MethodGet, mad.AttrPKeyTable, 9 << 16, []uint8{1}, mad.StatusInvalidField},
