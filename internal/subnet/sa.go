@@ -12,6 +12,9 @@ import (
 type administration struct {
 	sm *SM
 
+	came  mad.SA  // what is being looked at
+	asked request // what is being answered
+
 	out      map[peer]*transfer
 	outOrder []peer // for a fixed order
 	held     int    // bytes in out
@@ -50,21 +53,22 @@ func (r *request) has(components uint64) bool { return r.sa.ComponentMask&compon
 
 // receive takes a MAD of the class.
 func (a *administration) receive(p *Packet, h *mad.Header) {
-	m, err := mad.ParseSA(p.MAD[:])
-	if err != nil {
+	m := &a.came
+	var err error
+	if *m, err = mad.ParseSA(p.MAD[:]); err != nil {
 		return
 	}
 	key := peer{p.LID, p.QPN, m.TransactionID}
 	if m.Active() && m.RMPP.Type != mad.RMPPData { // about a transfer of ours
 		if t := a.out[key]; t != nil {
 			a.client(p).acks = true
-			t.s.Take(&m, a.since())
+			t.s.Take(m, a.since())
 			a.pump()
 		}
 		return
 	}
 	if m.Method == mad.MethodReportResp {
-		a.reported(&m)
+		a.reported(m)
 		return
 	}
 	if m.Method&0x80 != 0 {
@@ -73,12 +77,12 @@ func (a *administration) receive(p *Packet, h *mad.Header) {
 	data := m.Data[:]
 	if m.Active() && m.Method == mad.MethodGetMulti {
 		var whole bool
-		if m, data, whole = a.assemble(key, p, &m); !whole {
+		if *m, data, whole = a.assemble(key, p, m); !whole {
 			return
 		}
 	}
 	a.client(p).asked++
-	a.serve(p, &m, data)
+	a.serve(p, m, data)
 }
 
 // client is what is known of who sent a MAD.
@@ -101,7 +105,8 @@ func (a *administration) serve(p *Packet, m *mad.SA, data []byte) {
 	if s.state != mad.SMMaster || s.live == nil {
 		return // another one answers
 	}
-	r := &request{sa: *m, data: data, from: p, port: s.live.EndPortOfLID(p.LID)}
+	r := &a.asked
+	*r = request{sa: *m, data: data, from: p, port: s.live.EndPortOfLID(p.LID)}
 	if r.port == none {
 		return
 	}

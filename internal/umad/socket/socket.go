@@ -55,7 +55,7 @@ const (
 	AnswerLen   = 8
 	SendLen     = 8                         // before the header
 	EachLen     = agent.HeaderLen + mad.Len // of a MAD in SendMany
-	Together    = 16                        // MADs that are put into one message at most
+	Together    = 24                        // MADs that are put into one message at most
 	// MaxInline is the longest MAD in a message. A longer one stands in a sealed memory file that comes with the
 	// message, which has the first 256 bytes.
 	MaxInline = 32 << 10
