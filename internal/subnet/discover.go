@@ -12,10 +12,16 @@ const maxSubnetPorts = 1 << 20
 // maxPKeyBlocks bounds how much of a partition table is read: 1,024 entries.
 const maxPKeyBlocks = 32
 
-// discover begins a thorough sweep: everything is found anew.
+// discover begins a thorough sweep: everything is found anew. One that follows upon a link that went or came does not read again what is as it was
+// left: the ports of switches that say that none has changed its state (IBA 14.2.5.4), descriptions of nodes, and P_Keys of ports
+// that are active with their LIDs. Nobody else sets them while this is the master.
 func (s *SM) discover() {
 	s.x.clear()
-	s.stage, s.heavy, s.sweepAt, s.failures = stageDiscover, false, clock.Never, 0
+	s.past = nil
+	if s.state == mad.SMMaster && s.firstDone && s.live != nil && s.live == s.cur && !s.whole && !s.cfg.HeavySweeps && s.failures == 0 {
+		s.past = s.live
+	}
+	s.stage, s.heavy, s.whole, s.sweepAt, s.failures = stageDiscover, false, false, clock.Never, 0
 	s.cur = newSubnet()
 	s.asleep = nil
 	clear(s.others)
@@ -142,7 +148,9 @@ func (s *SM) wayTo(node int32) int32 {
 // ask asks a node, or another port of a known adapter, for all that is needed of it.
 func (s *SM) ask(e, node int32, fresh bool) {
 	n := s.cur
-	if fresh {
+	if old := s.past.node(&n.Nodes[node].Info); fresh && old != nil {
+		n.Nodes[node].Desc = old.Desc
+	} else if fresh {
 		s.x.push(work{at: e, attr: mad.AttrNodeDescription})
 	}
 	if n.Nodes[node].Switch == none {
@@ -163,9 +171,39 @@ func (s *SM) onSwitchInfo(w work, info *mad.SwitchInfo) {
 	if info.PortStateChange && s.state == mad.SMMaster {
 		s.x.push(work{at: w.at, attr: mad.AttrSwitchInfo, set: true})
 	}
+	old := s.past.node(&node.Info)
 	for p := range uint32(node.Info.NumPorts) + 1 {
+		if p > 0 && old != nil && !info.PortStateChange && s.past.Ports[old.First+int32(p)].known {
+			s.onPortInfo(work{at: w.at, attr: mad.AttrPortInfo, mod: p}, s.past.Ports[old.First+int32(p)].Info)
+			continue
+		}
 		s.x.push(work{at: w.at, attr: mad.AttrPortInfo, mod: p})
 	}
+}
+
+// node is the node as it was found in an earlier sweep, nil where it was not, or was another.
+func (n *Subnet) node(info *mad.NodeInfo) *Node {
+	if n == nil {
+		return nil
+	}
+	i, there := n.byNode[info.NodeGUID]
+	if !there || n.Nodes[i].Info.NodeType != info.NodeType || n.Nodes[i].Info.NumPorts != info.NumPorts {
+		return nil
+	}
+	return &n.Nodes[i]
+}
+
+// asBefore are the P_Keys of an end port that is as it was left, nil where it may not be.
+func (s *SM) asBefore(p int32) []ib.PKey {
+	if s.past == nil {
+		return nil
+	}
+	port := &s.cur.Ports[p]
+	q := s.past.EndPortOfGUID(port.GUID)
+	if q == none || s.past.Ports[q].Info.LID != port.Info.LID || port.Info.LID == 0 || port.Info.PortState != mad.PortActive || s.past.Ports[q].Info.PortState != mad.PortActive {
+		return nil
+	}
+	return s.past.Ports[q].PKeys
 }
 
 func (s *SM) onPortInfo(w work, info mad.PortInfo) {
@@ -174,7 +212,9 @@ func (s *SM) onPortInfo(w work, info mad.PortInfo) {
 	port := &n.Ports[p]
 	port.Info, port.known = info, true
 	if n.endPort(p) {
-		s.x.push(work{at: p, attr: mad.AttrPKeyTable})
+		if port.PKeys = s.asBefore(p); port.PKeys == nil {
+			s.x.push(work{at: p, attr: mad.AttrPKeyTable})
+		}
 		if info.CapabilityMask&mad.CapIsSM != 0 && p != n.Self && !s.cfg.IgnoreOthers {
 			port.isSM = true
 			s.x.push(work{at: p, attr: mad.AttrSMInfo})
@@ -217,7 +257,9 @@ func (s *SM) failed(w work, smp *mad.SMP) {
 	case s.polled(w):
 		return
 	case s.stage == stageLight:
-		s.heavy = s.heavy || !w.beyond // somebody is gone; who sleeps may sleep on
+		if !w.beyond { // somebody is gone; who sleeps may sleep on
+			s.heavy, s.whole = true, true
+		}
 		return
 	case s.stage == stageInherit && !w.set:
 		return // what is there is not known, and will be written

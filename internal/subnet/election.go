@@ -264,7 +264,10 @@ func (s *SM) onTrap(p *Packet, smp *mad.SMP) {
 	s.say(EventTrap, "%s", describeTrap(&n))
 	if n.IsGeneric && !s.cfg.IgnoreTraps {
 		switch n.TrapNumber {
-		case mad.TrapLinkStateChange, mad.TrapCapabilityMask, mad.TrapSystemImageGUID:
+		case mad.TrapCapabilityMask, mad.TrapSystemImageGUID:
+			s.whole = true
+			s.trapped()
+		case mad.TrapLinkStateChange:
 			s.trapped()
 		}
 	}

@@ -26,7 +26,7 @@ func (s *SM) onLook(w work, smp *mad.SMP) {
 		}
 	case mad.AttrPortInfo:
 		if i, err := mad.ParsePortInfo(smp.Data[:]); err != nil || i.PortState != s.cur.Ports[w.at].Info.PortState || i.LID != s.cur.Ports[w.at].Info.LID {
-			s.heavy = true
+			s.heavy, s.whole = true, true
 		}
 	case mad.AttrNodeInfo:
 		s.heavy = true // it has woken up

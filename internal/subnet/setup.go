@@ -33,7 +33,7 @@ func newTables() *tables {
 // retreat ends a sweep that cannot go on; the next one is thorough.
 func (s *SM) retreat() {
 	s.x.clear()
-	s.stage, s.heavy = stageIdle, true
+	s.stage, s.heavy, s.whole = stageIdle, true, true
 	s.sweepAt = s.now.Add(s.pause())
 }
 
@@ -263,14 +263,14 @@ func (s *SM) up() {
 	s.actCount++
 	if s.failures > 0 {
 		s.say(EventNotice, "Errors during initialization: %d requests failed", s.failures)
-		s.heavy, s.sweepAt = true, s.now.Add(s.pause())
+		s.heavy, s.whole, s.sweepAt = true, true, s.now.Add(s.pause())
 	} else {
 		s.sweepAt = clock.Never
 		if s.cfg.Sweep > 0 {
 			s.sweepAt = s.now.Add(s.cfg.Sweep)
 		}
 		if s.unsettled {
-			s.heavy, s.sweepAt = true, s.now.Add(time.Second)
+			s.heavy, s.whole, s.sweepAt = true, true, s.now.Add(time.Second)
 		} else if s.heavy { // a trap came meanwhile
 			s.sweepAt = s.now
 		}

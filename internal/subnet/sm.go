@@ -54,6 +54,8 @@ type SM struct {
 	started       bool
 	sweepAt       clock.Time // the next look
 	heavy         bool       // and it is to be a thorough one
+	whole         bool       // which reads everything anew, also what cannot have changed
+	past          *Subnet    // what need not be read anew in the sweep at hand; nil: all is
 	failures      int        // of the sweep
 	asleep        []int32    // ports whose link is up and where nobody answers
 
@@ -157,13 +159,13 @@ func (s *SM) problem(format string, args ...any) { s.say(EventProblem, format, a
 
 // soon has a thorough sweep made when the present one, if any, is over.
 func (s *SM) soon() {
-	s.heavy = true
+	s.heavy, s.whole = true, true
 	s.sweepAt = s.now
 	s.proceed()
 }
 
 // settle is how long a sweep waits for more traps after one: a switch that goes makes all its neighbours send one.
-const settle = 20 * time.Millisecond
+const settle = 10 * time.Millisecond
 
 // trapped has a thorough sweep made in a moment, or after the present one.
 func (s *SM) trapped() {

@@ -390,3 +390,46 @@ func TestRandomSubnets(t *testing.T) {
 		b.mustBeUp()
 	})
 }
+
+// A sweep that follows upon a link that went does not read again what cannot have changed, and finds what has: another cable, a host that has
+// started anew and lost all. A sweep that is asked for reads everything.
+func TestSweepAfterATrapReadsLess(t *testing.T) {
+	b, n := smallBench(t)
+	sm := b.start(n[0], Config{})
+	b.run(time.Second)
+	whole := b.count
+	sweep := func(what func()) (requests int) {
+		before := b.count
+		what()
+		b.run(time.Second)
+		b.check(n[0])
+		return b.count - before
+	}
+	again := sweep(func() { sm.Rescan(b.now) })
+	if again < whole/3 {
+		t.Errorf("%d requests when asked to look, %d at first", again, whole)
+	}
+	trap := func() {
+		notice := mad.Notice{IsGeneric: true, Type: mad.NoticeUrgent, ProducerType: uint32(mad.NodeSwitch), TrapNumber: mad.TrapLinkStateChange, IssuerLID: n[4].ports[0].info.LID}
+		smp := mad.NewSMP(mad.MethodTrap, mad.AttrNotice, 0, 77)
+		notice.Append(smp.Data[:0])
+		p := Packet{LID: n[4].ports[0].info.LID}
+		smp.Append(p.MAD[:0])
+		sm.Receive(b.now, &p)
+	}
+	if less := sweep(trap); less > again*3/4 {
+		t.Errorf("%d requests after a trap, %d when asked to look", less, again)
+	}
+	sweep(func() { b.unlink(n[4], 7); trap() })
+	sweep(func() { b.link(n[4], 7, n[5], 6); trap() }) // the cable is at another port now
+	sweep(func() {                                     // a host starts anew
+		h := n[2]
+		b.unlink(h, 1)
+		h.ports[1].info.LID, h.ports[1].keys = 0, map[uint32]mad.PKeyTable{0: {0x1234}}
+		b.link(h, 1, n[5], 1)
+		trap()
+	})
+	if k := n[2].ports[1].keys[0]; k[0] != ib.PKeyDefault && k[1] != ib.PKeyDefault {
+		t.Errorf("the host that started anew has P_Keys %v", k[:4])
+	}
+}

@@ -8,8 +8,8 @@
 # Without one all four are run; those with Debian's opensm, ibsim and its preload library want them. All managers have -s 0. REROUTE=0 leaves
 # the loss of a switch out. LMC=1 gives every host two LIDs: 27648 hosts are then refused, with the count. ENGINE is a routing engine (minhop).
 #
-# Times are between the clock at the start of the program, or of the command that takes all cables of the switch out, and the stamp of the
-# line SUBNET UP in the manager's log.
+# Times are between the clock at the start of the program, or of the commands that take all cables of the switch out, and the stamp of the
+# line SUBNET UP in the manager's log: the first, or the last of the sweeps that the loss causes, whose number stands in brackets.
 set -euo pipefail
 bin=$(cd "${1:?usage: speed.sh BIN HOSTS [RUN...]}" && pwd)
 hosts=${2:?usage: speed.sh BIN HOSTS [RUN...]}
@@ -68,6 +68,16 @@ stamps() { # seconds of the day of the lines SUBNET UP
 }
 second() { date '+%H %M %S.%N' | awk '{ printf "%.6f\n", $1 * 3600 + $2 * 60 + $3 }'; }
 between() { awk -v a="$1" -v b="$2" 'BEGIN { d = b - a; if (d < -43200) d += 86400; printf "%.2f", d }'; }
+last() { # begin n: the end of the last sweep, behind which there is none for 2 s and twice as long as it all took
+  local begin=$1 n=$2 have took
+  while :; do
+    have=$(stamps | wc -l)
+    took=$(between "$begin" "$(stamps | tail -n 1)")
+    sleep "$(awk -v t="$took" 'BEGIN { print (t > 1 ? 2 * t : 2) }')"
+    [ "$(stamps | wc -l)" -gt "$have" ] || break
+  done
+  printf '%s (%d)' "$took" $((have - n))
+}
 cpu() { awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); printf "%.1f", ($12 + $13) / hz }' "/proc/$1/stat"; }
 measure() { # manager ground
   local quote=\" options=(-s 0 -f "$dir/log" -l "${LMC:-0}" -R "${ENGINE:-minhop}") command=(./opensm) sm begin up lost=- n
@@ -98,9 +108,9 @@ measure() { # manager ground
       begin=$(second)
       awk -v n="$(awk -v t="\"$top\"" '/^Switch/ && $3 == t { print $2 }' net)" -v t="$top" -v q="$quote" 'BEGIN { for (i = 1; i <= n; i++) print "unlink " q t q "[" i "]" }' >&9
       until [ "$(stamps | wc -l)" -gt "$n" ]; do sleep 0.05; done
-      lost=$(between "$begin" "$(stamps | sed -n "$((n + 1))p")")
+      lost=$(last "$begin" "$n")
     fi
-    printf '%6d hosts %5d switches %-15s up %7s s, rerouted %7s s, processor %6s s, memory %5d MB, load %s\n' "$hosts" "$switches" "$1@$2" "$up" "$lost" "$(cpu "$sm")" \
+    printf '%6d hosts %5d switches %-15s up %7s s, rerouted %10s s, processor %6s s, memory %5d MB, load %s\n' "$hosts" "$switches" "$1@$2" "$up" "$lost" "$(cpu "$sm")" \
       "$(awk '/VmHWM/ { printf "%.0f", $2 / 1024 }' "/proc/$sm/status")" "$(cut -d' ' -f1 /proc/loadavg)"
   fi
   { kill -KILL "$sm" "$ground"; wait "$sm" "$ground"; } 2>/dev/null || true
