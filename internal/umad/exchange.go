@@ -25,7 +25,8 @@ type pending struct {
 	deadline  time.Time
 	transfer  *mad.RMPPReceiver      // of an answer that comes in segments
 	place     int                    // in the queue of deadlines
-	done      func(*Datagram, error) // called once
+	done      func(*Datagram, error) // called once; nil: it was
+	sending   int                    // how many are at sending it
 }
 
 // newExchange starts with transaction IDs after first, which should differ from run to run.

@@ -30,6 +30,7 @@ type Port struct {
 	servers  map[uint8]Server
 	timer    *time.Timer
 	armed    time.Time // when the timer goes off; zero: it does not
+	unused   []*pending
 	closed   bool
 	finished chan struct{}
 }
@@ -84,14 +85,15 @@ func (p *Port) Close() error {
 // other answers, and may start other requests, which is the fastest way to ask many questions. The answer is its own until it
 // returns. What status the answer has is not looked at.
 func (p *Port) Start(to Address, request *[mad.Len]byte, t Timing, done func(answer *Datagram, err error)) {
-	r := &pending{timeout: max(t.Timeout, minimumTimeout), triesLeft: max(t.Tries, 1), done: done}
-	r.datagram.Remote, r.datagram.LocalQP, r.datagram.MAD = to, to.QP, *request
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
 		done(nil, ErrClosed)
 		return
 	}
+	r := p.fresh()
+	r.timeout, r.triesLeft, r.done, r.sending = max(t.Timeout, minimumTimeout), max(t.Tries, 1), done, 1
+	r.datagram.Remote, r.datagram.LocalQP, r.datagram.MAD = to, to.QP, *request
 	p.exchange.add(time.Now(), r)
 	binary.BigEndian.PutUint64(r.datagram.MAD[transactionID:], uint64(r.id))
 	p.schedule()
@@ -127,21 +129,52 @@ func (p *Port) Send(d *Datagram) error {
 	return p.transport.Send(d)
 }
 
-// send sends a request. What fails here ends it.
+// fresh is a request that nobody has any more, or a new one. The lock is held.
+func (p *Port) fresh() *pending {
+	n := len(p.unused)
+	if n == 0 {
+		return new(pending)
+	}
+	r := p.unused[n-1]
+	p.unused = p.unused[:n-1]
+	return r
+}
+
+// maxUnused bounds the requests that are kept to be used again.
+const maxUnused = 4096
+
+// over lets go of a request that is not waited for any more, and returns whom to tell. The lock is held.
+func (p *Port) over(r *pending) (done func(*Datagram, error)) {
+	done = r.done
+	r.done, r.transfer = nil, nil
+	p.let(r)
+	return done
+}
+
+// let keeps a request to be used again that is over, where nobody is at sending it. The lock is held.
+func (p *Port) let(r *pending) {
+	if r.done == nil && r.sending == 0 && len(p.unused) < maxUnused {
+		p.unused = append(p.unused, r)
+	}
+}
+
+// send sends a request, which the caller has marked so. What fails here ends it.
 func (p *Port) send(r *pending) {
 	err := p.Send(&r.datagram)
-	if err == nil {
+	p.mu.Lock()
+	r.sending--
+	if err == nil || r.done == nil {
+		p.let(r)
+		p.mu.Unlock()
 		return
 	}
-	p.mu.Lock()
-	r = p.exchange.answered(r.id)
+	p.exchange.remove(r)
+	done := p.over(r)
 	if p.closed {
 		err = ErrClosed
 	}
 	p.mu.Unlock()
-	if r != nil {
-		r.done(nil, err)
-	}
+	done(nil, err)
 }
 
 // schedule sees to it that the timer goes off at the next deadline, or before. The lock is held.
@@ -163,9 +196,16 @@ func (p *Port) tick() {
 	again, over := p.exchange.expire(time.Now())
 	p.armed = time.Time{}
 	p.schedule()
+	for _, r := range again {
+		r.sending++
+	}
+	ended := make([]func(*Datagram, error), len(over))
+	for i, r := range over {
+		ended[i] = p.over(r)
+	}
 	p.mu.Unlock()
-	for _, r := range over {
-		r.done(nil, ErrTimeout)
+	for _, done := range ended {
+		done(nil, ErrTimeout)
 	}
 	for _, r := range again {
 		p.send(r)
@@ -187,10 +227,13 @@ func (p *Port) receive() {
 	}
 	p.closed = true
 	p.timer.Stop()
-	left := p.exchange.abandon()
+	var ended []func(*Datagram, error)
+	for _, r := range p.exchange.abandon() {
+		ended = append(ended, p.over(r))
+	}
 	p.mu.Unlock()
-	for _, r := range left {
-		r.done(nil, err)
+	for _, done := range ended {
+		done(nil, err)
 	}
 	close(p.finished)
 }
@@ -220,8 +263,10 @@ func (p *Port) answer(id uint32, d *Datagram) {
 	if m, segment := segmented(d); segment {
 		over, reply, err = r.take(m, d)
 	}
+	var done func(*Datagram, error)
 	if over {
 		p.exchange.remove(r)
+		done = p.over(r)
 	} else {
 		p.exchange.extend(time.Now(), r)
 	}
@@ -232,9 +277,9 @@ func (p *Port) answer(id uint32, d *Datagram) {
 	}
 	switch {
 	case over && err != nil:
-		r.done(nil, err)
+		done(nil, err)
 	case over:
-		r.done(d, nil)
+		done(d, nil)
 	}
 }
 
@@ -247,9 +292,16 @@ func answers(request, a *Datagram) bool {
 func (p *Port) undelivered(id uint32) {
 	p.mu.Lock()
 	again, over := p.exchange.failed(time.Now(), id)
-	p.mu.Unlock()
+	var done func(*Datagram, error)
 	if over != nil {
-		over.done(nil, ErrTimeout)
+		done = p.over(over)
+	}
+	if again != nil {
+		again.sending++
+	}
+	p.mu.Unlock()
+	if done != nil {
+		done(nil, ErrTimeout)
 	}
 	if again != nil {
 		p.send(again)

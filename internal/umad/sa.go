@@ -9,13 +9,16 @@ import (
 // saHeaderLen is where the records begin in a MAD of subnet administration (IBA 15.2.1.1).
 const saHeaderLen = mad.Len - mad.SADataLen
 
+// rmppFlags is where a MAD says whether it is a segment (IBA 13.6.2).
+const rmppFlags = 26
+
 // rmppVersion is the version of every segment of a transfer. A MAD that is flagged as a segment and has none was never cut
 // into segments: its sender left that to a transport which does not do it, as ibsim's clients do.
 const rmppVersion = 1
 
 // segmented reads a segment of an answer of subnet administration; false: it is none.
 func segmented(d *Datagram) (*mad.SA, bool) {
-	if d.MAD[1] != mad.ClassSubnetAdm {
+	if d.MAD[1] != mad.ClassSubnetAdm || d.MAD[rmppFlags]&mad.RMPPActive == 0 {
 		return nil, false
 	}
 	m, err := mad.ParseSA(d.MAD[:])
