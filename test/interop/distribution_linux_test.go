@@ -38,7 +38,9 @@ func testDistribution(t *testing.T, g *guest) {
 type place struct {
 	addr, v4, dev, gid string
 	start              func(t testing.TB, words ...string) program
-	listens            func(t testing.TB, port int) // waits until a program listens, at a TCP port or at the connection manager (0)
+	// listens waits until a program listens, at a TCP port or at the connection manager (0).
+	// settle is for where that is not to be seen.
+	listens func(t testing.TB, port int, settle time.Duration)
 }
 
 // program is one that runs on either side.
@@ -71,7 +73,7 @@ func there(g *guest, f family) place {
 }
 
 // awaits waits until the server of an exchange takes clients.
-func (p place) awaits(t testing.TB, s program, x *exchange, port string) {
+func (p place) awaits(t testing.TB, s program, x *exchange, port string, settle time.Duration) {
 	t.Helper()
 	n := 0
 	if ofTCP.MatchString(x.server) {
@@ -80,7 +82,7 @@ func (p place) awaits(t testing.TB, s program, x *exchange, port string) {
 	if x.joins {
 		says(t, s, "joined dgid")
 	} else {
-		p.listens(t, n)
+		p.listens(t, n, settle)
 	}
 }
 
@@ -88,8 +90,9 @@ func (p place) awaits(t testing.TB, s program, x *exchange, port string) {
 var ofTCP = regexp.MustCompile(`^(ibv_|ib_.* -d \$ADAPTER |qperf|env )`)
 
 // listensHere has no way to see listeners at the driver: a program of this machine needs
-// some milliseconds to get there, one of the guest many more to connect.
-func listensHere(t testing.TB, port int) {
+// some milliseconds to get there, one of the guest many more to connect. On a machine
+// with other work fio needs longer than its peer: each time that it does it gets twice the time.
+func listensHere(t testing.TB, port int, settle time.Duration) {
 	t.Helper()
 	row := fmt.Sprintf(":%04X 00000000", port)
 	for end := time.Now().Add(programLimit); port > 0; time.Sleep(5 * time.Millisecond) {
@@ -99,10 +102,10 @@ func listensHere(t testing.TB, port int) {
 			return // the client finds out whether it does not
 		}
 	}
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(settle)
 }
 
-func (g *guest) listensAt(t testing.TB, port int) {
+func (g *guest) listensAt(t testing.TB, port int, _ time.Duration) {
 	t.Helper()
 	if port == 0 {
 		g.listens(t)
@@ -148,13 +151,16 @@ func open(done <-chan struct{}) bool {
 // client that is much faster than its server comes too early.
 const tries = 8
 
+// firstSettle is what a server gets to begin to listen before the first try, where nobody sees it do so.
+const firstSettle = 100 * time.Millisecond
+
 // run runs the two programs to their ends.
 func (x *exchange) run(t *testing.T, server, client place, port string) {
 	var s, c program
 	var err error
 	for try := range tries {
 		s = server.start(t, server.words(x.server, server, port)...)
-		server.awaits(t, s, x, port)
+		server.awaits(t, s, x, port, firstSettle<<try)
 		c = client.start(t, client.words(x.client, server, port)...)
 		if err = c.status(t); !refused.MatchString(c.text()) {
 			break
