@@ -18,7 +18,7 @@ func stages(t *testing.T, out string) map[string][2]string {
 	return table
 }
 
-// The rules that ibdiagnet's report keeps. Debian's cannot run on ibsim's stock preload, so that there is nothing to compare with.
+// The rules that ibdiagnet's report keeps. That of ibutils cannot run on ibsim's stock preload; test/fabric compares with it.
 func TestIbdiagnet(t *testing.T) {
 	f := newFabric(t, "testdata/small.net", true)
 	run := func(want int, args ...string) string {

@@ -1,0 +1,83 @@
+package fabric
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/tools/ibdiagnet"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// ibutilsOnly are the parts of a report of ibutils that ours has not: what is loaded, the count while it walks, questions of a vendor's class that no
+// agent here answers with the errors that come of that, and how long it took.
+var ibutilsOnly = regexp.MustCompile(`(?m)^Loading .*\n|^-E- Could not get General Info:\n.*failed 4 consecutive times\.\n|Run time was \d+ seconds|^ *General Devices Info Report.*\n`)
+
+// ibdiagnet of ibutils, unmodified and by our library, sees on our fabric what ours sees: the report has the same text, and the files of links, tables,
+// partitions and managers the same lines. With -r it, and ibdiagpath, end in their own code on any fabric.
+func TestIbdiagnetOfIbutils(t *testing.T) {
+	d := newDatagrams(t, "ibdiagnet")
+	d.manage()
+	report := func(out string) string {
+		if i := strings.LastIndex(out, "-I- Discovering ..."); i >= 0 { // the count is written over
+			j := strings.Index(out, "-I- Discovering ...")
+			out = out[:j] + out[i:]
+		}
+		return strings.TrimSpace(strings.ReplaceAll(ibutilsOnly.ReplaceAllString(out, ""), "theirs/", "ours/"))
+	}
+	theirs := report(d.output("hca2", "ibdiagnet", "-o", "theirs"))
+	ours := report(d.ibdiagnet("hca2", "-o", filepath.Join(d.dir, "ours")))
+	ours = strings.ReplaceAll(ours, filepath.Join(d.dir, "ours"), "ours")
+	if theirs != ours {
+		t.Errorf("ibutils says\n%s\nours\n%s", theirs, ours)
+	}
+	for _, name := range []string{"lst", "fdbs", "mcfdbs", "pkey", "sm"} {
+		if a, b := d.lines("theirs", name), d.lines("ours", name); !slices.Equal(a, b) {
+			t.Errorf("ibdiagnet.%s of ibutils:\n%s\nof ours:\n%s", name, strings.Join(a, "\n"), strings.Join(b, "\n"))
+		}
+	}
+}
+
+// ibdiagnet runs ours at a node.
+func (d *datagrams) ibdiagnet(node string, args ...string) string {
+	d.t.Helper()
+	for _, v := range d.at(node, "none").Env {
+		if name, value, ok := strings.Cut(v, "="); ok && strings.HasPrefix(name, "SOFTVPI_") {
+			d.t.Setenv(name, value)
+		}
+	}
+	var out, errs bytes.Buffer
+	if status := ibdiagnet.Main(context.Background(), tool.Env{Name: "ibdiagnet", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}); status != tool.Success {
+		d.t.Errorf("ibdiagnet: status %d\n%s%s", status, out.String(), errs.String())
+	}
+	return out.String()
+}
+
+// twoEnds are the ends of a link, which either may name first.
+var twoEnds = regexp.MustCompile(`^(\{ .*? PN:\d+ \}) (\{ .* PN:\d+ \})(.*)$`)
+
+// lines are those of a file of ibdiagnet in alphabetical order, and the ends of links, too.
+func (d *datagrams) lines(dir, name string) []string {
+	d.t.Helper()
+	b, err := os.ReadFile(filepath.Join(d.dir, dir, "ibdiagnet."+name))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	var list []string
+	for l := range strings.Lines(string(b)) {
+		if l = strings.TrimSpace(l); l == "" {
+			continue
+		}
+		if m := twoEnds.FindStringSubmatch(l); name == "lst" && m != nil && m[1] > m[2] {
+			l = m[2] + " " + m[1] + m[3]
+		}
+		list = append(list, l)
+	}
+	slices.Sort(list)
+	return list
+}
