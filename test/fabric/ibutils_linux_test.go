@@ -24,6 +24,7 @@ func TestIbdiagnetOfIbutils(t *testing.T) {
 	d := newDatagrams(t, "ibdiagnet")
 	d.manage()
 	report := func(out string) string {
+		out = strings.ReplaceAll(out, "\r", "")
 		if i := strings.LastIndex(out, "-I- Discovering ..."); i >= 0 { // the count is written over
 			j := strings.Index(out, "-I- Discovering ...")
 			out = out[:j] + out[i:]
@@ -34,7 +35,7 @@ func TestIbdiagnetOfIbutils(t *testing.T) {
 	ours := report(d.ibdiagnet("hca2", "-o", filepath.Join(d.dir, "ours")))
 	ours = strings.ReplaceAll(ours, filepath.Join(d.dir, "ours"), "ours")
 	if theirs != ours {
-		t.Errorf("ibutils says\n%s\nours\n%s", theirs, ours)
+		t.Errorf("ibutils says\n%q\nours\n%q", theirs, ours)
 	}
 	for _, name := range []string{"lst", "fdbs", "mcfdbs", "pkey", "sm"} {
 		if a, b := d.lines("theirs", name), d.lines("ours", name); !slices.Equal(a, b) {
