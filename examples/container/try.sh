@@ -31,14 +31,14 @@ for d in bin sbin lib lib32 lib64 libx32 etc usr; do
 	fi
 done
 mkdir -m 1777 "$root/tmp"
-mkdir -p "$root/proc" "$root/dev" "$root/home/rdma"
+mkdir -p "$root/proc" "$root/dev" "$root/home/user"
 mount -t proc none "$root/proc"
 mount -t tmpfs -o mode=755 none "$root/dev"
 for d in null zero random urandom; do
 	touch "$root/dev/$d"
 	mount --bind "/dev/$d" "$root/dev/$d"
 done
-chown 1000:1000 "$root/home/rdma"
+chown 1000:1000 "$root/home/user"
 
 # The COPY lines of the Dockerfile.
 mount -t tmpfs -o mode=755 none "$root/usr/local"
@@ -50,5 +50,5 @@ cp "$top/examples/container/entrypoint.sh" "$root/usr/local/bin/"
 [ -n "${SOFTVPI_ADDRESS:-}" ] || ip link set lo up
 cd /
 exec chroot "$root" setpriv --reuid=1000 --regid=1000 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all \
-	env -i HOME=/home/rdma PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin ${SOFTVPI_ADDRESS:+SOFTVPI_ADDRESS=$SOFTVPI_ADDRESS} \
+	env -i HOME=/home/user PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin ${SOFTVPI_ADDRESS:+SOFTVPI_ADDRESS=$SOFTVPI_ADDRESS} \
 	/usr/local/bin/entrypoint.sh "$@"
