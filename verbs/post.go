@@ -250,7 +250,7 @@ func (qp *QP) publish(out *ring.SendWR) error {
 	switch {
 	case err == nil:
 		// The driver watches over a queue that it was told of while it is lent.
-		if !lent || idle || !i.Lent() {
+		if (!lent || idle || !i.Lent()) && qp.send.Rings() {
 			qp.rings = true
 		}
 		if i != nil {

@@ -26,14 +26,20 @@ func (a *adapter) complete(now clock.Time) bool {
 func (a *adapter) drainCompletions(now clock.Time) bool {
 	for round := range completeRounds {
 		n := a.engine.Completions(a.completions)
-		for i := range a.completions[:n] {
-			c := &a.completions[i]
-			if q := a.cqs[c.CQ]; q != nil {
-				q.push(now, &c.CQE)
+		for all := a.completions[:n]; len(all) > 0; {
+			k := 1
+			for k < len(all) && all[k].CQ == all[0].CQ {
+				k++
 			}
-			if c.Status != ring.Success && c.Status != ring.WRFlush {
-				a.broken(now, c.QPN)
+			if q := a.cqs[all[0].CQ]; q != nil {
+				q.push(now, all[:k])
 			}
+			for i := range all[:k] {
+				if c := &all[i]; c.Status != ring.Success && c.Status != ring.WRFlush {
+					a.broken(now, c.QPN)
+				}
+			}
+			all = all[k:]
 		}
 		if n < len(a.completions) {
 			return round > 0 || n > 0

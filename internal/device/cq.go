@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/transport"
 )
 
 // maxModeration bounds both values of ModerateCQ, 16-bit fields of the adapter.
@@ -200,17 +201,26 @@ func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
 	return nil
 }
 
-// push publishes a completion and raises its event.
-func (q *cq) push(now clock.Time, e *ring.CQE) {
+// push publishes completions and raises their events.
+func (q *cq) push(now clock.Time, all []transport.Completion) {
 	if q.failed {
 		return
 	}
-	event, err := q.ring.Push(e)
-	switch {
-	case err != nil:
+	var err error
+	for i := range all {
+		if err = q.ring.Fill(&all[i].CQE); err != nil {
+			all = all[:i]
+			break
+		}
+	}
+	q.ring.Publish()
+	for i := range all {
+		if e := &all[i].CQE; q.ring.Wants(e) {
+			q.hold(now, q.pace(now, e.Op >= ring.CQRecv))
+		}
+	}
+	if err != nil {
 		q.overflow(err)
-	case event:
-		q.hold(now, q.pace(now, e.Op >= ring.CQRecv))
 	}
 }
 

@@ -23,9 +23,6 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 	if !work && !a.engine.Pending() {
 		return // what the adapter owes goes with the answer that follows a receive
 	}
-	if work && a.postponed > 0 && a.postponed&clockSkip != 0 && a.postponed < transmitBatch-1 && a.follows(q.tq.Number()) {
-		return
-	}
 	now := h.now()
 	if !work && now.Sub(h.drove) < pollingTime {
 		// News of a receive goes with the next poll, for the program may post more.
@@ -38,7 +35,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 		// depend on the background goroutine whenever it has completions enough.
 		h.drove = now
 		h.sleep.drives.Add(1)
-		if a.postpone(now, q.tq.Number()) {
+		if a.postpone(now, q) {
 			return
 		}
 		if now.Sub(a.received) > receiveGap {
@@ -60,38 +57,44 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 // that polls, and posts one request right after another, has its packets sent in
 // batches, by the next poll at the latest. A burst is of one queue pair: posts to
 // others do not cut it short. The first post is sent at once: the peer has something to
-// do while the others are posted.
-func (a *adapter) postpone(now clock.Time, qpn uint32) bool {
+// do while the others are posted. Those behind the second ring no doorbell until the burst
+// is full.
+func (a *adapter) postpone(now clock.Time, q *qp) bool {
 	last := a.rang
 	a.rang = now
-	if qpn != a.rangFor || a.postponed == 0 {
-		a.rangFor, a.row = qpn, 0
-	}
-	a.row++
-	if now.Sub(last) > burstGap || a.row > burstPosts || a.postponed >= transmitBatch-1 {
-		a.row = 0
+	full := q.row >= burstPosts || q.row > 0 && !q.tq.Local()
+	if full || len(a.gathering) == 0 && now.Sub(last) > burstGap || a.gathered() >= transmitBatch-1 {
 		return false
 	}
-	a.postponed++
+	if q.row++; q.row == 1 {
+		a.gathering = append(a.gathering, q)
+		if !q.tq.Local() {
+			q.sendRing.Quiet(burstPosts)
+		}
+	}
 	a.owing = true
 	a.retry = now.Add(retryInterval)
 	return true
 }
 
-// follows adds a post to the burst that waits, without a look at the clock, where there is room.
-func (a *adapter) follows(qpn uint32) bool {
-	if qpn != a.rangFor {
-		a.rangFor, a.row = qpn, 0
+// gathered returns how many posts wait.
+func (a *adapter) gathered() (all int) {
+	for _, q := range a.gathering {
+		n, _ := q.sendRing.Pending() // a ring that is corrupt is the engine's business
+		all += n
 	}
-	if a.row >= burstPosts {
-		return false
-	}
-	a.row++
-	a.postponed++
-	return true
+	return all
 }
 
-// release ends the wait of what was postponed: it is sent now.
+// release ends the wait of what was postponed: it is sent now. Whatever a program posted without
+// a doorbell the engine sees by the one that is rung here.
 func (a *adapter) release() {
-	a.owing, a.postponed = false, 0
+	a.owing = false
+	for _, q := range a.gathering {
+		q.row = 0
+		q.sendRing.Loud()
+		a.engine.Doorbell(q.tq)
+	}
+	clear(a.gathering)
+	a.gathering = a.gathering[:0]
 }

@@ -4,49 +4,102 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// The first post is sent at once, those right behind it wait for each other; after a long burst the first
-// of the next one waits too, until posts come alone again.
+// poster posts as a program does that polls, at times of the test's choice.
+type poster struct {
+	t  *testing.T
+	c  *connected
+	a  *adapter
+	q  *qp
+	wr ring.SendWR
+}
+
+// newPoster holds the baton until the test ends.
+func newPoster(t *testing.T) *poster {
+	x, y := networks[0].make(t, AdapterConfig{Path: PathWire})
+	q := command.CreateQP{SendDepth: 128, RecvDepth: 4, SendSGE: 1, RecvSGE: 1}
+	c := connect(x.qp(q, x.cq(256)), y.qp(q, y.cq(16)))
+	src, dst := x.buffer(64), y.buffer(64)
+	x.host.lock()
+	t.Cleanup(x.host.unlock)
+	a := x.host.adapters[x.adapter]
+	p := &poster{t: t, c: c, a: a, q: a.byNumber[c.a.q.Number]}
+	p.wr = ring.SendWR{Op: ring.OpWrite, Flags: ring.Signaled, NumSGE: 1, RKey: dst.mem.RKey, RemoteAddr: dst.addr(0)}
+	p.wr.SGE[0] = src.sge(0, 64)
+	a.rang = x.host.now()
+	return p
+}
+
+// post posts n requests, gap after the last one, and reports how many doorbells they rang, and how many of them
+// had everything sent.
+func (p *poster) post(n int, gap time.Duration) (rang, sent int) {
+	p.t.Helper()
+	now := p.a.rang.Add(gap)
+	for range n {
+		if err := p.c.a.send.Post(&p.wr); err != nil {
+			p.t.Fatal(err)
+		}
+		if !p.c.a.send.Rings() {
+			continue
+		}
+		rang++
+		p.a.engine.Doorbell(p.q.tq)
+		if p.a.postpone(now, p.q) {
+			continue
+		}
+		sent++
+		p.a.release()
+		p.a.transmit(now)
+	}
+	return rang, sent
+}
+
+// The first post is sent at once, the second waits for others, and they ring no doorbell until the burst is full.
 func TestBurstsOfPosts(t *testing.T) {
-	a := &adapter{}
-	now := clock.Time(time.Second)
-	burst := func(n int, gap time.Duration) (sent int) {
-		now = now.Add(gap)
-		for range n {
-			now = now.Add(100)
-			if !a.postpone(now, 7) {
-				sent++
-				a.release()
-			}
-		}
-		a.release()
-		return sent
-	}
-	const rest = 20 * time.Microsecond
-	for i, c := range []struct {
-		posts int
-		gap   time.Duration
-		sent  int
+	p := newPoster(t)
+	for i, s := range []struct {
+		posts      int
+		gap        time.Duration
+		rang, sent int
 	}{
-		{1, rest, 1},
-		{burstLong, rest, 1},     // so many less the first
-		{burstLong + 1, rest, 1}, // that was one too few
-		{burstLong + 1, rest, 0},
-		{burstLong + 1, 2 * pollingTime, 1}, // another stream
-		{burstPosts + 3, rest, 1},           // full once
-		{3, rest, 0},                        // what is left of many may be few
-		{1, rest, 0},
+		{1, time.Millisecond, 1, 1},
+		{1, time.Millisecond, 1, 1},
+		{1, 100, 1, 0},
+		{burstPosts - 1, 100, 0, 0},
+		{1, time.Millisecond, 1, 1}, // the burst is full, however long it took
 	} {
-		if sent := burst(c.posts, c.gap); sent != c.sent {
-			t.Errorf("step %d: %d of %d posts were sent at once, want %d", i, sent, c.posts, c.sent)
+		if rang, sent := p.post(s.posts, s.gap); rang != s.rang || sent != s.sent {
+			t.Errorf("step %d: %d posts rang %d doorbells, of which %d sent, want %d and %d", i, s.posts, rang, sent, s.rang, s.sent)
 		}
 	}
-	for range 20 {
-		burst(1, rest)
+}
+
+// What was posted without a doorbell is not forgotten when the queue pair does something else with it than to send it.
+func TestQuietPostsAreFlushed(t *testing.T) {
+	p := newPoster(t)
+	if rang, sent := p.post(5, 100); rang != 1 || sent != 0 {
+		t.Fatalf("5 posts rang %d doorbells, of which %d sent", rang, sent)
 	}
-	if burst(1, rest) != 1 {
-		t.Error("posts that come alone wait")
+	p.q.error()
+	if rang, _ := p.post(3, 100); rang != 0 {
+		t.Fatalf("3 more rang %d", rang)
+	}
+	p.a.release()
+	p.a.complete(p.a.rang)
+	var cqes [16]ring.CQE
+	n := p.c.a.cq.Poll(cqes[:])
+	for i := range cqes[:n] {
+		if cqes[i].Status != ring.WRFlush {
+			t.Errorf("request %d: %v", i, cqes[i].Status)
+		}
+	}
+	if n != 8 {
+		t.Errorf("%d of 8 requests completed", n)
+	}
+	if rang, _ := p.post(1, 100); rang != 1 {
+		t.Error("a later post rings no doorbell")
 	}
 }

@@ -32,7 +32,6 @@ const (
 	// takes for all.
 	burstGap   = time.Microsecond
 	burstPosts = 61
-	clockSkip  = 3 // a look at the clock takes a third of a post: one in four has it
 	// After quietTurns turns without packets the links are asked at every
 	// quietSkip-th turn.
 	quietTurns = 256
@@ -57,10 +56,8 @@ type batch struct {
 	owed        clock.Time // since when
 	few         bool       // a packet or two came in this turn
 	arrived     int        // packets that came in this turn
-	postponed   int        // doorbells since something was sent
+	gathering   []*qp      // whose posts wait for more
 	rang        clock.Time // last doorbell of a program in this process
-	rangFor     uint32     // the queue pair that it was for
-	row         int        // doorbells in a row that were for it
 	received    clock.Time // last look at the links
 	unsettled   bool       // connections broke since the CM was asked
 	quiet       uint32     // turns since packets came or went
@@ -227,7 +224,7 @@ func (a *adapter) hold(now clock.Time, completed bool) bool {
 	if completed && !a.owing {
 		return true
 	}
-	return a.few && a.postponed == 0 && now.Sub(a.owed) < holdTime && a.engine.OnlyAcknowledges()
+	return a.few && len(a.gathering) == 0 && now.Sub(a.owed) < holdTime && a.engine.OnlyAcknowledges()
 }
 
 // receive hands what the links have to the engine.

@@ -35,6 +35,7 @@ type qp struct {
 	recvRing     *ring.Recv // nil with an SRQ
 	recvGeometry ring.Geometry
 	signalAll    bool
+	row          int      // doorbells since its posts wait for more
 	joining      *joining // waits for a quiet moment to take the local path
 }
 
@@ -288,6 +289,7 @@ func (q *qp) unmake() {
 	if q.loan != nil {
 		q.loan.end() // it is at home
 	}
+	a.release() // q may be one of those whose posts wait
 	a.engine.Destroy(a.host.now(), q.tq)
 	q.tq = nil
 	delete(a.byNumber, q.number)

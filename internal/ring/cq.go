@@ -72,8 +72,18 @@ func (q *CQ) Produced() uint32 { return q.p.next }
 // for it. ErrOverflow (no free entry) and ErrCorrupt end the queue: its header
 // says FlagError from then on. Loop's side.
 func (q *CQ) Push(e *CQE) (event bool, err error) {
+	if err := q.Fill(e); err != nil {
+		return false, err
+	}
+	q.Publish()
+	return q.Wants(e), nil
+}
+
+// Fill is Push without the publishing, and the look whether there is an event, which are for
+// Publish and Wants: of many completions the first costs as much as that of one. Loop's side.
+func (q *CQ) Fill(e *CQE) error {
 	if q.c.broken {
-		return false, ErrOverflow
+		return ErrOverflow
 	}
 	if err := q.p.room(&q.base); err != nil {
 		q.c.broken = true
@@ -81,14 +91,19 @@ func (q *CQ) Push(e *CQE) (event bool, err error) {
 		if err == ErrFull {
 			err = ErrOverflow
 		}
-		return false, err
+		return err
 	}
 	e.put(q.slot(q.p.next))
-	q.p.publish(&q.base)
-	// After the store of the producer index: a program arms first and looks at
-	// the index after, so one of the two sees the other's store.
-	return e.raises(Arm(q.h.arm.Load())), nil
+	q.p.next++
+	return nil
 }
+
+// Publish publishes what was filled. Loop's side.
+func (q *CQ) Publish() { q.h.producer.Store(q.p.next) }
+
+// Wants reports whether the program wants an event for e, which was published: a program arms first and
+// looks at the producer index after, so one of the two sees the other's store. Loop's side.
+func (q *CQ) Wants(e *CQE) bool { return e.raises(Arm(q.h.arm.Load())) }
 
 func (e *CQE) put(b []byte) {
 	le := binary.LittleEndian

@@ -45,7 +45,8 @@ type header struct {
 	flags    atomic.Uint32 // 192: Flag bits
 	told     atomic.Uint32 // 196: Doorbells: see News
 	taken    atomic.Uint32 // 200: Doorbells: see News
-	_        [52]byte
+	quiet    atomic.Uint32 // 204: Send: see Quiet
+	_        [48]byte
 }
 
 const _ = -(unsafe.Sizeof(header{}) ^ HeaderSize) // does not compile unless equal

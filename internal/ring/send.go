@@ -41,11 +41,11 @@ type SendWR struct {
 	RemoteQPN  uint32 // UD
 	QKey       uint32 // UD
 	Access     uint32 // OpBind: memory.Access bits
-	SGE        [MaxSGE]SGE
 	// Inline is the data of a request with the flag Inline. At the consumer it
 	// lies in the entry, valid until that is released, and a hostile program
 	// may change it meanwhile.
 	Inline []byte
+	SGE    [MaxSGE]SGE // last: of most requests only the first is ever touched
 }
 
 // SendGeometry returns the shape of a send ring for requests of at most sge
@@ -182,6 +182,20 @@ func (wr *SendWR) get(b []byte) (field string, v uint64) {
 // Release gives the n oldest taken entries back, their requests having
 // completed. Consumer side.
 func (s *Send) Release(n int) { s.c.release(&s.base, uint32(n)) }
+
+// Quiet says that the next n requests, counted from those that were taken, need no doorbell: the loop
+// looks at the ring before long. Consumer side.
+func (s *Send) Quiet(n int) { s.h.quiet.Store(s.c.next + uint32(n)) }
+
+// Loud ends what Quiet began. What was posted without a doorbell is there to be taken by then. Consumer side.
+func (s *Send) Loud() { s.h.quiet.Store(0) }
+
+// Rings reports whether the request that was posted last needs a doorbell. Producer side.
+func (s *Send) Rings() bool {
+	// After the store of the producer index, as Loud's is before the look at it.
+	q := s.h.quiet.Load()
+	return q == 0 || int32(s.p.next-q) > 0
+}
 
 // Taken returns how many entries were taken and not given back. Consumer side.
 func (s *Send) Taken() int { return int(s.c.next - s.c.done) }

@@ -9,12 +9,12 @@ import (
 // order: the cursor remembers which element an offset of the message lies in.
 type buffers struct {
 	sges    []ring.SGE
-	regions [MaxSGE]*memory.Region
 	length  uint64
 	gathers bool   // all of it is written with others in one call
 	id      uint64 // tells this use of the buffers from others
 	at      int    // element that the cursor is in
 	start   uint64 // offset of the message where that element begins
+	regions [MaxSGE]*memory.Region
 }
 
 // check looks up the regions of sges (IBA 10.6.4); need is LocalWrite where data

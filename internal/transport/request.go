@@ -33,10 +33,11 @@ const (
 
 // request is a send request from when it is taken from the ring until it is
 // completed.
+//
+// What of most requests is not touched, the further scatter/gather elements, stands at the end
+// of wr and mem: a queue pair has many requests under way, which share the nearest cache.
 type request struct {
 	next    *request
-	wr      SendWR
-	mem     buffers
 	kind    kind
 	begun   bool // its first packet was sent, or it was carried out
 	status  ring.Status
@@ -45,6 +46,8 @@ type request struct {
 	length  uint64
 	ssn     uint32 // SSN of its last message on the wire
 	copies  int    // copies under way
+	wr      SendWR
+	mem     buffers
 }
 
 // end is the PSN after the request's last.

@@ -13,10 +13,10 @@ type CQRef uint32
 
 // SendWR is a send request as the engine takes it from its queue.
 type SendWR struct {
-	ring.SendWR
 	// Route is where a datagram goes (UD): the address handle's. nil means that
 	// the handle is not valid, and the request ends with a local QP operation error.
 	Route *frame.Route
+	ring.SendWR
 }
 
 // SendQueue is where the engine takes the send requests of a QP from. SendRing
