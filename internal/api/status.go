@@ -71,6 +71,11 @@ type AdapterStatus struct {
 	// Configuration are the parameters of mlxconfig that were set when the adapter started.
 	Configuration map[string]uint64 `json:"configuration"`
 
+	// Device is the adapter that has the keys of the device that the adapter is a port of, which is that of its first port; Port is
+	// the number of this one, from 1.
+	Device string `json:"device"`
+	Port   int    `json:"port"`
+
 	// Protocols are what the port can be by what it is plugged into: ib, eth, or both.
 	Protocols []string `json:"protocols"`
 

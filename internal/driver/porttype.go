@@ -30,6 +30,9 @@ func (t portType) String() string {
 	return fmt.Sprint(uint64(t))
 }
 
+// portTypeKey is the key of a port's protocol, without the port's number.
+const portTypeKey = "PortType"
+
 // sensingTime is how long a port waits for the other end of its cable when its protocol is sensed.
 const sensingTime = 500 * time.Millisecond
 
@@ -53,14 +56,17 @@ func (d *Driver) device(i int) (first, port int) {
 	return first, 2
 }
 
-// portType is what adapter i's port is to be: what the registry says, which stands at its device, or else mlxconfig.
+// portType is what adapter i's port is to be at its next start: what the registry says now, which stands at its device, or else
+// mlxconfig.
 func (d *Driver) portType(i int) portType {
 	first, port := d.device(i)
-	r := d.running[first]
-	if n, stored := r.number(fmt.Sprintf("PortType%d", port)); stored {
-		return portType(n)
+	known, name := d.running[first].known(), fmt.Sprint(portTypeKey, port)
+	for _, s := range d.registry.Settings(known) {
+		if n, ok := s.Number(); s.Key.Name == name && ok && s.Stored && !s.Auto {
+			return portType(n)
+		}
 	}
-	switch r.configuration[fmt.Sprintf("LINK_TYPE_P%d", port)] {
+	switch d.registry.Configuration(known)[fmt.Sprintf("LINK_TYPE_P%d", port)] {
 	case 1:
 		return portInfiniBand
 	case 2:
@@ -75,6 +81,7 @@ func (d *Driver) portType(i int) portType {
 func (d *Driver) settlePort(i int) (changed bool, err error) {
 	a, r := &d.cfg.Adapters[i], d.running[i]
 	want := d.portType(i)
+	r.protocol = want
 	can := map[portType]bool{portInfiniBand: a.cable(), portEthernet: a.ethernet()}
 	var refused error
 	if (want == portInfiniBand || want == portEthernet) && !can[want] {

@@ -132,3 +132,33 @@ func TestIllegalPorts(t *testing.T) {
 		stop(t, d)
 	}
 }
+
+// Each port of a device takes its own key up at its own restart, and the other's connections and state stay as they are.
+func TestPortsOfADeviceRestartAlone(t *testing.T) {
+	cfg := vpi(t, 2)
+	cfg.Adapters[0].Device, cfg.Adapters[1].Device = "HCA", "HCA"
+	d := start(t, cfg)
+	defer stop(t, d)
+	eventually(t, "the ports do not come up", func() bool { a := d.Status().Adapters; return a[0].Up && a[1].Up })
+	before := d.Status().Adapters[0]
+	if a := d.Status().Adapters; a[0].Device != "left" || a[1].Device != "left" || a[0].Port != 1 || a[1].Port != 2 {
+		t.Fatalf("the ports are %d of %q and %d of %q", a[0].Port, a[0].Device, a[1].Port, a[1].Device)
+	}
+	set(t, d, "left", "PortType2", "2")
+	if a := d.Status().Adapters; a[0].Pending || !a[1].Pending {
+		t.Errorf("the key waits for a restart of the first port %v, of the second %v", a[0].Pending, a[1].Pending)
+	}
+	restart(t, d, "right")
+	a := d.Status().Adapters
+	if a[1].InfiniBand != nil || a[1].Pending {
+		t.Errorf("the second port is %+v", a[1].InfiniBand)
+	}
+	if !a[0].Up || a[0].InfiniBand == nil || a[0].InfiniBand.LID != before.InfiniBand.LID {
+		t.Errorf("the first port is %+v", a[0].InfiniBand)
+	}
+	for _, e := range raised(t, d) {
+		if strings.HasPrefix(e, "LinkDown") && strings.Contains(e, "left") || strings.HasPrefix(e, "AdapterStopped") && strings.Contains(e, "left") {
+			t.Error(e)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -15,8 +16,9 @@ import (
 
 // running is what an adapter runs with.
 type running struct {
-	registry.Adapter      // who it is; what its port is may change: see known
-	disabled         bool // by the configuration, at the start
+	registry.Adapter          // who it is; what its port is may change: see known
+	disabled         bool     // by the configuration, at the start
+	protocol         portType // that its port was to have when it last started; whoever holds changes reads it
 	// What follows is changed by whoever changes adapters, and read at any time.
 	port       atomic.Pointer[cabled]
 	infiniBand atomic.Bool // it has the keys of an InfiniBand port
@@ -302,7 +304,13 @@ func (d *Driver) describe(s *AdapterStatus) {
 	if len(s.IPoIB) > 0 {
 		s.MAC = s.IPoIB[0].MAC
 	}
+	first, port := d.device(int(s.Index))
+	s.Device, s.Port = d.running[first].Name, port
+	s.Pending = d.portType(int(s.Index)) != r.protocol
 	for _, now := range d.registry.Settings(r.known()) {
+		if strings.HasPrefix(now.Key.Name, portTypeKey) {
+			continue // of two ports: each waits for its own restart
+		}
 		if force, ok := r.taken[settingID(&now)]; ok && pending(&now, &force) {
 			s.Pending = true
 			return

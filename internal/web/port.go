@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,9 +12,11 @@ import (
 
 // portView is what the Port Protocol tab shows.
 type portView struct {
-	Choice           string // hw, ib, eth, auto
-	Holder           string // the key or parameter that keeps the choice
-	IB, Eth, Sensing bool   // what the adapter can be, and whether AUTO has two to choose from
+	Port             int                  // of the device
+	Others           []*api.AdapterStatus // ports of the same device
+	Choice           string               // hw, ib, eth, auto
+	Holder           string               // the key or parameter that keeps the choice
+	IB, Eth, Sensing bool                 // what the adapter can be, and whether AUTO has two to choose from
 }
 
 // can tells whether the adapter can be set to a choice.
@@ -45,11 +48,29 @@ func (v *portView) allowed() string {
 // Bad tells whether what is chosen is nothing that the adapter can be.
 func (v portView) Bad() bool { return !v.can(v.Choice) }
 
-// The keys of the first port's protocol: of mlx4 in the registry, of mlx5 among the parameters of mlxconfig.
+// The keys of a port's protocol, without the port's number: of mlx4 in the registry, of mlx5 among the parameters of mlxconfig.
 const (
-	portKey       = "PortType1"
-	portParameter = "LINK_TYPE_P1"
+	portKey       = "PortType"
+	portParameter = "LINK_TYPE_P"
 )
+
+// holder is the key or parameter that keeps what a port is to be, at its device.
+func holder(a *api.AdapterStatus) string {
+	if a.Class() == catalogue.MLX5 {
+		return portParameter + strconv.Itoa(a.Port)
+	}
+	return portKey + strconv.Itoa(a.Port)
+}
+
+// deviceOf is the adapter that has the keys of a port's device.
+func deviceOf(v *view, a *api.AdapterStatus) *api.AdapterStatus {
+	for i := range v.Adapters {
+		if v.Adapters[i].Name == a.Device {
+			return &v.Adapters[i]
+		}
+	}
+	return a
+}
 
 // portProtocols are the values of portKey by the choices of the tab; portParameter knows those that are not 0 and not 3.
 var portProtocols = map[string]uint64{"hw": 0, "ib": 1, "eth": 2, "auto": 3}
@@ -62,7 +83,7 @@ func (s *Server) showPort(q *request, problem string) error {
 	if err != nil {
 		return err
 	}
-	d, err := s.portOf(q, v.Adapter)
+	d, err := s.portOf(q, v)
 	if err != nil {
 		return err
 	}
@@ -70,11 +91,17 @@ func (s *Server) showPort(q *request, problem string) error {
 	return s.show(q, "port", v)
 }
 
-// portOf is what the first port of an adapter can be, and is to be.
-func (s *Server) portOf(q *request, a *api.AdapterStatus) (portView, error) {
-	stored, holder, err := s.storedProtocol(q, a)
-	d := portView{Choice: "hw", Holder: holder, IB: slices.Contains(a.Protocols, "ib"), Eth: slices.Contains(a.Protocols, "eth")}
+// portOf is what the port of an adapter can be, and is to be.
+func (s *Server) portOf(q *request, v *view) (portView, error) {
+	a := v.Adapter
+	stored, err := s.storedProtocol(q, deviceOf(v, a), holder(a))
+	d := portView{Port: a.Port, Choice: "hw", Holder: holder(a), IB: slices.Contains(a.Protocols, "ib"), Eth: slices.Contains(a.Protocols, "eth")}
 	d.Sensing = d.IB && d.Eth && a.Class() == catalogue.MLX4
+	for i := range v.Adapters {
+		if o := &v.Adapters[i]; o.Device == a.Device && o.Name != a.Name {
+			d.Others = append(d.Others, o)
+		}
+	}
 	for choice, n := range portProtocols {
 		if stored != nil && *stored == n {
 			d.Choice = choice
@@ -83,35 +110,35 @@ func (s *Server) portOf(q *request, a *api.AdapterStatus) (portView, error) {
 	return d, err
 }
 
-// storedProtocol is the protocol that was chosen for the first port of an adapter, and what keeps it; nil: none was.
-func (s *Server) storedProtocol(q *request, a *api.AdapterStatus) (stored *uint64, holder string, err error) {
-	if a.Class() == catalogue.MLX5 {
+// storedProtocol is the protocol that a key of a device holds; nil: none was chosen.
+func (s *Server) storedProtocol(q *request, device *api.AdapterStatus, holder string) (stored *uint64, err error) {
+	if device.Class() == catalogue.MLX5 {
 		r, err := s.client.LoadRegistry(q.r.Context())
 		if err != nil {
-			return nil, portParameter, err
+			return nil, err
 		}
-		for _, p := range a.Parameters(r) {
-			if p.Name == portParameter {
+		for _, p := range device.Parameters(r) {
+			if p.Name == holder {
 				stored = p.New
 			}
 		}
-		return stored, portParameter, nil
+		return stored, nil
 	}
-	list, err := s.client.Settings(q.r.Context(), a.Name)
+	list, err := s.client.Settings(q.r.Context(), device.Name)
 	for _, x := range list {
-		if x.Name != portKey || x.Stored == nil {
+		if x.Name != holder || x.Stored == nil {
 			continue
 		}
 		if n, err := strconv.ParseUint(*x.Stored, 0, 64); err == nil {
 			stored = &n
 		}
 	}
-	return stored, portKey, err
+	return stored, err
 }
 
 // portSaid is what is said of a choice that was stored.
 var portSaid = map[string]string{
-	"hw": "Port 1 is left to the hardware's default", "ib": "Port 1 is set to IB", "eth": "Port 1 is set to ETH", "auto": "Port 1 is set to AUTO",
+	"hw": "is left to the hardware's default", "ib": "is set to IB", "eth": "is set to ETH", "auto": "is set to AUTO",
 }
 
 // setPortProtocol stores what the port can be, and refuses the rest.
@@ -120,7 +147,7 @@ func (s *Server) setPortProtocol(q *request) error {
 	if err != nil {
 		return err
 	}
-	d, err := s.portOf(q, v.Adapter)
+	d, err := s.portOf(q, v)
 	if err != nil {
 		return err
 	}
@@ -128,21 +155,21 @@ func (s *Server) setPortProtocol(q *request) error {
 	if !d.can(choice) {
 		return s.showPort(q, sentence((&api.FieldError{Field: "protocol", Value: strconv.Quote(choice), Allowed: d.allowed()}).Error()))
 	}
-	if err := s.storeProtocol(q, v.Adapter, choice); err != nil {
+	if err := s.storeProtocol(q, deviceOf(v, v.Adapter), d.Holder, choice); err != nil {
 		return err
 	}
-	return s.done(q, portSaid[choice]+". A restart of the adapter takes it up.", adapterURL(v.Adapter.Name, "/port"))
+	return s.done(q, fmt.Sprintf("Port %d %s", d.Port, portSaid[choice])+". A restart of the adapter takes it up.", adapterURL(v.Adapter.Name, "/port"))
 }
 
-func (s *Server) storeProtocol(q *request, a *api.AdapterStatus, choice string) error {
+func (s *Server) storeProtocol(q *request, device *api.AdapterStatus, holder, choice string) error {
 	n := portProtocols[choice]
-	if a.Class() == catalogue.MLX4 {
-		_, err := s.client.Set(q.r.Context(), a.Name, portKey, strconv.FormatUint(n, 10))
+	if device.Class() == catalogue.MLX4 {
+		_, err := s.client.Set(q.r.Context(), device.Name, holder, strconv.FormatUint(n, 10))
 		return err
 	}
-	set := map[string]*uint64{portParameter: &n}
+	set := map[string]*uint64{holder: &n}
 	if n == 0 {
-		set[portParameter] = nil
+		set[holder] = nil
 	}
-	return s.client.Configure(q.r.Context(), a, set)
+	return s.client.Configure(q.r.Context(), device, set)
 }

@@ -38,8 +38,8 @@ const hostile = `<script>alert(1)</script>"'`
 func newFake() *fake {
 	f := &fake{reg: registry.NewVolatile("test")}
 	f.status = api.Status{Version: "test", Adapters: []api.AdapterStatus{
-		{Name: "Ethernet 1", Generation: "mlx5", Protocols: []string{"eth"}, Enabled: true, Up: true, Objects: map[string]int{"qp": 1}},
-		{Name: hostile, Index: 1, Number: 1, Generation: "mlx4", Protocols: []string{"eth"}, Enabled: true, Objects: map[string]int{}},
+		{Name: "Ethernet 1", Generation: "mlx5", Device: "Ethernet 1", Port: 1, Protocols: []string{"eth"}, Enabled: true, Up: true, Objects: map[string]int{"qp": 1}},
+		{Name: hostile, Index: 1, Number: 1, Generation: "mlx4", Device: hostile, Port: 1, Protocols: []string{"eth"}, Enabled: true, Objects: map[string]int{}},
 	}, Programs: []api.ProgramStatus{{Name: hostile, PID: 7}}}
 	for _, a := range f.status.Adapters {
 		g := catalogue.MLX5
@@ -442,6 +442,21 @@ func TestPortProtocolIsKept(t *testing.T) {
 	b.post(adapterURL(hostile, "/port"), url.Values{"protocol": {"eth"}})
 	if got := fmt.Sprint(b.did); !strings.Contains(got, "PortType1 2") {
 		t.Error(got)
+	}
+	b.status.Adapters[1].Device, b.status.Adapters[1].Port = "Ethernet 1", 2
+	b.status.Adapters[1].Generation = "mlx5"
+	b.post(adapterURL(hostile, "/port"), url.Values{"protocol": {"ib"}})
+	if n := b.reg.Configuration(a)["LINK_TYPE_P2"]; n == 1 {
+		t.Error("a port took a protocol that it cannot have")
+	}
+	b.status.Adapters[1].Protocols = []string{"ib", "eth"}
+	b.post(adapterURL(hostile, "/port"), url.Values{"protocol": {"ib"}})
+	if n := b.reg.Configuration(a)["LINK_TYPE_P2"]; n != 1 {
+		t.Errorf("LINK_TYPE_P2 of the device is %d", n)
+	}
+	if page := b.get(adapterURL(hostile, "/port")).Body.String(); !strings.Contains(page, `value="ib" checked`) || !strings.Contains(page, "Protocol of port 2") ||
+		!strings.Contains(page, ">Ethernet 1</a>") {
+		t.Errorf("the page of the second port is\n%s", page)
 	}
 }
 
