@@ -47,6 +47,8 @@ type Config struct {
 	AllowBothPKeys bool
 	QoS            *QoS // nil: tables of service levels and arbitration are left as they are, except for DFSSSP
 
+	Policy *QoSPolicy // service levels of paths; nil: all are 0, or those of the routes
+
 	Window  int           // SMPs under way at most; 0: DefaultWindow
 	Timeout time.Duration // of a request; 0: DefaultTimeout
 	Retries int           // of a request; negative: none; 0: DefaultRetries

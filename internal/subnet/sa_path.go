@@ -214,6 +214,9 @@ func (a *administration) between(r *request, w *wish, from, to int32) {
 			rec.SGID = w.rec.SGID
 		}
 		way, ok := a.follow(from, to, rec.DLID)
+		if q := a.sm.cfg.Policy; q != nil && a.sm.paths.routes.Lanes <= 1 {
+			way.sl = q.level(w, f.GUID, t.GUID)
+		}
 		if !ok || !w.fits(&way, &rec) {
 			continue
 		}

@@ -112,7 +112,8 @@ var settings = []struct {
 		text("dump_files_dir", "directory of opensm-sa.dump", func(o *options) *string { return &o.dumps }),
 		text("prefix_routes_file", "routers by subnet prefix", func(o *options) *string { return &o.routes }),
 	}},
-	{"Quality of service", append([]setting{flag("qos", "set the tables of service levels and arbitration", func(o *options) *bool { return &o.qos })},
+	{"Quality of service", append([]setting{flag("qos", "set the tables of service levels and arbitration", func(o *options) *bool { return &o.qos }),
+		text("qos_policy_file", "service levels of paths, with qos TRUE", func(o *options) *string { return &o.policy })},
 		slices.Concat(lanesOf("", 0), lanesOf("ca_", laneCA), lanesOf("swe_", laneSwitch), lanesOf("rtr_", laneRouter))...)},
 }
 
@@ -142,7 +143,7 @@ var fixed = map[string]string{
 	"perfmgr_ignore_cas": "FALSE", "perfmgr_rm_nodes": "TRUE", "perfmgr_log_errors": "TRUE", "perfmgr_query_cpi": "TRUE", "perfmgr_xmit_wait_log": "FALSE",
 	"perfmgr_xmit_wait_threshold": "65535", "event_db_dump_file": unset, "event_plugin_name": unset, "event_plugin_options": unset, "node_name_map_name": unset,
 	"force_log_flush": "FALSE", "per_module_logging_file": "/etc/opensm/per-module-logging.conf", "enable_quirks": "FALSE",
-	"exit_on_fatal": "TRUE", "console": "off", "console_port": "10000", "qos_policy_file": "/etc/opensm/qos-policy.conf", "suppress_sl2vl_mad_status_errors": "FALSE",
+	"exit_on_fatal": "TRUE", "console": "off", "console_port": "10000", "suppress_sl2vl_mad_status_errors": "FALSE",
 	"qos_sw0_max_vls": "0", "qos_sw0_high_limit": "-1", "qos_sw0_vlarb_high": unset, "qos_sw0_vlarb_low": unset, "qos_sw0_sl2vl": unset, "congestion_control": "FALSE",
 	"cc_key": "0x0000000000000000", "cc_max_outstanding_mads": "500", "cc_sw_cong_setting_control_map": "0x0",
 	"cc_sw_cong_setting_victim_mask": "0x" + strings.Repeat("0", 64), "cc_sw_cong_setting_credit_mask": "0x" + strings.Repeat("0", 64),

@@ -14,6 +14,7 @@ const (
 	defaultCache      = "/var/cache/opensm"
 	defaultPartitions = "/etc/opensm/partitions.conf"
 	defaultRoutes     = "/etc/opensm/prefix-routes.conf"
+	defaultPolicy     = "/etc/opensm/qos-policy.conf"
 	defaultDumps      = "/var/log/"
 )
 
@@ -54,6 +55,19 @@ func loadPrefixRoutes(name string) ([]subnet.PrefixRoute, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return routes, nil
+}
+
+// loadPolicy reads the file of service levels; nil: there is none.
+func loadPolicy(name string) (*subnet.QoSPolicy, error) {
+	text, there, err := readFile(name, defaultPolicy)
+	if err != nil || !there {
+		return nil, err
+	}
+	p, err := subnet.ParseQoSPolicy(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return p, nil
 }
 
 // loadPartitions reads the partition configuration; nil: there is none.

@@ -58,6 +58,9 @@ func (o *options) load() (err error) {
 	}
 	if o.cfg.Limits = &o.limits; o.qos {
 		o.cfg.QoS = o.qosOf()
+		if o.cfg.Policy, err = loadPolicy(o.policy); err != nil {
+			return tool.Usagef("QoS policy (-Y): %v", err)
+		}
 	}
 	return nil
 }

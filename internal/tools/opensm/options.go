@@ -34,6 +34,7 @@ type options struct {
 	prefix     string // of lines of the log
 	limits     subnet.Limits
 	qos        bool
+	policy     string // file of service levels
 	saLoad     string // file of what ports had registered
 	saDump     bool   // it is written, in dumps
 	dumps      string
@@ -42,7 +43,7 @@ type options struct {
 
 // defaults are the options where nothing is said.
 func defaults() options {
-	o := options{flags: logError | logInfo, limits: subnet.DefaultLimits(), logFile: defaultLog, partitions: defaultPartitions, routes: defaultRoutes, dumps: defaultDumps}
+	o := options{flags: logError | logInfo, limits: subnet.DefaultLimits(), logFile: defaultLog, partitions: defaultPartitions, routes: defaultRoutes, dumps: defaultDumps, policy: defaultPolicy}
 	o.cfg = subnet.Config{Sweep: 10 * time.Second, SMKey: subnet.DefaultSMKey, Prefix: subnet.DefaultPrefix, Window: subnet.DefaultWindow, Timeout: subnet.DefaultTimeout,
 		Retries: subnet.DefaultRetries, PollInterval: subnet.DefaultPoll, PollRetries: subnet.DefaultPollRetries}
 	for i := range o.lanes {
@@ -134,6 +135,10 @@ var list = []option{
 	{'N', "no_part_enforce", "", "the same as -Z off", func(o *options, _ string) error { o.cfg.Enforce = subnet.EnforceOff; return nil }},
 	{'W', "allow_both_pkeys", "", "ports may be full and limited member of one partition", func(o *options, _ string) error { o.cfg.AllowBothPKeys = true; return nil }},
 	{'Q', "qos", "", "set the tables of service levels and arbitration", func(o *options, _ string) error { o.qos = true; return nil }},
+	{'Y', "qos_policy_file", "FILE", "service levels of paths with -Q, in the form of OpenSM's simplified policy, qos-ulps (default /etc/opensm/qos-policy.conf, where it exists)", func(o *options, v string) error {
+		o.policy = v
+		return nil
+	}},
 	{0, "prefix_routes_file", "FILE", "routers by subnet prefix (default /etc/opensm/prefix-routes.conf, where it exists)", func(o *options, v string) error { o.routes = v; return nil }},
 	{'S', "sadb_file", "FILE", "what ports had registered with subnet administration, in the form of opensm-sa.dump; read when this becomes master for the first time", func(o *options, v string) error {
 		o.saLoad = v
@@ -176,7 +181,7 @@ var list = []option{
 var elsewhere = []string{"do_mesh_analysis", "lash_start_vl", "nue_max_num_vls", "A", "ucast_cache", "M", "lid_matrix_file",
 	"U", "lfts_file", "u", "cn_guid_file", "G", "io_guid_file", "port-shifting", "scatter-ports", "H", "max_reverse_hops", "m", "ids_guid_file",
 	"X", "guid_routing_order_file", "console", "console-port", "i", "ignore_guids", "w", "hop_weights_file", "O", "port_search_ordering_file", "dimn_ports_file",
-	"Y", "qos_policy_file", "congestion_control", "congestion-control", "cckey", "cc_key", "I", "inactive", "perfmgr",
+	"congestion_control", "congestion-control", "cckey", "cc_key", "I", "inactive", "perfmgr",
 	"perfmgr_sweep_time_s", "consolidate_ipv6_snm_req", "torus_config"}
 
 // parse reads a command line, and the options file, which it may name.
