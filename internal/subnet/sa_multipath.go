@@ -39,6 +39,7 @@ func (a *administration) multiPathRecords(r *request) {
 			a.between(r, w, from[0], to[0])
 		}
 	}
+	r.sa.AttributeID = mad.AttrPathRecord // what the records of the answer are (IBA 15.2.5.20)
 	a.respond(r, w.result, w.n, mad.PathRecordLen)
 }
 

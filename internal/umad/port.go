@@ -283,9 +283,12 @@ func (p *Port) answer(id uint32, d *Datagram) {
 	}
 }
 
-// answers tells whether a is the answer to a request as far as its header says.
+// answers tells whether a is the answer to a request as far as its header says. Who asks for MultiPathRecords gets PathRecords
+// (IBA 15.2.5.20).
 func answers(request, a *Datagram) bool {
-	return request.MAD[1] == a.MAD[1] && [2]byte(request.MAD[16:18]) == [2]byte(a.MAD[16:18])
+	asked, told := binary.BigEndian.Uint16(request.MAD[16:]), binary.BigEndian.Uint16(a.MAD[16:])
+	paths := request.MAD[1] == mad.ClassSubnetAdm && asked == mad.AttrMultiPathRecord && told == mad.AttrPathRecord
+	return request.MAD[1] == a.MAD[1] && (asked == told || paths)
 }
 
 // undelivered asks again, or gives up.

@@ -28,8 +28,15 @@ func segmented(d *Datagram) (*mad.SA, bool) {
 	return &m, true
 }
 
-// take takes a segment in: whether the answer is over, what is to be sent back, and why the transfer was broken off.
+// take takes a segment in: whether the answer is over, what is to be sent back, and why the transfer was broken off. The
+// acknowledgement of a request that is a segment itself has the other end told that it may begin (IBA 13.6.6.3).
 func (r *pending) take(m *mad.SA, d *Datagram) (over bool, reply *mad.SA, err error) {
+	if m.RMPP.Type == mad.RMPPAck {
+		turn := *m
+		turn.Method &^= responseBit
+		turn.Data, turn.RMPP.Data1, turn.RMPP.Data2 = [mad.SADataLen]byte{}, 0, 1
+		return false, &turn, nil
+	}
 	if r.transfer == nil {
 		r.transfer = &mad.RMPPReceiver{}
 	}

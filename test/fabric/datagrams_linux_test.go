@@ -216,7 +216,7 @@ func TestOwnOsmtest(t *testing.T) {
 		if !bytes.Equal(a, b) {
 			t.Errorf("the inventories with %s differ:\n%s\n%s", manager, a, b)
 		}
-		for _, f := range []string{"a", "m", "q"} {
+		for _, f := range []string{"a", "m", "q", "e"} {
 			own(f, manager+".debian")
 		}
 		for _, s := range []string{"1", "2", "3", "4"} {
@@ -235,6 +235,25 @@ func TestOwnOsmtest(t *testing.T) {
 	both("ours")
 	d.flow("v", "ours.own")
 	own("v", "opensm.own")
+
+	// Flow t wants somebody who takes a port away and brings it back.
+	ctx, stop := context.WithCancel(context.Background())
+	pulling := make(chan struct{})
+	go func() {
+		defer close(pulling)
+		for ctx.Err() == nil {
+			for _, do := range []func(*fabric.Fabric, clock.Time){
+				func(f *fabric.Fabric, now clock.Time) { f.Unlink(now, fabric.Place{Node: 2, Port: 1}) },
+				func(f *fabric.Fabric, now clock.Time) { f.Relink(now, fabric.Place{Node: 2, Port: 1}) },
+			} {
+				d.rack.Do(func(now clock.Time, f *fabric.Fabric) { do(f, now) })
+				time.Sleep(time.Second)
+			}
+		}
+	}()
+	own("t", "opensm.own", "-w", "60")
+	stop()
+	<-pulling
 }
 
 // Programs of infiniband-diags by our library: their own node, the fabric, tables of several packets.

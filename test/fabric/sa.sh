@@ -14,7 +14,7 @@ net=$here/../../internal/fabric/testdata/small.net
 command -v opensm >/dev/null || { echo "sa.sh: there is no opensm" >&2; exit 2; }
 dir=$(mktemp -d)
 started=()
-trap 'kill -KILL "${started[@]}" 2>/dev/null; exec 9>&-; wait; rm -rf "$dir"' EXIT
+trap 'kill -KILL "${started[@]}" 2>/dev/null; exec 9>&- 2>/dev/null; wait 2>/dev/null; rm -rf "$dir"' EXIT
 cd "$dir"
 
 has() { until grep -q "$2" "$1" 2>/dev/null; do sleep 0.05; done; }

@@ -138,6 +138,10 @@ func (t *test) records(k *kind) ([][]byte, error) {
 	if k.attr != mad.AttrPathRecord {
 		return t.table(k.attr, 0, nil, k.length)
 	}
+	if t.o.world {
+		p := mad.PathRecord{NumPath: 1}
+		return t.table(k.attr, mad.PathNumPath, p.Append(nil), k.length)
+	}
 	nodes, err := t.table(mad.AttrNodeRecord, 0, nil, kinds[0].length)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,9 @@ type options struct {
 	log       string
 	flags     uint8
 	timeout   time.Duration
+	wait      time.Duration // for each of the traps of flow t
+	flushed   bool          // the log, after each line
+	world     bool          // ask for all paths at once
 	guid      uint64
 	stress    int
 	multicast int
@@ -44,6 +47,8 @@ func init() {
 		"m": {"Multicast", (*test).groups},
 		"q": {"QoS: VLArb and SLtoVL", (*test).qos},
 		"f": {"Stress SA", (*test).flood},
+		"e": {"Event Forwarding", (*test).events},
+		"t": {"Trap 64/65", (*test).ports},
 	}
 }
 
@@ -57,7 +62,7 @@ var multicastNames = []string{1: "Short MC Flow - single mode", 2: "Short MC Flo
 const usage = `
 usage: osmtest [options]
 
-  -f, --flow c|a|v|s|f|m|q    what to do (default a)
+  -f, --flow c|a|v|s|e|f|m|q|t  what to do (default a)
                               c  create an inventory file with all nodes, ports, paths and links
                               a  all validations: v and s
                               v  validate the inventory file
@@ -65,12 +70,16 @@ usage: osmtest [options]
                               f  flood subnet administration with queries, as -s says
                               m  multicast groups
                               q  tables of VL arbitration and SL to VL
+                              e  event forwarding: reports of traps 66, 67 and 144
+                              t  reports of traps 64 and 65: somebody takes a port away and brings it back meanwhile
   -i, --inventory FILE        inventory file (default osmtest.dat)
   -s, --stress 1..4           1 PortInfo, one a query; 2 mixed tables; 3 tables of paths; 4 paths, one a query
       --window N              queries of a flood under way at once (1 to 4096, default 1; not in OpenSM's osmtest)
       --count N               queries of a flood, records of -s 2 and 3 (default 100000; not in OpenSM's osmtest)
   -M, --Multicast_Mode 1..4   1 and 2 short, 3 and 4 long: fill up the multicast LIDs (default 1)
-  -d, --debug 1               do not write or compare paths
+  -d, --debug 0|1|2|4         1: do not write or compare paths; 2: write each line of the log at once; 4: ask for the
+                              paths between all ports at once
+  -w, --wait S                how long flow t waits for each trap, in seconds (default 10)
   -g, --guid GUID             port to use
   -p, --port                  list the ports
   -t MS                       time-out of a query (default 1000)
@@ -83,11 +92,11 @@ usage: osmtest [options]
 type word struct{ name, value string }
 
 // takes are the options with a value.
-const takes = " -f --flow -i --inventory -s --stress --window --count -M --Multicast_Mode -d --debug -g --guid -t -l --log_file -vf "
+const takes = " -f --flow -i --inventory -s --stress --window --count -M --Multicast_Mode -d --debug -w --wait -g --guid -t -l --log_file -vf "
 
 // parse reads the command line, and tells what it has understood as osmtest does. The error is a *tool.UsageError.
 func parse(args []string, out io.Writer) (o options, err error) {
-	o = options{flow: "a", inventory: "osmtest.dat", flags: logError | logInfo, timeout: defaultTimeout, stress: 1, multicast: 1, window: 1, count: 100000}
+	o = options{flow: "a", inventory: "osmtest.dat", flags: logError | logInfo, timeout: defaultTimeout, wait: 10 * time.Second, stress: 1, multicast: 1, window: 1, count: 100000}
 	for len(args) > 0 {
 		w := word{name: args[0]}
 		args = args[1:]
@@ -114,10 +123,7 @@ func (o *options) set(w word, out io.Writer) error {
 	switch w.name {
 	case "-f", "--flow":
 		if _, ok := flows[w.value]; !ok {
-			if w.value == "e" || w.value == "t" {
-				return tool.Usagef("flow %q (traps) is not built; allowed: a, c, v, s, f, m, q", w.value)
-			}
-			return tool.Usagef("flow %q; allowed: a, c, v, s, f, m, q", w.value)
+			return tool.Usagef("flow %q; allowed: a, c, v, s, e, f, m, q, t", w.value)
 		}
 		o.flow = w.value
 	case "-i", "--inventory":
@@ -143,10 +149,26 @@ func (o *options) set(w word, out io.Writer) error {
 		n, err = number(w, 1, 1<<31-1)
 		o.count = int(n)
 	case "-d", "--debug":
-		if _, err = number(w, 1, 1); err == nil {
+		switch n, err = number(w, 0, 4); {
+		case err != nil:
+		case n == 0:
+			fmt.Fprint(out, "\tDebug Option: Unknown value 0 (ignored)\n")
+		case n == 1:
 			o.noPaths = true
 			fmt.Fprint(out, "\tDebug Option: Ignore Path Records\n")
+		case n == 2:
+			o.flushed = true
+			fmt.Fprint(out, "\tDebug Option: Force Log Flush\n")
+		case n == 4:
+			o.world = true
+			fmt.Fprint(out, "\tDebug Option: Use Full World Path Record Queries\n")
+		default:
+			return tool.Usagef("option %s is %d; allowed: 0, 1, 2, 4", w.name, n)
 		}
+	case "-w", "--wait":
+		n, err = number(w, 1, 1<<31-1)
+		o.wait = time.Duration(n) * time.Second
+		fmt.Fprintf(out, "\tTrap 64/65 wait time = %d\n", n)
 	case "-g", "--guid":
 		o.guid, err = number(w, 1, 1<<64-1)
 		fmt.Fprintf(out, " Guid <%s>\n", w.value)
@@ -166,8 +188,10 @@ func (o *options) set(w word, out io.Writer) error {
 		o.list = true
 	case "-h", "--help":
 		o.help = true
-	case "-e", "-w", "--wait", "-m", "--max_lid", "-G", "--grh", "-c":
-		return tool.Usagef("option %s of OpenSM's osmtest is not supported", w.name)
+	case "-m", "--max_lid":
+		return tool.Usagef("option %s of OpenSM's osmtest is not supported: the inventory has all LIDs", w.name)
+	case "-G", "--grh":
+		return tool.Usagef("option %s of OpenSM's osmtest is not supported: questions have no global route header", w.name)
 	default:
 		return tool.Usagef("unknown option %s; osmtest -h lists them", w.name)
 	}

@@ -48,6 +48,7 @@ func (t *test) run() (err error) {
 	if err != nil {
 		return err
 	}
+	where.Serving = t.o.flow == "e" || t.o.flow == "t"
 	if t.port, err = where.Open(); err != nil {
 		return err
 	}
@@ -106,6 +107,9 @@ func (t *test) say(under uint8, format string, args ...any) {
 	}
 	now := time.Now()
 	fmt.Fprintf(t.log, "%s %06d [%d] 0x%02x -> %s\n", now.Format("Jan 02 15:04:05"), now.Nanosecond()/1000, os.Getpid(), under, fmt.Sprintf(format, args...))
+	if t.o.flushed {
+		flush(t.log)
+	}
 }
 
 // wrong notes that a rule does not hold.
@@ -160,6 +164,10 @@ func (t *test) askOften(method uint8, attribute uint16, mask uint64, data []byte
 	m := mad.NewSA(method, attribute, 0, 0)
 	m.ComponentMask, m.SMKey = mask, key
 	copy(m.Data[:], data)
+	if method == mad.MethodGetMulti { // it is always a transfer, here of one segment
+		const repeated = mad.Len - mad.SADataLen - mad.RMPPHeaderEnd // of the headers, in each segment
+		m.RMPP = mad.RMPP{Version: 1, Type: mad.RMPPData, RespTime: 31, Flags: mad.RMPPActive | mad.RMPPFirst | mad.RMPPLast, Data1: 1, Data2: uint32(repeated + len(data))}
+	}
 	return t.port.Query(t.ctx, t.to, &m, umad.Timing{Timeout: t.o.timeout, Tries: tries})
 }
 

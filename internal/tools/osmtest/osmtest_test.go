@@ -15,23 +15,23 @@ import (
 
 func TestOptions(t *testing.T) {
 	var out bytes.Buffer
-	o, err := parse(strings.Fields("-f f -s4 -i inv.dat -l x.log -M 3 -t 500 --window=64 -d1 -vf 0x7 -g 0x2c9"), &out)
+	o, err := parse(strings.Fields("-f f -s4 -i inv.dat -l x.log -M 3 -t 500 --window=64 -d1 -vf 0x7 -g 0x2c9 -w 7"), &out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := options{flow: "f", stress: 4, inventory: "inv.dat", log: "x.log", multicast: 3, timeout: 500 * time.Millisecond, window: 64, count: 100000,
+	want := options{flow: "f", stress: 4, inventory: "inv.dat", log: "x.log", multicast: 3, timeout: 500 * time.Millisecond, window: 64, count: 100000, wait: 7 * time.Second,
 		noPaths: true, flags: 7, guid: 0x2c9}
 	if o != want {
 		t.Errorf("%+v, want %+v", o, want)
 	}
 	text := "\tStress test enabled: Small Path Record SA queries\n\tFile = inv.dat\n\tLog File: x.log\n\tMulticast test enabled: Long MC Flow - single mode\n" +
-		"\tTransaction timeout = 500\n\tDebug Option: Ignore Path Records\n\tVerbose option -vf (log flags = 0x7)\n Guid <0x2c9>\n"
+		"\tTransaction timeout = 500\n\tDebug Option: Ignore Path Records\n\tVerbose option -vf (log flags = 0x7)\n Guid <0x2c9>\n\tTrap 64/65 wait time = 7\n"
 	if out.String() != text {
 		t.Errorf("%q", out.String())
 	}
 	for line, part := range map[string]string{
-		"-f x": "allowed: a, c, v", "-f e": "not built", "-s 5": "allowed: 1 to 4", "-M 0": "allowed: 1 to 4", "-t x": "allowed: 1 to", "-f": "wants a value",
-		"--window 0": "allowed: 1 to 4096", "-G": "not supported", "-q": "unknown option", "--fast": "unknown option", "-d 2": "allowed: 1 to 1", "here": "unknown option",
+		"-f x": "allowed: a, c, v, s, e", "-w 0": "allowed: 1 to", "-m 5": "all LIDs", "-s 5": "allowed: 1 to 4", "-M 0": "allowed: 1 to 4", "-t x": "allowed: 1 to", "-f": "wants a value",
+		"--window 0": "allowed: 1 to 4096", "-G": "not supported", "-q": "unknown option", "--fast": "unknown option", "-d 3": "allowed: 0, 1, 2, 4", "here": "unknown option",
 	} {
 		_, err := parse(strings.Fields(line), io.Discard)
 		var usage *tool.UsageError

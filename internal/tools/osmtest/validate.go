@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -166,7 +167,63 @@ func (t *test) rules() error {
 	if err := t.checkAll(list); err != nil {
 		return err
 	}
+	if err := t.multiPaths(); err != nil {
+		return err
+	}
 	return t.subscriptions()
+}
+
+// maxGIDs is how many GIDs fit behind a MultiPathRecord in one MAD.
+const maxGIDs = (mad.SADataLen - mad.MultiPathRecordLen) / 16
+
+// multiPaths asks for the paths to several ports at once, and from one that is not there.
+func (t *test) multiPaths() error {
+	nodes, err := t.table(mad.AttrNodeRecord, 0, nil, kinds[0].length)
+	if err != nil {
+		return err
+	}
+	own := t.ownGID()
+	r := mad.MultiPathRecord{Path: mad.PathRecord{Reversible: true}, SGIDs: []ib.GID{own}}
+	for _, n := range nodes {
+		to := own
+		copy(to[8:], n[24:32])
+		if !slices.Contains(r.DGIDs, to) && len(r.DGIDs) < maxGIDs-1 {
+			r.DGIDs = append(r.DGIDs, to)
+		}
+	}
+	const mask = mad.MultiSGIDCount | mad.MultiDGIDCount | mad.MultiReversible
+	ask := rule{name: "paths to several ports (MultiPathRecord)", method: mad.MethodGetMulti, attr: mad.AttrMultiPathRecord, mask: mask, data: r.Append(nil), some: true}
+	a, err := t.check(ask)
+	if err != nil {
+		return err
+	}
+	list, err := cut(a, mad.PathRecordLen)
+	if err != nil {
+		return err
+	}
+	found := map[ib.GID]int{}
+	for _, b := range list {
+		p, err := mad.ParsePathRecord(b)
+		if err != nil {
+			return err
+		}
+		if p.SGID != own {
+			t.wrong("%s: one is from %v", ask.name, p.SGID)
+		}
+		found[p.DGID]++
+	}
+	for _, to := range r.DGIDs {
+		if found[to] == 0 {
+			t.wrong("%s: there is none to %v", ask.name, to)
+		}
+	}
+	t.say(logInfo, "%d paths to %d ports", len(list), len(r.DGIDs))
+	r.SGIDs[0][15] ^= 0x5a
+	r.SGIDs[0][9] ^= 0x5a
+	ask = rule{name: "paths from a port that is not there (MultiPathRecord)", method: mad.MethodGetMulti, attr: mad.AttrMultiPathRecord, mask: mask, data: r.Append(nil),
+		status: mad.SAInvalidGID, or: mad.SANoRecords}
+	_, err = t.check(ask)
+	return err
 }
 
 // subscriptions subscribes to all traps, and ends that again.
