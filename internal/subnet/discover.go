@@ -13,14 +13,16 @@ const maxSubnetPorts = 1 << 20
 const maxPKeyBlocks = 32
 
 // discover begins a thorough sweep: everything is found anew. One that follows upon a link that went or came does not read again what is as it was
-// left: the ports of switches that say that none has changed its state (IBA 14.2.5.4), descriptions of nodes, and P_Keys of ports
-// that are active with their LIDs. Nobody else sets them while this is the master.
+// left: the ports of switches that say that none has changed its state (IBA 14.2.5.4), and who is behind them, descriptions of nodes, and P_Keys of ports
+// that are active with their LIDs. Nobody else sets them while this is the
+// master. It takes a sweep before it that the master began, in which switches were told to forget earlier changes before they were read.
 func (s *SM) discover() {
 	s.x.clear()
 	s.past = nil
-	if s.state == mad.SMMaster && s.firstDone && s.live != nil && s.live == s.cur && !s.whole && !s.cfg.HeavySweeps && s.failures == 0 {
+	if s.state == mad.SMMaster && s.watched && s.live == s.cur && !s.whole && !s.cfg.HeavySweeps && s.failures == 0 {
 		s.past = s.live
 	}
+	s.watched = s.state == mad.SMMaster
 	s.stage, s.heavy, s.whole, s.sweepAt, s.failures = stageDiscover, false, false, clock.Never, 0
 	s.cur = newSubnet()
 	s.asleep = nil
@@ -172,9 +174,9 @@ func (s *SM) onSwitchInfo(w work, info *mad.SwitchInfo) {
 		s.x.push(work{at: w.at, attr: mad.AttrSwitchInfo, set: true})
 	}
 	old := s.past.node(&node.Info)
-	for p := range uint32(node.Info.NumPorts) + 1 {
+	for p := range uint32(node.Info.NumPorts) + 1 { // node is not good any more when another has been found
 		if p > 0 && old != nil && !info.PortStateChange && s.past.Ports[old.First+int32(p)].known {
-			s.onPortInfo(work{at: w.at, attr: mad.AttrPortInfo, mod: p}, s.past.Ports[old.First+int32(p)].Info)
+			s.onPortInfo(work{at: w.at, attr: mad.AttrPortInfo, mod: p, kind: kindPast}, s.past.Ports[old.First+int32(p)].Info)
 			continue
 		}
 		s.x.push(work{at: w.at, attr: mad.AttrPortInfo, mod: p})
@@ -227,7 +229,29 @@ func (s *SM) onPortInfo(w work, info mad.PortInfo) {
 		s.problem("what is behind %s is farther away than the %d hops that a directed route can have", n.Name(p), mad.MaxHops)
 		return
 	}
+	if w.kind == kindPast {
+		if behind, known := s.behind(p); known {
+			s.arrived(p, behind)
+			return
+		}
+	}
 	s.x.push(work{at: p, attr: mad.AttrNodeInfo, beyond: true})
+}
+
+// behind is what the node at the other end of a link told in an earlier sweep; false: it is to be asked.
+func (s *SM) behind(p int32) (mad.NodeInfo, bool) {
+	n := s.cur
+	old := s.past.node(&n.Nodes[n.Ports[p].Node].Info)
+	if old == nil {
+		return mad.NodeInfo{}, false
+	}
+	q := s.past.Ports[old.First+int32(n.Ports[p].Num)].Peer
+	if q == none || !s.past.Ports[s.past.entry(q)].reach {
+		return mad.NodeInfo{}, false
+	}
+	info := s.past.Nodes[s.past.Ports[q].Node].Info
+	info.LocalPortNum, info.PortGUID = s.past.Ports[q].Num, s.past.Ports[s.past.entry(q)].GUID
+	return info, true
 }
 
 // onPKeys takes a block of a partition table. Tables are filled from the beginning, so the next block is

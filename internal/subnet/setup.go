@@ -14,6 +14,7 @@ const (
 	kindActivate
 	kindPoll
 	kindHandover
+	kindPast // not a request: what an earlier one has brought
 )
 
 // tables is what a switch is known to have.

@@ -55,6 +55,7 @@ type SM struct {
 	sweepAt       clock.Time // the next look
 	heavy         bool       // and it is to be a thorough one
 	whole         bool       // which reads everything anew, also what cannot have changed
+	watched       bool       // the last sweep was begun as master
 	past          *Subnet    // what need not be read anew in the sweep at hand; nil: all is
 	failures      int        // of the sweep
 	asleep        []int32    // ports whose link is up and where nobody answers

@@ -9,7 +9,8 @@
 # the loss of a switch out. LMC=1 gives every host two LIDs: 27648 hosts are then refused, with the count. ENGINE is a routing engine (minhop).
 #
 # Times are between the clock at the start of the program, or of the commands that take all cables of the switch out, and the stamp of the
-# line SUBNET UP in the manager's log: the first, or the last of the sweeps that the loss causes, whose number stands in brackets.
+# line SUBNET UP in the manager's log: the first, or the last of the sweeps that the loss causes, whose number stands in brackets. Between the
+# two every manager is told by SIGHUP to sweep once.
 set -euo pipefail
 bin=$(cd "${1:?usage: speed.sh BIN HOSTS [RUN...]}" && pwd)
 hosts=${2:?usage: speed.sh BIN HOSTS [RUN...]}
@@ -104,6 +105,10 @@ measure() { # manager ground
   else
     up=$(between "$begin" "$(stamps | head -n 1)")
     if [ "${REROUTE:-1}" = 1 ]; then
+      n=$(stamps | wc -l) # once more, as it would have swept in the meantime
+      kill -HUP "$sm"
+      until [ "$(stamps | wc -l)" -gt "$n" ]; do sleep 0.05; done
+      sleep 0.3
       n=$(stamps | wc -l)
       begin=$(second)
       awk -v n="$(awk -v t="\"$top\"" '/^Switch/ && $3 == t { print $2 }' net)" -v t="$top" -v q="$quote" 'BEGIN { for (i = 1; i <= n; i++) print "unlink " q t q "[" i "]" }' >&9
