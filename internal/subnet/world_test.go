@@ -152,7 +152,7 @@ func (w *world) stream() {
 	if len(w.streams) == 0 {
 		return
 	}
-	b, taken := make([]byte, fabric.MaxFrame), make([]*fabric.Parcel, 16)
+	taken := make([]*fabric.Parcel, 16)
 	for i := range w.streams {
 		s := &w.streams[i]
 		for n := w.f.Collect(w.now, s.to, taken); n > 0; n = w.f.Collect(w.now, s.to, taken) {
@@ -162,20 +162,12 @@ func (w *world) stream() {
 		if w.now.Before(w.tick) {
 			continue
 		}
-		n := ib.LRHLen + ib.BTHLen + 64 + 4
-		clear(b[:n])
-		h := ib.LRH(b[:n])
-		h.SetNextHeader(ib.LNHLocal)
-		h.SetDLID(w.f.PortInfo(s.to).LID)
+		to := w.f.PortInfo(s.to).LID
 		if s.mlid != 0 {
-			h.SetDLID(s.mlid)
+			to = s.mlid
 		}
-		h.SetPktLen(n / 4)
-		binary.BigEndian.PutUint16(b[6:], uint16(w.f.PortInfo(s.from).LID))
-		bth := ib.BTH(b[ib.LRHLen:])
-		bth.SetPKey(ib.PKeyDefault)
-		bth.SetDestQP(17)
-		if ok, err := w.f.Transmit(w.now, s.from, b[:n], nil, nil); err != nil {
+		b := packet(w.f.PortInfo(s.from).LID, to, ib.PKeyDefault)
+		if ok, err := w.f.Transmit(w.now, s.from, b, nil, nil); err != nil {
 			w.t.Fatal(err)
 		} else if ok {
 			s.sent++
