@@ -37,7 +37,7 @@ func openService(o ServiceOptions) (Transport, Device, error) {
 // device is what the service tells of an adapter and its port.
 func device(name string, a *socket.AdapterInfo, p *socket.PortInfo) (d Device, err error) {
 	d = Device{Name: name, Type: a.Type, Firmware: a.Firmware, Hardware: a.Hardware, Ports: max(int(a.Ports), 1), PortNum: int(p.Number),
-		LinkLayer: "IB", PKeys: p.PKeys}
+		LinkLayer: p.LinkLayer, PKeys: p.PKeys}
 	if d.Port, err = mad.ParsePortInfo(p.Info[:]); err == nil {
 		d.Node, err = mad.ParseNodeInfo(p.Node[:])
 	}

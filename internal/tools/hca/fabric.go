@@ -8,15 +8,34 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// fabricDevices is the adapter of the InfiniBand fabric that the environment names. The error is umad.ErrNoFabric where it
-// names none.
+// fabricDevices is the adapter of the InfiniBand fabric that the environment names, with all ports that programs of this node
+// may open. The error is umad.ErrNoFabric where it names none.
 func fabricDevices() ([]device, error) {
-	p, err := umad.Open()
+	o, err := umad.FromEnvironment()
 	if err != nil {
 		return nil, err
 	}
-	defer p.Close()
-	return []device{fabricDevice(p.Device())}, nil
+	first, err := umad.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer first.Close()
+	d := fabricDevice(first.Device())
+	for n := 1; o.Service.Socket != "" && first.Device().PortNum > 0 && n <= first.Device().Ports; n++ {
+		if n == 1 {
+			d.Ports = nil
+		}
+		o.Service.Port = n
+		p, err := o.Open()
+		if err != nil {
+			return nil, err
+		}
+		d.Ports = append(d.Ports, fabricDevice(p.Device()).Ports...)
+		if err := p.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return []device{d}, nil
 }
 
 func fabricDevice(d umad.Device) device {
@@ -31,8 +50,15 @@ func fabricDevice(d umad.Device) device {
 		gid[n], gid[8+n] = byte(i.GIDPrefix>>(56-8*n)), byte(d.Node.PortGUID>>(56-8*n))
 	}
 	p.GIDs = []string{groups(gid)}
+	kind := ""
+	switch d.Node.NodeType {
+	case mad.NodeSwitch:
+		kind = "Switch"
+	case mad.NodeRouter:
+		kind = "Router"
+	}
 	return device{
-		Name: d.Name, Board: d.Type, Firmware: d.Firmware, Hardware: d.Hardware, VendorID: int(d.Node.VendorID), PartID: int(d.Node.DeviceID),
+		Name: d.Name, Kind: kind, Board: d.Type, Firmware: d.Firmware, Hardware: d.Hardware, VendorID: int(d.Node.VendorID), PartID: int(d.Node.DeviceID),
 		NodeGUID: d.Node.NodeGUID, ImageGUID: d.Node.SystemImageGUID, Ports: []port{p},
 	}
 }

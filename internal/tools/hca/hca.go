@@ -34,6 +34,7 @@ const (
 type device struct {
 	Index      int    `json:"index"`
 	Name       string `json:"name"`
+	Kind       string `json:"kind,omitempty"` // Switch or Router; empty: a channel adapter
 	Generation string `json:"generation"`
 	Firmware   string `json:"firmware"`
 	VendorID   int    `json:"vendor_id"`

@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"strconv"
+	"strings"
 
+	"github.com/softvpi/softvpi/internal/tools/ibdiag"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -24,18 +28,43 @@ func Ibstat(ctx context.Context, env tool.Env) int {
 	for _, n := range []string{"p", "port_list"} {
 		f.BoolVar(&guids, n, false, "print the GUIDs of the ports only")
 	}
+	var told, more bool
+	for _, n := range []string{"V", "version"} {
+		f.BoolVar(&told, n, false, "print the version")
+	}
+	for _, n := range []string{"v", "verbose", "d", "debug"} {
+		f.BoolVar(&more, n, false, "as with infiniband-diags; there is nothing more to tell")
+	}
+	var config string
+	for _, n := range []string{"z", "config"} {
+		f.StringVar(&config, n, "", "`file` of options, none of which concerns this tool")
+	}
 	if status, done := f.Parse(); done {
 		return status
+	}
+	if told {
+		fmt.Fprintf(env.Stdout, "ibstat BUILD VERSION: %s\n", ibdiag.Version())
+		return tool.Success
 	}
 	if f.NArg() > 2 {
 		return f.Refuse(tool.Usagef("unexpected argument %q; allowed: an adapter and a port", f.Arg(2)))
 	}
-	if f.NArg() == 2 && f.Arg(1) != "1" { // no adapter here has more
-		return f.Refuse(tool.Usagef("port is %q; allowed: 1, the port of an adapter", f.Arg(1)))
+	if _, err := os.Stat(config); config != "" && err != nil {
+		return f.Refuse(tool.Usagef("file of options (-z): %v", err))
+	}
+	number := 0
+	if f.NArg() == 2 {
+		var err error
+		if number, err = strconv.Atoi(f.Arg(1)); err != nil || number < 0 {
+			return f.Refuse(tool.Usagef("port is %q; allowed: the number of one of the adapter's ports", f.Arg(1)))
+		}
 	}
 	all, err := devices(ctx, *socket)
 	if err == nil {
 		all, err = pick(all, f.Arg(0))
+	}
+	if err == nil && f.NArg() == 2 {
+		err = onlyPort(&all[0], number)
 	}
 	if err != nil {
 		return env.End(ctx, err)
@@ -64,10 +93,31 @@ func Ibstat(ctx context.Context, env tool.Env) int {
 	return tool.Success
 }
 
+// kind is what infiniband-diags calls a node.
+func (d *device) kind() string {
+	if d.Kind == "" {
+		return "CA"
+	}
+	return d.Kind
+}
+
+// onlyPort leaves one port. The error is a *tool.UsageError.
+func onlyPort(d *device, number int) error {
+	var allowed []string
+	for _, p := range d.Ports {
+		if p.Number == number {
+			d.Ports = []port{p}
+			return nil
+		}
+		allowed = append(allowed, strconv.Itoa(p.Number))
+	}
+	return tool.Usagef("port is %d; allowed: %s, of adapter %s", number, strings.Join(allowed, ", "), d.Name)
+}
+
 func ibstat(w io.Writer, d device, short, portOnly bool) {
 	if portOnly {
 		for _, p := range d.Ports {
-			fmt.Fprintf(w, "CA: '%s'\n", d.Name)
+			fmt.Fprintf(w, "%s: '%s'\n", d.kind(), d.Name)
 			ibstatPort(w, p, "", "")
 		}
 		return
@@ -76,9 +126,13 @@ func ibstat(w io.Writer, d device, short, portOnly bool) {
 	if board == "" {
 		board = fmt.Sprintf("MT%d", d.PartID)
 	}
-	fmt.Fprintf(w, "CA '%s'\n", d.Name)
-	fmt.Fprintf(w, "\tCA type: %s\n", board)
-	fmt.Fprintf(w, "\tNumber of ports: %d\n", len(d.Ports))
+	ports := len(d.Ports)
+	if d.Kind == "Switch" {
+		ports = 0 // they are counted from 1
+	}
+	fmt.Fprintf(w, "%s '%s'\n", d.kind(), d.Name)
+	fmt.Fprintf(w, "\t%s type: %s\n", d.kind(), board)
+	fmt.Fprintf(w, "\tNumber of ports: %d\n", ports)
 	fmt.Fprintf(w, "\tFirmware version: %s\n", d.Firmware)
 	fmt.Fprintf(w, "\tHardware version: %s\n", d.Hardware)
 	fmt.Fprintf(w, "\tNode GUID: 0x%016x\n", d.NodeGUID)

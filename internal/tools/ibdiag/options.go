@@ -86,7 +86,7 @@ func (s *Session) common(t Tool) []Option {
 		{Long: "debug", Letter: 'd', Help: "tell of errors, too", Set: func(string) error { s.Errors = true; return nil }},
 		{Long: "help", Letter: 'h', Help: "print this text", Set: func(string) error { return helpWanted(s.usage(t)) }},
 		{Long: "version", Letter: 'V', Help: "print the version", Set: func(string) error {
-			return helpWanted(fmt.Sprintf("%s BUILD VERSION: %s\n", s.Env.Name, version()))
+			return helpWanted(fmt.Sprintf("%s BUILD VERSION: %s\n", s.Env.Name, Version()))
 		}},
 	}
 	var kept []Option
@@ -98,7 +98,8 @@ func (s *Session) common(t Tool) []Option {
 	return kept
 }
 
-func version() string {
+// Version is that of the tools, for those who ask for it.
+func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}

@@ -1,0 +1,113 @@
+package fabric
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/tools/hca"
+	"github.com/softvpi/softvpi/internal/tools/ibping"
+	"github.com/softvpi/softvpi/internal/tools/saquery"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// own runs a tool of ours at a node.
+func (d *datagrams) own(node string, main func(context.Context, tool.Env) int, name string, args ...string) (out string, status int) {
+	d.t.Helper()
+	for _, v := range d.at(node, "none").Env {
+		if name, value, ok := strings.Cut(v, "="); ok && strings.HasPrefix(name, "SOFTVPI_") {
+			d.t.Setenv(name, value)
+		}
+	}
+	var b, errs bytes.Buffer
+	status = main(context.Background(), tool.Env{Name: name, Args: args, Stdin: strings.NewReader(""), Stdout: &b, Stderr: &errs})
+	return b.String(), status
+}
+
+// Our ibstat prints what Debian's does of every kind of node, with all of its ports.
+func TestIbstat(t *testing.T) {
+	d := newDatagrams(t, "ibstat")
+	d.manage()
+	for _, node := range []string{"hca1", "hca4", "sw1"} {
+		for _, args := range []string{"", "-s", "-l", "-p", "softvpi0", "softvpi0 1", "softvpi0 0", "softvpi0 2", "softvpi0 9"} {
+			c := d.at(node, "ibstat", strings.Fields(args)...)
+			var want bytes.Buffer
+			c.Stdout = &want
+			err := c.Run()
+			var failed *exec.ExitError
+			if err != nil && !errors.As(err, &failed) {
+				t.Fatal(err)
+			}
+			got, status := d.own(node, hca.Ibstat, "ibstat", strings.Fields(args)...)
+			if diff := cmp.Diff(want.String(), got); diff != "" || (status != 0) != (err != nil) {
+				t.Errorf("ibstat %s at %s: status %d, Debian's %v (-theirs +ours)\n%s", args, node, status, err, diff)
+			}
+		}
+	}
+}
+
+// setPKeys gives the first port of a node a table.
+func (d *datagrams) setPKeys(node int, keys ...ib.PKey) {
+	d.t.Helper()
+	var table mad.PKeyTable
+	copy(table[:], keys)
+	m := mad.NewSMP(mad.MethodSet, mad.AttrPKeyTable, 0, 1)
+	table.Append(m.Data[:0])
+	d.rack.Do(func(now clock.Time, f *fabric.Fabric) {
+		at := fabric.Place{Node: node, Port: 1}
+		p := fabric.Packet{DLID: f.PortInfo(at).LID}
+		m.Append(p.MAD[:0])
+		if o := f.Send(now, at, &p); o.Result != fabric.Answered {
+			d.t.Errorf("P_KeyTable of node %d: %v", node, o)
+		}
+	})
+}
+
+// Programs of ours and of Debian ask by the P_Key at index 0: limited members of a partition reach the subnet manager, which is a
+// full one, and not each other; who is in another partition reaches nobody.
+func TestPartitionsOfTools(t *testing.T) {
+	d := newDatagrams(t, "saquery", "ibping")
+	d.manage()
+	const hca2, hca3 = 1, 2
+	lid := func(node int) (text string) {
+		d.rack.Do(func(_ clock.Time, f *fabric.Fabric) {
+			text = strconv.Itoa(int(f.PortInfo(fabric.Place{Node: node, Port: 1}).LID))
+		})
+		return text
+	}
+	for _, c := range []struct {
+		name          string
+		theirs, other ib.PKey // of hca2, of hca3
+		asks, pings   bool
+	}{
+		{"full members", 0xffff, 0xffff, true, true}, {"limited members", 0x7fff, 0x7fff, true, false}, {"a limited and a full one", 0x7fff, 0xffff, true, true},
+		{"another partition", 0x8001, 0xffff, false, false}, {"another partition, both in it", 0x8001, 0x8001, false, true},
+	} {
+		d.setPKeys(hca2, c.theirs)
+		d.setPKeys(hca3, c.other)
+		ping := []string{"-c", "1", "-t", "300", "-L", lid(hca3)}
+		ask := []string{"-t", "300", "CPI"}
+		_, err := d.at("hca2", "saquery", ask...).Output()
+		_, status := d.own("hca2", saquery.Main, "saquery", ask...)
+		if (err == nil) != c.asks || (status == 0) != c.asks {
+			t.Errorf("%s: saquery of Debian: %v, ours: status %d", c.name, err, status)
+		}
+		theirs, _ := d.at("hca2", "ibping", ping...).Output()
+		ours, _ := d.own("hca2", ibping.Main, "ibping", ping...)
+		for _, out := range []string{string(theirs), ours} {
+			if strings.Contains(out, "Pong from") != c.pings {
+				t.Errorf("%s: %s", c.name, out)
+			}
+		}
+	}
+}
