@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures subnet administration: path records a second of the subnet manager inside `softvpi fabric run --sm`, next to OpenSM
-# at a node of such a fabric of its own, and to OpenSM on the real ibsim, each in turn by the same client (osmtest -f f -s 4).
+# at a node of such a fabric of its own, to opensm here at a node of another (process), and to OpenSM on the real ibsim, each in
+# turn by the same client (osmtest -f f -s 4).
 #
 #   sa.sh BIN      BIN is where make build clib put softvpi; ROUNDS says how often (3), COUNT how many questions (100000)
 #
@@ -33,11 +34,11 @@ at() { # ground node command...
     env SOFTVPI_FABRIC="$dir/softvpi/fabric-sa-$$-$g.sock" SOFTVPI_NODE="$node" LD_LIBRARY_PATH="$bin/clib" "$@"
   fi
 }
-opensm() { # ground
-  local preload=
+opensm() { # ground [program]
+  local preload= program=${2:-/usr/sbin/opensm}
   mkdir "$1.osm"
   if [ "$1" = ibsim ]; then preload=$(echo /usr/lib/*/umad2sim/libumad2sim.so); fi
-  at "$1" hca1 env LD_PRELOAD="$preload" OSM_CACHE_DIR="$dir/$1.osm" OSM_TMP_DIR="$dir/$1.osm" /usr/sbin/opensm -d 2 -f "$dir/$1.osm/log" >"$1.opensm" 2>&1 &
+  at "$1" hca1 env LD_PRELOAD="$preload" OSM_CACHE_DIR="$dir/$1.osm" OSM_TMP_DIR="$dir/$1.osm" $program -d 2 -f "$dir/$1.osm/log" >"$1.opensm" 2>&1 &
   has "$1.osm/log" "SUBNET UP"
   pids[$1]+=" $(pgrep -P $!)" # the shell waits for it
   started+=("${pids[$1]##* }")
@@ -47,8 +48,10 @@ cpu() { # ground: seconds of its processes
   for p in ${pids[$1]}; do s=$(awk -v s="$s" '{ sub(/.*\) /, ""); print s + $12 + $13 }' "/proc/$p/stat"); done
   awk -v s="$s" -v hz="$(getconf CLK_TCK)" 'BEGIN { print s / hz }'
 }
-grounds=(ours opensm)
+grounds=(ours process opensm)
 fabric ours --sm
+fabric process
+opensm process "$bin/softvpi opensm"
 fabric opensm
 opensm opensm
 if command -v ibsim >/dev/null && ls /usr/lib/*/umad2sim/libumad2sim.so >/dev/null 2>&1; then

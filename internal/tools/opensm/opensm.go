@@ -95,13 +95,12 @@ func serve(ctx context.Context, env tool.Env, o *options) error {
 		}
 		defer os.Remove(o.pidFile)
 	}
-	return manage(ctx, env, o, t, j)
+	return manage(ctx, env, o, &port{t: t, start: time.Now(), brief: where.Service.Socket != ""}, j)
 }
 
 // manage runs the manager and writes down what it tells.
-func manage(ctx context.Context, env tool.Env, o *options, t umad.Transport, j *journal) error {
+func manage(ctx context.Context, env tool.Env, o *options, p *port, j *journal) error {
 	n := &notes{env: env, o: o, j: j}
-	p := &port{t, time.Now()}
 	s, err := service.New(p, service.Config{Subnet: o.cfg, Files: o.files(), Tell: n.tell})
 	if err != nil {
 		return tool.Usagef("%v", err)

@@ -13,6 +13,10 @@ import (
 type port struct {
 	t     umad.Transport
 	start time.Time
+	// brief: the reader answers short questions itself. Where the fabric may wait for the reader before it takes what is sent, as
+	// ibsim does, it must not.
+	brief bool
+	out   umad.Datagram
 }
 
 // Now implements service.Port.
@@ -20,7 +24,9 @@ func (p *port) Now() clock.Time { return clock.Time(time.Since(p.start)) }
 
 // Send implements service.Port.
 func (p *port) Send(m *subnet.Packet) (lost bool, err error) {
-	return false, p.t.Send(&umad.Datagram{Remote: umad.Address{LID: m.LID, QP: m.QPN, SL: m.SL, PKeyIndex: m.PKeyIndex}, LocalQP: m.LocalQPN, MAD: m.MAD})
+	d := &p.out // who sends is one at a time
+	d.Remote, d.LocalQP, d.MAD = umad.Address{LID: m.LID, QP: m.QPN, SL: m.SL, PKeyIndex: m.PKeyIndex}, m.LocalQPN, m.MAD
+	return false, p.t.Send(d)
 }
 
 // read gives the manager what comes, until the port is closed. It has a goroutine of its own, so that the fabric never
@@ -33,9 +39,13 @@ func (p *port) read(s *service.Service) {
 			return
 		}
 		m := subnet.Packet{LID: d.Remote.LID, QPN: d.Remote.QP, LocalQPN: d.LocalQP, SL: d.Remote.SL, PKeyIndex: d.Remote.PKeyIndex, MAD: d.MAD}
-		if d.Failed {
+		switch {
+		case d.Failed:
 			s.Failed(&m)
-		} else {
+		case p.brief:
+			s.Queue(&m)
+			s.Serve()
+		default:
 			s.Deliver(&m)
 		}
 	}
