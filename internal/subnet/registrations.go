@@ -120,7 +120,7 @@ func (s *SM) recall() {
 		a.recallService(&r.Services[i])
 	}
 	if n := len(r.GUIDs) + len(r.Groups) + len(r.Subscriptions) + len(r.Services); n > 0 {
-		s.say(EventNotice, "registrations of the past: %d multicast groups, %d subscriptions, %d services, GUIDs of %d ports", len(a.groups), len(a.subs), len(a.services), len(a.guids.byPort))
+		s.say(EventRecalled, "registrations of the past: %d multicast groups, %d subscriptions, %d services, GUIDs of %d ports", len(a.groups), len(a.subs), len(a.services), len(a.guids.byPort))
 	}
 }
 

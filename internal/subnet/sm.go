@@ -87,6 +87,7 @@ const (
 	EventTrap                     // a trap came
 	EventNotice                   // worth knowing
 	EventRefused                  // the subnet cannot be brought up as a whole
+	EventRecalled                 // what ports had registered in the past is known
 )
 
 // Event is what the driver of a manager may want to write down.
