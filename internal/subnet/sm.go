@@ -79,15 +79,15 @@ type EventKind uint8
 
 // The kinds of events.
 const (
-	EventState   EventKind = iota // the manager's state has changed
-	EventUp                       // the subnet is up
-	EventProblem                  // something is wrong out there, precisely
-	EventRouted                   // how the subnet was routed
-	EventLIDs                     // LIDs were given: LIDs tells them
-	EventTrap                     // a trap came
-	EventNotice                   // worth knowing
-	EventRefused                  // the subnet cannot be brought up as a whole
-	EventRecalled                 // what ports had registered in the past is known
+	EventState    EventKind = iota // the manager's state has changed
+	EventUp                        // the subnet is up
+	EventProblem                   // something is wrong out there, precisely
+	EventRouted                    // how the subnet was routed
+	EventLIDs                      // LIDs were given: LIDs tells them
+	EventTrap                      // a trap came
+	EventNotice                    // worth knowing
+	EventRefused                   // the subnet cannot be brought up as a whole
+	EventRecalled                  // what ports had registered in the past is known
 )
 
 // Event is what the driver of a manager may want to write down.
