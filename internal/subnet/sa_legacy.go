@@ -42,11 +42,11 @@ func (s *SM) inherit() {
 // readGroups asks for a block of the table of a switch, where it has that.
 func (s *SM) readGroups(node int32, block uint32) {
 	nd := &s.cur.Nodes[node]
-	top := firstMLID + ib.LID(nd.SwInfo.MulticastFDBCap) - 1
+	top := min(int(lastMLID), int(firstMLID)+int(nd.SwInfo.MulticastFDBCap)-1)
 	if s.cur.Ports[nd.First].Info.CapabilityMask&mad.CapIsMulticastFDBTopSupported != 0 && nd.SwInfo.MulticastFDBTop != 0 {
-		top = min(top, ib.LID(nd.SwInfo.MulticastFDBTop))
+		top = min(top, int(nd.SwInfo.MulticastFDBTop))
 	}
-	if int(firstMLID)+int(block)*mftBlock > int(min(top, lastMLID)) {
+	if int(firstMLID)+int(block)*mftBlock > top {
 		return
 	}
 	for position := range uint32(nd.Info.NumPorts)/mftPositions + 1 {
