@@ -1,12 +1,19 @@
 package verbs
 
 import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/wire/mad"
 )
 
 // newFabricBench is a driver with two adapters whose ports are InfiniBand's, on a fabric of its own. path is that of the
@@ -68,3 +75,67 @@ func TestFabricConnectionManager(t *testing.T) {
 
 // perftest takes such ports as they are, without an index of a GID.
 func TestFabricPerftest(t *testing.T) { newFabricBench(t, "wire").talkAll(t, byLID(perftests())) }
+
+// newFabricHosts are two drivers with an adapter each on one fabric, which the first of them runs: every packet goes through it.
+func newFabricHosts(t *testing.T, sm driver.SubnetManager) (left, right *bench) {
+	t.Helper()
+	needLibraries(t)
+	top, err := fabric.Star(2, fabric.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "net")
+	var text strings.Builder
+	if err := top.WriteNetlist(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("verbs-%d", os.Getpid())
+	cfg := driverbed.Config(t, driver.Adapter{Name: "left", Link: "cable"}, driver.Adapter{Name: "right", Link: "cable"})
+	other := driverbed.Config(t, cfg.Adapters[1])
+	cfg.Adapters = cfg.Adapters[:1]
+	cfg.Fabric, cfg.SubnetManager = &driver.Fabric{Netlist: file, Name: name}, &sm
+	other.Fabric = &driver.Fabric{Connect: name}
+	if d := driverbed.Start(t, cfg); d.NoAttach() != "" {
+		t.Skip(d.NoAttach())
+	}
+	d := driverbed.Start(t, other)
+	for late := time.Now().Add(patience); !d.Status().Adapters[0].Up; time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("the second driver's port does not come up")
+		}
+	}
+	left, right = benchOf(t, cfg), benchOf(t, other)
+	both := [2]netip.Addr{left.addrs[0], right.addrs[0]}
+	left.addrs, right.addrs = both, both
+	return left, right
+}
+
+// Programs of two drivers on one fabric: all that run over two adapters of one.
+func TestFabricTwoDrivers(t *testing.T) {
+	left, right := newFabricHosts(t, driver.SubnetManager{})
+	for _, group := range []struct {
+		name  string
+		pairs []pair
+	}{
+		{"by LID", byLID(pingPongs())}, {"by GID", pingPongs()}, {"librdmacm", managed()}, {"perftest", byLID(perftests())},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			for _, p := range group.pairs {
+				t.Run(p.name, func(t *testing.T) { left.under(t).talkTo(right.under(t), p.apart()) })
+			}
+		})
+	}
+}
+
+// Programs take the service level that they are told, also where a port has several LIDs.
+func TestFabricServiceLevels(t *testing.T) {
+	left, right := newFabricHosts(t, driver.SubnetManager{LMC: 2})
+	for _, p := range []pair{
+		measured("ib_send_lat -n 200 -S 3", 2, 200), measured("ib_write_bw -n 200 -S 5", 65536, 200), measured("ib_send_bw -n 200 -c UD -s 1024 -S 1", 1024, 200),
+	} {
+		t.Run(p.name, func(t *testing.T) { left.under(t).talkTo(right.under(t), p.apart()) })
+	}
+}

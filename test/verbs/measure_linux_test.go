@@ -62,6 +62,9 @@ func perftests() []pair {
 		connected("ib_write_lat -n 200", 2, 200),
 		connected("ib_read_bw -n 200", page, 200),
 		connected("ib_atomic_lat -n 200", 8, 200),
+		connected("ib_send_lat -n 200", 2, 200),
+		connected("ib_read_lat -n 200", 2, 200),
+		connected("ib_atomic_bw -n 200", 8, 200),
 	}
 }
 

@@ -77,7 +77,7 @@ func (b *bench) talkTo(other *bench, p pair) {
 		}
 	}
 	if b.t.Failed() {
-		b.t.Logf("server: %s\n%s", strings.Join(s.args, " "), s.out.String())
+		b.t.Logf("server: %s\n%s\nclients before: %s", strings.Join(s.args, " "), s.out.String(), c.met)
 	}
 }
 
