@@ -54,7 +54,7 @@ type AdapterStatus struct {
 	ActiveMTU   uint32            `json:"active_mtu"` // payload bytes of a packet
 	LinkMTU     uint32            `json:"link_mtu"`   // bytes of an IP packet
 	UDPPort     uint32            `json:"udp_port"`
-	GUID        uint64            `json:"guid"`
+	GUID        uint64            `json:"guid,string"` // a text: beyond 2^53 a number loses bits in browsers and jq
 	MAC         string            `json:"mac"`
 	Pending     bool              `json:"pending"` // keys are stored that a restart takes up
 	Path        string            `json:"path"`
@@ -113,9 +113,9 @@ type InfiniBandStatus struct {
 	LMC      uint8    `json:"lmc"`
 	SMLID    uint16   `json:"sm_lid"`
 	SMSL     uint8    `json:"sm_sl"`
-	Prefix   uint64   `json:"prefix"`
-	PortGUID uint64   `json:"port_guid"`
-	NodeGUID uint64   `json:"node_guid"`
+	Prefix   uint64   `json:"prefix,string"`
+	PortGUID uint64   `json:"port_guid,string"` // texts, as the adapter's guid
+	NodeGUID uint64   `json:"node_guid,string"`
 	Rate     string   `json:"rate"` // such as 4xEDR; empty: the link is down
 	Mbps     uint64   `json:"mbps"` // as the rate is usually called
 	MTU      int      `json:"mtu"`  // payload bytes of a packet

@@ -55,7 +55,7 @@ func quoteName(name string) string {
 	if name == "" {
 		return "(Default)"
 	}
-	return fmt.Sprintf("%q", name)
+	return quoted(name)
 }
 
 // check refuses what no registry holds.

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -26,7 +27,18 @@ type Path struct{ s string }
 // A PathError is a key name that cannot be one of this registry.
 type PathError struct{ Path, Reason string }
 
-func (e *PathError) Error() string { return fmt.Sprintf("key %q: %s", e.Path, e.Reason) }
+func (e *PathError) Error() string { return fmt.Sprintf("key %s: %s", quoted(e.Path), e.Reason) }
+
+// quoted quotes the name of a key or value as it is written elsewhere: backslashes stand once.
+// Only what cannot be printed is escaped.
+func quoted(name string) string {
+	for _, r := range name {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return strconv.Quote(name)
+		}
+	}
+	return `"` + name + `"`
+}
 
 // ParsePath reads a full path: HKLM or HKEY_LOCAL_MACHINE, then names with backslashes between them.
 // Only paths of SYSTEM\CurrentControlSet exist here. Errors are *PathError.

@@ -118,7 +118,7 @@ func TestWrongRegFile(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "line 1: not a .reg file", "REGEDIT5\n": "line 1: not a .reg file; allowed",
 		headerUnicode + "\n\"a\"=\"b\"":                 "line 2: a value before the first [key]",
-		headerUnicode + "\n[HKCU\\x]":                   "line 2: key \"HKCU\\\\x\": allowed: a path that begins with HKLM",
+		headerUnicode + "\n[HKCU\\x]":                   "line 2: key \"HKCU\\x\": allowed: a path that begins with HKLM",
 		headerUnicode + "\n[HKLM\\SYSTEM":               "line 2: \"[HKLM\\\\SYSTEM\": a key without its ]",
 		head + "\"a\"=dword:123456789":                  "line 3: value \"a\": dword:123456789; allowed: up to eight",
 		head + "\"a\"=hex:1,xx":                         "\"xx\" is no byte",
