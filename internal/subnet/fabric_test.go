@@ -295,6 +295,8 @@ func (b *bench) answer(n *benchNode, in uint8, smp *mad.SMP) {
 		if set {
 			n.mft[mod], _ = mad.ParseMulticastForwardingTable(data[:])
 		}
+		t := mad.MulticastForwardingTable(n.mft[mod])
+		reply(&t)
 	case mad.AttrSLtoVLMappingTable:
 		port := &n.ports[in]
 		if isSwitch {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -115,4 +116,34 @@ func TestLostMADs(t *testing.T) {
 	b.run(30 * time.Second)
 	b.mustBeUp()
 	b.check(n[0])
+}
+
+// A switch that says that it passes packets to every multicast LID to all of its ports costs a manager that takes over some requests, and no more:
+// the subnet comes up, and groups can be made.
+func TestEndlessMulticastTables(t *testing.T) {
+	b, n := smallBench(t)
+	b.start(n[0], Config{})
+	b.run(time.Second)
+	delete(b.sms, n[0])
+	n[5].sw.MulticastFDBCap = 0xffff
+	n[5].lie = func(s *mad.SMP) {
+		if s.AttributeID == mad.AttrMulticastForwardingTable && s.Method == mad.MethodGetResp {
+			for i := range s.Data {
+				s.Data[i] = 0xff
+			}
+		}
+	}
+	b.log = nil
+	before := b.count
+	sm := b.start(n[1], Config{})
+	b.run(5 * time.Second)
+	b.mustBeUp()
+	if b.count-before > 20_000 {
+		t.Errorf("%d requests", b.count-before)
+	}
+	k := newAsker(b, sm, n[1])
+	rec := k.memberOf(n[1], ib.GID{0xff, 0x12, 15: 7}, mad.JoinFull)
+	if head, _ := k.ask(mad.MethodSet, mad.AttrMCMemberRecord, createMask, rec.Append(nil)); head.Status != 0 {
+		t.Errorf("a group cannot be made: status %#x", head.Status)
+	}
 }
