@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"sync"
 
 	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -24,45 +25,91 @@ func Discover(ctx context.Context, p *umad.Port, o Options, a Asking) (*Fabric, 
 	if a.Outstanding == 0 {
 		a.Outstanding = DefaultOutstanding
 	}
-	type answer struct {
-		number int
-		mad    [mad.Len]byte
-		err    error
+	d := &discovery{port: p, asking: a, walk: NewWalk(o), over: make(chan struct{})}
+	d.proceed()
+	select {
+	case <-d.over:
+		return d.walk.Result()
+	case <-ctx.Done():
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.ended = true // what still comes is passed over
+		return nil, nil, ctx.Err()
 	}
-	answers := make(chan answer, a.Outstanding)
-	w := NewWalk(o)
-	under := 0
-	for {
-		for under < a.Outstanding {
-			r, number := w.Next()
-			if r == nil {
-				break
-			}
-			m, err := r.packet(a.MKey)
-			if err != nil {
-				w.Answer(number, nil, err)
-				continue
-			}
-			under++
-			p.Start(umad.Address{LID: ib.LIDPermissive, QP: umad.SMIQP}, m, a.Timing, func(d *umad.Datagram, err error) {
-				x := answer{number: number, err: err}
-				if err == nil {
-					x.mad = d.MAD
-				}
-				answers <- x
+}
+
+// discovery is a walk under way. Who brings an answer takes it further, so that no other goroutine has to be woken for it.
+type discovery struct {
+	port   *umad.Port
+	asking Asking
+	over   chan struct{}
+
+	mu    sync.Mutex
+	walk  *Walk
+	under int
+	ended bool
+}
+
+// step is a request that is to be sent.
+type step struct {
+	number int
+	packet *[mad.Len]byte
+}
+
+// proceed asks what there is to ask.
+func (d *discovery) proceed() {
+	var room [8]step
+	for steps := d.steps(room[:0]); len(steps) > 0; steps = d.steps(steps[:0]) {
+		for _, s := range steps {
+			d.port.Start(umad.Address{LID: ib.LIDPermissive, QP: umad.SMIQP}, s.packet, d.asking.Timing, func(a *umad.Datagram, err error) {
+				d.take(s.number, a, err)
+				d.proceed()
 			})
 		}
-		if under == 0 {
-			return w.Result()
-		}
-		select {
-		case x := <-answers:
-			under--
-			w.take(x.number, &x.mad, x.err)
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		}
 	}
+}
+
+// steps are requests that may be sent now. Where there are none, and none is under way, the walk is over.
+func (d *discovery) steps(list []step) []step {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for !d.ended && d.under < d.asking.Outstanding && len(list) < cap(list) {
+		r, number := d.walk.Next()
+		if r == nil {
+			break
+		}
+		m, err := r.packet(d.asking.MKey)
+		if err != nil {
+			d.walk.Answer(number, nil, err)
+			continue
+		}
+		d.under++
+		list = append(list, step{number, m})
+	}
+	if !d.ended && d.under == 0 {
+		d.ended = true
+		close(d.over)
+	}
+	return list
+}
+
+// take hands an answer to the walk.
+func (d *discovery) take(number int, a *umad.Datagram, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.under--
+	if d.ended {
+		return
+	}
+	if err != nil {
+		d.walk.Answer(number, nil, err)
+		return
+	}
+	m, err := mad.ParseSMP(a.MAD[:])
+	if err == nil && m.StatusCode() != mad.StatusOK {
+		err = &umad.StatusError{Status: m.StatusCode()}
+	}
+	d.walk.Answer(number, &m.Data, err)
 }
 
 // packet is the request as it is sent.
@@ -73,17 +120,4 @@ func (r *Request) packet(key uint64) (*[mad.Len]byte, error) {
 		return nil, err
 	}
 	return (*[mad.Len]byte)(m.Append(make([]byte, 0, mad.Len))), nil
-}
-
-// take hands an answer to the walk.
-func (w *Walk) take(number int, m *[mad.Len]byte, err error) {
-	if err != nil {
-		w.Answer(number, nil, err)
-		return
-	}
-	a, err := mad.ParseSMP(m[:])
-	if err == nil && a.StatusCode() != mad.StatusOK {
-		err = &umad.StatusError{Status: a.StatusCode()}
-	}
-	w.Answer(number, &a.Data, err)
 }
