@@ -14,8 +14,10 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/tools/hca"
+	"github.com/softvpi/softvpi/internal/tools/ibdiagnet"
 	"github.com/softvpi/softvpi/internal/tools/ibping"
 	"github.com/softvpi/softvpi/internal/tools/saquery"
+	"github.com/softvpi/softvpi/internal/tools/smpquery"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -109,5 +111,40 @@ func TestPartitionsOfTools(t *testing.T) {
 				t.Errorf("%s: %s", c.name, out)
 			}
 		}
+	}
+}
+
+// A tool works at the port of the adapter that it is told: by -P, -p, or IBDIAG_PORT_NUM.
+func TestPortOfTools(t *testing.T) {
+	d := newDatagrams(t, "smpquery")
+	d.manage()
+	for port, to := range map[string]struct{ name, guid string }{"1": {"sw2", "0x0002c90200002001"}, "2": {"sw1", "0x0002c90200002000"}} {
+		args := []string{"-P", port, "-D", "nodedesc", "0," + port}
+		want, err := d.at("hca4", "smpquery", args...).Output()
+		got, status := d.own("hca4", smpquery.Main, "smpquery", args...)
+		if err != nil || status != 0 || string(want) != got || !strings.Contains(got, to.name) {
+			t.Errorf("smpquery %q: %v %q, ours %d %q", args, err, want, status, got)
+		}
+		first := func(out string) (line string) {
+			for l := range strings.Lines(out) {
+				if strings.Contains(l, "From:") || strings.Contains(l, "Using port") {
+					line += l
+				}
+			}
+			return line
+		}
+		byOption, status := d.own("hca4", ibdiagnet.Path, "ibdiagpath", "-p", port, "-d", port, "-o", d.dir)
+		if status != 0 || !strings.Contains(byOption, "Using port "+port) || !strings.Contains(byOption, to.guid) {
+			t.Errorf("ibdiagpath -p %s: status %d\n%s", port, status, byOption)
+		}
+		t.Setenv("IBDIAG_PORT_NUM", port)
+		byVariable, status := d.own("hca4", ibdiagnet.Path, "ibdiagpath", "-d", port, "-o", d.dir)
+		if status != 0 || first(byVariable) != first(byOption) {
+			t.Errorf("IBDIAG_PORT_NUM=%s: status %d\n%s", port, status, byVariable)
+		}
+		t.Setenv("IBDIAG_PORT_NUM", "")
+	}
+	if _, status := d.own("hca4", ibdiagnet.Path, "ibdiagpath", "-p", "3", "-d", "1"); status != tool.Usage {
+		t.Errorf("a port that is not there: status %d", status)
 	}
 }

@@ -106,8 +106,22 @@ func (s *Session) run(t Tool) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	defer s.Port.Close()
+	defer func() {
+		if s.Port != nil {
+			s.Port.Close()
+		}
+	}()
 	return t.Work(s, args)
+}
+
+// UsePort goes on at another port of the adapter. The error is a *Failure.
+func (s *Session) UsePort(number int) error {
+	if number == s.Port.Device().PortNum {
+		return nil
+	}
+	s.close()
+	s.portNum = number
+	return s.open()
 }
 
 func orNone(arguments string) string {

@@ -57,19 +57,24 @@ func (l *local) options() []ibdiag.Option {
 
 // begin checks port and adapter, and reads the topology file.
 func (l *local) begin() error {
-	d := l.Port.Device()
 	if l.device != "" && l.device != "1" {
 		return tool.Usagef("the adapter's index is %q; allowed: 1", l.device)
 	}
-	if l.port != "" && l.port != strconv.Itoa(d.PortNum) {
-		return tool.Usagef("the port is %q; allowed: %d", l.port, d.PortNum)
+	if l.port != "" {
+		n, err := strconv.Atoi(l.port)
+		if ports := l.Port.Device().Ports; err != nil || n < 1 || n > ports {
+			return tool.Usagef("the port is %q; allowed: 1 to %d", l.port, ports)
+		}
+		if err := l.UsePort(n); err != nil {
+			return err
+		}
 	}
 	if l.topology == "" {
 		l.Printf("-W- Topology file is not specified.\n    Reports regarding cluster links will use direct routes.\n")
 	} else if err := l.readTopology(); err != nil {
 		return err
 	}
-	l.Printf("-I- Using port %d as the local port.\n", d.PortNum)
+	l.Printf("-I- Using port %d as the local port.\n", l.Port.Device().PortNum)
 	return nil
 }
 
