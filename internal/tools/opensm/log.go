@@ -67,7 +67,7 @@ func bits(k subnet.EventKind) uint8 {
 		return logError
 	case subnet.EventRouted:
 		return logRouting | logVerbose
-	case subnet.EventTrap, subnet.EventLIDs:
+	case subnet.EventLIDs:
 		return logVerbose
 	case subnet.EventUp, subnet.EventState:
 		return logSystem | logInfo
