@@ -238,10 +238,16 @@ func (q *pair) connectByLID(to *pair, row uint32) {
 	q.p.t.Helper()
 	port, err := to.p.c.Port(bg, to.p.adapter)
 	q.p.check(err)
+	q.connectBy(to, row, command.AddressVector{LID: port.LID})
+}
+
+// connectBy is connectByLID by another way.
+func (q *pair) connectBy(to *pair, row uint32, by command.AddressVector) {
+	q.p.t.Helper()
 	for _, m := range []command.ModifyQP{
 		{Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init, PKeyIndex: row, Access: 0xf},
 		{Mask: command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN | command.MaskResponderResources | command.MaskMinRNRTimer,
-			State: command.RTR, Route: command.AddressVector{LID: port.LID}, MTU: 1024, DestQPN: to.q.Number, ResponderResources: 1},
+			State: command.RTR, Route: by, MTU: 1024, DestQPN: to.q.Number, ResponderResources: 1},
 		{Mask: command.MaskState | command.MaskSQPSN | command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth,
 			State: command.RTS, Timeout: 14, Retry: 2, InitiatorDepth: 1},
 	} {
