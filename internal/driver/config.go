@@ -135,8 +135,12 @@ func decode(r io.Reader) (Config, error) {
 func describe(err error) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return fmt.Errorf("unknown field %s; allowed: socket, state, readers, manage with listen, certificate, key, token_file, web, skip_self_check, "+
-			"update_gid_timer_frequency, fabric with connect, netlist, rate, timing, name, subnet_manager (true, false, or an object with off, priority, routing, partitions, lmc), "+
-			"adapters with name, generation, link, device, node, port, address, follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, disabled", field)
+			"update_gid_timer_frequency, fabric with connect, netlist, rate, timing, name, subnet_manager (true, false, or an object with off, priority, routing, partitions, lmc, dir), "+
+			"adapters with name, generation, link, device, node, port, address, interface, follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, frames, disabled", field)
+	}
+	var field *FieldError
+	if errors.As(err, &field) {
+		return field
 	}
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -275,7 +279,7 @@ func (a *Adapter) complete(i int) error {
 	}
 	a.Address = a.Address.Unmap()
 	if a.Address.IsValid() && a.Address.IsUnspecified() || a.Address.IsMulticast() {
-		return fieldError(field("address"), a.Address.String(), "an IPv4 or IPv6 address of this machine")
+		return fieldError(field("address"), a.Address.String(), map[bool]string{true: "an IPv4 or IPv6 address of one port", false: "an IPv4 or IPv6 address of this machine"}[a.Link == linkCable])
 	}
 	if len(a.Name) > maxNameLength {
 		return fieldError(field("name"), fmt.Sprintf("%d bytes long", len(a.Name)), fmt.Sprintf("up to %d bytes", maxNameLength))
@@ -346,8 +350,13 @@ func ParseAdapter(s string) (Adapter, error) {
 	} else if a.Address, err = netip.ParseAddr(addr); err != nil {
 		return a, fieldError("--adapter", fmt.Sprintf("%q", s), form)
 	}
+	given := map[string]bool{"address": a.Address.IsValid()}
 	for _, p := range parts[1:] {
 		key, value, _ := strings.Cut(p, "=")
+		if given[key] {
+			return a, fieldError("--adapter option", fmt.Sprintf("%q, after another %s", p, key), "each once")
+		}
+		given[key] = true
 		switch key {
 		case "port":
 			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.UDPPort)

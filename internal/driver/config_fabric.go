@@ -3,6 +3,7 @@ package driver
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -62,10 +63,18 @@ func (s *SubnetManager) UnmarshalJSON(b []byte) error {
 		*s = SubnetManager{Off: true}
 		return nil
 	}
+	if len(b) == 0 || b[0] != '{' {
+		return fieldError("subnet_manager", string(b[:min(len(b), 40)]), "true, false or an object")
+	}
 	type plain SubnetManager
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	return d.Decode((*plain)(s))
+	err := d.Decode((*plain)(s))
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		kind.Field = "subnet_manager." + kind.Field
+	}
+	return err
 }
 
 // defaultRate is that of the links of the one switch.
