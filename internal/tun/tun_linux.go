@@ -19,12 +19,12 @@ import (
 
 // Device is an interface. Its methods may be called at once.
 type Device struct {
-	file  *os.File
-	raw   syscall.RawConn
-	name  string
-	index int
-	ask   *netlink.Handle
-	space netns.NsHandle
+	file *os.File
+	raw  syscall.RawConn
+	name string
+
+	mu sync.RWMutex // held to use at, and alone to change it
+	at *site
 
 	done chan struct{}
 	once sync.Once
@@ -75,19 +75,87 @@ func (d *Device) make(fd int, name string) error {
 		return fmt.Errorf("interface %q: %w", name, os.NewSyscallError("TUNSETIFF", err))
 	}
 	d.name = r.Name()
-	if d.ask, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
-		return fmt.Errorf("interface %q: netlink: %w", d.name, err)
-	}
-	l, err := d.ask.LinkByName(d.name)
+	space, err := netns.Get()
 	if err != nil {
-		d.ask.Close()
-		return fmt.Errorf("interface %q: %w", d.name, err)
-	}
-	d.index = l.Attrs().Index
-	if d.space, err = netns.Get(); err != nil {
-		d.ask.Close()
 		return fmt.Errorf("interface %q: network namespace: %w", d.name, err)
 	}
+	d.at, err = newSite(space, d.name)
+	return err
+}
+
+// site is where an interface is: it can be moved to another network namespace, and has another index there.
+type site struct {
+	name  string
+	index int
+	ask   *netlink.Handle
+	space netns.NsHandle
+}
+
+// newSite finds an interface in a namespace, which is the site's from now on.
+func newSite(space netns.NsHandle, name string) (*site, error) {
+	s := &site{name: name, space: space}
+	var err error
+	if s.ask, err = netlink.NewHandleAt(space, unix.NETLINK_ROUTE); err != nil {
+		s.close()
+		return nil, fmt.Errorf("interface %q: netlink: %w", name, err)
+	}
+	l, err := s.ask.LinkByName(name)
+	if err != nil {
+		s.close()
+		return nil, fmt.Errorf("interface %q: %w", name, err)
+	}
+	s.index = l.Attrs().Index
+	return s, nil
+}
+
+func (s *site) close() {
+	if s.ask != nil {
+		s.ask.Close()
+	}
+	s.space.Close()
+}
+
+func (s *site) link() netlink.Link {
+	return &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: s.index, Name: s.name}}
+}
+
+// follow finds the interface where it is now.
+func (d *Device) follow() error {
+	space, name, failed := -1, "", error(nil)
+	err := d.raw.Control(func(fd uintptr) {
+		r, err := unix.NewIfreq("")
+		if err == nil {
+			err = unix.IoctlIfreq(int(fd), unix.TUNGETIFF, r)
+		}
+		if err != nil {
+			failed = os.NewSyscallError("TUNGETIFF", err)
+			return
+		}
+		name = r.Name()
+		n, _, e := unix.Syscall(unix.SYS_IOCTL, fd, unix.TUNGETDEVNETNS, 0)
+		if e != 0 {
+			failed = os.NewSyscallError("TUNGETDEVNETNS", e)
+			return
+		}
+		space = int(n)
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return err
+	}
+	at, err := newSite(netns.NsHandle(space), name)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	select {
+	case <-d.done: // Close has closed d.at, or is about to
+		at.close()
+		return os.ErrClosed
+	default:
+	}
+	d.at.close()
+	d.at = at
 	return nil
 }
 
@@ -197,7 +265,9 @@ func (d *Device) SetOffloads(o Offloads) error {
 	if flags&(unix.TUN_F_TSO4|unix.TUN_F_TSO6) == 0 || o.LargeSize == 0 {
 		return nil
 	}
-	if err := d.ask.LinkSetGSOMaxSize(d.link(), o.LargeSize); err != nil {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if err := d.at.ask.LinkSetGSOMaxSize(d.at.link(), o.LargeSize); err != nil {
 		return fmt.Errorf("interface %q: large packets of %d bytes: %w", d.name, o.LargeSize, err)
 	}
 	return nil
@@ -208,19 +278,18 @@ func (d *Device) Close() (err error) {
 	d.once.Do(func() {
 		close(d.done)
 		err = d.file.Close()
-		d.ask.Close()
-		d.space.Close()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.at.close()
 	})
 	return err
 }
 
-func (d *Device) link() netlink.Link {
-	return &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: d.index, Name: d.name}}
-}
-
 // SetMTU sets the interface's MTU.
 func (d *Device) SetMTU(n int) error {
-	if err := d.ask.LinkSetMTU(d.link(), n); err != nil {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if err := d.at.ask.LinkSetMTU(d.at.link(), n); err != nil {
 		return fmt.Errorf("interface %q: MTU %d: %w", d.name, n, err)
 	}
 	return nil
@@ -241,12 +310,14 @@ func (d *Device) SetCarrier(on bool) error {
 
 // Settings asks what the interface's user has set.
 func (d *Device) Settings() (s Settings, err error) {
-	l, err := d.ask.LinkByIndex(d.index)
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	l, err := d.at.ask.LinkByIndex(d.at.index)
 	if err != nil {
 		return s, fmt.Errorf("interface %q: %w", d.name, err)
 	}
 	s.Up = l.Attrs().Flags&net.FlagUp != 0
-	addrs, err := d.ask.AddrList(d.link(), netlink.FAMILY_ALL)
+	addrs, err := d.at.ask.AddrList(d.at.link(), netlink.FAMILY_ALL)
 	if err != nil {
 		return s, fmt.Errorf("interface %q: addresses: %w", d.name, err)
 	}
@@ -255,7 +326,7 @@ func (d *Device) Settings() (s Settings, err error) {
 			s.Prefixes = append(s.Prefixes, p)
 		}
 	}
-	routes, err := d.ask.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{LinkIndex: d.index}, netlink.RT_FILTER_OIF)
+	routes, err := d.at.ask.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{LinkIndex: d.at.index}, netlink.RT_FILTER_OIF)
 	if err != nil {
 		return s, fmt.Errorf("interface %q: routes: %w", d.name, err)
 	}
@@ -288,39 +359,87 @@ func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a.Unmap(), bits), true
 }
 
-// Watch calls changed, now and whenever what Settings tells may have changed, until Close.
+// Watch calls changed, now and whenever what Settings tells may have changed, until Close. It follows an interface that is moved to another network
+// namespace, where the system's user sets it anew.
 func (d *Device) Watch(changed func()) error {
-	addrs, routes, links := make(chan netlink.AddrUpdate, 16), make(chan netlink.RouteUpdate, 16), make(chan netlink.LinkUpdate, 16)
-	err := errors.Join(
-		netlink.AddrSubscribeWithOptions(addrs, d.done, netlink.AddrSubscribeOptions{Namespace: &d.space}),
-		netlink.RouteSubscribeWithOptions(routes, d.done, netlink.RouteSubscribeOptions{Namespace: &d.space}),
-		netlink.LinkSubscribeWithOptions(links, d.done, netlink.LinkSubscribeOptions{Namespace: &d.space}),
-	)
+	n, err := d.subscribe()
 	if err != nil {
-		return fmt.Errorf("interface %q: netlink: %w", d.name, err)
+		return err
 	}
 	go func() {
-		changed()
-		for addrs != nil || routes != nil || links != nil {
-			mine := false
-			select { // a channel is closed when its socket is
-			case u, ok := <-addrs:
-				if mine = ok && u.LinkIndex == d.index; !ok {
-					addrs = nil
-				}
-			case u, ok := <-routes:
-				if mine = ok && u.LinkIndex == d.index; !ok {
-					routes = nil
-				}
-			case u, ok := <-links:
-				if mine = ok && int(u.Index) == d.index; !ok {
-					links = nil
-				}
-			}
-			if mine {
+		for {
+			changed()
+			for n.next() {
 				changed()
+			}
+			close(n.end)
+			select {
+			case <-d.done:
+				return
+			default:
+			}
+			if d.follow() != nil {
+				return // it is gone, or the kernel cannot tell where it is
+			}
+			if n, err = d.subscribe(); err != nil {
+				return
 			}
 		}
 	}()
 	return nil
+}
+
+// news are what the system tells of an interface at a site.
+type news struct {
+	index  int
+	addrs  chan netlink.AddrUpdate
+	routes chan netlink.RouteUpdate
+	links  chan netlink.LinkUpdate
+	end    chan struct{} // closed: no more is wanted
+	done   chan struct{} // of the Device
+}
+
+func (d *Device) subscribe() (*news, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	n := &news{d.at.index, make(chan netlink.AddrUpdate, 16), make(chan netlink.RouteUpdate, 16), make(chan netlink.LinkUpdate, 16), make(chan struct{}), d.done}
+	err := errors.Join(
+		netlink.AddrSubscribeWithOptions(n.addrs, n.end, netlink.AddrSubscribeOptions{Namespace: &d.at.space}),
+		netlink.RouteSubscribeWithOptions(n.routes, n.end, netlink.RouteSubscribeOptions{Namespace: &d.at.space}),
+		netlink.LinkSubscribeWithOptions(n.links, n.end, netlink.LinkSubscribeOptions{Namespace: &d.at.space}),
+	)
+	if err != nil {
+		close(n.end)
+		return nil, fmt.Errorf("interface %q: netlink: %w", d.name, err)
+	}
+	return n, nil
+}
+
+// next waits for a change of the interface; false: it is no longer there, or the device is closed.
+func (n *news) next() bool {
+	for n.addrs != nil || n.routes != nil || n.links != nil {
+		select { // a channel is closed when its socket is
+		case <-n.done:
+			return false
+		case u, ok := <-n.addrs:
+			if !ok {
+				n.addrs = nil
+			} else if u.LinkIndex == n.index {
+				return true
+			}
+		case u, ok := <-n.routes:
+			if !ok {
+				n.routes = nil
+			} else if u.LinkIndex == n.index {
+				return true
+			}
+		case u, ok := <-n.links:
+			if !ok {
+				n.links = nil
+			} else if int(u.Index) == n.index {
+				return u.Header.Type != unix.RTM_DELLINK
+			}
+		}
+	}
+	return false
 }

@@ -132,6 +132,61 @@ func TestDevice(t *testing.T) {
 	}
 }
 
+// An interface that is moved to another network namespace is followed there.
+func TestMove(t *testing.T) {
+	namespace(t)
+	d := open(t, "ib0")
+	changes := make(chan struct{}, 64)
+	if err := d.Watch(func() {
+		select {
+		case changes <- struct{}{}:
+		default:
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := netlink.LinkByName("ib0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := netns.New() // the thread is in it now
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	here, err := netlink.NewHandleAt(d.at.space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	if err := here.LinkSetNsFd(l, int(ns)); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = netlink.LinkByName("ib0"); err != nil {
+		t.Fatal(err)
+	}
+	addr, _ := netlink.ParseAddr("10.9.0.7/24")
+	if err := errors.Join(netlink.AddrAdd(l, addr), netlink.LinkSetUp(l)); err != nil {
+		t.Fatal(err)
+	}
+	for timeout := time.After(time.Minute); ; {
+		if s, err := d.Settings(); err == nil && s.Up && slices.Contains(s.Prefixes, netip.MustParsePrefix("10.9.0.7/24")) {
+			break
+		}
+		select {
+		case <-changes:
+		case <-timeout:
+			t.Fatal("the interface is not followed")
+		}
+	}
+	if err := d.SetMTU(1800); err != nil {
+		t.Error(err)
+	}
+	if l, err = netlink.LinkByName("ib0"); err != nil || l.Attrs().MTU != 1800 {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
+
 // Close removes the interface and ends a Read that waits.
 func TestClose(t *testing.T) {
 	namespace(t)

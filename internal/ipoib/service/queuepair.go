@@ -2,8 +2,11 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/ipoib"
 	"github.com/softvpi/softvpi/verbs"
@@ -50,6 +53,8 @@ type queuePair struct {
 	broken     bool   // a request has failed: the queue pair is in error
 	full       uint64 // datagrams that found no room
 	recoveries uint64
+
+	receiving atomic.Int32 // receives that have not completed
 }
 
 func (q *queuePair) open() (err error) {
@@ -134,7 +139,11 @@ func (q *queuePair) recover(n uint32) {
 }
 
 func (q *queuePair) start() error {
-	q.started, q.broken = false, false
+	q.started = false
+	if err := q.drain(); err != nil {
+		return err
+	}
+	q.broken = false
 	q.starts++
 	q.posted, q.done, q.pending = 0, 0, q.pending[:0]
 	if err := q.qp.Modify(verbs.QPAttr{State: verbs.StateReset}, verbs.MaskState); err != nil {
@@ -160,11 +169,48 @@ func (q *queuePair) start() error {
 	return nil
 }
 
+// drainTime is how long requests may take to be flushed.
+const drainTime = 10 * time.Second
+
+// drain has all requests complete that are under way: their places in the queues are taken until then, over a reset too.
+func (q *queuePair) drain() error {
+	if q.starts == 0 {
+		return nil
+	}
+	q.flush()
+	if err := q.qp.Flush(); err != nil {
+		return err
+	}
+	var wcs [batch]verbs.WC
+	for late := time.Now().Add(drainTime); ; {
+		n, err := q.recvCQ.Poll(wcs[:])
+		if err != nil {
+			return err
+		}
+		q.receiving.Add(int32(-n))
+		q.reap()
+		switch {
+		case n > 0:
+		case q.receiving.Load() == 0 && q.posted == q.done:
+			return nil
+		case time.Now().After(late):
+			return fmt.Errorf("%d receives and %d sends do not end", q.receiving.Load(), q.posted-q.done)
+		default:
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+}
+
 // post gives a place to receive to the queue pair.
 func (q *queuePair) post(n int) error {
 	var sge [1]verbs.SGE
 	sge[0] = q.in.SGE(n*place, place)
-	return q.qp.PostRecv(&verbs.RecvWR{ID: q.id(uint32(n)), SGE: sge[:]})
+	q.receiving.Add(1)
+	err := q.qp.PostRecv(&verbs.RecvWR{ID: q.id(uint32(n)), SGE: sge[:]})
+	if err != nil {
+		q.receiving.Add(-1)
+	}
+	return err
 }
 
 func (q *queuePair) id(n uint32) uint64 { return uint64(q.starts)<<32 | uint64(n) }
@@ -320,6 +366,7 @@ func (q *queuePair) run() {
 		if err != nil {
 			return
 		}
+		q.receiving.Add(int32(-n))
 		got, failed := 0, uint32(0)
 		for i := range wcs[:n] {
 			switch {

@@ -3,6 +3,7 @@ package service
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -285,5 +286,137 @@ func TestPartitions(t *testing.T) {
 	sy.take(t, p)
 	if s := z.Status(); s.State != ipoib.NoPartition || y.Status().PKey != 0x0123 || x.Status().PKey != 0x8123 {
 		t.Errorf("third %v, second has %#x, first %#x", s.State, y.Status().PKey, x.Status().PKey)
+	}
+}
+
+// A large packet of the system arrives as it was, joined again, or in segments of the MTU; with a bare checksum it arrives with a whole one. Either way
+// every checksum on the fabric is right, and both sides count what they did.
+func TestOffloads(t *testing.T) {
+	b := newBed(t, 2, subnet.Config{})
+	x, _ := b.add(0, ipoib.Config{}, "10.0.0.1/24")
+	y, sy := b.add(1, ipoib.Config{}, "10.0.0.2/24")
+	b.up(x, y)
+	first := udp("10.0.0.1", "10.0.0.2", 1) // what is behind it finds the neighbour known
+	x.Send([][]byte{first})
+	sy.take(t, first)
+	const segment, segments = 1900, 20
+	payload := bytes.Repeat([]byte("large"), segment*segments/5)
+	h, p := largeTCP(payload, segment)
+	x.take(h, p)
+	x.idle()
+	got := 0
+	for timeout := time.After(patience); got < len(payload); {
+		select {
+		case q := <-sy.got:
+			if q[9] != eth.ProtocolTCP {
+				continue
+			}
+			if sequence := int(binary.BigEndian.Uint32(q[24:])); sequence != got || !bytes.Equal(q[40:], payload[got:got+len(q)-40]) {
+				t.Fatalf("%d bytes from %d on, after %d", len(q)-40, sequence, got)
+			}
+			got += len(q) - 40
+		case <-timeout:
+			t.Fatalf("%d bytes of %d arrive", got, len(payload))
+		}
+	}
+	if c := x.Status().Counters; c.LargeSends != 1 || c.Segments != segments || c.SentPackets != segments+1 {
+		t.Errorf("sender %+v", c)
+	}
+	b.until("the receiver has counted", func() bool { return y.Status().Counters.ReceivedPackets >= segments+1 })
+	if c := y.Status().Counters; c.ChecksumErrors != 0 || c.Coalesced < c.Joined*2 {
+		t.Errorf("receiver %+v", c)
+	}
+	q := udp("10.0.0.1", "10.0.0.2", 100)
+	whole := bytes.Clone(q)
+	eth.UDP(whole[20:]).SetChecksum(eth.UDPChecksum(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), q[20:]))
+	bare := bytes.Clone(q)
+	eth.UDP(bare[20:]).SetChecksum(^eth.PseudoChecksum(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), eth.ProtocolUDP, make([]byte, 108)))
+	x.take(offload.Header{NeedsChecksum: true, ChecksumStart: 20, ChecksumAt: 6}, bare)
+	x.idle()
+	sy.take(t, whole)
+	wrong := bytes.Clone(whole)
+	wrong[40] ^= 1
+	x.Send([][]byte{wrong}) // the system gets it and counts it itself
+	sy.take(t, wrong)
+	b.until("the wrong checksum is counted", func() bool { return y.Status().Counters.ChecksumErrors == 1 })
+}
+
+// largeTCP is a TCP packet that the system leaves to be cut.
+func largeTCP(payload []byte, segment int) (offload.Header, []byte) {
+	p := make([]byte, eth.IPv4Len+20, eth.IPv4Len+20+len(payload))
+	eth.IPv4(p).Encode(0, cap(p), 1, 64, eth.ProtocolTCP, [4]byte{10, 0, 0, 1}, [4]byte{10, 0, 0, 2})
+	tcp := p[eth.IPv4Len:]
+	tcp[12], tcp[13] = 5<<4, 0x10
+	return offload.Header{NeedsChecksum: true, Kind: offload.TCPv4, Headers: 40, Segment: segment, ChecksumStart: 20, ChecksumAt: 16}, append(p, payload...)
+}
+
+// A queue pair that comes into the error state is started again, with its groups: packets pass after it, to the interface's address and to its groups.
+func TestQueuePairRecovers(t *testing.T) {
+	b := newBed(t, 2, subnet.Config{})
+	x, _ := b.add(0, ipoib.Config{}, "10.0.0.1/24")
+	y, sy := b.add(1, ipoib.Config{}, "10.0.0.2/24")
+	b.up(x, y)
+	for n, broken := range []*Interface{y, x} {
+		if err := broken.qp.(*queuePair).qp.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		for _, dst := range []string{"10.0.0.2", "10.0.0.255"} {
+			p := udp("10.0.0.1", dst, 9+n)
+			b.until("a packet to "+dst, func() bool { // what is under way meanwhile is lost
+				x.Send([][]byte{p})
+				select {
+				case q := <-sy.got:
+					return bytes.Equal(p, q)
+				case <-time.After(20 * time.Millisecond):
+					return false
+				}
+			})
+		}
+		if c := broken.Status().Counters; c.Recoveries == 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// A P_Key that moves in the port's table is followed: the queue pair begins anew with its requests under way.
+func TestQueuePairBeginsAnew(t *testing.T) {
+	b := newBed(t, 2, subnet.Config{})
+	x, _ := b.add(0, ipoib.Config{}, "10.0.0.1/24")
+	y, sy := b.add(1, ipoib.Config{}, "10.0.0.2/24")
+	b.up(x, y)
+	for n := range 5 {
+		q := y.qp.(*queuePair)
+		if err := q.Start(q.pkeyIndex, q.qkey); err != nil {
+			t.Fatal(err)
+		}
+		for k := range 700 { // more than it has room for
+			p := udp("10.0.0.1", "10.0.0.2", n*300+k%100)
+			x.Send([][]byte{p})
+			sy.take(t, p)
+		}
+	}
+}
+
+// Buffers are within the manual's limits (WinOF 5.50, 4.6.3), and an interface with the fewest carries packets.
+func TestBuffers(t *testing.T) {
+	b := newBed(t, 2, subnet.Config{})
+	for _, bad := range []Buffers{{Send: 255}, {Send: 4097}, {Receive: 255}, {Receive: 4097}} {
+		var field *ipoib.ConfigError
+		if _, err := b.ports[0].Add(Config{Buffers: bad}, nil, nil); !errors.As(err, &field) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	sy := &system{got: make(chan []byte, 1024)}
+	y, err := b.ports[1].Add(Config{Buffers: Buffers{MinBuffers, MinBuffers}}, sy, sy.tell)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y.Set([]netip.Prefix{netip.MustParsePrefix("10.0.0.2/24")}, nil)
+	x, _ := b.add(0, ipoib.Config{}, "10.0.0.1/24")
+	b.up(x, y)
+	for n := range 3 * MinBuffers {
+		p := udp("10.0.0.1", "10.0.0.2", n)
+		x.Send([][]byte{p})
+		sy.take(t, p)
 	}
 }

@@ -292,6 +292,8 @@ func BenchmarkTCP(b *testing.B) {
 		b.ReportMetric(iperf(b, spaces, "10.7.0.2"), "ipoib-Gb/s")
 		b.ReportMetric(iperf(b, spaces, "10.8.0.2"), "veth-Gb/s")
 	}
+	b.Logf("sender %+v", x.Status().Counters)
+	b.Logf("receiver %+v", y.Status().Counters)
 }
 
 // veth joins two namespaces.
@@ -335,6 +337,9 @@ func iperf(t testing.TB, spaces []netns.NsHandle, to string) float64 {
 	_ = server.Wait()
 	var r struct {
 		End struct {
+			Sent struct {
+				Retransmits int `json:"retransmits"`
+			} `json:"sum_sent"`
 			Received struct {
 				Bits float64 `json:"bits_per_second"`
 			} `json:"sum_received"`
@@ -343,5 +348,6 @@ func iperf(t testing.TB, spaces []netns.NsHandle, to string) float64 {
 	if err := json.Unmarshal(out, &r); err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("%s: %d segments sent again", to, r.End.Sent.Retransmits)
 	return r.End.Received.Bits / 1e9
 }

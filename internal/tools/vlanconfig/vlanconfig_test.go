@@ -52,6 +52,19 @@ func TestShowList(t *testing.T) {
 	}
 }
 
+// With IPoIB the adapters of InfiniBand ports are listed, and without it the others (WinOF 5.50, 4.1.6.1).
+func TestShowListIPoIB(t *testing.T) {
+	cfg := driverbed.Config(t, driver.Adapter{Name: "ib", Link: "cable"}, driver.Adapter{Name: "eth"})
+	driverbed.Start(t, cfg)
+	for line, want := range map[string]string{"showlist IPoIB --json": "ib", "showlist --json": "eth"} {
+		var list []Adapter
+		_, out, errs := call(t, cfg.Socket, line)
+		if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 || list[0].Name != want {
+			t.Errorf("%s: %v, %+v %s", line, err, list, errs)
+		}
+	}
+}
+
 func TestCommands(t *testing.T) {
 	socket := t.TempDir() + "/none"
 	for _, c := range catalogue.CommandsOf(Name) {

@@ -1,0 +1,69 @@
+package mlxtool
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/bed/driverbed"
+	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// WinOF 5.50, 5.5.2.8: the flags select tables, their order has no meaning, without any all are shown; without a name those of all interfaces. The
+// ports are listed as IPoIB's, with their virtual ones, and so are their partitions.
+func TestIPoIBEndpoints(t *testing.T) {
+	cfg := driverbed.Config(t, driver.Adapter{Name: "left", Link: "cable"}, driver.Adapter{Name: "right", Link: "cable", Address: netip.MustParseAddr("10.98.0.2")})
+	g := &rig{t, cfg.Socket, cfg.State, cfg.Adapters, driverbed.Start(t, cfg)}
+	v, err := api.NewClient(g.socket).AddVirtualPort(t.Context(), api.VirtualPortRequest{Connection: "right"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := func() bool {
+		n := 0
+		for _, row := range g.tables("show", "ports")[0].Rows {
+			if row["type"] == "IPoIB" && row["state"] == "Up" {
+				n++
+			}
+		}
+		return n == 3
+	}
+	for late := time.Now().Add(time.Minute); !up(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal(g.ok("show", "ports"))
+		}
+	}
+	titles := func(args ...string) string {
+		t.Helper()
+		var found []string
+		for _, line := range strings.Split(g.ok(append([]string{"dbg", "ipoib-ep"}, args...)...), "\n") {
+			if strings.Contains(line, " end points: ") {
+				found = append(found, line)
+			}
+		}
+		return strings.Join(found, "\n")
+	}
+	for args, want := range map[string]string{
+		"right":       "Local end points: right\nMulticast end points: right\nRemote end points: right",
+		"-m -r right": "Multicast end points: right\nRemote end points: right",
+		"-r -m right": "Multicast end points: right\nRemote end points: right",
+		"-l":          "Local end points: left\nLocal end points: right\nLocal end points: " + v.Connection,
+	} {
+		if got := titles(strings.Fields(args)...); got != want {
+			t.Errorf("%s:\n%s", args, got)
+		}
+	}
+	if out := g.ok("dbg", "ipoib-ep", "right"); !strings.Contains(out, "10.98.0.2") || !strings.Contains(out, "ff12:401b:ffff::ffff:ffff") {
+		t.Error(out)
+	}
+	if out := g.ok("dbg", "pkeys", "left"); !strings.Contains(out, "SoftVPI IPoIB NIC: left") || !strings.Contains(out, "ffff") {
+		t.Error(out)
+	}
+	for args, want := range map[string]string{"-x": "allowed: -l, -m, -r", "left right": "unexpected argument", "nobody": "interface name is \"nobody\""} {
+		if status, _, errs := g.call(append([]string{"dbg", "ipoib-ep"}, strings.Fields(args)...)...); status != tool.Usage || !strings.Contains(errs, want) {
+			t.Errorf("%s: status %d, %s", args, status, errs)
+		}
+	}
+}
