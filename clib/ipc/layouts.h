@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 2 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 3 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -22,6 +22,8 @@ enum svpi_op {
 	SVPI_SHARE = 9,
 	SVPI_INTRODUCE = 10,
 	SVPI_DROP = 11,
+	SVPI_TRACKS = 12,
+	SVPI_NUDGE = 13,
 	SVPI_ADAPTERS = 32,
 	SVPI_GIDS = 33,
 	SVPI_COUNTERS = 34,
@@ -272,6 +274,12 @@ struct svpi_drop_body {
 	uint32_t segment;
 };
 _Static_assert(sizeof(struct svpi_drop_body) == 8, "layout");
+
+struct svpi_tracks_body {
+	uint32_t bytes;
+	uint32_t none1;
+};
+_Static_assert(sizeof(struct svpi_tracks_body) == 8, "layout");
 
 struct svpi_map_segment_args {
 	uint32_t program;

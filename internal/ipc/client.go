@@ -68,6 +68,13 @@ func (c *calls) fail(err error) {
 	}
 }
 
+// wait reports whether a request has no answer yet.
+func (c *calls) wait() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting) > 0
+}
+
 func (c *calls) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,24 +105,41 @@ func (c *Client) call(ctx context.Context, op opcode, body []byte) (reply, error
 		}
 		return reply{}, removed(err)
 	}
-	select {
-	case r := <-ch:
+	if r, ok := c.answered(ctx, ch); ok {
 		return r, r.err
-	case <-ctx.Done():
 	}
 	_ = c.send(opCancel, id, nil)
-	grace := time.NewTimer(cancelGrace)
-	defer grace.Stop()
-	select {
-	case r := <-ch:
+	grace, end := context.WithTimeout(context.Background(), cancelGrace)
+	defer end()
+	if r, ok := c.answered(grace, ch); ok {
 		return r, r.err
-	case <-grace.C:
 	}
 	if c.calls.take(id) == nil {
 		r := <-ch // it came just now
 		return r, r.err
 	}
+	c.tracks.left(c)
 	return reply{}, canceled(ctx)
+}
+
+// answered waits for the answer to a request; false: the context ended first. Where the
+// answers come by a track one of those who wait looks at it.
+func (c *Client) answered(ctx context.Context, ch chan reply) (reply, bool) {
+	for {
+		c.tracks.lead(c, ctx, ch)
+		select {
+		case r := <-ch:
+			return r, true
+		default:
+		}
+		select {
+		case r := <-ch:
+			return r, true
+		case <-c.tracks.turn:
+		case <-ctx.Done():
+			return reply{}, false
+		}
+	}
 }
 
 // canceled is the error of a call that its context ended.

@@ -33,6 +33,7 @@ type Client struct {
 
 	introduced introduced
 	crowd      crowd
+	tracks     tracks
 
 	arenas    atomic.Pointer[[][]byte]
 	doorbells *ring.Doorbells
@@ -127,7 +128,7 @@ func (c *Client) hello(o Options, path uint32) error {
 	if o.Name == "" {
 		o.Name = filepath.Base(os.Args[0])
 	}
-	features := featureSegments | featureProcessVM | featureCopier
+	features := featureSegments | featureProcessVM | featureCopier | featureTracks
 	if o.takesPart() {
 		features |= featureDirect
 	}
@@ -225,8 +226,10 @@ func (c *Client) firstArena() error {
 	if c.doorbells, err = ring.OpenDoorbells(c.Arena(0), ring.DoorbellGeometry(int(c.about.Doorbells))); err != nil {
 		return err
 	}
-	c.news, err = ring.OpenNews(c.Arena(0))
-	return err
+	if c.news, err = ring.OpenNews(c.Arena(0)); err != nil || c.about.Features&featureTracks == 0 {
+		return err
+	}
+	return c.takeTracks()
 }
 
 // arena takes an arena that the driver passed.
@@ -261,8 +264,12 @@ func (c *Client) read() {
 	var buf []byte
 	for {
 		h, body, err := readFrame(c.in, &buf, maxFrame)
-		if err == nil {
+		if err == nil && h.Op != opNudge {
 			err = c.frame(h, body)
+			c.tracks.taken.Add(1)
+		}
+		if err == nil {
+			err = c.nudged()
 		}
 		if err != nil {
 			c.fail(removed(err))
@@ -334,6 +341,7 @@ func (c *Client) fail(err error) {
 	c.calls.fail(err)
 	c.events.fail(err)
 	c.stop.Store(true)
+	c.out.hurry()
 	c.words.wakeAll()
 }
 
@@ -443,13 +451,16 @@ func (c *Client) Close() error {
 	c.introduced.stop()
 	c.fail(errClosed)
 	c.out.hurry()
-	_ = c.out.send(opGoodbye, 0, 0, nil) // without it the driver takes the end for a death
+	_ = c.out.stream(opGoodbye, 0, 0, nil) // without it the driver takes the end for a death
 	err := c.conn.Close()
 	c.workers.Wait()
 	c.wake.Close()
 	c.in.close()
 	for _, mem := range *c.arenas.Load() {
 		retire(mem)
+	}
+	if c.tracks.mem != nil {
+		retire(c.tracks.mem)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -473,6 +484,9 @@ func (c *Client) abandon() {
 	}
 	for _, mem := range *c.arenas.Load() {
 		_ = unix.Munmap(mem)
+	}
+	if c.tracks.mem != nil {
+		_ = unix.Munmap(c.tracks.mem)
 	}
 	if c.copier != nil {
 		_ = unix.Munmap(c.copier)

@@ -1,8 +1,10 @@
 package ipc
 
 import (
+	"cmp"
 	"fmt"
 	"net"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -26,6 +28,9 @@ type writer struct {
 	writing bool
 	soon    bool // somebody is about to write
 	err     error
+
+	track  *track // where frames go that are neither long nor have descriptors; nil: none
+	passed uint32
 }
 
 func newWriter(conn *net.UnixConn, timeout time.Duration) *writer {
@@ -51,13 +56,75 @@ func (w *writer) send(op opcode, flags uint16, id uint64, body []byte, fds ...in
 }
 
 func (w *writer) sendLocked(op opcode, flags uint16, id uint64, body []byte, fds ...int) error {
+	if w.track != nil && len(fds) == 0 && headerSize+len(body) <= longFrame {
+		return w.trackLocked(op, flags, id, body)
+	}
+	return w.streamLocked(op, flags, id, body, fds...)
+}
+
+// stream is send for frames that keep their order on the stream also where there is a track.
+func (w *writer) stream(op opcode, flags uint16, id uint64, body []byte, fds ...int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.streamLocked(op, flags, id, body, fds...)
+}
+
+func (w *writer) streamLocked(op opcode, flags uint16, id uint64, body []byte, fds ...int) error {
 	w.await()
 	if w.err != nil {
 		return w.err
 	}
 	flags |= uint16(len(fds)) << flagFDShift
 	w.buf = appendFrame(w.buf, op, flags, id, body)
-	return w.writeLocked(fds)
+	if err := w.writeLocked(fds); err != nil || w.track == nil {
+		return err
+	}
+	w.passed++
+	atomic.StoreUint32(w.track.passed, w.passed)
+	return nil
+}
+
+// trackWait is how long the writer sleeps at a time while a track is full.
+const trackWait = 50 * time.Microsecond
+
+// trackLocked puts a frame into the track. While that is full the lock is not held.
+func (w *writer) trackLocked(op opcode, flags uint16, id uint64, body []byte) error {
+	var since time.Time
+	for {
+		if w.err != nil || w.track == nil {
+			return cmp.Or(w.err, errEOF)
+		}
+		ok, err := w.track.put(op, flags, id, body)
+		if err != nil {
+			w.track = nil // the stream still has the reason to tell
+			return err
+		}
+		if ok {
+			break
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if late := time.Since(since); w.timeout > 0 && late > w.timeout || w.ending.Load() && late > endTimeout {
+			w.err = os.ErrDeadlineExceeded
+			return w.err
+		}
+		w.mu.Unlock()
+		time.Sleep(trackWait)
+		w.mu.Lock()
+	}
+	if !w.track.wakes() {
+		return nil
+	}
+	w.buf = appendFrame(w.buf, opNudge, 0, 0, nil)
+	return w.flushLocked()
+}
+
+// useTrack has frames go by a track from now on; nil: by the stream alone, as before.
+func (w *writer) useTrack(l *track) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.track = l
 }
 
 // maxLater is how many bytes of frames may wait to be sent together.
@@ -71,6 +138,9 @@ func (w *writer) later(op opcode, flags uint16, id uint64, body []byte) error {
 }
 
 func (w *writer) laterLocked(op opcode, flags uint16, id uint64, body []byte) error {
+	if w.track != nil {
+		return w.sendLocked(op, flags, id, body)
+	}
 	if len(w.buf) >= maxLater {
 		if w.await(); len(w.buf) >= maxLater && w.err == nil {
 			_ = w.writeLocked(nil)
@@ -87,7 +157,7 @@ func (w *writer) laterLocked(op opcode, flags uint16, id uint64, body []byte) er
 func (w *writer) along(op opcode, id uint64, body []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.laterLocked(op, 0, id, body); err != nil || w.soon || w.writing {
+	if err := w.laterLocked(op, 0, id, body); err != nil || w.soon || w.writing || len(w.buf) == 0 {
 		return err
 	}
 	w.soon = true
@@ -214,6 +284,9 @@ func (f *fdReader) collect(oob []byte) error {
 
 // take returns the next n descriptors; they are the caller's from then on.
 func (f *fdReader) take(n int) ([]int, error) {
+	if n == 0 {
+		return nil, nil // also where another goroutine reads
+	}
 	if n > len(f.fds) {
 		return nil, fmt.Errorf("%w: %d descriptors announced, %d came", errFrame, n, len(f.fds))
 	}

@@ -24,6 +24,12 @@ const (
 	firstGap    = 100 * time.Microsecond
 	maxGap      = 20 * time.Millisecond
 	longRest    = time.Second
+	// urgentLooks is after how many looks in vain, a millisecond or so, those with real-time
+	// priority sleep between looks: sched_yield(2) offers the processor to nobody of less
+	// priority, and the driver they wait for may need this one.
+	urgentLooks = 256 * patience
+	// urgentTime is for how long: the sleep of a microsecond is over before they have slept.
+	urgentTime = 50 * time.Microsecond
 )
 
 // crowd decides when those who poll offer the processor to others. What they wait for
@@ -47,6 +53,10 @@ type crowd struct {
 func (c *crowd) poll(idle uint32) bool {
 	if idle%patience != 0 && c.offers.Load() == 0 {
 		return false
+	}
+	if idle >= urgentLooks && urgent() {
+		doze(urgentTime)
+		return true
 	}
 	began := time.Now()
 	if c.taken.Load() >= wearyOffers && c.nap(began) {
@@ -93,7 +103,19 @@ func (c *crowd) nap(now time.Time) bool {
 	c.last = now
 	c.mu.Unlock()
 	c.taken.Store(0)
-	t := unix.NsecToTimespec(int64(napTime))
-	_ = unix.Nanosleep(&t, nil)
+	doze(napTime)
 	return true
+}
+
+func doze(d time.Duration) {
+	t := unix.NsecToTimespec(int64(d))
+	_ = unix.Nanosleep(&t, nil)
+}
+
+// urgent reports whether this thread has real-time priority, as chrt -f gives it.
+func urgent() bool {
+	const fifo, roundRobin, resetOnFork = 1, 2, 1 << 30 // sched.h
+	policy, _, err := unix.RawSyscall(unix.SYS_SCHED_GETSCHEDULER, 0, 0, 0)
+	policy &^= resetOnFork
+	return err == 0 && (policy == fifo || policy == roundRobin)
 }

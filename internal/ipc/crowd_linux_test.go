@@ -1,8 +1,12 @@
 package ipc
 
 import (
+	"runtime"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // Who is alone offers the processor after patience looks; while others take it, after
@@ -95,5 +99,36 @@ func TestCrowdWeary(t *testing.T) {
 	}
 	if n := c.taken.Load(); n != 0 {
 		t.Errorf("%d offers count as taken once alone, want 0", n)
+	}
+}
+
+// A thread with real-time priority that has looked in vain for long sleeps between looks: what
+// it waits for may need its processor, which sched_yield(2) does not give to others then.
+func TestUrgentPollersSleep(t *testing.T) {
+	runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine
+	param := struct{ priority int32 }{1}
+	if _, _, err := unix.Syscall(unix.SYS_SCHED_SETSCHEDULER, 0, 1, uintptr(unsafe.Pointer(&param))); err != 0 {
+		t.Skip("no real-time priority here:", err)
+	}
+	if !urgent() {
+		t.Fatal("the thread does not know its priority")
+	}
+	const polls = 50
+	switches := func() int64 {
+		var u unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
+			t.Fatal(err)
+		}
+		return u.Nvcsw
+	}
+	var c crowd
+	before := switches()
+	for n := range uint32(polls) {
+		if !c.poll(urgentLooks + n*patience) {
+			t.Fatal("the processor was not offered")
+		}
+	}
+	if n := switches() - before; n < polls {
+		t.Errorf("slept %d times in %d polls", n, polls)
 	}
 }

@@ -92,7 +92,7 @@ func (n *session) admit(q hello) error {
 	if err != nil {
 		return err
 	}
-	n.client = client
+	n.client, n.trackd = client, q.Features&featureTracks != 0
 	return nil
 }
 
@@ -166,6 +166,9 @@ func (n *session) welcome(wake int) (*welcome, []int, error) {
 		n.copier = newCopier(mem)
 		w.CopierBytes = copierSize
 		fds = append(fds, fd)
+	}
+	if n.trackd {
+		w.Features |= featureTracks
 	}
 	n.credits.Store(eventCredits)
 	return w, fds, nil

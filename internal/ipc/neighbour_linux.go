@@ -206,7 +206,7 @@ func (b *neighbour) send(op opcode, body []byte, fds ...int) error {
 		case <-time.After(pause):
 		}
 	}
-	err := b.n.out.send(op, 0, 0, body, fds...)
+	err := b.n.out.stream(op, 0, 0, body, fds...)
 	b.words.Tell()
 	return err
 }

@@ -17,17 +17,22 @@ type Client struct {
 	words  words
 
 	introduced introduced
+	tracks     tracks
 }
 
 type (
 	words      struct{}
 	introduced struct{}
+	tracks     struct{ turn chan struct{} }
 )
 
 func (words) set(*Client, command.Queue) error { return ErrPlatform }
 func (words) drop(command.Handle)              {}
 
 func (introduced) forget(command.Handle) {}
+
+func (*tracks) lead(*Client, context.Context, chan reply) {}
+func (*tracks) left(*Client)                              {}
 
 func (c *Client) send(opcode, uint64, []byte) error { return ErrPlatform }
 

@@ -38,6 +38,10 @@ type session struct {
 
 	id       uint32
 	direct   *neighbour // nil: the program takes no part in the direct path
+	trackd   bool       // the program asked for tracks
+	tracks   []byte     // their memory
+	track    *track     // from the program
+	vigil    vigil
 	segments segments
 	arenas   arenas
 	passing  sync.Mutex // of arenas: no answer overtakes one
@@ -123,6 +127,9 @@ func (n *session) serve() error {
 	if err := n.sendArenas(); err != nil {
 		return n.unread(err)
 	}
+	if err := n.sendTracks(); err != nil {
+		return n.unread(err)
+	}
 	var pumps sync.WaitGroup
 	pumps.Add(1)
 	go func() { defer pumps.Done(); n.pushEvents() }()
@@ -148,6 +155,9 @@ func (n *session) read() error {
 	var buf []byte
 	in := bufio.NewReaderSize(n.from, 16<<10)
 	for {
+		if err := n.serveTrack(in, &buf); err != nil {
+			return err
+		}
 		if in.Buffered() < headerSize {
 			if err := n.out.flush(); err != nil { // nothing more is at hand to be answered along
 				return n.unread(err)
@@ -160,10 +170,7 @@ func (n *session) read() error {
 		if err != nil {
 			return err
 		}
-		if h.Flags != 0 {
-			return fmt.Errorf("%w: flags %#x in a request", errFrame, h.Flags)
-		}
-		if h.Op == opMoved {
+		if h.Op == opMoved && h.Flags == 0 {
 			err = n.moved(h, body, n.from.last)
 		} else {
 			err = n.frame(h, body)
@@ -175,7 +182,12 @@ func (n *session) read() error {
 }
 
 func (n *session) frame(h header, body []byte) error {
+	if h.Flags != 0 {
+		return fmt.Errorf("%w: flags %#x in a request", errFrame, h.Flags)
+	}
 	switch h.Op {
+	case opNudge:
+		return nil
 	case opCancel:
 		n.mu.Lock()
 		if cancel := n.inFlight[h.ID]; cancel != nil {
@@ -428,7 +440,7 @@ func (n *session) sayGoodbye(err error) {
 	}
 	g.Length = uint32(copy(g.Reason[:], err.Error()))
 	n.out.hurry()
-	_ = n.out.send(opGoodbye, 0, 0, encode(g))
+	_ = n.out.stream(opGoodbye, 0, 0, encode(g))
 }
 
 // teardown leaves nothing of the program behind.
@@ -445,6 +457,7 @@ func (n *session) teardown() {
 	}
 	n.segments.closeAll()
 	n.arenas.closeAll()
+	n.closeTracks()
 	if n.copier != nil {
 		n.copier.close()
 	}

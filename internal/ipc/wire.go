@@ -21,7 +21,7 @@ const Magic uint32 = 'S' | 'V'<<8 | 'P'<<16 | 'I'<<24
 // minor version of the two is spoken.
 const (
 	Major uint16 = 2
-	Minor uint16 = 2
+	Minor uint16 = 3
 )
 
 const (
@@ -56,6 +56,8 @@ const (
 	opShare
 	opIntroduce
 	opDrop
+	opTracks
+	opNudge
 )
 
 const (
@@ -118,6 +120,7 @@ const (
 	featureCopier
 	_ // the direct path of 2.0
 	featureDirect
+	featureTracks
 )
 
 // header begins every frame.
@@ -245,6 +248,10 @@ type (
 		Area    uint32 // where the record lies
 		Offset  uint64
 		Clock   uint64 // CLOCK_MONOTONIC where the clock of completions has 0, nanoseconds
+	}
+	tracksBody struct {
+		Bytes uint32 // of the data of each track
+		_     uint32
 	}
 	dropBody struct {
 		Program uint32

@@ -1,0 +1,223 @@
+package ipc
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// newTrack makes both ends of a track in memory of this process.
+func newTrack() (put, take *track, mem []byte) {
+	words := make([]uint64, trackSize()/8)
+	mem = asBytes(words)
+	return openTrack(mem), openTrack(mem), mem
+}
+
+// Frames of every length come out as they went in, also where they wrap, until there is no
+// room; what was taken makes room.
+func TestTrackCarriesFrames(t *testing.T) {
+	put, take, _ := newTrack()
+	var buf []byte
+	r := rand.New(rand.NewPCG(1, 2))
+	var waiting [][]byte
+	wrote, took := 0, 0
+	for wrote < 20*trackBytes {
+		body := make([]byte, r.IntN(longFrame-headerSize))
+		for i := range body {
+			body[i] = byte(wrote + i)
+		}
+		ok, err := put.put(opEvents, flagError, uint64(wrote), body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok {
+			waiting = append(waiting, body)
+			wrote += headerSize + len(body)
+			continue
+		}
+		if len(waiting) < 4 {
+			t.Fatalf("no room behind %d frames", len(waiting))
+		}
+		for _, want := range waiting {
+			h, got, ok, err := take.take(&buf, maxFrame)
+			if err != nil || !ok || h.Op != opEvents || h.Flags != flagError || h.ID != uint64(took) || !bytes.Equal(got, want) {
+				t.Fatalf("frame at %d: %+v, %d bytes, %v %v", took, h, len(got), ok, err)
+			}
+			took += headerSize + len(want)
+		}
+		waiting = waiting[:0]
+		if !take.empty() {
+			t.Fatal("something is left")
+		}
+	}
+}
+
+// Who sleeps is nudged once.
+func TestTrackNudgesOnce(t *testing.T) {
+	put, take, _ := newTrack()
+	if put.wakes() {
+		t.Error("nudged while it looks")
+	}
+	take.sleep()
+	if !put.wakes() || put.wakes() {
+		t.Error("want one nudge")
+	}
+	take.sleep()
+	take.wake()
+	if put.wakes() {
+		t.Error("nudged after it woke")
+	}
+}
+
+// Indices and lengths that cannot be are errors, of either side.
+func TestTrackNonsense(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		producer, length uint32
+		want             string
+	}{
+		{"too far ahead", trackBytes + 8, 16, "ahead"},
+		{"behind", ^uint32(7), 16, "ahead"},
+		{"not a multiple", 20, 16, "multiples"},
+		{"half a header", 8, 16, "ahead"},
+		{"length 0", 64, 0, "length 0"},
+		{"more than is there", 64, 72, "length 72"},
+		{"more than is allowed", trackBytes, maxRequest + 1, "length"},
+		{"4 GB", trackBytes, ^uint32(0), "length"},
+	} {
+		put, take, mem := newTrack()
+		binary.NativeEndian.PutUint32(mem[trackProducer:], tt.producer)
+		binary.NativeEndian.PutUint32(mem[trackHeader:], tt.length)
+		var buf []byte
+		if _, _, ok, err := take.take(&buf, maxRequest); ok || err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v %v", tt.name, ok, err)
+		}
+		binary.NativeEndian.PutUint32(mem[trackConsumer:], 8)
+		if _, err := put.put(opAllocPD, 0, 1, nil); err == nil {
+			t.Errorf("%s: a consumer ahead of its producer is no error", tt.name)
+		}
+	}
+}
+
+// FuzzTrack: whatever stands in a track, what is taken lies within the limits, and it ends.
+func FuzzTrack(f *testing.F) {
+	f.Add(uint32(0), uint32(64), []byte{16, 0, 0, 0, 35})
+	f.Add(uint32(trackBytes-8), uint32(32), bytes.Repeat([]byte{24, 0, 0, 0}, 40))
+	f.Add(uint32(8), uint32(1<<31), []byte{255, 255, 255, 255})
+	f.Fuzz(func(t *testing.T, at, ahead uint32, b []byte) {
+		_, take, mem := newTrack()
+		at &^= trackUnit - 1
+		take.at = at
+		binary.NativeEndian.PutUint32(mem[trackProducer:], at+ahead)
+		copy(mem[trackHeader+at%trackBytes:], b)
+		copy(mem[trackHeader:], b)
+		var buf []byte
+		for n := 0; ; n++ {
+			h, body, ok, err := take.take(&buf, maxRequest)
+			if err != nil || !ok {
+				return
+			}
+			if len(body) != int(h.Length)-headerSize || len(body) > maxRequest || n > trackBytes/headerSize {
+				t.Fatalf("frame %d: %+v with %d bytes", n, h, len(body))
+			}
+		}
+	})
+}
+
+// A program that writes nonsense into its track is told why and disconnected; others go on.
+func TestHostileTrack(t *testing.T) {
+	h := &fakeHost{}
+	_, path := serve(t, h, ServerConfig{})
+	good := dial(t, path, Options{})
+	for _, tt := range []struct {
+		name   string
+		write  func(mem []byte)
+		reason string
+	}{
+		{"producer", func(mem []byte) { binary.NativeEndian.PutUint32(mem[trackProducer:], 1<<30) }, "ahead"},
+		{"operation", func(mem []byte) { put(openTrack(mem), 999, 0, nil) }, "operation 999"},
+		{"flags", func(mem []byte) { put(openTrack(mem), opAllocPD, flagResponse, nil) }, "flags"},
+		{"credit not due", func(mem []byte) { put(openTrack(mem), opCredit, 0, encode(credit{1})) }, "credits"},
+		{"consumer of the driver's", func(mem []byte) {
+			binary.NativeEndian.PutUint32(mem[trackSize()+trackConsumer:], 1<<20)
+			put(openTrack(mem), opAllocPD, 0, encode(adapterArgs{}))
+		}, "consumer"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bad := dial(t, path, Options{})
+			if bad.tracks.mem == nil {
+				t.Fatal("no tracks")
+			}
+			tt.write(bad.tracks.mem)
+			if err := bad.out.stream(opNudge, 0, 0, nil); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "disconnected", func() bool { return bad.calls.failure() != nil })
+			if err := bad.calls.failure(); !isCode(err, command.Removed) || !strings.Contains(err.Error(), tt.reason) {
+				t.Errorf("%v, want %q", err, tt.reason)
+			}
+			if _, err := good.AllocPD(ctx, 0); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func put(t *track, op opcode, flags uint16, body []byte) {
+	_, _ = t.put(op, flags, 1, body)
+}
+
+// Every call ends, with answers that go to whoever asked, however many there are and whoever
+// gives up meanwhile; and events come beside them.
+func TestCallersLeadInTurn(t *testing.T) {
+	h := &fakeHost{}
+	_, path := serve(t, h, ServerConfig{})
+	c := dial(t, path, Options{})
+	s := h.only(t)
+	const callers, calls, events = 100, 200, 2000
+	go func() {
+		for n := range uint64(events) {
+			s.events <- command.Event{Context: n}
+		}
+	}()
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for n := range calls {
+				ctx, cancel := ctx, context.CancelFunc(func() {})
+				if (i+n)%7 == 0 {
+					ctx, cancel = context.WithTimeout(ctx, time.Duration(n)*time.Microsecond)
+				}
+				_, err := c.AllocPD(ctx, 0)
+				if err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+				cancel()
+				if _, err := c.AllocPD(context.Background(), 1); !isCode(err, command.NotFound) {
+					t.Errorf("another's answer: %v", err)
+				}
+			}
+		})
+	}
+	out := make([]command.Event, 64)
+	for next := uint64(0); next < events; {
+		n, err := c.Events(ctx, out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range out[:n] {
+			if e.Context != next {
+				t.Fatalf("event %d, want %d", e.Context, next)
+			}
+			next++
+		}
+	}
+	wg.Wait()
+}

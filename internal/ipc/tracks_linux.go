@@ -1,0 +1,102 @@
+package ipc
+
+import (
+	"bufio"
+
+	"golang.org/x/sys/unix"
+)
+
+// The driver's side of a program's tracks.
+
+// trackBatch is how many frames are taken from a track before its stream is looked at.
+const trackBatch = 256
+
+// sendTracks passes the memory of the tracks, where the program asked for them. What is sent
+// from then on, in either direction, goes by them.
+func (n *session) sendTracks() error {
+	if !n.trackd {
+		return nil
+	}
+	fd, mem, err := newShared("softvpi-tracks", 2*trackSize())
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	n.tracks, n.track = mem, openTrack(mem)
+	if err := n.out.stream(opTracks, 0, 0, encode(tracksBody{Bytes: trackBytes}), fd); err != nil {
+		return err
+	}
+	n.out.useTrack(openTrack(mem[trackSize():]))
+	return nil
+}
+
+// closeTracks releases them, when nobody uses them any more.
+func (n *session) closeTracks() {
+	if n.tracks == nil {
+		return
+	}
+	n.out.useTrack(nil)
+	_ = unix.Munmap(n.tracks)
+	n.tracks, n.track = nil, nil
+}
+
+// serveTrack handles what the program puts into its track until the stream is to be read: it
+// has something, or the track is empty and the program knows that it has to nudge.
+func (n *session) serveTrack(in *bufio.Reader, buf *[]byte) error {
+	if n.track == nil {
+		return nil
+	}
+	n.track.wake()
+	if !n.track.empty() {
+		n.vigil.end() // it came while the driver slept
+	}
+	for k := 1; ; {
+		for ; ; k++ {
+			h, body, ok, err := n.track.take(buf, maxRequest)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			if err := n.frame(h, body); err != nil {
+				return err
+			}
+			if k%trackBatch == 0 && n.streamHas(in) {
+				return nil
+			}
+		}
+		if in.Buffered() > 0 {
+			return nil
+		}
+		if n.vigil.keep(n.trackHas) {
+			n.vigil.end()
+			continue
+		}
+		n.track.sleep()
+		if n.track.empty() {
+			return nil
+		}
+		n.track.wake()
+	}
+}
+
+func (n *session) trackHas() bool { return !n.track.empty() }
+
+// streamHas reports whether the stream has something to be read, or has ended.
+func (n *session) streamHas(in *bufio.Reader) bool {
+	if in.Buffered() > 0 || n.ctx.Err() != nil {
+		return true
+	}
+	raw, err := n.conn.SyscallConn()
+	if err != nil {
+		return true
+	}
+	has := true
+	_ = raw.Control(func(fd uintptr) {
+		var b [1]byte
+		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		has = err != unix.EAGAIN
+	})
+	return has
+}
