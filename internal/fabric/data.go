@@ -108,6 +108,9 @@ type portLanes struct {
 	plugged bool    // there is one
 	fresh   bool    // it stands in dataPlane.news
 	changed bool    // what the port is set to has changed since News
+	wants   bool    // Transmit has refused a packet for want of room in the queue of a lane
+	wantsIn bool    // or in arrived, for one to the port itself
+	room    bool    // there is room since
 	asked   uint64  // how often clients were asked to register again
 	arbiter arbiter
 	sending bool
@@ -201,7 +204,7 @@ func (f *Fabric) TakeDown(now clock.Time, at Place) {
 }
 
 // Transmit takes a packet, from its LRH to its ICRC, from the program at a port into the port's queue. False: that is
-// full, and there is room again when Transmitted says so. The packet is in up to three pieces, the LRH in the first. The virtual
+// full, and News tells of room. The packet is in up to three pieces, the LRH in the first. The virtual
 // lane in the LRH is set here. A packet that its port drops, as one of a service level without a lane, is taken. One to a LID of the
 // port itself arrives there. The error is a *FrameError.
 func (f *Fabric) Transmit(now clock.Time, at Place, head, payload, tail []byte) (bool, error) {
@@ -217,6 +220,7 @@ func (f *Fabric) Transmit(now clock.Time, at Place, head, payload, tail []byte) 
 	sl, lid := ib.LRH(head).SL(), ib.LRH(head).DLID()
 	own, vl := p.owns(lid), p.laneOf(0, sl)
 	if p.full(own, vl) {
+		p.lanes.wants, p.lanes.wantsIn = p.lanes.wants || !own, p.lanes.wantsIn || own
 		return false, nil
 	}
 	q := f.data.take()
@@ -312,6 +316,7 @@ func (f *Fabric) Collect(now clock.Time, at Place, out []*Parcel) int {
 	for i := range out[:n] {
 		out[i] = l.arrived.remove()
 	}
+	f.roomier(f.port(at), &l.wantsIn, l.arrived.count)
 	return n
 }
 

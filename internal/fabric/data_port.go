@@ -71,6 +71,7 @@ func (f *Fabric) transmit(now clock.Time, p *port) {
 		p.unblocked(now)
 		o := &l.out[vl]
 		q := o.queue.remove()
+		f.roomier(p, &l.wants, o.queue.count)
 		o.drops = 0
 		if o.queue.count > 0 {
 			f.watchHead(now, p, uint8(vl))

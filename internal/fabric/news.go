@@ -10,6 +10,7 @@ type News struct {
 	At      Place
 	Changed bool // what the port is set to may have changed
 	Arrived bool // packets are there for Collect
+	Room    bool // Transmit takes packets again
 }
 
 // tell notes that there is news of a port.
@@ -17,6 +18,15 @@ func (f *Fabric) tell(p *port) {
 	if l := p.lanes; l != nil && l.plugged && !l.fresh {
 		l.fresh = true
 		f.data.news = append(f.data.news, f.index(p))
+	}
+}
+
+// roomier notes that a queue of the port's has become shorter, where its program wants that: half of it must be free, so that the
+// program has something to do.
+func (f *Fabric) roomier(p *port, wants *bool, waiting int) {
+	if *wants && waiting <= sendQueue/2 {
+		*wants, p.lanes.room = false, true
+		f.tell(p)
 	}
 }
 
@@ -37,8 +47,8 @@ func (f *Fabric) News() (News, bool) {
 	p := &f.ports[f.data.news[last]]
 	f.data.news = f.data.news[:last]
 	l := p.lanes
-	n := News{f.place(p), l.changed, l.arrived.count > 0}
-	l.fresh, l.changed = false, false
+	n := News{f.place(p), l.changed, l.arrived.count > 0, l.room}
+	l.fresh, l.changed, l.room = false, false, false
 	return n, true
 }
 

@@ -50,13 +50,19 @@ func (g *ground) outside(path string) (socket string, stop func()) {
 // far is an adapter's link, as of another process.
 func far(t testing.TB, socket, node string, vcrc bool) (*cable.Link, chan struct{}) {
 	t.Helper()
+	return farAt(t, cable.Config{Hello: cable.Hello{Node: node, VCRC: vcrc, Program: "test"}, Socket: socket})
+}
+
+func farAt(t testing.TB, cfg cable.Config) (*cable.Link, chan struct{}) {
+	t.Helper()
 	news := make(chan struct{}, 1)
-	l, err := cable.Open(cable.Config{Hello: cable.Hello{Node: node, VCRC: vcrc, Program: "test"}, Socket: socket, Notify: func() {
+	cfg.Notify = func() {
 		select {
 		case news <- struct{}{}:
 		default:
 		}
-	}})
+	}
+	l, err := cable.Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,37 +108,56 @@ func TestFramesCrossProcesses(t *testing.T) {
 			pa.PKeys[0] != ib.PKeyDefault || pa.GUIDs[0] == 0 || pa.NodeGUID == 0 {
 			t.Errorf("%+v\n%+v", pa, pb)
 		}
-		from, to := a.Port().LID, b.Port().LID
-		const count = 5000
-		go func() {
-			for i := uint64(0); i < count; {
-				n, err := a.Send([]frame.Out{packet(from, to, 5, bytes.Repeat([]byte{byte(i)}, 8+4*int(i%1000)), i)})
-				if err != nil {
-					return
-				}
-				if i += uint64(n); n == 0 {
-					time.Sleep(50 * time.Microsecond)
-				}
-			}
-		}()
-		in := make([]frame.In, 64)
-		for want := uint64(0); want < count; {
-			n, err := b.Receive(in)
+		crosses(t, a, b, 5000)
+	}
+}
+
+// crosses sends frames from one link to the other, which must all come, as they were and in their order.
+func crosses(t testing.TB, a, b *cable.Link, count uint64) {
+	t.Helper()
+	from, to := a.Port().LID, b.Port().LID
+	done := make(chan struct{})
+	defer func() { <-done }()
+	go func() {
+		defer close(done)
+		for i := uint64(0); i < count; {
+			n, err := a.Send([]frame.Out{packet(from, to, 5, bytes.Repeat([]byte{byte(i)}, 8+4*int(i%1000)), i)})
 			if err != nil {
-				t.Fatal(err)
+				return
 			}
-			if n == 0 {
-				readable(t, b)
-			}
-			for i := range in[:n] {
-				d := in[i].Data[ib.LRHLen+ib.BTHLen:]
-				if got := binary.BigEndian.Uint64(d); got != want || len(d) != 12+4*int(want%1000) {
-					t.Fatalf("%d in place of %d, %d bytes", got, want, len(d))
-				}
-				want++
+			if i += uint64(n); n == 0 {
+				time.Sleep(50 * time.Microsecond)
 			}
 		}
+	}()
+	in := make([]frame.In, 64)
+	late := time.Now().Add(patience)
+	for want := uint64(0); want < count; {
+		n, err := b.Receive(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			waitFor(t, b)
+			if time.Now().After(late) {
+				t.Fatalf("%d of %d have come: %+v, %+v", want, count, a.Stats(), b.Stats())
+			}
+		}
+		for i := range in[:n] {
+			d := in[i].Data[ib.LRHLen+ib.BTHLen:]
+			if got := binary.BigEndian.Uint64(d); got != want || len(d) != 12+4*int(want%1000) {
+				t.Fatalf("%d in place of %d, %d bytes", got, want, len(d))
+			}
+			want++
+		}
 	}
+}
+
+// waitFor waits for the link's descriptor, or a moment where it has none.
+func waitFor(t testing.TB, l *cable.Link) {
+	t.Helper()
+	p := []unix.PollFd{{Fd: int32(l.Descriptors()[0]), Events: unix.POLLIN}}
+	_, _ = unix.Poll(p, 1)
 }
 
 // Without a fabric the port is down; when the fabric comes, and comes again after its end, the link is plugged in by itself.
@@ -350,34 +375,39 @@ func BenchmarkCable(b *testing.B) {
 			}
 			b.Run(name, func(b *testing.B) {
 				_, from, to := farPair(b, vcrc)
-				frames, in := make([]frame.Out, 32), make([]frame.In, 64)
-				for i := range frames {
-					frames[i] = packet(from.Port().LID, to.Port().LID, 5, make([]byte, size), 0)
-				}
-				b.SetBytes(int64(size))
-				b.ReportAllocs()
-				b.ResetTimer()
-				go func() {
-					for done := 0; done < b.N; {
-						n, err := from.Send(frames[:min(len(frames), b.N-done)])
-						if err != nil {
-							return
-						}
-						if done += n; n == 0 {
-							time.Sleep(20 * time.Microsecond)
-						}
-					}
-				}()
-				for got := 0; got < b.N; {
-					n, err := to.Receive(in)
-					if err != nil {
-						b.Fatal(err)
-					}
-					if got += n; n == 0 {
-						readable(b, to)
-					}
-				}
+				benchmarkLinks(b, from, to, size)
 			})
+		}
+	}
+}
+
+func benchmarkLinks(b *testing.B, from, to *cable.Link, size int) {
+	frames, in := make([]frame.Out, 32), make([]frame.In, 64)
+	for i := range frames {
+		frames[i] = packet(from.Port().LID, to.Port().LID, 5, make([]byte, size), 0)
+	}
+	b.SetBytes(int64(size))
+	b.ReportAllocs()
+	b.ResetTimer()
+	go func() {
+		for done := 0; done < b.N; {
+			n, err := from.Send(frames[:min(len(frames), b.N-done)])
+			if err != nil {
+				return
+			}
+			if done += n; n == 0 {
+				time.Sleep(20 * time.Microsecond)
+				_, _ = from.Receive(make([]frame.In, 1))
+			}
+		}
+	}()
+	for got, late := 0, time.Now().Add(patience); got < b.N && time.Now().Before(late); {
+		n, err := to.Receive(in)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if got += n; n == 0 {
+			waitFor(b, to)
 		}
 	}
 }

@@ -19,6 +19,9 @@ import (
 // ErrTaken says that an adapter is plugged in at a port already.
 var ErrTaken = errors.New("an adapter is plugged in there already")
 
+// errNoneFree says that there is no port for an adapter that does not say which.
+var errNoneFree = fmt.Errorf("all channel adapters of the fabric are plugged in: %w", ErrTaken)
+
 // errClosed says that the rack has been closed.
 var errClosed = errors.New("the fabric does not run any more")
 
@@ -47,7 +50,7 @@ const maxBorrowed = 256
 var _ link.InfiniBand = (*Port)(nil)
 
 // Plug plugs an adapter in at a port of a channel adapter or router. notify, if any, is called when packets have come
-// where none were, and when the port has changed, with the rack locked: it must not call the rack or the port. The error is or wraps
+// where none were, when there is room again after a Send that was cut short, and when the port has changed, with the rack locked: it must not call the rack or the port. The error is or wraps
 // ErrTaken where another is there.
 func (r *Rack) Plug(at fabric.Place, notify func()) (*Port, error) {
 	return r.plug(at, "in the fabric's process", notify)
@@ -94,7 +97,7 @@ func (r *Rack) Find(node string, number uint8) (fabric.Place, error) {
 			return at, nil
 		}
 	}
-	return fabric.Place{}, errors.New("all channel adapters of the fabric have an adapter plugged in")
+	return fabric.Place{}, errNoneFree
 }
 
 // name is the id of a place's node.
@@ -131,7 +134,7 @@ func (p *Port) news(n fabric.News) {
 		p.stale = true
 		p.changes.Add(1)
 	}
-	if n.Changed || p.waits {
+	if n.Changed || n.Room || p.waits {
 		p.waits = false
 		p.notify()
 	}

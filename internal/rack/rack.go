@@ -6,6 +6,7 @@
 package rack
 
 import (
+	"crypto/rand"
 	"slices"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ type Taker interface {
 // Rack is a running fabric.
 type Rack struct {
 	start time.Time
+	id    [16]byte      // unlike any other's
 	wake  chan struct{} // something is due sooner than it was
 	done  chan struct{}
 	ended sync.WaitGroup
@@ -54,6 +56,7 @@ func New(f *fabric.Fabric, o Options) *Rack {
 		f.Untimed()
 	}
 	r := &Rack{start: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{}), fabric: f, ports: map[fabric.Place]*Port{}, due: clock.Never}
+	_, _ = rand.Read(r.id[:]) // never fails
 	f.Claim(r.take)
 	r.ended.Go(r.timer)
 	return r

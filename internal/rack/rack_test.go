@@ -200,6 +200,50 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
+// An adapter that could not send is told when there is room, once, and not as long as there is none.
+func TestRoomIsTold(t *testing.T) {
+	_, a, b, news := pair(t, Options{})
+	o := packet(a.Port().LID, b.Port().LID, 5, make([]byte, 4096), 0)
+	told := func() bool {
+		select {
+		case <-news[0]:
+			return true
+		default:
+			return false
+		}
+	}
+	in := make([]frame.In, 64)
+	for range 3 {
+		for {
+			if n, err := a.Send([]frame.Out{o}); err != nil {
+				t.Fatal(err)
+			} else if n == 0 {
+				break
+			}
+		}
+		told()
+		for range 5 {
+			if n, err := a.Receive(in); n != 0 || err != nil {
+				t.Fatal(n, err)
+			}
+			if n, err := a.Send([]frame.Out{o}); n != 0 || err != nil {
+				t.Fatal(n, err)
+			}
+			if told() {
+				t.Fatal("told of room where there is none")
+			}
+		}
+		for !told() {
+			if n, err := b.Receive(in); n == 0 || err != nil {
+				t.Fatal("everything has come, and nothing was told", err)
+			}
+		}
+		if n, err := a.Send([]frame.Out{o}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+}
+
 // A port without its adapter is down, the other end of its link too; with another adapter it comes up again.
 func TestAdapterLeaves(t *testing.T) {
 	g, a, b, news := pair(t, Options{})

@@ -2,7 +2,6 @@ package rack
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -60,15 +59,13 @@ func Listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
 func (r *Rack) Serve(ctx context.Context, l *net.UnixListener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s := &outlets{rack: r, all: map[*outlet]bool{}}
-	if _, err := rand.Read(s.fabric[:]); err != nil {
-		return err
-	}
+	s := &outlets{rack: r, fabric: r.id, all: map[*local]bool{}}
 	var err error
 	if s.pump, err = newPump(r); err != nil {
 		return err
 	}
-	s.work.Go(s.pump.run)
+	var pumping sync.WaitGroup
+	pumping.Go(s.pump.run)
 	s.work.Go(func() {
 		<-ctx.Done()
 		l.Close()
@@ -86,8 +83,9 @@ func (r *Rack) Serve(ctx context.Context, l *net.UnixListener) error {
 		s.accept(conn)
 	}
 	stop()
-	s.pump.stop()
 	s.work.Wait()
+	s.pump.stop() // which all that were plugged in have wanted until now
+	pumping.Wait()
 	return failed
 }
 
@@ -102,12 +100,13 @@ type outlets struct {
 	work   sync.WaitGroup
 
 	mu     sync.Mutex
-	all    map[*outlet]bool
+	all    map[*local]bool
 	closed bool
 }
 
 func (s *outlets) accept(conn *net.UnixConn) {
-	o := &outlet{rack: s.rack, conn: conn, bell: -1, changed: make(chan struct{}, 1), gone: make(chan struct{})}
+	o := &local{rack: s.rack, conn: conn, ring: -1, changed: make(chan struct{}, 1)}
+	o.outlet = outlet{end: o, gone: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.all) >= maxOutlets {
@@ -132,31 +131,25 @@ func (s *outlets) closeAll() {
 	}
 }
 
-// outlet is the fabric's end of a cable to an adapter in another process.
-type outlet struct {
+// local is the fabric's end of a cable to an adapter in another process of this host.
+type local struct {
+	outlet
 	rack    *Rack
 	conn    *net.UnixConn
 	hello   cable.Hello
-	port    *Port
 	changed chan struct{} // how the port is, is to be told
-	gone    chan struct{} // the pump does not look at it any more
-	told    bool          // it stands in pump.told
 
 	// What follows is the pump's.
 	mem     []byte
-	bell    int
+	ring    int // the bell
 	in      *cable.Consumer
 	out     *cable.Producer
 	parcels [turnFrames]*fabric.Parcel
-	key     int32
-	ready   bool // it has its turn in the next round
-	blocked bool // the fabric does not take its next frame
-	ring    bool
-	broken  bool // it broke the rules
+	rings   bool // the bell is to be rung
 }
 
 // serve lives from the Hello until the adapter has gone.
-func (o *outlet) serve(s *outlets) {
+func (o *local) serve(s *outlets) {
 	defer o.conn.Close()
 	peer, err := o.plugIn(s)
 	if err != nil {
@@ -166,11 +159,11 @@ func (o *outlet) serve(s *outlets) {
 	}
 	var told sync.WaitGroup
 	told.Go(o.tellPort)
-	s.pump.add(o)
+	s.pump.add(&o.outlet)
 	o.listen()
 	o.port.Close()
 	o.conn.Close()
-	s.pump.remove(o)
+	s.pump.remove(&o.outlet)
 	<-o.gone
 	close(o.changed)
 	told.Wait()
@@ -179,13 +172,13 @@ func (o *outlet) serve(s *outlets) {
 }
 
 // release gives back what the pump worked with.
-func (o *outlet) release() {
-	unix.Close(o.bell)
+func (o *local) release() {
+	unix.Close(o.ring)
 	_ = unix.Munmap(o.mem)
 }
 
 // plugIn answers the Hello. peer is the adapter's end of the bell, which is kept open so that the pump's never breaks.
-func (o *outlet) plugIn(s *outlets) (peer int, err error) {
+func (o *local) plugIn(s *outlets) (peer int, err error) {
 	if err := o.conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
 		return -1, err
 	}
@@ -211,9 +204,9 @@ func (o *outlet) plugIn(s *outlets) (peer int, err error) {
 		_ = unix.Munmap(mem)
 		return -1, fmt.Errorf("bell: %w", err)
 	}
-	o.mem, o.bell = mem, bells[0]
+	o.mem, o.ring = mem, bells[0]
 	o.in, o.out = cable.NewConsumer(mem, true), cable.NewProducer(mem, false, o.hello.VCRC)
-	if o.port, err = o.rack.plug(at, o.hello.Program, func() { s.pump.news(o) }); err == nil {
+	if o.port, err = o.rack.plug(at, o.hello.Program, func() { o.news(s.pump) }); err == nil {
 		err = o.welcome(s, memory, bells[1])
 	}
 	if err != nil {
@@ -227,7 +220,7 @@ func (o *outlet) plugIn(s *outlets) (peer int, err error) {
 	return bells[1], nil
 }
 
-func (o *outlet) welcome(s *outlets, memory, bell int) error {
+func (o *local) welcome(s *outlets, memory, bell int) error {
 	w := cable.Welcome{Fabric: s.fabric, Node: o.rack.name(o.port.at), Port: o.port.at.Port}
 	if _, _, err := o.conn.WriteMsgUnix(w.Append(nil), unix.UnixRights(memory, bell), nil); err != nil {
 		return err
@@ -240,7 +233,7 @@ func (o *outlet) welcome(s *outlets, memory, bell int) error {
 }
 
 // listen reads what the adapter tells until it has gone, or says what it never should.
-func (o *outlet) listen() {
+func (o *local) listen() {
 	b := make([]byte, cable.MaxMessage+1)
 	for {
 		n, err := o.conn.Read(b)
@@ -255,8 +248,17 @@ func (o *outlet) listen() {
 	}
 }
 
+// news is told with the rack locked.
+func (o *local) news(p *pump) {
+	select {
+	case o.changed <- struct{}{}:
+	default:
+	}
+	p.news(&o.outlet)
+}
+
 // tellPort tells the adapter how its port is, whenever that has changed. One that does not read it is cut off.
-func (o *outlet) tellPort() {
+func (o *local) tellPort() {
 	seen := uint64(0)
 	for range o.changed {
 		now := o.port.Changes()
@@ -276,18 +278,12 @@ func (o *outlet) tellPort() {
 }
 
 // cut ends an outlet whose adapter broke the rules.
-func (o *outlet) cut() {
+func (o *local) cut() {
 	o.broken = true
 	o.conn.Close()
 }
 
-// turn carries frames in both directions, no more than so many that others have their turn; some: there were any. The rack is
-// locked.
-func (o *outlet) turn(now clock.Time, f *fabric.Fabric) (some bool) {
-	o.blocked = false
-	if o.broken || o.port.closed {
-		return false
-	}
+func (o *local) turn(now clock.Time, f *fabric.Fabric) (some bool) {
 	if o.fromFabric(now, f) {
 		some = true
 	}
@@ -295,15 +291,25 @@ func (o *outlet) turn(now clock.Time, f *fabric.Fabric) (some bool) {
 		some = true
 	}
 	if o.out.Publish() {
-		o.ring = true
+		o.rings = true
 	}
 	if o.in.Publish() {
-		o.ring = true
+		o.rings = true
 	}
 	return some
 }
 
-func (o *outlet) fromFabric(now clock.Time, f *fabric.Fabric) bool {
+func (o *local) finish(clock.Time) bool {
+	if o.rings {
+		o.rings = false
+		cable.Ring(o.ring)
+	}
+	return true
+}
+
+func (o *local) bell() int { return o.ring }
+
+func (o *local) fromFabric(now clock.Time, f *fabric.Fabric) bool {
 	room, err := o.out.Room()
 	if err != nil {
 		o.cut()
@@ -326,7 +332,7 @@ func (o *outlet) fromFabric(now clock.Time, f *fabric.Fabric) bool {
 	return n > 0
 }
 
-func (o *outlet) toFabric(now clock.Time, f *fabric.Fabric) bool {
+func (o *local) toFabric(now clock.Time, f *fabric.Fabric) bool {
 	n, err := o.in.Waiting()
 	if err != nil {
 		o.cut()
@@ -364,5 +370,4 @@ func (o *outlet) toFabric(now clock.Time, f *fabric.Fabric) bool {
 	return n > 0
 }
 
-// sleep waits for the bell; false: there are frames already.
-func (o *outlet) sleep() bool { return o.broken || o.blocked || o.in.Sleep() }
+func (o *local) sleep() bool { return o.in.Sleep() }

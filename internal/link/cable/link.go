@@ -18,8 +18,22 @@ type Config struct {
 	Hello
 	// Socket is the path of the fabric's socket.
 	Socket string
+	// UDP, in place of Socket, is where the fabric takes cables over UDP, as ParseUDP reads it; Key is what both must know, where the fabric asks
+	// for it.
+	UDP string
+	Key []byte
 	// Notify, if any, is called when the port has changed, by a goroutine of the link. It must not call the link.
 	Notify func()
+	// Portable has the UDP socket as every system has it, also where the system could do better.
+	Portable bool
+}
+
+// dial plugs an adapter in. The port is how it is at first.
+func dial(cfg *Config) (session, link.Port, error) {
+	if cfg.UDP != "" {
+		return dialUDP(cfg)
+	}
+	return dialLocal(cfg)
 }
 
 // ErrNotHere says that the system has no cables of the kind.
@@ -28,7 +42,7 @@ var ErrNotHere = errors.New("not there on this system")
 // again is after how long a link that has no fabric looks for it again.
 const again = 200 * time.Millisecond
 
-// Link is an adapter's end of a cable to another process. It implements link.InfiniBand. While the fabric does not run the port
+// Link is an adapter's end of a cable to another process, on this host or over UDP. It implements link.InfiniBand. While the fabric does not run the port
 // is down, and the link waits for it to come back.
 type Link struct {
 	cfg     Config
@@ -44,11 +58,7 @@ type Link struct {
 	poke    chan struct{} // out has changed
 	session session       // nil: the fabric does not run
 	stats   link.Stats
-	buffers [maxReceived]*[MaxFrame]byte
 }
-
-// maxReceived is how many frames one Receive hands out.
-const maxReceived = 128
 
 var _ link.InfiniBand = (*Link)(nil)
 
@@ -56,15 +66,15 @@ var _ link.InfiniBand = (*Link)(nil)
 type session interface {
 	// send takes a prefix of frames.
 	send(frames []frame.Out) (int, error)
-	// next copies the next frame that has come into b; 0: there is none, and the descriptor will tell of one.
-	next(b []byte) (int, error)
-	// taken ends a row of calls of next.
-	taken()
+	// receive hands out frames that have come, until the next call; where it could hand out more the descriptor tells of others.
+	receive(in []frame.In) (int, error)
+	// wrong is how many frames came damaged since it was last asked.
+	wrong() uint64
 	// control reads messages beside the frames until the session ends, without the lock, and gives them to port.
 	control(port func(link.Port)) error
 	// tell sends a message beside the frames.
 	tell(b []byte)
-	// descriptor becomes readable when there is something.
+	// descriptor becomes readable when there is something; -1: the link's Notify is called.
 	descriptor() int
 	close()
 }
@@ -256,28 +266,15 @@ func (l *Link) Receive(in []frame.In) (int, error) {
 	if l.session == nil {
 		return 0, nil
 	}
-	n, most := 0, min(len(in), len(l.buffers))
-	for n < most {
-		if l.buffers[n] == nil {
-			l.buffers[n] = new([MaxFrame]byte)
-		}
-		length, err := l.session.next(l.buffers[n][:])
-		if err != nil {
-			l.fail()
-			return n, nil
-		}
-		if length == 0 {
-			break
-		}
-		if length < 0 { // its variant CRC is wrong
-			l.stats.ReceiveTruncated++
-			continue
-		}
-		in[n] = frame.In{Data: l.buffers[n][:length:length], Raw: true}
-		l.stats.ReceivedBytes += uint64(length)
-		n++
+	n, err := l.session.receive(in)
+	l.stats.ReceiveTruncated += l.session.wrong()
+	if err != nil {
+		l.fail()
+		return n, nil
 	}
-	l.session.taken()
+	for i := range in[:n] {
+		l.stats.ReceivedBytes += uint64(len(in[i].Data))
+	}
 	l.stats.ReceivedPackets += uint64(n)
 	return n, nil
 }
@@ -288,7 +285,7 @@ func (l *Link) Errors([]link.Unreachable) int { return 0 }
 // Descriptors implements link.Link.
 func (l *Link) Descriptors() []int { return l.gather.descriptors() }
 
-// Stats implements link.Link. Frames with a wrong variant CRC count as truncated.
+// Stats implements link.Link. Frames with a wrong variant CRC, and over UDP what was lost on the way, count as truncated.
 func (l *Link) Stats() link.Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()

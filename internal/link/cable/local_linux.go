@@ -29,10 +29,15 @@ type local struct {
 	owed         bool // it was rung, and is to be read
 	once         sync.Once
 	fabric       [16]byte
+	damaged      uint64
+	buffers      [maxReceived]*[MaxFrame]byte
 }
 
-// dial plugs in at the fabric of a socket. The port is how it is at first.
-func dial(cfg *Config) (session, link.Port, error) {
+// maxReceived is how many frames one Receive hands out.
+const maxReceived = 128
+
+// dialLocal plugs in at the fabric of a socket.
+func dialLocal(cfg *Config) (session, link.Port, error) {
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Net: "unixpacket", Name: cfg.Socket})
 	if err != nil {
 		return nil, link.Port{}, err
@@ -205,6 +210,38 @@ func (s *local) heard() {
 	}
 }
 
+// receive copies frames, then looks at them: the other side can write to the memory.
+func (s *local) receive(in []frame.In) (n int, err error) {
+	for most := min(len(in), len(s.buffers)); n < most; {
+		if s.buffers[n] == nil {
+			s.buffers[n] = new([MaxFrame]byte)
+		}
+		b := s.buffers[n][:]
+		length, err := s.next(b)
+		if err != nil {
+			return n, err
+		}
+		if length == 0 {
+			break
+		}
+		if length > 0 {
+			in[n] = frame.In{Data: b[:length:length], Raw: true}
+			n++
+		}
+	}
+	if s.in.Publish() {
+		Ring(s.bell)
+	}
+	return n, nil
+}
+
+func (s *local) wrong() uint64 {
+	n := s.damaged
+	s.damaged = 0
+	return n
+}
+
+// next copies the next frame; 0: there is none, and the bell will tell of one; -1: it came damaged.
 func (s *local) next(b []byte) (int, error) {
 	for {
 		n, err := s.in.Waiting()
@@ -230,15 +267,10 @@ func (s *local) next(b []byte) (int, error) {
 	wrong := n < ib.LRHLen || len(vcrc) > 0 && !Right(b[:n], vcrc)
 	s.in.Take()
 	if wrong {
+		s.damaged++
 		return -1, nil
 	}
 	return n, nil
-}
-
-func (s *local) taken() {
-	if s.in.Publish() {
-		Ring(s.bell)
-	}
 }
 
 func (s *local) control(port func(link.Port)) error {

@@ -8,8 +8,8 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 )
 
-func dial(*Config) (session, link.Port, error) {
-	return nil, link.Port{}, fmt.Errorf("cables between processes: %w", ErrNotHere)
+func dialLocal(*Config) (session, link.Port, error) {
+	return nil, link.Port{}, fmt.Errorf("cables over a socket of the host: %w", ErrNotHere)
 }
 
 // gather is there on Linux alone.

@@ -1,0 +1,273 @@
+package cable
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/link"
+)
+
+// How a session over UDP begins. The adapter greets; the fabric answers with a challenge that only whoever receives at the adapter's
+// address gets to see, and keeps nothing of it; the adapter greets again with it, and is admitted or denied. Each end names the
+// session by a random number, and takes nothing that does not have it. With a key, both prove that they know it.
+
+const (
+	cookieLen = 16
+	proofLen  = sha256.Size
+	// cookieTime is for how long a challenge is good, at least.
+	cookieTime = 10 * time.Second
+
+	// MinKey and MaxKey bound a key, in bytes.
+	MinKey = 8
+	MaxKey = 1024
+
+	// denyTaken is the code of a port that another adapter has, which may be an earlier one of the same machine; the text says the rest.
+	denyTaken = 1
+	denyOther = 0
+)
+
+// ReadKey reads a key from a file: its bytes but for spaces and line ends around them.
+func ReadKey(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	key, err := io.ReadAll(io.LimitReader(f, 2*MaxKey))
+	if err != nil {
+		return nil, err
+	}
+	if key = bytes.TrimSpace(key); len(key) < MinKey || len(key) > MaxKey {
+		return nil, fmt.Errorf("%s has a key of %d bytes; allowed: %d to %d", file, len(key), MinKey, MaxKey)
+	}
+	return key, nil
+}
+
+// Greeting is what an adapter greets with.
+type Greeting struct {
+	Session uint64 // by which the adapter will know what comes
+	Size    int    // of a datagram that it can send and take
+	Window  int    // bytes of frames that it takes before it has handed them on
+	Hello
+}
+
+// Admission is what a fabric admits an adapter with.
+type Admission struct {
+	Session uint64 // by which the fabric will know what comes
+	Size    int
+	Window  int
+	Welcome
+	Port link.Port
+}
+
+type wireGreet struct {
+	Magic, Version uint32
+	Session        uint64
+	Cookie         [cookieLen]byte
+	Proof          [proofLen]byte
+	Size           uint16
+	Window         uint32
+}
+
+type wireAdmit struct {
+	To, Session uint64
+	Proof       [proofLen]byte
+	Size        uint16
+	Window      uint32
+}
+
+type wireChallenge struct {
+	To     uint64
+	Cookie [cookieLen]byte
+}
+
+var (
+	greetLen   = 1 + binary.Size(wireGreet{})
+	admitLen   = 1 + binary.Size(wireAdmit{})
+	welcomeLen = 1 + binary.Size(wireWelcome{})
+)
+
+const (
+	greetProofAt = 1 + 4 + 4 + 8 + cookieLen
+	admitProofAt = 1 + 8 + 8
+)
+
+// Greet is the datagram of a greeting. cookie is that of the challenge, zero before one has come; key may be empty.
+func (g *Greeting) Greet(cookie [cookieLen]byte, key []byte) []byte {
+	b := encode(kindGreet, wireGreet{Magic: magic, Version: Version, Session: g.Session, Cookie: cookie, Size: uint16(g.Size), Window: uint32(g.Window)})
+	b = g.Append(b)
+	prove(b, greetProofAt, key)
+	return b
+}
+
+// prove puts the proof of a key into a datagram, where it is still zero.
+func prove(b []byte, at int, key []byte) {
+	if len(key) > 0 {
+		m := hmac.New(sha256.New, key)
+		m.Write(b)
+		m.Sum(b[at:at])
+	}
+}
+
+// proved tells whether a datagram has the proof of a key, or none where there is no key.
+func proved(b []byte, at int, key []byte) bool {
+	got := [proofLen]byte(b[at:])
+	clear(b[at : at+proofLen])
+	prove(b, at, key)
+	return hmac.Equal(got[:], b[at:at+proofLen])
+}
+
+// Door admits adapters to a fabric over UDP. It keeps nothing of those that it has not admitted.
+type Door struct {
+	key    []byte
+	secret [32]byte
+	bytes  [64]byte
+}
+
+// NewDoor makes a door; key, where it is not empty, is what adapters must know.
+func NewDoor(key []byte) *Door {
+	d := &Door{key: key}
+	_, _ = rand.Read(d.secret[:]) // never fails
+	return d
+}
+
+// cookie is the challenge of an adapter at a moment.
+func (d *Door) cookie(from netip.AddrPort, session uint64, turn int64) [cookieLen]byte {
+	m := hmac.New(sha256.New, d.secret[:])
+	b := binary.LittleEndian.AppendUint64(d.bytes[:0], session)
+	b = binary.LittleEndian.AppendUint64(b, uint64(turn))
+	b, _ = from.AppendBinary(b) // never fails
+	m.Write(b)
+	return [cookieLen]byte(m.Sum(nil))
+}
+
+// Greeted reads a greeting. Where it is not good for a session, answer is what is sent for it, which is not longer; nil: nothing.
+func (d *Door) Greeted(now clock.Time, from netip.AddrPort, b []byte) (g Greeting, answer []byte, ok bool) {
+	if len(b) < greetLen {
+		return g, nil, false
+	}
+	var w wireGreet
+	if err := decode(b[:greetLen], kindGreet, "greeting", &w); err != nil || w.Magic != magic {
+		return g, nil, false
+	}
+	if w.Version != Version {
+		answer = d.Deny(w.Session, &MessageError{fmt.Sprintf("the adapter has version %d of the protocol, the fabric %d", w.Version, Version)}, false)
+		return g, answer[:min(len(answer), len(b))], false
+	}
+	turn := int64(now) / int64(cookieTime)
+	if c := d.cookie(from, w.Session, turn); !hmac.Equal(c[:], w.Cookie[:]) {
+		if old := d.cookie(from, w.Session, turn-1); !hmac.Equal(old[:], w.Cookie[:]) {
+			return g, encode(kindChallenge, wireChallenge{w.Session, c}), false
+		}
+	}
+	if !proved(b, greetProofAt, d.key) {
+		return g, d.Deny(w.Session, &MessageError{"the key of the adapter is not that of the fabric"}, false), false
+	}
+	hello, err := ParseHello(b[greetLen:])
+	if err != nil {
+		return g, d.Deny(w.Session, err, false), false
+	}
+	hello.VCRC = true
+	return Greeting{w.Session, int(w.Size), int(w.Window), hello}, nil, true
+}
+
+// Deny is the answer to a greeting that is not admitted. taken: it may be later.
+func (d *Door) Deny(session uint64, why error, taken bool) []byte {
+	b := binary.LittleEndian.AppendUint64([]byte{kindDeny}, session)
+	b = append(b, map[bool]byte{false: denyOther, true: denyTaken}[taken])
+	text := why.Error()
+	return append(b, text[:min(len(text), MaxMessage-1)]...)
+}
+
+// Admit is the answer to a greeting that is admitted.
+func (d *Door) Admit(session uint64, a *Admission) []byte {
+	b := encode(kindAdmit, wireAdmit{To: session, Session: a.Session, Size: uint16(a.Size), Window: uint32(a.Window)})
+	b = a.Append(b)
+	b = append(b, PortMessage(&a.Port)...)
+	prove(b, admitProofAt, d.key)
+	return b
+}
+
+// Gone answers a datagram of a session that there is not.
+func Gone(session uint64) []byte { return binary.LittleEndian.AppendUint64([]byte{kindGone}, session) }
+
+// gone tells whether a datagram says that there is no such session.
+func gone(b []byte, session uint64) bool {
+	return len(b) == 9 && b[0] == kindGone && binary.LittleEndian.Uint64(b[1:]) == session
+}
+
+// greeter greets until a fabric answers.
+type greeter struct {
+	greeting Greeting
+	key      []byte
+	cookie   [cookieLen]byte
+}
+
+// answered reads an answer to the greeting. again: greet again, now. done: it is an admission. The error is a *RefusedError, a
+// *takenError or a *MessageError.
+func (g *greeter) answered(b []byte) (a Admission, done, again bool, err error) {
+	if len(b) < 9 || binary.LittleEndian.Uint64(b[1:]) != g.greeting.Session {
+		return a, false, false, nil
+	}
+	switch b[0] {
+	case kindChallenge:
+		var w wireChallenge
+		if err := decode(b, kindChallenge, "challenge", &w); err != nil || w.Cookie == g.cookie {
+			return a, false, false, nil
+		}
+		g.cookie = w.Cookie
+		return a, false, true, nil
+	case kindDeny:
+		if len(b) < 10 {
+			return a, false, false, nil
+		}
+		refused := &RefusedError{text(b[10:])}
+		if b[9] == denyTaken {
+			return a, false, false, &takenError{refused}
+		}
+		return a, false, false, refused
+	case kindAdmit:
+		a, err = g.admitted(b)
+		return a, err == nil, false, err
+	}
+	return a, false, false, nil
+}
+
+func (g *greeter) admitted(b []byte) (a Admission, err error) {
+	if len(b) < admitLen+welcomeLen {
+		return a, &MessageError{fmt.Sprintf("an admission of %d bytes", len(b))}
+	}
+	if !proved(b, admitProofAt, g.key) {
+		return a, &MessageError{"the fabric has no key, or another than this adapter"}
+	}
+	var w wireAdmit
+	if err := decode(b[:admitLen], kindAdmit, "admission", &w); err != nil {
+		return a, err
+	}
+	a = Admission{Session: w.Session, Size: int(w.Size), Window: int(w.Window)}
+	if a.Welcome, err = ParseWelcome(b[admitLen : admitLen+welcomeLen]); err != nil {
+		return a, err
+	}
+	a.Port, err = ParsePort(b[admitLen+welcomeLen:])
+	a.Port.Fabric = a.Welcome.Fabric
+	return a, err
+}
+
+// takenError says that another adapter has the port, for now.
+type takenError struct{ *RefusedError }
+
+// newSession names a session.
+func newSession() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}

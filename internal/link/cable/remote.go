@@ -1,0 +1,363 @@
+package cable
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+)
+
+const (
+	// greetEvery is how often an adapter greets until there is an answer, greetTimes how often before it thinks that there is no fabric.
+	greetEvery = 150 * time.Millisecond
+	greetTimes = 4
+	// tick is how often the session is looked after beside its owner, at least.
+	tick = 50 * time.Millisecond
+)
+
+// Scheme is before the host and port of a fabric's cables over UDP.
+const Scheme = "udp://"
+
+// ParseUDP reads the place of a fabric's cables, as udp://host:port, udp://192.0.2.1 or udp://[2001:db8::1]:7069, and completes it. The error is a
+// *MessageError.
+func ParseUDP(s string) (host, port string, err error) {
+	wrong := &MessageError{fmt.Sprintf("%q; allowed: %sHOST or %sHOST:PORT, with an IPv6 address in brackets", s, Scheme, Scheme)}
+	rest, ok := strings.CutPrefix(s, Scheme)
+	if !ok || rest == "" {
+		return "", "", wrong
+	}
+	host, port, err = net.SplitHostPort(rest)
+	if err != nil {
+		host, port = rest, strconv.Itoa(DefaultPort)
+		if strings.HasPrefix(rest, "[") && strings.HasSuffix(rest, "]") {
+			host = rest[1 : len(rest)-1]
+		} else if strings.Contains(rest, ":") {
+			return "", "", wrong
+		}
+		if strings.ContainsAny(host, "[]") {
+			return "", "", wrong
+		}
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" || strings.ContainsAny(host, "/ \x00") {
+		return "", "", wrong
+	}
+	return host, port, nil
+}
+
+// remote is a session with a fabric over UDP.
+type remote struct {
+	peer   netip.AddrPort
+	start  time.Time
+	notify func()
+	named  uint64 // the session, as this end knows it
+	other  uint64 // and as the fabric does
+	fabric [16]byte
+
+	mu      sync.Mutex
+	socket  *Socket
+	wire    *Wire
+	closed  bool
+	bye     bool
+	failed  error
+	port    func(link.Port) // nil: nobody is to be told yet
+	latest  *link.Port      // what is to be told then
+	damaged uint64
+	took    time.Time // when the owner looked last
+	wake    chan struct{}
+}
+
+// dialUDP plugs in at a fabric over UDP. The port is how it is at first.
+func dialUDP(cfg *Config) (session, link.Port, error) {
+	for late := time.Now().Add(silence + time.Second); ; time.Sleep(again) {
+		s, port, err := greet(cfg)
+		var taken *takenError
+		if !errors.As(err, &taken) {
+			return s, port, err
+		}
+		if time.Now().After(late) { // it is no session of this adapter's that has not been missed yet
+			return nil, port, taken.RefusedError
+		}
+	}
+}
+
+// greet asks a fabric once to be let in.
+func greet(cfg *Config) (session, link.Port, error) {
+	host, port, err := ParseUDP(cfg.UDP)
+	if err != nil {
+		return nil, link.Port{}, err
+	}
+	// What it is connected to tells from which address of this machine datagrams go there.
+	probe, err := (&net.Dialer{Timeout: greetTimes * greetEvery}).Dial("udp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, link.Port{}, err
+	}
+	local, peer := probe.LocalAddr().(*net.UDPAddr).AddrPort(), probe.RemoteAddr().(*net.UDPAddr).AddrPort()
+	probe.Close()
+	s := &remote{peer: netip.AddrPortFrom(peer.Addr().Unmap(), peer.Port()), start: time.Now(), notify: cfg.Notify, named: newSession(), wake: make(chan struct{}, 1)}
+	if s.notify == nil {
+		s.notify = func() {}
+	}
+	bind := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+	if s.peer.Addr().Is6() {
+		bind = netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
+	}
+	open := openSystem
+	if cfg.Portable {
+		open = openPortable
+	}
+	if s.socket, err = openSocket(bind, s.arrived, open); err != nil {
+		return nil, link.Port{}, err
+	}
+	g := &greeter{greeting: Greeting{Session: s.named, Size: Datagram(local.Addr().Unmap()), Window: s.socket.Window(), Hello: cfg.Hello}, key: cfg.Key}
+	a, err := s.admission(g)
+	if err != nil {
+		s.socket.Close()
+		return nil, link.Port{}, err
+	}
+	s.other, s.fabric = a.Session, a.Fabric
+	s.wire = NewWire(WireConfig{Session: a.Session, Size: min(a.Size, g.greeting.Size), Limit: uint64(a.Window), Window: g.greeting.Window}, s.now())
+	return s, a.Port, nil
+}
+
+// admission greets until the fabric answers.
+func (s *remote) admission(g *greeter) (a Admission, err error) {
+	done, again := false, false
+	take := func(_ netip.AddrPort, b []byte) {
+		if done || err != nil {
+			return
+		}
+		var more bool
+		a, done, more, err = g.answered(b)
+		again = again || more
+	}
+	for range greetTimes {
+		again = true
+		for late := time.Now().Add(greetEvery); time.Now().Before(late); time.Sleep(100 * time.Microsecond) {
+			if again {
+				again = false
+				b := g.greeting.Greet(g.cookie, g.key)
+				s.socket.Send(s.peer, b, len(b))
+			}
+			if s.socket.Receive(take); done || err != nil {
+				return a, err
+			}
+		}
+	}
+	return a, fmt.Errorf("no fabric answers at UDP %v", s.peer)
+}
+
+func (s *remote) now() clock.Time { return clock.Time(time.Since(s.start)) }
+
+// arrived is called where datagrams have come and there is no descriptor that shows it.
+func (s *remote) arrived() { s.notify() }
+
+// take takes a datagram. The session is locked.
+func (s *remote) take(_ netip.AddrPort, b []byte) {
+	if gone(b, s.other) {
+		s.fail(errors.New("the fabric does not know the session any more"))
+		return
+	}
+	if id, ok := Session(b); !ok || id != s.named || s.failed != nil {
+		return
+	}
+	m, err := s.wire.Take(s.now(), b)
+	if err == nil && m != nil {
+		var p link.Port
+		if p, err = ParsePort(m); err == nil {
+			p.Fabric = s.fabric
+			s.changed(p)
+		}
+	}
+	if err != nil {
+		s.fail(err)
+	}
+}
+
+// changed tells how the port is.
+func (s *remote) changed(p link.Port) {
+	if s.port == nil {
+		s.latest = &p
+		return
+	}
+	s.port(p)
+}
+
+// fail ends the session. It is locked.
+func (s *remote) fail(err error) {
+	if s.failed == nil {
+		s.failed = err
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// flush sends what is to be sent; false: the system has no room. The session is locked.
+func (s *remote) flush(now clock.Time) bool {
+	for {
+		b, size := s.wire.Datagrams(now)
+		if len(b) == 0 {
+			return true
+		}
+		n := s.socket.Send(s.peer, b, size)
+		s.wire.Sent(now, n)
+		if n < len(b) {
+			return false
+		}
+	}
+}
+
+func (s *remote) send(frames []frame.Out) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.failed != nil {
+		return len(frames), nil
+	}
+	now := s.now()
+	for i := range frames {
+		o := &frames[i]
+		n := o.Len()
+		if n > MaxFrame || n < minFrame {
+			continue // no port takes it
+		}
+		if !s.wire.Fits(now, n) {
+			s.flush(now)
+			if !s.wire.Fits(now, n) {
+				return i, nil
+			}
+		}
+		s.wire.Put(o.Head[o.HeadStart:o.HeadEnd], o.Payload, o.Tail[:o.TailLen])
+	}
+	s.flush(now)
+	return len(frames), nil
+}
+
+func (s *remote) receive(in []frame.In) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.failed != nil {
+		return 0, nil
+	}
+	s.took = time.Now()
+	s.wire.Release()
+	s.socket.Receive(s.take)
+	n := 0
+	for n < len(in) {
+		b := s.wire.Next()
+		if b == nil {
+			break
+		}
+		in[n] = frame.In{Data: b, Raw: true}
+		s.wire.Drop()
+		n++
+	}
+	s.damaged += s.wire.Lost()
+	s.flush(s.now())
+	return n, nil
+}
+
+func (s *remote) wrong() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.damaged
+	s.damaged = 0
+	return n
+}
+
+// control looks after the session where its owner does not, until it ends.
+func (s *remote) control(port func(link.Port)) error {
+	s.mu.Lock()
+	s.port = port
+	if s.latest != nil {
+		port(*s.latest)
+		s.latest = nil
+	}
+	s.mu.Unlock()
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-s.wake:
+		}
+		wait, err := s.look()
+		if err != nil {
+			return err
+		}
+		t.Reset(wait)
+	}
+}
+
+// look does what is due, and tells when there is more.
+func (s *remote) look() (time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.failed != nil:
+		return 0, s.failed
+	case s.closed:
+		return 0, net.ErrClosed
+	}
+	if time.Since(s.took) >= tick { // its owner does not look
+		if s.socket.Receive(s.take) > 0 {
+			s.notify() // for the frames among them
+		}
+		if s.failed != nil {
+			return 0, s.failed
+		}
+	}
+	now := s.now()
+	s.flush(now)
+	if s.wire.Over(now) {
+		return 0, errors.New("the fabric has ended the session, or says nothing any more")
+	}
+	return min(max(s.wire.Deadline().Sub(s.now()), time.Millisecond), tick), nil
+}
+
+// tell sends a message; none ends the session.
+func (s *remote) tell(b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.failed != nil {
+		return
+	}
+	if b == nil {
+		s.farewell()
+		s.fail(net.ErrClosed)
+		return
+	}
+	s.wire.Say(b) // where too many wait it is lost
+	s.flush(s.now())
+}
+
+// farewell tells the fabric that the session ends, twice since a datagram may be lost. The session is locked.
+func (s *remote) farewell() {
+	if !s.bye {
+		s.bye = true
+		b := s.wire.Bye()
+		s.socket.Send(s.peer, b, len(b))
+		s.socket.Send(s.peer, b, len(b))
+	}
+}
+
+func (s *remote) descriptor() int { return s.socket.Descriptor() }
+
+func (s *remote) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	s.farewell()
+	s.socket.Close()
+}

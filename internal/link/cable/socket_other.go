@@ -1,0 +1,5 @@
+//go:build !linux
+
+package cable
+
+var openSystem opener = openPortable

@@ -1,0 +1,260 @@
+package rack
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric"
+)
+
+const (
+	// turnFrames is how many frames an outlet may carry in each direction before others have their turn.
+	turnFrames = 64
+	// spin is for how long the pump looks for more after the last frame before it sleeps: to be woken takes longer.
+	spin = 50 * time.Microsecond
+	// lookAbout is after how many busy rounds the pump listens for the bells of those that sleep.
+	lookAbout = 16
+	// retry is when an outlet is looked at again for which the system had no room.
+	retry = time.Millisecond
+)
+
+// outlet is the fabric's end of a cable to an adapter in another process.
+type outlet struct {
+	end
+	port *Port
+	told bool // it stands in pump.told
+
+	// What follows is the pump's.
+	key     int32
+	ready   bool // it has its turn in the next round
+	blocked bool // the fabric does not take its next frame, and will tell when it does
+	broken  bool // it broke the rules, or has left
+	gone    chan struct{}
+}
+
+// end is how frames come to an outlet and leave it.
+type end interface {
+	// turn carries frames in both directions, no more than so many that others have their turn; some: there were any. The rack is
+	// locked.
+	turn(now clock.Time, f *fabric.Fabric) (some bool)
+	// finish does what turn has left for when the rack is not locked; false: it could not do all.
+	finish(now clock.Time) bool
+	// sleep has the other side ring the bell for the next frame; false: there are frames already.
+	sleep() bool
+	// bell becomes readable when the other side has rung; -1: it rings in other ways.
+	bell() int
+}
+
+// pump carries frames between outlets and the fabric. One goroutine does it for all of them, in turns.
+type pump struct {
+	rack    *Rack
+	waiter  waiter
+	remotes *remotes // nil: there are no cables over UDP
+
+	mu     sync.Mutex
+	joined []*outlet
+	left   []*outlet
+	told   []*outlet // with news of their ports
+	ended  bool
+	sleeps bool // it waits, or is about to
+
+	// What follows is the goroutine's.
+	next   int32 // key of the next outlet
+	keys   map[int32]*outlet
+	turns  []*outlet // those that may have something to do
+	stuck  bool      // the system had no room for what one had to send
+	ending bool      // as ended, when gather saw it
+}
+
+func newPump(r *Rack) (*pump, error) {
+	p := &pump{rack: r, keys: map[int32]*outlet{}}
+	return p, p.waiter.open()
+}
+
+// rouse wakes the pump. It is locked.
+func (p *pump) rouse() {
+	if p.sleeps {
+		p.sleeps = false
+		p.waiter.wake()
+	}
+}
+
+func (p *pump) add(o *outlet) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.joined = append(p.joined, o)
+	p.rouse()
+}
+
+// remove lets go of an outlet, which is told by its channel gone.
+func (p *pump) remove(o *outlet) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = append(p.left, o)
+	p.rouse()
+}
+
+func (p *pump) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	p.rouse()
+}
+
+// arrived is told that something has come which no descriptor shows.
+func (p *pump) arrived() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rouse()
+}
+
+// news is told with the rack locked.
+func (p *pump) news(o *outlet) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !o.told {
+		o.told = true
+		p.told = append(p.told, o)
+		p.rouse()
+	}
+}
+
+// run works until stop, and until all outlets have left.
+func (p *pump) run() {
+	defer p.waiter.close()
+	last, rounds := p.rack.Now(), 0
+	for p.gather() {
+		came := p.remotes.receive(p.ending)
+		if p.round() || came {
+			last = p.rack.Now()
+			if rounds++; rounds%lookAbout == 0 {
+				p.waiter.wait(0, p.rise)
+			}
+			continue
+		}
+		if len(p.turns) > 0 && p.rack.Now().Sub(last) < spin {
+			giveWay()
+			continue
+		}
+		if wait, ok := p.rest(); ok {
+			p.waiter.wait(wait, p.rise)
+			p.risen()
+		}
+	}
+}
+
+// gather does what others asked for; false: the pump has ended.
+func (p *pump) gather() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range p.joined {
+		p.next++
+		p.keys[p.next] = o
+		o.key = p.next
+		p.waiter.add(o.bell(), o.key)
+		p.ready(o)
+	}
+	for _, o := range p.told {
+		o.told = false
+		o.blocked = false
+		p.ready(o)
+	}
+	for _, o := range p.left {
+		if p.keys[o.key] == o {
+			delete(p.keys, o.key)
+			p.waiter.remove(o.bell())
+			p.turns = slices.DeleteFunc(p.turns, func(t *outlet) bool { return t == o })
+		}
+		close(o.gone)
+	}
+	clear(p.joined)
+	clear(p.told)
+	clear(p.left)
+	p.joined, p.told, p.left = p.joined[:0], p.told[:0], p.left[:0]
+	p.ending = p.ended
+	return !p.ended || len(p.keys) > 0
+}
+
+func (p *pump) ready(o *outlet) {
+	if !o.ready && p.keys[o.key] == o {
+		o.ready = true
+		p.turns = append(p.turns, o)
+	}
+}
+
+// round gives each outlet that is ready its turn; some: there was something to do.
+func (p *pump) round() (some bool) {
+	if len(p.turns) == 0 {
+		return false
+	}
+	now, f := p.rack.Lock()
+	for _, o := range p.turns {
+		o.blocked = false
+		if !o.broken && !o.port.closed && o.turn(now, f) {
+			some = true
+		}
+	}
+	p.rack.Unlock()
+	p.stuck = false
+	for _, o := range p.turns {
+		if !o.finish(now) {
+			p.stuck = true
+		}
+	}
+	return some
+}
+
+// rest sends the outlets that have nothing to do to sleep; false: one has something. wait is how long the pump may sleep, negative: for ever.
+func (p *pump) rest() (wait time.Duration, ok bool) {
+	wait = -1
+	p.turns = slices.DeleteFunc(p.turns, func(o *outlet) bool {
+		if !o.broken && !o.blocked && !o.sleep() {
+			return false
+		}
+		o.ready = false
+		return true
+	})
+	if len(p.turns) > 0 {
+		return 0, false
+	}
+	if p.stuck {
+		wait = retry
+	}
+	if due := p.remotes.deadline(); due != clock.Never {
+		if d := max(0, due.Sub(p.rack.Now())); wait < 0 || d < wait {
+			wait = d
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.joined)+len(p.told)+len(p.left) > 0 || p.ended && len(p.keys) == 0 {
+		return 0, false
+	}
+	p.sleeps = true
+	return wait, true
+}
+
+// rise is told of an outlet whose bell has rung.
+func (p *pump) rise(key int32) {
+	if o := p.keys[key]; o != nil {
+		p.ready(o)
+	}
+}
+
+// risen notes that the pump is awake, and looks at those for which the system had no room.
+func (p *pump) risen() {
+	p.mu.Lock()
+	p.sleeps = false
+	p.mu.Unlock()
+	if p.stuck {
+		for _, o := range p.keys {
+			p.ready(o)
+		}
+	}
+}
+
+// socketKey is the key of the UDP socket, which is no outlet's.
+const socketKey = math.MaxInt32

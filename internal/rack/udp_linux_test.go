@@ -1,0 +1,437 @@
+package rack
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/cable"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// overUDP serves a ground over UDP, and returns where.
+func (g *ground) overUDP(at netip.AddrPort, key []byte) (where netip.AddrPort, stop func()) {
+	g.Helper()
+	u, err := g.ListenUDP(at, key)
+	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
+		g.Skip(err) // a host without IPv6
+	}
+	if err != nil {
+		g.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { u.Serve(ctx); close(done) }()
+	stop = func() {
+		cancel()
+		<-done
+	}
+	g.Cleanup(stop)
+	return u.Addr(), stop
+}
+
+func loopback() netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(250)), byte(rand.IntN(256)), byte(4 + rand.IntN(250))}), 0)
+}
+
+func udpConfig(at netip.AddrPort, node string) cable.Config {
+	return cable.Config{Hello: cable.Hello{Node: node, Program: "test"}, UDP: cable.Scheme + at.String()}
+}
+
+// Over UDP too the port is as the subnet manager set it, and where the network loses nothing frames all arrive as they were, in their order.
+func TestFramesCrossUDP(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		at       netip.AddrPort
+		portable bool
+	}{
+		{"IPv4", loopback(), false}, {"IPv6", netip.AddrPortFrom(netip.IPv6Loopback(), 0), false}, {"portable", loopback(), true},
+		{"IPv4 to all addresses", netip.AddrPortFrom(netip.IPv6Unspecified(), 0), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGround(t, 3, Options{})
+			g.manage(2)
+			at, _ := g.overUDP(c.at, []byte("a key of the test"))
+			if at.Addr().IsUnspecified() {
+				at = netip.AddrPortFrom(loopback().Addr(), at.Port())
+			}
+			var links [2]*cable.Link
+			for i := range links {
+				cfg := udpConfig(at, fmt.Sprintf("node0000%d", i))
+				cfg.Portable, cfg.Key = c.portable, []byte("a key of the test")
+				l, news := farAt(t, cfg)
+				until(t, news, up(l))
+				links[i] = l
+			}
+			a, b := links[0], links[1]
+			if pa, pb := a.Port(), b.Port(); pa.LID == 0 || pa.LID == pb.LID || pa.Fabric == nil || pa.Fabric != pb.Fabric || pa.Speed != mad.SpeedEDR ||
+				pa.PKeys[0] != ib.PKeyDefault || pa.GUIDs[0] == 0 || pa.NodeGUID == 0 {
+				t.Errorf("%+v\n%+v", pa, pb)
+			}
+			if c.portable { // its queue is short: it loses what a kernel keeps
+				someCross(t, a, b, 2000)
+				return
+			}
+			crosses(t, a, b, 5000)
+			crosses(t, b, a, 5000)
+		})
+	}
+}
+
+// someCross sends frames, of which some may be lost: what comes is in order, and in the end there is something.
+func someCross(t testing.TB, a, b *cable.Link, count uint64) (came uint64) {
+	t.Helper()
+	from, to := a.Port().LID, b.Port().LID
+	in := make([]frame.In, 64)
+	next := uint64(0)
+	receive := func() {
+		n, err := b.Receive(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range in[:n] {
+			number := binary.BigEndian.Uint64(in[i].Data[ib.LRHLen+ib.BTHLen:])
+			if number < next || len(in[i].Data) != ib.LRHLen+ib.BTHLen+12+4*int(number%1000) {
+				t.Fatalf("%d after %d, %d bytes", number, next, len(in[i].Data))
+			}
+			next = number + 1
+			came++
+		}
+	}
+	late := time.Now().Add(patience)
+	for i := uint64(0); i < count; {
+		n, err := a.Send([]frame.Out{packet(from, to, 5, make([]byte, 8+4*int(i%1000)), i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i += uint64(n); n == 0 || i%8 == 0 {
+			_, _ = a.Receive(make([]frame.In, 1)) // for the credits
+			receive()
+		}
+		if time.Now().After(late) {
+			t.Fatalf("%d of %d are sent, %d have come", i, count, came)
+		}
+	}
+	for i := count; next < count; i++ { // the last one arrives, once it has been sent often enough
+		_, _ = a.Send([]frame.Out{packet(from, to, 5, make([]byte, 8+4*int(i%1000)), i)})
+		time.Sleep(time.Millisecond)
+		_, _ = a.Receive(make([]frame.In, 1))
+		receive()
+		if time.Now().After(late) {
+			t.Fatalf("%d of %d have come, and no more", came, count)
+		}
+	}
+	return came
+}
+
+// relay carries datagrams between a link and a fabric, as badly as it is told to.
+type relay struct {
+	conn   *net.UDPConn
+	fabric netip.AddrPort
+	worse  atomic.Uint32 // of 1000 datagrams so many are lost, twice there, late or changed
+	silent atomic.Bool
+	ended  sync.WaitGroup
+}
+
+func newRelay(t testing.TB, fabric netip.AddrPort) (*relay, netip.AddrPort) {
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(loopback()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{conn: c, fabric: fabric}
+	r.ended.Go(r.run)
+	t.Cleanup(func() { c.Close(); r.ended.Wait() })
+	return r, c.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+func (r *relay) run() {
+	var adapter netip.AddrPort
+	var held []byte
+	var heldTo netip.AddrPort
+	random := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, 1<<16)
+	for {
+		n, from, err := r.conn.ReadFromUDPAddrPort(b)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		to := r.fabric
+		if from == r.fabric {
+			to = adapter
+		} else {
+			adapter = from
+		}
+		if r.silent.Load() {
+			continue
+		}
+		if worse := r.worse.Load(); random.Uint32N(1000) < worse {
+			switch random.IntN(4) {
+			case 0:
+				continue
+			case 1:
+				_, _ = r.conn.WriteToUDPAddrPort(b[:n], to)
+			case 2:
+				held, heldTo = append(held[:0], b[:n]...), to
+				continue
+			case 3:
+				if n > 40 && b[0] == 20 { // what UDP's checksum lets through is left to the variant CRC
+					b[40+random.IntN(n-40)] ^= 4
+				}
+			}
+		}
+		_, _ = r.conn.WriteToUDPAddrPort(b[:n], to)
+		if len(held) > 0 {
+			_, _ = r.conn.WriteToUDPAddrPort(held, heldTo)
+			held = held[:0]
+		}
+	}
+}
+
+// A network that loses, repeats, delays and changes datagrams costs the frames in them, and no
+// credits: frames go on arriving in their order.
+func TestUDPLosesDatagrams(t *testing.T) {
+	g := newGround(t, 3, Options{})
+	g.manage(2)
+	at, _ := g.overUDP(loopback(), nil)
+	r, through := newRelay(t, at)
+	a, newsA := farAt(t, udpConfig(through, "node00000"))
+	b, newsB := farAt(t, udpConfig(at, "node00001"))
+	until(t, newsA, up(a))
+	until(t, newsB, up(b))
+	r.worse.Store(50)
+	for i := range 3 {
+		if came := someCross(t, a, b, 3000); came < 100 || came == 3000 {
+			t.Errorf("round %d: %d frames have come", i, came)
+		}
+		if came := someCross(t, b, a, 3000); came < 100 {
+			t.Errorf("round %d: %d frames have come back", i, came)
+		}
+	}
+	if a.Stats().ReceiveTruncated == 0 {
+		t.Error("the link does not count what it lost")
+	}
+	if a.Port().State != mad.PortActive || b.Port().State != mad.PortActive {
+		t.Error("the link went down")
+	}
+}
+
+// When nothing is heard of an adapter, or of the fabric, the port is down; both come back by themselves.
+func TestUDPSilence(t *testing.T) {
+	g := newGround(t, 2, Options{})
+	g.manage(1)
+	at, stop := g.overUDP(loopback(), nil)
+	r, through := newRelay(t, at)
+	a, news := farAt(t, udpConfig(through, "node00000"))
+	until(t, news, up(a))
+	r.silent.Store(true)
+	until(t, news, func() bool { return a.Port().State == mad.PortDown })
+	waitFree(t, g.Rack, "node00000")
+	r.silent.Store(false)
+	until(t, news, up(a))
+	a.SetPlugged(false)
+	waitFree(t, g.Rack, "node00000")
+	a.SetPlugged(true)
+	until(t, news, up(a))
+	stop()
+	until(t, news, func() bool { return a.Port().State == mad.PortDown })
+	again := newGround(t, 2, Options{})
+	again.manage(1)
+	again.overUDP(at, nil)
+	until(t, news, up(a))
+	a.Close()
+	waitFree(t, again.Rack, "node00000")
+}
+
+// A fabric that is started anew does not know the sessions, and says so: adapters are back at once. An adapter that is started anew has its port
+// when the one before has been missed.
+func TestUDPStartsAnew(t *testing.T) {
+	g := newGround(t, 2, Options{})
+	g.manage(1)
+	at, _ := g.overUDP(loopback(), nil)
+	r, through := newRelay(t, at)
+	a, news := farAt(t, udpConfig(through, "node00000"))
+	until(t, news, up(a))
+	r.silent.Store(true) // as if its process were killed
+	b, newsB := farAt(t, udpConfig(at, "node00000"))
+	until(t, newsB, up(b))
+	r.silent.Store(false) // what the other still says is nobody's
+	if _, err := cable.Open(udpConfig(at, "node00000")); err == nil || !strings.Contains(err.Error(), "already") {
+		t.Errorf("plugged in twice: %v", err)
+	}
+	if !up(b)() {
+		t.Error("the port is down")
+	}
+}
+
+// What the fabric does not let in is refused with the reason.
+func TestUDPRefused(t *testing.T) {
+	g := newGround(t, 2, Options{})
+	at, _ := g.overUDP(loopback(), []byte("the right key"))
+	for why, change := range map[string]func(*cable.Config){
+		"no node": func(c *cable.Config) { c.Node = "nobody" }, "the key": func(c *cable.Config) { c.Key = []byte("a wrong key") },
+		"key of the adapter": func(c *cable.Config) { c.Key = nil }, "allowed: udp://": func(c *cable.Config) { c.UDP = "udp://" },
+	} {
+		cfg := udpConfig(at, "node00000")
+		cfg.Key = []byte("the right key")
+		change(&cfg)
+		if l, err := cable.Open(cfg); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", why, err)
+			if l != nil {
+				l.Close()
+			}
+		}
+	}
+	if _, err := g.ListenUDP(at, nil); err == nil {
+		t.Error("two fabrics at one socket")
+	}
+	plain, _ := g.overUDP(loopback(), nil)
+	cfg := udpConfig(plain, "node00000")
+	cfg.Key = []byte("the right key")
+	if _, err := cable.Open(cfg); err == nil || !strings.Contains(err.Error(), "the key of the adapter is not that of the fabric") {
+		t.Error(err)
+	}
+}
+
+// Violations come over UDP too, and trap.
+func TestUDPViolation(t *testing.T) {
+	g := newGround(t, 2, Options{})
+	g.manage(1)
+	at, _ := g.overUDP(loopback(), nil)
+	traps := make(chan uint16, 64)
+	g.mu.Lock()
+	g.takers = append([]Taker{takerFunc(func(p *fabric.Packet) {
+		if p.MAD[3] == mad.MethodTrap {
+			select {
+			case traps <- binary.BigEndian.Uint16(p.MAD[64+4:]):
+			default:
+			}
+		}
+	})}, g.takers...)
+	g.mu.Unlock()
+	a, news := farAt(t, udpConfig(at, "node00000"))
+	until(t, news, up(a))
+	a.Violation(link.Violation{Kind: link.PKeyViolation, Key: 5, SLID: 2, DLID: 1})
+	for late := time.After(patience); ; {
+		select {
+		case n := <-traps:
+			if n == mad.TrapBadPKey {
+				return
+			}
+		case <-late:
+			t.Fatal("no trap 257")
+		}
+	}
+}
+
+// Whatever strangers send, and whatever an adapter that was let in sends, the others go on; strangers get no more than they sent, and no
+// state is kept of them.
+func TestUDPHostile(t *testing.T) {
+	g := newGround(t, 4, Options{})
+	g.manage(3)
+	at, _ := g.overUDP(loopback(), nil)
+	a, newsA := farAt(t, udpConfig(at, "node00000"))
+	b, newsB := farAt(t, udpConfig(at, "node00001"))
+	until(t, newsA, up(a))
+	until(t, newsB, up(b))
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	random := rand.New(rand.NewPCG(5, 6))
+	noise := make([]byte, 9000)
+	for i := range 3000 {
+		m := noise[:random.IntN(len(noise))]
+		for k := range min(len(m), 200) {
+			m[k] = byte(random.Uint32())
+		}
+		if len(m) > 0 {
+			m[0] = byte(9 + i%16)
+		}
+		_, _ = c.Write(m)
+	}
+	greeting := cable.Greeting{Session: 5, Size: 1472, Window: 1 << 20, Hello: cable.Hello{Node: "node00002"}}
+	for range 3000 { // never with the challenge
+		_, _ = c.Write(greeting.Greet([16]byte{}, nil))
+	}
+	time.Sleep(10 * time.Millisecond)
+	crosses(t, a, b, 500)
+	if n := len(g.adapters()); n != 2 {
+		t.Errorf("%d adapters are plugged in", n)
+	}
+	// One that is let in, and then sends noise in its session.
+	session := admitted(t, c, greeting)
+	head := make([]byte, 1400)
+	for i := range 2000 {
+		for k := range head {
+			head[k] = byte(random.Uint32())
+		}
+		head[0] = byte(20 + i%2)
+		binary.LittleEndian.PutUint64(head[8:], session)
+		binary.LittleEndian.PutUint64(head[16:], uint64(i)*100)
+		binary.LittleEndian.PutUint16(head[2:], uint16(i%1368))
+		_, _ = c.Write(head)
+	}
+	waitFree(t, g.Rack, "node00002")
+	crosses(t, b, a, 500)
+}
+
+// adapters are those that are plugged in.
+func (g *ground) adapters() []Adapter {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.Adapters()
+}
+
+// admitted goes through a greeting by hand, and returns the session as the fabric knows it.
+func admitted(t *testing.T, c *net.UDPConn, g cable.Greeting) uint64 {
+	t.Helper()
+	b := make([]byte, 1<<16)
+	var cookie [16]byte
+	for late := time.Now().Add(patience); time.Now().Before(late); {
+		_, _ = c.Write(g.Greet(cookie, nil))
+		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		n, err := c.Read(b)
+		if err != nil {
+			continue
+		}
+		switch {
+		case n == 25 && b[0] == 11:
+			copy(cookie[:], b[9:])
+		case b[0] == 12:
+			return binary.LittleEndian.Uint64(b[9:])
+		}
+	}
+	t.Fatal("not let in")
+	return 0
+}
+
+// BenchmarkUDP is a batch of frames between two adapters over UDP, with the fabric's pump between them.
+func BenchmarkUDP(b *testing.B) {
+	for _, size := range []int{64, 1024, 4096} {
+		b.Run(sizeName(size), func(b *testing.B) {
+			g := newGround(b, 3, Options{})
+			g.manage(2)
+			at, _ := g.overUDP(loopback(), nil)
+			from, newsA := farAt(b, udpConfig(at, "node00000"))
+			to, newsB := farAt(b, udpConfig(at, "node00001"))
+			until(b, newsA, up(from))
+			until(b, newsB, up(to))
+			benchmarkLinks(b, from, to, size)
+		})
+	}
+}
