@@ -16,6 +16,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/ibsim"
+	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet/service"
@@ -36,6 +37,8 @@ type fabricRunCmd struct {
 	Netlist string `arg:"" help:"File as ibnetdiscover prints it or ibsim reads it; - is the standard input."`
 	Name    string `default:"${ibsimName}" env:"IBSIM_SOCKNAME" help:"Base of the socket names: what programs have as IBSIM_SOCKNAME (default ${ibsimName})."`
 	UDP     string `name:"udp" placeholder:"ADDR:PORT" help:"Serve over UDP in place of local sockets; programs have IBSIM_SERVER_NAME and IBSIM_SERVER_PORT. Whoever reaches the address may attach."`
+	Cables  string `placeholder:"ADDR:PORT" help:"Let adapters of other hosts be plugged in over UDP at this address of the machine (configuration of their driver: \"fabric\": {\"connect\": \"udp://ADDR:PORT\"}). Without --cable-key whoever reaches the address may."`
+	Key     string `name:"cable-key" placeholder:"FILE" help:"File with a key that the drivers of --cables must have too."`
 	Seed    uint64 `help:"Seed of what goes wrong by chance (default: another one each time)."`
 	Timing  bool   `help:"Make packets of data take the time of their links: width, speed and length of the cables (default: as fast as the machine can)."`
 	SM      bool   `name:"sm" help:"Run a subnet manager in the fabric, at its first switch."`
@@ -54,6 +57,10 @@ func (c fabricRunCmd) Run(s *session) error {
 	if err != nil {
 		return tool.Usagef("--sm-dir: %v; allowed: a directory that there is", err)
 	}
+	at, key, err := c.overUDP()
+	if err != nil {
+		return err
+	}
 	t, err := readNetlist(s, c.Netlist)
 	if err != nil {
 		return err
@@ -67,6 +74,12 @@ func (c fabricRunCmd) Run(s *session) error {
 	}
 	r := rack.New(fabric.New(t, rand.New(rand.NewPCG(c.Seed, 0)).Uint64), rack.Options{Timing: c.Timing})
 	defer r.Close()
+	var udp *rack.UDP
+	if at.IsValid() {
+		if udp, err = r.ListenUDP(at, key); err != nil {
+			return err
+		}
+	}
 	datagrams, err := c.serveDatagrams(r)
 	if err != nil {
 		return err
@@ -85,24 +98,30 @@ func (c fabricRunCmd) Run(s *session) error {
 	if cables != nil {
 		fmt.Fprintf(s.env.Stdout, "cables       %s\n", cables.Addr())
 	}
+	if udp != nil {
+		fmt.Fprintf(s.env.Stdout, "cables       %s%v\n", cable.Scheme, udp.Addr())
+	}
 	sim := ibsim.NewServer(r)
 	if c.Console {
 		go console(s, sim)
 	}
-	return c.serve(s, r, t, sim, listener, cables, files)
+	return c.serve(s, r, t, sim, listener, sockets{cables, udp}, files)
 }
 
 // serve serves the fabric in all ways until it is enough, or one fails.
-func (c fabricRunCmd) serve(s *session, r *rack.Rack, t *fabric.Topology, sim *ibsim.Server, listener ibsim.Listener, cables *net.UnixListener, files service.Files) error {
+func (c fabricRunCmd) serve(s *session, r *rack.Rack, t *fabric.Topology, sim *ibsim.Server, listener ibsim.Listener, cables sockets, files service.Files) error {
 	ctx, stop := context.WithCancelCause(s.ctx)
 	defer stop(nil)
 	var work sync.WaitGroup
-	if cables != nil {
+	if cables.local != nil {
 		work.Go(func() {
-			if err := r.Serve(ctx, cables); err != nil {
+			if err := r.Serve(ctx, cables.local); err != nil {
 				stop(err)
 			}
 		})
+	}
+	if cables.udp != nil {
+		work.Go(func() { cables.udp.Serve(ctx) })
 	}
 	if c.SM {
 		work.Go(func() {
@@ -119,6 +138,31 @@ func (c fabricRunCmd) serve(s *session, r *rack.Rack, t *fabric.Topology, sim *i
 		err = failed
 	}
 	return err
+}
+
+// sockets are where adapters are plugged in; nil: they are not.
+type sockets struct {
+	local *net.UnixListener
+	udp   *rack.UDP
+}
+
+// overUDP is where adapters of other hosts are plugged in, and what they must know; the address is not valid where the options say nothing of it.
+func (c fabricRunCmd) overUDP() (at netip.AddrPort, key []byte, err error) {
+	if c.Cables == "" {
+		if c.Key != "" {
+			err = tool.Usagef("--cable-key without --cables; allowed: both")
+		}
+		return at, nil, err
+	}
+	if at, err = netip.ParseAddrPort(c.Cables); err != nil {
+		return at, nil, tool.Usagef("--cables is %q; allowed: an address of this machine and a port, such as 192.0.2.1:%d or [::]:%d", c.Cables, cable.DefaultPort, cable.DefaultPort)
+	}
+	if c.Key != "" {
+		if key, err = cable.ReadKey(c.Key); err != nil {
+			return at, nil, tool.Usagef("--cable-key: %s", err)
+		}
+	}
+	return at, key, nil
 }
 
 // cables is where adapters of other processes are plugged in, where there are local sockets.

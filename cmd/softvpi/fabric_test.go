@@ -56,6 +56,10 @@ func TestFabricRefuses(t *testing.T) {
 	if err := os.WriteFile(good, []byte("Switch 2 \"s\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args   []string
 		status int
@@ -64,6 +68,9 @@ func TestFabricRefuses(t *testing.T) {
 		{[]string{"run", bad}, tool.Usage, bad + `: netlist line 2: port is "3", want 1 to 2 of "s"`},
 		{[]string{"run", filepath.Join(dir, "none")}, tool.Failure, "no such file"},
 		{[]string{"run", good, "--udp", "here"}, tool.Usage, `--udp is "here"; allowed: an address and a port`},
+		{[]string{"run", good, "--cables", "here"}, tool.Usage, `--cables is "here"; allowed: an address of this machine and a port, such as 192.0.2.1:7069`},
+		{[]string{"run", good, "--cable-key", good}, tool.Usage, "--cable-key without --cables; allowed: both"},
+		{[]string{"run", good, "--cables", "127.0.0.1:7069", "--cable-key", empty}, tool.Usage, "has a key of 0 bytes; allowed: 8 to 1024"},
 		{[]string{"run", good, "--name", "a b"}, tool.Usage, `--name is "a b"; allowed: 1 to 64 characters`},
 		{[]string{"run", "-", "--console"}, tool.Usage, "--console with the netlist on the standard input; allowed:"},
 		{[]string{"do", "--name", "nobody-has-this", "help"}, tool.Failure, "nobody-has-this: no fabric is served under this name"},

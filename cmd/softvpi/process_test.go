@@ -40,6 +40,7 @@ type place struct {
 	dir           string
 	env           []string
 	first, second string
+	start         func(*exec.Cmd) error // starts its processes; nil: as all are
 }
 
 func newPlace(t *testing.T) place {
@@ -53,7 +54,7 @@ func newPlace(t *testing.T) place {
 	first := netip.AddrFrom4(b).String()
 	b[3] = 2
 	return place{dir, append(os.Environ(), asProgram+"=1", paths.SocketVariable+"="+filepath.Join(dir, "d.sock"),
-		paths.StateVariable+"="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+dir), first, netip.AddrFrom4(b).String()}
+		paths.StateVariable+"="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+dir), first, netip.AddrFrom4(b).String(), nil}
 }
 
 // process is a running softvpi.
@@ -78,7 +79,11 @@ func (p place) spawn(t *testing.T, args ...string) *process {
 		t.Fatal(err)
 	}
 	x.cmd.Stderr = errorsOf{x}
-	if err := x.cmd.Start(); err != nil {
+	start := p.start
+	if start == nil {
+		start = (*exec.Cmd).Start
+	}
+	if err := start(x.cmd); err != nil {
 		t.Fatal(err)
 	}
 	go func() {

@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/paths"
 )
 
@@ -17,6 +19,7 @@ type upCmd struct {
 	Socket        string   `help:"Socket that programs attach to (default: $$SOFTVPI_SOCKET, or below $$XDG_RUNTIME_DIR)."`
 	State         string   `help:"Directory of the registry, the event log and the lock file (default: $$SOFTVPI_STATE, or below $$XDG_STATE_HOME)."`
 	Adapter       []string `sep:"none" help:"Adapter instead of those of the file: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,follow], or NAME=cable[,node=NODE][,ibport=N][,address=ADDRESS] for a port of an InfiniBand fabric. May be given several times."`
+	Fabric        string   `placeholder:"CONNECT" help:"Fabric of another process that the adapters with a cable are plugged into, instead of that of the file: its name, the path of its socket, or udp://HOST[:PORT]."`
 	Manage        string   `placeholder:"ADDRESS:PORT" help:"Serve the management interface on TCP too, with TLS, to whoever sends the token (api-token in the state directory)."`
 	Web           string   `placeholder:"127.0.0.1:PORT" help:"Serve the device manager pages there at once, rather than at a free port when softvpi web asks for them."`
 	Readers       string   `help:"Who beside this user and root may read at the management socket: owner (nobody), group, everyone."`
@@ -66,6 +69,13 @@ func (c upCmd) config() (driver.Config, error) {
 	}
 	if c.State != "" {
 		cfg.State = c.State
+	}
+	if c.Fabric != "" {
+		f := driver.Fabric{Connect: c.Fabric}
+		if cfg.Fabric != nil && strings.HasPrefix(c.Fabric, cable.Scheme) {
+			f.Key = cfg.Fabric.Key
+		}
+		cfg.Fabric = &f
 	}
 	if c.Manage != "" {
 		m := driver.Manage{}

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/tun"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -25,7 +27,8 @@ const (
 // Fabric is the InfiniBand fabric of the adapters with a cable. The zero value is a switch that joins all of them, in the
 // driver.
 type Fabric struct {
-	// Connect is a fabric that another process runs: its name, or the path of its socket. Nothing else is said then.
+	// Connect is a fabric that another process runs: its name, the path of its socket, or udp://HOST:PORT where that is on another host. Nothing
+	// else is said then, but with UDP a key.
 	Connect string `json:"connect,omitempty"`
 	// Netlist is a file as ibnetdiscover prints it; empty: one switch with the adapters.
 	Netlist string `json:"netlist,omitempty"`
@@ -35,6 +38,10 @@ type Fabric struct {
 	Timing bool `json:"timing,omitempty"`
 	// Name lets other processes plug in and attach, at sockets of this name as those of fabric run; empty: none can.
 	Name string `json:"name,omitempty"`
+	// Cables is an address and port of this machine where adapters of other hosts are plugged in over UDP; empty: none can.
+	Cables string `json:"cables,omitempty"`
+	// Key is a file with what both ends of cables over UDP must know; empty: nothing.
+	Key string `json:"key,omitempty"`
 }
 
 // SubnetManager is the subnet manager that the driver runs in its fabric. In JSON it may be true or false in place of an
@@ -97,13 +104,27 @@ func (f *Fabric) complete() error {
 	if f == nil {
 		return nil
 	}
-	if f.Connect != "" && *f != (Fabric{Connect: f.Connect}) {
-		return fieldError("fabric.connect", fmt.Sprintf("%q, with other fields", f.Connect), "alone: what else the fabric is, the process says that runs it")
+	remote := strings.HasPrefix(f.Connect, cable.Scheme)
+	if f.Connect != "" && *f != (Fabric{Connect: f.Connect}) && (!remote || *f != (Fabric{Connect: f.Connect, Key: f.Key})) {
+		return fieldError("fabric.connect", fmt.Sprintf("%q, with other fields", f.Connect), "alone, or with a key where it is over UDP: what else the fabric is, the process says that runs it")
+	}
+	if remote {
+		_, _, err := cable.ParseUDP(f.Connect)
+		if err != nil {
+			err = fieldError("fabric.connect", fmt.Sprintf("%q", f.Connect), "udp://HOST or udp://HOST:PORT, with an IPv6 address in brackets")
+		}
+		return err
 	}
 	for name, v := range map[string]string{"fabric.connect": f.Connect, "fabric.name": f.Name} {
 		if !filepath.IsAbs(v) && (len(v) > 64 || strings.ContainsAny(v, "/\\\x00 ")) || name == "fabric.name" && filepath.IsAbs(v) {
 			return fieldError(name, fmt.Sprintf("%q", v), "1 to 64 characters without spaces and slashes")
 		}
+	}
+	if _, err := netip.ParseAddrPort(f.Cables); f.Cables != "" && err != nil {
+		return fieldError("fabric.cables", fmt.Sprintf("%q", f.Cables), "an address and a port of this machine, such as 192.0.2.1:7069 or [::]:7069")
+	}
+	if f.Key != "" && f.Cables == "" {
+		return fieldError("fabric.key", fmt.Sprintf("%q", f.Key), "nothing without cables over UDP")
 	}
 	if f.Netlist != "" && f.Rate != "" {
 		return fieldError("fabric.rate", fmt.Sprintf("%q", f.Rate), "nothing where there is a netlist, which has the rates")

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,7 +82,7 @@ func (d *Driver) openFabric() error {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	d.wiring = &wiring{rack: rack.New(fabric.New(top, rand.Uint64), rack.Options{Timing: f.Timing}), stop: stop}
-	if err := d.serveFabric(ctx, f.Name); err != nil {
+	if err := errors.Join(d.serveFabric(ctx, f.Name), d.serveUDP(ctx, &f)); err != nil {
 		return err
 	}
 	return d.manageSubnet(ctx, top)
@@ -140,6 +141,39 @@ func (d *Driver) serveFabric(ctx context.Context, name string) error {
 	return nil
 }
 
+// serveUDP lets adapters of other hosts plug in, where the fabric says where.
+func (d *Driver) serveUDP(ctx context.Context, f *Fabric) error {
+	if f.Cables == "" {
+		return nil
+	}
+	key, err := f.key()
+	if err != nil {
+		return err
+	}
+	at, err := netip.ParseAddrPort(f.Cables)
+	if err != nil {
+		return fmt.Errorf("fabric.cables: %w", err)
+	}
+	udp, err := d.wiring.rack.ListenUDP(at, key)
+	if err != nil {
+		return fmt.Errorf("fabric.cables: %w", err)
+	}
+	d.wiring.work.Go(func() { udp.Serve(ctx) })
+	return nil
+}
+
+// key is what both ends of cables over UDP must know; nil: nothing.
+func (f *Fabric) key() ([]byte, error) {
+	if f.Key == "" {
+		return nil, nil
+	}
+	key, err := cable.ReadKey(f.Key)
+	if err != nil {
+		return nil, fmt.Errorf("fabric.key: %w", err)
+	}
+	return key, nil
+}
+
 func (d *Driver) fabricEnded(err error) {
 	if err != nil {
 		d.log.Error("the fabric is not served any more", "cause", err)
@@ -193,14 +227,7 @@ func (d *Driver) tellSubnet(e subnet.Event) error {
 func (d *Driver) plugIn(i int) (cabled, error) {
 	a := &d.cfg.Adapters[i]
 	if d.wiring == nil { // another process runs the fabric
-		socket := d.cfg.Fabric.Connect
-		if !filepath.IsAbs(socket) {
-			socket = paths.Cables(socket)
-		}
-		return cable.Open(cable.Config{
-			Hello:  cable.Hello{Node: a.Node, Port: a.Port, Program: fmt.Sprintf("softvpi, process %d, %q", os.Getpid(), a.Name)},
-			Socket: socket, Notify: d.host.Wake,
-		})
+		return d.plugInElsewhere(a)
 	}
 	node := a.Node
 	if node == "" && d.cfg.netlist() == "" {
@@ -211,6 +238,28 @@ func (d *Driver) plugIn(i int) (cabled, error) {
 		return nil, err
 	}
 	return d.wiring.rack.Plug(at, d.host.Wake)
+}
+
+// plugInElsewhere opens the cable of an adapter to a fabric that another process runs.
+func (d *Driver) plugInElsewhere(a *Adapter) (cabled, error) {
+	f := d.cfg.Fabric
+	cfg := cable.Config{
+		Hello:  cable.Hello{Node: a.Node, Port: a.Port, VCRC: true, Program: fmt.Sprintf("softvpi, process %d, %q", os.Getpid(), a.Name)},
+		Notify: d.host.Wake,
+	}
+	switch {
+	case strings.HasPrefix(f.Connect, cable.Scheme):
+		var err error
+		if cfg.Key, err = f.key(); err != nil {
+			return nil, err
+		}
+		cfg.UDP = f.Connect
+	case filepath.IsAbs(f.Connect):
+		cfg.Socket = f.Connect
+	default:
+		cfg.Socket = paths.Cables(f.Connect)
+	}
+	return cable.Open(cfg)
 }
 
 // netlist is the file of the fabric's nodes, empty where there is none.
