@@ -28,7 +28,7 @@ for hosts in ${HOSTS:-1024 5184}; do
   XDG_RUNTIME_DIR=$dir "$bin/softvpi" fabric run --name "d-$$-$hosts" --sm net >fabric.log 2>&1 &
   started+=($!)
   SOFTVPI_FABRIC=$dir/softvpi/fabric-d-$$-$hosts.sock
-  until grep -q listening fabric.log && "$bin/softvpi" sminfo 2>/dev/null | grep -q MASTER; do sleep 0.1; done
+  until grep -q listening fabric.log 2>/dev/null && "$bin/softvpi" sminfo 2>/dev/null | grep -q MASTER; do sleep 0.1; done
   until [ "$("$bin/softvpi" smpquery -D portinfo 0 2>/dev/null | grep -c 'LinkState.*Active')" = 1 ]; do sleep 0.1; done
   sleep 2
   for _ in $(seq "${ROUNDS:-5}"); do once ours "$bin/softvpi" ibnetdiscover; once theirs "$theirs"; once wide "$theirs" -o 64; done
