@@ -259,9 +259,10 @@ func FuzzWire(f *testing.F) {
 		a.Put(b, nil, nil)
 	}
 	all, size := a.Datagrams(0)
-	for n := len(all); len(all) > 0; all = all[n:] {
-		n = min(size, len(all))
+	for len(all) > 0 {
+		n := min(size, len(all))
 		f.Add(all[:n], uint16(0), byte(0))
+		all = all[n:]
 	}
 	a.Sent(0, 1<<20)
 	a.Say([]byte("hello"))
