@@ -113,9 +113,13 @@ func TestTraps(t *testing.T) {
 			r.try(mad.NewSMP(mad.MethodSet, mad.AttrPKeyTable, 3, 0), 1, 1)
 		}, mad.TrapMKey{LID: 1, DrSLID: ib.LIDPermissive, Method: mad.MethodSet, AttributeID: mad.AttrPKeyTable, AttributeModifier: 3, MKey: 6,
 			Directed: true, Hops: 2, ReturnPath: [30]uint8{2, 1}}.Details()},
-		{mad.TrapBadPKey, func(r *rig) { r.BadPKey(r.now, hca1(r), KeyViolation{From: 4, To: 1, Key: 7, SL: 3, FromQP: 5, ToQP: 6}) },
+		{mad.TrapBadPKey, func(r *rig) {
+			r.BadPKey(r.now, hca1(r), KeyViolation{From: 4, To: 1, Key: 7, SL: 3, FromQP: 5, ToQP: 6})
+		},
 			mad.TrapKey{LID1: 4, LID2: 1, Key: 7, SL: 3, QP1: 5, QP2: 6}.Details()},
-		{mad.TrapBadQKey, func(r *rig) { r.BadQKey(r.now, hca1(r), KeyViolation{From: 4, To: 1, Key: 7, SL: 3, FromQP: 5, ToQP: 6}) },
+		{mad.TrapBadQKey, func(r *rig) {
+			r.BadQKey(r.now, hca1(r), KeyViolation{From: 4, To: 1, Key: 7, SL: 3, FromQP: 5, ToQP: 6})
+		},
 			mad.TrapKey{LID1: 4, LID2: 1, Key: 7, SL: 3, QP1: 5, QP2: 6}.Details()},
 	} {
 		r := small(t)
