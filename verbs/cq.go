@@ -126,6 +126,21 @@ func (cq *CQ) settle(done []ring.CQE) {
 	}
 }
 
+// vacate gives back the places of one side of a QP whose requests are gone, but for those whose
+// completions are yet to be polled.
+func (cq *CQ) vacate(qp *QP, side ring.CQFlags, places *atomic.Int32) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	n := 0
+	if !cq.closed {
+		n = cq.ring.Waiting(qp.number, side)
+		if cq.next != nil {
+			n += cq.next.Waiting(qp.number, side)
+		}
+	}
+	places.Store(int32(n))
+}
+
 // give gives n places back. Requests that fail complete without having been signaled:
 // there may be fewer.
 func give(places *atomic.Int32, n int32) {

@@ -286,7 +286,16 @@ func (qp *QP) Modify(a QPAttr, mask QPMask) error {
 		m.SQDNotify = 1
 	}
 	h := qp.pd.dev.host
-	return wrap("modify qp", h.backend.ModifyQP(h.ctx, m))
+	if err := h.backend.ModifyQP(h.ctx, m); err != nil {
+		return wrap("modify qp", err)
+	}
+	if mask&MaskState != 0 && a.State == StateReset { // requests are gone without completions (IBA 10.3.1)
+		qp.cfg.SendCQ.vacate(qp, 0, &qp.sends)
+		if qp.recv != nil {
+			qp.cfg.RecvCQ.vacate(qp, ring.ReceiveSide, &qp.receives)
+		}
+	}
+	return nil
 }
 
 func attrFrom(m *command.ModifyQP) QPAttr {

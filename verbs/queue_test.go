@@ -243,6 +243,64 @@ func TestFullQueuesRefuse(t *testing.T) {
 	})
 }
 
+// A QP that is reset has room for as many requests as a new one, but for those whose completions
+// are yet to be polled (IBA 10.3.1).
+func TestResetGivesPlacesBack(t *testing.T) {
+	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+		s := newSide(t, b, 0, verbs.UD)
+		ah := must(s.pd.CreateAH(verbs.AddressVector{Addr: b.Device(t, 1).Addr()}))(t)
+		defer ah.Close()
+		wr := verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled, SGE: []verbs.SGE{s.mr.SGE(0, 8)}, AH: ah, RemoteQPN: 5, RemoteQKey: 1}
+		for range 200 { // more than the rings have entries
+			s.ready(t, 1)
+			for range 64 {
+				s.recv(t, 1, s.mr.SGE(0, 64))
+			}
+			wantErr(t, s.qp.PostRecv(&verbs.RecvWR{}), verbs.ErrQueueFull)
+			for range 10 {
+				ok(t, s.qp.PostSend(&wr))
+			}
+			for range 10 {
+				s.want(t, verbs.CompletedSend, verbs.Success)
+			}
+			ok(t, s.qp.Modify(verbs.QPAttr{State: verbs.StateReset}, verbs.MaskState))
+		}
+		s.ready(t, 1)
+		for range 3 {
+			s.recv(t, 1, s.mr.SGE(0, 64))
+		}
+		ok(t, s.qp.Flush())
+		s.want(t, verbs.CompletedRecv, verbs.WRFlush) // and two are left
+		ok(t, s.qp.Modify(verbs.QPAttr{State: verbs.StateReset}, verbs.MaskState))
+		s.ready(t, 1)
+		for range 62 {
+			s.recv(t, 1, s.mr.SGE(0, 64))
+		}
+		wantErr(t, s.qp.PostRecv(&verbs.RecvWR{}), verbs.ErrQueueFull)
+		s.want(t, verbs.CompletedRecv, verbs.WRFlush)
+		s.recv(t, 1, s.mr.SGE(0, 64))
+	})
+}
+
+// Requests that are under way at a reset leave no entries of the rings taken.
+func TestResetUnderWay(t *testing.T) {
+	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+		x, y := newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)
+		for range 20 {
+			joinByHand(t, x, y)
+			for range 64 { // y is not ready to receive
+				x.send(t, verbs.SendWR{Op: verbs.OpSend, SGE: []verbs.SGE{x.mr.SGE(0, 8)}})
+			}
+			for range 64 {
+				x.recv(t, 1, x.mr.SGE(0, 64))
+			}
+			for _, s := range []*side{x, y} {
+				ok(t, s.qp.Modify(verbs.QPAttr{State: verbs.StateReset}, verbs.MaskState))
+			}
+		}
+	})
+}
+
 func TestWatcherEndsWithTheHost(t *testing.T) {
 	h := must(verbs.Embed(verbs.Config{Adapters: bed.Adapters(bed.Addrs())}))(t)
 	w := h.Watch()

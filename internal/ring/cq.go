@@ -270,18 +270,42 @@ func (q *CQ) Empty() bool {
 // Raises reports whether a completion that waits to be polled is one that a
 // includes. Program's side, one caller at a time.
 func (q *CQ) Raises(a Arm) bool {
+	found := false
+	err := q.walk(func(e CQE) bool {
+		found = e.raises(a)
+		return !found
+	})
+	return found || err != nil // broken: whoever waits must look
+}
+
+// Waiting returns how many completions of a QP's sends, or of its receives, wait
+// to be polled. Program's side, one caller at a time.
+func (q *CQ) Waiting(number uint32, side CQFlags) (n int) {
+	_ = q.walk(func(e CQE) bool { // of a broken ring there are none
+		if e.QPN == number && e.Flags&ReceiveSide == side {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// walk shows the completions that wait to be polled, until visit says false.
+func (q *CQ) walk(visit func(CQE) bool) error {
 	n, err := q.c.refresh(&q.base)
 	if err != nil {
-		return true // broken: whoever waits must look
+		return err
 	}
 	var e CQE
 	for i := range n {
-		e.get(q.slot(q.c.next + i))
-		if e.raises(a) {
-			return true
+		if e.get(q.slot(q.c.next + i)); !visit(e) {
+			return nil
 		}
 	}
-	return q.shared != nil && q.shared.raises(a)
+	if q.shared != nil {
+		q.shared.walk(visit)
+	}
+	return nil
 }
 
 // Arm asks for one event at the next completion that a includes; what was armed

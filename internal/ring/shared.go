@@ -196,21 +196,19 @@ func (s *Shared) take(e *CQE) {
 	s.free()
 }
 
-// raises reports whether a completion that waits in the second ring is one that a
-// includes.
-func (s *Shared) raises(a Arm) bool {
+// walk shows the completions that wait in the second ring, until visit says false.
+func (s *Shared) walk(visit func(CQE) bool) {
+	var e CQE
 	for i, n := s.head, uint32(0); n < s.count; i, n = i+1, n+1 {
 		v := s.state(i).Load()
 		if v&lapMask != s.lap(i) || v&3 == slotFree || v&3 == slotClaimed {
-			return false
+			return
 		}
 		if v&3 == slotVoid {
 			continue
 		}
-		var e CQE
-		if e.get(s.slot(i)); e.raises(a) {
-			return true
+		if e.get(s.slot(i)); !visit(e) {
+			return
 		}
 	}
-	return false
 }
