@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 )
 
 // kills is how many programs TestKill kills; SOFTVPI_TEST_KILLS sets another
@@ -106,6 +107,34 @@ func TestDepartures(t *testing.T) {
 	dialRaw(t, socket).hello().put(appendFrame(nil, 9999, 0, 1, nil))
 	if d := <-gone; d.Cause == nil || errors.Is(d.Cause, io.EOF) {
 		t.Errorf("%+v", d)
+	}
+}
+
+// A program that detaches while answers to it are being written has detached all the same.
+func TestDepartureWithAnswersUnderWay(t *testing.T) {
+	gone := make(chan Departure, 1)
+	_, socket := serve(t, &fakeHost{}, ServerConfig{Ended: func(d Departure) { gone <- d }})
+	for n := range 300 {
+		c, err := Dial(ctx, socket, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var callers sync.WaitGroup
+		for range 4 {
+			callers.Go(func() {
+				for err := error(nil); err == nil; {
+					_, err = c.AllocPD(ctx, 0)
+				}
+			})
+		}
+		time.Sleep(time.Duration(n%10) * 100 * time.Microsecond)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		callers.Wait()
+		if d := <-gone; d.Cause != nil {
+			t.Fatalf("program %d: %v", n, d.Cause)
+		}
 	}
 }
 

@@ -130,7 +130,7 @@ func (b *neighbour) pump() {
 		b.mu.Unlock()
 		for _, what := range list {
 			if err := b.pass(what); err != nil {
-				b.n.end(b.n.unread(err))
+				b.n.failed(err)
 				return
 			}
 		}

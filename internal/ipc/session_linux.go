@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +43,7 @@ type session struct {
 	tracks   []byte     // their memory
 	track    *track     // from the program
 	vigil    vigil
+	closing  sync.Once // the program does not read any more
 	segments segments
 	arenas   arenas
 	passing  sync.Mutex // of arenas: no answer overtakes one
@@ -160,11 +162,11 @@ func (n *session) read() error {
 		}
 		if in.Buffered() < headerSize {
 			if err := n.out.flush(); err != nil { // nothing more is at hand to be answered along
-				return n.unread(err)
+				n.failed(err)
 			}
 		}
 		h, body, err := readFrame(in, &buf, maxRequest)
-		if errors.Is(err, unix.ECONNRESET) { // it ended before it had read everything
+		if errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) { // it ended before it had read everything
 			err = errEOF
 		}
 		if err != nil {
@@ -247,10 +249,11 @@ func (n *session) answer(h header, body []byte, f handler) error {
 	} else if err != nil {
 		flags, reply = flagResponse|flagError, encodeError(err)
 	} else if err := n.sendArenas(); err != nil {
-		return n.unread(err)
+		n.failed(err)
+		return nil
 	}
 	if err := n.out.later(h.Op, flags, h.ID, reply); err != nil {
-		return n.unread(err)
+		n.failed(err)
 	}
 	return nil
 }
@@ -290,7 +293,7 @@ func (n *session) request(h header, body []byte, f handler) error {
 		err := n.carryOut(ctx, h, body, f)
 		cancel()
 		if err != nil {
-			n.end(n.unread(err))
+			n.failed(err)
 		}
 	}()
 	return nil
@@ -375,10 +378,20 @@ func (n *session) pushEvents() {
 		}
 		n.credits.Add(-int64(k))
 		if err := n.out.along(opEvents, 0, encodeList(out[:k])); err != nil {
-			n.end(n.unread(err))
+			n.failed(err)
 			return
 		}
 	}
+}
+
+// failed ends the session for a request or a write that failed. A program that closed its
+// stream may have said goodbye before, and only what it sent says so: that is read first.
+func (n *session) failed(err error) {
+	if err = n.unread(err); !errors.Is(err, errEOF) {
+		n.end(err)
+		return
+	}
+	n.closing.Do(func() { _ = n.conn.SetReadDeadline(time.Now().Add(endTimeout)) })
 }
 
 // unread names the cause of a failed write.
