@@ -17,7 +17,8 @@ const (
 	spin = 50 * time.Microsecond
 	// lookAbout is after how many busy rounds the pump listens for the bells of those that sleep.
 	lookAbout = 16
-	// retry is when an outlet is looked at again for which the system had no room.
+	// retry is when an outlet is looked at again for which the system, or the fabric, had no room. The fabric tells when it
+	// has; to look all the same costs little, and a frame that waits for ever ends a connection.
 	retry = time.Millisecond
 )
 
@@ -132,6 +133,7 @@ func (p *pump) run() {
 			last = p.rack.Now()
 			if rounds++; rounds%lookAbout == 0 {
 				p.waiter.wait(0, p.rise)
+				p.risen()
 			}
 			continue
 		}
@@ -220,7 +222,7 @@ func (p *pump) rest() (wait time.Duration, ok bool) {
 	if len(p.turns) > 0 {
 		return 0, false
 	}
-	if p.stuck {
+	if p.stuck || p.waits() {
 		wait = retry
 	}
 	if due := p.remotes.deadline(); due != clock.Never {
@@ -244,16 +246,26 @@ func (p *pump) rise(key int32) {
 	}
 }
 
-// risen notes that the pump is awake, and looks at those for which the system had no room.
+// risen notes that the pump is awake, and looks at those for which there was no room.
 func (p *pump) risen() {
 	p.mu.Lock()
 	p.sleeps = false
 	p.mu.Unlock()
-	if p.stuck {
-		for _, o := range p.keys {
+	for _, o := range p.keys {
+		if p.stuck || o.blocked {
 			p.ready(o)
 		}
 	}
+}
+
+// waits reports whether an outlet waits for room in the fabric.
+func (p *pump) waits() bool {
+	for _, o := range p.keys {
+		if o.blocked && !o.broken {
+			return true
+		}
+	}
+	return false
 }
 
 // socketKey is the key of the UDP socket, which is no outlet's.
