@@ -166,7 +166,7 @@ func Quiet(bell int) bool {
 }
 
 func (s *local) send(frames []frame.Out) (int, error) {
-	s.heard()
+	s.note()
 	room, err := s.out.Room()
 	if err != nil {
 		return 0, err
@@ -197,16 +197,14 @@ func (s *local) send(frames []frame.Out) (int, error) {
 	return n, nil
 }
 
-// heard takes the bell's ringing back where it was to be rung and has been.
-func (s *local) heard() {
+// note sees whether the bell has been rung. What it has rung is left to receive: whoever sends need not look at what has come, and
+// would take it from those who sleep until it rings.
+func (s *local) note() {
 	if s.armed && !s.in.Sleeps() {
 		s.armed, s.owed = false, true
 	}
 	if s.waits && !s.out.Waits() {
 		s.waits, s.owed = false, true
-	}
-	if s.owed && Quiet(s.bell) {
-		s.owed = false
 	}
 }
 
@@ -251,11 +249,14 @@ func (s *local) next(b []byte) (int, error) {
 		if n > 0 {
 			break
 		}
-		if s.armed && s.in.Sleeps() {
-			return 0, nil
+		s.note()
+		if s.owed && Quiet(s.bell) {
+			s.owed = false
 		}
-		s.heard()
-		if s.armed = s.in.Sleep(); s.armed {
+		if !s.armed {
+			s.armed = s.in.Sleep()
+		}
+		if s.armed && s.in.Sleeps() { // not while the bell was being read
 			return 0, nil
 		}
 	}
