@@ -1,6 +1,10 @@
 package command
 
-import "fmt"
+import (
+	"context"
+	"errors"
+	"fmt"
+)
 
 // Code is the class of a refused command.
 type Code uint32
@@ -65,4 +69,12 @@ func (e *Error) Is(target error) bool {
 // Errorf makes an Error.
 func Errorf(c Code, format string, args ...any) *Error {
 	return &Error{Code: c, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Ended is the error of a command that its context ended: TimedOut where a deadline passed, Canceled else.
+func Ended(ctx context.Context) *Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return Errorf(TimedOut, "the deadline of the call has passed")
+	}
+	return Errorf(Canceled, "the call was canceled")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/eventqueue"
 )
 
 // channel brings a program some of its events apart from the others.
@@ -12,7 +13,7 @@ type channel struct {
 	kind    command.ChannelKind
 	adapter uint32
 	put     func(cq command.Handle) bool // Completions
-	events  *eventQueue
+	events  *eventqueue.Queue
 	uses    int // CQs and CM ids
 }
 
@@ -34,9 +35,9 @@ func (c *Client) CreateChannel(ctx context.Context, r command.CreateChannel, rai
 	if uint64(c.live()) >= DefaultLimits().ClientObjects {
 		return 0, command.Errorf(command.Exhausted, "channels: the client has all objects that it may have")
 	}
-	ch := &channel{kind: r.Kind, adapter: r.Adapter, put: raise, events: newEventQueue()}
+	ch := &channel{kind: r.Kind, adapter: r.Adapter, put: raise, events: eventqueue.New()}
 	var err error
-	if ch.handle, err = put(&c.channels, ch); err != nil {
+	if ch.handle, err = c.channels.Add(ch); err != nil {
 		return 0, err
 	}
 	if r.Kind == command.Asynchronous {
@@ -51,7 +52,7 @@ func (c *Client) CreateChannel(ctx context.Context, r command.CreateChannel, rai
 // ChannelEvents implements command.Extended.
 func (c *Client) ChannelEvents(ctx context.Context, h command.Handle, out []command.Event) (int, error) {
 	c.host.lock()
-	ch := c.channels.get(h)
+	ch := c.channels.Get(h)
 	c.host.unlock()
 	if ch == nil {
 		return 0, notFound("channel", h)
@@ -79,7 +80,7 @@ func (ch *channel) raise(q *cq) {
 	if ch == nil || ch.put(q.handle) {
 		return
 	}
-	if !ch.events.push(command.Event{Object: q.handle}) {
+	if !ch.events.Push(command.Event{Object: q.handle}) {
 		q.client.host.eventOverflows++
 	}
 }
@@ -89,7 +90,7 @@ func (c *Client) completions(h command.Handle) (*channel, error) {
 	if h == 0 {
 		return nil, nil
 	}
-	ch := c.channels.get(h)
+	ch := c.channels.Get(h)
 	if ch == nil || ch.kind != command.Completions {
 		return nil, command.Errorf(command.Invalid, "Channel is %d, want a channel of completions, or 0", h)
 	}
@@ -97,7 +98,7 @@ func (c *Client) completions(h command.Handle) (*channel, error) {
 }
 
 // queue is where the events of a CM id go.
-func (o *cmid) queue() *eventQueue {
+func (o *cmid) queue() *eventqueue.Queue {
 	if o.channel != nil {
 		return o.channel.events
 	}
@@ -105,9 +106,9 @@ func (o *cmid) queue() *eventQueue {
 }
 
 // queueFor is where an event goes.
-func (c *Client) queueFor(e *command.Event) *eventQueue {
+func (c *Client) queueFor(e *command.Event) *eventqueue.Queue {
 	if e.Type >= command.EventConnectRequest {
-		if o := c.cms.get(e.Object); o != nil {
+		if o := c.cms.Get(e.Object); o != nil {
 			return o.queue()
 		}
 	} else if ch := c.async[e.Adapter]; ch != nil {
@@ -119,7 +120,7 @@ func (c *Client) queueFor(e *command.Event) *eventQueue {
 // CMSetChannel implements command.Extended. Events that wait move along.
 func (c *Client) CMSetChannel(ctx context.Context, r command.CMSetChannel) error {
 	return c.cmDo(ctx, r.ID, func(o *cmid) error {
-		ch := c.channels.get(r.Channel)
+		ch := c.channels.Get(r.Channel)
 		if ch == nil {
 			return notFound("Channel", r.Channel)
 		}
@@ -127,7 +128,7 @@ func (c *Client) CMSetChannel(ctx context.Context, r command.CMSetChannel) error
 			return command.Errorf(command.Invalid, "Channel is of kind %d, want 2 (connections)", ch.kind)
 		}
 		var moved []command.Event
-		o.queue().drop(func(e *command.Event) bool {
+		o.queue().Drop(func(e *command.Event) bool {
 			mine := e.Type >= command.EventConnectRequest && e.Object == o.handle
 			if mine {
 				moved = append(moved, *e)
@@ -137,7 +138,7 @@ func (c *Client) CMSetChannel(ctx context.Context, r command.CMSetChannel) error
 		o.channel.leave()
 		o.channel = ch.join()
 		for _, e := range moved {
-			ch.events.push(e)
+			ch.events.Push(e)
 		}
 		return nil
 	})
@@ -145,17 +146,17 @@ func (c *Client) CMSetChannel(ctx context.Context, r command.CMSetChannel) error
 
 // destroyChannel ends a channel that nothing uses any more.
 func (c *Client) destroyChannel(h command.Handle) error {
-	ch := c.channels.get(h)
+	ch := c.channels.Get(h)
 	if ch == nil {
 		return notFound("channel", h)
 	}
 	if ch.uses > 0 {
 		return busy("the channel", ch.uses)
 	}
-	c.channels.remove(h)
+	c.channels.Remove(h)
 	if c.async[ch.adapter] == ch {
 		delete(c.async, ch.adapter)
 	}
-	ch.events.close()
+	ch.events.Close()
 	return nil
 }

@@ -28,7 +28,7 @@ func TestChannelOfCompletions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cq := x.c.cqs.get(q.Handle)
+	cq := x.c.cqs.Get(q.Handle)
 	fire := func() {
 		x.c.host.lock()
 		defer x.c.host.unlock()
@@ -153,7 +153,7 @@ func TestRegisterMemoryAt(t *testing.T) {
 	r := command.RegisterMemoryAt{RegisterMemory: command.RegisterMemory{PD: x.pd, Access: remoteAccess, Base: base, Length: 4096}, IOVA: 1 << 40}
 	m, err := x.c.RegisterMemoryAt(bg, r)
 	x.check(err)
-	region := x.c.mrs.get(m.Handle).region
+	region := x.c.mrs.Get(m.Handle).region
 	if region.Start() != 1<<40 || region.OwnerAddr(1<<40+5) != base+5 {
 		t.Fatalf("region starts at %#x, owner address %#x", region.Start(), region.OwnerAddr(1<<40+5))
 	}

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/eventqueue"
+	"github.com/softvpi/softvpi/internal/device/handle"
 	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/ring"
 )
@@ -20,7 +22,7 @@ const (
 type Client struct {
 	host   *Host
 	cfg    ClientConfig
-	events *eventQueue
+	events *eventqueue.Queue
 	idle   atomic.Uint32 // polls in a row that found nothing to do
 
 	// Under the baton from here on.
@@ -33,16 +35,16 @@ type Client struct {
 	keys      direct.Table
 	loans     map[*loan]struct{}
 
-	pds  objects[pd]
-	mrs  objects[mr]
-	mws  objects[mw]
-	cqs  objects[cq]
-	srqs objects[srq]
-	qps  objects[qp]
-	ahs  objects[ah]
-	cms  objects[cmid]
+	pds  handle.Table[pd]
+	mrs  handle.Table[mr]
+	mws  handle.Table[mw]
+	cqs  handle.Table[cq]
+	srqs handle.Table[srq]
+	qps  handle.Table[qp]
+	ahs  handle.Table[ah]
+	cms  handle.Table[cmid]
 
-	channels objects[channel]
+	channels handle.Table[channel]
 	async    map[uint32]*channel // by adapter: where its asynchronous events go
 }
 
@@ -54,12 +56,12 @@ func Doorbells() ring.Geometry { return ring.DoorbellGeometry(doorbellEntries) }
 // NewClient adds a program. The error is Exhausted where its first arena cannot be made.
 func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 	c := &Client{
-		host: h, cfg: cfg, events: newEventQueue(), rings: make([]uint32, doorbellBatch),
-		pds: objects[pd]{kind: command.KindPD}, mrs: objects[mr]{kind: command.KindMemory},
-		mws: objects[mw]{kind: command.KindWindow}, cqs: objects[cq]{kind: command.KindCQ},
-		srqs: objects[srq]{kind: command.KindSRQ}, qps: objects[qp]{kind: command.KindQP},
-		ahs: objects[ah]{kind: command.KindAH}, cms: objects[cmid]{kind: command.KindCM},
-		channels: objects[channel]{kind: command.KindChannel},
+		host: h, cfg: cfg, events: eventqueue.New(), rings: make([]uint32, doorbellBatch),
+		pds: handle.New[pd](command.KindPD), mrs: handle.New[mr](command.KindMemory),
+		mws: handle.New[mw](command.KindWindow), cqs: handle.New[cq](command.KindCQ),
+		srqs: handle.New[srq](command.KindSRQ), qps: handle.New[qp](command.KindQP),
+		ahs: handle.New[ah](command.KindAH), cms: handle.New[cmid](command.KindCM),
+		channels: handle.New[channel](command.KindChannel),
 	}
 	if cfg.Direct != nil {
 		t, err := direct.OpenTable(cfg.Direct.Keys())
@@ -143,7 +145,7 @@ func (c *Client) drainDoorbells() bool {
 		c.rang(command.Handle(number))
 	}
 	if scan {
-		c.qps.each((*qp).doorbell)
+		c.qps.Each((*qp).doorbell)
 	}
 	return true
 }
@@ -152,10 +154,10 @@ func (c *Client) drainDoorbells() bool {
 // something. Receives of an SRQ are taken when a message comes: nothing is to be
 // done now, and a sender that was told to wait tries again by its RNR timer.
 func (c *Client) rang(h command.Handle) {
-	switch q := c.qps.get(h); {
+	switch q := c.qps.Get(h); {
 	case q != nil:
 		q.doorbell()
-	case h != 0 && c.srqs.get(h) == nil:
+	case h != 0 && c.srqs.Get(h) == nil:
 		c.host.badDoorbells++
 	}
 }
@@ -182,7 +184,7 @@ func (q *qp) doorbell() {
 func (c *Client) corrupt() {
 	c.host.badDoorbells++
 	c.host.log.Warn("client's doorbell queue is corrupt", "client", c.cfg.Name, "pid", c.cfg.PID)
-	c.qps.each(func(q *qp) { q.fail(command.EventQPFatal) })
+	c.qps.Each(func(q *qp) { q.fail(command.EventQPFatal) })
 }
 
 // sleepDoorbells says in the doorbell queue whether the loop sleeps. Programs in
@@ -204,8 +206,8 @@ func (c *Client) Events(ctx context.Context, out []command.Event) (int, error) {
 }
 
 // take takes events of a queue for the program.
-func (c *Client) take(ctx context.Context, q *eventQueue, out []command.Event) (int, error) {
-	n, err := q.wait(ctx, out)
+func (c *Client) take(ctx context.Context, q *eventqueue.Queue, out []command.Event) (int, error) {
+	n, err := q.Wait(ctx, out)
 	for i := range out[:n] {
 		if out[i].Type == command.EventConnectRequest {
 			c.claim(out[i].NewID)
@@ -216,7 +218,7 @@ func (c *Client) take(ctx context.Context, q *eventQueue, out []command.Event) (
 
 // event queues an event for the program.
 func (c *Client) event(e command.Event) {
-	if !c.queueFor(&e).push(e) {
+	if !c.queueFor(&e).Push(e) {
 		c.host.eventOverflows++
 	}
 }

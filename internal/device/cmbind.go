@@ -149,7 +149,7 @@ func (h *Host) extendWildcards(a *adapter) {
 		return
 	}
 	for _, c := range h.clients {
-		c.cms.each(func(o *cmid) {
+		c.cms.Each(func(o *cmid) {
 			if !o.wildcard || o.state != cmBound && o.state != cmListening || !o.mayBeOn(a) {
 				return
 			}

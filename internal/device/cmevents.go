@@ -240,7 +240,7 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 func (c *Client) claim(h command.Handle) {
 	c.host.lock()
 	defer c.host.unlock()
-	if o := c.cms.get(h); o != nil && o.adapter != nil {
+	if o := c.cms.Get(h); o != nil && o.adapter != nil {
 		_ = o.adapter.cm.Claim(o.id) // it may have ended meanwhile
 	}
 }
@@ -276,7 +276,7 @@ func (o *cmid) leave() {
 // destroyCM ends a CM id: a connection with DREQ, a listener with its requests
 // that the program has not taken.
 func (c *Client) destroyCM(h command.Handle) error {
-	o := c.cms.get(h)
+	o := c.cms.Get(h)
 	if o == nil {
 		return notFound("CM id", h)
 	}
@@ -286,10 +286,10 @@ func (c *Client) destroyCM(h command.Handle) error {
 	o.leaveGroups()
 	o.unplace()
 	o.part()
-	c.cms.remove(h)
+	c.cms.Remove(h)
 	o.channel.leave()
 	var orphans []command.Handle
-	o.queue().drop(func(e *command.Event) bool {
+	o.queue().Drop(func(e *command.Event) bool {
 		if e.Type < command.EventConnectRequest || e.Object != h {
 			return false
 		}

@@ -89,13 +89,13 @@ func (c *Client) createCM(r command.CMCreate) (command.Handle, error) {
 func (c *Client) addCM(o *cmid) (command.Handle, error) {
 	o.client = c
 	var err error
-	o.handle, err = put(&c.cms, o)
+	o.handle, err = c.cms.Add(o)
 	return o.handle, err
 }
 
 // connection returns a CM id of the client.
 func (c *Client) connection(h command.Handle) (*cmid, error) {
-	o := c.cms.get(h)
+	o := c.cms.Get(h)
 	if o == nil {
 		return nil, notFound("CM id", h)
 	}

@@ -73,7 +73,7 @@ func (o *cmid) await(remote netip.Addr, timeout time.Duration) bool {
 		cancel()
 		h.lock()
 		defer h.finish()
-		if o.client.cms.get(o.handle) != o || o.removed {
+		if o.client.cms.Get(o.handle) != o || o.removed {
 			return // it was destroyed meanwhile
 		}
 		o.stop = nil

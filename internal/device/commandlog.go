@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/handle"
 )
 
 // A CommandLog counts the commands that programs give to the adapters, and keeps the last of each adapter. Commands
@@ -112,7 +113,7 @@ const unknownAdapter = -1
 
 // where is the adapter of an object.
 func (c *LoggedClient) where(h command.Handle) int {
-	kind, i := command.Kind(uint32(h)>>kindShift), uint32(h)&indexMask
+	kind, i := handle.Kind(h), handle.Index(h)
 	if kind == 0 || kind > command.KindCM {
 		return unknownAdapter
 	}
@@ -134,7 +135,7 @@ func (c *LoggedClient) where(h command.Handle) int {
 
 // learn keeps the adapter of an object.
 func (c *LoggedClient) learn(h command.Handle, adapter int) {
-	kind, i := command.Kind(uint32(h)>>kindShift), int(uint32(h)&indexMask)
+	kind, i := handle.Kind(h), int(handle.Index(h))
 	if kind == 0 || kind > command.KindCM || adapter >= 1<<8-1 {
 		return
 	}
@@ -174,28 +175,28 @@ func (c *LoggedClient) note(kind int, began time.Time, adapter int, err error) {
 func (c *Client) adapterOf(h command.Handle) *adapter {
 	c.host.lock()
 	defer c.host.unlock()
-	if p := c.pds.get(h); p != nil {
+	if p := c.pds.Get(h); p != nil {
 		return p.adapter
 	}
-	if m := c.mrs.get(h); m != nil {
+	if m := c.mrs.Get(h); m != nil {
 		return m.pd.adapter
 	}
-	if w := c.mws.get(h); w != nil {
+	if w := c.mws.Get(h); w != nil {
 		return w.pd.adapter
 	}
-	if q := c.cqs.get(h); q != nil {
+	if q := c.cqs.Get(h); q != nil {
 		return q.adapter
 	}
-	if s := c.srqs.get(h); s != nil {
+	if s := c.srqs.Get(h); s != nil {
 		return s.pd.adapter
 	}
-	if q := c.qps.get(h); q != nil {
+	if q := c.qps.Get(h); q != nil {
 		return q.adapter
 	}
-	if o := c.ahs.get(h); o != nil {
+	if o := c.ahs.Get(h); o != nil {
 		return o.pd.adapter
 	}
-	if o := c.cms.get(h); o != nil {
+	if o := c.cms.Get(h); o != nil {
 		return o.adapter
 	}
 	return nil

@@ -25,9 +25,11 @@ func TestCommandLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	var pds []command.Handle
 	for _, adapter := range []uint32{0, 1} {
 		pd, err := c.AllocPD(bg, adapter)
 		check(err)
+		pds = append(pds, pd)
 		cq, err := c.CreateCQ(bg, command.CreateCQ{Adapter: adapter, Depth: 8})
 		check(err)
 		qp, err := c.CreateQP(bg, command.CreateQP{PD: pd, Type: command.RC, SendCQ: cq.Handle, RecvCQ: cq.Handle, SendDepth: 1, RecvDepth: 1})
@@ -74,7 +76,7 @@ func TestCommandLog(t *testing.T) {
 		t.Errorf("%+v", recent)
 	}
 	for range 2 * keptCommands {
-		_, err := c.CreateAH(bg, command.CreateAH{PD: 1 << kindShift}) // it has no such PD any more, or no address
+		_, err := c.CreateAH(bg, command.CreateAH{PD: pds[0]}) // it has no such PD any more, or no address
 		if err == nil {
 			t.Fatal("made")
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/eventqueue"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -134,7 +135,7 @@ var manualCounters = []struct {
 		s.y.check(err)
 		srq, err := deaf.CreateSRQ(bg, command.CreateSRQ{PD: pd, Depth: 1})
 		s.y.check(err)
-		for range maxEvents + 1 { // each at once: fewer receives than the limit are there
+		for range eventqueue.Most + 1 { // each at once: fewer receives than the limit are there
 			s.y.check(deaf.ModifySRQ(bg, command.ModifySRQ{SRQ: srq.Handle, Limit: 1}))
 		}
 	}},

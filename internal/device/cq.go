@@ -67,7 +67,7 @@ func (c *Client) CreateCQ(ctx context.Context, r command.CreateCQ) (command.Queu
 	if q.ring, q.block, err = c.openCQ(g); err != nil {
 		return command.Queue{}, err
 	}
-	if q.handle, err = put(&c.cqs, q); err != nil {
+	if q.handle, err = c.cqs.Add(q); err != nil {
 		c.freeBlock(q.block)
 		return command.Queue{}, err
 	}
@@ -120,7 +120,7 @@ func place(b ring.Block) command.Ring {
 
 // completion returns a CQ of the client.
 func (c *Client) completion(field string, h command.Handle) (*cq, error) {
-	q := c.cqs.get(h)
+	q := c.cqs.Get(h)
 	if q == nil {
 		return nil, notFound(field, h)
 	}
@@ -264,7 +264,7 @@ func (q *cq) overflow(err error) {
 	q.notify(q.block, q.ring.Break())
 	q.channel.raise(q)
 	q.client.event(command.Event{Type: command.EventCQError, Object: q.handle, Adapter: a.index})
-	q.client.qps.each(func(p *qp) {
+	q.client.qps.Each(func(p *qp) {
 		if p.send == q || p.recv == q {
 			p.fail(command.EventQPFatal)
 		}

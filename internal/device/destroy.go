@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/handle"
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
@@ -16,7 +17,7 @@ func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handl
 	case kind == command.KindMemory && ctx.Value(promptly{}) != nil:
 		return ErrWaits
 	case kind == command.KindQP:
-		pick = c.loanOf(func() *qp { return c.qps.get(h) })
+		pick = c.loanOf(func() *qp { return c.qps.Get(h) })
 	}
 	if err := c.enterHome(ctx, pick); err != nil {
 		return err
@@ -80,20 +81,20 @@ func (c *Client) destroy(kind command.Kind, h command.Handle) (release func(), e
 }
 
 func (c *Client) destroyPD(h command.Handle) error {
-	p := c.pds.get(h)
+	p := c.pds.Get(h)
 	if p == nil {
 		return notFound("PD", h)
 	}
 	if p.uses > 0 {
 		return busy("the PD", p.uses)
 	}
-	c.pds.remove(h)
+	c.pds.Remove(h)
 	p.adapter.objects.PD--
 	return nil
 }
 
 func (c *Client) destroyMR(h command.Handle) (func(), error) {
-	m := c.mrs.get(h)
+	m := c.mrs.Get(h)
 	if m == nil || m.ending {
 		return nil, notFound("memory region", h)
 	}
@@ -118,13 +119,13 @@ func (c *Client) destroyMR(h command.Handle) (func(), error) {
 		a.objects.MR--
 		a.disown(m.region.Bytes)
 	}
-	c.mrs.remove(h)
+	c.mrs.Remove(h)
 	m.pd.uses--
 	return m.release, nil
 }
 
 func (c *Client) destroyMW(h command.Handle) error {
-	m := c.mws.get(h)
+	m := c.mws.Get(h)
 	if m == nil {
 		return notFound("memory window", h)
 	}
@@ -134,20 +135,20 @@ func (c *Client) destroyMW(h command.Handle) error {
 		}
 		m.pd.adapter.objects.MW--
 	}
-	c.mws.remove(h)
+	c.mws.Remove(h)
 	m.pd.uses--
 	return nil
 }
 
 func (c *Client) destroyCQ(h command.Handle) error {
-	q := c.cqs.get(h)
+	q := c.cqs.Get(h)
 	if q == nil {
 		return notFound("CQ", h)
 	}
 	if q.uses > 0 {
 		return busy("the CQ", q.uses)
 	}
-	c.cqs.remove(h)
+	c.cqs.Remove(h)
 	q.channel = q.channel.leave()
 	q.end(command.Errorf(command.NotFound, "the CQ was destroyed"))
 	q.adapter.removeCQ(q)
@@ -159,14 +160,14 @@ func (c *Client) destroyCQ(h command.Handle) error {
 }
 
 func (c *Client) destroySRQ(h command.Handle) error {
-	s := c.srqs.get(h)
+	s := c.srqs.Get(h)
 	if s == nil {
 		return notFound("SRQ", h)
 	}
 	if s.uses > 0 {
 		return busy("the SRQ", s.uses)
 	}
-	c.srqs.remove(h)
+	c.srqs.Remove(h)
 	s.pd.uses--
 	s.pd.adapter.objects.SRQ--
 	c.freeBlock(s.block)
@@ -174,7 +175,7 @@ func (c *Client) destroySRQ(h command.Handle) error {
 }
 
 func (c *Client) destroyQP(h command.Handle) error {
-	q := c.qps.get(h)
+	q := c.qps.Get(h)
 	if q == nil {
 		return notFound("QP", h)
 	}
@@ -182,7 +183,7 @@ func (c *Client) destroyQP(h command.Handle) error {
 		q.cm.leave()
 	}
 	q.unmake()
-	c.qps.remove(h)
+	c.qps.Remove(h)
 	q.pd.uses--
 	q.send.uses--
 	q.recv.uses--
@@ -196,11 +197,11 @@ func (c *Client) destroyQP(h command.Handle) error {
 }
 
 func (c *Client) destroyAH(h command.Handle) error {
-	o := c.ahs.get(h)
+	o := c.ahs.Get(h)
 	if o == nil {
 		return notFound("address handle", h)
 	}
-	c.ahs.remove(h)
+	c.ahs.Remove(h)
 	o.pd.uses--
 	o.pd.adapter.objects.AH--
 	return nil
@@ -253,20 +254,11 @@ func (c *Client) Close() error {
 }
 
 // closeAll destroys all objects of a kind, a batch at a time.
-func closeAll[T any](h *Host, t *objects[T], destroy func(*T)) {
-	for at := 0; ; {
+func closeAll[T any](h *Host, t *handle.Table[T], destroy func(*T)) {
+	for at := 0; at >= 0; {
 		h.lock()
-		for n := 0; at < len(t.slots) && n < closeBatch; at++ {
-			if o := t.slots[at].object; o != nil {
-				destroy(o)
-				n++
-			}
-		}
-		more := at < len(t.slots)
+		at = t.Some(at, closeBatch, destroy)
 		h.finish()
-		if !more {
-			return
-		}
 	}
 }
 
@@ -285,5 +277,5 @@ func (c *Client) leave() {
 	if c.cfg.WakeFD > 0 {
 		h.evict()
 	}
-	c.events.close()
+	c.events.Close()
 }

@@ -18,4 +18,9 @@
 //   - completions are read from the ring of the CQ; Poll drives the loop once;
 //   - WaitCQ waits until the event sequence of the CQ's ring differs from the
 //     one that the waiter saw before it armed the CQ.
+//
+// Its rooms, none of which knows this package or another room:
+//
+//   - handle: the tables by which programs name their objects;
+//   - eventqueue: the asynchronous events that a program has not read.
 package device

@@ -8,7 +8,7 @@ import (
 // ringInline runs what a doorbell of a program in this process asks for: its QP
 // sends now, without a look at what has arrived.
 func (h *Host) ringInline(c *Client, handle command.Handle) {
-	q := c.qps.get(handle)
+	q := c.qps.Get(handle)
 	if q == nil || q.tq == nil {
 		c.rang(handle)
 		return

@@ -179,7 +179,7 @@ func TestAnotherUDPPort(t *testing.T) {
 	x, y := c.a.p, c.b.p
 	src, dst := x.buffer(64), y.buffer(64)
 	c.a.lone(ring.OpWrite, ring.Success, func(wr *ring.SendWR) { wr.RemoteAddr, wr.RKey = dst.addr(0), dst.mem.RKey }, src.sge(0, 64))
-	if p := x.c.qps.get(c.a.q.Handle).tq.Route().DstPort; p != port {
+	if p := x.c.qps.Get(c.a.q.Handle).tq.Route().DstPort; p != port {
 		t.Errorf("packets go to port %d, want %d", p, port)
 	}
 	_, usual := overUDP(false)(t, AdapterConfig{})

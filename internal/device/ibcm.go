@@ -57,7 +57,7 @@ func (o *cmid) waiting(until clock.Time, late func(now clock.Time, err error)) (
 		a.ib.waits.end(w)
 	}
 	still = func() bool {
-		if over || o.removed || o.adapter != a || a.ids[id] != o || o.client.cms.get(o.handle) != o {
+		if over || o.removed || o.adapter != a || a.ids[id] != o || o.client.cms.Get(o.handle) != o {
 			return false
 		}
 		o.stop()
@@ -175,13 +175,13 @@ func (o *cmid) joinGroupIB(r *command.CMJoin, q *qp) {
 	}
 	group, pair := r.Group, r.QP
 	a.joinIB(now, mgid, state, func(now clock.Time, rec *mad.MCMemberRecord, err error) {
-		if o.removed || o.adapter != a || o.client.cms.get(o.handle) != o {
+		if o.removed || o.adapter != a || o.client.cms.Get(o.handle) != o {
 			if err == nil {
 				a.leaveIB(now, mgid)
 			}
 			return
 		}
-		if q = o.client.qps.get(pair); err == nil && q != nil && q.tq != nil && state == mad.JoinFull {
+		if q = o.client.qps.Get(pair); err == nil && q != nil && q.tq != nil && state == mad.JoinFull {
 			if err = a.attach(q, netip.AddrFrom16(mgid)); err != nil {
 				a.leaveIB(now, mgid)
 			}

@@ -170,7 +170,7 @@ func TestConnectionsFollowTheLID(t *testing.T) {
 	p.check(err)
 	c.change(h, func(n *link.Port) { n.LID = 12 })
 	h.lock()
-	qr, ar := *h.adapters[0].byNumber[q.q.Number].tq.Route(), p.c.ahs.get(ah).route
+	qr, ar := *h.adapters[0].byNumber[q.q.Number].tq.Route(), p.c.ahs.Get(ah).route
 	h.unlock()
 	if qr.Src != frame.LIDAddr(12) || ar.Src != frame.LIDAddr(12) {
 		t.Errorf("the connection comes from %v, the address handle from %v, want LID 12", qr.Src, ar.Src)

@@ -325,7 +325,7 @@ func (a *adapter) moveRoutes() {
 		}
 	}
 	for _, c := range a.host.clients {
-		c.ahs.each(func(o *ah) {
+		c.ahs.Each(func(o *ah) {
 			if o.pd.adapter == a {
 				a.ib.from(&o.route)
 			}

@@ -55,7 +55,7 @@ func (c *Client) answered(ctx context.Context, which func() *adapter, start func
 	case err := <-over:
 		return err
 	case <-ctx.Done():
-		return canceled(ctx)
+		return command.Ended(ctx)
 	}
 }
 
@@ -83,7 +83,7 @@ func (c *Client) joinFirst(ctx context.Context, h command.Handle, group netip.Ad
 	}
 	err = c.answered(ctx, func() *adapter { return c.ownerOf(h) }, func(a *adapter, now clock.Time, done func(error)) {
 		mgid = a.mgid(group)
-		if q := c.qps.get(h); q.attached(mgid) {
+		if q := c.qps.Get(h); q.attached(mgid) {
 			mgid = ib.GID{}
 			done(nil)
 			return
@@ -100,7 +100,7 @@ func (c *Client) joinFirst(ctx context.Context, h command.Handle, group netip.Ad
 
 // ownerOf is the adapter of a QP, nil where there is no such QP. The caller holds the baton.
 func (c *Client) ownerOf(h command.Handle) *adapter {
-	if q := c.qps.get(h); q != nil && q.tq != nil {
+	if q := c.qps.Get(h); q != nil && q.tq != nil {
 		return q.adapter
 	}
 	return nil
@@ -122,7 +122,7 @@ func (h *Host) AskSA(ctx context.Context, index uint32, r sa.Request) ([mad.SADa
 	case answer := <-over:
 		return answer.Data, answer.Err
 	case <-ctx.Done():
-		return [mad.SADataLen]byte{}, canceled(ctx)
+		return [mad.SADataLen]byte{}, command.Ended(ctx)
 	}
 }
 

@@ -91,8 +91,8 @@ func (h *Host) snapshot(qps bool) Snapshot {
 			Name: c.cfg.Name, PID: c.cfg.PID, UID: c.cfg.UID, Attached: c.cfg.Attached, MemoryPath: c.cfg.MemoryPath,
 			ArenaBytes: used,
 			Objects: ObjectCounts{
-				PD: c.pds.live, MR: c.mrs.live, MW: c.mws.live, CQ: c.cqs.live, SRQ: c.srqs.live,
-				QP: c.qps.live, AH: c.ahs.live, CM: c.cms.live,
+				PD: c.pds.Live(), MR: c.mrs.Live(), MW: c.mws.Live(), CQ: c.cqs.Live(), SRQ: c.srqs.Live(),
+				QP: c.qps.Live(), AH: c.ahs.Live(), CM: c.cms.Live(),
 			},
 		})
 	}

@@ -110,7 +110,7 @@ func (s *Inspection) queues(a *adapter, most int) {
 		}
 	}
 	for _, c := range a.host.clients {
-		c.srqs.each(func(q *srq) {
+		c.srqs.Each(func(q *srq) {
 			switch {
 			case q.pd.adapter != a:
 			case len(s.SRQs) >= most:
@@ -119,7 +119,7 @@ func (s *Inspection) queues(a *adapter, most int) {
 				s.SRQs = append(s.SRQs, q.inspect())
 			}
 		})
-		s.Queues = append(s.Queues, c.events.inspect(c))
+		s.Queues = append(s.Queues, c.inspectEvents())
 	}
 }
 
@@ -138,9 +138,7 @@ func (s *srq) inspect() SRQInspection {
 	}
 }
 
-func (q *eventQueue) inspect(c *Client) EventQueueInspection {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	waiting := q.queue[q.head:]
-	return EventQueueInspection{c.cfg.Name, c.cfg.PID, len(waiting), slices.Clone(waiting[:min(len(waiting), listedEvents)])}
+func (c *Client) inspectEvents() EventQueueInspection {
+	waiting, first := c.events.Peek(listedEvents)
+	return EventQueueInspection{c.cfg.Name, c.cfg.PID, waiting, first}
 }

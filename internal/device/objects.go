@@ -53,7 +53,7 @@ const allAccess = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | m
 // begin takes the baton for a command of c on an adapter.
 func (c *Client) begin(ctx context.Context, index uint32) (*adapter, error) {
 	if ctx.Err() != nil {
-		return nil, canceled(ctx)
+		return nil, command.Ended(ctx)
 	}
 	c.host.lock()
 	a, err := c.usable(index)
@@ -79,7 +79,7 @@ func (c *Client) usable(index uint32) (*adapter, error) {
 // enter takes the baton for a command of c on objects.
 func (c *Client) enter(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return canceled(ctx)
+		return command.Ended(ctx)
 	}
 	c.host.lock()
 	if c.closed {
@@ -102,7 +102,7 @@ func (c *Client) room(a *adapter, what string, live int, most uint32) error {
 }
 
 func (c *Client) live() int {
-	return c.pds.live + c.mrs.live + c.mws.live + c.cqs.live + c.srqs.live + c.qps.live + c.ahs.live + c.cms.live
+	return c.pds.Live() + c.mrs.Live() + c.mws.Live() + c.cqs.Live() + c.srqs.Live() + c.qps.Live() + c.ahs.Live() + c.cms.Live()
 }
 
 // AllocPD implements command.Commands.
@@ -117,25 +117,16 @@ func (c *Client) AllocPD(ctx context.Context, index uint32) (command.Handle, err
 	}
 	a.nextPD++
 	p := &pd{adapter: a, number: a.nextPD}
-	if p.handle, err = put(&c.pds, p); err != nil {
+	if p.handle, err = c.pds.Add(p); err != nil {
 		return 0, err
 	}
 	a.objects.PD++
 	return p.handle, nil
 }
 
-// put adds an object to a client's table.
-func put[T any](t *objects[T], o *T) (command.Handle, error) {
-	h, ok := t.add(o)
-	if !ok {
-		return 0, command.Errorf(command.Exhausted, "the client has no free handles")
-	}
-	return h, nil
-}
-
 // domain returns a PD on an adapter that takes new requests.
 func (c *Client) domain(h command.Handle) (*pd, error) {
-	p := c.pds.get(h)
+	p := c.pds.Get(h)
 	if p == nil {
 		return nil, notFound("PD", h)
 	}
@@ -213,7 +204,7 @@ func (c *Client) register(ctx context.Context, r command.RegisterMemory, iova *u
 		return command.Memory{}, asError(err)
 	}
 	m := &mr{pd: p, region: region, release: got.Release, segment: r.Segment, offset: r.SegmentOffset}
-	if m.handle, err = put(&c.mrs, m); err != nil {
+	if m.handle, err = c.mrs.Add(m); err != nil {
 		_ = a.memory.Deregister(region.Key)
 		return command.Memory{}, err
 	}
@@ -258,7 +249,7 @@ func (c *Client) AllocWindow(ctx context.Context, h command.Handle, typ uint32) 
 		return command.Memory{}, asError(err)
 	}
 	m := &mw{pd: p, window: w}
-	if m.handle, err = put(&c.mws, m); err != nil {
+	if m.handle, err = c.mws.Add(m); err != nil {
 		_ = a.memory.FreeWindow(w.Key())
 		return command.Memory{}, err
 	}
@@ -270,7 +261,7 @@ func (c *Client) AllocWindow(ctx context.Context, h command.Handle, typ uint32) 
 // CreateAH implements command.Commands.
 func (c *Client) CreateAH(ctx context.Context, r command.CreateAH) (command.Handle, error) {
 	err := c.resolve(ctx, func() *adapter {
-		if p := c.pds.get(r.PD); p != nil {
+		if p := c.pds.Get(r.PD); p != nil {
 			return p.adapter
 		}
 		return nil
@@ -295,7 +286,7 @@ func (c *Client) CreateAH(ctx context.Context, r command.CreateAH) (command.Hand
 		return 0, err
 	}
 	o := &ah{pd: p, route: route}
-	if o.handle, err = put(&c.ahs, o); err != nil {
+	if o.handle, err = c.ahs.Add(o); err != nil {
 		return 0, err
 	}
 	p.uses++
@@ -305,7 +296,7 @@ func (c *Client) CreateAH(ctx context.Context, r command.CreateAH) (command.Hand
 
 // resolveAH is the route of an address handle in a request of a QP in pd.
 func (c *Client) resolveAH(h uint32, p *pd) *frame.Route {
-	if o := c.ahs.get(command.Handle(h)); o != nil && o.pd == p {
+	if o := c.ahs.Get(command.Handle(h)); o != nil && o.pd == p {
 		return &o.route
 	}
 	return nil

@@ -142,7 +142,7 @@ func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
 		return out, asError(err)
 	}
 	q.number = q.tq.Number()
-	if q.handle, err = put(&c.qps, q); err != nil {
+	if q.handle, err = c.qps.Add(q); err != nil {
 		a.engine.Destroy(c.host.now(), q.tq)
 		return out, err
 	}
@@ -163,7 +163,7 @@ func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
 
 // pair returns a QP of the client that takes commands.
 func (c *Client) pair(h command.Handle) (*qp, error) {
-	q := c.qps.get(h)
+	q := c.qps.Get(h)
 	if q == nil {
 		return nil, notFound("QP", h)
 	}
@@ -180,7 +180,7 @@ func (c *Client) ModifyQP(ctx context.Context, m command.ModifyQP) error {
 			return err
 		}
 	}
-	if err := c.enterHome(ctx, c.loanOf(func() *qp { return c.qps.get(m.QP) })); err != nil {
+	if err := c.enterHome(ctx, c.loanOf(func() *qp { return c.qps.Get(m.QP) })); err != nil {
 		return err
 	}
 	defer c.host.finish()

@@ -102,7 +102,7 @@ func (c *Client) allLoans() []*loan { return slices.Collect(maps.Keys(c.loans)) 
 // loansAt returns the pairs whose QPs complete to a CQ.
 func (c *Client) loansAt(h command.Handle) func() []*loan {
 	return func() (list []*loan) {
-		q := c.cqs.get(h)
+		q := c.cqs.Get(h)
 		for r := range c.loans {
 			for _, e := range r.ends {
 				if e.send == q || e.recv == q {

@@ -83,7 +83,7 @@ func TestLocalPathCompletesBothEndsInOneStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.lock()
-		from.p.c.qps.get(from.q.Handle).doorbell()
+		from.p.c.qps.Get(from.q.Handle).doorbell()
 		h.step()
 		for _, a := range h.adapters {
 			if a.engine.Undelivered() {

@@ -84,7 +84,7 @@ func (c *Client) CreateSRQ(ctx context.Context, r command.CreateSRQ) (command.Qu
 	if s.ring, s.block, err = c.openRecv(g); err != nil {
 		return command.Queue{}, err
 	}
-	if s.handle, err = put(&c.srqs, s); err != nil {
+	if s.handle, err = c.srqs.Add(s); err != nil {
 		c.freeBlock(s.block)
 		return command.Queue{}, err
 	}
@@ -109,7 +109,7 @@ func (c *Client) openRecv(g ring.Geometry) (*ring.Recv, ring.Block, error) {
 }
 
 func (c *Client) shared(h command.Handle) (*srq, error) {
-	s := c.srqs.get(h)
+	s := c.srqs.Get(h)
 	if s == nil {
 		return nil, notFound("SRQ", h)
 	}

@@ -87,7 +87,7 @@ func (a *adapter) disable() (releases []func()) {
 
 // takeConnections ends the CM ids of a client on the adapter.
 func (a *adapter) takeConnections(c *Client) {
-	c.cms.each(func(o *cmid) {
+	c.cms.Each(func(o *cmid) {
 		if o.adapter != a {
 			o.others = slices.DeleteFunc(o.others, func(p placed) bool {
 				if p.adapter == a {
@@ -115,19 +115,19 @@ func (a *adapter) takeConnections(c *Client) {
 // takeObjects releases what a client has on the adapter. The handles stay until
 // the program destroys them, and so do its rings, where it finds what was flushed.
 func (a *adapter) takeObjects(c *Client) (releases []func()) {
-	c.qps.each(func(q *qp) {
+	c.qps.Each(func(q *qp) {
 		if q.adapter == a {
 			q.unmake()
 		}
 	})
-	c.mws.each(func(m *mw) {
+	c.mws.Each(func(m *mw) {
 		if m.pd.adapter == a && m.window != nil {
 			_ = a.memory.FreeWindow(m.window.Key())
 			m.window = nil
 			a.objects.MW--
 		}
 	})
-	c.mrs.each(func(m *mr) {
+	c.mrs.Each(func(m *mr) {
 		if m.pd.adapter == a && m.region != nil {
 			m.withdraw(c)                         // nobody is inside of an operation: the pairs are at home
 			_ = a.memory.Deregister(m.region.Key) // its windows are gone
@@ -140,7 +140,7 @@ func (a *adapter) takeObjects(c *Client) (releases []func()) {
 			}
 		}
 	})
-	c.cqs.each(func(q *cq) {
+	c.cqs.Each(func(q *cq) {
 		if q.adapter == a {
 			q.end(errRemoved())
 		}

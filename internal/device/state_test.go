@@ -233,7 +233,7 @@ func TestResizeCQ(t *testing.T) {
 func unpolled(p *program, q *queue) (int, error) {
 	p.host.lock()
 	defer p.host.unlock()
-	return p.c.cqs.get(q.q.Handle).ring.Unpolled()
+	return p.c.cqs.Get(q.q.Handle).ring.Unpolled()
 }
 
 // The limit of an SRQ raises one event, when fewer receives are left (IBA

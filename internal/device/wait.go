@@ -99,7 +99,7 @@ func (h *Host) giveWay(n uint32) {
 func (c *Client) WaitCQ(ctx context.Context, handle command.Handle, seq uint32) (uint32, error) {
 	h := c.host
 	h.lock()
-	q := c.cqs.get(handle)
+	q := c.cqs.Get(handle)
 	if q == nil {
 		h.unlock()
 		return 0, notFound("CQ", handle)
@@ -115,7 +115,7 @@ func (c *Client) WaitCQ(ctx context.Context, handle command.Handle, seq uint32) 
 			return s, err
 		}
 		if ctx.Err() != nil {
-			return 0, canceled(ctx)
+			return 0, command.Ended(ctx)
 		}
 		worked, _ := h.drive()
 		if s, err, ok := w.happened(); ok {

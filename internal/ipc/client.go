@@ -88,11 +88,11 @@ func (c *Client) call(ctx context.Context, op opcode, body []byte) (reply, error
 	select {
 	case c.calls.slots <- struct{}{}:
 	case <-ctx.Done():
-		return reply{}, canceled(ctx)
+		return reply{}, command.Ended(ctx)
 	}
 	defer func() { <-c.calls.slots }()
 	if ctx.Err() != nil {
-		return reply{}, canceled(ctx)
+		return reply{}, command.Ended(ctx)
 	}
 	id, ch, err := c.calls.add()
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *Client) call(ctx context.Context, op opcode, body []byte) (reply, error
 		return r, r.err
 	}
 	c.tracks.left(c)
-	return reply{}, canceled(ctx)
+	return reply{}, command.Ended(ctx)
 }
 
 // answered waits for the answer to a request; false: the context ended first. Where the
@@ -140,14 +140,6 @@ func (c *Client) answered(ctx context.Context, ch chan reply) (reply, bool) {
 			return reply{}, false
 		}
 	}
-}
-
-// canceled is the error of a call that its context ended.
-func canceled(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return command.Errorf(command.TimedOut, "the deadline of the call has passed")
-	}
-	return command.Errorf(command.Canceled, "the call was canceled")
 }
 
 // removed is the error of everything once the stream has ended.
@@ -341,7 +333,7 @@ func (c *Client) CMAccept(ctx context.Context, q command.CMAccept) error {
 // CMEstablish implements command.Commands. It does not wait for the driver.
 func (c *Client) CMEstablish(ctx context.Context, id command.Handle) error {
 	if ctx.Err() != nil {
-		return canceled(ctx)
+		return command.Ended(ctx)
 	}
 	if err := c.calls.failure(); err != nil {
 		return err
@@ -435,7 +427,7 @@ func (q *eventQueue) wait(ctx context.Context, out []command.Event) (n, free int
 		select {
 		case <-q.news:
 		case <-ctx.Done():
-			return 0, 0, canceled(ctx)
+			return 0, 0, command.Ended(ctx)
 		}
 	}
 }

@@ -99,12 +99,12 @@ func (c *Client) attach(ctx context.Context, o Options, path uint32) error {
 	defer stop()
 	if err := c.hello(o, path); err != nil {
 		if ctx.Err() != nil {
-			return canceled(ctx)
+			return command.Ended(ctx)
 		}
 		return err
 	}
 	if !stop() {
-		return canceled(ctx)
+		return command.Ended(ctx)
 	}
 	return c.conn.SetDeadline(time.Time{})
 }

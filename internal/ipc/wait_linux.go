@@ -92,7 +92,7 @@ func (c *Client) WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uin
 			return 0, c.calls.failure()
 		}
 		if ctx.Err() != nil {
-			return 0, canceled(ctx)
+			return 0, command.Ended(ctx)
 		}
 		if now := c.words.get(cq); now != word {
 			if now == nil {

@@ -1,19 +1,21 @@
-package device
+// Package eventqueue holds the asynchronous events of a program, or of one of its channels, until it reads them.
+package eventqueue
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// maxEvents bounds the events that a client has not read; past it new ones are
+// Most is how many events a program may leave unread; past it new ones are
 // dropped and counted as "EQ overflows". Connection requests are bounded by the
 // listeners' backlogs long before that.
-const maxEvents = 1 << 16
+const Most = 1 << 16
 
-// eventQueue holds the events of a client until it reads them.
-type eventQueue struct {
+// Queue holds events until they are read. Its methods are safe for concurrent use.
+type Queue struct {
 	mu     sync.Mutex
 	queue  []command.Event
 	head   int
@@ -21,16 +23,17 @@ type eventQueue struct {
 	news   chan struct{} // one token: there may be events
 }
 
-func newEventQueue() *eventQueue { return &eventQueue{news: make(chan struct{}, 1)} }
+// New makes an empty queue.
+func New() *Queue { return &Queue{news: make(chan struct{}, 1)} }
 
-// push adds an event and wakes a reader; it reports false when the queue is full.
-func (q *eventQueue) push(e command.Event) bool {
+// Push adds an event and wakes a reader; it reports false when the queue is full.
+func (q *Queue) Push(e command.Event) bool {
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
 		return true
 	}
-	if len(q.queue)-q.head >= maxEvents {
+	if len(q.queue)-q.head >= Most {
 		q.mu.Unlock()
 		return false
 	}
@@ -40,9 +43,9 @@ func (q *eventQueue) push(e command.Event) bool {
 	return true
 }
 
-// drop removes the waiting events for which stale is true: those of an object
+// Drop removes the waiting events for which stale is true: those of an object
 // that is no more.
-func (q *eventQueue) drop(stale func(*command.Event) bool) {
+func (q *Queue) Drop(stale func(*command.Event) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	keep := q.queue[:q.head]
@@ -54,14 +57,15 @@ func (q *eventQueue) drop(stale func(*command.Event) bool) {
 	q.queue = keep
 }
 
-func (q *eventQueue) close() {
+// Close ends the queue: what waits can still be read, what comes is dropped.
+func (q *Queue) Close() {
 	q.mu.Lock()
 	q.closed = true
 	q.mu.Unlock()
 	q.signal()
 }
 
-func (q *eventQueue) signal() {
+func (q *Queue) signal() {
 	select {
 	case q.news <- struct{}{}:
 	default:
@@ -69,7 +73,7 @@ func (q *eventQueue) signal() {
 }
 
 // take copies events that wait to out.
-func (q *eventQueue) take(out []command.Event) (n int, closed bool) {
+func (q *Queue) take(out []command.Event) (n int, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n = copy(out, q.queue[q.head:])
@@ -89,8 +93,9 @@ func (q *eventQueue) take(out []command.Event) (n int, closed bool) {
 	return n, q.closed
 }
 
-// wait returns at least one event.
-func (q *eventQueue) wait(ctx context.Context, out []command.Event) (int, error) {
+// Wait waits for events and copies them to out; it returns how many, at least one. Errors are *command.Error: TimedOut or
+// Canceled by ctx, Canceled where the queue was closed and is empty, Invalid where out has no room.
+func (q *Queue) Wait(ctx context.Context, out []command.Event) (int, error) {
 	if len(out) == 0 {
 		return 0, command.Errorf(command.Invalid, "out: needs room for at least one event")
 	}
@@ -105,15 +110,15 @@ func (q *eventQueue) wait(ctx context.Context, out []command.Event) (int, error)
 		select {
 		case <-q.news:
 		case <-ctx.Done():
-			return 0, canceled(ctx)
+			return 0, command.Ended(ctx)
 		}
 	}
 }
 
-// canceled is the error of a command that its context ended.
-func canceled(ctx context.Context) error {
-	if context.Cause(ctx) == context.DeadlineExceeded {
-		return command.Errorf(command.TimedOut, "the deadline of the call has passed")
-	}
-	return command.Errorf(command.Canceled, "the call was canceled")
+// Peek returns how many events wait, and the first of them, at most so many.
+func (q *Queue) Peek(most int) (waiting int, first []command.Event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all := q.queue[q.head:]
+	return len(all), slices.Clone(all[:min(len(all), most)])
 }

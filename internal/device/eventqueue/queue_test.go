@@ -1,0 +1,100 @@
+package eventqueue
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+func event(object command.Handle) command.Event { return command.Event{Object: object} }
+
+// Events come in the order in which they were pushed, however few are read at a time; one that was dropped does not.
+func TestOrder(t *testing.T) {
+	q := New()
+	const all = 5000
+	for i := range command.Handle(all) {
+		if !q.Push(event(i)) {
+			t.Fatal("full")
+		}
+	}
+	q.Drop(func(e *command.Event) bool { return e.Object%3 == 0 })
+	out := make([]command.Event, 7)
+	next, got := command.Handle(1), 0
+	for got < all-all/3-1 {
+		n, err := q.Wait(t.Context(), out)
+		if err != nil || n == 0 {
+			t.Fatal(n, err)
+		}
+		for _, e := range out[:n] {
+			if e.Object != next {
+				t.Fatalf("event %d, want %d", e.Object, next)
+			}
+			if next++; next%3 == 0 {
+				next++
+			}
+		}
+		got += n
+	}
+	if waiting, first := q.Peek(9); waiting != 0 || len(first) != 0 {
+		t.Errorf("%d wait: %v", waiting, first)
+	}
+}
+
+// A full queue refuses events and keeps what it has; a closed one is read to its end, and then says so to all who wait.
+func TestBounds(t *testing.T) {
+	q := New()
+	for i := range command.Handle(Most) {
+		if !q.Push(event(i)) {
+			t.Fatalf("full at %d", i)
+		}
+	}
+	if q.Push(event(1)) {
+		t.Error("there was room for one more")
+	}
+	if waiting, first := q.Peek(2); waiting != Most || len(first) != 2 || first[1].Object != 1 {
+		t.Errorf("%d wait: %v", waiting, first)
+	}
+	q.Close()
+	if !q.Push(event(1)) {
+		t.Error("a closed queue counts what it drops as lost")
+	}
+	out := make([]command.Event, Most)
+	if n, err := q.Wait(t.Context(), out); n != Most || err != nil {
+		t.Errorf("%d events: %v", n, err)
+	}
+	for range 2 {
+		if _, err := q.Wait(t.Context(), out); !errors.Is(err, &command.Error{Code: command.Canceled}) {
+			t.Errorf("closed: %v", err)
+		}
+	}
+}
+
+// Who waits is woken by an event, and by the end of its context.
+func TestWait(t *testing.T) {
+	q := New()
+	out := make([]command.Event, 1)
+	if _, err := q.Wait(t.Context(), nil); !errors.Is(err, &command.Error{Code: command.Invalid}) {
+		t.Errorf("no room: %v", err)
+	}
+	done := make(chan error)
+	go func() {
+		_, err := q.Wait(t.Context(), out)
+		done <- err
+	}()
+	q.Push(event(7))
+	if err := <-done; err != nil || out[0].Object != 7 {
+		t.Errorf("%v: %v", err, out)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := q.Wait(ctx, out); !errors.Is(err, &command.Error{Code: command.Canceled}) {
+		t.Errorf("canceled: %v", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 1)
+	defer cancel()
+	if _, err := q.Wait(ctx, out); !errors.Is(err, &command.Error{Code: command.TimedOut}) {
+		t.Errorf("its time has passed: %v", err)
+	}
+}
