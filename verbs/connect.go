@@ -59,6 +59,7 @@ func (id *ID) request(ctx context.Context, op string, remote netip.AddrPort, qp 
 	}
 	c.mu.Unlock()
 	if qp != nil {
+		qp.inUse.Store(true)
 		cmd.QP = qp.handle
 	}
 	h, err := c.host.backend.CMConnect(ctx, cmd)
@@ -168,6 +169,7 @@ func (id *ID) Accept(ctx context.Context, qp *QP, p ConnParam) error {
 	}
 	cmd := command.CMAccept{ID: c.handle(), Param: param}
 	if qp != nil {
+		qp.inUse.Store(true)
 		cmd.QP = qp.handle
 	}
 	if err := c.host.backend.CMAccept(ctx, cmd); err != nil {

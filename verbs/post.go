@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"errors"
+	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -96,7 +97,7 @@ func (qp *QP) PostSends(wrs []SendWR) (n int, err error) {
 // PostRecv posts a receive. A QP with an SRQ has no receive queue of its own:
 // ErrState.
 func (qp *QP) PostRecv(wr *RecvWR) error {
-	if qp.recv == nil {
+	if qp.cfg.SRQ != nil {
 		return errHasSRQ
 	}
 	if qp.life.over() {
@@ -105,7 +106,10 @@ func (qp *QP) PostRecv(wr *RecvWR) error {
 	qp.recvMu.Lock()
 	err := qp.putRecv(wr)
 	qp.recvMu.Unlock()
-	if err != nil || qp.taken() {
+	// Nobody waits for receives before the queue pair is ready to receive: who makes it so
+	// finds those that are in the ring. (The command follows inUse, and that is read
+	// after the receive was put there.)
+	if err != nil || !qp.inUse.Load() || qp.taken() {
 		return err
 	}
 	qp.backend.Doorbell(qp.handle)
@@ -135,7 +139,7 @@ func (qp *QP) putRecv(wr *RecvWR) error {
 		return errRecvFull
 	}
 	qp.receives.Add(1)
-	err := postRecv(qp.recv, &qp.recvWR, wr, qp.cfg.RecvSGE)
+	err := postRecv(&qp.recv, wr, qp.cfg.RecvSGE)
 	if err != nil {
 		qp.receives.Add(-1)
 	}
@@ -161,15 +165,11 @@ func IsQueueFull(err error) bool {
 	return err == error(errSendFull) || err == error(errRecvFull) || errors.Is(err, ErrQueueFull)
 }
 
-func postRecv(r *ring.Recv, out *ring.RecvWR, wr *RecvWR, sges int) error {
+func postRecv(r *ring.Recv, wr *RecvWR, sges int) error {
 	if len(wr.SGE) > sges {
 		return newError("post receive", ErrInvalid, "SGE has %d entries, at most %d", len(wr.SGE), sges)
 	}
-	out.ID, out.NumSGE = wr.ID, uint32(len(wr.SGE))
-	for i := range wr.SGE {
-		out.SGE[i] = ring.SGE(wr.SGE[i])
-	}
-	switch err := r.Post(out); {
+	switch err := r.PostList(wr.ID, ringSGEs(wr.SGE)); {
 	case err == nil:
 		return nil
 	case err == ring.ErrFull:
@@ -181,6 +181,13 @@ func postRecv(r *ring.Recv, out *ring.RecvWR, wr *RecvWR, sges int) error {
 	}
 }
 
+// ringSGEs is a list as rings have it: the two types are one but for their names, which the
+// conversion of an element checks.
+func ringSGEs(list []SGE) []ring.SGE {
+	_ = ring.SGE(SGE{})
+	return unsafe.Slice((*ring.SGE)(unsafe.Pointer(unsafe.SliceData(list))), len(list))
+}
+
 func (qp *QP) putSend(wr *SendWR) error {
 	if qp.closed {
 		return errSendClosed
@@ -188,7 +195,6 @@ func (qp *QP) putSend(wr *SendWR) error {
 	if qp.life.over() {
 		return errSendRemoved
 	}
-	out := &qp.sendWR
 	if err := qp.checkSend(wr); err != nil {
 		return err
 	}
@@ -196,6 +202,10 @@ func (qp *QP) putSend(wr *SendWR) error {
 	if signaled && qp.sends.Load() >= qp.sendPlaces {
 		return errSendFull
 	}
+	if qp.scratch == nil {
+		qp.scratch = &scratch{inline: make([]byte, qp.cfg.Inline)}
+	}
+	out := &qp.scratch.wr
 	out.ID, out.Op, out.Flags = wr.ID, ring.WROp(wr.Op), ring.WRFlags(wr.Flags)
 	out.RemoteAddr, out.RKey = wr.RemoteAddr, wr.RKey
 	out.Imm, out.CompareAdd, out.Swap, out.Access = wr.Imm, 0, 0, 0
@@ -203,7 +213,7 @@ func (qp *QP) putSend(wr *SendWR) error {
 	if wr.Inline != nil {
 		out.Flags |= ring.Inline
 		// A copy, so that the caller's bytes may lie on its stack.
-		out.Inline = qp.inline[:copy(qp.inline, wr.Inline)]
+		out.Inline = qp.scratch.inline[:copy(qp.scratch.inline, wr.Inline)]
 	} else {
 		out.NumSGE = uint8(len(wr.SGE))
 		for i := range wr.SGE {
@@ -240,7 +250,7 @@ func (qp *QP) putSend(wr *SendWR) error {
 func (qp *QP) publish(out *ring.SendWR) error {
 	i := qp.initiator()
 	lent := i != nil && i.Lent()
-	if lent && i.CatchUp(qp.send) && i.Execute(out) {
+	if lent && i.CatchUp(&qp.send) && i.Execute(out) {
 		out.Inline = nil
 		return nil
 	}

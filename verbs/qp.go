@@ -88,16 +88,22 @@ type QP struct {
 
 	direct *direct.Slot // nil where requests always go to the adapter
 
+	inUse atomic.Bool // it may be ready to receive, or in the error state: receives ring the doorbell
+
 	sendMu   sync.Mutex
 	followed bool // in the list of its send CQ
 	rings    bool // a request was put into the ring, and the doorbell is to be rung
-	send     *ring.Send
-	sendWR   ring.SendWR // scratch
-	inline   []byte      // scratch
+	send     ring.Send
+	scratch  *scratch // made by the first request: many connections are idle for long
 
 	recvMu sync.Mutex
-	recv   *ring.Recv // nil with an SRQ
-	recvWR ring.RecvWR
+	recv   ring.Recv // not open with an SRQ
+}
+
+// scratch is where a request is put together.
+type scratch struct {
+	wr     ring.SendWR
+	inline []byte
 }
 
 func (c *QPConfig) check(l *Attributes) error {
@@ -153,7 +159,7 @@ func (pd *PD) CreateQP(c QPConfig) (*QP, error) {
 	if err != nil {
 		return nil, wrap("create qp", err)
 	}
-	qp := &QP{pd: pd, backend: h.backend, handle: q.Handle, number: q.Number, cfg: c, life: life, inline: make([]byte, c.Inline)}
+	qp := &QP{pd: pd, backend: h.backend, handle: q.Handle, number: q.Number, cfg: c, life: life}
 	if err := qp.open(&q); err != nil {
 		_ = qp.Close()
 		return nil, err
@@ -173,15 +179,19 @@ func (qp *QP) open(q *command.QueuePair) error {
 	if err != nil {
 		return err
 	}
-	qp.send, err = ring.OpenSend(mem, ring.Geometry{Entries: int(q.SendDepth), Stride: int(q.SendStride)})
-	if err != nil {
+	if err := qp.send.Open(mem, ring.Geometry{Entries: int(q.SendDepth), Stride: int(q.SendStride)}); err != nil {
 		return newError("map ring", ErrInternal, "%v", err)
 	}
 	if qp.cfg.SRQ != nil {
 		return nil
 	}
-	qp.recv, err = h.openRecv(ring.OpenRecv, q.Recv, q.RecvDepth, q.RecvStride)
-	return err
+	if mem, err = h.ringMemory(q.Recv); err != nil {
+		return err
+	}
+	if err := qp.recv.Open(mem, ring.Geometry{Entries: int(q.RecvDepth), Stride: int(q.RecvStride)}); err != nil {
+		return newError("map ring", ErrInternal, "%v", err)
+	}
+	return nil
 }
 
 // Number returns the 24-bit QP number that peers name the QP by.
@@ -286,12 +296,15 @@ func (qp *QP) Modify(a QPAttr, mask QPMask) error {
 		m.SQDNotify = 1
 	}
 	h := qp.pd.dev.host
+	if mask&MaskState != 0 && a.State > StateInit {
+		qp.inUse.Store(true)
+	}
 	if err := h.backend.ModifyQP(h.ctx, m); err != nil {
 		return wrap("modify qp", err)
 	}
 	if mask&MaskState != 0 && a.State == StateReset { // requests are gone without completions (IBA 10.3.1)
 		qp.cfg.SendCQ.vacate(qp, 0, &qp.sends)
-		if qp.recv != nil {
+		if qp.cfg.SRQ == nil {
 			qp.cfg.RecvCQ.vacate(qp, ring.ReceiveSide, &qp.receives)
 		}
 	}

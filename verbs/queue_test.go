@@ -313,3 +313,32 @@ func TestWatcherEndsWithTheHost(t *testing.T) {
 		t.Error("a closed host lists devices")
 	}
 }
+
+// Receives that were posted before a QP is of use ring no doorbell; they are there when it
+// is, and those that are posted later are noticed: in the error state by a flush.
+func TestReceivesBeforeUse(t *testing.T) {
+	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+		s := newSide(t, b, 0, verbs.RC)
+		ok(t, s.qp.Modify(verbs.QPAttr{State: verbs.StateInit}, verbs.MaskState|verbs.MaskPKeyIndex|verbs.MaskAccess))
+		s.recv(t, 1)
+		ok(t, s.qp.Flush())
+		s.want(t, verbs.CompletedRecv, verbs.WRFlush)
+		s.recv(t, 2)
+		if wc := s.want(t, verbs.CompletedRecv, verbs.WRFlush); wc.ID != 2 {
+			t.Errorf("receive %d was flushed, want 2", wc.ID)
+		}
+		server, client := newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)
+		for i := range uint64(3) {
+			server.recv(t, i)
+		}
+		connect(t, server, client)
+		server.recv(t, 3)
+		for i := range uint64(4) {
+			client.send(t, verbs.SendWR{Op: verbs.OpSend})
+			if wc := server.want(t, verbs.CompletedRecv, verbs.Success); wc.ID != i {
+				t.Errorf("receive %d was taken, want %d", wc.ID, i)
+			}
+			client.want(t, verbs.CompletedSend, verbs.Success)
+		}
+	})
+}

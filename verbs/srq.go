@@ -21,12 +21,11 @@ type SRQ struct {
 	handle command.Handle
 	life   life
 
-	mu      sync.Mutex
-	closed  bool
-	ring    *ring.Recv
-	scratch ring.RecvWR
-	sges    int
-	depth   int
+	mu     sync.Mutex
+	closed bool
+	ring   *ring.Recv
+	sges   int
+	depth  int
 }
 
 // CreateSRQ makes a shared receive queue.
@@ -93,7 +92,7 @@ func (srq *SRQ) PostRecv(wr *RecvWR) error {
 		srq.mu.Unlock()
 		return errRecvClosed
 	}
-	err := postRecv(srq.ring, &srq.scratch, wr, srq.sges)
+	err := postRecv(srq.ring, wr, srq.sges)
 	srq.mu.Unlock()
 	if err != nil {
 		return err

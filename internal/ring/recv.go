@@ -30,11 +30,20 @@ type Recv struct {
 
 // OpenRecv opens the ring in b, freshly made (zero) memory.
 func OpenRecv(b []byte, g Geometry) (*Recv, error) {
-	r, err := open(b, g, recvHeader)
-	if err != nil {
+	q := new(Recv)
+	if err := q.Open(b, g); err != nil {
 		return nil, err
 	}
-	return &Recv{base: r}, nil
+	return q, nil
+}
+
+// Open is OpenRecv for a ring whose view has its place already.
+func (q *Recv) Open(b []byte, g Geometry) error {
+	r, err := open(b, g, recvHeader)
+	if err == nil {
+		*q = Recv{base: r}
+	}
+	return err
 }
 
 // ResumeRecv opens the program's side of a ring that Move filled: what is posted
@@ -80,17 +89,25 @@ func (q *Recv) Room() int {
 // Post publishes a request: ErrFull where there is no free entry, ErrLayout
 // where it does not fit one. Producer side.
 func (q *Recv) Post(wr *RecvWR) error {
+	if wr.NumSGE > MaxSGE {
+		return fmt.Errorf("%w: %d SGEs: allowed: up to %d", ErrLayout, wr.NumSGE, MaxSGE)
+	}
+	return q.PostList(wr.ID, wr.SGE[:wr.NumSGE])
+}
+
+// PostList is Post of a request that is in no RecvWR.
+func (q *Recv) PostList(id uint64, list []SGE) error {
 	if err := q.p.room(&q.base); err != nil {
 		return err
 	}
 	b := q.slot(q.p.next)
-	if most := min(MaxSGE, (len(b)-recvHeader)/sgeSize); wr.NumSGE > uint32(most) {
-		return fmt.Errorf("%w: %d SGEs: allowed: up to %d", ErrLayout, wr.NumSGE, most)
+	if most := min(MaxSGE, (len(b)-recvHeader)/sgeSize); len(list) > most {
+		return fmt.Errorf("%w: %d SGEs: allowed: up to %d", ErrLayout, len(list), most)
 	}
-	binary.LittleEndian.PutUint64(b, wr.ID)
-	binary.LittleEndian.PutUint32(b[8:], wr.NumSGE)
+	binary.LittleEndian.PutUint64(b, id)
+	binary.LittleEndian.PutUint32(b[8:], uint32(len(list)))
 	binary.LittleEndian.PutUint32(b[12:], 0)
-	putSGEs(b[recvHeader:], wr.SGE[:wr.NumSGE])
+	putSGEs(b[recvHeader:], list)
 	q.p.publish(&q.base)
 	return nil
 }

@@ -66,11 +66,20 @@ type Send struct {
 
 // OpenSend opens the ring in b, freshly made (zero) memory.
 func OpenSend(b []byte, g Geometry) (*Send, error) {
-	r, err := open(b, g, sendHeader)
-	if err != nil {
+	s := new(Send)
+	if err := s.Open(b, g); err != nil {
 		return nil, err
 	}
-	return &Send{base: r}, nil
+	return s, nil
+}
+
+// Open is OpenSend for a ring whose view has its place already.
+func (s *Send) Open(b []byte, g Geometry) error {
+	r, err := open(b, g, sendHeader)
+	if err == nil {
+		*s = Send{base: r}
+	}
+	return err
 }
 
 // Room returns how many requests can be posted. Producer side.
