@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/capture"
@@ -43,7 +44,7 @@ type adapter struct {
 	cm     *cm.Engine
 	memory *memory.Table
 	plugs  []*plug // one for each address; the first is the port's own
-	gids   gidTable
+	gids   gid.Table
 	mtu    uint32  // ActiveMTU
 	ib     *ibPort // nil: the port is Ethernet's
 	// ipMTU is the largest IP packet: that of the link, linkMTU, or less.
@@ -94,7 +95,7 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 	if err := cfg.complete(); err != nil {
 		return 0, err
 	}
-	more, mac, _, _ := interfaceOf(cfg.Addr) // slow: not under the baton
+	more, mac, _ := gid.Interface(cfg.Addr) // slow: not under the baton
 	h.lock()
 	defer h.finish()
 	if h.closed {
@@ -135,7 +136,7 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 	if err := cfg.complete(); err != nil {
 		return err
 	}
-	more, mac, _, _ := interfaceOf(cfg.Addr)
+	more, mac, _ := gid.Interface(cfg.Addr)
 	err := func() error {
 		h.lock()
 		defer h.finish()
@@ -185,7 +186,7 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 		a.mac = mac
 	}
 	if a.mac == ([6]byte{}) {
-		a.mac = macFor(cfg.Addr)
+		a.mac = gid.MAC(cfg.Addr)
 	}
 	if cfg.RoCE == InfiniBand {
 		a.mac = [6]byte{}
@@ -200,7 +201,7 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 	}
 	a.permanent = a.mac
 	if a.guid == 0 {
-		a.guid = guidFor(a.mac, netip.AddrPortFrom(cfg.Addr, cfg.UDPPort))
+		a.guid = gid.GUID(a.mac, netip.AddrPortFrom(cfg.Addr, cfg.UDPPort))
 	}
 	if err := a.open(addrs); err != nil {
 		return nil, err
@@ -307,7 +308,7 @@ func (a *adapter) route(av command.AddressVector) (frame.Route, error) {
 	if a.ib != nil {
 		return a.routeIB(av)
 	}
-	src, err := a.gids.row(av.SrcIndex)
+	src, err := a.gids.Row(av.SrcIndex)
 	if err != nil {
 		return frame.Route{}, err
 	}

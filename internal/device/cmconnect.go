@@ -126,7 +126,7 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 		local = o.local.Addr()
 	}
 	if a.ib == nil { // the system knows at once where there is no route
-		av := command.AddressVector{Addr: command.AddrFrom(remote.Addr()), SrcIndex: a.gids.index(local)}
+		av := command.AddressVector{Addr: command.AddrFrom(remote.Addr()), SrcIndex: a.gids.Index(local)}
 		if _, err := a.route(av); err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func (a *adapter) attributes(t *cm.Attributes, typ command.QPType, to command.QP
 		}
 		m.Mask |= command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN
 		m.Route = command.AddressVector{
-			Addr: command.AddrFrom(t.RemoteGID), SrcIndex: a.gids.index(t.LocalGID), TrafficClass: t.TrafficClass,
+			Addr: command.AddrFrom(t.RemoteGID), SrcIndex: a.gids.Index(t.LocalGID), TrafficClass: t.TrafficClass,
 			HopLimit: t.HopLimit, SL: t.SL & 7, FlowLabel: t.FlowLabel, SrcPort: t.SrcPort,
 		}
 		if t.RemoteLID != 0 {

@@ -54,7 +54,7 @@ type resolver interface {
 func (o *cmid) await(remote netip.Addr, timeout time.Duration) bool {
 	h := o.client.host
 	for _, a := range h.adapters {
-		if a.gids.has(remote) {
+		if a.gids.Has(remote) {
 			return false
 		}
 	}
@@ -124,7 +124,7 @@ func (o *cmid) resolve(from, to command.Endpoint) error {
 		o.remote = remote
 		return nil // who has the address is asked
 	}
-	_, err := a.route(command.AddressVector{Addr: command.AddrFrom(remote), SrcIndex: a.gids.index(o.local.Addr())})
+	_, err := a.route(command.AddressVector{Addr: command.AddrFrom(remote), SrcIndex: a.gids.Index(o.local.Addr())})
 	return err
 }
 

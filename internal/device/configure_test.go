@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/gid"
 )
 
 func TestConfigure(t *testing.T) {
@@ -83,7 +84,7 @@ func TestGIDInterval(t *testing.T) {
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
 	index := h.add(t, AdapterConfig{Addr: loopback(), FollowInterface: true})
 	h.lock()
-	h.adapters[index].gids.rows = nil // what the next look brings back
+	h.adapters[index].gids = gid.Table{} // what the next look brings back
 	h.unlock()
 	rows := func() int { return len(h.Snapshot().Adapters[index].GIDs) }
 	h.SetGIDInterval(time.Millisecond)

@@ -22,5 +22,6 @@
 // Its rooms, none of which knows this package or another room:
 //
 //   - handle: the tables by which programs name their objects;
-//   - eventqueue: the asynchronous events that a program has not read.
+//   - eventqueue: the asynchronous events that a program has not read;
+//   - gid: the GID table of a port, and what its GIDs and MAC are made of.
 package device

@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -41,7 +42,7 @@ func atCable(t *testing.T) (*Host, *cable, *program) {
 	t.Helper()
 	now := clock.Time(0)
 	h := newHost(t, Config{Seed: 1, NoBackground: true, Now: func() clock.Time { return now }})
-	c := &cable{changes: 1, port: link.Port{State: mad.PortInit, Physical: mad.PhysicalLinkUp, GUIDs: []uint64{0x5f0001}, Prefix: linkLocal, MaxMTU: ib.MTU4096,
+	c := &cable{changes: 1, port: link.Port{State: mad.PortInit, Physical: mad.PhysicalLinkUp, GUIDs: []uint64{0x5f0001}, Prefix: gid.LinkLocal, MaxMTU: ib.MTU4096,
 		Width: mad.Width4x, Speed: mad.SpeedEDR}}
 	return h, c, newProgram(t, h, h.add(t, AdapterConfig{Link: c, Addr: netip.MustParseAddr("10.9.0.1")}))
 }
@@ -206,7 +207,7 @@ func TestTheLocalPathIsTheFabrics(t *testing.T) {
 		ports := [2]*cable{}
 		qps := [2]*pair{}
 		for i := range ports {
-			ports[i] = &cable{changes: 1, port: link.Port{State: mad.PortActive, LID: ib.LID(5 + i), SMLID: 1, GUIDs: []uint64{uint64(0x5f0001 + i)}, Prefix: linkLocal,
+			ports[i] = &cable{changes: 1, port: link.Port{State: mad.PortActive, LID: ib.LID(5 + i), SMLID: 1, GUIDs: []uint64{uint64(0x5f0001 + i)}, Prefix: gid.LinkLocal,
 				MTU: ib.MTU4096, MaxMTU: ib.MTU4096, PKeys: []ib.PKey{0xffff}, Fabric: "one"}}
 			p := newProgram(t, h, h.add(t, AdapterConfig{Link: ports[i]}))
 			qps[i] = p.qp(command.CreateQP{Type: command.UC}, p.cq(16))

@@ -8,15 +8,13 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/sa"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
-
-// linkLocal is the default prefix of GIDs (IBA 4.1.3): a port always has one with it.
-const linkLocal = 0xfe80 << 48
 
 // ibPort is what an adapter whose port is InfiniBand's has beyond the others.
 type ibPort struct {
@@ -80,17 +78,9 @@ func (c *AdapterConfig) completeIB() error {
 		if len(p.GUIDs) == 0 || p.GUIDs[0] == 0 {
 			return command.Errorf(command.Invalid, "Link: its port has no GUID")
 		}
-		c.Addr = gidOf(linkLocal, p.GUIDs[0])
+		c.Addr = gid.Of(gid.LinkLocal, p.GUIDs[0])
 	}
 	return nil
-}
-
-// gidOf is the GID of a port, as an address.
-func gidOf(prefix, guid uint64) netip.Addr {
-	var g [16]byte
-	binary.BigEndian.PutUint64(g[:], prefix)
-	binary.BigEndian.PutUint64(g[8:], guid)
-	return netip.AddrFrom16(g)
 }
 
 // gid is the port's first GID.
@@ -98,7 +88,7 @@ func (p *ibPort) gid() ib.GID {
 	if len(p.port.GUIDs) == 0 {
 		return ib.GID{}
 	}
-	return ib.GID(gidOf(p.port.Prefix, p.port.GUIDs[0]).As16())
+	return ib.GID(gid.Of(p.port.Prefix, p.port.GUIDs[0]).As16())
 }
 
 // gids are the addresses that packets with a GRH may be for: those of the table, and those with the default
@@ -108,9 +98,9 @@ func (p *ibPort) gids() (all []netip.Addr) {
 		if guid == 0 {
 			continue
 		}
-		all = append(all, gidOf(p.port.Prefix, guid))
-		if p.port.Prefix != linkLocal {
-			all = append(all, gidOf(linkLocal, guid))
+		all = append(all, gid.Of(p.port.Prefix, guid))
+		if p.port.Prefix != gid.LinkLocal {
+			all = append(all, gid.Of(gid.LinkLocal, guid))
 		}
 	}
 	return all
@@ -124,7 +114,7 @@ func (p *ibPort) isGID(a netip.Addr) bool {
 	}
 	b := a.As16()
 	prefix := binary.BigEndian.Uint64(b[:])
-	return prefix == linkLocal || prefix == p.port.Prefix
+	return prefix == gid.LinkLocal || prefix == p.port.Prefix
 }
 
 // active reports whether data may pass.
@@ -138,24 +128,9 @@ func (p *ibPort) has(l ib.LID) bool {
 // mask is that of the path bits.
 func (p *ibPort) mask() ib.LID { return 1<<(p.port.LMC&7) - 1 }
 
-// setIB makes the rows those of an InfiniBand port, by their place in its GUIDInfo, and reports whether anything
-// changed.
-func (t *gidTable) setIB(p *link.Port) bool {
-	rows := make([]gidRow, min(len(p.GUIDs), maxGIDs))
-	for i, guid := range p.GUIDs[:len(rows)] {
-		if guid != 0 {
-			a := gidOf(p.Prefix, guid)
-			rows[i] = gidRow{a.As16(), a, InfiniBand}
-		}
-	}
-	changed := !slices.Equal(rows, t.rows)
-	t.rows, t.unused = rows, len(p.GUIDs)-len(rows)
-	return changed
-}
-
 // owns reports whether an address is the adapter's.
 func (a *adapter) owns(ip netip.Addr) bool {
-	if a.gids.has(ip) {
+	if a.gids.Has(ip) {
 		return true
 	}
 	return a.ib != nil && (slices.Contains(a.ib.ips, ip) || slices.Contains(a.ib.gids(), ip))
@@ -168,7 +143,7 @@ func (a *adapter) receives(from *adapter, r *frame.Route) bool {
 		return false
 	}
 	if a.ib == nil {
-		return a.cfg.UDPPort == r.DstPort && a.gids.has(r.Dst)
+		return a.cfg.UDPPort == r.DstPort && a.gids.Has(r.Dst)
 	}
 	return r.IB.DLID != 0 && a.ib.has(r.IB.DLID) && a.ib.beside(from.ib)
 }
@@ -234,7 +209,7 @@ func (a *adapter) portChanged(now clock.Time) {
 		is  bool
 		typ command.EventType
 	}{
-		{a.gids.setIB(n), command.EventGIDChange}, {a.setPKeys(n.PKeys), command.EventPKeyChange}, {moved, command.EventLIDChange},
+		{a.gids.SetPort(n), command.EventGIDChange}, {a.setPKeys(n.PKeys), command.EventPKeyChange}, {moved, command.EventLIDChange},
 		{managed, command.EventSMChange}, {again, command.EventClientReregister},
 	} {
 		if c.is {

@@ -97,13 +97,14 @@ func (h *Host) SetAddresses(index uint32, ips []netip.Addr) error {
 
 // routeIB makes the route to av from an InfiniBand port.
 func (a *adapter) routeIB(av command.AddressVector) (frame.Route, error) {
-	if _, err := a.gids.row(av.SrcIndex); err != nil {
+	from, err := a.gids.Row(av.SrcIndex)
+	if err != nil {
 		return frame.Route{}, err
 	}
 	p := a.ib
 	r := frame.Route{DstPort: a.cfg.UDPPort, TrafficClass: av.TrafficClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel}
 	r.IB = frame.InfiniBand{DLID: ib.LID(av.LID), PathBits: av.Path &^ command.PathGlobal, SL: av.SL, Global: av.Path&command.PathGlobal != 0,
-		SGID: ib.GID(a.gids.rows[av.SrcIndex].gid), DGID: ib.GID(av.Addr)}
+		SGID: ib.GID(from.As16()), DGID: ib.GID(av.Addr)}
 	switch {
 	case av.SL > 15:
 		return r, command.Errorf(command.Invalid, "SL is %d, want 0 to 15", av.SL)

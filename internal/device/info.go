@@ -64,7 +64,7 @@ func (c *Client) GIDs(ctx context.Context, index uint32) ([]command.GID, error) 
 		return nil, err
 	}
 	defer c.host.unlock()
-	return a.gids.list(), nil
+	return a.gids.List(), nil
 }
 
 // Snapshot returns the state of everything.
@@ -101,7 +101,7 @@ func (h *Host) snapshot(qps bool) Snapshot {
 
 func (a *adapter) snapshot() AdapterStatus {
 	s := AdapterStatus{
-		Info: a.info(), Name: a.name, MAC: a.mac, Enabled: a.enabled, Up: a.up(), Path: a.path, GIDs: a.gids.list(),
+		Info: a.info(), Name: a.name, MAC: a.mac, Enabled: a.enabled, Up: a.up(), Path: a.path, GIDs: a.gids.List(),
 		Link: a.linkStats(), Retransmits: a.engine.Counters().RetransmittedPackets, Counters: a.counters(), Objects: a.objects,
 	}
 	for _, p := range a.plugs {

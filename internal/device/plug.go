@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/encap"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/capture"
@@ -138,7 +139,7 @@ func (a *adapter) gidAddrs(addr netip.Addr) []netip.Addr {
 		return a.ib.gids()
 	}
 	if a.cfg.RoCE == RoCEv1 {
-		return []netip.Addr{macGID(a.mac)}
+		return []netip.Addr{gid.FromMAC(a.mac)}
 	}
 	return []netip.Addr{addr}
 }

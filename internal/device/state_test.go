@@ -328,56 +328,6 @@ func TestImpairmentWhileTrafficRuns(t *testing.T) {
 	}
 }
 
-// The GID table has a row for each address, rows keep their index, and those of
-// addresses that are gone are empty until new ones take them.
-func TestGIDTable(t *testing.T) {
-	a, b, d := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.7")
-	var g gidTable
-	mac := [6]byte{0x02, 1, 2, 3, 4, 5}
-	if !g.set(RoCEv2, mac, []netip.Addr{a, b}) || g.set(RoCEv2, mac, []netip.Addr{a, b}) {
-		t.Error("a change is reported once")
-	}
-	rows := g.list()
-	if len(rows) != 2 || rows[0].GID != a.As16() || rows[1].GID != b.As16() || rows[0].RoCE != RoCEv2 {
-		t.Errorf("rows %+v, want the IPv4-mapped and the IPv6 address", rows)
-	}
-	g.set(RoCEv2, mac, []netip.Addr{b})
-	if _, err := g.row(0); err == nil {
-		t.Error("the row of an address that is gone is still there")
-	}
-	g.set(RoCEv2, mac, []netip.Addr{b, d})
-	if got, err := g.row(0); err != nil || got != d {
-		t.Errorf("row 0 is %v (%v), want %v", got, err, d)
-	}
-	if got, _ := g.row(1); got != b {
-		t.Errorf("row 1 moved to %v", got)
-	}
-	g.set(RoCEv1, mac, []netip.Addr{a})
-	if want := netip.MustParseAddr("fe80::1:2ff:fe03:405"); g.list()[0].GID != want.As16() {
-		t.Errorf("RoCE v1 GID %v, want %v", g.list()[0].GID, want)
-	}
-}
-
-// Addresses beyond the size of the table are counted; a change of their number is one of the table.
-func TestGIDTableIsFull(t *testing.T) {
-	var addrs []netip.Addr
-	for a := netip.MustParseAddr("192.0.2.1"); len(addrs) < maxGIDs+2; a = a.Next() {
-		addrs = append(addrs, a)
-	}
-	var g gidTable
-	for _, c := range []struct {
-		addrs        []netip.Addr
-		changed      bool
-		rows, unused int
-	}{
-		{addrs[:maxGIDs], true, maxGIDs, 0}, {addrs, true, maxGIDs, 2}, {addrs, false, maxGIDs, 2}, {addrs[1:], true, maxGIDs, 1}, {addrs[:1], true, 1, 0},
-	} {
-		if changed := g.set(RoCEv2, [6]byte{2}, c.addrs); changed != c.changed || len(g.list()) != c.rows || g.unused != c.unused {
-			t.Errorf("%d addresses: changed %v, %d rows, %d unused; want %+v", len(c.addrs), changed, len(g.list()), g.unused, c)
-		}
-	}
-}
-
 // Two adapters cannot have one address; the error says whose it is.
 func TestAddressInUse(t *testing.T) {
 	h, g := newHost(t, Config{}), newHost(t, Config{})

@@ -1,0 +1,98 @@
+package device
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/device/gid"
+	"github.com/softvpi/softvpi/internal/encap"
+)
+
+// defaultGIDInterval is UpdateGIDTimerFrequency where it is not set (WinOF manual
+// 4.6.9.3).
+const defaultGIDInterval = 3 * time.Second
+
+// setGIDs makes the rows those of the port, whose addresses these are, and reports whether
+// anything changed.
+func (a *adapter) setGIDs(addrs []netip.Addr) bool {
+	if a.ib != nil {
+		return a.gids.SetPort(&a.ib.port)
+	}
+	return a.gids.Set(encap.Mode(a.cfg.RoCE), a.mac, addrs)
+}
+
+// followAddresses looks at the addresses of the interfaces every GIDInterval
+// (UpdateGIDTimerFrequency), without the baton, and brings the GID tables up to date.
+func (h *Host) followAddresses() {
+	defer h.wg.Done()
+	every := h.cfg.GIDInterval
+	for {
+		var due <-chan time.Time // never
+		if every > 0 {
+			due = time.After(every)
+		}
+		select {
+		case <-h.done:
+			return
+		case every = <-h.gidInterval:
+		case <-due:
+			h.UpdateGIDs()
+		}
+	}
+}
+
+// UpdateGIDs looks at the addresses of the interfaces now.
+func (h *Host) UpdateGIDs() {
+	h.lock()
+	adapters := slices.Clone(h.adapters)
+	h.unlock()
+	for _, a := range adapters {
+		if !a.cfg.FollowInterface {
+			continue
+		}
+		addrs, _, present := gid.Interface(a.cfg.Addr)
+		h.lock()
+		a.readdress(addrs, present)
+		h.finish()
+	}
+}
+
+// source returns the address of the port that packets to remote come from: the
+// first of remote's family, else the port's first.
+func (a *adapter) source(remote netip.Addr) netip.Addr {
+	if a.ib != nil {
+		return a.ib.source(remote, a.cfg.Addr)
+	}
+	if a.cfg.Addr.Is4() == remote.Is4() {
+		return a.cfg.Addr
+	}
+	if addr, ok := a.gids.First(remote.Is4()); ok {
+		return addr
+	}
+	return a.cfg.Addr
+}
+
+// PortAddresses are the addresses of an adapter's port.
+type PortAddresses struct {
+	MAC    net.HardwareAddr
+	Served []netip.Addr // those in its GID table
+	// Most is how many the table has room for, and Unused how many found none.
+	Most, Unused int
+}
+
+// Addresses returns the addresses of an adapter's port; the zero value where there is no such adapter.
+func (h *Host) Addresses(index uint32) PortAddresses {
+	h.lock()
+	defer h.unlock()
+	a, err := h.adapter(index)
+	if err != nil {
+		return PortAddresses{}
+	}
+	out := PortAddresses{MAC: slices.Clone(a.mac[:]), Most: gid.Most, Unused: a.gids.Unused()}
+	for _, g := range a.gids.List() {
+		out.Served = append(out.Served, netip.AddrFrom16(g.GID).Unmap())
+	}
+	return out
+}
