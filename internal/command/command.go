@@ -364,7 +364,10 @@ const (
 	UDP PortSpace = 0x0111
 )
 
-// CMCreate makes a CM id. Adapter is where it may be bound; 0xffffffff: any.
+// AnyAdapter in CMCreate leaves the adapter to the address.
+const AnyAdapter = 0xffffffff
+
+// CMCreate makes a CM id. Adapter is where it may be bound, or AnyAdapter.
 type CMCreate struct {
 	Adapter uint32
 	Space   PortSpace

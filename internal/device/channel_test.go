@@ -99,7 +99,7 @@ func TestChannelOfConnections(t *testing.T) {
 
 	mine, err := x.c.CreateChannel(bg, command.CreateChannel{Kind: command.Connections}, nil)
 	x.check(err)
-	id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
+	id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 	x.check(err)
 	x.check(x.c.CMSetChannel(bg, command.CMSetChannel{ID: id, Channel: mine}))
 	next := func(p *program, ch command.Handle, want command.EventType) command.Event {
@@ -136,7 +136,7 @@ func TestChannelOfConnections(t *testing.T) {
 // A destination that no adapter reaches is an event of its own, not an error of the call.
 func TestResolveUnreachable(t *testing.T) {
 	x := newChannelProgram(t)
-	id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
+	id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 	x.check(err)
 	six := netip.MustParseAddr("2001:db8::1")
 	x.check(x.c.CMResolveAddr(bg, command.CMResolveAddr{ID: id, Remote: command.Endpoint{Addr: command.AddrFrom(six), Port: 1}}))

@@ -222,3 +222,41 @@ func (c *Client) event(e command.Event) {
 		c.host.eventOverflows++
 	}
 }
+
+// AdapterOf is the index of the adapter that has an object; ok is false where none has.
+func (c *Client) AdapterOf(h command.Handle) (index uint32, ok bool) {
+	c.host.lock()
+	defer c.host.unlock()
+	if a := c.adapterOf(h); a != nil {
+		return a.index, true
+	}
+	return 0, false
+}
+
+func (c *Client) adapterOf(h command.Handle) *adapter {
+	if p := c.pds.Get(h); p != nil {
+		return p.adapter
+	}
+	if m := c.mrs.Get(h); m != nil {
+		return m.pd.adapter
+	}
+	if w := c.mws.Get(h); w != nil {
+		return w.pd.adapter
+	}
+	if q := c.cqs.Get(h); q != nil {
+		return q.adapter
+	}
+	if s := c.srqs.Get(h); s != nil {
+		return s.pd.adapter
+	}
+	if q := c.qps.Get(h); q != nil {
+		return q.adapter
+	}
+	if o := c.ahs.Get(h); o != nil {
+		return o.pd.adapter
+	}
+	if o := c.cms.Get(h); o != nil {
+		return o.adapter
+	}
+	return nil
+}

@@ -124,7 +124,7 @@ func (o *cmid) bindAll(any netip.AddrPort) error {
 	return nil
 }
 
-func (o *cmid) mayBeOn(a *adapter) bool { return o.want == anyAdapter || o.want == a.index }
+func (o *cmid) mayBeOn(a *adapter) bool { return o.want == command.AnyAdapter || o.want == a.index }
 
 // placeToo opens and binds the id on a further adapter.
 func (o *cmid) placeToo(a *adapter) error {

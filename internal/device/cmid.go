@@ -11,9 +11,6 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// anyAdapter in command.CMCreate leaves the adapter to the address.
-const anyAdapter = 0xffffffff
-
 // States of a CM id, for CMInfo.State.
 const (
 	cmIdle uint32 = iota
@@ -34,7 +31,7 @@ type cmid struct {
 	client  *Client
 	space   command.PortSpace
 	context uint64
-	want    uint32 // adapter that it may be on, or anyAdapter
+	want    uint32 // adapter that it may be on, or command.AnyAdapter
 	state   uint32
 
 	adapter  *adapter // nil until bound or routed
@@ -75,7 +72,7 @@ func (c *Client) createCM(r command.CMCreate) (command.Handle, error) {
 	if r.Space != command.TCP && r.Space != command.UDP {
 		return 0, command.Errorf(command.Invalid, "Space is %#x, want 0x106 (TCP) or 0x111 (UDP)", uint32(r.Space))
 	}
-	if r.Adapter != anyAdapter {
+	if r.Adapter != command.AnyAdapter {
 		if _, err := c.usable(r.Adapter); err != nil {
 			return 0, err
 		}

@@ -86,7 +86,7 @@ func TestDatagrams(t *testing.T) {
 func TestResolveDatagramQP(t *testing.T) {
 	x, y := networks[0].make(t, AdapterConfig{})
 	a, b := x.qp(command.CreateQP{Type: command.UD}, x.cq(16)), y.qp(command.CreateQP{Type: command.UD}, y.cq(16))
-	l, err := y.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.UDP})
+	l, err := y.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.UDP})
 	y.check(err)
 	at, err := y.c.CMBind(bg, l, command.Endpoint{})
 	y.check(err)

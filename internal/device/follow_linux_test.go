@@ -190,7 +190,7 @@ func TestWildcardListenerFollowsAddresses(t *testing.T) {
 		{both, "10.77.0.7", command.EventConnectRequest}, {four, "10.77.0.7", command.EventConnectRequest},
 		{both, "fd77::1", command.EventConnectRequest}, {four, "fd77::1", command.EventRejected},
 	} {
-		id, err := y.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
+		id, err := y.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 		y.check(err)
 		c.at.Addr = command.AddrFrom(netip.MustParseAddr(c.to))
 		y.dial(command.CMConnect{ID: id, QP: y.idleQP().q.Handle, Remote: c.at, Param: usualParam})

@@ -361,7 +361,7 @@ func connectWith(a, b *pair, usual command.ConnParam) *connected {
 	b.p.check(err)
 	c.serverPort = at.Port
 	b.p.check(b.p.c.CMListen(bg, c.listener, 0))
-	c.idA, err = a.p.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
+	c.idA, err = a.p.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 	a.p.check(err)
 	param := usual
 	param.PrivateLen = uint8(copy(param.Private[:], "knock"))

@@ -48,7 +48,7 @@ func TestConnectByGID(t *testing.T) {
 func TestAddressesThatNobodyHas(t *testing.T) {
 	p := newIBPair(t, subnet.Config{}, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")})
 	nobody := command.Endpoint{Addr: command.AddrFrom(netip.MustParseAddr("10.9.0.99")), Port: 7}
-	id, err := p.a.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
+	id, err := p.a.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 	p.a.check(err)
 	p.a.check(p.a.c.CMResolveAddr(bg, command.CMResolveAddr{ID: id, Remote: nobody, Timeout: 1000}))
 	if e := p.a.event(command.EventAddressError); e.Status != uint32(command.HostUnreachable) {
@@ -75,7 +75,7 @@ func TestResolveRoute(t *testing.T) {
 	h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
 	i, j := f.add(h, 0, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")}), f.add(g, 1, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.2")})
 	a, b := newProgram(t, h, i), newProgram(t, g, j)
-	id, err := a.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
+	id, err := a.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 	a.check(err)
 	a.check(a.c.CMResolveAddr(bg, command.CMResolveAddr{ID: id, Remote: command.Endpoint{Addr: command.AddrFrom(b.addr), Port: 7}, Timeout: 1000}))
 	if e := a.event(command.EventAddressResolved); e.Remote.Addr.IP() != a.addr {
@@ -230,7 +230,7 @@ func TestJoinGroup(t *testing.T) {
 		m := member{pair: x.qp(command.CreateQP{Type: command.UD}, x.cq(16))}
 		m.toDatagrams(datagramQKey)
 		var err error
-		m.id, err = x.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.UDP})
+		m.id, err = x.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.UDP})
 		x.check(err)
 		_, err = x.c.CMBind(bg, m.id, command.Endpoint{Addr: command.AddrFrom(netip.MustParseAddr(local))})
 		x.check(err)

@@ -105,7 +105,7 @@ func TestObjectsInEveryOrder(t *testing.T) {
 					SendCQ: pick(command.KindCQ), RecvCQ: pick(command.KindCQ), SRQ: pick(command.KindSRQ)})
 				made(k, o.Handle, err)
 			case command.KindCM:
-				o, err := c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
+				o, err := c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 				made(k, o, err)
 				if err == nil && rapid.Bool().Draw(t, "listen") {
 					if err := c.CMListen(bg, o, 1); err != nil {

@@ -12,7 +12,7 @@ import (
 func TestWildcardListenerExtends(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
 	server := newProgram(t, h, h.add(t, AdapterConfig{Addr: loopback()}))
-	l, err := server.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
+	l, err := server.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 	server.check(err)
 	at, err := server.c.CMBind(bg, l, command.Endpoint{})
 	server.check(err)
@@ -22,7 +22,7 @@ func TestWildcardListenerExtends(t *testing.T) {
 	client := newProgram(t, g, g.add(t, AdapterConfig{Addr: loopback()}))
 	reach := func(addr netip.Addr, want command.EventType) {
 		t.Helper()
-		id, err := client.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
+		id, err := client.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 		client.check(err)
 		to := command.Endpoint{Addr: command.AddrFrom(addr), Port: at.Port}
 		client.dial(command.CMConnect{ID: id, QP: client.idleQP().q.Handle, Remote: to, Param: usualParam})
@@ -48,7 +48,7 @@ func TestWildcardListenerExtends(t *testing.T) {
 	reach(server.addr, command.EventConnectRequest)
 
 	// Nobody else may take the port on the new adapter either.
-	other, err := server.c.CMCreate(bg, command.CMCreate{Adapter: anyAdapter, Space: command.TCP})
+	other, err := server.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 	server.check(err)
 	_, err = server.c.CMBind(bg, other, command.Endpoint{Addr: command.AddrFrom(late), Port: at.Port})
 	wantCode(t, err, command.InUse)

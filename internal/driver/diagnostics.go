@@ -3,6 +3,7 @@ package driver
 import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/commandlog"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc"
@@ -14,7 +15,7 @@ var _ api.Diagnostics = (*Driver)(nil)
 type loggedHost struct {
 	ipc.Host
 	host *device.Host
-	log  *device.CommandLog
+	log  *commandlog.Log
 }
 
 // NewClient implements ipc.Host.
@@ -23,7 +24,7 @@ func (h loggedHost) NewClient(cfg device.ClientConfig) (ipc.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.log.Client(c), nil
+	return h.log.Client(c, cfg.Name, cfg.PID), nil
 }
 
 // attachHost is where programs attach to the driver.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/commandlog"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/events"
@@ -54,8 +55,8 @@ type Driver struct {
 	checks   []Check
 	captures captures
 	pages    pages
-	commands *device.CommandLog // that attached programs give
-	dumps    sync.Mutex         // held by whoever writes a dump
+	commands *commandlog.Log // that attached programs give
+	dumps    sync.Mutex      // held by whoever writes a dump
 	ipoib    ipoibPorts
 	recover  bool // the driver before did not stop cleanly
 	up       bool
@@ -79,7 +80,7 @@ func Start(ctx context.Context, cfg Config, o Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{cfg: cfg, version: o.Version, started: time.Now(), log: o.Log, commands: device.NewCommandLog(len(cfg.Adapters))}
+	d := &Driver{cfg: cfg, version: o.Version, started: time.Now(), log: o.Log, commands: commandlog.New(len(cfg.Adapters))}
 	d.ipoib.d = d
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)

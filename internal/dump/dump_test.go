@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/commandlog"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/events"
 )
@@ -153,7 +154,7 @@ func TestText(t *testing.T) {
 		{Queues(at, &s), []string{`eq 0 program "p" pid 7 waiting 2`}},
 		{Events(at, &s), []string{"eq 0 pid 7 type 13", "1 more"}},
 		{
-			Trace([]events.Record{{Source: "mlx5", ID: 0x8007, Message: "up"}}, []device.CommandRecord{{Command: "CREATE_QP", Failure: command.Busy}, {Command: "MODIFY_QP"}}),
+			Trace([]events.Record{{Source: "mlx5", ID: 0x8007, Message: "up"}}, []commandlog.Record{{Command: "CREATE_QP", Failure: command.Busy}, {Command: "MODIFY_QP"}}),
 			[]string{"mlx5 0x8007", "CREATE_QP", "object in use", "success"},
 		},
 	} {

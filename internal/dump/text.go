@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/commandlog"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/events"
 )
@@ -78,7 +79,7 @@ func Events(at time.Time, s *device.Inspection) []byte {
 }
 
 // Commands are the last commands that programs gave to an adapter, with their status.
-func Commands(list []device.CommandRecord) []byte {
+func Commands(list []commandlog.Record) []byte {
 	var b bytes.Buffer
 	b.WriteString("# commands, the oldest first\n")
 	for _, r := range list {
@@ -92,7 +93,7 @@ func Commands(list []device.CommandRecord) []byte {
 }
 
 // Trace are the last events in the log that concern an adapter, and the last commands that it was given.
-func Trace(log []events.Record, list []device.CommandRecord) []byte {
+func Trace(log []events.Record, list []commandlog.Record) []byte {
 	var b bytes.Buffer
 	b.WriteString("# event log, the oldest first\n")
 	for _, r := range log {

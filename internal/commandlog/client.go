@@ -1,17 +1,102 @@
-package device
+package commandlog
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/device/handle"
 )
+
+// Client is a program whose commands are in a Log.
+type Client struct {
+	*device.Client
+	log     *Log
+	program string
+	pid     int
+
+	mu sync.Mutex
+	// known are the adapters of its objects, by kind and index of their handles, one more than the adapter's index; 0:
+	// not known.
+	known [command.KindCM + 1][]uint8
+}
+
+// Client notes the commands of c, which are those of a program.
+func (l *Log) Client(c *device.Client, program string, pid int) *Client {
+	return &Client{Client: c, log: l, program: program, pid: pid}
+}
+
+// unknownAdapter is that of an object of which no adapter is known.
+const unknownAdapter = -1
+
+// where is the adapter of an object.
+func (c *Client) where(h command.Handle) int {
+	kind, i := handle.Kind(h), handle.Index(h)
+	if kind == 0 || kind > command.KindCM {
+		return unknownAdapter
+	}
+	c.mu.Lock()
+	adapter := unknownAdapter
+	if i < uint32(len(c.known[kind])) {
+		adapter = int(c.known[kind][i]) - 1
+	}
+	c.mu.Unlock()
+	if adapter != unknownAdapter {
+		return adapter
+	}
+	if index, ok := c.Client.AdapterOf(h); ok {
+		c.learn(h, int(index))
+		return int(index)
+	}
+	return unknownAdapter
+}
+
+// learn keeps the adapter of an object.
+func (c *Client) learn(h command.Handle, adapter int) {
+	kind, i := handle.Kind(h), int(handle.Index(h))
+	if kind == 0 || kind > command.KindCM || adapter >= 1<<8-1 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.known[kind]) <= i {
+		c.known[kind] = append(c.known[kind], 0)
+	}
+	c.known[kind][i] = uint8(adapter + 1)
+}
+
+// made notes a command that made an object.
+func (c *Client) made(kind int, began time.Time, adapter int, h command.Handle, err error) {
+	if err == nil {
+		c.learn(h, adapter)
+	}
+	c.note(kind, began, adapter, err)
+}
+
+// note notes a command.
+func (c *Client) note(kind int, began time.Time, adapter int, err error) {
+	if adapter < 0 || adapter >= len(c.log.adapters) || errors.Is(err, device.ErrWaits) {
+		return // not of an adapter, or not carried out yet
+	}
+	r := Record{Began: began, Took: time.Since(began), Command: commandNames[kind], Program: c.program, PID: c.pid}
+	if err != nil {
+		r.Failure = command.Internal
+		var e *command.Error
+		if errors.As(err, &e) {
+			r.Failure = e.Code
+		}
+	}
+	c.log.adapters[adapter].add(kind, r)
+}
 
 // The commands that name an object or an adapter, as command.Commands has them: each is carried out, and noted
 // with the time that it took.
 
 // AllocPD implements command.Commands.
-func (c *LoggedClient) AllocPD(ctx context.Context, adapter uint32) (command.Handle, error) {
+func (c *Client) AllocPD(ctx context.Context, adapter uint32) (command.Handle, error) {
 	began := time.Now()
 	out, err := c.Client.AllocPD(ctx, adapter)
 	c.made(commandAllocPD, began, int(adapter), out, err)
@@ -19,7 +104,7 @@ func (c *LoggedClient) AllocPD(ctx context.Context, adapter uint32) (command.Han
 }
 
 // RegisterMemory implements command.Commands.
-func (c *LoggedClient) RegisterMemory(ctx context.Context, r command.RegisterMemory) (command.Memory, error) {
+func (c *Client) RegisterMemory(ctx context.Context, r command.RegisterMemory) (command.Memory, error) {
 	began := time.Now()
 	out, err := c.Client.RegisterMemory(ctx, r)
 	c.made(commandRegisterMemory, began, c.where(r.PD), out.Handle, err)
@@ -27,7 +112,7 @@ func (c *LoggedClient) RegisterMemory(ctx context.Context, r command.RegisterMem
 }
 
 // AllocWindow implements command.Commands.
-func (c *LoggedClient) AllocWindow(ctx context.Context, pd command.Handle, typ uint32) (command.Memory, error) {
+func (c *Client) AllocWindow(ctx context.Context, pd command.Handle, typ uint32) (command.Memory, error) {
 	began := time.Now()
 	out, err := c.Client.AllocWindow(ctx, pd, typ)
 	c.made(commandAllocWindow, began, c.where(pd), out.Handle, err)
@@ -35,7 +120,7 @@ func (c *LoggedClient) AllocWindow(ctx context.Context, pd command.Handle, typ u
 }
 
 // CreateCQ implements command.Commands.
-func (c *LoggedClient) CreateCQ(ctx context.Context, r command.CreateCQ) (command.Queue, error) {
+func (c *Client) CreateCQ(ctx context.Context, r command.CreateCQ) (command.Queue, error) {
 	began := time.Now()
 	out, err := c.Client.CreateCQ(ctx, r)
 	c.made(commandCreateCQ, began, int(r.Adapter), out.Handle, err)
@@ -43,7 +128,7 @@ func (c *LoggedClient) CreateCQ(ctx context.Context, r command.CreateCQ) (comman
 }
 
 // ResizeCQ implements command.Commands.
-func (c *LoggedClient) ResizeCQ(ctx context.Context, cq command.Handle, depth uint32) (command.Queue, error) {
+func (c *Client) ResizeCQ(ctx context.Context, cq command.Handle, depth uint32) (command.Queue, error) {
 	began := time.Now()
 	out, err := c.Client.ResizeCQ(ctx, cq, depth)
 	c.note(commandResizeCQ, began, c.where(cq), err)
@@ -51,7 +136,7 @@ func (c *LoggedClient) ResizeCQ(ctx context.Context, cq command.Handle, depth ui
 }
 
 // ModerateCQ implements command.Commands.
-func (c *LoggedClient) ModerateCQ(ctx context.Context, r command.ModerateCQ) error {
+func (c *Client) ModerateCQ(ctx context.Context, r command.ModerateCQ) error {
 	began := time.Now()
 	err := c.Client.ModerateCQ(ctx, r)
 	c.note(commandModerateCQ, began, c.where(r.CQ), err)
@@ -59,7 +144,7 @@ func (c *LoggedClient) ModerateCQ(ctx context.Context, r command.ModerateCQ) err
 }
 
 // CreateSRQ implements command.Commands.
-func (c *LoggedClient) CreateSRQ(ctx context.Context, r command.CreateSRQ) (command.Queue, error) {
+func (c *Client) CreateSRQ(ctx context.Context, r command.CreateSRQ) (command.Queue, error) {
 	began := time.Now()
 	out, err := c.Client.CreateSRQ(ctx, r)
 	c.made(commandCreateSRQ, began, c.where(r.PD), out.Handle, err)
@@ -67,7 +152,7 @@ func (c *LoggedClient) CreateSRQ(ctx context.Context, r command.CreateSRQ) (comm
 }
 
 // ModifySRQ implements command.Commands.
-func (c *LoggedClient) ModifySRQ(ctx context.Context, r command.ModifySRQ) error {
+func (c *Client) ModifySRQ(ctx context.Context, r command.ModifySRQ) error {
 	began := time.Now()
 	err := c.Client.ModifySRQ(ctx, r)
 	c.note(commandModifySRQ, began, c.where(r.SRQ), err)
@@ -75,7 +160,7 @@ func (c *LoggedClient) ModifySRQ(ctx context.Context, r command.ModifySRQ) error
 }
 
 // ResizeSRQ implements command.Commands.
-func (c *LoggedClient) ResizeSRQ(ctx context.Context, srq command.Handle, depth uint32) (command.Queue, error) {
+func (c *Client) ResizeSRQ(ctx context.Context, srq command.Handle, depth uint32) (command.Queue, error) {
 	began := time.Now()
 	out, err := c.Client.ResizeSRQ(ctx, srq, depth)
 	c.note(commandResizeSRQ, began, c.where(srq), err)
@@ -83,7 +168,7 @@ func (c *LoggedClient) ResizeSRQ(ctx context.Context, srq command.Handle, depth 
 }
 
 // QuerySRQ implements command.Commands.
-func (c *LoggedClient) QuerySRQ(ctx context.Context, srq command.Handle) (command.SRQInfo, error) {
+func (c *Client) QuerySRQ(ctx context.Context, srq command.Handle) (command.SRQInfo, error) {
 	began := time.Now()
 	out, err := c.Client.QuerySRQ(ctx, srq)
 	c.note(commandQuerySRQ, began, c.where(srq), err)
@@ -91,7 +176,7 @@ func (c *LoggedClient) QuerySRQ(ctx context.Context, srq command.Handle) (comman
 }
 
 // CreateQP implements command.Commands.
-func (c *LoggedClient) CreateQP(ctx context.Context, r command.CreateQP) (command.QueuePair, error) {
+func (c *Client) CreateQP(ctx context.Context, r command.CreateQP) (command.QueuePair, error) {
 	began := time.Now()
 	out, err := c.Client.CreateQP(ctx, r)
 	c.made(commandCreateQP, began, c.where(r.PD), out.Handle, err)
@@ -99,7 +184,7 @@ func (c *LoggedClient) CreateQP(ctx context.Context, r command.CreateQP) (comman
 }
 
 // ModifyQP implements command.Commands.
-func (c *LoggedClient) ModifyQP(ctx context.Context, r command.ModifyQP) error {
+func (c *Client) ModifyQP(ctx context.Context, r command.ModifyQP) error {
 	began := time.Now()
 	err := c.Client.ModifyQP(ctx, r)
 	c.note(commandModifyQP, began, c.where(r.QP), err)
@@ -107,7 +192,7 @@ func (c *LoggedClient) ModifyQP(ctx context.Context, r command.ModifyQP) error {
 }
 
 // QueryQP implements command.Commands.
-func (c *LoggedClient) QueryQP(ctx context.Context, qp command.Handle) (command.QPInfo, error) {
+func (c *Client) QueryQP(ctx context.Context, qp command.Handle) (command.QPInfo, error) {
 	began := time.Now()
 	out, err := c.Client.QueryQP(ctx, qp)
 	c.note(commandQueryQP, began, c.where(qp), err)
@@ -115,7 +200,7 @@ func (c *LoggedClient) QueryQP(ctx context.Context, qp command.Handle) (command.
 }
 
 // CreateAH implements command.Commands.
-func (c *LoggedClient) CreateAH(ctx context.Context, r command.CreateAH) (command.Handle, error) {
+func (c *Client) CreateAH(ctx context.Context, r command.CreateAH) (command.Handle, error) {
 	began := time.Now()
 	out, err := c.Client.CreateAH(ctx, r)
 	c.made(commandCreateAH, began, c.where(r.PD), out, err)
@@ -123,7 +208,7 @@ func (c *LoggedClient) CreateAH(ctx context.Context, r command.CreateAH) (comman
 }
 
 // AttachMulticast implements command.Commands.
-func (c *LoggedClient) AttachMulticast(ctx context.Context, qp command.Handle, group command.Addr) error {
+func (c *Client) AttachMulticast(ctx context.Context, qp command.Handle, group command.Addr) error {
 	began := time.Now()
 	err := c.Client.AttachMulticast(ctx, qp, group)
 	c.note(commandAttachMulticast, began, c.where(qp), err)
@@ -131,7 +216,7 @@ func (c *LoggedClient) AttachMulticast(ctx context.Context, qp command.Handle, g
 }
 
 // DetachMulticast implements command.Commands.
-func (c *LoggedClient) DetachMulticast(ctx context.Context, qp command.Handle, group command.Addr) error {
+func (c *Client) DetachMulticast(ctx context.Context, qp command.Handle, group command.Addr) error {
 	began := time.Now()
 	err := c.Client.DetachMulticast(ctx, qp, group)
 	c.note(commandDetachMulticast, began, c.where(qp), err)
@@ -139,7 +224,7 @@ func (c *LoggedClient) DetachMulticast(ctx context.Context, qp command.Handle, g
 }
 
 // CMBind implements command.Commands.
-func (c *LoggedClient) CMBind(ctx context.Context, id command.Handle, local command.Endpoint) (command.Endpoint, error) {
+func (c *Client) CMBind(ctx context.Context, id command.Handle, local command.Endpoint) (command.Endpoint, error) {
 	began := time.Now()
 	out, err := c.Client.CMBind(ctx, id, local)
 	c.note(commandCMBind, began, c.where(id), err)
@@ -147,7 +232,7 @@ func (c *LoggedClient) CMBind(ctx context.Context, id command.Handle, local comm
 }
 
 // CMListen implements command.Commands.
-func (c *LoggedClient) CMListen(ctx context.Context, id command.Handle, backlog uint32) error {
+func (c *Client) CMListen(ctx context.Context, id command.Handle, backlog uint32) error {
 	began := time.Now()
 	err := c.Client.CMListen(ctx, id, backlog)
 	c.note(commandCMListen, began, c.where(id), err)
@@ -155,13 +240,13 @@ func (c *LoggedClient) CMListen(ctx context.Context, id command.Handle, backlog 
 }
 
 // CMConnect implements command.Commands.
-func (c *LoggedClient) CMConnect(ctx context.Context, r command.CMConnect) (command.Handle, error) {
+func (c *Client) CMConnect(ctx context.Context, r command.CMConnect) (command.Handle, error) {
 	began := time.Now()
 	out, err := c.Client.CMConnect(ctx, r)
 	switch {
 	case r.ID != 0:
 		c.note(commandCMConnect, began, c.where(r.ID), err)
-	case r.Adapter != anyAdapter:
+	case r.Adapter != command.AnyAdapter:
 		c.made(commandCMConnect, began, int(r.Adapter), out, err)
 	default:
 		c.note(commandCMConnect, began, c.where(out), err)
@@ -170,7 +255,7 @@ func (c *LoggedClient) CMConnect(ctx context.Context, r command.CMConnect) (comm
 }
 
 // CMAccept implements command.Commands.
-func (c *LoggedClient) CMAccept(ctx context.Context, r command.CMAccept) error {
+func (c *Client) CMAccept(ctx context.Context, r command.CMAccept) error {
 	began := time.Now()
 	err := c.Client.CMAccept(ctx, r)
 	c.note(commandCMAccept, began, c.where(r.ID), err)
@@ -178,7 +263,7 @@ func (c *LoggedClient) CMAccept(ctx context.Context, r command.CMAccept) error {
 }
 
 // CMEstablish implements command.Commands.
-func (c *LoggedClient) CMEstablish(ctx context.Context, id command.Handle) error {
+func (c *Client) CMEstablish(ctx context.Context, id command.Handle) error {
 	began := time.Now()
 	err := c.Client.CMEstablish(ctx, id)
 	c.note(commandCMEstablish, began, c.where(id), err)
@@ -186,7 +271,7 @@ func (c *LoggedClient) CMEstablish(ctx context.Context, id command.Handle) error
 }
 
 // CMReject implements command.Commands.
-func (c *LoggedClient) CMReject(ctx context.Context, r command.CMReject) error {
+func (c *Client) CMReject(ctx context.Context, r command.CMReject) error {
 	began := time.Now()
 	err := c.Client.CMReject(ctx, r)
 	c.note(commandCMReject, began, c.where(r.ID), err)
@@ -194,7 +279,7 @@ func (c *LoggedClient) CMReject(ctx context.Context, r command.CMReject) error {
 }
 
 // CMDisconnect implements command.Commands.
-func (c *LoggedClient) CMDisconnect(ctx context.Context, id command.Handle) error {
+func (c *Client) CMDisconnect(ctx context.Context, id command.Handle) error {
 	began := time.Now()
 	err := c.Client.CMDisconnect(ctx, id)
 	c.note(commandCMDisconnect, began, c.where(id), err)
@@ -202,7 +287,7 @@ func (c *LoggedClient) CMDisconnect(ctx context.Context, id command.Handle) erro
 }
 
 // CMQuery implements command.Commands.
-func (c *LoggedClient) CMQuery(ctx context.Context, id command.Handle) (command.CMInfo, error) {
+func (c *Client) CMQuery(ctx context.Context, id command.Handle) (command.CMInfo, error) {
 	began := time.Now()
 	out, err := c.Client.CMQuery(ctx, id)
 	c.note(commandCMQuery, began, c.where(id), err)
@@ -210,7 +295,7 @@ func (c *LoggedClient) CMQuery(ctx context.Context, id command.Handle) (command.
 }
 
 // CMAttributes implements command.Commands.
-func (c *LoggedClient) CMAttributes(ctx context.Context, id command.Handle, state command.QPState) (command.ModifyQP, error) {
+func (c *Client) CMAttributes(ctx context.Context, id command.Handle, state command.QPState) (command.ModifyQP, error) {
 	began := time.Now()
 	out, err := c.Client.CMAttributes(ctx, id, state)
 	c.note(commandCMAttributes, began, c.where(id), err)
@@ -218,11 +303,11 @@ func (c *LoggedClient) CMAttributes(ctx context.Context, id command.Handle, stat
 }
 
 // CMCreate implements command.Commands.
-func (c *LoggedClient) CMCreate(ctx context.Context, r command.CMCreate) (command.Handle, error) {
+func (c *Client) CMCreate(ctx context.Context, r command.CMCreate) (command.Handle, error) {
 	began := time.Now()
 	out, err := c.Client.CMCreate(ctx, r)
 	adapter := unknownAdapter // until it is bound
-	if r.Adapter != anyAdapter {
+	if r.Adapter != command.AnyAdapter {
 		adapter = int(r.Adapter)
 	}
 	c.made(commandCMCreate, began, adapter, out, err)
@@ -230,7 +315,7 @@ func (c *LoggedClient) CMCreate(ctx context.Context, r command.CMCreate) (comman
 }
 
 // Destroy implements command.Commands.
-func (c *LoggedClient) Destroy(ctx context.Context, kind command.Kind, h command.Handle) error {
+func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handle) error {
 	began, adapter := time.Now(), c.where(h) // afterwards it is nowhere
 	err := c.Client.Destroy(ctx, kind, h)
 	c.note(commandDestroy, began, adapter, err)
@@ -239,7 +324,7 @@ func (c *LoggedClient) Destroy(ctx context.Context, kind command.Kind, h command
 
 // Events implements command.Commands. Waiting for events is not noted; the connections that they bring are known
 // from then on.
-func (c *LoggedClient) Events(ctx context.Context, out []command.Event) (int, error) {
+func (c *Client) Events(ctx context.Context, out []command.Event) (int, error) {
 	n, err := c.Client.Events(ctx, out)
 	for i := range out[:n] {
 		if out[i].Type == command.EventConnectRequest {

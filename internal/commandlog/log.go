@@ -1,0 +1,95 @@
+// Package commandlog counts the commands that programs give to adapters, and keeps the last of them: what a card's
+// firmware traces.
+package commandlog
+
+import (
+	"sync"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// Log counts the commands that programs give to the adapters, and keeps the last of each adapter. Commands
+// that concern no adapter are not in it. Its methods may be called at any time.
+type Log struct {
+	adapters []*adapterCommands
+}
+
+// adapterCommands are those of one adapter.
+type adapterCommands struct {
+	mu      sync.Mutex
+	stats   [len(commandNames)]Stats
+	recent  []Record // a ring, once it is full
+	oldest  int
+	maximum int
+}
+
+// Stats are what was counted of one kind of command.
+type Stats struct {
+	Command        string
+	Count, Failed  uint64
+	Total, Longest time.Duration
+}
+
+// Record is a command that was carried out.
+type Record struct {
+	Began   time.Time
+	Took    time.Duration
+	Command string
+	Program string
+	PID     int
+	Failure command.Code // 0: none
+}
+
+// keptCommands is how many records there are of an adapter.
+const keptCommands = 256
+
+// New makes the log of so many adapters.
+func New(adapters int) *Log {
+	l := &Log{adapters: make([]*adapterCommands, adapters)}
+	for i := range l.adapters {
+		l.adapters[i] = &adapterCommands{maximum: keptCommands}
+	}
+	return l
+}
+
+// Stats are the kinds of commands that an adapter was given.
+func (l *Log) Stats(adapter uint32) []Stats {
+	a := l.adapters[adapter]
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []Stats
+	for i, s := range a.stats {
+		if s.Count > 0 {
+			s.Command = commandNames[i]
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Recent are the last commands that an adapter was given, the oldest first.
+func (l *Log) Recent(adapter uint32) []Record {
+	a := l.adapters[adapter]
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append(append([]Record{}, a.recent[a.oldest:]...), a.recent[:a.oldest]...)
+}
+
+func (a *adapterCommands) add(kind int, r Record) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := &a.stats[kind]
+	s.Count++
+	s.Total += r.Took
+	s.Longest = max(s.Longest, r.Took)
+	if r.Failure != 0 {
+		s.Failed++
+	}
+	if len(a.recent) < a.maximum {
+		a.recent = append(a.recent, r)
+		return
+	}
+	a.recent[a.oldest] = r
+	a.oldest = (a.oldest + 1) % a.maximum
+}
