@@ -11,8 +11,9 @@ import (
 func (a *adapter) transmit(now clock.Time) bool {
 	worked := false
 	for range transmitRounds {
-		if a.blocked() && !a.flush(now) {
-			return true
+		if left := a.sent; a.blocked() && !a.flush(now) {
+			// A link that takes nothing is no work: whoever makes room may need this processor.
+			return worked || a.sent > left
 		}
 		pending := a.engine.Pending() // messages on the local path move without a frame
 		n := a.unkeep(now, a.engine.Transmit(now, a.out[:transmitBatch]))

@@ -1,0 +1,67 @@
+package device
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/memlink"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// cloggedLink takes no frames while it is full.
+type cloggedLink struct {
+	link.Link
+	full atomic.Bool
+}
+
+func (l *cloggedLink) Send(frames []frame.Out) (int, error) {
+	if l.full.Load() {
+		return 0, nil
+	}
+	return l.Link.Send(frames)
+}
+
+// A link that takes nothing is no work: the loop can sleep until there is room, and leaves the processor to who makes some. Then what
+// waited goes on.
+func TestFullLinkIsNoWork(t *testing.T) {
+	sw := memlink.NewSwitch()
+	clogged := &cloggedLink{}
+	var ends [2]*pair
+	for i := range ends {
+		h, cfg := newHost(t, Config{Seed: uint64(i)}), AdapterConfig{Addr: loopback()}
+		p, err := sw.Port(memlink.PortConfig{Addr: cfg.Addr, Notify: h.Wake})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.Link = p; i == 0 {
+			clogged.Link = p
+			cfg.Link = clogged
+		}
+		prog := newProgram(t, h, h.add(t, cfg))
+		ends[i] = prog.qp(command.CreateQP{}, prog.cq(256))
+	}
+	c := connect(ends[0], ends[1])
+	from, to := c.a.p.buffer(64), c.b.p.buffer(64)
+	clogged.full.Store(true)
+	wr := ring.SendWR{ID: 1, Op: ring.OpWrite, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: to.addr(0), RKey: to.mem.RKey}
+	wr.SGE[0] = from.sge(0, 64)
+	c.a.post(wr)
+	h := c.a.p.host
+	h.lock()
+	rested := false
+	for range 1000 { // some turns have time-outs to mind
+		if !h.adapters[0].step(h.now()) {
+			rested = true
+		}
+	}
+	blocked := h.adapters[0].blocked()
+	h.unlock()
+	if !blocked || !rested {
+		t.Errorf("the link is full: %t; a turn had nothing to do: %t", blocked, rested)
+	}
+	clogged.full.Store(false)
+	wantSuccess(t, c.a.cq.next(), 1, ring.CQWrite)
+}
