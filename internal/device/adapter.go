@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/gid"
+	"github.com/softvpi/softvpi/internal/device/ibport"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/capture"
@@ -40,13 +41,14 @@ type adapter struct {
 	// mac is in use; permanent is the adapter's own.
 	mac, permanent [6]byte
 
-	engine *transport.Engine
-	cm     *cm.Engine
-	memory *memory.Table
-	plugs  []*plug // one for each address; the first is the port's own
-	gids   gid.Table
-	mtu    uint32  // ActiveMTU
-	ib     *ibPort // nil: the port is Ethernet's
+	engine   *transport.Engine
+	cm       *cm.Engine
+	memory   *memory.Table
+	plugs    []*plug // one for each address; the first is the port's own
+	gids     gid.Table
+	mtu      uint32       // ActiveMTU
+	ib       *ibport.Port // nil: the port is Ethernet's
+	resolver Resolver     // of an InfiniBand port; nil: nobody
 	// ipMTU is the largest IP packet: that of the link, linkMTU, or less.
 	ipMTU, linkMTU uint32
 
@@ -191,13 +193,13 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 	if cfg.RoCE == InfiniBand {
 		a.mac = [6]byte{}
 		var err error
-		if a.ib, err = newIBPort(&a.cfg, h.rand.Uint64()); err != nil {
+		if a.ib, err = a.newIBPort(h.rand.Uint64()); err != nil {
 			return nil, err
 		}
-		if a.guid == 0 && len(a.ib.port.GUIDs) > 0 {
-			a.guid = a.ib.port.GUIDs[0] // a node may have more ports than one
+		if guids := a.ib.Settings().GUIDs; a.guid == 0 && len(guids) > 0 {
+			a.guid = guids[0] // a node may have more ports than one
 		}
-		a.present = a.ib.active()
+		a.present = a.ib.Active()
 	}
 	a.permanent = a.mac
 	if a.guid == 0 {
@@ -211,10 +213,6 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 		return nil, err
 	}
 	a.batch.init()
-	if a.ib != nil {
-		a.ib.seen--    // it is looked at first of all
-		a.ib.renew = 0 // and its addresses are offered
-	}
 	if cfg.Disabled {
 		a.enabled = false
 		a.unplug()
@@ -450,7 +448,7 @@ func (a *adapter) deadline() clock.Time {
 	}
 	due := clock.Min(a.engine.Deadline(), a.cm.Deadline())
 	if a.ib != nil {
-		due = clock.Min(due, clock.Min(a.ib.sa.Deadline(), clock.Min(a.ib.renew, a.ib.waits.deadline())))
+		due = clock.Min(due, a.ib.Deadline())
 	}
 	if a.keep.on {
 		due = clock.Min(due, a.keep.since.Add(keepTime))

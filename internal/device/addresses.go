@@ -18,7 +18,7 @@ const defaultGIDInterval = 3 * time.Second
 // anything changed.
 func (a *adapter) setGIDs(addrs []netip.Addr) bool {
 	if a.ib != nil {
-		return a.gids.SetPort(&a.ib.port)
+		return a.gids.SetPort(a.ib.Settings())
 	}
 	return a.gids.Set(encap.Mode(a.cfg.RoCE), a.mac, addrs)
 }
@@ -63,7 +63,7 @@ func (h *Host) UpdateGIDs() {
 // first of remote's family, else the port's first.
 func (a *adapter) source(remote netip.Addr) netip.Addr {
 	if a.ib != nil {
-		return a.ib.source(remote, a.cfg.Addr)
+		return a.ib.Source(remote, a.cfg.Addr)
 	}
 	if a.cfg.Addr.Is4() == remote.Is4() {
 		return a.cfg.Addr

@@ -6,16 +6,16 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/ibport"
 	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
 const (
 	// minRNRTimer is the code of 0.64 ms: how soon peers may try again where no
 	// receive was posted.
-	minRNRTimer = 12
-	// datagramQKey is the Q_Key of the UDP port space (as in librdmacm).
-	datagramQKey = 0x01234567
+	minRNRTimer  = 12
 	remoteAccess = uint32(memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic)
 )
 
@@ -26,10 +26,10 @@ func (a *adapter) attributes(t *cm.Attributes, typ command.QPType, to command.QP
 	switch to {
 	case command.Init:
 		m.Mask |= command.MaskPKey
-		m.PKeyIndex = a.pkeyIndex(t.PKey)
+		m.PKeyIndex = ibport.KeyIndex(a.engine.PKeys(), t.PKey)
 		if typ == command.UD {
 			m.Mask |= command.MaskQKey
-			m.QKey = datagramQKey
+			m.QKey = ib.QKeyRDMAUDP
 		} else {
 			m.Mask |= command.MaskAccess
 			m.Access = remoteAccess
@@ -46,8 +46,8 @@ func (a *adapter) attributes(t *cm.Attributes, typ command.QPType, to command.QP
 		}
 		if t.RemoteLID != 0 {
 			m.Mask |= command.MaskPKey // the path's, which was not known before
-			m.PKeyIndex = a.pkeyIndex(t.PKey)
-			m.Route.LID, m.Route.SL, m.Route.Path = uint16(t.RemoteLID), t.SL, a.ib.bits(t)
+			m.PKeyIndex = ibport.KeyIndex(a.engine.PKeys(), t.PKey)
+			m.Route.LID, m.Route.SL, m.Route.Path = uint16(t.RemoteLID), t.SL, a.pathBits(t)
 		}
 		m.MTU, m.DestQPN, m.RQPSN = uint32(t.MTU.Bytes()), t.RemoteQPN, uint32(t.RQPSN)
 		if typ == command.RC {
@@ -165,7 +165,7 @@ func (o *cmid) event(e *cm.Event) command.Event {
 		out.Param.SRQ = 1
 	}
 	if t.RemoteLID != 0 {
-		out.LID, out.SL, out.Path = uint16(t.RemoteLID), t.SL, o.adapter.ib.bits(t)
+		out.LID, out.SL, out.Path = uint16(t.RemoteLID), t.SL, o.adapter.pathBits(t)
 	}
 	out.Param.PrivateLen = uint8(copy(out.Param.Private[:], e.Private))
 	return out

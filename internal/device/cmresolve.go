@@ -160,7 +160,7 @@ func (c *Client) CMJoin(ctx context.Context, r command.CMJoin) error {
 		}
 		e := command.Event{
 			Type: command.EventMulticastJoined, Object: o.handle, Context: o.context, Adapter: o.adapter.index,
-			Remote: command.Endpoint{Addr: r.Group}, Param: command.ConnParam{QPN: uint32(ib.QPMulticast), QKey: datagramQKey},
+			Remote: command.Endpoint{Addr: r.Group}, Param: command.ConnParam{QPN: uint32(ib.QPMulticast), QKey: ib.QKeyRDMAUDP},
 		}
 		c.event(e)
 		return nil

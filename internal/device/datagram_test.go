@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // toDatagrams takes a UD QP to RTS.
@@ -98,8 +99,8 @@ func TestResolveDatagramQP(t *testing.T) {
 	e := y.event(command.EventConnectRequest)
 	y.check(y.c.CMAccept(bg, command.CMAccept{ID: e.NewID, QP: b.q.Handle}))
 	r := x.event(command.EventConnectResponse)
-	if r.Param.QPN != b.q.Number || r.Param.QKey != datagramQKey {
-		t.Errorf("resolved QP %#x with Q_Key %#x, want %#x with %#x", r.Param.QPN, r.Param.QKey, b.q.Number, datagramQKey)
+	if r.Param.QPN != b.q.Number || r.Param.QKey != ib.QKeyRDMAUDP {
+		t.Errorf("resolved QP %#x with Q_Key %#x, want %#x with %#x", r.Param.QPN, r.Param.QKey, b.q.Number, ib.QKeyRDMAUDP)
 	}
 	a.toRTS(t)
 	src, dst := x.buffer(64), y.buffer(128)

@@ -19,9 +19,10 @@
 //   - WaitCQ waits until the event sequence of the CQ's ring differs from the
 //     one that the waiter saw before it armed the CQ.
 //
-// Its rooms, none of which knows this package or another room:
+// Its rooms, none of which knows this package:
 //
 //   - handle: the tables by which programs name their objects;
 //   - eventqueue: the asynchronous events that a program has not read;
-//   - gid: the GID table of a port, and what its GIDs and MAC are made of.
+//   - gid: the GID table of a port, and what its GIDs and MAC are made of;
+//   - ibport: an InfiniBand port: what the subnet manager has set, and what is asked of its administration.
 package device

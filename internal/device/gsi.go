@@ -60,7 +60,7 @@ func (a *adapter) manage(now clock.Time) bool {
 		for i := range g.in[:n] {
 			d := &g.in[i]
 			if a.ib != nil && d.MAD[1] == mad.ClassSubnetAdm {
-				a.ib.sa.Receive(now, d.MAD[:])
+				a.ib.Receive(now, d.MAD[:])
 				continue
 			}
 			from := cm.Peer{Local: d.Dst, Remote: d.Src, QPN: d.SrcQP, SL: d.SL, PKey: d.PKey}
@@ -186,7 +186,7 @@ func (a *adapter) sendMAD(now clock.Time, d *cm.Datagram) {
 	}
 	if a.ib != nil {
 		if r := a.gsiRoute(gsiPeer{d.Local, d.Remote, d.SL, d.Global}); r != nil {
-			_ = a.engine.SendDatagram(r, d.RemoteQPN, a.memberKey(d.PKey), d.MAD[:])
+			_ = a.engine.SendDatagram(r, d.RemoteQPN, a.ib.MemberKey(d.PKey), d.MAD[:])
 		}
 		return
 	}
@@ -216,4 +216,45 @@ func (a *adapter) unreachable(now clock.Time, u link.Unreachable) {
 		a.cm.Unreachable(now, u.Dst, u.Kind, u.MAD[:])
 	}
 	a.engine.Unreachable(now, u)
+}
+
+// serveSA passes on what the client of the subnet administration has: requests to QP1, answers to who asked.
+func (a *adapter) serveSA(now clock.Time) bool {
+	worked := a.ib.Deliver(now)
+	for list := a.ib.Requests(); len(list) > 0; list = a.ib.Requests() {
+		worked = true
+		for i := range list {
+			d := &list[i]
+			if r := a.gsiRoute(gsiPeer{local: frame.LIDAddr(a.ib.Settings().LID), remote: frame.LIDAddr(d.DLID), sl: d.SL}); r != nil {
+				_ = a.engine.SendDatagram(r, uint32(ib.QPGSI), a.ib.MemberKey(ib.PKeyDefault), d.MAD[:]) // a full queue loses it; it is sent again
+			}
+		}
+	}
+	return worked
+}
+
+// gsiRoute is the route of MADs between two LIDs; nil where these are none.
+func (a *adapter) gsiRoute(k gsiPeer) *frame.Route {
+	g := &a.gsi
+	if r := g.routes[k]; r != nil {
+		return r
+	}
+	from, ok := frame.AddrLID(k.local)
+	to, okTo := frame.AddrLID(k.remote)
+	if !ok || !okTo || to == 0 {
+		return nil
+	}
+	r := &frame.Route{Src: k.local, Dst: k.remote, DstPort: a.cfg.UDPPort, IB: frame.InfiniBand{DLID: to, SL: k.sl, PathBits: uint8(from & a.ib.Mask())}}
+	if g := &k.global; *g != (cm.Global{}) {
+		r.IB.Global, r.IB.SGID, r.IB.DGID = true, g.Local, g.Remote
+		r.TrafficClass, r.FlowLabel, r.HopLimit = g.TrafficClass, g.FlowLabel, 0xff // IBA 13.5.4.3
+	}
+	if a.prepare(r) != nil {
+		return nil
+	}
+	if len(g.routes) >= maxGSIRoutes {
+		clear(g.routes)
+	}
+	g.routes[k] = r
+	return r
 }

@@ -61,7 +61,7 @@ func (f *ibFabric) add(h *Host, host int, cfg AdapterConfig) uint32 {
 	}
 	cfg.Link = p
 	i := h.add(f.t, cfg)
-	f.until(h, func() bool { return h.adapters[i].up() && h.adapters[i].ib.port.LID != 0 })
+	f.until(h, func() bool { return h.adapters[i].up() && h.adapters[i].ib.Settings().LID != 0 })
 	return i
 }
 

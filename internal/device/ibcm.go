@@ -8,15 +8,16 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/ibport"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/sa"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// bits is what of an address vector a connection's path is beside LID and SL.
-func (p *ibPort) bits(t *cm.Attributes) uint8 {
-	bits := uint8(t.LocalLID & p.mask())
+// pathBits is what of an address vector a connection's path is beside LID and SL.
+func (a *adapter) pathBits(t *cm.Attributes) uint8 {
+	bits := uint8(t.LocalLID & a.ib.Mask())
 	if t.Global {
 		bits |= command.PathGlobal
 	}
@@ -29,9 +30,9 @@ func (a *adapter) judge(t *cm.Attributes) mad.RejectReason {
 	switch {
 	case a.ib == nil: // RoCE, whose CM has seen to it
 		return 0
-	case !a.ib.has(t.LocalLID):
+	case !a.ib.Has(t.LocalLID):
 		return mad.RejectInvalidLID
-	case !unnamed && !slices.Contains(a.ib.gids(), t.LocalGID):
+	case !unnamed && !slices.Contains(a.ib.GIDs(), t.LocalGID):
 		return mad.RejectInvalidGID
 	}
 	return 0
@@ -42,8 +43,7 @@ func (a *adapter) knows(ip netip.Addr) bool {
 	if _, ok := a.nearGID(ip); ok {
 		return true
 	}
-	n := a.ib.names[ip]
-	return n != nil && n.known
+	return a.ib.Named(ip)
 }
 
 // waiting makes the id wait for an answer, which is ErrTimeout where none has come in time. The function that it returns reports,
@@ -51,10 +51,10 @@ func (a *adapter) knows(ip netip.Addr) bool {
 func (o *cmid) waiting(until clock.Time, late func(now clock.Time, err error)) (still func() bool) {
 	a, id := o.adapter, o.id
 	over := false
-	w := &question{due: until}
+	var w *ibport.Wait
 	o.stop = func() {
 		over, o.stop = true, nil
-		a.ib.waits.end(w)
+		a.ib.End(w)
 	}
 	still = func() bool {
 		if over || o.removed || o.adapter != a || a.ids[id] != o || o.client.cms.Get(o.handle) != o {
@@ -63,12 +63,11 @@ func (o *cmid) waiting(until clock.Time, late func(now clock.Time, err error)) (
 		o.stop()
 		return true
 	}
-	w.over = func(now clock.Time) {
+	w = a.ib.Await(until, func(now clock.Time) {
 		if still() {
 			late(now, sa.ErrTimeout)
 		}
-	}
-	a.ib.waits.begin(w)
+	})
 	return still
 }
 
@@ -150,7 +149,7 @@ func (o *cmid) connectIB(now clock.Time, n cm.Connect, q *qp) error {
 		if n.TrafficClass == 0 {
 			n.TrafficClass = rec.TrafficClass
 		}
-		n.Path = cm.Path{LocalLID: rec.SLID, RemoteLID: rec.DLID, Global: rec.HopLimit > 1, Rate: rec.Rate, Life: rec.Life, PKey: a.memberKey(rec.PKey)}
+		n.Path = cm.Path{LocalLID: rec.SLID, RemoteLID: rec.DLID, Global: rec.HopLimit > 1, Rate: rec.Rate, Life: rec.Life, PKey: a.ib.MemberKey(rec.PKey)}
 		if err := a.cm.Connect(now, o.id, n); err != nil {
 			o.unreached(command.EventConnectError, asError(cmError(err)).(*command.Error))
 		}
@@ -168,22 +167,22 @@ func (o *cmid) unreached(typ command.EventType, err *command.Error) {
 // joinGroupIB joins a group at the subnet administration, attaches the QP, and tells the program.
 func (o *cmid) joinGroupIB(r *command.CMJoin, q *qp) {
 	a, now := o.adapter, o.client.host.now()
-	mgid := a.ipMGID(r.Group.IP())
+	mgid := a.ib.IPMGID(r.Group.IP())
 	state := uint8(mad.JoinFull)
 	if r.Flags&command.JoinSendOnly != 0 {
 		state = mad.JoinSendOnlyFull
 	}
 	group, pair := r.Group, r.QP
-	a.joinIB(now, mgid, state, func(now clock.Time, rec *mad.MCMemberRecord, err error) {
+	a.ib.Join(now, mgid, state, func(now clock.Time, rec *mad.MCMemberRecord, err error) {
 		if o.removed || o.adapter != a || o.client.cms.Get(o.handle) != o {
 			if err == nil {
-				a.leaveIB(now, mgid)
+				a.ib.Leave(now, mgid)
 			}
 			return
 		}
 		if q = o.client.qps.Get(pair); err == nil && q != nil && q.tq != nil && state == mad.JoinFull {
 			if err = a.attach(q, netip.AddrFrom16(mgid)); err != nil {
-				a.leaveIB(now, mgid)
+				a.ib.Leave(now, mgid)
 			}
 		}
 		if err == nil {
@@ -199,7 +198,7 @@ func (o *cmid) leaveGroups() {
 		if o.adapter == nil {
 			break // it left them when it was disabled
 		}
-		o.adapter.leaveIB(o.client.host.now(), mgid)
+		o.adapter.ib.Leave(o.client.host.now(), mgid)
 	}
 	o.joined = nil
 }
@@ -207,15 +206,30 @@ func (o *cmid) leaveGroups() {
 // leaveGroupIB ends what joinGroupIB began.
 func (o *cmid) leaveGroupIB(q *qp, group netip.Addr) error {
 	a := o.adapter
-	mgid := a.ipMGID(group)
+	mgid := a.ib.IPMGID(group)
 	i := slices.Index(o.joined, mgid)
 	if i < 0 {
 		return command.Errorf(command.NotFound, "the id is not in the group %v", group)
 	}
 	o.joined = slices.Delete(o.joined, i, i+1)
-	a.leaveIB(o.client.host.now(), mgid)
+	a.ib.Leave(o.client.host.now(), mgid)
 	if q == nil || !q.attached(mgid) {
 		return nil
 	}
 	return a.detach(q, netip.AddrFrom16(mgid))
+}
+
+// joinedIB is the event of a group that was joined, or not.
+func (o *cmid) joinedIB(group command.Addr, mgid ib.GID, rec *mad.MCMemberRecord, err error) command.Event {
+	e := command.Event{
+		Type: command.EventMulticastJoined, Object: o.handle, Context: o.context, Adapter: o.adapter.index,
+		Remote: command.Endpoint{Addr: group}, Local: command.Endpoint{Addr: command.Addr(mgid)},
+		Param: command.ConnParam{QPN: uint32(ib.QPMulticast), QKey: ib.QKeyRDMAUDP},
+	}
+	if err != nil {
+		e.Type, e.Status = command.EventMulticastError, uint32(pathError(netip.AddrFrom16(mgid), err).Code)
+		return e
+	}
+	e.LID, e.SL, e.Path, e.Param.QKey = uint16(rec.MLID), rec.SL, command.PathGlobal, rec.QKey
+	return e
 }

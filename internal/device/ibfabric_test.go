@@ -228,7 +228,7 @@ func TestJoinGroup(t *testing.T) {
 	}
 	join := func(x *program, local string) member {
 		m := member{pair: x.qp(command.CreateQP{Type: command.UD}, x.cq(16))}
-		m.toDatagrams(datagramQKey)
+		m.toDatagrams(ib.QKeyRDMAUDP)
 		var err error
 		m.id, err = x.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.UDP})
 		x.check(err)
@@ -239,7 +239,7 @@ func TestJoinGroup(t *testing.T) {
 		return m
 	}
 	a, b := join(p.a, "10.9.0.1"), join(p.b, "10.9.0.2")
-	if a.to.LID < 0xc000 || a.to.LID != b.to.LID || a.to.Path != command.PathGlobal || a.to.Param.QKey != datagramQKey ||
+	if a.to.LID < 0xc000 || a.to.LID != b.to.LID || a.to.Path != command.PathGlobal || a.to.Param.QKey != ib.QKeyRDMAUDP ||
 		a.to.Local.Addr.IP() != netip.MustParseAddr("ff12:4001:ffff::f09:1") {
 		t.Errorf("the group is %+v", a.to)
 	}
@@ -250,7 +250,7 @@ func TestJoinGroup(t *testing.T) {
 	b.postRecv(1, dst.sge(0, 256))
 	ah, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd, AV: command.AddressVector{Addr: a.to.Local.Addr, LID: a.to.LID, SL: a.to.SL, Path: a.to.Path}})
 	p.a.check(err)
-	wr := ring.SendWR{Op: ring.OpSend, NumSGE: 1, AH: uint32(ah), RemoteQPN: 0xffffff, QKey: datagramQKey}
+	wr := ring.SendWR{Op: ring.OpSend, NumSGE: 1, AH: uint32(ah), RemoteQPN: 0xffffff, QKey: ib.QKeyRDMAUDP}
 	wr.SGE[0] = src.sge(0, 6)
 	a.post(wr)
 	for _, m := range []member{a, b} {
@@ -275,18 +275,18 @@ func TestAnotherSubnetManager(t *testing.T) {
 	p := newIBPair(t, subnet.Config{}, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")})
 	group := netip.MustParseAddr("239.9.0.1")
 	q := p.a.qp(command.CreateQP{Type: command.UD}, p.a.cq(16))
-	q.toDatagrams(datagramQKey)
+	q.toDatagrams(ib.QKeyRDMAUDP)
 	p.a.check(p.a.c.AttachMulticast(bg, q.q.Handle, command.AddrFrom(group)))
 	p.b.check(p.b.host.SetAddresses(p.b.adapter, []netip.Addr{netip.MustParseAddr("10.9.0.2")}))
 	p.stop()
 	p.manage(subnet.Config{})
 	p.a.event(command.EventClientReregister)
 	x := p.b.qp(command.CreateQP{Type: command.UD}, p.b.cq(16))
-	x.toDatagrams(datagramQKey)
+	x.toDatagrams(ib.QKeyRDMAUDP)
 	for try := 0; ; try++ { // until both have registered
 		src, dst := p.b.buffer(64), p.a.buffer(256)
 		q.postRecv(1, dst.sge(0, 256))
-		p.b.check(x.sendTo(group, 0xffffff, datagramQKey, src.sge(0, 8)))
+		p.b.check(x.sendTo(group, 0xffffff, ib.QKeyRDMAUDP, src.sge(0, 8)))
 		wantSuccess(t, x.cq.next(), 0, ring.CQSend)
 		arrived := false
 		p.until(p.a.host, func() bool {

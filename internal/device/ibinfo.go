@@ -27,7 +27,7 @@ func (a *adapter) portInfo() command.PortInfo {
 		i.State, i.Physical = uint8(mad.PortActive), uint8(mad.PhysicalLinkUp)
 	}
 	if a.ib != nil {
-		p := &a.ib.port
+		p := a.ib.Settings()
 		i.LMC, i.SMSL, i.LID, i.SMLID, i.Width, i.SubnetTimeout = p.LMC, p.SMSL, uint16(p.LID), uint16(p.SMLID), p.Width, p.SubnetTimeout
 		i.Lane, i.Capabilities, i.Prefix, i.NodeGUID = uint32(p.Speed.LaneMbps()), p.Capabilities, p.Prefix, p.NodeGUID
 		if p.MaxMTU.Valid() {

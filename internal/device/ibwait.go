@@ -61,13 +61,13 @@ func (c *Client) answered(ctx context.Context, which func() *adapter, start func
 
 // sendTo makes the port known to a group that it sends to. It stays so until the adapter is disabled.
 func (a *adapter) sendTo(now clock.Time, group netip.Addr, done func(error)) {
-	for _, mgid := range []ib.GID{a.mgid(group), a.ipMGID(group)} {
-		if g := a.ib.groups[mgid]; g != nil && g.known {
+	for _, mgid := range []ib.GID{a.ib.MGID(group), a.ib.IPMGID(group)} {
+		if g, _ := a.ib.Group(mgid); g != nil {
 			done(nil)
 			return
 		}
 	}
-	a.joinIB(now, a.ipMGID(group), mad.JoinSendOnlyFull, func(_ clock.Time, _ *mad.MCMemberRecord, err error) {
+	a.ib.Join(now, a.ib.IPMGID(group), mad.JoinSendOnlyFull, func(_ clock.Time, _ *mad.MCMemberRecord, err error) {
 		if err != nil {
 			err = pathError(group, err)
 		}
@@ -82,13 +82,13 @@ func (c *Client) joinFirst(ctx context.Context, h command.Handle, group netip.Ad
 		return mgid, nil
 	}
 	err = c.answered(ctx, func() *adapter { return c.ownerOf(h) }, func(a *adapter, now clock.Time, done func(error)) {
-		mgid = a.mgid(group)
+		mgid = a.ib.MGID(group)
 		if q := c.qps.Get(h); q.attached(mgid) {
 			mgid = ib.GID{}
 			done(nil)
 			return
 		}
-		a.joinIB(now, mgid, mad.JoinFull, func(_ clock.Time, _ *mad.MCMemberRecord, err error) {
+		a.ib.Join(now, mgid, mad.JoinFull, func(_ clock.Time, _ *mad.MCMemberRecord, err error) {
 			if err != nil {
 				err = pathError(group, err)
 			}
@@ -116,7 +116,7 @@ func (h *Host) AskSA(ctx context.Context, index uint32, r sa.Request) ([mad.SADa
 		return [mad.SADataLen]byte{}, err
 	}
 	over := make(chan sa.Answer, 1)
-	a.ask(h.now(), r, func(_ clock.Time, answer *sa.Answer) { over <- *answer })
+	a.ib.Ask(h.now(), r, func(_ clock.Time, answer *sa.Answer) { over <- *answer })
 	h.finish()
 	select {
 	case answer := <-over:
@@ -135,7 +135,7 @@ func (h *Host) SetSARepetition(index uint32, timeout time.Duration, retries int)
 	if err != nil {
 		return err
 	}
-	if err := a.ib.sa.SetRepetition(timeout, retries); err != nil {
+	if err := a.ib.SetRepetition(timeout, retries); err != nil {
 		return command.Errorf(command.Invalid, "%v", err)
 	}
 	return nil

@@ -44,8 +44,8 @@ func (a *adapter) info() command.AdapterInfo {
 		MaxReadResponder: l.ReadResponder, MaxReadInitiator: l.ReadInitiator, MaxMessage: l.Message, MaxRegion: l.Region,
 		ProcessorAtomics: 1, MaxMulticast: transport.DefaultMulticast, LineRate: uint32(min(a.impairment.Rate/1e6, math.MaxUint32)),
 	}
-	if a.ib != nil && len(a.ib.ips) > 0 {
-		i.Addr = command.AddrFrom(a.ib.ips[0])
+	if a.ib != nil && len(a.ib.Addresses()) > 0 {
+		i.Addr = command.AddrFrom(a.ib.Addresses()[0])
 	}
 	copy(i.Name[:], a.name)
 	if a.up() {

@@ -66,6 +66,7 @@ type batch struct {
 	events      []transport.Event
 	errors      []link.Unreachable
 	errorsDue   clock.Time
+	refused     [8]link.Violation
 	gsi         gsiBatch
 	deferred    deferredBatch
 }

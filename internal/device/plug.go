@@ -87,7 +87,7 @@ func (a *adapter) openUDP(addr netip.Addr) (link.Link, error) {
 // setMTU derives the largest payload of the port from the link's MTU.
 func (a *adapter) setMTU(of int) error {
 	if a.ib != nil {
-		m := a.ib.port.MTU
+		m := a.ib.Settings().MTU
 		if !m.Valid() { // nothing is connected
 			m, _ = ib.MTUFor(max(of, ib.MTU256.Bytes()))
 		}
@@ -124,7 +124,7 @@ func (a *adapter) newPlug(addr netip.Addr, l link.Link, own bool) (*plug, error)
 		return nil, command.Errorf(command.Unsupported, "%v", err)
 	}
 	if a.ib != nil {
-		e.SetPort(&a.ib.port)
+		e.SetPort(a.ib.Settings())
 	}
 	c := capture.New(l, addr, a.cfg.UDPPort, time.Now)
 	c.SetTaps(a.taps)
@@ -136,7 +136,7 @@ func (a *adapter) newPlug(addr netip.Addr, l link.Link, own bool) (*plug, error)
 // gidAddrs are the addresses in packets through the plug of addr.
 func (a *adapter) gidAddrs(addr netip.Addr) []netip.Addr {
 	if a.ib != nil {
-		return a.ib.gids()
+		return a.ib.GIDs()
 	}
 	if a.cfg.RoCE == RoCEv1 {
 		return []netip.Addr{gid.FromMAC(a.mac)}

@@ -283,7 +283,7 @@ func (q *qp) unmake() {
 		a.leave(q, g)
 	}
 	for _, mgid := range q.joined {
-		a.leaveIB(a.host.now(), mgid)
+		a.ib.Leave(a.host.now(), mgid)
 	}
 	q.groups, q.joined = nil, nil
 	if q.loan != nil {
@@ -307,7 +307,7 @@ func (c *Client) AttachMulticast(ctx context.Context, h command.Handle, group co
 		switch {
 		case mgid.IsZero():
 		case err != nil:
-			a.leaveIB(a.host.now(), mgid)
+			a.ib.Leave(a.host.now(), mgid)
 		default:
 			q.joined = append(q.joined, mgid)
 		}

@@ -33,7 +33,7 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 			a.restarting()
 			a.enabled = true
 			if a.ib != nil {
-				a.ib.renew = 0 // its addresses are offered again
+				a.ib.Renew() // its addresses are offered again
 			}
 			h.extendWildcards(a)
 			a.broadcast(command.EventPortActive)
@@ -65,7 +65,7 @@ func (a *adapter) disable() (releases []func()) {
 		q.error()
 	}
 	if a.ib != nil {
-		a.leaveFabric(now)
+		a.ib.Depart(now)
 	}
 	a.manage(now)
 	a.complete(now) // the flushed requests
@@ -286,7 +286,7 @@ func (h *Host) Settle() {
 // attach makes a UD QP receive what is sent to a group.
 func (a *adapter) attach(q *qp, group netip.Addr) error {
 	if a.ib != nil {
-		group = netip.AddrFrom16(a.mgid(group))
+		group = netip.AddrFrom16(a.ib.MGID(group))
 	}
 	if slices.Contains(q.groups, group) {
 		return nil
@@ -323,14 +323,14 @@ func (a *adapter) joinGroup(group netip.Addr) error {
 
 func (a *adapter) detach(q *qp, group netip.Addr) error {
 	if a.ib != nil {
-		group = netip.AddrFrom16(a.mgid(group))
+		group = netip.AddrFrom16(a.ib.MGID(group))
 	}
 	if !slices.Contains(q.groups, group) {
 		return command.Errorf(command.NotFound, "the QP is not attached to %v", group)
 	}
 	a.leave(q, group)
 	if i := slices.Index(q.joined, ib.GID(group.As16())); i >= 0 {
-		a.leaveIB(a.host.now(), q.joined[i])
+		a.ib.Leave(a.host.now(), q.joined[i])
 		q.joined = slices.Delete(q.joined, i, i+1)
 	}
 	q.groups = slices.DeleteFunc(q.groups, func(g netip.Addr) bool { return g == group })

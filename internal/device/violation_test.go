@@ -148,7 +148,7 @@ func TestViolationsAreReported(t *testing.T) {
 		from, to := f.port(1), f.port(2)
 		want.LID1, want.LID2 = from.LID, to.LID
 		if got := mad.ParseTrapKey(&n.DataDetails); got != want || n.IssuerLID != to.LID || n.Type != mad.NoticeSecurity || n.ProducerType != uint32(mad.NodeCA) ||
-			n.IssuerGID != ib.GID(gid.Of(gid.LinkLocal, b.host.adapters[b.adapter].ib.port.GUIDs[0]).As16()) {
+			n.IssuerGID != ib.GID(gid.Of(gid.LinkLocal, b.host.adapters[b.adapter].ib.Settings().GUIDs[0]).As16()) {
 			t.Errorf("%s: reported is %+v of %+v, want %+v", name, got, n, want)
 		}
 		if got := count(&to); got != times {

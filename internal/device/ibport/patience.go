@@ -1,4 +1,4 @@
-package device
+package ibport
 
 import (
 	ordered "container/heap"
@@ -6,20 +6,30 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 )
 
-// question is a question to the fabric whose answer somebody waits for, until it is due.
-type question struct {
+// Wait is a question to the fabric whose answer somebody waits for, until it is due.
+type Wait struct {
 	due  clock.Time
 	over func(now clock.Time) // that time is over
 	at   int                  // place in the heap plus one; 0 for none
 }
 
+// Await begins a wait until due; then over is called, unless End was before. It is called at most once.
+func (p *Port) Await(due clock.Time, over func(now clock.Time)) *Wait {
+	w := &Wait{due: due, over: over}
+	p.waits.begin(w)
+	return w
+}
+
+// End ends a wait, which may be over already.
+func (p *Port) End(w *Wait) { p.waits.end(w) }
+
 // waits are the questions that wait, the one that is due first at the front.
 type waits struct{ heap questions }
 
-func (w *waits) begin(x *question) { ordered.Push(&w.heap, x) }
+func (w *waits) begin(x *Wait) { ordered.Push(&w.heap, x) }
 
 // end forgets a question; it may be over already.
-func (w *waits) end(x *question) {
+func (w *waits) end(x *Wait) {
 	if x.at != 0 {
 		ordered.Remove(&w.heap, x.at-1)
 	}
@@ -36,14 +46,14 @@ func (w *waits) deadline() clock.Time {
 // expire ends what has waited for too long, and reports whether there was anything.
 func (w *waits) expire(now clock.Time) (any bool) {
 	for w.deadline() <= now {
-		ordered.Pop(&w.heap).(*question).over(now)
+		ordered.Pop(&w.heap).(*Wait).over(now)
 		any = true
 	}
 	return any
 }
 
 // questions implements heap.Interface.
-type questions []*question
+type questions []*Wait
 
 func (h questions) Len() int           { return len(h) }
 func (h questions) Less(i, j int) bool { return h[i].due < h[j].due }
@@ -53,7 +63,7 @@ func (h questions) Swap(i, j int) {
 }
 
 func (h *questions) Push(x any) {
-	w := x.(*question)
+	w := x.(*Wait)
 	*h = append(*h, w)
 	w.at = len(*h)
 }

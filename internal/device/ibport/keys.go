@@ -1,0 +1,44 @@
+package ibport
+
+import (
+	"slices"
+
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// Keys is the partition table in force.
+func (p *Port) Keys() []ib.PKey { return p.keys }
+
+// setKeys puts the partition table in force, and reports whether it is another.
+func (p *Port) setKeys(keys []ib.PKey) bool {
+	if len(keys) == 0 {
+		keys = []ib.PKey{ib.PKeyDefault} // before the subnet manager has come (IBA 10.9.2)
+	}
+	if slices.Equal(keys, p.keys) {
+		return false
+	}
+	p.keys = keys
+	return true
+}
+
+// KeyIndex is the row of a partition table by which its port is in a partition: the key itself, or the other
+// membership of it; row 0 where there is none.
+func KeyIndex(keys []ib.PKey, k ib.PKey) uint32 {
+	if i := slices.Index(keys, k); i >= 0 {
+		return uint32(i)
+	}
+	if i := slices.IndexFunc(keys, func(have ib.PKey) bool { return k.Valid() && have.Base() == k.Base() }); i >= 0 {
+		return uint32(i)
+	}
+	return 0
+}
+
+// MemberKey is the port's own key in the partition of k, 0 where it is in none.
+func (p *Port) MemberKey(k ib.PKey) ib.PKey {
+	if k.Valid() && len(p.keys) > 0 {
+		if have := p.keys[KeyIndex(p.keys, k)]; have.Base() == k.Base() {
+			return have
+		}
+	}
+	return 0
+}

@@ -1,0 +1,206 @@
+// Package ibport is an InfiniBand port as its adapter has it: what the subnet manager has set (LIDs, partitions, GIDs), and
+// what was asked of the administration of the subnet (IBA chapter 15): which port has an address, the path to it, the groups
+// that programs take part in, and by which IP addresses others find this port.
+//
+// A Port is a pure engine over [sa.Client]: the adapter hands it what arrives and what time it is, and sends what it asks.
+// Answers come by functions that are called in Advance, Deliver, or at once.
+package ibport
+
+import (
+	"encoding/binary"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/device/gid"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/sa"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// Config describes a port.
+type Config struct {
+	Link link.InfiniBand
+	// Addresses are those by which programs call the port; what can only be a GID is left out.
+	Addresses []netip.Addr
+	// Timeout and Retries are those of requests to the subnet administration, Transaction what their identifiers begin
+	// with; as in [sa.Config].
+	Timeout     time.Duration
+	Retries     int
+	Transaction uint64
+	// Log hears what an administrator wants to know.
+	Log *slog.Logger
+}
+
+// Port is an InfiniBand port.
+type Port struct {
+	link link.InfiniBand
+	set  link.Port // as it was when the link had counted so many changes
+	seen uint64
+	keys []ib.PKey
+	log  *slog.Logger
+
+	client  *sa.Client
+	tickets map[sa.Ticket]func(now clock.Time, a *sa.Answer)
+	asked   [8]sa.Datagram
+	told    [8]sa.Answer
+
+	ips    []netip.Addr // addresses by which programs call the port
+	paths  map[ib.GID]*path
+	names  map[netip.Addr]*Name
+	groups map[ib.GID]*group
+	renew  clock.Time // when the addresses are offered again
+	waits  waits      // programs' questions
+}
+
+// New makes a port, whose settings count as changed, and whose addresses are to be offered. The error is that of [sa.New].
+func New(cfg Config) (*Port, error) {
+	client, err := sa.New(sa.Config{Timeout: cfg.Timeout, Retries: cfg.Retries, Transaction: cfg.Transaction})
+	if err != nil {
+		return nil, err
+	}
+	p := &Port{
+		link: cfg.Link, seen: cfg.Link.Changes() - 1, keys: []ib.PKey{ib.PKeyDefault}, log: cfg.Log, client: client,
+		tickets: map[sa.Ticket]func(clock.Time, *sa.Answer){},
+		paths:   map[ib.GID]*path{}, names: map[netip.Addr]*Name{}, groups: map[ib.GID]*group{},
+	}
+	p.set = cfg.Link.Port()
+	for _, a := range cfg.Addresses {
+		if !p.IsGID(a) && !slices.Contains(p.ips, a) {
+			p.ips = append(p.ips, a)
+		}
+	}
+	return p, nil
+}
+
+// Settings are what the subnet manager has set, as of the last Take. They are not to be changed.
+func (p *Port) Settings() *link.Port { return &p.set }
+
+// Changes is what of a port has changed.
+type Changes struct {
+	PKeys      bool // its partitions
+	LID        bool // its LIDs
+	Manager    bool // the master subnet manager is another, or elsewhere
+	Reregister bool // the subnet manager asks clients to register again
+	Routes     bool // what was known of paths is not any more
+	state      mad.PortState
+}
+
+// Changed reports whether the link tells of changes that were not taken.
+func (p *Port) Changed() bool { return p.link.Changes() != p.seen }
+
+// Take takes the port's settings as they are now. Resume goes on with them, once the adapter follows.
+func (p *Port) Take() Changes {
+	p.seen = p.link.Changes()
+	old := p.set
+	p.set = p.link.Port()
+	n := &p.set
+	c := Changes{
+		LID: n.LID != old.LID || n.LMC != old.LMC, Manager: n.SMLID != old.SMLID || n.SMSL != old.SMSL, Reregister: n.Reregister != old.Reregister,
+		PKeys: p.setKeys(n.PKeys), state: old.State,
+	}
+	if c.Routes = c.LID || c.Manager || c.Reregister || n.Prefix != old.Prefix; c.Routes {
+		clear(p.paths)
+		clear(p.names)
+	}
+	p.client.SetManager(n.SMLID, n.SMSL)
+	return c
+}
+
+// Resume tells the subnet administration anew what it may not know after changes: groups and addresses.
+func (p *Port) Resume(now clock.Time, c Changes) {
+	anew := c.Reregister || c.Manager || c.LID
+	if anew {
+		p.joinAgain(now)
+	}
+	if p.Active() && p.set.SMLID != 0 && (anew || c.state != p.set.State) {
+		p.renew = now
+	}
+}
+
+// Active reports whether data may pass.
+func (p *Port) Active() bool { return p.set.State == mad.PortActive }
+
+// Refuse tells the subnet manager of a packet that the port has refused.
+func (p *Port) Refuse(v link.Violation) { p.link.Violation(v) }
+
+// Has reports whether a LID is the port's.
+func (p *Port) Has(l ib.LID) bool {
+	return p.set.LID != 0 && l&^p.Mask() == p.set.LID
+}
+
+// Mask is that of the path bits of its LIDs.
+func (p *Port) Mask() ib.LID { return 1<<(p.set.LMC&7) - 1 }
+
+// From puts the port's LID in a route.
+func (p *Port) From(r *frame.Route) {
+	r.Src = frame.LIDAddr(p.set.LID | ib.LID(r.IB.PathBits)&p.Mask())
+}
+
+// Beside reports whether two ports are active in one fabric.
+func (p *Port) Beside(q *Port) bool {
+	return p.Active() && q.Active() && p.set.Fabric != nil && p.set.Fabric == q.set.Fabric
+}
+
+// GID is the port's first GID.
+func (p *Port) GID() ib.GID {
+	if len(p.set.GUIDs) == 0 {
+		return ib.GID{}
+	}
+	return ib.GID(gid.Of(p.set.Prefix, p.set.GUIDs[0]).As16())
+}
+
+// GIDs are the addresses that packets with a GRH may be for: those of the table, and those with the default
+// prefix, which every port has too.
+func (p *Port) GIDs() (all []netip.Addr) {
+	for _, guid := range p.set.GUIDs {
+		if guid == 0 {
+			continue
+		}
+		all = append(all, gid.Of(p.set.Prefix, guid))
+		if p.set.Prefix != gid.LinkLocal {
+			all = append(all, gid.Of(gid.LinkLocal, guid))
+		}
+	}
+	return all
+}
+
+// IsGID reports whether an address can only be a port's GID: it has the prefix of the subnet, or the default one.
+// Others may be, if they are no known host's.
+func (p *Port) IsGID(a netip.Addr) bool {
+	if !a.Is6() || a.Is4In6() {
+		return false
+	}
+	b := a.As16()
+	prefix := binary.BigEndian.Uint64(b[:])
+	return prefix == gid.LinkLocal || prefix == p.set.Prefix
+}
+
+// Owns reports whether an address is the port's: one by which programs call it, or a GID.
+func (p *Port) Owns(ip netip.Addr) bool {
+	return slices.Contains(p.ips, ip) || slices.Contains(p.GIDs(), ip)
+}
+
+// Addresses are the IP addresses by which programs call the port.
+func (p *Port) Addresses() []netip.Addr { return p.ips }
+
+// Source is the address that packets to another one come from: a GID to a GID, else the first IP address of
+// its family. What neither has is first.
+func (p *Port) Source(remote, first netip.Addr) netip.Addr {
+	if p.IsGID(remote) {
+		return netip.AddrFrom16(p.GID())
+	}
+	for _, ip := range p.ips {
+		if ip.Is4() == remote.Is4() {
+			return ip
+		}
+	}
+	if remote.Is6() {
+		return netip.AddrFrom16(p.GID())
+	}
+	return first
+}
