@@ -95,6 +95,7 @@ type Encap struct {
 	held     flow // whose outer headers are in the scratch
 	heldAt   int  // where the BTH goes behind them
 	streams  [streamsKept]stream
+	nextID   uint16 // IPv4 identification to be expected next; 0: that of the packet's place in its burst
 	ib       infiniband
 }
 

@@ -383,3 +383,59 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+// However bursts are cut, lost in part and joined on the way, among packets that were sent
+// singly, all that comes is taken, and counted by the same rule as the first.
+func TestIdentificationsOfCutBursts(t *testing.T) {
+	r := &frame.Route{Src: v4a, Dst: v4b, SrcPort: 0xc000}
+	from := open(t, RoCEv2, socket, v4a)
+	rapid.Check(t, func(t *rapid.T) {
+		e, err := New(RoCEv2, []netip.Addr{v4b}, socket, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := Counters{}
+		for range rapid.IntRange(1, 8).Draw(t, "bursts") {
+			out := make([]frame.Out, rapid.IntRange(1, 62).Draw(t, "packets"))
+			for i := range out {
+				out[i] = packet(r, 64)
+			}
+			from.Seal(out)
+			joined := rapid.IntRange(1, 8).Draw(t, "joined")
+			for i := 0; i < len(out); i++ {
+				if rapid.IntRange(0, 9).Draw(t, "lost") == 0 {
+					continue
+				}
+				place := uint16(i % joined)
+				if place != out[i].Segment && out[i].Segment != 0 {
+					want.ICRCIDInferred++
+				}
+				if n := e.Open([]frame.In{datagram(&out[i], place)}); n != 1 || e.Counters() != want {
+					t.Fatalf("packet %d of %d in place %d: %d opened, %+v, want %+v", i, len(out), place, n, e.Counters(), want)
+				}
+			}
+		}
+	})
+}
+
+// What the receiver of a burst does that was cut into single packets on the way.
+func BenchmarkOpenCutBurst(b *testing.B) {
+	r := &frame.Route{Src: v4a, Dst: v4b, SrcPort: 0xc000}
+	out := make([]frame.Out, 62)
+	for i := range out {
+		out[i] = packet(r, 1024)
+	}
+	open(b, RoCEv2, socket, v4a).Seal(out)
+	e := open(b, RoCEv2, socket, v4b)
+	kept := make([]frame.In, len(out))
+	for i := range out {
+		kept[i] = datagram(&out[i], 0)
+	}
+	in := make([]frame.In, len(kept))
+	for b.Loop() {
+		copy(in, kept)
+		if e.Open(in) != len(in) {
+			b.Fatal(e.Counters())
+		}
+	}
+}

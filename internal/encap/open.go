@@ -49,10 +49,7 @@ func (e *Encap) openDatagram(p *frame.In) bool {
 	}
 	length := p.Len()
 	body := p.Data[:len(p.Data)-ib.ICRCLen]
-	id := p.Segment
-	if p.IDKnown {
-		id = p.ID
-	}
+	id := e.identification(p)
 	f := flow{p.Src, p.Dst, p.SrcPort, e.port}
 	crc, n := e.begin(&f, length, id, body, p.Payload)
 	if n < len(body) {
@@ -61,29 +58,57 @@ func (e *Encap) openDatagram(p *frame.In) bool {
 	if rest := p.Payload; n-len(body) < len(rest) {
 		crc = ib.ICRCUpdate(crc, rest[n-len(body):])
 	}
-	if wire := ib.ICRC(p.Data[len(body):]); crc != wire && !e.infer(p, crc, wire, id) {
-		e.counters.ICRCErrors++
-		return false
+	if wire := ib.ICRC(p.Data[len(body):]); crc != wire {
+		other, ok := e.infer(p, crc, wire)
+		if !ok {
+			e.counters.ICRCErrors++
+			return false
+		}
+		id ^= other
 	}
+	e.identified(p, id)
 	p.Data = body
 	return true
 }
 
-// infer looks for an identification that makes the ICRC of an IPv4 packet right, which came
-// out as crc with id.
-func (e *Encap) infer(p *frame.In, crc, wire uint32, id uint16) bool {
-	if p.IDKnown || !p.Dst.Is4() {
-		return false
+// identification is what the IPv4 identification of a packet is taken for at first.
+func (e *Encap) identification(p *frame.In) uint16 {
+	switch {
+	case p.IDKnown:
+		return p.ID
+	case e.nextID != 0:
+		return e.nextID
 	}
-	other, ok := ib.SolveID(crc, wire, bytesAfterID(p.Len()))
-	if !ok {
-		return false
+	return p.Segment
+}
+
+// infer looks for an identification that makes the ICRC of an IPv4 packet right, which came
+// out as crc. It returns how that differs from the one that crc was made with.
+func (e *Encap) infer(p *frame.In, crc, wire uint32) (other uint16, ok bool) {
+	if p.IDKnown || !p.Dst.Is4() {
+		return 0, false
+	}
+	return ib.SolveID(crc, wire, bytesAfterID(p.Len()))
+}
+
+// identified notes the identification of a packet. Where a burst is cut on the way its
+// packets come singly, and the socket does not show the place that each had in it: the one
+// behind this is most likely next. To find it from the ICRC takes as long as the ICRC of
+// some hundred bytes.
+func (e *Encap) identified(p *frame.In, id uint16) {
+	if p.IDKnown || !p.Dst.Is4() || e.nextID == 0 && id == p.Segment {
+		return
 	}
 	// Packets that were sent singly have 0, and the kernel may have joined them.
-	if other^id != 0 {
+	if id != p.Segment && id != 0 {
 		e.counters.ICRCIDInferred++
 	}
-	return true
+	switch {
+	case id == 0 && e.nextID <= 1, id != 0 && id == p.Segment, id >= segmentsKept-1:
+		e.nextID = 0
+	default: // 0 is the first of another burst, if one went before
+		e.nextID = id + 1
+	}
 }
 
 // wellFormed counts and refuses what cannot be a packet: Annex A17 wants a BTH, a multiple

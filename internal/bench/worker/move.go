@@ -11,17 +11,18 @@ import (
 
 // WriteArgs ask for RDMA writes of Size bytes on the first QPs connections, Depth
 // outstanding on each, for some seconds and then until all have completed. The
-// worker polls.
+// worker polls. Warm is the first of these seconds that do not count: then what
+// completes after the end does not, either.
 type WriteArgs struct {
 	QPs, Size, Depth int
-	Seconds          float64
+	Seconds, Warm    float64
 }
 
 // Written is what came of it.
 type Written struct {
 	Gbps        float64 // 2^30 bits of payload a second
 	Seconds     float64
-	Messages    uint64
+	Messages    uint64 // all of them, whatever counts
 	Least, Most uint64 // messages of the connection with the fewest and the most
 }
 
@@ -48,9 +49,7 @@ func (w *worker) write(a WriteArgs) (Written, error) {
 			outstanding++
 		}
 	}
-	var total uint64
-	var last time.Time
-	end := start.Add(time.Duration(a.Seconds * float64(time.Second)))
+	total, m := uint64(0), newMeter(start, a)
 	wcs := make([]verbs.WC, 64)
 	for progress := start; outstanding > 0; {
 		k, err := e.cq.Poll(wcs)
@@ -69,9 +68,8 @@ func (w *worker) write(a WriteArgs) (Written, error) {
 			}
 			outstanding--
 			total++
-			last = now
 			counts[wcs[i].Context]++
-			if now.After(end) {
+			if m.over(now) {
 				continue
 			}
 			if err := post(int(wcs[i].Context)); err != nil {
@@ -80,11 +78,44 @@ func (w *worker) write(a WriteArgs) (Written, error) {
 			outstanding++
 		}
 	}
-	r := Written{Messages: total, Seconds: last.Sub(start).Seconds(), Least: slices.Min(counts), Most: slices.Max(counts)}
-	if total > 0 {
-		r.Gbps = float64(total) * float64(a.Size) * 8 / (1 << 30) / r.Seconds
+	return Written{Gbps: m.rate() * float64(a.Size) * 8 / (1 << 30), Seconds: m.last.Sub(start).Seconds(), Messages: total,
+		Least: slices.Min(counts), Most: slices.Max(counts)}, nil
+}
+
+// meter counts the messages that complete between two moments.
+type meter struct {
+	from, to, last time.Time // last: when the newest message of all completed
+	drain          bool      // those that complete after the end count
+	counted        uint64
+	until          time.Time // the newest that counts
+}
+
+func newMeter(start time.Time, a WriteArgs) *meter {
+	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+	return &meter{from: at(a.Warm), to: at(a.Seconds), drain: a.Warm == 0}
+}
+
+// over takes a message that has completed and reports whether the time is over.
+func (m *meter) over(now time.Time) bool {
+	over := now.After(m.to)
+	m.last = now
+	if now.After(m.from) && (!over || m.drain) {
+		m.counted++
+		m.until = now
 	}
-	return r, nil
+	return over
+}
+
+// rate is messages a second.
+func (m *meter) rate() float64 {
+	end := m.to
+	if m.drain {
+		end = m.until
+	}
+	if m.counted == 0 {
+		return 0
+	}
+	return float64(m.counted) / end.Sub(m.from).Seconds()
 }
 
 // PingArgs ask for messages that go to and fro one at a time on the first

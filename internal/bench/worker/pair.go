@@ -213,11 +213,13 @@ func (c *joined) bandwidth(op verbs.Opcode, r *PairResult) error {
 			return fmt.Errorf("nothing has completed for %v", setupTime)
 		}
 		done += k
+		r.All += uint64(k)
 		if began.IsZero() && now.After(warm) {
 			began, done = now, 0
 		}
 		if elapsed := now.Sub(began).Seconds(); !began.IsZero() && elapsed > c.args.Seconds {
 			r.Gbps = float64(done) * float64(c.args.Bytes) * 8 / (1 << 30) / elapsed
+			r.Seconds = now.Sub(start).Seconds()
 			return nil
 		}
 	}
