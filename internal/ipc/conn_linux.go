@@ -21,6 +21,7 @@ type writer struct {
 	mu      sync.Mutex
 	turn    sync.Cond // under mu: a write has ended
 	conn    *net.UnixConn
+	out     putter
 	timeout time.Duration // 0: none
 	ending  atomic.Bool
 	buf     []byte // frames that are not written yet
@@ -34,7 +35,7 @@ type writer struct {
 }
 
 func newWriter(conn *net.UnixConn, timeout time.Duration) *writer {
-	w := &writer{conn: conn, timeout: timeout}
+	w := &writer{conn: conn, out: putter{conn: conn}, timeout: timeout}
 	w.turn.L = &w.mu
 	return w
 }
@@ -227,13 +228,12 @@ func (w *writer) write(frames []byte, fds []int) error {
 	if len(frames) == 0 {
 		return nil
 	}
-	_, err := w.conn.Write(frames)
-	return err
+	return w.out.write(frames)
 }
 
 // fdReader reads a stream and collects the descriptors that come with it.
 type fdReader struct {
-	conn *net.UnixConn
+	from taker
 	fds  []int
 	oob  [256]byte
 	buf  [32 << 10]byte
@@ -242,7 +242,7 @@ type fdReader struct {
 
 func (f *fdReader) Read(b []byte) (int, error) {
 	if f.r == f.w {
-		n, oobn, flags, _, err := f.conn.ReadMsgUnix(f.buf[:], f.oob[:])
+		n, oobn, flags, err := f.from.read(f.buf[:], f.oob[:])
 		if oobn > 0 {
 			if e := f.collect(f.oob[:oobn]); e != nil && err == nil {
 				err = e

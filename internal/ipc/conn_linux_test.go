@@ -60,7 +60,7 @@ func TestFramesOfManySenders(t *testing.T) {
 			}
 		})
 	}
-	in := &fdReader{conn: b}
+	in := &fdReader{from: taker{conn: b}}
 	defer in.close()
 	var next [senders]uint32
 	var buf []byte

@@ -15,7 +15,7 @@ import (
 // children to which it left its attachment. The kernel gives no bytes of two
 // processes at a time.
 type senders struct {
-	conn *net.UnixConn
+	from taker
 	last unix.Ucred // who wrote what was read last; Pid 0: not seen from here
 	oob  [32]byte   // unix.CmsgSpace(unix.SizeofUcred), and no room for descriptors
 }
@@ -32,12 +32,12 @@ func newSenders(c *net.UnixConn) (*senders, error) {
 	if set != nil {
 		return nil, fmt.Errorf("credentials of the program: %w", set)
 	}
-	return &senders{conn: c}, nil
+	return &senders{from: taker{conn: c}}, nil
 }
 
 // Read implements io.Reader.
 func (s *senders) Read(b []byte) (int, error) {
-	n, oobn, _, _, err := s.conn.ReadMsgUnix(b, s.oob[:])
+	n, oobn, _, err := s.from.read(b, s.oob[:])
 	if err != nil {
 		return 0, err
 	}

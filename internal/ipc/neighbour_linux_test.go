@@ -50,7 +50,7 @@ func TestNewsWaitForTheProgram(t *testing.T) {
 	if err := <-done; !errors.Is(err, errStopping) {
 		t.Errorf("a session that ends: %v", err)
 	}
-	in := &fdReader{conn: b}
+	in := &fdReader{from: taker{conn: b}}
 	defer in.close()
 	var buf []byte
 	for range maxUntaken + 1 {

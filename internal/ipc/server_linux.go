@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -168,7 +170,7 @@ func (s *Server) wakeLoop() { writeWake(s.wakeW) }
 
 func writeWake(fd int) {
 	b := [1]byte{1}
-	_, _ = unix.Write(fd, b[:]) // a full pipe is awake already
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 1) // a full pipe is awake already
 }
 
 // clientWake opens a writing end of the wake pipe for one client, with flags of

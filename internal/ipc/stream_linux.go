@@ -1,0 +1,123 @@
+package ipc
+
+import (
+	"net"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// heard bounds for how long the runtime does not hear of system calls. It has a thread that
+// watches over what blocks or does not yield. That sleeps while all is idle until a timer or
+// a system call that it hears of; then it looks every 20 us, which costs more than
+// the calls of a program that is asked for something now and again. So it hears of
+// one in heardTime, and there is a timer until it hears of the next: goroutines that fill all
+// processors in between are found at that time at the latest.
+var heard atomic.Bool
+
+const heardTime = 50 * time.Millisecond
+
+// hear has the runtime hear of a system call where it is time.
+func hear() {
+	if heard.Load() || heard.Swap(true) {
+		return
+	}
+	time.AfterFunc(heardTime, func() { heard.Store(false) })
+	_, _, _ = syscall.Syscall(unix.SYS_GETPID, 0, 0, 0)
+}
+
+// taker receives from a stream, with system calls that do not block and that the runtime does
+// not hear of, see heard.
+type taker struct {
+	conn *net.UnixConn
+	raw  syscall.RawConn       // from the first read on
+	run  func(fd uintptr) bool // receive
+
+	msg unix.Msghdr
+	iov unix.Iovec
+	n   int
+	err syscall.Errno
+}
+
+// read waits until there is something, and takes what fits into b and oob. The lengths are 0 at
+// the end of the stream.
+func (t *taker) read(b, oob []byte) (n, oobn, flags int, err error) {
+	if t.raw == nil {
+		if t.raw, err = t.conn.SyscallConn(); err != nil {
+			return 0, 0, 0, err
+		}
+		t.run = t.receive
+	}
+	t.iov.Base = unsafe.SliceData(b)
+	t.iov.SetLen(len(b))
+	t.msg = unix.Msghdr{Iov: &t.iov, Control: unsafe.SliceData(oob)}
+	t.msg.SetIovlen(1)
+	t.msg.SetControllen(len(oob))
+	hear()
+	if err := t.raw.Read(t.run); err != nil {
+		return 0, 0, 0, err
+	}
+	if t.err != 0 {
+		return 0, 0, 0, t.err
+	}
+	return t.n, int(t.msg.Controllen), int(t.msg.Flags), nil
+}
+
+func (t *taker) receive(fd uintptr) bool {
+	for {
+		n, _, err := syscall.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&t.msg)), unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+		if err == unix.EINTR {
+			continue
+		}
+		t.n, t.err = int(n), err
+		return err != unix.EAGAIN
+	}
+}
+
+// putter sends to a stream in the same way.
+type putter struct {
+	conn *net.UnixConn
+	raw  syscall.RawConn       // from the first write on
+	run  func(fd uintptr) bool // send
+	left []byte
+	err  syscall.Errno
+}
+
+// write waits until everything is sent.
+func (p *putter) write(b []byte) (err error) {
+	if p.raw == nil {
+		if p.raw, err = p.conn.SyscallConn(); err != nil {
+			return err
+		}
+		p.run = p.send
+	}
+	hear()
+	p.left = b
+	defer func() { p.left = nil }()
+	if err := p.raw.Write(p.run); err != nil {
+		return err
+	}
+	if p.err != 0 {
+		return p.err
+	}
+	return nil
+}
+
+func (p *putter) send(fd uintptr) bool {
+	for len(p.left) > 0 {
+		n, _, err := syscall.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(&p.left[0])), uintptr(len(p.left)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		switch err {
+		case 0:
+			p.left = p.left[n:]
+		case unix.EINTR:
+		default:
+			p.err = err
+			return err != unix.EAGAIN
+		}
+	}
+	p.err = 0
+	return true
+}
