@@ -277,6 +277,7 @@ type broken struct{ nothing }
 
 var errBroken = errors.New("corrupt")
 
+func (broken) Pending() (int, error)      { return 0, errBroken }
 func (broken) Next(*SendWR) (bool, error) { return false, errBroken }
 
 // TestCorruptRing: a corrupt send ring ends its QP with an event, and nothing else.

@@ -56,3 +56,11 @@ func (q *QP) activate() {
 		q.eng.active.push(q)
 	}
 }
+
+// resume is activate where there are requests: a queue pair without any that becomes ready to
+// send, as most that connect, would have its turn for nothing.
+func (q *QP) resume() {
+	if n, err := q.sq.Pending(); n > 0 || err != nil || q.req.head != nil {
+		q.activate()
+	}
+}

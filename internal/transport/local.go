@@ -54,8 +54,8 @@ func (e *Engine) Join(now clock.Time, a, b *QP) error {
 	b.dropAllEarly()
 	a.peer, b.peer = b, a
 	a.held, b.held = false, false
-	a.activate()
-	b.activate()
+	a.resume()
+	b.resume()
 	return nil
 }
 

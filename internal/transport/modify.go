@@ -128,7 +128,7 @@ func (q *QP) enter(now clock.Time, to command.QPState) {
 		if from == command.RTR {
 			q.req.credit = credit{limited: q.attr.FlowControl != 0} // nothing granted yet
 		}
-		q.activate()
+		q.resume()
 	case command.SQD:
 		q.state = to
 		if from == command.RTS {
