@@ -24,5 +24,6 @@
 //   - handle: the tables by which programs name their objects;
 //   - eventqueue: the asynchronous events that a program has not read;
 //   - gid: the GID table of a port, and what its GIDs and MAC are made of;
-//   - ibport: an InfiniBand port: what the subnet manager has set, and what is asked of its administration.
+//   - ibport: an InfiniBand port: what the subnet manager has set, and what is asked of its administration;
+//   - bed: where the loop sleeps.
 package device

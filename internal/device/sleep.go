@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/device/bed"
 )
 
 const (
@@ -33,8 +34,8 @@ const (
 // it is the only one. The background goroutine stands by on a bed of its own
 // meanwhile, and so does not wake for packets that somebody else takes.
 type sleepState struct {
-	links   *bed // of the sleeper
-	standby *cot // of the background goroutine
+	links   *bed.Bed // of the sleeper
+	standby *bed.Cot // of the background goroutine
 	drains  []int
 	fds     []int
 	seen    atomic.Int64 // Host.watched when the two were collected
@@ -53,40 +54,40 @@ type sleepState struct {
 }
 
 func (s *sleepState) open() (err error) {
-	if s.links, err = newBed(); err != nil {
+	if s.links, err = bed.New(); err != nil {
 		return err
 	}
-	s.standby = newCot()
+	s.standby = bed.NewCot()
 	return nil
 }
 
-func (s *sleepState) close() error { return s.links.close() }
+func (s *sleepState) close() error { return s.links.Close() }
 
 // wake ends the sleep of the sleeper, if somebody sleeps. Called after what it
 // shall see was stored; the sleeper stores asleep before it looks a last time.
 func (s *sleepState) wake() {
 	if s.asleep.Load() {
-		s.links.wake()
+		s.links.Wake()
 	}
 }
 
 // sooner wakes the sleeper where it would sleep past due.
 func (s *sleepState) sooner(due clock.Time) {
 	if s.asleep.Load() && int64(due) < s.until.Load() {
-		s.links.wake()
+		s.links.Wake()
 	}
 }
 
 // rouse makes the background goroutine look at the loop, wherever it sleeps.
 func (s *sleepState) rouse() {
-	s.standby.wake()
+	s.standby.Wake()
 	s.wake()
 }
 
 // stop wakes everybody for good.
 func (s *sleepState) stop() {
-	s.standby.wake()
-	s.links.wake()
+	s.standby.Wake()
+	s.links.Wake()
 }
 
 // prepare gets the sleeper ready: it holds the role and the baton. It reports
@@ -129,9 +130,9 @@ func (h *Host) evict() {
 	n := int64(h.watched)
 	h.unlock()
 	for s.asleep.Load() && s.seen.Load() < n {
-		s.links.wake()
+		s.links.Wake()
 		runtime.Gosched()
-		yield()
+		bed.Yield()
 	}
 }
 
@@ -150,7 +151,7 @@ func (s *sleepState) collect(h *Host) {
 			}
 		}
 	}
-	s.links.watch(s.fds, s.drains)
+	s.links.Watch(s.fds, s.drains)
 }
 
 // background drives the loop while nobody else does.
@@ -169,9 +170,9 @@ func (h *Host) background() {
 		if !h.mu.TryLock() {
 			// The owner may be waiting for this processor.
 			if fails++; fails > maxFails {
-				s.standby.sleep(failTime)
+				s.standby.Sleep(failTime)
 			} else {
-				yield()
+				bed.Yield()
 			}
 			continue
 		}
@@ -184,7 +185,7 @@ func (h *Host) background() {
 			continue
 		}
 		if now.Sub(last) < h.cfg.Spin || s.polls.Load() {
-			yield()
+			bed.Yield()
 			continue
 		}
 		if s.role.CompareAndSwap(false, true) {
@@ -199,7 +200,7 @@ func (h *Host) background() {
 // somebody else has the baton, and so drives the loop.
 func (h *Host) sleepOnLinks() {
 	if !h.mu.TryLock() {
-		yield()
+		bed.Yield()
 		return
 	}
 	d, ok := h.prepareSleep(h.now())
@@ -207,7 +208,7 @@ func (h *Host) sleepOnLinks() {
 	if !ok {
 		return
 	}
-	h.sleep.links.sleep(d, len(h.sleep.drains))
+	h.sleep.links.Sleep(d)
 	h.sleep.slept.Store(true)
 	h.sleep.asleep.Store(false)
 }
@@ -220,7 +221,7 @@ func (h *Host) standBy(drives *uint64) {
 	s.stands.Store(true)
 	defer s.stands.Store(false)
 	for look := standbyTime; !h.closing.Load(); look = min(2*look, standbyMost) {
-		if s.standby.sleep(look) {
+		if s.standby.Sleep(look) {
 			look = standbyTime / 2
 		}
 		d := s.drives.Load()
@@ -236,7 +237,7 @@ func (h *Host) standBy(drives *uint64) {
 			}
 			s.parked.Store(true)
 			if s.role.Load() && s.naps.Load() == nap && !h.closing.Load() {
-				s.standby.sleep(-1)
+				s.standby.Sleep(-1)
 			}
 			s.parked.Store(false)
 			same = 0
@@ -252,7 +253,7 @@ func (h *Host) standBy(drives *uint64) {
 // a command, after which a program may no longer poll and yet want something to happen.
 func (s *sleepState) soon() {
 	if s.stands.Load() && !s.parked.Load() {
-		s.standby.wake()
+		s.standby.Wake()
 	}
 }
 
@@ -261,6 +262,6 @@ func (s *sleepState) soon() {
 func (s *sleepState) leaveRole() {
 	s.role.Store(false)
 	if s.parked.Load() || s.beside.Load() > 0 {
-		s.standby.wake()
+		s.standby.Wake()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/bed"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -32,7 +33,7 @@ func (w *waiter) happened() (uint32, error, bool) {
 // wake is called by the owner of the loop.
 func (w *waiter) wake() {
 	if w.onLinks {
-		w.host.sleep.links.wake()
+		w.host.sleep.links.Wake()
 		return
 	}
 	select {
@@ -89,7 +90,7 @@ func (h *Host) giveWay(n uint32) {
 	if n%h.yields == 0 {
 		runtime.Gosched()
 	}
-	yield()
+	bed.Yield()
 }
 
 // WaitCQ waits until the event sequence of the CQ's ring is not seq, and returns
@@ -151,7 +152,7 @@ func (h *Host) sleepFor(ctx context.Context, from waiter) {
 	s.beside.Add(1)
 	defer s.beside.Add(-1)
 	if !s.role.Load() {
-		s.standby.wake()
+		s.standby.Wake()
 	}
 	if !h.enlist(w) {
 		return
@@ -170,9 +171,9 @@ func (h *Host) takeRole() bool {
 		if s.role.CompareAndSwap(false, true) {
 			return true
 		}
-		s.links.wake()
+		s.links.Wake()
 		runtime.Gosched()
-		yield()
+		bed.Yield()
 	}
 	return false
 }
@@ -182,7 +183,7 @@ func (h *Host) sleepInRole(ctx context.Context, w *waiter) {
 		return
 	}
 	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, h.sleep.links.wake)
+		stop := context.AfterFunc(ctx, h.sleep.links.Wake)
 		defer stop()
 	}
 	h.sleepOnLinks()

@@ -1,4 +1,5 @@
-package device
+// Package bed is where the loop of the adapters sleeps: a thread on descriptors, or a goroutine off its thread.
+package bed
 
 import (
 	"fmt"
@@ -11,27 +12,30 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// bed is where a thread sleeps until a descriptor becomes readable, somebody
+// Bed is where a thread sleeps until a descriptor becomes readable, somebody
 // wakes it, or its time is up. One thread at a time sleeps in a bed. A wake that
 // comes before the sleep is kept.
-type bed struct {
+type Bed struct {
 	event int // eventfd
+	drain int // eventfds among polls, its own included
 	polls []unix.PollFd
 }
 
-func newBed() (*bed, error) {
+// New makes a bed. The error is a *command.Error, Exhausted.
+func New() (*Bed, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, command.Errorf(command.Exhausted, "eventfd: %v", err)
 	}
-	b := &bed{event: fd}
-	b.watch(nil, nil)
+	b := &Bed{event: fd}
+	b.Watch(nil, nil)
 	return b, nil
 }
 
-// watch sets the descriptors that end a sleep; drain are eventfds that the
+// Watch sets the descriptors that end a sleep; drain are eventfds that the
 // sleeper reads empty. The sleeper calls it.
-func (b *bed) watch(fds, drain []int) {
+func (b *Bed) Watch(fds, drain []int) {
+	b.drain = 1 + len(drain)
 	b.polls = append(b.polls[:0], unix.PollFd{Fd: int32(b.event), Events: unix.POLLIN})
 	for _, fd := range drain {
 		b.polls = append(b.polls, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
@@ -41,9 +45,8 @@ func (b *bed) watch(fds, drain []int) {
 	}
 }
 
-// sleep returns after d at the latest; negative d: without end. drains is the
-// number of eventfds that watch was given.
-func (b *bed) sleep(d time.Duration, drains int) {
+// Sleep returns after d at the latest; negative d: without end.
+func (b *Bed) Sleep(d time.Duration) {
 	var ts *unix.Timespec
 	if d >= 0 {
 		t := unix.NsecToTimespec(int64(d))
@@ -53,21 +56,22 @@ func (b *bed) sleep(d time.Duration, drains int) {
 	if err != nil || n == 0 {
 		return
 	}
-	for i := range min(1+drains, len(b.polls)) {
+	for i := range b.drain {
 		if b.polls[i].Revents&unix.POLLIN != 0 {
 			drainEvent(int(b.polls[i].Fd))
 		}
 	}
 }
 
-// wake ends the sleep, or the next one.
-func (b *bed) wake() {
+// Wake ends the sleep, or the next one.
+func (b *Bed) Wake() {
 	one := uint64(1)
 	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(b.event), uintptr(unsafe.Pointer(&one)), 8)
 	runtime.KeepAlive(&one)
 }
 
-func (b *bed) close() error {
+// Close gives the descriptor back.
+func (b *Bed) Close() error {
 	if err := unix.Close(b.event); err != nil {
 		return fmt.Errorf("close eventfd: %w", err)
 	}
@@ -80,11 +84,11 @@ func drainEvent(fd int) {
 	_, _ = unix.Read(fd, v[:])
 }
 
-// yield gives the processor to another thread that wants it. It is not inlined so
+// Yield gives the processor to another thread that wants it. It is not inlined so
 // that a loop around it has a point where the runtime can stop the goroutine: a
 // raw system call has none.
 //
 //go:noinline
-func yield() {
+func Yield() {
 	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 }
