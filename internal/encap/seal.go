@@ -5,13 +5,6 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Packets with a payload of stagePayload and more in batches of at least stageBatch are bulk, which pays for what
-// a link has to do for a burst that it has staged.
-const (
-	stageBatch   = 4
-	stagePayload = 1024
-)
-
 // Seal makes the packets of a batch ready for the link: it writes pads and ICRCs and, on
 // links that carry whole frames, the outer headers. On other links it joins packets
 // into bursts by numbering their Segment: consecutive ones of one route and of equal
@@ -35,7 +28,6 @@ func (e *Encap) Seal(out []frame.Out) {
 		total   int          // bytes of the burst so far
 		full    bool         // the burst takes no more
 	)
-	staging := e.caps.Stager != nil && len(out) >= stageBatch
 	for i := range out {
 		o := &out[i]
 		head := o.Head[frame.HeadRoom:o.HeadEnd]
@@ -60,9 +52,6 @@ func (e *Encap) Seal(out []frame.Out) {
 			crc, n = ib.ICRCUpdate(crc, head[n:]), len(head)
 		}
 		finish(o, crc, n-len(head))
-		if staging && o.Windowed && len(o.Payload) >= stagePayload {
-			e.caps.Stager.Stage(o)
-		}
 	}
 }
 
