@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -43,6 +44,7 @@ const (
 
 const (
 	pollBatch   = 32                       // entries converted at a time
+	calmLooks   = 32                       // looks in vain in a row that a program takes its time for
 	maxInterval = 65535 * time.Microsecond // of moderation
 )
 
@@ -70,6 +72,9 @@ type CQ struct {
 	idle    uint32 // empty polls in a row
 	offers  uint32 // of them, between two offers of the processor
 	scratch [pollBatch]ring.CQE
+	// streamed says that a peer on the direct path has completed receives here since a
+	// request was posted to a QP that receives here: it does not wait for an answer.
+	streamed atomic.Bool
 
 	// QPs whose rings hold requests that polls may go on with.
 	followed []*QP
@@ -121,6 +126,9 @@ func (cq *CQ) settle(done []ring.CQE) {
 		places := &qp.sends
 		if side != 0 {
 			places = &qp.receives
+			if !cq.streamed.Load() && qp.taken() {
+				cq.streamed.Store(true)
+			}
 		}
 		give(places, int32(n))
 	}
@@ -225,13 +233,30 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 			return n, err
 		}
 	}
-	if cq.dev.host.backend.Poll(idle) {
+	if cq.dev.host.backend.Poll(idle) || cq.calm(idle) {
 		n, _, err = cq.take(out)
 	}
 	if n == 0 && err == nil && idle%cq.offers == 0 {
 		runtime.Gosched()
 	}
 	return n, err
+}
+
+// calm lets some time pass before the next look, where messages stream in: they come
+// faster when they are not looked for all the time, a few at a look.
+func (cq *CQ) calm(idle uint32) bool {
+	if idle > calmLooks || !cq.streamed.Load() {
+		return false
+	}
+	direct.Pause()
+	return true
+}
+
+// answered notes that a request is posted to a QP that receives here.
+func (cq *CQ) answered() {
+	if cq.streamed.Load() {
+		cq.streamed.Store(false)
+	}
 }
 
 // Spins returns how often it is worth polling in vain before Arm and Wait: that takes

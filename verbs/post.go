@@ -250,6 +250,9 @@ func (qp *QP) putSend(wr *SendWR) error {
 func (qp *QP) publish(out *ring.SendWR) error {
 	i := qp.initiator()
 	lent := i != nil && i.Lent()
+	if lent {
+		qp.cfg.RecvCQ.answered()
+	}
 	if lent && i.CatchUp(&qp.send) && i.Execute(out) {
 		out.Inline = nil
 		return nil

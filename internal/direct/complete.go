@@ -11,6 +11,14 @@ func (i *Initiator) signaled(wr *ring.SendWR) bool {
 	return wr.Flags&ring.Signaled != 0 || i.terms.Flags&SignalAll != 0
 }
 
+// expect asks for that slot before the request is carried out: since it was used last
+// the payload of as many messages as the queue has entries has passed through the caches.
+func (i *Initiator) expect(wr *ring.SendWR) {
+	if i.signaled(wr) {
+		i.sendCQ.Expect()
+	}
+}
+
 // claim takes the slot for the completion of a request.
 func (i *Initiator) claim(wr *ring.SendWR) (slot uint32, why Reason) {
 	if !i.signaled(wr) {

@@ -21,6 +21,9 @@ const (
 	// microseconds in all: a responder that polls is about to post some.
 	receiveLooks = 10
 	pauseSteps   = 1000
+	// shortMessage is the most bytes that are copied before the responder, which looks
+	// at the slot that its completion comes to, has taken that away again.
+	shortMessage = 512
 )
 
 // Surroundings is what an initiator needs of its program.

@@ -9,6 +9,8 @@ import (
 
 // send moves a message to the receive that the peer posted.
 func (i *Initiator) send(wr *ring.SendWR) Reason {
+	i.expect(wr)
+	i.recvCQ.Expect()
 	n, why := i.gather(wr, 0)
 	if why != NoReason {
 		return why
@@ -34,6 +36,9 @@ func (i *Initiator) send(wr *ring.SendWR) Reason {
 		return TooShort
 	}
 	i.scatter(n)
+	if n > shortMessage {
+		i.recvCQ.Expect()
+	}
 	e := ring.CQE{Op: ring.CQRecv}
 	if wr.Op == ring.OpSendImm {
 		e.Imm, e.Flags = wr.Imm, ring.HasImm
@@ -75,6 +80,8 @@ func (i *Initiator) writeImm(wr *ring.SendWR) Reason {
 	if why != NoReason {
 		return why
 	}
+	i.expect(wr)
+	i.recvCQ.Expect()
 	if why := i.nextReceive(); why != NoReason {
 		return why
 	}
@@ -114,17 +121,18 @@ func (i *Initiator) nextReceive() Reason {
 			break // recalled
 		}
 		if looks > 1 {
-			pause() // each look takes the cache line from who is about to post
+			Pause() // each look takes the cache line from who is about to post
 		}
 	}
 	i.waited = true
 	return NoReceive
 }
 
-// pause passes some hundred nanoseconds.
+// Pause passes some hundred nanoseconds. Who looks for what another processor is
+// about to store takes the cache line away from it with each look.
 //
 //go:noinline
-func pause() {
+func Pause() {
 	for range pauseSteps {
 	}
 }

@@ -2,7 +2,9 @@ package ring
 
 import (
 	"encoding/binary"
+	"unsafe"
 
+	"github.com/softvpi/softvpi/internal/prefetch"
 	"github.com/softvpi/softvpi/internal/release"
 )
 
@@ -55,10 +57,12 @@ func (q *Borrowed) Peek(wr *RecvWR) bool {
 	return true
 }
 
-// Take gives the entry that Peek saw back and returns the index after it.
+// Take gives the entry that Peek saw back and returns the index after it. The next
+// entry lies with the responder, which filled it: it is asked for.
 func (q *Borrowed) Take() uint32 {
 	q.next++
 	release.Store32(q.consumer, q.next)
+	prefetch.Read(unsafe.Pointer(&q.slot(q.next)[0]))
 	return q.next
 }
 

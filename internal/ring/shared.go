@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/softvpi/softvpi/internal/prefetch"
 	"github.com/softvpi/softvpi/internal/release"
 )
 
@@ -106,6 +107,10 @@ func (s *Shared) Claim(owner uint32) (index uint32, ok bool) {
 		}
 	}
 }
+
+// Expect asks for the slot that is claimed next, which is far away: its consumer
+// gave it back, and looks at it. Any producer, a little before Claim.
+func (s *Shared) Expect() { prefetch.Write(unsafe.Pointer(s.state(s.tail.Load()))) }
 
 // ahead is by how many entries the round of a state is ahead of that of an index.
 func (s *Shared) ahead(state uint64, index uint32) uint32 {

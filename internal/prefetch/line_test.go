@@ -1,0 +1,25 @@
+package prefetch
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// Asking for a line changes nothing, wherever it is asked for.
+func TestAskingChangesNothing(t *testing.T) {
+	var word [16]uint64
+	for i := range word {
+		word[i] = uint64(i)
+	}
+	for i := range word {
+		Read(unsafe.Pointer(&word[i]))
+		Write(unsafe.Pointer(&word[i]))
+	}
+	Read(nil)
+	Write(nil)
+	for i, v := range word {
+		if v != uint64(i) {
+			t.Errorf("word %d is %d", i, v)
+		}
+	}
+}
