@@ -166,7 +166,7 @@ func (e *Engine) receiveREP(now clock.Time, m *mad.REP, from Peer) {
 		e.reply(from, c.mra(mad.MRAForREP))
 	case stateEstablished: // our RTU was lost
 		e.counters.Duplicates++
-		e.reply(from, c.readyToUse())
+		e.reply(from, e.readyToUse(c))
 	default:
 		e.counters.Unexpected++
 	}
@@ -188,9 +188,9 @@ func (e *Engine) consent(now clock.Time, c *conn, m *mad.REP, from Peer) {
 		e.finish(c)
 		return
 	}
-	e.rememberQPN(c, key)
 	a := &c.attr
 	a.RemoteQPN, a.SQPSN = uint32(m.LocalQPN), m.StartingPSN
+	e.rememberQPN(c)
 	a.RNRRetry = m.RNRRetryCount
 	a.AckTimeout = max(a.AckTimeout, min(ackTimeout(m.TargetAckDelay, a.AckTimeout-1), maxAckTimeout))
 	a.InitiatorDepth = min(a.InitiatorDepth, m.ResponderResources)
@@ -216,9 +216,10 @@ func (e *Engine) Establish(now clock.Time, id ID, private []byte) error {
 		return err
 	}
 	if len(private) > 0 {
-		c.rtu = append([]byte(nil), private...)
+		c.rtu = new([mad.RTUPrivateData]byte)
+		copy(c.rtu[:], private)
 	}
-	e.reply(c.route(), c.readyToUse())
+	e.reply(c.route(), e.readyToUse(c))
 	e.establish(c, nil)
 	return nil
 }

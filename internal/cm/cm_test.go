@@ -342,7 +342,7 @@ func TestQueue(t *testing.T) {
 // answers, not itself memory.
 func TestFullOutput(t *testing.T) {
 	e := newEngine(t, nil)
-	m := encode(&mad.DREQ{LocalCommID: 1, RemoteCommID: 2})
+	m := encoded(&mad.DREQ{LocalCommID: 1, RemoteCommID: 2})
 	for range maxReplies + 5 {
 		e.Receive(0, m[:], Peer{Remote: netip.MustParseAddr("10.0.0.1"), QPN: 1})
 	}

@@ -25,6 +25,8 @@ type conn struct {
 	flow      bool // this side's end-to-end flow control bit
 	peerFlow  bool // the peer's
 	failover  bool // the peer proposed an alternate path
+	byPeer    bool // in Engine.peers; what its key has does not change then
+	byQPN     bool // in Engine.qpns, likewise
 
 	remoteID   uint32
 	remoteGUID uint64
@@ -38,13 +40,11 @@ type conn struct {
 	binding    *binding
 	listener   *conn // while unclaimed
 	listen     *listenState
-	peer       peerKey // its key in Engine.peers, zero while not there
-	qpn        qpnKey  // its key in Engine.qpns
 
 	// The message that is repeated until it is answered, or on a duplicate.
 	message    *[mad.Len]byte
-	rtu        []byte // private data of RTU
-	retries    uint8  // left
+	rtu        *[mad.RTUPrivateData]byte // private data of RTU; nil for none
+	retries    uint8                     // left
 	maxRetries uint8
 	interval   time.Duration
 
@@ -75,6 +75,14 @@ type qpnKey struct {
 	guid uint64
 	qpn  uint32
 }
+
+// peerKey is the key of a connection that its peer asked for.
+func (c *conn) peerKey() peerKey {
+	return peerKey{addr: c.at.Remote, guid: c.remoteGUID, id: c.remoteID, sidr: c.space == command.UDP}
+}
+
+// qpnKey is the key of the peer's QP.
+func (c *conn) qpnKey() qpnKey { return qpnKey{c.at.Remote, c.remoteGUID, c.attr.RemoteQPN} }
 
 // timers is a binary heap of connections by due; the earliest is first.
 type timers []*conn

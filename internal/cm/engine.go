@@ -33,6 +33,13 @@ type Engine struct {
 	halfOpen  int
 	lingering int
 
+	buffers []*[mad.Len]byte // messages that were answered, for those to come
+	scratch struct {
+		bytes [mad.Len]byte
+		req   mad.REQ
+		rep   mad.REP
+		rtu   mad.RTU
+	}
 	replies queue[Datagram] // answers that nobody waits for an answer to
 	sendq   queue[*conn]    // whose message is to be sent
 	events  queue[Event]
@@ -174,7 +181,7 @@ func (e *Engine) enqueue(c *conn) {
 
 // ask sends a message of c now and again until it is answered.
 func (e *Engine) ask(now clock.Time, c *conn, m mad.Message) {
-	c.message = encode(m)
+	e.keep(c, m)
 	c.retries = c.maxRetries
 	c.retryAt = now.Add(c.interval)
 	e.timers.set(c)
@@ -183,13 +190,16 @@ func (e *Engine) ask(now clock.Time, c *conn, m mad.Message) {
 
 // quiet ends the repetitions.
 func (e *Engine) quiet(c *conn) {
-	c.message = nil
+	e.drop(c)
 	c.retryAt, c.expires = clock.Never, clock.Never
 	e.timers.set(c)
 }
 
 // reply sends a message once.
-func (e *Engine) reply(to Peer, m mad.Message) { e.send(to, encode(m)) }
+func (e *Engine) reply(to Peer, m mad.Message) {
+	encode(&e.scratch.bytes, m)
+	e.send(to, &e.scratch.bytes)
+}
 
 func (e *Engine) send(to Peer, m *[mad.Len]byte) {
 	if e.replies.len() >= maxReplies {
@@ -203,10 +213,32 @@ func datagram(to Peer, m *[mad.Len]byte) Datagram {
 	return Datagram{Local: to.Local, Remote: to.Remote, RemoteQPN: uint32(ib.QPGSI), SL: to.SL, PKey: to.PKey, Global: to.Global, MAD: *m}
 }
 
-func encode(m mad.Message) *[mad.Len]byte {
-	var b [mad.Len]byte
+func encode(b *[mad.Len]byte, m mad.Message) {
+	clear(b[:])
 	m.Append(b[:0])
-	return &b
+}
+
+// maxBuffers bounds the messages' memory that is kept for others.
+const maxBuffers = 256
+
+// keep makes m the message of c.
+func (e *Engine) keep(c *conn, m mad.Message) {
+	if last := len(e.buffers) - 1; c.message == nil && last >= 0 {
+		c.message = e.buffers[last]
+		e.buffers = e.buffers[:last]
+	}
+	if c.message == nil {
+		c.message = new([mad.Len]byte)
+	}
+	encode(c.message, m)
+}
+
+// drop forgets the message of c.
+func (e *Engine) drop(c *conn) {
+	if c.message != nil && len(e.buffers) < maxBuffers {
+		e.buffers = append(e.buffers, c.message)
+	}
+	c.message = nil
 }
 
 // event gives the driver an event of c, with what they all have in common.
@@ -282,28 +314,28 @@ func (e *Engine) unlist(c *conn) {
 	c.listener = nil
 }
 
-func (e *Engine) rememberPeer(c *conn, key peerKey) {
-	c.peer = key
-	e.peers[key] = c
+func (e *Engine) rememberPeer(c *conn) {
+	c.byPeer = true
+	e.peers[c.peerKey()] = c
 }
 
 func (e *Engine) forgetPeer(c *conn) {
-	if e.peers[c.peer] == c {
-		delete(e.peers, c.peer)
+	if c.byPeer && e.peers[c.peerKey()] == c {
+		delete(e.peers, c.peerKey())
 	}
-	c.peer = peerKey{}
+	c.byPeer = false
 }
 
-func (e *Engine) rememberQPN(c *conn, key qpnKey) {
-	c.qpn = key
-	e.qpns[key] = c
+func (e *Engine) rememberQPN(c *conn) {
+	c.byQPN = true
+	e.qpns[c.qpnKey()] = c
 }
 
 func (e *Engine) forgetQPN(c *conn) {
-	if e.qpns[c.qpn] == c {
-		delete(e.qpns, c.qpn)
+	if c.byQPN && e.qpns[c.qpnKey()] == c {
+		delete(e.qpns, c.qpnKey())
 	}
-	c.qpn = qpnKey{}
+	c.byQPN = false
 }
 
 // transaction is a new transaction ID.

@@ -174,7 +174,7 @@ func (h *hostile) knowing(a [8]byte) []byte {
 	case 8:
 		m = &mad.APR{TransactionID: tid, LocalCommID: theirs, RemoteCommID: ours}
 	}
-	return encode(m)[:]
+	return encoded(m)[:]
 }
 
 // request is a REQ or SIDR_REQ that may be good.
@@ -183,7 +183,7 @@ func (h *hostile) request(a [8]byte) []byte {
 	if a[0]&1 == 1 {
 		m := &mad.SIDRREQ{TransactionID: uint64(a[2] % 4), RequestID: uint32(a[3]), PKey: 0xffff, ServiceID: mad.ServiceID(mad.PortSpaceUDP, 7471)}
 		ip.Append(m.PrivateData[:0])
-		return encode(m)[:]
+		return encoded(m)[:]
 	}
 	m := &mad.REQ{
 		TransactionID: uint64(a[2] % 4), LocalCommID: uint32(a[3] % 16), LocalCAGUID: uint64(a[4] % 2), LocalQPN: ib.QPN(a[5]),
@@ -191,7 +191,7 @@ func (h *hostile) request(a [8]byte) []byte {
 		Primary: mad.Path{LocalGID: ib.GIDFromAddr(enemy), RemoteGID: ib.GIDFromAddr(victim), AckTimeout: a[7]},
 	}
 	ip.Append(m.PrivateData[:0])
-	return encode(m)[:]
+	return encoded(m)[:]
 }
 
 func (h *hostile) connect(a [8]byte) {

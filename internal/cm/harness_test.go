@@ -214,3 +214,9 @@ func (a *Attributes) String() string {
 	return fmt.Sprintf("qpn=%#x/%#x psn=%06x/%06x mtu=%v depth=%d resources=%d retry=%d rnr=%d ack=%d flow=%t label=%05x port=%d",
 		a.LocalQPN, a.RemoteQPN, uint32(a.SQPSN), uint32(a.RQPSN), a.MTU, a.InitiatorDepth, a.ResponderResources, a.RetryCount, a.RNRRetry, a.AckTimeout, a.FlowControl, a.FlowLabel, a.SrcPort)
 }
+
+func encoded(m mad.Message) *[mad.Len]byte {
+	var b [mad.Len]byte
+	encode(&b, m)
+	return &b
+}

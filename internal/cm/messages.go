@@ -36,7 +36,8 @@ func ipHeader(c *conn) mad.IPHeader {
 
 func (e *Engine) req(c *conn, p *Connect) *mad.REQ {
 	a := &c.attr
-	m := &mad.REQ{
+	m := &e.scratch.req
+	*m = mad.REQ{
 		TransactionID: c.tid, LocalCommID: uint32(c.id), ServiceID: serviceID(c), LocalCAGUID: e.cfg.GUID,
 		LocalQPN: ib.QPN(a.LocalQPN), ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
 		RemoteCMResponseTimeout: e.cfg.ResponseTimeout, LocalCMResponseTimeout: e.cfg.ResponseTimeout,
@@ -59,7 +60,8 @@ func (e *Engine) req(c *conn, p *Connect) *mad.REQ {
 }
 
 func (e *Engine) rep(c *conn, p *Accept) *mad.REP {
-	m := &mad.REP{
+	m := &e.scratch.rep
+	*m = mad.REP{
 		TransactionID: c.tid, LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, LocalQPN: ib.QPN(c.attr.LocalQPN),
 		StartingPSN: c.attr.RQPSN, ResponderResources: c.attr.ResponderResources, InitiatorDepth: c.attr.InitiatorDepth,
 		TargetAckDelay: e.cfg.AckDelay, FlowControl: c.flow, RNRRetryCount: p.RNRRetry, SRQ: p.SRQ, LocalCAGUID: e.cfg.GUID,
@@ -71,9 +73,12 @@ func (e *Engine) rep(c *conn, p *Accept) *mad.REP {
 	return m
 }
 
-func (c *conn) readyToUse() *mad.RTU {
-	m := &mad.RTU{TransactionID: c.tid, LocalCommID: uint32(c.id), RemoteCommID: c.remoteID}
-	copy(m.PrivateData[:], c.rtu)
+func (e *Engine) readyToUse(c *conn) *mad.RTU {
+	m := &e.scratch.rtu
+	*m = mad.RTU{TransactionID: c.tid, LocalCommID: uint32(c.id), RemoteCommID: c.remoteID}
+	if c.rtu != nil {
+		m.PrivateData = *c.rtu
+	}
 	return m
 }
 

@@ -163,8 +163,8 @@ func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, 
 		SrcPort: UDPSourcePort(c.local.Port(), c.remote.Port()),
 	}
 	c.attr.follow(p, from)
-	e.rememberPeer(c, peerKey{addr: from.Remote, guid: m.LocalCAGUID, id: m.LocalCommID})
-	e.rememberQPN(c, qpnKey{from.Remote, m.LocalCAGUID, uint32(m.LocalQPN)})
+	e.rememberPeer(c)
+	e.rememberQPN(c)
 	c.expires = now.Add(e.cfg.RequestLifetime)
 	e.timers.set(c)
 	e.enter(c, stateReqReceived)
@@ -290,10 +290,10 @@ func (e *Engine) refuse(now clock.Time, c *conn, reason mad.RejectReason, privat
 		if reason == mad.RejectNoQP || reason == mad.RejectNoResources {
 			status = mad.SIDRNoQP
 		}
-		c.message = encode(c.sidrRep(status, 0, 0, private))
+		e.keep(c, c.sidrRep(status, 0, 0, private))
 	} else {
 		e.counters.FailedAttempts++
-		c.message = encode(c.rej(mad.REJOfREQ, reason, nil, private))
+		e.keep(c, c.rej(mad.REJOfREQ, reason, nil, private))
 	}
 	e.enqueue(c)
 	e.linger(now, c)

@@ -18,6 +18,8 @@ type binding struct {
 	local  netip.AddrPort
 	remote netip.AddrPort // of an ephemeral port that a connection took for itself
 	BindOptions
+
+	next *binding // of the same port
 }
 
 // BindOptions are how an id holds its address and port, as rdma_set_option(3) has them.
@@ -29,7 +31,7 @@ type BindOptions struct {
 }
 
 // ports is the table of bindings, by port space and port.
-type ports map[portKey][]*binding
+type ports map[portKey]*binding
 
 type portKey struct {
 	space command.PortSpace
@@ -40,33 +42,45 @@ type portKey struct {
 // from a random start. Ports that connections took for themselves may be shared
 // by those with different remote ends; nothing else may share one.
 func (p ports) bind(space command.PortSpace, local, remote netip.AddrPort, opt BindOptions, random uint64) (*binding, error) {
+	b := binding{space: space, local: local, remote: remote, BindOptions: opt}
 	if local.Port() != 0 {
-		return p.take(&binding{space, local, remote, opt})
+		if !p.free(&b) {
+			return nil, ErrPortInUse
+		}
+		return p.take(b), nil
 	}
 	const n = lastEphemeral - firstEphemeral + 1
 	for i := range uint64(n) {
-		port := uint16(firstEphemeral + (random%n+i)%n)
-		if b, err := p.take(&binding{space, netip.AddrPortFrom(local.Addr(), port), remote, opt}); err == nil {
-			return b, nil
+		b.local = netip.AddrPortFrom(local.Addr(), uint16(firstEphemeral+(random%n+i)%n))
+		if p.free(&b) {
+			return p.take(b), nil
 		}
 	}
 	return nil, ErrNoPorts
 }
 
-func (p ports) take(b *binding) (*binding, error) {
-	key := portKey{b.space, b.local.Port()}
-	for _, other := range p[key] {
+// free reports whether nothing is in the way of a binding.
+func (p ports) free(b *binding) bool {
+	for other := p[b.key()]; other != nil; other = other.next {
 		if b.conflicts(other) {
-			return nil, ErrPortInUse
+			return false
 		}
 	}
-	p[key] = append(p[key], b)
-	return b, nil
+	return true
 }
+
+func (p ports) take(b binding) *binding {
+	key := b.key()
+	b.next = p[key]
+	p[key] = &b
+	return &b
+}
+
+func (b *binding) key() portKey { return portKey{b.space, b.local.Port()} }
 
 // alone takes the leave to share its port from a binding that is to listen.
 func (p ports) alone(b *binding) error {
-	for _, other := range p[portKey{b.space, b.local.Port()}] {
+	for other := p[b.key()]; other != nil; other = other.next {
 		if other != b && b.overlaps(other) {
 			return ErrPortInUse
 		}
@@ -79,21 +93,22 @@ func (p ports) release(b *binding) {
 	if b == nil {
 		return
 	}
-	key := portKey{b.space, b.local.Port()}
-	held := p[key]
-	for i := range held {
-		if held[i] == b {
-			held[i] = held[len(held)-1]
-			held[len(held)-1] = nil
-			held = held[:len(held)-1]
-			break
+	key := b.key()
+	first := p[key]
+	if first == b {
+		if b.next == nil {
+			delete(p, key)
+		} else {
+			p[key] = b.next
 		}
-	}
-	if len(held) == 0 {
-		delete(p, key)
 		return
 	}
-	p[key] = held
+	for ; first != nil; first = first.next {
+		if first.next == b {
+			first.next = b.next
+			return
+		}
+	}
 }
 
 func (b *binding) conflicts(other *binding) bool {

@@ -60,7 +60,7 @@ func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 			c.attr.Global, c.attr.LocalGID, c.attr.RemoteGID, c.attr.TrafficClass = true, g.Local.Addr(), g.Remote.Addr(), g.TrafficClass
 		}
 	}
-	e.rememberPeer(c, peer)
+	e.rememberPeer(c)
 	c.expires = now.Add(e.cfg.RequestLifetime)
 	e.timers.set(c)
 	e.enter(c, stateSidrReceived)
@@ -79,7 +79,7 @@ func (e *Engine) acceptSIDR(now clock.Time, c *conn, a *Accept) (Attributes, err
 	}
 	e.quiet(c)
 	e.enter(c, stateSidrReplied)
-	c.message = encode(c.sidrRep(mad.SIDRValid, c.attr.LocalQPN, c.attr.QKey, a.Private))
+	e.keep(c, c.sidrRep(mad.SIDRValid, c.attr.LocalQPN, c.attr.QKey, a.Private))
 	e.enqueue(c)
 	return c.attr, nil
 }

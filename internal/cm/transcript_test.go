@@ -316,7 +316,7 @@ func (s *script) send(d *datadriven.TestData, arg func(string, string) string, n
 	default:
 		return errors.New("which message?")
 	}
-	b := encode(m)
+	b := encoded(m)
 	b[2] = byte(num("class-version", 2))
 	fmt.Fprintf(&s.out, ">%s %s\n", to.name, describe(b[:]))
 	to.e.Receive(s.now, b[:], Peer{Local: to.addr, Remote: from, QPN: uint32(num("from-qpn", 1))})
