@@ -39,8 +39,8 @@ type Arena struct {
 
 type arena struct {
 	bytes []byte
-	free  []span // by offset, never adjacent
-	used  map[uint64]uint64
+	free  []span   // by offset, never adjacent
+	used  []uint64 // a bit for each arenaAlign bytes: a block begins there
 }
 
 type span struct{ off, size uint64 }
@@ -56,7 +56,7 @@ func (a *Arena) Alloc(size int) (Block, error) {
 	if size <= 0 || uint64(size) > a.limit {
 		return Block{}, fmt.Errorf("%w: block of %d bytes: allowed: 1 to %d", ErrExhausted, size, a.limit)
 	}
-	n := (uint64(size) + arenaAlign - 1) &^ (arenaAlign - 1)
+	n := aligned(size)
 	for i := range a.arenas {
 		if off, ok := a.arenas[i].take(n); ok {
 			return a.block(i, off, n, size), nil
@@ -69,6 +69,8 @@ func (a *Arena) Alloc(size int) (Block, error) {
 	off, _ := a.arenas[i].take(n)
 	return a.block(i, off, n, size), nil
 }
+
+func aligned(size int) uint64 { return (uint64(size) + arenaAlign - 1) &^ (arenaAlign - 1) }
 
 func (a *Arena) block(i int, off, n uint64, size int) Block {
 	b := a.arenas[i].bytes[off : off+n : off+n]
@@ -95,20 +97,20 @@ func (a *Arena) grow(n uint64) error {
 		return err
 	}
 	a.total += size
-	a.arenas = append(a.arenas, arena{bytes: b, free: []span{{0, size}}, used: map[uint64]uint64{}})
+	a.arenas = append(a.arenas, arena{bytes: b, free: []span{{0, size}}, used: make([]uint64, (size/arenaAlign+63)/64)})
 	return nil
 }
 
-// Free gives a block back.
+// Free gives a block back, as Alloc returned it.
 func (a *Arena) Free(b Block) error {
 	if uint64(b.Arena) >= uint64(len(a.arenas)) {
 		return fmt.Errorf("%w: arena %d", ErrLayout, b.Arena)
 	}
 	r := &a.arenas[b.Arena]
-	n, ok := r.used[b.Offset]
-	if !ok {
+	if !r.begins(b.Offset) {
 		return fmt.Errorf("%w: no block at %d", ErrLayout, b.Offset)
 	}
+	n := aligned(len(b.Bytes))
 	r.give(b.Offset, n)
 	a.used -= n
 	return nil
@@ -139,14 +141,29 @@ func (r *arena) take(n uint64) (uint64, bool) {
 		if s.size == 0 {
 			r.free = slices.Delete(r.free, i, i+1)
 		}
-		r.used[off] = n
+		word, bit := r.mark(off)
+		*word |= bit
 		return off, true
 	}
 	return 0, false
 }
 
+// mark is where it stands whether a block begins at off, a multiple of arenaAlign.
+func (r *arena) mark(off uint64) (word *uint64, bit uint64) {
+	return &r.used[off/arenaAlign/64], 1 << (off / arenaAlign % 64)
+}
+
+func (r *arena) begins(off uint64) bool {
+	if off%arenaAlign != 0 || off >= uint64(len(r.bytes)) {
+		return false
+	}
+	word, bit := r.mark(off)
+	return *word&bit != 0
+}
+
 func (r *arena) give(off, n uint64) {
-	delete(r.used, off)
+	word, bit := r.mark(off)
+	*word &^= bit
 	i := sort.Search(len(r.free), func(i int) bool { return r.free[i].off > off })
 	if i > 0 && r.free[i-1].off+r.free[i-1].size == off {
 		r.free[i-1].size += n
