@@ -4,17 +4,17 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strconv"
 	"syscall"
+	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/device/ibport"
+	"github.com/softvpi/softvpi/internal/device/plug"
 	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/internal/link"
-	"github.com/softvpi/softvpi/internal/link/capture"
-	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -44,7 +44,7 @@ type adapter struct {
 	engine   *transport.Engine
 	cm       *cm.Engine
 	memory   *memory.Table
-	plugs    []*plug // one for each address; the first is the port's own
+	panel    *plug.Panel // what the port is plugged into
 	gids     gid.Table
 	mtu      uint32       // ActiveMTU
 	ib       *ibport.Port // nil: the port is Ethernet's
@@ -52,11 +52,9 @@ type adapter struct {
 	// ipMTU is the largest IP packet: that of the link, linkMTU, or less.
 	ipMTU, linkMTU uint32
 
-	enabled    bool
-	present    bool // the port's address exists on its interface
-	path       PathPolicy
-	impairment impair.Impairment
-	taps       []*capture.Tap
+	enabled bool
+	present bool // the port's address exists on its interface
+	path    PathPolicy
 
 	cqs      []*cq // by their number
 	freeCQs  []uint32
@@ -70,7 +68,6 @@ type adapter struct {
 	joinDue  clock.Time
 
 	cqOverflows, linkDowns uint64
-	retired                retired // what links that are closed have counted
 	rings                  RingCounters
 	restarts               uint64
 	before                 *Counters // at the last restart
@@ -287,19 +284,7 @@ func (a *adapter) makeEngines() (err error) {
 }
 
 // close gives the links back.
-func (a *adapter) close() error {
-	var first error
-	for _, p := range a.plugs {
-		if p.link == nil {
-			continue
-		}
-		if err := p.link.Close(); err != nil && first == nil {
-			first = err
-		}
-	}
-	a.plugs = nil
-	return first
-}
+func (a *adapter) close() error { return a.panel.Close() }
 
 // route makes the prepared route to av.
 func (a *adapter) route(av command.AddressVector) (frame.Route, error) {
@@ -331,11 +316,11 @@ func (a *adapter) route(av command.AddressVector) (frame.Route, error) {
 
 // prepare completes a route for the link that has its source address.
 func (a *adapter) prepare(r *frame.Route) error {
-	p := a.plugFor(r.Src)
-	if p == nil || p.link == nil {
+	p := a.panel.For(r.Src)
+	if p == nil || p.Link == nil {
 		return command.Errorf(command.AddrNotAvailable, "%v is not an address of adapter %q", r.Src, a.name)
 	}
-	if err := p.link.Prepare(r); err != nil {
+	if err := p.Link.Prepare(r); err != nil {
 		return &command.Error{Code: unreachableCode(err), Detail: err.Error()}
 	}
 	return nil
@@ -394,6 +379,15 @@ func (a *adapter) disown(mem []byte) {
 	}
 }
 
+// overlaps reports whether p lies in mem.
+func overlaps(p, mem []byte) bool {
+	if len(p) == 0 {
+		return false
+	}
+	at, from := uintptr(unsafe.Pointer(&p[0])), uintptr(unsafe.Pointer(&mem[0]))
+	return at >= from && at < from+uintptr(len(mem))
+}
+
 // up reports whether the port passes packets.
 func (a *adapter) up() bool { return a.enabled && a.present }
 
@@ -429,7 +423,7 @@ func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 			want = append(want, x)
 		}
 	}
-	if a.setGIDs(a.replug(want)) {
+	if a.setGIDs(a.serve(want)) {
 		a.broadcast(command.EventGIDChange)
 		a.host.status(a, StatusGIDChange)
 	}
@@ -456,10 +450,17 @@ func (a *adapter) deadline() clock.Time {
 	if len(a.joining) > 0 {
 		due = clock.Min(due, a.joinDue)
 	}
-	for _, p := range a.plugs {
-		if d, ok := p.link.(link.Delayer); ok {
-			due = clock.Min(due, d.Deadline())
-		}
+	return clock.Min(due, a.panel.Deadline())
+}
+
+func itoa(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+
+// rand8 makes random key tags.
+func rand8(seed uint64) func() uint8 {
+	return func() uint8 { // xorshift64*
+		seed ^= seed >> 12
+		seed ^= seed << 25
+		seed ^= seed >> 27
+		return uint8(seed * 0x2545f4914f6cdd1d >> 56)
 	}
-	return due
 }

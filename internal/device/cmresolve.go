@@ -45,11 +45,6 @@ func (o *cmid) resolved(err error) {
 	o.client.event(e)
 }
 
-// resolver is a link that asks who has an address.
-type resolver interface {
-	Resolve(ctx context.Context, dst netip.Addr) error
-}
-
 // await asks, beside the loop, whether anybody has an address; false: that is known.
 func (o *cmid) await(remote netip.Addr, timeout time.Duration) bool {
 	h := o.client.host
@@ -58,11 +53,11 @@ func (o *cmid) await(remote netip.Addr, timeout time.Duration) bool {
 			return false
 		}
 	}
-	p := o.adapter.plugFor(o.local.Addr())
-	if p == nil || p.base == nil {
+	p := o.adapter.panel.For(o.local.Addr())
+	if p == nil {
 		return false
 	}
-	link, ok := p.base.(resolver)
+	link, ok := p.Resolver()
 	if !ok {
 		return false
 	}

@@ -3,11 +3,9 @@ package device
 import (
 	"fmt"
 	"net"
-	"net/netip"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/encap"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -86,20 +84,10 @@ func (a *adapter) configure(cfg AdapterConfig) error {
 	mtu, _ := ib.MTUFor(int(a.mtu))
 	a.cm.SetMTU(mtu)
 	a.cm.SetPolicy(uint8(cfg.MaxCMRetries), cfg.NoFlowControl)
-	var addrs []netip.Addr
-	for _, p := range a.plugs {
-		addrs = append(addrs, p.addr)
-		if p.link == nil {
-			continue // a new one is opened when the adapter is enabled
-		}
-		e, err := encap.New(encap.Mode(cfg.RoCE), a.gidAddrs(p.addr), p.link.Capabilities(), cfg.UDPPort)
-		if err != nil {
-			return command.Errorf(command.Unsupported, "%v", err)
-		}
-		addEncap(&a.retired.encap, p.encap.Counters())
-		p.encap = e
+	if err := a.panel.Reframe(a.framing()); err != nil {
+		return err
 	}
-	a.setGIDs(addrs)
+	a.setGIDs(a.panel.Addrs())
 	return nil
 }
 

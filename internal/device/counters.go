@@ -50,7 +50,7 @@ func (h *Host) Counters() []Counters {
 func (a *adapter) words() Counters {
 	return Counters{
 		Adapter: a.index, Name: a.name, Enabled: a.enabled, Restarts: a.restarts, Before: a.before,
-		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.encapCounters(), Link: a.linkStats(),
+		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.panel.Counters(), Link: a.panel.Stats(),
 		Rings: a.rings, FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: a.host.eventOverflows,
 		BadDoorbells: a.host.badDoorbells, LinkDowns: a.linkDowns, Objects: a.objects,
 	}
@@ -64,56 +64,10 @@ func (a *adapter) restarting() {
 	a.restarts++
 }
 
-// retired is what links that are closed have counted.
-type retired struct {
-	link  link.Stats
-	encap encap.Counters
-}
-
-// retire keeps what a plug has counted before its link is closed.
-func (a *adapter) retire(p *plug) {
-	if p.link == nil {
-		return
-	}
-	s := p.link.Stats()
-	s.ReceiveBuffer = 0 // it goes with the link
-	a.retired.link.Add(s)
-	addEncap(&a.retired.encap, p.encap.Counters())
-}
-
-// linkStats sums the links of the port.
-func (a *adapter) linkStats() link.Stats {
-	sum := a.retired.link
-	for _, p := range a.plugs {
-		if p.link != nil {
-			sum.Add(p.link.Stats())
-		}
-	}
-	return sum
-}
-
-// encapCounters sums the encapsulations of the port.
-func (a *adapter) encapCounters() encap.Counters {
-	sum := a.retired.encap
-	for _, p := range a.plugs {
-		if p.link != nil {
-			addEncap(&sum, p.encap.Counters())
-		}
-	}
-	return sum
-}
-
-func addEncap(sum *encap.Counters, c encap.Counters) {
-	sum.ICRCErrors += c.ICRCErrors
-	sum.ICRCIDInferred += c.ICRCIDInferred
-	sum.Malformed += c.Malformed
-	sum.NotForUs += c.NotForUs
-}
-
 // frameOverhead is what layer two and the IP and UDP headers add to what the
 // link counts (WinOF manual: bytes include the layer two overhead).
 func (a *adapter) frameOverhead() uint64 {
-	if len(a.plugs) > 0 && a.plugs[0].base != nil && a.plugs[0].base.Capabilities().Raw {
+	if a.panel.Raw() {
 		return 0
 	}
 	if a.cfg.Addr.Is4() {
@@ -146,7 +100,7 @@ func (a *adapter) counters() []command.Counter {
 		c.Value = v
 		out = append(out, c)
 	}
-	h, links := a.host, a.linkStats()
+	h, links := a.host, a.panel.Stats()
 	a.engine.Counters().Each(add)
 	add("CQ overflows", a.cqOverflows)
 	add("EQ overflows", h.eventOverflows)
@@ -174,7 +128,7 @@ func (a *adapter) counters() []command.Counter {
 	add("CM MADs sent again", m.Retransmitted)
 	add("CM requests refused, backlog full", m.BacklogOverflow)
 	add("CM requests refused, half-open limit", m.HalfOpenLimit)
-	e := a.encapCounters()
+	e := a.panel.Counters()
 	add("ICRC errors", e.ICRCErrors)
 	add("icrc_id_inferred", e.ICRCIDInferred)
 	add("Malformed frames", e.Malformed)

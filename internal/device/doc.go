@@ -25,5 +25,6 @@
 //   - eventqueue: the asynchronous events that a program has not read;
 //   - gid: the GID table of a port, and what its GIDs and MAC are made of;
 //   - ibport: an InfiniBand port: what the subnet manager has set, and what is asked of its administration;
+//   - plug: the links of a port, one for each of its addresses, with what stands between them and the loop;
 //   - bed: where the loop sleeps.
 package device

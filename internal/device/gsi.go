@@ -122,14 +122,14 @@ func (a *adapter) besideOf(local, remote netip.Addr) *adapter {
 	if a.needsWire() {
 		return nil
 	}
-	if p := a.plugFor(local); p == nil || !p.own || p.link == nil {
+	if p := a.panel.For(local); p == nil || !p.Socket() {
 		return nil
 	}
 	for _, b := range a.host.adapters {
 		if b == a || b.cfg.UDPPort != a.cfg.UDPPort || b.cfg.RoCE != a.cfg.RoCE {
 			continue
 		}
-		if p := b.plugFor(remote); p != nil && p.own && p.link != nil && b.up() && !b.needsWire() {
+		if p := b.panel.For(remote); p != nil && p.Socket() && b.up() && !b.needsWire() {
 			return b
 		}
 	}

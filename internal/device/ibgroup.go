@@ -26,7 +26,7 @@ func (a *adapter) echo(now clock.Time, frames []frame.Out) {
 		b := append([]byte(nil), o.Head[o.HeadStart:o.HeadEnd]...)
 		b = append(append(b, o.Payload...), o.Tail[:o.TailLen]...)
 		in := []frame.In{{Data: b, Raw: true}}
-		if a.plugs[0].encap.Open(in) == 1 {
+		if a.panel.All()[0].Encap.Open(in) == 1 {
 			a.engine.Receive(now, in)
 		}
 	}

@@ -95,11 +95,7 @@ func (a *adapter) followPort(now clock.Time) bool {
 func (a *adapter) portChanged(now clock.Time) {
 	p := a.ib
 	is := p.Take()
-	set, gids := p.Settings(), p.GIDs()
-	for _, plug := range a.plugs {
-		plug.encap.SetPort(set)
-		plug.encap.SetAddrs(gids)
-	}
+	a.panel.Follow()
 	a.setMTU(int(a.linkMTU)) // it had one, and has one now
 	if m, ok := ib.MTUFor(int(a.mtu)); ok {
 		a.cm.SetMTU(m)
@@ -115,7 +111,7 @@ func (a *adapter) portChanged(now clock.Time) {
 		is  bool
 		typ command.EventType
 	}{
-		{a.gids.SetPort(set), command.EventGIDChange}, {is.PKeys, command.EventPKeyChange}, {is.LID, command.EventLIDChange},
+		{a.gids.SetPort(p.Settings()), command.EventGIDChange}, {is.PKeys, command.EventPKeyChange}, {is.LID, command.EventLIDChange},
 		{is.Manager, command.EventSMChange}, {is.Reregister, command.EventClientReregister},
 	} {
 		if c.is {

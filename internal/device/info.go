@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/link/udp"
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
@@ -42,7 +41,7 @@ func (a *adapter) info() command.AdapterInfo {
 		MaxQP: l.QP, MaxCQ: l.CQ, MaxSRQ: l.SRQ, MaxMR: l.MR, MaxMW: l.MW, MaxPD: l.PD, MaxAH: l.AH,
 		MaxQPDepth: l.QPDepth, MaxCQDepth: l.CQDepth, MaxSRQDepth: l.SRQDepth, MaxSGE: l.SGE, MaxInline: l.Inline,
 		MaxReadResponder: l.ReadResponder, MaxReadInitiator: l.ReadInitiator, MaxMessage: l.Message, MaxRegion: l.Region,
-		ProcessorAtomics: 1, MaxMulticast: transport.DefaultMulticast, LineRate: uint32(min(a.impairment.Rate/1e6, math.MaxUint32)),
+		ProcessorAtomics: 1, MaxMulticast: transport.DefaultMulticast, LineRate: uint32(min(a.panel.Impairment().Rate/1e6, math.MaxUint32)),
 	}
 	if a.ib != nil && len(a.ib.Addresses()) > 0 {
 		i.Addr = command.AddrFrom(a.ib.Addresses()[0])
@@ -100,19 +99,14 @@ func (h *Host) snapshot(qps bool) Snapshot {
 }
 
 func (a *adapter) snapshot() AdapterStatus {
+	status := a.panel.Status()
 	s := AdapterStatus{
+		Addrs: a.panel.Addrs(), SourcePorts: status.SourcePorts, Frames: status.Frames,
 		Info: a.info(), Name: a.name, MAC: a.mac, Enabled: a.enabled, Up: a.up(), Path: a.path, GIDs: a.gids.List(),
-		Link: a.linkStats(), Retransmits: a.engine.Counters().RetransmittedPackets, Counters: a.counters(), Objects: a.objects,
+		Link: a.panel.Stats(), Retransmits: a.engine.Counters().RetransmittedPackets, Counters: a.counters(), Objects: a.objects,
 	}
-	for _, p := range a.plugs {
-		s.Addrs = append(s.Addrs, p.addr)
-		if u, ok := p.base.(udp.Link); ok && s.SourcePorts == "" {
-			status := u.Status()
-			s.SourcePorts, s.Frames = status.SourcePorts, status.Frames
-		}
-	}
-	if a.impairment.Enabled() {
-		s.Impairment = a.impairment.String()
+	if set := a.panel.Impairment(); set.Enabled() {
+		s.Impairment = set.String()
 	}
 	return s
 }

@@ -10,7 +10,7 @@ import (
 // needsWire reports whether packets of the adapter's port must be packets: a
 // policy says so, or something looks at them or does something to them.
 func (a *adapter) needsWire() bool {
-	return a.path == PathWire || a.impairment.Enabled() || len(a.taps) != 0 || a.ib != nil && !a.ib.Active()
+	return a.path == PathWire || a.panel.Impairment().Enabled() || len(a.panel.Taps()) != 0 || a.ib != nil && !a.ib.Active()
 }
 
 // reaches reports whether the adapter's policy allows a connection to an address.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/device/plug"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/transport"
@@ -243,15 +244,15 @@ func (a *adapter) receive(now clock.Time) bool {
 	}
 	a.received = now
 	worked, arrived := false, 0
-	for _, p := range a.plugs {
-		if p.link == nil {
+	for _, p := range a.panel.All() {
+		if p.Link == nil {
 			continue
 		}
 		for got := 0; got < receiveMost; {
 			expecting := a.expect(p)
-			n, err := p.link.Receive(a.in)
+			n, err := p.Link.Receive(a.in)
 			if err != nil {
-				a.linkFailed(p, err)
+				p.Failed(err)
 			}
 			if n == 0 {
 				break
@@ -262,7 +263,7 @@ func (a *adapter) receive(now clock.Time) bool {
 			arrived += n
 			full := n == len(a.in)
 			a.rings.received(n, len(a.in), a.host.inline)
-			if n = p.encap.Open(a.in[:n]); n > 0 {
+			if n = p.Encap.Open(a.in[:n]); n > 0 {
 				a.engine.Receive(now, a.in[:n])
 			}
 			if !full && !expecting {
@@ -277,12 +278,12 @@ func (a *adapter) receive(now clock.Time) bool {
 // expect tells a link where the payloads belong that it will receive, most likely.
 // What is not as expected is written there too, for a moment: it must not be another
 // program's, and not what a tap is to be shown in one piece.
-func (a *adapter) expect(p *plug) bool {
-	if p.placer == nil || len(a.taps) != 0 || !a.host.sharesMemory() {
+func (a *adapter) expect(p *plug.Plug) bool {
+	if p.Placer == nil || len(a.panel.Taps()) != 0 || !a.host.sharesMemory() {
 		return false
 	}
 	route := a.engine.Expected(&a.expected)
-	return route != nil && route.Src == p.addr && p.placer.Expect(&a.expected)
+	return route != nil && route.Src == p.Addr && p.Placer.Expect(&a.expected)
 }
 
 // sharesMemory reports whether whatever arrives may be seen by the programs here: there
@@ -302,21 +303,13 @@ func (h *Host) sharesMemory() bool {
 // linkErrors tells the engines what destinations answered with ICMP errors.
 func (a *adapter) linkErrors(now clock.Time) {
 	a.errorsDue = now.Add(errorInterval)
-	for _, p := range a.plugs {
-		if p.link == nil {
+	for _, p := range a.panel.All() {
+		if p.Link == nil {
 			continue
 		}
-		n := p.link.Errors(a.errors)
+		n := p.Link.Errors(a.errors)
 		for _, e := range a.errors[:n] {
 			a.unreachable(now, e)
 		}
-	}
-}
-
-// linkFailed is told of errors of a link as a whole.
-func (a *adapter) linkFailed(p *plug, err error) {
-	if !p.failed {
-		p.failed = true
-		a.host.log.Error("link failed", "adapter", a.name, "address", p.addr, "cause", err)
 	}
 }

@@ -145,11 +145,7 @@ func (s *sleepState) collect(h *Host) {
 		}
 	}
 	for _, a := range h.adapters {
-		for _, p := range a.plugs {
-			if p.link != nil {
-				s.fds = append(s.fds, p.link.Descriptors()...)
-			}
-		}
+		s.fds = a.panel.Descriptors(s.fds)
 	}
 	s.links.Watch(s.fds, s.drains)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -157,12 +156,7 @@ func (h *Host) SetImpairment(index uint32, set impair.Impairment) error {
 	if err != nil {
 		return err
 	}
-	a.impairment = set
-	for _, p := range a.plugs {
-		if p.impair != nil {
-			p.impair.Set(set)
-		}
-	}
+	a.panel.SetImpairment(set)
 	a.reroute()
 	return nil
 }
@@ -175,7 +169,7 @@ func (h *Host) Impairment(index uint32) (impair.Impairment, error) {
 	if err != nil {
 		return impair.Impairment{}, err
 	}
-	return a.impairment, nil
+	return *a.panel.Impairment(), nil
 }
 
 // SetPath changes the path policy of an adapter. Running connections that are
@@ -310,15 +304,7 @@ func (a *adapter) joinGroup(group netip.Addr) error {
 	if a.ib != nil {
 		return nil // who attaches joins at the subnet administration, by the CM (IBA 10.5.2)
 	}
-	for _, p := range a.plugs {
-		if m, ok := p.link.(link.Multicaster); ok && p.addr.Is4() == group.Is4() {
-			if err := m.Join(group); err != nil {
-				return command.Errorf(command.Unsupported, "group %v: %v", group, err)
-			}
-			return nil
-		}
-	}
-	return command.Errorf(command.Unsupported, "group %v: no link of the port takes part in groups of its family", group)
+	return a.panel.Join(group)
 }
 
 func (a *adapter) detach(q *qp, group netip.Addr) error {
@@ -346,10 +332,5 @@ func (a *adapter) leave(q *qp, group netip.Addr) {
 	if a.ib != nil {
 		return
 	}
-	for _, p := range a.plugs {
-		if m, ok := p.link.(link.Multicaster); ok && p.addr.Is4() == group.Is4() {
-			_ = m.Leave(group)
-			return
-		}
-	}
+	a.panel.Leave(group)
 }

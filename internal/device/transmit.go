@@ -25,7 +25,7 @@ func (a *adapter) transmit(now clock.Time) bool {
 		a.sent, a.queued = 0, n
 		a.answerFirst(now)
 		a.keepBack(now)
-		a.seal()
+		a.panel.Seal(a.out[:a.queued])
 		if a.ib != nil {
 			a.echo(now, a.out[:a.queued])
 		}
@@ -51,49 +51,19 @@ func (a *adapter) answerFirst(now clock.Time) {
 	}
 }
 
-// seal puts the outer headers around the queued frames.
-func (a *adapter) seal() {
-	if len(a.plugs) == 1 {
-		a.plugs[0].encap.Seal(a.out[:a.queued])
-		return
-	}
-	for from := 0; from < a.queued; {
-		p, to := a.run(from)
-		if p != nil {
-			p.encap.Seal(a.out[from:to])
-		}
-		from = to
-	}
-}
-
-// run returns the plug that frame from goes through, and where the run of frames
-// for it ends.
-func (a *adapter) run(from int) (*plug, int) {
-	src := a.out[from].Route.Src
-	to := from + 1
-	for route := a.out[from].Route; to < a.queued; to++ {
-		if r := a.out[to].Route; r != route && r.Src != src {
-			break
-		}
-	}
-	return a.plugFor(src), to
-}
-
 // flush sends queued frames; false: a link is full.
 func (a *adapter) flush(now clock.Time) bool {
 	for a.sent < a.queued {
-		p, to := a.plugs[0], a.queued
-		if len(a.plugs) > 1 {
-			p, to = a.run(a.sent)
-		}
-		if p == nil || p.link == nil { // the address is gone: as if the network had lost them
+		p, n := a.panel.Run(a.out[a.sent:a.queued])
+		to := a.sent + n
+		if p == nil || p.Link == nil { // the address is gone: as if the network had lost them
 			a.sent = to
 			continue
 		}
-		n, err := p.link.Send(a.out[a.sent:to])
+		n, err := p.Link.Send(a.out[a.sent:to])
 		a.sent += n
 		if err != nil {
-			a.linkFailed(p, err)
+			p.Failed(err)
 		}
 		if a.sent < to {
 			a.retry = now.Add(retryInterval)

@@ -1,0 +1,78 @@
+// Package plug is what an adapter's port is plugged into: a link for each of its addresses, with the encapsulation of its
+// packets, the captures that look at them and the impairments around it.
+package plug
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/encap"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/capture"
+	"github.com/softvpi/softvpi/internal/link/impair"
+)
+
+// Plug is one address of a port with the link that serves it.
+type Plug struct {
+	Addr   netip.Addr
+	Link   link.Link // base with captures and impairments; nil while the port is unplugged
+	Encap  *encap.Encap
+	Placer link.Placer // base, where it can
+
+	base   link.Link
+	impair *impair.Link
+	shown  *capture.Link // between base and impair
+	own    bool          // the panel opened the link
+	failed bool
+	log    *slog.Logger
+}
+
+// newPlug puts an encapsulation and the port's taps and impairment on a link.
+func (p *Panel) newPlug(addr netip.Addr, l link.Link, own bool) (*Plug, error) {
+	e, err := p.cfg.encap(addr, l)
+	if err != nil {
+		return nil, err
+	}
+	c := capture.New(l, addr, p.cfg.UDPPort, time.Now)
+	c.SetTaps(p.taps)
+	i := impair.New(c, p.impairment, p.cfg.Now)
+	placer, _ := l.(link.Placer)
+	return &Plug{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Placer: placer, Encap: e, log: p.cfg.Log}, nil
+}
+
+// Socket reports whether the link is a socket of this process that is open.
+func (p *Plug) Socket() bool { return p.own && p.Link != nil }
+
+// Failed is told of errors of the link as a whole; the log has the first.
+func (p *Plug) Failed(err error) {
+	if !p.failed {
+		p.failed = true
+		p.log.Error("link failed", "address", p.Addr, "cause", err)
+	}
+}
+
+// Resolver is a link that asks who has an address.
+type Resolver interface {
+	Resolve(ctx context.Context, dst netip.Addr) error
+}
+
+// Resolver is the link, where it asks who has an address.
+func (p *Plug) Resolver() (r Resolver, ok bool) {
+	r, ok = p.base.(Resolver)
+	return r, ok
+}
+
+// encap is the encapsulation of packets through the link of an address.
+func (f *Framing) encap(addr netip.Addr, l link.Link) (*encap.Encap, error) {
+	e, err := encap.New(f.Mode, f.addrs(addr), l.Capabilities(), f.UDPPort)
+	if err != nil {
+		return nil, command.Errorf(command.Unsupported, "%v", err)
+	}
+	if f.InfiniBand != nil {
+		e.SetPort(f.InfiniBand.Settings())
+	}
+	return e, nil
+}
