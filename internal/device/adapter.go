@@ -287,31 +287,31 @@ func (a *adapter) makeEngines() (err error) {
 func (a *adapter) close() error { return a.panel.Close() }
 
 // route makes the prepared route to av.
-func (a *adapter) route(av command.AddressVector) (frame.Route, error) {
+func (a *adapter) route(av command.AddressVector) (*frame.Route, error) {
 	if a.ib != nil {
 		return a.routeIB(av)
 	}
 	src, err := a.gids.Row(av.SrcIndex)
 	if err != nil {
-		return frame.Route{}, err
+		return nil, err
 	}
-	r := frame.Route{
+	r := &frame.Route{
 		Src: src, Dst: av.Addr.IP(), SrcPort: av.SrcPort, DstPort: a.cfg.UDPPort,
 		TrafficClass: av.TrafficClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel,
 	}
 	if !r.Dst.IsValid() || r.Dst.IsUnspecified() {
-		return r, command.Errorf(command.Invalid, "Addr is %v, want an address", r.Dst)
+		return nil, command.Errorf(command.Invalid, "Addr is %v, want an address", r.Dst)
 	}
 	if av.SL > 7 {
-		return r, command.Errorf(command.Invalid, "SL is %d, want 0 to 7", av.SL)
+		return nil, command.Errorf(command.Invalid, "SL is %d, want 0 to 7", av.SL)
 	}
 	if av.FlowLabel > 0xfffff {
-		return r, command.Errorf(command.Invalid, "FlowLabel is %#x, want 20 bits", av.FlowLabel)
+		return nil, command.Errorf(command.Invalid, "FlowLabel is %#x, want 20 bits", av.FlowLabel)
 	}
 	if r.SrcPort == 0 {
 		r.SrcPort = sourcePort(src, r.Dst)
 	}
-	return r, a.prepare(&r)
+	return r, a.prepare(r)
 }
 
 // prepare completes a route for the link that has its source address.

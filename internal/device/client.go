@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -208,10 +209,8 @@ func (c *Client) Events(ctx context.Context, out []command.Event) (int, error) {
 // take takes events of a queue for the program.
 func (c *Client) take(ctx context.Context, q *eventqueue.Queue, out []command.Event) (int, error) {
 	n, err := q.Wait(ctx, out)
-	for i := range out[:n] {
-		if out[i].Type == command.EventConnectRequest {
-			c.claim(out[i].NewID)
-		}
+	if slices.ContainsFunc(out[:n], func(e command.Event) bool { return e.Type == command.EventConnectRequest }) {
+		c.claim(out[:n])
 	}
 	return n, err
 }

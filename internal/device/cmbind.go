@@ -72,7 +72,9 @@ func (o *cmid) openOn(a *adapter, local netip.AddrPort) (cm.ID, netip.AddrPort, 
 	if err != nil {
 		return 0, local, cmError(err)
 	}
-	_ = a.cm.SetBind(id, o.bind) // it is new
+	if o.bind != (cm.BindOptions{}) {
+		_ = a.cm.SetBind(id, o.bind) // it is new
+	}
 	if local.Addr().IsValid() {
 		if local, err = a.cm.Bind(id, local); err != nil {
 			_ = a.cm.Destroy(a.host.now(), id)

@@ -57,7 +57,8 @@ func (c *Client) connect(r *command.CMConnect) error {
 // outgoing is the adapter by which the system would send to an address, or the first
 // that speaks its family.
 func (o *cmid) outgoing(q *qp, remote netip.Addr) *adapter {
-	var may []*adapter
+	var room [4]*adapter
+	may := room[:0]
 	for _, b := range o.client.host.adapters {
 		if b.enabled && o.mayBeOn(b) && b.source(remote).Is4() == remote.Is4() && (q == nil || q.adapter == b) {
 			may = append(may, b)
@@ -125,7 +126,8 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 	if o.local.IsValid() && !o.local.Addr().IsUnspecified() {
 		local = o.local.Addr()
 	}
-	if a.ib == nil { // the system knows at once where there is no route
+	beside := a.besideOf(local, remote.Addr()) != nil
+	if a.ib == nil && !beside { // the system knows at once where there is no route
 		av := command.AddressVector{Addr: command.AddrFrom(remote.Addr()), SrcIndex: a.gids.Index(local)}
 		if _, err := a.route(av); err != nil {
 			return err
@@ -147,7 +149,7 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 	if a.ib != nil {
 		return o.connectIB(now, n, q)
 	}
-	if a.besideOf(local, remote.Addr()) == nil {
+	if !beside {
 		a.linkErrors(now) // those of before must not meet this attempt
 	}
 	if err := a.cm.Connect(now, o.id, n); err != nil {
@@ -187,16 +189,16 @@ func (c *Client) connectable(o *cmid, h command.Handle) (*qp, error) {
 }
 
 func checkParam(p *command.ConnParam, needQPN bool) error {
-	for _, f := range []struct {
+	for _, f := range [...]struct {
 		name string
 		v    uint8
 		most uint32
 	}{
-		{"ResponderResources", p.ResponderResources, 16}, {"InitiatorDepth", p.InitiatorDepth, 16},
-		{"FlowControl", p.FlowControl, 1}, {"RetryCount", p.RetryCount, 7}, {"RNRRetry", p.RNRRetry, 7},
-		{"PrivateLen", p.PrivateLen, uint32(len(p.Private))},
+		{"Param.ResponderResources", p.ResponderResources, 16}, {"Param.InitiatorDepth", p.InitiatorDepth, 16},
+		{"Param.FlowControl", p.FlowControl, 1}, {"Param.RetryCount", p.RetryCount, 7}, {"Param.RNRRetry", p.RNRRetry, 7},
+		{"Param.PrivateLen", p.PrivateLen, uint32(len(p.Private))},
 	} {
-		if err := within("Param."+f.name, uint32(f.v), 0, f.most); err != nil {
+		if err := within(f.name, uint32(f.v), 0, f.most); err != nil {
 			return err
 		}
 	}

@@ -84,14 +84,20 @@ func (q *qp) toInit(qkey uint32) error {
 
 // toRTS takes a QP in Init to RTS.
 func (q *qp) toRTS(t *cm.Attributes) error {
-	for _, s := range []command.QPState{command.RTR, command.RTS} {
+	changed := false
+	var m command.ModifyQP
+	for _, s := range [...]command.QPState{command.RTR, command.RTS} {
 		if q.tq.State() >= s && q.tq.State() != command.Err {
 			continue // a datagram QP serves any number of ids
 		}
-		m, _ := q.adapter.attributes(t, q.tq.Type(), s)
-		if err := q.modify(m); err != nil {
+		m, _ = q.adapter.attributes(t, q.tq.Type(), s)
+		if err := q.change(&m); err != nil {
 			return err
 		}
+		changed = true
+	}
+	if changed {
+		q.followUp(&m)
 	}
 	return nil
 }
@@ -236,12 +242,17 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 	c.event(out)
 }
 
-// claim tells the CM that the program has taken a connection request.
-func (c *Client) claim(h command.Handle) {
+// claim tells the CM that the program has taken the connection requests among events.
+func (c *Client) claim(events []command.Event) {
 	c.host.lock()
 	defer c.host.unlock()
-	if o := c.cms.Get(h); o != nil && o.adapter != nil {
-		_ = o.adapter.cm.Claim(o.id) // it may have ended meanwhile
+	for i := range events {
+		if events[i].Type != command.EventConnectRequest {
+			continue
+		}
+		if o := c.cms.Get(events[i].NewID); o != nil && o.adapter != nil {
+			_ = o.adapter.cm.Claim(o.id) // it may have ended meanwhile
+		}
 	}
 }
 

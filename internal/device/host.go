@@ -32,6 +32,7 @@ type Host struct {
 	drove     clock.Time // when a program that polls or waits last ran a step
 	inline    bool       // a program that polls or waits runs this step
 	commanded bool       // a command ends with this step
+	fresh     bool       // there was a command since the sleeper slept
 	polled    bool       // as sleep.polls
 
 	loans         loans
@@ -129,6 +130,7 @@ func (h *Host) finish() {
 	h.commanded = true
 	h.step()
 	h.commanded = false
+	h.fresh = true
 	h.unlockTimed()
 	h.sleep.soon()
 }

@@ -66,29 +66,29 @@ func (h *Host) SetAddresses(index uint32, ips []netip.Addr) error {
 }
 
 // routeIB makes the route to av from an InfiniBand port.
-func (a *adapter) routeIB(av command.AddressVector) (frame.Route, error) {
+func (a *adapter) routeIB(av command.AddressVector) (*frame.Route, error) {
 	from, err := a.gids.Row(av.SrcIndex)
 	if err != nil {
-		return frame.Route{}, err
+		return nil, err
 	}
-	r := frame.Route{DstPort: a.cfg.UDPPort, TrafficClass: av.TrafficClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel}
+	r := &frame.Route{DstPort: a.cfg.UDPPort, TrafficClass: av.TrafficClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel}
 	r.IB = frame.InfiniBand{DLID: ib.LID(av.LID), PathBits: av.Path &^ command.PathGlobal, SL: av.SL, Global: av.Path&command.PathGlobal != 0,
 		SGID: ib.GID(from.As16()), DGID: ib.GID(av.Addr)}
 	switch {
 	case av.SL > 15:
-		return r, command.Errorf(command.Invalid, "SL is %d, want 0 to 15", av.SL)
+		return nil, command.Errorf(command.Invalid, "SL is %d, want 0 to 15", av.SL)
 	case av.FlowLabel > 0xfffff:
-		return r, command.Errorf(command.Invalid, "FlowLabel is %#x, want 20 bits", av.FlowLabel)
+		return nil, command.Errorf(command.Invalid, "FlowLabel is %#x, want 20 bits", av.FlowLabel)
 	}
-	if err := a.destination(&r, av.Addr.IP()); err != nil {
-		return r, err
+	if err := a.destination(r, av.Addr.IP()); err != nil {
+		return nil, err
 	}
 	r.Dst = frame.LIDAddr(r.IB.DLID)
 	if r.IB.DLID >= ib.LIDFirstMulticast {
 		r.IB.Global, r.Dst = true, netip.AddrFrom16(r.IB.DGID)
 	}
-	a.ib.From(&r)
-	return r, a.prepare(&r)
+	a.ib.From(r)
+	return r, a.prepare(r)
 }
 
 // destination completes where a route goes to: a LID, or a port or group that was asked for before.

@@ -33,6 +33,9 @@ type joining struct {
 // join puts q and its peer on the local path where both are of this host and
 // nothing needs packets.
 func (h *Host) join(q *qp) {
+	if q.lendable && q.tq.Local() {
+		return // it is there, and both are ready
+	}
 	p := h.peerOf(q)
 	if p == nil || q.adapter.needsWire() || p.adapter.needsWire() {
 		return

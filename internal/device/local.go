@@ -43,11 +43,11 @@ func (h *Host) peerOf(q *qp) *qp {
 		if !a.enabled || !a.receives(q.adapter, route) {
 			continue
 		}
-		p := a.byNumber[q.adapter.engine.Query(q.tq).Attr.DestQPN]
+		p := a.byNumber[q.tq.DestQPN()]
 		if p == nil || !p.connected() || p.tq.Type() != q.tq.Type() {
 			return nil
 		}
-		if p.tq.Route().Dst != route.Src || a.engine.Query(p.tq).Attr.DestQPN != q.number {
+		if p.tq.Route().Dst != route.Src || p.tq.DestQPN() != q.number {
 			return nil
 		}
 		return p

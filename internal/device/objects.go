@@ -285,7 +285,7 @@ func (c *Client) CreateAH(ctx context.Context, r command.CreateAH) (command.Hand
 	if err != nil {
 		return 0, err
 	}
-	o := &ah{pd: p, route: route}
+	o := &ah{pd: p, route: *route}
 	if o.handle, err = c.ahs.Add(o); err != nil {
 		return 0, err
 	}

@@ -193,25 +193,36 @@ func (c *Client) ModifyQP(ctx context.Context, m command.ModifyQP) error {
 
 // modify changes a QP and follows up what the change makes possible.
 func (q *qp) modify(m command.ModifyQP) error {
+	if err := q.change(&m); err != nil {
+		return err
+	}
+	q.followUp(&m)
+	return nil
+}
+
+func (q *qp) change(m *command.ModifyQP) (err error) {
 	a := q.adapter
 	var route *frame.Route
 	if m.Mask&command.MaskRoute != 0 {
-		r, err := a.route(m.Route)
-		if err != nil {
+		if route, err = a.route(m.Route); err != nil {
 			return err
 		}
-		route = &r
 	}
 	if m.Mask&command.MaskMTU != 0 && m.MTU > a.mtu {
 		return command.Errorf(command.Invalid, "MTU is %d, want at most %d, the active MTU of the port", m.MTU, a.mtu)
 	}
-	if err := a.engine.Modify(a.host.now(), q.tq, m, route); err != nil {
+	if err := a.engine.Modify(a.host.now(), q.tq, *m, route); err != nil {
 		return modifyError(err)
 	}
+	return nil
+}
+
+// followUp does what a change makes possible, or necessary.
+func (q *qp) followUp(m *command.ModifyQP) {
 	if m.Mask&command.MaskState != 0 {
 		switch m.State {
 		case command.RTR, command.RTS:
-			a.host.join(q)
+			q.adapter.host.join(q)
 		case command.Reset:
 			if q.loan != nil {
 				q.loan.end()
@@ -219,9 +230,8 @@ func (q *qp) modify(m command.ModifyQP) error {
 		}
 	}
 	if q.loan != nil {
-		q.loan.want(a.host.now())
+		q.loan.want(q.adapter.host.now())
 	}
-	return nil
 }
 
 // modifyError makes the engine's errors those of commands.

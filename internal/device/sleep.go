@@ -21,6 +21,10 @@ const (
 	// parkAfter is after how many such looks at one and the same sleeper the
 	// background goroutine sleeps too, until that sleeper leaves.
 	parkAfter = 16
+	// freshNap is the longest sleep after a command. The next one may well bring a
+	// deadline, as that of a message of the CM, and an end of it: nobody needs to be woken for
+	// those that are later than this.
+	freshNap = 250 * time.Millisecond
 	// maxFails is how often in a row the background goroutine tries to take the
 	// baton before it sleeps for failTime.
 	maxFails = 64
@@ -74,6 +78,7 @@ func (s *sleepState) wake() {
 // sooner wakes the sleeper where it would sleep past due.
 func (s *sleepState) sooner(due clock.Time) {
 	if s.asleep.Load() && int64(due) < s.until.Load() {
+		s.until.Store(int64(due)) // once for all that come until it looks itself
 		s.links.Wake()
 	}
 }
@@ -99,6 +104,10 @@ func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
 		s.seen.Store(n)
 	}
 	due := h.deadline()
+	if h.fresh {
+		h.fresh = false
+		due = clock.Min(due, now.Add(freshNap))
+	}
 	s.until.Store(int64(due))
 	s.asleep.Store(true)
 	h.flagged = true

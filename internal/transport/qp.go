@@ -72,6 +72,9 @@ func (q *QP) Local() bool { return q.peer != nil }
 // Route returns where the packets of a connected QP go, nil before RTR.
 func (q *QP) Route() *frame.Route { return q.route }
 
+// DestQPN returns the number of the QP that a connected one sends to.
+func (q *QP) DestQPN() uint32 { return q.attr.DestQPN }
+
 // CreateQP makes a QP in the Reset state. Errors are ErrNumbers and
 // *command.Error (a field of c is wrong, or the engine holds MaxQPs).
 func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
