@@ -120,6 +120,7 @@ type benchPairCmd struct {
 	Depth   int        `default:"4" help:"Requests under way on each queue pair."`
 	QPs     int        `name:"qps" default:"1" help:"Queue pairs."`
 	Port    uint16     `help:"UDP port in place of 4791, which a kernel's Soft-RoCE has."`
+	Loss    float64    `help:"Percent of packets that the system loses at random where they arrive (Linux 6.6, root)."`
 	// Processes of their own, which poll and write.
 	Processes bool `help:"Run each adapter in a process of its own; write alone."`
 }
@@ -131,13 +132,16 @@ func (c benchPairCmd) Run(s *session) error {
 	if c.Processes && c.Op != "write" {
 		return tool.Usagef("--processes with --op %s; allowed: write", c.Op)
 	}
+	if c.Loss < 0 || c.Loss > 100 || c.Loss > 0 && c.Processes {
+		return tool.Usagef("--loss is %v; allowed: 0 to 100, and 0 with --processes", c.Loss)
+	}
 	if c.Size < 1 || c.Size > 4<<20 {
 		return tool.Usagef("--size is %d; allowed: 1 to %d", c.Size, 4<<20)
 	}
 	if c.Depth < 1 || c.Depth > 128 || c.QPs < 1 || c.QPs > 256 {
 		return tool.Usagef("--depth is %d and --qps %d; allowed: 1 to 128 and 1 to 256", c.Depth, c.QPs)
 	}
-	args := worker.PairArgs{A: c.A, B: c.B, Op: c.Op, MTU: c.MTU, Bytes: c.Size, Seconds: c.Seconds, Depth: c.Depth, QPs: c.QPs, UDPPort: c.Port}
+	args := worker.PairArgs{A: c.A, B: c.B, Op: c.Op, MTU: c.MTU, Bytes: c.Size, Seconds: c.Seconds, Depth: c.Depth, QPs: c.QPs, UDPPort: c.Port, Loss: c.Loss / 100}
 	measure := worker.Pair
 	if c.Processes {
 		measure = bench.Pair

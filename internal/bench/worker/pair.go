@@ -25,6 +25,9 @@ type PairArgs struct {
 	Depth   int // requests under way on each queue pair
 	QPs     int
 	UDPPort uint16 // 0: RoCE v2's own
+	// Loss is the part of all packets that the system loses, at random, where they
+	// arrive (Linux 6.6, root); only between adapters of one process.
+	Loss float64
 }
 
 // PairOps are the operations: bandwidth, and with -lat latency.
@@ -67,6 +70,13 @@ func Pair(ctx context.Context, args PairArgs) (r PairResult, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, host.Close()) }()
+	if args.Loss > 0 {
+		stop, err := lose(args.Loss, args.A, args.B)
+		if err != nil {
+			return r, err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
 	c := &joined{args: args}
 	w := &worker{ctx: ctx, host: host}
 	if c.b.endpoint, err = w.end(args.B, args); err != nil {
