@@ -331,7 +331,7 @@ func TestLanesAreWritten(t *testing.T) {
 	sm := b.start(h[0], Config{Engines: []string{"dfsssp"}})
 	b.run(time.Second)
 	b.check(h[0])
-	if g, r := sm.Routing(); r.Lanes < 2 || CreditLoop(g, r.Table, r.SL, true) != nil {
+	if g, r := sm.Routing(); r.Lanes < 2 || loopOf(g, r, true) != nil {
 		t.Fatalf("%d lanes", r.Lanes)
 	}
 	if got := h[0].ports[1].sl[0]; got != [8]byte{0x01, 0x23, 0x45, 0x67, 0x01, 0x23, 0x45, 0x67} {

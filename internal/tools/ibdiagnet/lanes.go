@@ -34,7 +34,7 @@ type mapping struct {
 }
 
 // creditLoop looks for packets that can wait for each other in a circle; warnings are what is not known of their lanes.
-func (c *check) creditLoop(r *routed) (loop *subnet.LaneCycle, warnings int) {
+func (c *check) creditLoop(r *routed) (loop *subnet.Cycle, warnings int) {
 	l := &lanes{check: c, r: r, mappings: map[mapping]mad.SLtoVLMappingTable{}}
 	if !l.readLevels() {
 		warnings++
@@ -49,7 +49,7 @@ func (c *check) creditLoop(r *routed) (loop *subnet.LaneCycle, warnings int) {
 			return 0
 		}
 	}
-	loop = subnet.CreditLoopByLanes(r.graph, r.table, rules)
+	loop = subnet.CreditLoop(r.graph, r.table, rules)
 	if l.unknown > 0 {
 		warnings++
 		c.Printf("-W- %d tables of service levels are not known: there a service level is taken to be on the lane of its number\n", l.unknown)

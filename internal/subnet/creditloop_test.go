@@ -9,7 +9,7 @@ import (
 
 // The check by lanes finds the loops that there are on the lanes that packets travel on, and no others: those of shortest paths in a torus, none of
 // up/down, none of DFSSSP with its service levels on lanes of their numbers, and again one where all levels share a lane.
-func TestCreditLoopByLanes(t *testing.T) {
+func TestCreditLoop(t *testing.T) {
 	g := torus(t, 5, 5, 2)
 	identity := func(_ int32, _, _, sl uint8) uint8 { return sl }
 	levels := func(r *Routes) func(int, ib.LID) uint8 {
@@ -37,12 +37,12 @@ func TestCreditLoopByLanes(t *testing.T) {
 			return 0
 		}}, false},
 	} {
-		loop := CreditLoopByLanes(g, c.r.Table, c.rules)
+		loop := CreditLoop(g, c.r.Table, c.rules)
 		if (loop != nil) != c.loop {
 			t.Errorf("%s: %v, want a loop: %v", c.name, loop, c.loop)
 		}
 		if loop != nil {
-			checkCycle(t, g, &Cycle{Channels: loop.Channels})
+			checkCycle(t, g, loop)
 		}
 	}
 }
@@ -59,11 +59,11 @@ func TestCreditLoopAcrossLanes(t *testing.T) {
 		}
 	}
 	cross := func(s int32, _, _, _ uint8) uint8 { return uint8(s) + 3 } // by switch: the loop goes over three lanes
-	loop := CreditLoopByLanes(g, r.Table, LaneRules{VL: cross})
+	loop := CreditLoop(g, r.Table, LaneRules{VL: cross})
 	if loop == nil {
 		t.Fatal("the loop was not found")
 	}
-	checkCycle(t, g, &Cycle{Channels: loop.Channels})
+	checkCycle(t, g, loop)
 	for i, x := range loop.Channels {
 		if loop.Lanes[i] != uint8(x.Switch)+3 {
 			t.Errorf("switch %d is said to be on lane %d", x.Switch, loop.Lanes[i])
@@ -79,7 +79,7 @@ func TestCreditLoopAcrossLanes(t *testing.T) {
 		}
 		return 0
 	}
-	if loop := CreditLoopByLanes(g, r.Table, LaneRules{VL: dateline}); loop != nil {
+	if loop := CreditLoop(g, r.Table, LaneRules{VL: dateline}); loop != nil {
 		t.Errorf("%s", loop.Format(g))
 	}
 }

@@ -11,6 +11,12 @@ import (
 // packet of data waits.
 const noLane = 15
 
+// A Channel is one direction of a link: out of a port of a switch.
+type Channel struct {
+	Switch int32
+	Port   uint8
+}
+
 // LaneRules say on which lanes packets travel.
 type LaneRules struct {
 	// SL is the service level of packets of an adapter, given by its place in Graph.Targets, to a LID; nil: 0 is that of all.
@@ -19,14 +25,15 @@ type LaneRules struct {
 	VL func(s int32, in, out, sl uint8) uint8
 }
 
-// LaneCycle is a credit loop whose channels may be on different lanes.
-type LaneCycle struct {
+// Cycle is a credit loop: packets in the buffer of its lane at the end of every channel may wait for room in the next, and
+// those of the last for the first.
+type Cycle struct {
 	Channels []Channel
 	Lanes    []uint8
 }
 
 // Format shows the loop with the node GUIDs of the switches.
-func (c *LaneCycle) Format(g *Graph) string {
+func (c *Cycle) Format(g *Graph) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "credit loop of %d links:", len(c.Channels))
 	for i, x := range c.Channels {
@@ -36,12 +43,11 @@ func (c *LaneCycle) Format(g *Graph) string {
 	return b.String()
 }
 
-// CreditLoopByLanes looks for a cycle in what the buffers of lanes wait for, over the paths of all adapters to all LIDs with the tables of
+// CreditLoop looks for a cycle in what the buffers of lanes wait for, over the paths of all adapters to all LIDs with the tables of
 // service levels that the switches have, and returns the first that it finds, nil where there is none.
-func CreditLoopByLanes(g *Graph, table func(s int32) []byte, l LaneRules) *LaneCycle {
+func CreditLoop(g *Graph, table func(s int32) []byte, l LaneRules) *Cycle {
 	g.index()
-	w := &laneWaits{waits: *newWaits(g)}
-	w.lanes = make([][16]uint16, len(w.edges))
+	w := newWaits(g)
 	for i := range g.Targets {
 		if g.Targets[i].Port == 0 {
 			continue
@@ -56,14 +62,25 @@ func CreditLoopByLanes(g *Graph, table func(s int32) []byte, l LaneRules) *LaneC
 	return w.cycle()
 }
 
-// laneWaits is the graph of the buffers of all lanes: lanes has, by edge and lane, the lanes of the second channel that are waited for.
-type laneWaits struct {
-	waits
+// waits is the graph of the buffers of all lanes. An edge is a channel and one that follows it, those of channel i from start[i] on;
+// lanes has, by edge and lane of the first channel, the lanes of the second that are waited for.
+type waits struct {
+	g     *Graph
+	start []int32
 	lanes [][16]uint16
 }
 
+func newWaits(g *Graph) *waits {
+	w := &waits{g: g, start: make([]int32, len(g.adjPeer)+1)}
+	for i, t := range g.adjPeer {
+		w.start[i+1] = w.start[i] + g.adjacent[t+1] - g.adjacent[t]
+	}
+	w.lanes = make([][16]uint16, w.start[len(g.adjPeer)])
+	return w
+}
+
 // walk takes in the path from an adapter to a LID.
-func (w *laneWaits) walk(source int, t *Target, lid int, table func(s int32) []byte, l *LaneRules) {
+func (w *waits) walk(source int, t *Target, lid int, table func(s int32) []byte, l *LaneRules) {
 	g := w.g
 	sl := uint8(0)
 	if l.SL != nil {
@@ -89,7 +106,7 @@ func (w *laneWaits) walk(source int, t *Target, lid int, table func(s int32) []b
 }
 
 // cycle searches depth first, without recursion. A vertex is a channel and a lane.
-func (w *laneWaits) cycle() *LaneCycle {
+func (w *waits) cycle() *Cycle {
 	g := w.g
 	const fresh, open, closed = 0, 1, 2
 	state := make([]uint8, 16*len(g.adjPeer))
@@ -127,14 +144,22 @@ func (w *laneWaits) cycle() *LaneCycle {
 }
 
 // loop makes the cycle of the end of a stack, which begins with b.
-func (w *laneWaits) loop(stack []int32, b int32) *LaneCycle {
+func (w *waits) loop(stack []int32, b int32) *Cycle {
 	from := len(stack) - 1
 	for stack[from] != b {
 		from--
 	}
-	c := &LaneCycle{}
+	c := &Cycle{}
 	for _, v := range stack[from:] {
 		c.Channels, c.Lanes = append(c.Channels, w.channel(v/16)), append(c.Lanes, uint8(v%16))
 	}
 	return c
+}
+
+func (w *waits) channel(i int32) Channel {
+	g := w.g
+	at := g.adjPeer[i]
+	port := g.adjBack[i]
+	peer, far, _ := g.Peer(at, port)
+	return Channel{peer, far}
 }
