@@ -18,6 +18,10 @@ import (
 // attached measures two processes that are attached to one driver, next to memcpy
 // and to TCP on the loopback.
 func (r *runner) attached() error {
+	figures := r.choose(append(attachedFigures(), latencyFigures(0, 0.25)...))
+	if len(figures) == 0 {
+		return nil
+	}
 	p, stop, err := r.driven(false)
 	if err != nil {
 		return err
@@ -28,16 +32,20 @@ func (r *runner) attached() error {
 	own.more = append(slices.Clone(p.more), "--memory", "own")
 	for i := range r.o.Rounds {
 		r.progress("%s: round %d of %d, bandwidth", p.name, i+1, r.o.Rounds)
-		s.add("memcpy", Memcpy(r.duration()))
+		if r.needs("memcpy") {
+			s.add("memcpy", Memcpy(r.duration()))
+		}
 		if err := r.bandwidths(p, s, sizes); err != nil {
 			return err
 		}
-		row, err := r.rdma(&own, ndperf.Test{Verb: ndperf.Write, Measure: ndperf.Bandwidth}, "-s", fmt.Sprint(large), "-D", r.seconds())
-		if err != nil {
-			return err
+		if r.needs("own") {
+			row, err := r.rdma(&own, ndperf.Test{Verb: ndperf.Write, Measure: ndperf.Bandwidth}, "-s", fmt.Sprint(large), "-D", r.seconds())
+			if err != nil {
+				return err
+			}
+			s.add("own", row.Gbps)
 		}
-		s.add("own", row.Gbps)
-		if installed("iperf3") {
+		if installed("iperf3") && r.needs("iperf3 4K") {
 			v, err := r.iperf3(p, "4K")
 			if err != nil {
 				return err
@@ -49,8 +57,7 @@ func (r *runner) attached() error {
 			return err
 		}
 	}
-	r.report.add(p.name, s, attachedFigures()...)
-	r.report.add(p.name, s, latencyFigures(0, 0.25)...)
+	r.report.add(p.name, s, figures...)
 	return nil
 }
 

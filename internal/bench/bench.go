@@ -19,6 +19,9 @@ type Options struct {
 	Rounds  int     // interleaved runs, of which the median counts
 	Seconds float64 // of each run
 	Parts   []string
+	// Rows limits what is measured to rows whose names contain one of these texts, in any case of
+	// letters, and their peers. Empty: all. The parts from buffer on are measured whole all the same.
+	Rows    []string
 	Command string // as the user typed it, for the report
 	// QPs and Connections size the part scale: queue pairs created and destroyed,
 	// and connections held at once. 0: 100,000 and 20,000.
@@ -43,6 +46,8 @@ type runner struct {
 	o      Options
 	report *Report
 	width  int // of the progress line that stands on the terminal
+	// needed are the samples of the rows that were asked for, nil where all are.
+	needed map[string]bool
 }
 
 // errSkip is why a part cannot be measured here.
@@ -66,6 +71,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			r.report.skip(tool, "it is not installed")
 		}
 	}
+	tools := len(r.report.Skipped)
 	measure := map[string]func() error{
 		"loopback": r.loopback,
 		"veth9000": r.veth(9000, goals{large: 2, one: 2, four: 3}), "veth1500": r.veth(1500, goals{large: 1.5, one: 2, four: 3}),
@@ -82,7 +88,38 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			return r.report, fmt.Errorf("%s: %w", part, err)
 		}
 	}
+	if len(o.Rows) > 0 && len(r.report.Rows) == 0 && len(r.report.Skipped) == tools {
+		return nil, fmt.Errorf("%w %s", ErrNoRow, strings.Join(o.Rows, ", "))
+	}
 	return r.report, nil
+}
+
+// ErrNoRow says that Options.Rows names nothing that the parts measure.
+var ErrNoRow = errors.New("no row of the parts that are measured has in its name")
+
+// choose returns those of the figures that were asked for, and notes which samples they need.
+func (r *runner) choose(all []figure) []figure {
+	if len(r.o.Rows) == 0 {
+		return all
+	}
+	r.needed = map[string]bool{}
+	chosen := slices.DeleteFunc(all, func(f figure) bool { return !r.o.names(f.name) })
+	for _, f := range chosen {
+		r.needed[f.sample], r.needed[f.peerSample] = true, true
+	}
+	return chosen
+}
+
+// names reports whether a row of this name is asked for.
+func (o *Options) names(row string) bool {
+	return len(o.Rows) == 0 || slices.ContainsFunc(o.Rows, func(text string) bool {
+		return strings.Contains(strings.ToLower(row), strings.ToLower(text))
+	})
+}
+
+// needs reports whether one of the samples is needed.
+func (r *runner) needs(samples ...string) bool {
+	return r.needed == nil || slices.ContainsFunc(samples, func(s string) bool { return r.needed[s] })
 }
 
 // wants reports whether a part is to be measured: one that was asked for, or every

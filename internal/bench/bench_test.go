@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -44,5 +45,36 @@ func TestRunSkipsWhatCannotBe(t *testing.T) {
 	var b strings.Builder
 	if err := r.report.WriteMarkdown(&b); err != nil || !strings.Contains(b.String(), "\nveth: not measured, not root.\n") {
 		t.Errorf("%v, %q", err, b.String())
+	}
+}
+
+// Rows that were asked for are measured with their peers, and nothing else is.
+func TestChosenRows(t *testing.T) {
+	r := &runner{}
+	if all := bandwidthFigures(goals{}); len(r.choose(all)) != len(all) || !r.needs("any") {
+		t.Error("without a choice not everything is measured")
+	}
+	r.o.Rows = []string{"64 b WRITES, one", "write of 1 MB"}
+	var names []string
+	for _, f := range r.choose(bandwidthFigures(goals{})) {
+		names = append(names, f.name)
+	}
+	if got := strings.Join(names, "; "); got != "write of 1 MB; 64 B writes, one queue pair" {
+		t.Error(got)
+	}
+	for sample, want := range map[string]bool{"write64 rate": true, "write1048576": true, "iperf3": true, "write64": false, "four rate": false, "tcp64": false, "send polling": false} {
+		if r.needs(sample) != want {
+			t.Errorf("%s: %v", sample, !want)
+		}
+	}
+	if !r.needs("write64", "write64 rate") {
+		t.Error("one of two samples is needed")
+	}
+}
+
+func TestNoSuchRow(t *testing.T) {
+	_, err := Run(context.Background(), Options{Rounds: 1, Seconds: 0.05, Parts: []string{"loopback"}, Rows: []string{"parsnip"}})
+	if !errors.Is(err, ErrNoRow) || !strings.Contains(err.Error(), "parsnip") {
+		t.Error(err)
 	}
 }

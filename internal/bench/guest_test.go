@@ -37,10 +37,13 @@ reboot: System halted
 }
 
 func TestLossOfGuestIsRead(t *testing.T) {
-	g := lossOutput{samples: samples{}, seconds: 0.8}
+	g := guestOutput{samples: samples{}, seconds: 0.8}
 	for line := range strings.Lines(`{"name": "rxe 1 4"}
 {"gbps": 0.5, "messages": 80, "all": 100}
 {"sent": 6720, "retries": 12, "naks": 7}
+{"name": "rxe 5 1"}
+{"gbps": 0.0000, "messages": 0, "all": 0}
+{"sent": 20, "retries": 2, "naks": 2}
 {"name": "ours 1 4"}
 {  "gbps": 1.5,  "all": 1000, "seconds": 2, "counters": {    "Retransmitted packets": 640, "Requester time out received": 3  }}
 {"status": 0}
@@ -53,6 +56,7 @@ func TestLossOfGuestIsRead(t *testing.T) {
 		t.Error("noise is a result")
 	}
 	want := samples{
+		"rxe 5 1": {0}, "rxe 5 1 time-outs": {0},
 		"rxe 1 4": {0.5}, "rxe 1 4 again": {5}, "rxe 1 4 time-outs": {5},
 		"ours 1 4": {1.5}, "ours 1 4 again": {1}, "ours 1 4 time-outs": {1.5},
 	}

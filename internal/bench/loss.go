@@ -3,8 +3,6 @@ package bench
 import (
 	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,10 +13,13 @@ import (
 	"github.com/softvpi/softvpi/internal/bench/worker"
 )
 
-// lossPart names the table of loss.
-const lossPart = "random loss, in one virtual machine in turn"
+// The names of the tables of loss.
+const (
+	lossPart    = "random loss, in one virtual machine in turn"
+	lossRxePart = "random loss, one processor, next to Soft-RoCE"
+)
 
-// What test/rxebench/guest/loss.sh measures: the packets lost, in percent, and the
+// What test/rxebench/guest/loss.sh and speed.sh measure: the packets lost, in percent, and the
 // numbers of queue pairs.
 var (
 	losses  = []string{"0", "0.1", "1", "5"}
@@ -33,12 +34,16 @@ func (r *runner) loss() error {
 	if err := r.virtualMachine(s); err != nil {
 		return err
 	}
+	r.addLoss(lossPart, s)
+	return nil
+}
+
+func (r *runner) addLoss(part string, s samples) {
 	for _, qps := range lossQPs {
 		for _, loss := range losses {
-			r.report.add(lossPart, s, lossFigures(loss, qps)...)
+			r.report.add(part, s, lossFigures(loss, qps)...)
 		}
 	}
-	return nil
 }
 
 func lossFigures(loss string, qps int) []figure {
@@ -101,7 +106,7 @@ func (r *runner) emulated(s samples, accel string, patience time.Duration) (spok
 	}
 	late := time.AfterFunc(patience, cancel)
 	defer late.Stop()
-	g := lossOutput{samples: s, seconds: r.o.Seconds}
+	g := guestOutput{samples: s, seconds: r.o.Seconds}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if g.line(lines.Text()) {
 			spoke = true
@@ -113,63 +118,7 @@ func (r *runner) emulated(s samples, accel string, patience time.Duration) (spok
 	if !spoke {
 		return false, fmt.Errorf("the guest (%s) did not come up: %s", accel, strings.Join(g.noise, "\n"))
 	}
-	if g.err == nil && !g.done {
-		return true, fmt.Errorf("the guest did not finish: %s", strings.Join(g.noise, "\n"))
-	}
-	return true, g.err
-}
-
-// lossOutput reads what the guest prints.
-type lossOutput struct {
-	samples samples
-	seconds float64
-	name    string
-	all     float64 // messages of the run
-	done    bool
-	err     error
-	noise   []string
-}
-
-// lossPackets is how many packets a message takes: 64 KB at path MTU 1024.
-const lossPackets = 64
-
-// line takes a line of output and reports whether it was a result.
-func (g *lossOutput) line(text string) bool {
-	text = strings.TrimSpace(text)
-	var x struct {
-		Name, Error string
-		Status      *int
-		Gbps, All   float64
-		// Of rxe, during its run.
-		Sent, Retries, Naks *float64
-		Seconds             float64
-		Counters            map[string]float64
-	}
-	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &x) != nil {
-		g.noise = append(g.noise, text)
-		return false
-	}
-	again := func(sent, needed float64) { g.samples.add(g.name+" again", max(0, 100*(sent-needed)/needed)) }
-	switch {
-	case x.Error != "":
-		g.err = errors.Join(g.err, fmt.Errorf("%s: %s", g.name, x.Error))
-	case x.Name != "":
-		g.name = x.Name
-	case x.Status != nil:
-		g.done = *x.Status == 0
-	case x.Counters != nil:
-		g.samples.add(g.name, x.Gbps)
-		again(x.All*lossPackets+x.Counters["Retransmitted packets"], x.All*lossPackets)
-		g.samples.add(g.name+" time-outs", x.Counters["Requester time out received"]/x.Seconds)
-	case x.Sent != nil && x.Retries != nil && x.Naks != nil:
-		again(*x.Sent, g.all*lossPackets)
-		// rxe counts every step back and, apart, those that a NAK asked for.
-		g.samples.add(g.name+" time-outs", max(0, *x.Retries-*x.Naks)/(1.25*g.seconds))
-	case x.Gbps > 0:
-		g.samples.add(g.name, x.Gbps)
-		g.all = x.All
-	}
-	return true
+	return true, g.end()
 }
 
 // Pair measures writes between two adapters of this machine that are joined by the

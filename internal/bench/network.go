@@ -54,19 +54,26 @@ func randomPair() (a, b string) {
 // network measures everything on a path next to TCP.
 func (r *runner) network(p *path, aims goals) error {
 	s := samples{}
+	figures := r.choose(append(bandwidthFigures(aims), latencyFigures(1.2, 0.8)...))
+	if len(figures) == 0 {
+		return nil
+	}
 	for i := range r.o.Rounds {
 		r.progress("%s: round %d of %d, bandwidth", p.name, i+1, r.o.Rounds)
 		if err := r.bandwidths(p, s, sizes); err != nil {
 			return err
 		}
 		for _, size := range sizes {
+			if !r.needs(fmt.Sprint("tcp", size)) {
+				continue
+			}
 			x, err := r.tcp(p, size, r.seconds())
 			if err != nil {
 				return err
 			}
 			s.add(fmt.Sprint("tcp", size), x.Gbps)
 		}
-		if installed("iperf3") {
+		if installed("iperf3") && r.needs("iperf3") {
 			v, err := r.iperf3(p, "1M")
 			if err != nil {
 				return err
@@ -78,8 +85,7 @@ func (r *runner) network(p *path, aims goals) error {
 			return err
 		}
 	}
-	r.report.add(p.name, s, bandwidthFigures(aims)...)
-	r.report.add(p.name, s, latencyFigures(1.2, 0.8)...)
+	r.report.add(p.name, s, figures...)
 	return nil
 }
 
@@ -87,6 +93,9 @@ func (r *runner) network(p *path, aims goals) error {
 // with four.
 func (r *runner) bandwidths(p *path, s samples, sizes []int) error {
 	run := func(sample string, verb ndperf.Verb, options ...string) error {
+		if !r.needs(sample, sample+" rate") {
+			return nil
+		}
 		row, err := r.rdma(p, ndperf.Test{Verb: verb, Measure: ndperf.Bandwidth}, append(options, "-D", r.seconds())...)
 		s.add(sample, row.Gbps)
 		s.add(sample+" rate", row.MessageRate)
@@ -139,6 +148,9 @@ const latencyBytes = 8
 // and blocking, next to those of TCP.
 func (r *runner) latencies(p *path, s samples) error {
 	for _, verb := range []ndperf.Verb{ndperf.Write, ndperf.Send, ndperf.Read} {
+		if !r.needs(string(verb), string(verb)+" 99") {
+			continue
+		}
 		row, err := r.rdma(p, ndperf.Test{Verb: verb, Measure: ndperf.Latency}, "-s", fmt.Sprint(latencyBytes), "-D", r.seconds())
 		if err != nil {
 			return err
@@ -161,8 +173,13 @@ func (r *runner) pingPongs(p *path, s samples, polling bool) error {
 	how := "blocking"
 	if polling {
 		how = "polling"
-	} else {
-		if installed("sockperf") {
+	}
+	needs := func(name string) bool { return r.needs(name, name+" 99") }
+	if !needs("sockperf idle") && !needs("send "+how) && !needs("tcp "+how) && !needs("sockperf "+how) {
+		return nil
+	}
+	if !polling {
+		if installed("sockperf") && needs("sockperf idle") {
 			typical, p99, err := r.sockperf(p)
 			if err != nil {
 				return err
@@ -175,16 +192,22 @@ func (r *runner) pingPongs(p *path, s samples, polling bool) error {
 		}
 		defer stop()
 	}
-	x, err := r.messages(p, pingArgs{Bytes: latencyBytes, Seconds: r.o.Seconds, Polling: polling})
-	if err != nil {
-		return err
+	args := pingArgs{Bytes: latencyBytes, Seconds: r.o.Seconds, Polling: polling}
+	if needs("send " + how) {
+		x, err := r.messages(p, args)
+		if err != nil {
+			return err
+		}
+		s.latency("send "+how, x.Typical, x.P99)
 	}
-	s.latency("send "+how, x.Typical, x.P99)
-	if x, err = r.tcpPing(p, pingArgs{Bytes: latencyBytes, Seconds: r.o.Seconds, Polling: polling}); err != nil {
-		return err
+	if needs("tcp " + how) {
+		x, err := r.tcpPing(p, args)
+		if err != nil {
+			return err
+		}
+		s.latency("tcp "+how, x.Typical, x.P99)
 	}
-	s.latency("tcp "+how, x.Typical, x.P99)
-	if !installed("sockperf") {
+	if !installed("sockperf") || !needs("sockperf "+how) {
 		return nil
 	}
 	var more []string

@@ -23,15 +23,22 @@ const pairA, pairB = "192.0.2.1", "192.0.2.2"
 // way: on one processor, both ends in one process that one thread drives, across a
 // pair of virtual devices.
 func (r *runner) rxe() error {
-	start, closeHost, err := hostOf(filepath.Join(r.o.SoftRoCE, "veth.sh"))
+	script := filepath.Join(r.o.SoftRoCE, "veth.sh")
+	start, closeHost, err := hostOf(script)
 	if err != nil {
 		return errSkip{err.Error()}
 	}
+	single, closeSingle, err := hostOf(script, "single=1")
+	if err != nil {
+		return errors.Join(errSkip{err.Error()}, closeHost())
+	}
 	pair := &path{name: "one processor, next to Soft-RoCE", server: side{start: start}, client: side{start: start}, one: true}
-	return errors.Join(r.besideRxe(pair), closeHost())
+	// Frames are received before the system loses any.
+	lossy := &path{name: lossRxePart, client: side{start: single}, one: true, env: []string{"SOFTVPI_FRAMES=off"}}
+	return errors.Join(r.besideRxe(pair, lossy), closeSingle(), closeHost())
 }
 
-func (r *runner) besideRxe(pair *path) error {
+func (r *runner) besideRxe(pair, lossy *path) error {
 	attached, stop, err := r.driven(true)
 	if err != nil {
 		return err
@@ -51,6 +58,13 @@ func (r *runner) besideRxe(pair *path) error {
 				}
 			}
 		}
+		for _, loss := range losses {
+			for _, qps := range lossQPs {
+				if err := r.lossyPair(lossy, s, loss, qps); err != nil {
+					return err
+				}
+			}
+		}
 		for _, verb := range []ndperf.Verb{ndperf.Write, ndperf.Send, ndperf.Read} {
 			row, err := r.rdma(attached, ndperf.Test{Verb: verb, Measure: ndperf.Bandwidth}, "-s", fmt.Sprint(large), "-D", r.seconds())
 			if err != nil {
@@ -60,6 +74,7 @@ func (r *runner) besideRxe(pair *path) error {
 		}
 	}
 	r.report.add(pair.name, s, rxeFigures()...)
+	r.addLoss(lossy.name, s)
 	return nil
 }
 
@@ -91,20 +106,37 @@ func (r *runner) onePair(p *path, s samples, op string, mtu int) error {
 	if strings.HasSuffix(op, "-lat") {
 		size, depth = latencyBytes, 16
 	}
-	x := r.command(p, r.own("bench-pair", "--a", pairA, "--b", pairB, "--op", op, "--mtu", strconv.Itoa(mtu), "--size", strconv.Itoa(size),
-		"--seconds", r.seconds(), "--depth", strconv.Itoa(depth)))
-	if err := p.client.begin(x); err != nil {
+	result, err := r.benchPair(p, op, mtu, size, depth)
+	if err != nil {
 		return err
-	}
-	if err := x.wait(); err != nil {
-		return err
-	}
-	var result worker.PairResult
-	if err := json.Unmarshal(x.out.Bytes(), &result); err != nil {
-		return fmt.Errorf("bench-pair: %w", err)
 	}
 	s.add(fmt.Sprintf("ours %d %s", mtu, op), result.Gbps+result.Typical) // one of them is 0
 	return nil
+}
+
+// lossyPair measures writes of SoftVPI of which packets are lost.
+func (r *runner) lossyPair(p *path, s samples, loss string, qps int) error {
+	result, err := r.benchPair(p, "write", 1024, 64<<10, 16, "--loss", loss, "--qps", strconv.Itoa(qps))
+	if err != nil {
+		return err
+	}
+	s.addLossy(fmt.Sprintf("ours %s %d", loss, qps), result.Gbps, result.All, result.Seconds, result.Counters)
+	return nil
+}
+
+func (r *runner) benchPair(p *path, op string, mtu, size, depth int, more ...string) (result worker.PairResult, err error) {
+	x := r.command(p, append(r.own("bench-pair", "--a", pairA, "--b", pairB, "--op", op, "--mtu", strconv.Itoa(mtu), "--size", strconv.Itoa(size),
+		"--seconds", r.seconds(), "--depth", strconv.Itoa(depth)), more...))
+	if err := p.client.begin(x); err != nil {
+		return result, err
+	}
+	if err := x.wait(); err != nil {
+		return result, err
+	}
+	if err := json.Unmarshal(x.out.Bytes(), &result); err != nil {
+		return result, fmt.Errorf("bench-pair: %w", err)
+	}
+	return result, nil
 }
 
 // plainLibrary keeps the guest's C library from registers that a user-mode kernel
@@ -128,58 +160,10 @@ func (r *runner) guest(s samples) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	g := guestOutput{samples: s}
+	g := guestOutput{samples: s, seconds: r.o.Seconds}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		g.line(lines.Text())
 	}
 	_ = cmd.Wait() // it says itself how it ended
 	return g.end()
-}
-
-// guestOutput reads what a guest prints.
-type guestOutput struct {
-	samples samples
-	name    string
-	syscall float64
-	done    bool
-	err     error
-	noise   []string // lines that are no result: what the kernel says
-}
-
-func (g *guestOutput) line(text string) {
-	text = strings.TrimSpace(text)
-	var x struct {
-		Name, Error string
-		Status      *int
-		Gbps        float64
-		Typical     float64 `json:"typical_us"`
-		Syscall     float64 `json:"syscall_us"`
-	}
-	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &x) != nil {
-		g.noise = append(g.noise, text)
-		return
-	}
-	switch {
-	case x.Error != "":
-		g.err = errors.Join(g.err, fmt.Errorf("%s: %s", g.name, x.Error))
-	case x.Name != "":
-		g.name = x.Name
-	case x.Status != nil:
-		g.done = *x.Status == 0
-	case x.Syscall > 0:
-		g.syscall = x.Syscall
-		g.samples.add("syscall", x.Syscall)
-	case x.Gbps > 0:
-		g.samples.add(g.name, x.Gbps)
-	case x.Typical > 0:
-		_, op, _ := strings.Cut(g.name, " ")
-		g.samples.add("net "+op, x.Typical-g.syscall)
-	}
-}
-
-func (g *guestOutput) end() error {
-	if g.err == nil && !g.done {
-		return fmt.Errorf("the guest did not finish: %s", strings.Join(g.noise, "\n"))
-	}
-	return g.err
 }

@@ -126,9 +126,9 @@ func vethPath(mtu int) (*path, func() error, error) {
 	}, v.close, nil
 }
 
-// hostOf runs a shell script in a network namespace of its own and returns how
-// commands are started there.
-func hostOf(script string) (start func(*exec.Cmd) error, closeHost func() error, err error) {
+// hostOf runs a shell script in a network namespace of its own, with more variables in its
+// environment, and returns how commands are started there.
+func hostOf(script string, env ...string) (start func(*exec.Cmd) error, closeHost func() error, err error) {
 	if os.Geteuid() != 0 {
 		return nil, nil, errors.New("not root")
 	}
@@ -147,6 +147,7 @@ func hostOf(script string) (start func(*exec.Cmd) error, closeHost func() error,
 	var out bytes.Buffer
 	cmd := exec.Command("sh", "-e", script)
 	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Env = append(os.Environ(), env...)
 	err = start(cmd)
 	if err == nil {
 		err = cmd.Wait()

@@ -11,6 +11,6 @@ func vethPath(int) (*path, func() error, error) {
 	return nil, nil, errors.New("network namespaces are Linux only")
 }
 
-func hostOf(string) (func(*exec.Cmd) error, func() error, error) {
+func hostOf(string, ...string) (func(*exec.Cmd) error, func() error, error) {
 	return nil, nil, errors.New("network namespaces are Linux only")
 }

@@ -45,7 +45,7 @@ dpkg-deb --fsys-tarfile "$image"/debs/*.deb | tar -xO --wildcards '*/drivers/net
 gcc -O2 -Wall -Wextra -Werror -o "$root/usr/bin/rxebench" "$here/guest/rxebench.c" -libverbs
 install -m 755 "$program" "$root/usr/bin/softvpi"
 ln -s usr/bin/rxebench "$root/init"
-cp "$here/guest/veth.sh" "$root/veth.sh"
+cp "$here/guest/veth.sh" "$here/guest/count.sh" "$root/"
 cp "$here/guest/loss.sh" "$root/job"
 (cd "$root" && find . -mindepth 1 | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0) >"$dir/overlay.cpio"
 cat "$image/base.cpio" "$dir/overlay.cpio" >"$dir/initrd"

@@ -18,7 +18,7 @@ shift
 [ "$(id -u)" = 0 ] || cannot "needs root for a network namespace"
 unshare -n true 2>/dev/null || cannot "this system makes no network namespaces"
 missing=()
-for p in linux-source-6.1 gcc make libc6-dev flex bison bc xz-utils cpio iproute2 util-linux libibverbs-dev ibverbs-providers; do
+for p in linux-source-6.1 gcc make libc6-dev flex bison bc xz-utils cpio iproute2 ethtool util-linux libibverbs-dev ibverbs-providers; do
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
 done
 if [ ${#missing[@]} -gt 0 ]; then

@@ -20,13 +20,13 @@ put() { # a file, where it is here, with what it is linked with
   install -D -m 755 "$(realpath "$1")" "$to"
   for f in $(ldd "$1" 2>/dev/null | grep -o '/[^ ]*' || true); do put "$f"; done
 }
-for p in sh ip rdma cat; do put "$(command -v $p)"; done
+for p in sh ip tc rdma cat; do put "$(command -v $p)"; done
 put "$(dirname "$(ldconfig -p | awk '/libibverbs\.so\.1 / {print $NF; exit}')")"/libibverbs/librxe-*.so
 cp /etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/"
 gcc -O2 -Wall -Wextra -Werror -o "$root/usr/bin/rxebench" "$here/rxebench.c" -libverbs
 for f in $(ldd "$root/usr/bin/rxebench" | grep -o '/[^ ]*'); do put "$f"; done
 ln -s usr/bin/rxebench "$root/init"
-cp "$here/veth.sh" "$root/veth.sh"
+cp "$here/veth.sh" "$here/count.sh" "$root/"
 cp "$here/speed.sh" "$root/job"
 (cd "$root" && find . -mindepth 1 | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0) >"$dir/initrd.new"
 mv "$dir/initrd.new" "$dir/initrd"

@@ -2,12 +2,11 @@
 # lost. Of the kernel's command line: seconds is the length of each run, rounds their
 # number. Every result is preceded by its name.
 mtu=1500
+single=1
 . /veth.sh
+. /count.sh
 rdma link add rxe0 type rxe netdev va
 rdma link add rxe1 type rxe netdev vb
-# A burst of UDP_SEGMENT is one packet to a queueing discipline of its sender. It is
-# cut up as it leaves, and loses single packets where they arrive.
-for d in va vb; do ethtool -K $d tx-udp-segmentation off; done
 ip link set ifb0 up
 ip link set ifb1 up
 tc qdisc add dev va ingress
@@ -15,20 +14,13 @@ tc qdisc add dev vb ingress
 tc filter add dev va parent ffff: protocol all matchall action mirred egress redirect dev ifb0
 tc filter add dev vb parent ffff: protocol all matchall action mirred egress redirect dev ifb1
 
-counter() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/$1; }
-counters() { echo "$(counter sent_pkts) $(counter completer_retry_err) $(counter rcvd_seq_err)"; }
 round=0
 while [ $round -lt "$rounds" ]; do
   round=$((round + 1))
   for loss in 0 0.1 1 5; do
     for i in ifb0 ifb1; do tc qdisc replace dev $i root netem limit 20000 loss $loss%; done
     for qps in 1 4; do
-      set -- $(counters)
-      echo "{\"name\": \"rxe $loss $qps\"}"
-      rxebench write rxe0 rxe1 1024 65536 "$seconds" 16 1 $qps
-      sent=$1 retries=$2 naks=$3
-      set -- $(counters)
-      echo "{\"sent\": $(($1 - sent)), \"retries\": $(($2 - retries)), \"naks\": $(($3 - naks))}"
+      lossy $loss $qps
       echo "{\"name\": \"ours $loss $qps\"}"
       softvpi bench-pair --processes --a 192.0.2.1 --b 192.0.2.2 --op write --size 65536 --seconds "$seconds" --depth 16 --qps $qps --port 4792 | tr -d '\n'
       echo

@@ -1,6 +1,7 @@
 # What the user-mode guest measures: the variable seconds (of the kernel's command
 # line) is the length of each run. Every result is preceded by its name.
 . /veth.sh
+. /count.sh
 rdma link add rxe0 type rxe netdev va
 rdma link add rxe1 type rxe netdev vb
 run() {
@@ -17,4 +18,9 @@ for path in 1024 4096; do
 done
 for op in write send read; do
   run "veth $op-lat" $op-lat rxe0 rxe1 4096 8 "$seconds" 1 1 1
+done
+# Soft-RoCE sends every packet singly: each may be lost as it leaves.
+for loss in 0 0.1 1 5; do
+  for d in va vb; do tc qdisc replace dev $d root netem limit 20000 loss $loss%; done
+  for qps in 1 4; do lossy $loss $qps; done
 done

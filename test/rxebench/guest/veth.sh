@@ -14,6 +14,9 @@ ip link set lo up
 for d in va vb; do
   ip link set $d mtu "${mtu:-9000}"
   ip link set $d up
+  # A burst of UDP_SEGMENT is one packet to queueing disciplines. With single it is cut up as
+  # it leaves, and loses single packets where they arrive.
+  [ -z "${single:-}" ] || ethtool -K $d tx-udp-segmentation off
 done
 ip addr add 192.0.2.1/32 dev va
 ip addr add 192.0.2.2/32 dev vb
