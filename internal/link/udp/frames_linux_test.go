@@ -243,25 +243,43 @@ func TestFramesFollowTheRoute(t *testing.T) {
 	until(t, "no frames any more", func() bool { return send() == 1 })
 }
 
-// nftTable makes a table of nftables, family inet, in this network namespace: the messages
-// NFNL_MSG_BATCH_BEGIN, NFT_MSG_NEWTABLE and NFNL_MSG_BATCH_END.
-func nftTable(name string) error {
-	message := func(kind, flags uint16, family, subsystem byte, attributes []byte) []byte {
+// nftChain makes a table of nftables, family inet, in this network namespace, with a chain at a hook, and with rule
+// a rule in it that matches everything and does nothing.
+func nftChain(name string, hook uint32, rule bool) error {
+	const inet = unix.NFPROTO_INET
+	const create = unix.NLM_F_REQUEST | unix.NLM_F_CREATE
+	var batch []byte
+	message := func(kind, flags uint16, family, subsystem byte, attributes []byte) {
 		b := make([]byte, unix.SizeofNlMsghdr+4, 64)
 		b[unix.SizeofNlMsghdr], b[unix.SizeofNlMsghdr+3] = family, subsystem
 		b = append(b, attributes...)
 		binary.NativeEndian.PutUint32(b, uint32(len(b)))
 		binary.NativeEndian.PutUint16(b[4:], kind)
 		binary.NativeEndian.PutUint16(b[6:], flags)
-		return b
+		batch = append(batch, b...)
 	}
-	a := binary.NativeEndian.AppendUint16(nil, uint16(4+len(name)+1))
-	a = append(binary.NativeEndian.AppendUint16(a, unix.NFTA_TABLE_NAME), name...)
-	a = append(a, make([]byte, 4-len(a)%4)...)
-	const inet = 1 // NFPROTO_INET
-	batch := message(unix.NFNL_MSG_BATCH_BEGIN, unix.NLM_F_REQUEST, 0, unix.NFNL_SUBSYS_NFTABLES, nil)
-	batch = append(batch, message(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWTABLE, unix.NLM_F_REQUEST|unix.NLM_F_ACK|unix.NLM_F_CREATE, inet, 0, a)...)
-	batch = append(batch, message(unix.NFNL_MSG_BATCH_END, unix.NLM_F_REQUEST, 0, unix.NFNL_SUBSYS_NFTABLES, nil)...)
+	attribute := func(b []byte, kind uint16, value []byte) []byte {
+		b = binary.NativeEndian.AppendUint16(b, uint16(4+len(value)))
+		b = append(binary.NativeEndian.AppendUint16(b, kind), value...)
+		return append(b, make([]byte, -len(b)&3)...)
+	}
+	table := func(kind uint16) []byte { return attribute(nil, kind, append([]byte(name), 0)) }
+	const nft = unix.NFNL_SUBSYS_NFTABLES << 8
+	message(unix.NFNL_MSG_BATCH_BEGIN, unix.NLM_F_REQUEST, 0, unix.NFNL_SUBSYS_NFTABLES, nil)
+	message(nft|unix.NFT_MSG_NEWTABLE, create, inet, 0, table(unix.NFTA_TABLE_NAME))
+	at := attribute(nil, unix.NFTA_HOOK_HOOKNUM, binary.BigEndian.AppendUint32(nil, hook))
+	at = attribute(at, unix.NFTA_HOOK_PRIORITY, make([]byte, 4))
+	chain := attribute(table(unix.NFTA_CHAIN_TABLE), unix.NFTA_CHAIN_NAME, []byte("c\x00"))
+	chain = attribute(chain, unix.NFTA_CHAIN_HOOK|unix.NLA_F_NESTED, at)
+	chain = attribute(chain, unix.NFTA_CHAIN_TYPE, []byte("filter\x00"))
+	if !rule {
+		message(nft|unix.NFT_MSG_NEWCHAIN, create|unix.NLM_F_ACK, inet, 0, chain)
+	} else {
+		message(nft|unix.NFT_MSG_NEWCHAIN, create, inet, 0, chain)
+		message(nft|unix.NFT_MSG_NEWRULE, create|unix.NLM_F_APPEND|unix.NLM_F_ACK, inet, 0,
+			attribute(table(unix.NFTA_RULE_TABLE), unix.NFTA_RULE_CHAIN, []byte("c\x00")))
+	}
+	message(unix.NFNL_MSG_BATCH_END, unix.NLM_F_REQUEST, 0, unix.NFNL_SUBSYS_NFTABLES, nil)
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
 	if err != nil {
 		return err
@@ -284,6 +302,39 @@ func nftTable(name string) error {
 	return nil
 }
 
+// Hooks of nftables (linux/netfilter.h).
+const (
+	inputHook   = 1
+	forwardHook = 2
+)
+
+// What does nothing to the packets of this host is no firewall: chains without rules, and those for packets
+// that are passed on.
+func TestFramesStayBesideIdleChains(t *testing.T) {
+	n := newNamespaces(t, 1500)
+	made := make(chan error, 2)
+	n.in(1, func() error {
+		made <- nftChain("empty", inputHook, false)
+		made <- nftChain("passing", forwardHook, true)
+		return nil
+	})
+	for range 2 {
+		if err := <-made; err != nil {
+			t.Skipf("this kernel has no nftables: %v", err)
+		}
+	}
+	n.in(1, func() error {
+		l, err := Open(Config{Addr: n.v4[1], Port: 4792})
+		if err != nil {
+			return err
+		}
+		if s := l.Status().Frames; strings.Contains(s, "firewall") {
+			t.Errorf("chains that do nothing here: %q", s)
+		}
+		return l.Close()
+	})
+}
+
 // Beside a firewall, which frames would pass by, there are none, unless they are asked for; where one
 // comes later the socket takes everything from then on, each packet once.
 func TestFramesYieldToAFirewall(t *testing.T) {
@@ -293,7 +344,7 @@ func TestFramesYieldToAFirewall(t *testing.T) {
 		t.Skip(s)
 	}
 	made := make(chan error, 1)
-	n.in(1, func() error { made <- nftTable("guard"); return nil })
+	n.in(1, func() error { made <- nftChain("guard", inputHook, true); return nil })
 	if err := <-made; err != nil {
 		t.Skipf("this kernel has no nftables: %v", err)
 	}
