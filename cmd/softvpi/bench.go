@@ -18,6 +18,7 @@ type benchCmd struct {
 	Rounds      int      `default:"3" help:"Interleaved runs, of which the median counts (1 to 101, default 3)."`
 	Seconds     float64  `default:"0.3" help:"Length of each run in seconds (0.05 to 60, default 0.3)."`
 	Part        []string `help:"What to measure: loopback, veth9000, veth1500 (both root only), attached, buffer, waiting, scale, rxe (with --rxe), loss (with --guest); default: all."`
+	Row         []string `placeholder:"TEXT" help:"Measure only rows whose names contain this text, and their peers, e.g. \"64 B writes\"; for parts loopback, veth9000, veth1500 and attached."`
 	Rxe         string   `name:"rxe" type:"existingdir" placeholder:"DIR" help:"Measure Soft-RoCE too, with the user-mode kernel of this directory; what make bench-rxe does."`
 	Guest       string   `type:"existingdir" placeholder:"DIR" help:"Measure with loss in the virtual machine of this directory; what make bench-loss does."`
 	JSON        string   `name:"json" placeholder:"FILE" help:"Write the figures to this file too, as JSON (docs/performance.md describes it)."`
@@ -29,12 +30,15 @@ func (c benchCmd) Run(s *session) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	o := bench.Options{Rounds: c.Rounds, Seconds: c.Seconds, Parts: c.Part, QPs: c.QPs, Connections: c.Connections, SoftRoCE: c.Rxe, LossGuest: c.Guest,
+	o := bench.Options{Rounds: c.Rounds, Seconds: c.Seconds, Parts: c.Part, Rows: c.Row, QPs: c.QPs, Connections: c.Connections, SoftRoCE: c.Rxe, LossGuest: c.Guest,
 		Command: strings.Join(append([]string{s.env.Name}, s.env.Args...), " ")}
 	if s.env.Terminal {
 		o.Progress = s.env.Stderr
 	}
 	r, err := bench.Run(s.ctx, o)
+	if errors.Is(err, bench.ErrNoRow) {
+		return tool.Usagef("--row: %v", err)
+	}
 	if r == nil {
 		return err
 	}
