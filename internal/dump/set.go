@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/wholefile"
 )
 
 // File is a file of a dump.
@@ -51,7 +53,7 @@ func (s Set) Write(directory string, files []File) (number int, paths []string, 
 	for _, f := range files {
 		name := fmt.Sprintf("%s%03d_%s_%s", s.prefix(), number, s.Event, f.Name())
 		path := filepath.Join(directory, name)
-		if err := writeWhole(path, f.Text); err != nil {
+		if err := wholefile.Write(path, f.Text); err != nil {
 			return number, paths, err
 		}
 		paths = append(paths, path)
@@ -110,23 +112,4 @@ func (s Set) number(name string) (int, bool) {
 	}
 	n, err := strconv.ParseUint(rest[:3], 10, 16)
 	return int(n), err == nil
-}
-
-// writeWhole writes a file that is there whole or not at all.
-func writeWhole(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".dump-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/softvpi/softvpi/internal/wholefile"
 )
 
 // store keeps frames in segment files of a directory, the oldest of which make room for new ones. Whoever uses it
@@ -99,11 +101,7 @@ func (g *segment) repair(keep func(Record)) (int64, error) {
 		}
 	})
 	g.size = int64(len(whole))
-	next := g.path + ".new"
-	if err := os.WriteFile(next, whole, 0o600); err != nil {
-		return lost, err
-	}
-	return lost, os.Rename(next, g.path)
+	return lost, wholefile.Write(g.path, whole)
 }
 
 // list finds the segments of the directory.
@@ -188,7 +186,7 @@ func (s *store) room(first uint64, n int64) error {
 	if len(s.segments) == 0 || s.segments[len(s.segments)-1].path != path {
 		s.segments = append(s.segments, &segment{path: path, first: first})
 	}
-	syncDirectory(s.dir)
+	_ = wholefile.SyncDirectory(s.dir) // the segment is there also where its name may not last
 	for len(s.segments) > segmentsKept || s.total()+n > s.limit && len(s.segments) > 1 {
 		if err := os.Remove(s.segments[0].path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -203,14 +201,6 @@ func (s *store) total() (n int64) {
 		n += g.size
 	}
 	return n
-}
-
-// syncDirectory makes a new name durable, where the system can.
-func syncDirectory(dir string) {
-	if f, err := os.Open(dir); err == nil {
-		_ = f.Sync()
-		_ = f.Close()
-	}
 }
 
 func (s *store) close() error {

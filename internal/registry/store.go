@@ -15,6 +15,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/softvpi/softvpi/internal/wholefile"
 )
 
 // FileName is the registry's file in the state directory.
@@ -118,7 +120,7 @@ func setAside(path string) (string, error) {
 		if err := os.Rename(path, to); err != nil {
 			return "", err
 		}
-		return to, syncDir(filepath.Dir(path))
+		return to, wholefile.SyncDirectory(filepath.Dir(path))
 	}
 	return "", fmt.Errorf("%w: and a thousand such files are there already", errCorrupt)
 }
@@ -169,7 +171,7 @@ func create(path string) error {
 			return err
 		}
 	}
-	return syncDir(filepath.Dir(path))
+	return wholefile.SyncDirectory(filepath.Dir(path))
 }
 
 func explain(err error) error {
@@ -397,17 +399,4 @@ func unseal(key, sealed []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: the checksum of entry %q is wrong", errCorrupt, key)
 	}
 	return sealed[:n], nil
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
-		return err
-	}
-	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/wholefile"
 )
 
 // Entry is a change in the log.
@@ -140,16 +142,7 @@ func (l *Log) halve() error {
 	}
 	text = text[len(text)/2:]
 	text = text[bytes.IndexByte(text, '\n')+1:]
-	next := l.file + ".new"
-	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(next, l.file)
+	return wholefile.Write(l.file, text)
 }
 
 // Entries reads the log, the oldest entry first. What is no entry is left out.

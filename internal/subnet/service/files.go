@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/wholefile"
 )
 
 // Files are where a manager keeps what is to outlive it. An empty name: that is not kept.
@@ -112,26 +113,7 @@ func (s *Service) keepRegistrations() {
 	}
 	s.kept.revision = s.sm.Revision()
 	r := s.sm.Registrations(s.port.Now())
-	if err := replace(s.cfg.Files.Dump, r.AppendText(nil, time.Now())); err != nil {
+	if err := wholefile.Write(s.cfg.Files.Dump, r.AppendText(nil, time.Now())); err != nil {
 		s.cannot(1, "what ports have registered is not kept for the next start: %v", err)
 	}
-}
-
-// replace writes a file anew and puts it in place whole.
-func replace(name string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
 }

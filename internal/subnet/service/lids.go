@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/wholefile"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -56,5 +57,5 @@ func saveLIDs(name string, lids map[uint64]subnet.LIDRange) error {
 	for _, g := range slices.Sorted(maps.Keys(lids)) {
 		b = fmt.Appendf(b, "0x%016x 0x%04x 0x%04x\n\n", g, uint16(lids[g].First), uint16(lids[g].Last))
 	}
-	return replace(name, b)
+	return wholefile.Write(name, b)
 }

@@ -7,13 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/internal/wholefile"
 )
 
 const (
@@ -66,7 +65,7 @@ func Main(ctx context.Context, env tool.Env) int {
 		}
 		return tool.Success
 	}
-	if err := replace(*file, b.Bytes()); err != nil {
+	if err := wholefile.Write(*file, b.Bytes()); err != nil {
 		return env.Fail(err)
 	}
 	if !r.Running {
@@ -74,22 +73,6 @@ func Main(ctx context.Context, env tool.Env) int {
 	}
 	fmt.Fprintln(env.Stdout, *file)
 	return tool.Success
-}
-
-// replace writes a file whole or not at all.
-func replace(file string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(file), ".snapshot-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }
 
 // take makes the report.
