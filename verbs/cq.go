@@ -44,7 +44,8 @@ const (
 
 const (
 	pollBatch   = 32                       // entries converted at a time
-	calmLooks   = 32                       // looks in vain in a row that a program takes its time for
+	calmLooks   = 2                        // looks in vain in a row that a program takes its time for
+	calmPauses  = 8                        // that it takes: some two microseconds
 	maxInterval = 65535 * time.Microsecond // of moderation
 )
 
@@ -248,7 +249,9 @@ func (cq *CQ) calm(idle uint32) bool {
 	if idle > calmLooks || !cq.streamed.Load() {
 		return false
 	}
-	direct.Pause()
+	for range calmPauses {
+		direct.Pause()
+	}
 	return true
 }
 
