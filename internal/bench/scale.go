@@ -44,6 +44,7 @@ func (r *runner) scale() error {
 		n := func(name string) string { return p.name + " " + name }
 		r.report.add("scale", s,
 			figure{fmt.Sprintf("connections at once, %s: %s", p.name, grouped(float64(r.o.Connections))), "a second", n("rate"), tcp, "tcp", timesAtLeast(0.5)},
+			figure{name: "processor time of a connection, all processes, " + p.name, unit: "us", sample: n("time"), peer: tcp, peerSample: "tcp time"},
 			figure{name: "memory of an idle connection, both sides, " + p.name, unit: "bytes", sample: n("memory")},
 			figure{name: fmt.Sprintf("queue pairs created, %s: %s", p.name, grouped(float64(r.o.QPs))), unit: "a second", sample: n("create")},
 			figure{name: "queue pairs destroyed, " + p.name, unit: "a second", sample: n("destroy")})
@@ -87,6 +88,11 @@ func (r *runner) tcpConnections(p *path, s samples) error {
 	if err := server.call("tcp listen", worker.TCPListenArgs{Addr: server.addr, Connections: n}, &at); err != nil {
 		return err
 	}
+	pids := []string{server.pid(), client.pid()}
+	before, err := timeOf(pids)
+	if err != nil {
+		return errSkip{err.Error()}
+	}
 	if err := client.call("tcp connect", worker.TCPConnectArgs{Remote: at, Connections: n}, &seconds); err != nil {
 		server.kill()
 		return err
@@ -96,6 +102,11 @@ func (r *runner) tcpConnections(p *path, s samples) error {
 	if err := server.call("tcp accepted", nil, nil); err != nil {
 		return err
 	}
+	after, err := timeOf(pids)
+	if err != nil {
+		return err
+	}
+	s.add("tcp time", (after-before)/float64(n))
 	if err := client.call("tcp drop", nil, nil); err != nil {
 		return err
 	}
@@ -119,10 +130,19 @@ func (r *runner) connections(p *path, s samples) error {
 	if err != nil {
 		return errSkip{err.Error()}
 	}
+	began, err := timeOf(pids)
+	if err != nil {
+		return err
+	}
 	seconds, err := connect(server, client, worker.EndpointArgs{QPs: r.o.Connections, Depth: 2, Memory: 1 << 20, Receive: true})
 	if err != nil {
 		return err
 	}
+	ended, err := timeOf(pids)
+	if err != nil {
+		return err
+	}
+	s.add(p.name+" time", (ended-began)/float64(r.o.Connections))
 	s.add(p.name+" rate", float64(r.o.Connections)/seconds)
 	after, err := tidyMemory(pids, server, client)
 	if err != nil {
@@ -133,6 +153,18 @@ func (r *runner) connections(p *path, s samples) error {
 		return err
 	}
 	return server.call("drop", nil, nil)
+}
+
+// timeOf is the processor time of processes together, in microseconds.
+func timeOf(pids []string) (us float64, err error) {
+	for _, pid := range pids {
+		t, err := processorTime(pid)
+		if err != nil {
+			return 0, err
+		}
+		us += t.Seconds() * 1e6
+	}
+	return us, nil
 }
 
 func tidyMemory(pids []string, all ...*peer) (float64, error) {
