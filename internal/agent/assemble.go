@@ -116,9 +116,9 @@ func (a *Agent) data(now clock.Time, k *Packet) {
 		r.complete(now, k)
 		return
 	}
-	a.port.start(&r.timer, now.Add(patience))
+	a.port.due.Set(&r.timer, now.Add(patience))
 	if s := a.request(k); s != nil {
-		a.port.start(&s.timer, now.Add(s.timeout)) // the answer is on its way
+		a.port.due.Set(&s.timer, now.Add(s.timeout)) // the answer is on its way
 	}
 	if n == 1 || n == r.window {
 		r.window = n + window
@@ -139,9 +139,9 @@ func (a *Agent) start(now clock.Time, k *Packet, key receiveKey, n uint32) *rece
 		a.evict()
 	}
 	r := &receive{key: key, agent: a}
-	r.timer.expired = func(clock.Time) { a.forget(r) }
+	r.timer.Of = func(clock.Time) { a.forget(r) }
 	a.receives[key] = r
-	a.port.start(&r.timer, now.Add(patience))
+	a.port.due.Set(&r.timer, now.Add(patience))
 	return r
 }
 
@@ -149,7 +149,7 @@ func (a *Agent) start(now clock.Time, k *Packet, key receiveKey, n uint32) *rece
 func (a *Agent) evict() {
 	var first *receive
 	for _, r := range a.receives {
-		if first == nil || r.timer.at < first.timer.at || r.timer.at == first.timer.at && r.key.tid < first.key.tid {
+		if first == nil || r.timer.At() < first.timer.At() || r.timer.At() == first.timer.At() && r.key.tid < first.key.tid {
 			first = r
 		}
 	}
@@ -164,7 +164,7 @@ func (r *receive) complete(now clock.Time, k *Packet) {
 	data := r.data
 	a.held -= len(data) - min(len(data), headerLen(r.key.class))
 	r.data, r.done = nil, true
-	a.port.start(&r.timer, now.Add(memory))
+	a.port.due.Set(&r.timer, now.Add(memory))
 	if response(k.MAD[:]) {
 		s := a.request(k)
 		if s == nil {
@@ -190,6 +190,6 @@ func (a *Agent) forget(r *receive) {
 	if !r.done && r.got > 0 {
 		a.held -= len(r.data) - headerLen(r.key.class)
 	}
-	a.port.stop(&r.timer)
+	a.port.due.Drop(&r.timer)
 	delete(a.receives, r.key)
 }

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"container/heap"
-
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -25,7 +23,7 @@ type Port struct {
 	ids     *IDs
 	byHigh  map[uint32]*Agent // by the upper half of transaction IDs
 	methods map[methodKey]*Agent
-	due     deadlines
+	due     clock.Agenda[func(now clock.Time)]
 	out     []Packet
 	head    int
 	told    Message // what a program is being told
@@ -69,72 +67,17 @@ func (p *Port) transmit() *Packet {
 }
 
 // Deadline is when Advance is wanted.
-func (p *Port) Deadline() clock.Time {
-	if len(p.due) == 0 {
-		return clock.Never
-	}
-	return p.due[0].at
-}
+func (p *Port) Deadline() clock.Time { return p.due.Deadline() }
 
 // Advance does what is due: sends again, gives up.
 func (p *Port) Advance(now clock.Time) {
-	for len(p.due) > 0 && !now.Before(p.due[0].at) {
-		t := p.due[0]
-		t.at = clock.Never
-		heap.Fix(&p.due, 0)
-		t.expired(now)
-		if t.at == clock.Never {
-			p.stop(t)
-		}
+	for t := p.due.Due(now); t != nil; t = p.due.Due(now) {
+		t.Of(now)
 	}
 }
 
-// timer is something with a deadline.
-type timer struct {
-	at      clock.Time
-	place   int // in the heap
-	set     bool
-	expired func(now clock.Time)
-}
-
-// start lets a timer expire at a time.
-func (p *Port) start(t *timer, at clock.Time) {
-	t.at = at
-	if t.set {
-		heap.Fix(&p.due, t.place)
-		return
-	}
-	t.set = true
-	heap.Push(&p.due, t)
-}
-
-func (p *Port) stop(t *timer) {
-	if t.set {
-		t.set = false
-		heap.Remove(&p.due, t.place)
-	}
-}
-
-type deadlines []*timer
-
-func (d deadlines) Len() int           { return len(d) }
-func (d deadlines) Less(i, j int) bool { return d[i].at < d[j].at }
-func (d deadlines) Swap(i, j int) {
-	d[i], d[j] = d[j], d[i]
-	d[i].place, d[j].place = i, j
-}
-func (d *deadlines) Push(v any) {
-	t := v.(*timer)
-	t.place = len(*d)
-	*d = append(*d, t)
-}
-func (d *deadlines) Pop() any {
-	old := *d
-	t := old[len(old)-1]
-	old[len(old)-1] = nil
-	*d = old[:len(old)-1]
-	return t
-}
+// timer is something with a deadline, and what is called then.
+type timer = clock.Appointment[func(now clock.Time)]
 
 // Receive takes a MAD that came to the port; false: no agent wants it.
 func (p *Port) Receive(now clock.Time, k *Packet) bool {

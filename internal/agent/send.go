@@ -77,14 +77,14 @@ func (f *File) Send(now clock.Time, m *Message) error {
 		return &SendError{"number of MADs under way", maxSends + 1, "up to 8192"}
 	}
 	s.data = append(make([]byte, 0, max(len(m.Data), mad.Len)), m.Data...)
-	s.timer.expired = s.expired
+	s.timer.Of = s.expired
 	a.sends[s.key] = s
 	f.sends++
 	if transfer {
 		s.begin(now)
 		return nil
 	}
-	a.port.start(&s.timer, now.Add(s.timeout))
+	a.port.due.Set(&s.timer, now.Add(s.timeout))
 	s.whole()
 	return nil
 }
@@ -110,7 +110,7 @@ func (a *Agent) end(s *send) {
 	if a.sends[s.key] != s {
 		return
 	}
-	a.port.stop(&s.timer)
+	a.port.due.Drop(&s.timer)
 	delete(a.sends, s.key)
 	a.file.sends--
 }
@@ -124,10 +124,10 @@ func (s *send) expired(now clock.Time) {
 	s.left--
 	switch {
 	case !s.transfer:
-		s.agent.port.start(&s.timer, now.Add(s.timeout))
+		s.agent.port.due.Set(&s.timer, now.Add(s.timeout))
 		s.whole()
 	case s.acked == s.segments: // all of it is there, and nothing is said to it
-		s.agent.port.start(&s.timer, now.Add(s.timeout))
+		s.agent.port.due.Set(&s.timer, now.Add(s.timeout))
 	default:
 		s.next = s.acked
 		s.some(now)

@@ -28,7 +28,7 @@ func (s *send) some(now clock.Time) {
 	if wait == 0 || wait > acknowledgeIn {
 		wait = acknowledgeIn
 	}
-	s.agent.port.start(&s.timer, now.Add(wait))
+	s.agent.port.due.Set(&s.timer, now.Add(wait))
 	for s.next < s.segments && s.next < s.window {
 		s.next++
 		s.part(s.next)
@@ -100,7 +100,7 @@ func (a *Agent) control(now clock.Time, k *Packet) {
 		a.end(s)
 		return
 	}
-	a.port.start(&s.timer, now.Add(s.timeout))
+	a.port.due.Set(&s.timer, now.Add(s.timeout))
 	if !about.response {
 		a.turn(k)
 	}

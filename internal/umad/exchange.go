@@ -1,9 +1,9 @@
 package umad
 
 import (
-	"container/heap"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -13,7 +13,7 @@ import (
 type exchange struct {
 	last    uint32
 	waiting map[uint32]*pending
-	due     deadlines
+	due     clock.Agenda[*pending]
 }
 
 // pending is a MAD that was sent, and who wants the answer.
@@ -22,9 +22,8 @@ type pending struct {
 	datagram  Datagram
 	timeout   time.Duration
 	triesLeft int
-	deadline  time.Time
+	due       clock.Appointment[*pending]
 	transfer  *mad.RMPPReceiver      // of an answer that comes in segments
-	place     int                    // in the queue of deadlines
 	done      func(*Datagram, error) // called once; nil: it was
 	sending   int                    // how many are at sending it
 }
@@ -35,7 +34,7 @@ func newExchange(first uint32) *exchange {
 }
 
 // add gives r an ID that no other request has, and waits for its answer from now on.
-func (x *exchange) add(now time.Time, r *pending) {
+func (x *exchange) add(now clock.Time, r *pending) {
 	for {
 		x.last++
 		if _, taken := x.waiting[x.last]; !taken && x.last != 0 {
@@ -44,9 +43,9 @@ func (x *exchange) add(now time.Time, r *pending) {
 	}
 	r.id = x.last
 	r.triesLeft--
-	r.deadline = now.Add(r.timeout)
+	r.due.Of = r
+	x.due.Set(&r.due, now.Add(r.timeout))
 	x.waiting[r.id] = r
-	heap.Push(&x.due, r)
 }
 
 // answered takes the request with the ID out; nil: it is not waited for.
@@ -60,12 +59,12 @@ func (x *exchange) answered(id uint32) *pending {
 
 func (x *exchange) remove(r *pending) {
 	delete(x.waiting, r.id)
-	heap.Remove(&x.due, r.place)
+	x.due.Drop(&r.due)
 }
 
 // failed is an answer that says that none will come. It returns the request that is to be sent again, or the one that is
 // over; both nil: it is not waited for.
-func (x *exchange) failed(now time.Time, id uint32) (again, over *pending) {
+func (x *exchange) failed(now clock.Time, id uint32) (again, over *pending) {
 	r := x.waiting[id]
 	if r == nil {
 		return nil, nil
@@ -73,7 +72,7 @@ func (x *exchange) failed(now time.Time, id uint32) (again, over *pending) {
 	return x.retry(now, r)
 }
 
-func (x *exchange) retry(now time.Time, r *pending) (again, over *pending) {
+func (x *exchange) retry(now clock.Time, r *pending) (again, over *pending) {
 	if r.triesLeft == 0 {
 		x.remove(r)
 		return nil, r
@@ -85,15 +84,14 @@ func (x *exchange) retry(now time.Time, r *pending) (again, over *pending) {
 }
 
 // extend gives a request whose answer has begun to come its whole time anew.
-func (x *exchange) extend(now time.Time, r *pending) {
-	r.deadline = now.Add(r.timeout)
-	heap.Fix(&x.due, r.place)
+func (x *exchange) extend(now clock.Time, r *pending) {
+	x.due.Set(&r.due, now.Add(r.timeout))
 }
 
 // expire finds what was not answered in time: what is to be sent again, and what is over.
-func (x *exchange) expire(now time.Time) (again, over []*pending) {
-	for len(x.due) > 0 && !x.due[0].deadline.After(now) {
-		a, o := x.retry(now, x.due[0])
+func (x *exchange) expire(now clock.Time) (again, over []*pending) {
+	for d := x.due.Due(now); d != nil; d = x.due.Due(now) {
+		a, o := x.retry(now, d.Of)
 		if a != nil {
 			again = append(again, a)
 		}
@@ -104,39 +102,16 @@ func (x *exchange) expire(now time.Time) (again, over []*pending) {
 	return again, over
 }
 
-// next is when expire is wanted; false: nothing waits.
-func (x *exchange) next() (time.Time, bool) {
-	if len(x.due) == 0 {
-		return time.Time{}, false
-	}
-	return x.due[0].deadline, true
-}
+// deadline is when expire is wanted; [clock.Never]: nothing waits.
+func (x *exchange) deadline() clock.Time { return x.due.Deadline() }
 
 // abandon takes all requests out.
-func (x *exchange) abandon() []*pending {
-	all := x.due
-	x.due, x.waiting = nil, map[uint32]*pending{}
+func (x *exchange) abandon() (all []*pending) {
+	for _, r := range x.waiting {
+		all = append(all, r)
+	}
+	for _, r := range all {
+		x.remove(r)
+	}
 	return all
-}
-
-// deadlines is a heap of requests, the first of which is due first.
-type deadlines []*pending
-
-func (d deadlines) Len() int           { return len(d) }
-func (d deadlines) Less(i, j int) bool { return d[i].deadline.Before(d[j].deadline) }
-func (d deadlines) Swap(i, j int) {
-	d[i], d[j] = d[j], d[i]
-	d[i].place, d[j].place = i, j
-}
-func (d *deadlines) Push(v any) {
-	r := v.(*pending)
-	r.place = len(*d)
-	*d = append(*d, r)
-}
-func (d *deadlines) Pop() any {
-	old := *d
-	r := old[len(old)-1]
-	old[len(old)-1] = nil
-	*d = old[:len(old)-1]
-	return r
 }

@@ -5,16 +5,18 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/softvpi/softvpi/internal/clock"
 )
 
 // Every request ends once: answered, or over after the tries that it was given, one time-out apart.
 func TestExchangeEndsEveryRequestOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newExchange(rapid.Uint32().Draw(t, "first"))
-		now := time.Unix(0, 0)
+		now := clock.Time(0)
 		type life struct {
 			r           *pending
-			start       time.Time
+			start       clock.Time
 			sends, want int
 			ended       bool
 		}
@@ -61,7 +63,7 @@ func TestExchangeEndsEveryRequestOnce(t *testing.T) {
 				for _, r := range over {
 					end(r, true)
 				}
-				if at, any := x.next(); any && !at.After(now) {
+				if x.deadline() <= now {
 					t.Fatal("something is still due")
 				}
 			},
@@ -81,10 +83,10 @@ func TestExchangeGivesNoIDTwice(t *testing.T) {
 	x := newExchange(1<<32 - 2)
 	a, b, c := &pending{triesLeft: 1}, &pending{triesLeft: 1}, &pending{triesLeft: 1}
 	for _, r := range []*pending{a, b} {
-		x.add(time.Unix(0, 0), r)
+		x.add(0, r)
 	}
 	x.last = a.id - 1
-	x.add(time.Unix(0, 0), c)
+	x.add(0, c)
 	if a.id != 1<<32-1 || b.id != 1 || c.id != 2 {
 		t.Errorf("the IDs are %#x, %#x and %#x", a.id, b.id, c.id)
 	}
@@ -93,14 +95,14 @@ func TestExchangeGivesNoIDTwice(t *testing.T) {
 func TestUndeliveredIsAskedAgain(t *testing.T) {
 	x := newExchange(0)
 	r := &pending{triesLeft: 2, timeout: time.Second}
-	x.add(time.Unix(0, 0), r)
-	if again, over := x.failed(time.Unix(0, 1), r.id); again != r || over != nil {
+	x.add(0, r)
+	if again, over := x.failed(1, r.id); again != r || over != nil {
 		t.Error("the first failure was not tried again")
 	}
-	if again, over := x.failed(time.Unix(0, 2), r.id); again != nil || over != r {
+	if again, over := x.failed(2, r.id); again != nil || over != r {
 		t.Error("the second failure was not the end")
 	}
-	if again, over := x.failed(time.Unix(0, 3), r.id); again != nil || over != nil {
+	if again, over := x.failed(3, r.id); again != nil || over != nil {
 		t.Error("a request that is over failed again")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -29,7 +30,8 @@ type Port struct {
 	exchange *exchange
 	servers  map[uint8]Server
 	timer    *time.Timer
-	armed    time.Time // when the timer goes off; zero: it does not
+	armed    clock.Time // when the timer goes off; clock.Never: it does not
+	opened   time.Time  // what the exchange counts from
 	unused   []*pending
 	closed   bool
 	finished chan struct{}
@@ -38,12 +40,15 @@ type Port struct {
 // NewPort opens a port over a transport, which it closes at its end. First is where transaction IDs begin; it
 // should differ from program to program.
 func NewPort(t Transport, d Device, first uint32) *Port {
-	p := &Port{transport: t, device: d, exchange: newExchange(first), servers: map[uint8]Server{}, finished: make(chan struct{})}
+	p := &Port{transport: t, device: d, exchange: newExchange(first), servers: map[uint8]Server{}, finished: make(chan struct{}), armed: clock.Never, opened: time.Now()}
 	p.timer = time.AfterFunc(time.Hour, p.tick)
 	p.timer.Stop()
 	go p.receive()
 	return p
 }
+
+// now is the time for the exchange.
+func (p *Port) now() clock.Time { return clock.Time(time.Since(p.opened)) }
 
 // Device is what the machine knew of the adapter when the port was opened.
 func (p *Port) Device() Device { return p.device }
@@ -94,7 +99,7 @@ func (p *Port) Start(to Address, request *[mad.Len]byte, t Timing, done func(ans
 	r := p.fresh()
 	r.timeout, r.triesLeft, r.done, r.sending = max(t.Timeout, minimumTimeout), max(t.Tries, 1), done, 1
 	r.datagram.Remote, r.datagram.LocalQP, r.datagram.MAD = to, to.QP, *request
-	p.exchange.add(time.Now(), r)
+	p.exchange.add(p.now(), r)
 	binary.BigEndian.PutUint64(r.datagram.MAD[transactionID:], uint64(r.id))
 	p.schedule()
 	p.mu.Unlock()
@@ -179,10 +184,9 @@ func (p *Port) send(r *pending) {
 
 // schedule sees to it that the timer goes off at the next deadline, or before. The lock is held.
 func (p *Port) schedule() {
-	at, any := p.exchange.next()
-	if any && !p.closed && (p.armed.IsZero() || at.Before(p.armed)) {
+	if at := p.exchange.deadline(); at < p.armed && !p.closed {
 		p.armed = at
-		p.timer.Reset(time.Until(at))
+		p.timer.Reset(at.Sub(p.now()))
 	}
 }
 
@@ -193,8 +197,8 @@ func (p *Port) tick() {
 		p.mu.Unlock()
 		return
 	}
-	again, over := p.exchange.expire(time.Now())
-	p.armed = time.Time{}
+	again, over := p.exchange.expire(p.now())
+	p.armed = clock.Never
 	p.schedule()
 	for _, r := range again {
 		r.sending++
@@ -268,7 +272,7 @@ func (p *Port) answer(id uint32, d *Datagram) {
 		p.exchange.remove(r)
 		done = p.over(r)
 	} else {
-		p.exchange.extend(time.Now(), r)
+		p.exchange.extend(p.now(), r)
 	}
 	p.mu.Unlock()
 	if reply != nil {
@@ -294,7 +298,7 @@ func answers(request, a *Datagram) bool {
 // undelivered asks again, or gives up.
 func (p *Port) undelivered(id uint32) {
 	p.mu.Lock()
-	again, over := p.exchange.failed(time.Now(), id)
+	again, over := p.exchange.failed(p.now(), id)
 	var done func(*Datagram, error)
 	if over != nil {
 		done = p.over(over)

@@ -55,7 +55,7 @@ func (p *Port) SetRepetition(timeout time.Duration, retries int) error {
 
 // Deadline is when Advance is wanted next.
 func (p *Port) Deadline() clock.Time {
-	return clock.Min(p.client.Deadline(), clock.Min(p.renew, p.waits.deadline()))
+	return clock.Min(p.client.Deadline(), clock.Min(p.renew, p.waits.Deadline()))
 }
 
 // Advance does what is due, and reports whether there was anything.
@@ -68,7 +68,7 @@ func (p *Port) Advance(now clock.Time) (worked bool) {
 		p.Offer(now)
 		worked = true
 	}
-	return p.waits.expire(now) || worked
+	return p.expire(now) || worked
 }
 
 // Renew has the next Advance offer the addresses.

@@ -53,8 +53,8 @@ type Port struct {
 	paths  map[ib.GID]*path
 	names  map[netip.Addr]*Name
 	groups map[ib.GID]*group
-	renew  clock.Time // when the addresses are offered again
-	waits  waits      // programs' questions
+	renew  clock.Time                         // when the addresses are offered again
+	waits  clock.Agenda[func(now clock.Time)] // programs' questions
 }
 
 // New makes a port, whose settings count as changed, and whose addresses are to be offered. The error is that of [sa.New].
