@@ -172,7 +172,8 @@ func (q *queuePair) start() error {
 // drainTime is how long requests may take to be flushed.
 const drainTime = 10 * time.Second
 
-// drain has all requests complete that are under way: their places in the queues are taken until then, over a reset too.
+// drain has all requests complete that are under way. A reset ends them too and gives their places in the queues back, but leaves the
+// completions that wait: of buffers that start posts anew, and that must not be posted, or read, twice.
 func (q *queuePair) drain() error {
 	if q.starts == 0 {
 		return nil
