@@ -38,6 +38,9 @@ func (r *runner) attached() error {
 		if err := r.bandwidths(p, s, sizes); err != nil {
 			return err
 		}
+		if err := r.four(p, s); err != nil {
+			return err
+		}
 		if r.needs("own") {
 			row, err := r.rdma(&own, ndperf.Test{Verb: ndperf.Write, Measure: ndperf.Bandwidth}, "-s", fmt.Sprint(large), "-D", r.seconds())
 			if err != nil {

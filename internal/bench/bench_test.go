@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -76,5 +77,24 @@ func TestNoSuchRow(t *testing.T) {
 	_, err := Run(context.Background(), Options{Rounds: 1, Seconds: 0.05, Parts: []string{"loopback"}, Rows: []string{"parsnip"}})
 	if !errors.Is(err, ErrNoRow) || !strings.Contains(err.Error(), "parsnip") {
 		t.Error(err)
+	}
+}
+
+// Sides that are apart are on two processors, where there are two, unless all is to be on one.
+func TestSidesApart(t *testing.T) {
+	q := (&path{}).apart()
+	got := strings.Join(q.server.placed([]string{"x", "y"}), " ")
+	switch {
+	case runtime.NumCPU() == 1 || !installed("taskset"):
+		if got != "x y" {
+			t.Errorf("one processor: %q", got)
+		}
+	case q.server.processor == q.client.processor:
+		t.Errorf("both are on processor %s", q.client.processor)
+	case got != "taskset -c "+q.server.processor+" x y":
+		t.Error(got)
+	}
+	if one := (&path{one: true}).apart(); one.server.processor != "" || one.client.processor != "" {
+		t.Errorf("%+v", one)
 	}
 }

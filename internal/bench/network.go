@@ -60,25 +60,16 @@ func (r *runner) network(p *path, aims goals) error {
 	}
 	for i := range r.o.Rounds {
 		r.progress("%s: round %d of %d, bandwidth", p.name, i+1, r.o.Rounds)
-		if err := r.bandwidths(p, s, sizes); err != nil {
+		if err := r.besideTCP(p, s, smaller); err != nil {
 			return err
 		}
-		for _, size := range sizes {
-			if !r.needs(fmt.Sprint("tcp", size)) {
-				continue
-			}
-			x, err := r.tcp(p, size, r.seconds())
-			if err != nil {
-				return err
-			}
-			s.add(fmt.Sprint("tcp", size), x.Gbps)
+		if err := r.four(p, s); err != nil {
+			return err
 		}
-		if installed("iperf3") && r.needs("iperf3") {
-			v, err := r.iperf3(p, "1M")
-			if err != nil {
+		for range largeTurns {
+			if err := r.largeBesideTCP(p, s); err != nil {
 				return err
 			}
-			s.add("iperf3", v)
 		}
 		r.progress("%s: round %d of %d, latency", p.name, i+1, r.o.Rounds)
 		if err := r.latencies(p, s); err != nil {
@@ -89,26 +80,72 @@ func (r *runner) network(p *path, aims goals) error {
 	return nil
 }
 
-// bandwidths measures every operation with one queue pair, and small writes also
-// with four.
-func (r *runner) bandwidths(p *path, s samples, sizes []int) error {
-	run := func(sample string, verb ndperf.Verb, options ...string) error {
-		if !r.needs(sample, sample+" rate") {
-			return nil
-		}
-		row, err := r.rdma(p, ndperf.Test{Verb: verb, Measure: ndperf.Bandwidth}, append(options, "-D", r.seconds())...)
-		s.add(sample, row.Gbps)
-		s.add(sample+" rate", row.MessageRate)
+// largeTurns is how often in a round the large messages and iperf3 take turns: both vary more from second to second
+// than anything else here does, and a ratio of two figures that were taken far apart is of little use.
+const largeTurns = 3
+
+// smaller are the sizes below large.
+var smaller = sizes[:len(sizes)-1]
+
+// besideTCP measures every operation with these sizes, and plain TCP.
+func (r *runner) besideTCP(p *path, s samples, sizes []int) error {
+	if err := r.bandwidths(p, s, sizes); err != nil {
 		return err
 	}
 	for _, size := range sizes {
+		if !r.needs(fmt.Sprint("tcp", size)) {
+			continue
+		}
+		x, err := r.tcp(p, size, r.seconds())
+		if err != nil {
+			return err
+		}
+		s.add(fmt.Sprint("tcp", size), x.Gbps)
+	}
+	return nil
+}
+
+// largeBesideTCP measures large messages in turn with TCP.
+func (r *runner) largeBesideTCP(p *path, s samples) error {
+	if err := r.besideTCP(p, s, []int{large}); err != nil {
+		return err
+	}
+	if !installed("iperf3") || !r.needs("iperf3") {
+		return nil
+	}
+	v, err := r.iperf3(p, "1M")
+	if err != nil {
+		return err
+	}
+	s.add("iperf3", v)
+	return nil
+}
+
+// bandwidths measures every operation with one queue pair.
+func (r *runner) bandwidths(p *path, s samples, sizes []int) error {
+	for _, size := range sizes {
 		for _, verb := range []ndperf.Verb{ndperf.Write, ndperf.Send, ndperf.Read} {
-			if err := run(fmt.Sprint(verb, size), verb, "-s", fmt.Sprint(size)); err != nil {
+			if err := r.bandwidth(p, s, fmt.Sprint(verb, size), verb, "-s", fmt.Sprint(size)); err != nil {
 				return err
 			}
 		}
 	}
-	return run("four", ndperf.Write, "-s", fmt.Sprint(small), "-q", "4")
+	return nil
+}
+
+// four measures small writes with four queue pairs.
+func (r *runner) four(p *path, s samples) error {
+	return r.bandwidth(p, s, "four", ndperf.Write, "-s", fmt.Sprint(small), "-q", "4")
+}
+
+func (r *runner) bandwidth(p *path, s samples, sample string, verb ndperf.Verb, options ...string) error {
+	if !r.needs(sample, sample+" rate") {
+		return nil
+	}
+	row, err := r.rdma(p, ndperf.Test{Verb: verb, Measure: ndperf.Bandwidth}, append(options, "-D", r.seconds())...)
+	s.add(sample, row.Gbps)
+	s.add(sample+" rate", row.MessageRate)
+	return err
 }
 
 // bandwidthFigures are the rows of bandwidths, with TCP of the same size beside
@@ -145,24 +182,24 @@ func bandwidthFigures(aims goals) []figure {
 const latencyBytes = 8
 
 // latencies measures one-way latencies (reads: whole) of small messages, polling
-// and blocking, next to those of TCP.
+// and blocking, next to those of TCP. Who polls has a processor of its own, ours and TCP's alike: two
+// that the system puts on one wait for each other's turns, microseconds or milliseconds.
 func (r *runner) latencies(p *path, s samples) error {
+	apart := p.apart()
 	for _, verb := range []ndperf.Verb{ndperf.Write, ndperf.Send, ndperf.Read} {
 		if !r.needs(string(verb), string(verb)+" 99") {
 			continue
 		}
-		row, err := r.rdma(p, ndperf.Test{Verb: verb, Measure: ndperf.Latency}, "-s", fmt.Sprint(latencyBytes), "-D", r.seconds())
+		row, err := r.rdma(apart, ndperf.Test{Verb: verb, Measure: ndperf.Latency}, "-s", fmt.Sprint(latencyBytes), "-D", r.seconds())
 		if err != nil {
 			return err
 		}
 		s.latency(string(verb), row.Latency.Typical, row.Latency.P99)
 	}
-	for _, polling := range []bool{false, true} {
-		if err := r.pingPongs(p, s, polling); err != nil {
-			return err
-		}
+	if err := r.pingPongs(p, s, false); err != nil {
+		return err
 	}
-	return nil
+	return r.pingPongs(apart, s, true)
 }
 
 // pingPongs measures messages and TCP, both waiting in the same way. Who sleeps

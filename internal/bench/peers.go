@@ -27,7 +27,7 @@ type peer struct {
 
 // worker starts a worker on a side of a path. It ends with end.
 func (r *runner) worker(p *path, s side) (*peer, error) {
-	x := r.command(p, r.own("bench-worker"))
+	x := r.command(p, s.placed(r.own("bench-worker")))
 	x.cmd.Stdout = nil
 	in, err := x.cmd.StdinPipe()
 	if err != nil {

@@ -18,8 +18,17 @@ import (
 
 // side is where a process runs: on this host, or in a network namespace.
 type side struct {
-	addr  string
-	start func(*exec.Cmd) error // nil: on this host
+	addr      string
+	start     func(*exec.Cmd) error // nil: on this host
+	processor string                // on which everything runs; empty: where the system puts it
+}
+
+// placed makes a command run on the side's processor.
+func (s side) placed(args []string) []string {
+	if s.processor == "" {
+		return args
+	}
+	return append([]string{"taskset", "-c", s.processor}, args...)
 }
 
 // path is a pair of sides with what is measured between them.
@@ -32,6 +41,15 @@ type path struct {
 	driver         int      // its process
 	one            bool     // everything on one processor
 	port           uint16   // of RoCE v2; 0: its own
+}
+
+// apart returns the path with its sides on two processors, where there are two, and taskset.
+func (p *path) apart() *path {
+	q := *p
+	if n := runtime.NumCPU(); n > 1 && !p.one && installed("taskset") {
+		q.server.processor, q.client.processor = strconv.Itoa(n-2), strconv.Itoa(n-1)
+	}
+	return &q
 }
 
 // process is a started command whose output is read.
@@ -75,7 +93,7 @@ func (r *runner) own(args ...string) []string { return append([]string{r.exe}, a
 // says that it serves, runs the client and returns the client's output. Endless
 // servers are killed then; the others end by themselves.
 func (r *runner) pair(p *path, ready string, endless bool, server, client []string) ([]byte, error) {
-	s := r.command(p, server)
+	s := r.command(p, p.server.placed(server))
 	lines, w := io.Pipe()
 	s.cmd.Stdout = w
 	s.cmd.Stderr = io.MultiWriter(w, &s.err)
@@ -95,7 +113,7 @@ func (r *runner) pair(p *path, ready string, endless bool, server, client []stri
 		}
 	}
 	go io.Copy(io.Discard, in)
-	c := r.command(p, client)
+	c := r.command(p, p.client.placed(client))
 	err := p.client.begin(c)
 	if err == nil {
 		err = c.wait()

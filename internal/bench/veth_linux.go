@@ -120,8 +120,8 @@ func vethPath(mtu int) (*path, func() error, error) {
 	}
 	return &path{
 		name:   fmt.Sprintf("veth MTU %d", mtu),
-		server: side{vethAddrs[0].IP.String(), startIn(v.a)},
-		client: side{vethAddrs[1].IP.String(), startIn(v.b)},
+		server: side{addr: vethAddrs[0].IP.String(), start: startIn(v.a)},
+		client: side{addr: vethAddrs[1].IP.String(), start: startIn(v.b)},
 		more:   []string{"--mode", "embedded"},
 	}, v.close, nil
 }
