@@ -148,13 +148,14 @@ func exitStatus(env tool.Env, err error) int {
 	var usage *tool.UsageError
 	var field *driver.FieldError
 	var setting *impair.FieldError
+	var config *driver.ConfigError
 	var silent silentError
 	switch {
 	case err == nil:
 		return tool.Success
 	case errors.As(err, &silent):
 		return silent.status
-	case errors.As(err, &usage), errors.As(err, &field), errors.As(err, &setting):
+	case errors.As(err, &usage), errors.As(err, &field), errors.As(err, &setting), errors.As(err, &config):
 		env.Errorf("%s", oneLine(err))
 		return tool.Usage
 	}

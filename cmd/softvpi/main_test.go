@@ -48,6 +48,41 @@ func TestWrongCommandLines(t *testing.T) {
 	}
 }
 
+// What is wrong in a configuration file is bad usage, whichever command reads it; a file that is not there is the system's refusal, or the
+// option's.
+func TestWrongConfigurations(t *testing.T) {
+	t.Setenv("SOFTVPI_STATE", t.TempDir())
+	t.Setenv("IBDIAG_CONFIG_PATH", t.TempDir())
+	file := filepath.Join(t.TempDir(), "wrong")
+	for _, c := range []struct {
+		text string
+		args []string
+		want string
+	}{
+		{`{"nonsense": 1}`, []string{"up", "--config", file}, `unknown field "nonsense"; allowed: socket, state, `},
+		{`{"subnet_manager": {"x": 1}, "adapters": [{"link": "cable"}]}`, []string{"up", "--config", file}, `unknown field "x"; allowed: `},
+		{`{"web": 3}`, []string{"up", "--config", file}, "web is a number; allowed: a string"},
+		{`{"adapters": {}}`, []string{"up", "--config", file}, "adapters is an object; allowed: an array"},
+		{`[]`, []string{"up", "--config", file}, "the configuration is an array; allowed: an object"},
+		{`{"readers": "all"}`, []string{"up", "--config", file}, `readers is "all"; allowed: owner, group, everyone`},
+		{`{`, []string{"up", "--config", file}, "not a configuration: unexpected EOF"},
+		{`{} {}`, []string{"up", "--config", file}, "something follows the configuration object; allowed: one JSON object"},
+		{"x\n", []string{"fabric", "run", file}, "netlist line 1: "},
+		{"nonsense 1\n", []string{"opensm", "-F", file}, "line 1: nonsense"},
+		{"x=\n", []string{"opensm", "-P", file}, "partition configuration (-P): "},
+		{"timeout=abc\n", []string{"smpquery", "-z", file, "nodeinfo", "1"}, `timeout is "abc"; allowed: `},
+		{"zzz\n", []string{"ibnetdiscover", "--node-name-map", file}, `--node-name-map: ` + file + `, line 1: "zzz" is no name; allowed: `},
+	} {
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		status, _, stderr := call(t, "softvpi", c.args...)
+		if status != 2 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, file) && !strings.Contains(stderr, "readers") {
+			t.Errorf("%q with %q: status %d, %q; want 2 and one line with %q", c.args, c.text, status, stderr, c.want)
+		}
+	}
+}
+
 func TestToolsRunByTheirName(t *testing.T) {
 	for _, name := range toolNames() {
 		status, stdout, stderr := call(t, name, "-h")

@@ -1,12 +1,14 @@
 package driver
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
+	"reflect"
 	"runtime"
 	"strings"
 	"time"
@@ -100,8 +102,18 @@ func fieldError(field, value, allowed string) *FieldError {
 	return &FieldError{Field: field, Value: value, Allowed: allowed}
 }
 
+// A ConfigError is what is wrong in a configuration file.
+type ConfigError struct {
+	Path string
+	Err  error // names the field and the allowed values
+}
+
+func (e *ConfigError) Error() string { return e.Path + ": " + e.Err.Error() }
+
+func (e *ConfigError) Unwrap() error { return e.Err }
+
 // Load reads the configuration file at path. Fields that do not exist are
-// refused.
+// refused. Errors are *ConfigError for what the file says, and the system's.
 func Load(path string) (Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -110,7 +122,7 @@ func Load(path string) (Config, error) {
 	defer f.Close()
 	c, err := decode(f)
 	if err != nil {
-		return Config{}, fmt.Errorf("%s: %w", path, err)
+		return Config{}, &ConfigError{path, err}
 	}
 	return c, nil
 }
@@ -144,13 +156,32 @@ func describe(err error) error {
 	}
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return fieldError(kind.Field, "a "+kind.Value, "a "+kind.Type.String())
+		return fieldError(cmp.Or(kind.Field, "the configuration"), article(kind.Value), article(wanted(kind.Type)))
 	}
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		return fmt.Errorf("not JSON at byte %d: %s", syntax.Offset, syntax.Error())
 	}
 	return fmt.Errorf("not a configuration: %s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// wanted is the JSON of a field that is a Go type.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map, reflect.Pointer:
+		return "object"
+	case reflect.Slice, reflect.Array:
+		return "array"
+	}
+	return t.String()
+}
+
+// article puts a word behind its article.
+func article(word string) string {
+	if strings.ContainsRune("aeiou", rune(word[0])) && !strings.HasPrefix(word, "uint") {
+		return "an " + word
+	}
+	return "a " + word
 }
 
 // DefaultAdapters are the adapters of a driver that is given none. macOS has

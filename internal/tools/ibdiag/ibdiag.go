@@ -83,7 +83,7 @@ func Run(ctx context.Context, env tool.Env, t Tool) int {
 
 func (s *Session) run(t Tool) error {
 	if err := s.configure(configPath()); err != nil {
-		return err
+		return tool.Usagef("%v", err)
 	}
 	args, err := s.parse(t)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Session) run(t Tool) error {
 	}
 	if s.nameMapFile != "" {
 		if s.Node, err = ReadNames(s.nameMapFile); err != nil {
-			return err
+			return tool.Usagef("--node-name-map: %v", err)
 		}
 	}
 	if t.Offline {
