@@ -247,16 +247,34 @@ func (r *runner) pingPongs(p *path, s samples, polling bool) error {
 	if !installed("sockperf") || !needs("sockperf "+how) {
 		return nil
 	}
-	var more []string
+	measure := func(p *path) (float64, float64, error) { return r.sockperf(p) }
 	if polling {
-		more = []string{"--nonblocked"}
+		measure = r.leastSockperf
 	}
-	typical, p99, err := r.sockperf(p, more...)
+	typical, p99, err := measure(p)
 	if err != nil {
 		return err
 	}
 	s.latency("sockperf "+how, typical, p99)
 	return nil
+}
+
+// leastSockperf measures sockperf that polls with each end on a processor of its own, and where the system puts them,
+// which is often a little faster, and at times a thousandfold slower: the better one counts.
+func (r *runner) leastSockperf(p *path) (typical, p99 float64, err error) {
+	if typical, p99, err = r.sockperf(p, "--nonblocked"); err != nil {
+		return 0, 0, err
+	}
+	loose := *p
+	loose.server.processor, loose.client.processor = "", ""
+	other, other99, err := r.sockperf(&loose, "--nonblocked")
+	if err != nil {
+		return 0, 0, err
+	}
+	if other < typical {
+		return other, other99, nil
+	}
+	return typical, p99, nil
 }
 
 func (s samples) latency(name string, typical, p99 float64) {
