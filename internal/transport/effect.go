@@ -23,10 +23,10 @@ type effect struct {
 // effects is the packets with copies under way, and those behind them.
 type effects struct {
 	queue   queue[effect]
-	first   uint64 // serial number of the oldest
-	started int    // copies of the packet being carried out
-	held    effect // its completion
-	psn     ib.PSN // before the oldest: what an ACK may show
+	first   uint64  // serial number of the oldest
+	started int     // copies of the packet being carried out
+	held    *effect // its completion; made for the first: few queue pairs ever have one
+	psn     ib.PSN  // before the oldest: what an ACK may show
 	msn     uint32
 }
 
@@ -58,6 +58,9 @@ func (q *QP) deliver(c Completion) {
 		*q.eng.completions.push() = c
 		return
 	}
+	if f.held == nil {
+		f.held = new(effect)
+	}
 	f.held.completion, f.held.completes = c, true
 }
 
@@ -72,9 +75,11 @@ func (q *QP) settleEffect(psn ib.PSN, msn uint32, answer bool) {
 		f.psn, f.msn = psn, msn
 	}
 	v := f.queue.push()
-	*v = f.held
+	if *v = (effect{}); f.held != nil {
+		*v, *f.held = *f.held, effect{}
+	}
 	v.copies, v.psn, v.msn, v.answer = f.started, q.resp.psn, q.resp.msn, answer
-	f.held, f.started = effect{}, 0
+	f.started = 0
 }
 
 // effectCopied notes the end of a copy of an effect and shows what may be shown.
@@ -134,7 +139,7 @@ func (q *QP) effectFailed(i int) {
 // it has.
 func (q *QP) dropEffects(deliver bool) {
 	f := &q.resp.effects
-	f.held, f.started = effect{}, 0
+	f.held, f.started = nil, 0
 	f.first += uint64(f.queue.len())
 	for f.queue.len() > 0 {
 		var v [1]effect
