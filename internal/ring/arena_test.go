@@ -2,8 +2,8 @@ package ring
 
 import (
 	"bytes"
-	"slices"
 	"errors"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
