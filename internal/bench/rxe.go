@@ -33,7 +33,7 @@ func (r *runner) rxe() error {
 		return errors.Join(errSkip{err.Error()}, closeHost())
 	}
 	pair := &path{name: "one processor, next to Soft-RoCE", server: side{start: start}, client: side{start: start}, one: true}
-	// Frames are received before the system loses any.
+	// Where every packet comes singly the ring of frames costs a tenth: each is shown to it.
 	lossy := &path{name: lossRxePart, client: side{start: single}, one: true, env: []string{"SOFTVPI_FRAMES=off"}}
 	return errors.Join(r.besideRxe(pair, lossy), closeSingle(), closeHost())
 }
