@@ -12,7 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/link/cable"
-	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/internal/tun"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -145,8 +145,8 @@ func (s *SubnetManager) complete() error {
 		return fieldError("subnet_manager.lmc", fmt.Sprint(s.LMC), "0 to 7")
 	}
 	for _, e := range s.Routing {
-		if !slices.Contains(subnet.EngineNames(), e) {
-			return fieldError("subnet_manager.routing", fmt.Sprintf("%q", e), strings.Join(subnet.EngineNames(), ", "))
+		if !slices.Contains(routing.EngineNames(), e) {
+			return fieldError("subnet_manager.routing", fmt.Sprintf("%q", e), strings.Join(routing.EngineNames(), ", "))
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -121,8 +122,8 @@ func (c *Config) check() error {
 		}
 	}
 	for _, e := range c.Engines {
-		if e != "no_fallback" && !slices.Contains(EngineNames(), e) {
-			return &ConfigError{"routing engine", fmt.Sprintf("%q", e), fmt.Sprintf("one of %v", EngineNames())}
+		if e != "no_fallback" && !slices.Contains(routing.EngineNames(), e) {
+			return &ConfigError{"routing engine", fmt.Sprintf("%q", e), fmt.Sprintf("one of %v", routing.EngineNames())}
 		}
 	}
 	if c.Timeout < 0 || c.Sweep < 0 || c.PollInterval < 0 {

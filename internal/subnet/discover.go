@@ -2,6 +2,7 @@ package subnet
 
 import (
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -126,7 +127,7 @@ func impossible(i *mad.NodeInfo, beyond bool) string {
 	switch {
 	case i.NodeType < mad.NodeCA || i.NodeType > mad.NodeRouter:
 		return "it is of " + i.NodeType.String() + ", want 1 to 3"
-	case i.NumPorts == 0 || i.NumPorts > MaxPorts:
+	case i.NumPorts == 0 || i.NumPorts > routing.MaxPorts:
 		return "it has a number of ports that is not 1 to 254"
 	case i.LocalPortNum > i.NumPorts || i.LocalPortNum == 0 && (beyond || i.NodeType != mad.NodeSwitch):
 		return "the request came by a port that it does not have"

@@ -4,10 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
-	"pgregory.net/rapid"
 )
 
 // bench is a fabric for tests: nodes that answer subnet management as the specification has it, or lie.
@@ -56,7 +58,7 @@ func (b *bench) node(name string, kind mad.NodeType, ports int) *benchNode {
 	n.sw = mad.SwitchInfo{LinearFDBCap: 0xc000, MulticastFDBCap: 1024, PartitionEnforcementCap: 32, InboundEnforcementCap: true, OutboundEnforcementCap: true}
 	n.lft = make([]byte, 0xc000)
 	for i := range n.lft {
-		n.lft[i] = NoPort
+		n.lft[i] = routing.NoPort
 	}
 	for p := range n.ports {
 		n.ports[p].info = mad.PortInfo{PortState: mad.PortDown, PortPhysicalState: mad.PhysicalPolling, MTUCap: 5, VLCap: 4, LinkWidthActive: 2, LinkSpeedActive: 4,

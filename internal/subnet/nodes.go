@@ -134,3 +134,6 @@ func (n *Subnet) EndPortOfGUID(guid uint64) int32 {
 func linked(i *mad.PortInfo) bool {
 	return i.PortState >= mad.PortInit && i.PortState <= mad.PortActive
 }
+
+// none is the index of no node, port or switch.
+const none = int32(-1)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -56,7 +57,7 @@ func TestConfiguredLanes(t *testing.T) {
 func TestLanesOfRoutesComeFirst(t *testing.T) {
 	q := DefaultQoS()
 	q.Switch.SLtoVL[1] = 0
-	s := &SM{routes: &Routes{Lanes: 2}, cfg: Config{QoS: q}}
+	s := &SM{routes: &routing.Routes{Lanes: 2}, cfg: Config{QoS: q}}
 	if s.qos().Switch.SLtoVL[1] != 1 {
 		t.Error("service level 1 is not on lane 1")
 	}

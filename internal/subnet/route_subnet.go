@@ -2,11 +2,13 @@ package subnet
 
 import (
 	"slices"
+
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 )
 
 // buildGraph makes the graph of the subnet: switches by node GUID, so that the same subnet has the same routes
 // whatever the order in which it was found.
-func (s *SM) buildGraph() *Graph {
+func (s *SM) buildGraph() *routing.Graph {
 	n := s.cur
 	s.sws = slices.Clone(n.Switches)
 	slices.SortFunc(s.sws, func(a, b int32) int {
@@ -24,16 +26,16 @@ func (s *SM) buildGraph() *Graph {
 		s.swOf[node] = int32(i)
 		guids[i], ports[i] = n.Nodes[node].Info.NodeGUID, n.Nodes[node].Info.NumPorts
 	}
-	g := NewGraph(guids, ports)
+	g := routing.NewGraph(guids, ports)
 	for i := range n.Ports {
 		a, b := int32(i), n.Ports[i].Peer
 		if b > a && n.isSwitch(a) && n.isSwitch(b) {
 			_ = g.Connect(s.swOf[n.Ports[a].Node], n.Ports[a].Num, s.swOf[n.Ports[b].Node], n.Ports[b].Num)
 		}
 	}
-	targets := make([]Target, 0, len(s.wantLID))
+	targets := make([]routing.Target, 0, len(s.wantLID))
 	for p, lid := range s.wantLID {
-		t := Target{LID: lid, Count: s.lidCount(p)}
+		t := routing.Target{LID: lid, Count: s.lidCount(p)}
 		switch q := n.Ports[p].Peer; {
 		case n.isSwitch(p):
 			t.Switch = s.swOf[n.Ports[p].Node]
@@ -44,7 +46,7 @@ func (s *SM) buildGraph() *Graph {
 		}
 		targets = append(targets, t)
 	}
-	slices.SortFunc(targets, func(a, b Target) int { return int(a.LID) - int(b.LID) })
+	slices.SortFunc(targets, func(a, b routing.Target) int { return int(a.LID) - int(b.LID) })
 	for _, t := range targets {
 		_ = g.Attach(t)
 	}
@@ -54,24 +56,24 @@ func (s *SM) buildGraph() *Graph {
 // route routes the subnet.
 func (s *SM) route() error {
 	g := s.buildGraph()
-	o := Options{ConnectRoots: s.cfg.ConnectRoots, MaxLanes: s.lanes()}
+	o := routing.Options{ConnectRoots: s.cfg.ConnectRoots, MaxLanes: s.lanes()}
 	for _, guid := range s.cfg.Roots {
 		if i, ok := s.cur.byNode[guid]; ok && s.swOf[i] != none {
 			o.Roots = append(o.Roots, s.swOf[i])
 		}
 	}
-	if s.routes != nil && g.equal(s.graph) && o.equal(&s.routedBy) {
+	if s.routes != nil && g.Equal(s.graph) && o.Equal(&s.routedBy) {
 		s.say(EventRouted, "%d switches, %d end ports, highest LID %d, routed as before by %s, %d lanes", g.Switches(), len(s.wantLID), s.routes.Top, s.routes.Engine, s.routes.Lanes)
 		return nil // engines are pure: they would find the same
 	}
-	r, failed, err := Route(g, s.cfg.Engines, o)
+	r, failed, err := routing.Route(g, s.cfg.Engines, o)
 	for _, f := range failed {
 		s.problem("%v", f)
 	}
 	if err != nil {
 		return err
 	}
-	if len(r.lft) > 0 && r.Top > 0 {
+	if g.Switches() > 0 && r.Top > 0 {
 		for _, node := range s.sws {
 			if info := s.cur.Nodes[node].SwInfo; info != nil && int(info.LinearFDBCap) <= r.Top {
 				s.problem("%s has room for %d LIDs in its forwarding table, the highest LID is %d", s.cur.Name(s.cur.Nodes[node].First), info.LinearFDBCap, r.Top)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -225,8 +226,8 @@ func (a *administration) eachLFT(p int32, emit func([]byte)) {
 	if t == nil {
 		return
 	}
-	for b := 0; (b+1)*BlockLen <= len(t.lft); b++ {
-		r := mad.LFTRecord{LID: a.sm.live.Ports[p].Info.LID, Block: uint16(b), Table: mad.LinearForwardingTable(t.lft[b*BlockLen:])}
+	for b := 0; (b+1)*routing.BlockLen <= len(t.lft); b++ {
+		r := mad.LFTRecord{LID: a.sm.live.Ports[p].Info.LID, Block: uint16(b), Table: mad.LinearForwardingTable(t.lft[b*routing.BlockLen:])}
 		emit(r.Append(nil))
 	}
 }

@@ -3,14 +3,15 @@ package subnet
 import (
 	"encoding/binary"
 
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
 // paths is how packets of the subnet that was brought up travel.
 type paths struct {
-	graph  *Graph
-	routes *Routes
+	graph  *routing.Graph
+	routes *routing.Routes
 	swOf   []int32 // by node
 }
 
@@ -60,7 +61,7 @@ func (a *administration) follow(from, to int32, lid ib.LID) (w way, ok bool) {
 	for range len(n.Switches) + 1 {
 		node := &n.Nodes[n.Ports[p].Node]
 		sw := t.swOf[n.Ports[p].Node]
-		if sw == none || int(lid) >= t.routes.stride {
+		if sw == none || int(lid) >= len(t.routes.Table(sw)) {
 			return w, false
 		}
 		out := node.First + int32(t.routes.Table(sw)[lid])

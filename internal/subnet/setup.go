@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -128,12 +129,12 @@ func (s *SM) setUpSwitch(node int32) {
 		return
 	}
 	table := s.routes.Table(s.swOf[node])
-	for b := 0; b*BlockLen < len(table); b++ {
-		block := table[b*BlockLen : (b+1)*BlockLen]
-		if t.lft != nil && (b+1)*BlockLen <= len(t.lft) && string(t.lft[b*BlockLen:(b+1)*BlockLen]) == string(block) {
+	for b := 0; b*routing.BlockLen < len(table); b++ {
+		block := table[b*routing.BlockLen : (b+1)*routing.BlockLen]
+		if t.lft != nil && (b+1)*routing.BlockLen <= len(t.lft) && string(t.lft[b*routing.BlockLen:(b+1)*routing.BlockLen]) == string(block) {
 			continue
 		}
-		if b*BlockLen >= int(nd.SwInfo.LinearFDBCap) {
+		if b*routing.BlockLen >= int(nd.SwInfo.LinearFDBCap) {
 			break
 		}
 		s.x.push(work{at: nd.First, attr: mad.AttrLinearForwardingTable, mod: uint32(b), set: true})
@@ -178,7 +179,7 @@ func (s *SM) fill(w *work, smp *mad.SMP) bool {
 		}
 		d.Append(smp.Data[:0])
 	case mad.AttrLinearForwardingTable:
-		copy(smp.Data[:], s.tables[node.Info.NodeGUID].lft[int(w.mod)*BlockLen:])
+		copy(smp.Data[:], s.tables[node.Info.NodeGUID].lft[int(w.mod)*routing.BlockLen:])
 	case mad.AttrMulticastForwardingTable:
 		t := s.tables[node.Info.NodeGUID].mft[w.mod]
 		t.Append(smp.Data[:0])

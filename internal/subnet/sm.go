@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -31,21 +32,21 @@ type SM struct {
 	x     exchange
 	stage stage
 
-	cur      *Subnet // being looked at, or the last one that was
-	live     *Subnet // the last that was brought up, which is what the administration answers from; nil before
-	graph    *Graph  // of cur, with the routes
-	routes   *Routes
-	routedBy Options // of routes
-	sws      []int32 // node of each switch of the graph
-	swOf     []int32 // by node: its number in the graph
-	paths    paths   // of live
+	cur      *Subnet        // being looked at, or the last one that was
+	live     *Subnet        // the last that was brought up, which is what the administration answers from; nil before
+	graph    *routing.Graph // of cur, with the routes
+	routes   *routing.Routes
+	routedBy routing.Options // of routes
+	sws      []int32         // node of each switch of the graph
+	swOf     []int32         // by node: its number in the graph
+	paths    paths           // of live
 
 	wantLID map[int32]ib.LID   // by end port of cur
 	tables  map[uint64]*tables // by node GUID: what switches are known to have
 	lids    map[uint64]LIDRange
 
-	tree          *SpanningTree // of treeOf
-	treeOf        *Graph
+	tree          *routing.SpanningTree // of treeOf
+	treeOf        *routing.Graph
 	groupsChanged bool // multicast tables are to be written
 	firstDone     bool // a first sweep as master has been completed
 	inheriting    bool // that is to be done, having become master
@@ -138,7 +139,7 @@ func (s *SM) Busy() bool { return s.stage != stageIdle }
 func (s *SM) Subnet() *Subnet { return s.live }
 
 // Routing is the graph of the last subnet and its routes, nil before.
-func (s *SM) Routing() (*Graph, *Routes) { return s.paths.graph, s.paths.routes }
+func (s *SM) Routing() (*routing.Graph, *routing.Routes) { return s.paths.graph, s.paths.routes }
 
 // LIDs are what ports have or had, by port GUID, to be kept for the next start. It is not to be written.
 func (s *SM) LIDs() map[uint64]LIDRange { return s.lids }

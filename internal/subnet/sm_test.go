@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
-	"pgregory.net/rapid"
 )
 
 func (b *bench) mustBeUp() {
@@ -331,7 +333,12 @@ func TestLanesAreWritten(t *testing.T) {
 	sm := b.start(h[0], Config{Engines: []string{"dfsssp"}})
 	b.run(time.Second)
 	b.check(h[0])
-	if g, r := sm.Routing(); r.Lanes < 2 || loopOf(g, r, true) != nil {
+	g, r := sm.Routing()
+	rules := routing.LaneRules{
+		SL: func(source int, lid ib.LID) uint8 { return r.SL(g.Targets[source].Switch, lid) },
+		VL: func(_ int32, _, _, sl uint8) uint8 { return sl },
+	}
+	if r.Lanes < 2 || routing.CreditLoop(g, r.Table, rules) != nil {
 		t.Fatalf("%d lanes", r.Lanes)
 	}
 	if got := h[0].ports[1].sl[0]; got != [8]byte{0x01, 0x23, 0x45, 0x67, 0x01, 0x23, 0x45, 0x67} {
@@ -374,7 +381,7 @@ func TestRandomSubnets(t *testing.T) {
 		rate := rapid.IntRange(0, 3).Draw(t, "lost of 10")
 		seed := rapid.Uint32().Draw(t, "seed")
 		b.lose = func() bool { seed = seed*1664525 + 1013904223; return int(seed>>16)%10 < rate }
-		engine := rapid.SampledFrom(EngineNames()).Draw(t, "engine")
+		engine := rapid.SampledFrom(routing.EngineNames()).Draw(t, "engine")
 		b.start(home, Config{Sweep: time.Second, Retries: 6, Engines: []string{engine}})
 		b.run(5 * time.Second)
 		for range rapid.IntRange(0, 4).Draw(t, "faults") {

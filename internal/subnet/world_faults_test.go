@@ -4,10 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/wire/mad"
-	"pgregory.net/rapid"
 )
 
 // cable is a link by its place at one end.
@@ -75,7 +77,7 @@ func TestRandomFaults(t *testing.T) {
 			}
 		}
 		cfg := subnet.Config{Sweep: 2 * time.Second, PollInterval: time.Second, PollRetries: 2, Retries: 5, Timeout: 20 * time.Millisecond,
-			LMC: uint8(rapid.IntRange(0, 2).Draw(t, "LMC")), Engines: []string{rapid.SampledFrom(subnet.EngineNames()).Draw(t, "engine")}}
+			LMC: uint8(rapid.IntRange(0, 2).Draw(t, "LMC")), Engines: []string{rapid.SampledFrom(routing.EngineNames()).Draw(t, "engine")}}
 		if rapid.Bool().Draw(t, "key") {
 			cfg.MKey, cfg.MKeyProtect, cfg.MKeyLease = 7, 1, 5
 		}

@@ -2,7 +2,7 @@ package ibdiagnet
 
 import (
 	"github.com/softvpi/softvpi/internal/discovery"
-	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/internal/tools/ibdiag"
 	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -34,13 +34,13 @@ type mapping struct {
 }
 
 // creditLoop looks for packets that can wait for each other in a circle; warnings are what is not known of their lanes.
-func (c *check) creditLoop(r *routed) (loop *subnet.Cycle, warnings int) {
+func (c *check) creditLoop(r *routed) (loop *routing.Cycle, warnings int) {
 	l := &lanes{check: c, r: r, mappings: map[mapping]mad.SLtoVLMappingTable{}}
 	if !l.readLevels() {
 		warnings++
 		c.Printf("-W- Subnet administration does not tell the service levels of paths: all are taken to be 0\n")
 	}
-	rules := subnet.LaneRules{VL: l.lane}
+	rules := routing.LaneRules{VL: l.lane}
 	if l.levels != nil {
 		rules.SL = func(source int, lid ib.LID) uint8 {
 			if t := l.levels[source]; int(lid) < len(t) {
@@ -49,7 +49,7 @@ func (c *check) creditLoop(r *routed) (loop *subnet.Cycle, warnings int) {
 			return 0
 		}
 	}
-	loop = subnet.CreditLoop(r.graph, r.table, rules)
+	loop = routing.CreditLoop(r.graph, r.table, rules)
 	if l.unknown > 0 {
 		warnings++
 		c.Printf("-W- %d tables of service levels are not known: there a service level is taken to be on the lane of its number\n", l.unknown)

@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/discovery"
-	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 )
 
 // routed is the fabric as routing sees it: its switches, the links between them, the LIDs behind their ports and their tables.
 type routed struct {
-	graph    *subnet.Graph
+	graph    *routing.Graph
 	switches []*discovery.Node
 	number   map[*discovery.Node]int32
 	ports    []*discovery.Port // adapters' ports behind switches, by LID
@@ -27,10 +27,10 @@ func (c *check) newRouted(tables map[*discovery.Node][]uint8) *routed {
 		if n.IsSwitch() {
 			r.number[n] = int32(len(r.switches))
 			r.switches, r.tables = append(r.switches, n), append(r.tables, tables[n])
-			guids, counts = append(guids, n.Info.NodeGUID), append(counts, min(n.Info.NumPorts, subnet.MaxPorts))
+			guids, counts = append(guids, n.Info.NodeGUID), append(counts, min(n.Info.NumPorts, routing.MaxPorts))
 		}
 	}
-	r.graph = subnet.NewGraph(guids, counts)
+	r.graph = routing.NewGraph(guids, counts)
 	for _, p := range c.ports(false) {
 		if q := p.Remote; q != nil && p.Node.IsSwitch() && q.Node.IsSwitch() && !c.before(q, p) {
 			_ = r.graph.Connect(r.number[p.Node], p.Num, r.number[q.Node], q.Num)
@@ -39,7 +39,7 @@ func (c *check) newRouted(tables map[*discovery.Node][]uint8) *routed {
 	ends := c.ports(true)
 	slices.SortFunc(ends, func(a, b *discovery.Port) int { return cmp.Compare(a.BaseLID(), b.BaseLID()) })
 	for _, p := range ends {
-		t := subnet.Target{LID: p.BaseLID(), Count: 1 << p.LMC}
+		t := routing.Target{LID: p.BaseLID(), Count: 1 << p.LMC}
 		switch {
 		case t.LID == 0:
 			continue

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -280,8 +281,8 @@ func unknown(shown, name string) error {
 func setEngines(o *options, v string) error {
 	o.cfg.Engines = strings.Split(v, ",")
 	for i, e := range o.cfg.Engines {
-		if last := i == len(o.cfg.Engines)-1; !slices.Contains(subnet.EngineNames(), e) && !(e == "no_fallback" && last && i > 0) {
-			return fmt.Errorf("engine %q; allowed: %s, and no_fallback as the last", e, strings.Join(subnet.EngineNames(), ", "))
+		if last := i == len(o.cfg.Engines)-1; !slices.Contains(routing.EngineNames(), e) && !(e == "no_fallback" && last && i > 0) {
+			return fmt.Errorf("engine %q; allowed: %s, and no_fallback as the last", e, strings.Join(routing.EngineNames(), ", "))
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package subnet
+package routing
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package subnet
+package routing
 
 // FatTree routes trees of switches whose links all join one level and the next, with all hosts at the
 // lowest: full or thinned, with any number of levels. Every host gets a root of its own, in turn, through

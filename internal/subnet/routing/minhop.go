@@ -1,4 +1,4 @@
-package subnet
+package routing
 
 // MinHop gives every switch a shortest way to every LID and spreads the LIDs of hosts evenly over the
 // ports that begin one. It pays no heed to credit loops: on rings and tori there will be some.

@@ -1,4 +1,4 @@
-package subnet
+package routing
 
 import (
 	"errors"
@@ -57,7 +57,8 @@ type Options struct {
 	MaxLanes     int     // DFSSSP: how many data lanes there are at most, 1 to 15; 0 means 8
 }
 
-func (o *Options) equal(p *Options) bool {
+// Equal tells whether an engine is told the same.
+func (o *Options) Equal(p *Options) bool {
 	return slices.Equal(o.Roots, p.Roots) && o.ConnectRoots == p.ConnectRoots && o.MaxLanes == p.MaxLanes
 }
 

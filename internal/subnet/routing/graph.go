@@ -1,4 +1,4 @@
-package subnet
+package routing
 
 import (
 	"fmt"
@@ -123,8 +123,8 @@ func (g *Graph) Attach(t Target) error {
 	return nil
 }
 
-// equal tells whether two graphs have the same switches, links and targets.
-func (g *Graph) equal(h *Graph) bool {
+// Equal tells whether two graphs have the same switches, links and targets.
+func (g *Graph) Equal(h *Graph) bool {
 	return h != nil && slices.Equal(g.GUID, h.GUID) && slices.Equal(g.Targets, h.Targets) && slices.Equal(g.first, h.first) &&
 		slices.Equal(g.peer, h.peer) && slices.Equal(g.far, h.far)
 }

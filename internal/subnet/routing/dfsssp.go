@@ -1,4 +1,4 @@
-package subnet
+package routing
 
 // SSSP gives every LID its shortest paths one after the other, and lets each take the links over which
 // the fewest paths run so far: a global balance in place of MinHop's balance of each switch. It pays no heed to credit
