@@ -99,11 +99,7 @@ func (c *Client) call(ctx context.Context, op opcode, body []byte) (reply, error
 		return reply{}, err
 	}
 	if err := c.send(op, id, body); err != nil {
-		c.calls.take(id)
-		if e := c.calls.failure(); e != nil {
-			err = e
-		}
-		return reply{}, removed(err)
+		return reply{}, c.unsent(id, ch, err)
 	}
 	if r, ok := c.answered(ctx, ch); ok {
 		return r, r.err
@@ -120,6 +116,22 @@ func (c *Client) call(ctx context.Context, op opcode, body []byte) (reply, error
 	}
 	c.tracks.left(c)
 	return reply{}, command.Ended(ctx)
+}
+
+// unsent is the error of a request that could not be sent: what the driver said before it
+// ended the stream, where the reader of that finds it soon.
+func (c *Client) unsent(id uint64, ch chan reply, err error) error {
+	grace := time.NewTimer(cancelGrace)
+	defer grace.Stop()
+	select {
+	case r := <-ch:
+		if r.err != nil {
+			err = r.err
+		}
+	case <-grace.C:
+		c.calls.take(id)
+	}
+	return removed(err)
 }
 
 // answered waits for the answer to a request; false: the context ended first. Where the
