@@ -15,6 +15,7 @@ var (
 	_ sharer  = (*ipc.Client)(nil)
 
 	_ introducer = (*ipc.Client)(nil)
+	_ carrier    = (*ipc.Client)(nil)
 )
 
 // Attach returns a session with the adapters of the driver process that listens

@@ -34,6 +34,20 @@ type backend interface {
 
 var _ backend = (*device.Client)(nil)
 
+// carrier is a backend whose answers and events come from another process, and are taken by
+// whoever waits for one, for all.
+type carrier interface {
+	// Deliver has events go to take as they come, where it reports that it took them;
+	// others go to Events. It must not wait for anything.
+	Deliver(take func(*command.Event) bool)
+	// Await waits until done is closed or has a token, which it takes. The error is that of ctx.
+	Await(ctx context.Context, done <-chan struct{}) error
+	// BeginConnect and BeginAccept do not wait for the answer to a command: then is told, and must
+	// not wait for anything. An error means that nothing was begun.
+	BeginConnect(ctx context.Context, q command.CMConnect, then func(command.Handle, error)) error
+	BeginAccept(ctx context.Context, q command.CMAccept, then func(error)) error
+}
+
 // introducer is a backend that may let a QP carry its requests out in its peer's
 // memory.
 type introducer interface {

@@ -47,6 +47,7 @@ type cmID struct {
 	number  command.Handle // 0: not made yet
 	state   cmState
 	err     error         // why the attempt failed
+	refused error         // why the adapter does not accept as it was asked to
 	changed chan struct{} // closed at the next change; nil while nobody waits
 	down    chan struct{} // closed when a connection that was up has ended; nil while nobody asked
 	adapter uint32
@@ -175,6 +176,11 @@ func (c *cmID) take(e *command.Event) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.see(e)
+}
+
+// see is take for what is no request; the lock is held.
+func (c *cmID) see(e *command.Event) {
 	c.name(e.Object)
 	switch e.Type {
 	case command.EventConnectResponse:
@@ -264,11 +270,22 @@ func (c *cmID) await(ctx context.Context, in cmState) (cmState, error) {
 		if state != in {
 			return state, err
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return in, ctx.Err()
+		if err := c.host.await(ctx, changed); err != nil {
+			return in, err
 		}
+	}
+}
+
+// await waits until done is closed or has a token, which it takes. The error is that of ctx.
+func (h *Host) await(ctx context.Context, done <-chan struct{}) error {
+	if h.carrier != nil {
+		return h.carrier.Await(ctx, done)
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -62,21 +62,32 @@ func (id *ID) request(ctx context.Context, op string, remote netip.AddrPort, qp 
 		qp.inUse.Store(true)
 		cmd.QP = qp.handle
 	}
-	h, err := c.host.backend.CMConnect(ctx, cmd)
-	if err != nil {
-		err = c.unroutable(wrapCtxAddr(ctx, op, remote, err))
-		c.mu.Lock()
-		c.end(cmFailed, err)
-		c.mu.Unlock()
-		return err
-	}
-	c.made(h)
+	c.begin(ctx, op, remote, &cmd)
 	state, err := c.await(ctx, cmConnecting)
 	if state == cmConnecting { // ctx ended
 		_ = id.Close()
 		return wrapAddr(op, remote, err)
 	}
-	return err
+	return c.unroutable(err)
+}
+
+// begin asks the adapter to connect. Where the answer is of another process it is not waited for. A failure
+// ends the attempt.
+func (c *cmID) begin(ctx context.Context, op string, remote netip.AddrPort, cmd *command.CMConnect) {
+	answer := func(h command.Handle, err error) {
+		if err == nil {
+			c.made(h)
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.end(cmFailed, wrapCtxAddr(ctx, op, remote, err))
+	}
+	if c.host.carrier == nil {
+		answer(c.host.backend.CMConnect(ctx, *cmd))
+	} else if err := c.host.carrier.BeginConnect(ctx, *cmd, answer); err != nil {
+		answer(0, err)
+	}
 }
 
 // made takes the handle of an id that the attempt to connect has made. One that was
@@ -89,7 +100,7 @@ func (c *cmID) made(h command.Handle) {
 	}
 	c.mu.Unlock()
 	if closed {
-		_ = c.host.backend.Destroy(c.host.ctx, command.KindCM, h)
+		go func() { _ = c.host.backend.Destroy(c.host.ctx, command.KindCM, h) }() // who tells of the handle must not wait
 	}
 }
 
@@ -105,7 +116,12 @@ func (c *cmID) unroutable(err error) error {
 		if d.index != c.adapter || listErr != nil || d.addr.Is4() == e.Addr.Addr().Unmap().Is4() {
 			continue
 		}
-		e.Class = ErrNetworkUnreachable
+		far := *e
+		far.Class = ErrNetworkUnreachable
+		c.mu.Lock()
+		c.err = &far
+		c.mu.Unlock()
+		return &far
 	}
 	return err
 }
@@ -172,19 +188,41 @@ func (id *ID) Accept(ctx context.Context, qp *QP, p ConnParam) error {
 		qp.inUse.Store(true)
 		cmd.QP = qp.handle
 	}
-	if err := c.host.backend.CMAccept(ctx, cmd); err != nil {
-		_ = c.move("accept", cmRequested, cmAccepting)
+	if c.host.carrier == nil || c.space == command.UDP {
+		err = c.host.backend.CMAccept(ctx, cmd)
+	} else {
+		err = c.host.carrier.BeginAccept(ctx, cmd, c.refuse)
+	}
+	if c.refuse(err); err != nil {
 		return wrapCtxAddr(ctx, "accept", c.remote, err)
 	}
 	if c.space == command.UDP {
 		return c.move("accept", cmConnected, cmAccepting)
 	}
-	state, err := c.await(ctx, cmAccepting)
-	if state == cmAccepting {
+	switch state, err := c.await(ctx, cmAccepting); state {
+	case cmAccepting:
 		_ = id.Close()
 		return wrapAddr("accept", c.remote, err)
+	case cmRequested:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return wrapCtxAddr(ctx, "accept", c.remote, c.refused)
+	default:
+		return err
 	}
-	return err
+}
+
+// refuse takes back an Accept that the adapter refused, so that there may be another; nil: it did not.
+func (c *cmID) refuse(err error) {
+	if err == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == cmAccepting {
+		c.state, c.refused = cmRequested, err
+		c.wake()
+	}
 }
 
 // Reject refuses a request of a peer, or its answer to Connect, with at most

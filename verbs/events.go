@@ -162,6 +162,36 @@ func (d *dispatcher) run(ctx context.Context) {
 	}
 }
 
+// take is dispatch for a CM event, by a goroutine that must not wait; false: it might have to.
+func (d *dispatcher) take(e *command.Event) bool {
+	if e.Type < command.EventConnectRequest {
+		return false
+	}
+	id := d.find(e)
+	if id == nil {
+		return e.Type != command.EventConnectRequest
+	}
+	if !id.mu.TryLock() {
+		return false // whoever has it may wait for an answer that comes behind this
+	}
+	defer id.mu.Unlock()
+	if e.Type == command.EventConnectRequest {
+		return id.welcome(e)
+	}
+	id.see(e)
+	return true
+}
+
+// find returns the id that an event is of; nil: there is none any more.
+func (d *dispatcher) find(e *command.Event) *cmID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if id := d.ids[e.Object]; id != nil {
+		return id
+	}
+	return d.nameless[e.Context] // its event came before its handle
+}
+
 func (d *dispatcher) wait() { <-d.done }
 
 func (d *dispatcher) dispatch(e *command.Event) {
@@ -173,13 +203,7 @@ func (d *dispatcher) dispatch(e *command.Event) {
 		d.broadcast(e)
 		return
 	}
-	d.mu.Lock()
-	id := d.ids[e.Object]
-	if id == nil { // or its event came before its handle
-		id = d.nameless[e.Context]
-	}
-	d.mu.Unlock()
-	if id != nil {
+	if id := d.find(e); id != nil {
 		id.take(e)
 		return
 	}

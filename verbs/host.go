@@ -89,6 +89,7 @@ type AdapterConfig struct {
 type Host struct {
 	mode    Mode
 	backend backend
+	carrier carrier      // the backend where it is one
 	device  *device.Host // embedded only
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -204,6 +205,10 @@ func newHost(mode Mode, b backend, dh *device.Host) *Host {
 	h := &Host{mode: mode, backend: b, device: dh}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.events = newDispatcher(b)
+	if c, ok := b.(carrier); ok {
+		h.carrier = c
+		c.Deliver(h.events.take)
+	}
 	go h.events.run(h.ctx)
 	return h
 }

@@ -117,10 +117,8 @@ func (l *Listener) Request(ctx context.Context) (*ID, error) {
 		if err != nil {
 			return nil, err
 		}
-		select {
-		case <-arrived:
-		case <-ctx.Done():
-			return nil, wrapAddr("accept", l.Addr(), ctx.Err())
+		if err := c.host.await(ctx, arrived); err != nil {
+			return nil, wrapAddr("accept", l.Addr(), err)
 		}
 	}
 }
@@ -132,28 +130,34 @@ func (l *Listener) Close() error { return l.id.Close() }
 // dispatcher calls it, so that no event of the new id comes before. The backlog
 // is counted here: as far as the adapter knows, the program has taken the request.
 func (c *cmID) enqueue(e *command.Event) {
-	r := &cmID{host: c.host, number: e.NewID, space: c.space, adapter: e.Adapter, state: cmRequested,
-		local: addrPort(e.Local), remote: addrPort(e.Remote), peer: peerParam(&e.Param)}
 	c.mu.Lock()
 	stale := c.dropStale()
 	listening := c.listening && c.state != cmClosed
-	full := len(c.requests) >= c.backlog
-	if listening && !full {
-		c.host.events.add(r, e.NewID)
-		c.requests = append(c.requests, &ID{cm: r})
-		c.arrival()
-	}
+	welcome := c.welcome(e)
 	c.mu.Unlock()
 	for _, id := range stale {
 		_ = id.Close()
 	}
-	if listening && !full {
+	if welcome {
 		return
 	}
 	if listening {
 		_ = c.host.backend.CMReject(context.Background(), command.CMReject{ID: e.NewID, Reason: uint32(RejectNoResources)})
 	}
 	_ = c.host.backend.Destroy(context.Background(), command.KindCM, e.NewID)
+}
+
+// welcome is enqueue where there is room; the lock is held.
+func (c *cmID) welcome(e *command.Event) bool {
+	if !c.listening || c.state == cmClosed || len(c.requests) >= c.backlog {
+		return false
+	}
+	r := &cmID{host: c.host, number: e.NewID, space: c.space, adapter: e.Adapter, state: cmRequested,
+		local: addrPort(e.Local), remote: addrPort(e.Remote), peer: peerParam(&e.Param)}
+	c.host.events.add(r, e.NewID)
+	c.requests = append(c.requests, &ID{cm: r})
+	c.arrival()
+	return true
 }
 
 // dropStale takes the requests out of a full backlog whose peers gave up; the

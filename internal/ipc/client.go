@@ -20,59 +20,68 @@ type reply struct {
 	err  error
 }
 
+// awaited is who wants the answer to a request: who waits at a channel, or a function that whoever
+// takes the answer calls. That one must not wait for anything.
+type awaited struct {
+	ch   chan reply
+	then func(reply)
+}
+
+func (a awaited) tell(r reply) {
+	if a.then != nil {
+		a.then(r)
+		return
+	}
+	a.ch <- r
+}
+
 // calls are the requests of a client that have no answer yet.
 type calls struct {
 	mu      sync.Mutex
 	last    uint64
-	waiting map[uint64]chan reply
+	waiting map[uint64]awaited
 	err     error // set when the stream ended
 	slots   chan struct{}
 }
 
 func newCalls(n int) *calls {
-	return &calls{waiting: map[uint64]chan reply{}, slots: make(chan struct{}, n)}
+	return &calls{waiting: map[uint64]awaited{}, slots: make(chan struct{}, n)}
 }
 
-// add makes a request's id and the channel of its answer.
-func (c *calls) add() (uint64, chan reply, error) {
+// add makes a request's id.
+func (c *calls) add(a awaited) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		return 0, nil, c.err
+		return 0, c.err
 	}
 	c.last++
-	ch := make(chan reply, 1)
-	c.waiting[c.last] = ch
-	return c.last, ch, nil
+	c.waiting[c.last] = a
+	return c.last, nil
 }
 
-// take removes the request that an answer is for; nil: nobody waits for it.
-func (c *calls) take(id uint64) chan reply {
+// take removes the request that an answer is for; false: nobody waits for it.
+func (c *calls) take(id uint64) (awaited, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ch := c.waiting[id]
+	a, ok := c.waiting[id]
 	delete(c.waiting, id)
-	return ch
+	return a, ok
 }
 
 // fail answers everything, now and later, with err.
 func (c *calls) fail(err error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.err == nil {
 		c.err = err
 	}
-	for id, ch := range c.waiting {
-		ch <- reply{err: c.err}
-		delete(c.waiting, id)
+	err = c.err
+	all := c.waiting
+	c.waiting = map[uint64]awaited{}
+	c.mu.Unlock()
+	for _, a := range all {
+		a.tell(reply{err: err})
 	}
-}
-
-// wait reports whether a request has no answer yet.
-func (c *calls) wait() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.waiting) > 0
 }
 
 func (c *calls) failure() error {
@@ -85,16 +94,12 @@ func (c *calls) failure() error {
 // request in the driver; the answer says what came first. An answer that does not
 // come soon after is not waited for: what it made lasts until Close.
 func (c *Client) call(ctx context.Context, op opcode, body []byte) (reply, error) {
-	select {
-	case c.calls.slots <- struct{}{}:
-	case <-ctx.Done():
-		return reply{}, command.Ended(ctx)
+	if err := c.calls.enter(ctx); err != nil {
+		return reply{}, err
 	}
-	defer func() { <-c.calls.slots }()
-	if ctx.Err() != nil {
-		return reply{}, command.Ended(ctx)
-	}
-	id, ch, err := c.calls.add()
+	defer c.calls.leave()
+	ch := make(chan reply, 1)
+	id, err := c.calls.add(awaited{ch: ch})
 	if err != nil {
 		return reply{}, err
 	}
@@ -110,13 +115,51 @@ func (c *Client) call(ctx context.Context, op opcode, body []byte) (reply, error
 	if r, ok := c.answered(grace, ch); ok {
 		return r, r.err
 	}
-	if c.calls.take(id) == nil {
+	if _, ok := c.calls.take(id); !ok {
 		r := <-ch // it came just now
 		return r, r.err
 	}
-	c.tracks.left(c)
 	return reply{}, command.Ended(ctx)
 }
+
+// begin sends a request whose answer, or the error that comes instead, then is told by whoever takes it.
+// An error here means that nothing was begun.
+func (c *Client) begin(ctx context.Context, op opcode, body []byte, then func(reply)) error {
+	if err := c.calls.enter(ctx); err != nil {
+		return err
+	}
+	id, err := c.calls.add(awaited{then: func(r reply) {
+		c.calls.leave()
+		then(r)
+	}})
+	if err != nil {
+		c.calls.leave()
+		return err
+	}
+	if err := c.send(op, id, body); err != nil {
+		time.AfterFunc(cancelGrace, func() { // unless the reader of the stream finds out why
+			if a, ok := c.calls.take(id); ok {
+				a.tell(reply{err: removed(err)})
+			}
+		})
+	}
+	return nil
+}
+
+// enter waits for the right to one more request without an answer, which leave gives back.
+func (c *calls) enter(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return command.Ended(ctx)
+	}
+	select {
+	case c.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return command.Ended(ctx)
+	}
+}
+
+func (c *calls) leave() { <-c.slots }
 
 // unsent is the error of a request that could not be sent: what the driver said before it
 // ended the stream, where the reader of that finds it soon.
@@ -137,8 +180,11 @@ func (c *Client) unsent(id uint64, ch chan reply, err error) error {
 // answered waits for the answer to a request; false: the context ended first. Where the
 // answers come by a track one of those who wait looks at it.
 func (c *Client) answered(ctx context.Context, ch chan reply) (reply, bool) {
+	c.tracks.enter()
+	defer c.tracks.leave(c)
+	enough := func() bool { return len(ch) > 0 || ctx.Err() != nil }
 	for {
-		c.tracks.lead(c, ctx, ch)
+		c.tracks.lead(c, enough)
 		select {
 		case r := <-ch:
 			return r, true
@@ -152,6 +198,40 @@ func (c *Client) answered(ctx context.Context, ch chan reply) (reply, bool) {
 			return reply{}, false
 		}
 	}
+}
+
+// Await waits until done is closed or has a token, which it takes, and takes meanwhile what the driver sends, for
+// all. The error is that of ctx.
+func (c *Client) Await(ctx context.Context, done <-chan struct{}) error {
+	c.tracks.enter()
+	defer c.tracks.leave(c)
+	over := false
+	enough := func() bool {
+		if !over {
+			select {
+			case <-done:
+				over = true
+			default:
+			}
+		}
+		return over || ctx.Err() != nil
+	}
+	for !enough() {
+		c.tracks.lead(c, enough)
+		if over {
+			break
+		}
+		select {
+		case <-done:
+			over = true
+		case <-c.tracks.turn:
+		case <-ctx.Done():
+		}
+	}
+	if over {
+		return nil
+	}
+	return ctx.Err()
 }
 
 // removed is the error of everything once the stream has ended.
@@ -169,8 +249,11 @@ func ask[R, Q any](ctx context.Context, c *Client, op opcode, q Q) (r R, err err
 	if err != nil {
 		return r, err
 	}
-	r, err = decode[R](a.body)
-	if err != nil {
+	return answerIn[R](a)
+}
+
+func answerIn[R any](a reply) (r R, err error) {
+	if r, err = decode[R](a.body); err != nil {
 		return r, command.Errorf(command.Internal, "the driver's answer: %v", err)
 	}
 	return r, nil
@@ -342,6 +425,25 @@ func (c *Client) CMAccept(ctx context.Context, q command.CMAccept) error {
 	return tell(ctx, c, opCMAccept, q)
 }
 
+// BeginConnect is CMConnect that does not wait for the driver: then is told what that returns, by whoever
+// takes the answer; it must not wait for anything. Events of the id may come before. An error here means
+// that nothing was begun.
+func (c *Client) BeginConnect(ctx context.Context, q command.CMConnect, then func(command.Handle, error)) error {
+	return c.begin(ctx, opCMConnect, encode(q), func(r reply) {
+		var h command.Handle
+		err := r.err
+		if err == nil {
+			h, err = answerIn[command.Handle](r)
+		}
+		then(h, err)
+	})
+}
+
+// BeginAccept is CMAccept in the same way.
+func (c *Client) BeginAccept(ctx context.Context, q command.CMAccept, then func(error)) error {
+	return c.begin(ctx, opCMAccept, encode(q), func(r reply) { then(r.err) })
+}
+
 // CMEstablish implements command.Commands. It does not wait for the driver.
 func (c *Client) CMEstablish(ctx context.Context, id command.Handle) error {
 	if ctx.Err() != nil {
@@ -386,29 +488,57 @@ func (c *Client) Events(ctx context.Context, out []command.Event) (int, error) {
 	return n, err
 }
 
+// Deliver has events go to take as they come, in their order; it reports whether it took one, and must not
+// wait for anything. Those that it does not take are kept for Events, and so are all behind them
+// until the caller of Events, of whom there is one, comes back for more.
+func (c *Client) Deliver(take func(*command.Event) bool) { c.events.deliver(take) }
+
 // eventQueue holds the events that the driver pushed.
 type eventQueue struct {
-	mu    sync.Mutex
-	list  []command.Event
-	owed  int // taken, but credit for them not granted yet
-	err   error
-	news  chan struct{}
-	total int // most that the driver may push
+	mu     sync.Mutex
+	list   []command.Event
+	direct func(*command.Event) bool // takes them where they need not wait
+	busy   bool                      // those that were taken from the list are not dealt with yet
+	owed   int                       // taken, but credit for them not granted yet
+	err    error
+	news   chan struct{}
+	total  int // most that the driver may push
 }
 
 func newEventQueue(credits int) *eventQueue {
 	return &eventQueue{news: make(chan struct{}, 1), total: credits}
 }
 
-func (q *eventQueue) push(e []command.Event) error {
+func (q *eventQueue) deliver(take func(*command.Event) bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.direct = take
+}
+
+// push returns how much credit to grant.
+func (q *eventQueue) push(e []command.Event) (free int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.list)+len(e)+q.owed > q.total {
-		return fmt.Errorf("%w: the driver pushed more events than it had credit for", errFrame)
+		return 0, fmt.Errorf("%w: the driver pushed more events than it had credit for", errFrame)
 	}
-	q.list = append(q.list, e...)
-	q.signal()
-	return nil
+	for len(e) > 0 && q.direct != nil && !q.busy && len(q.list) == 0 && q.direct(&e[0]) {
+		e = e[1:]
+		q.owed++
+	}
+	if len(e) > 0 {
+		q.list = append(q.list, e...)
+		q.signal()
+	}
+	return q.grant(), nil
+}
+
+// grant returns what is owed where that is worth a frame.
+func (q *eventQueue) grant() (free int) {
+	if q.owed >= q.total/4 || (len(q.list) == 0 && q.owed > q.total/8) {
+		free, q.owed = q.owed, 0
+	}
+	return free
 }
 
 func (q *eventQueue) fail(err error) {
@@ -450,9 +580,8 @@ func (q *eventQueue) take(out []command.Event) (n, free int, err error) {
 	n = copy(out, q.list)
 	q.list = append(q.list[:0], q.list[n:]...)
 	q.owed += n
-	if q.owed >= q.total/4 || (len(q.list) == 0 && q.owed > q.total/8) {
-		free, q.owed = q.owed, 0
-	}
+	q.busy = n > 0
+	free = q.grant()
 	if len(q.list) > 0 || q.err != nil {
 		q.signal() // for another reader
 	}

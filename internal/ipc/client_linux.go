@@ -281,11 +281,7 @@ func (c *Client) read() {
 func (c *Client) frame(h header, body []byte) error {
 	switch {
 	case h.Op == opEvents:
-		list, err := decodeList[command.Event](body)
-		if err != nil {
-			return err
-		}
-		return c.events.push(list)
+		return c.pushed(body)
 	case h.Op == opArena:
 		return c.arena(h, body)
 	case h.Op == opShare, h.Op == opIntroduce, h.Op == opDrop:
@@ -303,8 +299,8 @@ func (c *Client) frame(h header, body []byte) error {
 		r.err = decodeError(r.body)
 	}
 	if h.Flags&flagResponse != 0 {
-		if ch := c.calls.take(h.ID); ch != nil {
-			ch <- r
+		if a, ok := c.calls.take(h.ID); ok {
+			a.tell(r)
 			return nil
 		}
 	}
@@ -312,6 +308,23 @@ func (c *Client) frame(h header, body []byte) error {
 		unix.Close(fd)
 	}
 	return nil
+}
+
+// pushed takes events. Nothing here waits for the driver: it may wait for this program to
+// take frames.
+func (c *Client) pushed(body []byte) error {
+	list, err := decodeList[command.Event](body)
+	if err != nil {
+		return err
+	}
+	free, err := c.events.push(list)
+	if free > 0 {
+		grant := encode(credit{uint32(free)})
+		if !c.out.offer(opCredit, grant) {
+			go func() { _ = c.send(opCredit, 0, grant) }()
+		}
+	}
+	return err
 }
 
 // neighbours takes what the driver says of other programs.

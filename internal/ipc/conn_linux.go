@@ -121,6 +121,34 @@ func (w *writer) trackLocked(op opcode, flags uint16, id uint64, body []byte) er
 	return w.flushLocked()
 }
 
+// offer puts a frame into the track where that needs no waiting.
+func (w *writer) offer(op opcode, body []byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.track == nil || w.err != nil {
+		return false
+	}
+	if ok, err := w.track.put(op, 0, 0, body); !ok || err != nil {
+		return false
+	}
+	w.nudge()
+	return true
+}
+
+// nudge wakes who sleeps over the track, without waiting.
+func (w *writer) nudge() {
+	if !w.track.wakes() {
+		return
+	}
+	w.buf = appendFrame(w.buf, opNudge, 0, 0, nil)
+	if w.writing {
+		return // it goes along
+	}
+	if !w.out.try(&w.buf) {
+		go func() { _ = w.flush() }()
+	}
+}
+
 // useTrack has frames go by a track from now on; nil: by the stream alone, as before.
 func (w *writer) useTrack(l *track) {
 	w.mu.Lock()

@@ -1,7 +1,6 @@
 package ipc
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 type tracks struct {
 	mem   []byte
 	turn  chan struct{} // one token: somebody who waits may lead
+	waits atomic.Int32  // who waits and does not lead
 	taken atomic.Uint32 // frames of the stream that were taken since the tracks came
 
 	mu    sync.Mutex // held by who leads
@@ -57,26 +57,40 @@ func (c *Client) takeTracks() error {
 	return nil
 }
 
-// lead leads until the answer is there, where nobody else does, or until it is time to sleep.
-func (l *tracks) lead(c *Client, ctx context.Context, ch chan reply) {
-	if l.in == nil || !l.mu.TryLock() {
+// enter notes one who waits, until leave, and leads when it is asked to by a token.
+func (l *tracks) enter() { l.waits.Add(1) }
+
+// leave takes that back. The last one who waited may have been asked to lead just now.
+func (l *tracks) leave(c *Client) {
+	if l.waits.Add(-1) > 0 || l.in == nil {
 		return
 	}
-	if err := l.attend(c, func() bool { return len(ch) > 0 || ctx.Err() != nil }); err != nil {
-		c.fail(removed(err))
-		_ = c.conn.Close() // the reader of the stream ends
+	select {
+	case <-l.turn:
+	default:
+		return
+	}
+	if l.mu.TryLock() { // else whoever leads sees that nobody waits
+		l.serve(c, func() bool { return true })
 	}
 }
 
-// left is called by one who gave up waiting: it may have been the one to lead.
-func (l *tracks) left(c *Client) {
-	if l.in == nil {
+// lead leads until there is enough, where nobody else does, or until it is time to sleep. The caller
+// is one who waits.
+func (l *tracks) lead(c *Client, enough func() bool) {
+	if l.in == nil || !l.mu.TryLock() {
 		return
 	}
-	l.mu.Lock()
-	if err := l.attend(c, func() bool { return true }); err != nil {
+	l.waits.Add(-1)
+	l.serve(c, enough)
+	l.waits.Add(1)
+}
+
+// serve is attend for all but the reader of the stream.
+func (l *tracks) serve(c *Client, enough func() bool) {
+	if err := l.attend(c, enough); err != nil {
 		c.fail(removed(err))
-		_ = c.conn.Close()
+		_ = c.conn.Close() // the reader of the stream ends
 	}
 }
 
@@ -93,19 +107,18 @@ func (c *Client) nudged() error {
 // attend takes frames until there is enough, or none for a while. The caller has the lock,
 // and has it no more when this returns.
 //
-// Who has enough while others still wait for answers has one of them go on, and the driver
-// need not nudge. They are still there then: only a leader has answers for them, and looks
-// itself who waits when it ends; and who gives up calls left.
+// Who has enough while others still wait has one of them go on, and the driver
+// need not nudge. Each of them sees the token, or takes itself off those who wait first: then whoever
+// put the token sees that nobody does, and takes it back, or the last of them does.
 func (l *tracks) attend(c *Client, enough func() bool) error {
 	for {
 		behind, err := l.watch(c, enough)
-		if err == nil && !behind && enough != nil && enough() && c.calls.wait() {
+		if err == nil && !behind && enough != nil && enough() && l.waits.Load() > 0 {
 			l.mu.Unlock() // first: whoever takes the token must find that nobody leads
-			select {
-			case l.turn <- struct{}{}:
-			default: // one is there, and not taken yet
+			if l.hand() || !l.mu.TryLock() {
+				return nil
 			}
-			return nil
+			continue
 		}
 		l.in.sleep()
 		empty := l.in.empty()
@@ -115,6 +128,23 @@ func (l *tracks) attend(c *Client, enough func() bool) error {
 		if err != nil || empty || behind || !l.mu.TryLock() {
 			return err
 		}
+	}
+}
+
+// hand has one of those who wait lead; false: nobody waits any more.
+func (l *tracks) hand() bool {
+	select {
+	case l.turn <- struct{}{}:
+	default: // one is there, and not taken yet
+	}
+	if l.waits.Load() > 0 {
+		return true
+	}
+	select {
+	case <-l.turn:
+		return false
+	default:
+		return true // somebody took it
 	}
 }
 

@@ -31,8 +31,9 @@ func (words) drop(command.Handle)              {}
 
 func (introduced) forget(command.Handle) {}
 
-func (*tracks) lead(*Client, context.Context, chan reply) {}
-func (*tracks) left(*Client)                              {}
+func (*tracks) enter()                    {}
+func (*tracks) leave(*Client)             {}
+func (*tracks) lead(*Client, func() bool) {}
 
 func (c *Client) send(opcode, uint64, []byte) error { return ErrPlatform }
 

@@ -106,6 +106,19 @@ func (p *putter) write(b []byte) (err error) {
 	return nil
 }
 
+// try sends what can be sent without waiting, and takes it off b; it reports whether that was all. An
+// error is found by who writes next.
+func (p *putter) try(b *[]byte) bool {
+	if p.raw == nil {
+		return false
+	}
+	p.left = *b
+	err := p.raw.Control(func(fd uintptr) { p.send(fd) })
+	*b = append((*b)[:0], p.left...)
+	p.left = nil
+	return err == nil && len(*b) == 0
+}
+
 func (p *putter) send(fd uintptr) bool {
 	for len(p.left) > 0 {
 		n, _, err := syscall.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(&p.left[0])), uintptr(len(p.left)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)

@@ -35,7 +35,8 @@ const (
 	// eventCredits is how many events the driver may push before the client
 	// grants more.
 	eventCredits = 256
-	maxPush      = 64 // events a frame
+	// maxPush events a frame: no frame of them is too long for a track, so that none overtakes another.
+	maxPush = 48
 )
 
 // unanswered is the id of a request that wants no answer, where that is allowed.

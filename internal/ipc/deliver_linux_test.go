@@ -1,0 +1,189 @@
+package ipc
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// However many of the events the one who delivers takes at once, each is dealt with once, and
+// in the order in which they came.
+func TestDeliveredInOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	const all = 5000
+	q := newEventQueue(all)
+	var mu sync.Mutex
+	var got []command.Handle
+	see := func(e *command.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, e.Object)
+	}
+	q.deliver(func(e *command.Event) bool {
+		if e.Type == command.EventDeviceFatal {
+			return false
+		}
+		see(e)
+		return true
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		out := make([]command.Event, 5)
+		for {
+			n, _, err := q.wait(ctx, out)
+			if err != nil {
+				return
+			}
+			for i := range out[:n] {
+				see(&out[i])
+			}
+		}
+	}()
+	for sent := 0; sent < all; {
+		batch := make([]command.Event, min(1+r.IntN(9), all-sent))
+		for i := range batch {
+			batch[i] = command.Event{Type: command.EventEstablished, Object: command.Handle(sent)}
+			if r.IntN(20) == 0 {
+				batch[i].Type = command.EventDeviceFatal
+			}
+			sent++
+		}
+		if _, err := q.push(batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "all events are there", func() bool { mu.Lock(); defer mu.Unlock(); return len(got) == all })
+	stop()
+	<-done
+	if !slices.IsSorted(got) {
+		t.Error("out of order")
+	}
+}
+
+// Events that are delivered grant credit as those that are taken do, and the driver may not push without.
+func TestDeliveryGrantsCredit(t *testing.T) {
+	q := newEventQueue(64)
+	q.deliver(func(*command.Event) bool { return true })
+	owed := 0
+	for i := range 1000 {
+		free, err := q.push(make([]command.Event, 1))
+		if err != nil {
+			t.Fatalf("event %d: %v", i, err)
+		}
+		if owed += 1 - free; owed > 16 {
+			t.Fatalf("%d events without credit", owed)
+		}
+	}
+	q.deliver(nil)
+	if _, err := q.push(make([]command.Event, 65)); err == nil {
+		t.Error("more events than the driver had credit for")
+	}
+}
+
+// A frame of events goes by the track, however many they are: one that went by the stream would overtake others.
+func TestEventsFitTracks(t *testing.T) {
+	if n := headerSize + maxPush*int(unsafe.Sizeof(command.Event{})); n > longFrame {
+		t.Errorf("%d events are a frame of %d bytes: at most %d go by a track", maxPush, n, longFrame)
+	}
+}
+
+// What a command that was begun returns is told once: the answer, the refusal, or that the driver is gone.
+func TestBegin(t *testing.T) {
+	h := &fakeHost{}
+	s, path := serve(t, h, ServerConfig{})
+	c := dial(t, path, Options{})
+	type result struct {
+		h   command.Handle
+		err error
+	}
+	told := make(chan result, 2*maxInFlight)
+	for range maxInFlight {
+		if err := c.BeginConnect(t.Context(), command.CMConnect{}, func(h command.Handle, err error) { told <- result{h, err} }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range maxInFlight {
+		if r := <-told; r.err != nil || r.h == 0 {
+			t.Fatal(r)
+		}
+	}
+	if err := c.BeginAccept(t.Context(), command.CMAccept{}, func(err error) { told <- result{1, err} }); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-told; r.err != nil {
+		t.Fatal(r.err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := c.BeginAccept(ended, command.CMAccept{}, func(error) { t.Error("told of what was not begun") }); !isCode(err, command.Canceled) {
+		t.Error(err)
+	}
+	// What has no answer as the driver goes is told so, and what comes then is not begun.
+	waits := make(chan error, 1)
+	if err := c.begin(t.Context(), opCMListen, encode(listenArgs{1, 1}), func(r reply) { waits <- r.err }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waits; !isCode(err, command.Removed) && !isCode(err, command.Canceled) {
+		t.Error(err)
+	}
+	eventually(t, "the driver is gone", func() bool { return c.calls.failure() != nil })
+	if err := c.BeginAccept(t.Context(), command.CMAccept{}, func(error) { t.Error("told of what was not begun") }); !isCode(err, command.Removed) {
+		t.Error(err)
+	}
+}
+
+// Who waits for something else takes the driver's frames meanwhile, and so may be the last who does: those
+// who wait for answers are served all the same, whoever leaves first.
+func TestAwait(t *testing.T) {
+	_, c := pair(t, ServerConfig{}, Options{})
+	var all sync.WaitGroup
+	for g := range 6 {
+		r := rand.New(rand.NewPCG(uint64(g), 5))
+		all.Go(func() {
+			for range 300 {
+				if _, err := c.AllocPD(t.Context(), 0); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		all.Go(func() {
+			for range 300 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(300))*time.Microsecond)
+				closed, token := make(chan struct{}), make(chan struct{}, 1)
+				switch r.IntN(3) {
+				case 0:
+					go close(closed)
+					if err := c.Await(t.Context(), closed); err != nil {
+						t.Error(err)
+					}
+				case 1:
+					token <- struct{}{}
+					if err := c.Await(t.Context(), token); err != nil || len(token) != 0 {
+						t.Error(err, len(token))
+					}
+				case 2:
+					if err := c.Await(ctx, closed); err != context.DeadlineExceeded {
+						t.Error(err)
+					}
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	if n := c.tracks.waits.Load(); n != 0 {
+		t.Errorf("%d wait still", n)
+	}
+}
