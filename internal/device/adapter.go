@@ -444,9 +444,7 @@ func (a *adapter) deadline() clock.Time {
 	if a.ib != nil {
 		due = clock.Min(due, a.ib.Deadline())
 	}
-	if a.keep.on {
-		due = clock.Min(due, a.keep.since.Add(keepTime))
-	}
+	due = clock.Min(due, a.keep.keptUntil())
 	if len(a.joining) > 0 {
 		due = clock.Min(due, a.joinDue)
 	}

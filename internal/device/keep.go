@@ -16,12 +16,15 @@ const (
 	keepTime = 14 * time.Microsecond
 	// keepMost is for how long acknowledgements are replaced by later ones.
 	keepMost = 60 * time.Microsecond
-	// After keepMisses in a row that waited in vain keepPause are sent at once, and
-	// keepLongPause where nobody drove the loop for keepLate meanwhile.
-	keepMisses    = 2
-	keepPause     = 256
-	keepLongPause = 8192
-	keepLate      = 100 * time.Microsecond
+	// After keepMisses in a row that waited in vain keepPause leave with the next turn of the
+	// loop to which nothing comes: the other end may be in this process, and its program wait
+	// for the answer. Where nobody drove the loop for keepLate meanwhile, keepHaste are sent
+	// at once, and twice as many each time that it happens again, up to keepHaste<<keepHastes.
+	keepMisses = 2
+	keepPause  = 256
+	keepHaste  = 16
+	keepHastes = 9
+	keepLate   = 100 * time.Microsecond
 )
 
 // keeper keeps one acknowledgement back. For the engine it was sent, and for the peer the network
@@ -29,10 +32,14 @@ const (
 type keeper struct {
 	packet frame.Out
 	on     bool
+	soon   bool       // it leaves when nothing comes
 	since  clock.Time // when its answer left
+	due    clock.Time // when it leaves at the latest
 	first  clock.Time // since when none was sent; 0: the last one was
 	misses int
-	pause  int
+	pause  int // that are not kept for the next message
+	haste  int // that are sent at once
+	late   int // how often nobody drove the loop, of late
 }
 
 // keepBack takes the acknowledgement out of a batch of an answer and it, where the program
@@ -46,8 +53,8 @@ func (a *adapter) keepBack(now clock.Time) {
 	if first.Route != second.Route || ib.BTH(first.Head[frame.HeadRoom:]).Opcode() > ib.RCWriteOnlyImmediate {
 		return
 	}
-	if k.pause > 0 {
-		k.pause--
+	if k.haste > 0 {
+		k.haste--
 		return
 	}
 	if k.first == 0 {
@@ -57,8 +64,36 @@ func (a *adapter) keepBack(now clock.Time) {
 		k.first = 0
 		return
 	}
-	k.packet, k.on, k.since = *second, true, now
+	if k.soon = k.pause > 0; k.soon {
+		if k.pause--; k.pause == 0 {
+			k.late = max(k.late-1, 0)
+		}
+	}
+	k.packet, k.on, k.since, k.due = *second, true, now, now.Add(keepTime)
 	a.queued = 1
+}
+
+// sendKept sends what was kept for a turn of the loop to which nothing comes.
+func (a *adapter) sendKept(now clock.Time) bool { return a.keep.hurry(now) && a.transmit(now) }
+
+// hurry has what is kept leave now, where it is not kept for the next message.
+func (k *keeper) hurry(now clock.Time) bool {
+	if !k.on || !k.soon {
+		return false
+	}
+	k.due = now
+	return true
+}
+
+// keptUntil is when the loop must run for what is kept.
+func (k *keeper) keptUntil() clock.Time {
+	switch {
+	case !k.on:
+		return clock.Never
+	case k.soon:
+		return k.since
+	}
+	return k.due
 }
 
 // acknowledges reports whether o is an acknowledgement that says nothing but that all is well.
@@ -79,16 +114,19 @@ func (a *adapter) unkeep(now clock.Time, n int) int {
 			return n
 		}
 	}
-	waited := now.Sub(k.since)
-	if n == 0 && waited < keepTime {
+	if n == 0 && now < k.due {
 		return 0
 	}
 	k.on, k.first = false, 0
-	if k.misses++; k.misses >= keepMisses {
+	if !k.soon {
+		k.misses++
+	}
+	if k.misses >= keepMisses {
 		k.misses, k.pause = 0, keepPause
 	}
-	if waited > keepLate {
-		k.pause = keepLongPause
+	if now.Sub(k.since) > keepLate {
+		k.haste = keepHaste << k.late
+		k.late = min(k.late+1, keepHastes)
 	}
 	a.out[n] = k.packet
 	return n + 1

@@ -56,6 +56,7 @@ type turn struct {
 	at   int
 	made []made
 	want []ib.PSN
+	idle bool // nothing came to any adapter
 }
 
 // An acknowledgement waits behind the answer to what it acknowledges: for the next message, whose
@@ -66,29 +67,45 @@ func TestKeptAcknowledgements(t *testing.T) {
 	both := func(a, b ib.PSN) []made { return []made{answer(a), ack(b)} }
 	keep := int(keepTime / time.Microsecond)
 	most := int(keepMost / time.Microsecond)
+	late := int(keepLate/time.Microsecond) + 1
+	inVain := func() []turn {
+		return []turn{
+			{at: 0, made: both(1, 101), want: []ib.PSN{1}}, {at: keep, want: []ib.PSN{101}},
+			{at: 100, made: both(2, 102), want: []ib.PSN{2}}, {at: 100 + keep, want: []ib.PSN{102}},
+		}
+	}
 	for _, c := range []struct {
 		name  string
 		turns []turn
 	}{
-		{"it leaves alone in the end", []turn{{0, both(1, 101), []ib.PSN{1}}, {keep - 1, nil, nil}, {keep, nil, []ib.PSN{101}}, {keep + 1, nil, nil}}},
-		{"a later one tells as much", []turn{{0, both(1, 101), []ib.PSN{1}}, {5, both(2, 102), []ib.PSN{2}}, {5 + keep, nil, []ib.PSN{102}}}},
-		{"so does one that leaves by itself", []turn{{0, both(1, 101), []ib.PSN{1}}, {5, []made{ack(102)}, []ib.PSN{102}}, {50, nil, nil}}},
-		{"and a refusal", []turn{{0, both(1, 101), []ib.PSN{1}}, {5, []made{{op: ib.RCAcknowledge, psn: 102, syndrome: ib.NAKRemoteAccess}}, []ib.PSN{102}}, {50, nil, nil}}},
-		{"and the answer to a read", []turn{{0, both(1, 101), []ib.PSN{1}}, {5, []made{{op: ib.RCReadResponseOnly, psn: 102}}, []ib.PSN{102}}, {50, nil, nil}}},
-		{"it goes with other messages, behind them", []turn{{0, both(1, 101), []ib.PSN{1}}, {1, []made{answer(2), answer(3)}, []ib.PSN{2, 3, 101}}}},
-		{"that of another queue pair tells nothing", []turn{{0, both(1, 101), []ib.PSN{1}}, {1, []made{{op: ib.RCAcknowledge, psn: 7, syndrome: positive, route: 1}}, []ib.PSN{7, 101}}}},
-		{"they are not replaced for ever", []turn{{0, both(1, 101), []ib.PSN{1}}, {10, both(2, 102), []ib.PSN{2}}, {most + 1, both(3, 103), []ib.PSN{3, 103}}, {most + 9, both(4, 104), []ib.PSN{4}}}},
-		{"a refusal does not wait", []turn{{0, []made{answer(1), {op: ib.RCAcknowledge, psn: 101, syndrome: ib.NAKRemoteAccess}}, []ib.PSN{1, 101}}}},
-		{"nor one before an answer to somebody else", []turn{{0, []made{answer(1), {op: ib.RCAcknowledge, psn: 101, syndrome: positive, route: 1}}, []ib.PSN{1, 101}}}},
-		{"nor one among many packets", []turn{{0, []made{answer(1), ack(101), answer(2)}, []ib.PSN{1, 101, 2}}}},
-		{"after two in vain they leave at once", []turn{
-			{0, both(1, 101), []ib.PSN{1}}, {keep, nil, []ib.PSN{101}}, {100, both(2, 102), []ib.PSN{2}}, {100 + keep, nil, []ib.PSN{102}},
-			{200, both(3, 103), []ib.PSN{3, 103}}, {300, both(4, 104), []ib.PSN{4, 104}}}},
+		{"it leaves alone in the end", []turn{{at: 0, made: both(1, 101), want: []ib.PSN{1}}, {at: keep - 1}, {at: keep, want: []ib.PSN{101}}, {at: keep + 1}}},
+		{"a later one tells as much", []turn{{at: 0, made: both(1, 101), want: []ib.PSN{1}}, {at: 5, made: both(2, 102), want: []ib.PSN{2}}, {at: 5 + keep, want: []ib.PSN{102}}}},
+		{"so does one that leaves by itself", []turn{{at: 0, made: both(1, 101), want: []ib.PSN{1}}, {at: 5, made: []made{ack(102)}, want: []ib.PSN{102}}, {at: 50}}},
+		{"and a refusal", []turn{{at: 0, made: both(1, 101), want: []ib.PSN{1}}, {at: 5, made: []made{{op: ib.RCAcknowledge, psn: 102, syndrome: ib.NAKRemoteAccess}}, want: []ib.PSN{102}}, {at: 50}}},
+		{"and the answer to a read", []turn{{at: 0, made: both(1, 101), want: []ib.PSN{1}}, {at: 5, made: []made{{op: ib.RCReadResponseOnly, psn: 102}}, want: []ib.PSN{102}}, {at: 50}}},
+		{"it goes with other messages, behind them", []turn{{at: 0, made: both(1, 101), want: []ib.PSN{1}}, {at: 1, made: []made{answer(2), answer(3)}, want: []ib.PSN{2, 3, 101}}}},
+		{"that of another queue pair tells nothing", []turn{{at: 0, made: both(1, 101), want: []ib.PSN{1}}, {at: 1, made: []made{{op: ib.RCAcknowledge, psn: 7, syndrome: positive, route: 1}}, want: []ib.PSN{7, 101}}}},
+		{"they are not replaced for ever", []turn{{at: 0, made: both(1, 101), want: []ib.PSN{1}}, {at: 10, made: both(2, 102), want: []ib.PSN{2}}, {at: most + 1, made: both(3, 103), want: []ib.PSN{3, 103}}, {at: most + 9, made: both(4, 104), want: []ib.PSN{4}}}},
+		{"a refusal does not wait", []turn{{at: 0, made: []made{answer(1), {op: ib.RCAcknowledge, psn: 101, syndrome: ib.NAKRemoteAccess}}, want: []ib.PSN{1, 101}}}},
+		{"nor one before an answer to somebody else", []turn{{at: 0, made: []made{answer(1), {op: ib.RCAcknowledge, psn: 101, syndrome: positive, route: 1}}, want: []ib.PSN{1, 101}}}},
+		{"nor one among many packets", []turn{{at: 0, made: []made{answer(1), ack(101), answer(2)}, want: []ib.PSN{1, 101, 2}}}},
+		{"after two in vain they leave when nothing comes", append(inVain(),
+			turn{at: 200, made: both(3, 103), want: []ib.PSN{3}}, turn{at: 201}, turn{at: 202, want: []ib.PSN{103}, idle: true}, turn{at: 203, idle: true})},
+		{"or in their time, where something always comes", append(inVain(),
+			turn{at: 200, made: both(3, 103), want: []ib.PSN{3}}, turn{at: 199 + keep}, turn{at: 200 + keep, want: []ib.PSN{103}})},
+		{"or are told of by a later one", append(inVain(),
+			turn{at: 200, made: both(3, 103), want: []ib.PSN{3}}, turn{at: 205, made: both(4, 104), want: []ib.PSN{4}}, turn{at: 206, want: []ib.PSN{104}, idle: true})},
+		{"at once where nobody drove the loop", append(append(inVain(),
+			turn{at: 200, made: both(3, 103), want: []ib.PSN{3}}, turn{at: 200 + late, want: []ib.PSN{103}, idle: true}),
+			turn{at: 500, made: both(4, 104), want: []ib.PSN{4, 104}})},
 	} {
 		k := newKeeping()
 		for i, x := range c.turns {
 			now := clock.Time(time.Millisecond) + clock.Time(time.Duration(x.at)*time.Microsecond)
 			k.host.drove = now
+			if x.idle {
+				k.keep.hurry(now)
+			}
 			k.queued = k.unkeep(now, k.made(x.made...))
 			k.keepBack(now)
 			got := k.psns(k.queued)

@@ -114,7 +114,7 @@ func (h *Host) step() bool {
 			worked = true
 		}
 	}
-	polls := false
+	polls, arrived := false, 0
 	for _, a := range h.adapters {
 		if !a.enabled {
 			continue
@@ -122,6 +122,7 @@ func (h *Host) step() bool {
 		if a.step(now) {
 			worked = true
 		}
+		arrived += a.arrived
 		if a.cfg.Polling.On && a.poller.round(&a.cfg.Polling, a.arrived) {
 			polls = true
 		}
@@ -129,6 +130,13 @@ func (h *Host) step() bool {
 	if polls != h.polled {
 		h.polled = polls
 		h.sleep.polls.Store(polls)
+	}
+	if arrived == 0 {
+		for _, a := range h.adapters {
+			if a.sendKept(now) {
+				worked = true
+			}
+		}
 	}
 	h.manageAll(now)
 	h.completePeers(now)
