@@ -47,6 +47,8 @@ type fabricRunCmd struct {
 }
 
 func (c fabricRunCmd) Run(s *session) error {
+	ctx, stop := asService(s.ctx)
+	defer stop()
 	if c.Console && c.Netlist == "-" {
 		return tool.Usagef("--console with the netlist on the standard input; allowed: the netlist in a file")
 	}
@@ -105,12 +107,12 @@ func (c fabricRunCmd) Run(s *session) error {
 	if c.Console {
 		go console(s, sim)
 	}
-	return c.serve(s, r, t, sim, listener, sockets{cables, udp}, files)
+	return c.serve(ctx, r, t, sim, listener, sockets{cables, udp}, files)
 }
 
 // serve serves the fabric in all ways until it is enough, or one fails.
-func (c fabricRunCmd) serve(s *session, r *rack.Rack, t *fabric.Topology, sim *ibsim.Server, listener ibsim.Listener, cables sockets, files service.Files) error {
-	ctx, stop := context.WithCancelCause(s.ctx)
+func (c fabricRunCmd) serve(ctx context.Context, r *rack.Rack, t *fabric.Topology, sim *ibsim.Server, listener ibsim.Listener, cables sockets, files service.Files) error {
+	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var work sync.WaitGroup
 	if cables.local != nil {

@@ -46,6 +46,12 @@ func isTerminal(f *os.File) bool {
 
 // run starts the tool or command that env names.
 func run(ctx context.Context, env tool.Env) int {
+	out := &output{to: env.Stdout}
+	env.Stdout = out
+	return out.status(env, start(ctx, env))
+}
+
+func start(ctx context.Context, env tool.Env) int {
 	if main := toolNamed(env.Name); main != nil {
 		return main(ctx, env)
 	}
@@ -111,6 +117,9 @@ func command(ctx context.Context, env tool.Env) (status int) {
 		env.Args = []string{"--help"}
 	}
 	k, err := parser.Parse(env.Args)
+	if out, ok := env.Stdout.(*output); ok && err != nil && out.failed() != nil {
+		return env.Fail(err) // help that could not be written
+	}
 	if err != nil {
 		env.Errorf("%s; %s", oneLine(err), allowed(parser, err))
 		return tool.Usage

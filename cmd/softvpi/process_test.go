@@ -124,6 +124,13 @@ func (x *process) errors() string {
 	return x.errs.String()
 }
 
+// said is its output so far.
+func (x *process) said() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.out.String()
+}
+
 // until waits for a line of output that has the text.
 func (x *process) until(t *testing.T, text string) string {
 	t.Helper()

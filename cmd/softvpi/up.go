@@ -33,12 +33,14 @@ func (c upCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	d, err := driver.Start(s.ctx, cfg, driver.Options{Version: version(), Log: c.logger(s.env.Stderr), SystemLog: c.SystemLog})
+	ctx, stop := asService(s.ctx)
+	defer stop()
+	d, err := driver.Start(ctx, cfg, driver.Options{Version: version(), Log: c.logger(s.env.Stderr), SystemLog: c.SystemLog})
 	if err != nil {
 		return err
 	}
 	announce(s.env.Stdout, d)
-	<-s.ctx.Done()
+	<-ctx.Done()
 	fmt.Fprintln(s.env.Stdout, "stopping")
 	return d.Close()
 }

@@ -12,10 +12,12 @@ import (
 	"syscall"
 )
 
-// signals are SIGHUP, which asks for a sweep, and SIGUSR1, which has the log opened anew (opensm(8), NOTES).
+// signals are SIGHUP, which asks for a sweep, and SIGUSR1, which has the log opened anew (opensm(8), NOTES). Nobody has to read
+// what is printed: a subnet outlives the terminal of its manager.
 func signals(j *journal, rescan func()) (stop func()) {
 	in, done := make(chan os.Signal, 4), make(chan struct{})
 	signal.Notify(in, syscall.SIGHUP, syscall.SIGUSR1)
+	signal.Ignore(syscall.SIGPIPE)
 	go func() {
 		for {
 			select {
