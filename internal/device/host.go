@@ -34,6 +34,7 @@ type Host struct {
 	commanded bool       // a command ends with this step
 	fresh     bool       // there was a command since the sleeper slept
 	polled    bool       // as sleep.polls
+	found     bool       // the last step that asked the links found something: the next gives back what they have lent
 
 	loans         loans
 	moderated     []*cq // that hold an event back

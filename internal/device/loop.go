@@ -146,6 +146,7 @@ func (h *Host) step() bool {
 	if h.loans.step(now) {
 		worked = true
 	}
+	h.found = worked || h.commanded && h.found
 	return worked
 }
 

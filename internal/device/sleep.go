@@ -95,8 +95,9 @@ func (s *sleepState) stop() {
 	s.links.Wake()
 }
 
-// prepare gets the sleeper ready: it holds the role and the baton. It reports
-// the time to sleep, or false when there is work.
+// prepareSleep gets the sleeper ready: it holds the role and the baton. It reports
+// the time to sleep, or false when there is work. There may be where the last step found something, whoever ran it: a link has lent
+// the room of the packets that it handed out until it is asked again, and one whose credits are all lent has no news.
 func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
 	s := &h.sleep
 	if n := int64(h.watched); s.seen.Load() != n {
@@ -111,7 +112,7 @@ func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
 	s.until.Store(int64(due))
 	s.asleep.Store(true)
 	h.flagged = true
-	if h.doorbells() || h.rung.Load() || due <= now {
+	if h.found || h.doorbells() || h.rung.Load() || due <= now {
 		s.asleep.Store(false)
 		h.awake()
 		return 0, false
