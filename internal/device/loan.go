@@ -114,9 +114,13 @@ func (h *Host) offer(q *qp) {
 }
 
 func mayLend(q, p *qp) bool {
-	return q.tq.State() == command.RTS && p.tq.State() == command.RTS && q.client.direct && p.client.direct && q.client.cfg.UID == p.client.cfg.UID &&
+	return (q.sends() || p.sends()) && q.client.direct && p.client.direct && q.client.cfg.UID == p.client.cfg.UID &&
 		!q.client.gone && !p.client.gone && q.tq.Type() == command.RC && p.loan == nil
 }
+
+// sends reports whether q may send. One end of a connection that only receives may stay in RTR for
+// good, as perftest's servers of bandwidth do: its direction is not lent.
+func (q *qp) sends() bool { return q.tq.State() == command.RTS }
 
 func (h *Host) makeLoan(q, p *qp) error {
 	at, mem, err := q.client.cfg.Direct.Share(p.client.cfg.Direct, direct.RecordSize)
@@ -243,7 +247,7 @@ func (r *loan) lend(now clock.Time) error {
 	if r.state != atHome || q.loan != r || q.tq == nil || p.tq == nil {
 		return errNotDirect
 	}
-	if !r.allowed() {
+	if !r.allowed() || q.premature() || p.premature() {
 		q.adapter.engine.Unhold(q.tq)
 		p.adapter.engine.Unhold(p.tq)
 		return errNotDirect
@@ -268,12 +272,20 @@ func (r *loan) lend(now clock.Time) error {
 			r.record.Way[i].Begin(to.Lend())
 		}
 		r.ends[i].sendRing.Lend()
-		r.record.Way[i].Lend(r.host.loans.leases, &c)
+		if r.ends[i].sends() {
+			r.record.Way[i].Lend(r.host.loans.leases, &c)
+		}
 	}
 	for _, q := range r.ends {
 		r.rung(q) // what had been posted already
 	}
 	return nil
+}
+
+// premature reports that requests wait for q to leave RTR, which are the engine's.
+func (q *qp) premature() bool {
+	n, err := q.sendRing.Pending()
+	return !q.sends() && (n > 0 || err != nil)
 }
 
 // allowed reports whether policies, and the completion queues, let the pair be lent.

@@ -11,14 +11,19 @@ const maxHeld = 4 << 20
 
 // Lend gives the work of a queue pair on the local path, and that of its peer, into
 // the hands of their programs (package direct): until Reclaim the engine takes
-// nothing from their queues and flushes nothing. PSNs stand still on both sides.
+// nothing from their queues and flushes nothing. PSNs stand still on both sides. One of the
+// two may be in RTR still: it only receives, and has received, so that nobody waits for
+// the event that tells of its first message. The error is
 // ErrNotIdle where a message is under way: no other begins then, so that Lend
 // succeeds soon, until Unhold; else ErrNotPeers. The driver has delivered the
 // completions of both before.
 func (e *Engine) Lend(a *QP) error {
 	b := a.peer
-	if a.eng != e || b == nil || a.typ != command.RC || a.state != command.RTS || b.state != command.RTS || a.lent || b.lent {
+	if a.eng != e || b == nil || a.typ != command.RC || !a.receives() || !b.receives() || a.state == command.RTR && b.state == command.RTR || a.lent || b.lent {
 		return ErrNotPeers
+	}
+	if !a.heard() || !b.heard() {
+		return ErrNotIdle
 	}
 	busy, long := false, false
 	for _, q := range [2]*QP{a, b} {
@@ -34,6 +39,9 @@ func (e *Engine) Lend(a *QP) error {
 	a.lent, b.lent = true, true
 	return nil
 }
+
+// heard reports that no first message is to move q out of RTR.
+func (q *QP) heard() bool { return q.state == command.RTS || q.resp.established }
 
 // Hold keeps a queue pair on the wire, and its peer, from beginning requests until Unhold, so that Join
 // succeeds soon. false: they go on, for what is under way may take long, and so would the hold.

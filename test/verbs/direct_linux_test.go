@@ -269,3 +269,24 @@ func TestKilledOnTheDirectPath(t *testing.T) {
 	}
 	b.settled()
 }
+
+// perftest's servers of bandwidth stay in RTR, as they only receive: their clients go directly all the same.
+func TestPerftestGoesDirectly(t *testing.T) {
+	b := newBench(t)
+	for _, p := range []pair{
+		measured("ib_send_bw -x 0 -s 64 -n 50000", 64, 50000),
+		measured("ib_write_bw -x 0 -s 64 -n 50000", 64, 50000),
+		measured("ib_read_bw -x 0 -s 64 -n 50000", 64, 50000),
+		measured("ib_atomic_bw -x 0 -n 50000", 8, 50000),
+		measured("ib_send_bw -x 0 -s 64 -n 50000 -q 8", 64, 400000),
+		connected("ib_send_bw -s 64 -n 50000", 64, 50000),
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			before := b.directMessages()
+			b.segments(t).talk(p)
+			if n := b.directMessages() - before; n == 0 {
+				t.Error("no message went directly")
+			}
+		})
+	}
+}
