@@ -250,17 +250,16 @@ func readNetlist(s *session, file string) (*fabric.Topology, error) {
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return nil, err
+			return nil, tool.Usagef("netlist: %v", err)
 		}
 		defer f.Close()
 		in = f
 	}
 	t, err := fabric.ReadNetlist(in)
-	var bad *fabric.NetlistError
-	if errors.As(err, &bad) {
-		return nil, tool.Usagef("%s: %s", file, bad)
+	if err != nil {
+		return nil, tool.Usagef("%s: %v", file, err)
 	}
-	return t, err
+	return t, nil
 }
 
 type fabricGenerateCmd struct {

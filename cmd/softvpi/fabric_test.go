@@ -66,7 +66,7 @@ func TestFabricRefuses(t *testing.T) {
 		want   string
 	}{
 		{[]string{"run", bad}, tool.Usage, bad + `: netlist line 2: port is "3", want 1 to 2 of "s"`},
-		{[]string{"run", filepath.Join(dir, "none")}, tool.Failure, "no such file"},
+		{[]string{"run", filepath.Join(dir, "none")}, tool.Usage, "no such file"},
 		{[]string{"run", good, "--udp", "here"}, tool.Usage, `--udp is "here"; allowed: an address and a port`},
 		{[]string{"run", good, "--cables", "here"}, tool.Usage, `--cables is "here"; allowed: an address of this machine and a port, such as 192.0.2.1:7069`},
 		{[]string{"run", good, "--cable-key", good}, tool.Usage, "--cable-key without --cables; allowed: both"},

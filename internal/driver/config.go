@@ -102,10 +102,10 @@ func fieldError(field, value, allowed string) *FieldError {
 	return &FieldError{Field: field, Value: value, Allowed: allowed}
 }
 
-// A ConfigError is what is wrong in a configuration file.
+// A ConfigError is what is wrong in a configuration file, or with a file that it names.
 type ConfigError struct {
-	Path string
-	Err  error // names the field and the allowed values
+	Path string // of the file; of one that is named, the field
+	Err  error  // names the field and the allowed values
 }
 
 func (e *ConfigError) Error() string { return e.Path + ": " + e.Err.Error() }
@@ -113,11 +113,11 @@ func (e *ConfigError) Error() string { return e.Path + ": " + e.Err.Error() }
 func (e *ConfigError) Unwrap() error { return e.Err }
 
 // Load reads the configuration file at path. Fields that do not exist are
-// refused. Errors are *ConfigError for what the file says, and the system's.
+// refused. The error is a *ConfigError; behind it stands fs.ErrNotExist where there is no such file.
 func Load(path string) (Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return Config{}, err
+		return Config{}, &ConfigError{"configuration file", err}
 	}
 	defer f.Close()
 	c, err := decode(f)

@@ -93,12 +93,12 @@ func (f *Fabric) topology(hosts []string) (*fabric.Topology, error) {
 	if f.Netlist != "" {
 		file, err := os.Open(f.Netlist)
 		if err != nil {
-			return nil, fmt.Errorf("fabric.netlist: %w", err)
+			return nil, &ConfigError{"fabric.netlist", err}
 		}
 		defer file.Close()
 		top, err := fabric.ReadNetlist(file)
 		if err != nil {
-			return nil, fmt.Errorf("fabric.netlist: %s: %w", f.Netlist, err)
+			return nil, &ConfigError{"fabric.netlist: " + f.Netlist, err}
 		}
 		return top, nil
 	}
@@ -169,7 +169,7 @@ func (f *Fabric) key() ([]byte, error) {
 	}
 	key, err := cable.ReadKey(f.Key)
 	if err != nil {
-		return nil, fmt.Errorf("fabric.key: %w", err)
+		return nil, &ConfigError{"fabric.key", err}
 	}
 	return key, nil
 }
@@ -196,12 +196,12 @@ func (d *Driver) manageSubnet(ctx context.Context, top *fabric.Topology) error {
 			cfg.Partitions, err = subnet.ParsePartitions(string(text))
 		}
 		if err != nil {
-			return fmt.Errorf("subnet_manager.partitions: %w", err)
+			return &ConfigError{"subnet_manager.partitions", err}
 		}
 	}
 	files, err := service.In(c.Dir)
 	if err != nil {
-		return fmt.Errorf("subnet_manager.dir: %w", err)
+		return &ConfigError{"subnet_manager.dir", err}
 	}
 	w := d.wiring
 	w.work.Go(func() {

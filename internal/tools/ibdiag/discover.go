@@ -67,16 +67,16 @@ func (s *Session) tell(faults []*discovery.Fault) {
 	}
 }
 
-// LoadCache reads a cache that ibnetdiscover has written.
+// LoadCache reads a cache that ibnetdiscover has written. The error is a *tool.UsageError.
 func LoadCache(file string) (*discovery.Fabric, error) {
 	in, err := os.Open(file)
 	if err != nil {
-		return nil, Failf("loading cached fabric failed: %s", err)
+		return nil, tool.Usagef("loading cached fabric failed: %s", err)
 	}
 	defer in.Close()
 	f, err := discovery.ReadCache(in)
 	if err != nil {
-		return nil, Failf("loading cached fabric failed: %s: %s", file, err)
+		return nil, tool.Usagef("loading cached fabric failed: %s: %s", file, err)
 	}
 	return f, nil
 }

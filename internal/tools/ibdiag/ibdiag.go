@@ -82,7 +82,7 @@ func Run(ctx context.Context, env tool.Env, t Tool) int {
 }
 
 func (s *Session) run(t Tool) error {
-	if err := s.configure(configPath()); err != nil {
+	if err := s.configure(configPath()); err != nil && !errors.Is(err, os.ErrNotExist) { // everywhere's settings need not be there
 		return tool.Usagef("%v", err)
 	}
 	args, err := s.parse(t)

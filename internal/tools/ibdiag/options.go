@@ -292,12 +292,9 @@ func (s *Session) usage(t Tool) string {
 	return b.String()
 }
 
-// configure reads a file of settings; without one there are none.
+// configure reads a file of settings.
 func (s *Session) configure(file string) error {
 	f, err := os.Open(file)
-	if errors.Is(err, os.ErrNotExist) || file == "" {
-		return nil
-	}
 	if err != nil {
 		return err
 	}

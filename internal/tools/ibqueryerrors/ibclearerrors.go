@@ -36,7 +36,7 @@ func Clear(ctx context.Context, env tool.Env) int {
 			if len(args) == 1 {
 				f, err := os.Open(args[0])
 				if err != nil {
-					return ibdiag.Failf("%s", err)
+					return tool.Usagef("topology file: %v", err)
 				}
 				defer f.Close()
 				if nodes, err = readTopology(f); err != nil {
@@ -110,7 +110,7 @@ func readTopology(in io.Reader) (nodes []target, err error) {
 	number := func(text string, high uint64) uint64 {
 		n, e := strconv.ParseUint(text, 10, 64)
 		if (e != nil || n > high) && err == nil {
-			err = ibdiag.Failf("the topology file has the number %s; allowed: 0 to %d", text, high)
+			err = tool.Usagef("the topology file has the number %s; allowed: 0 to %d", text, high)
 		}
 		return n
 	}
@@ -132,7 +132,7 @@ func readTopology(in io.Reader) (nodes []target, err error) {
 		err = lines.Err()
 	}
 	if err == nil && len(nodes) == 0 {
-		err = ibdiag.Failf("the topology file names no node")
+		err = tool.Usagef("the topology file names no node")
 	}
 	return nodes, err
 }

@@ -123,7 +123,7 @@ func (q *query) suppress(list string) error {
 
 func (q *query) run() (err error) {
 	if q.limits, err = readThresholds(q.file); err != nil {
-		return err
+		return tool.Usagef("--threshold-file: %v", err)
 	}
 	nodes, err := q.chosen()
 	if err != nil {

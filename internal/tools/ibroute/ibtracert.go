@@ -63,7 +63,7 @@ func Trace(ctx context.Context, env tool.Env) int {
 func (t *trace) pairs() error {
 	f, err := os.Open(t.portsFile)
 	if err != nil {
-		return ibdiag.Failf("cannot open ports-file %s", t.portsFile)
+		return tool.Usagef("--ports-file: %v", err)
 	}
 	defer f.Close()
 	lines, pairs := bufio.NewScanner(f), 0
@@ -73,7 +73,7 @@ func (t *trace) pairs() error {
 			continue
 		}
 		if len(words) < 2 {
-			return ibdiag.Failf("ports-file, %s, at line %d contains bad data", t.portsFile, n)
+			return tool.Usagef("--ports-file: %s, line %d: %q; allowed: two addresses", t.portsFile, n, lines.Text())
 		}
 		pairs++
 		ok, err := t.between(words[0], words[1])

@@ -156,7 +156,7 @@ func (c *command) paths() ([]string, error) {
 	if c.pathFile != "" {
 		b, err := os.ReadFile(c.pathFile)
 		if err != nil {
-			return nil, err
+			return nil, tool.Usagef("-cf: %v", err)
 		}
 		for l := range strings.Lines(string(b)) {
 			if l = strings.TrimSpace(l); l != "" {
