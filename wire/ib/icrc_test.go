@@ -178,3 +178,29 @@ func TestICRCWordIsAnUpdateOfFourBytes(t *testing.T) {
 		}
 	})
 }
+
+// The tables make what the library makes, of any length, from any value on.
+func TestICRCSlices(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		crc, b := rapid.Uint32().Draw(t, "crc"), rapid.SliceOfN(rapid.Byte(), 0, 70).Draw(t, "bytes")
+		if got, want := icrcSlices(crc, b), crc32.Update(crc, crc32.IEEETable, b); got != want {
+			t.Errorf("%#x, want %#x", got, want)
+		}
+	})
+}
+
+// Beside the library's, which multiplies where the processor can: see multiplicationPays.
+func BenchmarkICRC(b *testing.B) {
+	p := make([]byte, 1024)
+	for _, c := range []struct {
+		name   string
+		update func(uint32, []byte) uint32
+	}{{"tables", icrcSlices}, {"library", func(crc uint32, p []byte) uint32 { return crc32.Update(crc, crc32.IEEETable, p) }}} {
+		b.Run(c.name, func(b *testing.B) {
+			b.SetBytes(int64(len(p)))
+			for b.Loop() {
+				c.update(0, p)
+			}
+		})
+	}
+}

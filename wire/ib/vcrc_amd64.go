@@ -1,10 +1,6 @@
 package ib
 
-import (
-	"math/bits"
-
-	"golang.org/x/sys/cpu"
-)
+import "math/bits"
 
 // foldLeast is the least length that is folded: one round of four blocks and a block more.
 const foldLeast = 80
@@ -16,8 +12,6 @@ const foldLeast = 80
 // foldFactors are those of 512 bits further on, then of 128. Bits are reflected, and the product of two reflected words of 64 bits
 // lies one bit too low, so each factor is of one power less.
 var foldFactors = [4]uint64{vcrcPower(512 + 63), vcrcPower(512 - 1), vcrcPower(128 + 63), vcrcPower(128 - 1)}
-
-var canFold = cpu.X86.HasPCLMULQDQ && cpu.X86.HasSSE41
 
 // vcrcPower is x^n modulo the polynomial of the variant CRC, as a reflected word: bit 63 is x^0.
 func vcrcPower(n int) uint64 {
@@ -37,7 +31,7 @@ func vcrcPower(n int) uint64 {
 func foldVCRC(block *[16]byte, p []byte, first uint64, factors *[4]uint64)
 
 func vcrcLong(c uint16, p []byte) uint16 {
-	if !canFold {
+	if !multiplies {
 		return vcrcSlices(c, p)
 	}
 	var block [16]byte

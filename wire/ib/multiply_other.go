@@ -1,0 +1,6 @@
+//go:build !amd64
+
+package ib
+
+// icrcByTables says that tables make the ICRC faster than the standard library does.
+const icrcByTables = false
