@@ -31,6 +31,7 @@ type Client struct {
 	doorbells *ring.Doorbells // its producer side is anybody's
 	rings     []uint32        // a drained batch of doorbells
 	closed    bool
+	told      bool // in Host.heralds
 	direct    bool // takes part in the direct path
 	gone      bool // its process may end at any time, or has
 	keys      direct.Table
@@ -206,6 +207,13 @@ func (c *Client) Events(ctx context.Context, out []command.Event) (int, error) {
 	return c.take(ctx, c.events, out)
 }
 
+// TakeEvents is Events for ClientConfig.News: it takes what is there.
+func (c *Client) TakeEvents(out []command.Event) int {
+	n := c.events.TakeNow(out)
+	c.claimed(out[:n])
+	return n
+}
+
 // take takes events of a queue for the program.
 func (c *Client) take(ctx context.Context, q *eventqueue.Queue, out []command.Event) (int, error) {
 	n, err := q.Wait(ctx, out)
@@ -217,7 +225,13 @@ func (c *Client) take(ctx context.Context, q *eventqueue.Queue, out []command.Ev
 
 // event queues an event for the program.
 func (c *Client) event(e command.Event) {
-	if !c.queueFor(&e).Push(e) {
+	put := c.queueFor(&e)
+	add := put.Push
+	if put == c.events && c.cfg.News != nil {
+		add = put.Add
+		c.host.tell(c)
+	}
+	if !add(e) {
 		c.host.eventOverflows++
 	}
 }

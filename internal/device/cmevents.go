@@ -246,6 +246,10 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 func (c *Client) claim(events []command.Event) {
 	c.host.lock()
 	defer c.host.unlock()
+	c.claimed(events)
+}
+
+func (c *Client) claimed(events []command.Event) {
 	for i := range events {
 		if events[i].Type != command.EventConnectRequest {
 			continue

@@ -152,6 +152,10 @@ type ClientConfig struct {
 	// offset). It is called holding the baton: it must not block or call into the
 	// Host. Nil for embedded clients.
 	Notify func(arena uint32, offset uint64)
+	// News is told, before the baton is given back, that the program has events: it takes
+	// them with TakeEvents as far as that needs no waiting, and the reader of Events is woken for what is
+	// left. It is called as Notify is. Nil: that reader takes them all.
+	News func()
 	// WakeFD is a descriptor that becomes readable when the program rang a
 	// doorbell while the loop slept; 0: none. The loop reads it empty.
 	WakeFD int

@@ -40,6 +40,8 @@ type Host struct {
 	moderated     []*cq // that hold an event back
 	moderationDue clock.Time
 
+	heralds []*Client // that are to hear of events
+
 	badDoorbells, eventOverflows uint64
 
 	onFabric atomic.Bool // an adapter's port is InfiniBand's
@@ -113,12 +115,14 @@ func (h *Host) lock() { h.mu.Lock() }
 // was held and could not take it.
 func (h *Host) unlock() {
 	for range 4 {
+		h.herald()
 		h.mu.Unlock()
 		if !h.rung.Load() || !h.mu.TryLock() {
 			return
 		}
 		h.step()
 	}
+	h.herald()
 	h.mu.Unlock()
 	if h.rung.Load() { // they keep ringing: the background goroutine takes over
 		h.sleep.rouse()

@@ -123,13 +123,27 @@ func (w *writer) trackLocked(op opcode, flags uint16, id uint64, body []byte) er
 
 // offer puts a frame into the track where that needs no waiting.
 func (w *writer) offer(op opcode, body []byte) bool {
+	return w.offerMade(op, len(body), func(int) []byte { return body })
+}
+
+// offerMade is offer for a body that is made then, of at least so many bytes and no more than fit. A body of
+// none is not sent.
+func (w *writer) offerMade(op opcode, least int, body func(most int) []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.track == nil || w.err != nil {
 		return false
 	}
-	if ok, err := w.track.put(op, 0, 0, body); !ok || err != nil {
+	most := min(w.track.room(), longFrame) - headerSize
+	if most < least {
 		return false
+	}
+	b := body(most)
+	if len(b) == 0 {
+		return true
+	}
+	if _, err := w.track.put(op, 0, 0, b); err != nil {
+		return false // the next one to send says so
 	}
 	w.nudge()
 	return true

@@ -86,7 +86,7 @@ func (n *session) admit(q hello) error {
 	client, err := n.server.host.NewClient(device.ClientConfig{
 		Direct: part, Name: n.name, PID: n.peer.PID, UID: n.peer.UID,
 		NewArena: n.arenas.make, FreeArena: n.arenas.free,
-		Reach: n.reach, Notify: n.arenas.notify,
+		Reach: n.reach, Notify: n.arenas.notify, News: n.tell,
 		WakeFD: n.server.wakeR, Attached: true, MemoryPath: PathName(n.path),
 	})
 	if err != nil {
@@ -170,6 +170,6 @@ func (n *session) welcome(wake int) (*welcome, []int, error) {
 	if n.trackd {
 		w.Features |= featureTracks
 	}
-	n.credits.Store(eventCredits)
+	n.credits.grant(eventCredits)
 	return w, fds, nil
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -58,8 +57,8 @@ type session struct {
 	requests sync.WaitGroup
 	channels sync.WaitGroup // those who write to channels
 
-	credits atomic.Int64
-	granted chan struct{}
+	credits *credits
+	news    [maxPush]command.Event // under the baton
 }
 
 func newSession(s *Server, c *net.UnixConn) *session {
@@ -69,7 +68,7 @@ func newSession(s *Server, c *net.UnixConn) *session {
 		segments: segments{list: map[uint32]*segment{}, maxBytes: s.cfg.SegmentBytes, maxCount: s.cfg.MaxSegments, all: &s.segments},
 		inFlight: map[uint64]context.CancelFunc{},
 		slots:    make(chan struct{}, maxInFlight),
-		granted:  make(chan struct{}, 1),
+		credits:  newCredits(),
 	}
 	n.arenas.list = map[uint32]*sharedArena{}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
@@ -259,12 +258,8 @@ func (n *session) answer(h header, body []byte, f handler) error {
 }
 
 func (n *session) grant(c credit) error {
-	if have := n.credits.Add(int64(c.Events)); have > eventCredits {
+	if have := n.credits.grant(c.Events); have > eventCredits {
 		return fmt.Errorf("%w: event credits %d: allowed: up to %d in all", errFrame, have, eventCredits)
-	}
-	select {
-	case n.granted <- struct{}{}:
-	default:
 	}
 	return nil
 }
@@ -354,34 +349,6 @@ func (n *session) freeSegment(body []byte) error {
 		return err
 	}
 	return n.segments.free(uint32(q.Handle))
-}
-
-// pushEvents sends the program its events, no more than it granted credit for.
-func (n *session) pushEvents() {
-	out := make([]command.Event, maxPush)
-	for {
-		have := n.credits.Load()
-		if have <= 0 {
-			select {
-			case <-n.granted:
-				continue
-			case <-n.ctx.Done():
-				return
-			}
-		}
-		k, err := n.client.Events(n.ctx, out[:min(have, maxPush)])
-		if err != nil {
-			if n.ctx.Err() == nil {
-				n.end(err)
-			}
-			return
-		}
-		n.credits.Add(-int64(k))
-		if err := n.out.along(opEvents, 0, encodeList(out[:k])); err != nil {
-			n.failed(err)
-			return
-		}
-	}
 }
 
 // failed ends the session for a request or a write that failed. A program that closed its

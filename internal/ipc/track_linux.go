@@ -70,6 +70,15 @@ func (l *track) put(op opcode, flags uint16, id uint64, body []byte) (bool, erro
 	return true, nil
 }
 
+// room is how long a frame may be now; 0 also where the consumer has written nonsense.
+func (l *track) room() int {
+	waits := l.at - atomic.LoadUint32(l.consumer)
+	if waits > trackBytes {
+		return 0
+	}
+	return int(trackBytes-waits) &^ (trackUnit - 1)
+}
+
 // wakes reports whether the consumer has to be nudged, once.
 func (l *track) wakes() bool {
 	return atomic.LoadUint32(l.asleep) != 0 && atomic.SwapUint32(l.asleep, 0) != 0

@@ -327,6 +327,14 @@ func encodeList[T any](list []T) []byte {
 	return encode(list)
 }
 
+// laid is encodeList without a copy where there is none to be made: it lasts as long as the list.
+func laid[T any](list []T) []byte {
+	if plain[T]() {
+		return asBytes(list)
+	}
+	return encode(list)
+}
+
 // decode fills a T from a body that must have its exact size.
 func decode[T any](b []byte) (v T, err error) {
 	if plain[T]() && len(b) == int(unsafe.Sizeof(v)) {

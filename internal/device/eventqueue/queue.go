@@ -20,6 +20,7 @@ type Queue struct {
 	queue  []command.Event
 	head   int
 	closed bool
+	busy   bool          // what a reader took it may not have passed on yet
 	news   chan struct{} // one token: there may be events
 }
 
@@ -28,18 +29,22 @@ func New() *Queue { return &Queue{news: make(chan struct{}, 1)} }
 
 // Push adds an event and wakes a reader; it reports false when the queue is full.
 func (q *Queue) Push(e command.Event) bool {
+	ok := q.Add(e)
+	q.Rouse()
+	return ok
+}
+
+// Add is Push that wakes nobody.
+func (q *Queue) Add(e command.Event) bool {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.closed {
-		q.mu.Unlock()
 		return true
 	}
 	if len(q.queue)-q.head >= Most {
-		q.mu.Unlock()
 		return false
 	}
 	q.queue = append(q.queue, e)
-	q.mu.Unlock()
-	q.signal()
 	return true
 }
 
@@ -62,10 +67,11 @@ func (q *Queue) Close() {
 	q.mu.Lock()
 	q.closed = true
 	q.mu.Unlock()
-	q.signal()
+	q.Rouse()
 }
 
-func (q *Queue) signal() {
+// Rouse wakes a reader.
+func (q *Queue) Rouse() {
 	select {
 	case q.news <- struct{}{}:
 	default:
@@ -76,7 +82,34 @@ func (q *Queue) signal() {
 func (q *Queue) take(out []command.Event) (n int, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n = copy(out, q.queue[q.head:])
+	n = q.copyOut(out)
+	q.busy = n > 0
+	if q.head < len(q.queue) || q.closed {
+		q.Rouse() // another reader may wait for the rest
+	}
+	return n, q.closed
+}
+
+// TakeNow copies events that wait to out, and returns how many there were. There are none while a reader that
+// waited may still have those before to pass on, which ends when it comes back for more.
+func (q *Queue) TakeNow(out []command.Event) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.busy {
+		return 0
+	}
+	return q.copyOut(out)
+}
+
+// Empty reports whether nothing waits.
+func (q *Queue) Empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.head == len(q.queue)
+}
+
+func (q *Queue) copyOut(out []command.Event) int {
+	n := copy(out, q.queue[q.head:])
 	q.head += n
 	if q.head == len(q.queue) {
 		q.queue, q.head = q.queue[:0], 0
@@ -87,10 +120,7 @@ func (q *Queue) take(out []command.Event) (n int, closed bool) {
 		q.queue = append(q.queue[:0], q.queue[q.head:]...)
 		q.head = 0
 	}
-	if q.head < len(q.queue) || q.closed {
-		q.signal() // another reader may wait for the rest
-	}
-	return n, q.closed
+	return n
 }
 
 // Wait waits for events and copies them to out; it returns how many, at least one. Errors are *command.Error: TimedOut or

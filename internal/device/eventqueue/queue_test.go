@@ -98,3 +98,34 @@ func TestWait(t *testing.T) {
 		t.Errorf("its time has passed: %v", err)
 	}
 }
+
+// What a reader has taken comes before what is taken without waiting: there is nothing of that until the reader is
+// back.
+func TestTakeNow(t *testing.T) {
+	q := New()
+	out := make([]command.Event, 2)
+	for i := range command.Handle(5) {
+		q.Add(event(i))
+	}
+	if n := q.TakeNow(out); n != 2 || out[1].Object != 1 {
+		t.Errorf("%d events: %v", n, out)
+	}
+	if n, err := q.Wait(t.Context(), out[:1]); n != 1 || err != nil || out[0].Object != 2 {
+		t.Errorf("%d events: %v, %v", n, out, err)
+	}
+	if n := q.TakeNow(out); n != 0 || q.Empty() {
+		t.Errorf("%d events before the reader is back", n)
+	}
+	if n, err := q.Wait(t.Context(), out); n != 2 || err != nil || out[0].Object != 3 {
+		t.Errorf("%d events: %v, %v", n, out, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 1)
+	defer cancel()
+	if _, err := q.Wait(ctx, out); err == nil || !q.Empty() {
+		t.Error("there is more")
+	}
+	q.Add(event(5))
+	if n := q.TakeNow(out); n != 1 || out[0].Object != 5 {
+		t.Errorf("%d events: %v", n, out)
+	}
+}

@@ -1,0 +1,107 @@
+package ipc
+
+import (
+	"context"
+	"sync"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// credits are how many events the driver may push still.
+type credits struct {
+	mu       sync.Mutex
+	free     int64
+	reserved int64
+	granted  chan struct{} // one token: there are more
+}
+
+func newCredits() *credits { return &credits{granted: make(chan struct{}, 1)} }
+
+// grant adds what the program granted, and returns what it has granted and that was not used.
+func (c *credits) grant(n uint32) int64 {
+	c.mu.Lock()
+	c.free += int64(n)
+	have := c.free + c.reserved
+	c.mu.Unlock()
+	select {
+	case c.granted <- struct{}{}:
+	default:
+	}
+	return have
+}
+
+// reserve takes up to n away from others until settle; 0: there are none.
+func (c *credits) reserve(n int64) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n = min(n, c.free)
+	c.free -= n
+	c.reserved += n
+	return n
+}
+
+// settle says how many of n that were reserved were used.
+func (c *credits) settle(n, used int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reserved -= n
+	c.free += n - used
+}
+
+// wait waits until more are granted.
+func (c *credits) wait(ctx context.Context) error {
+	select {
+	case <-c.granted:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// pushEvents sends the program its events, no more than it granted credit for: those that tell
+// could not send at once.
+func (n *session) pushEvents() {
+	out := make([]command.Event, maxPush)
+	for {
+		have := n.credits.reserve(maxPush)
+		if have == 0 {
+			if n.credits.wait(n.ctx) != nil {
+				return
+			}
+			continue
+		}
+		k, err := n.client.Events(n.ctx, out[:have])
+		n.credits.settle(have, int64(k))
+		if err != nil {
+			if n.ctx.Err() == nil {
+				n.end(err)
+			}
+			return
+		}
+		if err := n.out.along(opEvents, 0, encodeList(out[:k])); err != nil {
+			n.failed(err)
+			return
+		}
+	}
+}
+
+// eventTaker is a session whose events whoever has the baton may take.
+type eventTaker interface {
+	TakeEvents(out []command.Event) int
+}
+
+// tell implements device.ClientConfig.News: it puts events into the program's track.
+func (n *session) tell() {
+	const size = int(unsafe.Sizeof(command.Event{}))
+	n.out.offerMade(opEvents, size, func(most int) []byte {
+		from, ok := n.client.(eventTaker) // it is there since before the track was
+		if !ok {
+			return nil
+		}
+		have := n.credits.reserve(int64(min(most/size, maxPush)))
+		k := from.TakeEvents(n.news[:have])
+		n.credits.settle(have, int64(k))
+		return laid(n.news[:k])
+	})
+}
