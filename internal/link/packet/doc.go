@@ -9,6 +9,9 @@
 // drops the packets that the ring has whole, so that each comes once. What only the
 // socket sees (packets by other interfaces, and with IP options) leaves no mark.
 //
+// Where tc has nothing at the entrance of the interface, the ring has a packet before the system's IP input has; else
+// behind it.
+//
 // A link that mostly receives bursts has the ring take nothing (Pause, Resume).
 //
 // A frame leaves by the interface that holds the address, and only where the system would

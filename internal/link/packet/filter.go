@@ -29,15 +29,17 @@ const (
 // Places that are not in the packet (linux/filter.h): what the system knows of it, and its
 // IP header wherever that is.
 const (
-	kindOfPacket = 0xfffff000 + 4 // SKF_AD_OFF + SKF_AD_PKTTYPE; 0 (PACKET_HOST): to this station
-	interfaceOf  = 0xfffff000 + 8 // SKF_AD_OFF + SKF_AD_IFINDEX
-	networkLayer = 0xfff00000     // SKF_NET_OFF
+	kindOfPacket = 0xfffff000 + 4  // SKF_AD_OFF + SKF_AD_PKTTYPE; 0 (PACKET_HOST): to this station
+	interfaceOf  = 0xfffff000 + 8  // SKF_AD_OFF + SKF_AD_IFINDEX
+	tagOf        = 0xfffff000 + 44 // SKF_AD_OFF + SKF_AD_VLAN_TAG: the tag that stood in front, 0 for none
+	networkLayer = 0xfff00000      // SKF_NET_OFF
 )
 
 const (
 	whole        = 0x40000 // more than any packet has
 	version4     = 0x45    // IPv4 with a header without options
 	anyFragment  = 0x3fff  // more fragments, or an offset
+	anyVLAN      = 0x0fff  // a VLAN of its own: of another interface
 	udpLengthMax = eth.UDPLen + MostPayload
 )
 
@@ -100,6 +102,8 @@ func (r Rule) Ring() []Instruction {
 	var p program
 	p.load(loadWord, kindOfPacket)
 	p.want(0)
+	p.load(loadWord, tagOf)
+	p.wantNone(anyVLAN)
 	const ip = eth.EthernetLen
 	udp := uint32(r.headers() - eth.UDPLen)
 	p.load(loadHalf, 12)

@@ -22,6 +22,7 @@ type seen struct {
 	at    int // where the filter begins: 0 at the ring, the UDP header at the socket
 	kind  uint32
 	ifi   uint32
+	tag   uint32
 }
 
 // run is the part of the classic BPF machine that the filters use (linux/filter.h): it returns how
@@ -37,6 +38,9 @@ func run(t *testing.T, program []Instruction, s seen) uint32 {
 			return true
 		case k == interfaceOf:
 			a = s.ifi
+			return true
+		case k == tagOf:
+			a = s.tag
 			return true
 		case k >= networkLayer:
 			at = eth.EthernetLen + int(k-networkLayer)
@@ -135,11 +139,21 @@ func TestFilters(t *testing.T) {
 		if !c.dst.Is4() {
 			r.Addr = v6b
 		}
-		if got := run(t, r.Ring(), seen{b, 0, c.kind, c.ifi}); got != c.ring {
+		if got := run(t, r.Ring(), seen{frame: b, kind: c.kind, ifi: c.ifi}); got != c.ring {
 			t.Errorf("%s: %d bytes in the ring, want %d", c.name, got, c.ring)
 		}
-		if got := run(t, r.Socket(), seen{b, r.headers() - eth.UDPLen, c.kind, c.ifi}); (got == 0) != c.dropped {
+		if got := run(t, r.Socket(), seen{frame: b, at: r.headers() - eth.UDPLen, kind: c.kind, ifi: c.ifi}); (got == 0) != c.dropped {
 			t.Errorf("%s: the socket takes %d bytes, want none %v", c.name, got, c.dropped)
+		}
+	}
+}
+
+// A tag that gives a priority alone changes nothing; what is of a VLAN is another interface's, or nobody's.
+func TestRingFilterOfTags(t *testing.T) {
+	r := Rule{Addr: v4b, Port: 4791}
+	for tag, want := range map[uint32]uint32{0: whole, 0x6000: whole, 5: 0, 0x6fff: 0} {
+		if got := run(t, r.Ring(), seen{frame: framed(v4a, v4b, 20), tag: tag}); got != want {
+			t.Errorf("tag %#x: %d bytes in the ring, want %d", tag, got, want)
 		}
 	}
 }

@@ -29,6 +29,8 @@ type Port struct {
 	system *system
 	wall   *firewall // nil where nobody asks for it
 	device device
+	early  bool   // the ring has packets before tc and IP
+	late   bool   // there may be more of tc than early says
 	off    string // why it was switched off; "": it was not
 	ticks  uint32
 
@@ -95,7 +97,8 @@ func (p *Port) open() (err error) {
 			return &UnavailableError{firewallStands}
 		}
 	}
-	p.ring, err = openRing(p.Rule())
+	p.early = !p.system.filtersIngress(p.cfg.Interface, p.system.ask)
+	p.ring, err = openRing(p.Rule(), p.early)
 	return err
 }
 
@@ -333,10 +336,21 @@ func (p *Port) Tend() (off bool) {
 		p.resolve(&p.hops[p.redo])
 		p.redo++
 	}
+	if refresh := p.ticks%refreshTicks == 0; p.off == "" && (refresh || p.late && p.early) {
+		p.late = false
+		p.followIngress()
+	}
 	if p.off == "" && p.wall != nil && p.ticks%refreshTicks == 0 && p.wall.stands() {
 		return p.stop(firewallStands)
 	}
 	return false
+}
+
+// followIngress has the ring be shown packets early as long as tc has nothing at the interface's entrance.
+func (p *Port) followIngress() {
+	if early := !p.system.filtersIngress(p.cfg.Interface, p.system.ask); early != p.early && p.ring.bind(p.Rule(), early) == nil {
+		p.early = early
+	}
 }
 
 // stop makes the ring take nothing more.
@@ -387,6 +401,11 @@ func (p *Port) changed(kind uint16, body []byte) {
 				p.meet(&p.hops[i], &n)
 			}
 		}
+	case unix.RTM_NEWQDISC, unix.RTM_DELQDISC:
+		q, ok := parseQdisc(body)
+		p.late = p.late || ok && q.out == p.cfg.Interface
+	case unix.RTM_NEWTCLASS, unix.RTM_DELTCLASS, unix.RTM_NEWTFILTER, unix.RTM_DELTFILTER, unix.RTM_NEWACTION, unix.RTM_DELACTION,
+		unix.RTM_NEWCHAIN, unix.RTM_DELCHAIN: // of qdiscs that there are
 	default:
 		p.forget()
 	}
@@ -397,5 +416,5 @@ func (p *Port) forget() {
 	for i := range p.hops {
 		p.hops[i].usable = false
 	}
-	p.redo, p.other = 0, true
+	p.redo, p.other, p.late = 0, true, true
 }

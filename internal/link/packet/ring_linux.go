@@ -30,21 +30,22 @@ type ring struct {
 	out    [virtioLen + maxFrame]byte
 }
 
-func openRing(rule Rule) (r *ring, err error) {
+// openRing makes a ring for what the rule says; early is as in bind.
+func openRing(rule Rule, early bool) (r *ring, err error) {
 	// Without a protocol nothing arrives before the filter is there.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket AF_PACKET", err)
 	}
 	r = &ring{fd: fd}
-	if err := r.set(rule); err != nil {
+	if err := r.set(rule, early); err != nil {
 		r.close()
 		return nil, err
 	}
 	return r, nil
 }
 
-func (r *ring) set(rule Rule) error {
+func (r *ring) set(rule Rule, early bool) error {
 	for _, o := range []struct {
 		name, value int
 		text        string
@@ -52,6 +53,7 @@ func (r *ring) set(rule Rule) error {
 		{unix.PACKET_VERSION, unix.TPACKET_V2, "PACKET_VERSION"},
 		// The virtio header tells how long the packets of a burst are.
 		{unix.PACKET_VNET_HDR, 1, "PACKET_VNET_HDR"},
+		{unix.PACKET_IGNORE_OUTGOING, 1, "PACKET_IGNORE_OUTGOING"},
 	} {
 		if err := unix.SetsockoptInt(r.fd, unix.SOL_PACKET, o.name, o.value); err != nil {
 			return os.NewSyscallError("setsockopt "+o.text, err)
@@ -68,14 +70,18 @@ func (r *ring) set(rule Rule) error {
 	if r.memory, err = unix.Mmap(r.fd, 0, slots*slotSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
 		return os.NewSyscallError("mmap", err)
 	}
-	return r.bind(rule)
+	return r.bind(rule, early)
 }
 
-// bind begins to receive: bound to a protocol of its own the socket is shown what comes in, once,
-// and not what goes out.
-func (r *ring) bind(rule Rule) error {
+// bind begins to receive, or goes on to, with the loss of what comes in that moment. Bound to its protocol the socket is shown a packet
+// when the system's IP input is done with it, which has to make a copy for that; bound to all of them it is
+// shown it early: before IP, and before what tc has at the interface's entrance.
+func (r *ring) bind(rule Rule, early bool) error {
 	protocol := uint16(unix.ETH_P_IPV6)
-	if rule.Addr.Is4() {
+	switch {
+	case early:
+		protocol = unix.ETH_P_ALL
+	case rule.Addr.Is4():
 		protocol = unix.ETH_P_IP
 	}
 	to := unix.SockaddrLinklayer{Protocol: networkOrder(protocol), Ifindex: rule.Interface}

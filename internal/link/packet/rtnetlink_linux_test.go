@@ -124,6 +124,7 @@ func FuzzNetlink(f *testing.F) {
 				t.Error("a neighbour without an address")
 			}
 			_, _ = parseDevice(body)
+			_, _ = parseQdisc(body)
 			b = rest
 		}
 	})

@@ -1,0 +1,104 @@
+package packet
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What tc has at the entrance of an interface drops, changes and redirects what comes in before the system's IP input
+// sees it. Where it has nothing, the ring need not wait for it, nor for IP.
+
+// ingressParent is the parent of the qdiscs at an interface's entrance, ingress and clsact (TC_H_INGRESS of
+// linux/pkt_sched.h).
+const ingressParent = 0xfffffff1
+
+// tcMsgLen is the length of struct tcmsg (linux/rtnetlink.h).
+const tcMsgLen = 20
+
+// filtersIngress reports whether tc looks at what comes in by an interface, or whether that cannot be told. socket is
+// one of the network namespace that the interface is in.
+func (s *system) filtersIngress(index, socket int) bool {
+	return s.ingressQdisc(index) || tcxPrograms(index, socket)
+}
+
+// ingressQdisc asks for all qdiscs: a request for the one would be told to everybody who follows changes.
+func (s *system) ingressQdisc(index int) bool {
+	s.request = request(s.request, unix.RTM_GETQDISC, unix.NLM_F_REQUEST|unix.NLM_F_DUMP, make([]byte, tcMsgLen))
+	if unix.Sendto(s.ask, s.request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}) != nil {
+		return true
+	}
+	found := false
+	for {
+		n, err := unix.Read(s.ask, s.answer[:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return true
+		}
+		for b := s.answer[:n]; ; {
+			kind, body, rest := nextMessage(b)
+			if body == nil {
+				break
+			}
+			switch kind {
+			case unix.RTM_NEWQDISC:
+				q, ok := parseQdisc(body)
+				found = found || !ok || q.out == index && q.parent == ingressParent
+			case unix.NLMSG_DONE:
+				return found
+			case unix.NLMSG_ERROR:
+				return true
+			}
+			b = rest
+		}
+	}
+}
+
+// qdisc is where a queueing discipline is.
+type qdisc struct {
+	out    int // index of the interface
+	parent uint32
+}
+
+// parseQdisc reads an RTM_NEWQDISC or RTM_DELQDISC.
+func parseQdisc(b []byte) (q qdisc, ok bool) {
+	if len(b) < tcMsgLen {
+		return q, false
+	}
+	return qdisc{number(b[4:]), binary.NativeEndian.Uint32(b[12:])}, true
+}
+
+// tcxPrograms reports whether programs are attached to an interface's entrance (tcx, Linux 6.6), or whether that
+// cannot be told: the system answers for the namespace of the thread that asks, and wants CAP_NET_ADMIN.
+func tcxPrograms(index, socket int) bool {
+	if !sameNamespace(socket) {
+		return true
+	}
+	// The query of union bpf_attr (linux/bpf.h): interface, kind of attachment, ..., from byte 24 how many there are.
+	var a [64]byte
+	binary.NativeEndian.PutUint32(a[0:], uint32(index))
+	binary.NativeEndian.PutUint32(a[4:], unix.BPF_TCX_INGRESS)
+	_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_QUERY, uintptr(unsafe.Pointer(&a[0])), uintptr(len(a)))
+	if errno == unix.EINVAL {
+		return false // a system without
+	}
+	return errno != 0 || binary.NativeEndian.Uint32(a[24:]) != 0
+}
+
+// sameNamespace reports whether a socket is of the network namespace of this thread.
+func sameNamespace(socket int) bool {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	here, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	if err != nil {
+		return false
+	}
+	there, err := unix.GetsockoptUint64(socket, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	return err == nil && here == there
+}
