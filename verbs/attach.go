@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"syscall"
 
@@ -35,6 +36,9 @@ func attach(ctx context.Context, socket string, o ipc.Options) (*Host, error) {
 		var refused *command.Error
 		if errors.As(err, &refused) || ctx.Err() != nil {
 			return nil, wrapCtx(ctx, "attach to "+socket, err)
+		}
+		if reason := syscall.Errno(0); noDriver(err) && errors.As(err, &reason) {
+			return nil, fmt.Errorf("no driver is running at %s (%w); start one with: softvpi up", socket, reason)
 		}
 		return nil, err
 	}

@@ -127,6 +127,9 @@ func installLinks(dir, target string, names []string) (made int, err error) {
 	for _, n := range names {
 		if e := installLink(filepath.Join(dir, n+suffix), target); e != nil {
 			err = errors.Join(err, e)
+			if errors.As(e, new(*os.LinkError)) || errors.As(e, new(*os.PathError)) {
+				break // the system refuses this directory, and not one name
+			}
 			continue
 		}
 		made++

@@ -42,6 +42,9 @@ func NewClient(socket string) *Client {
 		socket = paths.Socket()
 	}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		if n := len(paths.Management(socket)); n >= paths.MaxSocket {
+			return nil, fmt.Errorf("the path of the socket is %d bytes too long", n-paths.MaxSocket+1)
+		}
 		return (&net.Dialer{}).DialContext(ctx, "unix", paths.Management(socket))
 	}
 	return &Client{where: socket, base: "http://driver", http: &http.Client{

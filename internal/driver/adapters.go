@@ -3,7 +3,6 @@ package driver
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/counters"
@@ -31,7 +30,7 @@ func (d *Driver) addAdapters() (err error) {
 	d.unsubscribe = d.host.Subscribe(d.adapterChanged)
 	for i, a := range d.cfg.Adapters {
 		if err := d.addAdapter(i); err != nil {
-			at := fmt.Sprint("at ", netip.AddrPortFrom(a.Address, a.UDPPort))
+			at := fmt.Sprint("at ", a.Address) // the UDP port may be another key's
 			if a.cable() {
 				at = "with its cable"
 			}

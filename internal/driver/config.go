@@ -204,7 +204,7 @@ func (c Config) Complete() (Config, error) {
 	if c.State == "" {
 		c.State = paths.State()
 	}
-	if max := maxSocketPath - len(paths.Management("")); len(c.Socket) > max {
+	if max := paths.MaxSocket - len(paths.Management("")); len(c.Socket) > max {
 		return c, fieldError("socket", fmt.Sprintf("%d bytes long (%s)", len(c.Socket), c.Socket), fmt.Sprintf("a path of at most %d bytes", max))
 	}
 	if f := c.UpdateGIDTimerFrequency; f != nil && *f > 10000 {
@@ -275,7 +275,6 @@ func (c *Config) gidInterval() time.Duration {
 
 const (
 	maxAdapters   = 64
-	maxSocketPath = 104 // of a unix socket on the systems with the shortest, with its zero byte
 	defaultPort   = 4791
 	maxNameLength = 63
 )

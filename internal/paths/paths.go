@@ -18,6 +18,9 @@ const (
 	StateVariable = "SOFTVPI_STATE"
 )
 
+// MaxSocket is the longest path of a unix socket in bytes, with its zero byte, on the systems where that is shortest.
+const MaxSocket = 104
+
 // Socket returns the path of the driver's attach socket: SOFTVPI_SOCKET, else
 // softvpi/driver.sock in XDG_RUNTIME_DIR, else a directory of this user below
 // the system's temporary directory.

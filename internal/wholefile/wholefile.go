@@ -19,6 +19,9 @@ const temporary = ".unfinished-"
 func Write(name string, content []byte) error {
 	directory := filepath.Dir(name)
 	f, err := os.CreateTemp(directory, temporary+"*") // of mode 0600
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return &fs.PathError{Op: "create", Path: name, Err: path.Err} // the name that was asked for
+	}
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package plug
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -80,7 +81,7 @@ func (p *Panel) openUDP(addr netip.Addr) (link.Link, error) {
 		return l, nil
 	}
 	var field *udp.FieldError
-	code := command.Internal
+	code, advice := command.Internal, ""
 	switch {
 	case errors.As(err, &field):
 		code = command.Invalid
@@ -88,10 +89,12 @@ func (p *Panel) openUDP(addr netip.Addr) (link.Link, error) {
 		code = command.InUse
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		code = command.AddrNotAvailable
+	case errors.Is(err, fs.ErrPermission):
+		code, advice = command.AddrNotAvailable, "; low UDP ports take the right to bind them (on Linux root or CAP_NET_BIND_SERVICE)"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
 		code = command.Exhausted
 	}
-	return nil, &command.Error{Code: code, Detail: err.Error()}
+	return nil, &command.Error{Code: code, Detail: err.Error() + advice}
 }
 
 // addrs are the addresses in packets through the plug of addr.

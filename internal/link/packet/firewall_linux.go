@@ -27,6 +27,9 @@ const (
 	otherHook   = 255       // of which the number is not said
 )
 
+// tables is where the kernel lists the tables of the older iptables.
+const tables = "/proc/thread-self/net/"
+
 func openFirewall(addr netip.Addr) (f *firewall, err error) {
 	f = &firewall{}
 	f.netfilter, err = netlinkSocket(unix.NETLINK_NETFILTER, 0)
@@ -37,7 +40,10 @@ func openFirewall(addr netip.Addr) (f *firewall, err error) {
 	if !addr.Is4() {
 		name = "ip6_tables_names"
 	}
-	f.names, err = os.Open("/proc/thread-self/net/" + name)
+	f.names, err = os.Open(tables + name)
+	if os.IsPermission(err) {
+		err = &UnavailableError{"only root may see whether there is a firewall (" + tables + name + ")"}
+	}
 	if err != nil && !os.IsNotExist(err) {
 		f.close()
 		return nil, err
