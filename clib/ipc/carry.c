@@ -264,6 +264,7 @@ static enum svpi_reason do_send(struct svpi_initiator *i, const struct svpi_send
 
 	if (!(i->terms.flags & RECEIVES))
 		return SVPI_OTHER_REQUEST;
+	svpi_expect(&i->recv_cq);
 	why = svpi_gather(i, e, 0, &local);
 	if (why != SVPI_DONE)
 		return why;
@@ -307,6 +308,7 @@ static enum svpi_reason do_write_imm(struct svpi_initiator *i, const struct svpi
 
 	if (!(i->terms.flags & RECEIVES))
 		return SVPI_OTHER_REQUEST;
+	svpi_expect(&i->recv_cq);
 	why = svpi_gather(i, e, 0, &local);
 	if (why == SVPI_DONE)
 		why = target(i, e, local.total, SVPI_REMOTE_WRITE, &remote);

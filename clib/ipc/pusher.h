@@ -38,6 +38,12 @@ static inline struct svpi_cqe *svpi_pusher_slot(const struct svpi_pusher *p, uin
 	return &p->slots[index & (p->count - 1)];
 }
 
+/* svpi_expect asks for the slot that is claimed next, which is far away: its consumer gave it back, and looks at it. */
+static inline void svpi_expect(const struct svpi_pusher *p)
+{
+	__builtin_prefetch(svpi_pusher_slot(p, atomic_load_explicit(p->tail, memory_order_relaxed)), 1);
+}
+
 static inline uint64_t svpi_pusher_lap(const struct svpi_pusher *p, uint32_t index)
 {
 	return (uint64_t)(index >> p->shift) << 32;

@@ -96,6 +96,8 @@ struct svpi_cq {
 	_Atomic uint32_t lates;
 	uint32_t idle, patience; /* empty polls since the processor was offered to others, and how many it takes */
 	uint32_t offers;
+	bool streamed;	    /* a peer of the direct path has completed receives here since a request was posted to a queue */
+	uint32_t taken;	    /* pair that receives here; how far it had come in the second ring then */
 	uint32_t got, got_async; /* events that the program was given; those that it acknowledged are in cq */
 	struct svpi_cqe current; /* of an extended poll */
 };
@@ -203,6 +205,17 @@ static inline void svpi_direct_end(struct svpi_qp *q, struct svpi_initiator *len
 	svpi_doorbell(q->svpi, q->qp.handle, &q->send_bell);
 	svpi_ahead(&q->send);
 }
+
+/* svpi_answered notes that a request is posted to a queue pair: who does so since it received may wait for an answer. Others may
+ * be polling meanwhile, and wait for some microseconds or do not. */
+static inline void svpi_answered(struct svpi_qp *q)
+{
+	struct svpi_cq *c = to_cq(q->qp.recv_cq);
+
+	if (__builtin_expect(__atomic_load_n(&c->streamed, __ATOMIC_RELAXED), 0))
+		__atomic_store_n(&c->streamed, false, __ATOMIC_RELAXED);
+}
+
 /* svpi_direct_late goes on with the requests of one of the queue pairs that wait. */
 void svpi_direct_late(struct svpi_cq *);
 /* svpi_direct_forget ends a queue pair's part. */

@@ -135,6 +135,7 @@ int svpi_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 		*bad = wr;
 		return error;
 	}
+	svpi_answered(q);
 	svpi_spin_brief(&q->send_lock);
 	lent = svpi_direct_begin(q);
 	direct = lent != NULL;

@@ -14,6 +14,7 @@ static void start(struct ibv_qp_ex *x)
 	int error = svpi_here(q->svpi);
 
 	svpi_spin_lock(&q->send_lock);
+	svpi_answered(q);
 	q->lent = error ? NULL : svpi_direct_begin(q);
 	q->started = q->send.next;
 	q->building = NULL;
