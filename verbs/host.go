@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/internal/paths"
 )
@@ -76,6 +77,10 @@ type AdapterConfig struct {
 	// Wire makes connections between programs of this host go through packets
 	// too. By default they are copied from region to region.
 	Wire bool
+	// Impairment is what the port does to the packets that it sends, in the words of softvpi link set, such as
+	// "loss=1% delay=50us seed=7": loss, delay, jitter, reorder, duplicate, corrupt, ecn, rate, seed; empty: nothing.
+	// With the same seed the same packets are lost. Connections of an impaired port go through packets.
+	Impairment string
 	// ReceiveBuffer is the size of the socket's receive buffer in bytes; default:
 	// as large as the system allows.
 	ReceiveBuffer int
@@ -186,11 +191,18 @@ func embedAdapter(dh *device.Host, a *AdapterConfig) error {
 	if !ok {
 		return newError("embed", ErrInvalid, "Frames is %q, want auto, on or off", name)
 	}
-	_, err := dh.AddAdapter(device.AdapterConfig{
+	impairment, err := impair.Impairment{}.Parse(a.Impairment)
+	if err != nil {
+		return newError("embed", ErrInvalid, "Impairment: %v", err)
+	}
+	index, err := dh.AddAdapter(device.AdapterConfig{
 		Frames: frames,
 		Name:   a.Name, Addr: addr, Addrs: a.Addrs, UDPPort: a.UDPPort,
 		RoceMaxFrameSize: uint32(a.MaxFrameSize), Path: path, ReceiveBuffer: a.ReceiveBuffer,
 	})
+	if err == nil && a.Impairment != "" {
+		err = dh.SetImpairment(index, impairment)
+	}
 	return wrapAddr("embed adapter at", netip.AddrPortFrom(addr, a.UDPPort), err)
 }
 

@@ -1,0 +1,59 @@
+package verbs_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// An embedded adapter does to its packets what its configuration says: one that loses some of them has its data whole, one that loses
+// all reaches nobody, and what cannot be is refused with its name.
+func TestEmbeddedImpairment(t *testing.T) {
+	embed := func(impairment string) (*verbs.Host, *bed.Bed, error) {
+		b := &bed.Bed{Mode: verbs.Embedded, Addrs: bed.Addrs()}
+		adapters := bed.Adapters(b.Addrs)
+		adapters[1].Impairment = impairment
+		h, err := verbs.Embed(verbs.Config{Name: "test", Adapters: adapters})
+		b.Server, b.Client = h, h
+		if err == nil {
+			t.Cleanup(func() { ok(t, h.Close()) })
+		}
+		return h, b, err
+	}
+	if _, _, err := embed("loss=200%"); !errors.Is(err, verbs.ErrInvalid) || !strings.Contains(err.Error(), "Impairment") {
+		t.Errorf("loss=200%%: %v", err)
+	}
+	_, b, err := embed("loss=10% seed=7")
+	ok(t, err)
+	server, client := connected(t, b)
+	for range 20 {
+		client.send(t, verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{client.mr.SGE(0, memory)}, RemoteAddr: server.mr.RemoteAddr(), RKey: server.mr.RKey()})
+		client.want(t, verbs.CompletedWrite, verbs.Success)
+	}
+	again := uint64(0)
+	for _, c := range must(client.dev.Counters())(t) {
+		if strings.Contains(c.Name, "sent again") || strings.Contains(c.Name, "etransmit") {
+			again += c.Value
+		}
+	}
+	if again == 0 {
+		t.Error("nothing was sent again")
+	}
+	_, b, err = embed("loss=100%")
+	ok(t, err)
+	server, client = newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)
+	l := must(server.dev.Listen(netip.AddrPortFrom(server.dev.Addr(), 0), 0))(t)
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	client.id = must(client.dev.NewID())(t)
+	if err := client.id.Connect(ctx, l.Addr(), client.qp, param); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("connecting while all is lost: %v", err)
+	}
+}
