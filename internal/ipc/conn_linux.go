@@ -112,13 +112,32 @@ func (w *writer) trackLocked(op opcode, flags uint16, id uint64, body []byte) er
 		}
 		w.mu.Unlock()
 		time.Sleep(trackWait)
+		gone := hungUp(w.conn)
 		w.mu.Lock()
+		if gone {
+			w.err = errEOF
+			return w.err
+		}
 	}
 	if !w.track.wakes() {
 		return nil
 	}
 	w.buf = appendFrame(w.buf, opNudge, 0, 0, nil)
 	return w.flushLocked()
+}
+
+// hungUp reports whether the other side has closed a stream, whatever is left to be read.
+func hungUp(conn *net.UnixConn) bool {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return true
+	}
+	p := []unix.PollFd{{}}
+	err = raw.Control(func(fd uintptr) {
+		p[0].Fd = int32(fd)
+		_, _ = unix.Poll(p, 0)
+	})
+	return err != nil || p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
 }
 
 // offer puts a frame into the track where that needs no waiting.

@@ -25,8 +25,8 @@ var Traffic func(arg string) error
 // until it is killed.
 func helper() bool {
 	socket, traffic := os.Getenv(childVariable), os.Getenv(TrafficVariable)
-	scribbled := os.Getenv(ScribbleVariable)
-	if socket == "" && traffic == "" && scribbled == "" {
+	scribbled, soak := os.Getenv(ScribbleVariable), os.Getenv(SoakVariable)
+	if socket == "" && traffic == "" && scribbled == "" && soak == "" {
 		return false
 	}
 	run := func() error { return child(socket) }
@@ -35,6 +35,9 @@ func helper() bool {
 	}
 	if scribbled != "" {
 		run = func() error { return scribbler(scribbled) }
+	}
+	if soak != "" {
+		run = func() error { return soaked(soak) }
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

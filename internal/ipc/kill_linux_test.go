@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -183,3 +184,27 @@ func TestConnectAndGo(t *testing.T) {
 	}
 	eventually(t, "all gone", func() bool { return srv.Clients() == 0 && h.count() == 0 && fds(t) <= before })
 }
+
+// A program that goes while its track is full of answers is gone at once: nobody waits for it to take them.
+func TestDepartureWithFullTrack(t *testing.T) {
+	h := &fakeHost{}
+	_, path := serve(t, h, ServerConfig{WriteTimeout: time.Hour})
+	c := dial(t, path, Options{})
+	c.tracks.mu.Lock() // nobody takes answers
+	defer c.tracks.mu.Unlock()
+	for id := uint64(1); openTrack(c.tracks.mem[trackSize():]).has() < trackBytes-longFrame/4; id++ {
+		if ok, err := c.out.track.put(opQueryQP, 0, id, encode(handleArgs{})); err != nil {
+			t.Fatal(err)
+		} else if !ok {
+			time.Sleep(time.Millisecond)
+		}
+		if err := c.out.stream(opNudge, 0, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = c.conn.Close()
+	eventually(t, "its session has ended", func() bool { return h.count() == 0 })
+}
+
+// has is how many bytes wait to be taken.
+func (l *track) has() int { return int(atomic.LoadUint32(l.producer) - atomic.LoadUint32(l.consumer)) }

@@ -1,0 +1,364 @@
+package ipc
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// SoakVariable tells this test binary to be a program of TestTracksSoak: its role, the driver's socket, where
+// somebody listens, and a seed, with commas between.
+const SoakVariable = "SOFTVPI_TEST_SOAK"
+
+// Roles are what such a program may be.
+var Roles = []string{"worker", "worker", "worker", "quitter", "glutton", "vandal", "vandal"}
+
+// Secret is what the segments of programs begin with that others must not see.
+var Secret = []byte("whoever reads this in another program has broken in")
+
+// fault is what such a program says when something happened that must not.
+func fault(format string, args ...any) error { return fmt.Errorf("FAULT: "+format, args...) }
+
+func soaked(arg string) error {
+	f := strings.Split(arg, ",")
+	var seed uint64
+	if _, err := fmt.Sscan(f[3], &seed); err != nil {
+		return err
+	}
+	p := &soaker{socket: f[1], remote: netip.MustParseAddrPort(f[2]), seed: seed, r: rand.New(rand.NewPCG(seed, 0))}
+	return map[string]func() error{"worker": p.work, "quitter": p.quit, "glutton": p.gorge, "vandal": p.vandalize}[f[0]]()
+}
+
+type soaker struct {
+	socket string
+	remote netip.AddrPort
+	seed   uint64
+	r      *rand.Rand
+}
+
+func (p *soaker) dial() (*Client, error) {
+	c, err := Dial(context.Background(), p.socket, Options{Name: "soak", NoDirect: p.r.IntN(2) == 0})
+	if err == nil && c.tracks.mem == nil {
+		return nil, fault("no tracks")
+	}
+	return c, err
+}
+
+// work sends commands of all kinds from several goroutines, until it is killed.
+func (p *soaker) work() error {
+	c, err := p.dial()
+	if err != nil {
+		return err
+	}
+	go func() {
+		out := make([]command.Event, 8)
+		for {
+			if _, err := c.Events(context.Background(), out); err != nil {
+				return
+			}
+		}
+	}()
+	fmt.Println("ready")
+	failed := make(chan error)
+	for g := range 8 {
+		w := &commander{c: c, r: rand.New(rand.NewPCG(p.seed, uint64(g))), remote: p.remote}
+		go func() {
+			for {
+				if err := w.next(); err != nil {
+					failed <- err
+				}
+			}
+		}()
+	}
+	return <-failed
+}
+
+// quit leaves in the middle of its commands, with a goodbye or without.
+func (p *soaker) quit() error {
+	fmt.Println("ready")
+	for {
+		c, err := p.dial()
+		if err != nil {
+			return err
+		}
+		for range p.r.IntN(40) {
+			_ = c.begin(context.Background(), opAllocPD, encode(adapterArgs{}), func(reply) {})
+			_ = c.BeginConnect(context.Background(), command.CMConnect{}, func(command.Handle, error) {})
+		}
+		if p.r.IntN(2) == 0 {
+			_ = c.conn.Close()
+		}
+		if err := c.Close(); err != nil && !strings.Contains(err.Error(), "closed") {
+			return fault("close: %v", err)
+		}
+	}
+}
+
+// gorge fills the tracks: it sends requests and takes no answers.
+func (p *soaker) gorge() error {
+	c, err := p.dial()
+	if err != nil {
+		return err
+	}
+	c.tracks.mu.Lock()
+	fmt.Println("ready")
+	for id := uint64(1); ; id++ {
+		if err := c.out.send(opAdapters, 0, id, nil); err != nil {
+			time.Sleep(time.Second) // disconnected
+		}
+	}
+}
+
+// vandalize writes rubbish into all that it shares with the driver, attaching again when it was found out.
+func (p *soaker) vandalize() error {
+	fmt.Println("ready")
+	for {
+		c, err := p.dial()
+		if err != nil {
+			return err
+		}
+		for c.calls.failure() == nil {
+			if err := p.rubbish(c); err != nil {
+				return err
+			}
+		}
+		_ = c.Close()
+	}
+}
+
+func (p *soaker) rubbish(c *Client) error {
+	r, mem := p.r, c.tracks.mem
+	word := func(at int) { binary.NativeEndian.PutUint32(mem[at:], r.Uint32()>>r.IntN(32)) }
+	half := r.IntN(2) * trackSize()
+	switch r.IntN(10) {
+	case 0:
+		word(half + []int{trackProducer, trackConsumer, trackAsleep, trackPassed}[r.IntN(4)])
+	case 1, 2, 3:
+		word(half + r.IntN(trackSize()/4)*4)
+	case 4: // a frame that may be right, of a kind that may exist
+		body := make([]byte, r.IntN(400))
+		for i := range body {
+			if r.IntN(4) == 0 {
+				body[i] = byte(r.Uint32())
+			}
+		}
+		_, _ = openTrack(mem).put(opcode(r.IntN(80)), uint16(r.IntN(2)*r.IntN(4)), uint64(r.IntN(100)), body)
+	case 5: // known bodies with unknown handles
+		id, op := uint64(r.Uint32()), []opcode{opCreateQP, opCMConnect, opCMAccept, opDestroy, opModifyQP, opCMEstablish}[r.IntN(6)]
+		body := make([]byte, map[opcode]int{opCreateQP: 56, opCMConnect: 296, opCMAccept: 248, opDestroy: 8, opModifyQP: 80, opCMEstablish: 4}[op])
+		for i := 0; i+4 <= len(body); i += 4 {
+			binary.LittleEndian.PutUint32(body[i:], r.Uint32()>>r.IntN(32))
+		}
+		_ = c.out.send(op, 0, id, body)
+	case 6:
+		a := c.Arena(0)
+		binary.NativeEndian.PutUint64(a[r.IntN(len(a)/8)*8:], r.Uint64()>>r.IntN(64))
+		c.Doorbell(command.Handle(r.Uint32()))
+	case 7:
+		_ = c.out.stream(opNudge, 0, 0, nil)
+	case 8:
+		return p.trespass(c)
+	default:
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		_, _ = c.AllocPD(ctx, 0)
+	}
+	return nil
+}
+
+// trespass tries to reach what others have.
+func (p *soaker) trespass(c *Client) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	r, err := c.call(ctx, opMapSegment, encode(mapSegmentArgs{Program: uint32(p.r.IntN(64)), Segment: uint32(p.r.IntN(8))}))
+	for _, fd := range r.fds {
+		mem, mapErr := mapShared(fd, 4096)
+		if mapErr == nil && bytes.Contains(mem, Secret) {
+			return fault("another program's segment was mapped: %v", err)
+		}
+	}
+	return nil
+}
+
+// commander sends one command after another, and knows what it has made.
+type commander struct {
+	c      *Client
+	r      *rand.Rand
+	remote netip.AddrPort
+	pd, cq command.Handle
+	qps    []command.QueuePair
+	ids    []command.Handle
+}
+
+// next sends a command. Only what must not happen is an error.
+func (w *commander) next() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	brief := w.r.IntN(6) == 0
+	if brief {
+		cancel()
+		ctx, cancel = context.WithTimeout(context.Background(), time.Duration(w.r.IntN(500))*time.Microsecond)
+	}
+	defer cancel()
+	err := w.command(ctx)
+	var known *command.Error
+	switch {
+	case err == nil:
+	case !errors.As(err, &known):
+		return err
+	case known.Code == command.Removed, known.Code == command.Internal:
+		return fault("seed of a worker that behaves: %v", err)
+	case known.Code == command.TimedOut && !brief:
+		return fault("no answer in a minute: %v", err)
+	}
+	return nil
+}
+
+func (w *commander) command(ctx context.Context) (err error) {
+	c, r := w.c, w.r
+	if w.pd == 0 {
+		w.pd, err = c.AllocPD(ctx, uint32(r.IntN(2)))
+		return err
+	}
+	if w.cq == 0 {
+		q, err := c.CreateCQ(ctx, command.CreateCQ{Depth: 64})
+		w.cq = q.Handle
+		return err
+	}
+	switch r.IntN(14) {
+	case 0, 1:
+		return w.createQP(ctx)
+	case 2:
+		return w.queryQP(ctx)
+	case 3:
+		if len(w.qps) == 0 {
+			return nil
+		}
+		return c.ModifyQP(ctx, command.ModifyQP{QP: w.qps[0].Handle, Mask: command.MaskState | command.MaskAccess | command.MaskPKey, State: command.Init})
+	case 4:
+		return w.drop(ctx)
+	case 5:
+		_, err = c.Adapters(ctx)
+	case 6:
+		_, err = c.Counters(ctx, uint32(r.IntN(3)))
+	case 7:
+		err = w.segment(ctx)
+	case 8:
+		h, err := c.CMCreate(ctx, command.CMCreate{Space: command.TCP, Context: 1})
+		if err == nil {
+			w.ids = append(w.ids, h)
+		}
+		return err
+	case 9, 10:
+		return w.connect(ctx)
+	case 11:
+		_, err = c.CMQuery(ctx, command.Handle(r.Uint32()))
+	case 12:
+		pd, err := c.AllocPD(ctx, 0)
+		if err == nil {
+			err = c.Destroy(ctx, command.KindPD, pd)
+		}
+		return err
+	default:
+		if len(w.ids) == 0 {
+			return nil
+		}
+		_, err = c.CMBind(ctx, w.ids[0], command.Endpoint{Addr: command.AddrFrom(w.remote.Addr())})
+	}
+	return err
+}
+
+func (w *commander) createQP(ctx context.Context) error {
+	q, err := w.c.CreateQP(ctx, command.CreateQP{PD: w.pd, Type: command.RC, SendCQ: w.cq, RecvCQ: w.cq,
+		SendDepth: 8, RecvDepth: 8, SendSGE: 1, RecvSGE: 1})
+	if err == nil {
+		w.qps = append(w.qps, q)
+	}
+	return err
+}
+
+// queryQP sees that an answer is that of its own question.
+func (w *commander) queryQP(ctx context.Context) error {
+	if len(w.qps) == 0 {
+		return nil
+	}
+	q := w.qps[w.r.IntN(len(w.qps))]
+	info, err := w.c.QueryQP(ctx, q.Handle)
+	if err == nil && info.Number != q.Number {
+		return fault("asked for QP %#x, told of %#x", q.Number, info.Number)
+	}
+	return err
+}
+
+// drop destroys what there is much of.
+func (w *commander) drop(ctx context.Context) error {
+	if len(w.ids) > 8 {
+		h := w.ids[0]
+		w.ids = w.ids[1:]
+		return w.c.Destroy(ctx, command.KindCM, h)
+	}
+	if len(w.qps) > 8 {
+		h := w.qps[0].Handle
+		w.qps = w.qps[1:]
+		return w.c.Destroy(ctx, command.KindQP, h)
+	}
+	return nil
+}
+
+func (w *commander) segment(ctx context.Context) error {
+	id, mem, err := w.c.AllocSegment(ctx, 4096)
+	if err != nil {
+		return err
+	}
+	copy(mem, Secret)
+	m, err := w.c.RegisterMemory(ctx, command.RegisterMemory{PD: w.pd, Access: 1, Base: 4096, Length: 4096, Segment: id})
+	if err == nil {
+		if w.r.IntN(4) == 0 {
+			return nil // one more that others may want
+		}
+		err = w.c.Destroy(ctx, command.KindMemory, m.Handle)
+	}
+	return errors.Join(err, w.c.FreeSegment(id))
+}
+
+// connect asks for a connection, in one of the two ways, and does not wait for it.
+func (w *commander) connect(ctx context.Context) error {
+	q := command.CMConnect{Remote: command.Endpoint{Addr: command.AddrFrom(w.remote.Addr()), Port: w.remote.Port()},
+		Space: command.TCP, Adapter: command.AnyAdapter, Timeout: 50}
+	if len(w.qps) > 0 {
+		q.QP = w.qps[w.r.IntN(len(w.qps))].Handle
+	} else {
+		q.Param.QPN = 77
+	}
+	if w.r.IntN(2) == 0 {
+		h, err := w.c.CMConnect(ctx, q)
+		if err == nil {
+			w.ids = append(w.ids, h)
+		}
+		return err
+	}
+	var told sync.WaitGroup
+	told.Add(1)
+	var h command.Handle
+	var refused error
+	err := w.c.BeginConnect(ctx, q, func(made command.Handle, err error) {
+		h, refused = made, err
+		told.Done()
+	})
+	if err != nil {
+		return err
+	}
+	told.Wait()
+	if refused == nil {
+		w.ids = append(w.ids, h)
+	}
+	return refused
+}

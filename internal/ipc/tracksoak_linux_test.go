@@ -1,0 +1,153 @@
+package ipc_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// soakTime is how long TestTracksSoak goes on; SOFTVPI_TEST_SOAK_TIME says otherwise.
+const soakTime = 5 * time.Second
+
+// Programs that send commands of all kinds, give up, fill their tracks, write rubbish into them and
+// try to see what others have are killed in the middle of it: those that behave are answered
+// correctly all the while, and nothing is left of the others.
+func TestTracksSoak(t *testing.T) {
+	lasts, err := time.ParseDuration(os.Getenv("SOFTVPI_TEST_SOAK_TIME"))
+	if err != nil {
+		lasts = soakTime
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	addrs := bed.Addrs()
+	socket, dh := bed.Driver(t, addrs)
+	w := newWitness(t, socket, addrs)
+	defer w.host.Close()
+	end := time.Now().Add(lasts)
+	var all sync.WaitGroup
+	var runs atomic.Int64
+	for i := range uint64(5) {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(seed, i))
+			for time.Now().Before(end) && !t.Failed() {
+				soakOne(t, r, socket, w.at, addrs)
+				runs.Add(1)
+			}
+		})
+	}
+	for time.Now().Before(end) && !t.Failed() {
+		w.look(t)
+	}
+	all.Wait()
+	t.Logf("%d programs, %d answers to who behaves, the slowest took %v", runs.Load(), w.looks, w.slowest)
+	ok(t, w.l.Close())
+	eventually(t, "nothing left of the others", func() bool {
+		s := dh.Snapshot()
+		want := device.ObjectCounts{PD: 1, CQ: 1, MR: 1, QP: 1}
+		return len(s.Clients) == 1 && s.Adapters[0].Objects == want && s.Adapters[1].Objects == (device.ObjectCounts{})
+	})
+	w.look(t)
+}
+
+// soakOne is the life of one such program.
+func soakOne(t *testing.T, r *rand.Rand, socket string, at netip.AddrPort, addrs [2]netip.Addr) {
+	role := ipc.Roles[r.IntN(len(ipc.Roles))]
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s,%s,%s,%d", ipc.SoakVariable, role, socket, at, r.Uint64()>>1))
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	time.Sleep(time.Duration(r.IntN(400)) * time.Millisecond)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for _, bad := range []string{"FAULT", "panic", "DATA RACE", "fatal error", "SIG"} {
+		if strings.Contains(said.String(), bad) {
+			t.Errorf("a %s says %s", role, said.String())
+			return
+		}
+	}
+	if line != "ready\n" && role != "vandal" && said.Len() > 0 {
+		t.Errorf("a %s is not ready: %s", role, said.String())
+	}
+}
+
+// witness is a program that behaves.
+type witness struct {
+	host    *verbs.Host
+	qp      *verbs.QP
+	mr      *verbs.MR
+	l       *verbs.Listener
+	at      netip.AddrPort
+	looks   int
+	slowest time.Duration
+}
+
+func newWitness(t *testing.T, socket string, addrs [2]netip.Addr) *witness {
+	ctx := bed.Context(t)
+	host := get(verbs.Attach(ctx, socket))(t)
+	dev := get(host.DeviceByAddr(addrs[0]))(t)
+	pd := get(dev.AllocPD())(t)
+	cq := get(dev.CreateCQ(16))(t)
+	w := &witness{host: host, mr: get(pd.Allocate(4096, everything))(t)}
+	w.qp = get(pd.CreateQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 4, RecvDepth: 4}))(t)
+	copy(w.mr.Bytes(), ipc.Secret)
+	w.l = get(dev.Listen(netip.AddrPortFrom(addrs[0], 0), 64))(t)
+	w.at = w.l.Addr()
+	go w.refuse()
+	return w
+}
+
+// refuse answers those who want to connect, one way or the other.
+func (w *witness) refuse() {
+	for n := 0; ; n++ {
+		id, err := w.l.Request(context.Background())
+		if err != nil {
+			return
+		}
+		if n%2 == 0 {
+			_ = id.Reject(nil)
+		}
+		_ = id.Close()
+	}
+}
+
+// look asks the driver for something, and sees that the answer is right and comes, and that its memory is as it was.
+func (w *witness) look(t *testing.T) {
+	began := time.Now()
+	info, err := w.qp.Query()
+	if err != nil || info.State != verbs.StateReset {
+		t.Fatalf("%+v %v", info, err)
+	}
+	took := time.Since(began)
+	if w.slowest = max(w.slowest, took); took > 20*time.Second {
+		t.Fatalf("the driver took %v for an answer", took)
+	}
+	if !bytes.HasPrefix(w.mr.Bytes(), ipc.Secret) {
+		t.Fatal("somebody wrote into the memory of another program")
+	}
+	w.looks++
+	time.Sleep(time.Millisecond)
+}
