@@ -143,7 +143,7 @@ func portParameters(port int) []Parameter {
 			Sources:     append(from(ethernetB, "Wake-on-LAN (WoL)"), sriovFirmware...),
 		},
 		{
-			Name: name("LINK_TYPE"), Generations: Both, Default: Default{Number: 2},
+			Name: name("LINK_TYPE"), Generations: Both, Status: Built, Default: Default{Number: 2},
 			Choices:     []Choice{{1, "IB", "InfiniBand"}, {2, "ETH", "Ethernet"}, {3, "VPI", "senses which"}},
 			Description: "Protocol of port %d; the other end of its cable has to have the same.",
 			Chosen:      "The default, and the value 3.",

@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// storedOnly is said wherever parameters are shown: none has something to act on.
-const storedOnly = "-I- Stored only: no parameter acts yet. SR-IOV, InfiniBand links, LLDP and wake-on-LAN are not built."
+// storedOnly is said wherever parameters are shown: but for the protocol of ports none has something to act on.
+const storedOnly = "-I- Stored only, but for LINK_TYPE: SR-IOV, LLDP and wake-on-LAN are not built."
 
 // pending says whether the next start of the adapter changes a parameter.
 func (d *configured) pending() bool { return slices.ContainsFunc(d.Parameters, api.Parameter.Pending) }
