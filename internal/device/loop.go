@@ -17,6 +17,9 @@ const (
 	// the next has its turn.
 	receiveMost    = 1024
 	transmitRounds = 4
+	// placedMost packets of bulk are received before those are acknowledged that ask for it: a sender that
+	// is faster has used its window up by then, and would wait until all of it has been taken.
+	placedMost     = 64
 	completeBatch  = 128
 	completeRounds = 32
 	eventBatch     = 32
@@ -275,7 +278,7 @@ func (a *adapter) receive(now clock.Time) bool {
 			if n = p.Encap.Open(a.in[:n]); n > 0 {
 				a.engine.Receive(now, a.in[:n])
 			}
-			if !full && !expecting {
+			if !full && !expecting || expecting && got >= placedMost {
 				break
 			}
 		}

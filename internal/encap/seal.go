@@ -5,6 +5,13 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
+// Packets with a payload of stagePayload and more in batches of at least stageBatch are bulk, which pays for what
+// a link has to do for a burst that it has staged (link.Stager).
+const (
+	stageBatch   = 4
+	stagePayload = 1024
+)
+
 // Seal makes the packets of a batch ready for the link: it writes pads and ICRCs and, on
 // links that carry whole frames, the outer headers. On other links it joins packets
 // into bursts by numbering their Segment: consecutive ones of one route and of equal
@@ -28,6 +35,7 @@ func (e *Encap) Seal(out []frame.Out) {
 		total   int          // bytes of the burst so far
 		full    bool         // the burst takes no more
 	)
+	staging := e.caps.Stager != nil && len(out) >= stageBatch
 	for i := range out {
 		o := &out[i]
 		head := o.Head[frame.HeadRoom:o.HeadEnd]
@@ -47,6 +55,9 @@ func (e *Encap) Seal(out []frame.Out) {
 		if !e.caps.SegmentIDs {
 			id = 0
 		}
+		if staging && o.Windowed && len(o.Payload) >= stagePayload {
+			o.Staged = e.caps.Stager.Stage(o, length)
+		}
 		crc, n := e.begin(&f, length, id, head, o.Payload)
 		if n < len(head) {
 			crc, n = ib.ICRCUpdate(crc, head[n:]), len(head)
@@ -58,7 +69,9 @@ func (e *Encap) Seal(out []frame.Out) {
 // finish continues the ICRC over the payload from byte done on and the pad, and writes
 // both pad and ICRC.
 func finish(o *frame.Out, crc uint32, done int) {
-	if done < len(o.Payload) {
+	if o.Staged != nil {
+		crc = stage(o, crc, done)
+	} else if done < len(o.Payload) {
 		crc = ib.ICRCUpdate(crc, o.Payload[done:])
 	}
 	pad := int(o.Pad & 3)
@@ -68,6 +81,17 @@ func finish(o *frame.Out, crc uint32, done int) {
 	}
 	ib.PutICRC(o.Tail[pad:], crc)
 	o.TailLen = uint8(pad + ib.ICRCLen)
+	if o.Staged != nil {
+		copy(o.Staged[len(o.Staged)-int(o.TailLen):], o.Tail[:o.TailLen])
+	}
+}
+
+// stage copies headers and payload of a packet to where it is staged and continues the ICRC over the payload
+// from byte done on.
+func stage(o *frame.Out, crc uint32, done int) uint32 {
+	to := o.Staged[copy(o.Staged, o.Head[o.HeadStart:o.HeadEnd]):]
+	copy(to, o.Payload[:done])
+	return ib.ICRCCopy(crc, to[done:], o.Payload[done:])
 }
 
 // dstPort is the UDP destination port of a route.

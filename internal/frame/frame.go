@@ -57,6 +57,12 @@ type Out struct {
 	Segment   uint16  // place in a burst; 0 starts a new one. Set by encap
 	Tail      [8]byte // pad and ICRC
 	Payload   []byte  // may be empty
+	// Windowed says that only so many such packets are under way to a destination as its
+	// window allows. Set by the transport.
+	Windowed bool
+	// Staged is the whole packet in the memory of the link that it goes to (link.Stager), for
+	// the Send that follows; nil: it is not there.
+	Staged []byte
 }
 
 // Reset makes o an empty packet to route with its headers at HeadRoom.
@@ -64,7 +70,7 @@ func (o *Out) Reset(route *Route) {
 	o.Route = route
 	o.HeadStart, o.HeadEnd = HeadRoom, HeadRoom
 	o.Pad, o.TailLen, o.Segment = 0, 0, 0
-	o.Payload = nil
+	o.Payload, o.Staged, o.Windowed = nil, nil, false
 }
 
 // Len returns the length of the packet as it stands, in bytes.

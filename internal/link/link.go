@@ -26,6 +26,8 @@ type Capabilities struct {
 	MTU int
 	// SegmentIDs says that segment i of an IPv4 burst leaves with identification i.
 	SegmentIDs bool
+	// Stager takes packets of bulk before they are sent; nil: nothing does.
+	Stager Stager
 }
 
 // Link sends and receives packets without ever blocking. One goroutine at a time
@@ -96,6 +98,14 @@ type Placer interface {
 	Expect(x *frame.Expected) bool
 }
 
+// Stager is a Link that can hand packets to the system from memory of its own, which saves the system a copy. Who makes
+// the ICRC copies them there in the same go.
+type Stager interface {
+	// Stage returns n bytes of that memory, which o is to fill from its headers to its ICRC before it is sent, or nil
+	// where it is to leave as others do. It is called for packets of a batch in their order, when Segment is known.
+	Stage(o *frame.Out, n int) []byte
+}
+
 // ErrNoMulticast says that a link cannot receive what is sent to groups.
 var ErrNoMulticast = errors.New("this link receives no multicast")
 
@@ -114,6 +124,7 @@ type Multicaster interface {
 type Stats struct {
 	SentPackets, SentBytes         uint64
 	SentBursts                     uint64
+	SentStaged                     uint64 // of the packets sent, those that the system did not copy
 	ReceivedPackets, ReceivedBytes uint64
 	ReceivedPlaced                 uint64 // of the packets received, those whose payload was received where it was expected
 	SendBlocked                    uint64 // Send returned short

@@ -19,7 +19,7 @@ const afterID = 14 + 8
 // whether encap numbered the segments (Capabilities.SegmentIDs).
 func Single(o *frame.Out, ids bool) {
 	id := o.Segment
-	o.Segment = 0
+	o.Segment, o.Staged = 0, nil
 	if !ids || id == 0 || o.Route == nil || !o.Route.Dst.Is4() || o.TailLen < 4 {
 		return
 	}

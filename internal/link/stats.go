@@ -5,6 +5,7 @@ func (s *Stats) Add(t Stats) {
 	s.SentPackets += t.SentPackets
 	s.SentBytes += t.SentBytes
 	s.SentBursts += t.SentBursts
+	s.SentStaged += t.SentStaged
 	s.ReceivedPackets += t.ReceivedPackets
 	s.ReceivedBytes += t.ReceivedBytes
 	s.ReceivedPlaced += t.ReceivedPlaced

@@ -6,6 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/prefetch"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -38,7 +39,7 @@ func (q *QP) follow(now clock.Time, before *frame.In, in []frame.In) int {
 			break
 		}
 		if &mem[0] != &data[0] { // else a link received it in place
-			copy(mem[:mtu], data)
+			prefetch.Copy(mem[:mtu], data)
 		}
 		mem, psn = mem[mtu:], psn.Next()
 		n++

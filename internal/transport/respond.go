@@ -117,9 +117,15 @@ func (q *QP) answered(r *result) {
 }
 
 // sendReadAnswer emits read responses of r.
+//
+// Nothing says how many responses to long reads are under way. Who asks for no more than readChunk
+// at a time, as the requester here does, bounds them.
 func (q *QP) sendReadAnswer(r *result, out []frame.Out, bytes *int) (n int) {
 	if !q.settled() {
 		return 0
+	}
+	if r.end.Diff(r.first) <= readChunk {
+		defer func() { windowed(out[:n]) }()
 	}
 	mtu := uint64(q.mtu)
 	for n < len(out) && *bytes > 0 {

@@ -251,7 +251,17 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 	}
 	r.begun = true
 	q.sent(r)
+	if q.win != nil {
+		windowed(out[:n])
+	}
 	return n
+}
+
+// windowed notes that packets count in a window, the sender's or the requester's.
+func windowed(out []frame.Out) {
+	for i := range out {
+		out[i].Windowed = true
+	}
 }
 
 // sendMiddles emits packets in the middle of r that ask for no acknowledgement, are not

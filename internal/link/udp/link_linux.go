@@ -29,6 +29,7 @@ type socketLink struct {
 	gro     bool
 	receive receiver
 	send    sender
+	stage   stage
 	pool    pool
 	sources []int // the pool's sockets
 	groups  []group
@@ -69,6 +70,9 @@ func open(cfg Config) (Link, error) {
 		l.caps.MaxSegments, l.caps.MaxBurst = maxSegments, maxBurst
 	}
 	l.send.init()
+	if l.stage.init(l.gso) {
+		l.caps.Stager = l
+	}
 	l.receive.init(cfg, l.gro)
 	l.pool = newPool(cfg, l.bindSource)
 	return l, nil
@@ -159,6 +163,7 @@ func (l *socketLink) release() {
 	if l.frames.port != nil {
 		l.frames.port.Close()
 	}
+	l.stage.release()
 }
 
 // Capabilities implements link.Link.

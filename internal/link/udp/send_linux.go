@@ -26,7 +26,8 @@ const (
 // sender holds what sendmmsg reads: one message a burst.
 type sender struct {
 	messages [sendMessagesMax]message
-	frames   [sendMessagesMax]int // frames of each message
+	frames   [sendMessagesMax]int    // frames of each message
+	staged   [sendMessagesMax][]byte // of each message that is spliced
 	control  [sendMessagesMax][sendControl]byte
 	vectors  [sendVectors]unix.Iovec
 	short    [shortSpace]byte // short packets, one behind the other
@@ -120,9 +121,11 @@ func (s *sender) add(frames []frame.Out, v4 bool) {
 	m := &s.messages[s.n]
 	s.frames[s.n] = len(frames)
 	first := s.used
-	for i := range frames {
-		if !s.pack(&frames[i], i > 0) {
-			s.vector(&frames[i])
+	if s.staged[s.n] = staged(frames); s.staged[s.n] == nil {
+		for i := range frames {
+			if !s.pack(&frames[i], i > 0) {
+				s.vector(&frames[i])
+			}
 		}
 	}
 	h := &m.header
@@ -210,6 +213,7 @@ func (s *sender) clear() {
 	for i := range s.messages[:s.n] {
 		s.messages[i].header.Name = nil
 		s.messages[i].header.Iov = nil
+		s.staged[i] = nil
 	}
 	s.n, s.used = 0, 0
 }
@@ -220,7 +224,7 @@ func (l *socketLink) flush(frames []frame.Out) (taken int, full bool) {
 	s := &l.send
 	fd := l.socketFD(s.socket)
 	for done, retries := 0, 0; done < s.n; {
-		n, errno := sendMessages(fd, s.messages[done:s.n])
+		n, errno, again := l.sendNext(fd, done)
 		if errno == 0 {
 			taken = l.sent(done, n, taken)
 			done += n
@@ -228,6 +232,9 @@ func (l *socketLink) flush(frames []frame.Out) (taken int, full bool) {
 		}
 		here := frames[taken : taken+s.frames[done]]
 		switch {
+		case again:
+			l.stage.refuse(frames[taken:])
+			return taken, false
 		case errno == unix.EINTR:
 			continue
 		case errno == unix.EAGAIN:
@@ -250,6 +257,25 @@ func (l *socketLink) flush(frames []frame.Out) (taken int, full bool) {
 		done++
 	}
 	return taken, false
+}
+
+// sendNext sends messages from the one at done on, and returns how many it has; at least one where there is no
+// error. again says that the first is to be built anew, so that it leaves otherwise.
+func (l *socketLink) sendNext(fd, done int) (n int, errno unix.Errno, again bool) {
+	s := &l.send
+	if s.staged[done] != nil {
+		if errno, again = l.splice(fd, &s.messages[done], s.staged[done]); errno == 0 {
+			l.stats.SentStaged += uint64(s.frames[done])
+			n = 1
+		}
+		return n, errno, again
+	}
+	end := done + 1
+	for end < s.n && s.staged[end] == nil {
+		end++
+	}
+	n, errno = sendMessages(fd, s.messages[done:end])
+	return n, errno, false
 }
 
 // sent counts n messages from the first and returns taken with their frames.

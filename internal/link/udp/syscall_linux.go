@@ -27,6 +27,30 @@ func receiveMessages(fd int, m []message, flags int) (int, unix.Errno) {
 	return int(n), errno
 }
 
+// beginMessage begins a message without data, which goes on with what is sent next.
+func beginMessage(fd int, h *unix.Msghdr) unix.Errno {
+	_, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(h)), unix.MSG_MORE|unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	return errno
+}
+
+// endMessage ends a message that was begun, if one was: it leaves as it is.
+func endMessage(fd int) {
+	var h unix.Msghdr
+	_, _, _ = unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&h)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+}
+
+// fillPipe gives pages of memory to a pipe.
+func fillPipe(pipe int, v *unix.Iovec) (int, unix.Errno) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_VMSPLICE, uintptr(pipe), uintptr(unsafe.Pointer(v)), 1, unix.SPLICE_F_NONBLOCK, 0, 0)
+	return int(n), errno
+}
+
+// emptyPipe gives n bytes of a pipe to a socket.
+func emptyPipe(pipe, socket, n int) (int, unix.Errno) {
+	done, _, errno := unix.RawSyscall6(unix.SYS_SPLICE, uintptr(pipe), 0, uintptr(socket), 0, uintptr(n), unix.SPLICE_F_NONBLOCK)
+	return int(done), errno
+}
+
 const (
 	controlHeader = unix.SizeofCmsghdr
 	// controlSpace is the room of one control message of up to 8 bytes.

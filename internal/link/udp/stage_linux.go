@@ -1,0 +1,241 @@
+package udp
+
+import (
+	"bytes"
+	"net/netip"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+const (
+	// A ring is this long: twice what may be under way to a destination, two windows of 512 packets of 4 KB
+	// (transport). What is written over has arrived then, or was lost.
+	ringSize = 4 << 20
+	// So many destinations have rings. One that made no burst while the others made idleBursts gives its
+	// own up to another destination.
+	ringsMost  = 8
+	idleBursts = 4096
+	// stageLeast is from how many bytes on a burst is spliced. It takes three calls of the
+	// system, where several bursts that it copies take one.
+	stageLeast = 16 << 10
+	// pageSize is what a burst begins at, so that it has no more pages than an empty pipe takes, nor
+	// than fit one packet of the system (MAX_SKB_FRAGS).
+	pageSize = 4 << 10
+)
+
+// stage is memory from which the system sends without copying: a burst goes to a pipe (vmsplice),
+// and from there to the socket (splice), which passes pages on since Linux 6.5 (MSG_SPLICE_PAGES). They
+// stay in use until the packet is gone: at its receiver, where that is on this host.
+//
+// Nothing says when that is. So each destination has a ring of its own, longer than what may be under
+// way to it: what is late all the same finds later packets to the same destination in its place, or parts of
+// them, which have the wrong ICRC. They never are another destination's.
+type stage struct {
+	able  bool // the system can
+	rings []*stageRing
+	now   *stageRing // of the burst that is being staged; nil: it is not
+	next  uint16     // the segment that continues it
+	turn  uint64     // bursts so far
+	pipe  [2]int     // out of it, into it; -1: not open yet
+}
+
+type stageRing struct {
+	dst     netip.Addr
+	memory  []byte
+	at      int
+	turn    uint64 // of its last burst
+	refused bool   // the system did not take a burst from here
+}
+
+// init reports whether bursts may be staged.
+func (s *stage) init(gso bool) bool {
+	s.pipe = [2]int{-1, -1}
+	s.able = gso && ib.CopiesICRC && splicesPages()
+	return s.able
+}
+
+// splicesPages reports whether the kernel passes pages of pipes on in UDP packets, as Linux 6.5 began to.
+func splicesPages() bool {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	major, minor := kernelVersion(u.Release[:])
+	return major > 6 || major == 6 && minor >= 5
+}
+
+// kernelVersion reads the first two numbers of a kernel's release; 0 where there are none.
+func kernelVersion(release []byte) (major, minor int) {
+	number := func() (n int) {
+		for len(release) > 0 && release[0] >= '0' && release[0] <= '9' && n < 1000 {
+			n = 10*n + int(release[0]-'0')
+			release = release[1:]
+		}
+		return n
+	}
+	major = number()
+	if rest, ok := bytes.CutPrefix(release, []byte(".")); ok {
+		release = rest
+		minor = number()
+	}
+	return major, minor
+}
+
+// Stage implements link.Stager.
+func (l *socketLink) Stage(o *frame.Out, n int) []byte {
+	s := &l.stage
+	if o.Segment == 0 {
+		s.begin(o.Route)
+	} else if o.Segment != s.next {
+		s.now = nil // the burst has a packet that is not here
+	}
+	if s.now == nil {
+		return nil
+	}
+	r := s.now
+	from := r.at
+	r.at += n
+	s.next = o.Segment + 1
+	return r.memory[from:r.at] // up to the end of the ring, where the rest of the burst follows
+}
+
+// begin finds the place of a burst.
+func (s *stage) begin(to *frame.Route) {
+	s.now = nil
+	if !s.able || to.SockaddrLen&routeSingle != 0 || to.Dst.IsMulticast() {
+		return
+	}
+	s.turn++
+	r := s.ring(to.Dst)
+	if r == nil || r.refused {
+		return
+	}
+	r.turn = s.turn
+	r.at = (r.at + pageSize - 1) &^ (pageSize - 1)
+	if r.at+maxBurst > len(r.memory) {
+		r.at = 0
+	}
+	s.now = r
+}
+
+// ring returns the ring of a destination, nil where it gets none.
+func (s *stage) ring(dst netip.Addr) *stageRing {
+	oldest := 0
+	for i, r := range s.rings {
+		if r.dst == dst {
+			return r
+		}
+		if r.turn < s.rings[oldest].turn {
+			oldest = i
+		}
+	}
+	full := len(s.rings) == ringsMost
+	if full && s.turn-s.rings[oldest].turn < idleBursts {
+		return nil
+	}
+	// Memory that was another's may still be on its way there.
+	memory, err := unix.Mmap(-1, 0, ringSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		s.able = false
+		return nil
+	}
+	_ = unix.Madvise(memory, unix.MADV_HUGEPAGE) // where there are none, small ones do
+	r := &stageRing{dst: dst, memory: memory}
+	// Frames that are not sent any more, and a Stage that goes on while Close is called, may look there.
+	runtime.AddCleanup(r, func(m []byte) { _ = unix.Munmap(m) }, memory)
+	if full {
+		s.rings[oldest].empty()
+		s.rings[oldest] = r
+		return r
+	}
+	s.rings = append(s.rings, r)
+	return r
+}
+
+// empty gives the memory back but for its place.
+func (r *stageRing) empty() { _ = unix.Madvise(r.memory, unix.MADV_DONTNEED) }
+
+func (s *stage) release() {
+	s.closePipe()
+	for _, r := range s.rings {
+		r.empty()
+	}
+}
+
+func (s *stage) closePipe() {
+	for i, fd := range s.pipe {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+		s.pipe[i] = -1
+	}
+}
+
+// staged returns the bytes of a burst that is to be spliced, nil of one that is not. Segments are staged one
+// behind the other, and none behind one that is not.
+func staged(frames []frame.Out) []byte {
+	first, last := frames[0].Staged, frames[len(frames)-1].Staged
+	if len(frames) < 2 || first == nil || last == nil {
+		return nil
+	}
+	total := len(last)
+	for i := range frames[:len(frames)-1] {
+		total += len(frames[i].Staged)
+	}
+	if total < stageLeast {
+		return nil
+	}
+	return first[:total]
+}
+
+// splice sends one message, the bytes of a burst, without a copy. The message says where to, and begins a packet of
+// the system; what comes of the pipe completes it. With again the burst is to be sent in the
+// other way.
+func (l *socketLink) splice(fd int, m *message, burst []byte) (errno unix.Errno, again bool) {
+	s := &l.stage
+	if s.pipe[0] < 0 && unix.Pipe2(s.pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK) != nil {
+		s.able, s.pipe = false, [2]int{-1, -1}
+		return unix.EMFILE, true
+	}
+	if errno := beginMessage(fd, &m.header); errno != 0 {
+		return errno, false
+	}
+	v := unix.Iovec{Base: &burst[0]}
+	v.SetLen(len(burst))
+	n, errno := fillPipe(s.pipe[1], &v)
+	if errno == 0 && n == len(burst) {
+		if n, errno = emptyPipe(s.pipe[0], fd, n); n == len(burst) {
+			m.length = uint32(n)
+			return 0, false
+		}
+	}
+	// What is in the pipe, and what was begun at the socket where that has not ended with the error.
+	s.closePipe()
+	endMessage(fd)
+	if errno == 0 { // only a part
+		errno = unix.EIO
+	}
+	if errno == unix.ENOBUFS || errno == unix.ENOMEM || errno == unix.EAGAIN || errno == unix.EINTR {
+		return unix.ENOBUFS, false
+	}
+	return errno, true
+}
+
+// refuse keeps bursts to where the first of these frames goes from being spliced any more.
+func (s *stage) refuse(frames []frame.Out) {
+	dst := frames[0].Route.Dst
+	for _, r := range s.rings {
+		if r.dst == dst {
+			r.refused = true
+		}
+	}
+	for i := range frames {
+		if frames[i].Route.Dst == dst {
+			frames[i].Staged = nil
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package udp
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// stagingPair opens two links of a kernel that passes pages on, and a route from the first to the second.
+func stagingPair(t *testing.T, v6 bool) (from, to *socketLink, r *frame.Route) {
+	t.Helper()
+	v := variant{v6: v6, cfg: Config{ReceiveBuffer: 8 << 20}}
+	from, to = v.open(t).(*socketLink), v.open(t).(*socketLink)
+	if from.caps.Stager == nil {
+		t.Skip("nothing is staged with this kernel or processor")
+	}
+	return from, to, routeTo(t, from, to)
+}
+
+// stageAll stages the packets that the link takes, and returns how many those are.
+func stageAll(l *socketLink, frames []frame.Out) (n int) {
+	for i := range frames {
+		o := &frames[i]
+		if o.Staged = l.Stage(o, o.Len()); o.Staged != nil {
+			copy(o.Staged, packetBytes(o))
+			n++
+		}
+	}
+	return n
+}
+
+// carry sends frames and wants them all at the other end, in their order.
+func carry(t *testing.T, from, to *socketLink, frames []frame.Out) {
+	t.Helper()
+	want := make([][]byte, len(frames))
+	for i := range frames {
+		want[i] = packetBytes(&frames[i])
+	}
+	sendAll(t, from, frames)
+	for i, p := range receiveN(t, to, len(frames)) {
+		if !bytes.Equal(p.data, want[i]) {
+			t.Fatalf("packet %d of %d differs", i, len(frames))
+		}
+	}
+}
+
+// Staged bursts arrive as others do, also when the ring has been around, and what is too little for the system's
+// calls leaves with a copy.
+func TestStagedArrive(t *testing.T) {
+	for _, v6 := range []bool{false, true} {
+		from, to, r := stagingPair(t, v6)
+		total, staged := 0, uint64(0)
+		for i := 0; total < 3*ringSize; i++ {
+			size := []int{4096, 1024, 2048, 1044}[i%4]
+			frames := packets(r, from.caps, append(payloadsOf(40, size), payloadsOf(1, 100)...)...)
+			for k := range frames {
+				frames[k].Head[frame.HeadRoom+11] = byte(i)
+				total += frames[k].Len()
+			}
+			if n := stageAll(from, frames); n != len(frames) {
+				t.Fatalf("%d of %d packets were staged", n, len(frames))
+			}
+			carry(t, from, to, frames)
+			if s := from.Stats().SentStaged; s <= staged {
+				t.Fatalf("%d packets of %d bytes left without a copy so far, %d before", s, size, staged)
+			} else {
+				staged = s
+			}
+		}
+		few := packets(r, from.caps, payloadsOf(3, 4096)...)
+		stageAll(from, few)
+		carry(t, from, to, few)
+		if s := from.Stats(); s.SentStaged != staged || s.SendErrors != 0 {
+			t.Errorf("%d packets left without a copy, want the %d before; %d errors", s.SentStaged, staged, s.SendErrors)
+		}
+	}
+}
+
+// A burst of which some packets are not staged, or that is taken apart, leaves with a copy of what the
+// frames say.
+func TestStagedInPart(t *testing.T) {
+	from, to, r := stagingPair(t, false)
+	for _, c := range []struct {
+		name string
+		hurt func(frames []frame.Out)
+	}{
+		{"the first is not staged", func(f []frame.Out) { f[0].Staged = nil }},
+		{"the last is not staged", func(f []frame.Out) { f[len(f)-1].Staged = nil }},
+		{"taken apart", func(f []frame.Out) {
+			for i := range f {
+				link.Single(&f[i], true)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			frames := packets(r, from.caps, payloadsOf(15, 4096)...)
+			stageAll(from, frames)
+			c.hurt(frames)
+			carry(t, from, to, frames)
+			if s := from.Stats(); s.SentStaged != 0 {
+				t.Errorf("%d packets left without a copy", s.SentStaged)
+			}
+		})
+	}
+	// One in the middle that the link was not asked about ends what is staged of the burst.
+	frames := packets(r, from.caps, payloadsOf(15, 4096)...)
+	stageAll(from, frames[:5])
+	if n := stageAll(from, frames[6:]); n != 0 {
+		t.Errorf("%d packets staged behind one that is not", n)
+	}
+	carry(t, from, to, frames)
+}
+
+// What the system does not take out of a pipe leaves with a copy, whole and once, and nothing is staged to
+// that destination any more.
+func TestStagedRefused(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		pipe func(t *testing.T, s *stage)
+	}{
+		// An unprivileged user with many pipes has small ones (pipe(7), pipe-user-pages-soft).
+		{"small pipe", func(t *testing.T, s *stage) {
+			if err := unix.Pipe2(s.pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := unix.FcntlInt(uintptr(s.pipe[1]), unix.F_SETPIPE_SZ, 2*pageSize); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"no pipe", func(t *testing.T, s *stage) {
+			fd, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.pipe[0] = fd
+			if s.pipe[1], err = unix.Dup(fd); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			from, to, r := stagingPair(t, false)
+			c.pipe(t, &from.stage)
+			frames := packets(r, from.caps, payloadsOf(45, 4096)...)
+			stageAll(from, frames)
+			carry(t, from, to, frames)
+			drain(t, to)
+			if s := from.Stats(); s.SentStaged != 0 || s.SendErrors != 0 || s.SentPackets != 45 {
+				t.Errorf("stats %+v", s)
+			}
+			if n := stageAll(from, frames); n != 0 {
+				t.Errorf("%d packets to the destination were staged again", n)
+			}
+			if from.stage.pipe != [2]int{-1, -1} {
+				t.Errorf("the pipe is %v still", from.stage.pipe)
+			}
+		})
+	}
+}
+
+// Each destination has memory of its own, a bounded number of them has some, and one that is idle gives its own up.
+func TestStageRings(t *testing.T) {
+	from, _, _ := stagingPair(t, false)
+	to := func(i int) *frame.Route {
+		r := &frame.Route{Dst: netip.AddrFrom4([4]byte{127, 9, 9, byte(1 + i)})}
+		if err := from.Prepare(r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	o := frame.Out{}
+	seen := map[*byte]bool{}
+	for i := range ringsMost {
+		o.Reset(to(i))
+		room := from.Stage(&o, 4112)
+		if room == nil || seen[&room[0]] {
+			t.Fatalf("destination %d has no memory of its own", i)
+		}
+		seen[&room[0]] = true
+	}
+	o.Reset(to(ringsMost))
+	if from.Stage(&o, 4112) != nil {
+		t.Error("one destination too many has memory")
+	}
+	busy := to(0)
+	for range idleBursts {
+		o.Reset(busy)
+		from.Stage(&o, 4112)
+	}
+	o.Reset(to(ringsMost))
+	if room := from.Stage(&o, 4112); room == nil || seen[&room[0]] {
+		t.Error("no memory, or another's, after one was idle")
+	}
+	if n := len(from.stage.rings); n != ringsMost {
+		t.Errorf("%d rings, want %d", n, ringsMost)
+	}
+	single := to(1)
+	single.SockaddrLen |= routeSingle
+	o.Reset(single)
+	if from.Stage(&o, 4112) != nil {
+		t.Error("a packet that leaves singly is staged")
+	}
+}
+
+// After Close memory that is staged to is there, as a loop may be in the middle of a batch.
+func TestStageAfterClose(t *testing.T) {
+	from, _, r := stagingPair(t, false)
+	frames := packets(r, from.caps, payloadsOf(30, 4096)...)
+	stageAll(from, frames)
+	if err := from.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range frames {
+		if o := &frames[i]; o.Staged != nil {
+			copy(o.Staged, packetBytes(o))
+		}
+	}
+	stageAll(from, frames)
+	if _, err := from.Send(frames); err == nil {
+		t.Error("a closed link sends")
+	}
+}
+
+// Memory that is written over while packets are under way makes their ICRC wrong, or leaves them whole: none
+// arrives with other bytes than those its ICRC is of.
+func TestStagedOverwritten(t *testing.T) {
+	from, to, r := stagingPair(t, false)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		frames := packets(r, from.caps, payloadsOf(15, 4096)...)
+		for i := range frames {
+			o := &frames[i]
+			ib.PutICRC(o.Tail[:], ib.ICRCUpdate(ib.ICRCUpdate(0, o.Head[o.HeadStart:o.HeadEnd]), o.Payload))
+		}
+		stageAll(from, frames)
+		sendAll(t, from, frames)
+		spoiled := random.IntN(len(frames))
+		frames[spoiled].Staged[100]++ // while it waits in the receiver's buffer
+		for i, p := range receiveN(t, to, len(frames)) {
+			n := len(p.data) - ib.ICRCLen
+			if good := ib.ICRCUpdate(0, p.data[:n]) == ib.ICRC(p.data[n:]); good == (i == spoiled) {
+				t.Fatalf("packet %d, of which %d was written over, has an ICRC that fits: %v", i, spoiled, good)
+			}
+		}
+	}
+}
+
+// TestKernelVersion reads the releases of some kernels.
+func TestKernelVersion(t *testing.T) {
+	for release, want := range map[string][2]int{
+		"6.5.0": {6, 5}, "6.18.44-fc-v769": {6, 18}, "5.15.0-91-generic": {5, 15}, "7.0-rc1": {7, 0}, "": {}, "x": {}, "6": {6, 0}, "99999.1": {9999, 0},
+	} {
+		if major, minor := kernelVersion([]byte(release)); major != want[0] || minor != want[1] {
+			t.Errorf("%q is %d.%d, want %v", release, major, minor, want)
+		}
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !amd64
+
+package prefetch
+
+// Copy copies src to the beginning of dst, which is at least as long.
+func Copy(dst, src []byte) { copy(dst[:len(src)], src) }

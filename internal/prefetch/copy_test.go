@@ -1,0 +1,52 @@
+package prefetch
+
+import (
+	"bytes"
+	"testing"
+)
+
+// A copy is what copy makes, at any alignment and of any length, and nothing beside it changes.
+func TestCopy(t *testing.T) {
+	src := make([]byte, 700)
+	for i := range src {
+		src[i] = byte(i*7 + 1)
+	}
+	for n := range 600 {
+		for _, at := range []int{0, 1, 16, 63} {
+			dst, want := bytes.Repeat([]byte{0xa5}, 800), bytes.Repeat([]byte{0xa5}, 800)
+			from := src[n%70 : n%70+n]
+			Copy(dst[at:], from)
+			copy(want[at:], from)
+			if !bytes.Equal(dst, want) {
+				t.Fatalf("the copy of %d bytes to offset %d differs", n, at)
+			}
+		}
+	}
+}
+
+// Memory that is too short is refused, not overrun.
+func TestCopyShort(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a copy of 128 bytes into 64 did not panic")
+		}
+	}()
+	Copy(make([]byte, 64), make([]byte, 128))
+}
+
+// BenchmarkCopy copies from memory that is near to 16 MB in turn.
+func BenchmarkCopy(b *testing.B) {
+	src, dst := make([]byte, 64<<10), make([]byte, 16<<20)
+	for _, way := range []struct {
+		name string
+		work func(dst, src []byte)
+	}{{"ahead", Copy}, {"plain", func(dst, src []byte) { copy(dst, src) }}} {
+		b.Run(way.name, func(b *testing.B) {
+			b.SetBytes(1024)
+			for i := 0; b.Loop(); i++ {
+				s, d := i*1040%(len(src)-1024), i*1024%len(dst)
+				way.work(dst[d:d+1024], src[s:s+1024])
+			}
+		})
+	}
+}
