@@ -198,6 +198,9 @@ func TestDepartureWithFullTrack(t *testing.T) {
 		} else if !ok {
 			time.Sleep(time.Millisecond)
 		}
+		if !c.out.track.wakes() {
+			continue
+		}
 		if err := c.out.stream(opNudge, 0, 0, nil); err != nil {
 			t.Fatal(err)
 		}
