@@ -20,7 +20,7 @@ type Engine struct {
 	cfg      Config
 	counters Counters
 
-	ids       map[ID]*conn
+	ids       Table[conn]
 	peers     map[peerKey]*conn
 	qpns      map[qpnKey]*conn
 	ports     ports
@@ -51,7 +51,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	return &Engine{
-		cfg: cfg, ids: map[ID]*conn{}, peers: map[peerKey]*conn{}, qpns: map[qpnKey]*conn{},
+		cfg: cfg, ids: NewTable[conn](), peers: map[peerKey]*conn{}, qpns: map[qpnKey]*conn{},
 		ports: ports{}, listeners: map[portKey][]*conn{},
 		idPattern: uint32(cfg.Rand()), nextTID: cfg.Rand(),
 	}, nil
@@ -275,11 +275,11 @@ func (e *Engine) add(space command.PortSpace, context uint64) *conn {
 	for {
 		e.nextID++
 		id := ID(e.nextID ^ e.idPattern)
-		if _, used := e.ids[id]; used || id == 0 {
+		if id == 0 || e.ids.Get(id) != nil {
 			continue
 		}
 		c := &conn{id: id, space: space, context: context, claimed: true, retryAt: clock.Never, expires: clock.Never}
-		e.ids[id] = c
+		e.ids.Put(id, c)
 		return c
 	}
 }
@@ -302,7 +302,7 @@ func (e *Engine) release(c *conn) {
 	e.unlist(c)
 	e.ports.release(c.binding)
 	c.binding = nil
-	delete(e.ids, c.id)
+	e.ids.Remove(c.id)
 }
 
 // unlist frees the place of c in its listener's backlog.

@@ -142,7 +142,7 @@ func (h *hostile) knowing(a [8]byte) []byte {
 	id := h.pick(a[1])
 	ours, theirs := uint32(id), uint32(a[2])
 	tid := uint64(a[3])
-	c := h.e.ids[id]
+	c := h.e.ids.Get(id)
 	if c != nil && a[4]&1 == 0 {
 		theirs, tid = c.remoteID, c.tid
 		if c.state == stateReqSent {
@@ -275,7 +275,7 @@ func (h *hostile) end() {
 // consistent checks what must hold between any two calls.
 func (e *Engine) consistent() error {
 	halfOpen, lingering, active, waiting := 0, 0, uint64(0), 0
-	for id, c := range e.ids {
+	for id, c := range e.ids.all() {
 		if c.id != id {
 			return fmt.Errorf("%08x is kept as %08x", uint32(c.id), uint32(id))
 		}
@@ -314,8 +314,8 @@ func (e *Engine) consistent() error {
 		return fmt.Errorf("%d lingering, counted %d, at most %d", lingering, e.lingering, e.cfg.MaxHalfOpen)
 	case active != e.counters.Active:
 		return fmt.Errorf("%d active, counted %d", active, e.counters.Active)
-	case len(e.ids) > e.cfg.MaxIDs || len(e.peers) > len(e.ids) || len(e.qpns) > len(e.ids) || len(e.timers) > len(e.ids):
-		return fmt.Errorf("%d ids, %d peers, %d QPs, %d timers", len(e.ids), len(e.peers), len(e.qpns), len(e.timers))
+	case e.ids.Len() > e.cfg.MaxIDs || len(e.peers) > e.ids.Len() || len(e.qpns) > e.ids.Len() || len(e.timers) > e.ids.Len():
+		return fmt.Errorf("%d ids, %d peers, %d QPs, %d timers", e.ids.Len(), len(e.peers), len(e.qpns), len(e.timers))
 	}
 	return nil
 }

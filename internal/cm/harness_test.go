@@ -108,11 +108,11 @@ func (s *side) events() []Event {
 
 // left is what an engine still keeps, empty when it keeps nothing.
 func (e *Engine) left() string {
-	if len(e.ids)+len(e.peers)+len(e.qpns)+len(e.ports)+len(e.listeners)+len(e.timers)+e.halfOpen+e.lingering+e.replies.len()+e.sendq.len() == 0 && e.counters.Active == 0 {
+	if e.ids.Len()+len(e.peers)+len(e.qpns)+len(e.ports)+len(e.listeners)+len(e.timers)+e.halfOpen+e.lingering+e.replies.len()+e.sendq.len() == 0 && e.counters.Active == 0 {
 		return ""
 	}
 	return fmt.Sprintf("ids=%d peers=%d qpns=%d ports=%d listeners=%d timers=%d half-open=%d lingering=%d replies=%d sendq=%d active=%d",
-		len(e.ids), len(e.peers), len(e.qpns), len(e.ports), len(e.listeners), len(e.timers), e.halfOpen, e.lingering, e.replies.len(), e.sendq.len(), e.counters.Active)
+		e.ids.Len(), len(e.peers), len(e.qpns), len(e.ports), len(e.listeners), len(e.timers), e.halfOpen, e.lingering, e.replies.len(), e.sendq.len(), e.counters.Active)
 }
 
 // describe is a MAD in a line.

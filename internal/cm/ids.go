@@ -14,7 +14,7 @@ func (e *Engine) Open(space command.PortSpace, context uint64) (ID, error) {
 	if space != command.TCP && space != command.UDP {
 		return 0, fieldError("space", uint32(space), "TCP (0x106) or UDP (0x111)")
 	}
-	if len(e.ids) >= e.cfg.MaxIDs {
+	if e.ids.Len() >= e.cfg.MaxIDs {
 		return 0, ErrTooManyIDs
 	}
 	return e.add(space, context).id, nil
@@ -190,7 +190,7 @@ func (e *Engine) closeListener(now clock.Time, l *conn) {
 
 // find is the id's conn, unless its program let go of it.
 func (e *Engine) find(id ID) (*conn, error) {
-	c := e.ids[id]
+	c := e.ids.Get(id)
 	if c == nil || c.destroyed {
 		return nil, ErrNoID
 	}

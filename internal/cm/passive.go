@@ -66,7 +66,7 @@ func (e *Engine) room(l *conn) bool {
 		e.counters.BacklogOverflow++
 		return false
 	}
-	if e.halfOpen >= e.cfg.MaxHalfOpen || len(e.ids) >= e.cfg.MaxIDs {
+	if e.halfOpen >= e.cfg.MaxHalfOpen || e.ids.Len() >= e.cfg.MaxIDs {
 		e.counters.HalfOpenLimit++
 		return false
 	}

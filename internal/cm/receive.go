@@ -51,7 +51,7 @@ func (e *Engine) Receive(now clock.Time, b []byte, from Peer) {
 // named finds the connection that a peer's message names by this side's ID and,
 // where theirs is not 0, its own. The peer's address must be the connection's.
 func (e *Engine) named(ours, theirs uint32, from Peer) *conn {
-	c := e.ids[ID(ours)]
+	c := e.ids.Get(ID(ours))
 	if c == nil || c.state == stateIdle || c.state == stateListen || c.at.Remote != from.Remote {
 		return nil
 	}

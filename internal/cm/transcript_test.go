@@ -276,8 +276,8 @@ func (s *script) send(d *datadriven.TestData, arg func(string, string) string, n
 	from := netip.MustParseAddr(arg("from", s.other(to).addr.String()))
 	c := s.names[arg("about", "r")]
 	var known conn
-	if c.side != nil && c.side.e.ids[c.id] != nil {
-		known = *c.side.e.ids[c.id]
+	if c.side != nil && c.side.e.ids.Get(c.id) != nil {
+		known = *c.side.e.ids.Get(c.id)
 	}
 	theirs, ours := uint32(known.remoteID), uint32(known.id)
 	var m mad.Message

@@ -59,7 +59,7 @@ type adapter struct {
 	cqs      []*cq // by their number
 	freeCQs  []uint32
 	byNumber map[uint32]*qp // for events and CM, not packets
-	ids      map[cm.ID]*cmid
+	ids      cm.Table[cmid]
 	groups   map[netip.Addr]int
 	nextPD   memory.PD
 	nextSRQ  uint32
@@ -175,7 +175,7 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 	a := &adapter{
 		host: h, cfg: cfg, name: cfg.Name, limits: cfg.Limits, enabled: true, present: true, path: cfg.Path,
 		mac: cfg.MAC, guid: cfg.GUID,
-		byNumber: map[uint32]*qp{}, ids: map[cm.ID]*cmid{}, groups: map[netip.Addr]int{},
+		byNumber: map[uint32]*qp{}, ids: cm.NewTable[cmid](), groups: map[netip.Addr]int{},
 	}
 	addrs := append([]netip.Addr{cfg.Addr}, cfg.Addrs...)
 	if cfg.FollowInterface {

@@ -81,7 +81,7 @@ func (o *cmid) openOn(a *adapter, local netip.AddrPort) (cm.ID, netip.AddrPort, 
 			return 0, local, cmError(err)
 		}
 	}
-	a.ids[id] = o
+	a.ids.Put(id, o)
 	a.objects.CM++
 	return id, local, nil
 }
@@ -175,11 +175,11 @@ func (o *cmid) unplace() {
 }
 
 func (a *adapter) dropID(id cm.ID) {
-	if _, ok := a.ids[id]; !ok {
+	if a.ids.Get(id) == nil {
 		return
 	}
 	_ = a.cm.Destroy(a.host.now(), id)
-	delete(a.ids, id)
+	a.ids.Remove(id)
 	a.objects.CM--
 }
 

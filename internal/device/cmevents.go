@@ -108,7 +108,7 @@ func (a *adapter) cmEvent(now clock.Time, e *cm.Event) {
 		a.request(now, e)
 		return
 	}
-	o := a.ids[e.ID]
+	o := a.ids.Get(e.ID)
 	if o == nil || o.adapter != a || o.id != e.ID {
 		return
 	}
@@ -208,7 +208,7 @@ func eventStatus(e *cm.Event) uint32 {
 
 // request makes an id for a peer's request.
 func (a *adapter) request(now clock.Time, e *cm.Event) {
-	l := a.ids[e.Listener]
+	l := a.ids.Get(e.Listener)
 	if l == nil {
 		_ = a.cm.Destroy(now, e.ID)
 		return
@@ -235,7 +235,7 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 		_ = a.cm.Destroy(now, e.ID)
 		return
 	}
-	a.ids[e.ID] = o
+	a.ids.Put(e.ID, o)
 	a.objects.CM++
 	out := o.event(e)
 	out.Object, out.Context, out.NewID = l.handle, l.context, h

@@ -69,7 +69,7 @@ func extends[Q any](f func(ctx context.Context, x command.Extended, q Q) error) 
 }
 
 // handlers are the commands of a client.
-var handlers = map[opcode]handler{
+var handlers = [opEnd]handler{
 	opAdapters: lists(func(ctx context.Context, s Session, _ empty) ([]command.AdapterInfo, error) { return s.Adapters(ctx) }),
 	opGIDs: lists(func(ctx context.Context, s Session, q adapterArgs) ([]command.GID, error) {
 		return s.GIDs(ctx, q.Adapter)

@@ -44,8 +44,8 @@ func TestDocumentHasTheOperations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for op := range handlers {
-		if !strings.Contains(string(b), fmt.Sprintf("\n| %d | ", op)) {
+	for op, f := range handlers {
+		if f != nil && !strings.Contains(string(b), fmt.Sprintf("\n| %d | ", op)) {
 			t.Errorf("operation %d is not in the document", op)
 		}
 	}

@@ -207,10 +207,10 @@ func (n *session) frame(h header, body []byte) error {
 	case opAllocSegment, opFreeSegment, opMapSegment, opCreateChannel:
 		return n.request(h, body, nil)
 	}
-	f := handlers[h.Op]
-	if f == nil {
+	if h.Op >= opEnd || handlers[h.Op] == nil {
 		return fmt.Errorf("%w: operation %d", errFrame, h.Op)
 	}
+	f := handlers[h.Op]
 	if prompt[h.Op] {
 		return n.answer(h, body, f)
 	}
@@ -219,7 +219,7 @@ func (n *session) frame(h header, body []byte) error {
 
 // prompt are the commands that mostly wait for nobody. They are carried out in turn,
 // without a goroutine each, and the answers to those that came together go out together.
-var prompt = map[opcode]bool{
+var prompt = [opEnd]bool{
 	opCreateQP: true, opQueryQP: true, opCMCreate: true, opCMConnect: true, opCMAccept: true, opCMEstablish: true, opCMQuery: true,
 	opModifyQP: true, opDestroy: true,
 }

@@ -104,6 +104,7 @@ const (
 	opRegisterMemoryAt
 	opMoved
 	opPort
+	opEnd // behind the last
 )
 
 // Flags of a frame. Bits 8 to 11 hold the number of descriptors with it.
