@@ -5,215 +5,18 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/driver"
-	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 )
-
-// asProgram makes the test binary be softvpi: the tests run real processes.
-const asProgram = "SOFTVPI_TEST_AS_PROGRAM"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		main()
-	}
-	os.Exit(m.Run())
-}
-
-const patience = 60 * time.Second // far above what anything here takes
-
-// place is a directory with a socket and state of its own, and two addresses.
-type place struct {
-	dir           string
-	env           []string
-	first, second string
-	start         func(*exec.Cmd) error // starts its processes; nil: as all are
-}
-
-func newPlace(t *testing.T) place {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "vpi") // t.TempDir's names are too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	b := [4]byte{127, byte(16 + rand.N(200)), byte(rand.N(256)), 1}
-	first := netip.AddrFrom4(b).String()
-	b[3] = 2
-	return place{dir, append(os.Environ(), asProgram+"=1", paths.SocketVariable+"="+filepath.Join(dir, "d.sock"),
-		paths.StateVariable+"="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+dir), first, netip.AddrFrom4(b).String(), nil}
-}
-
-// process is a running softvpi.
-type process struct {
-	cmd    *exec.Cmd
-	mu     sync.Mutex
-	out    bytes.Buffer
-	errs   bytes.Buffer
-	ended  chan struct{}
-	status int
-	line   chan string // lines of standard output
-}
-
-// spawn starts softvpi with the arguments.
-func (p place) spawn(t *testing.T, args ...string) *process {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	x := &process{cmd: exec.CommandContext(ctx, os.Args[0], args...), ended: make(chan struct{}), line: make(chan string, 10000)}
-	x.cmd.Env = p.env
-	pipe, err := x.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.cmd.Stderr = errorsOf{x}
-	start := p.start
-	if start == nil {
-		start = (*exec.Cmd).Start
-	}
-	if err := start(x.cmd); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(x.ended)
-		defer cancel()
-		s := bufio.NewScanner(pipe)
-		for s.Scan() {
-			x.mu.Lock()
-			fmt.Fprintln(&x.out, s.Text())
-			x.mu.Unlock()
-			select {
-			case x.line <- s.Text():
-			default:
-			}
-		}
-		x.cmd.Wait()
-		x.status = x.cmd.ProcessState.ExitCode()
-	}()
-	t.Cleanup(func() {
-		x.cmd.Process.Kill()
-		<-x.ended
-	})
-	return x
-}
-
-// errorsOf takes a process's standard error, which others read meanwhile.
-type errorsOf struct{ x *process }
-
-func (e errorsOf) Write(b []byte) (int, error) {
-	e.x.mu.Lock()
-	defer e.x.mu.Unlock()
-	return e.x.errs.Write(b)
-}
-
-func (x *process) errors() string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.errs.String()
-}
-
-// said is its output so far.
-func (x *process) said() string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.out.String()
-}
-
-// until waits for a line of output that has the text.
-func (x *process) until(t *testing.T, text string) string {
-	t.Helper()
-	for {
-		select {
-		case line := <-x.line:
-			if strings.Contains(line, text) {
-				return line
-			}
-		case <-x.ended:
-			t.Fatalf("%q ended with status %d and no line with %q\n%s%s", x.cmd.Args[1:], x.status, text, x.out.String(), x.errs.String())
-		}
-	}
-}
-
-// wait waits for the end and returns the exit status and the output.
-func (x *process) wait(t *testing.T) (status int, stdout, stderr string) {
-	t.Helper()
-	<-x.ended
-	return x.status, x.out.String(), x.errs.String()
-}
-
-func (p place) run(t *testing.T, args ...string) (status int, stdout, stderr string) {
-	t.Helper()
-	return p.spawn(t, args...).wait(t)
-}
-
-// up starts a driver with both addresses.
-func (p place) up(t *testing.T, more ...string) *process {
-	t.Helper()
-	d := p.spawn(t, append([]string{"up", "--adapter", "Ethernet 1=" + p.first, "--adapter", "Ethernet 2=" + p.second}, more...)...)
-	if line := d.until(t, "listening"); !strings.Contains(line, p.dir) {
-		t.Fatalf("listens elsewhere: %q", line)
-	}
-	return d
-}
-
-func (p place) status(t *testing.T) driver.Status {
-	t.Helper()
-	code, out, errs := p.run(t, "status", "--json")
-	var s driver.Status
-	if err := json.Unmarshal([]byte(out), &s); code != 0 || err != nil {
-		t.Fatalf("status: %d, %v, %s%s", code, err, out, errs)
-	}
-	return s
-}
-
-// pair runs a server and a client and expects both to end well.
-func (p place) pair(t *testing.T, ready string, server, client []string) (serverOut, clientOut string) {
-	t.Helper()
-	s := p.spawn(t, server...)
-	s.until(t, ready)
-	code, clientOut, errs := p.run(t, client...)
-	if code != 0 {
-		t.Fatalf("%q: status %d\n%s%s", client, code, clientOut, errs)
-	}
-	code, serverOut, errs = s.wait(t)
-	if code != 0 {
-		t.Fatalf("%q: status %d\n%s%s", server, code, serverOut, errs)
-	}
-	return serverOut, clientOut
-}
-
-// modes runs a test embedded, without a driver, and attached to one.
-func modes(t *testing.T, test func(t *testing.T, p place)) {
-	t.Run("embedded", func(t *testing.T) { t.Parallel(); test(t, newPlace(t)) })
-	t.Run("attached", func(t *testing.T) {
-		t.Parallel()
-		p := newPlace(t)
-		d := p.up(t, "--skip-self-check")
-		test(t, p)
-		s := p.status(t)
-		for _, a := range s.Adapters {
-			if len(a.QPs) > 0 || a.Objects["mr"] > 0 || a.Objects["cq"] > 0 {
-				t.Errorf("%s has %v left behind", a.Name, a.Objects)
-			}
-		}
-		d.cmd.Process.Signal(syscall.SIGTERM)
-		if code, out, errs := d.wait(t); code != 0 || !strings.Contains(out, "stopping") {
-			t.Errorf("driver: status %d, %s%s", code, out, errs)
-		}
-	})
-}
 
 func TestBenchmarksPrintBothSidesResults(t *testing.T) {
 	if testing.Short() {
@@ -252,29 +55,6 @@ func TestBenchmarksPrintBothSidesResults(t *testing.T) {
 			}
 		}
 	})
-}
-
-// waitListening waits until a server that prints JSON says on standard error
-// that it serves.
-func waitListening(t *testing.T, x *process) {
-	t.Helper()
-	waitFor(t, x, "serving at")
-}
-
-// waitFor waits until there is a text on standard error.
-func waitFor(t *testing.T, x *process, text string) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if strings.Contains(x.errors(), text) {
-			return
-		}
-		select {
-		case <-x.ended:
-			t.Fatalf("%q ended: %s", x.cmd.Args[1:], x.errs.String())
-		default:
-		}
-	}
-	t.Fatalf("%q does not say %q", x.cmd.Args[1:], text)
 }
 
 func TestBandwidthOptions(t *testing.T) {
@@ -394,70 +174,6 @@ func TestTheServerTellsAnotherProgramWhyItRefuses(t *testing.T) {
 	if code, _, errs := p.run(t, "nd_send_bw", "-C", p.first, "-n", "10"); code != 0 { // it still serves
 		t.Errorf("status %d, %q", code, errs)
 	}
-}
-
-func TestKilledClientLeavesNothingBehind(t *testing.T) {
-	p := newPlace(t)
-	p.up(t, "--skip-self-check")
-	s := p.spawn(t, "nd_write_bw", "-S", p.first)
-	s.until(t, "#qp")
-	c := p.spawn(t, "nd_write_bw", "-C", p.first, "-D", "60")
-	deadline := time.Now().Add(patience)
-	for connected := false; !connected && time.Now().Before(deadline); {
-		st := p.status(t)
-		connected = len(st.Adapters[0].QPs) == 2 && len(st.Programs) == 2
-	}
-	c.cmd.Process.Kill()
-	if code, _, errs := s.wait(t); code != 1 || !strings.Contains(errs, "nd_write_bw: ") {
-		t.Errorf("server: status %d, %q", code, errs)
-	}
-	for left := true; left && time.Now().Before(deadline); {
-		st := p.status(t)
-		left = len(st.Programs) > 0 || len(st.Adapters[0].QPs)+len(st.Adapters[1].QPs) > 0
-	}
-	if st := p.status(t); len(st.Programs) > 0 || st.Adapters[1].Objects["mr"] > 0 {
-		t.Errorf("left behind: %+v %v", st.Programs, st.Adapters[1].Objects)
-	}
-}
-
-func TestCrashedDriverIsClearedUp(t *testing.T) {
-	p := newPlace(t)
-	d := p.up(t, "--skip-self-check")
-	d.cmd.Process.Kill()
-	d.wait(t)
-	again := p.spawn(t, "up", "--adapter", "Ethernet 1="+p.first)
-	again.until(t, "did not stop cleanly")
-	again.until(t, "listening")
-	again.cmd.Process.Signal(os.Interrupt)
-	if code, out, errs := again.wait(t); code != 0 {
-		t.Errorf("status %d, %s%s", code, out, errs)
-	}
-}
-
-func TestAddressInUseNamesItsOwner(t *testing.T) {
-	p := newPlace(t)
-	d := p.up(t, "--skip-self-check")
-	other := newPlace(t)
-	code, _, errs := other.run(t, "up", "--adapter", "a="+p.first)
-	if code != 1 || !strings.Contains(errs, p.first) || !strings.Contains(errs, fmt.Sprint("process ", d.cmd.Process.Pid)) {
-		t.Errorf("status %d, %q; want process %d", code, errs, d.cmd.Process.Pid)
-	}
-}
-
-func TestDisabledAdapterIsReportedAndOthersServe(t *testing.T) {
-	p := newPlace(t)
-	p.up(t, "--skip-self-check")
-	if code, _, errs := p.run(t, "adapter", "disable", "Ethernet 2"); code != 0 {
-		t.Fatal(errs)
-	}
-	if code, _, errs := p.run(t, "nd_send_bw", "-C", p.first, "-L", p.second); code != 1 || !strings.Contains(errs, "ND_DEVICE_REMOVED") {
-		t.Errorf("from the disabled adapter: status %d, %q; want ND_DEVICE_REMOVED", code, errs)
-	}
-	p.pair(t, "#qp", []string{"nd_send_bw", "-S", p.first}, []string{"nd_send_bw", "-C", p.first, "-n", "10"})
-	if code, _, errs := p.run(t, "adapter", "enable", "Ethernet 2"); code != 0 {
-		t.Fatal(errs)
-	}
-	p.pair(t, "#qp", []string{"nd_send_bw", "-S", p.first}, []string{"nd_send_bw", "-C", p.first, "-L", p.second, "-n", "10"})
 }
 
 func TestCatCopiesBothWays(t *testing.T) {
