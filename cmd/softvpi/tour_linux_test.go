@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// tours are the documents whose lines behind a $ a reader types, from the first to the last, and what runs before.
+var tours = []struct{ document, before string }{
+	{"README.md", ""},
+	{"docs/go.md", ""},
+	{"docs/ci.md", ""},
+	{"docs/verbs.md", ""},
+	{"docs/fabric.md", ""},
+	{"docs/driver.md", ""},
+	{"docs/diagnostics.md", ""},
+	{"docs/api.md", "softvpi up &"},
+	{"docs/counters.md", "softvpi up &"},
+	{"docs/events.md", "softvpi up &"},
+	{"docs/web.md", "softvpi up &"},
+}
+
+// Every command line that a document shows works as it is shown, and prints what is shown but for numbers and names. Each document has a
+// network, processes and a home of its own. Blocks with programs that are not on the machine are left out.
+func TestToursOfTheDocuments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs whole documents")
+	}
+	isolated := []string{"--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"}
+	if out, err := exec.Command("unshare", append(isolated, "ip", "link", "set", "lo", "up")...).CombinedOutput(); err != nil {
+		t.Skipf("needs namespaces and ip: %v %s", err, out)
+	}
+	libraries := builtLibraries(t)
+	for _, tour := range tours {
+		t.Run(filepath.Base(tour.document), func(t *testing.T) {
+			t.Parallel()
+			typed, shown := script(t, tour.document, libraries != "")
+			p := newTourist(t, libraries)
+			ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+			defer cancel()
+			c := exec.CommandContext(ctx, "unshare", append(isolated, "bash", "-c", prologue+"\n"+step(tour.before)+typed)...)
+			var out bytes.Buffer
+			c.Env, c.Dir, c.Stdout, c.Stderr, c.WaitDelay = p.env, p.dir, &out, &out, time.Second
+			c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+			err := c.Run()
+			if err != nil && !strings.Contains(out.String(), "the tour ends here") { // what still runs in the background is killed
+				t.Fatalf("%v\n%s", err, out.String())
+			}
+			for _, line := range missing(shown, out.String()) {
+				t.Errorf("not printed: %s", line)
+			}
+			if t.Failed() {
+				t.Log(out.String())
+			}
+		})
+	}
+}
+
+// prologue: the sources are built already; a line that fails is typed again for a while, as its reader would, for what runs in the background needs a
+// moment to be there.
+const prologue = `
+ip link set lo up
+make() { :; }
+go() { (cd "$TOUR_SOURCES" && command go "$@"); }
+typed() {
+	echo "\$ $1"
+	for try in $(seq 150); do
+		eval "$1" && return
+		sleep 0.2
+	done
+	echo "this line fails: $1"
+	exit 9
+}
+there() {
+	echo "\$ $1"
+	eval "$1"
+	for try in $(seq 300); do
+		eval "$2" >/dev/null 2>&1 && return
+		sleep 0.1
+	done
+	echo "it does not come up: $1"
+	exit 9
+}
+`
+
+// endless are lines that go on until Ctrl-C.
+var endless = []string{"softvpi events follow", "softvpi counters watch -f json transport.probes"}
+
+// step is a line as the shell of the tour has it.
+func step(line string) string {
+	quoted := "'" + strings.ReplaceAll(line, "'", `'\''`) + "'"
+	switch {
+	case line == "":
+		return ""
+	case strings.HasPrefix(strings.TrimPrefix(line, "bin/"), "softvpi up") && strings.HasSuffix(line, "&"):
+		return "there " + quoted + " 'softvpi status'\n"
+	case strings.HasPrefix(line, "softvpi fabric run") && strings.HasSuffix(line, "&"):
+		return "there " + quoted + " 'softvpi fabric do help'\n"
+	case slices.Contains(endless, line):
+		return "typed '{ timeout 2 " + line + "; [ $? = 124 ]; }'\n"
+	case strings.HasPrefix(line, "kill %"): // and the driver is gone
+		return "typed " + quoted + "; wait\n"
+	}
+	return "typed " + quoted + "\n"
+}
+
+// script is the lines of a document as a script, and what it says that they print.
+func script(t *testing.T, document string, libraries bool) (typed string, shown []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, left := 0, ""
+	for block := range strings.SplitSeq(string(text), "\n\n") {
+		if !strings.HasPrefix(block, "    $ ") {
+			continue
+		}
+		if why := lacks(block, libraries); why != "" {
+			t.Logf("left out, needs %s:\n%s", why, block)
+			left = why
+			continue
+		}
+		for line := range strings.Lines(block) {
+			line = strings.TrimRight(strings.TrimPrefix(line, "    "), "\n")
+			if command, ok := strings.CutPrefix(line, "$ "); ok {
+				command, _, _ = strings.Cut(command, "  #")
+				typed += step(strings.TrimRight(command, " "))
+				lines++
+			} else if line != "..." {
+				shown = append(shown, line)
+			}
+		}
+	}
+	if lines == 0 && left == "" {
+		t.Fatalf("%s shows no commands", document)
+	}
+	return typed + "echo the tour ends here\n", shown
+}
+
+// program is where a command begins.
+var program = regexp.MustCompile(`(?m)^    \$ (?:[A-Z_]+=\S+ )*(?:softvpi verbs run -- )?([\w./-]+)|(softvpi verbs|make clib)`)
+
+// lacks is what a block needs that is not here.
+func lacks(block string, libraries bool) string {
+	for _, m := range program.FindAllStringSubmatch(block, -1) {
+		name := m[1]
+		switch {
+		case m[2] != "" || strings.HasPrefix(name, "ibv_"):
+			if !libraries {
+				return "the C libraries"
+			}
+		}
+		if name == "" || toolNamed(name) != nil || slices.Contains([]string{"softvpi", "bin/softvpi", "until", "make", "eval", "kill", "export", "cd"}, name) {
+			continue
+		}
+		if _, err := exec.LookPath(name); err != nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// newTourist is a place with a home, and with links to the tools in its path.
+func newTourist(t *testing.T, libraries string) place {
+	p := newPlace(t)
+	home := filepath.Join(p.dir, "home")
+	for _, dir := range []string{filepath.Join(p.dir, "bin"), filepath.Join(home, "bin")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	itself := filepath.Join(p.dir, "bin", "softvpi")
+	if err := os.Link(os.Args[0], itself); err != nil {
+		t.Skip("needs the test and its directories on one file system: ", err)
+	}
+	if _, err := installLinks(filepath.Join(home, "bin"), itself, append(toolNames(), "softvpi")); err != nil {
+		t.Fatal(err)
+	}
+	sources, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.env = []string{asProgram + "=1", "HOME=" + home, "XDG_RUNTIME_DIR=" + p.dir, "PATH=" + filepath.Join(home, "bin") + ":" + os.Getenv("PATH"),
+		"TOUR_SOURCES=" + sources, "SOFTVPI_CLIB=" + libraries, "TMPDIR=" + p.dir}
+	if out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOROOT").Output(); err == nil {
+		dirs := strings.Fields(string(out))
+		p.env = append(p.env, "GOCACHE="+dirs[0], "GOMODCACHE="+dirs[1], "CGO_ENABLED=0", "GOTOOLCHAIN=local")
+	}
+	return p
+}
+
+// builtLibraries makes the C libraries, where that can be.
+func builtLibraries(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("cc"); err != nil {
+		return ""
+	}
+	dir := t.TempDir()
+	for _, what := range []string{"../../clib", "../../clib/preload"} {
+		if out, err := exec.Command("make", "-s", "-C", what, "OUT="+dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	return dir
+}
+
+var (
+	path   = regexp.MustCompile(`/\S+/`)
+	number = regexp.MustCompile(`[0-9]+(?:\.[0-9]+)?(?:ns|µs|us|ms|s)?\b`)
+	once   = regexp.MustCompile(`once=\S+`)
+	spaces = regexp.MustCompile(`\s+`)
+)
+
+// form is a line without numbers, directories and secrets.
+func form(line string) string {
+	line = once.ReplaceAllString(path.ReplaceAllString(line, "/"), "once=")
+	return strings.TrimSpace(spaces.ReplaceAllString(number.ReplaceAllString(line, "N"), " "))
+}
+
+// missing are the lines that a document shows and nothing printed.
+func missing(shown []string, printed string) (lines []string) {
+	have := map[string]bool{}
+	for line := range strings.Lines(printed) {
+		have[form(line)] = true
+	}
+	for _, line := range shown {
+		if !have[form(line)] {
+			lines = append(lines, fmt.Sprintf("%s (%s)", line, form(line)))
+		}
+	}
+	return lines
+}
