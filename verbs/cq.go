@@ -269,7 +269,12 @@ func (cq *CQ) Spins() int { return cq.dev.host.backend.Spins() }
 // take also returns how many times in a row there was nothing.
 func (cq *CQ) take(out []WC) (n int, idle uint32, err error) {
 	cq.mu.Lock()
-	defer cq.mu.Unlock()
+	n, idle, err = cq.taken(out)
+	cq.mu.Unlock()
+	return n, idle, err
+}
+
+func (cq *CQ) taken(out []WC) (n int, idle uint32, err error) {
 	if cq.closed {
 		return 0, 0, errPollClosed
 	}

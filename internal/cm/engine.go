@@ -148,6 +148,11 @@ func (e *Engine) exhausted(now clock.Time, c *conn) {
 	}
 }
 
+// Idle reports whether no timer is due and nothing waits to be taken.
+func (e *Engine) Idle(now clock.Time) bool {
+	return e.Deadline() > now && e.events.len() == 0 && e.replies.len() == 0 && e.sendq.len() == 0
+}
+
 // Transmit moves datagrams that are to be sent to out and returns their number.
 func (e *Engine) Transmit(out []Datagram) int {
 	n := e.replies.take(out)

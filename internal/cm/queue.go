@@ -15,6 +15,9 @@ func (q *queue[T]) add(v T) { q.items = append(q.items, v) }
 
 // take moves the first values to out and returns their number.
 func (q *queue[T]) take(out []T) int {
+	if len(q.items) == 0 {
+		return 0
+	}
 	n := copy(out, q.items[q.head:])
 	clear(q.items[q.head : q.head+n])
 	q.head += n

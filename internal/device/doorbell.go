@@ -20,8 +20,8 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 	}
 	a := q.adapter
 	work := a.engine.Doorbell(q.tq)
-	if !work && !a.engine.Pending() {
-		return // what the adapter owes goes with the answer that follows a receive
+	if !work && (a.owing || !a.engine.Pending()) {
+		return // what the adapter owes goes with the answer that follows a receive, or in its time
 	}
 	now := h.now()
 	if !work && now.Sub(h.drove) < pollingTime {

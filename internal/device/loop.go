@@ -60,6 +60,7 @@ type batch struct {
 	owed        clock.Time // since when
 	few         bool       // a packet or two came in this turn
 	arrived     int        // packets that came in this turn
+	left        bool       // packets left in this turn
 	gathering   []*qp      // whose posts wait for more
 	rang        clock.Time // last doorbell of a program in this process
 	received    clock.Time // last look at the links
@@ -117,15 +118,17 @@ func (h *Host) step() bool {
 			worked = true
 		}
 	}
-	polls, arrived := false, 0
-	for _, a := range h.adapters {
+	polls, arrived, sender := false, 0, 0
+	for i, a := range h.adapters {
 		if !a.enabled {
 			continue
 		}
 		if a.step(now) {
 			worked = true
 		}
-		arrived += a.arrived
+		if arrived += a.arrived; a.left {
+			sender = i
+		}
 		if a.cfg.Polling.On && a.poller.round(&a.cfg.Polling, a.arrived) {
 			polls = true
 		}
@@ -139,6 +142,12 @@ func (h *Host) step() bool {
 			if a.sendKept(now) {
 				worked = true
 			}
+		}
+	}
+	// What an adapter sent may have come to one that has had its turn.
+	for _, a := range h.adapters[:sender] {
+		if a.enabled && a.step(h.now()) {
+			worked = true
 		}
 	}
 	h.manageAll(now)
@@ -187,7 +196,12 @@ func (h *Host) doorbells() bool {
 
 // step is one turn of an adapter.
 func (a *adapter) step(now clock.Time) bool {
+	a.left = false
 	worked := a.receive(now)
+	if !worked && a.idle(now) {
+		a.owed = now
+		return false
+	}
 	if a.ib != nil && a.followPort(now) {
 		worked = true
 	}
@@ -229,6 +243,12 @@ func (a *adapter) step(now clock.Time) bool {
 		a.joinAgain(now)
 	}
 	return worked
+}
+
+// idle reports whether a turn to which nothing came has nothing else to do: most turns of a program that waits.
+func (a *adapter) idle(now clock.Time) bool {
+	return a.ib == nil && !a.owing && !a.keep.on && !a.blocked() && !a.unsettled && len(a.gathering) == 0 && len(a.joining) == 0 &&
+		len(a.gsi.beside) == 0 && len(a.deferred.sources) == 0 && now < a.errorsDue && a.engine.Idle(now) && a.cm.Idle(now)
 }
 
 // hold reports whether what is to be sent waits for the program's answer to what

@@ -20,7 +20,7 @@ func (a *adapter) transmit(now clock.Time) bool {
 		if n == 0 {
 			return worked || pending
 		}
-		worked = true
+		worked, a.left = true, true
 		a.quiet = 0 // there will be answers
 		a.sent, a.queued = 0, n
 		a.answerFirst(now)
@@ -29,7 +29,7 @@ func (a *adapter) transmit(now clock.Time) bool {
 		if a.ib != nil {
 			a.echo(now, a.out[:a.queued])
 		}
-		if !a.flush(now) {
+		if !a.flush(now) || n < transmitBatch && !a.engine.Pending() {
 			return true
 		}
 	}

@@ -63,7 +63,9 @@ func (h *Host) drive() (worked, ran bool) {
 func (c *Client) Poll(uint32) bool {
 	worked, _ := c.host.drive()
 	if worked {
-		c.idle.Store(0)
+		if c.idle.Load() != 0 {
+			c.idle.Store(0)
+		}
 	} else if n := c.idle.Add(1); n%idlePolls == 0 {
 		c.host.giveWay(n / idlePolls)
 	}
@@ -77,7 +79,7 @@ const spins = 64
 
 // idlePolls is how many polls without work pass before the processor is offered
 // to others.
-const idlePolls = 8
+const idlePolls = 12
 
 // yieldsPerGosched is how often the processor is offered to other threads before
 // it is offered to other goroutines as well. Gosched wakes a thread to look for

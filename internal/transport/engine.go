@@ -119,6 +119,12 @@ func (e *Engine) Undelivered() bool {
 	return e.completions.len() > 0 || e.flushHead != nil || e.events.len() > 0
 }
 
+// Idle reports whether there is nothing to be had from the engine, and nothing for it to do by itself: no timer is due, nothing is to
+// be sent, and nothing waits to be taken.
+func (e *Engine) Idle(now clock.Time) bool {
+	return e.Deadline() > now && !e.Pending() && !e.Undelivered() && e.copies.queue.len() == 0 && e.mads.in.len() == 0
+}
+
 // crowded reports that the driver is so far behind with taking completions that
 // nothing is moved on the local path that would make more of them: a program that
 // posts and posts must not make the queue grow for ever.

@@ -24,6 +24,9 @@ func (q *queue[T]) push() *T {
 }
 
 func (q *queue[T]) take(out []T) int {
+	if len(q.items) == 0 {
+		return 0
+	}
 	n := copy(out, q.items[q.head:])
 	clear(q.items[q.head : q.head+n])
 	q.head += n

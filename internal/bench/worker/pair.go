@@ -49,6 +49,10 @@ type joined struct {
 	a, b half
 	wcs  [64]verbs.WC
 	at   int // where in the memory the next message lies
+	// The request that is posted, made here so that no message makes garbage.
+	sge  [1]verbs.SGE
+	send verbs.SendWR
+	recv verbs.RecvWR
 }
 
 // half is one end, with the completions that were taken and not yet used.
@@ -142,19 +146,22 @@ func (c *joined) place() int {
 }
 
 func (c *joined) receive(e *half, n int) error {
-	return e.conns[n].qp.PostRecv(&verbs.RecvWR{SGE: []verbs.SGE{e.mr.SGE(c.place(), c.args.Bytes)}})
+	c.sge[0] = e.mr.SGE(c.place(), c.args.Bytes)
+	c.recv = verbs.RecvWR{SGE: c.sge[:]}
+	return e.conns[n].qp.PostRecv(&c.recv)
 }
 
 func (c *joined) post(e *half, n, at int, op verbs.Opcode) error {
 	k := e.conns[n]
-	wr := verbs.SendWR{Op: op, Flags: verbs.Signaled, RemoteAddr: k.addr + uint64(at), RKey: k.rkey}
+	c.send = verbs.SendWR{Op: op, Flags: verbs.Signaled, RemoteAddr: k.addr + uint64(at), RKey: k.rkey}
+	wr := &c.send
 	if op != verbs.OpRead && c.args.Bytes <= pingBytes {
 		wr.Inline = e.mr.Bytes()[at : at+c.args.Bytes]
 	} else {
-		sge := [1]verbs.SGE{e.mr.SGE(at, c.args.Bytes)}
-		wr.SGE = sge[:]
+		c.sge[0] = e.mr.SGE(at, c.args.Bytes)
+		wr.SGE = c.sge[:]
 	}
-	return k.qp.PostSend(&wr)
+	return k.qp.PostSend(wr)
 }
 
 // take takes completions and, where again is not nil, calls it with the number of
