@@ -177,3 +177,22 @@ func ExampleQP_PostSend_atomic() {
 	// fetch and add success 5 -> 10
 	// fetch and add success 10 -> 15
 }
+
+// A test brings its own adapters, and its own bad network: no driver and no privileges are needed.
+func ExampleEmbed() {
+	addrs := bed.Addrs() // two of 127.0.0.0/8 that no other process has
+	host, err := verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{
+		{Name: "left", Addr: addrs[0], Wire: true},
+		{Name: "right", Addr: addrs[1], Impairment: "loss=1% delay=50us seed=7"},
+	}})
+	check(err)
+	defer host.Close()
+	devices, err := host.Devices(context.Background())
+	check(err)
+	for _, d := range devices {
+		fmt.Println(d.Name())
+	}
+	// Output:
+	// left
+	// right
+}
