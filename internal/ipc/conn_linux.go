@@ -32,6 +32,7 @@ type writer struct {
 
 	track  *track // where frames go that are neither long nor have descriptors; nil: none
 	passed uint32
+	owed   int // frames in the track for which whoever sleeps over it is to be woken still
 }
 
 func newWriter(conn *net.UnixConn, timeout time.Duration) *writer {
@@ -88,8 +89,17 @@ func (w *writer) streamLocked(op opcode, flags uint16, id uint64, body []byte, f
 // trackWait is how long the writer sleeps at a time while a track is full.
 const trackWait = 50 * time.Microsecond
 
-// trackLocked puts a frame into the track. While that is full the lock is not held.
+// trackLocked puts a frame into the track, and wakes who sleeps over it.
 func (w *writer) trackLocked(op opcode, flags uint16, id uint64, body []byte) error {
+	if err := w.putLocked(op, flags, id, body); err != nil {
+		return err
+	}
+	w.owed++
+	return w.flushLocked()
+}
+
+// putLocked puts a frame into the track. While that is full the lock is not held.
+func (w *writer) putLocked(op opcode, flags uint16, id uint64, body []byte) error {
 	var since time.Time
 	for {
 		if w.err != nil || w.track == nil {
@@ -101,10 +111,14 @@ func (w *writer) trackLocked(op opcode, flags uint16, id uint64, body []byte) er
 			return err
 		}
 		if ok {
-			break
+			return nil
 		}
 		if since.IsZero() {
 			since = time.Now()
+			if err := w.flushLocked(); err != nil { // nobody takes what nobody was told of
+				return err
+			}
+			continue
 		}
 		if late := time.Since(since); w.timeout > 0 && late > w.timeout || w.ending.Load() && late > endTimeout {
 			w.err = os.ErrDeadlineExceeded
@@ -119,11 +133,6 @@ func (w *writer) trackLocked(op opcode, flags uint16, id uint64, body []byte) er
 			return w.err
 		}
 	}
-	if !w.track.wakes() {
-		return nil
-	}
-	w.buf = appendFrame(w.buf, opNudge, 0, 0, nil)
-	return w.flushLocked()
 }
 
 // hungUp reports whether the other side has closed a stream, whatever is left to be read.
@@ -189,8 +198,12 @@ func (w *writer) useTrack(l *track) {
 	w.track = l
 }
 
-// maxLater is how many bytes of frames may wait to be sent together.
-const maxLater = 16 << 10
+// maxLater is how many bytes of frames may wait to be sent together, maxOwed how many frames of a track
+// until whoever sleeps over it is woken.
+const (
+	maxLater = 16 << 10
+	maxOwed  = 16
+)
 
 // later sends a frame with the next one, or with flush.
 func (w *writer) later(op opcode, flags uint16, id uint64, body []byte) error {
@@ -201,7 +214,16 @@ func (w *writer) later(op opcode, flags uint16, id uint64, body []byte) error {
 
 func (w *writer) laterLocked(op opcode, flags uint16, id uint64, body []byte) error {
 	if w.track != nil {
-		return w.sendLocked(op, flags, id, body)
+		if headerSize+len(body) > longFrame {
+			return w.streamLocked(op, flags, id, body)
+		}
+		if err := w.putLocked(op, flags, id, body); err != nil {
+			return err
+		}
+		if w.owed++; w.owed < maxOwed {
+			return nil
+		}
+		return w.flushLocked()
 	}
 	if len(w.buf) >= maxLater {
 		if w.await(); len(w.buf) >= maxLater && w.err == nil {
@@ -219,6 +241,9 @@ func (w *writer) laterLocked(op opcode, flags uint16, id uint64, body []byte) er
 func (w *writer) along(op opcode, id uint64, body []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.track != nil {
+		return w.sendLocked(op, 0, id, body)
+	}
 	if err := w.laterLocked(op, 0, id, body); err != nil || w.soon || w.writing || len(w.buf) == 0 {
 		return err
 	}
@@ -238,6 +263,12 @@ func (w *writer) flush() error {
 }
 
 func (w *writer) flushLocked() error {
+	if w.owed > 0 && w.track != nil {
+		w.owed = 0
+		if w.track.wakes() {
+			w.buf = appendFrame(w.buf, opNudge, 0, 0, nil)
+		}
+	}
 	if w.writing || w.err != nil || len(w.buf) == 0 {
 		return w.err
 	}

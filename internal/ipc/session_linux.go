@@ -267,10 +267,8 @@ func (n *session) grant(c credit) error {
 // request starts a request. With as many unanswered as are allowed it waits: the
 // stream is not read meanwhile.
 func (n *session) request(h header, body []byte, f handler) error {
-	select {
-	case n.slots <- struct{}{}:
-	case <-n.ctx.Done():
-		return context.Cause(n.ctx)
+	if err := n.slot(); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(n.ctx)
 	n.mu.Lock()
@@ -292,6 +290,25 @@ func (n *session) request(h header, body []byte, f handler) error {
 		}
 	}()
 	return nil
+}
+
+// slot waits until a further request may be without an answer. The program is told of the answers that
+// there are before.
+func (n *session) slot() error {
+	select {
+	case n.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	if err := n.out.flush(); err != nil {
+		n.failed(err)
+	}
+	select {
+	case n.slots <- struct{}{}:
+		return nil
+	case <-n.ctx.Done():
+		return context.Cause(n.ctx)
+	}
 }
 
 // carryOut does a request and answers it. Its error ends the session.

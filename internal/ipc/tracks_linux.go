@@ -69,6 +69,9 @@ func (n *session) serveTrack(in *bufio.Reader, buf *[]byte) error {
 		if in.Buffered() > 0 {
 			return nil
 		}
+		if err := n.out.flush(); err != nil {
+			n.failed(err)
+		}
 		if n.vigil.keep(n.trackHas) {
 			n.vigil.end()
 			continue
