@@ -184,16 +184,40 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// The same of the payloads of packets.
+func TestPlaceFar(t *testing.T) {
+	src := make([]byte, farMost+80)
+	for i := range src {
+		src[i] = byte(i*7 + 1)
+	}
+	for off := range 9 {
+		for _, n := range []int{farLeast - 1, farLeast, farLeast + 1, farLeast + 63, farLeast + 64, farMost - 1, farMost, farMost + 1} {
+			dst, want := make([]byte, farMost+64), make([]byte, farMost+64)
+			placeFar(dst[off:off+n], src[3:3+n])
+			copy(want[off:], src[3:3+n])
+			if !bytes.Equal(dst, want) {
+				t.Fatalf("offset %d, %d bytes differ", off, n)
+			}
+		}
+	}
+}
+
 // A reader that sees the last byte of a write sees all of it.
 func TestLastByteLast(t *testing.T) {
-	words := make([]uint64, 16)
-	mem := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 128)
-	last := (*uint32)(unsafe.Pointer(&mem[124]))
-	r := Region{Length: 128, Access: LocalWrite, Bytes: mem}
-	const rounds = 2000
+	for _, n := range []int{128, farLeast, farMost} {
+		lastByteLast(t, n)
+	}
+}
+
+func lastByteLast(t *testing.T, n int) {
+	words := make([]uint64, n/8)
+	mem := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n)
+	last := (*uint32)(unsafe.Pointer(&mem[n-4]))
+	r := Region{Length: uint64(n), Access: LocalWrite, Bytes: mem}
+	const rounds = 1000
 	var seen, turn atomic.Uint32
 	go func() {
-		src := make([]byte, 128)
+		src := make([]byte, n)
 		for i := uint32(1); i <= rounds; i++ {
 			for j := range src {
 				src[j] = byte(i)

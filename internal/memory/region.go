@@ -3,6 +3,8 @@ package memory
 import (
 	"fmt"
 	"sync/atomic"
+
+	"github.com/softvpi/softvpi/internal/prefetch"
 )
 
 // AttributeError is an attribute of a region or window that is not allowed.
@@ -124,10 +126,26 @@ func (r *Region) WriteLast(addr uint64, src []byte) error {
 		return err
 	}
 	if r.Remote == nil {
-		Place(r.Bytes[off:off+uint64(len(src))], src)
+		placeFar(r.Bytes[off:off+uint64(len(src))], src)
 		return nil
 	}
 	return writeLastRemote(r.Remote, r.Base+off, src)
+}
+
+// Payloads of one packet that are worth asking for their place while they are copied: farLeast to farMost bytes.
+const (
+	farLeast = 1024
+	farMost  = 4096
+)
+
+// placeFar is Place for what has just been received, and is near, to memory that is far.
+func placeFar(dst, src []byte) {
+	if n := len(src); n >= farLeast && n <= farMost {
+		n = (n - 1) &^ 63 // the rest holds the last bytes
+		prefetch.Copy(dst[:n], src[:n])
+		dst, src = dst[n:], src[n:]
+	}
+	Place(dst, src)
 }
 
 func (r *Region) reach(addr uint64, n int) (uint64, error) {
