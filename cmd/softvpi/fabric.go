@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/ibsim"
@@ -242,6 +243,9 @@ func (c fabricRunCmd) listen() (ibsim.Listener, string, error) {
 		return nil, "", tool.Usagef("--name is %q; allowed: 1 to 64 characters without spaces", c.Name)
 	}
 	l, err := ibsim.ListenLocal(c.Name)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, "", fmt.Errorf("another process serves a fabric under the name %s; take another one (--name)", c.Name)
+	}
 	return l, "IBSIM_SOCKNAME=" + c.Name, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -133,4 +134,21 @@ func TestFabricConsole(t *testing.T) {
 			t.Errorf("%v", i.PortState)
 		}
 	})
+}
+
+// Two fabrics of one name would share their programs: the second says so and ends.
+func TestTwoFabricsOfOneName(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("names are those of Linux's abstract sockets")
+	}
+	p := newPlace(t)
+	file, name := filepath.Join(p.dir, "net"), filepath.Base(p.dir)
+	_, netlist, _ := call(t, "softvpi", "fabric", "generate", "star", "--hosts", "2")
+	if err := os.WriteFile(file, []byte(netlist), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.spawn(t, "fabric", "run", file, "--name", name).until(t, "listening")
+	if status, _, errs := p.run(t, "fabric", "run", file, "--name", name); status != tool.Failure || !strings.Contains(errs, "another process serves a fabric under the name "+name) {
+		t.Errorf("status %d, %s", status, errs)
+	}
 }

@@ -46,7 +46,7 @@ func TestToursOfTheDocuments(t *testing.T) {
 			t.Parallel()
 			typed, shown := script(t, tour.document, libraries != "")
 			p := newTourist(t, libraries)
-			ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+			ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 			defer cancel()
 			c := exec.CommandContext(ctx, "unshare", append(isolated, "bash", "-c", prologue+"\n"+step(tour.before)+typed)...)
 			var out bytes.Buffer

@@ -19,11 +19,8 @@ const temporary = ".unfinished-"
 func Write(name string, content []byte) error {
 	directory := filepath.Dir(name)
 	f, err := os.CreateTemp(directory, temporary+"*") // of mode 0600
-	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		return &fs.PathError{Op: "create", Path: name, Err: path.Err} // the name that was asked for
-	}
 	if err != nil {
-		return err
+		return of(name, err)
 	}
 	_, err = f.Write(content)
 	if err == nil {
@@ -34,9 +31,17 @@ func Write(name string, content []byte) error {
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
-		return err
+		return of(name, err)
 	}
 	return SyncDirectory(directory)
+}
+
+// of is the system's error with the name that was asked for in place of that of the unfinished file.
+func of(name string, err error) error {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return &fs.PathError{Op: path.Op, Path: name, Err: path.Err}
+	}
+	return err
 }
 
 // SyncDirectory makes the names in a directory durable, where the system can.
