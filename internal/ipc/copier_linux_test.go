@@ -2,10 +2,13 @@ package ipc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 	"unsafe"
 
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
@@ -75,5 +78,117 @@ func TestCopierFaultEndsWhatWasMerged(t *testing.T) {
 	var done [4]memory.Finished
 	if n := l.Finish(done[:]); n != 3 || done[0].Err == nil || done[1].Err == nil || done[2].Err == nil {
 		t.Errorf("%d ends: %v", n, done[:n])
+	}
+}
+
+// transfers runs deferred copies to their end.
+func transfers(t *testing.T, d memory.Deferred, list ...memory.Transfer) []memory.Finished {
+	t.Helper()
+	var done []memory.Finished
+	out := make([]memory.Finished, 8)
+	total := len(list)
+	eventually(t, "copies", func() bool {
+		for len(list) > 0 && d.Start(&list[0]) {
+			list = list[1:]
+		}
+		for n := d.Finish(out); n > 0; n = d.Finish(out) {
+			done = append(done, out[:n]...)
+		}
+		return len(done) == total
+	})
+	return done
+}
+
+func TestCopier(t *testing.T) {
+	h, c := pair(t, ServerConfig{}, Options{Path: PathCopier})
+	if c.MemoryPath() != PathCopier || h.only(t).cfg.MemoryPath != "copier" {
+		t.Fatalf("path %d %s", c.MemoryPath(), h.only(t).cfg.MemoryPath)
+	}
+	b, addr := ordinary(t, 64)
+	m, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: addr, Length: uint64(len(b))})
+	if err != nil || m.Path != PathCopier {
+		t.Fatal(m, err)
+	}
+	d := h.only(t).region(m.Handle).Remote.(memory.Deferred)
+	if d.Blocking() || d.Write(addr, b) == nil {
+		t.Error("a copier must not block the loop")
+	}
+	b[32] = 40
+	read := make([]byte, 5)
+	done := transfers(t, d,
+		memory.Transfer{Kind: memory.CopyWrite, Tag: 1, Addr: addr + 3, Data: []byte("hello"), Last: true},
+		memory.Transfer{Kind: memory.CopyRead, Tag: 2, Addr: addr + 3, Data: read},
+		memory.Transfer{Kind: memory.CopyFetchAdd, Tag: 3, Addr: addr + 32, Swap: 2},
+		memory.Transfer{Kind: memory.CopyCompareSwap, Tag: 4, Addr: addr + 32, Compare: 42, Swap: 7},
+		memory.Transfer{Kind: memory.CopyCompareSwap, Tag: 5, Addr: addr + 32, Compare: 42, Swap: 9},
+		memory.Transfer{Kind: memory.CopyRead, Tag: 6, Addr: 8, Data: make([]byte, 8)},
+		memory.Transfer{Kind: memory.CopyFetchAdd, Tag: 7, Addr: addr + 33},
+		memory.Transfer{Kind: memory.CopyRead, Tag: 8, Addr: addr, Data: make([]byte, d.Limit()+1)},
+		memory.Transfer{Kind: 77, Tag: 9, Addr: addr},
+	)
+	if len(done) != 9 {
+		t.Fatalf("%d ended", len(done))
+	}
+	for i, want := range []struct {
+		old  uint64
+		fail bool
+	}{{0, false}, {0, false}, {40, false}, {42, false}, {7, false}, {0, true}, {0, true}, {0, true}, {0, true}} {
+		f := done[i]
+		if f.Tag != uint64(i+1) || f.Old != want.old || (f.Err != nil) != want.fail || want.fail && !errors.Is(f.Err, memory.ErrGone) {
+			t.Errorf("%d: %+v, want %+v", i, f, want)
+		}
+	}
+	if string(read) != "hello" || b[32] != 7 {
+		t.Errorf("%q %d", read, b[32])
+	}
+}
+
+func TestCopierMany(t *testing.T) {
+	h, c := pair(t, ServerConfig{}, Options{Path: PathCopier})
+	b, addr := ordinary(t, 1<<20)
+	m, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: addr, Length: uint64(len(b))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := h.only(t).region(m.Handle).Remote.(memory.Deferred)
+	src := make([]byte, len(b))
+	for i := range src {
+		src[i] = byte(i * 7 >> 3)
+	}
+	var list []memory.Transfer
+	for off := 0; off < len(src); off += 5000 {
+		piece := src[off:min(off+5000, len(src))]
+		list = append(list, memory.Transfer{Kind: memory.CopyWrite, Tag: uint64(off), Addr: addr + uint64(off), Data: piece})
+	}
+	for _, f := range transfers(t, d, list...) {
+		if f.Err != nil {
+			t.Fatal(f.Err)
+		}
+	}
+	if !bytes.Equal(b, src) {
+		t.Error("bytes differ")
+	}
+}
+
+// A copier that hangs costs its program only.
+func TestCopierHangs(t *testing.T) {
+	h := &fakeHost{}
+	_, path := serve(t, h, ServerConfig{CopierTimeout: 50 * time.Millisecond})
+	c := dial(t, path, Options{Path: PathCopier})
+	b, addr := ordinary(t, 8)
+	m, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: addr, Length: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := h.only(t)
+	d := s.region(m.Handle).Remote.(memory.Deferred)
+	c.stop.Store(true) // its copier ends soon, in the middle of things as it were
+	eventually(t, "a copy fails", func() bool {
+		done := transfers(t, d, memory.Transfer{Kind: memory.CopyWrite, Addr: addr, Data: b})
+		return len(done) == 1 && errors.Is(done[0].Err, memory.ErrGone)
+	})
+	eventually(t, "disconnected", func() bool { return h.count() == 0 })
+	if _, err := c.AllocPD(ctx, 0); !isCode(err, command.Removed) || !bytes.Contains([]byte(err.Error()), []byte("copier")) {
+		t.Errorf("%v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
@@ -53,5 +54,53 @@ func TestWriteAllStopsAtAHole(t *testing.T) {
 	}
 	if n, err := p.WriteAll(many); n != len(many) || err != nil {
 		t.Errorf("%d of %d pieces written, %v", n, len(many), err)
+	}
+}
+
+func TestProcessVM(t *testing.T) {
+	h, c := pair(t, ServerConfig{}, Options{Path: PathProcessVM})
+	if c.MemoryPath() != PathProcessVM || h.only(t).cfg.MemoryPath != "process_vm" {
+		t.Fatalf("path %d %s", c.MemoryPath(), h.only(t).cfg.MemoryPath)
+	}
+	b, addr := ordinary(t, 100_000)
+	m, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: addr, Length: uint64(len(b))})
+	if err != nil || m.Path != PathProcessVM {
+		t.Fatal(m, err)
+	}
+	a := h.only(t).region(m.Handle).Remote
+	if err := a.Write(addr+10, []byte("hello")); err != nil || string(b[10:15]) != "hello" {
+		t.Error(err, b[10:15])
+	}
+	got := make([]byte, 5)
+	if err := a.Read(got, addr+10); err != nil || string(got) != "hello" {
+		t.Error(err, got)
+	}
+	if err := a.Read(got, 8); !errors.Is(err, memory.ErrGone) {
+		t.Errorf("unmapped: %v", err)
+	}
+	if _, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: 8, Length: 8}); !isCode(err, command.Invalid) {
+		t.Errorf("register what is not there: %v", err)
+	}
+	if n := allocs(func() { _ = a.Read(got, addr) }); n != 0 {
+		t.Errorf("%v allocations a copy", n)
+	}
+}
+
+func TestForcedPathIsKept(t *testing.T) {
+	h := &fakeHost{}
+	_, path := serve(t, h, ServerConfig{Path: PathCopier})
+	if c := dial(t, path, Options{}); c.MemoryPath() != PathCopier {
+		t.Errorf("path %d", c.MemoryPath())
+	}
+	if _, err := Dial(ctx, path, Options{Path: PathProcessVM}); !isCode(err, command.Unsupported) {
+		t.Errorf("%v", err)
+	}
+	t.Setenv(PathVariable, "tea")
+	if _, err := Dial(ctx, path, Options{}); !isCode(err, command.Invalid) {
+		t.Errorf("%v", err)
+	}
+	t.Setenv(PathVariable, "copier")
+	if c := dial(t, path, Options{}); c.MemoryPath() != PathCopier {
+		t.Errorf("path %d", c.MemoryPath())
 	}
 }

@@ -1,0 +1,81 @@
+package ipc
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// A driver that goes away ends every wait with the reason.
+func TestDriverGoes(t *testing.T) {
+	h := &fakeHost{}
+	srv, path := serve(t, h, ServerConfig{})
+	c := dial(t, path, Options{})
+	q, err := c.CreateCQ(ctx, command.CreateCQ{Depth: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs := make(chan error, 3)
+	go func() { _, err := c.WaitCQ(ctx, q.Handle, 0); errs <- err }()
+	go func() { _, err := c.Events(ctx, make([]command.Event, 1)); errs <- err }()
+	go func() { errs <- c.CMListen(ctx, 1, 1) }()
+	eventually(t, "listen is under way", func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 })
+	srv.Close()
+	for range 3 {
+		if err := <-errs; !isCode(err, command.Removed) && !isCode(err, command.Canceled) {
+			t.Errorf("%v", err)
+		}
+	}
+	_, err = c.AllocPD(ctx, 0)
+	if !isCode(err, command.Removed) || !bytes.Contains([]byte(err.Error()), []byte("stopping")) {
+		t.Errorf("after: %v", err)
+	}
+	if n := h.count(); n != 0 {
+		t.Errorf("%d sessions left", n)
+	}
+}
+
+func TestCancelReachesTheDriver(t *testing.T) {
+	_, c := pair(t, ServerConfig{}, Options{})
+	cctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- c.CMListen(cctx, 1, 1) }()
+	eventually(t, "listen is under way", func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 })
+	if _, err := c.AllocPD(ctx, 0); err != nil { // another request meanwhile
+		t.Error(err)
+	}
+	cancel()
+	if err := <-done; err == nil || err.Error() != "canceled: listen was canceled" {
+		t.Errorf("%v: want the driver's answer", err)
+	}
+}
+
+// After Close what is mapped stays readable for goroutines that still look.
+func TestUseAfterClose(t *testing.T) {
+	_, c := pair(t, ServerConfig{}, Options{})
+	q, err := c.CreateCQ(ctx, command.CreateCQ{Depth: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, mem, err := c.AllocSegment(ctx, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := slices.Clone(*c.arenas.Load())
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if a[0][0] != 0 || mem[0] != 0 {
+		t.Error("old bytes")
+	}
+	c.Doorbell(1)
+	if _, err := c.WaitCQ(ctx, q.Handle, 0); !isCode(err, command.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := c.AllocSegment(ctx, 1); !isCode(err, command.Canceled) {
+		t.Errorf("%v", err)
+	}
+}

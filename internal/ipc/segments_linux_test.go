@@ -1,0 +1,90 @@
+package ipc
+
+import (
+	"bytes"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+func TestSegments(t *testing.T) {
+	h, c := pair(t, ServerConfig{SegmentBytes: 1 << 20, MaxSegments: 2}, Options{})
+	s := h.only(t)
+	id, mem, err := c.AllocSegment(ctx, 100_000)
+	if err != nil || len(mem) != 100_000 {
+		t.Fatal(len(mem), err)
+	}
+	m, err := c.RegisterMemory(ctx, command.RegisterMemory{Length: 1000, Segment: id, SegmentOffset: 99_000})
+	if err != nil || m.Path != PathMapped {
+		t.Fatal(m, err)
+	}
+	copy(mem[99_000:], "from the program")
+	got := s.region(m.Handle)
+	if !bytes.HasPrefix(got.Bytes, []byte("from the program")) || len(got.Bytes) != 1000 {
+		t.Errorf("driver sees %q", got.Bytes[:20])
+	}
+	for _, r := range []command.RegisterMemory{
+		{Length: 1, Segment: id + 1}, {Length: 2, Segment: id, SegmentOffset: 102_399},
+		{Length: ^uint64(0), Segment: id, SegmentOffset: 2}, {Length: 1, Segment: id, SegmentOffset: ^uint64(0)},
+	} {
+		if _, err := c.RegisterMemory(ctx, r); err == nil {
+			t.Errorf("%+v: accepted", r)
+		}
+	}
+	if _, _, err := c.AllocSegment(ctx, 1<<20); !isCode(err, command.Exhausted) {
+		t.Errorf("past the budget: %v", err)
+	}
+	if _, _, err := c.AllocSegment(ctx, 1<<60); !isCode(err, command.Invalid) {
+		t.Errorf("huge: %v", err)
+	}
+	// Freed while a region lies in it: the driver keeps its mapping until then.
+	if err := c.FreeSegment(id); err != nil {
+		t.Fatal(err)
+	}
+	got.Bytes[0]++
+	if _, err := c.RegisterMemory(ctx, command.RegisterMemory{Length: 1, Segment: id}); !isCode(err, command.NotFound) {
+		t.Errorf("region in a freed segment: %v", err)
+	}
+	if err := c.Destroy(ctx, command.KindMemory, m.Handle); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.AllocSegment(ctx, 1<<20); err != nil {
+		t.Errorf("the whole budget after all was freed: %v", err)
+	}
+	if err := c.FreeSegment(99); !isCode(err, command.NotFound) {
+		t.Errorf("%v", err)
+	}
+}
+
+// ordinary makes memory of the program that is in no segment. It is not on the Go
+// heap: the race detector does not see the order that shared memory makes.
+func ordinary(t *testing.T, n int) ([]byte, uint64) {
+	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(b) })
+	return b, uint64(uintptr(unsafe.Pointer(&b[0])))
+}
+
+// What one program takes of the common budget another does not get, until it is
+// given back, also by its end.
+func TestSegmentsOfAllPrograms(t *testing.T) {
+	h := &fakeHost{}
+	_, path := serve(t, h, ServerConfig{TotalSegmentBytes: 1 << 20})
+	a, b := dial(t, path, Options{}), dial(t, path, Options{})
+	if _, _, err := a.AllocSegment(ctx, 600_000); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.AllocSegment(ctx, 600_000); !isCode(err, command.Exhausted) {
+		t.Errorf("past the common budget: %v", err)
+	}
+	a.Close()
+	eventually(t, "the budget is back", func() bool {
+		_, _, err := b.AllocSegment(ctx, 600_000)
+		return err == nil
+	})
+}

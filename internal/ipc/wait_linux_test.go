@@ -1,0 +1,101 @@
+package ipc
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+func TestDoorbellWakesASleepingLoop(t *testing.T) {
+	h, c := pair(t, ServerConfig{}, Options{})
+	s := h.only(t)
+	poll := []unix.PollFd{{Fd: int32(s.cfg.WakeFD), Events: unix.POLLIN}}
+	c.Doorbell(5)
+	if n, _ := unix.Poll(poll, 0); n != 0 {
+		t.Error("a loop that runs was woken")
+	}
+	var out [4]uint32
+	if n, _, _ := s.doorbells.Drain(out[:]); n != 1 || out[0] != 5 {
+		t.Fatal(n, out)
+	}
+	if !s.doorbells.Sleep() {
+		t.Fatal("doorbell left")
+	}
+	c.Doorbell(6)
+	if n, _ := unix.Poll(poll, 10000); n != 1 {
+		t.Error("a loop that sleeps was not woken")
+	}
+	if n := allocs(func() {
+		s.doorbells.Drain(out[:])
+		s.doorbells.Sleep()
+		c.Doorbell(7)
+	}); n != 0 {
+		t.Errorf("%v allocations a doorbell with wake", n)
+	}
+}
+
+func TestWaitCQ(t *testing.T) {
+	h, c := pair(t, ServerConfig{}, Options{})
+	s := h.only(t)
+	q, err := c.CreateCQ(ctx, command.CreateCQ{Depth: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := ring.OpenCQ(c.Arena(q.Ring.Arena)[q.Ring.Offset:], ring.Geometry{Entries: int(q.Depth), Stride: int(q.Stride)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		seq uint32
+		err error
+	}
+	start := func(ctx context.Context) chan result {
+		seq := r.Sequence()
+		r.Arm(ring.ArmAny)
+		ch := make(chan result, 1)
+		go func() {
+			n, err := c.WaitCQ(ctx, q.Handle, seq)
+			ch <- result{n, err}
+		}()
+		return ch
+	}
+	asleep := func() bool {
+		return atomic.LoadUint32((*uint32)(unsafe.Add(unsafe.Pointer(r.SequenceWord()), sleepersAfterSequence))) != 0
+	}
+
+	w := start(ctx)
+	eventually(t, "waiter sleeps", asleep)
+	s.push(t, q.Handle, ring.CQE{})
+	if got := <-w; got.err != nil || got.seq != 1 {
+		t.Errorf("event: %+v", got)
+	}
+
+	cctx, cancel := context.WithCancel(ctx)
+	w = start(cctx)
+	eventually(t, "waiter sleeps", asleep)
+	cancel()
+	if got := <-w; !isCode(got.err, command.Canceled) {
+		t.Errorf("canceled: %+v", got)
+	}
+	dctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+	defer cancel()
+	if got := <-start(dctx); !isCode(got.err, command.TimedOut) {
+		t.Errorf("deadline: %+v", got)
+	}
+
+	w = start(ctx)
+	eventually(t, "waiter sleeps", asleep)
+	if err := c.Destroy(ctx, command.KindCQ, q.Handle); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-w; !isCode(got.err, command.NotFound) {
+		t.Errorf("destroyed: %+v", got)
+	}
+}
