@@ -2,13 +2,14 @@
 # Measures perftest on the adapters, in network namespaces of its own (root). Gb/s are 2^30 bits of payload a second.
 #
 #   speed.sh BIN veth MTU   two hosts with a driver each, joined by virtual Ethernet devices with this MTU, next to the nd tools
+#   speed.sh BIN host       two programs of one driver, on the direct path: messages of 64 bytes, latencies of 8
 #   speed.sh BIN one        on one processor: a driver with two adapters across such a pair, as make bench-rxe has them
 #
 # BIN is where make build clib put softvpi. ROUNDS says how often; SEGMENTS= (empty) leaves programs' memory where it is.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-bin=$(cd "${1:?usage: speed.sh BIN veth MTU | BIN one}" && pwd)
-mode=${2:?veth or one} mtu=${3:-9000}
+bin=$(cd "${1:?usage: speed.sh BIN veth MTU | BIN host | BIN one}" && pwd)
+mode=${2:?veth, host or one} mtu=${3:-9000}
 read -ra segments <<<"${SEGMENTS---segments}"
 dir=$(mktemp -d)
 started=()
@@ -44,11 +45,15 @@ veth)
   drive a "$a" host=10.77.3.1
   drive b "$b" host=10.77.3.2
   ;;
+host)
+  within "$a" ip link set lo up
+  drive a "$a" a=127.0.0.2 b=127.0.0.3
+  ;;
 one)
   within "$a" sh -e "$here/../rxebench/guest/veth.sh"
   drive a "$a" a=192.0.2.1,path=wire b=192.0.2.2,path=wire
   ;;
-*) echo "speed.sh: $mode, want veth or one" >&2; exit 2 ;;
+*) echo "speed.sh: $mode, want veth, host or one" >&2; exit 2 ;;
 esac
 
 port=21000
@@ -72,7 +77,24 @@ nd() { # tool with its options, name of the figure in its JSON
   grep -om1 "\"$2\": *[0-9.]*" "$dir/out" | grep -o '[0-9.]*$'
 }
 gb() { awk -v g="$1" 'BEGIN { printf "%.2f", g * 1e9 / 2^30 }'; }
+small() { # everything of mode host
+  local how
+  for how in "" "-q 8"; do
+    for op in write send read atomic; do
+      local size="-s 64"
+      if [ "$op" = atomic ]; then size=; fi
+      echo "ib_${op}_bw $size $how: $(perftest "ib_${op}_bw $size -n 1000000 $how" 5) million a second"
+    done
+  done
+  echo "ib_send_bw -s 64 --use-srq: $(perftest "ib_send_bw -s 64 -n 200000 --use-srq" 5) million a second"
+  for op in write send read; do echo "ib_${op}_lat: $(perftest "ib_${op}_lat -s 8 -n 100000" 5) us"; done
+  for op in send read; do echo "ib_${op}_lat -e: $(perftest "ib_${op}_lat -s 8 -n 20000 -e" 5) us"; done
+}
 for _ in $(seq "${ROUNDS:-1}"); do
+  if [ "$mode" = host ]; then
+    small
+    continue
+  fi
   for op in write send read; do
     if [ "$mode" = one ]; then
       for m in 4096 1024; do
