@@ -223,17 +223,19 @@ func (c *Client) take(ctx context.Context, q *eventqueue.Queue, out []command.Ev
 	return n, err
 }
 
-// event queues an event for the program.
-func (c *Client) event(e command.Event) {
+// event queues an event for the program, and reports whether there was room.
+func (c *Client) event(e command.Event) bool {
 	put := c.queueFor(&e)
 	add := put.Push
 	if put == c.events && c.cfg.News != nil {
 		add = put.Add
 		c.host.tell(c)
 	}
-	if !add(e) {
+	ok := add(e)
+	if !ok {
 		c.host.eventOverflows++
 	}
+	return ok
 }
 
 // AdapterOf is the index of the adapter that has an object; ok is false where none has.

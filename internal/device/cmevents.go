@@ -239,7 +239,11 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 	a.objects.CM++
 	out := o.event(e)
 	out.Object, out.Context, out.NewID = l.handle, l.context, h
-	c.event(out)
+	if !c.event(out) {
+		o.unplace() // the program will never know of it, and nothing of it waits
+		c.cms.Remove(h)
+		o.channel.leave()
+	}
 }
 
 // claim tells the CM that the program has taken the connection requests among events.
