@@ -40,7 +40,7 @@ type stage struct {
 	now   *stageRing // of the burst that is being staged; nil: it is not
 	next  uint16     // the segment that continues it
 	turn  uint64     // bursts so far
-	pipe  [2]int     // out of it, into it; -1: not open yet
+	pipe  [2]int     // out of it, into it; noPipe: not open yet
 }
 
 type stageRing struct {
@@ -51,9 +51,11 @@ type stageRing struct {
 	refused bool   // the system did not take a burst from here
 }
 
+// noPipe is a pipe that is not open.
+var noPipe = [2]int{-1, -1}
+
 // init reports whether bursts may be staged.
 func (s *stage) init(gso bool) bool {
-	s.pipe = [2]int{-1, -1}
 	s.able = gso && ib.CopiesICRC && splicesPages()
 	return s.able
 }
@@ -198,7 +200,7 @@ func staged(frames []frame.Out) []byte {
 func (l *socketLink) splice(fd int, m *message, burst []byte) (errno unix.Errno, again bool) {
 	s := &l.stage
 	if s.pipe[0] < 0 && unix.Pipe2(s.pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK) != nil {
-		s.able, s.pipe = false, [2]int{-1, -1}
+		s.able, s.pipe = false, noPipe
 		return unix.EMFILE, true
 	}
 	if errno := beginMessage(fd, &m.header); errno != 0 {
