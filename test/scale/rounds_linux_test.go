@@ -63,15 +63,15 @@ func (e *endpoint) rounds(a roundArgs) (float64, error) {
 		}
 		return next(n)
 	}
-	err := e.messages(a.QPs*a.Rounds, take, func() error {
+	err := e.messages(a.QPs*a.Rounds, take, func() (int, error) {
 		late := full
 		full = nil
 		for _, n := range late {
 			if err := next(n); err != nil {
-				return err
+				return 0, err
 			}
 		}
-		return nil
+		return len(full), nil
 	})
 	return time.Since(start).Seconds(), err
 }
@@ -111,26 +111,28 @@ func (e *endpoint) received(a roundArgs) (struct{}, error) {
 		}
 		return send(answer{n, at})
 	}
-	return struct{}{}, e.messages(a.QPs*a.Rounds, take, func() error {
+	return struct{}{}, e.messages(a.QPs*a.Rounds, take, func() (int, error) {
 		again := full
 		full = nil
 		clear(late)
 		for _, r := range again {
 			if err := send(r); err != nil {
-				return err
+				return 0, err
 			}
 		}
-		return nil
+		return len(full), nil
 	})
 }
 
-// messages takes so many messages, and calls again after each batch.
-func (e *endpoint) messages(left int, take func(*verbs.WC) error, again func() error) error {
+// messages takes so many messages, and calls again after each batch: that sends
+// what found no room before, and returns how much still finds none. The last
+// message may have come before there is room for its answer.
+func (e *endpoint) messages(left int, take func(*verbs.WC) error, again func() (int, error)) error {
 	wcs := make([]verbs.WC, 64)
-	for left > 0 {
+	for full := 0; left > 0 || full > 0; {
 		k, err := e.next(wcs, 30*time.Second)
 		if err != nil {
-			return fmt.Errorf("%d messages missing: %w", left, err)
+			return fmt.Errorf("%d messages missing, %d unsent: %w", left, full, err)
 		}
 		for i := range wcs[:k] {
 			wc := &wcs[i]
@@ -148,7 +150,7 @@ func (e *endpoint) messages(left int, take func(*verbs.WC) error, again func() e
 			}
 			left--
 		}
-		if err := again(); err != nil {
+		if full, err = again(); err != nil {
 			return err
 		}
 	}
