@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/link/cable"
+	"github.com/softvpi/softvpi/internal/seqpacket"
 	"golang.org/x/sys/unix"
 )
 
@@ -236,7 +237,7 @@ func (o *local) welcome(s *outlets, memory, bell int) error {
 func (o *local) listen() {
 	b := make([]byte, cable.MaxMessage+1)
 	for {
-		n, err := o.conn.Read(b)
+		n, err := seqpacket.Read(o.conn, b)
 		if err != nil || n == 0 {
 			return
 		}

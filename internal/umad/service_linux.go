@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/agent"
+	"github.com/softvpi/softvpi/internal/seqpacket"
 	"github.com/softvpi/softvpi/internal/umad/socket"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -121,7 +122,7 @@ func serviceAnswer(c net.Conn) (uint32, []byte, error) {
 		return 0, nil, err
 	}
 	b := make([]byte, 4096)
-	n, err := c.Read(b)
+	n, err := seqpacket.Read(c, b)
 	if err != nil {
 		return 0, nil, err
 	}

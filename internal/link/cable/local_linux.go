@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/seqpacket"
 	"github.com/softvpi/softvpi/wire/ib"
 	"golang.org/x/sys/unix"
 )
@@ -59,7 +60,7 @@ func (s *local) plugIn(cfg *Config) (port link.Port, err error) {
 		return port, err
 	}
 	b, oob := make([]byte, MaxMessage+1), make([]byte, 128)
-	n, oobn, _, _, err := s.conn.ReadMsgUnix(b, oob)
+	n, oobn, err := seqpacket.ReadMsg(s.conn, b, oob)
 	if err != nil {
 		return port, err
 	}
@@ -88,7 +89,7 @@ func (s *local) plugIn(cfg *Config) (port link.Port, err error) {
 	}
 	s.bell, fds = fds[1], fds[:1]
 	s.out, s.in = NewProducer(s.mem, true, cfg.VCRC), NewConsumer(s.mem, false)
-	if n, err = s.conn.Read(b); err != nil {
+	if n, err = seqpacket.Read(s.conn, b); err != nil {
 		return port, err
 	}
 	if port, err = ParsePort(b[:n]); err != nil {
@@ -277,7 +278,7 @@ func (s *local) next(b []byte) (int, error) {
 func (s *local) control(port func(link.Port)) error {
 	b := make([]byte, MaxMessage+1)
 	for {
-		n, err := s.conn.Read(b)
+		n, err := seqpacket.Read(s.conn, b)
 		if err != nil {
 			return err
 		}

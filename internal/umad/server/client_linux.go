@@ -78,6 +78,9 @@ const (
 func (s *Server) read(c *client) bool {
 	var control [64]byte // for up to eight descriptors, of which one is wanted
 	n, nc, flags, _, err := unix.Recvmsg(c.fd, s.buffer[:], control[:], unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
+	if n == 0 && err == nil { // the end, or the last message before it: see seqpacket
+		n, nc, flags, _, err = unix.Recvmsg(c.fd, s.buffer[:], control[:], unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
+	}
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 		return false
 	}
