@@ -169,9 +169,10 @@ func (p *program) counters() (map[string]uint64, error) {
 
 // usage is what a process holds.
 type usage struct {
-	FDs, Maps, Goroutines int
-	Heap                  uint64 // bytes of live objects
-	RSS                   uint64 // bytes
+	FDs, Maps, Threads, Goroutines int
+
+	Heap uint64 // bytes of live objects
+	RSS  uint64 // bytes
 }
 
 // measure collects garbage and looks at this process.
@@ -195,6 +196,9 @@ func usageOf(pid int) usage {
 	if b, err := os.ReadFile(dir + "/maps"); err == nil {
 		u.Maps = bytes.Count(b, []byte{'\n'})
 	}
+	if d, err := os.ReadDir(dir + "/task"); err == nil {
+		u.Threads = len(d)
+	}
 	if b, err := os.ReadFile(dir + "/status"); err == nil {
 		if _, rest, ok := strings.Cut(string(b), "VmRSS:"); ok {
 			kb, _ := strconv.ParseUint(strings.Fields(rest)[0], 10, 64)
@@ -205,6 +209,6 @@ func usageOf(pid int) usage {
 }
 
 func (u usage) String() string {
-	return fmt.Sprintf("%d descriptors, %d mappings, %d goroutines, heap %.1f MB, RSS %.1f MB",
-		u.FDs, u.Maps, u.Goroutines, float64(u.Heap)/1e6, float64(u.RSS)/1e6)
+	return fmt.Sprintf("%d descriptors, %d mappings, %d threads, %d goroutines, heap %.1f MB, RSS %.1f MB",
+		u.FDs, u.Maps, u.Threads, u.Goroutines, float64(u.Heap)/1e6, float64(u.RSS)/1e6)
 }
