@@ -323,7 +323,14 @@ func (a *adapter) prepare(r *frame.Route) error {
 	if err := p.Link.Prepare(r); err != nil {
 		return &command.Error{Code: unreachableCode(err), Detail: err.Error()}
 	}
+	r.Near = a.serves(r)
 	return nil
+}
+
+// serves reports whether the loop serves what a route goes to. That may change as long as the route is in use, and with
+// it how fast it is, not what arrives.
+func (a *adapter) serves(r *frame.Route) bool {
+	return slices.ContainsFunc(a.host.adapters, func(b *adapter) bool { return b.enabled && b.receives(a, r) })
 }
 
 // unreachableCode is the class of an error of the system about a destination.

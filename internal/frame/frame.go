@@ -42,6 +42,10 @@ type Route struct {
 	Socket      uint8  // which of the link's sockets sends it, filled by Link.Prepare
 	Hop         uint16 // which of the link's next hops it goes to as a frame, filled by Link.Prepare; 0: none
 	Prepared    bool
+
+	// Near says that the loop which sends serves Dst too, by another adapter or the same one: nothing is
+	// received while it sends. Set by the device.
+	Near bool
 }
 
 // Out is a packet on its way to a link. The transport writes the BTH and

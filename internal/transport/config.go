@@ -69,6 +69,10 @@ type WindowConfig struct {
 	Start int // packets at first; 0 means 32
 	Min   int // packets at least; 0 means 2
 	Max   int // packets at most; 0 means 512
+	// Near is the packets at most, instead of Max, to a destination that the same loop serves
+	// (frame.Route.Near); 0 means 128, or Max where that is less and Start where that is more. Sender and receiver take turns on one processor
+	// there: nothing is gained by a longer queue between them, and what waits in it leaves the near caches.
+	Near int
 }
 
 func (c *Config) complete() error {
@@ -81,6 +85,7 @@ func (c *Config) complete() error {
 	setDefault(&c.Window.Start, 32)
 	setDefault(&c.Window.Min, 2)
 	setDefault(&c.Window.Max, 512)
+	setDefault(&c.Window.Near, max(c.Window.Start, min(128, c.Window.Max)))
 	setDefault(&c.MTU, MaxMTU)
 	setDefault(&c.MaxQPs, 512<<10)
 	setDefault(&c.MaxBurst, 62)
@@ -102,8 +107,9 @@ func (c *Config) complete() error {
 	if c.Loop >= 1<<c.LoopBits {
 		return fieldError("Loop", c.Loop, "less than 2^LoopBits")
 	}
-	if c.Window.Min < 1 || c.Window.Start < c.Window.Min || c.Window.Max < c.Window.Start || c.Window.Max > 1<<20 {
-		return fieldError("Window", c.Window, "1 <= Min <= Start <= Max <= 1048576")
+	w := &c.Window
+	if w.Min < 1 || w.Start < w.Min || w.Near < w.Start || w.Max < w.Near || w.Max > 1<<20 {
+		return fieldError("Window", *w, "1 <= Min <= Start <= Near <= Max <= 1048576")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
@@ -156,7 +157,7 @@ func TestConfig(t *testing.T) {
 // window of packets, and QPs that share it take turns.
 func TestWindow(t *testing.T) {
 	cfg := WindowConfig{Start: 32, Min: 2, Max: 512}
-	w := newWindow(frame.Route{}.Dst, &cfg)
+	w := newWindow(netip.Addr{}, false, &cfg)
 	for range 100 {
 		w.inFlight++
 		w.acked(1)

@@ -121,7 +121,7 @@ func (q *QP) enter(now clock.Time, to command.QPState) {
 	case command.RTR:
 		q.state = to
 		if q.typ == command.RC {
-			q.win = q.eng.windowTo(q.route.Dst)
+			q.win = q.eng.windowTo(q.route)
 		}
 	case command.RTS:
 		q.state = to

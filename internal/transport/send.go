@@ -151,7 +151,7 @@ func (q *QP) room(want int) int {
 		return 0 // a gap is to be mended first; then there is an acknowledgement
 	}
 	if q.attr.Timeout == 0 {
-		return w.cfg.Max - int(q.req.snd.Diff(q.req.una))
+		return w.most - int(q.req.snd.Diff(q.req.una))
 	}
 	taken := w.inFlight + q.onTheWay() - q.counted + w.reserved
 	if q.woken {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
 )
 
 // cutInterval is the time after which a window may be halved again although no
@@ -30,6 +31,7 @@ const (
 type window struct {
 	dst       netip.Addr
 	cfg       *WindowConfig
+	most      int // the largest that it grows
 	size      int // packets that may be in flight
 	threshold int // below it the window grows by a packet per packet acknowledged
 	inFlight  int
@@ -48,8 +50,12 @@ type window struct {
 	reserved  int // packets of room for QPs that were woken and have not had their turn
 }
 
-func newWindow(dst netip.Addr, cfg *WindowConfig) *window {
-	return &window{dst: dst, cfg: cfg, size: cfg.Start, waiting: qpList{kind: waitingKind}, threshold: cfg.Max, since: cfg.Start}
+func newWindow(dst netip.Addr, near bool, cfg *WindowConfig) *window {
+	most := cfg.Max
+	if near {
+		most = cfg.Near
+	}
+	return &window{dst: dst, cfg: cfg, most: most, size: cfg.Start, waiting: qpList{kind: waitingKind}, threshold: most, since: cfg.Start}
 }
 
 // acked takes n packets out of flight and grows the window.
@@ -60,11 +66,11 @@ func (w *window) acked(n int) {
 	if w.heard += n; w.heard >= max(w.size, lossSample) {
 		w.gone, w.heard = 0, 0
 	}
-	if w.size >= w.cfg.Max || used < w.size/2 {
+	if w.size >= w.most || used < w.size/2 {
 		return // at its largest, or not what holds the senders back
 	}
 	if w.size < w.threshold {
-		w.size = min(w.size+n, w.cfg.Max)
+		w.size = min(w.size+n, w.most)
 		return
 	}
 	w.grown += n
@@ -151,12 +157,12 @@ func (q *QP) turnOver() {
 	}
 }
 
-// windowTo returns the window that QPs to dst share.
-func (e *Engine) windowTo(dst netip.Addr) *window {
-	w := e.windows[dst]
+// windowTo returns the window that QPs to the destination of a route share.
+func (e *Engine) windowTo(to *frame.Route) *window {
+	w := e.windows[to.Dst]
 	if w == nil {
-		w = newWindow(dst, &e.cfg.Window)
-		e.windows[dst] = w
+		w = newWindow(to.Dst, to.Near, &e.cfg.Window)
+		e.windows[to.Dst] = w
 	}
 	w.users++
 	return w
@@ -190,7 +196,7 @@ func (q *QP) moveWindow() {
 		return
 	}
 	q.eng.leaveWindow(q)
-	q.win = q.eng.windowTo(q.route.Dst)
+	q.win = q.eng.windowTo(q.route)
 	q.recount(false)
 	q.activate()
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -55,7 +56,7 @@ func TestQueuesBehindGaps(t *testing.T) {
 		{"a long queue", 850 * time.Microsecond, 512, true},
 		{"a few bursts", 850 * time.Microsecond, 4 * 32, false},
 	} {
-		w := newWindow(netip.Addr{}, &WindowConfig{Start: 32, Min: 2, Max: 512})
+		w := newWindow(netip.Addr{}, false, &WindowConfig{Start: 32, Min: 2, Max: 512})
 		w.size = c.size
 		now := clock.Time(100 * time.Microsecond)
 		w.measured(0, now)
@@ -65,6 +66,35 @@ func TestQueuesBehindGaps(t *testing.T) {
 		}
 		if w.queued() != c.smaller {
 			t.Errorf("%s: round trip %v, at least %v, window %d: queued is %v", c.name, w.rtt, w.least, w.size, w.queued())
+		}
+	}
+}
+
+// TestNearWindow: a window to a destination that the same loop serves grows less far.
+func TestNearWindow(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		cfg  WindowConfig
+		near bool
+		most int
+	}{
+		{"elsewhere", WindowConfig{}, false, 512},
+		{"near", WindowConfig{}, true, 128},
+		{"a large one near", WindowConfig{Max: 1024, Near: 1024}, true, 1024},
+		{"a small one near", WindowConfig{Max: 64}, true, 64},
+	} {
+		cfg := Config{Memory: memory.NewTable(1, nil), Window: c.cfg}
+		if err := cfg.complete(); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		w := newWindow(netip.Addr{}, c.near, &cfg.Window)
+		for range 3000 {
+			n := w.size - w.inFlight
+			w.inFlight += n
+			w.acked(n)
+		}
+		if w.size != c.most {
+			t.Errorf("%s: grown to %d, want %d", c.name, w.size, c.most)
 		}
 	}
 }

@@ -105,10 +105,11 @@ func (l *socketLink) Stage(o *frame.Out, n int) []byte {
 	return r.memory[from:r.at] // up to the end of the ring, where the rest of the burst follows
 }
 
-// begin finds the place of a burst.
+// begin finds the place of a burst. What the loop itself receives next leaves with the system's copy: that is from one
+// near cache to another there, and the receiver's copy finds it in it.
 func (s *stage) begin(to *frame.Route) {
 	s.now = nil
-	if !s.able || to.SockaddrLen&routeSingle != 0 || to.Dst.IsMulticast() {
+	if !s.able || to.Near || to.SockaddrLen&routeSingle != 0 || to.Dst.IsMulticast() {
 		return
 	}
 	s.turn++

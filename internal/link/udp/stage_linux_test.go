@@ -262,3 +262,14 @@ func TestKernelVersion(t *testing.T) {
 		}
 	}
 }
+
+// Nothing is staged for what the loop that sends receives itself.
+func TestNearIsNotStaged(t *testing.T) {
+	from, to, r := stagingPair(t, false)
+	r.Near = true
+	frames := packets(r, from.caps, payloadsOf(15, 4096)...)
+	if n := stageAll(from, frames); n != 0 {
+		t.Errorf("%d packets staged", n)
+	}
+	carry(t, from, to, frames)
+}

@@ -1,0 +1,40 @@
+package device
+
+import (
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// A route is near where the same host serves what it goes to, by the same network and the same port of UDP.
+func TestNearRoutes(t *testing.T) {
+	h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
+	a := h.add(t, AdapterConfig{Addr: loopback(), Path: PathWire})
+	own, other := loopback(), loopback()
+	h.add(t, AdapterConfig{Addr: own})
+	h.add(t, AdapterConfig{Addr: other, UDPPort: 4799})
+	far := loopback()
+	g.add(t, AdapterConfig{Addr: far})
+	h.lock()
+	defer h.unlock()
+	x := h.adapters[a]
+	for _, c := range []struct {
+		name string
+		addr command.Addr
+		near bool
+	}{
+		{"itself", command.AddrFrom(x.cfg.Addr), true},
+		{"an adapter of this host", command.AddrFrom(own), true},
+		{"one with another UDP port", command.AddrFrom(other), false},
+		{"an adapter of another host", command.AddrFrom(far), false},
+		{"nobody", command.AddrFrom(loopback()), false},
+	} {
+		r, err := x.route(command.AddressVector{Addr: c.addr})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if r.Near != c.near {
+			t.Errorf("%s: near is %v", c.name, r.Near)
+		}
+	}
+}
