@@ -10,7 +10,8 @@
 // socket sees (packets by other interfaces, and with IP options) leaves no mark.
 //
 // Where tc has nothing at the entrance of the interface, the ring has a packet before the system's IP input has; else
-// behind it.
+// behind it. In the first case, and on Ethernet, a program at that entrance (gate) drops what the ring has, which
+// so does not take the way to the socket's filter.
 //
 // A link that mostly receives bursts has the ring take nothing (Pause, Resume).
 //

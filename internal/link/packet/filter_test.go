@@ -97,23 +97,28 @@ func framed(src, dst netip.Addr, n int) []byte {
 	return b[:build(b, &[12]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2}, 4791, o)]
 }
 
-// Every packet is whole in exactly one place: the ring has what the socket drops.
-func TestFilters(t *testing.T) {
-	const ifi = 7
+// filterCase is a frame and what becomes of it.
+type filterCase struct {
+	name     string
+	src, dst netip.Addr
+	n        int
+	change   func(b []byte)
+	kind     uint32
+	ifi      uint32
+	ring     uint32 // bytes in the ring
+	dropped  bool   // by the socket, where it gets there
+}
+
+// theInterface is the one of the rules.
+const theInterface = 7
+
+func filterCases() []filterCase {
+	const ifi = theInterface
 	put16 := func(at int, v uint16) func(b []byte) {
 		return func(b []byte) { binary.BigEndian.PutUint16(b[at:], v) }
 	}
 	none := func([]byte) {}
-	for _, c := range []struct {
-		name     string
-		src, dst netip.Addr
-		n        int
-		change   func(b []byte)
-		kind     uint32
-		ifi      uint32
-		ring     uint32 // bytes in the ring
-		dropped  bool   // by the socket, where it gets there
-	}{
+	return []filterCase{
 		{"IPv4, short", v4a, v4b, 20, none, 0, ifi, whole, true},
 		{"IPv4, the longest short", v4a, v4b, MostPayload, none, 0, ifi, whole, true},
 		{"IPv4, longer", v4a, v4b, MostPayload + 4, none, 0, ifi, 42, false},
@@ -132,13 +137,24 @@ func TestFilters(t *testing.T) {
 		{"to another station", v4a, v4b, 20, none, 3, ifi, 0, false},
 		{"to all stations", v4a, v4b, 20, none, 1, ifi, 0, false},
 		{"by another interface", v4a, v4b, 20, none, 0, ifi + 1, whole, false}, // where the ring is not bound
-	} {
-		b := framed(c.src, c.dst, c.n)
-		c.change(b)
-		r := Rule{Addr: v4b, Port: 4791, Interface: ifi}
-		if !c.dst.Is4() {
-			r.Addr = v6b
-		}
+	}
+}
+
+// of returns the frame of a case, and the rule.
+func (c *filterCase) of() ([]byte, Rule) {
+	b := framed(c.src, c.dst, c.n)
+	c.change(b)
+	r := Rule{Addr: v4b, Port: 4791, Interface: theInterface}
+	if !c.dst.Is4() {
+		r.Addr = v6b
+	}
+	return b, r
+}
+
+// Every packet is whole in exactly one place: the ring has what the socket drops.
+func TestFilters(t *testing.T) {
+	for _, c := range filterCases() {
+		b, r := c.of()
 		if got := run(t, r.Ring(), seen{frame: b, kind: c.kind, ifi: c.ifi}); got != c.ring {
 			t.Errorf("%s: %d bytes in the ring, want %d", c.name, got, c.ring)
 		}

@@ -67,16 +67,16 @@ func TestWhatLooksAtTheEntrance(t *testing.T) {
 		index := lo.Attrs().Index
 		check := func(what string, want bool) {
 			t.Helper()
-			if got := s.filtersIngress(index, s.ask); got != want {
+			if got := s.filtersIngress(index, s.ask, 0); got != want {
 				t.Errorf("%s: %v, want %v", what, got, want)
 			}
 		}
-		if s.filtersIngress(index, s.ask) && tcxPrograms(index, s.ask) {
+		if s.filtersIngress(index, s.ask, 0) && tcxPrograms(index, s.ask, 0) {
 			t.Log("not run: this system does not tell of programs")
 			return
 		}
 		check("nothing there", false)
-		if !s.filtersIngress(index, outside) {
+		if !s.filtersIngress(index, outside, 0) {
 			t.Error("told of another namespace")
 		}
 		clsact := func(of netlink.Link) netlink.Qdisc {

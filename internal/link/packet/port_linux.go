@@ -31,6 +31,8 @@ type Port struct {
 	device device
 	early  bool   // the ring has packets before tc and IP
 	late   bool   // there may be more of tc than early says
+	gate   *gate  // nil: none
+	sole   bool   // what the ring has whole is to come nowhere else
 	off    string // why it was switched off; "": it was not
 	ticks  uint32
 
@@ -97,9 +99,14 @@ func (p *Port) open() (err error) {
 			return &UnavailableError{firewallStands}
 		}
 	}
-	p.early = !p.system.filtersIngress(p.cfg.Interface, p.system.ask)
-	p.ring, err = openRing(p.Rule(), p.early)
-	return err
+	p.early = !p.system.filtersIngress(p.cfg.Interface, p.system.ask, p.gate.own())
+	if p.ring, err = openRing(p.Rule(), p.early); err != nil {
+		return err
+	}
+	if p.early && p.device.kind == unix.ARPHRD_ETHER {
+		p.gate, _ = openGate(p.Rule()) // the socket's filter does without
+	}
+	return nil
 }
 
 // Why there are none, at first or later.
@@ -128,6 +135,7 @@ func (p *Port) Rule() Rule {
 
 // Close gives everything back.
 func (p *Port) Close() {
+	p.gate.close()
 	if p.ring != nil {
 		p.ring.close()
 	}
@@ -348,10 +356,29 @@ func (p *Port) Tend() (off bool) {
 
 // followIngress has the ring be shown packets early as long as tc has nothing at the interface's entrance.
 func (p *Port) followIngress() {
-	if early := !p.system.filtersIngress(p.cfg.Interface, p.system.ask); early != p.early && p.ring.bind(p.Rule(), early) == nil {
+	early := !p.system.filtersIngress(p.cfg.Interface, p.system.ask, p.gate.own())
+	if early == p.early {
+		return
+	}
+	p.gate.set(false) // what comes late would not come at all
+	if p.ring.bind(p.Rule(), early) == nil {
 		p.early = early
 	}
+	p.setGate()
 }
+
+// Sole says that what the ring has whole is to come by it alone, until Pause: it need not come to the socket.
+func (p *Port) Sole() {
+	p.sole = true
+	p.setGate()
+}
+
+// setGate has the gate drop what the ring has where nobody else is to have it.
+func (p *Port) setGate() { p.gate.set(p.sole && p.early) }
+
+// Dropped is how many frames that are whole in the ring the system dropped before they came to the
+// socket and its filter.
+func (p *Port) Dropped() uint64 { return p.gate.dropped() }
 
 // stop makes the ring take nothing more.
 func (p *Port) stop(why string) bool {
@@ -364,7 +391,11 @@ func (p *Port) stop(why string) bool {
 
 // Pause makes the ring take nothing until Resume. What is in it stays. Both report whether the system
 // did so.
-func (p *Port) Pause() bool { return attach(p.ring.fd, []Instruction{{Code: take}}) == nil }
+func (p *Port) Pause() bool {
+	p.sole = false
+	p.setGate()
+	return attach(p.ring.fd, []Instruction{{Code: take}}) == nil
+}
 
 // Resume makes the ring take what its rule says again, unless it was switched off for good.
 func (p *Port) Resume() bool { return p.off == "" && attach(p.ring.fd, p.Rule().Ring()) == nil }

@@ -155,6 +155,7 @@ func (l *socketLink) changeShift(now time.Time) {
 		b.compareOn()
 		if f.port.Rule().Attach(l.fd) == nil {
 			b.shift, f.marks, f.blind = ringTakes, 0, blindLooks
+			f.port.Sole()
 		}
 	}
 }

@@ -62,6 +62,7 @@ func (l *socketLink) openFrames(ifi int) error {
 		f.why = "no frames: " + err.Error()
 		return nil
 	}
+	p.Sole()
 	f.port = p
 	_, changes := p.Descriptors()
 	return l.watchSocket(changes)
@@ -81,6 +82,7 @@ func (f *frames) count(s *link.Stats, dropped uint64) {
 		s.ReceiveDrops = dropped
 		return
 	}
+	dropped += f.port.Dropped()
 	p := f.port.Stats()
 	s.SentFrames, s.ReceivedFrames = p.Sent, p.Received
 	if dropped > p.Frames {

@@ -170,7 +170,7 @@ func TestVethIdentifications(t *testing.T) {
 	})
 	var tap int
 	n.in(1, func() (err error) {
-		tap, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, int(networkOrder(unix.ETH_P_IP)))
+		tap, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, int(networkOrder(unix.ETH_P_ALL)))
 		return err
 	})
 	defer unix.Close(tap)
@@ -212,7 +212,7 @@ func readTap(t *testing.T, fd int, b []byte) int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if k > 28 && b[9] == unix.IPPROTO_UDP {
+		if k > 28 && b[0]>>4 == 4 && b[9] == unix.IPPROTO_UDP {
 			return k
 		}
 	}
