@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -179,7 +180,7 @@ func TestTheLocalPathFollowsThePorts(t *testing.T) {
 // Adapters in a partition of their own connect in it; QPs that are both limited members of one do not hear each other, which
 // the port counts.
 func TestPartitions(t *testing.T) {
-	parts, err := subnet.ParsePartitions("Default=0x7fff : ALL=limited, SELF=full;\nOurs=0x0007 : ALL=full;\n")
+	parts, err := partition.Parse("Default=0x7fff : ALL=limited, SELF=full;\nOurs=0x0007 : ALL=full;\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -114,9 +115,9 @@ func (f *ibFabric) eventually(what string, so func() bool) {
 	}
 }
 
-func partitions(t *testing.T, text string) *subnet.Partitions {
+func partitions(t *testing.T, text string) *partition.Config {
 	t.Helper()
-	p, err := subnet.ParsePartitions(text)
+	p, err := partition.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/internal/umad/server"
 	"github.com/softvpi/softvpi/internal/umad/socket"
@@ -193,7 +194,7 @@ func (d *Driver) manageSubnet(ctx context.Context, top *fabric.Topology) error {
 	if c.Partitions != "" {
 		text, err := os.ReadFile(c.Partitions)
 		if err == nil {
-			cfg.Partitions, err = subnet.ParsePartitions(string(text))
+			cfg.Partitions, err = partition.Parse(string(text))
 		}
 		if err != nil {
 			return &ConfigError{"subnet_manager.partitions", err}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -145,7 +146,7 @@ func TestDisconnectedUntilPartition(t *testing.T) {
 // The MTU is the least of the configured one, the broadcast group's and the link's. Where the configured one is larger than the group's a
 // warning says so once.
 func TestMTU(t *testing.T) {
-	four := subnet.DefaultPartitions()
+	four := partition.Default()
 	four.List[0].Flags.MTU = uint8(ib.MTU4096)
 	for _, c := range []struct {
 		name    string
@@ -289,7 +290,7 @@ func TestPartitionOfTheSubnet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := subnet.ParsePartitions(fmt.Sprintf("Default=0x7fff, ipoib: ALL=full;\nred=0x123, ipoib: %#x=full, %#x=limited;\n", top.Nodes[0].Ports[1].GUID, top.Nodes[1].Ports[1].GUID))
+	parts, err := partition.Parse(fmt.Sprintf("Default=0x7fff, ipoib: ALL=full;\nred=0x123, ipoib: %#x=full, %#x=limited;\n", top.Nodes[0].Ports[1].GUID, top.Nodes[1].Ports[1].GUID))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/subnet/administration"
+	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -13,7 +15,7 @@ import (
 const MaxLIDs = int(ib.LIDMaxUnicast)
 
 // DefaultPrefix is the subnet prefix of ports that have not been given another (IBA 4.1.1).
-const DefaultPrefix = 0xfe80000000000000
+const DefaultPrefix = administration.LinkLocalPrefix
 
 // DefaultSMKey is the SM_Key of managers that were not given another, OpenSM's.
 const DefaultSMKey = 1
@@ -42,13 +44,13 @@ type Config struct {
 	ConnectRoots bool                // see Options
 	MaxLanes     int                 // see Options
 
-	Limits         *Limits     // nil: DefaultLimits
-	Partitions     *Partitions // nil: everyone is a full member of the default partition
-	Enforce        Enforcement // of partitions, by switches
+	Limits         *Limits           // nil: DefaultLimits
+	Partitions     *partition.Config // nil: everyone is a full member of the default partition
+	Enforce        Enforcement       // of partitions, by switches
 	AllowBothPKeys bool
 	QoS            *QoS // nil: tables of service levels and arbitration are left as they are, except for DFSSSP
 
-	Policy *QoSPolicy // service levels of paths; nil: all are 0, or those of the routes
+	Policy *administration.QoSPolicy // service levels of paths; nil: all are 0, or those of the routes
 
 	Window  int           // SMPs under way at most; 0: DefaultWindow
 	Timeout time.Duration // of a request; 0: DefaultTimeout
@@ -65,10 +67,10 @@ type Config struct {
 	NoMulticast  bool
 
 	// Recall, where not nil, is asked once what ports had registered in the past: when the manager becomes master for the first time.
-	Recall func() (Registrations, error)
+	Recall func() (administration.Registrations, error)
 
-	AssignedGUID uint8         // marks the GUIDs that are made up for who asks for any; 0: nobody is given one
-	PrefixRoutes []PrefixRoute // to other subnets, the first that fits counts
+	AssignedGUID uint8                        // marks the GUIDs that are made up for who asks for any; 0: nobody is given one
+	PrefixRoutes []administration.PrefixRoute // to other subnets, the first that fits counts
 }
 
 // Defaults of Config, those of OpenSM's manual page except the window, which is 4 there.
@@ -154,7 +156,7 @@ func (c *Config) check() error {
 		c.PollRetries = DefaultPollRetries
 	}
 	if c.Partitions == nil {
-		c.Partitions = DefaultPartitions()
+		c.Partitions = partition.Default()
 	}
 	return nil
 }

@@ -3,9 +3,13 @@ package subnet
 import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/subnet/routing"
+	"github.com/softvpi/softvpi/internal/subnet/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
+
+// MaxNodes is how many nodes a subnet may have before it is taken for an error.
+const MaxNodes = 1 << 17
 
 // maxSubnetPorts bounds the ports of a subnet, so that a node that lies cannot use up the memory.
 const maxSubnetPorts = 1 << 20
@@ -25,10 +29,10 @@ func (s *SM) discover() {
 	}
 	s.watched = s.state == mad.SMMaster
 	s.stage, s.heavy, s.whole, s.sweepAt, s.failures = stageDiscover, false, false, clock.Never, 0
-	s.cur = newSubnet()
+	s.cur = topology.New()
 	s.asleep = nil
 	clear(s.others)
-	s.x.push(work{at: none, attr: mad.AttrNodeInfo})
+	s.x.push(work{at: topology.None, attr: mad.AttrNodeInfo})
 }
 
 // handle takes an answer to a request.
@@ -77,15 +81,16 @@ func (s *SM) found(w work, smp *mad.SMP) {
 // arrived takes the NodeInfo of what is behind the port u, or of the manager's own node.
 func (s *SM) arrived(u int32, info mad.NodeInfo) {
 	n := s.cur
-	if why := impossible(&info, u != none); why != "" {
-		if u == none {
+	if why := impossible(&info, u != topology.None); why != "" {
+		if u == topology.None {
 			s.say(EventRefused, "the node of this port says of itself that %s", why)
 		} else {
 			s.problem("the node behind %s says of itself that %s: it is ignored", n.Name(u), why)
 		}
 		return
 	}
-	i, known := n.byNode[info.NodeGUID]
+	i := n.NodeOfGUID(info.NodeGUID)
+	known := i != topology.None
 	if known && (n.Nodes[i].Info.NodeType != info.NodeType || n.Nodes[i].Info.NumPorts != info.NumPorts) {
 		s.problem("duplicate GUID: the node behind %s has node GUID %#016x, as has a different one at %s: it is ignored",
 			n.Name(u), info.NodeGUID, n.Name(s.wayTo(i)))
@@ -96,29 +101,29 @@ func (s *SM) arrived(u int32, info mad.NodeInfo) {
 			s.problem("the node behind %s is one too many: a subnet can have %d nodes with %d ports", n.Name(u), MaxNodes, maxSubnetPorts)
 			return
 		}
-		i = n.add(info)
+		i = n.Add(info)
 	}
 	p := n.Nodes[i].First + int32(info.LocalPortNum)
-	if u != none {
+	if u != topology.None {
 		n.Ports[u].Peer = p
 	}
-	e := n.entry(p)
-	if u == none {
+	e := n.Entry(p)
+	if u == topology.None {
 		n.Self, s.guid = e, info.PortGUID
 	}
-	if n.Ports[e].reach {
+	if n.Ports[e].Reach {
 		return
 	}
-	n.Ports[e].reach, n.Ports[e].from, n.Ports[e].GUID = true, u, info.PortGUID
-	if u != none {
-		n.Ports[e].hops = n.Ports[n.entry(u)].hops + 1
+	n.Ports[e].Reach, n.Ports[e].From, n.Ports[e].GUID = true, u, info.PortGUID
+	if u != topology.None {
+		n.Ports[e].Hops = n.Ports[n.Entry(u)].Hops + 1
 	}
-	if other, taken := n.byPort[info.PortGUID]; taken {
+	if other := n.EndPortOfGUID(info.PortGUID); other != topology.None {
 		s.problem("duplicate GUID: %s and %s both have port GUID %#016x: the latter is ignored", n.Name(other), n.Name(e), info.PortGUID)
-		n.Ports[e].reach = false
+		n.Ports[e].Reach = false
 		return
 	}
-	n.byPort[info.PortGUID] = e
+	n.Register(e)
 	s.ask(e, i, !known)
 }
 
@@ -141,7 +146,7 @@ func impossible(i *mad.NodeInfo, beyond bool) string {
 func (s *SM) wayTo(node int32) int32 {
 	n := s.cur
 	for p := n.Nodes[node].First; p <= n.Nodes[node].First+int32(n.Nodes[node].Info.NumPorts); p++ {
-		if n.Ports[p].reach {
+		if n.Ports[p].Reach {
 			return p
 		}
 	}
@@ -151,12 +156,12 @@ func (s *SM) wayTo(node int32) int32 {
 // ask asks a node, or another port of a known adapter, for all that is needed of it.
 func (s *SM) ask(e, node int32, fresh bool) {
 	n := s.cur
-	if old := s.past.node(&n.Nodes[node].Info); fresh && old != nil {
+	if old := s.past.Same(&n.Nodes[node].Info); fresh && old != nil {
 		n.Nodes[node].Desc = old.Desc
 	} else if fresh {
 		s.x.push(work{at: e, attr: mad.AttrNodeDescription})
 	}
-	if n.Nodes[node].Switch == none {
+	if n.Nodes[node].Switch == topology.None {
 		s.x.push(work{at: e, attr: mad.AttrPortInfo, mod: uint32(n.Ports[e].Num)})
 		return
 	}
@@ -174,26 +179,14 @@ func (s *SM) onSwitchInfo(w work, info *mad.SwitchInfo) {
 	if info.PortStateChange && s.state == mad.SMMaster {
 		s.x.push(work{at: w.at, attr: mad.AttrSwitchInfo, set: true})
 	}
-	old := s.past.node(&node.Info)
+	old := s.past.Same(&node.Info)
 	for p := range uint32(node.Info.NumPorts) + 1 { // node is not good any more when another has been found
-		if p > 0 && old != nil && !info.PortStateChange && s.past.Ports[old.First+int32(p)].known {
+		if p > 0 && old != nil && !info.PortStateChange && s.past.Ports[old.First+int32(p)].Known {
 			s.onPortInfo(work{at: w.at, attr: mad.AttrPortInfo, mod: p, kind: kindPast}, s.past.Ports[old.First+int32(p)].Info)
 			continue
 		}
 		s.x.push(work{at: w.at, attr: mad.AttrPortInfo, mod: p})
 	}
-}
-
-// node is the node as it was found in an earlier sweep, nil where it was not, or was another.
-func (n *Subnet) node(info *mad.NodeInfo) *Node {
-	if n == nil {
-		return nil
-	}
-	i, there := n.byNode[info.NodeGUID]
-	if !there || n.Nodes[i].Info.NodeType != info.NodeType || n.Nodes[i].Info.NumPorts != info.NumPorts {
-		return nil
-	}
-	return &n.Nodes[i]
 }
 
 // asBefore are the P_Keys of an end port that is as it was left, nil where it may not be.
@@ -203,7 +196,7 @@ func (s *SM) asBefore(p int32) []ib.PKey {
 	}
 	port := &s.cur.Ports[p]
 	q := s.past.EndPortOfGUID(port.GUID)
-	if q == none || s.past.Ports[q].Info.LID != port.Info.LID || port.Info.LID == 0 || port.Info.PortState != mad.PortActive || s.past.Ports[q].Info.PortState != mad.PortActive {
+	if q == topology.None || s.past.Ports[q].Info.LID != port.Info.LID || port.Info.LID == 0 || port.Info.PortState != mad.PortActive || s.past.Ports[q].Info.PortState != mad.PortActive {
 		return nil
 	}
 	return s.past.Ports[q].PKeys
@@ -213,20 +206,19 @@ func (s *SM) onPortInfo(w work, info mad.PortInfo) {
 	n := s.cur
 	p := n.Nodes[n.Ports[w.at].Node].First + int32(w.mod)
 	port := &n.Ports[p]
-	port.Info, port.known = info, true
-	if n.endPort(p) {
+	port.Info, port.Known = info, true
+	if n.EndPort(p) {
 		if port.PKeys = s.asBefore(p); port.PKeys == nil {
 			s.x.push(work{at: p, attr: mad.AttrPKeyTable})
 		}
 		if info.CapabilityMask&mad.CapIsSM != 0 && p != n.Self && !s.cfg.IgnoreOthers {
-			port.isSM = true
 			s.x.push(work{at: p, attr: mad.AttrSMInfo})
 		}
 	}
-	if port.Num == 0 || !linked(&info) || !n.isSwitch(p) && p != n.Self {
+	if port.Num == 0 || !topology.Linked(&info) || !n.IsSwitch(p) && p != n.Self {
 		return
 	}
-	if n.Ports[n.entry(p)].hops == mad.MaxHops {
+	if n.Ports[n.Entry(p)].Hops == mad.MaxHops {
 		s.problem("what is behind %s is farther away than the %d hops that a directed route can have", n.Name(p), mad.MaxHops)
 		return
 	}
@@ -242,16 +234,16 @@ func (s *SM) onPortInfo(w work, info mad.PortInfo) {
 // behind is what the node at the other end of a link told in an earlier sweep; false: it is to be asked.
 func (s *SM) behind(p int32) (mad.NodeInfo, bool) {
 	n := s.cur
-	old := s.past.node(&n.Nodes[n.Ports[p].Node].Info)
+	old := s.past.Same(&n.Nodes[n.Ports[p].Node].Info)
 	if old == nil {
 		return mad.NodeInfo{}, false
 	}
 	q := s.past.Ports[old.First+int32(n.Ports[p].Num)].Peer
-	if q == none || !s.past.Ports[s.past.entry(q)].reach {
+	if q == topology.None || !s.past.Ports[s.past.Entry(q)].Reach {
 		return mad.NodeInfo{}, false
 	}
 	info := s.past.Nodes[s.past.Ports[q].Node].Info
-	info.LocalPortNum, info.PortGUID = s.past.Ports[q].Num, s.past.Ports[s.past.entry(q)].GUID
+	info.LocalPortNum, info.PortGUID = s.past.Ports[q].Num, s.past.Ports[s.past.Entry(q)].GUID
 	return info, true
 }
 
@@ -288,7 +280,7 @@ func (s *SM) failed(w work, smp *mad.SMP) {
 		return
 	case s.stage == stageInherit && !w.set:
 		return // what is there is not known, and will be written
-	case w.at == none:
+	case w.at == topology.None:
 		s.say(EventRefused, "this port does not answer")
 		return
 	case w.beyond:
@@ -360,17 +352,17 @@ func (s *SM) pair() {
 	for i := range n.Ports {
 		p := int32(i)
 		q := n.Ports[p].Peer
-		if q == none || !n.isSwitch(p) && p != n.Self {
+		if q == topology.None || !n.IsSwitch(p) && p != n.Self {
 			continue
 		}
 		switch {
 		case p == q:
 			s.problem("%s is linked to itself: the link is not used", n.Name(p))
 			bad = append(bad, p)
-		case !n.isSwitch(q) && q != n.Self:
-			if n.Ports[q].Peer != none && n.Ports[q].Peer != p || n.Ports[q].from != p {
+		case !n.IsSwitch(q) && q != n.Self:
+			if n.Ports[q].Peer != topology.None && n.Ports[q].Peer != p || n.Ports[q].From != p {
 				s.problem("duplicate GUID: %s and %s both lead to a node with GUID %#016x and port %d: the former is not used",
-					n.Name(p), n.Name(n.Ports[q].from), n.Nodes[n.Ports[q].Node].Info.NodeGUID, n.Ports[q].Num)
+					n.Name(p), n.Name(n.Ports[q].From), n.Nodes[n.Ports[q].Node].Info.NodeGUID, n.Ports[q].Num)
 				bad = append(bad, p)
 				continue
 			}
@@ -382,29 +374,6 @@ func (s *SM) pair() {
 		}
 	}
 	for _, p := range bad {
-		n.Ports[p].Peer = none
-	}
-}
-
-// byLIDs makes the index of end ports by LID.
-func (n *Subnet) indexLIDs() {
-	top := ib.LID(0)
-	for i := range n.Ports {
-		if p := &n.Ports[i]; p.reach && p.Info.LID <= ib.LIDMaxUnicast {
-			top = max(top, p.Info.LID+1<<p.Info.LMC-1)
-		}
-	}
-	n.byLID = make([]int32, int(top)+1)
-	for i := range n.byLID {
-		n.byLID[i] = none
-	}
-	for i := range n.Ports {
-		p := &n.Ports[i]
-		if !p.reach || p.Info.LID == 0 || p.Info.LID > ib.LIDMaxUnicast {
-			continue
-		}
-		for l := range 1 << p.Info.LMC {
-			n.byLID[int(p.Info.LID)+l] = int32(i)
-		}
+		n.Ports[p].Peer = topology.None
 	}
 }

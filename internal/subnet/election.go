@@ -91,7 +91,7 @@ func (s *SM) elect() bool {
 
 // forgetLIDs drops what is remembered of ports that have LIDs.
 func (s *SM) forgetLIDs() {
-	for _, p := range s.cur.endPorts() {
+	for _, p := range s.cur.EndPorts() {
 		if lid := s.cur.Ports[p].Info.LID; lid != 0 && lid <= ib.LIDMaxUnicast {
 			delete(s.lids, s.cur.Ports[p].GUID)
 		}
@@ -271,5 +271,5 @@ func (s *SM) onTrap(p *Packet, smp *mad.SMP) {
 			s.trapped()
 		}
 	}
-	s.sa.forward(&n)
+	s.sa.Forward(s.now, &n)
 }

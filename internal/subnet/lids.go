@@ -16,33 +16,16 @@ func (e *LIDError) Error() string {
 
 // lidCount is how many LIDs an end port is to get: switches have one, others 2 to the power of the LMC.
 func (s *SM) lidCount(p int32) int {
-	if s.cur.isSwitch(p) {
+	if s.cur.IsSwitch(p) {
 		return 1
 	}
 	return 1 << s.cfg.LMC
 }
 
-// endPorts lists the end ports that can be reached, by port GUID.
-func (n *Subnet) endPorts() []int32 {
-	var list []int32
-	for i := range n.Ports {
-		if n.Ports[i].reach && n.Ports[i].known {
-			list = append(list, int32(i))
-		}
-	}
-	slices.SortFunc(list, func(a, b int32) int {
-		if n.Ports[a].GUID < n.Ports[b].GUID {
-			return -1
-		}
-		return 1
-	})
-	return list
-}
-
 // assignLIDs decides which LIDs every end port has, and notes them in lids: first those that are remembered, then those that
 // ports have already, then new ones. The result is by index of the port. The error is a *LIDError.
 func (s *SM) assignLIDs() (map[int32]ib.LID, error) {
-	ports := s.cur.endPorts()
+	ports := s.cur.EndPorts()
 	need := 0
 	for _, p := range ports {
 		need += s.lidCount(p)

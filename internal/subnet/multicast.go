@@ -4,14 +4,16 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/softvpi/softvpi/internal/subnet/administration"
 	"github.com/softvpi/softvpi/internal/subnet/routing"
+	"github.com/softvpi/softvpi/internal/subnet/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
 // setUpGroups asks for the multicast forwarding tables that differ from what the groups want.
 func (s *SM) setUpGroups() {
-	s.groupsChanged = false
+	s.sa.GroupsWritten()
 	if s.cfg.NoMulticast || s.graph == nil || s.graph.Switches() == 0 {
 		return
 	}
@@ -47,7 +49,7 @@ func (s *SM) groupTables(want []map[uint32]mad.MulticastForwardingTable) {
 	if s.tree == nil || s.treeOf != s.graph {
 		s.tree, s.treeOf = nil, s.graph
 	}
-	for mlid, members := range s.sa.receivers() {
+	for mlid, members := range s.sa.Receivers() {
 		places := s.places(members)
 		if len(places) == 0 {
 			continue
@@ -78,24 +80,18 @@ func (s *SM) groupTables(want []map[uint32]mad.MulticastForwardingTable) {
 }
 
 // places finds members, given by port GUID, in the graph.
-func (s *SM) places(members []receiver) (list []routing.GroupMember) {
+func (s *SM) places(members []administration.Receiver) (list []routing.GroupMember) {
 	n := s.cur
 	for _, m := range members {
-		p := n.EndPortOfGUID(m.guid)
-		if p == none {
+		p := n.EndPortOfGUID(m.GUID)
+		if p == topology.None {
 			continue
 		}
-		if n.isSwitch(p) {
-			list = append(list, routing.GroupMember{Switch: s.swOf[n.Ports[p].Node], Receives: m.receives})
-		} else if q := n.Ports[p].Peer; q != none && n.isSwitch(q) {
-			list = append(list, routing.GroupMember{Switch: s.swOf[n.Ports[q].Node], Port: n.Ports[q].Num, Receives: m.receives})
+		if n.IsSwitch(p) {
+			list = append(list, routing.GroupMember{Switch: s.swOf[n.Ports[p].Node], Receives: m.Receives})
+		} else if q := n.Ports[p].Peer; q != topology.None && n.IsSwitch(q) {
+			list = append(list, routing.GroupMember{Switch: s.swOf[n.Ports[q].Node], Port: n.Ports[q].Num, Receives: m.Receives})
 		}
 	}
 	return list
-}
-
-// receiver is a member of a multicast group.
-type receiver struct {
-	guid     uint64
-	receives bool
 }

@@ -3,6 +3,7 @@ package subnet
 import (
 	"slices"
 
+	"github.com/softvpi/softvpi/internal/subnet/topology"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -67,7 +68,7 @@ func (q *QoS) check() error {
 }
 
 // of are the tables of a port.
-func (q *QoS) of(n *Subnet, p int32) *Lanes {
+func (q *QoS) of(n *topology.Subnet, p int32) *Lanes {
 	switch n.Nodes[n.Ports[p].Node].Info.NodeType {
 	case mad.NodeSwitch:
 		return &q.Switch
@@ -130,11 +131,11 @@ func (s *SM) setUpLanes(p int32) {
 	q := s.qos()
 	n := s.cur
 	port := &n.Ports[p]
-	if q == nil || port.Num == 0 || port.Peer == none || !linked(&port.Info) {
+	if q == nil || port.Num == 0 || port.Peer == topology.None || !topology.Linked(&port.Info) {
 		return
 	}
 	at := s.askAt(p)
-	if !n.isSwitch(p) {
+	if !n.IsSwitch(p) {
 		if port.Info.PortState != mad.PortActive || !s.firstDone {
 			s.x.push(work{at: at, attr: mad.AttrSLtoVLMappingTable, set: true})
 			s.pushArbitration(at, p)
@@ -157,7 +158,7 @@ func (s *SM) setUpLanes(p int32) {
 	}
 	first := n.Nodes[port.Node].First
 	for in := range uint32(n.Nodes[port.Node].Info.NumPorts) + 1 {
-		if other := &n.Ports[first+int32(in)]; in != uint32(port.Num) && (in == 0 || linked(&other.Info)) {
+		if other := &n.Ports[first+int32(in)]; in != uint32(port.Num) && (in == 0 || topology.Linked(&other.Info)) {
 			s.x.push(work{at: at, attr: mad.AttrSLtoVLMappingTable, mod: in<<8 | uint32(port.Num), set: true})
 		}
 	}
@@ -168,10 +169,10 @@ func (s *SM) alike(p int32) (first int32, same bool) {
 	n := s.cur
 	node := &n.Nodes[n.Ports[p].Node]
 	lanes := s.lanesOf(n, &n.Ports[p])
-	first, same = none, true
+	first, same = topology.None, true
 	for q := node.First + 1; q <= node.First+int32(node.Info.NumPorts); q++ {
-		if port := &n.Ports[q]; port.Peer != none && linked(&port.Info) {
-			if first == none {
+		if port := &n.Ports[q]; port.Peer != topology.None && topology.Linked(&port.Info) {
+			if first == topology.None {
 				first = q
 			}
 			same = same && s.lanesOf(n, port) == lanes
@@ -183,7 +184,7 @@ func (s *SM) alike(p int32) (first int32, same bool) {
 func (s *SM) pushArbitration(at, p int32) {
 	port := &s.cur.Ports[p]
 	num := uint32(port.Num)
-	if !s.cur.isSwitch(p) {
+	if !s.cur.IsSwitch(p) {
 		num = 0
 	}
 	for _, half := range []struct {
@@ -200,16 +201,16 @@ func (s *SM) pushArbitration(at, p int32) {
 }
 
 // outPort is the port whose lanes a table is about.
-func (n *Subnet) outPort(w *work) *Port {
-	if node := &n.Nodes[n.Ports[w.at].Node]; node.Switch != none {
-		return &n.Ports[node.First+int32(w.mod&0xff)]
+func (s *SM) outPort(w *work) *topology.Port {
+	if node := &s.cur.Nodes[s.cur.Ports[w.at].Node]; node.Switch != topology.None {
+		return &s.cur.Ports[node.First+int32(w.mod&0xff)]
 	}
-	return &n.Ports[w.at]
+	return &s.cur.Ports[w.at]
 }
 
 // lanesOf is how many data lanes the link of a port has.
-func (s *SM) lanesOf(n *Subnet, port *Port) int {
-	if port.Peer == none {
+func (s *SM) lanesOf(n *topology.Subnet, port *topology.Port) int {
+	if port.Peer == topology.None {
 		return 1
 	}
 	code := min(port.Info.VLCap, n.Ports[port.Peer].Info.VLCap, s.cfg.Limits.MaxVLs)
@@ -225,21 +226,21 @@ func (s *SM) slToVL(w *work) mad.SLtoVLMappingTable {
 		want := q.Switch.mapping(dataVLs)
 		t.sl = &want
 	}
-	return s.mappingOf(s.cur, s.cur.outPort(w))
+	return s.mappingOf(s.cur, s.outPort(w))
 }
 
 // mappingOf is the table of service levels of a port towards its link.
-func (s *SM) mappingOf(n *Subnet, port *Port) mad.SLtoVLMappingTable {
+func (s *SM) mappingOf(n *topology.Subnet, port *topology.Port) mad.SLtoVLMappingTable {
 	return s.qos().of(n, n.Nodes[port.Node].First).mapping(s.lanesOf(n, port))
 }
 
 // arbitration is a block of the table of a port of the subnet at hand.
-func (s *SM) arbitration(port *Port, block uint32) mad.VLArbitrationTable {
+func (s *SM) arbitration(port *topology.Port, block uint32) mad.VLArbitrationTable {
 	return s.arbitrationOf(s.cur, port, block)
 }
 
 // arbitrationOf is a block of the table of a port: 1 and 2 are low priority, 3 and 4 high (IBA 14.2.5.9).
-func (s *SM) arbitrationOf(n *Subnet, port *Port, block uint32) (t mad.VLArbitrationTable) {
+func (s *SM) arbitrationOf(n *topology.Subnet, port *topology.Port, block uint32) (t mad.VLArbitrationTable) {
 	q := s.qos().of(n, n.Nodes[port.Node].First)
 	list, room := q.Low, port.Info.VLArbitrationLowCap
 	if block >= 3 {

@@ -1,102 +1,20 @@
 package subnet
 
 import (
-	"maps"
-	"slices"
-	"time"
-
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/internal/subnet/administration"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Registrations are what ports have told the administration and what no sweep can find: they are lost with a manager
-// unless they are handed to the next one (Config.Recall).
-type Registrations struct {
-	GUIDs         []PortGUIDs
-	Groups        []RegisteredGroup
-	Subscriptions []Subscription
-	Services      []RegisteredService
-}
-
-// PortGUIDs are the GUIDs that a port was given beside its own, by their places in its table; 0 where there is none.
-type PortGUIDs struct {
-	Port  uint64
-	LID   ib.LID
-	Table []uint64
-}
-
-// RegisteredGroup is a multicast group with its members.
-type RegisteredGroup struct {
-	Record    mad.MCMemberRecord // what all members have in common
-	WellKnown bool               // it stays without members
-	Members   []RegisteredMember
-}
-
-// RegisteredMember is a port of a multicast group.
-type RegisteredMember struct {
-	GID   ib.GID
-	State uint8 // mad.JoinFull and so on
-	Proxy bool
-}
-
-// Subscription is who wants to hear of what.
-type Subscription struct {
-	Port ib.GID
-	LID  ib.LID
-	QPN  ib.QPN
-	Info mad.InformInfo
-}
-
-// RegisteredService is a service that a port offers.
-type RegisteredService struct {
-	Record mad.ServiceRecord
-	Left   time.Duration // until its lease is over; negative: it has none
-}
-
 // Revision changes with the registrations.
-func (s *SM) Revision() uint64 { return s.sa.revision }
+func (s *SM) Revision() uint64 { return s.sa.Revision() }
 
 // Administers says whether this manager is the one that ports register with.
 func (s *SM) Administers() bool { return s.state == mad.SMMaster && s.live != nil }
 
-// Registrations are those of now.
-func (s *SM) Registrations(now clock.Time) (r Registrations) {
-	a := &s.sa
-	for _, port := range slices.Sorted(maps.Keys(a.guids.byPort)) {
-		g := PortGUIDs{Port: port, Table: slices.Clone(a.guids.byPort[port])}
-		if p := s.endPort(port); p != none {
-			g.LID = s.live.Ports[p].Info.LID
-		}
-		r.GUIDs = append(r.GUIDs, g)
-	}
-	for _, gid := range a.sortedGroups() {
-		g := a.groups[gid]
-		x := RegisteredGroup{Record: g.rec, WellKnown: g.stays}
-		for _, m := range g.members {
-			x.Members = append(x.Members, RegisteredMember{m.gid, m.state, m.proxy})
-		}
-		r.Groups = append(r.Groups, x)
-	}
-	for _, x := range a.subs {
-		r.Subscriptions = append(r.Subscriptions, Subscription{x.gid, x.lid, x.qpn, x.info})
-	}
-	for _, x := range a.services {
-		left := time.Duration(-1)
-		if x.until != clock.Never {
-			left = max(0, x.until.Sub(now))
-		}
-		r.Services = append(r.Services, RegisteredService{x.rec, left})
-	}
-	return r
-}
-
-// endPort is the end port with a port GUID in the subnet that is up, none without one.
-func (s *SM) endPort(guid uint64) int32 {
-	if s.live == nil {
-		return none
-	}
-	return s.live.EndPortOfGUID(guid)
+// Registrations are what ports have registered with the administration until now.
+func (s *SM) Registrations(now clock.Time) administration.Registrations {
+	return s.sa.Registrations(now)
 }
 
 // recall takes over what ports had registered with an earlier manager, as far as they are there. It is done once, with the
@@ -110,137 +28,9 @@ func (s *SM) recall() {
 	if err != nil {
 		s.problem("what ports had registered is known in part at most: %v", err)
 	}
-	a := &s.sa
-	a.recallGUIDs(r.GUIDs)
-	a.recallGroups(r.Groups)
-	for i := range r.Subscriptions {
-		a.recallSubscription(&r.Subscriptions[i])
+	s.sa.Recall(s.now, s.cur, s.keysOf, &r)
+	if len(r.GUIDs)+len(r.Groups)+len(r.Subscriptions)+len(r.Services) > 0 {
+		groups, subscriptions, services, ports := s.sa.Counts()
+		s.say(EventRecalled, "registrations of the past: %d multicast groups, %d subscriptions, %d services, GUIDs of %d ports", groups, subscriptions, services, ports)
 	}
-	for i := range r.Services {
-		a.recallService(&r.Services[i])
-	}
-	if n := len(r.GUIDs) + len(r.Groups) + len(r.Subscriptions) + len(r.Services); n > 0 {
-		s.say(EventRecalled, "registrations of the past: %d multicast groups, %d subscriptions, %d services, GUIDs of %d ports", len(a.groups), len(a.subs), len(a.services), len(a.guids.byPort))
-	}
-}
-
-func (a *administration) recallGUIDs(list []PortGUIDs) {
-	n := a.sm.cur
-	for _, g := range list {
-		p := n.EndPortOfGUID(g.Port)
-		if p == none || a.guids.byPort[g.Port] != nil {
-			continue
-		}
-		table := make([]uint64, min(len(g.Table), int(n.Ports[p].Info.GUIDCap)))
-		for at, guid := range g.Table[:len(table)] {
-			if at == 0 || guid == 0 || a.guids.owner[guid] != 0 || n.EndPortOfGUID(guid) != none {
-				continue // the first is the port's own
-			}
-			table[at], a.guids.owner[guid] = guid, g.Port
-		}
-		if !slices.ContainsFunc(table, func(v uint64) bool { return v != 0 }) {
-			continue
-		}
-		a.guids.byPort[g.Port] = table
-		for b := 0; b*guidsInBlock < len(table); b++ {
-			a.guids.changed = append(a.guids.changed, guidBlock{g.Port, uint8(b)})
-		}
-	}
-}
-
-// recallGroups takes groups with their multicast LIDs. A configured one that has another LID until then is moved, since packets
-// are under way to the one that it had.
-func (a *administration) recallGroups(list []RegisteredGroup) {
-	mlids := map[ib.LID]bool{}
-	for i := range list {
-		if g := &list[i]; recallable(&g.Record) {
-			mlids[g.Record.MLID] = true
-		}
-	}
-	for _, gid := range a.sortedGroups() { // those of the configuration
-		if g := a.groups[gid]; mlids[g.rec.MLID] {
-			g.rec.MLID = 0
-		}
-	}
-	for i := range list {
-		x := &list[i]
-		if !recallable(&x.Record) {
-			continue
-		}
-		g := a.groups[x.Record.MGID]
-		switch {
-		case g != nil:
-			g.rec.MLID = x.Record.MLID
-		case len(a.groups) >= maxGroupsOf:
-			continue
-		default:
-			g = &group{rec: x.Record}
-			g.rec.Scope, g.rec.JoinState, g.rec.ProxyJoin, g.rec.PortGID = g.rec.MGID[1]&15, 0, false, ib.GID{}
-		}
-		full := g.stays
-		for _, m := range x.Members {
-			full = a.recallMember(g, m) && m.State&(mad.JoinFull|mad.JoinSendOnlyFull) != 0 || full
-		}
-		if full {
-			a.groups[g.rec.MGID] = g
-		}
-	}
-	for _, gid := range a.sortedGroups() {
-		if g := a.groups[gid]; g.rec.MLID == 0 {
-			g.rec.MLID = a.freeMLID()
-		}
-	}
-}
-
-// recallable says whether a group can be one.
-func recallable(g *mad.MCMemberRecord) bool {
-	return g.MGID[0] == 0xff && g.MLID >= firstMLID && g.MLID <= lastMLID && g.MTU.Valid() && mbps[g.Rate&63] != 0
-}
-
-// recallMember makes a port a member where it is there and in the partition.
-func (a *administration) recallMember(g *group, m RegisteredMember) bool {
-	guid := lower(m.GID)
-	if owner, given := a.guids.owner[guid]; given {
-		guid = owner
-	}
-	p := a.sm.cur.EndPortOfGUID(guid)
-	if p == none || m.State == 0 || limitedOrFull(a.sm.keysOf(p), g.rec.PKey) == 0 || slices.ContainsFunc(g.members, func(o member) bool { return o.guid == guid }) {
-		return false
-	}
-	g.members = append(g.members, member{m.GID, guid, m.State & 15, m.Proxy})
-	return true
-}
-
-func (a *administration) recallSubscription(x *Subscription) {
-	guid := lower(x.Port)
-	p := a.sm.cur.EndPortOfGUID(guid)
-	if p == none || len(a.subs) >= maxSubs {
-		return
-	}
-	info := x.Info
-	info.Subscribe, info.QPN = true, x.QPN
-	if a.subscribed(guid, info) >= 0 {
-		return
-	}
-	a.subs = append(a.subs, &subscription{a.sm.cur.Ports[p].Info.LID, guid, a.gid(guid), x.QPN, info})
-}
-
-func (a *administration) recallService(x *RegisteredService) {
-	if len(a.services) >= maxServices || a.serviceAt(&x.Record) >= 0 {
-		return
-	}
-	until := clock.Never
-	if x.Left >= 0 {
-		until = a.sm.now.Add(x.Left)
-	}
-	a.services = append(a.services, &service{x.Record, until})
-	a.leaseEnds = clock.Min(a.leaseEnds, until)
-}
-
-// lower is the interface ID of a GID.
-func lower(g ib.GID) (id uint64) {
-	for _, v := range g[8:] {
-		id = id<<8 | uint64(v)
-	}
-	return id
 }

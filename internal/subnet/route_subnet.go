@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/subnet/routing"
+	"github.com/softvpi/softvpi/internal/subnet/topology"
 )
 
 // buildGraph makes the graph of the subnet: switches by node GUID, so that the same subnet has the same routes
@@ -19,7 +20,7 @@ func (s *SM) buildGraph() *routing.Graph {
 	})
 	s.swOf = make([]int32, len(n.Nodes))
 	for i := range s.swOf {
-		s.swOf[i] = none
+		s.swOf[i] = topology.None
 	}
 	guids, ports := make([]uint64, len(s.sws)), make([]uint8, len(s.sws))
 	for i, node := range s.sws {
@@ -29,7 +30,7 @@ func (s *SM) buildGraph() *routing.Graph {
 	g := routing.NewGraph(guids, ports)
 	for i := range n.Ports {
 		a, b := int32(i), n.Ports[i].Peer
-		if b > a && n.isSwitch(a) && n.isSwitch(b) {
+		if b > a && n.IsSwitch(a) && n.IsSwitch(b) {
 			_ = g.Connect(s.swOf[n.Ports[a].Node], n.Ports[a].Num, s.swOf[n.Ports[b].Node], n.Ports[b].Num)
 		}
 	}
@@ -37,9 +38,9 @@ func (s *SM) buildGraph() *routing.Graph {
 	for p, lid := range s.wantLID {
 		t := routing.Target{LID: lid, Count: s.lidCount(p)}
 		switch q := n.Ports[p].Peer; {
-		case n.isSwitch(p):
+		case n.IsSwitch(p):
 			t.Switch = s.swOf[n.Ports[p].Node]
-		case q != none && n.isSwitch(q):
+		case q != topology.None && n.IsSwitch(q):
 			t.Switch, t.Port = s.swOf[n.Ports[q].Node], n.Ports[q].Num
 		default:
 			continue // the only other port, on a cable between two adapters
@@ -58,7 +59,7 @@ func (s *SM) route() error {
 	g := s.buildGraph()
 	o := routing.Options{ConnectRoots: s.cfg.ConnectRoots, MaxLanes: s.lanes()}
 	for _, guid := range s.cfg.Roots {
-		if i, ok := s.cur.byNode[guid]; ok && s.swOf[i] != none {
+		if i := s.cur.NodeOfGUID(guid); i != topology.None && s.swOf[i] != topology.None {
 			o.Roots = append(o.Roots, s.swOf[i])
 		}
 	}
@@ -93,7 +94,7 @@ func (s *SM) lanes() int {
 	}
 	n := s.cur
 	for i := range n.Ports {
-		if q := n.Ports[i].Peer; q != none && n.isSwitch(int32(i)) && n.isSwitch(q) {
+		if q := n.Ports[i].Peer; q != topology.None && n.IsSwitch(int32(i)) && n.IsSwitch(q) {
 			most = min(most, dataLanes(n.Ports[i].Info.VLCap))
 		}
 	}

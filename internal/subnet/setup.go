@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/subnet/administration"
 	"github.com/softvpi/softvpi/internal/subnet/routing"
+	"github.com/softvpi/softvpi/internal/subnet/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -50,7 +52,7 @@ func (s *SM) pause() time.Duration {
 // discovered goes on when all that can be reached has answered.
 func (s *SM) discovered() {
 	n := s.cur
-	if n.Self == none || !n.Ports[n.Self].known {
+	if n.Self == topology.None || !n.Ports[n.Self].Known {
 		s.say(EventRefused, "this port cannot be read")
 		s.retreat()
 		return
@@ -101,7 +103,7 @@ func (s *SM) setUp() {
 	}
 	for i := range n.Ports {
 		p := int32(i)
-		if !n.Ports[p].known {
+		if !n.Ports[p].Known {
 			continue
 		}
 		if _, changed := s.wanted(p); changed {
@@ -120,12 +122,12 @@ func (s *SM) setUpSwitch(node int32) {
 	guid := nd.Info.NodeGUID
 	t := s.tables[guid]
 	port0 := &s.cur.Ports[nd.First]
-	if t == nil || nd.SwInfo == nil || !port0.known || port0.Info.LID == 0 || s.routes.Top > 0 && nd.SwInfo.LinearFDBTop == 0 {
+	if t == nil || nd.SwInfo == nil || !port0.Known || port0.Info.LID == 0 || s.routes.Top > 0 && nd.SwInfo.LinearFDBTop == 0 {
 		t = newTables()
 		s.tables[guid] = t // not known, or it has been reset
 	}
 	t.seen = true
-	if nd.SwInfo == nil || !port0.known {
+	if nd.SwInfo == nil || !port0.Known {
 		return
 	}
 	table := s.routes.Table(s.swOf[node])
@@ -145,14 +147,16 @@ func (s *SM) setUpSwitch(node int32) {
 	}
 }
 
-func (s *SM) fdbTop(nd *Node) int { return min(s.routes.Top, max(0, int(nd.SwInfo.LinearFDBCap)-1)) }
+func (s *SM) fdbTop(nd *topology.Node) int {
+	return min(s.routes.Top, max(0, int(nd.SwInfo.LinearFDBCap)-1))
+}
 
 // mftTop is the highest multicast LID that a switch with such a limit looks up: all that it has room for.
-func (s *SM) mftTop(nd *Node) uint16 {
+func (s *SM) mftTop(nd *topology.Node) uint16 {
 	if s.cfg.NoMulticast || nd.SwInfo.MulticastFDBCap == 0 || s.cur.Ports[nd.First].Info.CapabilityMask&mad.CapIsMulticastFDBTopSupported == 0 {
 		return nd.SwInfo.MulticastFDBTop
 	}
-	return uint16(min(int(lastMLID), int(firstMLID)+int(nd.SwInfo.MulticastFDBCap)-1))
+	return uint16(min(int(administration.LastMLID), int(ib.LIDFirstMulticast)+int(nd.SwInfo.MulticastFDBCap)-1))
 }
 
 // fill writes the attribute of a Set; false: it is not needed after all.
@@ -166,7 +170,7 @@ func (s *SM) fill(w *work, smp *mad.SMP) bool {
 		d.ClientReregister = s.tellClients(p)
 		if w.kind == kindActivate {
 			d.PortState, changed = mad.PortActive, true
-			d.ClientReregister = s.reregister && !s.cfg.NoReregister && n.Ports[p].reach && d.CapabilityMask&mad.CapIsClientReregistrationSupported != 0
+			d.ClientReregister = s.reregister && !s.cfg.NoReregister && n.Ports[p].Reach && d.CapabilityMask&mad.CapIsClientReregistrationSupported != 0
 		}
 		if !changed {
 			return false
@@ -184,11 +188,11 @@ func (s *SM) fill(w *work, smp *mad.SMP) bool {
 		t := s.tables[node.Info.NodeGUID].mft[w.mod]
 		t.Append(smp.Data[:0])
 	case mad.AttrGUIDInfo:
-		t := s.fillGUIDs(w)
+		t := s.sa.GUIDs(administration.GUIDBlock{Port: s.cur.Ports[w.at].GUID, Block: uint8(w.mod)})
 		t.Append(smp.Data[:0])
 	case mad.AttrPKeyTable:
 		port := &n.Ports[w.at]
-		if node.Switch != none && w.mod>>16 != 0 {
+		if node.Switch != topology.None && w.mod>>16 != 0 {
 			port = &n.Ports[node.First+int32(w.mod>>16)]
 		}
 		for i, k := range port.PKeys[int(w.mod&0xffff)*32:][:32] {
@@ -198,7 +202,7 @@ func (s *SM) fill(w *work, smp *mad.SMP) bool {
 		t := s.slToVL(w)
 		t.Append(smp.Data[:0])
 	case mad.AttrVLArbitrationTable:
-		t := s.arbitration(n.outPort(w), w.mod>>16)
+		t := s.arbitration(s.outPort(w), w.mod>>16)
 		t.Append(smp.Data[:0])
 	case mad.AttrSMInfo:
 		i := s.smInfo()
@@ -220,7 +224,7 @@ func (s *SM) done(w work, smp *mad.SMP) {
 			return
 		}
 		want, _ := s.wanted(p)
-		if n.Ports[p].reach && (info.LID != want.LID || info.LMC != want.LMC) {
+		if n.Ports[p].Reach && (info.LID != want.LID || info.LMC != want.LMC) {
 			s.failures++
 			s.problem("%s was given LID %d and has %d", n.Name(p), want.LID, info.LID)
 		}
@@ -256,10 +260,9 @@ func (s *SM) unset(w work) {
 // up ends a sweep: the subnet is as it should be, or what is wrong has been said.
 func (s *SM) up() {
 	s.stage = stageIdle
-	old := s.live
 	s.live = s.cur
-	s.live.indexLIDs()
-	s.paths = paths{s.graph, s.routes, s.swOf}
+	s.live.IndexLIDs()
+	s.liveGraph, s.liveRoutes = s.graph, s.routes
 	first := !s.firstDone
 	s.firstDone, s.reregister = true, false
 	s.actCount++
@@ -277,7 +280,7 @@ func (s *SM) up() {
 			s.sweepAt = s.now
 		}
 	}
-	s.sa.changed(old, s.live)
+	s.sa.Up(s.now, s.live, administration.Routes{Routes: s.routes, SwitchOf: s.swOf})
 	s.say(EventLIDs, "%d ports have LIDs", len(s.wantLID))
 	if s.failures == 0 {
 		if first {

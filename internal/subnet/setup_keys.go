@@ -3,6 +3,8 @@ package subnet
 import (
 	"slices"
 
+	"github.com/softvpi/softvpi/internal/subnet/partition"
+	"github.com/softvpi/softvpi/internal/subnet/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -21,19 +23,19 @@ func (s *SM) enforcement(p int32, d *mad.PortInfo) {
 // keysOf are the P_Keys of an end port.
 func (s *SM) keysOf(p int32) []ib.PKey {
 	n := s.cur
-	return s.cfg.Partitions.keys(n.Ports[p].GUID, n.Nodes[n.Ports[p].Node].Info.NodeType, p == n.Self, s.cfg.AllowBothPKeys)
+	return s.cfg.Partitions.Keys(n.Ports[p].GUID, n.Nodes[n.Ports[p].Node].Info.NodeType, p == n.Self, s.cfg.AllowBothPKeys)
 }
 
 // setUpKeys asks for the blocks of partition tables that differ.
 func (s *SM) setUpKeys(p int32) {
 	n := s.cur
 	port := &n.Ports[p]
-	if port.reach {
+	if port.Reach {
 		if port.PKeys == nil {
 			return
 		}
-		first := len(s.cfg.Partitions.List) > 0 && slices.ContainsFunc(s.cfg.Partitions.List, func(x Partition) bool { return x.Index0 })
-		t, fits := fitKeys(port.PKeys, s.keysOf(p), first, int(n.Nodes[port.Node].Info.PartitionCap))
+		first := len(s.cfg.Partitions.List) > 0 && slices.ContainsFunc(s.cfg.Partitions.List, func(x partition.Partition) bool { return x.Index0 })
+		t, fits := partition.Fit(port.PKeys, s.keysOf(p), first, int(n.Nodes[port.Node].Info.PartitionCap))
 		if !fits {
 			s.problem("%s has room for %d P_Keys, it is a member of more partitions", n.Name(p), n.Nodes[port.Node].Info.PartitionCap)
 		}
@@ -42,13 +44,13 @@ func (s *SM) setUpKeys(p int32) {
 		return
 	}
 	d, _ := s.wanted(p)
-	if !n.isSwitch(p) || !d.PartitionEnforcementInbound && !d.PartitionEnforcementOutbound || !linked(&port.Info) || port.Peer == none {
+	if !n.IsSwitch(p) || !d.PartitionEnforcementInbound && !d.PartitionEnforcementOutbound || !topology.Linked(&port.Info) || port.Peer == topology.None {
 		return
 	}
 	have := s.tables[n.Nodes[port.Node].Info.NodeGUID]
 	cap := int(n.Nodes[port.Node].SwInfo.PartitionEnforcementCap)
 	old := have.pkeys[port.Num]
-	t, _ := fitKeys(old, s.keysOf(port.Peer), false, cap)
+	t, _ := partition.Fit(old, s.keysOf(port.Peer), false, cap)
 	s.pushKeys(p, uint32(port.Num)<<16, old, t)
 	port.PKeys, have.pkeys[port.Num] = t, t
 }
@@ -66,8 +68,8 @@ func (s *SM) pushKeys(p int32, modifier uint32, old, t []ib.PKey) {
 // keyFor is the M_Key that a request needs: a port that shows another one than ours is set with that. It does so
 // when the lease of a manager that is gone has run out (IBA 14.2.4).
 func (s *SM) keyFor(w *work) uint64 {
-	if w.set && w.at != none {
-		if k := s.cur.Ports[s.cur.entry(w.at)].Info.MKey; k != 0 {
+	if w.set && w.at != topology.None {
+		if k := s.cur.Ports[s.cur.Entry(w.at)].Info.MKey; k != 0 {
 			return k
 		}
 	}
@@ -78,7 +80,7 @@ func (s *SM) keyFor(w *work) uint64 {
 func (s *SM) takeKeys() {
 	s.stage = stageKeys
 	for i := range s.cur.Ports {
-		if p := int32(i); s.cur.Ports[p].reach && s.cur.Ports[p].known && s.cur.Ports[p].Info.MKey != 0 && s.cur.Ports[p].Info.MKey != s.cfg.MKey {
+		if p := int32(i); s.cur.Ports[p].Reach && s.cur.Ports[p].Known && s.cur.Ports[p].Info.MKey != 0 && s.cur.Ports[p].Info.MKey != s.cfg.MKey {
 			s.x.push(work{at: s.askAt(p), attr: mad.AttrPortInfo, mod: s.portModifier(p), set: true})
 		}
 	}

@@ -1,11 +1,12 @@
 package subnet
 
 import (
+	"github.com/softvpi/softvpi/internal/subnet/topology"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
 // askAt is the end port by which a port is managed: port 0 of its switch, or itself.
-func (s *SM) askAt(p int32) int32 { return s.cur.entry(p) }
+func (s *SM) askAt(p int32) int32 { return s.cur.Entry(p) }
 
 func (s *SM) portModifier(p int32) uint32 { return uint32(s.cur.Ports[p].Num) }
 
@@ -16,14 +17,14 @@ func (s *SM) wanted(p int32) (d mad.PortInfo, changed bool) {
 	now := &port.Info
 	d = *now
 	d.PortState, d.PortPhysicalState, d.LinkDownDefaultState, d.ClientReregister = 0, 0, 0, false
-	if port.reach {
+	if port.Reach {
 		d.MKey, d.MKeyProtectBits, d.MKeyLeasePeriod = s.cfg.MKey, s.cfg.MKeyProtect, s.cfg.MKeyLease
 		d.GIDPrefix, d.LID, d.MasterSMLID, d.MasterSMSL, d.SubnetTimeOut = s.cfg.Prefix, s.wantLID[p], s.wantLID[n.Self], s.cfg.SL, s.cfg.Limits.SubnetTimeout
-		if d.LMC = s.cfg.LMC; n.isSwitch(p) {
+		if d.LMC = s.cfg.LMC; n.IsSwitch(p) {
 			d.LMC = 0
 		}
 	}
-	if port.Num != 0 && port.Peer != none && n.Ports[port.Peer].known && linked(now) {
+	if port.Num != 0 && port.Peer != topology.None && n.Ports[port.Peer].Known && topology.Linked(now) {
 		s.wantedLink(p, &d)
 	}
 	compare := *now
@@ -34,7 +35,7 @@ func (s *SM) wanted(p int32) (d mad.PortInfo, changed bool) {
 // tellClients says whether the clients of a port are to subscribe and join again, since there is a new master.
 func (s *SM) tellClients(p int32) bool {
 	port := &s.cur.Ports[p]
-	return s.reregister && !s.cfg.NoReregister && port.reach && !s.cur.isSwitch(p) && port.Info.PortState == mad.PortActive &&
+	return s.reregister && !s.cfg.NoReregister && port.Reach && !s.cur.IsSwitch(p) && port.Info.PortState == mad.PortActive &&
 		port.Info.CapabilityMask&mad.CapIsClientReregistrationSupported != 0
 }
 
@@ -46,9 +47,9 @@ func (s *SM) wantedLink(p int32, d *mad.PortInfo) {
 	d.NeighborMTU = max(1, min(here.MTUCap, there.MTUCap))
 	d.OperationalVLs = max(1, min(here.VLCap, there.VLCap, l.MaxVLs))
 	d.LocalPhyErrors, d.OverrunErrors = l.LocalPhyErrors, l.OverrunErrors
-	if n.isSwitch(p) {
+	if n.IsSwitch(p) {
 		d.HOQLife, d.VLStallCount = l.HOQLife, l.StallCount
-		if n.endPort(peer) {
+		if n.EndPort(peer) {
 			d.HOQLife, d.VLStallCount = l.LeafHOQLife, l.LeafStallCount
 			s.enforcement(p, d)
 		}
@@ -70,7 +71,7 @@ func (s *SM) activate() {
 	for i := range n.Ports {
 		p := int32(i)
 		port := &n.Ports[p]
-		if port.Num != 0 && port.known && port.Peer != none && port.Info.PortState == mad.PortArmed && n.Ports[port.Peer].Info.PortState >= mad.PortArmed {
+		if port.Num != 0 && port.Known && port.Peer != topology.None && port.Info.PortState == mad.PortArmed && n.Ports[port.Peer].Info.PortState >= mad.PortArmed {
 			s.x.push(work{at: s.askAt(p), attr: mad.AttrPortInfo, mod: s.portModifier(p), set: true, kind: kindActivate})
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/subnet/administration"
 	"github.com/softvpi/softvpi/internal/subnet/routing"
+	"github.com/softvpi/softvpi/internal/subnet/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -32,34 +34,34 @@ type SM struct {
 	x     exchange
 	stage stage
 
-	cur      *Subnet        // being looked at, or the last one that was
-	live     *Subnet        // the last that was brought up, which is what the administration answers from; nil before
-	graph    *routing.Graph // of cur, with the routes
-	routes   *routing.Routes
-	routedBy routing.Options // of routes
-	sws      []int32         // node of each switch of the graph
-	swOf     []int32         // by node: its number in the graph
-	paths    paths           // of live
+	cur        *topology.Subnet // being looked at, or the last one that was
+	live       *topology.Subnet // the last that was brought up, which is what the administration answers from; nil before
+	graph      *routing.Graph   // of cur, with the routes
+	routes     *routing.Routes
+	routedBy   routing.Options // of routes
+	sws        []int32         // node of each switch of the graph
+	swOf       []int32         // by node: its number in the graph
+	liveGraph  *routing.Graph  // of live
+	liveRoutes *routing.Routes
 
 	wantLID map[int32]ib.LID   // by end port of cur
 	tables  map[uint64]*tables // by node GUID: what switches are known to have
 	lids    map[uint64]LIDRange
 
-	tree          *routing.SpanningTree // of treeOf
-	treeOf        *routing.Graph
-	groupsChanged bool // multicast tables are to be written
-	firstDone     bool // a first sweep as master has been completed
-	inheriting    bool // that is to be done, having become master
-	recalled      bool // Config.Recall has been asked
-	reregister    bool // clients are to subscribe and join again
-	started       bool
-	sweepAt       clock.Time // the next look
-	heavy         bool       // and it is to be a thorough one
-	whole         bool       // which reads everything anew, also what cannot have changed
-	watched       bool       // the last sweep was begun as master
-	past          *Subnet    // what need not be read anew in the sweep at hand; nil: all is
-	failures      int        // of the sweep
-	asleep        []int32    // ports whose link is up and where nobody answers
+	tree       *routing.SpanningTree // of treeOf
+	treeOf     *routing.Graph
+	firstDone  bool // a first sweep as master has been completed
+	inheriting bool // that is to be done, having become master
+	recalled   bool // Config.Recall has been asked
+	reregister bool // clients are to subscribe and join again
+	started    bool
+	sweepAt    clock.Time       // the next look
+	heavy      bool             // and it is to be a thorough one
+	whole      bool             // which reads everything anew, also what cannot have changed
+	watched    bool             // the last sweep was begun as master
+	past       *topology.Subnet // what need not be read anew in the sweep at hand; nil: all is
+	failures   int              // of the sweep
+	asleep     []int32          // ports whose link is up and where nobody answers
 
 	others     map[uint64]*otherSM // by port GUID
 	pollAt     clock.Time
@@ -72,7 +74,7 @@ type SM struct {
 
 	answers []Packet
 	events  []Event
-	sa      administration
+	sa      *administration.SA
 }
 
 // EventKind says what an Event is about.
@@ -111,7 +113,10 @@ func New(cfg Config) (*SM, error) {
 	for g, l := range cfg.LIDs {
 		s.lids[g] = l
 	}
-	s.sa.init(s)
+	s.sa = administration.New(administration.Config{
+		Prefix: cfg.Prefix, Key: cfg.SAKey, PacketLife: cfg.Limits.PacketLife, Partitions: cfg.Partitions, Policy: cfg.Policy, PrefixRoutes: cfg.PrefixRoutes,
+		AssignedGUID: cfg.AssignedGUID,
+	}, office{s})
 	return s, nil
 }
 
@@ -136,10 +141,10 @@ func (s *SM) State() mad.SMState { return s.state }
 func (s *SM) Busy() bool { return s.stage != stageIdle }
 
 // Subnet is the subnet as it was last brought up, nil before. It is not to be written.
-func (s *SM) Subnet() *Subnet { return s.live }
+func (s *SM) Subnet() *topology.Subnet { return s.live }
 
 // Routing is the graph of the last subnet and its routes, nil before.
-func (s *SM) Routing() (*routing.Graph, *routing.Routes) { return s.paths.graph, s.paths.routes }
+func (s *SM) Routing() (*routing.Graph, *routing.Routes) { return s.liveGraph, s.liveRoutes }
 
 // LIDs are what ports have or had, by port GUID, to be kept for the next start. It is not to be written.
 func (s *SM) LIDs() map[uint64]LIDRange { return s.lids }
@@ -188,7 +193,7 @@ func (s *SM) Advance(now clock.Time) {
 		}
 		s.unanswered(transaction)
 	}
-	s.sa.advance()
+	s.sa.Advance(s.now)
 	s.proceed()
 }
 
@@ -200,12 +205,12 @@ func (s *SM) Failed(now clock.Time, p *Packet) {
 		s.proceed()
 		return
 	}
-	s.sa.failed(p)
+	s.sa.Failed(p.client(), p.MAD[:])
 }
 
 // Deadline is when Advance is wanted next.
 func (s *SM) Deadline() clock.Time {
-	d := clock.Min(s.x.deadline(), s.sa.deadline())
+	d := clock.Min(s.x.deadline(), s.sa.Deadline())
 	if s.stage == stageIdle {
 		d = clock.Min(d, clock.Min(s.sweepAt, s.pollAt))
 	}
@@ -266,7 +271,10 @@ func (s *SM) Receive(now clock.Time, p *Packet) {
 		}
 		s.proceed()
 	case mad.ClassSubnetAdm:
-		s.sa.receive(p, &h)
+		s.sa.Receive(now, p.client(), p.MAD[:])
+		if s.sa.GroupsDue() {
+			s.proceed()
+		}
 	}
 }
 
@@ -281,8 +289,8 @@ func (s *SM) build(slot *slot) bool {
 	smp.MKey = s.keyFor(w)
 	var path [mad.MaxHops + 1]uint8
 	var hops []uint8
-	if w.at != none {
-		hops = s.cur.route(w.at, w.beyond, path[:0])
+	if w.at != topology.None {
+		hops = s.cur.Route(w.at, w.beyond, path[:0])
 	}
 	if err := smp.Direct(hops); err != nil {
 		s.problem("%s is farther away than the %d hops that a directed route can have", s.cur.Name(w.at), mad.MaxHops)
@@ -360,10 +368,10 @@ func (s *SM) begin() bool {
 			return false
 		}
 		s.poll()
-	case (s.groupsChanged || len(s.sa.guids.changed) > 0) && s.live != nil && s.live == s.cur && !s.heavy:
+	case (s.sa.GroupsDue() || s.sa.GUIDsDue()) && s.live != nil && s.live == s.cur && !s.heavy:
 		s.stage = stageGroups
 		s.setUpGUIDs()
-		if s.groupsChanged {
+		if s.sa.GroupsDue() {
 			s.setUpGroups()
 		}
 	case s.now.Before(s.sweepAt):

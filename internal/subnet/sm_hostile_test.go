@@ -142,8 +142,8 @@ func TestEndlessMulticastTables(t *testing.T) {
 		t.Errorf("%d requests", b.count-before)
 	}
 	k := newAsker(b, sm, n[1])
-	rec := k.memberOf(n[1], ib.GID{0xff, 0x12, 15: 7}, mad.JoinFull)
-	if head, _ := k.ask(mad.MethodSet, mad.AttrMCMemberRecord, createMask, rec.Append(nil)); head.Status != 0 {
+	rec := memberOf(n[1], ib.GID{0xff, 0x12, 15: 7}, mad.JoinFull)
+	if head, _ := k.Ask(mad.MethodSet, mad.AttrMCMemberRecord, createMask, rec.Append(nil)); head.Status != 0 {
 		t.Errorf("a group cannot be made: status %#x", head.Status)
 	}
 }

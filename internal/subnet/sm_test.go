@@ -9,7 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/internal/subnet/routing"
+	"github.com/softvpi/softvpi/internal/subnet/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -206,11 +208,11 @@ func TestLMC(t *testing.T) {
 // Subnets that need more unicast LIDs than there are get none, and the count is said.
 func TestTooManyLIDs(t *testing.T) {
 	sm, _ := New(Config{LMC: 7})
-	sm.cur = newSubnet()
+	sm.cur = topology.New()
 	for i := range 400 {
-		node := sm.cur.add(mad.NodeInfo{NodeType: mad.NodeCA, NumPorts: 1, NodeGUID: uint64(i + 1)})
+		node := sm.cur.Add(mad.NodeInfo{NodeType: mad.NodeCA, NumPorts: 1, NodeGUID: uint64(i + 1)})
 		p := &sm.cur.Ports[sm.cur.Nodes[node].First+1]
-		p.reach, p.known, p.GUID = true, true, uint64(i+1)
+		p.Reach, p.Known, p.GUID = true, true, uint64(i+1)
 	}
 	_, err := sm.assignLIDs()
 	var e *LIDError
@@ -300,7 +302,7 @@ func TestElection(t *testing.T) {
 // Partitions reach the tables of hosts and the checks of switches.
 func TestPartitionsAreWritten(t *testing.T) {
 	b, n := smallBench(t)
-	p, err := ParsePartitions("Default=0x7fff : ALL=limited, SELF=full;\nStorage=0x8001 : 0x201=full, 0x301;")
+	p, err := partition.Parse("Default=0x7fff : ALL=limited, SELF=full;\nStorage=0x8001 : 0x201=full, 0x301;")
 	if err != nil {
 		t.Fatal(err)
 	}

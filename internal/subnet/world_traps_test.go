@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -148,9 +149,9 @@ func packet(from, to ib.LID, key ib.PKey) []byte {
 }
 
 // twoPartitions are the default one, and one in which nobody else is.
-func twoPartitions(t *testing.T) *subnet.Partitions {
+func twoPartitions(t *testing.T) *partition.Config {
 	t.Helper()
-	p, err := subnet.ParsePartitions(strings.Join([]string{"Default=0x7fff: ALL=full;", "Other=0x22: 0x1=full;"}, "\n"))
+	p, err := partition.Parse(strings.Join([]string{"Default=0x7fff: ALL=full;", "Other=0x22: 0x1=full;"}, "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

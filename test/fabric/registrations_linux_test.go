@@ -13,6 +13,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/administration"
 	"github.com/softvpi/softvpi/internal/subnet/service"
 )
 
@@ -20,11 +21,11 @@ import (
 // what OpenSM wrote, and Debian's saquery sees the same groups with their members and multicast LIDs, subscriptions, services and GUIDs each time.
 func TestRegistrationsGoBetweenManagers(t *testing.T) {
 	d := newDatagrams(t, "saquery")
-	text, err := os.ReadFile("../../internal/subnet/testdata/opensm-sa.dump")
+	text, err := os.ReadFile("../../internal/subnet/administration/testdata/opensm-sa.dump")
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := subnet.ReadRegistrations(strings.NewReader(string(text)), time.Unix(0x5e0d7a00, 0))
+	first, err := administration.ReadRegistrations(strings.NewReader(string(text)), time.Unix(0x5e0d7a00, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -199,6 +199,13 @@ func ParseLinkRecord(b []byte) (r LinkRecord, err error) {
 	return LinkRecord{ib.LID(get16(b)), b[2], b[3], ib.LID(get16(b[4:]))}, nil
 }
 
+// Components of a GUIDInfoRecord (IBA 15.2.5.18).
+const (
+	GUIDComponentLID   = 1 << 0
+	GUIDComponentBlock = 1 << 1
+	GUIDComponentFirst = 1 << 4 // the first GUID of the block, before the others
+)
+
 // GUIDInfoRecord is a block of the GUIDs of a port (IBA 15.2.5.18).
 type GUIDInfoRecord struct {
 	LID   ib.LID

@@ -18,6 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/partition"
 	manager "github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -186,7 +187,7 @@ func (s *system) take(t testing.TB, want []byte) {
 
 // Packets pass between adapters of two hosts, over both families, up to the MTU of the subnet, and to groups.
 func TestPacketsPass(t *testing.T) {
-	four := subnet.DefaultPartitions()
+	four := partition.Default()
 	four.List[0].Flags.MTU = 5 // 4096
 	b := newBed(t, 2, subnet.Config{Partitions: four})
 	x, sx := b.add(0, ipoib.Config{}, "10.0.0.1/24", "fd00::1/64")
@@ -272,7 +273,7 @@ func TestPartitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := subnet.ParsePartitions(fmt.Sprintf("Default=0x7fff, ipoib: ALL=full;\nred=0x123, ipoib: %#x=full, %#x=limited;\n", top.Nodes[0].Ports[1].GUID, top.Nodes[1].Ports[1].GUID))
+	parts, err := partition.Parse(fmt.Sprintf("Default=0x7fff, ipoib: ALL=full;\nred=0x123, ipoib: %#x=full, %#x=limited;\n", top.Nodes[0].Ports[1].GUID, top.Nodes[1].Ports[1].GUID))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/ipoib"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/internal/tun"
 )
 
@@ -126,7 +127,7 @@ func TestNetworkNamespaces(t *testing.T) {
 	if _, err := os.Stat("/dev/net/tun"); err != nil {
 		t.Skip("needs /dev/net/tun")
 	}
-	four := subnet.DefaultPartitions()
+	four := partition.Default()
 	four.List[0].Flags.MTU = 5
 	b := newBed(t, 2, subnet.Config{Partitions: four})
 	x := b.plug(0, spaces[0], ipoib.Config{}, "10.7.0.1/24", "fd07::1/64")
@@ -281,7 +282,7 @@ func BenchmarkTCP(b *testing.B) {
 		b.Skip("needs iperf3")
 	}
 	spaces := namespaces(b, 2)
-	four := subnet.DefaultPartitions()
+	four := partition.Default()
 	four.List[0].Flags.MTU = 5
 	bed := newBed(b, 2, subnet.Config{Partitions: four})
 	x, y := bed.plug(0, spaces[0], ipoib.Config{}, "10.7.0.1/24"), bed.plug(1, spaces[1], ipoib.Config{}, "10.7.0.2/24")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/administration"
 	"github.com/softvpi/softvpi/internal/wholefile"
 )
 
@@ -62,20 +63,20 @@ func (s *Service) remember() {
 		}
 	}
 	if name := s.cfg.Files.Load; name != "" && s.cfg.Subnet.Recall == nil {
-		s.cfg.Subnet.Recall = func() (subnet.Registrations, error) { return loadRegistrations(name) }
+		s.cfg.Subnet.Recall = func() (administration.Registrations, error) { return loadRegistrations(name) }
 	}
 }
 
-func loadRegistrations(name string) (subnet.Registrations, error) {
+func loadRegistrations(name string) (administration.Registrations, error) {
 	f, err := os.Open(name)
 	if os.IsNotExist(err) {
-		return subnet.Registrations{}, nil
+		return administration.Registrations{}, nil
 	}
 	if err != nil {
-		return subnet.Registrations{}, err
+		return administration.Registrations{}, err
 	}
 	defer f.Close()
-	return subnet.ReadRegistrations(f, time.Now())
+	return administration.ReadRegistrations(f, time.Now())
 }
 
 // keepLIDs writes the LIDs down where they are new. Where that cannot be, it is told once.

@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/subnet/administration"
+	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/internal/subnet/service"
 )
 
@@ -45,12 +46,12 @@ func readFile(name, usual string) (text string, there bool, err error) {
 }
 
 // loadPrefixRoutes reads the file of prefix routes.
-func loadPrefixRoutes(name string) ([]subnet.PrefixRoute, error) {
+func loadPrefixRoutes(name string) ([]administration.PrefixRoute, error) {
 	text, there, err := readFile(name, defaultRoutes)
 	if err != nil || !there {
 		return nil, err
 	}
-	routes, err := subnet.ParsePrefixRoutes(text)
+	routes, err := administration.ParsePrefixRoutes(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -58,12 +59,12 @@ func loadPrefixRoutes(name string) ([]subnet.PrefixRoute, error) {
 }
 
 // loadPolicy reads the file of service levels; nil: there is none.
-func loadPolicy(name string) (*subnet.QoSPolicy, error) {
+func loadPolicy(name string) (*administration.QoSPolicy, error) {
 	text, there, err := readFile(name, defaultPolicy)
 	if err != nil || !there {
 		return nil, err
 	}
-	p, err := subnet.ParseQoSPolicy(text)
+	p, err := administration.ParseQoSPolicy(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -71,12 +72,12 @@ func loadPolicy(name string) (*subnet.QoSPolicy, error) {
 }
 
 // loadPartitions reads the partition configuration; nil: there is none.
-func loadPartitions(name string) (*subnet.Partitions, error) {
+func loadPartitions(name string) (*partition.Config, error) {
 	b, there, err := readFile(name, defaultPartitions)
 	if err != nil || !there {
 		return nil, err
 	}
-	p, err := subnet.ParsePartitions(b)
+	p, err := partition.Parse(b)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -1,0 +1,90 @@
+package administration
+
+import (
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// rates are the codes of PathRecord.Rate by Mb/s, in the round numbers of the specification (IBA 15.2.5.16).
+var rates = map[int]uint8{
+	2500: 2, 5000: 5, 10000: 3, 20000: 6, 30000: 4, 40000: 7, 60000: 8, 80000: 9, 120000: 10,
+	14000: 11, 56000: 12, 112000: 13, 168000: 14, 25000: 15, 100000: 16, 200000: 17, 300000: 18,
+	28000: 19, 50000: 20, 400000: 21, 600000: 22, 800000: 23, 1200000: 24, 1600000: 25, 2400000: 26,
+}
+
+// mbps is the other direction, 0 for codes that are none.
+var mbps [64]int
+
+// codes are the codes of links by speed and number of lanes: answers are made of them by the hundred thousand.
+var codes [mad.SpeedXDR + 1][13]uint8
+
+func init() {
+	for m, code := range rates {
+		mbps[code] = m
+	}
+	lane := map[mad.Speed]int{mad.SpeedSDR: 2500, mad.SpeedDDR: 5000, mad.SpeedQDR: 10000, mad.SpeedFDR10: 10000, mad.SpeedFDR: 14000,
+		mad.SpeedEDR: 25000, mad.SpeedHDR: 50000, mad.SpeedNDR: 100000, mad.SpeedXDR: 200000}
+	for speed := range codes {
+		for lanes := range codes[speed] {
+			codes[speed][lanes] = 2 // what every link can
+			if code := rates[lane[mad.Speed(speed)]*lanes]; code != 0 {
+				codes[speed][lanes] = code
+			}
+		}
+	}
+}
+
+// rate is the code of a port's link.
+func rate(i *mad.PortInfo) uint8 {
+	return codes[i.ActiveSpeed()][mad.Lanes(i.LinkWidthActive)]
+}
+
+// slower is the slower of two rates.
+func slower(a, b uint8) uint8 {
+	if mbps[b] < mbps[a] {
+		return b
+	}
+	return a
+}
+
+// below is the fastest rate that is slower.
+func below(speed int) (code uint8) {
+	for m, c := range rates {
+		if m < speed && (code == 0 || m > mbps[code]) {
+			code = c
+		}
+	}
+	return code
+}
+
+// chosen applies a selector to what there is: a path can be used with less than it can carry.
+func chosen(given bool, selector uint8, want, have int) (int, bool) {
+	if !given {
+		return have, true
+	}
+	switch selector {
+	case mad.SelectGreater:
+		return have, have > want
+	case mad.SelectLess:
+		return min(have, want-1), want > 1
+	case mad.SelectExactly:
+		return want, have >= want && want > 0
+	}
+	return have, true
+}
+
+// lifeChosen applies a selector to the life time: a packet may be given longer than it needs.
+func lifeChosen(w *wish, have int) (int, bool) {
+	if !w.has(mad.PathLifeSelector | mad.PathLife) {
+		return have, true
+	}
+	want := int(w.rec.Life)
+	switch w.rec.LifeSelector {
+	case mad.SelectGreater:
+		return max(have, want+1), want < 63
+	case mad.SelectLess:
+		return have, have < want
+	case mad.SelectExactly:
+		return want, have <= want
+	}
+	return have, true
+}

@@ -1,0 +1,213 @@
+package partition
+
+import (
+	"slices"
+
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// Membership says how a port is a member of a partition.
+type Membership uint8
+
+// The memberships: limited members only talk to full ones (IBA 10.9.3).
+const (
+	Limited Membership = 1
+	Full    Membership = 2
+	Both    Membership = 3
+)
+
+// Who is a group of ports by kind.
+type Who uint8
+
+// The groups of partitions.conf.
+const (
+	WhoGUID     Who = iota // the one port with the GUID
+	WhoAll                 // ALL
+	WhoCAs                 // ALL_CAS
+	WhoSwitches            // ALL_SWITCHES
+	WhoRouters             // ALL_ROUTERS
+	WhoSelf                // SELF: the port of the subnet manager
+)
+
+// Member is one entry of a partition's list of ports.
+type Member struct {
+	Who  Who
+	GUID uint64
+	How  Membership
+}
+
+// GroupFlags are the properties of a multicast group in partitions.conf.
+type GroupFlags struct {
+	Rate, MTU, SL uint8
+	Scopes        []uint8
+	QKey          uint32
+	HasQKey       bool
+	TClass        uint8
+	FlowLabel     uint32
+}
+
+// GroupSpec is a multicast group that is made together with a partition.
+type GroupSpec struct {
+	MGID  ib.GID
+	Flags GroupFlags
+}
+
+// Partition is a partition as it was configured.
+type Partition struct {
+	Name    string
+	Key     ib.PKey // 15 bits
+	Index0  bool    // to stand first in the tables
+	IPoIB   bool    // has a broadcast group
+	Flags   GroupFlags
+	Members []Member
+	Groups  []GroupSpec
+}
+
+// Config is all partitions. It is made by Parse or Default.
+type Config struct{ List []Partition }
+
+// defaultKey is the partition that is always there.
+const defaultKey ib.PKey = 0x7fff
+
+// Default is what holds without a configuration: everyone is a full member of the default partition,
+// which has an IPoIB broadcast group.
+func Default() *Config {
+	return &Config{List: []Partition{{Name: "Default", Key: defaultKey, IPoIB: true, Flags: defaultFlags(), Members: []Member{{Who: WhoAll, How: Full}}}}}
+}
+
+func defaultFlags() GroupFlags { return GroupFlags{Rate: 3, MTU: 4} }
+
+func (m *Member) covers(guid uint64, t mad.NodeType, self bool) bool {
+	switch m.Who {
+	case WhoGUID:
+		return m.GUID == guid
+	case WhoAll:
+		return true
+	case WhoCAs:
+		return t == mad.NodeCA
+	case WhoSwitches:
+		return t == mad.NodeSwitch
+	case WhoRouters:
+		return t == mad.NodeRouter
+	case WhoSelf:
+		return self
+	}
+	return false
+}
+
+// Keys are the P_Keys of an end port, that for the index 0 first. A port that is named by several entries has the last
+// that is most particular: its GUID before SELF, that before its kind, and that before ALL.
+func (c *Config) Keys(guid uint64, t mad.NodeType, self, both bool) []ib.PKey {
+	var keys []ib.PKey
+	for i := range c.List {
+		p := &c.List[i]
+		how, rank := Membership(0), -1
+		for k := range p.Members {
+			m := &p.Members[k]
+			if r := particular(m.Who); m.covers(guid, t, self) && r >= rank {
+				how, rank = m.How, r
+			}
+		}
+		if p.Key == defaultKey && self && how != Both {
+			how = Full // the administration has to be reached by all
+		}
+		if how == Both && !both {
+			how = Full
+		}
+		var mine []ib.PKey
+		if how&Full != 0 {
+			mine = append(mine, p.Key|0x8000)
+		}
+		if how&Limited != 0 {
+			mine = append(mine, p.Key)
+		}
+		if p.Index0 {
+			keys = slices.Insert(keys, 0, mine...)
+		} else {
+			keys = append(keys, mine...)
+		}
+	}
+	return keys
+}
+
+func particular(w Who) int {
+	switch w {
+	case WhoGUID:
+		return 3
+	case WhoSelf:
+		return 2
+	case WhoAll:
+		return 0
+	}
+	return 1
+}
+
+// Fit changes as few entries of a table as it takes to hold just the keys, and makes it longer where it has to be;
+// but the key that is to be first is put there. false: it does not fit in room entries.
+func Fit(table, keys []ib.PKey, first bool, room int) ([]ib.PKey, bool) {
+	t := slices.Clone(table)
+	for i, k := range t {
+		if slices.Contains(keys, k) && !slices.Contains(t[:i], k) {
+			continue
+		}
+		t[i] = 0
+		for _, other := range keys { // the other kind of membership takes the place
+			if k&0x7fff != 0 && other&0x7fff == k&0x7fff && !slices.Contains(t, other) && !slices.Contains(table[i+1:], other) {
+				t[i] = other
+				break
+			}
+		}
+	}
+	for i, k := range keys {
+		if at := slices.Index(t, k); at >= 0 {
+			if first && i == 0 && at != 0 {
+				t[at], t[0] = t[0], k
+			}
+			continue
+		}
+		free := slices.Index(t, 0)
+		if free < 0 {
+			if len(t)+32 > (room+31)/32*32 {
+				return t, false
+			}
+			free = len(t)
+			t = append(t, make([]ib.PKey, 32)...)
+		}
+		if free >= room {
+			return t, false
+		}
+		t[free] = k
+		if first && i == 0 && free != 0 {
+			t[free], t[0] = t[0], k
+		}
+	}
+	return t, true
+}
+
+// Find is the key of a partition among a port's, 0 where it is no member; full membership wins.
+func Find(keys []ib.PKey, k ib.PKey) ib.PKey {
+	found := ib.PKey(0)
+	for _, x := range keys {
+		if x&0x7fff == k&0x7fff && k&0x7fff != 0 && (found == 0 || x&0x8000 != 0) {
+			found = x
+		}
+	}
+	return found
+}
+
+// Shared finds a key that lets two ports talk: one of the two memberships has to be full. want 0 asks for any, and the
+// result then is the first of a's that does. 0: they share none.
+func Shared(a, b []ib.PKey, want ib.PKey) ib.PKey {
+	for _, k := range a {
+		if k&0x7fff == 0 || want != 0 && k&0x7fff != want&0x7fff {
+			continue
+		}
+		for _, o := range b {
+			if o&0x7fff == k&0x7fff && (k|o)&0x8000 != 0 {
+				return k
+			}
+		}
+	}
+	return 0
+}
