@@ -88,22 +88,8 @@ func ICRCUpdate(crc uint32, p []byte) uint32 {
 	return crc32.Update(crc, crc32.IEEETable, p)
 }
 
-// icrcSlices takes 16 bytes at a time, by tables.
-func icrcSlices(crc uint32, p []byte) uint32 {
-	t, c := crcTables, ^crc
-	for len(p) >= 16 {
-		v, w := binary.LittleEndian.Uint64(p)^uint64(c), binary.LittleEndian.Uint64(p[8:])
-		c = t[15][byte(v)] ^ t[14][byte(v>>8)] ^ t[13][byte(v>>16)] ^ t[12][byte(v>>24)] ^
-			t[11][byte(v>>32)] ^ t[10][byte(v>>40)] ^ t[9][byte(v>>48)] ^ t[8][byte(v>>56)] ^
-			t[7][byte(w)] ^ t[6][byte(w>>8)] ^ t[5][byte(w>>16)] ^ t[4][byte(w>>24)] ^
-			t[3][byte(w>>32)] ^ t[2][byte(w>>40)] ^ t[1][byte(w>>48)] ^ t[0][byte(w>>56)]
-		p = p[16:]
-	}
-	for _, b := range p {
-		c = c>>8 ^ t[0][byte(c)^b]
-	}
-	return ^c
-}
+// icrcSlices is ICRCUpdate by tables.
+func icrcSlices(crc uint32, p []byte) uint32 { return ^bySlices(crcTables, ^crc, p) }
 
 // ICRCWord continues the ICRC over the four bytes at the front of b. It costs less than
 // ICRCUpdate, which is made for long pieces.
@@ -112,16 +98,7 @@ func ICRCWord(crc uint32, b []byte) uint32 {
 	return ^(crcTables[3][byte(v)] ^ crcTables[2][byte(v>>8)] ^ crcTables[1][byte(v>>16)] ^ crcTables[0][v>>24])
 }
 
-// crcTables is what each value of a byte adds when so many bytes follow it.
-var crcTables = func() *[16][256]uint32 {
-	t := &[16][256]uint32{*crc32.IEEETable}
-	for i := 1; i < len(t); i++ {
-		for v, before := range t[i-1] {
-			t[i][v] = t[0][byte(before)] ^ before>>8
-		}
-	}
-	return t
-}()
+var crcTables = byteTables(*crc32.IEEETable)
 
 // PutICRC writes the finished ICRC to the first four bytes of b, least significant byte first.
 func PutICRC(b []byte, crc uint32) { binary.LittleEndian.PutUint32(b, crc) }

@@ -1,3 +1,4 @@
+#include "fold_amd64.h"
 #include "textflag.h"
 
 // func foldVCRC(block *[16]byte, p []byte, first uint64, factors *[4]uint64)
@@ -22,52 +23,16 @@ TEXT ·foldVCRC(SB), NOSPLIT, $0-48
 	JLT  join
 
 fold:
-	MOVOA X0, X4
-	MOVOA X1, X5
-	MOVOA X2, X6
-	MOVOA X3, X7
-	PCLMULQDQ $0x00, X9, X0
-	PCLMULQDQ $0x00, X9, X1
-	PCLMULQDQ $0x00, X9, X2
-	PCLMULQDQ $0x00, X9, X3
-	PCLMULQDQ $0x11, X9, X4
-	PCLMULQDQ $0x11, X9, X5
-	PCLMULQDQ $0x11, X9, X6
-	PCLMULQDQ $0x11, X9, X7
-	PXOR X4, X0
-	PXOR X5, X1
-	PXOR X6, X2
-	PXOR X7, X3
-	MOVOU (SI), X4
-	MOVOU 16(SI), X5
-	MOVOU 32(SI), X6
-	MOVOU 48(SI), X7
-	PXOR X4, X0
-	PXOR X5, X1
-	PXOR X6, X2
-	PXOR X7, X3
+	FOLD
+	LOAD
+	ADD
 	ADDQ $64, SI
 	SUBQ $64, CX
 	CMPQ CX, $64
 	JGE  fold
 
 join:
-	// The first three of the four go to the fourth, each by one block.
-	MOVOA X0, X4
-	PCLMULQDQ $0x00, X10, X0
-	PCLMULQDQ $0x11, X10, X4
-	PXOR X4, X1
-	PXOR X0, X1
-	MOVOA X1, X4
-	PCLMULQDQ $0x00, X10, X1
-	PCLMULQDQ $0x11, X10, X4
-	PXOR X4, X2
-	PXOR X1, X2
-	MOVOA X2, X4
-	PCLMULQDQ $0x00, X10, X2
-	PCLMULQDQ $0x11, X10, X4
-	PXOR X4, X3
-	PXOR X2, X3
+	JOIN
 
 rest:
 	CMPQ CX, $16
