@@ -72,7 +72,8 @@ type work struct {
 	local          [ring.MaxSGE][]byte // memory of the request
 	locals         int
 	place          [ring.MaxSGE][]byte // of the receive
-	segment        []byte              // that was used last
+	course         course
+	segment        []byte // that was used last
 	segmentID      uint32
 	wake           [2]*uint32
 	wakes          int

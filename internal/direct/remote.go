@@ -27,7 +27,7 @@ func (i *Initiator) place1(dst []byte) {
 	for s := range i.locals {
 		src := i.local[s]
 		if s == i.locals-1 {
-			memory.Place(dst, src)
+			i.course.put(dst, src)
 			return
 		}
 		copy(dst, src)
@@ -51,7 +51,7 @@ func (i *Initiator) read(wr *ring.SendWR) Reason {
 	for s := range i.locals {
 		dst := i.local[s]
 		if s == i.locals-1 {
-			memory.Place(dst, src[:len(dst)])
+			i.course.put(dst, src[:len(dst)])
 			break
 		}
 		copy(dst, src)

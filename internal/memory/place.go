@@ -4,12 +4,18 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/softvpi/softvpi/internal/prefetch"
 	"github.com/softvpi/softvpi/internal/release"
 )
 
 // Place copies src to dst, of equal length, so that the final bytes are stored
 // after all others: a program may poll on the last byte of an RDMA write.
-func Place(dst, src []byte) {
+func Place(dst, src []byte) { place(dst, src, 0) }
+
+// PlaceBefore is Place of a message that is likely to be followed by another one to the address next.
+func PlaceBefore(dst, src []byte, next uintptr) { place(dst, src, next) }
+
+func place(dst, src []byte, next uintptr) {
 	n := len(src)
 	if n == 0 {
 		return
@@ -17,18 +23,26 @@ func Place(dst, src []byte) {
 	end := uintptr(unsafe.Pointer(&dst[n-1])) + 1
 	switch {
 	case n >= 8 && end%8 == 0:
-		copy(dst[:n-8], src[:n-8])
+		bulk(dst[:n-8], src[:n-8], next)
 		v := *(*[8]byte)(src[n-8:])
 		release.Store64((*uint64)(unsafe.Pointer(&dst[n-8])), *(*uint64)(unsafe.Pointer(&v)))
 	case n >= 4 && end%4 == 0:
-		copy(dst[:n-4], src[:n-4])
+		bulk(dst[:n-4], src[:n-4], next)
 		v := *(*[4]byte)(src[n-4:])
 		release.Store32((*uint32)(unsafe.Pointer(&dst[n-4])), *(*uint32)(unsafe.Pointer(&v)))
 	default:
-		copy(dst[:n-1], src[:n-1])
+		bulk(dst[:n-1], src[:n-1], next)
 		fence()
 		dst[n-1] = src[n-1]
 	}
+}
+
+func bulk(dst, src []byte, next uintptr) {
+	if next == 0 {
+		copy(dst, src)
+		return
+	}
+	prefetch.CopyBefore(dst, src, next)
 }
 
 // fence keeps stores before it from becoming visible after stores behind it: an

@@ -1,13 +1,15 @@
 #include "textflag.h"
 
-// func rounds(dst, src *byte, n int)
-TEXT ·rounds(SB), NOSPLIT, $0-24
+// func rounds(dst, src *byte, n int, far uintptr)
+TEXT ·rounds(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ n+16(FP), CX
+	MOVQ far+24(FP), R8
+	ADDQ DI, R8
 
 round:
-	BYTE $0x0f; BYTE $0x0d; BYTE $0x8f; LONG $2048 // PREFETCHW 2048(DI); processors without it do nothing
+	BYTE $0x41; BYTE $0x0f; BYTE $0x0d; BYTE $0x08 // PREFETCHW (R8); processors without it do nothing
 	MOVOU (SI), X0
 	MOVOU 16(SI), X1
 	MOVOU 32(SI), X2
@@ -18,6 +20,7 @@ round:
 	MOVOU X3, 48(DI)
 	ADDQ  $64, SI
 	ADDQ  $64, DI
+	ADDQ  $64, R8
 	SUBQ  $64, CX
 	JNE   round
 	RET

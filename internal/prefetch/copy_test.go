@@ -3,6 +3,7 @@ package prefetch
 import (
 	"bytes"
 	"testing"
+	"unsafe"
 )
 
 // A copy is what copy makes, at any alignment and of any length, and nothing beside it changes.
@@ -19,6 +20,29 @@ func TestCopy(t *testing.T) {
 			copy(want[at:], from)
 			if !bytes.Equal(dst, want) {
 				t.Fatalf("the copy of %d bytes to offset %d differs", n, at)
+			}
+		}
+	}
+}
+
+// So it is before another copy, wherever that may go to.
+func TestCopyBefore(t *testing.T) {
+	src := make([]byte, 5000)
+	for i := range src {
+		src[i] = byte(i*7 + i>>8)
+	}
+	dst := make([]byte, len(src)+200)
+	behind := uintptr(unsafe.Pointer(&dst[0]))
+	for _, n := range []int{0, 1, 63, 64, 65, 256, 2047, 2048, 2049, 2112, 4095, 4096, 5000} {
+		for _, at := range []int{0, 1, 63} {
+			for _, next := range []uintptr{0, 1, behind, behind + 4096, 1 << 63, ^uintptr(0)} {
+				fill := bytes.Repeat([]byte{0xa5}, len(dst))
+				copy(dst, fill)
+				CopyBefore(dst[at:], src[:n], next)
+				copy(fill[at:], src[:n])
+				if !bytes.Equal(dst, fill) {
+					t.Fatalf("the copy of %d bytes to offset %d before one to %#x differs", n, at, next)
+				}
 			}
 		}
 	}
