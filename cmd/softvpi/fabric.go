@@ -222,7 +222,7 @@ func (c fabricDoCmd) Run(s *session) error {
 	case errors.As(err, &refused):
 		return tool.Usagef("%s", refused)
 	case errors.Is(err, ibsim.ErrNoServer):
-		return fmt.Errorf("%s: %w", c.Name, err)
+		return fmt.Errorf("%s: %w; start one with: softvpi fabric run --name %s NETLIST", c.Name, err, c.Name)
 	case err != nil:
 		return err
 	}

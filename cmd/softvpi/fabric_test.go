@@ -74,7 +74,7 @@ func TestFabricRefuses(t *testing.T) {
 		{[]string{"run", good, "--cables", "127.0.0.1:7069", "--cable-key", empty}, tool.Usage, "has a key of 0 bytes; allowed: 8 to 1024"},
 		{[]string{"run", good, "--name", "a b"}, tool.Usage, `--name is "a b"; allowed: 1 to 64 characters`},
 		{[]string{"run", "-", "--console"}, tool.Usage, "--console with the netlist on the standard input; allowed:"},
-		{[]string{"do", "--name", "nobody-has-this", "help"}, tool.Failure, "nobody-has-this: no fabric is served under this name"},
+		{[]string{"do", "--name", "nobody-has-this", "help"}, tool.Failure, "nobody-has-this: no fabric is served under this name; start one with: softvpi fabric run --name nobody-has-this NETLIST"},
 		{[]string{"do"}, tool.Usage, "expected \"<command> ...\""},
 		{[]string{"generate", "star", "--hosts", "0"}, tool.Usage, "hosts is 0; allowed: 1 to 254"},
 		{[]string{"generate", "star", "--width", "3x"}, tool.Usage, `--width is "3x"; allowed: 1x`},

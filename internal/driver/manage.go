@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"runtime"
+	"strconv"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/counters"
@@ -29,7 +30,8 @@ func (m *Manage) complete(state string) error {
 	if m == nil {
 		return nil
 	}
-	if _, _, err := net.SplitHostPort(m.Listen); err != nil {
+	_, port, err := net.SplitHostPort(m.Listen)
+	if _, e := strconv.ParseUint(port, 10, 16); err != nil || e != nil {
 		return fieldError("manage.listen", fmt.Sprintf("%q", m.Listen), "an address and a port, such as 127.0.0.1:7471")
 	}
 	if (m.Certificate == "") != (m.Key == "") {
@@ -90,11 +92,11 @@ func (d *Driver) manage() error {
 func (d *Driver) manageTCP(m Manage) error {
 	cert, err := api.LoadCertificate(m.Certificate, m.Key, m.Listen)
 	if err != nil {
-		return fmt.Errorf("management port: %w", err)
+		return &ConfigError{fmt.Sprintf("manage.certificate %s, manage.key %s", m.Certificate, m.Key), err}
 	}
 	token, err := api.LoadToken(m.TokenFile)
 	if err != nil {
-		return fmt.Errorf("management port: %w", err)
+		return &ConfigError{"manage.token_file", err}
 	}
 	l, err := net.Listen("tcp", m.Listen)
 	if err != nil {

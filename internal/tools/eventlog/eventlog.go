@@ -51,7 +51,7 @@ func Main(ctx context.Context, env tool.Env, dial func(socket string) Driver) in
 	}
 	do := map[string]func(context.Context) error{"list": c.list, "follow": c.follow}[verb]
 	if do == nil {
-		return f.Refuse(tool.Usagef("events %s; allowed: list, follow", verb))
+		return f.Refuse(tool.NoVerb("events", verb, "list, follow"))
 	}
 	if err := f.NoArguments(); err != nil {
 		return f.Refuse(err)

@@ -132,7 +132,7 @@ func TestBadUsage(t *testing.T) {
 		says string
 		args []string
 	}{
-		{"list, follow", nil},
+		{"events: a command is missing; allowed: list, follow", nil},
 		{"list, follow", []string{"nonsense"}},
 		{"Information, Warning, Error", []string{"list", "-severity", "loud"}},
 		{"decimal or with 0x", []string{"list", "-id", "x"}},

@@ -57,6 +57,14 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{Text: fmt.Sprintf(format, args...)}
 }
 
+// NoVerb is the UsageError of a tool whose first word, which may be missing, is none of those that it has.
+func NoVerb(tool, verb, allowed string) error {
+	if verb == "" {
+		return Usagef("%s: a command is missing; allowed: %s", tool, allowed)
+	}
+	return Usagef("%s %s; allowed: %s", tool, verb, allowed)
+}
+
 // Flags is a set of options of a tool.
 type Flags struct {
 	*flag.FlagSet

@@ -62,7 +62,7 @@ func Main(ctx context.Context, env tool.Env, dial func(socket string) Driver) in
 		return status
 	}
 	if do == nil {
-		return f.Refuse(tool.Usagef("counters %s; allowed: list, get, watch, reset", verb))
+		return f.Refuse(tool.NoVerb("counters", verb, "list, get, watch, reset"))
 	}
 	c.driver = dial(*socket)
 	err := do(ctx)
