@@ -104,3 +104,15 @@ func TestDriversOnAFabric(t *testing.T) {
 	two.reaches(t, "Active")
 	ping()
 }
+
+// A driver whose fabric is not there says so in its log, once.
+func TestMissingFabricIsLogged(t *testing.T) {
+	p := newPlace(t)
+	d := p.spawn(t, "up", "-v", "--adapter", "ib0=cable", "--fabric", filepath.Join(p.dir, "nobody"))
+	d.until(t, "waiting      ib0 comes up when the fabric")
+	waitFor(t, d, "the fabric cannot be reached")
+	time.Sleep(time.Second) // several looks
+	if n := strings.Count(d.errors(), "the fabric cannot be reached"); n != 1 {
+		t.Errorf("it is said %d times: %s", n, d.errors())
+	}
+}

@@ -247,6 +247,7 @@ func (d *Driver) plugInElsewhere(a *Adapter) (cabled, error) {
 	cfg := cable.Config{
 		Hello:  cable.Hello{Node: a.Node, Port: a.Port, VCRC: true, Program: fmt.Sprintf("softvpi, process %d, %q", os.Getpid(), a.Name)},
 		Notify: d.host.Wake,
+		Tell:   func(err error) { d.tellCable(a.Name, f.Connect, err) },
 	}
 	switch {
 	case strings.HasPrefix(f.Connect, cable.Scheme):
@@ -261,6 +262,19 @@ func (d *Driver) plugInElsewhere(a *Adapter) (cabled, error) {
 		cfg.Socket = paths.Cables(f.Connect)
 	}
 	return cable.Open(cfg)
+}
+
+// tellCable writes down how an adapter fares with the fabric of another process.
+func (d *Driver) tellCable(adapter, fabric string, err error) {
+	var refused *cable.RefusedError
+	switch {
+	case err == nil:
+		d.log.Info("plugged into the fabric", "adapter", adapter, "fabric", fabric)
+	case errors.As(err, &refused):
+		d.log.Warn("the fabric does not let the adapter in; it is asked again and again", "adapter", adapter, "fabric", fabric, "cause", refused.Why)
+	default:
+		d.log.Info("the fabric cannot be reached; it is looked for again and again", "adapter", adapter, "fabric", fabric, "cause", err)
+	}
 }
 
 // netlist is the file of the fabric's nodes, empty where there is none.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -178,6 +179,49 @@ func TestFabricComesAndGoes(t *testing.T) {
 		stop()
 		until(t, news, func() bool { return a.Port().State == mad.PortDown })
 	}
+}
+
+// A fabric that is missing is told of once, however often it is looked for, one that refuses once for its reason, and one that lets the adapter
+// in each time.
+func TestCableTells(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cables")
+	told := make(chan error, 100)
+	next := func(what string, is func(error) bool) {
+		t.Helper()
+		select {
+		case err := <-told:
+			if !is(err) {
+				t.Fatalf("told %v, want %s", err, what)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s: nothing is told", what)
+		}
+	}
+	missing := func(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+	plugged := func(err error) bool { return err == nil }
+	refused := func(err error) bool { var r *cable.RefusedError; return errors.As(err, &r) }
+	farAt(t, cable.Config{Hello: cable.Hello{Node: "node00000", Program: "test"}, Socket: path, Tell: func(err error) { told <- err }})
+	next("that it is missing", missing)
+	first := newGround(t, 2, Options{})
+	_, stop := first.outside(path)
+	next("that it is plugged in", plugged)
+	stop()
+	next("that it is missing", missing)
+	second := newGround(t, 2, Options{})
+	taken, err := second.Find("node00000", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := second.Plug(taken, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.outside(path)
+	next("that it is refused", refused)
+	if err := near.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next("that it is plugged in", plugged) // and nothing in between
 }
 
 // What the fabric does not let in is refused with the reason, at once.

@@ -24,6 +24,9 @@ type Config struct {
 	Key []byte
 	// Notify, if any, is called when the port has changed, by a goroutine of the link. It must not call the link.
 	Notify func()
+	// Tell, if any, is called with nil when the adapter has been plugged in, and with the reason when it cannot be: that the fabric is not to be
+	// found once until it is, that it refuses once for each reason. It must not call the link.
+	Tell func(error)
 	// Portable has the UDP socket as every system has it, also where the system could do better.
 	Portable bool
 }
@@ -55,6 +58,7 @@ type Link struct {
 	mu      sync.Mutex
 	closed  bool
 	out     bool          // it is not to be plugged in
+	told    string        // by what reason it cannot be plugged in, empty where it is or nothing has been told
 	poke    chan struct{} // out has changed
 	session session       // nil: the fabric does not run
 	stats   link.Stats
@@ -85,6 +89,9 @@ func Open(cfg Config) (*Link, error) {
 	if cfg.Notify == nil {
 		cfg.Notify = func() {}
 	}
+	if cfg.Tell == nil {
+		cfg.Tell = func(error) {}
+	}
 	l := &Link{cfg: cfg, done: make(chan struct{}), poke: make(chan struct{}, 1)}
 	l.port.Store(&link.Port{State: mad.PortDown, Physical: mad.PhysicalPolling, MTU: ib.MTU4096, MaxMTU: ib.MTU4096})
 	l.changes.Store(1)
@@ -100,6 +107,8 @@ func Open(cfg Config) (*Link, error) {
 	}
 	if err == nil {
 		l.plugIn(s, first)
+	} else {
+		l.unable(err)
 	}
 	l.ended.Go(func() { l.run(s) })
 	return l, nil
@@ -125,6 +134,7 @@ func (l *Link) run(s session) {
 			}
 			var err error
 			if s, first, err = dial(&l.cfg); err != nil {
+				l.unable(err)
 				s = nil
 			}
 		}
@@ -147,8 +157,25 @@ func (l *Link) plugIn(s session, port link.Port) bool {
 		s.tell(nil)
 	}
 	l.gather.add(s.descriptor())
+	l.told = ""
+	l.cfg.Tell(nil)
 	l.changed(port)
 	return true
+}
+
+// unable tells why the adapter cannot be plugged in, where that is news.
+func (l *Link) unable(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	reason := "not there"
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		reason = refused.Why
+	}
+	if l.told != reason {
+		l.told = reason
+		l.cfg.Tell(err)
+	}
 }
 
 func (l *Link) isOut() bool {
