@@ -26,11 +26,19 @@ type Mode struct {
 	name  string     // of the tool, for the driver's status
 	local netip.Addr // of a client's own adapter; zero: whichever reaches the server
 	flag  string     // the option that local is from
+	say   func(format string, args ...any)
+}
+
+// alone tells the user that there is a driver, and that the adapter is not the driver's nevertheless: what he set there does not hold for it.
+func (m *Mode) alone(why string, a netip.Addr) {
+	if m.say != nil {
+		m.say("the driver has no adapter %s %v: this one is embedded in the tool (--mode embedded does so without a word, attached fails)", why, a)
+	}
 }
 
 // Flag adds the option --mode to the options of a tool.
 func (m *Mode) Flag(f *tool.Flags) {
-	m.name = f.Name()
+	m.name, m.say = f.Name(), f.Say
 	f.Func("mode", "`mode`: attached to the driver, embedded in this process, or auto (default)", func(s string) error {
 		switch s {
 		case "auto":
@@ -94,7 +102,7 @@ func Serve(ctx context.Context, m Mode, local netip.Addr) (*Session, error) {
 		if !errors.Is(err, nd.ErrInvalidAddress) || m.mode == verbs.Attached {
 			return s, err
 		}
-		// The driver has other addresses: this one is ours to embed.
+		m.alone("at", local) // the driver has other addresses: this one is ours to embed
 	}
 	return embed(ctx, local)
 }
@@ -126,6 +134,7 @@ func Dial(ctx context.Context, m Mode, server netip.AddrPort) (*Session, error) 
 			}
 			return nil, err
 		}
+		m.alone("that reaches", remote)
 	}
 	return embedTowards(ctx, server, m.flag)
 }

@@ -2,9 +2,11 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -61,6 +63,49 @@ func TestSecondAddressIsSaidForEverySystem(t *testing.T) {
 			if got := second(system, netip.MustParseAddr(a)); !strings.Contains(got, want) {
 				t.Errorf("%s, %s: %q, want %q", system, a, got, want)
 			}
+		}
+	}
+}
+
+// Where the mode is left open and a driver runs that cannot serve, the tool says that it embeds; it says nothing where that was asked for, or there is
+// no driver.
+func TestEmbeddingBesideADriverIsSaid(t *testing.T) {
+	ctx := bed.Context(t)
+	addrs := bed.Addrs()
+	driver, own := addrs[0], addrs[0].Next()
+	socket := bed.DriverAt(t, driver)
+	for _, c := range []struct {
+		name, socket string
+		mode         verbs.Mode
+		dial         netip.Addr // zero: serve
+		at           netip.Addr
+		says         string
+	}{
+		{"serve at the driver's", socket, 0, netip.Addr{}, driver, ""},
+		{"serve elsewhere", socket, 0, netip.Addr{}, own, "the driver has no adapter at " + own.String()},
+		{"serve elsewhere, as asked for", socket, verbs.Embedded, netip.Addr{}, own, ""},
+		{"serve without a driver", filepath.Join(t.TempDir(), "none"), 0, netip.Addr{}, own, ""},
+		{"dial what the driver reaches", socket, 0, driver, netip.Addr{}, ""},
+		{"dial from elsewhere", socket, 0, driver, own, "the driver has no adapter at " + own.String()},
+	} {
+		t.Setenv("SOFTVPI_SOCKET", c.socket)
+		said := ""
+		m := Mode{mode: c.mode, local: c.at, say: func(format string, args ...any) { said += fmt.Sprintf(format, args...) + "\n" }}
+		var s *Session
+		var err error
+		if c.dial.IsValid() {
+			s, err = Dial(ctx, m, netip.AddrPortFrom(c.dial, 7))
+		} else {
+			s, err = Serve(ctx, m, c.at)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if !strings.HasPrefix(said, c.says) || c.says == "" && said != "" || strings.Count(said, "\n") > 1 {
+			t.Errorf("%s: said %q, want %q once", c.name, said, c.says)
 		}
 	}
 }

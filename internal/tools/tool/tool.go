@@ -135,6 +135,9 @@ func (f *Flags) Arg(i int) string {
 	return f.positional[i]
 }
 
+// Say prints one line to the user, under the tool's name, beside its output.
+func (f *Flags) Say(format string, args ...any) { f.env.Errorf(format, args...) }
+
 // Refuse reports a wrong argument in one line and returns Usage.
 func (f *Flags) Refuse(err error) int {
 	f.env.Errorf("%s", strings.ReplaceAll(err.Error(), "\n", " "))
