@@ -2,11 +2,11 @@ package packet
 
 import (
 	"encoding/binary"
-	"os"
-	"runtime"
-	"sync/atomic"
-	"unsafe"
+	"errors"
+	"io"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
 
@@ -14,56 +14,65 @@ import (
 // ring. Without it the filter of the socket does, to which the system's IP and UDP input bring it: a fifth of
 // what a frame from one interface to the other takes.
 type gate struct {
-	link  int // descriptor: the program goes with it
-	id    uint32
-	state *gateState
-	page  []byte // that state is in
+	id     ebpf.ProgramID
+	state  *ebpf.Memory // shared with the program
+	opened []io.Closer  // the program goes with its link
 }
 
-// gateState is what the program and the Port share.
-type gateState struct {
-	open    uint64 // not 0: the program drops
-	dropped uint64
-}
+// What a gate shares with its program: two numbers of 64 bits.
+const (
+	gateOpen    = 0 // where: not 0 is for the program to drop
+	gateDropped = 8 // where: how many frames it dropped
+	gateState   = 16
+)
 
 // gateName marks the programs, so that a Port does not take another one's for a filter of the user's.
 const gateName = "softvpi_gate"
 
 // openGate attaches a program for what a rule's ring has whole. It does nothing yet.
-func openGate(r Rule) (g *gate, err error) {
-	values, err := gateMap()
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(values)
-	g = &gate{link: -1}
-	if g.page, err = unix.Mmap(values, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		return nil, os.NewSyscallError("mmap", err)
-	}
-	g.state = (*gateState)(unsafe.Pointer(&g.page[0]))
-	if err := g.attach(r, values); err != nil {
+func openGate(r Rule) (*gate, error) {
+	g := new(gate)
+	if err := g.open(r); err != nil {
 		g.close()
 		return nil, err
 	}
 	return g, nil
 }
 
-func (g *gate) attach(r Rule, values int) error {
-	fd, err := loadGate(gateProgram(r, values))
+func (g *gate) open(r Rule) error {
+	program, err := g.load(r)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	if g.id, _, err = programInfo(fd); err != nil {
+	info, err := program.Info()
+	if err != nil {
 		return err
 	}
-	// The link_create of union bpf_attr (linux/bpf.h): program, interface, kind of attachment.
-	var a [64]byte
-	binary.NativeEndian.PutUint32(a[0:], uint32(fd))
-	binary.NativeEndian.PutUint32(a[4:], uint32(r.Interface))
-	binary.NativeEndian.PutUint32(a[8:], unix.BPF_TCX_INGRESS)
-	g.link, err = bpf(unix.BPF_LINK_CREATE, a[:])
-	return err
+	g.id, _ = info.ID()
+	l, err := link.AttachTCX(link.TCXOptions{Interface: r.Interface, Program: program, Attach: ebpf.AttachTCXIngress})
+	if err != nil {
+		return err
+	}
+	g.opened = append(g.opened, l)
+	return nil
+}
+
+// load makes the program and what it shares.
+func (g *gate) load(r Rule) (*ebpf.Program, error) {
+	values, err := ebpf.NewMap(&ebpf.MapSpec{Name: gateName, Type: ebpf.Array, KeySize: 4, ValueSize: gateState, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE})
+	if err != nil {
+		return nil, err
+	}
+	g.opened = append(g.opened, values)
+	if g.state, err = values.Memory(); err != nil {
+		return nil, err
+	}
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: gateName, Type: ebpf.SchedCLS, Instructions: gateProgram(r, values), License: "GPL"})
+	if err != nil {
+		return nil, err
+	}
+	g.opened = append(g.opened, p)
+	return p, nil
 }
 
 // set says whether the program drops. A nil gate drops nothing.
@@ -71,11 +80,11 @@ func (g *gate) set(open bool) {
 	if g == nil {
 		return
 	}
-	v := uint64(0)
+	var b [8]byte
 	if open {
-		v = 1
+		binary.NativeEndian.PutUint64(b[:], 1)
 	}
-	atomic.StoreUint64(&g.state.open, v)
+	_, _ = g.state.WriteAt(b[:], gateOpen) // it is in memory
 }
 
 // dropped is how many frames the program dropped.
@@ -83,11 +92,13 @@ func (g *gate) dropped() uint64 {
 	if g == nil {
 		return 0
 	}
-	return atomic.LoadUint64(&g.state.dropped)
+	var b [8]byte
+	_, _ = g.state.ReadAt(b[:], gateDropped) // it is in memory
+	return binary.NativeEndian.Uint64(b[:])
 }
 
 // own is the program's number in the system; 0 is none's.
-func (g *gate) own() uint32 {
+func (g *gate) own() ebpf.ProgramID {
 	if g == nil {
 		return 0
 	}
@@ -98,67 +109,32 @@ func (g *gate) close() {
 	if g == nil {
 		return
 	}
-	if g.link >= 0 {
-		unix.Close(g.link)
+	for _, c := range g.opened {
+		_ = c.Close() // nothing is to be done about it
 	}
-	_ = unix.Munmap(g.page) // nothing is to be done about it
-	g.state, g.page, g.link = nil, nil, -1
-}
-
-// gateMap makes the memory that a program shares with this process: an array of one gateState.
-func gateMap() (int, error) {
-	var a [64]byte // the map_create of union bpf_attr: type, lengths of a key and of a value, entries, flags
-	binary.NativeEndian.PutUint32(a[0:], unix.BPF_MAP_TYPE_ARRAY)
-	binary.NativeEndian.PutUint32(a[4:], 4)
-	binary.NativeEndian.PutUint32(a[8:], uint32(unsafe.Sizeof(gateState{})))
-	binary.NativeEndian.PutUint32(a[12:], 1)
-	binary.NativeEndian.PutUint32(a[16:], unix.BPF_F_MMAPABLE)
-	return bpf(unix.BPF_MAP_CREATE, a[:])
-}
-
-func loadGate(code []bpfInstruction) (int, error) {
-	license := []byte("GPL\x00")
-	var a [64]byte // the prog_load: type, instructions and where they are, license, ..., from byte 48 the name
-	binary.NativeEndian.PutUint32(a[0:], unix.BPF_PROG_TYPE_SCHED_CLS)
-	binary.NativeEndian.PutUint32(a[4:], uint32(len(code)))
-	binary.NativeEndian.PutUint64(a[8:], uint64(uintptr(unsafe.Pointer(&code[0]))))
-	binary.NativeEndian.PutUint64(a[16:], uint64(uintptr(unsafe.Pointer(&license[0]))))
-	copy(a[48:], gateName)
-	fd, err := bpf(unix.BPF_PROG_LOAD, a[:])
-	runtime.KeepAlive(code)
-	runtime.KeepAlive(license)
-	return fd, err
-}
-
-// programInfo asks for the number and the name of a program.
-func programInfo(fd int) (id uint32, name string, err error) {
-	var info [80]byte // struct bpf_prog_info: from byte 4 the number, from byte 64 the name
-	var a [16]byte
-	binary.NativeEndian.PutUint32(a[0:], uint32(fd))
-	binary.NativeEndian.PutUint32(a[4:], uint32(len(info)))
-	binary.NativeEndian.PutUint64(a[8:], uint64(uintptr(unsafe.Pointer(&info[0]))))
-	_, err = bpf(unix.BPF_OBJ_GET_INFO_BY_FD, a[:])
-	runtime.KeepAlive(&info)
-	return binary.NativeEndian.Uint32(info[4:]), unix.ByteSliceToString(info[64:]), err
+	g.opened = nil
 }
 
 // isGate reports whether a program of the system is a Port's gate, which takes CAP_SYS_ADMIN.
-func isGate(id uint32) bool {
-	var a [16]byte
-	binary.NativeEndian.PutUint32(a[0:], id)
-	fd, err := bpf(unix.BPF_PROG_GET_FD_BY_ID, a[:])
+func isGate(id ebpf.ProgramID) bool {
+	p, err := ebpf.NewProgramFromID(id)
 	if err != nil {
 		return false
 	}
-	defer unix.Close(fd)
-	_, name, err := programInfo(fd)
-	return err == nil && name == gateName
+	defer p.Close()
+	info, err := p.Info()
+	return err == nil && info.Name == gateName
 }
 
-func bpf(command uintptr, attributes []byte) (int, error) {
-	r, _, errno := unix.Syscall(unix.SYS_BPF, command, uintptr(unsafe.Pointer(&attributes[0])), uintptr(len(attributes)))
-	if errno != 0 {
-		return -1, os.NewSyscallError("bpf", errno)
+// entrancePrograms are the programs at an interface's entrance, in the network namespace of this thread; none where
+// the system knows no such thing (it came with Linux 6.6).
+func entrancePrograms(index int) ([]link.AttachedProgram, error) {
+	q, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXIngress})
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, ebpf.ErrNotSupported) {
+		return nil, nil
 	}
-	return int(r), nil
+	if err != nil {
+		return nil, err
+	}
+	return q.Programs, nil
 }

@@ -1,55 +1,40 @@
 package packet
 
 import (
-	"encoding/binary"
 	"os"
-	"runtime"
 	"testing"
-	"unsafe"
 
+	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// verdict runs a program over a frame.
-func verdict(t *testing.T, program int, b []byte) int32 {
+// verdict runs a gate's program over a frame.
+func verdict(t *testing.T, program *ebpf.Program, b []byte) int32 {
 	t.Helper()
-	// The test of union bpf_attr: program, what it answers, length of the frame, ..., from byte 16 where it is.
-	var a [80]byte
-	binary.NativeEndian.PutUint32(a[0:], uint32(program))
-	binary.NativeEndian.PutUint32(a[8:], uint32(len(b)))
-	binary.NativeEndian.PutUint64(a[16:], uint64(uintptr(unsafe.Pointer(&b[0]))))
-	if _, err := bpf(unix.BPF_PROG_TEST_RUN, a[:]); err != nil {
+	v, err := program.Run(&ebpf.RunOptions{Data: b})
+	if err != nil {
 		t.Fatal(err)
 	}
-	runtime.KeepAlive(b)
-	return int32(binary.NativeEndian.Uint32(a[4:]))
+	return int32(v)
 }
 
 // gateOf loads the program of a rule, which drops.
-func gateOf(t *testing.T, r Rule) (program int, state *gateState) {
+func gateOf(t *testing.T, r Rule) (*gate, *ebpf.Program) {
 	t.Helper()
-	values, err := gateMap()
-	if err != nil {
+	g := new(gate)
+	t.Cleanup(g.close)
+	program, err := g.load(r)
+	if program == nil && len(g.opened) == 0 {
 		t.Skipf("this system makes no maps: %v", err)
 	}
-	t.Cleanup(func() { unix.Close(values) })
-	page, err := unix.Mmap(values, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = unix.Munmap(page) })
-	program, err = loadGate(gateProgram(r, values))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { unix.Close(program) })
-	state = (*gateState)(unsafe.Pointer(&page[0]))
-	state.open = 1
-	return program, state
+	g.set(true)
+	return g, program
 }
 
 // The program drops what the ring has whole, counts it, and lets everything else go on to other programs: also what is cut off,
@@ -69,21 +54,21 @@ func TestGateDropsWhatTheRingHas(t *testing.T) {
 		case 1:
 			copy(b, "\xff\xff\xff\xff\xff\xff")
 		}
-		program, state := gateOf(t, r)
+		g, program := gateOf(t, r)
 		want, drops := int32(tcxNext), uint64(0)
 		if c.ring == whole {
 			want, drops = tcxDrop, 1
 		}
 		b = b[:min(len(b), 1024)] // the system tries it with a page at the most
-		if got := verdict(t, program, b); got != want || state.dropped != drops {
-			t.Errorf("%s: the program says %d and counts %d, want %d and %d", c.name, got, state.dropped, want, drops)
+		if got := verdict(t, program, b); got != want || g.dropped() != drops {
+			t.Errorf("%s: the program says %d and counts %d, want %d and %d", c.name, got, g.dropped(), want, drops)
 		}
 		for n := r.headers() - eth.UDPLen; n < r.headers(); n++ { // the system runs none over less
 			if got := verdict(t, program, b[:n:n]); got != tcxNext {
 				t.Errorf("%s: the program says %d to its first %d bytes", c.name, got, n)
 			}
 		}
-		if state.open = 0; verdict(t, program, b) != tcxNext {
+		if g.set(false); verdict(t, program, b) != tcxNext {
 			t.Errorf("%s: the program drops while it is shut", c.name)
 		}
 	}

@@ -2,9 +2,10 @@ package packet
 
 import (
 	"encoding/binary"
-	"runtime"
-	"unsafe"
+	"slices"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,7 +21,7 @@ const tcMsgLen = 20
 
 // filtersIngress reports whether tc looks at what comes in by an interface, or whether that cannot be told. socket is
 // one of the network namespace that the interface is in, and own the number of the caller's gate, 0 where it has none.
-func (s *system) filtersIngress(index, socket int, own uint32) bool {
+func (s *system) filtersIngress(index, socket int, own ebpf.ProgramID) bool {
 	return s.ingressQdisc(index) || tcxPrograms(index, socket, own)
 }
 
@@ -72,39 +73,15 @@ func parseQdisc(b []byte) (q qdisc, ok bool) {
 	return qdisc{number(b[4:]), binary.NativeEndian.Uint32(b[12:])}, true
 }
 
-// mostPrograms is how many programs an interface's entrance may have (linux/bpf_mprog.h, BPF_MPROG_MAX).
-const mostPrograms = 64
-
-// tcxPrograms reports whether programs other than gates are attached to an interface's entrance (tcx, Linux 6.6), or whether that
+// tcxPrograms reports whether programs other than gates are attached to an interface's entrance, or whether that
 // cannot be told: the system answers for the namespace of the thread that asks, and wants CAP_NET_ADMIN. own is the gate
 // of which the caller knows; of others it takes CAP_SYS_ADMIN to tell.
-func tcxPrograms(index, socket int, own uint32) bool {
+func tcxPrograms(index, socket int, own ebpf.ProgramID) bool {
 	if !sameNamespace(socket) {
 		return true
 	}
-	// The query of union bpf_attr (linux/bpf.h): interface, kind of attachment, ..., from byte 16 where their
-	// numbers are to go, and from byte 24 how many there is room for, and then how many there are.
-	var a [64]byte
-	var ids [mostPrograms]uint32
-	binary.NativeEndian.PutUint32(a[0:], uint32(index))
-	binary.NativeEndian.PutUint32(a[4:], unix.BPF_TCX_INGRESS)
-	binary.NativeEndian.PutUint64(a[16:], uint64(uintptr(unsafe.Pointer(&ids[0]))))
-	binary.NativeEndian.PutUint32(a[24:], mostPrograms)
-	_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_QUERY, uintptr(unsafe.Pointer(&a[0])), uintptr(len(a)))
-	runtime.KeepAlive(&ids)
-	if errno == unix.EINVAL {
-		return false // a system without
-	}
-	n := binary.NativeEndian.Uint32(a[24:])
-	if errno != 0 || n > mostPrograms {
-		return true
-	}
-	for _, id := range ids[:n] {
-		if id != own && !isGate(id) {
-			return true
-		}
-	}
-	return false
+	there, err := entrancePrograms(index)
+	return err != nil || slices.ContainsFunc(there, func(p link.AttachedProgram) bool { return p.ID != own && !isGate(p.ID) })
 }
 
 // sameNamespace reports whether a socket is of the network namespace of this thread.

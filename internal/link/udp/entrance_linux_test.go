@@ -1,56 +1,31 @@
 package udp
 
 import (
-	"encoding/binary"
-	"os"
-	"runtime"
 	"testing"
-	"unsafe"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
 // dropAtEntrance has the system drop everything that comes in by an interface (tcx, Linux 6.6), in the network namespace
 // of this thread, until the result is closed.
-func dropAtEntrance(name string) (int, error) {
+func dropAtEntrance(name string) (link.Link, error) {
 	l, err := netlink.LinkByName(name)
 	if err != nil {
-		return -1, err
+		return nil, err
 	}
-	// r0 = TCX_DROP; exit (linux/bpf.h).
-	code := []struct {
-		op, registers uint8
-		offset        int16
-		value         int32
-	}{{op: 0xb7, value: 2}, {op: 0x95}}
-	license := []byte("GPL\x00")
-	call := func(command uintptr, a []byte) (int, error) {
-		fd, _, errno := unix.Syscall(unix.SYS_BPF, command, uintptr(unsafe.Pointer(&a[0])), uintptr(len(a)))
-		if errno != 0 {
-			return -1, os.NewSyscallError("bpf", errno)
-		}
-		return int(fd), nil
-	}
-	load := make([]byte, 48)
-	binary.NativeEndian.PutUint32(load[0:], unix.BPF_PROG_TYPE_SCHED_CLS)
-	binary.NativeEndian.PutUint32(load[4:], uint32(len(code)))
-	binary.NativeEndian.PutUint64(load[8:], uint64(uintptr(unsafe.Pointer(&code[0]))))
-	binary.NativeEndian.PutUint64(load[16:], uint64(uintptr(unsafe.Pointer(&license[0]))))
-	program, err := call(unix.BPF_PROG_LOAD, load)
-	runtime.KeepAlive(code)
-	runtime.KeepAlive(license)
+	const tcxDrop = 2 // linux/bpf.h
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, tcxDrop), asm.Return()}})
 	if err != nil {
-		return -1, err
+		return nil, err
 	}
-	defer unix.Close(program)
-	join := make([]byte, 64)
-	binary.NativeEndian.PutUint32(join[0:], uint32(program))
-	binary.NativeEndian.PutUint32(join[4:], uint32(l.Attrs().Index))
-	binary.NativeEndian.PutUint32(join[8:], unix.BPF_TCX_INGRESS)
-	return call(unix.BPF_LINK_CREATE, join)
+	defer program.Close()
+	return link.AttachTCX(link.TCXOptions{Interface: l.Attrs().Index, Program: program, Attach: ebpf.AttachTCXIngress})
 }
 
 // The ring has packets before tc looks at them only while tc has nothing to look with: what a program at the entrance
@@ -61,13 +36,13 @@ func TestFramesKeepToTheEntrance(t *testing.T) {
 	if s := l[1].Status().Frames; s != usesFrames {
 		t.Skip(s)
 	}
-	drop := func() (fd int) {
+	drop := func() (l link.Link) {
 		why := error(nil)
-		n.in(1, func() error { fd, why = dropAtEntrance("b"); return nil })
+		n.in(1, func() error { l, why = dropAtEntrance("b"); return nil })
 		if why != nil {
 			t.Skipf("this system attaches no programs: %v", why)
 		}
-		return fd
+		return l
 	}
 	arrives := func() bool {
 		r := routeTo(t, l[0], l[1])
@@ -86,19 +61,18 @@ func TestFramesKeepToTheEntrance(t *testing.T) {
 		})
 	}
 	for range 2 {
-		fd := drop()
+		dropping := drop()
 		follow()
 		if arrives() {
 			t.Error("what tc drops arrives")
 		}
-		unix.Close(fd)
+		dropping.Close()
 		follow()
 		if !arrives() {
 			t.Error("nothing arrives when tc drops nothing any more")
 		}
 	}
-	fd := drop()
-	defer unix.Close(fd)
+	defer drop().Close()
 	var other Link
 	n.in(1, func() (err error) {
 		other, err = Open(Config{Addr: n.v4[1], Port: 4792, Frames: packet.On})
