@@ -59,7 +59,10 @@ func (e *Encap) Seal(out []frame.Out) {
 			o.Staged = e.caps.Stager.Stage(o, length)
 		}
 		crc, n := e.begin(&f, length, id, head, o.Payload)
-		if n < len(head) {
+		switch {
+		case n < len(head) && o.Staged == nil:
+			crc, n = ib.ICRCPieces(crc, head[n:], o.Payload), len(head)+len(o.Payload)
+		case n < len(head):
 			crc, n = ib.ICRCUpdate(crc, head[n:]), len(head)
 		}
 		finish(o, crc, n-len(head))

@@ -82,7 +82,10 @@ func (s *ICRCScratch) bth(n int, bth []byte) uint32 {
 
 // ICRCUpdate continues the ICRC over p: extended headers, payload and pad, in order.
 func ICRCUpdate(crc uint32, p []byte) uint32 {
-	if icrcByTables {
+	switch {
+	case multiplies && len(p) <= shortPiece:
+		return icrcShort(crc, p)
+	case icrcByTables:
 		return icrcSlices(crc, p)
 	}
 	return crc32.Update(crc, crc32.IEEETable, p)
@@ -90,6 +93,21 @@ func ICRCUpdate(crc uint32, p []byte) uint32 {
 
 // icrcSlices is ICRCUpdate by tables.
 func icrcSlices(crc uint32, p []byte) uint32 { return ^bySlices(crcTables, ^crc, p) }
+
+// shortPiece is up to which length one block at a time takes no longer than four do.
+const shortPiece = 128
+
+// icrcWords takes four bytes at a time, by tables, and what is left one by one.
+func icrcWords(crc uint32, p []byte) uint32 {
+	for ; len(p) >= 4; p = p[4:] {
+		crc = ICRCWord(crc, p)
+	}
+	c := ^crc
+	for _, b := range p {
+		c = c>>8 ^ crcTables[0][byte(c)^b]
+	}
+	return ^c
+}
 
 // ICRCWord continues the ICRC over the four bytes at the front of b. It costs less than
 // ICRCUpdate, which is made for long pieces.
