@@ -69,6 +69,8 @@ func start(ctx context.Context, env tool.Env) int {
 type cli struct {
 	Up       upCmd       `cmd:"" help:"Run the driver: bring the adapters up and let programs attach."`
 	Status   statusCmd   `cmd:"" help:"Show the adapters, ports, GIDs and queue pairs of the running driver."`
+	Wait     waitCmd     `cmd:"" help:"Wait until a driver runs and programs can attach."`
+	Down     downCmd     `cmd:"" help:"Stop the running driver, and wait until it has ended."`
 	Link     linkCmd     `cmd:"" help:"Show or set what a link does to packets: loss, delay and so on."`
 	Adapter  adapterCmd  `cmd:"" help:"Enable or disable an adapter while programs use it."`
 	Reg      regCmd      `cmd:"" passthrough:"" help:"Read and change the driver's registry, with the syntax of Windows' reg.exe."`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type upCmd struct {
 	Readers       string   `help:"Who beside this user and root may read at the management socket: owner (nobody), group, everyone."`
 	SystemLog     string   `placeholder:"LOG" help:"Pass every event on to the log of the system: journald, syslog, auto."`
 	SkipSelfCheck bool     `help:"Leave out the RDMA ping over each pair of adapters at start."`
+	Background    bool     `help:"Start the driver as a process of its own, and end when programs can attach. What it prints goes to driver.log in the state directory; softvpi down stops it."`
 	Verbose       bool     `short:"v" help:"Log everything an administrator may want to know to standard error."`
 }
 
@@ -33,13 +35,18 @@ func (c upCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	if c.Background {
+		return startInBackground(s, cfg)
+	}
 	ctx, stop := asService(s.ctx)
 	defer stop()
 	d, err := driver.Start(ctx, cfg, driver.Options{Version: version(), Log: c.logger(s.env.Stderr), SystemLog: c.SystemLog})
 	if err != nil {
 		return err
 	}
-	announce(s.env.Stdout, d)
+	var up bytes.Buffer
+	announce(&up, d)
+	_, _ = up.WriteTo(s.env.Stdout) // at once, for whoever waits for the driver
 	<-ctx.Done()
 	fmt.Fprintln(s.env.Stdout, "stopping")
 	return d.Close()
@@ -107,6 +114,12 @@ func (c upCmd) config() (driver.Config, error) {
 	return cfg, nil
 }
 
+// Beginnings of the lines that say that the driver is up.
+const (
+	listening   = "listening"
+	noAttaching = "programs cannot attach:"
+)
+
 // announce prints what came up.
 func announce(w io.Writer, d *driver.Driver) {
 	if d.Recovered() {
@@ -131,9 +144,9 @@ func announce(w io.Writer, d *driver.Driver) {
 		fmt.Fprintf(w, "checked      %s\n", k)
 	}
 	if why := d.NoAttach(); why != "" {
-		fmt.Fprintf(w, "programs cannot attach: %s\n", why)
+		fmt.Fprintf(w, noAttaching+" %s\n", why)
 	} else {
-		fmt.Fprintf(w, "listening    %s\n", st.Socket)
+		fmt.Fprintf(w, listening+"    %s\n", st.Socket)
 	}
 	if at := d.Managed(); at != "" {
 		fmt.Fprintf(w, "managed at   https://%s\n", at)

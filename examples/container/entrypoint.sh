@@ -7,13 +7,5 @@ if [ -n "${SOFTVPI_ADDRESS:-}" ]; then
 else
 	softvpi up &
 fi
-tries=0
-until softvpi status >/dev/null 2>&1; do
-	tries=$((tries + 1))
-	if [ "$tries" -gt 100 ]; then
-		echo "the driver does not start" >&2
-		exit 1
-	fi
-	sleep 0.1
-done
+softvpi wait --timeout 20s
 exec softvpi verbs run -- "$@"

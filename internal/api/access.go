@@ -48,11 +48,11 @@ func peerAccess(c net.Conn) Access {
 	if !ok {
 		return NoAccess
 	}
-	uid, err := peerUID(u)
+	p, err := peerOf(u)
 	if err != nil {
 		return NoAccess
 	}
-	if uid == 0 || uid == os.Geteuid() {
+	if p.uid == 0 || p.uid == os.Geteuid() {
 		return ChangeAccess
 	}
 	return ReadAccess

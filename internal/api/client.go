@@ -31,6 +31,7 @@ type Client struct {
 	base  string
 	token string
 	http  *http.Client
+	dial  func(context.Context) (net.Conn, error) // to a driver of this machine
 }
 
 const callTimeout = 30 * time.Second
@@ -41,15 +42,14 @@ func NewClient(socket string) *Client {
 	if socket == "" {
 		socket = paths.Socket()
 	}
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+	dial := func(ctx context.Context) (net.Conn, error) {
 		if n := len(paths.Management(socket)); n >= paths.MaxSocket {
 			return nil, fmt.Errorf("the path of the socket is %d bytes too long", n-paths.MaxSocket+1)
 		}
 		return (&net.Dialer{}).DialContext(ctx, "unix", paths.Management(socket))
 	}
-	return &Client{where: socket, base: "http://driver", http: &http.Client{
-		Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: callTimeout,
-	}}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, DisableKeepAlives: true}
+	return &Client{where: socket, base: "http://driver", dial: dial, http: &http.Client{Transport: transport, Timeout: callTimeout}}
 }
 
 // NewTLSClient returns the management interface at a TCP address. trust are the certificates that the driver

@@ -1,24 +1,16 @@
 package api
 
-import (
-	"net"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// peerUID is the user of the process that connected (LOCAL_PEERCRED).
-func peerUID(c *net.UnixConn) (uid int, err error) {
-	raw, err := c.SyscallConn()
+// credentials are those of LOCAL_PEERCRED and LOCAL_PEERPID.
+func credentials(fd int) (peer, error) {
+	c, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {
-		return 0, err
+		return peer{}, err
 	}
-	var cred *unix.Xucred
-	var inner error
-	if err := raw.Control(func(fd uintptr) { cred, inner = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED) }); err != nil {
-		return 0, err
+	pid, err := unix.GetsockoptInt(fd, unix.SOL_LOCAL, unix.LOCAL_PEERPID)
+	if err != nil {
+		return peer{}, err
 	}
-	if inner != nil {
-		return 0, inner
-	}
-	return int(cred.Uid), nil
+	return peer{int(c.Uid), pid}, nil
 }

@@ -1,24 +1,12 @@
 package api
 
-import (
-	"net"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// peerUID is the user of the process that connected (SO_PEERCRED).
-func peerUID(c *net.UnixConn) (uid int, err error) {
-	raw, err := c.SyscallConn()
+// credentials are those of SO_PEERCRED.
+func credentials(fd int) (peer, error) {
+	c, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
-		return 0, err
+		return peer{}, err
 	}
-	var cred *unix.Ucred
-	var inner error
-	if err := raw.Control(func(fd uintptr) { cred, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
-		return 0, err
-	}
-	if inner != nil {
-		return 0, inner
-	}
-	return int(cred.Uid), nil
+	return peer{int(c.Uid), int(c.Pid)}, nil
 }

@@ -7,6 +7,6 @@ import (
 	"os"
 )
 
-// peerUID is this user: the system tells nothing of the peer, and the permissions of the socket let only the
+// peerOf is this user: the system tells nothing of the peer, and the permissions of the socket let only the
 // driver's own user to it.
-func peerUID(*net.UnixConn) (int, error) { return os.Geteuid(), nil }
+func peerOf(*net.UnixConn) (peer, error) { return peer{uid: os.Geteuid()}, nil }

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver"
+)
+
+// look is how often a state that somebody waits for is looked at.
+const look = 20 * time.Millisecond
+
+// startInBackground starts the driver as a process of its own, which outlives this one, and waits until it is up.
+func startInBackground(s *session, cfg driver.Config) error {
+	cfg, err := cfg.Complete()
+	if err != nil {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	log, err := openDriverLog(cfg.State)
+	if err != nil {
+		return fmt.Errorf("log of the driver: %w", err)
+	}
+	defer log.Close()
+	c := exec.Command(exe, inForeground(s.env.Args)...)
+	c.Stdout, c.Stderr, c.SysProcAttr = log.file, log.file, detached()
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("starting in the background: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	for {
+		select {
+		case <-s.ctx.Done():
+			_ = c.Process.Signal(syscall.SIGTERM)
+			<-ended
+			return s.ctx.Err()
+		case <-ended:
+			_, _ = s.env.Stderr.Write(log.said())
+			return silentError{max(1, c.ProcessState.ExitCode())}
+		case <-time.After(look):
+		}
+		if said := log.said(); isUp(said) {
+			_, _ = s.env.Stdout.Write(said)
+			fmt.Fprintf(s.env.Stdout, "running      process %d, log %s; softvpi down stops it\n", c.Process.Pid, log.file.Name())
+			return nil
+		}
+	}
+}
+
+// isUp says whether a driver has printed that it is up: see announce.
+func isUp(said []byte) bool {
+	for line := range bytes.Lines(said) {
+		if bytes.HasPrefix(line, []byte(listening)) || bytes.HasPrefix(line, []byte(noAttaching)) {
+			return true
+		}
+	}
+	return false
+}
+
+// inForeground are the arguments without the wish for the background.
+func inForeground(args []string) (rest []string) {
+	for _, a := range args {
+		if a != "--background" && !strings.HasPrefix(a, "--background=") {
+			rest = append(rest, a)
+		}
+	}
+	return rest
+}
+
+// driverLog is what a driver in the background prints.
+type driverLog struct {
+	file  *os.File
+	begin int64 // where this driver's part begins
+}
+
+// mostLog is how many bytes a log may have before the next driver begins a new one; the old one is kept as driver.log.1.
+const mostLog = 1 << 20
+
+// openDriverLog opens the log in the state directory, or a new file where nothing can be written there.
+func openDriverLog(state string) (*driverLog, error) {
+	name := filepath.Join(state, "driver.log")
+	if i, err := os.Stat(name); err == nil && i.Size() > mostLog {
+		_ = os.Rename(name, name+".1")
+	}
+	err := os.MkdirAll(state, 0o700)
+	var f *os.File
+	if err == nil {
+		f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	}
+	if err != nil {
+		if f, err = os.CreateTemp("", "softvpi-driver-*.log"); err != nil {
+			return nil, err
+		}
+	}
+	i, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return &driverLog{f, i.Size()}, nil
+}
+
+// said is what the driver has printed.
+func (l *driverLog) said() []byte {
+	b, _ := io.ReadAll(io.NewSectionReader(l.file, l.begin, 1<<62))
+	return b
+}
+
+func (l *driverLog) Close() error { return l.file.Close() }
+
+// waitCmd waits for a driver.
+type waitCmd struct {
+	socketFlag `embed:""`
+	Timeout    time.Duration `default:"60s" help:"How long at most, such as 10s (default ${default}): then the status is 1."`
+	Active     bool          `help:"Also until the InfiniBand ports of all adapters that are enabled are Active."`
+}
+
+func (c waitCmd) Run(s *session) error {
+	ctx, stop := context.WithTimeout(s.ctx, c.Timeout)
+	defer stop()
+	for {
+		st, err := c.admin().Status(s.ctx)
+		switch {
+		case err == nil:
+			down := inactive(st)
+			if !c.Active || down == "" {
+				return nil
+			}
+			err = errors.New(down)
+		case errors.Is(err, api.ErrNotAllowed):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			if s.ctx.Err() != nil {
+				return s.ctx.Err()
+			}
+			return fmt.Errorf("after %v: %w", c.Timeout, err)
+		case <-time.After(look):
+		}
+	}
+}
+
+// inactive names an InfiniBand port that is enabled and not Active; empty: there is none.
+func inactive(st *driver.Status) string {
+	for i := range st.Adapters {
+		a := &st.Adapters[i]
+		if p := a.InfiniBand; p != nil && a.Enabled && p.State != "Active" {
+			return fmt.Sprintf("the port of %s is %s", a.Name, p.State)
+		}
+	}
+	return ""
+}
+
+// downCmd stops the driver.
+type downCmd struct {
+	socketFlag `embed:""`
+	Timeout    time.Duration `default:"60s" help:"How long to wait for its end at most (default ${default}): then the status is 1."`
+}
+
+func (c downCmd) Run(s *session) error {
+	pid, err := c.admin().Process(s.ctx)
+	if err != nil {
+		return err
+	}
+	p, err := watch(pid)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.stop(); err != nil {
+		return fmt.Errorf("process %d: %w", pid, err)
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, c.Timeout)
+	defer cancel()
+	for !p.ended() {
+		select {
+		case <-ctx.Done():
+			if s.ctx.Err() != nil {
+				return s.ctx.Err()
+			}
+			return fmt.Errorf("the driver, process %d, has not ended after %v", pid, c.Timeout)
+		case <-time.After(look):
+		}
+	}
+	return nil
+}

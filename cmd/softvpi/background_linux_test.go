@@ -1,0 +1,91 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// A driver in the background is up when its command ends, serves until it is told to stop, and is gone when that command ends. Its
+// log holds what it printed.
+func TestDriverInTheBackground(t *testing.T) {
+	p := newPlace(t)
+	up := []string{"up", "--background", "--adapter", "Ethernet 1=" + p.first, "--adapter", "Ethernet 2=" + p.second}
+	status, out, errs := p.run(t, up...)
+	t.Cleanup(func() { p.run(t, "down") })
+	log := filepath.Join(p.dir, "state", "driver.log")
+	if status != tool.Success || errs != "" || !strings.Contains(out, "listening") || !strings.Contains(out, "log "+log+"; softvpi down stops it") {
+		t.Fatalf("status %d, %s%s", status, out, errs)
+	}
+	if status, _, errs := p.run(t, "wait", "--active", "--timeout", "0s"); status != tool.Success {
+		t.Errorf("wait: status %d, %s", status, errs)
+	}
+	before := p.status(t).PID
+	status, out, errs = p.run(t, up...)
+	if status != tool.Failure || out != "" || !strings.Contains(errs, "another driver is running") {
+		t.Errorf("a second one: status %d, %s%s", status, out, errs)
+	}
+	if now := p.status(t).PID; now != before {
+		t.Errorf("process %d serves, it was %d", now, before)
+	}
+	if status, out, errs = p.run(t, "down"); status != tool.Success || out+errs != "" {
+		t.Errorf("down: status %d, %s%s", status, out, errs)
+	}
+	if b, err := os.ReadFile(log); err != nil || !strings.HasSuffix(string(b), "stopping\n") {
+		t.Errorf("the log ends otherwise than with its stop: %v\n%s", err, b)
+	}
+	if status, _, errs = p.run(t, "down"); status != tool.Failure || !strings.Contains(errs, "no driver is running") {
+		t.Errorf("down again: status %d, %s", status, errs)
+	}
+}
+
+// What keeps a driver in the background from coming up is said by the command that starts it, with the driver's own status.
+func TestBackgroundTellsWhy(t *testing.T) {
+	p := newPlace(t)
+	for _, c := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"--adapter", "Ethernet 1=192.0.2.77"}, tool.Failure, "address not available"},
+		{[]string{"--adapter", "Ethernet 1"}, tool.Usage, `--adapter is "Ethernet 1"`},
+		{[]string{"--readers", "all"}, tool.Usage, `readers is "all"`},
+		{[]string{"--system-log", "foo"}, tool.Usage, `system log is "foo"`},
+	} {
+		status, out, errs := p.run(t, append([]string{"up", "--background"}, c.args...)...)
+		if status != c.status || out != "" || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: status %d, %q, %q; want %d, %s", c.args, status, out, errs, c.status, c.want)
+		}
+	}
+}
+
+// A driver is waited for until it is there, or until the time is over.
+func TestWait(t *testing.T) {
+	p := newPlace(t)
+	status, out, errs := p.run(t, "wait", "--timeout", "50ms")
+	if status != tool.Failure || out != "" || !strings.Contains(errs, "after 50ms: no driver is running at") {
+		t.Errorf("status %d, %q, %q", status, out, errs)
+	}
+	if status, _, errs := p.run(t, "wait", "--timeout", "soon"); status != tool.Usage || !strings.Contains(errs, "--timeout") {
+		t.Errorf("status %d, %q", status, errs)
+	}
+	w := p.spawn(t, "wait")
+	time.Sleep(100 * time.Millisecond) // it may or may not have begun: both are to end well
+	d := p.spawn(t, "up", "--skip-self-check", "--adapter", "ib0=cable", "--fabric", filepath.Join(p.dir, "nobody"))
+	if status, out, errs := w.wait(t); status != tool.Success || out+errs != "" {
+		t.Errorf("status %d, %q, %q", status, out, errs)
+	}
+	if status, _, errs = p.run(t, "wait", "--active", "--timeout", "50ms"); status != tool.Failure || !strings.Contains(errs, "the port of ib0 is Down") {
+		t.Errorf("with a port that is down: status %d, %q", status, errs)
+	}
+	if status, _, errs = p.run(t, "down"); status != tool.Success {
+		t.Errorf("down: status %d, %q", status, errs)
+	}
+	if status, _, errs := d.wait(t); status != tool.Success {
+		t.Errorf("the driver: status %d, %q", status, errs)
+	}
+}
