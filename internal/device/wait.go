@@ -87,6 +87,11 @@ const idlePolls = 12
 // the processor that the peer may need.
 const yieldsPerGosched = 16
 
+// waitsPerGosched is how often those who wait offer the processor to other threads before they offer it to goroutines. A
+// stream of small messages is no work of theirs, and what so many threads as would look for goroutines meanwhile take the
+// sender does without.
+const waitsPerGosched = 4096
+
 // giveWay is called for the nth time in a row that there was nothing to do.
 func (h *Host) giveWay(n uint32) {
 	if n%h.yields == 0 {
@@ -129,8 +134,11 @@ func (c *Client) WaitCQ(ctx context.Context, handle command.Handle, seq uint32) 
 		case worked:
 			last = now
 		case now.Sub(last) < h.cfg.Spin || h.sleep.polls.Load():
-			idle++
-			h.giveWay(idle)
+			if idle++; idle%waitsPerGosched == 0 || h.yields == 1 {
+				h.giveWay(0)
+			} else {
+				bed.Yield()
+			}
 		default:
 			h.sleepFor(ctx, w)
 			last = h.now()
