@@ -1,6 +1,7 @@
 package device
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -19,11 +20,18 @@ func TestRequestsBeyondTheEvents(t *testing.T) {
 	at, err := b.c.CMBind(bg, listener, command.Endpoint{Addr: command.AddrFrom(b.addr)})
 	b.check(err)
 	b.check(b.c.CMListen(bg, listener, 0))
-	for idle := 0; idle < 3; idle++ { // whoever takes the events holds some, until nobody takes his
+	// Whoever takes the events puts them into a channel that nobody reads: when more have been taken than there is room for, he holds the rest and takes no more.
+	pushed, waiting := 0, 0
+	for deadline := time.Now().Add(patience); pushed-waiting <= cap(b.events); waiting, _ = b.c.events.Peek(0) {
 		for b.c.events.Push(command.Event{Type: command.EventPortActive}) {
-			idle = 0
+			pushed++
 		}
-		time.Sleep(time.Millisecond)
+		if time.Now().After(deadline) {
+			t.Fatalf("of %d events %d wait", pushed, waiting)
+		}
+		runtime.Gosched()
+	}
+	for b.c.events.Push(command.Event{Type: command.EventPortActive}) { // in place of the last that were taken
 	}
 	count := func() (live int, lost uint64) {
 		b.host.lock()
