@@ -11,11 +11,19 @@ func (i *Initiator) signaled(wr *ring.SendWR) bool {
 	return wr.Flags&ring.Signaled != 0 || i.terms.Flags&SignalAll != 0
 }
 
-// expect asks for that slot before the request is carried out: since it was used last
-// the payload of as many messages as the queue has entries has passed through the caches.
+// expect asks for the slots of the completions before the request is carried out: since they were used
+// last the payload of as many messages as the queue has entries has passed through the caches, and those of the
+// responder it looks at.
 func (i *Initiator) expect(wr *ring.SendWR) {
+	if i.work == nil || i.lease == 0 {
+		return // nothing is open yet
+	}
 	if i.signaled(wr) {
 		i.sendCQ.Expect()
+	}
+	switch wr.Op {
+	case ring.OpSend, ring.OpSendImm, ring.OpWriteImm:
+		i.recvCQ.Expect()
 	}
 }
 

@@ -99,6 +99,7 @@ func (i *Initiator) Receiving() bool { return i.rev.Lent() }
 // direction is still lent: then what it lacks may be there soon, and it may stand in
 // the send queue for CatchUp.
 func (i *Initiator) Execute(wr *ring.SendWR) bool {
+	i.expect(wr)
 	if !i.enter() {
 		return false
 	}
@@ -122,6 +123,7 @@ func (i *Initiator) CatchUp(s *ring.Send) bool {
 		before := i.bytes()
 		why := OtherRequest
 		if s.Front(&i.front) {
+			i.expect(&i.front)
 			why = i.run(&i.front)
 		}
 		if why == NoReason {

@@ -9,8 +9,6 @@ import (
 
 // send moves a message to the receive that the peer posted.
 func (i *Initiator) send(wr *ring.SendWR) Reason {
-	i.expect(wr)
-	i.recvCQ.Expect()
 	n, why := i.gather(wr, 0)
 	if why != NoReason {
 		return why
@@ -80,8 +78,6 @@ func (i *Initiator) writeImm(wr *ring.SendWR) Reason {
 	if why != NoReason {
 		return why
 	}
-	i.expect(wr)
-	i.recvCQ.Expect()
 	if why := i.nextReceive(); why != NoReason {
 		return why
 	}

@@ -9,7 +9,6 @@ import (
 )
 
 func (i *Initiator) write(wr *ring.SendWR) Reason {
-	i.expect(wr)
 	n, why := i.gather(wr, 0)
 	if why != NoReason {
 		return why
@@ -39,7 +38,6 @@ func (i *Initiator) read(wr *ring.SendWR) Reason {
 	if i.terms.Flags&Answers == 0 || wr.Flags&ring.Inline != 0 {
 		return OtherRequest
 	}
-	i.expect(wr)
 	n, why := i.gather(wr, memory.LocalWrite)
 	if why != NoReason {
 		return why

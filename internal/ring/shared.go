@@ -48,6 +48,8 @@ type Shared struct {
 	slots []byte
 	count uint32
 	head  uint32 // consumer's
+	// A producer's: the slot that it claimed last, and how far behind the one before that was.
+	last, step uint32
 }
 
 // OpenShared opens the second ring behind the CQ ring in b.
@@ -93,6 +95,7 @@ func (s *Shared) Claim(owner uint32) (index uint32, ok bool) {
 		t := s.tail.Load()
 		lap, w := s.lap(t), s.state(t)
 		if w.CompareAndSwap(lap, lap|claimed(owner)) {
+			s.step, s.last = t-s.last, t
 			return t, true
 		}
 		v := w.Load()
@@ -109,8 +112,16 @@ func (s *Shared) Claim(owner uint32) (index uint32, ok bool) {
 }
 
 // Expect asks for the slot that is claimed next, which is far away: its consumer
-// gave it back, and looks at it. Any producer, a little before Claim.
-func (s *Shared) Expect() { prefetch.Write(unsafe.Pointer(s.state(s.tail.Load()))) }
+// gave it back, and looks at it. That is the one as far behind the last one as that was behind the one
+// before; the tail may be as far away, where producers take turns, and is asked for too. It looks at no shared memory.
+// Any producer, a little before Claim.
+func (s *Shared) Expect() {
+	prefetch.Write(unsafe.Pointer(s.tail))
+	prefetch.Write(unsafe.Pointer(s.state(s.foreseen())))
+}
+
+// foreseen is the slot that is likely to be claimed next.
+func (s *Shared) foreseen() uint32 { return s.last + s.step }
 
 // ahead is by how many entries the round of a state is ahead of that of an index.
 func (s *Shared) ahead(state uint64, index uint32) uint32 {

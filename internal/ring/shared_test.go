@@ -344,3 +344,27 @@ func TestSharedRingRandom(t *testing.T) {
 		}
 	}
 }
+
+// A producer foresees its next slot where it pushes alone, and where it takes turns with others.
+func TestForeseen(t *testing.T) {
+	for producers := 1; producers <= 3; producers++ {
+		_, q, first := newBoth(t, 16)
+		all := []*Shared{first}
+		for len(all) < producers {
+			other := *first
+			all = append(all, &other)
+		}
+		for i := range 100 {
+			s := all[i%producers]
+			want := s.foreseen()
+			slot, ok := s.Claim(uint32(i%producers + 1))
+			if !ok || !s.Fill(slot, uint32(i%producers+1), &CQE{}, 0) {
+				t.Fatalf("push %d: no slot", i)
+			}
+			if i >= 2*producers && slot != want {
+				t.Fatalf("%d producers, push %d: slot %d, foreseen was %d", producers, i, slot, want)
+			}
+			ids(q, 4)
+		}
+	}
+}
