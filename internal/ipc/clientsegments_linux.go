@@ -1,0 +1,63 @@
+package ipc
+
+import (
+	"context"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// AllocSegment makes size bytes of memory that the driver maps too, and returns
+// its number for command.RegisterMemory. The driver bounds how much there may be.
+func (c *Client) AllocSegment(ctx context.Context, size uint64) (uint32, []byte, error) {
+	r, err := c.call(ctx, opAllocSegment, encode(segmentArgs{size}))
+	for _, fd := range r.fds {
+		defer unix.Close(fd)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	s, err := decode[segmentReply](r.body)
+	if err != nil || len(r.fds) != 1 || s.Size < size {
+		return 0, nil, command.Errorf(command.Internal, "the driver's answer: %d descriptors, %d bytes", len(r.fds), s.Size)
+	}
+	mem, err := mapShared(r.fds[0], size)
+	if err != nil {
+		_ = tell(context.WithoutCancel(ctx), c, opFreeSegment, handleArgs{command.Handle(s.Number)})
+		return 0, nil, command.Errorf(command.Exhausted, "segment of %d bytes: %v", size, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		_ = unix.Munmap(mem)
+		return 0, nil, errClosed
+	}
+	c.segments[s.Number] = mem
+	return s.Number, mem, nil
+}
+
+// FreeSegment unmaps a segment here at once, and in the driver when no region
+// lies in it any more.
+func (c *Client) FreeSegment(id uint32) error {
+	c.mu.Lock()
+	mem := c.segments[id]
+	delete(c.segments, id)
+	c.mu.Unlock()
+	if mem == nil {
+		return command.Errorf(command.NotFound, "segment %d", id)
+	}
+	err := unix.Munmap(mem)
+	if e := c.freeSegment(id); e != nil {
+		return e
+	}
+	if err != nil {
+		return command.Errorf(command.Internal, "munmap: %v", err)
+	}
+	return nil
+}
+
+func (c *Client) freeSegment(id uint32) error {
+	_, err := c.call(context.Background(), opFreeSegment, encode(handleArgs{command.Handle(id)}))
+	return err
+}

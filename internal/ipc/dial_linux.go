@@ -1,0 +1,217 @@
+package ipc
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// Dial attaches to the driver that listens on socket. The error wraps that of
+// the connection (fs.ErrNotExist, ECONNREFUSED) where no driver is there, or is a
+// *command.Error where the driver refuses the program.
+func Dial(ctx context.Context, socket string, o Options) (*Client, error) {
+	path, err := o.forcedPath()
+	if err != nil {
+		return nil, err
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("attach to %s: %w", socket, err)
+	}
+	c := &Client{conn: conn.(*net.UnixConn), segments: map[uint32][]byte{}}
+	c.out = newWriter(c.conn, 0)
+	c.in = &fdReader{from: taker{conn: c.conn}}
+	c.arenas.Store(&[][]byte{})
+	c.words.list = map[command.Handle]*uint32{}
+	if err := c.attach(ctx, o, path); err != nil {
+		c.abandon()
+		if e := (*command.Error)(nil); errors.As(err, &e) {
+			return nil, e
+		}
+		return nil, fmt.Errorf("attach to %s: %w", socket, err)
+	}
+	c.workers.Add(1)
+	go c.read()
+	if c.copier != nil {
+		c.workers.Add(1)
+		go func() {
+			defer c.workers.Done()
+			newCopierMem(c.copier).serveCopies(&c.stop, func() { c.Doorbell(0) })
+		}()
+	}
+	return c, nil
+}
+
+// attach exchanges hello and takes the first arena.
+func (c *Client) attach(ctx context.Context, o Options, path uint32) error {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(10 * time.Second)
+	}
+	_ = c.conn.SetDeadline(deadline)
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := c.hello(o, path); err != nil {
+		if ctx.Err() != nil {
+			return command.Ended(ctx)
+		}
+		return err
+	}
+	if !stop() {
+		return command.Ended(ctx)
+	}
+	return c.conn.SetDeadline(time.Time{})
+}
+
+func (c *Client) hello(o Options, path uint32) error {
+	driver, err := peerOf(c.conn)
+	if err != nil {
+		return err
+	}
+	probe, err := newProbe()
+	if err != nil {
+		return fmt.Errorf("probe page: %w", err)
+	}
+	defer unix.Munmap(probe)
+	_, _ = rand.Read(probe[:16])
+	if driver.PID > 0 {
+		// Where Yama restricts process_vm to descendants this lets the driver in;
+		// without Yama it fails, and is not needed.
+		_ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(driver.PID), 0, 0, 0)
+	}
+	if o.Name == "" {
+		o.Name = filepath.Base(os.Args[0])
+	}
+	features := featureSegments | featureProcessVM | featureCopier | featureTracks
+	if o.takesPart() {
+		features |= featureDirect
+	}
+	q := hello{
+		Magic: Magic, Major: Major, Minor: Minor, Features: features,
+		Name: fixedName(o.Name), ProbeAddr: uint64(uintptr(unsafe.Pointer(&probe[0]))), Nonce: [16]byte(probe[:16]), Path: path,
+	}
+	if err := c.out.send(opHello, 0, 1, encode(q)); err != nil {
+		return err
+	}
+	if err := c.welcomed(); err != nil {
+		return err
+	}
+	return c.firstArena()
+}
+
+// welcomed takes the driver's answer to hello.
+func (c *Client) welcomed() error {
+	var buf []byte
+	h, body, err := readFrame(c.in, &buf, maxFrame)
+	if err != nil {
+		return err
+	}
+	fds, err := c.in.take(h.fds())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	}()
+	switch {
+	case h.Op != opHello || h.Flags&flagResponse == 0:
+		return fmt.Errorf("%w: operation %d for hello", errFrame, h.Op)
+	case h.Flags&flagError != 0:
+		return decodeError(body)
+	}
+	if c.about, err = decode[welcome](body); err != nil {
+		return err
+	}
+	w := &c.about
+	if w.Magic != Magic || w.Major != Major {
+		return command.Errorf(command.Unsupported, "the driver speaks version %d.%d, this program %d.%d", w.Major, w.Minor, Major, Minor)
+	}
+	if w.Credits == 0 || w.Credits > 1<<16 || w.MaxRequests == 0 || w.MaxRequests > 1<<16 {
+		return fmt.Errorf("%w: %d credits, %d requests", errFrame, w.Credits, w.MaxRequests)
+	}
+	if want := map[bool]int{true: 2, false: 1}[w.CopierBytes > 0]; len(fds) != want {
+		return fmt.Errorf("%w: %d descriptors, want %d", errFrame, len(fds), want)
+	}
+	c.calls, c.events = newCalls(int(w.MaxRequests)), newEventQueue(int(w.Credits))
+	if w.CopierBytes > 0 {
+		if w.CopierBytes < copierSize {
+			return fmt.Errorf("%w: copier memory of %d bytes, want %d", errFrame, w.CopierBytes, copierSize)
+		}
+		if c.copier, err = mapShared(fds[1], w.CopierBytes); err != nil {
+			return err
+		}
+	}
+	return c.openWake(fds)
+}
+
+// openWake takes over the wake descriptor, the first of fds.
+func (c *Client) openWake(fds []int) error {
+	_ = unix.SetNonblock(fds[0], true)
+	fd := fds[0]
+	fds[0] = -1
+	c.wake = os.NewFile(uintptr(fd), "softvpi-wake")
+	raw, err := c.wake.SyscallConn()
+	if err != nil {
+		return err
+	}
+	c.wakeConn = raw
+	c.ring = func(fd uintptr) { writeWake(int(fd)) }
+	return nil
+}
+
+// firstArena takes arena 0 and opens the doorbell queue in it.
+func (c *Client) firstArena() error {
+	var buf []byte
+	h, body, err := readFrame(c.in, &buf, maxFrame)
+	if err != nil {
+		return err
+	}
+	if h.Op == opGoodbye {
+		return farewell(body)
+	}
+	if h.Op != opArena {
+		return fmt.Errorf("%w: operation %d before arena 0", errFrame, h.Op)
+	}
+	if err := c.arena(h, body); err != nil {
+		return err
+	}
+	if c.doorbells, err = ring.OpenDoorbells(c.Arena(0), ring.DoorbellGeometry(int(c.about.Doorbells))); err != nil {
+		return err
+	}
+	if c.news, err = ring.OpenNews(c.Arena(0)); err != nil || c.about.Features&featureTracks == 0 {
+		return err
+	}
+	return c.takeTracks()
+}
+
+// abandon releases what a failed Dial had.
+func (c *Client) abandon() {
+	c.conn.Close()
+	c.in.close()
+	if c.wake != nil {
+		c.wake.Close()
+	}
+	for _, mem := range *c.arenas.Load() {
+		_ = unix.Munmap(mem)
+	}
+	if c.tracks.mem != nil {
+		_ = unix.Munmap(c.tracks.mem)
+	}
+	if c.copier != nil {
+		_ = unix.Munmap(c.copier)
+	}
+}

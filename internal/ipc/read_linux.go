@@ -1,0 +1,127 @@
+package ipc
+
+import (
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// arena takes an arena that the driver passed.
+func (c *Client) arena(h header, body []byte) error {
+	b, err := decode[arenaBody](body)
+	if err != nil {
+		return err
+	}
+	fds, err := c.in.take(h.fds())
+	if err != nil {
+		return err
+	}
+	for _, fd := range fds {
+		defer unix.Close(fd)
+	}
+	old := *c.arenas.Load()
+	if len(fds) != 1 || int(b.ID) != len(old) {
+		return fmt.Errorf("%w: arena %d with %d descriptors after %d arenas", errFrame, b.ID, len(fds), len(old))
+	}
+	mem, err := mapShared(fds[0], b.Size)
+	if err != nil {
+		return err
+	}
+	list := append(slices.Clone(old), mem)
+	c.arenas.Store(&list)
+	return nil
+}
+
+// read handles the driver's frames until the stream ends.
+func (c *Client) read() {
+	defer c.workers.Done()
+	var buf []byte
+	for {
+		h, body, err := readFrame(c.in, &buf, maxFrame)
+		if err == nil && h.Op != opNudge {
+			err = c.frame(h, body)
+			c.tracks.taken.Add(1)
+		}
+		if err == nil {
+			err = c.nudged()
+		}
+		if err != nil {
+			c.fail(removed(err))
+			return
+		}
+	}
+}
+
+func (c *Client) frame(h header, body []byte) error {
+	switch {
+	case h.Op == opEvents:
+		return c.pushed(body)
+	case h.Op == opArena:
+		return c.arena(h, body)
+	case h.Op == opShare, h.Op == opIntroduce, h.Op == opDrop:
+		defer c.news.Take()
+		return c.neighbours(h, body)
+	case h.Op == opGoodbye:
+		return farewell(body)
+	}
+	r := reply{body: slices.Clone(body)}
+	var err error
+	if r.fds, err = c.in.take(h.fds()); err != nil {
+		return err
+	}
+	if h.Flags&flagError != 0 {
+		r.err = decodeError(r.body)
+	}
+	if h.Flags&flagResponse != 0 {
+		if a, ok := c.calls.take(h.ID); ok {
+			a.tell(r)
+			return nil
+		}
+	}
+	for _, fd := range r.fds { // nobody waits any more, or a later minor version's push
+		unix.Close(fd)
+	}
+	return nil
+}
+
+// pushed takes events. Nothing here waits for the driver: it may wait for this program to
+// take frames.
+func (c *Client) pushed(body []byte) error {
+	list, err := decodeList[command.Event](body)
+	if err != nil {
+		return err
+	}
+	free, err := c.events.push(list)
+	if free > 0 {
+		grant := encode(credit{uint32(free)})
+		if !c.out.offer(opCredit, grant) {
+			go func() { _ = c.send(opCredit, 0, grant) }()
+		}
+	}
+	return err
+}
+
+// neighbours takes what the driver says of other programs.
+func (c *Client) neighbours(h header, body []byte) error {
+	switch h.Op {
+	case opShare:
+		return c.shared(h, body)
+	case opIntroduce:
+		return c.introduce(body)
+	default:
+		return c.drop(body)
+	}
+}
+
+// farewell is the error by which the driver ends the stream.
+func farewell(body []byte) error {
+	g, err := decode[goodbye](body)
+	if err != nil {
+		return err
+	}
+	n := min(int(g.Length), len(g.Reason))
+	return command.Errorf(command.Removed, "the driver disconnected this program: %s", g.Reason[:n])
+}
