@@ -1,0 +1,80 @@
+package rack
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/link/cable"
+)
+
+// A fabric that is missing is told of once, however often it is looked for, one that refuses once for its reason, and one that lets the adapter
+// in each time.
+func TestCableTells(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cables")
+	told := make(chan error, 100)
+	next := func(what string, is func(error) bool) {
+		t.Helper()
+		select {
+		case err := <-told:
+			if !is(err) {
+				t.Fatalf("told %v, want %s", err, what)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s: nothing is told", what)
+		}
+	}
+	missing := func(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+	plugged := func(err error) bool { return err == nil }
+	refused := func(err error) bool { var r *cable.RefusedError; return errors.As(err, &r) }
+	farAt(t, cable.Config{Hello: cable.Hello{Node: "node00000", Program: "test"}, Socket: path, Tell: func(err error) { told <- err }})
+	next("that it is missing", missing)
+	first := newGround(t, 2, Options{})
+	_, stop := first.outside(path)
+	next("that it is plugged in", plugged)
+	stop()
+	next("that it is missing", missing)
+	second := newGround(t, 2, Options{})
+	taken, err := second.Find("node00000", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := second.Plug(taken, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.outside(path)
+	next("that it is refused", refused)
+	if err := near.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next("that it is plugged in", plugged) // and nothing in between
+}
+
+// What the fabric does not let in is refused with the reason, at once.
+func TestRefused(t *testing.T) {
+	g := newGround(t, 2, Options{})
+	socket, _ := g.outside("")
+	far(t, socket, "node00000", false)
+	var sw string
+	g.Do(func(_ clock.Time, f *fabric.Fabric) { sw = f.Names()[2] })
+	for node, why := range map[string]string{"nobody": "no node", "node00000": "already", sw: "is a switch"} {
+		_, err := cable.Open(cable.Config{Hello: cable.Hello{Node: node}, Socket: socket})
+		var refused *cable.RefusedError
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", node, err)
+		}
+	}
+	far(t, socket, "", false) // the one that is left
+	if _, err := cable.Open(cable.Config{Socket: socket}); err == nil || !strings.Contains(err.Error(), "all channel adapters") {
+		t.Error(err)
+	}
+	if _, err := Listen(socket, 0o600); err == nil {
+		t.Error("two fabrics at one socket")
+	}
+}
