@@ -172,8 +172,7 @@ func (qp *QueuePair) Send(requestContext uint64, sge []SGE, flags OpFlags) error
 	if flags&^allowed != 0 {
 		return refuse(StatusInvalidParameter4, "QueuePair.Send", "flags has bits %#x that Send has not", uint32(flags&^allowed))
 	}
-	wr := verbs.SendWR{ID: requestContext, Op: verbs.OpSend, Flags: flags.verbs()}
-	return qp.transfer(wr, sge, flags)
+	return qp.transfer(verbs.OpSend, requestContext, sge, 0, 0, flags)
 }
 
 // Write writes the bytes of the entries to the peer's memory at remoteAddress
@@ -184,8 +183,7 @@ func (qp *QueuePair) Write(requestContext uint64, sge []SGE, remoteAddress uint6
 	if flags&^allowed != 0 {
 		return refuse(StatusInvalidParameter6, "QueuePair.Write", "flags has bits %#x that Write has not", uint32(flags&^allowed))
 	}
-	wr := verbs.SendWR{ID: requestContext, Op: verbs.OpWrite, Flags: flags.verbs(), RemoteAddr: remoteAddress, RKey: remoteToken}
-	return qp.transfer(wr, sge, flags)
+	return qp.transfer(verbs.OpWrite, requestContext, sge, remoteAddress, remoteToken, flags)
 }
 
 // Read reads from the peer's memory at remoteAddress under remoteToken into the
@@ -196,22 +194,24 @@ func (qp *QueuePair) Read(requestContext uint64, sge []SGE, remoteAddress uint64
 	if flags&^allowed != 0 {
 		return refuse(StatusInvalidParameter6, "QueuePair.Read", "flags has bits %#x that Read has not", uint32(flags&^allowed))
 	}
-	wr := verbs.SendWR{ID: requestContext, Op: verbs.OpRead, Flags: flags.verbs(), RemoteAddr: remoteAddress, RKey: remoteToken}
-	return qp.transfer(wr, sge, flags)
+	return qp.transfer(verbs.OpRead, requestContext, sge, remoteAddress, remoteToken, flags)
 }
 
-// transfer posts wr with the entries. It takes a copy, so that the list of
-// addresses stays on its stack.
-func (qp *QueuePair) transfer(wr verbs.SendWR, sge []SGE, flags OpFlags) error {
+// transfer posts a request with the entries. It makes the request where the list of
+// addresses is, so that that stays on the stack, and not for its callers to fill: a copy of what was just
+// written takes as long as posting it.
+func (qp *QueuePair) transfer(op verbs.Opcode, id uint64, sge []SGE, remote uint64, key uint32, flags OpFlags) error {
 	if !qp.connected.Load() {
 		return errNotConnected
 	}
 	if flags&OpFlagInline != 0 {
-		return qp.transferInline(wr, sge)
+		return qp.transferInline(op, id, sge, remote, key, flags)
 	}
 	if len(sge) > qp.qp.SendSGE() {
 		return errTooManySGE
 	}
+	var wr verbs.SendWR
+	wr.Op, wr.ID, wr.Flags, wr.RemoteAddr, wr.RKey = op, id, flags.verbs(), remote, key
 	var few [fewSGE]verbs.SGE
 	wr.SGE = few[:]
 	if len(sge) > fewSGE {
@@ -226,7 +226,9 @@ func (qp *QueuePair) transfer(wr verbs.SendWR, sge []SGE, flags OpFlags) error {
 
 // transferInline gathers the bytes, so that the entries need no region and are
 // not limited in number.
-func (qp *QueuePair) transferInline(wr verbs.SendWR, sge []SGE) error {
+func (qp *QueuePair) transferInline(op verbs.Opcode, id uint64, sge []SGE, remote uint64, key uint32, flags OpFlags) error {
+	var wr verbs.SendWR
+	wr.Op, wr.ID, wr.Flags, wr.RemoteAddr, wr.RKey = op, id, flags.verbs(), remote, key
 	var buf [maxInline]byte
 	n, room := 0, qp.qp.Inline()
 	for i := range sge {

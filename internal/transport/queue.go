@@ -8,6 +8,7 @@ type queue[T any] struct {
 
 func (q *queue[T]) len() int { return len(q.items) - q.head }
 
+// push adds a zero value.
 func (q *queue[T]) push() *T {
 	if q.head > 0 && len(q.items) == cap(q.items) {
 		n := copy(q.items, q.items[q.head:])

@@ -175,7 +175,7 @@ func messages(r *request) uint32 {
 }
 
 func (q *QP) packetsFor(length uint64) uint32 {
-	if length == 0 {
+	if length <= uint64(q.mtu) { // most messages, without a division
 		return 1
 	}
 	return uint32((length + uint64(q.mtu) - 1) / uint64(q.mtu))
@@ -335,10 +335,11 @@ func (q *QP) complete(r *request, status ring.Status) {
 	if status != ring.Success {
 		e.counters.RequesterCQEErrors++
 	}
+	// In place: a copy of what was just written in parts waits for those to be stored.
 	c := e.completions.push()
-	*c = Completion{CQ: q.sendCQ, CQE: ring.CQE{
-		ID: r.wr.ID, Context: q.context, QPN: q.num, Status: status, Op: r.wr.Op.CQOp(), Timestamp: uint64(e.now),
-	}}
+	c.CQ = q.sendCQ
+	c.ID, c.Context, c.QPN, c.Timestamp = r.wr.ID, q.context, q.num, uint64(e.now)
+	c.Status, c.Op = status, r.wr.Op.CQOp()
 	if status == ring.Success {
 		c.ByteLen = uint32(r.length)
 	}
