@@ -3,13 +3,11 @@ package device
 import (
 	"net"
 	"net/netip"
-	"os"
-	"runtime"
 	"testing"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 
+	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/internal/command"
 )
 
@@ -17,38 +15,13 @@ import (
 // that has the addresses.
 func ownNetwork(t *testing.T, addrs ...string) netlink.Link {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("needs root for a network namespace")
-	}
-	runtime.LockOSThread()
-	before, err := netns.Get()
-	if err != nil {
-		t.Skipf("network namespaces: %v", err)
-	}
-	ns, err := netns.New()
-	if err != nil {
-		before.Close()
-		runtime.UnlockOSThread()
-		t.Skipf("network namespaces: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := netns.Set(before); err != nil {
-			t.Error(err)
-			return // the thread ends with its goroutine
-		}
-		ns.Close()
-		before.Close()
-		runtime.UnlockOSThread()
-	})
+	namespace.Own(t)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	lo, err := netlink.LinkByName("lo")
-	must(err)
-	must(netlink.LinkSetUp(lo))
 	must(netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "roce0", MTU: 9000}, PeerName: "roce1"}))
 	l, err := netlink.LinkByName("roce0")
 	must(err)

@@ -1,41 +1,24 @@
 package driver
 
 import (
-	"errors"
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"testing"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/verbs"
 )
 
 // An InfiniBand port is a network interface of the system where it is given a name: with the subnet's MTU, with a carrier while its adapter is enabled,
 // and with the addresses that the system's user gives it.
 func TestInterfaceOfTheSystem(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
-	runtime.LockOSThread() // the thread ends with the test
-	ns, err := netns.New()
-	if errors.Is(err, unix.EPERM) {
-		t.Skip("needs the right to make network namespaces")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
+	namespace.Own(t)
 	if _, err := os.Stat("/dev/net/tun"); err != nil {
 		t.Skip("needs /dev/net/tun")
-	}
-	lo, err := netlink.LinkByName("lo")
-	if err != nil || netlink.LinkSetUp(lo) != nil {
-		t.Fatal("no loopback interface", err)
 	}
 	cfg := twoCables(t)
 	cfg.Adapters[0].Interface = "ib0"

@@ -5,14 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
-	"os"
-	"runtime"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/udp"
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,15 +18,7 @@ import (
 // of a burst are its places, when the kernel cuts it. A veth pair in a namespace of its
 // own shows what leaves.
 func TestICRCIsRightOnTheWire(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to make a network namespace")
-	}
-	runtime.LockOSThread() // never unlocked: the thread ends with the test and its namespace
-	ns, err := netns.New()
-	if err != nil {
-		t.Skipf("no network namespace: %v", err)
-	}
-	defer ns.Close()
+	namespace.Own(t)
 	v4, v6 := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::2")
 	tap := wire(t, []string{"192.0.2.1/24", "2001:db8::1/64"}, []netip.Addr{v4, v6})
 	const staged = 20 // packets behind the others that a link may take into its own memory

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -15,25 +14,9 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/internal/offload"
 )
-
-// namespace moves the test's thread, which it ends with, into a new network namespace.
-func namespace(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
-	runtime.LockOSThread() // never unlocked: the thread ends with the test's goroutine
-	ns, err := netns.New()
-	if errors.Is(err, unix.EPERM) {
-		t.Skip("needs the right to make network namespaces")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ns.Close() })
-}
 
 func open(t *testing.T, name string) *Device {
 	t.Helper()
@@ -50,7 +33,7 @@ func open(t *testing.T, name string) *Device {
 
 // What ip(8) sets is told: addresses, routes with a gateway, up and down. Packets go both ways.
 func TestDevice(t *testing.T) {
-	namespace(t)
+	namespace.Own(t)
 	d := open(t, "ib0")
 	if d.Name() != "ib0" {
 		t.Fatalf("is called %q", d.Name())
@@ -134,7 +117,7 @@ func TestDevice(t *testing.T) {
 
 // An interface that is moved to another network namespace is followed there.
 func TestMove(t *testing.T) {
-	namespace(t)
+	namespace.Own(t)
 	d := open(t, "ib0")
 	changes := make(chan struct{}, 64)
 	if err := d.Watch(func() {
@@ -189,7 +172,7 @@ func TestMove(t *testing.T) {
 
 // Close removes the interface and ends a Read that waits.
 func TestClose(t *testing.T) {
-	namespace(t)
+	namespace.Own(t)
 	d := open(t, "")
 	done := make(chan error)
 	go func() {

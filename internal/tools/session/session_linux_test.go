@@ -5,16 +5,14 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 
 	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -22,31 +20,8 @@ import (
 // ownLoopback puts the test in a network namespace with these IPv6 addresses.
 func ownLoopback(t *testing.T, addrs ...string) {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("needs root for a network namespace")
-	}
-	runtime.LockOSThread()
-	before, err := netns.Get()
-	if err != nil {
-		t.Skipf("network namespaces: %v", err)
-	}
-	ns, err := netns.New()
-	if err != nil {
-		t.Skipf("network namespaces: %v", err)
-	}
-	t.Cleanup(func() {
-		ns.Close()
-		if err := netns.Set(before); err != nil {
-			t.Error(err)
-			return // the thread ends with its goroutine
-		}
-		before.Close()
-		runtime.UnlockOSThread()
-	})
+	namespace.Own(t)
 	lo, err := netlink.LinkByName("lo")
-	if err == nil {
-		err = netlink.LinkSetUp(lo)
-	}
 	for _, a := range addrs {
 		if err == nil {
 			err = netlink.AddrAdd(lo, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(a), Mask: net.CIDRMask(128, 128)}, Flags: 2}) // IFA_F_NODAD
