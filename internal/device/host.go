@@ -28,6 +28,7 @@ type Host struct {
 	clients   []*Client
 	closed    bool
 	watched   int        // changes of what the sleeper watches
+	arrived   int        // packets that came in this step
 	flagged   bool       // attached programs were told that the loop sleeps
 	drove     clock.Time // when a program that polls or waits last ran a step
 	inline    bool       // a program that polls or waits runs this step

@@ -133,6 +133,7 @@ func (h *Host) step() bool {
 			polls = true
 		}
 	}
+	h.arrived = arrived
 	if polls != h.polled {
 		h.polled = polls
 		h.sleep.polls.Store(polls)

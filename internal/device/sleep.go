@@ -166,11 +166,14 @@ func (h *Host) background() {
 	s := &h.sleep
 	var drives uint64
 	last := h.now()
+	turn := last
+	var a attention
 	fails := 0
 	for !h.closing.Load() {
 		if s.role.Load() || s.drives.Load() != drives && s.beside.Load() == 0 {
 			h.standBy(&drives)
 			last = h.now()
+			turn = last
 			continue
 		}
 		if !h.mu.TryLock() {
@@ -184,13 +187,17 @@ func (h *Host) background() {
 		}
 		fails = 0
 		worked := h.step()
+		arrived := h.arrived
 		h.unlock()
 		now := h.now()
+		took := now.Sub(turn)
+		turn = now
 		if worked {
+			a.worked(took, arrived)
 			last = now
 			continue
 		}
-		if now.Sub(last) < h.cfg.Spin || s.polls.Load() {
+		if now.Sub(last) < h.cfg.Spin || s.polls.Load() || a.idled(took) {
 			bed.Yield()
 			continue
 		}
@@ -198,6 +205,7 @@ func (h *Host) background() {
 			h.sleepOnLinks()
 			s.role.Store(false)
 			last = h.now()
+			turn = last
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (q *QP) missing(now clock.Time) {
 		return
 	}
 	q.win.lost(now, run)
-	if m.gaps > 1 || q.win.queued() {
+	if m.gaps > 1 {
 		q.win.crowded()
 	}
 	q.sendAgain(run)

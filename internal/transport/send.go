@@ -222,9 +222,9 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 			break
 		}
 		s.sinceAck++
-		// Where others use the window too, the next turn may be long in coming: what
-		// leaves in this one is to be acknowledged without it.
-		turnEnds := shared && (n+1 == limit || *bytes <= int(size))
+		// Where others use the window too, the next turn may be long in coming, and half
+		// of the window at most is to wait for it unacknowledged.
+		turnEnds := shared && (n+1 == limit || *bytes <= int(size)) && int(s.sinceAck) >= q.win.size/(2*q.win.users)
 		ackReq := every > 0 && (last || probe || s.probing || s.sinceAck >= every || n+1 == room || turnEnds)
 		if ackReq {
 			s.sinceAck = 0

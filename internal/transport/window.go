@@ -19,11 +19,8 @@ const (
 	// receive buffer that overflows loses many at once.
 	lossSample, spared, sparedShare = 256, 8, 32
 	// crowdedShare is the part of a window that it shrinks by for a gap that had to wait
-	// until another one of its QP was mended, or that waits behind a queue.
+	// until another one of its QP was mended.
 	crowdedShare = 64
-	// leastMemory is after how many microseconds the shortest round trip is forgotten where
-	// none is as short any more: paths change.
-	leastMemory = 10_000_000
 )
 
 // window bounds the packets in flight to one destination address. All QPs to it
@@ -38,8 +35,6 @@ type window struct {
 	grown     int           // acknowledged packets towards the next step of slow growth
 	since     int           // acknowledged packets since the last cut
 	rtt       time.Duration // smoothed, from a request to its acknowledgement
-	least     time.Duration // the shortest of late
-	timed     clock.Time    // when the last one was measured
 	passed    clock.Time    // when the youngest request was sent that was timed and acknowledged
 	lastCut   clock.Time
 	gone      int // packets to be sent again, of those sent since heard was 0
@@ -83,19 +78,13 @@ func (w *window) acked(n int) {
 // measured takes the times at which a request was sent and acknowledged.
 func (w *window) measured(sent, acked clock.Time) {
 	w.passed = max(w.passed, sent)
-	d, since := acked.Sub(sent), acked.Sub(w.timed)
-	w.timed = acked
+	d := acked.Sub(sent)
 	if w.rtt == 0 {
-		w.rtt, w.least = d, d
+		w.rtt = d
 		return
 	}
 	w.rtt += (d - w.rtt) / 8
-	w.least = min(d, w.least+(d-w.least)*min(since/time.Microsecond, leastMemory)/leastMemory)
 }
-
-// queued reports whether packets in flight wait for others more than they travel, in a
-// window of several bursts. Then a smaller one moves as many.
-func (w *window) queued() bool { return w.size > 4*w.cfg.Start && w.rtt > 2*w.least }
 
 // lost notes n packets to be sent again. Where they are many it halves the window, at most once for each window of acknowledged packets
 // or each cutInterval: one burst of losses is one sign of congestion. It takes two
@@ -120,10 +109,8 @@ func (w *window) lost(now clock.Time, n int) {
 }
 
 // crowded makes the window a little smaller because a QP found another gap in what it
-// had in flight, or one while packets queue. A responder tells of one gap at a time, and each
-// takes a round trip: a window with several gaps in it is too large, and where it is the
-// queue that makes the round trip long, gaps are mended sooner with a shorter one. Behind a gap as
-// many packets again are sent, and what waits in the receiver's buffer is soon in no cache.
+// had in flight. A responder tells of one gap at a time, and each takes a round trip: a window with several gaps in
+// it is too large.
 func (w *window) crowded() {
 	if w.size > w.cfg.Start {
 		w.size -= max(w.size/crowdedShare, 1)

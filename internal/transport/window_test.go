@@ -3,9 +3,7 @@ package transport
 import (
 	"net/netip"
 	"testing"
-	"time"
 
-	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
 )
@@ -39,34 +37,6 @@ func TestWindowBoundsReads(t *testing.T) {
 				t.Errorf("asks for %d chunks again, want %d", n, c.then)
 			}
 		})
-	}
-}
-
-// TestQueuesBehindGaps: where it is mostly the queue that makes the round trip long, a
-// window of several bursts shrinks by a little for each gap, and no further; where it is the way, or there is
-// no loss, it keeps its size.
-func TestQueuesBehindGaps(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		rtt     time.Duration
-		size    int
-		smaller bool
-	}{
-		{"a long way", 150 * time.Microsecond, 512, false},
-		{"a long queue", 850 * time.Microsecond, 512, true},
-		{"a few bursts", 850 * time.Microsecond, 4 * 32, false},
-	} {
-		w := newWindow(netip.Addr{}, false, &WindowConfig{Start: 32, Min: 2, Max: 512})
-		w.size = c.size
-		now := clock.Time(100 * time.Microsecond)
-		w.measured(0, now)
-		for range 100 {
-			now = now.Add(c.rtt)
-			w.measured(now.Add(-c.rtt), now)
-		}
-		if w.queued() != c.smaller {
-			t.Errorf("%s: round trip %v, at least %v, window %d: queued is %v", c.name, w.rtt, w.least, w.size, w.queued())
-		}
 	}
 }
 

@@ -86,3 +86,28 @@ func TestReceivePaceOfLoneMessages(t *testing.T) {
 		t.Errorf("after one right behind another it takes %d", r.most)
 	}
 }
+
+// Of packets that come singly a Receive takes as many as there is room for, of bursts fewer, the longer they are.
+func TestReceivePaceOfSizes(t *testing.T) {
+	r := &receiver{}
+	r.init(Config{Batch: defaultBatch}, true)
+	for _, c := range []struct {
+		name         string
+		length, most int
+	}{
+		{"acknowledgements", 20, defaultBatch},
+		{"packets of path MTU 1024", 1060, defaultBatch},
+		{"packets of path MTU 4096", 4140, defaultBatch},
+		{"short bursts", 8 << 10, burstMost},
+		{"long bursts", 60 << 10, longMost},
+		{"packets again", 1060, defaultBatch},
+	} {
+		n := r.most
+		for i := range r.messages[:n] {
+			r.messages[i].length = uint32(c.length)
+		}
+		if r.pace(n); r.most != c.most {
+			t.Errorf("%s: takes %d messages then, want %d", c.name, r.most, c.most)
+		}
+	}
+}

@@ -19,6 +19,8 @@ const (
 	// goes to, more would not stay in a second-level cache.
 	longMessage = 16 << 10
 	longMost    = 4
+	// Of those that are longer than packets, as bursts are, it takes burstMost.
+	burstMost = 16
 	// After loneMessages that came alone the next one is asked for alone: to look for
 	// another takes as long as half a poll.
 	loneMessages = 8
@@ -108,6 +110,8 @@ func (r *receiver) pace(n int) {
 		r.most = 1
 	case total >= n*longMessage:
 		r.most = min(r.most, longMost)
+	case total > n*maxPacket:
+		r.most = min(r.most, burstMost)
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 	maxSourcePorts       = 255 // Route.Socket is a byte, and 0 is the receiving socket
 	defaultReceiveBuffer = 16 << 20
 	defaultSendBuffer    = 4 << 20
-	defaultBatch         = 16
+	defaultBatch         = 64
 	defaultHopLimit      = 64
 	maxGroups            = 64
 	maxErrors            = 64
@@ -52,8 +52,8 @@ type Config struct {
 	// ReceiveBuffer is what to ask of the kernel as SO_RCVBUF, in bytes: 0 means
 	// 16 MB or as much as is allowed. (Linux doubles it for its bookkeeping.)
 	ReceiveBuffer int
-	// Batch is how many datagrams or coalesced bursts one Receive takes from the
-	// kernel: 0 means 16, 64 the most.
+	// Batch is how many datagrams one Receive takes from the kernel: 0 means 64, which is
+	// the most. Of coalesced bursts it takes fewer.
 	Batch int
 	// Notify, if any, is called where the platform has no descriptors to wait for,
 	// when packets have arrived where none were waiting. It must not call the link.
