@@ -69,19 +69,10 @@ func (r *run) commandStats() (report, error) {
 
 // requestStats shows the requests that the driver had about interfaces, in microseconds.
 func (r *run) requestStats() (report, error) {
-	list, err := r.interfaces(r.args)
-	if err != nil {
-		return nil, err
-	}
-	var out report
-	for _, a := range list {
+	return r.perInterface(func(a *api.AdapterStatus) (table, error) {
 		stats, err := r.client.Requests(r.ctx, a.Name)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, calls("Interface", a.Name, "OID", "us", time.Microsecond, stats, "no requests"))
-	}
-	return out, nil
+		return calls("Interface", a.Name, "OID", "us", time.Microsecond, stats, "no requests"), err
+	})
 }
 
 func calls(label, name, what, unit string, in time.Duration, list []api.CallStats, empty string) table {
@@ -95,15 +86,10 @@ func calls(label, name, what, unit string, in time.Duration, list []api.CallStat
 
 // partitionKeys shows the partition tables of the ports: those of IPoIB, and of RoCE.
 func (r *run) partitionKeys() (report, error) {
-	list, err := r.interfaces(r.args)
-	if err != nil {
-		return nil, err
-	}
-	var out report
-	for _, a := range list {
+	return r.perInterface(func(a *api.AdapterStatus) (table, error) {
 		have, err := r.client.Resources(r.ctx, a.Name)
 		if err != nil {
-			return nil, err
+			return table{}, err
 		}
 		label := "SoftVPI RoCE NIC"
 		if a.InfiniBand != nil {
@@ -113,9 +99,8 @@ func (r *run) partitionKeys() (report, error) {
 		for i, k := range have.PKeys {
 			t.add(i, fmt.Sprintf("%04x", k))
 		}
-		out = append(out, t)
-	}
-	return out, nil
+		return t, nil
+	})
 }
 
 // resources shows how many objects there are. The manual's table has two kinds that a software adapter counts none
@@ -128,11 +113,10 @@ func (r *run) resources() (report, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out report
-	for _, a := range list {
+	return tables(list, func(a *api.AdapterStatus) (table, error) {
 		have, err := r.client.Resources(r.ctx, a.Name)
 		if err != nil {
-			return nil, err
+			return table{}, err
 		}
 		t := table{Label: "Device", Name: a.Name, Fields: []string{"Resource", "Allocated", "Max"}}
 		for _, kind := range []string{"QP", "CQ", "SRQ", "MPT", "MTT", "FS_RULE"} {
@@ -144,9 +128,8 @@ func (r *run) resources() (report, error) {
 			}
 			t.add(kind, used, most)
 		}
-		out = append(out, t)
-	}
-	return out, nil
+		return t, nil
+	})
 }
 
 // portDiagnostics says why a link is down.
@@ -163,17 +146,15 @@ func (r *run) portDiagnostics() (report, error) {
 			return nil, err
 		}
 	}
-	var out report
-	for _, a := range list {
+	return tables(list, func(a *api.AdapterStatus) (table, error) {
 		t := table{Label: "Device", Name: a.Name, Fields: []string{"Port", "Link", "Status", "Times down", "Receive errors", "Impairment"}}
 		impairment := notKnown
 		if a.Impairment != "" {
 			impairment = a.Impairment
 		}
 		t.add(1, portState(a), reason(a), a.Counters["Link down events"], a.Counters["ICRC errors"]+a.Counters["Malformed frames"], impairment)
-		out = append(out, t)
-	}
-	return out, nil
+		return t, nil
+	})
 }
 
 // reason says why the link of an adapter is as it is.

@@ -9,23 +9,17 @@ import (
 
 // keys makes a table of the keys of each interface that is asked for.
 func (r *run) keys(fields []string, empty string, add func(*table, *api.AdapterStatus, *api.Setting)) (report, error) {
-	list, err := r.interfaces(r.args)
-	if err != nil {
-		return nil, err
-	}
-	var out report
-	for _, a := range list {
+	return r.perInterface(func(a *api.AdapterStatus) (table, error) {
 		settings, err := r.client.Settings(r.ctx, a.Name)
 		if err != nil {
-			return nil, err
+			return table{}, err
 		}
 		t := table{Label: "Interface", Name: a.Name, Fields: fields, Empty: empty}
 		for i := range settings {
 			add(&t, a, &settings[i])
 		}
-		out = append(out, t)
-	}
-	return out, nil
+		return t, nil
+	})
 }
 
 func (r *run) keysInForce() (report, error) {

@@ -115,3 +115,24 @@ func (r *run) noMore(rest []string) error {
 	}
 	return nil
 }
+
+// perInterface makes a table of each interface that is asked for.
+func (r *run) perInterface(one func(*api.AdapterStatus) (table, error)) (report, error) {
+	list, err := r.interfaces(r.args)
+	if err != nil {
+		return nil, err
+	}
+	return tables(list, one)
+}
+
+// tables makes a table of each adapter.
+func tables(list []*api.AdapterStatus, one func(*api.AdapterStatus) (table, error)) (out report, err error) {
+	for _, a := range list {
+		t, err := one(a)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}

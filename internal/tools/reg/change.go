@@ -15,11 +15,7 @@ import (
 
 // add is REG ADD.
 func (r *run) add(a *arguments) (int, error) {
-	reg, err := r.store.Load(r.ctx)
-	if err != nil {
-		return 0, err
-	}
-	t, err := a.target(reg)
+	reg, t, err := r.open(a)
 	if err != nil {
 		return 0, err
 	}
@@ -112,11 +108,7 @@ func (a *arguments) typed(typ registry.Type, name, data string) (registry.Value,
 
 // delete is REG DELETE.
 func (r *run) delete(a *arguments) (int, error) {
-	reg, err := r.store.Load(r.ctx)
-	if err != nil {
-		return 0, err
-	}
-	t, err := a.target(reg)
+	reg, t, err := r.open(a)
 	if err != nil {
 		return 0, err
 	}

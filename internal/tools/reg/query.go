@@ -11,13 +11,19 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// query is REG QUERY.
-func (r *run) query(a *arguments) (int, error) {
+// open loads the registry and finds what the arguments name in it.
+func (r *run) open(a *arguments) (*registry.Registry, target, error) {
 	reg, err := r.store.Load(r.ctx)
 	if err != nil {
-		return 0, err
+		return nil, target{}, err
 	}
 	t, err := a.target(reg)
+	return reg, t, err
+}
+
+// query is REG QUERY.
+func (r *run) query(a *arguments) (int, error) {
+	reg, t, err := r.open(a)
 	if err != nil {
 		return 0, err
 	}
