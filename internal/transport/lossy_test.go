@@ -83,7 +83,7 @@ func TestGoodput(t *testing.T) {
 		{lossyPath{qps: 4, delay: 100 * us, loss: 0.001}, 0.95, 0.005},
 		{lossyPath{qps: 1, delay: 10 * us, loss: 0.01}, 0.85, 0.05},
 		{lossyPath{qps: 4, delay: 10 * us, loss: 0.01}, 0.95, 0.03},
-		{lossyPath{qps: 1, delay: 10 * us, loss: 0.05}, 0.35, 0.2},
+		{lossyPath{qps: 1, delay: 10 * us, loss: 0.05}, 0.5, 0.2},
 		{lossyPath{qps: 4, delay: 10 * us, loss: 0.05}, 0.65, 0.15},
 		{lossyPath{qps: 1, delay: 10 * us, loss: 0.001, forgets: true}, 0.9, 0.1},
 		{lossyPath{qps: 4, delay: 10 * us, loss: 0.01, forgets: true}, 0.5, 0.3},

@@ -33,6 +33,9 @@ func (q *QP) timeout(now clock.Time) {
 
 const (
 	checkFloor = 250 * time.Microsecond
+	// gapFloor is as checkFloor where the responder told of a gap: it is awake, and it is one packet that is sent
+	// again too early.
+	gapFloor   = 50 * time.Microsecond
 	probeFloor = 2 * time.Millisecond
 	maxProbes  = 6
 

@@ -469,7 +469,7 @@ func (q *QP) armAck(now clock.Time) {
 	after := q.probeAfter()
 	switch {
 	case s.nakSeen && s.mend.run > 0:
-		after = (checkFloor + 2*q.win.rtt) << s.probes
+		after = (gapFloor + 2*q.win.rtt) << s.probes
 	case !s.checked:
 		after = checkFloor + 4*q.win.rtt
 	}
