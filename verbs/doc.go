@@ -26,6 +26,9 @@
 // also drives the adapter where nobody else does, its sockets included; attached,
 // there is no system call unless the driver sleeps and has to be woken.
 //
+// Commands that take no context end with [ErrTimedOut] where the driver answers nothing at all for a minute,
+// as one that was stopped does, and with [ErrRemoved] where it is gone; [Host.Close] does not wait for it.
+//
 // # Concurrency
 //
 // Every method of every type is safe for concurrent use. Posts to one queue are

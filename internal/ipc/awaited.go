@@ -22,8 +22,9 @@ type reply struct {
 // awaited is who wants the answer to a request: who waits at a channel, or a function that whoever
 // takes the answer calls. That one must not wait for anything.
 type awaited struct {
-	ch   chan reply
-	then func(reply)
+	ch    chan reply
+	then  func(reply)
+	since uint32 // look of calls
 }
 
 func (a awaited) tell(r reply) {
@@ -41,6 +42,7 @@ type calls struct {
 	waiting map[uint64]awaited
 	err     error // set when the stream ended
 	slots   chan struct{}
+	overdue overdue
 }
 
 func newCalls(n int) *calls {
@@ -54,7 +56,9 @@ func (c *calls) add(a awaited) (uint64, error) {
 	if c.err != nil {
 		return 0, c.err
 	}
+	c.begun()
 	c.last++
+	a.since = c.overdue.looks
 	c.waiting[c.last] = a
 	return c.last, nil
 }
@@ -63,6 +67,18 @@ func (c *calls) add(a awaited) (uint64, error) {
 func (c *calls) take(id uint64) (awaited, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.taken(id)
+}
+
+// answered is take for an answer that came.
+func (c *calls) answered(id uint64) (awaited, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.overdue.heard = c.overdue.looks
+	return c.taken(id)
+}
+
+func (c *calls) taken(id uint64) (awaited, bool) {
 	a, ok := c.waiting[id]
 	delete(c.waiting, id)
 	return a, ok
@@ -77,6 +93,7 @@ func (c *calls) fail(err error) {
 	err = c.err
 	all := c.waiting
 	c.waiting = map[uint64]awaited{}
+	c.overdue.stop()
 	c.mu.Unlock()
 	for _, a := range all {
 		a.tell(reply{err: err})

@@ -23,12 +23,14 @@ type writer struct {
 	conn    *net.UnixConn
 	out     putter
 	timeout time.Duration // 0: none
-	ending  atomic.Bool
-	buf     []byte // frames that are not written yet
-	spare   []byte // of the write before
-	writing bool
-	soon    bool // somebody is about to write
-	err     error
+	// patience is how long a full track is waited for where there is no timeout; 0: for ever.
+	patience time.Duration
+	ending   atomic.Bool
+	buf      []byte // frames that are not written yet
+	spare    []byte // of the write before
+	writing  bool
+	soon     bool // somebody is about to write
+	err      error
 
 	track  *track // where frames go that are neither long nor have descriptors; nil: none
 	passed uint32
@@ -120,7 +122,8 @@ func (w *writer) putLocked(op opcode, flags uint16, id uint64, body []byte) erro
 			}
 			continue
 		}
-		if late := time.Since(since); w.timeout > 0 && late > w.timeout || w.ending.Load() && late > endTimeout {
+		most := cmp.Or(w.timeout, w.patience)
+		if late := time.Since(since); most > 0 && late > most || w.ending.Load() && late > endTimeout {
 			w.err = os.ErrDeadlineExceeded
 			return w.err
 		}

@@ -32,6 +32,7 @@ func Dial(ctx context.Context, socket string, o Options) (*Client, error) {
 	}
 	c := &Client{conn: conn.(*net.UnixConn), segments: map[uint32][]byte{}}
 	c.out = newWriter(c.conn, 0)
+	c.out.patience = Patience
 	c.in = &fdReader{from: taker{conn: c.conn}}
 	c.arenas.Store(&[][]byte{})
 	c.words.list = map[command.Handle]*uint32{}
@@ -147,6 +148,7 @@ func (c *Client) welcomed() error {
 		return fmt.Errorf("%w: %d descriptors, want %d", errFrame, len(fds), want)
 	}
 	c.calls, c.events = newCalls(int(w.MaxRequests)), newEventQueue(int(w.Credits))
+	c.calls.overdue.ask = c.askAlive
 	if w.CopierBytes > 0 {
 		if w.CopierBytes < copierSize {
 			return fmt.Errorf("%w: copier memory of %d bytes, want %d", errFrame, w.CopierBytes, copierSize)

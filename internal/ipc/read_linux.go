@@ -76,7 +76,7 @@ func (c *Client) frame(h header, body []byte) error {
 		r.err = decodeError(r.body)
 	}
 	if h.Flags&flagResponse != 0 {
-		if a, ok := c.calls.take(h.ID); ok {
+		if a, ok := c.calls.answered(h.ID); ok {
 			a.tell(r)
 			return nil
 		}
