@@ -1,15 +1,15 @@
 #include "fold_amd64.h"
+#include "fold_icrc_amd64.h"
 #include "textflag.h"
 
-// func foldCopy(block *[16]byte, dst *byte, src []byte, first uint32, factors *[4]uint64)
-// Copies src to dst, and makes one block of 16 bytes that is worth as much as all of it (see icrccopy_amd64.go).
-TEXT ·foldCopy(SB), NOSPLIT, $0-56
-	MOVQ block+0(FP), BX
-	MOVQ dst+8(FP), DI
-	MOVQ src_base+16(FP), SI
-	MOVQ src_len+24(FP), CX
-	MOVL first+40(FP), AX
-	MOVQ factors+48(FP), DX
+// func foldCopy(dst *byte, src []byte, first uint32, factors *[12]uint64) uint32
+// Copies src to dst, and returns what the register first becomes (see icrccopy_amd64.go).
+TEXT ·foldCopy(SB), NOSPLIT, $0-52
+	MOVQ dst+0(FP), DI
+	MOVQ src_base+8(FP), SI
+	MOVQ src_len+16(FP), CX
+	MOVL first+32(FP), AX
+	MOVQ factors+40(FP), DX
 	MOVQ AX, X8
 	MOVOU (SI), X0
 	MOVOU 16(SI), X1
@@ -30,7 +30,7 @@ TEXT ·foldCopy(SB), NOSPLIT, $0-56
 
 fold:
 	PREFETCHT0 2048(SI)
-	BYTE $0x0f; BYTE $0x0d; BYTE $0x8f; LONG $2048 // PREFETCHW 2048(DI); processors without it do nothing
+	ASK(0)
 	FOLD
 	LOAD
 	MOVOU X4, (DI)
@@ -46,5 +46,6 @@ fold:
 
 join:
 	JOIN
-	MOVOU X3, (BX)
+	REDUCE
+	MOVL AX, ret+48(FP)
 	RET

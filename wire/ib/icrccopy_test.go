@@ -63,3 +63,24 @@ func BenchmarkICRCCopy(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkICRCCopyNear is of packets of 1,024 bytes in a near cache.
+func BenchmarkICRCCopyNear(b *testing.B) {
+	src, dst := make([]byte, 256<<10), make([]byte, 256<<10)
+	for _, way := range []struct {
+		name string
+		work func(dst, src []byte)
+	}{
+		{"together", func(dst, src []byte) { ICRCCopy(0, dst, src) }},
+		{"apart", func(dst, src []byte) { ICRCUpdate(0, src); copy(dst, src) }},
+		{"icrc", func(dst, src []byte) { ICRCUpdate(0, src) }},
+	} {
+		b.Run(way.name, func(b *testing.B) {
+			b.SetBytes(1024)
+			for i := 0; b.Loop(); i++ {
+				s, d := i*1040%(len(src)-1024), i*1024%len(dst)
+				way.work(dst[d:], src[s:s+1024])
+			}
+		})
+	}
+}
