@@ -17,9 +17,6 @@ const (
 	// the next has its turn.
 	receiveMost    = 1024
 	transmitRounds = 4
-	// placedMost packets of bulk are received before those are acknowledged that ask for it: a sender that
-	// is faster has used its window up by then, and would wait until all of it has been taken.
-	placedMost     = 64
 	completeBatch  = 128
 	completeRounds = 32
 	eventBatch     = 32
@@ -51,7 +48,7 @@ const (
 // batch is the memory that an adapter's turns use again and again.
 type batch struct {
 	in          []frame.In
-	expected    frame.Expected
+	next        frame.Next
 	out         []frame.Out
 	sent        int // frames of out that the link took
 	queued      int // frames in out
@@ -282,7 +279,6 @@ func (a *adapter) receive(now clock.Time) bool {
 			continue
 		}
 		for got := 0; got < receiveMost; {
-			expecting := a.expect(p)
 			n, err := p.Link.Receive(a.in)
 			if err != nil {
 				p.Failed(err)
@@ -296,10 +292,8 @@ func (a *adapter) receive(now clock.Time) bool {
 			arrived += n
 			full := n == len(a.in)
 			a.rings.received(n, len(a.in), a.host.inline)
-			if n = p.Encap.Open(a.in[:n]); n > 0 {
-				a.engine.Receive(now, a.in[:n])
-			}
-			if !full && !expecting || expecting && got >= placedMost {
+			a.take(now, p, a.in[:n])
+			if !full {
 				break
 			}
 		}
@@ -308,29 +302,23 @@ func (a *adapter) receive(now clock.Time) bool {
 	return worked
 }
 
-// expect tells a link where the payloads belong that it will receive, most likely.
-// What is not as expected is written there too, for a moment: it must not be another
-// program's, and not what a tap is to be shown in one piece.
-func (a *adapter) expect(p *plug.Plug) bool {
-	if p.Placer == nil || len(a.panel.Taps()) != 0 || !a.host.sharesMemory() {
-		return false
-	}
-	route := a.engine.Expected(&a.expected)
-	return route != nil && route.Src == p.Addr && p.Placer.Expect(&a.expected)
-}
-
-// sharesMemory reports whether whatever arrives may be seen by the programs here: there
-// is only one, or all are parts of this process.
-func (h *Host) sharesMemory() bool {
-	if len(h.clients) == 1 {
-		return true
-	}
-	for _, c := range h.clients {
-		if c.cfg.Attached {
-			return false
+// take opens packets and hands them to the engine, up to the first one of a long message at a time: then it is known where the
+// others belong, and encap copies them there.
+func (a *adapter) take(now clock.Time, p *plug.Plug, in []frame.In) {
+	for len(in) > 0 {
+		n, next := len(in), (*frame.Next)(nil)
+		if n > transport.LeadMost {
+			n = transport.Lead(in)
+			if a.engine.Next(&a.next) {
+				next = &a.next
+			}
 		}
+		if good := p.Encap.OpenNext(in[:n], next); good > 0 {
+			a.engine.Receive(now, in[:good])
+		}
+		in = in[n:]
 	}
-	return true
+	a.next.Memory = nil
 }
 
 // linkErrors tells the engines what destinations answered with ICMP errors.

@@ -59,6 +59,8 @@ type Counters struct {
 	// number their packets, and a socket does not show the number. A corrupt packet passes
 	// so with probability 2^-16, on top of the UDP and Ethernet checks.
 	ICRCIDInferred uint64
+	// Placed are packets whose payload was copied to its place together with its ICRC.
+	Placed uint64
 	// Malformed are packets too short for a BTH and an ICRC, or not a multiple of four
 	// bytes long, and frames and packets whose headers contradict themselves.
 	Malformed uint64
@@ -95,6 +97,7 @@ type Encap struct {
 	held     flow // whose outer headers are in the scratch
 	heldAt   int  // where the BTH goes behind them
 	streams  [streamsKept]stream
+	came     stream // that of the packet which came last of those that may
 	nextID   uint16 // IPv4 identification to be expected next; 0: that of the packet's place in its burst
 	ib       infiniband
 }
@@ -131,7 +134,7 @@ func New(mode Mode, addrs []netip.Addr, caps link.Capabilities, port uint16) (*E
 
 // SetAddrs replaces the port's addresses, which change while it runs.
 func (e *Encap) SetAddrs(addrs []netip.Addr) {
-	e.addrs = e.addrs[:0]
+	e.addrs, e.came = e.addrs[:0], stream{}
 	for _, a := range addrs {
 		e.addrs = append(e.addrs, a.Unmap().WithZone(""))
 	}

@@ -1,6 +1,7 @@
 package encap
 
 import (
+	"encoding/binary"
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/frame"
@@ -10,16 +11,21 @@ import (
 // Open checks a received batch and moves the good packets to its front, in order; it
 // returns how many they are. Their Data then runs from the BTH to the end of the pad, at
 // least a BTH, and for whole frames the outer fields are filled in. What is dropped is counted.
-// Payload stays what it is; it counts as standing between the BTH in Data and the ICRC.
-func (e *Encap) Open(in []frame.In) int {
+func (e *Encap) Open(in []frame.In) int { return e.OpenNext(in, nil) }
+
+// OpenNext is Open where next, unless it is nil, says what comes, most likely. The payloads of those packets are copied to their
+// places in the same go as their ICRCs are made, and Payload is there then. The place of a packet whose ICRC is wrong
+// is written to as well: what stands there means nothing before the packet has come.
+func (e *Encap) OpenNext(in []frame.In, next *frame.Next) int {
 	n := 0
 	for i := range in {
 		p := &in[i]
+		p.Payload = nil
 		var ok bool
 		if p.Raw {
 			ok = e.openRaw(p)
 		} else {
-			ok = e.openDatagram(p)
+			ok = e.openDatagram(p, next)
 		}
 		if !ok {
 			continue
@@ -33,10 +39,47 @@ func (e *Encap) Open(in []frame.In) int {
 }
 
 // openDatagram checks what came from a UDP socket.
-func (e *Encap) openDatagram(p *frame.In) bool {
-	if !e.wellFormed(p.Len()) {
+func (e *Encap) openDatagram(p *frame.In, next *frame.Next) bool {
+	length := p.Len()
+	if !e.wellFormed(length) {
 		return false
 	}
+	body := p.Data[:len(p.Data)-ib.ICRCLen]
+	wire := ib.ICRC(p.Data[len(body):])
+	id := e.identification(p)
+	if length <= gatherShort || !e.came.goesOn(p, length) || !e.came.numbers(id) {
+		if !e.admit(p) {
+			return false
+		}
+		f := flow{p.Src, p.Dst, p.SrcPort, e.port}
+		if length <= gatherShort {
+			crc, n := e.begin(&f, length, id, body, nil)
+			return e.accept(p, ib.ICRCUpdate(crc, body[n:]), wire, id)
+		}
+		s := e.stream(&f, length, common(body))
+		if s == nil || !s.numbers(id) {
+			crc, n := e.seed(e.outer(&f), length, id, body, nil)
+			return e.accept(p, ib.ICRCUpdate(crc, body[n:]), wire, id)
+		}
+		e.came = *s
+	}
+	crc := e.came.begin(id, body)
+	if next != nil && isNext(p, next) {
+		crc = take(p, crc, next)
+		e.counters.Placed++
+	} else {
+		crc = ib.ICRCUpdate(crc, body[ib.BTHLen:])
+	}
+	return e.accept(p, crc, wire, id)
+}
+
+// goesOn reports whether a packet, length bytes from the BTH to the ICRC, is of the stream, and may come therefore.
+func (s *stream) goesOn(p *frame.In, length int) bool {
+	return s.known && s.length == length && s.head == common(p.Data) && s.flow.srcPort == p.SrcPort && s.flow.src == p.Src && s.flow.dst == p.Dst
+}
+
+// admit completes the addresses of a packet, and reports whether it is for this port.
+func (e *Encap) admit(p *frame.In) bool {
 	p.Src = unmap(p.Src)
 	if p.Dst.IsValid() {
 		p.Dst = unmap(p.Dst)
@@ -47,18 +90,29 @@ func (e *Encap) openDatagram(p *frame.In) bool {
 		e.counters.NotForUs++
 		return false
 	}
-	length := p.Len()
-	body := p.Data[:len(p.Data)-ib.ICRCLen]
-	id := e.identification(p)
-	f := flow{p.Src, p.Dst, p.SrcPort, e.port}
-	crc, n := e.begin(&f, length, id, body, p.Payload)
-	if n < len(body) {
-		crc, n = ib.ICRCUpdate(crc, body[n:]), len(body)
-	}
-	if rest := p.Payload; n-len(body) < len(rest) {
-		crc = ib.ICRCUpdate(crc, rest[n-len(body):])
-	}
-	if wire := ib.ICRC(p.Data[len(body):]); crc != wire {
+	return true
+}
+
+// isNext reports whether a packet is the first of next; it may ask for an acknowledgement.
+func isNext(p *frame.In, next *frame.Next) bool {
+	const psn = 0x7fffffff
+	return len(next.Memory) >= next.Size && p.Len() == ib.BTHLen+next.Size+ib.ICRCLen && binary.NativeEndian.Uint64(p.Data) == next.Head &&
+		binary.BigEndian.Uint32(p.Data[streamHead:])&psn == uint32(next.PSN) && p.Src == next.Src
+}
+
+// take continues an ICRC over the payload of the first packet of next, which it copies to its place.
+func take(p *frame.In, crc uint32, next *frame.Next) uint32 {
+	place := next.Memory[:next.Size:next.Size]
+	next.Memory, next.PSN = next.Memory[next.Size:], next.PSN.Next()
+	crc = ib.ICRCCopy(crc, place, p.Data[ib.BTHLen:ib.BTHLen+next.Size])
+	p.Payload = place
+	p.Data = p.Data[:ib.BTHLen+ib.ICRCLen]
+	return crc
+}
+
+// accept compares the ICRC of a packet with the one on the wire, and cuts that off.
+func (e *Encap) accept(p *frame.In, crc, wire uint32, id uint16) bool {
+	if crc != wire {
 		other, ok := e.infer(p, crc, wire)
 		if !ok {
 			e.counters.ICRCErrors++
@@ -67,7 +121,7 @@ func (e *Encap) openDatagram(p *frame.In) bool {
 		id ^= other
 	}
 	e.identified(p, id)
-	p.Data = body
+	p.Data = p.Data[:len(p.Data)-ib.ICRCLen]
 	return true
 }
 

@@ -40,25 +40,42 @@ type stream struct {
 // begins with the BTH, and rest follows it. It takes at least the BTH; n is how much
 // of both.
 func (e *Encap) begin(f *flow, length int, id uint16, head, rest []byte) (crc uint32, n int) {
-	first := binary.LittleEndian.Uint64(head) | 0xff<<(8*bthECN)
+	s := e.stream(f, length, common(head))
+	if s == nil || !s.numbers(id) {
+		return e.seed(e.outer(f), length, id, head, rest)
+	}
+	return s.begin(id, head), ib.BTHLen
+}
+
+// common is what the packets of a stream have in common of the BTH at the front of head, with the byte masked that the ICRC leaves out.
+func common(head []byte) uint64 { return binary.LittleEndian.Uint64(head) | 0xff<<(8*bthECN) }
+
+// stream returns the stream of a packet, nil for the first one, which begins it.
+func (e *Encap) stream(f *flow, length int, first uint64) *stream {
 	s := &e.streams[(first^uint64(length))*0x9e3779b97f4a7c15>>streamShift]
 	if s.head != first || s.length != length || s.flow != *f {
 		*s = stream{flow: *f, length: length, head: first}
-		return e.seed(e.outer(f), length, id, head, rest)
+		return nil
 	}
 	if !s.known {
-		at := e.outer(f)
-		s.crc, _ = e.seed(at, length, 0, head[:streamHead], nil)
+		var head [streamHead]byte
+		binary.LittleEndian.PutUint64(head[:], first)
+		s.crc, _ = e.seed(e.outer(f), length, 0, head[:], nil)
 		s.known = true
 	}
-	crc = s.crc
-	if f.dst.Is4() {
-		if id >= segmentsKept {
-			return e.seed(e.outer(f), length, id, head, rest)
-		}
+	return s
+}
+
+// numbers reports whether the stream knows what an identification adds.
+func (s *stream) numbers(id uint16) bool { return id < segmentsKept || !s.flow.dst.Is4() }
+
+// begin begins the ICRC of a packet of the stream, over its BTH.
+func (s *stream) begin(id uint16, head []byte) uint32 {
+	crc := s.crc
+	if s.flow.dst.Is4() {
 		crc ^= idDifference[id]
 	}
-	return ib.ICRCWord(crc, head[streamHead:]), ib.BTHLen
+	return ib.ICRCWord(crc, head[streamHead:])
 }
 
 // idDifference is what an identification adds to the ICRC of an IPv4 packet up to streamHead

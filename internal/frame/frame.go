@@ -88,9 +88,8 @@ func (o *Out) Len() int {
 // outer fields. After encap.Open, Data runs from the BTH to the end of the
 // payload's pad, without the ICRC. Data is valid until the next Link.Receive.
 //
-// Payload is nil, save for a packet that was received where it was expected
-// (link.Placer): Data then is the packet without its payload, and Payload lies in
-// the memory of the Expected.
+// Payload is nil, save for a packet that encap.OpenNext copied to its place: Data then is the packet without its payload, and Payload lies in
+// the memory of the Next.
 type In struct {
 	Data, Payload []byte
 	Src, Dst      netip.Addr
@@ -112,14 +111,13 @@ type In struct {
 // Len returns the length of the packet as it stands, in bytes.
 func (p *In) Len() int { return len(p.Data) + len(p.Payload) }
 
-// Expected is the packets of a message that a receiver is in the middle of: all with
-// a BTH and no further header, without pad, of one opcode, with consecutive PSNs
-// and payloads of the same size. Memory is where the payloads belong, one behind the
-// other, as many as fit: none where such a message is to begin next.
-type Expected struct {
-	Opcode uint8
-	QPN    uint32 // destination QP
-	PSN    uint32 // of the first
-	Size   int    // bytes of each payload
+// Next is what comes next from a sender, most likely: packets in the middle of a message, which differ in the last word of
+// their BTHs and in their payloads, in the order of their PSNs, and with payloads of the same size that belong into Memory one behind the
+// other. It moves on with each of them.
+type Next struct {
+	Head   uint64 // the first eight bytes of the BTH as they lie in memory
+	PSN    ib.PSN // of the first
+	Src    netip.Addr
+	Size   int // bytes of each payload
 	Memory []byte
 }

@@ -81,23 +81,6 @@ type Delayer interface {
 	Flush(now clock.Time) error
 }
 
-// Placer is a Link that can receive payload straight into the memory that it is for,
-// which saves its receiver a copy.
-type Placer interface {
-	// Expect says what the next Receive will get, most likely. Packets that are
-	// what was expected, and in their place, come with a Payload in x.Memory. Others
-	// come as always, but what arrives in the place of an expected packet, and be it
-	// of another sender, is written over x.Memory too: nothing of it means anything
-	// until its own packet has come. A packet that comes later than expected has its
-	// Payload in x.Memory behind where it belongs; taken in the order of
-	// Receive, none is in the way of one behind it.
-	//
-	// It reports whether the next Receive goes by it, and so takes fewer packets
-	// than it might: there may be more although it did not fill its argument.
-	// The memory is written to in that one Receive alone.
-	Expect(x *frame.Expected) bool
-}
-
 // Stager is a Link that can hand packets to the system from memory of its own, which saves the system a copy. Who makes
 // the ICRC copies them there in the same go.
 type Stager interface {
@@ -126,7 +109,6 @@ type Stats struct {
 	SentBursts                     uint64
 	SentStaged                     uint64 // of the packets sent, those that the system did not copy
 	ReceivedPackets, ReceivedBytes uint64
-	ReceivedPlaced                 uint64 // of the packets received, those whose payload was received where it was expected
 	SendBlocked                    uint64 // Send returned short
 	SendErrors                     uint64 // packets that the system refused
 	ReceiveDrops                   uint64 // the socket's buffer, or the ring of frames, overflowed, where the system says so; a coalesced burst counts once

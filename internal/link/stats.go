@@ -8,7 +8,6 @@ func (s *Stats) Add(t Stats) {
 	s.SentStaged += t.SentStaged
 	s.ReceivedPackets += t.ReceivedPackets
 	s.ReceivedBytes += t.ReceivedBytes
-	s.ReceivedPlaced += t.ReceivedPlaced
 	s.SendBlocked += t.SendBlocked
 	s.SendErrors += t.SendErrors
 	s.ReceiveDrops += t.ReceiveDrops

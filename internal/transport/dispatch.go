@@ -84,6 +84,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 	}
 	if op.HasPayload() {
 		e.received, e.receivedOp, taker = q, op, q
+		copy(e.receivedHead[:], d)
 	}
 	switch {
 	case op.IsResponse():

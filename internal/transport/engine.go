@@ -23,9 +23,10 @@ type Engine struct {
 	groups   map[netip.Addr][]*QP
 	attached int
 
-	received             *QP       // that the last packet with a payload was for
-	receivedOp           ib.Opcode // of that packet
-	flushHead, flushTail *QP       // QPs with requests to flush
+	received             *QP            // that the last packet with a payload was for
+	receivedOp           ib.Opcode      // of that packet
+	receivedHead         [sameHead]byte // the beginning of its BTH
+	flushHead, flushTail *QP            // QPs with requests to flush
 
 	completions queue[Completion]
 	events      queue[Event]

@@ -20,7 +20,7 @@ const sameHead = 8
 // them: where the payload belongs, that the QP may take it, and the headers by comparing
 // them. The first packet that is not plainly the next one goes the usual way.
 func (q *QP) follow(now clock.Time, before *frame.In, in []frame.In) int {
-	mem, psn := q.ahead()
+	mem, psn := q.ahead(q.eng.receivedOp)
 	if len(mem) < q.mtu || ib.BTH(before.Data).PadCount() != 0 {
 		return 0
 	}
@@ -38,7 +38,7 @@ func (q *QP) follow(now clock.Time, before *frame.In, in []frame.In) int {
 			binary.BigEndian.Uint32(p.Data[sameHead:]) != uint32(psn) || p.Src != q.route.Dst {
 			break
 		}
-		if &mem[0] != &data[0] { // else a link received it in place
+		if &mem[0] != &data[0] { // else it is there (Next)
 			prefetch.Copy(mem[:mtu], data)
 		}
 		mem, psn = mem[mtu:], psn.Next()
@@ -50,15 +50,14 @@ func (q *QP) follow(now clock.Time, before *frame.In, in []frame.In) int {
 	return n
 }
 
-// ahead returns where the payloads of the full packets belong that come next in the message
+// ahead returns where the payloads of the full packets of an opcode belong that come next in the message
 // which the packet received last is in the middle of, before its last one, and the PSN of the
 // first. There is nothing where a packet may have to wait for a copy or an answer.
-func (q *QP) ahead() ([]byte, ib.PSN) {
+func (q *QP) ahead(op ib.Opcode) ([]byte, ib.PSN) {
 	s := &q.resp
 	if q.typ != command.RC || q.copying >= maxCopies {
 		return nil, 0
 	}
-	op := q.eng.receivedOp
 	if op == ib.RCReadResponseMiddle {
 		if q.state != command.RTS && q.state != command.SQD {
 			return nil, 0
@@ -117,4 +116,12 @@ func (q *QP) followed(now clock.Time, n int, next ib.PSN) {
 			q.activate()
 		}
 	}
+}
+
+// fullPackets is the bytes of left that come before the last packet.
+func (q *QP) fullPackets(left uint64) uint64 {
+	if left == 0 {
+		return 0
+	}
+	return (left - 1) / uint64(q.mtu) * uint64(q.mtu)
 }

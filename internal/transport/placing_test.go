@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -8,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// placing is an engine behind a link that receives payload where it is expected
-// (link.Placer). All tests on a simulated network run behind it: to the engine it must
+// placing is an engine behind an encapsulation that copies payload to its place where it is next
+// (encap.OpenNext). All tests on a simulated network run behind it: to the engine it must
 // make no difference, nor to any memory but that of the messages in progress.
 type placing struct {
 	*Engine
@@ -19,37 +20,39 @@ type placing struct {
 // placedPackets is how many packets came to an engine in place.
 var placedPackets int
 
-// Receive does to the memory what a link does before its packets are looked at: each
-// goes to the next place of its burst, whatever it is.
+// Receive does to the memory what an encapsulation does before its packets are looked at. Now and then a packet with a
+// wrong ICRC came where the next one belongs.
 func (p placing) Receive(now clock.Time, in []frame.In) {
-	var x frame.Expected
-	if p.rng.IntN(4) == 0 || p.Expected(&x) == nil {
-		p.Engine.Receive(now, in)
-		return
-	}
-	burst := 1 + p.rng.IntN(16) // places of one, and the most packets
-	slot, used := 0, 0
-	for i := range in {
-		if used == burst || used > 0 && p.rng.IntN(burst) == 0 {
-			slot, used = slot+burst-used, 0
+	for len(in) > 0 {
+		n := Lead(in)
+		var x frame.Next
+		if p.rng.IntN(4) != 0 && p.Next(&x) {
+			for i := range in[:n] {
+				p.place(&x, &in[i])
+			}
 		}
-		p.place(&x, slot, &in[i])
-		slot, used = slot+1, used+1
+		p.Engine.Receive(now, in[:n])
+		in = in[n:]
 	}
-	p.Engine.Receive(now, in)
 }
 
-func (p placing) place(x *frame.Expected, slot int, in *frame.In) {
-	if (slot+1)*x.Size > len(x.Memory) || len(in.Data) < ib.BTHLen {
+func (p placing) place(x *frame.Next, in *frame.In) {
+	if len(x.Memory) < x.Size {
 		return
 	}
-	mem := x.Memory[slot*x.Size : (slot+1)*x.Size : (slot+1)*x.Size]
-	bth := ib.BTH(in.Data[:ib.BTHLen])
-	copy(mem, in.Data[ib.BTHLen:])
-	behind := (x.PSN + uint32(slot) - uint32(bth.PSN())) & ib.PSNMask
-	if len(in.Data) != ib.BTHLen+x.Size || uint8(bth.Opcode()) != x.Opcode || uint32(bth.DestQP()) != x.QPN || bth.PadCount() != 0 || behind > uint32(slot) {
+	mem := x.Memory[:x.Size:x.Size]
+	if p.rng.IntN(16) == 0 {
+		for i := range mem {
+			mem[i] = 0xee
+		}
+		return
+	}
+	if len(in.Data) != ib.BTHLen+x.Size || in.Src != x.Src || binary.NativeEndian.Uint64(in.Data) != x.Head ||
+		ib.BTH(in.Data[:ib.BTHLen]).PSN() != x.PSN {
 		return
 	}
 	placedPackets++
+	copy(mem, in.Data[ib.BTHLen:])
 	in.Data, in.Payload = in.Data[:ib.BTHLen:ib.BTHLen], mem
+	x.Memory, x.PSN = x.Memory[x.Size:], x.PSN.Next()
 }

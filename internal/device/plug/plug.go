@@ -17,10 +17,9 @@ import (
 
 // Plug is one address of a port with the link that serves it.
 type Plug struct {
-	Addr   netip.Addr
-	Link   link.Link // base with captures and impairments; nil while the port is unplugged
-	Encap  *encap.Encap
-	Placer link.Placer // base, where it can
+	Addr  netip.Addr
+	Link  link.Link // base with captures and impairments; nil while the port is unplugged
+	Encap *encap.Encap
 
 	base   link.Link
 	impair *impair.Link
@@ -39,8 +38,7 @@ func (p *Panel) newPlug(addr netip.Addr, l link.Link, own bool) (*Plug, error) {
 	c := capture.New(l, addr, p.cfg.UDPPort, time.Now)
 	c.SetTaps(p.taps)
 	i := impair.New(c, p.impairment, p.cfg.Now)
-	placer, _ := l.(link.Placer)
-	return &Plug{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Placer: placer, Encap: e, log: p.cfg.Log}, nil
+	return &Plug{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Encap: e, log: p.cfg.Log}, nil
 }
 
 // Socket reports whether the link is a socket of this process that is open.

@@ -116,7 +116,6 @@ func (l *socketLink) receiveBeside(in []frame.In) int {
 		f.port.Discard()
 	} else if f.marks == 0 {
 		if n := f.port.Receive(in); n > 0 {
-			r.place.forget() // what was expected is for this call alone
 			for i := range in[:n] {
 				l.stats.ReceivedBytes += uint64(len(in[i].Data))
 			}
@@ -129,7 +128,6 @@ func (l *socketLink) receiveBeside(in []frame.In) int {
 		return l.receiveMarked(in)
 	}
 	if f.looks++; f.blind == 0 && f.bulk.shift == ringTakes && f.looks%blindEvery != 0 {
-		r.place.forget()
 		r.came = false
 		return 0
 	}

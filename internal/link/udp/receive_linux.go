@@ -47,7 +47,6 @@ type receiver struct {
 	dst  netip.Addr // of the socket they came from
 	turn int
 
-	place    placement
 	zoned    netip.Addr // the last link-local source, whose zone is slow to make
 	zonedRaw [16]byte
 }
@@ -156,16 +155,12 @@ func (l *socketLink) receiveFrom(fd int, dst netip.Addr, in []frame.In, marked b
 	r := &l.receive
 	for range maxErrors {
 		r.reset()
-		if fd != l.fd { // a group's: what is expected comes elsewhere
-			r.place.forget()
-		}
 		n, errno := 0, unix.Errno(0)
-		if most := r.aim(); marked {
-			n, errno = l.receiveMarks(r.messages[:most])
+		if marked {
+			n, errno = l.receiveMarks(r.messages[:r.most])
 		} else {
-			n, errno = receiveMessages(fd, r.messages[:most], 0)
+			n, errno = receiveMessages(fd, r.messages[:r.most], 0)
 		}
-		r.settle()
 		if errno == unix.EINTR {
 			continue
 		}
@@ -197,17 +192,7 @@ func (l *socketLink) cut(in []frame.In) int {
 		}
 		end := min(r.off+b.segment, len(b.data))
 		p := &in[n]
-		p.Payload = nil
-		switch size := end - r.off; {
-		case r.next >= r.place.messages:
-			p.Data = b.data[r.off:end:end]
-		case r.place.take(p, r.next, r.off, size):
-			r.place.hits++
-			l.stats.ReceivedPlaced++
-		default:
-			p.Data = r.gather(r.next, r.off, size)
-			r.place.misses++
-		}
+		p.Data = b.data[r.off:end:end]
 		p.Src, p.Dst, p.SrcPort = b.src, r.dst, b.srcPort
 		p.TrafficClass, p.HopLimit, p.FlowLabel = b.trafficClass, b.hopLimit, b.flowLabel
 		p.Segment, p.Raw, p.IDKnown, p.ID = b.index, false, false, 0

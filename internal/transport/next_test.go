@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
@@ -55,8 +56,8 @@ func (f *flow) region(x *end) *memory.Region {
 	return span.Region
 }
 
-// What is expected is the packets of a message in progress but for the last one.
-func TestExpected(t *testing.T) {
+// What is next is the packets of a message in progress but for the last one: of a send those that its receive has room for.
+func TestNext(t *testing.T) {
 	const kb = 1024
 	for _, c := range []struct {
 		name             string
@@ -70,44 +71,41 @@ func TestExpected(t *testing.T) {
 		{"write, last is short", ring.OpWrite, 20*kb - 1000, 1, 0, ib.RCWriteMiddle, 1, kb, 18 * kb},
 		{"write, with immediate", ring.OpWriteImm, 20 * kb, 5, 0, ib.RCWriteMiddle, 5, 5 * kb, 14 * kb},
 		{"write, the last alone is missing", ring.OpWrite, 20 * kb, 19, 0, 0, 0, 0, -1},
-		{"write, whole: another one begins", ring.OpWrite, 20 * kb, 20, 0, 0, 0, 0, 0},
+		{"write, whole", ring.OpWrite, 20 * kb, 20, 0, 0, 0, 0, -1},
 		{"write, whole and short", ring.OpWrite, kb, 1, 0, 0, 0, 0, -1},
-		{"send: nobody knows its length", ring.OpSend, 20 * kb, 5, 0, 0, 0, 0, -1},
+		{"send, after the first", ring.OpSend, 20 * kb, 1, 0, ib.RCSendMiddle, 1, kb, 19 * kb},
+		{"send, in the middle", ring.OpSend, 20 * kb, 5, 0, ib.RCSendMiddle, 5, 5 * kb, 15 * kb},
+		{"send, whole", ring.OpSend, 20 * kb, 20, 0, 0, 0, 0, -1},
 		{"read, after the first", ring.OpRead, 20 * kb, 1, 1, ib.RCReadResponseMiddle, 1, kb, 18 * kb},
-		{"read, to the end of a chunk", ring.OpRead, 100 * kb, 2, 3, ib.RCReadResponseMiddle, 3, 3 * kb, (readChunk - 4) * kb},
-		{"read, the last of a chunk is missing", ring.OpRead, 65 * kb, 2, readChunk - 1, 0, 0, 0, -1},
-		{"read, a chunk begins", ring.OpRead, 100 * kb, 2, readChunk, 0, 0, 0, 0},
+		{"read, the last is missing", ring.OpRead, 20 * kb, 1, 19, 0, 0, 0, -1},
 		{"read, whole", ring.OpRead, 20 * kb, 1, 20, 0, 0, 0, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, to := midway(t, c.op, c.bytes, c.packets, c.answers)
-			var x frame.Expected
-			route := to.e.Expected(&x)
-			if (route != nil) != (c.n >= 0) || route != nil && route != to.q.route {
-				t.Fatalf("expected %v of %d bytes", route, len(x.Memory))
+			var x frame.Next
+			if is := to.e.Next(&x); is != (c.n >= 0) {
+				t.Fatalf("next is %v, %d bytes", is, len(x.Memory))
 			}
-			if c.n <= 0 {
-				if route != nil && len(x.Memory) != 0 {
-					t.Fatalf("%d bytes expected", len(x.Memory))
-				}
+			if c.n < 0 {
 				return
 			}
+			var head [8]byte
+			binary.NativeEndian.PutUint64(head[:], x.Head)
 			first := ib.PSN(defaultConnection().psn[0])
-			want := frame.Expected{Opcode: uint8(c.opcode), QPN: to.q.num, PSN: uint32(first) + uint32(c.psn), Size: kb}
-			mem := x.Memory
-			x.Memory = nil
-			if x.Opcode != want.Opcode || x.QPN != want.QPN || x.PSN != want.PSN || x.Size != want.Size {
-				t.Errorf("expected %+v, want %+v", x, want)
+			if bth := ib.BTH(append(head[:], 0, 0, 0, 0)); bth.Opcode() != c.opcode || uint32(bth.DestQP()) != to.q.num || bth.PadCount() != 0 ||
+				x.PSN != first.Add(uint32(c.psn)) || x.Size != kb || x.Src != to.q.route.Dst {
+				t.Errorf("next is %+v with head % x", x, head)
 			}
-			if place := f.memory(to)[c.at:]; len(mem) != c.n || &mem[0] != &place[0] {
-				t.Errorf("%d bytes at %p, want %d at %p", len(mem), &mem[0], c.n, &place[0])
+			place := f.memory(to)[c.at:]
+			if len(x.Memory) != c.n || &x.Memory[0] != &place[0] {
+				t.Errorf("%d bytes at %p, want %d at %p", len(x.Memory), &x.Memory[0], c.n, &place[0])
 			}
 		})
 	}
 }
 
 // Memory that the message must not reach any more is not written to.
-func TestNothingIsExpectedOfWhatIsGone(t *testing.T) {
+func TestNothingIsNextOfWhatIsGone(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		end  func(f *flow)
@@ -127,14 +125,54 @@ func TestNothingIsExpectedOfWhatIsGone(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, to := midway(t, ring.OpWrite, 20*1024, 5, 0)
-			var x frame.Expected
-			if to.e.Expected(&x) == nil {
-				t.Fatal("nothing expected in the middle of a write")
+			var x frame.Next
+			if !to.e.Next(&x) {
+				t.Fatal("nothing is next in the middle of a write")
 			}
 			c.end(f)
-			if to.e.Expected(&x) != nil {
-				t.Errorf("%d bytes expected", len(x.Memory))
+			if to.e.Next(&x) {
+				t.Errorf("%d bytes are next", len(x.Memory))
 			}
 		})
+	}
+}
+
+// Packets are cut behind the first one of a message that goes on for long enough.
+func TestLead(t *testing.T) {
+	packet := func(op ib.Opcode) frame.In {
+		data := make([]byte, ib.BTHLen+16)
+		data[0] = byte(op)
+		return frame.In{Data: data}
+	}
+	for _, c := range []struct {
+		name string
+		ops  []ib.Opcode
+		want int
+	}{
+		{"none", nil, 0},
+		{"a long write", []ib.Opcode{ib.RCWriteFirst, ib.RCWriteMiddle, ib.RCWriteMiddle, ib.RCWriteMiddle, ib.RCWriteLast}, 1},
+		{"a long send behind the end of another", []ib.Opcode{ib.RCSendMiddle, ib.RCSendLast, ib.RCSendFirst, ib.RCSendMiddle, ib.RCSendMiddle, ib.RCSendMiddle}, 3},
+		{"an answer", []ib.Opcode{ib.RCReadResponseFirst, ib.RCReadResponseMiddle, ib.RCReadResponseMiddle, ib.RCReadResponseMiddle}, 1},
+		{"a short write", []ib.Opcode{ib.RCWriteFirst, ib.RCWriteMiddle, ib.RCWriteMiddle, ib.RCWriteLast}, 4},
+		{"the middle of one", []ib.Opcode{ib.RCWriteMiddle, ib.RCWriteMiddle, ib.RCWriteMiddle, ib.RCWriteMiddle, ib.RCWriteMiddle}, 5},
+		{"single ones", []ib.Opcode{ib.RCSendOnly, ib.RCSendOnly, ib.RCSendOnly, ib.RCSendOnly}, 4},
+	} {
+		in := make([]frame.In, 0, len(c.ops))
+		for _, op := range c.ops {
+			in = append(in, packet(op))
+		}
+		if got := Lead(in); got != c.want {
+			t.Errorf("%s: %d of %d, want %d", c.name, got, len(in), c.want)
+		}
+		if len(in) > 0 {
+			in[0].Raw = true
+			if got := Lead(in); got != len(in) {
+				t.Errorf("%s as frames: %d of %d", c.name, got, len(in))
+			}
+		}
+	}
+	short := []frame.In{{}, {Data: []byte{0}}, {}, {}, {}}
+	if got := Lead(short); got != len(short) {
+		t.Errorf("packets without a BTH: %d of %d", got, len(short))
 	}
 }

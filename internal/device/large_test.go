@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// Large writes and reads one behind the other, received in place where the link can: all
+// Large writes and reads one behind the other, copied to their place together with their ICRC: all
 // bytes are right, and none beside them changes.
 func TestLargeMessages(t *testing.T) {
 	const size, rounds, together = 4 << 20, 12, 4
@@ -42,28 +42,8 @@ func TestLargeMessages(t *testing.T) {
 		}
 	}
 	for _, q := range []*pair{c.a, c.b} {
-		if s := q.p.host.Snapshot().Adapters[q.p.adapter]; s.Link.ReceivedPlaced == 0 {
-			t.Errorf("%v received nothing in place, of %d packets", q.p.addr, s.Link.ReceivedPackets)
-		}
-	}
-}
-
-// What arrives for one program is never written to the memory of another, not even for
-// a moment.
-func TestMemoryIsNotSharedBetweenPrograms(t *testing.T) {
-	attached, inside := &Client{cfg: ClientConfig{Attached: true}}, &Client{}
-	for _, c := range []struct {
-		name    string
-		clients []*Client
-		want    bool
-	}{
-		{"one attached program", []*Client{attached}, true},
-		{"two attached programs", []*Client{attached, attached}, false},
-		{"an attached program beside one of this process", []*Client{inside, attached}, false},
-		{"parts of this process", []*Client{inside, inside}, true},
-	} {
-		if got := (&Host{clients: c.clients}).sharesMemory(); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		if c := q.p.host.Counters()[q.p.adapter]; c.Encap.Placed == 0 {
+			t.Errorf("%v copied nothing together with its ICRC, of %d packets", q.p.addr, c.Link.ReceivedPackets)
 		}
 	}
 }
