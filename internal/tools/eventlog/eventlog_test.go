@@ -132,7 +132,7 @@ func TestBadUsage(t *testing.T) {
 		says string
 		args []string
 	}{
-		{"events: a command is missing; allowed: list, follow", nil},
+		{": a command is missing; allowed: list, follow", nil},
 		{"list, follow", []string{"nonsense"}},
 		{"Information, Warning, Error", []string{"list", "-severity", "loud"}},
 		{"decimal or with 0x", []string{"list", "-id", "x"}},

@@ -60,7 +60,7 @@ func Usagef(format string, args ...any) error {
 // NoVerb is the UsageError of a tool whose first word, which may be missing, is none of those that it has.
 func NoVerb(tool, verb, allowed string) error {
 	if verb == "" {
-		return Usagef("%s: a command is missing; allowed: %s", tool, allowed)
+		return Usagef("a command is missing; allowed: %s", allowed)
 	}
 	return Usagef("%s %s; allowed: %s", tool, verb, allowed)
 }

@@ -135,7 +135,7 @@ func TestBadUsage(t *testing.T) {
 		says   string
 		args   []string
 	}{
-		{2, "counters: a command is missing; allowed: list, get, watch, reset", []string{}},
+		{2, ": a command is missing; allowed: list, get, watch, reset", []string{}},
 		{2, "list, get, watch, reset", []string{"nonsense"}},
 		{2, "no such counter set; allowed: Mellanox Adapter Traffic Counters", []string{"get", `\Nonsense(*)\*`}},
 		{2, "no such counter in the set", []string{"watch", `\RDMA Activity(*)\Nonsense`}},
