@@ -3,9 +3,6 @@ package ring
 import (
 	"encoding/binary"
 	"fmt"
-	"unsafe"
-
-	"github.com/softvpi/softvpi/internal/prefetch"
 )
 
 // RecvWR is a receive request. The consumer's Next fills it; SGE beyond NumSGE
@@ -112,10 +109,6 @@ func (q *Recv) PostList(id uint64, list []SGE) error {
 	binary.LittleEndian.PutUint32(b[12:], 0)
 	putSGEs(b[recvHeader:], list)
 	q.p.publish(&q.base)
-	if q.p.next-q.p.seen < q.count {
-		// On the direct path the peer has read the entry, a turn of the ring ago. In a full ring it is about to.
-		prefetch.Write(unsafe.Pointer(&q.slot(q.p.next)[0]))
-	}
 	return nil
 }
 
