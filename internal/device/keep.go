@@ -14,8 +14,10 @@ const (
 	// acknowledgement tells of both. To send it takes as long as to send the answer, in which
 	// time the next message would lie unseen.
 	keepTime = 14 * time.Microsecond
-	// keepMost is for how long acknowledgements are replaced by later ones.
+	// keepMost is for how long acknowledgements are replaced by later ones, and keepRow for how many messages: a
+	// program with room for a few requests would wait for one for keepTime.
 	keepMost = 60 * time.Microsecond
+	keepRow  = 12
 	// After keepMisses in a row that waited in vain keepPause leave with the next turn of the
 	// loop to which nothing comes: the other end may be in this process, and its program wait
 	// for the answer. Where nobody drove the loop for keepLate meanwhile, keepHaste are sent
@@ -36,6 +38,7 @@ type keeper struct {
 	since  clock.Time // when its answer left
 	due    clock.Time // when it leaves at the latest
 	first  clock.Time // since when none was sent; 0: the last one was
+	row    int        // kept since then
 	misses int
 	pause  int // that are not kept for the next message
 	haste  int // that are sent at once
@@ -58,12 +61,13 @@ func (a *adapter) keepBack(now clock.Time) {
 		return
 	}
 	if k.first == 0 {
-		k.first = now
+		k.first, k.row = now, 0
 	}
-	if now.Sub(k.first) > keepMost {
+	if now.Sub(k.first) > keepMost || k.row == keepRow {
 		k.first = 0
 		return
 	}
+	k.row++
 	if k.soon = k.pause > 0; k.soon {
 		if k.pause--; k.pause == 0 {
 			k.late = max(k.late-1, 0)

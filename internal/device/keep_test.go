@@ -68,6 +68,12 @@ func TestKeptAcknowledgements(t *testing.T) {
 	keep := int(keepTime / time.Microsecond)
 	most := int(keepMost / time.Microsecond)
 	late := int(keepLate/time.Microsecond) + 1
+	row := func() (all []turn) { // one each microsecond
+		for i := range keepRow {
+			all = append(all, turn{at: i, made: both(ib.PSN(i), ib.PSN(100+i)), want: []ib.PSN{ib.PSN(i)}})
+		}
+		return all
+	}
 	inVain := func() []turn {
 		return []turn{
 			{at: 0, made: both(1, 101), want: []ib.PSN{1}}, {at: keep, want: []ib.PSN{101}},
@@ -86,6 +92,8 @@ func TestKeptAcknowledgements(t *testing.T) {
 		{"it goes with other messages, behind them", []turn{{at: 0, made: both(1, 101), want: []ib.PSN{1}}, {at: 1, made: []made{answer(2), answer(3)}, want: []ib.PSN{2, 3, 101}}}},
 		{"that of another queue pair tells nothing", []turn{{at: 0, made: both(1, 101), want: []ib.PSN{1}}, {at: 1, made: []made{{op: ib.RCAcknowledge, psn: 7, syndrome: positive, route: 1}}, want: []ib.PSN{7, 101}}}},
 		{"they are not replaced for ever", []turn{{at: 0, made: both(1, 101), want: []ib.PSN{1}}, {at: 10, made: both(2, 102), want: []ib.PSN{2}}, {at: most + 1, made: both(3, 103), want: []ib.PSN{3, 103}}, {at: most + 9, made: both(4, 104), want: []ib.PSN{4}}}},
+		{"nor for more messages than a short queue has room for", append(row(),
+			turn{at: keepRow, made: both(50, 150), want: []ib.PSN{50, 150}}, turn{at: keepRow + 1, made: both(51, 151), want: []ib.PSN{51}})},
 		{"a refusal does not wait", []turn{{at: 0, made: []made{answer(1), {op: ib.RCAcknowledge, psn: 101, syndrome: ib.NAKRemoteAccess}}, want: []ib.PSN{1, 101}}}},
 		{"nor one before an answer to somebody else", []turn{{at: 0, made: []made{answer(1), {op: ib.RCAcknowledge, psn: 101, syndrome: positive, route: 1}}, want: []ib.PSN{1, 101}}}},
 		{"nor one among many packets", []turn{{at: 0, made: []made{answer(1), ack(101), answer(2)}, want: []ib.PSN{1, 101, 2}}}},
