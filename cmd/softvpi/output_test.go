@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -60,6 +61,10 @@ func TestServicesOutliveTheirReaders(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no such signals")
 	}
+	hangUp := syscall.SIGHUP
+	if signal.Ignored(hangUp) { // by those whom nohup has started, and that is as it should be
+		hangUp = syscall.SIGTERM
+	}
 	p := newPlace(t)
 	file := filepath.Join(p.dir, "net")
 	_, netlist, _ := call(t, "softvpi", "fabric", "generate", "star", "--hosts", "2")
@@ -92,7 +97,7 @@ func TestServicesOutliveTheirReaders(t *testing.T) {
 			text += string(b[:n])
 		}
 		out.Close()
-		if err := c.Process.Signal(syscall.SIGHUP); err != nil {
+		if err := c.Process.Signal(hangUp); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Wait(); err != nil || errs.Len() > 0 {
