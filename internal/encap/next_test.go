@@ -35,7 +35,7 @@ func TestOpenNext(t *testing.T) {
 				}
 				places := rapid.IntRange(1, 14).Draw(t, "places")
 				memory := bytes.Repeat([]byte{0x55}, (places+1)*size)
-				next := frame.Next{PSN: first, Src: v.route.Src, Size: size, Memory: memory[:places*size : places*size]}
+				next := frame.Next{PSN: first, Src: v.route.Src, Size: size, Memory: memory[: places*size : places*size]}
 				next.Head = binary.NativeEndian.Uint64(a[0].Data)
 				nb := plain.Open(b)
 				if na := to.OpenNext(a, &next); na != nb {
