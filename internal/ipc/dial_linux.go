@@ -175,18 +175,26 @@ func (c *Client) openWake(fds []int) error {
 	return nil
 }
 
-// firstArena takes arena 0 and opens the doorbell queue in it.
-func (c *Client) firstArena() error {
+// expect reads the frame that comes next while a program attaches: this one, or the driver's goodbye.
+func (c *Client) expect(op opcode, what string) (header, []byte, error) {
 	var buf []byte
 	h, body, err := readFrame(c.in, &buf, maxFrame)
+	switch {
+	case err != nil:
+		return h, nil, err
+	case h.Op == opGoodbye:
+		return h, nil, farewell(body)
+	case h.Op != op:
+		return h, nil, fmt.Errorf("%w: operation %d before %s", errFrame, h.Op, what)
+	}
+	return h, body, nil
+}
+
+// firstArena takes arena 0 and opens the doorbell queue in it.
+func (c *Client) firstArena() error {
+	h, body, err := c.expect(opArena, "arena 0")
 	if err != nil {
 		return err
-	}
-	if h.Op == opGoodbye {
-		return farewell(body)
-	}
-	if h.Op != opArena {
-		return fmt.Errorf("%w: operation %d before arena 0", errFrame, h.Op)
 	}
 	if err := c.arena(h, body); err != nil {
 		return err

@@ -81,33 +81,28 @@ func (c *Client) shared(h header, body []byte) error {
 	if err != nil {
 		return err
 	}
-	fds, err := c.in.take(h.fds())
+	fd, err := c.descriptor(h, "shared memory")
 	if err != nil {
 		return err
 	}
-	for _, fd := range fds {
-		defer unix.Close(fd)
-	}
-	if len(fds) != 1 {
-		return fmt.Errorf("%w: shared memory with %d descriptors", errFrame, len(fds))
-	}
+	defer unix.Close(fd)
 	d := &c.introduced
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.program(c, b.Program)
 	switch b.Kind {
 	case shareOwnKeys:
-		d.ownMem, d.own, err = mapKeys(fds[0], b.Size)
+		d.ownMem, d.own, err = mapKeys(fd, b.Size)
 	case shareKeys:
-		p.keys, p.table, err = mapKeys(fds[0], b.Size)
+		p.keys, p.table, err = mapKeys(fd, b.Size)
 	case shareArena:
-		err = p.addArena(fds[0], b)
+		err = p.addArena(fd, b)
 	case shareArea:
 		if int(b.Number) != len(p.areas) {
 			return fmt.Errorf("%w: area %d of records after %d", errFrame, b.Number, len(p.areas))
 		}
 		var mem []byte
-		if mem, err = mapShared(fds[0], b.Size); err == nil {
+		if mem, err = mapShared(fd, b.Size); err == nil {
 			p.areas = append(p.areas, mem)
 		}
 	}

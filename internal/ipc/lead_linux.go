@@ -25,30 +25,20 @@ type tracks struct {
 
 // takeTracks takes the tracks, the last thing that comes before the program may go on.
 func (c *Client) takeTracks() error {
-	var buf []byte
-	h, body, err := readFrame(c.in, &buf, maxFrame)
+	h, body, err := c.expect(opTracks, "the tracks")
 	if err != nil {
 		return err
 	}
-	if h.Op == opGoodbye {
-		return farewell(body)
+	if b, err := decode[tracksBody](body); err != nil || b.Bytes != trackBytes {
+		return fmt.Errorf("%w: tracks in a frame of %d bytes", errFrame, len(body))
 	}
-	b, err := decode[tracksBody](body)
-	if h.Op != opTracks || err != nil || b.Bytes != trackBytes {
-		return fmt.Errorf("%w: operation %d with %d bytes before the tracks", errFrame, h.Op, len(body))
-	}
-	fds, err := c.in.take(h.fds())
+	fd, err := c.descriptor(h, "tracks")
 	if err != nil {
 		return err
 	}
-	for _, fd := range fds {
-		defer unix.Close(fd)
-	}
-	if len(fds) != 1 {
-		return fmt.Errorf("%w: tracks with %d descriptors", errFrame, len(fds))
-	}
+	defer unix.Close(fd)
 	l := &c.tracks
-	if l.mem, err = mapShared(fds[0], uint64(2*trackSize())); err != nil {
+	if l.mem, err = mapShared(fd, uint64(2*trackSize())); err != nil {
 		return err
 	}
 	l.in, l.turn = openTrack(l.mem[trackSize():]), make(chan struct{}, 1)

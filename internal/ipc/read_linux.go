@@ -9,24 +9,37 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
+// descriptor takes the one descriptor that comes with a frame, which the caller closes. what names what it is of.
+func (c *Client) descriptor(h header, what string) (int, error) {
+	fds, err := c.in.take(h.fds())
+	if err != nil {
+		return -1, err
+	}
+	if len(fds) == 1 {
+		return fds[0], nil
+	}
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+	return -1, fmt.Errorf("%w: %s with %d descriptors", errFrame, what, len(fds))
+}
+
 // arena takes an arena that the driver passed.
 func (c *Client) arena(h header, body []byte) error {
 	b, err := decode[arenaBody](body)
 	if err != nil {
 		return err
 	}
-	fds, err := c.in.take(h.fds())
+	fd, err := c.descriptor(h, "arena")
 	if err != nil {
 		return err
 	}
-	for _, fd := range fds {
-		defer unix.Close(fd)
-	}
+	defer unix.Close(fd)
 	old := *c.arenas.Load()
-	if len(fds) != 1 || int(b.ID) != len(old) {
-		return fmt.Errorf("%w: arena %d with %d descriptors after %d arenas", errFrame, b.ID, len(fds), len(old))
+	if int(b.ID) != len(old) {
+		return fmt.Errorf("%w: arena %d after %d arenas", errFrame, b.ID, len(old))
 	}
-	mem, err := mapShared(fds[0], b.Size)
+	mem, err := mapShared(fd, b.Size)
 	if err != nil {
 		return err
 	}
