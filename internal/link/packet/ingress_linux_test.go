@@ -2,24 +2,28 @@ package packet
 
 import (
 	"encoding/binary"
-	"os"
-	"runtime"
 	"testing"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/bed/namespace"
 )
 
-// onThread runs f in a goroutine whose thread ends with it: it may change its network namespace.
-func onThread(t *testing.T, f func(t *testing.T)) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
-		f(t)
-	}()
-	<-done
+// ownSystem is what asks the system in a network namespace of the test's own, and the index of the loopback interface there.
+func ownSystem(t *testing.T) (s *system, lo int) {
+	t.Helper()
+	namespace.Own(t)
+	s, err := openSystem()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	l, err := netlink.LinkByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, l.Attrs().Index
 }
 
 func TestParseQdisc(t *testing.T) {
@@ -37,70 +41,50 @@ func TestParseQdisc(t *testing.T) {
 // Of all that tc may have only what is at the interface's own entrance counts, and where the interface cannot be asked for, it may
 // have something.
 func TestWhatLooksAtTheEntrance(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: makes a network namespace")
-	}
 	outside, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(outside)
-	onThread(t, func(t *testing.T) {
-		ns, err := netns.New()
-		if err != nil {
-			t.Logf("not run: %v", err)
-			return
+	s, index := ownSystem(t)
+	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "other"}, PeerName: "peer"}); err != nil {
+		t.Skipf("this system has no veth: %v", err)
+	}
+	other, err := netlink.LinkByName("other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, want bool) {
+		t.Helper()
+		if got := s.filtersIngress(index, s.ask, 0); got != want {
+			t.Errorf("%s: %v, want %v", what, got, want)
 		}
-		defer ns.Close()
-		s, err := openSystem()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer s.close()
-		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "other"}, PeerName: "peer"}); err != nil {
-			t.Logf("not run: %v", err)
-			return
-		}
-		lo, _ := netlink.LinkByName("lo")
-		other, _ := netlink.LinkByName("other")
-		index := lo.Attrs().Index
-		check := func(what string, want bool) {
-			t.Helper()
-			if got := s.filtersIngress(index, s.ask, 0); got != want {
-				t.Errorf("%s: %v, want %v", what, got, want)
-			}
-		}
-		if s.filtersIngress(index, s.ask, 0) && tcxPrograms(index, s.ask, 0) {
-			t.Log("not run: this system does not tell of programs")
-			return
-		}
-		check("nothing there", false)
-		if !s.filtersIngress(index, outside, 0) {
-			t.Error("told of another namespace")
-		}
-		clsact := func(of netlink.Link) netlink.Qdisc {
-			return &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: of.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
-		}
-		if err := netlink.QdiscAdd(clsact(other)); err != nil {
-			t.Logf("not run to the end: this system has no clsact: %v", err)
-			return
-		}
-		check("at another interface", false)
-		if err := netlink.QdiscAdd(clsact(lo)); err != nil {
-			t.Error(err)
-			return
-		}
-		check("at this one", true)
-		p := &Port{cfg: Config{Interface: index}, system: s}
-		s.changes(p.changed)
-		if !p.late {
-			t.Error("the change was not heard of")
-		}
-		if err := netlink.QdiscDel(clsact(lo)); err != nil {
-			t.Error(err)
-			return
-		}
-		check("gone again", false)
-	})
+	}
+	if s.filtersIngress(index, s.ask, 0) && tcxPrograms(index, s.ask, 0) {
+		t.Skip("this system does not tell of programs")
+	}
+	check("nothing there", false)
+	if !s.filtersIngress(index, outside, 0) {
+		t.Error("told of another namespace")
+	}
+	clsact := func(of int) netlink.Qdisc {
+		return &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: of, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
+	}
+	if err := netlink.QdiscAdd(clsact(other.Attrs().Index)); err != nil {
+		t.Skipf("not run to the end: this system has no clsact: %v", err)
+	}
+	check("at another interface", false)
+	if err := netlink.QdiscAdd(clsact(index)); err != nil {
+		t.Fatal(err)
+	}
+	check("at this one", true)
+	p := &Port{cfg: Config{Interface: index}, system: s}
+	s.changes(p.changed)
+	if !p.late {
+		t.Error("the change was not heard of")
+	}
+	if err := netlink.QdiscDel(clsact(index)); err != nil {
+		t.Fatal(err)
+	}
+	check("gone again", false)
 }
