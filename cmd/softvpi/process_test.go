@@ -67,6 +67,8 @@ func TestBandwidthOptions(t *testing.T) {
 			{"queue pairs, lists, moderation, inline", "-s 64 -n 100 -q 4 -l 4 -Q 8 -t 16 -i 64"},
 			{"time and events", "-D 0.2 -e -s 1024"},
 			{"time and moderation", "-D 0.1 -Q 64 -s 1"},
+			{"one block of memory", "-s 1048576 --cycle 1048576 -n 20"},
+			{"less memory than a message", "-s 5000 --cycle 1 -n 20"},
 		} {
 			for _, name := range []string{"nd_send_bw", "nd_write_bw"} {
 				out, _ := p.pair(t, "#qp", []string{name, "-S", p.first}, append([]string{name, "-C", p.first}, strings.Fields(c.options)...))

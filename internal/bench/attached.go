@@ -79,7 +79,7 @@ func attachedFigures() []figure {
 		{"64 B sends, one queue pair", "M/s", "send64 rate", "", "", atLeast(3)},
 	}
 	for _, size := range []int{64, 1024, 65536} {
-		for _, verb := range []ndperf.Verb{ndperf.Write, ndperf.Send, ndperf.Read} {
+		for _, verb := range verbs {
 			all = append(all, figure{name: fmt.Sprintf("%s of %s", verb, inBytes(size)), unit: "Gb/s", sample: fmt.Sprint(verb, size)})
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestTCPSenderMeasures(t *testing.T) {
@@ -60,16 +62,34 @@ func TestChosenRows(t *testing.T) {
 	for _, f := range r.choose(bandwidthFigures(goals{})) {
 		names = append(names, f.name)
 	}
-	if got := strings.Join(names, "; "); got != "write of 1 MB; 64 B writes, one queue pair" {
+	if got := strings.Join(names, "; "); got != "write of 1 MB; write of 1 MB, 1 MB of memory as iperf3; write of 1 MB, 16 MB of memory; 64 B writes, one queue pair" {
 		t.Error(got)
 	}
-	for sample, want := range map[string]bool{"write64 rate": true, "write1048576": true, "iperf3": true, "write64": false, "four rate": false, "tcp64": false, "send polling": false} {
+	for sample, want := range map[string]bool{"write64 rate": true, "write1048576": true, "tcp1048576": true, "write one block": true, "iperf3": true, "write64": false, "four rate": false, "tcp64": false, "send polling": false} {
 		if r.needs(sample) != want {
 			t.Errorf("%s: %v", sample, !want)
 		}
 	}
 	if !r.needs("write64", "write64 rate") {
 		t.Error("one of two samples is needed")
+	}
+}
+
+// Messages of 1 MB have their aim beside iperf3 where both have one block of memory a side, and stand beside plain TCP
+// and iperf3 where they go through more.
+func TestLargeMessagesBesideTheirLike(t *testing.T) {
+	aims := map[string]string{}
+	for _, f := range bandwidthFigures(goals{large: 1.5}) {
+		if f.sample == "write one block" || f.sample == "read one block" || f.sample == "write1048576" {
+			aims[f.sample+" / "+f.peerSample] = "none"
+			if f.target != nil {
+				aims[f.sample+" / "+f.peerSample] = f.target.String()
+			}
+		}
+	}
+	want := map[string]string{"write one block / iperf3": "≥ 1.50 times", "read one block / iperf3": "≥ 1.20 times", "write1048576 / tcp1048576": "none", "write1048576 / iperf3": "none"}
+	if diff := cmp.Diff(want, aims); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -65,7 +65,7 @@ func (r *runner) besideRxe(pair, lossy *path) error {
 				}
 			}
 		}
-		for _, verb := range []ndperf.Verb{ndperf.Write, ndperf.Send, ndperf.Read} {
+		for _, verb := range verbs {
 			row, err := r.rdma(attached, ndperf.Test{Verb: verb, Measure: ndperf.Bandwidth}, "-s", fmt.Sprint(large), "-D", r.seconds())
 			if err != nil {
 				return err

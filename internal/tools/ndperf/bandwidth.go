@@ -12,9 +12,10 @@ import (
 // cycle walks through the blocks of the data set.
 type cycle struct{ block, slots, next int }
 
-func newCycle(bytes int) cycle {
+// newCycle returns the blocks for messages of so many bytes.
+func (e *endpoint) newCycle(bytes int) cycle {
 	block := (bytes + 63) &^ 63
-	return cycle{block: block, slots: max(setSize/block, 1)}
+	return cycle{block: block, slots: max(e.set/block, 1)}
 }
 
 func (c *cycle) offset() int {
@@ -50,7 +51,7 @@ type bandwidthRun struct {
 
 // bandwidthClient runs one message size and returns what this side measured.
 func (e *endpoint) bandwidthClient(ctx context.Context, o *Options, bytes int, remote *buffer, p *progress) (Row, error) {
-	r := &bandwidthRun{e: e, o: o, bytes: bytes, remote: remote, at: newCycle(bytes), flows: make([]flow, len(e.data))}
+	r := &bandwidthRun{e: e, o: o, bytes: bytes, remote: remote, at: e.newCycle(bytes), flows: make([]flow, len(e.data))}
 	if bytes <= o.Inline {
 		r.flags = nd.OpFlagInline
 	}
@@ -184,7 +185,7 @@ func newReceiver(e *endpoint, depth int) *receiver {
 // begin tops the receives up for messages of this size. They have room for the
 // largest size, so that those left over serve the next size.
 func (r *receiver) begin(bytes int) error {
-	r.bytes, r.count, r.at = bytes, 0, newCycle(bytes)
+	r.bytes, r.count, r.at = bytes, 0, r.e.newCycle(bytes)
 	for i := range r.posted {
 		for r.posted[i] < r.depth {
 			if err := r.post(i); err != nil {

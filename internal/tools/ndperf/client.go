@@ -25,7 +25,7 @@ func (t Test) client(stop context.Context, o *Options, s *session.Session, p *pr
 	defer func() { err = errors.Join(err, e.close()) }()
 	e.ownMemory = o.OwnMemory
 	sizes := o.Sizes()
-	if err := e.allocate(ctx, sizes[len(sizes)-1]); err != nil {
+	if err := e.allocate(ctx, sizes[len(sizes)-1], o.Cycle); err != nil {
 		return err
 	}
 	e.stop = stop
@@ -83,7 +83,7 @@ func (e *endpoint) connect(ctx context.Context, o *Options) (*buffer, error) {
 	}
 	e.probe = session.StartProbe(e.control.qp, requestContext(kindProbe, 0, 0))
 	ask := message{Type: "params", Buffer: e.buffer(), Params: &params{
-		QPs: o.QPs, Depth: o.Depth, MaxSize: e.maxSize, Inline: o.Inline, Sizes: o.words(),
+		QPs: o.QPs, Depth: o.Depth, MaxSize: e.maxSize, Cycle: e.set, Inline: o.Inline, Sizes: o.words(),
 	}}
 	if err := e.tell(ctx, &ask); err != nil {
 		return nil, err
@@ -163,7 +163,12 @@ func (o *Options) words() string {
 		s = "-a"
 	}
 	if o.Duration > 0 {
-		return s + fmt.Sprintf(" -D %g -q %d", o.Duration.Seconds(), o.QPs)
+		s += fmt.Sprintf(" -D %g -q %d", o.Duration.Seconds(), o.QPs)
+	} else {
+		s += fmt.Sprintf(" -n %d -q %d", o.Iterations, o.QPs)
 	}
-	return s + fmt.Sprintf(" -n %d -q %d", o.Iterations, o.QPs)
+	if o.Cycle != 0 && o.Cycle != DefaultCycle {
+		s += fmt.Sprintf(" --cycle %d", o.Cycle)
+	}
+	return s
 }

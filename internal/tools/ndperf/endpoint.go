@@ -31,8 +31,6 @@ func splitContext(c uint64) (kind, qp, count int) {
 const (
 	controlDepth = 4 // control messages under way each way; the exchange is strictly by turns
 	resultBatch  = 64
-	// setSize is the size of the memory that bandwidth tests cycle through.
-	setSize = 16 << 20
 	// setUpTimeout bounds the connections after the control connection.
 	setUpTimeout = 2 * time.Minute
 )
@@ -49,6 +47,7 @@ type endpoint struct {
 	mem     []byte
 	token   uint32 // local, of mr
 	maxSize int
+	set     int // bytes that bandwidth tests cycle through: Options.Cycle of the client
 	// ownMemory is Options.OwnMemory of this side.
 	ownMemory bool
 	results   [resultBatch]nd.Result
@@ -91,11 +90,11 @@ func newEndpoint(ctx context.Context, t Test, s *session.Session, qps, depth int
 }
 
 // allocate makes the memory of the data for messages of up to maxSize bytes: for
-// bandwidth a set to cycle through and the last message's tail, for latency a
+// bandwidth a set of so many bytes to cycle through and the last message's tail, for latency a
 // half for what comes in and one for what goes out.
-func (e *endpoint) allocate(ctx context.Context, maxSize int) (err error) {
-	e.maxSize = maxSize
-	n := setSize + maxSize
+func (e *endpoint) allocate(ctx context.Context, maxSize, set int) (err error) {
+	e.maxSize, e.set = maxSize, set
+	n := set + maxSize
 	if e.test.Measure == Latency {
 		n = 2 * e.half()
 	}

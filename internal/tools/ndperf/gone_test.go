@@ -22,16 +22,80 @@ func TestServerEndsWhenTheClientFails(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	test := Test{Write, Bandwidth}
+	server := startServer(ctx, test, addrs[0])
+	o, s := dialled(ctx, t, test, addrs)
+	if err := untilReady(ctx, test, s, &o); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if code := <-server.status; code != tool.Failure || !strings.Contains(server.errs.String(), "ND_CONNECTION_ABORTED") || ctx.Err() != nil {
+		t.Errorf("the server ends with status %d after %v: %s", code, time.Since(start), server.errs.String())
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Both sides cycle through as much memory as the client says.
+func TestBothSidesCycleThroughTheClientsMemory(t *testing.T) {
+	test := Test{Send, Bandwidth}
+	for _, cycle := range []string{"1", "100000", "16777216"} {
+		addrs := bed.Addrs()
+		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+		defer cancel()
+		server := startServer(ctx, test, addrs[0], "--cycle", "77")
+		o, s := dialled(ctx, t, test, addrs, "-s", "5000", "-n", "10", "--cycle", cycle)
+		e, err := newEndpoint(ctx, test, s, o.QPs, o.Depth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.stop = ctx
+		if err := e.allocate(ctx, o.Size, o.Cycle); err != nil {
+			t.Fatal(err)
+		}
+		remote, err := e.connect(ctx, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := uint64(o.Cycle + o.Size); remote.Length != want || uint64(len(e.mem)) != want {
+			t.Errorf("--cycle %s: %d bytes here, %d at the server; want %d", cycle, len(e.mem), remote.Length, want)
+		}
+		if at, want := e.newCycle(o.Size), max(o.Cycle/5056, 1); at.slots != want || at.block != 5056 {
+			t.Errorf("--cycle %s: %+v; want %d slots", cycle, at, want)
+		}
+		if err := errors.Join(e.close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+		if <-server.status; !strings.Contains(server.errs.String(), "that is run instead of -s 65536 -n 1000 -q 1 --cycle 77") {
+			t.Errorf("the server says %s", server.errs.String())
+		}
+	}
+}
+
+// running is a server that runs in this process.
+type running struct {
+	status chan int
+	errs   bytes.Buffer
+}
+
+// startServer starts a server and waits until it serves.
+func startServer(ctx context.Context, test Test, addr netip.Addr, options ...string) *running {
 	serving, announce := make(chan struct{}), sync.Once{}
 	out := writer(func() { announce.Do(func() { close(serving) }) })
-	var errs bytes.Buffer
-	status := make(chan int, 1)
+	r := &running{status: make(chan int, 1)}
+	args := append([]string{"-S", addr.String(), "--mode", "embedded"}, options...)
 	go func() {
-		status <- test.Main(ctx, tool.Env{Name: test.Name(), Args: []string{"-S", addrs[0].String(), "--mode", "embedded"}, Stdout: out, Stderr: &errs})
+		r.status <- test.Main(ctx, tool.Env{Name: test.Name(), Args: args, Stdout: out, Stderr: &r.errs})
 	}()
 	<-serving
-	env := tool.Env{Name: test.Name(), Args: []string{"-C", addrs[0].String(), "-L", addrs[1].String(), "--mode", "embedded"}, Stdout: io.Discard, Stderr: io.Discard}
-	o, code, done := test.parse(env)
+	return r
+}
+
+// dialled returns a client's options and session.
+func dialled(ctx context.Context, t *testing.T, test Test, addrs [2]netip.Addr, options ...string) (Options, *session.Session) {
+	t.Helper()
+	args := append([]string{"-C", addrs[0].String(), "-L", addrs[1].String(), "--mode", "embedded"}, options...)
+	o, code, done := test.parse(tool.Env{Name: test.Name(), Args: args, Stdout: io.Discard, Stderr: io.Discard})
 	if done {
 		t.Fatalf("options: status %d", code)
 	}
@@ -39,16 +103,7 @@ func TestServerEndsWhenTheClientFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := untilReady(ctx, test, s, &o); err != nil {
-		t.Fatal(err)
-	}
-	start := time.Now()
-	if code := <-status; code != tool.Failure || !strings.Contains(errs.String(), "ND_CONNECTION_ABORTED") || ctx.Err() != nil {
-		t.Errorf("the server ends with status %d after %v: %s", code, time.Since(start), errs.String())
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	return o, s
 }
 
 // untilReady is a client that leaves when the server is ready.
@@ -61,7 +116,7 @@ func untilReady(ctx context.Context, test Test, s *session.Session, o *Options) 
 	if e.control, err = e.newLink(controlDepth, 0); err != nil {
 		return err
 	}
-	if err := errors.Join(e.allocate(ctx, o.Size), e.postControlReceives()); err != nil {
+	if err := errors.Join(e.allocate(ctx, o.Size, DefaultCycle), e.postControlReceives()); err != nil {
 		return err
 	}
 	if err := e.control.dial(ctx, netip.AddrPortFrom(o.Addr, o.Port), hello{test: test, session: 7}); err != nil {

@@ -8,7 +8,7 @@ import (
 // A hello is the private data of a connection request: which test this is and
 // which of its connections. It is 24 bytes, big-endian:
 //
-//	0 "NDPF" | 4 version 1 | 5 verb | 6 measure | 7 zero | 8 session (8 bytes) |
+//	0 "NDPF" | 4 version 2 | 5 verb | 6 measure | 7 zero | 8 session (8 bytes) |
 //	16 index (4 bytes) | 20 zero (4 bytes)
 //
 // Index 0 is the control connection; 1 to the number of queue pairs are data.
@@ -23,7 +23,7 @@ type hello struct {
 const (
 	helloSize    = 24
 	helloMagic   = "NDPF"
-	helloVersion = 1
+	helloVersion = 2
 )
 
 var verbCodes = map[Verb]byte{Send: 1, Write: 2, Read: 3}

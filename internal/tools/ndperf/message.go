@@ -24,6 +24,7 @@ type params struct {
 	Depth   int    `json:"depth"`
 	MaxSize int    `json:"max_size"` // bytes of the largest message
 	Inline  int    `json:"inline"`
+	Cycle   int    `json:"cycle"` // bytes that each side cycles through; 0: the test does not
 	Sizes   string `json:"sizes"` // the client's -s, -a, -n, -D in words
 }
 
@@ -74,6 +75,7 @@ func (m *message) check() error {
 		for _, err := range []error{
 			within("qps", int64(p.QPs), 1, MaxQPs), within("depth", int64(p.Depth), 1, MaxDepth),
 			within("max_size", int64(p.MaxSize), 1, MaxSize), within("inline", int64(p.Inline), 0, MaxInline),
+			within("cycle", int64(p.Cycle), 0, MaxCycle),
 		} {
 			if err != nil {
 				return err

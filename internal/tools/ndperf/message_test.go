@@ -26,7 +26,7 @@ func TestHelloFitsTheCallersPrivateData(t *testing.T) {
 
 func FuzzHello(f *testing.F) {
 	f.Add(hello{test: Tests[0], index: 1}.encode())
-	f.Add([]byte("NDPF\x02"))
+	f.Add([]byte("NDPF\x01"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := decodeHello(b)
 		if err != nil {
@@ -72,11 +72,12 @@ func FuzzMessage(f *testing.F) {
 
 func TestMessagesOutOfRangeAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"type":"params","params":{"qps":0,"depth":1,"max_size":1}}`:         "qps is 0; allowed: 1 to 16384",
-		`{"type":"params","params":{"qps":1,"depth":9999999,"max_size":1}}`:   "depth is 9999999",
-		`{"type":"params","params":{"qps":1,"depth":1,"max_size":999999999}}`: "max_size is 999999999",
-		`{"type":"begin","round":{"bytes":-1}}`:                               "bytes is -1",
-		`{"type":"begin","round":{"bytes":1,"iterations":-5}}`:                "iterations is -5",
+		`{"type":"params","params":{"qps":0,"depth":1,"max_size":1}}`:                   "qps is 0; allowed: 1 to 16384",
+		`{"type":"params","params":{"qps":1,"depth":9999999,"max_size":1}}`:             "depth is 9999999",
+		`{"type":"params","params":{"qps":1,"depth":1,"max_size":999999999}}`:           "max_size is 999999999",
+		`{"type":"params","params":{"qps":1,"depth":1,"max_size":1,"cycle":268435457}}`: "cycle is 268435457; allowed: 0 to 268435456",
+		`{"type":"begin","round":{"bytes":-1}}`:                                         "bytes is -1",
+		`{"type":"begin","round":{"bytes":1,"iterations":-5}}`:                          "iterations is -5",
 		`{`: "control message of the peer",
 	} {
 		if _, err := decodeMessage([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

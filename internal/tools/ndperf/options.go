@@ -16,7 +16,9 @@ const (
 	MaxQPs            = 16384
 	MaxIterations     = 1_000_000_000
 	MaxDepth          = 4096
-	MaxInline         = 512 // what adapters take
+	MaxInline         = 512       // what adapters take
+	MaxCycle          = 256 << 20 // bytes of memory that a side cycles through
+	DefaultCycle      = 16 << 20
 	DefaultPort       = 6830
 	defaultIterations = 1000
 	defaultBWSize     = 65536
@@ -40,6 +42,7 @@ type Options struct {
 	Depth      int  // requests of a queue pair under way
 	Inline     int  // messages up to this many bytes travel inline
 	Moderation int  // one completion each so many requests
+	Cycle      int  // bytes of memory that each side cycles through; 0: latency, which does not
 	JSON       bool
 	MinBW      float64 // Gb/s
 	MaxLat     float64 // typical latency in microseconds
@@ -127,6 +130,7 @@ func (t Test) flags(env tool.Env, o *Options) *tool.Flags {
 	f.Int(&o.List, "l", 1, 1, MaxDepth, "of requests to post before results are looked for")
 	f.Int(&o.Depth, "t", defaultDepth, 1, MaxDepth, "of requests under way on each queue pair")
 	f.Int(&o.Moderation, "Q", 1, 1, MaxDepth, "of requests for each completion (CQ moderation)")
+	f.Int(&o.Cycle, "cycle", DefaultCycle, 1, MaxCycle, "of bytes of memory that messages cycle through at each side; with no more than a message has, all are one block")
 	f.Positive(&o.MinBW, "min-bw", "of Gb/s to be reached (-a: by the best size); else exit status 1")
 	return f
 }

@@ -30,6 +30,12 @@ func TestArguments(t *testing.T) {
 		}},
 		{bw, "-C 127.9.0.1 -D 1.5 -e", func(o Options) bool { return o.Duration == 1500*time.Millisecond && o.Iterations == 0 && o.Events }},
 		{bw, "-C 127.9.0.1 -a", func(o Options) bool { return len(o.Sizes()) == 23 && o.Sizes()[22] == 4<<20 }},
+		{bw, "-C 127.9.0.1", func(o Options) bool { return o.Cycle == 16<<20 && o.words() == "-s 65536 -n 1000 -q 1" }},
+		{bw, "-C 127.9.0.1 -s 1048576 --cycle 1048576", func(o Options) bool {
+			return o.Cycle == 1<<20 && o.words() == "-s 1048576 -n 1000 -q 1 --cycle 1048576"
+		}},
+		{bw, "-S 127.9.0.1 --cycle 4096", func(o Options) bool { return o.asked() == "-s 65536 -n 1000 -q 1 --cycle 4096" }},
+		{lat, "-C 127.9.0.1", func(o Options) bool { return o.Cycle == 0 && o.words() == "-s 8 -n 1000 -q 1" }},
 		{bw, "-C 127.9.0.1 -Q 200", func(o Options) bool { return o.Depth == 200 }},
 		{bw, "-C 127.9.0.1 -i 64 -l 8 -t 16 --json --min-bw 2.5 -L 127.9.0.2", func(o Options) bool {
 			return o.Inline == 64 && o.List == 8 && o.Depth == 16 && o.JSON && o.MinBW == 2.5 && o.mode.Local().String() == "127.9.0.2"
@@ -72,11 +78,15 @@ func TestWrongArgumentsGetOneLineAndStatus2(t *testing.T) {
 		{bw, "-C 127.9.0.1 -t 4 -Q 5", "-Q 5 is more than -t 4"},
 		{bw, "-C 127.9.0.1 --min-bw -1", "--min-bw: allowed: a number above 0"},
 		{bw, "-C 127.9.0.1 --min-bw NaN", "--min-bw: allowed"},
-		{bw, "-C 127.9.0.1 --max-lat 5", "not defined: -max-lat; allowed: --json --memory --min-bw"},
+		{bw, "-C 127.9.0.1 --max-lat 5", "not defined: -max-lat; allowed: --cycle --json --memory --min-bw"},
 		{bw, "-C 127.9.0.1 --memory gpu", "-memory: allowed: api, own"},
 		{bw, "-C 127.9.0.1 --mode remote", "-mode: allowed: auto, attached, embedded"},
 		{bw, "-C 127.9.0.1 -z", "not defined: -z; allowed: "},
 		{bw, "-C 127.9.0.1 extra", "unexpected argument \"extra\""},
+		{bw, "-C 127.9.0.1 --cycle 0", "-cycle: allowed: a number from 1 to 268435456"},
+		{bw, "-C 127.9.0.1 --cycle 268435457", "-cycle: allowed"},
+		{bw, "-C 127.9.0.1 --cycle 1M", "-cycle: allowed"},
+		{lat, "-C 127.9.0.1 --cycle 4096", "not defined: -cycle"},
 		{lat, "-C 127.9.0.1 -q 2", "not defined: -q"},
 		{read, "-C 127.9.0.1 -i 8", "-i 8: reads carry no data"},
 	} {

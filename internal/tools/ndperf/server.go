@@ -167,7 +167,7 @@ func (v *serving) ready(ctx context.Context, e *endpoint, p *params) error {
 	if err := e.cq.Resize(cqDepth(p.QPs, p.Depth)); err != nil {
 		return err
 	}
-	if err := e.allocate(ctx, p.MaxSize); err != nil {
+	if err := e.allocate(ctx, p.MaxSize, p.Cycle); err != nil {
 		return err
 	}
 	if err := e.tell(ctx, &message{Type: "ready", Buffer: e.buffer()}); err != nil {
@@ -277,7 +277,7 @@ func tellError(ctx context.Context, e *endpoint, err error) {
 // asked says in the form of options what a server was asked to run; empty where
 // it leaves that to the client.
 func (o *Options) asked() string {
-	for _, name := range []string{"s", "a", "n", "D", "q"} {
+	for _, name := range []string{"s", "a", "n", "D", "q", "cycle"} {
 		if o.given != nil && o.given(name) {
 			return o.words()
 		}
