@@ -5,13 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "copier.h"
 #include "stream.h"
-
-enum { HELLO_MS = 10000 };
 
 static void release(struct svpi *s)
 {
@@ -48,7 +45,6 @@ static void locks(struct svpi *s)
 
 static struct svpi *attach(void)
 {
-	struct timeval limit = { HELLO_MS / 1000, 0 }, none = { 0, 0 };
 	struct svpi *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	int error;
 
@@ -65,14 +61,13 @@ static struct svpi *attach(void)
 		errno = error;
 		return NULL;
 	}
-	setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	svpi_stream_set_limits(s->fd);
 	error = svpi_say_hello(s);
-	setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
 	if (!error && s->copier)
 		error = svpi_copier_start(s);
 	if (error) {
 		release(s);
-		errno = error == EAGAIN ? ETIMEDOUT : error;
+		errno = error;
 		return NULL;
 	}
 	return s;

@@ -51,6 +51,8 @@ struct svpi {
 	char reason[160];
 	uint64_t last_id;
 	struct svpi_call *calls;
+	uint32_t looks, heard, asked; /* looks so far; how many there were at the last answer; when life was asked for */
+	uint64_t next_look;    /* in ms, see svpi_now_ms */
 	int *fds, nfds, fdcap; /* descriptors that came and whose frames did not */
 	uint8_t *frame;
 	size_t framecap;
@@ -83,7 +85,9 @@ int svpi_move(struct svpi *);
 /* svpi_here is called before the driver is to look at the program's memory. */
 static inline int svpi_here(struct svpi *s) { return __builtin_expect(s->moved, 0) ? svpi_move(s) : 0; }
 
-/* svpi_call asks the driver. The answer has exactly size bytes. 0, or an errno; svpi_detail has the words. */
+/* svpi_call asks the driver. The answer has exactly size bytes. 0, or an errno; svpi_detail has the words. ETIMEDOUT: the driver
+ * has answered nothing to anybody for a minute, and what the request makes, should it be carried out after all, lasts until
+ * the program detaches. */
 int svpi_call(struct svpi *, enum svpi_op, const void *body, size_t len, void *answer, size_t size);
 /* svpi_call_fd takes the descriptor that comes with the answer too. */
 int svpi_call_fd(struct svpi *, enum svpi_op, const void *body, size_t len, void *answer, size_t size, int *fd);

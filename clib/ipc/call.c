@@ -11,6 +11,7 @@
 struct svpi_call {
 	struct svpi_call *next;
 	uint64_t id;
+	uint32_t since; /* the looks before it */
 	bool done;
 	int error;
 	uint8_t *body;
@@ -34,12 +35,14 @@ int svpi_answer(struct svpi *s, const struct svpi_frame *h, size_t len)
 		else
 			fd = one;
 	}
+	if (h->flags & SVPI_FLAG_RESPONSE)
+		s->heard = s->looks;
 	while (c && c->id != h->id)
 		c = c->next;
 	if (!c || !(h->flags & SVPI_FLAG_RESPONSE)) {
 		if (fd >= 0)
 			close(fd);
-		return 0; /* a push of a later minor version */
+		return 0; /* a push of a later minor version, what was given up, or what was to show that the driver lives */
 	}
 	c->fd = fd;
 	c->len = len;
@@ -69,7 +72,7 @@ static void end(struct svpi *s, int error)
 }
 
 /* read_some reads and handles frames; the lock is held, and given up while the stream is read. Without wait it takes
- * what is there, with it one frame at least. */
+ * what is there, with it one frame, or none where none comes for a look. */
 static void read_some(struct svpi *s, bool wait)
 {
 	struct svpi_frame h;
@@ -110,6 +113,36 @@ static void unlink_call(struct svpi *s, struct svpi_call *c)
 	*p = c->next;
 }
 
+/* look counts the time that passes while a request waits, and gives the request up when the driver has answered nothing for too
+ * long. The lock is held, and given up while the driver is asked for a sign of life. A look is counted when it is over and
+ * somebody sees it: where the program itself was stopped, it is one. */
+static void look(struct svpi *s, struct svpi_call *c)
+{
+	uint64_t now = svpi_now_ms(), id;
+	uint32_t silent;
+	int error;
+
+	if (now >= s->next_look) {
+		s->next_look = now + svpi_look_ms;
+		s->looks++;
+	}
+	silent = s->looks - (c->since > s->heard ? c->since : s->heard);
+	if (silent > SVPI_PATIENCE_LOOKS) {
+		c->done = true;
+		c->error = ETIMEDOUT;
+		return;
+	}
+	if (silent <= SVPI_PATIENCE_LOOKS / 2 || s->asked == s->looks)
+		return;
+	s->asked = s->looks;
+	id = ++s->last_id;
+	pthread_mutex_unlock(&s->lock);
+	error = svpi_frame_send(s, SVPI_ADAPTERS, id, NULL, 0);
+	pthread_mutex_lock(&s->lock);
+	if (error)
+		end(s, error);
+}
+
 /* ask sends a request and waits for its answer. A thread is not cancelled meanwhile: others may need what it reads. */
 static int ask(struct svpi *s, enum svpi_op op, const void *body, size_t len, struct svpi_call *c)
 {
@@ -126,6 +159,7 @@ static int ask(struct svpi *s, enum svpi_op op, const void *body, size_t len, st
 		return error;
 	}
 	c->id = ++s->last_id;
+	c->since = s->looks;
 	c->next = s->calls;
 	s->calls = c;
 	pthread_mutex_unlock(&s->lock);
@@ -138,13 +172,15 @@ static int ask(struct svpi *s, enum svpi_op op, const void *body, size_t len, st
 			pthread_cond_wait(&s->news, &s->lock);
 		else
 			read_some(s, true);
+		if (!c->done)
+			look(s, c);
 	}
 	unlink_call(s, c);
 	error = c->error;
 	if (error == -1) /* the driver refused */
 		error = svpi_refused(c->body, c->len);
 	else if (error)
-		svpi_fail(error, s->broken ? s->reason : strerror(error));
+		svpi_fail(error, s->broken ? s->reason : error == ETIMEDOUT ? "the driver answers nothing" : strerror(error));
 	pthread_mutex_unlock(&s->lock);
 	pthread_setcancelstate(cancel, NULL);
 	return error;

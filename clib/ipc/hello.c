@@ -12,6 +12,8 @@
 
 #include "stream.h"
 
+enum { HELLO_LOOKS = 2 };
+
 int svpi_dial(void)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -67,6 +69,16 @@ int svpi_show(struct svpi *s, uint8_t probe[64], uint64_t *addr, uint8_t nonce[1
 	return 0;
 }
 
+/* hear waits for a frame of one who should answer at once. */
+static int hear(struct svpi *s, struct svpi_frame *h)
+{
+	int error = EAGAIN;
+
+	for (int looks = 0; error == EAGAIN && looks < HELLO_LOOKS; looks++)
+		error = svpi_frame_read(s, h, true);
+	return error == EAGAIN ? svpi_fail(ETIMEDOUT, "the driver does not answer") : error;
+}
+
 /* hello introduces the program, and takes welcome and the first arena. */
 int svpi_say_hello(struct svpi *s)
 {
@@ -87,7 +99,7 @@ int svpi_say_hello(struct svpi *s)
 	program_name(q.name);
 	error = svpi_frame_send(s, SVPI_HELLO, 1, &q, sizeof(q));
 	if (!error)
-		error = svpi_frame_read(s, &h, true);
+		error = hear(s, &h);
 	if (error)
 		return error;
 	if (h.op != SVPI_HELLO || !(h.flags & SVPI_FLAG_RESPONSE))
@@ -111,7 +123,7 @@ int svpi_say_hello(struct svpi *s)
 		if (!s->copier)
 			return EPROTO;
 	}
-	error = svpi_frame_read(s, &h, true);
+	error = hear(s, &h);
 	if (error)
 		return error;
 	if (h.op != SVPI_ARENA || (error = svpi_arena_take(s, h.length - SVPI_FRAME_HEADER)))

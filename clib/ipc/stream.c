@@ -6,15 +6,59 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_FRAME = 1 << 20, MAX_FDS = 16 };
+
+unsigned svpi_look_ms = 5000;
+
+void svpi_stream_set_limits(int fd)
+{
+	struct timeval look = { .tv_sec = svpi_look_ms / 1000, .tv_usec = svpi_look_ms % 1000 * 1000 };
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &look, sizeof(look));
+}
+
+uint64_t svpi_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* silence counts the looks for which nothing has moved. A signal ends what waits too, and its time begins anew then. */
+struct silence {
+	uint64_t since; /* the first signal of this look, 0: none */
+	int looks;
+};
+
+/* passed says whether what was waiting has done so for a whole look, as it failed with error. */
+static bool passed(struct silence *q, int error)
+{
+	uint64_t now;
+
+	if (error != EINTR) {
+		q->since = 0;
+		return true;
+	}
+	now = svpi_now_ms();
+	if (!q->since)
+		q->since = now;
+	if (now - q->since < svpi_look_ms)
+		return false;
+	q->since = now;
+	return true;
+}
 
 int svpi_frame_send(struct svpi *s, uint16_t op, uint64_t id, const void *body, size_t len)
 {
 	struct svpi_frame h = { .length = (uint32_t)(SVPI_FRAME_HEADER + len), .op = op, .id = id };
 	struct iovec v[2] = { { &h, SVPI_FRAME_HEADER }, { (void *)body, len } };
 	struct msghdr m = { .msg_iov = v, .msg_iovlen = 2 };
+	struct silence q = { 0 };
 	int error = 0;
 
 	pthread_mutex_lock(&s->send_lock);
@@ -22,11 +66,16 @@ int svpi_frame_send(struct svpi *s, uint16_t op, uint64_t id, const void *body, 
 		ssize_t n = sendmsg(s->fd, &m, MSG_NOSIGNAL);
 
 		if (n < 0) {
-			if (errno == EINTR)
-				continue;
 			error = errno;
-			break;
+			if (error == EINTR || error == EAGAIN) {
+				q.looks += passed(&q, error);
+				error = q.looks > SVPI_PATIENCE_LOOKS ? ETIMEDOUT : 0;
+			}
+			if (error)
+				break;
+			continue;
 		}
+		q.looks = 0;
 		while (m.msg_iovlen > 0 && (size_t)n >= m.msg_iov->iov_len) {
 			n -= (ssize_t)m.msg_iov->iov_len;
 			m.msg_iov++;
@@ -77,10 +126,11 @@ int svpi_fd_take(struct svpi *s)
 	return fd;
 }
 
-/* read_part reads n bytes of the stream; EAGAIN where there is nothing and the caller does not wait. Once a part has
- * come the rest is waited for: the driver sends frames whole. */
-static int read_part(struct svpi *s, void *to, size_t n, bool wait)
+/* read_part reads n bytes of the stream, of a frame that has begun or not; EAGAIN where there is nothing and the caller does
+ * not wait, or a look has passed. Once a part has come the rest is waited for: the driver sends frames whole. */
+static int read_part(struct svpi *s, void *to, size_t n, bool wait, bool begun)
 {
+	struct silence q = { 0 };
 	uint8_t *p = to;
 
 	while (n > 0) {
@@ -89,10 +139,14 @@ static int read_part(struct svpi *s, void *to, size_t n, bool wait)
 		struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
 		ssize_t got = recvmsg(s->fd, &m, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
 
+		if (got < 0 && errno != EINTR && errno != EAGAIN)
+			return errno;
 		if (got < 0) {
-			if (errno == EINTR)
-				continue;
-			return errno == EWOULDBLOCK ? EAGAIN : errno;
+			if (!wait && errno == EAGAIN)
+				return EAGAIN;
+			if (wait && passed(&q, errno) && (!begun || ++q.looks > SVPI_PATIENCE_LOOKS))
+				return begun ? ETIMEDOUT : EAGAIN;
+			continue;
 		}
 		if (got == 0)
 			return ECONNRESET;
@@ -102,7 +156,8 @@ static int read_part(struct svpi *s, void *to, size_t n, bool wait)
 			return error;
 		p += got;
 		n -= (size_t)got;
-		wait = true;
+		q.looks = 0;
+		wait = begun = true;
 	}
 	return 0;
 }
@@ -110,7 +165,7 @@ static int read_part(struct svpi *s, void *to, size_t n, bool wait)
 /* read_frame reads a frame into s->frame. One thread at a time. */
 int svpi_frame_read(struct svpi *s, struct svpi_frame *h, bool wait)
 {
-	int error = read_part(s, h, SVPI_FRAME_HEADER, wait);
+	int error = read_part(s, h, SVPI_FRAME_HEADER, wait, false);
 	size_t len;
 
 	if (error)
@@ -126,7 +181,7 @@ int svpi_frame_read(struct svpi *s, struct svpi_frame *h, bool wait)
 		s->frame = more;
 		s->framecap = len;
 	}
-	return len ? read_part(s, s->frame, len, true) : 0;
+	return len ? read_part(s, s->frame, len, true, true) : 0;
 }
 
 void *svpi_map(int fd, uint64_t size)

@@ -16,10 +16,22 @@ struct svpi_frame {
 };
 _Static_assert(sizeof(struct svpi_frame) == SVPI_FRAME_HEADER, "layout");
 
+/* How long a driver may answer nothing, as in Go (internal/ipc/overdue.go). What waits for it looks up every
+ * svpi_look_ms, asks it something that it answers at once when half of the looks have passed in silence, and gives up when all
+ * have. It is 5 seconds; tests have no patience. */
+enum { SVPI_PATIENCE_LOOKS = 12 };
+extern unsigned svpi_look_ms;
+
 /* stream.c. All that return an int: 0, or an errno. */
+
+/* svpi_stream_set_limits has nothing wait for the stream for longer than a look without looking up. */
+void svpi_stream_set_limits(int fd);
+/* svpi_now_ms is a clock, in ms. */
+uint64_t svpi_now_ms(void);
+/* svpi_frame_send sends a frame; ETIMEDOUT where the driver took nothing for all its patience, and the stream is of no use then. */
 int svpi_frame_send(struct svpi *, uint16_t op, uint64_t id, const void *body, size_t len);
-/* svpi_frame_read reads a frame, its body into s->frame; EAGAIN where there is none and the caller does not wait. One
- * thread at a time. */
+/* svpi_frame_read reads a frame, its body into s->frame; EAGAIN where there is none and the caller does not wait, or none came
+ * for a look; ETIMEDOUT where the rest of one does not come. One thread at a time. */
 int svpi_frame_read(struct svpi *, struct svpi_frame *, bool wait);
 /* svpi_fd_take takes the oldest descriptor that came, -1: there is none. */
 int svpi_fd_take(struct svpi *);
