@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/paths"
@@ -112,7 +113,7 @@ func (c fabricRunCmd) Run(s *session) error {
 }
 
 // serve serves the fabric in all ways until it is enough, or one fails.
-func (c fabricRunCmd) serve(ctx context.Context, r *rack.Rack, t *fabric.Topology, sim *ibsim.Server, listener ibsim.Listener, cables sockets, files service.Files) error {
+func (c fabricRunCmd) serve(ctx context.Context, r *rack.Rack, t *topology.Topology, sim *ibsim.Server, listener ibsim.Listener, cables sockets, files service.Files) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var work sync.WaitGroup
@@ -249,7 +250,7 @@ func (c fabricRunCmd) listen() (ibsim.Listener, string, error) {
 	return l, "IBSIM_SOCKNAME=" + c.Name, err
 }
 
-func readNetlist(s *session, file string) (*fabric.Topology, error) {
+func readNetlist(s *session, file string) (*topology.Topology, error) {
 	in := s.env.Stdin
 	if file != "-" {
 		f, err := os.Open(file)
@@ -259,7 +260,7 @@ func readNetlist(s *session, file string) (*fabric.Topology, error) {
 		defer f.Close()
 		in = f
 	}
-	t, err := fabric.ReadNetlist(in)
+	t, err := topology.ReadNetlist(in)
 	if err != nil {
 		return nil, tool.Usagef("%s: %v", file, err)
 	}
@@ -280,9 +281,9 @@ type rateFlags struct {
 	Speed string `default:"QDR" help:"Speed of the links: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR (default QDR)."`
 }
 
-func (c rateFlags) rate() (fabric.Rate, error) { return parseRate(c.Width, c.Speed) }
+func (c rateFlags) rate() (topology.Rate, error) { return parseRate(c.Width, c.Speed) }
 
-func parseRate(width, speed string) (r fabric.Rate, err error) {
+func parseRate(width, speed string) (r topology.Rate, err error) {
 	lanes, err := strconv.Atoi(strings.TrimSuffix(width, "x"))
 	if r.Width = mad.WidthOf(lanes); err != nil || r.Width == 0 {
 		return r, tool.Usagef("--width is %q; allowed: 1x, 2x, 4x, 8x, 12x", width)
@@ -296,13 +297,13 @@ func parseRate(width, speed string) (r fabric.Rate, err error) {
 }
 
 // print writes what a generator made.
-func (c rateFlags) print(s *session, generate func(fabric.Rate) (*fabric.Topology, error)) error {
+func (c rateFlags) print(s *session, generate func(topology.Rate) (*topology.Topology, error)) error {
 	r, err := c.rate()
 	if err != nil {
 		return err
 	}
 	t, err := generate(r)
-	var bad *fabric.ParameterError
+	var bad *topology.ParameterError
 	if errors.As(err, &bad) {
 		return tool.Usagef("%s", bad)
 	}
@@ -317,7 +318,7 @@ type generateStarCmd struct {
 }
 
 func (c generateStarCmd) Run(s *session, g *fabricGenerateCmd) error {
-	return g.print(s, func(r fabric.Rate) (*fabric.Topology, error) { return fabric.Star(c.Hosts, r) })
+	return g.print(s, func(r topology.Rate) (*topology.Topology, error) { return topology.Star(c.Hosts, r) })
 }
 
 type generateFatTreeCmd struct {
@@ -328,8 +329,8 @@ type generateFatTreeCmd struct {
 }
 
 func (c generateFatTreeCmd) Run(s *session, g *fabricGenerateCmd) error {
-	return g.print(s, func(r fabric.Rate) (*fabric.Topology, error) {
-		return fabric.FatTree(fabric.FatTreeShape{Radix: c.Radix, Levels: c.Levels, Hosts: c.Hosts, HostPorts: c.HostPorts}, r)
+	return g.print(s, func(r topology.Rate) (*topology.Topology, error) {
+		return topology.FatTree(topology.FatTreeShape{Radix: c.Radix, Levels: c.Levels, Hosts: c.Hosts, HostPorts: c.HostPorts}, r)
 	})
 }
 
@@ -339,7 +340,7 @@ type generateTorusCmd struct {
 }
 
 func (c generateTorusCmd) Run(s *session, g *fabricGenerateCmd) error {
-	return g.print(s, func(r fabric.Rate) (*fabric.Topology, error) { return fabric.Torus(c.Size, c.Hosts, r) })
+	return g.print(s, func(r topology.Rate) (*topology.Topology, error) { return topology.Torus(c.Size, c.Hosts, r) })
 }
 
 type generateDragonflyCmd struct {
@@ -350,7 +351,7 @@ type generateDragonflyCmd struct {
 }
 
 func (c generateDragonflyCmd) Run(s *session, g *fabricGenerateCmd) error {
-	return g.print(s, func(r fabric.Rate) (*fabric.Topology, error) {
-		return fabric.Dragonfly(c.Groups, c.Switches, c.Hosts, c.Global, r)
+	return g.print(s, func(r topology.Rate) (*topology.Topology, error) {
+		return topology.Dragonfly(c.Groups, c.Switches, c.Hosts, c.Global, r)
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -36,7 +37,7 @@ func TestFabricGenerate(t *testing.T) {
 			t.Errorf("%s: status %d, %s", c.args, status, errs)
 			continue
 		}
-		top, err := fabric.ReadNetlist(strings.NewReader(out))
+		top, err := topology.ReadNetlist(strings.NewReader(out))
 		if err != nil {
 			t.Errorf("%s: %v", c.args, err)
 			continue
@@ -118,7 +119,7 @@ func TestFabricRun(t *testing.T) {
 
 // Commands come in on the standard input; a wrong one is told and the next is done.
 func TestFabricConsole(t *testing.T) {
-	top, err := fabric.Star(2, fabric.Rate{})
+	top, err := topology.Star(2, topology.Rate{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/service"
@@ -22,7 +23,7 @@ type ibFabric struct {
 
 func newIBFabric(t testing.TB, hosts int, cfg subnet.Config) *ibFabric {
 	t.Helper()
-	top, err := fabric.Star(hosts, fabric.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
+	top, err := topology.Star(hosts, topology.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/internal/tun"
@@ -85,14 +85,14 @@ func (s *SubnetManager) UnmarshalJSON(b []byte) error {
 }
 
 // defaultRate is that of the links of the one switch.
-var defaultRate = fabric.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR}
+var defaultRate = topology.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR}
 
 // rate is the rate of the links of the one switch.
-func (f *Fabric) rate() (fabric.Rate, error) {
+func (f *Fabric) rate() (topology.Rate, error) {
 	if f.Rate == "" {
 		return defaultRate, nil
 	}
-	r, ok := fabric.ParseRate(f.Rate)
+	r, ok := topology.ParseRate(f.Rate)
 	if !ok {
 		return r, fieldError("fabric.rate", fmt.Sprintf("%q", f.Rate), "1x, 2x, 4x, 8x or 12x with SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR, such as 4xEDR")
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/cable"
@@ -90,14 +91,14 @@ func (d *Driver) openFabric() error {
 }
 
 // topology is the nodes of the fabric: those of the netlist, or one switch with the adapters, which have their names.
-func (f *Fabric) topology(hosts []string) (*fabric.Topology, error) {
+func (f *Fabric) topology(hosts []string) (*topology.Topology, error) {
 	if f.Netlist != "" {
 		file, err := os.Open(f.Netlist)
 		if err != nil {
 			return nil, &ConfigError{"fabric.netlist", err}
 		}
 		defer file.Close()
-		top, err := fabric.ReadNetlist(file)
+		top, err := topology.ReadNetlist(file)
 		if err != nil {
 			return nil, &ConfigError{"fabric.netlist: " + f.Netlist, err}
 		}
@@ -107,7 +108,7 @@ func (f *Fabric) topology(hosts []string) (*fabric.Topology, error) {
 	if err != nil {
 		return nil, err
 	}
-	top, err := fabric.Star(len(hosts), r)
+	top, err := topology.Star(len(hosts), r)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +183,7 @@ func (d *Driver) fabricEnded(err error) {
 }
 
 // manageSubnet runs the subnet manager, at a switch where there is one, so that no adapter takes it away.
-func (d *Driver) manageSubnet(ctx context.Context, top *fabric.Topology) error {
+func (d *Driver) manageSubnet(ctx context.Context, top *topology.Topology) error {
 	c := SubnetManager{}
 	if d.cfg.SubnetManager != nil {
 		c = *d.cfg.SubnetManager

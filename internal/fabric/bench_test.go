@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
 // BenchmarkSend is a Get(PortInfo) along the longest directed route of a fat tree of 1,024, there and back.
 func BenchmarkSend(b *testing.B) {
-	top, err := FatTree(FatTreeShape{Radix: 16, Levels: 3}, Rate{})
+	top, err := topology.FatTree(topology.FatTreeShape{Radix: 16, Levels: 3}, topology.Rate{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func BenchmarkSend(b *testing.B) {
 func BenchmarkData(b *testing.B) {
 	for _, untimed := range []bool{false, true} {
 		b.Run(fmt.Sprintf("untimed=%v", untimed), func(b *testing.B) {
-			f := star(b, 2, Rate{})
+			f := star(b, 2, topology.Rate{})
 			if untimed {
 				f.Untimed()
 			}

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
 // bringUp makes a fabric of a topology work without a subnet manager: node i has LID i+1 and routes are the shortest. Programs
 // are at the adapters, and nothing expires.
-func bringUp(top *Topology) *Fabric {
+func bringUp(top *topology.Topology) *Fabric {
 	f := New(top, func() uint64 { return 1 << 63 })
 	for i := range f.ports {
 		p := &f.ports[i]
@@ -107,9 +108,9 @@ func received(f *Fabric, now clock.Time, at int) []byte {
 	return b
 }
 
-func star(t testing.TB, hosts int, r Rate) *Fabric {
+func star(t testing.TB, hosts int, r topology.Rate) *Fabric {
 	t.Helper()
-	top, err := Star(hosts, r)
+	top, err := topology.Star(hosts, r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -33,7 +34,7 @@ func sealed(b []byte) bool {
 
 // What adapters ask of agents as packets, adapters' and switches', is answered as packets.
 func TestAgentsAnswerPackets(t *testing.T) {
-	f := star(t, 2, Rate{})
+	f := star(t, 2, topology.Rate{})
 	for _, to := range []ib.LID{2, 3, 1} { // another adapter, the switch, itself
 		transmit(t, f, settle(f), 0, datagram(1, to, mad.ClassPerf, mad.MethodGet, mad.AttrPortCounters))
 		got := received(f, settle(f), 0)
@@ -52,7 +53,7 @@ func TestAgentsAnswerPackets(t *testing.T) {
 
 // A program at a port takes what it claims; all else comes to the adapter there; what is of subnet management to nobody.
 func TestClaims(t *testing.T) {
-	f := star(t, 2, Rate{})
+	f := star(t, 2, topology.Rate{})
 	var claimed []uint8
 	f.Claim(func(_ clock.Time, at Place, p *Packet) bool {
 		if at != (Place{1, 1}) || p.SLID != 1 || p.SQP != 0x77 || p.PKey != ib.PKeyDefault {
@@ -80,7 +81,7 @@ func TestClaims(t *testing.T) {
 
 // What came to an adapter's port as a datagram is handed to it as a packet, up to a bound.
 func TestHand(t *testing.T) {
-	f := star(t, 1, Rate{})
+	f := star(t, 1, topology.Rate{})
 	m := Packet{SLID: 9, DLID: 1, SQP: 1, DQP: 1, SL: 3, MAD: [mad.Len]byte{1, 7, 2, 3}}
 	for range 3 * handed {
 		f.Hand(0, Place{0, 1}, &m)
@@ -101,7 +102,7 @@ func TestHand(t *testing.T) {
 
 // Where nothing takes time, tables that send packets around in circles, and copies of them, end all the same.
 func TestLoopsEnd(t *testing.T) {
-	top, err := Torus([]int{3}, 1, Rate{})
+	top, err := topology.Torus([]int{3}, 1, topology.Rate{})
 	if err != nil {
 		t.Fatal(err)
 	}

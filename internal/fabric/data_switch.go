@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -39,7 +40,7 @@ func (f *Fabric) relay(now clock.Time, n *node, in *port, q *Parcel) {
 // spread sends a packet to each port that the multicast table names, but not back (IBA 18.2.4.3.3).
 func (f *Fabric) spread(now clock.Time, n *node, in *port, q *Parcel) {
 	entry := int(q.lrh().DLID() - ib.LIDFirstMulticast)
-	var outs [MaxNodePorts + 1]uint8
+	var outs [topology.MaxNodePorts + 1]uint8
 	count := 0
 	for position, masks := range n.sw.cast {
 		if entry >= len(masks) || q.lrh().DLID() > ib.LID(n.sw.info.MulticastFDBTop) && n.sw.info.MulticastFDBTop >= uint16(ib.LIDFirstMulticast) {

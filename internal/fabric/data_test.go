@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -16,11 +17,11 @@ import (
 // A packet arrives as it was sent, after the time of its bits on two links: 8b/10b up to QDR, 64b/66b above.
 func TestPacketTakesItsTime(t *testing.T) {
 	for _, c := range []struct {
-		rate Rate
+		rate topology.Rate
 		gbps float64
 	}{
-		{Rate{mad.Width1x, mad.SpeedSDR}, 2}, {Rate{mad.Width4x, mad.SpeedQDR}, 32}, {Rate{mad.Width4x, mad.SpeedFDR10}, 40},
-		{Rate{mad.Width4x, mad.SpeedEDR}, 100}, {Rate{mad.Width12x, mad.SpeedHDR}, 618.18}, {Rate{mad.Width2x, mad.SpeedXDR}, 412.12},
+		{topology.Rate{Width: mad.Width1x, Speed: mad.SpeedSDR}, 2}, {topology.Rate{Width: mad.Width4x, Speed: mad.SpeedQDR}, 32}, {topology.Rate{Width: mad.Width4x, Speed: mad.SpeedFDR10}, 40},
+		{topology.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR}, 100}, {topology.Rate{Width: mad.Width12x, Speed: mad.SpeedHDR}, 618.18}, {topology.Rate{Width: mad.Width2x, Speed: mad.SpeedXDR}, 412.12},
 	} {
 		f := star(t, 2, c.rate)
 		b := frame(1, 2, 3, ib.PKeyDefault, 4096, 7)
@@ -41,7 +42,7 @@ func TestPacketTakesItsTime(t *testing.T) {
 }
 
 func TestTransmitRefuses(t *testing.T) {
-	f := star(t, 2, Rate{})
+	f := star(t, 2, topology.Rate{})
 	good := frame(1, 2, 0, ib.PKeyDefault, 8, 1)
 	change := func(do func(ib.LRH)) []byte {
 		b := bytes.Clone(good)
@@ -100,7 +101,7 @@ func TestDataDrops(t *testing.T) {
 			[]counter{ctrSymbolErrors, ctrRcvErrors, ctrLocalPhysical}},
 		{"a group of nobody", nil, frame(1, 0xc000, 0, ib.PKeyDefault, 8, 1), Place{2, 1}, []counter{ctrSwitchRelayErrors, ctrDLIDMapping}},
 	} {
-		f := star(t, 2, Rate{})
+		f := star(t, 2, topology.Rate{})
 		if c.change != nil {
 			c.change(f)
 		}
@@ -126,7 +127,7 @@ func TestDataDrops(t *testing.T) {
 
 // A full member's table entry lets limited ones pass, and the other way round.
 func TestPartitionsPass(t *testing.T) {
-	f := star(t, 2, Rate{})
+	f := star(t, 2, topology.Rate{})
 	p := f.port(Place{2, 2})
 	p.info.PartitionEnforcementOutbound, p.table().pkeys = true, []ib.PKey{0, 0x8005, 0x0006}
 	for i, key := range []ib.PKey{0x8005, 0x0005, 0x8006} {
@@ -140,7 +141,7 @@ func TestPartitionsPass(t *testing.T) {
 // The packets of a limited member come in at the port of its switch, whose table is the member's own; those of another partition
 // do not.
 func TestLimitedMemberSends(t *testing.T) {
-	f := star(t, 2, Rate{})
+	f := star(t, 2, topology.Rate{})
 	p := f.port(Place{2, 1})
 	p.info.PartitionEnforcementInbound, p.table().pkeys = true, []ib.PKey{0x0006}
 	for i, key := range []ib.PKey{0x0006, 0x0005} {
@@ -173,7 +174,7 @@ func conserved(t interface {
 
 // Multicast: once to each port of the group, not back, and room is given back once all have it.
 func TestMulticast(t *testing.T) {
-	f := star(t, 20, Rate{})
+	f := star(t, 20, topology.Rate{})
 	f.nodes[20].sw.cast = [][]uint16{make([]uint16, 32), make([]uint16, 32)}
 	f.nodes[20].sw.cast[0][3], f.nodes[20].sw.cast[1][3] = 0b1110, 0b11 // ports 1, 2, 3, 16, 17
 	transmit(t, f, 0, 0, frame(1, 0xc003, 0, ib.PKeyDefault, 256, 9))
@@ -195,7 +196,7 @@ func TestMulticast(t *testing.T) {
 
 // Where nobody is at a port, what comes is dropped, and when a program leaves, what it has not received.
 func TestUnplugged(t *testing.T) {
-	f := star(t, 2, Rate{})
+	f := star(t, 2, topology.Rate{})
 	for range 3 {
 		transmit(t, f, settle(f), 0, frame(1, 2, 0, ib.PKeyDefault, 4096, 1))
 	}
@@ -213,8 +214,8 @@ func TestUnplugged(t *testing.T) {
 // another in their order, and in the end all room is given back. Where links go down meanwhile, packets may be lost but nothing else.
 func TestEverythingArrivesInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		top, err := FatTree(FatTreeShape{Radix: 4, Levels: rapid.IntRange(2, 3).Draw(t, "levels"), Hosts: rapid.IntRange(2, 8).Draw(t, "hosts")},
-			Rate{Width: mad.Width1x, Speed: mad.Speed(rapid.Uint8Range(1, 9).Draw(t, "speed"))})
+		top, err := topology.FatTree(topology.FatTreeShape{Radix: 4, Levels: rapid.IntRange(2, 3).Draw(t, "levels"), Hosts: rapid.IntRange(2, 8).Draw(t, "hosts")},
+			topology.Rate{Width: mad.Width1x, Speed: mad.Speed(rapid.Uint8Range(1, 9).Draw(t, "speed"))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +292,7 @@ func TestEverythingArrivesInOrder(t *testing.T) {
 
 // A packet needs no memory once there has been as much traffic before.
 func TestDataDoesNotAllocate(t *testing.T) {
-	f := star(t, 2, Rate{})
+	f := star(t, 2, topology.Rate{})
 	b, in := frame(1, 2, 0, ib.PKeyDefault, 1024, 0), make([]*Parcel, 1)
 	var now clock.Time
 	if n := testing.AllocsPerRun(100, func() {
@@ -314,7 +315,7 @@ func FuzzTransmit(f *testing.F) {
 	f.Add(frame(1, 0xc000, 3, ib.PKeyDefault, 64, 1))
 	f.Add(frame(1, ib.LIDPermissive, 15, 0, 4096, 1))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		w := star(t, 3, Rate{})
+		w := star(t, 3, topology.Rate{})
 		w.nodes[3].sw.cast = [][]uint16{{0xffff, 0xf}}
 		w.port(Place{3, 2}).info.PartitionEnforcementOutbound = true
 		_, _ = w.Transmit(0, Place{0, 1}, b, nil, nil)

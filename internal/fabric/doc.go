@@ -1,6 +1,6 @@
 // Package fabric is an InfiniBand fabric without hardware: channel adapters, switches and
 // routers as virtual nodes, with the links between them.
 //
-// A Topology says what there is. It is read from the text that ibnetdiscover prints and
-// ibsim reads, written back as such, or generated.
+// Of what it consists says a topology.Topology. Here it runs: agents of subnet and performance management, routing by
+// tables, faults, and the queues and credits of data, as one pure engine.
 package fabric

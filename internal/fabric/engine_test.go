@@ -1,9 +1,11 @@
 package fabric
 
 import (
+	"os"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -18,9 +20,23 @@ type rig struct {
 	tid  uint64
 }
 
-// small is the fabric of testdata/small.net, seen from hca2, which is at port 2 of sw1.
+func readSmall(t testing.TB) *topology.Topology {
+	t.Helper()
+	in, err := os.Open("topology/testdata/small.net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	top, err := topology.ReadNetlist(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return top
+}
+
+// small is the fabric of topology/testdata/small.net, seen from hca2, which is at port 2 of sw1.
 func small(t testing.TB) *rig {
-	f := New(read(t, "testdata/small.net"), func() uint64 { return 1 << 63 })
+	f := New(readSmall(t), func() uint64 { return 1 << 63 })
 	node, err := f.Find("hca2")
 	if err != nil {
 		t.Fatal(err)

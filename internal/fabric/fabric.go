@@ -3,6 +3,7 @@ package fabric
 import (
 	"fmt"
 
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -106,7 +107,7 @@ const (
 
 // New makes a running fabric of a topology, which it does not keep. All links come up.
 // random gives numbers for what goes wrong by chance.
-func New(t *Topology, random func() uint64) *Fabric {
+func New(t *topology.Topology, random func() uint64) *Fabric {
 	f := &Fabric{byName: make(map[string]int32, len(t.Nodes)), loss: lossy{random: random}}
 	total := 0
 	for i := range t.Nodes {
@@ -129,7 +130,7 @@ func New(t *Topology, random func() uint64) *Fabric {
 	return f
 }
 
-func (f *Fabric) addNode(i int, from *Node) {
+func (f *Fabric) addNode(i int, from *topology.Node) {
 	n := &f.nodes[i]
 	*n = node{guid: from.GUID, image: from.SystemImageGUID, kind: from.Type, vendor: from.VendorID, device: from.DeviceID,
 		description: mad.DescribeNode(from.Description), first: int32(len(f.ports)), count: uint8(from.NumPorts())}
@@ -144,7 +145,7 @@ func (f *Fabric) addNode(i int, from *Node) {
 		p := port{guid: q.GUID, node: int32(i), peer: noPort, number: uint8(j)}
 		rate := most
 		if q.Linked() {
-			rate = Rate{q.Width, q.Speed}
+			rate = topology.Rate{Width: q.Width, Speed: q.Speed}
 		}
 		p.reset(n, rate)
 		if !n.external(&p) {
@@ -155,8 +156,8 @@ func (f *Fabric) addNode(i int, from *Node) {
 }
 
 // fastest is what an unlinked port of the node could: the best of those that are linked.
-func fastest(n *Node) Rate {
-	r := Rate{DefaultWidth, DefaultSpeed}
+func fastest(n *topology.Node) topology.Rate {
+	r := topology.Rate{Width: topology.DefaultWidth, Speed: topology.DefaultSpeed}
 	for i := range n.Ports {
 		if p := &n.Ports[i]; p.Linked() {
 			if mad.Lanes(p.Width) > mad.Lanes(r.Width) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -61,7 +62,7 @@ func (f *Fabric) Relink(now clock.Time, at Place) {
 }
 
 // SetRate makes the link at a port such that can do so much and no more, and trains it anew.
-func (f *Fabric) SetRate(now clock.Time, at Place, r Rate) {
+func (f *Fabric) SetRate(now clock.Time, at Place, r topology.Rate) {
 	f.traps.now = now
 	p := f.port(at)
 	for _, e := range []*port{p, &f.ports[p.peer]} {
@@ -99,10 +100,10 @@ func (f *Fabric) Reset(now clock.Time, index int) {
 }
 
 // rate is the best that the port can.
-func (p *port) rate() Rate {
+func (p *port) rate() topology.Rate {
 	i := p.info
 	i.LinkSpeedActive, i.LinkSpeedExtActive, i.LinkSpeedExt2Active = i.LinkSpeedSupported, i.LinkSpeedExtSupported, i.LinkSpeedExt2Supported
-	r := Rate{widest(i.LinkWidthSupported), i.ActiveSpeed()}
+	r := topology.Rate{Width: mad.Widest(i.LinkWidthSupported), Speed: i.ActiveSpeed()}
 	if p.ext.LinkSpeedSupported != 0 {
 		r.Speed = mad.SpeedFDR10
 	}

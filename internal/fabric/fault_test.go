@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/fabric/topology"
+	"github.com/softvpi/softvpi/internal/fabric/topology/drawn"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 	"pgregory.net/rapid"
@@ -44,12 +46,12 @@ func TestUnlinkAndRelink(t *testing.T) {
 func TestSetRate(t *testing.T) {
 	r := small(t)
 	r.configure()
-	r.SetRate(r.now, Place{r.at.Node, 1}, Rate{mad.Width1x, mad.SpeedEDR})
+	r.SetRate(r.now, Place{r.at.Node, 1}, topology.Rate{Width: mad.Width1x, Speed: mad.SpeedEDR})
 	i := r.portInfo(1)
 	if i.ActiveSpeed() != mad.SpeedEDR || i.LinkWidthActive != mad.Width1x || i.PortState != mad.PortInit || i.LID != 4 {
 		t.Errorf("%+v", i)
 	}
-	r.SetRate(r.now, Place{r.at.Node, 1}, Rate{mad.Width4x, mad.SpeedFDR10})
+	r.SetRate(r.now, Place{r.at.Node, 1}, topology.Rate{Width: mad.Width4x, Speed: mad.SpeedFDR10})
 	e, _ := mad.ParseExtendedPortInfo(r.get(mad.AttrMellanoxExtendedPortInfo, 2, 1))
 	if i = r.portInfo(1); e.LinkSpeedActive != mad.FDR10 || i.LinkSpeedExtSupported != 0 {
 		t.Errorf("%+v %+v", e, i)
@@ -98,7 +100,7 @@ func TestReset(t *testing.T) {
 // Whatever is unlinked, relinked, reset and set: both ends of a link are up or down together, and in reach of each other.
 func TestLinksAreConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := New(drawTopology(t), func() uint64 { return 0 })
+		f := New(drawn.Topology(t), func() uint64 { return 0 })
 		for range rapid.IntRange(0, 40).Draw(t, "steps") {
 			p := &f.ports[rapid.IntRange(0, len(f.ports)-1).Draw(t, "port")]
 			at := f.place(p)
@@ -111,7 +113,7 @@ func TestLinksAreConsistent(t *testing.T) {
 			case what == 2:
 				f.Relink(1, at)
 			case what == 3:
-				f.SetRate(1, at, Rate{mad.WidthOf(rapid.SampledFrom([]int{1, 4, 12}).Draw(t, "width")), mad.Speed(rapid.Uint8Range(1, 9).Draw(t, "speed"))})
+				f.SetRate(1, at, topology.Rate{Width: mad.WidthOf(rapid.SampledFrom([]int{1, 4, 12}).Draw(t, "width")), Speed: mad.Speed(rapid.Uint8Range(1, 9).Draw(t, "speed"))})
 			default:
 				s := mad.NewSMP(mad.MethodSet, mad.AttrPortInfo, uint32(at.Port), 0)
 				i := mad.PortInfo{PortState: mad.PortState(rapid.Uint8Range(0, 5).Draw(t, "state")), PortPhysicalState: mad.PortPhysicalState(rapid.Uint8Range(0, 4).Draw(t, "physical")),

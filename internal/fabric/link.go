@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -11,7 +12,7 @@ const portCapabilities = mad.CapIsTrapSupported | mad.CapIsSLMappingSupported | 
 	mad.CapIsClientReregistrationSupported | mad.CapIsOtherLocalChangesNoticeSupported
 
 // reset gives the port what it has when its node starts, with r the best that its link can.
-func (p *port) reset(n *node, r Rate) {
+func (p *port) reset(n *node, r topology.Rate) {
 	i := mad.PortInfo{
 		PortState: mad.PortDown, PortPhysicalState: mad.PhysicalPolling, LinkDownDefaultState: mad.PhysicalPolling,
 		MTUCap: ib.MTU4096, NeighborMTU: ib.MTU4096, LinkSpeedActive: 1, VLCap: vlCap, OperationalVLs: vlCap,
@@ -28,7 +29,7 @@ func (p *port) reset(n *node, r Rate) {
 	}
 	p.ext = mad.ExtendedPortInfo{}
 	setSupported(&i, &p.ext, r)
-	i.LinkWidthActive = widest(i.LinkWidthSupported & (mad.Width1x | mad.Width4x))
+	i.LinkWidthActive = mad.Widest(i.LinkWidthSupported & (mad.Width1x | mad.Width4x))
 	if n.kind == mad.NodeSwitch && p.number == 0 { // it has no link
 		i.PortState, i.PortPhysicalState = mad.PortActive, mad.PhysicalLinkUp
 	}
@@ -43,7 +44,7 @@ func flag(b bool) uint8 {
 }
 
 // setSupported makes the port one for links up to the rate.
-func setSupported(i *mad.PortInfo, ext *mad.ExtendedPortInfo, r Rate) {
+func setSupported(i *mad.PortInfo, ext *mad.ExtendedPortInfo, r topology.Rate) {
 	for w := mad.Width1x; w <= mad.Width2x; w <<= 1 {
 		if mad.Lanes(w) == mad.Lanes(r.Width) || mad.Lanes(w) < mad.Lanes(r.Width) && w != mad.Width2x {
 			i.LinkWidthSupported |= w
@@ -109,7 +110,7 @@ func (f *Fabric) train(p *port) {
 		return
 	}
 	a, b := &p.info, &q.info
-	width := widest(a.LinkWidthEnabled & b.LinkWidthEnabled)
+	width := mad.Widest(a.LinkWidthEnabled & b.LinkWidthEnabled)
 	base := a.LinkSpeedEnabled & b.LinkSpeedEnabled
 	extended, second, fdr10 := a.LinkSpeedExtEnabled&b.LinkSpeedExtEnabled, a.LinkSpeedExt2Enabled&b.LinkSpeedExt2Enabled, p.ext.LinkSpeedEnabled&q.ext.LinkSpeedEnabled
 	if width == 0 || base|extended|second|fdr10 == 0 {

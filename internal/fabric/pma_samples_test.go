@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -14,7 +15,7 @@ type asked struct {
 	*rig
 }
 
-func askedStar(t *testing.T, hosts int, rate Rate) asked {
+func askedStar(t *testing.T, hosts int, rate topology.Rate) asked {
 	t.Helper()
 	f := star(t, hosts, rate)
 	return asked{&rig{TB: t, Fabric: f, at: Place{0, 1}}}
@@ -30,7 +31,7 @@ func (a asked) until(now clock.Time) {
 
 // A sampling waits, counts for a time, and shows its counts when that is over (IBA 16.1.3.2 to 16.1.3.4).
 func TestSampling(t *testing.T) {
-	a := askedStar(t, 3, Rate{})
+	a := askedStar(t, 3, topology.Rate{})
 	sc := mad.PortSamplesControl
 	var set [mad.PMADataLen]byte
 	for name, v := range map[string]uint64{"PortSelect": 2, "SampleStart": 1000, "SampleInterval": 2000, "Tag": 77,
@@ -87,7 +88,7 @@ func TestSampling(t *testing.T) {
 
 // PortCountersExtended has errors of 64 bits beside those of PortCounters, which are set apart (IBA 16.1.4.11).
 func TestExtendedErrors(t *testing.T) {
-	a := askedStar(t, 2, Rate{})
+	a := askedStar(t, 2, topology.Rate{})
 	at := Place{2, 1}
 	if err := a.SetCounter(a.rig.now, at, "SymbolErrorCounter", 1<<40); err != nil {
 		t.Fatal(err)
@@ -114,7 +115,7 @@ func TestExtendedErrors(t *testing.T) {
 
 // Data is counted by service level, packets to groups apart from others (IBA annex 13, 16.1.4.11).
 func TestDataByServiceLevel(t *testing.T) {
-	a := askedStar(t, 3, Rate{mad.Width4x, mad.SpeedEDR})
+	a := askedStar(t, 3, topology.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
 	const group = ib.LIDFirstMulticast + 5
 	a.nodes[3].sw.cast = [][]uint16{make([]uint16, 64)}
 	a.nodes[3].sw.cast[0][5] = 1<<2 | 1<<3
@@ -153,7 +154,7 @@ func TestDataByServiceLevel(t *testing.T) {
 
 // The time that packets wait for credits is counted lane by lane as well (IBA 16.1.4.8).
 func TestWaitByLane(t *testing.T) {
-	a := askedStar(t, 2, Rate{})
+	a := askedStar(t, 2, topology.Rate{})
 	a.port(Place{2, 2}).info.HOQLife = 31
 	for range 40 {
 		transmit(t, a.Fabric, 0, 0, frame(1, 2, 3, ib.PKeyDefault, 2048, 0))

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
 // A receiver that does not receive is sent no more than it has room for, nothing is lost, and waiting is counted.
 func TestCredits(t *testing.T) {
-	f := star(t, 2, Rate{})
+	f := star(t, 2, topology.Rate{})
 	var now clock.Time
 	taken := uint64(0)
 	for {
@@ -72,7 +73,7 @@ func TestArbitration(t *testing.T) {
 		{"high and low in turn", shares(0, 64, 1, 64), shares(2, 1), 0, [3]int{25, 25, 50}},
 		{"12 KB of high for one low", shares(0, 64, 1, 64), shares(2, 1), 3, [3]int{7, 7, 85}},
 	} {
-		f := star(t, 2, Rate{})
+		f := star(t, 2, topology.Rate{})
 		p := f.port(Place{0, 1})
 		p.info.VLHighLimit = c.limit
 		p.table().arbitration = &[2]mad.VLArbitrationTable{c.low, c.high}
@@ -102,7 +103,7 @@ func TestArbitration(t *testing.T) {
 // IBA 18.2.5.4: a packet that is at the head of its lane for too long is dropped at a switch; after VLStallCount of them
 // the lane drops all for eight times as long.
 func TestHeadOfQueueLife(t *testing.T) {
-	f := star(t, 2, Rate{})
+	f := star(t, 2, topology.Rate{})
 	out := f.port(Place{2, 2})
 	out.info.HOQLife, out.info.VLStallCount = 10, 2 // 4.2 ms
 	life := 4096 * time.Nanosecond << 10
@@ -140,7 +141,7 @@ func TestHeadOfQueueLife(t *testing.T) {
 
 // A packet that is in a switch for longer than LifeTimeValue is dropped.
 func TestSwitchLifetime(t *testing.T) {
-	f := star(t, 2, Rate{})
+	f := star(t, 2, topology.Rate{})
 	f.nodes[2].sw.info.LifeTimeValue = 0
 	for i := range uint64(10) {
 		transmit(t, f, 0, 0, frame(1, 2, 0, ib.PKeyDefault, 4096, i))

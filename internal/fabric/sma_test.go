@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -248,7 +249,7 @@ func TestEnabledRates(t *testing.T) {
 // The extended speeds, and FDR10 in the vendor's attribute.
 func TestSpeeds(t *testing.T) {
 	for speed := mad.SpeedSDR; speed <= mad.SpeedXDR; speed++ {
-		top, err := Star(2, Rate{mad.Width4x, speed})
+		top, err := topology.Star(2, topology.Rate{Width: mad.Width4x, Speed: speed})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -129,7 +130,7 @@ func setRate(now clock.Time, s *Server, args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	r, ok := fabric.ParseRate(args[1])
+	r, ok := topology.ParseRate(args[1])
 	if !ok {
 		return "", refuse("rate %q; allowed: 1x, 2x, 4x, 8x or 12x with SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR, as in 4xEDR", args[1])
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -28,12 +29,12 @@ type world struct {
 
 func newRack(t testing.TB) *rack.Rack {
 	t.Helper()
-	f, err := os.Open("../fabric/testdata/small.net")
+	f, err := os.Open("../fabric/topology/testdata/small.net")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	top, err := fabric.ReadNetlist(f)
+	top, err := topology.ReadNetlist(f)
 	if err != nil {
 		t.Fatal(err)
 	}

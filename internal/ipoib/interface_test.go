@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -286,7 +286,7 @@ func TestConfigLimits(t *testing.T) {
 
 // Members of a partition that the subnet manager made reach each other, limited ones full ones, and the third host is not in it.
 func TestPartitionOfTheSubnet(t *testing.T) {
-	top, err := fabric.Star(3, fabric.Rate{})
+	top, err := topology.Star(3, topology.Rate{})
 	if err != nil {
 		t.Fatal(err)
 	}

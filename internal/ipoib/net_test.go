@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -45,7 +46,7 @@ const testQPN = 0x48
 
 func newNetwork(t rapid.TB, hosts int, cfg subnet.Config, of func(n int) Config) *network {
 	t.Helper()
-	top, err := fabric.Star(hosts, fabric.Rate{})
+	top, err := topology.Star(hosts, topology.Rate{})
 	if err != nil {
 		t.Fatal(err)
 	}

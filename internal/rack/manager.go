@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -44,7 +45,7 @@ func (r *Rack) Manage(ctx context.Context, at fabric.Place, cfg service.Config) 
 
 // ManagerPlace is where a subnet manager of the rack's own is best: at a switch, so that no adapter takes it away with its
 // link, or else at the first node.
-func ManagerPlace(t *fabric.Topology) fabric.Place {
+func ManagerPlace(t *topology.Topology) fabric.Place {
 	for i := range t.Nodes {
 		if t.Nodes[i].Type == mad.NodeSwitch {
 			return fabric.Place{Node: i, Port: 0}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/subnet/service"
@@ -29,7 +30,7 @@ type ground struct {
 
 func newGround(t testing.TB, hosts int, o Options) *ground {
 	t.Helper()
-	top, err := fabric.Star(hosts, fabric.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
+	top, err := topology.Star(hosts, topology.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -12,7 +13,7 @@ import (
 // BenchmarkAdministration asks for the path from one port to another, one after the other of 1,024 hosts, with 64 requests
 // at once as a client of many programs has; one operation is one answer.
 func BenchmarkAdministration(b *testing.B) {
-	top, err := fabric.FatTree(fabric.FatTreeShape{Radix: 16, Levels: 3, Hosts: 1024, HostPorts: 1}, fabric.Rate{})
+	top, err := topology.FatTree(topology.FatTreeShape{Radix: 16, Levels: 3, Hosts: 1024, HostPorts: 1}, topology.Rate{})
 	w := newWorld(b, top, err)
 	sm := w.manager(0, subnet.Config{}).sm
 	w.run(5 * time.Second)

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -16,7 +17,7 @@ import (
 type cable = fabric.Place
 
 // joined says which nodes links that are not cut join with the first port of an adapter. Only switches pass packets on.
-func joined(top *fabric.Topology, from int, cut map[cable]bool) []bool {
+func joined(top *topology.Topology, from int, cut map[cable]bool) []bool {
 	seen := make([]bool, len(top.Nodes))
 	seen[from] = true
 	for queue := []int{from}; len(queue) > 0; queue = queue[1:] {
@@ -36,21 +37,21 @@ func joined(top *fabric.Topology, from int, cut map[cable]bool) []bool {
 	return seen
 }
 
-func randomTopology(t *rapid.T) *fabric.Topology {
-	var top *fabric.Topology
+func randomTopology(t *rapid.T) *topology.Topology {
+	var top *topology.Topology
 	var err error
 	hosts := rapid.IntRange(1, 2).Draw(t, "hosts")
 	switch rapid.SampledFrom([]string{"star", "tree", "deep tree", "torus", "dragonfly"}).Draw(t, "shape") {
 	case "star":
-		top, err = fabric.Star(rapid.IntRange(2, 8).Draw(t, "adapters"), fabric.Rate{})
+		top, err = topology.Star(rapid.IntRange(2, 8).Draw(t, "adapters"), topology.Rate{})
 	case "tree":
-		top, err = fabric.FatTree(fabric.FatTreeShape{Radix: 6, Levels: 2, Hosts: rapid.IntRange(4, 18).Draw(t, "adapters"), HostPorts: hosts}, fabric.Rate{})
+		top, err = topology.FatTree(topology.FatTreeShape{Radix: 6, Levels: 2, Hosts: rapid.IntRange(4, 18).Draw(t, "adapters"), HostPorts: hosts}, topology.Rate{})
 	case "deep tree":
-		top, err = fabric.FatTree(fabric.FatTreeShape{Radix: 4, Levels: 3, Hosts: rapid.IntRange(4, 16).Draw(t, "adapters"), HostPorts: hosts}, fabric.Rate{})
+		top, err = topology.FatTree(topology.FatTreeShape{Radix: 4, Levels: 3, Hosts: rapid.IntRange(4, 16).Draw(t, "adapters"), HostPorts: hosts}, topology.Rate{})
 	case "torus":
-		top, err = fabric.Torus([]int{rapid.IntRange(2, 4).Draw(t, "x"), rapid.IntRange(2, 3).Draw(t, "y")}, hosts, fabric.Rate{})
+		top, err = topology.Torus([]int{rapid.IntRange(2, 4).Draw(t, "x"), rapid.IntRange(2, 3).Draw(t, "y")}, hosts, topology.Rate{})
 	default:
-		top, err = fabric.Dragonfly(3, 2, hosts, 1, fabric.Rate{})
+		top, err = topology.Dragonfly(3, 2, hosts, 1, topology.Rate{})
 	}
 	if err != nil {
 		t.Skip(err)
@@ -102,7 +103,7 @@ func TestRandomFaults(t *testing.T) {
 			case "loss":
 				w.f.SetLoss(link, 0.3)
 			case "rate":
-				w.f.SetRate(w.now, link, fabric.Rate{Width: mad.Width1x, Speed: mad.SpeedSDR})
+				w.f.SetRate(w.now, link, topology.Rate{Width: mad.Width1x, Speed: mad.SpeedSDR})
 			case "kill":
 				if !killed && len(w.sms) == 2 {
 					w.kill(w.sms[0])

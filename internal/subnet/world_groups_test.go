@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -53,7 +54,7 @@ func (w *world) gid(node int) (g ib.GID) {
 }
 
 // multicastTables are the multicast forwarding tables of all switches.
-func (w *world) multicastTables(top *fabric.Topology, from fabric.Place) (b []byte) {
+func (w *world) multicastTables(top *topology.Topology, from fabric.Place) (b []byte) {
 	for i := range top.Nodes {
 		if top.Nodes[i].Type != mad.NodeSwitch {
 			continue

@@ -12,6 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -48,7 +49,7 @@ type stream struct {
 
 const streamGap = time.Millisecond
 
-func newWorld(t rapid.TB, topology *fabric.Topology, err error) *world {
+func newWorld(t rapid.TB, topology *topology.Topology, err error) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func (w *world) heard(text string) bool {
 }
 
 // tables are all that a manager gives the fabric: port by port, and the forwarding tables of the switches.
-func (w *world) tables(top *fabric.Topology, from fabric.Place) []byte {
+func (w *world) tables(top *topology.Topology, from fabric.Place) []byte {
 	var b []byte
 	for i := range top.Nodes {
 		n := &top.Nodes[i]
@@ -223,7 +224,7 @@ func (w *world) tables(top *fabric.Topology, from fabric.Place) []byte {
 }
 
 // allReach demands that every adapter whose link is up reaches the agents of every other one.
-func (w *world) allReach(top *fabric.Topology, from int, part []bool) {
+func (w *world) allReach(top *topology.Topology, from int, part []bool) {
 	w.t.Helper()
 	for i := range top.Nodes {
 		if top.Nodes[i].Type != mad.NodeCA || !part[i] {
@@ -243,8 +244,8 @@ func (w *world) allReach(top *fabric.Topology, from int, part []bool) {
 	}
 }
 
-func smallTree(t testing.TB) (*fabric.Topology, *world) {
-	top, err := fabric.FatTree(fabric.FatTreeShape{Radix: 8, Levels: 2, Hosts: 16, HostPorts: 1}, fabric.Rate{})
+func smallTree(t testing.TB) (*topology.Topology, *world) {
+	top, err := topology.FatTree(topology.FatTreeShape{Radix: 8, Levels: 2, Hosts: 16, HostPorts: 1}, topology.Rate{})
 	return top, newWorld(t, top, err)
 }
 
@@ -358,7 +359,7 @@ func TestMKeyAndLease(t *testing.T) {
 // With DFSSSP on a torus every service level has the lane of its number between all ports of all switches, though each
 // switch that can take them at once is told but once.
 func TestLanesReachTheFabric(t *testing.T) {
-	top, err := fabric.Torus([]int{4, 4}, 1, fabric.Rate{})
+	top, err := topology.Torus([]int{4, 4}, 1, topology.Rate{})
 	w := newWorld(t, top, err)
 	s := w.manager(0, subnet.Config{Engines: []string{"dfsssp"}})
 	w.run(2 * time.Second)

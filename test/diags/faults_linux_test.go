@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -33,14 +34,14 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func small(t *testing.T) *fabric.Topology {
+func small(t *testing.T) *topology.Topology {
 	t.Helper()
 	in, err := os.Open("testdata/small.net")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	top, err := fabric.ReadNetlist(in)
+	top, err := topology.ReadNetlist(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func (f *fabricOf) plant(attribute uint16, modifier uint32, data []byte, path ..
 // service levels, but one where a switch puts them all on one.
 func TestIbdiagnetFindsCreditLoops(t *testing.T) {
 	for engine, status := range map[string]int{"minhop": 1, "updn": 0, "dfsssp": 0} {
-		top, err := fabric.Torus([]int{4, 3}, 1, fabric.Rate{})
+		top, err := topology.Torus([]int{4, 3}, 1, topology.Rate{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +94,7 @@ func TestIbdiagnetFindsCreditLoops(t *testing.T) {
 }
 
 // oneLane puts all service levels on lane 0 between all ports of all switches.
-func (f *fabricOf) oneLane(top *fabric.Topology) {
+func (f *fabricOf) oneLane(top *topology.Topology) {
 	f.t.Helper()
 	f.rack.Do(func(now clock.Time, fab *fabric.Fabric) {
 		for i := range top.Nodes {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/rack"
 )
@@ -23,15 +24,15 @@ func newOwnFabric(t *testing.T, netlist string) *fabricOf {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	topology, err := fabric.ReadNetlist(in)
+	top, err := topology.ReadNetlist(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveOwn(t, topology, "-f", "opensm.log")
+	return serveOwn(t, top, "-f", "opensm.log")
 }
 
 // serveOwn serves a topology, and runs the subnet manager at its first node, with options.
-func serveOwn(t *testing.T, topology *fabric.Topology, options ...string) *fabricOf {
+func serveOwn(t *testing.T, topology *topology.Topology, options ...string) *fabricOf {
 	t.Helper()
 	f := &fabricOf{t: t, dir: t.TempDir(), socket: fmt.Sprintf("softvpi-test-%d-%x", os.Getpid(), rand.Uint32())}
 	listener, err := ibsim.ListenLocal(f.socket)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const netlist = "../../internal/fabric/testdata/small.net"
+const netlist = "../../internal/fabric/topology/testdata/small.net"
 
 // same are what programs print alike on both fabrics once OpenSM has brought them up. A line with | is followed
 // by what of the output is compared: the lines with that text.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/service"
@@ -53,7 +54,7 @@ func newDatagrams(t *testing.T, programs ...string) *datagrams {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	top, err := fabric.ReadNetlist(file)
+	top, err := topology.ReadNetlist(file)
 	if err != nil {
 		t.Fatal(err)
 	}

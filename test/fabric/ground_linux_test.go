@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/rack"
 )
@@ -51,7 +52,7 @@ func ours(t *testing.T, netlist string) *ground {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	top, err := fabric.ReadNetlist(file)
+	top, err := topology.ReadNetlist(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func ours(t *testing.T, netlist string) *ground {
 	return g
 }
 
-func (g *ground) serve(top *fabric.Topology) {
+func (g *ground) serve(top *topology.Topology) {
 	g.t.Helper()
 	l, err := ibsim.ListenLocal(g.socket)
 	if err != nil {

@@ -7,30 +7,30 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
 // What ibnetdiscover prints of a fabric is the fabric: every node, link, width and speed.
 func TestDiscoversWhatWasBuilt(t *testing.T) {
-	tree := func(s fabric.FatTreeShape, r fabric.Rate) *fabric.Topology {
-		top, err := fabric.FatTree(s, r)
+	tree := func(s topology.FatTreeShape, r topology.Rate) *topology.Topology {
+		top, err := topology.FatTree(s, r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return top
 	}
-	torus, err := fabric.Torus([]int{3, 3}, 2, fabric.Rate{Width: mad.Width12x, Speed: mad.SpeedQDR})
+	torus, err := topology.Torus([]int{3, 3}, 2, topology.Rate{Width: mad.Width12x, Speed: mad.SpeedQDR})
 	if err != nil {
 		t.Fatal(err)
 	}
-	dragonfly, err := fabric.Dragonfly(5, 2, 2, 2, fabric.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
+	dragonfly, err := topology.Dragonfly(5, 2, 2, 2, topology.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, top := range map[string]*fabric.Topology{
-		"fat tree of 128":       tree(fabric.FatTreeShape{Radix: 16, Levels: 2}, fabric.Rate{}),
-		"fat tree of two ports": tree(fabric.FatTreeShape{Radix: 8, Levels: 3, HostPorts: 2}, fabric.Rate{Speed: mad.SpeedFDR}),
+	for name, top := range map[string]*topology.Topology{
+		"fat tree of 128":       tree(topology.FatTreeShape{Radix: 16, Levels: 2}, topology.Rate{}),
+		"fat tree of two ports": tree(topology.FatTreeShape{Radix: 8, Levels: 3, HostPorts: 2}, topology.Rate{Speed: mad.SpeedFDR}),
 		"torus":                 torus,
 		"dragonfly":             dragonfly,
 	} {
@@ -39,7 +39,7 @@ func TestDiscoversWhatWasBuilt(t *testing.T) {
 			g.serve(top)
 			g.opensm("node00000")
 			g.log("node00000.log", "SUBNET UP")
-			seen, err := fabric.ReadNetlist(strings.NewReader(g.must("node00001", "ibnetdiscover")))
+			seen, err := topology.ReadNetlist(strings.NewReader(g.must("node00001", "ibnetdiscover")))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestDiscoversWhatWasBuilt(t *testing.T) {
 }
 
 // links are the links of a topology by the GUIDs of their ends.
-func links(t *fabric.Topology) map[string]bool {
+func links(t *topology.Topology) map[string]bool {
 	m := map[string]bool{}
 	for i := range t.Nodes {
 		n := &t.Nodes[i]

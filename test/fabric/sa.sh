@@ -11,7 +11,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "${1:?usage: sa.sh BIN}" && pwd)
 rounds=${ROUNDS:-3} count=${COUNT:-100000}
-net=$here/../../internal/fabric/testdata/small.net
+net=$here/../../internal/fabric/topology/testdata/small.net
 command -v opensm >/dev/null || { echo "sa.sh: there is no opensm" >&2; exit 2; }
 dir=$(mktemp -d)
 started=()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver"
-	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -80,7 +80,7 @@ func TestFabricPerftest(t *testing.T) { newFabricBench(t, "wire").talkAll(t, byL
 func newFabricHosts(t *testing.T, sm driver.SubnetManager) (left, right *bench) {
 	t.Helper()
 	needLibraries(t)
-	top, err := fabric.Star(2, fabric.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
+	top, err := topology.Star(2, topology.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
 	if err != nil {
 		t.Fatal(err)
 	}

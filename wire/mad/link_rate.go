@@ -29,6 +29,17 @@ func Lanes(w Width) int {
 	return 0
 }
 
+// Widest is the widest of the widths in a mask, such as PortInfo's LinkWidthSupported, by lanes; 0 where there is none.
+func Widest(mask uint8) Width {
+	best := Width(0)
+	for w := Width1x; w <= Width2x; w <<= 1 {
+		if mask&w != 0 && Lanes(w) > Lanes(best) {
+			best = w
+		}
+	}
+	return best
+}
+
 // WidthOf is the width with so many lanes, 0 where there is none.
 func WidthOf(lanes int) Width {
 	for w := Width1x; w <= Width2x; w <<= 1 {

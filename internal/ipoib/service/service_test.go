@@ -14,6 +14,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ipoib"
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/internal/rack"
@@ -36,7 +37,7 @@ type bed struct {
 
 func newBed(t testing.TB, adapters int, cfg subnet.Config) *bed {
 	t.Helper()
-	top, err := fabric.Star(adapters, fabric.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
+	top, err := topology.Star(adapters, topology.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +270,7 @@ func TestTwoInterfacesOfAPort(t *testing.T) {
 // Interfaces on a partition that a subnet manager has given to two of three hosts work among these, and stay disconnected on the third. Limited
 // members reach full ones.
 func TestPartitions(t *testing.T) {
-	top, err := fabric.Star(3, fabric.Rate{})
+	top, err := topology.Star(3, topology.Rate{})
 	if err != nil {
 		t.Fatal(err)
 	}

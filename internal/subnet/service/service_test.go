@@ -13,6 +13,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -66,11 +67,11 @@ func (s *socket) Send(m *subnet.Packet) (lost bool, err error) {
 
 func star(t *testing.T, hosts int) *fabric.Fabric {
 	t.Helper()
-	topology, err := fabric.Star(hosts, fabric.Rate{})
+	top, err := topology.Star(hosts, topology.Rate{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fabric.New(topology, func() uint64 { return 0 })
+	return fabric.New(top, func() uint64 { return 0 })
 }
 
 // A service brings the subnet up, keeps its LIDs, and goes on until its context ends; the next one gives the same LIDs.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/discovery"
-	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/tools/ibdiag"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -34,7 +34,7 @@ type local struct {
 	*ibdiag.Session
 	topology, system, port, device, dir string
 	count                               uint64
-	topo                                *fabric.Topology
+	topo                                *topology.Topology
 }
 
 func newLocal(dir string) *local {
@@ -84,7 +84,7 @@ func (l *local) readTopology() error {
 		return tool.Usagef("the topology file cannot be read: %s; allowed: a file of ibnetdiscover", err)
 	}
 	defer f.Close()
-	if l.topo, err = fabric.ReadNetlist(f); err != nil {
+	if l.topo, err = topology.ReadNetlist(f); err != nil {
 		return tool.Usagef("the topology file %s: %s; allowed: a file of ibnetdiscover", l.topology, err)
 	}
 	if l.system != "" && l.named(l.system) == nil {
@@ -94,7 +94,7 @@ func (l *local) readTopology() error {
 }
 
 // named is the node of the topology file with the name; nil: none.
-func (l *local) named(name string) *fabric.Node {
+func (l *local) named(name string) *topology.Node {
 	for i := range l.topo.Nodes {
 		if n := &l.topo.Nodes[i]; n.ID == name || n.Description == name || firstWord(n.Description) == name {
 			return n

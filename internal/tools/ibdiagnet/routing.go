@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/discovery"
-	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/tools/ibdiag"
 	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -118,7 +118,7 @@ func linkOf(n *discovery.Node, num int) string {
 	return fmt.Sprintf("%s port %d", p.Remote.Node.Description, p.Remote.Num)
 }
 
-func (c *check) wanted(n *fabric.Node, num int) string {
+func (c *check) wanted(n *topology.Node, num int) string {
 	p := &n.Ports[num]
 	if !p.Linked() {
 		return ""

@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"github.com/softvpi/softvpi/internal/discovery"
-	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/tools/ibdiag"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -30,16 +30,16 @@ func (c *check) writeTopology() error {
 }
 
 // foundTopology is the fabric as it was found.
-func (c *check) foundTopology() *fabric.Topology {
-	t := &fabric.Topology{}
+func (c *check) foundTopology() *topology.Topology {
+	t := &topology.Topology{}
 	for _, n := range c.f.Nodes {
 		letter := map[mad.NodeType]string{mad.NodeSwitch: "S", mad.NodeRouter: "R"}[n.Info.NodeType]
 		if letter == "" {
 			letter = "H"
 		}
-		to := fabric.Node{ID: fmt.Sprintf("%s-%016x", letter, n.Info.NodeGUID), Description: describe(n), Type: n.Info.NodeType, GUID: n.Info.NodeGUID,
+		to := topology.Node{ID: fmt.Sprintf("%s-%016x", letter, n.Info.NodeGUID), Description: describe(n), Type: n.Info.NodeType, GUID: n.Info.NodeGUID,
 			SystemImageGUID: n.Info.SystemImageGUID, VendorID: n.Info.VendorID, DeviceID: n.Info.DeviceID, EnhancedPort0: n.Switch.EnhancedPort0,
-			Ports: make([]fabric.Port, int(n.Info.NumPorts)+1)}
+			Ports: make([]topology.Port, int(n.Info.NumPorts)+1)}
 		for num := range to.Ports {
 			to.Ports[num] = c.foundPort(n, num)
 		}
@@ -48,8 +48,8 @@ func (c *check) foundTopology() *fabric.Topology {
 	return t
 }
 
-func (c *check) foundPort(n *discovery.Node, num int) fabric.Port {
-	q := fabric.Port{Peer: fabric.NoPeer, GUID: n.Info.PortGUID}
+func (c *check) foundPort(n *discovery.Node, num int) topology.Port {
+	q := topology.Port{Peer: topology.NoPeer, GUID: n.Info.PortGUID}
 	p := n.Port(uint8(num))
 	if p == nil {
 		return q

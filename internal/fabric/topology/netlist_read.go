@@ -1,4 +1,4 @@
-package fabric
+package topology
 
 import (
 	"bufio"
@@ -159,7 +159,7 @@ func (p *netlistReader) assign(name, value string) error {
 		if v < 1 || v > 31 {
 			return p.fail(name, "is %d, want 1 to 31, the bits of LinkWidthEnabled", v)
 		}
-		p.width = widest(uint8(v))
+		p.width = mad.Widest(uint8(v))
 	case "speed":
 		if v < 1 || v > 7 {
 			return p.fail(name, "is %d, want 1 to 7, the bits of LinkSpeedEnabled", v)
@@ -179,17 +179,6 @@ func (p *netlistReader) assign(name, value string) error {
 }
 
 var guidNames = map[string]mad.NodeType{"switchguid": mad.NodeSwitch, "caguid": mad.NodeCA, "hcaguids": mad.NodeCA, "rtguid": mad.NodeRouter}
-
-// widest is the widest of the widths in a mask, in lanes.
-func widest(mask uint8) mad.Width {
-	best := mad.Width(0)
-	for w := mad.Width1x; w <= mad.Width2x; w <<= 1 {
-		if mask&w != 0 && mad.Lanes(w) > mad.Lanes(best) {
-			best = w
-		}
-	}
-	return best
-}
 
 // newNode takes what stands behind Switch, Ca or Rt.
 func (p *netlistReader) newNode(t mad.NodeType, text, comment string) error {
@@ -215,8 +204,8 @@ func (p *netlistReader) newNode(t mad.NodeType, text, comment string) error {
 	if description == "" {
 		description = id
 	}
-	n := newNode(t, id, description, ports, p.next[t])
-	p.next[t] += guidsOf(t, ports)
+	n := NewNode(t, id, description, ports, p.next[t])
+	p.next[t] += GUIDs(t, ports)
 	n.VendorID, n.DeviceID = p.vendor, p.device
 	if p.sysimg != 0 {
 		n.SystemImageGUID = p.sysimg
@@ -295,7 +284,7 @@ func (p *netlistReader) join() error {
 			return p.fail("remote port", "%q[%d] is not joined to %q[%d] alone; want both ends of a link to agree", e.peer, e.peerPort, t.Nodes[e.node].ID, e.port)
 		}
 		if !near.Linked() {
-			t.link(e.node, e.port, peer, e.peerPort, e.width, e.speed)
+			t.Link(e.node, e.port, peer, e.peerPort, e.width, e.speed)
 			continue
 		}
 		if mad.Lanes(e.width) > 0 && (near.Width == 0 || mad.Lanes(e.width) < mad.Lanes(near.Width)) {

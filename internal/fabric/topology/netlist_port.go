@@ -1,4 +1,4 @@
-package fabric
+package topology
 
 import (
 	"strconv"
@@ -87,7 +87,7 @@ func (p *netlistReader) options(e *end, text string) error {
 		}
 		switch {
 		case key == "w":
-			e.width = widest(uint8(v))
+			e.width = mad.Widest(uint8(v))
 		case key == "s" && v > 0:
 			e.speed = (&mad.PortInfo{LinkSpeedActive: uint8(v)}).ActiveSpeed()
 		case key == "e" && v > 0:

@@ -1,4 +1,7 @@
-package fabric
+// Package topology says of what an InfiniBand fabric consists: its nodes, their ports and the links between them.
+// It is read from the text that ibnetdiscover prints and ibsim reads, written back as such, or generated: stars, fat
+// trees, tori, dragonflies. What runs as it says is package fabric.
+package topology
 
 import (
 	"fmt"
@@ -77,9 +80,9 @@ const (
 	firstRouterGUID = 0x300000
 )
 
-// newNode is a node without links. Its ports have the GUIDs that follow the node's, and
+// NewNode is a node without links. Its ports have the GUIDs that follow the node's, and
 // those of a switch the node's own.
-func newNode(t mad.NodeType, id, description string, ports int, guid uint64) Node {
+func NewNode(t mad.NodeType, id, description string, ports int, guid uint64) Node {
 	n := Node{ID: id, Description: description, Type: t, GUID: guid, SystemImageGUID: guid, Ports: make([]Port, ports+1)}
 	for i := range n.Ports {
 		p := &n.Ports[i]
@@ -92,19 +95,19 @@ func newNode(t mad.NodeType, id, description string, ports int, guid uint64) Nod
 	return n
 }
 
-// guidsOf is how many GUIDs a node uses.
-func guidsOf(t mad.NodeType, ports int) uint64 {
+// GUIDs is how many GUIDs a node uses.
+func GUIDs(t mad.NodeType, ports int) uint64 {
 	if t == mad.NodeSwitch {
 		return 1
 	}
 	return uint64(ports) + 1
 }
 
-// link joins two ports, which must be free.
-func (t *Topology) link(a, portA, b, portB int, w mad.Width, s mad.Speed) {
+// Link joins two ports, which must be free.
+func (t *Topology) Link(a, portA, b, portB int, w mad.Width, s mad.Speed) {
 	pa, pb := &t.Nodes[a].Ports[portA], &t.Nodes[b].Ports[portB]
 	if pa.Linked() || pb.Linked() || a == b && portA == portB {
-		panic(fmt.Sprintf("fabric: link of %s[%d] and %s[%d] is not the only one", t.Nodes[a].ID, portA, t.Nodes[b].ID, portB))
+		panic(fmt.Sprintf("topology: link of %s[%d] and %s[%d] is not the only one", t.Nodes[a].ID, portA, t.Nodes[b].ID, portB))
 	}
 	pa.Peer, pa.PeerPort, pa.Width, pa.Speed = int32(b), uint8(portB), w, s
 	pb.Peer, pb.PeerPort, pb.Width, pb.Speed = int32(a), uint8(portA), w, s

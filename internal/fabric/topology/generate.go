@@ -1,4 +1,4 @@
-package fabric
+package topology
 
 import (
 	"fmt"
@@ -76,8 +76,8 @@ func (b *builder) check(hosts, hostPorts, switches, radix int) error {
 func (b *builder) adapters(n, ports int) {
 	for i := range n {
 		id := fmt.Sprintf("node%05d", i)
-		b.Nodes = append(b.Nodes, newNode(mad.NodeCA, id, id, ports, b.ca))
-		b.ca += guidsOf(mad.NodeCA, ports)
+		b.Nodes = append(b.Nodes, NewNode(mad.NodeCA, id, id, ports, b.ca))
+		b.ca += GUIDs(mad.NodeCA, ports)
 	}
 	b.switches = len(b.Nodes)
 }
@@ -87,14 +87,14 @@ func (b *builder) add(kind string, n, ports int) int {
 	first := len(b.Nodes)
 	for i := range n {
 		id := fmt.Sprintf("%s%04d", kind, i)
-		b.Nodes = append(b.Nodes, newNode(mad.NodeSwitch, id, id, ports, b.sw))
+		b.Nodes = append(b.Nodes, NewNode(mad.NodeSwitch, id, id, ports, b.sw))
 		b.sw++
 	}
 	return first
 }
 
 func (b *builder) join(a, portA, c, portC int) {
-	b.link(a, portA, c, portC, b.rate.Width, b.rate.Speed)
+	b.Link(a, portA, c, portC, b.rate.Width, b.rate.Speed)
 }
 
 // Star is hosts channel adapters of one port around one switch. The error is a *ParameterError.
