@@ -131,13 +131,13 @@ func (cq *CQ) settle(done []ring.CQE) {
 				cq.streamed.Store(true)
 			}
 		}
-		give(places, int32(n))
+		places.give(int32(n))
 	}
 }
 
 // vacate gives back the places of one side of a QP whose requests are gone, but for those whose
 // completions are yet to be polled.
-func (cq *CQ) vacate(qp *QP, side ring.CQFlags, places *atomic.Int32) {
+func (cq *CQ) vacate(qp *QP, side ring.CQFlags, places *places) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	n := 0
@@ -147,18 +147,7 @@ func (cq *CQ) vacate(qp *QP, side ring.CQFlags, places *atomic.Int32) {
 			n += cq.next.Waiting(qp.number, side)
 		}
 	}
-	places.Store(int32(n))
-}
-
-// give gives n places back. Requests that fail complete without having been signaled:
-// there may be fewer.
-func give(places *atomic.Int32, n int32) {
-	for {
-		taken := places.Load()
-		if taken <= 0 || places.CompareAndSwap(taken, max(taken-n, 0)) {
-			return
-		}
-	}
+	places.keep(int32(n))
 }
 
 // CreateCQ makes a completion queue that holds at least depth completions. A

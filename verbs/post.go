@@ -66,13 +66,20 @@ type RecvWR struct {
 func (qp *QP) PostSend(wr *SendWR) error {
 	qp.sendMu.Lock()
 	err := qp.putSend(wr)
-	rings := qp.rings
-	qp.rings = false
-	qp.sendMu.Unlock()
-	if rings {
+	rings, posted := qp.posted()
+	qp.sendMu.Unlock() // which everybody sees, and so what was put into the ring, before Rings looks
+	if rings && qp.send.Rings(posted) {
 		qp.backend.Doorbell(qp.handle)
 	}
 	return err
+}
+
+// posted reports whether what was put into the ring since it was last called may need a doorbell, and how many requests were
+// ever. The caller holds sendMu.
+func (qp *QP) posted() (rings bool, count uint32) {
+	rings = qp.rings
+	qp.rings = false
+	return rings, qp.send.Posted()
 }
 
 // PostSends posts requests in order with one doorbell and returns how many were
@@ -85,10 +92,9 @@ func (qp *QP) PostSends(wrs []SendWR) (n int, err error) {
 		}
 		n++
 	}
-	rings := qp.rings
-	qp.rings = false
-	qp.sendMu.Unlock()
-	if rings {
+	rings, posted := qp.posted()
+	qp.sendMu.Unlock() // as in PostSend
+	if rings && qp.send.Rings(posted) {
 		qp.backend.Doorbell(qp.handle)
 	}
 	return n, err
@@ -135,13 +141,13 @@ func (qp *QP) putRecv(wr *RecvWR) error {
 	if qp.closed {
 		return errRecvClosed
 	}
-	if qp.receives.Load() >= qp.recvPlaces {
+	if qp.receives.used() >= qp.recvPlaces {
 		return errRecvFull
 	}
-	qp.receives.Add(1)
+	qp.receives.take(1)
 	err := postRecv(&qp.recv, wr, qp.cfg.RecvSGE)
 	if err != nil {
-		qp.receives.Add(-1)
+		qp.receives.take(-1)
 	}
 	return err
 }
@@ -199,7 +205,7 @@ func (qp *QP) putSend(wr *SendWR) error {
 		return err
 	}
 	signaled := wr.Flags&Signaled != 0 || qp.cfg.SignalAll
-	if signaled && qp.sends.Load() >= qp.sendPlaces {
+	if signaled && qp.sends.used() >= qp.sendPlaces {
 		return errSendFull
 	}
 	if qp.scratch == nil {
@@ -233,7 +239,7 @@ func (qp *QP) putSend(wr *SendWR) error {
 	}
 	// Counted before, so that a completion finds its request counted.
 	if signaled {
-		qp.sends.Add(1)
+		qp.sends.take(1)
 	}
 	var err error
 	if wr.Op == OpBind {
@@ -242,7 +248,7 @@ func (qp *QP) putSend(wr *SendWR) error {
 		err = qp.publish(out)
 	}
 	if err != nil && signaled {
-		qp.sends.Add(-1)
+		qp.sends.take(-1)
 	}
 	return err
 }
@@ -258,12 +264,17 @@ func (qp *QP) publish(out *ring.SendWR) error {
 		return nil
 	}
 	idle := qp.send.Idle()
-	err := qp.send.Post(out)
+	var err error
+	if lent { // Lent below is not to be older than the request
+		err = qp.send.Post(out)
+	} else {
+		err = qp.send.Put(out)
+	}
 	out.Inline = nil
 	switch {
 	case err == nil:
 		// The driver watches over a queue that it was told of while it is lent.
-		if (!lent || idle || !i.Lent()) && qp.send.Rings() {
+		if !lent || idle || !i.Lent() {
 			qp.rings = true
 		}
 		if i != nil {

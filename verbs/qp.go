@@ -83,7 +83,7 @@ type QP struct {
 
 	// Places of the queues that are taken: signaled requests and receives whose
 	// completions were not polled.
-	sends, receives        atomic.Int32
+	sends, receives        places
 	sendPlaces, recvPlaces int32
 
 	direct *direct.Slot // nil where requests always go to the adapter
@@ -92,7 +92,7 @@ type QP struct {
 
 	sendMu   sync.Mutex
 	followed bool // in the list of its send CQ
-	rings    bool // a request was put into the ring, and the doorbell is to be rung
+	rings    bool // a request was put into the ring, and the doorbell is to be rung where the ring says so
 	send     ring.Send
 	scratch  *scratch // made by the first request: many connections are idle for long
 

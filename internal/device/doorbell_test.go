@@ -42,7 +42,7 @@ func (p *poster) post(n int, gap time.Duration) (rang, sent int) {
 		if err := p.c.a.send.Post(&p.wr); err != nil {
 			p.t.Fatal(err)
 		}
-		if !p.c.a.send.Rings() {
+		if !p.c.a.send.Rings(p.c.a.send.Posted()) {
 			continue
 		}
 		rang++

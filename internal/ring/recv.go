@@ -87,7 +87,8 @@ func (q *Recv) Room() int {
 }
 
 // Post publishes a request: ErrFull where there is no free entry, ErrLayout
-// where it does not fit one. Producer side.
+// where it does not fit one. What is loaded afterwards, up to an operation of sync/atomic that stores, may be older than that.
+// Producer side.
 func (q *Recv) Post(wr *RecvWR) error {
 	if wr.NumSGE > MaxSGE {
 		return fmt.Errorf("%w: %d SGEs: allowed: up to %d", ErrLayout, wr.NumSGE, MaxSGE)

@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/release"
 )
 
 // HeaderSize is the size of a ring's header; the entries follow it.
@@ -145,9 +147,11 @@ func (p *producer) room(r *base) error {
 	return nil
 }
 
+// publish has whoever sees the new index see the entry. What its caller loads afterwards may be older, up to the next
+// operation of sync/atomic that stores.
 func (p *producer) publish(r *base) {
 	p.next++
-	r.h.producer.Store(p.next)
+	release.Store32(word(&r.h.producer), p.next)
 }
 
 // consumer is the state of an emptying side.

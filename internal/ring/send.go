@@ -89,8 +89,18 @@ func (s *Send) Room() int {
 }
 
 // Post publishes a request: ErrFull where there is no free entry, ErrLayout
-// where it does not fit one. Producer side.
+// where it does not fit one. What is loaded afterwards is not older than the request. Producer side.
 func (s *Send) Post(wr *SendWR) error {
+	if err := s.Put(wr); err != nil {
+		return err
+	}
+	s.h.producer.Store(s.p.next)
+	return nil
+}
+
+// Put is Post for who does an operation of sync/atomic that stores before he looks at Rings: it need not wait for
+// all processors twice. Producer side.
+func (s *Send) Put(wr *SendWR) error {
 	if err := s.p.room(&s.base); err != nil {
 		return err
 	}
@@ -199,11 +209,14 @@ func (s *Send) Quiet(n int) { s.h.quiet.Store(s.c.next + uint32(n)) }
 // Loud ends what Quiet began. What was posted without a doorbell is there to be taken by then. Consumer side.
 func (s *Send) Loud() { s.h.quiet.Store(0) }
 
-// Rings reports whether the request that was posted last needs a doorbell. Producer side.
-func (s *Send) Rings() bool {
+// Posted counts the requests that were ever posted; it wraps. Producer side.
+func (s *Send) Posted() uint32 { return s.p.next }
+
+// Rings reports whether the last of so many requests, as Posted counted them, needs a doorbell. Any thread of the producer.
+func (s *Send) Rings(posted uint32) bool {
 	// After the store of the producer index, as Loud's is before the look at it.
 	q := s.h.quiet.Load()
-	return q == 0 || int32(s.p.next-q) > 0
+	return q == 0 || int32(posted-q) > 0
 }
 
 // Taken returns how many entries were taken and not given back. Consumer side.

@@ -172,7 +172,7 @@ func (q *QP) room(want int) int {
 // share is how much room r wants for its packets of this turn: a burst, though no
 // more than leaves room for some others.
 func (q *QP) share(r *request, bytes int) int {
-	if q.win == nil {
+	if q.win == nil || r.packets-q.req.idx == 1 { // most messages, without a division
 		return 1
 	}
 	burst := min(q.eng.cfg.MaxBurst, bytes/q.mtu, int(r.packets-q.req.idx))
@@ -224,7 +224,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		s.sinceAck++
 		// Where others use the window too, the next turn may be long in coming, and half
 		// of the window at most is to wait for it unacknowledged.
-		turnEnds := shared && (n+1 == limit || *bytes <= int(size)) && int(s.sinceAck) >= q.win.size/(2*q.win.users)
+		turnEnds := shared && (n+1 == limit || *bytes <= int(size)) && 2*q.win.users*int(s.sinceAck) >= q.win.size
 		ackReq := every > 0 && (last || probe || s.probing || s.sinceAck >= every || n+1 == room || turnEnds)
 		if ackReq {
 			s.sinceAck = 0
@@ -269,11 +269,14 @@ func windowed(out []frame.Out) {
 // and payload only. It leaves the last one of the turn to sendData.
 func (q *QP) sendMiddles(r *request, out []frame.Out, bytes int, every uint8, op ib.Opcode) int {
 	s := &q.req
+	if s.idx == 0 || r.packets-s.idx < 3 {
+		return 0
+	}
 	n := min(len(out)-1, int(r.packets-s.idx)-1, (bytes-1)/q.mtu)
 	if every > 0 {
 		n = min(n, int(every-s.sinceAck)-1)
 	}
-	if n < 2 || s.idx == 0 || s.sinceAck >= every && every > 0 || s.probing || s.snd.Before(s.max) || r.wr.Inline != nil || q.mustProbe(r) {
+	if n < 2 || s.sinceAck >= every && every > 0 || s.probing || s.snd.Before(s.max) || r.wr.Inline != nil || q.mustProbe(r) {
 		return 0
 	}
 	n = q.middles(out[:n], op, r.mem.piece(uint64(s.idx)*uint64(q.mtu), uint64(n)*uint64(q.mtu)), s.snd)

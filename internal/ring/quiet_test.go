@@ -1,0 +1,62 @@
+package ring
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// A request that was put into the ring without a doorbell, while Quiet said so, is there when Loud is over, however the two
+// fall together: who puts it unlocks a mutex before he looks at Rings.
+func TestNoRequestIsLeftWithoutDoorbell(t *testing.T) {
+	const rounds = 20000
+	g := SendGeometry(4, 1, 0)
+	producer, consumer, _ := sendPair(t, g)
+	var (
+		mu          sync.Mutex
+		round, done atomic.Uint32
+		rang        bool
+		wr          = SendWR{Op: OpSend}
+	)
+	go func() {
+		for r := uint32(1); r <= rounds; r++ {
+			await(&round, r)
+			mu.Lock()
+			err := producer.Put(&wr)
+			posted := producer.Posted()
+			mu.Unlock()
+			if rang = producer.Rings(posted); err != nil {
+				t.Error(err)
+			}
+			done.Store(r)
+		}
+	}()
+	var taken SendWR
+	for r := uint32(1); r <= rounds; r++ {
+		consumer.Quiet(8)
+		round.Store(r)
+		for range r % 64 { // each looks at the same moment in some rounds
+			consumer.Posted()
+		}
+		consumer.Loud()
+		n, err := consumer.Pending()
+		await(&done, r)
+		if n == 0 && !rang {
+			t.Fatalf("round %d: the request was posted without a doorbell and was not seen afterwards", r)
+		}
+		if ok, nextErr := consumer.Next(&taken); !ok || err != nil || nextErr != nil {
+			t.Fatal(ok, err, nextErr)
+		}
+		consumer.Release(1)
+	}
+}
+
+// await looks until w is v, and lets others go on now and then: there may be one processor.
+func await(w *atomic.Uint32, v uint32) {
+	for looks := 1; w.Load() != v; looks++ {
+		if looks%1024 == 0 {
+			runtime.Gosched()
+		}
+	}
+}
