@@ -4,6 +4,8 @@ package verbs
 
 import (
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/hugepages"
 )
 
 // allocate maps n bytes of zeroed memory outside of the Go heap, so that the
@@ -13,6 +15,6 @@ func allocate(n int) (mem []byte, release func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	preferHuge(mem)
+	hugepages.Prefer(mem)
 	return mem, func() { _ = unix.Munmap(mem) }, nil
 }

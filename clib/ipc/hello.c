@@ -93,7 +93,7 @@ int svpi_say_hello(struct svpi *s)
 	if (error)
 		return error;
 	if (path && *path)
-		q.path = !strcmp(path, "process_vm") ? 2 : !strcmp(path, "copier") ? 3 : 0;
+		q.path = !strcmp(path, "process_vm") ? SVPI_PATH_PROCESS_VM : !strcmp(path, "copier") ? SVPI_PATH_COPIER : 0;
 	if (!direct || strcmp(direct, "off"))
 		q.features |= SVPI_FEATURE_DIRECT;
 	program_name(q.name);

@@ -274,6 +274,51 @@ void test_extended(void)
 	finish();
 }
 
+/* advised tells whether the kernel was asked for large pages at an address. */
+static bool advised(const void *at)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	unsigned long from, to;
+	char line[512];
+	bool here = false, found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			here = (uintptr_t)at >= from && (uintptr_t)at < to;
+		found = here && !strncmp(line, "VmFlags:", 8) && strstr(line, " hg");
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* Memory that the driver reaches through the kernel is put into large pages, and keeps what is in it. */
+static void large_pages(void)
+{
+	const char *path = getenv("SOFTVPI_MEMORY_PATH");
+	size_t size = 6 << 20, huge = 2 << 20;
+	char modes[128] = "[never]";
+	FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+	uint8_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *in;
+	struct ibv_mr *mr;
+
+	if (f) {
+		MUST(fgets(modes, sizeof(modes), f));
+		fclose(f);
+	}
+	in = (uint8_t *)(((uintptr_t)p + huge) & ~(uintptr_t)(huge - 1));
+	pattern(p, size, 9);
+	MUST(mr = ibv_reg_mr(a.pd, p, size, IBV_ACCESS_LOCAL_WRITE));
+	CHECK(advised(in) == (!strstr(modes, "[never]") && (!path || strcmp(path, "copier"))), ": %s", modes);
+	CHECK(ibv_dereg_mr(mr) == 0, ".");
+	uint8_t *as = malloc(size);
+
+	pattern(as, size, 9);
+	CHECK(!memcmp(p, as, size), ".");
+	free(as);
+	munmap(p, size);
+}
+
 void test_memory(void)
 {
 	uint8_t *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -323,6 +368,7 @@ void test_memory(void)
 	CHECK(ibv_dealloc_pd(a.pd) == EBUSY, ".");
 	MUST(mr = ibv_reg_mr(domain, a.buf, 4096, IBV_ACCESS_LOCAL_WRITE));
 	CHECK(ibv_dereg_mr(mr) == 0 && ibv_dealloc_pd(domain) == 0, ".");
+	large_pages();
 	finish();
 }
 

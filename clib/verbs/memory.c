@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../ipc/hugepages.h"
 #include "../ipc/segment.h"
 #include "object.h"
 
@@ -112,8 +113,11 @@ static int enroll(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, u
 	*m = (struct svpi_register_memory){ .pd = pd->handle, .base = (uintptr_t)addr, .length = length,
 		.access = access & ~(unsigned)(IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_HUGETLB | IBV_ACCESS_ZERO_BASED) };
 	m->segment = svpi_segment_find(to_svpi(pd->context), addr, length, &m->segment_offset);
-	return svpi_call(to_svpi(pd->context), plain ? SVPI_REGISTER_MEMORY : SVPI_REGISTER_MEMORY_AT, &q,
-			 plain ? sizeof(*m) : sizeof(q), r, sizeof(*r));
+	error = svpi_call(to_svpi(pd->context), plain ? SVPI_REGISTER_MEMORY : SVPI_REGISTER_MEMORY_AT, &q,
+			  plain ? sizeof(*m) : sizeof(q), r, sizeof(*r));
+	if (!error && r->path == SVPI_PATH_PROCESS_VM)
+		svpi_gather_pages(addr, length);
+	return error;
 }
 
 static void take(struct svpi_mr *m, struct ibv_pd *pd, void *addr, size_t length, const struct svpi_memory *r)

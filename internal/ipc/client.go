@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/hugepages"
 )
 
 // ask sends a request with one answer.
@@ -67,9 +68,14 @@ func (c *Client) AllocPD(ctx context.Context, adapter uint32) (command.Handle, e
 }
 
 // RegisterMemory implements command.Commands. Memory that lies in no segment must
-// stay where it is until the region is destroyed.
+// stay where it is until the region is destroyed. It is put into large pages, where the driver
+// has it copied by the kernel.
 func (c *Client) RegisterMemory(ctx context.Context, r command.RegisterMemory) (command.Memory, error) {
-	return ask[command.Memory](ctx, c, opRegisterMemory, r)
+	m, err := ask[command.Memory](ctx, c, opRegisterMemory, r)
+	if err == nil && m.Path == PathProcessVM {
+		hugepages.Gather(r.Base, r.Length)
+	}
+	return m, err
 }
 
 // AllocWindow implements command.Commands.

@@ -3,13 +3,16 @@ package ipc
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/hugepages"
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
@@ -84,6 +87,52 @@ func TestProcessVM(t *testing.T) {
 	if n := allocs(func() { _ = a.Read(got, addr) }); n != 0 {
 		t.Errorf("%v allocations a copy", n)
 	}
+}
+
+// TestLargePages: memory that the kernel copies for the driver is put into large pages, and keeps what is in it.
+func TestLargePages(t *testing.T) {
+	modes, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
+	if err != nil || bytes.Contains(modes, []byte("[never]")) {
+		t.Skipf("this system has no large pages: %s %v", modes, err)
+	}
+	for _, path := range []uint32{PathProcessVM, PathCopier} {
+		_, c := pair(t, ServerConfig{}, Options{Path: path})
+		b, addr := ordinary(t, 3*hugepages.Size)
+		for i := range b {
+			b[i] = byte(i / 4096)
+		}
+		if _, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: addr, Length: uint64(len(b))}); err != nil {
+			t.Fatal(err)
+		}
+		if got := advised(t, addr+hugepages.Size); got != (path == PathProcessVM) {
+			t.Errorf("path %d: large pages asked for: %t", path, got)
+		}
+		for i := range b {
+			if b[i] != byte(i/4096) {
+				t.Fatalf("byte %d is %d", i, b[i])
+			}
+		}
+	}
+}
+
+// advised reports whether the kernel was asked for large pages at an address of this process.
+func advised(t *testing.T, addr uint64) bool {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := false
+	for line := range strings.Lines(string(text)) {
+		var from, to uint64
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
+			here = addr >= from && addr < to
+		}
+		if here && strings.HasPrefix(line, "VmFlags:") {
+			return strings.Contains(line, " hg")
+		}
+	}
+	return false
 }
 
 func TestForcedPathIsKept(t *testing.T) {

@@ -21,8 +21,9 @@ const (
 	// maxUndelivered is how many completions may wait for the driver before the local
 	// path stands still.
 	maxUndelivered = 8192
-	// localStep is the most that is copied in one piece.
-	localStep = 64 << 10
+	// localStep is the most that is copied in one piece: of memory of another process, of which each call costs
+	// a copy of 32 KB, it stays in a near cache.
+	localStep = 256 << 10
 )
 
 // Join puts two connected queue pairs on the local path: from now on messages

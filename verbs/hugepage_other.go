@@ -1,5 +1,0 @@
-//go:build unix && !linux
-
-package verbs
-
-func preferHuge([]byte) {}
