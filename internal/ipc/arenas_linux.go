@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"golang.org/x/sys/unix"
 )
 
@@ -41,7 +42,7 @@ func (a *sharedArena) sent() {
 // make implements device.ClientConfig.NewArena.
 func (a *arenas) make(id uint32, size int) ([]byte, error) {
 	const page = 4096
-	fd, mem, err := newShared("softvpi-rings", (size+page-1)&^(page-1))
+	fd, mem, err := shared.New("softvpi-rings", (size+page-1)&^(page-1))
 	if err != nil {
 		return nil, err
 	}
@@ -122,5 +123,5 @@ func (a *arenas) notify(arena uint32, offset uint64) {
 	if uint64(arena) >= uint64(len(t)) || uint64(len(t[arena])) < ringHeader || offset > uint64(len(t[arena])-ringHeader) {
 		return
 	}
-	wakeWord((*uint32)(unsafe.Pointer(&t[arena][offset+ringSequence])))
+	shared.Wake((*uint32)(unsafe.Pointer(&t[arena][offset+ringSequence])))
 }

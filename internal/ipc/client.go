@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/hugepages"
+	"github.com/softvpi/softvpi/internal/ipc/reach"
 )
 
 // ask sends a request with one answer.
@@ -72,7 +73,7 @@ func (c *Client) AllocPD(ctx context.Context, adapter uint32) (command.Handle, e
 // has it copied by the kernel.
 func (c *Client) RegisterMemory(ctx context.Context, r command.RegisterMemory) (command.Memory, error) {
 	m, err := ask[command.Memory](ctx, c, opRegisterMemory, r)
-	if err == nil && m.Path == PathProcessVM {
+	if err == nil && m.Path == reach.PathProcessVM {
 		hugepages.Gather(r.Base, r.Length)
 	}
 	return m, err

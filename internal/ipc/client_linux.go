@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -110,15 +111,15 @@ func (c *Client) Close() error {
 	c.wake.Close()
 	c.in.close()
 	for _, mem := range *c.arenas.Load() {
-		retire(mem)
+		shared.Retire(mem)
 	}
 	if c.tracks.mem != nil {
-		retire(c.tracks.mem)
+		shared.Retire(c.tracks.mem)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, mem := range c.segments {
-		retire(mem)
+		shared.Retire(mem)
 	}
 	c.segments = nil
 	c.introduced.close()

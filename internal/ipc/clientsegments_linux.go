@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
 // AllocSegment makes size bytes of memory that the driver maps too, and returns
@@ -22,7 +23,7 @@ func (c *Client) AllocSegment(ctx context.Context, size uint64) (uint32, []byte,
 	if err != nil || len(r.fds) != 1 || s.Size < size {
 		return 0, nil, command.Errorf(command.Internal, "the driver's answer: %d descriptors, %d bytes", len(r.fds), s.Size)
 	}
-	mem, err := mapShared(r.fds[0], size)
+	mem, err := shared.Map(r.fds[0], size)
 	if err != nil {
 		_ = tell(context.WithoutCancel(ctx), c, opFreeSegment, handleArgs{command.Handle(s.Number)})
 		return 0, nil, command.Errorf(command.Exhausted, "segment of %d bytes: %v", size, err)

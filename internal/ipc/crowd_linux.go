@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"golang.org/x/sys/unix"
 )
 
@@ -62,7 +63,7 @@ func (c *crowd) poll(idle uint32) bool {
 	if c.taken.Load() >= wearyOffers && c.nap(began) {
 		return true
 	}
-	yieldProcessor()
+	shared.Yield()
 	c.offered(time.Since(began))
 	return true
 }

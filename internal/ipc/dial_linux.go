@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/reach"
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -49,7 +51,7 @@ func Dial(ctx context.Context, socket string, o Options) (*Client, error) {
 		c.workers.Add(1)
 		go func() {
 			defer c.workers.Done()
-			newCopierMem(c.copier).serveCopies(&c.stop, func() { c.Doorbell(0) })
+			reach.Serve(c.copier, &c.stop, func() { c.Doorbell(0) })
 		}()
 	}
 	return c, nil
@@ -81,7 +83,7 @@ func (c *Client) hello(o Options, path uint32) error {
 	if err != nil {
 		return err
 	}
-	probe, err := newProbe()
+	probe, err := reach.NewProbe()
 	if err != nil {
 		return fmt.Errorf("probe page: %w", err)
 	}
@@ -150,10 +152,10 @@ func (c *Client) welcomed() error {
 	c.calls, c.events = newCalls(int(w.MaxRequests)), newEventQueue(int(w.Credits))
 	c.calls.overdue.ask = c.askAlive
 	if w.CopierBytes > 0 {
-		if w.CopierBytes < copierSize {
-			return fmt.Errorf("%w: copier memory of %d bytes, want %d", errFrame, w.CopierBytes, copierSize)
+		if w.CopierBytes < reach.CopierSize {
+			return fmt.Errorf("%w: copier memory of %d bytes, want %d", errFrame, w.CopierBytes, reach.CopierSize)
 		}
-		if c.copier, err = mapShared(fds[1], w.CopierBytes); err != nil {
+		if c.copier, err = shared.Map(fds[1], w.CopierBytes); err != nil {
 			return err
 		}
 	}

@@ -11,4 +11,7 @@
 // in shared memory is checked by package ring, descriptors that a client sends
 // are never taken, and a client that breaks the protocol, does not read, or
 // dies loses its own connection and objects, nothing else.
+//
+// Below it, and knowing nothing of it: shared, memory that processes share and words in it to sleep on; reach, how the
+// driver gets at memory of a program.
 package ipc

@@ -10,6 +10,8 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc/reach"
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
 // hello takes the program's first frame and answers it.
@@ -87,7 +89,7 @@ func (n *session) admit(q hello) error {
 		Direct: part, Name: n.name, PID: n.peer.PID, UID: n.peer.UID,
 		NewArena: n.arenas.make, FreeArena: n.arenas.free,
 		Reach: n.reach, Notify: n.arenas.notify, News: n.tell,
-		WakeFD: n.server.wakeR, Attached: true, MemoryPath: PathName(n.path),
+		WakeFD: n.server.wakeR, Attached: true, MemoryPath: reach.PathName(n.path),
 	})
 	if err != nil {
 		return err
@@ -99,7 +101,7 @@ func (n *session) admit(q hello) error {
 // takePart lets the program take part in the direct path, where it offers to and
 // shares the driver's view of processes and users.
 func (n *session) takePart(q hello) (err error) {
-	if q.Features&featureDirect == 0 || n.path != PathProcessVM || n.server.cfg.NoDirect {
+	if q.Features&featureDirect == 0 || n.path != reach.PathProcessVM || n.server.cfg.NoDirect {
 		return nil
 	}
 	if n.direct, err = newNeighbour(n); err != nil {
@@ -115,24 +117,24 @@ func (n *session) choosePath(q hello) error {
 	want := n.server.cfg.Path
 	if q.Path != 0 {
 		if want != 0 && want != q.Path {
-			return command.Errorf(command.Unsupported, "memory path %s: the driver is set to %s", PathName(q.Path), PathName(want))
+			return command.Errorf(command.Unsupported, "memory path %s: the driver is set to %s", reach.PathName(q.Path), reach.PathName(want))
 		}
 		want = q.Path
 	}
-	if want != 0 && want != PathProcessVM && want != PathCopier {
-		return command.Errorf(command.Invalid, "memory path %d: allowed: 0, %d, %d", want, PathProcessVM, PathCopier)
+	if want != 0 && want != reach.PathProcessVM && want != reach.PathCopier {
+		return command.Errorf(command.Invalid, "memory path %d: allowed: 0, %d, %d", want, reach.PathProcessVM, reach.PathCopier)
 	}
-	if want != PathCopier {
-		vm := newProcessVM(n.peer.PID)
+	if want != reach.PathCopier {
+		vm := reach.NewProcessVM(n.peer.PID)
 		err := errors.New("the program's process is not visible here")
 		if n.peer.PID > 0 {
-			err = vm.probe(q.ProbeAddr, q.Nonce)
+			err = vm.Probe(q.ProbeAddr, q.Nonce)
 		}
 		if err == nil {
-			n.vm, n.path = vm, PathProcessVM
+			n.vm, n.path = vm, reach.PathProcessVM
 			return nil
 		}
-		if want == PathProcessVM {
+		if want == reach.PathProcessVM {
 			return command.Errorf(command.Unsupported, "memory path process_vm: %v", err)
 		}
 		n.server.cfg.Log.Debug("process_vm is refused", "client", n.name, "pid", n.peer.PID, "cause", err)
@@ -140,7 +142,7 @@ func (n *session) choosePath(q hello) error {
 	if q.Features&featureCopier == 0 {
 		return command.Errorf(command.Unsupported, "the driver cannot reach the program's memory, and the program has no copier")
 	}
-	n.path = PathCopier
+	n.path = reach.PathCopier
 	return nil
 }
 
@@ -158,13 +160,13 @@ func (n *session) welcome(wake int) (*welcome, []int, error) {
 		w.Features |= featureDirect
 	}
 	fds := []int{wake}
-	if n.path == PathCopier {
-		fd, mem, err := newShared("softvpi-copier", copierSize)
+	if n.path == reach.PathCopier {
+		fd, mem, err := shared.New("softvpi-copier", reach.CopierSize)
 		if err != nil {
 			return nil, nil, command.Errorf(command.Exhausted, "copier: %v", err)
 		}
-		n.copier = newCopier(mem)
-		w.CopierBytes = copierSize
+		n.copier = reach.NewCopier(mem)
+		w.CopierBytes = reach.CopierSize
 		fds = append(fds, fd)
 	}
 	if n.trackd {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
 )
@@ -34,7 +35,7 @@ func dialRaw(t *testing.T, path string) raw {
 }
 
 func goodHello() hello {
-	return hello{Magic: Magic, Major: Major, Features: featureCopier, Path: PathCopier, Name: fixedName("raw")}
+	return hello{Magic: Magic, Major: Major, Features: featureCopier, Path: reach.PathCopier, Name: fixedName("raw")}
 }
 
 // hello attaches and returns once arena 0 has come.
@@ -112,7 +113,7 @@ func TestHostileFrames(t *testing.T) {
 		{"version", false, withHello(func(q *hello) { q.Major++ }), "version"},
 		{"path", false, withHello(func(q *hello) { q.Path = 9 }), "memory path"},
 		{"no copier, no nonce", false, withHello(func(q *hello) { q.Features, q.Path = 0, 0 }), "cannot reach"},
-		{"nonce elsewhere", false, withHello(func(q *hello) { q.ProbeAddr, q.Path = 0x1000, PathProcessVM }), "process_vm"},
+		{"nonce elsewhere", false, withHello(func(q *hello) { q.ProbeAddr, q.Path = 0x1000, reach.PathProcessVM }), "process_vm"},
 		{"second hello", true, bad(opHello, 0, 2, encode(goodHello())), "operation 1"},
 		{"length 0", true, make([]byte, 16), "length 0"},
 		{"length 4 GB", true, append([]byte{255, 255, 255, 255}, make([]byte, 12)...), "length 4294967295"},
@@ -307,7 +308,7 @@ func TestProbeFallsBackToTheCopier(t *testing.T) {
 			t.Fatal(err)
 		}
 		w, err := decode[welcome](body)
-		if err != nil || w.Path != PathCopier || w.CopierBytes != copierSize {
+		if err != nil || w.Path != reach.PathCopier || w.CopierBytes != reach.CopierSize {
 			t.Errorf("%s: %v %+v", name, err, w)
 		}
 		if got := h.only(t).cfg.MemoryPath; got != "copier" {
@@ -337,7 +338,7 @@ func TestHostileNeverTakesEvents(t *testing.T) {
 
 // A program can scribble over all it has mapped: the rings end with errors.
 func TestHostileRings(t *testing.T) {
-	h, c := pair(t, ServerConfig{}, Options{Path: PathCopier})
+	h, c := pair(t, ServerConfig{}, Options{Path: reach.PathCopier})
 	s := h.only(t)
 	q, err := c.CreateCQ(ctx, command.CreateCQ{Depth: 16})
 	if err != nil {
@@ -348,7 +349,7 @@ func TestHostileRings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := s.region(m.Handle).Remote.(*lane)
+	l := s.region(m.Handle).Remote.(memory.Deferred)
 	for i := range c.Arena(0) {
 		c.Arena(0)[i] = 0xa5
 	}
@@ -372,20 +373,4 @@ func TestHostileRings(t *testing.T) {
 		return len(done) == 1 && errors.Is(done[0].Err, memory.ErrGone)
 	})
 	eventually(t, "disconnected", func() bool { return h.count() == 0 })
-}
-
-// A shared arena cannot be made smaller under the driver.
-func TestArenasAreSealed(t *testing.T) {
-	fd, mem, err := newShared("softvpi-test", 8192)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	defer unix.Munmap(mem)
-	if err := unix.Ftruncate(fd, 0); err == nil {
-		t.Error("shrunk")
-	}
-	if err := unix.Ftruncate(fd, 1<<20); err == nil {
-		t.Error("grown")
-	}
 }

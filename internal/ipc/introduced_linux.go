@@ -11,6 +11,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/direct"
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
 // introduced is what a program knows of its neighbours: the programs that it shares
@@ -102,7 +103,7 @@ func (c *Client) shared(h header, body []byte) error {
 			return fmt.Errorf("%w: area %d of records after %d", errFrame, b.Number, len(p.areas))
 		}
 		var mem []byte
-		if mem, err = mapShared(fd, b.Size); err == nil {
+		if mem, err = shared.Map(fd, b.Size); err == nil {
 			p.areas = append(p.areas, mem)
 		}
 	}
@@ -140,7 +141,7 @@ func (p *program) addArena(fd int, b shareBody) error {
 	if int(b.Number) != len(old) {
 		return fmt.Errorf("%w: arena %d of program %d after %d", errFrame, b.Number, p.id, len(old))
 	}
-	mem, err := mapShared(fd, b.Size)
+	mem, err := shared.Map(fd, b.Size)
 	if err != nil {
 		return err
 	}
@@ -178,7 +179,7 @@ func (c *Client) introduce(body []byte) error {
 	began := time.Now()
 	at := monotonic() - b.Clock
 	s.Store(direct.NewInitiator(r, int(b.Role), direct.Surroundings{
-		Own: d.own, Peer: p.table, Owner: b.Owner, OwnArena: c.Arena, PeerArena: p.arena, Segment: p.segment, Wake: wakeWord,
+		Own: d.own, Peer: p.table, Owner: b.Owner, OwnArena: c.Arena, PeerArena: p.arena, Segment: p.segment, Wake: shared.Wake,
 		Ring: func() { c.Doorbell(b.QP) },
 		Now:  func() uint64 { return at + uint64(time.Since(began)) },
 	}))
@@ -226,7 +227,7 @@ func (p *program) fetch(id uint32) {
 	if err == nil {
 		var s segmentReply
 		if s, err = decode[segmentReply](r.body); err == nil && len(r.fds) == 1 {
-			mem, err = mapShared(r.fds[0], s.Size)
+			mem, err = shared.Map(r.fds[0], s.Size)
 		}
 	}
 	c.introduced.mu.Lock()
@@ -286,7 +287,7 @@ func (c *Client) drop(body []byte) error {
 func (p *program) unmap() {
 	p.gone = true
 	for _, mem := range p.areas {
-		retire(mem)
+		shared.Retire(mem)
 	}
 	for _, mem := range *p.arenas.Load() {
 		_ = unix.Munmap(mem)
@@ -337,6 +338,6 @@ func (d *introduced) close() {
 
 func retireAny(mem []byte) {
 	if len(mem) > 0 {
-		retire(mem)
+		shared.Retire(mem)
 	}
 }

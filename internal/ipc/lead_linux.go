@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"golang.org/x/sys/unix"
 )
 
@@ -38,7 +39,7 @@ func (c *Client) takeTracks() error {
 	}
 	defer unix.Close(fd)
 	l := &c.tracks
-	if l.mem, err = mapShared(fd, uint64(2*trackSize())); err != nil {
+	if l.mem, err = shared.Map(fd, uint64(2*trackSize())); err != nil {
 		return err
 	}
 	l.in, l.turn = openTrack(l.mem[trackSize():]), make(chan struct{}, 1)

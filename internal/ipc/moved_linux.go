@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/reach"
 )
 
 // senders reads a stream that several processes may write to: a program and the
@@ -87,7 +88,7 @@ func (n *session) moveTo(to unix.Ucred, q moved) error {
 	case n.vm == nil: // the child has a copier of its own, on the same memory
 		return nil
 	}
-	if err := newProcessVM(int(to.Pid)).probe(q.ProbeAddr, q.Nonce); err != nil {
+	if err := reach.NewProcessVM(int(to.Pid)).Probe(q.ProbeAddr, q.Nonce); err != nil {
 		return command.Errorf(command.Unsupported, "memory of process %d: %v", to.Pid, err)
 	}
 	if r, ok := n.client.(resting); ok && n.direct != nil {
@@ -96,6 +97,6 @@ func (n *session) moveTo(to unix.Ucred, q moved) error {
 			return err
 		}
 	}
-	n.vm.pid.Store(int64(to.Pid))
+	n.vm.Follow(int(to.Pid))
 	return nil
 }

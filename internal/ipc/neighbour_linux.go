@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/direct"
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -63,7 +64,7 @@ var _ device.Neighbour = (*neighbour)(nil)
 
 // newNeighbour makes the key table of a program.
 func newNeighbour(n *session) (*neighbour, error) {
-	fd, mem, err := newReadable("softvpi-keys", direct.TableSize)
+	fd, mem, err := shared.NewReadable("softvpi-keys", direct.TableSize)
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +304,7 @@ type area struct {
 }
 
 func (l *link) grow(_ uint32, size int) ([]byte, error) {
-	fd, mem, err := newShared("softvpi-pairs", size)
+	fd, mem, err := shared.New("softvpi-pairs", size)
 	if err != nil {
 		return nil, err
 	}
@@ -381,4 +382,11 @@ func (s *Server) neighbourOf(id uint32) *neighbour {
 		}
 	}
 	return nil
+}
+
+// monotonic reads CLOCK_MONOTONIC, the same for all processes of a machine.
+func monotonic() uint64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // cannot fail
+	return uint64(ts.Nano())
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/reach"
 )
 
 // PathVariable names the environment variable by which a program insists on a
@@ -36,7 +37,7 @@ type ServerConfig struct {
 	// MaxSegments bounds the number of shared segments, and so of mappings, of
 	// one client; 0: 1024.
 	MaxSegments int
-	// Path insists on a memory path, PathProcessVM or PathCopier; 0: probed.
+	// Path insists on a memory path, reach.PathProcessVM or reach.PathCopier; 0: probed.
 	Path uint32
 	// NoDirect keeps programs from the direct path.
 	NoDirect bool
@@ -86,7 +87,7 @@ func set[T comparable](v *T, def T) {
 type Options struct {
 	// Name of the program for status; empty: the base name of its executable.
 	Name string
-	// Path insists on a memory path, PathProcessVM or PathCopier; 0: what
+	// Path insists on a memory path, reach.PathProcessVM or reach.PathCopier; 0: what
 	// SOFTVPI_MEMORY_PATH says, else the driver probes.
 	Path uint32
 	// NoDirect keeps the program from the direct path, as SOFTVPI_DIRECT=off does.
@@ -98,19 +99,19 @@ func (o Options) takesPart() bool { return !o.NoDirect && os.Getenv(DirectVariab
 
 // forcedPath returns the memory path to insist on.
 func (o Options) forcedPath() (uint32, error) {
-	if o.Path == PathProcessVM || o.Path == PathCopier {
+	if o.Path == reach.PathProcessVM || o.Path == reach.PathCopier {
 		return o.Path, nil
 	}
 	if o.Path != 0 {
-		return 0, command.Errorf(command.Invalid, "memory path %d: allowed: %d (process_vm) or %d (copier)", o.Path, PathProcessVM, PathCopier)
+		return 0, command.Errorf(command.Invalid, "memory path %d: allowed: %d (process_vm) or %d (copier)", o.Path, reach.PathProcessVM, reach.PathCopier)
 	}
 	switch v := os.Getenv(PathVariable); v {
 	case "", "auto":
 		return 0, nil
 	case "process_vm":
-		return PathProcessVM, nil
+		return reach.PathProcessVM, nil
 	case "copier":
-		return PathCopier, nil
+		return reach.PathCopier, nil
 	default:
 		return 0, command.Errorf(command.Invalid, "%s=%q: allowed: auto, process_vm, copier", PathVariable, v)
 	}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
 // descriptor takes the one descriptor that comes with a frame, which the caller closes. what names what it is of.
@@ -39,7 +40,7 @@ func (c *Client) arena(h header, body []byte) error {
 	if int(b.ID) != len(old) {
 		return fmt.Errorf("%w: arena %d after %d arenas", errFrame, b.ID, len(old))
 	}
-	mem, err := mapShared(fd, b.Size)
+	mem, err := shared.Map(fd, b.Size)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc/reach"
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
 // segments are the shared memory segments of one client, for memory that the
@@ -81,9 +83,9 @@ func (s *segments) alloc(size uint64) (id uint32, fd int, err error) {
 	s.total += n
 	s.mu.Unlock()
 
-	fd, mem, err := newShared("softvpi-segment", int(n))
+	fd, mem, err := shared.New("softvpi-segment", int(n))
 	if err == nil {
-		populate(mem)
+		shared.Populate(mem)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +174,7 @@ func (s *segments) reach(r command.RegisterMemory) (device.Reached, error) {
 		s.reap(r.Segment, g)
 	})
 	b := g.mem[r.SegmentOffset : r.SegmentOffset+r.Length : r.SegmentOffset+r.Length]
-	return device.Reached{Bytes: b, Path: PathMapped, Release: release}, nil
+	return device.Reached{Bytes: b, Path: reach.PathMapped, Release: release}, nil
 }
 
 // lend returns a descriptor of a segment and its size for a neighbour of the client;

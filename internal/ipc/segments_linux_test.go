@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/reach"
 )
 
 func TestSegments(t *testing.T) {
@@ -18,7 +19,7 @@ func TestSegments(t *testing.T) {
 		t.Fatal(len(mem), err)
 	}
 	m, err := c.RegisterMemory(ctx, command.RegisterMemory{Length: 1000, Segment: id, SegmentOffset: 99_000})
-	if err != nil || m.Path != PathMapped {
+	if err != nil || m.Path != reach.PathMapped {
 		t.Fatal(m, err)
 	}
 	copy(mem[99_000:], "from the program")

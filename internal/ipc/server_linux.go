@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"golang.org/x/sys/unix"
 )
 
@@ -49,8 +50,8 @@ type Server struct {
 // NewServer makes a server. Close ends it.
 func NewServer(host Host, cfg ServerConfig) (*Server, error) {
 	cfg.defaults()
-	if cfg.Path != 0 && cfg.Path != PathProcessVM && cfg.Path != PathCopier {
-		return nil, fmt.Errorf("ipc: memory path %d: allowed: %d (process_vm) or %d (copier)", cfg.Path, PathProcessVM, PathCopier)
+	if cfg.Path != 0 && cfg.Path != reach.PathProcessVM && cfg.Path != reach.PathCopier {
+		return nil, fmt.Errorf("ipc: memory path %d: allowed: %d (process_vm) or %d (copier)", cfg.Path, reach.PathProcessVM, reach.PathCopier)
 	}
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
@@ -183,4 +184,23 @@ func (s *Server) clientWake() (int, error) {
 	// Without /proc the description is shared; a client could then make others'
 	// wakes block while the pipe is full, which it is only while the loop runs.
 	return unix.FcntlInt(uintptr(s.wakeW), unix.F_DUPFD_CLOEXEC, 3)
+}
+
+// keptFiles is how many descriptors of segments are kept for neighbours: half of
+// what the process may open.
+func keptFiles() uint64 {
+	var r unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) != nil {
+		return 0
+	}
+	return r.Cur / 2
+}
+
+// physicalMemory returns the bytes of memory of the machine.
+func physicalMemory() uint64 {
+	var si unix.Sysinfo_t
+	if unix.Sysinfo(&si) != nil {
+		return 0
+	}
+	return uint64(si.Totalram) * uint64(si.Unit)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc/reach"
 )
 
 var (
@@ -32,8 +33,8 @@ type session struct {
 	peer   peer
 	name   string
 	path   uint32
-	vm     *processVM
-	copier *copier
+	vm     *reach.ProcessVM
+	copier *reach.Copier
 	client Session
 
 	id       uint32
@@ -89,7 +90,7 @@ func (n *session) run() {
 	err := n.hello()
 	attached := err == nil
 	if attached {
-		log.Info("program attached", "client", n.name, "pid", n.peer.PID, "uid", n.peer.UID, "memory", PathName(n.path))
+		log.Info("program attached", "client", n.name, "pid", n.peer.PID, "uid", n.peer.UID, "memory", reach.PathName(n.path))
 		err = n.serve()
 	}
 	if cause := context.Cause(n.ctx); cause != nil {
@@ -117,9 +118,9 @@ func (n *session) reach(r command.RegisterMemory) (device.Reached, error) {
 		return n.segments.reach(r)
 	}
 	if n.vm != nil {
-		return n.vm.reach(r)
+		return n.vm.Reach(r)
 	}
-	return n.copier.reach(r)
+	return n.copier.Reach(r)
 }
 
 // serve handles frames until the stream ends. It reads with room for the sender's
@@ -144,7 +145,7 @@ func (n *session) serve() error {
 	}
 	err := n.read()
 	if n.vm != nil {
-		n.vm.gone.Store(true)
+		n.vm.End()
 	}
 	n.cancel(err)
 	pumps.Wait()
@@ -397,12 +398,12 @@ func (n *session) watchCopier() {
 	for {
 		select {
 		case <-n.ctx.Done():
-			n.copier.end()
+			n.copier.End()
 			n.server.wakeLoop()
 			return
 		case now := <-tick.C:
-			if n.copier.dead.Load() || n.copier.expire(now, d) {
-				n.copier.end()
+			if n.copier.Dead() || n.copier.Expire(now, d) {
+				n.copier.End()
 				n.server.wakeLoop()
 				n.end(fmt.Errorf("the program's copier did not answer within %v", d))
 				return
@@ -456,7 +457,7 @@ func (n *session) teardown() {
 	n.arenas.closeAll()
 	n.closeTracks()
 	if n.copier != nil {
-		n.copier.close()
+		n.copier.Close()
 	}
 	n.conn.Close()
 }

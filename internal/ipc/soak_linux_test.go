@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
 // SoakVariable tells this test binary to be a program of TestTracksSoak: its role, the driver's socket, where
@@ -181,7 +182,7 @@ func (p *soaker) trespass(c *Client) error {
 	defer cancel()
 	r, err := c.call(ctx, opMapSegment, encode(mapSegmentArgs{Program: uint32(p.r.IntN(64)), Segment: uint32(p.r.IntN(8))}))
 	for _, fd := range r.fds {
-		mem, mapErr := mapShared(fd, 4096)
+		mem, mapErr := shared.Map(fd, 4096)
 		if mapErr == nil && bytes.Contains(mem, Secret) {
 			return fault("another program's segment was mapped: %v", err)
 		}

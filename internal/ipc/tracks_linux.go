@@ -3,6 +3,7 @@ package ipc
 import (
 	"bufio"
 
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,7 +18,7 @@ func (n *session) sendTracks() error {
 	if !n.trackd {
 		return nil
 	}
-	fd, mem, err := newShared("softvpi-tracks", 2*trackSize())
+	fd, mem, err := shared.New("softvpi-tracks", 2*trackSize())
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package ipc
 import (
 	"runtime"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
 const (
@@ -38,7 +40,7 @@ func (v *vigil) keep(there func() bool) bool {
 		}
 		if n%vigilLooks == 0 {
 			runtime.Gosched()
-			yieldProcessor()
+			shared.Yield()
 			if time.Since(v.since) > vigilTime {
 				return false
 			}

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
 const (
@@ -47,7 +48,7 @@ func (w *words) drop(cq command.Handle) {
 	delete(w.list, cq)
 	w.mu.Unlock()
 	if word != nil {
-		wakeWord(word)
+		shared.Wake(word)
 	}
 }
 
@@ -61,7 +62,7 @@ func (w *words) wakeAll() {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	for _, word := range w.list {
-		wakeWord(word)
+		shared.Wake(word)
 	}
 }
 
@@ -78,7 +79,7 @@ func (c *Client) WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uin
 		return s, nil
 	}
 	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, func() { wakeWord(word) })
+		stop := context.AfterFunc(ctx, func() { shared.Wake(word) })
 		defer stop()
 	}
 	sleepers := (*atomic.Uint32)(unsafe.Add(unsafe.Pointer(word), sleepersAfterSequence))
@@ -100,7 +101,7 @@ func (c *Client) WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uin
 			}
 			return atomic.LoadUint32(now), nil // resized: look at the new ring
 		}
-		sleepOnWord(word, seq, int64(sleepSlice))
+		shared.Sleep(word, seq, int64(sleepSlice))
 	}
 }
 

@@ -8,10 +8,11 @@ import (
 	"io"
 	"unicode/utf8"
 
-	"github.com/softvpi/softvpi/internal/command"
 	"reflect"
 	"sync"
 	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/command"
 )
 
 // Magic begins the first frame of each side: "SVPI" in memory.
@@ -134,26 +135,6 @@ type header struct {
 }
 
 func (h header) fds() int { return int(h.Flags&flagFDMask) >> flagFDShift }
-
-// How the driver reaches memory of a client: values of command.Memory.Path.
-const (
-	PathMapped    uint32 = 1
-	PathProcessVM uint32 = 2
-	PathCopier    uint32 = 3
-)
-
-// PathName names a value of command.Memory.Path.
-func PathName(p uint32) string {
-	switch p {
-	case PathMapped:
-		return "mapped"
-	case PathProcessVM:
-		return "process_vm"
-	case PathCopier:
-		return "copier"
-	}
-	return fmt.Sprintf("path %d", p)
-}
 
 // The bodies that are not structs of package command.
 type (

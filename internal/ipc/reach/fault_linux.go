@@ -1,4 +1,4 @@
-package ipc
+package reach
 
 import (
 	"runtime"

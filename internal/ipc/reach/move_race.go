@@ -1,6 +1,6 @@
 //go:build linux && race
 
-package ipc
+package reach
 
 // move copies src to dst in order. The race detector does not see that rings in
 // shared memory order the copier's accesses and the program's; without this a

@@ -1,6 +1,6 @@
 //go:build linux && !race
 
-package ipc
+package reach
 
 import "github.com/softvpi/softvpi/internal/memory"
 

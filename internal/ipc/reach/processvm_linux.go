@@ -1,4 +1,4 @@
-package ipc
+package reach
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
-// processVM reaches the memory of another process with process_vm_readv and
+// ProcessVM reaches the memory of another process with process_vm_readv and
 // process_vm_writev. One thread at a time uses it (the owner of the loop).
-type processVM struct {
+type ProcessVM struct {
 	pid  atomic.Int64 // another one's since the program moved
 	gone atomic.Bool  // the client's stream ended: its pid may be another's soon
 
@@ -25,28 +25,35 @@ type processVM struct {
 // vmVectors is how many pieces of memory one call of process_vm_writev takes here.
 const vmVectors = 256
 
-func newProcessVM(pid int) *processVM {
-	p := &processVM{}
+// NewProcessVM reaches the memory of a process.
+func NewProcessVM(pid int) *ProcessVM {
+	p := &ProcessVM{}
 	p.pid.Store(int64(pid))
 	return p
 }
 
-var _ memory.Gathering = (*processVM)(nil)
+var _ memory.Gathering = (*ProcessVM)(nil)
+
+// Follow reaches another process from now on: the program moved there.
+func (p *ProcessVM) Follow(pid int) { p.pid.Store(int64(pid)) }
+
+// End makes every later call fail: the program is gone.
+func (p *ProcessVM) End() { p.gone.Store(true) }
 
 // Blocking implements memory.Accessor.
-func (p *processVM) Blocking() bool { return true }
+func (p *ProcessVM) Blocking() bool { return true }
 
 // Read implements memory.Accessor.
-func (p *processVM) Read(dst []byte, addr uint64) error {
+func (p *ProcessVM) Read(dst []byte, addr uint64) error {
 	return p.move(unix.SYS_PROCESS_VM_READV, dst, addr)
 }
 
 // Write implements memory.Accessor.
-func (p *processVM) Write(addr uint64, src []byte) error {
+func (p *ProcessVM) Write(addr uint64, src []byte) error {
 	return p.move(unix.SYS_PROCESS_VM_WRITEV, src, addr)
 }
 
-func (p *processVM) move(call uintptr, b []byte, addr uint64) error {
+func (p *ProcessVM) move(call uintptr, b []byte, addr uint64) error {
 	for len(b) > 0 {
 		if p.gone.Load() {
 			return memory.ErrGone
@@ -73,7 +80,7 @@ func (p *processVM) move(call uintptr, b []byte, addr uint64) error {
 }
 
 // WriteAll implements memory.Gathering.
-func (p *processVM) WriteAll(pieces []memory.Piece) (int, error) {
+func (p *ProcessVM) WriteAll(pieces []memory.Piece) (int, error) {
 	done := 0
 	for done < len(pieces) {
 		n, err := p.writeSome(pieces[done:min(len(pieces), done+vmVectors)])
@@ -86,7 +93,7 @@ func (p *processVM) WriteAll(pieces []memory.Piece) (int, error) {
 
 // writeSome writes the first of pieces, or more, with one call. The kernel stops in
 // front of the first that it cannot write.
-func (p *processVM) writeSome(pieces []memory.Piece) (int, error) {
+func (p *ProcessVM) writeSome(pieces []memory.Piece) (int, error) {
 	if p.gone.Load() {
 		return 0, memory.ErrGone
 	}
@@ -124,8 +131,8 @@ func (p *processVM) writeSome(pieces []memory.Piece) (int, error) {
 	return whole, nil
 }
 
-// reach checks that a region's ends are there.
-func (p *processVM) reach(r command.RegisterMemory) (device.Reached, error) {
+// Reach implements device.ClientConfig.Reach. It checks that a region's ends are there.
+func (p *ProcessVM) Reach(r command.RegisterMemory) (device.Reached, error) {
 	if r.Length > 0 && r.Base+(r.Length-1) >= r.Base {
 		var b [1]byte
 		for _, addr := range []uint64{r.Base, r.Base + r.Length - 1} {
@@ -137,9 +144,9 @@ func (p *processVM) reach(r command.RegisterMemory) (device.Reached, error) {
 	return device.Reached{Remote: p, Path: PathProcessVM}, nil
 }
 
-// probe finds out whether the kernel lets the driver read and write the client:
+// Probe finds out whether the kernel lets the driver read and write the client:
 // the nonce stands at addr, and the 16 bytes behind it may be written.
-func (p *processVM) probe(addr uint64, nonce [16]byte) error {
+func (p *ProcessVM) Probe(addr uint64, nonce [16]byte) error {
 	var b [16]byte
 	if err := p.Read(b[:], addr); err != nil {
 		return err
@@ -151,4 +158,9 @@ func (p *processVM) probe(addr uint64, nonce [16]byte) error {
 		b[i] ^= 0xff
 	}
 	return p.Write(addr+16, b[:])
+}
+
+// NewProbe makes the page of a program that the driver probes.
+func NewProbe() ([]byte, error) {
+	return unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 }
