@@ -1,0 +1,111 @@
+package ipc
+
+import "github.com/softvpi/softvpi/internal/command"
+
+// The bodies that are not structs of package command.
+type (
+	hello struct {
+		Magic        uint32
+		Major, Minor uint16
+		Features     uint64
+		Name         [64]byte // of the program, zero-padded UTF-8
+		ProbeAddr    uint64   // where Nonce stands in the client, followed by 16 bytes that the driver may write
+		Nonce        [16]byte
+		Path         uint32 // memory path that the client insists on; 0: the driver probes
+		_            uint32
+	}
+	welcome struct {
+		Magic        uint32
+		Major, Minor uint16
+		Features     uint64
+		Driver       [64]byte // name and version of the driver
+		PID          uint32   // of the driver
+		Path         uint32   // how memory outside of segments is reached
+		Doorbells    uint32   // entries of the doorbell queue at the start of arena 0
+		Credits      uint32   // events that may be pushed before the first credit frame
+		MaxRequests  uint32   // requests that may be unanswered
+		MaxSegments  uint32
+		SegmentBytes uint64 // of all segments together
+		CopierBytes  uint64 // size of the copier's memory, 0 for none
+	}
+	moved struct {
+		ProbeAddr uint64 // where Nonce stands in the process that goes on, followed by 16 bytes that the driver may write
+		Nonce     [16]byte
+	}
+	goodbye struct {
+		Code   command.Code
+		Length uint32
+		Reason [120]byte
+	}
+	arenaBody struct {
+		ID   uint32
+		_    uint32
+		Size uint64
+	}
+	credit      struct{ Events uint32 }
+	adapterArgs struct{ Adapter uint32 }
+	handleArgs  struct{ Handle command.Handle }
+	windowArgs  struct {
+		PD   command.Handle
+		Type uint32
+	}
+	resizeArgs struct {
+		Queue command.Handle
+		Depth uint32
+	}
+	multicastArgs struct {
+		QP    command.Handle
+		_     uint32
+		Group command.Addr
+	}
+	destroyArgs struct {
+		Kind   command.Kind
+		Handle command.Handle
+	}
+	bindArgs struct {
+		ID    command.Handle
+		_     uint32
+		Local command.Endpoint
+	}
+	listenArgs struct {
+		ID      command.Handle
+		Backlog uint32
+	}
+	attributesArgs struct {
+		ID    command.Handle
+		State command.QPState
+	}
+	segmentArgs  struct{ Size uint64 }
+	segmentReply struct {
+		Number uint32
+		_      uint32
+		Size   uint64
+	}
+	shareBody struct {
+		Kind    uint32 // 1 the program's own key table, 2 a neighbour's, 3 an arena of it, 4 records shared with it
+		Program uint32 // the neighbour's number
+		Number  uint32 // of the arena, or of the area of records
+		_       uint32
+		Size    uint64
+	}
+	introduction struct {
+		QP      command.Handle
+		Number  uint32 // QP number
+		Role    uint32 // direction of the record that the program initiates, 0 or 1
+		Owner   uint32 // by which it claims slots of completion queues
+		Program uint32 // of the peer
+		Area    uint32 // where the record lies
+		Offset  uint64
+		Clock   uint64 // CLOCK_MONOTONIC where the clock of completions has 0, nanoseconds
+	}
+	tracksBody struct {
+		Bytes uint32 // of the data of each track
+		_     uint32
+	}
+	dropBody struct {
+		Program uint32
+		Segment uint32 // 0: the program as a whole
+	}
+	mapSegmentArgs struct{ Program, Segment uint32 }
+	empty          struct{}
+)

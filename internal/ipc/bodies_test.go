@@ -1,0 +1,75 @@
+package ipc
+
+import (
+	"encoding/binary"
+	"reflect"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/direct"
+)
+
+// bodies are all structs that travel.
+var bodies = []any{
+	hello{}, welcome{}, goodbye{}, arenaBody{}, credit{}, adapterArgs{}, handleArgs{}, windowArgs{}, resizeArgs{},
+	multicastArgs{}, destroyArgs{}, bindArgs{}, listenArgs{}, attributesArgs{}, segmentArgs{}, segmentReply{}, empty{},
+	shareBody{}, introduction{}, dropBody{}, tracksBody{}, mapSegmentArgs{}, moved{},
+	command.AdapterInfo{}, command.GID{}, command.PortInfo{}, command.Counter{}, command.RegisterMemory{}, command.Memory{},
+	command.CreateCQ{}, command.Queue{}, command.ModerateCQ{}, command.CreateSRQ{}, command.ModifySRQ{},
+	command.SRQInfo{}, command.CreateQP{}, command.QueuePair{}, command.ModifyQP{}, command.QPInfo{},
+	command.CreateAH{}, command.CMCreate{}, command.CMConnect{}, command.CMAccept{}, command.CMReject{},
+	command.CreateChannel{}, command.RegisterMemoryAt{}, command.CMSetChannel{}, command.CMResolveAddr{}, command.CMResolveRoute{},
+	command.CMJoin{}, command.CMLeave{}, command.CMOption{}, command.CMNotify{},
+	command.CMInfo{}, command.Event{}, command.Endpoint{}, command.Ring{}, command.AddressVector{}, command.ConnParam{},
+	direct.Key{}, direct.RingAt{}, direct.Terms{}, direct.Direction{}, // in shared memory
+}
+
+// A C struct with the same fields has the same layout: packed encoding and
+// natural alignment agree.
+func TestBodiesHaveCLayout(t *testing.T) {
+	for _, b := range bodies {
+		typ := reflect.TypeOf(b)
+		size, align := cLayout(t, typ, typ.Name())
+		if n := binary.Size(b); n != size || size%align != 0 {
+			t.Errorf("%v: encoded size %d, C size %d, alignment %d", typ, n, size, align)
+		}
+	}
+}
+
+func cLayout(t *testing.T, typ reflect.Type, path string) (size, align int) {
+	switch typ.Kind() {
+	case reflect.Struct:
+		align = 1
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			s, a := cLayout(t, f.Type, path+"."+f.Name)
+			if size%a != 0 {
+				t.Errorf("%s.%s at offset %d needs alignment %d", path, f.Name, size, a)
+			}
+			size += s
+			align = max(align, a)
+		}
+		if size%align != 0 {
+			t.Errorf("%s: %d bytes, not a multiple of its alignment %d", path, size, align)
+		}
+		return size, align
+	case reflect.Array:
+		s, a := cLayout(t, typ.Elem(), path)
+		return s * typ.Len(), a
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return int(typ.Size()), int(typ.Size())
+	}
+	t.Fatalf("%s: %v has no fixed layout", path, typ)
+	return 0, 0
+}
+
+func TestRequestsFitTheirFrame(t *testing.T) {
+	for _, b := range bodies {
+		if n := binary.Size(b); n+headerSize > maxRequest {
+			t.Errorf("%T: %d bytes", b, n)
+		}
+	}
+	if n := headerSize + maxPush*binary.Size(command.Event{}); n > maxFrame {
+		t.Errorf("pushed events: %d bytes", n)
+	}
+}

@@ -1,0 +1,172 @@
+package ipc
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Magic begins the first frame of each side: "SVPI" in memory.
+const Magic uint32 = 'S' | 'V'<<8 | 'P'<<16 | 'I'<<24
+
+// The version of the protocol. A side refuses another major version; the lower
+// minor version of the two is spoken.
+const (
+	Major uint16 = 2
+	Minor uint16 = 3
+)
+
+const (
+	headerSize = 16
+	// maxRequest bounds the frames of a client, maxFrame those of the driver.
+	maxRequest = 4096
+	maxFrame   = 1 << 20
+	maxDetail  = 1024
+	// maxInFlight is how many requests a client may have unanswered.
+	maxInFlight = 64
+	// eventCredits is how many events the driver may push before the client
+	// grants more.
+	eventCredits = 256
+	// maxPush events a frame: no frame of them is too long for a track, so that none overtakes another.
+	maxPush = 48
+)
+
+// unanswered is the id of a request that wants no answer, where that is allowed.
+const unanswered = 0
+
+// opcode says what a frame is.
+type opcode uint16
+
+const (
+	opHello opcode = iota + 1
+	opGoodbye
+	opCancel
+	opCredit
+	opEvents
+	opArena
+	opAllocSegment
+	opFreeSegment
+	opShare
+	opIntroduce
+	opDrop
+	opTracks
+	opNudge
+)
+
+const (
+	opAdapters opcode = iota + 32
+	opGIDs
+	opCounters
+	opAllocPD
+	opRegisterMemory
+	opAllocWindow
+	opCreateCQ
+	opResizeCQ
+	opModerateCQ
+	opCreateSRQ
+	opModifySRQ
+	opQuerySRQ
+	opCreateQP
+	opModifyQP
+	opQueryQP
+	opCreateAH
+	opAttachMulticast
+	opDetachMulticast
+	opDestroy
+	opCMCreate
+	opCMBind
+	opCMListen
+	opCMConnect
+	opCMAccept
+	opCMEstablish
+	opCMReject
+	opCMDisconnect
+	opCMQuery
+	opCMAttributes
+	opResizeSRQ
+	opMapSegment
+	opCreateChannel
+	opCMSetChannel
+	opCMResolveAddr
+	opCMResolveRoute
+	opCMJoin
+	opCMLeave
+	opCMOption
+	opCMNotify
+	opRegisterMemoryAt
+	opMoved
+	opPort
+	opEnd // behind the last
+)
+
+// Flags of a frame. Bits 8 to 11 hold the number of descriptors with it.
+const (
+	flagResponse uint16 = 1 << iota
+	flagError
+	flagFDShift = 8
+	flagFDMask  = 15 << flagFDShift
+)
+
+// Features that a side offers; both use what both offer.
+const (
+	featureSegments uint64 = 1 << iota
+	featureProcessVM
+	featureCopier
+	_ // the direct path of 2.0
+	featureDirect
+	featureTracks
+)
+
+// header begins every frame.
+type header struct {
+	Length uint32 // of the frame, with this header
+	Op     opcode
+	Flags  uint16
+	ID     uint64 // of the request; 0 for what is none
+}
+
+func (h header) fds() int { return int(h.Flags&flagFDMask) >> flagFDShift }
+
+// errFrame is a frame that breaks the protocol.
+var errFrame = errors.New("bad frame")
+
+// appendFrame appends a frame to b.
+func appendFrame(b []byte, op opcode, flags uint16, id uint64, body []byte) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint32(b, uint32(headerSize+len(body)))
+	b = le.AppendUint16(b, uint16(op))
+	b = le.AppendUint16(b, flags)
+	b = le.AppendUint64(b, id)
+	return append(b, body...)
+}
+
+// readFrame reads a frame of at most limit bytes. The body lies in buf, which
+// grows as needed, until the next call.
+func readFrame(r io.Reader, buf *[]byte, limit int) (header, []byte, error) {
+	var raw [headerSize]byte
+	if _, err := io.ReadFull(r, raw[:]); err != nil {
+		return header{}, nil, err
+	}
+	h := parseHeader(raw)
+	if h.Length < headerSize || int64(h.Length) > int64(limit) {
+		return h, nil, fmt.Errorf("%w: length %d: allowed: %d to %d", errFrame, h.Length, headerSize, limit)
+	}
+	n := int(h.Length) - headerSize
+	if cap(*buf) < n {
+		*buf = make([]byte, n)
+	}
+	body := (*buf)[:n]
+	if _, err := io.ReadFull(r, body); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return h, nil, err
+	}
+	return h, body, nil
+}
+
+func parseHeader(b [headerSize]byte) header {
+	le := binary.LittleEndian
+	return header{le.Uint32(b[:]), opcode(le.Uint16(b[4:])), le.Uint16(b[6:]), le.Uint64(b[8:])}
+}

@@ -1,0 +1,88 @@
+package ipc
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+func TestFrameRoundTrip(t *testing.T) {
+	in := command.CMConnect{ID: 1, QP: 2, Timeout: 3, Param: command.ConnParam{PrivateLen: 224}}
+	f := appendFrame(nil, opCMConnect, 0, 77, encode(&in))
+	var buf []byte
+	h, body, err := readFrame(bytes.NewReader(f), &buf, maxRequest)
+	if err != nil || h.Op != opCMConnect || h.ID != 77 {
+		t.Fatal(h, err)
+	}
+	out, err := decode[command.CMConnect](body)
+	if err != nil || out != in {
+		t.Errorf("%+v %v", out, err)
+	}
+}
+
+func TestBadFrames(t *testing.T) {
+	var buf []byte
+	for name, f := range map[string][]byte{
+		"length 0":         make([]byte, 16),
+		"length 4 GB":      append([]byte{0xff, 0xff, 0xff, 0xff}, make([]byte, 12)...),
+		"longer than most": append(binary.LittleEndian.AppendUint32(nil, maxRequest+1), make([]byte, 12)...),
+	} {
+		if _, _, err := readFrame(bytes.NewReader(f), &buf, maxRequest); !errors.Is(err, errFrame) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if cap(buf) != 0 {
+		t.Errorf("%d bytes set aside for a bad frame", cap(buf))
+	}
+	if _, err := decode[command.CreateQP](make([]byte, 3)); !errors.Is(err, errFrame) {
+		t.Errorf("short body: %v", err)
+	}
+}
+
+func TestErrorRoundTrip(t *testing.T) {
+	in := command.Errorf(command.Busy, "CQ 7 has 2 QPs")
+	if out := decodeError(encodeError(in)); out.Error() != in.Error() || !errors.Is(out, &command.Error{Code: command.Busy}) {
+		t.Errorf("%v", out)
+	}
+	long := decodeError(encodeError(command.Errorf(command.Busy, "%s", strings.Repeat("é", maxDetail))))
+	if n := len(asError(long).Detail); n != maxDetail {
+		t.Errorf("detail of %d bytes", n)
+	}
+	if out := asError(decodeError(encodeError(errors.New("x")))); out.Code != command.Internal || out.Detail != "x" {
+		t.Errorf("%v", out)
+	}
+}
+
+// FuzzFrame: no bytes make the decoders panic, and what is refused sets no
+// memory aside.
+func FuzzFrame(f *testing.F) {
+	f.Add(appendFrame(nil, opHello, 0, 1, encode(hello{Magic: Magic})))
+	f.Add(appendFrame(nil, opEvents, 0, 0, encode(command.Event{Type: 1})))
+	f.Add(appendFrame(nil, opCMConnect, flagResponse|flagError, 9, encodeError(errors.New("no"))))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := bytes.NewReader(b)
+		var buf []byte
+		for {
+			h, body, err := readFrame(r, &buf, maxRequest)
+			if err != nil {
+				break
+			}
+			if len(body) != int(h.Length)-headerSize {
+				t.Fatal("body does not have the length that the header says")
+			}
+			_, _ = decode[command.CMConnect](body)
+			if v, err := decode[command.ModifyQP](body); err == nil && len(encode(&v)) != len(body) {
+				t.Fatal("round trip changes the length")
+			}
+			_, _ = decodeList[command.Event](body)
+			_ = decodeError(body)
+		}
+		if cap(buf) > maxRequest {
+			t.Fatal("buffer grew past the limit")
+		}
+	})
+}
