@@ -86,6 +86,27 @@ type Commands interface {
 	Events(ctx context.Context, out []Event) (int, error)
 }
 
+// Extended is what the interface of librdmacm and libibverbs asks for beyond Commands.
+// Errors are *Error.
+type Extended interface {
+	// CreateChannel makes a channel. Events of the kind Completions go to raise, which
+	// must not block or call back, and says whether there was room; those that found none,
+	// and all of the other kinds, are taken with ChannelEvents. Destroy ends it.
+	CreateChannel(ctx context.Context, c CreateChannel, raise func(cq Handle) bool) (Handle, error)
+	// ChannelEvents returns at least one event of a channel, at most len(out), waiting for
+	// ctx. For a CQ's event Object is the CQ and the rest is 0. Canceled: the channel was destroyed.
+	ChannelEvents(ctx context.Context, channel Handle, out []Event) (int, error)
+
+	RegisterMemoryAt(ctx context.Context, r RegisterMemoryAt) (Memory, error)
+	CMSetChannel(ctx context.Context, c CMSetChannel) error
+	CMResolveAddr(ctx context.Context, c CMResolveAddr) error
+	CMResolveRoute(ctx context.Context, c CMResolveRoute) error
+	CMJoin(ctx context.Context, c CMJoin) error
+	CMLeave(ctx context.Context, c CMLeave) error
+	CMOption(ctx context.Context, c CMOption) error
+	CMNotify(ctx context.Context, c CMNotify) error
+}
+
 // Kind is a kind of object, for Destroy.
 type Kind uint32
 
@@ -171,6 +192,13 @@ type RegisterMemory struct {
 	SegmentOffset uint64
 }
 
+// RegisterMemoryAt asks for a region whose first byte has another address in work
+// requests and packets than in the program.
+type RegisterMemoryAt struct {
+	RegisterMemory
+	IOVA uint64
+}
+
 // Memory is a region or window.
 type Memory struct {
 	Handle Handle
@@ -223,274 +251,3 @@ type ModifySRQ struct {
 
 // SRQInfo is the state of a shared receive queue.
 type SRQInfo struct{ Depth, MaxSGE, Limit, Posted uint32 }
-
-// QPType is the transport service of a QP.
-type QPType uint32
-
-// The transport services.
-const (
-	RC QPType = iota + 1
-	UC
-	UD
-)
-
-// CreateQP asks for a QP.
-type CreateQP struct {
-	PD                   Handle
-	Type                 QPType
-	SendCQ, RecvCQ       Handle
-	SRQ                  Handle // 0: its own receive queue
-	SendDepth, RecvDepth uint32 // rounded up to powers of two
-	SendSGE, RecvSGE     uint32
-	Inline               uint32 // bytes of inline data a send may carry
-	SignalAll            uint32 // 1: every send completes with a CQE
-	_                    uint32
-	Context              uint64 // returned in completions and events
-}
-
-// QueuePair is a QP that was made, with its rings.
-type QueuePair struct {
-	Handle               Handle
-	Number               uint32 // 24-bit QP number
-	SendDepth, RecvDepth uint32
-	SendStride           uint32
-	RecvStride           uint32
-	Inline               uint32
-	_                    uint32
-	Send, Recv           Ring
-}
-
-// QPState is a state of a QP (IBA 10.3.1).
-type QPState uint32
-
-// The states.
-const (
-	Reset QPState = iota
-	Init
-	RTR
-	RTS
-	SQD
-	SQE
-	Err
-)
-
-// QPMask says which fields of ModifyQP are meant.
-type QPMask uint32
-
-// The fields of ModifyQP.
-const (
-	MaskState QPMask = 1 << iota
-	MaskAccess
-	MaskPKey
-	MaskQKey
-	MaskRoute
-	MaskMTU
-	MaskTimeout
-	MaskRetry
-	MaskRNRRetry
-	MaskMinRNRTimer
-	MaskRQPSN
-	MaskSQPSN
-	MaskInitiatorDepth
-	MaskResponderResources
-	MaskDestQPN
-	MaskFlowControl
-	MaskSQDNotify
-)
-
-// AddressVector is where packets go.
-type AddressVector struct {
-	Addr         Addr   // destination port address; its GID
-	SrcIndex     uint32 // row of the GID table
-	TrafficClass uint8
-	HopLimit     uint8
-	SL           uint8 // the priority, 0 to 7; InfiniBand's service level, 0 to 15
-	Path         uint8 // InfiniBand: path bits of the source LID, and PathGlobal
-	FlowLabel    uint32
-	SrcPort      uint16 // UDP source port; 0: computed
-	// LID is the destination's on InfiniBand. 0: that of Addr, where a path to it is known.
-	LID uint16
-}
-
-// PathGlobal in AddressVector.Path: packets have a GRH.
-const PathGlobal uint8 = 0x80
-
-// ModifyQP changes a QP.
-type ModifyQP struct {
-	QP                 Handle
-	Mask               QPMask
-	State              QPState
-	Access             uint32
-	PKeyIndex          uint32
-	QKey               uint32
-	Route              AddressVector
-	MTU                uint32 // payload bytes
-	Timeout            uint8  // local ACK timeout code, 0: none; 4.096 us * 2^code
-	Retry              uint8  // 0 to 7
-	RNRRetry           uint8  // 0 to 7, 7 means without end
-	MinRNRTimer        uint8  // code 0 to 31
-	RQPSN, SQPSN       uint32
-	InitiatorDepth     uint8 // reads and atomics that this side may have outstanding
-	ResponderResources uint8 // reads and atomics of the peer that this side keeps
-	FlowControl        uint8 // 1: end-to-end credits, both sides having agreed
-	SQDNotify          uint8
-	DestQPN            uint32
-}
-
-// QPInfo is what a QP is set to; Attr has every bit of the mask set.
-type QPInfo struct {
-	Attr       ModifyQP
-	Type       QPType
-	Number     uint32
-	Path       uint32 // 1 wire, 2 local, 3 direct
-	Draining   uint32
-	SendPosted uint32
-	RecvPosted uint32
-}
-
-// CreateAH asks for an address handle.
-type CreateAH struct {
-	PD Handle
-	_  uint32
-	AV AddressVector
-}
-
-// PortSpace is an RDMA IP CM port space.
-type PortSpace uint32
-
-// The port spaces (IBA annex A11).
-const (
-	TCP PortSpace = 0x0106
-	UDP PortSpace = 0x0111
-)
-
-// AnyAdapter in CMCreate leaves the adapter to the address.
-const AnyAdapter = 0xffffffff
-
-// CMCreate makes a CM id. Adapter is where it may be bound, or AnyAdapter.
-type CMCreate struct {
-	Adapter uint32
-	Space   PortSpace
-	Context uint64
-}
-
-// ConnParam is what a side of a connection asks for.
-type ConnParam struct {
-	ResponderResources uint8
-	InitiatorDepth     uint8
-	FlowControl        uint8
-	RetryCount         uint8 // 0 to 7
-	RNRRetry           uint8 // 0 to 7
-	SRQ                uint8
-	PrivateLen         uint8
-	_                  uint8
-	QPN                uint32 // used where no QP handle is given
-	QKey               uint32 // UD
-	Private            [224]byte
-}
-
-// CMConnect starts a connection (TCP space) or a UD look-up (UDP space). With a
-// QP handle the driver moves the QP through its states itself: to Init now, to
-// RTR and RTS when the answer is there, to Err when the connection ends.
-type CMConnect struct {
-	ID      Handle
-	QP      Handle
-	Remote  Endpoint
-	Param   ConnParam
-	Timeout uint32 // milliseconds for the whole attempt; 0: 10 s
-	// Where ID is 0 an id is made for the attempt, as by CMCreate with these. Its events
-	// may come before the answer, and name it by Context. It ends with an error.
-	Space   PortSpace
-	Adapter uint32
-	_       uint32
-	Context uint64
-}
-
-// CMAccept answers a connection request.
-type CMAccept struct {
-	ID    Handle
-	QP    Handle
-	Param ConnParam
-}
-
-// CMReject refuses a connection request or response.
-type CMReject struct {
-	ID         Handle
-	Reason     uint32 // CM reject code; 0: 28, consumer
-	PrivateLen uint32
-	Private    [148]byte
-}
-
-// CMInfo is the state of a CM id.
-type CMInfo struct {
-	Local, Remote Endpoint
-	Adapter       uint32
-	State         uint32
-	QPN           uint32
-	RemoteQPN     uint32
-	SrcPort       uint32 // UDP source port of the connection
-	_             uint32
-}
-
-// EventType is what happened.
-type EventType uint32
-
-// The events. Those up to EventPortDown are asynchronous verbs events (IBA 11.6.3).
-const (
-	EventCommunicationEstablished EventType = iota + 1
-	EventSQDrained
-	EventLastWQE
-	EventQPFatal
-	EventQPRequestError // local invalid request
-	EventQPAccessError
-	EventCQError
-	EventSRQLimit
-	EventSRQError
-	EventPathMigrated
-	EventGIDChange
-	EventPortActive
-	EventPortDown
-	EventDeviceFatal // the adapter was disabled or is gone
-	EventLIDChange   // those from here on are of InfiniBand ports
-	EventPKeyChange
-	EventSMChange
-	EventClientReregister
-)
-
-// The CM events.
-const (
-	EventConnectRequest  EventType = iota + 64
-	EventConnectResponse           // REP or SIDR_REP; call CMEstablish next for the TCP space
-	EventEstablished
-	EventRejected
-	EventUnreachable // no answer in time, or an ICMP error; Status says which
-	EventConnectError
-	EventDisconnected
-	EventTimewaitExit
-	EventAddrChange
-	EventDeviceRemoval
-	EventMulticastJoined
-	EventMulticastError
-	EventAddressResolved // Remote is the local endpoint that was chosen
-	EventAddressError    // Status is a Code
-	EventRouteResolved   // on InfiniBand the private data is the PathRecord (IBA 15.2.5.16)
-	EventRouteError      // Status is a Code
-)
-
-// Event is one event of a client.
-type Event struct {
-	Type    EventType
-	Object  Handle // the QP, CQ, SRQ or CM id; for EventConnectRequest the listening id
-	Context uint64 // of that object
-	NewID   Handle // EventConnectRequest: the id of the new connection
-	Adapter uint32
-	Status  uint32 // CM reject code, or a Code
-	// LID, SL and Path are as in AddressVector the way to the peer of a datagram id, or to
-	// a multicast group, on InfiniBand; 0 elsewhere.
-	LID    uint16
-	SL     uint8
-	Path   uint8
-	Remote Endpoint
-	Local  Endpoint  // of the connection, in events of the CM
-	Param  ConnParam // what the peer asked for, with its private data
-}

@@ -1,0 +1,132 @@
+package command
+
+// QPType is the transport service of a QP.
+type QPType uint32
+
+// The transport services.
+const (
+	RC QPType = iota + 1
+	UC
+	UD
+)
+
+// CreateQP asks for a QP.
+type CreateQP struct {
+	PD                   Handle
+	Type                 QPType
+	SendCQ, RecvCQ       Handle
+	SRQ                  Handle // 0: its own receive queue
+	SendDepth, RecvDepth uint32 // rounded up to powers of two
+	SendSGE, RecvSGE     uint32
+	Inline               uint32 // bytes of inline data a send may carry
+	SignalAll            uint32 // 1: every send completes with a CQE
+	_                    uint32
+	Context              uint64 // returned in completions and events
+}
+
+// QueuePair is a QP that was made, with its rings.
+type QueuePair struct {
+	Handle               Handle
+	Number               uint32 // 24-bit QP number
+	SendDepth, RecvDepth uint32
+	SendStride           uint32
+	RecvStride           uint32
+	Inline               uint32
+	_                    uint32
+	Send, Recv           Ring
+}
+
+// QPState is a state of a QP (IBA 10.3.1).
+type QPState uint32
+
+// The states.
+const (
+	Reset QPState = iota
+	Init
+	RTR
+	RTS
+	SQD
+	SQE
+	Err
+)
+
+// QPMask says which fields of ModifyQP are meant.
+type QPMask uint32
+
+// The fields of ModifyQP.
+const (
+	MaskState QPMask = 1 << iota
+	MaskAccess
+	MaskPKey
+	MaskQKey
+	MaskRoute
+	MaskMTU
+	MaskTimeout
+	MaskRetry
+	MaskRNRRetry
+	MaskMinRNRTimer
+	MaskRQPSN
+	MaskSQPSN
+	MaskInitiatorDepth
+	MaskResponderResources
+	MaskDestQPN
+	MaskFlowControl
+	MaskSQDNotify
+)
+
+// AddressVector is where packets go.
+type AddressVector struct {
+	Addr         Addr   // destination port address; its GID
+	SrcIndex     uint32 // row of the GID table
+	TrafficClass uint8
+	HopLimit     uint8
+	SL           uint8 // the priority, 0 to 7; InfiniBand's service level, 0 to 15
+	Path         uint8 // InfiniBand: path bits of the source LID, and PathGlobal
+	FlowLabel    uint32
+	SrcPort      uint16 // UDP source port; 0: computed
+	// LID is the destination's on InfiniBand. 0: that of Addr, where a path to it is known.
+	LID uint16
+}
+
+// PathGlobal in AddressVector.Path: packets have a GRH.
+const PathGlobal uint8 = 0x80
+
+// ModifyQP changes a QP.
+type ModifyQP struct {
+	QP                 Handle
+	Mask               QPMask
+	State              QPState
+	Access             uint32
+	PKeyIndex          uint32
+	QKey               uint32
+	Route              AddressVector
+	MTU                uint32 // payload bytes
+	Timeout            uint8  // local ACK timeout code, 0: none; 4.096 us * 2^code
+	Retry              uint8  // 0 to 7
+	RNRRetry           uint8  // 0 to 7, 7 means without end
+	MinRNRTimer        uint8  // code 0 to 31
+	RQPSN, SQPSN       uint32
+	InitiatorDepth     uint8 // reads and atomics that this side may have outstanding
+	ResponderResources uint8 // reads and atomics of the peer that this side keeps
+	FlowControl        uint8 // 1: end-to-end credits, both sides having agreed
+	SQDNotify          uint8
+	DestQPN            uint32
+}
+
+// QPInfo is what a QP is set to; Attr has every bit of the mask set.
+type QPInfo struct {
+	Attr       ModifyQP
+	Type       QPType
+	Number     uint32
+	Path       uint32 // 1 wire, 2 local, 3 direct
+	Draining   uint32
+	SendPosted uint32
+	RecvPosted uint32
+}
+
+// CreateAH asks for an address handle.
+type CreateAH struct {
+	PD Handle
+	_  uint32
+	AV AddressVector
+}
