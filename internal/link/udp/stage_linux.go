@@ -1,13 +1,13 @@
 package udp
 
 import (
-	"bytes"
 	"net/netip"
 	"runtime"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link/kernel"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -56,35 +56,8 @@ var noPipe = [2]int{-1, -1}
 
 // init reports whether bursts may be staged.
 func (s *stage) init(gso bool) bool {
-	s.able = gso && ib.CopiesICRC && splicesPages()
+	s.able = gso && ib.CopiesICRC && kernel.AtLeast(6, 5) // which passes pages of pipes on in UDP packets
 	return s.able
-}
-
-// splicesPages reports whether the kernel passes pages of pipes on in UDP packets, as Linux 6.5 began to.
-func splicesPages() bool {
-	var u unix.Utsname
-	if unix.Uname(&u) != nil {
-		return false
-	}
-	major, minor := kernelVersion(u.Release[:])
-	return major > 6 || major == 6 && minor >= 5
-}
-
-// kernelVersion reads the first two numbers of a kernel's release; 0 where there are none.
-func kernelVersion(release []byte) (major, minor int) {
-	number := func() (n int) {
-		for len(release) > 0 && release[0] >= '0' && release[0] <= '9' && n < 1000 {
-			n = 10*n + int(release[0]-'0')
-			release = release[1:]
-		}
-		return n
-	}
-	major = number()
-	if rest, ok := bytes.CutPrefix(release, []byte(".")); ok {
-		release = rest
-		minor = number()
-	}
-	return major, minor
 }
 
 // Stage implements link.Stager.

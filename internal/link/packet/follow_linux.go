@@ -1,0 +1,117 @@
+package packet
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// Tend follows changes of the system. It is to be called every few milliseconds while packets are
+// sent, and when the second descriptor is readable. It reports true when the Port was switched
+// off for good, once: the ring gets nothing more, and the socket is to lose its filter.
+func (p *Port) Tend() (off bool) {
+	p.ticks++
+	p.ring.settle()
+	if !p.system.changes(p.changed) {
+		p.forget()
+	}
+	if p.other {
+		p.other = false
+		if d, ok := p.system.device(p.cfg.Interface); ok {
+			p.device = d
+		}
+		if p.device.enslaved && p.off == "" {
+			return p.stop(partOfAnother)
+		}
+	}
+	for range resolveMost {
+		if p.redo >= len(p.hops) {
+			break
+		}
+		p.resolve(&p.hops[p.redo])
+		p.redo++
+	}
+	if refresh := p.ticks%refreshTicks == 0; p.off == "" && (refresh || p.late && p.early) {
+		p.late = false
+		p.followIngress()
+	}
+	if p.off == "" && p.wall != nil && p.ticks%refreshTicks == 0 && p.wall.stands() {
+		return p.stop(firewallStands)
+	}
+	return false
+}
+
+// followIngress has the ring be shown packets early as long as tc has nothing at the interface's entrance.
+func (p *Port) followIngress() {
+	early := !p.system.filtersIngress(p.cfg.Interface, p.system.ask, p.gate.own())
+	if early == p.early {
+		return
+	}
+	p.gate.set(false) // what comes late would not come at all
+	if p.ring.bind(p.Rule(), early) == nil {
+		p.early = early
+	}
+	p.setGate()
+}
+
+// Sole says that what the ring has whole is to come by it alone, until Pause: it need not come to the socket.
+func (p *Port) Sole() {
+	p.sole = true
+	p.setGate()
+}
+
+// setGate has the gate drop what the ring has where nobody else is to have it.
+func (p *Port) setGate() { p.gate.set(p.sole && p.early) }
+
+// Dropped is how many frames that are whole in the ring the system dropped before they came to the
+// socket and its filter.
+func (p *Port) Dropped() uint64 { return p.gate.dropped() }
+
+// stop makes the ring take nothing more.
+func (p *Port) stop(why string) bool {
+	if !p.Pause() {
+		return false
+	}
+	p.off = why
+	return true
+}
+
+// Pause makes the ring take nothing until Resume. What is in it stays. Both report whether the system
+// did so.
+func (p *Port) Pause() bool {
+	p.sole = false
+	p.setGate()
+	return attach(p.ring.fd, []Instruction{{Code: take}}) == nil
+}
+
+// Resume makes the ring take what its rule says again, unless it was switched off for good.
+func (p *Port) Resume() bool { return p.off == "" && attach(p.ring.fd, p.Rule().Ring()) == nil }
+
+// changed is told of a change of the system.
+func (p *Port) changed(kind uint16, body []byte) {
+	switch kind {
+	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
+		n, ok := parseNeighbour(body, kind == unix.RTM_DELNEIGH)
+		if !ok || n.out != p.cfg.Interface {
+			return
+		}
+		for i := range p.hops {
+			if p.hops[i].next == n.addr {
+				p.meet(&p.hops[i], &n)
+			}
+		}
+	case unix.RTM_NEWQDISC, unix.RTM_DELQDISC:
+		q, ok := parseQdisc(body)
+		p.late = p.late || ok && q.out == p.cfg.Interface
+	case unix.RTM_NEWTCLASS, unix.RTM_DELTCLASS, unix.RTM_NEWTFILTER, unix.RTM_DELTFILTER, unix.RTM_NEWACTION, unix.RTM_DELACTION,
+		unix.RTM_NEWCHAIN, unix.RTM_DELCHAIN: // of qdiscs that there are
+	default:
+		p.forget()
+	}
+}
+
+// forget has everything asked for again.
+func (p *Port) forget() {
+	for i := range p.hops {
+		p.hops[i].usable = false
+	}
+	p.redo, p.other, p.late = 0, true, true
+}

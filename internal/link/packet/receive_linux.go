@@ -1,0 +1,97 @@
+package packet
+
+import (
+	"github.com/softvpi/softvpi/internal/frame"
+)
+
+// Receive fills in with the short packets in the ring, up to the first mark, and returns their number.
+// They are valid until the next call.
+func (p *Port) Receive(in []frame.In) int {
+	n := 0
+	for n < min(len(in), receiveMost) {
+		b, segment := p.ring.peek()
+		if b == nil {
+			return n
+		}
+		d, ok := parse(b, p.cfg.Addr, p.cfg.Port)
+		switch {
+		case !ok:
+			p.stats.Bad++
+			p.next()
+		case d.data == nil:
+			return n
+		default:
+			if d.length == 0 {
+				p.stats.Frames++
+				p.next()
+				continue
+			}
+			p.take(&in[n], &d, segment, n)
+			n++
+		}
+	}
+	return n
+}
+
+// take makes a packet of a datagram, or of the next part of a burst: a copy, because the ring's slots
+// are few.
+func (p *Port) take(in *frame.In, d *datagram, segment, n int) {
+	end := d.length
+	if segment > 0 {
+		end = min(p.done+segment, d.length)
+	}
+	data := p.memory[n*MostPayload : n*MostPayload+copy(p.memory[n*MostPayload:(n+1)*MostPayload], d.data[p.done:end])]
+	// The identification is a hint: senders there are that do not choose it, and whose ICRC is
+	// made without.
+	*in = frame.In{
+		Data: data[:len(data):len(data)], Src: d.src, Dst: p.cfg.Addr, SrcPort: d.srcPort,
+		TrafficClass: d.trafficClass, HopLimit: d.hopLimit, FlowLabel: d.flowLabel, Segment: d.id + p.index,
+	}
+	p.stats.Received++
+	p.index++
+	if p.done = end; end == d.length {
+		p.stats.Frames++
+		p.next()
+	}
+}
+
+func (p *Port) next() {
+	p.ring.release()
+	p.index, p.done = 0, 0
+}
+
+// Marks takes up to most marks that are next in the ring, and returns their number: so many messages
+// wait at the socket, or will in a moment.
+func (p *Port) Marks(most int) int {
+	for n := range most {
+		b, _ := p.ring.peek()
+		if b == nil {
+			return n
+		}
+		d, ok := parse(b, p.cfg.Addr, p.cfg.Port)
+		if !ok || d.data != nil {
+			return n
+		}
+		p.ring.release()
+	}
+	return most
+}
+
+// Empty reports whether nothing is in the ring.
+func (p *Port) Empty() bool {
+	b, _ := p.ring.peek()
+	return b == nil
+}
+
+// Discard throws away what is in the ring, where the socket has it all.
+func (p *Port) Discard() {
+	for range slots {
+		if b, _ := p.ring.peek(); b == nil {
+			return
+		}
+		p.next()
+	}
+}
+
+// Twice is told that a packet was in the ring which the socket did not drop.
+func (p *Port) Twice() { p.stats.Frames-- }

@@ -1,0 +1,91 @@
+package packet
+
+import (
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/frame"
+)
+
+// hop is the way to a destination.
+type hop struct {
+	dst, next        netip.Addr
+	srcPort, dstPort uint16
+	mac              [12]byte // of the next hop, and of the interface
+	usable           bool
+	sent             uint32 // tick at which the last packet left by the socket
+}
+
+// Prepare notes the way of a route that is complete otherwise.
+func (p *Port) Prepare(r *frame.Route) {
+	r.Hop = 0
+	if !p.sends() || r.Dst.IsMulticast() || r.Src != p.cfg.Addr {
+		return
+	}
+	i, known := p.byAddr[r.Dst]
+	if !known {
+		if len(p.hops) == maxHops {
+			return
+		}
+		i = uint16(len(p.hops))
+		p.hops = append(p.hops, hop{dst: r.Dst, srcPort: r.SrcPort, dstPort: r.DstPort, sent: p.ticks})
+		p.byAddr[r.Dst] = i
+		p.resolve(&p.hops[i])
+		if p.redo == int(i) {
+			p.redo++
+		}
+	}
+	r.Hop = i + 1
+}
+
+// sends reports whether frames are sent. Over the loopback interface they are not: the system
+// takes what comes there for forged unless it has sent it itself.
+func (p *Port) sends() bool { return p.off == "" && p.device.kind == unix.ARPHRD_ETHER }
+
+// resolve asks for the way to a destination.
+func (p *Port) resolve(h *hop) {
+	h.usable, h.next = false, netip.Addr{}
+	r, ok := p.system.route(p.cfg.Addr.WithZone(""), h.dst.WithZone(""), h.srcPort, h.dstPort, p.cfg.Interface)
+	if !ok || !r.unicast || r.out != p.cfg.Interface {
+		return
+	}
+	h.next = h.dst.WithZone("")
+	if r.gateway.IsValid() {
+		h.next = r.gateway
+	}
+	if n, ok := p.system.neighbour(h.next, r.out); ok {
+		p.meet(h, &n)
+	}
+}
+
+// meet takes over what the system knows of the next hop.
+func (p *Port) meet(h *hop, n *neighbour) {
+	copy(h.mac[:6], n.mac[:])
+	copy(h.mac[6:], p.device.mac[:])
+	h.usable = n.valid && n.mac != [6]byte{} && n.mac[0]&1 == 0
+}
+
+// Send sends a packet that leaves alone as a frame. It reports false where that is the socket's
+// business: the way is not known, the packet is long, or has a priority, which the system makes of
+// its traffic class. From time to time it is, so that the system looks after its neighbour.
+func (p *Port) Send(o *frame.Out) bool {
+	r := o.Route
+	if r.Hop == 0 || int(r.Hop) > len(p.hops) || r.TrafficClass != 0 || o.Len() > MostPayload || p.off != "" {
+		return false
+	}
+	h := &p.hops[r.Hop-1]
+	if !h.usable {
+		return false
+	}
+	if p.ticks-h.sent >= refreshTicks {
+		h.sent = p.ticks
+		return false
+	}
+	n := build(p.ring.out[virtioLen:], &h.mac, p.cfg.Port, o)
+	if p.ring.send(n) != 0 {
+		return false
+	}
+	p.stats.Sent++
+	return true
+}
