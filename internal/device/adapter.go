@@ -1,11 +1,9 @@
 package device
 
 import (
-	"errors"
 	"net/netip"
 	"slices"
 	"strconv"
-	"syscall"
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -14,7 +12,6 @@ import (
 	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/device/ibport"
 	"github.com/softvpi/softvpi/internal/device/plug"
-	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -217,51 +214,6 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 	return a, nil
 }
 
-// complete checks an adapter's configuration and puts in the defaults.
-func (c *AdapterConfig) complete() error {
-	onFabric := c.Link != nil && c.Link.Capabilities().InfiniBand
-	if onFabric {
-		if err := c.completeIB(); err != nil {
-			return err
-		}
-	}
-	if !c.Addr.IsValid() || c.Addr.IsUnspecified() || c.Addr.IsMulticast() {
-		return command.Errorf(command.Invalid, "Addr is %v, want a unicast address of this host", c.Addr)
-	}
-	c.Addr = c.Addr.Unmap()
-	if len(c.Name) > 63 {
-		return command.Errorf(command.Invalid, "Name has %d bytes, want at most 63", len(c.Name))
-	}
-	if c.RoCE == 0 {
-		c.RoCE = RoCEv2
-	}
-	if c.RoCE > RoCEv2 && !onFabric {
-		return command.Errorf(command.Invalid, "RoCE is %d, want 1 (v1), 2 (v1.25) or 3 (v2)", c.RoCE)
-	}
-	if c.RoCE < RoCEv2 && (c.Link == nil || !c.Link.Capabilities().Raw) {
-		return command.Errorf(command.Unsupported, "RoCE is %d: v1 needs a link that carries Ethernet frames; UDP carries v2", c.RoCE)
-	}
-	if c.UDPPort == 0 {
-		c.UDPPort = defaultUDPPort
-	}
-	if m := c.RoceMaxFrameSize; m != 0 && (m < 256 || m > 4096 || m&(m-1) != 0) {
-		return command.Errorf(command.Invalid, "RoceMaxFrameSize is %d, want 256, 512, 1024, 2048 or 4096", m)
-	}
-	if c.MTU != 0 && c.MTU < leastMTU {
-		return command.Errorf(command.Invalid, "MTU is %d, want at least %d", c.MTU, leastMTU)
-	}
-	if c.Polling.Weight > 256 {
-		return command.Errorf(command.Invalid, "Polling.Weight is %d, want at most 256", c.Polling.Weight)
-	}
-	if c.MaxCMRetries < 0 || c.MaxCMRetries > 15 {
-		return command.Errorf(command.Invalid, "MaxCMRetries is %d, want 1 to 15", c.MaxCMRetries)
-	}
-	if c.Path > PathDirect {
-		return command.Errorf(command.Invalid, "Path is %d, want auto, wire, local or direct", c.Path)
-	}
-	return c.Limits.complete()
-}
-
 // makeEngines makes what the links plug into.
 func (a *adapter) makeEngines() (err error) {
 	r := a.host.rand
@@ -285,76 +237,6 @@ func (a *adapter) makeEngines() (err error) {
 
 // close gives the links back.
 func (a *adapter) close() error { return a.panel.Close() }
-
-// route makes the prepared route to av.
-func (a *adapter) route(av command.AddressVector) (*frame.Route, error) {
-	if a.ib != nil {
-		return a.routeIB(av)
-	}
-	src, err := a.gids.Row(av.SrcIndex)
-	if err != nil {
-		return nil, err
-	}
-	r := &frame.Route{
-		Src: src, Dst: av.Addr.IP(), SrcPort: av.SrcPort, DstPort: a.cfg.UDPPort,
-		TrafficClass: av.TrafficClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel,
-	}
-	if !r.Dst.IsValid() || r.Dst.IsUnspecified() {
-		return nil, command.Errorf(command.Invalid, "Addr is %v, want an address", r.Dst)
-	}
-	if av.SL > 7 {
-		return nil, command.Errorf(command.Invalid, "SL is %d, want 0 to 7", av.SL)
-	}
-	if av.FlowLabel > 0xfffff {
-		return nil, command.Errorf(command.Invalid, "FlowLabel is %#x, want 20 bits", av.FlowLabel)
-	}
-	if r.SrcPort == 0 {
-		r.SrcPort = sourcePort(src, r.Dst)
-	}
-	return r, a.prepare(r)
-}
-
-// prepare completes a route for the link that has its source address.
-func (a *adapter) prepare(r *frame.Route) error {
-	p := a.panel.For(r.Src)
-	if p == nil || p.Link == nil {
-		return command.Errorf(command.AddrNotAvailable, "%v is not an address of adapter %q", r.Src, a.name)
-	}
-	if err := p.Link.Prepare(r); err != nil {
-		return &command.Error{Code: unreachableCode(err), Detail: err.Error()}
-	}
-	r.Near = a.serves(r)
-	return nil
-}
-
-// serves reports whether the loop serves what a route goes to. That may change as long as the route is in use, and with
-// it how fast it is, not what arrives.
-func (a *adapter) serves(r *frame.Route) bool {
-	return slices.ContainsFunc(a.host.adapters, func(b *adapter) bool { return b.enabled && b.receives(a, r) })
-}
-
-// unreachableCode is the class of an error of the system about a destination.
-func unreachableCode(err error) command.Code {
-	switch {
-	case errors.Is(err, syscall.ENETUNREACH):
-		return command.NetworkUnreachable
-	case errors.Is(err, syscall.EHOSTUNREACH):
-		return command.HostUnreachable
-	}
-	return command.Invalid
-}
-
-// sourcePort is the UDP source port of packets that belong to no connection of
-// the CM: any of the dynamic range, the same for one pair of addresses.
-func sourcePort(src, dst netip.Addr) uint16 {
-	s, d := src.As16(), dst.As16()
-	h := uint32(2166136261)
-	for i := range s {
-		h = (h ^ uint32(s[i])) * 16777619
-		h = (h ^ uint32(d[i])) * 16777619
-	}
-	return uint16(h^h>>16) | 0xc000
-}
 
 func (a *adapter) addCQ(q *cq) {
 	if n := len(a.freeCQs); n > 0 {

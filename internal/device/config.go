@@ -168,3 +168,48 @@ type ClientConfig struct {
 	// "process_vm", "copier"); empty: "mapped".
 	MemoryPath string
 }
+
+// complete checks an adapter's configuration and puts in the defaults.
+func (c *AdapterConfig) complete() error {
+	onFabric := c.Link != nil && c.Link.Capabilities().InfiniBand
+	if onFabric {
+		if err := c.completeIB(); err != nil {
+			return err
+		}
+	}
+	if !c.Addr.IsValid() || c.Addr.IsUnspecified() || c.Addr.IsMulticast() {
+		return command.Errorf(command.Invalid, "Addr is %v, want a unicast address of this host", c.Addr)
+	}
+	c.Addr = c.Addr.Unmap()
+	if len(c.Name) > 63 {
+		return command.Errorf(command.Invalid, "Name has %d bytes, want at most 63", len(c.Name))
+	}
+	if c.RoCE == 0 {
+		c.RoCE = RoCEv2
+	}
+	if c.RoCE > RoCEv2 && !onFabric {
+		return command.Errorf(command.Invalid, "RoCE is %d, want 1 (v1), 2 (v1.25) or 3 (v2)", c.RoCE)
+	}
+	if c.RoCE < RoCEv2 && (c.Link == nil || !c.Link.Capabilities().Raw) {
+		return command.Errorf(command.Unsupported, "RoCE is %d: v1 needs a link that carries Ethernet frames; UDP carries v2", c.RoCE)
+	}
+	if c.UDPPort == 0 {
+		c.UDPPort = defaultUDPPort
+	}
+	if m := c.RoceMaxFrameSize; m != 0 && (m < 256 || m > 4096 || m&(m-1) != 0) {
+		return command.Errorf(command.Invalid, "RoceMaxFrameSize is %d, want 256, 512, 1024, 2048 or 4096", m)
+	}
+	if c.MTU != 0 && c.MTU < leastMTU {
+		return command.Errorf(command.Invalid, "MTU is %d, want at least %d", c.MTU, leastMTU)
+	}
+	if c.Polling.Weight > 256 {
+		return command.Errorf(command.Invalid, "Polling.Weight is %d, want at most 256", c.Polling.Weight)
+	}
+	if c.MaxCMRetries < 0 || c.MaxCMRetries > 15 {
+		return command.Errorf(command.Invalid, "MaxCMRetries is %d, want 1 to 15", c.MaxCMRetries)
+	}
+	if c.Path > PathDirect {
+		return command.Errorf(command.Invalid, "Path is %d, want auto, wire, local or direct", c.Path)
+	}
+	return c.Limits.complete()
+}

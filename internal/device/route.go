@@ -1,0 +1,81 @@
+package device
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"syscall"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+)
+
+// route makes the prepared route to av.
+func (a *adapter) route(av command.AddressVector) (*frame.Route, error) {
+	if a.ib != nil {
+		return a.routeIB(av)
+	}
+	src, err := a.gids.Row(av.SrcIndex)
+	if err != nil {
+		return nil, err
+	}
+	r := &frame.Route{
+		Src: src, Dst: av.Addr.IP(), SrcPort: av.SrcPort, DstPort: a.cfg.UDPPort,
+		TrafficClass: av.TrafficClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel,
+	}
+	if !r.Dst.IsValid() || r.Dst.IsUnspecified() {
+		return nil, command.Errorf(command.Invalid, "Addr is %v, want an address", r.Dst)
+	}
+	if av.SL > 7 {
+		return nil, command.Errorf(command.Invalid, "SL is %d, want 0 to 7", av.SL)
+	}
+	if av.FlowLabel > 0xfffff {
+		return nil, command.Errorf(command.Invalid, "FlowLabel is %#x, want 20 bits", av.FlowLabel)
+	}
+	if r.SrcPort == 0 {
+		r.SrcPort = sourcePort(src, r.Dst)
+	}
+	return r, a.prepare(r)
+}
+
+// prepare completes a route for the link that has its source address.
+func (a *adapter) prepare(r *frame.Route) error {
+	p := a.panel.For(r.Src)
+	if p == nil || p.Link == nil {
+		return command.Errorf(command.AddrNotAvailable, "%v is not an address of adapter %q", r.Src, a.name)
+	}
+	if err := p.Link.Prepare(r); err != nil {
+		return &command.Error{Code: unreachableCode(err), Detail: err.Error()}
+	}
+	r.Near = a.serves(r)
+	return nil
+}
+
+// serves reports whether the loop serves what a route goes to. That may change as long as the route is in use, and with
+// it how fast it is, not what arrives.
+func (a *adapter) serves(r *frame.Route) bool {
+	return slices.ContainsFunc(a.host.adapters, func(b *adapter) bool { return b.enabled && b.receives(a, r) })
+}
+
+// unreachableCode is the class of an error of the system about a destination.
+func unreachableCode(err error) command.Code {
+	switch {
+	case errors.Is(err, syscall.ENETUNREACH):
+		return command.NetworkUnreachable
+	case errors.Is(err, syscall.EHOSTUNREACH):
+		return command.HostUnreachable
+	}
+	return command.Invalid
+}
+
+// sourcePort is the UDP source port of packets that belong to no connection of
+// the CM: any of the dynamic range, the same for one pair of addresses.
+func sourcePort(src, dst netip.Addr) uint16 {
+	s, d := src.As16(), dst.As16()
+	h := uint32(2166136261)
+	for i := range s {
+		h = (h ^ uint32(s[i])) * 16777619
+		h = (h ^ uint32(d[i])) * 16777619
+	}
+	return uint16(h^h>>16) | 0xc000
+}

@@ -1,0 +1,162 @@
+package ipc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/device"
+)
+
+// prompt are the commands that mostly wait for nobody. They are carried out in turn,
+// without a goroutine each, and the answers to those that came together go out together.
+var prompt = [opEnd]bool{
+	opCreateQP: true, opQueryQP: true, opCMCreate: true, opCMConnect: true, opCMAccept: true, opCMEstablish: true, opCMQuery: true,
+	opModifyQP: true, opDestroy: true,
+}
+
+// answer does a prompt request. One that has to wait is started as others are.
+func (n *session) answer(h header, body []byte, f handler) error {
+	if h.ID == unanswered && h.Op == opCMEstablish {
+		if _, err := f(n.ctx, n.client, body); errors.Is(err, errFrame) {
+			return err
+		}
+		return nil // an event says what keeps a connection from being established
+	}
+	n.mu.Lock()
+	used := h.ID == unanswered || n.inFlight[h.ID] != nil
+	n.mu.Unlock()
+	if used {
+		return fmt.Errorf("%w: request id %d is 0 or in use", errFrame, h.ID)
+	}
+	reply, err := f(n.promptly, n.client, body)
+	if errors.Is(err, device.ErrWaits) {
+		return n.request(h, body, f)
+	}
+	flags := uint16(flagResponse)
+	if errors.Is(err, errFrame) {
+		return err
+	} else if err != nil {
+		flags, reply = flagResponse|flagError, encodeError(err)
+	} else if err := n.sendArenas(); err != nil {
+		n.failed(err)
+		return nil
+	}
+	if err := n.out.later(h.Op, flags, h.ID, reply); err != nil {
+		n.failed(err)
+	}
+	return nil
+}
+
+func (n *session) grant(c credit) error {
+	if have := n.credits.grant(c.Events); have > eventCredits {
+		return fmt.Errorf("%w: event credits %d: allowed: up to %d in all", errFrame, have, eventCredits)
+	}
+	return nil
+}
+
+// request starts a request. With as many unanswered as are allowed it waits: the
+// stream is not read meanwhile.
+func (n *session) request(h header, body []byte, f handler) error {
+	if err := n.slot(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(n.ctx)
+	n.mu.Lock()
+	if h.ID == 0 || n.inFlight[h.ID] != nil {
+		n.mu.Unlock()
+		cancel()
+		return fmt.Errorf("%w: request id %d is 0 or in use", errFrame, h.ID)
+	}
+	n.inFlight[h.ID] = cancel
+	n.mu.Unlock()
+	body = append([]byte(nil), body...)
+	n.requests.Add(1)
+	go func() {
+		defer n.requests.Done()
+		err := n.carryOut(ctx, h, body, f)
+		cancel()
+		if err != nil {
+			n.failed(err)
+		}
+	}()
+	return nil
+}
+
+// slot waits until a further request may be without an answer. The program is told of the answers that
+// there are before.
+func (n *session) slot() error {
+	select {
+	case n.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	if err := n.out.flush(); err != nil {
+		n.failed(err)
+	}
+	select {
+	case n.slots <- struct{}{}:
+		return nil
+	case <-n.ctx.Done():
+		return context.Cause(n.ctx)
+	}
+}
+
+// carryOut does a request and answers it. Its error ends the session.
+func (n *session) carryOut(ctx context.Context, h header, body []byte, f handler) error {
+	var reply []byte
+	var err error
+	var fds []int
+	switch h.Op {
+	case opAllocSegment:
+		reply, fds, err = n.allocSegment(body)
+	case opFreeSegment:
+		reply, err = nil, n.freeSegment(body)
+	case opMapSegment:
+		reply, fds, err = n.mapSegment(body)
+	case opCreateChannel:
+		reply, fds, err = n.createChannel(ctx, body)
+	default:
+		reply, err = f(ctx, n.client, body)
+	}
+	for _, fd := range fds {
+		defer unix.Close(fd)
+	}
+	if errors.Is(err, errFrame) {
+		return err
+	}
+	// The id is free before the answer is out: its reader may use it again.
+	n.mu.Lock()
+	delete(n.inFlight, h.ID)
+	n.mu.Unlock()
+	defer func() { <-n.slots }()
+	if err != nil {
+		return n.out.send(h.Op, flagResponse|flagError, h.ID, encodeError(err))
+	}
+	if err := n.sendArenas(); err != nil {
+		return err
+	}
+	return n.out.send(h.Op, flagResponse, h.ID, reply, fds...)
+}
+
+func (n *session) allocSegment(body []byte) ([]byte, []int, error) {
+	q, err := decode[segmentArgs](body)
+	if err != nil {
+		return nil, nil, err
+	}
+	id, fd, err := n.segments.alloc(q.Size)
+	if err != nil {
+		return nil, nil, err
+	}
+	return encode(segmentReply{Number: id, Size: q.Size}), []int{fd}, nil
+}
+
+func (n *session) freeSegment(body []byte) error {
+	q, err := decode[handleArgs](body)
+	if err != nil {
+		return err
+	}
+	return n.segments.free(uint32(q.Handle))
+}

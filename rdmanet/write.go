@@ -1,0 +1,117 @@
+package rdmanet
+
+import (
+	"net"
+	"os"
+	"syscall"
+)
+
+// control sends a message without data; the lock is held.
+func (c *Conn) control(k kind) error {
+	err := c.end.sendControl(header{kind: k, credits: uint32(c.give)})
+	if err != nil {
+		c.breakDown(err)
+		return err
+	}
+	c.give = 0
+	c.outstanding++
+	return nil
+}
+
+// Write sends p. It returns when p is copied and on its way; it waits, until the
+// write deadline, while the peer reads more slowly than this side writes.
+func (c *Conn) Write(p []byte) (int, error) {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	total := 0
+	for {
+		buffer, err := c.reserve(len(p) > total)
+		if err != nil || total == len(p) {
+			return total, c.opError("write", err)
+		}
+		if buffer < 0 {
+			select {
+			case <-c.writable:
+			case <-c.write.channel():
+			case <-c.closing:
+			}
+			continue
+		}
+		n, err := c.post(buffer, p[total:])
+		total += n
+		if err != nil {
+			return total, c.opError("write", err)
+		}
+	}
+}
+
+// reserve takes a send buffer and a credit where both are there, -1 where not.
+func (c *Conn) reserve(want bool) (int, error) {
+	select {
+	case <-c.closing:
+		return -1, net.ErrClosed
+	default:
+	}
+	if c.write.over() {
+		return -1, os.ErrDeadlineExceeded
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closedWrite:
+		return -1, syscall.EPIPE
+	case c.err != nil:
+		return -1, c.err
+	case !want || c.credits == 0 || len(c.free) == 0:
+		return -1, nil
+	}
+	last := len(c.free) - 1
+	buffer := c.free[last]
+	c.free = c.free[:last]
+	c.credits--
+	return buffer, nil
+}
+
+// post sends the first bytes of p from a reserved buffer.
+func (c *Conn) post(buffer int, p []byte) (int, error) {
+	b := c.end.sendBuffer(buffer)
+	n := copy(b[headerSize:c.end.sendSize], p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	header{kind: kindData, credits: uint32(c.give)}.put(b)
+	if err := c.end.send(buffer, headerSize+n); err != nil {
+		c.breakDown(err)
+		return 0, err
+	}
+	c.give = 0
+	c.outstanding++
+	return n, nil
+}
+
+// CloseWrite ends this side's sending: the peer reads io.EOF after the data. It
+// may still be read from.
+func (c *Conn) CloseWrite() error {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	select {
+	case <-c.closing:
+		return c.opError("close", net.ErrClosed)
+	default:
+	}
+	return c.opError("close", c.finish())
+}
+
+// finish tells the peer that no more data comes.
+func (c *Conn) finish() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closedWrite {
+		return nil
+	}
+	c.closedWrite = true
+	signal(c.writable)
+	if c.err != nil {
+		return c.err
+	}
+	return c.control(kindFinish)
+}
