@@ -70,19 +70,26 @@ func (p *ConnectParams) verbs(op string, most int, qp *QueuePair) (verbs.ConnPar
 	return c, nil
 }
 
+// A message for which the peer posts no receive ends with ND_IO_TIMEOUT, which NdSendNoReceive of Microsoft's
+// ndmemorytest wants to see, but not before 6 times 327.68 ms (IBA 9.7.5.2.8): a program that waits for its processor, or
+// for a disk, takes longer than one might think. None of these waits delays a message whose receive is posted
+// meanwhile, for the peer tells of it. It does not of those of a shared queue, which therefore has a shorter timer,
+// and no end. When the peer's program has ended, its driver ends the connection, and nothing waits.
 const (
-	// A peer that posts no receive for 6 times 20.48 ms is ND_IO_TIMEOUT: long
-	// enough for a program that had to wait for its processor, and short enough
-	// not to leave a link idle that ran out of receives for a moment.
-	rnrRetry    = 6
-	rnrForever  = 7
-	minRNRTimer = 22
+	rnrRetry          = 6
+	rnrForever        = 7
+	minRNRTimer       = 30
+	minRNRTimerShared = 22 // 20.48 ms
 )
 
 // up makes the queue pair one that may send.
 func (qp *QueuePair) up() {
+	timer := uint8(minRNRTimer)
+	if qp.srq != nil {
+		timer = minRNRTimerShared
+	}
 	// Where the connection ended already this fails, and is of no use.
-	_ = qp.qp.Modify(verbs.QPAttr{MinRNRTimer: minRNRTimer}, verbs.MaskMinRNRTimer)
+	_ = qp.qp.Modify(verbs.QPAttr{MinRNRTimer: timer}, verbs.MaskMinRNRTimer)
 	qp.connected.Store(true)
 }
 

@@ -163,7 +163,8 @@ var (
 )
 
 // Send sends the bytes of the entries, which may be none, to the peer, which
-// needs a receive for them. Flags: SilentSuccess, ReadFence,
+// needs a receive for them: the result is ND_IO_TIMEOUT where it posts none for some
+// two seconds. Flags: SilentSuccess, ReadFence,
 // SendAndSolicitEvent, Inline. Errors: ND_CONNECTION_INVALID,
 // ND_NO_MORE_ENTRIES, ND_DATA_OVERRUN (too many entries), ND_BUFFER_OVERFLOW
 // (too many bytes), ND_INVALID_PARAMETER_4 (flags).

@@ -67,10 +67,22 @@ func (q *QP) unsolicited(syndrome ib.Syndrome, msn uint32) bool {
 	}
 	c.asks = false
 	q.stopAwaitingCredit()
+	q.endRNRWait()
 	if q.wantsTurn() {
 		q.activate()
 	}
 	return true
+}
+
+// endRNRWait sends again what found no receive, once the responder has told of one for it. IBA 9.7.5.2.8 has a requester wait
+// for the timer that came with the refusal; who has sent it says here that there is no need.
+func (q *QP) endRNRWait() {
+	if !q.req.rnrWait {
+		return
+	}
+	if r := q.find(q.req.una); r != nil && !q.mustProbe(r) {
+		q.eng.timers.arm(q, q.eng.now)
+	}
 }
 
 // grant takes the credit count of an ACK: the responder will take messages up

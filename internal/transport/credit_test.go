@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -90,5 +91,38 @@ func TestNewsOfReceivesSavesRNR(t *testing.T) {
 	}
 	if d := time.Duration(n.Now()); d > 5*time.Millisecond {
 		t.Errorf("took %v", d)
+	}
+}
+
+// TestNewsOfReceiveEndsRNRWait has a message refused by a responder with a long RNR timer, and a receive posted soon after:
+// the news of it is answered at once, and what waits until the timer ends where there is no news.
+func TestNewsOfReceiveEndsRNRWait(t *testing.T) {
+	for _, flow := range []uint8{0, 1} {
+		n, a, b := newPair(t, 1, command.RC)
+		c := defaultConnection()
+		c.flow, c.rnrTimer, c.rnr = flow, 30, 1 // 328 ms
+		connect(a, b, c)
+		wr := ring.SendWR{Op: ring.OpSend, Flags: ring.Signaled, NumSGE: 1}
+		wr.SGE[0] = ring.SGE{Addr: 0x1000, Length: 8, LKey: a.region(0x1000, make([]byte, 64), allowAll).Key}
+		a.post(wr)
+		for b.e.counters.ResponderRNRNAK == 0 {
+			if !n.Step(n.Now().Add(time.Second)) {
+				t.Fatal("nothing was refused")
+			}
+		}
+		for n.Now() < clock.Time(5*time.Millisecond) && n.Step(clock.Time(5*time.Millisecond)) {
+		}
+		re := ring.RecvWR{ID: 1, NumSGE: 1}
+		re.SGE[0] = ring.SGE{Addr: 0x1000, Length: 64, LKey: b.region(0x1000, make([]byte, 64), allowAll).Key}
+		b.postRecv(re)
+		for len(a.comps) == 0 {
+			if !n.Step(n.Now().Add(time.Second)) {
+				t.Fatal("the message was never sent")
+			}
+		}
+		took := time.Duration(n.Now())
+		if a.comps[0].Status != ring.Success || flow == 1 && took > 10*time.Millisecond || flow == 0 && took < 300*time.Millisecond {
+			t.Errorf("flow control %d: %v after %v", flow, a.comps[0].Status, took)
+		}
 	}
 }
