@@ -49,16 +49,27 @@ func startInBackground(s *session, cfg driver.Config) error {
 			<-ended
 			return s.ctx.Err()
 		case <-ended:
+			if log.full {
+				s.env.Errorf("the driver ended, status %d, and could not say why: log %s", c.ProcessState.ExitCode(), log)
+			}
 			_, _ = s.env.Stderr.Write(log.said())
 			return silentError{max(1, c.ProcessState.ExitCode())}
 		case <-time.After(look):
 		}
-		if said := log.said(); isUp(said) {
-			_, _ = s.env.Stdout.Write(said)
-			fmt.Fprintf(s.env.Stdout, "running      process %d, log %s; softvpi down stops it\n", c.Process.Pid, log.file.Name())
-			return nil
+		said := log.said()
+		if !isUp(said) && !(log.full && serves(s.ctx, cfg.Socket, c.Process.Pid)) {
+			continue
 		}
+		_, _ = s.env.Stdout.Write(said)
+		fmt.Fprintf(s.env.Stdout, "running      process %d, log %s; softvpi down stops it\n", c.Process.Pid, log)
+		return nil
 	}
+}
+
+// serves says whether a driver with this process number answers.
+func serves(ctx context.Context, socket string, pid int) bool {
+	at, err := driver.NewAdmin(socket).Process(ctx)
+	return err == nil && at == pid
 }
 
 // isUp says whether a driver has printed that it is up: see announce.
@@ -85,32 +96,60 @@ func inForeground(args []string) (rest []string) {
 type driverLog struct {
 	file  *os.File
 	begin int64 // where this driver's part begins
+	full  bool  // what a driver prints at its start finds no room
+}
+
+func (l *driverLog) String() string {
+	if l.full {
+		return l.file.Name() + " (nothing can be written there: the disk is full)"
+	}
+	return l.file.Name()
 }
 
 // mostLog is how many bytes a log may have before the next driver begins a new one; the old one is kept as driver.log.1.
 const mostLog = 1 << 20
 
-// openDriverLog opens the log in the state directory, or a new file where nothing can be written there.
+// roomForStart is more bytes than a driver prints at its start.
+const roomForStart = 16 << 10
+
+// openDriverLog opens the log in the state directory, or a new file where nothing can be written there. Where there is no room
+// either, it is that file all the same.
 func openDriverLog(state string) (*driverLog, error) {
 	name := filepath.Join(state, "driver.log")
 	if i, err := os.Stat(name); err == nil && i.Size() > mostLog {
 		_ = os.Rename(name, name+".1")
 	}
-	err := os.MkdirAll(state, 0o700)
-	var f *os.File
-	if err == nil {
-		f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-	}
-	if err != nil {
-		if f, err = os.CreateTemp("", "softvpi-driver-*.log"); err != nil {
-			return nil, err
+	if err := os.MkdirAll(state, 0o700); err == nil && hasRoom(state) {
+		if f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err == nil {
+			return beginLog(f, false)
 		}
 	}
+	f, err := os.CreateTemp("", "softvpi-driver-*.log")
+	if err != nil {
+		return nil, err
+	}
+	return beginLog(f, !hasRoom(filepath.Dir(f.Name())))
+}
+
+// hasRoom says whether a directory's disk takes what a driver prints at its start.
+func hasRoom(dir string) bool {
+	f, err := os.CreateTemp(dir, "room-*")
+	if err != nil {
+		return false
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	_, err = f.Write(make([]byte, roomForStart))
+	return err == nil
+}
+
+// beginLog has a driver's part begin where the file ends.
+func beginLog(f *os.File, full bool) (*driverLog, error) {
 	i, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	return &driverLog{f, i.Size()}, nil
+	return &driverLog{file: f, begin: i.Size(), full: full}, nil
 }
 
 // said is what the driver has printed.

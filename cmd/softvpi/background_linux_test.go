@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -60,6 +61,28 @@ func TestBackgroundTellsWhy(t *testing.T) {
 		if status != c.status || out != "" || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%q: status %d, %q, %q; want %d, %s", c.args, status, out, errs, c.status, c.want)
 		}
+	}
+}
+
+// A driver whose log finds no room anywhere comes up, and the command that starts it ends and says so; where it does not come up, too.
+func TestBackgroundOnAFullDisk(t *testing.T) {
+	p := newPlace(t)
+	p.env = append(p.env, "TMPDIR="+p.dir)
+	p.start = func(c *exec.Cmd) error {
+		fill := "mount -t tmpfs -o size=64k none " + p.dir + " && { head -c 1M /dev/zero >" + p.dir + "/fill 2>/dev/null; cd " + p.dir + ` && "$@"; s=$?; [ $s != 0 ] || "$0" down; exit $s; }`
+		c.Path, c.Args = "/usr/bin/unshare", append([]string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", fill, c.Args[0]}, c.Args...)
+		return c.Start()
+	}
+	if out, err := exec.Command("unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", p.dir).CombinedOutput(); err != nil {
+		t.Skipf("needs namespaces: %v %s", err, out)
+	}
+	status, out, errs := p.run(t, "up", "--background", "--skip-self-check", "--adapter", "Ethernet 1="+p.first)
+	if status != tool.Success || errs != "" || !strings.Contains(out, "running ") || !strings.Contains(out, "the disk is full") {
+		t.Errorf("status %d, %q, %q", status, out, errs)
+	}
+	status, out, errs = p.run(t, "up", "--background", "--adapter", "Ethernet 1=192.0.2.77")
+	if status != tool.Failure || out != "" || !strings.Contains(errs, "could not say why") {
+		t.Errorf("that does not come up: status %d, %q, %q", status, out, errs)
 	}
 }
 
