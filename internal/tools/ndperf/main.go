@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
+	"runtime"
 
 	"github.com/softvpi/softvpi/internal/tools/session"
 	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/verbs"
 )
 
 // Main runs the test as a tool.
@@ -60,6 +63,9 @@ func (t Test) run(ctx context.Context, env tool.Env, out io.Writer, o *Options, 
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	report.Adapter, report.Mode = s.Name(), s.Mode()
+	if s.Provider.Host().Mode() == verbs.Embedded {
+		defer oneProcessor()()
+	}
 	row := func(x Result) {
 		shown := x.Client
 		if o.Server {
@@ -90,6 +96,17 @@ func (t Test) run(ctx context.Context, env tool.Env, out io.Writer, o *Options, 
 		report.Client = client.String()
 	}
 	return err
+}
+
+// oneProcessor has the process's Go code run on one processor at a time, unless the variable GOMAXPROCS says otherwise. Who polls
+// all the time is stopped by the runtime every 10 ms, for others to have their turn, and where a processor is to spare that wakes a
+// thread for nothing, which the system puts beside the peer's.
+func oneProcessor() (restore func()) {
+	if os.Getenv("GOMAXPROCS") != "" {
+		return func() {}
+	}
+	before := runtime.GOMAXPROCS(1)
+	return func() { runtime.GOMAXPROCS(before) }
 }
 
 // shownByServer is the row of the server's table: what it received itself, for

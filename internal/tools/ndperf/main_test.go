@@ -1,0 +1,24 @@
+package ndperf
+
+import (
+	"runtime"
+	"testing"
+)
+
+// A tool that polls takes one processor for its Go code, unless the user has said how many.
+func TestOneProcessor(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "")
+	before := runtime.GOMAXPROCS(3)
+	defer runtime.GOMAXPROCS(before)
+	restore := oneProcessor()
+	if n := runtime.GOMAXPROCS(0); n != 1 {
+		t.Errorf("%d processors, want 1", n)
+	}
+	if restore(); runtime.GOMAXPROCS(0) != 3 {
+		t.Errorf("%d processors afterwards, want 3", runtime.GOMAXPROCS(0))
+	}
+	t.Setenv("GOMAXPROCS", "3")
+	if oneProcessor(); runtime.GOMAXPROCS(0) != 3 {
+		t.Errorf("%d processors where the user asked for 3", runtime.GOMAXPROCS(0))
+	}
+}
