@@ -15,13 +15,14 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
 // look is how often a state that somebody waits for is looked at.
 const look = 20 * time.Millisecond
 
 // startInBackground starts the driver as a process of its own, which outlives this one, and waits until it is up.
-func startInBackground(s *session, cfg driver.Config) error {
+func startInBackground(s *session, cfg config.Config) error {
 	cfg, err := cfg.Complete()
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/catalogue"
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -17,7 +17,7 @@ import (
 // beside starts a driver that the tools of the test find.
 func beside(t *testing.T) {
 	t.Helper()
-	cfg := driverbed.Config(t, driver.Adapter{Name: "Ethernet 1"}, driver.Adapter{Name: "Ethernet 2", Generation: "mlx4"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "Ethernet 1"}, config.Adapter{Name: "Ethernet 2", Generation: "mlx4"})
 	driverbed.Start(t, cfg)
 	t.Setenv(paths.SocketVariable, cfg.Socket)
 	t.Setenv(paths.StateVariable, cfg.State)

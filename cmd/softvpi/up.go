@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/paths"
 )
@@ -61,15 +62,15 @@ func (c upCmd) logger(w io.Writer) *slog.Logger {
 }
 
 // config joins the file and the flags; flags win.
-func (c upCmd) config() (driver.Config, error) {
-	var cfg driver.Config
+func (c upCmd) config() (config.Config, error) {
+	var cfg config.Config
 	file, given := c.Config, c.Config != ""
 	if !given {
 		file = paths.Config()
 	}
 	if file != "" {
 		var err error
-		if cfg, err = driver.Load(file); err != nil && (given || !errors.Is(err, os.ErrNotExist)) {
+		if cfg, err = config.Load(file); err != nil && (given || !errors.Is(err, os.ErrNotExist)) {
 			return cfg, err
 		}
 	}
@@ -80,14 +81,14 @@ func (c upCmd) config() (driver.Config, error) {
 		cfg.State = c.State
 	}
 	if c.Fabric != "" {
-		f := driver.Fabric{Connect: c.Fabric}
+		f := config.Fabric{Connect: c.Fabric}
 		if cfg.Fabric != nil && strings.HasPrefix(c.Fabric, cable.Scheme) {
 			f.Key = cfg.Fabric.Key
 		}
 		cfg.Fabric = &f
 	}
 	if c.Manage != "" {
-		m := driver.Manage{}
+		m := config.Manage{}
 		if cfg.Manage != nil {
 			m = *cfg.Manage
 		}
@@ -105,7 +106,7 @@ func (c upCmd) config() (driver.Config, error) {
 		cfg.Adapters = nil
 	}
 	for _, text := range c.Adapter {
-		a, err := driver.ParseAdapter(text)
+		a, err := config.ParseAdapter(text)
 		if err != nil {
 			return cfg, err
 		}

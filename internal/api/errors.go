@@ -30,6 +30,11 @@ type FieldError struct {
 	Allowed string `json:"allowed"`
 }
 
+// Wrong is the error of a field with a value that is not allowed.
+func Wrong(field, value, allowed string) *FieldError {
+	return &FieldError{Field: field, Value: value, Allowed: allowed}
+}
+
 func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s is %s; allowed: %s", e.Field, e.Value, e.Allowed)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/link/packet"
 )
@@ -31,7 +32,7 @@ func (d *Driver) addAdapters() (err error) {
 	for i, a := range d.cfg.Adapters {
 		if err := d.addAdapter(i); err != nil {
 			at := fmt.Sprint("at ", a.Address) // the UDP port may be another key's
-			if a.cable() {
+			if a.Cable() {
 				at = "with its cable"
 			}
 			err = fmt.Errorf("adapter %q %s: %w", a.Name, at, err)
@@ -49,7 +50,7 @@ func (d *Driver) addAdapter(i int) error {
 	if refused != nil && !errors.Is(refused, errPortType) {
 		return refused
 	}
-	if a.cable() {
+	if a.Cable() {
 		if err := d.ipoib.openSystems(uint32(i)); err != nil {
 			if r.cable() != nil {
 				err = errors.Join(err, r.cable().Close())
@@ -91,8 +92,8 @@ func (d *Driver) addAdapter(i int) error {
 }
 
 // plainConfig is what the device is told of an adapter whatever its port is.
-func (d *Driver) plainConfig(a *Adapter) device.AdapterConfig {
-	path, _ := parsePath(a.Path) // Complete has checked it
+func (d *Driver) plainConfig(a *config.Adapter) device.AdapterConfig {
+	path, _ := config.ParsePath(a.Path) // Complete has checked it
 	frames, _ := packet.ParseMode(a.Frames)
 	return device.AdapterConfig{
 		Name: a.Name, Addr: a.Address, FollowInterface: a.FollowInterface, Path: path, ReceiveBuffer: a.ReceiveBuffer, Frames: frames, Disabled: true,

@@ -63,7 +63,7 @@ func (d *Driver) capture(q CaptureRequest, file string) (*capturing, error) {
 		return nil, err
 	}
 	if q.Ring > maxCaptureRing {
-		return nil, fieldError("ring", strconv.Itoa(q.Ring), fmt.Sprintf("at most %d bytes", maxCaptureRing))
+		return nil, api.Wrong("ring", strconv.Itoa(q.Ring), fmt.Sprintf("at most %d bytes", maxCaptureRing))
 	}
 	tap, err := capture.NewTap(q.Snap, q.Ring)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *captures) room(file string) error {
 	}
 	for _, c := range s.byID {
 		if file != "" && c.file == file {
-			return fieldError("file", strconv.Quote(file), "one that no capture writes yet")
+			return api.Wrong("file", strconv.Quote(file), "one that no capture writes yet")
 		}
 	}
 	if s.byID == nil {
@@ -114,7 +114,7 @@ func (d *Driver) EndCapture(ctx context.Context, id string) (CaptureStatus, erro
 	c := d.captures.byID[id]
 	d.captures.mu.Unlock()
 	if c == nil {
-		return CaptureStatus{}, fieldError("capture", strconv.Quote(id), "the id of a capture that runs")
+		return CaptureStatus{}, api.Wrong("capture", strconv.Quote(id), "the id of a capture that runs")
 	}
 	c.stop()
 	if c.file != "" {

@@ -9,16 +9,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/softvpi/softvpi/internal/api"
 )
 
 // CaptureToFile begins a capture that the driver writes to a file, until EndCapture or the end of the driver.
 func (d *Driver) CaptureToFile(q CaptureRequest, path string) (CaptureStatus, error) {
 	if !filepath.IsAbs(path) {
-		return CaptureStatus{}, fieldError("file", strconv.Quote(path), "an absolute path")
+		return CaptureStatus{}, api.Wrong("file", strconv.Quote(path), "an absolute path")
 	}
 	path = filepath.Clean(path)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would make the driver wait for a reader
-		return CaptureStatus{}, fieldError("file", strconv.Quote(path), "a file, or a name that is still free")
+		return CaptureStatus{}, api.Wrong("file", strconv.Quote(path), "a file, or a name that is still free")
 	}
 	c, err := d.capture(q, path)
 	if err != nil {

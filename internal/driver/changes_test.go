@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/registry"
 )
@@ -190,7 +191,7 @@ func everything(t *testing.T, d *Driver) []string {
 }
 
 // manage makes a request to the management interface of a driver.
-func manage(t *testing.T, cfg Config, method, path, body string) (int, string) {
+func manage(t *testing.T, cfg config.Config, method, path, body string) (int, string) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", paths.Management(cfg.Socket))

@@ -17,6 +17,8 @@ import (
 	"github.com/softvpi/softvpi/internal/commandlog"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc"
 	"github.com/softvpi/softvpi/internal/registry"
@@ -35,12 +37,12 @@ type Options struct {
 // Driver is a running driver: its adapters, and the sockets at which programs
 // attach and `softvpi status` asks.
 type Driver struct {
-	cfg     Config
+	cfg     config.Config
 	version string
 	started time.Time
 	log     *slog.Logger
 
-	lock     *lock
+	lock     *lock.Lock
 	host     *device.Host
 	wiring   *wiring // nil: no adapter has a cable, or another process runs their fabric
 	events   *events.Log
@@ -75,7 +77,7 @@ type Driver struct {
 
 // Start brings a driver up: the lock, the adapters, the check of itself, the
 // sockets. When it returns, programs can attach.
-func Start(ctx context.Context, cfg Config, o Options) (*Driver, error) {
+func Start(ctx context.Context, cfg config.Config, o Options) (*Driver, error) {
 	cfg, err := cfg.Complete()
 	if err != nil {
 		return nil, err
@@ -93,13 +95,13 @@ func Start(ctx context.Context, cfg Config, o Options) (*Driver, error) {
 }
 
 func (d *Driver) start(ctx context.Context, systemLog string) (err error) {
-	if d.lock, err = acquire(d.cfg.State); err != nil {
+	if d.lock, err = lock.Acquire(d.cfg.State); err != nil {
 		return err
 	}
 	if err := d.openEvents(systemLog); err != nil {
 		return err
 	}
-	if d.recover = d.lock.stale; d.recover {
+	if d.recover = d.lock.Stale; d.recover {
 		d.log.Warn("the driver before did not stop cleanly; what it left is cleared")
 		d.events.Raise(0, events.DriverRecovered{})
 	}
@@ -134,7 +136,7 @@ func (d *Driver) start(ctx context.Context, systemLog string) (err error) {
 }
 
 // Config returns the complete configuration.
-func (d *Driver) Config() Config { return d.cfg }
+func (d *Driver) Config() config.Config { return d.cfg }
 
 // Checks returns what the self-check found; empty where it was skipped.
 func (d *Driver) Checks() []Check { return d.checks }
@@ -187,7 +189,7 @@ func (d *Driver) Close() error {
 		d.system.Close()
 	}
 	if d.lock != nil {
-		errs = append(errs, d.lock.release())
+		errs = append(errs, d.lock.Release())
 	}
 	return errors.Join(errs...)
 }
@@ -204,7 +206,7 @@ func listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
 		}
 		if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
 			c.Close()
-			return nil, fmt.Errorf("%w: it listens at %s", ErrRunning, path)
+			return nil, fmt.Errorf("%w: it listens at %s", lock.ErrRunning, path)
 		}
 		if err := os.Remove(path); err != nil {
 			return nil, fmt.Errorf("stale socket: %w", err)

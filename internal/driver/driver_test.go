@@ -14,6 +14,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // twoAdapters is a configuration with two adapters at random loopback
 // addresses and a socket and state of its own.
-func twoAdapters(t *testing.T) Config {
+func twoAdapters(t *testing.T) config.Config {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vpi") // t.TempDir's names are too long for a socket
 	if err != nil {
@@ -32,13 +34,13 @@ func twoAdapters(t *testing.T) Config {
 	b := [4]byte{127, byte(16 + rand.N(200)), byte(rand.N(256)), 1}
 	first := netip.AddrFrom4(b)
 	b[3] = 2
-	return Config{
+	return config.Config{
 		Socket: filepath.Join(dir, "d.sock"), State: filepath.Join(dir, "state"),
-		Adapters: []Adapter{{Name: "left", Address: first}, {Name: "right", Address: netip.AddrFrom4(b)}},
+		Adapters: []config.Adapter{{Name: "left", Address: first}, {Name: "right", Address: netip.AddrFrom4(b)}},
 	}
 }
 
-func start(t *testing.T, cfg Config) *Driver {
+func start(t *testing.T, cfg config.Config) *Driver {
 	t.Helper()
 	d, err := Start(context.Background(), cfg, Options{Version: "test"})
 	if err != nil {
@@ -171,7 +173,7 @@ func TestSecondDriverIsRefused(t *testing.T) {
 	cfg := twoAdapters(t)
 	d := start(t, cfg)
 	defer stop(t, d)
-	if _, err := Start(context.Background(), cfg, Options{}); !errors.Is(err, ErrRunning) {
+	if _, err := Start(context.Background(), cfg, Options{}); !errors.Is(err, lock.ErrRunning) {
 		t.Errorf("same state directory: %v", err)
 	}
 	other := twoAdapters(t)

@@ -36,7 +36,7 @@ func (d *Driver) Dump(adapter string, kind api.DumpKind) (api.Dump, error) {
 	case api.DumpMeNow:
 		return d.dumpMeNow(index)
 	}
-	return api.Dump{}, fieldError("kind", fmt.Sprintf("%q", kind), "state, dump-me-now")
+	return api.Dump{}, api.Wrong("kind", fmt.Sprintf("%q", kind), "state, dump-me-now")
 }
 
 // dumpOnRequest writes a set of files because a user asked (tag u of WinOF, o of WinOF-2).

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
@@ -67,18 +68,18 @@ func (d *Driver) infiniBand(i int) bool { return d.running[i].cable() != nil }
 func (d *Driver) openFabric() error {
 	var hosts []string
 	for i := range d.cfg.Adapters {
-		if a := &d.cfg.Adapters[i]; a.cable() {
+		if a := &d.cfg.Adapters[i]; a.Cable() {
 			hosts = append(hosts, a.Name)
 		}
 	}
-	f := Fabric{}
+	f := config.Fabric{}
 	if d.cfg.Fabric != nil {
 		f = *d.cfg.Fabric
 	}
 	if len(hosts) == 0 || f.Connect != "" {
 		return nil
 	}
-	top, err := f.topology(hosts)
+	top, err := nodesOf(&f, hosts)
 	if err != nil {
 		return err
 	}
@@ -90,21 +91,21 @@ func (d *Driver) openFabric() error {
 	return d.manageSubnet(ctx, top)
 }
 
-// topology is the nodes of the fabric: those of the netlist, or one switch with the adapters, which have their names.
-func (f *Fabric) topology(hosts []string) (*topology.Topology, error) {
+// nodesOf is what a fabric consists of: what its netlist says, or one switch with the adapters, which have their names.
+func nodesOf(f *config.Fabric, hosts []string) (*topology.Topology, error) {
 	if f.Netlist != "" {
 		file, err := os.Open(f.Netlist)
 		if err != nil {
-			return nil, &ConfigError{"fabric.netlist", err}
+			return nil, &config.Error{Path: "fabric.netlist", Err: err}
 		}
 		defer file.Close()
 		top, err := topology.ReadNetlist(file)
 		if err != nil {
-			return nil, &ConfigError{"fabric.netlist: " + f.Netlist, err}
+			return nil, &config.Error{Path: "fabric.netlist: " + f.Netlist, Err: err}
 		}
 		return top, nil
 	}
-	r, err := f.rate()
+	r, err := f.LinkRate()
 	if err != nil {
 		return nil, err
 	}
@@ -144,11 +145,11 @@ func (d *Driver) serveFabric(ctx context.Context, name string) error {
 }
 
 // serveUDP lets adapters of other hosts plug in, where the fabric says where.
-func (d *Driver) serveUDP(ctx context.Context, f *Fabric) error {
+func (d *Driver) serveUDP(ctx context.Context, f *config.Fabric) error {
 	if f.Cables == "" {
 		return nil
 	}
-	key, err := f.key()
+	key, err := keyOf(f)
 	if err != nil {
 		return err
 	}
@@ -164,14 +165,14 @@ func (d *Driver) serveUDP(ctx context.Context, f *Fabric) error {
 	return nil
 }
 
-// key is what both ends of cables over UDP must know; nil: nothing.
-func (f *Fabric) key() ([]byte, error) {
+// keyOf is what both ends of cables over UDP must know; nil: nothing.
+func keyOf(f *config.Fabric) ([]byte, error) {
 	if f.Key == "" {
 		return nil, nil
 	}
 	key, err := cable.ReadKey(f.Key)
 	if err != nil {
-		return nil, &ConfigError{"fabric.key", err}
+		return nil, &config.Error{Path: "fabric.key", Err: err}
 	}
 	return key, nil
 }
@@ -184,7 +185,7 @@ func (d *Driver) fabricEnded(err error) {
 
 // manageSubnet runs the subnet manager, at a switch where there is one, so that no adapter takes it away.
 func (d *Driver) manageSubnet(ctx context.Context, top *topology.Topology) error {
-	c := SubnetManager{}
+	c := config.SubnetManager{}
 	if d.cfg.SubnetManager != nil {
 		c = *d.cfg.SubnetManager
 	}
@@ -198,12 +199,12 @@ func (d *Driver) manageSubnet(ctx context.Context, top *topology.Topology) error
 			cfg.Partitions, err = partition.Parse(string(text))
 		}
 		if err != nil {
-			return &ConfigError{"subnet_manager.partitions", err}
+			return &config.Error{Path: "subnet_manager.partitions", Err: err}
 		}
 	}
 	files, err := service.In(c.Dir)
 	if err != nil {
-		return &ConfigError{"subnet_manager.dir", err}
+		return &config.Error{Path: "subnet_manager.dir", Err: err}
 	}
 	w := d.wiring
 	w.work.Go(func() {
@@ -232,7 +233,7 @@ func (d *Driver) plugIn(i int) (cabled, error) {
 		return d.plugInElsewhere(a)
 	}
 	node := a.Node
-	if node == "" && d.cfg.netlist() == "" {
+	if node == "" && netlistOf(&d.cfg) == "" {
 		node = a.Name
 	}
 	at, err := d.wiring.rack.Find(node, a.Port)
@@ -243,7 +244,7 @@ func (d *Driver) plugIn(i int) (cabled, error) {
 }
 
 // plugInElsewhere opens the cable of an adapter to a fabric that another process runs.
-func (d *Driver) plugInElsewhere(a *Adapter) (cabled, error) {
+func (d *Driver) plugInElsewhere(a *config.Adapter) (cabled, error) {
 	f := d.cfg.Fabric
 	cfg := cable.Config{
 		Hello:  cable.Hello{Node: a.Node, Port: a.Port, VCRC: true, Program: fmt.Sprintf("softvpi, process %d, %q", os.Getpid(), a.Name)},
@@ -253,7 +254,7 @@ func (d *Driver) plugInElsewhere(a *Adapter) (cabled, error) {
 	switch {
 	case strings.HasPrefix(f.Connect, cable.Scheme):
 		var err error
-		if cfg.Key, err = f.key(); err != nil {
+		if cfg.Key, err = keyOf(f); err != nil {
 			return nil, err
 		}
 		cfg.UDP = f.Connect
@@ -278,8 +279,8 @@ func (d *Driver) tellCable(adapter, fabric string, err error) {
 	}
 }
 
-// netlist is the file of the fabric's nodes, empty where there is none.
-func (c *Config) netlist() string {
+// netlistOf is the file of the fabric's nodes, empty where there is none.
+func netlistOf(c *config.Config) string {
 	if c.Fabric == nil {
 		return ""
 	}
@@ -288,7 +289,7 @@ func (c *Config) netlist() string {
 
 // portAddress is by what an adapter's port is called: its address, or else its GID, or where no fabric has given it one yet something
 // in place of that.
-func portAddress(a *Adapter, l link.InfiniBand) netip.Addr {
+func portAddress(a *config.Adapter, l link.InfiniBand) netip.Addr {
 	if a.Address.IsValid() {
 		return a.Address
 	}

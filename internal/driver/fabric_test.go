@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
 // eventually waits until it is so.
@@ -20,9 +22,9 @@ func eventually(t *testing.T, what string, so func() bool) {
 }
 
 // twoCables is a configuration with two InfiniBand ports and nothing else.
-func twoCables(t *testing.T) Config {
+func twoCables(t *testing.T) config.Config {
 	cfg := twoAdapters(t)
-	cfg.Adapters = []Adapter{{Name: "left", Link: linkCable}, {Name: "right", Link: linkCable, Address: netip.MustParseAddr("10.99.0.2")}}
+	cfg.Adapters = []config.Adapter{{Name: "left", Link: config.LinkCable}, {Name: "right", Link: config.LinkCable, Address: netip.MustParseAddr("10.99.0.2")}}
 	return cfg
 }
 
@@ -84,7 +86,7 @@ func TestDisabledAdapterTakesItsPortDown(t *testing.T) {
 // Without a subnet manager ports stay where training leaves them.
 func TestNoSubnetManager(t *testing.T) {
 	cfg := twoCables(t)
-	cfg.SubnetManager = &SubnetManager{Off: true}
+	cfg.SubnetManager = &config.SubnetManager{Off: true}
 	d := start(t, cfg)
 	defer stop(t, d)
 	if a := d.Status().Adapters[0]; a.Up || a.InfiniBand.State != "Initialize" || a.InfiniBand.LID != 0 {
@@ -113,7 +115,7 @@ func TestFabricOfANetlist(t *testing.T) {
 	if err := os.WriteFile(file, []byte(netlist), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Fabric = &Fabric{Netlist: file}
+	cfg.Fabric = &config.Fabric{Netlist: file}
 	cfg.Adapters[0].Node, cfg.Adapters[0].Port = "hca2", 2
 	d := start(t, cfg)
 	defer stop(t, d)
@@ -124,7 +126,7 @@ func TestFabricOfANetlist(t *testing.T) {
 		t.Error(d.Checks())
 	}
 	cfg = twoCables(t)
-	cfg.Fabric, cfg.Adapters[0].Node = &Fabric{Netlist: file}, "hca9"
+	cfg.Fabric, cfg.Adapters[0].Node = &config.Fabric{Netlist: file}, "hca9"
 	if d, err := Start(context.Background(), cfg, Options{Version: "test"}); err == nil {
 		stop(t, d)
 		t.Error("a node that is not there")

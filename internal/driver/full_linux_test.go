@@ -9,12 +9,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
 // smallDisk puts the state directory of a configuration on a disk of its own, and returns what fills and what
 // frees it.
-func smallDisk(t *testing.T, cfg Config) (fill, free func()) {
+func smallDisk(t *testing.T, cfg config.Config) (fill, free func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
@@ -115,7 +117,7 @@ func TestDiskThatIsFull(t *testing.T) {
 		}
 		wantEvent(t, d, "NothingKept", "registry", "no space left")
 		set(t, d, "left", "RoceMaxFrameSize", "512")
-		if _, err := Start(t.Context(), cfg, Options{}); !errors.Is(err, ErrRunning) {
+		if _, err := Start(t.Context(), cfg, Options{}); !errors.Is(err, lock.ErrRunning) {
 			t.Errorf("a second driver: %v", err)
 		}
 		stop(t, d)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipoib"
 	"github.com/softvpi/softvpi/internal/ipoib/service"
@@ -321,7 +322,7 @@ func (p *ipoibPorts) openSystems(i uint32) error {
 	a := &p.d.cfg.Adapters[i]
 	if err := p.open(a.Name, a.Interface); err != nil {
 		if errors.Is(err, tun.ErrUnsupported) {
-			return fieldError("interface", fmt.Sprintf("%q", a.Interface), "nothing on this system: "+err.Error())
+			return api.Wrong("interface", fmt.Sprintf("%q", a.Interface), "nothing on this system: "+err.Error())
 		}
 		return err
 	}

@@ -110,7 +110,7 @@ func (d *Driver) Endpoints(name string) ([]api.Endpoints, error) {
 		if names == nil {
 			allowed = "an IPoIB interface; this driver has none"
 		}
-		return nil, fieldError("interface name", strconv.Quote(name), allowed)
+		return nil, api.Wrong("interface name", strconv.Quote(name), allowed)
 	}
 	return out, nil
 }

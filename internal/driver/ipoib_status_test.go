@@ -60,7 +60,7 @@ func TestIPoIBIsShown(t *testing.T) {
 	if all, err := d.Endpoints(""); err != nil || len(all) != 3 {
 		t.Errorf("%+v, %v", all, err)
 	}
-	var field *FieldError
+	var field *api.FieldError
 	if _, err := d.Endpoints("nobody"); !errors.As(err, &field) {
 		t.Errorf("%v", err)
 	}

@@ -3,69 +3,22 @@ package driver
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
-	"path/filepath"
 	"runtime"
-	"strconv"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/web"
 )
-
-// Manage says where the management interface is served on TCP: with TLS, to whoever sends the token. Files
-// that do not exist are made: the certificate signs itself, token and key are for the driver's user alone.
-type Manage struct {
-	Listen      string `json:"listen"`                // address and port
-	Certificate string `json:"certificate,omitempty"` // PEM file; empty: api-cert.pem in the state directory
-	Key         string `json:"key,omitempty"`         // PEM file; empty: api-key.pem in the state directory
-	TokenFile   string `json:"token_file,omitempty"`  // empty: api-token in the state directory
-}
-
-// complete fills in the files.
-func (m *Manage) complete(state string) error {
-	if m == nil {
-		return nil
-	}
-	_, port, err := net.SplitHostPort(m.Listen)
-	if _, e := strconv.ParseUint(port, 10, 16); err != nil || e != nil {
-		return fieldError("manage.listen", fmt.Sprintf("%q", m.Listen), "an address and a port, such as 127.0.0.1:7471")
-	}
-	if (m.Certificate == "") != (m.Key == "") {
-		return fieldError("manage.certificate", fmt.Sprintf("%q with the key %q", m.Certificate, m.Key), "both files, or neither")
-	}
-	for _, f := range []struct {
-		path *string
-		name string
-	}{{&m.Certificate, "api-cert.pem"}, {&m.Key, "api-key.pem"}, {&m.TokenFile, "api-token"}} {
-		if *f.path == "" {
-			*f.path = filepath.Join(state, f.name)
-		}
-	}
-	return nil
-}
-
-// readersMode is the mode of the management socket.
-func readersMode(readers string) (fs.FileMode, error) {
-	switch readers {
-	case "", "owner":
-		return 0o600, nil
-	case "group":
-		return 0o660, nil
-	case "everyone":
-		return 0o666, nil
-	}
-	return 0, fieldError("readers", fmt.Sprintf("%q", readers), "owner, group, everyone")
-}
 
 // manage serves the management interface.
 func (d *Driver) manage() error {
 	d.counters = counters.New(counters.Config{Read: d.words, CPUs: runtime.NumCPU()})
 	d.api = api.New(api.Config{Driver: d, Version: d.version, Log: d.log, Events: d.events, Counters: d.counters})
-	mode, err := readersMode(d.cfg.Readers)
+	mode, err := config.ReadersMode(d.cfg.Readers)
 	if err != nil {
 		return err
 	}
@@ -89,14 +42,14 @@ func (d *Driver) manage() error {
 	return d.manageTCP(*d.cfg.Manage)
 }
 
-func (d *Driver) manageTCP(m Manage) error {
+func (d *Driver) manageTCP(m config.Manage) error {
 	cert, err := api.LoadCertificate(m.Certificate, m.Key, m.Listen)
 	if err != nil {
-		return &ConfigError{fmt.Sprintf("manage.certificate %s, manage.key %s", m.Certificate, m.Key), err}
+		return &config.Error{Path: fmt.Sprintf("manage.certificate %s, manage.key %s", m.Certificate, m.Key), Err: err}
 	}
 	token, err := api.LoadToken(m.TokenFile)
 	if err != nil {
-		return &ConfigError{"manage.token_file", err}
+		return &config.Error{Path: "manage.token_file", Err: err}
 	}
 	l, err := net.Listen("tcp", m.Listen)
 	if err != nil {

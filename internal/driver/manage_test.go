@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
 // What is wrong with the address and the files of the management port is said as of the configuration, by the field.
@@ -20,24 +23,24 @@ func TestWrongManagementPort(t *testing.T) {
 	}
 	bad, short := file("bad.pem", "no certificate"), file("short", "abc")
 	for _, c := range []struct {
-		m    Manage
+		m    config.Manage
 		want string
 	}{
-		{Manage{Listen: "127.0.0.1"}, `manage.listen is "127.0.0.1"; allowed: an address and a port`},
-		{Manage{Listen: "127.0.0.1:https"}, `manage.listen is "127.0.0.1:https"; allowed: an address and a port`},
-		{Manage{Listen: "127.0.0.1:65536"}, `manage.listen is "127.0.0.1:65536"`},
-		{Manage{Listen: "127.0.0.1:0", Certificate: bad}, "manage.certificate is"},
-		{Manage{Listen: "127.0.0.1:0", Certificate: bad, Key: filepath.Join(dir, "none")}, "manage.certificate " + bad + ", manage.key " + filepath.Join(dir, "none") + ": "},
-		{Manage{Listen: "127.0.0.1:0", Certificate: bad, Key: bad}, "manage.certificate " + bad},
-		{Manage{Listen: "127.0.0.1:0", TokenFile: short}, "manage.token_file: token: " + short + " holds 3 characters"},
+		{config.Manage{Listen: "127.0.0.1"}, `manage.listen is "127.0.0.1"; allowed: an address and a port`},
+		{config.Manage{Listen: "127.0.0.1:https"}, `manage.listen is "127.0.0.1:https"; allowed: an address and a port`},
+		{config.Manage{Listen: "127.0.0.1:65536"}, `manage.listen is "127.0.0.1:65536"`},
+		{config.Manage{Listen: "127.0.0.1:0", Certificate: bad}, "manage.certificate is"},
+		{config.Manage{Listen: "127.0.0.1:0", Certificate: bad, Key: filepath.Join(dir, "none")}, "manage.certificate " + bad + ", manage.key " + filepath.Join(dir, "none") + ": "},
+		{config.Manage{Listen: "127.0.0.1:0", Certificate: bad, Key: bad}, "manage.certificate " + bad},
+		{config.Manage{Listen: "127.0.0.1:0", TokenFile: short}, "manage.token_file: token: " + short + " holds 3 characters"},
 	} {
-		err := c.m.complete(dir)
+		_, err := config.Config{Manage: &c.m, State: dir}.Complete()
 		if err == nil {
 			err = (&Driver{}).manageTCP(c.m)
 		}
-		var field *FieldError
-		var config *ConfigError
-		if !errors.As(err, &field) && !errors.As(err, &config) || !strings.HasPrefix(err.Error(), c.want) {
+		var field *api.FieldError
+		var file *config.Error
+		if !errors.As(err, &field) && !errors.As(err, &file) || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %s", c.m, err, c.want)
 		}
 	}

@@ -177,11 +177,11 @@ func newPacketBuffer(q api.PacketBufferRequest) (*packetBuffer, error) {
 	}
 	switch {
 	case q.Packets < 1 || q.Packets > maxBufferPackets:
-		return nil, fieldError("packets", strconv.Itoa(q.Packets), fmt.Sprintf("1 to %d", maxBufferPackets))
+		return nil, api.Wrong("packets", strconv.Itoa(q.Packets), fmt.Sprintf("1 to %d", maxBufferPackets))
 	case q.Bytes < 1 || q.Bytes > maxBufferBytes:
-		return nil, fieldError("bytes", strconv.Itoa(q.Bytes), fmt.Sprintf("1 to %d", maxBufferBytes))
+		return nil, api.Wrong("bytes", strconv.Itoa(q.Bytes), fmt.Sprintf("1 to %d", maxBufferBytes))
 	case q.Packets*q.Bytes > maxBufferMemory:
-		return nil, fieldError("packets times bytes", strconv.Itoa(q.Packets*q.Bytes), fmt.Sprintf("at most %d", maxBufferMemory))
+		return nil, api.Wrong("packets times bytes", strconv.Itoa(q.Packets*q.Bytes), fmt.Sprintf("at most %d", maxBufferMemory))
 	}
 	tap, err := capture.NewTap(min(q.Bytes, capture.MaxSnap), 0)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strconv"
 	"sync"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/web"
 )
 
@@ -21,20 +21,6 @@ type pages struct {
 	at     string      // where; empty: not served
 	stop   func() error
 	closed bool
-}
-
-const pagesHost = "127.0.0.1"
-
-// checkPages checks where the pages are asked for: without TLS nowhere but on the loopback interface.
-func checkPages(listen string) error {
-	if listen == "" {
-		return nil
-	}
-	host, port, err := net.SplitHostPort(listen)
-	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || host != pagesHost {
-		return fieldError("web", strconv.Quote(listen), "127.0.0.1 and a port, such as 127.0.0.1:7472; elsewhere the pages are served with TLS, by manage")
-	}
-	return nil
 }
 
 // makePages makes the pages, which a certificate and a token belong to where they are served with TLS.
@@ -76,7 +62,7 @@ func (d *Driver) Pages() string {
 func (d *Driver) MakeLink() (l api.Link, err error) {
 	listen := d.cfg.Web
 	if listen == "" {
-		listen = net.JoinHostPort(pagesHost, "0")
+		listen = net.JoinHostPort(config.PagesHost, "0")
 	}
 	if err := d.openPages(listen); err != nil {
 		return l, err

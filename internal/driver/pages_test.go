@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/web"
 )
 
@@ -56,7 +57,7 @@ func TestLinksToThePages(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := d.Pages()
-	if !strings.HasPrefix(at, pagesHost+":") || !strings.HasPrefix(link.URL, "http://"+at+"/login?once=") {
+	if !strings.HasPrefix(at, config.PagesHost+":") || !strings.HasPrefix(link.URL, "http://"+at+"/login?once=") {
 		t.Fatalf("link %s to the pages at %s", link.URL, at)
 	}
 	home := "http://" + at + web.Prefix
@@ -102,7 +103,7 @@ func TestLinksToThePages(t *testing.T) {
 func TestSignInOverTLS(t *testing.T) {
 	cfg := twoAdapters(t)
 	cfg.SkipSelfCheck = true
-	cfg.Manage = &Manage{Listen: "127.0.0.1:0"}
+	cfg.Manage = &config.Manage{Listen: "127.0.0.1:0"}
 	d := start(t, cfg)
 	defer stop(t, d)
 	token, err := os.ReadFile(filepath.Join(cfg.State, "api-token"))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -82,13 +83,13 @@ func (d *Driver) settlePort(i int) (changed bool, err error) {
 	a, r := &d.cfg.Adapters[i], d.running[i]
 	want := d.portType(i)
 	r.protocol = want
-	can := map[portType]bool{portInfiniBand: a.cable(), portEthernet: a.ethernet()}
+	can := map[portType]bool{portInfiniBand: a.Cable(), portEthernet: a.Ethernet()}
 	var refused error
 	if (want == portInfiniBand || want == portEthernet) && !can[want] {
 		d.log.Warn("the port type is refused", "adapter", r.Name, "type", want, "link", a.Link)
 		if r.Generation == catalogue.MLX5 {
 			d.events.Raise(r.Generation, events.UnsupportedPortType{Adapter: r.Name, PortType: want.String()})
-			refused = fmt.Errorf("%w: %v with a link of %q", errPortType, want, or(a.Link, linkUDP))
+			refused = fmt.Errorf("%w: %v with a link of %q", errPortType, want, or(a.Link, config.LinkUDP))
 		} else {
 			d.events.Raise(r.Generation, events.PortTypeNotChanged{Device: r.Name, PortType: want.String()})
 		}
@@ -96,7 +97,7 @@ func (d *Driver) settlePort(i int) (changed bool, err error) {
 	}
 	was := r.cable() != nil
 	switch {
-	case !a.cable() || want == portEthernet:
+	case !a.Cable() || want == portEthernet:
 		if was {
 			_ = r.cable().Close()
 		}
@@ -107,11 +108,11 @@ func (d *Driver) settlePort(i int) (changed bool, err error) {
 			r.setCable(cable)
 			break
 		}
-		if a.Link == linkCable || want == portInfiniBand {
+		if a.Link == config.LinkCable || want == portInfiniBand {
 			return false, err
 		}
 	}
-	if cable := r.cable(); a.Link == linkVPI && want != portInfiniBand && cable != nil && !d.senses(cable) {
+	if cable := r.cable(); a.Link == config.LinkVPI && want != portInfiniBand && cable != nil && !d.senses(cable) {
 		_ = cable.Close()
 		r.setCable(nil)
 	}

@@ -7,23 +7,24 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
 // vpi is a configuration of ports that can be either, of a ConnectX-3, on a netlist with a node for each.
-func vpi(t *testing.T, ports int) Config {
+func vpi(t *testing.T, ports int) config.Config {
 	t.Helper()
 	cfg := twoAdapters(t)
 	file := filepath.Join(t.TempDir(), "net")
 	if err := os.WriteFile(file, []byte(netlist), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Fabric, cfg.SkipSelfCheck = &Fabric{Netlist: file}, true
+	cfg.Fabric, cfg.SkipSelfCheck = &config.Fabric{Netlist: file}, true
 	cfg.Adapters = cfg.Adapters[:ports]
 	for i := range cfg.Adapters {
 		a := &cfg.Adapters[i]
-		a.Link, a.Generation, a.Node, a.Port = linkVPI, "mlx4", [...]string{"hca1", "hca2"}[i], [...]uint8{1, 2}[i]
+		a.Link, a.Generation, a.Node, a.Port = config.LinkVPI, "mlx4", [...]string{"hca1", "hca2"}[i], [...]uint8{1, 2}[i]
 	}
 	return cfg
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/registry"
 )
@@ -59,7 +61,7 @@ func settingID(s *registry.Setting) string { return s.Path.String() + `\` + s.Ke
 func (d *Driver) openRegistry() error {
 	r, err := registry.Open(d.cfg.State)
 	if errors.Is(err, registry.ErrLocked) {
-		return fmt.Errorf("%w: %w", ErrRunning, err)
+		return fmt.Errorf("%w: %w", lock.ErrRunning, err)
 	}
 	if err != nil { // a disk that fails does not keep the adapters down
 		r = registry.NewVolatile(err.Error())
@@ -75,7 +77,7 @@ func (d *Driver) openRegistry() error {
 		d.events.Raise(0, events.RegistrySetAside{Cause: cause, File: file})
 	}
 	for _, a := range d.cfg.Adapters {
-		g, _ := parseGeneration(a.Generation) // Complete has checked it
+		g, _ := config.ParseGeneration(a.Generation) // Complete has checked it
 		known, err := r.AddAdapter(a.Name, g)
 		if err != nil {
 			d.forget(err)
@@ -287,7 +289,7 @@ func (d *Driver) Set(adapter, key string, value *string) ([]registry.Notice, err
 		return nil, err
 	}
 	if len(changes) == 0 {
-		return nil, fieldError("key", strconv.Quote(key), "a key of GET /adapters/{name}/settings")
+		return nil, api.Wrong("key", strconv.Quote(key), "a key of GET /adapters/{name}/settings")
 	}
 	return d.ChangeRegistry(changes, false)
 }
@@ -299,7 +301,7 @@ func (d *Driver) describe(s *AdapterStatus) {
 	r := d.running[s.Index]
 	s.Generation, s.Number, s.Enabled = api.GenerationName(r.Generation), r.Number, s.Enabled || r.off.Load()
 	s.Configuration = r.configuration
-	s.InfiniBand, s.Protocols = d.portStatus(int(s.Index)), d.cfg.Adapters[s.Index].protocols()
+	s.InfiniBand, s.Protocols = d.portStatus(int(s.Index)), d.cfg.Adapters[s.Index].Protocols()
 	s.IPoIB = d.ipoibStatus(int(s.Index))
 	if len(s.IPoIB) > 0 {
 		s.MAC = s.IPoIB[0].MAC

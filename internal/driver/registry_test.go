@@ -12,6 +12,8 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/verbs"
@@ -20,7 +22,7 @@ import (
 const roceKey = `HKLM\SYSTEM\CurrentControlSet\Services\mlx5\Parameters\Roce`
 
 // quiet is a configuration with two adapters that checks nothing at start.
-func quiet(t *testing.T) Config {
+func quiet(t *testing.T) config.Config {
 	cfg := twoAdapters(t)
 	cfg.SkipSelfCheck = true
 	return cfg
@@ -228,7 +230,7 @@ func TestRestartThatFails(t *testing.T) {
 	for generation, says := range map[string]string{"mlx5": "could not be started", "mlx4": "could not be initialized"} {
 		cfg := quiet(t)
 		cfg.Adapters[0].Generation = generation
-		cfg.Adapters[1] = Adapter{Name: "right", Address: cfg.Adapters[0].Address, UDPPort: 1021}
+		cfg.Adapters[1] = config.Adapter{Name: "right", Address: cfg.Adapters[0].Address, UDPPort: 1021}
 		d := start(t, cfg)
 		set(t, d, "left", "roce_udp_dport", "1021")
 		if err := d.RestartAdapter("left"); err == nil {
@@ -292,7 +294,7 @@ func TestRegistryThatIsOpenElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := Start(t.Context(), cfg, Options{}); !errors.Is(err, ErrRunning) {
+	if _, err := Start(t.Context(), cfg, Options{}); !errors.Is(err, lock.ErrRunning) {
 		t.Errorf("got %v, want ErrRunning", err)
 	}
 }

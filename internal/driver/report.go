@@ -5,6 +5,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc"
@@ -17,7 +18,7 @@ func (d *Driver) openEvents(systemLog string) (err error) {
 		d.system, err = events.OpenSystemLog(systemLog, d.log)
 		var field *events.FieldError
 		if errors.As(err, &field) {
-			return fieldError(field.Field, field.Value, field.Allowed)
+			return api.Wrong(field.Field, field.Value, field.Allowed)
 		}
 		if err != nil {
 			return err

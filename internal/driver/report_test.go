@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc"
@@ -138,7 +139,7 @@ func TestCountersAndEventsAreServed(t *testing.T) {
 }
 
 func TestSystemLogThatIsNone(t *testing.T) {
-	var field *FieldError
+	var field *api.FieldError
 	if _, err := Start(context.Background(), twoAdapters(t), Options{SystemLog: "paper"}); !errors.As(err, &field) || field.Allowed != "journald, syslog, auto" {
 		t.Errorf("%v", err)
 	}

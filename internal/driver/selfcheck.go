@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -84,7 +85,7 @@ func (d *Driver) pairs() (pairs [][2]int) {
 // policy and pings over it. The adapters get their own policy back.
 func (d *Driver) checkPair(ctx context.Context, session *verbs.Host, i, j int, path device.PathPolicy) (c Check, err error) {
 	for _, k := range []int{i, j} {
-		own, _ := parsePath(d.cfg.Adapters[k].Path)
+		own, _ := config.ParsePath(d.cfg.Adapters[k].Path)
 		if own == device.PathWire && path != device.PathWire {
 			path = device.PathWire // the setting wins
 		}

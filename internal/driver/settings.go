@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/link/impair"
 )
 
@@ -16,12 +18,12 @@ func (d *Driver) SetLink(q LinkRequest) error {
 		return err
 	}
 	if q.Path == nil && q.Impairment == nil {
-		return fieldError("settings", "empty", "impairment, path")
+		return api.Wrong("settings", "empty", "impairment, path")
 	}
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	if q.Path != nil {
-		if _, err := parsePath(*q.Path); err != nil {
+		if _, err := config.ParsePath(*q.Path); err != nil {
 			return err
 		}
 	}
@@ -41,12 +43,12 @@ func (d *Driver) SetLink(q LinkRequest) error {
 	if q.Path == nil {
 		return nil
 	}
-	policy, _ := parsePath(*q.Path) // checked above
+	policy, _ := config.ParsePath(*q.Path) // checked above
 	return d.host.SetPath(index, policy)
 }
 
 // setUp applies what of an adapter's configuration is set after it was added.
-func (d *Driver) setUp(index uint32, a Adapter) error {
+func (d *Driver) setUp(index uint32, a config.Adapter) error {
 	set, err := impair.Impairment{}.Parse(a.Impairment)
 	if err == nil && set.Enabled() {
 		err = d.host.SetImpairment(index, set)
@@ -67,7 +69,7 @@ func (d *Driver) gidInterval() time.Duration {
 	}
 	switch {
 	case !stored:
-		return d.cfg.gidInterval()
+		return d.cfg.GIDInterval()
 	case shortest == 0:
 		return -1
 	}
@@ -83,5 +85,5 @@ func (d *Driver) find(name string) (uint32, error) {
 		}
 		names = append(names, fmt.Sprintf("%q", a.Name))
 	}
-	return 0, fieldError("adapter", fmt.Sprintf("%q", name), strings.Join(names, ", "))
+	return 0, api.Wrong("adapter", fmt.Sprintf("%q", name), strings.Join(names, ", "))
 }

@@ -85,7 +85,7 @@ func (d *Driver) tuned(q *tuning.Request) (list []registry.Adapter, err error) {
 	q.Adapters = names
 	var wrong *tuning.RequestError
 	if err := q.Check(processors()); errors.As(err, &wrong) {
-		return nil, fieldError(wrong.Field, wrong.Value, wrong.Allowed)
+		return nil, api.Wrong(wrong.Field, wrong.Value, wrong.Allowed)
 	} else if err != nil {
 		return nil, err
 	}

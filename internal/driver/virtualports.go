@@ -53,14 +53,14 @@ func (d *Driver) AddVirtualPort(q api.VirtualPortRequest) (api.VirtualPort, erro
 	defer d.changes.Unlock()
 	i, err := d.find(q.Connection)
 	if err != nil {
-		var field *FieldError
+		var field *api.FieldError
 		if errors.As(err, &field) {
 			field.Field = "network connection name"
 		}
 		return api.VirtualPort{}, err
 	}
 	if !d.infiniBand(int(i)) {
-		return api.VirtualPort{}, fieldError("network connection name", fmt.Sprintf("%q, an Ethernet port", q.Connection), d.ipoibPorts())
+		return api.VirtualPort{}, api.Wrong("network connection name", fmt.Sprintf("%q, an Ethernet port", q.Connection), d.ipoibPorts())
 	}
 	var taken []string
 	for n := range d.running {
@@ -100,7 +100,7 @@ func (d *Driver) ipoibPorts() string {
 // newVirtualPort is the port that a request asks for beside those that are there.
 func newVirtualPort(q api.VirtualPortRequest, taken []string, existing []registry.VirtualPort) (v registry.VirtualPort, err error) {
 	if len(existing) >= ipoib.MaxVirtualPorts {
-		return v, fieldError("virtual ports", fmt.Sprintf("%d on %q", len(existing), q.Connection), fmt.Sprintf("at most %d a port", ipoib.MaxVirtualPorts))
+		return v, api.Wrong("virtual ports", fmt.Sprintf("%d on %q", len(existing), q.Connection), fmt.Sprintf("at most %d a port", ipoib.MaxVirtualPorts))
 	}
 	if q.PKey != "" {
 		key, err := ipoib.ParsePKey(q.PKey)
@@ -118,7 +118,7 @@ func newVirtualPort(q api.VirtualPortRequest, taken []string, existing []registr
 			v.IName = fmt.Sprintf("ipoib_%s_%d", trailingDigits(q.Connection), n)
 		}
 	case has(v.IName):
-		return v, fieldError("iname", strconv.Quote(v.IName), fmt.Sprintf("a name that no virtual port of %q has", q.Connection))
+		return v, api.Wrong("iname", strconv.Quote(v.IName), fmt.Sprintf("a name that no virtual port of %q has", q.Connection))
 	default:
 		if err := ipoib.CheckIName(v.IName); err != nil {
 			return v, asField(err)
@@ -143,7 +143,7 @@ func trailingDigits(name string) string {
 func asField(err error) error {
 	var c *ipoib.ConfigError
 	if errors.As(err, &c) {
-		return fieldError(c.Field, fmt.Sprint(c.Got), c.Want)
+		return api.Wrong(c.Field, fmt.Sprint(c.Got), c.Want)
 	}
 	return err
 }
@@ -161,9 +161,9 @@ func (d *Driver) RemoveVirtualPort(q api.VirtualPortRequest) error {
 			}
 			switch key := d.virtualPort(uint32(i), v).PKey; {
 			case q.IName != "" && !strings.EqualFold(q.IName, v.IName):
-				return fieldError("iname", strconv.Quote(q.IName), fmt.Sprintf("%q, which is that of %q", v.IName, v.Name))
+				return api.Wrong("iname", strconv.Quote(q.IName), fmt.Sprintf("%q, which is that of %q", v.IName, v.Name))
 			case q.PKey != "" && !strings.EqualFold(q.PKey, key):
-				return fieldError("pkey", strconv.Quote(q.PKey), fmt.Sprintf("%s, which is that of %q", key, v.Name))
+				return api.Wrong("pkey", strconv.Quote(q.PKey), fmt.Sprintf("%s, which is that of %q", key, v.Name))
 			}
 			return d.removeVirtualPort(uint32(i), v)
 		}
@@ -172,7 +172,7 @@ func (d *Driver) RemoveVirtualPort(q api.VirtualPortRequest) error {
 	if names == nil {
 		allowed = "that of a virtual port; there is none"
 	}
-	return fieldError("network connection name", strconv.Quote(q.Connection), allowed)
+	return api.Wrong("network connection name", strconv.Quote(q.Connection), allowed)
 }
 
 func (d *Driver) removeVirtualPort(i uint32, v registry.VirtualPort) error {

@@ -27,7 +27,7 @@ func TestNewVirtualPort(t *testing.T) {
 		{api.VirtualPortRequest{Connection: "Ethernet 2", PKey: "8000"}, registry.VirtualPort{}, "pkey"},
 	} {
 		got, err := newVirtualPort(c.q, taken, existing)
-		var field *FieldError
+		var field *api.FieldError
 		if c.err != "" {
 			if !errors.As(err, &field) || field.Field != c.err {
 				t.Errorf("%+v: %v", c.q, err)

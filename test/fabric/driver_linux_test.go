@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/umad/socket"
 )
 
@@ -24,9 +25,9 @@ func TestDriversOwnFabric(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(short) })
 	t.Setenv("XDG_RUNTIME_DIR", short)
 	name := fmt.Sprintf("own-%x", rand.Uint32())
-	running, err := driver.Start(context.Background(), driver.Config{
-		Socket: filepath.Join(short, "d.sock"), State: filepath.Join(short, "state"), Fabric: &driver.Fabric{Name: name},
-		Adapters: []driver.Adapter{{Name: "ib0", Link: "cable"}, {Name: "ib1", Link: "cable"}},
+	running, err := driver.Start(context.Background(), config.Config{
+		Socket: filepath.Join(short, "d.sock"), State: filepath.Join(short, "state"), Fabric: &config.Fabric{Name: name},
+		Adapters: []config.Adapter{{Name: "ib0", Link: "cable"}, {Name: "ib1", Link: "cable"}},
 	}, driver.Options{Version: "test"})
 	if err != nil {
 		t.Fatal(err)

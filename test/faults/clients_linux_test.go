@@ -16,7 +16,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/registry"
 )
@@ -27,7 +27,7 @@ const mostMemory = 600 << 10
 // A thousand clients at once that read everything and change some, a hundred that ask and take nothing, and some whose
 // request is of 10 MB: whoever asks rightly is answered, the driver stays of bounded size and goes on.
 func TestThousandClients(t *testing.T) {
-	cfg := driverbed.Config(t, driver.Adapter{Name: "left"}, driver.Adapter{Name: "right", Generation: "mlx4"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "left"}, config.Adapter{Name: "right", Generation: "mlx4"})
 	p := start(t, cfg)
 	client := api.NewClient(cfg.Socket)
 	large := registry.Value{Name: "large", Type: registry.Binary, Data: make([]byte, 256<<10)}

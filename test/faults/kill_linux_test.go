@@ -11,7 +11,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/registry"
 )
@@ -55,7 +55,7 @@ func roundOf(t *testing.T, r *registry.Registry) (first uint64) {
 // acknowledged is there, none is there by half, the events go on where they were, and the next driver says what
 // happened and runs as usual.
 func TestKilledDriver(t *testing.T) {
-	cfg := driverbed.Config(t, driver.Adapter{Name: "left"}, driver.Adapter{Name: "right"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "left"}, config.Adapter{Name: "right"})
 	client := api.NewClient(cfg.Socket)
 	var acknowledged atomic.Uint64
 	lives := 6
@@ -128,13 +128,13 @@ func TestKilledDriver(t *testing.T) {
 // A second driver on the state directory of one that runs is refused and spoils nothing; when the first was killed the
 // directory is free.
 func TestTwoDrivers(t *testing.T) {
-	cfg := driverbed.Config(t, driver.Adapter{Name: "left"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "left"})
 	p := start(t, cfg)
 	client := api.NewClient(cfg.Socket)
 	if _, err := client.ChangeRegistry(t.Context(), changes(t, 7), false); err != nil {
 		t.Fatal(err)
 	}
-	other := driverbed.Config(t, driver.Adapter{Name: "other"})
+	other := driverbed.Config(t, config.Adapter{Name: "other"})
 	other.State = cfg.State
 	second, up := run(t, other)
 	if up || !strings.Contains(second.said.String(), fmt.Sprintf("another driver is running: process %d holds %s", p.cmd.Process.Pid, cfg.State)) {

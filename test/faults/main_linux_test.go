@@ -14,6 +14,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
 // configurationVariable holds the configuration of the driver that the process is to be.
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 
 // beDriver runs a driver until the input ends. It says when it is up.
 func beDriver(configuration string, in io.Reader, out io.Writer) error {
-	var cfg driver.Config
+	var cfg config.Config
 	if err := json.Unmarshal([]byte(configuration), &cfg); err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ type process struct {
 }
 
 // run starts a driver. up is false where it ends instead, having said why.
-func run(t *testing.T, cfg driver.Config) (p *process, up bool) {
+func run(t *testing.T, cfg config.Config) (p *process, up bool) {
 	t.Helper()
 	text, err := json.Marshal(cfg)
 	if err != nil {
@@ -81,7 +82,7 @@ func run(t *testing.T, cfg driver.Config) (p *process, up bool) {
 	return p, true
 }
 
-func start(t *testing.T, cfg driver.Config) *process {
+func start(t *testing.T, cfg config.Config) *process {
 	t.Helper()
 	p, up := run(t, cfg)
 	if !up {

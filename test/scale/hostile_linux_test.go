@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/bed"
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/wire/captures"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -34,8 +34,8 @@ func TestHostilePackets(t *testing.T) {
 	t.Run("driver", func(t *testing.T) {
 		addrs, dir := bed.Addrs(), tempDir(t)
 		target := spawn(t)
-		c := driver.Config{Socket: dir + "/d.sock", State: dir + "/state", SkipSelfCheck: true,
-			Adapters: []driver.Adapter{{Name: "left", Address: addrs[0], Path: "wire"}, {Name: "right", Address: addrs[1], Path: "wire"}}}
+		c := config.Config{Socket: dir + "/d.sock", State: dir + "/state", SkipSelfCheck: true,
+			Adapters: []config.Adapter{{Name: "left", Address: addrs[0], Path: "wire"}, {Name: "right", Address: addrs[1], Path: "wire"}}}
 		target.call(t, "drive", c, nil)
 		server, client := spawn(t), spawn(t)
 		server.call(t, "open", openArgs{Socket: c.Socket, Addr: addrs[0]}, nil)

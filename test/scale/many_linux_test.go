@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
 // What an idle QP may cost besides its rings, and its connection with the peer's
@@ -112,9 +113,9 @@ type testDriver struct {
 func startDriver(t testing.TB, path string) *testDriver {
 	t.Helper()
 	addrs, dir := bed.Addrs(), tempDir(t)
-	d, err := driver.Start(t.Context(), driver.Config{
+	d, err := driver.Start(t.Context(), config.Config{
 		Socket: dir + "/d.sock", State: dir + "/state", SkipSelfCheck: true,
-		Adapters: []driver.Adapter{{Name: "left", Address: addrs[0], Path: path}, {Name: "right", Address: addrs[1], Path: path}},
+		Adapters: []config.Adapter{{Name: "left", Address: addrs[0], Path: path}, {Name: "right", Address: addrs[1], Path: path}},
 	}, driver.Options{Version: "test"})
 	check(t, err)
 	t.Cleanup(func() {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -70,7 +71,7 @@ func runProgram(in io.Reader, out io.Writer) int {
 }
 
 // drive makes the program a driver.
-func (p *program) drive(c driver.Config) (_ struct{}, err error) {
+func (p *program) drive(c config.Config) (_ struct{}, err error) {
 	p.driver, err = driver.Start(context.Background(), c, driver.Options{Version: "test"})
 	return struct{}{}, err
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
 // driverVariable holds the configuration of the driver that the process is to be.
@@ -26,7 +27,7 @@ const driverVariable = "SOFTVPI_TEST_DRIVER"
 
 // beDriver runs a driver until the input ends. It says when it is up.
 func beDriver(configuration string) int {
-	var cfg driver.Config
+	var cfg config.Config
 	err := json.Unmarshal([]byte(configuration), &cfg)
 	if err == nil {
 		var d *driver.Driver
@@ -73,7 +74,7 @@ func hosts(t *testing.T) (left, right *bench) {
 	}
 	var benches [2]*bench
 	for i := range sides {
-		cfg := driverbed.Config(t, driver.Adapter{Name: "host", Address: address(i)})
+		cfg := driverbed.Config(t, config.Adapter{Name: "host", Address: address(i)})
 		startIn(t, &sides[i], cfg)
 		benches[i] = benchOf(t, cfg)
 		benches[i].side = &sides[i]
@@ -144,7 +145,7 @@ func bringUp(side int) error {
 }
 
 // startIn starts a driver as a process in a network namespace.
-func startIn(t *testing.T, side *netns.NsHandle, cfg driver.Config) {
+func startIn(t *testing.T, side *netns.NsHandle, cfg config.Config) {
 	t.Helper()
 	text, err := json.Marshal(cfg)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -21,7 +21,7 @@ import (
 func newFabricBench(t *testing.T, path string) *bench {
 	t.Helper()
 	needLibraries(t)
-	cfg := driverbed.Config(t, driver.Adapter{Name: "left", Link: "cable", Path: path}, driver.Adapter{Name: "right", Link: "cable", Path: path})
+	cfg := driverbed.Config(t, config.Adapter{Name: "left", Link: "cable", Path: path}, config.Adapter{Name: "right", Link: "cable", Path: path})
 	if d := driverbed.Start(t, cfg); d.NoAttach() != "" {
 		t.Skip(d.NoAttach())
 	}
@@ -77,7 +77,7 @@ func TestFabricConnectionManager(t *testing.T) {
 func TestFabricPerftest(t *testing.T) { newFabricBench(t, "wire").talkAll(t, byLID(perftests())) }
 
 // newFabricHosts are two drivers with an adapter each on one fabric, which the first of them runs: every packet goes through it.
-func newFabricHosts(t *testing.T, sm driver.SubnetManager) (left, right *bench) {
+func newFabricHosts(t *testing.T, sm config.SubnetManager) (left, right *bench) {
 	t.Helper()
 	needLibraries(t)
 	top, err := topology.Star(2, topology.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
@@ -93,11 +93,11 @@ func newFabricHosts(t *testing.T, sm driver.SubnetManager) (left, right *bench) 
 		t.Fatal(err)
 	}
 	name := fmt.Sprintf("verbs-%d", os.Getpid())
-	cfg := driverbed.Config(t, driver.Adapter{Name: "left", Link: "cable"}, driver.Adapter{Name: "right", Link: "cable"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "left", Link: "cable"}, config.Adapter{Name: "right", Link: "cable"})
 	other := driverbed.Config(t, cfg.Adapters[1])
 	cfg.Adapters = cfg.Adapters[:1]
-	cfg.Fabric, cfg.SubnetManager = &driver.Fabric{Netlist: file, Name: name}, &sm
-	other.Fabric = &driver.Fabric{Connect: name}
+	cfg.Fabric, cfg.SubnetManager = &config.Fabric{Netlist: file, Name: name}, &sm
+	other.Fabric = &config.Fabric{Connect: name}
 	if d := driverbed.Start(t, cfg); d.NoAttach() != "" {
 		t.Skip(d.NoAttach())
 	}
@@ -115,7 +115,7 @@ func newFabricHosts(t *testing.T, sm driver.SubnetManager) (left, right *bench) 
 
 // Programs of two drivers on one fabric: all that run over two adapters of one.
 func TestFabricTwoDrivers(t *testing.T) {
-	left, right := newFabricHosts(t, driver.SubnetManager{})
+	left, right := newFabricHosts(t, config.SubnetManager{})
 	for _, group := range []struct {
 		name  string
 		pairs []pair
@@ -132,7 +132,7 @@ func TestFabricTwoDrivers(t *testing.T) {
 
 // Programs take the service level that they are told, also where a port has several LIDs.
 func TestFabricServiceLevels(t *testing.T) {
-	left, right := newFabricHosts(t, driver.SubnetManager{LMC: 2})
+	left, right := newFabricHosts(t, config.SubnetManager{LMC: 2})
 	for _, p := range []pair{
 		measured("ib_send_lat -n 200 -S 3", 2, 200), measured("ib_write_bw -n 200 -S 5", 65536, 200), measured("ib_send_bw -n 200 -c UD -s 1024 -S 1", 1024, 200),
 	} {

@@ -17,7 +17,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/tools/clib"
 )
 
@@ -75,7 +75,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	needLibraries(t)
-	cfg := driverbed.Config(t, driver.Adapter{Name: "left"}, driver.Adapter{Name: "right"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "left"}, config.Adapter{Name: "right"})
 	if d := driverbed.Start(t, cfg); d.NoAttach() != "" {
 		t.Skip(d.NoAttach())
 	}
@@ -93,7 +93,7 @@ func needLibraries(t *testing.T) {
 }
 
 // benchOf is the bench of a driver that runs.
-func benchOf(t *testing.T, cfg driver.Config) *bench {
+func benchOf(t *testing.T, cfg config.Config) *bench {
 	t.Helper()
 	settings, err := clib.Settings(libraries.dir, cfg.Socket, clib.Preload)
 	if err != nil {

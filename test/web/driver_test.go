@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/rdmanet"
 	"github.com/softvpi/softvpi/verbs"
@@ -25,9 +25,9 @@ const (
 // running starts a driver and returns its socket and the addresses of its adapters.
 func running(t *testing.T) (socket string, at map[string]netip.Addr) {
 	t.Helper()
-	var adapters []driver.Adapter
+	var adapters []config.Adapter
 	for _, name := range []string{here, there, left, right, spare} {
-		a := driver.Adapter{Name: name}
+		a := config.Adapter{Name: name}
 		if name == left || name == right {
 			a.Path, a.Impairment = "wire", "rate=200M"
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
 // Version is what the drivers say theirs is.
@@ -15,7 +16,7 @@ const Version = "9.9"
 
 // Config is that of a driver in a directory of the test's own. Adapters without an address get one each of 127.0.0.0/8
 // that is nobody's default.
-func Config(t testing.TB, adapters ...driver.Adapter) driver.Config {
+func Config(t testing.TB, adapters ...config.Adapter) config.Config {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vpi") // t.TempDir may be too long for a socket
 	if err != nil {
@@ -28,13 +29,13 @@ func Config(t testing.TB, adapters ...driver.Adapter) driver.Config {
 			adapters[i].Address, next = next, next.Next()
 		}
 	}
-	return driver.Config{
+	return config.Config{
 		Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state"), SkipSelfCheck: true, Adapters: adapters,
 	}
 }
 
 // Start starts a driver that runs until the test ends, or until it is closed before.
-func Start(t testing.TB, cfg driver.Config) *driver.Driver {
+func Start(t testing.TB, cfg config.Config) *driver.Driver {
 	t.Helper()
 	d, err := driver.Start(t.Context(), cfg, driver.Options{Version: Version})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/ipc"
 	"github.com/softvpi/softvpi/internal/paths"
 )
@@ -184,7 +184,7 @@ func TestDoctorOfDrivers(t *testing.T) {
 }
 
 func TestDoctorOfADisabledAdapter(t *testing.T) {
-	cfg := driverbed.Config(t, driver.Adapter{Name: "one"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "one"})
 	driverbed.Start(t, cfg)
 	if err := api.NewClient(cfg.Socket).SetAdapter(t.Context(), api.AdapterRequest{Adapter: "one"}); err != nil {
 		t.Fatal(err)

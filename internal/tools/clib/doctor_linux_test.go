@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
 // verdict returns what was said of a check: the worst.
@@ -38,7 +38,7 @@ func TestDoctorNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestDoctorOfARunningDriver(t *testing.T) {
-	cfg := driverbed.Config(t, driver.Adapter{Name: "one"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "one"})
 	if drv := driverbed.Start(t, cfg); drv.NoAttach() != "" {
 		t.Skip(drv.NoAttach())
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -107,7 +107,7 @@ func TestIbstatHasTheFieldsOfInfinibandDiags(t *testing.T) {
 }
 
 func TestAgainstARunningDriver(t *testing.T) {
-	cfg := driverbed.Config(t, driver.Adapter{Name: "left"}, driver.Adapter{Name: "right"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "left"}, config.Adapter{Name: "right"})
 	driverbed.Start(t, cfg)
 	for _, c := range []struct {
 		main   tool.Main

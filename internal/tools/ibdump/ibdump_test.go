@@ -15,15 +15,15 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/tools/ndping"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-func running(t *testing.T) (socket string, adapters []driver.Adapter) {
+func running(t *testing.T) (socket string, adapters []config.Adapter) {
 	t.Helper()
 	const slow = "rate=200M" // so that the capture keeps up
-	cfg := driverbed.Config(t, driver.Adapter{Name: "left", Impairment: slow}, driver.Adapter{Name: "right", Impairment: slow})
+	cfg := driverbed.Config(t, config.Adapter{Name: "left", Impairment: slow}, config.Adapter{Name: "right", Impairment: slow})
 	d := driverbed.Start(t, cfg)
 	if d.NoAttach() != "" {
 		t.Skip(d.NoAttach())
@@ -54,7 +54,7 @@ func run(ctx context.Context, stdout, stderr io.Writer, args ...string) int {
 }
 
 // traffic pings between the adapters until the test ends.
-func traffic(t *testing.T, socket string, adapters []driver.Adapter) {
+func traffic(t *testing.T, socket string, adapters []config.Adapter) {
 	t.Helper()
 	t.Setenv("SOFTVPI_SOCKET", socket)
 	var ping tool.Main

@@ -13,20 +13,21 @@ import (
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver"
+	driverconfig "github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
 // rig is a driver with adapters of both generations: left and last are mlx5, right is mlx4.
 type rig struct {
 	t      *testing.T
-	cfg    driver.Config
+	cfg    driverconfig.Config
 	driver *driver.Driver
 }
 
 func start(t *testing.T) *rig {
 	t.Helper()
-	g := &rig{t: t, cfg: driverbed.Config(t, driver.Adapter{Name: "left"}, driver.Adapter{Name: "right", Generation: "mlx4"},
-		driver.Adapter{Name: "last"})}
+	g := &rig{t: t, cfg: driverbed.Config(t, driverconfig.Adapter{Name: "left"}, driverconfig.Adapter{Name: "right", Generation: "mlx4"},
+		driverconfig.Adapter{Name: "last"})}
 	g.run()
 	t.Cleanup(func() { _ = g.driver.Close() })
 	return g

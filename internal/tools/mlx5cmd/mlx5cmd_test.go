@@ -21,6 +21,7 @@ import (
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/rdmanet"
@@ -30,14 +31,14 @@ import (
 // rig is a driver: Left and last are mlx5 adapters, right is mlx4.
 type rig struct {
 	t      *testing.T
-	cfg    driver.Config
+	cfg    config.Config
 	driver *driver.Driver
 }
 
 func start(t *testing.T) *rig {
 	t.Helper()
-	cfg := driverbed.Config(t, driver.Adapter{Name: "Left"}, driver.Adapter{Name: "right", Generation: "mlx4"},
-		driver.Adapter{Name: "last", Impairment: "rate=10G"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "Left"}, config.Adapter{Name: "right", Generation: "mlx4"},
+		config.Adapter{Name: "last", Impairment: "rate=10G"})
 	return &rig{t, cfg, driverbed.Start(t, cfg)}
 }
 

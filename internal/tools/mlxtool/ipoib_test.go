@@ -8,14 +8,14 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
 // WinOF 5.50, 5.5.2.8: the flags select tables, their order has no meaning, without any all are shown; without a name those of all interfaces. The
 // ports are listed as IPoIB's, with their virtual ones, and so are their partitions.
 func TestIPoIBEndpoints(t *testing.T) {
-	cfg := driverbed.Config(t, driver.Adapter{Name: "left", Link: "cable"}, driver.Adapter{Name: "right", Link: "cable", Address: netip.MustParseAddr("10.98.0.2")})
+	cfg := driverbed.Config(t, config.Adapter{Name: "left", Link: "cable"}, config.Adapter{Name: "right", Link: "cable", Address: netip.MustParseAddr("10.98.0.2")})
 	g := &rig{t, cfg.Socket, cfg.State, cfg.Adapters, driverbed.Start(t, cfg)}
 	v, err := api.NewClient(g.socket).AddVirtualPort(t.Context(), api.VirtualPortRequest{Connection: "right"})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/rdmanet"
@@ -28,13 +29,13 @@ type rig struct {
 	t        *testing.T
 	socket   string
 	state    string
-	adapters []driver.Adapter
+	adapters []config.Adapter
 	driver   *driver.Driver
 }
 
 func start(t *testing.T) *rig {
 	t.Helper()
-	cfg := driverbed.Config(t, driver.Adapter{Name: "left"}, driver.Adapter{Name: "right", Generation: "mlx4"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "left"}, config.Adapter{Name: "right", Generation: "mlx4"})
 	return &rig{t, cfg.Socket, cfg.State, cfg.Adapters, driverbed.Start(t, cfg)}
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -58,12 +58,12 @@ func TestUsage(t *testing.T) {
 
 // The manual's two examples (WinOF 5.50, 5.2), with the connections' names as they are here.
 func TestManualsExamples(t *testing.T) {
-	cfg := driverbed.Config(t, driver.Adapter{Name: "Ethernet 4", Link: "cable"}, driver.Adapter{Name: "Ethernet 5", Link: "cable"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "Ethernet 4", Link: "cable"}, config.Adapter{Name: "Ethernet 5", Link: "cable"})
 	partitions := filepath.Join(t.TempDir(), "partitions.conf")
 	if err := os.WriteFile(partitions, []byte("Default=0x7fff, ipoib: ALL=full;\nred=0x7123, ipoib, defmember=full: ALL;\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg.SubnetManager = &driver.SubnetManager{Partitions: partitions}
+	cfg.SubnetManager = &config.SubnetManager{Partitions: partitions}
 	d := driverbed.Start(t, cfg)
 	wants := func(want string, args ...string) {
 		t.Helper()
@@ -135,7 +135,7 @@ func state(t *testing.T, socket, iname, want, key string) {
 
 // A port that is not InfiniBand's has no virtual ports.
 func TestEthernetPort(t *testing.T) {
-	cfg := driverbed.Config(t, driver.Adapter{Name: "Ethernet 1"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "Ethernet 1"})
 	driverbed.Start(t, cfg)
 	status, _, errs := partMan(t, cfg.Socket, "add", "Ethernet 1")
 	if status != tool.Usage || !strings.Contains(errs, `"Ethernet 1", an Ethernet port; allowed: an IPoIB port; this driver has none`) {

@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/tuning"
 )
@@ -29,8 +30,8 @@ type rig struct {
 
 func start(t *testing.T) *rig {
 	t.Helper()
-	cfg := driverbed.Config(t, driver.Adapter{Name: "one", Generation: "mlx4"}, driver.Adapter{Name: "two", Generation: "mlx4"},
-		driver.Adapter{Name: "three"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "one", Generation: "mlx4"}, config.Adapter{Name: "two", Generation: "mlx4"},
+		config.Adapter{Name: "three"})
 	return &rig{t, filepath.Dir(cfg.Socket), cfg.Socket, driverbed.Start(t, cfg)}
 }
 

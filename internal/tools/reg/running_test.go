@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -20,9 +21,9 @@ func TestRunningDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	cfg := driver.Config{
+	cfg := config.Config{
 		Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state"), SkipSelfCheck: true,
-		Adapters: []driver.Adapter{{Name: "only", Address: netip.AddrFrom4([4]byte{127, byte(16 + rand.N(200)), byte(rand.N(256)), 1})}},
+		Adapters: []config.Adapter{{Name: "only", Address: netip.AddrFrom4([4]byte{127, byte(16 + rand.N(200)), byte(rand.N(256)), 1})}},
 	}
 	d, err := driver.Start(t.Context(), cfg, driver.Options{})
 	if err != nil {

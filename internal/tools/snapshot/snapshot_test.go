@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -22,13 +23,13 @@ const hostile = `<script>alert("1")</script> & 'more'`
 
 type rig struct {
 	t   *testing.T
-	cfg driver.Config
+	cfg config.Config
 	d   *driver.Driver
 }
 
 func start(t *testing.T) *rig {
 	t.Helper()
-	cfg := driverbed.Config(t, driver.Adapter{Name: "left"}, driver.Adapter{Name: "right", Generation: "mlx4"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "left"}, config.Adapter{Name: "right", Generation: "mlx4"})
 	return &rig{t, cfg, driverbed.Start(t, cfg)}
 }
 
@@ -161,7 +162,7 @@ func TestPage(t *testing.T) {
 // A state directory that is not there, or damaged, is told of; it stays as it is.
 func TestNothingOnDisk(t *testing.T) {
 	dir := t.TempDir()
-	g := &rig{t: t, cfg: driver.Config{Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state")}}
+	g := &rig{t: t, cfg: config.Config{Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state")}}
 	r := g.report()
 	if i := slices.Index(r.titles(), "Registry"); i < 0 || !strings.Contains(r.Sections[i].Note, "there is no registry") {
 		t.Errorf("%+v", r)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/catalogue"
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -32,7 +32,7 @@ func form(text string) string {
 
 // The list has the form of the manual's sample (WinOF 5.50, 4.1.6.2), values aside.
 func TestShowList(t *testing.T) {
-	cfg := driverbed.Config(t, driver.Adapter{Name: "left", Generation: "mlx4"}, driver.Adapter{Name: "right", Generation: "mlx4"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "left", Generation: "mlx4"}, config.Adapter{Name: "right", Generation: "mlx4"})
 	driverbed.Start(t, cfg)
 	sample, err := os.ReadFile("testdata/showlist.txt")
 	if err != nil {
@@ -54,7 +54,7 @@ func TestShowList(t *testing.T) {
 
 // With IPoIB the adapters of InfiniBand ports are listed, and without it the others (WinOF 5.50, 4.1.6.1).
 func TestShowListIPoIB(t *testing.T) {
-	cfg := driverbed.Config(t, driver.Adapter{Name: "ib", Link: "cable"}, driver.Adapter{Name: "eth"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "ib", Link: "cable"}, config.Adapter{Name: "eth"})
 	driverbed.Start(t, cfg)
 	for line, want := range map[string]string{"showlist IPoIB --json": "ib", "showlist --json": "eth"} {
 		var list []Adapter

@@ -1,4 +1,4 @@
-package driver
+package config
 
 import (
 	"net/netip"
@@ -136,7 +136,7 @@ func TestGIDInterval(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := cfg.gidInterval(); got != want {
+		if got := cfg.GIDInterval(); got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	}

@@ -1,4 +1,5 @@
-package driver
+// Package lock keeps a state directory to one driver, and tells whether the one before stopped cleanly.
+package lock
 
 import (
 	"errors"
@@ -15,28 +16,28 @@ import (
 // ErrRunning is a driver that already runs with the same state directory.
 var ErrRunning = errors.New("another driver is running")
 
-// A lock keeps the state directory to one driver. The system lets go of it when
+// A Lock keeps the state directory to one driver. The system lets go of it when
 // the process ends, however it ends.
-type lock struct {
+type Lock struct {
 	file *os.File
-	// stale says that the driver before did not stop cleanly.
-	stale bool
+	// Stale says that the driver before did not stop cleanly.
+	Stale bool
 	// why says that the directory cannot be written to; nil where it can.
 	why error
 }
 
-// acquire takes the lock of the state directory dir, which it creates.
-func acquire(dir string) (*lock, error) {
+// Acquire takes the lock of the state directory dir, which it creates.
+func Acquire(dir string) (*Lock, error) {
 	err := os.MkdirAll(dir, 0o700)
 	if isReadOnly(err) || isFull(err) {
-		return &lock{why: err}, nil // nothing is there that two drivers could spoil
+		return &Lock{why: err}, nil // nothing is there that two drivers could spoil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "driver.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if isReadOnly(err) || isFull(err) {
-		return acquireReadOnly(dir, err)
+		return readOnly(dir, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
@@ -49,7 +50,7 @@ func acquire(dir string) (*lock, error) {
 		}
 		return nil, fmt.Errorf("%w: %s is locked", ErrRunning, f.Name())
 	}
-	l := &lock{file: f, stale: readSome(f) != ""}
+	l := &Lock{file: f, Stale: readSome(f) != ""}
 	if err := l.write(strconv.Itoa(os.Getpid()) + "\n"); isFull(err) {
 		l.why = err // it is locked all the same
 	} else if err != nil {
@@ -69,21 +70,21 @@ func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// acquireReadOnly locks the directory itself, where the system lets it.
-func acquireReadOnly(dir string, why error) (*lock, error) {
+// readOnly locks the directory itself, where the system lets it.
+func readOnly(dir string, why error) (*Lock, error) {
 	f, err := os.Open(dir)
 	if err != nil || runtime.GOOS == "windows" {
-		return &lock{why: why}, nil
+		return &Lock{why: why}, nil
 	}
 	if err := lockFile(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("%w: %s is locked", ErrRunning, dir)
 	}
-	return &lock{file: f, why: why}, nil
+	return &Lock{file: f, why: why}, nil
 }
 
-// release empties the file, which says that the driver stopped cleanly.
-func (l *lock) release() error {
+// Release empties the file, which says that the driver stopped cleanly.
+func (l *Lock) Release() error {
 	if l.file == nil {
 		return nil
 	}
@@ -93,7 +94,7 @@ func (l *lock) release() error {
 	return errors.Join(l.write(""), l.file.Close())
 }
 
-func (l *lock) write(s string) error {
+func (l *Lock) write(s string) error {
 	if err := l.file.Truncate(0); err != nil {
 		return err
 	}

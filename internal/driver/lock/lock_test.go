@@ -1,4 +1,4 @@
-package driver
+package lock
 
 import (
 	"errors"
@@ -9,30 +9,30 @@ import (
 
 func TestOneDriverAStateDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	l, err := acquire(dir)
+	l, err := Acquire(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.stale {
+	if l.Stale {
 		t.Error("a new state directory counts as left by a crash")
 	}
-	if _, err := acquire(dir); !errors.Is(err, ErrRunning) {
+	if _, err := Acquire(dir); !errors.Is(err, ErrRunning) {
 		t.Errorf("second driver: got %v, want ErrRunning", err)
 	}
-	if err := l.release(); err != nil {
+	if err := l.Release(); err != nil {
 		t.Fatal(err)
 	}
-	l, err = acquire(dir)
-	if err != nil || l.stale {
+	l, err = Acquire(dir)
+	if err != nil || l.Stale {
 		t.Fatalf("after a clean stop: %+v, %v", l, err)
 	}
 	// A crash: the system lets go of the lock, the text stays.
 	l.file.Close()
-	l, err = acquire(dir)
-	if err != nil || !l.stale {
+	l, err = Acquire(dir)
+	if err != nil || !l.Stale {
 		t.Fatalf("after a crash: %+v, %v", l, err)
 	}
-	l.release()
+	l.Release()
 }
 
 func TestStateDirectoryThatCannotBeMade(t *testing.T) {
@@ -40,7 +40,7 @@ func TestStateDirectoryThatCannotBeMade(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := acquire(filepath.Join(file, "state")); err == nil {
+	if _, err := Acquire(filepath.Join(file, "state")); err == nil {
 		t.Error("a directory below a file was accepted")
 	}
 }

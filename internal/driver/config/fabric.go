@@ -1,4 +1,4 @@
-package driver
+package config
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/subnet/routing"
@@ -19,9 +20,9 @@ import (
 
 // What an adapter's port is plugged into.
 const (
-	linkUDP   = "udp"
-	linkCable = "cable"
-	linkVPI   = "vpi" // either
+	LinkUDP   = "udp"
+	LinkCable = "cable"
+	LinkVPI   = "vpi" // either
 )
 
 // Fabric is the InfiniBand fabric of the adapters with a cable. The zero value is a switch that joins all of them, in the
@@ -71,7 +72,7 @@ func (s *SubnetManager) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	if len(b) == 0 || b[0] != '{' {
-		return fieldError("subnet_manager", string(b[:min(len(b), 40)]), "true, false or an object")
+		return api.Wrong("subnet_manager", string(b[:min(len(b), 40)]), "true, false or an object")
 	}
 	type plain SubnetManager
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -87,14 +88,14 @@ func (s *SubnetManager) UnmarshalJSON(b []byte) error {
 // defaultRate is that of the links of the one switch.
 var defaultRate = topology.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR}
 
-// rate is the rate of the links of the one switch.
-func (f *Fabric) rate() (topology.Rate, error) {
+// LinkRate is the rate of the links of the one switch.
+func (f *Fabric) LinkRate() (topology.Rate, error) {
 	if f.Rate == "" {
 		return defaultRate, nil
 	}
 	r, ok := topology.ParseRate(f.Rate)
 	if !ok {
-		return r, fieldError("fabric.rate", fmt.Sprintf("%q", f.Rate), "1x, 2x, 4x, 8x or 12x with SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR, such as 4xEDR")
+		return r, api.Wrong("fabric.rate", fmt.Sprintf("%q", f.Rate), "1x, 2x, 4x, 8x or 12x with SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR, such as 4xEDR")
 	}
 	return r, nil
 }
@@ -106,30 +107,30 @@ func (f *Fabric) complete() error {
 	}
 	remote := strings.HasPrefix(f.Connect, cable.Scheme)
 	if f.Connect != "" && *f != (Fabric{Connect: f.Connect}) && (!remote || *f != (Fabric{Connect: f.Connect, Key: f.Key})) {
-		return fieldError("fabric.connect", fmt.Sprintf("%q, with other fields", f.Connect), "alone, or with a key where it is over UDP: what else the fabric is, the process says that runs it")
+		return api.Wrong("fabric.connect", fmt.Sprintf("%q, with other fields", f.Connect), "alone, or with a key where it is over UDP: what else the fabric is, the process says that runs it")
 	}
 	if remote {
 		_, _, err := cable.ParseUDP(f.Connect)
 		if err != nil {
-			err = fieldError("fabric.connect", fmt.Sprintf("%q", f.Connect), "udp://HOST or udp://HOST:PORT, with an IPv6 address in brackets")
+			err = api.Wrong("fabric.connect", fmt.Sprintf("%q", f.Connect), "udp://HOST or udp://HOST:PORT, with an IPv6 address in brackets")
 		}
 		return err
 	}
 	for name, v := range map[string]string{"fabric.connect": f.Connect, "fabric.name": f.Name} {
 		if !filepath.IsAbs(v) && (len(v) > 64 || strings.ContainsAny(v, "/\\\x00 ")) || name == "fabric.name" && filepath.IsAbs(v) {
-			return fieldError(name, fmt.Sprintf("%q", v), "1 to 64 characters without spaces and slashes")
+			return api.Wrong(name, fmt.Sprintf("%q", v), "1 to 64 characters without spaces and slashes")
 		}
 	}
 	if _, err := netip.ParseAddrPort(f.Cables); f.Cables != "" && err != nil {
-		return fieldError("fabric.cables", fmt.Sprintf("%q", f.Cables), "an address and a port of this machine, such as 192.0.2.1:7069 or [::]:7069")
+		return api.Wrong("fabric.cables", fmt.Sprintf("%q", f.Cables), "an address and a port of this machine, such as 192.0.2.1:7069 or [::]:7069")
 	}
 	if f.Key != "" && f.Cables == "" {
-		return fieldError("fabric.key", fmt.Sprintf("%q", f.Key), "nothing without cables over UDP")
+		return api.Wrong("fabric.key", fmt.Sprintf("%q", f.Key), "nothing without cables over UDP")
 	}
 	if f.Netlist != "" && f.Rate != "" {
-		return fieldError("fabric.rate", fmt.Sprintf("%q", f.Rate), "nothing where there is a netlist, which has the rates")
+		return api.Wrong("fabric.rate", fmt.Sprintf("%q", f.Rate), "nothing where there is a netlist, which has the rates")
 	}
-	_, err := f.rate()
+	_, err := f.LinkRate()
 	return err
 }
 
@@ -139,31 +140,31 @@ func (s *SubnetManager) complete() error {
 		return nil
 	}
 	if s.Priority > 15 {
-		return fieldError("subnet_manager.priority", fmt.Sprint(s.Priority), "0 to 15")
+		return api.Wrong("subnet_manager.priority", fmt.Sprint(s.Priority), "0 to 15")
 	}
 	if s.LMC > 7 {
-		return fieldError("subnet_manager.lmc", fmt.Sprint(s.LMC), "0 to 7")
+		return api.Wrong("subnet_manager.lmc", fmt.Sprint(s.LMC), "0 to 7")
 	}
 	for _, e := range s.Routing {
 		if !slices.Contains(routing.EngineNames(), e) {
-			return fieldError("subnet_manager.routing", fmt.Sprintf("%q", e), strings.Join(routing.EngineNames(), ", "))
+			return api.Wrong("subnet_manager.routing", fmt.Sprintf("%q", e), strings.Join(routing.EngineNames(), ", "))
 		}
 	}
 	return nil
 }
 
-// cable tells whether the port can be one of an InfiniBand fabric.
-func (a *Adapter) cable() bool { return a.Link == linkCable || a.Link == linkVPI }
+// Cable tells whether the port can be one of an InfiniBand fabric.
+func (a *Adapter) Cable() bool { return a.Link == LinkCable || a.Link == LinkVPI }
 
-// ethernet tells whether the port can be an Ethernet port.
-func (a *Adapter) ethernet() bool { return a.Link != linkCable }
+// Ethernet tells whether the port can be an Ethernet port.
+func (a *Adapter) Ethernet() bool { return a.Link != LinkCable }
 
-// protocols are what the port can be, as status names them.
-func (a *Adapter) protocols() (names []string) {
-	if a.cable() {
+// Protocols are what the port can be, as status names them.
+func (a *Adapter) Protocols() (names []string) {
+	if a.Cable() {
 		names = append(names, "ib")
 	}
-	if a.ethernet() {
+	if a.Ethernet() {
 		names = append(names, "eth")
 	}
 	return names
@@ -172,12 +173,12 @@ func (a *Adapter) protocols() (names []string) {
 // completeCable checks what is said of an adapter with a cable.
 func (a *Adapter) completeCable(field func(string) string) error {
 	if a.Port != 0 && a.Node == "" {
-		return fieldError(field("port"), fmt.Sprint(a.Port), "nothing without a node")
+		return api.Wrong(field("port"), fmt.Sprint(a.Port), "nothing without a node")
 	}
 	if len(a.Interface) > tun.MaxName || strings.ContainsAny(a.Interface, "/ %") || a.Interface == "." || a.Interface == ".." {
-		return fieldError(field("interface"), fmt.Sprintf("%q", a.Interface), fmt.Sprintf("the name of a network interface, at most %d bytes without space, / and %%", tun.MaxName))
+		return api.Wrong(field("interface"), fmt.Sprintf("%q", a.Interface), fmt.Sprintf("the name of a network interface, at most %d bytes without space, / and %%", tun.MaxName))
 	}
-	if a.Link == linkVPI {
+	if a.Link == LinkVPI {
 		return nil
 	}
 	for name, given := range map[string]bool{
@@ -185,7 +186,7 @@ func (a *Adapter) completeCable(field func(string) string) error {
 		"receive_buffer": a.ReceiveBuffer != 0, "frames": a.Frames != "",
 	} {
 		if given {
-			return fieldError(field(name), "given", `nothing with "link": "cable", whose port has no Ethernet`)
+			return api.Wrong(field(name), "given", `nothing with "link": "cable", whose port has no Ethernet`)
 		}
 	}
 	return nil

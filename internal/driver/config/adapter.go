@@ -1,0 +1,223 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/internal/link/packet"
+)
+
+// Adapter describes one adapter. What its registry keys say goes before what is said here.
+type Adapter struct {
+	Name string `json:"name"`
+	// Generation is "mlx5" (ConnectX-4 class and later) or "mlx4" (ConnectX-3 class): which keys, defaults and
+	// names the adapter has; empty: mlx5.
+	Generation string `json:"generation,omitempty"`
+	// Link is "udp", "cable" for a port of an InfiniBand fabric, or "vpi" for one that can be either; empty: udp.
+	Link string `json:"link,omitempty"`
+	// Device is the device of which this is a port, the first or second as they come; empty: one of its own.
+	Device string `json:"device,omitempty"`
+	// Node is the node of the fabric, by its id or description, at whose port Port, 0 the first, a cable is plugged in; empty: the
+	// first channel adapter that is free.
+	Node string `json:"node,omitempty"`
+	Port uint8  `json:"port,omitempty"`
+	// Address is the port's; a cable needs none, and has programs call its port by it as well as by its GID.
+	Address netip.Addr `json:"address,omitzero"`
+	// Interface is the name of the network interface that an InfiniBand port has in the system for IPoIB, on Linux and with the right to
+	// make one; empty: none.
+	Interface string `json:"interface,omitempty"`
+	// FollowInterface puts every address of the interface that has Address in the
+	// GID table and keeps it so.
+	FollowInterface bool `json:"follow_interface,omitempty"`
+	// UDPPort is the RoCE v2 destination port (roce_udp_dport); 0 means 4791.
+	UDPPort uint16 `json:"udp_port,omitempty"`
+	// RoceMaxFrameSize is the largest payload of a packet in bytes; 0: from the
+	// MTU of the interface.
+	RoceMaxFrameSize uint32 `json:"roce_max_frame_size,omitempty"`
+	// Path is "auto", "wire", "local" or "direct"; empty means auto.
+	Path string `json:"path,omitempty"`
+	// Impairment is what the link does to packets, in the form of `softvpi link
+	// set`: "loss=1% delay=50us seed=7".
+	Impairment string `json:"impairment,omitempty"`
+	// RoceRcE2EFlowControlEnable is whether RC connections use end-to-end credits;
+	// absent: true (the registry key of that name).
+	RoceRcE2EFlowControlEnable *bool `json:"roce_rc_e2e_flow_control_enable,omitempty"`
+	// MaxCMRetries is how often a message of the connection manager is sent again, 1
+	// to 15; 0: 15.
+	MaxCMRetries int `json:"max_cm_retries,omitempty"`
+	// ReceiveBuffer is the size of the socket's receive buffer in bytes; 0: as
+	// large as the system allows.
+	ReceiveBuffer int `json:"receive_buffer,omitempty"`
+	// Frames is "auto", "on" or "off": whether short packets go as Ethernet frames beside the UDP
+	// socket; empty means auto.
+	Frames   string `json:"frames,omitempty"`
+	Disabled bool   `json:"disabled,omitempty"`
+}
+
+// DefaultAdapters are the adapters of a driver that is given none. macOS has
+// only 127.0.0.1 on its loopback interface, so there it is one.
+func DefaultAdapters() []Adapter {
+	if runtime.GOOS == "darwin" {
+		return []Adapter{{Name: "Ethernet 1", Address: netip.MustParseAddr("127.0.0.1")}}
+	}
+	return []Adapter{
+		{Name: "Ethernet 1", Address: netip.MustParseAddr("127.0.0.2")},
+		{Name: "Ethernet 2", Address: netip.MustParseAddr("127.0.0.3")},
+	}
+}
+
+const (
+	maxAdapters   = 64
+	defaultPort   = 4791
+	maxNameLength = 63
+)
+
+// complete fills in and checks adapter number i.
+func (a *Adapter) complete(i int) error {
+	field := func(name string) string { return fmt.Sprintf("adapters[%d].%s", i, name) }
+	switch a.Link {
+	case "", LinkUDP, LinkCable, LinkVPI:
+	default:
+		return api.Wrong(field("link"), fmt.Sprintf("%q", a.Link), "udp, cable, vpi")
+	}
+	if a.Name == "" {
+		a.Name = fmt.Sprintf("%s %d", map[bool]string{false: "Ethernet", true: "InfiniBand"}[a.Link == LinkCable], i+1)
+	}
+	if a.Cable() {
+		if err := a.completeCable(field); err != nil {
+			return err
+		}
+	} else if a.Node != "" || a.Port != 0 {
+		return api.Wrong(field("node"), "given", `nothing without "link": "cable" or "vpi"`)
+	}
+	if a.UDPPort == 0 && a.Link != LinkCable {
+		a.UDPPort = defaultPort
+	}
+	if _, err := ParseGeneration(a.Generation); err != nil {
+		err.Field = field("generation")
+		return err
+	}
+	if !a.Address.IsValid() && a.Link != LinkCable {
+		return api.Wrong(field("address"), "missing", "an IPv4 or IPv6 address of this machine")
+	}
+	a.Address = a.Address.Unmap()
+	if a.Address.IsValid() && a.Address.IsUnspecified() || a.Address.IsMulticast() {
+		return api.Wrong(field("address"), a.Address.String(), map[bool]string{true: "an IPv4 or IPv6 address of one port", false: "an IPv4 or IPv6 address of this machine"}[a.Link == LinkCable])
+	}
+	if len(a.Name) > maxNameLength {
+		return api.Wrong(field("name"), fmt.Sprintf("%d bytes long", len(a.Name)), fmt.Sprintf("up to %d bytes", maxNameLength))
+	}
+	switch a.RoceMaxFrameSize {
+	case 0, 256, 512, 1024, 2048, 4096:
+	default:
+		return api.Wrong(field("roce_max_frame_size"), fmt.Sprint(a.RoceMaxFrameSize), "256, 512, 1024, 2048, 4096, or 0 for automatic")
+	}
+	if a.MaxCMRetries < 0 || a.MaxCMRetries > 15 {
+		return api.Wrong(field("max_cm_retries"), fmt.Sprint(a.MaxCMRetries), "1 to 15, or 0 for 15")
+	}
+	if a.ReceiveBuffer < 0 || a.ReceiveBuffer > 1<<30 {
+		return api.Wrong(field("receive_buffer"), fmt.Sprint(a.ReceiveBuffer), "0 (as large as allowed) to 1073741824 bytes")
+	}
+	if _, ok := packet.ParseMode(a.Frames); !ok {
+		return api.Wrong(field("frames"), fmt.Sprintf("%q", a.Frames), strings.Join(packet.Modes, ", "))
+	}
+	if _, err := ParsePath(a.Path); err != nil {
+		err.Field = field("path")
+		return err
+	}
+	if _, err := (impair.Impairment{}).Parse(a.Impairment); err != nil {
+		return fmt.Errorf("%s: %w", field("impairment"), err)
+	}
+	return nil
+}
+
+// ParsePath reads the path of an adapter's connections.
+func ParsePath(s string) (device.PathPolicy, *api.FieldError) {
+	switch s {
+	case "", "auto":
+		return device.PathAuto, nil
+	case "wire":
+		return device.PathWire, nil
+	case "local":
+		return device.PathLocal, nil
+	case "direct":
+		return device.PathDirect, nil
+	}
+	return 0, api.Wrong("path", fmt.Sprintf("%q", s), "auto, wire, local, direct")
+}
+
+// ParseGeneration reads the generation of an adapter.
+func ParseGeneration(s string) (catalogue.Generation, *api.FieldError) {
+	switch s {
+	case "", "mlx5":
+		return catalogue.MLX5, nil
+	case "mlx4":
+		return catalogue.MLX4, nil
+	}
+	return 0, &api.FieldError{Field: "generation", Value: fmt.Sprintf("%q", s), Allowed: "mlx5, mlx4"}
+}
+
+// ParseAdapter reads an adapter from a command line: name=address, with
+// options after commas: "Ethernet 1=127.0.0.2,port=4791,mtu=1024,path=wire".
+func ParseAdapter(s string) (Adapter, error) {
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,follow], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME]`
+	var a Adapter
+	parts := strings.Split(s, ",")
+	name, addr, ok := strings.Cut(parts[0], "=")
+	if !ok {
+		return a, api.Wrong("--adapter", fmt.Sprintf("%q", s), form)
+	}
+	a.Name = name
+	var err error
+	if addr == LinkCable {
+		a.Link = LinkCable
+	} else if a.Address, err = netip.ParseAddr(addr); err != nil {
+		return a, api.Wrong("--adapter", fmt.Sprintf("%q", s), form)
+	}
+	given := map[string]bool{"address": a.Address.IsValid()}
+	for _, p := range parts[1:] {
+		key, value, _ := strings.Cut(p, "=")
+		if given[key] {
+			return a, api.Wrong("--adapter option", fmt.Sprintf("%q, after another %s", p, key), "each once")
+		}
+		given[key] = true
+		switch key {
+		case "port":
+			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.UDPPort)
+			if a.UDPPort == 0 {
+				err = errors.New("zero")
+			}
+		case "mtu":
+			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.RoceMaxFrameSize)
+		case "path":
+			a.Path = value
+		case "frames":
+			a.Frames = value
+		case "generation":
+			a.Generation = value
+		case "node":
+			a.Node = value
+		case "ibport":
+			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.Port)
+		case "address":
+			a.Address, err = netip.ParseAddr(value)
+		case "interface":
+			a.Interface = value
+		case "follow":
+			a.FollowInterface = true
+		default:
+			err = errors.New("unknown")
+		}
+		if err != nil {
+			return a, api.Wrong("--adapter option", fmt.Sprintf("%q", p), form)
+		}
+	}
+	return a, a.complete(0)
+}

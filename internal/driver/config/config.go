@@ -1,0 +1,204 @@
+// Package config is what a driver is configured with: the file, its defaults and limits. Everything is checked here, once.
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/paths"
+)
+
+// Config is what the driver runs with: the configuration file, completed by
+// flags. The zero value means the defaults of Complete.
+type Config struct {
+	Socket   string    `json:"socket,omitempty"` // attach socket; empty: paths.Socket
+	State    string    `json:"state,omitempty"`  // directory of the lock file; empty: paths.State
+	Adapters []Adapter `json:"adapters,omitempty"`
+
+	// UpdateGIDTimerFrequency is how often, in milliseconds, the addresses of the
+	// interfaces are looked at for the GID tables of adapters that follow theirs, 0
+	// to 10000; 0: never, absent: 3000 (the registry key of that name).
+	UpdateGIDTimerFrequency *uint32 `json:"update_gid_timer_frequency,omitempty"`
+	// Readers says who beside the driver's user and root may read at the management socket: "owner" (nobody),
+	// "group" or "everyone"; empty: owner. Nobody else may change anything.
+	Readers string `json:"readers,omitempty"`
+	// Manage serves the management interface on TCP too; nil: on the socket alone.
+	Manage *Manage `json:"manage,omitempty"`
+	// Web is 127.0.0.1 and the port of the device manager pages; empty: a port that is free, from when `softvpi web`
+	// asks for them.
+	Web string `json:"web,omitempty"`
+	// Fabric is the InfiniBand fabric of the adapters with a cable; nil: the zero value.
+	Fabric *Fabric `json:"fabric,omitempty"`
+	// SubnetManager is that of a fabric in the driver; nil: the zero value.
+	SubnetManager *SubnetManager `json:"subnet_manager,omitempty"`
+	// SkipSelfCheck leaves the check at start out.
+	SkipSelfCheck bool `json:"skip_self_check,omitempty"`
+}
+
+// A Error is what is wrong in a configuration file, or with a file that it names.
+type Error struct {
+	Path string // of the file; of one that is named, the field
+	Err  error  // names the field and the allowed values
+}
+
+func (e *Error) Error() string { return e.Path + ": " + e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Load reads the configuration file at path. Fields that do not exist are
+// refused. The error is a *Error; behind it stands fs.ErrNotExist where there is no such file.
+func Load(path string) (Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Config{}, &Error{"configuration file", err}
+	}
+	defer f.Close()
+	c, err := decode(f)
+	if err != nil {
+		return Config{}, &Error{path, err}
+	}
+	return c, nil
+}
+
+// maxConfig bounds a configuration file in bytes.
+const maxConfig = 1 << 20
+
+func decode(r io.Reader) (Config, error) {
+	var c Config
+	d := json.NewDecoder(io.LimitReader(r, maxConfig))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return Config{}, describe(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Config{}, errors.New("something follows the configuration object; allowed: one JSON object")
+	}
+	return c, nil
+}
+
+// describe puts an error of the JSON decoder in the words of the file.
+func describe(err error) error {
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fmt.Errorf("unknown field %s; allowed: socket, state, readers, manage with listen, certificate, key, token_file, web, skip_self_check, "+
+			"update_gid_timer_frequency, fabric with connect, netlist, rate, timing, name, cables, key, subnet_manager (true, false, or an object with off, priority, routing, partitions, lmc, dir), "+
+			"adapters with name, generation, link, device, node, port, address, interface, follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, frames, disabled", field)
+	}
+	var field *api.FieldError
+	if errors.As(err, &field) {
+		return field
+	}
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return api.Wrong(cmp.Or(kind.Field, "the configuration"), article(kind.Value), article(wanted(kind.Type)))
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("not JSON at byte %d: %s", syntax.Offset, syntax.Error())
+	}
+	return fmt.Errorf("not a configuration: %s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// wanted is the JSON of a field that is a Go type.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map, reflect.Pointer:
+		return "object"
+	case reflect.Slice, reflect.Array:
+		return "array"
+	}
+	return t.String()
+}
+
+// article puts a word behind its article.
+func article(word string) string {
+	if strings.ContainsRune("aeiou", rune(word[0])) && !strings.HasPrefix(word, "uint") {
+		return "an " + word
+	}
+	return "a " + word
+}
+
+// Complete fills in what is empty and checks everything. Errors are *api.FieldError.
+func (c Config) Complete() (Config, error) {
+	if c.Socket == "" {
+		c.Socket = paths.Socket()
+	}
+	if c.State == "" {
+		c.State = paths.State()
+	}
+	if max := paths.MaxSocket - len(paths.Management("")); len(c.Socket) > max {
+		return c, api.Wrong("socket", fmt.Sprintf("%d bytes long (%s)", len(c.Socket), c.Socket), fmt.Sprintf("a path of at most %d bytes", max))
+	}
+	if f := c.UpdateGIDTimerFrequency; f != nil && *f > 10000 {
+		return c, api.Wrong("update_gid_timer_frequency", fmt.Sprint(*f), "0 (never) to 10000 milliseconds")
+	}
+	if _, err := ReadersMode(c.Readers); err != nil {
+		return c, err
+	}
+	if err := checkPages(c.Web); err != nil {
+		return c, err
+	}
+	if err := c.Manage.complete(c.State); err != nil {
+		return c, err
+	}
+	if len(c.Adapters) == 0 {
+		c.Adapters = DefaultAdapters()
+	}
+	if len(c.Adapters) > maxAdapters {
+		return c, api.Wrong("adapters", fmt.Sprint(len(c.Adapters), " entries"), fmt.Sprintf("1 to %d", maxAdapters))
+	}
+	if err := errors.Join(c.Fabric.complete(), c.SubnetManager.complete()); err != nil {
+		return c, err
+	}
+	c.Adapters = append([]Adapter(nil), c.Adapters...)
+	cables, ports := 0, map[string]int{}
+	names, places := map[string]bool{}, map[netip.AddrPort]bool{}
+	for i := range c.Adapters {
+		a := &c.Adapters[i]
+		if err := a.complete(i); err != nil {
+			return c, err
+		}
+		where := netip.AddrPortFrom(a.Address, a.UDPPort)
+		if names[a.Name] {
+			return c, api.Wrong(fmt.Sprintf("adapters[%d].name", i), fmt.Sprintf("%q again", a.Name), "a name that no other adapter has")
+		}
+		if a.Cable() {
+			cables++
+		}
+		if ports[a.Device]++; a.Device != "" && ports[a.Device] > 2 {
+			return c, api.Wrong(fmt.Sprintf("adapters[%d].device", i), fmt.Sprintf("%q a third time", a.Device), "two ports of a device")
+		}
+		if places[where] && a.Address.IsValid() {
+			return c, api.Wrong(fmt.Sprintf("adapters[%d].address", i), where.String()+" again", "an address and UDP port that no other adapter has")
+		}
+		names[a.Name], places[where] = true, true
+	}
+	if cables == 0 && (c.Fabric != nil || c.SubnetManager != nil) {
+		return c, api.Wrong(map[bool]string{true: "fabric", false: "subnet_manager"}[c.Fabric != nil], "given", `nothing without an adapter with "link": "cable"`)
+	}
+	if c.SubnetManager != nil && !c.SubnetManager.Off && c.Fabric != nil && c.Fabric.Connect != "" {
+		return c, api.Wrong("subnet_manager", "given", "false or nothing where another process runs the fabric")
+	}
+	return c, nil
+}
+
+// GIDInterval is UpdateGIDTimerFrequency as the adapters take it: 0 the default,
+// negative never.
+func (c *Config) GIDInterval() time.Duration {
+	switch f := c.UpdateGIDTimerFrequency; {
+	case f == nil:
+		return 0
+	case *f == 0:
+		return -1
+	default:
+		return time.Duration(*f) * time.Millisecond
+	}
+}

@@ -1,0 +1,71 @@
+package config
+
+import (
+	"fmt"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"strconv"
+
+	"github.com/softvpi/softvpi/internal/api"
+)
+
+// Manage says where the management interface is served on TCP: with TLS, to whoever sends the token. Files
+// that do not exist are made: the certificate signs itself, token and key are for the driver's user alone.
+type Manage struct {
+	Listen      string `json:"listen"`                // address and port
+	Certificate string `json:"certificate,omitempty"` // PEM file; empty: api-cert.pem in the state directory
+	Key         string `json:"key,omitempty"`         // PEM file; empty: api-key.pem in the state directory
+	TokenFile   string `json:"token_file,omitempty"`  // empty: api-token in the state directory
+}
+
+// complete fills in the files.
+func (m *Manage) complete(state string) error {
+	if m == nil {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(m.Listen)
+	if _, e := strconv.ParseUint(port, 10, 16); err != nil || e != nil {
+		return api.Wrong("manage.listen", fmt.Sprintf("%q", m.Listen), "an address and a port, such as 127.0.0.1:7471")
+	}
+	if (m.Certificate == "") != (m.Key == "") {
+		return api.Wrong("manage.certificate", fmt.Sprintf("%q with the key %q", m.Certificate, m.Key), "both files, or neither")
+	}
+	for _, f := range []struct {
+		path *string
+		name string
+	}{{&m.Certificate, "api-cert.pem"}, {&m.Key, "api-key.pem"}, {&m.TokenFile, "api-token"}} {
+		if *f.path == "" {
+			*f.path = filepath.Join(state, f.name)
+		}
+	}
+	return nil
+}
+
+// ReadersMode is the mode of the management socket.
+func ReadersMode(readers string) (fs.FileMode, error) {
+	switch readers {
+	case "", "owner":
+		return 0o600, nil
+	case "group":
+		return 0o660, nil
+	case "everyone":
+		return 0o666, nil
+	}
+	return 0, api.Wrong("readers", fmt.Sprintf("%q", readers), "owner, group, everyone")
+}
+
+// PagesHost is where the pages are served without TLS.
+const PagesHost = "127.0.0.1"
+
+// checkPages checks where the pages are asked for: without TLS nowhere but on the loopback interface.
+func checkPages(listen string) error {
+	if listen == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(listen)
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || host != PagesHost {
+		return api.Wrong("web", strconv.Quote(listen), "127.0.0.1 and a port, such as 127.0.0.1:7472; elsewhere the pages are served with TLS, by manage")
+	}
+	return nil
+}
