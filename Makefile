@@ -14,13 +14,14 @@ BENCHFLAGS ?=
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race bench bench-rxe bench-loss interop lint fuzz cross clib check-clib clean
+.PHONY: help build run test race bench profile bench-rxe bench-loss interop lint fuzz cross clib check-clib clean
 
 help:
 	@echo "make run     two adapters, a connection with checked data, bandwidth and latency"
 	@echo "make test    all tests"
 	@echo "make race    all tests under the race detector (needs a C compiler)"
 	@echo "make bench   measure, next to TCP on the same path"
+	@echo "make profile take anew what the compiler knows of the data path (root; some minutes)"
 	@echo "make bench-rxe   measure next to Linux Soft-RoCE at native speed (root, Debian; builds a kernel once)"
 	@echo "make bench-loss  the same while packets are lost, in a virtual machine"
 	@echo "make interop against Linux Soft-RoCE in a virtual machine (root, Debian; several minutes)"
@@ -71,6 +72,13 @@ race:
 bench: build
 	@$(BIN) bench $(BENCHFLAGS)
 
+# go build finds cmd/softvpi/default.pgo by itself: what took the processor's time in both sides of the benchmarks
+# (docs/performance.md, "What the compiler knows").
+profile: build
+	@rm -rf bin/profiles; mkdir -p bin/profiles
+	SOFTVPI_PROFILES=$(CURDIR)/bin/profiles $(BIN) bench --rounds 1 --seconds 0.6 --part veth9000 --part veth1500 --part loopback --part attached
+	$(GO) tool pprof -proto -output cmd/softvpi/default.pgo bin/profiles/*.pprof
+
 # Each says in one line when it cannot run here, and then succeeds.
 bench-rxe: build
 	@test/rxebench/run.sh $(BIN) $(BENCHFLAGS)
@@ -96,7 +104,7 @@ fuzz:
 
 cross:
 	@set -e; for p in $(PLATFORMS); do echo "build $$p"; \
-	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -buildvcs=false ./...; done
+	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -buildvcs=false -pgo=off ./...; done
 
 clean:
 	rm -rf bin

@@ -25,9 +25,10 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	env := tool.Env{Name: calledAs(os.Args), Args: os.Args[min(1, len(os.Args)):], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: isTerminal(os.Stderr)}
+	end := profile(env)
 	status := run(ctx, env)
 	stop()
-	os.Exit(status)
+	os.Exit(end(status))
 }
 
 // calledAs returns the name that the program was started by, without directory
