@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -252,14 +253,28 @@ func set(o *Option, dashed, value string) error {
 	return tool.Usagef("%s is %q; %s", dashed, value, err)
 }
 
+// spelled are the ways to write each option, the long one first. A letter that an option before it has is not one of them.
+func spelled(options []Option) [][]string {
+	seen := map[byte]bool{}
+	all := make([][]string, len(options))
+	for i, o := range options {
+		alone := len(o.Long) == 1 && o.Long[0] == o.Letter // a word of one letter
+		if o.Long != "" && !alone {
+			all[i] = append(all[i], "--"+o.Long)
+		}
+		if o.Letter != 0 && !seen[o.Letter] {
+			seen[o.Letter] = true
+			all[i] = append(all[i], "-"+string(o.Letter))
+		}
+	}
+	return all
+}
+
 func names(options []Option) string {
 	var list []string
-	for _, o := range options {
-		if o.Letter != 0 {
-			list = append(list, "-"+string(o.Letter))
-		}
-		if o.Long != "" {
-			list = append(list, "--"+o.Long)
+	for _, ways := range spelled(options) {
+		for _, w := range slices.Backward(ways) {
+			list = append(list, w)
 		}
 	}
 	return strings.Join(list, " ")
@@ -268,16 +283,15 @@ func names(options []Option) string {
 // usage is the text of --help.
 func (s *Session) usage(t Tool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "usage: %s [options] %s\n\n", s.Env.Name, t.Arguments)
+	fmt.Fprintf(&b, "%s\n\n", strings.TrimRight("usage: "+s.Env.Name+" [options] "+t.Arguments, " "))
 	if t.About != "" {
 		fmt.Fprintf(&b, "%s\n\n", t.About)
 	}
 	b.WriteString("Options:\n")
-	for _, o := range s.options(t) {
-		word := "  --" + o.Long
-		if o.Letter != 0 {
-			word += ", -" + string(o.Letter)
-		}
+	options := s.options(t)
+	ways := spelled(options)
+	for i, o := range options {
+		word := "  " + strings.Join(ways[i], ", ")
 		if o.Argument != "" {
 			word += " " + o.Argument
 		}

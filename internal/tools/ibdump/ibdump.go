@@ -58,7 +58,7 @@ func Main(ctx context.Context, env tool.Env) int {
 		f.Int(&o.port, name, 1, 1, 1, "of the port; an adapter has one")
 	}
 	for _, name := range []string{"w", "write", "o", "output"} {
-		f.StringVar(&o.file, name, defaultFile, "`file` to write; - is standard output")
+		f.StringVar(&o.file, name, defaultFile, "`file` to write (default "+defaultFile+"); - is standard output")
 	}
 	for _, name := range []string{"b", "max-burst"} {
 		f.Int(&o.burst, name, defaultBurst, 6, maxBurst, "(a binary logarithm) of packets in the longest burst that is taken without loss")

@@ -78,7 +78,7 @@ func TestWrongArgumentsGetOneLineAndStatus2(t *testing.T) {
 		{bw, "-C 127.9.0.1 -t 4 -Q 5", "-Q 5 is more than -t 4"},
 		{bw, "-C 127.9.0.1 --min-bw -1", "--min-bw: allowed: a number above 0"},
 		{bw, "-C 127.9.0.1 --min-bw NaN", "--min-bw: allowed"},
-		{bw, "-C 127.9.0.1 --max-lat 5", "not defined: -max-lat; allowed: --cycle --json --memory --min-bw"},
+		{bw, "-C 127.9.0.1 --max-lat 5", "not defined: --max-lat; allowed: --cycle --json --memory --min-bw"},
 		{bw, "-C 127.9.0.1 --memory gpu", "-memory: allowed: api, own"},
 		{bw, "-C 127.9.0.1 --mode remote", "-mode: allowed: auto, attached, embedded"},
 		{bw, "-C 127.9.0.1 -z", "not defined: -z; allowed: "},
@@ -86,7 +86,7 @@ func TestWrongArgumentsGetOneLineAndStatus2(t *testing.T) {
 		{bw, "-C 127.9.0.1 --cycle 0", "-cycle: allowed: a number from 1 to 268435456"},
 		{bw, "-C 127.9.0.1 --cycle 268435457", "-cycle: allowed"},
 		{bw, "-C 127.9.0.1 --cycle 1M", "-cycle: allowed"},
-		{lat, "-C 127.9.0.1 --cycle 4096", "not defined: -cycle"},
+		{lat, "-C 127.9.0.1 --cycle 4096", "not defined: --cycle"},
 		{lat, "-C 127.9.0.1 -q 2", "not defined: -q"},
 		{read, "-C 127.9.0.1 -i 8", "-i 8: reads carry no data"},
 	} {

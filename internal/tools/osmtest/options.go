@@ -84,7 +84,9 @@ usage: osmtest [options]
   -p, --port                  list the ports
   -t MS                       time-out of a query (default 1000)
   -l, --log_file FILE         log (default: the standard output)
-  -v, -V, -vf FLAGS           what the log has: 0x1 errors, 0x2 information, 0x4 each check (default 0x3)
+  -v                          log more
+  -V                          log all
+  -vf FLAGS                   what the log has: 0x1 errors, 0x2 information, 0x4 each check (default 0x3)
   -h, --help                  this text
 `
 
@@ -168,18 +170,25 @@ func (o *options) set(w word, out io.Writer) error {
 	case "-w", "--wait":
 		n, err = number(w, 1, 1<<31-1)
 		o.wait = time.Duration(n) * time.Second
-		fmt.Fprintf(out, "\tTrap 64/65 wait time = %d\n", n)
+		if err == nil {
+			fmt.Fprintf(out, "\tTrap 64/65 wait time = %d\n", n)
+		}
 	case "-g", "--guid":
-		o.guid, err = number(w, 1, 1<<64-1)
-		fmt.Fprintf(out, " Guid <%s>\n", w.value)
+		if o.guid, err = number(w, 1, 1<<64-1); err == nil {
+			fmt.Fprintf(out, " Guid <%s>\n", w.value)
+		}
 	case "-t":
 		n, err = number(w, 1, 1<<31-1)
 		o.timeout = time.Duration(n) * time.Millisecond
-		fmt.Fprintf(out, "\tTransaction timeout = %d\n", n)
+		if err == nil {
+			fmt.Fprintf(out, "\tTransaction timeout = %d\n", n)
+		}
 	case "-vf":
 		n, err = number(w, 0, 255)
 		o.flags = uint8(n)
-		fmt.Fprintf(out, "\tVerbose option -vf (log flags = 0x%X)\n", n)
+		if err == nil {
+			fmt.Fprintf(out, "\tVerbose option -vf (log flags = 0x%X)\n", n)
+		}
 	case "-v":
 		o.flags = o.flags<<1 | 1
 	case "-V":

@@ -1,6 +1,7 @@
 package saquery
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -34,8 +35,11 @@ func (p *pathParams) options(r *run) []ibdiag.Option {
 	gid := func(to **ib.GID, long, help string) ibdiag.Option {
 		return ibdiag.Option{Long: long, Argument: "<gid>", Help: help, Set: func(v string) error {
 			g, err := ibdiag.ParseGID(v)
+			if err != nil {
+				return errors.New("allowed: a GID in the form of an IPv6 address")
+			}
 			*to = &g
-			return err
+			return nil
 		}}
 	}
 	pair := func(long, form, separator, help string, set func(a, b string) error) ibdiag.Option {

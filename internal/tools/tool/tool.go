@@ -88,8 +88,7 @@ func (f *Flags) Parse() (status int, done bool) {
 	err := f.parse(f.env.Args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(f.env.Stdout, f.synopsis)
-		f.SetOutput(f.env.Stdout)
-		f.PrintDefaults()
+		f.printOptions(f.env.Stdout)
 		return Success, true
 	}
 	if err != nil {
@@ -165,13 +164,16 @@ func (f *Flags) explain(err error) string {
 	f.VisitAll(func(o *flag.Flag) { // the flag package knows single dashes only
 		text = strings.Replace(text, " for flag -"+o.Name+": ", " for flag "+dashed(o.Name)+": ", 1)
 	})
-	if strings.HasPrefix(text, "flag provided but not defined") || strings.HasPrefix(text, "bad flag syntax") {
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		return "flag provided but not defined: " + dashed(name) + "; allowed: " + f.names()
+	}
+	if strings.HasPrefix(text, "bad flag syntax") {
 		return text + "; allowed: " + f.names()
 	}
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
 		if o := f.Lookup(name); o != nil {
 			_, usage := flag.UnquoteUsage(o)
-			return text + "; it is the " + usage
+			return "flag needs an argument: " + dashed(name) + "; it is the " + usage
 		}
 	}
 	return text
@@ -184,6 +186,18 @@ func (f *Flags) names() string {
 	})
 	sort.Strings(names)
 	return strings.Join(names, " ")
+}
+
+// printOptions lists the options as users write them, each with what it is for. Usage texts say themselves what holds where an option is not given.
+func (f *Flags) printOptions(w io.Writer) {
+	f.VisitAll(func(o *flag.Flag) {
+		value, usage := flag.UnquoteUsage(o)
+		word, sep := strings.TrimRight("  "+dashed(o.Name)+" "+value, " "), "\n    \t"
+		if len(word) == len("  -x") {
+			sep = "\t"
+		}
+		fmt.Fprintln(w, word+sep+usage)
+	})
 }
 
 // dashed returns an option as users write it.

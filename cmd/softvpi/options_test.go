@@ -1,0 +1,87 @@
+package main
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// An option as the help of a tool has it: "  -q number", "  --Port, -P <port>      port of ...", "  -t MS   time-out ...".
+var (
+	optionLine = regexp.MustCompile(`^ +(--?[\w-]+(?:, --?[\w-]+)*)(?: (<[^>]+>|\S+))?`)
+	apart      = regexp.MustCompile(`^ +-[^ ]+(?:, --?[^ ]+)* {2,}`)
+)
+
+// takenOptions are the options of a tool, by its help, with the kind of value that they take; empty: none.
+func takenOptions(help string) map[string]string {
+	taken := map[string]string{}
+	for line := range strings.Lines(help) {
+		m := optionLine.FindStringSubmatch(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "  "))
+		if m == nil {
+			continue
+		}
+		if apart.MatchString(line) { // nothing between the names and what they are for
+			m[2] = ""
+		}
+		for name := range strings.SplitSeq(m[1], ", ") {
+			taken[name] = m[2]
+		}
+	}
+	return taken
+}
+
+// numeric are the kinds of values that are numbers.
+var numeric = []string{"number", "seconds", "port", "<port>", "<ms>", "<lid>", "<key>", "<mlid>", "<hops>", "<count>", "<num>", "<0-3>", "<0-15>",
+	"NUMBER", "N", "S", "MS", "MILLISECONDS", "MB", "LMC", "KEY", "PRIORITY", "SECONDS", "SL", "PREFIX", "GUID", "FLAGS", "<port_guid>"}
+
+// closed are the other kinds of values that not every word is one of.
+var closed = []string{"mode", "kind", "address", "<gid>", "WAY", "ENGINES"}
+
+// Every tool refuses an option that it has not, one without its value, and a value that is none, in one line that names the option.
+func TestOptionsOfEveryTool(t *testing.T) {
+	for _, name := range []string{"IBSIM_SOCKNAME", "IBSIM_SERVER_NAME", "SIM_HOST", "SOFTVPI_FABRIC"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv(paths.SocketVariable, filepath.Join(t.TempDir(), "none.sock"))
+	t.Chdir(t.TempDir())
+	valued := 0
+	for _, name := range toolNames() {
+		refused := func(named string, args ...string) {
+			status, stdout, stderr := call(t, name, args...)
+			if name == "osmtest" { // begins with a headline, as OpenSM's
+				stdout = strings.Replace(stdout, "\nCommand Line Arguments\n", "", 1)
+			}
+			if status != tool.Usage || strings.TrimSpace(stdout) != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, name+": ") || !strings.Contains(stderr, named) {
+				t.Errorf("%s %q: status %d, %q, %q", name, args, status, stdout, stderr)
+			}
+		}
+		refused("-no-such-option", "--no-such-option")
+		_, help, _ := call(t, name, "-h")
+		for option, kind := range takenOptions(help) {
+			if kind == "" {
+				continue
+			}
+			valued++
+			refused(option, option)
+			bad := []string{}
+			switch {
+			case strings.HasPrefix(name, "ibdiag") && option != "--timeout": // looked at once the fabric has told what there is
+			case slices.Contains(numeric, kind):
+				bad = []string{"", "x", "NaN", "-1", "0x", "1e+400", "99999999999999999999999", "1 2"}
+			case slices.Contains(closed, kind):
+				bad = []string{"", "x", "-1", "\xff"}
+			}
+			for _, value := range bad {
+				refused(option, option, value)
+			}
+		}
+	}
+	if valued < 200 {
+		t.Errorf("%d options with a value", valued)
+	}
+}
