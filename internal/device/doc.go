@@ -26,5 +26,6 @@
 //   - gid: the GID table of a port, and what its GIDs and MAC are made of;
 //   - ibport: an InfiniBand port: what the subnet manager has set, and what is asked of its administration;
 //   - plug: the links of a port, one for each of its addresses, with what stands between them and the loop;
+//   - deferred: the copies in memory that only its owner reaches;
 //   - bed: where the loop sleeps.
 package device

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/device/deferred"
 	"github.com/softvpi/softvpi/internal/device/plug"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
@@ -70,7 +71,7 @@ type batch struct {
 	errorsDue   clock.Time
 	refused     [8]link.Violation
 	gsi         gsiBatch
-	deferred    deferredBatch
+	deferred    deferred.Copies
 }
 
 func (b *batch) init() {
@@ -80,7 +81,7 @@ func (b *batch) init() {
 	b.events = make([]transport.Event, eventBatch)
 	b.errors = make([]link.Unreachable, errorBatch)
 	b.gsi.init()
-	b.deferred.init()
+	b.deferred.Init()
 }
 
 // blocked reports that the link has not taken all frames.
@@ -214,7 +215,7 @@ func (a *adapter) step(now clock.Time) bool {
 	if now >= a.errorsDue {
 		a.linkErrors(now)
 	}
-	if a.copies(now) {
+	if a.deferred.Move(now, a.engine) {
 		worked = true
 	}
 	if a.manage(now) {
@@ -246,7 +247,7 @@ func (a *adapter) step(now clock.Time) bool {
 // idle reports whether a turn to which nothing came has nothing else to do: most turns of a program that waits.
 func (a *adapter) idle(now clock.Time) bool {
 	return a.ib == nil && !a.owing && !a.keep.on && !a.blocked() && !a.unsettled && len(a.gathering) == 0 && len(a.joining) == 0 &&
-		len(a.gsi.beside) == 0 && len(a.deferred.sources) == 0 && now < a.errorsDue && a.engine.Idle(now) && a.cm.Idle(now)
+		len(a.gsi.beside) == 0 && a.deferred.Idle() && now < a.errorsDue && a.engine.Idle(now) && a.cm.Idle(now)
 }
 
 // hold reports whether what is to be sent waits for the program's answer to what

@@ -1,4 +1,6 @@
-package device
+// Package deferred has the copies of an adapter made that cannot be made at once: those in memory that only its owner
+// reaches, such as a program with a copier.
+package deferred
 
 import (
 	"github.com/softvpi/softvpi/internal/clock"
@@ -6,49 +8,53 @@ import (
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
-const copyBatch = 64
+// batch is how many copies are handed over, or reported, in one go.
+const batch = 64
 
-// deferredBatch is what an adapter needs for memory that only its owner reaches.
-type deferredBatch struct {
+// Copies are those of one adapter. The zero value needs Init.
+type Copies struct {
 	start   []transport.Copy
 	done    []memory.Finished
-	sources []copySource
+	sources []source
 }
 
-// copySource is an owner of memory with copies under way. An owner that is slow
+// source is an owner of memory with copies under way. An owner that is slow
 // holds up its own copies only.
-type copySource struct {
+type source struct {
 	owner   memory.Deferred
 	started int
 	waiting []transport.Copy // that the owner had no room for, in order
 }
 
-func (d *deferredBatch) init() {
-	d.start = make([]transport.Copy, copyBatch)
-	d.done = make([]memory.Finished, copyBatch)
+// Init sets memory aside.
+func (d *Copies) Init() {
+	d.start = make([]transport.Copy, batch)
+	d.done = make([]memory.Finished, batch)
 }
 
-// copies hands copies over to their owners and reports those that ended.
-func (a *adapter) copies(now clock.Time) bool {
-	d := &a.deferred
+// Idle reports whether no owner has copies under way.
+func (d *Copies) Idle() bool { return len(d.sources) == 0 }
+
+// Move hands the engine's copies over to their owners and reports to it those that ended. It reports whether there were any.
+func (d *Copies) Move(now clock.Time, e *transport.Engine) bool {
 	worked := false
 	for i := 0; i < len(d.sources); i++ {
 		s := &d.sources[i]
-		worked = a.finishCopies(now, s) || worked
+		worked = d.finish(now, e, s) || worked
 		s.startWaiting()
 		s.owner.Flush()
 		if s.started == 0 && len(s.waiting) == 0 {
 			last := len(d.sources) - 1
 			d.sources[i] = d.sources[last]
-			d.sources[last] = copySource{}
+			d.sources[last] = source{}
 			d.sources = d.sources[:last]
 			i--
 		}
 	}
 	for {
-		n := a.engine.Copies(d.start)
+		n := e.Copies(d.start)
 		for i := range d.start[:n] {
-			a.startCopy(now, &d.start[i])
+			d.begin(now, e, &d.start[i])
 		}
 		clear(d.start[:n])
 		if worked = worked || n > 0; n < len(d.start) {
@@ -61,8 +67,7 @@ func (a *adapter) copies(now clock.Time) bool {
 	return worked
 }
 
-func (a *adapter) finishCopies(now clock.Time, s *copySource) bool {
-	d := &a.deferred
+func (d *Copies) finish(now clock.Time, e *transport.Engine, s *source) bool {
 	worked := false
 	for s.started > 0 {
 		n := s.owner.Finish(d.done)
@@ -70,20 +75,20 @@ func (a *adapter) finishCopies(now clock.Time, s *copySource) bool {
 			break
 		}
 		s.started -= n
-		a.engine.Copied(now, d.done[:n])
+		e.Copied(now, d.done[:n])
 		worked = true
 	}
 	return worked
 }
 
-func (a *adapter) startCopy(now clock.Time, c *transport.Copy) {
+func (d *Copies) begin(now clock.Time, e *transport.Engine, c *transport.Copy) {
 	owner, ok := c.Region.Remote.(memory.Deferred)
 	if !ok {
-		a.deferred.done[0] = memory.Finished{Tag: c.Tag, Err: memory.ErrGone}
-		a.engine.Copied(now, a.deferred.done[:1])
+		d.done[0] = memory.Finished{Tag: c.Tag, Err: memory.ErrGone}
+		e.Copied(now, d.done[:1])
 		return
 	}
-	s := a.deferred.source(owner)
+	s := d.of(owner)
 	if len(s.waiting) > 0 || !owner.Start(&c.Transfer) {
 		s.waiting = append(s.waiting, *c)
 		return
@@ -92,7 +97,7 @@ func (a *adapter) startCopy(now clock.Time, c *transport.Copy) {
 }
 
 // startWaiting hands over what the owner has room for now.
-func (s *copySource) startWaiting() {
+func (s *source) startWaiting() {
 	n := 0
 	for n < len(s.waiting) && s.owner.Start(&s.waiting[n].Transfer) {
 		n++
@@ -105,13 +110,13 @@ func (s *copySource) startWaiting() {
 	}
 }
 
-// source returns the entry of an owner; there are few owners with copies under way.
-func (d *deferredBatch) source(owner memory.Deferred) *copySource {
+// of returns the entry of an owner; there are few owners with copies under way.
+func (d *Copies) of(owner memory.Deferred) *source {
 	for i := range d.sources {
 		if d.sources[i].owner == owner {
 			return &d.sources[i]
 		}
 	}
-	d.sources = append(d.sources, copySource{owner: owner})
+	d.sources = append(d.sources, source{owner: owner})
 	return &d.sources[len(d.sources)-1]
 }
