@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,10 +109,23 @@ func TestDriversOnAFabric(t *testing.T) {
 // A driver whose fabric is not there says so in its log, once.
 func TestMissingFabricIsLogged(t *testing.T) {
 	p := newPlace(t)
-	d := p.spawn(t, "up", "-v", "--adapter", "ib0=cable", "--fabric", filepath.Join(p.dir, "nobody"))
+	at := net.UnixAddr{Name: filepath.Join(p.dir, "nobody"), Net: "unixpacket"}
+	d := p.spawn(t, "up", "-v", "--adapter", "ib0=cable", "--fabric", at.Name)
 	d.until(t, "waiting      ib0 comes up when the fabric")
 	waitFor(t, d, "the fabric cannot be reached")
-	time.Sleep(time.Second) // several looks
+	looks, err := net.ListenUnix(at.Net, &at) // who hangs up is no fabric either
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer looks.Close()
+	for range 3 {
+		_ = looks.SetDeadline(time.Now().Add(patience))
+		c, err := looks.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	}
 	if n := strings.Count(d.errors(), "the fabric cannot be reached"); n != 1 {
 		t.Errorf("it is said %d times: %s", n, d.errors())
 	}
