@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,14 +69,8 @@ func TestBackgroundTellsWhy(t *testing.T) {
 func TestBackgroundOnAFullDisk(t *testing.T) {
 	p := newPlace(t)
 	p.env = append(p.env, "TMPDIR="+p.dir)
-	p.start = func(c *exec.Cmd) error {
-		fill := "mount -t tmpfs -o size=64k none " + p.dir + " && { head -c 1M /dev/zero >" + p.dir + "/fill 2>/dev/null; cd " + p.dir + ` && "$@"; s=$?; [ $s != 0 ] || "$0" down; exit $s; }`
-		c.Path, c.Args = "/usr/bin/unshare", append([]string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", fill, c.Args[0]}, c.Args...)
-		return c.Start()
-	}
-	if out, err := exec.Command("unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", p.dir).CombinedOutput(); err != nil {
-		t.Skipf("needs namespaces: %v %s", err, out)
-	}
+	p = p.within(t, "--mount", "mount -t tmpfs -o size=64k none "+p.dir+" && { head -c 1M /dev/zero >"+p.dir+"/fill 2>/dev/null; cd "+p.dir+
+		` && "$@"; s=$?; [ $s != 0 ] || "$0" down; exit $s; }`)
 	status, out, errs := p.run(t, "up", "--background", "--skip-self-check", "--adapter", "Ethernet 1="+p.first)
 	if status != tool.Success || errs != "" || !strings.Contains(out, "running ") || !strings.Contains(out, "the disk is full") {
 		t.Errorf("status %d, %q, %q", status, out, errs)
@@ -83,6 +78,31 @@ func TestBackgroundOnAFullDisk(t *testing.T) {
 	status, out, errs = p.run(t, "up", "--background", "--adapter", "Ethernet 1=192.0.2.77")
 	if status != tool.Failure || out != "" || !strings.Contains(errs, "could not say why") {
 		t.Errorf("that does not come up: status %d, %q, %q", status, out, errs)
+	}
+}
+
+// within has the processes of a place run in a new user namespace and one more of unshare's, by a script for which "$0" is the program and "$@"
+// its command line.
+func (p place) within(t *testing.T, namespace, script string) place {
+	t.Helper()
+	in := []string{"unshare", "--user", "--map-root-user", namespace, "sh", "-c", script}
+	if out, err := exec.Command(in[0], append(in[1:], "true", "true")...).CombinedOutput(); err != nil {
+		t.Skipf("needs namespaces: %v %s", err, out)
+	}
+	p.start = func(c *exec.Cmd) error {
+		c.Args = append(append(slices.Clone(in), c.Args[0]), c.Args...)
+		c.Path, c.Err = exec.LookPath("unshare")
+		return c.Start()
+	}
+	return p
+}
+
+// The loopback interface of a new network namespace is down: the driver says so, and what to do.
+func TestLoopbackThatIsDown(t *testing.T) {
+	p := newPlace(t).within(t, "--net", `"$@"`)
+	status, out, errs := p.run(t, "up", "--adapter", "Ethernet 1="+p.first, "--adapter", "Ethernet 2="+p.second)
+	if status != tool.Failure || out != "" || !strings.Contains(errs, "network unreachable: the loopback interface is down; as root: ip link set lo up\n") {
+		t.Errorf("status %d, %q, %q", status, out, errs)
 	}
 }
 

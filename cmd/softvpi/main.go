@@ -127,7 +127,7 @@ func command(ctx context.Context, env tool.Env) (status int) {
 		env.Errorf("%s; %s", oneLine(err), allowed(parser, err))
 		return tool.Usage
 	}
-	return exitStatus(env, k.Run(&session{ctx, env}))
+	return exitStatus(ctx, env, k.Run(&session{ctx, env}))
 }
 
 // allowed says what could stand where the parser stopped.
@@ -155,8 +155,9 @@ func allowed(parser *kong.Kong, err error) string {
 	return "allowed: " + strings.Join(names, " ")
 }
 
-// exitStatus reports err, if any, and returns the exit status for it.
-func exitStatus(env tool.Env, err error) int {
+// exitStatus reports err, if any, and returns the exit status for it. Where ctx has ended the user stopped the command, and only
+// that is said.
+func exitStatus(ctx context.Context, env tool.Env, err error) int {
 	var usage *tool.UsageError
 	var field *driver.FieldError
 	var setting *impair.FieldError
@@ -170,6 +171,9 @@ func exitStatus(env tool.Env, err error) int {
 	case errors.As(err, &usage), errors.As(err, &field), errors.As(err, &setting), errors.As(err, &config):
 		env.Errorf("%s", oneLine(err))
 		return tool.Usage
+	case ctx.Err() != nil:
+		env.Errorf("stopped")
+		return tool.Failure
 	}
 	return env.Fail(err)
 }

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
+	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
 // A server that is stopped while it waits for a client ends well and quietly.
@@ -27,6 +32,18 @@ func TestStoppedServersEndQuietly(t *testing.T) {
 		if errs = strings.TrimPrefix(errs, "ndcat: waiting"); code != 0 || strings.Contains(errs, "ndcat: ") || args[0] != "ndcat" && errs != "" {
 			t.Errorf("%q: status %d, %q", args, code, errs)
 		}
+	}
+}
+
+// Of a command that the user stops while it waits nothing else is said.
+func TestStoppedCommandsSaySo(t *testing.T) {
+	t.Setenv(paths.SocketVariable, filepath.Join(t.TempDir(), "none.sock"))
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	var out, errs bytes.Buffer
+	status := run(ctx, tool.Env{Name: "softvpi", Args: []string{"wait"}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
+	if status != tool.Failure || out.String() != "" || errs.String() != "softvpi: stopped\n" {
+		t.Errorf("status %d, %q, %q", status, out.String(), errs.String())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"net"
 	"net/netip"
 	"time"
 
@@ -48,12 +49,27 @@ func (d *Driver) selfCheck(ctx context.Context) ([]Check, error) {
 		for _, path := range []device.PathPolicy{device.PathWire, device.PathAuto} {
 			c, err := d.checkPair(ctx, session, pair[0], pair[1], path)
 			if err != nil {
-				return checks, fmt.Errorf("%s to %s over the %v path: %w", d.cfg.Adapters[pair[0]].Name, d.cfg.Adapters[pair[1]].Name, path, err)
+				return checks, fmt.Errorf("%s to %s over the %v path: %w", d.cfg.Adapters[pair[0]].Name, d.cfg.Adapters[pair[1]].Name, path, d.explain(err, pair[1]))
 			}
 			checks = append(checks, c)
 		}
 	}
 	return checks, nil
+}
+
+// explain adds to the error of a check with adapter j what keeps packets from it: in a network namespace that was just made the
+// loopback interface is down, and then its addresses can be bound to, but not be reached.
+func (d *Driver) explain(err error, j int) error {
+	if !errors.Is(err, verbs.ErrNetworkUnreachable) || !d.host.Snapshot().Adapters[j].Info.Addr.IP().IsLoopback() {
+		return err
+	}
+	interfaces, _ := net.Interfaces()
+	for _, i := range interfaces {
+		if i.Flags&net.FlagLoopback != 0 && i.Flags&net.FlagUp == 0 {
+			return fmt.Errorf("%w: the loopback interface is down; as root: ip link set %s up", err, i.Name)
+		}
+	}
+	return err
 }
 
 // pairs lists the pairs of adapters that are up and can reach each other, by index.
