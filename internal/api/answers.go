@@ -47,13 +47,6 @@ func (a *answers) release(n int64) {
 	a.underWay -= n
 }
 
-// bytes are those that are under way.
-func (a *answers) bytes() int64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.underWay
-}
-
 // turn is the right to make an answer.
 type turn struct {
 	answers *answers

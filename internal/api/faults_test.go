@@ -272,3 +272,10 @@ func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 		t.Errorf("behind the slow readers: %d", status)
 	}
 }
+
+// bytes are those that are under way.
+func (a *answers) bytes() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.underWay
+}

@@ -46,7 +46,7 @@ func TestDocumentOfTheRegistry(t *testing.T) {
 		}
 	}
 	fmt.Fprintf(&b, "\n%d keys, of which %d act; %d parameters.\n", len(all), built, len(Parameters()))
-	for _, g := range Groups() {
+	for _, g := range groups() {
 		fmt.Fprintf(&b, "\n## %s\n\n| key | adapters | default | values | taken up | |\n|---|---|---|---|---|---|\n", g)
 		for _, k := range all {
 			if k.Group == g {

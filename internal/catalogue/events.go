@@ -33,16 +33,6 @@ func EventFor(symbol string, g Generation) (*Event, bool) {
 	return nil, false
 }
 
-// EventWith returns the event with a source and an ID.
-func EventWith(source string, id uint32) (*Event, bool) {
-	for i := range Events {
-		if Events[i].ID == id && strings.EqualFold(Events[i].Source, source) {
-			return &Events[i], true
-		}
-	}
-	return nil, false
-}
-
 // String returns the severity as the event viewer names it.
 func (s Severity) String() string {
 	switch s {

@@ -86,14 +86,3 @@ func LookupAt(p Place, name string, t Target) []Key {
 	}
 	return slices.DeleteFunc(LookupFor(name, t), func(k Key) bool { return !k.In(p) })
 }
-
-// Groups are the tables that keys stand in, in the order of Keys.
-func Groups() []Group {
-	var a []Group
-	for _, k := range keys {
-		if !slices.Contains(a, k.Group) {
-			a = append(a, k.Group)
-		}
-	}
-	return a
-}

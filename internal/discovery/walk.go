@@ -128,9 +128,6 @@ func (w *Walk) Answer(number int, data *[mad.SMPDataLen]byte, err error) {
 	}
 }
 
-// Over tells that nothing is left to ask or to wait for.
-func (w *Walk) Over() bool { return len(w.asked) == 0 && (len(w.waiting) == 0 || w.err != nil) }
-
 // Result is the fabric as far as it is known, what did not answer, and why the walk was given up, if it was.
 func (w *Walk) Result() (*Fabric, []*Fault, error) {
 	f := w.fabric

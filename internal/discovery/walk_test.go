@@ -76,7 +76,7 @@ func walk(t interface{ Fatal(...any) }, o Options, outstanding int, choose func(
 			flying = append(flying, under{r, n})
 		}
 		if len(flying) == 0 {
-			if !w.Over() {
+			if !w.over() {
 				t.Fatal("nothing is asked, and the walk is not over")
 			}
 			return w
@@ -239,7 +239,7 @@ func TestWalkGivesUpOnEndlessLinks(t *testing.T) {
 	for range maxWaiting + 1 {
 		w.ask(&Request{})
 	}
-	if r, _ := w.Next(); r != nil || !w.Over() || w.err == nil {
+	if r, _ := w.Next(); r != nil || !w.over() || w.err == nil {
 		t.Errorf("%v, %v", r, w.err)
 	}
 }
@@ -309,3 +309,6 @@ func FuzzReadCache(f *testing.F) {
 		}
 	})
 }
+
+// over tells that nothing is left to ask or to wait for.
+func (w *Walk) over() bool { return len(w.asked) == 0 && (len(w.waiting) == 0 || w.err != nil) }

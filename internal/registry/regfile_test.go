@@ -39,7 +39,7 @@ func TestRegFile(t *testing.T) {
 		set(5, DWord("roce_mode", 2)),
 		set(6, String("", `a "quoted" text with C:\back\slashes`)),
 		{Kind: DeleteValue, Key: p, Value: Value{Name: "gone"}, Lenient: true, Line: 7},
-		set(8, ExpandString("expand", "%Sys%")),
+		set(8, expand("expand", "%Sys%")),
 		set(9, Strings("list", []string{"one", "two"})),
 		set(11, Value{"bytes", Binary, []byte{0xde, 0xad, 0xbe, 0xef}}),
 		set(12, QWord("wide", 0x0102030405060708)),
@@ -80,7 +80,7 @@ func TestRegedit4IsANSI(t *testing.T) {
 	} {
 		r := NewVolatile("test")
 		p := path(t, `HKLM\SYSTEM\CurrentControlSet\Services\x`)
-		if err := r.Apply(Change{Kind: SetValue, Key: p, Value: String("a", text)}, Change{Kind: SetValue, Key: p, Value: ExpandString("b", text)}); err != nil {
+		if err := r.Apply(Change{Kind: SetValue, Key: p, Value: String("a", text)}, Change{Kind: SetValue, Key: p, Value: expand("b", text)}); err != nil {
 			t.Fatal(err)
 		}
 		var got bytes.Buffer
@@ -230,3 +230,6 @@ func FuzzRegFile(f *testing.F) {
 		}
 	})
 }
+
+// expand makes a REG_EXPAND_SZ.
+func expand(name, s string) Value { return Value{name, ExpandSZ, utf16Bytes(s, 1)} }

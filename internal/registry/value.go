@@ -64,9 +64,6 @@ type Value struct {
 // String makes a REG_SZ.
 func String(name, s string) Value { return Value{name, SZ, utf16Bytes(s, 1)} }
 
-// ExpandString makes a REG_EXPAND_SZ.
-func ExpandString(name, s string) Value { return Value{name, ExpandSZ, utf16Bytes(s, 1)} }
-
 // Strings makes a REG_MULTI_SZ.
 func Strings(name string, list []string) Value {
 	var b []byte

@@ -48,15 +48,6 @@ func (x *exchange) add(now clock.Time, r *pending) {
 	x.waiting[r.id] = r
 }
 
-// answered takes the request with the ID out; nil: it is not waited for.
-func (x *exchange) answered(id uint32) *pending {
-	r := x.waiting[id]
-	if r != nil {
-		x.remove(r)
-	}
-	return r
-}
-
 func (x *exchange) remove(r *pending) {
 	delete(x.waiting, r.id)
 	x.due.Drop(&r.due)

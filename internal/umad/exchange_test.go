@@ -43,14 +43,15 @@ func TestExchangeEndsEveryRequestOnce(t *testing.T) {
 			"answer": func(t *rapid.T) {
 				for _, l := range lives {
 					if !l.ended {
-						if got := x.answered(l.r.id); got != l.r {
-							t.Fatal("the answer found no request")
+						if x.waiting[l.r.id] != l.r {
+							t.Fatal("the answer finds no request")
 						}
+						x.remove(l.r)
 						end(l.r, false)
 						break
 					}
 				}
-				if x.answered(0) != nil {
+				if x.waiting[0] != nil {
 					t.Fatal("ID 0 was waited for")
 				}
 			},

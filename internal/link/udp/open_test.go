@@ -154,17 +154,6 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-func TestPathMTU(t *testing.T) {
-	for _, c := range []struct{ link, want int }{
-		{65536, 4096}, {9000, 4096}, {4200, 4096}, {4180, 4096}, {4179, 2048}, {2200, 2048}, {1500, 1024},
-		{1400, 1024}, {1108, 1024}, {1107, 512}, {576, 256}, {340, 256}, {339, 0}, {0, 0}, {-1, 0},
-	} {
-		if got := PathMTU(c.link); got != c.want {
-			t.Errorf("link MTU %d: %d, want %d", c.link, got, c.want)
-		}
-	}
-}
-
 func TestInterfaceOf(t *testing.T) {
 	ifi, ok := InterfaceOf(netip.MustParseAddr("127.0.0.1"))
 	if !ok || ifi.Flags&net.FlagLoopback == 0 {

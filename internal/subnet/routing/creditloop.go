@@ -1,9 +1,6 @@
 package routing
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -30,17 +27,6 @@ type LaneRules struct {
 type Cycle struct {
 	Channels []Channel
 	Lanes    []uint8
-}
-
-// Format shows the loop with the node GUIDs of the switches.
-func (c *Cycle) Format(g *Graph) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "credit loop of %d links:", len(c.Channels))
-	for i, x := range c.Channels {
-		peer, far, _ := g.Peer(x.Switch, x.Port)
-		fmt.Fprintf(&b, " %#016x[%d]->%#016x[%d] on lane %d", g.GUID[x.Switch], x.Port, g.GUID[peer], far, c.Lanes[i])
-	}
-	return b.String()
 }
 
 // CreditLoop looks for a cycle in what the buffers of lanes wait for, over the paths of all adapters to all LIDs with the tables of
@@ -162,4 +148,11 @@ func (w *waits) channel(i int32) Channel {
 	port := g.adjBack[i]
 	peer, far, _ := g.Peer(at, port)
 	return Channel{peer, far}
+}
+
+func entry(table []byte, lid int) uint8 {
+	if lid >= len(table) {
+		return NoPort
+	}
+	return table[lid]
 }

@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,4 +83,15 @@ func TestCreditLoopAcrossLanes(t *testing.T) {
 	if loop := CreditLoop(g, r.Table, LaneRules{VL: dateline}); loop != nil {
 		t.Errorf("%s", loop.Format(g))
 	}
+}
+
+// Format shows the loop with the node GUIDs of the switches.
+func (c *Cycle) Format(g *Graph) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "credit loop of %d links:", len(c.Channels))
+	for i, x := range c.Channels {
+		peer, far, _ := g.Peer(x.Switch, x.Port)
+		fmt.Fprintf(&b, " %#016x[%d]->%#016x[%d] on lane %d", g.GUID[x.Switch], x.Port, g.GUID[peer], far, c.Lanes[i])
+	}
+	return b.String()
 }

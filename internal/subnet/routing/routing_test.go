@@ -19,7 +19,7 @@ func routeWith(t rapid.TB, g *Graph, name string, o Options) *Routes {
 		t.Fatalf("%s: %v", name, err)
 	}
 	strict := name == "minhop" || name == "sssp" || name == "dfsssp" || o.ConnectRoots
-	if gaps, n := Reachability(g, r.Table, strict, 3); n > 0 {
+	if gaps, n := reachability(g, r.Table, strict, 3); n > 0 {
 		t.Fatalf("%s: %d pairs are not connected: %v", name, n, gaps)
 	}
 	return r
@@ -101,7 +101,7 @@ func TestPlantedCreditLoopIsFound(t *testing.T) {
 			}
 		}
 	}
-	if _, n := Reachability(g, r.Table, true, 1); n > 0 {
+	if _, n := reachability(g, r.Table, true, 1); n > 0 {
 		t.Fatalf("%d pairs are not connected", n)
 	}
 	c := loopOf(g, r, false)
@@ -140,7 +140,7 @@ func TestReachabilityFindsPlantedFaults(t *testing.T) {
 			r := routeWith(t, g, "minhop", Options{})
 			lid := int(g.Targets[6].LID) // the host of switch 2
 			c.plant(g, r, lid)
-			gaps, n := Reachability(g, r.Table, true, 10)
+			gaps, n := reachability(g, r.Table, true, 10)
 			if n == 0 || gaps[0].LID != lid {
 				t.Errorf("found %d gaps %v, want some about LID %d", n, gaps, lid)
 			}

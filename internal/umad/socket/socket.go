@@ -255,9 +255,3 @@ func ParseRegistration(b []byte) (agent.Registration, bool) {
 	return agent.Registration{Class: b[8], Version: b[9], RMPP: b[10], QPN: ib.QPN(b[11]), UserRMPP: b[12]&flagUserRMPP != 0, Raw: b[12]&flagRaw != 0, OUI: binary.LittleEndian.Uint32(b[16:]),
 		Methods: [2]uint64{binary.LittleEndian.Uint64(b[24:]), binary.LittleEndian.Uint64(b[32:])}}, true
 }
-
-// AppendUnregistration adds the message that ends an agent.
-func AppendUnregistration(b []byte, id uint32) []byte {
-	b = binary.LittleEndian.AppendUint32(b, Unregister)
-	return binary.LittleEndian.AppendUint32(b, id)
-}

@@ -4,22 +4,22 @@ import (
 	"fmt"
 )
 
-// Gap is a pair that has no path: packets from a switch, and so from its hosts, do not reach a LID.
-type Gap struct {
+// hole is a pair that has no path: packets from a switch, and so from its hosts, do not reach a LID.
+type hole struct {
 	From   int32
 	LID    int
 	Reason string
 }
 
-func (e Gap) String() string {
+func (e hole) String() string {
 	return fmt.Sprintf("from switch %d to LID %d: %s", e.From, e.LID, e.Reason)
 }
 
-// Reachability follows the forwarding tables from every switch to every LID and reports the pairs that
+// reachability follows the forwarding tables from every switch to every LID and reports the pairs that
 // they do not connect, at most limit of them, and how many there are in all. table gives the forwarding
 // table of a switch. strict asks for paths from switches without hosts to switches without hosts too. Pairs that no
 // chain of links connects are not counted.
-func Reachability(g *Graph, table func(s int32) []byte, strict bool, limit int) (gaps []Gap, count int) {
+func reachability(g *Graph, table func(s int32) []byte, strict bool, limit int) (gaps []hole, count int) {
 	g.index()
 	island, hosts := g.islands(), g.hosts()
 	const unknown, good, bad = 0, 1, 2
@@ -65,17 +65,10 @@ func Reachability(g *Graph, table func(s int32) []byte, strict bool, limit int) 
 					continue
 				}
 				if count++; len(gaps) < limit {
-					gaps = append(gaps, Gap{s, lid, reason})
+					gaps = append(gaps, hole{s, lid, reason})
 				}
 			}
 		}
 	}
 	return gaps, count
-}
-
-func entry(table []byte, lid int) uint8 {
-	if lid >= len(table) {
-		return NoPort
-	}
-	return table[lid]
 }

@@ -5,21 +5,6 @@ import (
 	"net/netip"
 )
 
-// roceOverhead is the most bytes that RoCE v2 puts around a full payload: IPv6 and
-// UDP headers, BTH, RETH and immediate, ICRC.
-const roceOverhead = 40 + 8 + 12 + 16 + 4 + 4
-
-// PathMTU returns the largest InfiniBand MTU (bytes of payload: 256, 512, 1024, 2048
-// or 4096) whose packets fit a link MTU in bytes, and 0 where none does.
-func PathMTU(linkMTU int) int {
-	for mtu := 4096; mtu >= 256; mtu /= 2 {
-		if mtu+roceOverhead <= linkMTU {
-			return mtu
-		}
-	}
-	return 0
-}
-
 // InterfaceOf finds the network interface that holds addr. Every address of
 // 127.0.0.0/8 is held by the loopback interface. ok is false where there is none.
 func InterfaceOf(addr netip.Addr) (ifi net.Interface, ok bool) {
