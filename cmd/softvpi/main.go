@@ -16,7 +16,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -159,16 +160,16 @@ func allowed(parser *kong.Kong, err error) string {
 // that is said.
 func exitStatus(ctx context.Context, env tool.Env, err error) int {
 	var usage *tool.UsageError
-	var field *driver.FieldError
+	var field *api.FieldError
 	var setting *impair.FieldError
-	var config *driver.ConfigError
+	var file *config.Error
 	var silent silentError
 	switch {
 	case err == nil:
 		return tool.Success
 	case errors.As(err, &silent):
 		return silent.status
-	case errors.As(err, &usage), errors.As(err, &field), errors.As(err, &setting), errors.As(err, &config):
+	case errors.As(err, &usage), errors.As(err, &field), errors.As(err, &setting), errors.As(err, &file):
 		env.Errorf("%s", oneLine(err))
 		return tool.Usage
 	case ctx.Err() != nil:
