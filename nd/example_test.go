@@ -107,6 +107,37 @@ func Example() {
 	// client: Receive of "pong"
 }
 
+// A client reads the memory of a server, whose program does nothing for it.
+func ExampleQueuePair_Read() {
+	provider, serverAdapter, clientAdapter := openTwo()
+	defer provider.Close()
+	ctx := context.Background()
+	addrs, err := serverAdapter.QueryAddressList()
+	check(err)
+	listener, err := serverAdapter.Listen(netip.AddrPortFrom(addrs[0], 0), 0)
+	check(err)
+
+	server := newPeer(ctx, serverAdapter)
+	n := copy(server.mr.Buffer(), "read from afar")
+	accepted := make(chan error, 1)
+	go func() {
+		check(listener.GetConnectionRequest(ctx, server.connector))
+		accepted <- server.connector.Accept(ctx, server.qp, nd.ConnectParams{InboundReadLimit: 1})
+	}()
+
+	client := newPeer(ctx, clientAdapter)
+	remote, err := listener.GetLocalAddress()
+	check(err)
+	check(client.connector.Connect(ctx, client.qp, remote, nd.ConnectParams{OutboundReadLimit: 1}))
+	check(client.connector.CompleteConnect(ctx))
+	check(<-accepted)
+	// A server tells address and token with a message, or when it accepts.
+	check(client.qp.Read(1, []nd.SGE{client.mr.SGE(0, n)}, server.mr.Address(), server.mr.GetRemoteToken(), 0))
+	r := client.result(ctx)
+	fmt.Printf("%v of %q\n", r.RequestType, client.mr.Buffer()[:n])
+	// Output: Read of "read from afar"
+}
+
 // Errors carry their NetworkDirect status and name the address.
 func ExampleError() {
 	provider, first, second := openTwo()
