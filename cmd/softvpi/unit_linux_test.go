@@ -1,0 +1,42 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// The unit for systemd is one that systemd takes, and starts what is there.
+func TestUnitForSystemd(t *testing.T) {
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("needs systemd-analyze")
+	}
+	unit, err := os.ReadFile("../../examples/systemd/softvpi.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	file := filepath.Join(home, "softvpi.service")
+	if err := os.WriteFile(file, unit, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	verify := func() (string, error) {
+		c := exec.Command("systemd-analyze", "--user", "verify", file)
+		c.Env = append(os.Environ(), "HOME="+home, "XDG_RUNTIME_DIR="+home)
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := verify(); err == nil {
+		t.Skipf("systemd-analyze does not miss %s/bin/softvpi: %s", home, out) // %h is not the home of the environment
+	}
+	if err := os.Mkdir(filepath.Join(home, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := installLinks(filepath.Join(home, "bin"), os.Args[0], []string{"softvpi"}); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := verify(); err != nil || out != "" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
