@@ -46,6 +46,9 @@ func NewClient(socket string) *Client {
 		if n := len(paths.Management(socket)); n >= paths.MaxSocket {
 			return nil, fmt.Errorf("the path of the socket is %d bytes too long", n-paths.MaxSocket+1)
 		}
+		if err := paths.Own(socket); err != nil {
+			return nil, err
+		}
 		return (&net.Dialer{}).DialContext(ctx, "unix", paths.Management(socket))
 	}
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, DisableKeepAlives: true}

@@ -21,6 +21,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/tuning"
 )
@@ -198,6 +199,9 @@ func (d *Driver) Close() error {
 // behind is removed; one that answers belongs to another driver.
 func listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("socket directory: %w", err)
+	}
+	if err := paths.Own(path); err != nil {
 		return nil, fmt.Errorf("socket directory: %w", err)
 	}
 	if info, err := os.Lstat(path); err == nil {

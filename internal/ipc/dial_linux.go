@@ -16,6 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
+	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -26,6 +27,9 @@ func Dial(ctx context.Context, socket string, o Options) (*Client, error) {
 	path, err := o.forcedPath()
 	if err != nil {
 		return nil, err
+	}
+	if err := paths.Own(socket); err != nil {
+		return nil, fmt.Errorf("attach to %s: %w", socket, err)
 	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)

@@ -75,5 +75,10 @@ func runtimeDir() string {
 	if p := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(p) {
 		return filepath.Join(p, "softvpi")
 	}
+	return temporaryDir()
+}
+
+// temporaryDir is this user's directory below the system's temporary one.
+func temporaryDir() string {
 	return filepath.Join(os.TempDir(), "softvpi-"+strconv.Itoa(os.Getuid()))
 }
