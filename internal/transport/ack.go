@@ -91,13 +91,13 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 	s.retries, s.rnrRetries, s.timeouts = q.attr.Retry, q.attr.RNRRetry, 0
 	s.nakSeen = false
 	if s.timing && to.After(s.timedPSN) {
-		q.win.measured(s.timedAt, now)
+		q.win.Measured(s.timedAt, now)
 		s.timing = false
 	}
 	if s.probes = 0; s.probing {
 		s.probing = false
 		if to.Before(s.max) {
-			q.win.lost(now, int(s.max.Diff(to))) // the probe was needed, and more is missing
+			q.win.Lost(now, int(s.max.Diff(to))) // the probe was needed, and more is missing
 		}
 	}
 	for s.slotCount > 0 && !s.una.Before(s.slots[0]) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/transport/congestion"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -34,7 +35,7 @@ type Config struct {
 	// 0xffff alone. SetPKeys changes it.
 	PKeys []ib.PKey
 	// Window bounds what is in flight to one destination address.
-	Window WindowConfig
+	Window congestion.Config
 	// MTU is the active MTU of the port, the longest datagram of UD queue pairs;
 	// 0 means 4096.
 	MTU int
@@ -62,19 +63,6 @@ type Config struct {
 	MaxDatagrams int
 }
 
-// WindowConfig bounds the packets in flight to one destination address, which
-// all QPs to that address share. A receiver's socket buffer is finite, and
-// nothing below slows a sender down.
-type WindowConfig struct {
-	Start int // packets at first; 0 means 32
-	Min   int // packets at least; 0 means 2
-	Max   int // packets at most; 0 means 512
-	// Near is the packets at most, instead of Max, to a destination that the same loop serves
-	// (frame.Route.Near); 0 means 128, or Max where that is less and Start where that is more. Sender and receiver take turns on one processor
-	// there: nothing is gained by a longer queue between them, and what waits in it leaves the near caches.
-	Near int
-}
-
 func (c *Config) complete() error {
 	if c.Memory == nil {
 		return fieldError("Memory", "nil", "the table of the adapter")
@@ -82,10 +70,6 @@ func (c *Config) complete() error {
 	if c.PKeys == nil {
 		c.PKeys = []ib.PKey{ib.PKeyDefault}
 	}
-	setDefault(&c.Window.Start, 32)
-	setDefault(&c.Window.Min, 2)
-	setDefault(&c.Window.Max, 512)
-	setDefault(&c.Window.Near, max(c.Window.Start, min(128, c.Window.Max)))
 	setDefault(&c.MTU, MaxMTU)
 	setDefault(&c.MaxQPs, 512<<10)
 	setDefault(&c.MaxBurst, 62)
@@ -107,11 +91,7 @@ func (c *Config) complete() error {
 	if c.Loop >= 1<<c.LoopBits {
 		return fieldError("Loop", c.Loop, "less than 2^LoopBits")
 	}
-	w := &c.Window
-	if w.Min < 1 || w.Start < w.Min || w.Near < w.Start || w.Max < w.Near || w.Max > 1<<20 {
-		return fieldError("Window", *w, "1 <= Min <= Start <= Near <= Max <= 1048576")
-	}
-	return nil
+	return c.Window.Complete()
 }
 
 func setDefault(v *int, d int) {

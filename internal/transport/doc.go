@@ -20,4 +20,6 @@
 //
 // Several engines may live on one loop. One goroutine at a time calls the
 // methods of the engines of a loop; nothing here takes a lock.
+//
+// Below it, and knowing nothing of it: congestion, how the window of packets in flight to a destination grows and shrinks.
 package transport

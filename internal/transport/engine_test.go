@@ -2,7 +2,6 @@ package transport
 
 import (
 	"errors"
-	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/sim"
+	"github.com/softvpi/softvpi/internal/transport/congestion"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -145,82 +145,11 @@ func TestConfig(t *testing.T) {
 		{"MTU", Config{Memory: m, MTU: 1500}},
 		{"LoopBits", Config{Memory: m, LoopBits: 9}},
 		{"Loop", Config{Memory: m, LoopBits: 1, Loop: 2}},
-		{"Window", Config{Memory: m, Window: WindowConfig{Start: 64, Max: 32}}},
+		{"Window", Config{Memory: m, Window: congestion.Config{Start: 64, Max: 32}}},
 	} {
 		if _, err := New(c.cfg); err == nil || !strings.HasPrefix(strings.TrimPrefix(err.Error(), "invalid value: "), c.field) {
 			t.Errorf("%s: %v", c.field, err)
 		}
-	}
-}
-
-// TestWindow: the window starts at 32, grows to 512 where it is made use of, halves at most once for a
-// window of packets, and QPs that share it take turns.
-func TestWindow(t *testing.T) {
-	cfg := WindowConfig{Start: 32, Min: 2, Max: 512}
-	w := newWindow(netip.Addr{}, false, &cfg)
-	for range 100 {
-		w.inFlight++
-		w.acked(1)
-	}
-	if w.size != 32 {
-		t.Errorf("grown to %d by senders that it does not hold back", w.size)
-	}
-	for range 100 {
-		n := w.size - w.inFlight
-		w.inFlight += n
-		w.acked(n)
-	}
-	if w.size != 512 {
-		t.Errorf("grown to %d", w.size)
-	}
-	now := clock.Time(5 * time.Millisecond)
-	w.lost(now, 64)
-	w.lost(now+10, 64)
-	if w.size != 256 {
-		t.Errorf("%d after one burst of losses", w.size)
-	}
-	w.lost(now.Add(cutInterval), 64)
-	if w.size != 128 {
-		t.Errorf("%d after another", w.size)
-	}
-	for range 20 {
-		now = now.Add(cutInterval)
-		w.lost(now, 64)
-	}
-	if w.size != 2 {
-		t.Errorf("shrunk to %d", w.size)
-	}
-	for range 30 {
-		w.inFlight += w.size
-		w.acked(w.size)
-	}
-	if w.size < 32 {
-		t.Errorf("%d after a hundred packets without a loss", w.size)
-	}
-	for range 20 { // a burst after 64 packets
-		w.size = 40
-		w.inFlight += 64
-		w.acked(64)
-		w.lost(now, 64)
-	}
-	if w.size != 32 {
-		t.Errorf("%d where bursts are lost now and then", w.size)
-	}
-	w.size = 400
-	for range 100 { // one of 50 packets
-		w.inFlight += 300
-		w.acked(50)
-		w.inFlight -= 250
-		w.lost(now, 1)
-	}
-	if w.size < 400 {
-		t.Errorf("%d where single packets are lost", w.size)
-	}
-	for range 100 {
-		w.crowded()
-	}
-	if w.size >= 200 || w.size < 32 {
-		t.Errorf("%d after gaps that had to wait for each other", w.size)
 	}
 }
 
@@ -236,7 +165,7 @@ func TestFairness(t *testing.T) {
 	peak, finished := 0, map[uint32]clock.Time{}
 	n.Filter = func(*sim.Port, *sim.Port, []byte) bool {
 		for _, w := range ha.e.windows {
-			peak = max(peak, w.inFlight)
+			peak = max(peak, w.InFlight)
 		}
 		return true
 	}

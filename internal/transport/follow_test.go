@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/transport/congestion"
 	"github.com/softvpi/softvpi/wire/ib"
 	"pgregory.net/rapid"
 )
@@ -29,7 +30,7 @@ const coupleMemory = 16 << 10
 func newCouple(t testing.TB, singly bool) *couple {
 	c := &couple{singly: singly, memA: pattern(coupleMemory, 1), memB: pattern(coupleMemory, 2), out: make([]frame.Out, 128)}
 	// A window that does not change: it grows a little faster where acknowledgements come together.
-	w := WindowConfig{Start: 256, Min: 256, Max: 256}
+	w := congestion.Config{Start: 256, Min: 256, Max: 256}
 	c.a, c.b = newHost(t, nil, "10.0.0.1", Config{Window: w}), newHost(t, nil, "10.0.0.2", Config{FirstQPN: 0x100, Window: w})
 	c.keyA, c.keyB = c.a.region(0x10000, c.memA, allowAll).Key, c.b.region(0x90000, c.memB, allowAll).Key
 	for i := range c.ends {

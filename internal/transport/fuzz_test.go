@@ -132,8 +132,8 @@ func FuzzReceive(f *testing.F) {
 			}
 		}
 		for _, w := range z.e.windows {
-			if w.inFlight < 0 || w.inFlight > 4*w.cfg.Max {
-				t.Fatalf("%d packets in flight", w.inFlight)
+			if w.InFlight < 0 || w.InFlight > 4*z.e.cfg.Window.Max {
+				t.Fatalf("%d packets in flight", w.InFlight)
 			}
 		}
 	})

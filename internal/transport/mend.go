@@ -76,14 +76,14 @@ func (q *QP) missing(now clock.Time) {
 	}
 	if run == 0 || !q.mends() {
 		q.win.keeper.doubts = max(q.win.keeper.doubts-1, 0)
-		q.win.lost(now, q.flight())
+		q.win.Lost(now, q.flight())
 		q.goBack()
 		m.back = true
 		return
 	}
-	q.win.lost(now, run)
+	q.win.Lost(now, run)
 	if m.gaps > 1 {
-		q.win.crowded()
+		q.win.Crowded()
 	}
 	q.sendAgain(run)
 }
@@ -114,8 +114,8 @@ func (q *QP) repeated(now clock.Time) bool {
 		m.seen = mark.Next()
 		q.recount(true)
 	}
-	if !m.on && (m.run == 0 || now.Sub(m.at) > q.win.rtt) {
-		q.win.lost(now, 1)
+	if !m.on && (m.run == 0 || now.Sub(m.at) > q.win.RTT) {
+		q.win.Lost(now, 1)
 		s.nakSeen = true
 		q.sendAgain(1)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/transport/congestion"
 	"pgregory.net/rapid"
 )
 
@@ -28,7 +29,7 @@ func TestMiddlesAreThePacketsMadeOneByOne(t *testing.T) {
 		// The window keeps its size: it grows by what is acknowledged at once, and answers
 		// that are placed together are.
 		window := rapid.IntRange(2, 64).Draw(rt, "window")
-		cfg.Window = WindowConfig{Start: window, Min: window, Max: window}
+		cfg.Window = congestion.Config{Start: window, Min: window, Max: window}
 		room := rapid.IntRange(1, 128).Draw(rt, "room")
 		others, lost := rapid.Bool().Draw(rt, "others in the window"), rapid.IntRange(0, 60).Draw(rt, "lost")
 		var sent [2][][]byte

@@ -44,7 +44,7 @@ type QP struct {
 
 	win     *window
 	copying int  // copies under way
-	counted int  // packets of this QP in win.inFlight
+	counted int  // packets of this QP in win.InFlight
 	wants   int  // packets of room that it waits for
 	peer    *QP  // the other end while the QP is on the local path
 	lent    bool // its program carries out its requests itself

@@ -51,7 +51,7 @@ func (q *QP) overdue(now clock.Time) {
 	mends := q.win.keeper.shown && q.mends()
 	gap := mends && s.nakSeen && s.probes < mendChecks
 	switch {
-	case !gap && (s.checked || q.win.passed > s.sentAt.Add(q.win.rtt)):
+	case !gap && (s.checked || q.win.Passed > s.sentAt.Add(q.win.RTT)):
 		q.probe()
 	case mends:
 		q.eng.counters.Probes++
@@ -66,7 +66,7 @@ func (q *QP) overdue(now clock.Time) {
 // probeAfter is how long after the last sign of life a probe is sent. It is long
 // against a round trip and the pauses of a peer that shares its processor.
 func (q *QP) probeAfter() time.Duration {
-	return (probeFloor + 4*q.win.rtt) << min(q.req.probes, maxProbes)
+	return (probeFloor + 4*q.win.RTT) << min(q.req.probes, maxProbes)
 }
 
 // probe sends the oldest packet again long before the ACK timer ends, and only
@@ -105,7 +105,7 @@ func (q *QP) retry(now clock.Time) {
 	if s.rnrWait || !q.mayRetry(now) {
 		return
 	}
-	q.win.lost(now, q.flight())
+	q.win.Lost(now, q.flight())
 	q.goBack()
 }
 

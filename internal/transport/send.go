@@ -147,17 +147,17 @@ func (q *QP) room(want int) int {
 		return 1 // counted already
 	case q.req.mend.on:
 		return int(q.req.mend.until.Diff(q.req.snd)) // so are these
-	case q.flight() >= 2*w.size:
+	case q.flight() >= 2*w.Size:
 		return 0 // a gap is to be mended first; then there is an acknowledgement
 	}
 	if q.attr.Timeout == 0 {
-		return w.most - int(q.req.snd.Diff(q.req.una))
+		return w.Most - int(q.req.snd.Diff(q.req.una))
 	}
-	taken := w.inFlight + q.onTheWay() - q.counted + w.reserved
+	taken := w.InFlight + q.onTheWay() - q.counted + w.reserved
 	if q.woken {
 		taken -= q.wants
 	}
-	n := w.size - taken
+	n := w.Size - taken
 	if taken == 0 || n >= want && (q.woken || w.waiting.head == nil) {
 		return n
 	}
@@ -176,14 +176,14 @@ func (q *QP) share(r *request, bytes int) int {
 		return 1
 	}
 	burst := min(q.eng.cfg.MaxBurst, bytes/q.mtu, int(r.packets-q.req.idx))
-	return max(min(burst, q.win.size/4), 1)
+	return max(min(burst, q.win.Size/4), 1)
 }
 
 // ackEvery is after how many packets inside a message an acknowledgement is
 // asked for, so that the window moves before it is used up. An acknowledgement
 // costs both sides as much as a dozen large packets.
 func (q *QP) ackEvery() uint8 {
-	return uint8(min(max(q.win.size/4, 1), 128))
+	return uint8(min(max(q.win.Size/4, 1), 128))
 }
 
 // sendData emits packets of a send or write, as many as the window, the turn and
@@ -224,7 +224,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		s.sinceAck++
 		// Where others use the window too, the next turn may be long in coming, and half
 		// of the window at most is to wait for it unacknowledged.
-		turnEnds := shared && (n+1 == limit || *bytes <= int(size)) && 2*q.win.users*int(s.sinceAck) >= q.win.size
+		turnEnds := shared && (n+1 == limit || *bytes <= int(size)) && 2*q.win.users*int(s.sinceAck) >= q.win.Size
 		ackReq := every > 0 && (last || probe || s.probing || s.sinceAck >= every || n+1 == room || turnEnds)
 		if ackReq {
 			s.sinceAck = 0
@@ -387,11 +387,11 @@ func (q *QP) sendRead(r *request, o *frame.Out) int {
 		if s.una != s.snd {
 			return 0
 		}
-		n = min(n, uint32(q.win.size))
+		n = min(n, uint32(q.win.Size))
 	}
 	// A chunk may exceed a small window when nothing else is in flight, those of this
 	// turn included, which are counted at its end.
-	if q.win.inFlight+q.onTheWay()-q.counted > 0 && q.room(int(n)) == 0 {
+	if q.win.InFlight+q.onTheWay()-q.counted > 0 && q.room(int(n)) == 0 {
 		return 0
 	}
 	off := uint64(s.idx) * uint64(q.mtu)
@@ -450,9 +450,9 @@ func (q *QP) recount(acked bool) {
 	d := flight - q.counted
 	q.counted = flight
 	if d < 0 && acked {
-		q.win.acked(-d)
+		q.win.Acked(-d)
 	} else {
-		q.win.inFlight += d
+		q.win.InFlight += d
 	}
 	if d < 0 {
 		q.win.wake()
@@ -472,9 +472,9 @@ func (q *QP) armAck(now clock.Time) {
 	after := q.probeAfter()
 	switch {
 	case s.nakSeen && s.mend.run > 0:
-		after = (gapFloor + 2*q.win.rtt) << s.probes
+		after = (gapFloor + 2*q.win.RTT) << s.probes
 	case !s.checked:
-		after = checkFloor + 4*q.win.rtt
+		after = checkFloor + 4*q.win.RTT
 	}
 	q.eng.timers.arm(q, clock.Min(s.expires, now.Add(after)))
 }

@@ -102,12 +102,12 @@ func TestFewShareWindow(t *testing.T) {
 				all += k
 			}
 		}
-		if win.size == win.most {
+		if win.Size == win.Most {
 			most = max(most, all)
 		}
 	})
-	if most == 0 || most > win.most/2 {
-		t.Errorf("up to %d packets of the others wait without having asked, want some and no more than %d", most, win.most/2)
+	if most == 0 || most > win.Most/2 {
+		t.Errorf("up to %d packets of the others wait without having asked, want some and no more than %d", most, win.Most/2)
 	}
 	if asked*40 > packets {
 		t.Errorf("%d of %d packets ask for an acknowledgement, want one in 40 at most", asked, packets)

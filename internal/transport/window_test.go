@@ -1,10 +1,8 @@
 package transport
 
 import (
-	"net/netip"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -23,7 +21,7 @@ func TestWindowBoundsReads(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFlow(t, 1024, readChunk*1024, ring.OpRead)
-			f.a.q.win.size = c.size
+			f.a.q.win.Size = c.size
 			for range MaxReadAtomic {
 				f.a.post(f.wr)
 			}
@@ -37,34 +35,5 @@ func TestWindowBoundsReads(t *testing.T) {
 				t.Errorf("asks for %d chunks again, want %d", n, c.then)
 			}
 		})
-	}
-}
-
-// TestNearWindow: a window to a destination that the same loop serves grows less far.
-func TestNearWindow(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		cfg  WindowConfig
-		near bool
-		most int
-	}{
-		{"elsewhere", WindowConfig{}, false, 512},
-		{"near", WindowConfig{}, true, 128},
-		{"a large one near", WindowConfig{Max: 1024, Near: 1024}, true, 1024},
-		{"a small one near", WindowConfig{Max: 64}, true, 64},
-	} {
-		cfg := Config{Memory: memory.NewTable(1, nil), Window: c.cfg}
-		if err := cfg.complete(); err != nil {
-			t.Fatalf("%s: %v", c.name, err)
-		}
-		w := newWindow(netip.Addr{}, c.near, &cfg.Window)
-		for range 3000 {
-			n := w.size - w.inFlight
-			w.inFlight += n
-			w.acked(n)
-		}
-		if w.size != c.most {
-			t.Errorf("%s: grown to %d, want %d", c.name, w.size, c.most)
-		}
 	}
 }

@@ -1,0 +1,107 @@
+package congestion
+
+import (
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+)
+
+// TestWindow: the window starts at 32, grows to 512 where it is made use of, halves at most once for a
+// window of packets, or for a millisecond.
+func TestWindow(t *testing.T) {
+	cfg := Config{Start: 32, Min: 2, Max: 512}
+	w := New(false, &cfg)
+	for range 100 {
+		w.InFlight++
+		w.Acked(1)
+	}
+	if w.Size != 32 {
+		t.Errorf("grown to %d by senders that it does not hold back", w.Size)
+	}
+	for range 100 {
+		n := w.Size - w.InFlight
+		w.InFlight += n
+		w.Acked(n)
+	}
+	if w.Size != 512 {
+		t.Errorf("grown to %d", w.Size)
+	}
+	now := clock.Time(5 * time.Millisecond)
+	w.Lost(now, 64)
+	w.Lost(now+10, 64)
+	if w.Size != 256 {
+		t.Errorf("%d after one burst of losses", w.Size)
+	}
+	w.Lost(now.Add(cutInterval), 64)
+	if w.Size != 128 {
+		t.Errorf("%d after another", w.Size)
+	}
+	for range 20 {
+		now = now.Add(cutInterval)
+		w.Lost(now, 64)
+	}
+	if w.Size != 2 {
+		t.Errorf("shrunk to %d", w.Size)
+	}
+	for range 30 {
+		w.InFlight += w.Size
+		w.Acked(w.Size)
+	}
+	if w.Size < 32 {
+		t.Errorf("%d after a hundred packets without a loss", w.Size)
+	}
+	for range 20 { // a burst after 64 packets
+		w.Size = 40
+		w.InFlight += 64
+		w.Acked(64)
+		w.Lost(now, 64)
+	}
+	if w.Size != 32 {
+		t.Errorf("%d where bursts are lost now and then", w.Size)
+	}
+	w.Size = 400
+	for range 100 { // one of 50 packets
+		w.InFlight += 300
+		w.Acked(50)
+		w.InFlight -= 250
+		w.Lost(now, 1)
+	}
+	if w.Size < 400 {
+		t.Errorf("%d where single packets are lost", w.Size)
+	}
+	for range 100 {
+		w.Crowded()
+	}
+	if w.Size >= 200 || w.Size < 32 {
+		t.Errorf("%d after gaps that had to wait for each other", w.Size)
+	}
+}
+
+// TestNearWindow: a window to a destination that the same loop serves grows less far.
+func TestNearWindow(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		cfg  Config
+		near bool
+		most int
+	}{
+		{"elsewhere", Config{}, false, 512},
+		{"near", Config{}, true, 128},
+		{"a large one near", Config{Max: 1024, Near: 1024}, true, 1024},
+		{"a small one near", Config{Max: 64}, true, 64},
+	} {
+		if err := c.cfg.Complete(); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		w := New(c.near, &c.cfg)
+		for range 3000 {
+			n := w.Size - w.InFlight
+			w.InFlight += n
+			w.Acked(n)
+		}
+		if w.Size != c.most {
+			t.Errorf("%s: grown to %d, want %d", c.name, w.Size, c.most)
+		}
+	}
+}
