@@ -3,42 +3,26 @@ package driver
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
 // A state directory that cannot be written to: the driver runs, says that nothing will be kept, and changes count
 // until it ends.
 func TestReadOnlyStateDirectory(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
-	}
 	cfg := quiet(t)
 	stop(t, start(t, cfg)) // leaves its files
-	done := make(chan struct{})
-	var failed error
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // for good: the thread ends with the goroutine, and its mounts with it
-		err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
-		if err == nil {
-			err = unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, "")
+	namespace.Mounts(t, func() error {
+		if err := unix.Mount(cfg.State, cfg.State, "", unix.MS_BIND, ""); err != nil {
+			return err
 		}
-		if err == nil {
-			err = unix.Mount(cfg.State, cfg.State, "", unix.MS_BIND, "")
-		}
-		if err == nil {
-			err = unix.Mount("", cfg.State, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
-		}
-		if err != nil {
-			failed = err
-			return
-		}
+		return unix.Mount("", cfg.State, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
+	}, func() {
 		if err := os.WriteFile(filepath.Join(cfg.State, "x"), nil, 0o600); err == nil {
 			t.Error("the directory can be written to")
 			return
@@ -78,9 +62,5 @@ func TestReadOnlyStateDirectory(t *testing.T) {
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
-	<-done
-	if failed != nil {
-		t.Skip("no mounts here: ", failed)
-	}
+	})
 }

@@ -4,42 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"golang.org/x/sys/unix"
 )
 
 // onDisk runs fn with a file system of its own of that size, in a mount namespace that ends with it.
 func onDisk(t *testing.T, size string, fn func(dir string)) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
-	}
-	dir, done := t.TempDir(), make(chan struct{})
-	var failed error
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // for good: the thread ends with the goroutine, and its mounts with it
-		err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
-		if err == nil {
-			err = unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, "")
-		}
-		if err == nil {
-			err = unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size)
-		}
-		if err != nil {
-			failed = err
-			return
-		}
-		fn(dir)
-	}()
-	<-done
-	if failed != nil {
-		t.Skip("no mounts here: ", failed)
-	}
+	dir := t.TempDir()
+	namespace.Mounts(t, func() error { return unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size) }, func() { fn(dir) })
 }
 
 // A full disk: the change that does not fit fails and leaves what was there, in memory and in the file.

@@ -45,15 +45,7 @@ func TestCards(t *testing.T) {
 
 func (c *card) command(d *datadriven.TestData) string {
 	c.log.Reset()
-	args := map[string]string{}
-	var words []string
-	for _, a := range d.CmdArgs {
-		if len(a.Vals) == 0 {
-			words = append(words, a.Key)
-			continue
-		}
-		args[a.Key] = strings.Join(a.Vals, ",")
-	}
+	words, args := arguments(d)
 	switch d.Cmd {
 	case "connect":
 		c.connect(args)

@@ -44,10 +44,9 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-func (s *script) command(d *datadriven.TestData) string {
-	s.log.Reset()
-	args := map[string]string{}
-	var words []string
+// arguments are those of a command: words, and values by their names.
+func arguments(d *datadriven.TestData) (words []string, args map[string]string) {
+	args = map[string]string{}
 	for _, a := range d.CmdArgs {
 		if len(a.Vals) == 0 {
 			words = append(words, a.Key)
@@ -55,6 +54,12 @@ func (s *script) command(d *datadriven.TestData) string {
 		}
 		args[a.Key] = strings.Join(a.Vals, ",")
 	}
+	return words, args
+}
+
+func (s *script) command(d *datadriven.TestData) string {
+	s.log.Reset()
+	words, args := arguments(d)
 	switch d.Cmd {
 	case "connect":
 		s.connect(args)

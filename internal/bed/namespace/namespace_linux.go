@@ -1,4 +1,4 @@
-// Package namespace gives tests network namespaces of their own.
+// Package namespace gives tests namespaces of their own, of the network and of mounts.
 package namespace
 
 import (

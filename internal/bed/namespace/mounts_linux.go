@@ -1,0 +1,38 @@
+package namespace
+
+import (
+	"os"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Mounts runs fn behind mount on a thread with a mount namespace of its own, which ends with them: other threads do not see what
+// is mounted there. The test is skipped where that cannot be. fn must not call t.FailNow: it has a goroutine of its own.
+func Mounts(t testing.TB, mount func() error, fn func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	done := make(chan struct{})
+	var failed error
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: the thread ends with the goroutine, and its mounts with it
+		err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
+		if err == nil {
+			err = unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, "")
+		}
+		if err == nil {
+			err = mount()
+		}
+		if failed = err; err == nil {
+			fn()
+		}
+	}()
+	<-done
+	if failed != nil {
+		t.Skip("no mounts here: ", failed)
+	}
+}
