@@ -1,0 +1,75 @@
+package transport
+
+import (
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// sendRead emits one READ request: up to the next chunk boundary. The rest of a chunk
+// that was answered in part is asked for in pieces that the window allows, one at a
+// time: a responder repeats what it was asked for last (IBA 9.7.5.1.2). The start of a
+// chunk may be new to the responder, so it is always asked for whole, or both sides
+// would count different numbers of messages.
+func (q *QP) sendRead(r *request, o *frame.Out) int {
+	s := &q.req
+	if int(s.slotCount) >= int(q.attr.InitiatorDepth) {
+		return 0
+	}
+	n := min(readChunk-s.idx%readChunk, r.packets-s.idx)
+	if s.idx%readChunk != 0 {
+		if s.una != s.snd {
+			return 0
+		}
+		n = min(n, uint32(q.win.Size))
+	}
+	// A chunk may exceed a small window when nothing else is in flight, those of this
+	// turn included, which are counted at its end.
+	if q.win.InFlight+q.onTheWay()-q.counted > 0 && q.room(int(n)) == 0 {
+		return 0
+	}
+	off := uint64(s.idx) * uint64(q.mtu)
+	length := min(r.length-off, uint64(n)*uint64(q.mtu))
+	q.start(o, ib.RCReadRequest, true, false, nil, s.snd)
+	ib.RETH(o.Head[o.HeadEnd:]).Encode(r.wr.RemoteAddr+off, r.wr.RKey, uint32(length))
+	o.HeadEnd += ib.RETHLen
+	q.sentAnswered(r, n)
+	return 1
+}
+
+// sendAtomic emits an atomic request.
+func (q *QP) sendAtomic(r *request, o *frame.Out) int {
+	s := &q.req
+	if int(s.slotCount) >= int(q.attr.InitiatorDepth) || q.room(1) < 1 {
+		return 0
+	}
+	op, swapAdd, compare := ib.RCFetchAdd, r.wr.CompareAdd, uint64(0)
+	if r.wr.Op == ring.OpCompareSwap {
+		op, swapAdd, compare = ib.RCCompareSwap, r.wr.Swap, r.wr.CompareAdd
+	}
+	q.start(o, op, true, false, nil, s.snd)
+	ib.AtomicETH(o.Head[o.HeadEnd:]).Encode(r.wr.RemoteAddr, r.wr.RKey, swapAdd, compare)
+	o.HeadEnd += ib.AtomicETHLen
+	q.sentAnswered(r, 1)
+	return 1
+}
+
+// sentAnswered notes that a request for n answer packets was sent.
+func (q *QP) sentAnswered(r *request, n uint32) {
+	s := &q.req
+	if !r.begun {
+		r.begun = true
+		s.reads++
+	}
+	if s.snd.Before(s.max) {
+		q.eng.counters.RetransmittedPackets++
+	} else if !s.timing {
+		s.timing, s.timedPSN, s.timedAt = true, s.snd, q.eng.now
+	}
+	s.snd = s.snd.Add(n)
+	s.idx += n
+	s.slots[s.slotCount] = s.snd
+	s.slotCount++
+	s.sinceAck = 0
+	q.sent(r)
+}

@@ -1,0 +1,73 @@
+package transport
+
+// room is how many packets the congestion window allows, where that is as many as
+// wanted or nothing is in flight. Else it is 0, and q waits for its turn behind
+// those that wait already. A QP without an ACK timer can never take lost packets
+// out of the shared window again, so it only has a bound of its own.
+func (q *QP) room(want int) int {
+	w := q.win
+	if w == nil {
+		return maxOutstanding // UC: nothing says what has arrived
+	}
+	switch {
+	case q.req.probing:
+		return 1 // counted already
+	case q.req.mend.on:
+		return int(q.req.mend.until.Diff(q.req.snd)) // so are these
+	case q.flight() >= 2*w.Size:
+		return 0 // a gap is to be mended first; then there is an acknowledgement
+	}
+	if q.attr.Timeout == 0 {
+		return w.Most - int(q.req.snd.Diff(q.req.una))
+	}
+	taken := w.InFlight + q.onTheWay() - q.counted + w.reserved
+	if q.woken {
+		taken -= q.wants
+	}
+	n := w.Size - taken
+	if taken == 0 || n >= want && (q.woken || w.waiting.head == nil) {
+		return n
+	}
+	if !q.waiting() {
+		q.turnOver()
+		q.wants = want
+		w.waiting.push(q)
+	}
+	return 0
+}
+
+// share is how much room r wants for its packets of this turn: a burst, though no
+// more than leaves room for some others.
+func (q *QP) share(r *request, bytes int) int {
+	if q.win == nil || r.packets-q.req.idx == 1 { // most messages, without a division
+		return 1
+	}
+	burst := min(q.eng.cfg.MaxBurst, bytes/q.mtu, int(r.packets-q.req.idx))
+	return max(min(burst, q.win.Size/4), 1)
+}
+
+// ackEvery is after how many packets inside a message an acknowledgement is
+// asked for, so that the window moves before it is used up. An acknowledgement
+// costs both sides as much as a dozen large packets.
+func (q *QP) ackEvery() uint8 {
+	return uint8(min(max(q.win.Size/4, 1), 128))
+}
+
+// recount brings the packets that q has in its window up to date. acked says
+// that fewer of them is the doing of an acknowledgement.
+func (q *QP) recount(acked bool) {
+	if q.attr.Timeout == 0 || q.win == nil || q.req.probing {
+		return
+	}
+	flight := q.onTheWay()
+	d := flight - q.counted
+	q.counted = flight
+	if d < 0 && acked {
+		q.win.Acked(-d)
+	} else {
+		q.win.InFlight += d
+	}
+	if d < 0 {
+		q.win.wake()
+	}
+}
