@@ -149,7 +149,7 @@ func TestBursts(t *testing.T) {
 		route *frame.Route
 		n     int
 	}
-	small := link.Capabilities{MaxSegments: 3, MaxBurst: 3000}
+	small, five := link.Capabilities{MaxSegments: 3, MaxBurst: 3000}, link.Capabilities{MaxSegments: 5, MaxBurst: 8000}
 	for _, c := range []struct {
 		name    string
 		caps    link.Capabilities
@@ -163,6 +163,10 @@ func TestBursts(t *testing.T) {
 		{"the pad counts in the length", socket, []p{{r1, 5}, {r1, 8}, {r1, 6}}, []uint16{0, 1, 2}},
 		{"no more packets than the link takes", small, []p{{r1, 8}, {r1, 8}, {r1, 8}, {r1, 8}}, []uint16{0, 1, 2, 0}},
 		{"no more bytes than the link takes", small, []p{{r1, 1400}, {r1, 1400}, {r1, 1400}}, []uint16{0, 1, 0}},
+		{"a longer one leaves alone before half a burst", five, []p{{r1, 1040}, {r1, 1024}, {r1, 1024}, {r1, 1024}}, []uint16{0, 0, 1, 2}},
+		{"and not before less", five, []p{{r1, 1040}, {r1, 1024}, {r1, 1024}}, []uint16{0, 1, 0}},
+		{"nor before more than a burst", five, []p{{r1, 1040}, {r1, 1024}, {r1, 1024}, {r1, 1024}, {r1, 1024}, {r1, 1024}, {r1, 1024}}, []uint16{0, 1, 0, 1, 2, 3, 4}},
+		{"nor before another route", five, []p{{r1, 1040}, {r1, 1024}, {r2, 1024}, {r2, 1024}, {r2, 1024}}, []uint16{0, 1, 0, 1, 2}},
 		{"links without bursts", link.Capabilities{MaxSegments: 1}, []p{{r1, 8}, {r1, 8}}, []uint16{0, 0}},
 		{"capabilities left zero", link.Capabilities{}, []p{{r1, 8}, {r1, 8}}, []uint16{0, 0}},
 	} {

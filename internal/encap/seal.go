@@ -39,12 +39,13 @@ func (e *Encap) Seal(out []frame.Out) {
 	for i := range out {
 		o := &out[i]
 		head := o.Head[frame.HeadRoom:o.HeadEnd]
-		length := len(head) + len(o.Payload) + int(o.Pad&3) + ib.ICRCLen
+		length := sealedLen(o)
 		if o.Route != route {
 			route, full = o.Route, true
 			f = flow{route.Src, route.Dst, route.SrcPort, e.dstPort(route)}
 		}
-		if full || length > size || segment >= e.caps.MaxSegments || total+length > e.caps.MaxBurst {
+		if full || length > size || segment >= e.caps.MaxSegments || total+length > e.caps.MaxBurst ||
+			segment == 1 && length < size && e.alone(out[i:], length) {
 			segment, size, total = 0, length, 0
 		}
 		full = length < size
@@ -67,6 +68,24 @@ func (e *Encap) Seal(out []frame.Out) {
 		}
 		finish(o, crc, n-len(head))
 	}
+}
+
+// sealedLen is the length of a packet from its BTH to its ICRC.
+func sealedLen(o *frame.Out) int {
+	return int(o.HeadEnd) - frame.HeadRoom + len(o.Payload) + int(o.Pad&3) + ib.ICRCLen
+}
+
+// alone reports whether what stands before out is to be a burst by itself, although the first of out, which is shorter, could end
+// it: the first packet of a long write is longer than the others, by its RETH, and the link is to copy as little
+// as it can beside a burst that it has staged. So it is where those of this length fill half of a burst or more, and no more than one: with
+// several, of short packets, it is no gain.
+func (e *Encap) alone(out []frame.Out, length int) bool {
+	most := min(e.caps.MaxSegments, e.caps.MaxBurst/length)
+	n := 1
+	for n <= most && n < len(out) && out[n].Route == out[0].Route && sealedLen(&out[n]) == length {
+		n++
+	}
+	return 2*n > most && n <= most
 }
 
 // finish continues the ICRC over the payload from byte done on and the pad, and writes
