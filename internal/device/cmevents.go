@@ -307,6 +307,9 @@ func (c *Client) destroyCM(h command.Handle) error {
 	o.part()
 	c.cms.Remove(h)
 	o.channel.leave()
+	if c.closed {
+		return nil // nobody reads what waits, and every id of the program goes anyway
+	}
 	var orphans []command.Handle
 	o.queue().Drop(func(e *command.Event) bool {
 		if e.Type < command.EventConnectRequest || e.Object != h {

@@ -285,3 +285,24 @@ func TestFlushWhileConnecting(t *testing.T) {
 		t.Errorf("status %d, want %d (State)", e.Status, command.State)
 	}
 }
+
+// Nobody looks through the events that a program left unread once for each of its ids when it is gone: of one with
+// thousands of connections that would hold up the others.
+func TestUnreadEventsOfClosedProgram(t *testing.T) {
+	p := memoryProgram(t, AdapterConfig{})
+	const ids = 10
+	for range ids {
+		h, err := p.c.CMCreate(bg, command.CMCreate{Space: command.TCP})
+		p.check(err)
+		p.c.host.lock()
+		p.c.event(command.Event{Type: command.EventDisconnected, Object: h})
+		p.c.host.unlock()
+	}
+	p.check(p.c.Close())
+	if n, _ := p.c.events.Peek(0); n != ids {
+		t.Errorf("%d of %d events are left: they were looked through", n, ids)
+	}
+	if n := p.c.cms.Live(); n != 0 {
+		t.Errorf("%d ids are left", n)
+	}
+}

@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// vigilTime is how long one side looks at an empty track before it sleeps.
-	vigilTime = 50 * time.Microsecond
+	// vigilTime is how long one side looks at an empty track before it sleeps: as long as a loop looks for more of a
+	// stream. What the other side needs for the next frame may have to wait for a processor that long.
+	vigilTime = 500 * time.Microsecond
 	// vigilLooks is how many looks pass between two offers of the processor.
 	vigilLooks = 8
 )
