@@ -303,14 +303,14 @@ func (a *adapter) receive(now clock.Time) bool {
 	return worked
 }
 
-// take opens packets and hands them to the engine, up to the first one of a long message at a time: then it is known where the
+// take opens packets and hands them to the engine, up to the first one of a long message at a time, or those of one queue pair: then it is known where the
 // others belong, and encap copies them there.
 func (a *adapter) take(now clock.Time, p *plug.Plug, in []frame.In) {
 	for len(in) > 0 {
 		n, next := len(in), (*frame.Next)(nil)
 		if n > transport.LeadMost {
 			n = transport.Lead(in)
-			if a.engine.Next(&a.next) {
+			if a.engine.Next(&a.next, &in[0]) {
 				next = &a.next
 			}
 		}

@@ -42,10 +42,10 @@ type Config struct {
 	// MaxQPs is the most QPs that the engine holds; 0 means 512K (524,288).
 	MaxQPs int
 	// MaxBurst is the most packets that a QP emits before the next one has its
-	// turn; 0 means 62, the largest UDP_SEGMENT burst of path MTU 1024.
+	// turn; 0 means 64, a message of 64 KB with path MTU 1024.
 	MaxBurst int
-	// MaxBurstBytes bounds the bytes of payload of such a turn; 0 means 61,440,
-	// fifteen packets of path MTU 4096.
+	// MaxBurstBytes bounds the bytes of payload of such a turn; 0 means 65,536. The
+	// first packet of a message is longer than the next: behind it one of 64 KB fits into a UDP_SEGMENT burst.
 	MaxBurstBytes int
 	// Loop is the number of the loop that owns the engine, LoopBits how many low
 	// bits of a QP number hold it.
@@ -72,8 +72,8 @@ func (c *Config) complete() error {
 	}
 	setDefault(&c.MTU, MaxMTU)
 	setDefault(&c.MaxQPs, 512<<10)
-	setDefault(&c.MaxBurst, 62)
-	setDefault(&c.MaxBurstBytes, 61440)
+	setDefault(&c.MaxBurst, 64)
+	setDefault(&c.MaxBurstBytes, 65536)
 	setDefault(&c.MaxMulticast, DefaultMulticast)
 	setDefault(&c.MaxDatagrams, 4096)
 	if c.FirstQPN == 0 {

@@ -77,7 +77,8 @@ func TestGoodput(t *testing.T) {
 		lossyPath
 		good, again float64 // at least, at most
 	}{
-		{lossyPath{qps: 1, delay: 10 * us, loss: 0.001}, 0.97, 0.005},
+		// A packet that is sent again in vain is answered, which may be taken for another gap, for some time.
+		{lossyPath{qps: 1, delay: 10 * us, loss: 0.001}, 0.97, 0.015},
 		{lossyPath{qps: 4, delay: 10 * us, loss: 0.001}, 0.98, 0.005},
 		{lossyPath{qps: 1, delay: 100 * us, loss: 0.001}, 0.85, 0.01},
 		{lossyPath{qps: 4, delay: 100 * us, loss: 0.001}, 0.95, 0.005},

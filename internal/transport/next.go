@@ -13,15 +13,23 @@ import (
 const LeadMost = 3
 
 // Lead returns how many packets at the front of in are to be received before those behind them, of which Next
-// knows then where they belong: up to the first one of a long message.
+// knows then where they belong: up to and including the first one of a long message, or up to where several of another queue pair begin.
 func Lead(in []frame.In) int {
 	for i := 0; i+LeadMost < len(in); i++ {
-		op := opcodeOf(&in[i])
-		if in[i].Raw {
+		p := &in[i]
+		if p.Raw {
 			break
 		}
-		if middle, first := middleOf(op); first && opcodeOf(&in[i+1]) == middle && opcodeOf(&in[i+LeadMost]) == middle {
+		if i > 0 && sameStream(p, &in[i-1]) {
+			continue
+		}
+		op := opcodeOf(p)
+		middle, first := middleOf(op)
+		switch {
+		case first && opcodeOf(&in[i+1]) == middle && opcodeOf(&in[i+LeadMost]) == middle:
 			return i + 1
+		case i > 0 && inMiddle(op) && sameStream(p, &in[i+LeadMost]) && destination(p) != destination(&in[i-1]):
+			return i
 		}
 	}
 	return len(in)
@@ -32,6 +40,19 @@ func opcodeOf(p *frame.In) ib.Opcode {
 		return 0
 	}
 	return ib.Opcode(p.Data[0])
+}
+
+// sameStream reports whether the packets may be of the middle of one message: their BTHs differ in the last word only.
+func sameStream(p, other *frame.In) bool {
+	return len(p.Data) >= ib.BTHLen && len(other.Data) >= ib.BTHLen && binary.NativeEndian.Uint64(p.Data) == binary.NativeEndian.Uint64(other.Data)
+}
+
+// destination is the number of the queue pair that a packet is for, 0 where there is none.
+func destination(p *frame.In) ib.QPN {
+	if len(p.Data) < ib.BTHLen {
+		return 0
+	}
+	return ib.BTH(p.Data).DestQP()
 }
 
 // middleOf returns the opcode of the packets behind the first one of an RC message of several, and whether op is that of the first.
@@ -47,28 +68,36 @@ func middleOf(op ib.Opcode) (middle ib.Opcode, first bool) {
 	return op, false
 }
 
-// Next says what follows the packet that was received last, if that is of a message whose payload goes to mapped memory.
+// inMiddle reports whether op is that of packets in the middle of an RC message with payload.
+func inMiddle(op ib.Opcode) bool {
+	return op == ib.RCSendMiddle || op == ib.RCWriteMiddle || op == ib.RCReadResponseMiddle
+}
+
+// Next says what follows the packet that was received last, if that is of a message whose payload goes to mapped memory. Where the first packet of
+// those that come, not checked yet, is in the middle of another queue pair's message, it says what follows of that.
 //
 // What comes may be written to its place before it is received, and the content of the memory of a message is undefined
 // until it is complete (IBA 9.5): what is next ends before its last packet, as in ahead.
-func (e *Engine) Next(x *frame.Next) bool {
-	q := e.received
+func (e *Engine) Next(x *frame.Next, first *frame.In) bool {
+	q, op, head := e.received, e.receivedOp, e.receivedHead
+	if next := opcodeOf(first); inMiddle(next) && !first.Raw && (q == nil || destination(first) != ib.QPN(q.num)) {
+		q, op = e.table.at(uint32(destination(first))), next
+		copy(head[:], first.Data)
+	}
 	if q == nil || q.typ != command.RC || q.peer != nil {
 		return false
 	}
-	op, _ := middleOf(e.receivedOp)
-	mem, psn := q.ahead(op)
-	if len(mem) < q.mtu {
+	op, _ = middleOf(op)
+	head[0] = byte(op)
+	var b [ib.BTHLen]byte
+	copy(b[:], head[:])
+	if bth := ib.BTH(b[:]); bth.PadCount() != 0 || bth.TVer() != 0 || !ib.PKeyMatch(bth.PKey(), q.pkey) {
 		return false
 	}
-	head := e.receivedHead
-	head[0] = byte(op)
-	if head[1]&padBits != 0 {
+	mem, psn := q.ahead(op)
+	if len(mem) < q.mtu {
 		return false
 	}
 	x.Head, x.PSN, x.Src, x.Size, x.Memory = binary.NativeEndian.Uint64(head[:]), psn, q.route.Dst, q.mtu, mem
 	return true
 }
-
-// padBits are the pad count in the second byte of a BTH.
-const padBits = 0x30

@@ -83,7 +83,7 @@ func TestNext(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f, to := midway(t, c.op, c.bytes, c.packets, c.answers)
 			var x frame.Next
-			if is := to.e.Next(&x); is != (c.n >= 0) {
+			if is := to.e.Next(&x, &frame.In{}); is != (c.n >= 0) {
 				t.Fatalf("next is %v, %d bytes", is, len(x.Memory))
 			}
 			if c.n < 0 {
@@ -126,24 +126,88 @@ func TestNothingIsNextOfWhatIsGone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f, to := midway(t, ring.OpWrite, 20*1024, 5, 0)
 			var x frame.Next
-			if !to.e.Next(&x) {
+			if !to.e.Next(&x, &frame.In{}) {
 				t.Fatal("nothing is next in the middle of a write")
 			}
 			c.end(f)
-			if to.e.Next(&x) {
+			if to.e.Next(&x, &frame.In{}) {
 				t.Errorf("%d bytes are next", len(x.Memory))
 			}
 		})
 	}
 }
 
+// Where the packets that come go on with the message of another queue pair than the one that was received last, that is next: if
+// they are plainly packets of it, for they are not checked yet.
+func TestNextOfAnotherQueuePair(t *testing.T) {
+	f, _ := midway(t, ring.OpWrite, 20*1024, 5, 0)
+	a, b := f.a.host.qp(command.RC, QPConfig{}), f.b.host.qp(command.RC, QPConfig{})
+	connect(a, b, defaultConnection())
+	place, fresh := f.memory(f.b)[5*1024:], f.a.q.req.una.Add(5)
+	a.post(f.wr)
+	f.pass(a.host, b.host, 1)
+	if b.e.received != b.q {
+		t.Fatal("nothing has come for the other queue pair")
+	}
+	packet := make([]byte, ib.BTHLen+1024)
+	ib.BTH(packet).Encode(ib.RCWriteMiddle, false, true, 0, f.b.q.pkey, ib.QPN(f.b.q.num), fresh)
+	var x frame.Next
+	if !b.e.Next(&x, &frame.In{Data: packet}) {
+		t.Fatal("nothing is next")
+	}
+	if &x.Memory[0] != &place[0] || x.PSN != fresh || x.Head != binary.NativeEndian.Uint64(packet) {
+		t.Errorf("next is %+v, want PSN %v at %p", x, fresh, &place[0])
+	}
+	for name, change := range map[string]func(ib.BTH){
+		"another partition":   func(b ib.BTH) { b.Encode(ib.RCWriteMiddle, false, true, 0, f.b.q.pkey^2, b.DestQP(), fresh) },
+		"a pad":               func(b ib.BTH) { b.Encode(ib.RCWriteMiddle, false, true, 3, f.b.q.pkey, b.DestQP(), fresh) },
+		"another version":     func(b ib.BTH) { b[1] |= 1 },
+		"another message":     func(b ib.BTH) { b[0] = byte(ib.RCSendMiddle) },
+		"nobody's":            func(b ib.BTH) { b.Encode(ib.RCWriteMiddle, false, true, 0, f.b.q.pkey, 0x7777, fresh) },
+		"an answer to a read": func(b ib.BTH) { b[0] = byte(ib.RCReadResponseMiddle) },
+	} {
+		other := append([]byte(nil), packet...)
+		if change(ib.BTH(other)); b.e.Next(&x, &frame.In{Data: other}) {
+			t.Errorf("%s: %d bytes are next", name, len(x.Memory))
+		}
+	}
+}
+
+// Packets are cut where another queue pair's message goes on for long enough.
+func TestLeadOfSeveral(t *testing.T) {
+	const w, s = ib.RCWriteMiddle, ib.RCSendMiddle
+	for _, c := range []struct {
+		name string
+		ops  []ib.Opcode
+		to   []byte // low bytes of QP numbers
+		want int
+	}{
+		{"another's write", []ib.Opcode{w, w, w, w, w, w}, []byte{1, 1, 2, 2, 2, 2}, 2},
+		{"too few of it", []ib.Opcode{w, w, w, w, w}, []byte{1, 1, 2, 2, 2}, 5},
+		{"it ends too soon", []ib.Opcode{w, w, w, w, w, w}, []byte{1, 1, 2, 2, 2, 1}, 6},
+		{"behind an acknowledgement", []ib.Opcode{ib.RCAcknowledge, s, s, s, s}, []byte{1, 2, 2, 2, 2}, 1},
+		{"of the same one", []ib.Opcode{ib.RCAcknowledge, s, s, s, s}, []byte{1, 1, 1, 1, 1}, 5},
+		{"another's acknowledgements", []ib.Opcode{w, ib.RCAcknowledge, ib.RCAcknowledge, ib.RCAcknowledge, ib.RCAcknowledge}, []byte{1, 2, 2, 2, 2}, 5},
+	} {
+		in := make([]frame.In, 0, len(c.ops))
+		for i, op := range c.ops {
+			in = append(in, leadPacket(op))
+			in[i].Data[7] = c.to[i]
+		}
+		if got := Lead(in); got != c.want {
+			t.Errorf("%s: %d of %d, want %d", c.name, got, len(in), c.want)
+		}
+	}
+}
+
+func leadPacket(op ib.Opcode) frame.In {
+	data := make([]byte, ib.BTHLen+16)
+	data[0] = byte(op)
+	return frame.In{Data: data}
+}
+
 // Packets are cut behind the first one of a message that goes on for long enough.
 func TestLead(t *testing.T) {
-	packet := func(op ib.Opcode) frame.In {
-		data := make([]byte, ib.BTHLen+16)
-		data[0] = byte(op)
-		return frame.In{Data: data}
-	}
 	for _, c := range []struct {
 		name string
 		ops  []ib.Opcode
@@ -159,7 +223,7 @@ func TestLead(t *testing.T) {
 	} {
 		in := make([]frame.In, 0, len(c.ops))
 		for _, op := range c.ops {
-			in = append(in, packet(op))
+			in = append(in, leadPacket(op))
 		}
 		if got := Lead(in); got != c.want {
 			t.Errorf("%s: %d of %d, want %d", c.name, got, len(in), c.want)

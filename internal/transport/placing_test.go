@@ -26,7 +26,7 @@ func (p placing) Receive(now clock.Time, in []frame.In) {
 	for len(in) > 0 {
 		n := Lead(in)
 		var x frame.Next
-		if p.rng.IntN(4) != 0 && p.Next(&x) {
+		if p.rng.IntN(4) != 0 && p.Next(&x, &in[0]) {
 			for i := range in[:n] {
 				p.place(&x, &in[i])
 			}

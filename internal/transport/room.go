@@ -43,14 +43,14 @@ func (q *QP) share(r *request, bytes int) int {
 		return 1
 	}
 	burst := min(q.eng.cfg.MaxBurst, bytes/q.mtu, int(r.packets-q.req.idx))
-	return max(min(burst, q.win.Size/4), 1)
+	return max(min(burst, q.win.Part()), 1)
 }
 
 // ackEvery is after how many packets inside a message an acknowledgement is
 // asked for, so that the window moves before it is used up. An acknowledgement
 // costs both sides as much as a dozen large packets.
 func (q *QP) ackEvery() uint8 {
-	return uint8(min(max(q.win.Size/4, 1), 128))
+	return uint8(min(max(q.win.Part(), 1), 128))
 }
 
 // recount brings the packets that q has in its window up to date. acked says

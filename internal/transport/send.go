@@ -83,6 +83,9 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 		if !r.begun && !q.mayBegin(r) {
 			break
 		}
+		if n > 0 && r.packets > 1 && !r.begun && q.keepWhole(r, limit-n, bytes) {
+			return q.turned(now, n), true
+		}
 		k := 0
 		switch r.kind {
 		case kindData:
@@ -105,6 +108,18 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 		}
 		n += k
 	}
+	return q.turned(now, n), n > 0 && (n == limit || bytes <= 0) && !s.probing
+}
+
+// keepWhole says whether a message is left for the next turn because it fits into one, and not into the rest of
+// this one. The bursts of a message that begins in the middle of a turn are cut in the middle, now and for all that follow it.
+func (q *QP) keepWhole(r *request, packets, bytes int) bool {
+	c := &q.eng.cfg
+	return (int(r.packets) > packets || r.length > uint64(bytes)) && int(r.packets) <= c.MaxBurst && r.length <= uint64(c.MaxBurstBytes)
+}
+
+// turned notes that n packets were made in a turn, and returns n.
+func (q *QP) turned(now clock.Time, n int) int {
 	switch {
 	case n == 0:
 	case q.typ == command.UC:
@@ -113,10 +128,10 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 	default:
 		q.sentAgain(now)
 		q.recount(false)
-		s.sentAt = now
+		q.req.sentAt = now
 		q.armAck(now)
 	}
-	return n, n > 0 && (n == limit || bytes <= 0) && !s.probing
+	return n
 }
 
 // pass goes on to the request after r.

@@ -72,7 +72,7 @@ func TestSharedWindow(t *testing.T) {
 		}
 		asked = bth.AckReq()
 	})
-	// A message of 100 packets is two turns of 60 and 40.
+	// A message of 100 packets is two turns of 64 and 36.
 	if packets/runs < 30 {
 		t.Errorf("%d packets in %d turns", packets, runs)
 	}
@@ -86,7 +86,7 @@ func TestSharedWindow(t *testing.T) {
 func TestFewShareWindow(t *testing.T) {
 	c := defaultConnection()
 	c.timeout, c.mtu = 14, 1024
-	s := newSharers(t, 4, 64<<10, c)
+	s := newSharers(t, 3, 100<<10, c)
 	win := s.ends[0].q.win
 	packets, asked, most := 0, 0, 0
 	silent := map[ib.QPN]int{}
@@ -114,5 +114,33 @@ func TestFewShareWindow(t *testing.T) {
 	}
 	if p := s.host.e.counters.Probes; p != 0 {
 		t.Errorf("%d probes where nothing was lost", p)
+	}
+}
+
+// TestWholeTurns: messages that fit into a turn are not cut, whatever was sent before them and however many share the
+// window, and one acknowledgement is asked for of each.
+func TestWholeTurns(t *testing.T) {
+	c := defaultConnection()
+	c.timeout, c.mtu = 14, 1024
+	for _, size := range []int{64 << 10, 40 << 10} {
+		s := newSharers(t, 4, size, c)
+		win := s.ends[0].q.win
+		win.Most, win.Size = 128, 128
+		run, runs, asked, last := 0, 0, 0, ib.QPN(0)
+		s.write(t, 20, func(bth ib.BTH) {
+			if last != 0 && last != bth.DestQP() {
+				if runs++; run%(size>>10) != 0 {
+					t.Errorf("%d KB: turn %d has %d packets", size>>10, runs, run)
+				}
+				run = 0
+			}
+			if last = bth.DestQP(); bth.AckReq() {
+				asked++
+			}
+			run++
+		})
+		if runs < 4 || asked > 4*20 {
+			t.Errorf("%d KB: %d turns, %d acknowledgements asked for, want no more than %d", size>>10, runs, asked, 4*20)
+		}
 	}
 }

@@ -71,6 +71,15 @@ func (w *Window) Acked(n int) {
 	}
 }
 
+// Part is how many packets one of several senders has at a time: half of a window that is as large as it may be, so that two take
+// turns, and less of one that is short of room.
+func (w *Window) Part() int {
+	if w.Size >= w.Most {
+		return w.Size / 2
+	}
+	return w.Size / 4
+}
+
 // Measured takes the times at which a request was sent and acknowledged.
 func (w *Window) Measured(sent, acked clock.Time) {
 	w.Passed = max(w.Passed, sent)
