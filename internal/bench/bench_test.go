@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,5 +117,21 @@ func TestSidesApart(t *testing.T) {
 	}
 	if one := (&path{one: true}).apart(); one.server.processor != "" || one.client.processor != "" {
 		t.Errorf("%+v", one)
+	}
+}
+
+// Workers that poll with adapters of their own have their Go code on one processor, unless the user says how many; those of a driver do not.
+func TestPolling(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "")
+	p := &path{env: []string{"A=b"}}
+	if got := p.polling().env; !slices.Equal(got, []string{"A=b", "GOMAXPROCS=1"}) || len(p.env) != 1 {
+		t.Errorf("embedded: %q, and the path itself has %q", got, p.env)
+	}
+	if got := (&path{socket: "s"}).polling().env; len(got) != 0 {
+		t.Errorf("attached: %q", got)
+	}
+	t.Setenv("GOMAXPROCS", "2")
+	if got := p.polling().env; !slices.Equal(got, p.env) {
+		t.Errorf("the user asked for 2: %q", got)
 	}
 }

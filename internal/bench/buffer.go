@@ -21,7 +21,7 @@ func (r *runner) buffer() error {
 	p := &path{}
 	a, b := randomPair()
 	p.server.addr, p.client.addr = a, b
-	server, client, err := r.couple(p, smallBuffer)
+	server, client, err := r.couple(p.polling(), smallBuffer)
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func Pair(ctx context.Context, a worker.PairArgs) (x worker.PairResult, err erro
 	r := &runner{ctx: ctx, exe: exe}
 	p := &path{server: side{addr: a.B.String()}, client: side{addr: a.A.String()}}
 	p.port = a.UDPPort
-	server, client, err := r.couple(p, 0)
+	server, client, err := r.couple(p.polling(), 0)
 	if err != nil {
 		return x, err
 	}

@@ -133,7 +133,7 @@ func connect(server, client *peer, a worker.EndpointArgs) (seconds float64, err 
 
 // messages measures sends to and fro between two workers of a path.
 func (r *runner) messages(p *path, a pingArgs) (latency, error) {
-	server, client, err := r.couple(p, 0)
+	server, client, err := r.couple(p.polling(), 0)
 	if err != nil {
 		return latency{}, err
 	}
@@ -157,6 +157,7 @@ func play(server, client *peer, theirs, ours pingArgs) (x latency, err error) {
 
 // tcpPing measures the same over TCP.
 func (r *runner) tcpPing(p *path, a pingArgs) (x latency, err error) {
+	p = p.polling()
 	server, err := r.worker(p, p.server)
 	if err != nil {
 		return x, err

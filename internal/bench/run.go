@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,6 +49,16 @@ func (p *path) apart() *path {
 	q := *p
 	if n := runtime.NumCPU(); n > 1 && !p.one && installed("taskset") {
 		q.server.processor, q.client.processor = strconv.Itoa(n-2), strconv.Itoa(n-1)
+	}
+	return &q
+}
+
+// polling returns the path for workers that poll with adapters of their own: their Go code runs on one processor at a time, as that of
+// the measuring tools does (docs/tools.md), unless GOMAXPROCS says otherwise.
+func (p *path) polling() *path {
+	q := *p
+	if p.socket == "" && os.Getenv("GOMAXPROCS") == "" {
+		q.env = append(slices.Clip(p.env), "GOMAXPROCS=1")
 	}
 	return &q
 }
