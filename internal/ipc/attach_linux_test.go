@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -53,6 +54,19 @@ func TestMaxClients(t *testing.T) {
 	if _, err := c.AllocPD(ctx, 0); err != nil {
 		t.Errorf("first: %v", err)
 	}
+}
+
+// A driver that has no descriptor left for a program says so in its answer.
+func TestNoDescriptorForProgram(t *testing.T) {
+	s, path := serve(t, &fakeHost{}, ServerConfig{})
+	kept := s.wakeW
+	s.wakeW = -1
+	_, err := Dial(ctx, path, Options{})
+	s.wakeW = kept
+	if !isCode(err, command.Exhausted) || !strings.Contains(err.Error(), "wake pipe") {
+		t.Errorf("%v", err)
+	}
+	dial(t, path, Options{})
 }
 
 func TestErrorsCrossWithTheirClass(t *testing.T) {

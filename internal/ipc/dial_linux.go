@@ -129,11 +129,7 @@ func (c *Client) welcomed() error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		for _, fd := range fds {
-			unix.Close(fd)
-		}
-	}()
+	defer closeAll(fds)
 	switch {
 	case h.Op != opHello || h.Flags&flagResponse == 0:
 		return fmt.Errorf("%w: operation %d for hello", errFrame, h.Op)

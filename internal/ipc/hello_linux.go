@@ -33,27 +33,13 @@ func (n *session) hello() error {
 	if err != nil {
 		return err
 	}
-	if err := n.admit(q); err != nil {
-		_ = n.out.send(opHello, flagResponse|flagError, h.ID, encodeError(err))
-		return err
-	}
-	wake, err := n.server.clientWake()
-	if err != nil {
-		return fmt.Errorf("wake pipe: %w", err)
-	}
-	defer unix.Close(wake)
-	w, fds, err := n.welcome(wake)
+	w, fds, err := n.prepare(q)
 	if err != nil {
 		_ = n.out.send(opHello, flagResponse|flagError, h.ID, encodeError(err))
 		return err
 	}
-	// Before the program is answered: what it sends then carries who sent it.
-	if n.from, err = newSenders(n.conn); err == nil {
-		err = n.out.send(opHello, flagResponse, h.ID, encode(w), fds...)
-	}
-	for _, fd := range fds[1:] {
-		unix.Close(fd)
-	}
+	err = n.out.send(opHello, flagResponse, h.ID, encode(w), fds...)
+	closeAll(fds)
 	if err != nil {
 		return err
 	}
@@ -62,6 +48,34 @@ func (n *session) hello() error {
 		return context.Cause(n.ctx)
 	}
 	return nil
+}
+
+// prepare makes all that the program is answered with. Errors are for it to read.
+func (n *session) prepare(q hello) (*welcome, []int, error) {
+	if err := n.admit(q); err != nil {
+		return nil, nil, err
+	}
+	wake, err := n.server.clientWake()
+	if err != nil {
+		return nil, nil, command.Errorf(command.Exhausted, "wake pipe: %v", err)
+	}
+	w, fds, err := n.welcome(wake)
+	if err != nil {
+		unix.Close(wake)
+		return nil, nil, err
+	}
+	// Before the program is answered: what it sends then carries who sent it.
+	if n.from, err = newSenders(n.conn); err != nil {
+		closeAll(fds)
+		return nil, nil, command.Errorf(command.Exhausted, "%v", err)
+	}
+	return w, fds, nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
 }
 
 // admit checks what the program said and makes its client.

@@ -19,9 +19,7 @@ func (c *Client) descriptor(h header, what string) (int, error) {
 	if len(fds) == 1 {
 		return fds[0], nil
 	}
-	for _, fd := range fds {
-		unix.Close(fd)
-	}
+	closeAll(fds)
 	return -1, fmt.Errorf("%w: %s with %d descriptors", errFrame, what, len(fds))
 }
 
