@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -198,10 +197,7 @@ func (d *Driver) Close() error {
 // listen opens a unix socket of that mode. A socket that a crash left
 // behind is removed; one that answers belongs to another driver.
 func listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("socket directory: %w", err)
-	}
-	if err := paths.Own(path); err != nil {
+	if err := paths.Room(path); err != nil {
 		return nil, fmt.Errorf("socket directory: %w", err)
 	}
 	if info, err := os.Lstat(path); err == nil {

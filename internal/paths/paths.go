@@ -71,6 +71,14 @@ func Config() string {
 	return filepath.Join(dir, "softvpi", "driver.json")
 }
 
+// Room makes the directory of a socket that is to be listened at, and says why none must be there, as Own does.
+func Room(socket string) error {
+	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
+		return err
+	}
+	return Own(socket)
+}
+
 func runtimeDir() string {
 	if p := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(p) {
 		return filepath.Join(p, "softvpi")

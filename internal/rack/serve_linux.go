@@ -8,13 +8,13 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/link/cable"
+	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/seqpacket"
 	"golang.org/x/sys/unix"
 )
@@ -30,7 +30,7 @@ const (
 // Listen opens the socket at which adapters of other processes are plugged in. Only the user of this process can, or with mode
 // also others, as of a file. What a process left there that did not end in order is removed; where one answers that is an error.
 func Listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := paths.Room(path); err != nil {
 		return nil, fmt.Errorf("cables: %w", err)
 	}
 	if info, err := os.Lstat(path); err == nil {

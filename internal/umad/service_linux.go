@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/agent"
+	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/seqpacket"
 	"github.com/softvpi/softvpi/internal/umad/socket"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -104,6 +105,9 @@ var errAnswer = errors.New("the answer is none of its protocol")
 
 // askService asks one question and returns what stands behind the head of the answer.
 func askService(path string, r socket.Request) ([]byte, error) {
+	if err := paths.Own(path); err != nil {
+		return nil, err
+	}
 	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
 		return nil, err
@@ -145,6 +149,9 @@ func parseAnswer(b []byte) (uint32, []byte, error) {
 
 // open opens the port with an agent for each of its queue pairs.
 func (s *service) open(o ServiceOptions, r socket.Request) (err error) {
+	if err := paths.Own(o.Socket); err != nil {
+		return err
+	}
 	if s.fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0); err != nil {
 		return os.NewSyscallError("socket", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/seqpacket"
 	"github.com/softvpi/softvpi/wire/ib"
 	"golang.org/x/sys/unix"
@@ -39,6 +40,9 @@ const maxReceived = 128
 
 // dialLocal plugs in at the fabric of a socket.
 func dialLocal(cfg *Config) (session, link.Port, error) {
+	if err := paths.Own(cfg.Socket); err != nil {
+		return nil, link.Port{}, err
+	}
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Net: "unixpacket", Name: cfg.Socket})
 	if err != nil {
 		return nil, link.Port{}, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/agent"
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/umad/socket"
 )
 
@@ -80,7 +80,7 @@ func (s *Server) Path() string {
 func (s *Server) now() clock.Time { return clock.Time(time.Since(s.start)) }
 
 func (s *Server) listen() (err error) {
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+	if err := paths.Room(s.path); err != nil {
 		return err
 	}
 	if c, err := net.Dial("unixpacket", s.path); err == nil {

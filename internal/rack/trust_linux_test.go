@@ -1,0 +1,39 @@
+package rack
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/link/cable"
+	"github.com/softvpi/softvpi/internal/paths"
+)
+
+// Where somebody else may write no fabric takes cables, and no adapter is plugged in.
+func TestCablesWhereOthersWrite(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	t.Setenv("TMPDIR", t.TempDir())
+	path := paths.Cables("x")
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	const want = "is not a directory of this user alone"
+	if l, err := Listen(path, 0o600); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("listening: %v, %v", l, err)
+	}
+	told := make(chan error, 100)
+	farAt(t, cable.Config{Hello: cable.Hello{Node: "node00000", Program: "test"}, Socket: path, Tell: func(err error) { told <- err }})
+	select {
+	case err := <-told:
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("plugging in: %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("plugging in: nothing is told")
+	}
+}
