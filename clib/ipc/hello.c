@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "own.h"
 #include "stream.h"
 
 enum { HELLO_LOOKS = 2 };
@@ -17,17 +18,23 @@ enum { HELLO_LOOKS = 2 };
 int svpi_dial(void)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	const char *path = getenv("SOFTVPI_SOCKET"), *dir = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
+	const char *path = getenv("SOFTVPI_SOCKET"), *dir = getenv("XDG_RUNTIME_DIR");
+	char tmp[sizeof(a.sun_path)];
 	int fd, n;
 
 	if (path && *path)
 		n = snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
 	else if (dir && *dir == '/')
 		n = snprintf(a.sun_path, sizeof(a.sun_path), "%s/softvpi/driver.sock", dir);
-	else
-		n = snprintf(a.sun_path, sizeof(a.sun_path), "%s/softvpi-%d/driver.sock", tmp && *tmp ? tmp : "/tmp", (int)getuid());
+	else if ((n = svpi_temporary(tmp, sizeof(tmp))) < (int)sizeof(tmp))
+		n = snprintf(a.sun_path, sizeof(a.sun_path), "%.*s/driver.sock", n, tmp);
 	if (n >= (int)sizeof(a.sun_path)) {
 		errno = ENAMETOOLONG;
+		return -1;
+	}
+	n = svpi_own(a.sun_path);
+	if (n) {
+		errno = n;
 		return -1;
 	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

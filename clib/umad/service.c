@@ -12,21 +12,24 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../ipc/own.h"
+
 enum { PATIENCE = 10000 }; /* milliseconds, for an answer */
 
 /* path is that of the socket: SOFTVPI_FABRIC, else that of the fabric which is called sim, where the driver's socket is too. */
 static int path(char *p, size_t size)
 {
-	const char *given = getenv("SOFTVPI_FABRIC"), *dir = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
+	const char *given = getenv("SOFTVPI_FABRIC"), *dir = getenv("XDG_RUNTIME_DIR");
+	char tmp[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	int n;
 
 	if (given && *given)
 		n = snprintf(p, size, "%s", given);
 	else if (dir && *dir == '/')
 		n = snprintf(p, size, "%s/softvpi/fabric-sim.sock", dir);
-	else
-		n = snprintf(p, size, "%s/softvpi-%d/fabric-sim.sock", tmp && *tmp ? tmp : "/tmp", (int)getuid());
-	return n < (int)size ? 0 : -ENAMETOOLONG;
+	else if ((n = svpi_temporary(tmp, sizeof(tmp))) < (int)sizeof(tmp))
+		n = snprintf(p, size, "%.*s/fabric-sim.sock", n, tmp);
+	return n < (int)size ? -svpi_own(p) : -ENAMETOOLONG;
 }
 
 static int dial(void)
