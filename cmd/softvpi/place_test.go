@@ -52,7 +52,7 @@ func newPlace(t *testing.T) place {
 	first := netip.AddrFrom4(b).String()
 	b[3] = 2
 	return place{dir, append(os.Environ(), asProgram+"=1", paths.SocketVariable+"="+filepath.Join(dir, "d.sock"),
-		paths.StateVariable+"="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+dir), first, netip.AddrFrom4(b).String(), nil}
+		paths.StateVariable+"="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+dir, "XDG_RUNTIME_DIR="+dir), first, netip.AddrFrom4(b).String(), nil}
 }
 
 // process is a running softvpi.
