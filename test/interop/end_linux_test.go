@@ -57,6 +57,10 @@ func within(t testing.TB, d time.Duration) context.Context {
 
 const patience = 20 * time.Second
 
+// partingPatience is for the end of a connection: DREQ is repeated every six seconds or so, and with 5 % lost each way one of a thousand
+// has no answer to the first three.
+const partingPatience = 3 * patience
+
 func (a *adapter) register(size int, access verbs.Access) *verbs.MR {
 	a.t.Helper()
 	mr, err := a.pd.Register(make([]byte, size), access)
@@ -175,7 +179,7 @@ func (c *couple) close() {
 	t := c.us.t
 	t.Helper()
 	result := make(chan error, 1)
-	go func() { result <- c.us.id.Disconnect(within(t, patience)) }()
+	go func() { result <- c.us.id.Disconnect(within(t, partingPatience)) }()
 	c.them.disconnected(c.id)
 	c.them.do("disconnect id=%d", c.id)
 	ok(t, <-result)
