@@ -174,7 +174,8 @@ func theyConnect(t testing.TB, a *adapter, p *peer, f family, param verbs.ConnPa
 }
 
 // close ends the connection from our side; the peer answers as programs do, by
-// disconnecting too.
+// disconnecting too, and lets go of its end. Where its DREP is lost the kernel is silent about the DREQs that follow, once its time-wait is over, for as long
+// as the program keeps the end; then it answers them again.
 func (c *couple) close() {
 	t := c.us.t
 	t.Helper()
@@ -182,8 +183,9 @@ func (c *couple) close() {
 	go func() { result <- c.us.id.Disconnect(within(t, partingPatience)) }()
 	c.them.disconnected(c.id)
 	c.them.do("disconnect id=%d", c.id)
+	c.them.do("destroy id=%d", c.id)
 	ok(t, <-result)
-	c.drop()
+	c.us.drop()
 }
 
 // drop frees both ends.
