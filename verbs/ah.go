@@ -6,7 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// AddressVector says where packets of a QP or address handle go.
+// AddressVector is the destination of the packets that a QP or an address handle sends.
 type AddressVector struct {
 	Addr         netip.Addr // of the destination port, or a multicast group
 	SourceIndex  int        // row of the GID table that is the source
@@ -15,8 +15,9 @@ type AddressVector struct {
 	SL           uint8      // priority, 0 to 7; with LID InfiniBand's service level, 0 to 15
 	FlowLabel    uint32     // 20 bits
 	SourcePort   uint16     // RoCE v2 UDP source port; 0: computed
-	// On InfiniBand ports: LID is the destination's, or a group's; 0: that of Addr, where a path to it is known. PathBits are those of
-	// the source LID. Global gives packets a GRH, with Addr as the destination GID; those to groups always have one.
+	// LID is the destination's or a group's LID on an InfiniBand port; 0 uses the LID of Addr if a path to
+	// it is known. PathBits selects the source LID. Global adds a GRH with Addr as the destination GID;
+	// packets to a group always carry one.
 	LID      uint16
 	PathBits uint8
 	Global   bool
@@ -64,13 +65,13 @@ func vectorFrom(v *command.AddressVector) AddressVector {
 	}
 }
 
-// AH is an address handle: where a datagram goes.
+// AH is an address handle: the destination of a datagram.
 type AH struct {
 	pd     *PD
 	handle command.Handle
 }
 
-// CreateAH makes an address handle.
+// CreateAH creates an address handle.
 func (pd *PD) CreateAH(v AddressVector) (*AH, error) {
 	av, err := v.command("create ah")
 	if err != nil {
@@ -84,7 +85,7 @@ func (pd *PD) CreateAH(v AddressVector) (*AH, error) {
 	return &AH{pd: pd, handle: handle}, nil
 }
 
-// Close frees the address handle.
+// Close destroys the address handle.
 func (ah *AH) Close() error {
 	h := ah.pd.dev.host
 	return h.destroyed("destroy ah", h.backend.Destroy(h.ctx, command.KindAH, ah.handle))

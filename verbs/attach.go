@@ -19,10 +19,9 @@ var (
 	_ carrier    = (*ipc.Client)(nil)
 )
 
-// Attach returns a session with the adapters of the driver process that listens
-// on socket; empty: DefaultSocket. Where no driver listens the error is an
-// fs.ErrNotExist or syscall.ECONNREFUSED; on systems that cannot attach it is an
-// errors.ErrUnsupported.
+// Attach opens a session with the adapters of the driver process that listens on socket; an empty socket
+// means DefaultSocket. If no driver is listening, the error is an fs.ErrNotExist or syscall.ECONNREFUSED;
+// on systems that do not support attaching it is an errors.ErrUnsupported.
 func Attach(ctx context.Context, socket string) (*Host, error) {
 	return attach(ctx, socket, ipc.Options{})
 }
@@ -45,8 +44,8 @@ func attach(ctx context.Context, socket string, o ipc.Options) (*Host, error) {
 	return newHost(Attached, c, nil), nil
 }
 
-// noDriver reports whether err of Attach says that no driver runs, as against
-// one that does not want this program.
+// noDriver reports whether an error of Attach means that no driver is running, rather than that the driver
+// turned this program away.
 func noDriver(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errors.ErrUnsupported)
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// ID is one end of a connection: a connection manager id. It is made idle by
-// Device.NewID, or by Listener.Request for a connection request of a peer.
+// ID is one end of a connection (a connection manager id). Device.NewID creates an idle one;
+// Listener.Request returns one for a peer's connection request.
 //
-// The active side calls Connect, then Establish; the passive side Accept or
-// Reject. An attempt that failed leaves the ID of no further use: make another.
+// The active side calls Connect, then Establish; the passive side calls Accept or Reject. After a failed
+// attempt the ID cannot be used again: create another.
 type ID struct {
 	cm *cmID
 }
@@ -37,19 +37,19 @@ var cmStateNames = [...]string{"idle", "connecting", "answered", "requested", "a
 
 func (s cmState) String() string { return cmStateNames[s] }
 
-// cmID is the part of an ID that the dispatcher knows.
+// cmID is the part of an ID that the event dispatcher knows.
 type cmID struct {
 	host  *Host
-	token uint64 // names the id until it has a handle
+	token uint64 // identifies the id until it has a handle
 	space command.PortSpace
 
 	mu      sync.Mutex
-	number  command.Handle // 0: not made yet
+	number  command.Handle // 0: not created in the adapter yet
 	state   cmState
 	err     error         // why the attempt failed
-	refused error         // why the adapter does not accept as it was asked to
+	refused error         // why the adapter does not accept in the way it was asked to
 	changed chan struct{} // closed at the next change; nil while nobody waits
-	down    chan struct{} // closed when a connection that was up has ended; nil while nobody asked
+	down    chan struct{} // closed when an established connection has ended; nil until somebody asks
 	adapter uint32
 	local   netip.AddrPort
 	remote  netip.AddrPort
@@ -58,16 +58,16 @@ type cmID struct {
 	listening bool
 	backlog   int
 	requests  []*ID         // of a listener, waiting for Request
-	arrived   chan struct{} // one token: there may be requests
+	arrived   chan struct{} // holds a token when there may be requests
 }
 
-// NewID makes an idle connection id on the adapter.
+// NewID creates an idle connection id on the adapter.
 func (d *Device) NewID() (*ID, error) { return d.newID(command.TCP) }
 
-// NewServiceID makes an idle id that resolves UD services, see ID.Resolve.
+// NewServiceID creates an idle id that resolves UD services, see ID.Resolve.
 func (d *Device) NewServiceID() (*ID, error) { return d.newID(command.UDP) }
 
-// newID makes an id that the adapter hears of when there is something to do with it.
+// newID creates an id locally; the adapter learns of it when it is first used.
 func (d *Device) newID(space command.PortSpace) (*ID, error) {
 	c := &cmID{host: d.host, space: space, adapter: d.index}
 	if err := d.host.events.announce(c); err != nil {
@@ -76,7 +76,7 @@ func (d *Device) newID(space command.PortSpace) (*ID, error) {
 	return &ID{cm: c}, nil
 }
 
-// make makes the id in the adapter, where that was not done yet, and returns its handle.
+// make creates the id in the adapter unless that was done already, and returns its handle.
 func (c *cmID) make() (command.Handle, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *cmID) make() (command.Handle, error) {
 	return h, nil
 }
 
-// name takes the handle of the id; the lock is held.
+// name records the handle of the id. The caller holds the lock.
 func (c *cmID) name(h command.Handle) {
 	if c.number == 0 {
 		c.number = h
@@ -99,7 +99,7 @@ func (c *cmID) name(h command.Handle) {
 	}
 }
 
-// handle returns the handle of the id, 0 where it was not made.
+// handle returns the handle of the id, 0 if the adapter does not know it yet.
 func (c *cmID) handle() command.Handle {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,16 +116,16 @@ func endpoint(a netip.AddrPort) command.Endpoint {
 
 func addrPort(e command.Endpoint) netip.AddrPort { return netip.AddrPortFrom(e.Addr.IP(), e.Port) }
 
-// wake tells waiters that something changed; the lock is held.
+// wake tells waiters that something changed. The caller holds the lock.
 func (c *cmID) wake() {
 	if c.changed != nil {
 		close(c.changed)
 		c.changed = nil
 	}
-	c.arrival() // a listener's waiters look at err
+	c.arrival() // a listener's waiters check err
 }
 
-// arrival lets one of a listener's waiters look; the lock is held.
+// arrival wakes one of a listener's waiters. The caller holds the lock.
 func (c *cmID) arrival() {
 	if c.arrived == nil {
 		return
@@ -136,7 +136,7 @@ func (c *cmID) arrival() {
 	}
 }
 
-// fall tells that a connection that was up has ended; the lock is held.
+// fall signals that an established connection has ended. The caller holds the lock.
 func (c *cmID) fall() {
 	if c.down == nil {
 		c.down = make(chan struct{})
@@ -150,14 +150,14 @@ func (c *cmID) onAdapter(index uint32) bool {
 	return c.adapter == index
 }
 
-// fail ends what waits on the id with an error of this class.
+// fail ends the attempt or connection, and all waits on it, with an error of this class.
 func (c *cmID) fail(class error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end(cmFailed, &Error{Op: "connection", Addr: c.remote, Class: class})
 }
 
-// end moves to a final state; the lock is held.
+// end moves the id to a final state. The caller holds the lock.
 func (c *cmID) end(s cmState, err error) {
 	switch c.state {
 	case cmDisconnected, cmFailed, cmClosed:
@@ -179,7 +179,7 @@ func (c *cmID) take(e *command.Event) {
 	c.see(e)
 }
 
-// see is take for what is no request; the lock is held.
+// see handles an event other than a connection request. The caller holds the lock.
 func (c *cmID) see(e *command.Event) {
 	c.name(e.Object)
 	switch e.Type {
@@ -224,7 +224,7 @@ func (c *cmID) statusError(code command.Code) error {
 	return &Error{Op: "connect", Addr: c.remote, Class: class, Detail: detail}
 }
 
-// Bind gives the id a local address; port 0 lets the adapter choose one.
+// Bind gives the id a local address; with port 0 the adapter chooses one.
 func (id *ID) Bind(local netip.AddrPort) error {
 	c := id.cm
 	h, err := c.make()
@@ -241,7 +241,7 @@ func (id *ID) Bind(local netip.AddrPort) error {
 	return nil
 }
 
-// move changes the state from one of the given ones.
+// move changes the state to to if it is one of from now; otherwise it returns an error for op.
 func (c *cmID) move(op string, to cmState, from ...cmState) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,7 +257,7 @@ func (c *cmID) move(op string, to cmState, from ...cmState) error {
 	return newError(op, ErrState, "the connection id is %s", c.state)
 }
 
-// await waits until the id leaves the given state.
+// await waits until the id leaves state in.
 func (c *cmID) await(ctx context.Context, in cmState) (cmState, error) {
 	for {
 		c.mu.Lock()
@@ -276,7 +276,7 @@ func (c *cmID) await(ctx context.Context, in cmState) (cmState, error) {
 	}
 }
 
-// await waits until done is closed or has a token, which it takes. The error is that of ctx.
+// await waits until done is closed or holds a token, which it consumes. Its error is that of ctx.
 func (h *Host) await(ctx context.Context, done <-chan struct{}) error {
 	if h.carrier != nil {
 		return h.carrier.Await(ctx, done)
@@ -289,8 +289,8 @@ func (h *Host) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// Disconnected returns a channel that is closed when a connection that was
-// established has ended, by either side.
+// Disconnected returns a channel that is closed when an established connection has been ended by either
+// side.
 func (id *ID) Disconnected() <-chan struct{} {
 	c := id.cm
 	c.mu.Lock()
@@ -301,36 +301,36 @@ func (id *ID) Disconnected() <-chan struct{} {
 	return c.down
 }
 
-// Err returns why the id is of no further use, nil while it is.
+// Err returns why the id can no longer be used, nil while it can.
 func (id *ID) Err() error {
 	id.cm.mu.Lock()
 	defer id.cm.mu.Unlock()
 	return id.cm.err
 }
 
-// Peer returns what the peer asked for (requests) or answered (after Connect).
+// Peer returns what the peer asked for (on a request) or answered (after Connect).
 func (id *ID) Peer() PeerParam {
 	id.cm.mu.Lock()
 	defer id.cm.mu.Unlock()
 	return id.cm.peer
 }
 
-// LocalAddr returns the local address; the zero value while there is none.
+// LocalAddr returns the local address, the zero value while there is none.
 func (id *ID) LocalAddr() netip.AddrPort {
 	id.cm.mu.Lock()
 	defer id.cm.mu.Unlock()
 	return id.cm.local
 }
 
-// RemoteAddr returns the peer's address; the zero value while there is none.
+// RemoteAddr returns the peer's address, the zero value while there is none.
 func (id *ID) RemoteAddr() netip.AddrPort {
 	id.cm.mu.Lock()
 	defer id.cm.mu.Unlock()
 	return id.cm.remote
 }
 
-// Attributes says how to bring the QP of this connection to state by hand; for
-// programs that gave Connect or Accept no QP.
+// Attributes returns the attributes that bring the connection's QP to state, for programs that passed no
+// QP to Connect or Accept and move it themselves.
 func (id *ID) Attributes(state QPState) (QPAttr, QPMask, error) {
 	c := id.cm
 	h, err := c.make()
@@ -344,8 +344,8 @@ func (id *ID) Attributes(state QPState) (QPAttr, QPMask, error) {
 	return attrFrom(&m), QPMask(m.Mask), nil
 }
 
-// Close gives the id up: an attempt is abandoned, a request rejected, a
-// connection disconnected without waiting. Closing twice is harmless.
+// Close releases the id: it abandons an attempt, rejects a request, or disconnects without waiting.
+// Closing twice is harmless.
 func (id *ID) Close() error {
 	c := id.cm
 	c.mu.Lock()

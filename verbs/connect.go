@@ -9,15 +9,13 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// Connect asks the program that listens at remote for a connection with qp, and
-// returns when it answered. The adapter moves qp to ready-to-send. Call Establish
-// next, or Reject where the answer (see Peer) does not suit. A nil qp leaves the
-// moving of the QP to the program: see Attributes.
+// Connect asks the program that listens at remote for a connection with qp and returns when it has
+// answered. The adapter moves qp to ready-to-send. Next call Establish, or Reject if the answer (see Peer)
+// is not acceptable. With a nil qp the program moves the QP itself: see Attributes.
 //
-// Where ctx has a deadline the attempt is given up at it, else after 10 s. A
-// cancelled ctx abandons the attempt. Errors: a *RejectedError or ErrRefused,
-// ErrTimedOut, ErrHostUnreachable, ErrNetworkUnreachable, ErrRemoved,
-// ErrCanceled; each names the address.
+// The attempt is given up at the deadline of ctx, or after 10 s if it has none. Canceling ctx abandons the
+// attempt. Errors: a *RejectedError or ErrRefused, ErrTimedOut, ErrHostUnreachable, ErrNetworkUnreachable,
+// ErrRemoved, ErrCanceled; each names the address.
 func (id *ID) Connect(ctx context.Context, remote netip.AddrPort, qp *QP, p ConnParam) error {
 	param, err := p.param("connect", MaxConnectPrivate, qp)
 	if err != nil {
@@ -71,8 +69,8 @@ func (id *ID) request(ctx context.Context, op string, remote netip.AddrPort, qp 
 	return c.unroutable(err)
 }
 
-// begin asks the adapter to connect. Where the answer is of another process it is not waited for. A failure
-// ends the attempt.
+// begin asks the adapter to connect. It does not wait for an answer that comes from another process. A
+// failure ends the attempt.
 func (c *cmID) begin(ctx context.Context, op string, remote netip.AddrPort, cmd *command.CMConnect) {
 	answer := func(h command.Handle, err error) {
 		if err == nil {
@@ -90,8 +88,8 @@ func (c *cmID) begin(ctx context.Context, op string, remote netip.AddrPort, cmd 
 	}
 }
 
-// made takes the handle of an id that the attempt to connect has made. One that was
-// closed meanwhile had none to destroy.
+// made records the handle that the attempt to connect created. If the id was closed meanwhile, Close had
+// no handle to destroy, so made destroys it.
 func (c *cmID) made(h command.Handle) {
 	c.mu.Lock()
 	closed := c.state == cmClosed && c.number == 0
@@ -100,12 +98,12 @@ func (c *cmID) made(h command.Handle) {
 	}
 	c.mu.Unlock()
 	if closed {
-		go func() { _ = c.host.backend.Destroy(c.host.ctx, command.KindCM, h) }() // who tells of the handle must not wait
+		go func() { _ = c.host.backend.Destroy(c.host.ctx, command.KindCM, h) }() // whoever delivers the handle must not block
 	}
 }
 
-// unroutable makes the error of a destination of another address family than the
-// adapter's what it is to the program: a network that cannot be reached.
+// unroutable turns the error about a destination of another address family than the adapter's into what it
+// means to the program: an unreachable network.
 func (c *cmID) unroutable(err error) error {
 	var e *Error
 	if !errors.As(err, &e) || e.Class != ErrInvalid || !e.Addr.IsValid() {
@@ -126,8 +124,8 @@ func (c *cmID) unroutable(err error) error {
 	return err
 }
 
-// attemptTime is the time for an attempt in milliseconds: up to the deadline of
-// ctx and a little, so that it is ctx that ends it; 0, the default, without one.
+// attemptTime returns the time for an attempt in milliseconds: slightly past the deadline of ctx, so that
+// it is ctx that ends the attempt; 0 (the default) if ctx has no deadline.
 func attemptTime(ctx context.Context) uint32 {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -137,8 +135,8 @@ func attemptTime(ctx context.Context) uint32 {
 	return uint32(min(max(left.Milliseconds(), 1), 1<<31))
 }
 
-// Establish completes a connection after Connect: the passive side learns that
-// this side is ready (RTU).
+// Establish completes a connection after Connect by telling the passive side that this side is ready
+// (RTU).
 func (id *ID) Establish() error {
 	c := id.cm
 	c.mu.Lock()
@@ -168,9 +166,8 @@ func (id *ID) Establish() error {
 	return nil
 }
 
-// Accept answers a connection request with qp and returns when the peer has
-// established the connection. For a UD service it answers with the QP's number
-// and p.QKey and returns at once.
+// Accept answers a connection request with qp and returns when the peer has established the connection.
+// For a UD service it answers with the QP's number and p.QKey and returns at once.
 func (id *ID) Accept(ctx context.Context, qp *QP, p ConnParam) error {
 	c := id.cm
 	param, err := p.param("accept", MaxAcceptPrivate, qp)
@@ -212,7 +209,8 @@ func (id *ID) Accept(ctx context.Context, qp *QP, p ConnParam) error {
 	}
 }
 
-// refuse takes back an Accept that the adapter refused, so that there may be another; nil: it did not.
+// refuse undoes an Accept that the adapter refused with err, so that it can be repeated. A nil err does
+// nothing.
 func (c *cmID) refuse(err error) {
 	if err == nil {
 		return
@@ -225,8 +223,8 @@ func (c *cmID) refuse(err error) {
 	}
 }
 
-// Reject refuses a request of a peer, or its answer to Connect, with at most
-// MaxRejectPrivate bytes of private data.
+// Reject refuses a peer's request, or its answer to Connect, with at most MaxRejectPrivate bytes of
+// private data.
 func (id *ID) Reject(private []byte) error {
 	c := id.cm
 	if len(private) > MaxRejectPrivate {
@@ -244,8 +242,8 @@ func (id *ID) Reject(private []byte) error {
 	return wrapAddr("reject", c.remote, err)
 }
 
-// Disconnect ends a connection and returns when the peer knows or can no longer
-// be told. The QP goes to the error state and its requests are flushed.
+// Disconnect ends the connection and returns once the peer knows or can no longer be told. The QP goes to
+// the error state and its requests are flushed.
 func (id *ID) Disconnect(ctx context.Context) error {
 	c := id.cm
 	if err := c.move("disconnect", cmDisconnecting, cmConnected, cmDisconnecting); err != nil {

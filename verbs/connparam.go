@@ -4,8 +4,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// Lengths of private data (IBA 12.6, annex A11): what a program may send with
-// each message.
+// Sizes of private data (IBA 12.6, annex A11): how many bytes a program may send with each message.
 const (
 	MaxConnectPrivate = 56  // a connection request, less the IP CM header
 	MaxAcceptPrivate  = 196 // a reply
@@ -13,32 +12,31 @@ const (
 	MaxResolvePrivate = 180 // a UD service request, less the IP CM header
 )
 
-// ConnParam is what one side asks for when a connection is set up.
+// ConnParam is what one side asks for when setting up a connection.
 type ConnParam struct {
-	// ResponderResources is how many reads and atomics of the peer this side
-	// keeps at a time; InitiatorDepth how many it may have outstanding itself.
-	// Both are cut to what the adapter and the peer allow.
+	// ResponderResources is how many of the peer's reads and atomics this side serves at a time;
+	// InitiatorDepth is how many of its own it may have outstanding. Both are reduced to what the adapter
+	// and the peer allow.
 	ResponderResources int
 	InitiatorDepth     int
-	// RetryCount is how often a request is sent again for want of an answer, 1 to
-	// 7; 0 means the default of 7.
+	// RetryCount is how often an unanswered request is retransmitted, 1 to 7; 0 means the default of 7.
 	RetryCount int
-	// RNRRetry is how often the peer sends again because no receive was posted
-	// here, 1 to 6; 0 and 7 mean without end.
+	// RNRRetry is how often the peer retries when no receive is posted here, 1 to 6; 0 and 7 mean without
+	// limit.
 	RNRRetry int
 	// NoFlowControl declines end-to-end credits.
 	NoFlowControl bool
-	// QKey of a UD service.
+	// QKey is the Q_Key of a UD service.
 	QKey uint32
-	// Private data for the peer; at most MaxConnectPrivate, MaxAcceptPrivate or
+	// Private is private data for the peer, at most MaxConnectPrivate, MaxAcceptPrivate or
 	// MaxResolvePrivate bytes.
 	Private []byte
 }
 
-// PeerParam is what the peer asked for or answered, as it looks from this side.
+// PeerParam is what the peer asked for or answered, seen from this side.
 type PeerParam struct {
-	ResponderResources int // reads and atomics that the peer would like to have outstanding here
-	InitiatorDepth     int // reads and atomics of this side that the peer keeps
+	ResponderResources int // reads and atomics that the peer wants to have outstanding here
+	InitiatorDepth     int // reads and atomics of this side that the peer serves at a time
 	FlowControl        bool
 	SRQ                bool
 	QPN                uint32
@@ -61,7 +59,7 @@ func peerParam(p *command.ConnParam) PeerParam {
 	}
 }
 
-// param checks p and puts it in the command's form.
+// param checks p and converts it to the command's form.
 func (p *ConnParam) param(op string, limit int, qp *QP) (command.ConnParam, error) {
 	out := command.ConnParam{QKey: p.QKey}
 	if len(p.Private) > limit {

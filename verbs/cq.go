@@ -11,20 +11,20 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// Notify is which completions raise an event of a CQ.
+// Notify selects the completions that raise an event of a CQ.
 type Notify uint8
 
-// The kinds; a later one includes the earlier.
+// The kinds of Notify; each includes those before it.
 const (
 	NotifyErrors    = Notify(ring.ArmErrors)    // completions with an error
-	NotifySolicited = Notify(ring.ArmSolicited) // and those that the peer asked to be solicited
+	NotifySolicited = Notify(ring.ArmSolicited) // and those for which the peer requested a solicited event
 	NotifyAny       = Notify(ring.ArmAny)
 )
 
 const (
 	pollBatch   = 32                       // entries converted at a time
-	calmLooks   = 2                        // looks in vain in a row that a program takes its time for
-	calmPauses  = 8                        // that it takes: some two microseconds
+	calmLooks   = 2                        // how many empty polls in a row are each followed by a pause
+	calmPauses  = 8                        // length of that pause in calls of direct.Pause: about two microseconds
 	maxInterval = 65535 * time.Microsecond // of moderation
 )
 
@@ -37,18 +37,18 @@ type CQ struct {
 	mu      sync.Mutex
 	closed  bool
 	ring    *ring.CQ
-	next    *ring.CQ // after Resize, until ring is emptied
+	next    *ring.CQ // after Resize, until ring is empty
 	depth   int
 	idle    uint32 // empty polls in a row
-	offers  uint32 // of them, between two offers of the processor
+	offers  uint32 // empty polls after which the processor is yielded
 	scratch [pollBatch]ring.CQE
-	// streamed says that a peer on the direct path has completed receives here since a
-	// request was posted to a QP that receives here: it does not wait for an answer.
+	// streamed says that a peer on the direct path has completed receives here since the last request was
+	// posted on a QP that receives here: that peer is not waiting for an answer.
 	streamed atomic.Bool
 
-	// QPs whose rings hold requests that polls may go on with.
+	// followed are QPs whose rings hold requests that polls may carry on with.
 	followed []*QP
-	late     atomic.Int32 // how many
+	late     atomic.Int32 // length of followed
 	turn     uint32
 
 	users map[uint32]*QP // by number: the QPs that complete here
@@ -76,8 +76,7 @@ func (cq *CQ) leave(qp *QP) {
 	}
 }
 
-// settle gives the places of polled completions back to their QPs, those that follow
-// each other together.
+// settle returns the places of polled completions to their QPs, adjacent completions of one QP together.
 func (cq *CQ) settle(done []ring.CQE) {
 	for len(done) > 0 {
 		number, side := done[0].QPN, done[0].Flags&ring.ReceiveSide
@@ -104,8 +103,8 @@ func (cq *CQ) settle(done []ring.CQE) {
 	}
 }
 
-// vacate gives back the places of one side of a QP whose requests are gone, but for those whose
-// completions are yet to be polled.
+// vacate frees the places of one side of a QP whose requests were dropped, except those whose completions
+// are still to be polled.
 func (cq *CQ) vacate(qp *QP, side ring.CQFlags, places *places) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -119,10 +118,9 @@ func (cq *CQ) vacate(qp *QP, side ring.CQFlags, places *places) {
 	places.keep(int32(n))
 }
 
-// CreateCQ makes a completion queue that holds at least depth completions. A
-// queue that runs over is broken, and so are the QPs that use it. It cannot where
-// it holds as many as the send and receive depths of its QPs together: a request
-// keeps its place in its queue until its completion was polled.
+// CreateCQ creates a completion queue that holds at least depth completions. A queue that overflows is
+// broken, and so are the QPs that use it. It cannot overflow if depth is at least the sum of the send and
+// receive depths of its QPs: a request keeps its place in its queue until its completion has been polled.
 func (d *Device) CreateCQ(depth int) (*CQ, error) {
 	if depth < 1 || depth > d.limit.MaxCQDepth {
 		return nil, newError("create cq", ErrInvalid, "depth is %d, want 1 to %d", depth, d.limit.MaxCQDepth)
@@ -140,7 +138,7 @@ func (d *Device) CreateCQ(depth int) (*CQ, error) {
 	return cq, nil
 }
 
-// ringMemory returns the memory of a ring.
+// ringMemory returns the memory of ring r.
 func (h *Host) ringMemory(r command.Ring) ([]byte, error) {
 	mem := h.backend.Arena(r.Arena)
 	if r.Offset > uint64(len(mem)) || r.Size > uint64(len(mem))-r.Offset {
@@ -161,10 +159,10 @@ func (h *Host) openCQ(q *command.Queue) (*ring.CQ, error) {
 	return r, nil
 }
 
-// Device returns the adapter of the queue.
+// Device returns the adapter that the queue belongs to.
 func (cq *CQ) Device() *Device { return cq.dev }
 
-// Handle returns the number that events name the queue by.
+// Handle returns the number by which events name the queue.
 func (cq *CQ) Handle() uint32 { return uint32(cq.handle) }
 
 // Depth returns how many completions the queue holds.
@@ -174,12 +172,11 @@ func (cq *CQ) Depth() int {
 	return cq.depth
 }
 
-// Ticket stands for the events of a CQ from one Arm on.
+// Ticket identifies the events of a CQ that follow one call of Arm.
 type Ticket uint32
 
-// Arm asks for an event at the next completion of this kind and returns a ticket
-// to Wait with. A completion may have come just before: poll once more between
-// Arm and Wait.
+// Arm requests an event at the next completion of kind n and returns a ticket for Wait. A completion may
+// have arrived just before: poll once more between Arm and Wait.
 func (cq *CQ) Arm(n Notify) Ticket {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -192,15 +189,15 @@ func (cq *CQ) Arm(n Notify) Ticket {
 	return t
 }
 
-// Wait returns when an event was raised after the Arm that gave the ticket.
-// Every waiter with that ticket returns.
+// Wait returns when an event has been raised since the Arm that returned the ticket. Every waiter with
+// that ticket returns.
 func (cq *CQ) Wait(ctx context.Context, t Ticket) error {
 	_, err := cq.dev.host.backend.WaitCQ(ctx, cq.handle, uint32(t))
 	return wrapCtx(ctx, "wait for cq", err)
 }
 
-// Next takes at least one completion, at most len(out): it polls for some
-// microseconds and then sleeps until there is one or ctx ends.
+// Next takes at least one and at most len(out) completions: it polls for some microseconds and then sleeps
+// until one arrives or ctx ends.
 func (cq *CQ) Next(ctx context.Context, out []WC) (int, error) {
 	if len(out) == 0 {
 		return 0, newError("poll", ErrInvalid, "out is empty")
@@ -221,7 +218,7 @@ func (cq *CQ) Next(ctx context.Context, out []WC) (int, error) {
 	}
 }
 
-// Pending reports whether completions of this kind wait to be polled.
+// Pending reports whether completions of kind n are waiting to be polled.
 func (cq *CQ) Pending(n Notify) bool {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -232,8 +229,8 @@ func (cq *CQ) Pending(n Notify) bool {
 	return cq.ring.Raises(a) || cq.next != nil && cq.next.Raises(a)
 }
 
-// Err returns why the queue is broken, nil while it is not: ErrOverflow, or
-// ErrRemoved where the adapter was disabled.
+// Err returns why the queue is broken, nil if it is not: ErrOverflow, or ErrRemoved if the adapter was
+// disabled.
 func (cq *CQ) Err() error {
 	cq.mu.Lock()
 	closed, flags := cq.closed, uint32(0)
@@ -250,10 +247,10 @@ func (cq *CQ) Err() error {
 	return cq.broken("cq")
 }
 
-// broken is the error of a ring that is marked so.
+// broken returns the error for a ring whose error flag is set.
 func (cq *CQ) broken(op string) error {
 	removed := cq.life.over()
-	if !removed { // the event may be on its way still
+	if !removed { // the event may still be on its way
 		a, err := cq.dev.Query()
 		removed = err != nil || !a.Up
 	}
@@ -263,9 +260,8 @@ func (cq *CQ) broken(op string) error {
 	return newError(op, ErrOverflow, "more completions came than the queue holds")
 }
 
-// Resize makes the queue hold at least depth completions. Requests may go on
-// meanwhile; no completion is lost. ErrBusy where more completions wait to be
-// polled than would fit.
+// Resize makes the queue hold at least depth completions. Requests may continue meanwhile; no completion
+// is lost. ErrBusy if more completions are waiting to be polled than would fit.
 func (cq *CQ) Resize(depth int) error {
 	if depth < 1 || depth > cq.dev.limit.MaxCQDepth {
 		return newError("resize cq", ErrInvalid, "depth is %d, want 1 to %d", depth, cq.dev.limit.MaxCQDepth)
@@ -288,10 +284,8 @@ func (cq *CQ) Resize(depth int) error {
 	return nil
 }
 
-// Moderate limits how often the queue raises events: after count completions,
-// or interval (at most 65,535 us) after the first, whichever comes first (WinOF
-// manual 4.9.1.1.2).
-// Zero values switch moderation off.
+// Moderate limits how often the queue raises events: after count completions, or interval (at most 65,535
+// us) after the first, whichever comes first (WinOF manual 4.9.1.1.2). Zero values switch moderation off.
 func (cq *CQ) Moderate(count int, interval time.Duration) error {
 	if count < 0 || int64(count) > 1<<32-1 {
 		return newError("moderate cq", ErrInvalid, "count is %d, want 0 to %d", count, uint32(1<<32-1))
@@ -316,7 +310,7 @@ func (cq *CQ) Close() error {
 	return err
 }
 
-// setClosed keeps polls out of the ring while its memory may become another's.
+// setClosed keeps polls away from the ring, whose memory may be reused for another one.
 func (cq *CQ) setClosed(closed bool) {
 	cq.mu.Lock()
 	cq.closed = closed

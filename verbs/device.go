@@ -21,10 +21,10 @@ const (
 	RoCEv1                 // MAC-based GIDs
 	RoCEv125               // IP-based v1 (v1.25)
 	RoCEv2                 // UDP
-	InfiniBand             // none of them: the port is of an InfiniBand fabric
+	InfiniBand             // not RoCE: the port is an InfiniBand port
 )
 
-// String returns the version as status prints it.
+// String returns the version as shown in status output.
 func (r RoCE) String() string {
 	switch r {
 	case RoCENone:
@@ -59,8 +59,8 @@ type Attributes struct {
 	Addr      netip.Addr // the first address of the port
 	Up        bool
 	RoCE      RoCE
-	ActiveMTU int // payload bytes of a packet
-	LinkMTU   int // bytes of an IP packet
+	ActiveMTU int // largest payload of a packet in bytes
+	LinkMTU   int // largest IP packet in bytes
 	UDPPort   uint16
 	VendorID  uint32
 	DeviceID  uint32
@@ -70,8 +70,8 @@ type Attributes struct {
 	MaxSGE, MaxInline                                int
 	MaxReadResponder, MaxReadInitiator               int
 	MaxMessage, MaxRegion                            uint64
-	// ProcessorAtomics: RDMA atomics are atomic against the processors too, in
-	// whatever memory. Where it is false they still are in memory of PD.Allocate.
+	// ProcessorAtomics reports whether RDMA atomics are also atomic with respect to the processors, in any
+	// memory. If false, they still are in memory from PD.Allocate.
 	ProcessorAtomics bool
 }
 
@@ -79,7 +79,7 @@ type Attributes struct {
 type GID struct {
 	Index int
 	RoCE  RoCE
-	Addr  netip.Addr // the GID in its IP form
+	Addr  netip.Addr // the GID as an IP address
 	GID   [16]byte
 }
 
@@ -104,7 +104,7 @@ func attributesFrom(i *command.AdapterInfo) Attributes {
 	}
 }
 
-// text returns a zero-padded name.
+// text returns a zero-padded name as a string.
 func text(b []byte) string {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		b = b[:i]
@@ -155,7 +155,7 @@ func (h *Host) DeviceByAddr(addr netip.Addr) (*Device, error) {
 	for _, d := range devices {
 		gids, err := d.GIDs()
 		if errors.Is(err, ErrRemoved) {
-			continue // disabled: it has no addresses beside its own
+			continue // disabled: it has no addresses but its first
 		}
 		if err != nil {
 			return nil, err
@@ -172,7 +172,7 @@ func (h *Host) DeviceByAddr(addr netip.Addr) (*Device, error) {
 // Host returns the session that the device belongs to.
 func (d *Device) Host() *Host { return d.host }
 
-// Index returns the number that events name the adapter by.
+// Index returns the number by which events name the adapter.
 func (d *Device) Index() uint32 { return d.index }
 
 // Name returns the adapter's name, "Ethernet 1".
@@ -181,11 +181,10 @@ func (d *Device) Name() string { return d.name }
 // Addr returns the first address of the adapter's port.
 func (d *Device) Addr() netip.Addr { return d.addr }
 
-// Limits returns the attributes as they were when the device was listed; the
-// limits in it do not change.
+// Limits returns the attributes as of when the device was listed; the limits among them do not change.
 func (d *Device) Limits() *Attributes { return &d.limit }
 
-// Query returns the adapter's state and limits as of now.
+// Query returns the adapter's current state and limits.
 func (d *Device) Query() (Attributes, error) {
 	infos, err := d.host.backend.Adapters(d.host.ctx)
 	if err != nil {
@@ -199,7 +198,8 @@ func (d *Device) Query() (Attributes, error) {
 	return Attributes{}, newError("query device", ErrRemoved, "%s is gone", d.name)
 }
 
-// Port is what of a port only InfiniBand has. An Ethernet port has the states, MaxMTU and the default partition.
+// Port holds the attributes that InfiniBand adds to a port. An Ethernet port has only the states, MaxMTU
+// and the default partition.
 type Port struct {
 	State    mad.PortState
 	Physical mad.PortPhysicalState
@@ -210,14 +210,14 @@ type Port struct {
 	Prefix   uint64 // of the subnet's GIDs
 	NodeGUID uint64
 	PKeys    []ib.PKey // the table as the subnet manager wrote it; empty rows are 0
-	MaxMTU   int       // bytes of payload that the port is made for
-	Width    int       // lanes in use; 0: not told
-	Lane     int       // Mb/s of a lane; 0: not told
+	MaxMTU   int       // largest payload in bytes that the port supports
+	Width    int       // lanes in use; 0: unknown
+	Lane     int       // Mb/s of a lane; 0: unknown
 	// Capabilities is the CapabilityMask (IBA 14.2.5.6).
 	Capabilities uint32
 }
 
-// Port returns what of the port only InfiniBand has, as of now.
+// Port returns the port's current InfiniBand attributes.
 func (d *Device) Port() (Port, error) {
 	i, err := d.host.backend.Port(d.host.ctx, d.index)
 	if err != nil {
@@ -234,7 +234,7 @@ func (d *Device) Port() (Port, error) {
 	return p, nil
 }
 
-// GIDs returns the port's GID table as of now.
+// GIDs returns the port's current GID table.
 func (d *Device) GIDs() ([]GID, error) {
 	rows, err := d.host.backend.GIDs(d.host.ctx, d.index)
 	if err != nil {
@@ -247,7 +247,7 @@ func (d *Device) GIDs() ([]GID, error) {
 	return gids, nil
 }
 
-// Counters returns the adapter's diagnostic counters as of now.
+// Counters returns the current values of the adapter's diagnostic counters.
 func (d *Device) Counters() ([]Counter, error) {
 	rows, err := d.host.backend.Counters(d.host.ctx, d.index)
 	if err != nil {
@@ -260,10 +260,9 @@ func (d *Device) Counters() ([]Counter, error) {
 	return counters, nil
 }
 
-// SetEnabled enables or disables an embedded adapter (WinOF manual 4.11.2): when
-// it is disabled, new requests fail with ErrRemoved, waiting ones are canceled,
-// posted ones are flushed and its objects are released. Adapters of a driver
-// process are the driver's to disable: ErrUnsupported.
+// SetEnabled enables or disables an embedded adapter (WinOF manual 4.11.2). While it is disabled, new
+// requests fail with ErrRemoved, waiting ones are canceled, posted ones are flushed, and the adapter's
+// objects are released. Adapters of a driver process can only be disabled by the driver: ErrUnsupported.
 func (d *Device) SetEnabled(enabled bool) error {
 	if d.host.device == nil {
 		return newError("set device state", ErrUnsupported, "the adapter belongs to the driver; use its softvpi command")

@@ -58,7 +58,7 @@ var classes = map[command.Code]error{
 // Error is why an operation failed.
 type Error struct {
 	Op     string         // "create qp", "connect"
-	Addr   netip.AddrPort // the peer or local address the operation was about, where there is one
+	Addr   netip.AddrPort // the peer or local address concerned, if any
 	Class  error          // one of the Err values
 	Detail string         // the field and its allowed values, in words; may be empty
 }
@@ -88,15 +88,15 @@ func newError(op string, class error, format string, args ...any) *Error {
 // RejectReason is why a peer refused a connection (IBA 12.6.7.2).
 type RejectReason uint16
 
-// Some of the reasons.
+// The most common reasons.
 const (
 	RejectNoQP             RejectReason = 1
 	RejectNoResources      RejectReason = 3
 	RejectTimeout          RejectReason = 4
 	RejectUnsupported      RejectReason = 5
-	RejectInvalidServiceID RejectReason = 8 // nobody listens there
+	RejectInvalidServiceID RejectReason = 8 // no program listens there
 	RejectStaleConnection  RejectReason = 10
-	RejectConsumer         RejectReason = 28 // the listening program said no
+	RejectConsumer         RejectReason = 28 // the listening program rejected the request
 )
 
 var reasonNames = map[RejectReason]string{
@@ -114,8 +114,8 @@ func (r RejectReason) String() string {
 	return fmt.Sprintf("reject code %d", uint16(r))
 }
 
-// RejectedError is a connection that the peer rejected, with the private data
-// of the reject. It is an ErrRefused.
+// RejectedError reports that the peer rejected a connection, with the private data of the reject. It is an
+// ErrRefused.
 type RejectedError struct {
 	Addr    netip.AddrPort
 	Reason  RejectReason
@@ -130,7 +130,7 @@ func (e *RejectedError) Error() string {
 // Unwrap returns ErrRefused.
 func (e *RejectedError) Unwrap() error { return ErrRefused }
 
-// wrap gives a command's error its operation and class; nil stays nil.
+// wrap adds the operation and class to a command's error; nil stays nil.
 func wrap(op string, err error) error { return wrapAddr(op, netip.AddrPort{}, err) }
 
 func wrapAddr(op string, addr netip.AddrPort, err error) error {
@@ -155,7 +155,7 @@ func wrapAddr(op string, addr netip.AddrPort, err error) error {
 	return &Error{Op: op, Addr: addr, Class: err}
 }
 
-// wrapCtx is wrap for a command that ctx may have ended.
+// wrapCtx is wrap for a command that the end of ctx may have aborted.
 func wrapCtx(ctx context.Context, op string, err error) error {
 	return wrapCtxAddr(ctx, op, netip.AddrPort{}, err)
 }
@@ -167,8 +167,8 @@ func wrapCtxAddr(ctx context.Context, op string, addr netip.AddrPort, err error)
 	return wrapAddr(op, addr, err)
 }
 
-// canceled is an operation that its context ended: an ErrCanceled and the
-// context's error both.
+// canceled returns the error of an operation aborted by its context: both an ErrCanceled and the context's
+// error.
 func canceled(op string, addr netip.AddrPort, cause error) error {
 	return &Error{Op: op, Addr: addr, Class: &canceledError{cause}}
 }

@@ -30,7 +30,7 @@ const (
 	EventPortActive               = EventType(command.EventPortActive)
 	EventPortDown                 = EventType(command.EventPortDown)
 	EventDeviceFatal              = EventType(command.EventDeviceFatal)
-	EventLIDChange                = EventType(command.EventLIDChange) // this and those behind it: of InfiniBand ports
+	EventLIDChange                = EventType(command.EventLIDChange) // this and the following ones occur on InfiniBand ports only
 	EventPKeyChange               = EventType(command.EventPKeyChange)
 	EventSMChange                 = EventType(command.EventSMChange)
 	EventClientReregister         = EventType(command.EventClientReregister)
@@ -59,7 +59,7 @@ type Event struct {
 	Type    EventType
 	Device  uint32 // index of the adapter, see Device.Index
 	Object  uint32 // handle of the QP, CQ or SRQ (its Handle method), 0 for port and device events
-	Context uint64 // of that object
+	Context uint64 // Context of that object, as set at its creation
 	Missed  int    // events that were lost before this one because the watcher's queue was full
 }
 
@@ -73,16 +73,16 @@ type Watcher struct {
 // watcherDepth is how many events a watcher may fall behind.
 const watcherDepth = 256
 
-// Watch starts receiving asynchronous events. Events that happened before are
-// not seen. A watcher that falls 256 events behind misses the newest.
+// Watch starts receiving asynchronous events. Earlier events are not delivered. A watcher that is 256
+// events behind loses the newest.
 func (h *Host) Watch() *Watcher {
 	w := &Watcher{d: h.events, ch: make(chan Event, watcherDepth)}
 	h.events.addWatcher(w)
 	return w
 }
 
-// Next returns the next event, waiting for ctx. After Close of the watcher or
-// the host it answers ErrClosed.
+// Next returns the next event, waiting until ctx ends. After Close of the watcher or the host it returns
+// ErrClosed.
 func (w *Watcher) Next(ctx context.Context) (Event, error) {
 	select {
 	case e, ok := <-w.ch:
@@ -109,13 +109,13 @@ func (w *Watcher) Close() error {
 	return nil
 }
 
-// dispatcher takes the events of the backend to watchers and CM ids.
+// dispatcher delivers the backend's events to watchers and CM ids.
 type dispatcher struct {
 	backend backend
 	done    chan struct{}
 
 	closing atomic.Bool // the program closes the session
-	gone    atomic.Bool // the driver ended it
+	gone    atomic.Bool // the driver ended the session
 
 	mu       sync.Mutex
 	closed   bool
@@ -126,14 +126,14 @@ type dispatcher struct {
 	fatals   map[uint32]*atomic.Uint32 // by adapter: how often it was disabled
 }
 
-// life tells whether the adapter was disabled since an object on it was made:
-// the object is of no further use then (WinOF manual 4.11.2).
+// life tells whether the adapter has been disabled since an object on it was created; the object cannot be
+// used after that (WinOF manual 4.11.2).
 type life struct {
 	fatals *atomic.Uint32
 	born   uint32
 }
 
-// live begins the life of an object that is about to be made.
+// live returns the life of an object that is about to be created.
 func (d *Device) live() life { return life{d.fatals, d.fatals.Load()} }
 
 func (l *life) over() bool { return l.fatals.Load() != l.born }
@@ -146,7 +146,7 @@ func newDispatcher(b backend) *dispatcher {
 	}
 }
 
-// run ends when the backend is closed or gone, or ctx is.
+// run delivers events until the backend is closed or gone, or ctx ends.
 func (d *dispatcher) run(ctx context.Context) {
 	defer close(d.done)
 	buf := make([]command.Event, 64)
@@ -162,7 +162,7 @@ func (d *dispatcher) run(ctx context.Context) {
 	}
 }
 
-// take is dispatch for a CM event, by a goroutine that must not wait; false: it might have to.
+// take delivers a CM event on a goroutine that must not block; it returns false if it would have to.
 func (d *dispatcher) take(e *command.Event) bool {
 	if e.Type < command.EventConnectRequest {
 		return false
@@ -172,7 +172,7 @@ func (d *dispatcher) take(e *command.Event) bool {
 		return e.Type != command.EventConnectRequest
 	}
 	if !id.mu.TryLock() {
-		return false // whoever has it may wait for an answer that comes behind this
+		return false // its holder may be waiting for an answer that comes after this event
 	}
 	defer id.mu.Unlock()
 	if e.Type == command.EventConnectRequest {
@@ -182,14 +182,14 @@ func (d *dispatcher) take(e *command.Event) bool {
 	return true
 }
 
-// find returns the id that an event is of; nil: there is none any more.
+// find returns the id that an event belongs to, nil if it no longer exists.
 func (d *dispatcher) find(e *command.Event) *cmID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if id := d.ids[e.Object]; id != nil {
 		return id
 	}
-	return d.nameless[e.Context] // its event came before its handle
+	return d.nameless[e.Context] // the event came before the handle
 }
 
 func (d *dispatcher) wait() { <-d.done }
@@ -207,12 +207,12 @@ func (d *dispatcher) dispatch(e *command.Event) {
 		id.take(e)
 		return
 	}
-	if e.Type == command.EventConnectRequest { // the listener is gone already
+	if e.Type == command.EventConnectRequest { // the listener is already gone
 		_ = d.backend.Destroy(context.Background(), command.KindCM, e.NewID)
 	}
 }
 
-// fatal returns the count of an adapter's ends.
+// fatal returns the counter of how often the adapter was disabled.
 func (d *dispatcher) fatal(adapter uint32) *atomic.Uint32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -238,7 +238,7 @@ func (d *dispatcher) broadcast(e *command.Event) {
 	}
 }
 
-// failDevice ends what waits on CM ids of an adapter that was disabled.
+// failDevice fails everything that waits on CM ids of an adapter that was disabled.
 func (d *dispatcher) failDevice(e *command.Event) {
 	for _, id := range d.snapshot() {
 		if id.onAdapter(e.Adapter) {
@@ -255,8 +255,8 @@ func (d *dispatcher) snapshot() []*cmID {
 	return slices.AppendSeq(ids, maps.Values(d.nameless))
 }
 
-// lost ends the objects of a session that its driver ended, as if every adapter
-// had been disabled, and returns why calls fail from now on.
+// lost ends the objects of a session that the driver ended, as if every adapter had been disabled, and
+// returns the error that calls fail with from now on.
 func (d *dispatcher) lost() error {
 	if d.closing.Load() {
 		return ErrClosed
@@ -303,7 +303,7 @@ func (d *dispatcher) removeWatcher(w *Watcher) {
 	}
 }
 
-// announce gives an id a token, by which its events find it until it has a handle.
+// announce gives the id a token, by which events find it until it has a handle.
 func (d *dispatcher) announce(id *cmID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -319,7 +319,7 @@ func (d *dispatcher) announce(id *cmID) error {
 	return nil
 }
 
-// add lets the events that name a handle find the id.
+// add registers the id under its handle, by which later events find it.
 func (d *dispatcher) add(id *cmID, h command.Handle) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -327,7 +327,7 @@ func (d *dispatcher) add(id *cmID, h command.Handle) {
 	d.ids[h] = id
 }
 
-// remove forgets an id; h is 0 where it has no handle.
+// remove forgets an id; h is 0 if it has no handle.
 func (d *dispatcher) remove(id *cmID, h command.Handle) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

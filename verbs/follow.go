@@ -2,8 +2,8 @@ package verbs
 
 import "slices"
 
-// follow notes a QP with requests in its ring that it may be able to carry out
-// itself later: polls of its send CQ go on with them. The caller holds sendMu.
+// follow records a QP whose ring holds requests that it may be able to carry out itself later: polls of
+// its send CQ carry on with them. The caller holds sendMu.
 func (cq *CQ) follow(qp *QP) {
 	if qp.followed {
 		return
@@ -15,7 +15,7 @@ func (cq *CQ) follow(qp *QP) {
 	cq.mu.Unlock()
 }
 
-// catchUp goes on with the requests of one of the QPs that are followed.
+// catchUp carries on with the requests of one of the followed QPs.
 func (cq *CQ) catchUp() {
 	cq.mu.Lock()
 	if len(cq.followed) == 0 {
@@ -26,7 +26,7 @@ func (cq *CQ) catchUp() {
 	qp := cq.followed[cq.turn%uint32(len(cq.followed))]
 	cq.mu.Unlock()
 	if !qp.sendMu.TryLock() {
-		return // it goes on itself
+		return // its holder carries on with them
 	}
 	defer qp.sendMu.Unlock()
 	i := qp.initiator()

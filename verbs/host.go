@@ -38,34 +38,33 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode %d", uint8(m))
 }
 
-// Options says how Open finds the adapters. The zero value attaches to the
-// driver where it answers on its default socket, and else embeds one default
-// adapter.
+// Options says how Open finds the adapters. The zero value attaches to the driver if it answers on its
+// default socket, and otherwise embeds one default adapter.
 type Options struct {
-	// Mode asks for one way only; 0: attach, else embed.
+	// Mode selects one way; 0 tries to attach and falls back to embedding.
 	Mode Mode
 	// Socket is the path of the driver's socket; empty: DefaultSocket.
 	Socket string
-	// Name of the program, for status; empty: the name of the executable.
+	// Name is the program's name in status output; empty: the name of the executable.
 	Name string
-	// NoDirect keeps an attached program from the direct path: its messages are moved
-	// by the driver, and no other program reaches its rings and memory.
+	// NoDirect keeps an attached program off the direct path: the driver moves its messages, and no other
+	// program accesses its rings and memory.
 	NoDirect bool
-	// Embed configures the adapters where they are embedded.
+	// Embed configures the adapters if they are embedded.
 	Embed Config
 }
 
 // Config describes the adapters of an embedded Host.
 type Config struct {
-	// Name of the program, for status; empty: the name of the executable.
+	// Name is the program's name in status output; empty: the name of the executable.
 	Name string
-	// Adapters to make; empty: one with default values.
+	// Adapters to create; empty: one with default values.
 	Adapters []AdapterConfig
-	// Log receives what an administrator wants to know; nil: nothing.
+	// Log receives messages for an administrator; nil: none.
 	Log *slog.Logger
 }
 
-// AdapterConfig describes one embedded adapter. Zero fields are defaults.
+// AdapterConfig describes one embedded adapter. Zero fields mean defaults.
 type AdapterConfig struct {
 	Name    string     // "Ethernet 1" and so on
 	Addr    netip.Addr // of the port, an address of this machine; default 127.0.0.1
@@ -74,19 +73,20 @@ type AdapterConfig struct {
 	// MaxFrameSize is the largest payload of a packet (RoceMaxFrameSize): 256,
 	// 512, 1024, 2048 or 4096; default: what the interface's MTU allows.
 	MaxFrameSize int
-	// Wire makes connections between programs of this host go through packets
-	// too. By default they are copied from region to region.
+	// Wire makes connections between programs on this host use packets too. By default their data is
+	// copied from region to region.
 	Wire bool
-	// Impairment is what the port does to the packets that it sends, in the words of softvpi link set, such as
-	// "loss=1% delay=50us seed=7": loss, delay, jitter, reorder, duplicate, corrupt, ecn, rate, seed; empty: nothing.
-	// With the same seed the same packets are lost. Connections of an impaired port go through packets.
+	// Impairment is what the port does to the packets that it sends, in the syntax of softvpi link set,
+	// such as "loss=1% delay=50us seed=7": loss, delay, jitter, reorder, duplicate, corrupt, ecn, rate,
+	// seed; empty: nothing. The same seed loses the same packets. Connections of an impaired port use
+	// packets.
 	Impairment string
-	// ReceiveBuffer is the size of the socket's receive buffer in bytes; default:
-	// as large as the system allows.
+	// ReceiveBuffer is the size of the socket's receive buffer in bytes; default: as large as the system
+	// allows.
 	ReceiveBuffer int
-	// Frames says whether short packets that come alone go as Ethernet frames beside the UDP socket, which
-	// makes them faster: "auto" (where the process may, and no firewall would be passed by), "on" (also beside
-	// a firewall) or "off"; default: what the environment variable SOFTVPI_FRAMES says, else "auto".
+	// Frames says whether single short packets are sent as Ethernet frames beside the UDP socket, which is
+	// faster: "auto" (if the process is allowed to, and no firewall would be bypassed), "on" (even
+	// bypassing a firewall) or "off"; default: the environment variable SOFTVPI_FRAMES, else "auto".
 	Frames string
 }
 
@@ -94,7 +94,7 @@ type AdapterConfig struct {
 type Host struct {
 	mode    Mode
 	backend backend
-	carrier carrier      // the backend where it is one
+	carrier carrier      // backend, if it is a carrier
 	device  *device.Host // embedded only
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -105,13 +105,12 @@ type Host struct {
 	closeErr  error
 }
 
-// DefaultSocket returns where the driver listens: $SOFTVPI_SOCKET, else
-// softvpi/driver.sock in $XDG_RUNTIME_DIR, else in a directory of this user below
-// the system's temporary directory.
+// DefaultSocket returns the path on which the driver listens: $SOFTVPI_SOCKET, else softvpi/driver.sock in
+// $XDG_RUNTIME_DIR, else in a directory of this user below the system's temporary directory.
 func DefaultSocket() string { return paths.Socket() }
 
-// Open returns a session with the adapters: attached where the driver answers
-// on its socket, else embedded, unless o.Mode asks for one of them.
+// Open returns a session with the adapters: attached if the driver answers on its socket, else embedded,
+// unless o.Mode asks for one of them.
 func Open(ctx context.Context, o Options) (*Host, error) {
 	switch o.Mode {
 	case Embedded:
@@ -142,8 +141,8 @@ func (o *Options) embed() (*Host, error) {
 	return Embed(c)
 }
 
-// Embed makes adapters in this process and returns a session with them. Their
-// addresses belong to this process until the Host is closed.
+// Embed creates adapters in this process and returns a session with them. Their addresses belong to this
+// process until the Host is closed.
 func Embed(cfg Config) (*Host, error) {
 	dh, err := device.NewHost(device.Config{Log: cfg.Log})
 	if err != nil {
@@ -225,12 +224,11 @@ func newHost(mode Mode, b backend, dh *device.Host) *Host {
 	return h
 }
 
-// Mode tells whether the adapters are embedded or attached.
+// Mode returns whether the adapters are embedded or attached.
 func (h *Host) Mode() Mode { return h.mode }
 
-// Close ends the session. Its objects are destroyed, its queue pairs flushed and
-// waiting calls return an error that is ErrClosed or ErrCanceled. Closing twice
-// is harmless.
+// Close ends the session. Its objects are destroyed, its queue pairs flushed, and waiting calls return
+// ErrClosed or ErrCanceled. Closing twice is harmless.
 func (h *Host) Close() error {
 	h.closeOnce.Do(func() {
 		h.events.closing.Store(true)
@@ -249,8 +247,8 @@ func (h *Host) Close() error {
 
 func (h *Host) closed() bool { return h.ctx.Err() != nil }
 
-// destroyed drops the error of destroying an object whose session is closed or
-// whose driver is gone: the object is gone with it.
+// destroyed wraps the error of destroying an object. It drops the error if the session is closed or its
+// driver is gone, since the object is gone then, too.
 func (h *Host) destroyed(op string, err error) error {
 	if h.closed() || errors.Is(err, &command.Error{Code: command.Removed}) {
 		return nil

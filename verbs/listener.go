@@ -12,8 +12,8 @@ type Listener struct {
 	id *ID
 }
 
-// NewListener makes a listener that is neither bound nor listening; Device.Listen
-// does both in one step.
+// NewListener creates a listener that is neither bound nor listening; Device.Listen does everything in one
+// step.
 func (d *Device) NewListener() (*Listener, error) {
 	id, err := d.newID(command.TCP)
 	if err != nil {
@@ -27,15 +27,14 @@ func (d *Device) NewListener() (*Listener, error) {
 	return &Listener{id: id}, nil
 }
 
-// Listen waits for connections at local; port 0 lets the adapter choose one. At
-// most backlog requests wait for Request, up to 65536, and further ones are
-// refused with RejectNoResources; 0 stands for 128.
+// Listen listens for connections at local; with port 0 the adapter chooses one. At most backlog requests
+// (up to 65536; 0 stands for 128) wait for Request; further ones are refused with RejectNoResources.
 func (d *Device) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 	return d.listen(command.TCP, local, backlog)
 }
 
-// ListenService is Listen for UD services: requests are look-ups (SIDR), to be
-// answered by ID.Accept with the QP of the service.
+// ListenService is Listen for UD services: requests are SIDR look-ups, answered by ID.Accept with the QP
+// of the service.
 func (d *Device) ListenService(local netip.AddrPort, backlog int) (*Listener, error) {
 	return d.listen(command.UDP, local, backlog)
 }
@@ -58,10 +57,10 @@ func (d *Device) listen(space command.PortSpace, local netip.AddrPort, backlog i
 	return l, nil
 }
 
-// Bind gives the listener its address; ErrInUse where another one has it.
+// Bind gives the listener its address; ErrInUse if it is taken.
 func (l *Listener) Bind(local netip.AddrPort) error { return l.id.Bind(local) }
 
-// Listen starts a listener that is bound; backlog is that of Device.Listen.
+// Listen starts a bound listener; backlog is as for Device.Listen.
 func (l *Listener) Listen(backlog int) error {
 	if backlog < 0 {
 		return newError("listen", ErrInvalid, "backlog is %d, want 0 or more", backlog)
@@ -89,8 +88,8 @@ func (l *Listener) Listen(backlog int) error {
 // Addr returns the address that the listener is bound to.
 func (l *Listener) Addr() netip.AddrPort { return l.id.LocalAddr() }
 
-// Request returns the next connection request, waiting for ctx. Answer it with
-// ID.Accept or ID.Reject.
+// Request returns the next connection request, waiting until ctx ends. Answer it with ID.Accept or
+// ID.Reject.
 func (l *Listener) Request(ctx context.Context) (*ID, error) {
 	c := l.id.cm
 	for {
@@ -123,12 +122,12 @@ func (l *Listener) Request(ctx context.Context) (*ID, error) {
 	}
 }
 
-// Close stops listening and rejects the requests that wait.
+// Close stops listening and rejects the waiting requests.
 func (l *Listener) Close() error { return l.id.Close() }
 
-// enqueue makes the id of a request and queues it with its listener. Only the
-// dispatcher calls it, so that no event of the new id comes before. The backlog
-// is counted here: as far as the adapter knows, the program has taken the request.
+// enqueue creates the id of a request and queues it with its listener. Only the dispatcher calls it, so
+// that no event of the new id can come earlier. The backlog is counted here because the adapter considers
+// the request taken by the program.
 func (c *cmID) enqueue(e *command.Event) {
 	c.mu.Lock()
 	stale := c.dropStale()
@@ -147,7 +146,7 @@ func (c *cmID) enqueue(e *command.Event) {
 	_ = c.host.backend.Destroy(context.Background(), command.KindCM, e.NewID)
 }
 
-// welcome is enqueue where there is room; the lock is held.
+// welcome queues the request if there is room. The caller holds the lock.
 func (c *cmID) welcome(e *command.Event) bool {
 	if !c.listening || c.state == cmClosed || len(c.requests) >= c.backlog {
 		return false
@@ -160,8 +159,7 @@ func (c *cmID) welcome(e *command.Event) bool {
 	return true
 }
 
-// dropStale takes the requests out of a full backlog whose peers gave up; the
-// lock is held.
+// dropStale removes the requests whose peers gave up from a full backlog. The caller holds the lock.
 func (c *cmID) dropStale() (stale []*ID) {
 	if len(c.requests) < c.backlog {
 		return nil

@@ -20,7 +20,7 @@ const (
 	RemoteRead   = Access(memory.RemoteRead)   // peers may read
 	RemoteAtomic = Access(memory.RemoteAtomic) // peers may do atomics; needs LocalWrite
 	WindowBind   = Access(memory.WindowBind)   // windows may be bound to it
-	ZeroBased    = Access(memory.ZeroBased)    // peers count addresses from the start of the region
+	ZeroBased    = Access(memory.ZeroBased)    // peers use offsets from the start of the region as addresses
 	allAccess    = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic | WindowBind | ZeroBased
 )
 
@@ -31,10 +31,10 @@ type MemoryPath uint32
 const (
 	PathMapped    MemoryPath = iota + 1 // in its own address space
 	PathProcessVM                       // process_vm_readv and process_vm_writev
-	PathCopier                          // this process copies for it
+	PathCopier                          // the program that owns the memory copies for it
 )
 
-// String returns the path as status prints it.
+// String returns the path as shown in status output.
 func (p MemoryPath) String() string {
 	switch p {
 	case PathMapped:
@@ -53,15 +53,15 @@ type MR struct {
 	buf     []byte
 	access  Access
 	mem     command.Memory
-	segment uint32 // shared segment the memory lies in, 0 for the program's own
-	release func() // gives allocated memory back; nil for the program's own
+	segment uint32 // shared segment that holds the memory, 0 for the program's own
+	release func() // frees allocated memory; nil for the program's own
 
 	mu   sync.Mutex
 	done bool
 }
 
-// Register makes b reachable for the adapter, and with access for peers. The
-// bytes stay reachable and do not move until Deregister. b is not empty.
+// Register makes b accessible to the adapter and, as access allows, to peers. The bytes stay reachable and
+// do not move until Deregister. b must not be empty.
 func (pd *PD) Register(b []byte, access Access) (*MR, error) {
 	if len(b) == 0 {
 		return nil, newError("register memory", ErrInvalid, "the buffer is empty")
@@ -69,9 +69,8 @@ func (pd *PD) Register(b []byte, access Access) (*MR, error) {
 	return pd.register(b, access, 0, nil)
 }
 
-// Allocate registers n bytes of new, zeroed memory. Attached to a driver it is
-// memory shared with it, the fastest kind; it does not come from the Go heap
-// then. Deregister frees it: do not touch the bytes after that.
+// Allocate registers n bytes of new, zeroed memory. When attached to a driver this is memory shared with
+// it, outside the Go heap: the fastest kind. Deregister frees it: do not touch the bytes after that.
 func (pd *PD) Allocate(n int, access Access) (*MR, error) {
 	if n <= 0 {
 		return nil, newError("allocate memory", ErrInvalid, "n is %d, want 1 or more", n)
@@ -129,7 +128,7 @@ func checkAccess(a Access) error {
 	return nil
 }
 
-// free unpins the bytes or gives them back.
+// free unpins the bytes or, if they were allocated, frees them.
 func (mr *MR) free() {
 	if mr.release != nil {
 		mr.release()
@@ -144,8 +143,8 @@ func (mr *MR) LKey() uint32 { return mr.mem.LKey }
 // RKey returns the key that peers use.
 func (mr *MR) RKey() uint32 { return mr.mem.RKey }
 
-// Addr returns the address of the first byte, as peers and scatter/gather
-// entries name it.
+// Addr returns the address of the first byte, as scatter/gather entries and (without ZeroBased) peers use
+// it.
 func (mr *MR) Addr() uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mr.buf)))) }
 
 // RemoteAddr returns the address by which peers name the first byte: Addr, or 0
@@ -166,19 +165,17 @@ func (mr *MR) Len() int { return len(mr.buf) }
 // Access returns the rights.
 func (mr *MR) Access() Access { return mr.access }
 
-// Path tells how the adapter reaches the memory.
+// Path returns how the adapter reaches the memory.
 func (mr *MR) Path() MemoryPath { return MemoryPath(mr.mem.Path) }
 
-// SGE returns the scatter/gather entry of n bytes from offset. A range that is
-// not inside the region gives an entry that the adapter refuses with a local
-// protection error.
+// SGE returns the scatter/gather entry for n bytes from offset. The adapter refuses an entry that is not
+// inside the region with a local protection error.
 func (mr *MR) SGE(offset, n int) SGE {
 	return SGE{Addr: mr.Addr() + uint64(offset), Length: uint32(n), LKey: mr.mem.LKey}
 }
 
-// Deregister takes the memory back from the adapter: when it returns, no packet
-// uses it any more. Requests that still name it fail. ErrBusy while memory
-// windows are bound to it.
+// Deregister takes the memory back from the adapter: once it returns, no packet uses it any more. Later
+// requests that name it fail. ErrBusy while memory windows are bound to it.
 func (mr *MR) Deregister() error {
 	mr.mu.Lock()
 	defer mr.mu.Unlock()
@@ -195,9 +192,8 @@ func (mr *MR) Deregister() error {
 	return nil
 }
 
-// pins keeps the memory of regions reachable and in place. A pinned region is
-// never dropped before the adapter has let go of it, even if the program forgets
-// the MR.
+// pins keeps the memory of regions reachable and in place. A pinned region is never freed before the
+// adapter has let go of it, even if the program drops the MR.
 type pins struct {
 	mu     sync.Mutex
 	closed bool
@@ -219,7 +215,7 @@ func (p *pins) pin(mr *MR) bool {
 	return true
 }
 
-// hold keeps memory that is not the Go heap's until the session ends.
+// hold keeps memory outside the Go heap until the session ends.
 func (p *pins) hold(mr *MR) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,8 +234,8 @@ func (p *pins) unpin(mr *MR) {
 	delete(p.held, mr)
 }
 
-// releaseAll lets go of everything; the adapter is gone. Allocated memory of
-// regions that were never deregistered stays mapped: the program may hold its bytes.
+// releaseAll releases everything once the adapter is gone. Allocated memory of regions that were never
+// deregistered stays mapped: the program may still hold its bytes.
 func (p *pins) releaseAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,8 +11,8 @@ type WindowType uint32
 
 // The types.
 const (
-	WindowType1 WindowType = 1 // bound through any QP of the domain; the adapter makes the key
-	WindowType2 WindowType = 2 // bound through one QP and usable over it; the program makes the key
+	WindowType1 WindowType = 1 // bound through any QP of the domain; the adapter chooses the key
+	WindowType2 WindowType = 2 // bound through one QP and usable over it; the program chooses the key
 )
 
 // MW is a memory window.
@@ -23,7 +23,7 @@ type MW struct {
 	rkey   atomic.Uint32
 }
 
-// AllocWindow makes a memory window. Post an OpBind to bind it.
+// AllocWindow allocates a memory window. Post an OpBind to bind it.
 func (pd *PD) AllocWindow(t WindowType) (*MW, error) {
 	if t != WindowType1 && t != WindowType2 {
 		return nil, newError("allocate window", ErrInvalid, "type is %d, want 1 or 2", t)
@@ -41,8 +41,7 @@ func (pd *PD) AllocWindow(t WindowType) (*MW, error) {
 // Type returns the type of the window.
 func (mw *MW) Type() WindowType { return mw.typ }
 
-// RKey returns the key of the window: that of the last bind that was posted,
-// else the one it was made with.
+// RKey returns the window's key: that of the last bind posted, or else the initial one.
 func (mw *MW) RKey() uint32 { return mw.rkey.Load() }
 
 // Close frees the window.

@@ -8,10 +8,10 @@ type Opcode uint8
 // The operations (IBA 10.8.2.1, 11.4.1).
 const (
 	OpSend            = Opcode(ring.OpSend)
-	OpSendImm         = Opcode(ring.OpSendImm)         // with Imm for the receiver
+	OpSendImm         = Opcode(ring.OpSendImm)         // and Imm for the receiver
 	OpSendInvalidate  = Opcode(ring.OpSendInv)         // invalidates the peer's window InvalidateKey
 	OpWrite           = Opcode(ring.OpWrite)           // to RemoteAddr under RKey
-	OpWriteImm        = Opcode(ring.OpWriteImm)        // and takes a receive of the peer for Imm
+	OpWriteImm        = Opcode(ring.OpWriteImm)        // and consumes a receive of the peer, which gets Imm
 	OpRead            = Opcode(ring.OpRead)            // from RemoteAddr under RKey
 	OpCompareSwap     = Opcode(ring.OpCompareSwap)     // 8 bytes; the old value comes back
 	OpFetchAdd        = Opcode(ring.OpFetchAdd)        // 8 bytes; the old value comes back
@@ -35,7 +35,7 @@ const (
 	CompletedBind            = CompletionOp(ring.CQBind)
 	CompletedLocalInvalidate = CompletionOp(ring.CQLocalInvalidate)
 	CompletedRecv            = CompletionOp(ring.CQRecv)
-	CompletedRecvWrite       = CompletionOp(ring.CQRecvWrite) // a write with immediate took the receive
+	CompletedRecvWrite       = CompletionOp(ring.CQRecvWrite) // a write with immediate consumed the receive
 )
 
 // String returns the operation in words.
@@ -46,14 +46,14 @@ type SendFlags uint8
 
 // The flags.
 const (
-	Signaled  = SendFlags(ring.Signaled)  // success completes too, where the QP does not signal all
+	Signaled  = SendFlags(ring.Signaled)  // completes on success too, even if the QP does not signal all requests
 	Solicited = SendFlags(ring.Solicited) // raises a solicited event at the peer
 	Fence     = SendFlags(ring.Fence)     // waits for the reads and atomics before it
 	allFlags  = Signaled | Solicited | Fence
 )
 
-// Status is how a request ended (IBA 11.6.2), numbered as in other verbs
-// libraries. Err makes an error of it.
+// Status is how a request ended (IBA 11.6.2), numbered as in other verbs libraries. Err converts it to an
+// error.
 type Status uint8
 
 // The statuses.
@@ -94,7 +94,7 @@ type StatusError Status
 // Error says how the request ended.
 func (e StatusError) Error() string { return "verbs: request failed: " + Status(e).String() }
 
-// CompletionFlags say which fields of a WC mean something.
+// CompletionFlags say which fields of a WC are valid.
 type CompletionFlags uint8
 
 // The flags.
@@ -102,6 +102,6 @@ const (
 	WithImm         = CompletionFlags(ring.HasImm)      // Imm is immediate data
 	WithInvalidated = CompletionFlags(ring.Invalidated) // Imm is the key that the peer's send invalidated
 	WithGRH         = CompletionFlags(ring.HasGRH)      // the first 40 bytes received are a GRH
-	WasSolicited    = CompletionFlags(ring.IsSolicited) // the peer asked for a solicited event
+	WasSolicited    = CompletionFlags(ring.IsSolicited) // the peer requested a solicited event
 	ReceiveSide     = CompletionFlags(ring.ReceiveSide) // completion of a receive
 )

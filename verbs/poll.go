@@ -19,16 +19,16 @@ type WC struct {
 	Op        CompletionOp
 	Flags     CompletionFlags
 	Vendor    uint8  // vendor error code
-	SL        uint8  // of a datagram on Ethernet: 10 where an IPv4 header came with it, 9 with IPv6; on InfiniBand its service level
-	PathBits  uint8  // of a datagram on InfiniBand: of the LID that it came to
+	SL        uint8  // of a datagram on Ethernet: 10 if it came with an IPv4 header, 9 with an IPv6 header; on InfiniBand its service level
+	PathBits  uint8  // of a datagram on InfiniBand: path bits of the LID that it was sent to
 	SLID      uint16 // of a datagram on InfiniBand: the LID that it came from
 	PKeyIndex uint16
 	Timestamp uint64 // nanoseconds of the adapter's clock
 }
 
-// offers returns the number of empty polls between two offers of the processor to
-// other goroutines; the adapter offers it to other threads by itself. Where a P is
-// idle each Gosched wakes a thread in vain, which costs more than many polls.
+// offers returns the number of empty polls after which Poll yields to other goroutines; the adapter yields
+// to other threads by itself. While a P is idle each Gosched wakes a thread for nothing, which costs more
+// than many polls.
 func offers(spins int) uint32 {
 	if runtime.GOMAXPROCS(0) == 1 {
 		return uint32(spins / 4)
@@ -36,13 +36,12 @@ func offers(spins int) uint32 {
 	return uint32(2 * spins)
 }
 
-// errPollClosed stands ready, as the errors of posting do.
+// errPollClosed is allocated in advance, as are the errors of posting.
 var errPollClosed = &Error{Op: "poll", Class: ErrClosed}
 
-// Poll takes completions that are there, at most len(out), and returns their
-// number. It does not wait and allocates nothing; it gives the processor up now
-// and then when there was nothing many times in a row. ErrOverflow: completions
-// were lost and no more will come. ErrClosed after Close.
+// Poll takes the completions that are available, at most len(out), and returns their number. It does not
+// wait and allocates nothing; after many empty polls in a row it yields the processor now and then.
+// ErrOverflow: completions were lost and no more will come. ErrClosed after Close.
 func (cq *CQ) Poll(out []WC) (int, error) {
 	n, idle, err := cq.take(out)
 	if n > 0 || err != nil || len(out) == 0 {
@@ -63,8 +62,8 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 	return n, err
 }
 
-// calm lets some time pass before the next look, where messages stream in: they come
-// faster when they are not looked for all the time, a few at a look.
+// calm pauses before the next look while messages stream in: they arrive faster if the receiver looks less
+// often and takes a few at a time. It reports whether it paused.
 func (cq *CQ) calm(idle uint32) bool {
 	if idle > calmLooks || !cq.streamed.Load() {
 		return false
@@ -75,18 +74,17 @@ func (cq *CQ) calm(idle uint32) bool {
 	return true
 }
 
-// answered notes that a request is posted to a QP that receives here.
+// answered records that a request was posted on a QP that receives here.
 func (cq *CQ) answered() {
 	if cq.streamed.Load() {
 		cq.streamed.Store(false)
 	}
 }
 
-// Spins returns how often it is worth polling in vain before Arm and Wait: that takes
-// some 50 us.
+// Spins returns how many empty polls are worthwhile before Arm and Wait; they take about 50 us.
 func (cq *CQ) Spins() int { return cq.dev.host.backend.Spins() }
 
-// take also returns how many times in a row there was nothing.
+// take polls; idle is the number of empty polls in a row.
 func (cq *CQ) take(out []WC) (n int, idle uint32, err error) {
 	cq.mu.Lock()
 	n, idle, err = cq.taken(out)
@@ -124,7 +122,7 @@ func (cq *CQ) taken(out []WC) (n int, idle uint32, err error) {
 	return 0, cq.idle, nil
 }
 
-// advance goes on to the ring that a resize made, when the old one is empty.
+// advance switches to the ring that a resize created once the old one is empty.
 func (cq *CQ) advance() bool {
 	if cq.next == nil || cq.ring.Flags()&ring.FlagMoved == 0 || !cq.ring.Empty() {
 		return false

@@ -15,16 +15,16 @@ type SGE struct {
 	LKey   uint32
 }
 
-// SendWR is a request for the send queue. Which fields matter depends on Op.
+// SendWR is a request for the send queue. Which fields are used depends on Op.
 type SendWR struct {
-	ID    uint64 // comes back in the completion
+	ID    uint64 // returned in the completion
 	Op    Opcode
 	Flags SendFlags
-	// SGE is the local memory: the data of sends and writes, the place for the
-	// results of reads (8 bytes for atomics).
+	// SGE is the local memory: the data of sends and writes, or where the results of reads go (8 bytes for
+	// atomics).
 	SGE []SGE
-	// Inline is sent in place of SGE where it is not nil: it is copied when the
-	// request is posted and needs no registration. At most QPConfig.Inline bytes.
+	// Inline, if not nil, is sent in place of SGE. It is copied when the request is posted and needs no
+	// registration. At most QPConfig.Inline bytes.
 	Inline []byte
 
 	Imm           uint32 // OpSendImm, OpWriteImm
@@ -35,9 +35,9 @@ type SendWR struct {
 	Compare, Swap uint64 // OpCompareSwap
 	Add           uint64 // OpFetchAdd
 
-	AH         *AH    // UD: where to
+	AH         *AH    // UD: the destination
 	RemoteQPN  uint32 // UD
-	RemoteQKey uint32 // UD; with the top bit set the QP's own Q_Key is meant
+	RemoteQKey uint32 // UD; if the top bit is set, the QP's own Q_Key is used
 
 	Bind Bind // OpBind
 }
@@ -52,38 +52,37 @@ type Bind struct {
 	Access Access // some of RemoteRead, RemoteWrite, RemoteAtomic
 }
 
-// RecvWR is a receive.
+// RecvWR is a receive request.
 type RecvWR struct {
 	ID  uint64
 	SGE []SGE
 }
 
-// PostSend posts a request to the send queue. The request and its SGE list may
-// be used again when it returns; the memory that SGE names belongs to the
-// adapter until the request completes. A request that is refused was not posted:
-// ErrQueueFull until completions of earlier ones are polled, ErrInvalid naming the field, ErrRemoved
-// where the adapter was disabled, ErrClosed after Close.
+// PostSend posts a request to the send queue. The request and its SGE list may be reused when it returns;
+// the memory that SGE names belongs to the adapter until the request completes. On error nothing was
+// posted: ErrQueueFull until completions of earlier requests are polled, ErrInvalid naming the field,
+// ErrRemoved if the adapter was disabled, ErrClosed after Close.
 func (qp *QP) PostSend(wr *SendWR) error {
 	qp.sendMu.Lock()
 	err := qp.putSend(wr)
 	rings, posted := qp.posted()
-	qp.sendMu.Unlock() // which everybody sees, and so what was put into the ring, before Rings looks
+	qp.sendMu.Unlock() // a full barrier: what was put into the ring is visible before Rings looks
 	if rings && qp.send.Rings(posted) {
 		qp.backend.Doorbell(qp.handle)
 	}
 	return err
 }
 
-// posted reports whether what was put into the ring since it was last called may need a doorbell, and how many requests were
-// ever. The caller holds sendMu.
+// posted reports whether requests put into the ring since the last call may need a doorbell, and how many
+// were ever posted. The caller holds sendMu.
 func (qp *QP) posted() (rings bool, count uint32) {
 	rings = qp.rings
 	qp.rings = false
 	return rings, qp.send.Posted()
 }
 
-// PostSends posts requests in order with one doorbell and returns how many were
-// posted before the first that was refused.
+// PostSends posts requests in order with one doorbell and returns how many were posted before the first
+// refusal.
 func (qp *QP) PostSends(wrs []SendWR) (n int, err error) {
 	qp.sendMu.Lock()
 	for n < len(wrs) {
@@ -100,8 +99,7 @@ func (qp *QP) PostSends(wrs []SendWR) (n int, err error) {
 	return n, err
 }
 
-// PostRecv posts a receive. A QP with an SRQ has no receive queue of its own:
-// ErrState.
+// PostRecv posts a receive. A QP with an SRQ has no receive queue of its own: ErrState.
 func (qp *QP) PostRecv(wr *RecvWR) error {
 	if qp.cfg.SRQ != nil {
 		return errHasSRQ
@@ -112,9 +110,9 @@ func (qp *QP) PostRecv(wr *RecvWR) error {
 	qp.recvMu.Lock()
 	err := qp.putRecv(wr)
 	qp.recvMu.Unlock()
-	// Nobody waits for receives before the queue pair is ready to receive: who makes it so
-	// finds those that are in the ring. (The command follows inUse, and that is read
-	// after the receive was put there.)
+	// Until the queue pair is ready to receive nobody needs a doorbell: the command
+	// that makes it ready finds what is in the ring. (That command is sent after
+	// inUse is set, and inUse is read after the receive was put into the ring.)
 	if err != nil || !qp.inUse.Load() || qp.taken() {
 		return err
 	}
@@ -122,8 +120,7 @@ func (qp *QP) PostRecv(wr *RecvWR) error {
 	return nil
 }
 
-// initiator returns what carries requests out in the peer's memory, nil where the
-// QP has no such path.
+// initiator returns what carries out requests in the peer's memory, nil if the QP has no such path.
 func (qp *QP) initiator() *direct.Initiator {
 	if qp.direct == nil {
 		return nil
@@ -131,7 +128,7 @@ func (qp *QP) initiator() *direct.Initiator {
 	return qp.direct.Load()
 }
 
-// taken reports whether the peer takes receives from the ring itself.
+// taken reports whether the peer takes receives directly from the ring.
 func (qp *QP) taken() bool {
 	i := qp.initiator()
 	return i != nil && i.Receiving()
@@ -152,7 +149,7 @@ func (qp *QP) putRecv(wr *RecvWR) error {
 	return err
 }
 
-// The errors of posting stand ready: a full queue is an ordinary case.
+// The errors of posting are allocated in advance: a full queue is an ordinary case.
 var (
 	errSendFull    = &Error{Op: "post send", Class: ErrQueueFull}
 	errSendRemoved = &Error{Op: "post send", Class: ErrRemoved}
@@ -165,8 +162,8 @@ var (
 	errHasSRQ      = &Error{Op: "post receive", Class: ErrState, Detail: "the queue pair receives from an SRQ"}
 )
 
-// IsQueueFull reports whether err says that a queue has no room for a request
-// until earlier ones complete: errors.Is(err, ErrQueueFull), but quick.
+// IsQueueFull reports whether err says that a queue has no room until earlier requests complete: a faster
+// errors.Is(err, ErrQueueFull).
 func IsQueueFull(err error) bool {
 	return err == error(errSendFull) || err == error(errRecvFull) || errors.Is(err, ErrQueueFull)
 }
@@ -187,8 +184,8 @@ func postRecv(r *ring.Recv, wr *RecvWR, sges int) error {
 	}
 }
 
-// ringSGEs is a list as rings have it: the two types are one but for their names, which the
-// conversion of an element checks.
+// ringSGEs converts a list to the ring's type without copying. Both types have the same fields, which the
+// conversion of an element verifies at compile time.
 func ringSGEs(list []SGE) []ring.SGE {
 	_ = ring.SGE(SGE{})
 	return unsafe.Slice((*ring.SGE)(unsafe.Pointer(unsafe.SliceData(list))), len(list))
@@ -218,7 +215,7 @@ func (qp *QP) putSend(wr *SendWR) error {
 	out.NumSGE, out.Inline = 0, nil
 	if wr.Inline != nil {
 		out.Flags |= ring.Inline
-		// A copy, so that the caller's bytes may lie on its stack.
+		// Copied, so that the caller's bytes may live on its stack.
 		out.Inline = qp.scratch.inline[:copy(qp.scratch.inline, wr.Inline)]
 	} else {
 		out.NumSGE = uint8(len(wr.SGE))
@@ -237,7 +234,7 @@ func (qp *QP) putSend(wr *SendWR) error {
 	if qp.cfg.Type == UD {
 		out.AH, out.RemoteQPN, out.QKey = uint32(wr.AH.handle), wr.RemoteQPN, wr.RemoteQKey
 	}
-	// Counted before, so that a completion finds its request counted.
+	// Counted first, so that the completion finds its request counted.
 	if signaled {
 		qp.sends.take(1)
 	}
@@ -265,7 +262,7 @@ func (qp *QP) publish(out *ring.SendWR) error {
 	}
 	idle := qp.send.Idle()
 	var err error
-	if lent { // Lent below is not to be older than the request
+	if lent { // Lent below must not be read before the request is visible
 		err = qp.send.Post(out)
 	} else {
 		err = qp.send.Put(out)
@@ -273,7 +270,7 @@ func (qp *QP) publish(out *ring.SendWR) error {
 	out.Inline = nil
 	switch {
 	case err == nil:
-		// The driver watches over a queue that it was told of while it is lent.
+		// While the queue is lent, a driver that was told of it watches it.
 		if !lent || idle || !i.Lent() {
 			qp.rings = true
 		}
@@ -290,9 +287,9 @@ func (qp *QP) publish(out *ring.SendWR) error {
 	}
 }
 
-// putBind posts a bind and gives the window its new key (see memory.Bind: the
-// key of a type 2 window is the program's choice, that of type 1 follows). Binds
-// of one window are the program's to put in order, as those of one region are.
+// putBind posts a bind and gives the window its new key (see memory.Bind: the program chooses the key of a
+// type 2 window; for type 1 the next one is used). Ordering concurrent binds of one window is up to the
+// program.
 func (qp *QP) putBind(b *Bind, out *ring.SendWR) error {
 	mw := b.Window
 	key := mw.rkey.Load()
@@ -354,7 +351,7 @@ func checkBind(b *Bind) error {
 	return nil
 }
 
-// serves tells which operations a transport service has (IBA 9.1, table 38).
+// serves reports whether a transport service has the operation (IBA 9.1, table 38).
 func serves(t QPType, op Opcode) bool {
 	switch t {
 	case RC:

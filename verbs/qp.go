@@ -48,7 +48,7 @@ const (
 	StateError = QPState(command.Err)
 )
 
-// String returns the specification's name of the state.
+// String returns the state's name in the specification.
 func (s QPState) String() string {
 	names := [...]string{"Reset", "Init", "RTR", "RTS", "SQD", "SQE", "Error"}
 	if int(s) < len(names) {
@@ -61,14 +61,14 @@ func (s QPState) String() string {
 type QPConfig struct {
 	Type           QPType // 0: RC
 	SendCQ, RecvCQ *CQ    // may be the same
-	SRQ            *SRQ   // nil: a receive queue of its own
-	SendDepth      int    // requests that may be outstanding at least
+	SRQ            *SRQ   // nil: the QP has its own receive queue
+	SendDepth      int    // at least so many requests may be outstanding
 	RecvDepth      int
 	SendSGE        int // scatter/gather entries of a request; 0: 1
 	RecvSGE        int
 	Inline         int    // bytes of inline data
-	SignalAll      bool   // every send completes, with Signaled or without
-	Context        uint64 // comes back in completions and events
+	SignalAll      bool   // every send completes, Signaled or not
+	Context        uint64 // returned in completions and events
 }
 
 // QP is a queue pair.
@@ -79,28 +79,28 @@ type QP struct {
 	number  uint32
 	cfg     QPConfig
 	life    life
-	closed  bool // under sendMu and recvMu both
+	closed  bool // protected by sendMu and recvMu; both are held to change it
 
-	// Places of the queues that are taken: signaled requests and receives whose
-	// completions were not polled.
+	// Occupied places of the queues: signaled requests and receives whose completions have not been
+	// polled.
 	sends, receives        places
 	sendPlaces, recvPlaces int32
 
-	direct *direct.Slot // nil where requests always go to the adapter
+	direct *direct.Slot // nil if requests always go to the adapter
 
-	inUse atomic.Bool // it may be ready to receive, or in the error state: receives ring the doorbell
+	inUse atomic.Bool // the QP may be ready to receive or in the error state: receives ring the doorbell
 
 	sendMu   sync.Mutex
 	followed bool // in the list of its send CQ
-	rings    bool // a request was put into the ring, and the doorbell is to be rung where the ring says so
+	rings    bool // a request was put into the ring; ring the doorbell if the ring asks for it
 	send     ring.Send
-	scratch  *scratch // made by the first request: many connections are idle for long
+	scratch  *scratch // created by the first request: many connections stay idle for long
 
 	recvMu sync.Mutex
-	recv   ring.Recv // not open with an SRQ
+	recv   ring.Recv // not opened if there is an SRQ
 }
 
-// scratch is where a request is put together.
+// scratch is where a request is assembled.
 type scratch struct {
 	wr     ring.SendWR
 	inline []byte
@@ -132,7 +132,7 @@ func (c *QPConfig) check(l *Attributes) error {
 	return nil
 }
 
-// CreateQP makes a queue pair in state Reset.
+// CreateQP creates a queue pair in state Reset.
 func (pd *PD) CreateQP(c QPConfig) (*QP, error) {
 	if c.Type == 0 {
 		c.Type = RC
@@ -194,10 +194,10 @@ func (qp *QP) open(q *command.QueuePair) error {
 	return nil
 }
 
-// Number returns the 24-bit QP number that peers name the QP by.
+// Number returns the 24-bit QP number by which peers address the QP.
 func (qp *QP) Number() uint32 { return qp.number }
 
-// Handle returns the number that events name the QP by.
+// Handle returns the number by which events name the QP.
 func (qp *QP) Handle() uint32 { return uint32(qp.handle) }
 
 // PD returns the protection domain.
@@ -212,13 +212,13 @@ func (qp *QP) RecvSGE() int { return qp.cfg.RecvSGE }
 // Inline returns how many bytes of inline data a request may have.
 func (qp *QP) Inline() int { return qp.cfg.Inline }
 
-// Config returns what the QP was made with, defaults filled in.
+// Config returns the configuration of the QP with defaults filled in.
 func (qp *QP) Config() QPConfig { return qp.cfg }
 
-// QPMask says which fields of a QPAttr are meant.
+// QPMask selects fields of a QPAttr.
 type QPMask uint32
 
-// The fields.
+// The fields of QPMask.
 const (
 	MaskState              = QPMask(command.MaskState)
 	MaskAccess             = QPMask(command.MaskAccess)
@@ -242,14 +242,14 @@ const (
 // QPAttr are the attributes of a QP (IBA 11.2.5.2).
 type QPAttr struct {
 	State              QPState
-	Access             Access // RemoteWrite, RemoteRead, RemoteAtomic that peers have at all
+	Access             Access // RemoteWrite, RemoteRead, RemoteAtomic: what peers may do at all
 	PKeyIndex          int
 	QKey               uint32
 	AV                 AddressVector
 	MTU                int   // payload bytes: 256, 512, 1024, 2048 or 4096
 	Timeout            uint8 // local ACK timeout: 4.096 us * 2^Timeout, 0: none
 	Retry              uint8 // 0 to 7
-	RNRRetry           uint8 // 0 to 7, 7: without end
+	RNRRetry           uint8 // 0 to 7; 7: without limit
 	MinRNRTimer        uint8 // code 0 to 31
 	RQPSN, SQPSN       uint32
 	InitiatorDepth     uint8
@@ -259,8 +259,8 @@ type QPAttr struct {
 	SQDNotify          bool
 }
 
-// Modify changes the attributes that mask names. The legal transitions and the
-// attributes that each needs are those of IBA 11.2.5.2: ErrState and ErrInvalid.
+// Modify changes the attributes selected by mask. IBA 11.2.5.2 defines the legal transitions and the
+// attributes that each requires: ErrState and ErrInvalid.
 func (qp *QP) Modify(a QPAttr, mask QPMask) error {
 	m := command.ModifyQP{
 		QP: qp.handle, Mask: command.QPMask(mask), State: command.QPState(a.State), Access: uint32(a.Access),
@@ -302,7 +302,7 @@ func (qp *QP) Modify(a QPAttr, mask QPMask) error {
 	if err := h.backend.ModifyQP(h.ctx, m); err != nil {
 		return wrap("modify qp", err)
 	}
-	if mask&MaskState != 0 && a.State == StateReset { // requests are gone without completions (IBA 10.3.1)
+	if mask&MaskState != 0 && a.State == StateReset { // its requests are dropped without completions (IBA 10.3.1)
 		qp.cfg.SendCQ.vacate(qp, 0, &qp.sends)
 		if qp.cfg.SRQ == nil {
 			qp.cfg.RecvCQ.vacate(qp, ring.ReceiveSide, &qp.receives)
@@ -321,7 +321,7 @@ func attrFrom(m *command.ModifyQP) QPAttr {
 	}
 }
 
-// QPPath is which way the packets of a connection take.
+// QPPath is the path that the data of a connection takes.
 type QPPath uint32
 
 // The paths.
@@ -331,7 +331,7 @@ const (
 	PathDirect                   // copied by the initiating program
 )
 
-// String returns the path as status prints it.
+// String returns the path as shown in status output.
 func (p QPPath) String() string {
 	switch p {
 	case PathWire:
@@ -344,7 +344,7 @@ func (p QPPath) String() string {
 	return "none"
 }
 
-// QPInfo is what a QP is set to and does.
+// QPInfo is the configuration and current state of a QP.
 type QPInfo struct {
 	QPAttr
 	Type       QPType
@@ -372,8 +372,8 @@ func (qp *QP) Query() (QPInfo, error) {
 // WRFlush, in order.
 func (qp *QP) Flush() error { return qp.Modify(QPAttr{State: StateError}, MaskState) }
 
-// JoinMulticast makes a UD QP receive what is sent to the group, an IPv4 or IPv6
-// multicast address; the adapter joins it (IGMP, MLD).
+// JoinMulticast makes a UD QP receive what is sent to group, an IPv4 or IPv6 multicast address; the
+// adapter joins it (IGMP, MLD).
 func (qp *QP) JoinMulticast(group netip.Addr) error {
 	if !group.IsMulticast() {
 		return newError("join multicast", ErrInvalid, "group %s is not a multicast address", group)
@@ -391,10 +391,9 @@ func (qp *QP) LeaveMulticast(group netip.Addr) error {
 	return wrap("leave multicast", h.backend.DetachMulticast(h.ctx, qp.handle, command.AddrFrom(group)))
 }
 
-// Close destroys the QP. Completions of it that were not polled may still be
-// polled; requests that were outstanding complete no more.
+// Close destroys the QP. Its completions may still be polled; outstanding requests no longer complete.
 func (qp *QP) Close() error {
-	// What is posted from now on would stand in the rings of a QP that is made next.
+	// A later post would end up in the rings of the QP that is created next.
 	qp.sendMu.Lock()
 	qp.recvMu.Lock()
 	qp.closed = true

@@ -10,12 +10,12 @@ import (
 
 // SRQConfig describes a shared receive queue.
 type SRQConfig struct {
-	Depth  int // receives it holds at least
+	Depth  int // receives that it holds at least
 	MaxSGE int // scatter/gather entries of a receive; 0: 1
-	Limit  int // EventSRQLimit when fewer receives are left; 0: none
+	Limit  int // raises EventSRQLimit when fewer receives are left; 0: none
 }
 
-// SRQ is a shared receive queue: QPs that use it take receives from it.
+// SRQ is a shared receive queue: the QPs that use it take their receives from it.
 type SRQ struct {
 	pd     *PD
 	handle command.Handle
@@ -57,8 +57,8 @@ func (pd *PD) CreateSRQ(c SRQConfig) (*SRQ, error) {
 	return srq, nil
 }
 
-// openRecv opens a new ring with ring.OpenRecv, or one that has requests in it
-// with ring.ResumeRecv.
+// openRecv maps a ring and opens it: a new one with ring.OpenRecv, one that already holds requests with
+// ring.ResumeRecv.
 func (h *Host) openRecv(open func([]byte, ring.Geometry) (*ring.Recv, error), at command.Ring, depth, stride uint32) (*ring.Recv, error) {
 	mem, err := h.ringMemory(at)
 	if err != nil {
@@ -71,7 +71,7 @@ func (h *Host) openRecv(open func([]byte, ring.Geometry) (*ring.Recv, error), at
 	return r, nil
 }
 
-// Handle returns the number that events name the queue by.
+// Handle returns the number by which events name the queue.
 func (srq *SRQ) Handle() uint32 { return uint32(srq.handle) }
 
 // Depth returns how many receives the queue holds.
@@ -81,8 +81,7 @@ func (srq *SRQ) Depth() int {
 	return srq.depth
 }
 
-// PostRecv posts a receive. The request and its SGE list may be used again when
-// it returns.
+// PostRecv posts a receive. The request and its SGE list may be reused when it returns.
 func (srq *SRQ) PostRecv(wr *RecvWR) error {
 	if srq.life.over() {
 		return errRecvRemoved
@@ -110,9 +109,9 @@ func (srq *SRQ) Modify(limit int) error {
 	return wrap("modify srq", h.backend.ModifySRQ(h.ctx, command.ModifySRQ{SRQ: srq.handle, Limit: uint32(limit)}))
 }
 
-// Resize makes the queue hold at least depth receives. Messages may come
-// meanwhile; receives that wait stay, in order. ErrBusy where more wait than
-// would fit; ErrInvalid also where the limit that is armed is larger.
+// Resize makes the queue hold at least depth receives. Messages may arrive meanwhile; waiting receives
+// stay, in order. ErrBusy if more are waiting than would fit; ErrInvalid also if the armed limit is
+// larger.
 func (srq *SRQ) Resize(depth int) error {
 	if most := srq.pd.dev.limit.MaxSRQDepth; depth < 1 || depth > most {
 		return newError("resize srq", ErrInvalid, "depth is %d, want 1 to %d", depth, most)
@@ -136,7 +135,7 @@ func (srq *SRQ) Resize(depth int) error {
 type SRQInfo struct {
 	Depth, MaxSGE int
 	Limit         int // 0: not armed
-	Posted        int // receives that wait for a message
+	Posted        int // receives waiting for a message
 }
 
 // Query returns the state of the queue.
@@ -160,7 +159,7 @@ func (srq *SRQ) Close() error {
 	return err
 }
 
-// setClosed keeps receives out of the ring while its memory may become another's.
+// setClosed keeps receives away from the ring, whose memory may be reused for another one.
 func (srq *SRQ) setClosed(closed bool) {
 	srq.mu.Lock()
 	srq.closed = closed
