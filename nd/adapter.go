@@ -7,8 +7,8 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// Adapter is an open adapter. Objects of one Adapter work together: they share a
-// protection domain.
+// Adapter is an open adapter. All objects of one Adapter can be used together: they share a protection
+// domain.
 type Adapter struct {
 	provider *Provider
 	dev      *verbs.Device
@@ -24,8 +24,7 @@ func newAdapter(p *Provider, d *verbs.Device) (*Adapter, error) {
 	return &Adapter{provider: p, dev: d, pd: pd}, nil
 }
 
-// AdapterInfo describes an adapter and its limits (ND2_ADAPTER_INFO), and how
-// the program reaches it.
+// AdapterInfo describes an adapter, its limits (ND2_ADAPTER_INFO) and how the program reaches it.
 type AdapterInfo struct {
 	InfoVersion                uint32 // 0x20000
 	VendorID                   uint16
@@ -45,7 +44,7 @@ type AdapterInfo struct {
 	MaxSharedReceiveQueueDepth int
 	MaxCompletionQueueDepth    int
 	InlineRequestThreshold     int // below this many bytes inline data is faster
-	LargeRequestThreshold      int // from this many bytes a request counts as large
+	LargeRequestThreshold      int // from this many bytes on a request counts as large
 	MaxCallerData              int
 	MaxCalleeData              int
 	Flags                      AdapterFlags
@@ -53,15 +52,15 @@ type AdapterInfo struct {
 	Name string     // "Ethernet 1"
 	Addr netip.Addr // the first address
 	Up   bool
-	// Mode tells whether the adapter is embedded in this process or belongs to a
-	// driver process that this one is attached to.
+	// Mode tells whether the adapter is embedded in this process or belongs to a driver process to which
+	// this one is attached.
 	Mode verbs.Mode
 }
 
 // version2 is ND_VERSION_2.
 const version2 = 0x20000
 
-// Query returns the adapter's description as of now.
+// Query returns the adapter's current description.
 func (a *Adapter) Query() (AdapterInfo, error) {
 	v, err := a.dev.Query()
 	if err != nil {
@@ -93,17 +92,16 @@ func (a *Adapter) QueryAddressList() ([]netip.Addr, error) {
 	return list, fail("Adapter.QueryAddressList", err)
 }
 
-// Device returns the adapter as verbs know it, for what NetworkDirect does not
-// offer.
+// Device returns the underlying verbs device, for what NetworkDirect does not offer.
 func (a *Adapter) Device() *verbs.Device { return a.dev }
 
 // PD returns the protection domain that the adapter's objects share.
 func (a *Adapter) PD() *verbs.PD { return a.pd }
 
 // SetCQInterruptModeration limits the events of a completion queue
-// (Nd2AdapterControlSetCqInterruptModeration, WinOF manual 4.9.1.1.2): a Notify
-// completes after count completions, or when interval has passed since the first
-// that was not yet told. Zero values switch moderation off.
+// (Nd2AdapterControlSetCqInterruptModeration, WinOF manual 4.9.1.1.2): a Notify completes after count
+// completions, or interval after the first one that has not been notified yet. Zero values switch
+// moderation off.
 func (a *Adapter) SetCQInterruptModeration(cq *CompletionQueue, count int, interval time.Duration) error {
 	const op = "Adapter.SetCQInterruptModeration"
 	if cq == nil || cq.adapter != a {
@@ -112,7 +110,7 @@ func (a *Adapter) SetCQInterruptModeration(cq *CompletionQueue, count int, inter
 	return fail(op, cq.cq.Moderate(count, interval))
 }
 
-// Close releases the adapter. ND_DEVICE_BUSY while objects of it are open.
+// Close releases the adapter. ND_DEVICE_BUSY while it still has open objects.
 func (a *Adapter) Close() error {
 	return fail("Adapter.Close", a.pd.Close())
 }

@@ -18,12 +18,12 @@ type CompletionQueue struct {
 type Result struct {
 	Status           Status
 	BytesTransferred uint32 // receives only
-	QueuePairContext any    // QueuePairConfig.Context; nil when the queue pair is closed
+	QueuePairContext any    // QueuePairConfig.Context; nil once the queue pair is closed
 	RequestContext   uint64 // of the call that posted the request
 	RequestType      RequestType
 }
 
-// Err returns nil where the request succeeded, else the error of its status.
+// Err returns nil if the request succeeded, else the error of its status.
 func (r *Result) Err() error {
 	if r.Status == StatusSuccess {
 		return nil
@@ -31,8 +31,8 @@ func (r *Result) Err() error {
 	return &Error{Status: r.Status, Op: r.RequestType.String()}
 }
 
-// CreateCompletionQueue makes a completion queue that holds at least queueDepth
-// results. ND_INVALID_PARAMETER_3: the depth is not 1 to MaxCompletionQueueDepth.
+// CreateCompletionQueue creates a completion queue that holds at least queueDepth results.
+// ND_INVALID_PARAMETER_3: the depth is not 1 to MaxCompletionQueueDepth.
 func (a *Adapter) CreateCompletionQueue(queueDepth int) (*CompletionQueue, error) {
 	const op = "Adapter.CreateCompletionQueue"
 	if most := a.dev.Limits().MaxCQDepth; queueDepth < 1 || queueDepth > most {
@@ -45,9 +45,8 @@ func (a *Adapter) CreateCompletionQueue(queueDepth int) (*CompletionQueue, error
 	return &CompletionQueue{adapter: a, cq: cq}, nil
 }
 
-// GetNotifyAffinity returns the processor group and the processors that process
-// notifications: all of group 0, for any thread of the program may drive the
-// adapter.
+// GetNotifyAffinity returns the processor group and the processors that handle notifications: all of group
+// 0, because any thread of the program may drive the adapter.
 func (q *CompletionQueue) GetNotifyAffinity() (group uint16, affinity uint64, err error) {
 	n := runtime.NumCPU()
 	if n >= 64 {
@@ -56,10 +55,9 @@ func (q *CompletionQueue) GetNotifyAffinity() (group uint16, affinity uint64, er
 	return 0, 1<<n - 1, nil
 }
 
-// Resize makes the queue hold at least queueDepth results from now on; those that
-// wait in it stay, however many. ND_INVALID_PARAMETER: the depth is not 1 to
-// MaxCompletionQueueDepth. ND_BUFFER_OVERFLOW: results from before the last
-// Resize wait still; take them first.
+// Resize makes the queue hold at least queueDepth results from now on; results that are waiting in it are
+// kept, however many there are. ND_INVALID_PARAMETER: the depth is not 1 to MaxCompletionQueueDepth.
+// ND_BUFFER_OVERFLOW: results from before the last Resize are still waiting; take them first.
 func (q *CompletionQueue) Resize(queueDepth int) error {
 	err := fail("CompletionQueue.Resize", q.cq.Resize(queueDepth))
 	if e, ok := err.(*Error); ok && e.Status == StatusDeviceBusy {
@@ -68,10 +66,9 @@ func (q *CompletionQueue) Resize(queueDepth int) error {
 	return err
 }
 
-// Notify returns when there is a result of this kind that came after GetResults
-// last had none, or that no GetResults has taken. All calls that wait return at
-// one event; take results until there are none, and call Notify again. Errors:
-// ND_BUFFER_OVERFLOW (more results came than the queue holds; it is broken),
+// Notify returns when there is a result of kind t that arrived after GetResults last found none, or that
+// no GetResults has taken. One event ends all waiting calls; take results until there are none, and call
+// Notify again. Errors: ND_BUFFER_OVERFLOW (more results arrived than the queue holds; it is broken),
 // ND_CANCELED, ND_DEVICE_REMOVED.
 func (q *CompletionQueue) Notify(ctx context.Context, t NotifyType) error {
 	const op = "CompletionQueue.Notify"
@@ -97,17 +94,16 @@ func (q *CompletionQueue) Notify(ctx context.Context, t NotifyType) error {
 	return fail(op, q.cq.Err())
 }
 
-// fewResults and resultBatch are how many results are converted at a time: few at
-// first, as most polls find none or one and the batch is cleared each time.
+// fewResults and resultBatch are how many results are converted at a time: few at first, because most
+// polls find none or one and the batch is cleared each time.
 const (
 	fewResults  = 4
 	resultBatch = 16
 )
 
-// GetResults takes results that are there, at most len(results), and returns
-// their number. It does not wait and allocates nothing. A result with an error
-// status means that its connection is at an end. The error is
-// ND_BUFFER_OVERFLOW: results were lost and the queue is broken.
+// GetResults takes the results that are available, at most len(results), and returns their number. It does
+// not wait and allocates nothing. A result with an error status means that its connection has ended. The
+// error is ND_BUFFER_OVERFLOW: results were lost and the queue is broken.
 func (q *CompletionQueue) GetResults(results []Result) (int, error) {
 	var batch [fewResults]verbs.WC
 	n, err := q.results(results, batch[:])
@@ -120,7 +116,7 @@ func (q *CompletionQueue) GetResults(results []Result) (int, error) {
 	return n + q.moreResults(results[n:]), nil
 }
 
-// moreResults goes on where there were many. An error shows at the next call.
+// moreResults continues after a full first batch. The next call reports an error.
 func (q *CompletionQueue) moreResults(results []Result) (total int) {
 	var batch [resultBatch]verbs.WC
 	for total < len(results) {
@@ -133,7 +129,7 @@ func (q *CompletionQueue) moreResults(results []Result) (total int) {
 	return total
 }
 
-// results takes what fits in a batch.
+// results polls once, for at most a batch.
 func (q *CompletionQueue) results(results []Result, batch []verbs.WC) (int, error) {
 	n, err := q.cq.Poll(batch[:min(len(batch), len(results))])
 	for i := range n {
@@ -142,8 +138,8 @@ func (q *CompletionQueue) results(results []Result, batch []verbs.WC) (int, erro
 	return n, err
 }
 
-// WaitResults takes at least one result, at most len(results): it polls for some
-// microseconds and then waits as Notify does.
+// WaitResults takes at least one and at most len(results) results: it polls for some microseconds and then
+// waits like Notify.
 func (q *CompletionQueue) WaitResults(ctx context.Context, results []Result) (int, error) {
 	const op = "CompletionQueue.WaitResults"
 	if len(results) == 0 {
@@ -161,7 +157,7 @@ func (q *CompletionQueue) WaitResults(ctx context.Context, results []Result) (in
 		if n, err := q.GetResults(results); n > 0 || err != nil {
 			return n, err
 		}
-		if err := ctx.Err(); err != nil { // others take the results that are told of
+		if err := ctx.Err(); err != nil { // other callers may keep taking the results that we are notified of
 			return 0, &Error{Status: StatusCanceled, Op: op, Cause: err}
 		}
 	}
@@ -182,8 +178,7 @@ func (q *CompletionQueue) convert(r *Result, wc *verbs.WC) {
 	r.RequestType = requestType(wc.Op)
 }
 
-// Close destroys the queue and cancels the calls that wait on it. ND_DEVICE_BUSY
-// while a queue pair uses it.
+// Close destroys the queue and cancels the calls waiting on it. ND_DEVICE_BUSY while a queue pair uses it.
 func (q *CompletionQueue) Close() error {
 	if err := q.cq.Close(); err != nil {
 		return fail("CompletionQueue.Close", err)

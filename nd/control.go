@@ -7,8 +7,8 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// AdapterStatus is the state of an adapter: 0 means that it is up and running,
-// else one or several of the flags (WinOF manual 4.11.1.1.3).
+// AdapterStatus is the state of an adapter: 0 means up and running, otherwise it is a combination of the
+// flags (WinOF manual 4.11.1.1.3).
 type AdapterStatus uint32
 
 // The flags of AdapterStatus.
@@ -32,8 +32,8 @@ func (s AdapterStatus) String() string {
 	return "unknown status"
 }
 
-// ProviderControl tells programs when adapters change their state
-// (IND2ProviderControl, WinOF manual 4.11.1).
+// ProviderControl notifies programs of changes of their adapters' state (IND2ProviderControl, WinOF manual
+// 4.11.1).
 type ProviderControl struct {
 	provider *Provider
 }
@@ -54,10 +54,9 @@ type AdapterRegistration struct {
 	done bool
 }
 
-// RegisterForAdapterStatus calls fn after every change of the state of the
-// adapter that has the local address. Calls come one at a time on a goroutine of
-// the provider, which they must not keep for long. The registration lasts until
-// DeregisterForAdapterStatus or Provider.Close.
+// RegisterForAdapterStatus calls fn after every state change of the adapter that has the local address.
+// Calls come one at a time on a goroutine of the provider and must return quickly. The registration lasts
+// until DeregisterForAdapterStatus or Provider.Close.
 func (c *ProviderControl) RegisterForAdapterStatus(addr netip.Addr, fn func(addr netip.Addr, status AdapterStatus)) (*AdapterRegistration, error) {
 	const op = "ProviderControl.RegisterForAdapterStatus"
 	if fn == nil {
@@ -76,8 +75,8 @@ func (c *ProviderControl) RegisterForAdapterStatus(addr netip.Addr, fn func(addr
 	return r, nil
 }
 
-// DeregisterForAdapterStatus ends a registration: no call of its callback begins
-// after it returned; it may be called by the callback itself. Deregistering twice is ND_INVALID_HANDLE.
+// DeregisterForAdapterStatus ends a registration: once it has returned, no call of the callback begins.
+// The callback itself may call it. Deregistering twice is ND_INVALID_HANDLE.
 func (c *ProviderControl) DeregisterForAdapterStatus(r *AdapterRegistration) error {
 	const op = "ProviderControl.DeregisterForAdapterStatus"
 	if r == nil || r.control.provider != c.provider {

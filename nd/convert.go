@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// classes maps the errors of verbs to statuses; the first that matches counts.
+// classes maps the errors of verbs to statuses; the first match counts.
 var classes = []struct {
 	class  error
 	status Status
@@ -38,7 +38,7 @@ var classes = []struct {
 	{verbs.ErrInternal, StatusInternalError},
 }
 
-// fail gives an error of verbs its status and operation; nil stays nil.
+// fail converts a verbs error to an *Error of op; nil stays nil.
 func fail(op string, err error) error { return failAddr(op, netip.AddrPort{}, err) }
 
 func failAddr(op string, addr netip.AddrPort, err error) error {
@@ -59,7 +59,7 @@ func failAddr(op string, addr netip.AddrPort, err error) error {
 	return e
 }
 
-// detail returns what err says beyond its class, which the status says already.
+// detail returns what err says beyond its class, which the status already conveys.
 func detail(err error) string {
 	var v *verbs.Error
 	if errors.As(err, &v) {
@@ -72,8 +72,8 @@ func detail(err error) string {
 	return err.Error()
 }
 
-// failConnect is failAddr for the calls that set up a connection: the deadline
-// of their context is a time-out.
+// failConnect is failAddr for the calls that set up a connection: exceeding the context's deadline counts
+// as a timeout.
 func failConnect(op string, addr netip.AddrPort, err error) error {
 	err = failAddr(op, addr, err)
 	var e *Error
@@ -87,7 +87,7 @@ func refuse(status Status, op, format string, args ...any) error {
 	return &Error{Status: status, Op: op, Detail: fmt.Sprintf(format, args...)}
 }
 
-// completion statuses by verbs status; what is not listed is ND_INTERNAL_ERROR.
+// completions gives the status for each verbs status; any other is ND_INTERNAL_ERROR.
 var completions = [...]Status{
 	verbs.Success:              StatusSuccess,
 	verbs.LocalLength:          StatusDataOverrun, // ND_BUFFER_OVERFLOW for receives

@@ -1,23 +1,22 @@
-// Package nd is the NetworkDirect service provider interface, version 2, in Go:
-// RDMA sends, receives, reads and writes between connected queue pairs, with the
-// names and the behaviour of Microsoft's interface and the vendor extensions of
-// the WinOF manual (4.9.1.1 and 4.11.1).
+// Package nd is the NetworkDirect service provider interface, version 2, in Go: RDMA sends, receives,
+// reads and writes between connected queue pairs, with the names and the behaviour of Microsoft's
+// interface and the vendor extensions of the WinOF manual (4.9.1.1 and 4.11.1).
 //
 // # From IND2 to Go
 //
-// The interfaces become types without their prefix: [Provider], [Adapter],
-// [CompletionQueue], [QueuePair], [Connector], [Listener], [MemoryRegion],
-// [MemoryWindow] and [SharedReceiveQueue]; methods keep their names. What differs:
+// The interfaces become types without their prefix: [Provider], [Adapter], [CompletionQueue], [QueuePair],
+// [Connector], [Listener], [MemoryRegion], [MemoryWindow] and [SharedReceiveQueue]; methods keep their
+// names. The differences:
 //
 //   - An overlapped call is a method that takes a [context.Context] and returns
-//     when the operation is done; run it on a goroutine of its own to go on
-//     meanwhile. A context that ends gives ND_CANCELED (ND_IO_TIMEOUT where its
-//     deadline passed while a connection was being set up). There are therefore
-//     no CreateOverlappedFile and GetOverlappedResult; CancelOverlappedRequests
-//     cancels all waiting calls of an object.
-//   - HRESULTs are [Status] values, and calls that fail return an [*Error] with
-//     one. Compare with errors.Is against ErrConnectionRefused and its like.
-//   - An ND2_SGE names its memory by a byte slice inside a registered region.
+//     when the operation is done; run it on a goroutine of its own to continue
+//     meanwhile. If the context ends, the call fails with ND_CANCELED
+//     (ND_IO_TIMEOUT if its deadline passed while a connection was being set up).
+//     There are therefore no CreateOverlappedFile and GetOverlappedResult;
+//     CancelOverlappedRequests cancels all waiting calls of an object.
+//   - HRESULTs are [Status] values, and a failed call returns an [*Error] that
+//     holds one. Compare with errors.Is against ErrConnectionRefused and so on.
+//   - An ND2_SGE refers to its memory by a byte slice inside a registered region.
 //   - Release is Close.
 //
 // # A connection

@@ -9,13 +9,13 @@ type OpFlags uint32
 const (
 	OpFlagSilentSuccess       OpFlags = 0x01 // no result when the request succeeds
 	OpFlagReadFence           OpFlags = 0x02 // starts when all reads before it are complete
-	OpFlagSendAndSolicitEvent OpFlags = 0x04 // Send: wakes a NotifySolicited of the peer
+	OpFlagSendAndSolicitEvent OpFlags = 0x04 // Send: wakes a NotifySolicited at the peer
 	OpFlagAllowRead           OpFlags = 0x08 // Bind: peers may read
 	OpFlagAllowWrite          OpFlags = 0x10 // Bind: peers may write
 	OpFlagInline              OpFlags = 0x20 // Send, Write: the data is copied at once and needs no region
 )
 
-// verbs returns the send flags that f means.
+// verbs returns the corresponding verbs flags.
 func (f OpFlags) verbs() verbs.SendFlags {
 	var out verbs.SendFlags
 	if f&OpFlagSilentSuccess == 0 {
@@ -39,12 +39,11 @@ const (
 	MRFlagAllowRemoteRead  MRFlags = 0x00000002
 	MRFlagAllowRemoteWrite MRFlags = 0x00000005 // with local write
 	MRFlagRDMAReadSink     MRFlags = 0x00000008 // results of reads may be placed in it
-	MRFlagDoNotSecureVM    MRFlags = 0x80000000 // accepted; memory is always secured here
+	MRFlagDoNotSecureVM    MRFlags = 0x80000000 // accepted without effect: memory is always secured here
 	allMRFlags                     = MRFlagAllowRemoteWrite | MRFlagAllowRemoteRead | MRFlagRDMAReadSink | MRFlagDoNotSecureVM
 )
 
-// access returns the rights that f means. NetworkDirect lets windows be bound to
-// any region.
+// access returns the corresponding rights. NetworkDirect allows windows to be bound to any region.
 func (f MRFlags) access() verbs.Access {
 	a := verbs.WindowBind
 	if f&(MRFlagAllowLocalWrite|MRFlagRDMAReadSink) != 0 {
@@ -103,7 +102,7 @@ func (t RequestType) String() string {
 	return "unknown request"
 }
 
-// requestTypes by verbs.CompletionOp.
+// requestTypes is indexed by verbs.CompletionOp.
 var requestTypes = [...]RequestType{
 	verbs.CompletedSend: RequestSend, verbs.CompletedWrite: RequestWrite, verbs.CompletedRead: RequestRead,
 	verbs.CompletedBind: RequestBind, verbs.CompletedLocalInvalidate: RequestInvalidate,

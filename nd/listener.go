@@ -20,7 +20,7 @@ type Listener struct {
 	closed    bool
 }
 
-// CreateListener makes a listener; Bind and Listen come next.
+// CreateListener creates a listener; call Bind and Listen next.
 func (a *Adapter) CreateListener() (*Listener, error) {
 	l, err := a.dev.NewListener()
 	if err != nil {
@@ -29,8 +29,7 @@ func (a *Adapter) CreateListener() (*Listener, error) {
 	return &Listener{adapter: a, l: l}, nil
 }
 
-// Listen makes a listener, binds it to local and starts it: CreateListener, Bind
-// and Listen in one step.
+// Listen creates a listener, binds it to local and starts it: CreateListener, Bind and Listen in one step.
 func (a *Adapter) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 	l, err := a.CreateListener()
 	if err != nil {
@@ -47,9 +46,9 @@ func (a *Adapter) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 	return l, nil
 }
 
-// Bind gives the listener a local address of the adapter; port 0 lets the
-// adapter choose one. ND_SHARING_VIOLATION where another listener has it,
-// ND_ADDRESS_ALREADY_EXISTS where this one is bound already, ND_INVALID_ADDRESS.
+// Bind gives the listener a local address of the adapter; with port 0 the adapter chooses one.
+// ND_SHARING_VIOLATION if another listener has it, ND_ADDRESS_ALREADY_EXISTS if this one is already bound,
+// ND_INVALID_ADDRESS.
 func (l *Listener) Bind(local netip.AddrPort) error {
 	const op = "Listener.Bind"
 	l.state.Lock()
@@ -67,9 +66,8 @@ func (l *Listener) Bind(local netip.AddrPort) error {
 	return nil
 }
 
-// Listen starts a bound listener. At most backlog requests wait for
-// GetConnectionRequest, up to 65536, and further ones are refused; 0 stands for
-// 128.
+// Listen starts a bound listener. At most backlog requests (up to 65536; 0 stands for 128) wait for
+// GetConnectionRequest; further ones are refused.
 func (l *Listener) Listen(backlog int) error {
 	const op = "Listener.Listen"
 	l.state.Lock()
@@ -91,8 +89,7 @@ func (l *Listener) Listen(backlog int) error {
 	return nil
 }
 
-// GetLocalAddress returns the listener's address. ND_INVALID_DEVICE_STATE where
-// it does not listen.
+// GetLocalAddress returns the listener's address. ND_INVALID_DEVICE_STATE if it is not listening.
 func (l *Listener) GetLocalAddress() (netip.AddrPort, error) {
 	l.state.Lock()
 	defer l.state.Unlock()
@@ -102,9 +99,9 @@ func (l *Listener) GetLocalAddress() (netip.AddrPort, error) {
 	return l.l.Addr(), nil
 }
 
-// GetConnectionRequest waits for a request and gives it to connector, which is
-// idle; call its Accept or Reject next. Several calls may wait; each gets a
-// request of its own. ND_CANCELED when the listener is closed.
+// GetConnectionRequest waits for a request and hands it to connector, which must be idle; call its Accept
+// or Reject next. Several calls may wait; each gets a request of its own. ND_CANCELED when the listener is
+// closed.
 func (l *Listener) GetConnectionRequest(ctx context.Context, connector *Connector) error {
 	const op = "Listener.GetConnectionRequest"
 	if connector == nil || connector.adapter != l.adapter {
@@ -129,7 +126,7 @@ func (l *Listener) GetConnectionRequest(ctx context.Context, connector *Connecto
 	return failAddr(op, l.l.Addr(), err)
 }
 
-// reserve keeps an idle connector for a request.
+// reserve reserves an idle connector for a request.
 func (c *Connector) reserve(op string) error {
 	c.state.Lock()
 	defer c.state.Unlock()
@@ -140,7 +137,7 @@ func (c *Connector) reserve(op string) error {
 	return nil
 }
 
-// adopt gives a reserved connector its request, or makes it idle again for nil.
+// adopt gives a reserved connector its request; a nil id makes it idle again.
 func (c *Connector) adopt(id *verbs.ID) bool {
 	c.state.Lock()
 	defer c.state.Unlock()
@@ -155,8 +152,7 @@ func (c *Connector) adopt(id *verbs.ID) bool {
 	return true
 }
 
-// Close stops listening: requests that wait are refused and calls that wait
-// return ND_CANCELED.
+// Close stops listening: waiting requests are refused and waiting calls return ND_CANCELED.
 func (l *Listener) Close() error {
 	l.state.Lock()
 	l.closed = true

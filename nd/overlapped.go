@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// canceled is the error of a call whose context ended.
+// canceled returns the error of a call whose context ended.
 func canceled(cause error) error { return &canceledError{cause} }
 
 type canceledError struct{ cause error }
@@ -18,15 +18,14 @@ func (e *canceledError) Unwrap() []error { return []error{verbs.ErrCanceled, e.c
 
 var errRequestsCanceled = errors.New("overlapped requests were canceled")
 
-// overlapped is the base of objects with calls that wait.
+// overlapped is embedded in objects with calls that wait.
 type overlapped struct {
 	mu     sync.Mutex
 	base   context.Context
 	cancel context.CancelCauseFunc
 }
 
-// CancelOverlappedRequests makes all calls of this object that wait now return
-// ND_CANCELED.
+// CancelOverlappedRequests makes all calls now waiting on this object return ND_CANCELED.
 func (o *overlapped) CancelOverlappedRequests() error {
 	o.mu.Lock()
 	cancel := o.cancel
@@ -38,8 +37,8 @@ func (o *overlapped) CancelOverlappedRequests() error {
 	return nil
 }
 
-// begin returns a context for a call that waits: it ends with ctx, or when
-// requests are canceled. The caller calls done when the call returns.
+// begin returns a context for a call that waits: it ends with ctx, or when requests are canceled. The
+// caller calls done when the call returns.
 func (o *overlapped) begin(ctx context.Context) (_ context.Context, done func()) {
 	o.mu.Lock()
 	if o.base == nil {

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// pairTable finds a queue pair by the number that its completions carry, without
-// a lock. A number is a place in the table with the count of its uses above it,
-// so that a completion of a closed queue pair does not name its successor.
+// pairTable looks up a queue pair, without a lock, by the number that its completions carry. A number is
+// an index into the table with a count of the index's uses above it, so that a completion of a closed
+// queue pair does not match the next user of the index.
 type pairTable struct {
 	mu     sync.Mutex
 	free   []uint32

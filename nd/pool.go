@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// QueuePairsPool holds queue pairs that were made in advance, each with
-// completion queues of its own, so that connections are set up faster
-// (IND2QueuePairsPool, WinOF manual 4.9.1.1.1). Set its parameters and limits,
-// Fill it, and take from it with CreateObjects; when fewer than the low limit are
-// left it is filled again in the background.
+// QueuePairsPool holds queue pairs created in advance, each with completion queues of its own, so that
+// connections are set up faster (IND2QueuePairsPool, WinOF manual 4.9.1.1.1). Set its parameters and
+// limits, Fill it, and take from it with CreateObjects; when fewer than the low limit are left it is
+// refilled in the background.
 type QueuePairsPool struct {
 	adapter *Adapter
 
@@ -43,35 +42,33 @@ type QueuePairParams struct {
 
 // CompletionQueueParams describes the completion queues of a pool.
 type CompletionQueueParams struct {
-	// ReceiveDepth and InitiatorDepth are the depths of the two completion queues
-	// of a queue pair. With an InitiatorDepth of 0 one queue of ReceiveDepth
-	// serves for both.
+	// ReceiveDepth and InitiatorDepth are the depths of a queue pair's two completion queues. With an
+	// InitiatorDepth of 0 one queue of ReceiveDepth serves both.
 	ReceiveDepth   int
 	InitiatorDepth int
 }
 
-// PoolStatistics tell how well the limits suit.
+// PoolStatistics help to judge whether the limits fit.
 type PoolStatistics struct {
 	Available       int    // in the pool now
-	Created         uint64 // objects made in all
-	Hits            uint64 // CreateObjects that were served from the pool
-	Misses          uint64 // CreateObjects that had to make theirs
-	BackgroundFills uint64 // runs of the background filling
+	Created         uint64 // objects created in total
+	Hits            uint64 // calls of CreateObjects that were served from the pool
+	Misses          uint64 // calls of CreateObjects that had to create theirs
+	BackgroundFills uint64 // background refills
 	FailedFills     uint64 // of those, ended by an error
-	LastError       error  // of the background filling; nil since one succeeded
+	LastError       error  // of the background refills; nil once one has succeeded again
 }
 
-// CreateQueuePairsPool makes an empty pool. Its limits are 0: nothing is made in
-// the background.
+// CreateQueuePairsPool creates an empty pool. Its limits are 0: nothing is created in the background.
 func (a *Adapter) CreateQueuePairsPool() (*QueuePairsPool, error) {
 	return &QueuePairsPool{adapter: a}, nil
 }
 
-// SetQueuePairParams sets what queue pairs are made like. Those that the pool
-// holds already, made otherwise, are dropped.
+// SetQueuePairParams sets the parameters of the queue pairs. Those in the pool that were created with
+// other parameters are dropped.
 func (p *QueuePairsPool) SetQueuePairParams(params QueuePairParams) error {
 	c := params.config()
-	// Any queue of the adapter passes here: the pool makes its own.
+	// Any queue of the adapter will do for the check: the pool creates its own.
 	probe := &CompletionQueue{adapter: p.adapter}
 	c.ReceiveCompletionQueue, c.InitiatorCompletionQueue = probe, probe
 	if err := p.adapter.checkPair(&c); err != nil {
@@ -93,8 +90,8 @@ func (q *QueuePairParams) config() QueuePairConfig {
 	}
 }
 
-// SetCompletionQueueParams sets what completion queues are made like. Queue
-// pairs that the pool holds already, made otherwise, are dropped.
+// SetCompletionQueueParams sets the parameters of the completion queues. Queue pairs in the pool that were
+// created with other parameters are dropped.
 func (p *QueuePairsPool) SetCompletionQueueParams(params CompletionQueueParams) error {
 	const op = "QueuePairsPool.SetCompletionQueueParams"
 	most := p.adapter.dev.Limits().MaxCQDepth
@@ -121,8 +118,8 @@ func (p *QueuePairsPool) dropStale(changed bool) []pooled {
 	return stale
 }
 
-// SetLimits sets the thresholds: when fewer than low queue pairs are left, the
-// background fills the pool up to high. Low 0 switches that off.
+// SetLimits sets the thresholds: when fewer than low queue pairs are left, the pool is filled up to high
+// in the background. A low of 0 switches that off.
 func (p *QueuePairsPool) SetLimits(low, high int) error {
 	if low < 0 || high < low || high > p.adapter.dev.Limits().MaxQP {
 		return refuse(StatusInvalidParameter, "QueuePairsPool.SetLimits", "low, high are %d, %d, want 0 <= low <= high <= %d", low, high, p.adapter.dev.Limits().MaxQP)
@@ -133,7 +130,7 @@ func (p *QueuePairsPool) SetLimits(low, high int) error {
 	return nil
 }
 
-// Fill makes queue pairs until the pool holds the high limit.
+// Fill creates queue pairs until the pool holds as many as the high limit.
 func (p *QueuePairsPool) Fill(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -146,7 +143,7 @@ func (p *QueuePairsPool) Fill(ctx context.Context) error {
 	}
 }
 
-// fillOne makes one queue pair where the pool lacks one.
+// fillOne creates a queue pair unless the pool is full.
 func (p *QueuePairsPool) fillOne() (more bool, err error) {
 	p.mu.Lock()
 	if p.closed || len(p.pairs)+p.making >= p.high {
@@ -219,9 +216,8 @@ func closePooled(list []pooled) error {
 	return first
 }
 
-// CreateObjects takes a queue pair and its completion queues from the pool, or
-// makes them where it is empty. The objects are the caller's to close. receive
-// and initiator are the same queue where the parameters say so.
+// CreateObjects takes a queue pair and its completion queues from the pool, or creates them if it is
+// empty. The caller closes the objects. receive and initiator are the same queue if the parameters say so.
 func (p *QueuePairsPool) CreateObjects(pairContext any) (qp *QueuePair, receive, initiator *CompletionQueue, err error) {
 	p.mu.Lock()
 	if p.closed {
@@ -253,7 +249,7 @@ func (p *QueuePairsPool) CreateObjects(pairContext any) (qp *QueuePair, receive,
 	return made.qp, made.receive, made.send, nil
 }
 
-// refill starts the background filling where it is due; the lock is held.
+// refill starts a background refill if one is due. The caller holds the lock.
 func (p *QueuePairsPool) refill() {
 	if p.filling || p.closed || len(p.pairs)+p.making >= p.low {
 		return
@@ -274,7 +270,7 @@ func (p *QueuePairsPool) refill() {
 	}()
 }
 
-// Statistics returns how the pool was used since it was made.
+// Statistics returns how the pool has been used since its creation.
 func (p *QueuePairsPool) Statistics() PoolStatistics {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -283,8 +279,7 @@ func (p *QueuePairsPool) Statistics() PoolStatistics {
 	return s
 }
 
-// Close destroys the queue pairs that the pool still holds. Objects that
-// CreateObjects returned are not touched.
+// Close destroys the queue pairs still in the pool. Objects that CreateObjects returned are not affected.
 func (p *QueuePairsPool) Close() error {
 	p.mu.Lock()
 	p.closed = true

@@ -11,8 +11,8 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// Options says how Open finds the adapters; see verbs.Options. The zero value
-// attaches to the driver where it runs and embeds an adapter where it does not.
+// Options says how Open finds the adapters; see verbs.Options. The zero value attaches to the driver if
+// one is running and otherwise embeds an adapter.
 type Options = verbs.Options
 
 // Provider lists and opens the adapters that a program can reach.
@@ -28,8 +28,7 @@ type Provider struct {
 	subs     map[*subscription]struct{}
 }
 
-// Open returns a provider, attached to the driver process or with adapters
-// embedded in this one.
+// Open returns a provider that is attached to the driver process or has adapters embedded in this one.
 func Open(ctx context.Context, o Options) (*Provider, error) {
 	host, err := verbs.Open(ctx, o)
 	if err != nil {
@@ -40,16 +39,15 @@ func Open(ctx context.Context, o Options) (*Provider, error) {
 	return p, nil
 }
 
-// NewProvider returns a provider for the adapters of host, which stays the
-// caller's to close.
+// NewProvider returns a provider for the adapters of host, which the caller closes.
 func NewProvider(host *verbs.Host) *Provider {
 	return &Provider{host: host, subs: make(map[*subscription]struct{})}
 }
 
-// Host returns the session below, for what NetworkDirect does not offer.
+// Host returns the underlying session, for what NetworkDirect does not offer.
 func (p *Provider) Host() *verbs.Host { return p.host }
 
-// QueryAddressList returns the local addresses that adapters have.
+// QueryAddressList returns the local addresses of all adapters.
 func (p *Provider) QueryAddressList() ([]netip.Addr, error) {
 	devices, err := p.devices("Provider.QueryAddressList")
 	if err != nil {
@@ -59,7 +57,7 @@ func (p *Provider) QueryAddressList() ([]netip.Addr, error) {
 	for _, d := range devices {
 		addrs, err := deviceAddrs(d)
 		if errors.Is(err, verbs.ErrRemoved) {
-			continue // disabled: nothing can be done at its addresses
+			continue // disabled: its addresses cannot be used
 		}
 		if err != nil {
 			return nil, fail("Provider.QueryAddressList", err)
@@ -74,7 +72,7 @@ func (p *Provider) devices(op string) ([]*verbs.Device, error) {
 	return devices, fail(op, err)
 }
 
-// deviceAddrs returns the IP addresses of a device, its first one first.
+// deviceAddrs returns the IP addresses of a device, its main one first.
 func deviceAddrs(d *verbs.Device) ([]netip.Addr, error) {
 	list := []netip.Addr{d.Addr()}
 	gids, err := d.GIDs()
@@ -132,9 +130,8 @@ func (p *Provider) OpenAdapterAt(addr netip.Addr) (*Adapter, error) {
 	return newAdapter(p, d)
 }
 
-// LocalAddress returns the address of the adapter from which to reach remote
-// (NdResolveAddress): the one that the system's routes choose where an adapter
-// has it, else the first of remote's family, preferring one that is not remote
+// LocalAddress returns the adapter address from which to reach remote (NdResolveAddress): the one that the
+// system's routes choose if an adapter has it, else the first of remote's family, preferably not remote
 // itself.
 func (p *Provider) LocalAddress(remote netip.Addr) (netip.Addr, error) {
 	const op = "Provider.LocalAddress"
@@ -165,7 +162,7 @@ func (p *Provider) LocalAddress(remote netip.Addr) (netip.Addr, error) {
 	return best, nil
 }
 
-// routeSource asks the system for the source address towards remote; nothing is sent.
+// routeSource asks the system for the source address towards remote; it sends nothing.
 func routeSource(remote netip.Addr) (netip.Addr, bool) {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(remote, 4791)))
 	if err != nil {
@@ -179,8 +176,8 @@ func routeSource(remote netip.Addr) (netip.Addr, bool) {
 	return local.AddrPort().Addr().Unmap(), true
 }
 
-// Close releases the provider; where Open made it, the session with the adapters
-// ends, and every object of it with it.
+// Close releases the provider. If Open created it, the session with the adapters ends, and all its objects
+// with it.
 func (p *Provider) Close() error {
 	p.mu.Lock()
 	p.closed = true

@@ -20,8 +20,8 @@ type SGE struct {
 type QueuePairConfig struct {
 	ReceiveCompletionQueue   *CompletionQueue
 	InitiatorCompletionQueue *CompletionQueue    // may be the same
-	SharedReceiveQueue       *SharedReceiveQueue // nil: a receive queue of its own
-	Context                  any                 // comes back in every Result
+	SharedReceiveQueue       *SharedReceiveQueue // nil: the queue pair has its own receive queue
+	Context                  any                 // returned in every Result
 	ReceiveQueueDepth        int                 // not with a shared receive queue
 	InitiatorQueueDepth      int
 	MaxReceiveRequestSGE     int // 0: 1
@@ -44,13 +44,13 @@ type QueuePair struct {
 
 const (
 	maxSGE    = 32
-	fewSGE    = 4 // entries that cost no clearing of the full list
+	fewSGE    = 4 // up to so many entries, the full list need not be cleared
 	maxInline = 1024
 )
 
-// CreateQueuePair makes a queue pair, with SharedReceiveQueue set what
-// CreateQueuePairWithSrq makes. The errors ND_INVALID_PARAMETER_n name a
-// parameter by its place in those calls, and its allowed values in words.
+// CreateQueuePair creates a queue pair; with SharedReceiveQueue set it does what CreateQueuePairWithSrq
+// does. The errors ND_INVALID_PARAMETER_n identify a parameter by its position in those calls and give its
+// allowed values in words.
 func (a *Adapter) CreateQueuePair(c QueuePairConfig) (*QueuePair, error) {
 	if err := a.checkPair(&c); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (a *Adapter) CreateQueuePair(c QueuePairConfig) (*QueuePair, error) {
 	return a.createPair(c)
 }
 
-// CreateQueuePairWithSrq makes a queue pair that receives from srq.
+// CreateQueuePairWithSrq creates a queue pair that receives from srq.
 func (a *Adapter) CreateQueuePairWithSrq(srq *SharedReceiveQueue, c QueuePairConfig) (*QueuePair, error) {
 	if srq == nil {
 		return nil, refuse(StatusInvalidParameter4, "Adapter.CreateQueuePairWithSrq", "srq is nil")
@@ -126,7 +126,7 @@ func (a *Adapter) createPair(c QueuePairConfig) (*QueuePair, error) {
 		a.pairs.release(number)
 		return nil, fail(op, err)
 	}
-	// In state Init receives may be posted, as NetworkDirect has it.
+	// NetworkDirect allows receives on an unconnected queue pair; state Init does, too.
 	err = vqp.Modify(verbs.QPAttr{State: verbs.StateInit, Access: pairAccess},
 		verbs.MaskState|verbs.MaskPKeyIndex|verbs.MaskAccess)
 	if err != nil {
@@ -144,14 +144,14 @@ const pairAccess = verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic
 // Context returns the context that results carry.
 func (qp *QueuePair) Context() any { return qp.context }
 
-// QP returns the queue pair as verbs know it.
+// QP returns the underlying verbs queue pair.
 func (qp *QueuePair) QP() *verbs.QP { return qp.qp }
 
 // Flush cancels all outstanding requests: their results are ND_CANCELED. The
 // queue pair can then only be closed.
 func (qp *QueuePair) Flush() error { return fail("QueuePair.Flush", qp.qp.Flush()) }
 
-// The errors of posting stand ready.
+// The errors of posting are allocated in advance.
 var (
 	errSendFull      = &Error{Status: StatusNoMoreEntries, Op: "QueuePair", Detail: "InitiatorQueueDepth requests are outstanding"}
 	errReceiveFull   = &Error{Status: StatusNoMoreEntries, Op: "QueuePair.Receive", Detail: "ReceiveQueueDepth receives are outstanding"}
@@ -162,12 +162,10 @@ var (
 	errInlineTooLong = &Error{Status: StatusBufferOverflow, Op: "QueuePair", Detail: "more bytes than InlineDataSize"}
 )
 
-// Send sends the bytes of the entries, which may be none, to the peer, which
-// needs a receive for them: the result is ND_IO_TIMEOUT where it posts none for some
-// two seconds. Flags: SilentSuccess, ReadFence,
-// SendAndSolicitEvent, Inline. Errors: ND_CONNECTION_INVALID,
-// ND_NO_MORE_ENTRIES, ND_DATA_OVERRUN (too many entries), ND_BUFFER_OVERFLOW
-// (too many bytes), ND_INVALID_PARAMETER_4 (flags).
+// Send sends the bytes of the entries, of which there may be none, to the peer. The peer must post a
+// receive: if it does not for about two seconds, the result is ND_IO_TIMEOUT. Flags: SilentSuccess,
+// ReadFence, SendAndSolicitEvent, Inline. Errors: ND_CONNECTION_INVALID, ND_NO_MORE_ENTRIES,
+// ND_DATA_OVERRUN (too many entries), ND_BUFFER_OVERFLOW (too many bytes), ND_INVALID_PARAMETER_4 (flags).
 func (qp *QueuePair) Send(requestContext uint64, sge []SGE, flags OpFlags) error {
 	const allowed = OpFlagSilentSuccess | OpFlagReadFence | OpFlagSendAndSolicitEvent | OpFlagInline
 	if flags&^allowed != 0 {
@@ -176,9 +174,8 @@ func (qp *QueuePair) Send(requestContext uint64, sge []SGE, flags OpFlags) error
 	return qp.transfer(verbs.OpSend, requestContext, sge, 0, 0, flags)
 }
 
-// Write writes the bytes of the entries to the peer's memory at remoteAddress
-// under remoteToken. Flags: SilentSuccess, ReadFence, Inline; others are
-// ND_INVALID_PARAMETER_6. Errors as of Send.
+// Write writes the bytes of the entries to the peer's memory at remoteAddress under remoteToken. Flags:
+// SilentSuccess, ReadFence, Inline; others are ND_INVALID_PARAMETER_6. Other errors as for Send.
 func (qp *QueuePair) Write(requestContext uint64, sge []SGE, remoteAddress uint64, remoteToken uint32, flags OpFlags) error {
 	const allowed = OpFlagSilentSuccess | OpFlagReadFence | OpFlagInline
 	if flags&^allowed != 0 {
@@ -187,9 +184,9 @@ func (qp *QueuePair) Write(requestContext uint64, sge []SGE, remoteAddress uint6
 	return qp.transfer(verbs.OpWrite, requestContext, sge, remoteAddress, remoteToken, flags)
 }
 
-// Read reads from the peer's memory at remoteAddress under remoteToken into the
-// entries, whose regions allow local write. Flags: SilentSuccess, ReadFence;
-// others are ND_INVALID_PARAMETER_6. Errors as of Send.
+// Read reads from the peer's memory at remoteAddress under remoteToken into the entries, whose regions
+// must allow local write. Flags: SilentSuccess, ReadFence; others are ND_INVALID_PARAMETER_6. Other errors
+// as for Send.
 func (qp *QueuePair) Read(requestContext uint64, sge []SGE, remoteAddress uint64, remoteToken uint32, flags OpFlags) error {
 	const allowed = OpFlagSilentSuccess | OpFlagReadFence
 	if flags&^allowed != 0 {
@@ -198,9 +195,9 @@ func (qp *QueuePair) Read(requestContext uint64, sge []SGE, remoteAddress uint64
 	return qp.transfer(verbs.OpRead, requestContext, sge, remoteAddress, remoteToken, flags)
 }
 
-// transfer posts a request with the entries. It makes the request where the list of
-// addresses is, so that that stays on the stack, and not for its callers to fill: a copy of what was just
-// written takes as long as posting it.
+// transfer posts a request for the entries. It builds the request itself, next to the list of addresses,
+// so that the list stays on the stack; having callers fill a request would cost a copy of what was just
+// written, which takes as long as posting it.
 func (qp *QueuePair) transfer(op verbs.Opcode, id uint64, sge []SGE, remote uint64, key uint32, flags OpFlags) error {
 	if !qp.connected.Load() {
 		return errNotConnected
@@ -225,8 +222,7 @@ func (qp *QueuePair) transfer(op verbs.Opcode, id uint64, sge []SGE, remote uint
 	return qp.post(&wr)
 }
 
-// transferInline gathers the bytes, so that the entries need no region and are
-// not limited in number.
+// transferInline gathers the bytes first, so that the entries need no region and may be any number.
 func (qp *QueuePair) transferInline(op verbs.Opcode, id uint64, sge []SGE, remote uint64, key uint32, flags OpFlags) error {
 	var wr verbs.SendWR
 	wr.Op, wr.ID, wr.Flags, wr.RemoteAddr, wr.RKey = op, id, flags.verbs(), remote, key
@@ -270,11 +266,10 @@ func fill(out []verbs.SGE, sge []SGE, most uint64) error {
 	return nil
 }
 
-// Receive posts entries, which may be none, for one Send of the peer. It may be
-// called before the queue pair is connected. A Send that is longer fails, with
-// ND_BUFFER_OVERFLOW as the receive's result. Errors: ND_NO_MORE_ENTRIES,
-// ND_DATA_OVERRUN (too many entries), ND_INVALID_DEVICE_STATE (the queue pair
-// uses a shared receive queue).
+// Receive posts entries, possibly none, for one Send of the peer. It may be called before the queue pair
+// is connected. A longer Send fails, with ND_BUFFER_OVERFLOW as the receive's result. Errors:
+// ND_NO_MORE_ENTRIES, ND_DATA_OVERRUN (too many entries), ND_INVALID_DEVICE_STATE (the queue pair uses a
+// shared receive queue).
 func (qp *QueuePair) Receive(requestContext uint64, sge []SGE) error {
 	if qp.srq != nil {
 		return refuse(StatusInvalidDeviceState, "QueuePair.Receive", "the queue pair uses a shared receive queue")
@@ -301,11 +296,10 @@ func (qp *QueuePair) Receive(requestContext uint64, sge []SGE) error {
 	return fail("QueuePair.Receive", err)
 }
 
-// Bind binds a window to buffer, which lies in region, so that the peer may read
-// or write it. Flags: AllowRead, AllowWrite (one of them at least; AllowWrite
-// needs a region with MRFlagAllowLocalWrite, else ND_ACCESS_VIOLATION),
-// SilentSuccess, ReadFence. A window that is bound must be invalidated first:
-// the result is ND_INVALID_DEVICE_REQUEST otherwise.
+// Bind binds a window to buffer, which must lie in region, so that the peer may read or write it. Flags:
+// AllowRead, AllowWrite (at least one of them; AllowWrite needs a region with MRFlagAllowLocalWrite, else
+// ND_ACCESS_VIOLATION), SilentSuccess, ReadFence. A bound window must be invalidated first, otherwise the
+// result is ND_INVALID_DEVICE_REQUEST.
 func (qp *QueuePair) Bind(requestContext uint64, region *MemoryRegion, window *MemoryWindow, buffer []byte, flags OpFlags) error {
 	const op = "QueuePair.Bind"
 	const allowed = OpFlagSilentSuccess | OpFlagReadFence | OpFlagAllowRead | OpFlagAllowWrite
@@ -342,8 +336,8 @@ func (qp *QueuePair) Bind(requestContext uint64, region *MemoryRegion, window *M
 	return qp.post(&wr)
 }
 
-// Invalidate ends the peer's access by a window, which may then be bound again.
-// Flags: SilentSuccess, ReadFence; others are ND_INVALID_PARAMETER_3.
+// Invalidate ends the peer's access through a window, which may then be bound again. Flags: SilentSuccess,
+// ReadFence; others are ND_INVALID_PARAMETER_3.
 func (qp *QueuePair) Invalidate(requestContext uint64, window *MemoryWindow, flags OpFlags) error {
 	const op = "QueuePair.Invalidate"
 	const allowed = OpFlagSilentSuccess | OpFlagReadFence
@@ -359,10 +353,10 @@ func (qp *QueuePair) Invalidate(requestContext uint64, window *MemoryWindow, fla
 	return qp.post(&wr)
 }
 
-// Close destroys the queue pair; a connection that is up ends. Take its results
-// before: those that come later have no QueuePairContext.
+// Close destroys the queue pair and ends its connection. Take its results first: later ones have no
+// QueuePairContext.
 func (qp *QueuePair) Close() error {
-	qp.closing.Lock() // who closes it too returns when it is closed
+	qp.closing.Lock() // a concurrent Close returns only once it is closed
 	defer qp.closing.Unlock()
 	if !qp.closed.CompareAndSwap(false, true) {
 		return nil

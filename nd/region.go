@@ -7,8 +7,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// MemoryRegion is registered memory. It is made empty; Register or Allocate
-// gives it memory.
+// MemoryRegion is registered memory. It is created empty; Register or Allocate gives it memory.
 type MemoryRegion struct {
 	overlapped
 	adapter *Adapter
@@ -17,15 +16,14 @@ type MemoryRegion struct {
 	mr    *verbs.MR
 }
 
-// CreateMemoryRegion makes a region without memory.
+// CreateMemoryRegion creates a region without memory.
 func (a *Adapter) CreateMemoryRegion() (*MemoryRegion, error) {
 	return &MemoryRegion{adapter: a}, nil
 }
 
-// Register registers buffer. It stays reachable and in place until Deregister.
-// ND_INVALID_PARAMETER: buffer is nil or longer than MaxRegistrationSize, or
-// flags are unknown. ND_INVALID_BUFFER_SIZE: buffer is empty.
-// ND_INVALID_DEVICE_STATE: the region has memory already.
+// Register registers buffer, which stays reachable and in place until Deregister. ND_INVALID_PARAMETER:
+// buffer is nil or longer than MaxRegistrationSize, or flags has unknown bits. ND_INVALID_BUFFER_SIZE:
+// buffer is empty. ND_INVALID_DEVICE_STATE: the region already has memory.
 func (m *MemoryRegion) Register(ctx context.Context, buffer []byte, flags MRFlags) error {
 	const op = "MemoryRegion.Register"
 	switch {
@@ -39,8 +37,8 @@ func (m *MemoryRegion) Register(ctx context.Context, buffer []byte, flags MRFlag
 	return m.register(ctx, op, flags, func(a verbs.Access) (*verbs.MR, error) { return m.adapter.pd.Register(buffer, a) })
 }
 
-// Allocate registers size bytes of new, zeroed memory, shared with the driver
-// where the program is attached to one; see Buffer. Deregister frees it.
+// Allocate registers size bytes of new, zeroed memory; when attached to a driver it is shared with it. See
+// Buffer. Deregister frees it.
 func (m *MemoryRegion) Allocate(ctx context.Context, size int, flags MRFlags) error {
 	const op = "MemoryRegion.Allocate"
 	if size <= 0 {
@@ -69,8 +67,8 @@ func (m *MemoryRegion) register(ctx context.Context, op string, flags MRFlags, m
 	return nil
 }
 
-// Deregister takes the memory back: when it returns nil, no packet uses it any
-// more. ND_DEVICE_BUSY: a memory window is bound to it.
+// Deregister takes the memory back: once it has returned nil, no packet uses it any more. ND_DEVICE_BUSY:
+// a memory window is bound to it.
 func (m *MemoryRegion) Deregister(ctx context.Context) error {
 	const op = "MemoryRegion.Deregister"
 	if err := ctx.Err(); err != nil {
@@ -97,7 +95,7 @@ func (m *MemoryRegion) region() *verbs.MR {
 	return m.mr
 }
 
-// GetLocalToken returns the token for the SGEs of this side; 0 without memory.
+// GetLocalToken returns the token for this side's SGEs; 0 without memory.
 func (m *MemoryRegion) GetLocalToken() uint32 {
 	if mr := m.region(); mr != nil {
 		return mr.LKey()
@@ -105,8 +103,8 @@ func (m *MemoryRegion) GetLocalToken() uint32 {
 	return 0
 }
 
-// GetRemoteToken returns the token by which peers may reach the region, as its
-// flags allow; 0 without memory.
+// GetRemoteToken returns the token with which peers may access the region as its flags allow; 0 without
+// memory.
 func (m *MemoryRegion) GetRemoteToken() uint32 {
 	if mr := m.region(); mr != nil {
 		return mr.RKey()
@@ -114,8 +112,7 @@ func (m *MemoryRegion) GetRemoteToken() uint32 {
 	return 0
 }
 
-// Address returns the address of the first byte, as Read and Write of a peer
-// name it; 0 without memory.
+// Address returns the address of the first byte for a peer's Read and Write; 0 without memory.
 func (m *MemoryRegion) Address() uint64 {
 	if mr := m.region(); mr != nil {
 		return mr.Addr()
@@ -123,7 +120,7 @@ func (m *MemoryRegion) Address() uint64 {
 	return 0
 }
 
-// Buffer returns the registered memory; nil without.
+// Buffer returns the registered memory; nil if there is none.
 func (m *MemoryRegion) Buffer() []byte {
 	if mr := m.region(); mr != nil {
 		return mr.Bytes()
@@ -131,8 +128,7 @@ func (m *MemoryRegion) Buffer() []byte {
 	return nil
 }
 
-// SGE returns the scatter/gather entry of length bytes from offset, cut to what
-// the region has.
+// SGE returns the scatter/gather entry for length bytes from offset, clipped to the region.
 func (m *MemoryRegion) SGE(offset, length int) SGE {
 	mr := m.region()
 	if mr == nil {
@@ -158,14 +154,13 @@ func (m *MemoryRegion) Close() error {
 	return nil
 }
 
-// MemoryWindow gives a peer access to a part of a region until it is
-// invalidated. QueuePair.Bind binds it.
+// MemoryWindow gives a peer access to a part of a region until it is invalidated. QueuePair.Bind binds it.
 type MemoryWindow struct {
 	adapter *Adapter
 	mw      *verbs.MW
 }
 
-// CreateMemoryWindow makes a window that is not bound.
+// CreateMemoryWindow creates an unbound window.
 func (a *Adapter) CreateMemoryWindow() (*MemoryWindow, error) {
 	mw, err := a.pd.AllocWindow(verbs.WindowType2)
 	if err != nil {
@@ -174,8 +169,7 @@ func (a *Adapter) CreateMemoryWindow() (*MemoryWindow, error) {
 	return &MemoryWindow{adapter: a, mw: mw}, nil
 }
 
-// GetRemoteToken returns the token for the peer. It is right from the return of
-// QueuePair.Bind on.
+// GetRemoteToken returns the token for the peer. It is valid once QueuePair.Bind has returned.
 func (w *MemoryWindow) GetRemoteToken() uint32 { return w.mw.RKey() }
 
 // Close releases the window, bound or not.

@@ -17,15 +17,14 @@ type SharedReceiveQueue struct {
 	state     sync.Mutex
 	threshold int
 	sub       *subscription
-	event     chan struct{} // closed and made anew when the limit was reached
+	event     chan struct{} // closed and replaced when the limit was reached
 
-	most int // entries of a receive
+	most int // maximum entries of a receive
 }
 
-// CreateSharedReceiveQueue makes a shared receive queue for at least queueDepth
-// receives of up to maxRequestSGE entries. Notify completes when fewer than
-// notifyThreshold receives are left. ND_INVALID_PARAMETER_3 and _4 name depth
-// and entries.
+// CreateSharedReceiveQueue creates a shared receive queue for at least queueDepth receives of up to
+// maxRequestSGE entries. Notify completes when fewer than notifyThreshold receives are left.
+// ND_INVALID_PARAMETER_3 and _4 refer to queueDepth and maxRequestSGE.
 func (a *Adapter) CreateSharedReceiveQueue(queueDepth, maxRequestSGE, notifyThreshold int) (*SharedReceiveQueue, error) {
 	const op = "Adapter.CreateSharedReceiveQueue"
 	l := a.dev.Limits()
@@ -62,7 +61,7 @@ func (q *SharedReceiveQueue) handle(e verbs.Event) {
 	q.tell()
 }
 
-// GetNotifyAffinity is as that of CompletionQueue.
+// GetNotifyAffinity is like that of CompletionQueue.
 func (q *SharedReceiveQueue) GetNotifyAffinity() (group uint16, affinity uint64, err error) {
 	if n := runtime.NumCPU(); n < 64 {
 		return 0, 1<<n - 1, nil
@@ -70,9 +69,8 @@ func (q *SharedReceiveQueue) GetNotifyAffinity() (group uint16, affinity uint64,
 	return 0, ^uint64(0), nil
 }
 
-// Modify changes the depth and the threshold of Notify; 0 leaves either as it
-// is. Calls of Notify go on with the new threshold. ND_BUFFER_OVERFLOW where more
-// receives are posted than the new depth holds.
+// Modify changes the depth and the threshold of Notify; 0 keeps the old value. Waiting calls of Notify use
+// the new threshold. ND_BUFFER_OVERFLOW if more receives are posted than the new depth holds.
 func (q *SharedReceiveQueue) Modify(queueDepth, notifyThreshold int) error {
 	const op = "SharedReceiveQueue.Modify"
 	q.state.Lock()
@@ -98,8 +96,8 @@ func (q *SharedReceiveQueue) Modify(queueDepth, notifyThreshold int) error {
 	return nil
 }
 
-// resize changes the depth unless it is 0. The limit that a Notify armed may be
-// too large for the new depth: whoever waits arms it anew.
+// resize changes the depth unless it is 0. It disarms the limit, which may be too large for the new depth;
+// whoever waits in Notify arms it again.
 func (q *SharedReceiveQueue) resize(depth int) error {
 	if depth == 0 {
 		return nil
@@ -118,14 +116,14 @@ func (q *SharedReceiveQueue) resize(depth int) error {
 	return err
 }
 
-// tell makes the calls of Notify look again. The caller holds state.
+// tell makes the calls of Notify check again. The caller holds state.
 func (q *SharedReceiveQueue) tell() {
 	close(q.event)
 	q.event = make(chan struct{})
 }
 
-// Notify returns when fewer receives than the threshold are left, at once where
-// they are. With a threshold of 0 it waits until it is canceled.
+// Notify returns when fewer receives than the threshold are left, which may be at once. With a threshold
+// of 0 it waits until it is canceled.
 func (q *SharedReceiveQueue) Notify(ctx context.Context) error {
 	const op = "SharedReceiveQueue.Notify"
 	ctx, done := q.begin(ctx)
@@ -154,8 +152,7 @@ func (q *SharedReceiveQueue) Notify(ctx context.Context) error {
 	}
 }
 
-// Receive posts entries, which may be none, for one Send of any peer. Errors as
-// of QueuePair.Receive.
+// Receive posts entries, possibly none, for one Send of any peer. Errors as for QueuePair.Receive.
 func (q *SharedReceiveQueue) Receive(requestContext uint64, sge []SGE) error {
 	if len(sge) > q.most {
 		return errTooManySGE
@@ -179,8 +176,7 @@ func (q *SharedReceiveQueue) Receive(requestContext uint64, sge []SGE) error {
 	return fail("SharedReceiveQueue.Receive", err)
 }
 
-// Close destroys the queue and cancels the calls that wait on it. ND_DEVICE_BUSY
-// while a queue pair uses it.
+// Close destroys the queue and cancels the calls waiting on it. ND_DEVICE_BUSY while a queue pair uses it.
 func (q *SharedReceiveQueue) Close() error {
 	if err := q.srq.Close(); err != nil {
 		return fail("SharedReceiveQueue.Close", err)

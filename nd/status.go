@@ -80,7 +80,7 @@ var statusNames = map[Status]string{
 	StatusConnectionAborted: "ND_CONNECTION_ABORTED", StatusDeviceRemoved: "ND_DEVICE_REMOVED",
 }
 
-// Name returns the status' ND_ name.
+// Name returns the ND_ name of the status.
 func (s Status) Name() string {
 	if n, ok := statusNames[s]; ok {
 		return n
@@ -91,7 +91,7 @@ func (s Status) Name() string {
 // String returns the name.
 func (s Status) String() string { return s.Name() }
 
-// Err returns nil for StatusSuccess and else the Err value of the status.
+// Err returns nil for StatusSuccess and otherwise the Err value of the status.
 func (s Status) Err() error {
 	if s == StatusSuccess {
 		return nil
@@ -99,12 +99,12 @@ func (s Status) Err() error {
 	return &Error{Status: s}
 }
 
-// Error is a call that failed. errors.Is matches it against the Err values by
-// its Status, and against what caused it, such as context.Canceled.
+// Error describes a failed call. errors.Is matches it against the Err values by its Status, and against
+// its cause, such as context.Canceled.
 type Error struct {
 	Status Status
 	Op     string         // the interface and method: "Connector.Connect"
-	Addr   netip.AddrPort // the address it was about, where there is one
+	Addr   netip.AddrPort // the address concerned, if any
 	Detail string         // the field and its allowed values, in words
 	Cause  error          // may be nil
 }
@@ -139,8 +139,8 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Op == "" && t.Status == e.Status
 }
 
-// StatusOf returns the status of err: StatusSuccess for nil, StatusUnsuccessful
-// for an error that is not of this package.
+// StatusOf returns the status of err: StatusSuccess for nil, StatusUnsuccessful for an error of another
+// package.
 func StatusOf(err error) Status {
 	if err == nil {
 		return StatusSuccess
@@ -152,7 +152,7 @@ func StatusOf(err error) Status {
 	return StatusUnsuccessful
 }
 
-// The errors to compare with, one a status.
+// The errors to compare with, one for each status.
 var (
 	ErrTimeout               error = &Error{Status: StatusTimeout}
 	ErrBufferOverflow        error = &Error{Status: StatusBufferOverflow}

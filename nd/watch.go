@@ -6,13 +6,13 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// subscription is told the asynchronous events of the session, one at a time.
+// subscription receives the asynchronous events of the session, one at a time.
 type subscription struct {
 	notify func(verbs.Event)
 	ended  func() // the session ended; may be nil
 }
 
-// subscribe starts telling s events. The watcher runs while there is anyone to tell.
+// subscribe starts passing events to s. The watcher runs while there are subscriptions.
 func (p *Provider) subscribe(s *subscription) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,15 +12,13 @@ import (
 	"github.com/softvpi/softvpi/nd"
 )
 
-// Addr is the address of an end: an adapter's address and a port of the RDMA
-// port space.
+// Addr is the address of one end: an adapter's address and a port of the RDMA port space.
 type Addr struct{ netip.AddrPort }
 
 // Network returns "rdma".
 func (Addr) Network() string { return "rdma" }
 
-// Conn is a connection. It implements net.Conn; all methods may be called at the
-// same time.
+// Conn is a connection. It implements net.Conn; all methods may be called concurrently.
 type Conn struct {
 	end    *endpoint
 	local  Addr
@@ -31,18 +29,18 @@ type Conn struct {
 	read    *deadline
 	write   *deadline
 
-	readable chan struct{} // signals Read: something changed
+	readable chan struct{} // signals Read that something changed
 	writable chan struct{} // signals Write
 
 	mu          sync.Mutex
-	inbox       []message // received and not read, oldest first
-	offset      int       // bytes of the oldest that were read
-	credits     int       // receive buffers of the peer that are free
-	give        int       // own receive buffers that are free and the peer does not know of
+	inbox       []message // received but not yet read, oldest first
+	offset      int       // bytes of the oldest that have been read
+	credits     int       // free receive buffers of the peer
+	give        int       // own receive buffers that are free but not yet announced to the peer
 	free        []int     // own send buffers
-	outstanding int       // sends without a result
+	outstanding int       // sends without a result yet
 	idle        chan struct{}
-	finished    bool // the peer sends no more
+	finished    bool // the peer sends no more data
 	closedWrite bool
 	err         error // the connection is broken
 
@@ -54,10 +52,10 @@ type Conn struct {
 }
 
 const (
-	// controlBuffers are receive buffers beyond those for data: the peer may send
-	// two credit messages before it needs credits itself, and a finish.
+	// controlBuffers are receive buffers in addition to those for data: the peer may send two credit
+	// messages before it needs credits itself, and a finish.
 	controlBuffers = 4
-	// controlSends bound the sends that carry no data, as the same reckoning does.
+	// controlSends bounds the sends that carry no data, for the same reason.
 	controlSends = 8
 
 	lingerTime     = 3 * time.Second
@@ -90,7 +88,7 @@ func signal(ch chan struct{}) {
 	}
 }
 
-// run takes results until the connection is torn down.
+// run handles results until the connection is torn down.
 func (c *Conn) run(ctx context.Context) {
 	defer close(c.stopped)
 	var results [32]nd.Result
@@ -108,7 +106,7 @@ func (c *Conn) run(ctx context.Context) {
 	}
 }
 
-// fail breaks the connection; the first error counts.
+// fail breaks the connection; the first error is kept.
 func (c *Conn) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +122,7 @@ func (c *Conn) breakDown(err error) {
 	signal(c.writable)
 }
 
-// settle tells Close when no send is outstanding, or none will ever end.
+// settle signals Close once no send is outstanding or the connection is broken.
 func (c *Conn) settle() {
 	if c.outstanding == 0 || c.err != nil {
 		select {
@@ -135,7 +133,7 @@ func (c *Conn) settle() {
 	}
 }
 
-// handle takes one result; the lock is held.
+// handle handles one result. The caller holds the lock.
 func (c *Conn) handle(r *nd.Result) {
 	if r.RequestType == nd.RequestReceive {
 		c.received(r)
@@ -155,7 +153,7 @@ func (c *Conn) handle(r *nd.Result) {
 	}
 }
 
-// lost is the error of a result that says that the connection is gone.
+// lost returns the error for a result showing that the connection is gone.
 func (c *Conn) lost(r *nd.Result) error {
 	if r.Status == nd.StatusCanceled { // flushed: the peer disconnected
 		return syscall.ECONNRESET
@@ -163,9 +161,8 @@ func (c *Conn) lost(r *nd.Result) error {
 	return r.Err()
 }
 
-// Close ends the connection. Reads and writes that wait return net.ErrClosed;
-// data that Write took is delivered first, unless the peer has not taken it for
-// some seconds.
+// Close ends the connection. Waiting reads and writes return net.ErrClosed; data accepted by Write is
+// delivered first, unless the peer does not take it for some seconds.
 func (c *Conn) Close() error {
 	c.closeOnce.Do(func() {
 		close(c.closing)
@@ -193,7 +190,7 @@ func (c *Conn) shutdown() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), disconnectTime)
 	defer cancel()
-	_ = c.end.connector.Disconnect(ctx) // the peer may have been first, or be gone
+	_ = c.end.connector.Disconnect(ctx) // the peer may have disconnected first, or be gone
 	c.stop()
 	<-c.stopped
 	return c.end.close()
@@ -229,7 +226,7 @@ func (c *Conn) setDeadline(d *deadline, t time.Time) error {
 	return nil
 }
 
-// opError gives an error the form of the net package; nil and io.EOF stay.
+// opError converts an error to the net package's form; nil and io.EOF are kept.
 func (c *Conn) opError(op string, err error) error {
 	if err == nil || err == io.EOF {
 		return err

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// deadline is a moment that may be moved while a call waits for it.
+// deadline is a point in time that may be moved while a call waits for it.
 type deadline struct {
 	mu     sync.Mutex
-	turn   uint64 // counts the moves: a timer of an earlier one does nothing
+	turn   uint64 // counts the moves, so that the timer of an earlier one does nothing
 	timer  *time.Timer
-	passed chan struct{} // closed when the moment has come
+	passed chan struct{} // closed when the deadline has passed
 	done   bool          // passed is closed
 }
 
@@ -51,7 +51,7 @@ func (d *deadline) pass() {
 	d.done = true
 }
 
-// channel is closed when the deadline passes, unless it is moved before.
+// channel returns a channel that is closed when the deadline passes, unless it is moved before.
 func (d *deadline) channel() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,13 +12,12 @@ import (
 	"github.com/softvpi/softvpi/nd"
 )
 
-// readLimits of connections: rdmanet issues no reads.
+// noReads are the read limits of connections: rdmanet issues no reads.
 var noReads = nd.ConnectParams{}
 
-// Dialer makes connections. The zero value is ready to use.
+// Dialer opens connections. The zero value is ready to use.
 type Dialer struct {
-	// Adapter to connect from; nil: one of those that nd.Open finds, chosen by the
-	// address to connect to.
+	// Adapter to connect from; nil: one of those that nd.Open finds, chosen by the destination address.
 	Adapter *nd.Adapter
 	Buffers Buffers
 }
@@ -28,8 +27,8 @@ func Dial(address string) (*Conn, error) {
 	return (&Dialer{}).Dial(context.Background(), address)
 }
 
-// DialContext is Dial in the form that http.Transport wants. The network is
-// "rdma", "tcp", or either with a 4 or 6 behind it.
+// DialContext is Dial with the signature that http.Transport expects. The network is "rdma" or "tcp",
+// optionally followed by 4 or 6.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if _, err := family(network); err != nil {
 		return nil, err
@@ -163,8 +162,7 @@ func resolve(ctx context.Context, network, address string) ([]netip.AddrPort, er
 	return list, nil
 }
 
-// defaults are the adapters of programs that name none. They are opened when they
-// are first needed and stay open.
+// defaults holds the adapters for programs that name none. They are opened on first use and stay open.
 var defaults defaultAdapters
 
 type defaultAdapters struct {
@@ -199,7 +197,7 @@ func (d *defaultAdapters) towards(ctx context.Context, remote netip.Addr) (*nd.A
 	return d.adapter(local)
 }
 
-// at returns the adapter with a local address; any with an unspecified one.
+// at returns the adapter with a local address, or any adapter if it is unspecified.
 func (d *defaultAdapters) at(ctx context.Context, local netip.Addr) (*nd.Adapter, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,12 +8,11 @@ import (
 	"github.com/softvpi/softvpi/nd"
 )
 
-// Buffers is the size of a connection's buffers. The zero value is ready to use.
+// Buffers configures a connection's buffers. The zero value is ready to use.
 type Buffers struct {
-	// Count is how many messages may be on their way in each direction, 2 to
-	// 4096; 0: 16.
+	// Count is how many messages may be in flight in each direction, 2 to 4096; 0: 16.
 	Count int
-	// Size is the bytes of a message, 256 to 16 MiB; 0: 16 KiB.
+	// Size is the size of a message in bytes, 256 to 16 MiB; 0: 16 KiB.
 	Size int
 }
 
@@ -33,8 +32,7 @@ func (b *Buffers) complete() error {
 	return nil
 }
 
-// endpoint is the queue pair of a connection with its memory: receive buffers,
-// then send buffers.
+// endpoint is the queue pair of a connection with its memory: receive buffers followed by send buffers.
 type endpoint struct {
 	cq        *nd.CompletionQueue
 	qp        *nd.QueuePair
@@ -44,10 +42,10 @@ type endpoint struct {
 	token     uint32
 	buffers   int // for data, in each direction
 	size      int // of each
-	sendSize  int // bytes of a message that fit the peer's buffers too
+	sendSize  int // largest message in bytes that also fits the peer's buffers
 }
 
-// newEndpoint makes an endpoint whose receives are posted.
+// newEndpoint creates an endpoint and posts its receives.
 func newEndpoint(ctx context.Context, a *nd.Adapter, b Buffers) (_ *endpoint, err error) {
 	e := &endpoint{buffers: b.Count, size: b.Size}
 	defer func() {
@@ -81,7 +79,7 @@ func newEndpoint(ctx context.Context, a *nd.Adapter, b Buffers) (_ *endpoint, er
 	return e, err
 }
 
-// allocate takes memory that is shared with the driver where there is some left.
+// allocate allocates memory that is shared with the driver, or plain memory if none is left.
 func (e *endpoint) allocate(ctx context.Context, size int) error {
 	err := e.mr.Allocate(ctx, size, nd.MRFlagAllowLocalWrite)
 	if errors.Is(err, nd.ErrInsufficientResources) {
@@ -115,7 +113,7 @@ func (e *endpoint) sendControl(h header) error {
 	return e.qp.Send(controlContext, []nd.SGE{{Buffer: b[:]}}, nd.OpFlagInline)
 }
 
-// close releases what there is.
+// close releases whatever has been created.
 func (e *endpoint) close() error {
 	var errs []error
 	if e.connector != nil {

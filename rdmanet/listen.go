@@ -10,13 +10,12 @@ import (
 	"github.com/softvpi/softvpi/nd"
 )
 
-// ListenConfig makes listeners. The zero value is ready to use.
+// ListenConfig creates listeners. The zero value is ready to use.
 type ListenConfig struct {
-	// Adapter to listen on; nil: the one of those that nd.Open finds that has the
-	// address.
+	// Adapter to listen on; nil: among those that nd.Open finds, the one that has the address.
 	Adapter *nd.Adapter
 	Buffers Buffers
-	// Backlog is how many connections may wait for Accept, set up already; 0: 128.
+	// Backlog is how many established connections may wait for Accept; 0: 128.
 	Backlog int
 }
 
@@ -41,12 +40,12 @@ type Listener struct {
 // setupTime is how long a peer may take to complete a connection.
 const setupTime = 10 * time.Second
 
-// Listen listens at address, "host:port"; port 0 lets the adapter choose one.
+// Listen listens at address, "host:port"; with port 0 the adapter chooses one.
 func Listen(address string) (*Listener, error) {
 	return (&ListenConfig{}).Listen(context.Background(), address)
 }
 
-// Listen listens at address, "host:port"; port 0 lets the adapter choose one.
+// Listen listens at address, "host:port"; with port 0 the adapter chooses one.
 func (c *ListenConfig) Listen(ctx context.Context, address string) (*Listener, error) {
 	candidates, err := resolve(ctx, "rdma", address)
 	if err != nil {
@@ -94,8 +93,8 @@ func (c *ListenConfig) listen(ctx context.Context, local netip.AddrPort) (*Liste
 	return l, nil
 }
 
-// run takes requests and sets their connections up, each by itself: a peer that
-// is slow keeps nobody waiting.
+// run takes requests and sets up each connection on its own goroutine, so that a slow peer does not hold
+// up others.
 func (l *Listener) run() {
 	defer l.setups.Done()
 	for {
@@ -121,7 +120,7 @@ func (l *Listener) run() {
 				<-l.slots
 				return
 			}
-			l.ready <- c // there is room: a slot was taken
+			l.ready <- c // never blocks: a slot was taken
 		}()
 	}
 }
@@ -202,7 +201,7 @@ func (l *Listener) AcceptConn() (*Conn, error) {
 // Addr returns the address that the listener is bound to.
 func (l *Listener) Addr() net.Addr { return l.addr }
 
-// Close stops listening and closes the connections that nobody accepted.
+// Close stops listening and closes the connections that were not accepted.
 func (l *Listener) Close() error {
 	l.closeOnce.Do(func() {
 		l.stop(net.ErrClosed)

@@ -19,7 +19,7 @@ const headerSize = 8
 // header begins every message.
 type header struct {
 	kind    kind
-	credits uint32 // receive buffers that are free again
+	credits uint32 // receive buffers that have become free
 }
 
 func (h header) put(b []byte) {
@@ -27,7 +27,7 @@ func (h header) put(b []byte) {
 	binary.LittleEndian.PutUint32(b[4:], h.credits)
 }
 
-// parseHeader decodes the header of a message that was received.
+// parseHeader decodes the header of a received message.
 func parseHeader(b []byte) (header, error) {
 	if len(b) < headerSize {
 		return header{}, fmt.Errorf("message of %d bytes, want at least %d", len(b), headerSize)

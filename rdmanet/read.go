@@ -49,8 +49,8 @@ func (c *Conn) received(r *nd.Result) {
 	}
 }
 
-// Read reads data that has arrived, waiting for some until the read deadline.
-// io.EOF comes when the peer closed its side and everything was read.
+// Read reads data that has arrived, waiting for some until the read deadline. It returns io.EOF when the
+// peer has closed its side and everything has been read.
 func (c *Conn) Read(p []byte) (int, error) {
 	c.readMu.Lock()
 	defer c.readMu.Unlock()
@@ -90,13 +90,13 @@ func (c *Conn) take(p []byte) (int, error) {
 		n := copy(p[total:], data[c.offset:])
 		total += n
 		if err := c.consumed(m, n); err != nil {
-			return total, nil // the next Read tells
+			return total, nil // the next Read reports it
 		}
 	}
 	return total, nil
 }
 
-// oldest returns the oldest message that was not read, else why there is none.
+// oldest returns the oldest unread message, or an error if none will come.
 func (c *Conn) oldest() (message, bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,8 +109,8 @@ func (c *Conn) oldest() (message, bool, error) {
 	return message{}, false, c.err
 }
 
-// consumed notes that n more bytes of the oldest message were read; a buffer that
-// is empty is posted again and its credit given back.
+// consumed records that n more bytes of the oldest message m have been read; once all have, its buffer is
+// posted again and its credit returned.
 func (c *Conn) consumed(m message, n int) error {
 	c.offset += n
 	if c.offset < m.length {
@@ -121,7 +121,7 @@ func (c *Conn) consumed(m message, n int) error {
 	defer c.mu.Unlock()
 	c.inbox = append(c.inbox[:0], c.inbox[1:]...)
 	if c.err != nil || c.finished {
-		return nil // nothing comes any more
+		return nil // nothing more will arrive
 	}
 	if err := c.end.postReceive(m.buffer); err != nil {
 		c.breakDown(err)

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// control sends a message without data; the lock is held.
+// control sends a message without data. The caller holds the lock.
 func (c *Conn) control(k kind) error {
 	err := c.end.sendControl(header{kind: k, credits: uint32(c.give)})
 	if err != nil {
@@ -18,8 +18,8 @@ func (c *Conn) control(k kind) error {
 	return nil
 }
 
-// Write sends p. It returns when p is copied and on its way; it waits, until the
-// write deadline, while the peer reads more slowly than this side writes.
+// Write sends p. It returns when p has been copied and is being sent; while the peer reads more slowly
+// than this side writes, it waits, until the write deadline.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
@@ -45,7 +45,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 }
 
-// reserve takes a send buffer and a credit where both are there, -1 where not.
+// reserve takes a send buffer and a credit if both are available, else returns -1.
 func (c *Conn) reserve(want bool) (int, error) {
 	select {
 	case <-c.closing:
@@ -72,7 +72,7 @@ func (c *Conn) reserve(want bool) (int, error) {
 	return buffer, nil
 }
 
-// post sends the first bytes of p from a reserved buffer.
+// post sends as much of p as fits from a reserved buffer.
 func (c *Conn) post(buffer int, p []byte) (int, error) {
 	b := c.end.sendBuffer(buffer)
 	n := copy(b[headerSize:c.end.sendSize], p)
@@ -88,8 +88,7 @@ func (c *Conn) post(buffer int, p []byte) (int, error) {
 	return n, nil
 }
 
-// CloseWrite ends this side's sending: the peer reads io.EOF after the data. It
-// may still be read from.
+// CloseWrite ends this side's sending: the peer reads io.EOF after the data. Reading is still possible.
 func (c *Conn) CloseWrite() error {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()

@@ -13,8 +13,8 @@ type places struct {
 	given uint32 // total ever given back, wraps: written when polling, under the CQ's lock
 }
 
-// used returns how many places are occupied. It is negative if the place of a refused request was given
-// back twice: see give.
+// used returns how many places are occupied. It is negative if the place of a refused request had already
+// been given back: see give.
 func (p *places) used() int32 {
 	return int32(atomic.LoadUint32(&p.taken) - atomic.LoadUint32(&p.given))
 }

@@ -51,7 +51,7 @@ func ParseARP(b []byte) (ARP, error) {
 	}, nil
 }
 
-// appendIPv4 adds the four bytes of a, zeroes where it is not an IPv4 address.
+// appendIPv4 adds the four bytes of a, or zeros if it is not an IPv4 address.
 func appendIPv4(b []byte, a netip.Addr) []byte {
 	if a = a.Unmap(); !a.Is4() {
 		return append(b, 0, 0, 0, 0)
@@ -60,7 +60,7 @@ func appendIPv4(b []byte, a netip.Addr) []byte {
 	return append(b, v[:]...)
 }
 
-// appendIPv6 adds the sixteen bytes of a, zeroes where it is not valid.
+// appendIPv6 adds the sixteen bytes of a, or zeros if it is not valid.
 func appendIPv6(b []byte, a netip.Addr) []byte {
 	if !a.IsValid() {
 		return append(b, make([]byte, 16)...)

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// sum adds p to a running Internet checksum (RFC 1071), as a 64-bit ones' complement sum.
-// Only the last piece of a packet may have an odd length.
+// sum adds p to a running Internet checksum (RFC 1071), kept as a 64-bit ones' complement sum. Only the
+// last piece of a packet may have an odd length.
 func sum(s uint64, p []byte) uint64 {
 	for len(p) >= 8 {
 		var carry uint64
@@ -21,7 +21,7 @@ func sum(s uint64, p []byte) uint64 {
 	return s + carry
 }
 
-// fold makes the 16-bit checksum of a sum.
+// fold reduces a sum to the 16-bit checksum.
 func fold(s uint64) uint16 {
 	s = s>>32 + s&0xffffffff
 	s = s>>32 + s&0xffffffff
@@ -30,11 +30,11 @@ func fold(s uint64) uint16 {
 	return ^uint16(s)
 }
 
-// Checksum is the Internet checksum of p (RFC 1071): 0 over a block that holds a right one.
+// Checksum is the Internet checksum of p (RFC 1071): 0 if p contains a correct one.
 func Checksum(p []byte) uint16 { return fold(sum(0, p)) }
 
-// PseudoChecksum is the checksum of an IP payload with the pseudo header of its addresses
-// (RFC 768, RFC 8200 8.1), as UDP and ICMPv6 have it. Addresses are of one family.
+// PseudoChecksum is the checksum of an IP payload with the pseudo header of its addresses (RFC 768, RFC
+// 8200 8.1), as used by UDP and ICMPv6. The addresses must be of the same family.
 func PseudoChecksum(src, dst netip.Addr, protocol uint8, payload []byte) uint16 {
 	var s uint64
 	if src.Is4() {
@@ -44,7 +44,7 @@ func PseudoChecksum(src, dst netip.Addr, protocol uint8, payload []byte) uint16 
 		a, b := src.As16(), dst.As16()
 		s = sum(sum(0, a[:]), b[:])
 	}
-	// The sum's words are aligned with the low end of the 64 bits only modulo 2^16-1, which is all that counts.
+	// The fields need not be in their exact positions: the sum only matters modulo 2^16-1.
 	s, carry := bits.Add64(s, uint64(protocol)+uint64(len(payload)), 0)
 	return fold(sum(s+carry, payload))
 }

@@ -1,9 +1,8 @@
 // Package eth holds the packet formats under RoCE: Ethernet with VLAN tags, ARP, IPv4, IPv6,
 // UDP, and the ICMP, IGMP and MLD messages that an adapter needs.
 //
-// IPv4, IPv6 and UDP are views: byte slices with names for their fields, which neither
-// allocate nor check lengths. Their Parse functions check what they are given. The control
-// messages are structs.
+// IPv4, IPv6 and UDP are views: byte slices with accessors for their fields, which neither allocate nor
+// check lengths. Their Parse functions validate the input. The control messages are structs.
 package eth
 
 import (
@@ -45,8 +44,8 @@ func (m MAC) String() string {
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
 }
 
-// MulticastMAC is the Ethernet address for a multicast group (RFC 1112, RFC 2464); ok is
-// false where a is not one.
+// MulticastMAC is the Ethernet address for a multicast group (RFC 1112, RFC 2464); ok is false if a is not
+// a multicast address.
 func MulticastMAC(a netip.Addr) (m MAC, ok bool) {
 	a = a.Unmap()
 	if !a.IsMulticast() {
@@ -95,8 +94,8 @@ func (h *Ethernet) Append(b []byte) []byte {
 	return append(b, p[:h.Len()]...)
 }
 
-// ParseEthernet reads the header and returns it with what follows, which shares b's memory
-// and may end in padding. The error is a *LengthError.
+// ParseEthernet decodes the header and returns it with what follows, which shares b's memory and may end
+// in padding. The error is a *LengthError.
 func ParseEthernet(b []byte) (h Ethernet, payload []byte, err error) {
 	if len(b) < EthernetLen {
 		return Ethernet{}, nil, short("ethernet header", len(b), EthernetLen)
@@ -113,7 +112,7 @@ func ParseEthernet(b []byte) (h Ethernet, payload []byte, err error) {
 	return h, b[EthernetLen+VLANLen:], nil
 }
 
-// LengthError says that a header or message is longer than the bytes given. Test for it with errors.As.
+// LengthError reports that a header or message is longer than the bytes given. Test for it with errors.As.
 type LengthError struct {
 	What      string
 	Got, Need int // bytes
@@ -126,7 +125,7 @@ func (e *LengthError) Error() string {
 
 func short(what string, got, need int) error { return &LengthError{what, got, need} }
 
-// FieldError says that a field has a value that cannot be. Test for it with errors.As.
+// FieldError reports that a field has an impossible value. Test for it with errors.As.
 type FieldError struct {
 	Field string
 	Got   int

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// Types and codes of ICMP (RFC 792) and ICMPv6 (RFC 4443) that RoCE meets.
+// Types and codes of ICMP (RFC 792) and ICMPv6 (RFC 4443) that concern RoCE.
 const (
 	ICMPEchoReply       = 0
 	ICMPUnreachable     = 3
@@ -25,7 +25,7 @@ const (
 	icmpChecksum        = 2
 )
 
-// ICMP is an ICMP or ICMPv6 message. For errors Data begins with the packet that caused it.
+// ICMP is an ICMP or ICMPv6 message. In errors, Data begins with the packet that caused it.
 type ICMP struct {
 	Type, Code uint8
 	Rest       uint32 // the four bytes after the checksum
@@ -51,8 +51,8 @@ func (m *ICMP) append(b []byte, checksum func([]byte) uint16) []byte {
 	return b
 }
 
-// ParseICMP reads an ICMP message that is all of b, whose memory Data shares. The error is
-// a *LengthError or a *FieldError.
+// ParseICMP decodes b as an ICMP message; Data shares b's memory. The error is a *LengthError or a
+// *FieldError.
 func ParseICMP(b []byte) (ICMP, error) {
 	if len(b) < icmpLen {
 		return ICMP{}, short("icmp message", len(b), icmpLen)
@@ -63,7 +63,7 @@ func ParseICMP(b []byte) (ICMP, error) {
 	return parseICMP(b), nil
 }
 
-// ParseICMPv6 reads an ICMPv6 message that is all of b. The error is a *LengthError or a *FieldError.
+// ParseICMPv6 decodes b as an ICMPv6 message. The error is a *LengthError or a *FieldError.
 func ParseICMPv6(b []byte, src, dst netip.Addr) (ICMP, error) {
 	if len(b) < icmpLen {
 		return ICMP{}, short("icmpv6 message", len(b), icmpLen)

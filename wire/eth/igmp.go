@@ -32,8 +32,8 @@ func (m *IGMP) Append(b []byte) []byte {
 	return b
 }
 
-// ParseIGMP reads a version 2 message, or the part of a version 3 query that version 2 has.
-// The error is a *LengthError or a *FieldError.
+// ParseIGMP decodes a version 2 message, or the version 2 part of a version 3 query. The error is a
+// *LengthError or a *FieldError.
 func ParseIGMP(b []byte) (IGMP, error) {
 	if len(b) < igmpLen {
 		return IGMP{}, short("igmp message", len(b), igmpLen)
@@ -49,11 +49,11 @@ func ParseIGMP(b []byte) (IGMP, error) {
 	return IGMP{Type: b[0], MaxRespTime: b[1], Group: netip.AddrFrom4([4]byte(b[4:]))}, nil
 }
 
-// GroupRecordType says what a group record of an IGMPv3 or MLDv2 report reports (RFC 3376 4.2.12).
+// GroupRecordType is the type of a group record in an IGMPv3 or MLDv2 report (RFC 3376 4.2.12).
 type GroupRecordType uint8
 
-// The types of group records. To join a group from any source is to change to
-// excluding no source; to leave it, to change to including none.
+// The types of group records. Joining a group from any source means changing to excluding no source;
+// leaving it means changing to including none.
 const (
 	ModeIsInclude   GroupRecordType = 1
 	ModeIsExclude   GroupRecordType = 2
@@ -80,8 +80,8 @@ func AppendIGMPv3Report(b []byte, records []GroupRecord) []byte {
 	return b
 }
 
-// ParseIGMPv3Report reads a version 3 membership report that is all of b. The error is a
-// *LengthError or a *FieldError.
+// ParseIGMPv3Report decodes b as a version 3 membership report. The error is a *LengthError or a
+// *FieldError.
 func ParseIGMPv3Report(b []byte) ([]GroupRecord, error) {
 	if len(b) < igmpLen {
 		return nil, short("igmpv3 report", len(b), igmpLen)
@@ -106,8 +106,8 @@ func appendRecords(b []byte, records []GroupRecord, addr func([]byte, netip.Addr
 	return b
 }
 
-// parseRecords reads n group records with addresses of size bytes. What it makes is
-// bounded by b's length, whatever the counts in it say.
+// parseRecords decodes n group records with addresses of size bytes. Its result is bounded by b's length,
+// whatever the counts in b say.
 func parseRecords(b []byte, n, size int) ([]GroupRecord, error) {
 	var records []GroupRecord
 	for range n {

@@ -52,7 +52,7 @@ func (h IPv4) ID() uint16 { return binary.BigEndian.Uint16(h[ip4ID:]) }
 // DontFragment is the DF bit.
 func (h IPv4) DontFragment() bool { return binary.BigEndian.Uint16(h[ip4Flags:])&ip4DontFragment != 0 }
 
-// Fragment reports that this is a part of a packet: more fragments follow or went before.
+// Fragment reports whether this is a fragment of a packet.
 func (h IPv4) Fragment() bool {
 	return binary.BigEndian.Uint16(h[ip4Flags:])&(ip4MoreFragments|0x1fff) != 0
 }
@@ -90,7 +90,7 @@ func (h IPv4) SetChecksum() {
 // ChecksumOK reports whether the header checksum is right.
 func (h IPv4) ChecksumOK() bool { return Checksum(h[:h.HeaderLen()]) == 0 }
 
-// Encode writes a whole header of IPv4Len bytes with DF set and its checksum right.
+// Encode writes a complete header of IPv4Len bytes with DF set and a correct checksum.
 func (h IPv4) Encode(tos uint8, totalLen int, id uint16, ttl, protocol uint8, src, dst [4]byte) {
 	_ = h[IPv4Len-1]
 	h[ip4Version] = 4<<4 | IPv4Len/4
@@ -103,9 +103,9 @@ func (h IPv4) Encode(tos uint8, totalLen int, id uint16, ttl, protocol uint8, sr
 	h.SetChecksum()
 }
 
-// ParseIPv4 checks the version, the lengths and the checksum and returns the header with its
-// options and the payload without Ethernet's padding; both share b's memory. The error is a
-// *LengthError or a *FieldError.
+// ParseIPv4 checks the version, the lengths and the checksum and returns the header with its options and
+// the payload without Ethernet's padding; both share b's memory. The error is a *LengthError or a
+// *FieldError.
 func ParseIPv4(b []byte) (h IPv4, payload []byte, err error) {
 	if len(b) < IPv4Len {
 		return nil, nil, short("ipv4 header", len(b), IPv4Len)

@@ -29,8 +29,8 @@ func (m *MLD) Append(b []byte, src, dst netip.Addr) []byte {
 	return i.AppendV6(b, src, dst)
 }
 
-// ParseMLD reads a version 1 message, or the part of a version 2 query that version 1 has.
-// The error is a *LengthError or a *FieldError.
+// ParseMLD decodes a version 1 message, or the version 1 part of a version 2 query. The error is a
+// *LengthError or a *FieldError.
 func ParseMLD(b []byte, src, dst netip.Addr) (MLD, error) {
 	if len(b) < mldLen {
 		return MLD{}, short("mld message", len(b), mldLen)
@@ -53,8 +53,7 @@ func AppendMLDv2Report(b []byte, src, dst netip.Addr, records []GroupRecord) []b
 	return i.AppendV6(b, src, dst)
 }
 
-// ParseMLDv2Report reads a version 2 report that is all of b. The error is a *LengthError or
-// a *FieldError.
+// ParseMLDv2Report decodes b as a version 2 report. The error is a *LengthError or a *FieldError.
 func ParseMLDv2Report(b []byte, src, dst netip.Addr) ([]GroupRecord, error) {
 	i, err := ParseICMPv6(b, src, dst)
 	if err != nil {
@@ -66,8 +65,8 @@ func ParseMLDv2Report(b []byte, src, dst netip.Addr) ([]GroupRecord, error) {
 	return parseRecords(i.Data, int(i.Rest&0xffff), 16)
 }
 
-// AppendRouterAlert adds to b the hop-by-hop header that stands before an MLD message: the
-// option of RFC 2711 with value 0, padded to eight bytes.
+// AppendRouterAlert adds to b the hop-by-hop header that precedes an MLD message: the option of RFC 2711
+// with value 0, padded to eight bytes.
 func AppendRouterAlert(b []byte, next uint8) []byte {
 	b = append(b, next, 0, 5, 2)
 	b = binary.BigEndian.AppendUint16(b, 0)

@@ -38,8 +38,8 @@ func (h UDP) Encode(src, dst uint16, length int) {
 	h.SetChecksum(0)
 }
 
-// UDPChecksum is the checksum of a datagram, header included, whose checksum field is 0.
-// It is never 0, which would mean that there is none.
+// UDPChecksum is the checksum of a datagram, header included, whose checksum field is 0. It is never 0,
+// which would mean "no checksum".
 func UDPChecksum(src, dst netip.Addr, datagram []byte) uint16 {
 	if c := PseudoChecksum(src, dst, ProtocolUDP, datagram); c != 0 {
 		return c
@@ -47,9 +47,9 @@ func UDPChecksum(src, dst netip.Addr, datagram []byte) uint16 {
 	return 0xffff
 }
 
-// ParseUDP checks the lengths and returns the header and the payload, which share b's
-// memory. The checksum is the caller's to check: RoCE allows none, over IPv6 too. The error
-// is a *LengthError or a *FieldError.
+// ParseUDP checks the lengths and returns the header and the payload, which share b's memory. The caller
+// checks the checksum: RoCE allows packets without one, over IPv6 too. The error is a *LengthError or a
+// *FieldError.
 func ParseUDP(b []byte) (h UDP, payload []byte, err error) {
 	if len(b) < UDPLen {
 		return nil, nil, short("udp header", len(b), UDPLen)
