@@ -7,13 +7,13 @@ import (
 	"sort"
 )
 
-// ErrExhausted means that the arenas may not grow further.
+// ErrExhausted means that the arenas may not grow any further.
 var ErrExhausted = errors.New("ring memory is used up")
 
 const (
 	arenaAlign = 64
 	minArena   = 256 << 10
-	maxArena   = 64 << 20 // larger only for a single larger block
+	maxArena   = 64 << 20 // arenas are larger only for a single larger block
 )
 
 // Block is a piece of an arena.
@@ -23,12 +23,11 @@ type Block struct {
 	Bytes  []byte
 }
 
-// Backing makes the memory of arena number id: zeroed, aligned to 64 bytes at
-// least, size bytes.
+// Backing creates the memory of arena id: size bytes, zeroed and aligned to at least 64 bytes.
 type Backing func(id uint32, size int) ([]byte, error)
 
-// Arena allocates blocks in a few arenas that grow in number, each twice the
-// one before. Not safe for concurrent use.
+// Arena allocates blocks in a few arenas; a new one is twice as large as the one before. Not safe for
+// concurrent use.
 type Arena struct {
 	backing Backing
 	limit   uint64
@@ -40,18 +39,18 @@ type Arena struct {
 type arena struct {
 	bytes []byte
 	free  []span   // by offset, never adjacent
-	used  []uint64 // a bit for each arenaAlign bytes: a block begins there
+	used  []uint64 // one bit for each arenaAlign bytes: a block begins there
 }
 
 type span struct{ off, size uint64 }
 
-// NewArena makes an allocator whose arenas together take at most limit bytes.
+// NewArena creates an allocator whose arenas together take at most limit bytes.
 func NewArena(limit uint64, backing Backing) *Arena {
 	return &Arena{limit: limit, backing: backing}
 }
 
-// Alloc returns a zeroed block of size bytes, aligned to 64. Errors are
-// ErrExhausted and those of the backing.
+// Alloc returns a zeroed block of size bytes, aligned to 64. Errors are ErrExhausted and those of the
+// backing.
 func (a *Arena) Alloc(size int) (Block, error) {
 	if size <= 0 || uint64(size) > a.limit {
 		return Block{}, fmt.Errorf("%w: block of %d bytes: allowed: 1 to %d", ErrExhausted, size, a.limit)
@@ -101,7 +100,7 @@ func (a *Arena) grow(n uint64) error {
 	return nil
 }
 
-// Free gives a block back, as Alloc returned it.
+// Free frees a block that Alloc returned.
 func (a *Arena) Free(b Block) error {
 	if uint64(b.Arena) >= uint64(len(a.arenas)) {
 		return fmt.Errorf("%w: arena %d", ErrLayout, b.Arena)
@@ -116,7 +115,7 @@ func (a *Arena) Free(b Block) error {
 	return nil
 }
 
-// Bytes returns the memory of arena id, nil where there is none.
+// Bytes returns the memory of arena id, nil if there is none.
 func (a *Arena) Bytes(id uint32) []byte {
 	if uint64(id) >= uint64(len(a.arenas)) {
 		return nil
@@ -127,7 +126,7 @@ func (a *Arena) Bytes(id uint32) []byte {
 // Len returns the number of arenas.
 func (a *Arena) Len() int { return len(a.arenas) }
 
-// Used returns the bytes in blocks, and the bytes of all arenas.
+// Used returns the number of bytes in blocks, and in all arenas.
 func (a *Arena) Used() (used, total uint64) { return a.used, a.total }
 
 func (r *arena) take(n uint64) (uint64, bool) {
@@ -148,7 +147,7 @@ func (r *arena) take(n uint64) (uint64, bool) {
 	return 0, false
 }
 
-// mark is where it stands whether a block begins at off, a multiple of arenaAlign.
+// mark returns the word and the bit that say whether a block begins at off, a multiple of arenaAlign.
 func (r *arena) mark(off uint64) (word *uint64, bit uint64) {
 	return &r.used[off/arenaAlign/64], 1 << (off / arenaAlign % 64)
 }

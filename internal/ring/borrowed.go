@@ -8,19 +8,19 @@ import (
 	"github.com/softvpi/softvpi/internal/release"
 )
 
-// Borrowed is a receive ring in the hands of the peer of its QP, on the direct
-// path: the peer takes requests from it while the loop leaves it alone.
+// Borrowed is a receive ring lent to its QP's peer on the direct path: the peer takes requests from it
+// while the loop leaves it alone.
 type Borrowed struct {
 	base
 	next uint32
 	seen uint32
-	// consumer is that of the header. Go looks at the header's first word before it
-	// hands the address of a later one to a call, and the first is the responder's: it
+	// consumer points to the header's consumer index. Go loads the header's first word (a nil check)
+	// before it passes the address of a later one to a call, and the responder writes that first word: it
 	// would be fetched from the responder's processor for every message.
 	consumer *uint32
 }
 
-// OpenBorrowed opens the receive ring in b where its consumer is.
+// OpenBorrowed opens the receive ring in b at its current consumer index.
 func OpenBorrowed(b []byte, g Geometry) (*Borrowed, error) {
 	r, err := open(b, g, recvHeader)
 	if err != nil {
@@ -31,14 +31,13 @@ func OpenBorrowed(b []byte, g Geometry) (*Borrowed, error) {
 	return q, nil
 }
 
-// Resume begins anew where the consumer is.
+// Resume starts over at the current consumer index.
 func (q *Borrowed) Resume() {
 	q.next = q.h.consumer.Load()
 	q.seen = q.next
 }
 
-// Peek copies the next request into wr and leaves it where it is; false when
-// there is none, or none that can be.
+// Peek copies the next request into wr without taking it; false if there is none or it is invalid.
 func (q *Borrowed) Peek(wr *RecvWR) bool {
 	if q.seen == q.next {
 		p := q.h.producer.Load()
@@ -57,8 +56,8 @@ func (q *Borrowed) Peek(wr *RecvWR) bool {
 	return true
 }
 
-// Take gives the entry that Peek saw back and returns the index after it. The next
-// entry lies with the responder, which filled it: it is asked for.
+// Take gives back the entry that Peek returned and returns the index after it. It prefetches the next
+// entry, which is in the cache of the responder that filled it.
 func (q *Borrowed) Take() uint32 {
 	q.next++
 	release.Store32(q.consumer, q.next)
@@ -66,15 +65,15 @@ func (q *Borrowed) Take() uint32 {
 	return q.next
 }
 
-// Lend gives the ring into other hands and returns where they begin: until Reclaim
-// nothing is taken from it. Consumer side, as all that follows.
+// Lend lends the ring to the peer and returns the index at which it begins: until Reclaim the loop takes
+// nothing from it. Consumer side only, as is all that follows.
 func (q *Recv) Lend() uint32 {
 	q.lent = true
 	return q.c.next
 }
 
-// Waiting returns how many requests wait in the ring by its header alone, as for a
-// ring that is in other hands. Nonsense counts as none.
+// Waiting returns how many requests wait in the ring, judging by its header alone, for a ring that is
+// lent. An impossible value counts as none.
 func (q *Recv) Waiting() int {
 	if n := q.h.producer.Load() - q.h.consumer.Load(); n <= q.count {
 		return int(n)
@@ -82,12 +81,11 @@ func (q *Recv) Waiting() int {
 	return 0
 }
 
-// Consumer returns the consumer index in the ring's header, which others may have
-// written.
+// Consumer returns the consumer index in the ring's header, which others may have written.
 func (q *Recv) Consumer() uint32 { return q.h.consumer.Load() }
 
-// Reclaim takes the ring back from other hands: the entries before index were
-// taken. ErrCorrupt ends the queue where that cannot be.
+// Reclaim takes the ring back: the entries before index have been taken. ErrCorrupt ends the queue if
+// index is impossible.
 func (q *Recv) Reclaim(index uint32) error {
 	q.lent = false
 	return q.c.reclaim(&q.base, index)
@@ -106,13 +104,13 @@ func (c *consumer) reclaim(r *base, index uint32) error {
 	return nil
 }
 
-// Lend gives the ring back into the hands of its program, which carries out what it
-// posted itself: until Reclaim nothing is taken from it. Every entry that was taken
-// has been given back. Consumer side, as the next four.
+// Lend lends the ring back to its own program, which then carries out what it posts: until Reclaim the
+// loop takes nothing from it. Every entry taken must have been given back. Consumer side only, like the
+// next four.
 func (s *Send) Lend() { s.lent = true }
 
-// Reclaim takes the ring back: the entries before the consumer index of its header
-// were carried out. ErrCorrupt as for Recv.
+// Reclaim takes the ring back: the entries before the consumer index of its header have been carried out.
+// ErrCorrupt as for Recv.
 func (s *Send) Reclaim() error {
 	s.lent = false
 	return s.c.reclaim(&s.base, s.h.consumer.Load())
@@ -128,12 +126,11 @@ func (s *Send) waiting() int {
 	return 0
 }
 
-// Idle reports whether every request that was posted has completed. Producer
-// side, as the rest.
+// Idle reports whether every posted request has completed. Producer side only, as are the rest.
 func (s *Send) Idle() bool { return s.h.consumer.Load() == s.p.next }
 
-// Front copies the oldest request that has not completed into wr; false: there is
-// none. For a program that carries its requests out itself.
+// Front copies the oldest uncompleted request into wr; false if there is none. It is for a program that
+// carries out its requests itself.
 func (s *Send) Front(wr *SendWR) bool {
 	c := s.h.consumer.Load()
 	if c == s.p.next {
@@ -143,5 +140,5 @@ func (s *Send) Front(wr *SendWR) bool {
 	return field == ""
 }
 
-// DropFront gives the entry of Front back.
+// DropFront gives back the entry that Front returned.
 func (s *Send) DropFront() { s.h.consumer.Store(s.h.consumer.Load() + 1) }

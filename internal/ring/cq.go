@@ -8,7 +8,7 @@ import (
 // CQESize is the size of a completion entry.
 const CQESize = 64
 
-const slidAt = 52 // the last bytes are those of rings that programs fill
+const slidAt = 52 // the last bytes are only used in rings that programs fill
 
 // CQE is a completion.
 type CQE struct {
@@ -16,7 +16,7 @@ type CQE struct {
 	Context   uint64 // of the QP
 	QPN       uint32
 	ByteLen   uint32
-	Imm       uint32 // immediate data, or the rkey that was invalidated, by Flags
+	Imm       uint32 // immediate data or the invalidated rkey, depending on Flags
 	SrcQP     uint32 // UD
 	Status    Status
 	Op        CQOp
@@ -24,31 +24,29 @@ type CQE struct {
 	Vendor    uint8 // vendor error
 	PKeyIndex uint16
 	SL        uint8
-	PathBits  uint8  // of the LID that a datagram came to, on InfiniBand
+	PathBits  uint8  // InfiniBand: path bits of the LID that a datagram was sent to
 	Timestamp uint64 // nanoseconds of the loop's clock
-	SLID      uint16 // that a datagram came from, on InfiniBand
+	SLID      uint16 // InfiniBand: LID that a datagram came from
 }
 
 // CQGeometry returns the shape of a completion ring.
 func CQGeometry(depth int) Geometry { return Geometry{Entries: Entries(depth), Stride: CQESize} }
 
-// CQ is a completion ring. The loop fills it with Push; a program empties it
-// with Poll and asks for events with Arm.
+// CQ is a completion ring. The loop fills it with Push; a program empties it with Poll and asks for events
+// with Arm.
 //
-// An event: Push reports that the completion is one that the program armed for;
-// the loop then calls Fire, at once or, when it moderates, later. Fire disarms,
-// advances the sequence and says whether a waiter must be woken.
+// Events: Push reports whether the program armed for this completion; if so the loop calls Fire, either at
+// once or, under moderation, later. Fire disarms, advances the sequence and reports whether a waiter must
+// be woken.
 type CQ struct {
 	base
 	p producer
 	c consumer
-	// shared is the ring of completions that programs push themselves; nil where the
-	// CQ has none.
+	// shared is the ring of completions that programs push themselves; nil if the CQ has none.
 	shared *Shared
 }
 
-// OpenCQ opens the ring in b, freshly made (zero) memory, and the second ring
-// behind it where b has room for that.
+// OpenCQ opens the ring in b, new zeroed memory, and the second ring behind it if b has room for one.
 func OpenCQ(b []byte, g Geometry) (*CQ, error) {
 	r, err := open(b, g, CQESize)
 	if err != nil {
@@ -61,16 +59,14 @@ func OpenCQ(b []byte, g Geometry) (*CQ, error) {
 	return q, err
 }
 
-// Shared returns the second ring, nil where there is none.
+// Shared returns the second ring, nil if there is none.
 func (q *CQ) Shared() *Shared { return q.shared }
 
-// Produced returns the index after the last completion that was pushed. Loop's
-// side.
+// Produced returns the index after the last completion pushed. Loop side only.
 func (q *CQ) Produced() uint32 { return q.p.next }
 
-// Push publishes a completion and reports whether the program wants an event
-// for it. ErrOverflow (no free entry) and ErrCorrupt end the queue: its header
-// says FlagError from then on. Loop's side.
+// Push publishes a completion and reports whether the program wants an event for it. ErrOverflow (no free
+// entry) and ErrCorrupt end the queue: its header has FlagError set from then on. Loop side only.
 func (q *CQ) Push(e *CQE) (event bool, err error) {
 	if err := q.Fill(e); err != nil {
 		return false, err
@@ -79,8 +75,8 @@ func (q *CQ) Push(e *CQE) (event bool, err error) {
 	return q.Wants(e), nil
 }
 
-// Fill is Push without the publishing, and the look whether there is an event, which are for
-// Publish and Wants: of many completions the first costs as much as that of one. Loop's side.
+// Fill is Push without publishing and without checking for an event, which Publish and Wants do: this way
+// several completions share the cost of one store. Loop side only.
 func (q *CQ) Fill(e *CQE) error {
 	if q.c.broken {
 		return ErrOverflow
@@ -98,11 +94,11 @@ func (q *CQ) Fill(e *CQE) error {
 	return nil
 }
 
-// Publish publishes what was filled. Loop's side.
+// Publish publishes the completions filled so far. Loop side only.
 func (q *CQ) Publish() { q.h.producer.Store(q.p.next) }
 
-// Wants reports whether the program wants an event for e, which was published: a program arms first and
-// looks at the producer index after, so one of the two sees the other's store. Loop's side.
+// Wants reports whether the program wants an event for e, which has been published. A program arms before
+// it looks at the producer index, so at least one side sees the other's store. Loop side only.
 func (q *CQ) Wants(e *CQE) bool { return e.raises(Arm(q.h.arm.Load())) }
 
 func (e *CQE) put(b []byte) {
@@ -133,9 +129,8 @@ func (e *CQE) raises(a Arm) bool {
 	return true
 }
 
-// Fire raises the event that Push asked for: it disarms, advances the sequence
-// and reports whether the CQ was armed still (fired) and whether waiters sleep
-// on the sequence word (wake). Loop's side.
+// Fire raises the event that Push reported: it disarms, advances the sequence and reports whether the CQ
+// was still armed (fired) and whether waiters sleep on the sequence word (wake). Loop side only.
 func (q *CQ) Fire() (fired, wake bool) {
 	if q.h.arm.Swap(uint32(ArmNone)) == uint32(ArmNone) {
 		return false, false
@@ -144,8 +139,8 @@ func (q *CQ) Fire() (fired, wake bool) {
 	return true, q.h.sleepers.Load() != 0
 }
 
-// Break marks the CQ as failed and raises an event whatever is armed, so that
-// waiters look. Loop's side.
+// Break marks the CQ as failed and raises an event whatever it is armed for, so that waiters look. Loop
+// side only.
 func (q *CQ) Break() (wake bool) {
 	q.c.broken = true
 	q.setFlag(FlagError)
@@ -158,18 +153,17 @@ func (q *CQ) raise() bool {
 	return q.h.sleepers.Load() != 0
 }
 
-// Move ends q in favour of next, the larger or smaller ring of a resize:
-// nothing more is pushed to q, and what is armed stays armed in next. The
-// program finishes q, sees FlagMoved and goes on with next. wake: waiters sleep
-// on q's sequence word; they must look again. Loop's side.
+// Move ends q in favour of next, the larger or smaller ring of a resize: nothing more is pushed to q, and
+// next takes over what is armed. The program empties q, sees FlagMoved and continues with next. wake:
+// waiters sleep on q's sequence word and must look again. Loop side only.
 func (q *CQ) Move(next *CQ) (wake bool) {
 	next.h.arm.Store(q.h.arm.Swap(uint32(ArmNone)))
 	q.setFlag(FlagMoved)
 	return q.raise()
 }
 
-// Unpolled returns how many completions the program has not polled, at most the
-// number of entries; ErrCorrupt where its index cannot be. Loop's side.
+// Unpolled returns how many completions the program has not polled, at most the number of entries;
+// ErrCorrupt if its index is impossible. Loop side only.
 func (q *CQ) Unpolled() (int, error) {
 	n := q.p.next - q.h.consumer.Load()
 	if n > q.count {
@@ -178,10 +172,10 @@ func (q *CQ) Unpolled() (int, error) {
 	return int(n), nil
 }
 
-// SequenceWord returns the futex word of events. Both sides.
+// SequenceWord returns the futex word of events. Either side.
 func (q *CQ) SequenceWord() *uint32 { return word(&q.h.sequence) }
 
-// Poll takes up to len(out) completions. Program's side, one caller at a time.
+// Poll takes up to len(out) completions. Program side only, one caller at a time.
 func (q *CQ) Poll(out []CQE) int {
 	n, err := q.c.pending(&q.base)
 	if err != nil {
@@ -202,12 +196,11 @@ func (q *CQ) Poll(out []CQE) int {
 	return k
 }
 
-// pollBoth takes completions from both rings, those of one QP in the order in
-// which they came. The loop pushes to the first ring for a QP only after the last
-// entry that a program made for it in the second: limit, the producer index as it
-// was before the second was looked at, is how far the first may be emptied once
-// the second is empty. The other way round entries of the second carry the index
-// of the first up to which is to be taken before them.
+// pollBoth takes completions from both rings, those of one QP in the order in which they were made. For a
+// given QP the loop pushes to the first ring only after the last entry that a program made in the second.
+// Therefore limit, the producer index read before looking at the second ring, is how far the first may be
+// emptied once the second is empty. Conversely, an entry of the second ring carries the index up to which
+// the first must be emptied before it.
 func (q *CQ) pollBoth(out []CQE, limit uint32) int {
 	k, own := 0, uint32(0)
 	for k < len(out) {
@@ -261,27 +254,27 @@ func (e *CQE) get(b []byte) {
 	e.SLID = le.Uint16(b[slidAt:])
 }
 
-// Empty reports whether there is nothing to poll. Program's side.
+// Empty reports whether there is nothing to poll. Program side only.
 func (q *CQ) Empty() bool {
 	n, err := q.c.refresh(&q.base)
 	return n == 0 && err == nil && (q.shared == nil || q.shared.peek() == slotFree)
 }
 
-// Raises reports whether a completion that waits to be polled is one that a
-// includes. Program's side, one caller at a time.
+// Raises reports whether a completion waiting to be polled is one that a includes. Program side only, one
+// caller at a time.
 func (q *CQ) Raises(a Arm) bool {
 	found := false
 	err := q.walk(func(e CQE) bool {
 		found = e.raises(a)
 		return !found
 	})
-	return found || err != nil // broken: whoever waits must look
+	return found || err != nil // broken: waiters must look
 }
 
-// Waiting returns how many completions of a QP's sends, or of its receives, wait
-// to be polled. Program's side, one caller at a time.
+// Waiting returns how many completions of a QP's sends, or of its receives, are waiting to be polled.
+// Program side only, one caller at a time.
 func (q *CQ) Waiting(number uint32, side CQFlags) (n int) {
-	_ = q.walk(func(e CQE) bool { // of a broken ring there are none
+	_ = q.walk(func(e CQE) bool { // a broken ring has none
 		if e.QPN == number && e.Flags&ReceiveSide == side {
 			n++
 		}
@@ -290,7 +283,7 @@ func (q *CQ) Waiting(number uint32, side CQFlags) (n int) {
 	return n
 }
 
-// walk shows the completions that wait to be polled, until visit says false.
+// walk passes the completions waiting to be polled to visit until it returns false.
 func (q *CQ) walk(visit func(CQE) bool) error {
 	n, err := q.c.refresh(&q.base)
 	if err != nil {
@@ -308,14 +301,13 @@ func (q *CQ) walk(visit func(CQE) bool) error {
 	return nil
 }
 
-// Arm asks for one event at the next completion that a includes; what was armed
-// for before stays so. A completion may have arrived just before: poll again
-// after Arm, before waiting. Program's side.
+// Arm requests one event at the next completion that a includes; what was armed before stays armed. A
+// completion may have arrived just before: poll again after Arm, before waiting. Program side only.
 func (q *CQ) Arm(a Arm) {
 	for {
 		old := q.h.arm.Load()
 		if old >= uint32(a) && old <= uint32(ArmAny) {
-			q.h.arm.Store(old) // the full barrier of a store before the next poll
+			q.h.arm.Store(old) // a store is the full barrier needed before the next poll
 			return
 		}
 		if q.h.arm.CompareAndSwap(old, uint32(a)) {
@@ -324,13 +316,13 @@ func (q *CQ) Arm(a Arm) {
 	}
 }
 
-// Sequence returns the number of events so far; it wraps. A waiter reads it
-// before Arm and waits until it differs. Program's side.
+// Sequence returns the number of events so far; it wraps. A waiter reads it before Arm and waits until it
+// changes. Program side only.
 func (q *CQ) Sequence() uint32 { return q.h.sequence.Load() }
 
-// Sleep announces a waiter on the sequence word; Awake takes it back. The
-// waiter looks at Sequence again in between, before it sleeps.
+// Sleep announces a waiter on the sequence word; Awake withdraws it. In between, before sleeping, the
+// waiter must check Sequence again.
 func (q *CQ) Sleep() { q.h.sleepers.Add(1) }
 
-// Awake ends what Sleep began.
+// Awake withdraws the waiter that Sleep announced.
 func (q *CQ) Awake() { q.h.sleepers.Add(^uint32(0)) }

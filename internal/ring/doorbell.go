@@ -6,12 +6,12 @@ import (
 	"unsafe"
 )
 
-// Doorbells is the queue in which the threads of one program note the queues
-// that have new requests. It never loses one: when it is full it says that all
-// queues are to be looked at. Several producers, one consumer.
+// Doorbells is the queue into which the threads of a program put the numbers of queues with new requests.
+// Nothing is lost: when it is full it sets a flag that all queues must be looked at. Several producers,
+// one consumer.
 //
-// Header: 0 producer, 64 consumer, 128 sleep flag (the loop wants to be woken),
-// 192 scan flag (look at all queues). An entry is a word, 0 while it is empty.
+// Header: 0 producer, 64 consumer, 128 sleep flag (the loop wants to be woken), 192 scan flag (look at all
+// queues). An entry is a word, 0 while it is empty.
 type Doorbells struct {
 	base
 	done   uint32
@@ -27,7 +27,7 @@ const MaxDoorbell = doorbellValid - 1
 // DoorbellGeometry returns the shape of a queue of n doorbells.
 func DoorbellGeometry(n int) Geometry { return Geometry{Entries: max(Entries(n), 2), Stride: 8} }
 
-// OpenDoorbells opens the queue in b, freshly made (zero) memory.
+// OpenDoorbells opens the queue in b, new zeroed memory.
 func OpenDoorbells(b []byte, g Geometry) (*Doorbells, error) {
 	r, err := open(b, g, 8)
 	if err != nil {
@@ -40,8 +40,8 @@ func (d *Doorbells) cell(index uint32) *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(&d.slot(index)[0]))
 }
 
-// Ring notes number, at most MaxDoorbell, and reports whether the loop sleeps
-// and the caller must wake it. Any thread of the program.
+// Ring enters number, at most MaxDoorbell, and reports whether the loop sleeps and the caller must wake
+// it. Any thread of the program.
 func (d *Doorbells) Ring(number uint32) (wake bool) {
 	for {
 		p := d.h.producer.Load()
@@ -54,12 +54,12 @@ func (d *Doorbells) Ring(number uint32) (wake bool) {
 			break
 		}
 	}
-	// After the store: the loop sets its flag first and looks after.
+	// After the store: the loop sets its flag first and then looks.
 	return d.h.arm.Load() != 0 && d.h.arm.Swap(0) != 0
 }
 
-// Drain takes up to len(out) numbers. scan: numbers were lost, look at all
-// queues of the program. ErrCorrupt ends the queue. Loop's side.
+// Drain takes up to len(out) numbers. scan: numbers were lost, look at all queues of the program.
+// ErrCorrupt ends the queue. Loop side only.
 func (d *Doorbells) Drain(out []uint32) (n int, scan bool, err error) {
 	if d.broken {
 		return 0, false, ErrCorrupt
@@ -89,13 +89,13 @@ func (d *Doorbells) Drain(out []uint32) (n int, scan bool, err error) {
 	return n, scan, nil
 }
 
-// Pending reports whether Drain would find something. Loop's side.
+// Pending reports whether Drain would find something. Loop side only.
 func (d *Doorbells) Pending() bool {
 	return !d.broken && (d.h.flags.Load() != 0 || d.cell(d.done).Load() != 0)
 }
 
-// Sleep announces that the loop is about to sleep; false: there is a doorbell,
-// do not. Loop's side.
+// Sleep announces that the loop is about to sleep. It returns false if there is a doorbell: do not sleep.
+// Loop side only.
 func (d *Doorbells) Sleep() bool {
 	d.h.arm.Store(1)
 	if d.Pending() {
@@ -105,11 +105,11 @@ func (d *Doorbells) Sleep() bool {
 	return true
 }
 
-// Awake takes Sleep back. Loop's side.
+// Awake withdraws Sleep. Loop side only.
 func (d *Doorbells) Awake() { d.h.arm.Store(0) }
 
-// Asleep reports whether no producer rang since Sleep: a loop that left the flag
-// standing need not look at this queue. Loop's side.
+// Asleep reports whether no producer has rung since Sleep: a loop that left the sleep flag set need not
+// look at this queue. Loop side only.
 func (d *Doorbells) Asleep() bool { return d.h.arm.Load() != 0 }
 
 func word(w *atomic.Uint32) *uint32 { return (*uint32)(unsafe.Pointer(w)) }

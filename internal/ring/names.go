@@ -30,7 +30,7 @@ func (o WROp) Valid() bool { return o >= OpSend && o <= OpLocalInvalidate }
 // HasImm reports whether the peer gets immediate data.
 func (o WROp) HasImm() bool { return o == OpSendImm || o == OpWriteImm }
 
-// CQOp returns what a completion of the operation says.
+// CQOp returns the operation that its completion reports.
 func (o WROp) CQOp() CQOp {
 	if !o.Valid() {
 		return CQSend
@@ -46,10 +46,10 @@ type WRFlags uint8
 
 // The flags of a send request.
 const (
-	Signaled  WRFlags = 1 << iota // a completion also where the QP does not signal all
+	Signaled  WRFlags = 1 << iota // complete even if the QP does not signal all
 	Solicited                     // the peer's completion is a solicited event
 	Fence                         // wait for the reads and atomics before (IBA 10.8.3.3)
-	Inline                        // the data stands in the entry
+	Inline                        // the data is in the entry
 	_                             // 16: reserved
 )
 
@@ -66,7 +66,7 @@ const (
 	CQBind
 	CQLocalInvalidate
 	CQRecv      CQOp = 128
-	CQRecvWrite CQOp = 129 // an RDMA write with immediate used up a receive
+	CQRecvWrite CQOp = 129 // an RDMA write with immediate consumed a receive
 )
 
 var cqNames = [...]string{"", "send", "write", "read", "compare and swap", "fetch and add", "bind", "local invalidate"}
@@ -126,14 +126,14 @@ const (
 	HasImm      CQFlags = 1 << iota // Imm is immediate data
 	Invalidated                     // Imm is the rkey that the peer's send invalidated
 	HasGRH                          // UD: the first 40 bytes received are the GRH
-	IsSolicited                     // the peer asked for a solicited event
+	IsSolicited                     // the peer requested a solicited event
 	ReceiveSide                     // completion of a receive
 )
 
-// Arm is which completions raise an event.
+// Arm selects the completions that raise an event.
 type Arm uint32
 
-// The values of the arm word; a higher one includes the lower.
+// The values of the arm word; each includes the lower ones.
 const (
 	ArmNone Arm = iota
 	ArmErrors

@@ -2,8 +2,7 @@ package ring
 
 import "unsafe"
 
-// Private is a Backing of ordinary memory of this process, for rings whose both
-// sides are in it.
+// Private is a Backing of ordinary memory, for rings with both sides in this process.
 func Private(_ uint32, size int) ([]byte, error) {
 	b := make([]byte, size+arenaAlign)
 	pad := -uintptr(unsafe.Pointer(&b[0])) % arenaAlign

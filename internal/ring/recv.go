@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// RecvWR is a receive request. The consumer's Next fills it; SGE beyond NumSGE
-// is not touched then.
+// RecvWR is a receive request. The consumer's Next fills it in and leaves SGE beyond NumSGE untouched.
 type RecvWR struct {
 	ID     uint64
 	NumSGE uint32
@@ -28,7 +27,7 @@ type Recv struct {
 	lent bool
 }
 
-// OpenRecv opens the ring in b, freshly made (zero) memory.
+// OpenRecv opens the ring in b, new zeroed memory.
 func OpenRecv(b []byte, g Geometry) (*Recv, error) {
 	q := new(Recv)
 	if err := q.Open(b, g); err != nil {
@@ -37,7 +36,7 @@ func OpenRecv(b []byte, g Geometry) (*Recv, error) {
 	return q, nil
 }
 
-// Open is OpenRecv for a ring whose view has its place already.
+// Open is OpenRecv for a Recv that already has its place in memory.
 func (q *Recv) Open(b []byte, g Geometry) error {
 	r, err := open(b, g, recvHeader)
 	if err == nil {
@@ -46,8 +45,8 @@ func (q *Recv) Open(b []byte, g Geometry) error {
 	return err
 }
 
-// ResumeRecv opens the program's side of a ring that Move filled: what is posted
-// comes after the requests that are in it.
+// ResumeRecv opens the program's side of a ring that Move filled: posted requests follow those already in
+// it.
 func ResumeRecv(b []byte, g Geometry) (*Recv, error) {
 	q, err := OpenRecv(b, g)
 	if err != nil {
@@ -58,10 +57,9 @@ func ResumeRecv(b []byte, g Geometry) (*Recv, error) {
 	return q, nil
 }
 
-// Move copies the requests that wait to next, a freshly made ring of the same
-// stride that the SRQ goes on in. The program must post nothing meanwhile.
-// ErrFull where next does not hold them, ErrLayout where its stride is another;
-// q is as before then. Consumer side.
+// Move copies the waiting requests to next, a new ring of the same stride with which the SRQ continues.
+// The program must not post meanwhile. ErrFull if next is too small, ErrLayout if its stride differs; in
+// these cases q is unchanged. Consumer side only.
 func (q *Recv) Move(next *Recv) error {
 	n, err := q.c.refresh(&q.base)
 	switch {
@@ -80,15 +78,15 @@ func (q *Recv) Move(next *Recv) error {
 	return nil
 }
 
-// Room returns how many requests can be posted. Producer side.
+// Room returns how many requests can be posted. Producer side only.
 func (q *Recv) Room() int {
 	q.p.seen = q.h.consumer.Load()
 	return int(max(0, int64(q.count)-int64(q.p.next-q.p.seen)))
 }
 
-// Post publishes a request: ErrFull where there is no free entry, ErrLayout
-// where it does not fit one. What is loaded afterwards, up to an operation of sync/atomic that stores, may be older than that.
-// Producer side.
+// Post publishes a request: ErrFull if there is no free entry, ErrLayout if it does not fit one. Post is
+// no full barrier: loads after it may be reordered before it, up to the next store of sync/atomic.
+// Producer side only.
 func (q *Recv) Post(wr *RecvWR) error {
 	if wr.NumSGE > MaxSGE {
 		return fmt.Errorf("%w: %d SGEs: allowed: up to %d", ErrLayout, wr.NumSGE, MaxSGE)
@@ -96,7 +94,7 @@ func (q *Recv) Post(wr *RecvWR) error {
 	return q.PostList(wr.ID, wr.SGE[:wr.NumSGE])
 }
 
-// PostList is Post of a request that is in no RecvWR.
+// PostList is Post for a request that is not in a RecvWR.
 func (q *Recv) PostList(id uint64, list []SGE) error {
 	if err := q.p.room(&q.base); err != nil {
 		return err
@@ -113,8 +111,8 @@ func (q *Recv) PostList(id uint64, list []SGE) error {
 	return nil
 }
 
-// Pending returns how many requests wait to be taken: the receives posted, as
-// SRQ limits and end-to-end credits count them. Consumer side.
+// Pending returns how many requests wait to be taken: the posted receives, as counted by SRQ limits and
+// end-to-end credits. Consumer side only.
 func (q *Recv) Pending() (int, error) {
 	if q.lent {
 		return q.Waiting(), nil
@@ -123,8 +121,8 @@ func (q *Recv) Pending() (int, error) {
 	return int(n), err
 }
 
-// Next takes the next request into wr; false when there is none. ErrCorrupt
-// ends the queue. Consumer side.
+// Next takes the next request into wr; false if there is none. ErrCorrupt ends the queue. Consumer side
+// only.
 func (q *Recv) Next(wr *RecvWR) (bool, error) {
 	if q.lent {
 		return false, nil

@@ -2,11 +2,10 @@
 // receive and completion rings and the doorbell queue, as fixed little-endian
 // layouts over memory that both sides map. docs/ipc.md has the layouts in tables.
 //
-// Every queue has one producer and one consumer side (Doorbells: many
-// producers). Each side opens the ring for itself and keeps its own index in
-// its own memory; the shared words are touched with sync/atomic only. The loop
-// never trusts a word that a program can write: an entry is copied once, then
-// checked, and an index that cannot be ends that queue alone with ErrCorrupt.
+// Every queue has one producer and one consumer (Doorbells: many producers). Each side opens the ring for
+// itself and keeps its own index in its own memory; the shared words are accessed with sync/atomic only.
+// The loop never trusts a word that a program can write: an entry is copied once and then checked, and an
+// impossible index ends that queue, and only that one, with ErrCorrupt.
 package ring
 
 import (
@@ -33,8 +32,8 @@ var (
 	ErrLayout   = errors.New("ring memory does not fit the layout")
 )
 
-// header is the start of every ring. The words of either side and those of
-// events lie on cache lines of their own.
+// header is the start of every ring. The words that each side writes, and those of events, have cache
+// lines of their own.
 type header struct {
 	producer atomic.Uint32 // 0: entries published
 	_        [60]byte
@@ -55,14 +54,14 @@ const _ = -(unsafe.Sizeof(header{}) ^ HeaderSize) // does not compile unless equ
 
 // Flag bits of a ring's header, set by the loop.
 const (
-	FlagError uint32 = 1 << iota // the ring overflowed or was corrupt: nothing more comes
+	FlagError uint32 = 1 << iota // the ring overflowed or was corrupt: nothing more will come
 	FlagMoved                    // CQ: what follows the last entry is in the CQ's new ring
 )
 
 // Geometry is the shape of a ring.
 type Geometry struct {
 	Entries int // a power of two
-	Stride  int // bytes an entry
+	Stride  int // bytes per entry
 }
 
 // Size returns the bytes that the ring takes, a multiple of 64.
@@ -78,7 +77,7 @@ func Entries(depth int) int {
 	return n
 }
 
-// base is what all rings have: the mapped words and the shape.
+// base is common to all rings: the mapped words and the shape.
 type base struct {
 	h       *header
 	entries []byte
@@ -121,18 +120,18 @@ func (r *base) slot(index uint32) []byte {
 // Flags returns the header's flag bits.
 func (r *base) Flags() uint32 { return r.h.flags.Load() }
 
-// setFlag is for the loop's side.
+// setFlag sets a flag bit. Loop side only.
 func (r *base) setFlag(f uint32) {
 	r.h.flags.Store(r.h.flags.Load() | f)
 }
 
-// producer is the state of a filling side; only its owner reads it.
+// producer is the state of the producer side; only its owner accesses it.
 type producer struct {
 	next uint32 // entries published
 	seen uint32 // consumer index as last read
 }
 
-// room makes sure of one free slot.
+// room ensures that there is a free slot.
 func (p *producer) room(r *base) error {
 	if p.next-p.seen < r.count {
 		return nil
@@ -147,14 +146,14 @@ func (p *producer) room(r *base) error {
 	return nil
 }
 
-// publish has whoever sees the new index see the entry. What its caller loads afterwards may be older, up to the next
-// operation of sync/atomic that stores.
+// publish makes the entry visible to whoever sees the new index. It is no full barrier: the caller's later
+// loads may be reordered before it, up to the next store of sync/atomic.
 func (p *producer) publish(r *base) {
 	p.next++
 	release.Store32(word(&r.h.producer), p.next)
 }
 
-// consumer is the state of an emptying side.
+// consumer is the state of the consumer side.
 type consumer struct {
 	next   uint32 // entries taken
 	done   uint32 // entries given back
@@ -162,7 +161,7 @@ type consumer struct {
 	broken bool
 }
 
-// pending returns how many entries are there to take.
+// pending returns how many entries can be taken.
 func (c *consumer) pending(r *base) (uint32, error) {
 	if c.broken {
 		return 0, ErrCorrupt
@@ -178,7 +177,7 @@ func (c *consumer) refresh(r *base) (uint32, error) {
 		return 0, ErrCorrupt
 	}
 	p := r.h.producer.Load()
-	// The producer lies between what was taken and done + count.
+	// The producer must lie between what was taken and done + count.
 	if p-c.done > r.count || p-c.done < c.next-c.done {
 		c.broken = true
 		return 0, fmt.Errorf("%w: producer %d with %d of %d entries in use", ErrCorrupt, p, c.next-c.done, r.count)

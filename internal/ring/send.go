@@ -9,9 +9,9 @@ const (
 	sendHeader = 64
 	recvHeader = 16
 	sgeSize    = 16
-	// MaxSGE is the most scatter/gather elements of a request.
+	// MaxSGE is the maximum number of scatter/gather elements of a request.
 	MaxSGE = 32
-	// MaxInline is the most bytes of inline data of a send.
+	// MaxInline is the maximum number of bytes of inline data of a send.
 	MaxInline = 1024
 	maxStride = sendHeader + MaxInline
 )
@@ -23,8 +23,8 @@ type SGE struct {
 	LKey   uint32
 }
 
-// SendWR is a send request. The fields used depend on Op; docs/ipc.md has the
-// table. The consumer's Next fills it; SGE beyond NumSGE is not touched then.
+// SendWR is a send request. The fields used depend on Op; docs/ipc.md has the table. The consumer's Next
+// fills it in and leaves SGE beyond NumSGE untouched.
 type SendWR struct {
 	Op     WROp
 	Flags  WRFlags
@@ -41,11 +41,10 @@ type SendWR struct {
 	RemoteQPN  uint32 // UD
 	QKey       uint32 // UD
 	Access     uint32 // OpBind: memory.Access bits
-	// Inline is the data of a request with the flag Inline. At the consumer it
-	// lies in the entry, valid until that is released, and a hostile program
-	// may change it meanwhile.
+	// Inline is the data of a request with the flag Inline. On the consumer side it points into the entry:
+	// it is valid until the entry is released, and a hostile program may change it meanwhile.
 	Inline []byte
-	SGE    [MaxSGE]SGE // last: of most requests only the first is ever touched
+	SGE    [MaxSGE]SGE // last, because most requests only use the first element
 }
 
 // SendGeometry returns the shape of a send ring for requests of at most sge
@@ -64,7 +63,7 @@ type Send struct {
 	lent bool
 }
 
-// OpenSend opens the ring in b, freshly made (zero) memory.
+// OpenSend opens the ring in b, new zeroed memory.
 func OpenSend(b []byte, g Geometry) (*Send, error) {
 	s := new(Send)
 	if err := s.Open(b, g); err != nil {
@@ -73,7 +72,7 @@ func OpenSend(b []byte, g Geometry) (*Send, error) {
 	return s, nil
 }
 
-// Open is OpenSend for a ring whose view has its place already.
+// Open is OpenSend for a Send that already has its place in memory.
 func (s *Send) Open(b []byte, g Geometry) error {
 	r, err := open(b, g, sendHeader)
 	if err == nil {
@@ -82,14 +81,14 @@ func (s *Send) Open(b []byte, g Geometry) error {
 	return err
 }
 
-// Room returns how many requests can be posted. Producer side.
+// Room returns how many requests can be posted. Producer side only.
 func (s *Send) Room() int {
 	s.p.seen = s.h.consumer.Load()
 	return int(max(0, int64(s.count)-int64(s.p.next-s.p.seen)))
 }
 
-// Post publishes a request: ErrFull where there is no free entry, ErrLayout
-// where it does not fit one. What is loaded afterwards is not older than the request. Producer side.
+// Post publishes a request: ErrFull if there is no free entry, ErrLayout if it does not fit one. Post is a
+// full barrier: later loads are not reordered before it. Producer side only.
 func (s *Send) Post(wr *SendWR) error {
 	if err := s.Put(wr); err != nil {
 		return err
@@ -98,8 +97,8 @@ func (s *Send) Post(wr *SendWR) error {
 	return nil
 }
 
-// Put is Post for who does an operation of sync/atomic that stores before he looks at Rings: it need not wait for
-// all processors twice. Producer side.
+// Put is Post without the full barrier, for callers that execute a store of sync/atomic anyway before they
+// call Rings. Producer side only.
 func (s *Send) Put(wr *SendWR) error {
 	if err := s.p.room(&s.base); err != nil {
 		return err
@@ -137,7 +136,7 @@ func (s *Send) Put(wr *SendWR) error {
 	return nil
 }
 
-// Pending returns how many requests wait to be taken. Consumer side.
+// Pending returns how many requests wait to be taken. Consumer side only.
 func (s *Send) Pending() (int, error) {
 	if s.lent {
 		return s.waiting(), nil
@@ -146,8 +145,8 @@ func (s *Send) Pending() (int, error) {
 	return int(n), err
 }
 
-// Next takes the next request into wr; false when there is none. ErrCorrupt
-// ends the queue. Consumer side.
+// Next takes the next request into wr; false if there is none. ErrCorrupt ends the queue. Consumer side
+// only.
 func (s *Send) Next(wr *SendWR) (bool, error) {
 	if s.lent {
 		return false, nil
@@ -163,7 +162,7 @@ func (s *Send) Next(wr *SendWR) (bool, error) {
 	return true, nil
 }
 
-// get takes a request out of an entry. It returns the field that cannot be.
+// get decodes a request from an entry. It returns the name and value of an invalid field.
 func (wr *SendWR) get(b []byte) (field string, v uint64) {
 	le := binary.LittleEndian
 	// One pass over the entry: what is checked below is the copy.
@@ -198,28 +197,29 @@ func (wr *SendWR) get(b []byte) (field string, v uint64) {
 	return "", 0
 }
 
-// Release gives the n oldest taken entries back, their requests having
-// completed. Consumer side.
+// Release gives back the n oldest taken entries, whose requests have completed. Consumer side only.
 func (s *Send) Release(n int) { s.c.release(&s.base, uint32(n)) }
 
-// Quiet says that the next n requests, counted from those that were taken, need no doorbell: the loop
-// looks at the ring before long. Consumer side.
+// Quiet declares that the next n requests, counted from the last one taken, need no doorbell, because the
+// loop will look at the ring shortly. Consumer side only.
 func (s *Send) Quiet(n int) { s.h.quiet.Store(s.c.next + uint32(n)) }
 
-// Loud ends what Quiet began. What was posted without a doorbell is there to be taken by then. Consumer side.
+// Loud ends what Quiet began. Everything posted without a doorbell can be taken once it returns. Consumer
+// side only.
 func (s *Send) Loud() { s.h.quiet.Store(0) }
 
-// Posted counts the requests that were ever posted; it wraps. Producer side.
+// Posted returns how many requests were ever posted; it wraps. Producer side only.
 func (s *Send) Posted() uint32 { return s.p.next }
 
-// Rings reports whether the last of so many requests, as Posted counted them, needs a doorbell. Any thread of the producer.
+// Rings reports whether the last of posted requests (a value of Posted) needs a doorbell. Any thread of
+// the producer.
 func (s *Send) Rings(posted uint32) bool {
-	// After the store of the producer index, as Loud's is before the look at it.
+	// Must follow the store of the producer index, as the consumer calls Loud before it looks at that index.
 	q := s.h.quiet.Load()
 	return q == 0 || int32(posted-q) > 0
 }
 
-// Taken returns how many entries were taken and not given back. Consumer side.
+// Taken returns how many entries were taken but not given back. Consumer side only.
 func (s *Send) Taken() int { return int(s.c.next - s.c.done) }
 
 func (c *consumer) fail(field string, v uint64) error {

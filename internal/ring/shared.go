@@ -10,24 +10,22 @@ import (
 	"github.com/softvpi/softvpi/internal/release"
 )
 
-// The second ring of a CQ: completions that programs push themselves, on the
-// direct path. Its memory follows that of the first ring. It begins with a header
-// of 64 bytes whose first word is the tail, the index that is claimed next; then
-// come entries of 64 bytes like those of the first ring, with at offset 48 the
-// stamp (u32) and at offset 56 the state (u64).
+// The second ring of a CQ holds completions that programs push themselves on the direct path. Its memory
+// follows that of the first ring. It begins with a header of 64 bytes whose first word is the tail, the
+// index to be claimed next; then come entries of 64 bytes like those of the first ring, with the stamp
+// (u32) at offset 48 and the state (u64) at offset 56.
 //
-// The state is the lap (index / entries) << 32 | owner << 2 | phase, so that
-// zeroed memory is a ring whose first lap is free. Who claims a slot does so by
-// the state and not by the tail: when a program dies, what it had claimed can be
-// told from what others are about to fill.
+// The state is the lap (index / entries) << 32 | owner << 2 | phase, so that zeroed memory is a ring whose
+// first lap is free. A slot is claimed through its state, not through the tail, so that when a program
+// dies its claims can be told apart from those that others are about to fill.
 const (
 	sharedHeader = 64
-	// MaxShared is the most entries of the second ring; with fewer in the first it
-	// has as many as that.
+	// MaxShared is the maximum number of entries of the second ring; it has as many as the first ring if
+	// that has fewer.
 	MaxShared = 4096
 	stampAt   = 48
 	stateAt   = 56
-	// MaxOwner is the largest number of an owner of claims.
+	// MaxOwner is the largest owner number.
 	MaxOwner = 1<<30 - 1
 )
 
@@ -47,8 +45,8 @@ type Shared struct {
 	tail  *atomic.Uint32
 	slots []byte
 	count uint32
-	head  uint32 // consumer's
-	// A producer's: the slot that it claimed last, and how far behind the one before that was.
+	head  uint32 // the consumer's
+	// A producer's: the slot that it claimed last, and the distance from the one before.
 	last, step uint32
 }
 
@@ -77,18 +75,17 @@ func (s *Shared) state(index uint32) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&s.slot(index)[stateAt]))
 }
 
-// lap is the part of the state that tells the rounds of the ring apart.
+// lap returns the part of the state that tells the rounds of the ring apart.
 func (s *Shared) lap(index uint32) uint64 { return uint64(index/s.count) << 32 }
 
 const lapMask = ^uint64(1<<32 - 1)
 
 func claimed(owner uint32) uint64 { return uint64(owner)<<2 | slotClaimed }
 
-// Claim takes a slot for owner; false: there is none free. Any producer. All slots
-// before the tail were claimed, and perhaps some behind it: it is stored with Fill or
-// Cancel, without a look whether others have stored more meanwhile, and who claims the
-// next slot moves it on where nobody has. The state alone says whose a slot is, so it
-// is not read first: the consumer looks at the slot all the while, and every look takes
+// Claim claims a slot for owner; false if none is free. Any producer. All slots before the tail have been
+// claimed, and perhaps some after it: Fill and Cancel store the tail without checking whether others have
+// advanced it further, and whoever claims the next slot moves it on if nobody has. The state alone decides
+// who owns a slot, and it is not read first: the consumer polls the slot constantly, and every read takes
 // the cache line away from the producer.
 func (s *Shared) Claim(owner uint32) (index uint32, ok bool) {
 	for {
@@ -101,43 +98,42 @@ func (s *Shared) Claim(owner uint32) (index uint32, ok bool) {
 		v := w.Load()
 		switch ahead := s.ahead(v, t); {
 		case ahead == -s.count:
-			return 0, false // of the round before, and not taken yet
+			return 0, false // of the previous round, not taken yet
 		case v == lap: // it was given back just now
 		case ahead == 0:
 			s.tail.CompareAndSwap(t, t+1)
-		default: // of later rounds, which all before had to be claimed for
+		default: // of a later round, for which all slots before must have been claimed
 			s.tail.CompareAndSwap(t, t+ahead-s.count+1)
 		}
 	}
 }
 
-// Expect asks for the slot that is claimed next, which is far away: its consumer
-// gave it back, and looks at it. That is the one as far behind the last one as that was behind the one
-// before; the tail may be as far away, where producers take turns, and is asked for too. It looks at no shared memory.
-// Any producer, a little before Claim.
+// Expect prefetches the slot that is likely to be claimed next. Its cache line is with the consumer, which
+// gave the slot back and polls it. The slot is extrapolated from the last two; the tail, which may be
+// elsewhere too if producers take turns, is also prefetched. Expect reads no shared memory. Any producer,
+// a little before Claim.
 func (s *Shared) Expect() {
 	prefetch.Write(unsafe.Pointer(s.tail))
 	prefetch.Write(unsafe.Pointer(s.state(s.foreseen())))
 }
 
-// foreseen is the slot that is likely to be claimed next.
+// foreseen returns the slot that is likely to be claimed next.
 func (s *Shared) foreseen() uint32 { return s.last + s.step }
 
-// ahead is by how many entries the round of a state is ahead of that of an index.
+// ahead returns by how many entries the round of a state is ahead of that of an index.
 func (s *Shared) ahead(state uint64, index uint32) uint32 {
 	return uint32(state>>32)*s.count - index&^(s.count-1)
 }
 
-// passed moves the tail on behind a slot.
+// passed advances the tail past a slot.
 func (s *Shared) passed(index uint32) {
 	if s.tail.Load() == index {
 		release.Store32((*uint32)(unsafe.Pointer(s.tail)), index+1)
 	}
 }
 
-// Fill publishes a completion in a slot that owner claimed. The consumer returns
-// it only after the entries of the first ring up to index stamp. false: the claim
-// was taken back.
+// Fill publishes a completion in a slot that owner claimed. The consumer takes it only after the entries
+// of the first ring up to index stamp. false: the claim was revoked.
 func (s *Shared) Fill(index, owner uint32, e *CQE, stamp uint32) bool {
 	b := s.slot(index)
 	e.put(b)
@@ -148,14 +144,14 @@ func (s *Shared) Fill(index, owner uint32, e *CQE, stamp uint32) bool {
 	return filled
 }
 
-// Cancel gives a claimed slot up; the consumer passes over it.
+// Cancel gives up a claimed slot; the consumer skips it.
 func (s *Shared) Cancel(index, owner uint32) {
 	lap := s.lap(index)
 	s.state(index).CompareAndSwap(lap|claimed(owner), lap|slotVoid)
 	s.passed(index)
 }
 
-// Void cancels what an owner that died had claimed and returns how much that was.
+// Void cancels the claims of an owner that died and returns their number.
 func (s *Shared) Void(owner uint32) (n int) {
 	for i := range s.count {
 		w := s.state(i)
@@ -167,8 +163,8 @@ func (s *Shared) Void(owner uint32) (n int) {
 	return n
 }
 
-// Raise raises the event that the CQ is armed for, if e is one that it includes,
-// and reports whether waiters sleep on the sequence word. Call it after Fill.
+// Raise raises the event that the CQ is armed for if it includes e, and reports whether waiters sleep on
+// the sequence word. Call it after Fill.
 func (s *Shared) Raise(e *CQE) (wake bool) {
 	if !e.raises(Arm(s.h.arm.Load())) || s.h.arm.Swap(uint32(ArmNone)) == uint32(ArmNone) {
 		return false
@@ -177,14 +173,13 @@ func (s *Shared) Raise(e *CQE) (wake bool) {
 	return s.h.sleepers.Load() != 0
 }
 
-// Asked reports whether an event is asked for at a completion such as e. Call it
-// after Fill.
+// Asked reports whether the CQ is armed for a completion like e. Call it after Fill.
 func (s *Shared) Asked(e *CQE) bool { return e.raises(Arm(s.h.arm.Load())) }
 
 // SequenceWord returns the futex word of the CQ's events.
 func (s *Shared) SequenceWord() *uint32 { return word(&s.h.sequence) }
 
-// peek looks at the oldest slot, past those that are void.
+// peek returns the phase of the oldest slot, skipping void ones.
 func (s *Shared) peek() (phase uint64) {
 	for {
 		w := s.state(s.head)
@@ -199,7 +194,7 @@ func (s *Shared) peek() (phase uint64) {
 	}
 }
 
-// free gives the oldest slot back.
+// free gives back the oldest slot.
 func (s *Shared) free() {
 	release.Store64((*uint64)(unsafe.Pointer(s.state(s.head))), s.lap(s.head+s.count))
 	s.head++
@@ -212,7 +207,7 @@ func (s *Shared) take(e *CQE) {
 	s.free()
 }
 
-// walk shows the completions that wait in the second ring, until visit says false.
+// walk passes the completions waiting in the second ring to visit until it returns false.
 func (s *Shared) walk(visit func(CQE) bool) {
 	var e CQE
 	for i, n := s.head, uint32(0); n < s.count; i, n = i+1, n+1 {

@@ -48,7 +48,7 @@ func (h AtomicETH) Encode(va uint64, rkey uint32, swapAdd, compare uint64) {
 // AtomicAckETH is a view of an atomic acknowledge extended transport header (IBA 9.3.5.3), AtomicAckETHLen bytes.
 type AtomicAckETH []byte
 
-// Original is the value that stood in memory before the operation.
+// Original is the value in memory before the operation.
 func (h AtomicAckETH) Original() uint64 { return binary.BigEndian.Uint64(h) }
 
 // SetOriginal sets the original value.

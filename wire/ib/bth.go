@@ -52,22 +52,22 @@ func (h BTH) MigReq() bool { return h[bthFlags]&bthMigReq != 0 }
 // PadCount is how many bytes (0 to 3) were added after the payload to reach a multiple of four.
 func (h BTH) PadCount() int { return int(h[bthFlags]&bthPad) >> 4 }
 
-// TVer is the transport header version, which is 0.
+// TVer is the transport header version; it is 0 in IBA.
 func (h BTH) TVer() uint8 { return h[bthFlags] & bthTVer }
 
 // PKey is the partition key of the sender.
 func (h BTH) PKey() PKey { return PKey(binary.BigEndian.Uint16(h[bthPKey:])) }
 
-// FECN says that the packet met congestion on its way.
+// FECN reports that the packet met congestion on its way.
 func (h BTH) FECN() bool { return h[bthECN]&bthFECN != 0 }
 
-// BECN says that packets in the other direction met congestion.
+// BECN reports that packets in the other direction met congestion.
 func (h BTH) BECN() bool { return h[bthECN]&bthBECN != 0 }
 
 // DestQP is the number of the queue pair that the packet is for.
 func (h BTH) DestQP() QPN { return QPN(binary.BigEndian.Uint32(h[bthECN:]) & 0xffffff) }
 
-// AckReq says that the requester wants an acknowledgement of this packet.
+// AckReq reports that the requester wants an acknowledgement of this packet.
 func (h BTH) AckReq() bool { return h[bthAckReq]&bthAck != 0 }
 
 // PSN is the packet sequence number.
@@ -82,7 +82,7 @@ func (h BTH) SetSolicited(on bool) { h[bthFlags] = h[bthFlags]&^bthSE | bit(on, 
 // SetMigReq sets the migration state bit.
 func (h BTH) SetMigReq(on bool) { h[bthFlags] = h[bthFlags]&^bthMigReq | bit(on, bthMigReq) }
 
-// SetPadCount sets the pad count, of which the low two bits count.
+// SetPadCount sets the pad count to the low two bits of n.
 func (h BTH) SetPadCount(n int) { h[bthFlags] = h[bthFlags]&^bthPad | byte(n&3)<<4 }
 
 // SetTVer sets the transport header version.
@@ -106,8 +106,8 @@ func (h BTH) SetAckReq(on bool) { h[bthAckReq] = h[bthAckReq]&^bthAck | bit(on, 
 // SetPSN sets the packet sequence number and leaves the acknowledgement request as it is.
 func (h BTH) SetPSN(p PSN) { put24(h[bthPSN:], uint32(p)) }
 
-// Encode writes a whole BTH with the congestion, migration, version and reserved bits zero.
-// It is cheaper than the setters one by one.
+// Encode writes a whole BTH with the congestion, migration, version and reserved bits zero. It is cheaper
+// than calling the setters one by one.
 func (h BTH) Encode(op Opcode, solicited, ackReq bool, pad int, key PKey, dest QPN, psn PSN) {
 	_ = h[BTHLen-1]
 	h[bthOpcode] = byte(op)
@@ -117,7 +117,7 @@ func (h BTH) Encode(op Opcode, solicited, ackReq bool, pad int, key PKey, dest Q
 	binary.BigEndian.PutUint32(h[bthAckReq:], uint32(bit(ackReq, bthAck))<<24|uint32(psn)&PSNMask)
 }
 
-// bit is mask when on is true, else 0.
+// bit is mask if on is true, else 0.
 func bit(on bool, mask byte) byte {
 	if on {
 		return mask

@@ -2,8 +2,8 @@ package ib
 
 import "math/bits"
 
-// CreditInvalid is the credit count code of a responder that takes no part in
-// end-to-end flow control; the requester then sends without a limit (IBA 9.7.7.2.1).
+// CreditInvalid is the credit code of a responder that does not use end-to-end flow control; the requester
+// then sends without a limit (IBA 9.7.7.2.1).
 const CreditInvalid = 31
 
 // creditCounts maps a credit code to a number of receives (IBA table "End-to-End Flow Control Credit Count").
@@ -18,7 +18,7 @@ func Credits(code uint8) (n uint32, limited bool) {
 	return creditCounts[code], code != CreditInvalid
 }
 
-// CreditCode is the largest code that does not promise more than n receives.
+// CreditCode is the largest code that promises at most n receives.
 func CreditCode(n uint32) uint8 {
 	switch {
 	case n < 4:
@@ -26,7 +26,7 @@ func CreditCode(n uint32) uint8 {
 	case n >= 32768:
 		return 30
 	}
-	// From 4 on there are two codes an octave: 2^k and 1.5 * 2^k.
+	// From 4 on there are two codes per octave: 2^k and 1.5 * 2^k.
 	k := uint8(bits.Len32(n)) - 1
 	return 2*k + uint8(n>>(k-1)&1)
 }

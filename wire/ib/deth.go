@@ -10,7 +10,7 @@ const (
 // DETH is a view of a datagram extended transport header (IBA 9.3.2), DETHLen bytes.
 type DETH []byte
 
-// QKey is the queue key, which must be the receiving queue pair's.
+// QKey is the queue key, which must match the receiving queue pair's.
 func (h DETH) QKey() uint32 { return binary.BigEndian.Uint32(h[dethQKey:]) }
 
 // SrcQP is the queue pair that sent the datagram.

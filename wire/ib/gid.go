@@ -9,7 +9,8 @@ import (
 // value is the reserved GID.
 type GID [16]byte
 
-// GIDFromAddr is the GID of an IP address: IPv4 ones are mapped (::ffff:a.b.c.d). The zone is dropped.
+// GIDFromAddr is the GID of an IP address; IPv4 addresses are mapped (::ffff:a.b.c.d). The zone is
+// dropped.
 func GIDFromAddr(a netip.Addr) GID {
 	if !a.IsValid() {
 		return GID{}
@@ -17,9 +18,8 @@ func GIDFromAddr(a netip.Addr) GID {
 	return GID(a.As16())
 }
 
-// GIDFromMAC is the link-local, MAC-based GID of RoCE v1: fe80:: and the modified
-// EUI-64 of the MAC. A VLAN (1 to 4094) stands in the place of ff:fe, as in the IBA
-// annex A16; vlan 0 means none.
+// GIDFromMAC is the link-local, MAC-based GID of RoCE v1: fe80:: and the modified EUI-64 of the MAC. A
+// VLAN ID (1 to 4094) replaces ff:fe, as in IBA annex A16; vlan 0 means none.
 func GIDFromMAC(mac [6]byte, vlan uint16) GID {
 	g := GID{0xfe, 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe, 13: mac[3], 14: mac[4], 15: mac[5]}
 	if vlan != 0 {
@@ -28,17 +28,17 @@ func GIDFromMAC(mac [6]byte, vlan uint16) GID {
 	return g
 }
 
-// Addr is the GID as an IP address, IPv4 where it is a mapped one.
+// Addr is the GID as an IP address, IPv4 if it is mapped.
 func (g GID) Addr() netip.Addr { return netip.AddrFrom16(g).Unmap() }
 
-// IsIPv4 reports an IPv4-mapped GID.
+// IsIPv4 reports whether g is IPv4-mapped.
 func (g GID) IsIPv4() bool { return netip.AddrFrom16(g).Is4In6() }
 
-// IsMulticast reports a multicast GID: ff00::/8, or a mapped IPv4 multicast address.
+// IsMulticast reports whether g is a multicast GID: ff00::/8, or a mapped IPv4 multicast address.
 func (g GID) IsMulticast() bool { return g.Addr().IsMulticast() }
 
-// IsZero reports the reserved GID.
+// IsZero reports whether g is the reserved GID.
 func (g GID) IsZero() bool { return g == GID{} }
 
-// String is the GID as sixteen bytes in eight groups, the way the InfiniBand tools print it, without abbreviation.
+// String is the GID as eight unabbreviated groups, as the InfiniBand tools print it.
 func (g GID) String() string { return netip.AddrFrom16(g).StringExpanded() }

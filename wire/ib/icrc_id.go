@@ -2,21 +2,19 @@ package ib
 
 import "math/bits"
 
-// A UDP socket does not show the IPv4 identification of what it received, and the ICRC
-// covers it. A CRC is linear: two packets that differ only in the identification have
-// ICRCs that differ by a value which depends on that difference and on how many bytes
-// follow it, and on nothing else. So the difference of the ICRCs gives the
-// identification, if there is one: only 2^16 of the 2^32 differences have.
+// A UDP socket does not reveal the IPv4 identification of what it received, but the ICRC covers it. A CRC
+// is linear: the ICRCs of two packets that differ only in the identification differ by a value that
+// depends solely on that difference and on how many bytes follow it. So the difference of the ICRCs yields
+// the identification if there is one: only 2^16 of the 2^32 differences correspond to one.
 //
-// Bytes are run through the CRC by multiplying its register by x^8 in the field of
-// polynomials modulo the CRC's; going back n bytes is multiplying by x^(-8n). The
-// register is reflected: its top bit is x^0.
+// Running a byte through the CRC multiplies its register by x^8 in the field of polynomials modulo the
+// CRC's; going back n bytes multiplies by x^(-8n). The register is reflected: its top bit is x^0.
 
 // crcPoly is the reflected Ethernet polynomial without x^32.
 const crcPoly = 0xedb88320
 
-// Steps back by 0 to 127 bytes, and by 0 to 511 times 128 bytes: any length of a
-// datagram is one of each.
+// Steps back by 0 to 127 bytes, and by 0 to 511 times 128 bytes: any datagram length is the sum of one of
+// each.
 const (
 	backLowBits  = 7
 	backHighBits = 9
@@ -62,13 +60,12 @@ func crcMultiply(a, b uint32) uint32 {
 	return p
 }
 
-// SolveID finds the IPv4 identification with which a packet's ICRC is right. computed is
-// the ICRC with identification 0, wire the one in the packet, and bytesAfterIDField how
-// many bytes that the ICRC covers come after the identification: the other 14 of a
-// 20-byte IPv4 header, the UDP header, BTH and the rest up to the ICRC. ok is false where no
-// identification makes it right: the packet is corrupt. (A corrupt packet passes with
-// probability 2^-16.) Where computed was made with another identification, the result is
-// the exclusive or of that and the packet's.
+// SolveID finds the IPv4 identification for which a packet's ICRC is correct. computed is the ICRC with
+// identification 0, wire the one in the packet, and bytesAfterIDField how many bytes covered by the ICRC
+// follow the identification: the other 14 of a 20-byte IPv4 header, the UDP header, BTH and the rest up to
+// the ICRC. ok is false if no identification fits: the packet is corrupt. (A corrupt packet passes with
+// probability 2^-16.) If computed was made with another identification, the result is the exclusive or of
+// that and the packet's.
 func SolveID(computed, wire uint32, bytesAfterIDField int) (id uint16, ok bool) {
 	n := uint(bytesAfterIDField) + 2
 	if n > maxBack {

@@ -2,11 +2,11 @@
 
 package ib
 
-// CopiesICRC says whether ICRCCopy is faster than a copy and an ICRC.
+// CopiesICRC tells whether ICRCCopy is faster than a copy and a separate ICRC.
 const CopiesICRC = false
 
-// ICRCCopy continues the ICRC over src as ICRCUpdate does, and copies it to the beginning of dst, which is at
-// least as long.
+// ICRCCopy continues the ICRC over src like ICRCUpdate and copies it to the beginning of dst, which must
+// be at least as long.
 func ICRCCopy(crc uint32, dst, src []byte) uint32 {
 	copy(dst, src)
 	return ICRCUpdate(crc, src)

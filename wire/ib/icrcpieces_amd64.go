@@ -1,20 +1,21 @@
 package ib
 
-// pieceFactors are those of copyFactors for 128 bits further on, x^64 modulo the polynomial, reflected, for
-// the way from 96 bits to 64, and the polynomial and its inverse for that from 64 to 32.
+// pieceFactors are those of copyFactors for a distance of 128 bits, then x^64 modulo the polynomial,
+// reflected, for the reduction from 96 bits to 64, and the polynomial and its inverse for that from 64 to
+// 32.
 var pieceFactors = [6]uint64{0x1751997d0, 0xccaa009e, 0x163cd6124, 0, 0x1db710641, 0x1f7011641}
 
-// foldPieces returns the state of the CRC, which is what crc32.Update takes and returns with its bits inverted, behind
-// blocks of 16 bytes, 1 at least, and more of them elsewhere.
+// foldPieces returns the state of the CRC (the value of crc32.Update with its bits inverted) after blocks
+// of 16 bytes, at least one, at first and more blocks at then.
 //
 //go:noescape
 func foldPieces(first *byte, blocks int, then *byte, more int, state uint32, factors *[6]uint64) uint32
 
-// pieceBlock is what foldPieces takes at a time.
+// pieceBlock is the number of bytes that foldPieces folds at a time.
 const pieceBlock = 16
 
-// ICRCPieces continues the ICRC over headers and the payload behind them as two calls of ICRCUpdate do. Of short packets it
-// costs less: both go through one reduction.
+// ICRCPieces continues the ICRC over headers and then the payload, as two calls of ICRCUpdate do. For
+// short packets it is cheaper, because both share one reduction.
 func ICRCPieces(crc uint32, headers, payload []byte) uint32 {
 	if !multiplies || len(headers) == 0 || len(headers)%pieceBlock != 0 || len(payload) > shortPiece {
 		return ICRCUpdate(ICRCUpdate(crc, headers), payload)

@@ -2,7 +2,7 @@
 
 package ib
 
-// ICRCPieces continues the ICRC over headers and the payload behind them as two calls of ICRCUpdate do.
+// ICRCPieces continues the ICRC over headers and then the payload, as two calls of ICRCUpdate do.
 func ICRCPieces(crc uint32, headers, payload []byte) uint32 {
 	return ICRCUpdate(ICRCUpdate(crc, headers), payload)
 }

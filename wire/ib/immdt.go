@@ -5,8 +5,8 @@ import "encoding/binary"
 // ImmDt is a view of an immediate data header (IBA 9.3.6), ImmDtLen bytes.
 type ImmDt []byte
 
-// Value is the four bytes as a big-endian number. What a program passes as immediate
-// data is opaque; the verbs hand it through in network order.
+// Value is the four bytes as a big-endian number. Immediate data is opaque; the verbs pass it through in
+// network order.
 func (h ImmDt) Value() uint32 { return binary.BigEndian.Uint32(h) }
 
 // SetValue sets the immediate data.

@@ -13,11 +13,11 @@ const (
 // LID is a local identifier: the address of a port inside one InfiniBand subnet.
 type LID uint16
 
-// The LIDs that are no port's (IBA 4.1.3).
+// The LIDs that no port has (IBA 4.1.3).
 const (
 	LIDMaxUnicast     LID = 0xbfff
 	LIDFirstMulticast LID = 0xc000
-	LIDPermissive     LID = 0xffff // whoever receives it, and the beginning and end of directed routes
+	LIDPermissive     LID = 0xffff // accepted by any receiver; used at both ends of directed routes
 )
 
 // Values of the link next header field (IBA 7.7.5).

@@ -17,7 +17,7 @@ const (
 // Valid reports whether m is one of the five codes.
 func (m MTU) Valid() bool { return m >= MTU256 && m <= MTU4096 }
 
-// Bytes is the payload size, 0 for a code that is not valid.
+// Bytes is the payload size, 0 for an invalid code.
 func (m MTU) Bytes() int {
 	if !m.Valid() {
 		return 0
@@ -25,7 +25,7 @@ func (m MTU) Bytes() int {
 	return 128 << m
 }
 
-// String is the size in bytes, or the code where it is not valid.
+// String is the size in bytes, or the code if it is invalid.
 func (m MTU) String() string {
 	if !m.Valid() {
 		return fmt.Sprintf("invalid MTU code %d", uint8(m))
@@ -33,7 +33,7 @@ func (m MTU) String() string {
 	return fmt.Sprint(m.Bytes())
 }
 
-// MTUFor is the largest MTU whose payload is at most n bytes; ok is false when n < 256.
+// MTUFor is the largest MTU whose payload is at most n bytes; ok is false if n < 256.
 func MTUFor(n int) (m MTU, ok bool) {
 	for m = MTU4096; m >= MTU256; m-- {
 		if m.Bytes() <= n {

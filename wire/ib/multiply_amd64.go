@@ -7,15 +7,17 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// multiplies says that CRCs are folded by carry-less multiplication.
+// multiplies tells whether CRCs are folded by carry-less multiplication.
 var multiplies = cpu.X86.HasPCLMULQDQ && cpu.X86.HasSSE41 && multiplicationPays()
 
-// icrcByTables says that tables make the ICRC faster than the standard library does, which multiplies wherever it can.
+// icrcByTables tells whether tables compute the ICRC faster than the standard library, which multiplies
+// wherever it can.
 var icrcByTables = cpu.X86.HasPCLMULQDQ && cpu.X86.HasSSE41 && !multiplies
 
-// multiplicationPays tries it once, as it says nothing of an emulated processor that it has the instruction: tables take 20 times
-// as long on one that is none, but QEMU 7.2 goes through 64 rounds for each product, and makes an ICRC in a quarter to a half of the time with
-// tables (BenchmarkICRC there). What counts is the least of several tries, so that a thread that has to wait changes nothing.
+// multiplicationPays measures it once, because having the instruction says nothing about an emulated
+// processor. On real processors tables take 20 times as long, but QEMU 7.2 runs 64 iterations for each
+// product, so that an ICRC takes a quarter to a half of the time with tables (BenchmarkICRC there). The
+// minimum of several runs counts, so that a descheduled thread does not affect the result.
 func multiplicationPays() bool {
 	var packet [1024]byte
 	least := func(update func()) time.Duration {

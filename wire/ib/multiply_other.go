@@ -2,8 +2,8 @@
 
 package ib
 
-// icrcByTables says that tables make the ICRC faster than the standard library does.
+// icrcByTables tells whether tables compute the ICRC faster than the standard library.
 const icrcByTables = false
 
-// multiplies says that CRCs are folded by carry-less multiplication.
+// multiplies tells whether CRCs are folded by carry-less multiplication.
 const multiplies = false

@@ -2,9 +2,9 @@ package ib
 
 import "fmt"
 
-// Opcode is the first byte of a BTH (IBA 9.2.1): the transport service in the top three
-// bits, the operation in the low five. Its properties come from one table, so every
-// method is a look-up; those of an opcode that is not known are all zero or false.
+// Opcode is the first byte of a BTH (IBA 9.2.1): the transport service in the top three bits, the
+// operation in the low five. Its properties come from one table, so every method is a look-up; for an
+// unknown opcode they are all zero or false.
 type Opcode uint8
 
 // Service is the transport service part of an opcode.
@@ -67,10 +67,10 @@ const (
 	opcodeServiceShift = 5
 )
 
-// CNPReservedLen is how many reserved bytes stand after the BTH of a congestion notification packet.
+// CNPReservedLen is the number of reserved bytes after the BTH of a congestion notification packet.
 const CNPReservedLen = 16
 
-// Properties of an opcode.
+// The properties of an opcode.
 const (
 	opFirst uint16 = 1 << iota
 	opMiddle
@@ -96,7 +96,7 @@ type opcodeInfo struct {
 	known  bool
 }
 
-// describe fills in the table's entry of an opcode.
+// describe fills in an opcode's entry in the table.
 func describe(t *[256]opcodeInfo, op Opcode, name string, flags uint16) {
 	n := uint8(0)
 	for _, h := range [...]struct {
@@ -152,8 +152,8 @@ var opcodes = func() *[256]opcodeInfo {
 	return t
 }()
 
-// HeaderLength is the length in bytes of the extended headers that follow the BTH of a
-// packet with opcode op; known is false for an opcode that is not supported.
+// HeaderLength is the length in bytes of the extended headers that follow the BTH of a packet with opcode
+// op; known is false if the opcode is not supported.
 func HeaderLength(op Opcode) (n int, known bool) {
 	i := &opcodes[op]
 	return int(i.length), i.known
@@ -165,75 +165,76 @@ func (op Opcode) Known() bool { return opcodes[op].known }
 // Service is the transport service.
 func (op Opcode) Service() Service { return Service(op >> opcodeServiceShift) }
 
-// IsFirst reports the first of several packets of a message.
+// IsFirst reports whether it is the first of several packets of a message.
 func (op Opcode) IsFirst() bool { return opcodes[op].flags&opOnly == opFirst }
 
-// IsMiddle reports a packet in the middle of a message.
+// IsMiddle reports whether it is neither the first nor the last packet of a message.
 func (op Opcode) IsMiddle() bool { return opcodes[op].flags&opMiddle != 0 }
 
-// IsLast reports the last of several packets of a message.
+// IsLast reports whether it is the last of several packets of a message.
 func (op Opcode) IsLast() bool { return opcodes[op].flags&opOnly == opLast }
 
-// IsOnly reports the one packet of its message.
+// IsOnly reports whether it is the only packet of its message.
 func (op Opcode) IsOnly() bool { return opcodes[op].flags&opOnly == opOnly }
 
-// Starts reports that a message starts with the packet: first or only.
+// Starts reports whether the packet starts a message: first or only.
 func (op Opcode) Starts() bool { return opcodes[op].flags&opFirst != 0 }
 
-// Ends reports that a message ends with the packet: last or only.
+// Ends reports whether the packet ends a message: last or only.
 func (op Opcode) Ends() bool { return opcodes[op].flags&opLast != 0 }
 
-// HasRETH reports that a RETH follows the BTH.
+// HasRETH reports whether a RETH follows the BTH.
 func (op Opcode) HasRETH() bool { return opcodes[op].flags&opRETH != 0 }
 
-// HasAETH reports that an AETH follows the BTH.
+// HasAETH reports whether an AETH follows the BTH.
 func (op Opcode) HasAETH() bool { return opcodes[op].flags&opAETH != 0 }
 
-// HasAtomicETH reports that an AtomicETH follows the BTH.
+// HasAtomicETH reports whether an AtomicETH follows the BTH.
 func (op Opcode) HasAtomicETH() bool { return opcodes[op].flags&opAtomicETH != 0 }
 
-// HasAtomicAck reports that an AtomicAckETH follows the AETH.
+// HasAtomicAck reports whether an AtomicAckETH follows the AETH.
 func (op Opcode) HasAtomicAck() bool { return opcodes[op].flags&opAtomicAck != 0 }
 
-// HasImm reports immediate data, which is always the last of the headers.
+// HasImm reports whether there is immediate data, which is always the last header.
 func (op Opcode) HasImm() bool { return opcodes[op].flags&opImm != 0 }
 
-// HasIETH reports an IETH, which is always the last of the headers.
+// HasIETH reports whether there is an IETH, which is always the last header.
 func (op Opcode) HasIETH() bool { return opcodes[op].flags&opIETH != 0 }
 
-// HasDETH reports that a DETH follows the BTH.
+// HasDETH reports whether a DETH follows the BTH.
 func (op Opcode) HasDETH() bool { return opcodes[op].flags&opDETH != 0 }
 
-// HasPayload reports that the packet may carry payload.
+// HasPayload reports whether the packet may carry payload.
 func (op Opcode) HasPayload() bool { return opcodes[op].flags&opPayload != 0 }
 
-// IsRequest reports a packet that a requester sends.
+// IsRequest reports whether a requester sends the packet.
 func (op Opcode) IsRequest() bool { return opcodes[op].flags&opRequest != 0 }
 
-// IsResponse reports a packet that a responder sends: acknowledgements and read responses.
+// IsResponse reports whether a responder sends the packet: an acknowledgement or read response.
 func (op Opcode) IsResponse() bool { return opcodes[op].flags&opResponse != 0 }
 
-// TakesReceive reports a packet of a message that consumes a receive work request: every
-// send, and of a write with immediate the packet that carries the immediate data.
+// TakesReceive reports whether the packet belongs to a message that consumes a receive work request: every
+// packet of a send, and of a write with immediate the packet that carries the immediate data.
 func (op Opcode) TakesReceive() bool { return opcodes[op].flags&opReceive != 0 }
 
-// IsWrite reports a packet of an RDMA write, with or without immediate.
+// IsWrite reports whether it is a packet of an RDMA write, with or without immediate.
 func (op Opcode) IsWrite() bool {
 	return op < RCReadRequest && op >= RCWriteFirst || op <= UCWriteOnlyImmediate && op >= UCWriteFirst
 }
 
-// IsSend reports a packet of a send of any service, with immediate or invalidate too.
+// IsSend reports whether it is a packet of a send of any service, including those with immediate or
+// invalidate.
 func (op Opcode) IsSend() bool {
 	return opcodes[op].flags&opReceive != 0 && !op.IsWrite()
 }
 
-// IsReadResponse reports a packet of the answer to an RDMA read.
+// IsReadResponse reports whether it is a packet of the response to an RDMA read.
 func (op Opcode) IsReadResponse() bool { return op >= RCReadResponseFirst && op <= RCReadResponseOnly }
 
-// IsAtomic reports a Compare & Swap or Fetch & Add request.
+// IsAtomic reports whether it is a Compare & Swap or Fetch & Add request.
 func (op Opcode) IsAtomic() bool { return op == RCCompareSwap || op == RCFetchAdd }
 
-// String is the opcode's name in the words of IBA table "OpCode field".
+// String is the opcode's name as in IBA table "OpCode field".
 func (op Opcode) String() string {
 	if i := &opcodes[op]; i.known {
 		return i.name

@@ -2,8 +2,8 @@ package ib
 
 import "fmt"
 
-// Packet is a transport packet taken apart: views of what stands between the UDP header
-// (or GRH, or LRH) and the ICRC. Headers that the opcode does not have are nil.
+// Packet is a dissected transport packet: views of the parts between the UDP header (or GRH, or LRH) and
+// the ICRC. Headers that the opcode does not have are nil.
 type Packet struct {
 	BTH       BTH
 	RETH      RETH
@@ -17,7 +17,7 @@ type Packet struct {
 	Pad       []byte // 0 to 3 bytes
 }
 
-// PacketError says what is wrong with the bytes of a packet. Test for it with errors.As.
+// PacketError says what is wrong with a packet. Test for it with errors.As.
 type PacketError struct {
 	Field string // the header or field
 	Got   int    // its value or length
@@ -29,10 +29,9 @@ func (e *PacketError) Error() string {
 	return fmt.Sprintf("packet: %s is %d, want %s", e.Field, e.Got, e.Want)
 }
 
-// ParsePacket takes apart b, which begins with the BTH and ends before the ICRC. It
-// checks lengths, the opcode and the transport version; the rules of the protocol
-// (payload against MTU, PSNs, keys) are the transport's. The views share b's memory.
-// The error is a *PacketError.
+// ParsePacket dissects b, which begins with the BTH and ends before the ICRC. It checks lengths, the
+// opcode and the transport version; the rules of the protocol (payload against MTU, PSNs, keys) are left
+// to the transport. The views share b's memory. The error is a *PacketError.
 func ParsePacket(b []byte) (Packet, error) {
 	if len(b) < BTHLen {
 		return Packet{}, &PacketError{"BTH length", len(b), "at least 12"}
@@ -66,7 +65,7 @@ func ParsePacket(b []byte) (Packet, error) {
 	return p, nil
 }
 
-// headers sets the views of the extended headers, which the caller knows to be in b.
+// headers sets the views of the extended headers; the caller has checked that b contains them.
 func (p *Packet) headers(op Opcode, b []byte) {
 	take := func(n int) []byte {
 		h := b[:n:n]

@@ -2,9 +2,10 @@ package ib
 
 import "encoding/binary"
 
-// A reflected CRC of 16 or 32 bits is made 16 bytes at a time, by tables of what each value of a byte adds when so many bytes follow it.
+// Reflected CRCs of 16 or 32 bits are computed 16 bytes at a time, with a table for each distance from the
+// end of the block: what each byte value contributes when so many bytes follow it.
 
-// byteTables are the tables of a CRC, of which first is the one of a byte that none follows.
+// byteTables returns the tables of a CRC; first is the one for a byte that no other follows.
 func byteTables[C uint16 | uint32](first [256]C) *[16][256]C {
 	t := &[16][256]C{first}
 	for i := 1; i < len(t); i++ {

@@ -36,16 +36,16 @@ func (s Syndrome) Kind() int { return int(s>>5) & 3 }
 // Value is the low five bits.
 func (s Syndrome) Value() uint8 { return uint8(s & 0x1f) }
 
-// IsACK reports a positive acknowledgement.
+// IsACK reports whether it is a positive acknowledgement.
 func (s Syndrome) IsACK() bool { return s.Kind() == SyndromeACK }
 
-// IsRNR reports a receiver-not-ready NAK.
+// IsRNR reports whether it is a receiver-not-ready NAK.
 func (s Syndrome) IsRNR() bool { return s.Kind() == SyndromeRNR }
 
-// IsNAK reports a NAK other than receiver not ready; its code may still be a reserved one.
+// IsNAK reports whether it is a NAK other than receiver not ready; its code may still be a reserved one.
 func (s Syndrome) IsNAK() bool { return s.Kind() == SyndromeNAK }
 
-// String is for logs: "ACK credits=16", "RNR NAK timer=18", "NAK remote access error".
+// String formats the syndrome for logs: "ACK credits=16", "RNR NAK timer=18", "NAK remote access error".
 func (s Syndrome) String() string {
 	switch s.Kind() {
 	case SyndromeACK:

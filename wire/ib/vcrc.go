@@ -16,15 +16,15 @@ var vcrcTables = byteTables(func() (t [256]uint16) {
 	return t
 }())
 
-// VCRCSeed is where the running value of a variant CRC begins.
+// VCRCSeed is the initial running value of a variant CRC.
 const VCRCSeed = ^uint16(0)
 
-// VCRC is the variant CRC (IBA 7.8.2) of a whole InfiniBand packet, from the LRH to the
-// ICRC, nothing masked. Each hop checks and may rewrite it; RoCE has none.
+// VCRC is the variant CRC (IBA 7.8.2) of a whole InfiniBand packet, from the LRH to the ICRC, with nothing
+// masked. Each hop checks and may rewrite it; RoCE has none.
 func VCRC(packet []byte) uint16 { return ^VCRCUpdate(VCRCSeed, packet) }
 
 // VCRCUpdate continues the running value over p, a piece of a packet. The variant CRC is the complement of
-// the value behind the last piece.
+// the value after the last piece.
 func VCRCUpdate(c uint16, p []byte) uint16 {
 	if len(p) < foldLeast {
 		return vcrcSlices(c, p)
@@ -32,7 +32,7 @@ func VCRCUpdate(c uint16, p []byte) uint16 {
 	return vcrcLong(c, p)
 }
 
-// vcrcSlices is VCRCUpdate by tables alone.
+// vcrcSlices is VCRCUpdate using only tables.
 func vcrcSlices(c uint16, p []byte) uint16 { return bySlices(vcrcTables, c, p) }
 
 // PutVCRC writes a VCRC to the first two bytes of b, least significant byte first.

@@ -2,15 +2,16 @@ package ib
 
 import "math/bits"
 
-// foldLeast is the least length that is folded: one round of four blocks and a block more.
+// foldLeast is the minimum length that is folded: one round of four blocks and another block.
 const foldLeast = 80
 
-// A block of 16 bytes is a polynomial of degree below 128, and a CRC is the remainder of one as long as the packet. Four blocks at
-// a time are folded by carry-less multiplication: a block that n bits follow is worth as much as its halves times x^(n+64) and x^n modulo the
-// polynomial, in place of the block that n bits further on. The last block, which is worth as much as all that was folded, goes through the tables.
+// A block of 16 bytes is a polynomial of degree below 128, and a CRC is the remainder of a polynomial as
+// long as the packet. Carry-less multiplication folds four blocks at a time: a block followed by n bits
+// can be replaced, at the position n bits further on, by its halves times x^(n+64) and x^n modulo the
+// polynomial. The last block, then equivalent to everything folded into it, goes through the tables.
 //
-// foldFactors are those of 512 bits further on, then of 128. Bits are reflected, and the product of two reflected words of 64 bits
-// lies one bit too low, so each factor is of one power less.
+// foldFactors are the factors for a distance of 512 bits, then of 128. Bits are reflected, and the product
+// of two reflected 64-bit words ends up one bit too low, so each factor is one power lower.
 var foldFactors = [4]uint64{vcrcPower(512 + 63), vcrcPower(512 - 1), vcrcPower(128 + 63), vcrcPower(128 - 1)}
 
 // vcrcPower is x^n modulo the polynomial of the variant CRC, as a reflected word: bit 63 is x^0.
@@ -25,7 +26,8 @@ func vcrcPower(n int) uint64 {
 	return bits.Reverse64(uint64(r))
 }
 
-// foldVCRC makes one block of p, whose length is a multiple of 16 and at least 80. first is added to the beginning of p.
+// foldVCRC folds p, whose length is a multiple of 16 and at least 80, into one block. first is added to
+// the beginning of p.
 //
 //go:noescape
 func foldVCRC(block *[16]byte, p []byte, first uint64, factors *[4]uint64)
