@@ -407,7 +407,7 @@ func (c *Connector) NotifyDisconnect(ctx context.Context) error {
 
 // Disconnect ends the connection and flushes the requests of its queue pair:
 // their results are ND_CANCELED. It returns when the peer knows or can no longer
-// be told. ND_CONNECTION_INVALID where there is no connection.
+// be told, which is after ten seconds at most. ND_CONNECTION_INVALID where there is no connection.
 func (c *Connector) Disconnect(ctx context.Context) error {
 	const op = "Connector.Disconnect"
 	c.state.Lock()

@@ -242,8 +242,8 @@ func (id *ID) Reject(private []byte) error {
 	return wrapAddr("reject", c.remote, err)
 }
 
-// Disconnect ends the connection and returns once the peer knows or can no longer be told. The QP goes to
-// the error state and its requests are flushed.
+// Disconnect ends the connection and returns once the peer knows or can no longer be told, which is after
+// ten seconds at most. The QP goes to the error state and its requests are flushed, both at once.
 func (id *ID) Disconnect(ctx context.Context) error {
 	c := id.cm
 	if err := c.move("disconnect", cmDisconnecting, cmConnected, cmDisconnecting); err != nil {

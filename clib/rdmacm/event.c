@@ -210,10 +210,12 @@ static bool joined(struct id *i, const struct svpi_event *from, struct event *e)
 	return true;
 }
 
-/* disconnected: the driver has taken a QP that it moves to error by itself. */
+/* disconnected: the driver has taken a QP that it moves to error by itself. Where nobody answered, the status says so, as the kernel's does. */
 static bool disconnected(struct id *i, const struct svpi_event *from, struct event *e)
 {
 	connection_param(from, e);
+	if (from->status)
+		e->event.status = -svpi_errno(from->status);
 	if (i->id.qp)
 		i->id.qp->state = IBV_QPS_ERR;
 	return true;

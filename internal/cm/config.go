@@ -24,6 +24,10 @@ const (
 	// DefaultConnectTimeout bounds a whole attempt, so that a program learns within ten seconds
 	// that nobody answers.
 	DefaultConnectTimeout = 9500 * time.Millisecond
+	// ReleaseTimeout bounds the end of a connection that the peer does not confirm. Both sides' word for how
+	// long an answer may take would have it wait for 103 s (MaxCMRetries and Linux's response time-out); the
+	// connection is over for this side whatever the peer says (IBA 12.9: from DREQ Sent to TimeWait).
+	ReleaseTimeout = DefaultConnectTimeout
 	// DefaultBacklog is the backlog of a listener that asked for none.
 	DefaultBacklog = 128
 	// DefaultMaxHalfOpen bounds the requests of peers that are not yet

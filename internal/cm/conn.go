@@ -47,6 +47,7 @@ type conn struct {
 	retries    uint8                     // left
 	maxRetries uint8
 	interval   time.Duration
+	pace       time.Duration // of DREQ: how long the last one had, until that is the interval
 
 	retryAt clock.Time // next repetition; Never for none
 	expires clock.Time // end of the attempt, of the request's life, of time-wait

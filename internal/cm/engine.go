@@ -2,6 +2,7 @@ package cm
 
 import (
 	"slices"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
@@ -100,11 +101,20 @@ func (e *Engine) Advance(now clock.Time) {
 		default:
 			c.retries--
 			e.counters.Retransmitted++
-			c.retryAt = now.Add(c.interval)
+			c.retryAt = now.Add(c.wait())
 			e.timers.set(c)
 			e.enqueue(c)
 		}
 	}
+}
+
+// wait is how long the peer has to answer the repetition that is sent now.
+func (c *conn) wait() time.Duration {
+	if c.state != stateDreqSent || c.retries == 0 {
+		return c.interval
+	}
+	c.pace = min(2*c.pace, c.interval)
+	return c.pace
 }
 
 // expired acts on the end of the time that a state may last.
@@ -125,6 +135,8 @@ func (e *Engine) expired(now clock.Time, c *conn) {
 		e.timewait(now, c)
 	case stateRepSent:
 		e.exhausted(now, c)
+	case stateDreqSent:
+		e.exhausted(now, c)
 	case stateTimewait:
 		e.event(c, Event{Type: EventTimewaitExit})
 		e.finish(c)
@@ -144,7 +156,8 @@ func (e *Engine) exhausted(now clock.Time, c *conn) {
 		e.event(c, Event{Type: EventUnreachable, Failure: FailureTimeout})
 		e.timewait(now, c)
 	case stateDreqSent:
-		e.disconnected(now, c, nil)
+		e.tell(c, Event{Failure: FailureTimeout})
+		e.timewait(now, c)
 	}
 }
 

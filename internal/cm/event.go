@@ -59,7 +59,7 @@ func (t EventType) Command() command.EventType {
 // Failure is why nobody answered.
 type Failure uint8
 
-// The failures of EventUnreachable.
+// The failures of EventUnreachable; EventDisconnected has FailureTimeout or none.
 const (
 	// FailureNone: the event is not about a failure.
 	FailureNone Failure = iota

@@ -87,6 +87,13 @@ func (p *pair) deliver(f flight) {
 	to.e.Receive(p.now, f.d.MAD[:], Peer{Local: to.addr, Remote: f.from.addr, QPN: 1})
 }
 
+// flow delivers what there is to say until nobody says anything.
+func (p *pair) flow() {
+	for p.collect(); len(p.wire) > 0; p.collect() {
+		p.deliver(p.take(0))
+	}
+}
+
 // deadline is the earlier of both engines'.
 func (p *pair) deadline() clock.Time { return clock.Min(p.a.e.Deadline(), p.b.e.Deadline()) }
 
@@ -190,6 +197,9 @@ func (v Event) String() string {
 		fmt.Fprintf(&s, ": %v", v.Failure)
 	case EventDisconnected:
 		fmt.Fprintf(&s, " timewait=%v", v.Timewait.Round(time.Millisecond))
+		if v.Failure != FailureNone {
+			fmt.Fprintf(&s, ": %v", v.Failure)
+		}
 	case EventTimewaitExit:
 		fmt.Fprintf(&s, " qpn=%#x", a.LocalQPN)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Disconnect ends a connection: DREQ is repeated until the peer answers, and
-// EventDisconnected follows. Where the connection is ending or over already it
+// Disconnect ends a connection: DREQ is repeated until the peer answers or [ReleaseTimeout]
+// is over, and EventDisconnected follows. Where the connection is ending or over already it
 // does nothing. Before RTU it refuses the connection instead. Private data may be
 // at most mad.DREQPrivateData (220) bytes.
 func (e *Engine) Disconnect(now clock.Time, id ID, private []byte) error {
@@ -62,6 +62,12 @@ func (e *Engine) abandon(now clock.Time, c *conn) {
 	e.timewait(now, c)
 }
 
+// firstPace is how long the first DREQ has; each further one has twice as long, up to the peer's response time-out. An answer needs no
+// more than there and back as a rule, and a lost one can be had again only as long as the peer remembers: Linux (6.1, drivers/infiniband/core/cm.c)
+// answers during its time-wait, a quarter of a second to two seconds, and is silent after it until its program destroys the id, while the response
+// time-out that it names is 4.3 s.
+const firstPace = 67 * time.Millisecond
+
 // requestRelease sends DREQ.
 func (e *Engine) requestRelease(now clock.Time, c *conn, private []byte) {
 	c.tid = e.transaction()
@@ -70,6 +76,9 @@ func (e *Engine) requestRelease(now clock.Time, c *conn, private []byte) {
 	copy(m.PrivateData[:], private)
 	e.enter(c, stateDreqSent)
 	e.ask(now, c, m)
+	c.pace = min(firstPace, c.interval)
+	c.retryAt, c.expires = now.Add(c.pace), now.Add(ReleaseTimeout)
+	e.timers.set(c)
 }
 
 // tell gives EventDisconnected, once.

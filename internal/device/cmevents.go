@@ -178,7 +178,8 @@ func (o *cmid) event(e *cm.Event) command.Event {
 }
 
 // eventStatus is a REJ code for rejections (a SIDR status becomes the REJ code
-// that means the same), and a command.Code for what did not answer.
+// that means the same), and a command.Code for what did not answer; 0 for the end of
+// a connection that the peer knows of.
 func eventStatus(e *cm.Event) uint32 {
 	switch e.Type {
 	case cm.EventUnreachable:
@@ -191,6 +192,11 @@ func eventStatus(e *cm.Event) uint32 {
 			return uint32(command.NetworkUnreachable)
 		}
 		return uint32(command.TimedOut)
+	case cm.EventDisconnected:
+		if e.Failure == cm.FailureTimeout {
+			return uint32(command.TimedOut)
+		}
+		return 0
 	case cm.EventRejected:
 		if e.Space != command.UDP {
 			break

@@ -57,10 +57,6 @@ func within(t testing.TB, d time.Duration) context.Context {
 
 const patience = 20 * time.Second
 
-// partingPatience is for the end of a connection: DREQ is repeated every six seconds or so, and with 5 % lost each way one of a thousand
-// has no answer to the first three.
-const partingPatience = 3 * patience
-
 func (a *adapter) register(size int, access verbs.Access) *verbs.MR {
 	a.t.Helper()
 	mr, err := a.pd.Register(make([]byte, size), access)
@@ -174,18 +170,17 @@ func theyConnect(t testing.TB, a *adapter, p *peer, f family, param verbs.ConnPa
 }
 
 // close ends the connection from our side; the peer answers as programs do, by
-// disconnecting too, and lets go of its end. Where its DREP is lost the kernel is silent about the DREQs that follow, once its time-wait is over, for as long
-// as the program keeps the end; then it answers them again.
+// disconnecting too, and keeps its end. Where its DREP and those to our first repetitions are lost the kernel is silent, its time-wait being
+// over, for as long as the program keeps the end: ours ends all the same.
 func (c *couple) close() {
 	t := c.us.t
 	t.Helper()
 	result := make(chan error, 1)
-	go func() { result <- c.us.id.Disconnect(within(t, partingPatience)) }()
+	go func() { result <- c.us.id.Disconnect(within(t, patience)) }()
 	c.them.disconnected(c.id)
 	c.them.do("disconnect id=%d", c.id)
-	c.them.do("destroy id=%d", c.id)
 	ok(t, <-result)
-	c.us.drop()
+	c.drop()
 }
 
 // drop frees both ends.
