@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// response takes an answer packet from the responder (IBA 9.7.5.1). rest is what
-// follows the BTH, pad included, data the payload.
+// response handles a packet from the responder (IBA 9.7.5.1). rest is what follows the BTH, pad included;
+// data is the payload.
 func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest, data []byte) {
 	s := &q.req
 	c := &q.eng.counters
@@ -52,12 +52,12 @@ func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest, data []byt
 	}
 }
 
-// wantsTurn says whether an acknowledgement may let q go on sending.
+// wantsTurn reports whether an acknowledgement may allow q to continue sending.
 func (q *QP) wantsTurn() bool { return q.state == command.RTS || q.req.cur != nil }
 
-// ackTo takes everything up to and including psn as acknowledged, save that a
-// read or atomic whose answer has not come was lost on the way: that is an
-// implied NAK, and false (IBA 9.7.5.1.1).
+// ackTo treats everything up to and including psn as acknowledged. The exception is a read or atomic whose
+// response has not arrived: it must have been lost, which is an implied NAK, and ackTo returns false (IBA
+// 9.7.5.1.1).
 func (q *QP) ackTo(now clock.Time, psn ib.PSN) bool {
 	s := &q.req
 	to, implied := psn.Next(), false
@@ -79,8 +79,8 @@ func (q *QP) ackTo(now clock.Time, psn ib.PSN) bool {
 	return !implied && q.state != command.Err
 }
 
-// progress moves una up to psn, which is within what was sent, and completes
-// what that completes.
+// progress advances una to to, which lies within what was sent, and completes the requests that are done
+// by then.
 func (q *QP) progress(now clock.Time, to ib.PSN) {
 	s := &q.req
 	if !to.After(s.una) {
@@ -106,7 +106,7 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 	}
 	q.mended()
 	if s.snd.Before(s.una) {
-		// An answer to packets that were sent before a step back.
+		// A response to packets that were sent before going back.
 		q.seek(s.una)
 	}
 	q.recount(true)
@@ -120,8 +120,8 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 	q.retire()
 }
 
-// awaited returns the oldest request that waits for an answer with data and the
-// PSN that should come next for it.
+// awaited returns the oldest request waiting for a response with data, and the PSN of the next packet
+// expected for it.
 func (q *QP) awaited() (*request, ib.PSN) {
 	s := &q.req
 	if s.reads == 0 {
@@ -138,9 +138,8 @@ func (q *QP) awaited() (*request, ib.PSN) {
 	return nil, 0
 }
 
-// expect finds the request that an answer with data is for. Everything before it
-// is acknowledged by it. nil: the packet is a ghost, or came too early because
-// one before it was lost.
+// expect finds the request to which a response with data belongs. The response acknowledges everything
+// before it. nil: the packet is a ghost, or an earlier one was lost.
 func (q *QP) expect(now clock.Time, psn ib.PSN, k kind) *request {
 	r, want := q.awaited()
 	if r == nil || psn.Before(want) {
@@ -188,7 +187,7 @@ func (q *QP) atomicResponse(now clock.Time, psn ib.PSN, original uint64) {
 	if r == nil {
 		return
 	}
-	binary.NativeEndian.PutUint64(q.eng.word[:], original) // as the responder's operand stands in its memory
+	binary.NativeEndian.PutUint64(q.eng.word[:], original) // in the byte order of the responder's memory
 	if err := q.place(&r.mem, 0, q.eng.word[:], true, r); err != nil {
 		q.eng.counters.RequesterProtectionErrors++
 		q.failNow(now, r, ring.LocalProtection)
@@ -197,11 +196,10 @@ func (q *QP) atomicResponse(now clock.Time, psn ib.PSN, original uint64) {
 	q.progress(now, psn.Next())
 }
 
-// badResponse ends a request whose answer makes no sense (IBA 9.9.2.4.1).
+// badResponse fails a request whose response makes no sense (IBA 9.9.2.4.1).
 func (q *QP) badResponse(now clock.Time, r *request) { q.failNow(now, r, ring.BadResponse) }
 
-// failNow ends r with an error; the requests before it are acknowledged by the
-// answer that caused it.
+// failNow fails r; the response that caused it acknowledges the requests before it.
 func (q *QP) failNow(now clock.Time, r *request, status ring.Status) {
 	q.progress(now, r.first)
 	if q.state == command.Err {
@@ -212,7 +210,7 @@ func (q *QP) failNow(now clock.Time, r *request, status ring.Status) {
 	q.retire()
 }
 
-// negative takes a NAK (IBA 9.7.5.2). It acknowledges the packets before it.
+// negative handles a NAK (IBA 9.7.5.2), which acknowledges the packets before it.
 func (q *QP) negative(now clock.Time, psn ib.PSN, syndrome ib.Syndrome) {
 	s := &q.req
 	c := &q.eng.counters
@@ -245,17 +243,17 @@ func (q *QP) negative(now clock.Time, psn ib.PSN, syndrome ib.Syndrome) {
 	// Reserved syndromes are ignored (IBA 9.7.5.2.1).
 }
 
-// refused ends the request that psn belongs to.
+// refused fails the request that psn belongs to.
 func (q *QP) refused(now clock.Time, psn ib.PSN, status ring.Status) {
 	r := q.find(psn)
 	if r == nil {
 		return
 	}
-	// Local requests before r are complete by now; r is the head.
+	// Local requests before r are complete by now, so r is the head.
 	q.failNow(now, r, status)
 }
 
-// find returns the begun request that psn belongs to.
+// find returns the request in progress that psn belongs to.
 func (q *QP) find(psn ib.PSN) *request {
 	for r := q.req.head; r != nil && r.begun; r = r.next {
 		if r.packets > 0 && psn.Before(r.end()) {

@@ -6,11 +6,10 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// sendRead emits one READ request: up to the next chunk boundary. The rest of a chunk
-// that was answered in part is asked for in pieces that the window allows, one at a
-// time: a responder repeats what it was asked for last (IBA 9.7.5.1.2). The start of a
-// chunk may be new to the responder, so it is always asked for whole, or both sides
-// would count different numbers of messages.
+// sendRead emits one READ request, up to the next chunk boundary. The rest of a partly answered chunk is
+// requested in pieces that fit the window, one at a time: a responder repeats only what was requested last
+// (IBA 9.7.5.1.2). The start of a chunk may be new to the responder, so a chunk is first requested whole;
+// otherwise the two sides would count different numbers of messages.
 func (q *QP) sendRead(r *request, o *frame.Out) int {
 	s := &q.req
 	if int(s.slotCount) >= int(q.attr.InitiatorDepth) {
@@ -23,8 +22,8 @@ func (q *QP) sendRead(r *request, o *frame.Out) int {
 		}
 		n = min(n, uint32(q.win.Size))
 	}
-	// A chunk may exceed a small window when nothing else is in flight, those of this
-	// turn included, which are counted at its end.
+	// A chunk may exceed a small window when nothing else is in flight.
+	// Packets of this turn count too, although they are added only at its end.
 	if q.win.InFlight+q.onTheWay()-q.counted > 0 && q.room(int(n)) == 0 {
 		return 0
 	}
@@ -54,7 +53,7 @@ func (q *QP) sendAtomic(r *request, o *frame.Out) int {
 	return 1
 }
 
-// sentAnswered notes that a request for n answer packets was sent.
+// sentAnswered records that a request with n response packets was sent.
 func (q *QP) sentAnswered(r *request, n uint32) {
 	s := &q.req
 	if !r.begun {

@@ -5,20 +5,20 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// buffers is the local memory of a work request, checked once and walked in
-// order: the cursor remembers which element an offset of the message lies in.
+// buffers is the local memory of a work request, checked once and walked in order: a cursor remembers the
+// element at the current offset.
 type buffers struct {
 	sges    []ring.SGE
 	length  uint64
-	gathers bool   // all of it is written with others in one call
-	id      uint64 // tells this use of the buffers from others
-	at      int    // element that the cursor is in
-	start   uint64 // offset of the message where that element begins
+	gathers bool   // all of it is in memory whose writes are gathered
+	id      uint64 // distinguishes this use of the buffers from others
+	at      int    // element at the cursor
+	start   uint64 // message offset at which that element begins
 	regions [MaxSGE]*memory.Region
 }
 
-// check looks up the regions of sges (IBA 10.6.4); need is LocalWrite where data
-// is to be placed. It reports false for a local protection error.
+// check looks up the regions of sges (IBA 10.6.4); need is LocalWrite if data is to be placed there. It
+// returns false for a local protection error.
 func (b *buffers) check(t *memory.Table, pd memory.PD, sges []ring.SGE, need memory.Access) bool {
 	b.sges, b.at, b.start, b.length = sges, 0, 0, 0
 	b.gathers = true
@@ -46,8 +46,7 @@ func (b *buffers) seek(off uint64) {
 	}
 }
 
-// view returns n bytes of the message from off where they lie in one mapped
-// element, else nil.
+// view returns n bytes of the message from off if they lie in one mapped element, else nil.
 func (b *buffers) view(off, n uint64) []byte {
 	b.seek(off)
 	if b.at >= len(b.sges) {
@@ -61,8 +60,8 @@ func (b *buffers) view(off, n uint64) []byte {
 	return r.Slice(s.Addr+in, n)
 }
 
-// piece returns at most n bytes of the message from off that lie in one mapped
-// element; nil where that element is not mapped, or gone.
+// piece returns at most n bytes of the message from off that lie in one mapped element; nil if that
+// element is not mapped, or gone.
 func (b *buffers) piece(off, n uint64) []byte {
 	b.seek(off)
 	if b.at >= len(b.sges) {
@@ -71,7 +70,7 @@ func (b *buffers) piece(off, n uint64) []byte {
 	return b.view(off, min(n, b.start+uint64(b.sges[b.at].Length)-off))
 }
 
-// read copies the message from off to dst. The error is the memory's.
+// read copies the message from off to dst. The error comes from the memory.
 func (b *buffers) read(dst []byte, off uint64) error {
 	for len(dst) > 0 {
 		b.seek(off)
@@ -89,8 +88,7 @@ func (b *buffers) read(dst []byte, off uint64) error {
 	return nil
 }
 
-// write places src at off; where it is the end of the message, the last bytes
-// become visible last.
+// write places src at off. If it is the end of the message (last), its last bytes become visible last.
 func (b *buffers) write(off uint64, src []byte, last bool) error {
 	for len(src) > 0 {
 		b.seek(off)
@@ -114,8 +112,8 @@ func (b *buffers) write(off uint64, src []byte, last bool) error {
 	return nil
 }
 
-// scratch is where payload is gathered that does not lie in one piece of mapped
-// memory. It is used up during a Transmit and empty at the next.
+// scratch is where payload is gathered if it does not lie in one piece of mapped memory. It fills up
+// during a Transmit and is empty at the next.
 type scratch struct {
 	buf  []byte
 	used int
@@ -125,7 +123,7 @@ func (s *scratch) init(packets int) { s.buf = make([]byte, max(packets, 64)*MaxM
 
 func (s *scratch) reset() { s.used = 0 }
 
-// full reports that no packet of the largest MTU fits any more.
+// full reports whether there is no room for another packet of the largest MTU.
 func (s *scratch) full() bool { return len(s.buf)-s.used < MaxMTU }
 
 func (s *scratch) take(n int) []byte {

@@ -10,56 +10,53 @@ import (
 )
 
 const (
-	// MaxSGE is the most scatter/gather entries of a work request.
+	// MaxSGE is the maximum number of scatter/gather entries of a work request.
 	MaxSGE = ring.MaxSGE
-	// MaxReadAtomic is the most RDMA reads and atomics that a QP can have
-	// outstanding, as initiator and as responder.
+	// MaxReadAtomic is the maximum number of RDMA reads and atomics that a QP can have outstanding, as
+	// initiator and as responder.
 	MaxReadAtomic = 16
-	// MaxMessage is the longest message in bytes (IBA 9.7.7: 2^31).
+	// MaxMessage is the maximum length of a message in bytes (IBA 9.7.7: 2^31).
 	MaxMessage = 1 << 31
 	// MinMTU and MaxMTU bound the path MTU in bytes of payload.
 	MinMTU, MaxMTU = 256, 4096
-	// GRHArea is the space in front of each datagram that a UD receive takes
-	// (IBA 11.4.1.2): a GRH, or an IPv4 header in its last 20 bytes.
+	// GRHArea is the space before each datagram in a UD receive (IBA 11.4.1.2): it holds a GRH, or an IPv4
+	// header in its last 20 bytes.
 	GRHArea = 40
 	// DefaultMulticast is the default of Config.MaxMulticast.
 	DefaultMulticast = 65536
 )
 
-// Config is what an engine is made with. The zero value of every field but
-// Memory is a documented default.
+// Config configures an engine. The zero value of every field but Memory is a documented default.
 type Config struct {
 	// Memory is the adapter's table of regions and windows. Required.
 	Memory *memory.Table
-	// PKeys is the partition table of the port; nil means the default partition
-	// 0xffff alone. SetPKeys changes it.
+	// PKeys is the partition table of the port; nil means only the default partition 0xffff. SetPKeys
+	// changes it.
 	PKeys []ib.PKey
-	// Window bounds what is in flight to one destination address.
+	// Window limits what is in flight to one destination address.
 	Window congestion.Config
-	// MTU is the active MTU of the port, the longest datagram of UD queue pairs;
-	// 0 means 4096.
+	// MTU is the active MTU of the port, the maximum length of a datagram of UD queue pairs; 0 means 4096.
 	MTU int
-	// MaxQPs is the most QPs that the engine holds; 0 means 512K (524,288).
+	// MaxQPs is the maximum number of QPs; 0 means 512K (524,288).
 	MaxQPs int
-	// MaxBurst is the most packets that a QP emits before the next one has its
-	// turn; 0 means 64, a message of 64 KB with path MTU 1024.
+	// MaxBurst is the maximum number of packets that a QP emits before the next one has its turn; 0 means
+	// 64, a message of 64 KB with path MTU 1024.
 	MaxBurst int
-	// MaxBurstBytes bounds the bytes of payload of such a turn; 0 means 65,536. The
-	// first packet of a message is longer than the next: behind it one of 64 KB fits into a UDP_SEGMENT burst.
+	// MaxBurstBytes limits the bytes of payload of such a turn; 0 means 65,536. The first packet of a
+	// message is longer than the others, so a message of 64 KB fits into a UDP_SEGMENT burst after it.
 	MaxBurstBytes int
-	// Loop is the number of the loop that owns the engine, LoopBits how many low
-	// bits of a QP number hold it.
+	// Loop is the number of the loop that owns the engine; the low LoopBits bits of a QP number hold it.
 	Loop     uint32
 	LoopBits uint8
-	// FirstQPN is where the numbering of QPs starts; 0 means 0x11. A random
-	// value keeps the numbers of one run from meaning anything in the next.
+	// FirstQPN is the first QP number; 0 means 0x11. A random value keeps the numbers of one run from
+	// being valid in the next.
 	FirstQPN uint32
-	// TimeWait is how long the number of a connected QP rests after Destroy
-	// before it is given out again; 0 means 10 s.
+	// TimeWait is how long the number of a connected QP is not reused after Destroy; 0 means 10 s.
 	TimeWait time.Duration
-	// MaxMulticast is the most attachments of QPs to multicast groups; 0 means DefaultMulticast.
+	// MaxMulticast is the maximum number of attachments of QPs to multicast groups; 0 means
+	// DefaultMulticast.
 	MaxMulticast int
-	// MaxDatagrams bounds the queues of MADs of QP1 each way; 0 means 4,096.
+	// MaxDatagrams limits QP1's queues of MADs in each direction; 0 means 4,096.
 	MaxDatagrams int
 }
 

@@ -10,31 +10,30 @@ import (
 )
 
 const (
-	// fetchSize is how much of a message is fetched at once from memory that the
-	// engine does not reach itself.
+	// fetchSize is how much of a message is fetched at once from memory that the engine cannot access
+	// itself.
 	fetchSize = 64 << 10
-	// maxCopies bounds the copies of a QP that are under way. A packet that
-	// would need one more is dropped as if the network had lost it.
+	// maxCopies limits a QP's copies in progress. A packet that would need one more is dropped as if the
+	// network had lost it.
 	maxCopies = 256
-	// maxAhead bounds the buffers of fetchSize beyond which nothing is read ahead.
+	// maxAhead is the number of buffers of fetchSize from which on nothing is read ahead.
 	maxAhead = 512
 )
 
-// Copy is a copy that the engine cannot make itself, because the Accessor of
-// Region does not finish within the call. The driver starts it (memory.Deferred)
-// and reports its end with Copied, in the order in which the copies of a region
-// were handed out. Transfer.Data stays valid until then. No ACK, completion,
-// packet or read response that depends on a copy goes out before its end.
+// Copy is a copy that the engine cannot make itself because the Accessor of Region does not finish within
+// the call. The driver starts it (memory.Deferred) and reports its end with Copied, in the order in which
+// the copies of a region were handed out. Transfer.Data stays valid until then. No ACK, completion, packet
+// or read response that depends on a copy goes out before its end.
 type Copy struct {
 	Region *memory.Region
 	memory.Transfer
 }
 
-// CopyResult is the end of a Copy: its Tag, what stood at an atomic's operand,
-// and the error if it failed.
+// CopyResult is the end of a Copy: its Tag, the original value of an atomic's operand, and the error if it
+// failed.
 type CopyResult = memory.Finished
 
-// copyKind is what waits for a copy.
+// copyKind says what waits for a copy.
 type copyKind uint8
 
 const (
@@ -44,18 +43,18 @@ const (
 	copyAtomic                 // an atomic at the responder
 )
 
-// copyOp is a copy under way.
+// copyOp is a copy in progress.
 type copyOp struct {
 	kind       copyKind
 	generation uint32
-	q          *QP // nil: nobody waits any more
+	q          *QP // nil: nobody is waiting any more
 	buf        []byte
-	owned      bool // buf goes back to the pool
+	owned      bool // buf returns to the pool
 	r          *request
 	effect     uint64 // serial number of the effect
 	fetch      *fetchBuffer
 	psn        uint32 // of the atomic
-	err        error  // gathered: it fails with what failed before it
+	err        error  // gathered pieces: the error of an earlier piece, with which this one fails
 }
 
 type copies struct {
@@ -64,11 +63,11 @@ type copies struct {
 	free  []uint32
 	small [][]byte // buffers of MaxMTU
 	large [][]byte // buffers of fetchSize
-	made  int      // how many of those there are
-	old   [][]byte // large ones that the last Transmit's packets may point into
+	made  int      // how many large buffers exist
+	old   [][]byte // large buffers into which the packets of the last Transmit may point
 }
 
-// Copies moves copies to start out and returns their number.
+// Copies moves the copies to be started to out and returns their number.
 func (e *Engine) Copies(out []Copy) int { return e.copies.queue.take(out) }
 
 // start queues a copy of q for the driver.
@@ -89,7 +88,7 @@ func (e *Engine) start(q *QP, region *memory.Region, t memory.Transfer, op copyO
 	*c.queue.push() = Copy{Region: region, Transfer: t}
 }
 
-// Copied takes the ends of copies.
+// Copied handles finished copies.
 func (e *Engine) Copied(now clock.Time, done []CopyResult) {
 	e.now = now
 	c := &e.copies
@@ -124,7 +123,7 @@ func (e *Engine) copyEnded(op *copyOp, done *CopyResult) {
 		q.atomicCopied(op.psn, done)
 	}
 	if q.state == command.Err {
-		// What had come in before the end is completed, then the rest flushed.
+		// Complete what had arrived before the end, then flush the rest.
 		if q.copying == 0 {
 			q.startFlush()
 		}
@@ -137,7 +136,7 @@ func (e *Engine) copyEnded(op *copyOp, done *CopyResult) {
 	q.activate()
 }
 
-// answerCopied goes on with a read or atomic whose data has been placed.
+// answerCopied continues with a read or atomic whose data has been placed.
 func (q *QP) answerCopied(r *request, err error) {
 	if r.copies--; err == nil {
 		q.retire()
@@ -151,7 +150,7 @@ func (q *QP) answerCopied(r *request, err error) {
 	q.retire()
 }
 
-// forget makes the copies of q nobody's.
+// forget detaches all copies from q.
 func (e *Engine) forget(q *QP) {
 	if q.copying == 0 {
 		return
@@ -164,7 +163,7 @@ func (e *Engine) forget(q *QP) {
 	q.copying = 0
 }
 
-// small returns a buffer for the payload of a packet.
+// small returns a buffer for n bytes of a packet's payload.
 func (e *Engine) small(n int) []byte {
 	c := &e.copies
 	if k := len(c.small); k > 0 {
@@ -175,7 +174,7 @@ func (e *Engine) small(n int) []byte {
 	return make([]byte, n, MaxMTU)
 }
 
-// place puts data that the answer to r brought into r's memory.
+// place puts data of the response to r into r's memory.
 func (q *QP) place(b *buffers, off uint64, data []byte, last bool, r *request) error {
 	n, err := q.gatherIn(b, off, data, last, copyOp{kind: copyAnswer, r: r})
 	if r.copies += n; n > 0 || err != nil {
@@ -190,8 +189,8 @@ func (q *QP) place(b *buffers, off uint64, data []byte, last bool, r *request) e
 	return err
 }
 
-// deferWrite starts the copies of data to those elements of b that are not
-// reached within a call, and copies to the others.
+// deferWrite writes data to b: directly where elements are accessible within a call, and by starting
+// copies to the others.
 func (q *QP) deferWrite(b *buffers, off uint64, data []byte, last bool, op copyOp) (started int, err error) {
 	for len(data) > 0 {
 		b.seek(off)
@@ -217,7 +216,7 @@ func (q *QP) deferWrite(b *buffers, off uint64, data []byte, last bool, op copyO
 	return started, nil
 }
 
-// deferred reports that copies to and from r end later.
+// deferred reports whether copies to and from r end later.
 func deferred(r *memory.Region) bool { return r.Remote != nil && !r.Remote.Blocking() }
 
 func (q *QP) startWrite(r *memory.Region, addr uint64, data []byte, last bool, op copyOp) {

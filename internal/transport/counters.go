@@ -1,9 +1,8 @@
 package transport
 
-// Counters are plain words that an engine counts in and the control plane reads.
-// The first group carries the names of the table "Mellanox Adapter Diagnostics
-// Counters" (WinOF manual 4.9.4.2), the rest the "RDMA Activity" set and what
-// this implementation adds. "Requester" counts what happened to outbound
+// Counters are plain words that an engine increments and the control plane reads. The first group is named
+// after the table "Mellanox Adapter Diagnostics Counters" (WinOF manual 4.9.4.2); the rest are the "RDMA
+// Activity" set and additions of this implementation. "Requester" counts what happened to outbound
 // requests, "Responder" what happened to inbound ones.
 type Counters struct {
 	RequesterLengthErrors         uint64 // local length errors
@@ -21,9 +20,9 @@ type Counters struct {
 	RequesterRNRNAK               uint64
 	ResponderRNRNAK               uint64
 	RequesterOutOfOrderNAK        uint64 // sequence NAKs received
-	ResponderOutOfOrder           uint64 // packets that came ahead of their turn
-	RequesterResync               uint64 // times that the requester went back to an earlier PSN
-	ResponderResync               uint64 // times that the responder restarted a read response
+	ResponderOutOfOrder           uint64 // packets ahead of a missing one
+	RequesterResync               uint64 // times the requester went back to an earlier PSN
+	ResponderResync               uint64 // times the responder restarted a read response
 	RequesterRemoteOperationErrs  uint64
 	ResponderRemoteOperationErrs  uint64
 	RequesterRetriesExceeded      uint64
@@ -33,16 +32,16 @@ type Counters struct {
 	DiscardedUC                   uint64
 	ResponderDuplicateRequests    uint64
 	RequesterTimeouts             uint64
-	CopiedPackets                 uint64 // payload gathered: it crosses SGEs, or lies in memory that is not mapped
+	CopiedPackets                 uint64 // payload gathered: it crosses SGEs, or lies in unmapped memory
 
 	OutboundPackets, OutboundBytes uint64 // packets sent, transport headers and payload
 	InboundPackets, InboundBytes   uint64
 	RetransmittedPackets           uint64 // request packets sent more than once
 	LocalMessages, LocalBytes      uint64 // requests of this side carried out on the local path
-	DirectMessages, DirectBytes    uint64 // requests that its programs carried out on the direct path
+	DirectMessages, DirectBytes    uint64 // requests that programs carried out on the direct path
 
-	// What messages on the local and direct paths stand for, by where their data went:
-	// packets of the path MTU, and bytes of payload.
+	// The equivalent of messages on the local and direct paths, by the direction of their data: packets of
+	// the path MTU, and bytes of payload.
 	LocalOutboundPackets, LocalOutboundBytes uint64
 	LocalInboundPackets, LocalInboundBytes   uint64
 
@@ -51,11 +50,11 @@ type Counters struct {
 	UnknownQP         uint64 // packets for no QP of this engine
 	WrongSource       uint64 // packets for a connected QP from an address that is not its peer's
 	Malformed         uint64 // too short, reserved opcode, wrong version
-	WrongState        uint64 // packets for a QP whose state takes none
+	WrongState        uint64 // packets for a QP whose state accepts none
 	WrongService      uint64 // opcode of another transport service
-	GhostACKs         uint64 // acknowledgements of nothing outstanding
-	Probes            uint64 // oldest packets sent again ahead of the ACK timer
-	ImpliedNAKs       uint64 // read responses or atomic answers seen to be lost
+	GhostACKs         uint64 // acknowledgements of packets that are not outstanding
+	Probes            uint64 // oldest packet retransmitted before the ACK timer ends
+	ImpliedNAKs       uint64 // lost read or atomic responses that were detected
 	SequenceNAKsSent  uint64
 	ACKsSent          uint64
 	ACKsReceived      uint64

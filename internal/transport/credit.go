@@ -8,26 +8,25 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// creditWait is how long a requester without credits waits to be told of new ones
-// before it probes. A probe that comes too early costs the responder's RNR timer,
-// which is commonly longer, and must be waited out.
+// creditWait is how long a requester without credits waits for new ones before it probes. A premature
+// probe incurs the responder's RNR timer, which is commonly longer and must be waited out.
 const creditWait = 10 * time.Millisecond
 
-// credit is what a requester knows of the responder's receives (IBA 9.7.7.2).
+// credit is what a requester knows about the responder's receives (IBA 9.7.7.2).
 type credit struct {
 	limited bool   // the responder counts credits
 	lsn     uint32 // limit sequence number: the last message that may be sent
-	granted bool   // lsn was granted once
-	patient bool   // a probe was refused: better wait to be told of new receives
-	waiting bool   // for the responder to say so
-	asks    bool   // waited in vain: the probe may go
+	granted bool   // lsn has been granted at least once
+	patient bool   // a probe was refused: better wait for new receives to be announced
+	waiting bool   // waiting for such an announcement
+	asks    bool   // waited in vain: the probe may be sent
 }
 
-// countsCredits says whether the responder tells how many receives are posted.
+// countsCredits reports whether the responder announces how many receives are posted.
 func (q *QP) countsCredits() bool { return q.attr.FlowControl != 0 && !q.srq }
 
-// creditSyndrome is an ACK with the receives that are posted, counting the one
-// that a message in progress uses; it is not in the MSN yet (IBA 9.7.7.2.2).
+// creditSyndrome returns an ACK with the number of posted receives, including the one used by a message in
+// progress, which the MSN does not count yet (IBA 9.7.7.2.2).
 func (q *QP) creditSyndrome() ib.Syndrome {
 	if !q.countsCredits() {
 		return ib.ACK(ib.CreditInvalid)
@@ -43,8 +42,8 @@ func (q *QP) creditSyndrome() ib.Syndrome {
 	return ib.ACK(ib.CreditCode(uint32(n)))
 }
 
-// announceReceives owes an unsolicited ACK where receives were posted and the
-// requester knows of none (IBA 9.7.7.2).
+// announceReceives schedules an unsolicited ACK if receives were posted and the requester knows of none
+// (IBA 9.7.7.2).
 func (q *QP) announceReceives() {
 	s := &q.resp
 	if !s.dry || q.peer != nil {
@@ -56,8 +55,8 @@ func (q *QP) announceReceives() {
 	}
 }
 
-// unsolicited takes an ACK that repeats the last one and may bring new credits.
-// It reports whether it did.
+// unsolicited handles an ACK that repeats the last one and may bring new credits. It reports whether it
+// did.
 func (q *QP) unsolicited(syndrome ib.Syndrome, msn uint32) bool {
 	c := &q.req.credit
 	before := *c
@@ -74,8 +73,9 @@ func (q *QP) unsolicited(syndrome ib.Syndrome, msn uint32) bool {
 	return true
 }
 
-// endRNRWait sends again what found no receive, once the responder has told of one for it. IBA 9.7.5.2.8 has a requester wait
-// for the timer that came with the refusal; who has sent it says here that there is no need.
+// endRNRWait retransmits what found no receive as soon as the responder announces one. IBA 9.7.5.2.8 has a
+// requester wait for the timer that came with the RNR NAK, but here its sender itself says that there is
+// no need to.
 func (q *QP) endRNRWait() {
 	if !q.req.rnrWait {
 		return
@@ -85,9 +85,8 @@ func (q *QP) endRNRWait() {
 	}
 }
 
-// grant takes the credit count of an ACK: the responder will take messages up
-// to MSN plus credits (IBA 9.7.7.2.2). Receives that were posted stay so, and an
-// ACK that says less is a late one.
+// grant applies the credit count of an ACK: the responder will accept messages up to MSN plus credits (IBA
+// 9.7.7.2.2). Posted receives are not withdrawn, so an ACK that grants less is a late one.
 func (q *QP) grant(syndrome ib.Syndrome, msn uint32) {
 	if q.attr.FlowControl == 0 {
 		return
@@ -100,9 +99,9 @@ func (q *QP) grant(syndrome ib.Syndrome, msn uint32) {
 	}
 }
 
-// mustProbe says that the responder has not granted a receive for r. With
-// nothing outstanding one packet may still go and ask (IBA 9.7.7.2.5); once it
-// is acknowledged the message has its receive.
+// mustProbe reports that the responder has not granted a receive for r. If nothing is outstanding, one
+// packet may still be sent as a probe (IBA 9.7.7.2.5); once it is acknowledged the message has its
+// receive.
 func (q *QP) mustProbe(r *request) bool {
 	c := &q.req.credit
 	return c.limited && takesReceive(r.wr.Op) && ib.PSN(r.ssn&ib.PSNMask).After(ib.PSN(c.lsn))
@@ -110,10 +109,9 @@ func (q *QP) mustProbe(r *request) bool {
 
 func takesReceive(op ring.WROp) bool { return op <= ring.OpSendInv || op == ring.OpWriteImm }
 
-// awaitCredit says that a probe is to wait, because the responder will tell when
-// it has a receive. Most responders have one by the time that a probe comes, so probes
-// go at once until one is refused: from then on each waits for the news, unless the
-// responder turns out to send none.
+// awaitCredit reports that a probe should wait because the responder will announce new receives. Most
+// responders have one by the time a probe arrives, so probes are sent at once until one is refused; from
+// then on each waits for an announcement, unless it turns out that the responder makes none.
 func (q *QP) awaitCredit() bool {
 	c := &q.req.credit
 	if !c.granted || !c.patient || c.asks {
@@ -133,8 +131,8 @@ func (q *QP) stopAwaitingCredit() {
 	}
 }
 
-// probeTaken notes that there was progress. A probe that found a receive after a
-// whole wait for news of it shows that the responder sends none.
+// probeTaken records that there was progress. If a probe found a receive after waiting in vain for an
+// announcement, the responder makes none.
 func (q *QP) probeTaken() {
 	if c := &q.req.credit; c.asks {
 		c.asks, c.patient = false, false

@@ -8,9 +8,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Receive takes packets that encap let through, in the order of arrival. What
-// they ask to be sent, ACKs above all, comes out of the next Transmit: one ACK
-// for all that a QP received.
+// Receive handles packets that encap accepted, in the order of arrival. Packets sent in return, above all
+// ACKs, come out of the next Transmit: one ACK for everything that a QP received.
 func (e *Engine) Receive(now clock.Time, in []frame.In) {
 	e.now = now
 	for i := 0; i < len(in); i++ {
@@ -25,8 +24,8 @@ func (e *Engine) Receive(now clock.Time, in []frame.In) {
 	e.writeGathered()
 }
 
-// receive finds the QP that a packet is for and checks what is checked before
-// its PSN (IBA 9.6.1). It returns the QP where that may have taken a payload.
+// receive finds the QP of a packet and makes the checks that precede the PSN check (IBA 9.6.1). It returns
+// the QP if that may have accepted a payload.
 func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 	d := in.Data
 	c := &e.counters
@@ -97,8 +96,8 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 	return taker
 }
 
-// established notes the first packet. A QP that is still in RTR learns of its
-// connection this way when the CM's message was lost (IBA 11.6.3.1).
+// established records the first packet. If the CM's message was lost, this is how a QP in RTR learns that
+// its connection is established (IBA 11.6.3.1).
 func (q *QP) established() {
 	q.resp.established = true
 	if q.state == command.RTR {

@@ -9,34 +9,33 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// effect is what a packet at the responder may show only when its copies, and
-// those of the packets before it, are done.
+// effect is what a responder may make visible of a packet only once its copies, and those of the packets
+// before it, have finished.
 type effect struct {
 	copies     int
 	answer     bool   // the packet asked for an ACK
-	psn        ib.PSN // expected after the packet
+	psn        ib.PSN // expected PSN after the packet
 	msn        uint32
 	completion Completion
 	completes  bool
 }
 
-// effects is the packets with copies under way, and those behind them.
+// effects are the packets with copies in progress, and those behind them.
 type effects struct {
 	queue   queue[effect]
 	first   uint64  // serial number of the oldest
-	started int     // copies of the packet being carried out
-	held    *effect // its completion; made for the first: few queue pairs ever have one
-	psn     ib.PSN  // before the oldest: what an ACK may show
+	started int     // copies of the packet in progress
+	held    *effect // its completion; allocated on first use: few queue pairs ever need one
+	psn     ib.PSN  // before the oldest: what an ACK may acknowledge
 	msn     uint32
 }
 
-// settled reports that no copy of the responder is under way.
+// settled reports whether the responder has no copy in progress.
 func (q *QP) settled() bool { return q.resp.effects.queue.len() == 0 }
 
-// acknowledged is the PSN and MSN that an ACK may show: those before the reads
-// and atomics that came last, whose own answers are what acknowledges them. A
-// requester that goes by the PSN alone would take an ACK of an atomic for its
-// answer.
+// acknowledged returns the PSN and MSN that an ACK may carry. They precede the reads and atomics that came
+// last, which are acknowledged by their own responses: a requester that only looks at the PSN would take
+// an ACK of an atomic for its response.
 func (q *QP) acknowledged() (ib.PSN, uint32) {
 	s, f := &q.resp, &q.resp.effects
 	psn, msn := s.psn, s.msn
@@ -51,7 +50,7 @@ func (q *QP) acknowledged() (ib.PSN, uint32) {
 	return psn.Prev(), msn
 }
 
-// deliver queues a completion of the receiving side, behind the copies under way.
+// deliver queues a completion of the receiving side, behind the copies in progress.
 func (q *QP) deliver(c Completion) {
 	f := &q.resp.effects
 	if f.started == 0 && f.queue.len() == 0 {
@@ -64,8 +63,7 @@ func (q *QP) deliver(c Completion) {
 	f.held.completion, f.held.completes = c, true
 }
 
-// settleEffect ends a packet that was carried out. before is the state that it
-// found.
+// settleEffect finishes a packet that was carried out; psn, msn describe the state before it.
 func (q *QP) settleEffect(psn ib.PSN, msn uint32, answer bool) {
 	f := &q.resp.effects
 	if f.started == 0 && f.queue.len() == 0 {
@@ -82,7 +80,7 @@ func (q *QP) settleEffect(psn ib.PSN, msn uint32, answer bool) {
 	f.started = 0
 }
 
-// effectCopied notes the end of a copy of an effect and shows what may be shown.
+// effectCopied records the end of an effect's copy and releases the effects that are complete.
 func (q *QP) effectCopied(serial uint64, err error) {
 	f := &q.resp.effects
 	i := serial - f.first
@@ -114,16 +112,16 @@ func (q *QP) effectCopied(serial uint64, err error) {
 	}
 }
 
-// effectFailed ends the QP because a copy failed: a NAK for its packet, and
-// nothing of it or behind it has happened for the requester (IBA 9.7.5.2.7).
+// effectFailed ends the QP because a copy failed: it sends a NAK for that packet, so that for the
+// requester neither it nor anything after it has happened (IBA 9.7.5.2.7).
 func (q *QP) effectFailed(i int) {
 	f := &q.resp.effects
 	v := &f.queue.items[f.queue.head+i]
 	if v.completes {
 		v.completion.Status = ring.LocalProtection
 	}
-	// What came before and still waits for copies must not be acknowledged
-	// either, so the NAK stands at the oldest.
+	// Earlier packets that still wait for copies must not be
+	// acknowledged either, so the NAK has the PSN of the oldest.
 	q.resp.psn, q.resp.msn = f.psn, f.msn
 	for k := range q.resp.results {
 		if r := &q.resp.results[k]; r.pending && !r.first.Before(f.psn) {
@@ -135,8 +133,7 @@ func (q *QP) effectFailed(i int) {
 	q.refuse(ib.NAKRemoteOperational)
 }
 
-// dropEffects completes what waits for copies as flushed, or with the error that
-// it has.
+// dropEffects completes what waits for copies as flushed, or with the error that it already has.
 func (q *QP) dropEffects(deliver bool) {
 	f := &q.resp.effects
 	f.held, f.started = nil, 0
@@ -155,14 +152,14 @@ func (q *QP) dropEffects(deliver bool) {
 	}
 }
 
-// answerLast makes the end of the copies under way an occasion for an ACK.
+// answerLast requests an ACK at the end of the copies in progress.
 func (f *effects) answerLast() {
 	if n := len(f.queue.items); f.queue.len() > 0 {
 		f.queue.items[n-1].answer = true
 	}
 }
 
-// effectOp is a copy of the packet that is being carried out.
+// effectOp returns the copyOp for the packet in progress.
 func (q *QP) effectOp() copyOp {
 	f := &q.resp.effects
 	return copyOp{kind: copyEffect, effect: f.first + uint64(f.queue.len())}
@@ -205,7 +202,7 @@ func (q *QP) placeAt(s memory.Span, data []byte, last bool) error {
 	return s.Region.Write(s.Addr, data)
 }
 
-// atomic carries out an atomic on checked memory, or starts it.
+// atomic carries out an atomic on checked memory, or starts it there.
 func (q *QP) atomic(r *result, s memory.Span, op ib.Opcode, h ib.AtomicETH) (err error) {
 	if deferred(s.Region) {
 		t := memory.Transfer{Kind: memory.CopyFetchAdd, Addr: s.Region.OwnerAddr(s.Addr), Swap: h.SwapAdd()}
@@ -224,7 +221,7 @@ func (q *QP) atomic(r *result, s memory.Span, op ib.Opcode, h ib.AtomicETH) (err
 	return err
 }
 
-// atomicCopied takes the result of an atomic.
+// atomicCopied handles the result of an atomic.
 func (q *QP) atomicCopied(psn uint32, done *CopyResult) {
 	i := q.keptAt(ib.PSN(psn))
 	if i < 0 || !q.resp.results[i].waiting {

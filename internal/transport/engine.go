@@ -15,7 +15,7 @@ import (
 type Engine struct {
 	cfg      Config
 	mem      *memory.Table
-	now      clock.Time // as told last
+	now      clock.Time // the time last passed in
 	table    table
 	timers   timers
 	active   qpList
@@ -23,7 +23,7 @@ type Engine struct {
 	groups   map[netip.Addr][]*QP
 	attached int
 
-	received             *QP            // that the last packet with a payload was for
+	received             *QP            // the QP of the last packet with a payload
 	receivedOp           ib.Opcode      // of that packet
 	receivedHead         [sameHead]byte // the beginning of its BTH
 	flushHead, flushTail *QP            // QPs with requests to flush
@@ -34,9 +34,9 @@ type Engine struct {
 	requests    pool[request]
 	receives    pool[receive]
 	scratch     scratch
-	early       bool    // what was handed out is to leave before more is made
-	unsent      []*QP   // UC and UD queue pairs with packets handed out
-	word        [8]byte // an atomic's answer on its way to memory
+	early       bool    // send what was handed out before making more
+	unsent      []*QP   // UC and UD queue pairs whose packets were handed out
+	word        [8]byte // the result of an atomic, to be written to memory
 	grh         [GRHArea]byte
 	bounceBuf   []byte
 	messages    uint64 // serial number of messages with buffers
@@ -47,8 +47,7 @@ type Engine struct {
 	counters    Counters
 }
 
-// New makes an engine. The error is a *command.Error that names the field of
-// cfg that is wrong.
+// New creates an engine. The error is a *command.Error that names the invalid field of cfg.
 func New(cfg Config) (*Engine, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -65,14 +64,14 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Counters returns the engine's counters; they go on counting.
+// Counters returns the engine's counters, which keep counting.
 func (e *Engine) Counters() *Counters { return &e.counters }
 
-// PKeys are the partition table. The caller changes nothing in it.
+// PKeys returns the partition table, which the caller must not modify.
 func (e *Engine) PKeys() []ib.PKey { return e.cfg.PKeys }
 
-// SetPKeys replaces the partition table. QPs keep their index and take the key
-// that stands there now; an index beyond the table matches nothing.
+// SetPKeys replaces the partition table. QPs keep their index and use the key that is now there; an index
+// beyond the table matches nothing.
 func (e *Engine) SetPKeys(keys []ib.PKey) {
 	e.cfg.PKeys = append([]ib.PKey(nil), keys...)
 	e.table.each(func(q *QP) { q.pkey = e.pkeyAt(q.attr.PKeyIndex) })
@@ -85,7 +84,7 @@ func (e *Engine) pkeyAt(index uint32) ib.PKey {
 	return e.cfg.PKeys[index]
 }
 
-// Advance carries out the timers that are due.
+// Advance handles the timers that are due.
 func (e *Engine) Advance(now clock.Time) {
 	e.now = now
 	for q := e.timers.expired(now); q != nil; q = e.timers.expired(now) {
@@ -93,7 +92,7 @@ func (e *Engine) Advance(now clock.Time) {
 	}
 }
 
-// Deadline returns when Advance is wanted next, clock.Never for no timer.
+// Deadline returns when Advance must be called next, clock.Never if there is no timer.
 func (e *Engine) Deadline() clock.Time { return e.timers.next() }
 
 // Pending reports whether Transmit has something to do now.
@@ -101,9 +100,8 @@ func (e *Engine) Pending() bool {
 	return e.active.head != nil || len(e.unsent) > 0 || e.mads.toSend()
 }
 
-// OnlyAcknowledges reports whether all there is to send is the acknowledgement of
-// whole messages to one QP. Its requester has nothing else to wait for, and may well
-// be waiting for what the program here answers.
+// OnlyAcknowledges reports whether the only thing to send is the acknowledgement of whole messages to one
+// QP. Its requester is not waiting for anything else, except perhaps for an answer from the program here.
 func (e *Engine) OnlyAcknowledges() bool {
 	q := e.active.head
 	if q == nil || q.places[activeKind].next != nil || len(e.unsent) > 0 || e.mads.toSend() || q.peer != nil {
@@ -113,37 +111,33 @@ func (e *Engine) OnlyAcknowledges() bool {
 	return s.ack && !s.nak && s.pending == 0 && s.msg == msgNone && q.req.cur == nil && q.state == command.RTS
 }
 
-// Undelivered reports whether completions or events wait to be taken. Messages
-// on the local path leave them with the engine of the other end too, which may
-// have had its turn already: the loop must not sleep on them.
+// Undelivered reports whether completions or events wait to be taken. Messages on the local path also add
+// them to the peer's engine, which may have had its turn already: the loop must not sleep on them.
 func (e *Engine) Undelivered() bool {
 	return e.completions.len() > 0 || e.flushHead != nil || e.events.len() > 0
 }
 
-// Idle reports whether there is nothing to be had from the engine, and nothing for it to do by itself: no timer is due, nothing is to
-// be sent, and nothing waits to be taken.
+// Idle reports whether the engine has no output and nothing to do by itself: no timer is due, nothing is
+// to be sent, and nothing waits to be taken.
 func (e *Engine) Idle(now clock.Time) bool {
 	return e.Deadline() > now && !e.Pending() && !e.Undelivered() && e.copies.queue.len() == 0 && e.mads.in.len() == 0
 }
 
-// crowded reports that the driver is so far behind with taking completions that
-// nothing is moved on the local path that would make more of them: a program that
-// posts and posts must not make the queue grow for ever.
+// crowded reports that the driver is far behind in taking completions. Then the local path must not make
+// more of them: a program that keeps posting must not grow the queue without limit.
 func (e *Engine) crowded() bool { return e.completions.len() >= maxUndelivered }
 
-// Doorbell says that work was posted to q. It is also the time to tell
-// that receives were posted where a local peer waits for them. It reports whether
-// there is something to do now: receives of a QP on the wire wait for messages.
-// A requester without credits is to hear of them, which Pending then says; there is
-// no haste, as more of them may follow, and one packet tells of all.
+// Doorbell tells the engine that work was posted to q; it then also notifies a local peer that waits for
+// receives. It reports whether there is something to do now: receives of a QP on the wire wait for
+// messages. A requester without credits is told about them too, which Pending then reports; that is not
+// urgent, since more of them may follow, and one packet announces all.
 func (e *Engine) Doorbell(q *QP) bool {
 	return q.eng == e && q.workPosted()
 }
 
-// Transmit writes packets for the link into out and returns how many, at most
-// len(out). Consecutive packets of one QP stand together; QPs take turns. The
-// messages of QPs on the local path move here as well. Payloads are valid until
-// the next Transmit.
+// Transmit writes packets for the link to out and returns their number, at most len(out). Consecutive
+// packets of one QP are adjacent; QPs take turns. It also moves the messages of QPs on the local path.
+// Payloads are valid until the next Transmit.
 func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 	e.now = now
 	e.completeSent()
@@ -188,9 +182,8 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 	return n
 }
 
-// sendNAKs sends what ended a QP in front of the MADs: the CM disconnects at once,
-// and a requester that learns of that first flushes the request that was refused
-// instead of completing it with its error.
+// sendNAKs sends the NAKs that end QPs before the MADs: the CM disconnects at once, and a requester that
+// learned of that first would flush the refused request instead of completing it with its error.
 func (e *Engine) sendNAKs(now clock.Time, out []frame.Out) (n int) {
 	if !e.mads.toSend() {
 		return 0
@@ -209,9 +202,8 @@ func (e *Engine) sendNAKs(now clock.Time, out []frame.Out) (n int) {
 	return n
 }
 
-// Completions moves completions out, in the order in which they happened, and
-// returns their number. Requests of QPs in error flush here, as many as fit.
-// Requests of UC and UD queue pairs complete with the next Transmit after the one
+// Completions moves completions out, in order, and returns their number. It also flushes requests of QPs
+// in error, as many as fit. Requests of UC and UD queue pairs complete in the next Transmit after the one
 // that handed out their packets.
 func (e *Engine) Completions(out []Completion) int {
 	n := e.completions.take(out)

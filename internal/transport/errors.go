@@ -7,13 +7,13 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// Errors of the calls of an Engine. Those about a field of an argument are
-// *command.Error with a Detail that names it.
+// Errors of an Engine's methods. An error about an argument's field is a *command.Error whose Detail names
+// it.
 var (
 	// ErrNumbers means that no QP number is free.
 	ErrNumbers = errors.New("no free QP number")
-	// ErrNotIdle means that a QP has work under way, so that Join cannot hand
-	// over between packets and the local path; try again later.
+	// ErrNotIdle means that a QP has work in progress, so that Join cannot switch it between packets and
+	// the local path; try again later.
 	ErrNotIdle = errors.New("the QP is in the middle of a message")
 	// ErrNotPeers means that two QPs are not connected to each other.
 	ErrNotPeers = errors.New("the QPs are not connected to each other")
@@ -25,14 +25,12 @@ func fieldError(field string, got any, want string) error {
 	return command.Errorf(command.Invalid, "%s is %v, want %s", field, got, want)
 }
 
-// StateError says that a QP cannot go from one state to another, or that Modify
-// named or left out an attribute against the table of IBA 11.2.5.2. It is
-// reported inside a *command.Error of class State or Invalid.
+// StateError says that a QP cannot go from one state to another, or that the attributes passed to Modify
+// violate the table of IBA 11.2.5.2. It is reported inside a *command.Error of class State or Invalid.
 type StateError struct {
 	From, To command.QPState
-	// Missing holds the required attributes that were not given, Extra those
-	// that this transition does not take; both zero for a transition that does
-	// not exist.
+	// Missing holds the required attributes that were not given, Extra those that the transition does not
+	// accept; both are zero for a transition that does not exist.
 	Missing, Extra command.QPMask
 }
 
@@ -52,8 +50,8 @@ func (e *StateError) Is(target error) bool {
 	return ok && t.Detail == "" && t.Code == e.Code()
 }
 
-// Code is the class of the error for the client: Invalid where attributes are
-// wrong, State where the transition does not exist.
+// Code is the class of the error for the client: Invalid for wrong attributes, State for a transition that
+// does not exist.
 func (e *StateError) Code() command.Code {
 	if e.Missing|e.Extra != 0 {
 		return command.Invalid

@@ -6,21 +6,21 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
-// fetch is a piece of a message that was fetched from memory which the engine
-// does not reach within a call, or is on its way. The zero value holds nothing.
+// fetch is a piece of a message that was fetched, or is being fetched, from memory that the engine cannot
+// access within a call. The zero value is empty.
 type fetch struct{ b *fetchBuffer }
 
-// fetchBuffer outlives its fetch while copies into it are under way.
+// fetchBuffer outlives its fetch while copies into it are in progress.
 type fetchBuffer struct {
-	message uint64 // which message: buffers.id, or 0
-	off     uint64 // of the message, or an address
+	message uint64 // the message: buffers.id, or 0
+	off     uint64 // offset in the message, or an address
 	data    []byte
-	busy    int // copies under way
+	busy    int // copies in progress
 	err     error
 	dropped bool
 }
 
-// ended notes the end of a copy into the buffer.
+// ended records the end of a copy into the buffer.
 func (b *fetchBuffer) ended(e *Engine, err error) {
 	b.busy--
 	if err != nil {
@@ -31,8 +31,8 @@ func (b *fetchBuffer) ended(e *Engine, err error) {
 	}
 }
 
-// dropFetch gives the buffer of f back, when its copies are done and the
-// packets that point into it were sent.
+// dropFetch releases the buffer of f once its copies are finished and the packets that point into it have
+// been sent.
 func (e *Engine) dropFetch(f *fetch) {
 	b := f.b
 	if b == nil {
@@ -46,7 +46,7 @@ func (e *Engine) dropFetch(f *fetch) {
 	e.copies.old = append(e.copies.old, b.data[:fetchSize])
 }
 
-// reuseFetched makes the buffers that no packet points into any more free.
+// reuseFetched frees the buffers that no packet points into any more.
 func (e *Engine) reuseFetched() {
 	c := &e.copies
 	if len(c.old) == 0 {
@@ -57,8 +57,8 @@ func (e *Engine) reuseFetched() {
 	c.old = c.old[:0]
 }
 
-// has returns n bytes from off of message, if they are there. wait says that they
-// are on their way.
+// has returns n bytes from off of message if they are in the buffer. wait means that they are being
+// fetched.
 func (f *fetch) has(message, off, n uint64) (data []byte, wait bool, err error) {
 	b := f.b
 	if b == nil {
@@ -76,7 +76,7 @@ func (f *fetch) has(message, off, n uint64) (data []byte, wait bool, err error) 
 	return b.data[off-b.off : off-b.off+n], false, nil
 }
 
-// begin makes room for n bytes from off of message.
+// begin prepares the buffer for n bytes from off of message.
 func (e *Engine) begin(f *fetch, message, off, n uint64) *fetchBuffer {
 	b := f.b
 	e.dropFetch(f)
@@ -97,8 +97,7 @@ func (e *Engine) begin(f *fetch, message, off, n uint64) *fetchBuffer {
 	return b
 }
 
-// mayBuffer reports whether reading ahead may take a buffer: what comes of many
-// queue pairs is bounded.
+// mayBuffer reports whether reading ahead may use a buffer; the memory for all queue pairs is limited.
 func (e *Engine) mayBuffer() bool {
 	return len(e.copies.large) > 0 || e.copies.made < maxAhead
 }
@@ -108,8 +107,8 @@ func (q *QP) startRead(b *fetchBuffer, r *memory.Region, addr uint64, dst []byte
 	q.eng.start(q, r, memory.Transfer{Kind: memory.CopyRead, Addr: r.OwnerAddr(addr), Data: dst}, copyOp{kind: copyFetch, fetch: b})
 }
 
-// fetchLength is how much to fetch of left bytes: whole packets, within what the
-// memory's owner takes at once.
+// fetchLength returns how much of the remaining left bytes to fetch: whole packets, as far as the memory's
+// owner accepts at once.
 func (q *QP) fetchLength(left uint64, r *memory.Region) uint64 {
 	limit := uint64(fetchSize)
 	if d, ok := r.Remote.(memory.Deferred); ok && d.Limit() >= q.mtu && d.Limit() < fetchSize {
@@ -121,8 +120,8 @@ func (q *QP) fetchLength(left uint64, r *memory.Region) uint64 {
 	return min(left, limit)
 }
 
-// fetched returns n bytes of a work request's message from off. nil without an
-// error: they are not there yet, or scratch is used up.
+// fetched returns n bytes of a work request's message from off. nil without an error: they are not
+// available yet, or scratch is full.
 func (q *QP) fetched(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
 	if v := b.view(off, n); v != nil {
 		return v, nil
@@ -151,9 +150,9 @@ func (q *QP) fetched(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
 	return nil, q.fetchAhead(f, b, off)
 }
 
-// readAhead reads a large piece of a message from off on, of which it returns n
-// bytes: a call to the owner of memory costs far more than the bytes of a packet.
-// nil where the memory is mapped, ends later, or there is no more to read.
+// readAhead reads a large piece of a message from off and returns the first n bytes: calling the memory's
+// owner costs far more than copying a packet's bytes. nil if the memory is mapped or deferred, or there is
+// no more to read.
 func (q *QP) readAhead(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
 	b.seek(off)
 	if b.at >= len(b.sges) || b.length-off <= n || !q.eng.mayBuffer() {
@@ -168,7 +167,7 @@ func (q *QP) readAhead(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
 	case err == nil:
 		q.eng.copied(p.data[:n])
 		return p.data[:n], nil
-	case errors.Is(err, memory.ErrBlock): // a later element is reached otherwise
+	case errors.Is(err, memory.ErrBlock): // a later element is accessed in another way
 		q.eng.dropFetch(f)
 		return nil, nil
 	}
@@ -176,7 +175,7 @@ func (q *QP) readAhead(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
 	return nil, err
 }
 
-// wholePackets cuts n down to whole packets, unless it is less than one.
+// wholePackets rounds n down to whole packets, unless it is less than one.
 func (q *QP) wholePackets(n uint64) uint64 {
 	if mtu := uint64(q.mtu); mtu > 0 && n > mtu {
 		n -= n % mtu
@@ -184,7 +183,7 @@ func (q *QP) wholePackets(n uint64) uint64 {
 	return n
 }
 
-// fetchAhead starts the copies of a piece of a message.
+// fetchAhead starts copies that fetch a piece of a message.
 func (q *QP) fetchAhead(f *fetch, b *buffers, off uint64) error {
 	b.seek(off)
 	length := min(b.length-off, fetchSize)
@@ -214,7 +213,7 @@ func (q *QP) fetchAhead(f *fetch, b *buffers, off uint64) error {
 	return nil
 }
 
-// fetchedAt returns the next n of left bytes of a read response, as fetched.
+// fetchedAt returns the next n of left bytes of a read response, after fetching them if necessary.
 func (q *QP) fetchedAt(f *fetch, s memory.Span, n, left uint64) ([]byte, error) {
 	r := s.Region
 	switch {
@@ -258,7 +257,7 @@ func (q *QP) fetchedAt(f *fetch, s memory.Span, n, left uint64) ([]byte, error) 
 	return buf, nil
 }
 
-// copied counts a packet whose payload is a copy; nil is none.
+// copied counts a packet whose payload is a copy; nil does not count.
 func (e *Engine) copied(payload []byte) {
 	if payload != nil {
 		e.counters.CopiedPackets++

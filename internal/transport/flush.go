@@ -5,7 +5,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// fatal ends q because of an error that no completion can tell, with an event.
+// fatal ends q with an event, because of an error that no completion can report.
 func (q *QP) fatal(t command.EventType) {
 	if q.state == command.Err {
 		return
@@ -14,9 +14,8 @@ func (q *QP) fatal(t command.EventType) {
 	q.fail()
 }
 
-// fail takes q to Error: everything posted, and whatever is posted from now on,
-// completes as flushed, in order (IBA 10.3.1, 10.8.4). A NAK that the responder
-// still owes is sent all the same.
+// fail moves q to Error: everything posted, now or later, completes as flushed, in order (IBA 10.3.1,
+// 10.8.4). A NAK that the responder still has to send is sent nevertheless.
 func (q *QP) fail() {
 	if q.state == command.Err {
 		return
@@ -28,13 +27,13 @@ func (q *QP) fail() {
 	e.leaveWindow(q)
 	q.req.rnrWait, q.req.draining, q.req.credit.waiting = false, false, false
 	q.req.cur = nil
-	q.settleEffect(q.resp.psn, q.resp.msn, false) // of a packet that was refused half way
+	q.settleEffect(q.resp.psn, q.resp.msn, false) // of a packet that was refused half-way
 	q.dropAllEarly()
 	q.startFlush()
 }
 
-// requestFailed completes the request at the head with an error. RC queue pairs
-// end in Error; UC and UD ones in SQE, where receiving goes on.
+// requestFailed completes the head request with an error. RC queue pairs then go to Error; UC and UD ones
+// to SQE, where receiving continues.
 func (q *QP) requestFailed(status ring.Status) {
 	q.complete(q.req.head, status)
 	q.unlinkHead()
@@ -86,8 +85,8 @@ func (e *Engine) unflush(q *QP) {
 	q.flushing, q.flushNext = false, nil
 }
 
-// flush writes flushed completions straight to out, as many as fit: what is
-// posted to QPs in error has no bound that a queue here could have.
+// flush writes flushed completions directly to out, as many as fit: the number of requests posted to QPs
+// in error is not bounded, so they cannot be queued here.
 func (e *Engine) flush(out []Completion) int {
 	n := 0
 	for e.flushHead != nil {
@@ -105,10 +104,10 @@ func (e *Engine) flush(out []Completion) int {
 	return n
 }
 
-// flush writes the flushed completions of q; done says that none is left.
+// flush writes the flushed completions of q; done means that none are left.
 func (q *QP) flush(out []Completion) (n int, done bool) {
 	if q.copying > 0 || q.lent {
-		return 0, true // memory of the requests is still in use; copyEnded or Reclaim comes back here
+		return 0, true // the requests' memory is still in use; copyEnded or Reclaim will call again
 	}
 	for n < len(out) {
 		c, ok := q.flushOne()
@@ -156,9 +155,8 @@ func (q *QP) flushSend() (Completion, bool) {
 	return Completion{CQ: q.sendCQ, CQE: ring.CQE{ID: r.wr.ID, Op: r.wr.Op.CQOp()}}, true
 }
 
-// flushReceive flushes the receive in use and then those in the QP's own queue.
-// Receives of an SRQ belong to other QPs as well: there an event says that the
-// last one in use is done (IBA 11.6.3.1).
+// flushReceive flushes the receive in use and then those in the QP's own queue. Receives of an SRQ are
+// shared with other QPs: there an event says that the last one in use is done (IBA 11.6.3.1).
 func (q *QP) flushReceive() (Completion, bool) {
 	w := q.resp.recv
 	if w == nil && !q.srq {
@@ -181,7 +179,7 @@ func (q *QP) flushReceive() (Completion, bool) {
 	return c, true
 }
 
-// workPosted reacts to a doorbell. It reports whether there is something to do.
+// workPosted handles a doorbell. It reports whether there is something to do.
 func (q *QP) workPosted() bool {
 	switch q.state {
 	case command.RTR, command.SQD:
@@ -194,7 +192,7 @@ func (q *QP) workPosted() bool {
 		}
 		q.announceReceives()
 		if n, err := q.sq.Pending(); n == 0 && err == nil {
-			return false // receives, which are taken when a message comes
+			return false // receives, which are taken when a message arrives
 		}
 		q.activate()
 		return true
@@ -205,9 +203,8 @@ func (q *QP) workPosted() bool {
 	return false
 }
 
-// endPeersWait lets a local peer that found no receive try again, where there is
-// one now: it need not wait for the RNR timer, which stands for the time in which
-// nothing tells a requester on the wire.
+// endPeersWait makes a local peer that found no receive try again if there is one now: the RNR timer only
+// matters on the wire, where nothing else tells the requester.
 func (q *QP) endPeersWait() {
 	if !q.peer.req.rnrWait {
 		return
@@ -217,10 +214,10 @@ func (q *QP) endPeersWait() {
 	}
 }
 
-// drained reports that no request is under way.
+// drained reports whether no request is in progress.
 func (q *QP) drained() bool { return q.req.head == nil || !q.req.head.begun }
 
-// checkDrained raises the event of a drained send queue, if it was asked for.
+// checkDrained raises the event of a drained send queue if it was requested.
 func (q *QP) checkDrained() {
 	if !q.req.draining || !q.drained() {
 		return

@@ -10,15 +10,14 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// sameHead is how much of a BTH the packets in the middle of a message have in common: all
-// but the word with the PSN and the request for an acknowledgement.
+// sameHead is how many bytes of the BTH all middle packets of a message share: everything but the word
+// with the PSN and the acknowledgement request.
 const sameHead = 8
 
-// follow takes the packets at the front of in that go on with the message which the packet
-// just received, before, is in the middle of, and returns their number. They differ in
-// PSN and payload only, so that what receive checks of each is checked once for all of
-// them: where the payload belongs, that the QP may take it, and the headers by comparing
-// them. The first packet that is not plainly the next one goes the usual way.
+// follow handles the packets at the front of in that continue the message of before, the packet just
+// received, and returns their number. They differ in PSN and payload only, so what receive checks for each
+// packet is checked once for all of them: where the payload goes, that the QP may accept it, and the
+// headers by comparison. The first packet that is not plainly the next one takes the usual way.
 func (q *QP) follow(now clock.Time, before *frame.In, in []frame.In) int {
 	mem, psn := q.ahead(q.eng.receivedOp)
 	if len(mem) < q.mtu || ib.BTH(before.Data).PadCount() != 0 {
@@ -38,7 +37,7 @@ func (q *QP) follow(now clock.Time, before *frame.In, in []frame.In) int {
 			binary.BigEndian.Uint32(p.Data[sameHead:]) != uint32(psn) || p.Src != q.route.Dst {
 			break
 		}
-		if &mem[0] != &data[0] { // else it is there (Next)
+		if &mem[0] != &data[0] { // otherwise it is already in place (Next)
 			prefetch.Copy(mem[:mtu], data)
 		}
 		mem, psn = mem[mtu:], psn.Next()
@@ -50,9 +49,9 @@ func (q *QP) follow(now clock.Time, before *frame.In, in []frame.In) int {
 	return n
 }
 
-// ahead returns where the payloads of the full packets of an opcode belong that come next in the message
-// which the packet received last is in the middle of, before its last one, and the PSN of the
-// first. There is nothing where a packet may have to wait for a copy or an answer.
+// ahead returns the destination of the full packets of opcode op that come next in the message in
+// progress, except for its last packet, and the PSN of the first. The result is empty if a packet might
+// have to wait for a copy or a response.
 func (q *QP) ahead(op ib.Opcode) ([]byte, ib.PSN) {
 	s := &q.resp
 	if q.typ != command.RC || q.copying >= maxCopies {
@@ -81,14 +80,14 @@ func (q *QP) ahead(op ib.Opcode) ([]byte, ib.PSN) {
 	return nil, 0
 }
 
-// answerAhead is ahead for the answer to a read.
+// answerAhead is ahead for a read response.
 func (q *QP) answerAhead() ([]byte, ib.PSN) {
 	r, psn := q.awaited()
 	if r == nil || r.kind != kindRead || psn != q.req.una {
 		return nil, 0
 	}
 	off := uint64(psn.Diff(r.first)) * uint64(q.mtu)
-	// No more than was asked for.
+	// No more than was requested.
 	n := min(q.fullPackets(r.length-off), uint64(max(q.req.max.Diff(psn), 0))*uint64(q.mtu))
 	if n == 0 {
 		return nil, 0
@@ -96,7 +95,7 @@ func (q *QP) answerAhead() ([]byte, ib.PSN) {
 	return r.mem.piece(off, n), psn
 }
 
-// followed moves on behind n full packets that were placed; next is the PSN behind them.
+// followed advances past n full packets that were placed; next is the PSN after them.
 func (q *QP) followed(now clock.Time, n int, next ib.PSN) {
 	e, s := q.eng, &q.resp
 	bytes := uint64(n) * uint64(q.mtu)
@@ -118,7 +117,7 @@ func (q *QP) followed(now clock.Time, n int, next ib.PSN) {
 	}
 }
 
-// fullPackets is the bytes of left that come before the last packet.
+// fullPackets returns how many of the left bytes precede the last packet.
 func (q *QP) fullPackets(left uint64) uint64 {
 	if left == 0 {
 		return 0

@@ -2,27 +2,25 @@ package transport
 
 import "github.com/softvpi/softvpi/internal/memory"
 
-// gatherMost bounds the pieces that one call writes.
+// gatherMost is the maximum number of pieces that one call writes.
 const gatherMost = 256
 
-// gather is payload on its way to memory of which a call costs more than a packet
-// does (memory.Gathering). It is written when Receive ends at the latest, and with
-// the end of every message: messages become visible in their order, and the last
-// bytes of each behind all others. To the queue pairs it is a copy under way.
+// gather collects payload for memory where a call costs more than handling a packet (memory.Gathering). It
+// is written at the latest when Receive ends, and at the end of every message: messages become visible in
+// order, and the last bytes of each after all others. To the queue pairs it is a copy in progress.
 type gather struct {
 	pieces []memory.Piece
 	owners []memory.Gathering
 	ops    []copyOp
-	tail   bool // the last piece is to be written behind the others
-	full   bool // to be written before the next packet
+	tail   bool // the last piece must be written after the others
+	full   bool // write before the next packet
 }
 
-// tailLength is how much of a message is kept back to be written last.
+// tailLength is how many bytes at the end of a message are written last.
 const tailLength = 8
 
-// gatherAt adds payload for address addr of r and returns the number of copies
-// that this is; 0: it is to be written directly, because nothing waits that it
-// could go with.
+// gatherAt adds payload for address addr of r and returns the number of copies that it counts as. 0: write
+// it directly, because there is nothing to combine it with.
 func (q *QP) gatherAt(r *memory.Region, addr uint64, data []byte, last bool, op copyOp) int {
 	g := &q.eng.gather
 	if last && len(g.pieces) == 0 {
@@ -70,7 +68,7 @@ func (q *QP) gatherIn(b *buffers, off uint64, data []byte, last bool, op copyOp)
 	return n, nil
 }
 
-// writeGathered writes what was gathered and tells the queue pairs.
+// writeGathered writes what was gathered and reports the ends to the queue pairs.
 func (e *Engine) writeGathered() {
 	g := &e.gather
 	if len(g.pieces) == 0 {
@@ -86,8 +84,8 @@ func (e *Engine) writeGathered() {
 	g.tail, g.full = false, false
 }
 
-// writeRun writes pieces from i on that one call takes, and returns where to go on.
-// Where a piece fails, those behind it of the same queue pair fail with it.
+// writeRun writes as many pieces from i on as one call accepts, and returns the index after them. If a
+// piece fails, the later ones of the same queue pair fail with it.
 func (e *Engine) writeRun(i int) int {
 	g := &e.gather
 	if err := g.ops[i].err; err != nil {

@@ -20,8 +20,8 @@ type Datagram struct {
 	SL           uint8 // InfiniBand
 	TrafficClass uint8
 	FlowLabel    uint32
-	Global       bool   // InfiniBand: it had a GRH, with these
-	SGID, DGID   ib.GID // and its TrafficClass and FlowLabel
+	Global       bool   // InfiniBand: it had a GRH, with these GIDs
+	SGID, DGID   ib.GID // and the TrafficClass and FlowLabel above
 	MAD          [MADLen]byte
 }
 
@@ -33,20 +33,20 @@ type outgoing struct {
 	mad   [MADLen]byte
 }
 
-// datagrams is QP1: bounded queues both ways, and one PSN counter.
+// datagrams is QP1: a bounded queue in each direction, and one PSN counter.
 type datagrams struct {
 	in  queue[Datagram]
 	out queue[outgoing]
 	psn ib.PSN
-	// sending are the MADs whose frames are on their way, kept until the next Transmit.
+	// sending are the MADs whose frames are being sent, kept until the next Transmit.
 	sending [16]outgoing
 }
 
 func (d *datagrams) toSend() bool { return d.out.len() > 0 }
 
-// SendDatagram queues a MAD for QP qpn, usually 1, at the end of route, in the partition
-// of key, that of row 0 where it is 0; mad is copied and filled up with zeros to MADLen.
-// Errors are ErrFull, and *command.Error for a longer mad.
+// SendDatagram queues a MAD for QP qpn, usually 1, at the end of route. key is its partition, 0 for that
+// of row 0; mad is copied and zero-padded to MADLen. Errors are ErrFull, and *command.Error for a longer
+// mad.
 func (e *Engine) SendDatagram(route *frame.Route, qpn uint32, key ib.PKey, mad []byte) error {
 	if key == 0 {
 		key = e.pkeyAt(0)
@@ -86,7 +86,7 @@ func (e *Engine) sendDatagrams(out []frame.Out) int {
 	return n
 }
 
-// receiveMAD takes a datagram for QP1.
+// receiveMAD handles a datagram for QP1.
 func (e *Engine) receiveMAD(in *frame.In, key ib.PKey, rest []byte, pad int) {
 	deth := ib.DETH(rest)
 	mad := rest[ib.DETHLen : len(rest)-pad]

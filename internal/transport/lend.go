@@ -5,18 +5,16 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// maxHeld is the longest message in whose time a pair that is to change its path may be kept
-// from beginning others.
+// maxHeld is the longest message for whose end a pair that is about to change its path may be kept from
+// beginning others.
 const maxHeld = 4 << 20
 
-// Lend gives the work of a queue pair on the local path, and that of its peer, into
-// the hands of their programs (package direct): until Reclaim the engine takes
-// nothing from their queues and flushes nothing. PSNs stand still on both sides. One of the
-// two may be in RTR still: it only receives, and has received, so that nobody waits for
-// the event that tells of its first message. The error is
-// ErrNotIdle where a message is under way: no other begins then, so that Lend
-// succeeds soon, until Unhold; else ErrNotPeers. The driver has delivered the
-// completions of both before.
+// Lend lends the work of a queue pair on the local path, and of its peer, to their programs (package
+// direct): until Reclaim the engine takes nothing from their queues and flushes nothing, and the PSNs on
+// both sides stand still. One of the two may still be in RTR: it only receives, and has received, so that
+// nobody waits for the event of its first message. The error is ErrNotIdle if a message is in progress;
+// then no other begins until Unhold, so that Lend succeeds soon. Otherwise it is ErrNotPeers. The driver
+// must first have delivered the completions of both.
 func (e *Engine) Lend(a *QP) error {
 	b := a.peer
 	if a.eng != e || b == nil || a.typ != command.RC || !a.receives() || !b.receives() || a.state == command.RTR && b.state == command.RTR || a.lent || b.lent {
@@ -40,11 +38,11 @@ func (e *Engine) Lend(a *QP) error {
 	return nil
 }
 
-// heard reports that no first message is to move q out of RTR.
+// heard reports whether q no longer waits for a first message to move it out of RTR.
 func (q *QP) heard() bool { return q.state == command.RTS || q.resp.established }
 
 // Hold keeps a queue pair on the wire, and its peer, from beginning requests until Unhold, so that Join
-// succeeds soon. false: they go on, for what is under way may take long, and so would the hold.
+// succeeds soon. false: they are not held, because the work in progress may take long.
 func (e *Engine) Hold(a, b *QP) bool {
 	if a.eng != e || a.peer != nil || b.peer != nil || a.lent || b.lent {
 		return false
@@ -58,7 +56,7 @@ func (e *Engine) Hold(a, b *QP) bool {
 	return true
 }
 
-// Unhold lets a queue pair go on that Lend or Hold kept from beginning messages.
+// Unhold lets a queue pair begin messages again after Lend or Hold.
 func (e *Engine) Unhold(q *QP) {
 	if q.eng == e && q.held {
 		q.held = false
@@ -66,7 +64,7 @@ func (e *Engine) Unhold(q *QP) {
 	}
 }
 
-// Reclaim takes a queue pair back from its program, in whatever state it is by now.
+// Reclaim takes a queue pair back from its program, whatever its state is by now.
 func (e *Engine) Reclaim(now clock.Time, q *QP) {
 	if q.eng != e || !q.lent {
 		return
@@ -81,5 +79,5 @@ func (e *Engine) Reclaim(now clock.Time, q *QP) {
 	}
 }
 
-// Lent reports whether the work of q is in the hands of its program.
+// Lent reports whether the work of q is lent to its program.
 func (q *QP) Lent() bool { return q.lent }

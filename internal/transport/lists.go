@@ -7,13 +7,13 @@ const (
 	listKinds
 )
 
-// place is where a QP stands in its list of a kind.
+// place holds a QP's links in a list of one kind.
 type place struct {
 	prev, next *QP
 	in         bool
 }
 
-// qpList is a list of QPs that costs no allocation: its links stand in the QPs.
+// qpList is a list of QPs that needs no allocation: its links are in the QPs.
 type qpList struct {
 	head, tail *QP
 	kind       uint8
@@ -44,10 +44,10 @@ func (l *qpList) remove(q *QP) {
 	*at = place{}
 }
 
-// active says whether q waits for its turn in Transmit.
+// active reports whether q waits for its turn in Transmit.
 func (q *QP) active() bool { return q.places[activeKind].in }
 
-// waiting says whether q waits for room in its window.
+// waiting reports whether q waits for room in its window.
 func (q *QP) waiting() bool { return q.places[waitingKind].in }
 
 // activate gives q a turn in Transmit.
@@ -57,8 +57,8 @@ func (q *QP) activate() {
 	}
 }
 
-// resume is activate where there are requests: a queue pair without any that becomes ready to
-// send, as most that connect, would have its turn for nothing.
+// resume is activate if there are requests: most queue pairs that connect have none when they become ready
+// to send, and need no turn.
 func (q *QP) resume() {
 	if n, err := q.sq.Pending(); n > 0 || err != nil || q.req.head != nil {
 		q.activate()

@@ -12,30 +12,27 @@ import (
 )
 
 const (
-	// localBudget is how many bytes the local path moves in one Transmit,
+	// localBudget is how many bytes the local path moves in one Transmit.
 	localBudget = 1 << 20
-	// localTurn how many a QP moves, and localMessages how many messages it
-	// starts, before the next one has its turn.
+	// localTurn is how many bytes a QP moves, and localMessages how many messages it starts, before the
+	// next one has its turn.
 	localTurn     = 256 << 10
 	localMessages = 32
-	// maxUndelivered is how many completions may wait for the driver before the local
-	// path stands still.
+	// maxUndelivered is how many completions may wait for the driver before the local path pauses.
 	maxUndelivered = 8192
-	// localStep is the most that is copied in one piece: of memory of another process, of which each call costs
-	// a copy of 32 KB, it stays in a near cache.
+	// localStep is the maximum copied in one piece: it stays in a near cache, and is large because each
+	// call to another process's memory costs as much as copying 32 KB.
 	localStep = 256 << 10
 )
 
-// Join puts two connected queue pairs on the local path: from now on messages
-// move from region to region, whole, without packets. Both must be RC or both
-// UC, connected to each other, in RTS, or one of them in RTR still, which then only
-// receives, and on engines of one loop. With a packet
-// or an answer under way the error is ErrNotIdle; else it is ErrNotPeers. PSNs and
-// MSNs advance as on the wire, so that Split can hand over between messages.
+// Join puts two connected queue pairs on the local path: from now on whole messages move from region to
+// region, without packets. Both must be RC or both UC, connected to each other, on engines of one loop,
+// and in RTS; one of them may still be in RTR, and then only receives. If a packet or a response is in
+// progress the error is ErrNotIdle; otherwise it is ErrNotPeers. PSNs and MSNs advance as on the wire, so
+// that Split can switch back between messages.
 //
-// The messages of either QP move in Transmit of its own engine, and leave
-// completions in both: after a Transmit the driver looks at every engine of the
-// loop.
+// The messages of a QP move in Transmit of its own engine, and leave completions in both engines: after a
+// Transmit the driver must look at every engine of the loop.
 func (e *Engine) Join(now clock.Time, a, b *QP) error {
 	switch {
 	case a.peer == b && b.peer == a && a != b:
@@ -51,7 +48,7 @@ func (e *Engine) Join(now clock.Time, a, b *QP) error {
 	}
 	a.stopAwaitingCredit()
 	b.stopAwaitingCredit()
-	a.dropAllEarly() // nothing under way is due, so none is its peer's
+	a.dropAllEarly() // nothing in progress is due, so none belongs to the peer
 	b.dropAllEarly()
 	a.peer, b.peer = b, a
 	a.held, b.held = false, false
@@ -60,21 +57,20 @@ func (e *Engine) Join(now clock.Time, a, b *QP) error {
 	return nil
 }
 
-// receives reports whether q takes messages on the local path.
+// receives reports whether q accepts messages on the local path.
 func (q *QP) receives() bool { return q.state == command.RTR || q.state == command.RTS }
 
-// unreceived reports whether its peer has not had all packets of q. In RTR it has no PSN yet.
+// unreceived reports whether peer has not received all packets of q. In RTR q has no PSN yet.
 func (q *QP) unreceived(peer *QP) bool { return q.state != command.RTR && q.req.snd != peer.resp.psn }
 
-// idle reports that nothing of q is between the two ends.
+// idle reports whether nothing of q is in progress between the two ends.
 func (q *QP) idle() bool {
 	s, p := &q.req, &q.resp
 	return s.una == s.snd && !q.unsent && (s.head == nil || !s.head.begun) && !s.rnrWait && p.msg == msgNone && p.pending == 0 && !p.nak && !p.ack && q.copying == 0
 }
 
-// Split takes a QP and its peer back to the wire, at a message boundary: what is
-// half moved is finished first. It does nothing for a QP that is not on the
-// local path.
+// Split returns a QP and its peer to the wire, at a message boundary: a half-moved message is finished
+// first. It does nothing if the QP is not on the local path.
 func (e *Engine) Split(now clock.Time, a *QP) {
 	b := a.peer
 	if b == nil {
@@ -93,8 +89,8 @@ func (e *Engine) Split(now clock.Time, a *QP) {
 	a.leavePeer()
 }
 
-// leavePeer takes q and its peer back to the wire at once. A message half moved
-// begins again there, and gets no answer if q has ended.
+// leavePeer returns q and its peer to the wire at once. A half-moved message starts over there, and gets
+// no answer if q has ended.
 func (q *QP) leavePeer() {
 	p := q.peer
 	if p == nil {
@@ -103,13 +99,12 @@ func (q *QP) leavePeer() {
 	q.peer, p.peer = nil, nil
 	q.held, p.held = false, false
 	q.req.opened, p.req.opened = false, false
-	q.req.credit.granted, p.req.credit.granted = false, false // told nothing meanwhile
+	q.req.credit.granted, p.req.credit.granted = false, false // nothing was granted meanwhile
 	q.activate()
 	p.activate()
 }
 
-// moveLocal gives q its turn on the local path. more says that only its turn was
-// over.
+// moveLocal gives q its turn on the local path. more means that only its turn has ended.
 func (q *QP) moveLocal(now clock.Time) (used int, more bool) {
 	s := &q.req
 	if q.state != command.RTS && q.state != command.SQD || s.rnrWait {
@@ -152,7 +147,7 @@ func (q *QP) moveLocal(now clock.Time) (used int, more bool) {
 	return used, true
 }
 
-// moveMessage moves up to budget bytes of r. more is false when q cannot go on.
+// moveMessage moves up to budget bytes of r. more is false if q cannot continue.
 func (q *QP) moveMessage(now clock.Time, r *request, budget int) (used int, more bool) {
 	s, p := &q.req, q.peer
 	if !s.opened {
@@ -178,8 +173,8 @@ func (q *QP) moveMessage(now clock.Time, r *request, budget int) (used int, more
 	}
 	if r.kind == kindAtomic {
 		binary.NativeEndian.PutUint64(q.eng.word[:], p.resp.original)
-		// The atomic is done and must not be done again, so its answer is placed
-		// from here even where that ends later.
+		// The atomic is done and must not be repeated, so
+		// its result is placed here even if that ends later.
 		if err := q.place(&r.mem, 0, q.eng.word[:], true, r); err != nil {
 			return used, q.stepFailed(now, r, p, ownError{err})
 		}
@@ -230,13 +225,13 @@ func (q *QP) finishLocal(now clock.Time, r *request) {
 	q.progress(now, end)
 }
 
-// notTaken deals with a message that p did not take, as if its NAK had come over
-// the wire. It reports whether q can go on.
+// notTaken handles a message that p did not accept, as if its NAK had come over the wire. It reports
+// whether q can continue.
 func (q *QP) notTaken(now clock.Time, r *request, p *QP) bool {
 	s := &q.req
 	s.opened = false
 	if q.typ == command.UC {
-		// Dropped without a word; the sender does not learn of it.
+		// Dropped silently; the sender does not learn of it.
 		p.resp.psn = p.resp.psn.Add(r.packets)
 		q.begin(r)
 		q.finishLocal(now, r)
@@ -260,9 +255,8 @@ type ownError struct{ error }
 // Unwrap makes errors.Is look at the memory's error.
 func (e ownError) Unwrap() error { return e.error }
 
-// stepFailed deals with memory that failed in the middle of a message. Memory
-// that cannot be reached within a call sends the pair back to the wire, which
-// can wait for it: the message begins again there.
+// stepFailed handles a failure of memory in the middle of a message. Memory that cannot be accessed within
+// a call sends the pair back to the wire, which can wait for it: the message starts over there.
 func (q *QP) stepFailed(now clock.Time, r *request, p *QP, err error) bool {
 	s := &q.req
 	s.opened = false
@@ -337,7 +331,7 @@ func (q *QP) readStep(r *request, p *QP, n uint64) (uint64, error) {
 	return n, nil
 }
 
-// localPiece is source bytes of a send or write.
+// localPiece returns source bytes of a send or write, at most n from off.
 func (q *QP) localPiece(r *request, off, n uint64) ([]byte, error) {
 	if r.wr.Inline != nil {
 		return r.wr.Inline[off : off+n], nil
@@ -349,7 +343,7 @@ func (q *QP) localPiece(r *request, off, n uint64) ([]byte, error) {
 	return b, r.mem.read(b, off)
 }
 
-// bounce is a buffer for local copies out of memory that is not mapped.
+// bounce returns a buffer for local copies out of memory that is not mapped.
 func (e *Engine) bounce() []byte {
 	if e.bounceBuf == nil {
 		e.bounceBuf = make([]byte, localStep)

@@ -7,8 +7,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// open checks, for the responder, a message that is to come over the local path,
-// with the same rules as its first packet (IBA 9.7.4). false: it owes the NAK.
+// open checks, for the responder, a message about to come over the local path, by the same rules as its
+// first packet (IBA 9.7.4). false: it is refused, with a NAK pending.
 func (q *QP) open(r *request) bool {
 	s := &q.resp
 	if !s.established {
@@ -57,7 +57,7 @@ func (q *QP) openRemote(r *request, need memory.Access) bool {
 	return true
 }
 
-// refuseLocal refuses a message; a UC responder only drops it.
+// refuseLocal refuses a message; a UC responder just drops it.
 func (q *QP) refuseLocal(syndrome ib.Syndrome) bool {
 	if q.typ == command.UC {
 		q.eng.counters.BrokenUC++
@@ -79,7 +79,7 @@ func (q *QP) openAtomic(r *request) bool {
 		return q.refuse(ib.NAKRemoteAccess)
 	}
 	if deferred(span.Region) {
-		q.leavePeer() // the wire path can wait for it
+		q.leavePeer() // the wire path can wait for the copy
 		return false
 	}
 	if wr.Op == ring.OpFetchAdd {

@@ -6,28 +6,26 @@ import (
 )
 
 const (
-	// mendGrowth is by how much more packets are sent again where those behind what was
-	// sent again are missing too, and mendMost how many at most before the requester
-	// goes back to the gap.
+	// mendGrowth is the factor by which more packets are retransmitted if those behind the retransmitted
+	// ones are missing too; mendMost is their maximum number before the requester goes back to the gap.
 	mendGrowth, mendMost = 8, 64
-	// mendGaps is how many gaps in what was in flight are mended one by one, each of
-	// which takes a round trip, before the requester goes back.
+	// mendGaps is how many gaps in what was in flight are mended one by one, each of which takes a round
+	// trip, before the requester goes back.
 	mendGaps = 10
-	// mendChecks is how often packets are sent again because nothing was heard for
-	// some round trips, before the requester waits for longer.
+	// mendChecks is how often packets are retransmitted because nothing was heard for some round trips,
+	// before the requester waits longer.
 	mendChecks = 2
-	// firstDoubts is how many gaps a requester goes back to before it tries again
-	// whether the responder keeps packets that come ahead of their turn; each time in
-	// vain there are twice as many, up to mostDoubts.
+	// firstDoubts is for how many gaps a requester goes back before it tests again whether the responder
+	// keeps packets that arrive ahead of a missing one; each failed test doubles it, up to mostDoubts.
 	firstDoubts, mostDoubts = 16, 1024
 )
 
-// keeper is what is known of a responder that may keep packets that come ahead of
-// their turn. At first it is taken for one that does.
+// keeper is what is known about whether a responder keeps packets that arrive ahead of a missing one. At
+// first it is assumed to.
 type keeper struct {
-	shown  bool // it did
-	doubts int  // gaps to go back to because it did not
-	next   int  // doubts, when it does not again
+	shown  bool // it has been seen to
+	doubts int  // remaining gaps to go back for because it did not
+	next   int  // doubts after the next failed test
 }
 
 func (k *keeper) doubted() {
@@ -35,29 +33,28 @@ func (k *keeper) doubted() {
 	k.doubts, k.shown = k.next, false
 }
 
-// mend is the sending again of packets that are missing in the midst of what is in
-// flight. A responder that keeps what comes ahead of its turn (reorder) needs no more
-// than those. One that does not asks for those behind them next: then more of them are
-// sent again, and soon all.
+// mend is the selective retransmission of packets missing amid those in flight. A responder that keeps
+// what arrives ahead of a missing packet (reorder) needs no more than those. One that does not next asks
+// for the packets behind them: then more of them are retransmitted, and soon all.
 type mend struct {
-	on     bool       // packets are to be sent again, up to until
-	until  ib.PSN     // behind the last packet that was sent again
-	resume ib.PSN     // where sending goes on then
-	run    int        // packets sent again for this gap; 0: there is none
-	at     clock.Time // when they were sent
-	seen   ib.PSN     // behind packets that came to the responder ahead of their turn; from una on
+	on     bool       // packets up to until are to be retransmitted
+	until  ib.PSN     // after the last retransmitted packet
+	resume ib.PSN     // where sending then continues
+	run    int        // packets retransmitted for this gap; 0: there is none
+	at     clock.Time // when they were retransmitted
+	seen   ib.PSN     // after packets that reached the responder ahead of a missing one; at least una
 	marks  marks
-	known  ib.PSN // gaps before it were there already when the first of them was found
-	gaps   int    // of those, found one after the other
-	back   bool   // the requester went back, and sends everything before known again
+	known  ib.PSN // gaps before it already existed when the first of them was found
+	gaps   int    // number of those, found one after the other
+	back   bool   // the requester went back and is retransmitting everything before known
 }
 
-// missing deals with a gap at una that the responder told of.
+// missing handles a gap at una that the responder reported.
 func (q *QP) missing(now clock.Time) {
 	s := &q.req
 	m := &s.mend
 	if m.back && s.una.Before(m.known) && q.mends() {
-		s.nakSeen = true // being sent again with all the rest
+		s.nakSeen = true // it is being retransmitted with all the rest
 		return
 	}
 	if s.rnrWait || !q.mayRetry(now) {
@@ -88,12 +85,11 @@ func (q *QP) missing(now clock.Time) {
 	q.sendAgain(run)
 }
 
-// mends reports whether packets may be sent again out of order: nothing tells that the
-// responder keeps none, and no answers with data are awaited, which have an order of
-// their own.
+// mends reports whether packets may be retransmitted selectively: nothing indicates that the responder
+// does not keep packets, and no responses with data are awaited, which must arrive in order.
 func (q *QP) mends() bool { return q.win.keeper.doubts == 0 && q.req.reads == 0 && q.attr.Timeout != 0 }
 
-// nextRun is how many packets to send again for a gap at una.
+// nextRun returns how many packets to retransmit for a gap at una.
 func (q *QP) nextRun() int {
 	if m := &q.req.mend; m.run > 0 && m.until == q.req.una {
 		return m.run * mendGrowth
@@ -101,9 +97,9 @@ func (q *QP) nextRun() int {
 	return 1
 }
 
-// repeated takes the last ACK once more: packets behind a gap have come to a responder
-// that keeps them. It reports whether that is of use. They are not in flight any more,
-// and the NAK or what was sent again may have been lost.
+// repeated handles a repetition of the last ACK: packets behind a gap have reached a responder that keeps
+// them. It reports whether it could use that information. Those packets are no longer in flight, and the
+// NAK or the retransmission may have been lost.
 func (q *QP) repeated(now clock.Time) bool {
 	s := &q.req
 	m := &s.mend
@@ -125,8 +121,8 @@ func (q *QP) repeated(now clock.Time) bool {
 	return true
 }
 
-// marks is the PSNs of packets in flight that ask for an acknowledgement, the oldest
-// first, as far as there is room for them.
+// marks are the PSNs of packets in flight that request an acknowledgement, the oldest first, as far as
+// there is room.
 type marks struct {
 	psns  [16]ib.PSN
 	count int
@@ -149,7 +145,7 @@ func (m *marks) take() (psn ib.PSN, ok bool) {
 	return psn, true
 }
 
-// drop forgets those before psn.
+// drop removes those before psn.
 func (m *marks) drop(psn ib.PSN) {
 	n := 0
 	for n < m.count && m.psns[n].Before(psn) {
@@ -161,8 +157,8 @@ func (m *marks) drop(psn ib.PSN) {
 	}
 }
 
-// forgotten goes back where an ACK goes no further than what was sent again: the
-// responder has not kept what showed it the gap.
+// forgotten goes back if an ACK covers no more than the retransmitted packets: the responder has not kept
+// those that revealed the gap.
 func (q *QP) forgotten() {
 	s := &q.req
 	m := &s.mend
@@ -173,7 +169,7 @@ func (q *QP) forgotten() {
 	q.goBack()
 }
 
-// sendAgain sends the first n packets in flight again and then goes on.
+// sendAgain retransmits the first n packets in flight and then continues where it was.
 func (q *QP) sendAgain(n int) {
 	s := &q.req
 	m := &s.mend
@@ -187,7 +183,7 @@ func (q *QP) sendAgain(n int) {
 	q.activate()
 }
 
-// sentAgain goes on where sending was, once what was to be sent again has been.
+// sentAgain resumes sending where it was once the retransmission is done.
 func (q *QP) sentAgain(now clock.Time) {
 	if m := &q.req.mend; m.on && !q.req.snd.Before(m.until) {
 		m.on, m.at = false, now
@@ -195,7 +191,7 @@ func (q *QP) sentAgain(now clock.Time) {
 	}
 }
 
-// mended notes that una has moved.
+// mended records that una has moved.
 func (q *QP) mended() {
 	s := &q.req
 	m := &s.mend
@@ -207,7 +203,7 @@ func (q *QP) mended() {
 		return
 	}
 	if s.una.After(m.until) {
-		m.run, q.win.keeper = 0, keeper{shown: true} // it had what came behind
+		m.run, q.win.keeper = 0, keeper{shown: true} // it had kept what followed
 	}
 	if m.on && !s.una.Before(m.until) {
 		m.on = false
@@ -217,10 +213,10 @@ func (q *QP) mended() {
 	}
 }
 
-// flight is how many packets were sent and are not acknowledged.
+// flight returns how many packets were sent but not acknowledged.
 func (q *QP) flight() int { return int(q.sentTo().Diff(q.req.una)) }
 
-// onTheWay is flight without those that the responder keeps.
+// onTheWay is flight without the packets that the responder keeps.
 func (q *QP) onTheWay() int {
 	from := q.req.una
 	if q.req.mend.seen.After(from) {
@@ -229,7 +225,7 @@ func (q *QP) onTheWay() int {
 	return max(int(q.sentTo().Diff(from)), 0)
 }
 
-// sentTo is the PSN behind the last packet in flight.
+// sentTo is the PSN after the last packet in flight.
 func (q *QP) sentTo() ib.PSN {
 	s := &q.req
 	if s.mend.on {

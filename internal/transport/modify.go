@@ -8,10 +8,9 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Modify changes the state and attributes of q (IBA 11.2.5.2); without
-// MaskState the state stays. route goes with MaskRoute: the prepared route to
-// m.Route. Errors are *StateError and *command.Error, and then nothing has
-// changed.
+// Modify changes the state and attributes of q (IBA 11.2.5.2); without MaskState the state stays. With
+// MaskRoute, route is the route prepared for m.Route. Errors are *StateError and *command.Error; nothing
+// has changed then.
 func (e *Engine) Modify(now clock.Time, q *QP, m command.ModifyQP, route *frame.Route) error {
 	if q.eng != e || e.table.at(q.num) != q {
 		return command.Errorf(command.NotFound, "QP")
@@ -110,7 +109,7 @@ func (q *QP) setAttributes(m *command.ModifyQP, route *frame.Route) {
 	})
 }
 
-// enter carries out what a state begins with.
+// enter performs the actions for entering a state.
 func (q *QP) enter(now clock.Time, to command.QPState) {
 	from := q.state
 	switch to {
@@ -140,8 +139,7 @@ func (q *QP) enter(now clock.Time, to command.QPState) {
 	}
 }
 
-// reset takes q back to how it was made. Posted requests are gone without a
-// completion (IBA 10.3.1).
+// reset restores q to its initial state. Posted requests are dropped without completions (IBA 10.3.1).
 func (q *QP) reset() {
 	q.release()
 	q.eng.dropQueued(q)
@@ -153,8 +151,7 @@ func (q *QP) reset() {
 	q.discardPosted()
 }
 
-// discardPosted empties the rings. It takes what is there now, not what a
-// program adds meanwhile.
+// discardPosted empties the rings. It takes what is there now, not what a program adds meanwhile.
 func (q *QP) discardPosted() {
 	r := q.eng.requests.get()
 	defer q.eng.requests.put(r)

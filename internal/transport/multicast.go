@@ -7,9 +7,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// AttachMulticast makes q receive the datagrams to group (IBA 10.5.2.1). A
-// second attachment of a QP to a group changes nothing. Errors are
-// *command.Error. Joining the group on the network is the driver's.
+// AttachMulticast makes q receive the datagrams to group (IBA 10.5.2.1). Attaching a QP to a group twice
+// has no effect. Errors are *command.Error. The driver joins the group on the network.
 func (e *Engine) AttachMulticast(q *QP, group netip.Addr) error {
 	group = group.Unmap()
 	switch {
@@ -27,7 +26,7 @@ func (e *Engine) AttachMulticast(q *QP, group netip.Addr) error {
 	return nil
 }
 
-// DetachMulticast ends an attachment; NotFound where there is none.
+// DetachMulticast ends an attachment; NotFound if there is none.
 func (e *Engine) DetachMulticast(q *QP, group netip.Addr) error {
 	group = group.Unmap()
 	if !e.detach(q, group) {

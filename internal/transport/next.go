@@ -8,12 +8,14 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// LeadMost is how many packets in the middle of a message behind its first one make it worth
-// its while to take that first, so that it is known where they belong. Of as few packets in all Lead cuts none off.
+// LeadMost is how many middle packets of a message behind its first make it worthwhile to handle the first
+// one separately, so that their destination is known. With only so many packets in total, Lead splits off
+// none.
 const LeadMost = 3
 
-// Lead returns how many packets at the front of in are to be received before those behind them, of which Next
-// knows then where they belong: up to and including the first one of a long message, or up to where several of another queue pair begin.
+// Lead returns how many packets at the front of in should be received before the rest, so that Next knows
+// where the rest belongs: up to and including the first packet of a long message, or up to where several
+// packets of another queue pair begin.
 func Lead(in []frame.In) int {
 	for i := 0; i+LeadMost < len(in); i++ {
 		p := &in[i]
@@ -42,12 +44,13 @@ func opcodeOf(p *frame.In) ib.Opcode {
 	return ib.Opcode(p.Data[0])
 }
 
-// sameStream reports whether the packets may be of the middle of one message: their BTHs differ in the last word only.
+// sameStream reports whether the packets may be middle packets of one message: their BTHs differ in the
+// last word only.
 func sameStream(p, other *frame.In) bool {
 	return len(p.Data) >= ib.BTHLen && len(other.Data) >= ib.BTHLen && binary.NativeEndian.Uint64(p.Data) == binary.NativeEndian.Uint64(other.Data)
 }
 
-// destination is the number of the queue pair that a packet is for, 0 where there is none.
+// destination returns the number of the queue pair that a packet is for, 0 if there is none.
 func destination(p *frame.In) ib.QPN {
 	if len(p.Data) < ib.BTHLen {
 		return 0
@@ -55,7 +58,8 @@ func destination(p *frame.In) ib.QPN {
 	return ib.BTH(p.Data).DestQP()
 }
 
-// middleOf returns the opcode of the packets behind the first one of an RC message of several, and whether op is that of the first.
+// middleOf returns the opcode of the packets that follow the first one in a multi-packet RC message, and
+// whether op is that of the first.
 func middleOf(op ib.Opcode) (middle ib.Opcode, first bool) {
 	switch op {
 	case ib.RCSendFirst:
@@ -68,16 +72,18 @@ func middleOf(op ib.Opcode) (middle ib.Opcode, first bool) {
 	return op, false
 }
 
-// inMiddle reports whether op is that of packets in the middle of an RC message with payload.
+// inMiddle reports whether op is that of middle packets of an RC message with payload.
 func inMiddle(op ib.Opcode) bool {
 	return op == ib.RCSendMiddle || op == ib.RCWriteMiddle || op == ib.RCReadResponseMiddle
 }
 
-// Next says what follows the packet that was received last, if that is of a message whose payload goes to mapped memory. Where the first packet of
-// those that come, not checked yet, is in the middle of another queue pair's message, it says what follows of that.
+// Next describes the packets that follow the one received last, if its message's payload goes to mapped
+// memory. If first, the first of the packets that come and not checked yet, is a middle packet of another
+// queue pair's message, it describes what follows in that one.
 //
-// What comes may be written to its place before it is received, and the content of the memory of a message is undefined
-// until it is complete (IBA 9.5): what is next ends before its last packet, as in ahead.
+// What arrives may be written to its destination before it is received: the content of a message's memory
+// is undefined until the message is complete (IBA 9.5). Therefore it ends before the last packet, as in
+// ahead.
 func (e *Engine) Next(x *frame.Next, first *frame.In) bool {
 	q, op, head := e.received, e.receivedOp, e.receivedHead
 	if next := opcodeOf(first); inMiddle(next) && !first.Raw && (q == nil || destination(first) != ib.QPN(q.num)) {

@@ -11,8 +11,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// QP is a queue pair. Its engine owns it; the methods are for the driver of
-// that engine.
+// QP is a queue pair. It belongs to its engine; the methods are for the engine's driver.
 type QP struct {
 	eng   *Engine
 	num   uint32
@@ -21,14 +20,14 @@ type QP struct {
 
 	srq, signalAll bool
 	unsent         bool // in the engine's list of packets without acknowledgement
-	woken          bool // taken from its window's waiting list for the turn that comes
+	woken          bool // taken from its window's waiting list for the coming turn
 	flushing       bool // in the engine's flush list
 
 	places    [listKinds]place
 	flushNext *QP
 
 	deadline  clock.Time // of the ACK or RNR timer
-	heapIndex int32      // place in the engine's timer heap, -1: none
+	heapIndex int32      // index in the engine's timer heap, -1: none
 
 	pd             memory.PD
 	sendCQ, recvCQ CQRef
@@ -37,18 +36,18 @@ type QP struct {
 	context        uint64
 	maxInline      int
 
-	attr  command.ModifyQP // as set last; State, Mask and QP not kept up
+	attr  command.ModifyQP // as last set; State, Mask and QP are not kept up to date
 	route *frame.Route
 	pkey  ib.PKey
 	mtu   int
 
 	win     *window
-	copying int  // copies under way
+	copying int  // copies in progress
 	counted int  // packets of this QP in win.InFlight
 	wants   int  // packets of room that it waits for
 	peer    *QP  // the other end while the QP is on the local path
 	lent    bool // its program carries out its requests itself
-	held    bool // no request begins: the QP is about to change its path
+	held    bool // no request may begin: the QP is about to change its path
 
 	req  requester
 	resp responder
@@ -69,14 +68,14 @@ func (q *QP) Context() uint64 { return q.context }
 // Local reports whether the QP is on the local path.
 func (q *QP) Local() bool { return q.peer != nil }
 
-// Route returns where the packets of a connected QP go, nil before RTR.
+// Route returns the route of a connected QP's packets, nil before RTR.
 func (q *QP) Route() *frame.Route { return q.route }
 
-// DestQPN returns the number of the QP that a connected one sends to.
+// DestQPN returns the number of the QP that this one is connected to.
 func (q *QP) DestQPN() uint32 { return q.attr.DestQPN }
 
-// CreateQP makes a QP in the Reset state. Errors are ErrNumbers and
-// *command.Error (a field of c is wrong, or the engine holds MaxQPs).
+// CreateQP creates a QP in the Reset state. Errors are ErrNumbers and *command.Error (a field of c is
+// invalid, or the engine already has MaxQPs).
 func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -124,8 +123,8 @@ func (c *QPConfig) check() error {
 	return nil
 }
 
-// Destroy ends a QP in any state: nothing more comes out of it, not even a
-// flush. The number of a QP that was connected rests for Config.TimeWait.
+// Destroy ends a QP in any state: it produces nothing more, not even flushed completions. The number of a
+// QP that was connected is not reused for Config.TimeWait.
 func (e *Engine) Destroy(now clock.Time, q *QP) {
 	if q.eng != e || e.table.at(q.num) != q {
 		return
@@ -148,7 +147,7 @@ func (e *Engine) Destroy(now clock.Time, q *QP) {
 // QP returns the QP with this number, nil if there is none.
 func (e *Engine) QP(qpn uint32) *QP { return e.table.at(qpn) }
 
-// Query returns what q is set to.
+// Query returns the attributes and state of q.
 func (e *Engine) Query(q *QP) command.QPInfo {
 	a := q.attr
 	a.Mask = allAttributes
@@ -172,17 +171,15 @@ func (e *Engine) Query(q *QP) command.QPInfo {
 	return info
 }
 
-// ackTimeout is the local ACK timeout; 0 means none. It may take up to four times the
-// attribute's value (IBA 9.9.2.1.1). When it has ended in vain it becomes longer, for a
-// peer in software pauses for as long as its processor is given to others: all
-// retries would fall into one such pause.
+// ackTimeout returns the local ACK timeout; 0 means none. It may be up to four times the attribute's value
+// (IBA 9.9.2.1.1). After an expiry it gets longer, because a software peer stalls while its processor runs
+// something else: otherwise all retries would fall into one such pause.
 func (q *QP) ackTimeout() time.Duration {
 	t := ib.AckTimeout(q.attr.Timeout)
 	return min(t<<min(q.req.timeouts, 2), max(t, longestPause))
 }
 
-// release gives everything that q holds back to the engine: timers, windows,
-// requests, places in lists.
+// release gives everything that q holds back to the engine: timers, windows, requests, places in lists.
 func (q *QP) release() {
 	e := q.eng
 	if e.received == q {

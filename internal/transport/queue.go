@@ -37,7 +37,7 @@ func (q *queue[T]) take(out []T) int {
 	return n
 }
 
-// filter keeps the items that keep says yes to.
+// filter keeps the items for which keep returns true.
 func (q *queue[T]) filter(keep func(*T) bool) {
 	n := q.head
 	for i := q.head; i < len(q.items); i++ {
@@ -50,8 +50,8 @@ func (q *queue[T]) filter(keep func(*T) bool) {
 	q.items = q.items[:n]
 }
 
-// pool keeps values for use again, so that the data path allocates only while
-// it has more of them in use than ever before.
+// pool keeps values for reuse, so that the data path allocates only when more of them are in use than ever
+// before.
 type pool[T any] struct {
 	free []*T
 }

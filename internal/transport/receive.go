@@ -11,8 +11,8 @@ type receive struct {
 	mem buffers
 }
 
-// takeReceive takes a receive request. ok is false when none is posted. bad says
-// that it was taken, and that its memory is not what its QP may write to.
+// takeReceive takes a receive request. Its result is nil if none is posted. bad means that one was taken
+// whose memory its QP may not write to.
 func (q *QP) takeReceive() (w *receive, bad bool, err error) {
 	w = q.eng.receives.get()
 	ok, err := q.rq.Next(&w.wr)

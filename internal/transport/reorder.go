@@ -6,21 +6,19 @@ import (
 )
 
 const (
-	// reorderSpan is how far ahead of its turn a packet may be and be kept: twice the
-	// largest window, which is how far a requester goes on behind a gap. A power of two.
+	// reorderSpan is how far ahead of the expected PSN a packet may be and still be kept: twice the
+	// largest window, which is how far a requester continues past a gap. A power of two.
 	reorderSpan = 1024
-	// maxEarly bounds the packets that an engine keeps for all its QPs: some 8 MB of
-	// path MTU 4096.
+	// maxEarly limits the packets that an engine keeps for all its QPs: about 8 MB with path MTU 4096.
 	maxEarly = 2048
 	// earlyHead is room for the headers of a kept packet.
 	earlyHead = 64
 )
 
-// reorder is the packets of sends and writes that came ahead of their turn, because
-// one before them was lost or is late. They are carried out when it has come, in
-// order, as if they came then: to the requester they were under way for longer (IBA
-// 9.7.4.1 has a responder carry out nothing out of order, and leaves what it does with
-// such packets to it). One lost packet so costs one packet and not all behind it.
+// reorder holds the packets of sends and writes that arrived early because one before them is lost or
+// late. They are carried out in order when their turn has come, as if they had arrived then: to the
+// requester they were just longer in transit (IBA 9.7.4.1 forbids a responder to carry out packets out of
+// order, but leaves open what it does with them). So a lost packet costs one packet and not all behind it.
 type reorder struct {
 	slots *earlySlots // by PSN; nil while there are none
 	count int
@@ -34,19 +32,18 @@ type early struct {
 	bth        ib.BTH
 	rest, data []byte
 	memory     []byte
-	next       *early // carried out
+	next       *early // next in the list of those carried out
 }
 
-// earlyPool is what an engine keeps early packets in; it grows only while there are
-// more of them than ever before.
+// earlyPool is what an engine keeps early packets in; it grows only when there are more of them than ever
+// before.
 type earlyPool struct {
 	packets pool[early]
 	slots   pool[earlySlots]
 	used    int
 }
 
-// keepEarly keeps a packet that came ahead of its turn, where it can be of use and
-// there is room.
+// keepEarly keeps an early packet if it can be of use and there is room.
 func (q *QP) keepEarly(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	s, p := &q.resp, &q.eng.kept
 	psn := bth.PSN()
@@ -79,8 +76,8 @@ func (q *QP) keepEarly(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	p.used++
 }
 
-// takeEarly takes the packet with this PSN out of those that are kept, nil if it is
-// not there. The caller gives it back with freeEarly.
+// takeEarly removes and returns the kept packet with this PSN, nil if there is none. The caller returns it
+// with freeEarly.
 func (q *QP) takeEarly(psn ib.PSN) *early {
 	r := &q.resp.reorder
 	slot := &r.slots[psn%reorderSpan]
@@ -101,7 +98,7 @@ func (e *Engine) freeEarly(v *early) {
 	e.kept.packets.put(v)
 }
 
-// dropEarly forgets the kept packets from one PSN up to another.
+// dropEarly drops the kept packets with PSNs from from up to but not including to.
 func (q *QP) dropEarly(from, to ib.PSN) {
 	for n := min(to.Diff(from), reorderSpan); n > 0 && q.resp.reorder.count > 0; n-- {
 		if v := q.takeEarly(from); v != nil {
@@ -111,16 +108,16 @@ func (q *QP) dropEarly(from, to ib.PSN) {
 	}
 }
 
-// dropAllEarly forgets all kept packets.
+// dropAllEarly drops all kept packets.
 func (q *QP) dropAllEarly() { q.dropEarly(0, reorderSpan) }
 
-// replay carries out the kept packets whose turn has come and tells the requester how
-// far that goes: an ACK, or a NAK where the next packet is missing too and others behind
-// it are there. next is the PSN behind the packet that was missing; a READ takes several.
+// replay carries out the kept packets whose turn has come and reports the progress to the requester: with
+// an ACK, or with a NAK if the next packet is missing too while others behind it have been kept. next is
+// the PSN after the packet that was missing; a READ takes several.
 func (q *QP) replay(next ib.PSN) {
 	s, e := &q.resp, q.eng
 	q.dropEarly(next, s.psn)
-	var done *early // until what was gathered of them is written
+	var done *early // released once what was gathered of them has been written
 	carriedOut := true
 	for carriedOut && s.reorder.count > 0 {
 		v := q.takeEarly(s.psn)

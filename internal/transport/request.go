@@ -9,19 +9,18 @@ import (
 )
 
 const (
-	// maxOutstanding bounds the requests that a QP has taken from its ring and
-	// not completed, and so the memory that they take.
+	// maxOutstanding limits the requests that a QP has taken from its ring and not completed, and so the
+	// memory that they take.
 	maxOutstanding = 1024
-	// readChunk is how many response packets one READ request on the wire asks
-	// for. A longer read goes out as several requests on chunk boundaries: read
-	// responses have no flow control of their own, and this way the window
-	// bounds them too. The responder sees ordinary reads of consecutive PSNs. The
-	// first and last responses of each are longer than the others, which ends a
-	// burst: shorter chunks mean many short bursts.
+	// readChunk is how many response packets one READ request on the wire asks for. A longer read is sent
+	// as several requests on chunk boundaries: read responses have no flow control of their own, and this
+	// way the window limits them too. The responder sees ordinary reads of consecutive PSNs. The first and
+	// last responses of each are longer than the others, which ends a burst: shorter chunks mean many
+	// short bursts.
 	readChunk = 64
 )
 
-// kind sorts the operations by how they are carried out.
+// kind classifies the operations by how they are carried out.
 type kind uint8
 
 const (
@@ -31,11 +30,10 @@ const (
 	kindLocal // bind and local invalidate: no packet
 )
 
-// request is a send request from when it is taken from the ring until it is
-// completed.
+// request is a send request from when it is taken from the ring until it is completed.
 //
-// What of most requests is not touched, the further scatter/gather elements, stands at the end
-// of wr and mem: a queue pair has many requests under way, which share the nearest cache.
+// The scatter/gather elements that most requests do not use are at the end of wr and mem: the many
+// requests that a queue pair has in progress share the nearest cache.
 type request struct {
 	next    *request
 	kind    kind
@@ -45,7 +43,7 @@ type request struct {
 	packets uint32
 	length  uint64
 	ssn     uint32 // SSN of its last message on the wire
-	copies  int    // copies under way
+	copies  int    // copies in progress
 	wr      SendWR
 	mem     buffers
 }
@@ -53,14 +51,14 @@ type request struct {
 // end is the PSN after the request's last.
 func (r *request) end() ib.PSN { return r.first.Add(r.packets) }
 
-// answered reports that the responder answers with more than an ACK.
+// answered reports whether the responder answers with more than an ACK.
 func (r *request) answered() bool { return r.kind == kindRead || r.kind == kindAtomic }
 
-// requester is the sending half of a QP. PSNs run una <= snd <= max: una is the
-// oldest not acknowledged, snd the next to send, max the first never sent.
+// requester is the sending half of a QP. PSNs satisfy una <= snd <= max: una is the oldest unacknowledged,
+// snd the next to send, max the first never sent.
 type requester struct {
-	head, tail *request // taken from the ring and not completed, in order
-	cur        *request // being sent, nil: take the next one
+	head, tail *request // taken from the ring but not completed, in order
+	cur        *request // being sent; nil: take the next one
 	idx        uint32   // next packet of cur
 	una, snd   ib.PSN
 	max, next  ib.PSN // next: first PSN of the next request taken
@@ -71,9 +69,9 @@ type requester struct {
 	slotCount   uint8 // reads and atomics outstanding on the wire; slots holds their ends
 
 	retries, rnrRetries uint8
-	timeouts            uint8 // ends of the ACK timer since there was progress
+	timeouts            uint8 // expiries of the ACK timer since there was progress
 	probes              uint8 // probes since there was progress
-	probing             bool  // gone back to una, and one packet at a time until there is progress
+	probing             bool  // gone back to una, sending one packet at a time until there is progress
 	checked             bool  // looked for signs of loss since the timer was started
 	sentAt              clock.Time
 	timing              bool // measuring the time until timedPSN is acknowledged
@@ -82,12 +80,12 @@ type requester struct {
 	expires             clock.Time // of the ACK timer; 0: not running
 	rnrWait             bool       // waiting for the RNR timer
 	mend                mend
-	nakSeen             bool // went back to una for a NAK or missing answer already
-	stopped             bool // a request in error ends the queue
-	draining            bool // SQD, and the event is still to come
+	nakSeen             bool // already went back to una for a NAK or a missing response
+	stopped             bool // a failed request ends the queue
+	draining            bool // SQD, with the event still to come
 	sinceAck            uint8
 
-	opened bool   // local path: the peer took the message that cur is
+	opened bool   // local path: the peer has accepted the message cur
 	moving bool   // local path: in the middle of a step
 	moved  uint64 // local path: bytes of cur that were moved
 
@@ -100,8 +98,8 @@ func (r *requester) start(psn ib.PSN) {
 	r.una, r.snd, r.max, r.next, r.mend = psn, psn, psn, psn, mend{seen: psn, known: psn}
 }
 
-// current returns the request to be sent next, taking one from the ring where
-// none is begun; nil when there is none that may be sent.
+// current returns the request to send next, taking one from the ring if none is in progress; nil if there
+// is none that may be sent.
 func (q *QP) current() *request {
 	s := &q.req
 	if s.cur == nil && !q.take() {
@@ -113,8 +111,8 @@ func (q *QP) current() *request {
 	return s.cur
 }
 
-// take takes the next request from the ring and makes it cur. It reports false
-// when there is none, or none may begin.
+// take takes the next request from the ring and makes it cur. It returns false if there is none, or none
+// may begin.
 func (q *QP) take() bool {
 	s := &q.req
 	if q.lent || q.held || s.stopped || s.outstanding >= maxOutstanding || q.state != command.RTS {
@@ -148,7 +146,7 @@ func (q *QP) take() bool {
 	return true
 }
 
-// prepare checks a request and gives it its PSNs.
+// prepare checks a request and assigns its PSNs.
 func (q *QP) prepare(r *request) {
 	s := &q.req
 	r.next, r.begun, r.copies = nil, false, 0
@@ -166,7 +164,7 @@ func (q *QP) prepare(r *request) {
 	r.ssn = s.ssn
 }
 
-// messages is how many messages the responder counts for r.
+// messages returns how many messages the responder counts for r.
 func messages(r *request) uint32 {
 	if r.kind == kindRead {
 		return (r.packets + readChunk - 1) / readChunk
@@ -181,8 +179,8 @@ func (q *QP) packetsFor(length uint64) uint32 {
 	return uint32((length + uint64(q.mtu) - 1) / uint64(q.mtu))
 }
 
-// checkRequest checks what can be checked before anything is sent (IBA 10.8.2.2,
-// 11.4.1.1) and returns how the request ends if it fails.
+// checkRequest checks what can be checked before anything is sent (IBA 10.8.2.2, 11.4.1.1) and returns the
+// status with which the request fails, else Success.
 func (q *QP) checkRequest(r *request) ring.Status {
 	wr := &r.wr
 	need := memory.Access(0)
@@ -237,8 +235,7 @@ func (q *QP) checkLength(r *request) ring.Status {
 	return ring.Success
 }
 
-// allows is the table of operations by service (IBA 10.8.2.1, table "Work
-// Request Operations").
+// allows implements the table of operations by service (IBA 10.8.2.1, table "Work Request Operations").
 func (q *QP) allows(op ring.WROp) bool {
 	switch q.typ {
 	case command.RC:
@@ -276,8 +273,8 @@ func (q *QP) runLocal(r *request) {
 	}
 }
 
-// retire completes the requests at the head that are done, in order. A request
-// in error ends the QP's sending when those before it are complete.
+// retire completes the requests at the head that are done, in order. A failed request ends the QP's
+// sending once those before it are complete.
 func (q *QP) retire() {
 	s := &q.req
 	done := 0
@@ -326,7 +323,7 @@ func (q *QP) unlinkHead() {
 	q.eng.requests.put(r)
 }
 
-// complete writes the completion of a request, if it asked for one or failed.
+// complete writes the completion of a request if one was requested or the request failed.
 func (q *QP) complete(r *request, status ring.Status) {
 	if status == ring.Success && !q.signalAll && r.wr.Flags&ring.Signaled == 0 {
 		return
@@ -335,7 +332,7 @@ func (q *QP) complete(r *request, status ring.Status) {
 	if status != ring.Success {
 		e.counters.RequesterCQEErrors++
 	}
-	// In place: a copy of what was just written in parts waits for those to be stored.
+	// In place: copying a struct just written field by field would stall on the pending stores.
 	c := e.completions.push()
 	c.CQ = q.sendCQ
 	c.ID, c.Context, c.QPN, c.Timestamp = r.wr.ID, q.context, q.num, uint64(e.now)
@@ -345,7 +342,7 @@ func (q *QP) complete(r *request, status ring.Status) {
 	}
 }
 
-// dropRequests forgets all requests without completing them.
+// dropRequests drops all requests without completing them.
 func (q *QP) dropRequests() {
 	s := &q.req
 	n := 0

@@ -6,9 +6,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// respond emits what the responder owes, in PSN order: answers to reads and
-// atomics, then one ACK or NAK for everything received. In Error only the way to
-// a NAK that ended the QP is still gone.
+// respond emits what the responder has to send, in PSN order: responses to reads and atomics, then one ACK
+// or NAK for everything received. In Error only a NAK that ended the QP is still sent.
 func (q *QP) respond(out []frame.Out) (n int, more bool) {
 	s := &q.resp
 	if s.pending == 0 && !s.ack && !s.nak {
@@ -30,7 +29,7 @@ func (q *QP) respond(out []frame.Out) (n int, more bool) {
 		}
 		k := q.sendReadAnswer(r, out[n:limit], &bytes)
 		if k == 0 {
-			return n, false // waiting for a copy, or scratch is used up
+			return n, false // waiting for a copy, or scratch is full
 		}
 		n += k
 		if r.short(q.mtu) && q.eng.cfg.MaxBurstBytes-bytes >= answersAhead && s.pending > 0 {
@@ -44,12 +43,12 @@ func (q *QP) respond(out []frame.Out) (n int, more bool) {
 	return n + q.acknowledge(out[n:]), false
 }
 
-// answersAhead is after how many bytes of answers to short reads Transmit returns: no
-// more reads than the depth allows are outstanding, and the requester shall take
-// some answers while others are being made.
+// answersAhead is the number of response bytes to short reads after which Transmit returns: the requester
+// has no more reads outstanding than the depth allows, and should handle some responses while others are
+// being made.
 const answersAhead = 32 << 10
 
-// short reports whether r is one of the reads of which many are answered in a turn.
+// short reports whether r is a short read, of which many are answered in a turn.
 func (r *result) short(mtu int) bool { return int(r.end.Diff(r.first))*mtu <= answersAhead/4 }
 
 func (s *responder) firstPending() *result {
@@ -61,7 +60,7 @@ func (s *responder) firstPending() *result {
 	return nil
 }
 
-// acknowledge emits the ACK or NAK that is owed.
+// acknowledge emits the pending ACK or NAK.
 func (q *QP) acknowledge(out []frame.Out) int {
 	s := &q.resp
 	switch {
@@ -105,8 +104,8 @@ func (q *QP) sendAtomicAnswer(r *result, o *frame.Out) bool {
 	return true
 }
 
-// answered notes that the last answer of r was sent. It acknowledges what came
-// before it, so an ACK up to there is not needed.
+// answered records that the last response of r was sent. It acknowledges what came before it, so no ACK up
+// to there is needed.
 func (q *QP) answered(r *result) {
 	s := &q.resp
 	r.pending, r.told = false, true
@@ -118,8 +117,8 @@ func (q *QP) answered(r *result) {
 
 // sendReadAnswer emits read responses of r.
 //
-// Nothing says how many responses to long reads are under way. Who asks for no more than readChunk
-// at a time, as the requester here does, bounds them.
+// Nothing limits the number of responses to long reads in flight, except that a requester asks for no more
+// than readChunk at a time, as the one here does.
 func (q *QP) sendReadAnswer(r *result, out []frame.Out, bytes *int) (n int) {
 	if !q.settled() {
 		return 0
@@ -174,8 +173,7 @@ func (q *QP) sendReadAnswer(r *result, out []frame.Out, bytes *int) (n int) {
 	return n
 }
 
-// answerMiddles emits responses in the middle of the answer, where it comes from mapped
-// memory.
+// answerMiddles emits middle packets of the response if it comes from mapped memory.
 func (q *QP) answerMiddles(r *result, out []frame.Out, bytes int) int {
 	n := min(len(out), (bytes-1)/q.mtu+1, int(q.fullPackets(r.left))/q.mtu)
 	if r.fresh || n < 2 || r.span.Region.Dead() {
@@ -188,12 +186,12 @@ func (q *QP) answerMiddles(r *result, out []frame.Out, bytes int) int {
 	return n
 }
 
-// answerFailed ends the QP because the memory that a read response comes from is
-// gone (IBA 9.7.5.2.7): a NAK stands in the place of the answer.
+// answerFailed ends the QP because the source memory of a read response is gone (IBA 9.7.5.2.7): a NAK
+// takes the place of the response.
 func (q *QP) answerFailed(r *result) {
 	s := &q.resp
 	if s.nak && q.state == command.Err && !r.next.Before(s.psn) {
-		return // behind the answer that ended the QP
+		return // behind the response that ended the QP
 	}
 	s.psn = r.next
 	for i := range s.results {

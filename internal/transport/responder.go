@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// message is what a responder is in the middle of.
+// message is the kind of message that a responder is in the middle of.
 type message uint8
 
 const (
@@ -23,36 +23,36 @@ type write struct {
 	va     uint64 // where the next byte goes
 	left   uint64 // bytes to come
 	rkey   uint32
-	length uint32 // of the whole
+	length uint32 // of the whole write
 }
 
 // responder is the receiving half of an RC or UC queue pair.
 type responder struct {
 	psn   ib.PSN // expected next
-	msn   uint32 // messages completed, modulo 2^24
+	msn   uint32 // completed messages, modulo 2^24
 	msg   message
 	recv  *receive // the receive that the message uses
-	off   uint64   // bytes of the send that have come
+	off   uint64   // bytes of the send received so far
 	write write
 
 	established bool
 	lastWQE     bool // the event was raised
-	nakSent     bool // this gap, or this RNR wait, was answered
-	ack         bool // an ACK is owed
-	dry         bool // the requester was told last that no receive is posted
-	nak         bool // a NAK is owed
+	nakSent     bool // a NAK for this gap, or this RNR wait, has been sent
+	ack         bool // an ACK is to be sent
+	dry         bool // the requester was last told that no receive is posted
+	nak         bool // a NAK is to be sent
 	broken      bool // UC: the rest of the message is to be dropped
 	syndrome    ib.Syndrome
-	original    uint64 // local path: what stood at an atomic's operand
-	depth       uint8  // reads and atomics kept
-	pending     uint8  // of them, those whose answers are not all sent
+	original    uint64 // local path: original value of an atomic's operand
+	depth       uint8  // maximum number of reads and atomics kept
+	pending     uint8  // those of them whose responses have not all been sent
 	results     []result
 	effects     effects
 	reorder     reorder
 }
 
-// incoming takes a request packet of an RC queue pair (IBA 9.7.4). rest is what
-// follows the BTH, data the payload.
+// incoming handles a request packet of an RC queue pair (IBA 9.7.4). rest is what follows the BTH, data
+// the payload.
 func (q *QP) incoming(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	s := &q.resp
 	psn := bth.PSN()
@@ -65,8 +65,7 @@ func (q *QP) incoming(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	}
 }
 
-// inTurn takes the request packet that is next in order. It reports whether it was
-// carried out.
+// inTurn handles the request packet with the expected PSN. It reports whether the packet was carried out.
 func (q *QP) inTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 	s := &q.resp
 	if q.copying >= maxCopies {
@@ -88,7 +87,7 @@ func (q *QP) inTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 	return true
 }
 
-// outOfTurn takes a request whose PSN is not the expected one.
+// outOfTurn handles a request whose PSN is not the expected one.
 func (q *QP) outOfTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	s := &q.resp
 	psn := bth.PSN()
@@ -101,8 +100,8 @@ func (q *QP) outOfTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 			s.nakSent = true
 			q.owe(ib.NAKSequence)
 		case bth.AckReq() && s.reorder.count > 0:
-			// The NAK may be lost, or the packet that it asked for, again. There is one NAK
-			// for a gap, but the last ACK may be repeated.
+			// The NAK, or the packet that it asked for, may be lost again. There
+			// is only one NAK for a gap, but the last ACK may be repeated.
 			s.ack = true
 			q.activate()
 		}
@@ -121,14 +120,14 @@ func (q *QP) outOfTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	}
 }
 
-// owe notes a NAK to be sent when the answers before it are out.
+// owe schedules a NAK to be sent after the responses before it.
 func (q *QP) owe(syndrome ib.Syndrome) {
 	q.resp.nak, q.resp.syndrome = true, syndrome
 	q.activate()
 }
 
-// execute carries out the request packet that is next in order. It reports false
-// when it did not: the packet was refused, or has to come again.
+// execute carries out the request packet with the expected PSN. It returns false if it did not: the packet
+// was refused, or must be retransmitted.
 func (q *QP) execute(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 	s := &q.resp
 	switch s.msg {
@@ -159,7 +158,7 @@ func (q *QP) execute(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 	return q.takeAtomic(op, ib.AtomicETH(rest))
 }
 
-// lengthFits is the rule of IBA 9.7.4.1.6: a packet that is not the last is full.
+// lengthFits checks the rule of IBA 9.7.4.1.6 that every packet but the last is full.
 func (q *QP) lengthFits(op ib.Opcode, n int) bool {
 	switch {
 	case !op.HasPayload():
@@ -209,8 +208,8 @@ func (q *QP) takeSend(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 	return true
 }
 
-// beginReceive takes a receive for a message. It reports false when there is
-// none, and the sender is told to come again, or when it is of no use.
+// beginReceive takes a receive for a message. It returns false if there is none, and the sender is told to
+// retry, or if the receive cannot be used.
 func (q *QP) beginReceive() bool {
 	if q.resp.recv != nil {
 		q.resp.off = 0
@@ -235,8 +234,7 @@ func (q *QP) beginReceive() bool {
 	return true
 }
 
-// notReady owes an RNR NAK. Until the packet comes again what follows it is
-// dropped without a word.
+// notReady schedules an RNR NAK. Until the packet is retransmitted, what follows it is dropped silently.
 func (q *QP) notReady() {
 	q.eng.counters.ResponderRNRNAK++
 	q.resp.nakSent = true
@@ -271,15 +269,14 @@ func (q *QP) takeWrite(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 	return true
 }
 
-// writeSpan checks what is left of a write: with the first packet that is the
-// whole range, before its first byte is placed (IBA 9.7.4.1.5), and with each
-// one after it whether the region or window is still there.
+// writeSpan checks the remaining range of a write: at the first packet that is the whole range, before its
+// first byte is placed (IBA 9.7.4.1.5), and at each later one whether the region or window still exists.
 func (q *QP) writeSpan() (memory.Span, error) {
 	w := &q.resp.write
 	return q.eng.mem.Remote(q.pd, q.num, w.rkey, w.va, w.left, memory.RemoteWrite)
 }
 
-// wrote moves on after n bytes of a write were placed.
+// wrote advances after n bytes of a write were placed.
 func (q *QP) wrote(op ib.Opcode, bth ib.BTH, rest []byte, n uint64) {
 	s := &q.resp
 	s.write.va += n
@@ -334,9 +331,9 @@ func (q *QP) endReceive(status ring.Status) {
 	}
 }
 
-// refuse ends the QP because of a request that cannot be carried out: a NAK to
-// the requester, the receive in use completed in error, an event (IBA 9.9.3,
-// 11.6.3.2). It returns false for the callers' convenience.
+// refuse ends the QP because of a request that cannot be carried out: a NAK to the requester, an error
+// completion of the receive in use, an event (IBA 9.9.3, 11.6.3.2). It returns false for the callers'
+// convenience.
 func (q *QP) refuse(syndrome ib.Syndrome) bool {
 	c := &q.eng.counters
 	event, status := command.EventQPRequestError, ring.RemoteInvalidRequest
@@ -356,7 +353,7 @@ func (q *QP) refuse(syndrome ib.Syndrome) bool {
 	return false
 }
 
-// refusal is the NAK for an error of the memory.
+// refusal returns the NAK for an error of the memory.
 func refusal(err error) ib.Syndrome {
 	if errors.Is(err, memory.ErrAlign) {
 		return ib.NAKInvalidRequest

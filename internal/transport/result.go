@@ -5,22 +5,22 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// result is a read or atomic that the responder keeps, so that it can answer
-// again when its answer was lost (IBA 9.7.5.1.2). Results stand in PSN order.
+// result is a read or atomic that the responder keeps, so that it can repeat the response if it is lost
+// (IBA 9.7.5.1.2). Results are in PSN order.
 type result struct {
 	atomic  bool
-	pending bool   // answers are to be sent
+	pending bool   // responses are to be sent
 	first   ib.PSN // of the request
-	end     ib.PSN // after its last answer
-	next    ib.PSN // next answer
+	end     ib.PSN // after its last response
+	next    ib.PSN // next response
 	msn     uint32
-	span    memory.Span // from the next answer's first byte
+	span    memory.Span // from the next response's first byte
 	left    uint64      // bytes still to be sent
-	value   uint64      // what stood at an atomic's operand
-	told    bool        // its last answer was sent, once at least
-	repeat  bool        // answered before; a duplicate asked for it again
-	fresh   bool        // no answer to the present request was sent yet
-	waiting bool        // an atomic whose copy is under way
+	value   uint64      // original value of an atomic's operand
+	told    bool        // its last response has been sent at least once
+	repeat  bool        // already answered; a duplicate asked for it again
+	fresh   bool        // no response to the current request has been sent yet
+	waiting bool        // an atomic whose copy is in progress
 	fetch   fetch
 }
 
@@ -34,9 +34,9 @@ func (s *responder) resize(n int) {
 
 func (s *responder) busyReads() int { return int(s.pending) }
 
-// hasRoom reports whether one more read or atomic may be outstanding. A new
-// request beyond the depth shows that the requester has the oldest answer: if
-// that one is being repeated, a late duplicate asked for it, and nobody waits.
+// hasRoom reports whether one more read or atomic may be outstanding. A new request beyond the depth shows
+// that the requester has the oldest response: if that is being repeated, a late duplicate asked for it,
+// and nobody waits for it.
 func (s *responder) hasRoom() bool {
 	if len(s.results) < int(s.depth) {
 		return true
@@ -44,8 +44,8 @@ func (s *responder) hasRoom() bool {
 	return len(s.results) > 0 && (!s.results[0].pending || s.results[0].repeat)
 }
 
-// keep makes a place for a new result, the oldest making way. nil: too many are
-// outstanding, more than the requester was told.
+// keep makes room for a new result by dropping the oldest. nil: more are outstanding than the requester
+// was allowed.
 func (q *QP) keep() *result {
 	s := &q.resp
 	if !s.hasRoom() {
@@ -67,7 +67,7 @@ func (q *QP) keep() *result {
 	return &s.results[len(s.results)-1]
 }
 
-// takeRead notes a READ request; its responses are sent from Transmit.
+// takeRead records a READ request; Transmit sends its responses.
 func (q *QP) takeRead(h ib.RETH) bool {
 	s := &q.resp
 	n := uint64(h.DMALen())
@@ -114,8 +114,8 @@ func (q *QP) takeAtomic(op ib.Opcode, h ib.AtomicETH) bool {
 	return true
 }
 
-// repeatRead answers a READ request again, from where the requester misses it
-// (IBA 9.7.5.1.2): it may ask for the tail of the original.
+// repeatRead answers a READ request again, from the point the requester is missing (IBA 9.7.5.1.2): it may
+// ask for the tail of the original.
 func (q *QP) repeatRead(psn ib.PSN, h ib.RETH) {
 	s := &q.resp
 	n := uint64(h.DMALen())
@@ -137,8 +137,7 @@ func (q *QP) repeatRead(psn ib.PSN, h ib.RETH) {
 	r.next, r.span, r.left, r.fresh = psn, span, n, true
 }
 
-// repeatAtomic answers an atomic again with its saved result; it is not carried
-// out again.
+// repeatAtomic answers an atomic again with its saved result, without executing it again.
 func (q *QP) repeatAtomic(psn ib.PSN) {
 	if i := q.keptAt(psn); i >= 0 && q.resp.results[i].atomic {
 		q.answerAgain(i)
@@ -146,7 +145,7 @@ func (q *QP) repeatAtomic(psn ib.PSN) {
 	}
 }
 
-// keptAt finds the result that covers psn, -1 where it is kept no more.
+// keptAt returns the index of the kept result that covers psn, -1 if there is none.
 func (q *QP) keptAt(psn ib.PSN) int {
 	for i := range q.resp.results {
 		r := &q.resp.results[i]
@@ -157,9 +156,8 @@ func (q *QP) keptAt(psn ib.PSN) int {
 	return -1
 }
 
-// answerAgain makes result i pending and takes the repetitions behind it back.
-// What was never answered stays: the duplicate may be an old one, and then
-// nobody asks again.
+// answerAgain makes result i pending and cancels repetitions of later results. Results that were never
+// answered stay pending: the duplicate may be an old one, and then nobody asks for them again.
 func (q *QP) answerAgain(i int) {
 	s := &q.resp
 	for k := i + 1; k < len(s.results); k++ {

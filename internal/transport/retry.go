@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// timeout carries out the timer of q: the end of an RNR wait, or no
-// acknowledgement in time (IBA 9.7.6.1.3).
+// timeout handles the expiry of q's timer: the end of an RNR wait, or no acknowledgement in time (IBA
+// 9.7.6.1.3).
 func (q *QP) timeout(now clock.Time) {
 	s := &q.req
 	if s.rnrWait || s.credit.waiting {
@@ -33,19 +33,18 @@ func (q *QP) timeout(now clock.Time) {
 
 const (
 	checkFloor = 250 * time.Microsecond
-	// gapFloor is as checkFloor where the responder told of a gap: it is awake, and it is one packet that is sent
-	// again too early.
+	// gapFloor is checkFloor for when the responder reported a gap: it is responsive then, and only one
+	// packet is retransmitted too early.
 	gapFloor   = 50 * time.Microsecond
 	probeFloor = 2 * time.Millisecond
 	maxProbes  = 6
 
-	// longestPause is how long a peer may say nothing because it shares its processor.
+	// longestPause is how long a peer may be silent because it shares its processor.
 	longestPause = 250 * time.Millisecond
 )
 
-// overdue deals with acknowledgements that are late. Where packets that other
-// QPs sent to the same destination a round trip later have been acknowledged,
-// these were lost; else a probe waits for longer.
+// overdue handles late acknowledgements. If packets that other QPs sent to the same destination a round
+// trip later have been acknowledged, these are lost; otherwise it sends a probe and waits longer.
 func (q *QP) overdue(now clock.Time) {
 	s := &q.req
 	mends := q.win.keeper.shown && q.mends()
@@ -63,19 +62,18 @@ func (q *QP) overdue(now clock.Time) {
 	}
 }
 
-// probeAfter is how long after the last sign of life a probe is sent. It is long
-// against a round trip and the pauses of a peer that shares its processor.
+// probeAfter returns how long after the last sign of life a probe is sent. It is long compared to a round
+// trip and to the pauses of a peer that shares its processor.
 func (q *QP) probeAfter() time.Duration {
 	return (probeFloor + 4*q.win.RTT) << min(q.req.probes, maxProbes)
 }
 
-// probe sends the oldest packet again long before the ACK timer ends, and only
-// that one. The end of a burst is what a full receive buffer drops, and nothing
-// comes behind it that would show the gap; ACK timers are commonly set to many
-// round trips. To the responder it is a duplicate or the packet that it misses;
-// the retry counter belongs to the ACK timer, which goes on. Until there is an
-// answer the packets behind it count as in flight: where the receiver is only
-// slow, others in their place would make it lose some.
+// probe retransmits the oldest packet, and only that one, long before the ACK timer ends. A full receive
+// buffer drops the end of a burst, and nothing follows that would reveal the gap, while ACK timers are
+// commonly set to many round trips. To the responder the probe is a duplicate or the packet that it
+// misses; the retry counter belongs to the ACK timer, which keeps running. Until there is an answer the
+// packets behind it count as in flight: if the receiver is just slow, others in their place would make it
+// drop some.
 func (q *QP) probe() {
 	s := &q.req
 	if q.peer != nil || q.flight() == 0 || (q.state != command.RTS && q.state != command.SQD) {
@@ -88,7 +86,7 @@ func (q *QP) probe() {
 	q.activate()
 }
 
-// impliedNAK goes back for an answer that was lost, once until there is progress.
+// impliedNAK goes back for a lost response, at most once until there is progress.
 func (q *QP) impliedNAK(now clock.Time) {
 	if q.req.nakSeen || q.state == command.Err {
 		return
@@ -97,9 +95,8 @@ func (q *QP) impliedNAK(now clock.Time) {
 	q.retry(now)
 }
 
-// retry goes back to the oldest packet that is not acknowledged, or gives up
-// when that was tried often enough. While the RNR timer runs everything has been
-// gone back for already, and what asks for it is late.
+// retry goes back to the oldest unacknowledged packet, or gives up after too many attempts. While the RNR
+// timer runs it has already gone back, and whatever asks for it is late.
 func (q *QP) retry(now clock.Time) {
 	s := &q.req
 	if s.rnrWait || !q.mayRetry(now) {
@@ -109,7 +106,7 @@ func (q *QP) retry(now clock.Time) {
 	q.goBack()
 }
 
-// mayRetry counts an attempt, or gives up when there were enough.
+// mayRetry counts an attempt, or gives up after too many.
 func (q *QP) mayRetry(now clock.Time) bool {
 	s := &q.req
 	if s.retries == 0 {
@@ -122,8 +119,8 @@ func (q *QP) mayRetry(now clock.Time) bool {
 	return true
 }
 
-// receiverNotReady waits as long as the responder asks for (IBA 9.7.5.2.8) and
-// then sends again from una. Seven retries mean no limit.
+// receiverNotReady waits as long as the responder demands (IBA 9.7.5.2.8) and then retransmits from una.
+// Seven retries mean no limit.
 func (q *QP) receiverNotReady(now clock.Time, timer uint8) {
 	s := &q.req
 	if s.rnrWait {
@@ -143,7 +140,7 @@ func (q *QP) receiverNotReady(now clock.Time, timer uint8) {
 	q.eng.timers.arm(q, now.Add(ib.RNRTimer(timer)))
 }
 
-// giveUp ends the oldest request with an error.
+// giveUp fails the oldest request.
 func (q *QP) giveUp(now clock.Time, status ring.Status) {
 	if r := q.find(q.req.una); r != nil {
 		q.failNow(now, r, status)
@@ -160,7 +157,7 @@ func (q *QP) goBack() {
 	q.activate()
 }
 
-// seek makes psn the next packet to send. It may lie behind, or ahead up to max.
+// seek makes psn the next packet to send. It may lie behind snd, or ahead up to max.
 func (q *QP) seek(psn ib.PSN) {
 	s := &q.req
 	s.snd, s.sinceAck, s.timing = psn, 0, false

@@ -1,21 +1,20 @@
 package transport
 
-// room is how many packets the congestion window allows, where that is as many as
-// wanted or nothing is in flight. Else it is 0, and q waits for its turn behind
-// those that wait already. A QP without an ACK timer can never take lost packets
-// out of the shared window again, so it only has a bound of its own.
+// room returns how many packets the congestion window allows, if that is at least want or nothing is in
+// flight. Otherwise it is 0, and q queues behind those already waiting. A QP without an ACK timer can
+// never remove lost packets from the shared window, so it only has a limit of its own.
 func (q *QP) room(want int) int {
 	w := q.win
 	if w == nil {
-		return maxOutstanding // UC: nothing says what has arrived
+		return maxOutstanding // UC: nothing tells what has arrived
 	}
 	switch {
 	case q.req.probing:
-		return 1 // counted already
+		return 1 // already counted
 	case q.req.mend.on:
-		return int(q.req.mend.until.Diff(q.req.snd)) // so are these
+		return int(q.req.mend.until.Diff(q.req.snd)) // these too
 	case q.flight() >= 2*w.Size:
-		return 0 // a gap is to be mended first; then there is an acknowledgement
+		return 0 // the gap must be mended first; then there will be an acknowledgement
 	}
 	if q.attr.Timeout == 0 {
 		return w.Most - int(q.req.snd.Diff(q.req.una))
@@ -36,8 +35,8 @@ func (q *QP) room(want int) int {
 	return 0
 }
 
-// share is how much room r wants for its packets of this turn: a burst, though no
-// more than leaves room for some others.
+// share returns how much room r wants for its packets of this turn: a burst, but no more than leaves room
+// for some others.
 func (q *QP) share(r *request, bytes int) int {
 	if q.win == nil || r.packets-q.req.idx == 1 { // most messages, without a division
 		return 1
@@ -46,15 +45,14 @@ func (q *QP) share(r *request, bytes int) int {
 	return max(min(burst, q.win.Part()), 1)
 }
 
-// ackEvery is after how many packets inside a message an acknowledgement is
-// asked for, so that the window moves before it is used up. An acknowledgement
-// costs both sides as much as a dozen large packets.
+// ackEvery returns after how many packets within a message an acknowledgement is requested, so that the
+// window moves before it is used up. An acknowledgement costs both sides as much as a dozen large packets.
 func (q *QP) ackEvery() uint8 {
 	return uint8(min(max(q.win.Part(), 1), 128))
 }
 
-// recount brings the packets that q has in its window up to date. acked says
-// that fewer of them is the doing of an acknowledgement.
+// recount updates the number of q's packets in its window. acked means that a decrease is due to an
+// acknowledgement.
 func (q *QP) recount(acked bool) {
 	if q.attr.Timeout == 0 || q.win == nil || q.req.probing {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// sequence is the opcodes of a message by place; UC adds its service bits.
+// sequence holds the opcodes of a message by position; UC adds its service bits.
 type sequence struct{ first, middle, last, only ib.Opcode }
 
 var sequences = [...]sequence{
@@ -33,8 +33,8 @@ func (s *sequence) at(first, last bool) ib.Opcode {
 	return s.middle
 }
 
-// transmit gives q its turn: answers first, in PSN order, then requests. more
-// says that it wants another turn at once.
+// transmit gives q its turn: responses first, in PSN order, then requests. more means that it wants
+// another turn at once.
 func (q *QP) transmit(now clock.Time, out []frame.Out) (n int, more bool) {
 	n, more = q.respond(out)
 	if n == len(out) {
@@ -49,12 +49,12 @@ func (q *QP) transmit(now clock.Time, out []frame.Out) (n int, more bool) {
 	case command.UD:
 		k, again = q.sendUD(now, out[n:])
 	}
-	// Without scratch a QP may have stopped for nothing that would wake it.
+	// Short of scratch space, a QP may have stopped with nothing to wake it later.
 	return n + k, more || again || q.eng.scratch.full()
 }
 
-// request emits request packets of a connected queue pair until something keeps it
-// from going on. more says that only its turn was over.
+// request emits request packets of a connected queue pair until something prevents it from continuing.
+// more means that only its turn has ended.
 func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 	s := &q.req
 	if (q.state != command.RTS && q.state != command.SQD) || s.rnrWait {
@@ -111,14 +111,15 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 	return q.turned(now, n), n > 0 && (n == limit || bytes <= 0) && !s.probing
 }
 
-// keepWhole says whether a message is left for the next turn because it fits into one, and not into the rest of
-// this one. The bursts of a message that begins in the middle of a turn are cut in the middle, now and for all that follow it.
+// keepWhole reports whether a message is left for the next turn because it fits into one turn, but not
+// into the rest of this one. If it began in the middle of a turn its bursts would be cut in the middle, as
+// would those of all messages behind it.
 func (q *QP) keepWhole(r *request, packets, bytes int) bool {
 	c := &q.eng.cfg
 	return (int(r.packets) > packets || r.length > uint64(bytes)) && int(r.packets) <= c.MaxBurst && r.length <= uint64(c.MaxBurstBytes)
 }
 
-// turned notes that n packets were made in a turn, and returns n.
+// turned records that n packets were made in a turn, and returns n.
 func (q *QP) turned(now clock.Time, n int) int {
 	switch {
 	case n == 0:
@@ -134,13 +135,13 @@ func (q *QP) turned(now clock.Time, n int) int {
 	return n
 }
 
-// pass goes on to the request after r.
+// pass advances to the request after r.
 func (q *QP) pass(r *request) {
 	q.req.cur, q.req.idx = r.next, 0
 }
 
-// mayBegin says whether a request may begin now. A fence waits for the reads and
-// atomics before it (IBA 10.8.3.3); SQD lets nothing begin.
+// mayBegin reports whether a request may begin now. A fence waits for the reads and atomics before it (IBA
+// 10.8.3.3); in SQD nothing may begin.
 func (q *QP) mayBegin(r *request) bool {
 	if q.state != command.RTS {
 		return false
@@ -148,8 +149,7 @@ func (q *QP) mayBegin(r *request) bool {
 	return r.wr.Flags&ring.Fence == 0 || q.req.reads == 0
 }
 
-// sendData emits packets of a send or write, as many as the window, the turn and
-// the credits allow.
+// sendData emits packets of a send or write, as many as the window, the turn and the credits allow.
 func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 	s := &q.req
 	room := q.room(q.share(r, *bytes))
@@ -184,8 +184,8 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 			break
 		}
 		s.sinceAck++
-		// Where others use the window too, the next turn may be long in coming, and half
-		// of the window at most is to wait for it unacknowledged.
+		// If others use the window too, the next turn may be long in coming,
+		// and at most half of the window should wait for it unacknowledged.
 		turnEnds := shared && (n+1 == limit || *bytes <= int(size)) && 2*q.win.users*int(s.sinceAck) >= q.win.Size
 		ackReq := every > 0 && (last || probe || s.probing || s.sinceAck >= every || n+1 == room || turnEnds)
 		if ackReq {
@@ -219,16 +219,16 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 	return n
 }
 
-// windowed notes that packets count in a window, the sender's or the requester's.
+// windowed marks packets as counted in a window, the sender's or the requester's.
 func windowed(out []frame.Out) {
 	for i := range out {
 		out[i].Windowed = true
 	}
 }
 
-// sendMiddles emits packets in the middle of r that ask for no acknowledgement, are not
-// sent again, and whose payload lies in one piece of mapped memory: they differ in PSN
-// and payload only. It leaves the last one of the turn to sendData.
+// sendMiddles emits middle packets of r that request no acknowledgement, are not retransmissions, and
+// whose payload lies in one piece of mapped memory: they differ in PSN and payload only. It leaves the
+// last one of the turn to sendData.
 func (q *QP) sendMiddles(r *request, out []frame.Out, bytes int, every uint8, op ib.Opcode) int {
 	s := &q.req
 	if s.idx == 0 || r.packets-s.idx < 3 {
@@ -248,8 +248,8 @@ func (q *QP) sendMiddles(r *request, out []frame.Out, bytes int, every uint8, op
 	return n
 }
 
-// middles writes packets that carry mem, one behind the other, with consecutive PSNs, and
-// returns how many.
+// middles writes packets with consecutive pieces of mem as payload and consecutive PSNs, and returns their
+// number.
 func (q *QP) middles(out []frame.Out, op ib.Opcode, mem []byte, psn ib.PSN) int {
 	n := min(len(out), len(mem)/q.mtu)
 	if n == 0 {
@@ -269,7 +269,7 @@ func (q *QP) middles(out []frame.Out, op ib.Opcode, mem []byte, psn ib.PSN) int 
 	return n
 }
 
-// sent moves on after packets of r.
+// sent advances after packets of r were made.
 func (q *QP) sent(r *request) {
 	s := &q.req
 	if s.snd.After(s.max) {
@@ -290,7 +290,7 @@ func (q *QP) start(o *frame.Out, op ib.Opcode, ackReq, solicited bool, payload [
 	o.HeadEnd = frame.HeadRoom + ib.BTHLen
 }
 
-// extend writes the headers that a send or write carries after its BTH.
+// extend writes the headers of a send or write that follow the BTH.
 func (q *QP) extend(o *frame.Out, r *request, op ib.Opcode) {
 	if op.HasRETH() {
 		ib.RETH(o.Head[o.HeadEnd:]).Encode(r.wr.RemoteAddr, r.wr.RKey, uint32(r.length))
@@ -306,9 +306,9 @@ func (q *QP) extend(o *frame.Out, r *request, op ib.Opcode) {
 	}
 }
 
-// payload returns n bytes of the message from off: a view of registered memory
-// or of the ring, or a copy in scratch. It reports false when the packet cannot
-// be made now; where the memory is gone it has failed the request.
+// payload returns n bytes of the message from off: a view of registered memory or of the ring, or a copy
+// in scratch. It returns false if the packet cannot be made now; if the memory is gone it has failed the
+// request.
 func (q *QP) payload(r *request, off, n uint64) ([]byte, bool) {
 	if n == 0 {
 		return nil, true
@@ -325,8 +325,7 @@ func (q *QP) payload(r *request, off, n uint64) ([]byte, bool) {
 	return b, b != nil
 }
 
-// failLater ends a request that was begun with an error once the requests
-// before it are complete.
+// failLater fails a request in progress once the requests before it are complete.
 func (q *QP) failLater(r *request, status ring.Status) {
 	r.status = status
 	q.req.stopped = true
@@ -334,7 +333,7 @@ func (q *QP) failLater(r *request, status ring.Status) {
 	q.retire()
 }
 
-// armAck starts the ACK timer unless it runs (IBA 9.7.6.1.3).
+// armAck starts the ACK timer unless it is running (IBA 9.7.6.1.3).
 func (q *QP) armAck(now clock.Time) {
 	s := &q.req
 	if q.deadline != clock.Never || q.attr.Timeout == 0 {

@@ -9,16 +9,16 @@ type masks [3]command.QPMask
 
 func forService(rc, uc, ud command.QPMask) masks { return masks{rc, uc, ud} }
 
-// transition is a row of the table of IBA 11.2.5.2: which attributes a change of
-// state needs and which it takes besides.
+// transition is a row of the table of IBA 11.2.5.2: the attributes that a state change requires and those
+// that it also accepts.
 type transition struct {
 	from, to           command.QPState
 	required, optional masks
 }
 
-// transitions leaves out those from any state to Reset and to Error, which are
-// always legal and take no attribute. The end-to-end flow control bit, which the
-// specification has the connection manager agree on, may come with RTR or RTS.
+// transitions omits those from any state to Reset and to Error, which are always legal and take no
+// attributes. The specification leaves the end-to-end flow control bit to the connection manager; here it
+// may come with RTR or RTS.
 var transitions = [...]transition{
 	{command.Reset, command.Init,
 		forService(command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskQKey),
@@ -46,8 +46,8 @@ var transitions = [...]transition{
 	{command.SQE, command.RTS, masks{}, forService(0, command.MaskAccess, command.MaskQKey)},
 }
 
-// checkTransition refuses what the table does not have. RC queue pairs never
-// enter SQE, so they cannot leave it either.
+// checkTransition refuses transitions that are not in the table. RC queue pairs never enter SQE, so they
+// cannot leave it either.
 func checkTransition(typ command.QPType, from, to command.QPState, m command.QPMask) error {
 	m &^= command.MaskState
 	if to == command.Reset || to == command.Err {

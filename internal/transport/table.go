@@ -9,19 +9,19 @@ const (
 	pageBits = 10
 	pageSize = 1 << pageBits
 	maxQPN   = uint32(ib.QPMulticast) - 1
-	// maxResting bounds the numbers in time-wait; beyond it the oldest returns early.
+	// maxResting limits the numbers in time-wait; beyond it the oldest is reused early.
 	maxResting = 1 << 16
 )
 
-// table finds a QP by its number: an array in pages, so that half a million QPs
-// cost what they use and a look-up is two loads. The low loopBits of a number
-// are the same for every QP of an engine and take no part.
+// table finds a QP by its number: an array in pages, so that memory is proportional to the QPs in use and
+// a look-up is two loads. The low loopBits of a number are the same for every QP of an engine and are left
+// out.
 type table struct {
 	pages    []*page
 	loopBits uint8
 	count    int
-	next     uint32 // where the search for a free number goes on
-	resting  []rest // numbers in time-wait, a queue in the order of their ends
+	next     uint32 // where the search for a free number continues
+	resting  []rest // numbers in time-wait, a queue in order of expiry
 	restHead int
 }
 
@@ -35,8 +35,7 @@ type rest struct {
 	end  clock.Time
 }
 
-// restingQP stands in the slots of numbers that are in time-wait or handed out
-// but not yet used.
+// restingQP occupies the slots of numbers that are in time-wait, or allocated but not used yet.
 var restingQP = &QP{}
 
 func newTable(loopBits uint8) table {
@@ -80,7 +79,7 @@ func (t *table) set(slot uint32, q *QP) {
 	}
 }
 
-// wake frees the numbers whose time-wait is over.
+// wake frees the numbers whose time-wait has ended.
 func (t *table) wake(now clock.Time) {
 	for t.restHead < len(t.resting) && t.resting[t.restHead].end <= now {
 		t.wakeOne()
@@ -104,10 +103,9 @@ func (t *table) rest(slot uint32, end clock.Time) {
 	t.resting = append(t.resting, rest{slot, end})
 }
 
-// AllocateNumber reserves a QP number for CreateQP: the next free one, round
-// robin, so that a number comes back as late as possible; never 0, 1, the
-// multicast number, or one in time-wait. The error is ErrNumbers. A number that is
-// not used after all goes back with FreeNumber.
+// AllocateNumber reserves a QP number for CreateQP: the next free one, round robin, so that a number is
+// reused as late as possible; never 0, 1, the multicast number, or one in time-wait. The error is
+// ErrNumbers. Return a number that remains unused with FreeNumber.
 func (e *Engine) AllocateNumber(now clock.Time) (uint32, error) {
 	t := &e.table
 	t.wake(now)
@@ -124,7 +122,7 @@ func (e *Engine) AllocateNumber(now clock.Time) (uint32, error) {
 	return 0, ErrNumbers
 }
 
-// FreeNumber gives back a number that no QP was made with.
+// FreeNumber returns a number for which no QP was created.
 func (e *Engine) FreeNumber(qpn uint32) {
 	slot := qpn >> e.table.loopBits
 	if qpn <= maxQPN && e.table.pages[slot>>pageBits] != nil && e.table.pages[slot>>pageBits].qps[slot&(pageSize-1)] == restingQP {

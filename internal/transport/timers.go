@@ -2,10 +2,9 @@ package transport
 
 import "github.com/softvpi/softvpi/internal/clock"
 
-// timers is a heap of QPs by time. A QP stands in it at most once, and only
-// while it waits for something. Moving a deadline later, which every
-// acknowledgement does, is a plain store into the QP: its place in the heap is
-// put right when it comes to the top.
+// timers is a heap of QPs by time. A QP is in it at most once, and only while it waits for something.
+// Moving a deadline later, as every acknowledgement does, is a plain store into the QP: its place in the
+// heap is corrected when it reaches the top.
 type timers struct {
 	heap []timer
 }
@@ -43,7 +42,7 @@ func (t *timers) next() clock.Time {
 	return clock.Never
 }
 
-// expired returns a QP whose deadline has come and takes it out, or nil.
+// expired removes and returns a QP whose deadline has passed, or nil.
 func (t *timers) expired(now clock.Time) *QP {
 	for len(t.heap) > 0 && t.heap[0].at <= now {
 		q := t.heap[0].q

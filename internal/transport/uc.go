@@ -7,13 +7,12 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// ucBits turns an opcode of the reliable connection service into the same one of
-// the unreliable connection service (IBA 9.2.1).
+// ucBits turns an opcode of the reliable connection service into its counterpart of the unreliable
+// connection service (IBA 9.2.1).
 const ucBits = ib.Opcode(ib.ServiceUC) << 5
 
-// departed notes that packets without acknowledgement were handed out. Their
-// requests complete at the next Transmit, when the driver has sent them: until
-// then the packets point into the client's memory.
+// departed records that packets without acknowledgement were handed out. Their requests complete at the
+// next Transmit, when the driver has sent them: until then the packets point into the client's memory.
 func (q *QP) departed() {
 	if !q.unsent {
 		q.unsent = true
@@ -21,7 +20,7 @@ func (q *QP) departed() {
 	}
 }
 
-// completeSent completes the requests of the packets that are on the link now.
+// completeSent completes the requests whose packets have been sent.
 func (e *Engine) completeSent() {
 	for i, q := range e.unsent {
 		e.unsent[i] = nil
@@ -41,9 +40,8 @@ func (e *Engine) completeSent() {
 	e.unsent = e.unsent[:0]
 }
 
-// incomingUC takes a packet of an unreliable connection (IBA 9.8.3): a message
-// with a packet missing is dropped without a word, and its receive serves the
-// next one.
+// incomingUC handles a packet of an unreliable connection (IBA 9.8.3): a message with a missing packet is
+// dropped silently, and its receive is used for the next one.
 func (q *QP) incomingUC(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	s := &q.resp
 	psn := bth.PSN()
@@ -75,7 +73,7 @@ func (q *QP) incomingUC(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	q.settleEffect(0, 0, false)
 }
 
-// dropUC gives up the message in progress and keeps its receive.
+// dropUC abandons the message in progress and keeps its receive.
 func (q *QP) dropUC() {
 	q.resp.msg = msgNone
 	q.resp.broken = true
@@ -89,7 +87,7 @@ func (q *QP) executeUC(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 	return q.writeArrived(op, bth, rest, data)
 }
 
-// ensureReceive makes sure that the message has a receive.
+// ensureReceive ensures that the message has a receive.
 func (q *QP) ensureReceive() bool {
 	if q.resp.recv != nil {
 		return true

@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// sendUD emits datagrams: one packet a request (IBA 9.8.2).
+// sendUD emits datagrams, one packet per request (IBA 9.8.2).
 func (q *QP) sendUD(_ clock.Time, out []frame.Out) (n int, more bool) {
 	s := &q.req
 	if q.state != command.RTS {
@@ -67,7 +67,7 @@ func (q *QP) datagram(o *frame.Out, r *request, payload []byte) {
 	}
 }
 
-// receiveUD takes a datagram.
+// receiveUD handles a datagram.
 func (e *Engine) receiveUD(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte, pad int) {
 	dest := bth.DestQP()
 	switch dest {
@@ -109,8 +109,7 @@ func (e *Engine) anyPKey(k ib.PKey) bool {
 	return false
 }
 
-// receiveDatagram delivers a datagram to q, behind the GRH area. Whatever is
-// wrong with it costs the datagram only.
+// receiveDatagram delivers a datagram to q, after the GRH area. An invalid datagram is just dropped.
 func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte, pad int) {
 	c := &q.eng.counters
 	deth := ib.DETH(rest)
@@ -192,8 +191,9 @@ const (
 	protocolUDP = 17
 )
 
-// packetType is what stands in the SL of a datagram's completion on the adapters that this one is like: RoCE has no
-// SL, and programs (UCX) learn there which header is in the GRH area. Bit 3: UDP follows; below it 1 is IPv6, 2 IPv4.
+// packetType is what the adapters that this one imitates report as the SL of a datagram's completion: RoCE
+// has no SL, and programs (UCX) learn from it which header is in the GRH area. Bit 3: UDP follows; the
+// bits below it: 1 is IPv6, 2 IPv4.
 func packetType(in *frame.In) uint8 {
 	if in.Src.Unmap().Is4() && in.Dst.Unmap().Is4() {
 		return 8 | 2
@@ -201,9 +201,9 @@ func packetType(in *frame.In) uint8 {
 	return 8 | 1
 }
 
-// fillGRH writes what stands in front of a datagram: on InfiniBand the GRH, zeros where it
-// has none; otherwise the IPv6 header, or the IPv4 header in the last 20 bytes, as Linux does. n is the packet's length from
-// the BTH to the end of the pad.
+// fillGRH writes the area before a datagram: on InfiniBand the GRH, or zeros if it has none; otherwise the
+// IPv6 header, or the IPv4 header in the last 20 bytes, like Linux. n is the packet's length from the BTH
+// to the end of the pad.
 func fillGRH(area *[GRHArea]byte, in *frame.In, n int) {
 	if in.GRH != nil {
 		*area = *in.GRH

@@ -6,11 +6,11 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// maxViolations bounds those that wait for Violations; the counters count all.
+// maxViolations limits how many wait for Violations; the counters count all.
 const maxViolations = 64
 
-// violated counts a packet with a wrong key, and notes those of InfiniBand, whose subnet
-// manager hears of them (IBA 10.9.4, 14.2.5.1).
+// violated counts a packet with a wrong key, and records those of InfiniBand, which are reported to the
+// subnet manager (IBA 10.9.4, 14.2.5.1).
 func (e *Engine) violated(in *frame.In, kind link.ViolationKind) {
 	v := link.Violation{Kind: kind, SLID: in.SLID, SL: in.SL}
 	bth := ib.BTH(in.Data)
@@ -36,8 +36,8 @@ func (e *Engine) violated(in *frame.In, kind link.ViolationKind) {
 	e.violations = append(e.violations, v)
 }
 
-// Violations moves the InfiniBand packets that had a wrong P_Key or Q_Key out, and returns
-// their number. More than a few that nobody asked for are counted only.
+// Violations moves the InfiniBand packets that had a wrong P_Key or Q_Key out, and returns their number.
+// If too many accumulate the rest are only counted.
 func (e *Engine) Violations(out []link.Violation) int {
 	n := copy(out, e.violations)
 	e.violations = e.violations[:copy(e.violations, e.violations[n:])]

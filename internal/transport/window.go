@@ -7,24 +7,24 @@ import (
 	"github.com/softvpi/softvpi/internal/transport/congestion"
 )
 
-// window is the window to one destination address. All QPs to it share it, because what overflows is the one receive
-// buffer there.
+// window is the congestion window for one destination address. All QPs with that destination share it,
+// because they overflow the same receive buffer.
 type window struct {
 	congestion.Window
 	dst      netip.Addr
 	keeper   keeper
 	users    int
 	waiting  qpList
-	reserved int // packets of room for QPs that were woken and have not had their turn
+	reserved int // packets of room for QPs that were woken but have not had their turn
 }
 
 func newWindow(dst netip.Addr, near bool, cfg *congestion.Config) *window {
 	return &window{Window: congestion.New(near, cfg), dst: dst, waiting: qpList{kind: waitingKind}}
 }
 
-// wake makes QPs that wait for this window active while there is the room that
-// they want: the longest waiting first, and none past it. A burst costs the system
-// little more than a packet does, so room is not handed out in crumbs.
+// wake activates QPs that wait for this window as long as there is the room that they want, in order, the
+// longest waiting first. A burst costs the system little more than a packet, so room is not handed out in
+// crumbs.
 func (w *window) wake() {
 	for q := w.waiting.head; q != nil; q = w.waiting.head {
 		taken := w.InFlight + w.reserved
@@ -38,7 +38,7 @@ func (w *window) wake() {
 	}
 }
 
-// turnOver gives back what q was woken for and did not use.
+// turnOver returns the room for which q was woken and that it did not use.
 func (q *QP) turnOver() {
 	if q.woken {
 		q.woken = false
@@ -47,7 +47,7 @@ func (q *QP) turnOver() {
 	}
 }
 
-// windowTo returns the window that QPs to the destination of a route share.
+// windowTo returns the window shared by the QPs to a route's destination.
 func (e *Engine) windowTo(to *frame.Route) *window {
 	w := e.windows[to.Dst]
 	if w == nil {

@@ -7,33 +7,31 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// CQRef names a completion queue to the driver of the engine; the engine only
-// passes it on.
+// CQRef identifies a completion queue to the engine's driver; the engine only passes it on.
 type CQRef uint32
 
-// SendWR is a send request as the engine takes it from its queue.
+// SendWR is a send request as taken from a SendQueue.
 type SendWR struct {
-	// Route is where a datagram goes (UD): the address handle's. nil means that
-	// the handle is not valid, and the request ends with a local QP operation error.
+	// Route is the destination of a datagram (UD), from its address handle. nil means that the handle is
+	// invalid, and the request fails with a local QP operation error.
 	Route *frame.Route
 	ring.SendWR
 }
 
-// SendQueue is where the engine takes the send requests of a QP from. SendRing
-// makes one of a ring.
+// SendQueue is where the engine takes a QP's send requests from. SendRing implements it on a ring.
 type SendQueue interface {
-	// Next takes the next posted request into wr; false when there is none. An
-	// error means that the ring is corrupt: the QP ends in the Error state.
+	// Next takes the next posted request into wr; false if there is none. An error means that the ring is
+	// corrupt: the QP goes to the Error state.
 	Next(wr *SendWR) (bool, error)
-	// Release gives back the n oldest requests taken. They have completed, and
-	// inline data is not looked at again.
+	// Release gives back the n oldest requests taken. They have completed, and their inline data is not
+	// read any more.
 	Release(n int)
 	// Pending returns how many requests wait to be taken.
 	Pending() (int, error)
 }
 
-// RecvQueue is where the engine takes receive requests from: a QP's own ring or
-// an SRQ that QPs share (which watches its limit itself). *ring.Recv is one.
+// RecvQueue is where the engine takes receive requests from: a QP's own ring or an SRQ shared by QPs
+// (which watches its limit itself). *ring.Recv implements it.
 type RecvQueue interface {
 	Next(wr *ring.RecvWR) (bool, error)
 	Pending() (int, error)
@@ -42,8 +40,7 @@ type RecvQueue interface {
 // SendRing is a SendQueue on a ring.
 type SendRing struct {
 	*ring.Send
-	// Resolve finds the route of an address handle, nil if there is none. Only
-	// UD queue pairs need it.
+	// Resolve returns the route of an address handle, nil if there is none. Only UD queue pairs need it.
 	Resolve func(ah uint32) *frame.Route
 }
 
@@ -57,29 +54,29 @@ func (s *SendRing) Next(wr *SendWR) (bool, error) {
 	return ok, err
 }
 
-// QPConfig is what a QP is made with.
+// QPConfig configures a QP.
 type QPConfig struct {
 	// Number is the QP number, from AllocateNumber. 0 allocates one.
 	Number uint32
 	Type   command.QPType
 	PD     memory.PD
-	// SendCQ and RecvCQ stand in the completions.
+	// SendCQ and RecvCQ are copied into the completions.
 	SendCQ, RecvCQ CQRef
 	Send           SendQueue
 	Recv           RecvQueue
-	// SRQ says that Recv is shared: no end-to-end credits, no flush of receives,
-	// and a last-WQE event when the QP ends.
+	// SRQ says that Recv is shared: no end-to-end credits, receives are not flushed, and a last-WQE event
+	// is raised when the QP ends.
 	SRQ bool
-	// SignalAll makes every send request complete with a CQE.
+	// SignalAll makes every send request generate a completion.
 	SignalAll bool
-	// Context stands in the completions and events.
+	// Context is copied into the completions and events.
 	Context uint64
-	// MaxInline bounds inline data; 0 means ring.MaxInline.
+	// MaxInline limits inline data in bytes; 0 means ring.MaxInline.
 	MaxInline int
 }
 
-// Completion is a completion for the CQ that it names. Timestamp is the time
-// that the engine was told when it completed the request.
+// Completion is a completion for the CQ that it names. Timestamp is the engine's time when it completed
+// the request.
 type Completion struct {
 	CQ CQRef
 	ring.CQE
