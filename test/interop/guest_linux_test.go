@@ -41,7 +41,7 @@ func boot(t *testing.T, mtu int) *guest {
 
 // accelerations are tried in this order; one that is there may yet run no
 // ordinary kernel (nested under some hypervisors), so what counts is a guest that
-// answers. The choice is kept with the image.
+// answers. The choice is kept for other runs.
 func (g *guest) accelerations() []string {
 	if b, err := os.ReadFile(filepath.Join(g.dir, "accel")); err == nil {
 		return []string{strings.TrimSpace(string(b))}

@@ -3,14 +3,16 @@
 # initramfs with the modules and the RDMA programs of this machine. What is there
 # already and still right is kept.
 #
-#   image.sh DIR      leaves DIR/kernel, DIR/initrd, and DIR/softvpi and DIR/clib for the tests
+#   image.sh DIR        leaves DIR/kernel and DIR/base.cpio, which many runs may use at once
+#   image.sh DIR RUN    and RUN/kernel, RUN/initrd, RUN/softvpi and RUN/clib for the tests of one run
 #
-# What belongs to this repository (the guest's init and the verbs peer) is made
-# anew every time. Ends with status 3 and one line where the kernel cannot be had.
+# What belongs to this repository (the guest's init, the verbs peer, softvpi and its C
+# libraries) is made anew every time. Ends with status 3 and one line where the kernel cannot be had.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 dir=$(cd "$1" && pwd)
+run=${2:-}
 go=${GO:-go}
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -116,6 +118,8 @@ build_base() {
   rm -rf "$dir/work"
 }
 
+exec 9>"$dir/lock"
+flock 9
 package=$(kernel_package)
 [ -n "$package" ] || { apt-get -qq update >&2 && package=$(kernel_package); }
 [ -n "$package" ] || { echo "no Debian kernel package to be found"; exit 3; }
@@ -127,14 +131,17 @@ if [ "$(cat "$dir/stamp" 2>/dev/null)" != "$stamp" ]; then
   printf '%s\n' "$stamp" >"$dir/stamp"
 fi
 
+exec 9>&-
+[ -n "$run" ] || exit 0
+
 over=$(mktemp -d)
 trap 'rm -rf "$over"' EXIT
 mkdir -p "$over/usr/bin"
 (cd "$here" && CGO_ENABLED=0 "$go" build -trimpath -ldflags '-s -w' -o "$over/init" ./guest)
-(cd "$here/../.." && CGO_ENABLED=0 "$go" build -trimpath -buildvcs=false -o "$dir/softvpi" ./cmd/softvpi)
-rm -rf "$dir/clib"
-for part in clib clib/preload; do make -s -C "$here/../../$part" OUT="$dir/clib" >&2; done
+(cd "$here/../.." && CGO_ENABLED=0 "$go" build -trimpath -buildvcs=false -o "$run/softvpi" ./cmd/softvpi)
+for part in clib clib/preload; do make -s -C "$here/../../$part" OUT="$run/clib" >&2; done
 gcc -O2 -Wall -Wextra -Werror -o "$over/usr/bin/peer" "$here/peer/peer.c" -lrdmacm -libverbs
-pack "$over" "$dir/overlay.cpio"
-cat "$dir/base.cpio" "$dir/overlay.cpio" >"$dir/initrd.new"
-mv "$dir/initrd.new" "$dir/initrd"
+pack "$over" "$run/overlay.cpio"
+cat "$dir/base.cpio" "$run/overlay.cpio" >"$run/initrd"
+# accel is what the tests learn of this machine: it is kept, and not there yet at first.
+for f in kernel accel; do ln -s "$dir/$f" "$run/$f"; done

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// imageDir is the directory that image.sh filled; the tests are skipped without.
-const imageDir = "SOFTVPI_INTEROP_IMAGE"
+// runDir is the directory that image.sh filled for this run; the tests are skipped without.
+const runDir = "SOFTVPI_INTEROP_RUN"
 
 // inNamespace is set in the process that runs the tests.
 const inNamespace = "SOFTVPI_INTEROP_NAMESPACE"
@@ -18,7 +18,7 @@ const inNamespace = "SOFTVPI_INTEROP_NAMESPACE"
 // TestMain runs the tests in a child process that has a network namespace of its
 // own: nothing is named, so nothing is left behind however the child ends.
 func TestMain(m *testing.M) {
-	if os.Getenv(imageDir) == "" || os.Getenv(inNamespace) != "" {
+	if os.Getenv(runDir) == "" || os.Getenv(inNamespace) != "" {
 		os.Exit(m.Run())
 	}
 	exe, err := os.Executable()
@@ -40,9 +40,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// site returns where the image is, and skips the test where there is none.
+// site returns where the guest and our programs are, and skips the test where they are not.
 func site(t *testing.T) string {
-	dir := os.Getenv(imageDir)
+	dir := os.Getenv(runDir)
 	if dir == "" {
 		t.Skip("needs the guest that make interop builds")
 	}

@@ -18,11 +18,14 @@ cannot() {
 unshare -n true 2>/dev/null || cannot "this system makes no network namespaces"
 why=$("$here/packages.sh") || cannot "$why"
 
-export SOFTVPI_INTEROP_IMAGE=${SOFTVPI_INTEROP_IMAGE:-${XDG_CACHE_HOME:-$HOME/.cache}/softvpi-interop}
-why=$("$here/image.sh" "$SOFTVPI_INTEROP_IMAGE")
+image=${SOFTVPI_INTEROP_IMAGE:-${XDG_CACHE_HOME:-$HOME/.cache}/softvpi-interop}
+# Of its own, so that another run at the same time does not change programs under it.
+run=$(mktemp -d)
+trap 'rm -rf "$run"' EXIT
+why=$("$here/image.sh" "$image" "$run")
 case $? in
 0) ;;
 3) cannot "$why" ;;
 *) exit 1 ;;
 esac
-cd "$here" && exec "${GO:-go}" test -count=1 -timeout 40m "$@" .
+cd "$here" && SOFTVPI_INTEROP_RUN=$run "${GO:-go}" test -count=1 -timeout 40m "$@" .

@@ -46,6 +46,9 @@ func (g *guest) checkCapture(t *testing.T, name string) {
 		t.Error("the capture has no packet of ours")
 	}
 	if dir := os.Getenv("SOFTVPI_INTEROP_KEEP"); dir != "" {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatalf("SOFTVPI_INTEROP_KEEP: %v", err)
+		}
 		command(t, "cp", g.capture, filepath.Join(dir, name+".pcap"))
 	}
 	args := []string{"-n", "-r", g.capture, "-Y", "udp.dstport == 4791 && (!infiniband.bth || _ws.malformed || _ws.short)"}
