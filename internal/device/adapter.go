@@ -19,15 +19,14 @@ import (
 
 const (
 	defaultUDPPort = 4791
-	// leastMTU is the least largest IP packet: a payload of 256 bytes.
+	// leastMTU is the minimum IP packet size that a link must carry: a payload of 256 bytes.
 	leastMTU = 256 + maxOverhead
-	// vendorID is that of the adapters whose driver this is one for; deviceID is
-	// none of theirs.
+	// vendorID is that of the adapters whose driver this emulates; deviceID is not used by any of them.
 	vendorID = 0x02c9
 	deviceID = 0x5f01
 )
 
-// adapter is an adapter with its one port.
+// adapter is an adapter with its single port.
 type adapter struct {
 	host   *Host
 	index  uint32
@@ -35,7 +34,7 @@ type adapter struct {
 	name   string
 	limits Limits
 	guid   uint64
-	// mac is in use; permanent is the adapter's own.
+	// mac is the one in use; permanent is the adapter's own.
 	mac, permanent [6]byte
 
 	engine   *transport.Engine
@@ -44,9 +43,9 @@ type adapter struct {
 	panel    *plug.Panel // what the port is plugged into
 	gids     gid.Table
 	mtu      uint32       // ActiveMTU
-	ib       *ibport.Port // nil: the port is Ethernet's
-	resolver Resolver     // of an InfiniBand port; nil: nobody
-	// ipMTU is the largest IP packet: that of the link, linkMTU, or less.
+	ib       *ibport.Port // nil: an Ethernet port
+	resolver Resolver     // of an InfiniBand port; nil: none
+	// ipMTU is the largest IP packet: linkMTU, that of the link, or less.
 	ipMTU, linkMTU uint32
 
 	enabled bool
@@ -61,7 +60,7 @@ type adapter struct {
 	nextPD   memory.PD
 	nextSRQ  uint32
 	objects  ObjectCounts
-	joining  []*joining // pairs that wait for a quiet moment to take the local path
+	joining  []*joining // pairs that wait for a quiet moment to move to the local path
 	joinDue  clock.Time
 
 	cqOverflows, linkDowns uint64
@@ -77,7 +76,7 @@ func errRemoved() *command.Error {
 	return command.Errorf(command.Removed, "the adapter was disabled")
 }
 
-// usable tells whether the adapter takes new requests.
+// usable returns an error unless the adapter accepts new requests.
 func (a *adapter) usable() error {
 	if !a.enabled {
 		return command.Errorf(command.Removed, "adapter %q is disabled", a.name)
@@ -85,13 +84,13 @@ func (a *adapter) usable() error {
 	return nil
 }
 
-// AddAdapter adds an adapter and returns its index. Errors are *command.Error
-// (InUse where the address is taken, AddrNotAvailable, Invalid naming the field).
+// AddAdapter adds an adapter and returns its index. Errors are *command.Error (InUse if the address is
+// taken, AddrNotAvailable, Invalid naming the field).
 func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 	if err := cfg.complete(); err != nil {
 		return 0, err
 	}
-	more, mac, _ := gid.Interface(cfg.Addr) // slow: not under the baton
+	more, mac, _ := gid.Interface(cfg.Addr) // slow: not while holding the baton
 	h.lock()
 	defer h.finish()
 	if h.closed {
@@ -124,9 +123,9 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 	return a.index, nil
 }
 
-// ReplaceAdapter puts another adapter in the place of one that is disabled, as where its port has become InfiniBand's or
-// Ethernet's: it has the number, and none of the counters. It is added disabled. Errors are those of AddAdapter, and Busy
-// while the adapter is enabled; then the adapter stays.
+// ReplaceAdapter replaces a disabled adapter by another, for instance when its port has changed between
+// InfiniBand and Ethernet. The new one keeps the index but not the counters, and is disabled at first.
+// Errors are those of AddAdapter, and Busy while the old adapter is enabled; the old one then stays.
 func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 	cfg.Disabled = true
 	if err := cfg.complete(); err != nil {
@@ -166,8 +165,8 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 	return err
 }
 
-// newAdapter makes an adapter with its engines and links. more and mac are what
-// its interface has.
+// newAdapter creates an adapter with its engines and links. more and mac are the other addresses and the
+// MAC of its interface.
 func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*adapter, error) {
 	a := &adapter{
 		host: h, cfg: cfg, name: cfg.Name, limits: cfg.Limits, enabled: true, present: true, path: cfg.Path,
@@ -191,7 +190,7 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 			return nil, err
 		}
 		if guids := a.ib.Settings().GUIDs; a.guid == 0 && len(guids) > 0 {
-			a.guid = guids[0] // a node may have more ports than one
+			a.guid = guids[0] // a node may have several ports
 		}
 		a.present = a.ib.Active()
 	}
@@ -214,7 +213,7 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 	return a, nil
 }
 
-// makeEngines makes what the links plug into.
+// makeEngines creates the engines that the links are connected to.
 func (a *adapter) makeEngines() (err error) {
 	r := a.host.rand
 	tags := rand8(r.Uint64())
@@ -235,7 +234,7 @@ func (a *adapter) makeEngines() (err error) {
 	return nil
 }
 
-// close gives the links back.
+// close closes the links.
 func (a *adapter) close() error { return a.panel.Close() }
 
 func (a *adapter) addCQ(q *cq) {
@@ -255,8 +254,7 @@ func (a *adapter) removeCQ(q *cq) {
 	a.objects.CQ--
 }
 
-// disown takes memory that is about to go away out of the packets that still
-// wait for the link.
+// disown copies payloads in mem, which is about to go away, for packets that still wait for the link.
 func (a *adapter) disown(mem []byte) {
 	if len(mem) == 0 {
 		return
@@ -268,7 +266,7 @@ func (a *adapter) disown(mem []byte) {
 	}
 }
 
-// overlaps reports whether p lies in mem.
+// overlaps reports whether p starts in mem.
 func overlaps(p, mem []byte) bool {
 	if len(p) == 0 {
 		return false
@@ -287,7 +285,7 @@ func (a *adapter) broadcast(typ command.EventType) {
 	}
 }
 
-// readdress brings the GID table in line with the addresses of the interface.
+// readdress updates the GID table to the addresses of the interface.
 func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 	if !a.enabled || a.ib != nil {
 		return
@@ -318,7 +316,7 @@ func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 	}
 }
 
-// deadline is when the loop must run next for this adapter.
+// deadline returns when the loop must next run for this adapter.
 func (a *adapter) deadline() clock.Time {
 	if a.engine.Undelivered() {
 		return 0
@@ -342,7 +340,7 @@ func (a *adapter) deadline() clock.Time {
 
 func itoa(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
-// rand8 makes random key tags.
+// rand8 returns a generator of random key tags.
 func rand8(seed uint64) func() uint8 {
 	return func() uint8 { // xorshift64*
 		seed ^= seed >> 12

@@ -10,12 +10,11 @@ import (
 	"github.com/softvpi/softvpi/internal/encap"
 )
 
-// defaultGIDInterval is UpdateGIDTimerFrequency where it is not set (WinOF manual
-// 4.6.9.3).
+// defaultGIDInterval is the default of UpdateGIDTimerFrequency (WinOF manual 4.6.9.3).
 const defaultGIDInterval = 3 * time.Second
 
-// setGIDs makes the rows those of the port, whose addresses these are, and reports whether
-// anything changed.
+// setGIDs sets the rows of the GID table for a port with these addresses, and reports whether anything
+// changed.
 func (a *adapter) setGIDs(addrs []netip.Addr) bool {
 	if a.ib != nil {
 		return a.gids.SetPort(a.ib.Settings())
@@ -23,8 +22,8 @@ func (a *adapter) setGIDs(addrs []netip.Addr) bool {
 	return a.gids.Set(encap.Mode(a.cfg.RoCE), a.mac, addrs)
 }
 
-// followAddresses looks at the addresses of the interfaces every GIDInterval
-// (UpdateGIDTimerFrequency), without the baton, and brings the GID tables up to date.
+// followAddresses checks the addresses of the interfaces every GIDInterval (UpdateGIDTimerFrequency),
+// without holding the baton, and updates the GID tables.
 func (h *Host) followAddresses() {
 	defer h.wg.Done()
 	every := h.cfg.GIDInterval
@@ -43,7 +42,7 @@ func (h *Host) followAddresses() {
 	}
 }
 
-// UpdateGIDs looks at the addresses of the interfaces now.
+// UpdateGIDs checks the addresses of the interfaces now.
 func (h *Host) UpdateGIDs() {
 	h.lock()
 	adapters := slices.Clone(h.adapters)
@@ -59,8 +58,8 @@ func (h *Host) UpdateGIDs() {
 	}
 }
 
-// source returns the address of the port that packets to remote come from: the
-// first of remote's family, else the port's first.
+// source returns the port's source address for packets to remote: the first of remote's family, else the
+// port's first.
 func (a *adapter) source(remote netip.Addr) netip.Addr {
 	if a.ib != nil {
 		return a.ib.Source(remote, a.cfg.Addr)
@@ -78,11 +77,11 @@ func (a *adapter) source(remote netip.Addr) netip.Addr {
 type PortAddresses struct {
 	MAC    net.HardwareAddr
 	Served []netip.Addr // those in its GID table
-	// Most is how many the table has room for, and Unused how many found none.
+	// Most is how many fit into the table, and Unused how many did not.
 	Most, Unused int
 }
 
-// Addresses returns the addresses of an adapter's port; the zero value where there is no such adapter.
+// Addresses returns the addresses of an adapter's port, the zero value if there is no such adapter.
 func (h *Host) Addresses(index uint32) PortAddresses {
 	h.lock()
 	defer h.unlock()

@@ -3,26 +3,27 @@ package device
 import "time"
 
 const (
-	// streamPackets in one turn of the loop are a stream.
+	// streamPackets is the number of packets in one turn of the loop from which on they count as a stream.
 	streamPackets = 8
-	// attentionMost bounds how long the loop looks for more of a stream, beyond Config.Spin.
+	// attentionMost is the maximum time for which the loop looks for more of a stream, beyond Config.Spin.
 	attentionMost = 500 * time.Microsecond
 )
 
-// attention is how long the background goroutine goes on looking for packets, beyond Config.Spin, before it sleeps. It has
-// earned the time that packets of streams took it: to sleep and to be woken costs both ends more than a look, most
-// of all in a virtual machine, and a receiver that is a little faster than the sender would do so behind each burst. At most as long is
-// looked in vain as was worked.
+// attention is how long the background goroutine keeps looking for packets, beyond Config.Spin, before it
+// sleeps. It earns the time that it took to handle packets of streams, and thus never looks in vain for
+// longer than it worked. Sleeping and waking costs both ends more than looking, most of all in a virtual
+// machine, and a receiver slightly faster than the sender would do it after every burst.
 type attention struct{ left time.Duration }
 
-// worked is called for each turn that found something: how long it took, and the packets that came in it.
+// worked is called after each turn that found something, with its duration and number of packets.
 func (a *attention) worked(took time.Duration, arrived int) {
 	if arrived >= streamPackets {
 		a.left = min(a.left+took, attentionMost)
 	}
 }
 
-// idled is called for each look in vain past Config.Spin: how long it took. It reports whether to go on.
+// idled is called after each vain look beyond Config.Spin, with its duration. It reports whether to keep
+// looking.
 func (a *attention) idled(took time.Duration) bool {
 	a.left = max(a.left-took, 0)
 	return a.left > 0

@@ -7,12 +7,12 @@ import (
 	"github.com/softvpi/softvpi/internal/link/capture"
 )
 
-// maxTaps bounds how many captures of one adapter run at a time: each copies every packet.
+// maxTaps limits how many captures of one adapter run at a time: each copies every packet.
 const maxTaps = 4
 
-// StartCapture shows the tap every packet that the adapter's port sends and receives, until StopCapture.
-// Connections on the local path go over the wire from their next message, so that there are packets to
-// see. The error is Exhausted where as many captures run as may.
+// StartCapture passes every packet that the adapter's port sends or receives to the tap, until
+// StopCapture. Connections on the local path move to the wire at their next message, so that there are
+// packets to see. The error is Exhausted if the maximum number of captures is running.
 func (h *Host) StartCapture(index uint32, t *capture.Tap) error {
 	h.lock()
 	defer h.finish()
@@ -27,8 +27,8 @@ func (h *Host) StartCapture(index uint32, t *capture.Tap) error {
 	return nil
 }
 
-// StopCapture ends what StartCapture began; a tap that the adapter does not have is ignored. What the
-// tap took is still there to be read.
+// StopCapture ends what StartCapture began; a tap that the adapter does not have is ignored. What the tap
+// has captured can still be read.
 func (h *Host) StopCapture(index uint32, t *capture.Tap) error {
 	h.lock()
 	defer h.finish()

@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device/eventqueue"
 )
 
-// channel brings a program some of its events apart from the others.
+// channel delivers some of a program's events separately from the others.
 type channel struct {
 	handle  command.Handle
 	kind    command.ChannelKind
@@ -44,7 +44,7 @@ func (c *Client) CreateChannel(ctx context.Context, r command.CreateChannel, rai
 		if c.async == nil {
 			c.async = map[uint32]*channel{}
 		}
-		c.async[r.Adapter] = ch // the last one has them: a program that opens a device twice reads there
+		c.async[r.Adapter] = ch // the last one gets them: a program that opens a device twice reads there
 	}
 	return ch.handle, nil
 }
@@ -60,7 +60,7 @@ func (c *Client) ChannelEvents(ctx context.Context, h command.Handle, out []comm
 	return c.take(ctx, ch.events, out)
 }
 
-// join counts who uses a channel, which may be nil, and leave ends that.
+// join counts a use of the channel, which may be nil; leave ends it.
 func (ch *channel) join() *channel {
 	if ch != nil {
 		ch.uses++
@@ -75,7 +75,7 @@ func (ch *channel) leave() *channel {
 	return nil
 }
 
-// raise brings the event of a CQ to its channel, which may be nil.
+// raise delivers the event of a CQ to its channel, which may be nil.
 func (ch *channel) raise(q *cq) {
 	if ch == nil || ch.put(q.handle) {
 		return
@@ -85,7 +85,7 @@ func (ch *channel) raise(q *cq) {
 	}
 }
 
-// completions returns the channel for the events of a CQ; nil for 0.
+// completions returns the channel for the events of a CQ; nil for handle 0.
 func (c *Client) completions(h command.Handle) (*channel, error) {
 	if h == 0 {
 		return nil, nil
@@ -97,7 +97,7 @@ func (c *Client) completions(h command.Handle) (*channel, error) {
 	return ch, nil
 }
 
-// queue is where the events of a CM id go.
+// queue returns the queue for the events of a CM id.
 func (o *cmid) queue() *eventqueue.Queue {
 	if o.channel != nil {
 		return o.channel.events
@@ -105,7 +105,7 @@ func (o *cmid) queue() *eventqueue.Queue {
 	return o.client.events
 }
 
-// queueFor is where an event goes.
+// queueFor returns the queue for an event.
 func (c *Client) queueFor(e *command.Event) *eventqueue.Queue {
 	if e.Type >= command.EventConnectRequest {
 		if o := c.cms.Get(e.Object); o != nil {
@@ -117,7 +117,7 @@ func (c *Client) queueFor(e *command.Event) *eventqueue.Queue {
 	return c.events
 }
 
-// CMSetChannel implements command.Extended. Events that wait move along.
+// CMSetChannel implements command.Extended. Waiting events move along.
 func (c *Client) CMSetChannel(ctx context.Context, r command.CMSetChannel) error {
 	return c.cmDo(ctx, r.ID, func(o *cmid) error {
 		ch := c.channels.Get(r.Channel)
@@ -144,7 +144,7 @@ func (c *Client) CMSetChannel(ctx context.Context, r command.CMSetChannel) error
 	})
 }
 
-// destroyChannel ends a channel that nothing uses any more.
+// destroyChannel destroys a channel that is no longer used.
 func (c *Client) destroyChannel(h command.Handle) error {
 	ch := c.channels.Get(h)
 	if ch == nil {

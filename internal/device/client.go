@@ -24,16 +24,16 @@ type Client struct {
 	host   *Host
 	cfg    ClientConfig
 	events *eventqueue.Queue
-	idle   atomic.Uint32 // polls in a row that found nothing to do
+	idle   atomic.Uint32 // consecutive polls that found nothing to do
 
 	// Under the baton from here on.
 	arena     *ring.Arena
-	doorbells *ring.Doorbells // its producer side is anybody's
+	doorbells *ring.Doorbells // any thread may use its producer side
 	rings     []uint32        // a drained batch of doorbells
 	closed    bool
 	told      bool // in Host.heralds
 	direct    bool // takes part in the direct path
-	gone      bool // its process may end at any time, or has
+	gone      bool // its process may end at any time, or has ended
 	keys      direct.Table
 	loans     map[*loan]struct{}
 
@@ -47,15 +47,15 @@ type Client struct {
 	cms  handle.Table[cmid]
 
 	channels handle.Table[channel]
-	async    map[uint32]*channel // by adapter: where its asynchronous events go
+	async    map[uint32]*channel // by adapter: channel of its asynchronous events
 }
 
 var _ command.Commands = (*Client)(nil)
 
-// Doorbells is the shape of the doorbell queue at offset 0 of arena 0.
+// Doorbells returns the shape of the doorbell queue at offset 0 of arena 0.
 func Doorbells() ring.Geometry { return ring.DoorbellGeometry(doorbellEntries) }
 
-// NewClient adds a program. The error is Exhausted where its first arena cannot be made.
+// NewClient adds a program. The error is Exhausted if its first arena cannot be created.
 func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 	c := &Client{
 		host: h, cfg: cfg, events: eventqueue.New(), rings: make([]uint32, doorbellBatch),
@@ -98,7 +98,7 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 	return c, nil
 }
 
-// privateArena makes ring memory of this process, aligned to 64 bytes.
+// privateArena allocates ring memory in this process, aligned to 64 bytes.
 func privateArena(_ uint32, size int) ([]byte, error) {
 	words := make([]uint64, size/8+8)
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
@@ -106,16 +106,16 @@ func privateArena(_ uint32, size int) ([]byte, error) {
 	return b[skip : skip+size : skip+size], nil
 }
 
-// Arena returns the memory of ring arena id; nil where there is none. Arena 0
-// exists from the start and begins with the doorbell queue.
+// Arena returns the memory of ring arena id, nil if there is none. Arena 0 exists from the start and
+// begins with the doorbell queue.
 func (c *Client) Arena(id uint32) []byte {
 	c.host.lock()
 	defer c.host.unlock()
 	return c.arena.Bytes(id)
 }
 
-// Doorbell says that work was posted on a QP. Where the loop is free it runs
-// here and now; otherwise its owner sees the doorbell before it lets go.
+// Doorbell tells the adapter that work was posted on a QP. If the loop is free it runs right here;
+// otherwise its owner sees the doorbell before giving it up.
 func (c *Client) Doorbell(qp command.Handle) {
 	h := c.host
 	if h.mu.TryLock() {
@@ -125,15 +125,15 @@ func (c *Client) Doorbell(qp command.Handle) {
 	}
 	c.doorbells.Ring(uint32(qp))
 	h.rung.Store(true)
-	// The owner looks at rung after it let go; if it did so just before the store,
-	// the baton is free now.
+	// The owner checks rung after giving up the baton; if it
+	// did so just before the store, the baton is free now.
 	if h.mu.TryLock() {
 		h.step()
 		h.unlockTimed()
 	}
 }
 
-// drainDoorbells hands the rung QPs to their engines.
+// drainDoorbells tells the engines which QPs have rung.
 func (c *Client) drainDoorbells() bool {
 	if !c.doorbells.Pending() {
 		return false
@@ -152,9 +152,9 @@ func (c *Client) drainDoorbells() bool {
 	return true
 }
 
-// rang takes one doorbell. Handle 0 says that the program's copier finished
-// something. Receives of an SRQ are taken when a message comes: nothing is to be
-// done now, and a sender that was told to wait tries again by its RNR timer.
+// rang handles one doorbell. Handle 0 means that the program's copier finished something. For an SRQ there
+// is nothing to do: its receives are taken when a message arrives, and a sender that was told to wait
+// retries when its RNR timer ends.
 func (c *Client) rang(h command.Handle) {
 	switch q := c.qps.Get(h); {
 	case q != nil:
@@ -164,8 +164,7 @@ func (c *Client) rang(h command.Handle) {
 	}
 }
 
-// doorbell tells the engine of the QP that work was posted. A QP whose adapter
-// was disabled has none.
+// doorbell tells the engine of the QP that work was posted. A QP whose adapter was disabled has no engine.
 func (q *qp) doorbell() {
 	if q.loan != nil && q.loan.state != atHome {
 		q.loan.rung(q)
@@ -181,16 +180,16 @@ func (q *qp) doorbell() {
 	}
 }
 
-// corrupt ends the QPs of a client whose doorbell queue holds nonsense: nobody
-// can tell any more which of them have work.
+// corrupt ends the QPs of a client whose doorbell queue contains garbage: it cannot be known any more
+// which of them have work.
 func (c *Client) corrupt() {
 	c.host.badDoorbells++
 	c.host.log.Warn("client's doorbell queue is corrupt", "client", c.cfg.Name, "pid", c.cfg.PID)
 	c.qps.Each(func(q *qp) { q.fail(command.EventQPFatal) })
 }
 
-// sleepDoorbells says in the doorbell queue whether the loop sleeps. Programs in
-// this process run the loop themselves.
+// sleepDoorbells sets the sleep flag in the doorbell queue according to whether the loop sleeps. Programs
+// in this process run the loop themselves.
 func (c *Client) sleepDoorbells(asleep bool) bool {
 	if !c.cfg.Attached {
 		return true
@@ -207,14 +206,14 @@ func (c *Client) Events(ctx context.Context, out []command.Event) (int, error) {
 	return c.take(ctx, c.events, out)
 }
 
-// TakeEvents is Events for ClientConfig.News: it takes what is there.
+// TakeEvents is Events for ClientConfig.News: it takes the available events without waiting.
 func (c *Client) TakeEvents(out []command.Event) int {
 	n := c.events.TakeNow(out)
 	c.claimed(out[:n])
 	return n
 }
 
-// take takes events of a queue for the program.
+// take takes events from a queue for the program.
 func (c *Client) take(ctx context.Context, q *eventqueue.Queue, out []command.Event) (int, error) {
 	n, err := q.Wait(ctx, out)
 	if slices.ContainsFunc(out[:n], func(e command.Event) bool { return e.Type == command.EventConnectRequest }) {
@@ -238,7 +237,7 @@ func (c *Client) event(e command.Event) bool {
 	return ok
 }
 
-// AdapterOf is the index of the adapter that has an object; ok is false where none has.
+// AdapterOf returns the index of the adapter that has an object; ok is false if none has it.
 func (c *Client) AdapterOf(h command.Handle) (index uint32, ok bool) {
 	c.host.lock()
 	defer c.host.unlock()

@@ -73,7 +73,7 @@ func (o *cmid) openOn(a *adapter, local netip.AddrPort) (cm.ID, netip.AddrPort, 
 		return 0, local, cmError(err)
 	}
 	if o.bind != (cm.BindOptions{}) {
-		_ = a.cm.SetBind(id, o.bind) // it is new
+		_ = a.cm.SetBind(id, o.bind) // cannot fail: the id is new
 	}
 	if local.Addr().IsValid() {
 		if local, err = a.cm.Bind(id, local); err != nil {
@@ -86,9 +86,8 @@ func (o *cmid) openOn(a *adapter, local netip.AddrPort) (cm.ID, netip.AddrPort, 
 	return id, local, nil
 }
 
-// bindAny binds to a port on all adapters that the id may be on: every address
-// for ::, every IPv4 address for 0.0.0.0. Adapters that come later are included,
-// see extendWildcards.
+// bindAny binds to a port on all adapters that the id may use: every address for ::, every IPv4 address
+// for 0.0.0.0. Adapters added later are included, see extendWildcards.
 func (o *cmid) bindAny(any netip.AddrPort) error {
 	o.wildcard = true
 	for tries := 0; ; tries++ {
@@ -97,7 +96,7 @@ func (o *cmid) bindAny(any netip.AddrPort) error {
 			return nil
 		}
 		o.unplace()
-		// An ephemeral port of the first adapter may be taken on the next.
+		// An ephemeral port of the first adapter may be taken on the next one.
 		if any.Port() != 0 || tries == 8 || !errors.Is(err, &command.Error{Code: command.InUse}) {
 			o.wildcard = false
 			return err
@@ -128,7 +127,7 @@ func (o *cmid) bindAll(any netip.AddrPort) error {
 
 func (o *cmid) mayBeOn(a *adapter) bool { return o.want == command.AnyAdapter || o.want == a.index }
 
-// placeToo opens and binds the id on a further adapter.
+// placeToo opens and binds the id on an additional adapter.
 func (o *cmid) placeToo(a *adapter) error {
 	id, _, err := o.openOn(a, o.local)
 	if err != nil {
@@ -144,8 +143,8 @@ func (o *cmid) placeToo(a *adapter) error {
 	return nil
 }
 
-// extendWildcards binds the wildcard ids of all programs on an adapter that was
-// added or enabled, and makes those listen there that do elsewhere.
+// extendWildcards binds the wildcard ids of all programs on an adapter that was added or enabled, and
+// listens there for those that listen elsewhere.
 func (h *Host) extendWildcards(a *adapter) {
 	if !a.enabled {
 		return
@@ -163,7 +162,7 @@ func (h *Host) extendWildcards(a *adapter) {
 	}
 }
 
-// unplace takes the id off its adapters; peers are told.
+// unplace removes the id from its adapters; peers are notified.
 func (o *cmid) unplace() {
 	if o.adapter != nil {
 		o.adapter.dropID(o.id)
@@ -183,7 +182,7 @@ func (a *adapter) dropID(id cm.ID) {
 	a.objects.CM--
 }
 
-// settle keeps the id on one adapter of a wildcard.
+// settle restricts a wildcard id to one adapter.
 func (o *cmid) settle(a *adapter) {
 	if o.adapter != a {
 		for i, p := range o.others {

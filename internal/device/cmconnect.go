@@ -26,7 +26,7 @@ func (c *Client) CMConnect(ctx context.Context, r command.CMConnect) (command.Ha
 	}
 	r.ID = h
 	if err := c.connect(&r); err != nil {
-		_ = c.destroyCM(h) // it was just made
+		_ = c.destroyCM(h) // it was just created
 		return 0, err
 	}
 	return h, nil
@@ -54,8 +54,8 @@ func (c *Client) connect(r *command.CMConnect) error {
 	return o.connect(r, q, remote)
 }
 
-// outgoing is the adapter by which the system would send to an address, or the first
-// that speaks its family.
+// outgoing returns the adapter that the system's routes choose for an address, or the first of the
+// address's family.
 func (o *cmid) outgoing(q *qp, remote netip.Addr) *adapter {
 	var room [4]*adapter
 	may := room[:0]
@@ -83,8 +83,8 @@ func (o *cmid) outgoing(q *qp, remote netip.Addr) *adapter {
 	return may[0]
 }
 
-// systemSource is the address that the system sends from to another; the zero Addr
-// where it has no way there. Connecting a datagram socket sends nothing.
+// systemSource returns the system's source address towards another; the zero Addr if there is no route.
+// Connecting a datagram socket sends nothing.
 func systemSource(remote netip.Addr) netip.Addr {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(remote, udp.DefaultPort)))
 	if err != nil {
@@ -94,8 +94,8 @@ func systemSource(remote netip.Addr) netip.Addr {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }
 
-// choose settles on the adapter that a connection goes out by: the QP's, the
-// one that it is bound to, or the system's choice.
+// choose selects the adapter for an outgoing connection: the QP's, the one that the id is bound to, or the
+// system's choice.
 func (o *cmid) choose(q *qp, remote netip.Addr) error {
 	if !remote.IsValid() || remote.IsUnspecified() {
 		return command.Errorf(command.Invalid, "Remote is %v, want an address", remote)
@@ -127,7 +127,7 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 		local = o.local.Addr()
 	}
 	beside := a.besideOf(local, remote.Addr()) != nil
-	if a.ib == nil && !beside { // the system knows at once where there is no route
+	if a.ib == nil && !beside { // the system knows at once if there is no route
 		av := command.AddressVector{Addr: command.AddrFrom(remote.Addr()), SrcIndex: a.gids.Index(local)}
 		if _, err := a.route(av); err != nil {
 			return err
@@ -150,7 +150,7 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 		return o.connectIB(now, n, q)
 	}
 	if !beside {
-		a.linkErrors(now) // those of before must not meet this attempt
+		a.linkErrors(now) // earlier errors must not affect this attempt
 	}
 	if err := a.cm.Connect(now, o.id, n); err != nil {
 		return cmError(err)
@@ -160,14 +160,14 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 	return nil
 }
 
-// take makes the id the one that moves a QP.
+// take makes the id responsible for moving a QP through its states.
 func (o *cmid) take(q *qp) {
 	if q != nil {
 		o.qp, q.cm = q, o
 	}
 }
 
-// connectable returns the QP that an id is to move, nil for none.
+// connectable returns the QP that an id is to move, nil if h is 0.
 func (c *Client) connectable(o *cmid, h command.Handle) (*qp, error) {
 	if h == 0 {
 		return nil, nil

@@ -13,14 +13,13 @@ import (
 )
 
 const (
-	// minRNRTimer is the code of 0.64 ms: how soon peers may try again where no
-	// receive was posted.
+	// minRNRTimer is the code for 0.64 ms: how soon peers may retry if no receive was posted.
 	minRNRTimer  = 12
 	remoteAccess = uint32(memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic)
 )
 
-// attributes are what a QP is set to on its way to a state; ok is false for a
-// state that is not on the way.
+// attributes returns the attributes for a QP on its way to a state; ok is false for a state that is not on
+// the way.
 func (a *adapter) attributes(t *cm.Attributes, typ command.QPType, to command.QPState) (m command.ModifyQP, ok bool) {
 	m = command.ModifyQP{Mask: command.MaskState, State: to}
 	switch to {
@@ -45,7 +44,7 @@ func (a *adapter) attributes(t *cm.Attributes, typ command.QPType, to command.QP
 			HopLimit: t.HopLimit, SL: t.SL & 7, FlowLabel: t.FlowLabel, SrcPort: t.SrcPort,
 		}
 		if t.RemoteLID != 0 {
-			m.Mask |= command.MaskPKey // the path's, which was not known before
+			m.Mask |= command.MaskPKey // the path's P_Key, which was not known before
 			m.PKeyIndex = ibport.KeyIndex(a.engine.PKeys(), t.PKey)
 			m.Route.LID, m.Route.SL, m.Route.Path = uint16(t.RemoteLID), t.SL, a.pathBits(t)
 		}
@@ -70,7 +69,7 @@ func (a *adapter) attributes(t *cm.Attributes, typ command.QPType, to command.QP
 	return m, false
 }
 
-// toInit takes a QP that a connection moves to Init.
+// toInit moves a QP that belongs to a connection to Init.
 func (q *qp) toInit(qkey uint32) error {
 	if q.tq.State() != command.Reset {
 		return nil
@@ -82,7 +81,7 @@ func (q *qp) toInit(qkey uint32) error {
 	return q.modify(m)
 }
 
-// toRTS takes a QP in Init to RTS.
+// toRTS moves a QP in Init to RTS.
 func (q *qp) toRTS(t *cm.Attributes) error {
 	changed := false
 	var m command.ModifyQP
@@ -102,7 +101,7 @@ func (q *qp) toRTS(t *cm.Attributes) error {
 	return nil
 }
 
-// cmEvent acts on an event of the CM and passes it on.
+// cmEvent handles an event of the CM and passes it on.
 func (a *adapter) cmEvent(now clock.Time, e *cm.Event) {
 	if e.Type == cm.EventConnectRequest {
 		a.request(now, e)
@@ -134,7 +133,7 @@ func (a *adapter) cmEvent(now clock.Time, e *cm.Event) {
 			a.host.join(o.qp)
 		}
 		if o.channel != nil && o.listener == 0 {
-			return // it established the connection itself, and polls for what is news
+			return // it established the connection itself, and does not expect an event
 		}
 	case cm.EventRejected, cm.EventUnreachable, cm.EventConnectError, cm.EventDisconnected:
 		o.state = cmEnded
@@ -143,8 +142,7 @@ func (a *adapter) cmEvent(now clock.Time, e *cm.Event) {
 	o.client.event(out)
 }
 
-// codeOf is the code of a refused command: State where the program moved the QP
-// itself meanwhile.
+// codeOf returns the code of a refused command: State if the program moved the QP itself meanwhile.
 func codeOf(err error) command.Code {
 	var refused *command.Error
 	if errors.As(err, &refused) {
@@ -153,7 +151,7 @@ func codeOf(err error) command.Code {
 	return command.Internal
 }
 
-// event is what a program is told of an event of the CM.
+// event converts an event of the CM to the program's.
 func (o *cmid) event(e *cm.Event) command.Event {
 	t := &e.Conn
 	out := command.Event{
@@ -177,9 +175,8 @@ func (o *cmid) event(e *cm.Event) command.Event {
 	return out
 }
 
-// eventStatus is a REJ code for rejections (a SIDR status becomes the REJ code
-// that means the same), and a command.Code for what did not answer; 0 for the end of
-// a connection that the peer knows of.
+// eventStatus returns a REJ code for rejections (a SIDR status is mapped to the equivalent REJ code), and
+// a command.Code for a missing answer; 0 for the end of a connection that the peer knows of.
 func eventStatus(e *cm.Event) uint32 {
 	switch e.Type {
 	case cm.EventUnreachable:
@@ -212,7 +209,7 @@ func eventStatus(e *cm.Event) uint32 {
 	return uint32(e.Reason)
 }
 
-// request makes an id for a peer's request.
+// request creates an id for a peer's request.
 func (a *adapter) request(now clock.Time, e *cm.Event) {
 	l := a.ids.Get(e.Listener)
 	if l == nil {
@@ -246,7 +243,7 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 	out := o.event(e)
 	out.Object, out.Context, out.NewID = l.handle, l.context, h
 	if !c.event(out) {
-		o.unplace() // the program will never know of it, and nothing of it waits
+		o.unplace() // the program will never learn of it, and nothing waits for it
 		c.cms.Remove(h)
 		o.channel.leave()
 	}
@@ -270,7 +267,7 @@ func (c *Client) claimed(events []command.Event) {
 	}
 }
 
-// part takes the QP of a connection that has ended to error and lets go of it.
+// part moves the QP of a connection that has ended to error and releases it.
 func (o *cmid) part() {
 	q := o.qp
 	if q == nil {
@@ -282,15 +279,14 @@ func (o *cmid) part() {
 	}
 }
 
-// lost is told that the QP went to error by itself: the peer gets a DREQ, the
-// program EventDisconnected.
+// lost handles a QP that went to error by itself: the peer gets a DREQ, the program EventDisconnected.
 func (o *cmid) lost(now clock.Time) {
 	if o.adapter != nil {
-		_ = o.adapter.cm.Fail(now, o.id) // not in states before the connection
+		_ = o.adapter.cm.Fail(now, o.id) // fails in states before the connection
 	}
 }
 
-// leave is told that the QP is being destroyed.
+// leave handles the destruction of the QP.
 func (o *cmid) leave() {
 	if o.adapter != nil && o.state == cmEstablished && o.space == command.TCP {
 		_ = o.adapter.cm.Disconnect(o.client.host.now(), o.id, nil)
@@ -298,8 +294,8 @@ func (o *cmid) leave() {
 	o.qp.cm, o.qp = nil, nil
 }
 
-// destroyCM ends a CM id: a connection with DREQ, a listener with its requests
-// that the program has not taken.
+// destroyCM destroys a CM id: a connection with a DREQ, a listener with the requests that the program has
+// not taken.
 func (c *Client) destroyCM(h command.Handle) error {
 	o := c.cms.Get(h)
 	if o == nil {
@@ -314,7 +310,7 @@ func (c *Client) destroyCM(h command.Handle) error {
 	c.cms.Remove(h)
 	o.channel.leave()
 	if c.closed {
-		return nil // nobody reads what waits, and every id of the program goes anyway
+		return nil // nobody reads the waiting events, and every id of the program is destroyed anyway
 	}
 	var orphans []command.Handle
 	o.queue().Drop(func(e *command.Event) bool {

@@ -17,39 +17,39 @@ const (
 	cmBound
 	cmListening
 	cmConnecting
-	cmRequested // the peer asks; Accept or Reject
+	cmRequested // the peer requests; Accept or Reject
 	cmResponded // the peer accepted; Establish
 	cmAccepted
 	cmEstablished
 	cmEnded
 )
 
-// cmid is a CM id of a program. On a wildcard address it stands for an id on each
-// adapter, until a route chooses one of them.
+// cmid is a CM id of a program. On a wildcard address it stands for one id per adapter, until a route
+// selects one of them.
 type cmid struct {
 	handle  command.Handle
 	client  *Client
 	space   command.PortSpace
 	context uint64
-	want    uint32 // adapter that it may be on, or command.AnyAdapter
+	want    uint32 // adapter that it may use, or command.AnyAdapter
 	state   uint32
 
 	adapter  *adapter // nil until bound or routed
 	id       cm.ID
-	others   []placed // further adapters of a wildcard id
+	others   []placed // additional adapters of a wildcard id
 	wildcard bool
 	backlog  int // of a listener
 	local    netip.AddrPort
-	remote   netip.Addr     // whose address was resolved, of an InfiniBand port
-	removed  bool           // with its adapter
+	remote   netip.Addr     // InfiniBand: the address that was resolved
+	removed  bool           // its adapter was removed
 	listener command.Handle // of a connection request
 	qp       *qp
-	joined   []ib.GID // groups of InfiniBand that it is in
-	channel  *channel // of its events; nil: the client's queue
-	stop     func()   // ends the resolution of its address that is under way
+	joined   []ib.GID // InfiniBand groups that it has joined
+	channel  *channel // for its events; nil: the client's queue
+	stop     func()   // cancels the address resolution in progress
 
 	bind    cm.BindOptions
-	traffic uint8 // class, of the connection's packets
+	traffic uint8 // traffic class of the connection's packets
 	ack     uint8 // local ACK timeout code, 0: from the path
 }
 
@@ -154,7 +154,7 @@ func (o *cmid) accept(p *command.ConnParam, q *qp) error {
 		return nil
 	}
 	o.settings(&attr)
-	// Before the REP leaves: the peer's first packet may come before its RTU.
+	// Before sending the REP: the peer's first packet may arrive before its RTU.
 	if err := q.toRTS(&attr); err != nil {
 		_ = a.cm.Fail(a.host.now(), o.id)
 		return err
@@ -193,8 +193,8 @@ func (c *Client) CMReject(ctx context.Context, r command.CMReject) error {
 	})
 }
 
-// CMDisconnect implements command.Commands. The QP goes to error and is flushed
-// before the peer has answered.
+// CMDisconnect implements command.Commands. The QP goes to error and is flushed before the peer has
+// answered.
 func (c *Client) CMDisconnect(ctx context.Context, h command.Handle) error {
 	return c.cmDo(ctx, h, func(o *cmid) error {
 		if o.adapter == nil {
@@ -278,7 +278,7 @@ func (c *Client) CMAttributes(ctx context.Context, h command.Handle, state comma
 	return m, nil
 }
 
-// cmError makes the CM's errors those of commands.
+// cmError converts an error of the CM to one of commands.
 func cmError(err error) error {
 	if err == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 
 var _ command.Extended = (*Client)(nil)
 
-// CMResolveAddr implements command.Extended. The event comes when the system knows the
-// way to the next hop, at once where that is this host.
+// CMResolveAddr implements command.Extended. The event comes when the system knows the next hop, at once
+// if that is this host.
 func (c *Client) CMResolveAddr(ctx context.Context, r command.CMResolveAddr) error {
 	return c.cmDo(ctx, r.ID, func(o *cmid) error {
 		if o.state != cmIdle && o.state != cmBound || o.stop != nil {
@@ -34,7 +34,7 @@ func (c *Client) CMResolveAddr(ctx context.Context, r command.CMResolveAddr) err
 	})
 }
 
-// resolved tells the program how the resolution of an address ended.
+// resolved reports the end of an address resolution to the program.
 func (o *cmid) resolved(err error) {
 	e := command.Event{Type: command.EventAddressResolved, Object: o.handle, Context: o.context}
 	if err != nil {
@@ -45,7 +45,7 @@ func (o *cmid) resolved(err error) {
 	o.client.event(e)
 }
 
-// await asks, beside the loop, whether anybody has an address; false: that is known.
+// await resolves an address on a goroutine beside the loop; false: the answer is known already.
 func (o *cmid) await(remote netip.Addr, timeout time.Duration) bool {
 	h := o.client.host
 	for _, a := range h.adapters {
@@ -69,7 +69,7 @@ func (o *cmid) await(remote netip.Addr, timeout time.Duration) bool {
 		h.lock()
 		defer h.finish()
 		if o.client.cms.Get(o.handle) != o || o.removed {
-			return // it was destroyed meanwhile
+			return // the id was destroyed meanwhile
 		}
 		o.stop = nil
 		o.resolved(unanswered(err))
@@ -77,7 +77,7 @@ func (o *cmid) await(remote netip.Addr, timeout time.Duration) bool {
 	return true
 }
 
-// unanswered is the command's error for one of a resolver.
+// unanswered converts an error of a resolver to one of commands.
 func unanswered(err error) error {
 	switch {
 	case err == nil:
@@ -88,8 +88,7 @@ func unanswered(err error) error {
 	return &command.Error{Code: unreachableCode(err), Detail: err.Error()}
 }
 
-// resolve binds the id on the adapter, and to the address, by which the destination
-// is reached.
+// resolve binds the id to the adapter, and the address, by which the destination is reached.
 func (o *cmid) resolve(from, to command.Endpoint) error {
 	remote := to.Addr.IP()
 	if local := from.Addr.IP(); o.state == cmIdle && !local.IsUnspecified() {
@@ -117,14 +116,14 @@ func (o *cmid) resolve(from, to command.Endpoint) error {
 	}
 	if a.ib != nil {
 		o.remote = remote
-		return nil // who has the address is asked
+		return nil // which port has the address is yet to be asked
 	}
 	_, err := a.route(command.AddressVector{Addr: command.AddrFrom(remote), SrcIndex: a.gids.Index(o.local.Addr())})
 	return err
 }
 
-// CMResolveRoute implements command.Extended: over Ethernet the way is the system's,
-// and was asked for with the address; on InfiniBand the subnet administration knows it.
+// CMResolveRoute implements command.Extended. On Ethernet the route is the system's, and was found with
+// the address; on InfiniBand the subnet administration knows it.
 func (c *Client) CMResolveRoute(ctx context.Context, r command.CMResolveRoute) error {
 	return c.cmDo(ctx, r.ID, func(o *cmid) error {
 		if o.adapter == nil || o.state != cmBound || o.stop != nil {
@@ -175,7 +174,7 @@ func (c *Client) CMLeave(ctx context.Context, r command.CMLeave) error {
 	})
 }
 
-// group checks what a command about a multicast group names.
+// group checks the arguments of a command about a multicast group.
 func (c *Client) group(ctx context.Context, id, pair command.Handle, group command.Addr, do func(*cmid, *qp, netip.Addr) error) error {
 	return c.cmDo(ctx, id, func(o *cmid) error {
 		ip := group.IP()
@@ -232,7 +231,7 @@ func (o *cmid) set(option command.CMOptionKind, value uint32) error {
 	return nil
 }
 
-// setBind passes the options of a bound id's port on to the CM.
+// setBind passes a bound id's options on to the CM.
 func (o *cmid) setBind() error {
 	if o.adapter == nil {
 		return nil
@@ -245,7 +244,7 @@ func (o *cmid) setBind() error {
 	return nil
 }
 
-// settings puts what the id's options say in the place of what a request says.
+// settings overrides values of a request with the id's options.
 func (o *cmid) settings(t *cm.Attributes) {
 	if o.traffic != 0 {
 		t.TrafficClass = o.traffic
@@ -255,8 +254,8 @@ func (o *cmid) settings(t *cm.Attributes) {
 	}
 }
 
-// CMNotify implements command.Extended: a QP that received before the RTU came counts
-// as connected. Of QPs that the driver moves it sees the first message itself.
+// CMNotify implements command.Extended: a QP that received before the RTU arrived counts as connected. For
+// QPs that the driver moves, the driver notices the first message itself.
 func (c *Client) CMNotify(ctx context.Context, r command.CMNotify) error {
 	return c.cmDo(ctx, r.ID, func(o *cmid) error {
 		if r.Event != command.EventCommunicationEstablished {

@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
-// complete writes completions to their CQs and tells programs of events.
+// complete writes completions to their CQs and reports events to programs.
 func (a *adapter) complete(now clock.Time) bool {
 	worked := a.drainCompletions(now)
 	for a.passEvents(now) {
@@ -21,8 +21,8 @@ func (a *adapter) complete(now clock.Time) bool {
 	return worked
 }
 
-// drainCompletions empties the engine's completions, up to a bound: a hostile program
-// could make more of them for ever, posting to a QP in error.
+// drainCompletions moves the engine's completions out, up to a limit: by posting to a QP in error a
+// hostile program could generate them forever.
 func (a *adapter) drainCompletions(now clock.Time) bool {
 	for round := range completeRounds {
 		n := a.engine.Completions(a.completions)
@@ -48,7 +48,7 @@ func (a *adapter) drainCompletions(now clock.Time) bool {
 	return true
 }
 
-// passEvents passes a batch of the engine's events on.
+// passEvents passes on a batch of the engine's events.
 func (a *adapter) passEvents(now clock.Time) bool {
 	n := a.engine.Events(a.events)
 	for i := range a.events[:n] {
@@ -57,8 +57,7 @@ func (a *adapter) passEvents(now clock.Time) bool {
 	return n > 0
 }
 
-// broken looks after a QP one of whose requests failed: where that was the end of
-// its connection, the CM hears of it.
+// broken handles a QP one of whose requests failed: if that ended its connection, it tells the CM.
 func (a *adapter) broken(now clock.Time, qpn uint32) {
 	if q := a.byNumber[qpn]; q != nil && q.cm != nil && q.tq != nil && q.tq.State() == command.Err {
 		q.cm.lost(now)
@@ -66,7 +65,7 @@ func (a *adapter) broken(now clock.Time, qpn uint32) {
 	}
 }
 
-// event passes an asynchronous event of the engine on.
+// event passes on an asynchronous event of the engine.
 func (a *adapter) event(now clock.Time, e *transport.Event) {
 	q := a.byNumber[e.QPN]
 	if q == nil || q.tq != e.QP {
@@ -74,7 +73,7 @@ func (a *adapter) event(now clock.Time, e *transport.Event) {
 	}
 	switch e.Type {
 	case command.EventCommunicationEstablished:
-		if q.cm != nil { // the CM's own business where it moves the QP
+		if q.cm != nil { // left to the CM if it moves the QP
 			a.unsettled = true
 			_ = a.cm.Established(now, q.cm.id)
 			return

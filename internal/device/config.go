@@ -12,15 +12,15 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
-// PathPolicy says which path new connections take and running ones keep.
+// PathPolicy says which path connections take.
 type PathPolicy uint8
 
 // The policies.
 const (
-	PathAuto   PathPolicy = iota // direct or local where both ends are on this host and nothing needs packets
-	PathWire                     // packets through the link, always
+	PathAuto   PathPolicy = iota // direct or local if both ends are on this host and nothing needs packets
+	PathWire                     // always packets through the link
 	PathLocal                    // copied by the adapters; a connection that cannot be local is refused
-	PathDirect                   // like PathAuto; a connection that can only go over the wire is refused
+	PathDirect                   // like PathAuto, but a connection that could only use the wire is refused
 )
 
 func (p PathPolicy) String() string {
@@ -43,133 +43,128 @@ const (
 	RoCEv1       uint32 = 1
 	RoCEv125     uint32 = 2
 	RoCEv2       uint32 = 3
-	InfiniBand   uint32 = 4 // none: the port is InfiniBand's
+	InfiniBand   uint32 = 4 // not RoCE: an InfiniBand port
 )
 
-// Config says how a Host runs. The zero value is ready to use.
+// Config configures a Host. The zero value is ready to use.
 type Config struct {
-	// Seed of everything random (QP numbers, PSNs, key tags, transaction ids); 0:
-	// taken from the system.
+	// Seed is the seed of everything random (QP numbers, PSNs, key tags, transaction ids); 0: taken from
+	// the system.
 	Seed uint64
-	// GIDInterval is how often the addresses of the interfaces are looked at for
-	// the GID tables (UpdateGIDTimerFrequency, WinOF manual 4.6.9.3), 1 ms to
-	// 10 s; 0 means the default of 3 s, negative: never.
+	// GIDInterval is how often the addresses of the interfaces are checked for the GID tables
+	// (UpdateGIDTimerFrequency, WinOF manual 4.6.9.3), 1 ms to 10 s; 0 means the default of 3 s, a
+	// negative value never.
 	GIDInterval time.Duration
-	// Spin is how long the background goroutine looks for work after the last work
-	// before it sleeps; 0: 50 us, negative: it sleeps at once.
+	// Spin is how long the background goroutine keeps looking for work before it sleeps; 0: 50 us,
+	// negative: it sleeps at once.
 	Spin time.Duration
-	// NoBackground leaves the loop to Poll and WaitCQ: for tests that step it.
+	// NoBackground leaves the loop to Poll and WaitCQ, for tests that step it.
 	NoBackground bool
-	// Now reads the clock; nil: the monotonic clock of the system.
+	// Now returns the time; nil: the system's monotonic clock.
 	Now func() clock.Time
-	// Log receives what an administrator wants to know; nil: nothing.
+	// Log receives messages for an administrator; nil: none.
 	Log *slog.Logger
 }
 
-// AdapterConfig describes an adapter with its one port.
+// AdapterConfig describes an adapter with its single port.
 type AdapterConfig struct {
-	Name string     // "Ethernet 1"; empty: numbered so
-	Addr netip.Addr // the port's address; needed, but for InfiniBand's, which have a GID
-	// Addrs are further addresses for the GID table, taken with FollowInterface
-	// from the interface that has Addr.
+	Name string     // for example "Ethernet 1", which is the pattern if empty
+	Addr netip.Addr // the port's address; required, except for InfiniBand ports, which have a GID
+	// Addrs are additional addresses for the GID table. With FollowInterface they are taken from the
+	// interface that has Addr.
 	Addrs           []netip.Addr
 	FollowInterface bool
 	UDPPort         uint16 // RoCE v2 destination port (roce_udp_dport); 0: 4791
-	// RoCE is the mode, RoCEv1, RoCEv125 or RoCEv2; 0: v2. UDP links carry v2 only, those
-	// of InfiniBand ports none: 0 or InfiniBand.
+	// RoCE is the mode, RoCEv1, RoCEv125 or RoCEv2; 0: v2. UDP links support v2 only; InfiniBand ports
+	// have none: 0 or InfiniBand.
 	RoCE uint32
-	// RoceMaxFrameSize is the largest payload of a packet, 256 to 4096; 0: derived
-	// from the link's MTU, as where the registry key is absent.
+	// RoceMaxFrameSize is the largest payload of a packet, 256 to 4096; 0: derived from the link's MTU, as
+	// if the registry key is absent.
 	RoceMaxFrameSize uint32
-	// MTU is the largest IP packet in bytes where the link's is larger (*JumboPacket); 0: the link's.
+	// MTU is the largest IP packet in bytes if the link's MTU is larger (*JumboPacket); 0: the link's.
 	MTU        uint32
-	MAC        [6]byte // the permanent one; 0: the interface's, or made from the address
-	GUID       uint64  // 0: made from the MAC
+	MAC        [6]byte // the permanent one; 0: the interface's, or derived from the address
+	GUID       uint64  // 0: derived from the MAC
 	Moderation Moderation
 	Polling    Polling
 	Path       PathPolicy
-	Disabled   bool // added disabled
-	// NoFlowControl switches end-to-end credits off for new connections
-	// (RoceRcE2EFlowControlEnable = 0).
+	Disabled   bool // disabled when added
+	// NoFlowControl switches end-to-end credits off for new connections (RoceRcE2EFlowControlEnable = 0).
 	NoFlowControl bool
-	// MaxCMRetries is how often a CM message is sent again, 1 to 15; 0: 15.
+	// MaxCMRetries is how often a CM message is retransmitted, 1 to 15; 0: 15.
 	MaxCMRetries int
 	Limits       Limits
 
-	// SATimeout and SARetries are those of requests to the subnet administration of an
-	// InfiniBand port (SaTimeout, SaRetries); 0: 1 s and 10.
+	// SATimeout and SARetries apply to requests to the subnet administration of an InfiniBand port
+	// (SaTimeout, SaRetries); 0: 1 s and 10.
 	SATimeout time.Duration
 	SARetries int
 
-	// Link is what the port is plugged into; nil: a UDP link is opened at
-	// Addr:UDPPort with SourcePorts and ReceiveBuffer. The adapter closes it. A
-	// link without descriptors must call Host.Wake when packets arrive.
+	// Link is the link of the port; nil: a UDP link is opened at Addr:UDPPort with SourcePorts and
+	// ReceiveBuffer. The adapter closes it. A link without descriptors must call Host.Wake when packets
+	// arrive.
 	Link          link.Link
 	SourcePorts   int // sockets to send from; 0: 16
 	ReceiveBuffer int // bytes; 0: as large as the system allows
-	// Frames says whether short packets go as Ethernet frames beside the UDP socket.
+	// Frames says whether short packets are sent as Ethernet frames beside the UDP socket.
 	Frames packet.Mode
 }
 
-// Limits bound the objects of an adapter. Zero fields mean the defaults of
-// DefaultLimits; larger values than those are refused.
+// Limits limit the number and size of an adapter's objects. Zero fields mean the values of DefaultLimits;
+// larger values than those are refused.
 type Limits struct {
 	QP, CQ, SRQ, MR, MW, PD, AH      uint32
 	QPDepth, CQDepth, SRQDepth       uint32
 	SGE, Inline                      uint32
 	ReadResponder, ReadInitiator     uint32
 	Message, Region                  uint64
-	ClientObjects, ClientArenaMemory uint64 // of one client over all adapters
+	ClientObjects, ClientArenaMemory uint64 // of one client on all adapters
 }
 
-// Reached is how the loop reaches memory that a client registers: Bytes where
-// it is mapped here, otherwise Remote.
+// Reached is how the loop accesses memory that a client registers: Bytes if it is mapped here, otherwise
+// Remote.
 type Reached struct {
 	Bytes  []byte
 	Remote memory.Accessor
 	Path   uint32 // as command.Memory.Path
-	// Release is called once, when the region is gone and no packet uses it any
-	// more. It may be nil. It must not call into the Host.
+	// Release is called once, when the region is gone and no packet uses it any more. It may be nil. It
+	// must not call into the Host.
 	Release func()
 }
 
 // ClientConfig describes a program.
 type ClientConfig struct {
-	Name     string // of the program, for status
+	Name     string // of the program, for status output
 	PID, UID int
-	// NewArena makes the memory of ring arena id, size bytes, zeroed, which the
-	// program maps too; nil: private memory of this process.
+	// NewArena creates the memory of ring arena id, size bytes, zeroed, which the program maps too; nil:
+	// private memory of this process.
 	NewArena func(id uint32, size int) ([]byte, error)
-	// FreeArena gives the memory of an arena back when the client is closed; nil
-	// for private memory.
+	// FreeArena frees the memory of an arena when the client is closed; nil for private memory.
 	FreeArena func(id uint32, mem []byte)
-	// Reach finds the memory that the client registers; nil: the addresses are
-	// addresses of this process, and the client keeps the memory where it is until
-	// the region is destroyed.
+	// Reach finds the memory that the client registers; nil: the addresses are addresses of this process,
+	// and the client keeps the memory in place until the region is destroyed.
 	Reach func(command.RegisterMemory) (Reached, error)
-	// Notify is told when an event was raised on a CQ whose program may sleep in
-	// another process (futex on the sequence word of the ring in arena at
-	// offset). It is called holding the baton: it must not block or call into the
-	// Host. Nil for embedded clients.
+	// Notify is called when an event was raised on a CQ whose program may be sleeping in another process
+	// (futex on the sequence word of the ring in arena at offset). It is called with the baton held: it
+	// must not block or call into the Host. Nil for embedded clients.
 	Notify func(arena uint32, offset uint64)
-	// News is told, before the baton is given back, that the program has events: it takes
-	// them with TakeEvents as far as that needs no waiting, and the reader of Events is woken for what is
-	// left. It is called as Notify is. Nil: that reader takes them all.
+	// News is called when the program has events, before the baton is released: it takes them with
+	// TakeEvents as far as that is possible without waiting; for the rest, the reader of Events is woken.
+	// The same rules apply as for Notify. Nil: that reader takes them all.
 	News func()
-	// WakeFD is a descriptor that becomes readable when the program rang a
-	// doorbell while the loop slept; 0: none. The loop reads it empty.
+	// WakeFD is a descriptor that becomes readable when the program rings a doorbell while the loop
+	// sleeps; 0: none. The loop drains it.
 	WakeFD int
-	// Direct is the program's part in the direct path; nil: it takes none.
+	// Direct is the program's part in the direct path; nil: it does not take part.
 	Direct Neighbour
-	// Attached marks a program in another process: its doorbell queue is looked at
-	// by every iteration of the loop.
+	// Attached marks a program in another process: every iteration of the loop checks its doorbell queue.
 	Attached bool
-	// MemoryPath is how memory of the program is reached, for status ("mapped",
-	// "process_vm", "copier"); empty: "mapped".
+	// MemoryPath is how memory of the program is accessed, for status output ("mapped", "process_vm",
+	// "copier"); empty: "mapped".
 	MemoryPath string
 }
 
-// complete checks an adapter's configuration and puts in the defaults.
+// complete checks an adapter's configuration and fills in the defaults.
 func (c *AdapterConfig) complete() error {
 	onFabric := c.Link != nil && c.Link.Capabilities().InfiniBand
 	if onFabric {

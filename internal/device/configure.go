@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Settings are what of an adapter's configuration may change while it is disabled.
-// Zero fields mean the same defaults as in AdapterConfig.
+// Settings are the parts of an adapter's configuration that may change while it is disabled. Zero fields
+// mean the same defaults as in AdapterConfig.
 type Settings struct {
 	RoCE             uint32
 	UDPPort          uint16
@@ -18,15 +18,15 @@ type Settings struct {
 	NoFlowControl    bool
 	MaxCMRetries     int
 	MTU              uint32
-	// MAC is used in place of the permanent one (NetworkAddress); 0: that one.
+	// MAC replaces the permanent one (NetworkAddress); 0: no replacement.
 	MAC        [6]byte
 	Moderation Moderation
 	Polling    Polling
-	// Limits that are set replace those of the adapter; none may be larger than the defaults.
+	// Limits that are not zero replace those of the adapter; none may exceed the defaults.
 	Limits Limits
 }
 
-// FrameSizeError is a RoceMaxFrameSize that the link cannot carry.
+// FrameSizeError reports a RoceMaxFrameSize that the link cannot carry.
 type FrameSizeError struct {
 	Size, Most uint32 // bytes of payload
 	MTU        int    // of the link
@@ -36,9 +36,8 @@ func (e *FrameSizeError) Error() string {
 	return fmt.Sprintf("RoceMaxFrameSize is %d, want at most %d with a link MTU of %d", e.Size, e.Most, e.MTU)
 }
 
-// Configure gives a disabled adapter other settings, which count from when it is
-// enabled. Errors are those of AddAdapter, Busy while the adapter is enabled, and
-// *FrameSizeError; then nothing is changed.
+// Configure changes the settings of a disabled adapter; they take effect when it is enabled. Errors are
+// those of AddAdapter, Busy while the adapter is enabled, and *FrameSizeError; nothing is changed then.
 func (h *Host) Configure(index uint32, s Settings) error {
 	h.lock()
 	defer h.finish()
@@ -75,7 +74,7 @@ func (h *Host) Configure(index uint32, s Settings) error {
 	return a.configure(cfg)
 }
 
-// configure puts settings that were checked in force.
+// configure applies settings that have been checked.
 func (a *adapter) configure(cfg AdapterConfig) error {
 	a.cfg, a.limits = cfg, cfg.Limits
 	if err := a.setMTU(int(a.linkMTU)); err != nil {
@@ -91,8 +90,8 @@ func (a *adapter) configure(cfg AdapterConfig) error {
 	return nil
 }
 
-// SetGIDInterval changes how often the addresses of the interfaces are looked at, up
-// to 10 s; negative: never, 0: every 3 s.
+// SetGIDInterval changes how often the addresses of the interfaces are checked, up to 10 s; a negative
+// value means never, 0 every 3 s.
 func (h *Host) SetGIDInterval(d time.Duration) {
 	if d == 0 {
 		d = defaultGIDInterval

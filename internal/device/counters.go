@@ -10,15 +10,14 @@ import (
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
-// Counters are the words that an adapter counts in, at one moment. Those that only
-// grow do so as long as the Host lives, also while the adapter is disabled or its
-// addresses change.
+// Counters are the counter values of an adapter at one moment. Those that only grow do so for the lifetime
+// of the Host, even if the adapter is disabled or its addresses change.
 type Counters struct {
 	Adapter uint32 // index
 	Name    string
 	Enabled bool
-	// Restarts is how often the adapter was enabled after it had been disabled, and
-	// Before what it had counted then; nil: never.
+	// Restarts is how often the adapter was enabled after having been disabled, and Before the counters at
+	// the last time; nil: never.
 	Restarts  uint64
 	Before    *Counters
 	Transport transport.Counters
@@ -26,16 +25,16 @@ type Counters struct {
 	Encap     encap.Counters
 	Link      link.Stats // of all links of the port, closed ones included
 	Rings     RingCounters
-	// FrameOverhead is what a packet has in bytes beside what Link counts, from the
-	// Ethernet header on.
+	// FrameOverhead is the number of bytes per packet that Link does not count, from the Ethernet header
+	// on.
 	FrameOverhead            uint64
 	CQOverflows, EQOverflows uint64 // EQOverflows and BadDoorbells: of all adapters
 	BadDoorbells, LinkDowns  uint64
 	Objects                  ObjectCounts
 }
 
-// Counters returns the counters of all adapters. It holds the baton for the time
-// that it takes to copy them; nothing is counted for it.
+// Counters returns the counters of all adapters. It holds the baton while copying them; apart from that,
+// reading is free.
 func (h *Host) Counters() []Counters {
 	h.lock()
 	defer h.unlock()
@@ -56,7 +55,7 @@ func (a *adapter) words() Counters {
 	}
 }
 
-// restarting notes what a disabled adapter has counted before it is enabled again.
+// restarting records what a disabled adapter has counted before it is enabled again.
 func (a *adapter) restarting() {
 	w := a.words()
 	w.Before = nil
@@ -64,8 +63,8 @@ func (a *adapter) restarting() {
 	a.restarts++
 }
 
-// frameOverhead is what layer two and the IP and UDP headers add to what the
-// link counts (WinOF manual: bytes include the layer two overhead).
+// frameOverhead is what layer two and the IP and UDP headers add to what the link counts (WinOF manual:
+// bytes include the layer two overhead).
 func (a *adapter) frameOverhead() uint64 {
 	if a.panel.Raw() {
 		return 0
@@ -76,9 +75,8 @@ func (a *adapter) frameOverhead() uint64 {
 	return 14 + 40 + 8
 }
 
-// Counters implements command.Commands: the rows of the manual's tables "Adapter
-// Diagnostics Counters" and "RDMA Activity" by their printed names (those per
-// second as the totals that they are the rate of), and SoftVPI's own after them.
+// Counters implements command.Commands: the rows of the manual's tables "Adapter Diagnostics Counters" and
+// "RDMA Activity" under their printed names (for rates, the totals), followed by SoftVPI's own.
 func (c *Client) Counters(ctx context.Context, index uint32) ([]command.Counter, error) {
 	if err := c.enter(ctx); err != nil {
 		return nil, err
@@ -106,8 +104,8 @@ func (a *adapter) counters() []command.Counter {
 	add("EQ overflows", h.eventOverflows)
 	add("Bad doorbells", h.badDoorbells)
 	add("Link down events", a.linkDowns)
-	// A port that is full drops ("Link receive buffer drops"); it has no state in
-	// which it holds packets back, so these cannot happen.
+	// A full port drops packets ("Link receive buffer drops");
+	// it never holds them back, so these two cannot occur.
 	add("Device detected stalled state", 0)
 	add("Packet detected as stalled", 0)
 	m := a.cm.Counters()
@@ -138,11 +136,11 @@ func (a *adapter) counters() []command.Counter {
 	add("Link frames sent", links.SentFrames)
 	add("Link frames received", links.ReceivedFrames)
 	add("Link receive buffer drops", links.ReceiveDrops)
-	add("Link receive buffer", uint64(links.ReceiveBuffer)) // bytes, as the system grants it
+	add("Link receive buffer", uint64(links.ReceiveBuffer)) // bytes, as granted by the system
 	return out
 }
 
-// AdapterInfo returns what an adapter is.
+// AdapterInfo returns the description of an adapter.
 func (h *Host) AdapterInfo(index uint32) (command.AdapterInfo, error) {
 	h.lock()
 	defer h.unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
-// maxModeration bounds both values of ModerateCQ, 16-bit fields of the adapter.
+// maxModeration limits both values of ModerateCQ, which are 16-bit fields of the adapter.
 const maxModeration = 1<<16 - 1
 
 // cq is a completion queue.
@@ -19,25 +19,25 @@ type cq struct {
 	handle   command.Handle
 	client   *Client
 	adapter  *adapter
-	ref      uint32 // its place in the adapter
+	ref      uint32 // its index in the adapter's list
 	ring     *ring.CQ
 	block    ring.Block
 	geometry ring.Geometry
-	old      []oldRing // of resizes, until the program has finished them
+	old      []oldRing // rings before resizes, until the program has finished them
 	uses     int
 	channel  *channel // nil: none
 	waiters  []*waiter
 	failed   bool
-	ended    atomic.Pointer[command.Error] // why waiters get no more events; nil while it lives
+	ended    atomic.Pointer[command.Error] // why waiters get no more events; nil while the CQ exists
 
-	// Moderation (WinOF manual: CQ interrupt moderation): an event waits as the program
-	// chose, or else as the adapter's Moderation says.
+	// Moderation (WinOF manual: CQ interrupt moderation): an event is delayed as chosen by the program, or
+	// else as the adapter's Moderation says.
 	own    bool // the program has chosen
 	chosen Pace
 	meter  meter
 	held   uint32
 	due    clock.Time
-	queued bool // in the host's list of CQs that hold events back
+	queued bool // in the host's list of CQs that hold back events
 }
 
 type oldRing struct {
@@ -93,7 +93,7 @@ func (c *Client) openCQ(g ring.Geometry) (*ring.CQ, ring.Block, error) {
 	return q, b, nil
 }
 
-// alloc makes the memory of a ring.
+// alloc allocates the memory of a ring.
 func (c *Client) alloc(g ring.Geometry) (ring.Block, error) { return c.allocSize(g.Size()) }
 
 func (c *Client) allocSize(n int) (ring.Block, error) {
@@ -106,7 +106,7 @@ func (c *Client) allocSize(n int) (ring.Block, error) {
 
 func (c *Client) freeBlock(b ring.Block) {
 	if b.Bytes != nil {
-		_ = c.arena.Free(b) // it was allocated
+		_ = c.arena.Free(b) // cannot fail: the block was allocated
 	}
 }
 
@@ -127,8 +127,8 @@ func (c *Client) completion(field string, h command.Handle) (*cq, error) {
 	return q, q.adapter.usable()
 }
 
-// ResizeCQ implements command.Commands. The CQ goes on in a new ring; the
-// program first finishes the old one.
+// ResizeCQ implements command.Commands. The CQ continues in a new ring; the program first empties the old
+// one.
 func (c *Client) ResizeCQ(ctx context.Context, h command.Handle, depth uint32) (command.Queue, error) {
 	if err := c.enterHome(ctx, c.loansAt(h)); err != nil {
 		return command.Queue{}, err
@@ -160,7 +160,7 @@ func (c *Client) ResizeCQ(ctx context.Context, h command.Handle, depth uint32) (
 	return queueOf(h, q.ref, g, block), nil
 }
 
-// dropOld frees the rings before the last resize but one, which the program has left.
+// dropOld frees the rings before the last resize but one, which the program no longer uses.
 func (q *cq) dropOld() error {
 	for len(q.old) > 1 {
 		o := q.old[0]
@@ -173,9 +173,8 @@ func (q *cq) dropOld() error {
 	return nil
 }
 
-// ModerateCQ implements command.Commands. Without Microseconds there is no
-// moderation; without Count only the time bounds it. It goes before the adapter's
-// Moderation.
+// ModerateCQ implements command.Commands. Without Microseconds there is no moderation; without Count only
+// the time limits it. It overrides the adapter's Moderation.
 func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
 	if err := c.enterHome(ctx, c.loansAt(m.CQ)); err != nil {
 		return err
@@ -224,7 +223,7 @@ func (q *cq) push(now clock.Time, all []transport.Completion) {
 	}
 }
 
-// hold keeps an event back as long as p says, or raises it.
+// hold delays an event as p says, or raises it.
 func (q *cq) hold(now clock.Time, p Pace) {
 	q.held++
 	if p.Interval == 0 || p.Count > 0 && q.held >= p.Count {
@@ -254,8 +253,8 @@ func (q *cq) notify(block ring.Block, wake bool) {
 	}
 }
 
-// overflow ends a CQ that had no room, or whose program wrote nonsense in its
-// ring: the QPs that complete to it go to error (IBA 11.6.3.1).
+// overflow ends a CQ that had no room, or whose program wrote garbage in its ring: the QPs that complete
+// to it go to error (IBA 11.6.3.1).
 func (q *cq) overflow(err error) {
 	a := q.adapter
 	q.failed = true
@@ -271,14 +270,14 @@ func (q *cq) overflow(err error) {
 	})
 }
 
-// end takes the CQ from its waiters.
+// end ends the CQ for its waiters, with err.
 func (q *cq) end(err *command.Error) {
 	q.ended.Store(err)
 	q.notify(q.block, q.ring.Break())
 	q.channel.raise(q)
 }
 
-// moderate notes a CQ that holds an event back.
+// moderate records a CQ that holds back an event.
 func (h *Host) moderate(q *cq) {
 	if !q.queued {
 		q.queued = true
@@ -287,7 +286,7 @@ func (h *Host) moderate(q *cq) {
 	h.moderationDue = clock.Min(h.moderationDue, q.due)
 }
 
-// fireDue raises the events whose time has come.
+// fireDue raises the events whose delay has ended.
 func (h *Host) fireDue(now clock.Time) bool {
 	if now < h.moderationDue {
 		return false

@@ -33,9 +33,9 @@ func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handl
 	return err
 }
 
-// depart sends what the program posted before, as far as it leaves at once. A card has
-// sent it by the time that a command comes to it, and programs count on that: the last
-// acknowledgement of a protocol over UD is posted, and then all ends. The caller holds the baton.
+// depart sends what the program has posted, as far as it can be sent at once. A hardware adapter has sent
+// it by the time a command arrives, and programs rely on that: they post the last acknowledgement of a
+// protocol over UD, and then exit. The caller holds the baton.
 func (c *Client) depart() {
 	h, rang := c.host, false
 	for range doorbellEntries / doorbellBatch {
@@ -55,7 +55,7 @@ func (c *Client) depart() {
 	}
 }
 
-// destroy ends one object. release, if any, is to be called without the baton.
+// destroy destroys one object. release, if not nil, must be called without the baton.
 func (c *Client) destroy(kind command.Kind, h command.Handle) (release func(), err error) {
 	switch kind {
 	case command.KindPD:
@@ -207,12 +207,11 @@ func (c *Client) destroyAH(h command.Handle) error {
 	return nil
 }
 
-// closeBatch is how many objects of a client that ends are destroyed before others
-// may have the baton.
+// closeBatch is how many objects of a closing client are destroyed before others can get the baton.
 const closeBatch = 256
 
-// Close destroys everything that the client made: QPs go to error and are
-// flushed, peers get a DREQ, and the numbers of the QPs wait before they are used again.
+// Close destroys everything that the client created: QPs go to error and are flushed, peers get a DREQ,
+// and the QP numbers rest before they are reused.
 func (c *Client) Close() error {
 	h := c.host
 	h.lock()
@@ -224,7 +223,7 @@ func (c *Client) Close() error {
 	c.depart()
 	h.unlock()
 	if c.direct {
-		h.lockHome(c.allLoans) // peers may be inside of operations on its memory
+		h.lockHome(c.allLoans) // peers may be in the middle of operations on its memory
 		h.finish()
 	}
 	var releases []func()
@@ -262,7 +261,7 @@ func closeAll[T any](h *Host, t *handle.Table[T], destroy func(*T)) {
 	}
 }
 
-// leave takes a client without objects off its host.
+// leave removes a client without objects from its host.
 func (c *Client) leave() {
 	h := c.host
 	h.lock()

@@ -5,8 +5,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// ringInline runs what a doorbell of a program in this process asks for: its QP
-// sends now, without a look at what has arrived.
+// ringInline handles a doorbell of a program in this process: its QP sends at once, without looking for
+// arrived packets.
 func (h *Host) ringInline(c *Client, handle command.Handle) {
 	q := c.qps.Get(handle)
 	if q == nil || q.tq == nil {
@@ -21,18 +21,18 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 	a := q.adapter
 	work := a.engine.Doorbell(q.tq)
 	if !work && (a.owing || !a.engine.Pending()) {
-		return // what the adapter owes goes with the answer that follows a receive, or in its time
+		return // acknowledgements go with the answer that follows a receive, or in due time
 	}
 	now := h.now()
 	if !work && now.Sub(h.drove) < pollingTime {
-		// News of a receive goes with the next poll, for the program may post more.
+		// News of a receive goes with the next poll, since the program may post more.
 		a.owing = true
 		a.retry = now.Add(retryInterval)
 		return
 	}
 	if now.Sub(h.drove) < pollingTime {
-		// The program polls: its doorbells drive the loop as well, or it would
-		// depend on the background goroutine whenever it has completions enough.
+		// The program polls: its doorbells drive the loop as well; otherwise it would
+		// depend on the background goroutine as long as it has enough completions.
 		h.drove = now
 		h.sleep.drives.Add(1)
 		if a.postpone(now, q) {
@@ -43,21 +43,20 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 			a.step(now)
 			h.completePeers(now)
 			h.inline = false
-			a.rang = h.now() // sending took its time
+			a.rang = h.now() // sending took time
 			return
 		}
 	}
 	a.release()
 	a.transmit(now)
-	a.rang = h.now() // sending took its time
+	a.rang = h.now() // sending took time
 	h.completePeers(now)
 }
 
-// postpone reports whether work that was just posted waits for more: a program
-// that polls, and posts one request right after another, has its packets sent in
-// batches, by the next poll at the latest. A burst is of one queue pair: posts to
-// others do not cut it short. The first post is sent at once: the peer has something to
-// do while the others are posted. Those behind the second ring no doorbell until the burst
+// postpone reports whether work just posted should wait for more: a program that polls, and posts requests
+// in quick succession, has its packets sent in batches, by the next poll at the latest. A burst belongs to
+// one queue pair: posts to others do not cut it short. The first post is sent at once, so that the peer
+// has something to do while the others are posted. After the second no doorbells are rung until the burst
 // is full.
 func (a *adapter) postpone(now clock.Time, q *qp) bool {
 	last := a.rang
@@ -80,14 +79,14 @@ func (a *adapter) postpone(now clock.Time, q *qp) bool {
 // gathered returns how many posts wait.
 func (a *adapter) gathered() (all int) {
 	for _, q := range a.gathering {
-		n, _ := q.sendRing.Pending() // a ring that is corrupt is the engine's business
+		n, _ := q.sendRing.Pending() // a corrupt ring is left to the engine
 		all += n
 	}
 	return all
 }
 
-// release ends the wait of what was postponed: it is sent now. Whatever a program posted without
-// a doorbell the engine sees by the one that is rung here.
+// release ends postponement: everything is sent now. The doorbell rung here shows the engine whatever the
+// program posted without one.
 func (a *adapter) release() {
 	a.owing = false
 	for _, q := range a.gathering {

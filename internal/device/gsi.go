@@ -16,28 +16,28 @@ import (
 const (
 	madBatch     = 8
 	cmEventBatch = 16
-	// maxGSIRoutes bounds the routes to peers' QP1 that are kept.
+	// maxGSIRoutes limits the cached routes to peers' QP1.
 	maxGSIRoutes = 4096
-	// maxBeside bounds the MADs of other adapters of this host that wait; the CM sends
-	// again what is lost. besideRounds is how often they answer each other in one turn.
+	// maxBeside limits the waiting MADs from other adapters of this host; the CM retransmits what is lost.
+	// besideRounds is how often they answer each other in one turn.
 	maxBeside    = 1024
 	besideRounds = 8
 )
 
-// gsiBatch is what passes between QP1 and the connection manager.
+// gsiBatch holds what passes between QP1 and the connection manager.
 type gsiBatch struct {
 	in     []transport.Datagram
 	out    []cm.Datagram
 	events []cm.Event
 	routes map[gsiPeer]*frame.Route
-	// beside are the MADs of other adapters of this host, past the links.
+	// beside are the MADs from other adapters of this host, which bypass the links.
 	beside []cm.Datagram
 	taken  []cm.Datagram // scratch
 }
 
 type gsiPeer struct {
 	local, remote netip.Addr
-	sl            uint8 // InfiniBand's service level
+	sl            uint8 // InfiniBand: service level
 	global        cm.Global
 }
 
@@ -48,14 +48,14 @@ func (g *gsiBatch) init() {
 	g.routes = map[gsiPeer]*frame.Route{}
 }
 
-// manage runs the connection manager between QP1 and the programs.
+// manage passes messages and events between QP1, the connection manager and the programs.
 func (a *adapter) manage(now clock.Time) bool {
 	g := &a.gsi
 	worked := false
 	for n := a.engine.Datagrams(g.in); n > 0; n = a.engine.Datagrams(g.in) {
-		a.linkErrors(now) // those of before must not meet the connections of now
+		a.linkErrors(now) // earlier errors must not affect the connections of now
 		if a.engine.Undelivered() {
-			a.complete(now) // what ended a QP came ahead of its peer's DREQ
+			a.complete(now) // what ended a QP came before its peer's DREQ
 		}
 		for i := range g.in[:n] {
 			d := &g.in[i]
@@ -78,7 +78,7 @@ func (a *adapter) manage(now clock.Time) bool {
 	return a.manageBeside(now) || a.manageOut(now) || worked
 }
 
-// manageBeside hands the connection manager the MADs of other adapters of this host.
+// manageBeside passes the MADs of this host's other adapters to the connection manager.
 func (a *adapter) manageBeside(now clock.Time) bool {
 	g := &a.gsi
 	if len(g.beside) == 0 {
@@ -93,7 +93,7 @@ func (a *adapter) manageBeside(now clock.Time) bool {
 	return true
 }
 
-// manageAll has the connection managers of adapters answer each other.
+// manageAll lets the connection managers of this host's adapters answer each other.
 func (h *Host) manageAll(now clock.Time) {
 	for range besideRounds {
 		worked := false
@@ -102,7 +102,7 @@ func (h *Host) manageAll(now clock.Time) {
 				continue
 			}
 			worked = true
-			a.complete(now) // what ended a QP came ahead of its peer's DREQ
+			a.complete(now) // what ended a QP came before its peer's DREQ
 			a.manageBeside(now)
 			a.complete(now)
 			if a.transmit(now) {
@@ -115,9 +115,8 @@ func (h *Host) manageAll(now clock.Time) {
 	}
 }
 
-// besideOf returns the adapter of this host that a MAD may be handed to without a
-// packet, nil for none: both ports are sockets of this process, so that a packet would
-// arrive, and nothing wants to see it.
+// besideOf returns the adapter of this host to which a MAD may be handed without a packet, nil if none:
+// both ports are sockets of this process, so that a packet would arrive, and nothing needs to see it.
 func (a *adapter) besideOf(local, remote netip.Addr) *adapter {
 	if a.needsWire() {
 		return nil
@@ -136,8 +135,8 @@ func (a *adapter) besideOf(local, remote netip.Addr) *adapter {
 	return nil
 }
 
-// manageOut empties the connection manager: an event may make it send, and a MAD
-// that has no route makes an event.
+// manageOut empties the connection manager, in a loop: an event may make it send, and a MAD without a
+// route makes an event.
 func (a *adapter) manageOut(now clock.Time) bool {
 	worked := false
 	for {
@@ -174,8 +173,7 @@ func (a *adapter) sendMADs(now clock.Time) bool {
 	return worked
 }
 
-// sendMAD hands a MAD to QP1; where there is no route the CM hears of it, as if an
-// ICMP error had said so.
+// sendMAD passes a MAD to QP1; if there is no route the CM is told as by an ICMP error.
 func (a *adapter) sendMAD(now clock.Time, d *cm.Datagram) {
 	g := &a.gsi
 	if b := a.besideOf(d.Local, d.Remote); b != nil {
@@ -207,18 +205,19 @@ func (a *adapter) sendMAD(now clock.Time, d *cm.Datagram) {
 		}
 		g.routes[key] = r
 	}
-	_ = a.engine.SendDatagram(r, d.RemoteQPN, d.PKey, d.MAD[:]) // a full queue loses it; the CM sends it again
+	_ = a.engine.SendDatagram(r, d.RemoteQPN, d.PKey, d.MAD[:]) // a full queue drops it; the CM retransmits
 }
 
-// unreachable tells the engines of an ICMP error.
+// unreachable passes an ICMP error to the engines.
 func (a *adapter) unreachable(now clock.Time, u link.Unreachable) {
-	if u.Kind != link.PacketTooBig && u.QPN <= uint32(ib.QPGSI) { // else it is of no message of the CM
+	if u.Kind != link.PacketTooBig && u.QPN <= uint32(ib.QPGSI) { // otherwise it does not concern a message of the CM
 		a.cm.Unreachable(now, u.Dst, u.Kind, u.MAD[:])
 	}
 	a.engine.Unreachable(now, u)
 }
 
-// serveSA passes on what the client of the subnet administration has: requests to QP1, answers to who asked.
+// serveSA passes on the requests of the subnet administration's client to QP1, and answers to those who
+// asked.
 func (a *adapter) serveSA(now clock.Time) bool {
 	worked := a.ib.Deliver(now)
 	for list := a.ib.Requests(); len(list) > 0; list = a.ib.Requests() {
@@ -226,14 +225,14 @@ func (a *adapter) serveSA(now clock.Time) bool {
 		for i := range list {
 			d := &list[i]
 			if r := a.gsiRoute(gsiPeer{local: frame.LIDAddr(a.ib.Settings().LID), remote: frame.LIDAddr(d.DLID), sl: d.SL}); r != nil {
-				_ = a.engine.SendDatagram(r, uint32(ib.QPGSI), a.ib.MemberKey(ib.PKeyDefault), d.MAD[:]) // a full queue loses it; it is sent again
+				_ = a.engine.SendDatagram(r, uint32(ib.QPGSI), a.ib.MemberKey(ib.PKeyDefault), d.MAD[:]) // a full queue drops it; it is retransmitted
 			}
 		}
 	}
 	return worked
 }
 
-// gsiRoute is the route of MADs between two LIDs; nil where these are none.
+// gsiRoute returns the route of MADs between two LIDs; nil if the addresses are not LIDs.
 func (a *adapter) gsiRoute(k gsiPeer) *frame.Route {
 	g := &a.gsi
 	if r := g.routes[k]; r != nil {

@@ -1,6 +1,6 @@
 package device
 
-// tell has a program hear of its events before the baton is given back.
+// tell schedules that a program is told of its events before the baton is released.
 func (h *Host) tell(c *Client) {
 	if !c.told {
 		c.told = true
@@ -8,8 +8,8 @@ func (h *Host) tell(c *Client) {
 	}
 }
 
-// herald lets programs hear of their events: whoever has the baton passes them on, where that
-// needs no waiting, and wakes no goroutine for them.
+// herald tells programs of their events: the holder of the baton passes them on if that is possible
+// without waiting, which saves waking a goroutine.
 func (h *Host) herald() {
 	for i, c := range h.heralds {
 		h.heralds[i] = nil

@@ -22,37 +22,37 @@ type Host struct {
 	start time.Time
 	rand  *rand.Rand // under the baton
 
-	// The baton. Whoever holds it owns everything below it.
+	// The baton. Its holder owns everything below.
 	mu        sync.Mutex
 	adapters  []*adapter
 	clients   []*Client
 	closed    bool
 	watched   int        // changes of what the sleeper watches
-	arrived   int        // packets that came in this step
+	arrived   int        // packets that arrived in this step
 	flagged   bool       // attached programs were told that the loop sleeps
 	drove     clock.Time // when a program that polls or waits last ran a step
 	inline    bool       // a program that polls or waits runs this step
-	commanded bool       // a command ends with this step
-	fresh     bool       // there was a command since the sleeper slept
-	polled    bool       // as sleep.polls
-	found     bool       // the last step that asked the links found something: the next gives back what they have lent
+	commanded bool       // this step ends a command
+	fresh     bool       // there was a command since the sleeper last slept
+	polled    bool       // same as sleep.polls
+	found     bool       // the last step that polled the links found something: the next one returns buffers they have lent
 
 	loans         loans
-	moderated     []*cq // that hold an event back
+	moderated     []*cq // those that hold back an event
 	moderationDue clock.Time
 
-	heralds []*Client // that are to hear of events
+	heralds []*Client // those to be told of events
 
 	badDoorbells, eventOverflows uint64
 
-	onFabric atomic.Bool // an adapter's port is InfiniBand's
+	onFabric atomic.Bool // some adapter's port is InfiniBand
 
 	rung atomic.Bool // a doorbell was rung, or Wake called, since the last step began
 
 	sleep   sleepState
 	wg      sync.WaitGroup
 	closing atomic.Bool
-	yields  uint32        // offers of the processor to threads between two to goroutines
+	yields  uint32        // yields to other threads between two yields to other goroutines
 	done    chan struct{} // closed with the host: ends the address follower
 
 	gidInterval chan time.Duration // to the address follower
@@ -61,7 +61,7 @@ type Host struct {
 	subscribers map[*subscriber]struct{}
 }
 
-// NewHost makes a Host without adapters and starts its background goroutine.
+// NewHost creates a Host without adapters and starts its background goroutine.
 func NewHost(cfg Config) (*Host, error) {
 	if cfg.GIDInterval > 10*time.Second {
 		return nil, command.Errorf(command.Invalid, "GIDInterval is %v, want at most 10s (UpdateGIDTimerFrequency 0 to 10000)", cfg.GIDInterval)
@@ -101,7 +101,7 @@ func NewHost(cfg Config) (*Host, error) {
 	return h, nil
 }
 
-// now reads the clock. The loop does so once an iteration.
+// now reads the clock. The loop does so once per iteration.
 func (h *Host) now() clock.Time {
 	if h.cfg.Now != nil {
 		return h.cfg.Now()
@@ -112,8 +112,7 @@ func (h *Host) now() clock.Time {
 // lock takes the baton for a control command.
 func (h *Host) lock() { h.mu.Lock() }
 
-// unlock gives the baton back, having run the loop for whoever rang while it
-// was held and could not take it.
+// unlock releases the baton after running the loop for those who rang a doorbell while it was held.
 func (h *Host) unlock() {
 	for range 4 {
 		h.herald()
@@ -130,8 +129,8 @@ func (h *Host) unlock() {
 	}
 }
 
-// finish gives the baton back after a control command that may have left work
-// for the loop: packets to send, events, new deadlines.
+// finish releases the baton after a control command that may have left work for the loop: packets to send,
+// events, new deadlines.
 func (h *Host) finish() {
 	h.commanded = true
 	h.step()
@@ -141,10 +140,9 @@ func (h *Host) finish() {
 	h.sleep.soon()
 }
 
-// unlockTimed gives the baton back, and wakes the sleeper where it would
-// otherwise sleep past a deadline.
+// unlockTimed releases the baton, and wakes the sleeper if it would otherwise sleep past a deadline.
 func (h *Host) unlockTimed() {
-	if !h.sleep.asleep.Load() { // who goes to sleep later computes the deadline anew
+	if !h.sleep.asleep.Load() { // whoever goes to sleep later recomputes the deadline
 		h.unlock()
 		return
 	}
@@ -153,15 +151,14 @@ func (h *Host) unlockTimed() {
 	h.sleep.sooner(due)
 }
 
-// Wake makes the loop look at its links and doorbells now. Links without
-// descriptors call it when packets arrive.
+// Wake makes the loop check its links and doorbells now. Links without descriptors call it when packets
+// arrive.
 func (h *Host) Wake() {
 	h.rung.Store(true)
 	h.sleep.wake()
 }
 
-// Close closes the clients that are left, the adapters and their links, and ends
-// the background goroutine.
+// Close closes the remaining clients, the adapters and their links, and ends the background goroutine.
 func (h *Host) Close() error {
 	h.lock()
 	if h.closed {

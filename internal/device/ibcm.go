@@ -15,7 +15,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// pathBits is what of an address vector a connection's path is beside LID and SL.
+// pathBits returns the Path field of an address vector for a connection's path.
 func (a *adapter) pathBits(t *cm.Attributes) uint8 {
 	bits := uint8(t.LocalLID & a.ib.Mask())
 	if t.Global {
@@ -24,11 +24,11 @@ func (a *adapter) pathBits(t *cm.Attributes) uint8 {
 	return bits
 }
 
-// judge says why a peer's request cannot be for this port, as far as its CM does not know; 0: it can.
+// judge returns why this port cannot accept a peer's request, as far as its CM cannot tell; 0: it can.
 func (a *adapter) judge(t *cm.Attributes) mad.RejectReason {
-	_, unnamed := frame.AddrLID(t.LocalGID) // a SIDR_REQ tells no GID
+	_, unnamed := frame.AddrLID(t.LocalGID) // a SIDR_REQ contains no GID
 	switch {
-	case a.ib == nil: // RoCE, whose CM has seen to it
+	case a.ib == nil: // RoCE: the CM has checked it
 		return 0
 	case !a.ib.Has(t.LocalLID):
 		return mad.RejectInvalidLID
@@ -38,7 +38,7 @@ func (a *adapter) judge(t *cm.Attributes) mad.RejectReason {
 	return 0
 }
 
-// knows reports whether it is known without a question that an address is of the adapter's fabric.
+// knows reports whether an address is known, without asking, to be in the adapter's fabric.
 func (a *adapter) knows(ip netip.Addr) bool {
 	if _, ok := a.nearGID(ip); ok {
 		return true
@@ -46,8 +46,9 @@ func (a *adapter) knows(ip netip.Addr) bool {
 	return a.ib.Named(ip)
 }
 
-// waiting makes the id wait for an answer, which is ErrTimeout where none has come in time. The function that it returns reports,
-// once, whether the id still waits: it was not destroyed, and its adapter not disabled.
+// waiting makes the id wait for an answer; late is called with ErrTimeout if none has come in time. The
+// returned function reports, once, whether the id is still waiting: it was not destroyed, and its adapter
+// not disabled.
 func (o *cmid) waiting(until clock.Time, late func(now clock.Time, err error)) (still func() bool) {
 	a, id := o.adapter, o.id
 	over := false
@@ -71,18 +72,18 @@ func (o *cmid) waiting(until clock.Time, late func(now clock.Time, err error)) (
 	return still
 }
 
-// leastWait is how long an answer is waited for where the program gives it less: what Linux makes of no time at all.
+// leastWait is the minimum time to wait for an answer: what Linux makes of a timeout of 0.
 const leastWait = 10 * time.Millisecond
 
-// patienceOf is when the time is over that a program gives, in milliseconds.
+// patienceOf returns the end of a timeout that a program gave in milliseconds.
 func patienceOf(now clock.Time, ms uint32) clock.Time {
 	return now.Add(max(time.Duration(ms)*time.Millisecond, leastWait))
 }
 
-// findIB asks which port has an address, and tells the program, within so many milliseconds.
+// findIB asks which port has an address, and tells the program, within ms milliseconds.
 func (o *cmid) findIB(now clock.Time, remote netip.Addr, ms uint32) {
 	if remote.IsMulticast() {
-		o.resolved(nil) // who is in a group is nobody's to ask
+		o.resolved(nil) // membership of a group cannot be asked for
 		return
 	}
 	tell := func(_ clock.Time, err error) {
@@ -100,7 +101,8 @@ func (o *cmid) findIB(now clock.Time, remote netip.Addr, ms uint32) {
 	})
 }
 
-// findPath asks for the path to the port whose address was resolved, and tells the program, within so many milliseconds.
+// findPath asks for the path to the port whose address was resolved, and tells the program, within ms
+// milliseconds.
 func (o *cmid) findPath(now clock.Time, ms uint32) error {
 	if !o.remote.IsValid() || o.remote.IsMulticast() {
 		return command.Errorf(command.State, "the address of the id is not resolved")
@@ -123,7 +125,7 @@ func (o *cmid) findPath(now clock.Time, ms uint32) error {
 	return nil
 }
 
-// connectIB asks for the path to the peer and then connects. What goes wrong after this returned is an event.
+// connectIB asks for the path to the peer and then connects. Later failures are reported as events.
 func (o *cmid) connectIB(now clock.Time, n cm.Connect, q *qp) error {
 	a, remote := o.adapter, n.Remote.Addr()
 	o.state = cmConnecting
@@ -157,7 +159,7 @@ func (o *cmid) connectIB(now clock.Time, n cm.Connect, q *qp) error {
 	return nil
 }
 
-// unreached ends an attempt that never became one.
+// unreached ends an attempt that failed before it started.
 func (o *cmid) unreached(typ command.EventType, err *command.Error) {
 	o.state = cmEnded
 	o.part()
@@ -192,7 +194,7 @@ func (o *cmid) joinGroupIB(r *command.CMJoin, q *qp) {
 	})
 }
 
-// leaveGroups ends what the id has joined.
+// leaveGroups leaves the groups that the id has joined.
 func (o *cmid) leaveGroups() {
 	for _, mgid := range o.joined {
 		if o.adapter == nil {
@@ -203,7 +205,7 @@ func (o *cmid) leaveGroups() {
 	o.joined = nil
 }
 
-// leaveGroupIB ends what joinGroupIB began.
+// leaveGroupIB undoes joinGroupIB.
 func (o *cmid) leaveGroupIB(q *qp, group netip.Addr) error {
 	a := o.adapter
 	mgid := a.ib.IPMGID(group)
@@ -219,7 +221,7 @@ func (o *cmid) leaveGroupIB(q *qp, group netip.Addr) error {
 	return a.detach(q, netip.AddrFrom16(mgid))
 }
 
-// joinedIB is the event of a group that was joined, or not.
+// joinedIB returns the event for the success or failure of joining a group.
 func (o *cmid) joinedIB(group command.Addr, mgid ib.GID, rec *mad.MCMemberRecord, err error) command.Event {
 	e := command.Event{
 		Type: command.EventMulticastJoined, Object: o.handle, Context: o.context, Adapter: o.adapter.index,

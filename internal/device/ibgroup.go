@@ -12,8 +12,8 @@ import (
 // attached reports whether the QP receives what is sent to a group.
 func (q *qp) attached(mgid ib.GID) bool { return slices.Contains(q.groups, netip.AddrFrom16(mgid)) }
 
-// echo hands what the adapter sends to groups to its own QPs that are attached to them: switches do not send it
-// back to where it came from (IBA 10.5.3.2).
+// echo delivers what the adapter sends to groups to its own QPs that are attached to them, because
+// switches do not send it back to its source (IBA 10.5.3.2).
 func (a *adapter) echo(now clock.Time, frames []frame.Out) {
 	if len(a.groups) == 0 {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// newIBPort makes the InfiniBand port of an adapter. The configuration is complete.
+// newIBPort creates the InfiniBand port of an adapter from its complete configuration.
 func (a *adapter) newIBPort(transaction uint64) (*ibport.Port, error) {
 	cfg := &a.cfg
 	p, err := ibport.New(ibport.Config{
@@ -26,7 +26,7 @@ func (a *adapter) newIBPort(transaction uint64) (*ibport.Port, error) {
 	return p, nil
 }
 
-// completeIB checks what of a configuration an InfiniBand port has, and puts in the defaults.
+// completeIB checks the configuration of an InfiniBand port and fills in the defaults.
 func (c *AdapterConfig) completeIB() error {
 	l, ok := c.Link.(link.InfiniBand)
 	switch {
@@ -52,7 +52,7 @@ func (c *AdapterConfig) completeIB() error {
 	return nil
 }
 
-// owns reports whether an address is the adapter's.
+// owns reports whether the adapter has an address.
 func (a *adapter) owns(ip netip.Addr) bool {
 	if a.gids.Has(ip) {
 		return true
@@ -60,8 +60,8 @@ func (a *adapter) owns(ip netip.Addr) bool {
 	return a.ib != nil && a.ib.Owns(ip)
 }
 
-// receives reports whether what another adapter of this host sends by a route arrives here: IBA's packets go by
-// LIDs, which mean something in one fabric only.
+// receives reports whether packets that another adapter of this host sends along a route arrive here:
+// InfiniBand packets are routed by LIDs, which are only valid in one fabric.
 func (a *adapter) receives(from *adapter, r *frame.Route) bool {
 	if (a.ib == nil) != (from.ib == nil) {
 		return false
@@ -72,8 +72,8 @@ func (a *adapter) receives(from *adapter, r *frame.Route) bool {
 	return r.IB.DLID != 0 && a.ib.Has(r.IB.DLID) && a.ib.Beside(from.ib)
 }
 
-// followPort does what is due at an InfiniBand port: changes that the subnet manager made, and what the fabric is
-// told. It reports whether there was anything.
+// followPort does what is due at an InfiniBand port: it handles changes made by the subnet manager, and
+// requests to the fabric. It reports whether there was anything.
 func (a *adapter) followPort(now clock.Time) bool {
 	worked := false
 	if a.ib.Changed() {
@@ -91,12 +91,12 @@ func (a *adapter) followPort(now clock.Time) bool {
 	return worked
 }
 
-// portChanged brings everything in line with the port, and tells the programs (IBA 11.6.3).
+// portChanged adapts everything to a change of the port, and tells the programs (IBA 11.6.3).
 func (a *adapter) portChanged(now clock.Time) {
 	p := a.ib
 	is := p.Take()
 	a.panel.Follow()
-	a.setMTU(int(a.linkMTU)) // it had one, and has one now
+	a.setMTU(int(a.linkMTU)) // cannot fail: there is always an MTU
 	if m, ok := ib.MTUFor(int(a.mtu)); ok {
 		a.cm.SetMTU(m)
 	}
@@ -131,7 +131,7 @@ func (a *adapter) portChanged(now clock.Time) {
 	}
 }
 
-// setActive tells whether the port passes data.
+// setActive records whether the port passes data.
 func (a *adapter) setActive() {
 	if active := a.ib.Active(); active != a.present {
 		a.present = active
@@ -150,8 +150,8 @@ func (a *adapter) setActive() {
 	}
 }
 
-// moveRoutes gives routes the port's LID after it has changed. Peers of connections that know the old one do not
-// hear of it, as with every adapter.
+// moveRoutes puts the port's LID into routes after it has changed. Peers of connections are not told that
+// the old one is invalid, as with any adapter.
 func (a *adapter) moveRoutes() {
 	for _, q := range a.byNumber {
 		if q.tq != nil {

@@ -15,16 +15,17 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// resolveTime bounds a question to a Resolver that nobody bounds else.
+// resolveTime limits a question to a Resolver that has no other limit.
 const resolveTime = 10 * time.Second
 
-// Resolver knows which port of an InfiniBand fabric has an IP address, as IPoIB finds it out by ARP. It may
-// take its time, until ctx ends.
+// Resolver finds the port of an InfiniBand fabric that has an IP address, as IPoIB does by ARP. It may
+// take until ctx ends.
 type Resolver interface {
 	ResolveGID(ctx context.Context, ip netip.Addr) (ib.GID, error)
 }
 
-// infiniBand is the adapter with that index, whose port has to be InfiniBand's: NotFound, Invalid. The caller holds the baton.
+// infiniBand returns the adapter with this index, whose port must be InfiniBand: NotFound, Invalid. The
+// caller holds the baton.
 func (h *Host) infiniBand(index uint32) (*adapter, error) {
 	a, err := h.adapter(index)
 	if err == nil && a.ib == nil {
@@ -33,8 +34,8 @@ func (h *Host) infiniBand(index uint32) (*adapter, error) {
 	return a, err
 }
 
-// SetResolver has an adapter ask r first for the ports of IP addresses; nil: nobody. The error is NotFound, or
-// Invalid where its port is not InfiniBand's.
+// SetResolver makes an adapter ask r first for the ports of IP addresses; nil: no resolver. The error is
+// NotFound, or Invalid if its port is not InfiniBand.
 func (h *Host) SetResolver(index uint32, r Resolver) error {
 	h.lock()
 	defer h.finish()
@@ -47,8 +48,8 @@ func (h *Host) SetResolver(index uint32, r Resolver) error {
 	return nil
 }
 
-// SetAddresses replaces the IP addresses by which programs reach an InfiniBand port beside its GIDs, as those of its
-// IPoIB interface change. The errors are those of SetResolver.
+// SetAddresses replaces the IP addresses that, apart from its GIDs, identify an InfiniBand port to
+// programs, when those of its IPoIB interface change. The errors are those of SetResolver.
 func (h *Host) SetAddresses(index uint32, ips []netip.Addr) error {
 	h.lock()
 	defer h.finish()
@@ -65,7 +66,7 @@ func (h *Host) SetAddresses(index uint32, ips []netip.Addr) error {
 	return nil
 }
 
-// routeIB makes the route to av from an InfiniBand port.
+// routeIB creates the route to av from an InfiniBand port.
 func (a *adapter) routeIB(av command.AddressVector) (*frame.Route, error) {
 	from, err := a.gids.Row(av.SrcIndex)
 	if err != nil {
@@ -91,7 +92,7 @@ func (a *adapter) routeIB(av command.AddressVector) (*frame.Route, error) {
 	return r, a.prepare(r)
 }
 
-// destination completes where a route goes to: a LID, or a port or group that was asked for before.
+// destination completes a route with its destination: a LID, or a port or group that was looked up before.
 func (a *adapter) destination(r *frame.Route, ip netip.Addr) error {
 	p, to := a.ib, &r.IB
 	if ip.IsMulticast() {
@@ -126,7 +127,7 @@ func (a *adapter) destination(r *frame.Route, ip netip.Addr) error {
 	return nil
 }
 
-// knownPath is the path to an address that was asked for before, or that is this port's own.
+// knownPath returns the path to an address that was looked up before, or that is this port's own.
 func (a *adapter) knownPath(ip netip.Addr) (mad.PathRecord, bool) {
 	now := a.host.now()
 	if gid, ok := a.nearGID(ip); ok {
@@ -135,7 +136,7 @@ func (a *adapter) knownPath(ip netip.Addr) (mad.PathRecord, bool) {
 	return a.ib.Known(now, ip)
 }
 
-// nearGID is the GID of an address that is one itself, or that an adapter of this host has.
+// nearGID returns the GID of an address that is a GID itself, or that belongs to an adapter of this host.
 func (a *adapter) nearGID(ip netip.Addr) (ib.GID, bool) {
 	if a.ib.IsGID(ip) {
 		return ib.GID(ip.As16()), true
@@ -148,9 +149,9 @@ func (a *adapter) nearGID(ip netip.Addr) (ib.GID, bool) {
 	return ib.GID{}, false
 }
 
-// find asks which port has an address, and calls done with the answer, at once where it is known: its GID, or a host of
-// this process, or what the Resolver says, or who offers the address at the subnet administration. What nobody
-// knows may be a GID of another subnet.
+// find asks which port has an address, and calls done with the answer, at once if it is known. The answer
+// is the address itself if it is a GID, or comes from an adapter of this process, the Resolver, or the
+// subnet administration's service records. An unknown address may be a GID of another subnet.
 func (a *adapter) find(now clock.Time, ip netip.Addr, done func(now clock.Time, gid ib.GID, err error)) {
 	if gid, ok := a.nearGID(ip); ok {
 		done(now, gid, nil)
@@ -165,7 +166,7 @@ func (a *adapter) find(now clock.Time, ip netip.Addr, done func(now clock.Time, 
 	}
 }
 
-// askResolver asks beside the loop.
+// askResolver asks the resolver on a goroutine beside the loop.
 func (a *adapter) askResolver(r Resolver, ip netip.Addr, q *ibport.Name) {
 	ctx, cancel := context.WithTimeout(context.Background(), resolveTime)
 	defer cancel()
@@ -190,7 +191,7 @@ func (a *adapter) reach(now clock.Time, ip netip.Addr, done func(now clock.Time,
 	})
 }
 
-// pathError is the command's error for what the subnet administration did not tell.
+// pathError converts a failed look-up at the subnet administration to a command's error.
 func pathError(ip netip.Addr, err error) *command.Error {
 	code := command.HostUnreachable
 	switch {

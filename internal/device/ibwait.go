@@ -12,8 +12,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// resolve waits until it is known how the adapter that which names reaches av, where av names an InfiniBand port by its
-// address alone. It does not hold the baton meanwhile.
+// resolve waits until the adapter returned by which knows how to reach av, if av identifies an InfiniBand
+// port by its address alone. It does not hold the baton while waiting.
 func (c *Client) resolve(ctx context.Context, which func() *adapter, av command.AddressVector) error {
 	ip := av.Addr.IP()
 	if !c.host.onFabric.Load() || av.LID != 0 || ip.IsUnspecified() {
@@ -37,8 +37,8 @@ func (c *Client) resolve(ctx context.Context, which func() *adapter, av command.
 	})
 }
 
-// answered starts something at an InfiniBand adapter and waits until it is done. Where which names an Ethernet port,
-// or nothing, there is nothing to wait for.
+// answered starts something at an InfiniBand adapter and waits until it is done. If which returns an
+// Ethernet adapter or nil, there is nothing to wait for.
 func (c *Client) answered(ctx context.Context, which func() *adapter, start func(a *adapter, now clock.Time, done func(error))) error {
 	if err := c.enter(ctx); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (c *Client) answered(ctx context.Context, which func() *adapter, start func
 	}
 }
 
-// sendTo makes the port known to a group that it sends to. It stays so until the adapter is disabled.
+// sendTo makes the port a sender to a group. It stays one until the adapter is disabled.
 func (a *adapter) sendTo(now clock.Time, group netip.Addr, done func(error)) {
 	for _, mgid := range []ib.GID{a.ib.MGID(group), a.ib.IPMGID(group)} {
 		if g, _ := a.ib.Group(mgid); g != nil {
@@ -75,8 +75,8 @@ func (a *adapter) sendTo(now clock.Time, group netip.Addr, done func(error)) {
 	})
 }
 
-// joinFirst makes the port a member of the group of an IPv4 address before a QP is attached to it: such a group is
-// the RDMA CM's. GIDs of groups are joined by who attaches to them (IBA 10.5.2).
+// joinFirst makes the port a member of the group for an IPv4 address before a QP is attached to it: such a
+// group belongs to the RDMA CM. Groups given as GIDs are joined by whoever attaches to them (IBA 10.5.2).
 func (c *Client) joinFirst(ctx context.Context, h command.Handle, group netip.Addr) (mgid ib.GID, err error) {
 	if !c.host.onFabric.Load() || !group.Is4() {
 		return mgid, nil
@@ -98,7 +98,7 @@ func (c *Client) joinFirst(ctx context.Context, h command.Handle, group netip.Ad
 	return mgid, err
 }
 
-// ownerOf is the adapter of a QP, nil where there is no such QP. The caller holds the baton.
+// ownerOf returns the adapter of a QP, nil if there is no such QP. The caller holds the baton.
 func (c *Client) ownerOf(h command.Handle) *adapter {
 	if q := c.qps.Get(h); q != nil && q.tq != nil {
 		return q.adapter
@@ -106,8 +106,8 @@ func (c *Client) ownerOf(h command.Handle) *adapter {
 	return nil
 }
 
-// AskSA asks the subnet administration of an adapter's port and waits for the answer. Errors are *sa.StatusError, those of
-// package sa, and *command.Error.
+// AskSA sends a request to the subnet administration of an adapter's port and waits for the answer. Errors
+// are *sa.StatusError, those of package sa, and *command.Error.
 func (h *Host) AskSA(ctx context.Context, index uint32, r sa.Request) ([mad.SADataLen]byte, error) {
 	h.lock()
 	a, err := h.infiniBand(index)
@@ -126,8 +126,9 @@ func (h *Host) AskSA(ctx context.Context, index uint32, r sa.Request) ([mad.SADa
 	}
 }
 
-// SetSARepetition has requests to the subnet administration of an InfiniBand port sent again after that time, so often (SaTimeout, SaRetries); 0: 1 s
-// and 10. The errors are those of SetResolver, and Invalid.
+// SetSARepetition sets after which time and how often requests to the subnet administration of an
+// InfiniBand port are retransmitted (SaTimeout, SaRetries); 0: 1 s and 10. The errors are those of
+// SetResolver, and Invalid.
 func (h *Host) SetSARepetition(index uint32, timeout time.Duration, retries int) error {
 	h.lock()
 	defer h.finish()

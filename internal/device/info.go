@@ -10,8 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
-// Adapters implements command.Commands. Disabled adapters are listed too, with
-// RoCE 0.
+// Adapters implements command.Commands. Disabled adapters are included, with RoCE 0.
 func (c *Client) Adapters(ctx context.Context) ([]command.AdapterInfo, error) {
 	if err := c.enter(ctx); err != nil {
 		return nil, err
@@ -28,9 +27,9 @@ func (c *Client) Adapters(ctx context.Context) ([]command.AdapterInfo, error) {
 	return out, nil
 }
 
-// memoryProcessVM is the ClientConfig.MemoryPath of a program whose own memory is
-// copied with process_vm calls: atomics there are a read and a write, which its
-// processors do not take for one. In shared segments they would.
+// memoryProcessVM is the ClientConfig.MemoryPath of a program whose own memory is copied with process_vm
+// calls: atomics there are a read and a write, not atomic for its processors. In shared segments they
+// would be.
 const memoryProcessVM = "process_vm"
 
 func (a *adapter) info() command.AdapterInfo {
@@ -69,7 +68,7 @@ func (c *Client) GIDs(ctx context.Context, index uint32) ([]command.GID, error) 
 // Snapshot returns the state of everything.
 func (h *Host) Snapshot() Snapshot { return h.snapshot(true) }
 
-// Overview is Snapshot without the queue pairs, of which there may be many.
+// Overview is Snapshot without the queue pairs, which may be many.
 func (h *Host) Overview() Snapshot { return h.snapshot(false) }
 
 func (h *Host) snapshot(qps bool) Snapshot {
@@ -111,7 +110,7 @@ func (a *adapter) snapshot() AdapterStatus {
 	return s
 }
 
-// qpStatus are the queue pairs by their numbers.
+// qpStatus returns the queue pairs, sorted by number.
 func (a *adapter) qpStatus() []QPStatus {
 	var out []QPStatus
 	for _, q := range a.byNumber {

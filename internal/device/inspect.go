@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// Inspection is the inside of an adapter at one moment, for state dumps.
+// Inspection is the internal state of an adapter at one moment, for state dumps.
 type Inspection struct {
 	Info     command.AdapterInfo
 	Counters Counters
@@ -18,13 +18,14 @@ type Inspection struct {
 	CQs      []CQInspection
 	SRQs     []SRQInspection
 	Queues   []EventQueueInspection
-	// EmptyRounds is how many turns of the loop, one after the other, brought no packet while the adapter's Polling is on.
+	// EmptyRounds is how many consecutive turns of the loop brought no packet while the adapter's Polling
+	// is on.
 	EmptyRounds uint32
-	// LeftOut is how many objects are not listed, because there are more than were asked for of their kind.
+	// LeftOut is how many objects are not listed because there are more of their kind than requested.
 	LeftOut int
 }
 
-// QPInspection is a queue pair with all that it is set to.
+// QPInspection is a queue pair with all its attributes.
 type QPInspection struct {
 	command.QPInfo
 	Program string
@@ -40,7 +41,8 @@ type CQInspection struct {
 	Unpolled int // completions that the program has not taken
 	Waiters  int
 	Failed   bool
-	// Count and Interval moderate its events, as its program chose; Held are the completions that wait for them.
+	// Count and Interval moderate its events, as chosen by its program; Held is how many completions wait
+	// for them.
 	Count, Held uint32
 	Interval    time.Duration
 }
@@ -61,13 +63,13 @@ type EventQueueInspection struct {
 	Program string
 	PID     int
 	Waiting int
-	Events  []command.Event // the first of those that wait
+	Events  []command.Event // the first of the waiting events
 }
 
 // listedEvents is how many events of a queue an inspection lists.
 const listedEvents = 64
 
-// Inspect looks into an adapter. At most so many objects of each kind are listed.
+// Inspect returns the internal state of an adapter. At most most objects of each kind are listed.
 func (h *Host) Inspect(index uint32, most int) (Inspection, error) {
 	h.lock()
 	defer h.unlock()
@@ -124,7 +126,7 @@ func (s *Inspection) queues(a *adapter, most int) {
 }
 
 func (q *cq) inspect() CQInspection {
-	n, _ := q.ring.Unpolled() // a ring that its program spoiled counts as full
+	n, _ := q.ring.Unpolled() // a ring that its program corrupted counts as full
 	return CQInspection{
 		Number: q.ref, Program: q.client.cfg.Name, PID: q.client.cfg.PID, Users: q.uses, Unpolled: n, Waiters: len(q.waiters), Failed: q.failed,
 		Count: q.chosen.Count, Held: q.held, Interval: q.chosen.Interval,

@@ -9,32 +9,31 @@ import (
 )
 
 const (
-	// joinLook is how often a pair that is kept from beginning messages is looked at, and
-	// joinHold for how long it is, at most: long enough for what is under way to be over, and
-	// not so long that programs would notice.
+	// joinLook is how often a pair that is kept from beginning messages is checked, and joinHold for how
+	// long it is kept, at most: long enough for the work in progress to end, and short enough for programs
+	// not to notice.
 	joinLook = 20 * time.Microsecond
 	joinHold = 5 * time.Millisecond
-	// joinRest is how long a pair that was not at rest in that time goes on before the next
-	// attempt; each doubles it, up to maxJoinRest.
+	// joinRest is how long a pair that did not come to rest in that time continues until the next attempt;
+	// each attempt doubles it, up to maxJoinRest.
 	joinRest    = time.Millisecond
 	maxJoinRest = 200 * time.Millisecond
 )
 
-// joining is a pair of QPs that waits on the wire for a moment with nothing under way, to take
-// the local path. It may have been busy from its first message on, and such a moment not come by
-// itself: for short times it begins no messages.
+// joining is a pair of QPs that waits on the wire for a moment with nothing in progress, to move to the
+// local path. A pair that is always busy would not have such a moment; therefore it is kept from beginning
+// messages for short times.
 type joining struct {
 	q, p *qp
 	held bool
-	till clock.Time // of the hold, or of the rest
+	till clock.Time // end of the hold, or of the rest
 	rest time.Duration
 }
 
-// join puts q and its peer on the local path where both are of this host and
-// nothing needs packets.
+// join moves q and its peer to the local path if both are on this host and nothing needs packets.
 func (h *Host) join(q *qp) {
 	if q.lendable && q.tq.Local() {
-		return // it is there, and both are ready
+		return // it is already there, and both are ready
 	}
 	p := h.peerOf(q)
 	if p == nil || q.adapter.needsWire() || p.adapter.needsWire() {
@@ -51,7 +50,7 @@ func (h *Host) join(q *qp) {
 	if errors.Is(err, transport.ErrNotIdle) && (q.joining == nil || q.joining != p.joining) {
 		j := &joining{q: q, p: p, rest: joinRest}
 		for _, e := range [2]*qp{q, p} {
-			if e.joining != nil { // with another peer, before it was connected anew
+			if e.joining != nil { // with another peer, before it was reconnected
 				e.joining.drop()
 			}
 			e.joining = j
@@ -61,7 +60,7 @@ func (h *Host) join(q *qp) {
 	}
 }
 
-// joinAgain goes on with those that were in the middle of a message.
+// joinAgain tries again for pairs that were in the middle of a message.
 func (a *adapter) joinAgain(now clock.Time) {
 	keep, due := a.joining[:0], clock.Never
 	for _, j := range a.joining {
@@ -80,7 +79,7 @@ func (a *adapter) joinAgain(now clock.Time) {
 	a.joining, a.joinDue = keep, due
 }
 
-// over tries to put the pair on the local path, and reports whether there is no more to try.
+// over tries to move the pair to the local path, and reports whether no further attempt is needed.
 func (j *joining) over(now clock.Time) bool {
 	q, p := j.q, j.p
 	h := q.adapter.host
@@ -109,7 +108,7 @@ func (j *joining) over(now clock.Time) bool {
 	return false
 }
 
-// release lets the two begin messages.
+// release allows the two to begin messages.
 func (j *joining) release() {
 	j.held = false
 	for _, q := range [2]*qp{j.q, j.p} {
@@ -119,7 +118,7 @@ func (j *joining) release() {
 	}
 }
 
-// drop ends the attempts.
+// drop gives up the attempts.
 func (j *joining) drop() {
 	j.release()
 	for _, q := range [2]*qp{j.q, j.p} {

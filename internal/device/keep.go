@@ -9,19 +9,18 @@ import (
 )
 
 const (
-	// keepTime is how long an acknowledgement waits behind the answer that a program gave to
-	// what it acknowledges, where the peer may go on with another message: then one
-	// acknowledgement tells of both. To send it takes as long as to send the answer, in which
-	// time the next message would lie unseen.
+	// keepTime is how long an acknowledgement may wait after the program's answer to the acknowledged
+	// message, if the peer may continue with another message: then one acknowledgement covers both.
+	// Sending it takes as long as sending the answer, and the next message would wait unseen meanwhile.
 	keepTime = 14 * time.Microsecond
-	// keepMost is for how long acknowledgements are replaced by later ones, and keepRow for how many messages: a
-	// program with room for a few requests would wait for one for keepTime.
+	// keepMost is for how long, and keepRow for how many messages, acknowledgements are replaced by later
+	// ones: a program with room for just a few requests would have to wait for one for keepTime.
 	keepMost = 60 * time.Microsecond
 	keepRow  = 12
-	// After keepMisses in a row that waited in vain keepPause leave with the next turn of the
-	// loop to which nothing comes: the other end may be in this process, and its program wait
-	// for the answer. Where nobody drove the loop for keepLate meanwhile, keepHaste are sent
-	// at once, and twice as many each time that it happens again, up to keepHaste<<keepHastes.
+	// After keepMisses consecutive ones that waited in vain, keepPause ones leave with the next turn of
+	// the loop in which nothing arrives: the other end may be in this process, and its program waiting for
+	// the answer. If nobody drove the loop for keepLate meanwhile, keepHaste are sent at once, doubled at
+	// each recurrence, up to keepHaste<<keepHastes.
 	keepMisses = 2
 	keepPause  = 256
 	keepHaste  = 16
@@ -29,24 +28,24 @@ const (
 	keepLate   = 100 * time.Microsecond
 )
 
-// keeper keeps one acknowledgement back. For the engine it was sent, and for the peer the network
-// delayed it.
+// keeper holds back one acknowledgement. To the engine it was sent; to the peer it seems delayed by the
+// network.
 type keeper struct {
 	packet frame.Out
 	on     bool
-	soon   bool       // it leaves when nothing comes
-	since  clock.Time // when its answer left
+	soon   bool       // it leaves as soon as nothing arrives
+	since  clock.Time // when the answer was sent
 	due    clock.Time // when it leaves at the latest
 	first  clock.Time // since when none was sent; 0: the last one was
-	row    int        // kept since then
+	row    int        // number kept since then
 	misses int
-	pause  int // that are not kept for the next message
-	haste  int // that are sent at once
-	late   int // how often nobody drove the loop, of late
+	pause  int // remaining ones that are not kept for the next message
+	haste  int // remaining ones that are sent at once
+	late   int // how often nobody drove the loop recently
 }
 
-// keepBack takes the acknowledgement out of a batch of an answer and it, where the program
-// that answered looks for what follows.
+// keepBack takes the acknowledgement out of a batch of an answer and an acknowledgement if the program
+// that answered is polling for what follows.
 func (a *adapter) keepBack(now clock.Time) {
 	k := &a.keep
 	if a.queued != 2 || k.on || now.Sub(a.host.drove) >= pollingTime || !acknowledges(&a.out[1]) {
@@ -77,10 +76,10 @@ func (a *adapter) keepBack(now clock.Time) {
 	a.queued = 1
 }
 
-// sendKept sends what was kept for a turn of the loop to which nothing comes.
+// sendKept sends what was kept for a turn of the loop in which nothing arrives.
 func (a *adapter) sendKept(now clock.Time) bool { return a.keep.hurry(now) && a.transmit(now) }
 
-// hurry has what is kept leave now, where it is not kept for the next message.
+// hurry makes the kept packet leave now, unless it is kept for the next message.
 func (k *keeper) hurry(now clock.Time) bool {
 	if !k.on || !k.soon {
 		return false
@@ -89,7 +88,7 @@ func (k *keeper) hurry(now clock.Time) bool {
 	return true
 }
 
-// keptUntil is when the loop must run for what is kept.
+// keptUntil returns when the loop must run for the kept packet.
 func (k *keeper) keptUntil() clock.Time {
 	switch {
 	case !k.on:
@@ -100,13 +99,13 @@ func (k *keeper) keptUntil() clock.Time {
 	return k.due
 }
 
-// acknowledges reports whether o is an acknowledgement that says nothing but that all is well.
+// acknowledges reports whether o is a plain positive acknowledgement.
 func acknowledges(o *frame.Out) bool {
 	return ib.BTH(o.Head[frame.HeadRoom:]).Opcode() == ib.RCAcknowledge && ib.AETH(o.Head[frame.HeadRoom+ib.BTHLen:]).Syndrome().IsACK()
 }
 
-// unkeep adds the kept acknowledgement to n packets, when its time has come, or forgets it where one
-// of them tells as much. It returns how many there are then.
+// unkeep adds the kept acknowledgement to n packets when its time has come, or drops it if one of them
+// implies it. It returns the new number of packets.
 func (a *adapter) unkeep(now clock.Time, n int) int {
 	k := &a.keep
 	if !k.on {
@@ -136,5 +135,5 @@ func (a *adapter) unkeep(now clock.Time, n int) int {
 	return n + 1
 }
 
-// answers reports whether a responder sends packets of an opcode: they acknowledge all that came before.
+// answers reports whether an opcode is that of a response, which acknowledges everything before it.
 func answers(op ib.Opcode) bool { return op >= ib.RCReadResponseFirst && op <= ib.RCAtomicAcknowledge }

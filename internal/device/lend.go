@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
-// errNotDirect is a pair that the driver keeps for now.
+// errNotDirect says that the driver keeps a pair for now.
 var errNotDirect = errors.New("the pair stays in the driver")
 
 // lend lends a pair that is at rest.
@@ -48,18 +48,18 @@ func (r *loan) lend(now clock.Time) error {
 		}
 	}
 	for _, q := range r.ends {
-		r.rung(q) // what had been posted already
+		r.rung(q) // what had already been posted
 	}
 	return nil
 }
 
-// premature reports that requests wait for q to leave RTR, which are the engine's.
+// premature reports whether requests wait for q to leave RTR, which the engine must handle.
 func (q *qp) premature() bool {
 	n, err := q.sendRing.Pending()
 	return !q.sends() && (n > 0 || err != nil)
 }
 
-// allowed reports whether policies, and the completion queues, let the pair be lent.
+// allowed reports whether policies and the completion queues allow the pair to be lent.
 func (r *loan) allowed() bool {
 	for _, q := range r.ends {
 		if !q.tq.Local() || q.adapter.needsWire() || q.adapter.path == PathLocal || q.client.gone {
@@ -82,7 +82,7 @@ func (r *loan) introduce(role int) {
 	})
 }
 
-// config is what the initiator of a direction needs to know.
+// config returns what the initiator of a direction needs to know.
 func (r *loan) config(role int) direct.Terms {
 	q, p := r.ends[role], r.ends[1-role]
 	own, peer := q.adapter.engine.Query(q.tq).Attr, p.adapter.engine.Query(p.tq).Attr

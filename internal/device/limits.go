@@ -7,8 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// DefaultLimits are the limits of an adapter that is given none, and the most
-// that one can be given.
+// DefaultLimits returns the limits of an adapter without limits of its own, which are also the maximum.
 func DefaultLimits() Limits {
 	return Limits{
 		QP: 512 << 10, CQ: 512 << 10, SRQ: 64 << 10, MR: 1 << 20, MW: 1 << 20, PD: 64 << 10, AH: 512 << 10,
@@ -20,7 +19,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// complete fills in the defaults and refuses what is larger.
+// complete fills in the defaults and refuses larger values.
 func (l *Limits) complete() error {
 	d := DefaultLimits()
 	for _, f := range []struct {
@@ -68,7 +67,7 @@ func within(field string, v, least, most uint32) error {
 	return nil
 }
 
-// full is the error of a create beyond a limit.
+// full returns the error for exceeding a limit on objects.
 func full(what string, most uint32) error {
 	return command.Errorf(command.Exhausted, "%s: all %d of the adapter are in use", what, most)
 }

@@ -11,21 +11,18 @@ import (
 )
 
 const (
-	// firstWait is how long a pair rests in the engine before it is lent again, and
-	// maxWait the most; each lending that moved fewer than worthLending messages
-	// doubles it.
+	// firstWait is how long a pair stays in the engine before it is lent again, and maxWait the maximum;
+	// each lending that moved fewer than worthLending messages doubles it.
 	firstWait    = 20 * time.Microsecond
 	maxWait      = 10 * time.Millisecond
 	worthLending = 64
-	// firstLook and maxLook are how soon a pair that was not at rest is looked at
-	// again by itself. The first lookAlways of those that wait are looked at by every
-	// turn of the loop as well.
+	// firstLook and maxLook are how soon a pair that was not at rest is checked again. Every turn of the
+	// loop also checks the first lookAlways of those waiting.
 	firstLook  = 100 * time.Microsecond
 	maxLook    = 100 * time.Millisecond
 	lookAlways = 8
-	// recallLook is how often a program that is inside of an operation is looked at,
-	// and recallTime how long it may stay there: then its connection is ended, as that
-	// of a program whose copier hangs.
+	// recallLook is how often a program in the middle of an operation is checked, and recallTime how long
+	// it may stay there: then its connection is ended, like that of a program whose copier hangs.
 	recallLook = 20 * time.Microsecond
 	recallTime = 5 * time.Second
 )
@@ -34,31 +31,30 @@ type loanState uint8
 
 const (
 	atHome   loanState = iota // in the engine
-	lent                      // in the hands of the programs
-	recalled                  // taken back; a program may be inside of an operation still
+	lent                      // lent to the programs
+	recalled                  // taken back; a program may still be in the middle of an operation
 )
 
-// pair is two QPs of attached programs that are connected to each other, and may
-// be lent to them.
+// loan is two QPs of attached programs that are connected to each other and may be lent to them.
 type loan struct {
 	host   *Host
 	ends   [2]*qp // ends[i] initiates direction i
 	record *direct.Record
 	place  Place
-	users  int // QPs whose programs may look at the record
+	users  int // QPs whose programs may access the record
 	owners [2]uint32
-	known  [2]int // arenas of the other that each was introduced to
+	known  [2]int // number of the other's arenas that each was introduced to
 
 	watched bool       // in the list of those whose programs have requests waiting
-	stall   clock.Time // when to look whether they go on
-	seen    [2]uint32  // how far they were then
-	tried   [2]uint32  // their operations
-	stuck   clock.Time // since when they have not gone on
+	stall   clock.Time // when to check for progress
+	seen    [2]uint32  // consumer index at the last check
+	tried   [2]uint32  // their operations at the last check
+	stuck   clock.Time // since when there was no progress
 
 	state  loanState
-	since  clock.Time // recalled
-	warned bool       // a program was told to go
-	begun  uint64     // messages moved before the lending
+	since  clock.Time // time of the recall
+	warned bool       // a program has been told to leave
+	begun  uint64     // messages moved before this lending
 	wait   time.Duration
 
 	queued bool // in the list of those that wait to be lent
@@ -69,19 +65,19 @@ type loan struct {
 	counted [2][direct.Counts]direct.Tally
 }
 
-// pairs are the pairs of a host that something is to be done about.
+// loans are the pairs of a host that need attention.
 type loans struct {
 	recalled []*loan
-	check    clock.Time // when to look at those
+	check    clock.Time // when to check those
 	waiting  []*loan    // to be lent
 	due      clock.Time
-	watched  []*loan // with requests in the hands of programs
+	watched  []*loan // with requests lent to programs
 	owners   uint32
 	leases   uint32
 }
 
-// mark notes of two QPs that have come to the local path whether they may be lent; those
-// that were before are again.
+// mark records for two QPs that have come to the local path whether they may be lent. Those that were lent
+// before are offered again.
 func (h *Host) mark(q, p *qp) {
 	if q.loan != nil {
 		h.offer(q)
@@ -91,9 +87,9 @@ func (h *Host) mark(q, p *qp) {
 	q.lendable, p.lendable = may, may
 }
 
-// offer makes a pair of a QP on the local path and its peer, where their programs may
-// have it. That is when one of them is used for the first time: what they have to be told
-// costs as much as the rest of connecting, and many connections are idle for long.
+// offer creates the loan for a QP on the local path and its peer, if their programs may have it. This is
+// delayed until one of them is first used: introducing them costs as much as the rest of connecting, and
+// many connections stay idle for long.
 func (h *Host) offer(q *qp) {
 	p := h.peerOf(q)
 	if p == nil || !q.tq.Local() {
@@ -116,8 +112,8 @@ func mayLend(q, p *qp) bool {
 		!q.client.gone && !p.client.gone && q.tq.Type() == command.RC && p.loan == nil
 }
 
-// sends reports whether q may send. One end of a connection that only receives may stay in RTR for
-// good, as perftest's servers of bandwidth do: its direction is not lent.
+// sends reports whether q may send. The end of a connection that only receives may stay in RTR for good,
+// as perftest's bandwidth servers do: its direction is not lent.
 func (q *qp) sends() bool { return q.tq.State() == command.RTS }
 
 func (h *Host) makeLoan(q, p *qp) error {
@@ -142,7 +138,7 @@ func (h *Host) makeLoan(q, p *qp) error {
 	return nil
 }
 
-// end forgets a pair that is at home; one of its QPs ends or is connected anew.
+// end drops a pair that is at home, because one of its QPs ends or is reconnected.
 func (r *loan) end() {
 	q, p := r.ends[0], r.ends[1]
 	if q.loan != r {
@@ -154,9 +150,8 @@ func (r *loan) end() {
 	delete(p.client.loans, r)
 }
 
-// dropRecords gives the records of a QP that is destroyed back. A program may look
-// at the record of a pair as long as it has the QP: it learns late that the pair
-// has ended, or never.
+// dropRecords releases the records of a QP that is destroyed. A program may access the record of a pair as
+// long as it has the QP: it may learn late, or never, that the pair has ended.
 func (q *qp) dropRecords() {
 	for _, r := range q.records {
 		if r.users--; r.users == 0 {
@@ -178,7 +173,7 @@ func (r *loan) want(now clock.Time) {
 	h.loans.due = clock.Min(h.loans.due, r.due)
 }
 
-// dueAt is when the loop must look at pairs by itself.
+// dueAt returns when the loop must next check the pairs.
 func (s *loans) dueAt() clock.Time {
 	due := s.due
 	if len(s.recalled) > 0 {
@@ -190,8 +185,7 @@ func (s *loans) dueAt() clock.Time {
 	return due
 }
 
-// step goes on with pairs: at the end of a turn of the loop, when completions have
-// been delivered.
+// step handles the pairs at the end of a turn of the loop, when completions have been delivered.
 func (s *loans) step(now clock.Time) (worked bool) {
 	if len(s.watched) > 0 {
 		s.watch(now)

@@ -7,8 +7,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// needsWire reports whether packets of the adapter's port must be packets: a
-// policy says so, or something looks at them or does something to them.
+// needsWire reports whether the port's data must travel as packets: because of a policy, or because
+// something captures or impairs them.
 func (a *adapter) needsWire() bool {
 	return a.path == PathWire || a.panel.Impairment().Enabled() || len(a.panel.Taps()) != 0 || a.ib != nil && !a.ib.Active()
 }
@@ -26,14 +26,13 @@ func (a *adapter) reaches(remote netip.Addr) bool {
 	return false
 }
 
-// connected reports whether a QP has a peer that it takes messages of.
+// connected reports whether a QP has a peer from which it accepts messages.
 func (q *qp) connected() bool {
 	return q.tq != nil && q.tq.Route() != nil && (q.tq.State() == command.RTR || q.tq.State() == command.RTS)
 }
 
-// peerOf finds the QP of this host that q is connected to, nil where it is
-// elsewhere or not connected back. One of the two may still be in RTR: many programs
-// leave the end that only receives there.
+// peerOf returns the QP of this host that q is connected to, nil if it is elsewhere or not connected back.
+// One of the two may still be in RTR: many programs leave the end that only receives there.
 func (h *Host) peerOf(q *qp) *qp {
 	if !q.connected() || q.tq.Type() == command.UD {
 		return nil
@@ -55,8 +54,8 @@ func (h *Host) peerOf(q *qp) *qp {
 	return nil
 }
 
-// apart reports whether a connection with a peer of this host must be packets: something
-// needs them, or the fabric of InfiniBand would not let them pass.
+// apart reports whether a connection with a peer on this host must use packets: because something needs
+// them, or because the InfiniBand fabric would not let them pass.
 func (q *qp) apart(p *qp) bool {
 	a := q.adapter
 	if a.needsWire() || p.adapter.needsWire() {
@@ -65,7 +64,7 @@ func (q *qp) apart(p *qp) bool {
 	return a.ib != nil && (a.host.peerOf(q) != p || !ib.PKeyMatch(q.key(), p.key()))
 }
 
-// key is the P_Key of the queue pair, as its port's table has it now.
+// key returns the current P_Key of the queue pair in its port's table.
 func (q *qp) key() ib.PKey {
 	keys, i := q.adapter.engine.PKeys(), q.adapter.engine.Query(q.tq).Attr.PKeyIndex
 	if i >= uint32(len(keys)) {
@@ -74,8 +73,8 @@ func (q *qp) key() ib.PKey {
 	return keys[i]
 }
 
-// parted reports whether a connection on the local path must leave it, because of what
-// the subnet manager has set since.
+// parted reports whether a connection must leave the local path because of what the subnet manager has set
+// since.
 func (q *qp) parted() bool {
 	if q.adapter.ib == nil || !q.tq.Local() {
 		return false
@@ -84,7 +83,7 @@ func (q *qp) parted() bool {
 	return p == nil || q.apart(p)
 }
 
-// reroute takes the adapter's connections to the path that they should have now.
+// reroute moves the adapter's connections to the path that they should have now.
 func (a *adapter) reroute() {
 	now := a.host.now()
 	for _, q := range a.byNumber {
@@ -93,7 +92,7 @@ func (a *adapter) reroute() {
 		}
 		leaves := a.needsWire() || q.parted()
 		if r := q.loan; r != nil && (leaves || a.path == PathLocal) && !r.recall(now) {
-			continue // the rest when it is at home
+			continue // the rest is done when it is at home
 		}
 		if leaves {
 			if q.tq.Local() {

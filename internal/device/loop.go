@@ -14,56 +14,53 @@ import (
 const (
 	receiveBatch  = 256
 	transmitBatch = 128
-	// receiveMost packets and transmitRounds bound what one adapter does before
-	// the next has its turn.
+	// receiveMost packets and transmitRounds limit what one adapter does before the next has its turn.
 	receiveMost    = 1024
 	transmitRounds = 4
 	completeBatch  = 128
 	completeRounds = 32
 	eventBatch     = 32
 	errorBatch     = 16
-	// errorInterval is how often a link is asked for ICMP errors while packets
-	// keep the loop from sleeping.
+	// errorInterval is how often a link is checked for ICMP errors while packets keep the loop from
+	// sleeping.
 	errorInterval = 2 * time.Millisecond
-	// A program that polled, or posted after it polled, within pollingTime polls.
-	// Its doorbells look at the links where that was not done for receiveGap.
+	// A program that polled, or posted after polling, within pollingTime counts as polling. Its doorbells
+	// check the links if that was not done for receiveGap.
 	pollingTime = time.Millisecond
 	receiveGap  = 5 * time.Microsecond
-	// Its bursts of posts are batched: doorbells that follow the one before within
-	// burstGap, up to burstPosts of them for one queue pair, and what one Transmit
-	// takes for all.
+	// Its bursts of posts are batched: doorbells that follow the previous one within burstGap, up to
+	// burstPosts of them for one queue pair, and in total as many as one Transmit takes.
 	burstGap   = time.Microsecond
 	burstPosts = 61
-	// After quietTurns turns without packets the links are asked at every
-	// quietSkip-th turn.
+	// After quietTurns turns without packets the links are checked only in every quietSkip-th turn.
 	quietTurns = 256
 	quietSkip  = 8
-	// fewPackets are a message and an acknowledgement, and not a stream.
+	// fewPackets are a message and an acknowledgement, not a stream.
 	fewPackets = 2
-	// holdTime is how long acknowledgements wait for answers that follow each other.
+	// holdTime is how long acknowledgements wait for consecutive answers.
 	holdTime = 10 * time.Microsecond
-	// retryInterval is when a link that was full is tried again.
+	// retryInterval is after which time a full link is tried again.
 	retryInterval = 50 * time.Microsecond
 )
 
-// batch is the memory that an adapter's turns use again and again.
+// batch is the memory that an adapter's turns reuse.
 type batch struct {
 	in          []frame.In
 	next        frame.Next
 	out         []frame.Out
-	sent        int // frames of out that the link took
+	sent        int // frames of out that the link has accepted
 	queued      int // frames in out
 	keep        keeper
-	owing       bool       // the last turn left what is to be sent to the next
+	owing       bool       // the last turn left something to be sent to the next
 	owed        clock.Time // since when
-	few         bool       // a packet or two came in this turn
-	arrived     int        // packets that came in this turn
-	left        bool       // packets left in this turn
-	gathering   []*qp      // whose posts wait for more
+	few         bool       // one or two packets arrived in this turn
+	arrived     int        // packets that arrived in this turn
+	left        bool       // packets were sent in this turn
+	gathering   []*qp      // those whose posts wait for more
 	rang        clock.Time // last doorbell of a program in this process
 	received    clock.Time // last look at the links
-	unsettled   bool       // connections broke since the CM was asked
-	quiet       uint32     // turns since packets came or went
+	unsettled   bool       // connections broke since the CM was last asked
+	quiet       uint32     // turns since packets were received or sent
 	retry       clock.Time
 	completions []transport.Completion
 	events      []transport.Event
@@ -76,7 +73,7 @@ type batch struct {
 
 func (b *batch) init() {
 	b.in = make([]frame.In, receiveBatch)
-	b.out = make([]frame.Out, transmitBatch+1) // and an acknowledgement that was kept
+	b.out = make([]frame.Out, transmitBatch+1) // one more for an acknowledgement that was kept
 	b.completions = make([]transport.Completion, completeBatch)
 	b.events = make([]transport.Event, eventBatch)
 	b.errors = make([]link.Unreachable, errorBatch)
@@ -84,11 +81,11 @@ func (b *batch) init() {
 	b.deferred.Init()
 }
 
-// blocked reports that the link has not taken all frames.
+// blocked reports whether the link has not accepted all frames.
 func (b *batch) blocked() bool { return b.sent < b.queued }
 
-// step is one iteration of the loop: every adapter has its turn. The caller
-// holds the baton. It reports whether there was anything to do.
+// step is one iteration of the loop: every adapter has its turn. It reports whether there was anything to
+// do. The caller holds the baton.
 func (h *Host) step() bool {
 	now := h.now()
 	worked := false
@@ -104,7 +101,7 @@ func (h *Host) step() bool {
 	if h.flagged && !h.sleep.asleep.Load() {
 		h.awake()
 	}
-	if h.rung.Load() && !h.commanded { // whoever rang is for a turn that asks the links too
+	if h.rung.Load() && !h.commanded { // whoever rang needs a turn that also checks the links
 		h.rung.Store(false)
 		worked = true
 		for _, a := range h.adapters {
@@ -143,7 +140,7 @@ func (h *Host) step() bool {
 			}
 		}
 	}
-	// What an adapter sent may have come to one that has had its turn.
+	// What an adapter sent may have reached one that has already had its turn.
 	for _, a := range h.adapters[:sender] {
 		if a.enabled && a.step(h.now()) {
 			worked = true
@@ -161,8 +158,8 @@ func (h *Host) step() bool {
 	return worked
 }
 
-// completePeers delivers what messages on the local path left with the engines of
-// adapters that had had their turn.
+// completePeers delivers what messages on the local path left in the engines of adapters that had already
+// had their turn.
 func (h *Host) completePeers(now clock.Time) {
 	for _, a := range h.adapters {
 		if a.enabled && a.engine.Undelivered() {
@@ -171,7 +168,7 @@ func (h *Host) completePeers(now clock.Time) {
 	}
 }
 
-// deadline is when the loop must run next by itself.
+// deadline returns when the loop must next run by itself.
 func (h *Host) deadline() clock.Time {
 	due := clock.Min(h.moderationDue, h.loans.dueAt())
 	for _, a := range h.adapters {
@@ -182,8 +179,8 @@ func (h *Host) deadline() clock.Time {
 	return due
 }
 
-// doorbells reports whether a doorbell waits. It says so in the queues of
-// attached programs that the loop sleeps, first.
+// doorbells reports whether a doorbell waits. First it sets the sleep flags in the queues of attached
+// programs.
 func (h *Host) doorbells() bool {
 	for _, c := range h.clients {
 		if !c.sleepDoorbells(true) {
@@ -226,8 +223,8 @@ func (a *adapter) step(now clock.Time) bool {
 		a.owed = now
 	}
 	if a.host.inline && a.hold(now, completed) {
-		// The program that runs this will answer, most likely: what is to be sent
-		// goes with its answer, or with a later turn.
+		// The program that runs this will most likely answer: what
+		// is to be sent goes with its answer, or with a later turn.
 		a.owing = true
 		a.retry = now.Add(retryInterval)
 		return true
@@ -244,15 +241,16 @@ func (a *adapter) step(now clock.Time) bool {
 	return worked
 }
 
-// idle reports whether a turn to which nothing came has nothing else to do: most turns of a program that waits.
+// idle reports whether a turn in which nothing arrived has nothing else to do, like most turns of a
+// program that waits.
 func (a *adapter) idle(now clock.Time) bool {
 	return a.ib == nil && !a.owing && !a.keep.on && !a.blocked() && !a.unsettled && len(a.gathering) == 0 && len(a.joining) == 0 &&
 		len(a.gsi.beside) == 0 && a.deferred.Idle() && now < a.errorsDue && a.engine.Idle(now) && a.cm.Idle(now)
 }
 
-// hold reports whether what is to be sent waits for the program's answer to what
-// has just come. Where it is one message, whose acknowledgement is all, that may be one
-// turn after another, for holdTime: a turn may have had nothing to send.
+// hold reports whether to delay what is to be sent for the program's answer to what has just arrived. If
+// there is only the acknowledgement of one message, it may be delayed over several turns, up to holdTime:
+// a turn may have had nothing to send.
 func (a *adapter) hold(now clock.Time, completed bool) bool {
 	if completed && !a.owing {
 		return true
@@ -260,11 +258,10 @@ func (a *adapter) hold(now clock.Time, completed bool) bool {
 	return a.few && len(a.gathering) == 0 && now.Sub(a.owed) < holdTime && a.engine.OnlyAcknowledges()
 }
 
-// receive hands what the links have to the engine.
+// receive passes what the links have received to the engine.
 //
-// Links that have been quiet for many turns are asked at some turns only: it
-// costs a system call, and whoever sleeps is woken by them in any case. So is whoever
-// drives the loop between two commands.
+// Links that have been quiet for many turns are checked only in some turns: it costs a system call, and a
+// sleeping loop is woken by them in any case, as is a program that drives the loop between two commands.
 func (a *adapter) receive(now clock.Time) bool {
 	a.few, a.arrived = false, 0
 	if a.host.commanded {
@@ -303,8 +300,9 @@ func (a *adapter) receive(now clock.Time) bool {
 	return worked
 }
 
-// take opens packets and hands them to the engine, up to the first one of a long message at a time, or those of one queue pair: then it is known where the
-// others belong, and encap copies them there.
+// take opens packets and passes them to the engine, in parts: up to the first one of a long message, or
+// those of one queue pair. After each part it is known where the payload of the next packets goes, and
+// encap copies it there.
 func (a *adapter) take(now clock.Time, p *plug.Plug, in []frame.In) {
 	for len(in) > 0 {
 		n, next := len(in), (*frame.Next)(nil)
@@ -322,7 +320,7 @@ func (a *adapter) take(now clock.Time, p *plug.Plug, in []frame.In) {
 	a.next.Memory = nil
 }
 
-// linkErrors tells the engines what destinations answered with ICMP errors.
+// linkErrors passes the ICMP errors of destinations to the engines.
 func (a *adapter) linkErrors(now clock.Time) {
 	a.errorsDue = now.Add(errorInterval)
 	for _, p := range a.panel.All() {

@@ -6,35 +6,35 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 )
 
-// Moderation is how an adapter holds the events of completion queues back whose programs have not said so
-// themselves with ModerateCQ (WinOF 5.50, 4.6.5: *InterruptModeration and what belongs to it). The zero value holds
-// nothing back. Completions that programs give each other on the direct path raise their events without the adapter.
+// Moderation is how an adapter delays the events of completion queues whose programs have not called
+// ModerateCQ themselves (WinOF 5.50, 4.6.5: *InterruptModeration and related keys). The zero value delays
+// nothing. Completions on the direct path raise their events without the adapter.
 type Moderation struct {
 	Receive, Send Pace
-	// Adaptive holds the events of receives back only where a queue's completions come fast: from High a second
-	// until they come slower than Low.
+	// Adaptive delays the events of receives only while a queue's completions come fast: from High per
+	// second until they drop below Low.
 	Adaptive  bool
 	Low, High uint32
 }
 
-// Pace is how long an event waits: until Count completions wait for it, or Interval has passed since the first. Without
-// an Interval it does not wait; without a Count the time alone bounds it.
+// Pace is how long an event is delayed: until Count completions have accumulated, or Interval has passed
+// since the first. Without an Interval there is no delay; without a Count only the time counts.
 type Pace struct {
 	Count    uint32
 	Interval time.Duration
 }
 
-// rateWindow is the shortest time that a rate of completions is measured over.
+// rateWindow is the minimum time over which a rate of completions is measured.
 const rateWindow = time.Millisecond
 
 // meter tells whether a queue's completions come fast.
 type meter struct {
 	fast  bool
 	since clock.Time
-	from  uint32 // completions then
+	from  uint32 // number of completions then
 }
 
-// look takes the number of completions so far.
+// look updates the meter with the number of completions so far.
 func (r *meter) look(now clock.Time, n, low, high uint32) {
 	passed := now.Sub(r.since)
 	if passed < rateWindow {
@@ -49,7 +49,7 @@ func (r *meter) look(now clock.Time, n, low, high uint32) {
 	r.since, r.from = now, n
 }
 
-// pace is how long the event of a completion waits.
+// pace returns how long the event of a completion is delayed.
 func (q *cq) pace(now clock.Time, receive bool) Pace {
 	m := &q.adapter.cfg.Moderation
 	switch {

@@ -24,12 +24,12 @@ type mr struct {
 	pd      *pd
 	region  *memory.Region
 	release func()
-	// segment and offset are where it lies in shared memory; exported: it is in the
-	// key table of its client.
+	// segment and offset are its location in shared memory; exported: it is in the key table of its
+	// client.
 	segment  uint32
 	offset   uint64
 	exported bool
-	ending   bool // a call that destroys it waits until nobody uses it
+	ending   bool // a call that destroys it is waiting until nobody uses it
 }
 
 // mw is a memory window.
@@ -39,14 +39,14 @@ type mw struct {
 	window *memory.Window
 }
 
-// ah is an address handle. Requests that were taken keep its route alive.
+// ah is an address handle. Requests in progress keep its route alive.
 type ah struct {
 	handle command.Handle
 	pd     *pd
 	route  frame.Route
 }
 
-// memory.Access bits that a program may ask for.
+// allAccess are the memory.Access bits that a program may ask for.
 const allAccess = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic |
 	memory.WindowBind | memory.ZeroBased
 
@@ -64,7 +64,7 @@ func (c *Client) begin(ctx context.Context, index uint32) (*adapter, error) {
 	return a, nil
 }
 
-// usable returns an adapter that takes new requests. The caller holds the baton.
+// usable returns an adapter if it accepts new requests. The caller holds the baton.
 func (c *Client) usable(index uint32) (*adapter, error) {
 	if c.closed {
 		return nil, command.Errorf(command.Canceled, "the client is closed")
@@ -89,8 +89,7 @@ func (c *Client) enter(ctx context.Context) error {
 	return nil
 }
 
-// room checks that one more object fits: of its kind on the adapter and of any
-// kind for the client.
+// room checks that one more object is allowed: of its kind on the adapter and of any kind for the client.
 func (c *Client) room(a *adapter, what string, live int, most uint32) error {
 	if uint64(live) >= uint64(most) {
 		return full(what, most)
@@ -124,7 +123,7 @@ func (c *Client) AllocPD(ctx context.Context, index uint32) (command.Handle, err
 	return p.handle, nil
 }
 
-// domain returns a PD on an adapter that takes new requests.
+// domain returns a PD on an adapter that accepts new requests.
 func (c *Client) domain(h command.Handle) (*pd, error) {
 	p := c.pds.Get(h)
 	if p == nil {
@@ -146,7 +145,7 @@ func (c *Client) RegisterMemoryAt(ctx context.Context, r command.RegisterMemoryA
 	return c.registerAs(ctx, r.RegisterMemory, &r.IOVA)
 }
 
-// registerAs registers memory whose own addresses begin at iova, nil for those of the program.
+// registerAs registers memory whose addresses begin at iova, or are those of the program if nil.
 func (c *Client) registerAs(ctx context.Context, r command.RegisterMemory, iova *uint64) (command.Memory, error) {
 	access := memory.Access(r.Access)
 	if access&^allAccess != 0 {
@@ -158,7 +157,7 @@ func (c *Client) registerAs(ctx context.Context, r command.RegisterMemory, iova 
 	if r.Length == 0 || r.Base+r.Length < r.Base {
 		return command.Memory{}, command.Errorf(command.Invalid, "Length is %d from %#x, want at least 1 and no wrap", r.Length, r.Base)
 	}
-	// Reaching may map or probe memory: not under the baton.
+	// Reaching may map or probe memory: not while holding the baton.
 	reach := c.cfg.Reach
 	if reach == nil {
 		reach = ownMemory
@@ -214,7 +213,7 @@ func (c *Client) register(ctx context.Context, r command.RegisterMemory, iova *u
 	return command.Memory{Handle: m.handle, LKey: region.Key, RKey: region.Key, Path: got.Path}, nil
 }
 
-// ownMemory reaches memory of this process.
+// ownMemory is the Reach function for memory of this process.
 func ownMemory(r command.RegisterMemory) (Reached, error) {
 	if r.Segment != 0 {
 		return Reached{}, command.Errorf(command.Invalid, "Segment is %d, want 0: the program has no shared segments", r.Segment)
@@ -294,7 +293,7 @@ func (c *Client) CreateAH(ctx context.Context, r command.CreateAH) (command.Hand
 	return o.handle, nil
 }
 
-// resolveAH is the route of an address handle in a request of a QP in pd.
+// resolveAH returns the route of an address handle in a request of a QP in pd.
 func (c *Client) resolveAH(h uint32, p *pd) *frame.Route {
 	if o := c.ahs.Get(command.Handle(h)); o != nil && o.pd == p {
 		return &o.route
@@ -302,7 +301,7 @@ func (c *Client) resolveAH(h uint32, p *pd) *frame.Route {
 	return nil
 }
 
-// asError makes any error a *command.Error.
+// asError converts any error to a *command.Error.
 func asError(err error) error {
 	var ce *command.Error
 	if err == nil || errors.As(err, &ce) {

@@ -1,26 +1,26 @@
 package device
 
-// Polling is how long the loop looks for an adapter's packets before it sleeps, beyond the host's Spin (WinOF 5.50,
-// 4.6.5: RecvCompletionMethod, ThreadPoll, AverageFactor, AveragePollThreshold, ThisPollThreshold). A round is one turn
-// of the loop. The zero value adds nothing to Spin.
+// Polling is how long the loop looks for an adapter's packets before it sleeps, beyond the host's Spin
+// (WinOF 5.50, 4.6.5: RecvCompletionMethod, ThreadPoll, AverageFactor, AveragePollThreshold,
+// ThisPollThreshold). A round is one turn of the loop. The zero value adds nothing to Spin.
 type Polling struct {
-	// On says that the fields below count.
+	// On activates the fields below.
 	On bool
-	// Rounds without a packet are polled before the loop sleeps; 0: none on their own account.
+	// Rounds without a packet are polled before the loop sleeps; 0: this rule is off.
 	Rounds uint32
 	// Weight of the last round in the moving average of packets in a round, in 256ths, 0 to 256.
 	Weight uint32
-	// The loop goes on while the average is above Average, or the last round brought more than Last.
+	// The loop keeps polling while the average is above Average, or the last round brought more than Last.
 	Average, Last uint32
 }
 
-// poller is where an adapter stands with its Polling.
+// poller is the state of an adapter's Polling.
 type poller struct {
-	empty   uint32 // rounds without a packet, one after the other
+	empty   uint32 // consecutive rounds without a packet
 	average uint64 // in 256ths of a packet
 }
 
-// round takes a round that brought n packets, and reports whether to go on polling.
+// round records a round that brought n packets, and reports whether to keep polling.
 func (p *poller) round(c *Polling, n int) bool {
 	if n > 0 {
 		p.empty = 0

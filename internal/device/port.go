@@ -10,16 +10,16 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// maxOverhead is the most that stands around a payload in an IP packet: IPv6 and
-// UDP or GRH headers, BTH and AtomicETH or RETH and ImmDt, ICRC.
+// maxOverhead is the most that an IP packet holds apart from the payload: IPv6 and UDP or GRH headers, BTH
+// and AtomicETH or RETH and ImmDt, ICRC.
 const maxOverhead = 40 + 8 + 12 + 28 + 4
 
-// framing is how the packets of the adapter are written.
+// framing returns the format of the adapter's packets.
 func (a *adapter) framing() plug.Framing {
 	return plug.Framing{Mode: encap.Mode(a.cfg.RoCE), UDPPort: a.cfg.UDPPort, MAC: a.mac, InfiniBand: a.ib}
 }
 
-// open plugs the port in: the first address must work, the others should.
+// open opens the port's links: the first address must work, the others should.
 func (a *adapter) open(addrs []netip.Addr) (err error) {
 	a.panel, err = plug.New(plug.Config{
 		Framing: a.framing(), Addr: a.cfg.Addr, Given: a.cfg.Link, Now: a.host.now, Log: a.host.log.With("adapter", a.name),
@@ -36,7 +36,7 @@ func (a *adapter) open(addrs []netip.Addr) (err error) {
 	return nil
 }
 
-// serve has the port serve these addresses. It returns those that it does.
+// serve makes the port serve these addresses and returns those that it does serve.
 func (a *adapter) serve(want []netip.Addr) []netip.Addr {
 	served, closed := a.panel.Serve(want)
 	if closed {
@@ -46,8 +46,8 @@ func (a *adapter) serve(want []netip.Addr) []netip.Addr {
 	return served
 }
 
-// unplug takes the links away while the adapter is disabled. A link that was
-// given stays open; what arrives on it is dropped.
+// unplug closes the links while the adapter is disabled. A link from the configuration stays open; what
+// arrives on it is dropped.
 func (a *adapter) unplug() {
 	a.panel.Unplug()
 	clear(a.gsi.routes) // they name the sockets of the links
@@ -56,7 +56,7 @@ func (a *adapter) unplug() {
 	a.rewired()
 }
 
-// plugAgain opens the links again.
+// plugAgain reopens the links.
 func (a *adapter) plugAgain() error {
 	if err := a.panel.PlugAgain(); err != nil {
 		return err
@@ -65,13 +65,13 @@ func (a *adapter) plugAgain() error {
 	return nil
 }
 
-// rewired has the sleeper look at other descriptors.
+// rewired tells the sleeper that the descriptors have changed.
 func (a *adapter) rewired() {
 	a.host.watched++
 	a.host.sleep.wake()
 }
 
-// setMTU derives the largest payload of the port from the link's MTU.
+// setMTU derives the port's largest payload from the link's MTU.
 func (a *adapter) setMTU(of int) error {
 	if a.ib != nil {
 		m := a.ib.Settings().MTU
@@ -96,7 +96,7 @@ func (a *adapter) setMTU(of int) error {
 	return nil
 }
 
-// ipMTU is the largest IP packet of a port whose link's is this.
+// ipMTU returns the largest IP packet of a port whose link's MTU is link.
 func (c *AdapterConfig) ipMTU(link int) int {
 	if c.MTU == 0 {
 		return link

@@ -26,17 +26,17 @@ type qp struct {
 	sendBlock    ring.Block
 	recvBlock    ring.Block
 	sendRing     transport.SendRing
-	cm           *cmid // the connection that moves it
+	cm           *cmid // the CM id that moves its state
 	groups       []netip.Addr
-	joined       []ib.GID   // of them, those that are joined for it
+	joined       []ib.GID   // those of them that were joined on its behalf
 	loan         *loan      // the direct path with its peer
 	records      []*loan    // all that it ever had
-	lendable     bool       // came to the local path, may be lent, and was not used since
+	lendable     bool       // came to the local path, may be lent, and has not been used since
 	recvRing     *ring.Recv // nil with an SRQ
 	recvGeometry ring.Geometry
 	signalAll    bool
-	row          int      // doorbells since its posts wait for more
-	joining      *joining // waits for a quiet moment to take the local path
+	row          int      // doorbells since its posts began to wait for more
+	joining      *joining // waits for a quiet moment to move to the local path
 }
 
 // CreateQP implements command.Commands.
@@ -66,7 +66,7 @@ func (c *Client) CreateQP(ctx context.Context, r command.CreateQP) (command.Queu
 	return out, nil
 }
 
-// check resolves what r names and checks its sizes.
+// check resolves the objects that r names and checks its sizes.
 func (q *qp) check(r *command.CreateQP) (err error) {
 	c, l := q.client, &q.adapter.limits
 	if r.Type < command.RC || r.Type > command.UD {
@@ -161,7 +161,7 @@ func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
 	}, nil
 }
 
-// pair returns a QP of the client that takes commands.
+// pair returns a QP of the client that accepts commands.
 func (c *Client) pair(h command.Handle) (*qp, error) {
 	q := c.qps.Get(h)
 	if q == nil {
@@ -191,7 +191,7 @@ func (c *Client) ModifyQP(ctx context.Context, m command.ModifyQP) error {
 	return q.modify(m)
 }
 
-// modify changes a QP and follows up what the change makes possible.
+// modify changes a QP and follows up on the change.
 func (q *qp) modify(m command.ModifyQP) error {
 	if err := q.change(&m); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (q *qp) change(m *command.ModifyQP) (err error) {
 	return nil
 }
 
-// followUp does what a change makes possible, or necessary.
+// followUp does what a change makes possible or necessary.
 func (q *qp) followUp(m *command.ModifyQP) {
 	if m.Mask&command.MaskState != 0 {
 		switch m.State {
@@ -234,7 +234,7 @@ func (q *qp) followUp(m *command.ModifyQP) {
 	}
 }
 
-// modifyError makes the engine's errors those of commands.
+// modifyError converts an error of the engine to one of commands.
 func modifyError(err error) error {
 	var state *transport.StateError
 	if errors.As(err, &state) {
@@ -258,7 +258,7 @@ func (c *Client) QueryQP(ctx context.Context, h command.Handle) (command.QPInfo,
 	return info, nil
 }
 
-// fail takes a QP to the Error state and tells the program why.
+// fail moves a QP to the Error state and tells the program why.
 func (q *qp) fail(why command.EventType) {
 	if q.tq == nil || q.tq.State() == command.Err || q.tq.State() == command.Reset {
 		return
@@ -271,7 +271,7 @@ func (q *qp) fail(why command.EventType) {
 	q.client.event(command.Event{Type: why, Object: q.handle, Context: q.context, Adapter: q.adapter.index})
 }
 
-// error takes a QP to the Error state, where it flushes.
+// error moves a QP to the Error state, in which it flushes.
 func (q *qp) error() {
 	if q.tq == nil || q.tq.State() == command.Reset {
 		return
@@ -280,10 +280,10 @@ func (q *qp) error() {
 		q.loan.recall(q.adapter.host.now()) // what was posted is flushed when it is at home
 	}
 	_ = q.adapter.engine.Modify(q.adapter.host.now(), q.tq,
-		command.ModifyQP{Mask: command.MaskState, State: command.Err}, nil) // legal from every state
+		command.ModifyQP{Mask: command.MaskState, State: command.Err}, nil) // legal in every state
 }
 
-// unmake ends the engine's QP.
+// unmake destroys the engine's QP.
 func (q *qp) unmake() {
 	if q.tq == nil {
 		return

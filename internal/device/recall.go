@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// A command that must wait for programs to leave their operations looks again
-	// after firstPause, then after twice that, up to maxPause.
+	// A command that must wait for programs to leave their operations checks again after firstPause, then
+	// after twice that, up to maxPause.
 	firstPause = 10 * time.Microsecond
 	maxPause   = time.Millisecond
 )
 
-// enterHome takes the baton for a command of c that changes what pairs work with,
-// once all that pick returns are at home. The loop runs on meanwhile.
+// enterHome takes the baton for a command of c that changes what pairs work with, once all that pick
+// returns are at home. The loop keeps running meanwhile.
 func (c *Client) enterHome(ctx context.Context, pick func() []*loan) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		if err := c.enter(ctx); err != nil {
@@ -36,19 +36,19 @@ func (c *Client) enterHome(ctx context.Context, pick func() []*loan) error {
 	}
 }
 
-// ErrWaits is the error of a command that was to be carried out Promptly and has to wait
-// for a program that may be inside of an operation on the direct path. Nothing was done.
+// ErrWaits is the error of a Promptly command that would have to wait for a program in the middle of an
+// operation on the direct path. Nothing was done.
 var ErrWaits = errors.New("the command waits for a program")
 
 type promptly struct{}
 
-// Promptly makes a context with which a command does not wait for programs.
+// Promptly returns a context with which a command does not wait for programs.
 func Promptly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, promptly{}, true)
 }
 
-// Rest takes home what is lent to the program: another process goes on in its place,
-// and nobody is inside of an operation. What is lent later is that one's.
+// Rest recalls what is lent to the program, because another process takes its place, and waits until
+// nobody is in the middle of an operation. Later lendings are the new process's.
 func (c *Client) Rest(ctx context.Context) error {
 	if !c.direct {
 		return nil
@@ -60,8 +60,7 @@ func (c *Client) Rest(ctx context.Context) error {
 	return nil
 }
 
-// allHome recalls pairs and reports whether they are all at home. The caller holds
-// the baton.
+// allHome recalls pairs and reports whether they are all at home. The caller holds the baton.
 func (h *Host) allHome(list []*loan) bool {
 	if len(list) == 0 {
 		return true
@@ -115,7 +114,7 @@ func (c *Client) loansAt(h command.Handle) func() []*loan {
 	}
 }
 
-// loansOf returns the pairs that an adapter has an end of.
+// loansOf returns the pairs with an end on an adapter.
 func (h *Host) loansOf(a *adapter) (list []*loan) {
 	for _, q := range a.byNumber {
 		if q.loan != nil {
@@ -125,15 +124,14 @@ func (h *Host) loansOf(a *adapter) (list []*loan) {
 	return list
 }
 
-// operation is one that a program was seen inside of.
+// operation identifies an operation in which a program was seen.
 type operation struct {
 	loan *loan
 	way  *direct.Direction
 	op   uint32
 }
 
-// inside returns the operations that programs are inside of and that may use
-// memory of the client.
+// inside returns the operations that programs are in the middle of and that may use memory of the client.
 func (c *Client) inside() (list []operation) {
 	for r := range c.loans {
 		if r.state == atHome {
@@ -148,9 +146,8 @@ func (c *Client) inside() (list []operation) {
 	return list
 }
 
-// quiesce returns, with the baton, when nobody is inside of an operation any more
-// that may have found a region of the client before it was withdrawn. The caller
-// holds the baton, and lets go of it meanwhile.
+// quiesce returns when nobody is any longer in an operation that may have found a region of the client
+// before it was withdrawn. The caller holds the baton, which is released while waiting.
 func (c *Client) quiesce() {
 	list := c.inside()
 	began := c.host.now()
@@ -166,7 +163,7 @@ func (c *Client) quiesce() {
 			return
 		}
 		if now := c.host.now(); now.Sub(began) > recallTime {
-			for _, o := range list { // that one never ends by itself: the recall does
+			for _, o := range list { // they never end by themselves: the recall ends them
 				o.loan.recall(now)
 			}
 		}

@@ -1,21 +1,22 @@
 package device
 
-// RingCounters count what the port's rings did: its link is the ring of each direction. Interrupt mode is when the
-// loop's own goroutine runs it, having been woken; polling mode is when a program that polls or waits does.
+// RingCounters count the work of the port's rings; here the link is the ring of each direction. Interrupt
+// mode means that the loop's own goroutine was woken and runs it; polling mode that a program that polls
+// or waits does.
 type RingCounters struct {
-	// Received packets, and the batches in which they were handed to the engine, by the mode.
+	// Received packets, and the batches in which they were passed to the engine, by mode.
 	InterruptPackets, InterruptBatches uint64
 	PollingPackets, PollingBatches     uint64
-	// FullBatches are those that were as large as may be; Transitions the changes from interrupt to polling mode.
+	// FullBatches are those of the maximum size; Transitions the changes from interrupt to polling mode.
 	FullBatches, Transitions uint64
-	// Sizes are the batches by the number of their packets: less than 40, less than 80 and so on.
+	// Sizes counts the batches by number of packets: less than 40, less than 80 and so on.
 	Sizes [RingSizes]uint64
 
-	polling bool // the batch before
+	polling bool // mode of the previous batch
 }
 
 const (
-	// RingSizes is how many sizes of batches are told apart, RingStep the packets from one to the next (WinOF 5.50,
+	// RingSizes is the number of size classes of batches, RingStep their width in packets (WinOF 5.50,
 	// 5.5.3.10: the histogram of perfstats).
 	RingSizes = receiveBatch/RingStep + 1
 	RingStep  = 40

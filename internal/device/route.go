@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// route makes the prepared route to av.
+// route creates the prepared route to av.
 func (a *adapter) route(av command.AddressVector) (*frame.Route, error) {
 	if a.ib != nil {
 		return a.routeIB(av)
@@ -51,13 +51,13 @@ func (a *adapter) prepare(r *frame.Route) error {
 	return nil
 }
 
-// serves reports whether the loop serves what a route goes to. That may change as long as the route is in use, and with
-// it how fast it is, not what arrives.
+// serves reports whether the loop itself serves the destination of a route. That may change while the
+// route is in use; it affects the speed, not what arrives.
 func (a *adapter) serves(r *frame.Route) bool {
 	return slices.ContainsFunc(a.host.adapters, func(b *adapter) bool { return b.enabled && b.receives(a, r) })
 }
 
-// unreachableCode is the class of an error of the system about a destination.
+// unreachableCode returns the class of a system error about a destination.
 func unreachableCode(err error) command.Code {
 	switch {
 	case errors.Is(err, syscall.ENETUNREACH):
@@ -68,8 +68,8 @@ func unreachableCode(err error) command.Code {
 	return command.Invalid
 }
 
-// sourcePort is the UDP source port of packets that belong to no connection of
-// the CM: any of the dynamic range, the same for one pair of addresses.
+// sourcePort returns the UDP source port of packets that belong to no connection of the CM: a port of the
+// dynamic range, always the same for a pair of addresses.
 func sourcePort(src, dst netip.Addr) uint16 {
 	s, d := src.As16(), dst.As16()
 	h := uint32(2166136261)

@@ -25,7 +25,7 @@ func (r *loan) recall(now clock.Time) bool {
 	return r.state == atHome
 }
 
-// settleAll looks at the pairs that were recalled.
+// settleAll checks the pairs that were recalled.
 func (s *loans) settleAll(now clock.Time) (worked bool) {
 	s.check = now.Add(recallLook)
 	for _, r := range slices.Clone(s.recalled) {
@@ -35,8 +35,7 @@ func (s *loans) settleAll(now clock.Time) (worked bool) {
 	return worked
 }
 
-// settle ends the recall of a pair when no program is inside of an operation on it
-// any more. It never waits.
+// settle ends the recall of a pair once no program is in the middle of an operation on it. It never waits.
 func (r *loan) settle(now clock.Time) {
 	if r.state != recalled {
 		return
@@ -58,7 +57,7 @@ func (r *loan) settle(now clock.Time) {
 	r.home(now)
 }
 
-// home takes the pair back into the engine.
+// home returns the pair to the engine.
 func (r *loan) home(now clock.Time) {
 	r.state = atHome
 	var corrupt [2]bool
@@ -109,9 +108,8 @@ func (r *loan) home(now clock.Time) {
 	r.want(now)
 }
 
-// raise raises the events that the initiator of a direction left to the driver. One
-// that died may not have come to say so: then who asked for an event looks in vain at
-// the worst.
+// raise raises the events that the initiator of a direction left to the driver. One that died may not have
+// been able to say so: then the receiver's event is raised too, which at worst makes it look in vain.
 func (r *loan) raise(role int) {
 	q, p := r.ends[role], r.ends[1-role]
 	bits := r.record.Way[role].TakeRaised()
@@ -126,8 +124,7 @@ func (r *loan) raise(role int) {
 	}
 }
 
-// void cancels what a program that is gone had claimed of the CQ, and has its
-// waiters look at what stood behind that.
+// void cancels the claims of a dead program on the CQ, and has its waiters look at what was behind them.
 func (q *cq) void(owner uint32) int {
 	n := q.ring.Shared().Void(owner)
 	if n > 0 && !q.failed {

@@ -11,50 +11,47 @@ import (
 )
 
 const (
-	// standbyTime is after how long the background goroutine looks for the first time
-	// whether those who drive the loop inline still do, and again after a command. Each
-	// time that they do it is twice as long, up to standbyMost: a look
-	// wakes several threads, on processors that they may need. Peers wait for twice that
-	// at most when they do not.
+	// standbyTime is after what time the background goroutine first checks whether those who drive the
+	// loop inline still do, and again after a command. While they do, the time doubles with each check, up
+	// to standbyMost: a check wakes several threads, on processors that may be needed. If they stop, peers
+	// wait for at most twice that time.
 	standbyTime = 250 * time.Microsecond
 	standbyMost = 8 * time.Millisecond
-	// parkAfter is after how many such looks at one and the same sleeper the
-	// background goroutine sleeps too, until that sleeper leaves.
+	// parkAfter is after how many checks that found the same sleeper the background goroutine sleeps too,
+	// until that sleeper leaves.
 	parkAfter = 16
-	// freshNap is the longest sleep after a command. The next one may well bring a
-	// deadline, as that of a message of the CM, and an end of it: nobody needs to be woken for
-	// those that are later than this.
+	// freshNap is the longest sleep after a command. The next one may well set a deadline, such as for a
+	// message of the CM, and cancel it: for deadlines later than this nobody needs to be woken.
 	freshNap = 250 * time.Millisecond
-	// maxFails is how often in a row the background goroutine tries to take the
-	// baton before it sleeps for failTime.
+	// maxFails is how many consecutive times the background goroutine tries to take the baton before it
+	// sleeps for failTime.
 	maxFails = 64
 	failTime = 100 * time.Microsecond
 )
 
-// sleepState is who sleeps, and how they are woken.
+// sleepState says who sleeps, and how they are woken.
 //
-// At most one thread at a time has the role of the sleeper: it sleeps on the
-// links' descriptors. It is the background goroutine, or a waiter of WaitCQ where
-// it is the only one. The background goroutine stands by on a bed of its own
-// meanwhile, and so does not wake for packets that somebody else takes.
+// At most one thread at a time has the role of the sleeper: it sleeps on the links' descriptors. It is the
+// background goroutine, or a waiter of WaitCQ if there is only one. Meanwhile the background goroutine
+// stands by on a bed of its own, so that packets handled by others do not wake it.
 type sleepState struct {
 	links   *bed.Bed // of the sleeper
 	standby *bed.Cot // of the background goroutine
 	drains  []int
 	fds     []int
-	seen    atomic.Int64 // Host.watched when the two were collected
+	seen    atomic.Int64 // Host.watched when drains and fds were collected
 
 	role   atomic.Bool   // somebody is the sleeper
 	asleep atomic.Bool   // the sleeper sleeps or is about to
-	polls  atomic.Bool   // an adapter asks to go on polling, as its Polling says
-	slept  atomic.Bool   // it slept since the last step: the links may have news
+	polls  atomic.Bool   // an adapter asks to keep polling, because of its Polling
+	slept  atomic.Bool   // it has slept since the last step: the links may have news
 	until  atomic.Int64  // when its sleep ends by itself
 	parked atomic.Bool   // the background goroutine sleeps until it is roused
 	stands atomic.Bool   // it stands by
-	drives atomic.Uint64 // iterations that pollers and waiters drove
+	drives atomic.Uint64 // iterations driven by pollers and waiters
 	naps   atomic.Uint64 // times that a waiter took the role
 	waits  atomic.Int32  // waiters in WaitCQ
-	beside atomic.Int32  // those of them that sleep beside the sleeper, on channels
+	beside atomic.Int32  // those of them that sleep on channels beside the sleeper
 }
 
 func (s *sleepState) open() (err error) {
@@ -67,15 +64,15 @@ func (s *sleepState) open() (err error) {
 
 func (s *sleepState) close() error { return s.links.Close() }
 
-// wake ends the sleep of the sleeper, if somebody sleeps. Called after what it
-// shall see was stored; the sleeper stores asleep before it looks a last time.
+// wake ends the sleep of the sleeper, if somebody sleeps. Call it after storing what the sleeper should
+// see; the sleeper stores asleep before it looks a last time.
 func (s *sleepState) wake() {
 	if s.asleep.Load() {
 		s.links.Wake()
 	}
 }
 
-// sooner wakes the sleeper where it would sleep past due.
+// sooner wakes the sleeper if it would sleep past due.
 func (s *sleepState) sooner(due clock.Time) {
 	if s.asleep.Load() && int64(due) < s.until.Load() {
 		s.until.Store(int64(due)) // once for all that come until it looks itself
@@ -83,7 +80,7 @@ func (s *sleepState) sooner(due clock.Time) {
 	}
 }
 
-// rouse makes the background goroutine look at the loop, wherever it sleeps.
+// rouse makes the background goroutine check the loop, wherever it sleeps.
 func (s *sleepState) rouse() {
 	s.standby.Wake()
 	s.wake()
@@ -95,9 +92,10 @@ func (s *sleepState) stop() {
 	s.links.Wake()
 }
 
-// prepareSleep gets the sleeper ready: it holds the role and the baton. It reports
-// the time to sleep, or false when there is work. There may be where the last step found something, whoever ran it: a link has lent
-// the room of the packets that it handed out until it is asked again, and one whose credits are all lent has no news.
+// prepareSleep prepares the sleeper, which holds the role and the baton. It returns the time to sleep, or
+// false if there is work. If the last step found something there may be more, whoever ran it: a link lends
+// the buffers of the packets that it hands out until it is polled again, and signals nothing while all of
+// them are lent.
 func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
 	s := &h.sleep
 	if n := int64(h.watched); s.seen.Load() != n {
@@ -123,8 +121,8 @@ func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
 	return due.Sub(now), true
 }
 
-// awake takes back what prepareSleep announced to attached programs, with the
-// baton, once nobody sleeps any more.
+// awake withdraws what prepareSleep announced to attached programs once nobody sleeps any more. The caller
+// holds the baton.
 func (h *Host) awake() {
 	h.flagged = false
 	for _, c := range h.clients {
@@ -132,8 +130,8 @@ func (h *Host) awake() {
 	}
 }
 
-// evict returns when nobody sleeps on descriptors that are not watched any more.
-// The caller does not hold the baton.
+// evict returns when nobody sleeps on descriptors that are no longer watched. The caller does not hold the
+// baton.
 func (h *Host) evict() {
 	s := &h.sleep
 	h.lock()
@@ -210,8 +208,8 @@ func (h *Host) background() {
 	}
 }
 
-// sleepOnLinks sleeps as the sleeper, without the baton. It does not where
-// somebody else has the baton, and so drives the loop.
+// sleepOnLinks sleeps as the sleeper, without the baton. It does not sleep if somebody else holds the
+// baton, and so drives the loop.
 func (h *Host) sleepOnLinks() {
 	if !h.mu.TryLock() {
 		bed.Yield()
@@ -263,16 +261,16 @@ func (h *Host) standBy(drives *uint64) {
 	}
 }
 
-// soon has a background goroutine that stands by look again as soon as at first: there was
-// a command, after which a program may no longer poll and yet want something to happen.
+// soon makes a background goroutine that stands by check again soon, as at first: after a command, a
+// program may no longer poll and yet expect something to happen.
 func (s *sleepState) soon() {
 	if s.stands.Load() && !s.parked.Load() {
 		s.standby.Wake()
 	}
 }
 
-// leaveRole ends the role of a waiter as the sleeper. Where others sleep beside
-// it the background goroutine takes over at once.
+// leaveRole ends a waiter's role as the sleeper. If others sleep beside it the background goroutine takes
+// over at once.
 func (s *sleepState) leaveRole() {
 	s.role.Store(false)
 	if s.parked.Load() || s.beside.Load() > 0 {

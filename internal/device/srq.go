@@ -8,8 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// srq is a shared receive queue. The engines take receives from it through
-// Next and Pending.
+// srq is a shared receive queue. The engines take receives from it through Next and Pending.
 type srq struct {
 	handle command.Handle
 	number uint32
@@ -19,7 +18,7 @@ type srq struct {
 	block  ring.Block
 	depth  uint32
 	sge    uint32
-	limit  uint32 // armed: an event when fewer are left (IBA 10.2.9.2)
+	limit  uint32 // armed: raise an event when fewer are left (IBA 10.2.9.2)
 	uses   int
 	failed bool
 }
@@ -136,8 +135,8 @@ func (c *Client) ModifySRQ(ctx context.Context, m command.ModifySRQ) error {
 	return nil
 }
 
-// ResizeSRQ implements command.Commands. The SRQ goes on in a new ring, to which
-// the receives that wait have moved.
+// ResizeSRQ implements command.Commands. The SRQ continues in a new ring, to which the waiting receives
+// have been moved.
 func (c *Client) ResizeSRQ(ctx context.Context, h command.Handle, depth uint32) (command.Queue, error) {
 	if err := c.enter(ctx); err != nil {
 		return command.Queue{}, err
@@ -164,7 +163,7 @@ func (c *Client) ResizeSRQ(ctx context.Context, h command.Handle, depth uint32) 
 	return queueOf(h, s.number, g, block), nil
 }
 
-// move moves the receives that wait.
+// move moves the waiting receives.
 func (s *srq) move(next *ring.Recv, depth uint32) error {
 	err := s.ring.Move(next)
 	switch {

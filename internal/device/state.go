@@ -9,11 +9,10 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// SetAdapterState enables or disables an adapter while programs use it (WinOF
-// manual 4.11.2): when it is disabled, new requests fail with Removed, waiting
-// ones are canceled, sends are flushed with errors, and its resources are
-// released. Programs then destroy what they have, and start again when it is
-// enabled. The error of enabling is that of AddAdapter.
+// SetAdapterState enables or disables an adapter while programs use it (WinOF manual 4.11.2): while it is
+// disabled, new requests fail with Removed, waiting ones are canceled, sends are flushed with errors, and
+// its resources are released. Programs then destroy their objects, and start again when it is enabled.
+// Errors of enabling are those of AddAdapter.
 func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 	h.lockHome(func() []*loan {
 		if a, err := h.adapter(index); err == nil && !enabled {
@@ -52,8 +51,7 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 	return err
 }
 
-// disable takes the adapter from its programs. It returns what is to be called
-// without the baton.
+// disable takes the adapter away from its programs. It returns functions to be called without the baton.
 func (a *adapter) disable() (releases []func()) {
 	h := a.host
 	now := h.now()
@@ -68,7 +66,7 @@ func (a *adapter) disable() (releases []func()) {
 	}
 	a.manage(now)
 	a.complete(now) // the flushed requests
-	a.transmit(now) // peers hear of it
+	a.transmit(now) // peers learn of it
 	a.complete(now)
 	for _, c := range h.clients {
 		releases = append(releases, a.takeObjects(c)...)
@@ -98,7 +96,7 @@ func (a *adapter) takeConnections(c *Client) {
 		}
 		a.dropID(o.id)
 		o.part()
-		if len(o.others) > 0 { // a wildcard goes on elsewhere
+		if len(o.others) > 0 { // a wildcard continues on other adapters
 			o.adapter, o.id, o.others = o.others[0].adapter, o.others[0].id, o.others[1:]
 			return
 		}
@@ -111,8 +109,8 @@ func (a *adapter) takeConnections(c *Client) {
 	})
 }
 
-// takeObjects releases what a client has on the adapter. The handles stay until
-// the program destroys them, and so do its rings, where it finds what was flushed.
+// takeObjects releases the objects of a client on the adapter. The handles remain until the program
+// destroys them, and so do its rings, where it finds the flushed requests.
 func (a *adapter) takeObjects(c *Client) (releases []func()) {
 	c.qps.Each(func(q *qp) {
 		if q.adapter == a {
@@ -128,7 +126,7 @@ func (a *adapter) takeObjects(c *Client) (releases []func()) {
 	})
 	c.mrs.Each(func(m *mr) {
 		if m.pd.adapter == a && m.region != nil {
-			m.withdraw(c)                         // nobody is inside of an operation: the pairs are at home
+			m.withdraw(c)                         // nobody is in the middle of an operation: the pairs are at home
 			_ = a.memory.Deregister(m.region.Key) // its windows are gone
 			a.disown(m.region.Bytes)
 			m.region = nil
@@ -147,8 +145,8 @@ func (a *adapter) takeObjects(c *Client) (releases []func()) {
 	return releases
 }
 
-// SetImpairment sets what the adapter's port does to the packets that it sends. A
-// running connection on the local path goes over the wire from its next message.
+// SetImpairment sets what the adapter's port does to the packets that it sends. A running connection on
+// the local path moves to the wire at its next message.
 func (h *Host) SetImpairment(index uint32, set impair.Impairment) error {
 	h.lock()
 	defer h.finish()
@@ -161,7 +159,7 @@ func (h *Host) SetImpairment(index uint32, set impair.Impairment) error {
 	return nil
 }
 
-// Impairment returns what is set on the adapter's port.
+// Impairment returns the setting of the adapter's port.
 func (h *Host) Impairment(index uint32) (impair.Impairment, error) {
 	h.lock()
 	defer h.unlock()
@@ -172,8 +170,8 @@ func (h *Host) Impairment(index uint32) (impair.Impairment, error) {
 	return *a.panel.Impairment(), nil
 }
 
-// SetPath changes the path policy of an adapter. Running connections that are
-// local go to the wire at their next message boundary under PathWire.
+// SetPath changes the path policy of an adapter. Under PathWire, running local connections move to the
+// wire at their next message boundary.
 func (h *Host) SetPath(index uint32, p PathPolicy) error {
 	if p > PathDirect {
 		return command.Errorf(command.Invalid, "Path is %d, want auto, wire, local or direct", p)
@@ -195,19 +193,19 @@ type subscriber struct {
 	done    chan struct{}
 }
 
-// news is a change to tell, or, with told, a mark that is closed when everything before it was told.
+// news is a change to be reported or, if told is set, a mark that is closed when everything before it has
+// been reported.
 type news struct {
 	StatusChange
 	told chan struct{}
 }
 
-// maxStatusChanges bounds the changes that a slow subscriber has not seen; past
-// it the oldest is dropped, and it learns the latest.
+// maxStatusChanges limits the changes queued for a slow subscriber; beyond it the oldest is dropped.
 const maxStatusChanges = 64
 
-// Subscribe calls fn after every change of an adapter's state until cancel is
-// called. fn runs without the baton on a goroutine of its own, in order; cancel
-// returns after its last call, and must not be called by fn.
+// Subscribe calls fn after every change of an adapter's state until cancel is called. fn runs without the
+// baton on a goroutine of its own, in order; cancel returns after its last call, and must not be called by
+// fn.
 func (h *Host) Subscribe(fn func(StatusChange)) (cancel func()) {
 	s := &subscriber{changes: make(chan news, maxStatusChanges), done: make(chan struct{})}
 	h.statusMu.Lock()
@@ -234,7 +232,7 @@ func (h *Host) Subscribe(fn func(StatusChange)) (cancel func()) {
 	}
 }
 
-// status tells the subscribers.
+// status reports a change to the subscribers.
 func (h *Host) status(a *adapter, flags StatusFlags) {
 	h.statusMu.Lock()
 	defer h.statusMu.Unlock()
@@ -244,7 +242,7 @@ func (h *Host) status(a *adapter, flags StatusFlags) {
 	}
 }
 
-// tell puts news in the queue, in place of the oldest where that is full.
+// tell queues news, replacing the oldest if the queue is full.
 func (s *subscriber) tell(n news) {
 	for {
 		select {
@@ -262,7 +260,8 @@ func (s *subscriber) tell(n news) {
 	}
 }
 
-// Settle returns when subscribers were told of every change of state so far. It must not be called by one of them.
+// Settle returns when subscribers have been told of every change of state so far. A subscriber must not
+// call it.
 func (h *Host) Settle() {
 	var marks []chan struct{}
 	h.statusMu.Lock()
@@ -302,7 +301,7 @@ func (a *adapter) attach(q *qp, group netip.Addr) error {
 // joinGroup joins a group on the network (IGMP, MLD).
 func (a *adapter) joinGroup(group netip.Addr) error {
 	if a.ib != nil {
-		return nil // who attaches joins at the subnet administration, by the CM (IBA 10.5.2)
+		return nil // whoever attaches joins at the subnet administration, by the CM (IBA 10.5.2)
 	}
 	return a.panel.Join(group)
 }

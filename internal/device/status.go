@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 )
 
-// Snapshot is the state of a Host at one moment, for status.
+// Snapshot is the state of a Host at one moment, for status output.
 type Snapshot struct {
 	Adapters []AdapterStatus
 	Clients  []ClientStatus
@@ -23,9 +23,9 @@ type AdapterStatus struct {
 	Up         bool
 	Path       PathPolicy
 	Impairment string // empty: none
-	// SourcePorts tells the rule by which UDP source ports are chosen.
+	// SourcePorts describes the rule by which UDP source ports are chosen.
 	SourcePorts string
-	// Frames tells whether short packets go as Ethernet frames, and why not.
+	// Frames tells whether short packets are sent as Ethernet frames, and if not, why.
 	Frames      string
 	GIDs        []command.GID
 	QPs         []QPStatus
@@ -45,8 +45,8 @@ type QPStatus struct {
 	State      command.QPState
 	Client     string
 	PID        int
-	Peer       netip.Addr // of InfiniBand its GID, where that is known
-	PeerLID    uint16     // InfiniBand's
+	Peer       netip.Addr // on InfiniBand its GID, if known
+	PeerLID    uint16     // on InfiniBand
 	RemoteQPN  uint32
 	Path       uint32 // 1 wire, 2 local, 3 direct
 	MTU        uint32
@@ -65,8 +65,8 @@ type ClientStatus struct {
 	Objects    ObjectCounts
 }
 
-// StatusFlags tells what changed about an adapter: the flags of the manual's
-// IND2ProviderControl status callback, and StatusGIDChange.
+// StatusFlags say what changed about an adapter: the flags of the manual's IND2ProviderControl status
+// callback, and StatusGIDChange.
 type StatusFlags uint32
 
 // The flags.
@@ -74,10 +74,10 @@ const (
 	StatusUp StatusFlags = 1 << iota
 	StatusDown
 	StatusRDMADisabled
-	StatusGIDChange // the GID table is another
+	StatusGIDChange // the GID table has changed
 )
 
-// StatusChange is told to subscribers when the state of an adapter changes.
+// StatusChange is reported to subscribers when the state of an adapter changes.
 type StatusChange struct {
 	Adapter uint32
 	Addr    netip.Addr

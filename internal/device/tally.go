@@ -2,7 +2,7 @@ package device
 
 import "github.com/softvpi/softvpi/internal/direct"
 
-// moved is how many messages the programs have moved on the pair.
+// moved returns how many messages the programs have moved on the pair.
 func (r *loan) moved() (n uint64) {
 	for i := range r.record.Way {
 		for op := range direct.Counts {
@@ -33,7 +33,7 @@ func (r *loan) fold() {
 	}
 }
 
-// foldAll brings the counters up to date.
+// foldAll updates the counters from all pairs.
 func (h *Host) foldAll() {
 	for _, c := range h.clients {
 		for r := range c.loans {

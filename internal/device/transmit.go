@@ -6,13 +6,13 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// transmit hands what the engine has to the links, in order. What a link does
-// not take waits for the next turn, and the engine with it.
+// transmit passes the engine's packets to the links, in order. What a link does not accept waits for the
+// next turn, and so does the engine.
 func (a *adapter) transmit(now clock.Time) bool {
 	worked := false
 	for range transmitRounds {
 		if left := a.sent; a.blocked() && !a.flush(now) {
-			// A link that takes nothing is no work: whoever makes room may need this processor.
+			// A link that accepts nothing is no work: whoever makes room may need this processor.
 			return worked || a.sent > left
 		}
 		pending := a.engine.Pending() // messages on the local path move without a frame
@@ -36,11 +36,11 @@ func (a *adapter) transmit(now clock.Time) bool {
 	return worked
 }
 
-// answerFirst lets the one request of a small batch overtake the acknowledgement
-// before it, where the program that answered looks for what follows: the peer's program waits
-// for the request, and only its QP for the acknowledgement. The two have PSNs of different
-// directions (IBA 9.7.1). Elsewhere the order stays, in which cards answer: there are programs of verbs,
-// perftest's ib_send_lat -e among them, that count on the completion of a send before that of its answer.
+// answerFirst lets the single request of a small batch overtake the acknowledgement before it if the
+// program that answered is polling: the peer's program waits for the request, but only its QP for the
+// acknowledgement. Their PSNs belong to different directions (IBA 9.7.1). Otherwise the order stays as
+// hardware adapters have it: some verbs programs, such as perftest's ib_send_lat -e, rely on the
+// completion of a send coming before that of its answer.
 func (a *adapter) answerFirst(now clock.Time) {
 	if a.queued != 2 || now.Sub(a.host.drove) >= pollingTime {
 		return
@@ -56,7 +56,7 @@ func (a *adapter) flush(now clock.Time) bool {
 	for a.sent < a.queued {
 		p, n := a.panel.Run(a.out[a.sent:a.queued])
 		to := a.sent + n
-		if p == nil || p.Link == nil { // the address is gone: as if the network had lost them
+		if p == nil || p.Link == nil { // the address is gone: treat them as lost in the network
 			a.sent = to
 			continue
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// waiter is a goroutine in WaitCQ. It looks at the ring that the CQ had when it
-// came; a resize moves the sequence of that one.
+// waiter is a goroutine in WaitCQ. It watches the ring that the CQ had when it came; a resize advances the
+// sequence of that one.
 type waiter struct {
 	host    *Host
 	cq      *cq
@@ -42,7 +42,7 @@ func (w *waiter) wake() {
 	}
 }
 
-// drive runs one iteration of the loop inline, where it is free.
+// drive runs one iteration of the loop inline if it is free.
 func (h *Host) drive() (worked, ran bool) {
 	if !h.mu.TryLock() {
 		return false, false
@@ -55,11 +55,10 @@ func (h *Host) drive() (worked, ran bool) {
 	return worked, true
 }
 
-// Poll drives the loop once where it is free, and reports whether anything was
-// done. A program that polls its completion queues calls it between looks.
-// On few processors those who make the completions need this one: every so many
-// times that there was nothing to do it is offered to them. How often a queue was
-// empty does not matter: a program may look at several.
+// Poll drives the loop once if it is free, and reports whether anything was done. A program that polls its
+// completion queues calls it between polls. With few processors, those who produce the completions need
+// this one, so after a number of calls without work it yields. It does not matter how often a queue was
+// empty: a program may poll several.
 func (c *Client) Poll(uint32) bool {
 	worked, _ := c.host.drive()
 	if worked {
@@ -72,24 +71,22 @@ func (c *Client) Poll(uint32) bool {
 	return worked
 }
 
-// Spins is how many looks at an empty CQ, each with a Poll, take some 50 us.
+// Spins returns how many polls of an empty CQ, each with a call of Poll, take about 50 us.
 func (c *Client) Spins() int { return spins }
 
 const spins = 64
 
-// idlePolls is how many polls without work pass before the processor is offered
-// to others.
+// idlePolls is the number of polls without work after which the processor is yielded.
 const idlePolls = 12
 
-// yieldsPerGosched is how often the processor is offered to other threads before
-// it is offered to other goroutines as well. Gosched wakes a thread to look for
-// some where a P is idle, which takes more time than a look at the links does, on
-// the processor that the peer may need.
+// yieldsPerGosched is how many yields to other threads precede a yield to other goroutines. If a P is
+// idle, Gosched wakes a thread to look for goroutines, which takes longer than checking the links, on a
+// processor that the peer may need.
 const yieldsPerGosched = 16
 
-// waitsPerGosched is how often those who wait offer the processor to other threads before they offer it to goroutines. A
-// stream of small messages is no work of theirs, and what so many threads as would look for goroutines meanwhile take the
-// sender does without.
+// waitsPerGosched is how many yields to other threads precede a yield to goroutines in a wait. A stream of
+// small messages needs no other goroutines, and the threads that would look for some take processor time
+// from the sender.
 const waitsPerGosched = 4096
 
 // giveWay is called for the nth time in a row that there was nothing to do.
@@ -100,10 +97,9 @@ func (h *Host) giveWay(n uint32) {
 	bed.Yield()
 }
 
-// WaitCQ waits until the event sequence of the CQ's ring is not seq, and returns
-// what it is then. To lose no event: read the sequence, arm the ring, poll it
-// once more, and only then wait. The error is TimedOut or Canceled by ctx,
-// NotFound when the CQ is destroyed, or Removed when the adapter is disabled.
+// WaitCQ waits until the event sequence of the CQ's ring differs from seq, and returns the new value. To
+// lose no event: read the sequence, arm the ring, poll it once more, and only then wait. The error is
+// TimedOut or Canceled by ctx, NotFound when the CQ is destroyed, or Removed when the adapter is disabled.
 func (c *Client) WaitCQ(ctx context.Context, handle command.Handle, seq uint32) (uint32, error) {
 	h := c.host
 	h.lock()
@@ -146,8 +142,8 @@ func (c *Client) WaitCQ(ctx context.Context, handle command.Handle, seq uint32) 
 	}
 }
 
-// sleepFor sleeps until there may be news for w: as the sleeper where there is
-// no other waiter, otherwise beside it.
+// sleepFor sleeps until there may be news for w: as the sleeper if there is no other waiter, otherwise
+// beside it.
 func (h *Host) sleepFor(ctx context.Context, from waiter) {
 	s := &h.sleep
 	w := &from
@@ -200,7 +196,7 @@ func (h *Host) sleepInRole(ctx context.Context, w *waiter) {
 	h.delist(w)
 }
 
-// enlist makes w one of those that events of its CQ wake, unless there was one.
+// enlist adds w to those that events of its CQ wake, unless one has already happened.
 func (h *Host) enlist(w *waiter) bool {
 	h.lock()
 	defer h.unlock()

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// stallTime is how long requests wait in the hands of a program that does not go
-	// on with them before the engine takes them.
+	// stallTime is how long requests lent to a program that makes no progress wait until the engine takes
+	// them.
 	stallTime = 50 * time.Microsecond
-	// tryTime is how long they wait in the hands of one that tries, in vain: for a
-	// receive of its peer, in the main. It is in place of the first RNR timer.
+	// tryTime is how long they wait if the program tries but fails, mostly for lack of a receive at its
+	// peer. It takes the place of the first RNR timer.
 	tryTime = time.Millisecond
 )
 
-// rung takes a doorbell of a QP whose loan is not in the engine. Receives that were
-// posted are the peer's business. There may be events for the driver to raise. Requests mean that the program gave its direction
-// back, or that it cannot go on for the moment: then it has stallTime.
+// rung handles a doorbell of a QP whose loan is not in the engine. Posted receives concern only the peer.
+// There may be events for the driver to raise. Requests mean that the program gave its direction back, or
+// that it cannot make progress for the moment: then it has stallTime.
 func (r *loan) rung(q *qp) {
 	i := r.role(q)
 	r.raise(i)
@@ -44,7 +44,7 @@ func (r *loan) role(q *qp) int {
 	return 0
 }
 
-// notice notes how far the programs have come with what waits in their send queues.
+// notice records how far the programs have come with their send queues.
 func (r *loan) notice(now clock.Time) {
 	r.stall, r.stuck = now.Add(stallTime), now
 	for i, q := range r.ends {
@@ -53,8 +53,8 @@ func (r *loan) notice(now clock.Time) {
 	}
 }
 
-// watch recalls the pairs whose programs do not go on with what they posted: the
-// engine does it then.
+// watch recalls the pairs whose programs make no progress with what they posted; the engine then handles
+// it.
 func (s *loans) watch(now clock.Time) {
 	keep := s.watched[:0]
 	for _, r := range s.watched {
@@ -71,8 +71,8 @@ func (s *loans) watch(now clock.Time) {
 	s.watched = keep
 }
 
-// goesOn reports whether to go on watching: something waits, and is being worked on.
-// A pair that stands still is recalled.
+// goesOn reports whether to keep watching: something waits, and is being worked on. A pair without
+// progress is recalled.
 func (r *loan) goesOn(now clock.Time) bool {
 	waits, moved, still := false, false, false
 	for i, q := range r.ends {

@@ -6,20 +6,19 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// Config bounds the packets in flight to one destination address, which
-// all QPs to that address share. A receiver's socket buffer is finite, and
-// nothing below slows a sender down.
+// Config limits the packets in flight to one destination address, shared by all QPs to that address. A
+// receiver's socket buffer is finite, and nothing below slows a sender down.
 type Config struct {
-	Start int // packets at first; 0 means 32
-	Min   int // packets at least; 0 means 2
-	Max   int // packets at most; 0 means 512
-	// Near is the packets at most, instead of Max, to a destination that the same loop serves
-	// (frame.Route.Near); 0 means 128, or Max where that is less and Start where that is more. Sender and receiver take turns on one processor
-	// there: nothing is gained by a longer queue between them, and what waits in it leaves the near caches.
+	Start int // initial number of packets; 0 means 32
+	Min   int // minimum number of packets; 0 means 2
+	Max   int // maximum number of packets; 0 means 512
+	// Near replaces Max for a destination that the same loop serves (frame.Route.Near); 0 means 128, but
+	// at most Max and at least Start. There, sender and receiver take turns on one processor: a longer
+	// queue between them gains nothing, and its packets leave the near caches.
 	Near int
 }
 
-// Complete fills in what is 0 and checks the rest. Errors are *command.Error.
+// Complete fills in the defaults and checks the rest. Errors are *command.Error.
 func (c *Config) Complete() error {
 	c.Start = cmp.Or(c.Start, 32)
 	c.Min = cmp.Or(c.Min, 2)

@@ -1,5 +1,6 @@
-// Package congestion is the window of packets in flight to one destination: how it grows while packets arrive, and
-// shrinks when they are lost. A receiver's buffer is finite, and nothing below slows a sender down.
+// Package congestion implements the window of packets in flight to one destination: how it grows while
+// packets arrive, and shrinks when they are lost. A receiver's buffer is finite, and nothing below slows a
+// sender down.
 package congestion
 
 import (
@@ -8,39 +9,39 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 )
 
-// cutInterval is the time after which a window may be halved again although no
-// whole window of packets has been acknowledged since.
+// cutInterval is the time after which a window may be halved again although no whole window of packets has
+// been acknowledged since.
 const cutInterval = time.Millisecond
 
 const (
-	// Losses are counted over as many packets as the window holds, and lossSample at
-	// least. Of them spared and one of sparedShare may have to be sent again before that
-	// is a sign of congestion: single packets are lost whatever the window is, while a
-	// receive buffer that overflows loses many at once.
+	// Losses are counted over as many packets as the window holds, and at least lossSample. Of these,
+	// spared plus one in sparedShare may be lost before that is a sign of congestion: single packets are
+	// lost whatever the window is, while a receive buffer that overflows loses many at once.
 	lossSample, spared, sparedShare = 256, 8, 32
-	// crowdedShare is the part of a window that it shrinks by for a gap that had to wait
-	// until another one of its QP was mended.
+	// crowdedShare is the fraction by which a window shrinks for a gap that had to wait until another one
+	// of its QP was mended.
 	crowdedShare = 64
 )
 
-// Window bounds the packets in flight to one destination. Its fields are for whoever sends to read; InFlight is his to keep.
+// Window limits the packets in flight to one destination. Senders may read its fields; InFlight they must
+// maintain.
 type Window struct {
 	Size     int           // packets that may be in flight
-	Most     int           // the largest that it grows
-	InFlight int           // those that were sent and have not come, as far as is known; Acked takes some out
+	Most     int           // its maximum size
+	InFlight int           // packets sent that have not arrived, as far as is known; Acked subtracts
 	RTT      time.Duration // smoothed, from a request to its acknowledgement
-	Passed   clock.Time    // when the youngest request was sent that was timed and acknowledged
+	Passed   clock.Time    // when the most recent request that was timed and acknowledged was sent
 
 	cfg       *Config
-	threshold int // below it the window grows by a packet per packet acknowledged
+	threshold int // below it the window grows by one packet per acknowledged packet
 	grown     int // acknowledged packets towards the next step of slow growth
 	since     int // acknowledged packets since the last cut
 	lastCut   clock.Time
-	gone      int // packets to be sent again, of those sent since heard was 0
+	gone      int // packets to be retransmitted since heard was 0
 	heard     int // packets acknowledged meanwhile, up to a window of them
 }
 
-// New makes a window by a complete Config. near: the loop that sends serves the destination too.
+// New returns a window for a complete Config. near: the sending loop also serves the destination.
 func New(near bool, cfg *Config) Window {
 	most := cfg.Max
 	if near {
@@ -58,7 +59,7 @@ func (w *Window) Acked(n int) {
 		w.gone, w.heard = 0, 0
 	}
 	if w.Size >= w.Most || used < w.Size/2 {
-		return // at its largest, or not what holds the senders back
+		return // at its maximum, or not what limits the senders
 	}
 	if w.Size < w.threshold {
 		w.Size = min(w.Size+n, w.Most)
@@ -71,8 +72,8 @@ func (w *Window) Acked(n int) {
 	}
 }
 
-// Part is how many packets one of several senders has at a time: half of a window that is as large as it may be, so that two take
-// turns, and less of one that is short of room.
+// Part returns how many packets one of several senders has at a time: half of a window of maximum size, so
+// that two take turns, and less of a smaller one.
 func (w *Window) Part() int {
 	if w.Size >= w.Most {
 		return w.Size / 2
@@ -80,7 +81,7 @@ func (w *Window) Part() int {
 	return w.Size / 4
 }
 
-// Measured takes the times at which a request was sent and acknowledged.
+// Measured records the times at which a request was sent and acknowledged.
 func (w *Window) Measured(sent, acked clock.Time) {
 	w.Passed = max(w.Passed, sent)
 	d := acked.Sub(sent)
@@ -91,11 +92,10 @@ func (w *Window) Measured(sent, acked clock.Time) {
 	w.RTT += (d - w.RTT) / 8
 }
 
-// Lost notes n packets to be sent again. Where they are many it halves the window, at most once for each window of acknowledged packets
-// or each cutInterval: one burst of losses is one sign of congestion. It takes two
-// losses within a window to go below the size that every window starts with, and
-// growth up to there is fast: packets that are lost now and then, of which a smaller
-// window loses as many, would otherwise keep it at a few packets.
+// Lost records n packets to be retransmitted. If they are many it halves the window, at most once per
+// window of acknowledged packets or per cutInterval: one burst of losses is one sign of congestion. It
+// takes two losses within a window to go below the initial size, and growth up to there is fast: otherwise
+// sporadic losses, which a smaller window does not avoid, would keep it at a few packets.
 func (w *Window) Lost(now clock.Time, n int) {
 	if w.gone += n; w.gone <= spared+w.heard/sparedShare {
 		return
@@ -113,9 +113,8 @@ func (w *Window) Lost(now clock.Time, n int) {
 	w.grown, w.since, w.lastCut = 0, 0, now
 }
 
-// Crowded makes the window a little smaller because a QP found another gap in what it
-// had in flight. A responder tells of one gap at a time, and each takes a round trip: a window with several gaps in
-// it is too large.
+// Crowded shrinks the window a little because a QP found another gap in its packets in flight. A responder
+// reports one gap at a time, and each takes a round trip: a window with several gaps in it is too large.
 func (w *Window) Crowded() {
 	if w.Size > w.cfg.Start {
 		w.Size -= max(w.Size/crowdedShare, 1)
