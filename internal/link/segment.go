@@ -7,16 +7,15 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// afterID is how many bytes that the ICRC covers stand between the identification
-// of an IPv4 header without options and the UDP payload.
+// afterID is the number of bytes covered by the ICRC between the identification of an IPv4 header without
+// options and the UDP payload.
 const afterID = 14 + 8
 
-// Single makes a frame that encap numbered as a later segment of a burst one
-// that leaves singly. Over IPv4 such a packet has identification 0 instead of its
-// segment's number, and the ICRC covers it: a CRC is linear, so that the ICRC
-// changes by the CRC of the difference alone. It is for the rare path: a device
-// that refuses segmentation, and impairments, which take bursts apart. ids tells
-// whether encap numbered the segments (Capabilities.SegmentIDs).
+// Single converts a frame that encap numbered as a later segment of a burst to one that is sent singly.
+// Over IPv4 such a packet has identification 0 instead of its segment's number, and the ICRC covers that
+// field: since a CRC is linear, the ICRC changes by the CRC of the difference alone. This is for rare
+// cases: a device that refuses segmentation, and impairments, which take bursts apart. ids tells whether
+// encap numbered the segments (Capabilities.SegmentIDs).
 func Single(o *frame.Out, ids bool) {
 	id := o.Segment
 	o.Segment, o.Staged = 0, nil
@@ -30,8 +29,8 @@ func Single(o *frame.Out, ids bool) {
 
 var zeros [4096]byte
 
-// identificationCRC is the difference that identification id makes to a CRC that
-// runs over n more bytes.
+// identificationCRC returns the difference that identification id makes to a CRC that continues over n
+// more bytes.
 func identificationCRC(id uint16, n int) uint32 {
 	// The register without its usual start and end values: crc32.Update inverts
 	// at both ends, so an inverted 0 goes in and the result is inverted back.

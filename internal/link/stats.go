@@ -1,6 +1,6 @@
 package link
 
-// Add adds what another link has counted.
+// Add adds another link's counters.
 func (s *Stats) Add(t Stats) {
 	s.SentPackets += t.SentPackets
 	s.SentBytes += t.SentBytes

@@ -6,27 +6,26 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// QuotedMAD is how much of a MAD an Unreachable keeps: its header and the first word
-// behind it, which names a message of the CM to its sender.
+// QuotedMAD is how many bytes of a MAD an Unreachable keeps: its header and the following word, which
+// identifies a message of the CM to its sender.
 const QuotedMAD = 28
 
-// Unreachable is an ICMP error that a destination, or a router before it,
-// answered with, or a destination that the system refused to send to.
+// Unreachable is an ICMP error from a destination, or a router on the way, or a destination to which the
+// system refused to send.
 type Unreachable struct {
 	Dst  netip.Addr
 	Kind UnreachableKind
-	// QPN is the destination QP of the packet that was answered, where the
-	// quoted bytes hold it; otherwise 0.
+	// QPN is the destination QP of the packet that caused it, if the quoted bytes contain it; otherwise 0.
 	QPN uint32
-	// MAD is the front of the MAD that was answered, where the packet was one and the
-	// quoted bytes hold that much; otherwise zeros.
+	// MAD is the beginning of the MAD that caused it, if the packet was one and enough bytes are quoted;
+	// otherwise zeros.
 	MAD [QuotedMAD]byte
-	// MTU is the largest IP packet that passes, with PacketTooBig where known.
+	// MTU is the largest IP packet that passes, for PacketTooBig if known.
 	MTU int
 }
 
-// Quote notes what the packet was that was answered: head is its front from the BTH
-// on, payload what comes behind where that lies elsewhere.
+// Quote records the packet that caused the error: head is its beginning from the BTH on, payload what
+// follows if it is stored elsewhere.
 func (u *Unreachable) Quote(head, payload []byte) {
 	if len(head) < ib.BTHLen {
 		return
@@ -44,7 +43,7 @@ func (u *Unreachable) Quote(head, payload []byte) {
 	copy(u.MAD[n:], payload)
 }
 
-// UnreachableKind tells what was not there.
+// UnreachableKind tells what could not be reached.
 type UnreachableKind uint8
 
 // The kinds of unreachable destinations (RFC 792, RFC 4443).

@@ -12,16 +12,15 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// Bed is where a thread sleeps until a descriptor becomes readable, somebody
-// wakes it, or its time is up. One thread at a time sleeps in a bed. A wake that
-// comes before the sleep is kept.
+// Bed is where a thread sleeps until a descriptor becomes readable, somebody wakes it, or its time is up.
+// Only one thread at a time may sleep in a bed. A wake that comes before the sleep is remembered.
 type Bed struct {
 	event int // eventfd
-	drain int // eventfds among polls, its own included
+	drain int // number of eventfds among polls, including its own
 	polls []unix.PollFd
 }
 
-// New makes a bed. The error is a *command.Error, Exhausted.
+// New creates a bed. The error is a *command.Error, Exhausted.
 func New() (*Bed, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
@@ -32,8 +31,8 @@ func New() (*Bed, error) {
 	return b, nil
 }
 
-// Watch sets the descriptors that end a sleep; drain are eventfds that the
-// sleeper reads empty. The sleeper calls it.
+// Watch sets the descriptors that end a sleep; drain are eventfds that are also drained. Only the sleeper
+// may call it.
 func (b *Bed) Watch(fds, drain []int) {
 	b.drain = 1 + len(drain)
 	b.polls = append(b.polls[:0], unix.PollFd{Fd: int32(b.event), Events: unix.POLLIN})
@@ -45,7 +44,7 @@ func (b *Bed) Watch(fds, drain []int) {
 	}
 }
 
-// Sleep returns after d at the latest; negative d: without end.
+// Sleep returns after d at the latest; a negative d means no limit.
 func (b *Bed) Sleep(d time.Duration) {
 	var ts *unix.Timespec
 	if d >= 0 {
@@ -63,14 +62,14 @@ func (b *Bed) Sleep(d time.Duration) {
 	}
 }
 
-// Wake ends the sleep, or the next one.
+// Wake ends the current sleep, or the next one.
 func (b *Bed) Wake() {
 	one := uint64(1)
 	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(b.event), uintptr(unsafe.Pointer(&one)), 8)
 	runtime.KeepAlive(&one)
 }
 
-// Close gives the descriptor back.
+// Close closes the descriptor.
 func (b *Bed) Close() error {
 	if err := unix.Close(b.event); err != nil {
 		return fmt.Errorf("close eventfd: %w", err)
@@ -84,9 +83,8 @@ func drainEvent(fd int) {
 	_, _ = unix.Read(fd, v[:])
 }
 
-// Yield gives the processor to another thread that wants it. It is not inlined so
-// that a loop around it has a point where the runtime can stop the goroutine: a
-// raw system call has none.
+// Yield gives the processor to another thread that wants it. It is not inlined, so that a loop around it
+// has a point at which the runtime can preempt the goroutine: a raw system call has none.
 //
 //go:noinline
 func Yield() {

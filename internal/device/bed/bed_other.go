@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// Bed is where a goroutine sleeps until somebody wakes it or its time is up. A
-// wake that comes before the sleep is kept. Descriptors do not end it here: links
-// without them wake it.
+// Bed is where a goroutine sleeps until somebody wakes it or its time is up. A wake that comes before the
+// sleep is remembered. Descriptors do not end it on this platform: links without them wake it.
 type Bed struct{ ch chan struct{} }
 
-// New makes a bed; there is no error.
+// New creates a bed; the error is always nil.
 func New() (*Bed, error) { return &Bed{ch: make(chan struct{}, 1)}, nil }
 
 // Watch does nothing.
 func (b *Bed) Watch(fds, drain []int) {}
 
-// Sleep returns after d at the latest; negative d: without end.
+// Sleep returns after d at the latest; a negative d means no limit.
 func (b *Bed) Sleep(d time.Duration) {
 	if d < 0 {
 		<-b.ch
@@ -33,7 +32,7 @@ func (b *Bed) Sleep(d time.Duration) {
 	}
 }
 
-// Wake ends the sleep, or the next one.
+// Wake ends the current sleep, or the next one.
 func (b *Bed) Wake() {
 	select {
 	case b.ch <- struct{}{}:

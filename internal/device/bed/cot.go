@@ -2,23 +2,21 @@ package bed
 
 import "time"
 
-// Cot is where the background goroutine stands by: off its thread, so that its
-// short sleeps take no processor from goroutines that poll. A wake that comes
-// before the sleep is kept.
+// Cot is where the background goroutine stands by: off its thread, so that its short sleeps take no
+// processor from goroutines that poll. A wake that comes before the sleep is remembered.
 type Cot struct {
 	ch    chan struct{}
 	timer *time.Timer
 }
 
-// NewCot makes a cot.
+// NewCot creates a cot.
 func NewCot() *Cot {
 	c := &Cot{ch: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 	c.timer.Stop()
 	return c
 }
 
-// Sleep returns after d at the latest; negative d: without end. It reports whether it
-// was woken.
+// Sleep returns after d at the latest; a negative d means no limit. It reports whether it was woken.
 func (c *Cot) Sleep(d time.Duration) bool {
 	if d < 0 {
 		<-c.ch
@@ -34,7 +32,7 @@ func (c *Cot) Sleep(d time.Duration) bool {
 	}
 }
 
-// Wake ends the sleep, or the next one.
+// Wake ends the current sleep, or the next one.
 func (c *Cot) Wake() {
 	select {
 	case c.ch <- struct{}{}:

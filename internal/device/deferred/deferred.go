@@ -1,5 +1,5 @@
-// Package deferred has the copies of an adapter made that cannot be made at once: those in memory that only its owner
-// reaches, such as a program with a copier.
+// Package deferred handles the copies of an adapter that cannot be made at once: those in memory that only
+// its owner can access, such as a program with a copier.
 package deferred
 
 import (
@@ -8,34 +8,34 @@ import (
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
-// batch is how many copies are handed over, or reported, in one go.
+// batch is how many copies are handed over, or reported, at once.
 const batch = 64
 
-// Copies are those of one adapter. The zero value needs Init.
+// Copies are the deferred copies of one adapter. The zero value needs Init.
 type Copies struct {
 	start   []transport.Copy
 	done    []memory.Finished
 	sources []source
 }
 
-// source is an owner of memory with copies under way. An owner that is slow
-// holds up its own copies only.
+// source is an owner of memory with copies in progress. A slow owner delays only its own copies.
 type source struct {
 	owner   memory.Deferred
 	started int
-	waiting []transport.Copy // that the owner had no room for, in order
+	waiting []transport.Copy // copies for which the owner had no room, in order
 }
 
-// Init sets memory aside.
+// Init allocates memory.
 func (d *Copies) Init() {
 	d.start = make([]transport.Copy, batch)
 	d.done = make([]memory.Finished, batch)
 }
 
-// Idle reports whether no owner has copies under way.
+// Idle reports whether no owner has copies in progress.
 func (d *Copies) Idle() bool { return len(d.sources) == 0 }
 
-// Move hands the engine's copies over to their owners and reports to it those that ended. It reports whether there were any.
+// Move hands the engine's copies over to their owners and reports finished ones to the engine. It reports
+// whether there were any.
 func (d *Copies) Move(now clock.Time, e *transport.Engine) bool {
 	worked := false
 	for i := 0; i < len(d.sources); i++ {
@@ -96,7 +96,7 @@ func (d *Copies) begin(now clock.Time, e *transport.Engine, c *transport.Copy) {
 	s.started++
 }
 
-// startWaiting hands over what the owner has room for now.
+// startWaiting hands over as many copies as the owner now has room for.
 func (s *source) startWaiting() {
 	n := 0
 	for n < len(s.waiting) && s.owner.Start(&s.waiting[n].Transfer) {
@@ -110,7 +110,7 @@ func (s *source) startWaiting() {
 	}
 }
 
-// of returns the entry of an owner; there are few owners with copies under way.
+// of returns the entry of an owner; few owners have copies in progress at a time.
 func (d *Copies) of(owner memory.Deferred) *source {
 	for i := range d.sources {
 		if d.sources[i].owner == owner {

@@ -9,9 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// Most is how many events a program may leave unread; past it new ones are
-// dropped and counted as "EQ overflows". Connection requests are bounded by the
-// listeners' backlogs long before that.
+// Most is how many events a program may leave unread; beyond it new ones are dropped and counted as "EQ
+// overflows". Connection requests are limited by the listeners' backlogs long before that.
 const Most = 1 << 16
 
 // Queue holds events until they are read. Its methods are safe for concurrent use.
@@ -20,11 +19,11 @@ type Queue struct {
 	queue  []command.Event
 	head   int
 	closed bool
-	busy   bool          // what a reader took it may not have passed on yet
-	news   chan struct{} // one token: there may be events
+	busy   bool          // a reader may not yet have passed on what it took
+	news   chan struct{} // holds a token when there may be events
 }
 
-// New makes an empty queue.
+// New creates an empty queue.
 func New() *Queue { return &Queue{news: make(chan struct{}, 1)} }
 
 // Push adds an event and wakes a reader; it reports false when the queue is full.
@@ -34,7 +33,7 @@ func (q *Queue) Push(e command.Event) bool {
 	return ok
 }
 
-// Add is Push that wakes nobody.
+// Add is Push without waking a reader.
 func (q *Queue) Add(e command.Event) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -48,8 +47,7 @@ func (q *Queue) Add(e command.Event) bool {
 	return true
 }
 
-// Drop removes the waiting events for which stale is true: those of an object
-// that is no more.
+// Drop removes the waiting events for which stale returns true, because their object no longer exists.
 func (q *Queue) Drop(stale func(*command.Event) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -62,7 +60,7 @@ func (q *Queue) Drop(stale func(*command.Event) bool) {
 	q.queue = keep
 }
 
-// Close ends the queue: what waits can still be read, what comes is dropped.
+// Close ends the queue: waiting events can still be read, new ones are dropped.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	q.closed = true
@@ -78,7 +76,7 @@ func (q *Queue) Rouse() {
 	}
 }
 
-// take copies events that wait to out.
+// take moves waiting events to out.
 func (q *Queue) take(out []command.Event) (n int, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,8 +88,8 @@ func (q *Queue) take(out []command.Event) (n int, closed bool) {
 	return n, q.closed
 }
 
-// TakeNow copies events that wait to out, and returns how many there were. There are none while a reader that
-// waited may still have those before to pass on, which ends when it comes back for more.
+// TakeNow moves waiting events to out, and returns their number. It returns 0 while a reader in Wait may
+// still be passing on earlier ones, which ends when it comes back for more.
 func (q *Queue) TakeNow(out []command.Event) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,7 +99,7 @@ func (q *Queue) TakeNow(out []command.Event) int {
 	return q.copyOut(out)
 }
 
-// Empty reports whether nothing waits.
+// Empty reports whether no events are waiting.
 func (q *Queue) Empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -123,8 +121,9 @@ func (q *Queue) copyOut(out []command.Event) int {
 	return n
 }
 
-// Wait waits for events and copies them to out; it returns how many, at least one. Errors are *command.Error: TimedOut or
-// Canceled by ctx, Canceled where the queue was closed and is empty, Invalid where out has no room.
+// Wait waits for events and moves them to out; it returns their number, at least one. Errors are
+// *command.Error: TimedOut or Canceled by ctx, Canceled if the queue was closed and is empty, Invalid if
+// out is empty.
 func (q *Queue) Wait(ctx context.Context, out []command.Event) (int, error) {
 	if len(out) == 0 {
 		return 0, command.Errorf(command.Invalid, "out: needs room for at least one event")
@@ -145,7 +144,7 @@ func (q *Queue) Wait(ctx context.Context, out []command.Event) (int, error) {
 	}
 }
 
-// Peek returns how many events wait, and the first of them, at most so many.
+// Peek returns how many events wait, and copies of the first ones, at most most.
 func (q *Queue) Peek(most int) (waiting int, first []command.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -5,23 +5,23 @@ import (
 	"net/netip"
 )
 
-// FromMAC is the GID that RoCE v1 makes from a MAC: the link-local IPv6 address
-// with the modified EUI-64 (RFC 4291 appendix A, RoCE annex A16).
+// FromMAC returns the GID that RoCE v1 derives from a MAC: the link-local IPv6 address with the modified
+// EUI-64 (RFC 4291 appendix A, RoCE annex A16).
 func FromMAC(mac [6]byte) netip.Addr {
 	return netip.AddrFrom16([16]byte{
 		0: 0xfe, 1: 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe, 13: mac[3], 14: mac[4], 15: mac[5],
 	})
 }
 
-// MAC makes the locally administered MAC of a port whose interface has none.
+// MAC returns a locally administered MAC for a port whose interface has none.
 func MAC(addr netip.Addr) [6]byte {
 	b := addr.As16()
 	return [6]byte{0x02, 0x56 ^ b[11], b[12], b[13], b[14], b[15]}
 }
 
-// GUID makes the EUI-64 of a port from its MAC. Adapters may share an
-// interface, and their GUIDs must differ: what is ff:fe in an EUI-64 made of a
-// MAC alone is a hash of the address and UDP port here.
+// GUID derives the EUI-64 of a port from its MAC. Adapters may share an interface, and their GUIDs must
+// differ: what would be ff:fe in an EUI-64 derived from a MAC alone is a hash of the address and UDP port
+// here.
 func GUID(mac [6]byte, addr netip.AddrPort) uint64 {
 	h := uint32(2166136261)
 	ip := addr.Addr().As16()
@@ -35,10 +35,10 @@ func GUID(mac [6]byte, addr netip.AddrPort) uint64 {
 	return g
 }
 
-// LinkLocal is the default prefix of GIDs (IBA 4.1.3): a port always has one with it.
+// LinkLocal is the default GID prefix (IBA 4.1.3): a port always has a GID with it.
 const LinkLocal = 0xfe80 << 48
 
-// Of is the GID of an InfiniBand port, as an address.
+// Of returns the GID of an InfiniBand port as an address.
 func Of(prefix, guid uint64) netip.Addr {
 	var g [16]byte
 	binary.BigEndian.PutUint64(g[:], prefix)

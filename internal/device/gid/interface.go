@@ -5,9 +5,8 @@ import (
 	"net/netip"
 )
 
-// Interface returns the addresses and MAC of the interface of this host that has addr;
-// ok is false where none has it. Addresses with a zone are left out: sockets of
-// a port do not carry one.
+// Interface returns the addresses and MAC of this host's interface that has addr; ok is false if none has
+// it. Addresses with a zone are omitted, because a port's sockets have none.
 func Interface(addr netip.Addr) (addrs []netip.Addr, mac [6]byte, ok bool) {
 	ifs, err := net.Interfaces()
 	if err != nil {

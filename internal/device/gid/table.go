@@ -1,4 +1,5 @@
-// Package gid has the GID table of a port, and what GIDs, MACs and GUIDs are made of where nobody gives them.
+// Package gid implements the GID table of a port, and derives GIDs, MACs and GUIDs that are not
+// configured.
 package gid
 
 import (
@@ -10,11 +11,11 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 )
 
-// Most is how many rows a port's GID table has.
+// Most is the number of rows of a port's GID table.
 const Most = 128
 
-// Table is the GID table of a port. A row keeps its index while its address
-// stands; a row whose address is gone is empty until a new one takes it.
+// Table is the GID table of a port. A row keeps its index as long as its address exists; after that it is
+// empty until a new address takes it.
 type Table struct {
 	rows   []row
 	unused int // addresses that had no room

@@ -1,11 +1,11 @@
-// Package handle has the tables by which programs name their objects: a handle is a number that
-// names one object of one kind, and nothing after that one has ended.
+// Package handle implements the tables by which programs refer to their objects: a handle is a number that
+// identifies one object of one kind, and nothing once that object has ended.
 package handle
 
 import "github.com/softvpi/softvpi/internal/command"
 
-// A handle is kind<<28 | generation<<20 | index: a stale or foreign handle names
-// nothing, until the generation of its slot has gone round.
+// A handle is kind<<28 | generation<<20 | index: a stale or foreign handle is invalid, until the
+// generation of its slot has wrapped.
 const (
 	indexBits = 20
 	indexMask = 1<<indexBits - 1
@@ -14,10 +14,10 @@ const (
 	most      = 1 << indexBits
 )
 
-// Kind is the kind of object that a handle can name.
+// Kind returns the kind of object to which a handle can refer.
 func Kind(h command.Handle) command.Kind { return command.Kind(uint32(h) >> kindShift) }
 
-// Index is the slot of a handle in the table of its kind; the next object may have the same.
+// Index returns the slot of a handle in the table of its kind; a later object may have the same.
 func Index(h command.Handle) uint32 { return uint32(h) & indexMask }
 
 // Table holds the objects of one kind that a program owns.
@@ -33,13 +33,13 @@ type slot[T any] struct {
 	gen    uint8
 }
 
-// New makes an empty table.
+// New creates an empty table.
 func New[T any](kind command.Kind) Table[T] { return Table[T]{kind: kind} }
 
-// Live is how many objects there are.
+// Live returns the number of objects.
 func (t *Table[T]) Live() int { return t.live }
 
-// Add stores o and returns its handle. The error is a *command.Error, Exhausted where no handle is left.
+// Add stores o and returns its handle. The error is a *command.Error, Exhausted if no handle is left.
 func (t *Table[T]) Add(o *T) (command.Handle, error) {
 	var i uint32
 	if n := len(t.free); n > 0 {
@@ -57,7 +57,7 @@ func (t *Table[T]) Add(o *T) (command.Handle, error) {
 	return command.Handle(uint32(t.kind)<<kindShift | uint32(s.gen)<<indexBits | i), nil
 }
 
-// Get returns the object that h names, nil when there is none.
+// Get returns the object with handle h, nil if there is none.
 func (t *Table[T]) Get(h command.Handle) *T {
 	i := uint32(h) & indexMask
 	if i >= uint32(len(t.slots)) || uint32(h)>>kindShift != uint32(t.kind) {
@@ -70,7 +70,7 @@ func (t *Table[T]) Get(h command.Handle) *T {
 	return s.object
 }
 
-// Remove forgets the object that h names.
+// Remove removes the object with handle h.
 func (t *Table[T]) Remove(h command.Handle) {
 	if t.Get(h) == nil {
 		return
@@ -92,8 +92,8 @@ func (t *Table[T]) Each(fn func(*T)) {
 	}
 }
 
-// Some calls fn for at most so many objects, beginning at slot from. It returns the slot to go on from, -1 where
-// there are no more. fn may remove the object that it was given.
+// Some calls fn for at most most objects, starting at slot from. It returns the slot at which to continue,
+// -1 at the end. fn may remove the object that it was given.
 func (t *Table[T]) Some(from, most int, fn func(*T)) (next int) {
 	for n := 0; from < len(t.slots) && n < most; from++ {
 		if o := t.slots[from].object; o != nil {

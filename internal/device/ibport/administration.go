@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// offerLease is for how long an address is offered, offerEvery how often that is said again.
+	// offerLease is for how many seconds an address is registered, offerEvery how often the registration
+	// is renewed.
 	offerLease = 300
 	offerEvery = 100 * time.Second
 )
 
-// Ask asks the subnet administration. done is called with the answer; where the request could not be
-// made, at once.
+// Ask sends a request to the subnet administration. done is called with the answer, or at once if the
+// request could not be made.
 func (p *Port) Ask(now clock.Time, r sa.Request, done func(now clock.Time, answer *sa.Answer)) {
 	t, err := p.client.Ask(now, r)
 	if err != nil {
@@ -26,10 +27,10 @@ func (p *Port) Ask(now clock.Time, r sa.Request, done func(now clock.Time, answe
 	p.tickets[t] = done
 }
 
-// Receive takes a MAD of the administration's class that arrived.
+// Receive handles an arrived MAD of the administration's class.
 func (p *Port) Receive(now clock.Time, m []byte) { p.client.Receive(now, m) }
 
-// Deliver passes answers on to who asked, and reports whether there were any.
+// Deliver passes answers on to those who asked, and reports whether there were any.
 func (p *Port) Deliver(now clock.Time) (worked bool) {
 	for n := p.client.Answers(p.told[:]); n > 0; n = p.client.Answers(p.told[:]) {
 		worked = true
@@ -45,15 +46,17 @@ func (p *Port) Deliver(now clock.Time) (worked bool) {
 	return worked
 }
 
-// Requests are some of those that are to be sent, none where there are no more. They stand until the next call.
+// Requests returns some of the requests to be sent, none if there are no more. They are valid until the
+// next call.
 func (p *Port) Requests() []sa.Datagram { return p.asked[:p.client.Transmit(p.asked[:])] }
 
-// SetRepetition has requests sent again after that time, so often; 0: 1 s and 10. The error names the field.
+// SetRepetition sets after which time and how often requests are retransmitted; 0: 1 s and 10. The error
+// names the field.
 func (p *Port) SetRepetition(timeout time.Duration, retries int) error {
 	return p.client.SetRepetition(timeout, retries)
 }
 
-// Deadline is when Advance is wanted next.
+// Deadline returns when Advance must be called next.
 func (p *Port) Deadline() clock.Time {
 	return clock.Min(p.client.Deadline(), clock.Min(p.renew, p.waits.Deadline()))
 }
@@ -71,13 +74,13 @@ func (p *Port) Advance(now clock.Time) (worked bool) {
 	return p.expire(now) || worked
 }
 
-// Renew has the next Advance offer the addresses.
+// Renew makes the next Advance register the addresses.
 func (p *Port) Renew() { p.renew = 0 }
 
-// Rest ends the offers until Renew, Offer or Resume.
+// Rest stops registrations until Renew, Offer or Resume.
 func (p *Port) Rest() { p.renew = clock.Never }
 
-// SetAddresses replaces the IP addresses by which programs call the port, and ends what was offered.
+// SetAddresses replaces the IP addresses by which programs refer to the port, and withdraws the old ones.
 func (p *Port) SetAddresses(now clock.Time, ips []netip.Addr) {
 	p.withdraw(now)
 	p.ips = nil
@@ -86,7 +89,8 @@ func (p *Port) SetAddresses(now clock.Time, ips []netip.Addr) {
 	}
 }
 
-// Offer says at the subnet administration which IP addresses the port has, so that others find it by them.
+// Offer registers the port's IP addresses at the subnet administration, so that others can find it by
+// them.
 func (p *Port) Offer(now clock.Time) {
 	p.renew = clock.Never
 	if !p.Active() || p.set.SMLID == 0 || len(p.ips) == 0 {
@@ -102,7 +106,7 @@ func (p *Port) Offer(now clock.Time) {
 	}
 }
 
-// withdraw ends what Offer said.
+// withdraw withdraws what Offer registered.
 func (p *Port) withdraw(now clock.Time) {
 	if !p.Active() || p.set.SMLID == 0 {
 		return
@@ -112,10 +116,11 @@ func (p *Port) withdraw(now clock.Time) {
 	}
 }
 
-// offered are the addresses that there is room for.
+// offered returns as many of the addresses as can be registered.
 func (p *Port) offered() []netip.Addr { return p.ips[:min(len(p.ips), sa.MaxATS)] }
 
-// Depart takes back what the port has said at the subnet administration, and forgets what it knows: its adapter is disabled.
+// Depart withdraws what the port has registered at the subnet administration, and forgets what it knows,
+// because its adapter is disabled.
 func (p *Port) Depart(now clock.Time) {
 	p.withdraw(now)
 	p.renew = clock.Never

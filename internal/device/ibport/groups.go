@@ -13,7 +13,7 @@ import (
 // The signatures of the RDMA CM in multicast GIDs.
 const signature4, signature6 = 0x4001, 0x6001
 
-// group is a multicast group that programs take part in through the CM.
+// group is a multicast group that programs have joined through the CM.
 type group struct {
 	rec   mad.MCMemberRecord
 	known bool
@@ -22,7 +22,8 @@ type group struct {
 	wait  []func(now clock.Time, rec *mad.MCMemberRecord, err error)
 }
 
-// Group is what is known of a group, nil where it was not joined; asked is true also where that is under way.
+// Group returns what is known of a group, nil if it was not joined; asked is also true while joining is in
+// progress.
 func (p *Port) Group(mgid ib.GID) (rec *mad.MCMemberRecord, asked bool) {
 	g := p.groups[mgid]
 	if g == nil || !g.known {
@@ -31,7 +32,7 @@ func (p *Port) Group(mgid ib.GID) (rec *mad.MCMemberRecord, asked bool) {
 	return &g.rec, true
 }
 
-// MGID is the GID of a multicast group: itself where it has the form of one.
+// MGID returns the GID of a multicast group: an IPv6 address is one already.
 func (p *Port) MGID(group netip.Addr) ib.GID {
 	if group.Is6() {
 		return ib.GID(group.As16())
@@ -39,8 +40,9 @@ func (p *Port) MGID(group netip.Addr) ib.GID {
 	return p.IPMGID(group)
 }
 
-// IPMGID is the group that the RDMA CM has for an IP address: the form of RFC 4391 with a signature of its own.
-// An IPv6 address that is such a group, IPoIB's, or one that a subnet administration named, stays what it is.
+// IPMGID returns the group that the RDMA CM uses for an IP address: the format of RFC 4391 with its own
+// signature. An IPv6 address that already is such a group, an IPoIB group, or a group named by a subnet
+// administration stays unchanged.
 func (p *Port) IPMGID(group netip.Addr) ib.GID {
 	if group.Is6() {
 		g := ib.GID(group.As16())
@@ -63,7 +65,7 @@ func (p *Port) IPMGID(group netip.Addr) ib.GID {
 	return g
 }
 
-// Join makes the port a member of a group, and calls done with it.
+// Join makes the port a member of a group, and calls done with the group's record.
 func (p *Port) Join(now clock.Time, mgid ib.GID, state uint8, done func(now clock.Time, rec *mad.MCMemberRecord, err error)) {
 	g := p.groups[mgid]
 	if g != nil && g.known && g.state&state != 0 {
@@ -115,11 +117,12 @@ func (p *Port) Leave(now clock.Time, mgid ib.GID) {
 	}
 }
 
-// joinAgain takes part in the groups anew: a subnet manager that asks for it, or another one, may know of none.
+// joinAgain rejoins the groups: a subnet manager that asks for it, or a new one, may not know the
+// memberships.
 func (p *Port) joinAgain(now clock.Time) {
 	for mgid, g := range p.groups {
 		if !g.known {
-			continue // that is being asked for
+			continue // a request is already in progress
 		}
 		p.Ask(now, sa.Join(p.membership(mgid, g)), func(_ clock.Time, answer *sa.Answer) {
 			rec, err := joined(answer)
@@ -136,7 +139,7 @@ func (p *Port) membership(mgid ib.GID, g *group) mad.MCMemberRecord {
 	return mad.MCMemberRecord{MGID: mgid, PortGID: p.GID(), JoinState: g.state, PKey: p.MemberKey(ib.PKeyDefault), QKey: ib.QKeyRDMAUDP}
 }
 
-// joined is the group that an answer tells of.
+// joined returns the group that an answer describes.
 func joined(answer *sa.Answer) (mad.MCMemberRecord, error) {
 	if answer.Err != nil {
 		return mad.MCMemberRecord{}, answer.Err

@@ -6,13 +6,13 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Keys is the partition table in force.
+// Keys returns the partition table in force.
 func (p *Port) Keys() []ib.PKey { return p.keys }
 
-// setKeys puts the partition table in force, and reports whether it is another.
+// setKeys puts the partition table in force, and reports whether it differs from the old one.
 func (p *Port) setKeys(keys []ib.PKey) bool {
 	if len(keys) == 0 {
-		keys = []ib.PKey{ib.PKeyDefault} // before the subnet manager has come (IBA 10.9.2)
+		keys = []ib.PKey{ib.PKeyDefault} // until the subnet manager has set it (IBA 10.9.2)
 	}
 	if slices.Equal(keys, p.keys) {
 		return false
@@ -21,8 +21,8 @@ func (p *Port) setKeys(keys []ib.PKey) bool {
 	return true
 }
 
-// KeyIndex is the row of a partition table by which its port is in a partition: the key itself, or the other
-// membership of it; row 0 where there is none.
+// KeyIndex returns the row of a partition table with the partition of k: the key itself, or its
+// counterpart with the other membership; row 0 if there is none.
 func KeyIndex(keys []ib.PKey, k ib.PKey) uint32 {
 	if i := slices.Index(keys, k); i >= 0 {
 		return uint32(i)
@@ -33,7 +33,7 @@ func KeyIndex(keys []ib.PKey, k ib.PKey) uint32 {
 	return 0
 }
 
-// MemberKey is the port's own key in the partition of k, 0 where it is in none.
+// MemberKey returns the port's own key in the partition of k, 0 if it is not a member.
 func (p *Port) MemberKey(k ib.PKey) ib.PKey {
 	if k.Valid() && len(p.keys) > 0 {
 		if have := p.keys[KeyIndex(p.keys, k)]; have.Base() == k.Base() {

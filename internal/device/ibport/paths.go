@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// pathLife and nameLife are how long an answer counts, where nothing that the subnet manager
-	// says ends it before.
+	// pathLife and nameLife are how long an answer is valid unless the subnet manager invalidates it
+	// earlier.
 	pathLife = 5 * time.Minute
 	nameLife = 30 * time.Second
-	// maxPaths bounds the answers of each kind that are kept.
+	// maxPaths limits the cached answers of each kind.
 	maxPaths = 1 << 16
 )
 
-// path is a path that was asked for.
+// path is the request for a path, and its answer.
 type path struct {
 	rec   mad.PathRecord
 	known bool
@@ -28,7 +28,7 @@ type path struct {
 	wait  []func(now clock.Time, rec *mad.PathRecord, err error)
 }
 
-// Name is the question which port has an address, and its answer.
+// Name is the request for the port that has an address, and its answer.
 type Name struct {
 	ip    netip.Addr
 	gid   ib.GID
@@ -37,8 +37,8 @@ type Name struct {
 	wait  []func(now clock.Time, gid ib.GID, err error)
 }
 
-// Find asks which port has an address, and calls done with the answer, at once where it is known. Where nobody asks yet it
-// returns the question, which the caller puts to the administration with AskName, or answers with Found.
+// Find asks which port has an address, and calls done with the answer, at once if it is known. If nobody
+// is asking yet it returns a new request, which the caller must pass to AskName or answer with Found.
 func (p *Port) Find(now clock.Time, ip netip.Addr, done func(now clock.Time, gid ib.GID, err error)) *Name {
 	n := p.names[ip]
 	if n != nil && n.known && now < n.until {
@@ -58,16 +58,16 @@ func (p *Port) Find(now clock.Time, ip netip.Addr, done func(now clock.Time, gid
 	return n
 }
 
-// ForgetNames forgets which ports have addresses; questions under way are answered still.
+// ForgetNames forgets which ports have addresses; requests in progress will still be answered.
 func (p *Port) ForgetNames() { clear(p.names) }
 
-// Named reports whether it was ever told which port has an address.
+// Named reports whether the port of an address has ever been known.
 func (p *Port) Named(ip netip.Addr) bool {
 	n := p.names[ip]
 	return n != nil && n.known
 }
 
-// Known is the path to the port that has an address, where both were asked for before.
+// Known returns the path to the port that has an address if both are known.
 func (p *Port) Known(now clock.Time, ip netip.Addr) (mad.PathRecord, bool) {
 	if n := p.names[ip]; n != nil && n.known && now < n.until {
 		return p.KnownTo(now, n.gid)
@@ -75,7 +75,7 @@ func (p *Port) Known(now clock.Time, ip netip.Addr) (mad.PathRecord, bool) {
 	return mad.PathRecord{}, false
 }
 
-// KnownTo is the path to a port that was asked for before.
+// KnownTo returns the path to a port if it is known.
 func (p *Port) KnownTo(now clock.Time, to ib.GID) (mad.PathRecord, bool) {
 	e := p.paths[to]
 	if e == nil || !e.known || now >= e.until {
@@ -84,7 +84,8 @@ func (p *Port) KnownTo(now clock.Time, to ib.GID) (mad.PathRecord, bool) {
 	return e.rec, true
 }
 
-// AskName asks the subnet administration who offers the address of a question. What nobody knows may be a GID of another subnet.
+// AskName asks the subnet administration which port has registered the address. An unknown address may be
+// a GID of another subnet.
 func (p *Port) AskName(now clock.Time, n *Name) {
 	ip := n.ip
 	p.Ask(now, sa.Find(ip), func(now clock.Time, answer *sa.Answer) {
@@ -102,7 +103,7 @@ func (p *Port) AskName(now clock.Time, n *Name) {
 	})
 }
 
-// Found answers a question, to all who wait.
+// Found answers a request, for all who wait.
 func (p *Port) Found(now clock.Time, n *Name, gid ib.GID, err error) {
 	wait := n.wait
 	n.gid, n.known, n.wait, n.until = gid, err == nil, nil, now.Add(nameLife)
@@ -119,7 +120,7 @@ func refused(err error, status uint16) bool {
 	return errors.As(err, &s) && s.Status == status
 }
 
-// PathTo asks for the path to a port, and calls done with the answer, at once where it is known.
+// PathTo asks for the path to a port, and calls done with the answer, at once if it is known.
 func (p *Port) PathTo(now clock.Time, to ib.GID, done func(now clock.Time, rec *mad.PathRecord, err error)) {
 	e := p.paths[to]
 	if e != nil && e.known && now < e.until {

@@ -1,9 +1,10 @@
-// Package ibport is an InfiniBand port as its adapter has it: what the subnet manager has set (LIDs, partitions, GIDs), and
-// what was asked of the administration of the subnet (IBA chapter 15): which port has an address, the path to it, the groups
-// that programs take part in, and by which IP addresses others find this port.
+// Package ibport is an adapter's view of its InfiniBand port: what the subnet manager has set (LIDs,
+// partitions, GIDs), and what was learned from the subnet administration (IBA chapter 15): which port has
+// an address, the path to it, the groups that programs have joined, and the IP addresses under which
+// others find this port.
 //
-// A Port is a pure engine over [sa.Client]: the adapter hands it what arrives and what time it is, and sends what it asks.
-// Answers come by functions that are called in Advance, Deliver, or at once.
+// A Port is a pure engine over [sa.Client]: the adapter passes in what arrives and the time, and sends its
+// requests. Answers are delivered by callbacks, from Advance, from Deliver, or at once.
 package ibport
 
 import (
@@ -25,21 +26,21 @@ import (
 // Config describes a port.
 type Config struct {
 	Link link.InfiniBand
-	// Addresses are those by which programs call the port; what can only be a GID is left out.
+	// Addresses are those by which programs refer to the port; those that can only be GIDs are ignored.
 	Addresses []netip.Addr
-	// Timeout and Retries are those of requests to the subnet administration, Transaction what their identifiers begin
-	// with; as in [sa.Config].
+	// Timeout and Retries apply to requests to the subnet administration; Transaction is the prefix of
+	// their identifiers; as in [sa.Config].
 	Timeout     time.Duration
 	Retries     int
 	Transaction uint64
-	// Log hears what an administrator wants to know.
+	// Log receives messages for an administrator.
 	Log *slog.Logger
 }
 
 // Port is an InfiniBand port.
 type Port struct {
 	link link.InfiniBand
-	set  link.Port // as it was when the link had counted so many changes
+	set  link.Port // settings as of the link's change count seen
 	seen uint64
 	keys []ib.PKey
 	log  *slog.Logger
@@ -49,15 +50,16 @@ type Port struct {
 	asked   [8]sa.Datagram
 	told    [8]sa.Answer
 
-	ips    []netip.Addr // addresses by which programs call the port
+	ips    []netip.Addr // addresses by which programs refer to the port
 	paths  map[ib.GID]*path
 	names  map[netip.Addr]*Name
 	groups map[ib.GID]*group
-	renew  clock.Time                         // when the addresses are offered again
-	waits  clock.Agenda[func(now clock.Time)] // programs' questions
+	renew  clock.Time                         // when the addresses are registered again
+	waits  clock.Agenda[func(now clock.Time)] // requests of programs
 }
 
-// New makes a port, whose settings count as changed, and whose addresses are to be offered. The error is that of [sa.New].
+// New creates a port whose settings count as changed and whose addresses are still to be registered. The
+// error is that of [sa.New].
 func New(cfg Config) (*Port, error) {
 	client, err := sa.New(sa.Config{Timeout: cfg.Timeout, Retries: cfg.Retries, Transaction: cfg.Transaction})
 	if err != nil {
@@ -77,23 +79,23 @@ func New(cfg Config) (*Port, error) {
 	return p, nil
 }
 
-// Settings are what the subnet manager has set, as of the last Take. They are not to be changed.
+// Settings returns what the subnet manager has set, as of the last Take. The caller must not modify it.
 func (p *Port) Settings() *link.Port { return &p.set }
 
-// Changes is what of a port has changed.
+// Changes say what has changed about a port.
 type Changes struct {
 	PKeys      bool // its partitions
 	LID        bool // its LIDs
-	Manager    bool // the master subnet manager is another, or elsewhere
+	Manager    bool // the master subnet manager or its location has changed
 	Reregister bool // the subnet manager asks clients to register again
-	Routes     bool // what was known of paths is not any more
+	Routes     bool // cached paths are invalid
 	state      mad.PortState
 }
 
-// Changed reports whether the link tells of changes that were not taken.
+// Changed reports whether the link has changes that Take has not taken.
 func (p *Port) Changed() bool { return p.link.Changes() != p.seen }
 
-// Take takes the port's settings as they are now. Resume goes on with them, once the adapter follows.
+// Take takes over the port's current settings. Call Resume once the adapter has adapted to them.
 func (p *Port) Take() Changes {
 	p.seen = p.link.Changes()
 	old := p.set
@@ -111,7 +113,7 @@ func (p *Port) Take() Changes {
 	return c
 }
 
-// Resume tells the subnet administration anew what it may not know after changes: groups and addresses.
+// Resume tells the subnet administration what it may not know after changes: groups and addresses.
 func (p *Port) Resume(now clock.Time, c Changes) {
 	anew := c.Reregister || c.Manager || c.LID
 	if anew {
@@ -125,28 +127,28 @@ func (p *Port) Resume(now clock.Time, c Changes) {
 // Active reports whether data may pass.
 func (p *Port) Active() bool { return p.set.State == mad.PortActive }
 
-// Refuse tells the subnet manager of a packet that the port has refused.
+// Refuse reports a refused packet to the subnet manager.
 func (p *Port) Refuse(v link.Violation) { p.link.Violation(v) }
 
-// Has reports whether a LID is the port's.
+// Has reports whether a LID belongs to the port.
 func (p *Port) Has(l ib.LID) bool {
 	return p.set.LID != 0 && l&^p.Mask() == p.set.LID
 }
 
-// Mask is that of the path bits of its LIDs.
+// Mask returns the mask of the path bits in its LIDs.
 func (p *Port) Mask() ib.LID { return 1<<(p.set.LMC&7) - 1 }
 
-// From puts the port's LID in a route.
+// From sets the source LID of a route.
 func (p *Port) From(r *frame.Route) {
 	r.Src = frame.LIDAddr(p.set.LID | ib.LID(r.IB.PathBits)&p.Mask())
 }
 
-// Beside reports whether two ports are active in one fabric.
+// Beside reports whether both ports are active in the same fabric.
 func (p *Port) Beside(q *Port) bool {
 	return p.Active() && q.Active() && p.set.Fabric != nil && p.set.Fabric == q.set.Fabric
 }
 
-// GID is the port's first GID.
+// GID returns the port's first GID.
 func (p *Port) GID() ib.GID {
 	if len(p.set.GUIDs) == 0 {
 		return ib.GID{}
@@ -154,8 +156,8 @@ func (p *Port) GID() ib.GID {
 	return ib.GID(gid.Of(p.set.Prefix, p.set.GUIDs[0]).As16())
 }
 
-// GIDs are the addresses that packets with a GRH may be for: those of the table, and those with the default
-// prefix, which every port has too.
+// GIDs returns the addresses to which packets with a GRH may be sent: those of the table, and those with
+// the default prefix, which every port also has.
 func (p *Port) GIDs() (all []netip.Addr) {
 	for _, guid := range p.set.GUIDs {
 		if guid == 0 {
@@ -169,8 +171,8 @@ func (p *Port) GIDs() (all []netip.Addr) {
 	return all
 }
 
-// IsGID reports whether an address can only be a port's GID: it has the prefix of the subnet, or the default one.
-// Others may be, if they are no known host's.
+// IsGID reports whether an address can only be a port's GID: it has the subnet's prefix, or the default
+// one. Other addresses may be GIDs if no known host has them.
 func (p *Port) IsGID(a netip.Addr) bool {
 	if !a.Is6() || a.Is4In6() {
 		return false
@@ -180,16 +182,16 @@ func (p *Port) IsGID(a netip.Addr) bool {
 	return prefix == gid.LinkLocal || prefix == p.set.Prefix
 }
 
-// Owns reports whether an address is the port's: one by which programs call it, or a GID.
+// Owns reports whether an address belongs to the port: one by which programs refer to it, or a GID.
 func (p *Port) Owns(ip netip.Addr) bool {
 	return slices.Contains(p.ips, ip) || slices.Contains(p.GIDs(), ip)
 }
 
-// Addresses are the IP addresses by which programs call the port.
+// Addresses returns the IP addresses by which programs refer to the port.
 func (p *Port) Addresses() []netip.Addr { return p.ips }
 
-// Source is the address that packets to another one come from: a GID to a GID, else the first IP address of
-// its family. What neither has is first.
+// Source returns the source address for packets to another one: a GID for a GID, else the first IP address
+// of its family, else first.
 func (p *Port) Source(remote, first netip.Addr) netip.Addr {
 	if p.IsGID(remote) {
 		return netip.AddrFrom16(p.GID())

@@ -6,15 +6,15 @@ import (
 	"github.com/softvpi/softvpi/internal/link/udp"
 )
 
-// retire keeps what a plug has counted before its link is closed.
+// retire keeps a plug's counters before its link is closed.
 func (p *Panel) retire(o *Plug) {
 	s := o.Link.Stats()
-	s.ReceiveBuffer = 0 // it goes with the link
+	s.ReceiveBuffer = 0 // the buffer is freed with the link
 	p.retired.link.Add(s)
 	add(&p.retired.encap, o.Encap.Counters())
 }
 
-// Stats sums the links of the port, closed ones included.
+// Stats returns the sums over the port's links, closed ones included.
 func (p *Panel) Stats() link.Stats {
 	sum := p.retired.link
 	for _, o := range p.plugs {
@@ -25,7 +25,7 @@ func (p *Panel) Stats() link.Stats {
 	return sum
 }
 
-// Counters sums the encapsulations of the port, of closed links too.
+// Counters returns the sums over the port's encapsulations, including those of closed links.
 func (p *Panel) Counters() encap.Counters {
 	sum := p.retired.encap
 	for _, o := range p.plugs {
@@ -44,15 +44,16 @@ func add(sum *encap.Counters, c encap.Counters) {
 	sum.NotForUs += c.NotForUs
 }
 
-// Raw reports whether the port's own link is plugged in and carries whole frames.
+// Raw reports whether the port's own link is open and carries whole frames.
 func (p *Panel) Raw() bool {
 	return len(p.plugs) > 0 && p.plugs[0].base != nil && p.plugs[0].base.Capabilities().Raw
 }
 
-// MTU is the largest packet of the port's own link, as its Capabilities say; the port is plugged in.
+// MTU returns the MTU of the port's own link, as in its Capabilities. The link must be open.
 func (p *Panel) MTU() int { return p.plugs[0].base.Capabilities().MTU }
 
-// Status is that of the first UDP link that says how it chooses source ports; the zero value where there is none.
+// Status returns that of the first UDP link that reports how it chooses source ports; the zero value if
+// there is none.
 func (p *Panel) Status() (s udp.Status) {
 	for _, o := range p.plugs {
 		if u, ok := o.base.(udp.Link); ok && s.SourcePorts == "" {

@@ -20,38 +20,39 @@ import (
 	"github.com/softvpi/softvpi/internal/link/udp"
 )
 
-// Framing is how the packets of a port are written.
+// Framing is the format of a port's packets.
 type Framing struct {
 	Mode       encap.Mode
 	UDPPort    uint16
-	MAC        [6]byte      // whose GID packets of RoCE v1 have
-	InfiniBand *ibport.Port // nil: the port is Ethernet's
+	MAC        [6]byte      // RoCE v1: packets have the GID derived from it
+	InfiniBand *ibport.Port // nil: an Ethernet port
 }
 
 // Config describes the links of a port.
 type Config struct {
 	Framing
 	Addr netip.Addr // the port's own address
-	// Given is what the port is plugged into; nil: a UDP link is opened for each address, as Sockets says, at UDPPort.
+	// Given is the port's link; nil: a UDP link at UDPPort is opened for each address, configured by
+	// Sockets.
 	Given   link.Link
 	Sockets udp.Config
 	Now     func() clock.Time // for impairments
 	Log     *slog.Logger
 }
 
-// Panel is the plugs of a port, one for each address; the first is the port's own.
+// Panel is the set of plugs of a port, one for each address; the first is the port's own.
 type Panel struct {
 	cfg        Config
 	plugs      []*Plug
 	taps       []*capture.Tap
 	impairment impair.Impairment
-	retired    struct { // what links that are closed have counted
+	retired    struct { // counters of closed links
 		link  link.Stats
 		encap encap.Counters
 	}
 }
 
-// New plugs a port in at its own address. Errors are *command.Error; then a link that was given stays open.
+// New opens the port's link at its own address. Errors are *command.Error; a given link then stays open.
 func New(cfg Config) (*Panel, error) {
 	p := &Panel{cfg: cfg}
 	l, own := cfg.Given, false
@@ -97,7 +98,7 @@ func (p *Panel) openUDP(addr netip.Addr) (link.Link, error) {
 	return nil, &command.Error{Code: code, Detail: err.Error() + advice}
 }
 
-// addrs are the addresses in packets through the plug of addr.
+// addrs returns the addresses in packets through the plug of addr.
 func (f *Framing) addrs(addr netip.Addr) []netip.Addr {
 	if f.InfiniBand != nil {
 		return f.InfiniBand.GIDs()
@@ -108,7 +109,7 @@ func (f *Framing) addrs(addr netip.Addr) []netip.Addr {
 	return []netip.Addr{addr}
 }
 
-// Close gives all links back. The error is the first of theirs.
+// Close closes all links. The error is their first.
 func (p *Panel) Close() error {
 	var first error
 	for _, o := range p.plugs {
@@ -123,13 +124,13 @@ func (p *Panel) Close() error {
 	return first
 }
 
-// All are the plugs, the port's own first; none after Close.
+// All returns the plugs, the port's own first; none after Close.
 func (p *Panel) All() []*Plug { return p.plugs }
 
-// For returns the plug of a source address, nil where there is none.
+// For returns the plug of a source address, nil if there is none.
 func (p *Panel) For(src netip.Addr) *Plug {
 	if p.cfg.InfiniBand != nil && len(p.plugs) > 0 {
-		return p.plugs[0] // which carries all of its LIDs
+		return p.plugs[0] // carries all LIDs
 	}
 	for _, o := range p.plugs {
 		if o.Addr == src {
@@ -139,10 +140,10 @@ func (p *Panel) For(src netip.Addr) *Plug {
 	return nil
 }
 
-// Serve opens links for new addresses of the port and closes those of addresses
-// that are gone. It returns the addresses that are served, and whether links were closed.
+// Serve opens links for new addresses of the port and closes those of addresses that are gone. It returns
+// the addresses that are served, and whether links were closed.
 func (p *Panel) Serve(want []netip.Addr) (served []netip.Addr, closed bool) {
-	if p.cfg.Given != nil { // a link that was given serves its own address
+	if p.cfg.Given != nil { // a given link serves its own address only
 		if slices.Contains(want, p.cfg.Addr) {
 			return []netip.Addr{p.cfg.Addr}, false
 		}
@@ -180,7 +181,7 @@ func (p *Panel) Serve(want []netip.Addr) (served []netip.Addr, closed bool) {
 	return served, closed
 }
 
-// Unplug takes the links away. A link that was given stays open.
+// Unplug closes the links. A given link stays open.
 func (p *Panel) Unplug() {
 	for _, o := range p.plugs {
 		if o.Socket() {
@@ -191,7 +192,7 @@ func (p *Panel) Unplug() {
 	}
 }
 
-// PlugAgain opens the links again. Errors are *command.Error.
+// PlugAgain reopens the links. Errors are *command.Error.
 func (p *Panel) PlugAgain() error {
 	for _, o := range p.plugs {
 		if o.Link != nil {
@@ -211,7 +212,8 @@ func (p *Panel) PlugAgain() error {
 	return nil
 }
 
-// Reframe has packets written in another way, from now on or from when links are opened. Errors are *command.Error.
+// Reframe changes the format of packets, at once or for closed links when they are reopened. Errors are
+// *command.Error.
 func (p *Panel) Reframe(f Framing) error {
 	p.cfg.Framing = f
 	for _, o := range p.plugs {
@@ -228,7 +230,7 @@ func (p *Panel) Reframe(f Framing) error {
 	return nil
 }
 
-// Follow brings the encapsulation in line with what the subnet manager has set on an InfiniBand port.
+// Follow adapts the encapsulation to what the subnet manager has set on an InfiniBand port.
 func (p *Panel) Follow() {
 	for _, o := range p.plugs {
 		o.Encap.SetPort(p.cfg.InfiniBand.Settings())
@@ -236,7 +238,7 @@ func (p *Panel) Follow() {
 	}
 }
 
-// Addrs are the addresses of the plugs.
+// Addrs returns the addresses of the plugs.
 func (p *Panel) Addrs() (all []netip.Addr) {
 	for _, o := range p.plugs {
 		all = append(all, o.Addr)
@@ -244,7 +246,7 @@ func (p *Panel) Addrs() (all []netip.Addr) {
 	return all
 }
 
-// Seal puts the outer headers around frames.
+// Seal writes the outer headers of frames.
 func (p *Panel) Seal(frames []frame.Out) {
 	if len(p.plugs) == 1 {
 		p.plugs[0].Encap.Seal(frames)
@@ -259,7 +261,7 @@ func (p *Panel) Seal(frames []frame.Out) {
 	}
 }
 
-// Run returns the plug that the first of frames goes through, nil for none, and how many go there one after the other.
+// Run returns the plug for the first of frames, nil if none, and how many consecutive frames it is for.
 func (p *Panel) Run(frames []frame.Out) (*Plug, int) {
 	if len(p.plugs) == 1 {
 		return p.plugs[0], len(frames)
@@ -274,7 +276,7 @@ func (p *Panel) Run(frames []frame.Out) (*Plug, int) {
 	return p.For(route.Src), n
 }
 
-// Deadline is when a link is to be looked at by itself.
+// Deadline returns when a link must next be attended to.
 func (p *Panel) Deadline() clock.Time {
 	due := clock.Never
 	for _, o := range p.plugs {
@@ -285,7 +287,7 @@ func (p *Panel) Deadline() clock.Time {
 	return due
 }
 
-// Descriptors adds those that become readable when packets arrive.
+// Descriptors appends the descriptors that become readable when packets arrive.
 func (p *Panel) Descriptors(fds []int) []int {
 	for _, o := range p.plugs {
 		if o.Link != nil {
@@ -295,10 +297,10 @@ func (p *Panel) Descriptors(fds []int) []int {
 	return fds
 }
 
-// Taps are the captures that look at packets.
+// Taps returns the active captures.
 func (p *Panel) Taps() []*capture.Tap { return p.taps }
 
-// SetTaps shows packets to captures.
+// SetTaps sets the active captures.
 func (p *Panel) SetTaps(taps []*capture.Tap) {
 	p.taps = taps
 	for _, o := range p.plugs {
@@ -308,7 +310,7 @@ func (p *Panel) SetTaps(taps []*capture.Tap) {
 	}
 }
 
-// Impairment is what is done to packets that are sent.
+// Impairment returns what is done to packets that are sent.
 func (p *Panel) Impairment() *impair.Impairment { return &p.impairment }
 
 // SetImpairment sets what is done to packets that are sent.
@@ -321,7 +323,7 @@ func (p *Panel) SetImpairment(set impair.Impairment) {
 	}
 }
 
-// Join takes part in a group on the network (IGMP, MLD). Errors are *command.Error.
+// Join joins a group on the network (IGMP, MLD). Errors are *command.Error.
 func (p *Panel) Join(group netip.Addr) error {
 	m := p.multicaster(group)
 	if m == nil {
@@ -333,14 +335,14 @@ func (p *Panel) Join(group netip.Addr) error {
 	return nil
 }
 
-// Leave ends that.
+// Leave undoes Join.
 func (p *Panel) Leave(group netip.Addr) {
 	if m := p.multicaster(group); m != nil {
 		_ = m.Leave(group)
 	}
 }
 
-// multicaster is the first link that takes part in groups of that family.
+// multicaster returns the first link that can join groups of that family.
 func (p *Panel) multicaster(group netip.Addr) link.Multicaster {
 	for _, o := range p.plugs {
 		if m, ok := o.Link.(link.Multicaster); ok && o.Addr.Is4() == group.Is4() {

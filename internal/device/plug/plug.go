@@ -1,5 +1,5 @@
-// Package plug is what an adapter's port is plugged into: a link for each of its addresses, with the encapsulation of its
-// packets, the captures that look at them and the impairments around it.
+// Package plug connects an adapter's port to the network: a link for each of its addresses, with the
+// encapsulation of its packets, the captures that see them and the impairments around it.
 package plug
 
 import (
@@ -29,7 +29,7 @@ type Plug struct {
 	log    *slog.Logger
 }
 
-// newPlug puts an encapsulation and the port's taps and impairment on a link.
+// newPlug adds an encapsulation and the port's taps and impairment to a link.
 func (p *Panel) newPlug(addr netip.Addr, l link.Link, own bool) (*Plug, error) {
 	e, err := p.cfg.encap(addr, l)
 	if err != nil {
@@ -41,10 +41,10 @@ func (p *Panel) newPlug(addr netip.Addr, l link.Link, own bool) (*Plug, error) {
 	return &Plug{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Encap: e, log: p.cfg.Log}, nil
 }
 
-// Socket reports whether the link is a socket of this process that is open.
+// Socket reports whether the link is an open socket of this process.
 func (p *Plug) Socket() bool { return p.own && p.Link != nil }
 
-// Failed is told of errors of the link as a whole; the log has the first.
+// Failed records an error of the link as a whole; only the first is logged.
 func (p *Plug) Failed(err error) {
 	if !p.failed {
 		p.failed = true
@@ -52,18 +52,18 @@ func (p *Plug) Failed(err error) {
 	}
 }
 
-// Resolver is a link that asks who has an address.
+// Resolver is a link that can find out who has an address.
 type Resolver interface {
 	Resolve(ctx context.Context, dst netip.Addr) error
 }
 
-// Resolver is the link, where it asks who has an address.
+// Resolver returns the link if it is a Resolver.
 func (p *Plug) Resolver() (r Resolver, ok bool) {
 	r, ok = p.base.(Resolver)
 	return r, ok
 }
 
-// encap is the encapsulation of packets through the link of an address.
+// encap returns the encapsulation of packets through the link of an address.
 func (f *Framing) encap(addr netip.Addr, l link.Link) (*encap.Encap, error) {
 	e, err := encap.New(f.Mode, f.addrs(addr), l.Capabilities(), f.UDPPort)
 	if err != nil {

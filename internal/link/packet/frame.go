@@ -7,18 +7,18 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// defaultHops is the hop limit of routes that leave it 0.
+// defaultHops is the hop limit of routes whose HopLimit is 0.
 const defaultHops = 64
 
-// mostHeaders is the longest Ethernet, IP and UDP header that is written here.
+// mostHeaders is the maximum length of the Ethernet, IP and UDP headers written here.
 const mostHeaders = eth.EthernetLen + eth.IPv6Len + eth.UDPLen
 
-// maxFrame is the longest frame that is sent or received whole.
+// maxFrame is the length of the longest frame that is sent or completely received.
 const maxFrame = mostHeaders + MostPayload
 
-// build writes the frame of a packet that leaves alone to b and returns its length. Its ICRC
-// was made for identification 0 and no options. mac begins every frame: the addresses of the
-// next hop and of the interface. b has room for maxFrame.
+// build writes the frame of a single packet to b and returns its length. The packet's ICRC must be for
+// identification 0 and no options. mac begins every frame: the addresses of the next hop and of the
+// interface. b must have room for maxFrame.
 func build(b []byte, mac *[12]byte, port uint16, o *frame.Out) int {
 	r := o.Route
 	hops := r.HopLimit
@@ -52,9 +52,9 @@ func build(b []byte, mac *[12]byte, port uint16, o *frame.Out) int {
 	return at
 }
 
-// datagram is what a frame holds.
+// datagram is the decoded content of a frame.
 type datagram struct {
-	data         []byte // UDP payload; nil where the frame has its headers alone
+	data         []byte // UDP payload; nil if the frame has only its headers
 	src          netip.Addr
 	srcPort      uint16
 	length       int // of the payload
@@ -64,16 +64,16 @@ type datagram struct {
 	id           uint16 // IPv4 identification
 }
 
-// parse reads a frame that the filter let through. The length that the UDP header tells is
-// believed: that of a burst is the length of all of it. It reports false for a frame that is
-// none to addr and port, or whose lengths contradict each other.
+// parse decodes a frame accepted by the filter. It trusts the length in the UDP header, which for a burst
+// is the total length. It returns false for a frame that is not for addr and port, or whose lengths are
+// inconsistent.
 func parse(b []byte, addr netip.Addr, port uint16) (d datagram, ok bool) {
 	if len(b) < eth.EthernetLen {
 		return d, false
 	}
 	kind := eth.EtherType(uint16(b[12])<<8 | uint16(b[13]))
 	b = b[eth.EthernetLen:]
-	var after int // what the IP header says that follows it
+	var after int // length of what follows, according to the IP header
 	switch {
 	case addr.Is4() && kind == eth.TypeIPv4 && len(b) >= eth.IPv4Len+eth.UDPLen:
 		h := eth.IPv4(b)

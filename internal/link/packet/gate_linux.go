@@ -10,26 +10,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gate is a program at the entrance of an interface (tcx, Linux 6.6) that drops what the ring has whole, right behind the
-// ring. Without it the filter of the socket does, to which the system's IP and UDP input bring it: a fifth of
-// what a frame from one interface to the other takes.
+// gate is a program at the ingress of an interface (tcx, Linux 6.6) that drops what is completely in the
+// ring, right after the ring. Without it the socket's filter drops it, after the system's IP and UDP
+// input: a fifth of the time that a frame takes from one interface to the other.
 type gate struct {
 	id     ebpf.ProgramID
 	state  *ebpf.Memory // shared with the program
-	opened []io.Closer  // the program goes with its link
+	opened []io.Closer  // closing the link detaches the program
 }
 
-// What a gate shares with its program: two numbers of 64 bits.
+// What a gate shares with its program: two 64-bit numbers.
 const (
-	gateOpen    = 0 // where: not 0 is for the program to drop
-	gateDropped = 8 // where: how many frames it dropped
+	gateOpen    = 0 // offset: not 0 makes the program drop
+	gateDropped = 8 // offset: how many frames it dropped
 	gateState   = 16
 )
 
-// gateName marks the programs, so that a Port does not take another one's for a filter of the user's.
+// gateName marks the programs, so that one Port does not mistake another's for a user's filter.
 const gateName = "softvpi_gate"
 
-// openGate attaches a program for what a rule's ring has whole. It does nothing yet.
+// openGate attaches a program for what a rule's ring has completely. It does not drop yet.
 func openGate(r Rule) (*gate, error) {
 	g := new(gate)
 	if err := g.open(r); err != nil {
@@ -57,7 +57,7 @@ func (g *gate) open(r Rule) error {
 	return nil
 }
 
-// load makes the program and what it shares.
+// load creates the program and what it shares.
 func (g *gate) load(r Rule) (*ebpf.Program, error) {
 	values, err := ebpf.NewMap(&ebpf.MapSpec{Name: gateName, Type: ebpf.Array, KeySize: 4, ValueSize: gateState, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE})
 	if err != nil {
@@ -84,20 +84,20 @@ func (g *gate) set(open bool) {
 	if open {
 		binary.NativeEndian.PutUint64(b[:], 1)
 	}
-	_, _ = g.state.WriteAt(b[:], gateOpen) // it is in memory
+	_, _ = g.state.WriteAt(b[:], gateOpen) // cannot fail: it is in memory
 }
 
-// dropped is how many frames the program dropped.
+// dropped returns how many frames the program dropped.
 func (g *gate) dropped() uint64 {
 	if g == nil {
 		return 0
 	}
 	var b [8]byte
-	_, _ = g.state.ReadAt(b[:], gateDropped) // it is in memory
+	_, _ = g.state.ReadAt(b[:], gateDropped) // cannot fail: it is in memory
 	return binary.NativeEndian.Uint64(b[:])
 }
 
-// own is the program's number in the system; 0 is none's.
+// own returns the program's id in the system; 0 is never used.
 func (g *gate) own() ebpf.ProgramID {
 	if g == nil {
 		return 0
@@ -115,7 +115,7 @@ func (g *gate) close() {
 	g.opened = nil
 }
 
-// isGate reports whether a program of the system is a Port's gate, which takes CAP_SYS_ADMIN.
+// isGate reports whether a program of the system is a Port's gate, which requires CAP_SYS_ADMIN.
 func isGate(id ebpf.ProgramID) bool {
 	p, err := ebpf.NewProgramFromID(id)
 	if err != nil {
@@ -126,8 +126,8 @@ func isGate(id ebpf.ProgramID) bool {
 	return err == nil && info.Name == gateName
 }
 
-// entrancePrograms are the programs at an interface's entrance, in the network namespace of this thread; none where
-// the system knows no such thing (it came with Linux 6.6).
+// entrancePrograms returns the programs at an interface's ingress, in the network namespace of this
+// thread; none if the system does not support them (they came with Linux 6.6).
 func entrancePrograms(index int) ([]link.AttachedProgram, error) {
 	q, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXIngress})
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, ebpf.ErrNotSupported) {

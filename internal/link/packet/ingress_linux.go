@@ -9,23 +9,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What tc has at the entrance of an interface drops, changes and redirects what comes in before the system's IP input
-// sees it. Where it has nothing, the ring need not wait for it, nor for IP.
+// Programs of tc at the ingress of an interface drop, change and redirect packets before the system's IP
+// input. If there are none, the ring need not wait for them, nor for IP.
 
-// ingressParent is the parent of the qdiscs at an interface's entrance, ingress and clsact (TC_H_INGRESS of
+// ingressParent is the parent of the qdiscs at an interface's ingress, ingress and clsact (TC_H_INGRESS of
 // linux/pkt_sched.h).
 const ingressParent = 0xfffffff1
 
 // tcMsgLen is the length of struct tcmsg (linux/rtnetlink.h).
 const tcMsgLen = 20
 
-// filtersIngress reports whether tc looks at what comes in by an interface, or whether that cannot be told. socket is
-// one of the network namespace that the interface is in, and own the number of the caller's gate, 0 where it has none.
+// filtersIngress reports whether tc handles what arrives on an interface, or whether that cannot be
+// determined. socket is a socket in the interface's network namespace, and own the id of the caller's
+// gate, 0 if it has none.
 func (s *system) filtersIngress(index, socket int, own ebpf.ProgramID) bool {
 	return s.ingressQdisc(index) || tcxPrograms(index, socket, own)
 }
 
-// ingressQdisc asks for all qdiscs: a request for the one would be told to everybody who follows changes.
+// ingressQdisc asks for all qdiscs: the answer to a request for a single one would be sent to everybody
+// who follows changes.
 func (s *system) ingressQdisc(index int) bool {
 	s.request = request(s.request, unix.RTM_GETQDISC, unix.NLM_F_REQUEST|unix.NLM_F_DUMP, make([]byte, tcMsgLen))
 	if unix.Sendto(s.ask, s.request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}) != nil {
@@ -59,13 +61,13 @@ func (s *system) ingressQdisc(index int) bool {
 	}
 }
 
-// qdisc is where a queueing discipline is.
+// qdisc is the location of a queueing discipline.
 type qdisc struct {
 	out    int // index of the interface
 	parent uint32
 }
 
-// parseQdisc reads an RTM_NEWQDISC or RTM_DELQDISC.
+// parseQdisc decodes an RTM_NEWQDISC or RTM_DELQDISC.
 func parseQdisc(b []byte) (q qdisc, ok bool) {
 	if len(b) < tcMsgLen {
 		return q, false
@@ -73,9 +75,9 @@ func parseQdisc(b []byte) (q qdisc, ok bool) {
 	return qdisc{number(b[4:]), binary.NativeEndian.Uint32(b[12:])}, true
 }
 
-// tcxPrograms reports whether programs other than gates are attached to an interface's entrance, or whether that
-// cannot be told: the system answers for the namespace of the thread that asks, and wants CAP_NET_ADMIN. own is the gate
-// of which the caller knows; of others it takes CAP_SYS_ADMIN to tell.
+// tcxPrograms reports whether programs other than gates are attached to an interface's ingress, or whether
+// that cannot be determined: the system answers for the namespace of the calling thread, and requires
+// CAP_NET_ADMIN. own is the caller's gate; recognizing others requires CAP_SYS_ADMIN.
 func tcxPrograms(index, socket int, own ebpf.ProgramID) bool {
 	if !sameNamespace(socket) {
 		return true
@@ -84,7 +86,7 @@ func tcxPrograms(index, socket int, own ebpf.ProgramID) bool {
 	return err != nil || slices.ContainsFunc(there, func(p link.AttachedProgram) bool { return p.ID != own && !isGate(p.ID) })
 }
 
-// sameNamespace reports whether a socket is of the network namespace of this thread.
+// sameNamespace reports whether a socket is in the network namespace of this thread.
 func sameNamespace(socket int) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -7,18 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// system asks the kernel about routes, neighbours and interfaces, and hears of changes. Its sockets
-// stay in the network namespace in which they were opened.
+// system queries the kernel about routes, neighbours and interfaces, and is notified of changes. Its
+// sockets stay in the network namespace in which they were opened.
 type system struct {
 	ask, news int // descriptors
 	request   []byte
 	answer    [32 << 10]byte
 }
 
-// answerTime bounds the wait for an answer, which the kernel gives inside the request.
+// answerTime limits the wait for an answer, which the kernel gives during the request.
 const answerTime = 100_000 // us
 
-// newsGroups are what makes another way of a packet (linux/rtnetlink.h, RTNLGRP_*).
+// newsGroups are the changes that may change a packet's path (linux/rtnetlink.h, RTNLGRP_*).
 var newsGroups = []int{
 	unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_TC,
 	unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV4_RULE,
@@ -34,7 +34,7 @@ func openSystem() (s *system, err error) {
 		s.close()
 		return nil, err
 	}
-	// A socket without an address of its own is taken for the kernel, and told nothing.
+	// A socket without an address of its own is taken for the kernel, and gets no messages.
 	if err := unix.Bind(s.news, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		s.close()
 		return nil, os.NewSyscallError("bind AF_NETLINK", err)
@@ -69,8 +69,8 @@ func (s *system) close() {
 	}
 }
 
-// exchange sends the request and returns the body of the answer of a kind; ok is false where the
-// kernel answers with an error.
+// exchange sends the request and returns the body of the answer of this kind; ok is false if the kernel
+// answers with an error.
 func (s *system) exchange(kind uint16) (body []byte, ok bool) {
 	if unix.Sendto(s.ask, s.request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}) != nil {
 		return nil, false
@@ -110,10 +110,10 @@ func (s *system) device(index int) (device, bool) {
 	return parseDevice(body)
 }
 
-// newsTurns bounds how much one call of changes reads.
+// newsTurns limits how much one call of changes reads.
 const newsTurns = 16
 
-// changes calls each for every message about a change. It reports false where some were lost.
+// changes calls each for every notification of a change. It returns false if some were lost.
 func (s *system) changes(each func(kind uint16, body []byte)) bool {
 	for range newsTurns {
 		n, err := unix.Read(s.news, s.answer[:])

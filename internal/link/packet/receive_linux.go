@@ -33,16 +33,16 @@ func (p *Port) Receive(in []frame.In) int {
 	return n
 }
 
-// take makes a packet of a datagram, or of the next part of a burst: a copy, because the ring's slots
-// are few.
+// take makes a packet from a datagram, or from the next part of a burst. It copies the data, because the
+// ring has few slots.
 func (p *Port) take(in *frame.In, d *datagram, segment, n int) {
 	end := d.length
 	if segment > 0 {
 		end = min(p.done+segment, d.length)
 	}
 	data := p.memory[n*MostPayload : n*MostPayload+copy(p.memory[n*MostPayload:(n+1)*MostPayload], d.data[p.done:end])]
-	// The identification is a hint: senders there are that do not choose it, and whose ICRC is
-	// made without.
+	// The identification is a hint: some senders do
+	// not choose it and compute the ICRC without it.
 	*in = frame.In{
 		Data: data[:len(data):len(data)], Src: d.src, Dst: p.cfg.Addr, SrcPort: d.srcPort,
 		TrafficClass: d.trafficClass, HopLimit: d.hopLimit, FlowLabel: d.flowLabel, Segment: d.id + p.index,
@@ -60,8 +60,8 @@ func (p *Port) next() {
 	p.index, p.done = 0, 0
 }
 
-// Marks takes up to most marks that are next in the ring, and returns their number: so many messages
-// wait at the socket, or will in a moment.
+// Marks takes up to most consecutive marks from the ring, and returns their number: so many messages wait
+// at the socket, or will in a moment.
 func (p *Port) Marks(most int) int {
 	for n := range most {
 		b, _ := p.ring.peek()
@@ -77,13 +77,13 @@ func (p *Port) Marks(most int) int {
 	return most
 }
 
-// Empty reports whether nothing is in the ring.
+// Empty reports whether the ring is empty.
 func (p *Port) Empty() bool {
 	b, _ := p.ring.peek()
 	return b == nil
 }
 
-// Discard throws away what is in the ring, where the socket has it all.
+// Discard drops what is in the ring, when the socket has all of it.
 func (p *Port) Discard() {
 	for range slots {
 		if b, _ := p.ring.peek(); b == nil {
@@ -93,5 +93,5 @@ func (p *Port) Discard() {
 	}
 }
 
-// Twice is told that a packet was in the ring which the socket did not drop.
+// Twice records that a packet was in the ring that the socket did not drop.
 func (p *Port) Twice() { p.stats.Frames-- }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Messages of rtnetlink (rtnetlink(7)) as far as they are needed: requests for a route, a neighbour
-// and an interface, and the answers, which are the messages that tell of changes too.
+// The rtnetlink messages (rtnetlink(7)) that are needed: requests for a route, a neighbour and an
+// interface, and the answers, which are also the messages that notify of changes.
 
 const (
 	align    = 4
@@ -17,7 +17,7 @@ const (
 
 func aligned(n int) int { return (n + align - 1) &^ (align - 1) }
 
-// request builds a message: a header, a fixed part of n bytes, and attributes.
+// request builds a message: a header and a fixed part; attributes can be added.
 func request(b []byte, kind, flags uint16, fixed []byte) []byte {
 	b = append(b[:0], make([]byte, unix.SizeofNlMsghdr)...)
 	binary.NativeEndian.PutUint16(b[4:], kind)
@@ -42,8 +42,8 @@ func finished(b []byte) []byte {
 	return b
 }
 
-// nextMessage takes the first message off what a netlink socket gave; body is nil where there is
-// no whole one.
+// nextMessage splits off the first message received from a netlink socket; body is nil if there is no
+// complete one.
 func nextMessage(b []byte) (kind uint16, body, rest []byte) {
 	if len(b) < unix.SizeofNlMsghdr {
 		return 0, nil, nil
@@ -55,7 +55,7 @@ func nextMessage(b []byte) (kind uint16, body, rest []byte) {
 	return binary.NativeEndian.Uint16(b[4:]), b[unix.SizeofNlMsghdr:n:n], b[min(aligned(n), len(b)):]
 }
 
-// nextAttribute takes the first attribute off; ok is false where there is no whole one.
+// nextAttribute splits off the first attribute; ok is false if there is no complete one.
 func nextAttribute(b []byte) (kind uint16, value, rest []byte, ok bool) {
 	if len(b) < unix.SizeofRtAttr {
 		return 0, nil, nil, false
@@ -74,14 +74,14 @@ func family(a netip.Addr) byte {
 	return unix.AF_INET6
 }
 
-// route is the answer to how the system would send a packet.
+// route says how the system would send a packet.
 type route struct {
-	gateway netip.Addr // invalid where the destination is a neighbour
+	gateway netip.Addr // invalid if the destination is a neighbour
 	out     int        // index of the interface
-	unicast bool       // to another host, by Ethernet's addresses
+	unicast bool       // to another host, by an Ethernet address
 }
 
-// askRoute asks for the route of a UDP datagram.
+// askRoute builds the request for the route of a UDP datagram.
 func askRoute(b []byte, src, dst netip.Addr, srcPort, dstPort uint16, out int) []byte {
 	var fixed [unix.SizeofRtMsg]byte
 	bits := uint8(dst.BitLen())
@@ -92,13 +92,13 @@ func askRoute(b []byte, src, dst netip.Addr, srcPort, dstPort uint16, out int) [
 	b = attribute(b, unix.RTA_IP_PROTO, []byte{unix.IPPROTO_UDP})
 	b = attribute(b, unix.RTA_SPORT, binary.BigEndian.AppendUint16(nil, srcPort))
 	b = attribute(b, unix.RTA_DPORT, binary.BigEndian.AppendUint16(nil, dstPort))
-	if dst.IsLinkLocalUnicast() { // it has no meaning without its zone
+	if dst.IsLinkLocalUnicast() { // such an address needs its zone
 		b = attribute(b, unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, uint32(out)))
 	}
 	return b
 }
 
-// parseRoute reads an RTM_NEWROUTE.
+// parseRoute decodes an RTM_NEWROUTE.
 func parseRoute(b []byte) (r route, ok bool) {
 	if len(b) < unix.SizeofRtMsg {
 		return r, false
@@ -114,12 +114,12 @@ func parseRoute(b []byte) (r route, ok bool) {
 			r.out = number(value)
 		case unix.RTA_GATEWAY:
 			r.gateway, _ = netip.AddrFromSlice(value)
-		case unix.RTA_VIA: // of another family: two bytes, and the address
+		case unix.RTA_VIA: // of another family: two bytes, then the address
 			if len(value) > 2 {
 				r.gateway, _ = netip.AddrFromSlice(value[2:])
 			}
 		case unix.RTA_MULTIPATH, unix.RTA_ENCAP:
-			r.unicast = false // by ways that frames do not know
+			r.unicast = false // by means that frames cannot follow
 		}
 		b = rest
 	}
@@ -132,7 +132,7 @@ func number(b []byte) int {
 	return int(binary.NativeEndian.Uint32(b))
 }
 
-// neighbour is an entry of the system's table.
+// neighbour is an entry of the system's neighbour table.
 type neighbour struct {
 	addr  netip.Addr
 	out   int
@@ -143,7 +143,7 @@ type neighbour struct {
 // validStates are those in which the system uses an entry (its NUD_VALID).
 const validStates = unix.NUD_PERMANENT | unix.NUD_NOARP | unix.NUD_REACHABLE | unix.NUD_PROBE | unix.NUD_STALE | unix.NUD_DELAY
 
-// askNeighbour asks for the entry of an address on an interface.
+// askNeighbour builds the request for the entry of an address on an interface.
 func askNeighbour(b []byte, addr netip.Addr, out int) []byte {
 	var fixed [unix.SizeofNdMsg]byte
 	fixed[0] = family(addr)
@@ -152,7 +152,7 @@ func askNeighbour(b []byte, addr netip.Addr, out int) []byte {
 	return attribute(b, unix.NDA_DST, addr.AsSlice())
 }
 
-// parseNeighbour reads an RTM_NEWNEIGH or, with gone, an RTM_DELNEIGH.
+// parseNeighbour decodes an RTM_NEWNEIGH or, if gone, an RTM_DELNEIGH.
 func parseNeighbour(b []byte, gone bool) (n neighbour, ok bool) {
 	if len(b) < unix.SizeofNdMsg {
 		return n, false
@@ -185,14 +185,14 @@ type device struct {
 	up       bool
 }
 
-// askDevice asks for an interface.
+// askDevice builds the request for an interface.
 func askDevice(b []byte, index int) []byte {
 	var fixed [unix.SizeofIfInfomsg]byte
 	binary.NativeEndian.PutUint32(fixed[4:], uint32(index))
 	return request(b, unix.RTM_GETLINK, unix.NLM_F_REQUEST, fixed[:])
 }
 
-// parseDevice reads an RTM_NEWLINK.
+// parseDevice decodes an RTM_NEWLINK.
 func parseDevice(b []byte) (d device, ok bool) {
 	if len(b) < unix.SizeofIfInfomsg {
 		return d, false

@@ -8,16 +8,16 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// hop is the way to a destination.
+// hop is the path to a destination.
 type hop struct {
 	dst, next        netip.Addr
 	srcPort, dstPort uint16
-	mac              [12]byte // of the next hop, and of the interface
+	mac              [12]byte // MAC addresses of the next hop and of the interface
 	usable           bool
-	sent             uint32 // tick at which the last packet left by the socket
+	sent             uint32 // tick at which the last packet was sent through the socket
 }
 
-// Prepare notes the way of a route that is complete otherwise.
+// Prepare sets the hop of a route that is otherwise complete.
 func (p *Port) Prepare(r *frame.Route) {
 	r.Hop = 0
 	if !p.sends() || r.Dst.IsMulticast() || r.Src != p.cfg.Addr {
@@ -39,11 +39,11 @@ func (p *Port) Prepare(r *frame.Route) {
 	r.Hop = i + 1
 }
 
-// sends reports whether frames are sent. Over the loopback interface they are not: the system
-// takes what comes there for forged unless it has sent it itself.
+// sends reports whether frames are sent. Over the loopback interface they are not: the system considers
+// what arrives there forged unless it has sent it itself.
 func (p *Port) sends() bool { return p.off == "" && p.device.kind == unix.ARPHRD_ETHER }
 
-// resolve asks for the way to a destination.
+// resolve looks up the path to a destination.
 func (p *Port) resolve(h *hop) {
 	h.usable, h.next = false, netip.Addr{}
 	r, ok := p.system.route(p.cfg.Addr.WithZone(""), h.dst.WithZone(""), h.srcPort, h.dstPort, p.cfg.Interface)
@@ -59,16 +59,16 @@ func (p *Port) resolve(h *hop) {
 	}
 }
 
-// meet takes over what the system knows of the next hop.
+// meet takes over the system's knowledge of the next hop.
 func (p *Port) meet(h *hop, n *neighbour) {
 	copy(h.mac[:6], n.mac[:])
 	copy(h.mac[6:], p.device.mac[:])
 	h.usable = n.valid && n.mac != [6]byte{} && n.mac[0]&1 == 0
 }
 
-// Send sends a packet that leaves alone as a frame. It reports false where that is the socket's
-// business: the way is not known, the packet is long, or has a priority, which the system makes of
-// its traffic class. From time to time it is, so that the system looks after its neighbour.
+// Send sends a packet as a single frame. It returns false if the socket must send it: the path is not
+// known, the packet is long, or it has a priority, which the system derives from its traffic class. From
+// time to time it does so deliberately, so that the system maintains its neighbour entry.
 func (p *Port) Send(o *frame.Out) bool {
 	r := o.Route
 	if r.Hop == 0 || int(r.Hop) > len(p.hops) || r.TrafficClass != 0 || o.Len() > MostPayload || p.off != "" {

@@ -12,50 +12,50 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// While mostly bursts arrive a link leaves its ring: each would have a mark there, which costs
-// their sender's processor more than the few short packets between them gain.
+// While mostly bursts arrive, a link stops using its ring: each burst would leave a mark there, which
+// costs its sender's processor more than the few short packets between them gain.
 const (
-	// busyLong bursts and long packets a millisecond, and no more short ones, in busyLooks
-	// looks one after the other, make the socket take everything.
+	// If busyLooks consecutive checks find at least busyLong bursts and long packets per millisecond, and
+	// no more short ones, the socket takes everything.
 	busyLong  = 8
 	busyLooks = 2
-	// In calmLooks looks one after the other there were not even calmLong, or more short ones, before
-	// the ring is in use again.
+	// The ring is used again after calmLooks consecutive checks found fewer than calmLong, or more short
+	// ones.
 	calmLong  = 4
 	calmLooks = 8
-	// lookTime is the least between two looks. It is also how long both take the short packets
-	// when the ring begins to: longer than a packet is on its way from one to the other.
+	// lookTime is the minimum time between two checks. It is also how long both take the short packets
+	// when the ring resumes: longer than a packet can be on its way between the two.
 	lookTime = time.Millisecond
-	// The last packets that are compared, by what is in them.
+	// The number of recent packets that are compared, in sets by their content.
 	trackedSets = 256
 	trackedEach = 8
 )
 
-// shift is which of ring and socket takes the short packets.
+// shift says whether the ring or the socket takes the short packets.
 type shift uint8
 
 const (
 	ringTakes   shift = iota // and the socket's filter drops them
 	socketTakes              // and the ring takes nothing
-	bothTake                 // the socket's count; the ring is about to take over
+	bothTake                 // the socket's packets are used; the ring is about to take over
 )
 
-// bulk decides about the shift.
+// bulk decides on the shift.
 type bulk struct {
 	shift shift
-	last  time.Time // changeShift looked
-	row   int       // looks one after the other that asked for the other shift
-	// Around a change of shifts a packet may come by both ways: those that came are compared.
-	compare int  // looks for which they are, once what waited has been taken
-	dry     bool // nothing waited at the socket since
-	// What makes a packet is mixed into a number, whose last bit says that the socket had it.
+	last  time.Time // time of the last changeShift
+	row   int       // consecutive checks in favour of the other shift
+	// Around a change of shifts a packet may arrive both ways, so arrived packets are compared.
+	compare int  // remaining checks with comparison, once what waited has been taken
+	dry     bool // nothing has been waiting at the socket since
+	// The identity of a packet is hashed to a number, whose last bit says that the socket had it.
 	seen [trackedSets][trackedEach]uint64
 }
 
-// compareOn has packets compared around a change.
+// compareOn starts comparing packets around a change.
 func (b *bulk) compareOn() { b.compare, b.dry = 2, false }
 
-// twice reports whether a packet came before by the other way.
+// twice reports whether a packet has already arrived the other way.
 func (b *bulk) twice(in *frame.In, ring bool) bool {
 	n := len(in.Data)
 	if n > packet.MostPayload || n < ib.BTHLen+ib.ICRCLen {
@@ -88,7 +88,7 @@ func mixed(x, y uint64) uint64 {
 	return hi ^ lo
 }
 
-// twice reports whether a packet came before by the other way, and counts it.
+// twice reports whether a packet has already arrived the other way, and counts it.
 func (f *frames) twice(in *frame.In, ring bool) bool {
 	if !f.bulk.twice(in, ring) {
 		return false
@@ -97,7 +97,7 @@ func (f *frames) twice(in *frame.In, ring bool) bool {
 	return true
 }
 
-// single drops those packets from the ring that the socket had too.
+// single removes the packets that the socket also had from those of the ring.
 func (f *frames) single(in []frame.In) int {
 	if f.bulk.compare == 0 {
 		return len(in)
@@ -115,7 +115,7 @@ func (f *frames) single(in []frame.In) int {
 	return n
 }
 
-// changeShift chooses the shift by what came since the last one.
+// changeShift chooses the shift according to what arrived since the last call.
 func (l *socketLink) changeShift(now time.Time) {
 	f, r := &l.frames, &l.receive
 	b := &f.bulk
@@ -145,7 +145,7 @@ func (l *socketLink) changeShift(now time.Time) {
 			b.row = 0
 			return
 		}
-		// What the ring still has is in it alone.
+		// What remains in the ring is only there.
 		if b.row++; b.row >= calmLooks && f.port.Empty() && f.port.Resume() {
 			b.row, b.shift = 0, bothTake
 			b.compareOn()
@@ -160,7 +160,7 @@ func (l *socketLink) changeShift(now time.Time) {
 	}
 }
 
-// takeAll has the socket take everything, and the ring nothing.
+// takeAll makes the socket take everything, and the ring nothing.
 func (l *socketLink) takeAll() {
 	if unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0) != nil {
 		return

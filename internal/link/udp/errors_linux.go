@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 )
 
-// errorQueue holds ICMP errors until Errors is called, and what reads them.
+// errorQueue holds ICMP errors until Errors is called, and the buffers to read them.
 type errorQueue struct {
 	found [maxErrors]link.Unreachable
 	n     int
@@ -17,12 +17,12 @@ type errorQueue struct {
 	message [1]message
 	vector  unix.Iovec
 	name    [28]byte
-	quoted  [64]byte // front of the packet that was answered, from its BTH
+	quoted  [64]byte // beginning of the packet that caused the error, from its BTH
 	control [256]byte
 	events  [16]unix.EpollEvent
 }
 
-// report keeps an error until Errors is called. The same one once more adds nothing.
+// report keeps an error until Errors is called. A duplicate is ignored.
 func (l *socketLink) report(u link.Unreachable) {
 	q := &l.errors
 	for i := range q.found[:q.n] {
@@ -53,8 +53,8 @@ func (l *socketLink) Errors(out []link.Unreachable) int {
 	return n
 }
 
-// look attends to the sockets that only send: it reads their errors and throws away
-// what arrives at them where the kernel did not.
+// look services the sockets that only send: it reads their errors, and discards what arrives there and was
+// not dropped by the kernel.
 func (l *socketLink) look() {
 	if len(l.sources) == 0 && len(l.groups) == 0 {
 		return
@@ -82,7 +82,7 @@ func epollReady(fd int, events []unix.EpollEvent) (int, unix.Errno) {
 	return int(n), errno
 }
 
-// discard throws away what has arrived at a socket, a bounded number of datagrams.
+// discard discards a limited number of datagrams that have arrived at a socket.
 func discard(fd int) {
 	var b [1]byte
 	for range 64 {
@@ -94,8 +94,8 @@ func discard(fd int) {
 	}
 }
 
-// readErrors empties a socket's error queue, at most 64 of them, and returns how many
-// ICMP errors it read.
+// readErrors reads a socket's error queue, at most 64 errors, and returns how many of them were ICMP
+// errors.
 func (l *socketLink) readErrors(fd int) int {
 	q := &l.errors
 	icmp := 0
@@ -120,8 +120,7 @@ func (l *socketLink) readErrors(fd int) int {
 	return icmp
 }
 
-// readError decodes the error that was just read and reports whether an ICMP packet
-// brought it.
+// readError decodes the error just read and reports whether it was caused by an ICMP packet.
 func (l *socketLink) readError() bool {
 	q := &l.errors
 	m := &q.message[0]
@@ -138,7 +137,7 @@ func (l *socketLink) readError() bool {
 		}
 		e := (*unix.SockExtendedErr)(unsafe.Pointer(&data[0]))
 		if e.Origin != unix.SO_EE_ORIGIN_ICMP && e.Origin != unix.SO_EE_ORIGIN_ICMP6 {
-			return false // our own refusal, which the send call returned too
+			return false // a local refusal, which the send call returned too
 		}
 		u := link.Unreachable{Dst: l.errorDestination(), Kind: refusal(unix.Errno(e.Errno))}
 		if u.Kind == link.PacketTooBig {
@@ -150,7 +149,7 @@ func (l *socketLink) readError() bool {
 	}
 }
 
-// errorDestination is where the packet that was answered went.
+// errorDestination returns the destination of the packet that caused the error.
 func (l *socketLink) errorDestination() netip.Addr {
 	q := &l.errors
 	if l.v4 {

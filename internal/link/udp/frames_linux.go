@@ -12,39 +12,39 @@ import (
 )
 
 const (
-	// marksMost bounds how many messages of the socket are asked for at once.
+	// marksMost limits how many messages of the socket are requested at once.
 	marksMost = 64
-	// A mark is in the ring a moment before its message is at the socket, and its message may
-	// have been dropped there: what is behind it waits for so many looks.
+	// A mark is in the ring slightly before its message is at the socket, where the message may be
+	// dropped: what is behind it waits for so many polls.
 	markTries = 16
-	// Without marks the socket is asked at one look of blindEvery, and at every one for
-	// blindLooks after it had something: what comes by other interfaces leaves no marks.
+	// Without marks the socket is polled in one of blindEvery polls, and in every one for blindLooks after
+	// it had something: what arrives through other interfaces leaves no marks.
 	blindEvery = 16
 	blindLooks = 64
 )
 
-// frames is the part of a link that goes beside the socket.
+// frames is the part of a link beside the socket.
 type frames struct {
 	port   *packet.Port // nil: none
-	why    string       // there is none
-	marks  int          // messages of the socket that come before what is in the ring
-	tries  int          // looks for the first of them, in vain
-	blind  int          // looks for which the socket is asked without marks
+	why    string       // why there is none
+	marks  int          // messages of the socket that precede what is in the ring
+	tries  int          // failed attempts to receive the first of them
+	blind  int          // remaining polls in which the socket is polled without marks
 	looks  uint
-	lost   uint64 // packets that the system dropped for want of room
+	lost   uint64 // packets that the system dropped for lack of room
 	bulk   bulk
 	ringed int // packets from the ring since the last changeShift
 }
 
-// openFrames opens the ring and has the socket drop what is in it, before the socket is bound.
+// openFrames opens the ring and makes the socket drop what the ring has, before the socket is bound.
 func (l *socketLink) openFrames(ifi int) error {
 	f := &l.frames
 	switch {
 	case l.cfg.Frames == packet.Off:
 		f.why = "no frames: switched off"
 	case !l.gro:
-		// The kernel would take bursts apart in front of the socket, and the filter
-		// drop their packets, of which the ring has a mark only.
+		// The kernel would split bursts before the socket, and the
+		// filter drop their packets, of which the ring only has a mark.
 		f.why = "no frames: the socket takes no bursts (UDP_GRO)"
 	case ifi == 0:
 		f.why = "no frames: no interface has the address"
@@ -75,8 +75,8 @@ func (f *frames) status() string {
 	return f.port.Status()
 }
 
-// count adds what only the Port knows. dropped is how much the socket has dropped, that by the
-// filter included: what is in the ring was not lost.
+// count adds what only the Port knows. dropped is how much the socket has dropped, including the filter's
+// drops: what is in the ring was not lost.
 func (f *frames) count(s *link.Stats, dropped uint64) {
 	if f.port == nil {
 		s.ReceiveDrops = dropped
@@ -91,7 +91,7 @@ func (f *frames) count(s *link.Stats, dropped uint64) {
 	s.ReceiveDrops = f.lost
 }
 
-// is reports whether a descriptor of the epoll is the Port's.
+// is reports whether a descriptor of the epoll belongs to the Port.
 func (f *frames) is(fd int) bool {
 	if f.port == nil {
 		return false
@@ -100,7 +100,7 @@ func (f *frames) is(fd int) bool {
 	return fd == changes
 }
 
-// receiveOwn receives what came to the link's address.
+// receiveOwn receives what arrived for the link's address.
 func (l *socketLink) receiveOwn(in []frame.In) int {
 	if l.frames.port == nil {
 		return l.receiveFrom(l.fd, l.cfg.Addr, in, false)
@@ -108,8 +108,8 @@ func (l *socketLink) receiveOwn(in []frame.In) int {
 	return l.receiveBeside(in)
 }
 
-// receiveBeside takes from the ring, and from the socket what the ring has marks of, in the order of
-// their arrival.
+// receiveBeside takes packets from the ring, and from the socket those of which the ring has marks, in the
+// order of arrival.
 func (l *socketLink) receiveBeside(in []frame.In) int {
 	f, r := &l.frames, &l.receive
 	if f.bulk.shift == bothTake {
@@ -141,7 +141,7 @@ func (l *socketLink) receiveBeside(in []frame.In) int {
 	return n
 }
 
-// receiveMarked takes messages of which there are marks, and none behind them.
+// receiveMarked takes messages of which there are marks, and no later ones.
 func (l *socketLink) receiveMarked(in []frame.In) int {
 	f := &l.frames
 	n := l.receiveFrom(l.fd, l.cfg.Addr, in, true)
@@ -154,12 +154,12 @@ func (l *socketLink) receiveMarked(in []frame.In) int {
 	return n
 }
 
-// receiveMarks fills messages, also with those whose marks come while it copies the ones before.
+// receiveMarks fills messages, including those whose marks arrive while it copies earlier ones.
 func (l *socketLink) receiveMarks(messages []message) (n int, errno unix.Errno) {
 	f := &l.frames
 	for {
 		want := min(f.marks, len(messages)-n)
-		if want == 0 { // what there was a mark of was no packet
+		if want == 0 { // the mark did not stand for a packet
 			return 0, unix.EAGAIN
 		}
 		k, errno := receiveMessages(l.fd, messages[n:n+want], 0)
@@ -180,13 +180,13 @@ func (l *socketLink) receiveMarks(messages []message) (n int, errno unix.Errno) 
 	}
 }
 
-// sendFrame sends the first packet as a frame, where it is short and in no burst.
+// sendFrame sends the first packet as a frame if it is short and not part of a burst.
 func (l *socketLink) sendFrame(frames []frame.Out) bool {
 	o := &frames[0]
 	if o.Route.Hop == 0 || l.frames.port == nil || joined(frames) {
 		return false
 	}
-	if o.Segment != 0 { // its burst was taken apart
+	if o.Segment != 0 { // its burst was split
 		link.Single(o, l.caps.SegmentIDs)
 	}
 	if !l.frames.port.Send(o) {
@@ -198,8 +198,8 @@ func (l *socketLink) sendFrame(frames []frame.Out) bool {
 	return true
 }
 
-// joined reports whether the first packet is to leave together with the next. A message and the acknowledgement
-// behind it do not, although they could: the peer's program waits for the message.
+// joined reports whether the first packet is to be sent together with the next. A message and the
+// acknowledgement after it are not, although they could be: the peer's program waits for the message.
 func joined(frames []frame.Out) bool {
 	if len(frames) < 2 || frames[1].Segment == 0 {
 		return false
@@ -207,13 +207,13 @@ func joined(frames []frame.Out) bool {
 	return len(frames) > 2 && frames[2].Segment != 0 || ib.BTH(frames[1].Head[frame.HeadRoom:]).Opcode() != ib.RCAcknowledge
 }
 
-// tendFrames has the Port follow the system. Where it is switched off, the socket takes everything.
+// tendFrames makes the Port follow the system. If the Port is switched off, the socket takes everything.
 func (l *socketLink) tendFrames() {
 	if l.frames.port == nil {
 		return
 	}
 	if l.frames.port.Tend() {
-		_ = unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0) // there is none while the socket takes all anyway
+		_ = unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0) // there is none if the socket takes everything anyway
 		l.frames.bulk.shift = socketTakes
 		return
 	}

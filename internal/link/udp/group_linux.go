@@ -11,8 +11,8 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// group is a multicast group with a socket of its own: one bound to the port's address
-// receives nothing that is sent to a group. Bound to the group it gets in nobody's way.
+// group is a multicast group with a socket of its own, because a socket bound to the port's address
+// receives no multicast. Bound to the group's address it conflicts with nothing.
 type group struct {
 	addr netip.Addr
 	fd   int
@@ -73,7 +73,7 @@ func (l *socketLink) setGroup(fd int, addr netip.Addr) error {
 	}
 	setBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, max(l.cfg.ReceiveBuffer, 1<<20))
 	if l.gro {
-		_ = unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // where it fails, datagrams come singly
+		_ = unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // if this fails, datagrams arrive singly
 	}
 	// Several adapters of a host may have joined the same group.
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
@@ -97,7 +97,7 @@ func (l *socketLink) addMembership(fd int, addr netip.Addr) error {
 	return os.NewSyscallError("setsockopt IPV6_ADD_MEMBERSHIP", unix.SetsockoptIPv6Mreq(fd, unix.IPPROTO_IPV6, unix.IPV6_JOIN_GROUP, m))
 }
 
-// interfaceIndex is that of the interface that holds the address, 0 where unknown.
+// interfaceIndex returns the index of the interface with the link's address, 0 if unknown.
 func (l *socketLink) interfaceIndex() uint32 {
 	if l.scope != 0 {
 		return l.scope
@@ -109,8 +109,8 @@ func (l *socketLink) interfaceIndex() uint32 {
 	return uint32(ifi.Index)
 }
 
-// setMulticastInterface makes what is sent to groups leave by the port's interface. Where
-// it is refused, the routing table decides.
+// setMulticastInterface makes multicast leave through the port's interface. If that is refused, the
+// routing table decides.
 func (l *socketLink) setMulticastInterface(fd int) {
 	if l.v4 {
 		_ = unix.SetsockoptIPMreqn(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_IF,
@@ -132,7 +132,7 @@ func (l *socketLink) Leave(addr netip.Addr) error {
 			continue
 		}
 		if g.uses--; g.uses == 0 {
-			unix.Close(g.fd) // which ends the membership and the watch
+			unix.Close(g.fd) // which also ends the membership and the watch
 			l.groups = append(l.groups[:i], l.groups[i+1:]...)
 		}
 		return nil
@@ -140,8 +140,7 @@ func (l *socketLink) Leave(addr netip.Addr) error {
 	return fmt.Errorf("udp link: group %v was not joined", addr)
 }
 
-// receiveGroups takes from the first group that has something, starting with another
-// one each time.
+// receiveGroups receives from the first group that has something, starting with another one each time.
 func (l *socketLink) receiveGroups(in []frame.In) int {
 	for k := range l.groups {
 		g := &l.groups[(l.receive.turn+k)%len(l.groups)]

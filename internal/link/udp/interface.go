@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// InterfaceOf finds the network interface that holds addr. Every address of
-// 127.0.0.0/8 is held by the loopback interface. ok is false where there is none.
+// InterfaceOf returns the network interface that has addr. The loopback interface has every address of
+// 127.0.0.0/8. ok is false if there is none.
 func InterfaceOf(addr netip.Addr) (ifi net.Interface, ok bool) {
 	all, err := net.Interfaces()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 )
 
-// socketLink is the link over raw system calls.
+// socketLink is the link that uses raw system calls.
 type socketLink struct {
 	cfg   Config
 	v4    bool
@@ -23,7 +23,7 @@ type socketLink struct {
 	caps  link.Capabilities
 	ifi   string
 
-	fd      int // receives, and sends what has no source port of its own
+	fd      int // receives, and sends packets without a source port of their own
 	watch   int // epoll of the other sockets
 	gso     bool
 	gro     bool
@@ -44,7 +44,7 @@ type socketLink struct {
 	close sync.Once
 }
 
-// Route.SockaddrLen carries a flag of ours: packets of this route leave singly.
+// Route.SockaddrLen has a flag of ours: packets of this route are sent singly.
 const (
 	routeSingle      = 0x80
 	routeSockaddrLen = 0x7f
@@ -78,8 +78,8 @@ func open(cfg Config) (Link, error) {
 	return l, nil
 }
 
-// openSockets opens what a link needs from the start. ifi is the index of the interface that has the
-// address, 0 where there is none.
+// openSockets opens what a link needs from the start. ifi is the index of the interface with the address,
+// 0 if there is none.
 func (l *socketLink) openSockets(ifi int) (err error) {
 	if l.scope, err = scope(l.cfg.Addr.Zone()); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (l *socketLink) openSockets(ifi int) (err error) {
 	if l.watch, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return fmt.Errorf("udp link: %w", os.NewSyscallError("epoll_create1", err))
 	}
-	// A kernel without these answers ENOPROTOOPT.
+	// A kernel without them returns ENOPROTOOPT.
 	if !l.cfg.NoSegmentation {
 		_, err := unix.GetsockoptInt(l.fd, unix.SOL_UDP, unix.UDP_SEGMENT)
 		l.gso = err == nil
@@ -108,7 +108,7 @@ func (l *socketLink) openSockets(ifi int) (err error) {
 	if !l.cfg.NoCoalescing {
 		l.gro = unix.SetsockoptInt(l.fd, unix.SOL_UDP, unix.UDP_GRO, 1) == nil
 	}
-	if err = l.openFrames(ifi); err != nil { // before anything arrives, so that nothing comes twice
+	if err = l.openFrames(ifi); err != nil { // before anything arrives, so that nothing is received twice
 		return err
 	}
 	if err = bind(l.fd, l.cfg.Addr, l.cfg.Port, l.scope); err != nil {
@@ -117,7 +117,7 @@ func (l *socketLink) openSockets(ifi int) (err error) {
 	return nil
 }
 
-// bindError says whose the address is, where it is taken.
+// bindError says who has the address if it is taken.
 func bindError(cfg Config, err error) error {
 	at := netip.AddrPortFrom(cfg.Addr, cfg.Port)
 	if err == unix.EADDRINUSE {
@@ -126,8 +126,8 @@ func bindError(cfg Config, err error) error {
 	return fmt.Errorf("udp link: bind %v: %w", at, err)
 }
 
-// enter takes the sockets for one call; leave gives them back. Between the two Close
-// leaves them open, so that a descriptor's number is not used by another file.
+// enter acquires the sockets for one call; leave releases them. In between, Close leaves them open, so
+// that a descriptor's number is not reused for another file.
 func (l *socketLink) enter() bool { return l.state.CompareAndSwap(0, stateBusy) }
 
 func (l *socketLink) leave() {
@@ -136,8 +136,8 @@ func (l *socketLink) leave() {
 	}
 }
 
-// Close implements link.Link. It may be called at any time; a call that is under way
-// finishes first, and who waits for the descriptors wakes up.
+// Close implements link.Link. It may be called at any time; a call in progress finishes first, and whoever
+// waits on the descriptors wakes up.
 func (l *socketLink) Close() error {
 	if l.state.Or(stateClosed) == 0 {
 		l.close.Do(l.release)
@@ -153,7 +153,7 @@ func (l *socketLink) release() {
 		unix.Close(l.groups[i].fd)
 	}
 	if l.fd >= 0 {
-		// ENOTCONN, but it wakes whoever polls the socket.
+		// Returns ENOTCONN, but wakes whoever polls the socket.
 		_ = unix.Shutdown(l.fd, unix.SHUT_RDWR)
 		unix.Close(l.fd)
 	}
@@ -223,7 +223,7 @@ func (l *socketLink) Stats() link.Stats {
 	defer l.leave()
 	l.stats.ReceiveBuffer = l.receiveBuffer
 	s := l.stats
-	n, _ := socketDrops(l.fd) // 0 where the system does not say
+	n, _ := socketDrops(l.fd) // 0 if the system does not say
 	l.frames.count(&s, uint64(n))
 	return s
 }

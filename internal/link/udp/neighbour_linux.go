@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pauses between looks at the system's neighbour table, and between the packets that
-// make it ask (the system itself asks three times, a second apart).
+// Pauses between look-ups in the system's neighbour table, and between the packets that make the system
+// ask (it asks three times, a second apart).
 const (
 	firstLook = time.Millisecond
 	lastLook  = 50 * time.Millisecond
@@ -23,13 +23,12 @@ const (
 	nobody    = 9 // the port of the discard service, RFC 863
 )
 
-// known are the states of neighbours whose link-layer address is known.
+// known are the states of neighbours with a known link-layer address.
 const known = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT | netlink.NUD_NOARP
 
-// Resolve waits until the system knows the link-layer address of the next hop to dst,
-// as rdma_resolve_addr does before a device may send there. It is ETIMEDOUT where
-// nobody has answered when ctx ends, and the system's error where there is no route.
-// A system that does not tell (no netlink) is taken to know.
+// Resolve waits until the system knows the link-layer address of the next hop to dst, as rdma_resolve_addr
+// does before a device may send there. The error is ETIMEDOUT if nobody has answered when ctx ends, and
+// the system's error if there is no route. A system that does not tell (no netlink) is assumed to know.
 func (l *socketLink) Resolve(ctx context.Context, dst netip.Addr) error {
 	hop, err := nextHop(l.cfg.Addr, dst.Unmap())
 	if err != nil || hop == nil {
@@ -58,8 +57,8 @@ type hop struct {
 	addr  net.IP
 }
 
-// nextHop is nil where packets need no neighbour: to this host, and over interfaces
-// without link-layer addresses.
+// nextHop returns nil if packets need no neighbour: to this host, and over interfaces without link-layer
+// addresses.
 func nextHop(src, dst netip.Addr) (*hop, error) {
 	routes, err := netlink.RouteGetWithOptions(dst.AsSlice(), &netlink.RouteGetOptions{SrcAddr: src.AsSlice()})
 	switch {
@@ -96,8 +95,7 @@ func (h *hop) known() (bool, error) {
 	return false, err
 }
 
-// ask makes the system look for a neighbour: with an empty datagram, which goes out
-// where one answers and is lost where none does.
+// ask makes the system look for a neighbour, by sending an empty datagram that is lost if no one answers.
 func ask(src, dst netip.Addr) {
 	c, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(src, 0)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(dst, nobody)))
 	if err != nil {
@@ -105,7 +103,7 @@ func ask(src, dst netip.Addr) {
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 	if _, err := c.Write(nil); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		_, _ = c.Write(nil) // the first may have had the error of an earlier one
+		_, _ = c.Write(nil) // the first may have returned the error of an earlier one
 	}
 	_ = c.Close()
 }

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// Owner is who probably has an address, as far as the system lets us see.
+// Owner is who probably has an address, as far as the system reveals it.
 type Owner struct {
-	PID     int    // 0 where unknown
-	Process string // the process's name, "" where unknown
-	UID     int    // the user whose socket it is, -1 where unknown
-	// Kernel says that the socket belongs to no process: on Linux most likely the
-	// Soft-RoCE driver rdma_rxe.
+	PID     int    // 0 if unknown
+	Process string // name of the process, "" if unknown
+	UID     int    // user of the socket, -1 if unknown
+	// Kernel says that the socket belongs to no process: on Linux most likely to the Soft-RoCE driver
+	// rdma_rxe.
 	Kernel bool
 }
 
@@ -32,8 +32,7 @@ func (o Owner) String() string {
 	return "another socket"
 }
 
-// AddressInUseError says that an address is taken, and by whom. It unwraps to
-// syscall.EADDRINUSE.
+// AddressInUseError reports that an address is taken, and by whom. It unwraps to syscall.EADDRINUSE.
 type AddressInUseError struct {
 	Addr  netip.AddrPort
 	Owner Owner

@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// ownerOf looks for the socket that has an address in /proc and for the process
-// that has the socket open.
+// ownerOf searches /proc for the socket that has an address and for the process that has the socket open.
 func ownerOf(at netip.AddrPort) Owner {
 	for _, name := range []string{"/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"} {
 		f, err := os.Open(name)
@@ -29,8 +28,8 @@ func ownerOf(at netip.AddrPort) Owner {
 	return Owner{UID: -1}
 }
 
-// findSocket reads a table of UDP sockets and returns the inode and user of the one that
-// is bound to at, or to its port on every address.
+// findSocket reads a table of UDP sockets and returns the inode and user of the one bound to at, or to its
+// port on every address.
 func findSocket(r io.Reader, at netip.AddrPort) (inode string, uid int, ok bool) {
 	s := bufio.NewScanner(r)
 	for s.Scan() {
@@ -55,8 +54,8 @@ func findSocket(r io.Reader, at netip.AddrPort) (inode string, uid int, ok bool)
 	return "", 0, false
 }
 
-// parseProcAddress reads an address as /proc/net prints it: words of four bytes in the
-// host's order, and the port, in hexadecimal.
+// parseProcAddress parses an address as printed in /proc/net: words of four bytes in host order, and the
+// port, in hexadecimal.
 func parseProcAddress(s string) (netip.AddrPort, bool) {
 	host, port, ok := strings.Cut(s, ":")
 	if !ok {
@@ -77,7 +76,7 @@ func parseProcAddress(s string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a, uint16(p)), true
 }
 
-// socketOwner looks for the process that has a socket open.
+// socketOwner searches for the process that has a socket open.
 func socketOwner(inode string, uid int) Owner {
 	o := Owner{UID: uid}
 	fds, _ := filepath.Glob("/proc/[0-9]*/fd/*") // the pattern is well formed
@@ -87,12 +86,12 @@ func socketOwner(inode string, uid int) Owner {
 			continue
 		}
 		pid := strings.Split(fd, "/")[2]
-		o.PID, _ = strconv.Atoi(pid) // the pattern leaves digits... and few others, which give 0
+		o.PID, _ = strconv.Atoi(pid) // almost all matches are numbers; others give 0
 		name, _ := os.ReadFile("/proc/" + pid + "/comm")
 		o.Process = strings.TrimSpace(string(name))
 		return o
 	}
-	// Only root sees every process, and can tell that there is none.
+	// Only root sees every process, and can tell that none has it.
 	o.Kernel = uid == 0 && (os.Geteuid() == 0 || moduleLoaded("rdma_rxe"))
 	return o
 }

@@ -4,5 +4,5 @@ package udp
 
 import "net/netip"
 
-// ownerOf cannot tell on this platform.
+// ownerOf has no means to find out on this platform.
 func ownerOf(netip.AddrPort) Owner { return Owner{UID: -1} }

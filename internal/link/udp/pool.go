@@ -5,10 +5,9 @@ import (
 	"syscall"
 )
 
-// A UDP socket sends from the port that it is bound to. The source port that a
-// connection computes for itself (so that switches spread connections over their paths)
-// therefore needs sockets of its own: a pool of a few, bound when a route first needs
-// one, that a route's computed port chooses from.
+// A UDP socket sends from the port to which it is bound. The source port that a connection computes for
+// itself (so that switches spread connections over their paths) therefore needs a socket of its own. They
+// come from a small pool, bound when a route first needs one; a route's computed port selects the socket.
 
 const (
 	sourcePortMask  = 0xc000 // source ports are dynamic ones (IBA annex A17.9.2)
@@ -16,13 +15,13 @@ const (
 	sourceBuffer    = 16 << 10 // for errors; nothing else is queued
 )
 
-// pool chooses among source ports. Its sockets belong to the link, in the order of ports.
+// pool assigns source ports. Its sockets belong to the link, in the order of ports.
 type pool struct {
 	own     uint16 // the receiving socket's port
 	limit   int
 	exact   bool
 	slots   map[uint16]uint8 // slot or exact port to Route.Socket
-	ports   []uint16         // Route.Socket less 1
+	ports   []uint16         // indexed by Route.Socket - 1
 	skipped int
 	bind    func(port uint16) error
 }
@@ -31,9 +30,8 @@ func newPool(cfg Config, bind func(port uint16) error) pool {
 	return pool{own: cfg.Port, limit: cfg.SourcePorts, exact: cfg.ExactSourcePorts, slots: map[uint16]uint8{}, bind: bind}
 }
 
-// choose returns the socket that sends for a computed source port, and the port that it
-// really sends from. It falls back to the receiving socket, number 0, where nothing
-// better can be bound.
+// choose returns the socket that sends for a computed source port, and its actual source port. It falls
+// back to the receiving socket, number 0, if nothing better can be bound.
 func (p *pool) choose(want uint16) (socket uint8, port uint16) {
 	if want == 0 || want == p.own || p.limit == 0 {
 		return 0, p.own
@@ -52,7 +50,7 @@ func (p *pool) choose(want uint16) (socket uint8, port uint16) {
 	return i, p.ports[i-1]
 }
 
-// add binds a port for a slot, or shares one of those that there are.
+// add binds a port for a slot, or shares an existing one.
 func (p *pool) add(slot, want uint16) uint8 {
 	if len(p.ports) < p.limit && p.bindNear(want) {
 		p.slots[slot] = uint8(len(p.ports))
@@ -64,8 +62,7 @@ func (p *pool) add(slot, want uint16) uint8 {
 	return uint8(1 + int(want)%len(p.ports))
 }
 
-// bindNear binds the wanted port or, where that is taken and an exact one was not asked
-// for, the next of the same slot.
+// bindNear binds the wanted port or, if it is taken and need not be exact, the next one of the same slot.
 func (p *pool) bindNear(want uint16) bool {
 	tries := sourcePortTries
 	if p.exact {

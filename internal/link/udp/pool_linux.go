@@ -11,7 +11,7 @@ func (l *socketLink) bindSource(port uint16) error {
 	setBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, sourceBuffer)
 	setBuffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, defaultSendBuffer)
 	l.setMulticastInterface(fd)
-	// Where the filter is refused, look throws away what arrives.
+	// If the filter is refused, look discards what arrives.
 	_ = dropAll(fd)
 	err = bind(fd, l.cfg.Addr, port, l.scope)
 	if err == nil {
@@ -25,7 +25,7 @@ func (l *socketLink) bindSource(port uint16) error {
 	return nil
 }
 
-// socketFD is the descriptor of a Route.Socket.
+// socketFD returns the descriptor of a Route.Socket.
 func (l *socketLink) socketFD(i uint8) int {
 	if i == 0 || int(i) > len(l.sources) {
 		return l.fd
@@ -33,7 +33,7 @@ func (l *socketLink) socketFD(i uint8) int {
 	return l.sources[i-1]
 }
 
-// watchSocket adds a socket to those of the second descriptor.
+// watchSocket adds a socket to those watched by the second descriptor.
 func (l *socketLink) watchSocket(fd int) error {
 	return unix.EpollCtl(l.watch, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 }

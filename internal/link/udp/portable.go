@@ -15,9 +15,9 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 )
 
-// portableLink is the link over package net: one datagram a call, and a goroutine that
-// reads them into a bounded queue. It sends ECN and DSCP where the platform lets it, and
-// sees neither those nor ICMP errors, and receives no multicast.
+// portableLink is the link over package net: one datagram per call, and a goroutine that reads them into a
+// bounded queue. It sends ECN and DSCP if the platform supports it, but receives neither those nor ICMP
+// errors, nor multicast.
 type portableLink struct {
 	cfg  Config
 	caps link.Capabilities
@@ -36,7 +36,7 @@ type portableLink struct {
 
 	closed  atomic.Bool
 	readers sync.WaitGroup
-	mu      sync.Mutex // sockets against Close
+	mu      sync.Mutex // orders use of the sockets and Close
 }
 
 func openPortable(cfg Config) (Link, error) {
@@ -61,7 +61,7 @@ func openPortable(cfg Config) (Link, error) {
 	return l, nil
 }
 
-// listen opens a socket whose packets are not fragmented, as far as the platform has a way.
+// listen opens a socket whose packets are not fragmented, as far as the platform supports it.
 func listen(addr netip.Addr, port uint16) (*net.UDPConn, error) {
 	network := "udp6"
 	if addr.Is4() {
@@ -73,13 +73,13 @@ func listen(addr netip.Addr, port uint16) (*net.UDPConn, error) {
 	}
 	raw, err := conn.SyscallConn()
 	if err == nil {
-		// Where it is refused, only peers that check the don't-fragment bit notice.
+		// If it is refused, only peers that check the don't-fragment bit notice.
 		_ = raw.Control(func(fd uintptr) { _ = dontFragment(fd, addr.Is4()) })
 	}
 	return conn, nil
 }
 
-// setBuffers asks for large buffers; a refusal leaves smaller ones.
+// setBuffers requests large buffers; if refused, it tries smaller ones.
 func (l *portableLink) setBuffers() {
 	want := l.cfg.ReceiveBuffer
 	if want == 0 {
@@ -110,8 +110,8 @@ func (l *portableLink) read(conn *net.UDPConn) {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			// Some platforms report here what an ICMP error said of an earlier
-			// packet. Errors in a row are something else: do not spin on them.
+			// Some platforms report an ICMP error for an earlier packet here.
+			// A series of errors is something else: do not spin on them.
 			if failures++; failures > maxErrors {
 				time.Sleep(10 * time.Millisecond)
 			}
@@ -176,7 +176,7 @@ func (l *portableLink) send(o *frame.Out) {
 	l.stats.SentBytes += uint64(n)
 }
 
-// portableRefusal is what an error says about the destination.
+// portableRefusal returns what an error says about the destination.
 func portableRefusal(err error) link.UnreachableKind {
 	switch {
 	case errors.Is(err, syscall.EMSGSIZE):
@@ -222,14 +222,14 @@ func (l *portableLink) Receive(in []frame.In) (int, error) {
 	return n, nil
 }
 
-// Errors implements link.Link: only what the system refused to send.
+// Errors implements link.Link: it only reports what the system refused to send.
 func (l *portableLink) Errors(out []link.Unreachable) int {
 	n := copy(out, l.errs[:l.nerrs])
 	l.nerrs = copy(l.errs[:], l.errs[n:l.nerrs])
 	return n
 }
 
-// Descriptors implements link.Link: there are none, Notify is called.
+// Descriptors implements link.Link: there are none; Notify is called instead.
 func (l *portableLink) Descriptors() []int { return nil }
 
 // Stats implements link.Link.

@@ -10,11 +10,11 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// inboxSlots is how many packets wait for Receive before more are dropped.
+// inboxSlots is how many packets may wait for Receive before more are dropped.
 const inboxSlots = 512
 
-// inbox is the queue between the goroutines that read sockets and the owner of the link.
-// A slot that Receive has handed out stays untouched until the next Receive.
+// inbox is the queue between the goroutines that read sockets and the owner of the link. A slot handed out
+// by Receive stays untouched until the next Receive.
 type inbox struct {
 	mu     sync.Mutex
 	slots  []inboxSlot
@@ -30,7 +30,7 @@ type inbox struct {
 }
 
 type inboxSlot struct {
-	data []byte // one byte longer than any packet, to see truncation
+	data []byte // one byte longer than any packet, to detect truncation
 	n    int
 	src  netip.AddrPort
 }
@@ -49,8 +49,8 @@ func (q *inbox) init(notify func(), dst netip.Addr) {
 	q.notify, q.dst = notify, dst
 }
 
-// readFrom reads one datagram. Where every slot is taken it waits in none, and the datagram
-// is lost as in a full socket buffer.
+// readFrom reads one datagram. If every slot is taken the datagram is dropped, as with a full socket
+// buffer.
 func (q *inbox) readFrom(conn *net.UDPConn) error {
 	i, ok := q.take()
 	if !ok {
@@ -107,7 +107,7 @@ func (q *inbox) push(i int) {
 	}
 }
 
-// pop hands out packets and takes back those of the call before.
+// pop hands out packets and takes back those of the previous call.
 func (q *inbox) pop(in []frame.In) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

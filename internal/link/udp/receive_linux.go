@@ -13,45 +13,45 @@ import (
 
 const (
 	receiveControl = 5 * controlSpace
-	groupTurn      = 8 // groups are looked at first once in so many calls
-	// Of messages that are longMessage bytes long on average one Receive takes longMost,
-	// into the same few buffers each time: together with the memory that their payload
-	// goes to, more would not stay in a second-level cache.
+	groupTurn      = 8 // groups are polled first once in so many calls
+	// Of messages with an average length of longMessage or more, one Receive takes longMost, into the same
+	// few buffers each time: more would not stay in a second-level cache together with the destination of
+	// their payload.
 	longMessage = 16 << 10
 	longMost    = 4
-	// Of those that are longer than packets, as bursts are, it takes burstMost.
+	// Of messages longer than packets, as bursts are, it takes burstMost.
 	burstMost = 16
-	// After loneMessages that came alone the next one is asked for alone: to look for
-	// another takes as long as half a poll.
+	// After loneMessages single messages the next one is requested alone: looking for another takes as
+	// long as half a poll.
 	loneMessages = 8
 )
 
-// receiver holds what recvmmsg fills, and the place up to which it was handed out.
+// receiver holds what recvmmsg fills, and the position up to which it was handed out.
 type receiver struct {
 	messages []message
 	vectors  []unix.Iovec
 	names    [][28]byte
 	control  [][receiveControl]byte
 	memory   []byte
-	size     int  // bytes of memory a message
-	most     int  // messages to take
-	lone     int  // messages in a row that came alone
-	came     bool // the Receive before got some
+	size     int  // bytes of memory per message
+	most     int  // maximum number of messages to take
+	lone     int  // consecutive messages that arrived alone
+	came     bool // the previous Receive got some
 	all      int  // messages since the last changeShift
-	long     int  // those of them that are longer than what goes as a frame
+	long     int  // those of them longer than what is sent as a frame
 
 	n    int // messages filled
-	next int // the one that is being cut up
-	off  int // how far
+	next int // the one being cut into packets
+	off  int // how far into it
 	info burstInfo
 	dst  netip.Addr // of the socket they came from
 	turn int
 
-	zoned    netip.Addr // the last link-local source, whose zone is slow to make
+	zoned    netip.Addr // the last link-local source, because making its zone is slow
 	zonedRaw [16]byte
 }
 
-// burstInfo is what the packets of one message have in common.
+// burstInfo is common to the packets of one message.
 type burstInfo struct {
 	data         []byte
 	segment      int
@@ -87,7 +87,7 @@ func (r *receiver) init(cfg Config, gro bool) {
 	r.n = 0
 }
 
-// pace chooses how many messages to take next by how many these n are, and how long.
+// pace chooses how many messages to take next, from the number n and the lengths of these.
 func (r *receiver) pace(n int) {
 	if n > 1 || r.came {
 		r.lone = 0
@@ -114,7 +114,7 @@ func (r *receiver) pace(n int) {
 	}
 }
 
-// reset gives the kernel back the whole room of the messages that it filled.
+// reset makes the full buffers of the filled messages available to the kernel again.
 func (r *receiver) reset() {
 	for i := range r.messages[:r.n] {
 		h := &r.messages[i].header
@@ -132,7 +132,7 @@ func (l *socketLink) Receive(in []frame.In) (int, error) {
 	}
 	n := 0
 	if l.receive.next < l.receive.n {
-		n = l.cut(in) // the rest of the batch before; the buffers are still in use
+		n = l.cut(in) // the rest of the previous batch; the buffers are still in use
 	}
 	if n == 0 && len(in) > 0 {
 		l.receive.turn++
@@ -150,7 +150,7 @@ func (l *socketLink) Receive(in []frame.In) (int, error) {
 	return n, nil
 }
 
-// receiveFrom takes messages from a socket: with marked those of which there are marks.
+// receiveFrom receives messages from a socket; if marked, only those of which there are marks.
 func (l *socketLink) receiveFrom(fd int, dst netip.Addr, in []frame.In, marked bool) int {
 	r := &l.receive
 	for range maxErrors {
@@ -166,7 +166,7 @@ func (l *socketLink) receiveFrom(fd int, dst netip.Addr, in []frame.In, marked b
 		}
 		if errno != 0 {
 			if errno != unix.EAGAIN && l.readErrors(fd) > 0 {
-				continue // an ICMP error stood before the packets
+				continue // an ICMP error preceded the packets
 			}
 			r.came = false
 			return 0
@@ -180,7 +180,7 @@ func (l *socketLink) receiveFrom(fd int, dst netip.Addr, in []frame.In, marked b
 	return 0
 }
 
-// cut hands out packets of the messages: a coalesced burst is cut at its segment size.
+// cut hands out packets of the messages; it splits a coalesced burst at its segment size.
 func (l *socketLink) cut(in []frame.In) int {
 	r := &l.receive
 	n := 0
@@ -211,7 +211,7 @@ func (l *socketLink) cut(in []frame.In) int {
 	return n
 }
 
-// open reads the outer fields of a message; it reports false where nothing is in it.
+// open decodes the metadata of a message; it returns false if the message is to be dropped.
 func (l *socketLink) open(i int) bool {
 	r := &l.receive
 	m := &r.messages[i]
@@ -225,7 +225,7 @@ func (l *socketLink) open(i int) bool {
 	}
 	at := i * r.size
 	r.info = burstInfo{data: r.memory[at : at+length : at+length], segment: length}
-	// Of longer ones the ring has marks alone.
+	// Of longer ones the ring only has marks.
 	r.info.compared = l.frames.bulk.compare > 0 && length <= packet.MostPayload
 	l.source(i)
 	l.controls(r.control[i][:min(int(m.header.Controllen), receiveControl)])
@@ -279,7 +279,7 @@ func (l *socketLink) controls(b []byte) {
 	}
 }
 
-// socketDrops asks the kernel how much a socket has dropped so far (SK_MEMINFO_DROPS).
+// socketDrops returns how many packets a socket has dropped so far (SK_MEMINFO_DROPS).
 func socketDrops(fd int) (uint32, bool) {
 	const drops = 8
 	var info [9]uint32

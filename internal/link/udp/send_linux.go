@@ -14,27 +14,27 @@ const (
 	sendMessagesMax = 64
 	sendVectors     = 1024
 	sendControl     = 3 * controlSpace // segment size, traffic class, hop limit
-	// A message's vectors may be at most UIO_MAXIOV; a burst needs three a packet.
+	// A message may have at most UIO_MAXIOV vectors; a burst needs three per packet.
 	burstVectors = 3 * maxSegments
-	// Packets with a payload of up to shortPayload are copied together, which costs
-	// less than the kernel's walk along their vectors. Making the ICRC has just brought
-	// the payload near. shortSpace holds a batch of them.
+	// Packets with a payload of up to shortPayload are copied together, which costs less than the kernel's
+	// walk over their vectors; computing the ICRC has just loaded the payload. shortSpace holds a batch of
+	// them.
 	shortPayload = 1024
 	shortSpace   = 160 << 10
 )
 
-// sender holds what sendmmsg reads: one message a burst.
+// sender holds what sendmmsg reads: one message per burst.
 type sender struct {
 	messages [sendMessagesMax]message
 	frames   [sendMessagesMax]int    // frames of each message
 	staged   [sendMessagesMax][]byte // of each message that is spliced
 	control  [sendMessagesMax][sendControl]byte
 	vectors  [sendVectors]unix.Iovec
-	short    [shortSpace]byte // short packets, one behind the other
+	short    [shortSpace]byte // short packets, back to back
 	n        int              // messages in use
 	used     int              // vectors in use
 	copied   int              // bytes of short in use
-	packed   int              // vectors in use when the last of them was one of short
+	packed   int              // vectors in use when the last vector was one into short
 	socket   uint8
 }
 
@@ -74,7 +74,7 @@ func (l *socketLink) Send(frames []frame.Out) (int, error) {
 	return taken, nil
 }
 
-// build makes messages of the frames at the front: bursts that one socket sends.
+// build makes messages of the first frames, as long as one socket sends them.
 func (l *socketLink) build(frames []frame.Out) {
 	s := &l.send
 	s.n, s.used, s.copied, s.packed, s.socket = 0, 0, 0, 0, frames[0].Route.Socket
@@ -83,7 +83,7 @@ func (l *socketLink) build(frames []frame.Out) {
 		if s.n == len(s.messages) || s.used+burstVectors > len(s.vectors) || !r.Prepared || r.Socket != s.socket {
 			return
 		}
-		if frames[i].Segment != 0 { // its burst was taken apart
+		if frames[i].Segment != 0 { // its burst was split
 			link.Single(&frames[i], l.caps.SegmentIDs)
 		}
 		n := 1
@@ -95,8 +95,8 @@ func (l *socketLink) build(frames []frame.Out) {
 	}
 }
 
-// burst returns how many frames at the front are one burst that the kernel can
-// segment: of equal length but for the last, which may be shorter.
+// burst returns how many of the first frames form one burst that the kernel can segment: of equal length
+// except the last, which may be shorter.
 func burst(frames []frame.Out) int {
 	route, size := frames[0].Route, frames[0].Len()
 	total, n := size, 1
@@ -136,8 +136,8 @@ func (s *sender) add(frames []frame.Out, v4 bool) {
 	s.n++
 }
 
-// pack copies a short packet behind the one before, and reports false for others.
-// joined says that both are of one message: they share a vector then.
+// pack copies a short packet behind the one before, and returns false for others. joined means that both
+// belong to one message: they share a vector then.
 func (s *sender) pack(o *frame.Out, joined bool) bool {
 	head := o.Head[o.HeadStart:o.HeadEnd]
 	n := len(head) + len(o.Payload) + int(o.TailLen)
@@ -162,8 +162,8 @@ func (s *sender) pack(o *frame.Out, joined bool) bool {
 	return true
 }
 
-// vector points at the three parts of a packet. Without a payload the pad and ICRC
-// are copied behind the headers, where there is room for them, which saves a part.
+// vector describes the three parts of a packet. Without a payload, the pad and ICRC are copied behind the
+// headers if there is room, which saves a part.
 func (s *sender) vector(o *frame.Out) {
 	v := &s.vectors[s.used]
 	v.Base = &o.Head[o.HeadStart]
@@ -207,7 +207,7 @@ func (s *sender) options(r *frame.Route, frames []frame.Out, v4 bool) int {
 	return n
 }
 
-// clear forgets the frames, so that their memory may go.
+// clear drops references to the frames, so that their memory can be freed.
 func (s *sender) clear() {
 	clear(s.vectors[:s.used])
 	for i := range s.messages[:s.n] {
@@ -218,8 +218,8 @@ func (s *sender) clear() {
 	s.n, s.used = 0, 0
 }
 
-// flush sends the messages and returns how many frames were taken; full says that the
-// socket took no more.
+// flush sends the messages and returns how many frames were accepted; full means that the socket accepted
+// no more.
 func (l *socketLink) flush(frames []frame.Out) (taken int, full bool) {
 	s := &l.send
 	fd := l.socketFD(s.socket)
@@ -240,13 +240,13 @@ func (l *socketLink) flush(frames []frame.Out) (taken int, full bool) {
 		case errno == unix.EAGAIN:
 			return taken, true
 		case pending(errno) && retries < maxErrors && l.readErrors(fd) > 0:
-			// The error belonged to an earlier packet: the kernel reports it once,
-			// instead of sending.
+			// The error belonged to an earlier packet: the
+			// kernel reports it once, instead of sending.
 			retries++
 			continue
 		case (errno == unix.EINVAL || errno == unix.EIO || errno == unix.EMSGSIZE) && len(here) > 1:
-			// The device or this kernel refuses the burst. The route's packets
-			// leave singly from now on, these too: build again.
+			// The device or this kernel refuses the burst. From now on the
+			// route's packets are sent singly, including these: build again.
 			l.sendSingly(here[0].Route)
 			return taken, false
 		}
@@ -259,8 +259,8 @@ func (l *socketLink) flush(frames []frame.Out) (taken int, full bool) {
 	return taken, false
 }
 
-// sendNext sends messages from the one at done on, and returns how many it has; at least one where there is no
-// error. again says that the first is to be built anew, so that it leaves otherwise.
+// sendNext sends messages from index done on, and returns how many were sent, at least one if there is no
+// error. again means that the first must be rebuilt, to be sent another way.
 func (l *socketLink) sendNext(fd, done int) (n int, errno unix.Errno, again bool) {
 	s := &l.send
 	if s.staged[done] != nil {
@@ -278,7 +278,7 @@ func (l *socketLink) sendNext(fd, done int) (n int, errno unix.Errno, again bool
 	return n, errno, false
 }
 
-// sent counts n messages from the first and returns taken with their frames.
+// sent counts n messages from the first and returns taken plus their number of frames.
 func (l *socketLink) sent(first, n, taken int) int {
 	for i := first; i < first+n; i++ {
 		l.stats.SentPackets += uint64(l.send.frames[i])
@@ -289,7 +289,7 @@ func (l *socketLink) sent(first, n, taken int) int {
 	return taken
 }
 
-// sendSingly notes that packets to a destination cannot leave in bursts.
+// sendSingly records that packets to a destination cannot be sent in bursts.
 func (l *socketLink) sendSingly(r *frame.Route) {
 	r.SockaddrLen |= routeSingle
 	if len(l.single) < 1024 {
@@ -297,7 +297,7 @@ func (l *socketLink) sendSingly(r *frame.Route) {
 	}
 }
 
-// pending tells the errors that an earlier packet's ICMP answer leaves on a socket.
+// pending reports whether an error may be left on the socket by the ICMP answer to an earlier packet.
 func pending(errno unix.Errno) bool {
 	switch errno {
 	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EHOSTDOWN, unix.ENONET,
@@ -307,8 +307,8 @@ func pending(errno unix.Errno) bool {
 	return false
 }
 
-// refusal is what the system's refusal of a packet says about its destination; 0 where
-// it says nothing (a queue was full).
+// refusal returns what the system's refusal of a packet says about its destination; 0 if nothing (a queue
+// was full).
 func refusal(errno unix.Errno) link.UnreachableKind {
 	switch errno {
 	case unix.ENETUNREACH, unix.ENETDOWN, unix.EADDRNOTAVAIL, unix.ENONET, unix.ENODEV:
@@ -323,7 +323,7 @@ func refusal(errno unix.Errno) link.UnreachableKind {
 	return link.HostUnreachable
 }
 
-// refuse counts and reports a packet that the system did not take.
+// refuse counts and reports a packet that the system refused.
 func (l *socketLink) refuse(o *frame.Out, kind link.UnreachableKind) {
 	l.stats.SendErrors++
 	if kind == 0 {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newSocket makes an unbound socket with what every socket of a link needs.
+// newSocket returns an unbound socket with the options common to a link's sockets.
 func newSocket(v4 bool) (int, error) {
 	family := unix.AF_INET6
 	if v4 {
@@ -37,8 +37,8 @@ type option struct {
 	optional           bool
 }
 
-// PROBE sets the don't-fragment bit and leaves path MTU discovery to us: the
-// identification is then 0 (the segment's index in a burst), as the ICRC needs it.
+// PROBE sets the don't-fragment bit and leaves path MTU discovery to us: the identification is then 0 (the
+// segment's index in a burst), as the ICRC requires.
 func setV4(fd int) error {
 	return setOptions(fd, []option{
 		{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE, "IP_MTU_DISCOVER", false},
@@ -61,7 +61,7 @@ func setV6(fd int) error {
 	})
 }
 
-// setReceiver sets what a socket that receives needs beyond that.
+// setReceiver sets the additional options of a socket that receives.
 func setReceiver(fd int, v4 bool) error {
 	if v4 {
 		return setOptions(fd, []option{
@@ -87,11 +87,10 @@ func setOptions(fd int, options []option) error {
 	return nil
 }
 
-// setBuffer asks for a socket buffer, beyond the limit where that is allowed, and
-// returns the effective size.
+// setBuffer requests a socket buffer, beyond the limit if allowed, and returns the effective size.
 func setBuffer(fd, force, name, size int) int {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, size) != nil {
-		// A refusal leaves the buffer as it is; what is effective is read below.
+		// A refusal leaves the buffer unchanged; the effective size is read below.
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, name, size)
 	}
 	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, name)
@@ -135,7 +134,7 @@ func putSockaddr(b *[28]byte, addr netip.Addr, port uint16, scope uint32) uint8 
 	return unix.SizeofSockaddrInet6
 }
 
-// networkOrder turns a port between the host's and the network's byte order.
+// networkOrder converts a port between host and network byte order.
 func networkOrder(p uint16) uint16 {
 	b := [2]byte{byte(p >> 8), byte(p)}
 	return *(*uint16)(unsafe.Pointer(&b))
@@ -148,5 +147,5 @@ func bind(fd int, addr netip.Addr, port uint16, scope uint32) error {
 	return unix.Bind(fd, &unix.SockaddrInet6{Port: int(port), Addr: addr.As16(), ZoneId: scope})
 }
 
-// ipv6FlowInfo is IPV6_FLOWINFO of linux/in6.h: show the flow label of what arrives.
+// ipv6FlowInfo is IPV6_FLOWINFO of linux/in6.h: report the flow label of arriving packets.
 const ipv6FlowInfo = 11

@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	// A ring is this long: twice what may be under way to a destination, two windows of 512 packets of 4 KB
-	// (transport). What is written over has arrived then, or was lost.
+	// ringSize is twice what may be in flight to a destination, two windows of 512 packets of 4 KB
+	// (transport). What is overwritten has arrived then, or was lost.
 	ringSize = 4 << 20
-	// So many destinations have rings. One that made no burst while the others made idleBursts gives its
-	// own up to another destination.
+	// ringsMost is how many destinations have rings. One that sent no burst while the others sent
+	// idleBursts yields its ring to another destination.
 	ringsMost  = 8
 	idleBursts = 4096
-	// stageLeast is from how many bytes on a burst is spliced. It takes three calls of the
-	// system, where several bursts that it copies take one.
+	// stageLeast is the minimum size in bytes of a burst that is spliced. Splicing takes three system
+	// calls; several copied bursts take one.
 	stageLeast = 16 << 10
-	// pageSize is what a burst begins at, so that it has no more pages than an empty pipe takes, nor
+	// pageSize is the alignment of a burst, so that it has no more pages than an empty pipe can hold, nor
 	// than fit one packet of the system (MAX_SKB_FRAGS).
 	pageSize = 4 << 10
 )
 
-// stage is memory from which the system sends without copying: a burst goes to a pipe (vmsplice),
-// and from there to the socket (splice), which passes pages on since Linux 6.5 (MSG_SPLICE_PAGES). They
-// stay in use until the packet is gone: at its receiver, where that is on this host.
+// stage is memory from which the system sends without copying: a burst is moved to a pipe (vmsplice), and
+// from there to the socket (splice), which passes pages on since Linux 6.5 (MSG_SPLICE_PAGES). They stay
+// in use until the packet is gone: until its receiver has read it, if that is on this host.
 //
-// Nothing says when that is. So each destination has a ring of its own, longer than what may be under
-// way to it: what is late all the same finds later packets to the same destination in its place, or parts of
-// them, which have the wrong ICRC. They never are another destination's.
+// Nothing reports when that is. So each destination has a ring of its own, longer than what may be in
+// flight to it: a packet that is even later finds its place overwritten by later packets to the same
+// destination, or parts of them, whose ICRC is then wrong. They are never those of another destination.
 type stage struct {
-	able  bool // the system can
+	able  bool // supported by the system
 	rings []*stageRing
-	now   *stageRing // of the burst that is being staged; nil: it is not
+	now   *stageRing // ring of the burst being staged; nil: it is not staged
 	next  uint16     // the segment that continues it
 	turn  uint64     // bursts so far
-	pipe  [2]int     // out of it, into it; noPipe: not open yet
+	pipe  [2]int     // read end, write end; noPipe: not open yet
 }
 
 type stageRing struct {
@@ -48,15 +48,15 @@ type stageRing struct {
 	memory  []byte
 	at      int
 	turn    uint64 // of its last burst
-	refused bool   // the system did not take a burst from here
+	refused bool   // the system refused a burst from here
 }
 
 // noPipe is a pipe that is not open.
 var noPipe = [2]int{-1, -1}
 
-// init reports whether bursts may be staged.
+// init determines whether bursts may be staged and returns the result.
 func (s *stage) init(gso bool) bool {
-	s.able = gso && ib.CopiesICRC && kernel.AtLeast(6, 5) // which passes pages of pipes on in UDP packets
+	s.able = gso && ib.CopiesICRC && kernel.AtLeast(6, 5) // which passes pipe pages on in UDP packets
 	return s.able
 }
 
@@ -66,7 +66,7 @@ func (l *socketLink) Stage(o *frame.Out, n int) []byte {
 	if o.Segment == 0 {
 		s.begin(o.Route)
 	} else if o.Segment != s.next {
-		s.now = nil // the burst has a packet that is not here
+		s.now = nil // the burst has a packet that is not staged
 	}
 	if s.now == nil {
 		return nil
@@ -75,11 +75,11 @@ func (l *socketLink) Stage(o *frame.Out, n int) []byte {
 	from := r.at
 	r.at += n
 	s.next = o.Segment + 1
-	return r.memory[from:r.at] // up to the end of the ring, where the rest of the burst follows
+	return r.memory[from:r.at] // up to the end of the ring, because the rest of the burst follows
 }
 
-// begin finds the place of a burst. What the loop itself receives next leaves with the system's copy: that is from one
-// near cache to another there, and the receiver's copy finds it in it.
+// begin finds the place of a burst. What the loop itself will receive next is copied by the system: that
+// is a copy within the near cache, where the receiver's copy finds it.
 func (s *stage) begin(to *frame.Route) {
 	s.now = nil
 	if !s.able || to.Near || to.SockaddrLen&routeSingle != 0 || to.Dst.IsMulticast() {
@@ -98,7 +98,7 @@ func (s *stage) begin(to *frame.Route) {
 	s.now = r
 }
 
-// ring returns the ring of a destination, nil where it gets none.
+// ring returns the ring of a destination, nil if it gets none.
 func (s *stage) ring(dst netip.Addr) *stageRing {
 	oldest := 0
 	for i, r := range s.rings {
@@ -113,15 +113,15 @@ func (s *stage) ring(dst netip.Addr) *stageRing {
 	if full && s.turn-s.rings[oldest].turn < idleBursts {
 		return nil
 	}
-	// Memory that was another's may still be on its way there.
+	// Memory used for another destination may still be in flight there.
 	memory, err := unix.Mmap(-1, 0, ringSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		s.able = false
 		return nil
 	}
-	_ = unix.Madvise(memory, unix.MADV_HUGEPAGE) // where there are none, small ones do
+	_ = unix.Madvise(memory, unix.MADV_HUGEPAGE) // without huge pages, small ones do
 	r := &stageRing{dst: dst, memory: memory}
-	// Frames that are not sent any more, and a Stage that goes on while Close is called, may look there.
+	// Frames that are never sent, and a Stage concurrent with Close, may still refer to it.
 	runtime.AddCleanup(r, func(m []byte) { _ = unix.Munmap(m) }, memory)
 	if full {
 		s.rings[oldest].empty()
@@ -132,7 +132,7 @@ func (s *stage) ring(dst netip.Addr) *stageRing {
 	return r
 }
 
-// empty gives the memory back but for its place.
+// empty frees the memory but keeps its addresses.
 func (r *stageRing) empty() { _ = unix.Madvise(r.memory, unix.MADV_DONTNEED) }
 
 func (s *stage) release() {
@@ -151,8 +151,8 @@ func (s *stage) closePipe() {
 	}
 }
 
-// staged returns the bytes of a burst that is to be spliced, nil of one that is not. Segments are staged one
-// behind the other, and none behind one that is not.
+// staged returns the bytes of a burst to be spliced, nil if it is not. Segments are staged consecutively,
+// and none after one that is not.
 func staged(frames []frame.Out) []byte {
 	first, last := frames[0].Staged, frames[len(frames)-1].Staged
 	if len(frames) < 2 || first == nil || last == nil {
@@ -168,9 +168,9 @@ func staged(frames []frame.Out) []byte {
 	return first[:total]
 }
 
-// splice sends one message, the bytes of a burst, without a copy. The message says where to, and begins a packet of
-// the system; what comes of the pipe completes it. With again the burst is to be sent in the
-// other way.
+// splice sends one message, the bytes of a burst, without a copy. The message contains the destination and
+// begins a packet of the system, which the data from the pipe completes. again means that the burst must
+// be sent the other way.
 func (l *socketLink) splice(fd int, m *message, burst []byte) (errno unix.Errno, again bool) {
 	s := &l.stage
 	if s.pipe[0] < 0 && unix.Pipe2(s.pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK) != nil {
@@ -189,7 +189,7 @@ func (l *socketLink) splice(fd int, m *message, burst []byte) (errno unix.Errno,
 			return 0, false
 		}
 	}
-	// What is in the pipe, and what was begun at the socket where that has not ended with the error.
+	// Drop what is in the pipe, and what was begun at the socket unless the error ended it.
 	s.closePipe()
 	endMessage(fd)
 	if errno == 0 { // only a part
@@ -201,7 +201,7 @@ func (l *socketLink) splice(fd int, m *message, burst []byte) (errno unix.Errno,
 	return errno, true
 }
 
-// refuse keeps bursts to where the first of these frames goes from being spliced any more.
+// refuse excludes the destination of the first of these frames from splicing.
 func (s *stage) refuse(frames []frame.Out) {
 	dst := frames[0].Route.Dst
 	for _, r := range s.rings {

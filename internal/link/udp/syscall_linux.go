@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The data path enters the kernel by RawSyscall: its calls do not block, and telling
-// the scheduler about each would cost more than they do.
+// The data path enters the kernel by RawSyscall: its calls do not block, and notifying the scheduler of
+// each would cost more than the calls.
 
 // message is the kernel's struct mmsghdr.
 type message struct {
@@ -27,25 +27,25 @@ func receiveMessages(fd int, m []message, flags int) (int, unix.Errno) {
 	return int(n), errno
 }
 
-// beginMessage begins a message without data, which goes on with what is sent next.
+// beginMessage begins a message without data, which is continued by what is sent next.
 func beginMessage(fd int, h *unix.Msghdr) unix.Errno {
 	_, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(h)), unix.MSG_MORE|unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	return errno
 }
 
-// endMessage ends a message that was begun, if one was: it leaves as it is.
+// endMessage sends a message that was begun, if any, as it is.
 func endMessage(fd int) {
 	var h unix.Msghdr
 	_, _, _ = unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&h)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 }
 
-// fillPipe gives pages of memory to a pipe.
+// fillPipe moves pages of memory to a pipe.
 func fillPipe(pipe int, v *unix.Iovec) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_VMSPLICE, uintptr(pipe), uintptr(unsafe.Pointer(v)), 1, unix.SPLICE_F_NONBLOCK, 0, 0)
 	return int(n), errno
 }
 
-// emptyPipe gives n bytes of a pipe to a socket.
+// emptyPipe moves n bytes from a pipe to a socket.
 func emptyPipe(pipe, socket, n int) (int, unix.Errno) {
 	done, _, errno := unix.RawSyscall6(unix.SYS_SPLICE, uintptr(pipe), 0, uintptr(socket), 0, uintptr(n), unix.SPLICE_F_NONBLOCK)
 	return int(done), errno
@@ -53,12 +53,12 @@ func emptyPipe(pipe, socket, n int) (int, unix.Errno) {
 
 const (
 	controlHeader = unix.SizeofCmsghdr
-	// controlSpace is the room of one control message of up to 8 bytes.
+	// controlSpace is the space of one control message of up to 8 bytes.
 	controlSpace = controlHeader + 8
 )
 
-// putControl writes a control message with n bytes (2 or 4) of value to the front of b
-// and returns its space.
+// putControl writes a control message with an n-byte value (2 or 4) to the beginning of b and returns its
+// space.
 func putControl(b []byte, level, kind int32, value uint32, n int) int {
 	h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
 	h.Level, h.Type = level, kind
@@ -71,7 +71,7 @@ func putControl(b []byte, level, kind int32, value uint32, n int) int {
 	return controlSpace
 }
 
-// nextControl takes the first control message off b; data is nil where there is no whole one.
+// nextControl splits off the first control message of b; data is nil if there is no complete one.
 func nextControl(b []byte) (level, kind int32, data, rest []byte) {
 	if len(b) < controlHeader {
 		return 0, 0, nil, nil

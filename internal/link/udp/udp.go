@@ -1,7 +1,6 @@
-// Package udp plugs a port into the network through unprivileged UDP sockets, for
-// RoCE v2 over IPv4 and IPv6. On Linux it sends bursts with sendmmsg and
-// UDP_SEGMENT and receives them with recvmmsg and UDP_GRO where the kernel has
-// them; elsewhere, and on request, it uses the sockets of package net.
+// Package udp implements links over unprivileged UDP sockets, for RoCE v2 over IPv4 and IPv6. On Linux it
+// sends bursts with sendmmsg and UDP_SEGMENT and receives them with recvmmsg and UDP_GRO if the kernel
+// supports them; elsewhere, and on request, it uses the sockets of package net.
 package udp
 
 import (
@@ -15,7 +14,7 @@ import (
 const (
 	// DefaultPort is the UDP destination port of RoCE v2 (IBA annex A17).
 	DefaultPort = 4791
-	// DefaultSourcePorts is how many source ports the pool binds at most.
+	// DefaultSourcePorts is the maximum number of source ports that the pool binds by default.
 	DefaultSourcePorts = 16
 
 	maxSourcePorts       = 255 // Route.Socket is a byte, and 0 is the receiving socket
@@ -26,44 +25,43 @@ const (
 	maxGroups            = 64
 	maxErrors            = 64
 
-	// A burst has at most 64 segments (UDP_MAX_SEGMENTS of the older kernels) and
-	// fits a UDP datagram.
+	// A burst has at most 64 segments (UDP_MAX_SEGMENTS of older kernels) and fits a UDP datagram.
 	maxSegments = 64
 	maxBurst    = 65000
 	maxDatagram = 1 << 16
-	// maxPacket is the longest UDP payload of a RoCE packet, rounded up: 4096 bytes
-	// and their headers. Where datagrams arrive singly, longer ones are truncated.
+	// maxPacket is the longest UDP payload of a RoCE packet, rounded up: 4096 bytes and headers. If
+	// datagrams arrive singly, longer ones are truncated.
 	maxPacket = 4096 + 128
 )
 
-// Config says how to open a link. Its zero value, with Addr, is the default.
+// Config configures a link. The zero value with Addr set is the default.
 type Config struct {
 	// Addr is the port's address: IPv4 or IPv6, with a zone where it is link-local.
 	Addr netip.Addr
-	// Port is the RoCE v2 UDP port (roce_udp_dport): received on, and the default
-	// destination. 0 means 4791.
+	// Port is the RoCE v2 UDP port (roce_udp_dport): packets are received on it, and by default sent to
+	// it. 0 means 4791.
 	Port uint16
 	// SourcePorts is how many sockets may be bound, when routes need them, to send
 	// from source ports other than Port: 0 means 16, negative none, 255 the most.
 	SourcePorts int
-	// ExactSourcePorts binds each route's own source port (255 of them at most, and
-	// only those that are free) instead of sharing a pool.
+	// ExactSourcePorts binds each route's own source port (at most 255 of them, and only free ones)
+	// instead of sharing a pool.
 	ExactSourcePorts bool
-	// ReceiveBuffer is what to ask of the kernel as SO_RCVBUF, in bytes: 0 means
-	// 16 MB or as much as is allowed. (Linux doubles it for its bookkeeping.)
+	// ReceiveBuffer is the SO_RCVBUF to request from the kernel, in bytes: 0 means 16 MB or as much as is
+	// allowed. (Linux doubles it for its bookkeeping.)
 	ReceiveBuffer int
-	// Batch is how many datagrams one Receive takes from the kernel: 0 means 64, which is
-	// the most. Of coalesced bursts it takes fewer.
+	// Batch is how many datagrams one Receive takes from the kernel: 0 means 64, the maximum. Of coalesced
+	// bursts it takes fewer.
 	Batch int
-	// Notify, if any, is called where the platform has no descriptors to wait for,
-	// when packets have arrived where none were waiting. It must not call the link.
+	// Notify, if not nil, is called on platforms without descriptors to wait on, when packets arrive and
+	// none were waiting. It must not call the link.
 	Notify func()
 	// Portable uses the sockets of package net on every platform.
 	Portable bool
 	// NoSegmentation and NoCoalescing leave UDP_SEGMENT and UDP_GRO alone.
 	NoSegmentation, NoCoalescing bool
-	// Frames says whether short packets that come alone go as Ethernet frames, beside
-	// the socket (package packet).
+	// Frames says whether single short packets are sent as Ethernet frames, beside the socket (package
+	// packet).
 	Frames packet.Mode
 }
 
@@ -89,19 +87,18 @@ type Status struct {
 	ReceiveBuffer, SendBuffer int
 	// SourcePorts is the rule in force: "port 4791", "pool of 16" or "exact".
 	SourcePorts string
-	// BoundSourcePorts are those bound so far; SkippedSourcePorts counts ports that
-	// were in use by others.
+	// BoundSourcePorts are those bound so far; SkippedSourcePorts counts ports that were in use by others.
 	BoundSourcePorts   []uint16
 	SkippedSourcePorts int
 	// SingleDestinations counts destinations whose device refuses segmentation.
 	SingleDestinations int
-	// Frames tells whether short packets go as frames, and why not.
+	// Frames tells whether short packets are sent as frames, and if not, why.
 	Frames string
-	// Groups are the multicast groups that were joined.
+	// Groups are the multicast groups that have been joined.
 	Groups []netip.Addr
 }
 
-// FieldError says which field of a Config is wrong, and what it may be.
+// FieldError says which field of a Config is invalid, and what it may be.
 type FieldError struct {
 	Field string
 	Value any
@@ -112,8 +109,8 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("udp link: %s %v: want %s", e.Field, e.Value, e.Want)
 }
 
-// Open binds the sockets. It returns a *FieldError for a wrong configuration and an
-// *AddressInUseError where another socket has the address.
+// Open binds the sockets. It returns a *FieldError for an invalid configuration and an *AddressInUseError
+// if another socket has the address.
 func Open(cfg Config) (Link, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -125,7 +122,7 @@ func Open(cfg Config) (Link, error) {
 	return open(cfg)
 }
 
-// complete checks a configuration and puts in the defaults.
+// complete checks a configuration and fills in the defaults.
 func (c Config) complete() (Config, error) {
 	c.Addr = c.Addr.Unmap()
 	if !c.Addr.IsValid() || c.Addr.IsUnspecified() || c.Addr.IsMulticast() {
@@ -159,7 +156,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// checkDestination tells why packets to dst cannot leave from addr.
+// checkDestination returns why packets to dst cannot be sent from addr.
 func checkDestination(dst, addr netip.Addr) error {
 	switch {
 	case !dst.IsValid() || dst.IsUnspecified():
@@ -170,7 +167,7 @@ func checkDestination(dst, addr netip.Addr) error {
 	return nil
 }
 
-// sourcePortRule is the rule in force in words.
+// sourcePortRule describes the rule in force.
 func (c *Config) sourcePortRule() string {
 	switch {
 	case c.SourcePorts == 0:
