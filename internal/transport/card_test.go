@@ -96,7 +96,7 @@ func (c *card) connect(args map[string]string) {
 	c.us.modify(command.ModifyQP{
 		Mask: command.MaskState | command.MaskSQPSN | command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry |
 			command.MaskInitiatorDepth,
-		State: command.RTS, SQPSN: 100, Timeout: 8, Retry: 7, RNRRetry: 7, InitiatorDepth: 4,
+		State: command.RTS, SQPSN: 100, Timeout: 8, Retry: 7, RNRRetry: uint8(number(args, "rnr", 7)), InitiatorDepth: 4,
 	}, nil)
 }
 

@@ -66,7 +66,7 @@ func (q *QP) unsolicited(syndrome ib.Syndrome, msn uint32) bool {
 	}
 	c.asks = false
 	q.stopAwaitingCredit()
-	q.endRNRWait()
+	q.endRNRWait(&before)
 	if q.wantsTurn() {
 		q.activate()
 	}
@@ -74,13 +74,17 @@ func (q *QP) unsolicited(syndrome ib.Syndrome, msn uint32) bool {
 }
 
 // endRNRWait retransmits what found no receive as soon as the responder announces one. IBA 9.7.5.2.8 has a
-// requester wait for the timer that came with the RNR NAK, but here its sender itself says that there is
-// no need to.
-func (q *QP) endRNRWait() {
-	if !q.req.rnrWait {
+// requester wait for the timer that came with the RNR NAK, but here its sender itself says that there is no
+// need to. That holds for a message that takes a receive and had none granted before: other refusals have
+// other causes, as pages of memory that are still being fetched. So a message goes on early once at most,
+// and the refusal costs no retry then.
+func (q *QP) endRNRWait(before *credit) {
+	s := &q.req
+	if !s.rnrWait {
 		return
 	}
-	if r := q.find(q.req.una); r != nil && !q.mustProbe(r) {
+	if r := q.find(s.una); r != nil && takesReceive(r.wr.Op) && !before.grants(r) && s.credit.grants(r) {
+		s.rnrRetries = min(s.rnrRetries+1, q.attr.RNRRetry)
 		q.eng.timers.arm(q, q.eng.now)
 	}
 }
@@ -104,8 +108,14 @@ func (q *QP) grant(syndrome ib.Syndrome, msn uint32) {
 // receive.
 func (q *QP) mustProbe(r *request) bool {
 	c := &q.req.credit
-	return c.limited && takesReceive(r.wr.Op) && ib.PSN(r.ssn&ib.PSNMask).After(ib.PSN(c.lsn))
+	return c.limited && takesReceive(r.wr.Op) && !c.reaches(r)
 }
+
+// reaches says that the limit of the responder lets r go.
+func (c *credit) reaches(r *request) bool { return !ib.PSN(r.ssn & ib.PSNMask).After(ib.PSN(c.lsn)) }
+
+// grants says that the responder has announced a receive for r.
+func (c *credit) grants(r *request) bool { return c.limited && c.granted && c.reaches(r) }
 
 func takesReceive(op ring.WROp) bool { return op <= ring.OpSendInv || op == ring.OpWriteImm }
 
