@@ -11,9 +11,9 @@ func (i *Initiator) signaled(wr *ring.SendWR) bool {
 	return wr.Flags&ring.Signaled != 0 || i.terms.Flags&SignalAll != 0
 }
 
-// expect asks for the slots of the completions before the request is carried out: since they were used
-// last the payload of as many messages as the queue has entries has passed through the caches, and those of the
-// responder it looks at.
+// expect prefetches the slots of the completions before the request is carried out: since their last use
+// the payload of as many messages as the queue has entries has passed through the caches, and the
+// responder polls its slots.
 func (i *Initiator) expect(wr *ring.SendWR) {
 	if i.work == nil || i.lease == 0 {
 		return // nothing is open yet
@@ -27,7 +27,7 @@ func (i *Initiator) expect(wr *ring.SendWR) {
 	}
 }
 
-// claim takes the slot for the completion of a request.
+// claim claims the slot for the completion of a request.
 func (i *Initiator) claim(wr *ring.SendWR) (slot uint32, why Reason) {
 	if !i.signaled(wr) {
 		return 0, NoReason
@@ -39,7 +39,7 @@ func (i *Initiator) claim(wr *ring.SendWR) (slot uint32, why Reason) {
 	return slot, NoReason
 }
 
-// complete counts and completes a request that is done, unless there is no room.
+// complete counts and completes a finished request, unless there is no room.
 func (i *Initiator) complete(wr *ring.SendWR, op int, n uint64) Reason {
 	slot, why := i.claim(wr)
 	if why == NoReason {
@@ -66,8 +66,8 @@ func (i *Initiator) fillSend(wr *ring.SendWR, slot uint32, n, now uint64) {
 	}
 }
 
-// raise raises the event that a completion is asked to, or has the driver raise it
-// where it comes through a channel, which only the driver can write to.
+// raise raises the event requested for a completion, or has the driver raise it if it comes through a
+// channel, to which only the driver can write.
 func (i *Initiator) raise(cq *ring.Shared, e *ring.CQE, channel bool, bit uint32) {
 	switch {
 	case channel && cq.Asked(e):
@@ -84,7 +84,7 @@ func (i *Initiator) tally(op int, n uint64) {
 	t.Messages++
 	t.Packets += max((n+1<<i.shift-1)>>i.shift, 1)
 	t.Bytes += n
-	// Nobody else writes them, and what the driver reads outside of an operation is
-	// ordered by Op.
+	// Nobody else writes them, and what the driver
+	// reads outside an operation is ordered by Op.
 	i.dir.Messages[op], i.dir.Packets[op], i.dir.Bytes[op] = t.Messages, t.Packets, t.Bytes
 }

@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// courseBytes is from how many bytes on it is worth asking for the memory of a message ahead.
+	// courseBytes is the message size from which on prefetching the destination is worthwhile.
 	courseBytes = 256
-	// courseAhead is how far ahead that is, in bytes of messages.
+	// courseAhead is how far ahead to prefetch, in bytes of messages.
 	courseAhead = 2048
 )
 
-// course foresees where the next message is put: as far from the last one as that was from
-// the one before, as along a stretch of memory or in a queue of buffers. What a message is copied
-// to lies in the responder's caches or in none, and a message ends with stores that wait for
-// all of it: it is asked for while those before are copied.
+// course predicts where the next message will be put: at the same distance from the last one as that was
+// from the one before, as along a stretch of memory or in a queue of buffers. The destination of a message
+// is in the responder's caches or in none, and a message ends with stores that wait for all of it;
+// therefore it is prefetched while earlier messages are copied.
 type course struct {
 	last, step uintptr
 }
@@ -34,8 +34,8 @@ func (c *course) put(dst, src []byte) {
 	memory.Place(dst, src)
 }
 
-// next returns the address that is to be asked for as n bytes are put to at; 0: nobody knows.
-// Memory that messages return to is with who uses it, and not asked for.
+// next returns the address to prefetch when n bytes are put to at; 0: unknown. Memory to which messages
+// return is in use elsewhere, and not prefetched.
 func (c *course) next(at uintptr, n int) uintptr {
 	step := at - c.last
 	steady := step == c.step && step != 0

@@ -1,11 +1,10 @@
-// Package direct is the direct path between two programs of one driver: what the
-// driver shares with them, as fixed little-endian layouts (docs/ipc.md), and how
-// the initiator of a request carries it out in the memory of its peer.
+// Package direct implements the direct path between two programs of one driver: what the driver shares
+// with them, as fixed little-endian layouts (docs/ipc.md), and how the initiator of a request carries it
+// out in the memory of its peer.
 //
-// The path is lent. While a pair of connected queue pairs is at rest in the
-// driver, the driver lends each program the right to carry out its own requests:
-// the send queue of one end with the receive queue of the other is a direction,
-// and while it is lent its initiator alone works on it. Only what succeeds is done
-// here. For everything else the initiator gives the direction back, with the
-// request untouched, and the driver does it with all its checks and errors.
+// The path is lent. While a pair of connected queue pairs is at rest in the driver, the driver lends each
+// program the right to carry out its own requests: the send queue of one end with the receive queue of the
+// other is a direction, and while it is lent only its initiator works on it. Only successful requests are
+// handled here. For everything else the initiator gives the direction back, with the request untouched,
+// and the driver handles it with all its checks and errors.
 package direct

@@ -11,40 +11,40 @@ import (
 )
 
 const (
-	// maxMessage is the longest message that is carried out here: a direction that is
-	// recalled is waited for as long as a copy of it takes.
+	// maxMessage is the longest message that is carried out here: recalling a direction may have to wait
+	// for a copy of that size.
 	maxMessage = 64 << 20
 	// catchUpBytes is how much CatchUp moves before it leaves the rest for later.
 	catchUpBytes = 1 << 20
-	// receiveLooks is how often an initiator that finds no receive looks for one before
-	// it leaves its request in the send queue, with pauses of pauseSteps, for some three
-	// microseconds in all: a responder that polls is about to post some.
+	// receiveLooks is how often an initiator that finds no receive looks again before it leaves its
+	// request in the send queue, with pauses of pauseSteps, about three microseconds in all: a responder
+	// that polls is about to post some.
 	receiveLooks = 10
 	pauseSteps   = 1000
-	// shortMessage is the most bytes that are copied before the responder, which looks
-	// at the slot that its completion comes to, has taken that away again.
+	// shortMessage is the maximum number of bytes that are copied before the responder, which polls the
+	// slot for its completion, has taken that cache line away again.
 	shortMessage = 512
 )
 
-// Surroundings is what an initiator needs of its program.
+// Surroundings are what an initiator needs from its program.
 type Surroundings struct {
 	Own, Peer Table  // key tables
-	Owner     uint32 // by which the direction claims slots of completion queues
-	// OwnArena and PeerArena return the memory of an arena, nil where it is not mapped.
+	Owner     uint32 // owner number for claiming slots of completion queues
+	// OwnArena and PeerArena return the memory of an arena, nil if it is not mapped.
 	OwnArena, PeerArena func(id uint32) []byte
-	// Segment returns the memory of a segment of the peer. Where that is not mapped yet
-	// it sees to it that it will be; nil and not coming: it will not.
+	// Segment returns the memory of a segment of the peer. If it is not mapped yet it arranges that it
+	// will be (coming); nil and not coming: it will not be.
 	Segment func(id uint32) (mem []byte, coming bool)
-	// Wake wakes who sleeps on the sequence word of a CQ.
+	// Wake wakes those who sleep on the sequence word of a CQ.
 	Wake func(word *uint32)
-	// Ring rings the doorbell of the QP: the driver is to raise events.
+	// Ring rings the doorbell of the QP, so that the driver raises events.
 	Ring func()
-	// Now reads the clock that completions are stamped with.
+	// Now returns the time for the timestamps of completions.
 	Now func() uint64
 }
 
-// Initiator carries out the requests of one QP while its direction is lent. One
-// goroutine at a time uses it; Lent and Receiving are for any.
+// Initiator carries out the requests of one QP while its direction is lent. Only one goroutine at a time
+// may use it, except Lent and Receiving.
 type Initiator struct {
 	env      Surroundings
 	dir, rev *Direction
@@ -52,14 +52,14 @@ type Initiator struct {
 	stopped atomic.Bool
 
 	op      uint32
-	current uint32 // lease of the operation
+	current uint32 // lease of the current operation
 	*work
 }
 
-// work is what an initiator needs from its first operation on: most connections of a
-// program with many are idle.
+// work is what an initiator needs from its first operation on: a program with many connections has most of
+// them idle.
 type work struct {
-	lease uint32 // that terms are of
+	lease uint32 // lease to which terms belong
 	terms Terms
 	count [Counts]Tally
 	shift uint8 // of the path MTU
@@ -71,16 +71,16 @@ type work struct {
 	front          ring.SendWR
 	local          [ring.MaxSGE][]byte // memory of the request
 	locals         int
-	place          [ring.MaxSGE][]byte // of the receive
+	place          [ring.MaxSGE][]byte // memory of the receive
 	course         course
-	segment        []byte // that was used last
+	segment        []byte // the last one used
 	segmentID      uint32
 	wake           [2]*uint32
 	wakes          int
 	rings          bool // events come through channels
 }
 
-// NewInitiator makes the initiator with this role, 0 or 1, of a record.
+// NewInitiator creates the initiator for role 0 or 1 of a record.
 func NewInitiator(r *Record, role int, env Surroundings) *Initiator {
 	i := &Initiator{env: env, dir: &r.Way[role], rev: &r.Way[1-role]}
 	i.op = atomic.LoadUint32(&i.dir.Op)
@@ -90,14 +90,13 @@ func NewInitiator(r *Record, role int, env Surroundings) *Initiator {
 // Lent reports whether requests may be carried out here.
 func (i *Initiator) Lent() bool { return i.dir.Lent() }
 
-// Receiving reports whether the peer takes receives itself: the driver need not be
-// told of those that are posted. Call it after a receive was published.
+// Receiving reports whether the peer takes receives itself, so that the driver need not be told of posted
+// ones. Call it after publishing a receive.
 func (i *Initiator) Receiving() bool { return i.rev.Lent() }
 
-// Execute carries out a request whose predecessors have all completed, and
-// completes it; false: it did not. The request is the driver's then, unless the
-// direction is still lent: then what it lacks may be there soon, and it may stand in
-// the send queue for CatchUp.
+// Execute carries out and completes a request whose predecessors have all completed. If it returns false
+// it did not: the request is then up to the driver, unless the direction is still lent. In that case what
+// the request lacks may be available soon, and it may wait in the send queue for CatchUp.
 func (i *Initiator) Execute(wr *ring.SendWR) bool {
 	i.expect(wr)
 	if !i.enter() {
@@ -111,9 +110,8 @@ func (i *Initiator) Execute(wr *ring.SendWR) bool {
 	return why == NoReason
 }
 
-// CatchUp carries out what stands in the send queue, the oldest first, and reports
-// whether nothing is left there. The rest is the driver's where the direction is not
-// lent any more.
+// CatchUp carries out the requests in the send queue, the oldest first, and reports whether none is left.
+// The rest is up to the driver if the direction is not lent any more.
 func (i *Initiator) CatchUp(s *ring.Send) bool {
 	moved := uint64(0)
 	for !s.Idle() {
@@ -140,7 +138,7 @@ func (i *Initiator) CatchUp(s *ring.Send) bool {
 	return true
 }
 
-// bytes is how much the direction has moved.
+// bytes returns how much the direction has moved.
 func (i *Initiator) bytes() (n uint64) {
 	for op := range i.count {
 		n += i.count[op].Bytes
@@ -162,7 +160,7 @@ func (i *Initiator) enter() bool {
 	}
 	i.op++
 	atomic.StoreUint32(&d.Op, i.op)
-	// Behind the store: the driver takes the lease first and looks at Op after.
+	// After the store: the driver first takes the lease and then looks at Op.
 	if i.current = atomic.LoadUint32(&d.Lease); i.current == 0 || i.stopped.Load() {
 		i.leave()
 		return false
@@ -175,7 +173,7 @@ func (i *Initiator) giveBack(why Reason) {
 	atomic.StoreUint32(&i.dir.Lease, 0)
 }
 
-// leave ends an operation and wakes who waits for what it completed.
+// leave ends an operation and wakes those who wait for its completions.
 func (i *Initiator) leave() {
 	i.op++
 	release.Store32(&i.dir.Op, i.op)
@@ -190,8 +188,8 @@ func (i *Initiator) leave() {
 	}
 }
 
-// Stop ends the use of the record: when it returns nobody is inside of an
-// operation, and none begins any more.
+// Stop ends the use of the record: when it returns nobody is in the middle of an operation, and none will
+// begin.
 func (i *Initiator) Stop() {
 	i.stopped.Store(true)
 	for atomic.LoadUint32(&i.dir.Op)&1 != 0 {
@@ -221,7 +219,7 @@ func (i *Initiator) run(wr *ring.SendWR) Reason {
 	return OtherRequest
 }
 
-// adopt takes over the configuration of a new lending.
+// adopt takes over the terms of a new lending.
 func (i *Initiator) adopt() (err error) {
 	c, old := i.dir.Terms, i.terms
 	i.lease = 0
@@ -229,7 +227,7 @@ func (i *Initiator) adopt() (err error) {
 		if i.sendCQ, err = openCQ(i.env.OwnArena, c.SendCQ); err != nil {
 			return err
 		}
-		i.terms.SendCQ = c.SendCQ // what follows may fail, and the next terms be others
+		i.terms.SendCQ = c.SendCQ // the rest may fail, and the next terms may differ
 	}
 	if i.recvCQ == nil || c.RecvCQ != old.RecvCQ {
 		if i.recvCQ, err = openCQ(i.env.PeerArena, c.RecvCQ); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// gather finds the memory of a request: local, and n bytes in all.
+// gather finds the memory of a request: local, n bytes in total.
 func (i *Initiator) gather(wr *ring.SendWR, need memory.Access) (n uint64, why Reason) {
 	if wr.Flags&ring.Inline != 0 {
 		i.locals = 0
@@ -39,13 +39,13 @@ func (i *Initiator) gather(wr *ring.SendWR, need memory.Access) (n uint64, why R
 	return n, NoReason
 }
 
-// here makes a slice of memory of this program that it registered.
+// here returns a slice of this program's registered memory.
 func here(address uint64, n int) []byte {
 	base := uintptr(address)
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&base)), n)
 }
 
-// remote finds n bytes of the peer's memory.
+// remote returns n bytes of the peer's memory.
 func (i *Initiator) remote(key uint32, addr, n uint64, need memory.Access) ([]byte, Reason) {
 	k := i.env.Peer.Find(i.terms.PeerAdapter, key)
 	if k == nil {
@@ -75,8 +75,8 @@ func (i *Initiator) remote(key uint32, addr, n uint64, need memory.Access) ([]by
 	return i.segment[off : off+n : off+n], NoReason
 }
 
-// target finds the memory that a write or read of n bytes names. IBA 9.7.4.1 has no
-// R_Key check for a length of 0.
+// target returns the memory for a write or read of n bytes. IBA 9.7.4.1 has no R_Key check for a length of
+// 0.
 func (i *Initiator) target(wr *ring.SendWR, n uint64, need memory.Access) ([]byte, Reason) {
 	if memory.Access(i.terms.Access)&need == 0 {
 		return nil, RemoteMemory

@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// send moves a message to the receive that the peer posted.
+// send moves a message to a receive posted by the peer.
 func (i *Initiator) send(wr *ring.SendWR) Reason {
 	n, why := i.gather(wr, 0)
 	if why != NoReason {
@@ -44,7 +44,7 @@ func (i *Initiator) send(wr *ring.SendWR) Reason {
 	return i.deliver(wr, &e, CountSend, n)
 }
 
-// scatter copies n bytes of the request's memory to the receive's, the last last.
+// scatter copies n bytes of the request's memory to the receive's, the final bytes last.
 func (i *Initiator) scatter(n uint64) {
 	if n == 0 {
 		return
@@ -81,7 +81,7 @@ func (i *Initiator) writeImm(wr *ring.SendWR) Reason {
 	if why := i.nextReceive(); why != NoReason {
 		return why
 	}
-	// Its memory is not used, but one that may not be is an error all the same.
+	// Its memory is not used, but memory without the right is an error all the same.
 	for s := range i.recv.SGE[:i.recv.NumSGE] {
 		e := &i.recv.SGE[s]
 		if e.Length == 0 {
@@ -99,7 +99,7 @@ func (i *Initiator) writeImm(wr *ring.SendWR) Reason {
 	return i.deliver(wr, &ring.CQE{Op: ring.CQRecvWrite, Imm: wr.Imm, Flags: ring.HasImm}, CountWrite, n)
 }
 
-// nextReceive looks at the next receive of the peer and leaves it where it is.
+// nextReceive looks at the next receive of the peer without taking it.
 func (i *Initiator) nextReceive() Reason {
 	if i.terms.Flags&Receives == 0 {
 		return OtherRequest
@@ -117,15 +117,15 @@ func (i *Initiator) nextReceive() Reason {
 			break // recalled
 		}
 		if looks > 1 {
-			Pause() // each look takes the cache line from who is about to post
+			Pause() // each look takes the cache line from the peer that is about to post
 		}
 	}
 	i.waited = true
 	return NoReceive
 }
 
-// Pause passes some hundred nanoseconds. Who looks for what another processor is
-// about to store takes the cache line away from it with each look.
+// Pause waits some hundred nanoseconds. Polling for what another processor is about to store takes the
+// cache line away from it each time.
 //
 //go:noinline
 func Pause() {
@@ -133,10 +133,9 @@ func Pause() {
 	}
 }
 
-// deliver takes the receive and completes both sides. The initiator's slot is
-// claimed first: an answer of the peer cannot overtake its completion. What can be
-// made ready is made so before the peer's is: a peer that polls waits for that very
-// cache line.
+// deliver takes the receive and completes both sides. The initiator's slot is claimed first, so that an
+// answer of the peer cannot overtake its completion. Everything else is prepared before the peer's slot is
+// claimed, because a polling peer waits for that very cache line.
 func (i *Initiator) deliver(wr *ring.SendWR, e *ring.CQE, op int, n uint64) Reason {
 	own, why := i.claim(wr)
 	if why != NoReason {
@@ -156,8 +155,8 @@ func (i *Initiator) deliver(wr *ring.SendWR, e *ring.CQE, op int, n uint64) Reas
 		}
 		return NoCompletion
 	}
-	// From here on, until Taken is stored, the driver knows by the claim that a
-	// receive that was taken did not complete.
+	// From here until Taken is stored, the claim tells the
+	// driver that a receive was taken but not completed.
 	taken := i.receive.Take()
 	if i.recvCQ.Fill(peers, i.env.Owner, e, c.RecvStamp) {
 		i.raise(i.recvCQ, e, c.Flags&RecvChannel != 0, RaiseRecv)

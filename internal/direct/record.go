@@ -7,10 +7,10 @@ import (
 	"unsafe"
 )
 
-// ErrLayout is memory that does not fit a layout.
+// ErrLayout means that memory does not fit a layout.
 var ErrLayout = errors.New("shared memory does not fit the layout of the direct path")
 
-// RingAt says where a ring lies: in an arena of the program whose ring it is.
+// RingAt is the location of a ring: in an arena of the program that owns the ring.
 type RingAt struct {
 	Arena   uint32
 	Entries uint32
@@ -19,19 +19,19 @@ type RingAt struct {
 	Offset  uint64
 }
 
-// Terms are what the initiator of a direction works with while it is lent. The
-// driver writes it before it lends.
+// Terms are what the initiator of a direction works with while it is lent. The driver writes them before
+// lending.
 type Terms struct {
-	SendCQ  RingAt // of the initiator, with its second ring behind it
+	SendCQ  RingAt // of the initiator, followed by its second ring
 	RecvCQ  RingAt // of the responder, likewise
 	Receive RingAt // of the responder
 
-	SendStamp, RecvStamp    uint32 // producer indices of the two CQs at the time of lending
+	SendStamp, RecvStamp    uint32 // producer indices of the two CQs when it was lent
 	OwnPD, PeerPD           uint32 // of the initiator's and the responder's QP
 	OwnAdapter, PeerAdapter uint32
 	OwnQPN, PeerQPN         uint32
 	OwnContext, PeerContext uint64 // for completions
-	Access                  uint32 // what the responder's QP grants: memory.Access bits
+	Access                  uint32 // what the responder's QP permits: memory.Access bits
 	Flags                   uint32
 	PKeyIndex, ServiceLevel uint16 // of the responder's QP, for completions
 	MTU                     uint32 // of the path, a power of two
@@ -41,10 +41,10 @@ type Terms struct {
 // Bits of Terms.Flags.
 const (
 	SignalAll   uint32 = 1 << iota // every request completes
-	Receives                       // the receive queue is the QP's own: sends may be direct
+	Receives                       // the QP has its own receive queue: sends may be direct
 	Answers                        // reads and atomics are allowed
-	SendChannel                    // events of SendCQ come through a channel
-	RecvChannel                    // those of RecvCQ do
+	SendChannel                    // events of SendCQ go through a channel
+	RecvChannel                    // events of RecvCQ go through a channel
 )
 
 // Bits of Direction.Raised.
@@ -62,38 +62,36 @@ const (
 	Counts
 )
 
-// Direction is one way of a pair: the send queue of the initiator with the receive
-// queue of the responder.
+// Direction is one way of a pair: the send queue of the initiator with the receive queue of the responder.
 type Direction struct {
-	// Lease is not 0 while the direction is lent; every lending has another number.
-	// The driver takes it back by storing 0, the initiator gives it back so.
+	// Lease is not 0 while the direction is lent; every lending has another number. Storing 0 ends it: the
+	// driver recalls it, or the initiator gives it back.
 	Lease  uint32
-	Reason uint32 // why the initiator gave it back last
+	Reason uint32 // why the initiator last gave it back
 	_      [56]byte
 
-	// Op is odd while the initiator is inside of an operation; it counts them. The
-	// initiator looks at Lease after it stored Op, the driver at Op after Lease.
+	// Op counts operations; it is odd while the initiator is in the middle of one. The initiator reads
+	// Lease after it stored Op, the driver reads Op after storing Lease.
 	Op    uint32
 	Taken uint32 // index after the last receive whose completion was published
-	// Raised says of which CQs the driver is to raise the events that are asked for, as
-	// they come through channels. The initiator sets bits within an operation and rings
-	// the doorbell after it; the driver takes them.
+	// Raised says for which CQs the driver must raise requested events, because they go through channels.
+	// The initiator sets bits during an operation and rings the doorbell after it; the driver clears them.
 	Raised uint32
 	_      [52]byte
 
 	Messages [Counts]uint64
-	Packets  [Counts]uint64 // of the path MTU, that the messages stand for
+	Packets  [Counts]uint64 // equivalent number of packets of the path MTU
 	Bytes    [Counts]uint64
 	_        [4]uint64
 
 	Terms Terms
 }
 
-// Record is what the two programs and the driver share of a pair. Direction i is
-// that whose initiator has role i.
+// Record is what the two programs and the driver share about a pair. Direction i is the one whose
+// initiator has role i.
 type Record struct{ Way [2]Direction }
 
-// RecordSize is the bytes of a record.
+// RecordSize is the size of a record in bytes.
 const RecordSize = int(unsafe.Sizeof(Record{}))
 
 const (
@@ -109,31 +107,30 @@ func OpenRecord(b []byte) (*Record, error) {
 	return (*Record)(unsafe.Pointer(&b[0])), nil
 }
 
-// Lend lends a direction under a number that is not 0. Driver's side.
+// Lend lends a direction under a number that is not 0. Driver side only.
 func (d *Direction) Lend(lease uint32, c *Terms) {
 	d.Terms = *c
 	atomic.StoreUint32(&d.Lease, lease)
 }
 
-// Begin notes the index of the first receive that the initiator may take. Driver's
-// side, before Lend.
+// Begin sets the index of the first receive that the initiator may take. Driver side only, before Lend.
 func (d *Direction) Begin(receive uint32) { atomic.StoreUint32(&d.Taken, receive) }
 
-// Recall takes a direction back; the initiator may be inside of an operation
-// still, see Inside. Driver's side.
+// Recall takes a direction back; the initiator may still be in the middle of an operation, see Inside.
+// Driver side only.
 func (d *Direction) Recall() { atomic.StoreUint32(&d.Lease, 0) }
 
 // Lent reports whether the direction is lent.
 func (d *Direction) Lent() bool { return atomic.LoadUint32(&d.Lease) != 0 }
 
-// Inside returns the number of the operation that the initiator is inside of, and
-// whether it is. Driver's side.
+// Inside returns the number of the initiator's operation and whether it is in the middle of it. Driver
+// side only.
 func (d *Direction) Inside() (op uint32, inside bool) {
 	op = atomic.LoadUint32(&d.Op)
 	return op, op&1 != 0
 }
 
-// TakeRaised takes the bits of Raised. Driver's side.
+// TakeRaised returns and clears the bits of Raised. Driver side only.
 func (d *Direction) TakeRaised() uint32 {
 	if atomic.LoadUint32(&d.Raised) == 0 {
 		return 0
@@ -141,15 +138,15 @@ func (d *Direction) TakeRaised() uint32 {
 	return atomic.SwapUint32(&d.Raised, 0)
 }
 
-// LastTaken returns Taken. Driver's side.
+// LastTaken returns Taken. Driver side only.
 func (d *Direction) LastTaken() uint32 { return atomic.LoadUint32(&d.Taken) }
 
-// Count returns what the direction has counted. Driver's side.
+// Count returns what the direction has counted. Driver side only.
 func (d *Direction) Count(op int) Tally {
 	return Tally{atomic.LoadUint64(&d.Messages[op]), atomic.LoadUint64(&d.Packets[op]), atomic.LoadUint64(&d.Bytes[op])}
 }
 
-// Tally is what a direction has moved with one operation.
+// Tally is what a direction has moved with one kind of operation.
 type Tally struct{ Messages, Packets, Bytes uint64 }
 
 // Reason is why an initiator gave its direction back.
@@ -158,16 +155,16 @@ type Reason uint32
 // The reasons.
 const (
 	NoReason      Reason = iota
-	OtherRequest         // an operation that is the driver's, or a message that is too long
+	OtherRequest         // an operation left to the driver, or a message that is too long
 	LocalMemory          // its own memory failed the check
 	RemoteMemory         // the peer's memory failed the check
-	NotShared            // the peer's memory is in no segment that can be mapped here
-	TooShort             // the receive that was posted
+	NotShared            // the peer's memory is not in a segment that can be mapped here
+	TooShort             // for the receive that was posted
 	NoReceive            // none was posted
 	NoCompletion         // the second ring of a CQ is full
 	NotMapped            // the segment is being mapped
 	NotIntroduced        // rings or tables of the peer are not mapped here yet
 )
 
-// final reports whether the direction is given back: it is of no use to wait.
+// final reports whether the direction must be given back, because waiting is of no use.
 func (r Reason) final() bool { return r != NoReason && r < NoReceive }

@@ -76,7 +76,7 @@ func (i *Initiator) atomic(wr *ring.SendWR) Reason {
 	if uintptr(unsafe.Pointer(&b[0]))%8 != 0 {
 		return OtherRequest
 	}
-	// The place of the completion first: an atomic must not be done twice.
+	// Claim the slot for the completion first: an atomic must not be executed twice.
 	slot, why := i.claim(wr)
 	if why != NoReason {
 		return why

@@ -8,28 +8,28 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
-// Key is a row of a program's key table: one memory region. The driver writes it,
-// the program and its neighbours read it. Key is stored last and cleared first.
+// Key is a row of a program's key table: one memory region. The driver writes it; the program and its
+// neighbours read it. Key is stored last and cleared first.
 type Key struct {
 	Key     uint32 // lkey and rkey; 0: no region
 	Adapter uint32
 	PD      uint32
 	Access  uint32 // memory.Access bits
-	Start   uint64 // the region's own address of its first byte: 0 where it is zero-based
+	Start   uint64 // the region's address of its first byte: 0 if it is zero-based
 	Length  uint64
 	Address uint64 // of the first byte in the program
-	Segment uint32 // that it lies in; 0: none, and only the program itself reaches it
+	Segment uint32 // the segment that contains it; 0: none, only the program itself can access it
 	_       uint32
 	Offset  uint64 // of the first byte in the segment
 	_       uint64
 }
 
 const (
-	// TableKeys is how many rows a key table has.
+	// TableKeys is the number of rows of a key table.
 	TableKeys = 8192
 	// tableProbes is how many rows from key>>8 on may hold a key.
 	tableProbes = 8
-	// TableSize is the bytes of a key table.
+	// TableSize is the size of a key table in bytes.
 	TableSize = TableKeys * keySize
 	keySize   = int(unsafe.Sizeof(Key{}))
 )
@@ -37,7 +37,7 @@ const (
 // Table is a key table.
 type Table struct{ rows *[TableKeys]Key }
 
-// OpenTable opens the table in b, zeroed by who made it.
+// OpenTable opens the table in b, which must have been zeroed.
 func OpenTable(b []byte) (Table, error) {
 	if len(b) < TableSize || uintptr(unsafe.Pointer(&b[0]))%64 != 0 {
 		return Table{}, fmt.Errorf("%w: key table of %d bytes, want %d at a multiple of 64", ErrLayout, len(b), TableSize)
@@ -45,8 +45,8 @@ func OpenTable(b []byte) (Table, error) {
 	return Table{(*[TableKeys]Key)(unsafe.Pointer(&b[0]))}, nil
 }
 
-// Find returns the region that an adapter gave a key, nil where there is none. The
-// row stays as it is while the caller is inside of an operation.
+// Find returns the region for an adapter's key, nil if there is none. The row does not change while the
+// caller is in the middle of an operation.
 func (t Table) Find(adapter, key uint32) *Key {
 	if key == 0 {
 		return nil
@@ -60,8 +60,8 @@ func (t Table) Find(adapter, key uint32) *Key {
 	return nil
 }
 
-// Add enters a region; false: there is no row for it, and it is not reached
-// directly. Driver's side.
+// Add enters a region; false: there is no free row for it, and it cannot be accessed directly. Driver side
+// only.
 func (t Table) Add(k Key) bool {
 	for i := range uint32(tableProbes) {
 		row := &t.rows[(k.Key>>8+i)%TableKeys]
@@ -77,17 +77,16 @@ func (t Table) Add(k Key) bool {
 	return false
 }
 
-// Remove takes a region out. Who is inside of an operation may use it still: the
-// row must not be used again, nor the memory, before all have been seen outside.
-// Driver's side.
+// Remove removes a region. An operation in progress may still use it: neither the row nor the memory may
+// be reused before all programs have been seen outside operations. Driver side only.
 func (t Table) Remove(adapter, key uint32) {
 	if k := t.Find(adapter, key); k != nil {
 		atomic.StoreUint32(&k.Key, 0)
 	}
 }
 
-// offset returns how far addr lies into the region, where n bytes from there on
-// are in it, of the domain and with the rights that are needed.
+// offset returns the offset of addr in the region; ok if n bytes from there are inside the region, and it
+// has the domain and the rights needed.
 func (k *Key) offset(pd uint32, addr, n uint64, need memory.Access) (uint64, bool) {
 	off := addr - k.Start
 	ok := k.PD == pd && memory.Access(k.Access)&need == need && off <= k.Length && n <= k.Length-off

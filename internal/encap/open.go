@@ -8,14 +8,15 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Open checks a received batch and moves the good packets to its front, in order; it
-// returns how many they are. Their Data then runs from the BTH to the end of the pad, at
-// least a BTH, and for whole frames the outer fields are filled in. What is dropped is counted.
+// Open checks a received batch and moves the good packets to its front, in order; it returns their number.
+// Their Data then extends from the BTH to the end of the pad, at least a BTH, and for whole frames the
+// outer fields are filled in. Dropped packets are counted.
 func (e *Encap) Open(in []frame.In) int { return e.OpenNext(in, nil) }
 
-// OpenNext is Open where next, unless it is nil, says what comes, most likely. The payloads of those packets are copied to their
-// places in the same go as their ICRCs are made, and Payload is there then. The place of a packet whose ICRC is wrong
-// is written to as well: what stands there means nothing before the packet has come.
+// OpenNext is Open with a prediction of the next packets, unless next is nil. The payloads of predicted
+// packets are copied to their destination while their ICRCs are computed, and Payload then points there.
+// The destination of a packet with a wrong ICRC is overwritten as well: its content is undefined until the
+// packet has arrived.
 func (e *Encap) OpenNext(in []frame.In, next *frame.Next) int {
 	n := 0
 	for i := range in {
@@ -38,7 +39,7 @@ func (e *Encap) OpenNext(in []frame.In, next *frame.Next) int {
 	return n
 }
 
-// openDatagram checks what came from a UDP socket.
+// openDatagram checks a packet from a UDP socket.
 func (e *Encap) openDatagram(p *frame.In, next *frame.Next) bool {
 	length := p.Len()
 	if !e.wellFormed(length) {
@@ -73,7 +74,8 @@ func (e *Encap) openDatagram(p *frame.In, next *frame.Next) bool {
 	return e.accept(p, crc, wire, id)
 }
 
-// goesOn reports whether a packet, length bytes from the BTH to the ICRC, is of the stream, and may come therefore.
+// goesOn reports whether a packet, length bytes from the BTH to the ICRC, belongs to the stream, and may
+// therefore be accepted.
 func (s *stream) goesOn(p *frame.In, length int) bool {
 	return s.known && s.length == length && s.head == common(p.Data) && s.flow.srcPort == p.SrcPort && s.flow.src == p.Src && s.flow.dst == p.Dst
 }
@@ -93,14 +95,14 @@ func (e *Encap) admit(p *frame.In) bool {
 	return true
 }
 
-// isNext reports whether a packet is the first of next; it may ask for an acknowledgement.
+// isNext reports whether a packet is the first of next; it may request an acknowledgement.
 func isNext(p *frame.In, next *frame.Next) bool {
 	const psn = 0x7fffffff
 	return len(next.Memory) >= next.Size && p.Len() == ib.BTHLen+next.Size+ib.ICRCLen && binary.NativeEndian.Uint64(p.Data) == next.Head &&
 		binary.BigEndian.Uint32(p.Data[streamHead:])&psn == uint32(next.PSN) && p.Src == next.Src
 }
 
-// take continues an ICRC over the payload of the first packet of next, which it copies to its place.
+// take continues an ICRC over the payload of the first packet of next, which it copies to its destination.
 func take(p *frame.In, crc uint32, next *frame.Next) uint32 {
 	place := next.Memory[:next.Size:next.Size]
 	next.Memory, next.PSN = next.Memory[next.Size:], next.PSN.Next()
@@ -110,7 +112,7 @@ func take(p *frame.In, crc uint32, next *frame.Next) uint32 {
 	return crc
 }
 
-// accept compares the ICRC of a packet with the one on the wire, and cuts that off.
+// accept compares the ICRC of a packet with the one on the wire, and strips it.
 func (e *Encap) accept(p *frame.In, crc, wire uint32, id uint16) bool {
 	if crc != wire {
 		other, ok := e.infer(p, crc, wire)
@@ -125,7 +127,7 @@ func (e *Encap) accept(p *frame.In, crc, wire uint32, id uint16) bool {
 	return true
 }
 
-// identification is what the IPv4 identification of a packet is taken for at first.
+// identification returns the IPv4 identification to try first for a packet.
 func (e *Encap) identification(p *frame.In) uint16 {
 	switch {
 	case p.IDKnown:
@@ -136,8 +138,8 @@ func (e *Encap) identification(p *frame.In) uint16 {
 	return p.Segment
 }
 
-// infer looks for an identification that makes the ICRC of an IPv4 packet right, which came
-// out as crc. It returns how that differs from the one that crc was made with.
+// infer looks for an identification that makes the ICRC of an IPv4 packet, computed as crc, correct. It
+// returns its difference from the one used for crc.
 func (e *Encap) infer(p *frame.In, crc, wire uint32) (other uint16, ok bool) {
 	if p.IDKnown || !p.Dst.Is4() {
 		return 0, false
@@ -145,15 +147,14 @@ func (e *Encap) infer(p *frame.In, crc, wire uint32) (other uint16, ok bool) {
 	return ib.SolveID(crc, wire, bytesAfterID(p.Len()))
 }
 
-// identified notes the identification of a packet. Where a burst is cut on the way its
-// packets come singly, and the socket does not show the place that each had in it: the one
-// behind this is most likely next. To find it from the ICRC takes as long as the ICRC of
-// some hundred bytes.
+// identified records the identification of a packet. If a burst is split on the way its packets arrive
+// singly, and the socket does not reveal the position that each had in it: most likely the next one
+// follows this one. Deriving it from the ICRC takes as long as the ICRC of some hundred bytes.
 func (e *Encap) identified(p *frame.In, id uint16) {
 	if p.IDKnown || !p.Dst.Is4() || e.nextID == 0 && id == p.Segment {
 		return
 	}
-	// Packets that were sent singly have 0, and the kernel may have joined them.
+	// Packets sent singly have 0, and the kernel may have joined them.
 	if id != p.Segment && id != 0 {
 		e.counters.ICRCIDInferred++
 	}
@@ -165,8 +166,8 @@ func (e *Encap) identified(p *frame.In, id uint16) {
 	}
 }
 
-// wellFormed counts and refuses what cannot be a packet: Annex A17 wants a BTH, a multiple
-// of four bytes and an ICRC.
+// wellFormed refuses and counts what cannot be a packet: Annex A17 requires a BTH, a multiple of four
+// bytes and an ICRC.
 func (e *Encap) wellFormed(length int) bool {
 	if length < ib.BTHLen+ib.ICRCLen || length%4 != 0 || length > maxDatagram {
 		e.counters.Malformed++

@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Offsets in the scratch after the eight bytes of ones.
+// Offsets in the scratch buffer after the eight bytes of ones.
 const (
 	v4Length = lrhLen + 2
 	v4ID     = lrhLen + 4
@@ -21,8 +21,8 @@ const (
 // bthECN is the byte of a BTH that the ICRC masks.
 const bthECN = 4
 
-// outer puts the masked IP and UDP headers of a flow into the scratch, with everything that
-// does not differ from packet to packet, and returns where the BTH follows.
+// outer writes the masked IP and UDP headers of a flow to the scratch buffer, with everything that does
+// not differ between packets, and returns where the BTH follows.
 func (e *Encap) outer(f *flow) (at int) {
 	if e.heldAt != 0 && e.held == *f {
 		return e.heldAt
@@ -51,7 +51,7 @@ func (e *Encap) outer(f *flow) (at int) {
 	return e.heldAt
 }
 
-// put4 writes an IPv4 address; one of another family, which no link lets through, counts as 0.0.0.0.
+// put4 writes an IPv4 address; one of another family, which no link accepts, counts as 0.0.0.0.
 func put4(b []byte, a netip.Addr) {
 	var v [4]byte
 	if a.Is4() {
@@ -60,10 +60,10 @@ func put4(b []byte, a netip.Addr) {
 	*(*[4]byte)(b) = v
 }
 
-// seed completes the headers that outer made with the length of the packet (from the BTH
-// to the ICRC) and its identification, puts the BTH behind them, and begins the ICRC. It
-// takes as much of head, which begins with the BTH, and of rest, which follows it, as makes
-// whole blocks of the CRC's vector code; n is how much.
+// seed completes the headers written by outer with the length of the packet (from the BTH to the ICRC) and
+// its identification, puts the BTH behind them, and begins the ICRC. It includes as much of head, which
+// begins with the BTH, and of rest, which follows it, as makes whole blocks for the CRC's vector code; n
+// is how much.
 func (e *Encap) seed(at, length int, id uint16, head, rest []byte) (crc uint32, n int) {
 	s := &e.scratch
 	if at == v4UDP+eth.UDPLen {
@@ -82,8 +82,8 @@ func (e *Encap) seed(at, length int, id uint16, head, rest []byte) (crc uint32, 
 	return crc32.Update(0, crc32.IEEETable, s[:at+n]), n
 }
 
-// bytesAfterID is how many bytes that the ICRC covers stand after the IPv4
-// identification, in a packet of length bytes from the BTH to the ICRC.
+// bytesAfterID returns how many bytes covered by the ICRC follow the IPv4 identification, in a packet of
+// length bytes from the BTH to the ICRC.
 func bytesAfterID(length int) int {
 	return eth.IPv4Len - 6 + eth.UDPLen + length - ib.ICRCLen
 }

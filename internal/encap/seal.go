@@ -5,17 +5,17 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Packets with a payload of stagePayload and more in batches of at least stageBatch are bulk, which pays for what
-// a link has to do for a burst that it has staged (link.Stager).
+// Packets with a payload of at least stagePayload in batches of at least stageBatch are bulk, for which
+// the link's effort for a staged burst pays off (link.Stager).
 const (
 	stageBatch   = 4
 	stagePayload = 1024
 )
 
-// Seal makes the packets of a batch ready for the link: it writes pads and ICRCs and, on
-// links that carry whole frames, the outer headers. On other links it joins packets
-// into bursts by numbering their Segment: consecutive ones of one route and of equal
-// length, of which the last may be shorter, within what the link can take.
+// Seal prepares the packets of a batch for the link: it writes pads and ICRCs and, on links that carry
+// whole frames, the outer headers. On other links it joins packets into bursts by numbering their Segment:
+// consecutive packets of one route and of equal length, of which the last may be shorter, within the
+// link's limits.
 func (e *Encap) Seal(out []frame.Out) {
 	if e.caps.Raw {
 		for i := range out {
@@ -28,12 +28,12 @@ func (e *Encap) Seal(out []frame.Out) {
 		return
 	}
 	var (
-		route   *frame.Route // of the burst that is open
+		route   *frame.Route // of the current burst
 		f       flow         // of the route
-		segment int          // the next packet's place in the burst
+		segment int          // the next packet's position in the burst
 		size    int          // length of the burst's packets
 		total   int          // bytes of the burst so far
-		full    bool         // the burst takes no more
+		full    bool         // the burst is complete
 	)
 	staging := e.caps.Stager != nil && len(out) >= stageBatch
 	for i := range out {
@@ -70,15 +70,16 @@ func (e *Encap) Seal(out []frame.Out) {
 	}
 }
 
-// sealedLen is the length of a packet from its BTH to its ICRC.
+// sealedLen returns the length of a packet from its BTH to its ICRC.
 func sealedLen(o *frame.Out) int {
 	return int(o.HeadEnd) - frame.HeadRoom + len(o.Payload) + int(o.Pad&3) + ib.ICRCLen
 }
 
-// alone reports whether what stands before out is to be a burst by itself, although the first of out, which is shorter, could end
-// it: the first packet of a long write is longer than the others, by its RETH, and the link is to copy as little
-// as it can beside a burst that it has staged. So it is where those of this length fill half of a burst or more, and no more than one: with
-// several, of short packets, it is no gain.
+// alone reports whether the packets before out should be a burst of their own, although the first of out,
+// which is shorter, could end it: the first packet of a long write is longer than the others, by its RETH,
+// and the link should copy as little as possible beside a burst that it has staged. This is done if the
+// packets of the shorter length fill at least half of a burst and at most one: with several bursts of
+// short packets it gains nothing.
 func (e *Encap) alone(out []frame.Out, length int) bool {
 	most := min(e.caps.MaxSegments, e.caps.MaxBurst/length)
 	n := 1
@@ -88,8 +89,7 @@ func (e *Encap) alone(out []frame.Out, length int) bool {
 	return 2*n > most && n <= most
 }
 
-// finish continues the ICRC over the payload from byte done on and the pad, and writes
-// both pad and ICRC.
+// finish continues the ICRC over the payload from byte done on and the pad, and writes both pad and ICRC.
 func finish(o *frame.Out, crc uint32, done int) {
 	if o.Staged != nil {
 		crc = stage(o, crc, done)
@@ -108,15 +108,15 @@ func finish(o *frame.Out, crc uint32, done int) {
 	}
 }
 
-// stage copies headers and payload of a packet to where it is staged and continues the ICRC over the payload
-// from byte done on.
+// stage copies headers and payload of a packet to its staging memory and continues the ICRC over the
+// payload from byte done on.
 func stage(o *frame.Out, crc uint32, done int) uint32 {
 	to := o.Staged[copy(o.Staged, o.Head[o.HeadStart:o.HeadEnd]):]
 	copy(to, o.Payload[:done])
 	return ib.ICRCCopy(crc, to[done:], o.Payload[done:])
 }
 
-// dstPort is the UDP destination port of a route.
+// dstPort returns the UDP destination port of a route.
 func (e *Encap) dstPort(r *frame.Route) uint16 {
 	if r.DstPort != 0 {
 		return r.DstPort

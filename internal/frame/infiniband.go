@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// InfiniBand is what a Route says in the headers of an InfiniBand packet.
+// InfiniBand holds a Route's fields for the headers of InfiniBand packets.
 type InfiniBand struct {
 	DLID       ib.LID // 0: the route is not of an InfiniBand port
 	PathBits   uint8  // of the source LID
@@ -16,11 +16,11 @@ type InfiniBand struct {
 	SGID, DGID ib.GID
 }
 
-// lidPrefix is of the addresses that packets are discarded to (RFC 6666, 100::/64): no port has a GID of it.
+// lidPrefix is that of the discard addresses (RFC 6666, 100::/64): no port has a GID with it.
 var lidPrefix = [8]byte{0x01}
 
-// LIDAddr is a LID in the place of an address. Packets without a GRH name their ends by LIDs alone, and so all
-// do for the engines, which compare addresses.
+// LIDAddr returns an address that stands for a LID. Packets without a GRH identify their ends by LIDs
+// alone, and to the engines, which compare addresses, all packets do.
 func LIDAddr(l ib.LID) netip.Addr {
 	var b [16]byte
 	copy(b[:], lidPrefix[:])
@@ -28,7 +28,7 @@ func LIDAddr(l ib.LID) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// AddrLID is the LID that LIDAddr made an address of; ok is false for every other address.
+// AddrLID returns the LID for which LIDAddr returned a; ok is false for any other address.
 func AddrLID(a netip.Addr) (l ib.LID, ok bool) {
 	if !a.Is6() || a.Is4In6() {
 		return 0, false

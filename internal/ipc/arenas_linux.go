@@ -19,16 +19,16 @@ const (
 type arenas struct {
 	mu   sync.Mutex
 	list map[uint32]*sharedArena
-	news []*sharedArena // not passed to the client yet
+	news []*sharedArena // not yet passed to the client
 	snap atomic.Pointer[[][]byte]
-	keep bool // descriptors, for neighbours
+	keep bool // keep the descriptors, for neighbours
 }
 
 type sharedArena struct {
 	id   uint32
 	fd   int // -1 once passed
 	mem  []byte
-	keep bool // the descriptor, for neighbours
+	keep bool // keep the descriptor, for neighbours
 }
 
 func (a *sharedArena) sent() {
@@ -84,7 +84,7 @@ func (a *arenas) closeAll() {
 	a.publish()
 }
 
-// first returns the memory of arena 0, that the doorbell queue lies in.
+// first returns the memory of arena 0, which contains the doorbell queue.
 func (a *arenas) first() []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,7 +94,7 @@ func (a *arenas) first() []byte {
 	return nil
 }
 
-// unsent returns the arenas that the client has to be passed.
+// unsent returns the arenas yet to be passed to the client.
 func (a *arenas) unsent() []*sharedArena {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,7 +103,7 @@ func (a *arenas) unsent() []*sharedArena {
 	return n
 }
 
-// publish makes the table that notify reads without a lock.
+// publish updates the table that notify reads without a lock.
 func (a *arenas) publish() {
 	var most uint32
 	for id := range a.list {
@@ -116,8 +116,8 @@ func (a *arenas) publish() {
 	a.snap.Store(&t)
 }
 
-// notify implements device.ClientConfig.Notify: it wakes the waiters of the CQ
-// whose ring lies there.
+// notify implements device.ClientConfig.Notify: it wakes the waiters of the CQ whose ring is at this
+// offset.
 func (a *arenas) notify(arena uint32, offset uint64) {
 	t := *a.snap.Load()
 	if uint64(arena) >= uint64(len(t)) || uint64(len(t[arena])) < ringHeader || offset > uint64(len(t[arena])-ringHeader) {

@@ -19,8 +19,8 @@ type reply struct {
 	err  error
 }
 
-// awaited is who wants the answer to a request: who waits at a channel, or a function that whoever
-// takes the answer calls. That one must not wait for anything.
+// awaited is what waits for the answer to a request: a goroutine on a channel, or a function called by
+// whoever receives the answer, which must not block.
 type awaited struct {
 	ch    chan reply
 	then  func(reply)
@@ -35,7 +35,7 @@ func (a awaited) tell(r reply) {
 	a.ch <- r
 }
 
-// calls are the requests of a client that have no answer yet.
+// calls are a client's unanswered requests.
 type calls struct {
 	mu      sync.Mutex
 	last    uint64
@@ -49,7 +49,7 @@ func newCalls(n int) *calls {
 	return &calls{waiting: map[uint64]awaited{}, slots: make(chan struct{}, n)}
 }
 
-// add makes a request's id.
+// add allocates a request's id.
 func (c *calls) add(a awaited) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *calls) take(id uint64) (awaited, bool) {
 	return c.taken(id)
 }
 
-// answered is take for an answer that came.
+// answered is take for an answer that has arrived.
 func (c *calls) answered(id uint64) (awaited, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +84,7 @@ func (c *calls) taken(id uint64) (awaited, bool) {
 	return a, ok
 }
 
-// fail answers everything, now and later, with err.
+// fail answers every request, present and future, with err.
 func (c *calls) fail(err error) {
 	c.mu.Lock()
 	if c.err == nil {
@@ -106,9 +106,9 @@ func (c *calls) failure() error {
 	return c.err
 }
 
-// call sends a request and waits for its answer. A context that ends cancels the
-// request in the driver; the answer says what came first. An answer that does not
-// come soon after is not waited for: what it made lasts until Close.
+// call sends a request and waits for its answer. If the context ends, the request is canceled in the
+// driver; the answer tells which came first. If no answer comes soon after, call gives up: what the
+// request created lasts until Close.
 func (c *Client) call(ctx context.Context, op opcode, body []byte) (reply, error) {
 	if err := c.calls.enter(ctx); err != nil {
 		return reply{}, err
@@ -138,8 +138,8 @@ func (c *Client) call(ctx context.Context, op opcode, body []byte) (reply, error
 	return reply{}, command.Ended(ctx)
 }
 
-// begin sends a request whose answer, or the error that comes instead, then is told by whoever takes it.
-// An error here means that nothing was begun.
+// begin sends a request; whoever receives the answer, or the error that comes instead, passes it to then.
+// If begin returns an error, nothing was begun.
 func (c *Client) begin(ctx context.Context, op opcode, body []byte, then func(reply)) error {
 	if err := c.calls.enter(ctx); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (c *Client) begin(ctx context.Context, op opcode, body []byte, then func(re
 	return nil
 }
 
-// enter waits for the right to one more request without an answer, which leave gives back.
+// enter waits until another unanswered request is allowed; leave ends it.
 func (c *calls) enter(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return command.Ended(ctx)
@@ -177,8 +177,8 @@ func (c *calls) enter(ctx context.Context) error {
 
 func (c *calls) leave() { <-c.slots }
 
-// unsent is the error of a request that could not be sent: what the driver said before it
-// ended the stream, where the reader of that finds it soon.
+// unsent returns the error for a request that could not be sent: what the driver said before it ended the
+// stream, if the stream's reader finds it soon.
 func (c *Client) unsent(id uint64, ch chan reply, err error) error {
 	grace := time.NewTimer(cancelGrace)
 	defer grace.Stop()
@@ -193,8 +193,8 @@ func (c *Client) unsent(id uint64, ch chan reply, err error) error {
 	return removed(err)
 }
 
-// answered waits for the answer to a request; false: the context ended first. Where the
-// answers come by a track one of those who wait looks at it.
+// answered waits for the answer to a request; false: the context ended first. If answers come through a
+// track, one of those waiting watches it.
 func (c *Client) answered(ctx context.Context, ch chan reply) (reply, bool) {
 	c.tracks.enter()
 	defer c.tracks.leave(c)
@@ -216,8 +216,8 @@ func (c *Client) answered(ctx context.Context, ch chan reply) (reply, bool) {
 	}
 }
 
-// Await waits until done is closed or has a token, which it takes, and takes meanwhile what the driver sends, for
-// all. The error is that of ctx.
+// Await waits until done is closed or holds a token, which it consumes. While waiting it handles what the
+// driver sends, for all. Its error is that of ctx.
 func (c *Client) Await(ctx context.Context, done <-chan struct{}) error {
 	c.tracks.enter()
 	defer c.tracks.leave(c)
@@ -250,7 +250,7 @@ func (c *Client) Await(ctx context.Context, done <-chan struct{}) error {
 	return ctx.Err()
 }
 
-// removed is the error of everything once the stream has ended.
+// removed returns the error of all requests once the stream has ended.
 func removed(cause error) error {
 	var e *command.Error
 	if errors.As(cause, &e) {

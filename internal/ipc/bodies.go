@@ -9,7 +9,7 @@ type (
 		Major, Minor uint16
 		Features     uint64
 		Name         [64]byte // of the program, zero-padded UTF-8
-		ProbeAddr    uint64   // where Nonce stands in the client, followed by 16 bytes that the driver may write
+		ProbeAddr    uint64   // address of Nonce in the client, followed by 16 bytes that the driver may write
 		Nonce        [16]byte
 		Path         uint32 // memory path that the client insists on; 0: the driver probes
 		_            uint32
@@ -20,16 +20,16 @@ type (
 		Features     uint64
 		Driver       [64]byte // name and version of the driver
 		PID          uint32   // of the driver
-		Path         uint32   // how memory outside of segments is reached
+		Path         uint32   // how memory outside segments is accessed
 		Doorbells    uint32   // entries of the doorbell queue at the start of arena 0
 		Credits      uint32   // events that may be pushed before the first credit frame
-		MaxRequests  uint32   // requests that may be unanswered
+		MaxRequests  uint32   // maximum number of unanswered requests
 		MaxSegments  uint32
 		SegmentBytes uint64 // of all segments together
 		CopierBytes  uint64 // size of the copier's memory, 0 for none
 	}
 	moved struct {
-		ProbeAddr uint64 // where Nonce stands in the process that goes on, followed by 16 bytes that the driver may write
+		ProbeAddr uint64 // address of Nonce in the process that takes over, followed by 16 bytes that the driver may write
 		Nonce     [16]byte
 	}
 	goodbye struct {
@@ -82,7 +82,7 @@ type (
 		Size   uint64
 	}
 	shareBody struct {
-		Kind    uint32 // 1 the program's own key table, 2 a neighbour's, 3 an arena of it, 4 records shared with it
+		Kind    uint32 // 1 the program's own key table, 2 a neighbour's, 3 an arena of a neighbour, 4 records shared with it
 		Program uint32 // the neighbour's number
 		Number  uint32 // of the arena, or of the area of records
 		_       uint32
@@ -92,19 +92,19 @@ type (
 		QP      command.Handle
 		Number  uint32 // QP number
 		Role    uint32 // direction of the record that the program initiates, 0 or 1
-		Owner   uint32 // by which it claims slots of completion queues
+		Owner   uint32 // owner number for claiming slots of completion queues
 		Program uint32 // of the peer
-		Area    uint32 // where the record lies
+		Area    uint32 // location of the record
 		Offset  uint64
-		Clock   uint64 // CLOCK_MONOTONIC where the clock of completions has 0, nanoseconds
+		Clock   uint64 // CLOCK_MONOTONIC, in nanoseconds, at which the clock of completions is 0
 	}
 	tracksBody struct {
-		Bytes uint32 // of the data of each track
+		Bytes uint32 // size of each track's data
 		_     uint32
 	}
 	dropBody struct {
 		Program uint32
-		Segment uint32 // 0: the program as a whole
+		Segment uint32 // 0: the whole program
 	}
 	mapSegmentArgs struct{ Program, Segment uint32 }
 	empty          struct{}

@@ -7,10 +7,10 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// handler carries out one kind of request in the driver.
+// handler executes one kind of request in the driver.
 type handler func(ctx context.Context, s Session, body []byte) (reply []byte, err error)
 
-// replies makes a handler of a command with one answer.
+// replies makes a handler from a command with one answer.
 func replies[Q, R any](f func(ctx context.Context, s Session, q Q) (R, error)) handler {
 	return func(ctx context.Context, s Session, body []byte) ([]byte, error) {
 		q, err := decode[Q](body)
@@ -25,7 +25,7 @@ func replies[Q, R any](f func(ctx context.Context, s Session, q Q) (R, error)) h
 	}
 }
 
-// lists makes a handler of a command that answers with a list.
+// lists makes a handler from a command that answers with a list.
 func lists[Q, R any](f func(ctx context.Context, s Session, q Q) ([]R, error)) handler {
 	return func(ctx context.Context, s Session, body []byte) ([]byte, error) {
 		q, err := decode[Q](body)
@@ -44,12 +44,12 @@ func lists[Q, R any](f func(ctx context.Context, s Session, q Q) ([]R, error)) h
 	}
 }
 
-// does makes a handler of a command without an answer.
+// does makes a handler from a command without an answer.
 func does[Q any](f func(ctx context.Context, s Session, q Q) error) handler {
 	return replies(func(ctx context.Context, s Session, q Q) (empty, error) { return empty{}, f(ctx, s, q) })
 }
 
-// extended is the session of a driver that has the commands beyond command.Commands.
+// extended returns the session of a driver that supports the commands beyond command.Commands.
 func extended(s Session) (command.Extended, error) {
 	if x, ok := s.(command.Extended); ok {
 		return x, nil
@@ -57,7 +57,7 @@ func extended(s Session) (command.Extended, error) {
 	return nil, command.Errorf(command.Unsupported, "not by this driver")
 }
 
-// extends makes a handler of a command of command.Extended without an answer.
+// extends makes a handler from a command of command.Extended without an answer.
 func extends[Q any](f func(ctx context.Context, x command.Extended, q Q) error) handler {
 	return does(func(ctx context.Context, s Session, q Q) error {
 		x, err := extended(s)
@@ -68,7 +68,7 @@ func extends[Q any](f func(ctx context.Context, x command.Extended, q Q) error) 
 	})
 }
 
-// handlers are the commands of a client.
+// handlers are the handlers of a client's commands.
 var handlers = [opEnd]handler{
 	opAdapters: lists(func(ctx context.Context, s Session, _ empty) ([]command.AdapterInfo, error) { return s.Adapters(ctx) }),
 	opGIDs: lists(func(ctx context.Context, s Session, q adapterArgs) ([]command.GID, error) {

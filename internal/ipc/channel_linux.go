@@ -12,16 +12,15 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// A channel is a pipe whose reading end the program has. The writing end is a file of
-// its own, so that nothing that the program does to its end makes the driver wait: an
-// eventfd would be one file for both.
+// A channel is a pipe whose read end belongs to the program. The write end is a file of its own, so that
+// nothing the program does to its end can make the driver block: an eventfd would be one file for both.
 //
-// completionSize is the size of a message of a channel of completions: the CQ's handle
-// and four zero bytes. Those of the other kinds are command.Event. All are smaller
-// than what a pipe takes whole (PIPE_BUF).
+// completionSize is the size of a message in a channel of completions: the CQ's handle and four zero
+// bytes. Messages of the other kinds are command.Event. All are small enough for atomic writes to a pipe
+// (PIPE_BUF).
 const completionSize = 8
 
-// createChannel makes a channel, and returns the end for the program, which the caller closes.
+// createChannel creates a channel, and returns the program's end, which the caller closes.
 func (n *session) createChannel(ctx context.Context, body []byte) ([]byte, []int, error) {
 	q, err := decode[command.CreateChannel](body)
 	if err != nil {
@@ -35,7 +34,7 @@ func (n *session) createChannel(ctx context.Context, body []byte) ([]byte, []int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, command.Errorf(command.Exhausted, "channel: %v", err)
 	}
-	_ = unix.SetNonblock(p[1], true) // a flag of this end alone
+	_ = unix.SetNonblock(p[1], true) // a flag of this end only
 	w := os.NewFile(uintptr(p[1]), "softvpi-channel")
 	h, err := x.CreateChannel(ctx, q, func(cq command.Handle) bool { return writeCompletion(p[1], cq) })
 	if err != nil {
@@ -46,15 +45,15 @@ func (n *session) createChannel(ctx context.Context, body []byte) ([]byte, []int
 	n.channels.Add(1)
 	go func() {
 		defer n.channels.Done()
-		// The channel has ended when this returns, and nobody raises anything in it any more.
+		// When this returns the channel has ended, and nobody raises anything in it any more.
 		defer w.Close()
 		n.fillChannel(x, h, q.Kind, w)
 	}()
 	return encode(handleArgs{h}), []int{p[0]}, nil
 }
 
-// writeCompletion tells of an event of a CQ; false: there is no room now. A program
-// that has closed its end wants to know of nothing.
+// writeCompletion reports an event of a CQ; false: there is no room now. If the program has closed its
+// end, the event is dropped.
 func writeCompletion(fd int, cq command.Handle) bool {
 	var b [completionSize]byte
 	binary.LittleEndian.PutUint32(b[:], uint32(cq))
@@ -62,10 +61,10 @@ func writeCompletion(fd int, cq command.Handle) bool {
 	return err != unix.EAGAIN
 }
 
-// fillChannel writes the events of a channel until that ends, or the program does.
+// fillChannel writes the events of a channel until the channel or the program ends.
 func (n *session) fillChannel(x command.Extended, h command.Handle, kind command.ChannelKind, w *os.File) {
 	out := make([]command.Event, maxPush)
-	// Not closed yet: the loop may write to it until the channel has ended.
+	// It is not closed here: the loop may write to it until the channel has ended.
 	stop := context.AfterFunc(n.ctx, func() { _ = w.SetWriteDeadline(time.Unix(1, 0)) })
 	defer stop()
 	for {
@@ -80,7 +79,7 @@ func (n *session) fillChannel(x command.Extended, h command.Handle, kind command
 			}
 			if _, err := w.Write(b); err != nil {
 				n.server.cfg.Log.Debug("a channel is not read any more", "client", n.name, "cause", fmt.Errorf("write: %w", err))
-				break // the events go nowhere, until the program destroys the channel
+				break // the events are dropped until the program destroys the channel
 			}
 		}
 	}

@@ -68,9 +68,8 @@ func (c *Client) AllocPD(ctx context.Context, adapter uint32) (command.Handle, e
 	return ask[command.Handle](ctx, c, opAllocPD, adapterArgs{adapter})
 }
 
-// RegisterMemory implements command.Commands. Memory that lies in no segment must
-// stay where it is until the region is destroyed. It is put into large pages, where the driver
-// has it copied by the kernel.
+// RegisterMemory implements command.Commands. Memory outside segments must stay in place until the region
+// is destroyed. If the kernel copies it for the driver, it is moved to large pages.
 func (c *Client) RegisterMemory(ctx context.Context, r command.RegisterMemory) (command.Memory, error) {
 	m, err := ask[command.Memory](ctx, c, opRegisterMemory, r)
 	if err == nil && m.Path == reach.PathProcessVM {
@@ -117,8 +116,8 @@ func (c *Client) ModifySRQ(ctx context.Context, m command.ModifySRQ) error {
 	return tell(ctx, c, opModifySRQ, m)
 }
 
-// ResizeSRQ implements command.Commands. Nothing may be posted to the SRQ from
-// before the call until the program has gone on to the new ring.
+// ResizeSRQ implements command.Commands. Nothing may be posted to the SRQ from before the call until the
+// program has switched to the new ring.
 func (c *Client) ResizeSRQ(ctx context.Context, srq command.Handle, depth uint32) (command.Queue, error) {
 	return ask[command.Queue](ctx, c, opResizeSRQ, resizeArgs{srq, depth})
 }
@@ -195,9 +194,9 @@ func (c *Client) CMAccept(ctx context.Context, q command.CMAccept) error {
 	return tell(ctx, c, opCMAccept, q)
 }
 
-// BeginConnect is CMConnect that does not wait for the driver: then is told what that returns, by whoever
-// takes the answer; it must not wait for anything. Events of the id may come before. An error here means
-// that nothing was begun.
+// BeginConnect is CMConnect without waiting for the driver: whoever receives the answer passes it to then,
+// which must not block. Events of the id may come before. If BeginConnect returns an error, nothing was
+// begun.
 func (c *Client) BeginConnect(ctx context.Context, q command.CMConnect, then func(command.Handle, error)) error {
 	return c.begin(ctx, opCMConnect, encode(q), func(r reply) {
 		var h command.Handle
@@ -209,7 +208,7 @@ func (c *Client) BeginConnect(ctx context.Context, q command.CMConnect, then fun
 	})
 }
 
-// BeginAccept is CMAccept in the same way.
+// BeginAccept is CMAccept without waiting, like BeginConnect.
 func (c *Client) BeginAccept(ctx context.Context, q command.CMAccept, then func(error)) error {
 	return c.begin(ctx, opCMAccept, encode(q), func(r reply) { then(r.err) })
 }

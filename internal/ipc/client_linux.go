@@ -13,8 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// Client is a program's side of an attachment. Its methods are safe for
-// concurrent use.
+// Client is the program's side of an attachment. Its methods are safe for concurrent use.
 type Client struct {
 	conn   *net.UnixConn
 	in     *fdReader
@@ -39,7 +38,7 @@ type Client struct {
 	segments map[uint32][]byte
 	closed   bool
 
-	stop    atomic.Bool // the stream ended: waiters give up
+	stop    atomic.Bool // the stream has ended: waiters give up
 	copier  []byte
 	workers sync.WaitGroup
 }
@@ -57,7 +56,7 @@ func (c *Client) send(op opcode, id uint64, body []byte) error {
 	return c.out.along(op, id, body)
 }
 
-// Doorbell says that work was posted on a QP or SRQ.
+// Doorbell tells the driver that work was posted on a QP or SRQ.
 func (c *Client) Doorbell(h command.Handle) {
 	if c.doorbells.Ring(uint32(h)) {
 		c.wakeDriver()
@@ -67,15 +66,15 @@ func (c *Client) Doorbell(h command.Handle) {
 // wakeDriver wakes the loop if it wants to be woken.
 func (c *Client) wakeDriver() { _ = c.wakeConn.Control(c.ring) }
 
-// Poll offers the processor to others now and then, the driver above all: a program
-// that polls completion queues calls it after each look in vain, idle in a row. It
-// reports whether it did: then it is worth looking again.
+// Poll yields the processor now and then, above all for the driver: a program that polls completion queues
+// calls it after each empty poll; idle is the number of empty polls in a row. It reports whether it
+// yielded, in which case it is worth polling again.
 func (c *Client) Poll(idle uint32) bool { return c.crowd.poll(idle) }
 
-// Spins is how many looks at an empty CQ, each with a Poll, take some 50 us.
+// Spins returns how many polls of an empty CQ, each with a call of Poll, take about 50 us.
 func (c *Client) Spins() int { return 512 }
 
-// Arena returns the memory of ring arena id; nil where there is none.
+// Arena returns the memory of ring arena id, nil if there is none.
 func (c *Client) Arena(id uint32) []byte {
 	list := *c.arenas.Load()
 	if uint64(id) >= uint64(len(list)) {
@@ -84,7 +83,7 @@ func (c *Client) Arena(id uint32) []byte {
 	return list[id]
 }
 
-// MemoryPath is how the driver reaches memory outside of segments.
+// MemoryPath returns how the driver accesses memory outside segments.
 func (c *Client) MemoryPath() uint32 { return c.about.Path }
 
 // Driver returns the driver's name with its version, and its process id.
@@ -92,8 +91,7 @@ func (c *Client) Driver() (string, int) { return nameOf(c.about.Driver), int(c.a
 
 var errClosed = command.Errorf(command.Canceled, "the attachment is closed")
 
-// Close detaches: the driver tears the program's objects down. Rings and segments
-// read as zeros from then on.
+// Close detaches: the driver destroys the program's objects. After that, rings and segments read as zeros.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -105,7 +103,7 @@ func (c *Client) Close() error {
 	c.introduced.stop()
 	c.fail(errClosed)
 	c.out.hurry()
-	_ = c.out.stream(opGoodbye, 0, 0, nil) // without it the driver takes the end for a death
+	_ = c.out.stream(opGoodbye, 0, 0, nil) // without it the driver would assume that the program died
 	err := c.conn.Close()
 	c.workers.Wait()
 	c.wake.Close()

@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
-// AllocSegment makes size bytes of memory that the driver maps too, and returns
-// its number for command.RegisterMemory. The driver bounds how much there may be.
+// AllocSegment allocates size bytes of memory shared with the driver, and returns the segment's number for
+// command.RegisterMemory. The driver limits the total.
 func (c *Client) AllocSegment(ctx context.Context, size uint64) (uint32, []byte, error) {
 	r, err := c.call(ctx, opAllocSegment, encode(segmentArgs{size}))
 	for _, fd := range r.fds {
@@ -38,8 +38,7 @@ func (c *Client) AllocSegment(ctx context.Context, size uint64) (uint32, []byte,
 	return s.Number, mem, nil
 }
 
-// FreeSegment unmaps a segment here at once, and in the driver when no region
-// lies in it any more.
+// FreeSegment unmaps a segment here at once, and in the driver when it contains no region any more.
 func (c *Client) FreeSegment(id uint32) error {
 	c.mu.Lock()
 	mem := c.segments[id]

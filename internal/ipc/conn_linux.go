@@ -13,28 +13,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writer puts whole frames on a stream. A reader that leaves them for longer
-// than timeout fails the stream.
+// writer writes whole frames to a stream. A reader that does not read for longer than timeout makes the
+// stream fail.
 //
-// One goroutine at a time writes. What others send meanwhile goes with its next write.
+// One goroutine at a time writes. What others send meanwhile is included in its next write.
 type writer struct {
 	mu      sync.Mutex
-	turn    sync.Cond // under mu: a write has ended
+	turn    sync.Cond // with mu: a write has ended
 	conn    *net.UnixConn
 	out     putter
 	timeout time.Duration // 0: none
-	// patience is how long a full track is waited for where there is no timeout; 0: for ever.
+	// patience is how long to wait for a full track if there is no timeout; 0: without limit.
 	patience time.Duration
 	ending   atomic.Bool
-	buf      []byte // frames that are not written yet
-	spare    []byte // of the write before
+	buf      []byte // frames not written yet
+	spare    []byte // buffer of the previous write
 	writing  bool
 	soon     bool // somebody is about to write
 	err      error
 
-	track  *track // where frames go that are neither long nor have descriptors; nil: none
+	track  *track // carries frames that are not long and have no descriptors; nil: none
 	passed uint32
-	owed   int // frames in the track for which whoever sleeps over it is to be woken still
+	owed   int // frames in the track for which the sleeping consumer is still to be woken
 }
 
 func newWriter(conn *net.UnixConn, timeout time.Duration) *writer {
@@ -43,16 +43,16 @@ func newWriter(conn *net.UnixConn, timeout time.Duration) *writer {
 	return w
 }
 
-// endTimeout is how long a stream that is about to be closed may stay unread.
+// endTimeout is how long a stream that is about to be closed may remain unread.
 const endTimeout = 100 * time.Millisecond
 
-// hurry makes the write under way and those to come end soon.
+// hurry makes the current and later writes end soon.
 func (w *writer) hurry() {
 	w.ending.Store(true)
 	_ = w.conn.SetWriteDeadline(time.Now().Add(endTimeout))
 }
 
-// send writes a frame with descriptors, which stay the caller's.
+// send writes a frame with descriptors, which the caller keeps.
 func (w *writer) send(op opcode, flags uint16, id uint64, body []byte, fds ...int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,7 +66,7 @@ func (w *writer) sendLocked(op opcode, flags uint16, id uint64, body []byte, fds
 	return w.streamLocked(op, flags, id, body, fds...)
 }
 
-// stream is send for frames that keep their order on the stream also where there is a track.
+// stream is send for frames that keep their order on the stream even if there is a track.
 func (w *writer) stream(op opcode, flags uint16, id uint64, body []byte, fds ...int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,10 +88,10 @@ func (w *writer) streamLocked(op opcode, flags uint16, id uint64, body []byte, f
 	return nil
 }
 
-// trackWait is how long the writer sleeps at a time while a track is full.
+// trackWait is the sleep between attempts while a track is full.
 const trackWait = 50 * time.Microsecond
 
-// trackLocked puts a frame into the track, and wakes who sleeps over it.
+// trackLocked puts a frame into the track, and wakes the consumer if it sleeps.
 func (w *writer) trackLocked(op opcode, flags uint16, id uint64, body []byte) error {
 	if err := w.putLocked(op, flags, id, body); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (w *writer) trackLocked(op opcode, flags uint16, id uint64, body []byte) er
 	return w.flushLocked()
 }
 
-// putLocked puts a frame into the track. While that is full the lock is not held.
+// putLocked puts a frame into the track. While the track is full it releases the lock.
 func (w *writer) putLocked(op opcode, flags uint16, id uint64, body []byte) error {
 	var since time.Time
 	for {
@@ -109,7 +109,7 @@ func (w *writer) putLocked(op opcode, flags uint16, id uint64, body []byte) erro
 		}
 		ok, err := w.track.put(op, flags, id, body)
 		if err != nil {
-			w.track = nil // the stream still has the reason to tell
+			w.track = nil // the stream can still tell the reason
 			return err
 		}
 		if ok {
@@ -117,7 +117,7 @@ func (w *writer) putLocked(op opcode, flags uint16, id uint64, body []byte) erro
 		}
 		if since.IsZero() {
 			since = time.Now()
-			if err := w.flushLocked(); err != nil { // nobody takes what nobody was told of
+			if err := w.flushLocked(); err != nil { // wake the consumer first, or it will not take anything
 				return err
 			}
 			continue
@@ -138,7 +138,7 @@ func (w *writer) putLocked(op opcode, flags uint16, id uint64, body []byte) erro
 	}
 }
 
-// hungUp reports whether the other side has closed a stream, whatever is left to be read.
+// hungUp reports whether the other side has closed a stream, even if something is left to be read.
 func hungUp(conn *net.UnixConn) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -152,13 +152,13 @@ func hungUp(conn *net.UnixConn) bool {
 	return err != nil || p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
 }
 
-// offer puts a frame into the track where that needs no waiting.
+// offer puts a frame into the track if that is possible without waiting.
 func (w *writer) offer(op opcode, body []byte) bool {
 	return w.offerMade(op, len(body), func(int) []byte { return body })
 }
 
-// offerMade is offer for a body that is made then, of at least so many bytes and no more than fit. A body of
-// none is not sent.
+// offerMade is offer with a body that is made only then, of at least least bytes and at most what fits. An
+// empty body is not sent.
 func (w *writer) offerMade(op opcode, least int, body func(most int) []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,27 +174,27 @@ func (w *writer) offerMade(op opcode, least int, body func(most int) []byte) boo
 		return true
 	}
 	if _, err := w.track.put(op, 0, 0, b); err != nil {
-		return false // the next one to send says so
+		return false // the next sender reports it
 	}
 	w.nudge()
 	return true
 }
 
-// nudge wakes who sleeps over the track, without waiting.
+// nudge wakes a consumer that sleeps over the track, without waiting.
 func (w *writer) nudge() {
 	if !w.track.wakes() {
 		return
 	}
 	w.buf = appendFrame(w.buf, opNudge, 0, 0, nil)
 	if w.writing {
-		return // it goes along
+		return // it is included in that write
 	}
 	if !w.out.try(&w.buf) {
 		go func() { _ = w.flush() }()
 	}
 }
 
-// useTrack has frames go by a track from now on; nil: by the stream alone, as before.
+// useTrack makes frames use a track from now on; nil: only the stream, as before.
 func (w *writer) useTrack(l *track) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,7 +202,7 @@ func (w *writer) useTrack(l *track) {
 }
 
 // maxLater is how many bytes of frames may wait to be sent together, maxOwed how many frames of a track
-// until whoever sleeps over it is woken.
+// may be put before a sleeping consumer is woken.
 const (
 	maxLater = 16 << 10
 	maxOwed  = 16
@@ -239,8 +239,8 @@ func (w *writer) laterLocked(op opcode, flags uint16, id uint64, body []byte) er
 	return w.err
 }
 
-// along sends a frame together with those that other goroutines are about to send: they
-// may go first. An error that comes later than the return ends the stream.
+// along sends a frame together with those that other goroutines are about to send, which may precede it.
+// An error after along has returned ends the stream.
 func (w *writer) along(op opcode, id uint64, body []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,7 +258,7 @@ func (w *writer) along(op opcode, id uint64, body []byte) error {
 	return w.flushLocked()
 }
 
-// flush sends what waits.
+// flush sends the waiting frames.
 func (w *writer) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -285,8 +285,8 @@ func (w *writer) await() {
 	}
 }
 
-// writeLocked writes the frames that are there, and those that come meanwhile: the lock
-// is not held. Nobody else writes.
+// writeLocked writes the waiting frames, and those that are added meanwhile: it releases the lock while
+// writing. Nobody else may be writing.
 func (w *writer) writeLocked(fds []int) error {
 	w.writing = true
 	for len(w.buf) > 0 && w.err == nil {
@@ -305,12 +305,12 @@ func (w *writer) writeLocked(fds []int) error {
 	return w.err
 }
 
-// write writes frames. After an error a part may be out: the stream is of no use any more.
+// write writes frames. After an error they may have been sent in part: the stream is unusable.
 func (w *writer) write(frames []byte, fds []int) error {
 	if w.timeout > 0 && !w.ending.Load() {
 		_ = w.conn.SetWriteDeadline(time.Now().Add(w.timeout))
 	}
-	if w.ending.Load() { // also where it began just before the line above
+	if w.ending.Load() { // even if it began just before the line above
 		_ = w.conn.SetWriteDeadline(time.Now().Add(endTimeout))
 	}
 	if len(fds) > 0 {
@@ -326,7 +326,7 @@ func (w *writer) write(frames []byte, fds []int) error {
 	return w.out.write(frames)
 }
 
-// fdReader reads a stream and collects the descriptors that come with it.
+// fdReader reads a stream and collects the descriptors sent with it.
 type fdReader struct {
 	from taker
 	fds  []int
@@ -377,10 +377,10 @@ func (f *fdReader) collect(oob []byte) error {
 	return nil
 }
 
-// take returns the next n descriptors; they are the caller's from then on.
+// take returns the next n descriptors; the caller owns them from then on.
 func (f *fdReader) take(n int) ([]int, error) {
 	if n == 0 {
-		return nil, nil // also where another goroutine reads
+		return nil, nil // even while another goroutine reads
 	}
 	if n > len(f.fds) {
 		return nil, fmt.Errorf("%w: %d descriptors announced, %d came", errFrame, n, len(f.fds))
@@ -397,7 +397,7 @@ func (f *fdReader) close() {
 	f.fds = nil
 }
 
-// peer is who is at the other end of a connection.
+// peer identifies the process at the other end of a connection.
 type peer struct{ PID, UID, GID int }
 
 func peerOf(c *net.UnixConn) (peer, error) {

@@ -10,47 +10,45 @@ import (
 )
 
 const (
-	// patience is how many looks in vain pass between two offers of the processor that
-	// nobody takes: some microseconds. An offer itself takes as long as ten looks.
+	// patience is how many empty polls lie between two yields that nobody uses: some microseconds. A yield
+	// takes as long as ten polls.
 	patience = 64
-	// takenTime is how long an offer takes at least that another thread took.
+	// takenTime is the minimum duration of a yield that another thread used.
 	takenTime = 1200 * time.Nanosecond
-	// crowdOffers is how many offers in a row nobody must take before patience is back.
+	// crowdOffers is how many consecutive yields must go unused before patience applies again.
 	crowdOffers = 16
-	// wearyOffers is how many offers must be taken before a nap, of napTime. From one
-	// nap to the next it is firstGap at least, and twice as long each time up to maxGap,
-	// until there was none for longRest.
+	// wearyOffers is how many yields must be used before a nap of napTime. The time between naps is at
+	// least firstGap, and doubles each time up to maxGap, until there was none for longRest.
 	wearyOffers = 32
 	napTime     = time.Microsecond
 	firstGap    = 100 * time.Microsecond
 	maxGap      = 20 * time.Millisecond
 	longRest    = time.Second
-	// urgentLooks is after how many looks in vain, a millisecond or so, those with real-time
-	// priority sleep between looks: sched_yield(2) offers the processor to nobody of less
-	// priority, and the driver they wait for may need this one.
+	// urgentLooks is the number of empty polls, taking about a millisecond, after which threads with
+	// real-time priority sleep between polls: sched_yield(2) does not yield to lower priorities, and the
+	// driver that they wait for may need this processor.
 	urgentLooks = 256 * patience
-	// urgentTime is for how long: the sleep of a microsecond is over before they have slept.
+	// urgentTime is the length of such a sleep: one of a microsecond ends before they sleep.
 	urgentTime = 50 * time.Microsecond
 )
 
-// crowd decides when those who poll offer the processor to others. What they wait for
-// may be made by somebody who needs this very processor: as long as others take what is
-// offered, it is offered after each look in vain. The zero value is of one who is alone.
+// crowd decides when pollers yield the processor. What they wait for may be produced by somebody who needs
+// this very processor: as long as yields are used, there is one after each empty poll. The zero value is
+// for a poller that is alone.
 //
-// Two who go on taking turns on one processor may do so for long while another
-// processor is idle: the system moves threads that wake up, and none of them ever
-// sleeps. So where offers are taken there is a nap now and then.
+// Two threads that take turns on one processor may do so for long while another processor is idle: the
+// system moves threads that wake up, and neither of them ever sleeps. So if yields are used there is a nap
+// now and then.
 type crowd struct {
-	offers atomic.Int32 // to be made at once still
-	taken  atomic.Int32 // offers since somebody was alone, or took a nap
+	offers atomic.Int32 // still to be made at once
+	taken  atomic.Int32 // used yields since the last time alone, or the last nap
 
 	mu   sync.Mutex
 	last time.Time // nap
 	gap  time.Duration
 }
 
-// poll is called after look number idle in a row that found nothing; it reports whether
-// the processor was offered.
+// poll is called after poll number idle of a series that found nothing; it reports whether it yielded.
 func (c *crowd) poll(idle uint32) bool {
 	if idle%patience != 0 && c.offers.Load() == 0 {
 		return false
@@ -68,8 +66,7 @@ func (c *crowd) poll(idle uint32) bool {
 	return true
 }
 
-// offered notes how long an offer took. Threads that poll at the same time may count
-// less than there was.
+// offered records how long a yield took. Concurrent pollers may lose updates of the counts.
 func (c *crowd) offered(took time.Duration) {
 	switch n := c.offers.Load(); {
 	case took >= takenTime:
@@ -87,7 +84,7 @@ func (c *crowd) offered(took time.Duration) {
 	}
 }
 
-// nap sleeps for a moment, unless it is too soon after the last time.
+// nap sleeps for a moment, unless the last time was too recent.
 func (c *crowd) nap(now time.Time) bool {
 	if !c.mu.TryLock() {
 		return false
@@ -113,7 +110,7 @@ func doze(d time.Duration) {
 	_ = unix.Nanosleep(&t, nil)
 }
 
-// urgent reports whether this thread has real-time priority, as chrt -f gives it.
+// urgent reports whether this thread has real-time priority, for instance by chrt -f.
 func urgent() bool {
 	const fifo, roundRobin, resetOnFork = 1, 2, 1 << 30 // sched.h
 	policy, _, err := unix.RawSyscall(unix.SYS_SCHED_GETSCHEDULER, 0, 0, 0)

@@ -2,7 +2,7 @@ package ipc
 
 import "github.com/softvpi/softvpi/internal/device"
 
-// DeviceHost makes the adapters of h a Host.
+// DeviceHost returns the adapters of h as a Host.
 func DeviceHost(h *device.Host) Host { return deviceHost{h} }
 
 type deviceHost struct{ host *device.Host }

@@ -20,9 +20,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// Dial attaches to the driver that listens on socket. The error wraps that of
-// the connection (fs.ErrNotExist, ECONNREFUSED) where no driver is there, or is a
-// *command.Error where the driver refuses the program.
+// Dial attaches to the driver that listens on socket. If there is no driver, the error wraps that of the
+// connection (fs.ErrNotExist, ECONNREFUSED); if the driver refuses the program, it is a *command.Error.
 func Dial(ctx context.Context, socket string, o Options) (*Client, error) {
 	path, err := o.forcedPath()
 	if err != nil {
@@ -61,7 +60,7 @@ func Dial(ctx context.Context, socket string, o Options) (*Client, error) {
 	return c, nil
 }
 
-// attach exchanges hello and takes the first arena.
+// attach exchanges hello and receives the first arena.
 func (c *Client) attach(ctx context.Context, o Options, path uint32) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -94,8 +93,8 @@ func (c *Client) hello(o Options, path uint32) error {
 	defer unix.Munmap(probe)
 	_, _ = rand.Read(probe[:16])
 	if driver.PID > 0 {
-		// Where Yama restricts process_vm to descendants this lets the driver in;
-		// without Yama it fails, and is not needed.
+		// If Yama restricts process_vm to descendants this admits
+		// the driver; without Yama it fails, and is not needed.
 		_ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(driver.PID), 0, 0, 0)
 	}
 	if o.Name == "" {
@@ -118,7 +117,7 @@ func (c *Client) hello(o Options, path uint32) error {
 	return c.firstArena()
 }
 
-// welcomed takes the driver's answer to hello.
+// welcomed handles the driver's answer to hello.
 func (c *Client) welcomed() error {
 	var buf []byte
 	h, body, err := readFrame(c.in, &buf, maxFrame)
@@ -177,7 +176,7 @@ func (c *Client) openWake(fds []int) error {
 	return nil
 }
 
-// expect reads the frame that comes next while a program attaches: this one, or the driver's goodbye.
+// expect reads the next frame while a program attaches, which must be op or the driver's goodbye.
 func (c *Client) expect(op opcode, what string) (header, []byte, error) {
 	var buf []byte
 	h, body, err := readFrame(c.in, &buf, maxFrame)
@@ -192,7 +191,7 @@ func (c *Client) expect(op opcode, what string) (header, []byte, error) {
 	return h, body, nil
 }
 
-// firstArena takes arena 0 and opens the doorbell queue in it.
+// firstArena receives arena 0 and opens the doorbell queue in it.
 func (c *Client) firstArena() error {
 	h, body, err := c.expect(opArena, "arena 0")
 	if err != nil {
@@ -210,7 +209,7 @@ func (c *Client) firstArena() error {
 	return c.takeTracks()
 }
 
-// abandon releases what a failed Dial had.
+// abandon releases the resources of a failed Dial.
 func (c *Client) abandon() {
 	c.conn.Close()
 	c.in.close()

@@ -1,17 +1,15 @@
-// Package ipc attaches programs to a driver in another process. A unix stream
-// carries commands, answers and events; memory that the driver makes and both
-// map carries the rings. docs/ipc.md describes the protocol for implementers in
-// any language.
+// Package ipc attaches programs to a driver in another process. A unix stream carries commands, answers
+// and events; the rings are in memory that the driver creates and both sides map. docs/ipc.md describes
+// the protocol for implementers in any language.
 //
-// The driver runs a Server over a Host. A program calls Dial and has a Client,
-// which implements command.Commands and the data-path calls of device.Client.
-// Attaching is Linux only for now; elsewhere Dial and Serve say so.
+// The driver runs a Server over a Host. A program calls Dial and gets a Client, which implements
+// command.Commands and the data-path calls of device.Client. Attaching is Linux only for now; elsewhere
+// Dial and Serve say so.
 //
-// The server trusts no client: every frame is bounded and checked, every index
-// in shared memory is checked by package ring, descriptors that a client sends
-// are never taken, and a client that breaks the protocol, does not read, or
-// dies loses its own connection and objects, nothing else.
+// The server trusts no client: every frame is limited in size and checked, package ring checks every index
+// in shared memory, and descriptors sent by a client are never accepted. A client that breaks the
+// protocol, does not read, or dies loses its own connection and objects, nothing else.
 //
-// Below it, and knowing nothing of it: shared, memory that processes share and words in it to sleep on; reach, how the
-// driver gets at memory of a program.
+// Its subpackages, which are independent of it: shared, memory that processes share, with words to sleep
+// on; reach, the driver's access to memory of a program.
 package ipc

@@ -8,17 +8,17 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// credits are how many events the driver may push still.
+// credits count how many more events the driver may push.
 type credits struct {
 	mu       sync.Mutex
 	free     int64
 	reserved int64
-	granted  chan struct{} // one token: there are more
+	granted  chan struct{} // holds a token when there are more
 }
 
 func newCredits() *credits { return &credits{granted: make(chan struct{}, 1)} }
 
-// grant adds what the program granted, and returns what it has granted and that was not used.
+// grant adds credits granted by the program, and returns the number of unused ones.
 func (c *credits) grant(n uint32) int64 {
 	c.mu.Lock()
 	c.free += int64(n)
@@ -31,7 +31,7 @@ func (c *credits) grant(n uint32) int64 {
 	return have
 }
 
-// reserve takes up to n away from others until settle; 0: there are none.
+// reserve takes up to n credits away from others until settle; 0: there are none.
 func (c *credits) reserve(n int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *credits) reserve(n int64) int64 {
 	return n
 }
 
-// settle says how many of n that were reserved were used.
+// settle ends a reservation of n credits, of which used were used.
 func (c *credits) settle(n, used int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *credits) settle(n, used int64) {
 	c.free += n - used
 }
 
-// wait waits until more are granted.
+// wait waits until more credits are granted.
 func (c *credits) wait(ctx context.Context) error {
 	select {
 	case <-c.granted:
@@ -59,8 +59,8 @@ func (c *credits) wait(ctx context.Context) error {
 	}
 }
 
-// pushEvents sends the program its events, no more than it granted credit for: those that tell
-// could not send at once.
+// pushEvents sends the program the events that tell could not send at once, within the credit that it
+// granted.
 func (n *session) pushEvents() {
 	out := make([]command.Event, maxPush)
 	for {
@@ -86,7 +86,7 @@ func (n *session) pushEvents() {
 	}
 }
 
-// eventTaker is a session whose events whoever has the baton may take.
+// eventTaker is a session whose events the holder of the baton may take.
 type eventTaker interface {
 	TakeEvents(out []command.Event) int
 }
@@ -95,7 +95,7 @@ type eventTaker interface {
 func (n *session) tell() {
 	const size = int(unsafe.Sizeof(command.Event{}))
 	n.out.offerMade(opEvents, size, func(most int) []byte {
-		from, ok := n.client.(eventTaker) // it is there since before the track was
+		from, ok := n.client.(eventTaker) // it is set before the track is
 		if !ok {
 			return nil
 		}

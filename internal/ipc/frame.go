@@ -10,8 +10,8 @@ import (
 // Magic begins the first frame of each side: "SVPI" in memory.
 const Magic uint32 = 'S' | 'V'<<8 | 'P'<<16 | 'I'<<24
 
-// The version of the protocol. A side refuses another major version; the lower
-// minor version of the two is spoken.
+// The version of the protocol. A side refuses another major version; the lower of the two minor versions
+// is used.
 const (
 	Major uint16 = 2
 	Minor uint16 = 3
@@ -19,23 +19,23 @@ const (
 
 const (
 	headerSize = 16
-	// maxRequest bounds the frames of a client, maxFrame those of the driver.
+	// maxRequest limits the frames of a client, maxFrame those of the driver.
 	maxRequest = 4096
 	maxFrame   = 1 << 20
 	maxDetail  = 1024
-	// maxInFlight is how many requests a client may have unanswered.
+	// maxInFlight is how many unanswered requests a client may have.
 	maxInFlight = 64
-	// eventCredits is how many events the driver may push before the client
-	// grants more.
+	// eventCredits is how many events the driver may push before the client grants more.
 	eventCredits = 256
-	// maxPush events a frame: no frame of them is too long for a track, so that none overtakes another.
+	// maxPush is the number of events per frame: such a frame always fits a track, so that none overtakes
+	// another.
 	maxPush = 48
 )
 
-// unanswered is the id of a request that wants no answer, where that is allowed.
+// unanswered is the id of a request that wants no answer, if that is allowed.
 const unanswered = 0
 
-// opcode says what a frame is.
+// opcode is the type of a frame.
 type opcode uint16
 
 const (
@@ -97,10 +97,10 @@ const (
 	opRegisterMemoryAt
 	opMoved
 	opPort
-	opEnd // behind the last
+	opEnd // one past the last
 )
 
-// Flags of a frame. Bits 8 to 11 hold the number of descriptors with it.
+// Flags of a frame. Bits 8 to 11 hold the number of descriptors sent with it.
 const (
 	flagResponse uint16 = 1 << iota
 	flagError
@@ -108,7 +108,7 @@ const (
 	flagFDMask  = 15 << flagFDShift
 )
 
-// Features that a side offers; both use what both offer.
+// Features that a side offers; those offered by both are used.
 const (
 	featureSegments uint64 = 1 << iota
 	featureProcessVM
@@ -123,12 +123,12 @@ type header struct {
 	Length uint32 // of the frame, with this header
 	Op     opcode
 	Flags  uint16
-	ID     uint64 // of the request; 0 for what is none
+	ID     uint64 // of the request; 0 if there is none
 }
 
 func (h header) fds() int { return int(h.Flags&flagFDMask) >> flagFDShift }
 
-// errFrame is a frame that breaks the protocol.
+// errFrame is a violation of the protocol.
 var errFrame = errors.New("bad frame")
 
 // appendFrame appends a frame to b.
@@ -141,8 +141,8 @@ func appendFrame(b []byte, op opcode, flags uint16, id uint64, body []byte) []by
 	return append(b, body...)
 }
 
-// readFrame reads a frame of at most limit bytes. The body lies in buf, which
-// grows as needed, until the next call.
+// readFrame reads a frame of at most limit bytes. The body is in buf, which grows as needed, until the
+// next call.
 func readFrame(r io.Reader, buf *[]byte, limit int) (header, []byte, error) {
 	var raw [headerSize]byte
 	if _, err := io.ReadFull(r, raw[:]); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
-// hello takes the program's first frame and answers it.
+// hello handles the program's first frame and answers it.
 func (n *session) hello() error {
 	_ = n.conn.SetReadDeadline(time.Now().Add(n.server.cfg.HelloTimeout))
 	var err error
@@ -44,13 +44,13 @@ func (n *session) hello() error {
 		return err
 	}
 	_ = n.conn.SetReadDeadline(time.Time{})
-	if n.ctx.Err() != nil { // ended meanwhile: the deadline must stand
+	if n.ctx.Err() != nil { // ended meanwhile: keep the deadline
 		return context.Cause(n.ctx)
 	}
 	return nil
 }
 
-// prepare makes all that the program is answered with. Errors are for it to read.
+// prepare creates everything for the answer to the program, which reads its errors.
 func (n *session) prepare(q hello) (*welcome, []int, error) {
 	if err := n.admit(q); err != nil {
 		return nil, nil, err
@@ -64,7 +64,7 @@ func (n *session) prepare(q hello) (*welcome, []int, error) {
 		unix.Close(wake)
 		return nil, nil, err
 	}
-	// Before the program is answered: what it sends then carries who sent it.
+	// Before the program is answered: from now on what it sends identifies the sender.
 	if n.from, err = newSenders(n.conn); err != nil {
 		closeAll(fds)
 		return nil, nil, command.Errorf(command.Exhausted, "%v", err)
@@ -78,7 +78,7 @@ func closeAll(fds []int) {
 	}
 }
 
-// admit checks what the program said and makes its client.
+// admit checks the program's hello and creates its client.
 func (n *session) admit(q hello) error {
 	n.name = nameOf(q.Name)
 	switch {
@@ -112,8 +112,8 @@ func (n *session) admit(q hello) error {
 	return nil
 }
 
-// takePart lets the program take part in the direct path, where it offers to and
-// shares the driver's view of processes and users.
+// takePart lets the program take part in the direct path, if it offers to and shares the driver's view of
+// processes and users.
 func (n *session) takePart(q hello) (err error) {
 	if q.Features&featureDirect == 0 || n.path != reach.PathProcessVM || n.server.cfg.NoDirect {
 		return nil
@@ -126,7 +126,7 @@ func (n *session) takePart(q hello) (err error) {
 	return nil
 }
 
-// choosePath finds out how to reach the program's memory.
+// choosePath finds out how to access the program's memory.
 func (n *session) choosePath(q hello) error {
 	want := n.server.cfg.Path
 	if q.Path != 0 {
@@ -160,8 +160,7 @@ func (n *session) choosePath(q hello) error {
 	return nil
 }
 
-// welcome makes the answer to hello, with the wake descriptor and, if there is
-// one, the copier's memory.
+// welcome builds the answer to hello, with the wake descriptor and, if there is one, the copier's memory.
 func (n *session) welcome(wake int) (*welcome, []int, error) {
 	cfg := &n.server.cfg
 	w := &welcome{

@@ -5,12 +5,11 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 )
 
-// Host is what a server attaches programs to.
+// Host provides the adapters to which a server attaches programs.
 type Host interface {
-	// NewClient adds a program. The session's Close tears its objects down.
+	// NewClient adds a program. The session's Close destroys its objects.
 	NewClient(device.ClientConfig) (Session, error)
-	// Doorbells is the number of entries of the doorbell queue at offset 0 of
-	// arena 0 of every client.
+	// Doorbells returns the number of entries of the doorbell queue at offset 0 of every client's arena 0.
 	Doorbells() int
 }
 

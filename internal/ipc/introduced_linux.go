@@ -14,8 +14,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
-// introduced is what a program knows of its neighbours: the programs that it shares
-// the direct path with.
+// introduced is what a program knows about its neighbours: the programs with which it shares the direct
+// path.
 type introduced struct {
 	mu       sync.Mutex
 	own      direct.Table
@@ -41,16 +41,15 @@ type program struct {
 	arenas   atomic.Pointer[[][]byte]
 	segments atomic.Pointer[map[uint32][]byte]
 
-	// Under introduced.mu: segments that were asked for; the value says that the
-	// driver refused.
+	// Under introduced.mu: segments that were requested; the value says that the driver refused.
 	asked map[uint32]bool
 	gone  bool
 }
 
-// segmentTime bounds how long a program waits for a segment of a neighbour.
+// segmentTime limits how long a program waits for a segment of a neighbour.
 const segmentTime = 10 * time.Second
 
-// Direct returns where the initiator of a QP stands when there is one.
+// Direct returns where the QP finds its initiator once there is one.
 func (c *Client) Direct(qp command.Handle, number uint32) *direct.Slot {
 	c.introduced.mu.Lock()
 	defer c.introduced.mu.Unlock()
@@ -69,14 +68,14 @@ func (d *introduced) slot(qp command.Handle, number uint32) *slot {
 	return s
 }
 
-// forget drops the slot of a QP that was destroyed.
+// forget removes the slot of a QP that was destroyed.
 func (d *introduced) forget(qp command.Handle) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.slots, qp)
 }
 
-// shared takes memory that the driver passed.
+// shared maps memory that the driver passed.
 func (c *Client) shared(h header, body []byte) error {
 	b, err := decode[shareBody](body)
 	if err != nil {
@@ -150,7 +149,7 @@ func (p *program) addArena(fd int, b shareBody) error {
 	return nil
 }
 
-// introduce makes the initiator of a QP.
+// introduce creates the initiator of a QP.
 func (c *Client) introduce(body []byte) error {
 	b, err := decode[introduction](body)
 	if err != nil {
@@ -173,7 +172,7 @@ func (c *Client) introduce(body []byte) error {
 	}
 	s := d.slot(b.QP, b.Number)
 	if d.stopped || s.record == r && s.Load() != nil {
-		return nil // only that there is more of the neighbour
+		return nil // it only announced more of the neighbour
 	}
 	s.record = r
 	began := time.Now()
@@ -194,7 +193,7 @@ func (p *program) arena(id uint32) []byte {
 	return list[id]
 }
 
-// segment returns a mapped segment, or has it mapped for the next time.
+// segment returns a mapped segment, or requests it for the next time.
 func (p *program) segment(id uint32) (mem []byte, coming bool) {
 	if mem := (*p.segments.Load())[id]; mem != nil {
 		return mem, false
@@ -214,7 +213,7 @@ func (p *program) segment(id uint32) (mem []byte, coming bool) {
 	return nil, true
 }
 
-// fetch asks the driver for a segment and maps it.
+// fetch requests a segment from the driver and maps it.
 func (p *program) fetch(id uint32) {
 	c := p.client
 	ctx, cancel := context.WithTimeout(context.Background(), segmentTime)
@@ -255,9 +254,8 @@ func (p *program) setSegment(id uint32, mem []byte) {
 	p.segments.Store(&list)
 }
 
-// drop takes memory of a neighbour away. The driver has seen to it that nobody is
-// inside of an operation that uses it; the records, which are looked at outside of
-// operations too, stay mapped as zeros.
+// drop unmaps memory of a neighbour. The driver has ensured that nobody is in the middle of an operation
+// that uses it; the records, which are also read outside operations, stay mapped as zeros.
 func (c *Client) drop(body []byte) error {
 	b, err := decode[dropBody](body)
 	if err != nil {
@@ -283,7 +281,7 @@ func (c *Client) drop(body []byte) error {
 	return nil
 }
 
-// unmap takes a neighbour away. The caller holds introduced.mu.
+// unmap unmaps a neighbour. The caller holds introduced.mu.
 func (p *program) unmap() {
 	p.gone = true
 	for _, mem := range p.areas {
@@ -303,7 +301,7 @@ func (p *program) unmap() {
 	}
 }
 
-// stop ends all direct paths: no operation is under way when it returns.
+// stop ends all direct paths: no operation is in progress when it returns.
 func (d *introduced) stop() {
 	d.mu.Lock()
 	d.stopped = true
@@ -319,7 +317,7 @@ func (d *introduced) stop() {
 	}
 }
 
-// close replaces what the program had of its neighbours with zeros.
+// close replaces the mapped memory of the neighbours with zeros.
 func (d *introduced) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,21 +13,20 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// encode lays v, or what it points to, out as the protocol does: fixed-width
-// little-endian fields.
+// encode encodes v, or what it points to, for the protocol: fixed-width little-endian fields.
 func encode[T any](v T) []byte {
 	if plain[T]() {
 		return append([]byte(nil), asBytes(unsafe.Slice(&v, 1))...)
 	}
 	var b bytes.Buffer
-	// Only fixed-size values come here: a test covers every body.
+	// Only fixed-size values get here: a test covers every body.
 	if err := binary.Write(&b, binary.LittleEndian, v); err != nil {
 		panic("ipc: " + err.Error())
 	}
 	return b.Bytes()
 }
 
-// encodeList lays the elements out one after another.
+// encodeList encodes the elements one after another.
 func encodeList[T any](list []T) []byte {
 	if plain[T]() {
 		return append([]byte(nil), asBytes(list)...)
@@ -35,7 +34,7 @@ func encodeList[T any](list []T) []byte {
 	return encode(list)
 }
 
-// laid is encodeList without a copy where there is none to be made: it lasts as long as the list.
+// laid is encodeList without a copy if none is needed: the result is valid as long as the list.
 func laid[T any](list []T) []byte {
 	if plain[T]() {
 		return asBytes(list)
@@ -43,7 +42,7 @@ func laid[T any](list []T) []byte {
 	return encode(list)
 }
 
-// decode fills a T from a body that must have its exact size.
+// decode decodes a T from a body that must have its exact size.
 func decode[T any](b []byte) (v T, err error) {
 	if plain[T]() && len(b) == int(unsafe.Sizeof(v)) {
 		copy(asBytes(unsafe.Slice(&v, 1)), b)
@@ -56,7 +55,7 @@ func decode[T any](b []byte) (v T, err error) {
 	return v, err
 }
 
-// decodeList fills a slice from a body of whole elements.
+// decodeList decodes a slice from a body of whole elements.
 func decodeList[T any](b []byte) ([]T, error) {
 	var one T
 	size := binary.Size(one)
@@ -72,17 +71,17 @@ func decodeList[T any](b []byte) ([]T, error) {
 	return list, err
 }
 
-// asBytes is the memory of plain elements.
+// asBytes returns the memory of plain elements.
 func asBytes[T any](list []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(list))), uintptr(len(list))*unsafe.Sizeof(*new(T)))
 }
 
-// plains says of types whether their memory is their layout on the stream.
+// plains caches the results of plain.
 var plains sync.Map // reflect.Type to bool
 
-// plain reports whether the memory of a T is its layout on the stream, so that it can
-// be copied: a little-endian processor, numbers alone, nothing between them. Going
-// through the fields by reflection is most of what a command costs.
+// plain reports whether a T in memory has the layout of the stream, so that it can be copied: on a
+// little-endian processor, if it consists only of numbers without padding. Otherwise walking the fields by
+// reflection would dominate the cost of a command.
 func plain[T any]() bool {
 	t := reflect.TypeFor[T]()
 	if is, ok := plains.Load(t); ok {
@@ -111,7 +110,7 @@ func numbers(t reflect.Type) bool {
 	return false
 }
 
-// encodeError lays an error out: its code, four zero bytes, the detail.
+// encodeError encodes an error: its code, four zero bytes, the detail.
 func encodeError(err error) []byte {
 	e := asError(err)
 	detail := e.Detail
@@ -132,7 +131,7 @@ func decodeError(b []byte) error {
 	return &command.Error{Code: command.Code(binary.LittleEndian.Uint32(b)), Detail: string(b[8:])}
 }
 
-// asError makes err a *command.Error.
+// asError converts err to a *command.Error.
 func asError(err error) *command.Error {
 	var e *command.Error
 	if errors.As(err, &e) {
@@ -147,7 +146,7 @@ func fixedName(s string) (b [64]byte) {
 	return b
 }
 
-// nameOf is the reverse of fixedName, with what is not printable replaced.
+// nameOf is the reverse of fixedName; it replaces unprintable characters.
 func nameOf(b [64]byte) string {
 	s := bytes.TrimRight(b[:], "\x00")
 	s = bytes.Map(func(r rune) rune {

@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tracks are a program's side of its tracks. One goroutine at a time leads: it takes what the
-// driver puts there, for all. It is one of those who wait for an answer, or the
-// reader of the stream while nobody does.
+// tracks are a program's side of its tracks. One goroutine at a time leads: it handles what the driver
+// puts there, for all. The leader is one of those waiting for an answer or, if there are none, the reader
+// of the stream.
 type tracks struct {
 	mem   []byte
-	turn  chan struct{} // one token: somebody who waits may lead
-	waits atomic.Int32  // who waits and does not lead
-	taken atomic.Uint32 // frames of the stream that were taken since the tracks came
+	turn  chan struct{} // token: a waiter may lead
+	waits atomic.Int32  // number of waiters that do not lead
+	taken atomic.Uint32 // frames read from the stream since the tracks were set up
 
-	mu    sync.Mutex // held by who leads
+	mu    sync.Mutex // held by the leader
 	in    *track
 	buf   []byte
 	vigil vigil
 }
 
-// takeTracks takes the tracks, the last thing that comes before the program may go on.
+// takeTracks receives the tracks, the last thing before the program may continue.
 func (c *Client) takeTracks() error {
 	h, body, err := c.expect(opTracks, "the tracks")
 	if err != nil {
@@ -48,10 +48,10 @@ func (c *Client) takeTracks() error {
 	return nil
 }
 
-// enter notes one who waits, until leave, and leads when it is asked to by a token.
+// enter registers a waiter until leave; a token may ask it to lead.
 func (l *tracks) enter() { l.waits.Add(1) }
 
-// leave takes that back. The last one who waited may have been asked to lead just now.
+// leave undoes enter. The last waiter may just have been asked to lead.
 func (l *tracks) leave(c *Client) {
 	if l.waits.Add(-1) > 0 || l.in == nil {
 		return
@@ -61,13 +61,13 @@ func (l *tracks) leave(c *Client) {
 	default:
 		return
 	}
-	if l.mu.TryLock() { // else whoever leads sees that nobody waits
+	if l.mu.TryLock() { // otherwise the leader sees that nobody waits
 		l.serve(c, func() bool { return true })
 	}
 }
 
-// lead leads until there is enough, where nobody else does, or until it is time to sleep. The caller
-// is one who waits.
+// lead leads, unless somebody else does, until enough returns true or it is time to sleep. The caller must
+// be a waiter.
 func (l *tracks) lead(c *Client, enough func() bool) {
 	if l.in == nil || !l.mu.TryLock() {
 		return
@@ -77,15 +77,15 @@ func (l *tracks) lead(c *Client, enough func() bool) {
 	l.waits.Add(1)
 }
 
-// serve is attend for all but the reader of the stream.
+// serve is attend for anyone but the reader of the stream.
 func (l *tracks) serve(c *Client, enough func() bool) {
 	if err := l.attend(c, enough); err != nil {
 		c.fail(removed(err))
-		_ = c.conn.Close() // the reader of the stream ends
+		_ = c.conn.Close() // makes the reader of the stream end
 	}
 }
 
-// nudged leads for a while, called by the reader of the stream.
+// nudged leads for a while; the reader of the stream calls it.
 func (c *Client) nudged() error {
 	l := &c.tracks
 	if l.in == nil {
@@ -95,12 +95,12 @@ func (c *Client) nudged() error {
 	return l.attend(c, nil)
 }
 
-// attend takes frames until there is enough, or none for a while. The caller has the lock,
-// and has it no more when this returns.
+// attend handles frames until enough returns true, or there are none for a while. The caller holds the
+// lock; attend has released it when it returns.
 //
-// Who has enough while others still wait has one of them go on, and the driver
-// need not nudge. Each of them sees the token, or takes itself off those who wait first: then whoever
-// put the token sees that nobody does, and takes it back, or the last of them does.
+// A leader that has enough while others still wait hands over to one of them, and the driver need not
+// nudge. Each waiter either sees the token, or first leaves the waiters: then whoever put the token sees
+// that nobody waits and takes it back, or the last waiter does.
 func (l *tracks) attend(c *Client, enough func() bool) error {
 	for {
 		behind, err := l.watch(c, enough)
@@ -114,19 +114,19 @@ func (l *tracks) attend(c *Client, enough func() bool) error {
 		l.in.sleep()
 		empty := l.in.empty()
 		l.mu.Unlock()
-		// What is put after the word above comes with a nudge. What waits for a frame of the stream
-		// the reader of that takes.
+		// What is put after the word above is set comes with a nudge. What
+		// must wait for a frame of the stream is taken by the reader.
 		if err != nil || empty || behind || !l.mu.TryLock() {
 			return err
 		}
 	}
 }
 
-// hand has one of those who wait lead; false: nobody waits any more.
+// hand asks a waiter to lead; false: nobody waits any more.
 func (l *tracks) hand() bool {
 	select {
 	case l.turn <- struct{}{}:
-	default: // one is there, and not taken yet
+	default: // there is one that has not been taken yet
 	}
 	if l.waits.Load() > 0 {
 		return true
@@ -139,7 +139,7 @@ func (l *tracks) hand() bool {
 	}
 }
 
-// watch takes frames. It reports whether the next must wait for a frame of the stream.
+// watch handles frames. It reports whether the next one must wait for a frame of the stream.
 func (l *tracks) watch(c *Client, enough func() bool) (behind bool, err error) {
 	l.in.wake()
 	if !l.in.empty() {
@@ -168,7 +168,6 @@ func (l *tracks) watch(c *Client, enough func() bool) (behind bool, err error) {
 	}
 }
 
-// behind reports whether the driver has sent frames on the stream that were not taken: they
-// come before what it has put into the track since. (A frame may be taken before the driver
-// has counted it.)
+// behind reports whether the driver has sent frames on the stream that have not been read: they precede
+// what it has put into the track since. (A frame may be read before the driver has counted it.)
 func (l *tracks) behind() bool { return int32(atomic.LoadUint32(l.in.passed)-l.taken.Load()) > 0 }

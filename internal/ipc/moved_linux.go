@@ -12,12 +12,11 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 )
 
-// senders reads a stream that several processes may write to: a program and the
-// children to which it left its attachment. The kernel gives no bytes of two
-// processes at a time.
+// senders reads a stream that several processes may write to: a program and the children to which it left
+// its attachment. The kernel never mixes bytes of two processes in one read.
 type senders struct {
 	from taker
-	last unix.Ucred // who wrote what was read last; Pid 0: not seen from here
+	last unix.Ucred // writer of what was last read; Pid 0: not visible from here
 	oob  [32]byte   // unix.CmsgSpace(unix.SizeofUcred), and no room for descriptors
 }
 
@@ -55,8 +54,8 @@ func (s *senders) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// moved takes a child of the program, which goes on with the attachment after
-// fork, for the program. The kernel says who asks: from.
+// moved lets a child of the program take over the attachment after fork. The kernel identifies the
+// requester: from.
 func (n *session) moved(h header, body []byte, from unix.Ucred) error {
 	q, err := decode[moved](body)
 	if err != nil {
@@ -76,7 +75,7 @@ func (n *session) reply(h header, body []byte, flags uint16) error {
 	return nil
 }
 
-// resting is a client whose connections can be taken home, from the direct path.
+// resting is a client whose connections can be recalled from the direct path.
 type resting interface{ Rest(context.Context) error }
 
 func (n *session) moveTo(to unix.Ucred, q moved) error {
@@ -92,7 +91,7 @@ func (n *session) moveTo(to unix.Ucred, q moved) error {
 		return command.Errorf(command.Unsupported, "memory of process %d: %v", to.Pid, err)
 	}
 	if r, ok := n.client.(resting); ok && n.direct != nil {
-		// Whatever was lent to the parent; the child begins anew with what comes after.
+		// Recall what was lent to the parent; the child starts with what comes later.
 		if err := r.Rest(n.ctx); err != nil {
 			return err
 		}

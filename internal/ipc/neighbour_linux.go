@@ -17,10 +17,10 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// areaLimit bounds the records that two programs share, some 80,000 connections.
+// areaLimit limits the records that two programs share, to about 80,000 connections.
 const areaLimit = 64 << 20
 
-// Kinds of shared memory that a program is passed beside its own.
+// Kinds of shared memory passed to a program in addition to its own.
 const (
 	shareOwnKeys uint32 = iota + 1 // the key table of the program itself
 	shareKeys                      // that of a neighbour
@@ -28,8 +28,7 @@ const (
 	shareArea                      // records of pairs with a neighbour
 )
 
-// neighbour is a session's part in the direct path. It implements
-// device.Neighbour.
+// neighbour is a session's part in the direct path. It implements device.Neighbour.
 type neighbour struct {
 	n      *session
 	keys   []byte
@@ -37,23 +36,23 @@ type neighbour struct {
 	words  ring.News // opened by pump
 
 	mu     sync.Mutex
-	news   []any // what the program is to be told, in order: told and dropBody
+	news   []any // messages for the program, in order: told and dropBody
 	gone   bool
 	signal chan struct{}
-	mapped atomic.Int32 // segments of others that the program maps
+	mapped atomic.Int32 // other programs' segments that the program maps
 
-	// Of the goroutine that tells the program.
+	// Used only by the goroutine that sends to the program.
 	known map[uint32]*passed
-	own   bool // its own key table was passed
+	own   bool // its own key table has been passed
 }
 
-// passed is what a program has of a neighbour.
+// passed is what a program has received of a neighbour.
 type passed struct {
 	keys          bool
 	arenas, areas int
 }
 
-// told is an introduction under way.
+// told is an introduction to be sent.
 type told struct {
 	peer *neighbour
 	device.Introduction
@@ -62,7 +61,7 @@ type told struct {
 
 var _ device.Neighbour = (*neighbour)(nil)
 
-// newNeighbour makes the key table of a program.
+// newNeighbour creates the key table of a program.
 func newNeighbour(n *session) (*neighbour, error) {
 	fd, mem, err := shared.NewReadable("softvpi-keys", direct.TableSize)
 	if err != nil {
@@ -93,7 +92,7 @@ func (b *neighbour) Unshare(peer device.Neighbour, at device.Place) {
 	if l := b.n.server.linked(b, peer.(*neighbour)); l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		_ = l.blocks.Free(ring.Block{Arena: at.Area, Offset: at.Offset}) // it was allocated
+		_ = l.blocks.Free(ring.Block{Arena: at.Area, Offset: at.Offset}) // cannot fail: it was allocated
 	}
 }
 
@@ -112,7 +111,7 @@ func (b *neighbour) tell(what any) {
 	}
 }
 
-// pump tells the program of its neighbours until the session ends.
+// pump tells the program about its neighbours until the session ends.
 func (b *neighbour) pump() {
 	var err error
 	if b.words, err = ring.OpenNews(b.n.arenas.first()); err != nil {
@@ -167,7 +166,7 @@ func (b *neighbour) introduce(t told) error {
 	}
 	files, ok := p.files(b, k)
 	if !ok {
-		return nil // it is gone
+		return nil // the neighbour is gone
 	}
 	defer func() {
 		for _, f := range files {
@@ -190,15 +189,15 @@ func (b *neighbour) share(kind, program, number uint32, fd int, size uint64) err
 }
 
 const (
-	// maxUntaken is how many frames a program may leave untaken. It has no thread that
-	// reads, perhaps: more would fill the stream, and it would be ended for that.
+	// maxUntaken is how many frames a program may leave untaken. It may have no thread that reads: more
+	// would fill the stream, and it would be disconnected for that.
 	maxUntaken = 64
-	// firstTake and lastTake bound the pauses between looks whether it has.
+	// firstTake and lastTake limit the pauses between checks whether it has taken them.
 	firstTake = 50 * time.Microsecond
 	lastTake  = 20 * time.Millisecond
 )
 
-// send sends a frame that nobody asked for, when the program has taken those before.
+// send sends an unsolicited frame once the program has taken the earlier ones.
 func (b *neighbour) send(op opcode, body []byte, fds ...int) error {
 	for pause := firstTake; b.words.Waiting() >= maxUntaken; pause = min(2*pause, lastTake) {
 		select {
@@ -218,8 +217,8 @@ type sharedFile struct {
 	size         uint64
 }
 
-// files returns descriptors of what another program, that has k of this one, lacks;
-// the caller closes them. false: this one is gone.
+// files returns descriptors of what another program, which has k of this one, lacks; the caller closes
+// them. false: this one is gone.
 func (p *neighbour) files(other *neighbour, k *passed) (list []sharedFile, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,7 +243,7 @@ func (p *neighbour) files(other *neighbour, k *passed) (list []sharedFile, ok bo
 	a.mu.Unlock()
 	l := p.n.server.linked(p, other)
 	if l == nil {
-		return list, true // the other one ends
+		return list, true // the other one is ending
 	}
 	l.mu.Lock()
 	for ; k.areas < len(l.areas); k.areas++ {
@@ -254,7 +253,7 @@ func (p *neighbour) files(other *neighbour, k *passed) (list []sharedFile, ok bo
 	return list, true
 }
 
-// mapSegment gives the program a segment of a neighbour.
+// mapSegment passes the program a segment of a neighbour.
 func (n *session) mapSegment(body []byte) ([]byte, []int, error) {
 	q, err := decode[mapSegmentArgs](body)
 	if err != nil {
@@ -277,7 +276,7 @@ func (n *session) mapSegment(body []byte) ([]byte, []int, error) {
 	return encode(segmentReply{Number: q.Segment, Size: size}), []int{fd}, nil
 }
 
-// leave ends the part of a program whose objects are torn down.
+// leave ends the part of a program whose objects have been destroyed.
 func (b *neighbour) leave() {
 	b.mu.Lock()
 	b.gone = true
@@ -325,14 +324,14 @@ func (l *link) close() {
 
 var errGone = errors.New("one of the programs is gone")
 
-// linkKey names the link of two programs.
+// linkKey returns the key of two programs' link.
 func linkKey(b, p *neighbour) [2]uint32 {
 	k := [2]uint32{b.n.id, p.n.id}
 	slices.Sort(k[:])
 	return k
 }
 
-// link returns what two programs share, made where there is none.
+// link returns what two programs share, creating it if necessary.
 func (s *Server) link(b, p *neighbour) *link {
 	s.linkMu.Lock()
 	defer s.linkMu.Unlock()
@@ -346,14 +345,14 @@ func (s *Server) link(b, p *neighbour) *link {
 	return l
 }
 
-// linked returns what two programs share, nil where that is nothing.
+// linked returns what two programs share, nil if nothing.
 func (s *Server) linked(b, p *neighbour) *link {
 	s.linkMu.Lock()
 	defer s.linkMu.Unlock()
 	return s.links[linkKey(b, p)]
 }
 
-// unlink ends the links of a program and returns those at the other ends.
+// unlink ends the links of a program and returns the programs at the other ends.
 func (s *Server) unlink(b *neighbour) (peers []*neighbour) {
 	s.linkMu.Lock()
 	defer s.linkMu.Unlock()
@@ -372,7 +371,7 @@ func (s *Server) unlink(b *neighbour) (peers []*neighbour) {
 	return peers
 }
 
-// neighbourOf returns the program with this number, nil where there is none.
+// neighbourOf returns the program with this number, nil if there is none.
 func (s *Server) neighbourOf(id uint32) *neighbour {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/direct"
 )
 
-// Client is a program's side of an attachment; there is none on this system.
+// Client is a program's side of an attachment; it does not exist on this system.
 type Client struct {
 	calls  *calls
 	events *eventQueue
@@ -40,44 +40,44 @@ func (c *Client) send(opcode, uint64, []byte) error { return ErrPlatform }
 // Dial returns ErrPlatform.
 func Dial(context.Context, string, Options) (*Client, error) { return nil, ErrPlatform }
 
-// Doorbell says that work was posted on a QP or SRQ.
+// Doorbell does nothing.
 func (c *Client) Doorbell(command.Handle) {}
 
-// Direct returns where the initiator of a QP would stand.
+// Direct returns nil.
 func (c *Client) Direct(command.Handle, uint32) *direct.Slot { return nil }
 
-// Poll gives the driver the processor.
+// Poll returns false.
 func (c *Client) Poll(uint32) bool { return false }
 
 // Spins is part of the interface of a program's adapters.
 func (c *Client) Spins() int { return 64 }
 
-// Arena returns the memory of ring arena id.
+// Arena returns nil.
 func (c *Client) Arena(uint32) []byte { return nil }
 
-// WaitCQ waits for an event of a CQ.
+// WaitCQ returns ErrPlatform.
 func (c *Client) WaitCQ(context.Context, command.Handle, uint32) (uint32, error) {
 	return 0, ErrPlatform
 }
 
-// MemoryPath is how the driver reaches memory outside of segments.
+// MemoryPath returns 0.
 func (c *Client) MemoryPath() uint32 { return 0 }
 
-// Driver returns the driver's name and process id.
+// Driver returns zero values.
 func (c *Client) Driver() (string, int) { return "", 0 }
 
-// AllocSegment makes memory that the driver maps too.
+// AllocSegment returns ErrPlatform.
 func (c *Client) AllocSegment(context.Context, uint64) (uint32, []byte, error) {
 	return 0, nil, ErrPlatform
 }
 
-// FreeSegment gives a segment back.
+// FreeSegment returns ErrPlatform.
 func (c *Client) FreeSegment(uint32) error { return ErrPlatform }
 
-// Close detaches.
+// Close does nothing.
 func (c *Client) Close() error { return nil }
 
-// Server attaches programs; there is none on this system.
+// Server attaches programs; it does not exist on this system.
 type Server struct{}
 
 // NewServer returns ErrPlatform.
@@ -86,11 +86,11 @@ func NewServer(Host, ServerConfig) (*Server, error) { return nil, ErrPlatform }
 // Serve returns ErrPlatform.
 func (s *Server) Serve(context.Context, *net.UnixListener) error { return ErrPlatform }
 
-// Clients returns the number of programs attached.
+// Clients returns 0.
 func (s *Server) Clients() int { return 0 }
 
-// Close ends the server.
+// Close does nothing.
 func (s *Server) Close() error { return nil }
 
-// Release closes the descriptors that the Host's loop slept on.
+// Release does nothing.
 func (s *Server) Release() {}

@@ -7,22 +7,23 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// A driver answers at once, or, where it waits for the subnet or for another program, after some seconds, or for as long
-// as somebody configured. One that hangs or is stopped must not hold up for ever those who cannot end their
-// requests themselves. So after half of Patience without an answer to anything it is asked something that it
-// knows, and what is unanswered Patience after it answered last, or a look longer, is given up.
+// A driver answers at once or, if it waits for the subnet or another program, after some seconds, or as
+// long as somebody configured. One that hangs or is stopped must not forever hold up callers that cannot
+// cancel their requests themselves. So after half of Patience without any answer it is asked something
+// that it can answer at once, and requests still unanswered Patience after its last answer, or up to a
+// lookTime later, are given up.
 const (
-	// Patience is how long a driver may answer nothing.
+	// Patience is how long a driver may answer nothing at all.
 	Patience = 60 * time.Second
 	lookTime = 5 * time.Second
 )
 
-// overdue sees to it that requests do not wait for ever. The lock of the calls is held.
+// overdue ensures that requests do not wait forever. Guarded by the lock of the calls.
 type overdue struct {
-	ask   func() // ask the driver something, without waiting
+	ask   func() // asks the driver something, without waiting
 	looks uint32
-	heard uint32      // the look after which the driver answered last
-	timer *time.Timer // to the next look; nil while nothing waits
+	heard uint32      // value of looks when the driver last answered
+	timer *time.Timer // of the next look; nil while nothing waits
 }
 
 func (o *overdue) stop() {
@@ -32,15 +33,15 @@ func (o *overdue) stop() {
 	}
 }
 
-// begun notes that a request begins to wait.
+// begun records that a request begins to wait.
 func (c *calls) begun() {
 	if o := &c.overdue; o.timer == nil {
 		o.timer = time.AfterFunc(lookTime, c.look)
-		o.heard = o.looks // nobody has asked it anything
+		o.heard = o.looks // nobody was asking before
 	}
 }
 
-// look gives up what has waited for too long, and comes again while there is something that waits.
+// look gives up what has waited too long, and reschedules itself while something waits.
 func (c *calls) look() {
 	var late []awaited
 	o := &c.overdue
@@ -68,7 +69,7 @@ func (c *calls) look() {
 	}
 }
 
-// askAlive asks the driver what it answers at once.
+// askAlive sends the driver a request that it can answer at once.
 func (c *Client) askAlive() {
 	go func() {
 		ctx, end := context.WithTimeout(context.Background(), Patience)

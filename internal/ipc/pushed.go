@@ -8,8 +8,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// Events implements command.Commands. The driver keeps what the program has not
-// taken, up to its own bound.
+// Events implements command.Commands. The driver keeps what the program has not taken, up to a limit of
+// its own.
 func (c *Client) Events(ctx context.Context, out []command.Event) (int, error) {
 	n, free, err := c.events.wait(ctx, out)
 	if free > 0 {
@@ -18,21 +18,21 @@ func (c *Client) Events(ctx context.Context, out []command.Event) (int, error) {
 	return n, err
 }
 
-// Deliver has events go to take as they come, in their order; it reports whether it took one, and must not
-// wait for anything. Those that it does not take are kept for Events, and so are all behind them
-// until the caller of Events, of whom there is one, comes back for more.
+// Deliver has events passed to take as they arrive, in order; take reports whether it accepted one, and
+// must not block. Those that it does not accept are kept for Events, as are all later ones until the
+// (only) caller of Events comes back for more.
 func (c *Client) Deliver(take func(*command.Event) bool) { c.events.deliver(take) }
 
 // eventQueue holds the events that the driver pushed.
 type eventQueue struct {
 	mu     sync.Mutex
 	list   []command.Event
-	direct func(*command.Event) bool // takes them where they need not wait
-	busy   bool                      // those that were taken from the list are not dealt with yet
-	owed   int                       // taken, but credit for them not granted yet
+	direct func(*command.Event) bool // takes events if it can do so without waiting
+	busy   bool                      // events taken from the list have not been handled yet
+	owed   int                       // taken, but their credit not returned yet
 	err    error
 	news   chan struct{}
-	total  int // most that the driver may push
+	total  int // maximum number that the driver may push
 }
 
 func newEventQueue(credits int) *eventQueue {
@@ -45,7 +45,7 @@ func (q *eventQueue) deliver(take func(*command.Event) bool) {
 	q.direct = take
 }
 
-// push returns how much credit to grant.
+// push adds events and returns how much credit to grant.
 func (q *eventQueue) push(e []command.Event) (free int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,7 +63,7 @@ func (q *eventQueue) push(e []command.Event) (free int, err error) {
 	return q.grant(), nil
 }
 
-// grant returns what is owed where that is worth a frame.
+// grant returns the credit owed if it is worth a frame.
 func (q *eventQueue) grant() (free int) {
 	if q.owed >= q.total/4 || (len(q.list) == 0 && q.owed > q.total/8) {
 		free, q.owed = q.owed, 0

@@ -10,7 +10,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
-// descriptor takes the one descriptor that comes with a frame, which the caller closes. what names what it is of.
+// descriptor takes the single descriptor that comes with a frame, which the caller closes. what names it
+// in errors.
 func (c *Client) descriptor(h header, what string) (int, error) {
 	fds, err := c.in.take(h.fds())
 	if err != nil {
@@ -23,7 +24,7 @@ func (c *Client) descriptor(h header, what string) (int, error) {
 	return -1, fmt.Errorf("%w: %s with %d descriptors", errFrame, what, len(fds))
 }
 
-// arena takes an arena that the driver passed.
+// arena maps an arena that the driver passed.
 func (c *Client) arena(h header, body []byte) error {
 	b, err := decode[arenaBody](body)
 	if err != nil {
@@ -93,14 +94,14 @@ func (c *Client) frame(h header, body []byte) error {
 			return nil
 		}
 	}
-	for _, fd := range r.fds { // nobody waits any more, or a later minor version's push
+	for _, fd := range r.fds { // nobody waits any more, or pushed by a later minor version
 		unix.Close(fd)
 	}
 	return nil
 }
 
-// pushed takes events. Nothing here waits for the driver: it may wait for this program to
-// take frames.
+// pushed handles events. It must not wait for the driver, which may be waiting for this program to take
+// frames.
 func (c *Client) pushed(body []byte) error {
 	list, err := decodeList[command.Event](body)
 	if err != nil {
@@ -116,7 +117,7 @@ func (c *Client) pushed(body []byte) error {
 	return err
 }
 
-// neighbours takes what the driver says of other programs.
+// neighbours handles messages about other programs.
 func (c *Client) neighbours(h header, body []byte) error {
 	switch h.Op {
 	case opShare:
@@ -128,7 +129,7 @@ func (c *Client) neighbours(h header, body []byte) error {
 	}
 }
 
-// farewell is the error by which the driver ends the stream.
+// farewell returns the error with which the driver ends the stream.
 func farewell(body []byte) error {
 	g, err := decode[goodbye](body)
 	if err != nil {

@@ -10,20 +10,20 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 )
 
-// prompt are the commands that mostly wait for nobody. They are carried out in turn,
-// without a goroutine each, and the answers to those that came together go out together.
+// prompt are the commands that rarely wait. They are executed in order, without a goroutine each, and
+// answers to requests that came together are sent together.
 var prompt = [opEnd]bool{
 	opCreateQP: true, opQueryQP: true, opCMCreate: true, opCMConnect: true, opCMAccept: true, opCMEstablish: true, opCMQuery: true,
 	opModifyQP: true, opDestroy: true,
 }
 
-// answer does a prompt request. One that has to wait is started as others are.
+// answer executes a prompt request. One that has to wait is started like the others.
 func (n *session) answer(h header, body []byte, f handler) error {
 	if h.ID == unanswered && h.Op == opCMEstablish {
 		if _, err := f(n.ctx, n.client, body); errors.Is(err, errFrame) {
 			return err
 		}
-		return nil // an event says what keeps a connection from being established
+		return nil // an event reports a failure to establish
 	}
 	n.mu.Lock()
 	used := h.ID == unanswered || n.inFlight[h.ID] != nil
@@ -57,8 +57,8 @@ func (n *session) grant(c credit) error {
 	return nil
 }
 
-// request starts a request. With as many unanswered as are allowed it waits: the
-// stream is not read meanwhile.
+// request starts a request. If the maximum number are unanswered it waits, and the stream is not read
+// meanwhile.
 func (n *session) request(h header, body []byte, f handler) error {
 	if err := n.slot(); err != nil {
 		return err
@@ -85,8 +85,7 @@ func (n *session) request(h header, body []byte, f handler) error {
 	return nil
 }
 
-// slot waits until a further request may be without an answer. The program is told of the answers that
-// there are before.
+// slot waits until another unanswered request is allowed, after flushing the answers that are ready.
 func (n *session) slot() error {
 	select {
 	case n.slots <- struct{}{}:
@@ -104,7 +103,7 @@ func (n *session) slot() error {
 	}
 }
 
-// carryOut does a request and answers it. Its error ends the session.
+// carryOut executes a request and answers it. Its error ends the session.
 func (n *session) carryOut(ctx context.Context, h header, body []byte, f handler) error {
 	var reply []byte
 	var err error
@@ -127,7 +126,7 @@ func (n *session) carryOut(ctx context.Context, h header, body []byte, f handler
 	if errors.Is(err, errFrame) {
 		return err
 	}
-	// The id is free before the answer is out: its reader may use it again.
+	// Free the id before sending the answer: its reader may reuse it.
 	n.mu.Lock()
 	delete(n.inFlight, h.ID)
 	n.mu.Unlock()

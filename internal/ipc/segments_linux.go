@@ -11,8 +11,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
-// segments are the shared memory segments of one client, for memory that the
-// API allocates: both sides map them.
+// segments are the shared memory segments of one client, for memory allocated through the API, which both
+// sides map.
 type segments struct {
 	mu       sync.Mutex
 	list     map[uint32]*segment
@@ -21,11 +21,11 @@ type segments struct {
 	maxBytes uint64
 	maxCount int
 	program  uint32  // number of the client
-	all      *budget // of all clients
-	files    *budget // descriptors kept, of all clients; nil: none are kept
+	all      *budget // shared by all clients
+	files    *budget // kept descriptors, of all clients; nil: none are kept
 }
 
-// budget bounds the shared segments of all clients together.
+// budget limits the shared segments of all clients together.
 type budget struct {
 	mu        sync.Mutex
 	used, max uint64
@@ -50,13 +50,13 @@ func (b *budget) give(n uint64) {
 type segment struct {
 	mem   []byte
 	users int  // regions in it
-	freed bool // by the client; unmapped with the last user
-	fd    int  // kept for neighbours of the client, -1: none
+	freed bool // by the client; unmapped when the last user ends
+	fd    int  // kept for the client's neighbours, -1: none
 	lent  map[*neighbour]struct{}
 }
 
-// alloc makes a segment and returns its number and a descriptor for the client,
-// which the caller closes.
+// alloc allocates a segment and returns its number and a descriptor for the client, which the caller
+// closes.
 func (s *segments) alloc(size uint64) (id uint32, fd int, err error) {
 	const page = 4096
 	if size == 0 || size > s.maxBytes {
@@ -78,7 +78,7 @@ func (s *segments) alloc(size uint64) (id uint32, fd int, err error) {
 		s.last++
 	}
 	id = s.last
-	g := &segment{users: 1, fd: -1} // held until it is there
+	g := &segment{users: 1, fd: -1} // held until it is complete
 	s.list[id] = g
 	s.total += n
 	s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *segments) alloc(size uint64) (id uint32, fd int, err error) {
 	return id, fd, nil
 }
 
-// free ends a segment; regions in it keep it mapped.
+// free frees a segment; regions in it keep it mapped.
 func (s *segments) free(id uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *segments) free(id uint32) error {
 	return nil
 }
 
-// closeAll frees what the client left.
+// closeAll frees the client's remaining segments.
 func (s *segments) closeAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *segments) closeAll() {
 	}
 }
 
-// reap unmaps a segment that is neither held by the client nor by a region.
+// reap unmaps a segment that neither the client nor a region holds.
 func (s *segments) reap(id uint32, g *segment) {
 	if !g.freed || g.users > 0 {
 		return
@@ -147,13 +147,13 @@ func (s *segments) reap(id uint32, g *segment) {
 		unix.Close(g.fd)
 		s.files.give(1)
 	}
-	go func() { // can take long; the caller may own the loop
+	go func() { // can take long, and the caller may own the loop
 		_ = unix.Munmap(g.mem)
 		s.all.give(uint64(len(g.mem)))
 	}()
 }
 
-// reach finds the bytes of a region in a segment.
+// reach returns the bytes of a region in a segment.
 func (s *segments) reach(r command.RegisterMemory) (device.Reached, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,8 +177,8 @@ func (s *segments) reach(r command.RegisterMemory) (device.Reached, error) {
 	return device.Reached{Bytes: b, Path: reach.PathMapped, Release: release}, nil
 }
 
-// lend returns a descriptor of a segment and its size for a neighbour of the client;
-// the caller closes it.
+// lend returns a descriptor of a segment, and its size, for a neighbour of the client; the caller closes
+// it.
 func (s *segments) lend(id uint32, to *neighbour) (fd int, size uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +199,7 @@ func (s *segments) lend(id uint32, to *neighbour) (fd int, size uint64, err erro
 	return fd, uint64(len(g.mem)), nil
 }
 
-// unlend forgets a neighbour that is gone.
+// unlend removes a neighbour that is gone.
 func (s *segments) unlend(from *neighbour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

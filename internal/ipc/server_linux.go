@@ -20,8 +20,8 @@ var errEOF = io.EOF
 // errGoodbye ends the session of a program that detaches.
 var errGoodbye = errors.New("the program said goodbye")
 
-// maxRefusals is how many programs past MaxClients are told at a time that there
-// are too many; what connects beyond is closed at once.
+// maxRefusals is how many programs beyond MaxClients are told at a time that there are too many; further
+// connections are closed at once.
 const maxRefusals = 16
 
 // Server attaches programs to the adapters of a Host.
@@ -29,8 +29,8 @@ type Server struct {
 	cfg  ServerConfig
 	host Host
 
-	// The loop sleeps on wakeR; every client has a writing end of its own. A pipe,
-	// not an eventfd: a client cannot read or reconfigure the loop's end.
+	// The loop sleeps on wakeR; every client has a write end of its own. This is a pipe, not an eventfd: a
+	// client cannot read or reconfigure the loop's end.
 	wakeR, wakeW int
 
 	segments budget
@@ -47,7 +47,7 @@ type Server struct {
 	wg       sync.WaitGroup
 }
 
-// NewServer makes a server. Close ends it.
+// NewServer creates a server. Close ends it.
 func NewServer(host Host, cfg ServerConfig) (*Server, error) {
 	cfg.defaults()
 	if cfg.Path != 0 && cfg.Path != reach.PathProcessVM && cfg.Path != reach.PathCopier {
@@ -66,8 +66,7 @@ func NewServer(host Host, cfg ServerConfig) (*Server, error) {
 	return s, nil
 }
 
-// Serve accepts programs on l until ctx is done or the server is closed, and
-// then returns nil. It closes l.
+// Serve accepts programs on l until ctx ends or the server is closed, and then returns nil. It closes l.
 func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 	s.mu.Lock()
 	if s.closed || s.listener != nil {
@@ -75,7 +74,7 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 		s.mu.Unlock()
 		l.Close()
 		if closed {
-			return nil // before it began
+			return nil // closed before it began
 		}
 		return errors.New("ipc: server serves already")
 	}
@@ -90,7 +89,7 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 			return nil
 		}
 		if err != nil {
-			// Out of descriptors or memory: what is attached goes on, others wait.
+			// Out of descriptors or memory: attached programs continue, others wait.
 			s.cfg.Log.Warn("cannot accept a program", "cause", err)
 			select {
 			case <-ctx.Done():
@@ -132,8 +131,8 @@ func (s *Server) Clients() int {
 	return len(s.sessions)
 }
 
-// Close disconnects all programs, waits until their objects are torn down, and
-// stops accepting. The Host must not be closed before.
+// Close disconnects all programs, waits until their objects are destroyed, and stops accepting. The Host
+// must not be closed before.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -150,12 +149,11 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	s.wg.Wait()
 	// wakeR stays in the loop's set until the Host has seen that its clients are
-	// gone; closing it here could give the number to another file meanwhile.
+	// gone; if it were closed here, another file could get its number meanwhile.
 	return nil
 }
 
-// Release closes the descriptors that the Host's loop slept on. Call it after
-// the Host was closed.
+// Release closes the descriptors on which the Host's loop slept. Call it after the Host was closed.
 func (s *Server) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,23 +169,22 @@ func (s *Server) wakeLoop() { writeWake(s.wakeW) }
 
 func writeWake(fd int) {
 	b := [1]byte{1}
-	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 1) // a full pipe is awake already
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 1) // if the pipe is full the loop is already awake
 }
 
-// clientWake opens a writing end of the wake pipe for one client, with flags of
-// its own.
+// clientWake opens a write end of the wake pipe for one client, with flags of its own.
 func (s *Server) clientWake() (int, error) {
 	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", s.wakeW), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == nil {
 		return fd, nil
 	}
-	// Without /proc the description is shared; a client could then make others'
-	// wakes block while the pipe is full, which it is only while the loop runs.
+	// Without /proc the open file is shared; a client could then make others'
+	// wakes block while the pipe is full, which only happens while the loop runs.
 	return unix.FcntlInt(uintptr(s.wakeW), unix.F_DUPFD_CLOEXEC, 3)
 }
 
-// keptFiles is how many descriptors of segments are kept for neighbours: half of
-// what the process may open.
+// keptFiles returns how many descriptors of segments are kept for neighbours: half of what the process may
+// open.
 func keptFiles() uint64 {
 	var r unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) != nil {
@@ -196,7 +193,7 @@ func keptFiles() uint64 {
 	return r.Cur / 2
 }
 
-// physicalMemory returns the bytes of memory of the machine.
+// physicalMemory returns the size of the machine's memory in bytes.
 func physicalMemory() uint64 {
 	var si unix.Sysinfo_t
 	if unix.Sysinfo(&si) != nil {

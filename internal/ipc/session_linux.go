@@ -27,7 +27,7 @@ type session struct {
 	server  *Server
 	conn    *net.UnixConn
 	out     *writer
-	from    *senders // from the answer to hello on
+	from    *senders // set once hello was answered
 	refused bool
 
 	peer   peer
@@ -39,27 +39,27 @@ type session struct {
 
 	id       uint32
 	direct   *neighbour // nil: the program takes no part in the direct path
-	trackd   bool       // the program asked for tracks
-	tracks   []byte     // their memory
+	trackd   bool       // the program requested tracks
+	tracks   []byte     // the memory of the tracks
 	track    *track     // from the program
 	vigil    vigil
-	closing  sync.Once // the program does not read any more
+	closing  sync.Once // for a program that no longer reads
 	segments segments
 	arenas   arenas
-	passing  sync.Mutex // of arenas: no answer overtakes one
+	passing  sync.Mutex // for passing arenas: no answer may overtake one
 
 	ctx      context.Context
-	promptly context.Context // of commands that must not wait
+	promptly context.Context // for commands that must not wait
 	cancel   context.CancelCauseFunc
 
 	mu       sync.Mutex
 	inFlight map[uint64]context.CancelFunc
 	slots    chan struct{}
 	requests sync.WaitGroup
-	channels sync.WaitGroup // those who write to channels
+	channels sync.WaitGroup // goroutines that write to channels
 
 	credits *credits
-	news    [maxPush]command.Event // under the baton
+	news    [maxPush]command.Event // protected by the baton
 }
 
 func newSession(s *Server, c *net.UnixConn) *session {
@@ -77,14 +77,14 @@ func newSession(s *Server, c *net.UnixConn) *session {
 	return n
 }
 
-// end disconnects the program; the first cause is the one that it is told.
+// end disconnects the program, which is told the first cause.
 func (n *session) end(cause error) {
 	n.cancel(cause)
 	n.out.hurry()
 	_ = n.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// run serves the program until its stream ends, and leaves nothing of it behind.
+// run serves the program until its stream ends, and removes everything of it.
 func (n *session) run() {
 	log := n.server.cfg.Log
 	err := n.hello()
@@ -123,8 +123,8 @@ func (n *session) reach(r command.RegisterMemory) (device.Reached, error) {
 	return n.copier.Reach(r)
 }
 
-// serve handles frames until the stream ends. It reads with room for the sender's
-// credentials alone, so the kernel closes descriptors that a program sends.
+// serve handles frames until the stream ends. It reads with room for the sender's credentials only, so
+// that the kernel closes descriptors that a program sends.
 func (n *session) serve() error {
 	if err := n.sendArenas(); err != nil {
 		return n.unread(err)
@@ -161,12 +161,12 @@ func (n *session) read() error {
 			return err
 		}
 		if in.Buffered() < headerSize {
-			if err := n.out.flush(); err != nil { // nothing more is at hand to be answered along
+			if err := n.out.flush(); err != nil { // no more requests are buffered whose answers could be sent along
 				n.failed(err)
 			}
 		}
 		h, body, err := readFrame(in, &buf, maxRequest)
-		if errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) { // it ended before it had read everything
+		if errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) { // it ended before reading everything
 			err = errEOF
 		}
 		if err != nil {
@@ -218,8 +218,8 @@ func (n *session) frame(h header, body []byte) error {
 	return n.request(h, body, f)
 }
 
-// failed ends the session for a request or a write that failed. A program that closed its
-// stream may have said goodbye before, and only what it sent says so: that is read first.
+// failed ends the session after a failed request or write. A program that closed its stream may have said
+// goodbye before, so what it sent is read first.
 func (n *session) failed(err error) {
 	if err = n.unread(err); !errors.Is(err, errEOF) {
 		n.end(err)
@@ -228,7 +228,7 @@ func (n *session) failed(err error) {
 	n.closing.Do(func() { _ = n.conn.SetReadDeadline(time.Now().Add(endTimeout)) })
 }
 
-// unread names the cause of a failed write.
+// unread returns the cause of a failed write.
 func (n *session) unread(err error) error {
 	if errors.Is(err, errFrame) {
 		return err
@@ -261,8 +261,8 @@ func (n *session) watchCopier() {
 	}
 }
 
-// sendArenas passes the arenas that the program has not seen. It runs before
-// every answer, so that the program has an arena before it learns of a ring in it.
+// sendArenas passes the arenas that the program has not received. It runs before every answer, so that the
+// program has an arena before it learns of a ring in it.
 func (n *session) sendArenas() error {
 	n.passing.Lock()
 	defer n.passing.Unlock()
@@ -276,7 +276,7 @@ func (n *session) sendArenas() error {
 	return nil
 }
 
-// sayGoodbye tells the program why it is disconnected, if it listens.
+// sayGoodbye tells the program why it is disconnected, if it still reads.
 func (n *session) sayGoodbye(err error) {
 	g := goodbye{Code: asError(err).Code}
 	if errors.Is(err, errStopping) {
@@ -290,7 +290,7 @@ func (n *session) sayGoodbye(err error) {
 	_ = n.out.stream(opGoodbye, 0, 0, encode(g))
 }
 
-// teardown leaves nothing of the program behind.
+// teardown removes everything of the program.
 func (n *session) teardown() {
 	n.cancel(errEOF)
 	if n.client != nil {

@@ -10,17 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heard bounds for how long the runtime does not hear of system calls. It has a thread that
-// watches over what blocks or does not yield. That sleeps while all is idle until a timer or
-// a system call that it hears of; then it looks every 20 us, which costs more than
-// the calls of a program that is asked for something now and again. So it hears of
-// one in heardTime, and there is a timer until it hears of the next: goroutines that fill all
-// processors in between are found at that time at the latest.
+// heard limits how long the runtime is not told of system calls. The runtime has a thread that watches for
+// goroutines that block or do not yield. While all is idle it sleeps until a timer or a system call that
+// the runtime is told of; then it checks every 20 us, which costs more than the calls of a program that is
+// asked something now and again. So the runtime is told of one call per heardTime, and there is a timer
+// until the next: goroutines that occupy all processors in between are noticed then, at the latest.
 var heard atomic.Bool
 
 const heardTime = 50 * time.Millisecond
 
-// hear has the runtime hear of a system call where it is time.
+// hear tells the runtime of a system call if it is time.
 func hear() {
 	if heard.Load() || heard.Swap(true) {
 		return
@@ -29,11 +28,11 @@ func hear() {
 	_, _, _ = syscall.Syscall(unix.SYS_GETPID, 0, 0, 0)
 }
 
-// taker receives from a stream, with system calls that do not block and that the runtime does
-// not hear of, see heard.
+// taker receives from a stream, with system calls that do not block and of which the runtime is not told,
+// see heard.
 type taker struct {
 	conn *net.UnixConn
-	raw  syscall.RawConn       // from the first read on
+	raw  syscall.RawConn       // set at the first read
 	run  func(fd uintptr) bool // receive
 
 	msg unix.Msghdr
@@ -42,8 +41,8 @@ type taker struct {
 	err syscall.Errno
 }
 
-// read waits until there is something, and takes what fits into b and oob. The lengths are 0 at
-// the end of the stream.
+// read waits until there is something, and reads what fits into b and oob. The lengths are 0 at the end of
+// the stream.
 func (t *taker) read(b, oob []byte) (n, oobn, flags int, err error) {
 	if t.raw == nil {
 		if t.raw, err = t.conn.SyscallConn(); err != nil {
@@ -80,7 +79,7 @@ func (t *taker) receive(fd uintptr) bool {
 // putter sends to a stream in the same way.
 type putter struct {
 	conn *net.UnixConn
-	raw  syscall.RawConn       // from the first write on
+	raw  syscall.RawConn       // set at the first write
 	run  func(fd uintptr) bool // send
 	left []byte
 	err  syscall.Errno
@@ -106,8 +105,8 @@ func (p *putter) write(b []byte) (err error) {
 	return nil
 }
 
-// try sends what can be sent without waiting, and takes it off b; it reports whether that was all. An
-// error is found by who writes next.
+// try sends what can be sent without waiting, and removes it from b; it reports whether that was all. The
+// next write reports an error.
 func (p *putter) try(b *[]byte) bool {
 	if p.raw == nil {
 		return false

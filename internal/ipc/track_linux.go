@@ -6,26 +6,26 @@ import (
 	"unsafe"
 )
 
-// A track carries frames one way through memory that the program and the driver share,
-// without system calls while the other side looks. Two of them do for requests, answers
-// and events what the stream does for programs without (docs/ipc.md, "Tracks"). Frames lie
-// at multiples of trackUnit and may wrap at the end of the data.
+// A track carries frames in one direction through memory that the program and the driver share, without
+// system calls while the other side polls. For requests, answers and events, two tracks replace the stream
+// of programs without tracks (docs/ipc.md, "Tracks"). Frames are at multiples of trackUnit and may wrap at
+// the end of the data.
 //
-// Offsets of the words in a track's header, and its size.
+// Offsets of the words in a track's header, and its size:
 const (
 	trackProducer = 0   // bytes put so far, modulo 2^32
 	trackConsumer = 64  // bytes taken
 	trackAsleep   = 128 // the consumer wants a nudge on the stream
-	trackPassed   = 132 // of the driver's: frames that it sent on the stream, nudges apart
+	trackPassed   = 132 // driver's track only: frames sent on the stream, except nudges
 	trackHeader   = 256
 	trackUnit     = 8
 )
 
-// trackBytes is the size of the data of a track: as many requests as may be unanswered fit
-// where none is unusually long, and as many events as there is credit for at most times.
+// trackBytes is the size of a track's data: it holds as many requests as may be unanswered if none is
+// unusually long, and usually as many events as there is credit for.
 const trackBytes = 64 << 10
 
-// longFrame is the length of a frame that goes by the stream instead.
+// longFrame is the length from which on a frame is sent on the stream instead.
 const longFrame = trackBytes / 4
 
 // track is one side's view of a track.
@@ -37,7 +37,7 @@ type track struct {
 
 func trackSize() int { return trackHeader + trackBytes }
 
-// openTrack makes a view of mem, of trackSize bytes and aligned.
+// openTrack returns a view of mem, which has trackSize bytes and is aligned.
 func openTrack(mem []byte) *track {
 	word := func(at int) *uint32 { return (*uint32)(unsafe.Pointer(&mem[at])) }
 	return &track{
@@ -46,11 +46,11 @@ func openTrack(mem []byte) *track {
 	}
 }
 
-// padded is the room that a frame of n bytes takes.
+// padded returns the space taken by a frame of n bytes.
 func padded(n int) int { return (n + trackUnit - 1) &^ (trackUnit - 1) }
 
-// put publishes a frame. It reports false where there is no room now; the error says that
-// the consumer has written nonsense.
+// put publishes a frame. It returns false if there is no room now; an error means that the consumer has
+// written garbage.
 func (l *track) put(op opcode, flags uint16, id uint64, body []byte) (bool, error) {
 	waits := l.at - atomic.LoadUint32(l.consumer)
 	if waits > trackBytes {
@@ -70,7 +70,7 @@ func (l *track) put(op opcode, flags uint16, id uint64, body []byte) (bool, erro
 	return true, nil
 }
 
-// room is how long a frame may be now; 0 also where the consumer has written nonsense.
+// room returns the maximum length of a frame now; 0 also if the consumer has written garbage.
 func (l *track) room() int {
 	waits := l.at - atomic.LoadUint32(l.consumer)
 	if waits > trackBytes {
@@ -79,7 +79,7 @@ func (l *track) room() int {
 	return int(trackBytes-waits) &^ (trackUnit - 1)
 }
 
-// wakes reports whether the consumer has to be nudged, once.
+// wakes reports whether the consumer must be nudged, and clears the request.
 func (l *track) wakes() bool {
 	return atomic.LoadUint32(l.asleep) != 0 && atomic.SwapUint32(l.asleep, 0) != 0
 }
@@ -94,12 +94,11 @@ func (l *track) read(b []byte, at uint32) {
 	copy(b[n:], l.data)
 }
 
-// empty reports whether nothing is there to be taken.
+// empty reports whether there is nothing to take.
 func (l *track) empty() bool { return atomic.LoadUint32(l.producer) == l.at }
 
-// take takes the next frame; ok is false where there is none. The body lies in buf, which
-// grows as needed, until the next call: what the producer does to the track meanwhile does not
-// change it.
+// take takes the next frame; ok is false if there is none. The body is copied to buf, which grows as
+// needed, and valid until the next call: the producer cannot change it meanwhile.
 func (l *track) take(buf *[]byte, limit int) (h header, body []byte, ok bool, err error) {
 	have := atomic.LoadUint32(l.producer) - l.at
 	if have == 0 {
@@ -125,11 +124,11 @@ func (l *track) take(buf *[]byte, limit int) (h header, body []byte, ok bool, er
 	return h, body, true, nil
 }
 
-// sleep tells the producer that this side is about to sleep on the stream. It is to look
-// once more then.
+// sleep tells the producer that this side is about to sleep on the stream. It must check once more after
+// that.
 func (l *track) sleep() { atomic.StoreUint32(l.asleep, 1) }
 
-// wake takes that back.
+// wake undoes sleep.
 func (l *track) wake() {
 	if atomic.LoadUint32(l.asleep) != 0 {
 		atomic.StoreUint32(l.asleep, 0)

@@ -9,11 +9,11 @@ import (
 
 // The driver's side of a program's tracks.
 
-// trackBatch is how many frames are taken from a track before its stream is looked at.
+// trackBatch is how many frames are taken from a track before its stream is checked.
 const trackBatch = 256
 
-// sendTracks passes the memory of the tracks, where the program asked for them. What is sent
-// from then on, in either direction, goes by them.
+// sendTracks passes the memory of the tracks if the program requested them. From then on both directions
+// use them.
 func (n *session) sendTracks() error {
 	if !n.trackd {
 		return nil
@@ -31,7 +31,7 @@ func (n *session) sendTracks() error {
 	return nil
 }
 
-// closeTracks releases them, when nobody uses them any more.
+// closeTracks releases them when nobody uses them any more.
 func (n *session) closeTracks() {
 	if n.tracks == nil {
 		return
@@ -41,8 +41,8 @@ func (n *session) closeTracks() {
 	n.tracks, n.track = nil, nil
 }
 
-// serveTrack handles what the program puts into its track until the stream is to be read: it
-// has something, or the track is empty and the program knows that it has to nudge.
+// serveTrack handles what the program puts into its track until the stream must be read: because it has
+// something, or because the track is empty and the program knows that it must nudge.
 func (n *session) serveTrack(in *bufio.Reader, buf *[]byte) error {
 	if n.track == nil {
 		return nil
@@ -87,7 +87,7 @@ func (n *session) serveTrack(in *bufio.Reader, buf *[]byte) error {
 
 func (n *session) trackHas() bool { return !n.track.empty() }
 
-// streamHas reports whether the stream has something to be read, or has ended.
+// streamHas reports whether the stream has something to read, or has ended.
 func (n *session) streamHas(in *bufio.Reader) bool {
 	if in.Buffered() > 0 || n.ctx.Err() != nil {
 		return true

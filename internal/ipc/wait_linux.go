@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// spinTime is how long a waiter looks before it sleeps.
+	// spinTime is how long a waiter polls before it sleeps.
 	spinTime = 30 * time.Microsecond
-	// wordLooks is how many looks at a word take as long as one at a CQ.
+	// wordLooks is how many reads of a word take as long as a poll of a CQ.
 	wordLooks = 16
-	// sleepSlice bounds one sleep of a waiter.
+	// sleepSlice limits one sleep of a waiter.
 	sleepSlice = 100 * time.Millisecond
 	// sleepersAfterSequence is the distance of the sleepers word from the
 	// sequence word in a CQ's ring.
@@ -30,7 +30,7 @@ type words struct {
 	list map[command.Handle]*uint32
 }
 
-// set notes where the ring of a CQ is.
+// set records the location of a CQ's ring.
 func (w *words) set(c *Client, q command.Queue) error {
 	a := c.Arena(q.Ring.Arena)
 	if uint64(len(a)) < ringHeader || q.Ring.Offset > uint64(len(a)-ringHeader) || q.Ring.Offset%64 != 0 {
@@ -66,10 +66,9 @@ func (w *words) wakeAll() {
 	}
 }
 
-// WaitCQ waits until the event sequence of the CQ's ring is not seq, and returns
-// what it is then. To lose no event: read the sequence, arm the ring, poll it
-// once more, and only then wait. The error is TimedOut or Canceled by ctx,
-// NotFound when the CQ is destroyed, or Removed when the driver is gone.
+// WaitCQ waits until the event sequence of the CQ's ring differs from seq, and returns the new value. To
+// lose no event: read the sequence, arm the ring, poll it once more, and only then wait. The error is
+// TimedOut or Canceled by ctx, NotFound when the CQ is destroyed, or Removed when the driver is gone.
 func (c *Client) WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uint32, error) {
 	word := c.words.get(cq)
 	if word == nil {
@@ -99,13 +98,13 @@ func (c *Client) WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uin
 			if now == nil {
 				return 0, command.Errorf(command.NotFound, "CQ %#x was destroyed", uint32(cq))
 			}
-			return atomic.LoadUint32(now), nil // resized: look at the new ring
+			return atomic.LoadUint32(now), nil // resized: check the new ring
 		}
 		shared.Sleep(word, seq, int64(sleepSlice))
 	}
 }
 
-// spin looks for a while, leaving the processor to others between looks.
+// spin polls for a while, yielding between polls.
 func (c *Client) spin(word *uint32, seq uint32) (uint32, bool) {
 	begin := time.Now()
 	for n := uint32(1); ; n++ {

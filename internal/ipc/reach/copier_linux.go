@@ -16,20 +16,20 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
-// maxQueued bounds the copies that a program's copier is behind with. A program
-// that is further behind is disconnected: waiting for it would hold others up.
+// maxQueued limits the backlog of a program's copier. A program that is further behind is disconnected:
+// waiting for it would hold up others.
 const maxQueued = 1 << 14
 
-// Copier is the driver's side of a program's copier. The loop calls it through
-// the lanes of regions, a watchdog calls Expire.
+// Copier is the driver's side of a program's copier. The loop calls it through the lanes of regions; a
+// watchdog calls Expire.
 type Copier struct {
 	copierMem
 	started  uint32 // entries filled
-	rung     uint32 // of them, those that the program was told of
-	reported uint32 // entries whose end is in a lane
+	rung     uint32 // those of them that the program was told of
+	reported uint32 // entries whose end was reported to a lane
 	open     [copierSlots]copyInFlight
-	queue    []copyInFlight // what the entries have no room for
-	head     int            // first of queue
+	queue    []copyInFlight // those for which there is no entry
+	head     int            // index of the queue's first
 	dead     atomic.Bool
 
 	// For the watchdog.
@@ -37,7 +37,7 @@ type Copier struct {
 	lastSeen uint32
 	since    time.Time
 
-	users atomic.Int32 // lanes, and the session while it lasts; the last unmaps
+	users atomic.Int32 // lanes, and the session while it lasts; the last one unmaps
 	mu    sync.Mutex
 	lanes map[command.Handle]*lane
 }
@@ -48,15 +48,16 @@ type copyInFlight struct {
 	more []uint64 // tags of the transfers that were merged into it
 }
 
-// NewCopier makes the driver's side over mapped memory of CopierSize bytes, which is unmapped when nobody uses it any more.
+// NewCopier creates the driver's side over mapped memory of CopierSize bytes, which is unmapped when
+// nobody uses it any more.
 func NewCopier(mem []byte) *Copier {
 	c := &Copier{copierMem: newCopierMem(mem), lanes: map[command.Handle]*lane{}}
 	c.users.Store(1)
 	return c
 }
 
-// merge adds a write to the youngest entry, where it goes on right behind that one and
-// the program was not told of it yet.
+// merge adds a write to the last entry if it directly continues that one and the program has not been told
+// of it yet.
 func (c *Copier) merge(f *copyInFlight) bool {
 	if c.started == c.rung {
 		return false
@@ -75,7 +76,7 @@ func (c *Copier) merge(f *copyInFlight) bool {
 	return true
 }
 
-// issue fills the next entry, where there is a free one.
+// issue fills the next entry if one is free.
 func (c *Copier) issue(f *copyInFlight) bool {
 	i := c.started
 	if i-c.reported == copierSlots {
@@ -107,7 +108,7 @@ func (c *Copier) describe(i uint32) {
 	le.PutUint64(e[24:], f.Swap)
 }
 
-// ring tells the program about filled entries.
+// ring tells the program of filled entries.
 func (c *Copier) ring() {
 	if c.rung == c.started {
 		return
@@ -120,7 +121,7 @@ func (c *Copier) ring() {
 	}
 }
 
-// collect puts what ended into the lanes, and fills entries from the queue.
+// collect reports ended entries to the lanes, and fills entries from the queue.
 func (c *Copier) collect() {
 	if c.started == c.reported && c.head == len(c.queue) {
 		return
@@ -128,7 +129,7 @@ func (c *Copier) collect() {
 	if !c.dead.Load() {
 		finished := c.h.finished.Load()
 		if finished-c.reported > c.started-c.reported {
-			c.dead.Store(true) // the program wrote nonsense
+			c.dead.Store(true) // the program wrote garbage
 			finished = c.reported
 		}
 		for c.reported != finished {
@@ -149,7 +150,7 @@ func (c *Copier) collect() {
 	c.ring()
 }
 
-// abandon ends everything that is under way.
+// abandon fails everything in progress.
 func (c *Copier) abandon() {
 	for c.reported != c.started {
 		f := &c.open[c.reported%copierSlots]
@@ -164,7 +165,7 @@ func (c *Copier) abandon() {
 	c.queue, c.head = nil, 0
 }
 
-// report ends entry i.
+// report reports the end of entry i.
 func (c *Copier) report(i uint32) {
 	f := &c.open[i%copierSlots]
 	e := c.entry(i)
@@ -181,7 +182,7 @@ func (c *Copier) report(i uint32) {
 	c.reported++
 }
 
-// end reports the end of an entry, to each transfer that is in it.
+// end reports the end of an entry, for each of its transfers.
 func (f *copyInFlight) end(r memory.Finished) {
 	l := f.lane
 	l.done = append(l.done, r)
@@ -200,8 +201,8 @@ func (c *Copier) End() { c.dead.Store(true) }
 // Dead reports whether transfers fail: after End, or because of what the program did.
 func (c *Copier) Dead() bool { return c.dead.Load() }
 
-// Expire reports whether the client's side has not moved for d although there
-// was something to do. The watchdog calls it, regularly.
+// Expire reports whether the client's side has made no progress for d although there was something to do.
+// The watchdog must call it regularly.
 func (c *Copier) Expire(now time.Time, d time.Duration) bool {
 	finished := c.h.finished.Load()
 	if finished != c.lastSeen || finished == c.atStart.Load() || c.since.IsZero() {
@@ -235,7 +236,7 @@ func (c *Copier) release(pd command.Handle, l *lane) {
 	}
 }
 
-// Close ends the copier; its memory goes when no region uses it any more.
+// Close ends the copier; its memory is unmapped when no region uses it any more.
 func (c *Copier) Close() {
 	c.End()
 	c.leave()

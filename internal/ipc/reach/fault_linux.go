@@ -5,9 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// faultsArePanics makes faults of this goroutine's memory accesses panics, and
-// returns what must be deferred: it takes that back, and turns such a panic into
-// *ok = false.
+// faultsArePanics makes memory faults of this goroutine panics, and returns a function to be deferred,
+// which restores the setting and turns such a panic into *ok = false.
 func faultsArePanics(ok *bool) func() {
 	before := debug.SetPanicOnFault(true)
 	return func() {

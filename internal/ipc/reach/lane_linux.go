@@ -2,8 +2,8 @@ package reach
 
 import "github.com/softvpi/softvpi/internal/memory"
 
-// lane is an Accessor over a copier, one for each PD: the adapters that a
-// program uses share its copier, and each must get back what it started.
+// lane is an Accessor over a copier, one for each PD: the adapters that a program uses share its copier,
+// and each must get back what it started.
 type lane struct {
 	c     *Copier
 	users int // regions; under copier.mu
@@ -25,13 +25,13 @@ func (l *lane) Write(uint64, []byte) error { return memory.ErrBlock }
 // Limit implements memory.Deferred.
 func (l *lane) Limit() int { return copierPiece }
 
-// Start implements memory.Deferred. It takes every transfer: one that waits for a
-// slow program must not stand in the way of another program's.
+// Start implements memory.Deferred. It accepts every transfer: one that waits for a slow program must not
+// delay another program's.
 func (l *lane) Start(t *memory.Transfer) bool {
 	c := l.c
 	f := copyInFlight{Transfer: *t, lane: l}
 	if len(f.Data) > copierPiece {
-		f.Kind, f.Data = 0, nil // fails in its turn
+		f.Kind, f.Data = 0, nil // it fails when its turn comes
 	}
 	switch {
 	case c.dead.Load():

@@ -5,9 +5,8 @@ import (
 	"unsafe"
 )
 
-// The copier's shared memory: a header, copierSlots entries of 64 bytes, and
-// from copierStaging on one piece of staging memory for each entry. The driver
-// fills entries, the client carries them out in order.
+// The copier's shared memory: a header, copierSlots entries of 64 bytes, and from copierStaging on a
+// staging area for each entry. The driver fills entries, the client executes them in order.
 const (
 	copierSlots   = 64
 	copierEntry   = 64
@@ -21,9 +20,9 @@ const (
 
 // copierHeader begins the copier's shared memory.
 type copierHeader struct {
-	issued   atomic.Uint32 // 0: entries that the driver filled; futex word
+	issued   atomic.Uint32 // entries filled by the driver; futex word
 	_        [60]byte
-	finished atomic.Uint32 // 64: entries that the client carried out
+	finished atomic.Uint32 // entries executed by the client
 	_        [60]byte
 	asleep   atomic.Uint32 // 128: the client sleeps on issued
 	_        [124]byte

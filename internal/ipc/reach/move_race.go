@@ -2,9 +2,8 @@
 
 package reach
 
-// move copies src to dst in order. The race detector does not see that rings in
-// shared memory order the copier's accesses and the program's; without this a
-// program under the detector would be told of races that are none.
+// move copies src to dst in order. The race detector does not know that rings in shared memory order the
+// accesses of the copier and the program, and would report false races to a program that runs under it.
 //
 //go:norace
 func move(dst, src []byte, _ bool) {

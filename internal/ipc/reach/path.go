@@ -1,17 +1,18 @@
-// Package reach is how a driver reaches memory of a program that does not share it: by the system's calls for memory of another
-// process, or by a copier in the program, which carries out what the driver writes down in memory that both share.
+// Package reach gives a driver access to memory of a program that is not shared: by the system calls for
+// memory of another process, or by a copier in the program, which executes what the driver writes to
+// shared memory.
 package reach
 
 import "fmt"
 
-// How the driver reaches memory of a client: values of command.Memory.Path.
+// How the driver accesses memory of a client: values of command.Memory.Path.
 const (
 	PathMapped    uint32 = 1
 	PathProcessVM uint32 = 2
 	PathCopier    uint32 = 3
 )
 
-// PathName names a value of command.Memory.Path.
+// PathName returns the name of a value of command.Memory.Path.
 func PathName(p uint32) string {
 	switch p {
 	case PathMapped:

@@ -12,11 +12,11 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
-// ProcessVM reaches the memory of another process with process_vm_readv and
-// process_vm_writev. One thread at a time uses it (the owner of the loop).
+// ProcessVM accesses the memory of another process with process_vm_readv and process_vm_writev. Only one
+// thread at a time may use it (the owner of the loop).
 type ProcessVM struct {
-	pid  atomic.Int64 // another one's since the program moved
-	gone atomic.Bool  // the client's stream ended: its pid may be another's soon
+	pid  atomic.Int64 // changes when the program moves
+	gone atomic.Bool  // the client's stream ended: its pid may soon be reused
 
 	local  [vmVectors]unix.Iovec
 	remote [vmVectors]unix.RemoteIovec
@@ -25,7 +25,7 @@ type ProcessVM struct {
 // vmVectors is how many pieces of memory one call of process_vm_writev takes here.
 const vmVectors = 256
 
-// NewProcessVM reaches the memory of a process.
+// NewProcessVM returns access to the memory of a process.
 func NewProcessVM(pid int) *ProcessVM {
 	p := &ProcessVM{}
 	p.pid.Store(int64(pid))
@@ -34,7 +34,7 @@ func NewProcessVM(pid int) *ProcessVM {
 
 var _ memory.Gathering = (*ProcessVM)(nil)
 
-// Follow reaches another process from now on: the program moved there.
+// Follow switches to another process, to which the program moved.
 func (p *ProcessVM) Follow(pid int) { p.pid.Store(int64(pid)) }
 
 // End makes every later call fail: the program is gone.
@@ -91,8 +91,8 @@ func (p *ProcessVM) WriteAll(pieces []memory.Piece) (int, error) {
 	return done, nil
 }
 
-// writeSome writes the first of pieces, or more, with one call. The kernel stops in
-// front of the first that it cannot write.
+// writeSome writes at least the first of pieces with one call. The kernel stops at the first that it
+// cannot write.
 func (p *ProcessVM) writeSome(pieces []memory.Piece) (int, error) {
 	if p.gone.Load() {
 		return 0, memory.ErrGone
@@ -131,7 +131,7 @@ func (p *ProcessVM) writeSome(pieces []memory.Piece) (int, error) {
 	return whole, nil
 }
 
-// Reach implements device.ClientConfig.Reach. It checks that a region's ends are there.
+// Reach implements device.ClientConfig.Reach. It checks that both ends of a region exist.
 func (p *ProcessVM) Reach(r command.RegisterMemory) (device.Reached, error) {
 	if r.Length > 0 && r.Base+(r.Length-1) >= r.Base {
 		var b [1]byte
@@ -144,8 +144,8 @@ func (p *ProcessVM) Reach(r command.RegisterMemory) (device.Reached, error) {
 	return device.Reached{Remote: p, Path: PathProcessVM}, nil
 }
 
-// Probe finds out whether the kernel lets the driver read and write the client:
-// the nonce stands at addr, and the 16 bytes behind it may be written.
+// Probe checks that the kernel lets the driver read and write the client: the nonce is at addr, followed
+// by 16 bytes that may be written.
 func (p *ProcessVM) Probe(addr uint64, nonce [16]byte) error {
 	var b [16]byte
 	if err := p.Read(b[:], addr); err != nil {
@@ -160,7 +160,7 @@ func (p *ProcessVM) Probe(addr uint64, nonce [16]byte) error {
 	return p.Write(addr+16, b[:])
 }
 
-// NewProbe makes the page of a program that the driver probes.
+// NewProbe creates the page of a program that the driver probes.
 func NewProbe() ([]byte, error) {
 	return unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
-// Serve is the program's side of a copier over the memory of CopierSize bytes that the driver made: it carries out entries until
-// stop is set. finished tells the loop. Waits are slices of at most 50 ms, so that stop is seen.
+// Serve is the program's side of a copier over the memory of CopierSize bytes that the driver created: it
+// executes entries until stop is set. finished notifies the loop. Each wait is at most 50 ms, so that stop
+// is noticed.
 func Serve(mem []byte, stop *atomic.Bool, finished func()) {
 	m := newCopierMem(mem)
 	done := m.h.finished.Load()
@@ -39,7 +40,7 @@ func Serve(mem []byte, stop *atomic.Bool, finished func()) {
 	}
 }
 
-// carryOut does one entry.
+// carryOut executes one entry.
 func (m copierMem) carryOut(i uint32) {
 	e := m.entry(i)
 	le := binary.LittleEndian
@@ -55,9 +56,8 @@ func (m copierMem) carryOut(i uint32) {
 	le.PutUint32(e[32:], status)
 }
 
-// copyOwn copies between staging and this process's memory at addr. The driver
-// asks only for memory that this program registered; where that is not mapped any
-// more the copy fails.
+// copyOwn copies between staging and this process's memory at addr. The driver only asks for memory that
+// this program registered; if it is no longer mapped the copy fails.
 func copyOwn(kind memory.CopyKind, last bool, addr uint64, staging []byte, compare, swap uint64) (old uint64, ok bool) {
 	defer faultsArePanics(&ok)()
 	switch kind {
@@ -93,7 +93,7 @@ func copyOwn(kind memory.CopyKind, last bool, addr uint64, staging []byte, compa
 	return 0, false
 }
 
-// own makes a pointer of an address of registered, and therefore pinned, memory.
+// own converts an address of registered, and therefore pinned, memory to a pointer.
 func own(addr uint64) unsafe.Pointer {
 	a := uintptr(addr)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&a))

@@ -1,5 +1,5 @@
-// Package shared makes memory that processes share, and has them sleep on words in it. Linux only: memory files and
-// futexes.
+// Package shared provides memory that processes share, and lets them sleep on words in it. Linux only:
+// memory files and futexes.
 package shared
 
 import (
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// New makes size bytes of zeroed memory that can be passed to another
-// process, and maps it. Its size is sealed: no client can shrink it under the
-// driver. The caller closes the descriptor and unmaps the memory.
+// New allocates and maps size bytes of zeroed memory that can be passed to another process. Its size is
+// sealed: no client can shrink it under the driver. The caller closes the descriptor and unmaps the
+// memory.
 func New(name string, size int) (fd int, mem []byte, err error) {
 	fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -45,7 +45,7 @@ func NewReadable(name string, size int) (fd int, mem []byte, err error) {
 	if err = unix.Ftruncate(fd, int64(size)); err == nil {
 		mem, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	}
-	if err == nil { // what is mapped already stays writable
+	if err == nil { // what is already mapped stays writable
 		const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
 		if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
 			_ = unix.Munmap(mem)
@@ -58,10 +58,9 @@ func NewReadable(name string, size int) (fd int, mem []byte, err error) {
 	return fd, mem, nil
 }
 
-// Populate gives every page of mem its memory, so that the loop does not have to
-// wait for the kernel at the first touch. It goes in small steps: each holds a lock
-// of the address space that faults of the loop wait for. Kernels before 5.14
-// cannot; the loop then takes the faults.
+// Populate allocates every page of mem, so that the loop does not have to wait for the kernel at the first
+// access. It does so in small steps: each holds a lock of the address space for which faults of the loop
+// wait. Kernels before 5.14 do not support this; the loop then takes the faults.
 func Populate(mem []byte) {
 	const step = 2 << 20
 	for len(mem) > 0 {
@@ -73,7 +72,7 @@ func Populate(mem []byte) {
 	}
 }
 
-// Map maps the size bytes that another process made, by the descriptor that it passed, which stays the caller's.
+// Map maps size bytes of another process through the descriptor that it passed, which the caller keeps.
 func Map(fd int, size uint64) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -89,9 +88,8 @@ func Map(fd int, size uint64) ([]byte, error) {
 	return mem, nil
 }
 
-// Retire replaces a mapping with private zero memory that takes no space: a
-// goroutine of the program that still looks at a ring after Close finds nothing
-// there, instead of a fault.
+// Retire replaces a mapping with private zero memory that takes no space: a goroutine of the program that
+// still reads a ring after Close finds nothing there, instead of faulting.
 func Retire(mem []byte) {
 	const how = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED | unix.MAP_NORESERVE
 	_, _ = unix.MmapPtr(-1, 0, unsafe.Pointer(&mem[0]), uintptr(len(mem)), unix.PROT_READ|unix.PROT_WRITE, how)

@@ -41,8 +41,8 @@ type Config struct {
 	// Port is the RoCE v2 UDP port (roce_udp_dport): packets are received on it, and by default sent to
 	// it. 0 means 4791.
 	Port uint16
-	// SourcePorts is how many sockets may be bound, when routes need them, to send
-	// from source ports other than Port: 0 means 16, negative none, 255 the most.
+	// SourcePorts is how many sockets may be bound, as routes need them, to send from source ports other
+	// than Port: 0 means 16, negative none, 255 is the maximum.
 	SourcePorts int
 	// ExactSourcePorts binds each route's own source port (at most 255 of them, and only free ones)
 	// instead of sharing a pool.
