@@ -24,7 +24,7 @@ const waitingForSystemLog = 256
 // SystemLog passes events on to the log of the system. Its Write is a sink of a Log.
 type SystemLog struct {
 	queue chan Record
-	lost  atomic.Uint64
+	lost  atomic.Uint64 // events that did not get there
 	wg    sync.WaitGroup
 	once  sync.Once
 }
@@ -61,7 +61,7 @@ func openSystemLog(kind, journal, syslog string, log *slog.Logger) (*SystemLog, 
 	}
 	s := &SystemLog{queue: make(chan Record, waitingForSystemLog)}
 	s.wg.Go(func() {
-		failed := false
+		failed, told := false, uint64(0)
 		for r := range s.queue {
 			if err := send(form(r)); err != nil {
 				s.lost.Add(1)
@@ -69,8 +69,12 @@ func openSystemLog(kind, journal, syslog string, log *slog.Logger) (*SystemLog, 
 					log.Warn("an event did not get to the system log", "error", err)
 				}
 				failed = true
-			} else {
-				failed = false
+				continue
+			}
+			failed = false
+			if n := s.lost.Load(); n != told && log != nil {
+				log.Warn("events did not get to the system log", "events", n-told)
+				told = n
 			}
 		}
 		_ = send(nil) // closes it
@@ -86,9 +90,6 @@ func (s *SystemLog) Write(r Record) {
 		s.lost.Add(1)
 	}
 }
-
-// Lost is how many events did not get there.
-func (s *SystemLog) Lost() uint64 { return s.lost.Load() }
 
 // Close writes what waits. Nothing may be written afterwards.
 func (s *SystemLog) Close() {

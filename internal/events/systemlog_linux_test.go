@@ -69,8 +69,8 @@ func TestSystemLog(t *testing.T) {
 		t.Error(err)
 	}
 	s.Close()
-	if s.Lost() != 0 {
-		t.Errorf("%d lost", s.Lost())
+	if s.lost.Load() != 0 {
+		t.Errorf("%d lost", s.lost.Load())
 	}
 
 	at = listener(t, journal)
@@ -103,8 +103,8 @@ func TestSystemLogThatIsSlow(t *testing.T) {
 	for range 3 * waitingForSystemLog {
 		s.Write(r)
 	}
-	if d := time.Since(began); d > 5*time.Second || s.Lost() == 0 {
-		t.Errorf("%v, %d lost", d, s.Lost())
+	if d := time.Since(began); d > 5*time.Second || s.lost.Load() == 0 {
+		t.Errorf("%v, %d lost", d, s.lost.Load())
 	}
 	go s.Close() // what waits takes its time
 }
