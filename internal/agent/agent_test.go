@@ -199,7 +199,7 @@ func TestTimeOuts(t *testing.T) {
 		t.Fatalf("%d times, %d came back", w.sent, len(w.got[0]))
 	}
 	m := w.got[0][0]
-	if m.Status != TimedOut || m.Length != HeaderLen+mad.HeaderLen || len(m.Data) != mad.HeaderLen || binary.BigEndian.Uint32(m.Data[12:]) != 7 {
+	if m.Status != timedOut || m.Length != HeaderLen+mad.HeaderLen || len(m.Data) != mad.HeaderLen || binary.BigEndian.Uint32(m.Data[12:]) != 7 {
 		t.Errorf("%+v", m)
 	}
 	// What wants no response is forgotten at once.
@@ -221,7 +221,7 @@ func TestSendErrors(t *testing.T) {
 		if name == "transaction ID" {
 			w.send(t, 0, message(id, 3, 1, 1, 9, time.Second, 0))
 		}
-		var e *SendError
+		var e *sendError
 		if err := w.file[0].Send(w.now, m); !errors.As(err, &e) || e.Field != name {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -314,7 +314,7 @@ func TestTransfersEnd(t *testing.T) {
 	m.Retries = 3
 	w.send(t, 1, m)
 	w.until(time.Minute)
-	if len(w.got[0]) != 1 || w.got[0][0].Status != TimedOut || len(w.file[1].agents[server].sends) != 0 {
+	if len(w.got[0]) != 1 || w.got[0][0].Status != timedOut || len(w.file[1].agents[server].sends) != 0 {
 		t.Errorf("a late answer: %d, %d", len(w.got[0]), len(w.got[1]))
 	}
 	w.lose = func(int, *Packet) bool { return true }
@@ -323,7 +323,7 @@ func TestTransfersEnd(t *testing.T) {
 	sent := w.sent
 	w.send(t, 1, m)
 	w.until(time.Minute)
-	if w.sent-sent != 4 || len(w.got[1]) != 2 || w.got[1][1].Status != TimedOut {
+	if w.sent-sent != 4 || len(w.got[1]) != 2 || w.got[1][1].Status != timedOut {
 		t.Errorf("nobody acknowledges: sent %d times, told %+v", w.sent-sent, w.got[1][1:])
 	}
 	if w.port[1].Deadline() != clock.Never {

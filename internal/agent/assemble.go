@@ -29,7 +29,7 @@ type receiveKey struct {
 // receive is a transfer to an agent.
 type receive struct {
 	key    receiveKey
-	agent  *Agent
+	agent  *agent
 	data   []byte // headers of the first segment, then what all carry
 	got    uint32 // segments
 	window uint32
@@ -38,7 +38,7 @@ type receive struct {
 }
 
 // segment takes a packet of a transfer.
-func (a *Agent) segment(now clock.Time, k *Packet) {
+func (a *agent) segment(now clock.Time, k *Packet) {
 	m := &k.MAD
 	switch {
 	case m[atRMPP] != rmppVersion:
@@ -61,7 +61,7 @@ func keyOf(k *Packet) receiveKey {
 }
 
 // stopped ends what the other end has broken off: a transfer to it, or one from it.
-func (a *Agent) stopped(now clock.Time, k *Packet) {
+func (a *agent) stopped(now clock.Time, k *Packet) {
 	if r := a.receives[keyOf(k)]; r != nil && !r.done {
 		a.forget(r)
 		if s := a.request(k); s != nil {
@@ -73,7 +73,7 @@ func (a *Agent) stopped(now clock.Time, k *Packet) {
 }
 
 // data takes a segment.
-func (a *Agent) data(now clock.Time, k *Packet) {
+func (a *agent) data(now clock.Time, k *Packet) {
 	m := &k.MAD
 	n, flags := be32(m[atData1:]), m[atFlags]
 	if n == 0 || (n == 1) != (flags&mad.RMPPFirst != 0) {
@@ -127,7 +127,7 @@ func (a *Agent) data(now clock.Time, k *Packet) {
 }
 
 // start begins a transfer with its first segment; nil: it cannot be.
-func (a *Agent) start(now clock.Time, k *Packet, key receiveKey, n uint32) *receive {
+func (a *agent) start(now clock.Time, k *Packet, key receiveKey, n uint32) *receive {
 	switch {
 	case n != 1:
 		a.abort(k, mad.RMPPStatusBadFirst)
@@ -146,7 +146,7 @@ func (a *Agent) start(now clock.Time, k *Packet, key receiveKey, n uint32) *rece
 }
 
 // evict forgets the transfer whose time is over first.
-func (a *Agent) evict() {
+func (a *agent) evict() {
 	var first *receive
 	for _, r := range a.receives {
 		if first == nil || r.timer.At() < first.timer.At() || r.timer.At() == first.timer.At() && r.key.tid < first.key.tid {
@@ -183,7 +183,7 @@ func (r *receive) acknowledge(k *Packet) {
 }
 
 // forget drops a transfer.
-func (a *Agent) forget(r *receive) {
+func (a *agent) forget(r *receive) {
 	if a.receives[r.key] != r {
 		return
 	}

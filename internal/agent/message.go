@@ -12,8 +12,8 @@ import (
 // P_Key index).
 const HeaderLen = 64
 
-// TimedOut is the status of a MAD that comes back since nobody answered: ETIMEDOUT.
-const TimedOut = 110
+// timedOut is the status of a MAD that comes back since nobody answered: ETIMEDOUT.
+const timedOut = 110
 
 // GRH is what a program says or is told of a global route header.
 type GRH struct {

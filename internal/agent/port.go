@@ -21,8 +21,8 @@ type IDs struct{ last uint32 }
 // Port is the agents of one port.
 type Port struct {
 	ids     *IDs
-	byHigh  map[uint32]*Agent // by the upper half of transaction IDs
-	methods map[methodKey]*Agent
+	byHigh  map[uint32]*agent // by the upper half of transaction IDs
+	methods map[methodKey]*agent
 	due     clock.Agenda[func(now clock.Time)]
 	out     []Packet
 	head    int
@@ -37,7 +37,7 @@ type methodKey struct {
 
 // NewPort makes a port that nobody has opened.
 func NewPort(ids *IDs) *Port {
-	return &Port{ids: ids, byHigh: map[uint32]*Agent{}, methods: map[methodKey]*Agent{}}
+	return &Port{ids: ids, byHigh: map[uint32]*agent{}, methods: map[methodKey]*agent{}}
 }
 
 // Open begins to work for a program. Deliver is called with what it is to read, from within the port's
@@ -106,7 +106,7 @@ func (p *Port) Receive(now clock.Time, k *Packet) bool {
 }
 
 // find is the agent that a MAD is for.
-func (p *Port) find(k *Packet) *Agent {
+func (p *Port) find(k *Packet) *agent {
 	m := &k.MAD
 	if m[0] != mad.BaseVersion {
 		return nil

@@ -66,12 +66,12 @@ func (r *Registration) check() error {
 type File struct {
 	port    *Port
 	deliver func(*Message)
-	agents  [MaxAgents]*Agent
+	agents  [MaxAgents]*agent
 	sends   int
 }
 
-// Agent is one that a program has registered.
-type Agent struct {
+// agent is one that a program has registered.
+type agent struct {
 	file     *File
 	port     *Port
 	id       uint32 // in its file
@@ -101,7 +101,7 @@ func (f *File) Register(r Registration) (uint32, error) {
 		return 0, &RegistrationError{"number of agents", MaxAgents + 1, "up to 32"}
 	}
 	p := f.port
-	a := &Agent{file: f, port: p, id: uint32(id), qpn: r.QPN, rmpp: r.RMPP != 0 && !r.UserRMPP, raw: r.Raw,
+	a := &agent{file: f, port: p, id: uint32(id), qpn: r.QPN, rmpp: r.RMPP != 0 && !r.UserRMPP, raw: r.Raw,
 		sends: map[sendKey]*send{}, receives: map[receiveKey]*receive{}}
 	if r.Class != 0 {
 		for method := range uint8(128) {

@@ -19,7 +19,7 @@ type sendKey struct {
 // send is a MAD that is under way: it waits for a response, or is a transfer.
 type send struct {
 	key      sendKey
-	agent    *Agent
+	agent    *agent
 	header   Header
 	data     []byte // as the program wrote it, with the transaction ID that is sent
 	timer    timer
@@ -35,30 +35,30 @@ type send struct {
 // acknowledgeIn is how long a segment waits for its acknowledgement where the program does not say less.
 const acknowledgeIn = 2 * time.Second
 
-// SendError says what of a MAD cannot be sent. Test for it with errors.As.
-type SendError struct {
+// sendError says what of a MAD cannot be sent.
+type sendError struct {
 	Field   string
 	Value   uint64
 	Allowed string
 }
 
 // Error implements error.
-func (e *SendError) Error() string {
+func (e *sendError) Error() string {
 	return fmt.Sprintf("agent: %s is %#x; allowed: %s", e.Field, e.Value, e.Allowed)
 }
 
-// Send sends what a program wrote; m.Data may be used on. The error is a *SendError, and nothing was sent.
+// Send sends what a program wrote; m.Data may be used on. The error is a *sendError, and nothing was sent.
 func (f *File) Send(now clock.Time, m *Message) error {
 	if m.Agent >= MaxAgents || f.agents[m.Agent] == nil {
-		return &SendError{"agent", uint64(m.Agent), "one that the file has registered"}
+		return &sendError{"agent", uint64(m.Agent), "one that the file has registered"}
 	}
 	a := f.agents[m.Agent]
 	if len(m.Data) < mad.RMPPHeaderEnd || len(m.Data) > MaxLength {
-		return &SendError{"length", uint64(len(m.Data)), "36 to 67108864"}
+		return &sendError{"length", uint64(len(m.Data)), "36 to 67108864"}
 	}
 	transfer := a.rmpp && active(m.Data)
 	if len(m.Data) > mad.Len && !transfer {
-		return &SendError{"length", uint64(len(m.Data)), "up to 256 where RMPP is not active"}
+		return &sendError{"length", uint64(len(m.Data)), "up to 256 where RMPP is not active"}
 	}
 	answers := response(m.Data)
 	if !answers {
@@ -71,10 +71,10 @@ func (f *File) Send(now clock.Time, m *Message) error {
 	s := &send{agent: a, header: m.Header, left: int(min(m.Retries, 1<<16)), timeout: time.Duration(min(m.Timeout, 1<<30)) * time.Millisecond}
 	s.key = sendKey{uint64(be32(m.Data[atTID:]))<<32 | uint64(be32(m.Data[atTID+4:])), m.Data[atClass], answers}
 	if a.sends[s.key] != nil {
-		return &SendError{"transaction ID", s.key.tid, "one that is not under way"}
+		return &sendError{"transaction ID", s.key.tid, "one that is not under way"}
 	}
 	if f.sends >= maxSends {
-		return &SendError{"number of MADs under way", maxSends + 1, "up to 8192"}
+		return &sendError{"number of MADs under way", maxSends + 1, "up to 8192"}
 	}
 	s.data = append(make([]byte, 0, max(len(m.Data), mad.Len)), m.Data...)
 	s.timer.Of = s.expired
@@ -90,7 +90,7 @@ func (f *File) Send(now clock.Time, m *Message) error {
 }
 
 // packet makes a packet, as yet without its MAD, to whoever the header names.
-func (a *Agent) packet(h *Header, class uint8) *Packet {
+func (a *agent) packet(h *Header, class uint8) *Packet {
 	k := a.port.transmit()
 	k.DLID, k.DQP, k.SQP, k.SL, k.PKeyIndex = h.LID, h.QPN, a.qpn, h.SL, h.PKeyIndex
 	k.HasGRH, k.GRH, k.PathBits = h.HasGRH, h.GRH, h.PathBits
@@ -106,7 +106,7 @@ func (s *send) whole() { copy(s.packet().MAD[:], s.data) }
 func (s *send) packet() *Packet { return s.agent.packet(&s.header, s.key.class) }
 
 // end forgets a MAD that is over.
-func (a *Agent) end(s *send) {
+func (a *agent) end(s *send) {
 	if a.sends[s.key] != s {
 		return
 	}
@@ -140,12 +140,12 @@ func (s *send) fail() {
 	a.end(s)
 	m := &a.port.told
 	*m = Message{s.header, s.data[:mad.HeaderLen]}
-	m.Status, m.Length = TimedOut, HeaderLen+mad.HeaderLen
+	m.Status, m.Length = timedOut, HeaderLen+mad.HeaderLen
 	a.file.deliver(m)
 }
 
 // request is the one that a response answers; nil: there is none.
-func (a *Agent) request(k *Packet) *send {
+func (a *agent) request(k *Packet) *send {
 	m := &k.MAD
 	s := a.sends[sendKey{uint64(be32(m[atTID:]))<<32 | uint64(be32(m[atTID+4:])), m[atClass], false}]
 	if s == nil || s.transfer && s.acked != s.segments {
@@ -155,7 +155,7 @@ func (a *Agent) request(k *Packet) *send {
 }
 
 // deliver hands a MAD that came to the program.
-func (a *Agent) deliver(k *Packet, data []byte) {
+func (a *agent) deliver(k *Packet, data []byte) {
 	m := &a.port.told
 	*m = Message{Header: Header{Agent: a.id, Length: uint32(HeaderLen + len(data)), QPN: k.SQP, LID: k.SLID, SL: k.SL, HasGRH: k.HasGRH,
 		GRH: k.GRH, PKeyIndex: k.PKeyIndex}, Data: data}

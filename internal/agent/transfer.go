@@ -62,7 +62,7 @@ func (s *send) part(n uint32) {
 }
 
 // control takes an ACK, STOP or ABORT for a transfer of the agent's.
-func (a *Agent) control(now clock.Time, k *Packet) {
+func (a *agent) control(now clock.Time, k *Packet) {
 	m := &k.MAD
 	// It has the direction of what goes the other way, so what it is about has this one.
 	about := sendKey{uint64(be32(m[atTID:]))<<32 | uint64(be32(m[atTID+4:])), m[atClass], m[atMethod]&responding == 0}
@@ -116,17 +116,17 @@ func (s *send) brokenOff() {
 }
 
 // turn lets the other end begin with the response to a request of several packets (IBA 13.6.6.3).
-func (a *Agent) turn(k *Packet) {
+func (a *agent) turn(k *Packet) {
 	r := a.back(k, mad.RMPPAck, 0)
 	putBE32(r.MAD[atData1:], 0)
 	putBE32(r.MAD[atData2:], 1)
 }
 
 // abort breaks a transfer off.
-func (a *Agent) abort(k *Packet, status uint8) { a.back(k, mad.RMPPAbort, status) }
+func (a *agent) abort(k *Packet, status uint8) { a.back(k, mad.RMPPAbort, status) }
 
 // back makes a packet of RMPP's own to whoever sent k.
-func (a *Agent) back(k *Packet, kind, status uint8) *Packet {
+func (a *agent) back(k *Packet, kind, status uint8) *Packet {
 	from := *k // the queue may be where k is
 	r := a.port.transmit()
 	r.DLID, r.DQP, r.SQP, r.SL, r.PKeyIndex, r.HasGRH, r.GRH = from.SLID, from.SQP, a.qpn, from.SL, from.PKeyIndex, from.HasGRH, from.GRH

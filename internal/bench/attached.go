@@ -33,7 +33,7 @@ func (r *runner) attached() error {
 	for i := range r.o.Rounds {
 		r.progress("%s: round %d of %d, bandwidth", p.name, i+1, r.o.Rounds)
 		if r.needs("memcpy") {
-			s.add("memcpy", Memcpy(r.duration()))
+			s.add("memcpy", memcpy(r.duration()))
 		}
 		if err := r.bandwidths(p, s, sizes); err != nil {
 			return err

@@ -38,7 +38,7 @@ func TestTCPSenderMeasures(t *testing.T) {
 }
 
 func TestMemcpyIsPositive(t *testing.T) {
-	if v := Memcpy(time.Millisecond); !(v > 0) {
+	if v := memcpy(time.Millisecond); !(v > 0) {
 		t.Errorf("%v Gb/s", v)
 	}
 }

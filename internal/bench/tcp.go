@@ -104,9 +104,9 @@ func DialTCP(ctx context.Context, addr string, size int, d time.Duration) (TCPRe
 	return r, nil
 }
 
-// Memcpy returns the Gb/s (2^30 bits) at which one thread copies 1 MB blocks
+// memcpy returns the Gb/s (2^30 bits) at which one thread copies 1 MB blocks
 // that cycle through 16 MB of source and 16 MB of destination.
-func Memcpy(d time.Duration) float64 {
+func memcpy(d time.Duration) float64 {
 	from, to := newSet(1<<20), newSet(1<<20)
 	start, n := time.Now(), 0
 	for n&15 != 0 || time.Since(start) < d {

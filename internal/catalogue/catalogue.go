@@ -22,20 +22,20 @@ const (
 type Scope uint16
 
 const (
-	// PerDriver is one for all adapters of the driver.
-	PerDriver Scope = 1 << iota
-	// PerAdapter is one for each adapter.
-	PerAdapter
-	// PerPort is one for each port.
-	PerPort
-	// OnEthernet exists where the port is Ethernet.
-	OnEthernet
-	// OnIPoIB exists where the port is InfiniBand and carries IP.
-	OnIPoIB
-	// OnVF exists for a virtual function.
-	OnVF
-	// PerMachine is one for the machine: keys of the operating system's own network stack.
-	PerMachine
+	// perDriver is one for all adapters of the driver.
+	perDriver Scope = 1 << iota
+	// perAdapter is one for each adapter.
+	perAdapter
+	// perPort is one for each port.
+	perPort
+	// ofEthernet exists where the port is Ethernet.
+	ofEthernet
+	// ofIPoIB exists where the port is InfiniBand and carries IP.
+	ofIPoIB
+	// ofVF exists for a virtual function.
+	ofVF
+	// perMachine is one for the machine: keys of the operating system's own network stack.
+	perMachine
 )
 
 // Type is the type of a registry value (winnt.h's names).
@@ -119,9 +119,9 @@ type CounterSet struct {
 type ResetRule uint8
 
 const (
-	// ResetAtRestart is a restart of the adapter or of the driver (WinOF 5.50, 4.9.4: "the card's restart or
+	// resetAtRestart is a restart of the adapter or of the driver (WinOF 5.50, 4.9.4: "the card's restart or
 	// machine power-cycle").
-	ResetAtRestart ResetRule = iota
+	resetAtRestart ResetRule = iota
 	// ResetOnDemand is a restart too, and whoever asks for it (mlxtool show perfstats: WinOF 5.50, 5.5.3.10).
 	ResetOnDemand
 )

@@ -25,15 +25,15 @@ var CounterSets = []CounterSet{
 // CounterSetNamed returns the set that a name means: its printed name, an alias or its short name, in any letter case.
 func CounterSetNamed(name string) (*CounterSet, bool) {
 	for i := range CounterSets {
-		if CounterSets[i].Is(name) {
+		if CounterSets[i].is(name) {
 			return &CounterSets[i], true
 		}
 	}
 	return nil, false
 }
 
-// Is says whether name means the set.
-func (s *CounterSet) Is(name string) bool {
+// is says whether name means the set.
+func (s *CounterSet) is(name string) bool {
 	if strings.EqualFold(name, s.Name) || strings.EqualFold(name, s.Short) {
 		return true
 	}

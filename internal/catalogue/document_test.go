@@ -124,20 +124,20 @@ func adaptersText(g Generation, s Scope) string {
 	case MLX4:
 		a = append(a, "mlx4")
 	}
-	switch s & (OnEthernet | OnIPoIB) {
-	case OnEthernet:
+	switch s & (ofEthernet | ofIPoIB) {
+	case ofEthernet:
 		a = append(a, "Ethernet")
-	case OnIPoIB:
+	case ofIPoIB:
 		a = append(a, "IPoIB")
 	}
-	if s&PerPort != 0 {
+	if s&perPort != 0 {
 		a = append(a, "each port")
 	}
 	if len(a) == 0 {
 		a = append(a, "all")
 	}
 	text := strings.Join(a, ", ")
-	if s&OnVF != 0 {
+	if s&ofVF != 0 {
 		text += " + VF"
 	}
 	return text

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// Events are all the events: those of the manuals, and SoftVPI's own, whose source is SourceSoftVPI. It is read only.
+// Events are all the events: those of the manuals, and SoftVPI's own, whose source is sourceSoftVPI. It is read only.
 var Events = slices.Concat(mlx5Events, mlx4Events, sensorEvents, softEvents)
 
 // The sources of events, as the manuals name them.
 const (
-	SourceMLX5       = "mlx5"             // the WinOF-2 driver
-	SourceMLX4Bus    = "mlx4_bus"         // the WinOF bus driver
-	SourceMLX4Eth    = "mlx4eth63"        // the WinOF Ethernet driver
-	SourceIPoIB      = "ipoib6"           // the WinOF IPoIB driver
-	SourceNDFilter   = "ndfltr"           // the WinOF NetworkDirect filter
-	SourceOperations = "Mellanox-Drivers" // the log in which sensors report
-	SourceSoftVPI    = "softvpi"          // events that the manuals do not have
+	sourceMLX5       = "mlx5"             // the WinOF-2 driver
+	sourceMLX4Bus    = "mlx4_bus"         // the WinOF bus driver
+	sourceMLX4Eth    = "mlx4eth63"        // the WinOF Ethernet driver
+	sourceIPoIB      = "ipoib6"           // the WinOF IPoIB driver
+	sourceNDFilter   = "ndfltr"           // the WinOF NetworkDirect filter
+	sourceOperations = "Mellanox-Drivers" // the log in which sensors report
+	sourceSoftVPI    = "softvpi"          // events that the manuals do not have
 )
 
-// FirstOwnID is where the IDs begin that we gave to events of the manuals that print none.
-const FirstOwnID = 0x8000
+// firstOwnID is where the IDs begin that we gave to events of the manuals that print none.
+const firstOwnID = 0x8000
 
 // EventFor returns the event of a symbol as adapters of a generation report it; where the generation has none, that of
 // both generations. Events of no adapter are of both.
@@ -65,7 +65,7 @@ func (e *Event) Message(values map[string]string) string {
 
 // event makes an event whose fields are those of its text, in the order in which they first stand there.
 func event(id uint32, symbol, source string, g Generation, s Severity, text string, sources ...Source) Event {
-	e := Event{ID: id, OwnID: id >= FirstOwnID, Symbol: symbol, Source: source, Generations: g, Severity: s, Text: text, Sources: sources}
+	e := Event{ID: id, OwnID: id >= firstOwnID, Symbol: symbol, Source: source, Generations: g, Severity: s, Text: text, Sources: sources}
 	for rest := text; ; {
 		_, after, ok := strings.Cut(rest, "{")
 		if !ok {

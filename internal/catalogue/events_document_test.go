@@ -42,7 +42,7 @@ func writeEvent(b *strings.Builder, e *Event) {
 	if e.Status != Built {
 		about = append(about, "**not raised yet**")
 	}
-	if e.Source == SourceSoftVPI && e.Generations == MLX5 {
+	if e.Source == sourceSoftVPI && e.Generations == MLX5 {
 		about = append(about, "of mlx5 adapters")
 	}
 	if text := sourcesText(e.Sources); text != "" {

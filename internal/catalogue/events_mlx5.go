@@ -2,7 +2,7 @@ package catalogue
 
 // mlx5 makes an event of the list "Reported Driver Events", which prints no IDs.
 func mlx5(id uint32, symbol string, s Severity, text string) Event {
-	return event(id, symbol, SourceMLX5, MLX5, s, text, Source{winof2, "5.5 Reported Driver Events"})
+	return event(id, symbol, sourceMLX5, MLX5, s, text, Source{winof2, "5.5 Reported Driver Events"})
 }
 
 // published is the edition of the list that prints IDs.
@@ -53,11 +53,11 @@ var mlx5Events = []Event{
 	raised(mlx5(0x8026, "ResetFailed", Error, "{Adapter}: the reset that the system asked for failed.")),
 	mlx5(0x8027, "DumpAfterError", Warning, "{Adapter}: dump {File} was written after a fatal error."),
 	raised(mlx5(0x8028, "DumpOnRequest", Informational, "{Adapter}: dump {File} was written on request.")),
-	event(75, "DelayDropTimeout", SourceMLX5, MLX5, Warning, "{Adapter}: no receive was posted to queue {Queue} in time, and dropless mode is off now.", droplessSources...),
-	event(77, "DroplessEntered", SourceMLX5, MLX5, Informational, "{Adapter}: dropless mode is on.", droplessSources...),
-	event(78, "DroplessExited", SourceMLX5, MLX5, Informational, "{Adapter}: dropless mode is off.", droplessSources...),
-	event(0x8029, "VFTooManyResources", SourceMLX5, MLX5, Warning, "{Adapter}: virtual function {VF} took {FwCpuUsage}% of the firmware's time and caused {Errors2Fw} errors there in the last {Seconds} seconds.", Source{virtualization, "VF Monitoring"}),
-	event(0x802a, "VFTooManyPages", SourceMLX5, MLX5, Error, "{Adapter}: virtual function {VF} asked for more than the {Limit} pages that MaxFWPagesUsagePerVF allows it.", Source{virtualization, "VF Resource Control"}),
+	event(75, "DelayDropTimeout", sourceMLX5, MLX5, Warning, "{Adapter}: no receive was posted to queue {Queue} in time, and dropless mode is off now.", droplessSources...),
+	event(77, "DroplessEntered", sourceMLX5, MLX5, Informational, "{Adapter}: dropless mode is on.", droplessSources...),
+	event(78, "DroplessExited", sourceMLX5, MLX5, Informational, "{Adapter}: dropless mode is off.", droplessSources...),
+	event(0x8029, "VFTooManyResources", sourceMLX5, MLX5, Warning, "{Adapter}: virtual function {VF} took {FwCpuUsage}% of the firmware's time and caused {Errors2Fw} errors there in the last {Seconds} seconds.", Source{virtualization, "VF Monitoring"}),
+	event(0x802a, "VFTooManyPages", sourceMLX5, MLX5, Error, "{Adapter}: virtual function {VF} asked for more than the {Limit} pages that MaxFWPagesUsagePerVF allows it.", Source{virtualization, "VF Resource Control"}),
 }
 
 var droplessSources = []Source{{ethernetA, "Dropless Mode"}, {ethernetB, "Dropless Mode"}}

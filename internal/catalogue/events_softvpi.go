@@ -2,12 +2,12 @@ package catalogue
 
 // soft makes an event that the manuals do not have.
 func soft(id uint32, symbol string, s Severity, text string) Event {
-	return event(id, symbol, SourceSoftVPI, Both, s, text)
+	return event(id, symbol, sourceSoftVPI, Both, s, text)
 }
 
 // soft5 makes one that the manual of mlx4 adapters has and that of mlx5 adapters has not.
 func soft5(id uint32, symbol string, s Severity, text string) Event {
-	return event(id, symbol, SourceSoftVPI, MLX5, s, text)
+	return event(id, symbol, sourceSoftVPI, MLX5, s, text)
 }
 
 // IDs of events that are gone are not used again.

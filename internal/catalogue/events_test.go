@@ -36,10 +36,10 @@ func TestEventsAreComplete(t *testing.T) {
 		if !symbol.MatchString(e.Symbol) || e.Source == "" || e.Generations == 0 || e.Text == "" {
 			t.Errorf("%+v is not complete", e)
 		}
-		if (e.Source == SourceSoftVPI) != (len(e.Sources) == 0) {
+		if (e.Source == sourceSoftVPI) != (len(e.Sources) == 0) {
 			t.Errorf("%s: events of the manuals say where they are from, and ours do not", e.Symbol)
 		}
-		if e.OwnID != (e.ID >= FirstOwnID) || e.ID > 0xffff {
+		if e.OwnID != (e.ID >= firstOwnID) || e.ID > 0xffff {
 			t.Errorf("%s: ID %#x, ours %v", e.Symbol, e.ID, e.OwnID)
 		}
 		var in []string
@@ -66,7 +66,7 @@ func TestDroplessByGeneration(t *testing.T) {
 	for symbol, ids := range map[string][2]uint32{"DroplessEntered": {77, 0x57}, "DroplessExited": {78, 0x58}, "DelayDropTimeout": {75, 0x59}} {
 		five, _ := EventFor(symbol, MLX5)
 		four, _ := EventFor(symbol, MLX4)
-		if five.ID != ids[0] || four.ID != ids[1] || five.Source != SourceMLX5 || four.Source != SourceMLX4Bus {
+		if five.ID != ids[0] || four.ID != ids[1] || five.Source != sourceMLX5 || four.Source != sourceMLX4Bus {
 			t.Errorf("%s: %+v, %+v", symbol, five, four)
 		}
 	}

@@ -43,8 +43,8 @@ func (b Bound) Soft() bool { return b == LineRate || b == VirtualFunctions }
 type Form uint8
 
 const (
-	// AnyText is any printable text.
-	AnyText Form = iota
+	// anyText is any printable text.
+	anyText Form = iota
 	// UnicastMAC is a MAC address of one station: 12 hexadecimal digits, with or without a dash or colon between each
 	// two.
 	UnicastMAC
@@ -118,14 +118,14 @@ type Target struct {
 	VF bool
 }
 
-// Applies says whether an adapter such as t has the key. Keys of the driver, the bus and the machine apply to every
+// applies says whether an adapter such as t has the key. Keys of the driver, the bus and the machine apply to every
 // adapter of their generations but virtual functions.
-func (k Key) Applies(t Target) bool {
-	if k.Generations&t.Generation == 0 || t.VF && k.Scope&OnVF == 0 {
+func (k Key) applies(t Target) bool {
+	if k.Generations&t.Generation == 0 || t.VF && k.Scope&ofVF == 0 {
 		return false
 	}
-	kinds := k.Scope & (OnEthernet | OnIPoIB)
-	return kinds == 0 || t.IPoIB && kinds&OnIPoIB != 0 || !t.IPoIB && kinds&OnEthernet != 0
+	kinds := k.Scope & (ofEthernet | ofIPoIB)
+	return kinds == 0 || t.IPoIB && kinds&ofIPoIB != 0 || !t.IPoIB && kinds&ofEthernet != 0
 }
 
 // Default is the key's value on an adapter of generation g where it is not set. The zero Default answers a

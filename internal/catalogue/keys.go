@@ -35,7 +35,7 @@ var index = func() map[string][]int {
 func KeysFor(t Target) []Key {
 	var a []Key
 	for _, k := range keys {
-		if k.Applies(t) {
+		if k.applies(t) {
 			a = append(a, k)
 		}
 	}
@@ -65,7 +65,7 @@ func Lookup(name string) []Key {
 // adapter's own place before the device's, the driver's and the machine's, unless a key says otherwise. More than
 // one of one place are what an alias stands for.
 func LookupFor(name string, t Target) []Key {
-	a := slices.DeleteFunc(Lookup(name), func(k Key) bool { return !k.Applies(t) })
+	a := slices.DeleteFunc(Lookup(name), func(k Key) bool { return !k.applies(t) })
 	slices.SortStableFunc(a, func(x, y Key) int { return x.precedence() - y.precedence() })
 	return a
 }

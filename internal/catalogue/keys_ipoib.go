@@ -82,28 +82,28 @@ var ipoibKeys = []Key{
 
 var generalKeys = []Key{
 	{
-		Name: "MaxNumRssCpus", Base: Absolute, Path: services + `Ndis\Parameters`, Group: groupGeneral, Generations: MLX4, Scope: PerMachine, Type: DWORD,
+		Name: "MaxNumRssCpus", Base: Absolute, Path: services + `Ndis\Parameters`, Group: groupGeneral, Generations: MLX4, Scope: perMachine, Type: DWORD,
 		Defaults: always(4), Min: 1, Max: 1024, Bound: Processors, Unit: "processors",
 		Description: "Processors, and so receive rings, that take part in RSS. The manual asks for a power of two below the number of processors; any number works here.",
 		Chosen:      "The path, which is that of NDIS, and the upper limit beside the number of processors.",
 		Sources:     generalSources,
 	},
 	{
-		Name: "RssBaseCpu", Base: Absolute, Path: services + `Ndis\Parameters`, Group: groupGeneral, Generations: Both, Scope: PerMachine, Type: DWORD,
+		Name: "RssBaseCpu", Base: Absolute, Path: services + `Ndis\Parameters`, Group: groupGeneral, Generations: Both, Scope: perMachine, Type: DWORD,
 		Defaults: always(1), Min: 0, Max: 1023, Bound: Processors,
 		Description: "Number of the first processor that RSS uses. The adapter hands it to NDIS when it starts, which would begin with 0.",
 		Chosen:      "The upper limit beside the number of processors.",
 		Sources:     append(registryTuning, generalSources...),
 	},
 	{
-		Name: "CheckFwVersion", Base: DriverService, Group: groupGeneral, Generations: MLX4, Scope: PerDriver, Type: DWORD,
+		Name: "CheckFwVersion", Base: DriverService, Group: groupGeneral, Generations: MLX4, Scope: perDriver, Type: DWORD,
 		Defaults: always(1), Choices: []Choice{{0, "don't check", "for tests alone"}, {1, "check", ""}},
 		Description: "Compares the firmware's version with the driver's at start and refuses one that does not fit.",
 		Chosen:      "The path.",
 		Sources:     generalSources,
 	},
 	{
-		Name: "MaximumWorkingThreads", Base: DriverService, Group: groupGeneral, Generations: MLX4, Scope: PerDriver, Type: DWORD,
+		Name: "MaximumWorkingThreads", Base: DriverService, Group: groupGeneral, Generations: MLX4, Scope: perDriver, Type: DWORD,
 		Defaults: always(2), Min: 1, Max: 256, Bound: ReceiveRings, Unit: "threads",
 		Description: "Threads that may poll receive rings at the same time. Each ring has one, with polling or adaptive completion.",
 		Chosen:      "The path and the upper limit beside the number of rings.",

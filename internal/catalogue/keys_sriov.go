@@ -72,10 +72,10 @@ func deviceAndMachine(keys ...Key) []Key {
 	for _, k := range keys {
 		k.Group, k.Generations, k.Type, k.Sources = groupSRIOV, MLX4, DWORD, sriovSources
 		text := k.Description
-		k.Base, k.Path, k.Scope, k.Overrides = DriverService, "", PerDriver, true
+		k.Base, k.Path, k.Scope, k.Overrides = DriverService, "", perDriver, true
 		k.Description = text + " For all devices; goes before the device's own."
 		a = append(a, k)
-		k.Base, k.Path, k.Scope, k.Overrides = DeviceClass, "Parameters", PerAdapter, false
+		k.Base, k.Path, k.Scope, k.Overrides = DeviceClass, "Parameters", perAdapter, false
 		k.Description = text + " For one device, where nothing is set for all."
 		a = append(a, k)
 	}

@@ -67,10 +67,10 @@ func TestKeysAreComplete(t *testing.T) {
 		check(len(k.Choices) == 0 || k.Min == 0 && k.Max == 0, "choices and limits")
 		check(k.Numeric() || len(k.Choices) == 0 && k.Step == 0 && k.BitsSet == 0 && !k.PowerOf2, "numeric rules")
 		check(k.BitsSet >= 0 && k.BitsSet <= bits.Len64(k.Max), "%d bits of %d", k.BitsSet, k.Max)
-		places := k.Scope & (PerDriver | PerAdapter | PerPort | PerMachine)
+		places := k.Scope & (perDriver | perAdapter | perPort | perMachine)
 		check(bits.OnesCount16(uint16(places)) == 1, "scope %d says where it stands %d times", k.Scope, bits.OnesCount16(uint16(places)))
-		check(k.Form == AnyText || k.Type == String, "form of a number")
-		check((places == PerDriver) == (k.Base == DriverService) || k.Base == Absolute, "scope %d at base %d", k.Scope, k.Base)
+		check(k.Form == anyText || k.Type == String, "form of a number")
+		check((places == perDriver) == (k.Base == DriverService) || k.Base == Absolute, "scope %d at base %d", k.Scope, k.Base)
 		checkSources(t, name, k.Sources)
 		if k.Excludes != "" {
 			other := Lookup(k.Excludes)
@@ -127,7 +127,7 @@ func TestDefaultsAreAllowed(t *testing.T) {
 			}
 		}
 		for _, at := range everyAdapter() {
-			if !k.Applies(at) {
+			if !k.applies(at) {
 				continue
 			}
 			_, own := k.Defaults[at.Generation]

@@ -111,13 +111,13 @@ var lldpModes = []Choice{
 func deviceParameters() []Parameter {
 	a := []Parameter{
 		{
-			Name: "SRIOV_EN", Generations: Both, Scope: PerAdapter, Choices: []Choice{{0, "False", ""}, {1, "True", ""}},
+			Name: "SRIOV_EN", Generations: Both, Scope: perAdapter, Choices: []Choice{{0, "False", ""}, {1, "True", ""}},
 			Description: "Lets the device have virtual functions.",
 			Chosen:      "The default.",
 			Sources:     sriovFirmware,
 		},
 		{
-			Name: "NUM_OF_VFS", Generations: Both, Scope: PerAdapter, Default: Default{Number: 16}, Max: 127, MostMLX4: 126, Unit: "virtual functions",
+			Name: "NUM_OF_VFS", Generations: Both, Scope: perAdapter, Default: Default{Number: 16}, Max: 127, MostMLX4: 126, Unit: "virtual functions",
 			Description: "Virtual functions that the device has room for: of the whole device (mlx4), or of each port (mlx5).",
 			Chosen:      "The default, which is the number that every server takes.",
 			Sources:     append(from(virtualization, "Single Root I/O Virtualization (SR-IOV)"), sriovFirmware...),
@@ -175,7 +175,7 @@ func portParameters(port int) []Parameter {
 		},
 	}
 	for i := range a {
-		a[i].Scope = PerPort
+		a[i].Scope = perPort
 		a[i].Description = fmt.Sprintf(a[i].Description, port)
 	}
 	return a
@@ -186,58 +186,58 @@ const paramChosen = "Default and limits: the manual prints the name and what it 
 // driverParameters are those of mlxtool show driverparams.
 var driverParameters = []Parameter{
 	{
-		Name: "MaxNumberOfPacketsToIndicateDPC", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce,
+		Name: "MaxNumberOfPacketsToIndicateDPC", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
 		Default: Default{Number: 128}, Min: 1, Max: 65535, Unit: "packets",
 		Description: "Most received packets handed to the operating system at once in interrupt mode.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "MaxNumberOfPacketsToIndicateThread", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce,
+		Name: "MaxNumberOfPacketsToIndicateThread", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
 		Default: Default{Number: 128}, Min: 1, Max: 65535, Unit: "packets",
 		Description: "Most received packets handed to the operating system at once in polling mode.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "MaxCallsToNdisIndicate", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce,
+		Name: "MaxCallsToNdisIndicate", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
 		Default: Default{Number: 10}, Min: 1, Max: 65535, Unit: "calls",
 		Description: "Chains of packets handed to the operating system before a receive ring gives way to others.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "MaxNumTxPacketsToIndicateComplete", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce,
+		Name: "MaxNumTxPacketsToIndicateComplete", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
 		Default: Default{Number: 128}, Min: 1, Max: 65535, Unit: "packets",
 		Description: "Most sent packets reported complete to the operating system in one call.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "NicMinRfd", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce,
+		Name: "NicMinRfd", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
 		Default: Default{Number: 64}, Min: 1, Max: 4096, Unit: "descriptors",
 		Description: "Fewest receive descriptors that a ring keeps posted for packets to come.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "UponMaxConsumedReceivesMoveToDPC", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce, Choices: disableEnable,
+		Name: "UponMaxConsumedReceivesMoveToDPC", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Choices: disableEnable,
 		Description: "Leaves polling for interrupts when a receive ring has used up its share of packets.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "UponMaxConsumedTransmitsMoveToDPC", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce, Choices: disableEnable,
+		Name: "UponMaxConsumedTransmitsMoveToDPC", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Choices: disableEnable,
 		Description: "Leaves polling for interrupts when a send ring has used up its share of packets.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "TrackNBLReturnLatency", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce, Choices: disableEnable,
+		Name: "TrackNBLReturnLatency", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Choices: disableEnable,
 		Description: "Measures the time until the operating system gives received buffers back.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "CountersModeFlags", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce, Choices: disableEnable,
+		Name: "CountersModeFlags", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Choices: disableEnable,
 		Default:     Default{Number: 1},
 		Description: "Answers queries for statistics from values that were read before.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "QueryStatsMsec", Tool: DriverTool, Generations: MLX4, Scope: PerAdapter, Effect: AtOnce,
+		Name: "QueryStatsMsec", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
 		Default: Default{Number: 1000}, Min: 10, Max: 60000, Unit: "ms",
 		Description: "Time from one reading of the statistics to the next.",
 		Chosen:      paramChosen, Sources: paramSources,

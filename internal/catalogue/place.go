@@ -49,12 +49,12 @@ type Place struct {
 	Path string
 }
 
-// PathError is a path that is not one of the registry's.
-type PathError struct {
+// pathError is a path that is not one of the registry's.
+type pathError struct {
 	Path, Reason string
 }
 
-func (e *PathError) Error() string {
+func (e *pathError) Error() string {
 	return fmt.Sprintf("registry path %q: %s", e.Path, e.Reason)
 }
 
@@ -62,18 +62,18 @@ func (e *PathError) Error() string {
 const maxPath = 4096
 
 // ParsePath reads a full path: HKLM or HKEY_LOCAL_MACHINE, then the keys, separated by backslashes, all in
-// any letter case. Errors are *PathError.
+// any letter case. Errors are *pathError.
 func ParsePath(s string) (Place, error) {
 	if len(s) > maxPath {
-		return Place{}, &PathError{s[:64] + "...", fmt.Sprintf("%d bytes long; allowed: up to %d", len(s), maxPath)}
+		return Place{}, &pathError{s[:64] + "...", fmt.Sprintf("%d bytes long; allowed: up to %d", len(s), maxPath)}
 	}
 	root, rest, _ := strings.Cut(strings.TrimSuffix(s, `\`), `\`)
 	if !strings.EqualFold(root, "HKLM") && !strings.EqualFold(root, "HKEY_LOCAL_MACHINE") {
-		return Place{}, &PathError{s, `does not begin with HKLM\ or HKEY_LOCAL_MACHINE\`}
+		return Place{}, &pathError{s, `does not begin with HKLM\ or HKEY_LOCAL_MACHINE\`}
 	}
 	for part := range strings.SplitSeq(rest, `\`) {
 		if part == "" && rest != "" || strings.ContainsFunc(part, func(r rune) bool { return r < ' ' }) {
-			return Place{}, &PathError{s, "has an empty or unprintable key name"}
+			return Place{}, &pathError{s, "has an empty or unprintable key name"}
 		}
 	}
 	if p, ok := classPlace(rest); ok {

@@ -233,7 +233,7 @@ func FuzzParsePath(f *testing.F) {
 	f.Add(`HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\99999`)
 	f.Fuzz(func(t *testing.T, s string) {
 		p, err := ParsePath(s)
-		var wrong *PathError
+		var wrong *pathError
 		if err != nil {
 			if !errors.As(err, &wrong) {
 				t.Fatal(err)

@@ -13,12 +13,12 @@ const (
 
 // Where keys exist.
 const (
-	onBoth     = PerAdapter | OnEthernet | OnIPoIB | OnVF
-	onEthernet = PerAdapter | OnEthernet | OnVF
-	onIPoIB    = PerAdapter | OnIPoIB | OnVF
+	onBoth     = perAdapter | ofEthernet | ofIPoIB | ofVF
+	onEthernet = perAdapter | ofEthernet | ofVF
+	onIPoIB    = perAdapter | ofIPoIB | ofVF
 	// Physical functions alone.
-	physical         = PerAdapter | OnEthernet | OnIPoIB
-	physicalEthernet = PerAdapter | OnEthernet
+	physical         = perAdapter | ofEthernet | ofIPoIB
+	physicalEthernet = perAdapter | ofEthernet
 )
 
 // from lists sources: manual and section in turn.

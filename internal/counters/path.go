@@ -71,8 +71,8 @@ func ParsePath(text string) (Path, error) {
 	return p, nil
 }
 
-// Format writes the path of a counter as typeperf prints it.
-func Format(computer, set, instance, counter string) string {
+// formatPath writes the path of a counter as typeperf prints it.
+func formatPath(computer, set, instance, counter string) string {
 	return `\\` + computer + `\` + set + "(" + instance + `)\` + counter
 }
 

@@ -70,14 +70,6 @@ func (n Number) text(missing string, digits int) string {
 	return strconv.FormatFloat(n.Real, 'f', digits, 64)
 }
 
-// Float is the number as a float64.
-func (n Number) Float() float64 {
-	if n.Whole {
-		return float64(n.Integer)
-	}
-	return n.Real
-}
-
 // Read returns the values of a snapshot, in its order.
 func (r *Reader) Read(s Snapshot) []Reading {
 	var out []Reading

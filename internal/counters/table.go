@@ -63,7 +63,7 @@ func (w *Writer) separated(at time.Time, readings []Reading) error {
 	values := map[string]Number{}
 	first := w.columns == nil
 	for _, r := range readings {
-		path := Format(w.computer, r.Set, r.Instance, r.Counter)
+		path := formatPath(w.computer, r.Set, r.Instance, r.Counter)
 		values[path] = r.Value
 		if first {
 			w.columns = append(w.columns, path)

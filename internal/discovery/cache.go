@@ -144,8 +144,8 @@ func ReadCache(r io.Reader) (*Fabric, error) {
 		return nil, fmt.Errorf("the version is %d; allowed: %d", v, cacheVersion)
 	}
 	count, ports := le.Uint32(h[8:]), le.Uint32(h[12:])
-	if count > DefaultMaxNodes || ports > maxCachePorts {
-		return nil, fmt.Errorf("%d nodes and %d ports; allowed: up to %d and %d", count, ports, DefaultMaxNodes, maxCachePorts)
+	if count > defaultMaxNodes || ports > maxCachePorts {
+		return nil, fmt.Errorf("%d nodes and %d ports; allowed: up to %d and %d", count, ports, defaultMaxNodes, maxCachePorts)
 	}
 	nodes, err := readNodes(in, int(count))
 	if err != nil {

@@ -9,21 +9,21 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// DefaultOutstanding is how many requests are under way at once where nobody says.
-const DefaultOutstanding = 64
+// defaultOutstanding is how many requests are under way at once where nobody says.
+const defaultOutstanding = 64
 
 // Asking says how a walk asks.
 type Asking struct {
 	Timing      umad.Timing
 	MKey        uint64
-	Outstanding int // requests under way at once; 0: DefaultOutstanding
+	Outstanding int // requests under way at once; 0: defaultOutstanding
 }
 
 // Discover walks a fabric from a port. What did not answer is in the faults; the error is why there is no fabric, or
 // why the walk was given up in the middle.
 func Discover(ctx context.Context, p *umad.Port, o Options, a Asking) (*Fabric, []*Fault, error) {
 	if a.Outstanding == 0 {
-		a.Outstanding = DefaultOutstanding
+		a.Outstanding = defaultOutstanding
 	}
 	d := &discovery{port: p, asking: a, walk: NewWalk(o), over: make(chan struct{})}
 	d.proceed()

@@ -10,14 +10,14 @@ import (
 type Options struct {
 	From     []uint8 // directed route to where the walk begins; its first element is not a port. None: at the sender
 	MaxHops  int     // from there; 0: as far as there are nodes
-	MaxNodes int     // more are a fabric that cannot be; 0: DefaultMaxNodes
+	MaxNodes int     // more are a fabric that cannot be; 0: defaultMaxNodes
 	// Found is told of each answer that names a node.
 	Found func(path []uint8, p *Port, isNew bool)
 }
 
 const (
-	// DefaultMaxNodes is more than a subnet has LIDs.
-	DefaultMaxNodes = 100_000
+	// defaultMaxNodes is more than a subnet has LIDs.
+	defaultMaxNodes = 100_000
 	// maxWaiting is more links than so many nodes have that nobody has followed yet.
 	maxWaiting = 1 << 20
 )
@@ -73,7 +73,7 @@ type asked struct {
 // NewWalk begins a walk.
 func NewWalk(o Options) *Walk {
 	if o.MaxNodes == 0 {
-		o.MaxNodes = DefaultMaxNodes
+		o.MaxNodes = defaultMaxNodes
 	}
 	if len(o.From) == 0 {
 		o.From = []uint8{0}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// DirectoryError is a directory that dumps cannot go into.
-type DirectoryError struct{ Directory, Reason string }
+// directoryError is a directory that dumps cannot go into.
+type directoryError struct{ Directory, Reason string }
 
-func (e *DirectoryError) Error() string {
+func (e *directoryError) Error() string {
 	return fmt.Sprintf(`dump directory %q %s; allowed: an absolute path, or one below \SystemRoot\temp`, e.Directory, e.Reason)
 }
 
@@ -21,17 +21,17 @@ func Directory(value, temp string) (string, error) {
 	if len(value) >= len(systemTemp) && strings.EqualFold(value[:len(systemTemp)], systemTemp) {
 		below, ok := strings.CutPrefix(value[len(systemTemp):], `\`)
 		if !ok && below != "" {
-			return "", &DirectoryError{value, "is outside of it"}
+			return "", &directoryError{value, "is outside of it"}
 		}
 		local := filepath.FromSlash(strings.ReplaceAll(below, `\`, "/"))
 		if below != "" && !filepath.IsLocal(local) {
-			return "", &DirectoryError{value, "leads out of it"}
+			return "", &directoryError{value, "leads out of it"}
 		}
 		return filepath.Join(temp, local), nil
 	}
 	path := strings.TrimPrefix(value, `\??\`)
 	if !filepath.IsAbs(path) {
-		return "", &DirectoryError{value, "is not absolute"}
+		return "", &directoryError{value, "is not absolute"}
 	}
 	return filepath.Clean(path), nil
 }

@@ -27,7 +27,7 @@ func TestDirectory(t *testing.T) {
 		}
 	}
 	for _, value := range []string{"", "dumps", `\SystemRoot\temp\..\x`, `\SystemRoot\temporary`, `\SystemRoot\system32`, `..\x`} {
-		var wrong *DirectoryError
+		var wrong *directoryError
 		if got, err := Directory(value, "/temp"); !errors.As(err, &wrong) {
 			t.Errorf("%s: %q, %v", value, got, err)
 		}
@@ -128,11 +128,11 @@ func TestIncidentsAreCyclic(t *testing.T) {
 		t.Error(folder, err)
 	}
 	i.Preserved = 5
-	if _, err := i.Write(root, six); !errors.Is(err, ErrFull) {
+	if _, err := i.Write(root, six); !errors.Is(err, errFull) {
 		t.Errorf("all are preserved: %v", err)
 	}
 	i.Total = 0
-	if _, err := i.Write(root, six); !errors.Is(err, ErrOff) {
+	if _, err := i.Write(root, six); !errors.Is(err, errOff) {
 		t.Errorf("none are kept: %v", err)
 	}
 }

@@ -21,11 +21,11 @@ type Incident struct {
 	Total, Preserved int
 }
 
-// ErrFull is a dump for which no room is left.
-var ErrFull = errors.New("all dumps that may be kept are preserved ones")
+// errFull is a dump for which no room is left.
+var errFull = errors.New("all dumps that may be kept are preserved ones")
 
-// ErrOff is a dump where none are kept.
-var ErrOff = errors.New("DumpMeNowTotalCount is 0: no dumps are kept")
+// errOff is a dump where none are kept.
+var errOff = errors.New("DumpMeNowTotalCount is 0: no dumps are kept")
 
 // incidentTime is how the time stands in the name of a folder (WinOF 5.50, 4.7.2): 4.13.2017-07.49.02.747.
 const incidentTime = "1.2.2006-15.04.05.000"
@@ -34,7 +34,7 @@ const incidentTime = "1.2.2006-15.04.05.000"
 // oldest one that is too many.
 func (i Incident) Write(root string, files []File) (folder string, err error) {
 	if i.Total <= 0 {
-		return "", ErrOff
+		return "", errOff
 	}
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return "", err
@@ -45,7 +45,7 @@ func (i Incident) Write(root string, files []File) (folder string, err error) {
 	}
 	if len(there) >= i.Total {
 		if i.Preserved >= i.Total {
-			return "", ErrFull
+			return "", errFull
 		}
 		for _, old := range there[i.Preserved : i.Preserved+len(there)-i.Total+1] {
 			if err := os.RemoveAll(filepath.Join(root, old)); err != nil {

@@ -68,8 +68,8 @@ type Counters struct {
 	NotForUs uint64
 }
 
-// DefaultHopLimit is the hop limit of routes that leave it 0.
-const DefaultHopLimit = 64
+// defaultHopLimit is the hop limit of routes that leave it 0.
+const defaultHopLimit = 64
 
 // maxHeader is the longest IP and UDP header that is written here.
 const maxHeader = eth.IPv6Len + eth.UDPLen

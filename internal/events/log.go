@@ -262,7 +262,7 @@ func (l *Log) Wait(ctx context.Context, after uint64) error {
 			return nil
 		}
 		if closed {
-			return ErrClosed
+			return errClosed
 		}
 		select {
 		case <-news:
@@ -272,5 +272,5 @@ func (l *Log) Wait(ctx context.Context, after uint64) error {
 	}
 }
 
-// ErrClosed is a log that was closed.
-var ErrClosed = errors.New("the event log is closed")
+// errClosed is a log that was closed.
+var errClosed = errors.New("the event log is closed")

@@ -183,7 +183,7 @@ func TestFollow(t *testing.T) {
 		t.Error(err)
 	}
 	go func() { _ = l.Close() }()
-	if err := l.Wait(ctx, after); !errors.Is(err, ErrClosed) {
+	if err := l.Wait(ctx, after); !errors.Is(err, errClosed) {
 		t.Error(err)
 	}
 }

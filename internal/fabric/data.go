@@ -28,15 +28,15 @@ const (
 // linkLatency is what a link takes beside the time of its bits: some meters of cable, and a switch's pipeline.
 const linkLatency = 100 * time.Nanosecond
 
-// FrameError says what of a frame keeps it from being sent. Test for it with errors.As.
-type FrameError struct {
+// frameError says what of a frame keeps it from being sent.
+type frameError struct {
 	Field string
 	Got   int
 	Want  string
 }
 
 // Error implements error.
-func (e *FrameError) Error() string {
+func (e *frameError) Error() string {
 	return fmt.Sprintf("frame: %s is %d, want %s", e.Field, e.Got, e.Want)
 }
 
@@ -206,16 +206,16 @@ func (f *Fabric) TakeDown(now clock.Time, at Place) {
 // Transmit takes a packet, from its LRH to its ICRC, from the program at a port into the port's queue. False: that is
 // full, and News tells of room. The packet is in up to three pieces, the LRH in the first. The virtual
 // lane in the LRH is set here. A packet that its port drops, as one of a service level without a lane, is taken. One to a LID of the
-// port itself arrives there. The error is a *FrameError.
+// port itself arrives there. The error is a *frameError.
 func (f *Fabric) Transmit(now clock.Time, at Place, head, payload, tail []byte) (bool, error) {
 	f.traps.now = now
 	n, p := &f.nodes[at.Node], f.port(at)
 	length := len(head) + len(payload) + len(tail)
 	if length < minFrame || length > MaxFrame || length%4 != 0 || len(head) < ib.LRHLen {
-		return false, &FrameError{"length", length, fmt.Sprintf("a multiple of 4 from %d to %d", minFrame, MaxFrame)}
+		return false, &frameError{"length", length, fmt.Sprintf("a multiple of 4 from %d to %d", minFrame, MaxFrame)}
 	}
 	if n.external(p) {
-		return false, &FrameError{"port", int(at.Port), "one that packets are for"}
+		return false, &frameError{"port", int(at.Port), "one that packets are for"}
 	}
 	sl, lid := ib.LRH(head).SL(), ib.LRH(head).DLID()
 	own, vl := p.owns(lid), p.laneOf(0, sl)
@@ -230,7 +230,7 @@ func (f *Fabric) Transmit(now clock.Time, at Place, head, payload, tail []byte) 
 	q.vl, q.since = vl, now
 	err := p.check(q)
 	if h := q.lrh(); h.SL() != sl || h.DLID() != lid { // memory that somebody else writes to
-		err = &FrameError{"service level", int(h.SL()), fmt.Sprintf("%d, as before", sl)}
+		err = &frameError{"service level", int(h.SL()), fmt.Sprintf("%d, as before", sl)}
 	}
 	if err != nil {
 		f.data.give(q)
@@ -283,25 +283,19 @@ func (p *port) check(q *Parcel) error {
 	h := q.lrh()
 	switch {
 	case h.PktLen()*4 != q.length:
-		return &FrameError{"packet length of the LRH", h.PktLen(), fmt.Sprint(q.length / 4)}
+		return &frameError{"packet length of the LRH", h.PktLen(), fmt.Sprint(q.length / 4)}
 	case h.Version() != 0:
-		return &FrameError{"link version", int(h.Version()), "0"}
+		return &frameError{"link version", int(h.Version()), "0"}
 	case h.NextHeader() != ib.LNHLocal && h.NextHeader() != ib.LNHGlobal:
-		return &FrameError{"next header of the LRH", int(h.NextHeader()), "2 or 3, a packet of the InfiniBand transport"}
+		return &frameError{"next header of the LRH", int(h.NextHeader()), "2 or 3, a packet of the InfiniBand transport"}
 	case h.NextHeader() == ib.LNHGlobal && q.length < minFrame+ib.GRHLen:
-		return &FrameError{"length", q.length, fmt.Sprintf("at least %d with a GRH", minFrame+ib.GRHLen)}
+		return &frameError{"length", q.length, fmt.Sprintf("at least %d with a GRH", minFrame+ib.GRHLen)}
 	case q.bth().DestQP() == ib.QPSMI:
-		return &FrameError{"destination queue pair", 0, "another than 0, to which only management datagrams go"}
+		return &frameError{"destination queue pair", 0, "another than 0, to which only management datagrams go"}
 	case p.info.PortState == mad.PortActive && !p.owns(h.SLID()):
-		return &FrameError{"source LID", int(h.SLID()), fmt.Sprintf("one of the %d of the port from %d on", 1<<p.info.LMC, p.info.LID)}
+		return &frameError{"source LID", int(h.SLID()), fmt.Sprintf("one of the %d of the port from %d on", 1<<p.info.LMC, p.info.LID)}
 	}
 	return nil
-}
-
-// Transmitted tells whether Transmit would take a packet of a service level.
-func (f *Fabric) Transmitted(at Place, sl uint8) bool {
-	p := f.port(at)
-	return !p.full(false, p.laneOf(0, sl))
 }
 
 // Collect takes packets that came to a port, at most as many as fit into out, and returns their number. Until it is

@@ -55,7 +55,7 @@ func TestTransmitRefuses(t *testing.T) {
 		"raw":         change(func(h ib.LRH) { h.SetNextHeader(ib.LNHRaw) }),
 		"no room for": change(func(h ib.LRH) { h.SetNextHeader(ib.LNHGlobal) }),
 	} {
-		var e *FrameError
+		var e *frameError
 		if ok, err := f.Transmit(0, Place{0, 1}, b, nil, nil); ok || !errors.As(err, &e) {
 			t.Errorf("%s: %v %v", name, ok, err)
 		}

@@ -189,22 +189,22 @@ func (f *Fabric) Names() []string {
 	return names
 }
 
-// NodeError says that a fabric has no such node or port. Test for it with errors.As.
-type NodeError struct {
+// nodeError says that a fabric has no such node or port.
+type nodeError struct {
 	Name string
 	Port int // -1: it is about the node
 	Most int // ports of the node
 }
 
 // Error implements error.
-func (e *NodeError) Error() string {
+func (e *nodeError) Error() string {
 	if e.Port < 0 {
 		return fmt.Sprintf("there is no node %q in the fabric", e.Name)
 	}
 	return fmt.Sprintf("node %q has no port %d; allowed: 1 to %d", e.Name, e.Port, e.Most)
 }
 
-// Find is the node with an ID, or else with a NodeDescription. The error is a *NodeError.
+// Find is the node with an ID, or else with a NodeDescription. The error is a *nodeError.
 func (f *Fabric) Find(name string) (node int, err error) {
 	if i, ok := f.byName[name]; ok {
 		return int(i), nil
@@ -214,7 +214,7 @@ func (f *Fabric) Find(name string) (node int, err error) {
 			return i, nil
 		}
 	}
-	return 0, &NodeError{Name: name, Port: -1}
+	return 0, &nodeError{Name: name, Port: -1}
 }
 
 // Attach is where a program at a node is: the first port of a channel adapter or router, and port 0 of a switch.
@@ -225,7 +225,7 @@ func (f *Fabric) Attach(node int) Place {
 	return Place{node, 1}
 }
 
-// EndPort is the port of a node to which packets can be for, by its number; 0 is the one of Attach. The error is a *NodeError.
+// EndPort is the port of a node to which packets can be for, by its number; 0 is the one of Attach. The error is a *nodeError.
 func (f *Fabric) EndPort(node int, number uint8) (Place, error) {
 	n := &f.nodes[node]
 	at := Place{node, number}
@@ -233,7 +233,7 @@ func (f *Fabric) EndPort(node int, number uint8) (Place, error) {
 		at = f.Attach(node)
 	}
 	if at.Port > n.count || n.kind == mad.NodeSwitch && at.Port != 0 {
-		return at, &NodeError{Name: n.description.String(), Port: int(number), Most: int(n.count)}
+		return at, &nodeError{Name: n.description.String(), Port: int(number), Most: int(n.count)}
 	}
 	return at, nil
 }

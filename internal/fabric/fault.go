@@ -36,11 +36,11 @@ func (f *Fabric) SetLoss(at Place, share float64) {
 	f.loss.on = slices.ContainsFunc(f.loss.rates, func(r uint64) bool { return r != 0 })
 }
 
-// Check tells whether there is such a port with a link. The error is a *NodeError.
+// Check tells whether there is such a port with a link. The error is a *nodeError.
 func (f *Fabric) Check(at Place) error {
 	n := &f.nodes[at.Node]
 	if at.Port == 0 || at.Port > n.count || f.port(at).peer == noPort {
-		return &NodeError{Name: n.description.String(), Port: int(at.Port), Most: int(n.count)}
+		return &nodeError{Name: n.description.String(), Port: int(at.Port), Most: int(n.count)}
 	}
 	return nil
 }
@@ -112,11 +112,11 @@ func (p *port) rate() topology.Rate {
 
 // SetCounter sets a counter of a port by its name in PortCounters, PortRcvErrorDetails or
 // PortXmitDiscardDetails. LocalLinkIntegrityErrors and ExcessiveBufferOverrunErrors that grow
-// past the port's thresholds are told by traps 129 and 130. The error is a *CounterError.
+// past the port's thresholds are told by traps 129 and 130. The error is a *counterError.
 func (f *Fabric) SetCounter(now clock.Time, at Place, name string, v uint64) error {
 	c, ok := counterNames[name]
 	if !ok {
-		return &CounterError{name}
+		return &counterError{name}
 	}
 	f.traps.now = now
 	p := f.port(at)
@@ -133,11 +133,11 @@ func (f *Fabric) SetCounter(now clock.Time, at Place, name string, v uint64) err
 	return nil
 }
 
-// CounterError says that there is no such counter. Test for it with errors.As.
-type CounterError struct{ Name string }
+// counterError says that there is no such counter.
+type counterError struct{ Name string }
 
 // Error implements error.
-func (e *CounterError) Error() string {
+func (e *counterError) Error() string {
 	return fmt.Sprintf("there is no counter %q; allowed: the error counters of PortCounters, PortRcvErrorDetails, PortXmitDiscardDetails and FECUncorrectableBlockCtrLane0", e.Name)
 }
 

@@ -36,7 +36,7 @@ func TestUnlinkAndRelink(t *testing.T) {
 		t.Error("not up again")
 	}
 	for _, at := range []Place{{sw, 0}, {sw, 9}, {sw, 5}} {
-		var e *NodeError
+		var e *nodeError
 		if err := r.Check(at); !errors.As(err, &e) || e.Port != int(at.Port) {
 			t.Errorf("port %d: %v", at.Port, err)
 		}

@@ -13,10 +13,10 @@ const (
 	// HeadRoom is the space in front of the BTH, where encapsulations that
 	// build the whole frame put Ethernet, VLAN, IP or GRH and UDP headers.
 	HeadRoom = 72
-	// MaxTransportHeader is the longest BTH with extended headers: BTH and
+	// maxTransportHeader is the longest BTH with extended headers: BTH and
 	// AtomicETH (IBA 9.2).
-	MaxTransportHeader = 40
-	headSize           = HeadRoom + MaxTransportHeader + 16
+	maxTransportHeader = 40
+	headSize           = HeadRoom + maxTransportHeader + 16
 )
 
 // Route is where the packets of a QP or an address handle go and what their

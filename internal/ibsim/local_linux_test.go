@@ -37,9 +37,9 @@ func TestLocal(t *testing.T) {
 		}
 	}
 	p.Close()
-	w.wait("it has gone", func() bool { return w.Clients() == 0 })
+	w.wait("it has gone", func() bool { return w.attached() == 0 })
 	silent(t, name)
-	w.wait("one that ended without a word is gone", func() bool { return w.Clients() == 0 })
+	w.wait("one that ended without a word is gone", func() bool { return w.attached() == 0 })
 }
 
 // silent is a client that connects and ends.

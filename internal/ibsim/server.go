@@ -53,13 +53,6 @@ func (s *Server) now() clock.Time { return s.rack.Now() }
 // Do lets do work on the fabric, and carries on what comes of it.
 func (s *Server) Do(do func(now clock.Time, f *fabric.Fabric)) { s.rack.Do(do) }
 
-// Clients is how many programs are attached.
-func (s *Server) Clients() int {
-	s.rack.Lock()
-	defer s.rack.Unlock()
-	return len(s.clients)
-}
-
 // Serve serves until ctx ends, which is no error, or a listener fails. It closes the listeners.
 func (s *Server) Serve(ctx context.Context, listeners ...Listener) error {
 	ctx, stop := context.WithCancelCause(ctx)

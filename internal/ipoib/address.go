@@ -7,13 +7,13 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// AddressLen is the length of a link-layer address.
-const AddressLen = 20
+// addressLen is the length of a link-layer address.
+const addressLen = 20
 
 // Flags of a link-layer address: the connected modes that its interface can do beside datagrams (RFC 4755 3.1).
 const (
-	FlagRC = 0x80
-	FlagUC = 0x40
+	flagRC = 0x80
+	flagUC = 0x40
 )
 
 // Address is the link-layer address of an interface: its queue pair and the GID of its port (RFC 4391 9.1.1).
@@ -23,19 +23,19 @@ type Address struct {
 	GID   ib.GID
 }
 
-// Append adds the address's AddressLen bytes to b.
+// Append adds the address's addressLen bytes to b.
 func (a Address) Append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(a.Flags)<<24|uint32(a.QPN&ib.QPNMask))
 	return append(b, a.GID[:]...)
 }
 
-// ParseAddress reads the address at the start of b. The error is a *FormatError.
-func ParseAddress(b []byte) (Address, error) {
-	if len(b) < AddressLen {
-		return Address{}, &FormatError{"link-layer address", len(b), "20 bytes"}
+// parseAddress reads the address at the start of b. The error is a *formatError.
+func parseAddress(b []byte) (Address, error) {
+	if len(b) < addressLen {
+		return Address{}, &formatError{"link-layer address", len(b), "20 bytes"}
 	}
 	w := binary.BigEndian.Uint32(b)
-	return Address{Flags: uint8(w >> 24), QPN: ib.QPN(w) & ib.QPNMask, GID: ib.GID(b[4:AddressLen])}, nil
+	return Address{Flags: uint8(w >> 24), QPN: ib.QPN(w) & ib.QPNMask, GID: ib.GID(b[4:addressLen])}, nil
 }
 
 // String is the address as 20 bytes in hexadecimal with colons, the way Linux prints it.

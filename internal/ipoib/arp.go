@@ -10,45 +10,45 @@ import (
 const (
 	hardwareInfiniBand = 32 // RFC 4391 9.1
 	arpFixed           = 8
-	// ARPLen is the length of an ARP packet for InfiniBand and IPv4.
-	ARPLen = arpFixed + 2*(AddressLen+4)
+	// arpLen is the length of an ARP packet for InfiniBand and IPv4.
+	arpLen = arpFixed + 2*(addressLen+4)
 )
 
-// ARP is an address resolution packet for IPv4 over InfiniBand (RFC 826, RFC 4391 9.1).
-type ARP struct {
+// arp is an address resolution packet for IPv4 over InfiniBand (RFC 826, RFC 4391 9.1).
+type arp struct {
 	Operation          uint16 // eth.ARPRequest or eth.ARPReply
 	Sender, Target     Address
 	SenderIP, TargetIP netip.Addr // IPv4; the zero Addr counts as 0.0.0.0
 }
 
-// Append adds the packet's ARPLen bytes to b.
-func (a *ARP) Append(b []byte) []byte {
-	b = append(b, 0, hardwareInfiniBand, byte(eth.TypeIPv4>>8), byte(eth.TypeIPv4&0xff), AddressLen, 4)
+// Append adds the packet's arpLen bytes to b.
+func (a *arp) Append(b []byte) []byte {
+	b = append(b, 0, hardwareInfiniBand, byte(eth.TypeIPv4>>8), byte(eth.TypeIPv4&0xff), addressLen, 4)
 	b = binary.BigEndian.AppendUint16(b, a.Operation)
 	b = appendIPv4(a.Sender.Append(b), a.SenderIP)
 	return appendIPv4(a.Target.Append(b), a.TargetIP)
 }
 
-// ParseARP reads the packet at the start of b. The error is a *FormatError.
-func ParseARP(b []byte) (ARP, error) {
-	if len(b) < ARPLen {
-		return ARP{}, &FormatError{"arp packet", len(b), "56 bytes at least"}
+// parseARP reads the packet at the start of b. The error is a *formatError.
+func parseARP(b []byte) (arp, error) {
+	if len(b) < arpLen {
+		return arp{}, &formatError{"arp packet", len(b), "56 bytes at least"}
 	}
 	hardware, protocol := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
 	switch {
 	case hardware != hardwareInfiniBand:
-		return ARP{}, &FormatError{"arp hardware type", int(hardware), "32, infiniband"}
+		return arp{}, &formatError{"arp hardware type", int(hardware), "32, infiniband"}
 	case eth.EtherType(protocol) != eth.TypeIPv4:
-		return ARP{}, &FormatError{"arp protocol type", int(protocol), "0x0800, ipv4"}
-	case b[4] != AddressLen:
-		return ARP{}, &FormatError{"arp hardware address length", int(b[4]), "20"}
+		return arp{}, &formatError{"arp protocol type", int(protocol), "0x0800, ipv4"}
+	case b[4] != addressLen:
+		return arp{}, &formatError{"arp hardware address length", int(b[4]), "20"}
 	case b[5] != 4:
-		return ARP{}, &FormatError{"arp protocol address length", int(b[5]), "4"}
+		return arp{}, &formatError{"arp protocol address length", int(b[5]), "4"}
 	}
-	a := ARP{Operation: binary.BigEndian.Uint16(b[6:])}
-	a.Sender, _ = ParseAddress(b[8:])
+	a := arp{Operation: binary.BigEndian.Uint16(b[6:])}
+	a.Sender, _ = parseAddress(b[8:])
 	a.SenderIP = netip.AddrFrom4([4]byte(b[28:]))
-	a.Target, _ = ParseAddress(b[32:])
+	a.Target, _ = parseAddress(b[32:])
 	a.TargetIP = netip.AddrFrom4([4]byte(b[52:]))
 	return a, nil
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// MonitorInterval is the time from one run of the multicast monitor to the next (WinOF 5.50, 4.6.7).
-const MonitorInterval = 30 * time.Second
+// monitorInterval is the time from one run of the multicast monitor to the next (WinOF 5.50, 4.6.7).
+const monitorInterval = 30 * time.Second
 
 // Config is what an interface is told once. The zero value of a field is its default, that of the registry key where there is one.
 type Config struct {
 	// PKey is the interface's partition: with the top bit set it needs full membership; without, limited membership serves where the
 	// port's table has no full one (WinOF 5.50, 5.2). 0: whatever the first entry of the table is.
 	PKey  ib.PKey
-	Scope uint8 // of the broadcast group, 1 to 14; 0: LinkLocalScope
-	// MTU is the largest IP packet, as *JumboPacket has it: MinMTU to MaxMTU. 0: MaxMTU. What the subnet allows may be less.
+	Scope uint8 // of the broadcast group, 1 to 14; 0: linkLocalScope
+	// MTU is the largest IP packet, as *JumboPacket has it: minMTU to maxMTU. 0: maxMTU. What the subnet allows may be less.
 	MTU int
 	// SATimeout passes before a request to the subnet administration is repeated (SaTimeout): 250 ms to 60 s. 0: 1 s.
 	SATimeout time.Duration
@@ -51,8 +51,8 @@ func (c Config) complete() (Config, error) {
 		v                   *int
 		otherwise, min, max int
 	}{
-		{"Scope", &scope, LinkLocalScope, 1, 14},
-		{"MTU", &c.MTU, MaxMTU, MinMTU, MaxMTU},
+		{"Scope", &scope, linkLocalScope, 1, 14},
+		{"MTU", &c.MTU, maxMTU, minMTU, maxMTU},
 		{"SARetries", &c.SARetries, 10, 1, 64},
 		{"GeneralQueryRuns", &c.GeneralQueryRuns, 3, 1, 10},
 		{"QueryResponseRuns", &c.QueryResponseRuns, 2, 1, 10},

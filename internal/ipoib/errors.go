@@ -2,15 +2,15 @@ package ipoib
 
 import "fmt"
 
-// FormatError says that a field of a message that arrived, or its length, has a value that cannot be. Test for it with errors.As.
-type FormatError struct {
+// formatError says that a field of a message that arrived, or its length, has a value that cannot be.
+type formatError struct {
 	Field string
 	Got   int
 	Want  string // what is allowed
 }
 
 // Error implements error.
-func (e *FormatError) Error() string {
+func (e *formatError) Error() string {
 	return fmt.Sprintf("%s is %d, want %s", e.Field, e.Got, e.Want)
 }
 

@@ -74,7 +74,7 @@ func (i *Interface) sortedGroups() []*group {
 
 // member makes the interface a full member of an IP group.
 func (i *Interface) member(now clock.Time, addr netip.Addr, stays bool) {
-	mgid, ok := GroupMGID(addr, i.cfg.Scope, i.pkey)
+	mgid, ok := groupMGID(addr, i.cfg.Scope, i.pkey)
 	if !ok || i.state != Up {
 		return
 	}

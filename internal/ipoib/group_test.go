@@ -75,7 +75,7 @@ func TestSnooping(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newNetwork(t, 3, subnet.Config{}, defaults)
 			w.run(time.Second)
-			mgid, _ := GroupMGID(c.group, LinkLocalScope, 0xffff)
+			mgid, _ := groupMGID(c.group, linkLocalScope, 0xffff)
 			h := w.hosts[0]
 			w.send(h, c.join)
 			w.run(time.Second)
@@ -116,7 +116,7 @@ func TestMonitor(t *testing.T) {
 	report(kept)
 	report(lost)
 	in := func(g netip.Addr) bool {
-		mgid, _ := GroupMGID(g, LinkLocalScope, 0xffff)
+		mgid, _ := groupMGID(g, linkLocalScope, 0xffff)
 		return h.attached[mgid] != 0
 	}
 	h.delivered = nil
@@ -143,7 +143,7 @@ func TestMonitor(t *testing.T) {
 		t.Fatal("left before the time for answers is over")
 	}
 	w.run(3 * time.Second)
-	if !in(kept) || in(lost) || !in(allNodes[0]) || !in(allNodes[1]) || !in(SolicitedNode(v6(0))) {
+	if !in(kept) || in(lost) || !in(allNodes[0]) || !in(allNodes[1]) || !in(solicitedNode(v6(0))) {
 		t.Errorf("kept %v, lost %v, all nodes %v, %v", in(kept), in(lost), in(allNodes[0]), in(allNodes[1]))
 	}
 }
@@ -162,7 +162,7 @@ func TestGroupWithoutMembers(t *testing.T) {
 		t.Errorf("%d requests, %d dropped", w.asked, c.DroppedNoRoute)
 	}
 	w.run(10 * time.Minute)
-	if mgid, _ := GroupMGID(netip.MustParseAddr("239.9.9.9"), 2, 0xffff); h.groups[mgid] != nil {
+	if mgid, _ := groupMGID(netip.MustParseAddr("239.9.9.9"), 2, 0xffff); h.groups[mgid] != nil {
 		t.Error("it is kept for ever")
 	}
 }

@@ -9,14 +9,14 @@ import (
 // HeaderLen is the length of the encapsulation header (RFC 4391 6).
 const HeaderLen = 4
 
-// MaxMTU is the largest IP packet: an InfiniBand MTU of 4096 without the header (WinOF 5.50, 4.9.3).
-const MaxMTU = 4096 - HeaderLen
+// maxMTU is the largest IP packet: an InfiniBand MTU of 4096 without the header (WinOF 5.50, 4.9.3).
+const maxMTU = 4096 - HeaderLen
 
-// MinMTU is the least that the manual lets *JumboPacket be (WinOF 5.50, 4.6.3). The subnet may allow less.
-const MinMTU = 1500
+// minMTU is the least that the manual lets *JumboPacket be (WinOF 5.50, 4.6.3). The subnet may allow less.
+const minMTU = 1500
 
-// AppendHeader adds the header of a datagram that carries t to b: the type, and two reserved bytes (RFC 4391 6).
-func AppendHeader(b []byte, t eth.EtherType) []byte {
+// appendHeader adds the header of a datagram that carries t to b: the type, and two reserved bytes (RFC 4391 6).
+func appendHeader(b []byte, t eth.EtherType) []byte {
 	return append(b, byte(t>>8), byte(t), 0, 0)
 }
 
@@ -36,11 +36,11 @@ func HeaderOf(packet []byte) (h [HeaderLen]byte, ok bool) {
 	return h, true
 }
 
-// ParseHeader reads the header of a datagram and returns what follows it, in b's memory. The reserved bytes are ignored,
-// as RFC 4391 6 wants. The error is a *FormatError.
-func ParseHeader(b []byte) (t eth.EtherType, payload []byte, err error) {
+// parseHeader reads the header of a datagram and returns what follows it, in b's memory. The reserved bytes are ignored,
+// as RFC 4391 6 wants. The error is a *formatError.
+func parseHeader(b []byte) (t eth.EtherType, payload []byte, err error) {
 	if len(b) < HeaderLen {
-		return 0, nil, &FormatError{"ipoib header", len(b), "4 bytes at least"}
+		return 0, nil, &formatError{"ipoib header", len(b), "4 bytes at least"}
 	}
 	return eth.EtherType(binary.BigEndian.Uint16(b)), b[HeaderLen:], nil
 }

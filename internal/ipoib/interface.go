@@ -195,7 +195,7 @@ func (i *Interface) partition() (ib.PKey, int) {
 // connect begins to join the broadcast group.
 func (i *Interface) connect(now clock.Time) {
 	i.state = Joining
-	g := &group{mgid: BroadcastMGID(i.cfg.Scope, i.pkey), want: joinFull, stays: true}
+	g := &group{mgid: broadcastMGID(i.cfg.Scope, i.pkey), want: joinFull, stays: true}
 	i.broadcast, i.groups[g.mgid] = g, g
 	i.join(now, g)
 }
@@ -219,14 +219,14 @@ func (i *Interface) up(now clock.Time) {
 	}
 	i.state = Up
 	i.do(Event{Kind: Connected, MTU: i.mtu})
-	i.monitor, i.runs = now.Add(MonitorInterval), 0
+	i.monitor, i.runs = now.Add(monitorInterval), 0
 	i.ageing = now.Add(i.cfg.LocalInterval)
 	i.arm(clock.Min(i.monitor, i.ageing))
 	for _, a := range allNodes {
 		i.member(now, a, true)
 	}
 	for _, a := range i.configured() {
-		i.member(now, SolicitedNode(a), a.Is6())
+		i.member(now, solicitedNode(a), a.Is6())
 		i.announce(now, a)
 	}
 	i.generalQueries() // its reports until now were lost
@@ -291,7 +291,7 @@ func (i *Interface) Advance(now clock.Time) {
 	i.advanceGroups(now)
 	i.advanceNeighbours(now)
 	if now >= i.monitor {
-		i.monitor = i.monitor.Add(MonitorInterval)
+		i.monitor = i.monitor.Add(monitorInterval)
 		i.monitorGroups(now)
 	}
 	if now >= i.ageing {

@@ -26,7 +26,7 @@ func TestPacketsArrive(t *testing.T) {
 			if h.State() != Up || h.has(Connected) != 1 || h.MTU() != 2044 {
 				t.Fatalf("host %d is %v with MTU %d, events %v", n, h.State(), h.MTU(), h.events)
 			}
-			if h.attached[BroadcastMGID(LinkLocalScope, 0xffff)] == 0 {
+			if h.attached[broadcastMGID(linkLocalScope, 0xffff)] == 0 {
 				t.Fatalf("host %d is not attached to the broadcast group", n)
 			}
 		}

@@ -45,7 +45,7 @@ func (i *Interface) SetAddresses(now clock.Time, prefixes []netip.Prefix) {
 		}
 		if i.state == Up {
 			if a.Is6() {
-				i.member(now, SolicitedNode(a), true)
+				i.member(now, solicitedNode(a), true)
 			}
 			i.announce(now, a)
 		}
@@ -54,10 +54,10 @@ func (i *Interface) SetAddresses(now clock.Time, prefixes []netip.Prefix) {
 
 // forgetGroup leaves the solicited-node group of an address that is gone, where no other one needs it.
 func (i *Interface) forgetGroup(now clock.Time, gone netip.Addr, left []netip.Addr) {
-	if !gone.Is6() || slices.ContainsFunc(left, func(a netip.Addr) bool { return a.Is6() && SolicitedNode(a) == SolicitedNode(gone) }) {
+	if !gone.Is6() || slices.ContainsFunc(left, func(a netip.Addr) bool { return a.Is6() && solicitedNode(a) == solicitedNode(gone) }) {
 		return
 	}
-	mgid, ok := GroupMGID(SolicitedNode(gone), i.cfg.Scope, i.pkey)
+	mgid, ok := groupMGID(solicitedNode(gone), i.cfg.Scope, i.pkey)
 	if g := i.groups[mgid]; ok && g != nil {
 		i.leave(now, g)
 	}
@@ -124,12 +124,12 @@ func (i *Interface) source(to, of netip.Addr) netip.Addr {
 // announce tells all nodes where an address is: a gratuitous ARP request (RFC 5227 3), or an unsolicited advertisement (RFC 4861 7.2.6).
 func (i *Interface) announce(now clock.Time, a netip.Addr) {
 	if a.Is4() {
-		p := ARP{Operation: eth.ARPRequest, Sender: i.Address(), SenderIP: a, TargetIP: a}
-		i.toBroadcast(now, p.Append(AppendHeader(nil, eth.TypeARP)))
+		p := arp{Operation: eth.ARPRequest, Sender: i.Address(), SenderIP: a, TargetIP: a}
+		i.toBroadcast(now, p.Append(appendHeader(nil, eth.TypeARP)))
 		return
 	}
-	d := Discovery{Advertisement: true, Override: true, Target: a, Link: i.Address(), HasLink: true}
-	i.groupPacket(now, allNodes[1], d.AppendPacket(AppendHeader(nil, eth.TypeIPv6), a, allNodes[1]))
+	d := discovery{Advertisement: true, Override: true, Target: a, Link: i.Address(), HasLink: true}
+	i.groupPacket(now, allNodes[1], d.appendPacket(appendHeader(nil, eth.TypeIPv6), a, allNodes[1]))
 }
 
 // sends is called with the source of each packet that the system sends.

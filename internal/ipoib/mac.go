@@ -6,15 +6,15 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// DefaultGUIDMask takes all bytes of the GUID but the two in the middle (WinOF 5.50, 4.6.7).
-const DefaultGUIDMask = 0xe7
+// defaultGUIDMask takes all bytes of the GUID but the two in the middle (WinOF 5.50, 4.6.7).
+const defaultGUIDMask = 0xe7
 
 // MAC is the Ethernet address that the interface of a port shows to systems that want one: the bytes of the port's GUID whose
 // bits are set in mask, the highest bit being that of the first byte (key GUIDMask). A mask that does not have six bits
 // set is taken as the default one. The bit that would make it a group's address is cleared.
 func MAC(guid uint64, mask uint8) (m eth.MAC) {
 	if bits.OnesCount8(mask) != len(m) {
-		mask = DefaultGUIDMask
+		mask = defaultGUIDMask
 	}
 	n := 0
 	for i := range 8 {

@@ -7,8 +7,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// LinkLocalScope is the scope of the broadcast group that interfaces use unless told otherwise (RFC 4391 4).
-const LinkLocalScope = 2
+// linkLocalScope is the scope of the broadcast group that interfaces use unless told otherwise (RFC 4391 4).
+const linkLocalScope = 2
 
 // Signatures of IPoIB in the second 16 bits of a multicast GID (RFC 4391 4).
 const (
@@ -16,17 +16,17 @@ const (
 	signatureIPv6 = 0x601b
 )
 
-// BroadcastMGID is the multicast GID of a partition's broadcast group: ff1<scope>:401b:<P_Key>::ffff:ffff, with the P_Key as that of
+// broadcastMGID is the multicast GID of a partition's broadcast group: ff1<scope>:401b:<P_Key>::ffff:ffff, with the P_Key as that of
 // full members (RFC 4391 4).
-func BroadcastMGID(scope uint8, key ib.PKey) ib.GID {
+func broadcastMGID(scope uint8, key ib.PKey) ib.GID {
 	g := mgid(scope, signatureIPv4, key)
 	g[12], g[13], g[14], g[15] = 0xff, 0xff, 0xff, 0xff
 	return g
 }
 
-// GroupMGID is the multicast GID for an IP multicast group: the low 28 bits of an IPv4 address, the low 80 of
+// groupMGID is the multicast GID for an IP multicast group: the low 28 bits of an IPv4 address, the low 80 of
 // an IPv6 address (RFC 4391 4). ok is false where group is not a multicast address.
-func GroupMGID(group netip.Addr, scope uint8, key ib.PKey) (g ib.GID, ok bool) {
+func groupMGID(group netip.Addr, scope uint8, key ib.PKey) (g ib.GID, ok bool) {
 	group = group.Unmap()
 	if !group.IsMulticast() {
 		return g, false
@@ -51,15 +51,15 @@ func mgid(scope uint8, signature uint16, key ib.PKey) (g ib.GID) {
 	return g
 }
 
-// SolicitedNode is the multicast group that neighbour solicitations for an IPv6 address go to (RFC 4291 2.7.1).
-func SolicitedNode(a netip.Addr) netip.Addr {
+// solicitedNode is the multicast group that neighbour solicitations for an IPv6 address go to (RFC 4291 2.7.1).
+func solicitedNode(a netip.Addr) netip.Addr {
 	v := a.As16()
 	return netip.AddrFrom16([16]byte{0xff, 2, 11: 1, 12: 0xff, 13: v[13], 14: v[14], 15: v[15]})
 }
 
-// LinkLocal is the IPv6 link-local address that a port's GUID makes: the GUID is an EUI-64, in an interface identifier
+// linkLocal is the IPv6 link-local address that a port's GUID makes: the GUID is an EUI-64, in an interface identifier
 // its universal bit is turned (RFC 4391 8).
-func LinkLocal(guid uint64) netip.Addr {
+func linkLocal(guid uint64) netip.Addr {
 	a := [16]byte{0xfe, 0x80}
 	binary.BigEndian.PutUint64(a[8:], guid|2<<56)
 	return netip.AddrFrom16(a)

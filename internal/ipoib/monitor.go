@@ -98,7 +98,7 @@ func (i *Interface) report(now clock.Time, addr netip.Addr) { i.member(now, addr
 
 // dismiss ends the membership of a group that the system no longer listens to.
 func (i *Interface) dismiss(now clock.Time, addr netip.Addr) {
-	mgid, ok := GroupMGID(addr, i.cfg.Scope, i.pkey)
+	mgid, ok := groupMGID(addr, i.cfg.Scope, i.pkey)
 	if g := i.groups[mgid]; ok && g != nil && !g.stays && g.want == joinFull {
 		i.leave(now, g)
 	}
@@ -129,7 +129,7 @@ func (i *Interface) monitorGroups(now clock.Time) {
 // generalQueries asks the system what groups it listens to.
 func (i *Interface) generalQueries() {
 	i.do(Deliver{generalQuery()})
-	i.do(Deliver{generalQuery6(LinkLocal(binary.BigEndian.Uint64(i.port.GID[8:])))})
+	i.do(Deliver{generalQuery6(linkLocal(binary.BigEndian.Uint64(i.port.GID[8:])))})
 }
 
 const (

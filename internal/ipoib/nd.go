@@ -23,8 +23,8 @@ const (
 	flagOverride  = 1 << 29
 )
 
-// Discovery is a neighbour solicitation or advertisement over InfiniBand (RFC 4861, RFC 4391 9.3).
-type Discovery struct {
+// discovery is a neighbour solicitation or advertisement over InfiniBand (RFC 4861, RFC 4391 9.3).
+type discovery struct {
 	Advertisement               bool
 	Router, Solicited, Override bool // of advertisements
 	Target                      netip.Addr
@@ -33,8 +33,8 @@ type Discovery struct {
 	HasLink bool
 }
 
-// AppendPacket adds the whole IPv6 packet from src to dst to b.
-func (d *Discovery) AppendPacket(b []byte, src, dst netip.Addr) []byte {
+// appendPacket adds the whole IPv6 packet from src to dst to b.
+func (d *discovery) appendPacket(b []byte, src, dst netip.Addr) []byte {
 	t := d.Target.As16()
 	m := eth.ICMP{Type: neighbourSolicitation, Data: append([]byte(nil), t[:]...)}
 	option := byte(optionSource)
@@ -59,51 +59,51 @@ func bit(on bool, v uint32) uint32 {
 	return 0
 }
 
-// ParseDiscovery reads the ICMPv6 message body of an IPv6 packet with these addresses and this hop limit. What RFC 4861 7.1 lets nodes
-// check is checked. The error is a *FormatError, or one of package eth.
-func ParseDiscovery(body []byte, src, dst netip.Addr, hopLimit uint8) (Discovery, error) {
+// parseDiscovery reads the ICMPv6 message body of an IPv6 packet with these addresses and this hop limit. What RFC 4861 7.1 lets nodes
+// check is checked. The error is a *formatError, or one of package eth.
+func parseDiscovery(body []byte, src, dst netip.Addr, hopLimit uint8) (discovery, error) {
 	m, err := eth.ParseICMPv6(body, src, dst)
 	if err != nil {
-		return Discovery{}, err
+		return discovery{}, err
 	}
-	d := Discovery{Advertisement: m.Type == neighbourAdvertisement}
+	d := discovery{Advertisement: m.Type == neighbourAdvertisement}
 	switch {
 	case m.Type != neighbourSolicitation && m.Type != neighbourAdvertisement:
-		return d, &FormatError{"nd type", int(m.Type), "135 or 136"}
+		return d, &formatError{"nd type", int(m.Type), "135 or 136"}
 	case m.Code != 0:
-		return d, &FormatError{"nd code", int(m.Code), "0"}
+		return d, &formatError{"nd code", int(m.Code), "0"}
 	case hopLimit != ndHopLimit:
-		return d, &FormatError{"nd hop limit", int(hopLimit), "255"}
+		return d, &formatError{"nd hop limit", int(hopLimit), "255"}
 	case len(m.Data) < 16:
-		return d, &FormatError{"nd message", len(body), "24 bytes at least"}
+		return d, &formatError{"nd message", len(body), "24 bytes at least"}
 	}
 	d.Target = netip.AddrFrom16([16]byte(m.Data))
 	if d.Target.IsMulticast() {
-		return d, &FormatError{"nd target", int(m.Data[0]), "a unicast address"}
+		return d, &formatError{"nd target", int(m.Data[0]), "a unicast address"}
 	}
 	option := byte(optionSource)
 	if d.Advertisement {
 		option = optionTarget
 		d.Router, d.Solicited, d.Override = m.Rest&flagRouter != 0, m.Rest&flagSolicited != 0, m.Rest&flagOverride != 0
 		if d.Solicited && dst.IsMulticast() {
-			return d, &FormatError{"nd solicited flag", 1, "0 in what goes to a group"}
+			return d, &formatError{"nd solicited flag", 1, "0 in what goes to a group"}
 		}
 	}
 	for o := m.Data[16:]; len(o) > 0; {
 		if len(o) < 8 || o[1] == 0 || int(o[1])*8 > len(o) {
-			return d, &FormatError{"nd option", len(o), "at least as long as its length says, which is not 0"}
+			return d, &formatError{"nd option", len(o), "at least as long as its length says, which is not 0"}
 		}
 		if o[0] == option {
 			if o[1] != optionLen/8 {
-				return d, &FormatError{"nd link-layer address option", int(o[1]), "3"}
+				return d, &formatError{"nd link-layer address option", int(o[1]), "3"}
 			}
-			d.Link, _ = ParseAddress(o[4:])
+			d.Link, _ = parseAddress(o[4:])
 			d.HasLink = true
 		}
 		o = o[int(o[1])*8:]
 	}
 	if !d.Advertisement && src.IsUnspecified() && d.HasLink {
-		return d, &FormatError{"nd source link-layer address", optionSource, "none from the unspecified address"}
+		return d, &formatError{"nd source link-layer address", optionSource, "none from the unspecified address"}
 	}
 	return d, nil
 }

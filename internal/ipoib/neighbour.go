@@ -137,28 +137,28 @@ func (i *Interface) solicit(now clock.Time, n *neighbour, src netip.Addr) {
 }
 
 func (i *Interface) solicit4(now clock.Time, n *neighbour, src netip.Addr) {
-	a := ARP{Operation: eth.ARPRequest, Sender: i.Address(), SenderIP: i.source(n.addr, src), TargetIP: n.addr}
+	a := arp{Operation: eth.ARPRequest, Sender: i.Address(), SenderIP: i.source(n.addr, src), TargetIP: n.addr}
 	if n.state == probing {
 		a.Target = n.link
-		i.do(Datagram{n.to, a.Append(AppendHeader(nil, eth.TypeARP))})
+		i.do(Datagram{n.to, a.Append(appendHeader(nil, eth.TypeARP))})
 		return
 	}
-	i.toBroadcast(now, a.Append(AppendHeader(nil, eth.TypeARP)))
+	i.toBroadcast(now, a.Append(appendHeader(nil, eth.TypeARP)))
 }
 
 func (i *Interface) solicit6(now clock.Time, n *neighbour, src netip.Addr) {
 	from := i.source(n.addr, src)
-	d := Discovery{Target: n.addr, Link: i.Address(), HasLink: true}
+	d := discovery{Target: n.addr, Link: i.Address(), HasLink: true}
 	if n.state == probing {
-		i.do(Datagram{n.to, d.AppendPacket(AppendHeader(nil, eth.TypeIPv6), from, n.addr)})
+		i.do(Datagram{n.to, d.appendPacket(appendHeader(nil, eth.TypeIPv6), from, n.addr)})
 		return
 	}
-	i.groupPacket(now, SolicitedNode(n.addr), d.AppendPacket(AppendHeader(nil, eth.TypeIPv6), from, SolicitedNode(n.addr)))
+	i.groupPacket(now, solicitedNode(n.addr), d.appendPacket(appendHeader(nil, eth.TypeIPv6), from, solicitedNode(n.addr)))
 }
 
 // groupPacket sends a datagram, header and all, to an IP group.
 func (i *Interface) groupPacket(now clock.Time, group netip.Addr, data []byte) {
-	mgid, ok := GroupMGID(group, i.cfg.Scope, i.pkey)
+	mgid, ok := groupMGID(group, i.cfg.Scope, i.pkey)
 	if !ok {
 		return
 	}

@@ -201,8 +201,8 @@ func TestFloods(t *testing.T) {
 	for n := range 3 * maxNeighbours {
 		now := clock.Time(n)
 		i.Send(now, udp(v4(0), netip.AddrFrom4([4]byte{10, 1, byte(n >> 8), byte(n)}), 1))
-		a := ARP{Operation: eth.ARPRequest, Sender: Address{QPN: 5, GID: ib.GID{0xfd, 14: byte(n >> 8), 15: byte(n)}}, SenderIP: netip.AddrFrom4([4]byte{10, 2, byte(n >> 8), byte(n)}), TargetIP: v4(0)}
-		i.Receive(now, &Arrival{SLID: 9, SrcQP: 5, Data: a.Append(AppendHeader(nil, eth.TypeARP))})
+		a := arp{Operation: eth.ARPRequest, Sender: Address{QPN: 5, GID: ib.GID{0xfd, 14: byte(n >> 8), 15: byte(n)}}, SenderIP: netip.AddrFrom4([4]byte{10, 2, byte(n >> 8), byte(n)}), TargetIP: v4(0)}
+		i.Receive(now, &Arrival{SLID: 9, SrcQP: 5, Data: a.Append(appendHeader(nil, eth.TypeARP))})
 		for _, ok := i.Take(); ok; _, ok = i.Take() {
 		}
 	}
@@ -218,7 +218,7 @@ func TestSendDoesNotAllocate(t *testing.T) {
 	i.learn(0, v4(1), two, &Arrival{SLID: 9, SrcQP: two.QPN}, true, true)
 	grant(i, nil)
 	p := udp(v4(0), v4(1), 1000)
-	in := Arrival{SLID: 9, SrcQP: two.QPN, Data: append(AppendHeader(nil, eth.TypeIPv4), udp(v4(1), v4(0), 1000)...)}
+	in := Arrival{SLID: 9, SrcQP: two.QPN, Data: append(appendHeader(nil, eth.TypeIPv4), udp(v4(1), v4(0), 1000)...)}
 	if n := testing.AllocsPerRun(100, func() {
 		if _, ok := i.Send(1, p); !ok {
 			t.Fatal("the packet was not sent at once")

@@ -24,7 +24,7 @@ func unhex(t testing.TB, s string) []byte {
 
 var (
 	one = Address{QPN: 0x000048, GID: ib.GID{0xfe, 0x80, 8: 0x00, 0x02, 0xc9, 0x03, 0x00, 0x00, 0x10, 0x01}}
-	two = Address{Flags: FlagRC, QPN: 0xabcdef, GID: ib.GID{0xfe, 0x80, 8: 0x00, 0x02, 0xc9, 0x03, 0x00, 0x00, 0x20, 0x02}}
+	two = Address{Flags: flagRC, QPN: 0xabcdef, GID: ib.GID{0xfe, 0x80, 8: 0x00, 0x02, 0xc9, 0x03, 0x00, 0x00, 0x20, 0x02}}
 )
 
 // RFC 4391 6: the type and two reserved bytes, which are ignored when they arrive.
@@ -33,38 +33,38 @@ func TestHeader(t *testing.T) {
 		t   eth.EtherType
 		hex string
 	}{{eth.TypeIPv4, "08000000"}, {eth.TypeARP, "08060000"}, {eth.TypeIPv6, "86dd0000"}} {
-		b := AppendHeader(nil, c.t)
+		b := appendHeader(nil, c.t)
 		if hex.EncodeToString(b) != c.hex {
 			t.Errorf("%#x: %x", c.t, b)
 		}
-		got, rest, err := ParseHeader(append(b[:2:2], 0xff, 0xff, 1))
+		got, rest, err := parseHeader(append(b[:2:2], 0xff, 0xff, 1))
 		if err != nil || got != c.t || !bytes.Equal(rest, []byte{1}) {
 			t.Errorf("%#x: read %#x, %x, %v", c.t, got, rest, err)
 		}
 	}
-	if _, _, err := ParseHeader([]byte{8, 0, 0}); err == nil {
+	if _, _, err := parseHeader([]byte{8, 0, 0}); err == nil {
 		t.Error("three bytes are a header")
 	}
 }
 
 // RFC 4391 9.1, 9.1.1: hardware type 32, 20-byte addresses of a flags byte, the queue pair and the GID.
 func TestARPGolden(t *testing.T) {
-	a := ARP{Operation: eth.ARPReply, Sender: one, SenderIP: netip.MustParseAddr("10.0.0.1"), Target: two, TargetIP: netip.MustParseAddr("10.0.0.2")}
+	a := arp{Operation: eth.ARPReply, Sender: one, SenderIP: netip.MustParseAddr("10.0.0.1"), Target: two, TargetIP: netip.MustParseAddr("10.0.0.2")}
 	want := unhex(t, `0020 0800 14 04 0002
 		00000048 fe80000000000000 0002c90300001001 0a000001
 		80abcdef fe80000000000000 0002c90300002002 0a000002`)
-	if got := a.Append(nil); !bytes.Equal(got, want) || len(got) != ARPLen {
+	if got := a.Append(nil); !bytes.Equal(got, want) || len(got) != arpLen {
 		t.Fatalf("got  %x\nwant %x", got, want)
 	}
-	back, err := ParseARP(append(want, 0, 0)) // padding is no matter
+	back, err := parseARP(append(want, 0, 0)) // padding is no matter
 	if err != nil || back != a {
 		t.Errorf("read %+v, %v", back, err)
 	}
 	for at, field := range map[int]string{1: "arp hardware type", 2: "arp protocol type", 4: "arp hardware address length", 5: "arp protocol address length"} {
 		bad := bytes.Clone(want)
 		bad[at] ^= 0x40
-		var f *FormatError
-		if _, err := ParseARP(bad); !errors.As(err, &f) || f.Field != field {
+		var f *formatError
+		if _, err := parseARP(bad); !errors.As(err, &f) || f.Field != field {
 			t.Errorf("byte %d changed: %v", at, err)
 		}
 	}
@@ -73,31 +73,31 @@ func TestARPGolden(t *testing.T) {
 // RFC 4391 9.3: the link-layer address option has length 3, two reserved bytes and the address.
 func TestDiscoveryGolden(t *testing.T) {
 	src, dst := netip.MustParseAddr("fe80::202:c903:0:1001"), netip.MustParseAddr("ff02::1:ff00:2")
-	d := Discovery{Target: netip.MustParseAddr("fd00::2"), Link: one, HasLink: true}
-	got := d.AppendPacket(nil, src, dst)
+	d := discovery{Target: netip.MustParseAddr("fd00::2"), Link: one, HasLink: true}
+	got := d.appendPacket(nil, src, dst)
 	want := unhex(t, `60000000 0030 3a ff fe80000000000000 0202c90300001001 ff0200000000000000000001ff000002
 		87 00 0000 00000000 fd000000000000000000000000000002
 		01 03 0000 00000048 fe80000000000000 0002c90300001001`)
-	copy(want[42:44], got[42:44]) // the checksum, which ParseDiscovery checks
+	copy(want[42:44], got[42:44]) // the checksum, which parseDiscovery checks
 	if !bytes.Equal(got, want) {
 		t.Fatalf("got  %x\nwant %x", got, want)
 	}
-	back, err := ParseDiscovery(got[eth.IPv6Len:], src, dst, 255)
+	back, err := parseDiscovery(got[eth.IPv6Len:], src, dst, 255)
 	if err != nil || back != d {
 		t.Errorf("read %+v, %v", back, err)
 	}
-	if _, err := ParseDiscovery(got[eth.IPv6Len:], src, dst, 254); err == nil {
+	if _, err := parseDiscovery(got[eth.IPv6Len:], src, dst, 254); err == nil {
 		t.Error("hop limit 254 was taken")
 	}
-	a := Discovery{Advertisement: true, Solicited: true, Override: true, Target: d.Target, Link: two, HasLink: true}
-	got = a.AppendPacket(nil, d.Target, src)
+	a := discovery{Advertisement: true, Solicited: true, Override: true, Target: d.Target, Link: two, HasLink: true}
+	got = a.appendPacket(nil, d.Target, src)
 	if hex.EncodeToString(got[44:48]) != "60000000" || got[eth.IPv6Len] != 136 || got[64] != 2 || got[65] != 3 {
 		t.Errorf("advertisement %x", got)
 	}
-	if back, err := ParseDiscovery(got[eth.IPv6Len:], d.Target, src, 255); err != nil || back != a {
+	if back, err := parseDiscovery(got[eth.IPv6Len:], d.Target, src, 255); err != nil || back != a {
 		t.Errorf("read %+v, %v", back, err)
 	}
-	if _, err := ParseDiscovery(a.AppendPacket(nil, d.Target, dst)[eth.IPv6Len:], d.Target, dst, 255); err == nil {
+	if _, err := parseDiscovery(a.appendPacket(nil, d.Target, dst)[eth.IPv6Len:], d.Target, dst, 255); err == nil {
 		t.Error("a solicited advertisement to a group was taken (RFC 4861 7.1.2)")
 	}
 }
@@ -117,23 +117,23 @@ func TestMGID(t *testing.T) {
 		{"ff02::1:ff12:3456", 2, 0x8001, "ff12:601b:8001:0000:0000:0001:ff12:3456"},
 		{"ff1e:1:2:3:4:5:6:7", 2, 0xffff, "ff12:601b:ffff:0003:0004:0005:0006:0007"},
 	} {
-		g, ok := GroupMGID(netip.MustParseAddr(c.group), c.scope, c.key)
+		g, ok := groupMGID(netip.MustParseAddr(c.group), c.scope, c.key)
 		if !ok || g.String() != c.want {
 			t.Errorf("%s: %v, want %s", c.group, g, c.want)
 		}
 	}
-	if g := BroadcastMGID(2, 0x7fff); g.String() != "ff12:401b:ffff:0000:0000:0000:ffff:ffff" {
+	if g := broadcastMGID(2, 0x7fff); g.String() != "ff12:401b:ffff:0000:0000:0000:ffff:ffff" {
 		t.Errorf("broadcast %v", g)
 	}
 	for _, a := range []string{"10.0.0.1", "255.255.255.255", "fe80::1"} {
-		if g, ok := GroupMGID(netip.MustParseAddr(a), 2, 0xffff); ok {
+		if g, ok := groupMGID(netip.MustParseAddr(a), 2, 0xffff); ok {
 			t.Errorf("%s is group %v", a, g)
 		}
 	}
-	if a := LinkLocal(0x0002c90300001001); a.String() != "fe80::202:c903:0:1001" {
+	if a := linkLocal(0x0002c90300001001); a.String() != "fe80::202:c903:0:1001" {
 		t.Errorf("link-local %v", a)
 	}
-	if a := SolicitedNode(netip.MustParseAddr("fd00::12:3456")); a.String() != "ff02::1:ff12:3456" {
+	if a := solicitedNode(netip.MustParseAddr("fd00::12:3456")); a.String() != "ff02::1:ff12:3456" {
 		t.Errorf("solicited-node %v", a)
 	}
 }
@@ -162,47 +162,47 @@ func anyAddress(t *rapid.T, name string) Address {
 // What is written is what is read.
 func TestRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := ARP{Operation: rapid.Uint16().Draw(t, "operation"), Sender: anyAddress(t, "sender"), Target: anyAddress(t, "target"),
+		a := arp{Operation: rapid.Uint16().Draw(t, "operation"), Sender: anyAddress(t, "sender"), Target: anyAddress(t, "target"),
 			SenderIP: netip.AddrFrom4([4]byte(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "ip"))), TargetIP: v4(3)}
-		if got, err := ParseARP(a.Append(nil)); err != nil || got != a {
+		if got, err := parseARP(a.Append(nil)); err != nil || got != a {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		d := Discovery{Advertisement: rapid.Bool().Draw(t, "advertisement"), Target: v6(1), Link: a.Sender, HasLink: rapid.Bool().Draw(t, "option")}
+		d := discovery{Advertisement: rapid.Bool().Draw(t, "advertisement"), Target: v6(1), Link: a.Sender, HasLink: rapid.Bool().Draw(t, "option")}
 		if !d.HasLink {
 			d.Link = Address{}
 		}
 		if d.Advertisement {
 			d.Router, d.Override = rapid.Bool().Draw(t, "router"), rapid.Bool().Draw(t, "override")
 		}
-		p := d.AppendPacket(nil, v6(2), allNodes[1])
-		if got, err := ParseDiscovery(p[eth.IPv6Len:], v6(2), allNodes[1], 255); err != nil || got != d {
+		p := d.appendPacket(nil, v6(2), allNodes[1])
+		if got, err := parseDiscovery(p[eth.IPv6Len:], v6(2), allNodes[1], 255); err != nil || got != d {
 			t.Fatalf("%+v, %v", got, err)
 		}
 	})
 }
 
 func FuzzParseARP(f *testing.F) {
-	a := ARP{Operation: 1, Sender: one, Target: two, SenderIP: v4(0), TargetIP: v4(1)}
+	a := arp{Operation: 1, Sender: one, Target: two, SenderIP: v4(0), TargetIP: v4(1)}
 	f.Add(a.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if a, err := ParseARP(b); err == nil && !bytes.Equal(a.Append(nil), b[:ARPLen]) {
+		if a, err := parseARP(b); err == nil && !bytes.Equal(a.Append(nil), b[:arpLen]) {
 			t.Errorf("%x is written as %x", b, a.Append(nil))
 		}
 	})
 }
 
 func FuzzParseDiscovery(f *testing.F) {
-	d := Discovery{Advertisement: true, Target: v6(1), Link: one, HasLink: true}
-	f.Add(d.AppendPacket(nil, v6(2), v6(3))[eth.IPv6Len:], uint8(255))
+	d := discovery{Advertisement: true, Target: v6(1), Link: one, HasLink: true}
+	f.Add(d.appendPacket(nil, v6(2), v6(3))[eth.IPv6Len:], uint8(255))
 	d.Advertisement = false
-	f.Add(d.AppendPacket(nil, v6(2), v6(3))[eth.IPv6Len:], uint8(255))
+	f.Add(d.appendPacket(nil, v6(2), v6(3))[eth.IPv6Len:], uint8(255))
 	f.Fuzz(func(t *testing.T, b []byte, hops uint8) {
 		if len(b) > 4 { // a right checksum lets more of it be read
 			b[2], b[3] = 0, 0
 			sum := eth.PseudoChecksum(v6(2), v6(3), eth.ProtocolICMPv6, b)
 			b[2], b[3] = byte(sum>>8), byte(sum)
 		}
-		d, err := ParseDiscovery(b, v6(2), v6(3), hops)
+		d, err := parseDiscovery(b, v6(2), v6(3), hops)
 		if err == nil && (d.Target.IsMulticast() || hops != 255) {
 			t.Errorf("%+v", d)
 		}
@@ -211,12 +211,12 @@ func FuzzParseDiscovery(f *testing.F) {
 
 // Whatever arrives, and whatever the system sends, nothing breaks and the tables stay within their bounds.
 func FuzzTransfer(f *testing.F) {
-	a := ARP{Operation: 1, Sender: two, Target: one, SenderIP: v4(1), TargetIP: v4(0)}
-	f.Add(a.Append(AppendHeader(nil, eth.TypeARP)))
-	d := Discovery{Target: v6(0), Link: two, HasLink: true}
-	f.Add(d.AppendPacket(AppendHeader(nil, eth.TypeIPv6), v6(1), v6(0)))
-	f.Add(append(AppendHeader(nil, eth.TypeIPv4), generalQuery()...))
-	f.Add(append(AppendHeader(nil, eth.TypeIPv6), generalQuery6(v6(0))...))
+	a := arp{Operation: 1, Sender: two, Target: one, SenderIP: v4(1), TargetIP: v4(0)}
+	f.Add(a.Append(appendHeader(nil, eth.TypeARP)))
+	d := discovery{Target: v6(0), Link: two, HasLink: true}
+	f.Add(d.appendPacket(appendHeader(nil, eth.TypeIPv6), v6(1), v6(0)))
+	f.Add(append(appendHeader(nil, eth.TypeIPv4), generalQuery()...))
+	f.Add(append(appendHeader(nil, eth.TypeIPv6), generalQuery6(v6(0))...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		i := standing(t)
 		in := Arrival{SLID: 9, SrcQP: two.QPN, HasGRH: true, SGID: two.GID, Data: b}

@@ -91,7 +91,7 @@ func (i *Interface) sendGroup(now clock.Time, packet []byte, src, dst netip.Addr
 	} else if h := eth.IPv6(packet); h.NextHeader() == eth.ProtocolHopByHop && eth.IPv6Len+h.PayloadLen() <= len(packet) {
 		i.snoop6(now, packet[eth.IPv6Len:eth.IPv6Len+h.PayloadLen()], src, dst)
 	}
-	mgid, _ := GroupMGID(dst, i.cfg.Scope, i.pkey)
+	mgid, _ := groupMGID(dst, i.cfg.Scope, i.pkey)
 	return i.toGroup(now, mgid, data)
 }
 
@@ -139,7 +139,7 @@ func (i *Interface) Receive(now clock.Time, a *Arrival) []byte {
 	if a.SrcQP == i.qpn && i.ownLID(a.SLID) && (!a.HasGRH || a.SGID == i.port.GID) {
 		return nil // our own, sent to a group of which we are a member
 	}
-	t, payload, err := ParseHeader(a.Data)
+	t, payload, err := parseHeader(a.Data)
 	if err != nil {
 		i.counters.ReceivedInvalid++
 		return nil
@@ -187,7 +187,7 @@ func (i *Interface) receiveIP(now clock.Time, a *Arrival, t eth.EtherType, p []b
 
 // receiveARP takes an ARP packet (RFC 826): its sender is learned where it is known or asks for us, and a request for one of our addresses is answered.
 func (i *Interface) receiveARP(now clock.Time, a *Arrival, b []byte) {
-	p, err := ParseARP(b)
+	p, err := parseARP(b)
 	if err != nil {
 		i.counters.ReceivedInvalid++
 		return
@@ -198,13 +198,13 @@ func (i *Interface) receiveARP(now clock.Time, a *Arrival, b []byte) {
 		return
 	}
 	i.local[p.TargetIP].age = 0
-	r := ARP{Operation: eth.ARPReply, Sender: i.Address(), SenderIP: p.TargetIP, Target: p.Sender, TargetIP: p.SenderIP}
-	i.answer(now, p.SenderIP, p.Sender, a, r.Append(AppendHeader(nil, eth.TypeARP)))
+	r := arp{Operation: eth.ARPReply, Sender: i.Address(), SenderIP: p.TargetIP, Target: p.Sender, TargetIP: p.SenderIP}
+	i.answer(now, p.SenderIP, p.Sender, a, r.Append(appendHeader(nil, eth.TypeARP)))
 }
 
 // receiveDiscovery takes a neighbour solicitation or advertisement (RFC 4861 7.2).
 func (i *Interface) receiveDiscovery(now clock.Time, a *Arrival, body []byte, src, dst netip.Addr, hopLimit uint8) {
-	d, err := ParseDiscovery(body, src, dst, hopLimit)
+	d, err := parseDiscovery(body, src, dst, hopLimit)
 	if err != nil {
 		i.counters.ReceivedInvalid++
 		return
@@ -223,12 +223,12 @@ func (i *Interface) receiveDiscovery(now clock.Time, a *Arrival, body []byte, sr
 		return
 	}
 	i.local[d.Target].age = 0
-	r := Discovery{Advertisement: true, Solicited: !src.IsUnspecified(), Override: true, Target: d.Target, Link: i.Address(), HasLink: true}
+	r := discovery{Advertisement: true, Solicited: !src.IsUnspecified(), Override: true, Target: d.Target, Link: i.Address(), HasLink: true}
 	if src.IsUnspecified() { // somebody tries the address: it is taken
-		i.groupPacket(now, allNodes[1], r.AppendPacket(AppendHeader(nil, eth.TypeIPv6), d.Target, allNodes[1]))
+		i.groupPacket(now, allNodes[1], r.appendPacket(appendHeader(nil, eth.TypeIPv6), d.Target, allNodes[1]))
 		return
 	}
-	i.answer(now, src, d.Link, a, r.AppendPacket(AppendHeader(nil, eth.TypeIPv6), d.Target, src))
+	i.answer(now, src, d.Link, a, r.appendPacket(appendHeader(nil, eth.TypeIPv6), d.Target, src))
 }
 
 // answer sends a datagram to who asked: on the way back, or when its path is known.

@@ -100,7 +100,7 @@ func TestWindowLife(t *testing.T) {
 		t.Fatal(k3, err)
 	}
 	b2.Key = NextKey(k3)
-	if _, err := tab.Bind(b2); !errors.Is(err, ErrState) {
+	if _, err := tab.Bind(b2); !errors.Is(err, errState) {
 		t.Errorf("bound type 2: %v", err)
 	}
 	if err := tab.Deregister(r.Key); !errors.Is(err, ErrBound) {
@@ -158,7 +158,7 @@ func TestBindRefuses(t *testing.T) {
 		if _, err := tab.Bind(tt.b); !errors.Is(err, tt.err) {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.err)
 		}
-		if w.Bound() != nil || r.Windows() != 0 {
+		if w.region != nil || r.Windows() != 0 {
 			t.Errorf("%s: bound after all", tt.name)
 		}
 	}

@@ -30,7 +30,7 @@ var (
 	ErrFull   = errors.New("no free memory keys")
 	ErrGone   = errors.New("memory of the owner cannot be reached any more")
 	ErrAlign  = errors.New("atomic operand is not aligned to 8 bytes")
-	ErrState  = errors.New("memory window is not in the state that this needs")
+	errState  = errors.New("memory window is not in the state that this needs")
 	ErrBlock  = errors.New("memory of the owner is reached by deferred copies only")
 )
 

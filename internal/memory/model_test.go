@@ -123,7 +123,7 @@ func (m *naive) bind(b Bind) (uint32, error) {
 	case w.typ == 1 && b.Key != w.key:
 		return 0, ErrKey
 	case w.typ == 2 && (w.on != 0 || b.Key == w.key):
-		return 0, ErrState
+		return 0, errState
 	case w.typ == 2 && b.Length == 0:
 		return 0, errAttribute
 	}
@@ -316,7 +316,7 @@ func TestTableAgainstModel(t *testing.T) {
 					t.Fatalf("%d entries, the model has %d and %d", tab.Len(), len(m.regions), len(m.windows))
 				}
 				for k, r := range m.regions {
-					if g := tab.Region(k); g == nil || g.Windows() != r.bound {
+					if g := tab.region(k); g == nil || g.Windows() != r.bound {
 						t.Fatalf("region %#x: bound windows", k)
 					}
 				}

@@ -69,9 +69,6 @@ func (t *Table) Deregister(key uint32) error {
 	return nil
 }
 
-// Region returns the region with this key, nil where there is none.
-func (t *Table) Region(key uint32) *Region { return t.region(key) }
-
 // Local checks an access by a work request's own SGE (IBA 10.6.4): need is 0
 // to read and LocalWrite to write. Errors are ErrKey, ErrDomain, ErrAccess and
 // ErrBounds. An access of length 0 checks nothing and reaches an empty region.

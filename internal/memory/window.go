@@ -18,9 +18,6 @@ type Window struct {
 // Key returns the window's rkey as it stands.
 func (w *Window) Key() uint32 { return w.key }
 
-// Bound returns the region that the window is bound to, or nil.
-func (w *Window) Bound() *Region { return w.region }
-
 // NextKey returns the rkey that follows key: the same index, the next tag. A
 // type 1 window has it after its next bind.
 func NextKey(key uint32) uint32 { return key&^0xff | (key+1)&0xff }
@@ -51,10 +48,8 @@ func (t *Table) FreeWindow(key uint32) error {
 	return nil
 }
 
-// Window returns the window with this key index, whatever its tag; nil where
+// window returns the window with this key index, whatever its tag; nil where
 // there is none.
-func (t *Table) Window(key uint32) *Window { return t.window(key) }
-
 func (t *Table) window(key uint32) *Window {
 	i := key >> 8
 	if uint64(i) >= uint64(len(t.entries)) {
@@ -80,7 +75,7 @@ type Bind struct {
 }
 
 // Bind binds a window to part of a region and returns the window's new rkey.
-// Errors: ErrKey (no such window or region, or a stale rkey), ErrDomain, ErrState
+// Errors: ErrKey (no such window or region, or a stale rkey), ErrDomain, errState
 // (type 2 that is bound, or its present tag), ErrAccess, ErrBounds,
 // *AttributeError. After an error the window is as it was.
 func (t *Table) Bind(b Bind) (rkey uint32, err error) {
@@ -126,7 +121,7 @@ func (w *Window) mayBind(b *Bind) error {
 	case w.Type == 1 && b.Key != w.key:
 		return ErrKey
 	case w.Type == 2 && (w.region != nil || b.Key == w.key):
-		return ErrState
+		return errState
 	case w.Type == 2 && b.Length == 0:
 		return &AttributeError{"window length", 0, "1 or more for type 2"}
 	}

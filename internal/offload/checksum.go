@@ -61,11 +61,11 @@ func pseudo(packet []byte, protocol uint8, n int) uint64 {
 	return add(add(0, addresses), rest[:])
 }
 
-// Complete makes the checksum that a packet of the system still needs. The error is a *FormatError.
+// Complete makes the checksum that a packet of the system still needs. The error is a *formatError.
 func Complete(h Header, packet []byte) error {
 	at := h.ChecksumStart + h.ChecksumAt
 	if h.ChecksumStart < eth.IPv4Len || at+2 > len(packet) {
-		return &FormatError{"checksum", at, "a place within the packet"}
+		return &formatError{"checksum", at, "a place within the packet"}
 	}
 	c := ^fold(add(0, packet[h.ChecksumStart:]))
 	if c == 0 { // RFC 768: 0 says that there is none, and both are the same number
@@ -75,36 +75,36 @@ func Complete(h Header, packet []byte) error {
 	return nil
 }
 
-// Checked says what is known of the TCP or UDP checksum of a packet.
-type Checked uint8
+// checked says what is known of the TCP or UDP checksum of a packet.
+type checked uint8
 
 // What can be known.
 const (
-	Unknown Checked = iota // it has none, or is in a fragment
-	Right
-	Wrong
+	unknown checked = iota // it has none, or is in a fragment
+	right
+	wrong
 )
 
-// Check looks at the TCP or UDP checksum of a packet, whose headers it does not trust.
-func Check(packet []byte) Checked {
+// check looks at the TCP or UDP checksum of a packet, whose headers it does not trust.
+func check(packet []byte) checked {
 	protocol, at, end, ok := transport(packet)
 	if !ok {
-		return Unknown
+		return unknown
 	}
 	body := packet[at:end]
 	switch {
 	case protocol == eth.ProtocolTCP && len(body) >= tcpLen:
 	case protocol == eth.ProtocolUDP && len(body) >= eth.UDPLen:
 		if binary.BigEndian.Uint16(body[6:]) == 0 {
-			return Unknown
+			return unknown
 		}
 	default:
-		return Unknown
+		return unknown
 	}
 	if fold(add(pseudo(packet, protocol, len(body)), body)) != 0xffff {
-		return Wrong
+		return wrong
 	}
-	return Right
+	return right
 }
 
 // transport finds what an IP packet carries: its protocol, where it begins and ends. Fragments and packets with extension headers

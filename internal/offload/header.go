@@ -42,20 +42,20 @@ type Header struct {
 	ChecksumAt    int // where the checksum is, from ChecksumStart on
 }
 
-// FormatError says that a field of a Header or of its packet cannot be. Test for it with errors.As.
-type FormatError struct {
+// formatError says that a field of a Header or of its packet cannot be.
+type formatError struct {
 	Field string
 	Got   int
 	Want  string // what is allowed
 }
 
 // Error implements error.
-func (e *FormatError) Error() string { return fmt.Sprintf("%s is %d, want %s", e.Field, e.Got, e.Want) }
+func (e *formatError) Error() string { return fmt.Sprintf("%s is %d, want %s", e.Field, e.Got, e.Want) }
 
-// ParseHeader reads the header at the start of b, and returns what follows it. The error is a *FormatError.
+// ParseHeader reads the header at the start of b, and returns what follows it. The error is a *formatError.
 func ParseHeader(b []byte) (h Header, packet []byte, err error) {
 	if len(b) < HeaderLen {
-		return h, nil, &FormatError{"virtio-net header", len(b), "10 bytes at least"}
+		return h, nil, &formatError{"virtio-net header", len(b), "10 bytes at least"}
 	}
 	h = Header{
 		NeedsChecksum: b[0]&flagNeedsChecksum != 0, ChecksumValid: b[0]&flagChecksumValid != 0, Kind: Kind(b[1]),
@@ -63,7 +63,7 @@ func ParseHeader(b []byte) (h Header, packet []byte, err error) {
 		ChecksumStart: int(binary.LittleEndian.Uint16(b[6:])), ChecksumAt: int(binary.LittleEndian.Uint16(b[8:])),
 	}
 	if h.Kind != Whole && h.Kind != TCPv4 && h.Kind != TCPv6 {
-		return h, nil, &FormatError{"gso type", int(h.Kind), "0, 1 or 4"}
+		return h, nil, &formatError{"gso type", int(h.Kind), "0, 1 or 4"}
 	}
 	return h, b[HeaderLen:], nil
 }

@@ -20,9 +20,6 @@ type Packet struct {
 	length   int
 }
 
-// Segments is how many packets it was.
-func (p *Packet) Segments() int { return len(p.Parts) }
-
 // Joiner makes one large packet of TCP segments that follow each other, as far as they come in one batch (WinOF 5.50, 4.1.8: receive
 // segment coalescing). The system gets every byte of every header but those that it can work out: it could cut the packet
 // into the same segments again. The zero value is ready.
@@ -43,7 +40,7 @@ func (j *Joiner) Reset() {
 	j.list, j.wrong = j.list[:0], 0
 }
 
-// Wrong is how many packets of the batch have a wrong checksum. The system gets them too, and sees for itself.
+// wrong is how many packets of the batch have a wrong checksum. The system gets them too, and sees for itself.
 func (j *Joiner) Wrong() int { return j.wrong }
 
 // Packets are those of the batch, in the order of their first segments.
@@ -63,10 +60,10 @@ func (j *Joiner) Add(b []byte) {
 	if b[0]>>4 == 4 && !j.Join4 || b[0]>>4 == 6 && !j.Join6 {
 		return
 	}
-	switch Check(b) {
-	case Unknown:
+	switch check(b) {
+	case unknown:
 		return
-	case Wrong:
+	case wrong:
 		j.wrong++
 		return
 	}

@@ -115,7 +115,7 @@ func TestJoinIsTheReverseOfCut(t *testing.T) {
 		for round := range 2 { // what a batch leaves behind does not show in the next
 			j.Reset()
 			for _, x := range list {
-				if Check(x) != Right {
+				if check(x) != right {
 					t.Fatalf("the checksum of a segment is not right")
 				}
 				j.Add(bytes.Clone(x))
@@ -209,15 +209,15 @@ func TestComplete(t *testing.T) {
 		if err := Complete(Header{ChecksumStart: 20, ChecksumAt: 6}, p); err != nil {
 			t.Fatal(err)
 		}
-		if Check(p) != Right || binary.BigEndian.Uint16(p[26:]) == 0 {
+		if check(p) != right || binary.BigEndian.Uint16(p[26:]) == 0 {
 			t.Fatalf("checksum %x", p[26:28])
 		}
 		p[len(p)-1] ^= 1
-		if Check(p) != Wrong {
+		if check(p) != wrong {
 			t.Fatal("a changed packet has a right checksum")
 		}
 	})
-	var bad *FormatError
+	var bad *formatError
 	if err := Complete(Header{ChecksumStart: 20, ChecksumAt: 6}, make([]byte, 27)); !errors.As(err, &bad) {
 		t.Errorf("%v", err)
 	}
@@ -271,7 +271,7 @@ func FuzzOffload(f *testing.F) {
 			return
 		}
 		for head, body, ok := s.Next(); ok; head, body, ok = s.Next() {
-			if len(body) > h.Segment || Check(append(bytes.Clone(head), body...)) != Right {
+			if len(body) > h.Segment || check(append(bytes.Clone(head), body...)) != right {
 				t.Fatalf("a segment of %d bytes", len(body))
 			}
 		}

@@ -37,7 +37,7 @@ type Segments struct {
 	head    [maxHeaders]byte
 }
 
-// Begin begins to cut a packet, which has to stay as it is until the last Next. The error is a *FormatError.
+// Begin begins to cut a packet, which has to stay as it is until the last Next. The error is a *formatError.
 func (s *Segments) Begin(h Header, packet []byte) error {
 	protocol, at, end, ok := transport(packet)
 	want := uint8(4)
@@ -46,13 +46,13 @@ func (s *Segments) Begin(h Header, packet []byte) error {
 	}
 	switch {
 	case !ok || protocol != eth.ProtocolTCP || packet[0]>>4 != want || len(packet)-at < tcpLen:
-		return &FormatError{"packet to cut", len(packet), "a whole TCP packet of its kind"}
+		return &formatError{"packet to cut", len(packet), "a whole TCP packet of its kind"}
 	case h.Segment < 1:
-		return &FormatError{"segment", h.Segment, "1 byte at least"}
+		return &formatError{"segment", h.Segment, "1 byte at least"}
 	}
 	headers := at + int(packet[at+tcpOffset]>>4)*4
 	if headers < at+tcpLen || headers > end || headers > maxHeaders {
-		return &FormatError{"tcp header", headers - at, "20 to 60 bytes, within the packet"}
+		return &formatError{"tcp header", headers - at, "20 to 60 bytes, within the packet"}
 	}
 	*s = Segments{packet: packet[:end], at: at, headers: headers, size: h.Segment, next: headers, head: s.head}
 	copy(s.head[:], packet[:headers])

@@ -66,8 +66,8 @@ func (unclosed) Close() error { return nil }
 // Most leaves out what comes after so many packets; 0: nothing.
 func (f *Files) Most(packets uint64) { f.most = packets }
 
-// ErrFormat says that what is to be cut is no pcapng stream.
-var ErrFormat = errors.New("not a pcapng stream")
+// errFormat says that what is to be cut is no pcapng stream.
+var errFormat = errors.New("not a pcapng stream")
 
 // Write takes the next bytes of the stream.
 func (f *Files) Write(b []byte) (int, error) {
@@ -94,7 +94,7 @@ func (f *Files) take(b []byte) (whole bool, rest []byte, err error) {
 	if len(f.block) >= blockHead {
 		want = int(binary.LittleEndian.Uint32(f.block[4:]))
 		if want < blockHead+4 || want > maxBlock || want%4 != 0 {
-			return false, nil, fmt.Errorf("%w: a block of %d bytes", ErrFormat, want)
+			return false, nil, fmt.Errorf("%w: a block of %d bytes", errFormat, want)
 		}
 	}
 	k := min(want-len(f.block), len(b))
@@ -106,7 +106,7 @@ func (f *Files) put(block []byte) error {
 	switch binary.LittleEndian.Uint32(block) {
 	case blockSection, blockInterface:
 		if len(f.header)+len(block) > maxHeader {
-			return fmt.Errorf("%w: headers of more than %d bytes", ErrFormat, maxHeader)
+			return fmt.Errorf("%w: headers of more than %d bytes", errFormat, maxHeader)
 		}
 		f.header = append(f.header, block...)
 	case blockPacket:
@@ -195,11 +195,11 @@ func (f *Files) Counts() (written, missed uint64, finished bool) {
 // Names returns the files that stay, oldest first.
 func (f *Files) Names() []string { return f.made }
 
-// Close closes the file in use. The error is ErrFormat where the stream ended within a block.
+// Close closes the file in use. The error is errFormat where the stream ended within a block.
 func (f *Files) Close() error {
 	err := f.out.Close()
 	if len(f.block) > 0 {
-		err = errors.Join(err, fmt.Errorf("%w: it ends within a block", ErrFormat))
+		err = errors.Join(err, fmt.Errorf("%w: it ends within a block", errFormat))
 	}
 	return err
 }

@@ -181,7 +181,7 @@ func TestCutShort(t *testing.T) {
 	if _, err := f.Write(b[:len(b)-2]); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Close(); !errors.Is(err, ErrFormat) {
+	if err := f.Close(); !errors.Is(err, errFormat) {
 		t.Errorf("a stream that ends within a block: %v", err)
 	}
 }

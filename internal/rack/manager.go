@@ -80,7 +80,7 @@ func (m *manager) retire() {
 func (r *Rack) CarryOn(from fabric.Place, p *fabric.Packet) fabric.Result {
 	now, _ := r.Lock()
 	r.turning = len(r.managers) > 0
-	result := r.CarryLocked(now, from, p)
+	result := r.carryLocked(now, from, p)
 	r.turning = false
 	managers := r.managers
 	r.Unlock()

@@ -16,11 +16,11 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// ErrTaken says that an adapter is plugged in at a port already.
-var ErrTaken = errors.New("an adapter is plugged in there already")
+// errTaken says that an adapter is plugged in at a port already.
+var errTaken = errors.New("an adapter is plugged in there already")
 
 // errNoneFree says that there is no port for an adapter that does not say which.
-var errNoneFree = fmt.Errorf("all channel adapters of the fabric are plugged in: %w", ErrTaken)
+var errNoneFree = fmt.Errorf("all channel adapters of the fabric are plugged in: %w", errTaken)
 
 // errClosed says that the rack has been closed.
 var errClosed = errors.New("the fabric does not run any more")
@@ -51,7 +51,7 @@ var _ link.InfiniBand = (*Port)(nil)
 
 // Plug plugs an adapter in at a port of a channel adapter or router. notify, if any, is called when packets have come
 // where none were, when there is room again after a Send that was cut short, and when the port has changed, with the rack locked: it must not call the rack or the port. The error is or wraps
-// ErrTaken where another is there.
+// errTaken where another is there.
 func (r *Rack) Plug(at fabric.Place, notify func()) (*Port, error) {
 	return r.plug(at, "in the fabric's process", notify)
 }
@@ -67,7 +67,7 @@ func (r *Rack) plug(at fabric.Place, program string, notify func()) (*Port, erro
 		return nil, fmt.Errorf("node %q is a switch; adapters are plugged in at channel adapters", f.Names()[at.Node])
 	}
 	if r.ports[at] != nil {
-		return nil, fmt.Errorf("node %q, port %d: %w", f.Names()[at.Node], at.Port, ErrTaken)
+		return nil, fmt.Errorf("node %q, port %d: %w", f.Names()[at.Node], at.Port, errTaken)
 	}
 	if notify == nil {
 		notify = func() {}

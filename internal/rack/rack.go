@@ -118,11 +118,11 @@ func (r *Rack) Attend(t Taker) (leave func()) {
 func (r *Rack) Carry(from fabric.Place, p *fabric.Packet) fabric.Result {
 	now, _ := r.Lock()
 	defer r.Unlock()
-	return r.CarryLocked(now, from, p)
+	return r.carryLocked(now, from, p)
 }
 
-// CarryLocked is Carry for who holds the lock.
-func (r *Rack) CarryLocked(now clock.Time, from fabric.Place, p *fabric.Packet) fabric.Result {
+// carryLocked is Carry for who holds the lock.
+func (r *Rack) carryLocked(now clock.Time, from fabric.Place, p *fabric.Packet) fabric.Result {
 	switch o := r.fabric.Send(now, from, p); {
 	case o.Result == fabric.Answered && r.take(now, from, p), o.Result == fabric.Delivered && r.Deliver(now, o.At, p):
 		return o.Result

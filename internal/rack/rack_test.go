@@ -249,7 +249,7 @@ func TestRoomIsTold(t *testing.T) {
 func TestAdapterLeaves(t *testing.T) {
 	g, a, b, news := pair(t, Options{})
 	at := fabric.Place{Node: 1, Port: 1}
-	if _, err := g.Plug(at, nil); !errors.Is(err, ErrTaken) {
+	if _, err := g.Plug(at, nil); !errors.Is(err, errTaken) {
 		t.Errorf("plugged in twice: %v", err)
 	}
 	b.Close()
@@ -363,7 +363,7 @@ func TestUnplugged(t *testing.T) {
 	if s := b.Port().State; s != mad.PortDown {
 		t.Error(s)
 	}
-	if _, err := g.Plug(fabric.Place{Node: 1, Port: 1}, nil); !errors.Is(err, ErrTaken) {
+	if _, err := g.Plug(fabric.Place{Node: 1, Port: 1}, nil); !errors.Is(err, errTaken) {
 		t.Error(err)
 	}
 	var in [1]frame.In

@@ -177,7 +177,7 @@ func (s *remotes) admit(from greeted, g *cable.Greeting) []byte {
 		o.port, err = s.rack.plug(at, fmt.Sprintf("%s, at %v", g.Program, from.from), func() { s.pump.news(&o.outlet) })
 	}
 	if err != nil {
-		return s.door.Deny(g.Session, err, errors.Is(err, ErrTaken))
+		return s.door.Deny(g.Session, err, errors.Is(err, errTaken))
 	}
 	size, window := min(g.Size, s.size), s.socket.Window()
 	o.wire = cable.NewWire(cable.WireConfig{Session: g.Session, Size: size, Limit: uint64(g.Window), Window: window}, s.now)

@@ -12,7 +12,7 @@ func (a Adapter) SetKey(name string, value *string) ([]Change, error) {
 		if k.Base != keys[0].Base {
 			break // a place that counts less
 		}
-		for _, spelling := range Spellings(k) {
+		for _, spelling := range spellings(k) {
 			changes = append(changes, Change{Kind: DeleteValue, Key: a.Place(k), Value: Value{Name: spelling}, Lenient: true})
 		}
 		if value == nil {

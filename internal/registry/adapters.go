@@ -162,12 +162,12 @@ func (r *Registry) SetInfiniBand(a Adapter, is bool) (Adapter, error) {
 // (CONFIGFLAG_DISABLED of regstr.h).
 const disabledFlag = 1
 
-// Instance is the key of the adapter's device in the tree of devices.
-func (a Adapter) Instance() Path { return instances.Child(fmt.Sprintf("%04d", a.Number)) }
+// instance is the key of the adapter's device in the tree of devices.
+func (a Adapter) instance() Path { return instances.Child(fmt.Sprintf("%04d", a.Number)) }
 
 // Disabled says whether the adapter was disabled by somebody who meant it to stay so, and whether anybody has said.
 func (r *Registry) Disabled(a Adapter) (disabled, known bool) {
-	v, _ := r.Get(a.Instance(), configFlags)
+	v, _ := r.Get(a.instance(), configFlags)
 	n, known := v.Number()
 	return n&disabledFlag != 0, known
 }
@@ -178,7 +178,7 @@ func (a Adapter) Disable(disabled bool) Change {
 	if disabled {
 		flags = disabledFlag
 	}
-	return Change{Kind: SetValue, Key: a.Instance(), Value: DWord(configFlags, flags)}
+	return Change{Kind: SetValue, Key: a.instance(), Value: DWord(configFlags, flags)}
 }
 
 // class is what adapters of a generation are like.

@@ -32,13 +32,13 @@ type Change struct {
 	Line int
 }
 
-// A ChangeError is a Change that cannot be made.
-type ChangeError struct {
+// A changeError is a Change that cannot be made.
+type changeError struct {
 	Change Change
 	Err    error
 }
 
-func (e *ChangeError) Error() string {
+func (e *changeError) Error() string {
 	what := e.Change.Key.String()
 	if e.Change.Kind == SetValue || e.Change.Kind == DeleteValue {
 		what += ", value " + quoteName(e.Change.Value.Name)
@@ -49,7 +49,7 @@ func (e *ChangeError) Error() string {
 	return what + ": " + e.Err.Error()
 }
 
-func (e *ChangeError) Unwrap() error { return e.Err }
+func (e *changeError) Unwrap() error { return e.Err }
 
 func quoteName(name string) string {
 	if name == "" {
@@ -94,7 +94,7 @@ const protectedDepth = 4
 // apply returns the tree with the change made.
 func (c *Change) apply(b *batch, root *node) (*node, error) {
 	if err := c.check(); err != nil {
-		return nil, &ChangeError{*c, err}
+		return nil, &changeError{*c, err}
 	}
 	names := c.Key.split()
 	if c.Kind == CreateKey {
@@ -113,7 +113,7 @@ func (c *Change) apply(b *batch, root *node) (*node, error) {
 		if c.Lenient {
 			return root, nil
 		}
-		return nil, &ChangeError{*c, ErrNotFound}
+		return nil, &changeError{*c, ErrNotFound}
 	}
 	switch c.Kind {
 	case DeleteValue:

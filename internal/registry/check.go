@@ -19,7 +19,7 @@ type Notice struct {
 }
 
 // Check looks at changes with the catalogue before they are applied: it refuses values that a key does not
-// allow, be it for itself, on this machine or beside another key (*ChangeError around a *catalogue.ValueError or
+// allow, be it for itself, on this machine or beside another key (*changeError around a *catalogue.ValueError or
 // *catalogue.ConflictError), and tells of values that act on nothing or not as they are. Whoever sets values calls it.
 func (r *Registry) Check(changes []Change) ([]Notice, error) {
 	before := r.root.Load()
@@ -33,7 +33,7 @@ func (r *Registry) Check(changes []Change) ([]Notice, error) {
 		if c.Kind != SetValue {
 			continue
 		}
-		keys := r.Known(c.Key, c.Value.Name)
+		keys := r.known(c.Key, c.Value.Name)
 		if len(keys) == 0 {
 			if !isIdentity(c.Value.Name) {
 				notices = append(notices, Notice{Path: c.Key, Name: c.Value.Name, Text: "is not a key of this driver; it is stored and acts on nothing", Effect: "none"})
@@ -42,7 +42,7 @@ func (r *Registry) Check(changes []Change) ([]Notice, error) {
 		}
 		for _, k := range keys {
 			if _, err := k.Accept(c.Value.catalogue()); err != nil {
-				return nil, &ChangeError{c, err}
+				return nil, &changeError{c, err}
 			}
 		}
 		if n, ok := notice(c, keys[0]); ok {
@@ -109,7 +109,7 @@ func (r *Registry) SetProcessors(count int) {
 func blame(s *Setting, changes []Change) error {
 	for _, c := range changes {
 		if c.Kind == SetValue && c.Key.Equal(s.Path) && strings.EqualFold(c.Value.Name, s.Name) {
-			return &ChangeError{c, s.Problem}
+			return &changeError{c, s.Problem}
 		}
 	}
 	problem := s.Problem
@@ -117,11 +117,11 @@ func blame(s *Setting, changes []Change) error {
 		problem = &catalogue.ConflictError{Key: e.Other, Other: e.Key}
 		for _, c := range changes {
 			if c.Key.Equal(s.Path) && strings.EqualFold(strings.TrimPrefix(c.Value.Name, "*"), strings.TrimPrefix(e.Other, "*")) {
-				return &ChangeError{c, problem}
+				return &changeError{c, problem}
 			}
 		}
 	}
-	return &ChangeError{changes[len(changes)-1], problem}
+	return &changeError{changes[len(changes)-1], problem}
 }
 
 // outside says why a value that the key allows is not allowed for this adapter: it is more than the machine has, or

@@ -59,7 +59,7 @@ func TestCheckConflicts(t *testing.T) {
 		if c.wrong == "" && err != nil || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
 			t.Errorf("%q over %q: %v, want %q", c.changes, c.stored, err, c.wrong)
 		}
-		var e *ChangeError
+		var e *changeError
 		if err != nil && !errors.As(err, &e) {
 			t.Errorf("%q over %q: a %T", c.changes, c.stored, err)
 		}

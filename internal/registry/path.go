@@ -24,10 +24,10 @@ const (
 // Path names a key: a clean path below Root. The zero value is the root itself.
 type Path struct{ s string }
 
-// A PathError is a key name that cannot be one of this registry.
-type PathError struct{ Path, Reason string }
+// A pathError is a key name that cannot be one of this registry.
+type pathError struct{ Path, Reason string }
 
-func (e *PathError) Error() string { return fmt.Sprintf("key %s: %s", quoted(e.Path), e.Reason) }
+func (e *pathError) Error() string { return fmt.Sprintf("key %s: %s", quoted(e.Path), e.Reason) }
 
 // quoted quotes the name of a key or value as it is written elsewhere: backslashes stand once.
 // Only what cannot be printed is escaped.
@@ -41,11 +41,11 @@ func quoted(name string) string {
 }
 
 // ParsePath reads a full path: HKLM or HKEY_LOCAL_MACHINE, then names with backslashes between them.
-// Only paths of SYSTEM\CurrentControlSet exist here. Errors are *PathError.
+// Only paths of SYSTEM\CurrentControlSet exist here. Errors are *pathError.
 func ParsePath(s string) (Path, error) {
 	root, rest, _ := strings.Cut(s, `\`)
 	if !strings.EqualFold(root, Root) && !strings.EqualFold(root, ShortRoot) {
-		return Path{}, &PathError{s, "allowed: a path that begins with HKLM or HKEY_LOCAL_MACHINE"}
+		return Path{}, &pathError{s, "allowed: a path that begins with HKLM or HKEY_LOCAL_MACHINE"}
 	}
 	rest = strings.TrimSuffix(rest, `\`)
 	if rest == "" {
@@ -53,16 +53,16 @@ func ParsePath(s string) (Path, error) {
 	}
 	names := strings.Split(rest, `\`)
 	if len(names) > maxDepth {
-		return Path{}, &PathError{s, fmt.Sprintf("%d keys deep; allowed: %d", len(names), maxDepth)}
+		return Path{}, &pathError{s, fmt.Sprintf("%d keys deep; allowed: %d", len(names), maxDepth)}
 	}
 	for _, n := range names {
 		if err := checkName(n); err != "" {
-			return Path{}, &PathError{s, err}
+			return Path{}, &pathError{s, err}
 		}
 	}
 	p := Path{rest}
 	if base := (Path{ControlSet}); !base.Contains(p) && !p.Contains(base) {
-		return Path{}, &PathError{s, `allowed: keys below HKLM\` + ControlSet}
+		return Path{}, &pathError{s, `allowed: keys below HKLM\` + ControlSet}
 	}
 	return p, nil
 }
@@ -125,15 +125,6 @@ func (p Path) Equal(q Path) bool { return fold(p.s) == fold(q.s) }
 func (p Path) Contains(q Path) bool {
 	a, b := fold(p.s), fold(q.s)
 	return a == "" || a == b || strings.HasPrefix(b, a+`\`)
-}
-
-// Relative returns what of q follows p, and whether p contains q.
-func (p Path) Relative(q Path) (string, bool) {
-	if !p.Contains(q) {
-		return "", false
-	}
-	skip := p.names()
-	return strings.Join(q.split()[skip:], `\`), true
 }
 
 func (p Path) split() []string {

@@ -19,20 +19,20 @@ const (
 // MaxRegFile bounds a .reg file in bytes.
 const MaxRegFile = 64 << 20
 
-// A RegFileError is a .reg file that cannot be read.
-type RegFileError struct {
+// A regFileError is a .reg file that cannot be read.
+type regFileError struct {
 	Line   int
 	Reason string
 }
 
-func (e *RegFileError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
+func (e *regFileError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
 
 // ParseRegFile reads a .reg file and returns what it asks for, in its order: "Windows Registry Editor
 // Version 5.00" or REGEDIT4, in UTF-16 with a byte order mark, UTF-8, or Windows-1252. Deletions are
-// lenient, as in regedit. Errors are *RegFileError.
+// lenient, as in regedit. Errors are *regFileError.
 func ParseRegFile(b []byte) ([]Change, error) {
 	if len(b) > MaxRegFile {
-		return nil, &RegFileError{0, fmt.Sprintf("%d bytes long; allowed: %d", len(b), MaxRegFile)}
+		return nil, &regFileError{0, fmt.Sprintf("%d bytes long; allowed: %d", len(b), MaxRegFile)}
 	}
 	text, err := decodeText(b)
 	if err != nil {
@@ -45,12 +45,12 @@ func ParseRegFile(b []byte) ([]Change, error) {
 	case headerANSI:
 		p.ansi = true
 	default:
-		return nil, &RegFileError{1, fmt.Sprintf("not a .reg file; allowed as the first line: %s, or %s", headerUnicode, headerANSI)}
+		return nil, &regFileError{1, fmt.Sprintf("not a .reg file; allowed as the first line: %s, or %s", headerUnicode, headerANSI)}
 	}
 	for !p.end() {
 		start := p.line
 		if err := p.item(); err != nil {
-			return nil, &RegFileError{start, err.Error()}
+			return nil, &regFileError{start, err.Error()}
 		}
 	}
 	return p.changes, nil
@@ -71,7 +71,7 @@ func decodeText(b []byte) (string, error) {
 		return ansiText(b), nil
 	}
 	if len(b)%2 != 0 {
-		return "", &RegFileError{1, "UTF-16 with an odd number of bytes"}
+		return "", &regFileError{1, "UTF-16 with an odd number of bytes"}
 	}
 	u := make([]uint16, len(b)/2-1)
 	for i := range u {

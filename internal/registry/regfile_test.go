@@ -134,7 +134,7 @@ func TestWrongRegFile(t *testing.T) {
 		strings.Replace(head, "[", "[-", 1) + "\"a\"=-": "a value of a key that the file deletes",
 	} {
 		_, err := ParseRegFile([]byte(in))
-		var e *RegFileError
+		var e *regFileError
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", in, err, want)
 		}

@@ -65,7 +65,7 @@ func (r *Registry) Close() error {
 	return r.store.close()
 }
 
-// Apply makes all of the changes or none. When it returns nil they are on the disk. Errors are *ChangeError,
+// Apply makes all of the changes or none. When it returns nil they are on the disk. Errors are *changeError,
 // or a *StoreError where the file could not be written.
 func (r *Registry) Apply(changes ...Change) error {
 	r.mu.Lock()

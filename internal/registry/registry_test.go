@@ -61,7 +61,7 @@ func TestPaths(t *testing.T) {
 	}
 	for _, bad := range []string{``, `HKCU\Software`, `SYSTEM\CurrentControlSet`, `HKLM\SOFTWARE\x`, `HKLM\SYSTEM\CurrentControlSet\a\\b`,
 		`HKLM\SYSTEM\CurrentControlSet\` + strings.Repeat("x", 256), `HKLM\SYSTEM\CurrentControlSet\` + strings.Repeat(`x\`, 80), "HKLM\\SYSTEM\\CurrentControlSet\\a\x00b"} {
-		var e *PathError
+		var e *pathError
 		if _, err := ParsePath(bad); !errors.As(err, &e) {
 			t.Errorf("%.40q: %v, want a *PathError", bad, err)
 		}
@@ -133,7 +133,7 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 		Change{Kind: SetValue, Key: p, Value: DWord("roce_mode", 0)},
 		Change{Kind: SetValue, Key: p, Value: Value{Name: "big", Type: Binary, Data: make([]byte, maxData+1)}},
 	)
-	var e *ChangeError
+	var e *changeError
 	if !errors.As(err, &e) || !strings.Contains(err.Error(), "allowed: 1048576") {
 		t.Errorf("got %v", err)
 	}

@@ -76,7 +76,7 @@ func (r *Registry) used(root *node, a Adapter, s Setting) Setting {
 func (n *node) setting(a Adapter, k catalogue.Key) Setting {
 	s := Setting{Key: k, Name: k.Name, Path: keyPath(k.Place(a.Generation, a.Number))}
 	if at := n.find(s.Path); at != nil {
-		for _, name := range Spellings(k) {
+		for _, name := range spellings(k) {
 			v, ok := at.values[fold(name)]
 			if !ok {
 				continue
@@ -98,8 +98,8 @@ func (n *node) setting(a Adapter, k catalogue.Key) Setting {
 	return s
 }
 
-// Spellings are the names under which a key's value may stand.
-func Spellings(k catalogue.Key) []string {
+// spellings are the names under which a key's value may stand.
+func spellings(k catalogue.Key) []string {
 	out := []string{k.Name}
 	if bare, ok := strings.CutPrefix(k.Name, "*"); ok {
 		out = append(out, bare)
@@ -152,9 +152,9 @@ func FromCatalogue(k catalogue.Key, v catalogue.Value) Value {
 	return String(k.Name, k.Format(v))
 }
 
-// Known are the catalogue's keys that a value of this name at this path is, for whichever adapter the path
+// known are the catalogue's keys that a value of this name at this path is, for whichever adapter the path
 // belongs to; none where it is not a key of this driver.
-func (r *Registry) Known(p Path, name string) []catalogue.Key {
+func (r *Registry) known(p Path, name string) []catalogue.Key {
 	place, err := catalogue.ParsePath(p.String())
 	if err != nil {
 		return nil

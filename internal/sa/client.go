@@ -16,8 +16,8 @@ import (
 
 // Defaults and limits of [Config]: SaTimeout and SaRetries (WinOF manual, IPoIB registry keys).
 const (
-	DefaultTimeout = time.Second
-	DefaultRetries = 10
+	defaultTimeout = time.Second
+	defaultRetries = 10
 	// maxPending bounds the requests that wait for an answer, window those of them that are sent and not
 	// answered yet: an administration is one for thousands of ports.
 	maxPending = 16384
@@ -116,10 +116,10 @@ func (c *Client) SetRepetition(timeout time.Duration, retries int) error {
 // New makes a client. The error names the field of cfg that is wrong.
 func New(cfg Config) (*Client, error) {
 	if cfg.Timeout == 0 {
-		cfg.Timeout = DefaultTimeout
+		cfg.Timeout = defaultTimeout
 	}
 	if cfg.Retries == 0 {
-		cfg.Retries = DefaultRetries
+		cfg.Retries = defaultRetries
 	}
 	switch {
 	case cfg.Timeout < 0:

@@ -272,7 +272,7 @@ func TestAddressesAreServices(t *testing.T) {
 		ip := netip.MustParseAddr(s)
 		q, o := Find(ip), Offer(ip, 2, ib.GID{15: 4}, 0xffff, 60)
 		r, err := mad.ParseServiceRecord(q.Data)
-		if err != nil || [16]byte(r.Data[:16]) != want || string(r.Name[:len(ATSName)]) != ATSName {
+		if err != nil || [16]byte(r.Data[:16]) != want || string(r.Name[:len(atsName)]) != atsName {
 			t.Errorf("%s is asked for with %+v, %v", s, r, err)
 		}
 		r, err = mad.ParseServiceRecord(o.Data)

@@ -34,17 +34,17 @@ func Leave(mgid, port ib.GID, state uint8) Request {
 }
 
 const (
-	// ATSName and ATSID are the service by which ports are found by their IP addresses: the DAPL Address
+	// atsName and atsID are the service by which ports are found by their IP addresses: the DAPL Address
 	// Translation Service, whose record has the address in its first 16 bytes of data, IPv4 in the last four of them.
-	ATSName = "DAPL Address Translation Service"
-	ATSID   = 0x10000ce100415453
+	atsName = "DAPL Address Translation Service"
+	atsID   = 0x10000ce100415453
 	atsNext = 1 << 24 // between the IDs of a port's addresses: a record is known by ID, GID and P_Key
 	// MaxATS is how many addresses a port may offer.
 	MaxATS = 256
 )
 
 func ats(ip netip.Addr) (r mad.ServiceRecord) {
-	copy(r.Name[:], ATSName)
+	copy(r.Name[:], atsName)
 	if ip.Is4() {
 		v := ip.As4()
 		copy(r.Data[12:], v[:])
@@ -58,14 +58,14 @@ func ats(ip netip.Addr) (r mad.ServiceRecord) {
 // Offer says for so many seconds that a port has an IP address, its n-th from 0.
 func Offer(ip netip.Addr, n int, port ib.GID, key ib.PKey, lease uint32) Request {
 	r := ats(ip)
-	r.ID, r.GID, r.PKey, r.Lease = ATSID+uint64(n%MaxATS)*atsNext, port, key, lease
+	r.ID, r.GID, r.PKey, r.Lease = atsID+uint64(n%MaxATS)*atsNext, port, key, lease
 	return Request{Method: mad.MethodSet, Attribute: mad.AttrServiceRecord, Data: r.Append(nil),
 		Mask: mad.ServiceComponentID | mad.ServiceComponentGID | mad.ServiceComponentPKey | mad.ServiceComponentLease | mad.ServiceComponentName | addressMask}
 }
 
 // Withdraw ends what Offer said of the n-th address.
 func Withdraw(n int, port ib.GID, key ib.PKey) Request {
-	r := mad.ServiceRecord{ID: ATSID + uint64(n%MaxATS)*atsNext, GID: port, PKey: key}
+	r := mad.ServiceRecord{ID: atsID + uint64(n%MaxATS)*atsNext, GID: port, PKey: key}
 	return Request{Method: mad.MethodDelete, Attribute: mad.AttrServiceRecord, Data: r.Append(nil),
 		Mask: mad.ServiceComponentID | mad.ServiceComponentGID | mad.ServiceComponentPKey}
 }

@@ -116,9 +116,6 @@ func (n *Network) Add(addr netip.Addr, e Engine) *Port {
 	return p
 }
 
-// Impair sets what happens to packets from one port to another.
-func (n *Network) Impair(from, to *Port, i Impairment) { n.link(from, to).Impairment = i }
-
 func (n *Network) link(from, to *Port) *link {
 	l := n.links[[2]*Port{from, to}]
 	if l == nil {

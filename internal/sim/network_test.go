@@ -54,7 +54,7 @@ func run(seed uint64, count int, i Impairment) (*Network, *talker) {
 	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	n := New(seed)
 	from, to := &talker{route: &frame.Route{Src: a, Dst: b}, end: count}, &talker{}
-	n.Impair(n.Add(a, from), n.Add(b, to), i)
+	n.link(n.Add(a, from), n.Add(b, to)).Impairment = i
 	n.Run(clock.Never-1, nil)
 	return n, to
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// MaxLIDs is how many unicast LIDs a subnet has: 0x0001 to 0xbfff (IBA 4.1.3).
-const MaxLIDs = int(ib.LIDMaxUnicast)
+// maxLIDs is how many unicast LIDs a subnet has: 0x0001 to 0xbfff (IBA 4.1.3).
+const maxLIDs = int(ib.LIDMaxUnicast)
 
 // DefaultPrefix is the subnet prefix of ports that have not been given another (IBA 4.1.1).
 const DefaultPrefix = administration.LinkLocalPrefix

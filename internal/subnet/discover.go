@@ -8,8 +8,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// MaxNodes is how many nodes a subnet may have before it is taken for an error.
-const MaxNodes = 1 << 17
+// maxNodes is how many nodes a subnet may have before it is taken for an error.
+const maxNodes = 1 << 17
 
 // maxSubnetPorts bounds the ports of a subnet, so that a node that lies cannot use up the memory.
 const maxSubnetPorts = 1 << 20
@@ -97,8 +97,8 @@ func (s *SM) arrived(u int32, info mad.NodeInfo) {
 		return
 	}
 	if !known {
-		if len(n.Nodes) >= MaxNodes || len(n.Ports)+int(info.NumPorts) >= maxSubnetPorts {
-			s.problem("the node behind %s is one too many: a subnet can have %d nodes with %d ports", n.Name(u), MaxNodes, maxSubnetPorts)
+		if len(n.Nodes) >= maxNodes || len(n.Ports)+int(info.NumPorts) >= maxSubnetPorts {
+			s.problem("the node behind %s is one too many: a subnet can have %d nodes with %d ports", n.Name(u), maxNodes, maxSubnetPorts)
 			return
 		}
 		i = n.Add(info)

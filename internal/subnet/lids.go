@@ -7,11 +7,11 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// LIDError says that a subnet needs more unicast LIDs than there are.
-type LIDError struct{ Need, Ports, LMC int }
+// lidError says that a subnet needs more unicast LIDs than there are.
+type lidError struct{ Need, Ports, LMC int }
 
-func (e *LIDError) Error() string {
-	return fmt.Sprintf("subnet: it needs %d unicast LIDs (%d end ports, LMC %d), there are %d", e.Need, e.Ports, e.LMC, MaxLIDs)
+func (e *lidError) Error() string {
+	return fmt.Sprintf("subnet: it needs %d unicast LIDs (%d end ports, LMC %d), there are %d", e.Need, e.Ports, e.LMC, maxLIDs)
 }
 
 // lidCount is how many LIDs an end port is to get: switches have one, others 2 to the power of the LMC.
@@ -23,20 +23,20 @@ func (s *SM) lidCount(p int32) int {
 }
 
 // assignLIDs decides which LIDs every end port has, and notes them in lids: first those that are remembered, then those that
-// ports have already, then new ones. The result is by index of the port. The error is a *LIDError.
+// ports have already, then new ones. The result is by index of the port. The error is a *lidError.
 func (s *SM) assignLIDs() (map[int32]ib.LID, error) {
 	ports := s.cur.EndPorts()
 	need := 0
 	for _, p := range ports {
 		need += s.lidCount(p)
 	}
-	if need > MaxLIDs {
-		return nil, &LIDError{need, len(ports), int(s.cfg.LMC)}
+	if need > maxLIDs {
+		return nil, &lidError{need, len(ports), int(s.cfg.LMC)}
 	}
 	if s.cfg.Reassign && !s.firstDone {
 		clear(s.lids)
 	}
-	a := allocation{taken: make([]bool, MaxLIDs+1), given: make(map[int32]ib.LID, len(ports))}
+	a := allocation{taken: make([]bool, maxLIDs+1), given: make(map[int32]ib.LID, len(ports))}
 	rest := s.keep(&a, ports)
 	// What is remembered of ports that are not there now is left to them as long as there is room.
 	present := make(map[uint64]bool, len(ports))
@@ -46,7 +46,7 @@ func (s *SM) assignLIDs() (map[int32]ib.LID, error) {
 	reserved := slices.Clone(a.taken)
 	for guid, r := range s.lids {
 		if !present[guid] {
-			for l := int(r.First); l <= int(r.Last) && l <= MaxLIDs; l++ {
+			for l := int(r.First); l <= int(r.Last) && l <= maxLIDs; l++ {
 				reserved[l] = true
 			}
 		}
@@ -59,7 +59,7 @@ func (s *SM) assignLIDs() (map[int32]ib.LID, error) {
 			lid = a.free(a.taken, s.lidCount(p))
 		}
 		if lid == 0 {
-			return nil, &LIDError{need, len(ports), int(s.cfg.LMC)}
+			return nil, &lidError{need, len(ports), int(s.cfg.LMC)}
 		}
 		a.give(p, lid, s.lidCount(p))
 		for l := range s.lidCount(p) {
@@ -113,7 +113,7 @@ type allocation struct {
 }
 
 func (a *allocation) fits(lid, count int) bool {
-	if lid == 0 || lid%count != 0 || lid+count-1 > MaxLIDs {
+	if lid == 0 || lid%count != 0 || lid+count-1 > maxLIDs {
 		return false
 	}
 	for l := range count {
@@ -137,7 +137,7 @@ func (a *allocation) free(reserved []bool, count int) ib.LID {
 		a.next = map[int]int{}
 	}
 search:
-	for lid := max(count, a.next[count]); lid+count-1 <= MaxLIDs; lid += count {
+	for lid := max(count, a.next[count]); lid+count-1 <= maxLIDs; lid += count {
 		for l := range count {
 			if reserved[lid+l] {
 				continue search

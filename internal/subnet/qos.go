@@ -36,8 +36,8 @@ func DefaultLanes() Lanes {
 	return q
 }
 
-// DefaultQoS are DefaultLanes for all.
-func DefaultQoS() *QoS { return &QoS{DefaultLanes(), DefaultLanes(), DefaultLanes()} }
+// defaultQoS are DefaultLanes for all.
+func defaultQoS() *QoS { return &QoS{DefaultLanes(), DefaultLanes(), DefaultLanes()} }
 
 // check names a field that cannot be. The error is a *ConfigError.
 func (q *QoS) check() error {
@@ -91,7 +91,7 @@ func (q *Lanes) code() uint8 {
 // service level on the lane of its number. nil: none.
 func (s *SM) qos() *QoS {
 	if s.routes != nil && s.routes.Lanes > 1 && (s.cfg.QoS == nil || !s.cfg.QoS.straight(s.routes.Lanes)) {
-		return DefaultQoS()
+		return defaultQoS()
 	}
 	return s.cfg.QoS
 }

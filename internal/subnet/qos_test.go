@@ -12,7 +12,7 @@ import (
 // Tables of lanes are those configured for the kind of port, cut to the lanes that both ends of a link have (opensm(8),
 // "QOS CONFIGURATION").
 func TestConfiguredLanes(t *testing.T) {
-	q := DefaultQoS()
+	q := defaultQoS()
 	q.CA.SLtoVL = [16]uint8{0: 3, 1: 2, 2: 1, 3: 0, 4: 15, 5: 9}
 	q.CA.High, q.CA.HighLimit = []mad.VLArbitration{{VL: 3, Weight: 7}, {VL: 8, Weight: 9}}, 5
 	q.Switch.Max, q.Switch.HighLimit = 5, 200
@@ -55,7 +55,7 @@ func TestConfiguredLanes(t *testing.T) {
 
 // Routes over several lanes need each service level on its own lane: other tables give way.
 func TestLanesOfRoutesComeFirst(t *testing.T) {
-	q := DefaultQoS()
+	q := defaultQoS()
 	q.Switch.SLtoVL[1] = 0
 	s := &SM{routes: &routing.Routes{Lanes: 2}, cfg: Config{QoS: q}}
 	if s.qos().Switch.SLtoVL[1] != 1 {
@@ -78,7 +78,7 @@ func TestWrongTablesAreRefused(t *testing.T) {
 		"code of operational VLs":                          func(c *Config) { c.Limits.MaxVLs = 6 },
 	} {
 		l := DefaultLimits()
-		c := Config{QoS: DefaultQoS(), Limits: &l}
+		c := Config{QoS: defaultQoS(), Limits: &l}
 		change(&c)
 		var e *ConfigError
 		if _, err := New(c); !errors.As(err, &e) || e.Field != field {

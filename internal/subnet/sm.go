@@ -137,12 +137,6 @@ func (s *SM) Rescan(now clock.Time) {
 // State is the manager's state.
 func (s *SM) State() mad.SMState { return s.state }
 
-// Busy says whether a sweep is under way.
-func (s *SM) Busy() bool { return s.stage != stageIdle }
-
-// Subnet is the subnet as it was last brought up, nil before. It is not to be written.
-func (s *SM) Subnet() *topology.Subnet { return s.live }
-
 // Routing is the graph of the last subnet and its routes, nil before.
 func (s *SM) Routing() (*routing.Graph, *routing.Routes) { return s.liveGraph, s.liveRoutes }
 

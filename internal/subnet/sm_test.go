@@ -215,7 +215,7 @@ func TestTooManyLIDs(t *testing.T) {
 		p.Reach, p.Known, p.GUID = true, true, uint64(i+1)
 	}
 	_, err := sm.assignLIDs()
-	var e *LIDError
+	var e *lidError
 	if !errors.As(err, &e) || e.Need != 51200 || !strings.Contains(err.Error(), "51200 unicast LIDs") || !strings.Contains(err.Error(), "49151") {
 		t.Errorf("error %v", err)
 	}

@@ -13,8 +13,8 @@ var ErrUnsupported = errors.New("TUN interfaces are there on Linux only")
 // MaxName is how long the name of an interface may be, in bytes.
 const MaxName = 15
 
-// MaxPieces is how many pieces a packet to write may have.
-const MaxPieces = 64
+// maxPieces is how many pieces a packet to write may have.
+const maxPieces = 64
 
 // Offloads are what the system may leave to be done to packets that it sends.
 type Offloads struct {

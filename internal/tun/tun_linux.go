@@ -32,7 +32,7 @@ type Device struct {
 	writing sync.Mutex // of the rest
 	write   func(fd uintptr) bool
 	header  [offload.HeaderLen]byte
-	vector  [1 + MaxPieces]unix.Iovec
+	vector  [1 + maxPieces]unix.Iovec
 	pieces  int
 	failed  error
 }
@@ -198,10 +198,10 @@ func (d *Device) Each(take func(h offload.Header, packet []byte), idle func()) e
 	}
 }
 
-// Write hands the system a packet in pieces, of which there may be MaxPieces. The error is of the system, which takes nothing while the interface is down.
+// Write hands the system a packet in pieces, of which there may be maxPieces. The error is of the system, which takes nothing while the interface is down.
 func (d *Device) Write(h offload.Header, pieces [][]byte) error {
-	if len(pieces) > MaxPieces {
-		return fmt.Errorf("interface %q: a packet in %d pieces, want at most %d", d.name, len(pieces), MaxPieces)
+	if len(pieces) > maxPieces {
+		return fmt.Errorf("interface %q: a packet in %d pieces, want at most %d", d.name, len(pieces), maxPieces)
 	}
 	d.writing.Lock()
 	defer d.writing.Unlock()

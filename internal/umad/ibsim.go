@@ -74,7 +74,7 @@ func OpenIbsim(o IbsimOptions) (*Port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ibsim %s: %w", o.where(), err)
 	}
-	p := NewPort(c, d, rand.Uint32())
+	p := newPort(c, d, rand.Uint32())
 	if p.device.Node, err = ownNode(p); err != nil {
 		p.Close()
 		return nil, fmt.Errorf("ibsim %s: the node's own NodeInfo: %w", o.where(), err)

@@ -186,31 +186,31 @@ func TestIsSMWithoutManager(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	for _, n := range []string{socket.Variable, VariableSocket, VariableServer, VariablePort, VariableHost} {
+	for _, n := range []string{socket.Variable, variableSocket, variableServer, variablePort, variableHost} {
 		t.Setenv(n, "")
 	}
-	if v, there := os.LookupEnv(VariableIsSM); there {
-		os.Unsetenv(VariableIsSM)
-		t.Cleanup(func() { os.Setenv(VariableIsSM, v) })
+	if v, there := os.LookupEnv(variableIsSM); there {
+		os.Unsetenv(variableIsSM)
+		t.Cleanup(func() { os.Setenv(variableIsSM, v) })
 	}
 	if _, err := Open(); !errors.Is(err, ErrNoFabric) {
 		t.Errorf("%v, want ErrNoFabric", err)
 	}
-	t.Setenv(VariableHost, "h")
+	t.Setenv(variableHost, "h")
 	if o, err := FromEnvironment(); err != nil || o != (Options{Ibsim: IbsimOptions{Host: "h"}}) || ibsimBase(o.Ibsim) != "sim" {
 		t.Errorf("%+v, %v", o, err)
 	}
-	t.Setenv(VariableServer, "s")
-	t.Setenv(VariableIsSM, "")
+	t.Setenv(variableServer, "s")
+	t.Setenv(variableIsSM, "")
 	for text, want := range map[string]int{"": 7070, "8000": 8000} {
-		t.Setenv(VariablePort, text)
+		t.Setenv(variablePort, text)
 		if o, err := FromEnvironment(); err != nil || o.Ibsim.port() != want || !o.Ibsim.IsSM {
 			t.Errorf("%q: %+v, %v", text, o, err)
 		}
 	}
 	for _, text := range []string{"0", "x", "65530"} {
-		t.Setenv(VariablePort, text)
-		if _, err := FromEnvironment(); err == nil || !strings.Contains(err.Error(), VariablePort) {
+		t.Setenv(variablePort, text)
+		if _, err := FromEnvironment(); err == nil || !strings.Contains(err.Error(), variablePort) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -12,15 +12,15 @@ import (
 // The environment by which Open chooses the fabric. That of the service of a fabric here (socket.Variable) goes first; the
 // other names are those of ibsim's own clients.
 const (
-	VariableSocket = "IBSIM_SOCKNAME"    // base of a local server's socket names
-	VariableServer = "IBSIM_SERVER_NAME" // host of a server, over UDP
-	VariablePort   = "IBSIM_SERVER_PORT" // its port; default 7070
-	VariableHost   = "SIM_HOST"          // node to be
-	VariableIsSM   = "SIM_SET_ISSM"      // any value: be a port with a subnet manager
+	variableSocket = "IBSIM_SOCKNAME"    // base of a local server's socket names
+	variableServer = "IBSIM_SERVER_NAME" // host of a server, over UDP
+	variablePort   = "IBSIM_SERVER_PORT" // its port; default 7070
+	variableHost   = "SIM_HOST"          // node to be
+	variableIsSM   = "SIM_SET_ISSM"      // any value: be a port with a subnet manager
 )
 
 // ErrNoFabric is an environment that names no fabric.
-var ErrNoFabric = errors.New("no InfiniBand fabric: set " + socket.Variable + ", " + VariableSocket + ", " + VariableServer + " or " + VariableHost)
+var ErrNoFabric = errors.New("no InfiniBand fabric: set " + socket.Variable + ", " + variableSocket + ", " + variableServer + " or " + variableHost)
 
 // Options are how to come to a port of a fabric.
 type Options struct {
@@ -40,15 +40,15 @@ func FromEnvironment() (o Options, err error) {
 }
 
 func ibsimFromEnvironment() (IbsimOptions, error) {
-	o := IbsimOptions{Socket: os.Getenv(VariableSocket), Server: os.Getenv(VariableServer), Host: os.Getenv(VariableHost)}
+	o := IbsimOptions{Socket: os.Getenv(variableSocket), Server: os.Getenv(variableServer), Host: os.Getenv(variableHost)}
 	if o.Socket == "" && o.Server == "" && o.Host == "" {
 		return o, ErrNoFabric
 	}
-	_, o.IsSM = os.LookupEnv(VariableIsSM)
-	if s := os.Getenv(VariablePort); s != "" {
+	_, o.IsSM = os.LookupEnv(variableIsSM)
+	if s := os.Getenv(variablePort); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > 65535-10 {
-			return o, fmt.Errorf("%s is %q; allowed: a port from 1 to 65525", VariablePort, s)
+			return o, fmt.Errorf("%s is %q; allowed: a port from 1 to 65525", variablePort, s)
 		}
 		o.Port = n
 	}
@@ -73,7 +73,7 @@ func (o Options) Transport() (Transport, Device, error) {
 		return openService(o.Service)
 	}
 	o.Ibsim.IsSM = o.Ibsim.IsSM || o.Manager || o.Serving
-	return OpenTransport(o.Ibsim)
+	return openTransport(o.Ibsim)
 }
 
 // Open opens the port of the fabric that the environment names.

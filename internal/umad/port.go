@@ -37,9 +37,9 @@ type Port struct {
 	finished chan struct{}
 }
 
-// NewPort opens a port over a transport, which it closes at its end. First is where transaction IDs begin; it
+// newPort opens a port over a transport, which it closes at its end. First is where transaction IDs begin; it
 // should differ from program to program.
-func NewPort(t Transport, d Device, first uint32) *Port {
+func newPort(t Transport, d Device, first uint32) *Port {
 	p := &Port{transport: t, device: d, exchange: newExchange(first), servers: map[uint8]Server{}, finished: make(chan struct{}), armed: clock.Never, opened: time.Now()}
 	p.timer = time.AfterFunc(time.Hour, p.tick)
 	p.timer.Stop()

@@ -85,7 +85,7 @@ func TestCallFindsItsAnswer(t *testing.T) {
 		binary.BigEndian.PutUint32(right.MAD[transactionID:], 0xabcd) // what a transport keeps there
 		return []Datagram{late, other, right, right}
 	})
-	p := NewPort(f, Device{Name: "a"}, 1000)
+	p := newPort(f, Device{Name: "a"}, 1000)
 	defer p.Close()
 	for range 3 {
 		a, err := p.Call(context.Background(), Address{LID: 4}, nodeInfoRequest(), DefaultTiming)
@@ -106,7 +106,7 @@ func TestCallAsksAgain(t *testing.T) {
 		}
 		return nil
 	})
-	p := NewPort(f, Device{}, 1)
+	p := newPort(f, Device{}, 1)
 	defer p.Close()
 	if _, err := p.Call(context.Background(), Address{}, nodeInfoRequest(), Timing{5 * time.Millisecond, 30}); err != nil || f.count() != 3 {
 		t.Errorf("%v after %d sends, want the third answered", err, f.count())
@@ -118,7 +118,7 @@ func TestCallEnds(t *testing.T) {
 	back := func(d *Datagram) []Datagram { a := *d; a.Failed = true; return []Datagram{a} }
 	t.Run("silence", func(t *testing.T) {
 		f := newFar(silent)
-		p := NewPort(f, Device{}, 1)
+		p := newPort(f, Device{}, 1)
 		defer p.Close()
 		_, err := p.Call(context.Background(), Address{}, nodeInfoRequest(), Timing{2 * time.Millisecond, 3})
 		if !errors.Is(err, ErrTimeout) || f.count() != 3 {
@@ -127,14 +127,14 @@ func TestCallEnds(t *testing.T) {
 	})
 	t.Run("undelivered", func(t *testing.T) {
 		f := newFar(back)
-		p := NewPort(f, Device{}, 1)
+		p := newPort(f, Device{}, 1)
 		defer p.Close()
 		if _, err := p.Call(context.Background(), Address{}, nodeInfoRequest(), Timing{time.Hour, 3}); !errors.Is(err, ErrTimeout) || f.count() != 3 {
 			t.Errorf("%v after %d sends, want ErrTimeout after 3", err, f.count())
 		}
 	})
 	t.Run("context", func(t *testing.T) {
-		p := NewPort(newFar(silent), Device{}, 1)
+		p := newPort(newFar(silent), Device{}, 1)
 		defer p.Close()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -143,7 +143,7 @@ func TestCallEnds(t *testing.T) {
 		}
 	})
 	t.Run("closed", func(t *testing.T) {
-		p := NewPort(newFar(silent), Device{}, 1)
+		p := newPort(newFar(silent), Device{}, 1)
 		ended := make(chan error, 1)
 		p.Start(Address{}, nodeInfoRequest(), Timing{time.Hour, 1}, func(_ *Datagram, err error) { ended <- err })
 		p.Close()
@@ -158,7 +158,7 @@ func TestCallEnds(t *testing.T) {
 	t.Run("transport fails", func(t *testing.T) {
 		f := newFar(silent)
 		f.fail = io.ErrShortWrite
-		p := NewPort(f, Device{}, 1)
+		p := newPort(f, Device{}, 1)
 		defer p.Close()
 		if _, err := p.Call(context.Background(), Address{}, nodeInfoRequest(), DefaultTiming); !errors.Is(err, io.ErrShortWrite) {
 			t.Errorf("%v, want what the transport says", err)
@@ -166,7 +166,7 @@ func TestCallEnds(t *testing.T) {
 	})
 	t.Run("transport ends", func(t *testing.T) {
 		f := newFar(func(*Datagram) []Datagram { return nil })
-		p := NewPort(f, Device{}, 1)
+		p := newPort(f, Device{}, 1)
 		defer p.Close()
 		time.AfterFunc(time.Millisecond, func() { f.Close() })
 		if _, err := p.Call(context.Background(), Address{}, nodeInfoRequest(), Timing{time.Hour, 1}); !errors.Is(err, io.EOF) {
@@ -178,7 +178,7 @@ func TestCallEnds(t *testing.T) {
 // A thousand requests are under way at once, and every one has its own answer.
 func TestManyOutstanding(t *testing.T) {
 	f := newFar(func(d *Datagram) []Datagram { return []Datagram{reply(d)} })
-	p := NewPort(f, Device{}, 7)
+	p := newPort(f, Device{}, 7)
 	defer p.Close()
 	var wg sync.WaitGroup
 	for i := range 1000 {
@@ -197,7 +197,7 @@ func TestManyOutstanding(t *testing.T) {
 
 func TestServe(t *testing.T) {
 	f := newFar(func(*Datagram) []Datagram { return nil })
-	p := NewPort(f, Device{}, 1)
+	p := newPort(f, Device{}, 1)
 	defer p.Close()
 	p.Serve(mad.ClassSubnetLID, func(d *Datagram) *[mad.Len]byte {
 		if d.MAD[3] == mad.MethodSet {

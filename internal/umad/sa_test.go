@@ -54,7 +54,7 @@ func TestQueryPutsSegmentsTogether(t *testing.T) {
 		for i := range records {
 			records[i] = byte(i * 7)
 		}
-		p := NewPort(newFar(administration(records, never)), Device{}, 5)
+		p := newPort(newFar(administration(records, never)), Device{}, 5)
 		a, err := p.Query(context.Background(), Address{LID: 1, QP: 1}, tableRequest(), DefaultTiming)
 		if err != nil || !bytes.Equal(a.Records, records) || a.Cut || a.AttrOffset != 1 {
 			t.Errorf("%d bytes: %v", n, err)
@@ -67,7 +67,7 @@ func TestQueryPutsSegmentsTogether(t *testing.T) {
 func TestQueryAsksAgain(t *testing.T) {
 	records := make([]byte, 1000)
 	f := newFar(administration(records, func(i int) bool { return i == 4 }))
-	p := NewPort(f, Device{}, 5)
+	p := newPort(f, Device{}, 5)
 	defer p.Close()
 	a, err := p.Query(context.Background(), Address{}, tableRequest(), Timing{20 * time.Millisecond, 20})
 	if err != nil || len(a.Records) != 1000 {
@@ -82,7 +82,7 @@ func TestQueryBrokenOff(t *testing.T) {
 		m.RMPP = mad.RMPP{Version: 1, Type: mad.RMPPAbort, Flags: mad.RMPPActive, Status: 120}
 		return []Datagram{{MAD: [mad.Len]byte(m.Append(nil))}}
 	})
-	p := NewPort(f, Device{}, 5)
+	p := newPort(f, Device{}, 5)
 	defer p.Close()
 	var broken *mad.RMPPError
 	if _, err := p.Query(context.Background(), Address{}, tableRequest(), DefaultTiming); !errors.As(err, &broken) || broken.Status != 120 {
@@ -96,7 +96,7 @@ func TestQueryUnsegmented(t *testing.T) {
 		records int
 		cut     bool
 	}{168: {112, false}, 56: {0, false}, 0: {200, true}, 40: {200, true}} {
-		p := NewPort(newFar(func(d *Datagram) []Datagram {
+		p := newPort(newFar(func(d *Datagram) []Datagram {
 			m, _ := mad.ParseSA(d.MAD[:])
 			m.Method, m.AttrOffset = mad.MethodGetTableResp, 14
 			m.RMPP.Flags = mad.RMPPActive

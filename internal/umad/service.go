@@ -23,7 +23,7 @@ func OpenService(o ServiceOptions) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewPort(t, d, rand.Uint32()), nil
+	return newPort(t, d, rand.Uint32()), nil
 }
 
 func openService(o ServiceOptions) (Transport, Device, error) {

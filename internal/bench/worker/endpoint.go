@@ -104,15 +104,15 @@ func (e *endpoint) add(n int, q *verbs.QP, id *verbs.ID) error {
 	return nil
 }
 
-// Connecting is how many connections are being set up at a time.
-const Connecting = 64
+// connecting is how many connections are being set up at a time.
+const connecting = 64
 
 const setupTime = 60 * time.Second
 
 // listen accepts as many connections as the endpoint has queue pairs, in the
 // background.
 func (e *endpoint) listen(ctx context.Context) (netip.AddrPort, error) {
-	l, err := e.dev.Listen(netip.AddrPortFrom(e.dev.Addr(), 0), 4*Connecting)
+	l, err := e.dev.Listen(netip.AddrPortFrom(e.dev.Addr(), 0), 4*connecting)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
@@ -172,12 +172,12 @@ func (w *worker) connect(remote netip.AddrPort) (float64, error) {
 	return time.Since(start).Seconds(), err
 }
 
-// each does something n times, Connecting at a time, and returns the first error.
+// each does something n times, connecting at a time, and returns the first error.
 func each(n int, f func(int) error) error {
 	var next atomic.Int64
 	var failed atomic.Bool
 	var wg sync.WaitGroup
-	errs := make([]error, min(Connecting, n))
+	errs := make([]error, min(connecting, n))
 	for i := range errs {
 		wg.Go(func() {
 			for !failed.Load() {

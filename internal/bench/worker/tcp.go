@@ -22,7 +22,7 @@ const tcpPorts = 16
 // room returns how many connections the process may hold.
 func (t *tcpEnd) room() int { return fileLimit() - 64 }
 
-// TCPListenArgs ask for so many connections to be accepted, Connecting at a time.
+// TCPListenArgs ask for so many connections to be accepted, connecting at a time.
 type TCPListenArgs struct {
 	Addr        netip.Addr
 	Connections int
@@ -46,7 +46,7 @@ func (t *tcpEnd) listen(a TCPListenArgs) (at []netip.AddrPort, err error) {
 	return at, nil
 }
 
-// TCPConnectArgs ask for so many connections to be made, Connecting at a time.
+// TCPConnectArgs ask for so many connections to be made, connecting at a time.
 type TCPConnectArgs struct {
 	Remote      []netip.AddrPort // in turn
 	Connections int

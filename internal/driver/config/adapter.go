@@ -61,9 +61,9 @@ type Adapter struct {
 	Disabled bool   `json:"disabled,omitempty"`
 }
 
-// DefaultAdapters are the adapters of a driver that is given none. macOS has
+// defaultAdapters are the adapters of a driver that is given none. macOS has
 // only 127.0.0.1 on its loopback interface, so there it is one.
-func DefaultAdapters() []Adapter {
+func defaultAdapters() []Adapter {
 	if runtime.GOOS == "darwin" {
 		return []Adapter{{Name: "Ethernet 1", Address: netip.MustParseAddr("127.0.0.1")}}
 	}

@@ -150,7 +150,7 @@ func (c Config) Complete() (Config, error) {
 		return c, err
 	}
 	if len(c.Adapters) == 0 {
-		c.Adapters = DefaultAdapters()
+		c.Adapters = defaultAdapters()
 	}
 	if len(c.Adapters) > maxAdapters {
 		return c, api.Wrong("adapters", fmt.Sprint(len(c.Adapters), " entries"), fmt.Sprintf("1 to %d", maxAdapters))

@@ -39,7 +39,7 @@ func TestEmptyConfigurationMeansTheDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Socket != "/run/user/7/softvpi/driver.sock" || len(c.Adapters) != len(DefaultAdapters()) || c.Adapters[0].UDPPort != 4791 {
+	if c.Socket != "/run/user/7/softvpi/driver.sock" || len(c.Adapters) != len(defaultAdapters()) || c.Adapters[0].UDPPort != 4791 {
 		t.Errorf("%+v", c)
 	}
 }

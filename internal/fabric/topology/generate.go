@@ -66,8 +66,8 @@ func newBuilder(r Rate) *builder {
 
 // check refuses what would be more than a topology may have.
 func (b *builder) check(hosts, hostPorts, switches, radix int) error {
-	if nodes := hosts + switches; nodes > MaxNodes || hosts*(hostPorts+1)+switches*(radix+1) > MaxPorts {
-		return &ParameterError{"number of nodes", nodes, fmt.Sprintf("%d with %d ports", MaxNodes, MaxPorts)}
+	if nodes := hosts + switches; nodes > maxNodes || hosts*(hostPorts+1)+switches*(radix+1) > maxPorts {
+		return &ParameterError{"number of nodes", nodes, fmt.Sprintf("%d with %d ports", maxNodes, maxPorts)}
 	}
 	return nil
 }
@@ -124,8 +124,8 @@ func Torus(sizes []int, hosts int, r Rate) (*Topology, error) {
 		if err := within("size of a dimension", n, 2, 1024); err != nil {
 			return nil, err
 		}
-		if switches *= n; switches > MaxNodes {
-			return nil, &ParameterError{"number of switches", switches, fmt.Sprintf("at most %d", MaxNodes)}
+		if switches *= n; switches > maxNodes {
+			return nil, &ParameterError{"number of switches", switches, fmt.Sprintf("at most %d", maxNodes)}
 		}
 	}
 	radix := 2*len(sizes) + hosts

@@ -52,8 +52,8 @@ func (p *netlistReader) port(text, comment string) error {
 	if err := p.portComment(&e, n, comment); err != nil {
 		return err
 	}
-	if len(p.ends) >= MaxPorts {
-		return p.fail("port", "is one line too many; want at most %d", MaxPorts)
+	if len(p.ends) >= maxPorts {
+		return p.fail("port", "is one line too many; want at most %d", maxPorts)
 	}
 	p.ends = append(p.ends, e)
 	return nil

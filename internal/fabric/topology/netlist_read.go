@@ -12,15 +12,15 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// NetlistError says where a netlist cannot be read. Test for it with errors.As.
-type NetlistError struct {
+// netlistError says where a netlist cannot be read.
+type netlistError struct {
 	Line    int    // from 1; 0 where it is not about one line
 	Field   string // such as "remote port"
 	Problem string // what it is, and what is allowed
 }
 
 // Error implements error.
-func (e *NetlistError) Error() string {
+func (e *netlistError) Error() string {
 	if e.Line == 0 {
 		return fmt.Sprintf("netlist: %s %s", e.Field, e.Problem)
 	}
@@ -30,7 +30,7 @@ func (e *NetlistError) Error() string {
 const maxNetlistLine = 1 << 16
 
 // ReadNetlist reads a topology as ibnetdiscover prints it, or as it is written by hand for
-// ibsim (docs/fabric.md has the format). The error is a *NetlistError, or that of r.
+// ibsim (docs/fabric.md has the format). The error is a *netlistError, or that of r.
 func ReadNetlist(r io.Reader) (*Topology, error) {
 	p := netlistReader{
 		topology: &Topology{}, byID: map[string]int{}, node: -1,
@@ -54,7 +54,7 @@ func ReadNetlist(r io.Reader) (*Topology, error) {
 		return nil, err
 	}
 	if len(p.topology.Nodes) == 0 {
-		return nil, &NetlistError{0, "file", "has no node; want lines that begin with Switch, Ca, Hca or Rt"}
+		return nil, &netlistError{0, "file", "has no node; want lines that begin with Switch, Ca, Hca or Rt"}
 	}
 	return p.topology, p.topology.uniqueGUIDs(p.lines)
 }
@@ -86,7 +86,7 @@ type netlistReader struct {
 }
 
 func (p *netlistReader) fail(field, problem string, args ...any) error {
-	return &NetlistError{p.line, field, fmt.Sprintf(problem, args...)}
+	return &netlistError{p.line, field, fmt.Sprintf(problem, args...)}
 }
 
 // read takes one line.
@@ -194,8 +194,8 @@ func (p *netlistReader) newNode(t mad.NodeType, text, comment string) error {
 	if _, ok := p.byID[id]; ok {
 		return p.fail("node id", "%q stands twice", id)
 	}
-	if p.ports += ports + 1; p.ports > MaxPorts || len(p.topology.Nodes) >= MaxNodes {
-		return p.fail("node", "is one too many; want at most %d nodes with %d ports", MaxNodes, MaxPorts)
+	if p.ports += ports + 1; p.ports > maxPorts || len(p.topology.Nodes) >= maxNodes {
+		return p.fail("node", "is one too many; want at most %d nodes with %d ports", maxNodes, maxPorts)
 	}
 	description, rest := quotedComment(comment)
 	if len(description) > mad.NodeDescriptionLen {
@@ -308,7 +308,7 @@ func (t *Topology) uniqueGUIDs(lines []int) error {
 	for i := range t.Nodes {
 		n := &t.Nodes[i]
 		if other, ok := nodes[n.GUID]; ok {
-			return &NetlistError{lines[i], "node GUID", fmt.Sprintf("%#x is that of %q too", n.GUID, t.Nodes[other].ID)}
+			return &netlistError{lines[i], "node GUID", fmt.Sprintf("%#x is that of %q too", n.GUID, t.Nodes[other].ID)}
 		}
 		nodes[n.GUID] = i
 		first := 1
@@ -318,7 +318,7 @@ func (t *Topology) uniqueGUIDs(lines []int) error {
 		for j := first; j < len(n.Ports) && (first == 1 || j == 0); j++ {
 			g := n.Ports[j].GUID
 			if other, ok := ports[g]; ok {
-				return &NetlistError{lines[i], "port GUID", fmt.Sprintf("%#x of port %d is that of a port of %q too", g, j, t.Nodes[other].ID)}
+				return &netlistError{lines[i], "port GUID", fmt.Sprintf("%#x of port %d is that of a port of %q too", g, j, t.Nodes[other].ID)}
 			}
 			ports[g] = i
 		}

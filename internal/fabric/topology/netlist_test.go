@@ -155,7 +155,7 @@ func TestNetlistRefuses(t *testing.T) {
 		{strings.Repeat("x", maxNetlistLine+1), 1, "line"},
 	} {
 		_, err := ReadNetlist(strings.NewReader(c.text))
-		var e *NetlistError
+		var e *netlistError
 		if !errors.As(err, &e) || e.Line != c.line || e.Field != c.field {
 			t.Errorf("%.80q: %v, want line %d, %s", c.text, err, c.line, c.field)
 		}
@@ -164,10 +164,10 @@ func TestNetlistRefuses(t *testing.T) {
 
 func TestNetlistTooLarge(t *testing.T) {
 	var b strings.Builder
-	for i := range MaxPorts/(MaxNodePorts+1) + 1 {
+	for i := range maxPorts/(MaxNodePorts+1) + 1 {
 		fmt.Fprintf(&b, "Switch %d \"%d\"\n", MaxNodePorts, i)
 	}
-	var e *NetlistError
+	var e *netlistError
 	if _, err := ReadNetlist(strings.NewReader(b.String())); !errors.As(err, &e) || e.Field != "node" {
 		t.Errorf("%v", err)
 	}
@@ -193,7 +193,7 @@ func TestWriteRefuses(t *testing.T) {
 	for _, n := range []Node{
 		NewNode(mad.NodeCA, "", "x", 1, 1), NewNode(mad.NodeCA, `a"b`, "x", 1, 1), NewNode(mad.NodeCA, "a#", "x", 1, 1), NewNode(mad.NodeCA, "a", "x\n", 1, 1),
 	} {
-		var e *NetlistError
+		var e *netlistError
 		if err := (&Topology{Nodes: []Node{n}}).WriteNetlist(&bytes.Buffer{}); !errors.As(err, &e) {
 			t.Errorf("%q %q: %v", n.ID, n.Description, err)
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // WriteNetlist writes the topology as ibnetdiscover prints one, with the nodes' own IDs;
-// ReadNetlist and ibsim read it. The error is a *NetlistError for a text that has no place
+// ReadNetlist and ibsim read it. The error is a *netlistError for a text that has no place
 // in a netlist, or that of w.
 func (t *Topology) WriteNetlist(w io.Writer) error {
 	b := bufio.NewWriter(w)
@@ -25,10 +25,10 @@ func (t *Topology) WriteNetlist(w io.Writer) error {
 
 func (t *Topology) writeNode(b *bufio.Writer, n *Node) error {
 	if n.ID == "" || strings.ContainsAny(n.ID, "\"#\r\n") {
-		return &NetlistError{0, "node id", fmt.Sprintf("is %q, want text without quotes, # and line ends", n.ID)}
+		return &netlistError{0, "node id", fmt.Sprintf("is %q, want text without quotes, # and line ends", n.ID)}
 	}
 	if strings.ContainsAny(n.Description, "\r\n") {
-		return &NetlistError{0, "node description", fmt.Sprintf("is %q, want text without line ends", n.Description)}
+		return &netlistError{0, "node description", fmt.Sprintf("is %q, want text without line ends", n.Description)}
 	}
 	fmt.Fprintf(b, "vendid=0x%x\ndevid=0x%x\nsysimgguid=0x%x\n", n.VendorID, n.DeviceID, n.SystemImageGUID)
 	switch n.Type {

@@ -12,8 +12,8 @@ import (
 
 // Limits of a topology.
 const (
-	MaxNodes = 1 << 17
-	MaxPorts = 1 << 20 // of all nodes together
+	maxNodes = 1 << 17
+	maxPorts = 1 << 20 // of all nodes together
 	// MaxNodePorts is how many ports a node may have: 255 is the port that stands for none (IBA 14.2.5.10).
 	MaxNodePorts = 254
 )

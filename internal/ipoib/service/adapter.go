@@ -46,7 +46,7 @@ func NewDevice(h *device.Host, index uint32, name string, l link.InfiniBand, ran
 	}
 	d := &Device{host: h, index: index, link: l, verbs: v, dev: dev, asked: map[uint64]struct{}{}}
 	d.ctx, d.end = context.WithCancel(context.Background())
-	p := New(d, random)
+	p := newPort(d, random)
 	d.port = p
 	w := v.Watch()
 	d.tasks.Go(func() { d.watch(p, w) })
@@ -67,7 +67,7 @@ func (d *Device) watch(p *Port, w *verbs.Watcher) {
 	for d.ctx.Err() == nil {
 		if n := d.link.Changes(); n != seen {
 			seen = n
-			p.Changed()
+			p.changed()
 		}
 		ctx, cancel := context.WithTimeout(d.ctx, lookAgain)
 		_, _ = w.Next(ctx)
@@ -122,7 +122,7 @@ func (d *Device) ask(m *mad.SA) {
 		m.Method = mad.MethodGet
 	}
 	m.Method |= 0x80
-	p.Answer(m.Append(nil))
+	p.answer(m.Append(nil))
 }
 
 // Open implements Adapter.

@@ -26,8 +26,8 @@ type Port struct {
 	closed     bool
 }
 
-// New runs a port, without interfaces at first, until Close. random gives numbers that nobody can foresee.
-func New(a Adapter, random func() uint64) *Port {
+// newPort runs a port, without interfaces at first, until Close. random gives numbers that nobody can foresee.
+func newPort(a Adapter, random func() uint64) *Port {
 	p := &Port{adapter: a, origin: time.Now(), random: random, wake: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{}), joined: map[ib.GID]uint8{}}
 	go p.run()
 	return p
@@ -52,8 +52,8 @@ func (p *Port) Close() error {
 	return nil
 }
 
-// Changed says that the adapter's port has changed.
-func (p *Port) Changed() {
+// changed says that the adapter's port has changed.
+func (p *Port) changed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, state := p.now(), p.adapter.Port()
@@ -66,8 +66,8 @@ func (p *Port) Changed() {
 	}
 }
 
-// Answer takes a MAD of the subnet administration that came to queue pair 1.
-func (p *Port) Answer(b []byte) {
+// answer takes a MAD of the subnet administration that came to queue pair 1.
+func (p *Port) answer(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.note(b)

@@ -18,12 +18,12 @@ import (
 
 // Adapter is the adapter that a port belongs to. Its methods are called with the port's lock: they must not call the Port.
 type Adapter interface {
-	// Port is what the port is like now. Whoever runs the adapter calls Port.Changed after every change.
+	// Port is what the port is like now. Whoever runs the adapter calls Port.changed after every change.
 	Port() ipoib.Port
 	// Open makes a queue pair for unreliable datagrams. What arrives is given to receive by one goroutine, which holds no lock that Send
 	// needs; the datagrams' memory is the callee's until it returns.
 	Open(b Buffers, receive func(batch []ipoib.Arrival)) (QueuePair, error)
-	// Ask sends a MAD to the subnet administration from queue pair 1; whatever answers is given to Port.Answer.
+	// Ask sends a MAD to the subnet administration from queue pair 1; whatever answers is given to Port.answer.
 	Ask(r *ipoib.Request) error
 }
 
@@ -49,31 +49,31 @@ type Tally struct {
 	Recoveries uint64 // times that it was in error and has been started again
 }
 
-// Buffers are how many packets an interface has room for (*TransmitBuffers, *ReceiveBuffers: WinOF 5.50, 4.6.3).
+// Buffers are how many packets an interface has room for (*TransmitBuffers, *receiveBuffers: WinOF 5.50, 4.6.3).
 type Buffers struct{ Send, Receive int }
 
 // Limits of Buffers, and what is in place of 0.
 const (
-	MinBuffers     = 256
-	MaxBuffers     = 4096
-	SendBuffers    = 2048
-	ReceiveBuffers = 512
+	minBuffers     = 256
+	maxBuffers     = 4096
+	sendBuffers    = 2048
+	receiveBuffers = 512
 )
 
 // complete is b with its defaults. The error is an *ipoib.ConfigError.
 func (b Buffers) complete() (Buffers, error) {
 	if b.Send == 0 {
-		b.Send = SendBuffers
+		b.Send = sendBuffers
 	}
 	if b.Receive == 0 {
-		b.Receive = ReceiveBuffers
+		b.Receive = receiveBuffers
 	}
 	for _, f := range []struct {
 		name string
 		v    int
 	}{{"Send", b.Send}, {"Receive", b.Receive}} {
-		if f.v < MinBuffers || f.v > MaxBuffers {
-			return b, &ipoib.ConfigError{Field: f.name, Got: f.v, Want: fmt.Sprintf("%d to %d", MinBuffers, MaxBuffers)}
+		if f.v < minBuffers || f.v > maxBuffers {
+			return b, &ipoib.ConfigError{Field: f.name, Got: f.v, Want: fmt.Sprintf("%d to %d", minBuffers, maxBuffers)}
 		}
 	}
 	return b, nil

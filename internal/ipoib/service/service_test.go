@@ -409,14 +409,14 @@ func TestBuffers(t *testing.T) {
 		}
 	}
 	sy := &system{got: make(chan []byte, 1024)}
-	y, err := b.ports[1].Add(Config{Buffers: Buffers{MinBuffers, MinBuffers}}, sy, sy.tell)
+	y, err := b.ports[1].Add(Config{Buffers: Buffers{minBuffers, minBuffers}}, sy, sy.tell)
 	if err != nil {
 		t.Fatal(err)
 	}
 	y.Set([]netip.Prefix{netip.MustParsePrefix("10.0.0.2/24")}, nil)
 	x, _ := b.add(0, ipoib.Config{}, "10.0.0.1/24")
 	b.up(x, y)
-	for n := range 3 * MinBuffers {
+	for n := range 3 * minBuffers {
 		p := udp("10.0.0.1", "10.0.0.2", n)
 		x.Send([][]byte{p})
 		sy.take(t, p)

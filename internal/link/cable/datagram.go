@@ -71,10 +71,10 @@ func Session(b []byte) (uint64, bool) {
 	return binary.LittleEndian.Uint64(b[8:]), true
 }
 
-// parseHeader reads a datagram of a session. The error is a *MessageError.
+// parseHeader reads a datagram of a session. The error is a *messageError.
 func parseHeader(b []byte) (h header, payload []byte, err error) {
 	if _, ok := Session(b); !ok {
-		return h, nil, &MessageError{fmt.Sprintf("a datagram of %d bytes belongs to no session", len(b))}
+		return h, nil, &messageError{fmt.Sprintf("a datagram of %d bytes belongs to no session", len(b))}
 	}
 	h = header{
 		kind: b[0], flags: b[1], first: binary.LittleEndian.Uint16(b[2:]), heard: binary.LittleEndian.Uint32(b[4:]),
@@ -82,7 +82,7 @@ func parseHeader(b []byte) (h header, payload []byte, err error) {
 	}
 	payload = b[headerLen:]
 	if h.first != noFrame && int(h.first) >= len(payload) {
-		return h, nil, &MessageError{fmt.Sprintf("the first frame begins at %d of %d bytes", h.first, len(payload))}
+		return h, nil, &messageError{fmt.Sprintf("the first frame begins at %d of %d bytes", h.first, len(payload))}
 	}
 	return h, payload, nil
 }

@@ -26,9 +26,9 @@ const (
 	// cookieTime is for how long a challenge is good, at least.
 	cookieTime = 10 * time.Second
 
-	// MinKey and MaxKey bound a key, in bytes.
-	MinKey = 8
-	MaxKey = 1024
+	// minKey and maxKey bound a key, in bytes.
+	minKey = 8
+	maxKey = 1024
 
 	// denyTaken is the code of a port that another adapter has, which may be an earlier one of the same machine; the text says the rest.
 	denyTaken = 1
@@ -42,12 +42,12 @@ func ReadKey(file string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	key, err := io.ReadAll(io.LimitReader(f, 2*MaxKey))
+	key, err := io.ReadAll(io.LimitReader(f, 2*maxKey))
 	if err != nil {
 		return nil, err
 	}
-	if key = bytes.TrimSpace(key); len(key) < MinKey || len(key) > MaxKey {
-		return nil, fmt.Errorf("%s has a key of %d bytes; allowed: %d to %d", file, len(key), MinKey, MaxKey)
+	if key = bytes.TrimSpace(key); len(key) < minKey || len(key) > maxKey {
+		return nil, fmt.Errorf("%s has a key of %d bytes; allowed: %d to %d", file, len(key), minKey, maxKey)
 	}
 	return key, nil
 }
@@ -103,7 +103,7 @@ const (
 
 // Greet is the datagram of a greeting. cookie is that of the challenge, zero before one has come; key may be empty.
 func (g *Greeting) Greet(cookie [cookieLen]byte, key []byte) []byte {
-	b := encode(kindGreet, wireGreet{Magic: magic, Version: Version, Session: g.Session, Cookie: cookie, Size: uint16(g.Size), Window: uint32(g.Window)})
+	b := encode(kindGreet, wireGreet{Magic: magic, Version: version, Session: g.Session, Cookie: cookie, Size: uint16(g.Size), Window: uint32(g.Window)})
 	b = g.Append(b)
 	prove(b, greetProofAt, key)
 	return b
@@ -159,8 +159,8 @@ func (d *Door) Greeted(now clock.Time, from netip.AddrPort, b []byte) (g Greetin
 	if err := decode(b[:greetLen], kindGreet, "greeting", &w); err != nil || w.Magic != magic {
 		return g, nil, false
 	}
-	if w.Version != Version {
-		answer = d.Deny(w.Session, &MessageError{fmt.Sprintf("the adapter has version %d of the protocol, the fabric %d", w.Version, Version)}, false)
+	if w.Version != version {
+		answer = d.Deny(w.Session, &messageError{fmt.Sprintf("the adapter has version %d of the protocol, the fabric %d", w.Version, version)}, false)
 		return g, answer[:min(len(answer), len(b))], false
 	}
 	turn := int64(now) / int64(cookieTime)
@@ -170,7 +170,7 @@ func (d *Door) Greeted(now clock.Time, from netip.AddrPort, b []byte) (g Greetin
 		}
 	}
 	if !proved(b, greetProofAt, d.key) {
-		return g, d.Deny(w.Session, &MessageError{"the key of the adapter is not that of the fabric"}, false), false
+		return g, d.Deny(w.Session, &messageError{"the key of the adapter is not that of the fabric"}, false), false
 	}
 	hello, err := ParseHello(b[greetLen:])
 	if err != nil {
@@ -213,7 +213,7 @@ type greeter struct {
 }
 
 // answered reads an answer to the greeting. again: greet again, now. done: it is an admission. The error is a *RefusedError, a
-// *takenError or a *MessageError.
+// *takenError or a *messageError.
 func (g *greeter) answered(b []byte) (a Admission, done, again bool, err error) {
 	if len(b) < 9 || binary.LittleEndian.Uint64(b[1:]) != g.greeting.Session {
 		return a, false, false, nil
@@ -244,20 +244,20 @@ func (g *greeter) answered(b []byte) (a Admission, done, again bool, err error) 
 
 func (g *greeter) admitted(b []byte) (a Admission, err error) {
 	if len(b) < admitLen+welcomeLen {
-		return a, &MessageError{fmt.Sprintf("an admission of %d bytes", len(b))}
+		return a, &messageError{fmt.Sprintf("an admission of %d bytes", len(b))}
 	}
 	if !proved(b, admitProofAt, g.key) {
-		return a, &MessageError{"the fabric has no key, or another than this adapter"}
+		return a, &messageError{"the fabric has no key, or another than this adapter"}
 	}
 	var w wireAdmit
 	if err := decode(b[:admitLen], kindAdmit, "admission", &w); err != nil {
 		return a, err
 	}
 	a = Admission{Session: w.Session, Size: int(w.Size), Window: int(w.Window)}
-	if a.Welcome, err = ParseWelcome(b[admitLen : admitLen+welcomeLen]); err != nil {
+	if a.Welcome, err = parseWelcome(b[admitLen : admitLen+welcomeLen]); err != nil {
 		return a, err
 	}
-	a.Port, err = ParsePort(b[admitLen+welcomeLen:])
+	a.Port, err = parsePort(b[admitLen+welcomeLen:])
 	a.Port.Fabric = a.Welcome.Fabric
 	return a, err
 }

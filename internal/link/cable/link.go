@@ -84,7 +84,7 @@ type session interface {
 }
 
 // Open plugs an adapter in. Where the fabric does not run the link waits for it. The error is a *RefusedError where it runs
-// and does not let the adapter in, a *MessageError where it is none, or ErrNotHere.
+// and does not let the adapter in, a *messageError where it is none, or ErrNotHere.
 func Open(cfg Config) (*Link, error) {
 	if cfg.Notify == nil {
 		cfg.Notify = func() {}
@@ -100,7 +100,7 @@ func Open(cfg Config) (*Link, error) {
 	}
 	s, first, err := dial(&cfg)
 	var refused *RefusedError
-	var wrong *MessageError
+	var wrong *messageError
 	if errors.As(err, &refused) || errors.As(err, &wrong) || errors.Is(err, ErrNotHere) {
 		l.gather.close()
 		return nil, err
@@ -330,6 +330,6 @@ func (l *Link) Violation(v link.Violation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.session != nil && !l.closed {
-		l.session.tell(ViolationMessage(&v))
+		l.session.tell(violationMessage(&v))
 	}
 }

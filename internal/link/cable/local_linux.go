@@ -80,12 +80,12 @@ func (s *local) plugIn(cfg *Config) (port link.Port, err error) {
 			unix.Close(fd)
 		}
 	}()
-	w, err := ParseWelcome(b[:n])
+	w, err := parseWelcome(b[:n])
 	if err != nil {
 		return port, err
 	}
 	if len(fds) != 2 {
-		return port, &MessageError{fmt.Sprintf("welcome has %d descriptors, want 2", len(fds))}
+		return port, &messageError{fmt.Sprintf("welcome has %d descriptors, want 2", len(fds))}
 	}
 	s.fabric = w.Fabric
 	if s.mem, err = mapMemory(fds[0]); err != nil {
@@ -96,7 +96,7 @@ func (s *local) plugIn(cfg *Config) (port link.Port, err error) {
 	if n, err = seqpacket.Read(s.conn, b); err != nil {
 		return port, err
 	}
-	if port, err = ParsePort(b[:n]); err != nil {
+	if port, err = parsePort(b[:n]); err != nil {
 		return port, err
 	}
 	port.Fabric = s.fabric
@@ -129,10 +129,10 @@ func mapMemory(fd int) ([]byte, error) {
 		return nil, fmt.Errorf("shared memory: %w", err)
 	}
 	if st.Size != MemoryLen {
-		return nil, &MessageError{fmt.Sprintf("shared memory has %d bytes, want %d", st.Size, MemoryLen)}
+		return nil, &messageError{fmt.Sprintf("shared memory has %d bytes, want %d", st.Size, MemoryLen)}
 	}
 	if seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil || seals&unix.F_SEAL_SHRINK == 0 {
-		return nil, &MessageError{"shared memory may shrink"}
+		return nil, &messageError{"shared memory may shrink"}
 	}
 	mem, err := unix.Mmap(fd, 0, MemoryLen, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -205,10 +205,10 @@ func (s *local) send(frames []frame.Out) (int, error) {
 // note sees whether the bell has been rung. What it has rung is left to receive: whoever sends need not look at what has come, and
 // would take it from those who sleep until it rings.
 func (s *local) note() {
-	if s.armed && !s.in.Sleeps() {
+	if s.armed && !s.in.sleeps() {
 		s.armed, s.owed = false, true
 	}
-	if s.waits && !s.out.Waits() {
+	if s.waits && !s.out.waits() {
 		s.waits, s.owed = false, true
 	}
 }
@@ -261,7 +261,7 @@ func (s *local) next(b []byte) (int, error) {
 		if !s.armed {
 			s.armed = s.in.Sleep()
 		}
-		if s.armed && s.in.Sleeps() { // not while the bell was being read
+		if s.armed && s.in.sleeps() { // not while the bell was being read
 			return 0, nil
 		}
 	}
@@ -289,7 +289,7 @@ func (s *local) control(port func(link.Port)) error {
 		if n == 0 {
 			return io.EOF
 		}
-		p, err := ParsePort(b[:n])
+		p, err := parsePort(b[:n])
 		if err != nil {
 			return err
 		}

@@ -19,8 +19,8 @@ const (
 	kindPort      = 4 // of the fabric: how the port is
 	kindViolation = 5 // of the adapter
 
-	// Version is that of the protocol: both ends must have the same.
-	Version = 1
+	// version is that of the protocol: both ends must have the same.
+	version = 1
 	magic   = 0x43564253
 
 	// MaxMessage bounds a message.
@@ -28,11 +28,11 @@ const (
 	nameLen    = 64
 )
 
-// MessageError says what is wrong with a message of the other end. Test for it with errors.As.
-type MessageError struct{ Problem string }
+// messageError says what is wrong with a message of the other end.
+type messageError struct{ Problem string }
 
 // Error implements error.
-func (e *MessageError) Error() string { return "cable: " + e.Problem }
+func (e *messageError) Error() string { return "cable: " + e.Problem }
 
 // Hello is how an adapter begins.
 type Hello struct {
@@ -92,10 +92,10 @@ func encode(kind uint8, fields any) []byte {
 // decode reads the fields of a message of a kind.
 func decode(b []byte, kind uint8, name string, fields any) error {
 	if len(b) == 0 || b[0] != kind {
-		return &MessageError{fmt.Sprintf("a message of %d bytes is no %s", len(b), name)}
+		return &messageError{fmt.Sprintf("a message of %d bytes is no %s", len(b), name)}
 	}
 	if want := 1 + binary.Size(fields); len(b) != want {
-		return &MessageError{fmt.Sprintf("%s has %d bytes, want %d", name, len(b), want)}
+		return &messageError{fmt.Sprintf("%s has %d bytes, want %d", name, len(b), want)}
 	}
 	_, err := binary.Decode(b[1:], binary.LittleEndian, fields)
 	return err
@@ -120,17 +120,17 @@ func flag(b bool) uint8 {
 
 // Append adds the message to b.
 func (h *Hello) Append(b []byte) []byte {
-	return append(b, encode(kindHello, wireHello{magic, Version, h.Port, flag(h.VCRC), put(h.Node), put(h.Program)})...)
+	return append(b, encode(kindHello, wireHello{magic, version, h.Port, flag(h.VCRC), put(h.Node), put(h.Program)})...)
 }
 
-// ParseHello reads the first message of an adapter. The error is a *MessageError.
+// ParseHello reads the first message of an adapter. The error is a *messageError.
 func ParseHello(b []byte) (Hello, error) {
 	var w wireHello
 	if err := decode(b, kindHello, "hello", &w); err != nil {
 		return Hello{}, err
 	}
-	if w.Magic != magic || w.Version != Version {
-		return Hello{}, &MessageError{fmt.Sprintf("the adapter has version %d of the protocol, the fabric %d", w.Version, Version)}
+	if w.Magic != magic || w.Version != version {
+		return Hello{}, &messageError{fmt.Sprintf("the adapter has version %d of the protocol, the fabric %d", w.Version, version)}
 	}
 	return Hello{Node: text(w.Node[:]), Port: w.Port, VCRC: w.VCRC != 0, Program: text(w.Program[:])}, nil
 }
@@ -145,8 +145,8 @@ func (w *Welcome) Append(b []byte) []byte {
 	return append(b, encode(kindWelcome, wireWelcome{w.Fabric, w.Port, put(w.Node)})...)
 }
 
-// ParseWelcome reads the answer to a Hello. The error is a *RefusedError or a *MessageError.
-func ParseWelcome(b []byte) (Welcome, error) {
+// parseWelcome reads the answer to a Hello. The error is a *RefusedError or a *messageError.
+func parseWelcome(b []byte) (Welcome, error) {
 	if len(b) > 0 && b[0] == kindRefused {
 		return Welcome{}, &RefusedError{text(b[1:])}
 	}
@@ -177,8 +177,8 @@ func PortMessage(p *link.Port) []byte {
 	return encode(kindPort, w)
 }
 
-// ParsePort reads how the port is. The error is a *MessageError.
-func ParsePort(b []byte) (link.Port, error) {
+// parsePort reads how the port is. The error is a *messageError.
+func parsePort(b []byte) (link.Port, error) {
 	var w wirePort
 	if err := decode(b, kindPort, "port", &w); err != nil {
 		return link.Port{}, err
@@ -192,17 +192,17 @@ func ParsePort(b []byte) (link.Port, error) {
 		p.PKeys[i] = ib.PKey(k)
 	}
 	if p.MTU < ib.MTU256 || p.MTU > ib.MTU4096 || p.MaxMTU < ib.MTU256 || p.MaxMTU > ib.MTU4096 {
-		return link.Port{}, &MessageError{fmt.Sprintf("port has MTU %d of %d, want 1 to 5", w.MTU, w.MaxMTU)}
+		return link.Port{}, &messageError{fmt.Sprintf("port has MTU %d of %d, want 1 to 5", w.MTU, w.MaxMTU)}
 	}
 	return p, nil
 }
 
-// ViolationMessage tells the fabric of a packet that an adapter has refused.
-func ViolationMessage(v *link.Violation) []byte {
+// violationMessage tells the fabric of a packet that an adapter has refused.
+func violationMessage(v *link.Violation) []byte {
 	return encode(kindViolation, wireViolation{uint8(v.Kind), v.SL, uint16(v.SLID), uint16(v.DLID), v.Key, uint32(v.SourceQP), uint32(v.DestQP), v.SGID, v.DGID})
 }
 
-// ParseViolation is the other side of ViolationMessage. The error is a *MessageError.
+// ParseViolation is the other side of violationMessage. The error is a *messageError.
 func ParseViolation(b []byte) (link.Violation, error) {
 	var w wireViolation
 	if err := decode(b, kindViolation, "violation", &w); err != nil {

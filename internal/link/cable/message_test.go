@@ -17,21 +17,21 @@ func TestMessages(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	w := Welcome{Fabric: [16]byte{1, 2, 15: 3}, Node: "hca-1", Port: 2}
-	if got, err := ParseWelcome(w.Append(nil)); err != nil || got != w {
+	if got, err := parseWelcome(w.Append(nil)); err != nil || got != w {
 		t.Errorf("%+v, %v", got, err)
 	}
 	p := link.Port{State: mad.PortActive, Physical: mad.PhysicalLinkUp, LID: 7, LMC: 2, SMLID: 1, SMSL: 3, Prefix: 0xfe80 << 48, NodeGUID: 5,
 		GUIDs: make([]uint64, 32), PKeys: make([]ib.PKey, 64), SLtoVL: [16]uint8{1, 2, 3}, MTU: ib.MTU2048, MaxMTU: ib.MTU4096, Width: mad.Width4x,
 		Speed: mad.SpeedNDR, Capabilities: 0xabc, SubnetTimeout: 18, Reregister: 9}
 	p.GUIDs[31], p.PKeys[63] = 77, 0x8001
-	if got, err := ParsePort(PortMessage(&p)); err != nil || !reflect.DeepEqual(got, p) {
+	if got, err := parsePort(PortMessage(&p)); err != nil || !reflect.DeepEqual(got, p) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	v := link.Violation{Kind: link.QKeyViolation, Key: 1, SLID: 2, DLID: 3, SL: 4, SourceQP: 5, DestQP: 6, SGID: ib.GID{7}, DGID: ib.GID{8}}
-	if got, err := ParseViolation(ViolationMessage(&v)); err != nil || got != v {
+	if got, err := ParseViolation(violationMessage(&v)); err != nil || got != v {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := ParseWelcome(Refuse(strings.Repeat("x", 5000))); err == nil || !strings.HasPrefix(err.Error(), "the fabric refuses: xxx") {
+	if _, err := parseWelcome(Refuse(strings.Repeat("x", 5000))); err == nil || !strings.HasPrefix(err.Error(), "the fabric refuses: xxx") {
 		t.Error(err)
 	}
 }
@@ -42,12 +42,12 @@ func FuzzMessages(f *testing.F) {
 	f.Add(h.Append(nil))
 	f.Add(w.Append(nil))
 	f.Add(PortMessage(&link.Port{MTU: 1, MaxMTU: 5}))
-	f.Add(ViolationMessage(&link.Violation{}))
+	f.Add(violationMessage(&link.Violation{}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _ = ParseHello(b)
-		_, _ = ParseWelcome(b)
+		_, _ = parseWelcome(b)
 		_, _ = ParseViolation(b)
-		if p, err := ParsePort(b); err == nil && (p.MTU.Bytes() < 256 || p.MTU.Bytes() > 4096 || p.LMC > 7) {
+		if p, err := parsePort(b); err == nil && (p.MTU.Bytes() < 256 || p.MTU.Bytes() > 4096 || p.LMC > 7) {
 			t.Errorf("%+v", p)
 		}
 	})

@@ -27,9 +27,9 @@ const (
 const Scheme = "udp://"
 
 // ParseUDP reads the place of a fabric's cables, as udp://host:port, udp://192.0.2.1 or udp://[2001:db8::1]:7069, and completes it. The error is a
-// *MessageError.
+// *messageError.
 func ParseUDP(s string) (host, port string, err error) {
-	wrong := &MessageError{fmt.Sprintf("%q; allowed: %sHOST or %sHOST:PORT, with an IPv6 address in brackets", s, Scheme, Scheme)}
+	wrong := &messageError{fmt.Sprintf("%q; allowed: %sHOST or %sHOST:PORT, with an IPv6 address in brackets", s, Scheme, Scheme)}
 	rest, ok := strings.CutPrefix(s, Scheme)
 	if !ok || rest == "" {
 		return "", "", wrong
@@ -171,7 +171,7 @@ func (s *remote) take(_ netip.AddrPort, b []byte) {
 	m, err := s.wire.Take(s.now(), b)
 	if err == nil && m != nil {
 		var p link.Port
-		if p, err = ParsePort(m); err == nil {
+		if p, err = parsePort(m); err == nil {
 			p.Fabric = s.fabric
 			s.changed(p)
 		}

@@ -29,8 +29,8 @@ const (
 	MemoryLen = 2 * ringLen
 )
 
-// ErrRing says that the other side of a ring has written what it never should.
-var ErrRing = errors.New("the other end of the cable broke the rules of the ring")
+// errRing says that the other side of a ring has written what it never should.
+var errRing = errors.New("the other end of the cable broke the rules of the ring")
 
 // words are the shared words of a ring, and its slots.
 type words struct {
@@ -70,12 +70,12 @@ func part(mem []byte, toFabric bool) []byte {
 	return mem[ringLen:MemoryLen]
 }
 
-// Room is how many frames can be put in. The error is ErrRing.
+// Room is how many frames can be put in. The error is errRing.
 func (p *Producer) Room() (int, error) {
 	if p.room == 0 {
 		used := p.next - p.head.Load()
 		if used > slots {
-			return 0, ErrRing
+			return 0, errRing
 		}
 		p.room = slots - used
 	}
@@ -115,8 +115,8 @@ func (p *Producer) Wait() bool {
 	return p.next-p.head.Load() == slots || !p.full.CompareAndSwap(1, 0)
 }
 
-// Waits tells whether the bell is still to be rung since Wait.
-func (p *Producer) Waits() bool { return p.full.Load() != 0 }
+// waits tells whether the bell is still to be rung since Wait.
+func (p *Producer) waits() bool { return p.full.Load() != 0 }
 
 // Consumer takes frames out of a ring.
 type Consumer struct {
@@ -131,12 +131,12 @@ func NewConsumer(mem []byte, toFabric bool) *Consumer {
 	return &Consumer{words: wordsOf(part(mem, toFabric))}
 }
 
-// Waiting is how many frames can be taken. The error is ErrRing.
+// Waiting is how many frames can be taken. The error is errRing.
 func (c *Consumer) Waiting() (int, error) {
 	if c.there == 0 {
 		if c.there = c.tail.Load() - c.next; c.there > slots {
 			c.there = 0
-			return 0, ErrRing
+			return 0, errRing
 		}
 	}
 	return int(c.there), nil
@@ -149,7 +149,7 @@ func (c *Consumer) Peek() (frame, vcrc []byte, err error) {
 	length := atomic.LoadUint32((*uint32)(unsafe.Pointer(&b[0])))
 	n := length &^ slotVCRC
 	if n > MaxFrame {
-		return nil, nil, ErrRing
+		return nil, nil, errRing
 	}
 	if length&slotVCRC != 0 {
 		vcrc = b[slotHeader+n:][:ib.VCRCLen]
@@ -182,5 +182,5 @@ func (c *Consumer) Sleep() bool {
 	return c.tail.Load() == c.next || !c.sleep.CompareAndSwap(1, 0)
 }
 
-// Sleeps tells whether the bell is still to be rung since Sleep.
-func (c *Consumer) Sleeps() bool { return c.sleep.Load() != 0 }
+// sleeps tells whether the bell is still to be rung since Sleep.
+func (c *Consumer) sleeps() bool { return c.sleep.Load() != 0 }

@@ -68,11 +68,11 @@ func TestRing(t *testing.T) {
 func TestRingBroken(t *testing.T) {
 	mem := memory()
 	binary.LittleEndian.PutUint32(mem[ringTail:], slots+1)
-	if _, err := NewConsumer(mem, true).Waiting(); !errors.Is(err, ErrRing) {
+	if _, err := NewConsumer(mem, true).Waiting(); !errors.Is(err, errRing) {
 		t.Error(err)
 	}
 	binary.LittleEndian.PutUint32(mem[ringHead:], 1)
-	if _, err := NewProducer(mem, true, false).Room(); !errors.Is(err, ErrRing) {
+	if _, err := NewProducer(mem, true, false).Room(); !errors.Is(err, errRing) {
 		t.Error(err)
 	}
 	mem = memory()
@@ -82,7 +82,7 @@ func TestRingBroken(t *testing.T) {
 	if n, err := c.Waiting(); n != 1 || err != nil {
 		t.Error(n, err)
 	}
-	if _, _, err := c.Peek(); !errors.Is(err, ErrRing) {
+	if _, _, err := c.Peek(); !errors.Is(err, errRing) {
 		t.Error(err)
 	}
 }

@@ -27,8 +27,8 @@ const (
 	minFrame = ib.LRHLen + ib.BTHLen + 4
 )
 
-// ErrCredits says that the other end of a cable has sent more than it may.
-var ErrCredits = errors.New("the other end of the cable sends more than it has credits for")
+// errCredits says that the other end of a cable has sent more than it may.
+var errCredits = errors.New("the other end of the cable sends more than it has credits for")
 
 // Wire is one end of a cable over datagrams: it makes datagrams of frames and messages, and the other way round. It has no
 // clock, no socket and no lock of its own.
@@ -205,7 +205,7 @@ func (w *Wire) Bye() []byte {
 	return b
 }
 
-// Take takes a datagram of the session. A message that came with it is returned. The error is ErrCredits or a *MessageError: the
+// Take takes a datagram of the session. A message that came with it is returned. The error is errCredits or a *messageError: the
 // session ends.
 func (w *Wire) Take(now clock.Time, b []byte) (message []byte, err error) {
 	h, payload, err := parseHeader(b)
@@ -239,7 +239,7 @@ func (w *Wire) Take(now clock.Time, b []byte) (message []byte, err error) {
 // hear takes a message, which may have come before.
 func (w *Wire) hear(b []byte) ([]byte, error) {
 	if len(b) < 4 || len(b) > 4+MaxMessage {
-		return nil, &MessageError{"a datagram has no message in it"}
+		return nil, &messageError{"a datagram has no message in it"}
 	}
 	w.answer = true
 	if binary.LittleEndian.Uint32(b) != w.heard+1 {
@@ -257,7 +257,7 @@ func (w *Wire) advance(h *header, payload []byte) error {
 		w.late++
 		return nil
 	case end-w.expected > w.grant()-w.expected:
-		return ErrCredits
+		return errCredits
 	case h.position != w.expected:
 		w.lost++
 		w.give()

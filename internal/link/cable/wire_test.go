@@ -248,7 +248,7 @@ func TestWireRefusesMoreThanCredits(t *testing.T) {
 		w := NewWire(WireConfig{Size: 1472, Limit: window, Window: window}, 0)
 		b := make([]byte, headerLen+100)
 		(&header{kind: kindFrames, position: at}).put(b)
-		if _, err := w.Take(0, b); !errors.Is(err, ErrCredits) {
+		if _, err := w.Take(0, b); !errors.Is(err, errCredits) {
 			t.Errorf("position %d: %v", at, err)
 		}
 	}
@@ -346,7 +346,7 @@ func TestDoor(t *testing.T) {
 		if _, _, _, err := g.answered(answer); ok || !errors.As(err, &refused) || refused.Why != "cable: the key of the adapter is not that of the fabric" {
 			t.Errorf("key %q: %v %v", wrong, ok, err)
 		}
-		var bad *MessageError
+		var bad *messageError
 		if _, _, _, err := g.answered(NewDoor(wrong).Admit(77, &a)); !errors.As(err, &bad) {
 			t.Errorf("key %q of the fabric: %v", wrong, err)
 		}

@@ -133,10 +133,10 @@ func TestTapSizes(t *testing.T) {
 		snap, ring int
 		field      string
 	}{
-		{-1, 0, "snap length"}, {MaxSnap + 1, 0, "snap length"}, {0, 1, "ring"}, {0, MaxRing + 1, "ring"},
+		{-1, 0, "snap length"}, {MaxSnap + 1, 0, "snap length"}, {0, 1, "ring"}, {0, maxRing + 1, "ring"},
 	} {
 		_, err := NewTap(c.snap, c.ring)
-		var size *SizeError
+		var size *sizeError
 		if !errors.As(err, &size) || size.Field != c.field {
 			t.Errorf("snap %d, ring %d: %v, want an error of the %s", c.snap, c.ring, err, c.field)
 		}

@@ -11,12 +11,12 @@ import (
 const MaxSnap = 65535 + 18
 
 const (
-	// DefaultRing is the memory of a tap between the data path and its reader.
-	DefaultRing = 16 << 20
+	// defaultRing is the memory of a tap between the data path and its reader.
+	defaultRing = 16 << 20
 	// MinRing holds a few packets of any length.
 	MinRing = 1 << 18
-	// MaxRing bounds what one capture may take.
-	MaxRing = 1 << 30
+	// maxRing bounds what one capture may take.
+	maxRing = 1 << 30
 )
 
 // Packet is a packet that a tap took. Data is the reader's until its next Next.
@@ -61,30 +61,30 @@ const (
 	recordAligned = 8
 )
 
-// SizeError is a snap length or ring size outside of its limits.
-type SizeError struct {
+// sizeError is a snap length or ring size outside of its limits.
+type sizeError struct {
 	Field         string
 	Got, Min, Max int
 }
 
-func (e *SizeError) Error() string {
+func (e *sizeError) Error() string {
 	return fmt.Sprintf("%s is %d, want %d to %d bytes", e.Field, e.Got, e.Min, e.Max)
 }
 
 // NewTap returns a tap that keeps the first snap bytes of each packet (0: all of it) in a ring of at
-// least size bytes (0: DefaultRing). The error is a *SizeError.
+// least size bytes (0: defaultRing). The error is a *sizeError.
 func NewTap(snap, size int) (*Tap, error) {
 	switch {
 	case snap == 0:
 		snap = MaxSnap
 	case snap < 0 || snap > MaxSnap:
-		return nil, &SizeError{"snap length", snap, 0, MaxSnap}
+		return nil, &sizeError{"snap length", snap, 0, MaxSnap}
 	}
 	if size == 0 {
-		size = DefaultRing
+		size = defaultRing
 	}
-	if size < MinRing || size > MaxRing {
-		return nil, &SizeError{"ring", size, MinRing, MaxRing}
+	if size < MinRing || size > maxRing {
+		return nil, &sizeError{"ring", size, MinRing, maxRing}
 	}
 	n := MinRing
 	for n < size {

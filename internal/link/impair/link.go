@@ -79,15 +79,12 @@ func (l *Link) Set(set Impairment) {
 	l.settle()
 }
 
-// Impairment returns what is set.
-func (l *Link) Impairment() Impairment { return l.set }
-
-// Held returns how many packets are held back at the moment.
-func (l *Link) Held() int { return l.queue.len + len(l.late) }
+// held returns how many packets are held back at the moment.
+func (l *Link) held() int { return l.queue.len + len(l.late) }
 
 // settle goes back to straight through once nothing is impaired or held.
 func (l *Link) settle() {
-	l.on = l.set.Enabled() || l.Held() > 0
+	l.on = l.set.Enabled() || l.held() > 0
 	if !l.on {
 		l.queue, l.late = held{}, nil
 	}

@@ -94,8 +94,8 @@ func (s *bench) finish() {
 	for range 100000 {
 		d := s.link.Deadline()
 		if d == clock.Never {
-			if s.link.Held() != 0 {
-				s.t.Fatalf("%d packets are held without a deadline", s.link.Held())
+			if s.link.held() != 0 {
+				s.t.Fatalf("%d packets are held without a deadline", s.link.held())
 			}
 			return
 		}
@@ -121,7 +121,7 @@ func TestOffPassesStraightThrough(t *testing.T) {
 	if d := cmp.Diff(count(100), s.received()); d != "" {
 		t.Error(d)
 	}
-	if s.link.Deadline() != clock.Never || s.link.Held() != 0 {
+	if s.link.Deadline() != clock.Never || s.link.held() != 0 {
 		t.Error("something is held")
 	}
 	frames := s.numbered(8, 64)
@@ -246,8 +246,8 @@ func TestReorder(t *testing.T) {
 func TestReorderedLastPacketLeaves(t *testing.T) {
 	s := newBench(t, "reorder=100%")
 	s.send(1)
-	if s.link.Held() != 1 || s.link.Deadline() != s.now.Add(lateWait) {
-		t.Fatalf("%d held until %v", s.link.Held(), s.link.Deadline())
+	if s.link.held() != 1 || s.link.Deadline() != s.now.Add(lateWait) {
+		t.Fatalf("%d held until %v", s.link.held(), s.link.Deadline())
 	}
 	s.finish()
 	if d := cmp.Diff([]int{0}, s.received()); d != "" {

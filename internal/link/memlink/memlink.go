@@ -24,8 +24,8 @@ const (
 	ipUDPHeader     = 28
 )
 
-// ErrAddressInUse says that another port of the switch has the address.
-var ErrAddressInUse = errors.New("address is in use on this switch")
+// errAddressInUse says that another port of the switch has the address.
+var errAddressInUse = errors.New("address is in use on this switch")
 
 // PortConfig describes a port of a Switch.
 type PortConfig struct {
@@ -53,7 +53,7 @@ func NewSwitch() *Switch {
 	return &Switch{ports: map[netip.Addr]*Port{}, groups: map[netip.Addr]map[*Port]int{}}
 }
 
-// Port plugs a new port into the switch. It wraps ErrAddressInUse.
+// Port plugs a new port into the switch. It wraps errAddressInUse.
 func (s *Switch) Port(cfg PortConfig) (*Port, error) {
 	if !cfg.Addr.IsValid() || cfg.Addr.IsMulticast() || cfg.Addr.IsUnspecified() {
 		return nil, fmt.Errorf("memory link: Addr %v: want a unicast address", cfg.Addr)
@@ -74,7 +74,7 @@ func (s *Switch) Port(cfg PortConfig) (*Port, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ports[cfg.Addr] != nil {
-		return nil, fmt.Errorf("memory link: Addr %v: %w", cfg.Addr, ErrAddressInUse)
+		return nil, fmt.Errorf("memory link: Addr %v: %w", cfg.Addr, errAddressInUse)
 	}
 	s.ports[cfg.Addr] = p
 	return p, nil

@@ -228,7 +228,7 @@ func TestConfigErrors(t *testing.T) {
 	if _, err := s.Port(PortConfig{Addr: addrA}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Port(PortConfig{Addr: addrA}); !errors.Is(err, ErrAddressInUse) {
+	if _, err := s.Port(PortConfig{Addr: addrA}); !errors.Is(err, errAddressInUse) {
 		t.Errorf("a second port at the address: %v", err)
 	}
 }

@@ -5,7 +5,7 @@
 //
 // A Port has a ring in which every packet to the UDP port and address of a link leaves
 // something, in the order of arrival: a short one itself, a longer one (a burst, mostly)
-// a mark, which says that the socket has a message more. The socket's filter (Rule.Socket)
+// a mark, which says that the socket has a message more. The socket's filter (Rule.socket)
 // drops the packets that the ring has whole, so that each comes once. What only the
 // socket sees (packets by other interfaces, and with IP options) leaves no mark.
 //
@@ -75,10 +75,10 @@ type Config struct {
 	Firewall  bool       // use frames although there is a firewall
 }
 
-// UnavailableError says why there are no frames: it is no fault.
-type UnavailableError struct{ Why string }
+// unavailableError says why there are no frames: it is no fault.
+type unavailableError struct{ Why string }
 
-func (e *UnavailableError) Error() string { return "no frames: " + e.Why }
+func (e *unavailableError) Error() string { return "no frames: " + e.Why }
 
 // Stats are counters of a Port since it was opened.
 type Stats struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// Instruction is one of the classic BPF machine (linux/filter.h, struct sock_filter).
-type Instruction struct {
+// instruction is one of the classic BPF machine (linux/filter.h, struct sock_filter).
+type instruction struct {
 	Code   uint16
 	Jt, Jf uint8 // instructions to skip where a comparison holds, and where not
 	K      uint32
@@ -55,33 +55,33 @@ type Rule struct {
 // program builds a filter: each condition that does not hold leads to the end that is
 // added last.
 type program struct {
-	code []Instruction
+	code []instruction
 	exit []int // conditions with a way out
 }
 
-func (p *program) load(op uint16, at uint32) { p.code = append(p.code, Instruction{Code: op, K: at}) }
+func (p *program) load(op uint16, at uint32) { p.code = append(p.code, instruction{Code: op, K: at}) }
 
 // want goes on where the accumulator equals k.
 func (p *program) want(k uint32) {
 	p.exit = append(p.exit, len(p.code))
-	p.code = append(p.code, Instruction{Code: equal, K: k})
+	p.code = append(p.code, instruction{Code: equal, K: k})
 }
 
 // wantNone goes on where the accumulator has none of these bits.
 func (p *program) wantNone(bits uint32) {
-	p.code = append(p.code, Instruction{Code: anySet, Jf: 1, K: bits})
+	p.code = append(p.code, instruction{Code: anySet, Jf: 1, K: bits})
 	p.exit = append(p.exit, len(p.code))
-	p.code = append(p.code, Instruction{Code: equal, K: ^uint32(0)}) // never: the way out
+	p.code = append(p.code, instruction{Code: equal, K: ^uint32(0)}) // never: the way out
 }
 
 // end takes long bytes where the accumulator is more than most, else short ones, and
 // other bytes where a condition did not hold.
-func (p *program) end(most, long, short, other uint32) []Instruction {
+func (p *program) end(most, long, short, other uint32) []instruction {
 	p.code = append(p.code,
-		Instruction{Code: greater, Jf: 1, K: most},
-		Instruction{Code: take, K: long},
-		Instruction{Code: take, K: short},
-		Instruction{Code: take, K: other})
+		instruction{Code: greater, Jf: 1, K: most},
+		instruction{Code: take, K: long},
+		instruction{Code: take, K: short},
+		instruction{Code: take, K: other})
 	for _, i := range p.exit {
 		p.code[i].Jf = uint8(len(p.code) - 2 - i)
 	}
@@ -96,9 +96,9 @@ func (r Rule) headers() int {
 	return eth.EthernetLen + eth.IPv6Len + eth.UDPLen
 }
 
-// Ring is the filter of the ring, which begins at the Ethernet header: short packets are taken
+// ring is the filter of the ring, which begins at the Ethernet header: short packets are taken
 // whole, of longer ones the headers alone, and others not at all.
-func (r Rule) Ring() []Instruction {
+func (r Rule) ring() []instruction {
 	var p program
 	p.load(loadWord, kindOfPacket)
 	p.want(0)
@@ -138,9 +138,9 @@ func (p *program) words(at uint32, b []byte) {
 	}
 }
 
-// Socket is the filter of the UDP socket that is bound to the rule's address and port, which
+// socket is the filter of the UDP socket that is bound to the rule's address and port, which
 // begins at the UDP header: it drops what the ring has whole. Fragments never come so far.
-func (r Rule) Socket() []Instruction {
+func (r Rule) socket() []instruction {
 	var p program
 	p.load(loadWord, interfaceOf)
 	p.want(uint32(r.Interface))

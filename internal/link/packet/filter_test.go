@@ -27,7 +27,7 @@ type seen struct {
 
 // run is the part of the classic BPF machine that the filters use (linux/filter.h): it returns how
 // many bytes are taken.
-func run(t *testing.T, program []Instruction, s seen) uint32 {
+func run(t *testing.T, program []instruction, s seen) uint32 {
 	t.Helper()
 	var a uint32
 	load := func(k uint32, n int) bool {
@@ -155,10 +155,10 @@ func (c *filterCase) of() ([]byte, Rule) {
 func TestFilters(t *testing.T) {
 	for _, c := range filterCases() {
 		b, r := c.of()
-		if got := run(t, r.Ring(), seen{frame: b, kind: c.kind, ifi: c.ifi}); got != c.ring {
+		if got := run(t, r.ring(), seen{frame: b, kind: c.kind, ifi: c.ifi}); got != c.ring {
 			t.Errorf("%s: %d bytes in the ring, want %d", c.name, got, c.ring)
 		}
-		if got := run(t, r.Socket(), seen{frame: b, at: r.headers() - eth.UDPLen, kind: c.kind, ifi: c.ifi}); (got == 0) != c.dropped {
+		if got := run(t, r.socket(), seen{frame: b, at: r.headers() - eth.UDPLen, kind: c.kind, ifi: c.ifi}); (got == 0) != c.dropped {
 			t.Errorf("%s: the socket takes %d bytes, want none %v", c.name, got, c.dropped)
 		}
 	}
@@ -168,7 +168,7 @@ func TestFilters(t *testing.T) {
 func TestRingFilterOfTags(t *testing.T) {
 	r := Rule{Addr: v4b, Port: 4791}
 	for tag, want := range map[uint32]uint32{0: whole, 0x6000: whole, 5: 0, 0x6fff: 0} {
-		if got := run(t, r.Ring(), seen{frame: framed(v4a, v4b, 20), tag: tag}); got != want {
+		if got := run(t, r.ring(), seen{frame: framed(v4a, v4b, 20), tag: tag}); got != want {
 			t.Errorf("tag %#x: %d bytes in the ring, want %d", tag, got, want)
 		}
 	}
@@ -183,7 +183,7 @@ func TestRingFilterOfCutFrames(t *testing.T) {
 		}
 		b := framed(src, r.Addr, 20)
 		for n := range r.headers() - 2 { // up to the UDP checksum, which is not looked at
-			if got := run(t, r.Ring(), seen{frame: b[:n]}); got != 0 {
+			if got := run(t, r.ring(), seen{frame: b[:n]}); got != 0 {
 				t.Errorf("%v: %d of %d bytes are taken", r.Addr, n, len(b))
 			}
 		}

@@ -42,7 +42,7 @@ func openFirewall(addr netip.Addr) (f *firewall, err error) {
 	}
 	f.names, err = os.Open(tables + name)
 	if os.IsPermission(err) {
-		err = &UnavailableError{"only root may see whether there is a firewall (" + tables + name + ")"}
+		err = &unavailableError{"only root may see whether there is a firewall (" + tables + name + ")"}
 	}
 	if err != nil && !os.IsNotExist(err) {
 		f.close()

@@ -79,11 +79,11 @@ func (p *Port) stop(why string) bool {
 func (p *Port) Pause() bool {
 	p.sole = false
 	p.setGate()
-	return attach(p.ring.fd, []Instruction{{Code: take}}) == nil
+	return attach(p.ring.fd, []instruction{{Code: take}}) == nil
 }
 
 // Resume makes the ring take what its rule says again, unless it was switched off for good.
-func (p *Port) Resume() bool { return p.off == "" && attach(p.ring.fd, p.Rule().Ring()) == nil }
+func (p *Port) Resume() bool { return p.off == "" && attach(p.ring.fd, p.Rule().ring()) == nil }
 
 // changed is told of a change of the system.
 func (p *Port) changed(kind uint16, body []byte) {

@@ -44,7 +44,7 @@ func gateProgram(r Rule, values *ebpf.Map) asm.Instructions {
 		asm.Add.Imm(asm.R3, int32(r.headers())),
 		asm.JGT.Reg(asm.R3, asm.R2, wayOn),
 	}
-	for i, c := range r.Ring() {
+	for i, c := range r.ring() {
 		piece := translate(i, c)
 		piece[0] = piece[0].WithSymbol(label(i))
 		code = append(code, piece...)
@@ -58,7 +58,7 @@ func gateProgram(r Rule, values *ebpf.Map) asm.Instructions {
 func label(i int) string { return "classic" + strconv.Itoa(i) }
 
 // translate is what instruction i of the classic machine does. Its accumulator is R0.
-func translate(i int, c Instruction) asm.Instructions {
+func translate(i int, c instruction) asm.Instructions {
 	switch c.Code {
 	case equal:
 		return branch(asm.JEq, i, c)
@@ -76,7 +76,7 @@ func translate(i int, c Instruction) asm.Instructions {
 	return load(c)
 }
 
-func load(c Instruction) asm.Instructions {
+func load(c instruction) asm.Instructions {
 	switch {
 	case c.K == kindOfPacket:
 		return asm.Instructions{asm.LoadMem(asm.R0, asm.R1, skbPacketType, asm.Word)}
@@ -91,7 +91,7 @@ func load(c Instruction) asm.Instructions {
 }
 
 // branch goes both ways.
-func branch(op asm.JumpOp, i int, c Instruction) asm.Instructions {
+func branch(op asm.JumpOp, i int, c instruction) asm.Instructions {
 	return asm.Instructions{op.Imm32(asm.R0, int32(c.K), label(i+1+int(c.Jt))), asm.Ja.Label(label(i + 1 + int(c.Jf)))}
 }
 

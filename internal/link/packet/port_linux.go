@@ -46,46 +46,46 @@ type Port struct {
 }
 
 // Open makes the frames of a link; what arrives from now on is in the ring. The error is an
-// *UnavailableError.
+// *unavailableError.
 func Open(cfg Config) (*Port, error) {
 	p := &Port{cfg: cfg, byAddr: map[netip.Addr]uint16{}}
 	if err := p.open(); err != nil {
 		p.Close()
-		var u *UnavailableError
+		var u *unavailableError
 		if errors.As(err, &u) {
 			return nil, u
 		}
 		if errors.Is(err, unix.EPERM) {
-			return nil, &UnavailableError{"the process may not open packet sockets (CAP_NET_RAW)"}
+			return nil, &unavailableError{"the process may not open packet sockets (CAP_NET_RAW)"}
 		}
-		return nil, &UnavailableError{err.Error()}
+		return nil, &unavailableError{err.Error()}
 	}
 	return p, nil
 }
 
 func (p *Port) open() (err error) {
 	if !kernel.AtLeast(leastMajor, leastMinor) {
-		return &UnavailableError{fmt.Sprintf("the kernel is older than %d.%d", leastMajor, leastMinor)}
+		return &unavailableError{fmt.Sprintf("the kernel is older than %d.%d", leastMajor, leastMinor)}
 	}
 	if p.system, err = openSystem(); err != nil {
 		return err
 	}
 	var ok bool
 	if p.device, ok = p.system.device(p.cfg.Interface); !ok {
-		return &UnavailableError{"the interface is not known"}
+		return &unavailableError{"the interface is not known"}
 	}
 	switch {
 	case p.device.kind != unix.ARPHRD_ETHER && p.device.kind != unix.ARPHRD_LOOPBACK:
-		return &UnavailableError{"the interface is not Ethernet"}
+		return &unavailableError{"the interface is not Ethernet"}
 	case p.device.enslaved:
-		return &UnavailableError{partOfAnother}
+		return &unavailableError{partOfAnother}
 	}
 	if !p.cfg.Firewall {
 		if p.wall, err = openFirewall(p.cfg.Addr); err != nil {
 			return err
 		}
 		if p.wall.stands() {
-			return &UnavailableError{firewallStands}
+			return &unavailableError{firewallStands}
 		}
 	}
 	p.early = !p.system.filtersIngress(p.cfg.Interface, p.system.ask, p.gate.own())

@@ -60,7 +60,7 @@ func (r *ring) set(rule Rule, early bool) error {
 			return os.NewSyscallError("setsockopt "+o.text, err)
 		}
 	}
-	if err := attach(r.fd, rule.Ring()); err != nil {
+	if err := attach(r.fd, rule.ring()); err != nil {
 		return err
 	}
 	size := unix.TpacketReq{Block_size: blockSize, Block_nr: slots * slotSize / blockSize, Frame_size: slotSize, Frame_nr: slots}
@@ -101,7 +101,7 @@ func (r *ring) close() {
 }
 
 // attach makes a socket's filter of a program.
-func attach(fd int, program []Instruction) error {
+func attach(fd int, program []instruction) error {
 	filter := make([]unix.SockFilter, len(program))
 	for i, x := range program {
 		filter[i] = unix.SockFilter{Code: x.Code, Jt: x.Jt, Jf: x.Jf, K: x.K}
@@ -111,7 +111,7 @@ func attach(fd int, program []Instruction) error {
 }
 
 // Attach gives a UDP socket the rule's filter.
-func (r Rule) Attach(socket int) error { return attach(socket, r.Socket()) }
+func (r Rule) Attach(socket int) error { return attach(socket, r.socket()) }
 
 // header is the header of a slot.
 func (r *ring) header() *unix.Tpacket2Hdr {

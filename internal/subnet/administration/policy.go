@@ -33,13 +33,13 @@ func inRanges(ranges []Range, v uint64) bool {
 	return slices.ContainsFunc(ranges, func(r Range) bool { return r.First <= v && v <= r.Last })
 }
 
-// PolicyError is a wrong line of a policy file.
-type PolicyError struct {
+// policyError is a wrong line of a policy file.
+type policyError struct {
 	Line      int
 	Got, Want string
 }
 
-func (e *PolicyError) Error() string {
+func (e *policyError) Error() string {
 	return fmt.Sprintf("QoS policy line %d: %q, want %s", e.Line, e.Got, e.Want)
 }
 
@@ -54,14 +54,14 @@ const (
 	fullSection = "qos-ulps (the simplified policy; port-groups, qos-setup, qos-levels and qos-match-rules are not built)"
 )
 
-// ParseQoSPolicy reads a policy file. The error is a *PolicyError.
+// ParseQoSPolicy reads a policy file. The error is a *policyError.
 func ParseQoSPolicy(text string) (*QoSPolicy, error) {
 	p := &QoSPolicy{}
 	inside, given := false, false
 	for i, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		line = strings.TrimSpace(line)
-		wrong := func(got, want string) error { return &PolicyError{i + 1, got, want} }
+		wrong := func(got, want string) error { return &policyError{i + 1, got, want} }
 		switch {
 		case line == "":
 			continue
@@ -94,7 +94,7 @@ func ParseQoSPolicy(text string) (*QoSPolicy, error) {
 		p.Rules = append(p.Rules, r)
 	}
 	if inside {
-		return nil, &PolicyError{strings.Count(text, "\n") + 1, "", "end-qos-ulps"}
+		return nil, &policyError{strings.Count(text, "\n") + 1, "", "end-qos-ulps"}
 	}
 	return p, nil
 }

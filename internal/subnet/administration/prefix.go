@@ -17,18 +17,18 @@ type PrefixRoute struct {
 	AnyRouter bool   // in place of Router
 }
 
-// RouteError is a wrong line of prefix routes.
-type RouteError struct {
+// routeError is a wrong line of prefix routes.
+type routeError struct {
 	Line      int
 	Got, Want string
 }
 
-func (e *RouteError) Error() string {
+func (e *routeError) Error() string {
 	return fmt.Sprintf("prefix routes line %d: %q, want %s", e.Line, e.Got, e.Want)
 }
 
 // ParsePrefixRoutes reads OpenSM's file of prefix routes: a prefix and the GUID of a router's port a line, in
-// hexadecimal, or an asterisk for any. The error is a *RouteError.
+// hexadecimal, or an asterisk for any. The error is a *routeError.
 func ParsePrefixRoutes(text string) (routes []PrefixRoute, err error) {
 	for i, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
@@ -37,7 +37,7 @@ func ParsePrefixRoutes(text string) (routes []PrefixRoute, err error) {
 			continue
 		}
 		if len(f) != 2 {
-			return nil, &RouteError{i + 1, strings.TrimSpace(line), "a prefix and a GUID"}
+			return nil, &routeError{i + 1, strings.TrimSpace(line), "a prefix and a GUID"}
 		}
 		var r PrefixRoute
 		for j, to := range []struct {
@@ -48,7 +48,7 @@ func ParsePrefixRoutes(text string) (routes []PrefixRoute, err error) {
 				continue
 			}
 			if *to.value, err = strconv.ParseUint(strings.TrimPrefix(f[j], "0x"), 16, 64); err != nil {
-				return nil, &RouteError{i + 1, f[j], "64 bits in hexadecimal, or *"}
+				return nil, &routeError{i + 1, f[j], "64 bits in hexadecimal, or *"}
 			}
 		}
 		routes = append(routes, r)

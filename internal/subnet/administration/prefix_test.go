@@ -18,7 +18,7 @@ func TestParsePrefixRoutes(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for text, line := range map[string]int{"\n0x1": 2, "1 2 3": 1, "x *": 1, "* 0x10000000000000000": 1} {
-		var e *RouteError
+		var e *routeError
 		if _, err := ParsePrefixRoutes(text); !errors.As(err, &e) || e.Line != line || !strings.Contains(err.Error(), "want") {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -9,18 +9,18 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Error is a mistake in a partition configuration.
-type Error struct {
+// parseError is a mistake in a partition configuration.
+type parseError struct {
 	Line int
 	Text string
 }
 
-func (e *Error) Error() string {
+func (e *parseError) Error() string {
 	return fmt.Sprintf("partitions: line %d: %s", e.Line, e.Text)
 }
 
 // Parse reads a partition configuration in OpenSM's syntax (opensm(8), PARTITION CONFIGURATION). A
-// configuration without a rule for the default partition makes all limited members of it. The error is a *Error.
+// configuration without a rule for the default partition makes all limited members of it. The error is a *parseError.
 func Parse(text string) (*Config, error) {
 	c := &Config{}
 	p := parser{c: c}
@@ -48,7 +48,7 @@ func Parse(text string) (*Config, error) {
 		}
 	}
 	if strings.TrimSpace(definition.String()) != "" {
-		return nil, &Error{begin, "the definition does not end with ';'"}
+		return nil, &parseError{begin, "the definition does not end with ';'"}
 	}
 	p.finish()
 	return c, nil
@@ -66,7 +66,7 @@ func (p *parser) define(text string, line int) error {
 	}
 	head, body, ok := strings.Cut(text, ":")
 	if !ok {
-		return &Error{line, "there is no ':' behind the name and flags of the partition"}
+		return &parseError{line, "there is no ':' behind the name and flags of the partition"}
 	}
 	fields := strings.Split(head, ",")
 	name, key, hasKey := cutTrim(fields[0])
@@ -75,7 +75,7 @@ func (p *parser) define(text string, line int) error {
 	case hasKey:
 		k, err := strconv.ParseUint(key, 0, 16)
 		if err != nil || k&0x7fff == 0 {
-			return &Error{line, fmt.Sprintf("P_Key %q: want 0x0001 to 0x7fff", key)}
+			return &parseError{line, fmt.Sprintf("P_Key %q: want 0x0001 to 0x7fff", key)}
 		}
 		part.Key = ib.PKey(k) & 0x7fff
 	case name == "Default":
@@ -83,7 +83,7 @@ func (p *parser) define(text string, line int) error {
 	default:
 		part.Key = p.unused()
 	}
-	member := Limited
+	member := limitedMember
 	for _, f := range fields[1:] {
 		k, v, _ := cutTrim(f)
 		switch strings.ToLower(k) {
@@ -95,18 +95,18 @@ func (p *parser) define(text string, line int) error {
 		case "defmember":
 			m, err := membership(v)
 			if err != nil {
-				return &Error{line, err.Error()}
+				return &parseError{line, err.Error()}
 			}
 			member = m
 		default:
 			if err := part.Flags.set(k, v); err != nil {
-				return &Error{line, err.Error()}
+				return &parseError{line, err.Error()}
 			}
 		}
 	}
 	for i, l := range strings.Split(body, "\n") {
 		if err := part.members(l, member); err != nil {
-			return &Error{line + i, err.Error()}
+			return &parseError{line + i, err.Error()}
 		}
 	}
 	p.merge(part)
@@ -121,11 +121,11 @@ func cutTrim(s string) (before, after string, found bool) {
 func membership(v string) (Membership, error) {
 	switch strings.ToLower(v) {
 	case "full":
-		return Full, nil
+		return fullMember, nil
 	case "limited", "limi":
-		return Limited, nil
+		return limitedMember, nil
 	case "both":
-		return Both, nil
+		return bothMember, nil
 	}
 	return 0, fmt.Errorf("membership %q: want full, limited or both", v)
 }
@@ -150,15 +150,15 @@ func (p *Partition) members(line string, how Membership) error {
 		}
 		switch strings.ToUpper(who) {
 		case "ALL":
-			m.Who = WhoAll
+			m.Who = whoAll
 		case "ALL_CAS":
-			m.Who = WhoCAs
+			m.Who = whoCAs
 		case "ALL_SWITCHES":
-			m.Who = WhoSwitches
+			m.Who = whoSwitches
 		case "ALL_ROUTERS":
-			m.Who = WhoRouters
+			m.Who = whoRouters
 		case "SELF":
-			m.Who = WhoSelf
+			m.Who = whoSelf
 		default:
 			g, err := strconv.ParseUint(who, 0, 64)
 			if err != nil || g == 0 {
@@ -284,5 +284,5 @@ func (p *parser) finish() {
 		}
 	}
 	p.c.List = append([]Partition{{Name: "Default", Key: defaultKey, Flags: defaultFlags(),
-		Members: []Member{{Who: WhoAll, How: Limited}, {Who: WhoSelf, How: Full}}}}, p.c.List...)
+		Members: []Member{{Who: whoAll, How: limitedMember}, {Who: whoSelf, How: fullMember}}}}, p.c.List...)
 }

@@ -12,9 +12,9 @@ type Membership uint8
 
 // The memberships: limited members only talk to full ones (IBA 10.9.3).
 const (
-	Limited Membership = 1
-	Full    Membership = 2
-	Both    Membership = 3
+	limitedMember Membership = 1
+	fullMember    Membership = 2
+	bothMember    Membership = 3
 )
 
 // Who is a group of ports by kind.
@@ -22,12 +22,12 @@ type Who uint8
 
 // The groups of partitions.conf.
 const (
-	WhoGUID     Who = iota // the one port with the GUID
-	WhoAll                 // ALL
-	WhoCAs                 // ALL_CAS
-	WhoSwitches            // ALL_SWITCHES
-	WhoRouters             // ALL_ROUTERS
-	WhoSelf                // SELF: the port of the subnet manager
+	whoGUID     Who = iota // the one port with the GUID
+	whoAll                 // ALL
+	whoCAs                 // ALL_CAS
+	whoSwitches            // ALL_SWITCHES
+	whoRouters             // ALL_ROUTERS
+	whoSelf                // SELF: the port of the subnet manager
 )
 
 // Member is one entry of a partition's list of ports.
@@ -73,24 +73,24 @@ const defaultKey ib.PKey = 0x7fff
 // Default is what holds without a configuration: everyone is a full member of the default partition,
 // which has an IPoIB broadcast group.
 func Default() *Config {
-	return &Config{List: []Partition{{Name: "Default", Key: defaultKey, IPoIB: true, Flags: defaultFlags(), Members: []Member{{Who: WhoAll, How: Full}}}}}
+	return &Config{List: []Partition{{Name: "Default", Key: defaultKey, IPoIB: true, Flags: defaultFlags(), Members: []Member{{Who: whoAll, How: fullMember}}}}}
 }
 
 func defaultFlags() GroupFlags { return GroupFlags{Rate: 3, MTU: 4} }
 
 func (m *Member) covers(guid uint64, t mad.NodeType, self bool) bool {
 	switch m.Who {
-	case WhoGUID:
+	case whoGUID:
 		return m.GUID == guid
-	case WhoAll:
+	case whoAll:
 		return true
-	case WhoCAs:
+	case whoCAs:
 		return t == mad.NodeCA
-	case WhoSwitches:
+	case whoSwitches:
 		return t == mad.NodeSwitch
-	case WhoRouters:
+	case whoRouters:
 		return t == mad.NodeRouter
-	case WhoSelf:
+	case whoSelf:
 		return self
 	}
 	return false
@@ -109,17 +109,17 @@ func (c *Config) Keys(guid uint64, t mad.NodeType, self, both bool) []ib.PKey {
 				how, rank = m.How, r
 			}
 		}
-		if p.Key == defaultKey && self && how != Both {
-			how = Full // the administration has to be reached by all
+		if p.Key == defaultKey && self && how != bothMember {
+			how = fullMember // the administration has to be reached by all
 		}
-		if how == Both && !both {
-			how = Full
+		if how == bothMember && !both {
+			how = fullMember
 		}
 		var mine []ib.PKey
-		if how&Full != 0 {
+		if how&fullMember != 0 {
 			mine = append(mine, p.Key|0x8000)
 		}
-		if how&Limited != 0 {
+		if how&limitedMember != 0 {
 			mine = append(mine, p.Key)
 		}
 		if p.Index0 {
@@ -133,11 +133,11 @@ func (c *Config) Keys(guid uint64, t mad.NodeType, self, both bool) []ib.PKey {
 
 func particular(w Who) int {
 	switch w {
-	case WhoGUID:
+	case whoGUID:
 		return 3
-	case WhoSelf:
+	case whoSelf:
 		return 2
-	case WhoAll:
+	case whoAll:
 		return 0
 	}
 	return 1

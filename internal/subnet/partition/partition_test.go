@@ -108,7 +108,7 @@ func TestWrongPartitions(t *testing.T) {
 		"A=0x10 :\nmgid=ff12:401b:8011::1\n;": "its P_Key 0x8011 is not that of the partition, 0x0010",
 	} {
 		_, err := Parse(text)
-		var e *Error
+		var e *parseError
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}

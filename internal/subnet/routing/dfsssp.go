@@ -1,9 +1,9 @@
 package routing
 
-// SSSP gives every LID its shortest paths one after the other, and lets each take the links over which
-// the fewest paths run so far: a global balance in place of MinHop's balance of each switch. It pays no heed to credit
+// routeSSSP gives every LID its shortest paths one after the other, and lets each take the links over which
+// the fewest paths run so far: a global balance in place of routeMinHop's balance of each switch. It pays no heed to credit
 // loops.
-func SSSP(g *Graph, _ Options) (*Routes, error) {
+func routeSSSP(g *Graph, _ Options) (*Routes, error) {
 	g.index()
 	r := newRoutes(g, "sssp")
 	s := newSSSP(g, r)
@@ -13,10 +13,10 @@ func SSSP(g *Graph, _ Options) (*Routes, error) {
 	return r, nil
 }
 
-// DFSSSP is SSSP, and then spreads the paths over virtual lanes so that no lane has a credit loop. The
-// service level of a path is its lane. It is refused with ErrUnroutable where Options.MaxLanes are not enough.
-func DFSSSP(g *Graph, o Options) (*Routes, error) {
-	r, err := SSSP(g, o)
+// routeDFSSSP does what routeSSSP does, and then spreads the paths over virtual lanes so that no lane has a credit loop. The
+// service level of a path is its lane. It is refused with errUnroutable where Options.MaxLanes are not enough.
+func routeDFSSSP(g *Graph, o Options) (*Routes, error) {
+	r, err := routeSSSP(g, o)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,12 @@
 package routing
 
-// FatTree routes trees of switches whose links all join one level and the next, with all hosts at the
+// routeFatTree routes trees of switches whose links all join one level and the next, with all hosts at the
 // lowest: full or thinned, with any number of levels. Every host gets a root of its own, in turn, through
 // which all others reach it, so that a shift of traffic from all hosts to all hosts does not meet on a
-// link as long as the tree is complete. Like UpDown it goes up first and then down, hence no credit loop.
+// link as long as the tree is complete. Like routeUpDown it goes up first and then down, hence no credit loop.
 //
-// A subnet that is no such tree is refused with ErrUnroutable, and the offending link named.
-func FatTree(g *Graph, o Options) (*Routes, error) {
+// A subnet that is no such tree is refused with errUnroutable, and the offending link named.
+func routeFatTree(g *Graph, o Options) (*Routes, error) {
 	g.index()
 	r := newRoutes(g, "ftree")
 	if g.Switches() == 0 {

@@ -61,34 +61,34 @@ func NewGraph(guids []uint64, ports []uint8) *Graph {
 // Switches is how many switches there are.
 func (g *Graph) Switches() int { return len(g.GUID) }
 
-// Ports is how many external ports a switch has.
-func (g *Graph) Ports(s int32) int { return int(g.first[s+1]-g.first[s]) - 1 }
+// ports is how many external ports a switch has.
+func (g *Graph) ports(s int32) int { return int(g.first[s+1]-g.first[s]) - 1 }
 
 // at is the index of a port in the flat arrays.
 func (g *Graph) at(s int32, port uint8) int32 { return g.first[s] + int32(port) }
 
-// LinkError is a link or a target that cannot be: the port does not exist or has another use already.
-type LinkError struct {
+// linkError is a link or a target that cannot be: the port does not exist or has another use already.
+type linkError struct {
 	GUID uint64
 	Port uint8
 	Why  string
 }
 
-func (e *LinkError) Error() string {
+func (e *linkError) Error() string {
 	return fmt.Sprintf("subnet: switch %#016x port %d: %s", e.GUID, e.Port, e.Why)
 }
 
 func (g *Graph) usable(s int32, port uint8) error {
 	switch {
-	case port == 0 || int(port) > g.Ports(s):
-		return &LinkError{g.GUID[s], port, fmt.Sprintf("no such port, want 1 to %d", g.Ports(s))}
+	case port == 0 || int(port) > g.ports(s):
+		return &linkError{g.GUID[s], port, fmt.Sprintf("no such port, want 1 to %d", g.ports(s))}
 	case g.peer[g.at(s, port)] != none:
-		return &LinkError{g.GUID[s], port, "linked twice"}
+		return &linkError{g.GUID[s], port, "linked twice"}
 	}
 	return nil
 }
 
-// Connect links two ports of switches. The error is a *LinkError.
+// Connect links two ports of switches. The error is a *linkError.
 func (g *Graph) Connect(a int32, aPort uint8, b int32, bPort uint8) error {
 	if err := g.usable(a, aPort); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (g *Graph) Connect(a int32, aPort uint8, b int32, bPort uint8) error {
 
 // Peer is the switch and port at the other end of a port; ok is false where no switch is linked.
 func (g *Graph) Peer(s int32, port uint8) (peer int32, far uint8, ok bool) {
-	if int(port) > g.Ports(s) {
+	if int(port) > g.ports(s) {
 		return none, 0, false
 	}
 	i := g.at(s, port)
@@ -114,10 +114,10 @@ func (g *Graph) Peer(s int32, port uint8) (peer int32, far uint8, ok bool) {
 // Attach adds a target. Targets have to come in ascending order of their LIDs.
 func (g *Graph) Attach(t Target) error {
 	if n := len(g.Targets); n > 0 && int(g.Targets[n-1].LID)+g.Targets[n-1].Count > int(t.LID) {
-		return &LinkError{g.GUID[t.Switch], t.Port, fmt.Sprintf("LID %d does not follow LID %d", t.LID, g.Targets[n-1].LID)}
+		return &linkError{g.GUID[t.Switch], t.Port, fmt.Sprintf("LID %d does not follow LID %d", t.LID, g.Targets[n-1].LID)}
 	}
-	if int(t.Port) > g.Ports(t.Switch) {
-		return &LinkError{g.GUID[t.Switch], t.Port, fmt.Sprintf("no such port, want 0 to %d", g.Ports(t.Switch))}
+	if int(t.Port) > g.ports(t.Switch) {
+		return &linkError{g.GUID[t.Switch], t.Port, fmt.Sprintf("no such port, want 0 to %d", g.ports(t.Switch))}
 	}
 	g.Targets = append(g.Targets, t)
 	return nil
@@ -129,8 +129,8 @@ func (g *Graph) Equal(h *Graph) bool {
 		slices.Equal(g.peer, h.peer) && slices.Equal(g.far, h.far)
 }
 
-// TopLID is the highest LID, 0 without any.
-func (g *Graph) TopLID() int {
+// topLID is the highest LID, 0 without any.
+func (g *Graph) topLID() int {
 	if len(g.Targets) == 0 {
 		return 0
 	}
@@ -146,7 +146,7 @@ func (g *Graph) index() {
 	g.adjPort, g.adjPeer, g.adjBack = g.adjPort[:0], g.adjPeer[:0], g.adjBack[:0]
 	g.adjacent = make([]int32, 1, g.Switches()+1)
 	for s := range int32(g.Switches()) {
-		for p := 1; p <= g.Ports(s); p++ {
+		for p := 1; p <= g.ports(s); p++ {
 			if i := g.at(s, uint8(p)); g.peer[i] != none && g.peer[i] != s {
 				g.adjPort = append(g.adjPort, uint8(p))
 				g.adjPeer = append(g.adjPeer, g.peer[i])

@@ -109,7 +109,7 @@ func (g *Graph) adjacencyOf(s int32, port uint8) int32 {
 			}
 		}
 	}
-	if int(port) > g.Ports(s) {
+	if int(port) > g.ports(s) {
 		return none
 	}
 	return g.ofPort[g.at(s, port)]

@@ -1,8 +1,8 @@
 package routing
 
-// MinHop gives every switch a shortest way to every LID and spreads the LIDs of hosts evenly over the
+// routeMinHop gives every switch a shortest way to every LID and spreads the LIDs of hosts evenly over the
 // ports that begin one. It pays no heed to credit loops: on rings and tori there will be some.
-func MinHop(g *Graph, _ Options) (*Routes, error) {
+func routeMinHop(g *Graph, _ Options) (*Routes, error) {
 	g.index()
 	r := newRoutes(g, "minhop")
 	b := newBalance(g, r)

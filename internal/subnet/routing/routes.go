@@ -24,7 +24,7 @@ type Routes struct {
 }
 
 func newRoutes(g *Graph, engine string) *Routes {
-	top := g.TopLID()
+	top := g.topLID()
 	r := &Routes{Engine: engine, Top: top, Lanes: 1, stride: (top/BlockLen + 1) * BlockLen}
 	r.lft = make([]byte, r.stride*g.Switches())
 	for i := range r.lft {
@@ -62,22 +62,22 @@ func (o *Options) Equal(p *Options) bool {
 	return slices.Equal(o.Roots, p.Roots) && o.ConnectRoots == p.ConnectRoots && o.MaxLanes == p.MaxLanes
 }
 
-// An Engine routes a graph. It is a pure function: the same graph gives the same routes.
-type Engine func(*Graph, Options) (*Routes, error)
+// An engine routes a graph. It is a pure function: the same graph gives the same routes.
+type engine func(*Graph, Options) (*Routes, error)
 
 // engines are the routing engines by OpenSM's names.
 var engines = []struct {
 	name string
-	run  Engine
+	run  engine
 }{
-	{"minhop", MinHop},
-	{"updn", UpDown},
-	{"ftree", FatTree},
-	{"dfsssp", DFSSSP},
-	{"sssp", SSSP},
+	{"minhop", routeMinHop},
+	{"updn", routeUpDown},
+	{"ftree", routeFatTree},
+	{"dfsssp", routeDFSSSP},
+	{"sssp", routeSSSP},
 }
 
-// EngineNames are the names that EngineNamed knows.
+// EngineNames are the names that engineNamed knows.
 func EngineNames() []string {
 	var names []string
 	for _, e := range engines {
@@ -86,8 +86,8 @@ func EngineNames() []string {
 	return names
 }
 
-// EngineNamed is the engine of that name, nil when there is none.
-func EngineNamed(name string) Engine {
+// engineNamed is the engine of that name, nil when there is none.
+func engineNamed(name string) engine {
 	for _, e := range engines {
 		if e.name == name {
 			return e.run
@@ -96,11 +96,11 @@ func EngineNamed(name string) Engine {
 	return nil
 }
 
-// ErrUnroutable is wrapped by the errors of engines that cannot route a graph; another one may.
-var ErrUnroutable = errors.New("the engine cannot route this subnet")
+// errUnroutable is wrapped by the errors of engines that cannot route a graph; another one may.
+var errUnroutable = errors.New("the engine cannot route this subnet")
 
 func unroutable(engine, format string, args ...any) error {
-	return fmt.Errorf("subnet: %s: %s: %w", engine, fmt.Sprintf(format, args...), ErrUnroutable)
+	return fmt.Errorf("subnet: %s: %s: %w", engine, fmt.Sprintf(format, args...), errUnroutable)
 }
 
 // Route tries engines by their names, in order, and then min-hop unless the last name is "no_fallback".
@@ -111,7 +111,7 @@ func Route(g *Graph, names []string, o Options) (r *Routes, failed []error, err 
 		names, fallback = names[:n-1], false
 	}
 	for _, n := range names {
-		e := EngineNamed(n)
+		e := engineNamed(n)
 		if e == nil {
 			return nil, failed, fmt.Errorf("subnet: routing engine %q: want one of %v", n, EngineNames())
 		}
@@ -127,6 +127,6 @@ func Route(g *Graph, names []string, o Options) (r *Routes, failed []error, err 
 	if slices.Contains(names, "minhop") {
 		return nil, failed, errors.Join(failed...)
 	}
-	r, err = MinHop(g, o)
+	r, err = routeMinHop(g, o)
 	return r, failed, err
 }

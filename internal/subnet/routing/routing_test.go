@@ -14,7 +14,7 @@ import (
 // routeWith routes with one engine and checks that every pair is connected.
 func routeWith(t rapid.TB, g *Graph, name string, o Options) *Routes {
 	t.Helper()
-	r, err := EngineNamed(name)(g, o)
+	r, err := engineNamed(name)(g, o)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -115,7 +115,7 @@ func TestPlantedCreditLoopIsFound(t *testing.T) {
 }
 
 func portTo(g *Graph, s, to int32) uint8 {
-	for p := 1; p <= g.Ports(s); p++ {
+	for p := 1; p <= g.ports(s); p++ {
 		if peer, _, ok := g.Peer(s, uint8(p)); ok && peer == to {
 			return uint8(p)
 		}
@@ -148,11 +148,11 @@ func TestReachabilityFindsPlantedFaults(t *testing.T) {
 	}
 }
 
-// FatTree refuses what is no tree of levels, by name of the link.
+// routeFatTree refuses what is no tree of levels, by name of the link.
 func TestFatTreeRefusesOtherShapes(t *testing.T) {
 	for _, g := range []*Graph{ring(t, 5, 1), torus(t, 3, 3, 1)} {
-		_, err := FatTree(g, Options{})
-		if !errors.Is(err, ErrUnroutable) || !strings.Contains(err.Error(), "at its own level") {
+		_, err := routeFatTree(g, Options{})
+		if !errors.Is(err, errUnroutable) || !strings.Contains(err.Error(), "at its own level") {
 			t.Errorf("error %v, want one about a link within a level", err)
 		}
 	}
@@ -161,7 +161,7 @@ func TestFatTreeRefusesOtherShapes(t *testing.T) {
 // DFSSSP refuses when the lanes do not suffice, and Route goes on with the next engine.
 func TestLanesRunOut(t *testing.T) {
 	g := torus(t, 5, 5, 1)
-	if _, err := DFSSSP(g, Options{MaxLanes: 1}); !errors.Is(err, ErrUnroutable) {
+	if _, err := routeDFSSSP(g, Options{MaxLanes: 1}); !errors.Is(err, errUnroutable) {
 		t.Fatalf("error %v, want ErrUnroutable", err)
 	}
 	r, failed, err := Route(g, []string{"dfsssp"}, Options{MaxLanes: 1})
@@ -282,7 +282,7 @@ func TestRandomGraphs(t *testing.T) {
 		g := drawGraph(t)
 		for _, e := range EngineNames() {
 			o := Options{MaxLanes: 15, ConnectRoots: rapid.Bool().Draw(t, "connect roots")}
-			if _, err := EngineNamed(e)(g, o); errors.Is(err, ErrUnroutable) && e == "ftree" {
+			if _, err := engineNamed(e)(g, o); errors.Is(err, errUnroutable) && e == "ftree" {
 				continue
 			}
 			r := routeWith(t, g, e, o)
@@ -291,7 +291,7 @@ func TestRandomGraphs(t *testing.T) {
 					t.Fatalf("%s: %s", e, c.Format(g))
 				}
 			}
-			again, _ := EngineNamed(e)(g, o)
+			again, _ := engineNamed(e)(g, o)
 			if string(again.lft) != string(r.lft) {
 				t.Fatalf("%s gave two different results", e)
 			}
@@ -302,7 +302,7 @@ func TestRandomGraphs(t *testing.T) {
 // A cable between two adapters is a subnet without a switch: there is nothing to route, and no engine minds.
 func TestNoSwitches(t *testing.T) {
 	for _, name := range EngineNames() {
-		if r, err := EngineNamed(name)(NewGraph(nil, nil), Options{}); err != nil || r.Top != 0 {
+		if r, err := engineNamed(name)(NewGraph(nil, nil), Options{}); err != nil || r.Top != 0 {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}

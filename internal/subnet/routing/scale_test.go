@@ -12,7 +12,7 @@ func BenchmarkRoute(b *testing.B) {
 	for _, e := range EngineNames() {
 		b.Run(e, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := EngineNamed(e)(g, Options{}); err != nil {
+				if _, err := engineNamed(e)(g, Options{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -2,13 +2,13 @@ package routing
 
 import "slices"
 
-// UpDown routes every packet up towards the roots first and then down, never up again, which leaves no
+// routeUpDown routes every packet up towards the roots first and then down, never up again, which leaves no
 // credit loop in any topology. What is up follows the distance from the nearest root, and among equals
 // the number of the switch.
 //
 // Two switches that have no common switch above them, such as two roots, have no path between each
 // other, which no host notices; Options.ConnectRoots gives them a shortest one that breaks the rule.
-func UpDown(g *Graph, o Options) (*Routes, error) {
+func routeUpDown(g *Graph, o Options) (*Routes, error) {
 	g.index()
 	if g.Switches() == 0 {
 		return newRoutes(g, "updn"), nil

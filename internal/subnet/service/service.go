@@ -37,7 +37,6 @@ type Service struct {
 	cfg    Config
 	port   Port
 	sm     *subnet.SM
-	state  atomic.Uint32
 	rescan atomic.Bool
 	wake   chan struct{}
 
@@ -70,12 +69,8 @@ func New(port Port, cfg Config) (*Service, error) {
 		return nil, err
 	}
 	s.sm = sm
-	s.state.Store(uint32(sm.State()))
 	return s, nil
 }
-
-// State is the state of the manager. It may be asked by any goroutine.
-func (s *Service) State() mad.SMState { return mad.SMState(s.state.Load()) }
 
 // Rescan asks for a thorough sweep. It may be called by any goroutine.
 func (s *Service) Rescan() {
@@ -252,7 +247,6 @@ func (s *Service) transmit() bool {
 
 // tell tells what has happened, and keeps what is new.
 func (s *Service) tell() {
-	s.state.Store(uint32(s.sm.State()))
 	events := s.sm.Events()
 	for i := range events {
 		if events[i].Kind == subnet.EventLIDs {

@@ -90,8 +90,8 @@ func TestServiceKeepsLIDs(t *testing.T) {
 			return nil
 		}})
 		s.Rescan() // after the first sweep
-		if err := s.Run(ctx); !errors.Is(err, context.Canceled) || s.State() != mad.SMMaster {
-			t.Fatalf("run %d ended with %v in state %v", run, err, s.State())
+		if err := s.Run(ctx); !errors.Is(err, context.Canceled) || s.sm.State() != mad.SMMaster {
+			t.Fatalf("run %d ended with %v in state %v", run, err, s.sm.State())
 		}
 		cancel()
 		lids, err := loadLIDs(file)

@@ -2,6 +2,6 @@
 
 package clib
 
-func become(string, []string, []string) error { return ErrPlatform }
+func become(string, []string, []string) error { return errPlatform }
 
 func lookPath(name string) (string, error) { return name, nil }

@@ -62,8 +62,8 @@ func shared(t *testing.T, dir, name, version, protocol string, functions ...stri
 func whole(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	shared(t, dir, Verbs, "IBVERBS_1.1", fmt.Sprintf("%d, %d", ipc.Major, ipc.Minor), "ibv_get_device_list")
-	shared(t, dir, CM, "RDMACM_1.0", "", "rdma_create_id")
+	shared(t, dir, verbsLibrary, "IBVERBS_1.1", fmt.Sprintf("%d, %d", ipc.Major, ipc.Minor), "ibv_get_device_list")
+	shared(t, dir, cmLibrary, "RDMACM_1.0", "", "rdma_create_id")
 	shared(t, dir, Preload, "PRELOAD", "", "nothing")
 	return dir
 }
@@ -100,28 +100,30 @@ func TestDoctorOfLibraries(t *testing.T) {
 		{"whole", func(*testing.T, string) {}, "libraries", Fine, fmt.Sprintf("protocol %d.%d", ipc.Major, ipc.Minor)},
 		{"whole", func(*testing.T, string) {}, "glibc", Fine, "the libraries want 2."},
 		{"one is missing", func(t *testing.T, dir string) {
-			if err := os.Remove(filepath.Join(dir, CM)); err != nil {
+			if err := os.Remove(filepath.Join(dir, cmLibrary)); err != nil {
 				t.Fatal(err)
 			}
 		}, "libraries", Wrong, "there is no"},
 		{"one is for another processor", func(t *testing.T, dir string) { machine(t, filepath.Join(dir, Preload)) }, "libraries", Wrong, "build it here with make clib"},
-		{"no protocol", func(t *testing.T, dir string) { shared(t, dir, Verbs, "IBVERBS_1.1", "", "ibv_get_device_list") },
+		{"no protocol", func(t *testing.T, dir string) { shared(t, dir, verbsLibrary, "IBVERBS_1.1", "", "ibv_get_device_list") },
 			"libraries", Wrong, "does not say which protocol"},
-		{"another protocol", func(t *testing.T, dir string) { shared(t, dir, Verbs, "IBVERBS_1.1", "9999, 7", "ibv_get_device_list") },
+		{"another protocol", func(t *testing.T, dir string) {
+			shared(t, dir, verbsLibrary, "IBVERBS_1.1", "9999, 7", "ibv_get_device_list")
+		},
 			"libraries", Wrong, "speaks protocol 9999.7"},
 		{"a later glibc", func(t *testing.T, dir string) {
-			b, err := readBinary(filepath.Join(dir, CM))
+			b, err := readBinary(filepath.Join(dir, cmLibrary))
 			if err != nil {
 				t.Fatal(err)
 			}
 			old := fmt.Sprintf("GLIBC_%v", needsGlibc(b))
-			change(t, filepath.Join(dir, CM), []byte(old), []byte(strings.Replace(old, "GLIBC_2", "GLIBC_9", 1)))
+			change(t, filepath.Join(dir, cmLibrary), []byte(old), []byte(strings.Replace(old, "GLIBC_2", "GLIBC_9", 1)))
 		}, "glibc", Wrong, "the libraries want 9."},
 	} {
 		t.Run(c.name+" "+c.check, func(t *testing.T) {
 			dir := whole(t)
 			c.spoil(t, dir)
-			t.Setenv(Variable, dir)
+			t.Setenv(directoryVariable, dir)
 			found := (&Doctor{Socket: filepath.Join(dir, "none")}).Examine(t.Context(), "")
 			if v, text := verdict(t, found, c.check); v != c.want || !strings.Contains(text, c.says) {
 				t.Errorf("%v, %s; want %v, %q", v, text, c.want, c.says)
@@ -132,7 +134,7 @@ func TestDoctorOfLibraries(t *testing.T) {
 
 func TestDoctorOfASystemWithoutGlibc(t *testing.T) {
 	dir := whole(t)
-	for _, f := range []string{Verbs, CM, Preload} {
+	for _, f := range []string{verbsLibrary, cmLibrary, Preload} {
 		machine(t, filepath.Join(dir, f)) // there is no C library for it here
 	}
 	d := Doctor{dir: dir}
@@ -224,12 +226,12 @@ func TestDoctorOfTheKernel(t *testing.T) {
 
 func TestDoctorOfCompiledPrograms(t *testing.T) {
 	dir := whole(t)
-	t.Setenv(Variable, dir)
+	t.Setenv(directoryVariable, dir)
 	later := t.TempDir() // a libibverbs that has more
-	shared(t, later, Verbs, "IBVERBS_9.9", "", "ibv_of_tomorrow")
+	shared(t, later, verbsLibrary, "IBVERBS_9.9", "", "ibv_of_tomorrow")
 	const uses, wants = "int ibv_get_device_list(void);\nint main(void) { return ibv_get_device_list(); }\n", "int ibv_of_tomorrow(void);\nint main(void) { return ibv_of_tomorrow(); }\n"
 	at := func(name string) string { return filepath.Join(t.TempDir(), name) }
-	ours := filepath.Join(dir, Verbs)
+	ours := filepath.Join(dir, verbsLibrary)
 	setUID := compile(t, at("setuid"), uses, ours)
 	if err := os.Chmod(setUID, 0o755|os.ModeSetuid); err != nil {
 		t.Fatal(err)
@@ -241,13 +243,13 @@ func TestDoctorOfCompiledPrograms(t *testing.T) {
 		want                 Verdict
 		says                 string
 	}{
-		{"fine", compile(t, at("fine"), uses, ours), "program", Fine, "gets " + Verbs + " from " + dir},
+		{"fine", compile(t, at("fine"), uses, ours), "program", Fine, "gets " + verbsLibrary + " from " + dir},
 		{"fine", compile(t, at("fine"), uses, ours), "symbols", Fine, "all 1 "},
 		{"without verbs", compile(t, at("other"), "int main(void) { return 0; }\n"), "program", Note, "is not linked to"},
 		{"set-uid", setUID, "program", Wrong, "set-uid"},
-		{"with an RPATH", compile(t, at("rpath"), wants, filepath.Join(later, Verbs), "-Wl,--disable-new-dtags,-rpath,"+later), "program", Wrong, "RPATH"},
+		{"with an RPATH", compile(t, at("rpath"), wants, filepath.Join(later, verbsLibrary), "-Wl,--disable-new-dtags,-rpath,"+later), "program", Wrong, "RPATH"},
 		{"with a RUNPATH", compile(t, at("runpath"), uses, ours, "-Wl,--enable-new-dtags,-rpath,"+later), "program", Fine, "from " + dir},
-		{"of later symbols", compile(t, at("later"), wants, filepath.Join(later, Verbs)), "symbols", Wrong, "ibv_of_tomorrow@IBVERBS_9.9"},
+		{"of later symbols", compile(t, at("later"), wants, filepath.Join(later, verbsLibrary)), "symbols", Wrong, "ibv_of_tomorrow@IBVERBS_9.9"},
 		{"without a library", compile(t, at("lacking"), "int gone(void);\nint main(void) { return gone(); }\n", incomplete), "program", Wrong, "libgone-for-good.so.1, which"},
 	} {
 		t.Run(c.name+" "+c.check, func(t *testing.T) {

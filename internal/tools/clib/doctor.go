@@ -85,7 +85,7 @@ func (d *Doctor) libraries() bool {
 	}
 	d.dir = dir
 	machine, err := hostMachine()
-	for _, name := range []string{Verbs, CM, Preload} {
+	for _, name := range []string{verbsLibrary, cmLibrary, Preload} {
 		path := filepath.Join(dir, name)
 		b, e := readBinary(path)
 		switch {
@@ -100,13 +100,13 @@ func (d *Doctor) libraries() bool {
 			return false
 		}
 	}
-	major, minor, ok := protocol(filepath.Join(dir, Verbs))
+	major, minor, ok := protocol(filepath.Join(dir, verbsLibrary))
 	switch {
 	case !ok:
-		d.say("libraries", Wrong, "%s does not say which protocol it speaks: build it again with make clib", filepath.Join(dir, Verbs))
+		d.say("libraries", Wrong, "%s does not say which protocol it speaks: build it again with make clib", filepath.Join(dir, verbsLibrary))
 	case major != ipc.Major:
 		d.say("libraries", Wrong, "%s speaks protocol %d.%d, this softvpi %d.%d: build both from the same sources (make build clib)",
-			filepath.Join(dir, Verbs), major, minor, ipc.Major, ipc.Minor)
+			filepath.Join(dir, verbsLibrary), major, minor, ipc.Major, ipc.Minor)
 	default:
 		d.say("libraries", Fine, "%s, protocol %d.%d", dir, major, minor)
 	}
@@ -117,7 +117,7 @@ func (d *Doctor) libraries() bool {
 func (d *Doctor) cLibrary() {
 	var most glibc
 	var last *binaryFile
-	for _, name := range []string{Verbs, CM, Preload} {
+	for _, name := range []string{verbsLibrary, cmLibrary, Preload} {
 		b, err := readBinary(filepath.Join(d.dir, name))
 		if err != nil {
 			continue // was said

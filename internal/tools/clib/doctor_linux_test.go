@@ -23,7 +23,7 @@ func verdict(t *testing.T, found []Finding, check string) (v Verdict, text strin
 }
 
 func TestDoctorNamesWhatIsMissing(t *testing.T) {
-	t.Setenv(Variable, "")
+	t.Setenv(directoryVariable, "")
 	dir := t.TempDir()
 	d := Doctor{Socket: filepath.Join(dir, "none"), Version: driverbed.Version}
 	found := d.Examine(t.Context(), "no-such-program")
@@ -59,7 +59,7 @@ func TestDoctorOfARunningDriver(t *testing.T) {
 }
 
 func TestDoctorOfPrograms(t *testing.T) {
-	t.Setenv(Variable, libraries(t, t.TempDir(), Verbs, CM, Preload)) // files that are no libraries
+	t.Setenv(directoryVariable, libraries(t, t.TempDir(), verbsLibrary, cmLibrary, Preload)) // files that are no libraries
 	script := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(script, []byte("#!/bin/sh -e\necho\n"), 0o755); err != nil {
 		t.Fatal(err)

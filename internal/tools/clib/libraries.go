@@ -15,15 +15,15 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// Variable names the environment variable that holds the directory of the libraries, where they are elsewhere than Find looks.
-const Variable = "SOFTVPI_CLIB"
+// directoryVariable names the environment variable that holds the directory of the libraries, where they are elsewhere than Find looks.
+const directoryVariable = "SOFTVPI_CLIB"
 
 // The files of the libraries.
 const (
-	Verbs   = "libibverbs.so.1"
-	CM      = "librdmacm.so.1"
-	Preload = "libsoftvpi-preload.so"
-	Memory  = "libsoftvpi-memory.so"
+	verbsLibrary = "libibverbs.so.1"
+	cmLibrary    = "librdmacm.so.1"
+	Preload      = "libsoftvpi-preload.so"
+	Memory       = "libsoftvpi-memory.so"
 	// Datagrams is the library of management datagrams.
 	Datagrams = "libibumad.so.3"
 )
@@ -34,13 +34,13 @@ const (
 	preload     = "LD_PRELOAD"
 )
 
-// ErrPlatform is a system without such programs.
-var ErrPlatform = fmt.Errorf("unmodified verbs programs are for Linux, this is %s; Go programs use the packages verbs, nd and rdmanet", runtime.GOOS)
+// errPlatform is a system without such programs.
+var errPlatform = fmt.Errorf("unmodified verbs programs are for Linux, this is %s; Go programs use the packages verbs, nd and rdmanet", runtime.GOOS)
 
-// Supported returns ErrPlatform where there are no such programs.
+// Supported returns errPlatform where there are no such programs.
 func Supported() error {
 	if runtime.GOOS != "linux" {
-		return ErrPlatform
+		return errPlatform
 	}
 	return nil
 }
@@ -51,9 +51,9 @@ var ErrNotBuilt = errors.New("not built")
 // Find returns the directory of the libraries: SOFTVPI_CLIB, else clib beside the executable, else lib/softvpi beside its
 // directory (/usr/local/bin/softvpi: /usr/local/lib/softvpi).
 func Find() (string, error) {
-	if dir := os.Getenv(Variable); dir != "" {
-		if !has(dir, Verbs) {
-			return "", tool.Usagef("%s is %q; allowed: the directory of %s", Variable, dir, Verbs)
+	if dir := os.Getenv(directoryVariable); dir != "" {
+		if !has(dir, verbsLibrary) {
+			return "", tool.Usagef("%s is %q; allowed: the directory of %s", directoryVariable, dir, verbsLibrary)
 		}
 		return filepath.Abs(dir)
 	}
@@ -66,11 +66,11 @@ func Find() (string, error) {
 	}
 	places := []string{filepath.Join(filepath.Dir(exe), "clib"), filepath.Join(filepath.Dir(filepath.Dir(exe)), "lib", "softvpi")}
 	for _, dir := range places {
-		if has(dir, Verbs) {
+		if has(dir, verbsLibrary) {
 			return dir, nil
 		}
 	}
-	return "", fmt.Errorf("%w: there is no %s in %s: make clib builds it, and %s names another directory", ErrNotBuilt, Verbs, strings.Join(places, " or "), Variable)
+	return "", fmt.Errorf("%w: there is no %s in %s: make clib builds it, and %s names another directory", ErrNotBuilt, verbsLibrary, strings.Join(places, " or "), directoryVariable)
 }
 
 // Have returns an error where a file of the libraries was not built.

@@ -25,9 +25,9 @@ func libraries(t *testing.T, dir string, files ...string) string {
 }
 
 func TestSettings(t *testing.T) {
-	with := libraries(t, t.TempDir(), Verbs, CM, Preload)
-	all := libraries(t, t.TempDir(), Verbs, CM, Preload, Memory)
-	without := libraries(t, t.TempDir(), Verbs, CM)
+	with := libraries(t, t.TempDir(), verbsLibrary, cmLibrary, Preload)
+	all := libraries(t, t.TempDir(), verbsLibrary, cmLibrary, Preload, Memory)
+	without := libraries(t, t.TempDir(), verbsLibrary, cmLibrary)
 	for _, c := range []struct {
 		name                           string
 		dir, socket                    string
@@ -85,16 +85,16 @@ func TestShells(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	dir := libraries(t, t.TempDir(), Verbs)
-	t.Setenv(Variable, dir)
+	dir := libraries(t, t.TempDir(), verbsLibrary)
+	t.Setenv(directoryVariable, dir)
 	if got, err := Find(); err != nil || got != dir {
 		t.Errorf("%q, %v, want %q", got, err, dir)
 	}
-	t.Setenv(Variable, t.TempDir())
-	if _, err := Find(); err == nil || !strings.Contains(err.Error(), Variable) {
+	t.Setenv(directoryVariable, t.TempDir())
+	if _, err := Find(); err == nil || !strings.Contains(err.Error(), directoryVariable) {
 		t.Errorf("a directory without the libraries: %v", err)
 	}
-	t.Setenv(Variable, "")
+	t.Setenv(directoryVariable, "")
 	if _, err := Find(); err == nil || !strings.Contains(err.Error(), "make clib") {
 		t.Errorf("beside the test's own executable: %v", err)
 	}

@@ -84,7 +84,7 @@ func (d *Doctor) linked(path string, files []*binaryFile) {
 	var ours []string
 	for _, f := range files[1:] {
 		name := filepath.Base(f.path)
-		if name != Verbs && name != CM {
+		if name != verbsLibrary && name != cmLibrary {
 			continue
 		}
 		if filepath.Dir(f.path) != d.dir && !has(d.dir, name) {
@@ -101,14 +101,14 @@ func (d *Doctor) linked(path string, files []*binaryFile) {
 	case len(ours) > 0:
 		d.say("program", Fine, "%s gets %s from %s", path, strings.Join(ours, " and "), d.dir)
 	case !slices.ContainsFunc(d.found, func(f Finding) bool { return f.Check == "program" }):
-		d.say("program", Note, "%s is not linked to %s or %s: it sees the device only where it loads one later, as UCX and libfabric do", path, Verbs, CM)
+		d.say("program", Note, "%s is not linked to %s or %s: it sees the device only where it loads one later, as UCX and libfabric do", path, verbsLibrary, cmLibrary)
 	}
 }
 
 // symbols looks for all that a program and its libraries import from the libraries of verbs.
 func (d *Doctor) symbols(files []*binaryFile) {
 	count, wrong := 0, false
-	for _, lib := range []string{Verbs, CM} {
+	for _, lib := range []string{verbsLibrary, cmLibrary} {
 		has, err := exports(filepath.Join(d.dir, lib))
 		if err != nil {
 			if !errors.Is(err, os.ErrNotExist) {

@@ -14,8 +14,8 @@ const NotDisplayed = "<not displayed>"
 // labelWidth is where values begin behind the label, its colon and dots.
 const labelWidth = 32
 
-// Line is a line with a label, dots and a value.
-func Line(label, value string) string {
+// line is a line with a label, dots and a value.
+func line(label, value string) string {
 	return label + ":" + strings.Repeat(".", max(labelWidth-len(label), 0)) + value + "\n"
 }
 
@@ -29,7 +29,7 @@ type Field[T any] struct {
 func Lines[T any](prefix string, a *T, fields []Field[T]) string {
 	var b strings.Builder
 	for _, f := range fields {
-		b.WriteString(prefix + Line(f.Label, f.Text(a)))
+		b.WriteString(prefix + line(f.Label, f.Text(a)))
 	}
 	return b.String()
 }
@@ -111,7 +111,7 @@ func PMALines(data []byte, fields []mad.PMAField) string {
 		if f.Mask {
 			text = fmt.Sprintf("0x%0*x", (f.Width+7)/8*2, v)
 		}
-		b.WriteString(Line(f.Name, text))
+		b.WriteString(line(f.Name, text))
 	}
 	return b.String()
 }

@@ -20,14 +20,14 @@ import (
 // Failed is the exit status of a tool whose work failed, as infiniband-diags has it; 2 is wrong usage as everywhere here.
 const Failed = 255
 
-// Failure ends a tool with the line by which infiniband-diags does, on the standard output.
-type Failure struct{ Text string }
+// failure ends a tool with the line by which infiniband-diags does, on the standard output.
+type failure struct{ Text string }
 
 // Error implements error.
-func (f *Failure) Error() string { return f.Text }
+func (f *failure) Error() string { return f.Text }
 
-// Failf makes a Failure.
-func Failf(format string, args ...any) error { return &Failure{fmt.Sprintf(format, args...)} }
+// Failf makes a failure.
+func Failf(format string, args ...any) error { return &failure{fmt.Sprintf(format, args...)} }
 
 // Ended ends a tool with an exit status of its own, and nothing more to say.
 type Ended int
@@ -96,7 +96,7 @@ func (s *Session) run(t Tool) error {
 		return tool.Usagef("unexpected argument %q; allowed: %s", args[t.Most], orNone(strings.TrimSpace(t.Arguments)))
 	}
 	if s.nameMapFile != "" {
-		if s.Node, err = ReadNames(s.nameMapFile); err != nil {
+		if s.Node, err = readNames(s.nameMapFile); err != nil {
 			return tool.Usagef("--node-name-map: %v", err)
 		}
 	}
@@ -114,7 +114,7 @@ func (s *Session) run(t Tool) error {
 	return t.Work(s, args)
 }
 
-// UsePort goes on at another port of the adapter. The error is a *Failure.
+// UsePort goes on at another port of the adapter. The error is a *failure.
 func (s *Session) UsePort(number int) error {
 	if number == s.Port.Device().PortNum {
 		return nil
@@ -161,7 +161,7 @@ func orAny(adapter string) string {
 
 // exit tells what a tool ended with, and returns its exit status.
 func (s *Session) exit(err error) int {
-	var failure *Failure
+	var failure *failure
 	var usage *tool.UsageError
 	var ended Ended
 	var help helpWanted

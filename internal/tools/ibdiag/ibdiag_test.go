@@ -177,7 +177,7 @@ func TestNames(t *testing.T) {
 	if err := os.WriteFile(file, []byte("# names\n0x10 \"core 1\" # the first\n\n0x11\t\"core 2\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	names, err := ReadNames(file)
+	names, err := readNames(file)
 	if err != nil || names.Of(0x10, "x") != "core 1" || names.Of(0x11, "x") != "core 2" || names.Of(0x12, "a\x1b[2Jb\n") != "a [2Jb " {
 		t.Errorf("%v, %v", names, err)
 	}
@@ -185,7 +185,7 @@ func TestNames(t *testing.T) {
 		if err := os.WriteFile(file, []byte("0x1 \"a\"\n"+line+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadNames(file); err == nil || !strings.Contains(err.Error(), "line 2") {
+		if _, err := readNames(file); err == nil || !strings.Contains(err.Error(), "line 2") {
 			t.Errorf("%q: %v", line, err)
 		}
 	}
@@ -198,21 +198,21 @@ func TestNames(t *testing.T) {
 func TestValues(t *testing.T) {
 	for _, c := range [][2]string{
 		{widths(3), "1X or 4X"}, {widths(0), "undefined (0)"}, {widths(0x23), "1X or 4X or undefined (35)"}, {widthsSupported(2), "4X (IBA extension)"},
-		{widthsSupported(31), "1X or 4X or 8X or 12X or 2X"}, {Width(2), "4X"}, {Width(3), "undefined (3)"},
+		{widthsSupported(31), "1X or 4X or 8X or 12X or 2X"}, {widthText(2), "4X"}, {widthText(3), "undefined (3)"},
 		{speeds(7), "2.5 Gbps or 5.0 Gbps or 10.0 Gbps"}, {speeds(6), "5.0 Gbps or 10.0 Gbps (IBA extension)"}, {speeds(15), "2.5 Gbps or 5.0 Gbps or 10.0 Gbps or undefined (15)"},
-		{Speed(0), "Extended speed"}, {Speed(3), "undefined (3)"}, {SpeedExt(0), "No Extended Speed"}, {SpeedExt(2), "25.78125 Gbps"}, {SpeedExt(3), "undefined (3)"},
+		{speedText(0), "Extended speed"}, {speedText(3), "undefined (3)"}, {speedExtText(0), "No Extended Speed"}, {speedExtText(2), "25.78125 Gbps"}, {speedExtText(3), "undefined (3)"},
 		{speedsExt(3), "14.0625 Gbps or 25.78125 Gbps"}, {speedsExtEnabled(30), "Extended link speeds disabled"}, {speedsExt2(1), "212.5 Gbps"},
 		{lanes(4, "?"), "VL0-7"}, {lanes(5, "?"), "VL0-14"}, {lanes(9, "?"), "?(9)"}, {lanes(0, "No change"), "No change"}, {MTU(5), "4096"}, {MTU(6), "?(6)"},
-		{PortState(4), "Active"}, {PortState(9), "?(9)"}, {PhysicalState(5), "LinkUp"}, {PhysicalState(9), "?(9)"}, {downState(2), "Polling"}, {downState(3), "?(3)"},
+		{portState(4), "Active"}, {portState(9), "?(9)"}, {physicalState(5), "LinkUp"}, {physicalState(9), "?(9)"}, {downState(2), "Polling"}, {downState(3), "?(3)"},
 		{NodeType(mad.NodeSwitch), "Switch"}, {NodeType(9), "?(9)?"}, {mask(2, capabilities), "0x2\n\t\t\t\tIsSM"}, {mask(0x2000, capabilities), "0x2000"},
-		{Line("Lid", "4"), "Lid:.............................4\n"}, {Line(strings.Repeat("x", 40), "4"), strings.Repeat("x", 40) + ":4\n"},
+		{line("Lid", "4"), "Lid:.............................4\n"}, {line(strings.Repeat("x", 40), "4"), strings.Repeat("x", 40) + ":4\n"},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%q, want %q", c[0], c[1])
 		}
 	}
 	xdr := mad.PortInfo{LinkSpeedExt2Supported: 1, LinkSpeedExt2Active: 1}
-	if text := PortInfoLines("", &xdr, false); !strings.Contains(text, Line("LinkSpeedExtActive2", "212.5 Gbps")) || !strings.Contains(text, NotDisplayed) {
+	if text := PortInfoLines("", &xdr, false); !strings.Contains(text, line("LinkSpeedExtActive2", "212.5 Gbps")) || !strings.Contains(text, NotDisplayed) {
 		t.Error(text)
 	}
 }

@@ -15,11 +15,11 @@ func CouldBeWidth(p *discovery.Port) string {
 			continue
 		}
 		if p.Info.LinkWidthActive&w == 0 {
-			return "Could be " + Width(w)
+			return "Could be " + widthText(w)
 		}
 		return ""
 	}
-	return "Could be " + Width(0)
+	return "Could be " + widthText(0)
 }
 
 // CouldBeSpeed says that a link could be faster, as far as both of its ports go; else it is empty. The port has a remote one.
@@ -32,7 +32,7 @@ func CouldBeSpeed(p *discovery.Port) string {
 		if top >= 32 {
 			return "Could be 212.5 Gbps"
 		}
-		return "Could be " + SpeedExt(top)
+		return "Could be " + speedExtText(top)
 	}
 	if p.Extended.LinkSpeedSupported&p.Remote.Extended.LinkSpeedSupported&mad.FDR10 != 0 {
 		switch {
@@ -47,7 +47,7 @@ func CouldBeSpeed(p *discovery.Port) string {
 	if p.Info.LinkSpeedActive&top != 0 {
 		return ""
 	}
-	return "Could be " + Speed(top)
+	return "Could be " + speedText(top)
 }
 
 // highest is the highest bit.
@@ -64,22 +64,22 @@ func highest(v uint8) uint8 {
 // that is down says of its link means nothing (IBA C14-24.2.1).
 func LinkState(p *discovery.Port, additional bool) string {
 	i := &p.Info
-	states := fmt.Sprintf("%6s/%8s", PortState(i.PortState), PhysicalState(i.PortPhysicalState))
+	states := fmt.Sprintf("%6s/%8s", portState(i.PortState), physicalState(i.PortPhysicalState))
 	if i.PortState == mad.PortDown {
 		return "(              " + states + ")"
 	}
-	width, speed := i.LinkWidthActive, Speed(i.LinkSpeedActive)
+	width, speed := i.LinkWidthActive, speedText(i.LinkSpeedActive)
 	if _, known := p.Capabilities(); !known {
-		width, speed = 0, Speed(0)
+		width, speed = 0, speedText(0)
 	}
 	if e := p.ExtendedSpeed(); e >= 32 {
 		speed = "212.5 Gbps"
 	} else if e != 0 {
-		speed = SpeedExt(e)
+		speed = speedExtText(e)
 	} else if p.Extended.LinkSpeedActive&mad.FDR10 != 0 {
 		speed = "10.0 Gbps (FDR10)"
 	}
-	text := fmt.Sprintf("(%3s %18s %s)", Width(width), speed, states)
+	text := fmt.Sprintf("(%3s %18s %s)", widthText(width), speed, states)
 	if additional {
 		text += fmt.Sprintf(" (HOQ:%d VL_Stall:%d)", i.HOQLife, i.VLStallCount)
 	}

@@ -11,8 +11,8 @@ import (
 // Names are names of nodes, by their GUIDs, in place of the descriptions that the nodes have.
 type Names map[uint64]string
 
-// ReadNames reads a file with lines of a GUID and a name in quotes. What stands behind # is a comment. The error names the line.
-func ReadNames(file string) (Names, error) {
+// readNames reads a file with lines of a GUID and a name in quotes. What stands behind # is a comment. The error names the line.
+func readNames(file string) (Names, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err

@@ -26,14 +26,14 @@ func PortInfoFields(keys bool) []Field[mad.PortInfo] {
 		{"LocalPort", func(p *P) string { return dec(p.LocalPortNum) }},
 		{"LinkWidthEnabled", func(p *P) string { return widths(p.LinkWidthEnabled) }},
 		{"LinkWidthSupported", func(p *P) string { return widthsSupported(p.LinkWidthSupported) }},
-		{"LinkWidthActive", func(p *P) string { return Width(p.LinkWidthActive) }},
+		{"LinkWidthActive", func(p *P) string { return widthText(p.LinkWidthActive) }},
 		{"LinkSpeedSupported", func(p *P) string { return speeds(p.LinkSpeedSupported) }},
-		{"LinkState", func(p *P) string { return PortState(p.PortState) }},
-		{"PhysLinkState", func(p *P) string { return PhysicalState(p.PortPhysicalState) }},
+		{"LinkState", func(p *P) string { return portState(p.PortState) }},
+		{"PhysLinkState", func(p *P) string { return physicalState(p.PortPhysicalState) }},
 		{"LinkDownDefState", func(p *P) string { return downState(p.LinkDownDefaultState) }},
 		{"ProtectBits", func(p *P) string { return dec(p.MKeyProtectBits) }},
 		{"LMC", func(p *P) string { return dec(p.LMC) }},
-		{"LinkSpeedActive", func(p *P) string { return Speed(p.LinkSpeedActive) }},
+		{"LinkSpeedActive", func(p *P) string { return speedText(p.LinkSpeedActive) }},
 		{"LinkSpeedEnabled", func(p *P) string { return speeds(p.LinkSpeedEnabled) }},
 		{"NeighborMTU", func(p *P) string { return MTU(p.NeighborMTU) }},
 		{"SMSL", func(p *P) string { return dec(p.MasterSMSL) }},
@@ -64,7 +64,7 @@ func PortInfoFields(keys bool) []Field[mad.PortInfo] {
 		{"MaxCreditHint", func(p *P) string { return dec(p.MaxCreditHint) }},
 		{"RoundTrip", func(p *P) string { return dec(p.LinkRoundTripLatency) }},
 		{"CapabilityMask2", func(p *P) string { return mask(uint32(p.CapabilityMask2), capabilities2) }},
-		{"LinkSpeedExtActive", func(p *P) string { return SpeedExt(p.LinkSpeedExtActive) }},
+		{"LinkSpeedExtActive", func(p *P) string { return speedExtText(p.LinkSpeedExtActive) }},
 		{"LinkSpeedExtSupported", func(p *P) string { return speedsExt(p.LinkSpeedExtSupported) }},
 		{"LinkSpeedExtEnabled", func(p *P) string { return speedsExtEnabled(p.LinkSpeedExtEnabled) }},
 	}
@@ -76,11 +76,11 @@ func PortInfoLines(prefix string, p *mad.PortInfo, keys bool) string {
 	if p.LinkSpeedExt2Supported == 0 && p.LinkSpeedExt2Active == 0 {
 		return text
 	}
-	return text + Lines(prefix, p, XDRFields)
+	return text + Lines(prefix, p, xdrFields)
 }
 
-// XDRFields are the lines of the fields for the speed XDR.
-var XDRFields = []Field[mad.PortInfo]{
+// xdrFields are the lines of the fields for the speed XDR.
+var xdrFields = []Field[mad.PortInfo]{
 	{"LinkSpeedExtActive2", func(p *mad.PortInfo) string {
 		if p.LinkSpeedExt2Active == 0 {
 			return "No Extended Speed 2"
@@ -121,16 +121,16 @@ func widthsSupported(v uint8) string {
 	return widths(v)
 }
 
-// Width is the name of one width.
-func Width(v uint8) string {
+// widthText is the name of one width.
+func widthText(v uint8) string {
 	if n := mad.Lanes(v); n != 0 {
 		return fmt.Sprintf("%dX", n)
 	}
 	return undefined(v)
 }
 
-// Speed is the name of one speed of LinkSpeedActive.
-func Speed(v uint8) string {
+// speedText is the name of one speed of LinkSpeedActive.
+func speedText(v uint8) string {
 	switch v {
 	case 0:
 		return "Extended speed"
@@ -152,8 +152,8 @@ func speeds(v uint8) string {
 	return text
 }
 
-// SpeedExt is the name of one speed of LinkSpeedExtActive.
-func SpeedExt(v uint8) string {
+// speedExtText is the name of one speed of LinkSpeedExtActive.
+func speedExtText(v uint8) string {
 	switch v {
 	case 0:
 		return "No Extended Speed"
@@ -184,16 +184,16 @@ func speedsExt2(v uint8) string {
 	return list(v, "212.5 Gbps")
 }
 
-// PortState is the name of a logical state.
-func PortState(s mad.PortState) string {
+// portState is the name of a logical state.
+func portState(s mad.PortState) string {
 	if s <= mad.PortActive {
 		return s.String()
 	}
 	return fmt.Sprintf("?(%d)", uint8(s))
 }
 
-// PhysicalState is the name of a physical state.
-func PhysicalState(s mad.PortPhysicalState) string {
+// physicalState is the name of a physical state.
+func physicalState(s mad.PortPhysicalState) string {
 	if s <= mad.PhysicalPhyTest {
 		return s.String()
 	}

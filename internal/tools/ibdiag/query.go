@@ -43,7 +43,7 @@ func (s *Session) smp(r Route, method uint8, attribute uint16, modifier uint32, 
 
 // Direct makes a packet go the way, and returns to where it is sent. The error is a *mad.Error.
 func (r Route) Direct(m *mad.SMP) (umad.Address, error) {
-	if !r.Directed() {
+	if !r.directed() {
 		return umad.Address{LID: r.LID, QP: umad.SMIQP}, nil
 	}
 	var ports []uint8
@@ -127,9 +127,9 @@ func (s *Session) NodeDescription(r Route) (mad.NodeDescription, error) {
 }
 
 // Perf asks for an attribute of performance management, or sets it, with what data holds. The answer is the whole
-// attribute. The errors are those of Get; a route that is directed is a Failure, since only subnet management has them.
+// attribute. The errors are those of Get; a route that is directed is a *failure, since only subnet management has them.
 func (s *Session) Perf(r Route, method uint8, attribute uint16, data []byte) ([]byte, error) {
-	if r.Directed() {
+	if r.directed() {
 		return nil, Failf("performance management needs a LID, and the way is a directed route (%s)", r)
 	}
 	q := mad.PMARequest{Header: mad.Header{Method: method, AttributeID: attribute}, Data: data}

@@ -42,7 +42,7 @@ func DirectRoute(ports ...uint8) Route {
 	return Route{Path: append([]uint8{0}, ports...), SLID: ib.LIDPermissive, DLID: ib.LIDPermissive}
 }
 
-// Extend is the way one port further. Own is the LID of the sender, where a directed part begins to follow a LID. The error is a Failure.
+// Extend is the way one port further. Own is the LID of the sender, where a directed part begins to follow a LID. The error is a *failure.
 func (r Route) Extend(port uint8, own ib.LID) (Route, error) {
 	if len(r.Path) > mad.MaxHops {
 		return Route{}, Failf("Too many hops")
@@ -59,8 +59,8 @@ func (r Route) Extend(port uint8, own ib.LID) (Route, error) {
 	return r, nil
 }
 
-// Directed tells whether a part of the route is.
-func (r Route) Directed() bool { return r.LID == 0 || len(r.Path) > 0 }
+// directed tells whether a part of the route is.
+func (r Route) directed() bool { return r.LID == 0 || len(r.Path) > 0 }
 
 // String is the form of infiniband-diags.
 func (r Route) String() string {
@@ -113,10 +113,10 @@ func ParseLID(text string) (ib.LID, error) {
 }
 
 // Resolve finds the port that an argument addresses in the form that the options chose.
-func (s *Session) Resolve(text string) (Route, error) { return s.ResolveAs(s.Kind, text) }
+func (s *Session) Resolve(text string) (Route, error) { return s.resolveAs(s.Kind, text) }
 
-// ResolveAs is Resolve with a form of its own.
-func (s *Session) ResolveAs(kind Kind, text string) (Route, error) {
+// resolveAs is Resolve with a form of its own.
+func (s *Session) resolveAs(kind Kind, text string) (Route, error) {
 	switch kind {
 	case ByRoute:
 		path, err := ParsePath(text)
@@ -126,7 +126,7 @@ func (s *Session) ResolveAs(kind Kind, text string) (Route, error) {
 		if err != nil {
 			return Route{}, err
 		}
-		return s.resolveGID(PortGID(s.Prefix(), guid), text)
+		return s.resolveGID(PortGID(s.prefix(), guid), text)
 	case ByLIDRoute:
 		lidText, pathText, _ := strings.Cut(strings.TrimSpace(text), " ")
 		lid, err := ParseLID(lidText)
@@ -148,7 +148,7 @@ func (s *Session) Self() Route {
 	return DirectRoute()
 }
 
-// SM is the way to the subnet manager. The error is a Failure.
+// SM is the way to the subnet manager. The error is a *failure.
 func (s *Session) SM() (Route, error) {
 	lid := s.SMLID
 	if lid == 0 {
@@ -160,8 +160,8 @@ func (s *Session) SM() (Route, error) {
 	return Route{LID: lid, SL: s.Port.Device().Port.MasterSMSL}, nil
 }
 
-// Prefix is that of the subnet's GIDs.
-func (s *Session) Prefix() uint64 {
+// prefix is that of the subnet's GIDs.
+func (s *Session) prefix() uint64 {
 	const linkLocal = 0xfe80000000000000
 	if p := s.Port.Device().Port.GIDPrefix; p != 0 {
 		return p

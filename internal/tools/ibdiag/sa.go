@@ -34,7 +34,7 @@ func (s *Session) resolveGID(g ib.GID, text string) (Route, error) {
 	if err != nil {
 		return Route{}, err
 	}
-	path := mad.PathRecord{DGID: g, SGID: PortGID(s.Prefix(), s.Port.Device().Node.PortGUID)}
+	path := mad.PathRecord{DGID: g, SGID: PortGID(s.prefix(), s.Port.Device().Node.PortGUID)}
 	m := mad.NewSA(mad.MethodGet, mad.AttrPathRecord, 0, 0)
 	m.ComponentMask = mad.PathDGID | mad.PathSGID
 	copy(m.Data[:], path.Append(nil))

@@ -66,31 +66,31 @@ func (c *check) identities() error {
 			continue
 		}
 		if !c.skip["zero_guids"] && !c.skip["all"] && (p.GUID == 0 || p.Node.Info.NodeGUID == 0 || p.Node.Info.SystemImageGUID == 0) {
-			c.Printf("-E- Port with a GUID of zero: %s (%s)\n", shown(p), describe(p.Node))
+			c.printf("-E- Port with a GUID of zero: %s (%s)\n", shown(p), describe(p.Node))
 			bad++
 		}
 		if !c.skip["dup_guids"] && !c.skip["all"] {
 			if q := guids[p.GUID]; q != nil {
-				c.Printf("-E- Duplicate port GUID: %s and %s\n", shown(p), shown(q))
+				c.printf("-E- Duplicate port GUID: %s and %s\n", shown(p), shown(q))
 				bad++
 			}
 			guids[p.GUID] = p
 		}
 		if p.Info.LID == 0 && p.Info.PortState == mad.PortActive {
-			c.Printf("-E- Port with LID zero: %s (%s)\n", shown(p), describe(p.Node))
+			c.printf("-E- Port with LID zero: %s (%s)\n", shown(p), describe(p.Node))
 			bad++
 		}
 		for lid := range 1 << p.LMC {
 			l := p.BaseLID() + ib.LID(lid)
 			if q := lids[l]; q != nil && l != 0 {
-				c.Printf("-E- Duplicate LID 0x%04x: %s and %s\n", uint16(l), shown(p), shown(q))
+				c.printf("-E- Duplicate LID 0x%04x: %s and %s\n", uint16(l), shown(p), shown(q))
 				bad++
 			}
 			lids[l] = p
 		}
 	}
 	if bad == 0 {
-		c.Printf("-I- No bad Guids were found\n")
+		c.printf("-I- No bad Guids were found\n")
 	}
 	c.stage("Bad GUIDs/LIDs Check", bad, 0)
 	return nil
@@ -106,10 +106,10 @@ func (c *check) duplicates() (bad int) {
 			continue
 		}
 		bad++
-		c.Printf("-E- Duplicate node GUID 0x%016x: its port %d is at the ends of these direct routes:\n", p.Node.Info.NodeGUID, p.Num)
+		c.printf("-E- Duplicate node GUID 0x%016x: its port %d is at the ends of these direct routes:\n", p.Node.Info.NodeGUID, p.Num)
 		slices.SortFunc(c.met[p], slices.Compare)
 		for _, path := range c.met[p] {
-			c.Printf("    \"%s\"\n", ibdiag.PathString(path))
+			c.printf("    \"%s\"\n", ibdiag.PathString(path))
 		}
 	}
 	return bad
@@ -124,12 +124,12 @@ func (c *check) states() error {
 			break
 		}
 		if r := p.Remote; r != nil && p.Info.PortState == mad.PortInit && !c.before(r, p) {
-			c.Printf("-W- link with LOG=INI found\n-I- From: %s\n-I- To:   %s\n", shown(p), shown(r))
+			c.printf("-W- link with LOG=INI found\n-I- From: %s\n-I- To:   %s\n", shown(p), shown(r))
 			bad++
 		}
 	}
 	if bad == 0 {
-		c.Printf("-I- No bad Links (with logical state = INIT) were found\n")
+		c.printf("-I- No bad Links (with logical state = INIT) were found\n")
 	}
 	c.stage("Link State Active Check", 0, bad)
 	return nil
@@ -208,11 +208,11 @@ func (c *check) counters() error {
 		}
 		if !ok {
 			silent[p.Node] = true
-			c.Printf("-W- %s does not tell its counters\n", shown(p))
+			c.printf("-W- %s does not tell its counters\n", shown(p))
 		}
 		if text != "" {
 			bad++
-			c.Printf("-W- %s\n      %-32s: Value\n%s", shown(p), "Performance Monitor counter", text)
+			c.printf("-W- %s\n      %-32s: Value\n%s", shown(p), "Performance Monitor counter", text)
 		}
 		if ok && c.all {
 			text = allCounters(data)
@@ -222,7 +222,7 @@ func (c *check) counters() error {
 		}
 	}
 	if bad == 0 {
-		c.Printf("-I- No illegal PM counters values were found\n")
+		c.printf("-I- No illegal PM counters values were found\n")
 	}
 	c.stage("Performance Counters Report", 0, bad+len(silent))
 	return c.write("pm", file.String())
@@ -259,7 +259,7 @@ func (c *check) partitions() error {
 	for _, k := range keys {
 		g := groups[k]
 		hosts := len(g.full) + len(g.limited)
-		c.Printf("-I-    PKey:0x%04x Hosts:%d full:%d limited:%d\n", uint16(k), hosts, len(g.full), len(g.limited))
+		c.printf("-I-    PKey:0x%04x Hosts:%d full:%d limited:%d\n", uint16(k), hosts, len(g.full), len(g.limited))
 		fmt.Fprintf(&file, "GROUP PKey:0x%04x Hosts:%d\n", uint16(k), hosts)
 		for i, list := range [][]*discovery.Port{g.full, g.limited} {
 			for _, p := range list {
@@ -298,7 +298,7 @@ func (c *check) pkeys(p *discovery.Port) (keys []ib.PKey) {
 
 // links reports what did not answer in one of the walks.
 func (c *check) links() error {
-	c.Printf("\n%s-I- Bad Links Info\n", rule)
+	c.printf("\n%s-I- Bad Links Info\n", rule)
 	lost := map[string]int{}
 	var order []string
 	for _, f := range c.faults {
@@ -310,7 +310,7 @@ func (c *check) links() error {
 	}
 	warnings := 0
 	for _, path := range order {
-		c.Printf("-W- %d packets were lost to the node at the end of the direct route %q\n", lost[path], path)
+		c.printf("-W- %d packets were lost to the node at the end of the direct route %q\n", lost[path], path)
 		warnings++
 	}
 	for _, p := range c.ports(false) {
@@ -318,19 +318,19 @@ func (c *check) links() error {
 			continue
 		}
 		if c.width != "" && fmt.Sprintf("%dx", mad.Lanes(p.Info.LinkWidthActive)) != c.width {
-			c.Printf("-W- link with PHY=%dx, and not %s: %s to %s\n", mad.Lanes(p.Info.LinkWidthActive), c.width, shown(p), shown(p.Remote))
+			c.printf("-W- link with PHY=%dx, and not %s: %s to %s\n", mad.Lanes(p.Info.LinkWidthActive), c.width, shown(p), shown(p.Remote))
 			warnings++
 		}
 		if c.speed != "" && p.Info.ActiveSpeed() != speedNames[c.speed] {
-			c.Printf("-W- link with SPD=%g, and not %s: %s to %s\n", p.Info.ActiveSpeed().LaneMbps()/1000, c.speed, shown(p), shown(p.Remote))
+			c.printf("-W- link with SPD=%g, and not %s: %s to %s\n", p.Info.ActiveSpeed().LaneMbps()/1000, c.speed, shown(p), shown(p.Remote))
 			warnings++
 		}
 	}
 	if warnings == 0 {
-		c.Printf("-I- No bad link were found\n")
+		c.printf("-I- No bad link were found\n")
 	} else {
 		c.stage("Links Check", 0, warnings)
 	}
-	c.Printf("%s", rule)
+	c.printf("%s", rule)
 	return nil
 }

@@ -217,15 +217,15 @@ var speedNames = map[string]mad.Speed{
 	"2.5": mad.SpeedSDR, "5": mad.SpeedDDR, "10": mad.SpeedQDR, "14": mad.SpeedFDR, "25": mad.SpeedEDR, "50": mad.SpeedHDR, "100": mad.SpeedNDR, "200": mad.SpeedXDR,
 }
 
-// Printf prints, and keeps for the log.
-func (c *check) Printf(format string, args ...any) {
+// printf prints, and keeps for the log.
+func (c *check) printf(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	c.text.WriteString(text)
 	c.Out.WriteString(text)
 }
 
 // title begins a section.
-func (c *check) title(text string) { c.Printf("\n%s-I- %s\n%s", rule, text, rule) }
+func (c *check) title(text string) { c.printf("\n%s-I- %s\n%s", rule, text, rule) }
 
 func (c *check) stage(name string, errors, warnings int) {
 	c.stages = append(c.stages, stage{name, errors, warnings})
@@ -242,13 +242,13 @@ func (c *check) write(suffix, text string) error {
 // end shows the summary.
 func (c *check) end(took time.Duration) error {
 	const line = "----------------------------------------------------------------\n"
-	c.Printf("%s-I- Stages Status Report:\n    %-41s%-7s%s\n", line, "STAGE", "Errors", "Warnings")
+	c.printf("%s-I- Stages Status Report:\n    %-41s%-7s%s\n", line, "STAGE", "Errors", "Warnings")
 	bad := 0
 	for _, s := range c.stages {
-		c.Printf("    %-41s%-7d%-6d\n", s.name, s.errors, s.warnings)
+		c.printf("    %-41s%-7d%-6d\n", s.name, s.errors, s.warnings)
 		bad += s.errors
 	}
-	c.Printf("\nPlease see %s for complete log\n%s \n-I- Done. Run time was %d seconds.\n", filepath.Join(c.dir, "ibdiagnet.log"), line, int(took.Seconds()))
+	c.printf("\nPlease see %s for complete log\n%s \n-I- Done. Run time was %d seconds.\n", filepath.Join(c.dir, "ibdiagnet.log"), line, int(took.Seconds()))
 	if err := c.write("log", c.text.String()); err != nil {
 		return err
 	}
@@ -282,7 +282,7 @@ func (c *check) walk() (err error) {
 		c.place[n] = i
 	}
 	switches := len(c.f.Backwards(mad.NodeSwitch))
-	c.Printf("-I- Discovering ... %d nodes (%d Switches & %d CA-s) discovered.\n\n", len(c.f.Nodes), switches, len(c.f.Backwards(mad.NodeCA)))
+	c.printf("-I- Discovering ... %d nodes (%d Switches & %d CA-s) discovered.\n\n", len(c.f.Nodes), switches, len(c.f.Backwards(mad.NodeCA)))
 	if err := c.writeTopology(); err != nil {
 		return err
 	}

@@ -120,16 +120,16 @@ func (c *check) groups() (bad int, err error) {
 	if err := c.write("mcfdbs", file.String()); err != nil || !c.routes {
 		return 0, err
 	}
-	c.Printf("-I- Scanning all multicast groups for loops and connectivity...\n")
+	c.printf("-I- Scanning all multicast groups for loops and connectivity...\n")
 	for _, lid := range slices.Sorted(maps.Keys(all)) {
 		s := spreadOf(lid, tables)
-		c.Printf("-I- Multicast Group:0x%04X has:%d switches and:%d CA ports\n", uint16(lid), s.switches, s.ports)
+		c.printf("-I- Multicast Group:0x%04X has:%d switches and:%d CA ports\n", uint16(lid), s.switches, s.ports)
 		if s.links > s.switches-s.parts {
-			c.Printf("-E- Multicast Group:0x%04X has a loop: %d links between %d switches\n", uint16(lid), s.links, s.switches)
+			c.printf("-E- Multicast Group:0x%04X has a loop: %d links between %d switches\n", uint16(lid), s.links, s.switches)
 			bad++
 		}
 		if s.parts > 1 {
-			c.Printf("-E- Multicast Group:0x%04X is in %d parts that do not reach each other\n", uint16(lid), s.parts)
+			c.printf("-E- Multicast Group:0x%04X is in %d parts that do not reach each other\n", uint16(lid), s.parts)
 			bad++
 		}
 	}

@@ -62,29 +62,29 @@ func (r *routed) table(s int32) []uint8 { return r.tables[s] }
 // qualities reports how the unicast tables lead from adapter to adapter: how far, how evenly over the ports of switches, and
 // whether packets can wait for each other in a circle.
 func (c *check) qualities(r *routed) {
-	c.Printf("-I- Verifying all CA to CA paths ...\n")
+	c.printf("-I- Verifying all CA to CA paths ...\n")
 	hops, through, scanned := r.paths()
-	c.Printf("    ---------------------- CA to CA : LFT ROUTE HOP HISTOGRAM -----------------\n    HOPS NUM-CA-CA-PAIRS\n")
+	c.printf("    ---------------------- CA to CA : LFT ROUTE HOP HISTOGRAM -----------------\n    HOPS NUM-CA-CA-PAIRS\n")
 	for _, h := range slices.Sorted(maps.Keys(hops)) {
-		c.Printf("    %-4d %d\n", h, hops[h])
+		c.printf("    %-4d %d\n", h, hops[h])
 	}
-	c.Printf("    ---------- LFT CA to CA : SWITCH OUT PORT - NUM DLIDS HISTOGRAM -----------\n    NUM-DLIDS NUM-SWITCH-PORTS\n")
+	c.printf("    ---------- LFT CA to CA : SWITCH OUT PORT - NUM DLIDS HISTOGRAM -----------\n    NUM-DLIDS NUM-SWITCH-PORTS\n")
 	for _, n := range slices.Sorted(maps.Keys(through)) {
-		c.Printf("    %-9d %d\n", n, through[n])
+		c.printf("    %-9d %d\n", n, through[n])
 	}
-	c.Printf("-I- Scanned:%d CA to CA paths\n", scanned)
+	c.printf("-I- Scanned:%d CA to CA paths\n", scanned)
 
 	c.title("Checking credit loops")
 	bad := 0
 	loop, warnings := c.creditLoop(r)
 	if loop != nil {
 		bad++
-		c.Printf("-E- Credit loop of %d links, whose packets can wait for each other in a circle:\n", len(loop.Channels))
+		c.printf("-E- Credit loop of %d links, whose packets can wait for each other in a circle:\n", len(loop.Channels))
 		for i, x := range loop.Channels {
-			c.Printf("    %s Port=%d VL=%d\n", switchName(r.switches[x.Switch]), x.Port, loop.Lanes[i])
+			c.printf("    %s Port=%d VL=%d\n", switchName(r.switches[x.Switch]), x.Port, loop.Lanes[i])
 		}
 	} else {
-		c.Printf("-I- no credit loops found\n")
+		c.printf("-I- no credit loops found\n")
 	}
 	c.stage("Fabric Credit Loops Check", bad, warnings)
 }

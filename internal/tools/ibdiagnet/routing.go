@@ -33,7 +33,7 @@ func (c *check) multicast() error {
 	}
 	switch {
 	case err != nil || a != nil && a.Status != mad.StatusOK:
-		c.Printf("-W- Subnet administration does not tell the groups\n")
+		c.printf("-W- Subnet administration does not tell the groups\n")
 		warnings++
 	case a != nil && a.AttrOffset > 0:
 		for b := a.Records; len(b) >= int(a.AttrOffset)*8; b = b[int(a.AttrOffset)*8:] {
@@ -50,13 +50,13 @@ func (c *check) group(b []byte, lowest float64) (warnings int) {
 	if err != nil || family == "" {
 		return 0
 	}
-	c.Printf("-I- Subnet: %s PKey:0x%04x QKey:0x%08x MTU:%sByte rate:%gGbps SL:0x%02x\n", family, uint16(g.PKey)&0x7fff, g.QKey, ibdiag.MTU(g.MTU), rates[g.Rate], g.SL)
+	c.printf("-I- Subnet: %s PKey:0x%04x QKey:0x%08x MTU:%sByte rate:%gGbps SL:0x%02x\n", family, uint16(g.PKey)&0x7fff, g.QKey, ibdiag.MTU(g.MTU), rates[g.Rate], g.SL)
 	switch rate := rates[g.Rate]; {
 	case lowest > rate:
-		c.Printf("-W- Suboptimal rate for group. Lowest member rate:%gGbps > group-rate:%gGbps\n", lowest, rate)
+		c.printf("-W- Suboptimal rate for group. Lowest member rate:%gGbps > group-rate:%gGbps\n", lowest, rate)
 		return 1
 	case lowest != 0 && lowest < rate:
-		c.Printf("-W- Port with a rate of %gGbps cannot join the group of %gGbps\n", lowest, rate)
+		c.printf("-W- Port with a rate of %gGbps cannot join the group of %gGbps\n", lowest, rate)
 		return 1
 	}
 	return 0
@@ -70,7 +70,7 @@ func (c *check) topologyMatch() error {
 	c.title("Topology matching results")
 	bad := 0
 	report := func(format string, args ...any) {
-		c.Printf("-W- "+format+"\n", args...)
+		c.printf("-W- "+format+"\n", args...)
 		bad++
 	}
 	found := map[string]*discovery.Node{}
@@ -97,7 +97,7 @@ func (c *check) topologyMatch() error {
 		}
 	}
 	if bad == 0 {
-		c.Printf("-I- The fabric is that of the topology file\n")
+		c.printf("-I- The fabric is that of the topology file\n")
 	}
 	c.stage("Topology Check", 0, bad)
 	return nil
@@ -150,10 +150,10 @@ func (c *check) managers() error {
 	}
 	if c.routes {
 		c.title("Summary Fabric SM-state-priority")
-		c.Printf("%s", file.String())
+		c.printf("%s", file.String())
 	}
 	if masters != 1 {
-		c.Printf("-E- %d master subnet managers were found\n", masters)
+		c.printf("-E- %d master subnet managers were found\n", masters)
 		c.stage("Subnet Manager Check", 1, 0)
 	}
 	return c.write("sm", "ibdiagnet fabric SM report\n\n"+file.String())
@@ -214,14 +214,14 @@ func (c *check) forwarding() error {
 			}
 			paths++
 			if why := follow(tables, n, p); why != "" {
-				c.Printf("-E- No route from %s to %s: %s\n", switchName(n), shown(p), why)
+				c.printf("-E- No route from %s to %s: %s\n", switchName(n), shown(p), why)
 				bad++
 			}
 		}
 	}
-	c.Printf("-I- Followed %d routes from switches to ports\n", paths)
+	c.printf("-I- Followed %d routes from switches to ports\n", paths)
 	if bad == 0 {
-		c.Printf("-I- All of them end where they should\n")
+		c.printf("-I- All of them end where they should\n")
 	}
 	c.stage("Fabric Routing Check", bad, 0)
 	c.stage("Fabric Multicast Check", lost, 0)

@@ -16,8 +16,8 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// Name of the tool in the catalogue.
-const Name = "mlx5cmd"
+// name of the tool in the catalogue.
+const name = "mlx5cmd"
 
 // run is a run of a command.
 type run struct {
@@ -158,7 +158,7 @@ func children(at *catalogue.Command) []catalogue.Command {
 	if at != nil {
 		parent = at.Name
 	}
-	return slices.DeleteFunc(catalogue.CommandsOf(Name), func(c catalogue.Command) bool { return c.Parent() != parent })
+	return slices.DeleteFunc(catalogue.CommandsOf(name), func(c catalogue.Command) bool { return c.Parent() != parent })
 }
 
 // page is the help of a command; nil: of the tool.
@@ -166,9 +166,9 @@ func page(w io.Writer, at *catalogue.Command) error {
 	below := children(at)
 	switch {
 	case at == nil:
-		fmt.Fprintf(w, "Shows, sets and debugs the mlx5 adapters of a running driver. Options are taken in any letter case.\n\nusage: %s -<command> [options] [--json] [--socket <path>]\n", Name)
+		fmt.Fprintf(w, "Shows, sets and debugs the mlx5 adapters of a running driver. Options are taken in any letter case.\n\nusage: %s -<command> [options] [--json] [--socket <path>]\n", name)
 	case len(below) > 0:
-		fmt.Fprintf(w, "%s\n\nusage: %s %s -<command> [options]\n", at.Summary, Name, dashed(at.Name))
+		fmt.Fprintf(w, "%s\n\nusage: %s %s -<command> [options]\n", at.Summary, name, dashed(at.Name))
 	default:
 		fmt.Fprintf(w, "%s\n", at.Summary)
 		if at.Status != catalogue.Built {
@@ -177,7 +177,7 @@ func page(w io.Writer, at *catalogue.Command) error {
 		for _, o := range at.Unbuilt {
 			fmt.Fprintf(w, "Adapters do not support -%s yet.\n", o)
 		}
-		_, err := fmt.Fprintf(w, "\nusage: %s %s %s\n", Name, dashed(at.Name), at.Arguments)
+		_, err := fmt.Fprintf(w, "\nusage: %s %s %s\n", name, dashed(at.Name), at.Arguments)
 		return err
 	}
 	fmt.Fprintf(w, "\nCommands (-hh behind one shows more):\n")

@@ -46,7 +46,7 @@ func start(t *testing.T) *rig {
 func (g *rig) call(line string) (status int, stdout, stderr string) {
 	args := append([]string{"--socket", g.cfg.Socket}, strings.Fields(line)...)
 	var out, errs bytes.Buffer
-	status = Main(g.t.Context(), tool.Env{Name: Name, Args: args, Stdout: &out, Stderr: &errs})
+	status = Main(g.t.Context(), tool.Env{Name: name, Args: args, Stdout: &out, Stderr: &errs})
 	return status, out.String(), errs.String()
 }
 
@@ -331,7 +331,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s: no %q in:\n%s", line, want, text)
 		}
 	}
-	for _, c := range catalogue.CommandsOf(Name) {
+	for _, c := range catalogue.CommandsOf(name) {
 		if text := g.ok(dashed(c.Name) + " -hh"); !strings.Contains(text, c.Summary) {
 			t.Errorf("%s: %s", c.Name, text)
 		}

@@ -16,7 +16,7 @@ func help(args []string) (string, error) {
 	if len(args) > 0 && i < 0 {
 		return "", nil
 	}
-	commands := catalogue.CommandsOf(Name)
+	commands := catalogue.CommandsOf(name)
 	var at *catalogue.Command
 	for j, word := range args {
 		if j == i {
@@ -44,9 +44,9 @@ func page(commands []catalogue.Command, at *catalogue.Command) string {
 	var b strings.Builder
 	switch {
 	case at == nil:
-		fmt.Fprintf(&b, "Shows and debugs the adapters of a running driver.\n\nusage: %s <tool-name> <tool-arguments>\n", Name)
+		fmt.Fprintf(&b, "Shows and debugs the adapters of a running driver.\n\nusage: %s <tool-name> <tool-arguments>\n", name)
 	case len(below) > 0:
-		fmt.Fprintf(&b, "%s\n\nusage: %s %s <tool-name> <tool-arguments>\n", at.Summary, Name, at.Name)
+		fmt.Fprintf(&b, "%s\n\nusage: %s %s <tool-name> <tool-arguments>\n", at.Summary, name, at.Name)
 	default:
 		leaf(&b, at)
 	}
@@ -71,14 +71,14 @@ Options of all:
   --socket <path>  socket of the driver
 
 Exit status: 0; 1 where something failed; 2 for wrong arguments; 3 for what the adapter does not support.
-`, Name)
+`, name)
 	}
 	return b.String()
 }
 
 // leaf describes a command that does something.
 func leaf(b *strings.Builder, c *catalogue.Command) {
-	fmt.Fprintf(b, "%s\n\nusage: %s\n", summary(*c), strings.TrimSpace(Name+" "+c.Name+" "+c.Arguments))
+	fmt.Fprintf(b, "%s\n\nusage: %s\n", summary(*c), strings.TrimSpace(name+" "+c.Name+" "+c.Arguments))
 	if len(c.Aliases) > 0 {
 		fmt.Fprintf(b, "       (%s is also called %s)\n", c.Word(), strings.Join(c.Aliases, ", "))
 	}
@@ -91,7 +91,7 @@ func leaf(b *strings.Builder, c *catalogue.Command) {
 	if strings.HasPrefix(c.Arguments, "[<") {
 		fmt.Fprintf(b, "\n  Without arguments: all of them.\n")
 	}
-	fmt.Fprintf(b, "\nExample:\n  %s %s\n", Name, c.Example)
+	fmt.Fprintf(b, "\nExample:\n  %s %s\n", name, c.Example)
 }
 
 func summary(c catalogue.Command) string {

@@ -15,8 +15,8 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// Name of the tool in the catalogue.
-const Name = "mlxtool"
+// name of the tool in the catalogue.
+const name = "mlxtool"
 
 // run is a run of a sub-command.
 type run struct {
@@ -107,7 +107,7 @@ func (r *run) general(args []string) (rest []string, socket string, err error) {
 
 // find finds the sub-command that the words name, and what is left of them.
 func find(words []string) (*catalogue.Command, []string, error) {
-	commands := catalogue.CommandsOf(Name)
+	commands := catalogue.CommandsOf(name)
 	var at *catalogue.Command
 	for i, word := range words {
 		next := step(commands, at, word)

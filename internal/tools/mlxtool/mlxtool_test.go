@@ -42,7 +42,7 @@ func start(t *testing.T) *rig {
 // call runs the tool and returns its exit status and what it printed.
 func (g *rig) call(args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	status = Main(g.t.Context(), tool.Env{Name: Name, Args: append([]string{"--socket", g.socket}, args...), Stdout: &out, Stderr: &errs})
+	status = Main(g.t.Context(), tool.Env{Name: name, Args: append([]string{"--socket", g.socket}, args...), Stdout: &out, Stderr: &errs})
 	return status, out.String(), errs.String()
 }
 
@@ -126,7 +126,7 @@ func (g *rig) connect() (server, client net.Conn) {
 
 // Every sub-command that the catalogue calls built does something, and no other.
 func TestBuilt(t *testing.T) {
-	commands := catalogue.CommandsOf(Name)
+	commands := catalogue.CommandsOf(name)
 	for _, c := range commands {
 		_, does := works[c.Name]
 		if leaf := len(children(commands, &c)) == 0; does != (leaf && c.Status == catalogue.Built) {
@@ -146,7 +146,7 @@ func TestBuilt(t *testing.T) {
 // What adapters do not have is told from failures by its status, with a driver and without.
 func TestUnsupported(t *testing.T) {
 	g := start(t)
-	for _, c := range catalogue.CommandsOf(Name) {
+	for _, c := range catalogue.CommandsOf(name) {
 		if c.Status == catalogue.Built {
 			continue
 		}
@@ -244,11 +244,11 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	commands := catalogue.CommandsOf(Name)
+	commands := catalogue.CommandsOf(name)
 	for i := range commands {
 		c := &commands[i]
 		words := strings.Fields(c.Name)
-		if _, stdout, _ := g.call(slices.Insert(slices.Clone(words), len(words)-1, "help")...); stdout != page(commands, c) || len(children(commands, c)) == 0 && !strings.Contains(stdout, Name+" "+c.Example) {
+		if _, stdout, _ := g.call(slices.Insert(slices.Clone(words), len(words)-1, "help")...); stdout != page(commands, c) || len(children(commands, c)) == 0 && !strings.Contains(stdout, name+" "+c.Example) {
 			t.Errorf("help of %s:\n%s", c.Name, stdout)
 		}
 	}

@@ -73,7 +73,7 @@ func (r *run) connections() (report, error) {
 }
 
 func (r *run) connectionOptions() (o connectionOptions, err error) {
-	f := tool.NewFlags(tool.Env{Name: Name, Args: r.args, Stdout: r.env.Stdout, Stderr: r.env.Stderr}, "")
+	f := tool.NewFlags(tool.Env{Name: name, Args: r.args, Stdout: r.env.Stdout, Stderr: r.env.Stderr}, "")
 	for _, name := range []string{"a", "address"} {
 		f.Addr(&o.address, name, "of the adapter")
 	}

@@ -37,7 +37,7 @@ type flow struct {
 // bandwidthRun posts requests on all queue pairs as fast as they complete.
 type bandwidthRun struct {
 	e      *endpoint
-	o      *Options
+	o      *options
 	bytes  int
 	remote *buffer
 	flows  []flow
@@ -50,7 +50,7 @@ type bandwidthRun struct {
 }
 
 // bandwidthClient runs one message size and returns what this side measured.
-func (e *endpoint) bandwidthClient(ctx context.Context, o *Options, bytes int, remote *buffer, p *progress) (Row, error) {
+func (e *endpoint) bandwidthClient(ctx context.Context, o *options, bytes int, remote *buffer, p *progress) (Row, error) {
 	r := &bandwidthRun{e: e, o: o, bytes: bytes, remote: remote, at: e.newCycle(bytes), flows: make([]flow, len(e.data))}
 	if bytes <= o.Inline {
 		r.flags = nd.OpFlagInline
@@ -106,7 +106,7 @@ func (r *bandwidthRun) finished() bool {
 }
 
 // more reports whether the flow has something left to post.
-func (f *flow) more(o *Options) bool { return o.Duration > 0 || f.remaining > 0 }
+func (f *flow) more(o *options) bool { return o.Duration > 0 || f.remaining > 0 }
 
 // post fills the queues, a whole list at a time.
 func (r *bandwidthRun) post() error {

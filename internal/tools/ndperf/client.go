@@ -15,7 +15,7 @@ import (
 // client runs the test against a server. Connected is called when the server is
 // ready, row with every size's result. When stop ends, the run ends with the
 // results until then.
-func (t Test) client(stop context.Context, o *Options, s *session.Session, p *progress, connected func(), row func(Result)) (err error) {
+func (t Test) client(stop context.Context, o *options, s *session.Session, p *progress, connected func(), row func(Result)) (err error) {
 	ctx, cancel := grace(stop)
 	defer cancel()
 	e, err := newEndpoint(ctx, t, s, o.QPs, o.Depth)
@@ -24,7 +24,7 @@ func (t Test) client(stop context.Context, o *Options, s *session.Session, p *pr
 	}
 	defer func() { err = errors.Join(err, e.close()) }()
 	e.ownMemory = o.OwnMemory
-	sizes := o.Sizes()
+	sizes := o.sizes()
 	if err := e.allocate(ctx, sizes[len(sizes)-1], o.Cycle); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func grace(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // connect sets up the control connection, agrees on the parameters and sets up
 // the connections of the data. It returns the server's memory.
-func (e *endpoint) connect(ctx context.Context, o *Options) (*buffer, error) {
+func (e *endpoint) connect(ctx context.Context, o *options) (*buffer, error) {
 	server := netip.AddrPortFrom(o.Addr, o.Port)
 	id := hello{test: e.test, session: rand.Uint64()}
 	var err error
@@ -123,7 +123,7 @@ func (l *link) dial(ctx context.Context, server netip.AddrPort, id hello) error 
 const readLimit = 16
 
 // round runs one message size.
-func (e *endpoint) round(ctx context.Context, o *Options, bytes int, remote *buffer, r *receiver, p *progress) (Result, error) {
+func (e *endpoint) round(ctx context.Context, o *options, bytes int, remote *buffer, r *receiver, p *progress) (Result, error) {
 	e.clear()
 	if e.test == (Test{Send, Latency}) {
 		if err := r.begin(bytes); err != nil {
@@ -157,7 +157,7 @@ func (e *endpoint) round(ctx context.Context, o *Options, bytes int, remote *buf
 }
 
 // words says in the form of options what the client was asked to run.
-func (o *Options) words() string {
+func (o *options) words() string {
 	s := fmt.Sprintf("-s %d", o.Size)
 	if o.All {
 		s = "-a"
@@ -167,7 +167,7 @@ func (o *Options) words() string {
 	} else {
 		s += fmt.Sprintf(" -n %d -q %d", o.Iterations, o.QPs)
 	}
-	if o.Cycle != 0 && o.Cycle != DefaultCycle {
+	if o.Cycle != 0 && o.Cycle != defaultCycle {
 		s += fmt.Sprintf(" --cycle %d", o.Cycle)
 	}
 	return s

@@ -47,8 +47,8 @@ type endpoint struct {
 	mem     []byte
 	token   uint32 // local, of mr
 	maxSize int
-	set     int // bytes that bandwidth tests cycle through: Options.Cycle of the client
-	// ownMemory is Options.OwnMemory of this side.
+	set     int // bytes that bandwidth tests cycle through: options.Cycle of the client
+	// ownMemory is options.OwnMemory of this side.
 	ownMemory bool
 	results   [resultBatch]nd.Result
 

@@ -92,7 +92,7 @@ func startServer(ctx context.Context, test Test, addr netip.Addr, options ...str
 }
 
 // dialled returns a client's options and session.
-func dialled(ctx context.Context, t *testing.T, test Test, addrs [2]netip.Addr, options ...string) (Options, *session.Session) {
+func dialled(ctx context.Context, t *testing.T, test Test, addrs [2]netip.Addr, options ...string) (options, *session.Session) {
 	t.Helper()
 	args := append([]string{"-C", addrs[0].String(), "-L", addrs[1].String(), "--mode", "embedded"}, options...)
 	o, code, done := test.parse(tool.Env{Name: test.Name(), Args: args, Stdout: io.Discard, Stderr: io.Discard})
@@ -107,7 +107,7 @@ func dialled(ctx context.Context, t *testing.T, test Test, addrs [2]netip.Addr, 
 }
 
 // untilReady is a client that leaves when the server is ready.
-func untilReady(ctx context.Context, test Test, s *session.Session, o *Options) (err error) {
+func untilReady(ctx context.Context, test Test, s *session.Session, o *options) (err error) {
 	e, err := newEndpoint(ctx, test, s, o.QPs, o.Depth)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func untilReady(ctx context.Context, test Test, s *session.Session, o *Options) 
 	if e.control, err = e.newLink(controlDepth, 0); err != nil {
 		return err
 	}
-	if err := errors.Join(e.allocate(ctx, o.Size, DefaultCycle), e.postControlReceives()); err != nil {
+	if err := errors.Join(e.allocate(ctx, o.Size, defaultCycle), e.postControlReceives()); err != nil {
 		return err
 	}
 	if err := e.control.dial(ctx, netip.AddrPortFrom(o.Addr, o.Port), hello{test: test, session: 7}); err != nil {

@@ -56,7 +56,7 @@ func decodeHello(b []byte) (hello, error) {
 			h.test.Measure = m
 		}
 	}
-	if h.test.Verb == "" || h.test.Measure == "" || h.index > MaxQPs {
+	if h.test.Verb == "" || h.test.Measure == "" || h.index > maxQPs {
 		return hello{}, errHello
 	}
 	return h, nil

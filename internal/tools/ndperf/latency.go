@@ -12,7 +12,7 @@ import (
 
 // latencyClient measures one message size: half a round trip for send and write,
 // the whole operation for read.
-func (e *endpoint) latencyClient(ctx context.Context, o *Options, bytes int, remote *buffer, r *receiver, p *progress) (Row, error) {
+func (e *endpoint) latencyClient(ctx context.Context, o *options, bytes int, remote *buffer, r *receiver, p *progress) (Row, error) {
 	var h histogram
 	t := newPinger(e, o.Inline, bytes, remote, r)
 	cpu, start := processorTime(), time.Now()

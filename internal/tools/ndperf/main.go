@@ -51,7 +51,7 @@ func (t Test) Main(ctx context.Context, env tool.Env) int {
 	return tool.Success
 }
 
-func (t Test) run(ctx context.Context, env tool.Env, out io.Writer, o *Options, report *Report) (err error) {
+func (t Test) run(ctx context.Context, env tool.Env, out io.Writer, o *options, report *Report) (err error) {
 	var s *session.Session
 	if o.Server {
 		s, err = session.Serve(ctx, o.mode, o.Addr)
@@ -120,7 +120,7 @@ func (x *Result) shownByServer(t Test) Row {
 	return r
 }
 
-func newProgress(env tool.Env, o *Options) *progress {
+func newProgress(env tool.Env, o *options) *progress {
 	if !env.Terminal || o.Server {
 		return nil
 	}

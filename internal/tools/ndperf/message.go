@@ -73,9 +73,9 @@ func (m *message) check() error {
 	}
 	if p := m.Params; p != nil {
 		for _, err := range []error{
-			within("qps", int64(p.QPs), 1, MaxQPs), within("depth", int64(p.Depth), 1, MaxDepth),
-			within("max_size", int64(p.MaxSize), 1, MaxSize), within("inline", int64(p.Inline), 0, MaxInline),
-			within("cycle", int64(p.Cycle), 0, MaxCycle),
+			within("qps", int64(p.QPs), 1, maxQPs), within("depth", int64(p.Depth), 1, maxDepth),
+			within("max_size", int64(p.MaxSize), 1, maxSize), within("inline", int64(p.Inline), 0, maxInline),
+			within("cycle", int64(p.Cycle), 0, maxCycle),
 		} {
 			if err != nil {
 				return err
@@ -83,10 +83,10 @@ func (m *message) check() error {
 		}
 	}
 	if r := m.Round; r != nil {
-		if err := within("bytes", int64(r.Bytes), 1, MaxSize); err != nil {
+		if err := within("bytes", int64(r.Bytes), 1, maxSize); err != nil {
 			return err
 		}
-		return within("iterations", r.Iterations, 0, math.MaxInt64/MaxSize)
+		return within("iterations", r.Iterations, 0, math.MaxInt64/maxSize)
 	}
 	return nil
 }

@@ -12,14 +12,14 @@ import (
 
 // Limits and defaults of the options.
 const (
-	MaxSize           = 4 << 20 // bytes of a message
-	MaxQPs            = 16384
-	MaxIterations     = 1_000_000_000
-	MaxDepth          = 4096
-	MaxInline         = 512       // what adapters take
-	MaxCycle          = 256 << 20 // bytes of memory that a side cycles through
-	DefaultCycle      = 16 << 20
-	DefaultPort       = 6830
+	maxSize           = 4 << 20 // bytes of a message
+	maxQPs            = 16384
+	maxIterations     = 1_000_000_000
+	maxDepth          = 4096
+	maxInline         = 512       // what adapters take
+	maxCycle          = 256 << 20 // bytes of memory that a side cycles through
+	defaultCycle      = 16 << 20
+	defaultPort       = 6830
 	defaultIterations = 1000
 	defaultBWSize     = 65536
 	defaultLatSize    = 8
@@ -27,8 +27,8 @@ const (
 	latencyDepth      = 16 // of the queues; one request is under way at a time
 )
 
-// Options are the options of a run.
-type Options struct {
+// options are the options of a run.
+type options struct {
 	Server     bool
 	Addr       netip.Addr // the server's address
 	Port       uint16
@@ -52,20 +52,20 @@ type Options struct {
 	given func(string) bool
 }
 
-// Sizes returns the message sizes of the run in bytes.
-func (o *Options) Sizes() []int {
+// sizes returns the message sizes of the run in bytes.
+func (o *options) sizes() []int {
 	if !o.All {
 		return []int{o.Size}
 	}
 	var sizes []int
-	for s := 1; s <= MaxSize; s *= 2 {
+	for s := 1; s <= maxSize; s *= 2 {
 		sizes = append(sizes, s)
 	}
 	return sizes
 }
 
 // parse reads the command line. Done says that the tool ends with the status.
-func (t Test) parse(env tool.Env) (o Options, status int, done bool) {
+func (t Test) parse(env tool.Env) (o options, status int, done bool) {
 	f := t.flags(env, &o)
 	if status, done = f.Parse(); done {
 		return o, status, true
@@ -76,7 +76,7 @@ func (t Test) parse(env tool.Env) (o Options, status int, done bool) {
 	return o, tool.Success, false
 }
 
-func (t Test) flags(env tool.Env, o *Options) *tool.Flags {
+func (t Test) flags(env tool.Env, o *options) *tool.Flags {
 	f := tool.NewFlags(env, fmt.Sprintf(
 		"usage: %[1]s -S address [options]     server\n       %[1]s -C address [options]     client\n%[2]s", t.Name(), t.about()))
 	o.given = f.Given
@@ -92,24 +92,24 @@ func (t Test) flags(env tool.Env, o *Options) *tool.Flags {
 	}
 	f.Func("S", "`address` of the adapter to serve at", peer(true))
 	f.Func("C", "`address` of the server to run against", peer(false))
-	f.Port(&o.Port, "p", DefaultPort, "of the server")
+	f.Port(&o.Port, "p", defaultPort, "of the server")
 	size, iterations := defaultBWSize, defaultIterations
 	if t.Measure == Latency {
 		size = defaultLatSize
 	}
-	f.Int(&o.Size, "s", size, 1, MaxSize, "of bytes in a message")
+	f.Int(&o.Size, "s", size, 1, maxSize, "of bytes in a message")
 	f.BoolVar(&o.All, "a", false, "all sizes from 1 B to 4 MB in powers of two")
 	o.Iterations = int64(iterations)
-	f.Func("n", fmt.Sprintf("`number` of messages of each size and queue pair (1 to %d, default %d)", MaxIterations, iterations), func(s string) error {
+	f.Func("n", fmt.Sprintf("`number` of messages of each size and queue pair (1 to %d, default %d)", maxIterations, iterations), func(s string) error {
 		var n int64
-		if _, err := fmt.Sscanf(s+"\n", "%d\n", &n); err != nil || n < 1 || n > MaxIterations {
-			return fmt.Errorf("allowed: a number from 1 to %d", MaxIterations)
+		if _, err := fmt.Sscanf(s+"\n", "%d\n", &n); err != nil || n < 1 || n > maxIterations {
+			return fmt.Errorf("allowed: a number from 1 to %d", maxIterations)
 		}
 		o.Iterations = n
 		return nil
 	})
 	f.Seconds(&o.Duration, "D", "to run each size for, instead of -n")
-	f.Int(&o.Inline, "i", 0, 0, MaxInline, "of bytes up to which messages travel inline in the request")
+	f.Int(&o.Inline, "i", 0, 0, maxInline, "of bytes up to which messages travel inline in the request")
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object with the results of both sides")
 	f.Func("memory", "`kind` of the data's memory: api (allocated through the API, default) or own (the program's, registered)", func(s string) error {
 		if s != "api" && s != "own" {
@@ -125,12 +125,12 @@ func (t Test) flags(env tool.Env, o *Options) *tool.Flags {
 		f.Positive(&o.MaxLat, "max-lat", "of microseconds that the typical latency may be (-a: of the best size); else exit status 1")
 		return f
 	}
-	f.Int(&o.QPs, "q", 1, 1, MaxQPs, "of queue pairs")
+	f.Int(&o.QPs, "q", 1, 1, maxQPs, "of queue pairs")
 	f.BoolVar(&o.Events, "e", false, "wait for completion events instead of polling (client, with -D)")
-	f.Int(&o.List, "l", 1, 1, MaxDepth, "of requests to post before results are looked for")
-	f.Int(&o.Depth, "t", defaultDepth, 1, MaxDepth, "of requests under way on each queue pair")
-	f.Int(&o.Moderation, "Q", 1, 1, MaxDepth, "of requests for each completion (CQ moderation)")
-	f.Int(&o.Cycle, "cycle", DefaultCycle, 1, MaxCycle, "of bytes of memory that messages cycle through at each side; with no more than a message has, all are one block")
+	f.Int(&o.List, "l", 1, 1, maxDepth, "of requests to post before results are looked for")
+	f.Int(&o.Depth, "t", defaultDepth, 1, maxDepth, "of requests under way on each queue pair")
+	f.Int(&o.Moderation, "Q", 1, 1, maxDepth, "of requests for each completion (CQ moderation)")
+	f.Int(&o.Cycle, "cycle", defaultCycle, 1, maxCycle, "of bytes of memory that messages cycle through at each side; with no more than a message has, all are one block")
 	f.Positive(&o.MinBW, "min-bw", "of Gb/s to be reached (-a: by the best size); else exit status 1")
 	return f
 }
@@ -150,7 +150,7 @@ func (t Test) noun() string {
 }
 
 // complete checks what one option alone cannot.
-func (t Test) complete(f *tool.Flags, o *Options) error {
+func (t Test) complete(f *tool.Flags, o *options) error {
 	given := f.Given
 	switch {
 	case f.NArg() > 0:

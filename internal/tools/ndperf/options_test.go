@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-func parseLine(test Test, line string) (o Options, status int, done bool, stdout, stderr string) {
+func parseLine(test Test, line string) (o options, status int, done bool, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	o, status, done = test.parse(tool.Env{Name: test.Name(), Args: strings.Fields(line), Stdout: &out, Stderr: &errs})
 	return o, status, done, out.String(), errs.String()
@@ -20,27 +20,27 @@ func TestArguments(t *testing.T) {
 	for _, c := range []struct {
 		test  Test
 		line  string
-		check func(o Options) bool
+		check func(o options) bool
 	}{
-		{bw, "-S 127.9.0.1", func(o Options) bool {
+		{bw, "-S 127.9.0.1", func(o options) bool {
 			return o.Server && o.Addr.String() == "127.9.0.1" && o.Port == 6830 && o.Size == 65536 && o.Iterations == 1000 && o.QPs == 1 && o.Depth == 128
 		}},
-		{bw, "-C fd00::1 -p 7 -s 64 -n 5 -q 3", func(o Options) bool {
+		{bw, "-C fd00::1 -p 7 -s 64 -n 5 -q 3", func(o options) bool {
 			return !o.Server && o.Addr.String() == "fd00::1" && o.Port == 7 && o.Size == 64 && o.Iterations == 5 && o.QPs == 3
 		}},
-		{bw, "-C 127.9.0.1 -D 1.5 -e", func(o Options) bool { return o.Duration == 1500*time.Millisecond && o.Iterations == 0 && o.Events }},
-		{bw, "-C 127.9.0.1 -a", func(o Options) bool { return len(o.Sizes()) == 23 && o.Sizes()[22] == 4<<20 }},
-		{bw, "-C 127.9.0.1", func(o Options) bool { return o.Cycle == 16<<20 && o.words() == "-s 65536 -n 1000 -q 1" }},
-		{bw, "-C 127.9.0.1 -s 1048576 --cycle 1048576", func(o Options) bool {
+		{bw, "-C 127.9.0.1 -D 1.5 -e", func(o options) bool { return o.Duration == 1500*time.Millisecond && o.Iterations == 0 && o.Events }},
+		{bw, "-C 127.9.0.1 -a", func(o options) bool { return len(o.sizes()) == 23 && o.sizes()[22] == 4<<20 }},
+		{bw, "-C 127.9.0.1", func(o options) bool { return o.Cycle == 16<<20 && o.words() == "-s 65536 -n 1000 -q 1" }},
+		{bw, "-C 127.9.0.1 -s 1048576 --cycle 1048576", func(o options) bool {
 			return o.Cycle == 1<<20 && o.words() == "-s 1048576 -n 1000 -q 1 --cycle 1048576"
 		}},
-		{bw, "-S 127.9.0.1 --cycle 4096", func(o Options) bool { return o.asked() == "-s 65536 -n 1000 -q 1 --cycle 4096" }},
-		{lat, "-C 127.9.0.1", func(o Options) bool { return o.Cycle == 0 && o.words() == "-s 8 -n 1000 -q 1" }},
-		{bw, "-C 127.9.0.1 -Q 200", func(o Options) bool { return o.Depth == 200 }},
-		{bw, "-C 127.9.0.1 -i 64 -l 8 -t 16 --json --min-bw 2.5 -L 127.9.0.2", func(o Options) bool {
+		{bw, "-S 127.9.0.1 --cycle 4096", func(o options) bool { return o.asked() == "-s 65536 -n 1000 -q 1 --cycle 4096" }},
+		{lat, "-C 127.9.0.1", func(o options) bool { return o.Cycle == 0 && o.words() == "-s 8 -n 1000 -q 1" }},
+		{bw, "-C 127.9.0.1 -Q 200", func(o options) bool { return o.Depth == 200 }},
+		{bw, "-C 127.9.0.1 -i 64 -l 8 -t 16 --json --min-bw 2.5 -L 127.9.0.2", func(o options) bool {
 			return o.Inline == 64 && o.List == 8 && o.Depth == 16 && o.JSON && o.MinBW == 2.5 && o.mode.Local().String() == "127.9.0.2"
 		}},
-		{lat, "-C [::1] --max-lat 20", func(o Options) bool { return o.Size == 8 && o.MaxLat == 20 && o.Depth == 16 && o.Addr.Is6() }},
+		{lat, "-C [::1] --max-lat 20", func(o options) bool { return o.Size == 8 && o.MaxLat == 20 && o.Depth == 16 && o.Addr.Is6() }},
 	} {
 		o, status, done, _, stderr := parseLine(c.test, c.line)
 		if done || status != tool.Success || !c.check(o) {

@@ -76,7 +76,7 @@ type Verdict struct {
 }
 
 // judge compares the best size of the run with the thresholds.
-func (r *Report) judge(o *Options) {
+func (r *Report) judge(o *options) {
 	if len(r.Results) == 0 {
 		return
 	}

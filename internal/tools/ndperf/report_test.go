@@ -59,7 +59,7 @@ func TestJSONReport(t *testing.T) {
 	c.Latency = &LatencyRow{Min: 1, Typical: 2, P999: 3}
 	r := Report{Tool: "nd_send_lat", Role: "client", Server: "127.9.0.1:6830", Client: "127.9.0.2", Adapter: "Ethernet 1", Mode: "embedded",
 		Results: []Result{{Bytes: 64, Client: c, Server: s}}}
-	r.judge(&Options{MaxLat: 1.5})
+	r.judge(&options{MaxLat: 1.5})
 	var b bytes.Buffer
 	if err := r.writeJSON(&b); err != nil {
 		t.Fatal(err)
@@ -73,11 +73,11 @@ func TestJSONReport(t *testing.T) {
 func TestThresholdsJudgeTheBestSize(t *testing.T) {
 	results := []Result{{Client: Row{Gbps: 1, Latency: &LatencyRow{Typical: 5}}}, {Client: Row{Gbps: 3, Latency: &LatencyRow{Typical: 9}}}}
 	for _, c := range []struct {
-		o      Options
+		o      options
 		passed bool
 	}{
-		{Options{MinBW: 3}, true}, {Options{MinBW: 3.01}, false},
-		{Options{MaxLat: 5}, true}, {Options{MaxLat: 4.99}, false},
+		{options{MinBW: 3}, true}, {options{MinBW: 3.01}, false},
+		{options{MaxLat: 5}, true}, {options{MaxLat: 4.99}, false},
 	} {
 		r := Report{Results: results}
 		r.judge(&c.o)

@@ -15,7 +15,7 @@ import (
 // server waits for one client and runs the test with it. Listening is called
 // once clients can connect, row with every size's result; it returns the
 // client's address.
-func (t Test) server(ctx context.Context, o *Options, s *session.Session, listening func(), note func(string), row func(Result)) (client netip.Addr, err error) {
+func (t Test) server(ctx context.Context, o *options, s *session.Session, listening func(), note func(string), row func(Result)) (client netip.Addr, err error) {
 	l, err := s.Adapter.CreateListener()
 	if err != nil {
 		return client, err
@@ -86,7 +86,7 @@ func (t Test) request(ctx context.Context, a *nd.Adapter, l *nd.Listener, want *
 	}
 }
 
-func (v *serving) run(ctx context.Context, c *nd.Connector, o *Options, note func(string), row func(Result)) (err error) {
+func (v *serving) run(ctx context.Context, c *nd.Connector, o *options, note func(string), row func(Result)) (err error) {
 	if peer, err := c.GetPeerAddress(); err == nil {
 		v.client = peer.Addr()
 	}
@@ -276,7 +276,7 @@ func tellError(ctx context.Context, e *endpoint, err error) {
 
 // asked says in the form of options what a server was asked to run; empty where
 // it leaves that to the client.
-func (o *Options) asked() string {
+func (o *options) asked() string {
 	for _, name := range []string{"s", "a", "n", "D", "q", "cycle"} {
 		if o.given != nil && o.given(name) {
 			return o.words()

@@ -159,7 +159,7 @@ func (r *run) client(ctx context.Context) error {
 		}
 		took := time.Since(start)
 		each := took / time.Duration(n)
-		if r.program == PingPong || r.program == RPingPong {
+		if r.program == pingPong || r.program == rpingPong {
 			each /= 2
 		}
 		fmt.Fprintf(r.out, "%9d %11d %14.2f %16.0f\n", size, n, float64(each)/1e3, float64(size)/each.Seconds())
@@ -169,12 +169,12 @@ func (r *run) client(ctx context.Context) error {
 
 func (r *run) clientSize(ctx context.Context, size, n int) error {
 	switch r.program {
-	case Ping:
+	case ping:
 		if err := r.pipelined(ctx, n, func() error { return r.conn.QP.Send(request, r.entries(outAt, size), 0) }); err != nil {
 			return err
 		}
 		return r.awaitReceives(ctx, 1) // the server has them all
-	case RPing:
+	case rping:
 		return r.pipelined(ctx, n, func() error {
 			if r.read {
 				return r.conn.QP.Read(request, r.entries(outAt, size), r.peer.address, r.peer.token, 0)
@@ -195,7 +195,7 @@ func (r *run) clientSize(ctx context.Context, size, n int) error {
 
 // serve answers the client in all sizes.
 func (r *run) serve(ctx context.Context) error {
-	if r.program == RPing { // the adapter answers
+	if r.program == rping { // the adapter answers
 		return r.conn.Connector.NotifyDisconnect(ctx)
 	}
 	for size := 1; size <= maxSize; size *= 2 {
@@ -215,7 +215,7 @@ func (r *run) serve(ctx context.Context) error {
 // come and the last answer is on its way.
 func (r *run) serveSize(ctx context.Context, size int) (answered bool, err error) {
 	n := iterations(size)
-	if r.program == Ping {
+	if r.program == ping {
 		if err := r.awaitReceives(ctx, n); err != nil {
 			return false, err
 		}
@@ -306,7 +306,7 @@ func (r *run) awaitReceives(ctx context.Context, n int) error {
 func (r *run) send(ctx context.Context, size, i int) error {
 	r.conn.Memory[outAt+size-1] = byte(i)
 	return r.pipelined(ctx, 1, func() error {
-		if r.program == PingPong {
+		if r.program == pingPong {
 			return r.conn.QP.Send(request, r.entries(outAt, size), 0)
 		}
 		return r.conn.QP.Write(request, r.entries(outAt, size), r.peer.address, r.peer.token, 0)
@@ -316,7 +316,7 @@ func (r *run) send(ctx context.Context, size, i int) error {
 // awaitPing waits for ping number i of the peer: a message, or its number in
 // the last byte of the memory, which a write fills last.
 func (r *run) awaitPing(ctx context.Context, size, i int) error {
-	if r.program == PingPong {
+	if r.program == pingPong {
 		return r.awaitReceives(ctx, 1)
 	}
 	last := inAt + size - 1

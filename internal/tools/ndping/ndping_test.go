@@ -15,11 +15,11 @@ func call(p Program, line string) (o options, status int, done bool, stderr stri
 }
 
 func TestArguments(t *testing.T) {
-	o, _, done, stderr := call(RPing, "-c -r -b -n 3 -q 7 -l file 127.9.0.1:9")
+	o, _, done, stderr := call(rping, "-c -r -b -n 3 -q 7 -l file 127.9.0.1:9")
 	if done || o.server || !o.read || !o.blocking || o.sge != 3 || o.pipeline != 7 || o.log != "file" || o.at.String() != "127.9.0.1:9" {
 		t.Errorf("%+v %s", o, stderr)
 	}
-	o, _, done, stderr = call(PingPong, "-s -p ::1")
+	o, _, done, stderr = call(pingPong, "-s -p ::1")
 	if done || !o.server || o.blocking || o.pipeline != 1 || o.at.String() != "[::1]:54325" {
 		t.Errorf("%+v %s", o, stderr)
 	}
@@ -27,18 +27,18 @@ func TestArguments(t *testing.T) {
 		p          Program
 		line, want string
 	}{
-		{Ping, "127.9.0.1", "allowed: one of -s (server) and -c (client)"},
-		{Ping, "-s -c 127.9.0.1", "allowed: one of -s (server) and -c (client)"},
-		{Ping, "-s -b -p 127.9.0.1", "-b and -p exclude each other"},
-		{Ping, "-s", "0 arguments; allowed: one"},
-		{Ping, "-s host", "allowed: an address with an optional port"},
-		{Ping, "-s 127.9.0.1 127.9.0.2", "2 arguments; allowed: one"},
-		{Ping, "-s -n 17 127.9.0.1", "allowed: a number from 1 to 16"},
-		{Ping, "-s -q 0 127.9.0.1", "allowed: a number from 1 to 1024"},
-		{PingPong, "-s -q 2 127.9.0.1", "not defined: -q"},
-		{RPing, "-c 127.9.0.1", "allowed: one of -w (write) and -r (read)"},
-		{RPing, "-c -w -r 127.9.0.1", "allowed: one of -w (write) and -r (read)"},
-		{RPing, "-s -w 127.9.0.1", "-w and -r are the client's"},
+		{ping, "127.9.0.1", "allowed: one of -s (server) and -c (client)"},
+		{ping, "-s -c 127.9.0.1", "allowed: one of -s (server) and -c (client)"},
+		{ping, "-s -b -p 127.9.0.1", "-b and -p exclude each other"},
+		{ping, "-s", "0 arguments; allowed: one"},
+		{ping, "-s host", "allowed: an address with an optional port"},
+		{ping, "-s 127.9.0.1 127.9.0.2", "2 arguments; allowed: one"},
+		{ping, "-s -n 17 127.9.0.1", "allowed: a number from 1 to 16"},
+		{ping, "-s -q 0 127.9.0.1", "allowed: a number from 1 to 1024"},
+		{pingPong, "-s -q 2 127.9.0.1", "not defined: -q"},
+		{rping, "-c 127.9.0.1", "allowed: one of -w (write) and -r (read)"},
+		{rping, "-c -w -r 127.9.0.1", "allowed: one of -w (write) and -r (read)"},
+		{rping, "-s -w 127.9.0.1", "-w and -r are the client's"},
 	} {
 		_, status, done, stderr := call(c.p, c.line)
 		if !done || status != tool.Usage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
@@ -60,15 +60,15 @@ func TestHello(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Ping.decode(hello{Ping, 1, 2, 100}.encode()); err == nil {
+	if _, err := ping.decode(hello{ping, 1, 2, 100}.encode()); err == nil {
 		t.Error("too little memory was accepted")
 	}
 }
 
 func FuzzHello(f *testing.F) {
-	f.Add(hello{Ping, 1, 2, maxSize}.encode())
+	f.Add(hello{ping, 1, 2, maxSize}.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if h, err := Ping.decode(b); err == nil && (h.program != Ping || h.length < maxSize) {
+		if h, err := ping.decode(b); err == nil && (h.program != ping || h.length < maxSize) {
 			t.Errorf("%+v", h)
 		}
 	})

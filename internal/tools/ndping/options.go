@@ -17,26 +17,26 @@ type Program byte
 
 // The programs; the values travel in the private data.
 const (
-	Ping Program = iota + 1
-	PingPong
-	RPing
-	RPingPong
+	ping Program = iota + 1
+	pingPong
+	rping
+	rpingPong
 )
 
 // Programs lists all of them.
-var Programs = []Program{Ping, PingPong, RPing, RPingPong}
+var Programs = []Program{ping, pingPong, rping, rpingPong}
 
 // Name returns the name of the program.
 func (p Program) Name() string {
-	return map[Program]string{Ping: "ndping", PingPong: "ndpingpong", RPing: "ndrping", RPingPong: "ndrpingpong"}[p]
+	return map[Program]string{ping: "ndping", pingPong: "ndpingpong", rping: "ndrping", rpingPong: "ndrpingpong"}[p]
 }
 
 func (p Program) about() string {
 	return map[Program]string{
-		Ping:      "The client sends, the server receives.",
-		PingPong:  "The client sends, the server sends back; the latency is half of the round trip.",
-		RPing:     "The client writes to the server's memory (-w) or reads from it (-r).",
-		RPingPong: "Client and server write to each other's memory and watch it; the latency is half of the round trip.",
+		ping:      "The client sends, the server receives.",
+		pingPong:  "The client sends, the server sends back; the latency is half of the round trip.",
+		rping:     "The client writes to the server's memory (-w) or reads from it (-r).",
+		rpingPong: "Client and server write to each other's memory and watch it; the latency is half of the round trip.",
 	}[p]
 }
 
@@ -51,7 +51,7 @@ type options struct {
 	server   bool
 	at       netip.AddrPort
 	blocking bool
-	read     bool // RPing
+	read     bool // rping
 	sge      int
 	pipeline int
 	log      string
@@ -60,7 +60,7 @@ type options struct {
 
 func (p Program) parse(env tool.Env) (o options, status int, done bool) {
 	kind := ""
-	if p == RPing {
+	if p == rping {
 		kind = "-w|-r "
 	}
 	f := tool.NewFlags(env, fmt.Sprintf("usage: %s -s|-c %s[options] ADDRESS[:PORT]    (port %d)\n%s", p.Name(), kind, defaultPort, p.about()))
@@ -72,10 +72,10 @@ func (p Program) parse(env tool.Env) (o options, status int, done bool) {
 	f.Int(&o.sge, "n", 1, 1, maxSGE, "of scatter/gather entries of a request")
 	f.StringVar(&o.log, "l", "", "`file` to write the lines to as well")
 	o.pipeline = 1
-	if p == Ping || p == RPing {
+	if p == ping || p == rping {
 		f.Int(&o.pipeline, "q", 16, 1, maxPipeline, "of requests under way (pipeline)")
 	}
-	if p == RPing {
+	if p == rping {
 		f.BoolVar(&write, "w", false, "write to the server's memory")
 		f.BoolVar(&o.read, "r", false, "read from the server's memory")
 	}
@@ -90,9 +90,9 @@ func (p Program) parse(env tool.Env) (o options, status int, done bool) {
 		err = tool.Usagef("allowed: one of -s (server) and -c (client)")
 	case o.blocking && polling:
 		err = tool.Usagef("-b and -p exclude each other; allowed: -b (events) or -p (polling)")
-	case p == RPing && client && write == o.read:
+	case p == rping && client && write == o.read:
 		err = tool.Usagef("allowed: one of -w (write) and -r (read)")
-	case p == RPing && o.server && (write || o.read):
+	case p == rping && o.server && (write || o.read):
 		err = tool.Usagef("-w and -r are the client's; allowed: with -c")
 	case f.NArg() != 1:
 		err = tool.Usagef("%d arguments; allowed: one, the server's ADDRESS[:PORT]", f.NArg())

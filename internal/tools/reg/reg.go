@@ -71,7 +71,7 @@ type run struct {
 	ctx   context.Context
 	env   tool.Env
 	in    *bufio.Reader
-	store Store
+	store store
 }
 
 // operations are what the tool can do, by name.

@@ -12,8 +12,8 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// Store is where the registry is: in a running driver, or in its file.
-type Store interface {
+// store is where the registry is: in a running driver, or in its file.
+type store interface {
 	// Load returns the registry as it is now. It is for reading only.
 	Load(context.Context) (*registry.Registry, error)
 	// Apply makes the changes, all or none. Values that the catalogue does not allow are refused, or
@@ -24,7 +24,7 @@ type Store interface {
 
 // open finds the registry: in the driver, where one runs, else in its file. A state directory that is given
 // without a socket means the file.
-func open(ctx context.Context, socket, state string) (Store, error) {
+func open(ctx context.Context, socket, state string) (store, error) {
 	if state != "" && socket == "" {
 		return openFile(state)
 	}
@@ -57,7 +57,7 @@ func (r *running) Close() error { return nil }
 type file struct{ reg *registry.Registry }
 
 // openFile opens the registry in a state directory; empty: the default.
-func openFile(dir string) (Store, error) {
+func openFile(dir string) (store, error) {
 	if dir == "" {
 		dir = paths.State()
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// Name of the tool in the catalogue.
-const Name = "vlan_config"
+// name of the tool in the catalogue.
+const name = "vlan_config"
 
-// Adapter is an adapter in the list.
-type Adapter struct {
+// adapter is an adapter in the list.
+type adapter struct {
 	GUID        string `json:"guid"`
 	Description string `json:"description"`
 	Name        string `json:"name"`
@@ -51,7 +51,7 @@ func Main(ctx context.Context, env tool.Env) int {
 // find finds the command that the words begin with, and the words behind it.
 func find(words []string) (*catalogue.Command, []string, error) {
 	var names []string
-	for _, c := range catalogue.CommandsOf(Name) {
+	for _, c := range catalogue.CommandsOf(name) {
 		n := len(strings.Fields(c.Name))
 		if len(words) >= n && strings.EqualFold(strings.Join(words[:n], " "), c.Name) {
 			return &c, words[n:], nil
@@ -76,13 +76,13 @@ func showList(ctx context.Context, env tool.Env, client *api.Client, ipoib, asJS
 	if err != nil {
 		return err
 	}
-	list := []Adapter{}
+	list := []adapter{}
 	for i := range status.Adapters {
 		a := status.Adapters[i].Identity()
 		id, _ := registry.Get(a.Class(), "NetCfgInstanceId")
 		desc, _ := registry.Get(a.Class(), "DriverDesc")
 		if ipoib == (status.Adapters[i].InfiniBand != nil) {
-			list = append(list, Adapter{id.Show(), desc.Show(), a.Name})
+			list = append(list, adapter{id.Show(), desc.Show(), a.Name})
 		}
 	}
 	if asJSON {
@@ -100,8 +100,8 @@ func showList(ctx context.Context, env tool.Env, client *api.Client, ipoib, asJS
 
 func synopsis() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "usage: %s <command> [options]\nLists the adapters. Teams and VLANs are not supported yet.\n\nCommands:\n", Name)
-	for _, c := range catalogue.CommandsOf(Name) {
+	fmt.Fprintf(&b, "usage: %s <command> [options]\nLists the adapters. Teams and VLANs are not supported yet.\n\nCommands:\n", name)
+	for _, c := range catalogue.CommandsOf(name) {
 		note := ""
 		if c.Status != catalogue.Built {
 			note = " Not supported yet."

@@ -20,7 +20,7 @@ func call(t *testing.T, socket, line string) (status int, stdout, stderr string)
 	t.Helper()
 	var out, errs bytes.Buffer
 	args := append([]string{"--socket", socket}, strings.Fields(line)...)
-	status = Main(t.Context(), tool.Env{Name: Name, Args: args, Stdout: &out, Stderr: &errs})
+	status = Main(t.Context(), tool.Env{Name: name, Args: args, Stdout: &out, Stderr: &errs})
 	return status, out.String(), errs.String()
 }
 
@@ -45,7 +45,7 @@ func TestShowList(t *testing.T) {
 	if _, out, _ := call(t, cfg.Socket, "ShowList ipoib"); out != "" {
 		t.Errorf("IPoIB interfaces: %s", out)
 	}
-	var list []Adapter
+	var list []adapter
 	_, out, _ = call(t, cfg.Socket, "showlist --json")
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 2 || list[1].Name != "right" || list[0].GUID == list[1].GUID {
 		t.Errorf("%v, %+v", err, list)
@@ -57,7 +57,7 @@ func TestShowListIPoIB(t *testing.T) {
 	cfg := driverbed.Config(t, config.Adapter{Name: "ib", Link: "cable"}, config.Adapter{Name: "eth"})
 	driverbed.Start(t, cfg)
 	for line, want := range map[string]string{"showlist IPoIB --json": "ib", "showlist --json": "eth"} {
-		var list []Adapter
+		var list []adapter
 		_, out, errs := call(t, cfg.Socket, line)
 		if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 || list[0].Name != want {
 			t.Errorf("%s: %v, %+v %s", line, err, list, errs)
@@ -67,7 +67,7 @@ func TestShowListIPoIB(t *testing.T) {
 
 func TestCommands(t *testing.T) {
 	socket := t.TempDir() + "/none"
-	for _, c := range catalogue.CommandsOf(Name) {
+	for _, c := range catalogue.CommandsOf(name) {
 		status, out, errs := call(t, socket, c.Name)
 		if built := c.Status == catalogue.Built; out != "" || built != (status == tool.Failure) || !built && (status != tool.Unsupported || errs != "vlan_config: "+c.Name+": not supported by this adapter\n") {
 			t.Errorf("%s: status %d, %q", c.Name, status, errs)

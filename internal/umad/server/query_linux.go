@@ -14,8 +14,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// AdapterName is what programs call the adapter of their node.
-const AdapterName = "softvpi0"
+// adapterName is what programs call the adapter of their node.
+const adapterName = "softvpi0"
 
 // What programs are told of an adapter; vendor and device stand in NodeInfo.
 const (
@@ -31,13 +31,13 @@ func (s *Server) request(c *client, r *socket.Request) bool {
 		s.answer(c, socket.Answer(uint32(unix.ENODEV), 0))
 		return false
 	}
-	if r.Name != "" && r.Name != AdapterName {
+	if r.Name != "" && r.Name != adapterName {
 		s.answer(c, socket.Answer(uint32(unix.ENODEV), 0))
 		return false
 	}
 	switch r.Kind {
 	case socket.List:
-		s.answer(c, socket.Names([]string{AdapterName}))
+		s.answer(c, socket.Names([]string{adapterName}))
 		return false
 	case socket.Adapter:
 		s.answer(c, s.adapter(node))

@@ -106,7 +106,7 @@ func TestPorts(t *testing.T) {
 		{umad.ServiceOptions{}, 1, ""},
 		{umad.ServiceOptions{Node: "hca4"}, 1, ""},
 		{umad.ServiceOptions{Node: "hca4", Port: 2}, 2, ""},
-		{umad.ServiceOptions{Node: "sw1", Adapter: AdapterName}, 0, ""},
+		{umad.ServiceOptions{Node: "sw1", Adapter: adapterName}, 0, ""},
 		{umad.ServiceOptions{Node: "hca9"}, 0, "no such node"},
 		{umad.ServiceOptions{Adapter: "mlx5_0"}, 0, "no such node or adapter"},
 		{umad.ServiceOptions{Port: 3}, 0, "invalid argument"},
@@ -121,7 +121,7 @@ func TestPorts(t *testing.T) {
 			continue
 		}
 		d := p.Device()
-		if d.PortNum != c.port || d.Name != AdapterName || d.Node.PortGUID == 0 {
+		if d.PortNum != c.port || d.Name != adapterName || d.Node.PortGUID == 0 {
 			t.Errorf("%+v: %+v", c.o, d)
 		}
 		m, err := smp(p, mad.AttrNodeInfo)

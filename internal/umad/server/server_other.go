@@ -12,11 +12,11 @@ import (
 // Server is there on Linux only.
 type Server struct{}
 
-// ErrPlatform is a system that has no service of management datagrams.
-var ErrPlatform = errors.New("the service of management datagrams needs sockets and files that Linux alone has")
+// errPlatform is a system that has no service of management datagrams.
+var errPlatform = errors.New("the service of management datagrams needs sockets and files that Linux alone has")
 
 // Listen is there on Linux only.
-func Listen(string, Host) (*Server, error) { return nil, ErrPlatform }
+func Listen(string, Host) (*Server, error) { return nil, errPlatform }
 
 // Path is empty.
 func (*Server) Path() string { return "" }

@@ -27,8 +27,8 @@ const (
 	NodeVariable = "SOFTVPI_NODE"
 )
 
-// Version is that of the protocol.
-const Version = 1
+// version is that of the protocol.
+const version = 1
 
 // Kinds of messages to the service.
 const (
@@ -50,8 +50,8 @@ const (
 const (
 	NodeLen     = 72
 	NameLen     = 20
-	RequestLen  = 104
-	RegisterLen = 48
+	requestLen  = 104
+	registerLen = 48
 	AnswerLen   = 8
 	SendLen     = 8                         // before the header
 	EachLen     = agent.HeaderLen + mad.Len // of a MAD in SendMany
@@ -79,9 +79,9 @@ type Request struct {
 
 // Append adds the message to b. Names are cut to the lengths of their fields.
 func (r *Request) Append(b []byte) []byte {
-	var m [RequestLen]byte
+	var m [requestLen]byte
 	binary.LittleEndian.PutUint32(m[0:], r.Kind)
-	binary.LittleEndian.PutUint32(m[4:], Version)
+	binary.LittleEndian.PutUint32(m[4:], version)
 	copy(m[8:8+NodeLen-1], r.Node)
 	copy(m[80:80+NameLen-1], r.Name)
 	binary.LittleEndian.PutUint32(m[100:], uint32(r.Port))
@@ -90,7 +90,7 @@ func (r *Request) Append(b []byte) []byte {
 
 // ParseRequest reads a message; false: it is none, or of another version.
 func ParseRequest(b []byte) (Request, bool) {
-	if len(b) != RequestLen || binary.LittleEndian.Uint32(b[4:]) != Version {
+	if len(b) != requestLen || binary.LittleEndian.Uint32(b[4:]) != version {
 		return Request{}, false
 	}
 	return Request{Kind: binary.LittleEndian.Uint32(b), Node: text(b[8:80]), Name: text(b[80:100]), Port: int32(binary.LittleEndian.Uint32(b[100:]))}, true
@@ -139,12 +139,12 @@ type AdapterInfo struct {
 	SystemGUID uint64
 }
 
-// AdapterLen is the length of an AdapterInfo in an answer.
-const AdapterLen = 12 + 20 + 40 + 20 + 4 + 16
+// adapterLen is the length of an AdapterInfo in an answer.
+const adapterLen = 12 + 20 + 40 + 20 + 4 + 16
 
 // Append adds it to an answer.
 func (a *AdapterInfo) Append(b []byte) []byte {
-	var m [AdapterLen]byte
+	var m [adapterLen]byte
 	binary.LittleEndian.PutUint32(m[0:], a.NodeType)
 	binary.LittleEndian.PutUint32(m[4:], a.First)
 	binary.LittleEndian.PutUint32(m[8:], a.Ports)
@@ -158,7 +158,7 @@ func (a *AdapterInfo) Append(b []byte) []byte {
 
 // ParseAdapter reads it; false: it is too short.
 func ParseAdapter(b []byte) (AdapterInfo, bool) {
-	if len(b) < AdapterLen {
+	if len(b) < adapterLen {
 		return AdapterInfo{}, false
 	}
 	return AdapterInfo{NodeType: binary.LittleEndian.Uint32(b), First: binary.LittleEndian.Uint32(b[4:]), Ports: binary.LittleEndian.Uint32(b[8:]),
@@ -231,9 +231,9 @@ const (
 
 // AppendRegistration adds the message that registers an agent.
 func AppendRegistration(b []byte, r *agent.Registration) []byte {
-	var m [RegisterLen]byte
+	var m [registerLen]byte
 	binary.LittleEndian.PutUint32(m[0:], Register)
-	binary.LittleEndian.PutUint32(m[4:], Version)
+	binary.LittleEndian.PutUint32(m[4:], version)
 	m[8], m[9], m[10], m[11] = r.Class, r.Version, r.RMPP, uint8(r.QPN)
 	if r.UserRMPP {
 		m[12] |= flagUserRMPP
@@ -249,7 +249,7 @@ func AppendRegistration(b []byte, r *agent.Registration) []byte {
 
 // ParseRegistration reads it; false: it is none.
 func ParseRegistration(b []byte) (agent.Registration, bool) {
-	if len(b) != RegisterLen || binary.LittleEndian.Uint32(b[4:]) != Version {
+	if len(b) != registerLen || binary.LittleEndian.Uint32(b[4:]) != version {
 		return agent.Registration{}, false
 	}
 	return agent.Registration{Class: b[8], Version: b[9], RMPP: b[10], QPN: ib.QPN(b[11]), UserRMPP: b[12]&flagUserRMPP != 0, Raw: b[12]&flagRaw != 0, OUI: binary.LittleEndian.Uint32(b[16:]),

@@ -63,7 +63,7 @@ func FuzzMessages(f *testing.F) {
 		if p, ok := ParsePort(b); ok && !bytes.HasPrefix(p.Append(nil)[76:], b[76:]) && 2*len(p.PKeys)+portLen > len(b) {
 			t.Errorf("%d P_Keys of %d bytes", len(p.PKeys), len(b))
 		}
-		if a, ok := ParseAdapter(b); ok && len(a.Append(nil)) != AdapterLen {
+		if a, ok := ParseAdapter(b); ok && len(a.Append(nil)) != adapterLen {
 			t.Errorf("%+v", a)
 		}
 		ParseRegistration(b)
