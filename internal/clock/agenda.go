@@ -2,20 +2,20 @@ package clock
 
 import "container/heap"
 
-// Agenda has what is due at some time, the first in front. The zero value is empty.
+// Agenda holds appointments, the earliest first. The zero value is empty.
 type Agenda[T any] struct{ queue queue[T] }
 
-// Appointment is something that may be on one Agenda. The zero value is on none.
+// Appointment is something due that may be on one Agenda. The zero value is on none.
 type Appointment[T any] struct {
 	Of    T // what is due
 	at    Time
-	place int // in the queue plus one; 0: on none
+	place int // index in the queue plus one; 0: on none
 }
 
-// At is when it is, or last was, due.
+// At returns when it is, or last was, due.
 func (x *Appointment[T]) At() Time { return x.at }
 
-// Set puts an appointment on the agenda, or elsewhere on it.
+// Set puts an appointment on the agenda, or moves it.
 func (a *Agenda[T]) Set(x *Appointment[T], at Time) {
 	x.at = at
 	if x.place != 0 {
@@ -25,14 +25,15 @@ func (a *Agenda[T]) Set(x *Appointment[T], at Time) {
 	heap.Push(&a.queue, x)
 }
 
-// Drop takes an appointment off, which may be off already.
+// Drop removes an appointment, if it is on the agenda.
 func (a *Agenda[T]) Drop(x *Appointment[T]) {
 	if x.place != 0 {
 		heap.Remove(&a.queue, x.place-1)
 	}
 }
 
-// Due takes the first appointment off, where it is due; nil: none is. Of those that are due at one time any may be the first.
+// Due removes and returns the first appointment if it is due, else nil. The order of appointments due at
+// the same time is not defined.
 func (a *Agenda[T]) Due(now Time) *Appointment[T] {
 	if len(a.queue) == 0 || a.queue[0].at > now {
 		return nil
@@ -40,7 +41,7 @@ func (a *Agenda[T]) Due(now Time) *Appointment[T] {
 	return heap.Pop(&a.queue).(*Appointment[T])
 }
 
-// Deadline is when something is due next; Never where the agenda is empty.
+// Deadline returns when the next appointment is due; Never if the agenda is empty.
 func (a *Agenda[T]) Deadline() Time {
 	if len(a.queue) == 0 {
 		return Never

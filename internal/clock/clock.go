@@ -1,18 +1,17 @@
-// Package clock holds the time that the engines are told. An engine never reads
-// a clock: its driver passes the time in, so that the same code runs on a
-// socket, under a scripted clock and in a simulation.
+// Package clock defines the time passed to the engines. An engine never reads a clock: its driver passes
+// the time in, so that the same code runs on a socket, under a scripted clock and in a simulation.
 package clock
 
 import "time"
 
-// Time is a moment in nanoseconds since an origin that the driver of the
-// engines chose. It never goes backwards within one driver.
+// Time is a moment in nanoseconds since an origin chosen by the driver of the engines. It never goes
+// backwards within one driver.
 type Time int64
 
-// Never is the deadline of an engine that has nothing to wait for.
+// Never is the deadline of an engine that waits for nothing.
 const Never Time = 1<<63 - 1
 
-// Add returns the moment d after t, and Never when that would overflow.
+// Add returns the moment d after t, or Never if that would overflow.
 func (t Time) Add(d time.Duration) Time {
 	if d > 0 && t > Never-Time(d) {
 		return Never

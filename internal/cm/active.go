@@ -11,9 +11,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Connect sends a REQ, or a SIDR_REQ in the UDP port space, and repeats it until
-// it is answered, the retries are used up or the time is over. An id without
-// Bind takes an ephemeral port at c.Local.
+// Connect sends a REQ, or a SIDR_REQ in the UDP port space, and repeats it until it is answered, the
+// retries are used up or the time is over. An id that was not bound gets an ephemeral port at p.Local.
 func (e *Engine) Connect(now clock.Time, id ID, p Connect) error {
 	c, err := e.in("Connect", id, stateIdle)
 	if err != nil {
@@ -103,7 +102,7 @@ func checkQPN(qpn uint32) error {
 	return nil
 }
 
-// proposal is what this side can say about a connection before the peer answers.
+// proposal returns the attributes that this side can set before the peer answers.
 func (e *Engine) proposal(c *conn, p *Connect) Attributes {
 	a := Attributes{
 		LocalQPN: p.QPN, RQPSN: e.psn(), MTU: e.cfg.MTU, PKey: e.cfg.pkey(),
@@ -137,7 +136,7 @@ func (e *Engine) proposal(c *conn, p *Connect) Attributes {
 	return a
 }
 
-// lifetime is the packet life time code of a path.
+// lifetime returns the packet lifetime code of a path.
 func (e *Engine) lifetime(p *Connect) uint8 {
 	if p.Path.RemoteLID == 0 {
 		return e.cfg.PacketLifetime
@@ -145,7 +144,7 @@ func (e *Engine) lifetime(p *Connect) uint8 {
 	return min(p.Path.Life, maxLifetime)
 }
 
-// receiveREP is the peer's consent.
+// receiveREP handles the peer's consent.
 func (e *Engine) receiveREP(now clock.Time, m *mad.REP, from Peer) {
 	c := e.named(m.RemoteCommID, m.LocalCommID, from)
 	if c == nil || c.state == stateDone {
@@ -161,7 +160,7 @@ func (e *Engine) receiveREP(now clock.Time, m *mad.REP, from Peer) {
 	switch c.state {
 	case stateReqSent:
 		e.consent(now, c, m, from)
-	case stateRepReceived: // the program is not done with its side
+	case stateRepReceived: // the program has not called Establish yet
 		e.counters.Duplicates++
 		e.reply(from, c.mra(mad.MRAForREP))
 	case stateEstablished: // our RTU was lost
@@ -180,7 +179,7 @@ func (e *Engine) consent(now clock.Time, c *conn, m *mad.REP, from Peer) {
 	key := qpnKey{from.Remote, m.LocalCAGUID, uint32(m.LocalQPN)}
 	c.remoteID, c.remoteGUID = m.LocalCommID, m.LocalCAGUID
 	if old := e.qpns[key]; old != nil {
-		// The peer cannot have two connections on one QP: it does not know of the old one (IBA 12.9.8.3.1).
+		// The peer cannot have two connections on one QP: the old one is stale (IBA 12.9.8.3.1).
 		e.reject(c, mad.REJOfREP, mad.RejectStaleConnection, nil)
 		e.stale(now, old)
 		e.counters.FailedAttempts++
@@ -205,8 +204,8 @@ func (e *Engine) consent(now clock.Time, c *conn, m *mad.REP, from Peer) {
 	e.event(c, Event{Type: EventConnectResponse, Private: m.PrivateData[:]})
 }
 
-// Establish sends RTU: the QP is ready. Private data may be at most
-// mad.RTUPrivateData (224) bytes.
+// Establish sends RTU: the QP is ready. At most mad.RTUPrivateData (224) bytes of private data are
+// allowed.
 func (e *Engine) Establish(now clock.Time, id ID, private []byte) error {
 	c, err := e.in("Establish", id, stateRepReceived)
 	if err != nil {
@@ -224,7 +223,7 @@ func (e *Engine) Establish(now clock.Time, id ID, private []byte) error {
 	return nil
 }
 
-// establish enters the common part of both sides' lives.
+// establish moves a connection of either side to the established state.
 func (e *Engine) establish(c *conn, private []byte) {
 	e.quiet(c)
 	e.enter(c, stateEstablished)
@@ -248,12 +247,11 @@ func (e *Engine) unanswered(c *conn, why Failure) {
 	e.finish(c)
 }
 
-// Unreachable reports that an ICMP error came back from a port address, or that
-// there is no route to it. What waits for an answer from there fails at once;
-// established connections are the transport's to judge. quoted is the front of the
-// message that was answered, as long as link.QuotedMAD: where it is known the error is
-// that message's alone, and that of an earlier connection ends nothing. Without it,
-// nil or zeros, all that wait for dst fail.
+// Unreachable reports an ICMP error from a port address, or that there is no route to it. Whatever waits
+// for an answer from there fails at once; established connections are left to the transport. quoted is the
+// beginning of the message that caused the error, link.QuotedMAD bytes: if it is known, the error concerns
+// only that message, so that an error for an earlier connection ends nothing. If it is nil or zeros,
+// everything that waits for dst fails.
 func (e *Engine) Unreachable(now clock.Time, dst netip.Addr, kind link.UnreachableKind, quoted []byte) {
 	why := map[link.UnreachableKind]Failure{link.PortUnreachable: FailureRefused,
 		link.HostUnreachable: FailureHost, link.NetworkUnreachable: FailureNetwork}[kind]

@@ -8,68 +8,67 @@ import (
 
 // Defaults of [Config].
 const (
-	// DefaultMaxRetries is how often a CM message is sent again (MaxCMRetries).
+	// DefaultMaxRetries is how often a CM message is retransmitted (MaxCMRetries).
 	DefaultMaxRetries = 15
-	// DefaultResponseTimeout is 4.096 us * 2^17, 537 ms: how long each side has
-	// to answer a CM message. With DefaultMaxRetries an attempt that nobody
-	// answers has then used up its retries when DefaultConnectTimeout ends it.
+	// DefaultResponseTimeout is 4.096 us * 2^17, 537 ms: how long each side has to answer a CM message.
+	// With DefaultMaxRetries, an unanswered attempt has just used up its retries when
+	// DefaultConnectTimeout ends it.
 	DefaultResponseTimeout = 17
-	// DefaultPacketLifetime is 4.096 us * 2^14, 67 ms, one way. The local ACK
-	// timeout that REQ carries is one code more. (Linux takes 18 for RoCE, with
-	// which a lost last packet costs 2.1 s.)
+	// DefaultPacketLifetime is 4.096 us * 2^14, 67 ms, one way. The local ACK timeout in REQ is one code
+	// higher. (Linux uses 18 for RoCE, with which losing the last packet costs 2.1 s.)
 	DefaultPacketLifetime = 14
 	// DefaultAckDelay is 4.096 us * 2^13, 34 ms: how long this adapter may take
 	// to acknowledge a packet, carried in REP.
 	DefaultAckDelay = 13
-	// DefaultConnectTimeout bounds a whole attempt, so that a program learns within ten seconds
-	// that nobody answers.
+	// DefaultConnectTimeout limits a whole attempt, so that a program learns within ten seconds that
+	// nobody answers.
 	DefaultConnectTimeout = 9500 * time.Millisecond
-	// ReleaseTimeout bounds the end of a connection that the peer does not confirm. Both sides' word for how
-	// long an answer may take would have it wait for 103 s (MaxCMRetries and Linux's response time-out); the
-	// connection is over for this side whatever the peer says (IBA 12.9: from DREQ Sent to TimeWait).
+	// ReleaseTimeout limits the end of a connection that the peer does not confirm. The response timeouts
+	// that the sides announce would make it wait for 103 s (MaxCMRetries and Linux's response timeout),
+	// although the connection is over for this side whatever the peer says (IBA 12.9: from DREQ Sent to
+	// TimeWait).
 	ReleaseTimeout = DefaultConnectTimeout
-	// DefaultBacklog is the backlog of a listener that asked for none.
+	// DefaultBacklog is the backlog of a listener that does not specify one.
 	DefaultBacklog = 128
-	// DefaultMaxHalfOpen bounds the requests of peers that are not yet
-	// established, over all listeners.
+	// DefaultMaxHalfOpen limits the peers' requests that are not established yet, over all listeners.
 	DefaultMaxHalfOpen = 4096
-	// DefaultMaxIDs bounds all ids, whoever made them.
+	// DefaultMaxIDs limits all ids, whoever created them.
 	DefaultMaxIDs = 1 << 20
 	// DefaultRequestLifetime is how long a request may wait for Accept, Reject
 	// or Establish.
 	DefaultRequestLifetime = 2 * time.Minute
 )
 
-// Config is what an [Engine] is made with. The zero value of a field means its
-// default; only GUID and Rand have none.
+// Config configures an [Engine]. The zero value of a field means its default, except GUID and Rand, which
+// are required.
 type Config struct {
-	// GUID is the adapter's EUI-64, the CA GUID of REQ and REP. Peers tell
-	// connections of different adapters apart by it: it must be unique.
+	// GUID is the adapter's EUI-64, the CA GUID of REQ and REP. It must be unique: peers use it to tell
+	// connections of different adapters apart.
 	GUID uint64
-	// Rand gives the random numbers: starting PSNs, ids and ephemeral ports.
+	// Rand returns random numbers: starting PSNs, ids and ephemeral ports.
 	Rand func() uint64
 
 	// MTU is the largest path MTU of the port; default 1024. See [Engine.SetMTU].
 	MTU ib.MTU
-	// PKeys is the partition table of the port; default 0xffff alone. New connections
-	// are in the first one that is valid, those over a [Path] in its. See [Engine.SetPKeys].
+	// PKeys is the partition table of the port; default: only 0xffff. New connections use the first valid
+	// one, those over a [Path] the path's. See [Engine.SetPKeys].
 	PKeys []ib.PKey
-	// MaxRetries is MaxCMRetries, 1 to 15; default 15. A message is sent once
-	// and then at most this often again.
+	// MaxRetries is MaxCMRetries, 1 to 15; default 15. A message is sent once and then retransmitted at
+	// most that often.
 	MaxRetries uint8
-	// ResponseTimeout is a CM time-out code, 1 to 31; default 17.
+	// ResponseTimeout is a CM timeout code, 1 to 31; default 17.
 	ResponseTimeout uint8
-	// PacketLifetime is a time-out code, 1 to 30; default 14.
+	// PacketLifetime is a timeout code, 1 to 30; default 14.
 	PacketLifetime uint8
-	// AckDelay is a time-out code, 1 to 31; default 13.
+	// AckDelay is a timeout code, 1 to 31; default 13.
 	AckDelay uint8
-	// DisableFlowControl switches end-to-end credits off, as the registry key
-	// RoceRcE2EFlowControlEnable = 0 does (WinOF manual, RoCE options). Credits count
-	// where both sides set their bit, never with an SRQ.
+	// DisableFlowControl switches end-to-end credits off, like the registry key RoceRcE2EFlowControlEnable
+	// = 0 (WinOF manual, RoCE options). Credits are used if both sides set their bit, but never with an
+	// SRQ.
 	DisableFlowControl bool
 
-	// MaxHalfOpen, MaxIDs and RequestLifetime bound what peers and programs
-	// can make the engine keep; defaults 4096, 1048576 and 2 minutes.
+	// MaxHalfOpen, MaxIDs and RequestLifetime limit what peers and programs can make the engine store;
+	// defaults 4096, 1048576 and 2 minutes.
 	MaxHalfOpen     int
 	MaxIDs          int
 	RequestLifetime time.Duration
@@ -115,7 +114,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// pkey is the partition of connections that name none.
+// pkey returns the partition of connections that do not specify one.
 func (c *Config) pkey() ib.PKey {
 	for _, k := range c.PKeys {
 		if k.Valid() {
@@ -125,8 +124,8 @@ func (c *Config) pkey() ib.PKey {
 	return ib.PKeyDefault
 }
 
-// member is the row of the table by which the port is in the partition of a peer's key; ok
-// is false where it is not.
+// member returns the port's key for the partition of a peer's key; ok is false if the port is not a
+// member.
 func (c *Config) member(of ib.PKey) (k ib.PKey, ok bool) {
 	for _, k := range c.PKeys {
 		if ib.PKeyMatch(of, k) {

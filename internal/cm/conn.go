@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// conn is what the engine keeps of an id.
+// conn is the engine's state of an id.
 type conn struct {
 	id      ID
 	state   state
@@ -17,15 +17,15 @@ type conn struct {
 	context uint64
 
 	active    bool // this side sent the request
-	claimed   bool // the program has it; always true where the program made it
-	destroyed bool // the program let go of it
-	told      bool // EventDisconnected was given
+	claimed   bool // the program has it; always true if the program created it
+	destroyed bool // the program has released it
+	told      bool // EventDisconnected has been raised
 	queued    bool // in the send queue
-	lowerMTU  bool // the request was sent again with a smaller MTU
+	lowerMTU  bool // the request was repeated with a smaller MTU
 	flow      bool // this side's end-to-end flow control bit
 	peerFlow  bool // the peer's
 	failover  bool // the peer proposed an alternate path
-	byPeer    bool // in Engine.peers; what its key has does not change then
+	byPeer    bool // in Engine.peers; the fields of its key do not change then
 	byQPN     bool // in Engine.qpns, likewise
 
 	remoteID   uint32
@@ -41,28 +41,28 @@ type conn struct {
 	listener   *conn // while unclaimed
 	listen     *listenState
 
-	// The message that is repeated until it is answered, or on a duplicate.
+	// The message that is repeated until it is answered, or when a duplicate arrives.
 	message    *[mad.Len]byte
 	rtu        *[mad.RTUPrivateData]byte // private data of RTU; nil for none
 	retries    uint8                     // left
 	maxRetries uint8
 	interval   time.Duration
-	pace       time.Duration // of DREQ: how long the last one had, until that is the interval
+	pace       time.Duration // of DREQ: time given to the last one, up to interval
 
-	retryAt clock.Time // next repetition; Never for none
+	retryAt clock.Time // next retransmission; Never if none
 	expires clock.Time // end of the attempt, of the request's life, of time-wait
-	due     clock.Time // the earlier of both, as the timer heap has it
-	timer   int        // place in the timer heap plus one; 0 for none
+	due     clock.Time // the earlier of both, as used by the timer heap
+	timer   int        // index in the timer heap plus one; 0 if none
 }
 
-// listenState is the part of a listener.
+// listenState is the additional state of a listener.
 type listenState struct {
 	backlog int
-	waiting map[ID]*conn // requests that were not claimed yet
+	waiting map[ID]*conn // requests not claimed yet
 }
 
-// peerKey names a request as its sender does. The address belongs to it: a peer
-// must not be able to speak of another's connections.
+// peerKey identifies a request as its sender does. The address is part of it: a peer must not be able to
+// refer to another's connections.
 type peerKey struct {
 	addr netip.Addr
 	guid uint64
@@ -70,25 +70,25 @@ type peerKey struct {
 	sidr bool
 }
 
-// qpnKey names a QP of a peer.
+// qpnKey identifies a QP of a peer.
 type qpnKey struct {
 	addr netip.Addr
 	guid uint64
 	qpn  uint32
 }
 
-// peerKey is the key of a connection that its peer asked for.
+// peerKey returns the key of a connection that its peer requested.
 func (c *conn) peerKey() peerKey {
 	return peerKey{addr: c.at.Remote, guid: c.remoteGUID, id: c.remoteID, sidr: c.space == command.UDP}
 }
 
-// qpnKey is the key of the peer's QP.
+// qpnKey returns the key of the peer's QP.
 func (c *conn) qpnKey() qpnKey { return qpnKey{c.at.Remote, c.remoteGUID, c.attr.RemoteQPN} }
 
 // timers is a binary heap of connections by due; the earliest is first.
 type timers []*conn
 
-// set gives c its place after retryAt or expires changed.
+// set moves c to its place after retryAt or expires changed.
 func (t *timers) set(c *conn) {
 	due := clock.Min(c.retryAt, c.expires)
 	if due == clock.Never {

@@ -16,12 +16,12 @@ type Counters struct {
 	ConnectionErrors uint64
 
 	Received, Sent  uint64 // MADs
-	Retransmitted   uint64 // MADs sent again after a time-out
-	Duplicates      uint64 // MADs that repeat what was already handled
-	Malformed       uint64 // MADs that do not parse, of another class, or of a wrong source
-	Unknown         uint64 // MADs that name no connection of their sender
+	Retransmitted   uint64 // MADs retransmitted after a timeout
+	Duplicates      uint64 // MADs that repeat what has already been handled
+	Malformed       uint64 // MADs that cannot be parsed, or are of another class, or from an invalid source
+	Unknown         uint64 // MADs that do not refer to a connection of their sender
 	Unexpected      uint64 // MADs that do not fit the state of their connection
 	BacklogOverflow uint64 // requests refused because a listener's backlog was full
 	HalfOpenLimit   uint64 // requests refused because MaxHalfOpen or MaxIDs was reached
-	OutputDropped   uint64 // answers not sent because the driver did not take the ones before
+	OutputDropped   uint64 // answers dropped because the driver did not take earlier ones
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// ID is a local communication ID: it names a listener or a connection. Zero is none.
+// ID is a local communication ID, of a listener or a connection. Zero means none.
 type ID uint32
 
-// maxReplies bounds the answers that wait for Transmit. Whoever does not get one asks again.
+// maxReplies limits the answers that wait for Transmit. A peer that gets none asks again.
 const maxReplies = 1024
 
-// Engine is the connection manager of one adapter. One goroutine at a time calls it.
+// Engine is the connection manager of one adapter. Only one goroutine at a time may call it.
 type Engine struct {
 	cfg      Config
 	counters Counters
@@ -29,24 +29,24 @@ type Engine struct {
 	timers    timers
 
 	nextID    uint32
-	idPattern uint32 // ids count up under this pattern, so that a restart does not repeat them
+	idPattern uint32 // ids are a counter XOR this pattern, so that a restart does not repeat them
 	nextTID   uint64
 	halfOpen  int
 	lingering int
 
-	buffers []*[mad.Len]byte // messages that were answered, for those to come
+	buffers []*[mad.Len]byte // buffers of answered messages, for reuse
 	scratch struct {
 		bytes [mad.Len]byte
 		req   mad.REQ
 		rep   mad.REP
 		rtu   mad.RTU
 	}
-	replies queue[Datagram] // answers that nobody waits for an answer to
-	sendq   queue[*conn]    // whose message is to be sent
+	replies queue[Datagram] // messages that expect no answer
+	sendq   queue[*conn]    // those whose message is to be sent
 	events  queue[Event]
 }
 
-// New makes an engine. The error is a *FieldError.
+// New creates an engine. The error is a *FieldError.
 func New(cfg Config) (*Engine, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -58,19 +58,19 @@ func New(cfg Config) (*Engine, error) {
 	}, nil
 }
 
-// SetMTU follows a change of the port's largest path MTU; connections that are
-// there keep theirs. A code that is not valid is ignored.
+// SetMTU follows a change of the port's largest path MTU; existing connections keep theirs. An invalid
+// code is ignored.
 func (e *Engine) SetMTU(mtu ib.MTU) {
 	if mtu.Valid() {
 		e.cfg.MTU = mtu
 	}
 }
 
-// SetPKeys replaces the partition table, of which peers may ask for any; connections that
-// are there keep theirs.
+// SetPKeys replaces the partition table, from which peers may request any key; existing connections keep
+// theirs.
 func (e *Engine) SetPKeys(keys []ib.PKey) { e.cfg.PKeys = slices.Clone(keys) }
 
-// SetPolicy sets MaxRetries, 0 for the default, and DisableFlowControl for what is sent from now on.
+// SetPolicy sets MaxRetries (0: the default) and DisableFlowControl for messages from now on.
 func (e *Engine) SetPolicy(maxRetries uint8, disableFlowControl bool) {
 	if maxRetries == 0 || maxRetries > DefaultMaxRetries {
 		maxRetries = DefaultMaxRetries
@@ -78,10 +78,10 @@ func (e *Engine) SetPolicy(maxRetries uint8, disableFlowControl bool) {
 	e.cfg.MaxRetries, e.cfg.DisableFlowControl = maxRetries, disableFlowControl
 }
 
-// Counters are the engine's own words: read them, do not write.
+// Counters returns the engine's own counters: read them only.
 func (e *Engine) Counters() *Counters { return &e.counters }
 
-// Deadline is when Advance is wanted next; clock.Never for not at all.
+// Deadline returns when Advance must be called next; clock.Never if there is no timer.
 func (e *Engine) Deadline() clock.Time {
 	if len(e.timers) == 0 {
 		return clock.Never
@@ -89,7 +89,7 @@ func (e *Engine) Deadline() clock.Time {
 	return e.timers[0].due
 }
 
-// Advance runs the timers that are due.
+// Advance handles the timers that are due.
 func (e *Engine) Advance(now clock.Time) {
 	for len(e.timers) > 0 && e.timers[0].due <= now {
 		c := e.timers[0]
@@ -108,7 +108,7 @@ func (e *Engine) Advance(now clock.Time) {
 	}
 }
 
-// wait is how long the peer has to answer the repetition that is sent now.
+// wait returns how long the peer has to answer the repetition sent now.
 func (c *conn) wait() time.Duration {
 	if c.state != stateDreqSent || c.retries == 0 {
 		return c.interval
@@ -117,7 +117,7 @@ func (c *conn) wait() time.Duration {
 	return c.pace
 }
 
-// expired acts on the end of the time that a state may last.
+// expired handles the end of the time that a state may last.
 func (e *Engine) expired(now clock.Time, c *conn) {
 	switch c.state {
 	case stateReqSent, stateSidrSent:
@@ -145,7 +145,7 @@ func (e *Engine) expired(now clock.Time, c *conn) {
 	}
 }
 
-// exhausted acts on a message that nobody answered.
+// exhausted handles a message that nobody answered.
 func (e *Engine) exhausted(now clock.Time, c *conn) {
 	switch c.state {
 	case stateReqSent, stateSidrSent:
@@ -166,7 +166,7 @@ func (e *Engine) Idle(now clock.Time) bool {
 	return e.Deadline() > now && e.events.len() == 0 && e.replies.len() == 0 && e.sendq.len() == 0
 }
 
-// Transmit moves datagrams that are to be sent to out and returns their number.
+// Transmit moves datagrams to be sent to out and returns their number.
 func (e *Engine) Transmit(out []Datagram) int {
 	n := e.replies.take(out)
 	for n < len(out) && e.sendq.len() > 0 {
@@ -189,7 +189,7 @@ func (e *Engine) Events(out []Event) int {
 	return e.events.take(out)
 }
 
-// enqueue has the message of c sent.
+// enqueue queues the message of c for sending.
 func (e *Engine) enqueue(c *conn) {
 	if !c.queued {
 		c.queued = true
@@ -197,7 +197,7 @@ func (e *Engine) enqueue(c *conn) {
 	}
 }
 
-// ask sends a message of c now and again until it is answered.
+// ask sends a message of c, and repeats it until it is answered.
 func (e *Engine) ask(now clock.Time, c *conn, m mad.Message) {
 	e.keep(c, m)
 	c.retries = c.maxRetries
@@ -236,7 +236,7 @@ func encode(b *[mad.Len]byte, m mad.Message) {
 	m.Append(b[:0])
 }
 
-// maxBuffers bounds the messages' memory that is kept for others.
+// maxBuffers limits the message buffers kept for reuse.
 const maxBuffers = 256
 
 // keep makes m the message of c.
@@ -251,7 +251,7 @@ func (e *Engine) keep(c *conn, m mad.Message) {
 	encode(c.message, m)
 }
 
-// drop forgets the message of c.
+// drop discards the message of c.
 func (e *Engine) drop(c *conn) {
 	if c.message != nil && len(e.buffers) < maxBuffers {
 		e.buffers = append(e.buffers, c.message)
@@ -259,7 +259,7 @@ func (e *Engine) drop(c *conn) {
 	c.message = nil
 }
 
-// event gives the driver an event of c, with what they all have in common.
+// event queues an event of c, after filling in the common fields.
 func (e *Engine) event(c *conn, v Event) {
 	v.ID, v.Context, v.Space = c.id, c.context, c.space
 	v.Local, v.Remote = c.local, c.remote
@@ -267,7 +267,7 @@ func (e *Engine) event(c *conn, v Event) {
 	e.events.add(v)
 }
 
-// enter changes the state and keeps the counts that depend on it.
+// enter changes the state and updates the counts that depend on it.
 func (e *Engine) enter(c *conn, s state) {
 	count := func(n *int, was, is bool) {
 		if was {
@@ -288,7 +288,7 @@ func (e *Engine) enter(c *conn, s state) {
 	c.state = s
 }
 
-// add makes a conn with a fresh id.
+// add creates a conn with a new id.
 func (e *Engine) add(space command.PortSpace, context uint64) *conn {
 	for {
 		e.nextID++
@@ -302,8 +302,8 @@ func (e *Engine) add(space command.PortSpace, context uint64) *conn {
 	}
 }
 
-// finish ends what an id did. It stays until its program destroys it; where no
-// program has it, it goes at once.
+// finish ends the activity of an id. The id remains until its program destroys it; if no program has it,
+// it is released at once.
 func (e *Engine) finish(c *conn) {
 	e.quiet(c)
 	e.enter(c, stateDone)
@@ -323,7 +323,7 @@ func (e *Engine) release(c *conn) {
 	e.ids.Remove(c.id)
 }
 
-// unlist frees the place of c in its listener's backlog.
+// unlist removes c from its listener's backlog.
 func (e *Engine) unlist(c *conn) {
 	if c.listener == nil {
 		return
@@ -356,11 +356,11 @@ func (e *Engine) forgetQPN(c *conn) {
 	c.byQPN = false
 }
 
-// transaction is a new transaction ID.
+// transaction returns a new transaction ID.
 func (e *Engine) transaction() uint64 {
 	e.nextTID++
 	return e.nextTID
 }
 
-// psn is a random starting PSN.
+// psn returns a random starting PSN.
 func (e *Engine) psn() ib.PSN { return ib.PSN(e.cfg.Rand()) & ib.PSNMask }

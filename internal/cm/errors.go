@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Errors of the engine's calls, for errors.Is.
+// Errors of the engine's methods, for errors.Is.
 var (
 	ErrNoID        = errors.New("cm: no such id")
 	ErrState       = errors.New("cm: not allowed in this state")
@@ -15,8 +15,8 @@ var (
 	ErrPrivateData = errors.New("cm: too much private data")
 )
 
-// FieldError reports a value that is not allowed. For private data that is too
-// long errors.Is finds ErrPrivateData in it.
+// FieldError reports a value that is not allowed. For private data that is too long it wraps
+// ErrPrivateData.
 type FieldError struct {
 	Field   string
 	Value   any
@@ -35,8 +35,7 @@ func fieldError(field string, value any, allowed string) error {
 	return &FieldError{Field: field, Value: value, Allowed: allowed}
 }
 
-// StateError reports a call that does not fit the state of its id. errors.Is
-// finds ErrState in it.
+// StateError reports a call that is not allowed in the state of its id. It wraps ErrState.
 type StateError struct {
 	Call  string
 	State string

@@ -10,16 +10,16 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// EventType is what happened to an ID.
+// EventType says what happened to an ID.
 type EventType uint8
 
-// The events, with the names they have in package command.
+// The events, with the same names as in package command.
 const (
 	// EventConnectRequest: a peer asks for a connection, or for a datagram QP.
 	// Event.ID is the new id and Event.Listener the one that listened.
 	EventConnectRequest EventType = iota + 1
-	// EventConnectResponse: the peer accepted. In the TCP port space bring the
-	// QP up and call Establish, in the UDP port space nothing is left to do.
+	// EventConnectResponse: the peer accepted. In the TCP port space bring the QP up and call Establish;
+	// in the UDP port space there is nothing left to do.
 	EventConnectResponse
 	// EventEstablished: both sides are ready.
 	EventEstablished
@@ -27,16 +27,16 @@ const (
 	EventRejected
 	// EventUnreachable: no answer; Failure says why.
 	EventUnreachable
-	// EventConnectError: a request died before it was answered, or a response
-	// before Establish: the peer gave up, its listener was destroyed, or
-	// RequestLifetime passed. An id that was never claimed is gone with it.
+	// EventConnectError: a request ended before it was answered, or a response before Establish: the peer
+	// gave up, its listener was destroyed, or RequestLifetime passed. An id that was never claimed is
+	// released.
 	EventConnectError
-	// EventDisconnected: the connection ended, by the peer, by Disconnect or by
-	// an error. Move the QP to Err. The QP number stays in time-wait.
+	// EventDisconnected: the connection was ended by the peer, by Disconnect or by an error. Move the QP
+	// to Err. The QP number stays in time-wait.
 	EventDisconnected
-	// EventTimewaitExit: Conn.LocalQPN may be given out again. It comes for
-	// every connection (not in the UDP port space) that got as far as
-	// EventConnectResponse or Accept, also after Destroy (with the ID it had).
+	// EventTimewaitExit: Conn.LocalQPN may be reused. It is raised for every connection (not in the UDP
+	// port space) that got as far as EventConnectResponse or Accept, even after Destroy (with the ID it
+	// had).
 	EventTimewaitExit
 )
 
@@ -51,12 +51,12 @@ func (t EventType) String() string {
 	return fmt.Sprintf("event %d", uint8(t))
 }
 
-// Command is the event's number at the seam to programs.
+// Command returns the event's number in package command.
 func (t EventType) Command() command.EventType {
 	return command.EventConnectRequest + command.EventType(t-EventConnectRequest)
 }
 
-// Failure is why nobody answered.
+// Failure says why nobody answered.
 type Failure uint8
 
 // The failures of EventUnreachable; EventDisconnected has FailureTimeout or none.
@@ -82,42 +82,42 @@ func (f Failure) String() string {
 	return fmt.Sprintf("failure %d", uint8(f))
 }
 
-// Attributes is everything that the QP of a connection is to be set to, and
-// where its packets go. All values are this side's: InitiatorDepth is what the
-// local QP may have outstanding, SQPSN what it sends first.
+// Attributes are the values to which the QP of a connection must be set, and the destination of its
+// packets. All are seen from this side: InitiatorDepth is what the local QP may have outstanding, SQPSN
+// its first PSN.
 type Attributes struct {
 	LocalQPN, RemoteQPN uint32
 	// QKey is the remote QP's, in the UDP port space.
 	QKey uint32
-	// RQPSN is the first PSN that the peer sends, SQPSN the first to send.
+	// RQPSN is the peer's first PSN, SQPSN this side's.
 	RQPSN, SQPSN ib.PSN
 	MTU          ib.MTU
 	PKey         ib.PKey
 	// AckTimeout is the local ACK timeout code.
 	AckTimeout         uint8
 	RetryCount         uint8 // 0 to 7
-	RNRRetry           uint8 // 0 to 7, 7 without end
+	RNRRetry           uint8 // 0 to 7; 7: without limit
 	InitiatorDepth     uint8
 	ResponderResources uint8
-	FlowControl        bool // end-to-end credits, both sides having agreed
+	FlowControl        bool // end-to-end credits, agreed by both sides
 	UC                 bool // unreliable connection
-	RemoteSRQ          bool // the peer's QP receives from a shared queue
+	RemoteSRQ          bool // the peer's QP receives from a shared receive queue
 
-	// LocalGID and RemoteGID are the port addresses: where packets really go.
+	// LocalGID and RemoteGID are the port addresses, between which packets are actually sent.
 	LocalGID, RemoteGID netip.Addr
 	FlowLabel           uint32
 	TrafficClass        uint8
 	HopLimit            uint8
 	SL                  uint8
-	// LocalLID and RemoteLID are those of an InfiniBand path, which leaves the subnet
-	// where Global; 0 on Ethernet.
+	// LocalLID and RemoteLID are those of an InfiniBand path, which leaves the subnet if Global; 0 on
+	// Ethernet.
 	LocalLID, RemoteLID ib.LID
 	Global              bool
 	// SrcPort is the RoCE v2 UDP source port of the connection, see [UDPSourcePort].
 	SrcPort uint16
 }
 
-// Event tells the driver what happened. Private is valid for as long as the driver keeps the event.
+// Event tells the driver what happened. Private is valid as long as the driver keeps the event.
 type Event struct {
 	Type     EventType
 	Failure  Failure
@@ -126,56 +126,53 @@ type Event struct {
 	Context  uint64 // of the ID, or of the listener for EventConnectRequest
 	Space    command.PortSpace
 
-	// Local and Remote are the addresses and ports that the programs use.
+	// Local and Remote are the addresses and ports used by the programs.
 	Local, Remote netip.AddrPort
 
-	// Reason is the code of EventRejected, and where a peer's REJ ended it, of
-	// EventConnectError and EventDisconnected; otherwise 0.
+	// Reason is the code of EventRejected, and of EventConnectError and EventDisconnected if caused by a
+	// peer's REJ; otherwise 0.
 	Reason mad.RejectReason
 	// Status is the SIDR status of EventRejected in the UDP port space.
 	Status mad.SIDRStatus
 	// Rejection is the additional reject information, at most 72 bytes.
 	Rejection []byte
-	// Private is the peer's private data, without the RDMA IP CM header. It has
-	// the full length that its message allows: the wire does not say how much was meant.
+	// Private is the peer's private data, without the RDMA IP CM header. It has the full size of the
+	// message's field: the wire format does not tell how much of it is used.
 	Private []byte
 
-	// Conn is how the connection stands now. In EventConnectRequest and
-	// EventConnectResponse InitiatorDepth and ResponderResources are already
-	// the peer's values the other way round, as in librdmacm, and in the
-	// response limited by what Connect asked for.
+	// Conn is the current state of the connection's attributes. In EventConnectRequest and
+	// EventConnectResponse the peer's InitiatorDepth and ResponderResources are already exchanged, as in
+	// librdmacm, and in the response limited to what Connect requested.
 	Conn Attributes
 	// PeerFlowControl is the peer's own end-to-end flow control bit.
 	PeerFlowControl bool
-	// Timewait is how long the QP number stays out of use, in EventDisconnected.
+	// Timewait is how long the QP number may not be reused, in EventDisconnected.
 	Timewait time.Duration
 }
 
-// Datagram is a MAD for QP1 of a peer (UD SEND_ONLY, Q_Key 0x80010000).
+// Datagram is a MAD for a peer's QP1 (UD SEND_ONLY, Q_Key 0x80010000).
 type Datagram struct {
-	// Local and Remote are the port addresses, without zones: those of link-local
-	// addresses are the driver's to add. On InfiniBand they are the LIDs, as
-	// frame.LIDAddr has them. RemoteQPN is always 1.
+	// Local and Remote are the port addresses, without zones: for link-local addresses the driver must add
+	// them. On InfiniBand they stand for the LIDs, see frame.LIDAddr. RemoteQPN is always 1.
 	Local, Remote netip.Addr
 	RemoteQPN     uint32
-	// SL and PKey are an InfiniBand path's: those of the request that this answers.
+	// SL and PKey are those of an InfiniBand path, for an answer those of the request.
 	SL     uint8
 	PKey   ib.PKey
 	Global Global
 	MAD    [256]byte
 }
 
-// Global is the GRH of an InfiniBand MAD, by the side that it is seen from: messages go from Local to Remote. The zero
-// value is that of none. What answers a MAD that had one has one too (IBA 13.5.4.3).
+// Global is the GRH of an InfiniBand MAD, seen from this side: messages go from Local to Remote. The zero
+// value means no GRH. The answer to a MAD with a GRH has one too (IBA 13.5.4.3).
 type Global struct {
 	Local, Remote ib.GID
 	TrafficClass  uint8
 	FlowLabel     uint32
 }
 
-// Peer says where a MAD came from: the addresses of the packet that carried it
-// and the source QP of its DETH. On InfiniBand the addresses are the LIDs, as frame.LIDAddr
-// has them.
+// Peer is the origin of a MAD: the addresses of its packet and the source QP of its DETH. On InfiniBand
+// the addresses stand for the LIDs, see frame.LIDAddr.
 type Peer struct {
 	Local, Remote netip.Addr
 	QPN           uint32
@@ -184,6 +181,6 @@ type Peer struct {
 	Global        Global
 }
 
-// UDPSourcePort is the RoCE v2 UDP source port of a connection between two
-// ports of the RDMA port space: (src XOR dst) OR 0xC000 (WinOF manual, RoCE v2).
+// UDPSourcePort returns the RoCE v2 UDP source port of a connection between two ports of the RDMA port
+// space: (src XOR dst) OR 0xC000 (WinOF manual, RoCE v2).
 func UDPSourcePort(src, dst uint16) uint16 { return (src ^ dst) | 0xc000 }

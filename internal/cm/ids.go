@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Open makes an idle id. context comes back in its events.
+// Open creates an idle id. context is returned in its events.
 func (e *Engine) Open(space command.PortSpace, context uint64) (ID, error) {
 	if space != command.TCP && space != command.UDP {
 		return 0, fieldError("space", uint32(space), "TCP (0x106) or UDP (0x111)")
@@ -20,7 +20,7 @@ func (e *Engine) Open(space command.PortSpace, context uint64) (ID, error) {
 	return e.add(space, context).id, nil
 }
 
-// SetContext changes the context of an id, for requests that a listener took.
+// SetContext changes the context of an id, for requests taken from a listener.
 func (e *Engine) SetContext(id ID, context uint64) error {
 	c, err := e.find(id)
 	if err != nil {
@@ -30,9 +30,8 @@ func (e *Engine) SetContext(id ID, context uint64) error {
 	return nil
 }
 
-// Bind gives an idle id its address and port. The zero address and :: are the
-// wildcard for every address, 0.0.0.0 that for IPv4. Port 0 takes an ephemeral
-// one. It returns what was bound.
+// Bind gives an idle id its address and port. The zero address and :: are the wildcard for every address,
+// 0.0.0.0 for every IPv4 address. Port 0 selects an ephemeral one. Bind returns what was bound.
 func (e *Engine) Bind(id ID, local netip.AddrPort) (netip.AddrPort, error) {
 	c, err := e.in("Bind", id, stateIdle)
 	if err != nil {
@@ -49,8 +48,8 @@ func (e *Engine) Bind(id ID, local netip.AddrPort) (netip.AddrPort, error) {
 	return c.local, nil
 }
 
-// SetBind says how an id that does not listen or connect yet holds its address
-// and port, before Bind or after it.
+// SetBind sets options for the address and port of an id that does not listen or connect yet, before or
+// after Bind.
 func (e *Engine) SetBind(id ID, o BindOptions) error {
 	c, err := e.in("SetBind", id, stateIdle)
 	if err != nil {
@@ -63,8 +62,8 @@ func (e *Engine) SetBind(id ID, o BindOptions) error {
 	return nil
 }
 
-// Listen makes a bound id take requests. backlog is how many may wait to be
-// claimed or answered, 0 means DefaultBacklog.
+// Listen makes a bound id accept requests. backlog is how many may wait to be claimed or answered; 0 means
+// DefaultBacklog.
 func (e *Engine) Listen(id ID, backlog int) error {
 	c, err := e.in("Listen", id, stateIdle)
 	if err != nil {
@@ -91,7 +90,7 @@ func (e *Engine) Listen(id ID, backlog int) error {
 	return nil
 }
 
-// listener finds who listens at an address. There is at most one: bindings that overlap conflict.
+// listener returns the listener at an address. There is at most one: overlapping bindings conflict.
 func (e *Engine) listener(space command.PortSpace, at netip.AddrPort) *conn {
 	for _, l := range e.listeners[portKey{space, at.Port()}] {
 		if l.binding.covers(at.Addr()) {
@@ -101,9 +100,8 @@ func (e *Engine) listener(space command.PortSpace, at netip.AddrPort) *conn {
 	return nil
 }
 
-// Claim says that the program has taken a request from its listener: the request
-// no longer counts in the backlog, outlives the listener, and its id stays until
-// Destroy. Accept and Reject claim by themselves.
+// Claim says that the program has taken a request from its listener: the request no longer counts in the
+// backlog, outlives the listener, and its id remains until Destroy. Accept and Reject imply Claim.
 func (e *Engine) Claim(id ID) error {
 	c, err := e.find(id)
 	if err != nil {
@@ -118,9 +116,8 @@ func (e *Engine) claim(c *conn) {
 	e.unlist(c)
 }
 
-// Attributes is what the QP of an id is to be set to. It is complete once the
-// peer has answered (active) or Accept has (passive), and before that holds what
-// is known.
+// Attributes returns the values for the QP of an id. They are complete once the peer has answered (active
+// side) or Accept was called (passive side); before that they contain what is known.
 func (e *Engine) Attributes(id ID) (Attributes, error) {
 	c, err := e.find(id)
 	if err != nil {
@@ -129,7 +126,7 @@ func (e *Engine) Attributes(id ID) (Attributes, error) {
 	return c.attr, nil
 }
 
-// Addresses are the local and remote addresses and ports of an id, as far as it has them.
+// Addresses returns the local and remote addresses and ports of an id, as far as it has them.
 func (e *Engine) Addresses(id ID) (local, remote netip.AddrPort, err error) {
 	c, err := e.find(id)
 	if err != nil {
@@ -138,9 +135,9 @@ func (e *Engine) Addresses(id ID) (local, remote netip.AddrPort, err error) {
 	return c.local, c.remote, nil
 }
 
-// Destroy ends an id in any state, as its client's death does: peers are told,
-// requests that wait at a listener are refused. No event of the id follows but
-// EventTimewaitExit, and EventConnectError for the requests.
+// Destroy ends an id in any state, as its client's death does: peers are told, requests waiting at a
+// listener are refused. The only later events are EventTimewaitExit of the id and EventConnectError of the
+// requests.
 func (e *Engine) Destroy(now clock.Time, id ID) error {
 	c, err := e.find(id)
 	if err != nil {
@@ -152,7 +149,7 @@ func (e *Engine) Destroy(now clock.Time, id ID) error {
 	case stateListen:
 		e.closeListener(now, c)
 	case stateReqSent:
-		e.reject(c, mad.REJOfOther, mad.RejectTimeout, e.guid()) // as Linux gives up a request
+		e.reject(c, mad.REJOfOther, mad.RejectTimeout, e.guid()) // as Linux does when it gives up a request
 		e.counters.FailedAttempts++
 		e.finish(c)
 	case stateReqReceived, stateRepReceived, stateRepSent, stateSidrReceived:
@@ -188,7 +185,7 @@ func (e *Engine) closeListener(now clock.Time, l *conn) {
 	e.finish(l)
 }
 
-// find is the id's conn, unless its program let go of it.
+// find returns the id's conn, unless its program has released it.
 func (e *Engine) find(id ID) (*conn, error) {
 	c := e.ids.Get(id)
 	if c == nil || c.destroyed {
@@ -197,7 +194,7 @@ func (e *Engine) find(id ID) (*conn, error) {
 	return c, nil
 }
 
-// in is find for a call that is allowed in one state.
+// in is find for a call that is allowed in one state only.
 func (e *Engine) in(call string, id ID, s state) (*conn, error) {
 	c, err := e.find(id)
 	if err != nil {
@@ -209,7 +206,7 @@ func (e *Engine) in(call string, id ID, s state) (*conn, error) {
 	return c, nil
 }
 
-// guid is the adapter's GUID as additional reject information.
+// guid returns the adapter's GUID as additional reject information.
 func (e *Engine) guid() []byte {
 	g := e.cfg.GUID
 	return []byte{byte(g >> 56), byte(g >> 48), byte(g >> 40), byte(g >> 32), byte(g >> 24), byte(g >> 16), byte(g >> 8), byte(g)}

@@ -10,10 +10,10 @@ import (
 
 func addrPort(a netip.Addr, port uint16) netip.AddrPort { return netip.AddrPortFrom(a, port) }
 
-// route is where messages of c go.
+// route returns the destination of c's messages.
 func (c *conn) route() Peer { return c.at }
 
-// path is where the messages of an active side go.
+// path returns the destination of an active side's messages.
 func (a *Attributes) path() Peer {
 	p := Peer{Local: a.LocalGID, Remote: a.RemoteGID, QPN: uint32(ib.QPGSI)}
 	if a.RemoteLID != 0 {
@@ -29,7 +29,7 @@ func serviceID(c *conn) uint64 {
 	return mad.ServiceID(mad.PortSpace(c.space), c.remote.Port())
 }
 
-// ipHeader is the RDMA IP CM header of a request.
+// ipHeader returns the RDMA IP CM header of a request.
 func ipHeader(c *conn) mad.IPHeader {
 	return mad.IPHeader{Source: c.local, Destination: c.remote.Addr()}
 }
@@ -49,7 +49,7 @@ func (e *Engine) req(c *conn, p *Connect) *mad.REQ {
 			FlowLabel: a.FlowLabel, TrafficClass: a.TrafficClass, HopLimit: a.HopLimit, SL: a.SL, AckTimeout: a.AckTimeout,
 		},
 	}
-	if a.RemoteLID != 0 { // IBA 12.7.11, 12.7.16: of a path inside the subnet the LIDs alone count
+	if a.RemoteLID != 0 { // IBA 12.7.11, 12.7.16: inside the subnet only the LIDs matter
 		m.Primary.LocalLID, m.Primary.RemoteLID, m.Primary.SubnetLocal = a.LocalLID, a.RemoteLID, !a.Global
 	}
 	if p.UC {
@@ -93,12 +93,13 @@ func (c *conn) rej(of uint8, reason mad.RejectReason, info, private []byte) *mad
 	return m
 }
 
-// reject sends a REJ about a message of the connection's peer.
+// reject sends a REJ for a message of the connection's peer.
 func (e *Engine) reject(c *conn, of uint8, reason mad.RejectReason, info []byte) {
 	e.reply(c.route(), c.rej(of, reason, info, nil))
 }
 
-// refuseREQ answers a REQ that made no connection. Like Linux it names no communication ID of its own.
+// refuseREQ refuses a REQ for which no connection was created. Like Linux it sends no communication ID of
+// its own.
 func (e *Engine) refuseREQ(m *mad.REQ, from Peer, reason mad.RejectReason, info []byte) {
 	e.counters.FailedAttempts++
 	r := &mad.REJ{TransactionID: m.TransactionID, RemoteCommID: m.LocalCommID, Message: mad.REJOfREQ, Reason: reason}
@@ -112,7 +113,7 @@ func (e *Engine) sidrReq(c *conn, private []byte) *mad.SIDRREQ {
 	return m
 }
 
-// sidrRep answers the request that c was made by.
+// sidrRep builds the answer to the request for which c was created.
 func (c *conn) sidrRep(status mad.SIDRStatus, qpn, qkey uint32, private []byte) *mad.SIDRREP {
 	m := &mad.SIDRREP{TransactionID: c.tid, RequestID: c.remoteID, Status: status, QPN: ib.QPN(qpn), QKey: qkey,
 		ServiceID: mad.ServiceID(mad.PortSpace(c.space), c.local.Port())}

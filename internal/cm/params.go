@@ -7,26 +7,26 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Connect is what the active side asks for.
+// Connect is the active side's request.
 type Connect struct {
 	// Remote is the peer's address and port.
 	Remote netip.AddrPort
-	// Local is the source address; needed where Bind gave none.
+	// Local is the source address; required if the id was not bound to one.
 	Local netip.Addr
-	// LocalGID and RemoteGID are the port addresses where they are not the IP
-	// addresses above (MAC-based RoCE v1).
+	// LocalGID and RemoteGID are the port addresses if they differ from the IP addresses above (MAC-based
+	// RoCE v1).
 	LocalGID, RemoteGID netip.Addr
 
-	// QPN is the local QP; in the UDP port space it is not sent.
+	// QPN is the local QP; it is not sent in the UDP port space.
 	QPN uint32
 	// UC asks for an unreliable connection.
 	UC bool
-	// SRQ says that the local QP receives from a shared queue.
+	// SRQ says that the local QP receives from a shared receive queue.
 	SRQ bool
-	// NoFlowControl keeps this connection from end-to-end credits.
+	// NoFlowControl disables end-to-end credits for this connection.
 	NoFlowControl bool
-	// ResponderResources is how many reads and atomics of the peer the local QP
-	// keeps, InitiatorDepth how many it wants to have outstanding.
+	// ResponderResources is how many of the peer's reads and atomics the local QP serves at a time,
+	// InitiatorDepth how many it wants to have outstanding.
 	ResponderResources, InitiatorDepth uint8
 	// RetryCount is used by both sides, RNRRetry by the peer; 0 to 7.
 	RetryCount, RNRRetry uint8
@@ -37,37 +37,37 @@ type Connect struct {
 	// TrafficClass, SL and HopLimit (0: 64) of the path.
 	TrafficClass, SL, HopLimit uint8
 
-	// Path is the way to the peer on an InfiniBand fabric; the zero value on Ethernet.
+	// Path is the path to the peer on an InfiniBand fabric; the zero value on Ethernet.
 	Path Path
 
 	// Private is at most mad.REQConsumerData (56), or mad.SIDRREQConsumerData (180), bytes.
 	Private []byte
-	// Timeout bounds the whole attempt up to the peer's answer; 0: 10 s. An MRA
-	// of the peer delays the next REQ, not this.
+	// Timeout limits the whole attempt up to the peer's answer; 0: 10 s. An MRA of the peer delays the
+	// next REQ, but not this.
 	Timeout time.Duration
 }
 
-// Path is a way between two ports of an InfiniBand fabric, as a PathRecord tells it (IBA 15.2.5.16).
+// Path is a path between two ports of an InfiniBand fabric, as in a PathRecord (IBA 15.2.5.16).
 type Path struct {
 	LocalLID, RemoteLID ib.LID
 	// Global paths leave the subnet: packets have a GRH, and RemoteLID is a router's.
 	Global bool
 	Rate   uint8   // code
-	Life   uint8   // packet life time code, in place of Config.PacketLifetime
+	Life   uint8   // packet lifetime code, replaces Config.PacketLifetime
 	PKey   ib.PKey // of the port's table
 }
 
-// Accept is what the passive side answers.
+// Accept is the passive side's answer.
 type Accept struct {
 	// QPN is the local QP.
 	QPN uint32
 	// QKey of the QP in the UDP port space; 0: 0x01234567.
 	QKey uint32
-	// SRQ says that the local QP receives from a shared queue.
+	// SRQ says that the local QP receives from a shared receive queue.
 	SRQ bool
-	// NoFlowControl keeps this connection from end-to-end credits.
+	// NoFlowControl disables end-to-end credits for this connection.
 	NoFlowControl bool
-	// ResponderResources and InitiatorDepth are limited to what the peer asked for.
+	// ResponderResources and InitiatorDepth are limited to what the peer requested.
 	ResponderResources, InitiatorDepth uint8
 	// RNRRetry is used by the peer; 0 to 7.
 	RNRRetry uint8

@@ -10,13 +10,13 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// receiveREQ takes a peer's request for a connection.
+// receiveREQ handles a peer's request for a connection.
 func (e *Engine) receiveREQ(now clock.Time, m *mad.REQ, from Peer) {
 	key := peerKey{addr: from.Remote, guid: m.LocalCAGUID, id: m.LocalCommID}
 	if c := e.peers[key]; c != nil && e.duplicateREQ(now, c, m, from) {
 		return
 	}
-	if e.events.len() > 2*e.cfg.MaxHalfOpen { // the driver is behind: the peer asks again
+	if e.events.len() > 2*e.cfg.MaxHalfOpen { // the driver is behind: the peer will ask again
 		e.counters.HalfOpenLimit++
 		return
 	}
@@ -42,7 +42,7 @@ func (e *Engine) receiveREQ(now clock.Time, m *mad.REQ, from Peer) {
 	}
 	if old := e.qpns[qpnKey{from.Remote, m.LocalCAGUID, uint32(m.LocalQPN)}]; old != nil {
 		switch old.state {
-		case stateReqReceived: // the peer gave that attempt up and made another
+		case stateReqReceived: // the peer gave up that attempt and made another
 			e.failRequest(old, 0)
 		case stateDreqSent: // the peer has forgotten it: nobody is left to answer
 			e.disconnected(now, old, nil)
@@ -53,7 +53,7 @@ func (e *Engine) receiveREQ(now clock.Time, m *mad.REQ, from Peer) {
 		}
 	}
 	if !e.room(l) {
-		// Not 28: nobody decided. The peer may come again when there is room.
+		// Not 28: the program did not decide. The peer may retry when there is room.
 		e.refuseREQ(m, from, mad.RejectNoResources, nil)
 		return
 	}
@@ -73,8 +73,7 @@ func (e *Engine) room(l *conn) bool {
 	return true
 }
 
-// judge says why a request cannot be granted, with the additional reject
-// information for it; 0 when it can.
+// judge returns why a request cannot be granted, with the additional reject information; 0 if it can.
 func (e *Engine) judge(m *mad.REQ, ip *mad.IPHeader, from Peer) (mad.RejectReason, []byte) {
 	p := &m.Primary
 	switch {
@@ -85,17 +84,17 @@ func (e *Engine) judge(m *mad.REQ, ip *mad.IPHeader, from Peer) (mad.RejectReaso
 	case checkQPN(uint32(m.LocalQPN)) != nil:
 		return mad.RejectUnsupported, nil
 	case onInfiniBand(from):
-		// Whether LIDs and GIDs are the port's is the driver's to know. An IP address is
-		// not bound to a LID, as with every InfiniBand adapter.
+		// Only the driver can tell whether LIDs and GIDs belong to the port. An
+		// IP address is not tied to a LID, as with every InfiniBand adapter.
 	case from.Local.IsValid() && bare(p.RemoteGID.Addr()) != from.Local:
 		gid := ib.GIDFromAddr(from.Local)
 		return mad.RejectInvalidGID, gid[:]
 	case bare(p.LocalGID.Addr()) != from.Remote:
-		// The QP would send to where the request did not come from.
+		// The QP would send to an address from which the request did not come.
 		return mad.RejectUnsupported, nil
 	case !from.Remote.IsLinkLocalUnicast() && bare(ip.Source.Addr()) != from.Remote:
-		// GIDs are IP addresses here (but for the MAC-based ones of RoCE v1): a program
-		// that goes by the peer's address must not be shown another one.
+		// GIDs are IP addresses here (except the MAC-based ones of RoCE v1): a
+		// program that trusts the peer's address must not be shown another one.
 		return mad.RejectUnsupported, nil
 	}
 	_, member := e.cfg.member(m.PKey)
@@ -110,14 +109,14 @@ func (e *Engine) judge(m *mad.REQ, ip *mad.IPHeader, from Peer) (mad.RejectReaso
 	return 0, nil
 }
 
-// onInfiniBand tells that a MAD came by LIDs.
+// onInfiniBand reports whether a MAD was addressed by LIDs.
 func onInfiniBand(from Peer) bool {
 	_, ok := frame.AddrLID(from.Remote)
 	return ok
 }
 
-// follow takes the way of an InfiniBand connection from its peer's request: what the peer sends from is
-// where this side sends to (IBA 12.7). A peer in another subnet is reached by whom the request came from.
+// follow derives the path of an InfiniBand connection from its peer's request: the peer's source is this
+// side's destination (IBA 12.7). A peer in another subnet is reached through the sender of the request.
 func (a *Attributes) follow(p *mad.Path, from Peer) {
 	if !onInfiniBand(from) {
 		return
@@ -130,7 +129,7 @@ func (a *Attributes) follow(p *mad.Path, from Peer) {
 	}
 }
 
-// request makes the id of a request and shows it to the listener's program.
+// request creates the id of a request and raises the event for the listener's program.
 func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, from Peer) {
 	c := e.add(command.TCP, l.context)
 	e.await(l, c)
@@ -144,7 +143,7 @@ func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, 
 	lifetime := p.AckTimeout - min(p.AckTimeout, 1)
 	c.interval = interval(m.LocalCMResponseTimeout, lifetime)
 	ack := min(p.AckTimeout, maxAckTimeout)
-	if ack == 0 { // for ever: a lost packet would hang the QP
+	if ack == 0 { // infinite: a lost packet would hang the QP
 		ack = ackTimeout(e.cfg.AckDelay, e.cfg.PacketLifetime)
 	}
 	hops := p.HopLimit
@@ -171,27 +170,27 @@ func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, 
 	e.event(c, Event{Type: EventConnectRequest, Listener: l.id, Private: m.PrivateData[mad.IPHeaderLen:]})
 }
 
-// await puts a request into its listener's backlog.
+// await adds a request to its listener's backlog.
 func (e *Engine) await(l, c *conn) {
 	c.claimed, c.listener = false, l
 	l.listen.waiting[c.id] = c
 }
 
-// duplicateREQ answers a request that was seen before. It reports false for a new one.
+// duplicateREQ answers a request that was seen before. It returns false for a new one.
 func (e *Engine) duplicateREQ(now clock.Time, c *conn, m *mad.REQ, from Peer) bool {
 	if m.TransactionID != c.reqTID || uint32(m.LocalQPN) != c.attr.RemoteQPN || m.StartingPSN != c.attr.SQPSN {
 		if c.state == stateLinger || c.state == stateTimewait {
 			e.forgetPeer(c)
 			return false
 		}
-		// Another request under an ID that is in use: its sender has forgotten this one.
+		// Another request under an ID in use: its sender has forgotten this one.
 		e.refuseREQ(m, from, mad.RejectDuplicateCommID, nil)
 		e.stale(now, c)
 		return true
 	}
 	e.counters.Duplicates++
 	switch c.state {
-	case stateReqReceived: // the program thinks
+	case stateReqReceived: // the program has not decided yet
 		e.reply(from, c.mra(mad.MRAForREQ))
 	case stateRepSent, stateLinger: // the answer was lost
 		e.enqueue(c)
@@ -201,9 +200,8 @@ func (e *Engine) duplicateREQ(now clock.Time, c *conn, m *mad.REQ, from Peer) bo
 	return true
 }
 
-// Accept answers a request with REP, or SIDR_REP in the UDP port space, and
-// returns what the QP is to be set to. The REP is repeated until RTU or
-// Established.
+// Accept answers a request with REP, or SIDR_REP in the UDP port space, and returns the values for the QP.
+// The REP is repeated until RTU or Established.
 func (e *Engine) Accept(now clock.Time, id ID, a Accept) (Attributes, error) {
 	c, err := e.find(id)
 	if err != nil {
@@ -240,10 +238,9 @@ func (a *Accept) check(message string, limit int) error {
 	return checkQPN(a.QPN)
 }
 
-// Reject refuses a request, or a response before Establish. reason 0 means 28,
-// consumer reject; in the UDP port space the status is "rejected", or "no QP"
-// for reasons 1 and 3. Private data may be at most mad.REJPrivateData (148)
-// bytes, mad.SIDRREPPrivateData (136) in the UDP port space.
+// Reject refuses a request, or a response before Establish. reason 0 means 28, consumer reject; in the UDP
+// port space the status is "rejected", or "no QP" for reasons 1 and 3. At most mad.REJPrivateData (148)
+// bytes of private data are allowed, mad.SIDRREPPrivateData (136) in the UDP port space.
 func (e *Engine) Reject(now clock.Time, id ID, reason mad.RejectReason, private []byte) error {
 	c, err := e.find(id)
 	if err != nil {
@@ -267,7 +264,7 @@ func (e *Engine) Reject(now clock.Time, id ID, reason mad.RejectReason, private 
 	return &StateError{"Reject", c.state.String()}
 }
 
-// decline says no, to a request, a response, or after this side's own consent.
+// decline refuses a request or a response, or withdraws this side's own consent.
 func (e *Engine) decline(now clock.Time, c *conn, reason mad.RejectReason, private []byte) {
 	if c.state == stateReqReceived || c.state == stateSidrReceived {
 		e.claim(c)
@@ -283,7 +280,7 @@ func (e *Engine) decline(now clock.Time, c *conn, reason mad.RejectReason, priva
 	e.timewait(now, c)
 }
 
-// refuse answers a request with no and keeps the answer for its duplicates.
+// refuse answers a request with a refusal, and keeps the answer for duplicates.
 func (e *Engine) refuse(now clock.Time, c *conn, reason mad.RejectReason, private []byte) {
 	if c.space == command.UDP {
 		status := mad.SIDRRejected
@@ -299,15 +296,15 @@ func (e *Engine) refuse(now clock.Time, c *conn, reason mad.RejectReason, privat
 	e.linger(now, c)
 }
 
-// linger keeps the last message of c for duplicates of what it answers, for as
-// long as the peer may repeat itself.
+// linger keeps the last message of c for duplicates of what it answers, for as long as the peer may repeat
+// it.
 func (e *Engine) linger(now clock.Time, c *conn) {
 	e.forgetQPN(c)
 	c.retryAt = clock.Never
 	c.expires = now.Add(e.cfg.lingerTime(c))
 	e.timers.set(c)
 	e.enter(c, stateLinger)
-	if e.lingering > e.cfg.MaxHalfOpen { // better one answer too few than no end of them
+	if e.lingering > e.cfg.MaxHalfOpen { // better one answer too few than unlimited growth
 		e.send(c.route(), c.message)
 		e.finish(c)
 	}
@@ -317,7 +314,7 @@ func (cfg *Config) lingerTime(c *conn) time.Duration {
 	return min(c.interval*time.Duration(c.maxRetries+1), DefaultConnectTimeout)
 }
 
-// receiveMRA is the peer's wish for more time.
+// receiveMRA handles the peer's request for more time.
 func (e *Engine) receiveMRA(now clock.Time, m *mad.MRA, from Peer) {
 	c := e.named(m.RemoteCommID, 0, from)
 	if c == nil {
@@ -333,7 +330,7 @@ func (e *Engine) receiveMRA(now clock.Time, m *mad.MRA, from Peer) {
 	e.timers.set(c)
 }
 
-// receiveRTU says that the active side is ready.
+// receiveRTU handles the message that the active side is ready.
 func (e *Engine) receiveRTU(m *mad.RTU, from Peer) {
 	c := e.named(m.RemoteCommID, m.LocalCommID, from)
 	switch {
@@ -350,9 +347,8 @@ func (e *Engine) receiveRTU(m *mad.RTU, from Peer) {
 	}
 }
 
-// Established says that the first packet of the peer arrived on the QP of id: it
-// is as good as RTU (IBA 12.9.7.2, the Communication Established event). It does
-// nothing where that is known already.
+// Established says that the peer's first packet arrived on the QP of id, which is equivalent to RTU (IBA
+// 12.9.7.2, the Communication Established event). It does nothing if that is already known.
 func (e *Engine) Established(_ clock.Time, id ID) error {
 	c, err := e.find(id)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// Ephemeral ports, as Linux and RFC 6335 together would have them.
+// Ephemeral ports: the union of the ranges of Linux and RFC 6335.
 const (
 	firstEphemeral = 32768
 	lastEphemeral  = 65535
@@ -16,17 +16,17 @@ const (
 type binding struct {
 	space  command.PortSpace
 	local  netip.AddrPort
-	remote netip.AddrPort // of an ephemeral port that a connection took for itself
+	remote netip.AddrPort // for an ephemeral port that a connection took for itself
 	BindOptions
 
-	next *binding // of the same port
+	next *binding // for the same port
 }
 
-// BindOptions are how an id holds its address and port, as rdma_set_option(3) has them.
+// BindOptions are options for an id's address and port, as in rdma_set_option(3).
 type BindOptions struct {
-	// Reuse lets ids that all have it hold one port, until one of them listens (REUSEADDR).
+	// Reuse allows ids that all set it to share one port, until one of them listens (REUSEADDR).
 	Reuse bool
-	// IPv6Only keeps :: from standing for IPv4 addresses (AFONLY).
+	// IPv6Only excludes IPv4 addresses from :: (AFONLY).
 	IPv6Only bool
 }
 
@@ -38,9 +38,9 @@ type portKey struct {
 	port  uint16
 }
 
-// bind reserves an address and port. Port 0 takes an ephemeral one, searched
-// from a random start. Ports that connections took for themselves may be shared
-// by those with different remote ends; nothing else may share one.
+// bind reserves an address and port. Port 0 selects an ephemeral one, searched from a random start. Ports
+// that connections took for themselves may be shared by those with different remote ends; no others may be
+// shared.
 func (p ports) bind(space command.PortSpace, local, remote netip.AddrPort, opt BindOptions, random uint64) (*binding, error) {
 	b := binding{space: space, local: local, remote: remote, BindOptions: opt}
 	if local.Port() != 0 {
@@ -59,7 +59,7 @@ func (p ports) bind(space command.PortSpace, local, remote netip.AddrPort, opt B
 	return nil, ErrNoPorts
 }
 
-// free reports whether nothing is in the way of a binding.
+// free reports whether no other binding conflicts with b.
 func (p ports) free(b *binding) bool {
 	for other := p[b.key()]; other != nil; other = other.next {
 		if b.conflicts(other) {
@@ -78,7 +78,7 @@ func (p ports) take(b binding) *binding {
 
 func (b *binding) key() portKey { return portKey{b.space, b.local.Port()} }
 
-// alone takes the leave to share its port from a binding that is to listen.
+// alone ends the sharing of a port by a binding that is about to listen, if nobody else has the port.
 func (p ports) alone(b *binding) error {
 	for other := p[b.key()]; other != nil; other = other.next {
 		if other != b && b.overlaps(other) {
@@ -122,8 +122,8 @@ func (b *binding) overlaps(other *binding) bool {
 	return b.covers(other.local.Addr()) || other.covers(b.local.Addr())
 }
 
-// covers reports whether a listener takes requests for an address: no address
-// and :: stand for all, 0.0.0.0 for every IPv4 address.
+// covers reports whether a listener accepts requests for an address: no address and :: stand for all,
+// 0.0.0.0 for every IPv4 address.
 func (b *binding) covers(addr netip.Addr) bool {
 	switch own := b.local.Addr(); {
 	case !own.IsValid() || own == netip.IPv6Unspecified():

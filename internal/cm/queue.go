@@ -1,7 +1,7 @@
 package cm
 
-// queue is a first-in first-out queue. Taking costs no more than what is taken,
-// however long it is, and an empty one gives its memory back where it was long.
+// queue is a first-in first-out queue. The cost of taking depends only on the number taken, and a long
+// queue that has become empty frees its memory.
 type queue[T any] struct {
 	items []T
 	head  int
@@ -22,7 +22,7 @@ func (q *queue[T]) take(out []T) int {
 	clear(q.items[q.head : q.head+n])
 	q.head += n
 	if left := len(q.items) - q.head; left > 0 {
-		if q.head >= keepCapacity && q.head >= left { // as many moved as were taken before
+		if q.head >= keepCapacity && q.head >= left { // moves at most as many as were taken before
 			rest := copy(q.items, q.items[q.head:])
 			clear(q.items[rest:])
 			q.items, q.head = q.items[:rest], 0

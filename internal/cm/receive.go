@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Receive takes a MAD of 256 bytes that arrived on QP1. It keeps no reference to it.
+// Receive handles a MAD of 256 bytes that arrived on QP1. It does not retain b.
 func (e *Engine) Receive(now clock.Time, b []byte, from Peer) {
 	e.counters.Received++
 	from.Local, from.Remote = bare(from.Local), bare(from.Remote)
@@ -48,8 +48,8 @@ func (e *Engine) Receive(now clock.Time, b []byte, from Peer) {
 	}
 }
 
-// named finds the connection that a peer's message names by this side's ID and,
-// where theirs is not 0, its own. The peer's address must be the connection's.
+// named returns the connection to which a peer's message refers by this side's ID and, if not 0, its own.
+// The peer's address must match the connection's.
 func (e *Engine) named(ours, theirs uint32, from Peer) *conn {
 	c := e.ids.Get(ID(ours))
 	if c == nil || c.state == stateIdle || c.state == stateListen || c.at.Remote != from.Remote {
@@ -61,7 +61,7 @@ func (e *Engine) named(ours, theirs uint32, from Peer) *conn {
 	return c
 }
 
-// receiveLAP proposes another path. Alternate paths are not built.
+// receiveLAP refuses a proposal of another path: alternate paths are not supported.
 func (e *Engine) receiveLAP(m *mad.LAP, from Peer) {
 	status := mad.APRUnsupported
 	if c := e.named(m.RemoteCommID, m.LocalCommID, from); c == nil || c.state != stateEstablished {
@@ -71,8 +71,8 @@ func (e *Engine) receiveLAP(m *mad.LAP, from Peer) {
 	e.reply(from, &mad.APR{TransactionID: m.TransactionID, LocalCommID: m.RemoteCommID, RemoteCommID: m.LocalCommID, Status: status})
 }
 
-// refuseVersion answers requests of another version of the class, which a newer
-// peer may send; nothing else in them can be relied on but where the sender's ID is.
+// refuseVersion answers requests of another version of the class, which a newer peer may send; only the
+// position of the sender's ID in them is certain.
 func (e *Engine) refuseVersion(b []byte, from Peer, err error) {
 	var bad *mad.Error
 	if !errors.As(err, &bad) || bad.Field != "class version" {

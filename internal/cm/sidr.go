@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// receiveSIDRREQ takes a question for the datagram QP behind a port (IBA 12.11).
+// receiveSIDRREQ handles a request for the datagram QP behind a port (IBA 12.11).
 func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 	peer := peerKey{addr: from.Remote, id: m.RequestID, sidr: true}
 	if c := e.peers[peer]; c != nil {
@@ -52,7 +52,7 @@ func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 	c.at = from
 	c.attr = Attributes{MTU: e.cfg.MTU, PKey: key, LocalGID: from.Local, RemoteGID: from.Remote, HopLimit: defaultHopLimit,
 		FlowLabel: flowLabel(c.local.Port(), c.remote.Port()), SrcPort: UDPSourcePort(c.local.Port(), c.remote.Port())}
-	if onInfiniBand(from) { // a SIDR_REQ tells no path: the way back is that by which it came
+	if onInfiniBand(from) { // a SIDR_REQ contains no path: the way back is that by which it came
 		c.attr.LocalLID, _ = frame.AddrLID(from.Local)
 		c.attr.RemoteLID, _ = frame.AddrLID(from.Remote)
 		c.attr.SL = from.SL
@@ -67,7 +67,7 @@ func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 	e.event(c, Event{Type: EventConnectRequest, Listener: l.id, Private: m.PrivateData[mad.IPHeaderLen:]})
 }
 
-// acceptSIDR names the QP. The answer is kept for duplicates until Destroy and a while after.
+// acceptSIDR supplies the QP. The answer is kept for duplicates until Destroy and a while after.
 func (e *Engine) acceptSIDR(now clock.Time, c *conn, a *Accept) (Attributes, error) {
 	if err := a.check("SIDR_REP", mad.SIDRREPPrivateData); err != nil {
 		return Attributes{}, err
@@ -84,12 +84,12 @@ func (e *Engine) acceptSIDR(now clock.Time, c *conn, a *Accept) (Attributes, err
 	return c.attr, nil
 }
 
-// refuseSIDR answers a question that made no id.
+// refuseSIDR refuses a request for which no id was created.
 func (e *Engine) refuseSIDR(m *mad.SIDRREQ, from Peer, status mad.SIDRStatus) {
 	e.reply(from, &mad.SIDRREP{TransactionID: m.TransactionID, RequestID: m.RequestID, Status: status, ServiceID: m.ServiceID})
 }
 
-// receiveSIDRREP is the answer to this side's question.
+// receiveSIDRREP handles the answer to this side's request.
 func (e *Engine) receiveSIDRREP(m *mad.SIDRREP, from Peer) {
 	c := e.ids.Get(ID(m.RequestID))
 	switch {

@@ -1,22 +1,22 @@
 package cm
 
-// state is where an id is in its life (IBA 12.9).
+// state is the state of an id (IBA 12.9).
 type state uint8
 
 const (
 	stateIdle         state = iota
-	stateListen             // takes requests
+	stateListen             // accepts requests
 	stateReqSent            // active: waits for REP
 	stateRepReceived        // active: waits for Establish
 	stateReqReceived        // passive: waits for Accept or Reject
 	stateRepSent            // passive: waits for RTU or the first packet
-	stateEstablished        // both
+	stateEstablished        // both sides
 	stateDreqSent           // waits for DREP
-	stateTimewait           // packets of the connection may still be on their way
+	stateTimewait           // packets of the connection may still be in flight
 	stateSidrSent           // active: waits for SIDR_REP
 	stateSidrReceived       // passive: waits for Accept or Reject
-	stateSidrReplied        // passive: keeps the answer for duplicates of the question
-	stateLinger             // answered for good: keeps the answer for duplicates, for a while
+	stateSidrReplied        // passive: keeps the answer for duplicates of the request
+	stateLinger             // final answer sent: keeps it for duplicates, for a while
 	stateDone               // over; waits for Destroy
 )
 
@@ -30,7 +30,7 @@ var stateNames = [...]string{
 
 func (s state) String() string { return stateNames[s] }
 
-// halfOpen reports the states that a peer's request alone can bring about.
+// halfOpen reports whether a peer's request alone can bring about the state.
 func (s state) halfOpen() bool {
 	return s == stateReqReceived || s == stateRepSent || s == stateSidrReceived
 }

@@ -1,7 +1,7 @@
 package cm
 
-// Table finds what belongs to ids. An engine's ids follow each other, so those of one time lie together: in the
-// memory of a map each would be somewhere else.
+// Table maps ids to values. An engine's ids are consecutive, so values of about the same time are close
+// together in memory, which they would not be in a map.
 type Table[T any] struct {
 	pages map[ID]*page[T] // by the upper bits of the ids
 	n     int
@@ -14,10 +14,10 @@ type page[T any] struct {
 	n  int
 }
 
-// NewTable makes an empty table.
+// NewTable creates an empty table.
 func NewTable[T any]() Table[T] { return Table[T]{pages: map[ID]*page[T]{}} }
 
-// Get returns what belongs to an id; nil: nothing.
+// Get returns the value of an id, nil if there is none.
 func (t *Table[T]) Get(id ID) *T {
 	p := t.pages[id>>pageBits]
 	if p == nil {
@@ -26,7 +26,7 @@ func (t *Table[T]) Get(id ID) *T {
 	return p.at[id%(1<<pageBits)]
 }
 
-// Put makes v, which is not nil, what belongs to an id.
+// Put sets the value of an id; v must not be nil.
 func (t *Table[T]) Put(id ID, v *T) {
 	p := t.pages[id>>pageBits]
 	if p == nil {
@@ -41,7 +41,7 @@ func (t *Table[T]) Put(id ID, v *T) {
 	*at = v
 }
 
-// Remove has nothing belong to an id.
+// Remove removes the value of an id.
 func (t *Table[T]) Remove(id ID) {
 	p := t.pages[id>>pageBits]
 	if p == nil || p.at[id%(1<<pageBits)] == nil {
@@ -54,5 +54,5 @@ func (t *Table[T]) Remove(id ID) {
 	}
 }
 
-// Len is how many ids something belongs to.
+// Len returns the number of ids with a value.
 func (t *Table[T]) Len() int { return t.n }

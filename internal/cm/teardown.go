@@ -9,10 +9,9 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Disconnect ends a connection: DREQ is repeated until the peer answers or [ReleaseTimeout]
-// is over, and EventDisconnected follows. Where the connection is ending or over already it
-// does nothing. Before RTU it refuses the connection instead. Private data may be
-// at most mad.DREQPrivateData (220) bytes.
+// Disconnect ends a connection: DREQ is repeated until the peer answers or [ReleaseTimeout] has passed,
+// and EventDisconnected follows. It does nothing if the connection is already ending or over. Before RTU
+// it rejects the connection instead. At most mad.DREQPrivateData (220) bytes of private data are allowed.
 func (e *Engine) Disconnect(now clock.Time, id ID, private []byte) error {
 	c, err := e.find(id)
 	if err != nil {
@@ -33,8 +32,8 @@ func (e *Engine) Disconnect(now clock.Time, id ID, private []byte) error {
 	return nil
 }
 
-// Fail ends a connection whose QP went to error by itself: EventDisconnected
-// comes at once, and the peer is told with DREQ.
+// Fail ends a connection whose QP went to error by itself: EventDisconnected is raised at once, and the
+// peer gets a DREQ.
 func (e *Engine) Fail(now clock.Time, id ID) error {
 	c, err := e.find(id)
 	if err != nil {
@@ -54,7 +53,7 @@ func (e *Engine) Fail(now clock.Time, id ID) error {
 	return nil
 }
 
-// abandon ends a connection that both have agreed to but that is not yet established.
+// abandon ends a connection that both sides have agreed to but that is not yet established.
 func (e *Engine) abandon(now clock.Time, c *conn) {
 	e.reject(c, mad.REJOfOther, mad.RejectConsumer, nil)
 	e.counters.FailedAttempts++
@@ -62,10 +61,11 @@ func (e *Engine) abandon(now clock.Time, c *conn) {
 	e.timewait(now, c)
 }
 
-// firstPace is how long the first DREQ has; each further one has twice as long, up to the peer's response time-out. An answer needs no
-// more than there and back as a rule, and a lost one can be had again only as long as the peer remembers: Linux (6.1, drivers/infiniband/core/cm.c)
-// answers during its time-wait, a quarter of a second to two seconds, and is silent after it until its program destroys the id, while the response
-// time-out that it names is 4.3 s.
+// firstPace is the time given to the first DREQ; each further one gets twice as long, up to the peer's
+// response timeout. An answer usually takes no longer than a round trip, and a lost one is only repeated
+// as long as the peer remembers: Linux (6.1, drivers/infiniband/core/cm.c) answers during its time-wait, a
+// quarter of a second to two seconds, and then is silent until its program destroys the id, while the
+// response timeout that it announces is 4.3 s.
 const firstPace = 67 * time.Millisecond
 
 // requestRelease sends DREQ.
@@ -81,7 +81,7 @@ func (e *Engine) requestRelease(now clock.Time, c *conn, private []byte) {
 	e.timers.set(c)
 }
 
-// tell gives EventDisconnected, once.
+// tell raises EventDisconnected, once.
 func (e *Engine) tell(c *conn, v Event) {
 	if c.told {
 		return
@@ -91,13 +91,13 @@ func (e *Engine) tell(c *conn, v Event) {
 	e.event(c, v)
 }
 
-// disconnected ends a connection: both know.
+// disconnected ends a connection when both sides know that it is over.
 func (e *Engine) disconnected(now clock.Time, c *conn, private []byte) {
 	e.tell(c, Event{Private: private})
 	e.timewait(now, c)
 }
 
-// timewait keeps the QP number out of use until packets on their way have arrived.
+// timewait keeps the QP number out of use until packets in flight have arrived.
 func (e *Engine) timewait(now clock.Time, c *conn) {
 	e.quiet(c)
 	e.forgetQPN(c)
@@ -107,14 +107,13 @@ func (e *Engine) timewait(now clock.Time, c *conn) {
 	e.enter(c, stateTimewait)
 }
 
-// timewaitTime is the local ACK timeout: twice the packet lifetime and the ACK
-// delay (IBA 12.9.8.4).
+// timewaitTime returns the local ACK timeout: twice the packet lifetime plus the ACK delay (IBA 12.9.8.4).
 func (c *conn) timewaitTime() time.Duration {
 	return min(ib.CMTimeout(c.attr.AckTimeout), maxTimewait)
 }
 
-// receiveDREQ is the peer's wish to end. Whoever asks is answered, so that he
-// stops asking: also about connections that are long forgotten.
+// receiveDREQ handles the peer's request to disconnect. It is always answered, even for connections
+// forgotten long ago, so that the peer stops asking.
 func (e *Engine) receiveDREQ(now clock.Time, m *mad.DREQ, from Peer) {
 	c := e.named(m.RemoteCommID, m.LocalCommID, from)
 	if c != nil && c.attr.LocalQPN != uint32(m.RemoteQPN) {
@@ -132,7 +131,7 @@ func (e *Engine) receiveDREQ(now clock.Time, m *mad.DREQ, from Peer) {
 		e.establish(c, nil)
 		e.reply(from, answer)
 		e.disconnected(now, c, m.PrivateData[:])
-	case stateRepReceived: // the peer had data before our program was done
+	case stateRepReceived: // the peer sent data before our program was done
 		e.counters.FailedAttempts++
 		e.reply(from, answer)
 		e.disconnected(now, c, m.PrivateData[:])
@@ -147,7 +146,7 @@ func (e *Engine) receiveDREQ(now clock.Time, m *mad.DREQ, from Peer) {
 	}
 }
 
-// receiveDREP is the peer's answer to DREQ.
+// receiveDREP handles the peer's answer to DREQ.
 func (e *Engine) receiveDREP(now clock.Time, m *mad.DREP, from Peer) {
 	c := e.named(m.RemoteCommID, m.LocalCommID, from)
 	switch {
@@ -160,7 +159,7 @@ func (e *Engine) receiveDREP(now clock.Time, m *mad.DREP, from Peer) {
 	}
 }
 
-// receiveREJ is the peer's refusal.
+// receiveREJ handles the peer's refusal.
 func (e *Engine) receiveREJ(now clock.Time, m *mad.REJ, from Peer) {
 	c := e.rejected(m, from)
 	if c == nil {
@@ -197,8 +196,8 @@ func (e *Engine) receiveREJ(now clock.Time, m *mad.REJ, from Peer) {
 	}
 }
 
-// rejected finds what a REJ is about. One for a time-out may come from a peer
-// that never learnt our ID: its GUID stands in the additional information.
+// rejected returns the connection that a REJ refers to. One for a timeout may come from a peer that never
+// learnt our ID: its GUID is in the additional information.
 func (e *Engine) rejected(m *mad.REJ, from Peer) *conn {
 	if m.RemoteCommID != 0 {
 		c := e.named(m.RemoteCommID, 0, from)
@@ -217,7 +216,7 @@ func (e *Engine) rejected(m *mad.REJ, from Peer) *conn {
 	return e.peers[peerKey{addr: from.Remote, guid: guid, id: m.LocalCommID}]
 }
 
-// lowerMTU asks again with the path MTU that the peer can do (REJ 26 carries it), once.
+// lowerMTU repeats the request with the path MTU that the peer supports (contained in REJ 26), once.
 func (e *Engine) lowerMTU(now clock.Time, c *conn, m *mad.REJ) bool {
 	if m.Reason != mad.RejectInvalidMTU || c.lowerMTU || m.InfoLength < 1 {
 		return false

@@ -1,22 +1,22 @@
 package command
 
-// ChannelKind is what a channel brings.
+// ChannelKind says which events a channel carries.
 type ChannelKind uint32
 
 // The kinds of channels.
 const (
-	Completions  ChannelKind = iota + 1 // of the CQs that were made with it, one for each event
-	Connections                         // of the CM ids that were given it
+	Completions  ChannelKind = iota + 1 // of the CQs created with it, one message per event
+	Connections                         // of the CM ids assigned to it
 	Asynchronous                        // of an adapter and of the program's objects on it
 )
 
-// CreateChannel asks for a channel: events that are not taken with Events but come to
-// an end of their own, so that a program may wait for some of them alone.
+// CreateChannel creates a channel: its events are not taken with Events but have an end of their own, so
+// that a program may wait for some events only.
 type CreateChannel struct {
 	Kind    ChannelKind
-	Adapter uint32 // Asynchronous: whose
+	Adapter uint32 // Asynchronous: of this adapter
 }
 
-// CMSetChannel has the events of a CM id, and of the requests that it takes, come to a
-// channel from now on.
+// CMSetChannel directs the events of a CM id, and of the requests that it receives, to a channel from now
+// on.
 type CMSetChannel struct{ ID, Channel Handle }

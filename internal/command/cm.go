@@ -9,17 +9,17 @@ const (
 	UDP PortSpace = 0x0111
 )
 
-// AnyAdapter in CMCreate leaves the adapter to the address.
+// AnyAdapter in CMCreate lets the address determine the adapter.
 const AnyAdapter = 0xffffffff
 
-// CMCreate makes a CM id. Adapter is where it may be bound, or AnyAdapter.
+// CMCreate creates a CM id. Adapter is where it may be bound, or AnyAdapter.
 type CMCreate struct {
 	Adapter uint32
 	Space   PortSpace
 	Context uint64
 }
 
-// ConnParam is what a side of a connection asks for.
+// ConnParam is what one side of a connection asks for.
 type ConnParam struct {
 	ResponderResources uint8
 	InitiatorDepth     uint8
@@ -29,22 +29,22 @@ type ConnParam struct {
 	SRQ                uint8
 	PrivateLen         uint8
 	_                  uint8
-	QPN                uint32 // used where no QP handle is given
+	QPN                uint32 // used if no QP handle is given
 	QKey               uint32 // UD
 	Private            [224]byte
 }
 
-// CMConnect starts a connection (TCP space) or a UD look-up (UDP space). With a
-// QP handle the driver moves the QP through its states itself: to Init now, to
-// RTR and RTS when the answer is there, to Err when the connection ends.
+// CMConnect starts a connection (TCP space) or a UD look-up (UDP space). With a QP handle the driver moves
+// the QP through its states itself: to Init now, to RTR and RTS when the answer arrives, to Err when the
+// connection ends.
 type CMConnect struct {
 	ID      Handle
 	QP      Handle
 	Remote  Endpoint
 	Param   ConnParam
 	Timeout uint32 // milliseconds for the whole attempt; 0: 10 s
-	// Where ID is 0 an id is made for the attempt, as by CMCreate with these. Its events
-	// may come before the answer, and name it by Context. It ends with an error.
+	// If ID is 0 an id is created for the attempt, as by CMCreate with these values. Its events may come
+	// before the answer, and are identified by Context. It is destroyed on error.
 	Space   PortSpace
 	Adapter uint32
 	_       uint32
@@ -77,8 +77,8 @@ type CMInfo struct {
 	_             uint32
 }
 
-// CMResolveAddr chooses the adapter and the source address for a destination, and
-// binds an idle id there. EventAddressResolved or EventAddressError follows.
+// CMResolveAddr chooses the adapter and the source address for a destination, and binds an idle id to
+// them. EventAddressResolved or EventAddressError follows.
 type CMResolveAddr struct {
 	ID      Handle
 	_       uint32
@@ -88,16 +88,15 @@ type CMResolveAddr struct {
 	_       uint32
 }
 
-// CMResolveRoute asks for the way to the destination that was resolved.
-// EventRouteResolved or EventRouteError follows.
+// CMResolveRoute asks for the path to the resolved destination. EventRouteResolved or EventRouteError
+// follows.
 type CMResolveRoute struct {
 	ID      Handle
 	Timeout uint32 // milliseconds
 }
 
-// CMJoin joins a multicast group, with a QP that then receives what is sent to it, or
-// without. EventMulticastJoined (Remote: the group; Param: QPN and QKey to send with)
-// or EventMulticastError follows.
+// CMJoin joins a multicast group; a QP, if given, then receives what is sent to it. EventMulticastJoined
+// (Remote: the group; Param: QPN and QKey to send with) or EventMulticastError follows.
 type CMJoin struct {
 	ID    Handle
 	QP    Handle // 0: none
@@ -106,10 +105,10 @@ type CMJoin struct {
 	_     uint32
 }
 
-// JoinSendOnly: the QP sends to the group and receives nothing of it.
+// JoinSendOnly: the QP sends to the group but receives nothing from it.
 const JoinSendOnly uint32 = 1
 
-// CMLeave ends what CMJoin began.
+// CMLeave undoes CMJoin.
 type CMLeave struct {
 	ID    Handle
 	QP    Handle
@@ -122,8 +121,8 @@ type CMOptionKind uint32
 // The options.
 const (
 	OptionTOS        CMOptionKind = iota + 1 // traffic class of the connection, 0 to 255
-	OptionReuse                              // 1: ids that all have it hold one port, until one of them listens
-	OptionIPv6Only                           // 1: :: does not mean IPv4 addresses
+	OptionReuse                              // 1: ids that all set it share one port, until one of them listens
+	OptionIPv6Only                           // 1: :: does not include IPv4 addresses
 	OptionAckTimeout                         // local ACK timeout code, 0 to 31
 )
 
@@ -135,7 +134,7 @@ type CMOption struct {
 	_      uint32
 }
 
-// CMNotify tells the CM of an event of the QP of an id: EventCommunicationEstablished.
+// CMNotify tells the CM of an event of an id's QP: EventCommunicationEstablished.
 type CMNotify struct {
 	ID    Handle
 	Event EventType

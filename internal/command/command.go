@@ -1,7 +1,6 @@
-// Package command holds what a program can ask of the adapters and the answers:
-// plain values, no behaviour. The device carries them out; internal/ipc carries
-// them between processes as fixed-width little-endian layouts (every struct here
-// has a fixed binary size), and verbs issues them.
+// Package command defines what a program can ask of the adapters, and the answers: plain values without
+// behaviour. The device carries the commands out; internal/ipc carries them between processes as
+// fixed-width little-endian layouts (every struct here has a fixed binary size), and verbs issues them.
 package command
 
 import (
@@ -9,8 +8,8 @@ import (
 	"net/netip"
 )
 
-// Handle names an object of one client: a PD, region, window, CQ, SRQ, QP,
-// address handle, CM id. Zero is never a valid handle.
+// Handle identifies an object of one client: a PD, region, window, CQ, SRQ, QP, address handle, CM id.
+// Zero is never a valid handle.
 type Handle uint32
 
 // Addr is a port address in IPv6 form (IPv4-mapped for IPv4): 16 bytes.
@@ -19,7 +18,7 @@ type Addr [16]byte
 // AddrFrom returns a as an Addr.
 func AddrFrom(a netip.Addr) Addr { return a.As16() }
 
-// IP returns the address, IPv4 where it is IPv4-mapped.
+// IP returns the address, unmapped if it is IPv4-mapped.
 func (a Addr) IP() netip.Addr { return netip.AddrFrom16(a).Unmap() }
 
 // Endpoint is an address with a port of the RDMA port space.
@@ -29,8 +28,7 @@ type Endpoint struct {
 	_    [6]byte
 }
 
-// Ring says where the memory of a ring lies: in arena number Arena of the
-// client, from Offset, Size bytes.
+// Ring is the location of a ring's memory: Size bytes from Offset in the client's arena number Arena.
 type Ring struct {
 	Arena  uint32
 	_      uint32
@@ -38,9 +36,8 @@ type Ring struct {
 	Size   uint64
 }
 
-// Commands is everything that one client can ask. Every method is safe for
-// concurrent use. Errors are *Error. The embedded device and the attached
-// client both implement it.
+// Commands is everything that a client can ask. Every method is safe for concurrent use. Errors are
+// *Error. The embedded device and the attached client both implement it.
 type Commands interface {
 	Adapters(ctx context.Context) ([]AdapterInfo, error)
 	GIDs(ctx context.Context, adapter uint32) ([]GID, error)
@@ -63,38 +60,37 @@ type Commands interface {
 	CreateAH(ctx context.Context, c CreateAH) (Handle, error)
 	AttachMulticast(ctx context.Context, qp Handle, group Addr) error
 	DetachMulticast(ctx context.Context, qp Handle, group Addr) error
-	// Destroy ends any object. A PD, CQ, SRQ or region in use is refused with Busy.
+	// Destroy destroys any object. A PD, CQ, SRQ or region in use is refused with Busy.
 	Destroy(ctx context.Context, kind Kind, h Handle) error
 
 	CMCreate(ctx context.Context, c CMCreate) (Handle, error)
 	CMBind(ctx context.Context, id Handle, local Endpoint) (Endpoint, error)
 	CMListen(ctx context.Context, id Handle, backlog uint32) error
-	// CMConnect returns the handle of the id, which it makes where ID is 0.
+	// CMConnect returns the handle of the id, which it creates if ID is 0.
 	CMConnect(ctx context.Context, c CMConnect) (Handle, error)
 	CMAccept(ctx context.Context, c CMAccept) error
-	// CMEstablish says that this side is ready to use: it sends RTU. It may return before
-	// that was done; what keeps it from being done is an event of its own.
+	// CMEstablish sends RTU to say that this side is ready. It may return before that is done; a failure
+	// is then reported by an event.
 	CMEstablish(ctx context.Context, id Handle) error
 	CMReject(ctx context.Context, c CMReject) error
 	CMDisconnect(ctx context.Context, id Handle) error
 	CMQuery(ctx context.Context, id Handle) (CMInfo, error)
-	// CMAttributes says what to set to bring the QP of a CM id into state by
-	// hand; needed only where CMConnect and CMAccept named no QP.
+	// CMAttributes returns the attributes that bring the QP of a CM id into state by hand; needed only if
+	// CMConnect and CMAccept were given no QP.
 	CMAttributes(ctx context.Context, id Handle, state QPState) (ModifyQP, error)
 
-	// Events returns at least one event, at most len(out), waiting for ctx.
+	// Events returns at least one and at most len(out) events, waiting until ctx ends.
 	Events(ctx context.Context, out []Event) (int, error)
 }
 
-// Extended is what the interface of librdmacm and libibverbs asks for beyond Commands.
-// Errors are *Error.
+// Extended is what librdmacm and libibverbs require beyond Commands. Errors are *Error.
 type Extended interface {
-	// CreateChannel makes a channel. Events of the kind Completions go to raise, which
-	// must not block or call back, and says whether there was room; those that found none,
-	// and all of the other kinds, are taken with ChannelEvents. Destroy ends it.
+	// CreateChannel creates a channel. Events of the kind Completions are passed to raise, which must not
+	// block or call back, and reports whether there was room; those without room, and all of the other
+	// kinds, are taken with ChannelEvents. Destroy ends it.
 	CreateChannel(ctx context.Context, c CreateChannel, raise func(cq Handle) bool) (Handle, error)
-	// ChannelEvents returns at least one event of a channel, at most len(out), waiting for
-	// ctx. For a CQ's event Object is the CQ and the rest is 0. Canceled: the channel was destroyed.
+	// ChannelEvents returns at least one and at most len(out) events of a channel, waiting until ctx ends.
+	// For a CQ's event Object is the CQ and the rest is 0. Canceled: the channel was destroyed.
 	ChannelEvents(ctx context.Context, channel Handle, out []Event) (int, error)
 
 	RegisterMemoryAt(ctx context.Context, r RegisterMemoryAt) (Memory, error)
@@ -131,9 +127,9 @@ type AdapterInfo struct {
 	GUID      uint64
 	Addr      Addr // the first address
 	Up        uint32
-	RoCE      uint32 // 1 v1, 2 v1.25, 3 v2; 0 RDMA disabled; 4 none: the port is InfiniBand's
+	RoCE      uint32 // 1 v1, 2 v1.25, 3 v2; 0 RDMA disabled; 4 none: an InfiniBand port
 	ActiveMTU uint32 // payload bytes: 256, 512, 1024, 2048 or 4096
-	LinkMTU   uint32 // IP packet bytes; of an InfiniBand port the largest payload
+	LinkMTU   uint32 // largest IP packet in bytes; of an InfiniBand port the largest payload
 	UDPPort   uint32
 	VendorID  uint32
 	DeviceID  uint32
@@ -144,8 +140,8 @@ type AdapterInfo struct {
 	MaxReadResponder, MaxReadInitiator               uint32
 	MaxMulticast                                     uint32 // attachments to multicast groups, all QPs together
 	MaxMessage, MaxRegion                            uint64
-	ProcessorAtomics                                 uint32 // 1: atomics are atomic against the processors too
-	LineRate                                         uint32 // what the link is limited to, in Mb/s on the wire; 0 where nothing tells its speed
+	ProcessorAtomics                                 uint32 // 1: atomics are also atomic with respect to the processors
+	LineRate                                         uint32 // limit of the link in Mb/s on the wire; 0 if unknown
 }
 
 // GID is a row of the GID table.
@@ -155,16 +151,16 @@ type GID struct {
 	GID   [16]byte
 }
 
-// PortInfo is what of a port only InfiniBand has. On Ethernet State and Physical are those that
-// such a port counts as having, and PKeys is the default partition alone.
+// PortInfo holds the attributes that InfiniBand adds to a port. On Ethernet State and Physical are their
+// equivalents, and PKeys contains only the default partition.
 type PortInfo struct {
 	State, Physical uint8 // PortInfo codes of IBA 14.2.5.6: 1 down, 2 initialize, 3 armed, 4 active; 3 disabled, 5 link up
 	LMC, SMSL       uint8
 	LID, SMLID      uint16
-	Width           uint8 // active: 1 (1x), 2 (4x), 4 (8x), 8 (12x), 16 (2x); 0: not told
+	Width           uint8 // active: 1 (1x), 2 (4x), 4 (8x), 8 (12x), 16 (2x); 0: unknown
 	SubnetTimeout   uint8
 	MaxMTU          uint16 // payload bytes
-	Lane            uint32 // active speed of a lane in Mb/s; 0: not told
+	Lane            uint32 // active speed of a lane in Mb/s; 0: unknown
 	Capabilities    uint32 // CapabilityMask
 	PKeyCount       uint32 // rows of PKeys
 	Prefix          uint64 // of the subnet's GIDs
@@ -178,22 +174,21 @@ type Counter struct {
 	Value uint64
 }
 
-// RegisterMemory asks for a region.
+// RegisterMemory registers a region.
 type RegisterMemory struct {
 	PD     Handle
 	Access uint32 // memory.Access bits
 	Base   uint64 // address of the first byte in the client; remote peers use it
 	Length uint64
-	// Segment is the number of a shared segment that the driver gave to this
-	// client, and SegmentOffset where the region starts in it; 0 for the
-	// client's own memory.
+	// Segment is the number of a shared segment that the driver allocated for this client, and
+	// SegmentOffset the start of the region in it; 0 for the client's own memory.
 	Segment       uint32
 	_             uint32
 	SegmentOffset uint64
 }
 
-// RegisterMemoryAt asks for a region whose first byte has another address in work
-// requests and packets than in the program.
+// RegisterMemoryAt registers a region whose first byte has another address in work requests and packets
+// than in the program.
 type RegisterMemoryAt struct {
 	RegisterMemory
 	IOVA uint64
@@ -204,30 +199,30 @@ type Memory struct {
 	Handle Handle
 	LKey   uint32
 	RKey   uint32
-	Path   uint32 // how it is reached: 1 mapped, 2 process_vm, 3 the client's copier
+	Path   uint32 // how it is accessed: 1 mapped, 2 process_vm, 3 the client's copier
 }
 
-// CreateCQ asks for a completion queue.
+// CreateCQ creates a completion queue.
 type CreateCQ struct {
 	Adapter uint32
 	Depth   uint32 // completions, rounded up to a power of two
-	// Channel is the completion channel that events of the CQ go to; 0 for none:
-	// a waiter then waits on the CQ itself.
+	// Channel is the completion channel for events of the CQ; 0 for none: waiters then wait on the CQ
+	// itself.
 	Channel uint32
 	_       uint32
 }
 
-// Queue is a CQ or SRQ that was made, with its ring.
+// Queue is a created CQ or SRQ with its ring.
 type Queue struct {
 	Handle Handle
 	Number uint32
 	Depth  uint32 // entries the ring holds
-	Stride uint32 // bytes an entry
+	Stride uint32 // bytes per entry
 	Ring   Ring
 }
 
-// ModerateCQ limits how often a CQ raises events: after Count completions or
-// Microseconds after the first, whichever is first; zero values switch it off.
+// ModerateCQ limits how often a CQ raises events: after Count completions or Microseconds after the first,
+// whichever is first; zero values switch it off.
 type ModerateCQ struct {
 	CQ           Handle
 	Count        uint32
@@ -235,12 +230,12 @@ type ModerateCQ struct {
 	_            uint32
 }
 
-// CreateSRQ asks for a shared receive queue.
+// CreateSRQ creates a shared receive queue.
 type CreateSRQ struct {
 	PD     Handle
 	Depth  uint32
 	MaxSGE uint32
-	Limit  uint32 // an event when fewer receives are left; 0 for none
+	Limit  uint32 // raise an event when fewer receives are left; 0 for none
 }
 
 // ModifySRQ sets the limit; 0 disarms it.

@@ -14,9 +14,9 @@ const (
 	Invalid          Code = iota + 1 // a field has a value that is not allowed
 	NotFound                         // no such object
 	Busy                             // object in use
-	Exhausted                        // a limit or memory
-	State                            // not in this state
-	Unsupported                      // not built, or not by this adapter
+	Exhausted                        // a limit, or no memory
+	State                            // not allowed in this state
+	Unsupported                      // not built, or not on this adapter
 	InUse                            // address or port taken
 	AddrNotAvailable                 // not an address of an adapter
 	NetworkUnreachable
@@ -46,8 +46,7 @@ func (c Code) String() string {
 	return fmt.Sprintf("code %d", uint32(c))
 }
 
-// Error is why a command was refused. Detail names the field and the allowed
-// values in words.
+// Error says why a command was refused. Detail names the field and the allowed values.
 type Error struct {
 	Code   Code
 	Detail string
@@ -66,12 +65,13 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code && (t.Detail == "" || t.Detail == e.Detail)
 }
 
-// Errorf makes an Error.
+// Errorf returns an Error with a formatted detail.
 func Errorf(c Code, format string, args ...any) *Error {
 	return &Error{Code: c, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Ended is the error of a command that its context ended: TimedOut where a deadline passed, Canceled else.
+// Ended returns the error of a command aborted by its context: TimedOut if a deadline passed, otherwise
+// Canceled.
 func Ended(ctx context.Context) *Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return Errorf(TimedOut, "the deadline of the call has passed")

@@ -1,6 +1,6 @@
 package command
 
-// EventType is what happened.
+// EventType says what happened.
 type EventType uint32
 
 // The events. Those up to EventPortDown are asynchronous verbs events (IBA 11.6.3).
@@ -19,7 +19,7 @@ const (
 	EventPortActive
 	EventPortDown
 	EventDeviceFatal // the adapter was disabled or is gone
-	EventLIDChange   // those from here on are of InfiniBand ports
+	EventLIDChange   // this and the following ones occur on InfiniBand ports only
 	EventPKeyChange
 	EventSMChange
 	EventClientReregister
@@ -39,22 +39,22 @@ const (
 	EventDeviceRemoval
 	EventMulticastJoined
 	EventMulticastError
-	EventAddressResolved // Remote is the local endpoint that was chosen
+	EventAddressResolved // Remote is the chosen local endpoint
 	EventAddressError    // Status is a Code
 	EventRouteResolved   // on InfiniBand the private data is the PathRecord (IBA 15.2.5.16)
 	EventRouteError      // Status is a Code
 )
 
-// Event is one event of a client.
+// Event is an event for a client.
 type Event struct {
 	Type    EventType
 	Object  Handle // the QP, CQ, SRQ or CM id; for EventConnectRequest the listening id
-	Context uint64 // of that object
+	Context uint64 // Context of that object, as set at its creation
 	NewID   Handle // EventConnectRequest: the id of the new connection
 	Adapter uint32
 	Status  uint32 // CM reject code, or a Code
-	// LID, SL and Path are as in AddressVector the way to the peer of a datagram id, or to
-	// a multicast group, on InfiniBand; 0 elsewhere.
+	// LID, SL and Path are, as in AddressVector, the path to the peer of a datagram id, or to a multicast
+	// group, on InfiniBand; otherwise 0.
 	LID    uint16
 	SL     uint8
 	Path   uint8

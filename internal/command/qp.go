@@ -10,12 +10,12 @@ const (
 	UD
 )
 
-// CreateQP asks for a QP.
+// CreateQP creates a QP.
 type CreateQP struct {
 	PD                   Handle
 	Type                 QPType
 	SendCQ, RecvCQ       Handle
-	SRQ                  Handle // 0: its own receive queue
+	SRQ                  Handle // 0: it has its own receive queue
 	SendDepth, RecvDepth uint32 // rounded up to powers of two
 	SendSGE, RecvSGE     uint32
 	Inline               uint32 // bytes of inline data a send may carry
@@ -24,7 +24,7 @@ type CreateQP struct {
 	Context              uint64 // returned in completions and events
 }
 
-// QueuePair is a QP that was made, with its rings.
+// QueuePair is a created QP with its rings.
 type QueuePair struct {
 	Handle               Handle
 	Number               uint32 // 24-bit QP number
@@ -50,7 +50,7 @@ const (
 	Err
 )
 
-// QPMask says which fields of ModifyQP are meant.
+// QPMask selects fields of ModifyQP.
 type QPMask uint32
 
 // The fields of ModifyQP.
@@ -74,9 +74,9 @@ const (
 	MaskSQDNotify
 )
 
-// AddressVector is where packets go.
+// AddressVector is the destination of packets.
 type AddressVector struct {
-	Addr         Addr   // destination port address; its GID
+	Addr         Addr   // destination port address or GID
 	SrcIndex     uint32 // row of the GID table
 	TrafficClass uint8
 	HopLimit     uint8
@@ -84,7 +84,7 @@ type AddressVector struct {
 	Path         uint8 // InfiniBand: path bits of the source LID, and PathGlobal
 	FlowLabel    uint32
 	SrcPort      uint16 // UDP source port; 0: computed
-	// LID is the destination's on InfiniBand. 0: that of Addr, where a path to it is known.
+	// LID is the destination's on InfiniBand; 0: that of Addr if a path to it is known.
 	LID uint16
 }
 
@@ -103,17 +103,17 @@ type ModifyQP struct {
 	MTU                uint32 // payload bytes
 	Timeout            uint8  // local ACK timeout code, 0: none; 4.096 us * 2^code
 	Retry              uint8  // 0 to 7
-	RNRRetry           uint8  // 0 to 7, 7 means without end
+	RNRRetry           uint8  // 0 to 7; 7: without limit
 	MinRNRTimer        uint8  // code 0 to 31
 	RQPSN, SQPSN       uint32
 	InitiatorDepth     uint8 // reads and atomics that this side may have outstanding
-	ResponderResources uint8 // reads and atomics of the peer that this side keeps
-	FlowControl        uint8 // 1: end-to-end credits, both sides having agreed
+	ResponderResources uint8 // reads and atomics of the peer that this side serves at a time
+	FlowControl        uint8 // 1: end-to-end credits, agreed by both sides
 	SQDNotify          uint8
 	DestQPN            uint32
 }
 
-// QPInfo is what a QP is set to; Attr has every bit of the mask set.
+// QPInfo is the configuration and state of a QP; Attr has every bit of the mask set.
 type QPInfo struct {
 	Attr       ModifyQP
 	Type       QPType
@@ -124,7 +124,7 @@ type QPInfo struct {
 	RecvPosted uint32
 }
 
-// CreateAH asks for an address handle.
+// CreateAH creates an address handle.
 type CreateAH struct {
 	PD Handle
 	_  uint32

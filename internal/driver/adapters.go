@@ -12,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
-// words are the adapters with their counters.
+// words returns the adapters with their counters.
 func (d *Driver) words() []counters.Adapter {
 	var out []counters.Adapter
 	for _, w := range d.host.Counters() {
@@ -43,7 +43,7 @@ func (d *Driver) addAdapters() (err error) {
 	return nil
 }
 
-// addAdapter adds adapter i with what the configuration and the registry say.
+// addAdapter adds adapter i as specified by the configuration and the registry.
 func (d *Driver) addAdapter(i int) error {
 	a, r := d.cfg.Adapters[i], d.running[i]
 	_, refused := d.settlePort(i)
@@ -83,7 +83,7 @@ func (d *Driver) addAdapter(i int) error {
 	if refused == nil {
 		refused = d.enable(i, k)
 	}
-	if errors.Is(refused, errPortType) { // the others do
+	if errors.Is(refused, errPortType) { // the other adapters do
 		d.log.Warn("the adapter does not start", "adapter", r.Name, "cause", refused)
 		d.events.Raise(r.Generation, events.AdapterStartFailed{Adapter: r.Name, Cause: refused})
 		return nil
@@ -91,7 +91,7 @@ func (d *Driver) addAdapter(i int) error {
 	return refused
 }
 
-// plainConfig is what the device is told of an adapter whatever its port is.
+// plainConfig returns the part of the device's configuration that does not depend on the port's protocol.
 func (d *Driver) plainConfig(a *config.Adapter) device.AdapterConfig {
 	path, _ := config.ParsePath(a.Path) // Complete has checked it
 	frames, _ := packet.ParseMode(a.Frames)
@@ -100,8 +100,9 @@ func (d *Driver) plainConfig(a *config.Adapter) device.AdapterConfig {
 	}
 }
 
-// enable enables adapter i with these settings. What the link cannot carry is refused, with its event, and the
-// manuals' fallback taken: the largest frame that fits, the best mode that the link has (WinOF-2 1.21, RoCE).
+// enable enables adapter i with these settings. What the link does not support is refused, with its event,
+// and replaced by the manuals' fallback: the largest frame that fits, the best mode of the link (WinOF-2
+// 1.21, RoCE).
 func (d *Driver) enable(i int, k keys) error {
 	r := d.running[i]
 	if err := d.legal(i, &k); err != nil {
@@ -144,7 +145,7 @@ func (d *Driver) enable(i int, k keys) error {
 	if err := d.host.SetAdapterState(uint32(i), true); err != nil {
 		return err
 	}
-	d.host.Settle() // its events are written
+	d.host.Settle() // its events have been written
 	return nil
 }
 
@@ -153,9 +154,8 @@ func isUnsupported(err error) bool {
 	return errors.As(err, &e) && e.Code == command.Unsupported
 }
 
-// SetAdapter enables or disables an adapter while programs use it (WinOF manual
-// 4.11.2), and as in Windows' Device Manager it stays so when the driver starts again. Enabling takes up the keys
-// as they are now.
+// SetAdapter enables or disables an adapter while programs use it (WinOF manual 4.11.2). As in Windows'
+// Device Manager this persists when the driver restarts. Enabling reads the current keys.
 func (d *Driver) SetAdapter(q AdapterRequest) error {
 	index, err := d.find(q.Adapter)
 	if err != nil {
@@ -179,7 +179,7 @@ func (d *Driver) SetAdapter(q AdapterRequest) error {
 	return nil
 }
 
-// switchAdapter enables or disables an adapter that is not.
+// switchAdapter enables or disables an adapter that is not in that state yet.
 func (d *Driver) switchAdapter(r *running, index uint32, enable bool) error {
 	if !enable {
 		if err := d.disable(r, index); err != nil {
@@ -195,7 +195,7 @@ func (d *Driver) switchAdapter(r *running, index uint32, enable bool) error {
 	return nil
 }
 
-// enabled says whether the adapter is, by whomever: programs can do it too.
+// enabled reports whether the adapter is enabled; programs can change that too.
 func (d *Driver) enabled(index uint32) bool {
 	return d.running[index].off.Load() || d.host.Counters()[index].Enabled
 }
@@ -205,11 +205,11 @@ func (d *Driver) disable(r *running, index uint32) error {
 		return err
 	}
 	r.off.Store(false)
-	d.host.Settle() // its events are written
+	d.host.Settle() // its events have been written
 	return nil
 }
 
-// enableWithKeys enables an adapter with its keys as they are now.
+// enableWithKeys enables an adapter with its current keys.
 func (d *Driver) enableWithKeys(r *running, index uint32) error {
 	d.take(int(index))
 	err := d.senseAgain(int(index))
@@ -224,7 +224,8 @@ func (d *Driver) enableWithKeys(r *running, index uint32) error {
 	return nil
 }
 
-// senseAgain settles the protocol of the port of adapter i, which is disabled, and makes the adapter anew where it is another.
+// senseAgain determines the protocol of the port of adapter i, which is disabled, and replaces the adapter
+// if it has changed.
 func (d *Driver) senseAgain(i int) error {
 	changed, err := d.settlePort(i)
 	if err != nil || !changed {
@@ -238,8 +239,8 @@ func (d *Driver) senseAgain(i int) error {
 	return d.setUp(uint32(i), d.cfg.Adapters[i])
 }
 
-// RestartAdapter disables and enables an adapter, which takes up its keys; one that was disabled is enabled.
-// Where it cannot start with them, it goes on with those that it had.
+// RestartAdapter disables and enables an adapter, which makes it read its keys; one that was disabled is
+// enabled. If it cannot start with them, it continues with the previous ones.
 func (d *Driver) RestartAdapter(name string) error {
 	index, err := d.find(name)
 	if err != nil {

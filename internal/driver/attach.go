@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc"
 )
 
-// serveAttach lets programs attach, where the system can.
+// serveAttach lets programs attach if the system supports it.
 func (d *Driver) serveAttach() error {
 	s, err := ipc.NewServer(d.attachHost(), ipc.ServerConfig{Driver: "softvpi " + d.version, Log: d.log, Ended: d.programEnded})
 	if errors.Is(err, ipc.ErrPlatform) {

@@ -17,12 +17,12 @@ import (
 
 const (
 	maxCaptureRing = 256 << 20   // memory of one capture
-	captureFlush   = time.Second // a capture with little traffic is written at least so often
+	captureFlush   = time.Second // a capture with little traffic is written at least this often
 	captureBatch   = 512         // packets between flushes
-	maxCaptures    = 64          // at once, with those to files that nobody has ended yet
+	maxCaptures    = 64          // at a time, including those to files that have not been ended
 )
 
-// CaptureRequest says what to capture, and CaptureStatus what became of it.
+// CaptureRequest says what to capture, and CaptureStatus reports on it.
 type (
 	CaptureRequest = api.CaptureRequest
 	CaptureStatus  = api.CaptureStatus
@@ -40,12 +40,12 @@ type capturing struct {
 	end     chan struct{}
 	once    sync.Once
 
-	file string        // which the driver writes; "": the capture goes to a reader
-	done chan struct{} // of a file: closed when it is complete, or as complete as it gets
-	err  error         // of a file, behind done
+	file string        // written by the driver; "": the capture goes to a reader
+	done chan struct{} // for a file: closed when it is complete, or has failed
+	err  error         // for a file: valid after done
 }
 
-// captures are those that run, and those to files until somebody ends them, by their id.
+// captures are the running ones, and those to files until they are ended, by id.
 type captures struct {
 	mu     sync.Mutex
 	byID   map[string]*capturing
@@ -54,7 +54,8 @@ type captures struct {
 	buffers packetBuffers
 }
 
-// OpenCapture begins to capture what passes the port of an adapter. The caller runs Copy, which ends it.
+// OpenCapture begins to capture the packets of an adapter's port. The caller runs Copy, which ends the
+// capture.
 func (d *Driver) OpenCapture(q CaptureRequest) (api.Capture, error) { return d.capture(q, "") }
 
 func (d *Driver) capture(q CaptureRequest, file string) (*capturing, error) {
@@ -89,7 +90,7 @@ func (d *Driver) capture(q CaptureRequest, file string) (*capturing, error) {
 	return c, nil
 }
 
-// room says whether there is room for one more.
+// room returns an error if there is no room for one more.
 func (s *captures) room(file string) error {
 	switch {
 	case s.closed:
@@ -108,7 +109,8 @@ func (s *captures) room(file string) error {
 	return nil
 }
 
-// EndCapture ends a capture: its Copy writes what is left, and the statistics. A file is complete afterwards.
+// EndCapture ends a capture: its Copy writes what is left, and the statistics. A file is complete
+// afterwards.
 func (d *Driver) EndCapture(ctx context.Context, id string) (CaptureStatus, error) {
 	d.captures.mu.Lock()
 	c := d.captures.byID[id]
@@ -128,14 +130,14 @@ func (d *Driver) EndCapture(ctx context.Context, id string) (CaptureStatus, erro
 	return c.status(), nil
 }
 
-// ID names the capture.
+// ID returns the id of the capture.
 func (c *capturing) ID() string { return c.id }
 
 // stop ends the capture.
 func (c *capturing) stop() { c.once.Do(func() { close(c.end) }) }
 
-// Copy writes the capture as pcapng until Stop or the end of the context; in the end come the packets that were
-// taken until then, and the statistics. flush is called after each batch.
+// Copy writes the capture as pcapng until Stop or the end of the context; then it writes the packets
+// captured so far, and the statistics. flush is called after each batch.
 func (c *capturing) Copy(ctx context.Context, w io.Writer, flush func() error) error {
 	defer c.forget()
 	return c.write(ctx, w, flush)
@@ -178,10 +180,10 @@ func (c *capturing) write(ctx context.Context, w io.Writer, flush func() error) 
 	return out.Finish(missed, time.Now())
 }
 
-// ready never makes anybody wait.
+// ready never blocks.
 var ready = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// batch writes some of what the tap holds and reports whether there is more.
+// batch writes some of the captured packets and reports whether there are more.
 func (c *capturing) batch(out *pcapng.Writer, flush func() error) (more bool, err error) {
 	var p capture.Packet
 	for range captureBatch {
@@ -199,7 +201,7 @@ func (c *capturing) batch(out *pcapng.Writer, flush func() error) (more bool, er
 }
 
 func (c *capturing) forget() {
-	_ = c.driver.host.StopCapture(c.index, c.tap) // an adapter that is gone has no taps
+	_ = c.driver.host.StopCapture(c.index, c.tap) // fails if the adapter is gone
 	c.driver.captures.mu.Lock()
 	defer c.driver.captures.mu.Unlock()
 	delete(c.driver.captures.byID, c.id)

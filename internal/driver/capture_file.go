@@ -13,7 +13,8 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// CaptureToFile begins a capture that the driver writes to a file, until EndCapture or the end of the driver.
+// CaptureToFile begins a capture that the driver writes to a file, until EndCapture or the end of the
+// driver.
 func (d *Driver) CaptureToFile(q CaptureRequest, path string) (CaptureStatus, error) {
 	if !filepath.IsAbs(path) {
 		return CaptureStatus{}, api.Wrong("file", strconv.Quote(path), "an absolute path")
@@ -36,15 +37,15 @@ func (d *Driver) CaptureToFile(q CaptureRequest, path string) (CaptureStatus, er
 		defer close(c.done)
 		err := c.write(context.Background(), f, func() error { return nil })
 		c.err = errors.Join(err, f.Close())
-		if c.err != nil { // it ended by itself; it is kept until somebody asks why
+		if c.err != nil { // it ended by itself; the error is kept until somebody asks
 			d.log.Error("capture", "file", path, "error", c.err)
-			_ = d.host.StopCapture(c.index, c.tap) // an adapter that is gone has no taps
+			_ = d.host.StopCapture(c.index, c.tap) // fails if the adapter is gone
 		}
 	}()
 	return c.status(), nil
 }
 
-// Captures are those that run, and those to files that nobody has ended yet.
+// Captures returns the running captures, and those to files that have not been ended.
 func (d *Driver) Captures() []CaptureStatus {
 	d.captures.mu.Lock()
 	defer d.captures.mu.Unlock()
@@ -56,7 +57,7 @@ func (d *Driver) Captures() []CaptureStatus {
 	return out
 }
 
-// status is the capture as it is now.
+// status returns the current state of the capture.
 func (c *capturing) status() CaptureStatus {
 	s := CaptureStatus{ID: c.id, Adapter: c.adapter, File: c.file, Started: c.started, Running: true}
 	s.Packets, s.Missed = c.tap.Counts()
@@ -76,7 +77,7 @@ func (c *capturing) status() CaptureStatus {
 	return s
 }
 
-// close ends all captures and packet buffers, completes the files and lets nobody begin another.
+// close ends all captures and packet buffers, completes the files and prevents new ones.
 func (s *captures) close() (err error) {
 	s.mu.Lock()
 	s.closed = true

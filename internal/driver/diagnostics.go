@@ -11,7 +11,7 @@ import (
 
 var _ api.Diagnostics = (*Driver)(nil)
 
-// loggedHost is where programs attach: their commands are noted.
+// loggedHost is the Host to which programs attach; it logs their commands.
 type loggedHost struct {
 	ipc.Host
 	host *device.Host
@@ -27,7 +27,7 @@ func (h loggedHost) NewClient(cfg device.ClientConfig) (ipc.Session, error) {
 	return h.log.Client(c, cfg.Name, cfg.PID), nil
 }
 
-// attachHost is where programs attach to the driver.
+// attachHost returns the Host to which programs attach.
 func (d *Driver) attachHost() ipc.Host {
 	return loggedHost{ipc.DeviceHost(d.host), d.host, d.commands}
 }
@@ -39,7 +39,7 @@ func (d *Driver) ResetAdapter(name string) error {
 		return err
 	}
 	g := d.running[index].Generation
-	if g == catalogue.MLX5 { // WinOF names no such event
+	if g == catalogue.MLX5 { // WinOF has no such event
 		d.events.Raise(g, events.ResetByDriver{Adapter: name})
 	}
 	if err := d.RestartAdapter(name); err != nil {
@@ -50,7 +50,7 @@ func (d *Driver) ResetAdapter(name string) error {
 	return nil
 }
 
-// Resources are the objects of an adapter and its partition keys.
+// Resources returns the objects of an adapter and its partition keys.
 func (d *Driver) Resources(adapter string) (api.Resources, error) {
 	index, err := d.find(adapter)
 	if err != nil {
@@ -67,7 +67,7 @@ func (d *Driver) Resources(adapter string) (api.Resources, error) {
 	}}, nil
 }
 
-// Commands are what programs asked of an adapter.
+// Commands returns statistics of the commands sent to an adapter.
 func (d *Driver) Commands(adapter string) ([]api.CallStats, error) {
 	index, err := d.find(adapter)
 	if err != nil {

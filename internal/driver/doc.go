@@ -1,4 +1,4 @@
-// Package driver is the lifecycle of the driver process: its sockets and clean-up, the adapters it owns, the check it makes
-// of itself when it starts, and the management interface that status and settings use. Below it: config, what it is
-// configured with; lock, which keeps a state directory to one driver.
+// Package driver implements the lifecycle of the driver process: its sockets and their clean-up, the
+// adapters it owns, its self-check at start, and the management interface for status and settings.
+// Subpackages: config, its configuration; lock, which allows one driver per state directory.
 package driver

@@ -25,17 +25,15 @@ import (
 	"github.com/softvpi/softvpi/internal/tuning"
 )
 
-// Options are what a driver is started with beside its configuration.
+// Options are the parameters of a driver apart from its configuration.
 type Options struct {
 	Version string
 	Log     *slog.Logger // nil: nothing
-	// SystemLog is the log of the system that gets every event too: journald, syslog or
-	// auto; empty: none does.
+	// SystemLog is a system log that also receives every event: journald, syslog or auto; empty: none.
 	SystemLog string
 }
 
-// Driver is a running driver: its adapters, and the sockets at which programs
-// attach and `softvpi status` asks.
+// Driver is a running driver: its adapters, and the sockets for programs and for `softvpi status`.
 type Driver struct {
 	cfg     config.Config
 	version string
@@ -46,37 +44,37 @@ type Driver struct {
 	host     *device.Host
 	wiring   *wiring // nil: no adapter has a cable, or another process runs their fabric
 	events   *events.Log
-	system   *events.SystemLog // nil: events are not told to it
+	system   *events.SystemLog // nil: it does not receive events
 	stopping atomic.Bool       // programs that end now do so because of the driver
 	counters *counters.Collector
 	api      *api.Server
 	stopTCP  func() error
 	managed  string      // TCP address of the management interface
-	attach   *ipc.Server // nil where programs cannot attach
+	attach   *ipc.Server // nil if programs cannot attach
 	noAttach string      // why not
 	checks   []Check
 	captures captures
 	pages    pages
-	commands *commandlog.Log // that attached programs give
-	dumps    sync.Mutex      // held by whoever writes a dump
+	commands *commandlog.Log // of the commands of attached programs
+	dumps    sync.Mutex      // held while writing a dump
 	ipoib    ipoibPorts
-	recover  bool // the driver before did not stop cleanly
+	recover  bool // the previous driver did not stop cleanly
 	up       bool
 
 	unsubscribe func() // from the host's changes of state
 
-	// changes is held by whoever changes the registry, or an adapter by what it says: one at a time.
+	// changes is held while changing the registry, or an adapter according to it.
 	changes  sync.Mutex
 	registry *registry.Registry
 	running  []*running // by the adapters' index
-	// settings is held by whoever changes what adapters took, with changes, and by whoever reads it without that.
+	// settings is held, with changes, to change what adapters have read, and to read it without changes.
 	settings sync.RWMutex
-	starting sync.Map // RoCE modes by the index of adapters that are being enabled, whose start is to be reported
+	starting sync.Map // RoCE modes by the index of adapters being enabled, whose start is to be reported
 	tunings  *tuning.Log
 }
 
-// Start brings a driver up: the lock, the adapters, the check of itself, the
-// sockets. When it returns, programs can attach.
+// Start starts a driver: the lock, the adapters, the self-check, the sockets. When it returns, programs
+// can attach.
 func Start(ctx context.Context, cfg config.Config, o Options) (*Driver, error) {
 	cfg, err := cfg.Complete()
 	if err != nil {
@@ -138,17 +136,17 @@ func (d *Driver) start(ctx context.Context, systemLog string) (err error) {
 // Config returns the complete configuration.
 func (d *Driver) Config() config.Config { return d.cfg }
 
-// Checks returns what the self-check found; empty where it was skipped.
+// Checks returns the results of the self-check; empty if it was skipped.
 func (d *Driver) Checks() []Check { return d.checks }
 
-// Recovered says that the driver before did not stop cleanly.
+// Recovered reports whether the previous driver did not stop cleanly.
 func (d *Driver) Recovered() bool { return d.recover }
 
-// NoAttach says why programs cannot attach; empty where they can.
+// NoAttach returns why programs cannot attach; empty if they can.
 func (d *Driver) NoAttach() string { return d.noAttach }
 
-// Close stops the driver: programs are detached, adapters closed, sockets
-// removed. Closing again does nothing.
+// Close stops the driver: it detaches programs, closes adapters, and removes sockets. Closing again does
+// nothing.
 func (d *Driver) Close() error {
 	if d.stopping.Swap(true) {
 		return nil
@@ -194,8 +192,8 @@ func (d *Driver) Close() error {
 	return errors.Join(errs...)
 }
 
-// listen opens a unix socket of that mode. A socket that a crash left
-// behind is removed; one that answers belongs to another driver.
+// listen opens a unix socket with that mode. A socket left behind by a crash is removed; one that answers
+// belongs to another driver.
 func listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
 	if err := paths.Room(path); err != nil {
 		return nil, fmt.Errorf("socket directory: %w", err)

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	dumpObjects   = 10000                 // of each kind that a dump lists
-	dumpEvents    = 200                   // of the event log in a trace
-	registerDumps = 3                     // of a set, one after the other (WinOF 5.50, 6.9)
+	dumpObjects   = 10000                 // maximum number of each kind listed in a dump
+	dumpEvents    = 200                   // events of the log included in a trace
+	registerDumps = 3                     // consecutive ones in a set (WinOF 5.50, 6.9)
 	dumpGap       = 10 * time.Millisecond // between them
-	dumpMode      = "SingleFunc"          // of the driver's work
+	dumpMode      = "SingleFunc"          // the mode of the driver
 )
 
-// errDumpsOff is a state dump that MstDumpMode forbids.
+// errDumpsOff reports that MstDumpMode forbids state dumps.
 var errDumpsOff = errors.New("state dumps are off: MstDumpMode is 0")
 
 // Dump writes the state of an adapter to files.
@@ -39,7 +39,7 @@ func (d *Driver) Dump(adapter string, kind api.DumpKind) (api.Dump, error) {
 	return api.Dump{}, api.Wrong("kind", fmt.Sprintf("%q", kind), "state, dump-me-now")
 }
 
-// dumpOnRequest writes a set of files because a user asked (tag u of WinOF, o of WinOF-2).
+// dumpOnRequest writes a set of files at a user's request (tag u of WinOF, o of WinOF-2).
 func (d *Driver) dumpOnRequest(index uint32) (api.Dump, error) {
 	r := d.running[index]
 	if r.Generation == catalogue.MLX5 && d.now(r, "MstDumpMode") == 0 {
@@ -50,7 +50,7 @@ func (d *Driver) dumpOnRequest(index uint32) (api.Dump, error) {
 		s = dump.Set{Tag: "u", Event: "ioctl"}
 	}
 	out, err := d.dumpSet(index, s)
-	if err == nil && r.Generation == catalogue.MLX5 { // WinOF names no such event
+	if err == nil && r.Generation == catalogue.MLX5 { // WinOF has no such event
 		d.events.Raise(r.Generation, events.DumpOnRequest{Adapter: r.Name, File: out.Files[0]})
 	}
 	return out, err
@@ -73,12 +73,12 @@ func (d *Driver) dumpSet(index uint32, s dump.Set) (api.Dump, error) {
 	return out, nil
 }
 
-// dumpMeNow writes a folder because a user asked (WinOF 5.50, 4.7).
+// dumpMeNow writes a folder at a user's request (WinOF 5.50, 4.7).
 func (d *Driver) dumpMeNow(index uint32) (api.Dump, error) {
 	r := d.running[index]
 	root, folder, names, err := d.writeIncident(index)
 	if err != nil {
-		if r.Generation == catalogue.MLX4 { // WinOF-2 names no such event
+		if r.Generation == catalogue.MLX4 { // WinOF-2 has no such event
 			d.events.Raise(r.Generation, events.DumpMeNowFailed{Device: r.Name, Root: root, Failure: err, Status: 1})
 		}
 		return api.Dump{}, fmt.Errorf("dump me now: %w", err)
@@ -117,7 +117,7 @@ func (d *Driver) writeIncident(index uint32) (root, folder string, paths []strin
 	return root, folder, paths, nil
 }
 
-// dumpFiles looks into an adapter, at its registers so many times.
+// dumpFiles inspects an adapter, and its registers as often as requested.
 func (d *Driver) dumpFiles(index uint32, registers int) ([]dump.File, error) {
 	var out []dump.File
 	var s device.Inspection
@@ -142,25 +142,26 @@ func (d *Driver) dumpFiles(index uint32, registers int) ([]dump.File, error) {
 		dump.File{Type: "fwtrace", Text: dump.Trace(page.Events, d.commands.Recent(index))}), nil
 }
 
-// temp is the directory that \SystemRoot\temp stands for.
+// temp returns the directory that \SystemRoot\temp stands for.
 func (d *Driver) temp() string { return filepath.Join(d.cfg.State, "temp") }
 
-// now is a numeric setting as it is now.
+// now returns the current value of a numeric setting.
 func (d *Driver) now(r *running, name string) uint64 {
 	d.settings.RLock()
 	defer d.settings.RUnlock()
 	return r.value(name)
 }
 
-// text is a setting of text as it is now.
+// text returns the current value of a text setting.
 func (d *Driver) text(r *running, name string) string {
 	d.settings.RLock()
 	defer d.settings.RUnlock()
 	return r.word(name)
 }
 
-// dumpPort writes a set of files when the link of an adapter came up or went down, where the keys ask for it: of
-// WinOF unless DumpModeFlags excludes it, of WinOF-2 with EnableDumpOnPortDown (WinOF 5.50, 6.9; WinOF-2 1.21, 5.6).
+// dumpPort writes a set of files when the link of an adapter came up or went down, if the keys ask for it:
+// with WinOF unless DumpModeFlags excludes it, with WinOF-2 if EnableDumpOnPortDown is set (WinOF 5.50,
+// 6.9; WinOF-2 1.21, 5.6).
 func (d *Driver) dumpPort(index uint32, up bool) {
 	r := d.running[index]
 	const notDown, notUp = 1 << 2, 1 << 4 // of DumpModeFlags

@@ -29,10 +29,10 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// activeTime is how long the driver waits at its start for the ports of its own fabric to be active.
+// activeTime is how long the driver waits at its start for the ports of its own fabric to become active.
 const activeTime = 10 * time.Second
 
-// cabled is a link of an InfiniBand port that can be unplugged for a while.
+// cabled is the link of an InfiniBand port; it can be unplugged temporarily.
 type cabled interface {
 	link.InfiniBand
 	SetPlugged(in bool)
@@ -44,10 +44,10 @@ type wiring struct {
 	stop context.CancelFunc
 	work sync.WaitGroup
 
-	datagrams *server.Server // nil: nobody attaches
+	datagrams *server.Server // nil: nobody can attach
 }
 
-// close ends the fabric where it is the driver's.
+// close ends the fabric if it is the driver's.
 func (w *wiring) close() error {
 	if w == nil || w.rack == nil {
 		return nil
@@ -61,10 +61,11 @@ func (w *wiring) close() error {
 	return errors.Join(err, w.rack.Close())
 }
 
-// infiniBand tells whether the port of adapter i is InfiniBand's.
+// infiniBand reports whether adapter i has an InfiniBand port.
 func (d *Driver) infiniBand(i int) bool { return d.running[i].cable() != nil }
 
-// openFabric makes the fabric of the adapters with a cable, where there are any and no other process runs it.
+// openFabric creates the fabric of the adapters with a cable, if there are any and no other process runs
+// it.
 func (d *Driver) openFabric() error {
 	var hosts []string
 	for i := range d.cfg.Adapters {
@@ -91,7 +92,8 @@ func (d *Driver) openFabric() error {
 	return d.manageSubnet(ctx, top)
 }
 
-// nodesOf is what a fabric consists of: what its netlist says, or one switch with the adapters, which have their names.
+// nodesOf returns the nodes of a fabric: those of its netlist, or one switch with the adapters, under
+// their names.
 func nodesOf(f *config.Fabric, hosts []string) (*topology.Topology, error) {
 	if f.Netlist != "" {
 		file, err := os.Open(f.Netlist)
@@ -119,7 +121,7 @@ func nodesOf(f *config.Fabric, hosts []string) (*topology.Topology, error) {
 	return top, nil
 }
 
-// serveFabric lets other processes plug in and attach, where the fabric has a name.
+// serveFabric lets other processes plug in and attach if the fabric has a name.
 func (d *Driver) serveFabric(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
@@ -144,7 +146,7 @@ func (d *Driver) serveFabric(ctx context.Context, name string) error {
 	return nil
 }
 
-// serveUDP lets adapters of other hosts plug in, where the fabric says where.
+// serveUDP lets adapters of other hosts plug in if the fabric has an address for that.
 func (d *Driver) serveUDP(ctx context.Context, f *config.Fabric) error {
 	if f.Cables == "" {
 		return nil
@@ -165,7 +167,7 @@ func (d *Driver) serveUDP(ctx context.Context, f *config.Fabric) error {
 	return nil
 }
 
-// keyOf is what both ends of cables over UDP must know; nil: nothing.
+// keyOf returns the shared key of cables over UDP; nil: none.
 func keyOf(f *config.Fabric) ([]byte, error) {
 	if f.Key == "" {
 		return nil, nil
@@ -183,7 +185,8 @@ func (d *Driver) fabricEnded(err error) {
 	}
 }
 
-// manageSubnet runs the subnet manager, at a switch where there is one, so that no adapter takes it away.
+// manageSubnet runs the subnet manager, at a switch if there is one, so that disabling an adapter does not
+// end it.
 func (d *Driver) manageSubnet(ctx context.Context, top *topology.Topology) error {
 	c := config.SubnetManager{}
 	if d.cfg.SubnetManager != nil {
@@ -215,7 +218,7 @@ func (d *Driver) manageSubnet(ctx context.Context, top *topology.Topology) error
 	return nil
 }
 
-// tellSubnet writes down what the subnet manager has to say.
+// tellSubnet logs events of the subnet manager.
 func (d *Driver) tellSubnet(e subnet.Event) error {
 	switch e.Kind {
 	case subnet.EventProblem, subnet.EventRefused:
@@ -243,7 +246,7 @@ func (d *Driver) plugIn(i int) (cabled, error) {
 	return d.wiring.rack.Plug(at, d.host.Wake)
 }
 
-// plugInElsewhere opens the cable of an adapter to a fabric that another process runs.
+// plugInElsewhere opens an adapter's cable to a fabric that another process runs.
 func (d *Driver) plugInElsewhere(a *config.Adapter) (cabled, error) {
 	f := d.cfg.Fabric
 	cfg := cable.Config{
@@ -266,7 +269,7 @@ func (d *Driver) plugInElsewhere(a *config.Adapter) (cabled, error) {
 	return cable.Open(cfg)
 }
 
-// tellCable writes down how an adapter fares with the fabric of another process.
+// tellCable logs the state of an adapter's connection to the fabric of another process.
 func (d *Driver) tellCable(adapter, fabric string, err error) {
 	var refused *cable.RefusedError
 	switch {
@@ -279,7 +282,7 @@ func (d *Driver) tellCable(adapter, fabric string, err error) {
 	}
 }
 
-// netlistOf is the file of the fabric's nodes, empty where there is none.
+// netlistOf returns the file of the fabric's nodes, empty if there is none.
 func netlistOf(c *config.Config) string {
 	if c.Fabric == nil {
 		return ""
@@ -287,8 +290,8 @@ func netlistOf(c *config.Config) string {
 	return c.Fabric.Netlist
 }
 
-// portAddress is by what an adapter's port is called: its address, or else its GID, or where no fabric has given it one yet something
-// in place of that.
+// portAddress returns the address that identifies an adapter's port: its address, else its GID, or a
+// placeholder as long as the fabric has not assigned a GID.
 func portAddress(a *config.Adapter, l link.InfiniBand) netip.Addr {
 	if a.Address.IsValid() {
 		return a.Address
@@ -302,7 +305,8 @@ func portAddress(a *config.Adapter, l link.InfiniBand) netip.Addr {
 	return netip.AddrFrom16([16]byte(h.Sum(b[:8])))
 }
 
-// awaitPorts waits until the ports of the driver's own fabric are active, where a subnet manager of the driver makes them so.
+// awaitPorts waits until the ports of the driver's own fabric are active, unless the driver runs no subnet
+// manager.
 func (d *Driver) awaitPorts(ctx context.Context) error {
 	if d.wiring == nil || d.cfg.SubnetManager != nil && d.cfg.SubnetManager.Off {
 		return nil
@@ -325,17 +329,17 @@ func (d *Driver) awaitPorts(ctx context.Context) error {
 	return nil
 }
 
-// active tells whether the port of adapter i is, and the adapter knows it.
+// active reports whether the port of adapter i is active, and the adapter knows it.
 func (d *Driver) active(i int) bool {
 	info, err := d.host.AdapterInfo(uint32(i))
 	return err == nil && info.Up != 0
 }
 
-// laneMbps are the rates of a lane by which speeds are usually called: those of the wire up to QDR, of the data above (FDR: of neither).
+// laneMbps are the usual nominal rates of a lane: on the wire up to QDR, of the data above (FDR: neither).
 var laneMbps = [...]uint64{mad.SpeedNone: 0, mad.SpeedSDR: 2500, mad.SpeedDDR: 5000, mad.SpeedQDR: 10000, mad.SpeedFDR10: 10000, mad.SpeedFDR: 14000,
 	mad.SpeedEDR: 25000, mad.SpeedHDR: 50000, mad.SpeedNDR: 100000, mad.SpeedXDR: 200000}
 
-// portStatus is an InfiniBand port as status shows it.
+// portStatus returns an InfiniBand port for status output.
 func (d *Driver) portStatus(i int) *InfiniBandStatus {
 	cable := d.running[i].cable()
 	if cable == nil {

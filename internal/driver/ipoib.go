@@ -18,28 +18,29 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// ipoibPorts are the IPoIB interfaces of the adapters whose ports are InfiniBand's. They run while their adapter is enabled, by whomever.
+// ipoibPorts are the IPoIB interfaces of the adapters with InfiniBand ports. They run while their adapter
+// is enabled.
 type ipoibPorts struct {
 	d     *Driver
 	tasks sync.WaitGroup
 
 	mu      sync.Mutex
-	systems map[string]*tun.Device // network interfaces of the system, by the name of the connection; they stay while an adapter is disabled
-	want    map[uint32]bool        // whether ports are to run
-	over    map[uint32]bool        // ports whose adapter has been disabled since they began, and that have to begin anew
+	systems map[string]*tun.Device // network interfaces of the system, by the name of the connection; they remain while an adapter is disabled
+	want    map[uint32]bool        // whether ports should run
+	over    map[uint32]bool        // ports whose adapter has been disabled since they began, and that must be restarted
 	ports   map[uint32]*ipoibPort
-	busy    bool // somebody brings ports in line with want
+	busy    bool // somebody is adjusting ports to want
 	closed  bool
 }
 
-// ipoibPort is one that runs.
+// ipoibPort is a running port.
 type ipoibPort struct {
 	device *service.Device
 	port   *service.Port
-	list   map[string]*service.Interface // by the name of the connection; the adapter's own has the adapter's
+	list   map[string]*service.Interface // by the name of the connection; that of the adapter itself is the adapter's name
 }
 
-// open makes the network interface of the system for a connection, where one is wanted.
+// open creates the system's network interface for a connection if one is configured.
 func (p *ipoibPorts) open(connection, name string) error {
 	if name == "" {
 		return nil
@@ -57,7 +58,8 @@ func (p *ipoibPorts) open(connection, name string) error {
 	return nil
 }
 
-// set says whether the interfaces of adapter i are to run. It does not wait: it is called when an adapter has changed, in its own loop's time.
+// set says whether the interfaces of adapter i should run. It does not block: it is called from the
+// adapter's loop when its state changes.
 func (p *ipoibPorts) set(i uint32, run bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +77,7 @@ func (p *ipoibPorts) set(i uint32, run bool) {
 	}
 }
 
-// settle starts and stops ports until they are as they should be.
+// settle starts and stops ports until all are in the desired state.
 func (p *ipoibPorts) settle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +101,7 @@ func (p *ipoibPorts) settle() {
 	}
 }
 
-// next is an adapter whose port is not as it should be.
+// next returns an adapter whose port is not in the desired state.
 func (p *ipoibPorts) next() (i uint32, run, ok bool) {
 	for i, run := range p.want {
 		runs := p.ports[i] != nil
@@ -146,12 +148,12 @@ func (p *ipoibPorts) start(i uint32) (*ipoibPort, error) {
 	return x, nil
 }
 
-// run makes one interface run.
+// run starts one interface.
 func (p *ipoibPorts) run(i uint32, x *ipoibPort, connection string, key ib.PKey, own []netip.Prefix) error {
 	cfg := p.config(i)
 	cfg.PKey = key
 	s := p.systems[connection]
-	var system service.System // not a nil *tun.Device in it
+	var system service.System // avoids an interface holding a nil *tun.Device
 	if s != nil {
 		system = s
 		if err := s.SetOffloads(p.offloads(i)); err != nil {
@@ -174,7 +176,8 @@ func (p *ipoibPorts) run(i uint32, x *ipoibPort, connection string, key ib.PKey,
 	})
 }
 
-// addressed has programs call the port by the addresses of its interface. Link-local ones are the GIDs' own.
+// addressed makes the addresses of the interface those of the port for programs. Link-local ones are left
+// to the GIDs.
 func (p *ipoibPorts) addressed(i uint32, all []netip.Prefix) {
 	var ips []netip.Addr
 	for _, x := range all {
@@ -187,7 +190,7 @@ func (p *ipoibPorts) addressed(i uint32, all []netip.Prefix) {
 	}
 }
 
-// config is what the registry keys of an adapter say about its interfaces.
+// config returns the configuration of an adapter's interfaces from its registry keys.
 func (p *ipoibPorts) config(i uint32) service.Config {
 	p.d.settings.RLock()
 	defer p.d.settings.RUnlock()
@@ -211,8 +214,8 @@ const (
 	receives = 2
 )
 
-// offloads is what the system may leave to the interfaces of an adapter. Linux has one switch for the checksums of both IP versions, and large sends
-// need them.
+// offloads returns what the system may leave to the interfaces of an adapter. Linux has a single switch
+// for the checksums of both IP versions, and large sends require them.
 func (p *ipoibPorts) offloads(i uint32) tun.Offloads {
 	p.d.settings.RLock()
 	defer p.d.settings.RUnlock()
@@ -227,7 +230,7 @@ func (p *ipoibPorts) offloads(i uint32) tun.Offloads {
 	}
 }
 
-// tell writes down what an interface has to say. It is called with the interface's lock.
+// tell logs an interface's event. It is called with the interface's lock held.
 func (p *ipoibPorts) tell(i uint32, connection string, e ipoib.Event) {
 	log := p.d.log.With("connection", connection)
 	switch e.Kind {
@@ -272,7 +275,7 @@ func (p *ipoibPorts) close() {
 	}
 }
 
-// add runs a virtual port that is in the registry now.
+// add starts a virtual port that was added to the registry.
 func (p *ipoibPorts) add(i uint32, v registry.VirtualPort) error {
 	if err := p.open(v.Name, p.virtualName(i, v)); err != nil {
 		return fmt.Errorf("virtual port %q: %w", v.Name, err)
@@ -281,7 +284,7 @@ func (p *ipoibPorts) add(i uint32, v registry.VirtualPort) error {
 	defer p.mu.Unlock()
 	x := p.ports[i]
 	if x == nil {
-		return nil // it begins with its adapter
+		return nil // it will start with its adapter
 	}
 	if err := p.run(i, x, v.Name, ib.PKey(v.PKey), nil); err != nil {
 		p.forget(x, v.Name)
@@ -290,7 +293,8 @@ func (p *ipoibPorts) add(i uint32, v registry.VirtualPort) error {
 	return nil
 }
 
-// virtualName is the name of a virtual port's network interface: its iname, where its adapter's port has one.
+// virtualName returns the name of a virtual port's network interface: its iname if its adapter's port has
+// an interface.
 func (p *ipoibPorts) virtualName(i uint32, v registry.VirtualPort) string {
 	if p.d.cfg.Adapters[i].Interface == "" {
 		return ""
@@ -316,8 +320,8 @@ func (p *ipoibPorts) forget(x *ipoibPort, connection string) {
 	}
 }
 
-// openSystems makes the network interfaces of the system for an adapter and its virtual ports. That of the adapter itself is asked for by name,
-// and its lack is an error.
+// openSystems creates the system's network interfaces for an adapter and its virtual ports. The adapter's
+// own is explicitly configured, so its failure is an error.
 func (p *ipoibPorts) openSystems(i uint32) error {
 	a := &p.d.cfg.Adapters[i]
 	if err := p.open(a.Name, a.Interface); err != nil {

@@ -12,10 +12,11 @@ import (
 	"github.com/softvpi/softvpi/internal/ipoib/service"
 )
 
-// connection is one of the connections of an adapter: its own, or that of a virtual port.
+// connection is a connection of an adapter: its own, or that of a virtual port.
 type connection struct{ name, iname string }
 
-// connections are the connections of an InfiniBand adapter, its own one first; none of an Ethernet one.
+// connections returns the connections of an InfiniBand adapter, its own first; none for an Ethernet
+// adapter.
 func (d *Driver) connections(i int) []connection {
 	if !d.infiniBand(i) {
 		return nil
@@ -27,7 +28,7 @@ func (d *Driver) connections(i int) []connection {
 	return list
 }
 
-// ipoibStatus is what the IPoIB interfaces of an adapter are like.
+// ipoibStatus returns the status of an adapter's IPoIB interfaces.
 func (d *Driver) ipoibStatus(i int) []api.IPoIBStatus {
 	var out []api.IPoIBStatus
 	for _, c := range d.connections(i) {
@@ -47,7 +48,7 @@ func (d *Driver) ipoibStatus(i int) []api.IPoIBStatus {
 	return out
 }
 
-// interfaceWords are the words of an interface.
+// interfaceWords returns the counters of an interface.
 func (d *Driver) interfaceWords(i int, name string, s *service.Status) counters.Interface {
 	w := counters.Interface{Name: name, Made: s.Made, Counters: s.Counters, Census: s.Census}
 	if p := d.portStatus(i); p != nil {
@@ -56,7 +57,7 @@ func (d *Driver) interfaceWords(i int, name string, s *service.Status) counters.
 	return w
 }
 
-// interfaces are the IPoIB interfaces of an adapter with their words.
+// interfaces returns the IPoIB interfaces of an adapter with their counters.
 func (d *Driver) interfaces(i int) []counters.Interface {
 	var out []counters.Interface
 	for _, c := range d.connections(i) {
@@ -67,7 +68,8 @@ func (d *Driver) interfaces(i int) []counters.Interface {
 	return out
 }
 
-// ipoibMAC is the MAC address of a port's interfaces, as GUIDMask makes it (WinOF 5.50, 4.6.7); empty before the port has a GUID.
+// ipoibMAC returns the MAC address of a port's interfaces, derived with GUIDMask (WinOF 5.50, 4.6.7);
+// empty before the port has a GUID.
 func (d *Driver) ipoibMAC(i int) string {
 	p := d.portStatus(i)
 	if p == nil || p.PortGUID == 0 {
@@ -79,7 +81,7 @@ func (d *Driver) ipoibMAC(i int) string {
 	return net.HardwareAddr(m[:]).String()
 }
 
-// stateText is how far a connection is, in words.
+// stateText describes the state of a connection.
 func stateText(s ipoib.State, runs bool) string {
 	switch {
 	case !runs:
@@ -133,7 +135,7 @@ func endpoints(name string, e ipoib.Endpoints) api.Endpoints {
 	return out
 }
 
-// find is a running interface; nil: its adapter is disabled, or there is none of that name.
+// find returns a running interface; nil: its adapter is disabled, or there is none of that name.
 func (p *ipoibPorts) find(i uint32, name string) *service.Interface {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +145,7 @@ func (p *ipoibPorts) find(i uint32, name string) *service.Interface {
 	return nil
 }
 
-// look is what an interface is like, where it runs.
+// look returns the status of an interface if it is running.
 func (p *ipoibPorts) look(i uint32, name string) (s service.Status, runs bool) {
 	f := p.find(i, name)
 	if f == nil {
@@ -152,7 +154,7 @@ func (p *ipoibPorts) look(i uint32, name string) (s service.Status, runs bool) {
 	return f.Status(), true
 }
 
-// endpoints are those of an interface, none where it does not run.
+// endpoints returns those of an interface, none if it is not running.
 func (p *ipoibPorts) endpoints(i uint32, name string) ipoib.Endpoints {
 	f := p.find(i, name)
 	if f == nil {
@@ -161,7 +163,7 @@ func (p *ipoibPorts) endpoints(i uint32, name string) ipoib.Endpoints {
 	return f.Endpoints()
 }
 
-// systemName is the network interface of a connection, empty where there is none.
+// systemName returns the network interface of a connection, empty if there is none.
 func (p *ipoibPorts) systemName(name string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 )
 
-// keys are what the registry, and where it says nothing the configuration, say about an adapter.
+// keys are an adapter's settings from the registry or, by default, the configuration.
 type keys struct {
 	device.Settings
 	rdma         bool // RoCE is on
-	fromRegistry bool // RoceMaxFrameSize is
+	fromRegistry bool // RoceMaxFrameSize comes from the registry
 }
 
-// keys reads those of adapter i as it took them at its start.
+// keys returns those of adapter i as read at its start.
 func (d *Driver) keys(i int) keys {
 	a, r := &d.cfg.Adapters[i], d.running[i]
 	k := keys{rdma: true, Settings: device.Settings{
@@ -45,24 +45,25 @@ func (d *Driver) keys(i int) keys {
 			take(n)
 		}
 	}
-	if r.cable() != nil { // what follows is Ethernet's
+	if r.cable() != nil { // the following keys concern Ethernet only
 		k.rdma, k.RoCE, k.RoceMaxFrameSize, k.fromRegistry, k.MTU = true, device.InfiniBand, 0, false, 0
 	}
 	return k
 }
 
-// ethernetHeader is what *JumboPacket counts beside the IP packet.
+// ethernetHeader is what *JumboPacket counts in addition to the IP packet.
 const ethernetHeader = 14
 
-// Rates of adaptive moderation where the generation has no keys for them: the defaults of pkt_rate_low and
-// pkt_rate_high.
+// Rates of adaptive moderation for the generation that has no keys for them: the defaults of pkt_rate_low
+// and pkt_rate_high.
 const (
 	lowRate  = 150000
 	highRate = 170000
 )
 
-// moderation is how the adapter holds the events of completions back (WinOF 5.50, 4.6.5 and 4.9.3). Static moderation
-// is as the counts and times say; adaptive moderation, and that of sends, further as the profile says.
+// moderation returns how the adapter delays the events of completions (WinOF 5.50, 4.6.5 and 4.9.3).
+// Static moderation follows the counts and times; adaptive moderation, and that of sends, also the
+// profile.
 func (r *running) moderation() device.Moderation {
 	if r.value("*InterruptModeration") == 0 {
 		return device.Moderation{}
@@ -84,13 +85,13 @@ func (r *running) moderation() device.Moderation {
 	return m
 }
 
-// profile is a pace under one of the profiles: none under "low latency", itself under "moderate", twice as much under
+// profile scales a pace by a profile: none for "low latency", unchanged for "moderate", doubled for
 // "aggressive".
 func profile(p device.Pace, of uint64) device.Pace {
 	return device.Pace{Count: p.Count * uint32(of), Interval: p.Interval * time.Duration(of)}
 }
 
-// polling is how long the loop looks for packets before it sleeps (WinOF 5.50, 4.6.5).
+// polling returns how long the loop looks for packets before it sleeps (WinOF 5.50, 4.6.5).
 func (r *running) polling() device.Polling {
 	p := device.Polling{
 		On: true, Weight: uint32(r.value("AverageFactor")), Average: uint32(r.value("AveragePollThreshold")), Last: uint32(r.value("ThisPollThreshold")),
@@ -101,7 +102,7 @@ func (r *running) polling() device.Polling {
 	return p
 }
 
-// stationAddress reads a MAC address in NetworkAddress's form; 0 where there is none.
+// stationAddress parses a MAC address in the format of NetworkAddress; 0 if it is not one.
 func stationAddress(text string) (mac [6]byte) {
 	b, err := hex.DecodeString(strings.NewReplacer("-", "", ":", "").Replace(text))
 	if err == nil && len(b) == len(mac) {
@@ -110,8 +111,9 @@ func stationAddress(text string) (mac [6]byte) {
 	return mac
 }
 
-// number is a numeric setting that the adapter took, and whether it is in the registry: the most specific place that
-// has it, else the default of the least specific. The caller holds changes or settings.
+// number returns a numeric setting that the adapter has read, and whether it is in the registry: from the
+// most specific place that has it, else the default of the least specific. The caller holds changes or
+// settings.
 func (r *running) number(name string) (n uint64, stored bool) {
 	for _, k := range catalogue.LookupFor(name, r.known().Target()) {
 		s, ok := r.taken[r.Place(k).String()+`\`+k.Name]
@@ -125,13 +127,13 @@ func (r *running) number(name string) (n uint64, stored bool) {
 	return n, false
 }
 
-// value is number without where it comes from; 0 of keys that the adapter does not have.
+// value is number without the origin; 0 for keys that the adapter does not have.
 func (r *running) value(name string) uint64 {
 	n, _ := r.number(name)
 	return n
 }
 
-// word is a setting of text.
+// word returns a text setting.
 func (r *running) word(name string) string {
 	for _, k := range catalogue.LookupFor(name, r.known().Target()) {
 		if s, ok := r.taken[r.Place(k).String()+`\`+k.Name]; ok && !s.Auto {

@@ -63,17 +63,17 @@ func (d *Driver) manageTCP(m config.Manage) error {
 	return nil
 }
 
-// Managed is the TCP address of the management interface; empty where it has none.
+// Managed returns the TCP address of the management interface; empty if there is none.
 func (d *Driver) Managed() string { return d.managed }
 
-// Admin talks to the management interface of a running driver.
+// Admin is a client of a running driver's management interface.
 type Admin = api.Client
 
-// NewAdmin returns the management interface of the driver whose attach socket is at socket; empty: the
-// default.
+// NewAdmin returns a client of the management interface of the driver whose attach socket is at socket;
+// empty: the default.
 func NewAdmin(socket string) *Admin { return api.NewClient(socket) }
 
-// ErrNotRunning is a driver that does not answer.
+// ErrNotRunning says that no driver answers.
 var ErrNotRunning = api.ErrNotRunning
 
 // The types of the management interface.

@@ -16,7 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link/capture"
 )
 
-// What a packet buffer holds (WinOF 5.50, 4.9.4.4.1.1); the manual names no limits.
+// Sizes of a packet buffer (WinOF 5.50, 4.9.4.4.1.1); the manual specifies no limits.
 const (
 	bufferPackets    = 1024
 	bufferBytes      = 128
@@ -26,13 +26,14 @@ const (
 	rssMonitoring    = "RssMonitoringEnabled"
 )
 
-// packetBuffers are those of the adapters, by their index.
+// packetBuffers are those of the adapters, by index.
 type packetBuffers struct {
 	mu  sync.Mutex
 	all map[uint32]*packetBuffer
 }
 
-// packetBuffer keeps the last packets that a port received. RSS is not built: each of them is one without a hash.
+// packetBuffer keeps the last packets received by a port. Since RSS is not built, all of them are without
+// a hash.
 type packetBuffer struct {
 	tap   *capture.Tap
 	bytes int
@@ -41,7 +42,7 @@ type packetBuffer struct {
 
 	mu   sync.Mutex
 	ring []keptPacket
-	next int // where the next one goes
+	next int // index of the next packet
 	used int
 	seen uint64
 	lost uint64
@@ -54,13 +55,13 @@ type keptPacket struct {
 	data     []byte
 }
 
-// errMonitoringOff is an adapter whose key does not allow it.
+// errMonitoringOff says that the adapter's key does not allow it.
 var errMonitoringOff = errors.New(rssMonitoring + " is 0: set it to 1 and restart the adapter first")
 
-// errNoBuffer is an adapter that keeps no packets.
+// errNoBuffer says that the adapter has no packet buffer.
 var errNoBuffer = errors.New("no packets are kept; start does that")
 
-// StartPacketBuffer has an adapter keep packets, where its registry keys allow it.
+// StartPacketBuffer makes an adapter keep packets if its registry keys allow it.
 func (d *Driver) StartPacketBuffer(adapter string, q api.PacketBufferRequest) (api.PacketBuffer, error) {
 	b, err := newPacketBuffer(q)
 	if err != nil {
@@ -90,7 +91,7 @@ func (d *Driver) StartPacketBuffer(adapter string, q api.PacketBufferRequest) (a
 	return b.state(), nil
 }
 
-// monitored says whether the adapter runs with its key set.
+// monitored returns an error unless the adapter runs with its key set.
 func (d *Driver) monitored(adapter string) error {
 	list, err := d.Settings(adapter)
 	if err != nil {
@@ -104,7 +105,7 @@ func (d *Driver) monitored(adapter string) error {
 	return errMonitoringOff
 }
 
-// PacketBuffer is the state of an adapter's buffer.
+// PacketBuffer returns the state of an adapter's buffer.
 func (d *Driver) PacketBuffer(adapter string) (api.PacketBuffer, error) {
 	_, b, err := d.buffer(adapter)
 	if errors.Is(err, errNoBuffer) {
@@ -157,7 +158,7 @@ func (d *Driver) buffer(adapter string) (uint32, *packetBuffer, error) {
 	return index, nil, errNoBuffer
 }
 
-// close ends all of them.
+// close ends all buffers.
 func (s *packetBuffers) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +168,7 @@ func (s *packetBuffers) close() {
 	s.all = nil
 }
 
-// newPacketBuffer makes a buffer of the size that is asked for.
+// newPacketBuffer creates a buffer of the requested size.
 func newPacketBuffer(q api.PacketBufferRequest) (*packetBuffer, error) {
 	if q.Packets == 0 {
 		q.Packets = bufferPackets
@@ -205,7 +206,7 @@ func (b *packetBuffer) keep() {
 	}
 }
 
-// take takes what the tap has. Those that the port sent are of no interest.
+// take takes the packets of the tap, except those sent by the port.
 func (b *packetBuffer) take() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,17 +13,17 @@ import (
 	"github.com/softvpi/softvpi/internal/web"
 )
 
-// pages are the device manager's. They are served on the loopback interface from when the configuration or
-// `softvpi web` asks for it, and beside the management interface where that is served on TCP.
+// pages are those of the device manager. They are served on the loopback interface once the configuration
+// or `softvpi web` asks for it, and next to the management interface if that is served on TCP.
 type pages struct {
 	mu     sync.Mutex
 	plain  *web.Server // on the loopback interface
-	at     string      // where; empty: not served
+	at     string      // the address; empty: not served
 	stop   func() error
 	closed bool
 }
 
-// makePages makes the pages, which a certificate and a token belong to where they are served with TLS.
+// makePages creates the pages, with a certificate and a token if they are served with TLS.
 func (d *Driver) makePages(cert *tls.Certificate, token string) *web.Server {
 	machine, err := os.Hostname()
 	if err != nil || machine == "" {
@@ -32,7 +32,7 @@ func (d *Driver) makePages(cert *tls.Certificate, token string) *web.Server {
 	return web.New(web.Config{API: d.api, Machine: machine, Version: d.version, Certificate: cert, Token: token})
 }
 
-// openPages serves the pages on the loopback interface, where they are not yet.
+// openPages serves the pages on the loopback interface unless they already are.
 func (d *Driver) openPages(listen string) error {
 	p := &d.pages
 	p.mu.Lock()
@@ -51,14 +51,14 @@ func (d *Driver) openPages(listen string) error {
 	return nil
 }
 
-// Pages is where the device manager is served on the loopback interface; empty: it is not.
+// Pages returns the address of the device manager on the loopback interface; empty: it is not served.
 func (d *Driver) Pages() string {
 	d.pages.mu.Lock()
 	defer d.pages.mu.Unlock()
 	return d.pages.at
 }
 
-// MakeLink makes a link that opens a session.
+// MakeLink returns a link that opens a session.
 func (d *Driver) MakeLink() (l api.Link, err error) {
 	listen := d.cfg.Web
 	if listen == "" {
@@ -77,7 +77,8 @@ func (d *Driver) MakeLink() (l api.Link, err error) {
 	return api.Link{URL: "http://" + p.at + path, Until: until}, nil
 }
 
-// close ends all sessions, and the pages on the loopback interface until somebody asks for them again.
+// close ends all sessions, and stops the pages on the loopback interface until somebody asks for them
+// again.
 func (p *pages) close(last bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,5 +91,6 @@ func (p *pages) close(last bool) error {
 	return p.stop()
 }
 
-// ClosePages ends all sessions of the device manager, and closes its port until somebody asks for a link again.
+// ClosePages ends all sessions of the device manager, and closes its port until the next request for a
+// link.
 func (d *Driver) ClosePages() error { return d.pages.close(false) }

@@ -12,11 +12,12 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// portType is the protocol that a port is to have, by the numbers of PortType1 and PortType2 (WinOF 5.50, 4.1.1.2).
+// portType is the configured protocol of a port, numbered as PortType1 and PortType2 (WinOF 5.50,
+// 4.1.1.2).
 type portType uint64
 
 const (
-	portDefault    portType = 0 // sense, and take the device's own where that fails: Ethernet
+	portDefault    portType = 0 // sense, with the device's own type as fallback: Ethernet
 	portInfiniBand portType = 1
 	portEthernet   portType = 2
 	portAuto       portType = 3
@@ -34,13 +35,14 @@ func (t portType) String() string {
 // portTypeKey is the key of a port's protocol, without the port's number.
 const portTypeKey = "PortType"
 
-// sensingTime is how long a port waits for the other end of its cable when its protocol is sensed.
+// sensingTime is how long to wait for the other end of a cable when sensing the protocol of its port.
 const sensingTime = 500 * time.Millisecond
 
-// errPortType says that an adapter does not start with the protocol that it is to have.
+// errPortType says that an adapter does not start with its configured protocol.
 var errPortType = errors.New("the port cannot have the protocol that it is set to")
 
-// device is where adapter i's port is: the first adapter of its device, and which port of that it is.
+// device returns the location of adapter i's port: the first adapter of its device, and the port's number
+// in it.
 func (d *Driver) device(i int) (first, port int) {
 	name := d.cfg.Adapters[i].Device
 	if name == "" {
@@ -57,8 +59,8 @@ func (d *Driver) device(i int) (first, port int) {
 	return first, 2
 }
 
-// portType is what adapter i's port is to be at its next start: what the registry says now, which stands at its device, or else
-// mlxconfig.
+// portType returns the protocol of adapter i's port at its next start: that of the registry now, where it
+// is stored for its device, or else that of mlxconfig.
 func (d *Driver) portType(i int) portType {
 	first, port := d.device(i)
 	known, name := d.running[first].known(), fmt.Sprint(portTypeKey, port)
@@ -76,9 +78,9 @@ func (d *Driver) portType(i int) portType {
 	return portAuto
 }
 
-// settlePort makes the port of adapter i, which is disabled or not made yet, InfiniBand's or Ethernet's: as it is set to and as what it
-// is plugged into allows. It tells whether that is another than before. The error wraps errPortType where the adapter does not start: then the
-// port is what it can be.
+// settlePort sets the protocol of adapter i's port, which must be disabled or not created yet, according
+// to its configuration and what its link allows. It reports whether the protocol has changed. The error
+// wraps errPortType if the adapter does not start; the port then has the protocol that is possible.
 func (d *Driver) settlePort(i int) (changed bool, err error) {
 	a, r := &d.cfg.Adapters[i], d.running[i]
 	want := d.portType(i)
@@ -120,7 +122,7 @@ func (d *Driver) settlePort(i int) (changed bool, err error) {
 	return was != (r.cable() != nil), refused
 }
 
-// keyPort gives adapter i the keys of what its port is.
+// keyPort gives adapter i the keys for its port's protocol.
 func (d *Driver) keyPort(i int) {
 	r := d.running[i]
 	is := r.cable() != nil
@@ -141,7 +143,7 @@ func or(s, none string) string {
 	return s
 }
 
-// senses tells whether there is an InfiniBand port at the other end of a cable.
+// senses reports whether there is an InfiniBand port at the other end of a cable.
 func (d *Driver) senses(l cabled) bool {
 	l.SetPlugged(true)
 	for end := time.Now().Add(sensingTime); ; time.Sleep(time.Millisecond) {
@@ -154,7 +156,7 @@ func (d *Driver) senses(l cabled) bool {
 	}
 }
 
-// deviceConfig is what the device is told of adapter i.
+// deviceConfig returns the device's configuration of adapter i.
 func (d *Driver) deviceConfig(i int, k keys) device.AdapterConfig {
 	a, r := &d.cfg.Adapters[i], d.running[i]
 	cfg := d.plainConfig(a)
@@ -165,8 +167,9 @@ func (d *Driver) deviceConfig(i int, k keys) device.AdapterConfig {
 	return cfg
 }
 
-// legal makes sure that no device has an Ethernet port whose RoCE is off beside an InfiniBand port (WinOF 5.50, 4.1.1.2). Where somebody
-// has set both, RoCE is switched on; where sensing made it so, the adapter does not start.
+// legal ensures that no device has an Ethernet port with RoCE off beside an InfiniBand port (WinOF 5.50,
+// 4.1.1.2). If both were configured, RoCE is switched on; if it is due to sensing, the adapter does not
+// start.
 func (d *Driver) legal(i int, k *keys) error {
 	first, port := d.device(i)
 	second := -1

@@ -16,22 +16,22 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// running is what an adapter runs with.
+// running is the state of a running adapter.
 type running struct {
-	registry.Adapter          // who it is; what its port is may change: see known
+	registry.Adapter          // its identity; what its port is may change: see known
 	disabled         bool     // by the configuration, at the start
-	protocol         portType // that its port was to have when it last started; whoever holds changes reads it
-	// What follows is changed by whoever changes adapters, and read at any time.
+	protocol         portType // configured for its port at its last start; read with changes held
+	// The following are changed by whoever changes adapters, and may be read at any time.
 	port       atomic.Pointer[cabled]
 	infiniBand atomic.Bool // it has the keys of an InfiniBand port
 	off        atomic.Bool // enabled with RoCE off: the device itself is disabled
-	// taken are its settings as they were when it last started, by where they stand.
+	// taken are its settings as of its last start, by their location.
 	taken map[string]registry.Setting
-	// configuration is the device's, as it was then.
+	// configuration is the device's, as of then.
 	configuration map[string]uint64
 }
 
-// cable is that of the port, nil where the port is Ethernet's.
+// cable returns that of the port, nil for an Ethernet port.
 func (r *running) cable() cabled {
 	if p := r.port.Load(); p != nil {
 		return *p
@@ -47,23 +47,23 @@ func (r *running) setCable(c cabled) {
 	r.port.Store(&c)
 }
 
-// known is the adapter as the registry knows it now.
+// known returns the adapter as the registry currently knows it.
 func (r *running) known() registry.Adapter {
 	a := r.Adapter
 	a.InfiniBand = r.infiniBand.Load()
 	return a
 }
 
-// settingID says where a setting stands, whichever spelling holds it.
+// settingID identifies the location of a setting, independent of its spelling.
 func settingID(s *registry.Setting) string { return s.Path.String() + `\` + s.Key.Name }
 
-// openRegistry opens the registry, and says where nothing is kept or something was lost.
+// openRegistry opens the registry, and reports if nothing is kept or something was lost.
 func (d *Driver) openRegistry() error {
 	r, err := registry.Open(d.cfg.State)
 	if errors.Is(err, registry.ErrLocked) {
 		return fmt.Errorf("%w: %w", lock.ErrRunning, err)
 	}
-	if err != nil { // a disk that fails does not keep the adapters down
+	if err != nil { // a failing disk does not keep the adapters down
 		r = registry.NewVolatile(err.Error())
 	}
 	d.registry = r
@@ -91,7 +91,7 @@ func (d *Driver) openRegistry() error {
 	return nil
 }
 
-// lineRate is how fast the link of an adapter is, in Mbit/s; 0 where nothing limits it.
+// lineRate returns the speed of an adapter's link in Mbit/s; 0 if nothing limits it.
 func (d *Driver) lineRate(a registry.Adapter) uint64 {
 	index, err := d.find(a.Name)
 	if err != nil || d.host == nil {
@@ -101,14 +101,14 @@ func (d *Driver) lineRate(a registry.Adapter) uint64 {
 	return set.Rate / 1e6
 }
 
-// forget goes on without a file that cannot be written: with what it holds, in memory.
+// forget continues without a file that cannot be written, with its contents in memory.
 func (d *Driver) forget(cause error) {
 	d.registry = d.registry.Detach(cause.Error())
 	d.log.Warn("nothing will be kept", "reason", cause)
 	d.events.Raise(0, events.NothingKept{What: "The registry", Directory: d.cfg.State, Cause: cause})
 }
 
-// take reads the settings of adapter i, which starts with them, and tells of those that do not count.
+// take reads the settings of adapter i, which starts with them, and reports invalid ones.
 func (d *Driver) take(i int) {
 	r := d.running[i]
 	taken := map[string]registry.Setting{}
@@ -143,7 +143,7 @@ func (d *Driver) complain(r *running, s *registry.Setting) {
 	d.events.Raise(r.Generation, ignored)
 }
 
-// groupAddress is the stored value of NetworkAddress where it is the address of a group of stations, which has an event
+// groupAddress returns the stored value of NetworkAddress if it is a multicast address, which has an event
 // of its own (WinOF-2 1.21, 5.5).
 func (d *Driver) groupAddress(r *running, s *registry.Setting) (mac string, ok bool) {
 	if s.Key.Form != catalogue.UnicastMAC || r.Generation != catalogue.MLX5 {
@@ -154,18 +154,18 @@ func (d *Driver) groupAddress(r *running, s *registry.Setting) (mac string, ok b
 	return text, stationAddress(text)[0]&1 != 0
 }
 
-// Registry is the driver's registry, for reading.
+// Registry returns the driver's registry, for reading.
 func (d *Driver) Registry() *registry.Registry { return d.registry }
 
-// ChangeRegistry makes changes, all or none, and acts on the keys that change while the driver runs. Unchecked,
-// values that the catalogue does not allow are stored too, and the default is used instead of them.
+// ChangeRegistry makes changes, all or none, and applies keys that take effect at once. If unchecked,
+// values that the catalogue does not allow are stored too, but the default is used instead.
 func (d *Driver) ChangeRegistry(changes []registry.Change, unchecked bool) ([]registry.Notice, error) {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	return d.changeRegistry(changes, unchecked)
 }
 
-// changeRegistry is ChangeRegistry for who holds the lock of changes.
+// changeRegistry is ChangeRegistry for callers that hold changes.
 func (d *Driver) changeRegistry(changes []registry.Change, unchecked bool) ([]registry.Notice, error) {
 	var notices []registry.Notice
 	if !unchecked {
@@ -187,7 +187,8 @@ func (d *Driver) changeRegistry(changes []registry.Change, unchecked bool) ([]re
 	return append(notices, d.lost(changes)...), nil
 }
 
-// lost tells of every value that is set, else of the first change, that it is kept in memory alone, where that is so.
+// lost returns notices that the values set, or else the first change, are only kept in memory, if that is
+// so.
 func (d *Driver) lost(changes []registry.Change) (notices []registry.Notice) {
 	why := d.registry.Volatile()
 	if why == "" {
@@ -207,7 +208,7 @@ func (d *Driver) lost(changes []registry.Change) (notices []registry.Notice) {
 	return notices
 }
 
-// dynamic are the settings of adapter i that are taken up at once.
+// dynamic returns the settings of adapter i that take effect at once.
 func (d *Driver) dynamic(i int) map[string]registry.Setting {
 	out := map[string]registry.Setting{}
 	for _, s := range d.registry.Settings(d.running[i].known()) {
@@ -218,7 +219,7 @@ func (d *Driver) dynamic(i int) map[string]registry.Setting {
 	return out
 }
 
-// follow takes up what changed of the settings of adapter i that are taken up at once.
+// follow applies changed settings of adapter i that take effect at once.
 func (d *Driver) follow(i int, before map[string]registry.Setting) {
 	r := d.running[i]
 	for id, now := range d.dynamic(i) {
@@ -231,7 +232,7 @@ func (d *Driver) follow(i int, before map[string]registry.Setting) {
 	}
 }
 
-// Settings are the keys of an adapter with their values.
+// Settings returns the keys of an adapter with their values.
 func (d *Driver) Settings(adapter string) ([]api.Setting, error) {
 	index, err := d.find(adapter)
 	if err != nil {
@@ -247,7 +248,7 @@ func (d *Driver) Settings(adapter string) ([]api.Setting, error) {
 	return out, nil
 }
 
-// setting is a key of an adapter as the management interface shows it.
+// setting returns a key of an adapter for the management interface.
 func (d *Driver) setting(r *running, s registry.Setting) api.Setting {
 	k := s.Key
 	force, ok := r.taken[settingID(&s)]
@@ -272,13 +273,13 @@ func (d *Driver) setting(r *running, s registry.Setting) api.Setting {
 	return out
 }
 
-// pending says whether the setting as it is stored waits for a restart.
+// pending reports whether the stored setting waits for a restart.
 func pending(stored, force *registry.Setting) bool {
 	return stored.Key.Effect == catalogue.AtRestart && stored.Key.Status == catalogue.Built && stored.Text() != force.Text()
 }
 
-// Set sets a key of an adapter, given by its name alone, from text; nil: back to the default. Of a key that the
-// adapter and the driver have, it is the adapter's.
+// Set sets a key of an adapter, given by its name alone, from text; nil: back to the default. If both the
+// adapter and the driver have the key, the adapter's is set.
 func (d *Driver) Set(adapter, key string, value *string) ([]registry.Notice, error) {
 	index, err := d.find(adapter)
 	if err != nil {
@@ -294,7 +295,7 @@ func (d *Driver) Set(adapter, key string, value *string) ([]registry.Notice, err
 	return d.ChangeRegistry(changes, false)
 }
 
-// describe adds to an adapter's status what the registry knows.
+// describe adds the registry's information to an adapter's status.
 func (d *Driver) describe(s *AdapterStatus) {
 	d.changes.Lock()
 	defer d.changes.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc"
 )
 
-// openEvents opens the event log in the state directory, and the log of the system where it is asked for.
+// openEvents opens the event log in the state directory, and the system's log if requested.
 func (d *Driver) openEvents(systemLog string) (err error) {
 	var sinks []func(events.Record)
 	if systemLog != "" {
@@ -29,7 +29,7 @@ func (d *Driver) openEvents(systemLog string) (err error) {
 	return nil
 }
 
-// tellIdentity raises the event that says what an adapter is.
+// tellIdentity raises the event that identifies an adapter.
 func (d *Driver) tellIdentity(index uint32) {
 	info, err := d.host.AdapterInfo(index)
 	if err != nil {
@@ -46,7 +46,7 @@ func (d *Driver) tellIdentity(index uint32) {
 	})
 }
 
-// tellFrame raises the event of a *JumboPacket that is more than the link carries: that is used then.
+// tellFrame raises the event for a *JumboPacket larger than the link's limit, which is used instead.
 func (d *Driver) tellFrame(index, wanted uint32) {
 	info, err := d.host.AdapterInfo(index)
 	if err != nil || wanted <= info.LinkMTU {
@@ -56,9 +56,9 @@ func (d *Driver) tellFrame(index, wanted uint32) {
 	d.events.Raise(r.Generation, events.JumboPacketReduced{Adapter: r.Name, Value: wanted + ethernetHeader, Supported: frame, Used: frame})
 }
 
-// adapterChanged raises the events of what an adapter tells of itself, whoever changed it. Whoever changes it as
-// the driver waits for them, so that they stand in the log in the order of what happened: it takes no lock that one who
-// changes adapters holds.
+// adapterChanged raises the events for an adapter's change of state, whoever caused it. When the driver is
+// the cause it waits for them, so that they are in the log in order. Therefore adapterChanged must not
+// take a lock that is held while changing adapters.
 func (d *Driver) adapterChanged(c device.StatusChange) {
 	r := d.running[c.Adapter]
 	cable := r.cable()
@@ -103,7 +103,7 @@ func (d *Driver) tellStopped() {
 	d.events.Raise(0, events.DriverStopped{})
 }
 
-// programEnded raises the events of programs that did not end in order.
+// programEnded raises the events of programs that ended abnormally.
 func (d *Driver) programEnded(p ipc.Departure) {
 	switch {
 	case p.Cause == nil || d.stopping.Load():

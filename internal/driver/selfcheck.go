@@ -15,16 +15,16 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// Check is one RDMA ping of the self-check: a pattern written to the peer's
-// memory, read back and compared.
+// Check is one RDMA ping of the self-check: a pattern is written to the peer's memory, read back and
+// compared.
 type Check struct {
 	From, To string // names of the adapters
-	Path     string // that the connection took: wire or local
+	Path     string // of the connection: wire or local
 	Bytes    int
 	Took     time.Duration
 }
 
-// String says what was checked in words.
+// String describes the check.
 func (c Check) String() string {
 	return fmt.Sprintf("%s to %s over the %s path: %d bytes written, read back and compared in %v",
 		c.From, c.To, c.Path, c.Bytes, c.Took.Round(10*time.Microsecond))
@@ -35,9 +35,9 @@ const (
 	checkTimeout = 10 * time.Second
 )
 
-// selfCheck pings every pair of enabled adapters of one address family, each
-// adapter with itself where it is the only one: over the wire path, then over
-// the local one, as far as the adapters' own path setting allows.
+// selfCheck pings between all pairs of enabled adapters of one address family, or from an adapter to
+// itself if it is the only one: over the wire path, then over the local one, as far as the adapters' path
+// setting allows.
 func (d *Driver) selfCheck(ctx context.Context) ([]Check, error) {
 	session, err := verbs.Within(d.host, "self-check")
 	if err != nil {
@@ -57,8 +57,8 @@ func (d *Driver) selfCheck(ctx context.Context) ([]Check, error) {
 	return checks, nil
 }
 
-// explain adds to the error of a check with adapter j what keeps packets from it: in a network namespace that was just made the
-// loopback interface is down, and then its addresses can be bound to, but not be reached.
+// explain adds to the error of a check with adapter j what blocks its packets: in a new network namespace
+// the loopback interface is down, so that its addresses can be bound but not reached.
 func (d *Driver) explain(err error, j int) error {
 	if !errors.Is(err, verbs.ErrNetworkUnreachable) || !d.host.Snapshot().Adapters[j].Info.Addr.IP().IsLoopback() {
 		return err
@@ -72,7 +72,7 @@ func (d *Driver) explain(err error, j int) error {
 	return err
 }
 
-// pairs lists the pairs of adapters that are up and can reach each other, by index.
+// pairs returns the pairs of adapters that are up and can reach each other, by index.
 func (d *Driver) pairs() (pairs [][2]int) {
 	all := d.host.Snapshot().Adapters
 	for i := range all {
@@ -97,8 +97,8 @@ func (d *Driver) pairs() (pairs [][2]int) {
 	return pairs
 }
 
-// checkPair makes a connection from adapter i to adapter j under the path
-// policy and pings over it. The adapters get their own policy back.
+// checkPair connects adapter i to adapter j under the path policy and pings. It restores the adapters' own
+// policy.
 func (d *Driver) checkPair(ctx context.Context, session *verbs.Host, i, j int, path device.PathPolicy) (c Check, err error) {
 	for _, k := range []int{i, j} {
 		own, _ := config.ParsePath(d.cfg.Adapters[k].Path)
@@ -121,7 +121,8 @@ func (d *Driver) checkPair(ctx context.Context, session *verbs.Host, i, j int, p
 	return Check{d.cfg.Adapters[i].Name, d.cfg.Adapters[j].Name, used.String(), checkBytes, time.Since(start)}, err
 }
 
-// calledBy is the address by which a check calls an adapter: its own, and that of an InfiniBand port its GID.
+// calledBy returns the address to use for an adapter in a check: its own, or its GID for an InfiniBand
+// port.
 func (d *Driver) calledBy(a *device.AdapterStatus) netip.Addr {
 	if d.infiniBand(int(a.Info.Index)) && len(a.GIDs) > 0 {
 		return netip.AddrFrom16(a.GIDs[0].GID)
@@ -161,7 +162,7 @@ func newCheckSide(session *verbs.Host, addr netip.Addr, size int, access verbs.A
 	return s, err
 }
 
-// close destroys what was made, in the order that the objects' uses demand.
+// close destroys the objects in reverse order of their dependencies.
 func (s *checkSide) close() error {
 	var errs []error
 	if s.qp != nil {
@@ -194,8 +195,8 @@ func (s *checkSide) run(ctx context.Context, wr *verbs.SendWR) error {
 	return nil
 }
 
-// ping connects two adapters, writes a pattern into the other's memory, looks
-// at it there, reads it back and compares. It returns the path that was used.
+// ping connects two adapters, writes a pattern into the other's memory, checks it there, reads it back and
+// compares. It returns the path that was used.
 func ping(ctx context.Context, session *verbs.Host, from, to netip.Addr) (path verbs.QPPath, err error) {
 	a, err := newCheckSide(session, from, 2*checkBytes, verbs.LocalWrite)
 	if err != nil {
@@ -231,7 +232,7 @@ func ping(ctx context.Context, session *verbs.Host, from, to netip.Addr) (path v
 	return info.Path, err
 }
 
-// fill makes a pattern that depends on both addresses and repeats nowhere soon.
+// fill writes a pattern that depends on both addresses and does not repeat soon.
 func fill(b []byte, from, to netip.Addr) {
 	h := fnv.New32a()
 	fmt.Fprint(h, from, to)
@@ -244,8 +245,8 @@ func fill(b []byte, from, to netip.Addr) {
 	}
 }
 
-// connect joins the two QPs through the connection manager and returns what
-// ends the connection.
+// connect joins the two QPs through the connection manager and returns a function that ends the
+// connection.
 func connect(ctx context.Context, a, b *checkSide, from, to netip.Addr) (disconnect func() error, err error) {
 	l, err := b.dev.Listen(netip.AddrPortFrom(to, 0), 1)
 	if err != nil {

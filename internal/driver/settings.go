@@ -10,8 +10,8 @@ import (
 	"github.com/softvpi/softvpi/internal/link/impair"
 )
 
-// SetLink changes what the link of an adapter does to packets, and the path of
-// its connections: both or, where one is wrong, neither.
+// SetLink changes what the link of an adapter does to packets, and the path of its connections: both or,
+// if one is invalid, neither.
 func (d *Driver) SetLink(q LinkRequest) error {
 	index, err := d.find(q.Adapter)
 	if err != nil {
@@ -47,7 +47,7 @@ func (d *Driver) SetLink(q LinkRequest) error {
 	return d.host.SetPath(index, policy)
 }
 
-// setUp applies what of an adapter's configuration is set after it was added.
+// setUp applies the parts of an adapter's configuration that are set after it was added.
 func (d *Driver) setUp(index uint32, a config.Adapter) error {
 	set, err := impair.Impairment{}.Parse(a.Impairment)
 	if err == nil && set.Enabled() {
@@ -56,9 +56,8 @@ func (d *Driver) setUp(index uint32, a config.Adapter) error {
 	return err
 }
 
-// gidInterval is UpdateGIDTimerFrequency as the adapters take it: 0 the default,
-// negative never. The registry's goes before the configuration's; where drivers of
-// both generations run, the shorter one counts.
+// gidInterval returns UpdateGIDTimerFrequency in the adapters' form: 0 the default, negative never. The
+// registry overrides the configuration; if adapters of both generations run, the shorter interval is used.
 func (d *Driver) gidInterval() time.Duration {
 	shortest, stored := uint64(0), false
 	for i := range d.running {

@@ -15,10 +15,11 @@ import (
 
 var _ api.Tuner = (*Driver)(nil)
 
-// newestTunings is how many changes of tuning scenarios are told.
+// newestTunings is the number of recent changes by tuning scenarios that are reported.
 const newestTunings = 50
 
-// openTunings opens the log of the tuning scenarios: beside the registry, and in memory where that is.
+// openTunings opens the log of the tuning scenarios: next to the registry, or in memory if the registry
+// is.
 func (d *Driver) openTunings() {
 	file := filepath.Join(d.cfg.State, "LogFiles", "PerformanceTunning.log") // the manual's spelling
 	if d.registry.Volatile() != "" {
@@ -27,10 +28,10 @@ func (d *Driver) openTunings() {
 	d.tunings = tuning.NewLog(file)
 }
 
-// processors is how many processors tuning scenarios share out.
+// processors returns the number of processors that tuning scenarios distribute.
 func processors() int { return min(runtime.NumCPU(), tuning.MostProcessor+1) }
 
-// Tuning is what can be run, and the newest changes.
+// Tuning returns the available scenarios and the newest changes.
 func (d *Driver) Tuning() (api.Tuning, error) {
 	log, err := d.tunings.Entries()
 	if err != nil {
@@ -60,7 +61,7 @@ func (d *Driver) Tune(q tuning.Request) (tuning.Outcome, error) {
 	if q.DryRun || len(p.Changes) == 0 {
 		return p.Outcome, nil
 	}
-	// The log first: a change that is made can then be undone, whatever happens between the two.
+	// Log first, so that a change that was made can always be undone.
 	if err := d.tunings.Record(tuning.Entry{Time: time.Now().UTC(), Scenario: q.Scenario, Changes: p.Changes}); err != nil {
 		return tuning.Outcome{}, err
 	}
@@ -71,7 +72,7 @@ func (d *Driver) Tune(q tuning.Request) (tuning.Outcome, error) {
 	return p.Outcome, nil
 }
 
-// tuned are the adapters of a request, whose names it spells as they are spelt.
+// tuned returns the adapters of a request, in which it corrects the letter case of names.
 func (d *Driver) tuned(q *tuning.Request) (list []registry.Adapter, err error) {
 	names := slices.Clone(q.Adapters)
 	for i := range names {
@@ -92,7 +93,7 @@ func (d *Driver) tuned(q *tuning.Request) (list []registry.Adapter, err error) {
 	return list, nil
 }
 
-// spelt is the name of an adapter that is given in any letter case.
+// spelt returns the name of an adapter that is given in any letter case.
 func (d *Driver) spelt(name string) string {
 	other := name
 	for _, a := range d.cfg.Adapters {

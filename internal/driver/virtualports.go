@@ -13,9 +13,10 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Virtual IPoIB ports (WinOF 5.50, 5.2: part_man). They are kept in the registry below the class key of their port.
+// Virtual IPoIB ports (WinOF 5.50, 5.2: part_man) are stored in the registry below the class key of their
+// port.
 
-// VirtualPorts are the virtual ports of all ports, by their connections.
+// VirtualPorts returns the virtual ports of all ports, by connection.
 func (d *Driver) VirtualPorts() []api.VirtualPort {
 	out := []api.VirtualPort{}
 	for i := range d.running {
@@ -26,7 +27,7 @@ func (d *Driver) VirtualPorts() []api.VirtualPort {
 	return out
 }
 
-// virtualPort is a virtual port of adapter i with its state.
+// virtualPort returns a virtual port of adapter i with its state.
 func (d *Driver) virtualPort(i uint32, v registry.VirtualPort) api.VirtualPort {
 	p := api.VirtualPort{Connection: v.Name, Port: d.running[i].Name, IName: v.IName, PKey: keyText(ib.PKey(v.PKey))}
 	s, runs := d.ipoib.look(i, v.Name)
@@ -44,10 +45,10 @@ func (d *Driver) virtualPort(i uint32, v registry.VirtualPort) api.VirtualPort {
 	return p
 }
 
-// keyText is a P_Key as part_man shows it.
+// keyText formats a P_Key as part_man does.
 func keyText(k ib.PKey) string { return fmt.Sprintf("%04X", uint16(k)) }
 
-// AddVirtualPort makes a virtual port, which is there after a restart too.
+// AddVirtualPort creates a virtual port, which persists across restarts.
 func (d *Driver) AddVirtualPort(q api.VirtualPortRequest) (api.VirtualPort, error) {
 	d.changes.Lock()
 	defer d.changes.Unlock()
@@ -83,7 +84,7 @@ func (d *Driver) AddVirtualPort(q api.VirtualPortRequest) (api.VirtualPort, erro
 	return d.virtualPort(i, v), nil
 }
 
-// ipoibPorts names the adapters that virtual ports can be made on.
+// ipoibPorts lists the names of the adapters that support virtual ports.
 func (d *Driver) ipoibPorts() string {
 	var names []string
 	for i := range d.running {
@@ -97,7 +98,7 @@ func (d *Driver) ipoibPorts() string {
 	return strings.Join(names, ", ")
 }
 
-// newVirtualPort is the port that a request asks for beside those that are there.
+// newVirtualPort returns the port for a request, given the existing ones.
 func newVirtualPort(q api.VirtualPortRequest, taken []string, existing []registry.VirtualPort) (v registry.VirtualPort, err error) {
 	if len(existing) >= ipoib.MaxVirtualPorts {
 		return v, api.Wrong("virtual ports", fmt.Sprintf("%d on %q", len(existing), q.Connection), fmt.Sprintf("at most %d a port", ipoib.MaxVirtualPorts))
@@ -130,7 +131,7 @@ func newVirtualPort(q api.VirtualPortRequest, taken []string, existing []registr
 	return v, nil
 }
 
-// trailingDigits is the number at the end of a connection's name, 0 where there is none.
+// trailingDigits returns the number at the end of a connection's name, 0 if there is none.
 func trailingDigits(name string) string {
 	digits := name[len(strings.TrimRight(name, "0123456789")):]
 	if digits == "" || len(digits) > 9 {
@@ -139,7 +140,7 @@ func trailingDigits(name string) string {
 	return digits
 }
 
-// asField is an error of package ipoib as one of a request.
+// asField converts an error of package ipoib to one of a request.
 func asField(err error) error {
 	var c *ipoib.ConfigError
 	if errors.As(err, &c) {

@@ -1,16 +1,15 @@
-// Package encap is between the transport and the link: it puts the outer headers of a RoCE
-// mode, or of InfiniBand, around packets and makes their ICRC, and on the way in checks and
-// strips them.
+// Package encap is the layer between the transport and the link: on sending it adds the outer headers of a
+// RoCE mode, or of InfiniBand, and computes the ICRC; on receiving it checks and strips them.
 //
-// On a UDP socket the kernel writes the outer headers, so that only the ICRC is made here,
-// over the headers as the kernel will write them: no options, DF set, and as
-// identification the packet's place in its burst (0 for single packets). On a link that
-// carries whole frames everything from the Ethernet header on is written here.
+// On a UDP socket the kernel writes the outer headers, so that only the ICRC is computed here, over the
+// headers as the kernel will write them: no options, DF set, and as identification the packet's position
+// in its burst (0 for single packets). On a link that carries whole frames everything from the Ethernet
+// header on is written here.
 //
-// A link that cannot make the kernel use those headers, as the portable UDP link over IPv4,
-// where the kernel picks the identification, sends packets whose ICRC is right only to
-// receivers that do not see the identification either: to other UDP links, but not to cards
-// or kernels. Over IPv6, which has none, there is no such limit.
+// Some links cannot make the kernel use those headers, like the portable UDP link over IPv4, where the
+// kernel chooses the identification. Their packets have a correct ICRC only for receivers that do not see
+// the identification either: other UDP links, but not hardware adapters or kernels. IPv6 has no
+// identification, hence no such limit.
 package encap
 
 import (
@@ -25,8 +24,8 @@ import (
 // Mode is a RoCE mode or InfiniBand, numbered as in command.AdapterInfo.
 type Mode uint32
 
-// The modes. v1 and v1.25 frame alike and differ in their GIDs: made from the MAC
-// address, or from the IP addresses.
+// The modes. v1 and v1.25 have the same frames but different GIDs: derived from the MAC address, or from
+// the IP addresses.
 const (
 	RoCEv1     Mode = 1
 	RoCEv125   Mode = 2
@@ -34,7 +33,7 @@ const (
 	InfiniBand Mode = 4
 )
 
-// String is the mode as the manuals write it.
+// String returns the mode as written in the manuals.
 func (m Mode) String() string {
 	switch m {
 	case RoCEv1:
@@ -49,43 +48,43 @@ func (m Mode) String() string {
 	return fmt.Sprintf("RoCE mode %d", uint32(m))
 }
 
-// Counters count received packets that were dropped, or taken in spite of something. Plain
-// words: the owner of the loop writes them.
+// Counters count received packets that were dropped, or accepted under special conditions. They are plain
+// words, written by the owner of the loop.
 type Counters struct {
-	// ICRCErrors are packets whose ICRC is wrong, with any identification.
+	// ICRCErrors are packets whose ICRC is wrong for every identification.
 	ICRCErrors uint64
-	// ICRCIDInferred are packets that were taken although the identification which makes
-	// the ICRC right is neither 0 nor their place in the burst: Linux Soft-RoCE and cards
-	// number their packets, and a socket does not show the number. A corrupt packet passes
-	// so with probability 2^-16, on top of the UDP and Ethernet checks.
+	// ICRCIDInferred are packets that were accepted although the identification for which the ICRC is
+	// correct is neither 0 nor their position in the burst: Linux Soft-RoCE and hardware adapters number
+	// their packets, and a socket does not reveal the number. A corrupt packet passes this way with
+	// probability 2^-16, in addition to the UDP and Ethernet checks.
 	ICRCIDInferred uint64
-	// Placed are packets whose payload was copied to its place together with its ICRC.
+	// Placed are packets whose payload was copied to its destination while computing the ICRC.
 	Placed uint64
-	// Malformed are packets too short for a BTH and an ICRC, or not a multiple of four
-	// bytes long, and frames and packets whose headers contradict themselves.
+	// Malformed are packets too short for a BTH and an ICRC, or not a multiple of four bytes long, and
+	// frames and packets with inconsistent headers.
 	Malformed uint64
-	// NotForUs are packets to another address, and frames that are not of the RoCE mode.
+	// NotForUs are packets to another address, and frames of another RoCE mode.
 	NotForUs uint64
 }
 
 // defaultHopLimit is the hop limit of routes that leave it 0.
 const defaultHopLimit = 64
 
-// maxHeader is the longest IP and UDP header that is written here.
+// maxHeader is the maximum length of the IP and UDP headers written here.
 const maxHeader = eth.IPv6Len + eth.UDPLen
 
-// gather is how much from the BTH on joins the outer headers in the scratch, so that
-// one call of the CRC covers both. It is cut to a multiple of crcBlock over all: the CRC
-// of hash/crc32 takes whole blocks of that size in vectors, from 64 bytes on, and the
-// bytes left over one table at a time. Packets of up to gatherShort bytes go there as a
-// whole, because what would be left of them is too short for vectors.
+// gather is how many bytes from the BTH on join the outer headers in the scratch buffer, so that one call
+// of the CRC covers both. The total is rounded down to a multiple of crcBlock: the CRC of hash/crc32
+// processes whole blocks of that size with vector instructions, from 64 bytes on, and the remaining bytes
+// one table at a time. Packets of up to gatherShort bytes go there completely, because the remainder would
+// be too short for vectors.
 const (
 	gather      = 64
 	gatherShort = 192
 	crcBlock    = 16
 )
 
-// Encap is the encapsulation of one adapter's port. It is used by the owner of its loop only.
+// Encap is the encapsulation for one adapter's port. Only the owner of its loop may use it.
 type Encap struct {
 	mode     Mode
 	addrs    []netip.Addr
@@ -94,20 +93,20 @@ type Encap struct {
 	counters Counters
 	icrc     ib.ICRCScratch // for frames with IP options and GRHs
 	scratch  [lrhLen + maxHeader + gatherShort]byte
-	held     flow // whose outer headers are in the scratch
+	held     flow // whose outer headers are in scratch
 	heldAt   int  // where the BTH goes behind them
 	streams  [streamsKept]stream
-	came     stream // that of the packet which came last of those that may
-	nextID   uint16 // IPv4 identification to be expected next; 0: that of the packet's place in its burst
+	came     stream // stream of the most recent packet of a stream that may be received
+	nextID   uint16 // IPv4 identification expected next; 0: the packet's position in its burst
 	ib       infiniband
 }
 
-const lrhLen = ib.LRHLen // eight bytes of ones for the missing LRH begin every ICRC
+const lrhLen = ib.LRHLen // eight bytes of ones stand for the missing LRH at the start of every ICRC
 
-// New makes the encapsulation of a port with the addresses addrs, which are the ones that
-// received packets may be for. A GID of RoCE v1 or InfiniBand is an address too: the IPv6
-// one with its bytes. An InfiniBand port's LIDs come with SetPort. port is the RoCE v2 UDP destination port, 0 for 4791. The error is about a mode that
-// is none, or that the link cannot carry.
+// New creates the encapsulation for a port. addrs are the port's addresses, to which received packets may
+// be sent. A GID of RoCE v1 or InfiniBand is an address too: the IPv6 address with the same bytes. An
+// InfiniBand port's LIDs are set with SetPort. port is the RoCE v2 UDP destination port, 0 for 4791. The
+// error concerns an invalid mode, or one that the link cannot carry.
 func New(mode Mode, addrs []netip.Addr, caps link.Capabilities, port uint16) (*Encap, error) {
 	switch mode {
 	case RoCEv1, RoCEv125:
@@ -132,7 +131,7 @@ func New(mode Mode, addrs []netip.Addr, caps link.Capabilities, port uint16) (*E
 	return e, nil
 }
 
-// SetAddrs replaces the port's addresses, which change while it runs.
+// SetAddrs replaces the port's addresses, which may change at any time.
 func (e *Encap) SetAddrs(addrs []netip.Addr) {
 	e.addrs, e.came = e.addrs[:0], stream{}
 	for _, a := range addrs {
@@ -143,8 +142,8 @@ func (e *Encap) SetAddrs(addrs []netip.Addr) {
 // Counters returns a copy of the counters.
 func (e *Encap) Counters() Counters { return e.counters }
 
-// local reports whether a is an address of the port or a group. Which groups are joined is
-// known to the link and the transport.
+// local reports whether a is an address of the port or a group. Only the link and the transport know which
+// groups are joined.
 func (e *Encap) local(a netip.Addr) bool {
 	for i := range e.addrs {
 		if e.addrs[i] == a {
@@ -154,8 +153,7 @@ func (e *Encap) local(a netip.Addr) bool {
 	return a.IsMulticast()
 }
 
-// own is the port's first address of the family of peer, for packets that do not say to
-// which one they came.
+// own returns the port's first address of peer's family, for packets that do not tell their destination.
 func (e *Encap) own(peer netip.Addr) netip.Addr {
 	for _, a := range e.addrs {
 		if a.Is4() == peer.Is4() {

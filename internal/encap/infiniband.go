@@ -7,25 +7,25 @@ import (
 )
 
 const (
-	// vlManagement is VL15, that of subnet management packets alone.
+	// vlManagement is VL15, used only by subnet management packets.
 	vlManagement = 15
 	wordLen      = 4
 )
 
-// infiniband is what the encapsulation of an InfiniBand port knows of it.
+// infiniband holds the settings of an InfiniBand port.
 type infiniband struct {
 	lid   ib.LID // base LID, 0 for none
 	mask  ib.LID // of the path bits
 	lanes [16]uint8
 }
 
-// SetPort tells the encapsulation of an InfiniBand port how the subnet manager has set it. Before, and while
-// the port has no LID, nothing is for it. Its GIDs are the addresses of SetAddrs.
+// SetPort passes the settings of an InfiniBand port by the subnet manager. Before that, and while the port
+// has no LID, all packets are refused. The port's GIDs are the addresses of SetAddrs.
 func (e *Encap) SetPort(p *link.Port) {
 	e.ib = infiniband{lid: p.LID, mask: 1<<(p.LMC&7) - 1, lanes: p.SLtoVL}
 }
 
-// sealIB writes LRH and GRH in front of the BTH, and pad and ICRC behind the payload (IBA 7.7, 8.3, 7.8.1).
+// sealIB writes LRH and GRH before the BTH, and pad and ICRC after the payload (IBA 7.7, 8.3, 7.8.1).
 func (e *Encap) sealIB(o *frame.Out) {
 	r := o.Route
 	bth := o.Head[frame.HeadRoom:o.HeadEnd]
@@ -52,7 +52,7 @@ func (e *Encap) sealIB(o *frame.Out) {
 	finish(o, ib.ICRCUpdate(crc, bth[ib.BTHLen:]), 0)
 }
 
-// openIB checks a packet from the LRH to the ICRC, and fills in what stands outside of the BTH (IBA 7.7, 8.3).
+// openIB checks a packet from the LRH to the ICRC, and fills in the fields outside the BTH (IBA 7.7, 8.3).
 func (e *Encap) openIB(p *frame.In) bool {
 	b := p.Data
 	if len(b) < ib.LRHLen {
@@ -95,9 +95,9 @@ func (e *Encap) openIB(p *frame.In) bool {
 	return e.check(p, data, ib.ICRCSeedLRH(&e.icrc, lrh, grh, data[:ib.BTHLen]))
 }
 
-// addressed counts and refuses what is not to the port, or not between two ports: a packet to a multicast LID has a
-// GRH with the group's GID, one to another LID has none or one with a GID of the port (IBA 9.6.1.1). n is the
-// length behind the headers.
+// addressed refuses and counts packets that are not for the port, or not between two ports: a packet to a
+// multicast LID must have a GRH with the group's GID, one to another LID none or one with a GID of the
+// port (IBA 9.6.1.1). n is the length after the headers.
 func (e *Encap) addressed(lrh ib.LRH, grh []byte, n int) bool {
 	group := lrh.DLID() >= ib.LIDFirstMulticast && lrh.DLID() != ib.LIDPermissive
 	switch {

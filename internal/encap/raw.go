@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// sealRaw writes everything in front of the BTH, and pad and ICRC behind the payload.
+// sealRaw writes everything before the BTH, and pad and ICRC after the payload.
 func (e *Encap) sealRaw(o *frame.Out) {
 	r := o.Route
 	bth := o.Head[frame.HeadRoom:o.HeadEnd]
@@ -34,7 +34,7 @@ func (e *Encap) sealRaw(o *frame.Out) {
 		var src, dst [4]byte
 		put4(src[:], r.Src)
 		put4(dst[:], r.Dst)
-		// Nobody puts fragments of it together, so that it needs no identification (RFC 6864).
+		// It is never fragmented, so it needs no identification (RFC 6864).
 		ip.Encode(r.TrafficClass, length+eth.IPv4Len+eth.UDPLen, 0, hops, eth.ProtocolUDP, src, dst)
 		udp.Encode(r.SrcPort, e.dstPort(r), length+eth.UDPLen)
 		crc = ib.ICRCSeedIPv4(&e.icrc, ip[:eth.IPv4Len], udp[:eth.UDPLen], bth)
@@ -52,7 +52,7 @@ func (e *Encap) sealRaw(o *frame.Out) {
 	finish(o, ib.ICRCUpdate(crc, bth[ib.BTHLen:]), 0)
 }
 
-// openRaw checks a whole frame and fills in the fields that a socket would have told.
+// openRaw checks a whole frame and fills in the fields that a socket would provide.
 func (e *Encap) openRaw(p *frame.In) bool {
 	if e.mode == InfiniBand {
 		return e.openIB(p)
@@ -140,8 +140,8 @@ func (e *Encap) openIPv6(p *frame.In, b []byte) bool {
 	return e.check(p, data, ib.ICRCSeedIPv6(&e.icrc, h, udp, data[:ib.BTHLen]))
 }
 
-// udp takes a datagram apart that came to dst. Its checksum is not looked at: it may be
-// none, or not be filled in yet where a device was to do it, and the ICRC covers more.
+// udp dissects a datagram sent to dst. It does not check the checksum, which may be absent, or left for a
+// device to fill in; the ICRC covers more.
 func (e *Encap) udp(b []byte, dst netip.Addr) (h eth.UDP, data []byte, ok bool) {
 	h, data, err := eth.ParseUDP(b)
 	if err != nil {
@@ -155,7 +155,7 @@ func (e *Encap) udp(b []byte, dst netip.Addr) (h eth.UDP, data []byte, ok bool) 
 	if !e.mine(dst) || !e.wellFormed(len(data)) {
 		return nil, nil, false
 	}
-	// A datagram that is shorter than its packet would hide bytes from the ICRC.
+	// Bytes after the datagram would not be covered by the ICRC.
 	if h.Length() != len(b) {
 		e.counters.Malformed++
 		return nil, nil, false
@@ -163,7 +163,7 @@ func (e *Encap) udp(b []byte, dst netip.Addr) (h eth.UDP, data []byte, ok bool) 
 	return h, data, true
 }
 
-// mine counts and refuses packets to other addresses.
+// mine refuses and counts packets to other addresses.
 func (e *Encap) mine(dst netip.Addr) bool {
 	if e.local(dst) {
 		return true

@@ -1,6 +1,6 @@
-// Package frame holds the packets that pass between the transport engines, the
-// encapsulation and the links. The values live in arrays that the loop owns and
-// uses again for every batch; nothing in them outlives the batch.
+// Package frame defines the packets that pass between the transport engines, the encapsulation and the
+// links. The values are in arrays that the loop owns and reuses for every batch; nothing in them outlives
+// the batch.
 package frame
 
 import (
@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// HeadRoom is the space in front of the BTH, where encapsulations that
-	// build the whole frame put Ethernet, VLAN, IP or GRH and UDP headers.
+	// HeadRoom is the space before the BTH, in which encapsulations that build the whole frame write
+	// Ethernet, VLAN, IP or GRH and UDP headers.
 	HeadRoom = 72
 	// maxTransportHeader is the longest BTH with extended headers: BTH and
 	// AtomicETH (IBA 9.2).
@@ -19,9 +19,8 @@ const (
 	headSize           = HeadRoom + maxTransportHeader + 16
 )
 
-// Route is where the packets of a QP or an address handle go and what their
-// outer headers say. It is made once (Link.Prepare completes it) and then shared
-// by every packet; the loop owns it.
+// Route holds the destination and the outer headers of the packets of a QP or an address handle. It is
+// created once (Link.Prepare completes it) and then shared by all packets; the loop owns it.
 type Route struct {
 	Src, Dst     netip.Addr // port addresses (the IP form of SGID and DGID)
 	SrcPort      uint16     // RoCE v2 UDP source port, computed for the connection
@@ -33,43 +32,42 @@ type Route struct {
 	DstMAC       [6]byte
 	VLAN         uint16 // TCI; 0 means untagged
 
-	// IB is set where the port is InfiniBand's. Src and Dst then are the LIDs of both ends
-	// as LIDAddr has them, Dst the GID of a multicast group.
+	// IB is set if the port is InfiniBand. Src and Dst then are the LIDs of both ends as returned by
+	// LIDAddr, or Dst the GID of a multicast group.
 	IB InfiniBand
 
 	Sockaddr    [28]byte // raw sockaddr of Dst, filled by Link.Prepare
 	SockaddrLen uint8
-	Socket      uint8  // which of the link's sockets sends it, filled by Link.Prepare
-	Hop         uint16 // which of the link's next hops it goes to as a frame, filled by Link.Prepare; 0: none
+	Socket      uint8  // which of the link's sockets sends it, set by Link.Prepare
+	Hop         uint16 // which of the link's next hops it goes to as a frame, set by Link.Prepare; 0: none
 	Prepared    bool
 
-	// Near says that the loop which sends serves Dst too, by another adapter or the same one: nothing is
+	// Near says that the sending loop also serves Dst, by another adapter or the same one: nothing is
 	// received while it sends. Set by the device.
 	Near bool
 }
 
-// Out is a packet on its way to a link. The transport writes the BTH and
-// extended headers at Head[HeadRoom:HeadEnd], points Payload into registered
-// memory and sets the pad; encap adds ICRC and outer headers.
+// Out is a packet to be sent. The transport writes the BTH and extended headers to Head[HeadRoom:HeadEnd],
+// points Payload into registered memory and sets the pad; encap adds ICRC and outer headers.
 type Out struct {
 	Route     *Route
 	Head      [headSize]byte
-	HeadStart uint16  // first byte in use; HeadRoom until an outer header is put in front
+	HeadStart uint16  // first byte in use; HeadRoom until an outer header is added
 	HeadEnd   uint16  // end of the extended headers
 	Pad       uint8   // zero bytes after the payload that fill the last word, 0 to 3 (IBA 9.2.3)
 	TailLen   uint8   // bytes of Tail in use
-	Segment   uint16  // place in a burst; 0 starts a new one. Set by encap
+	Segment   uint16  // position in a burst; 0 starts a new one. Set by encap
 	Tail      [8]byte // pad and ICRC
 	Payload   []byte  // may be empty
-	// Windowed says that only so many such packets are under way to a destination as its
-	// window allows. Set by the transport.
+	// Windowed says that the number of such packets in flight to a destination is limited by its window.
+	// Set by the transport.
 	Windowed bool
-	// Staged is the whole packet in the memory of the link that it goes to (link.Stager), for
-	// the Send that follows; nil: it is not there.
+	// Staged is the whole packet in the memory of its link (link.Stager), for the next Send; nil: it is
+	// not there.
 	Staged []byte
 }
 
-// Reset makes o an empty packet to route with its headers at HeadRoom.
+// Reset makes o an empty packet for route with its headers at HeadRoom.
 func (o *Out) Reset(route *Route) {
 	o.Route = route
 	o.HeadStart, o.HeadEnd = HeadRoom, HeadRoom
@@ -77,19 +75,18 @@ func (o *Out) Reset(route *Route) {
 	o.Payload, o.Staged, o.Windowed = nil, nil, false
 }
 
-// Len returns the length of the packet as it stands, in bytes.
+// Len returns the current length of the packet in bytes.
 func (o *Out) Len() int {
 	return int(o.HeadEnd-o.HeadStart) + len(o.Payload) + int(o.TailLen)
 }
 
-// In is a packet that a link received. A UDP socket's link delivers the UDP
-// payload in Data (BTH to ICRC) and the outer fields beside it; a link that sees
-// the frame delivers the whole frame in Data with Raw set, and encap fills the
-// outer fields. After encap.Open, Data runs from the BTH to the end of the
-// payload's pad, without the ICRC. Data is valid until the next Link.Receive.
+// In is a received packet. A UDP socket's link delivers the UDP payload in Data (BTH to ICRC) and the
+// outer fields separately; a link that sees the frame delivers the whole frame in Data with Raw set, and
+// encap fills in the outer fields. After encap.Open, Data extends from the BTH to the end of the payload's
+// pad, without the ICRC. Data is valid until the next Link.Receive.
 //
-// Payload is nil, save for a packet that encap.OpenNext copied to its place: Data then is the packet without its payload, and Payload lies in
-// the memory of the Next.
+// Payload is nil except for a packet whose payload encap.OpenNext copied to its destination: Data then is
+// the packet without its payload, and Payload is in the memory of the Next.
 type In struct {
 	Data, Payload []byte
 	Src, Dst      netip.Addr
@@ -97,25 +94,25 @@ type In struct {
 	TrafficClass  uint8
 	HopLimit      uint8
 	FlowLabel     uint32
-	Segment       uint16 // what the identification is, most likely: the place in the received GRO burst, or what was seen
-	Raw           bool   // Data is a whole Ethernet frame, or InfiniBand's from the LRH to the ICRC
-	IDKnown       bool   // ID is the IPv4 identification that was on the wire
+	Segment       uint16 // most likely identification: the position in the received GRO burst, or what was seen
+	Raw           bool   // Data is a whole Ethernet frame, or InfiniBand packet from the LRH to the ICRC
+	IDKnown       bool   // ID is the IPv4 identification on the wire
 	ID            uint16
-	SL            uint8  // InfiniBand's
+	SL            uint8  // InfiniBand
 	PathBits      uint8  // of the DLID of an InfiniBand packet
-	SLID          ib.LID // 0: this is no InfiniBand packet
-	// GRH is the global route header of an InfiniBand packet, nil where it has none.
+	SLID          ib.LID // 0: not an InfiniBand packet
+	// GRH is the global route header of an InfiniBand packet, nil if it has none.
 	GRH *[ib.GRHLen]byte
 }
 
-// Len returns the length of the packet as it stands, in bytes.
+// Len returns the current length of the packet in bytes.
 func (p *In) Len() int { return len(p.Data) + len(p.Payload) }
 
-// Next is what comes next from a sender, most likely: packets in the middle of a message, which differ in the last word of
-// their BTHs and in their payloads, in the order of their PSNs, and with payloads of the same size that belong into Memory one behind the
-// other. It moves on with each of them.
+// Next predicts the next packets of a sender: middle packets of a message, which differ only in the last
+// word of their BTHs and in their payloads, in the order of their PSNs, with payloads of equal size that
+// go to consecutive parts of Memory. It is advanced by each of them.
 type Next struct {
-	Head   uint64 // the first eight bytes of the BTH as they lie in memory
+	Head   uint64 // the first eight bytes of the BTH as they are in memory
 	PSN    ib.PSN // of the first
 	Src    netip.Addr
 	Size   int // bytes of each payload

@@ -1,12 +1,13 @@
-// Package hugepages asks the system for large pages. What cycles through more memory than the processor has translations
-// at hand for is copied some per cent faster in them; and memory of another process, which the kernel has to find
-// page by page (process_vm_readv), several times as fast. Without them everything works the same.
+// Package hugepages asks the system for large pages. Programs that cycle through more memory than the
+// processor can cache translations for copy some per cent faster in them; and memory of another process,
+// whose pages the kernel has to look up one by one (process_vm_readv), is copied several times as fast.
+// Without them everything works the same.
 package hugepages
 
 // Size is the size of the large pages of most processors, in bytes.
 const Size = 2 << 20
 
-// whole returns the large pages that lie within length bytes from base, as addresses.
+// whole returns the range of whole large pages within length bytes from base.
 func whole(base, length uint64) (from, to uint64) {
 	from = (base + Size - 1) &^ (Size - 1)
 	to = (base + length) &^ (Size - 1)

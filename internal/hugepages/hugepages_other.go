@@ -2,7 +2,7 @@
 
 package hugepages
 
-// Prefer asks for large pages; this system is not asked.
+// Prefer does nothing on this system.
 func Prefer([]byte) {}
 
 // Gather asks for large pages; this system is not asked.

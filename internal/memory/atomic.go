@@ -6,11 +6,10 @@ import (
 	"unsafe"
 )
 
-// CompareSwap stores swap at addr if compare stands there, and returns what
-// stood there (IBA 9.4.5). In mapped memory it is atomic against every
-// processor; through an Accessor only against the loop's other operations.
-// The operand is in the machine's byte order and aligned to 8 bytes, in the
-// region's addresses and in memory.
+// CompareSwap stores swap at addr if the operand there equals compare, and returns the original value (IBA
+// 9.4.5). In mapped memory it is atomic with respect to every processor; through an Accessor only with
+// respect to the loop's other operations. The operand is in the machine's byte order and must be aligned
+// to 8 bytes, both in the region's addresses and in memory.
 func (r *Region) CompareSwap(addr, compare, swap uint64) (old uint64, err error) {
 	off, err := r.operand(addr)
 	if err != nil {
@@ -28,8 +27,7 @@ func (r *Region) CompareSwap(addr, compare, swap uint64) (old uint64, err error)
 	}
 }
 
-// FetchAdd adds add to the operand at addr and returns what stood there; else
-// as CompareSwap.
+// FetchAdd adds add to the operand at addr and returns the original value; otherwise like CompareSwap.
 func (r *Region) FetchAdd(addr, add uint64) (old uint64, err error) {
 	off, err := r.operand(addr)
 	if err != nil {

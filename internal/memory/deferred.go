@@ -1,6 +1,6 @@
 package memory
 
-// CopyKind is what a deferred copy does.
+// CopyKind says what a deferred copy does.
 type CopyKind uint8
 
 // The kinds of deferred copies.
@@ -11,9 +11,9 @@ const (
 	CopyFetchAdd
 )
 
-// Transfer is a copy that its owner's copier makes. Addr is the owner's
-// address (Region.OwnerAddr). Data is read at Start for writes, and filled
-// when the transfer is reported for reads; the caller keeps it until then.
+// Transfer is a copy made by the owner's copier. Addr is the owner's address (Region.OwnerAddr). For
+// writes Data is read at Start, for reads it is filled when the transfer is reported; the caller keeps it
+// until then.
 type Transfer struct {
 	Kind          CopyKind
 	Last          bool // CopyWrite: the final bytes must become visible last
@@ -26,23 +26,21 @@ type Transfer struct {
 // Finished is the end of a deferred copy.
 type Finished struct {
 	Tag uint64
-	Old uint64 // what stood at the operand of an atomic
+	Old uint64 // original value of an atomic's operand
 	Err error  // nil, or ErrGone wrapped
 }
 
-// Deferred is an Accessor whose copies end later. The loop that owns the
-// regions calls it; no call waits.
+// Deferred is an Accessor whose copies end later. The loop that owns the regions calls it; no call blocks.
 type Deferred interface {
 	Accessor
-	// Start hands one transfer over; false means that it holds as many as it
-	// can (bytes or number), try again after Finish returned some.
+	// Start hands one transfer over; false means that its limit (bytes or number) is reached: try again
+	// after Finish has returned some.
 	Start(t *Transfer) bool
-	// Flush ends a row of calls of Start: transfers may wait for it, to be carried
-	// out together.
+	// Flush ends a series of calls of Start: transfers may be delayed until then, to be executed together.
 	Flush()
-	// Finish reports transfers that ended, in the order they were started, at
-	// most len(out). After a time-out or a death all of them end with an error.
+	// Finish reports finished transfers, in the order in which they were started, at most len(out). After
+	// a timeout or a death all of them end with an error.
 	Finish(out []Finished) int
-	// Limit is the most bytes of one transfer.
+	// Limit returns the maximum number of bytes of one transfer.
 	Limit() int
 }

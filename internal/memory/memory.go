@@ -1,5 +1,5 @@
-// Package memory holds the memory regions and windows of an adapter: who may
-// reach which bytes under which key (IBA 10.6). One loop owns a table.
+// Package memory implements the memory regions and windows of an adapter: who may access which bytes with
+// which key (IBA 10.6). A table belongs to one loop.
 package memory
 
 import "errors"
@@ -14,10 +14,10 @@ const (
 	RemoteRead
 	RemoteAtomic
 	WindowBind
-	ZeroBased // addresses count from the start of the region
+	ZeroBased // addresses are offsets from the start of the region
 )
 
-// PD names a protection domain of an adapter.
+// PD identifies a protection domain of an adapter.
 type PD uint32
 
 // Errors of the table and of access checks.
@@ -34,29 +34,28 @@ var (
 	ErrBlock  = errors.New("memory of the owner is reached by deferred copies only")
 )
 
-// Accessor reaches memory that the loop has not mapped: another process's
-// (process_vm_readv, process_vm_writev) or through that process's own copier.
+// Accessor accesses memory that the loop has not mapped: of another process (process_vm_readv,
+// process_vm_writev), or through that process's own copier.
 type Accessor interface {
 	// Read copies len(dst) bytes from address addr of the owner.
 	Read(dst []byte, addr uint64) error
 	// Write copies src to address addr of the owner.
 	Write(addr uint64, src []byte) error
-	// Blocking reports whether Read and Write finish within the call. Where
-	// they do not (the copier of a client), the copies go through
-	// transport.Engine.Copies instead.
+	// Blocking reports whether Read and Write finish within the call. If they do not (the copier of a
+	// client), the copies go through transport.Engine.Copies instead.
 	Blocking() bool
 }
 
-// Gathering is an Accessor of which a call costs more than the bytes of a packet,
-// so that it takes many pieces in one.
+// Gathering is an Accessor for which a call costs more than copying a packet; it therefore accepts many
+// pieces in one call.
 type Gathering interface {
 	Accessor
-	// WriteAll writes pieces in order and returns how many it wrote whole. Where
-	// those are not all, err says why not the next one.
+	// WriteAll writes pieces in order and returns how many it wrote completely. If those are not all, err
+	// says why the next one failed.
 	WriteAll(pieces []Piece) (n int, err error)
 }
 
-// Piece is data on its way to address Addr of its owner.
+// Piece is data to be written to address Addr of its owner.
 type Piece struct {
 	Addr uint64
 	Data []byte

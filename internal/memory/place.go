@@ -8,11 +8,11 @@ import (
 	"github.com/softvpi/softvpi/internal/release"
 )
 
-// Place copies src to dst, of equal length, so that the final bytes are stored
-// after all others: a program may poll on the last byte of an RDMA write.
+// Place copies src to dst, of equal length, storing the final bytes after all others: a program may poll
+// the last byte of an RDMA write.
 func Place(dst, src []byte) { place(dst, src, 0) }
 
-// PlaceBefore is Place of a message that is likely to be followed by another one to the address next.
+// PlaceBefore is Place with a prediction that the next message will go to the address next.
 func PlaceBefore(dst, src []byte, next uintptr) { place(dst, src, next) }
 
 func place(dst, src []byte, next uintptr) {
@@ -45,15 +45,15 @@ func bulk(dst, src []byte, next uintptr) {
 	prefetch.CopyBefore(dst, src, next)
 }
 
-// fence keeps stores before it from becoming visible after stores behind it: an
-// atomic read-modify-write is ordered both ways.
+// fence keeps earlier stores from becoming visible after later ones: an atomic read-modify-write is
+// ordered both ways.
 func fence() {
 	var word atomic.Uint32
 	word.Add(1)
 }
 
-// writeLastRemote splits the write, so that the last bytes come with a call of
-// their own: one process_vm_writev copies in no promised order.
+// writeLastRemote splits the write, so that the last bytes are written by a call of their own: a single
+// process_vm_writev guarantees no order.
 func writeLastRemote(a Accessor, addr uint64, src []byte) error {
 	tail := min(len(src), 8)
 	if body := src[:len(src)-tail]; len(body) > 0 {

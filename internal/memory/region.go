@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/prefetch"
 )
 
-// AttributeError is an attribute of a region or window that is not allowed.
+// AttributeError reports an attribute of a region or window that is not allowed.
 type AttributeError struct {
 	Field   string
 	Value   uint64
@@ -18,13 +18,11 @@ func (e *AttributeError) Error() string {
 	return fmt.Sprintf("%s %#x: allowed: %s", e.Field, e.Value, e.Allowed)
 }
 
-// Region is a memory region (IBA 10.6.3): Length bytes of its owner's memory
-// from address Base. Exactly one of Bytes and Remote says how the loop reaches
-// them; a region of length 0 needs neither.
+// Region is a memory region (IBA 10.6.3): Length bytes of its owner's memory from address Base. Exactly
+// one of Bytes and Remote says how the loop accesses them; a region of length 0 needs neither.
 //
-// Addresses given to the methods are the region's own, as they stand in work
-// requests and packets: from Base, from IOVA where the region is Named so, or from 0
-// where Access has ZeroBased.
+// Addresses passed to the methods are the region's own, as used in work requests and packets: they start
+// at Base, or at IOVA if Named is set, or at 0 if Access has ZeroBased.
 type Region struct {
 	Key    uint32 // lkey and rkey, filled by Register
 	PD     PD
@@ -36,22 +34,22 @@ type Region struct {
 	Bytes  []byte // mapped memory, len(Bytes) == Length
 	Remote Accessor
 
-	gathers Gathering // Remote, where it is one
+	gathers Gathering // Remote, if it implements Gathering
 	windows int       // windows bound to the region
 	dead    uint32    // 1 once deregistered; atomic
 }
 
-// Dead reports whether the region was deregistered. Users that found it in the
-// table before look here before they touch it again.
+// Dead reports whether the region was deregistered. Users that looked it up earlier must check it before
+// every use.
 func (r *Region) Dead() bool { return atomic.LoadUint32(&r.dead) != 0 }
 
 // Windows returns how many windows are bound to the region.
 func (r *Region) Windows() int { return r.windows }
 
-// Mapped reports whether the loop reaches the bytes directly.
+// Mapped reports whether the loop accesses the bytes directly.
 func (r *Region) Mapped() bool { return r.Remote == nil }
 
-// start is the region's own address of its first byte.
+// start returns the region's own address of its first byte.
 func (r *Region) start() uint64 {
 	switch {
 	case r.Access&ZeroBased != 0:
@@ -62,21 +60,21 @@ func (r *Region) start() uint64 {
 	return r.Base
 }
 
-// Start returns the region's own address of its first byte: 0 where it is zero-based.
+// Start returns the region's own address of its first byte: 0 if it is zero-based.
 func (r *Region) Start() uint64 { return r.start() }
 
-// offset returns how far addr lies into the region, and whether n bytes from
-// there lie within it. No sum here can overflow.
+// offset returns the offset of addr in the region, and whether n bytes from there are inside it. No sum
+// here can overflow.
 func (r *Region) offset(addr, n uint64) (uint64, bool) {
 	off := addr - r.start() // wraps to a huge offset below the start
 	return off, off <= r.Length && n <= r.Length-off
 }
 
-// Gathers returns Remote where it takes many pieces in one call, else nil.
+// Gathers returns Remote if it accepts many pieces in one call, else nil.
 func (r *Region) Gathers() Gathering { return r.gathers }
 
-// Slice returns n mapped bytes from address addr, nil where the range lies
-// outside, the region is not mapped or n is 0.
+// Slice returns n mapped bytes from address addr, nil if the range is outside the region, the region is
+// not mapped or n is 0.
 func (r *Region) Slice(addr, n uint64) []byte {
 	off, ok := r.offset(addr, n)
 	if !ok || n == 0 || r.Bytes == nil {
@@ -85,12 +83,12 @@ func (r *Region) Slice(addr, n uint64) []byte {
 	return r.Bytes[off : off+n : off+n]
 }
 
-// OwnerAddr translates an address of the region into its owner's address
-// space, for Accessor. It does not check bounds.
+// OwnerAddr translates an address of the region into its owner's address space, for an Accessor. It does
+// not check bounds.
 func (r *Region) OwnerAddr(addr uint64) uint64 { return addr - r.start() + r.Base }
 
-// Read copies len(dst) bytes from address addr. Errors are ErrGone (also for a
-// region deregistered since), ErrBounds, ErrBlock, or the Accessor's.
+// Read copies len(dst) bytes from address addr. Errors are ErrGone (also if the region has been
+// deregistered), ErrBounds, ErrBlock, or the Accessor's.
 func (r *Region) Read(dst []byte, addr uint64) error {
 	off, err := r.reach(addr, len(dst))
 	if err != nil || len(dst) == 0 {
@@ -112,14 +110,14 @@ func (r *Region) Write(addr uint64, src []byte) error {
 	if r.Remote != nil {
 		return r.Remote.Write(r.Base+off, src)
 	}
-	if dst := r.Bytes[off:]; &dst[0] != &src[0] { // else a link received it in place
+	if dst := r.Bytes[off:]; &dst[0] != &src[0] { // otherwise a link has received it in place
 		copy(dst, src)
 	}
 	return nil
 }
 
-// WriteLast is Write for the last packet of a message: where the region is
-// mapped, its final bytes become visible after all others.
+// WriteLast is Write for the last packet of a message: if the region is mapped, its final bytes become
+// visible after all others.
 func (r *Region) WriteLast(addr uint64, src []byte) error {
 	off, err := r.reach(addr, len(src))
 	if err != nil || len(src) == 0 {
@@ -132,13 +130,14 @@ func (r *Region) WriteLast(addr uint64, src []byte) error {
 	return writeLastRemote(r.Remote, r.Base+off, src)
 }
 
-// Payloads of one packet that are worth asking for their place while they are copied: farLeast to farMost bytes.
+// Payload sizes of a packet for which prefetching the destination during the copy pays off: farLeast to
+// farMost bytes.
 const (
 	farLeast = 1024
 	farMost  = 4096
 )
 
-// placeFar is Place for what has just been received, and is near, to memory that is far.
+// placeFar is Place for data just received, and thus in a near cache, to memory that is not.
 func placeFar(dst, src []byte) {
 	if n := len(src); n >= farLeast && n <= farMost {
 		n = (n - 1) &^ 63 // the rest holds the last bytes

@@ -2,39 +2,38 @@ package memory
 
 import "sync/atomic"
 
-// maxIndex bounds the key index: 24 bits, and index 0 is never given out, so
-// that no key is 0.
+// maxIndex limits the key index to 24 bits. Index 0 is never used, so that no key is 0.
 const maxIndex = 1<<24 - 1
 
-// entry is a row of the table; at most one of the two is set.
+// entry is a row of the table; at most one of region and window is set.
 type entry struct {
 	region *Region
 	window *Window
-	tag    uint8 // the tag that the row had last
+	tag    uint8 // the row's last tag
 }
 
-// Table is the memory table of an adapter: an array by key index. A key is
-// index<<8 | tag; the tag tells a key from earlier ones with the same index.
-// Its owner is one loop; nothing in it locks.
+// Table is the memory table of an adapter: an array by key index. A key is index<<8 | tag; the tag
+// distinguishes a key from earlier ones with the same index. The table belongs to one loop and needs no
+// locks.
 type Table struct {
 	entries []entry  // grows up to max+1; row 0 is unused
-	free    []uint32 // indices given back, a queue
-	head    int      // first of free
+	free    []uint32 // freed indices, a queue
+	head    int      // index of the first in free
 	max     int
 	used    int
-	bound   int // type 2 windows that are bound
+	bound   int // number of bound type 2 windows
 	tag     func() uint8
-	none    Region // what accesses of length 0 reach
+	none    Region // target of accesses of length 0
 }
 
-// NewTable makes a table of at most max regions and windows (capped at 2^24-1).
-// tag gives the tags of new keys, so that keys are hard to guess; nil counts up.
+// NewTable creates a table of at most max regions and windows (capped at 2^24-1). tag returns the tags of
+// new keys, so that keys are hard to guess; nil counts up.
 func NewTable(max int, tag func() uint8) *Table {
 	t := &Table{max: min(max, maxIndex), tag: tag, entries: make([]entry, 1, 64)}
 	return t
 }
 
-// Len returns how many regions and windows there are.
+// Len returns the number of regions and windows.
 func (t *Table) Len() int { return t.used }
 
 // Register enters a region and gives it a key. Errors are ErrFull and
@@ -54,8 +53,8 @@ func (t *Table) Register(r Region) (*Region, error) {
 	return n, nil
 }
 
-// Deregister ends a region: ErrBound while windows are bound to it, ErrKey
-// where the key is none of a region. Whoever still holds the region sees Dead.
+// Deregister ends a region: ErrBound while windows are bound to it, ErrKey if the key is not a region's.
+// Remaining users of the region see Dead.
 func (t *Table) Deregister(key uint32) error {
 	r := t.region(key)
 	if r == nil {
@@ -92,17 +91,15 @@ func (t *Table) Local(pd PD, lkey uint32, addr, n uint64, need Access) (*Region,
 	return r, nil
 }
 
-// Span is where a checked remote access lands: Addr is the address in Region's
-// own terms, window translation done.
+// Span is the target of a checked remote access: Addr is an address of Region, after window translation.
 type Span struct {
 	Region *Region
 	Addr   uint64
 }
 
-// Remote checks an access by a peer of QP qpn (IBA 9.4.3, 10.6.7): rkey is that
-// of a region, or of a window bound to one. need is some of RemoteRead,
-// RemoteWrite and RemoteAtomic. Errors and length 0 are as in Local: IBA 9.7.4.1
-// has no R_Key check for a length of 0.
+// Remote checks an access by a peer of QP qpn (IBA 9.4.3, 10.6.7): rkey is that of a region, or of a
+// window bound to one. need is a subset of RemoteRead, RemoteWrite and RemoteAtomic. Errors and length 0
+// are as in Local: IBA 9.7.4.1 has no R_Key check for a length of 0.
 func (t *Table) Remote(pd PD, qpn, rkey uint32, addr, n uint64, need Access) (Span, error) {
 	if n == 0 {
 		return Span{&t.none, addr}, nil
@@ -143,9 +140,8 @@ func (t *Table) region(key uint32) *Region {
 	return r
 }
 
-// take finds a free row and gives it a key with another tag than its last.
-// Rows come back as late as possible, so that a stale key rarely meets a new
-// owner.
+// take allocates a row and gives it a key with a tag different from its last. Rows are reused as late as
+// possible, so that a stale key rarely matches a new owner.
 func (t *Table) take() (uint32, error) {
 	if t.used >= t.max {
 		return 0, ErrFull

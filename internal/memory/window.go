@@ -1,8 +1,7 @@
 package memory
 
-// Window is a memory window (IBA 10.6.7). Type 1 belongs to a PD and may be
-// bound again at any time; type 2 (2B) when bound belongs to a QP as well and is
-// bound again only after it was invalidated.
+// Window is a memory window (IBA 10.6.7). Type 1 belongs to a PD and may be rebound at any time; type 2
+// (2B), when bound, also belongs to a QP and must be invalidated before it is rebound.
 type Window struct {
 	PD   PD
 	Type uint8 // 1 or 2
@@ -15,14 +14,14 @@ type Window struct {
 	qpn    uint32
 }
 
-// Key returns the window's rkey as it stands.
+// Key returns the window's current rkey.
 func (w *Window) Key() uint32 { return w.key }
 
 // NextKey returns the rkey that follows key: the same index, the next tag. A
 // type 1 window has it after its next bind.
 func NextKey(key uint32) uint32 { return key&^0xff | (key+1)&0xff }
 
-// AllocWindow makes an unbound window. Errors are ErrFull and *AttributeError.
+// AllocWindow allocates an unbound window. Errors are ErrFull and *AttributeError.
 func (t *Table) AllocWindow(pd PD, typ uint8) (*Window, error) {
 	if typ != 1 && typ != 2 {
 		return nil, &AttributeError{"type", uint64(typ), "1 or 2"}
@@ -36,8 +35,8 @@ func (t *Table) AllocWindow(pd PD, typ uint8) (*Window, error) {
 	return w, nil
 }
 
-// FreeWindow ends a window, bound or not. The key's tag may be an earlier one of
-// the window. ErrKey: there is none.
+// FreeWindow frees a window, bound or not. The key may have an earlier tag of the window. ErrKey: there is
+// none.
 func (t *Table) FreeWindow(key uint32) error {
 	w := t.window(key)
 	if w == nil {
@@ -62,15 +61,15 @@ func (t *Table) window(key uint32) *Window {
 type Bind struct {
 	PD  PD     // of the QP that the request was posted to
 	QPN uint32 // of that QP
-	// Key names the window. For type 1 it is the rkey as it stands, and the new
-	// one is NextKey of it. For type 2 it is the new rkey: the window's index
-	// with a tag that the consumer chose, other than the present one.
+	// Key identifies the window. For type 1 it is the current rkey, and the new one is its NextKey. For
+	// type 2 it is the new rkey: the window's index with a tag that the consumer chose, different from the
+	// current one.
 	Key    uint32
 	LKey   uint32 // the region; it must have WindowBind
 	Addr   uint64 // first byte, in the region's addresses
 	Length uint64 // type 1: 0 unbinds
-	// Access is some of RemoteRead, RemoteWrite, RemoteAtomic and, for type 2,
-	// ZeroBased. Writes and atomics need a region with LocalWrite.
+	// Access is a subset of RemoteRead, RemoteWrite, RemoteAtomic and, for type 2, ZeroBased. Writes and
+	// atomics need a region with LocalWrite.
 	Access Access
 }
 
@@ -137,10 +136,9 @@ func (t *Table) bindable(b *Bind) (*Region, error) {
 	return t.Local(b.PD, b.LKey, b.Addr, b.Length, need)
 }
 
-// Invalidate unbinds a type 2 window: a local invalidate posted to QP qpn, or a
-// send with invalidate that it received (IBA 9.4.1.1, 10.6.7.2.4). Errors: ErrKey
-// (nothing has this key, or the window is not bound), ErrAccess (a region or a
-// type 1 window), ErrDomain (another PD or QP).
+// Invalidate unbinds a type 2 window: for a local invalidate posted to QP qpn, or a send with invalidate
+// that it received (IBA 9.4.1.1, 10.6.7.2.4). Errors: ErrKey (nothing has this key, or the window is not
+// bound), ErrAccess (a region or a type 1 window), ErrDomain (another PD or QP).
 func (t *Table) Invalidate(pd PD, qpn, rkey uint32) error {
 	if t.region(rkey) != nil {
 		return ErrAccess
@@ -160,8 +158,8 @@ func (t *Table) Invalidate(pd PD, qpn, rkey uint32) error {
 	return nil
 }
 
-// ReleaseQP unbinds every type 2 window that is bound to QP qpn; for the end of
-// the QP. It costs nothing while no type 2 window is bound.
+// ReleaseQP unbinds every type 2 window bound to QP qpn, at the end of the QP. It costs nothing while no
+// type 2 window is bound.
 func (t *Table) ReleaseQP(qpn uint32) {
 	if t.bound == 0 {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// add adds p to a ones' complement sum of native words (RFC 1071 2: the order of bytes does not matter until the end). Only
-// the last piece of what is summed may have an odd length.
+// add adds p to a ones' complement sum of native words (RFC 1071 2: byte order does not matter until the
+// end). Only the last piece may have an odd length.
 func add(s uint64, p []byte) uint64 {
 	var c uint64
 	for len(p) >= 64 {
@@ -40,7 +40,7 @@ func add(s uint64, p []byte) uint64 {
 	return s + c
 }
 
-// fold is a sum in 16 bits, in the order of bytes of the network.
+// fold reduces a sum to 16 bits, in network byte order.
 func fold(s uint64) uint16 {
 	s = s>>32 + s&0xffffffff
 	s = s>>32 + s&0xffffffff
@@ -49,7 +49,8 @@ func fold(s uint64) uint16 {
 	return bits.ReverseBytes16(uint16(s))
 }
 
-// pseudo is the sum of the pseudo header of a packet whose payload has n bytes (RFC 9293 3.1, RFC 8200 8.1).
+// pseudo returns the sum of the pseudo header of a packet with n bytes of payload (RFC 9293 3.1, RFC 8200
+// 8.1).
 func pseudo(packet []byte, protocol uint8, n int) uint64 {
 	addresses := packet[12:20]
 	if packet[0]>>4 == 6 {
@@ -68,7 +69,7 @@ func Complete(h Header, packet []byte) error {
 		return &formatError{"checksum", at, "a place within the packet"}
 	}
 	c := ^fold(add(0, packet[h.ChecksumStart:]))
-	if c == 0 { // RFC 768: 0 says that there is none, and both are the same number
+	if c == 0 { // RFC 768: 0 means no checksum; 0xffff is equivalent
 		c = 0xffff
 	}
 	binary.BigEndian.PutUint16(packet[at:], c)
@@ -78,7 +79,7 @@ func Complete(h Header, packet []byte) error {
 // checked says what is known of the TCP or UDP checksum of a packet.
 type checked uint8
 
-// What can be known.
+// The possible results.
 const (
 	unknown checked = iota // it has none, or is in a fragment
 	right
@@ -107,8 +108,8 @@ func check(packet []byte) checked {
 	return right
 }
 
-// transport finds what an IP packet carries: its protocol, where it begins and ends. Fragments and packets with extension headers
-// have nothing that is looked at.
+// transport returns the protocol of an IP packet's payload, and where it begins and ends. ok is false for
+// fragments and packets with extension headers, which are not examined.
 func transport(p []byte) (protocol uint8, at, end int, ok bool) {
 	if len(p) < eth.IPv4Len {
 		return 0, 0, 0, false

@@ -1,4 +1,4 @@
-// Package offload does for a network interface what its driver would have the adapter do: it cuts large TCP packets of the
-// system into segments, makes and checks checksums, and joins received segments into large packets again. It is pure;
-// packets are those of IP, without a link-layer header.
+// Package offload does for a network interface what its driver would delegate to the adapter: it splits
+// large TCP packets of the system into segments, computes and checks checksums, and merges received
+// segments into large packets. It is pure; packets are IP packets, without a link-layer header.
 package offload

@@ -8,15 +8,16 @@ import (
 // HeaderLen is the length of a Header before a packet.
 const HeaderLen = 10
 
-// MaxPacket is the largest packet that a system hands over or takes, in bytes: what the length of an IPv4 header can say.
+// MaxPacket is the largest packet that a system passes or accepts, in bytes: the maximum of the IPv4
+// length field.
 const MaxPacket = 65535
 
-// Kind says what a large packet is to be cut into.
+// Kind says how a large packet is to be split.
 type Kind uint8
 
 // The kinds, as in the header's gso_type.
 const (
-	Whole Kind = 0 // it is not
+	Whole Kind = 0 // not at all
 	TCPv4 Kind = 1
 	TCPv6 Kind = 4
 )
@@ -27,19 +28,20 @@ const (
 	flagChecksumValid = 2
 )
 
-// Header says what is left to do about a packet that passes between the system and its adapter: struct virtio_net_hdr
-// (VIRTIO 1.1, 5.1.6), in little endian, as TUN interfaces with IFF_VNET_HDR have it on little-endian machines.
+// Header says what remains to be done for a packet passed between the system and its adapter: struct
+// virtio_net_hdr (VIRTIO 1.1, 5.1.6), in little endian, as used by TUN interfaces with IFF_VNET_HDR on
+// little-endian machines.
 type Header struct {
-	// NeedsChecksum: the checksum field holds only the sum of the pseudo header; the rest, from ChecksumStart on, is to be
-	// added.
+	// NeedsChecksum: the checksum field contains only the sum of the pseudo header; the rest, from
+	// ChecksumStart on, must be added.
 	NeedsChecksum bool
-	// ChecksumValid: the packet's checksum was found right.
+	// ChecksumValid: the packet's checksum was found to be correct.
 	ChecksumValid bool
 	Kind          Kind
-	Headers       int // of a packet to cut: bytes of its IP and TCP headers
+	Headers       int // of a packet to be split: bytes of its IP and TCP headers
 	Segment       int // bytes of payload in each segment
 	ChecksumStart int
-	ChecksumAt    int // where the checksum is, from ChecksumStart on
+	ChecksumAt    int // offset of the checksum from ChecksumStart
 }
 
 // formatError says that a field of a Header or of its packet cannot be.

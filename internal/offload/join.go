@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// Packet is what a Joiner hands over: a packet in pieces, with what the system has to know about it. More than one piece are
+// Packet is a result of a Joiner: a packet in pieces, with its Header for the system. Several pieces are
 // segments that were joined.
 type Packet struct {
 	Header Header
@@ -24,13 +24,14 @@ type Packet struct {
 // segment coalescing). The system gets every byte of every header but those that it can work out: it could cut the packet
 // into the same segments again. The zero value is ready.
 type Joiner struct {
-	// Join4 and Join6 say for which IP version checksums are looked at; others are passed on as they are.
+	// Join4 and Join6 say for which IP versions packets are checked and joined; others are passed on
+	// unchanged.
 	Join4, Join6 bool
 	list         []Packet
 	wrong        int
 }
 
-// Reset begins a batch.
+// Reset begins a new batch.
 func (j *Joiner) Reset() {
 	for n := range j.list {
 		p := &j.list[n]
@@ -43,7 +44,7 @@ func (j *Joiner) Reset() {
 // wrong is how many packets of the batch have a wrong checksum. The system gets them too, and sees for itself.
 func (j *Joiner) Wrong() int { return j.wrong }
 
-// Packets are those of the batch, in the order of their first segments.
+// Packets returns those of the batch, in the order of their first segments.
 func (j *Joiner) Packets() []Packet {
 	for n := range j.list {
 		j.list[n].finish()
@@ -51,7 +52,7 @@ func (j *Joiner) Packets() []Packet {
 	return j.list
 }
 
-// Add takes a packet, whose memory is the Joiner's until Reset.
+// Add adds a packet, whose memory belongs to the Joiner until Reset.
 func (j *Joiner) Add(b []byte) {
 	if len(b) == 0 {
 		return
@@ -85,7 +86,7 @@ func (j *Joiner) Add(b []byte) {
 	}
 }
 
-// new adds a packet at the end.
+// new appends a packet.
 func (j *Joiner) new(b []byte) *Packet {
 	if len(j.list) < cap(j.list) {
 		j.list = j.list[:len(j.list)+1]
@@ -97,7 +98,8 @@ func (j *Joiner) new(b []byte) *Packet {
 	return p
 }
 
-// flow is the last packet before the newest one of its connection that others may follow, -1 for none.
+// flow returns the index of the last earlier packet of the newest one's connection that can be continued,
+// -1 if none.
 func (j *Joiner) flow(b []byte, at int) int {
 	for n := len(j.list) - 2; n >= 0; n-- {
 		p := &j.list[n]
@@ -119,7 +121,8 @@ func (j *Joiner) flow(b []byte, at int) int {
 	return -1
 }
 
-// joinable says whether a packet with a right checksum can be joined with others, and notes what that needs.
+// joinable reports whether a packet with a correct checksum can be joined with others, and records what
+// that requires.
 func (p *Packet) joinable(b []byte, at, end int) bool {
 	tcp := b[at:end]
 	headers := at + int(tcp[tcpOffset]>>4)*4
@@ -138,7 +141,7 @@ func (p *Packet) joinable(b []byte, at, end int) bool {
 	return true
 }
 
-// append adds the one segment of q where it follows; else p is closed.
+// append appends the single segment of q if it follows; otherwise it closes p.
 func (p *Packet) append(q *Packet) bool {
 	b, o := q.Parts[0], p.Parts[0]
 	size := len(b) - q.headers
@@ -154,8 +157,8 @@ func (p *Packet) append(q *Packet) bool {
 	return true
 }
 
-// sameHeaders compares what has to be the same in headers of segments that are joined: all but lengths, identification, checksums, sequence number,
-// and the flag PSH, which closes.
+// sameHeaders compares the header fields that must be equal in segments to be joined: all except lengths,
+// identification, checksums, sequence number, and the flag PSH, which closes a packet.
 func sameHeaders(b, o []byte, at, headers int) bool {
 	if b[0]>>4 == 4 {
 		if b[1] != o[1] || b[6] != o[6] || b[8] != o[8] {
@@ -168,7 +171,8 @@ func sameHeaders(b, o []byte, at, headers int) bool {
 		bytes.Equal(b[at+tcpChecksum+2:headers], o[at+tcpChecksum+2:headers])
 }
 
-// finish makes the headers of a packet that was joined those of a large packet, whose segments the system could make.
+// finish adjusts the headers of a joined packet to those of a large packet, which the system could split
+// again.
 func (p *Packet) finish() {
 	if len(p.Parts) == 1 {
 		p.Header.Segment = 0

@@ -25,14 +25,15 @@ const (
 	flagCWR = 0x80
 )
 
-// Segments cuts a large TCP packet of the system into segments, as the large-send offload does (WinOF 5.50, 4.9.3: "the adapter
-// re-segments the message into multiple TCP packets"). The zero value is ready for Begin.
+// Segments splits a large TCP packet of the system into segments, like the large-send offload (WinOF 5.50,
+// 4.9.3: "the adapter re-segments the message into multiple TCP packets"). The zero value is ready for
+// Begin.
 type Segments struct {
 	packet  []byte // headers of all
 	at      int    // of the TCP header
 	headers int
 	size    int
-	next    int // payload from here on
+	next    int // offset of the remaining payload
 	number  uint16
 	head    [maxHeaders]byte
 }
@@ -59,9 +60,9 @@ func (s *Segments) Begin(h Header, packet []byte) error {
 	return nil
 }
 
-// Next is the next segment in two pieces: its headers, which stay until the next call, and payload in the packet's memory; ok is false after the
-// last one. What a segment differs in from the large packet: lengths, identification, sequence number, checksums, and the
-// flags that the first or the last alone have.
+// Next returns the next segment in two pieces: its headers, valid until the next call, and payload in the
+// packet's memory; ok is false after the last one. A segment differs from the large packet in lengths,
+// identification, sequence number, checksums, and the flags that only the first or the last has.
 func (s *Segments) Next() (head, body []byte, ok bool) {
 	first := s.next == s.headers
 	if s.next >= len(s.packet) && !first {
@@ -87,7 +88,7 @@ func (s *Segments) Next() (head, body []byte, ok bool) {
 	binary.BigEndian.PutUint16(tcp[tcpChecksum:], ^fold(sum))
 	s.number++
 	s.next = end
-	if end == s.headers { // a packet without payload is a segment too, and the only one
+	if end == s.headers { // a packet without payload is also a segment, and the only one
 		s.next++
 	}
 	return head, body, true

@@ -2,5 +2,5 @@
 
 package paths
 
-// Own has nothing to say where the temporary directory is each user's own.
+// Own returns nil: the temporary directory is each user's own.
 func Own(string) error { return nil }

@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// Own says why a socket must not be trusted: it is where sockets are without XDG_RUNTIME_DIR, in the system's temporary directory, and there
-// somebody else has made this user's directory first, or may change what is in it. Nil: it is another place, the directory is this user's
-// alone, or not there.
+// Own returns why a socket must not be trusted: without XDG_RUNTIME_DIR it is in the system's temporary
+// directory, where somebody else may have created this user's directory first, or be able to change its
+// contents. Nil: it is elsewhere, or the directory belongs to this user alone or does not exist.
 func Own(socket string) error {
 	dir := filepath.Dir(socket)
 	if dir != temporaryDir() {

@@ -1,5 +1,5 @@
-// Package paths says where the driver keeps its socket and its state, for the
-// driver and for every program that attaches to it.
+// Package paths returns the locations of the driver's sockets and state, for the driver and for programs
+// that attach to it.
 package paths
 
 import (
@@ -10,20 +10,18 @@ import (
 )
 
 const (
-	// SocketVariable names the environment variable that holds the path of the
-	// driver's socket.
+	// SocketVariable is the environment variable for the path of the driver's socket.
 	SocketVariable = "SOFTVPI_SOCKET"
-	// StateVariable names the environment variable that holds the driver's
-	// state directory.
+	// StateVariable is the environment variable for the driver's state directory.
 	StateVariable = "SOFTVPI_STATE"
 )
 
-// MaxSocket is the longest path of a unix socket in bytes, with its zero byte, on the systems where that is shortest.
+// MaxSocket is the maximum length of a unix socket's path in bytes, with its zero byte, on the most
+// restrictive systems.
 const MaxSocket = 104
 
-// Socket returns the path of the driver's attach socket: SOFTVPI_SOCKET, else
-// softvpi/driver.sock in XDG_RUNTIME_DIR, else a directory of this user below
-// the system's temporary directory.
+// Socket returns the path of the driver's attach socket: SOFTVPI_SOCKET, else softvpi/driver.sock in
+// XDG_RUNTIME_DIR, else in a directory of this user below the system's temporary directory.
 func Socket() string {
 	if p := os.Getenv(SocketVariable); p != "" {
 		return p
@@ -52,17 +50,15 @@ func State() string {
 	return runtimeDir()
 }
 
-// Management returns the path of the management socket that belongs to the
-// attach socket at socket.
+// Management returns the path of the management socket for the attach socket at socket.
 func Management(socket string) string { return socket + ".admin" }
 
-// Fabric returns the path of the socket of the management datagrams of a fabric with a name: fabric-NAME.sock where the
-// driver's socket is.
+// Fabric returns the path of the socket for management datagrams of the named fabric: fabric-NAME.sock
+// next to the driver's socket.
 func Fabric(name string) string { return filepath.Join(runtimeDir(), "fabric-"+name+".sock") }
 
-// Config returns the path of the driver's configuration file where none is
-// given: softvpi/driver.json in XDG_CONFIG_HOME or .config of the user's home.
-// It is empty where the system names no such directory.
+// Config returns the default path of the driver's configuration file: softvpi/driver.json in
+// XDG_CONFIG_HOME or .config of the user's home. It is empty if the system has no such directory.
 func Config() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -71,7 +67,8 @@ func Config() string {
 	return filepath.Join(dir, "softvpi", "driver.json")
 }
 
-// Room makes the directory of a socket that is to be listened at, and says why none must be there, as Own does.
+// Room creates the directory of a socket to be listened on, and returns why it must not be used, as Own
+// does.
 func Room(socket string) error {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
 		return err
@@ -86,7 +83,7 @@ func runtimeDir() string {
 	return temporaryDir()
 }
 
-// temporaryDir is this user's directory below the system's temporary one.
+// temporaryDir returns this user's directory below the system's temporary one.
 func temporaryDir() string {
 	return filepath.Join(os.TempDir(), "softvpi-"+strconv.Itoa(os.Getuid()))
 }

@@ -3,20 +3,21 @@ package prefetch
 import "unsafe"
 
 const (
-	// round is how many bytes one round of a copy takes.
+	// round is how many bytes one round of a copy handles.
 	round = 64
-	// ahead is how far ahead of itself a copy asks for its destination.
+	// ahead is how far ahead a copy prefetches its destination.
 	ahead = 2048
 )
 
-// rounds copies n bytes, a multiple of round and not 0, and asks for as many that begin so far behind dst.
+// rounds copies n bytes, a positive multiple of round, and prefetches as many that begin far bytes behind
+// dst.
 //
 //go:noescape
 func rounds(dst, src *byte, n int, far uintptr)
 
-// Copy copies src, which is near, to the beginning of dst, which is far, at least as long, and does not overlap it. It asks for
-// the destination 2,048 bytes ahead, beyond its end too: that is for pieces of a message that go one behind the
-// other. A processor's own look ahead ends with each page.
+// Copy copies src, which is in a near cache, to the beginning of dst, which is not, must be at least as
+// long, and must not overlap it. It prefetches the destination 2,048 bytes ahead, also beyond its end, for
+// consecutive pieces of a message. The processor's own prefetching stops at the end of each page.
 func Copy(dst, src []byte) {
 	n := len(src) &^ (round - 1)
 	if n > 0 {
@@ -26,8 +27,8 @@ func Copy(dst, src []byte) {
 	copy(dst[n:], src[n:])
 }
 
-// CopyBefore is Copy of what is followed by a copy to the address next, which need not exist: it asks for that in place of
-// what lies behind the end of dst.
+// CopyBefore is Copy with a prediction that the next copy will be to the address next, which need not be
+// valid: it prefetches that instead of what is behind the end of dst.
 func CopyBefore(dst, src []byte, next uintptr) {
 	n := len(src) &^ (round - 1)
 	own := max(n-ahead, 0)

@@ -2,8 +2,8 @@
 
 package prefetch
 
-// Copy copies src to the beginning of dst, which is at least as long.
+// Copy copies src to the beginning of dst, which must be at least as long.
 func Copy(dst, src []byte) { copy(dst[:len(src)], src) }
 
-// CopyBefore copies src to the beginning of dst, which is at least as long.
+// CopyBefore copies src to the beginning of dst, which must be at least as long.
 func CopyBefore(dst, src []byte, next uintptr) { Copy(dst, src) }

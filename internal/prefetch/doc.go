@@ -1,5 +1,4 @@
-// Package prefetch asks for lines of memory that are used soon, so that the
-// processor goes on while they come: from another processor's cache that takes as
-// long as some hundred instructions. What is asked for need not be there, and
-// nothing depends on it.
+// Package prefetch requests cache lines that will be used soon, so that the processor can continue while
+// they arrive: from another processor's cache that takes as long as some hundred instructions. The address
+// need not be valid, and nothing depends on the result.
 package prefetch

@@ -2,12 +2,12 @@ package prefetch
 
 import "unsafe"
 
-// Read asks for the line at p to read it.
+// Read prefetches the line at p for reading.
 //
 //go:noescape
 func Read(p unsafe.Pointer)
 
-// Write asks for the line at p to write to it, which takes it away from all others.
+// Write prefetches the line at p for writing, which takes it away from all other processors.
 //
 //go:noescape
 func Write(p unsafe.Pointer)

@@ -4,8 +4,8 @@ package prefetch
 
 import "unsafe"
 
-// Read does nothing here.
+// Read does nothing on this processor.
 func Read(unsafe.Pointer) {}
 
-// Write does nothing here.
+// Write does nothing on this processor.
 func Write(unsafe.Pointer) {}

@@ -1,6 +1,5 @@
-// Package release stores words of shared memory in the order of the program: whoever
-// sees the new value sees all that was stored before. That is less than what stores of
-// sync/atomic promise, which wait until everybody sees them, and many times cheaper where
-// the processor keeps stores in order by itself. What is loaded afterwards may be older
-// than the store: who has to look at something after it was published uses sync/atomic.
+// Package release stores words of shared memory in program order: whoever sees the new value also sees all
+// earlier stores. That is less than the stores of sync/atomic guarantee, which wait until every processor
+// sees them, and many times cheaper on processors that keep stores in order by themselves. Later loads may
+// be executed before the store: code that must load something after publishing uses sync/atomic.
 package release

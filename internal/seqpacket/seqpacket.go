@@ -1,10 +1,11 @@
-// Package seqpacket reads from unix sockets that keep messages apart (SOCK_SEQPACKET, "unixpacket") without losing the
-// last message before the end.
+// Package seqpacket reads from unix sockets that preserve message boundaries (SOCK_SEQPACKET,
+// "unixpacket") without losing the last message before the end.
 //
-// Linux looks at such a socket's queue and then, where that was empty, whether the peer has closed, and takes no lock
-// over both. A message that is sent and followed by the close between the two looks is in the queue while the read says
-// that the end was reached: in some 100 of 1,000,000 answers that are followed by a close, where the reader does not
-// sleep in the system call. The next read has the message, so the end counts when it was read twice.
+// Linux checks such a socket's queue and then, if it was empty, whether the peer has closed, without a
+// lock over both. A message that is sent and followed by a close between the two checks is in the queue
+// while the read reports the end: in some 100 of 1,000,000 answers followed by a close, if the reader does
+// not sleep in the system call. The next read returns the message, so the end counts only when it was read
+// twice.
 package seqpacket
 
 import (
@@ -13,7 +14,7 @@ import (
 	"net"
 )
 
-// Socket is the part of net.UnixConn by which messages are read with what came beside them.
+// Socket is the part of net.UnixConn that reads messages with their control data.
 type Socket interface {
 	ReadMsgUnix(b, oob []byte) (n, oobn, flags int, addr *net.UnixAddr, err error)
 }

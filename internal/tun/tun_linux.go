@@ -17,19 +17,19 @@ import (
 	"github.com/softvpi/softvpi/internal/offload"
 )
 
-// Device is an interface. Its methods may be called at once.
+// Device is an interface. Its methods may be called concurrently.
 type Device struct {
 	file *os.File
 	raw  syscall.RawConn
 	name string
 
-	mu sync.RWMutex // held to use at, and alone to change it
+	mu sync.RWMutex // read-locked to use at, locked to change it
 	at *site
 
 	done chan struct{}
 	once sync.Once
 
-	writing sync.Mutex // of the rest
+	writing sync.Mutex // guards the following fields
 	write   func(fd uintptr) bool
 	header  [offload.HeaderLen]byte
 	vector  [1 + maxPieces]unix.Iovec
@@ -37,8 +37,9 @@ type Device struct {
 	failed  error
 }
 
-// Open makes an interface, down and without addresses. It stays in the network namespace of the calling thread, and is
-// gone with Close, or with the process. An empty name lets the system choose one that begins with "ib".
+// Open creates an interface, down and without addresses. It is in the network namespace of the calling
+// thread, and is removed by Close or at the end of the process. For an empty name the system chooses one
+// that begins with "ib".
 func Open(name string) (*Device, error) {
 	if len(name) > MaxName {
 		return nil, fmt.Errorf("interface name %q is %d bytes, want at most %d", name, len(name), MaxName)
@@ -83,7 +84,7 @@ func (d *Device) make(fd int, name string) error {
 	return err
 }
 
-// site is where an interface is: it can be moved to another network namespace, and has another index there.
+// site is the location of an interface: when it is moved to another network namespace its index changes.
 type site struct {
 	name  string
 	index int
@@ -91,7 +92,7 @@ type site struct {
 	space netns.NsHandle
 }
 
-// newSite finds an interface in a namespace, which is the site's from now on.
+// newSite finds an interface in a namespace, which the site owns from now on.
 func newSite(space netns.NsHandle, name string) (*site, error) {
 	s := &site{name: name, space: space}
 	var err error
@@ -119,7 +120,7 @@ func (s *site) link() netlink.Link {
 	return &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: s.index, Name: s.name}}
 }
 
-// follow finds the interface where it is now.
+// follow updates the location of the interface.
 func (d *Device) follow() error {
 	space, name, failed := -1, "", error(nil)
 	err := d.raw.Control(func(fd uintptr) {
@@ -159,11 +160,12 @@ func (d *Device) follow() error {
 	return nil
 }
 
-// Name is the interface's name when it was made.
+// Name returns the interface's original name.
 func (d *Device) Name() string { return d.name }
 
-// Each gives take every packet that the system sends, one after the other, until Close. The packet's memory is the caller's again when take returns.
-// idle is called before it waits. Packets that are not what they say they are are passed over. The error is os.ErrClosed, or of the system.
+// Each passes every packet that the system sends to take, one after the other, until Close. take must not
+// retain the packet. idle is called before waiting. Malformed packets are skipped. The error is
+// os.ErrClosed, or the system's.
 func (d *Device) Each(take func(h offload.Header, packet []byte), idle func()) error {
 	buffer := make([]byte, offload.HeaderLen+offload.MaxPacket+1)
 	var failed error
@@ -225,7 +227,7 @@ func (d *Device) Write(h offload.Header, pieces [][]byte) error {
 	return d.failed
 }
 
-// writev writes the vector, and notes what the system says.
+// writev writes the vector, and records the system's error.
 func (d *Device) writev(fd uintptr) bool {
 	for {
 		_, _, e := unix.Syscall(unix.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&d.vector[0])), uintptr(d.pieces))
@@ -243,7 +245,8 @@ func (d *Device) writev(fd uintptr) bool {
 	}
 }
 
-// SetOffloads says what the system may leave to be done to packets that it sends. Large packets need the checksum.
+// SetOffloads sets what the system may leave undone in packets that it sends. Large packets require the
+// checksum.
 func (d *Device) SetOffloads(o Offloads) error {
 	flags := 0
 	if o.Checksum {
@@ -273,7 +276,7 @@ func (d *Device) SetOffloads(o Offloads) error {
 	return nil
 }
 
-// Close removes the interface. A ReadBatch that waits ends.
+// Close removes the interface and ends Each.
 func (d *Device) Close() (err error) {
 	d.once.Do(func() {
 		close(d.done)
@@ -295,7 +298,7 @@ func (d *Device) SetMTU(n int) error {
 	return nil
 }
 
-// SetCarrier says whether packets flow, which ip(8) shows as LOWER_UP.
+// SetCarrier sets the carrier state, which ip(8) shows as LOWER_UP.
 func (d *Device) SetCarrier(on bool) error {
 	v := 0
 	if on {
@@ -308,7 +311,7 @@ func (d *Device) SetCarrier(on bool) error {
 	return os.NewSyscallError("TUNSETCARRIER", failed)
 }
 
-// Settings asks what the interface's user has set.
+// Settings returns the interface's current settings.
 func (d *Device) Settings() (s Settings, err error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -359,8 +362,8 @@ func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a.Unmap(), bits), true
 }
 
-// Watch calls changed, now and whenever what Settings tells may have changed, until Close. It follows an interface that is moved to another network
-// namespace, where the system's user sets it anew.
+// Watch calls changed, now and whenever the result of Settings may have changed, until Close. It follows
+// an interface that is moved to another network namespace, where the administrator configures it anew.
 func (d *Device) Watch(changed func()) error {
 	n, err := d.subscribe()
 	if err != nil {
@@ -379,7 +382,7 @@ func (d *Device) Watch(changed func()) error {
 			default:
 			}
 			if d.follow() != nil {
-				return // it is gone, or the kernel cannot tell where it is
+				return // it is gone, or the kernel cannot tell its location
 			}
 			if n, err = d.subscribe(); err != nil {
 				return
@@ -389,13 +392,13 @@ func (d *Device) Watch(changed func()) error {
 	return nil
 }
 
-// news are what the system tells of an interface at a site.
+// news are the system's notifications for an interface at a site.
 type news struct {
 	index  int
 	addrs  chan netlink.AddrUpdate
 	routes chan netlink.RouteUpdate
 	links  chan netlink.LinkUpdate
-	end    chan struct{} // closed: no more is wanted
+	end    chan struct{} // closed to end the subscription
 	done   chan struct{} // of the Device
 }
 

@@ -4,35 +4,35 @@ package tun
 
 import "github.com/softvpi/softvpi/internal/offload"
 
-// Device is an interface; on this system there is none.
+// Device is an interface; this system does not support it.
 type Device struct{}
 
-// Open answers ErrUnsupported.
+// Open returns ErrUnsupported.
 func Open(string) (*Device, error) { return nil, ErrUnsupported }
 
-// Name is the interface's name.
+// Name returns "".
 func (*Device) Name() string { return "" }
 
-// Each answers ErrUnsupported.
+// Each returns ErrUnsupported.
 func (*Device) Each(func(offload.Header, []byte), func()) error { return ErrUnsupported }
 
-// Write answers ErrUnsupported.
+// Write returns ErrUnsupported.
 func (*Device) Write(offload.Header, [][]byte) error { return ErrUnsupported }
 
-// SetOffloads answers ErrUnsupported.
+// SetOffloads returns ErrUnsupported.
 func (*Device) SetOffloads(Offloads) error { return ErrUnsupported }
 
 // Close does nothing.
 func (*Device) Close() error { return nil }
 
-// SetMTU answers ErrUnsupported.
+// SetMTU returns ErrUnsupported.
 func (*Device) SetMTU(int) error { return ErrUnsupported }
 
-// SetCarrier answers ErrUnsupported.
+// SetCarrier returns ErrUnsupported.
 func (*Device) SetCarrier(bool) error { return ErrUnsupported }
 
-// Settings answers ErrUnsupported.
+// Settings returns ErrUnsupported.
 func (*Device) Settings() (Settings, error) { return Settings{}, ErrUnsupported }
 
-// Watch answers ErrUnsupported.
+// Watch returns ErrUnsupported.
 func (*Device) Watch(func()) error { return ErrUnsupported }

@@ -24,7 +24,7 @@ type Entry struct {
 	Changes  []Change  `json:"changes"`
 }
 
-// Adapters are those that the change is about.
+// Adapters returns the names of the adapters concerned.
 func (e *Entry) Adapters() (names []string) {
 	for _, c := range e.Changes {
 		if !slices.Contains(names, c.Adapter) {
@@ -34,7 +34,7 @@ func (e *Entry) Adapters() (names []string) {
 	return names
 }
 
-// before is what each changed key of an adapter was.
+// before returns the previous values of an adapter's changed keys.
 func (e *Entry) before(adapter string) (list []assignment) {
 	for _, c := range e.Changes {
 		if c.Adapter == adapter {
@@ -45,7 +45,7 @@ func (e *Entry) before(adapter string) (list []assignment) {
 	return list
 }
 
-// Last is the last change of an adapter that is left to undo; false: there is none.
+// Last returns the last change of an adapter that can be undone; false: there is none.
 func Last(log []Entry, adapter string) (last Entry, ok bool) {
 	undone := 0
 	for _, e := range slices.Backward(log) {
@@ -64,25 +64,26 @@ func Last(log []Entry, adapter string) (last Entry, ok bool) {
 
 const (
 	maxLine = 1 << 20 // bytes of a line
-	maxLog  = 4 << 20 // bytes of the file, over which the older half goes
-	maxKept = 256     // entries where there is no file
+	maxLog  = 4 << 20 // bytes of the file, beyond which the older half is dropped
+	maxKept = 256     // entries kept if there is no file
 )
 
-// Log are the changes that were made, the oldest first, in a file with a line of JSON for each.
+// Log holds the changes that were made, the oldest first, in a file with one line of JSON each.
 type Log struct {
 	file string
 
 	mu     sync.Mutex
-	memory []Entry // where there is no file
+	memory []Entry // if there is no file
 }
 
-// NewLog is a log in a file, which is made with its directory when something is recorded; empty: in memory.
+// NewLog returns a log in a file, which is created with its directory at the first record; empty: in
+// memory.
 func NewLog(file string) *Log { return &Log{file: file} }
 
-// File is where the log is; empty: in memory.
+// File returns the file of the log; empty: in memory.
 func (l *Log) File() string { return l.file }
 
-// Record adds an entry, and returns when it is on the disk.
+// Record adds an entry, and returns when it is on disk.
 func (l *Log) Record(e Entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +120,7 @@ func (l *Log) write(e Entry) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// unfinished says that the last line has no end: the disk was full, or the power was gone.
+// unfinished reports whether the last line is incomplete: the disk was full, or the power failed.
 func unfinished(f *os.File) bool {
 	var last [1]byte
 	s, err := f.Stat()
@@ -130,11 +131,11 @@ func unfinished(f *os.File) bool {
 	return err == nil && last[0] != '\n'
 }
 
-// halve leaves the newer half of a file that has become large.
+// halve drops the older half of a file that has grown too large.
 func (l *Log) halve() error {
 	s, err := os.Stat(l.file)
 	if err != nil || s.Size() < maxLog {
-		return nil // a file that is not there is made, and one that cannot be read says so then
+		return nil // a missing file is created, and an unreadable one reports its error then
 	}
 	text, err := os.ReadFile(l.file)
 	if err != nil {
@@ -145,7 +146,7 @@ func (l *Log) halve() error {
 	return wholefile.Write(l.file, text)
 }
 
-// Entries reads the log, the oldest entry first. What is no entry is left out.
+// Entries reads the log, the oldest entry first. Invalid lines are skipped.
 func (l *Log) Entries() (all []Entry, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

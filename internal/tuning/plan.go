@@ -20,21 +20,21 @@ type Request struct {
 	DryRun   bool     `json:"dry_run,omitempty" doc:"Change nothing."`
 }
 
-// RequestError is a wrong field of a request.
+// RequestError reports an invalid field of a request.
 type RequestError struct{ Field, Value, Allowed string }
 
 func (e *RequestError) Error() string {
 	return fmt.Sprintf("%s is %s; allowed: %s", e.Field, e.Value, e.Allowed)
 }
 
-// UndoError is a request to undo where nothing is left to.
+// UndoError reports a request to undo when there is nothing to undo.
 type UndoError struct{ Adapter string }
 
 func (e *UndoError) Error() string {
 	return fmt.Sprintf("no change of adapter %q is left to undo", e.Adapter)
 }
 
-// Change is a key that is changed. Nil values are the default of the key.
+// Change is the change of a key. Nil values mean the default of the key.
 type Change struct {
 	Adapter string  `json:"adapter"`
 	Key     string  `json:"key"`
@@ -44,14 +44,14 @@ type Change struct {
 	AtOnce  bool    `json:"at_once" doc:"It is taken up at once; otherwise at a restart of the adapter."`
 }
 
-// Missing is a key that an adapter does not have, and that is left out therefore.
+// Missing is a key that is skipped because an adapter does not have it.
 type Missing struct {
 	Adapter    string `json:"adapter"`
 	Generation string `json:"generation"`
 	Key        string `json:"key"`
 }
 
-// Outcome is what a request changed, or would.
+// Outcome is what a request changed, or would change.
 type Outcome struct {
 	Scenario string    `json:"scenario"`
 	Changed  bool      `json:"changed"`
@@ -66,7 +66,7 @@ type Plan struct {
 	Registry []registry.Change
 }
 
-// Reverted is the log's entry of a plan that was recorded, and then not made.
+// Reverted returns the log entry for a plan that was recorded but not carried out.
 func (p *Plan) Reverted(now time.Time) Entry {
 	e := Entry{Time: now, Scenario: Undo}
 	for _, c := range p.Changes {
@@ -76,7 +76,7 @@ func (p *Plan) Reverted(now time.Time) Entry {
 	return e
 }
 
-// Check finds what is wrong with a request on a machine with so many processors.
+// Check checks a request on a machine with the given number of processors.
 func (q *Request) Check(processors int) error {
 	s, ok := Find(q.Scenario)
 	if q.Scenario == Undo {
@@ -117,7 +117,7 @@ func (q *Request) checkProcessors(chosen bool, n int) error {
 	return nil
 }
 
-// NewPlan plans a request, which Check has found right, for the adapters that it names. The log says what is undone.
+// NewPlan plans a request, checked by Check, for the adapters that it names. The log tells what to undo.
 func NewPlan(r *registry.Registry, q Request, adapters []registry.Adapter, processors int, log []Entry) (*Plan, error) {
 	p := &Plan{Outcome: Outcome{Scenario: q.Scenario, Changes: []Change{}, Missing: []Missing{}}}
 	s, _ := Find(q.Scenario)
@@ -137,7 +137,7 @@ func NewPlan(r *registry.Registry, q Request, adapters []registry.Adapter, proce
 	return p, nil
 }
 
-// add adds what assignments change of an adapter.
+// add adds the changes that assignments make to an adapter.
 func (p *Plan) add(r *registry.Registry, a registry.Adapter, list []assignment) error {
 	settings := r.Settings(a)
 	for _, x := range list {
@@ -149,7 +149,7 @@ func (p *Plan) add(r *registry.Registry, a registry.Adapter, list []assignment) 
 		s := &settings[i]
 		before := stored(r, s)
 		same := before == x.value || before != nil && x.value != nil && *before == *x.value
-		if same && p.Scenario != Undo { // what is undone stands in the log, also where somebody had done it before
+		if same && p.Scenario != Undo { // undoing is logged even if somebody had already restored the value
 			continue
 		}
 		changes, err := a.SetKey(x.key, x.value)
@@ -169,7 +169,7 @@ func generation(a registry.Adapter) string {
 	return "mlx5"
 }
 
-// stored is the value of a setting in the registry as text; nil: there is none that is allowed.
+// stored returns the value of a setting in the registry as text; nil: there is no valid one.
 func stored(r *registry.Registry, s *registry.Setting) *string {
 	if !s.Stored || s.Problem != nil {
 		return nil

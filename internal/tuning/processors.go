@@ -5,15 +5,16 @@ const MostProcessor = 63
 
 const mostQueues = 8 // the default of *NumRSSQueues
 
-// Processors are those of an adapter: Number of them from Base.
+// Processors are those of an adapter: Number processors from Base.
 type Processors struct{ Base, Number int }
 
 func (p Processors) last() int { return p.Base + p.Number - 1 }
 
-// at is the i-th of them, again from the first where there are no more; the last ones have negative numbers.
+// at returns the i-th of them, wrapping around; negative numbers count from the end.
 func (p Processors) at(i int) int { return p.Base + (i%p.Number+p.Number)%p.Number }
 
-// queues are the receive queues for them: a power of two, as RSS spreads over no other number evenly.
+// queues returns the number of receive queues for them: a power of two, because RSS distributes evenly
+// only over those.
 func (p Processors) queues() int {
 	n := 1
 	for n*2 <= p.Number && n < mostQueues {
@@ -22,7 +23,7 @@ func (p Processors) queues() int {
 	return n
 }
 
-// share divides a machine's processors among adapters. Where there are fewer than adapters, they share them.
+// share divides a machine's processors among adapters. If there are fewer than adapters, they share them.
 func share(processors, adapters int) []Processors {
 	processors = min(max(processors, 1), MostProcessor+1)
 	out := make([]Processors, adapters)

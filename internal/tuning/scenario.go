@@ -1,16 +1,17 @@
-// Package tuning has the tuning scenarios of the device manager's Performance tab and of perf_tuning as data, plans what
-// they change, and keeps the log by which it can be undone (WinOF 5.50, 4.9.1.5 and 4.9.1.6).
+// Package tuning defines the tuning scenarios of the device manager's Performance tab and of perf_tuning
+// as data, plans their changes, and keeps the log with which they can be undone (WinOF 5.50, 4.9.1.5 and
+// 4.9.1.6).
 package tuning
 
 import "strconv"
 
-// Scenario is a kind of traffic, with the keys that suit it.
+// Scenario is a kind of traffic, with suitable values of keys.
 type Scenario struct {
 	Name   string `json:"name"`
 	Option string `json:"option" doc:"Of perf_tuning."`
 	Title  string `json:"title" doc:"As the Performance tab calls it."`
 	Text   string `json:"text"`
-	// Fewest and Most are how many adapters it is for.
+	// Fewest and Most are the numbers of adapters that it is for.
 	Fewest int `json:"fewest_adapters"`
 	Most   int `json:"most_adapters"`
 	// Chosen says that the request chooses the processors.
@@ -27,7 +28,7 @@ type Key struct {
 	value func(own, other Processors) string
 }
 
-// Undo is the scenario of a request that takes back the last change of its adapters.
+// Undo is the scenario of a request to undo the last change of its adapters.
 const Undo = "undo"
 
 // fixed sets a key to a number.
@@ -36,7 +37,7 @@ func fixed(name string, n int) Key {
 	return Key{name, text, func(Processors, Processors) string { return text }}
 }
 
-// standard sets a key back to its default.
+// standard resets a key to its default.
 func standard(name string) Key {
 	return Key{name, "default", func(Processors, Processors) string { return "" }}
 }
@@ -51,7 +52,7 @@ func other(name string) Key {
 	return Key{name, "one of the other adapter's processors", func(_, other Processors) string { return strconv.Itoa(other.at(0)) }}
 }
 
-// of sets a key to a figure of the adapter's processors.
+// of sets a key to a value derived from the adapter's processors.
 func of(name, what string, figure func(Processors) int) Key {
 	return Key{name, what, func(own, _ Processors) string { return strconv.Itoa(figure(own)) }}
 }
@@ -65,11 +66,11 @@ var (
 		of("*NumRSSQueues", "a power of two, up to the number of processors and 8", Processors.queues),
 		of("*RssMaxProcNumber", "the adapter's last processor", Processors.last),
 	}
-	// streams are those of the scenarios in which a machine is the end of what it receives.
+	// streams are those of the scenarios in which the machine is the final receiver.
 	streams = []Key{fixed("SendCompletionMethod", 0), fixed("RecvCompletionMethod", 2), fixed("*ReceiveBuffers", 1024), fixed("*RSSProfile", 4)}
 )
 
-// keys puts lists of keys together.
+// keys concatenates lists of keys.
 func keys(lists ...[]Key) (all []Key) {
 	for _, l := range lists {
 		all = append(all, l...)
@@ -77,7 +78,8 @@ func keys(lists ...[]Key) (all []Key) {
 	return all
 }
 
-// defaults are what the manual prints, and what scenarios set beside it back to the defaults of the keys.
+// defaults are the values printed in the manual; keys that other scenarios set are reset to their
+// defaults.
 var defaults = []Key{
 	fixed("SendCompletionMethod", 1), fixed("RecvCompletionMethod", 2), fixed("*ReceiveBuffers", 1024), fixed("UseRSSForRawIP", 1),
 	fixed("DefaultRecvRingProcessor", -1), fixed("TxInterruptProcessor", -1), fixed("TxForwardingProcessor", -1), fixed("UseRSSForUDP", 1),
@@ -89,14 +91,14 @@ var scenarios = []Scenario{
 	{
 		Name: "single", Option: "-s", Title: "Single port traffic", Fewest: 1, Most: 2, single: true,
 		Text: "Traffic on one port at a time. A second adapter gets the defaults.",
-		// Packets that RSS does not spread, completions of sends and forwarding each have a processor of their own, as
-		// far as there are enough.
+		// Packets that RSS does not distribute, completions of sends, and forwarding each have a processor
+		// of their own, as far as there are enough.
 		Keys: keys(streams, []Key{own("DefaultRecvRingProcessor", 0), own("TxInterruptProcessor", 1), own("TxForwardingProcessor", 2)}, rss),
 	},
 	{
 		Name: "stream", Option: "-st", Title: "Single stream traffic", Fewest: 1, Most: 2, single: true,
 		Text: "Programs with a single connection. A second adapter gets the defaults.",
-		// One connection lands on one ring, so that the default ring's processor takes no other part.
+		// One connection ends up on one ring, so the default ring's processor does nothing else.
 		Keys: keys(streams, []Key{own("DefaultRecvRingProcessor", -1), own("TxInterruptProcessor", 0), own("TxForwardingProcessor", 1)}, rss),
 	},
 	{
@@ -107,7 +109,7 @@ var scenarios = []Scenario{
 	{
 		Name: "forwarding", Option: "-f", Title: "Forwarding traffic", Fewest: 2, Most: 2,
 		Text: "What comes in at one port leaves by the other.",
-		// What a port sends came in at the other one, whose processors have it in their caches.
+		// What a port sends arrived at the other one, whose processors have it in their caches.
 		Keys: keys([]Key{
 			fixed("SendCompletionMethod", 1), fixed("RecvCompletionMethod", 0), fixed("*ReceiveBuffers", 4096), fixed("UseRSSForRawIP", 0), fixed("UseRSSForUDP", 0),
 			own("DefaultRecvRingProcessor", 0), own("TxInterruptProcessor", 1), other("TxForwardingProcessor"),
@@ -125,10 +127,10 @@ var scenarios = []Scenario{
 	},
 }
 
-// Scenarios are all of them, in the order in which they are shown.
+// Scenarios returns all scenarios, in display order.
 func Scenarios() []Scenario { return scenarios }
 
-// Find is the scenario of that name.
+// Find returns the scenario of that name.
 func Find(name string) (Scenario, bool) {
 	for _, s := range scenarios {
 		if s.Name == name {
@@ -138,13 +140,13 @@ func Find(name string) (Scenario, bool) {
 	return Scenario{}, false
 }
 
-// assignment is a key and the value that it gets; nil: its default.
+// assignment is a key and its new value; nil: its default.
 type assignment struct {
 	key   string
 	value *string
 }
 
-// assignments are the keys of adapter i of n.
+// assignments returns the keys of adapter i of n.
 func (s *Scenario) assignments(i, n int, q *Request, processors int) (out []assignment) {
 	list := s.Keys
 	shares := share(processors, 1)

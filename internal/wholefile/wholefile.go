@@ -1,5 +1,5 @@
-// Package wholefile writes files that are there whole or not at all, whatever ends the writer on the way: a program that reads the name, or
-// a machine that starts again after its power was gone, finds what was there before or what was written.
+// Package wholefile writes files atomically: a program that reads the file, even after a crash or power
+// failure, finds either the previous content or the new one.
 package wholefile
 
 import (
@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// temporary is what the names of unfinished files begin with; those of a writer that was ended are left behind.
+// temporary is the prefix of unfinished files; they are left behind if the writer is killed.
 const temporary = ".unfinished-"
 
-// Write puts a file in place of what has the name. Only its owner may read and write it. The error is the system's; then what was there
-// before is there still, unless the directory alone could not be made durable.
+// Write replaces the file name. Only its owner may read and write it. On error (the system's) the previous
+// file remains, unless only the directory could not be made durable.
 func Write(name string, content []byte) error {
 	directory := filepath.Dir(name)
 	f, err := os.CreateTemp(directory, temporary+"*") // of mode 0600
@@ -24,7 +24,7 @@ func Write(name string, content []byte) error {
 	}
 	_, err = f.Write(content)
 	if err == nil {
-		err = f.Sync() // or the new name may come to stand for an empty file
+		err = f.Sync() // otherwise the new name may refer to an empty file after a crash
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), name)
@@ -36,7 +36,7 @@ func Write(name string, content []byte) error {
 	return SyncDirectory(directory)
 }
 
-// of is the system's error with the name that was asked for in place of that of the unfinished file.
+// of replaces the name of the unfinished file in the system's error.
 func of(name string, err error) error {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		return &fs.PathError{Op: path.Op, Path: name, Err: path.Err}
@@ -44,14 +44,14 @@ func of(name string, err error) error {
 	return err
 }
 
-// SyncDirectory makes the names in a directory durable, where the system can.
+// SyncDirectory makes the names in a directory durable, if the system supports it.
 func SyncDirectory(name string) error {
-	if runtime.GOOS == "windows" { // which has no such thing
+	if runtime.GOOS == "windows" { // not supported there
 		return nil
 	}
 	d, err := os.Open(name)
 	if errors.Is(err, fs.ErrPermission) {
-		return nil // one to put files in, and not to look into
+		return nil // a directory that may be written but not read
 	}
 	if err != nil {
 		return err

@@ -14,27 +14,28 @@ import (
 	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
-// Adapter describes one adapter. What its registry keys say goes before what is said here.
+// Adapter describes one adapter. Its registry keys override these values.
 type Adapter struct {
 	Name string `json:"name"`
-	// Generation is "mlx5" (ConnectX-4 class and later) or "mlx4" (ConnectX-3 class): which keys, defaults and
-	// names the adapter has; empty: mlx5.
+	// Generation is "mlx5" (ConnectX-4 class and later) or "mlx4" (ConnectX-3 class): it determines the
+	// adapter's keys, defaults and names; empty: mlx5.
 	Generation string `json:"generation,omitempty"`
 	// Link is "udp", "cable" for a port of an InfiniBand fabric, or "vpi" for one that can be either; empty: udp.
 	Link string `json:"link,omitempty"`
-	// Device is the device of which this is a port, the first or second as they come; empty: one of its own.
+	// Device is the device to which this port belongs, as its first or second, in order; empty: one of its
+	// own.
 	Device string `json:"device,omitempty"`
-	// Node is the node of the fabric, by its id or description, at whose port Port, 0 the first, a cable is plugged in; empty: the
-	// first channel adapter that is free.
+	// Node is the node of the fabric, by its id or description, to whose port Port (0: the first) the
+	// cable is connected; empty: the first free channel adapter.
 	Node string `json:"node,omitempty"`
 	Port uint8  `json:"port,omitempty"`
-	// Address is the port's; a cable needs none, and has programs call its port by it as well as by its GID.
+	// Address is the port's. A cable needs none; if given, programs can use it for the port in addition to
+	// its GID.
 	Address netip.Addr `json:"address,omitzero"`
-	// Interface is the name of the network interface that an InfiniBand port has in the system for IPoIB, on Linux and with the right to
-	// make one; empty: none.
+	// Interface is the name of the system's network interface for IPoIB on an InfiniBand port, on Linux
+	// and with the right to create one; empty: none.
 	Interface string `json:"interface,omitempty"`
-	// FollowInterface puts every address of the interface that has Address in the
-	// GID table and keeps it so.
+	// FollowInterface keeps every address of the interface that has Address in the GID table.
 	FollowInterface bool `json:"follow_interface,omitempty"`
 	// UDPPort is the RoCE v2 destination port (roce_udp_dport); 0 means 4791.
 	UDPPort uint16 `json:"udp_port,omitempty"`
@@ -43,19 +44,18 @@ type Adapter struct {
 	RoceMaxFrameSize uint32 `json:"roce_max_frame_size,omitempty"`
 	// Path is "auto", "wire", "local" or "direct"; empty means auto.
 	Path string `json:"path,omitempty"`
-	// Impairment is what the link does to packets, in the form of `softvpi link
-	// set`: "loss=1% delay=50us seed=7".
+	// Impairment is what the link does to packets, in the syntax of `softvpi link set`: "loss=1%
+	// delay=50us seed=7".
 	Impairment string `json:"impairment,omitempty"`
-	// RoceRcE2EFlowControlEnable is whether RC connections use end-to-end credits;
-	// absent: true (the registry key of that name).
+	// RoceRcE2EFlowControlEnable says whether RC connections use end-to-end credits; absent: true (the
+	// registry key of that name).
 	RoceRcE2EFlowControlEnable *bool `json:"roce_rc_e2e_flow_control_enable,omitempty"`
-	// MaxCMRetries is how often a message of the connection manager is sent again, 1
-	// to 15; 0: 15.
+	// MaxCMRetries is how often a message of the connection manager is retransmitted, 1 to 15; 0: 15.
 	MaxCMRetries int `json:"max_cm_retries,omitempty"`
 	// ReceiveBuffer is the size of the socket's receive buffer in bytes; 0: as
 	// large as the system allows.
 	ReceiveBuffer int `json:"receive_buffer,omitempty"`
-	// Frames is "auto", "on" or "off": whether short packets go as Ethernet frames beside the UDP
+	// Frames is "auto", "on" or "off": whether short packets are sent as Ethernet frames beside the UDP
 	// socket; empty means auto.
 	Frames   string `json:"frames,omitempty"`
 	Disabled bool   `json:"disabled,omitempty"`
@@ -79,7 +79,7 @@ const (
 	maxNameLength = 63
 )
 
-// complete fills in and checks adapter number i.
+// complete fills in the defaults of adapter number i and checks it.
 func (a *Adapter) complete(i int) error {
 	field := func(name string) string { return fmt.Sprintf("adapters[%d].%s", i, name) }
 	switch a.Link {
@@ -138,7 +138,7 @@ func (a *Adapter) complete(i int) error {
 	return nil
 }
 
-// ParsePath reads the path of an adapter's connections.
+// ParsePath parses the path of an adapter's connections.
 func ParsePath(s string) (device.PathPolicy, *api.FieldError) {
 	switch s {
 	case "", "auto":
@@ -153,7 +153,7 @@ func ParsePath(s string) (device.PathPolicy, *api.FieldError) {
 	return 0, api.Wrong("path", fmt.Sprintf("%q", s), "auto, wire, local, direct")
 }
 
-// ParseGeneration reads the generation of an adapter.
+// ParseGeneration parses the generation of an adapter.
 func ParseGeneration(s string) (catalogue.Generation, *api.FieldError) {
 	switch s {
 	case "", "mlx5":
@@ -164,8 +164,8 @@ func ParseGeneration(s string) (catalogue.Generation, *api.FieldError) {
 	return 0, &api.FieldError{Field: "generation", Value: fmt.Sprintf("%q", s), Allowed: "mlx5, mlx4"}
 }
 
-// ParseAdapter reads an adapter from a command line: name=address, with
-// options after commas: "Ethernet 1=127.0.0.2,port=4791,mtu=1024,path=wire".
+// ParseAdapter parses an adapter on a command line: name=address, with options after commas: "Ethernet
+// 1=127.0.0.2,port=4791,mtu=1024,path=wire".
 func ParseAdapter(s string) (Adapter, error) {
 	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,follow], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME]`
 	var a Adapter

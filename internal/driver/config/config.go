@@ -1,4 +1,5 @@
-// Package config is what a driver is configured with: the file, its defaults and limits. Everything is checked here, once.
+// Package config defines the driver's configuration: the file, its defaults and limits. Everything is
+// checked here, once.
 package config
 
 import (
@@ -17,36 +18,36 @@ import (
 	"github.com/softvpi/softvpi/internal/paths"
 )
 
-// Config is what the driver runs with: the configuration file, completed by
-// flags. The zero value means the defaults of Complete.
+// Config is the driver's configuration: that of the file, completed by flags. The zero value means the
+// defaults of Complete.
 type Config struct {
 	Socket   string    `json:"socket,omitempty"` // attach socket; empty: paths.Socket
 	State    string    `json:"state,omitempty"`  // directory of the lock file; empty: paths.State
 	Adapters []Adapter `json:"adapters,omitempty"`
 
-	// UpdateGIDTimerFrequency is how often, in milliseconds, the addresses of the
-	// interfaces are looked at for the GID tables of adapters that follow theirs, 0
-	// to 10000; 0: never, absent: 3000 (the registry key of that name).
+	// UpdateGIDTimerFrequency is the interval, in milliseconds, at which interface addresses are checked
+	// for the GID tables of adapters that follow them, 0 to 10000; 0: never, absent: 3000 (the registry
+	// key of that name).
 	UpdateGIDTimerFrequency *uint32 `json:"update_gid_timer_frequency,omitempty"`
-	// Readers says who beside the driver's user and root may read at the management socket: "owner" (nobody),
-	// "group" or "everyone"; empty: owner. Nobody else may change anything.
+	// Readers says who, besides the driver's user and root, may read through the management socket:
+	// "owner" (nobody), "group" or "everyone"; empty: owner. Nobody else may change anything.
 	Readers string `json:"readers,omitempty"`
-	// Manage serves the management interface on TCP too; nil: on the socket alone.
+	// Manage also serves the management interface on TCP; nil: only on the socket.
 	Manage *Manage `json:"manage,omitempty"`
-	// Web is 127.0.0.1 and the port of the device manager pages; empty: a port that is free, from when `softvpi web`
-	// asks for them.
+	// Web is 127.0.0.1 and the port of the device manager pages; empty: a free port, from the time
+	// `softvpi web` asks for them.
 	Web string `json:"web,omitempty"`
 	// Fabric is the InfiniBand fabric of the adapters with a cable; nil: the zero value.
 	Fabric *Fabric `json:"fabric,omitempty"`
 	// SubnetManager is that of a fabric in the driver; nil: the zero value.
 	SubnetManager *SubnetManager `json:"subnet_manager,omitempty"`
-	// SkipSelfCheck leaves the check at start out.
+	// SkipSelfCheck skips the check at start.
 	SkipSelfCheck bool `json:"skip_self_check,omitempty"`
 }
 
-// A Error is what is wrong in a configuration file, or with a file that it names.
+// Error is an error in a configuration file, or concerning a file that it names.
 type Error struct {
-	Path string // of the file; of one that is named, the field
+	Path string // of the file, or the field that names a file
 	Err  error  // names the field and the allowed values
 }
 
@@ -54,8 +55,8 @@ func (e *Error) Error() string { return e.Path + ": " + e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Load reads the configuration file at path. Fields that do not exist are
-// refused. The error is a *Error; behind it stands fs.ErrNotExist where there is no such file.
+// Load reads the configuration file at path. Unknown fields are refused. The error is a *Error, which
+// wraps fs.ErrNotExist if there is no such file.
 func Load(path string) (Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -69,7 +70,7 @@ func Load(path string) (Config, error) {
 	return c, nil
 }
 
-// maxConfig bounds a configuration file in bytes.
+// maxConfig is the maximum size of a configuration file in bytes.
 const maxConfig = 1 << 20
 
 func decode(r io.Reader) (Config, error) {
@@ -85,7 +86,7 @@ func decode(r io.Reader) (Config, error) {
 	return c, nil
 }
 
-// describe puts an error of the JSON decoder in the words of the file.
+// describe converts an error of the JSON decoder to the file's terms.
 func describe(err error) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return fmt.Errorf("unknown field %s; allowed: socket, state, readers, manage with listen, certificate, key, token_file, web, skip_self_check, "+
@@ -107,7 +108,7 @@ func describe(err error) error {
 	return fmt.Errorf("not a configuration: %s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// wanted is the JSON of a field that is a Go type.
+// wanted returns the JSON name of a Go type.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Struct, reflect.Map, reflect.Pointer:
@@ -118,7 +119,7 @@ func wanted(t reflect.Type) string {
 	return t.String()
 }
 
-// article puts a word behind its article.
+// article prefixes a word with its article.
 func article(word string) string {
 	if strings.ContainsRune("aeiou", rune(word[0])) && !strings.HasPrefix(word, "uint") {
 		return "an " + word
@@ -126,7 +127,7 @@ func article(word string) string {
 	return "a " + word
 }
 
-// Complete fills in what is empty and checks everything. Errors are *api.FieldError.
+// Complete fills in the defaults and checks everything. Errors are *api.FieldError.
 func (c Config) Complete() (Config, error) {
 	if c.Socket == "" {
 		c.Socket = paths.Socket()
@@ -190,8 +191,7 @@ func (c Config) Complete() (Config, error) {
 	return c, nil
 }
 
-// GIDInterval is UpdateGIDTimerFrequency as the adapters take it: 0 the default,
-// negative never.
+// GIDInterval returns UpdateGIDTimerFrequency in the adapters' form: 0 the default, negative never.
 func (c *Config) GIDInterval() time.Duration {
 	switch f := c.UpdateGIDTimerFrequency; {
 	case f == nil:

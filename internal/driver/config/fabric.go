@@ -18,50 +18,53 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// What an adapter's port is plugged into.
+// The kinds of links of an adapter's port.
 const (
 	LinkUDP   = "udp"
 	LinkCable = "cable"
 	LinkVPI   = "vpi" // either
 )
 
-// Fabric is the InfiniBand fabric of the adapters with a cable. The zero value is a switch that joins all of them, in the
-// driver.
+// Fabric is the InfiniBand fabric of the adapters with a cable. The zero value is a switch in the driver
+// that joins all of them.
 type Fabric struct {
-	// Connect is a fabric that another process runs: its name, the path of its socket, or udp://HOST:PORT where that is on another host. Nothing
-	// else is said then, but with UDP a key.
+	// Connect is a fabric that another process runs: its name, the path of its socket, or udp://HOST:PORT
+	// if it is on another host. No other field may be set then, except Key with UDP.
 	Connect string `json:"connect,omitempty"`
-	// Netlist is a file as ibnetdiscover prints it; empty: one switch with the adapters.
+	// Netlist is a file in the format of ibnetdiscover; empty: one switch with the adapters.
 	Netlist string `json:"netlist,omitempty"`
-	// Rate is width and speed of the links of the one switch, as 4xEDR; empty: 4xEDR.
+	// Rate is width and speed of the single switch's links, such as 4xEDR; empty: 4xEDR.
 	Rate string `json:"rate,omitempty"`
-	// Timing makes packets take the time of their links.
+	// Timing delays packets by the transmission time of their links.
 	Timing bool `json:"timing,omitempty"`
-	// Name lets other processes plug in and attach, at sockets of this name as those of fabric run; empty: none can.
+	// Name lets other processes plug in and attach, at sockets of this name as for fabric run; empty: they
+	// cannot.
 	Name string `json:"name,omitempty"`
-	// Cables is an address and port of this machine where adapters of other hosts are plugged in over UDP; empty: none can.
+	// Cables is an address and port of this machine for adapters of other hosts to connect over UDP;
+	// empty: they cannot.
 	Cables string `json:"cables,omitempty"`
-	// Key is a file with what both ends of cables over UDP must know; empty: nothing.
+	// Key is a file with the shared secret of both ends of cables over UDP; empty: none.
 	Key string `json:"key,omitempty"`
 }
 
-// SubnetManager is the subnet manager that the driver runs in its fabric. In JSON it may be true or false in place of an
-// object.
+// SubnetManager is the subnet manager that the driver runs in its fabric. In JSON it may be true or false
+// instead of an object.
 type SubnetManager struct {
 	Off bool `json:"off,omitempty"`
 	// Priority is 0 to 15.
 	Priority uint8 `json:"priority,omitempty"`
 	// Routing are routing engines, in order of preference; none: min-hop.
 	Routing []string `json:"routing,omitempty"`
-	// Partitions is a file in the form of partitions.conf.
+	// Partitions is a file in the format of partitions.conf.
 	Partitions string `json:"partitions,omitempty"`
 	// LMC is 0 to 7.
 	LMC uint8 `json:"lmc,omitempty"`
-	// Dir is a directory where it is kept from start to start which LIDs ports have, and what they have registered; empty: it is not.
+	// Dir is a directory in which the ports' LIDs and registrations are kept between starts; empty: they
+	// are not kept.
 	Dir string `json:"dir,omitempty"`
 }
 
-// UnmarshalJSON takes true, false or an object.
+// UnmarshalJSON accepts true, false or an object.
 func (s *SubnetManager) UnmarshalJSON(b []byte) error {
 	switch strings.TrimSpace(string(b)) {
 	case "true":
@@ -85,10 +88,10 @@ func (s *SubnetManager) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// defaultRate is that of the links of the one switch.
+// defaultRate is that of the single switch's links.
 var defaultRate = topology.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR}
 
-// LinkRate is the rate of the links of the one switch.
+// LinkRate returns the rate of the single switch's links.
 func (f *Fabric) LinkRate() (topology.Rate, error) {
 	if f.Rate == "" {
 		return defaultRate, nil
@@ -100,7 +103,7 @@ func (f *Fabric) LinkRate() (topology.Rate, error) {
 	return r, nil
 }
 
-// complete checks the fabric of a configuration.
+// complete checks the configuration of a fabric.
 func (f *Fabric) complete() error {
 	if f == nil {
 		return nil
@@ -134,7 +137,7 @@ func (f *Fabric) complete() error {
 	return err
 }
 
-// complete checks what a subnet manager is told.
+// complete checks the configuration of a subnet manager.
 func (s *SubnetManager) complete() error {
 	if s == nil {
 		return nil
@@ -153,13 +156,13 @@ func (s *SubnetManager) complete() error {
 	return nil
 }
 
-// Cable tells whether the port can be one of an InfiniBand fabric.
+// Cable reports whether the port can be InfiniBand.
 func (a *Adapter) Cable() bool { return a.Link == LinkCable || a.Link == LinkVPI }
 
-// Ethernet tells whether the port can be an Ethernet port.
+// Ethernet reports whether the port can be Ethernet.
 func (a *Adapter) Ethernet() bool { return a.Link != LinkCable }
 
-// Protocols are what the port can be, as status names them.
+// Protocols returns what the port can be, as named in status output.
 func (a *Adapter) Protocols() (names []string) {
 	if a.Cable() {
 		names = append(names, "ib")
@@ -170,7 +173,7 @@ func (a *Adapter) Protocols() (names []string) {
 	return names
 }
 
-// completeCable checks what is said of an adapter with a cable.
+// completeCable checks the configuration of an adapter with a cable.
 func (a *Adapter) completeCable(field func(string) string) error {
 	if a.Port != 0 && a.Node == "" {
 		return api.Wrong(field("port"), fmt.Sprint(a.Port), "nothing without a node")

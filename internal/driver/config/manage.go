@@ -10,8 +10,9 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// Manage says where the management interface is served on TCP: with TLS, to whoever sends the token. Files
-// that do not exist are made: the certificate signs itself, token and key are for the driver's user alone.
+// Manage configures serving the management interface on TCP: with TLS, to clients that send the token.
+// Files that do not exist are created: the certificate is self-signed, token and key are readable by the
+// driver's user only.
 type Manage struct {
 	Listen      string `json:"listen"`                // address and port
 	Certificate string `json:"certificate,omitempty"` // PEM file; empty: api-cert.pem in the state directory
@@ -42,7 +43,7 @@ func (m *Manage) complete(state string) error {
 	return nil
 }
 
-// ReadersMode is the mode of the management socket.
+// ReadersMode returns the mode of the management socket.
 func ReadersMode(readers string) (fs.FileMode, error) {
 	switch readers {
 	case "", "owner":
@@ -55,10 +56,10 @@ func ReadersMode(readers string) (fs.FileMode, error) {
 	return 0, api.Wrong("readers", fmt.Sprintf("%q", readers), "owner, group, everyone")
 }
 
-// PagesHost is where the pages are served without TLS.
+// PagesHost is the address on which the pages are served without TLS.
 const PagesHost = "127.0.0.1"
 
-// checkPages checks where the pages are asked for: without TLS nowhere but on the loopback interface.
+// checkPages checks the address for the pages: without TLS only the loopback interface is allowed.
 func checkPages(listen string) error {
 	if listen == "" {
 		return nil

@@ -1,4 +1,4 @@
-// Package lock keeps a state directory to one driver, and tells whether the one before stopped cleanly.
+// Package lock allows one driver per state directory, and tells whether the previous one stopped cleanly.
 package lock
 
 import (
@@ -13,24 +13,24 @@ import (
 	"syscall"
 )
 
-// ErrRunning is a driver that already runs with the same state directory.
+// ErrRunning says that a driver is already running with the same state directory.
 var ErrRunning = errors.New("another driver is running")
 
-// A Lock keeps the state directory to one driver. The system lets go of it when
-// the process ends, however it ends.
+// A Lock reserves the state directory for one driver. The system releases it when the process ends,
+// however that happens.
 type Lock struct {
 	file *os.File
-	// Stale says that the driver before did not stop cleanly.
+	// Stale says that the previous driver did not stop cleanly.
 	Stale bool
-	// why says that the directory cannot be written to; nil where it can.
+	// why says why the directory cannot be written to; nil if it can.
 	why error
 }
 
-// Acquire takes the lock of the state directory dir, which it creates.
+// Acquire locks the state directory dir, creating it if necessary.
 func Acquire(dir string) (*Lock, error) {
 	err := os.MkdirAll(dir, 0o700)
 	if isReadOnly(err) || isFull(err) {
-		return &Lock{why: err}, nil // nothing is there that two drivers could spoil
+		return &Lock{why: err}, nil // there is nothing that two drivers could corrupt
 	}
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
@@ -52,7 +52,7 @@ func Acquire(dir string) (*Lock, error) {
 	}
 	l := &Lock{file: f, Stale: readSome(f) != ""}
 	if err := l.write(strconv.Itoa(os.Getpid()) + "\n"); isFull(err) {
-		l.why = err // it is locked all the same
+		l.why = err // it is locked nevertheless
 	} else if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("state directory: %w", err)
@@ -60,17 +60,17 @@ func Acquire(dir string) (*Lock, error) {
 	return l, nil
 }
 
-// isReadOnly says that the place cannot be written to.
+// isReadOnly reports whether the location is not writable.
 func isReadOnly(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// isFull says that the disk, or what the user may have of it, is full.
+// isFull reports whether the disk, or the user's quota, is full.
 func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// readOnly locks the directory itself, where the system lets it.
+// readOnly locks the directory itself, if the system allows it.
 func readOnly(dir string, why error) (*Lock, error) {
 	f, err := os.Open(dir)
 	if err != nil || runtime.GOOS == "windows" {
@@ -83,7 +83,7 @@ func readOnly(dir string, why error) (*Lock, error) {
 	return &Lock{file: f, why: why}, nil
 }
 
-// Release empties the file, which says that the driver stopped cleanly.
+// Release empties the file, which marks a clean stop.
 func (l *Lock) Release() error {
 	if l.file == nil {
 		return nil

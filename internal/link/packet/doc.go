@@ -1,7 +1,6 @@
-// Package packet sends and receives whole Ethernet frames through an AF_PACKET socket
-// of Linux, beside the UDP socket of a link. Small packets that come alone gain by it: one
-// that is sent skips the system's UDP and IP output, and one that is received lies in a
-// ring of shared memory, so that a look at it takes no system call.
+// Package packet sends and receives whole Ethernet frames through an AF_PACKET socket of Linux, beside the
+// UDP socket of a link. It speeds up small single packets: sending skips the system's UDP and IP output,
+// and received packets are in a ring of shared memory, so that polling takes no system call.
 //
 // A Port has a ring in which every packet to the UDP port and address of a link leaves
 // something, in the order of arrival: a short one itself, a longer one (a burst, mostly)
@@ -9,20 +8,20 @@
 // drops the packets that the ring has whole, so that each comes once. What only the
 // socket sees (packets by other interfaces, and with IP options) leaves no mark.
 //
-// Where tc has nothing at the entrance of the interface, the ring has a packet before the system's IP input has; else
-// behind it. In the first case, and on Ethernet, a program at that entrance (gate) drops what the ring has, which
-// so does not take the way to the socket's filter.
+// If tc has nothing at the interface's ingress, the ring gets a packet before the system's IP input;
+// otherwise after it. In the first case, and on Ethernet, a program at the ingress (gate) drops what the
+// ring has, so that it does not even reach the socket's filter.
 //
-// A link that mostly receives bursts has the ring take nothing (Pause, Resume).
+// While a link mostly receives bursts, the ring takes nothing (Pause, Resume).
 //
-// A frame leaves by the interface that holds the address, and only where the system would
-// send it there too: routes, rules and neighbours are the system's, asked for and followed
-// over netlink. Queueing disciplines, taps and the filters of tc see it; the firewall
-// (netfilter) and IPsec do not, so that Open refuses where a firewall has tables.
+// A frame leaves through the interface that has the address, and only if the system would send it there
+// too: routes, rules and neighbours are the system's, queried and followed over netlink. Queueing
+// disciplines, taps and the filters of tc see it; the firewall (netfilter) and IPsec do not, so Open
+// refuses if a firewall has tables.
 //
-// The UDP checksum of what is received is not looked at: it may be none, or be left for
-// a device to fill in, and the ICRC covers everything that matters. What is sent has none
-// over IPv4, as Annex A17 has it, and a right one over IPv6, which other systems want.
+// The UDP checksum of received packets is not checked: it may be absent, or left for a device to fill in,
+// and the ICRC covers everything that matters. Packets are sent without one over IPv4, as in Annex A17,
+// and with a correct one over IPv6, which other systems require.
 package packet
 
 import (
@@ -30,7 +29,7 @@ import (
 	"net/netip"
 )
 
-// MostPayload is the longest UDP payload that the ring takes and Send sends, in bytes.
+// MostPayload is the longest UDP payload, in bytes, that the ring takes and Send sends.
 const MostPayload = 256
 
 // Mode says whether links use frames.
@@ -38,12 +37,12 @@ type Mode uint8
 
 // The modes.
 const (
-	Auto Mode = iota // where the system lets them, and has no firewall that they would pass by
-	On               // also beside a firewall
+	Auto Mode = iota // if the system allows it, and has no firewall that would be bypassed
+	On               // also bypassing a firewall
 	Off
 )
 
-// Modes are the names of the modes, in their order.
+// Modes are the names of the modes, in order.
 var Modes = []string{"auto", "on", "off"}
 
 // String is the mode's name.
@@ -54,7 +53,7 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode %d", uint8(m))
 }
 
-// ParseMode reads a mode; "" is Auto. ok is false for what is none.
+// ParseMode parses a mode; "" is Auto. ok is false if s is not a mode.
 func ParseMode(s string) (m Mode, ok bool) {
 	if s == "" {
 		return Auto, true
@@ -67,11 +66,11 @@ func ParseMode(s string) (m Mode, ok bool) {
 	return Auto, false
 }
 
-// Config says for which link a Port is.
+// Config describes the link to which a Port belongs.
 type Config struct {
 	Addr      netip.Addr // of the link
-	Port      uint16     // UDP, that packets arrive at
-	Interface int        // index of the one that holds Addr
+	Port      uint16     // UDP port on which packets arrive
+	Interface int        // index of the interface with Addr
 	Firewall  bool       // use frames although there is a firewall
 }
 
@@ -84,6 +83,6 @@ func (e *unavailableError) Error() string { return "no frames: " + e.Why }
 type Stats struct {
 	Sent     uint64 // packets sent as frames
 	Received uint64 // packets received from the ring
-	Frames   uint64 // frames that were whole in the ring, so that the socket dropped them; a burst is one
-	Bad      uint64 // frames in the ring that are no datagram for the port, dropped
+	Frames   uint64 // frames completely in the ring, so that the socket dropped them; a burst counts once
+	Bad      uint64 // frames in the ring that are not datagrams for the port, dropped
 }

@@ -10,12 +10,12 @@ import (
 // instruction is one of the classic BPF machine (linux/filter.h, struct sock_filter).
 type instruction struct {
 	Code   uint16
-	Jt, Jf uint8 // instructions to skip where a comparison holds, and where not
+	Jt, Jf uint8 // instructions to skip if a comparison is true, and if false
 	K      uint32
 }
 
-// Operations (linux/bpf_common.h): loads into the accumulator, comparisons with K, and the
-// end with K bytes taken.
+// Operations (linux/bpf_common.h): loads into the accumulator, comparisons with K, and returning K, the
+// number of bytes to accept.
 const (
 	loadWord = 0x20
 	loadHalf = 0x28
@@ -26,34 +26,32 @@ const (
 	take     = 0x06
 )
 
-// Places that are not in the packet (linux/filter.h): what the system knows of it, and its
-// IP header wherever that is.
+// Offsets outside the packet (linux/filter.h): metadata of the system, and the start of the IP header.
 const (
 	kindOfPacket = 0xfffff000 + 4  // SKF_AD_OFF + SKF_AD_PKTTYPE; 0 (PACKET_HOST): to this station
 	interfaceOf  = 0xfffff000 + 8  // SKF_AD_OFF + SKF_AD_IFINDEX
-	tagOf        = 0xfffff000 + 44 // SKF_AD_OFF + SKF_AD_VLAN_TAG: the tag that stood in front, 0 for none
+	tagOf        = 0xfffff000 + 44 // the VLAN tag that was stripped, 0 for none
 	networkLayer = 0xfff00000      // SKF_NET_OFF
 )
 
 const (
-	whole        = 0x40000 // more than any packet has
+	whole        = 0x40000 // longer than any packet
 	version4     = 0x45    // IPv4 with a header without options
 	anyFragment  = 0x3fff  // more fragments, or an offset
-	anyVLAN      = 0x0fff  // a VLAN of its own: of another interface
+	anyVLAN      = 0x0fff  // a VLAN ID: it belongs to another interface
 	udpLengthMax = eth.UDPLen + MostPayload
 )
 
-// Rule is which packets a Port takes: UDP datagrams to an address and port that arrive by an
-// interface, in one piece and without IP options, to this station. The short ones of them
-// are whole in the ring and nowhere else.
+// Rule selects the packets of a Port: UDP datagrams to an address and port that arrive through an
+// interface, unfragmented and without IP options, addressed to this station. The short ones are completely
+// in the ring and nowhere else.
 type Rule struct {
 	Addr      netip.Addr
 	Port      uint16
 	Interface int
 }
 
-// program builds a filter: each condition that does not hold leads to the end that is
-// added last.
+// program builds a filter: each condition that does not hold jumps to the end, which is added last.
 type program struct {
 	code []instruction
 	exit []int // conditions with a way out
@@ -61,13 +59,13 @@ type program struct {
 
 func (p *program) load(op uint16, at uint32) { p.code = append(p.code, instruction{Code: op, K: at}) }
 
-// want goes on where the accumulator equals k.
+// want continues if the accumulator equals k.
 func (p *program) want(k uint32) {
 	p.exit = append(p.exit, len(p.code))
 	p.code = append(p.code, instruction{Code: equal, K: k})
 }
 
-// wantNone goes on where the accumulator has none of these bits.
+// wantNone continues if the accumulator has none of these bits.
 func (p *program) wantNone(bits uint32) {
 	p.code = append(p.code, instruction{Code: anySet, Jf: 1, K: bits})
 	p.exit = append(p.exit, len(p.code))
@@ -88,7 +86,7 @@ func (p *program) end(most, long, short, other uint32) []instruction {
 	return p.code
 }
 
-// headers is how long what stands before the UDP payload of a frame is.
+// headers returns the number of bytes before the UDP payload of a frame.
 func (r Rule) headers() int {
 	if r.Addr.Is4() {
 		return eth.EthernetLen + eth.IPv4Len + eth.UDPLen
@@ -130,7 +128,7 @@ func (r Rule) ring() []instruction {
 	return p.end(udpLengthMax, uint32(r.headers()), whole, 0)
 }
 
-// words goes on where the packet has these bytes at a place.
+// words continues if the packet has these bytes at offset at.
 func (p *program) words(at uint32, b []byte) {
 	for i := 0; i < len(b); i += 4 {
 		p.load(loadWord, at+uint32(i))

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firewall tells whether the system filters packets where frames pass by: chains of nftables that do
-// something, or tables of the older iptables, in the network namespace in which it was opened.
+// firewall tells whether the system filters packets that frames would bypass: by effective nftables
+// chains, or tables of the older iptables, in the network namespace in which it was opened.
 type firewall struct {
 	netfilter int // netlink socket; -1: there is no nftables
 	names     *os.File
@@ -24,17 +24,17 @@ const (
 
 	accept      = uint32(1) // NF_ACCEPT
 	forwardHook = 2         // NF_INET_FORWARD
-	otherHook   = 255       // of which the number is not said
+	otherHook   = 255       // number not given
 )
 
-// tables is where the kernel lists the tables of the older iptables.
+// tables is the directory in which the kernel lists the tables of the older iptables.
 const tables = "/proc/thread-self/net/"
 
 func openFirewall(addr netip.Addr) (f *firewall, err error) {
 	f = &firewall{}
 	f.netfilter, err = netlinkSocket(unix.NETLINK_NETFILTER, 0)
 	if err != nil {
-		f.netfilter = -1 // a kernel without
+		f.netfilter = -1 // a kernel without it
 	}
 	name := "ip_tables_names"
 	if !addr.Is4() {
@@ -60,7 +60,7 @@ func (f *firewall) close() {
 	}
 }
 
-// stands reports whether there is one, or whether that cannot be told.
+// stands reports whether there is a firewall, or whether that cannot be determined.
 func (f *firewall) stands() bool { return f.oldTables() || f.chains() }
 
 func (f *firewall) oldTables() bool {
@@ -71,7 +71,7 @@ func (f *firewall) oldTables() bool {
 	return n > 0
 }
 
-// chains asks nftables for its chains, of all families, and reports whether one may do something to a frame.
+// chains asks nftables for its chains, of all families, and reports whether one may affect a frame.
 func (f *firewall) chains() bool {
 	if f.netfilter < 0 {
 		return false
@@ -107,10 +107,9 @@ func (f *firewall) chains() bool {
 	}
 }
 
-// acts reports whether a chain may do something to a packet that is sent or received here: it hangs at a
-// hook, has rules or drops what it has none for, and is not about packets that are passed on
-// to other hosts alone. Where container networks are set up, empty chains and such for passing on are
-// common.
+// acts reports whether a chain may affect a packet that is sent or received here: it is attached to a
+// hook, has rules or a drop policy, and does not only concern packets forwarded to other hosts. Empty and
+// forwarding chains are common where container networks are set up.
 func acts(body []byte) bool {
 	if len(body) < nfnetlinkLen {
 		return true
@@ -132,7 +131,7 @@ func acts(body []byte) bool {
 		b = rest
 	}
 	switch {
-	case at < 0: // others jump to it, or nobody
+	case at < 0: // only reached by jumps, if at all
 		return false
 	case at == forwardHook && (family == unix.NFPROTO_INET || family == unix.NFPROTO_IPV4 || family == unix.NFPROTO_IPV6):
 		return false
@@ -140,7 +139,7 @@ func acts(body []byte) bool {
 	return rules > 0 || policy != accept
 }
 
-// hookOf reads the number of a chain's hook.
+// hookOf decodes the number of a chain's hook.
 func hookOf(b []byte) int {
 	for {
 		kind, value, rest, ok := nextAttribute(b)
@@ -154,7 +153,7 @@ func hookOf(b []byte) int {
 	}
 }
 
-// bigEndian is a number of nftables, or what it is where there is none.
+// bigEndian decodes an nftables number; if there is none it returns none.
 func bigEndian(b []byte, none uint32) uint32 {
 	if len(b) < 4 {
 		return none
@@ -162,7 +161,7 @@ func bigEndian(b []byte, none uint32) uint32 {
 	return binary.BigEndian.Uint32(b)
 }
 
-// refused reports whether an error is another than that this kernel has no nftables.
+// refused reports whether an error is anything but the lack of nftables in this kernel.
 func refused(body []byte) bool {
 	if len(body) < 4 {
 		return true

@@ -4,9 +4,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tend follows changes of the system. It is to be called every few milliseconds while packets are
-// sent, and when the second descriptor is readable. It reports true when the Port was switched
-// off for good, once: the ring gets nothing more, and the socket is to lose its filter.
+// Tend follows changes of the system. Call it every few milliseconds while packets are sent, and when the
+// second descriptor is readable. It returns true once, when the Port was switched off for good: the ring
+// gets nothing more, and the socket's filter must be removed.
 func (p *Port) Tend() (off bool) {
 	p.ticks++
 	p.ring.settle()
@@ -39,30 +39,31 @@ func (p *Port) Tend() (off bool) {
 	return false
 }
 
-// followIngress has the ring be shown packets early as long as tc has nothing at the interface's entrance.
+// followIngress makes the ring get packets early as long as tc has nothing at the interface's ingress.
 func (p *Port) followIngress() {
 	early := !p.system.filtersIngress(p.cfg.Interface, p.system.ask, p.gate.own())
 	if early == p.early {
 		return
 	}
-	p.gate.set(false) // what comes late would not come at all
+	p.gate.set(false) // what arrives late would not arrive at all
 	if p.ring.bind(p.Rule(), early) == nil {
 		p.early = early
 	}
 	p.setGate()
 }
 
-// Sole says that what the ring has whole is to come by it alone, until Pause: it need not come to the socket.
+// Sole says that what is completely in the ring is wanted only there, until Pause: the socket need not get
+// it.
 func (p *Port) Sole() {
 	p.sole = true
 	p.setGate()
 }
 
-// setGate has the gate drop what the ring has where nobody else is to have it.
+// setGate makes the gate drop what the ring has if nobody else needs it.
 func (p *Port) setGate() { p.gate.set(p.sole && p.early) }
 
-// Dropped is how many frames that are whole in the ring the system dropped before they came to the
-// socket and its filter.
+// Dropped returns how many frames completely in the ring were dropped by the system before they reached
+// the socket and its filter.
 func (p *Port) Dropped() uint64 { return p.gate.dropped() }
 
 // stop makes the ring take nothing more.
@@ -74,8 +75,8 @@ func (p *Port) stop(why string) bool {
 	return true
 }
 
-// Pause makes the ring take nothing until Resume. What is in it stays. Both report whether the system
-// did so.
+// Pause makes the ring take nothing until Resume. Its content stays. Both report whether the system
+// complied.
 func (p *Port) Pause() bool {
 	p.sole = false
 	p.setGate()
@@ -85,7 +86,7 @@ func (p *Port) Pause() bool {
 // Resume makes the ring take what its rule says again, unless it was switched off for good.
 func (p *Port) Resume() bool { return p.off == "" && attach(p.ring.fd, p.Rule().ring()) == nil }
 
-// changed is told of a change of the system.
+// changed handles a change of the system.
 func (p *Port) changed(kind uint16, body []byte) {
 	switch kind {
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
@@ -102,13 +103,13 @@ func (p *Port) changed(kind uint16, body []byte) {
 		q, ok := parseQdisc(body)
 		p.late = p.late || ok && q.out == p.cfg.Interface
 	case unix.RTM_NEWTCLASS, unix.RTM_DELTCLASS, unix.RTM_NEWTFILTER, unix.RTM_DELTFILTER, unix.RTM_NEWACTION, unix.RTM_DELACTION,
-		unix.RTM_NEWCHAIN, unix.RTM_DELCHAIN: // of qdiscs that there are
+		unix.RTM_NEWCHAIN, unix.RTM_DELCHAIN: // concerns existing qdiscs
 	default:
 		p.forget()
 	}
 }
 
-// forget has everything asked for again.
+// forget invalidates everything, so that it is queried again.
 func (p *Port) forget() {
 	for i := range p.hops {
 		p.hops[i].usable = false

@@ -7,13 +7,13 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// What a program at the entrance answers (linux/bpf.h, enum tcx_action_base).
+// The return values of an ingress program (linux/bpf.h, enum tcx_action_base).
 const (
 	tcxNext = -1
 	tcxDrop = 2
 )
 
-// Places in struct __sk_buff.
+// Offsets in struct __sk_buff.
 const (
 	skbPacketType = 4
 	skbVLAN       = 24
@@ -21,18 +21,18 @@ const (
 	skbDataEnd    = 80
 )
 
-// The registers besides R0, which is the classic accumulator and the answer, and R1, the packet's __sk_buff.
+// The registers other than R0, the classic accumulator and return value, and R1, the packet's __sk_buff.
 const (
 	frameAt = asm.R6
-	state   = asm.R7 // what the program shares
+	state   = asm.R7 // shared with the gate
 )
 
-// wayOn is the label of the end that lets a frame go on.
+// wayOn is the label of the end that lets a frame pass.
 const wayOn = "on"
 
-// gateProgram is the filter of the rule's ring for the entrance of its interface: what the ring takes whole is dropped and counted
-// while the value of the map says so, and everything else goes on. What does not lie in
-// one piece up to its payload goes on too.
+// gateProgram is the filter of the rule's ring for the ingress of its interface: what the ring takes
+// completely is dropped and counted while the map's value says so, and everything else passes. A packet
+// that is not contiguous up to its payload also passes.
 func gateProgram(r Rule, values *ebpf.Map) asm.Instructions {
 	code := asm.Instructions{
 		asm.LoadMapValue(state, values.FD(), gateOpen),
@@ -54,7 +54,7 @@ func gateProgram(r Rule, values *ebpf.Map) asm.Instructions {
 	return append(code, on...)
 }
 
-// label is where instruction i of the classic program begins.
+// label returns the label of instruction i of the classic program.
 func label(i int) string { return "classic" + strconv.Itoa(i) }
 
 // translate is what instruction i of the classic machine does. Its accumulator is R0.

@@ -12,34 +12,34 @@ import (
 
 const (
 	maxHops      = 1024
-	receiveMost  = 256 // packets that one Receive takes
-	resolveMost  = 16  // hops that one Tend asks for
-	refreshTicks = 256 // calls of Tend after which a packet leaves by the socket once more
-	leastMajor   = 6   // the kernel from which on the virtio header tells of UDP bursts
+	receiveMost  = 256 // maximum number of packets taken by one Receive
+	resolveMost  = 16  // maximum number of hops resolved by one Tend
+	refreshTicks = 256 // calls of Tend after which a packet is sent through the socket again
+	leastMajor   = 6   // first kernel whose virtio header describes UDP bursts
 	leastMinor   = 2
 )
 
-// Port is the frames of one link. One goroutine at a time calls its methods; Close is called when
-// none does any more.
+// Port sends and receives the frames of one link. Only one goroutine at a time may call its methods; call
+// Close when no other call is in progress.
 type Port struct {
 	cfg    Config
 	ring   *ring
 	system *system
-	wall   *firewall // nil where nobody asks for it
+	wall   *firewall // nil if not checked
 	device device
-	early  bool   // the ring has packets before tc and IP
-	late   bool   // there may be more of tc than early says
+	early  bool   // the ring gets packets before tc and IP
+	late   bool   // tc may have changed since early was determined
 	gate   *gate  // nil: none
-	sole   bool   // what the ring has whole is to come nowhere else
+	sole   bool   // what is completely in the ring is wanted nowhere else
 	off    string // why it was switched off; "": it was not
 	ticks  uint32
 
 	hops   []hop
 	byAddr map[netip.Addr]uint16
-	redo   int  // hops from here on are to be asked for again
-	other  bool // the interface may be another than device says
+	redo   int  // hops from here on must be resolved again
+	other  bool // the interface may differ from device
 
-	memory [receiveMost * MostPayload]byte // what Receive handed out
+	memory [receiveMost * MostPayload]byte // packets handed out by Receive
 	index  uint16                          // of the next packet of the burst in the slot
 	done   int                             // bytes of it that were handed out
 	stats  Stats
@@ -93,23 +93,23 @@ func (p *Port) open() (err error) {
 		return err
 	}
 	if p.early && p.device.kind == unix.ARPHRD_ETHER {
-		p.gate, _ = openGate(p.Rule()) // the socket's filter does without
+		p.gate, _ = openGate(p.Rule()) // without it the socket's filter does the work
 	}
 	return nil
 }
 
-// Why there are none, at first or later.
+// Why frames are unavailable, from the beginning or later.
 const (
 	firewallStands = "the system has a firewall, which they would pass by"
 	partOfAnother  = "the interface is a part of another"
 )
 
-// Rule is which packets the ring takes.
+// Rule returns the rule for the packets that the ring takes.
 func (p *Port) Rule() Rule {
 	return Rule{Addr: p.cfg.Addr.WithZone(""), Port: p.cfg.Port, Interface: p.cfg.Interface}
 }
 
-// Close gives everything back.
+// Close releases everything.
 func (p *Port) Close() {
 	p.gate.close()
 	if p.ring != nil {
@@ -123,11 +123,11 @@ func (p *Port) Close() {
 	}
 }
 
-// Descriptors are the ring's, which is readable while something is in it, and that of changes, which Tend
-// reads.
+// Descriptors returns the ring's descriptor, which is readable while something is in the ring, and that of
+// changes, which Tend reads.
 func (p *Port) Descriptors() (ring, changes int) { return p.ring.fd, p.system.news }
 
-// Stats returns the counters. Frames counts those too that wait in the ring.
+// Stats returns the counters. Frames includes those waiting in the ring.
 func (p *Port) Stats() Stats {
 	s := p.stats
 	p.ring.waiting(func(b []byte) {
@@ -138,7 +138,7 @@ func (p *Port) Stats() Stats {
 	return s
 }
 
-// Status says in words whether frames are in use.
+// Status describes whether frames are in use.
 func (p *Port) Status() string {
 	switch {
 	case p.off != "":

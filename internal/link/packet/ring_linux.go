@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The ring has slots of slotSize bytes: the kernel's header, the virtio header and a frame of
-// up to maxFrame bytes. Half a million packets a second, which nobody takes for 2 ms, fill it; one of twice the size
-// does not stay in a second-level cache beside another.
+// The ring has slots of slotSize bytes: the kernel's header, the virtio header and a frame of up to
+// maxFrame bytes. At half a million packets per second it fills in 2 ms if nobody empties it; a ring twice
+// as large would not stay in a second-level cache beside another.
 const (
 	slotSize  = 512
 	slots     = 1024
@@ -31,9 +31,9 @@ type ring struct {
 	out    [virtioLen + maxFrame]byte
 }
 
-// openRing makes a ring for what the rule says; early is as in bind.
+// openRing opens a ring with the rule's filter; early is as in bind.
 func openRing(rule Rule, early bool) (r *ring, err error) {
-	// Without a protocol nothing arrives before the filter is there.
+	// Without a protocol nothing arrives before the filter is attached.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket AF_PACKET", err)
@@ -52,7 +52,7 @@ func (r *ring) set(rule Rule, early bool) error {
 		text        string
 	}{
 		{unix.PACKET_VERSION, unix.TPACKET_V2, "PACKET_VERSION"},
-		// The virtio header tells how long the packets of a burst are.
+		// The virtio header tells the length of a burst's packets.
 		{unix.PACKET_VNET_HDR, 1, "PACKET_VNET_HDR"},
 		{unix.PACKET_IGNORE_OUTGOING, 1, "PACKET_IGNORE_OUTGOING"},
 	} {
@@ -74,9 +74,9 @@ func (r *ring) set(rule Rule, early bool) error {
 	return r.bind(rule, early)
 }
 
-// bind begins to receive, or goes on to, with the loss of what comes in that moment. Bound to its protocol the socket is shown a packet
-// when the system's IP input is done with it, which has to make a copy for that; bound to all of them it is
-// shown it early: before IP, and before what tc has at the interface's entrance.
+// bind starts or continues receiving; packets that arrive during the call are lost. If bound to its
+// protocol, the socket gets a packet after the system's IP input, for which the system must copy it; if
+// bound to all protocols, it gets it early: before IP, and before tc's ingress hooks on the interface.
 func (r *ring) bind(rule Rule, early bool) error {
 	protocol := uint16(unix.ETH_P_IPV6)
 	switch {
@@ -113,13 +113,13 @@ func attach(fd int, program []instruction) error {
 // Attach gives a UDP socket the rule's filter.
 func (r Rule) Attach(socket int) error { return attach(socket, r.socket()) }
 
-// header is the header of a slot.
+// header returns the header of the current slot.
 func (r *ring) header() *unix.Tpacket2Hdr {
 	return (*unix.Tpacket2Hdr)(unsafe.Pointer(&r.memory[r.at*slotSize]))
 }
 
-// peek returns the frame that waits and, of a burst, the length of its packets' payload, else
-// 0; nil where none waits. It stays until release.
+// peek returns the next frame and, for a burst, the payload length of its packets, otherwise 0; nil if
+// there is none. It remains until release.
 func (r *ring) peek() (b []byte, segment int) {
 	h := r.header()
 	if atomic.LoadUint32(&h.Status)&slotFilled == 0 {
@@ -147,14 +147,14 @@ func (r *ring) release() {
 	}
 }
 
-// send sends the frame that stands behind the first virtioLen bytes of out.
+// send sends the frame stored behind the first virtioLen bytes of out.
 func (r *ring) send(n int) unix.Errno {
 	_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(r.fd), uintptr(unsafe.Pointer(&r.out[0])), uintptr(virtioLen+n),
 		unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 	return errno
 }
 
-// waiting calls each for the frames that wait.
+// waiting calls each for the frames in the ring.
 func (r *ring) waiting(each func(b []byte)) {
 	for at := r.at; ; {
 		b, _ := r.peek()
@@ -167,11 +167,11 @@ func (r *ring) waiting(each func(b []byte)) {
 	}
 }
 
-// settle takes the error off the socket that an interface leaves when it goes down: it would
+// settle clears the error that an interface leaves on the socket when it goes down, which would otherwise
 // end every sleep on the socket.
 func (r *ring) settle() { _, _ = unix.GetsockoptInt(r.fd, unix.SOL_SOCKET, unix.SO_ERROR) }
 
-// networkOrder turns a number between the host's and the network's byte order.
+// networkOrder converts a number between host and network byte order.
 func networkOrder(p uint16) uint16 {
 	var b [2]byte
 	binary.BigEndian.PutUint16(b[:], p)
