@@ -8,12 +8,11 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// Connector connects a queue pair to that of a peer.
+// Connector connects a queue pair to a peer's.
 //
-// The active side calls Connect and, when it has looked at the answer,
-// CompleteConnect or Reject. The passive side gets its connector from
-// Listener.GetConnectionRequest and calls Accept or Reject. A connector whose
-// Connect failed may try again; one that was connected is used up.
+// The active side calls Connect and, after checking the answer, CompleteConnect or Reject. The passive
+// side gets its connector from Listener.GetConnectionRequest and calls Accept or Reject. A connector whose
+// Connect failed may try again; after a connection it cannot be reused.
 type Connector struct {
 	overlapped
 	adapter *Adapter
@@ -41,15 +40,15 @@ const (
 
 type readLimits struct{ inbound, outbound int }
 
-// ConnectParams is what a side offers when a connection is set up.
+// ConnectParams is what a side offers when setting up a connection.
 type ConnectParams struct {
-	// InboundReadLimit is how many reads of the peer this side serves at a time,
-	// OutboundReadLimit how many it would like to have outstanding; 0 where it
-	// serves or issues none. Both are cut to what the adapter and the peer allow.
+	// InboundReadLimit is how many of the peer's reads this side serves at a time, OutboundReadLimit how
+	// many it wants to have outstanding; 0 if it serves or issues none. Both are reduced to what the
+	// adapter and the peer allow.
 	InboundReadLimit  int
 	OutboundReadLimit int
-	// PrivateData for the peer: at most MaxCallerData bytes with Connect,
-	// MaxCalleeData with Accept, else ND_INVALID_BUFFER_SIZE.
+	// PrivateData is private data for the peer: at most MaxCallerData bytes with Connect, MaxCalleeData
+	// with Accept, else ND_INVALID_BUFFER_SIZE.
 	PrivateData []byte
 }
 
@@ -70,11 +69,12 @@ func (p *ConnectParams) verbs(op string, most int, qp *QueuePair) (verbs.ConnPar
 	return c, nil
 }
 
-// A message for which the peer posts no receive ends with ND_IO_TIMEOUT, which NdSendNoReceive of Microsoft's
-// ndmemorytest wants to see, but not before 6 times 327.68 ms (IBA 9.7.5.2.8): a program that waits for its processor, or
-// for a disk, takes longer than one might think. None of these waits delays a message whose receive is posted
-// meanwhile, for the peer tells of it. It does not of those of a shared queue, which therefore has a shorter timer,
-// and no end. When the peer's program has ended, its driver ends the connection, and nothing waits.
+// A message for which the peer posts no receive fails with ND_IO_TIMEOUT, as NdSendNoReceive of
+// Microsoft's ndmemorytest requires, but not before 6 times 327.68 ms (IBA 9.7.5.2.8), because a program
+// can be held up for surprisingly long by the scheduler or a disk. The long timer does not delay a message
+// whose receive is posted meanwhile, since the peer announces that. For a shared queue it does not; its
+// timer is therefore shorter and the retries unlimited. When the peer's program ends, its driver ends the
+// connection, so nothing keeps waiting.
 const (
 	rnrRetry          = 6
 	rnrForever        = 7
@@ -82,26 +82,25 @@ const (
 	minRNRTimerShared = 22 // 20.48 ms
 )
 
-// up makes the queue pair one that may send.
+// up prepares the queue pair for sending and marks it connected.
 func (qp *QueuePair) up() {
 	timer := uint8(minRNRTimer)
 	if qp.srq != nil {
 		timer = minRNRTimerShared
 	}
-	// Where the connection ended already this fails, and is of no use.
+	// This fails if the connection has already ended, and is not needed then.
 	_ = qp.qp.Modify(verbs.QPAttr{MinRNRTimer: timer}, verbs.MaskMinRNRTimer)
 	qp.connected.Store(true)
 }
 
-// CreateConnector makes an idle connector.
+// CreateConnector creates an idle connector.
 func (a *Adapter) CreateConnector() (*Connector, error) {
 	return &Connector{adapter: a}, nil
 }
 
-// Bind gives the connector a local address of the adapter; port 0 lets the
-// adapter choose one. Without Bind, Connect chooses both. Errors:
-// ND_SHARING_VIOLATION, ND_ADDRESS_ALREADY_EXISTS (bound or connected already),
-// ND_INVALID_ADDRESS.
+// Bind gives the connector a local address of the adapter; with port 0 the adapter chooses one. Without
+// Bind, Connect chooses both. Errors: ND_SHARING_VIOLATION, ND_ADDRESS_ALREADY_EXISTS (already bound or
+// connected), ND_INVALID_ADDRESS.
 func (c *Connector) Bind(local netip.AddrPort) error {
 	const op = "Connector.Bind"
 	c.state.Lock()
@@ -131,7 +130,7 @@ func (c *Connector) newID(local netip.AddrPort) (*verbs.ID, error) {
 	return id, nil
 }
 
-// take reserves qp for the connector; the lock is held.
+// take reserves qp for the connector. The caller holds the lock.
 func (c *Connector) take(op string, qp *QueuePair) error {
 	if qp == nil || qp.adapter != c.adapter {
 		return refuse(StatusInvalidParameter, op, "qp is not a queue pair of this adapter")
@@ -146,15 +145,13 @@ func (c *Connector) take(op string, qp *QueuePair) error {
 	return nil
 }
 
-// Connect asks the program that listens at remote for a connection with qp and
-// returns when it has accepted or refused. Call CompleteConnect next, or Reject
-// where GetReadLimits or GetPrivateData do not suit. It takes at most 10 s unless
-// ctx has a deadline.
+// Connect asks the program that listens at remote for a connection with qp and returns when it has
+// accepted or refused. Next call CompleteConnect, or Reject if GetReadLimits or GetPrivateData are not
+// acceptable. It takes at most 10 s unless ctx has a deadline.
 //
-// Errors, all naming remote: ND_CONNECTION_REFUSED (nobody listens there, or the
-// peer said no), ND_IO_TIMEOUT, ND_HOST_UNREACHABLE, ND_NETWORK_UNREACHABLE;
-// after these the connector may try again. ND_CONNECTION_ACTIVE,
-// ND_INVALID_BUFFER_SIZE, ND_INVALID_ADDRESS, ND_CANCELED, ND_DEVICE_REMOVED.
+// Errors, all naming remote: ND_CONNECTION_REFUSED (nobody listens there, or the peer rejected),
+// ND_IO_TIMEOUT, ND_HOST_UNREACHABLE, ND_NETWORK_UNREACHABLE; after these the connector may try again.
+// ND_CONNECTION_ACTIVE, ND_INVALID_BUFFER_SIZE, ND_INVALID_ADDRESS, ND_CANCELED, ND_DEVICE_REMOVED.
 func (c *Connector) Connect(ctx context.Context, qp *QueuePair, remote netip.AddrPort, p ConnectParams) error {
 	const op = "Connector.Connect"
 	if !remote.IsValid() || remote.Addr().IsUnspecified() || remote.Addr().IsMulticast() {
@@ -203,7 +200,7 @@ func (c *Connector) start(op string, qp *QueuePair, remote netip.Addr, p *Connec
 	if c.id == nil {
 		local := netip.AddrPortFrom(c.adapter.dev.Addr(), 0)
 		if local.Addr().Is4() != remote.Unmap().Is4() {
-			local = netip.AddrPort{} // the adapter takes its address of the other family
+			local = netip.AddrPort{} // the adapter picks its address of the other family
 		}
 		id, err := c.newID(local)
 		if err != nil {
@@ -216,7 +213,7 @@ func (c *Connector) start(op string, qp *QueuePair, remote netip.Addr, p *Connec
 	return c.id, param, nil
 }
 
-// release lets go of the queue pair; the lock is held.
+// release lets go of the queue pair. The caller holds the lock.
 func (c *Connector) release() {
 	if c.qp != nil {
 		c.qp.inUse.Store(false)
@@ -224,15 +221,15 @@ func (c *Connector) release() {
 	}
 }
 
-// forget makes the connector idle after an attempt that failed; the lock is held.
+// forget makes the connector idle after a failed attempt. The caller holds the lock.
 func (c *Connector) forget() {
 	_ = c.id.Close()
 	c.id, c.phase, c.local = nil, phaseIdle, netip.AddrPort{}
 	c.release()
 }
 
-// CompleteConnect completes a connection after Connect; the peer's Accept
-// returns then. ND_CONNECTION_INVALID where there is no answer to complete.
+// CompleteConnect completes a connection after Connect, upon which the peer's Accept returns.
+// ND_CONNECTION_INVALID if there is no answer to complete.
 func (c *Connector) CompleteConnect(ctx context.Context) error {
 	const op = "Connector.CompleteConnect"
 	if err := ctx.Err(); err != nil {
@@ -252,10 +249,9 @@ func (c *Connector) CompleteConnect(ctx context.Context) error {
 	return nil
 }
 
-// Accept accepts the peer's request with qp and returns when the peer has
-// completed the connection. Errors: ND_CONNECTION_REFUSED (the peer rejected the
-// answer), ND_CONNECTION_ABORTED (it gave up before), ND_IO_TIMEOUT (it never
-// completed), ND_CONNECTION_ACTIVE, ND_INVALID_BUFFER_SIZE (the request can still
+// Accept accepts the peer's request with qp and returns when the peer has completed the connection.
+// Errors: ND_CONNECTION_REFUSED (the peer rejected the answer), ND_CONNECTION_ABORTED (it had given up),
+// ND_IO_TIMEOUT (it never completed), ND_CONNECTION_ACTIVE, ND_INVALID_BUFFER_SIZE (the request can still
 // be accepted or rejected), ND_CANCELED, ND_DEVICE_REMOVED.
 func (c *Connector) Accept(ctx context.Context, qp *QueuePair, p ConnectParams) error {
 	const op = "Connector.Accept"
@@ -290,7 +286,7 @@ func (c *Connector) startAccept(op string, qp *QueuePair, p *ConnectParams) (*ve
 	if qp == nil || qp.adapter != c.adapter {
 		return nil, verbs.ConnParam{}, refuse(StatusInvalidParameter, op, "qp is not a queue pair of this adapter")
 	}
-	// The answer's limits are cut to what the peer offered.
+	// The answer's limits are reduced to what the peer offered.
 	peer := c.id.Peer()
 	p.InboundReadLimit = min(p.InboundReadLimit, peer.ResponderResources)
 	p.OutboundReadLimit = min(p.OutboundReadLimit, peer.InitiatorDepth)
@@ -305,8 +301,8 @@ func (c *Connector) startAccept(op string, qp *QueuePair, p *ConnectParams) (*ve
 	return c.id, param, nil
 }
 
-// Reject refuses the peer's request, or its answer to Connect, with at most
-// MaxCalleeData bytes of private data.
+// Reject refuses the peer's request, or its answer to Connect, with at most MaxCalleeData bytes of private
+// data.
 func (c *Connector) Reject(privateData []byte) error {
 	const op = "Connector.Reject"
 	if len(privateData) > MaxCalleeData {
@@ -323,7 +319,7 @@ func (c *Connector) Reject(privateData []byte) error {
 	return failAddr(op, c.id.RemoteAddr(), err)
 }
 
-// peerOf returns the id where there is a peer that said something.
+// peerOf returns the id if its peer has sent a request or an answer.
 func (c *Connector) peerOf(op string) (*verbs.ID, error) {
 	switch {
 	case c.id == nil, c.phase == phaseIdle, c.phase == phaseBound, c.phase == phaseConnecting:
@@ -332,8 +328,7 @@ func (c *Connector) peerOf(op string) (*verbs.ID, error) {
 	return c.id, nil
 }
 
-// GetReadLimits returns the limits that the connection has or, before Accept,
-// that the peer offers.
+// GetReadLimits returns the limits of the connection or, before Accept, those that the peer offers.
 func (c *Connector) GetReadLimits() (inbound, outbound int, err error) {
 	c.state.Lock()
 	defer c.state.Unlock()
@@ -350,8 +345,8 @@ func (c *Connector) GetReadLimits() (inbound, outbound int, err error) {
 	return inbound, outbound, nil
 }
 
-// GetPrivateData returns the private data of the peer's request or answer. It
-// has the size of the message's field: bytes that the peer did not set are zero.
+// GetPrivateData returns the private data of the peer's request or answer. It has the size of the
+// message's field, zero-padded.
 func (c *Connector) GetPrivateData() ([]byte, error) {
 	c.state.Lock()
 	defer c.state.Unlock()
@@ -385,8 +380,8 @@ func (c *Connector) GetPeerAddress() (netip.AddrPort, error) {
 	return id.RemoteAddr(), nil
 }
 
-// NotifyDisconnect returns when the connection has ended, by either side.
-// ND_CONNECTION_INVALID where there never was one.
+// NotifyDisconnect returns when the connection has been ended by either side. ND_CONNECTION_INVALID if
+// there never was one.
 func (c *Connector) NotifyDisconnect(ctx context.Context) error {
 	const op = "Connector.NotifyDisconnect"
 	c.state.Lock()
@@ -405,9 +400,9 @@ func (c *Connector) NotifyDisconnect(ctx context.Context) error {
 	}
 }
 
-// Disconnect ends the connection and flushes the requests of its queue pair:
-// their results are ND_CANCELED. It returns when the peer knows or can no longer
-// be told, which is after ten seconds at most. ND_CONNECTION_INVALID where there is no connection.
+// Disconnect ends the connection and flushes the requests of its queue pair: their results are
+// ND_CANCELED. It returns once the peer knows or can no longer be told, which is after ten seconds at
+// most. ND_CONNECTION_INVALID if there is no connection.
 func (c *Connector) Disconnect(ctx context.Context) error {
 	const op = "Connector.Disconnect"
 	c.state.Lock()
@@ -422,15 +417,15 @@ func (c *Connector) Disconnect(ctx context.Context) error {
 	ctx, done := c.begin(ctx)
 	defer done()
 	err := id.Disconnect(ctx)
-	if err != nil && id.Err() != nil { // the peer was first
+	if err != nil && id.Err() != nil { // the peer disconnected first
 		_ = qp.qp.Flush()
 		err = nil
 	}
 	return failConnect(op, id.RemoteAddr(), err)
 }
 
-// Close releases the connector: a request that was not answered is rejected, an
-// attempt abandoned, a connection ended, and calls that wait return ND_CANCELED.
+// Close releases the connector: it rejects an unanswered request, abandons an attempt, ends a connection;
+// waiting calls return ND_CANCELED.
 func (c *Connector) Close() error {
 	c.state.Lock()
 	id, qp := c.id, c.qp

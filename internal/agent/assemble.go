@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// window is how many segments are taken before the next acknowledgement.
+	// window is how many segments are accepted before the next acknowledgement.
 	window = 64
-	// patience is how long the next segment may take, and memory how long a transfer that is over is known, so
-	// that its last segments are acknowledged again.
+	// patience is how long to wait for the next segment, memory how long a completed transfer is
+	// remembered, so that its last segments are acknowledged again.
 	patience = 40 * time.Second
 	memory   = 10 * time.Second
 )
 
-// receiveKey is what the segments of a transfer have in common.
+// receiveKey identifies the segments of a transfer.
 type receiveKey struct {
 	tid            uint64
 	lid            ib.LID
@@ -30,14 +30,14 @@ type receiveKey struct {
 type receive struct {
 	key    receiveKey
 	agent  *agent
-	data   []byte // headers of the first segment, then what all carry
+	data   []byte // headers of the first segment, then the payload of all
 	got    uint32 // segments
 	window uint32
 	done   bool
 	timer  timer
 }
 
-// segment takes a packet of a transfer.
+// segment handles a packet of a transfer.
 func (a *agent) segment(now clock.Time, k *Packet) {
 	m := &k.MAD
 	switch {
@@ -54,13 +54,13 @@ func (a *agent) segment(now clock.Time, k *Packet) {
 	}
 }
 
-// keyOf is what a packet's transfer is found by.
+// keyOf returns the key of a packet's transfer.
 func keyOf(k *Packet) receiveKey {
 	m := &k.MAD
 	return receiveKey{uint64(be32(m[atTID:]))<<32 | uint64(be32(m[atTID+4:])), k.SLID, k.SQP, m[atClass], m[atVersion], m[atMethod]}
 }
 
-// stopped ends what the other end has broken off: a transfer to it, or one from it.
+// stopped ends a transfer, in either direction, that the other end has aborted.
 func (a *agent) stopped(now clock.Time, k *Packet) {
 	if r := a.receives[keyOf(k)]; r != nil && !r.done {
 		a.forget(r)
@@ -72,7 +72,7 @@ func (a *agent) stopped(now clock.Time, k *Packet) {
 	a.control(now, k)
 }
 
-// data takes a segment.
+// data handles a data segment.
 func (a *agent) data(now clock.Time, k *Packet) {
 	m := &k.MAD
 	n, flags := be32(m[atData1:]), m[atFlags]
@@ -88,7 +88,7 @@ func (a *agent) data(now clock.Time, k *Packet) {
 		}
 	}
 	if r.done || n != r.got+1 {
-		r.acknowledge(k) // twice, or one before it is lost
+		r.acknowledge(k) // a duplicate, or one before it is lost
 		return
 	}
 	last := flags&mad.RMPPLast != 0
@@ -126,7 +126,7 @@ func (a *agent) data(now clock.Time, k *Packet) {
 	}
 }
 
-// start begins a transfer with its first segment; nil: it cannot be.
+// start begins a transfer with its first segment; nil: it was refused.
 func (a *agent) start(now clock.Time, k *Packet, key receiveKey, n uint32) *receive {
 	switch {
 	case n != 1:
@@ -145,7 +145,7 @@ func (a *agent) start(now clock.Time, k *Packet, key receiveKey, n uint32) *rece
 	return r
 }
 
-// evict forgets the transfer whose time is over first.
+// evict forgets the transfer that would expire first.
 func (a *agent) evict() {
 	var first *receive
 	for _, r := range a.receives {
@@ -156,7 +156,7 @@ func (a *agent) evict() {
 	a.forget(first)
 }
 
-// complete hands the whole to the program.
+// complete delivers the complete message to the program.
 func (r *receive) complete(now clock.Time, k *Packet) {
 	a := r.agent
 	r.window = r.got + window
@@ -175,7 +175,7 @@ func (r *receive) complete(now clock.Time, k *Packet) {
 	a.deliver(k, data)
 }
 
-// acknowledge says up to where all is there.
+// acknowledge acknowledges all segments received so far.
 func (r *receive) acknowledge(k *Packet) {
 	m := r.agent.back(k, mad.RMPPAck, 0)
 	putBE32(m.MAD[atData1:], r.got)

@@ -1,11 +1,12 @@
-// Package agent is what stands between the programs on a machine and the management datagrams of one of its
-// ports: the job that ib_mad and ib_umad have in the Linux kernel (Documentation/infiniband/user_mad.rst).
+// Package agent mediates between the programs on a machine and the management datagrams of one of its
+// ports, like ib_mad and ib_umad in the Linux kernel (Documentation/infiniband/user_mad.rst).
 //
-// A program opens a port and registers agents. An agent sends MADs of its management class; a response finds its way
-// back by the upper half of the transaction ID, which is the agent's; a request that comes in goes to the agent that has
-// registered its class and method. What is not answered in time is sent again and at last handed back with a status.
-// Transfers of several packets (RMPP, IBA 13.6) are cut and put together for the agents that want it.
+// A program opens a port and registers agents. An agent sends MADs of its management class. A response is
+// matched by the upper half of its transaction ID, which identifies the agent; an incoming request goes to
+// the agent that has registered its class and method. A request without a timely answer is retransmitted
+// and finally returned with a status. Transfers of several packets (RMPP, IBA 13.6) are segmented and
+// reassembled for the agents that want it.
 //
-// It is driven: it is told the time and what came in, and hands out what is to be sent, and by a
-// function what a program gets. It starts nothing and reads no clock.
+// The caller drives it: it passes in the time and what was received, and takes out what to send; what a
+// program is to read is passed to a function. The package starts no goroutines and reads no clock.
 package agent

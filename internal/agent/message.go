@@ -8,14 +8,14 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// HeaderLen is the length of the header before each MAD that a program writes or reads (struct ib_user_mad with a
-// P_Key index).
+// HeaderLen is the length of the header before each MAD that a program writes or reads (struct ib_user_mad
+// with a P_Key index).
 const HeaderLen = 64
 
-// timedOut is the status of a MAD that comes back since nobody answered: ETIMEDOUT.
+// timedOut is the status of a MAD that is returned because nobody answered: ETIMEDOUT.
 const timedOut = 110
 
-// GRH is what a program says or is told of a global route header.
+// GRH is a global route header as programs see it.
 type GRH struct {
 	GIDIndex     uint8
 	HopLimit     uint8
@@ -24,14 +24,14 @@ type GRH struct {
 	FlowLabel    uint32
 }
 
-// Header goes before a MAD between a program and its port. Fields are as in ib_user_mad.
+// Header precedes a MAD between a program and its port. Its fields are those of ib_user_mad.
 type Header struct {
 	Agent     uint32
 	Status    uint32
-	Timeout   uint32 // milliseconds for each time; 0: no response is waited for
-	Retries   uint32 // after the first time
-	Length    uint32 // of header and MAD, in what a program reads
-	QPN       ib.QPN // the other end's, as the LID and SL
+	Timeout   uint32 // milliseconds per try; 0: no response is expected
+	Retries   uint32 // after the first try
+	Length    uint32 // of header and MAD, when a program reads
+	QPN       ib.QPN // the other end's, as are the LID and SL
 	QKey      uint32
 	LID       ib.LID
 	SL        uint8
@@ -41,8 +41,8 @@ type Header struct {
 	PKeyIndex uint16
 }
 
-// Append adds the 64 bytes to b. Numbers of the first 20 bytes and the P_Key index have the machine's
-// order, which is little-endian wherever this runs, the rest that of the wire.
+// Append appends the 64 bytes to b. The first 20 bytes and the P_Key index are in host byte order, which
+// is little-endian on all supported machines; the rest is in network byte order.
 func (h *Header) Append(b []byte) []byte {
 	for _, v := range [...]uint32{h.Agent, h.Status, h.Timeout, h.Retries, h.Length} {
 		b = binary.LittleEndian.AppendUint32(b, v)
@@ -61,7 +61,7 @@ func (h *Header) Append(b []byte) []byte {
 	return append(b, 0, 0, 0, 0, 0, 0)
 }
 
-// ParseHeader reads a header; b has at least HeaderLen bytes.
+// ParseHeader reads a header from b, which has at least HeaderLen bytes.
 func ParseHeader(b []byte) Header {
 	_ = b[HeaderLen-1]
 	return Header{
@@ -74,22 +74,22 @@ func ParseHeader(b []byte) Header {
 	}
 }
 
-// Message is a MAD with its header. Data longer than a MAD is that of a transfer: the headers once, then what the segments
-// carry, one after the other.
+// Message is a MAD with its header. Data longer than a MAD is that of a transfer: the headers once, then
+// the payloads of the segments, one after the other.
 type Message struct {
 	Header
 	Data []byte
 }
 
-// Packet is a MAD in the fabric, with what only programs are told of it.
+// Packet is a MAD in the fabric, with details that only programs are told.
 type Packet struct {
 	fabric.Packet
 	HasGRH   bool
 	GRH      GRH
-	PathBits uint8 // of the own LID, where SLID is not filled in
+	PathBits uint8 // of the own LID, if SLID is not set
 }
 
-// Where fields stand in a MAD.
+// Offsets of fields in a MAD.
 const (
 	atClass   = 1
 	atVersion = 2
@@ -105,17 +105,18 @@ const (
 	atOUI     = 37
 )
 
-const responding = 0x80 // of the method
+const responding = 0x80 // bit of the method
 
-// response tells whether a MAD goes to whoever its transaction ID names (IBA 13.4.5).
+// response reports whether a MAD goes to the agent that its transaction ID identifies (IBA 13.4.5).
 func response(m []byte) bool {
 	return m[atMethod]&responding != 0 || m[atMethod] == mad.MethodTrapRepress || m[atClass] == mad.ClassBM && m[atMod+3]&1 != 0
 }
 
-// vendorOUI tells whether MADs of the class name the organisation that has defined them (IBA 16.5.1).
+// vendorOUI reports whether MADs of the class bear the OUI of the organisation that defined them (IBA
+// 16.5.1).
 func vendorOUI(class uint8) bool { return class >= 0x30 && class <= 0x4f }
 
-// segmentable tells whether MADs of the class have a header for transfers of several.
+// segmentable reports whether MADs of the class have an RMPP header.
 func segmentable(class uint8) bool {
 	switch class {
 	case mad.ClassSubnetAdm, mad.ClassDeviceMgt, 0x10, 0x12: // device administration, boot information
@@ -124,7 +125,7 @@ func segmentable(class uint8) bool {
 	return vendorOUI(class)
 }
 
-// headerLen is where the part of a MAD begins that each segment has of its own.
+// headerLen returns where a segment's own payload begins in a MAD.
 func headerLen(class uint8) int {
 	switch {
 	case class == mad.ClassSubnetAdm:
@@ -137,5 +138,5 @@ func headerLen(class uint8) int {
 	return mad.HeaderLen
 }
 
-// active tells whether a MAD is part of a transfer.
+// active reports whether a MAD is part of a transfer.
 func active(m []byte) bool { return segmentable(m[atClass]) && m[atFlags]&mad.RMPPActive != 0 }

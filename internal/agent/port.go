@@ -5,20 +5,20 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Bounds of what programs and other nodes can make a port keep.
+// Limits on what programs and other nodes can make a port keep.
 const (
 	MaxAgents   = 32       // of a file
 	MaxLength   = 64 << 20 // bytes of a transfer
-	maxSends    = 8192     // of a file, under way
-	maxReceives = 256      // transfers to an agent, under way
+	maxSends    = 8192     // of a file, in progress
+	maxReceives = 256      // transfers to an agent, in progress
 	maxHeld     = 256 << 20
 )
 
-// IDs number agents. All ports of a fabric share them, so that an answer that comes late, or to another port, finds
-// nobody.
+// IDs numbers agents. All ports of a fabric share it, so that an answer that arrives late, or at another
+// port, matches no agent.
 type IDs struct{ last uint32 }
 
-// Port is the agents of one port.
+// Port holds the agents of one port.
 type Port struct {
 	ids     *IDs
 	byHigh  map[uint32]*agent // by the upper half of transaction IDs
@@ -26,28 +26,28 @@ type Port struct {
 	due     clock.Agenda[func(now clock.Time)]
 	out     []Packet
 	head    int
-	told    Message // what a program is being told
+	told    Message // message being delivered to a program
 }
 
-// methodKey is what an agent is found by for what nobody asked for.
+// methodKey identifies the agent for unsolicited MADs.
 type methodKey struct {
 	version, class, method uint8
 	oui                    uint32
 }
 
-// NewPort makes a port that nobody has opened.
+// NewPort creates a port that nobody has opened.
 func NewPort(ids *IDs) *Port {
 	return &Port{ids: ids, byHigh: map[uint32]*agent{}, methods: map[methodKey]*agent{}}
 }
 
-// Open begins to work for a program. Deliver is called with what it is to read, from within the port's
-// other methods, and must keep nothing of it.
+// Open opens the port for a program. deliver is called, from within the port's other methods, with each
+// message for the program to read; it must not keep it.
 func (p *Port) Open(deliver func(*Message)) *File { return &File{port: p, deliver: deliver} }
 
-// Quiet tells whether there is no agent.
+// Quiet reports whether there is no agent.
 func (p *Port) Quiet() bool { return len(p.byHigh) == 0 }
 
-// Transmit is the next packet to be sent; false: there is none.
+// Transmit fills out with the next packet to send; false: there is none.
 func (p *Port) Transmit(out *Packet) bool {
 	if p.head == len(p.out) {
 		p.out, p.head = p.out[:0], 0
@@ -58,7 +58,7 @@ func (p *Port) Transmit(out *Packet) bool {
 	return true
 }
 
-// Waiting tells whether Transmit has something.
+// Waiting reports whether Transmit has something.
 func (p *Port) Waiting() bool { return p.head < len(p.out) }
 
 func (p *Port) transmit() *Packet {
@@ -66,20 +66,20 @@ func (p *Port) transmit() *Packet {
 	return &p.out[len(p.out)-1]
 }
 
-// Deadline is when Advance is wanted.
+// Deadline returns when Advance must be called.
 func (p *Port) Deadline() clock.Time { return p.due.Deadline() }
 
-// Advance does what is due: sends again, gives up.
+// Advance does what is due: it retransmits or gives up.
 func (p *Port) Advance(now clock.Time) {
 	for t := p.due.Due(now); t != nil; t = p.due.Due(now) {
 		t.Of(now)
 	}
 }
 
-// timer is something with a deadline, and what is called then.
+// timer is something with a deadline, and the function called then.
 type timer = clock.Appointment[func(now clock.Time)]
 
-// Receive takes a MAD that came to the port; false: no agent wants it.
+// Receive handles a MAD that arrived at the port; false: no agent wants it.
 func (p *Port) Receive(now clock.Time, k *Packet) bool {
 	a := p.find(k)
 	if a == nil {
@@ -93,7 +93,7 @@ func (p *Port) Receive(now clock.Time, k *Packet) bool {
 	if response(m[:]) && !a.raw {
 		s := a.request(k)
 		if s == nil {
-			// A program that does transfers itself gets all of their segments, of others what comes late is dropped.
+			// A program that does RMPP itself gets all segments; for others, late ones are dropped.
 			if a.rmpp || !active(m[:]) {
 				return true
 			}
@@ -105,7 +105,7 @@ func (p *Port) Receive(now clock.Time, k *Packet) bool {
 	return true
 }
 
-// find is the agent that a MAD is for.
+// find returns the agent that a MAD is for.
 func (p *Port) find(k *Packet) *agent {
 	m := &k.MAD
 	if m[0] != mad.BaseVersion {

@@ -12,14 +12,14 @@ type Registration struct {
 	QPN      ib.QPN // 0: subnet management, 1: everything else
 	Class    uint8  // 0: the agent sends only
 	Version  uint8  // of the class
-	RMPP     uint8  // version of RMPP that the port does for the agent; 0: none
-	UserRMPP bool   // the agent does RMPP itself
-	Raw      bool   // the agent matches responses itself: it gets all that have its number
+	RMPP     uint8  // version of RMPP that the port performs for the agent; 0: none
+	UserRMPP bool   // the agent performs RMPP itself
+	Raw      bool   // the agent matches responses itself: it gets all that bear its number
 	OUI      uint32 // of a vendor class of the second range
 	Methods  [2]uint64
 }
 
-// RegistrationError says what of a registration cannot be. Test for it with errors.As.
+// RegistrationError says what is invalid in a registration. Test for it with errors.As.
 type RegistrationError struct {
 	Field   string
 	Value   uint64
@@ -62,7 +62,7 @@ func (r *Registration) check() error {
 	return nil
 }
 
-// File is a port as a program has opened it.
+// File is a port as opened by a program.
 type File struct {
 	port    *Port
 	deliver func(*Message)
@@ -70,14 +70,14 @@ type File struct {
 	sends   int
 }
 
-// agent is one that a program has registered.
+// agent is an agent that a program has registered.
 type agent struct {
 	file     *File
 	port     *Port
 	id       uint32 // in its file
 	high     uint32 // upper half of its transaction IDs
 	qpn      ib.QPN
-	rmpp     bool // the port does transfers of several packets
+	rmpp     bool // the port performs RMPP
 	raw      bool
 	keys     []methodKey
 	sends    map[sendKey]*send
@@ -85,7 +85,7 @@ type agent struct {
 	held     int // bytes of receives
 }
 
-// Register makes an agent and returns its number in the file. The error is a *RegistrationError.
+// Register creates an agent and returns its number in the file. The error is a *RegistrationError.
 func (f *File) Register(r Registration) (uint32, error) {
 	if err := r.check(); err != nil {
 		return 0, err
@@ -129,7 +129,7 @@ func (f *File) Register(r Registration) (uint32, error) {
 	return uint32(id), nil
 }
 
-// Unregister ends an agent; false: the file has none of that number.
+// Unregister ends an agent; false: the file has none with that number.
 func (f *File) Unregister(id uint32) bool {
 	if id >= MaxAgents || f.agents[id] == nil {
 		return false

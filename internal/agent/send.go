@@ -9,22 +9,23 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// sendKey is what the answer to a MAD, or its acknowledgement, is found by. Requests and responses with one number are two.
+// sendKey matches a response or an acknowledgement to its MAD. A request and a response with the same
+// number have different keys.
 type sendKey struct {
 	tid      uint64
 	class    uint8
 	response bool
 }
 
-// send is a MAD that is under way: it waits for a response, or is a transfer.
+// send is a MAD in progress: it waits for a response, or is a transfer.
 type send struct {
 	key      sendKey
 	agent    *agent
 	header   Header
-	data     []byte // as the program wrote it, with the transaction ID that is sent
+	data     []byte // what the program wrote, with the transaction ID to send
 	timer    timer
 	timeout  time.Duration
-	left     int // tries
+	left     int // tries left
 	transfer bool
 	segments uint32
 	acked    uint32
@@ -32,10 +33,11 @@ type send struct {
 	next     uint32 // last one sent
 }
 
-// acknowledgeIn is how long a segment waits for its acknowledgement where the program does not say less.
+// acknowledgeIn is how long a segment waits for its acknowledgement unless the program's timeout is
+// shorter.
 const acknowledgeIn = 2 * time.Second
 
-// sendError says what of a MAD cannot be sent.
+// sendError says why a MAD cannot be sent.
 type sendError struct {
 	Field   string
 	Value   uint64
@@ -47,7 +49,8 @@ func (e *sendError) Error() string {
 	return fmt.Sprintf("agent: %s is %#x; allowed: %s", e.Field, e.Value, e.Allowed)
 }
 
-// Send sends what a program wrote; m.Data may be used on. The error is a *sendError, and nothing was sent.
+// Send sends what a program wrote; it does not keep m.Data. If it returns an error, a *sendError, nothing
+// was sent.
 func (f *File) Send(now clock.Time, m *Message) error {
 	if m.Agent >= MaxAgents || f.agents[m.Agent] == nil {
 		return &sendError{"agent", uint64(m.Agent), "one that the file has registered"}
@@ -89,7 +92,7 @@ func (f *File) Send(now clock.Time, m *Message) error {
 	return nil
 }
 
-// packet makes a packet, as yet without its MAD, to whoever the header names.
+// packet returns a packet, as yet without its MAD, to the destination in the header.
 func (a *agent) packet(h *Header, class uint8) *Packet {
 	k := a.port.transmit()
 	k.DLID, k.DQP, k.SQP, k.SL, k.PKeyIndex = h.LID, h.QPN, a.qpn, h.SL, h.PKeyIndex
@@ -100,12 +103,12 @@ func (a *agent) packet(h *Header, class uint8) *Packet {
 	return k
 }
 
-// whole sends a MAD as it is.
+// whole sends a MAD unsegmented.
 func (s *send) whole() { copy(s.packet().MAD[:], s.data) }
 
 func (s *send) packet() *Packet { return s.agent.packet(&s.header, s.key.class) }
 
-// end forgets a MAD that is over.
+// end forgets a completed MAD.
 func (a *agent) end(s *send) {
 	if a.sends[s.key] != s {
 		return
@@ -115,7 +118,7 @@ func (a *agent) end(s *send) {
 	a.file.sends--
 }
 
-// expired sends again, or gives up and hands the MAD back.
+// expired retransmits, or gives up and returns the MAD to the program.
 func (s *send) expired(now clock.Time) {
 	if s.left == 0 {
 		s.fail()
@@ -126,7 +129,7 @@ func (s *send) expired(now clock.Time) {
 	case !s.transfer:
 		s.agent.port.due.Set(&s.timer, now.Add(s.timeout))
 		s.whole()
-	case s.acked == s.segments: // all of it is there, and nothing is said to it
+	case s.acked == s.segments: // all of it has arrived, only the response is missing
 		s.agent.port.due.Set(&s.timer, now.Add(s.timeout))
 	default:
 		s.next = s.acked
@@ -134,7 +137,7 @@ func (s *send) expired(now clock.Time) {
 	}
 }
 
-// fail tells the program that nothing came of it. It gets the header back, as from the kernel.
+// fail tells the program that sending failed. Like the kernel, it returns the MAD's header.
 func (s *send) fail() {
 	a := s.agent
 	a.end(s)
@@ -144,7 +147,7 @@ func (s *send) fail() {
 	a.file.deliver(m)
 }
 
-// request is the one that a response answers; nil: there is none.
+// request returns the request that a response answers, or nil.
 func (a *agent) request(k *Packet) *send {
 	m := &k.MAD
 	s := a.sends[sendKey{uint64(be32(m[atTID:]))<<32 | uint64(be32(m[atTID+4:])), m[atClass], false}]
@@ -154,7 +157,7 @@ func (a *agent) request(k *Packet) *send {
 	return s
 }
 
-// deliver hands a MAD that came to the program.
+// deliver passes a MAD that was received to the program.
 func (a *agent) deliver(k *Packet, data []byte) {
 	m := &a.port.told
 	*m = Message{Header: Header{Agent: a.id, Length: uint32(HeaderLen + len(data)), QPN: k.SQP, LID: k.SLID, SL: k.SL, HasGRH: k.HasGRH,

@@ -7,12 +7,13 @@ import (
 
 const (
 	rmppVersion = 1
-	noRespTime  = 31 << 3 // the time to respond is not said
-	// payload is what a packet says that a full segment has: all behind the RMPP header (IBA 13.6.2.3).
+	noRespTime  = 31 << 3 // the time to respond is not given
+	// payload is the payload length that a packet gives for a full segment: everything after the RMPP
+	// header (IBA 13.6.2.3).
 	payload = mad.Len - mad.RMPPHeaderEnd
 )
 
-// begin sends the first segment of a transfer. The others wait for the window that the other end gives.
+// begin sends the first segment of a transfer. The others wait for the window that the other end grants.
 func (s *send) begin(now clock.Time) {
 	s.transfer = true
 	own := mad.Len - headerLen(s.key.class)
@@ -22,7 +23,7 @@ func (s *send) begin(now clock.Time) {
 	s.some(now)
 }
 
-// some sends as many segments as the window allows.
+// some sends as many segments as the window permits.
 func (s *send) some(now clock.Time) {
 	wait := s.timeout
 	if wait == 0 || wait > acknowledgeIn {
@@ -35,7 +36,7 @@ func (s *send) some(now clock.Time) {
 	}
 }
 
-// part sends one segment, which begins with the headers of all.
+// part sends one segment, which begins with the headers common to all.
 func (s *send) part(n uint32) {
 	k := s.packet()
 	m, head := &k.MAD, headerLen(s.key.class)
@@ -61,10 +62,10 @@ func (s *send) part(n uint32) {
 	putBE32(m[atData2:], uint32(length))
 }
 
-// control takes an ACK, STOP or ABORT for a transfer of the agent's.
+// control handles an ACK, STOP or ABORT for a transfer from the agent.
 func (a *agent) control(now clock.Time, k *Packet) {
 	m := &k.MAD
-	// It has the direction of what goes the other way, so what it is about has this one.
+	// It travels against the transfer, so its direction bit is the opposite of the transfer's.
 	about := sendKey{uint64(be32(m[atTID:]))<<32 | uint64(be32(m[atTID+4:])), m[atClass], m[atMethod]&responding == 0}
 	s := a.sends[about]
 	if s == nil || !s.transfer || s.acked == s.segments {
@@ -112,7 +113,7 @@ func (s *send) brokenOff() {
 		s.agent.end(s)
 		return
 	}
-	s.fail() // or the program would wait for ever
+	s.fail() // or the program would wait forever
 }
 
 // turn lets the other end begin with the response to a request of several packets (IBA 13.6.6.3).
@@ -122,10 +123,10 @@ func (a *agent) turn(k *Packet) {
 	putBE32(r.MAD[atData2:], 1)
 }
 
-// abort breaks a transfer off.
+// abort aborts a transfer.
 func (a *agent) abort(k *Packet, status uint8) { a.back(k, mad.RMPPAbort, status) }
 
-// back makes a packet of RMPP's own to whoever sent k.
+// back returns an RMPP control packet to the sender of k.
 func (a *agent) back(k *Packet, kind, status uint8) *Packet {
 	from := *k // the queue may be where k is
 	r := a.port.transmit()

@@ -21,12 +21,12 @@ var files embed.FS
 
 // Recording is one capture file.
 type Recording struct {
-	Name   string   // the file's name without its ending: "rping"
-	Frames [][]byte // Ethernet frames in order, each whole
+	Name   string   // the file's name without its extension: "rping"
+	Frames [][]byte // complete Ethernet frames in order
 }
 
-// All reads every recording, in the order of their names. The error is one of the files',
-// which are part of the program.
+// All returns every recording, sorted by name. It fails only if one of the files, which are part of the
+// program, is damaged.
 func All() ([]Recording, error) {
 	entries, err := files.ReadDir("testdata")
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	aprPrivate      = 108
 )
 
-// APRStatus says what became of an alternate path (IBA 12.8.2.1).
+// APRStatus says how the loading of an alternate path ended (IBA 12.8.2.1).
 type APRStatus uint8
 
 // The alternate path statuses.
@@ -38,7 +38,7 @@ const (
 	APRInvalidSL         APRStatus = 13
 )
 
-// String is the status in words.
+// String returns the status in words.
 func (s APRStatus) String() string {
 	names := [...]string{
 		"alternate path loaded", "invalid communication ID", "alternate paths not supported", "rejected", "redirected",

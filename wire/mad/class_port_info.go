@@ -14,7 +14,8 @@ const (
 	CapSIDR                 = 1 << 13
 )
 
-// ClassAddress is one of the two addresses in a ClassPortInfo: to where to redirect, and where traps go.
+// ClassAddress is one of the two addresses in a ClassPortInfo: where to redirect to, and where to send
+// traps.
 type ClassAddress struct {
 	GID          ib.GID
 	TrafficClass uint8
@@ -48,8 +49,8 @@ func getClassAddress(b []byte) ClassAddress {
 	}
 }
 
-// ClassPortInfo says what a management class can do at a port (IBA 13.4.8.1). It also is the
-// additional information of redirecting REJs.
+// ClassPortInfo says what a management class supports at a port (IBA 13.4.8.1). It is also the additional
+// information of redirecting REJs.
 type ClassPortInfo struct {
 	BaseVersion     uint8
 	ClassVersion    uint8
@@ -59,7 +60,7 @@ type ClassPortInfo struct {
 	Redirect, Trap  ClassAddress
 }
 
-// Append adds the attribute's ClassPortInfoLen bytes to b.
+// Append appends the attribute's ClassPortInfoLen bytes to b.
 func (c *ClassPortInfo) Append(b []byte) []byte {
 	b = append(b, c.BaseVersion, c.ClassVersion)
 	var p [6]byte
@@ -82,7 +83,7 @@ func ParseClassPortInfo(b []byte) (ClassPortInfo, error) {
 	}, nil
 }
 
-// AppendClassPortInfo adds to b the MAD that answers request, a Get(ClassPortInfo), with c.
+// AppendClassPortInfo appends to b the MAD that answers request, a Get(ClassPortInfo), with c.
 func AppendClassPortInfo(b []byte, request Header, c *ClassPortInfo) []byte {
 	request.Method, request.Status = MethodGetResp, StatusOK
 	b = request.Append(b)

@@ -3,11 +3,11 @@ package mad
 // ExtendedPortInfoLen is the length of the vendor's ExtendedPortInfo attribute.
 const ExtendedPortInfoLen = 16
 
-// FDR10 is the bit of the speed FDR10 in the link speeds of an ExtendedPortInfo.
+// FDR10 is the bit for FDR10 in the link speeds of an ExtendedPortInfo.
 const FDR10 = 1
 
-// ExtendedPortInfo is the attribute of Mellanox devices (0xff90) that has the speed FDR10,
-// as infiniband-diags reads it. The attribute modifier is the port.
+// ExtendedPortInfo is the vendor attribute of Mellanox devices (0xff90) for the speed FDR10, as
+// infiniband-diags reads it. The attribute modifier is the port.
 type ExtendedPortInfo struct {
 	StateChangeEnable  uint8
 	LinkSpeedSupported uint8
@@ -15,7 +15,7 @@ type ExtendedPortInfo struct {
 	LinkSpeedActive    uint8
 }
 
-// Append adds the attribute's ExtendedPortInfoLen bytes to b.
+// Append appends the attribute's ExtendedPortInfoLen bytes to b.
 func (e *ExtendedPortInfo) Append(b []byte) []byte {
 	b, p := zeros(b, ExtendedPortInfoLen)
 	p[3], p[7], p[11], p[15] = e.StateChangeEnable, e.LinkSpeedSupported, e.LinkSpeedEnabled, e.LinkSpeedActive

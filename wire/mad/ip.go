@@ -6,7 +6,7 @@ import "net/netip"
 // private data of a REQ and a SIDR_REQ.
 const IPHeaderLen = 36
 
-// PortSpace is the part of a service ID that says which ports are meant.
+// PortSpace is the part of a service ID that identifies the kind of port.
 type PortSpace uint16
 
 // The port spaces of the RDMA CM.
@@ -15,24 +15,25 @@ const (
 	PortSpaceUDP PortSpace = 0x0111 // datagrams
 )
 
-// ServiceID is the RDMA IP CM service ID of a port (IBA annex A11): 0x0000000001060000 | port for TCP.
+// ServiceID returns the RDMA IP CM service ID of a port (IBA annex A11): 0x0000000001060000 | port for
+// TCP.
 func ServiceID(space PortSpace, port uint16) uint64 { return uint64(space)<<16 | uint64(port) }
 
-// ParseServiceID takes a service ID apart; ok is false for one outside the two port spaces.
+// ParseServiceID splits a service ID; ok is false for one outside the two port spaces.
 func ParseServiceID(id uint64) (space PortSpace, port uint16, ok bool) {
 	space = PortSpace(id >> 16)
 	return space, uint16(id), id>>32 == 0 && (space == PortSpaceTCP || space == PortSpaceUDP)
 }
 
-// IPHeader is the RDMA IP CM private data header (IBA annex A11.4): the addresses as the
-// programs at both ends see them. Both are of one family; the zero value is IPv4 0.0.0.0.
+// IPHeader is the RDMA IP CM private data header (IBA annex A11.4): the addresses as the programs at both
+// ends see them. Both are of the same family; the zero value is IPv4 0.0.0.0.
 type IPHeader struct {
 	Source      netip.AddrPort
 	Destination netip.Addr
 }
 
-// Append adds the header's IPHeaderLen bytes to b. It is an IPv6 header if either address is an
-// IPv6 one, which an IPv4-mapped address is: callers that mean IPv4 unmap.
+// Append appends the header's IPHeaderLen bytes to b. If either address is IPv6, which includes
+// IPv4-mapped ones, it is an IPv6 header: callers that mean IPv4 must unmap.
 func (h IPHeader) Append(b []byte) []byte {
 	src, dst := h.Source.Addr(), h.Destination
 	version := byte(4)

@@ -20,7 +20,7 @@ const (
 	lapPrivate       = 88
 )
 
-// LAP is the load alternate path message (IBA 12.8.1). Its path stands in another layout than a REQ's.
+// LAP is the load alternate path message (IBA 12.8.1). The layout of its path differs from that of a REQ.
 type LAP struct {
 	TransactionID             uint64
 	LocalCommID, RemoteCommID uint32

@@ -1,6 +1,6 @@
 package mad
 
-// Width is a link width as PortInfo has it, one bit (IBA 14.2.5.6).
+// Width is a link width as in PortInfo, one bit (IBA 14.2.5.6).
 type Width = uint8
 
 // The link widths.
@@ -12,7 +12,7 @@ const (
 	Width2x  Width = 16
 )
 
-// Lanes is the number of lanes of a width, 0 where it is none or several.
+// Lanes returns the number of lanes of a width, 0 if it is not exactly one width.
 func Lanes(w Width) int {
 	switch w {
 	case Width1x:
@@ -29,7 +29,8 @@ func Lanes(w Width) int {
 	return 0
 }
 
-// Widest is the widest of the widths in a mask, such as PortInfo's LinkWidthSupported, by lanes; 0 where there is none.
+// Widest returns the width with the most lanes in a mask such as PortInfo's LinkWidthSupported, or 0 if
+// there is none.
 func Widest(mask uint8) Width {
 	best := Width(0)
 	for w := Width1x; w <= Width2x; w <<= 1 {
@@ -40,7 +41,7 @@ func Widest(mask uint8) Width {
 	return best
 }
 
-// WidthOf is the width with so many lanes, 0 where there is none.
+// WidthOf returns the width with that many lanes, or 0 if there is none.
 func WidthOf(lanes int) Width {
 	for w := Width1x; w <= Width2x; w <<= 1 {
 		if Lanes(w) == lanes {
@@ -50,8 +51,8 @@ func WidthOf(lanes int) Width {
 	return 0
 }
 
-// Speed is the signalling rate of a lane, in ascending order. PortInfo has it in three
-// fields, and FDR10 in the vendor's ExtendedPortInfo.
+// Speed is the signalling rate of a lane, in ascending order. PortInfo spreads it over three fields; FDR10
+// is in the vendor's ExtendedPortInfo.
 type Speed uint8
 
 // The speeds.
@@ -73,7 +74,7 @@ var speeds = [...]struct {
 	mbps float64
 }{{"none", 0}, {"SDR", 2500}, {"DDR", 5000}, {"QDR", 10000}, {"FDR10", 10312.5}, {"FDR", 14062.5}, {"EDR", 25781.25}, {"HDR", 53125}, {"NDR", 106250}, {"XDR", 212500}}
 
-// String is the usual name, such as QDR.
+// String returns the usual name, such as QDR.
 func (s Speed) String() string {
 	if int(s) < len(speeds) {
 		return speeds[s].name
@@ -81,7 +82,7 @@ func (s Speed) String() string {
 	return nameOf(uint8(s), "speed", nil)
 }
 
-// LaneMbps is the signalling rate of one lane in Mb/s.
+// LaneMbps returns the signalling rate of one lane in Mb/s.
 func (s Speed) LaneMbps() float64 {
 	if int(s) < len(speeds) {
 		return speeds[s].mbps
@@ -89,7 +90,7 @@ func (s Speed) LaneMbps() float64 {
 	return 0
 }
 
-// ParseSpeed is the speed of a name as String gives it, and whether there is one.
+// ParseSpeed returns the speed that String calls name, and whether there is one.
 func ParseSpeed(name string) (Speed, bool) {
 	for s := SpeedSDR; s <= SpeedXDR; s++ {
 		if speeds[s].name == name {
@@ -99,7 +100,8 @@ func ParseSpeed(name string) (Speed, bool) {
 	return SpeedNone, false
 }
 
-// ActiveSpeed is the speed that the three active fields tell; the extended ones count before LinkSpeedActive.
+// ActiveSpeed returns the speed that the three active fields give; the extended ones take precedence over
+// LinkSpeedActive.
 func (i *PortInfo) ActiveSpeed() Speed {
 	switch {
 	case i.LinkSpeedExt2Active&1 != 0:
@@ -110,7 +112,7 @@ func (i *PortInfo) ActiveSpeed() Speed {
 	return highest(i.LinkSpeedActive, SpeedSDR)
 }
 
-// highest is the speed of the highest bit, with first the speed of bit 0.
+// highest returns the speed of the highest bit set, where first is the speed of bit 0.
 func highest(bits uint8, first Speed) Speed {
 	s := SpeedNone
 	for ; bits != 0; bits >>= 1 {

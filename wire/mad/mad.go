@@ -2,14 +2,12 @@
 // communication management class, which set up and tear down connections on QP1, and the
 // packets and attributes of subnet management.
 //
-// A MAD is always 256 bytes. Each message is a struct with every field of the
-// specification; its Append writes the whole MAD and its Parse function reads one.
-// Attributes are structs too, which are appended to and read from the data of a MAD
-// without allocation; what a Set may change is the agent's decision.
-// Parse checks what makes the bytes that message at all (length, versions, class, method,
-// attribute); whether a value can be granted is the connection manager's decision.
-// Offsets in this package count from the start of the MAD, as captures show them; the
-// tables of IBA 12.6 count from 24, the end of the common header.
+// A MAD is always 256 bytes. Each message is a struct with every field of the specification; its Append
+// writes the complete MAD and its Parse function reads one. Attributes are structs too, which are written
+// to and read from the data of a MAD without allocation; the agent decides what a Set may change. Parse
+// functions check only that the bytes are that message (length, versions, class, method, attribute); the
+// connection manager decides whether a value can be granted. Offsets in this package count from the start
+// of the MAD, as captures show them; the tables of IBA 12.6 count from 24, the end of the common header.
 package mad
 
 import (
@@ -91,7 +89,7 @@ type Header struct {
 	AttributeModifier uint32
 }
 
-// Append adds the header's 24 bytes to b.
+// Append appends the header's 24 bytes to b.
 func (h Header) Append(b []byte) []byte {
 	b = append(b, h.BaseVersion, h.Class, h.ClassVersion, h.Method)
 	b = binary.BigEndian.AppendUint16(b, h.Status)
@@ -121,9 +119,9 @@ func ParseHeader(b []byte) (Header, error) {
 	}, nil
 }
 
-// Error says which field of a MAD keeps it from being read. Test for it with errors.As.
+// Error says which field makes a MAD unreadable. Test for it with errors.As.
 type Error struct {
-	Field string // in the words of the specification, in lower case
+	Field string // the specification's name, in lower case
 	Got   uint64
 	Want  string // what is allowed
 }
@@ -133,17 +131,17 @@ func (e *Error) Error() string { return fmt.Sprintf("mad: %s is %#x, want %s", e
 
 // Message is a CM message: *REQ, *MRA, *REJ, *REP, *RTU, *DREQ, *DREP, *SIDRREQ, *SIDRREP, *LAP or *APR.
 type Message interface {
-	// Append adds the whole MAD, Len bytes, to b.
+	// Append appends the complete MAD, Len bytes, to b.
 	Append(b []byte) []byte
-	// Attribute is the attribute ID, which is the message's type.
+	// Attribute returns the attribute ID, which is the message's type.
 	Attribute() uint16
-	// Transaction is the transaction ID.
+	// Transaction returns the transaction ID.
 	Transaction() uint64
 }
 
-// DecodeCM reads any CM message. The error is an *Error; one about the field "class version" is
-// what a REQ is rejected for with RejectInvalidClassVersion, and one about "attribute ID"
-// comes for ClassPortInfo too, which is not a connection message.
+// DecodeCM reads any CM message. The error is an *Error. If its field is "class version", a REQ is to be
+// rejected with RejectInvalidClassVersion; "attribute ID" is also returned for ClassPortInfo, which is not
+// a connection message.
 func DecodeCM(b []byte) (Message, error) {
 	h, err := ParseHeader(b)
 	if err != nil {
@@ -176,7 +174,7 @@ func DecodeCM(b []byte) (Message, error) {
 	return nil, &Error{"attribute ID", uint64(h.AttributeID), "a CM message, 0x10 to 0x1a"}
 }
 
-// message makes a Message of a parsed struct, and no half-filled one of a failed parse.
+// message turns a parsed struct into a Message, but returns none for a failed parse.
 func message[T any, P interface {
 	*T
 	Message
@@ -187,7 +185,8 @@ func message[T any, P interface {
 	return P(&m), nil
 }
 
-// start adds a zeroed MAD with the header of a CM message to b and returns both all and the MAD.
+// start appends a zeroed MAD with the header of a CM message to b and returns the extended slice and the
+// MAD in it.
 func start(b []byte, attr uint16, tid uint64) (all, mad []byte) {
 	h := Header{BaseVersion: BaseVersion, Class: ClassCM, ClassVersion: ClassVersionCM, Method: MethodSend, TransactionID: tid, AttributeID: attr}
 	b = h.Append(b)
@@ -195,7 +194,7 @@ func start(b []byte, attr uint16, tid uint64) (all, mad []byte) {
 	return b, b[len(b)-Len:]
 }
 
-// open checks that b is the CM message with the attribute and returns its transaction ID.
+// open checks that b is the CM message with that attribute and returns its transaction ID.
 func open(b []byte, attr uint16) (tid uint64, err error) {
 	h, err := ParseHeader(b)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 // NodeDescriptionLen is the length of a NodeDescription attribute.
 const NodeDescriptionLen = 64
 
-// NodeDescription is the text that names a node (IBA 14.2.5.2), UTF-8 that ends at the first zero byte.
+// NodeDescription is the text that describes a node (IBA 14.2.5.2): UTF-8 up to the first zero byte.
 type NodeDescription [NodeDescriptionLen]byte
 
-// DescribeNode makes a NodeDescription of text, which is cut at 64 bytes.
+// DescribeNode returns text as a NodeDescription, truncated to 64 bytes.
 func DescribeNode(text string) (d NodeDescription) {
 	copy(d[:], text)
 	return d
 }
 
-// String is the text up to the first zero byte.
+// String returns the text up to the first zero byte.
 func (d NodeDescription) String() string {
 	if i := bytes.IndexByte(d[:], 0); i >= 0 {
 		return string(d[:i])
@@ -35,7 +35,7 @@ const (
 	NodeRouter NodeType = 3
 )
 
-// String is the specification's name of the type.
+// String returns the specification's name of the type.
 func (t NodeType) String() string {
 	switch t {
 	case NodeCA:
@@ -51,23 +51,23 @@ func (t NodeType) String() string {
 // NodeInfoLen is the length of a NodeInfo attribute.
 const NodeInfoLen = 40
 
-// NodeInfo says what a node is, and by which of its ports it was asked (IBA 14.2.5.3).
+// NodeInfo says what a node is, and which of its ports received the request (IBA 14.2.5.3).
 type NodeInfo struct {
 	BaseVersion     uint8
 	ClassVersion    uint8
 	NodeType        NodeType
-	NumPorts        uint8 // of a switch without port 0
+	NumPorts        uint8 // without port 0 of a switch
 	SystemImageGUID uint64
 	NodeGUID        uint64
 	PortGUID        uint64
-	PartitionCap    uint16 // P_Keys of a port; of a switch those of port 0
+	PartitionCap    uint16 // P_Keys of a port; for a switch those of port 0
 	DeviceID        uint16
 	Revision        uint32
-	LocalPortNum    uint8  // the port by which the request came
+	LocalPortNum    uint8  // the port that received the request
 	VendorID        uint32 // 24 bits
 }
 
-// Append adds the attribute's NodeInfoLen bytes to b.
+// Append appends the attribute's NodeInfoLen bytes to b.
 func (n *NodeInfo) Append(b []byte) []byte {
 	b, p := zeros(b, NodeInfoLen)
 	p[0], p[1], p[2], p[3] = n.BaseVersion, n.ClassVersion, byte(n.NodeType), n.NumPorts

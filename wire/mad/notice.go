@@ -33,20 +33,20 @@ const (
 // NoticeDetailsLen is the length of Notice.DataDetails.
 const NoticeDetailsLen = 54
 
-// NoticeLen is the length of a Notice in a subnet management packet; the form with the
-// issuer's GID, which reports of subnet administration carry, has NoticeGIDLen.
+// NoticeLen is the length of a Notice in a subnet management packet, NoticeGIDLen that of the form with
+// the issuer's GID, which subnet administration's reports carry.
 const (
 	NoticeLen    = 64
 	NoticeGIDLen = 80
 )
 
-// Notice tells of an event (IBA 13.4.8.2). DataDetails belongs to the trap number: see the
-// types of traps, such as TrapPort.
+// Notice reports an event (IBA 13.4.8.2). The layout of DataDetails depends on the trap number: see the
+// trap types, such as TrapPort.
 type Notice struct {
 	IsGeneric    bool
 	Type         uint8  // 7 bits
-	ProducerType uint32 // 24 bits: the NodeType, or 4 for a manager of a class; the vendor where IsGeneric is false
-	TrapNumber   uint16 // the device where IsGeneric is false
+	ProducerType uint32 // 24 bits: the NodeType, or 4 for a class manager; the vendor if IsGeneric is false
+	TrapNumber   uint16 // the device if IsGeneric is false
 	IssuerLID    ib.LID
 	Toggle       bool
 	Count        uint16 // 15 bits
@@ -57,7 +57,7 @@ type Notice struct {
 // ProducerClassManager is the producer type of notices of a class manager (IBA 13.4.8.2).
 const ProducerClassManager = 4
 
-// Append adds the NoticeLen bytes of the form without the issuer's GID to b.
+// Append appends the NoticeLen bytes of the form without the issuer's GID to b.
 func (n *Notice) Append(b []byte) []byte {
 	b, p := zeros(b, NoticeLen)
 	p[0] = flag(n.IsGeneric, 0x80) | n.Type&0x7f
@@ -69,11 +69,11 @@ func (n *Notice) Append(b []byte) []byte {
 	return b
 }
 
-// AppendWithGID adds the NoticeGIDLen bytes of the form with the issuer's GID to b.
+// AppendWithGID appends the NoticeGIDLen bytes of the form with the issuer's GID to b.
 func (n *Notice) AppendWithGID(b []byte) []byte { return append(n.Append(b), n.IssuerGID[:]...) }
 
-// ParseNotice reads the attribute from the start of b; the issuer's GID only where b has
-// NoticeGIDLen bytes or more. The error is an *Error.
+// ParseNotice reads the attribute from the start of b, with the issuer's GID if b has at least
+// NoticeGIDLen bytes. The error is an *Error.
 func ParseNotice(b []byte) (Notice, error) {
 	if err := atLeast("Notice", b, NoticeLen); err != nil {
 		return Notice{}, err

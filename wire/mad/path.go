@@ -2,8 +2,8 @@ package mad
 
 import "github.com/softvpi/softvpi/wire/ib"
 
-// Path is a primary or alternate path in a REQ or LAP (IBA 12.7.10 to 12.7.21). On RoCE the
-// LIDs are 0xffff and the GIDs those of the ports.
+// Path is a primary or alternate path in a REQ or LAP (IBA 12.7.10 to 12.7.21). On RoCE the LIDs are
+// 0xffff and the GIDs are those of the ports.
 type Path struct {
 	LocalLID, RemoteLID ib.LID
 	LocalGID, RemoteGID ib.GID
@@ -18,7 +18,7 @@ type Path struct {
 
 const pathLen = 44
 
-// put writes the path as a REQ has it.
+// put writes the path in the layout of a REQ.
 func (p *Path) put(b []byte) {
 	put16(b, uint16(p.LocalLID))
 	put16(b[2:], uint16(p.RemoteLID))
@@ -40,7 +40,7 @@ func getPath(b []byte) Path {
 	return p
 }
 
-// putService writes the two bytes with service level, subnet local and ACK time-out.
+// putService writes the two bytes with service level, subnet local and ACK timeout.
 func (p *Path) putService(b []byte) {
 	b[0] = p.SL<<4 | flag(p.SubnetLocal, 0x08)
 	b[1] = p.AckTimeout << 3

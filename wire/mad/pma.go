@@ -3,7 +3,8 @@ package mad
 // ClassVersionPerf is the version of the performance management class (IBA 16.1).
 const ClassVersionPerf = 1
 
-// PMADataOffset is where a performance attribute begins in its MAD (IBA 16.1.1): 40 reserved bytes follow the header.
+// PMADataOffset is where the attribute begins in a performance MAD (IBA 16.1.1): 40 reserved bytes follow
+// the header.
 const PMADataOffset = 64
 
 // PMADataLen is the length of the attribute area of a performance MAD.
@@ -37,28 +38,28 @@ const (
 // Bits of ClassPortInfo.CapabilityMask that the performance management class defines (IBA 16.1.3.1).
 const (
 	CapPMAllPortSelect       = 1 << 8  // port 255 stands for all ports
-	CapPMExtendedWidth       = 1 << 9  // PortCountersExtended, whole
+	CapPMExtendedWidth       = 1 << 9  // PortCountersExtended, complete
 	CapPMExtendedWidthNoIETF = 1 << 10 // PortCountersExtended without unicast and multicast counters
 	CapPMXmitWait            = 1 << 12 // PortCounters has PortXmitWait
 	CapPMQP1Dropped          = 1 << 15 // PortCounters has QP1Dropped
-	Cap2PMAdditionalExtended = 1 << 1  // of CapabilityMask2: PortCountersExtended has the error counters, too
+	Cap2PMAdditionalExtended = 1 << 1  // of CapabilityMask2: PortCountersExtended has the error counters too
 )
 
 // PMAAllPorts is the port number that stands for all ports of a node.
 const PMAAllPorts = 255
 
-// PMAField is a field of a performance attribute: a counter, or what selects some.
+// PMAField is a field of a performance attribute: a counter, or a selector.
 type PMAField struct {
-	Name  string // in the words of the specification
-	Bit   int    // where it begins, counted from the attribute's first bit on the wire
+	Name  string // the specification's name
+	Bit   int    // offset in bits from the start of the attribute on the wire
 	Width int    // in bits, 1 to 64
-	Mask  bool   // a selector or mask, which people read in hexadecimal; else a number
+	Mask  bool   // a selector or mask, to be shown in hexadecimal; otherwise a number
 }
 
-// Max is the largest value of the field. A counter that gets there stays there (IBA 16.1.3.5).
+// Max returns the largest value of the field. A counter stops there (IBA 16.1.3.5).
 func (f PMAField) Max() uint64 { return ^uint64(0) >> (64 - f.Width) }
 
-// Get reads the field from an attribute. What lies beyond its end reads as zero.
+// Get reads the field from an attribute. Bits beyond the attribute's end read as zero.
 func (f PMAField) Get(attribute []byte) uint64 {
 	var v uint64
 	for i := f.Bit; i < f.Bit+f.Width; i++ {
@@ -70,8 +71,8 @@ func (f PMAField) Get(attribute []byte) uint64 {
 	return v
 }
 
-// Put writes the field into an attribute; a larger value than fits becomes the largest. What lies beyond the
-// attribute's end is not written.
+// Put writes the field into an attribute; a value that is too large becomes the largest. Bits beyond the
+// attribute's end are not written.
 func (f PMAField) Put(attribute []byte, v uint64) {
 	v = min(v, f.Max())
 	for i := f.Bit + f.Width - 1; i >= f.Bit; i-- {
@@ -84,15 +85,15 @@ func (f PMAField) Put(attribute []byte, v uint64) {
 	}
 }
 
-// PMAttribute is an attribute of the performance management class with its fields, in the order in which they
-// are shown.
+// PMAttribute describes an attribute of the performance management class, with its fields in the order in
+// which they are shown.
 type PMAttribute struct {
 	ID     uint16
 	Name   string
 	Fields []PMAField
 }
 
-// Field is the field of that name; false: there is none.
+// Field returns the field of that name; false: there is none.
 func (a *PMAttribute) Field(name string) (PMAField, bool) {
 	for _, f := range a.Fields {
 		if f.Name == name {
@@ -102,7 +103,7 @@ func (a *PMAttribute) Field(name string) (PMAField, bool) {
 	return PMAField{}, false
 }
 
-// Get reads a field by its name; zero where the attribute has none of that name.
+// Get reads a field by name; zero if the attribute has none of that name.
 func (a *PMAttribute) Get(attribute []byte, name string) uint64 {
 	f, ok := a.Field(name)
 	if !ok {
@@ -111,7 +112,7 @@ func (a *PMAttribute) Get(attribute []byte, name string) uint64 {
 	return f.Get(attribute)
 }
 
-// Put writes a field by its name, and reports whether the attribute has one.
+// Put writes a field by name, and reports whether the attribute has it.
 func (a *PMAttribute) Put(attribute []byte, name string, v uint64) bool {
 	f, ok := a.Field(name)
 	if ok {
@@ -120,7 +121,7 @@ func (a *PMAttribute) Put(attribute []byte, name string, v uint64) bool {
 	return ok
 }
 
-// PMAttributeByID is the attribute with the ID; nil: none that is known here.
+// PMAttributeByID returns the attribute with the ID, or nil if this package does not know it.
 func PMAttributeByID(id uint16) *PMAttribute {
 	for _, a := range PMAttributes {
 		if a.ID == id {
@@ -130,13 +131,14 @@ func PMAttributeByID(id uint16) *PMAttribute {
 	return nil
 }
 
-// PMARequest is a get or set of a performance attribute. Data is the attribute, at most PMADataLen bytes; it may be shorter.
+// PMARequest is a Get or Set of a performance attribute. Data is the attribute, at most PMADataLen bytes;
+// it may be shorter.
 type PMARequest struct {
 	Header
 	Data []byte
 }
 
-// Append adds the MAD, Len bytes, to b. The base version, class and class version are filled in.
+// Append appends the MAD, Len bytes, to b. It fills in the base version, class and class version.
 func (r *PMARequest) Append(b []byte) []byte {
 	h := r.Header
 	h.BaseVersion, h.Class, h.ClassVersion = BaseVersion, ClassPerf, ClassVersionPerf
@@ -146,7 +148,7 @@ func (r *PMARequest) Append(b []byte) []byte {
 	return append(b, rest[:]...)
 }
 
-// ParsePMA reads a MAD of the performance management class. Data then is the whole attribute area, PMADataLen
+// ParsePMA reads a MAD of the performance management class. Data is the whole attribute area, PMADataLen
 // bytes of b. The error is an *Error.
 func ParsePMA(b []byte) (PMARequest, error) {
 	h, err := ParseHeader(b)

@@ -2,7 +2,7 @@ package mad
 
 import "strconv"
 
-// PMAttributes are the attributes whose fields are known here.
+// PMAttributes lists the attributes whose fields this package knows.
 var PMAttributes = []*PMAttribute{
 	PortSamplesControl, PortSamplesResult, PortCounters, PortCountersExtended, PortRcvErrorDetails,
 	PortXmitDiscardDetails, PortOpRcvCounters, PortFlowCtlCounters, PortVLOpPackets, PortVLOpData,
@@ -35,8 +35,9 @@ var PortCounters = &PMAttribute{AttrPortCounters, "PortCounters", []PMAField{
 	{"PortXmitWait", 320, 32, false},
 }}
 
-// PortCountersExtended are the counters of 64 bits (IBA 16.1.4.11). Those from CounterSelect2 on are there where
-// CapabilityMask2 has Cap2PMAdditionalExtended, the unicast and multicast ones where CapabilityMask has CapPMExtendedWidth.
+// PortCountersExtended are the counters of 64 bits (IBA 16.1.4.11). Those from CounterSelect2 on exist if
+// CapabilityMask2 has Cap2PMAdditionalExtended, the unicast and multicast ones if CapabilityMask has
+// CapPMExtendedWidth.
 var PortCountersExtended = &PMAttribute{AttrPortCountersExtended, "PortCountersExtended", []PMAField{
 	{"PortSelect", 8, 8, false},
 	{"CounterSelect", 16, 16, true},
@@ -65,7 +66,7 @@ var PortCountersExtended = &PMAttribute{AttrPortCountersExtended, "PortCountersE
 	{"QP1Dropped", 1408, 64, false},
 }}
 
-// PortRcvErrorDetails says why packets that came in were bad (IBA 16.1.4.1).
+// PortRcvErrorDetails says why received packets were bad (IBA 16.1.4.1).
 var PortRcvErrorDetails = &PMAttribute{AttrPortRcvErrorDetails, "PortRcvErrorDetails",
 	named(16, "PortLocalPhysicalErrors", "PortMalformedPktErrors", "PortBufferOverrunErrors", "PortDLIDMappingErrors",
 		"PortVLMappingErrors", "PortLoopingErrors")}
@@ -74,7 +75,8 @@ var PortRcvErrorDetails = &PMAttribute{AttrPortRcvErrorDetails, "PortRcvErrorDet
 var PortXmitDiscardDetails = &PMAttribute{AttrPortXmitDiscardDetails, "PortXmitDiscardDetails",
 	named(16, "PortInactiveDiscards", "PortNeighborMTUDiscards", "PortSwLifetimeLimitDiscards", "PortSwHOQLifetimeLimitDiscards")}
 
-// PortOpRcvCounters count packets of the operation that OpCode, the attribute's first byte, selects (IBA 16.1.4.3).
+// PortOpRcvCounters count packets with the opcode that OpCode, the attribute's first byte, selects (IBA
+// 16.1.4.3).
 var PortOpRcvCounters = &PMAttribute{AttrPortOpRcvCounters, "PortOpRcvCounters", named(32, "PortOpRcvPkts", "PortOpRcvData")}
 
 // PortFlowCtlCounters count flow control packets (IBA 16.1.4.4).
@@ -105,17 +107,17 @@ var (
 	PortRcvDataSL  = &PMAttribute{AttrPortRcvDataSL, "PortRcvDataSL", numbered("RcvDataSL", 32, 16)}
 )
 
-// PortExtendedSpeedsCounters are those of links with 64b/66b coding, lane by lane (IBA 16.1.4.13).
+// PortExtendedSpeedsCounters are the per-lane counters of links with 64b/66b coding (IBA 16.1.4.13).
 var PortExtendedSpeedsCounters = &PMAttribute{AttrPortExtendedSpeedsCounters, "PortExtendedSpeedsCounters", extendedSpeeds()}
 
-// PortSamplesControl starts sampling and says how it is going (IBA 16.1.3.2).
+// PortSamplesControl starts sampling and tells its progress (IBA 16.1.3.2).
 var PortSamplesControl = &PMAttribute{AttrPortSamplesControl, "PortSamplesControl", samplesControl()}
 
-// PortSamplesResult are the counts of one sampling (IBA 16.1.3.4).
+// PortSamplesResult holds the counts of one sampling (IBA 16.1.3.4).
 var PortSamplesResult = &PMAttribute{AttrPortSamplesResult, "PortSamplesResult", append(
 	[]PMAField{{"Tag", 0, 16, true}, {"SampleStatus", 30, 2, true}}, row("Counter", 32, 32, 15)...)}
 
-// named are the fields of an attribute whose counters of one width follow PortSelect and CounterSelect.
+// named returns the fields of an attribute with counters of one width after PortSelect and CounterSelect.
 func named(width int, names ...string) []PMAField {
 	fields := []PMAField{{"PortSelect", 8, 8, false}, {"CounterSelect", 16, 16, true}}
 	for i, n := range names {
@@ -124,12 +126,12 @@ func named(width int, names ...string) []PMAField {
 	return fields
 }
 
-// numbered is named with names that count up from 0.
+// numbered is named for counters whose names count up from 0.
 func numbered(prefix string, width, count int) []PMAField {
 	return append(named(width), row(prefix, 32, width, count)...)
 }
 
-// row are count fields of one width, numbered from 0.
+// row returns count fields of one width, numbered from 0.
 func row(prefix string, bit, width, count int) []PMAField {
 	var fields []PMAField
 	for i := range count {

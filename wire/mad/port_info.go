@@ -9,7 +9,7 @@ import (
 // PortState is the logical state of a port (IBA 14.2.5.6).
 type PortState uint8
 
-// The port states. PortStateNoChange leaves the state as it is in a Set.
+// The port states. In a Set, PortStateNoChange leaves the state as it is.
 const (
 	PortStateNoChange PortState = 0
 	PortDown          PortState = 1
@@ -18,7 +18,7 @@ const (
 	PortActive        PortState = 4
 )
 
-// String is the specification's name of the state.
+// String returns the specification's name of the state.
 func (s PortState) String() string { return nameOf(uint8(s), "port state", portStates[:]) }
 
 var portStates = [...]string{"NoChange", "Down", "Initialize", "Armed", "Active"}
@@ -26,7 +26,7 @@ var portStates = [...]string{"NoChange", "Down", "Initialize", "Armed", "Active"
 // PortPhysicalState is the state of a port's link training machine (IBA 14.2.5.6).
 type PortPhysicalState uint8
 
-// The physical states. PhysicalNoChange leaves the state as it is in a Set.
+// The physical states. In a Set, PhysicalNoChange leaves the state as it is.
 const (
 	PhysicalNoChange          PortPhysicalState = 0
 	PhysicalSleep             PortPhysicalState = 1
@@ -38,7 +38,7 @@ const (
 	PhysicalPhyTest           PortPhysicalState = 7
 )
 
-// String is the specification's name of the state.
+// String returns the specification's name of the state.
 func (s PortPhysicalState) String() string {
 	return nameOf(uint8(s), "physical state", physicalStates[:])
 }
@@ -86,7 +86,8 @@ const (
 	CapIsHierarchyInfoSupported                = 1 << 31
 )
 
-// Bits of PortInfo.CapabilityMask2 (IBA 14.2.5.6), which counts where CapabilityMask has CapIsCapabilityMask2Supported.
+// Bits of PortInfo.CapabilityMask2 (IBA 14.2.5.6), valid if CapabilityMask has
+// CapIsCapabilityMask2Supported.
 const (
 	Cap2IsSetNodeDescriptionSupported   = 1 << 0
 	Cap2IsPortInfoExtendedSupported     = 1 << 1
@@ -105,7 +106,7 @@ const (
 // PortInfoLen is the length of a PortInfo attribute.
 const PortInfoLen = 64
 
-// PortInfo is what a subnet manager reads and sets of a port (IBA 14.2.5.6).
+// PortInfo holds what a subnet manager reads and sets at a port (IBA 14.2.5.6).
 type PortInfo struct {
 	MKey                                                      uint64
 	GIDPrefix                                                 uint64
@@ -113,8 +114,8 @@ type PortInfo struct {
 	MasterSMLID                                               ib.LID
 	CapabilityMask                                            uint32
 	DiagCode                                                  uint16
-	MKeyLeasePeriod                                           uint16 // seconds; 0: the M_Key is protected for ever
-	LocalPortNum                                              uint8  // the port by which the request came
+	MKeyLeasePeriod                                           uint16 // seconds; 0: the M_Key is protected forever
+	LocalPortNum                                              uint8  // the port that received the request
 	LinkWidthEnabled                                          uint8  // bits, see Width
 	LinkWidthSupported                                        uint8
 	LinkWidthActive                                           uint8
@@ -136,7 +137,7 @@ type PortInfo struct {
 	InitTypeReply                                             uint8  // 4 bits
 	MTUCap                                                    ib.MTU // 4 bits
 	VLStallCount                                              uint8  // 3 bits
-	HOQLife                                                   uint8  // 5 bits: 4.096 us times two to this; above 19 without limit
+	HOQLife                                                   uint8  // 5 bits: 4.096 us times two to the power of it; above 19 unlimited
 	OperationalVLs                                            uint8  // 4 bits, as VLCap
 	PartitionEnforcementInbound, PartitionEnforcementOutbound bool
 	FilterRawInbound, FilterRawOutbound                       bool
@@ -161,7 +162,7 @@ type PortInfo struct {
 	LinkSpeedExtEnabled                                       uint8 // 5 bits; 31: all that are supported
 }
 
-// Append adds the attribute's PortInfoLen bytes to b.
+// Append appends the attribute's PortInfoLen bytes to b.
 func (i *PortInfo) Append(b []byte) []byte {
 	b, p := zeros(b, PortInfoLen)
 	put64(p[0:], i.MKey)

@@ -32,7 +32,7 @@ const (
 	RejectInvalidAltPacketRate     RejectReason = 23
 	RejectPortCMRedirect           RejectReason = 24
 	RejectPortRedirect             RejectReason = 25
-	RejectInvalidMTU               RejectReason = 26 // Info holds an MTU that would do
+	RejectInvalidMTU               RejectReason = 26 // Info holds an acceptable MTU
 	RejectInsufficientResources    RejectReason = 27 // responder resources
 	RejectConsumer                 RejectReason = 28 // the listening program said no
 	RejectRNRRetryCount            RejectReason = 29
@@ -80,7 +80,7 @@ var rejectNames = [...]string{
 	RejectVendorOptionNotSupported: "vendor option is not supported",
 }
 
-// String is the reason in words, or its number where it has none.
+// String returns the reason in words, or its number if it has no name.
 func (r RejectReason) String() string {
 	if int(r) < len(rejectNames) && rejectNames[r] != "" {
 		return rejectNames[r]

@@ -10,7 +10,7 @@ const (
 const (
 	REJOfREQ   = 0
 	REJOfREP   = 1
-	REJOfOther = 2 // none in particular: time-outs and unexpected messages
+	REJOfOther = 2 // none in particular: timeouts and unexpected messages
 )
 
 const (

@@ -20,7 +20,7 @@ const (
 	repPrivate      = 60
 )
 
-// Values of REP.Failover (IBA 12.7.40): what the responder makes of the alternate path.
+// Values of REP.Failover (IBA 12.7.40): the responder's answer to the alternate path.
 const (
 	FailoverAccepted    = 0
 	FailoverUnsupported = 1

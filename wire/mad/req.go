@@ -50,7 +50,7 @@ type REQ struct {
 	LocalCAGUID             uint64
 	LocalQKey               uint32
 	LocalQPN                ib.QPN
-	ResponderResources      uint8 // reads and atomics that the sender will answer at a time
+	ResponderResources      uint8 // reads and atomics that the sender serves at a time
 	LocalEECN               uint32
 	InitiatorDepth          uint8 // reads and atomics that the sender will have outstanding
 	RemoteEECN              uint32
@@ -63,11 +63,11 @@ type REQ struct {
 	PKey                    ib.PKey
 	PathMTU                 ib.MTU
 	RDCExists               bool
-	RNRRetryCount           uint8 // 3 bits, 7 means without end
+	RNRRetryCount           uint8 // 3 bits; 7: unlimited
 	MaxCMRetries            uint8 // 4 bits
 	SRQ                     bool
 	ExtendedType            uint8 // 3 bits: 1 is XRC
-	Primary, Alternate      Path  // an alternate with zero GIDs and LIDs is none
+	Primary, Alternate      Path  // an alternate whose GIDs and LIDs are zero means none
 	PrivateData             [REQPrivateData]byte
 }
 

@@ -2,7 +2,7 @@ package mad
 
 import "time"
 
-// RMPPHeaderEnd is where the header of the reliable multi-packet protocol ends in a MAD.
+// RMPPHeaderEnd is where the RMPP (reliable multi-packet protocol) header ends in a MAD.
 const RMPPHeaderEnd = 36
 
 // Types of RMPP packets (IBA 13.6.2.1).
@@ -37,7 +37,7 @@ const (
 	rmppVersion              = 1
 	rmppNoRespTime           = 31
 	rmppSegmentData          = SADataLen
-	rmppMaxData              = 1 << 28 // what a receiver takes for an error
+	rmppMaxData              = 1 << 28 // a receiver treats more as an error
 	rmppWindow               = 64
 	rmppTimeout              = 500 * time.Millisecond
 	rmppRetries              = 4
@@ -51,7 +51,7 @@ type RMPP struct {
 	Flags    uint8 // 3 bits
 	Status   uint8
 	Data1    uint32 // segment number
-	Data2    uint32 // payload length of data; the last segment of the new window of an acknowledgement
+	Data2    uint32 // of data its payload length; of an acknowledgement the last segment of the new window
 }
 
 func (r *RMPP) put(p []byte) {
@@ -64,31 +64,31 @@ func getRMPP(p []byte) RMPP {
 	return RMPP{Version: p[0], Type: p[1], RespTime: p[2] >> 3, Flags: p[2] & 7, Status: p[3], Data1: get32(p[4:]), Data2: get32(p[8:])}
 }
 
-// Active says whether a MAD of subnet administration belongs to a transfer of several.
+// Active reports whether a MAD of subnet administration belongs to a multi-packet transfer.
 func (s *SA) Active() bool { return s.RMPP.Flags&RMPPActive != 0 }
 
-// RMPPSender sends the records of a response, or of a request with many, in segments. It is driven: it is told the time as
-// a duration since any origin, and hands segments out.
+// RMPPSender sends the records of a response, or of a request with many, in segments. The caller drives
+// it: it passes in the time, as a duration since any origin, and takes out segments.
 type RMPPSender struct {
 	head     SA // of every segment
 	data     []byte
 	segments uint32
-	acked    uint32 // segments that the receiver has
+	acked    uint32 // segments that the receiver has acknowledged
 	window   uint32 // last segment that may be sent
-	next     uint32 // to be sent
+	next     uint32 // next to send
 	deadline time.Duration
 	tries    int
 	done     bool
 	failed   bool
 }
 
-// NewRMPPSender begins a transfer of data. Head is the header of all segments, of which RMPP is filled in.
+// NewRMPPSender starts a transfer of data. head is the header of all segments, with RMPP filled in.
 func NewRMPPSender(head SA, data []byte) *RMPPSender {
 	n := max(1, (len(data)+rmppSegmentData-1)/rmppSegmentData)
 	return &RMPPSender{head: head, data: data, segments: uint32(n), window: 1, next: 1}
 }
 
-// segment makes one.
+// segment returns segment n.
 func (s *RMPPSender) segment(n uint32) SA {
 	m := s.head
 	m.RMPP = RMPP{Version: rmppVersion, Type: RMPPData, RespTime: rmppNoRespTime, Flags: RMPPActive, Data1: n}
@@ -109,7 +109,7 @@ func (s *RMPPSender) segment(n uint32) SA {
 	return m
 }
 
-// Next is the next segment to send now; false: there is none for the moment.
+// Next returns the segment to send now; false: there is none at the moment.
 func (s *RMPPSender) Next(now time.Duration) (SA, bool) {
 	if s.done || s.next > s.window || s.next > s.segments {
 		return SA{}, false
@@ -120,7 +120,7 @@ func (s *RMPPSender) Next(now time.Duration) (SA, bool) {
 	return m, true
 }
 
-// Take handles an ACK, STOP or ABORT of the receiver.
+// Take handles an ACK, STOP or ABORT from the receiver.
 func (s *RMPPSender) Take(m *SA, now time.Duration) {
 	switch m.RMPP.Type {
 	case RMPPAck:
@@ -140,7 +140,7 @@ func (s *RMPPSender) Take(m *SA, now time.Duration) {
 	}
 }
 
-// Advance sends again from the first segment that was not acknowledged, when it is time, and gives up at last.
+// Advance, when it is due, retransmits from the first unacknowledged segment on, and finally gives up.
 func (s *RMPPSender) Advance(now time.Duration) {
 	if s.done || s.deadline == 0 || now < s.deadline {
 		return
@@ -152,13 +152,13 @@ func (s *RMPPSender) Advance(now time.Duration) {
 	s.next, s.deadline = s.acked+1, now+rmppTimeout
 }
 
-// Deadline is when Advance is wanted.
+// Deadline returns when Advance must be called.
 func (s *RMPPSender) Deadline() time.Duration { return s.deadline }
 
-// Done says whether the transfer is over, and failed whether without success.
+// Done reports whether the transfer is over, and whether it failed.
 func (s *RMPPSender) Done() (over, failed bool) { return s.done, s.failed }
 
-// RMPPReceiver puts the segments of a transfer together.
+// RMPPReceiver reassembles the segments of a transfer.
 type RMPPReceiver struct {
 	first    SA
 	data     []byte
@@ -166,7 +166,7 @@ type RMPPReceiver struct {
 	last     uint32
 }
 
-// RMPPError is a transfer that was broken off. Status is that of RMPP.
+// RMPPError is a transfer that was aborted. Status is that of RMPP.
 type RMPPError struct{ Status uint8 }
 
 // Error implements error.
@@ -189,8 +189,8 @@ func itoa(v uint8) string {
 	}
 }
 
-// Take handles a segment. Answer, where answered is true, is to be sent back. Done: the transfer is complete. The error is
-// an *RMPPError; answer then is the ABORT, unless it was the sender that broke off.
+// Take handles a segment. If answered, answer must be sent back. done: the transfer is complete. The error
+// is an *RMPPError; answer is then the ABORT, unless the sender itself has aborted.
 func (r *RMPPReceiver) Take(m *SA) (answer SA, answered, done bool, err error) {
 	switch {
 	case m.RMPP.Type == RMPPStop || m.RMPP.Type == RMPPAbort:
@@ -209,7 +209,7 @@ func (r *RMPPReceiver) Take(m *SA) (answer SA, answered, done bool, err error) {
 		return r.abort(m, RMPPStatusBadFirst)
 	}
 	if n != r.expected || r.last != 0 {
-		return r.ack(m), true, r.last != 0, nil // twice, or out of order: tell where we are
+		return r.ack(m), true, r.last != 0, nil // a duplicate, or out of order: say what has arrived
 	}
 	length := uint32(rmppSegmentData)
 	if last {
@@ -227,14 +227,14 @@ func (r *RMPPReceiver) Take(m *SA) (answer SA, answered, done bool, err error) {
 	}
 	r.data = append(r.data, m.Data[:length]...)
 	r.expected++
-	// One acknowledgement for each half window, and at the ends.
+	// One acknowledgement for each half window, and for the first and last segment.
 	if last || first || n%(rmppWindow/2) == 0 {
 		return r.ack(m), true, last, nil
 	}
 	return SA{}, false, false, nil
 }
 
-// ack says up to where all is there.
+// ack acknowledges all segments received in order.
 func (r *RMPPReceiver) ack(m *SA) SA {
 	a := *m
 	a.Data = [SADataLen]byte{}
@@ -251,5 +251,5 @@ func (r *RMPPReceiver) abort(m *SA, status uint8) (SA, bool, bool, error) {
 	return a, true, false, &RMPPError{status}
 }
 
-// Result is the header of the first segment and the data of all.
+// Result returns the header of the first segment and the data of all.
 func (r *RMPPReceiver) Result() (SA, []byte) { return r.first, r.data }

@@ -9,7 +9,7 @@ const (
 	rtuPrivate      = 32
 )
 
-// RTU is the ready to use message (IBA 12.6.9): the requester has taken the REP.
+// RTU is the ready to use message (IBA 12.6.9): the requester has accepted the REP.
 type RTU struct {
 	TransactionID             uint64
 	LocalCommID, RemoteCommID uint32

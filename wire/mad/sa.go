@@ -5,7 +5,8 @@ import "fmt"
 // ClassVersionSA is the class version of subnet administration.
 const ClassVersionSA = 2
 
-// Methods of subnet administration beside the common ones (IBA 15.2.2). A Set is answered by MethodGetResp.
+// Methods of subnet administration besides the common ones (IBA 15.2.2). A Set is answered by
+// MethodGetResp.
 const (
 	MethodReport       = 0x06 // a notice that was subscribed to
 	MethodReportResp   = 0x86
@@ -75,7 +76,8 @@ const (
 // SADataLen is the length of the attribute in one MAD of subnet administration.
 const SADataLen = Len - saHeaderEnd
 
-// saRepeated is how much of the SA header stands in every segment and is counted as payload (IBA 15.2.1.1).
+// saRepeated is how much of the SA header is repeated in every segment and counts as payload (IBA
+// 15.2.1.1).
 const saRepeated = saHeaderEnd - RMPPHeaderEnd
 
 // SA is a MAD of subnet administration (IBA 15.2.1.1).
@@ -83,18 +85,18 @@ type SA struct {
 	Header
 	RMPP          RMPP
 	SMKey         uint64
-	AttrOffset    uint16 // length of a record in 8-byte words, of tables
-	ComponentMask uint64 // which components of a request count
+	AttrOffset    uint16 // in tables: length of a record in 8-byte words
+	ComponentMask uint64 // which components of a request are given
 	Data          [SADataLen]byte
 }
 
-// NewSA is a request without components.
+// NewSA returns a request without components.
 func NewSA(method uint8, attribute uint16, modifier uint32, transaction uint64) SA {
 	return SA{Header: Header{BaseVersion: BaseVersion, Class: ClassSubnetAdm, ClassVersion: ClassVersionSA, Method: method,
 		TransactionID: transaction, AttributeID: attribute, AttributeModifier: modifier}}
 }
 
-// Append adds the MAD's Len bytes to b.
+// Append appends the MAD's Len bytes to b.
 func (s *SA) Append(b []byte) []byte {
 	b = s.Header.Append(b)
 	b, p := zeros(b, Len-HeaderLen)
@@ -106,7 +108,8 @@ func (s *SA) Append(b []byte) []byte {
 	return b
 }
 
-// ParseSA reads a MAD of subnet administration. Length, base version, class and class version are checked. The error is an *Error.
+// ParseSA reads a MAD of subnet administration. It checks length, base version, class and class version.
+// The error is an *Error.
 func ParseSA(b []byte) (SA, error) {
 	h, err := ParseHeader(b)
 	if err != nil {
@@ -122,7 +125,7 @@ func ParseSA(b []byte) (SA, error) {
 		ComponentMask: get64(b[saMask:]), Data: [SADataLen]byte(b[saHeaderEnd:])}, nil
 }
 
-// StatusText says what a status of subnet administration means, with the names of the specification.
+// StatusText returns the specification's name of a status of subnet administration.
 func StatusText(status uint16) string {
 	switch status {
 	case StatusOK:

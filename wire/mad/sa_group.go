@@ -57,7 +57,7 @@ type MCMemberRecord struct {
 	ProxyJoin     bool
 }
 
-// Append adds the record's MCMemberRecordLen bytes to b.
+// Append appends the record's MCMemberRecordLen bytes to b.
 func (r *MCMemberRecord) Append(b []byte) []byte {
 	b, p := zeros(b, MCMemberRecordLen)
 	copy(p, r.MGID[:])
@@ -96,7 +96,7 @@ const (
 	ServiceComponentLease = 1 << 4
 	ServiceComponentKey   = 1 << 5
 	ServiceComponentName  = 1 << 6
-	ServiceComponentData8 = 1 << 7 // of the first byte, and so on
+	ServiceComponentData8 = 1 << 7 // for the first byte of the data, and so on
 )
 
 // ServiceRecord is a service that a port offers (IBA 15.2.5.14).
@@ -104,13 +104,13 @@ type ServiceRecord struct {
 	ID    uint64
 	GID   ib.GID
 	PKey  ib.PKey
-	Lease uint32 // seconds; 0xffffffff: for ever
+	Lease uint32 // seconds; 0xffffffff: forever
 	Key   [16]byte
 	Name  [64]byte
 	Data  [64]byte // 16 bytes, 8 words of 16 bits, 4 of 32, 2 of 64
 }
 
-// Append adds the record's ServiceRecordLen bytes to b.
+// Append appends the record's ServiceRecordLen bytes to b.
 func (r *ServiceRecord) Append(b []byte) []byte {
 	b, p := zeros(b, ServiceRecordLen)
 	put64(p, r.ID)
@@ -138,7 +138,7 @@ const InformInfoLen = 36
 // InformInfo subscribes to notices (IBA 13.4.8.3).
 type InformInfo struct {
 	GID              ib.GID
-	LIDBegin, LIDEnd ib.LID // 0xffff as the first: all
+	LIDBegin, LIDEnd ib.LID // LIDBegin 0xffff: all
 	IsGeneric        bool
 	Subscribe        bool
 	Type             uint16 // 0xffff: all
@@ -148,7 +148,7 @@ type InformInfo struct {
 	ProducerType     uint32 // 24 bits, or vendor; 0xffffff: all
 }
 
-// Append adds the attribute's InformInfoLen bytes to b.
+// Append appends the attribute's InformInfoLen bytes to b.
 func (r *InformInfo) Append(b []byte) []byte {
 	b, p := zeros(b, InformInfoLen)
 	copy(p, r.GID[:])
@@ -185,7 +185,7 @@ type InformInfoRecord struct {
 	Info          InformInfo
 }
 
-// Append adds the record's InformInfoRecordLen bytes to b.
+// Append appends the record's InformInfoRecordLen bytes to b.
 func (r *InformInfoRecord) Append(b []byte) []byte {
 	b = append(b, r.SubscriberGID[:]...)
 	b = append(b, byte(r.Enum>>8), byte(r.Enum), 0, 0, 0, 0, 0, 0)

@@ -36,10 +36,10 @@ const (
 	SelectGreater = 0
 	SelectLess    = 1
 	SelectExactly = 2
-	SelectBest    = 3 // the largest; of life times the smallest
+	SelectBest    = 3 // the largest; for life times the smallest
 )
 
-// PathRecord is a way between two end ports (IBA 15.2.5.16).
+// PathRecord is a path between two end ports (IBA 15.2.5.16).
 type PathRecord struct {
 	ServiceID    uint64
 	DGID, SGID   ib.GID
@@ -58,11 +58,11 @@ type PathRecord struct {
 	RateSelector uint8
 	Rate         uint8 // 6 bits
 	LifeSelector uint8
-	Life         uint8 // 6 bits: 4.096 us times two to this
+	Life         uint8 // 6 bits: 4.096 us times two to the power of it
 	Preference   uint8
 }
 
-// Append adds the record's PathRecordLen bytes to b.
+// Append appends the record's PathRecordLen bytes to b.
 func (r *PathRecord) Append(b []byte) []byte {
 	b, p := zeros(b, PathRecordLen)
 	put64(p, r.ServiceID)
@@ -120,15 +120,15 @@ const (
 	MultiServiceID56  = 1 << 21
 )
 
-// MultiPathRecord asks for ways between several end ports (IBA 15.2.5.20). Path holds what it has in common with
-// a PathRecord; the GIDs stand in SGIDs and DGIDs.
+// MultiPathRecord asks for paths between several end ports (IBA 15.2.5.20). Path holds what it has in
+// common with a PathRecord; the GIDs are in SGIDs and DGIDs.
 type MultiPathRecord struct {
 	Path         PathRecord
 	Independence uint8 // 2 bits
 	SGIDs, DGIDs []ib.GID
 }
 
-// Append adds the record to b.
+// Append appends the record to b.
 func (r *MultiPathRecord) Append(b []byte) []byte {
 	p := &r.Path
 	b, h := zeros(b, MultiPathRecordLen)
@@ -137,7 +137,7 @@ func (r *MultiPathRecord) Append(b []byte) []byte {
 	put16(h[6:], uint16(p.PKey))
 	put16(h[8:], p.QoSClass<<4|uint16(p.SL&15))
 	h[10], h[11], h[12] = p.MTUSelector<<6|uint8(p.MTU)&63, p.RateSelector<<6|p.Rate&63, p.LifeSelector<<6|p.Life&63
-	put64(h[16:], p.ServiceID) // its first byte has a place of its own
+	put64(h[16:], p.ServiceID) // its first byte is moved to a place of its own
 	h[13] = h[16]
 	h[14], h[15], h[16] = r.Independence<<6, uint8(len(r.SGIDs)), uint8(len(r.DGIDs))
 	for _, g := range r.SGIDs {

@@ -17,17 +17,17 @@ const (
 	VLArbRecordLen      = 72
 )
 
-// AttributeOffset is the length of a record in tables in the 8-byte words of SA.AttrOffset.
+// AttributeOffset returns a record's length in tables, in the 8-byte words of SA.AttrOffset.
 func AttributeOffset(length int) uint16 { return uint16((length + 7) / 8) }
 
-// NodeRecord is NodeInfo and NodeDescription of a node by the LID of an end port (IBA 15.2.5.2).
+// NodeRecord is a node's NodeInfo and NodeDescription, by the LID of an end port (IBA 15.2.5.2).
 type NodeRecord struct {
 	LID         ib.LID
 	Info        NodeInfo
 	Description NodeDescription
 }
 
-// Append adds the record to b.
+// Append appends the record to b.
 func (r *NodeRecord) Append(b []byte) []byte {
 	b = append(b, byte(r.LID>>8), byte(r.LID), 0, 0)
 	b = r.Info.Append(b)
@@ -52,7 +52,7 @@ type PortInfoRecord struct {
 	Info       PortInfo
 }
 
-// Append adds the record to b.
+// Append appends the record to b.
 func (r *PortInfoRecord) Append(b []byte) []byte {
 	b = append(b, byte(r.EndPortLID>>8), byte(r.EndPortLID), r.PortNum, r.Options)
 	return r.Info.Append(b)
@@ -68,14 +68,14 @@ func ParsePortInfoRecord(b []byte) (r PortInfoRecord, err error) {
 	return r, err
 }
 
-// SLtoVLRecord is the mapping of service levels between two ports (IBA 15.2.5.4).
+// SLtoVLRecord maps service levels to virtual lanes between two ports of a node (IBA 15.2.5.4).
 type SLtoVLRecord struct {
 	LID             ib.LID
 	InPort, OutPort uint8
 	Table           SLtoVLMappingTable
 }
 
-// Append adds the record to b.
+// Append appends the record to b.
 func (r *SLtoVLRecord) Append(b []byte) []byte {
 	b = append(b, byte(r.LID>>8), byte(r.LID), r.InPort, r.OutPort, 0, 0, 0, 0)
 	return r.Table.Append(b)
@@ -97,7 +97,7 @@ type SwitchInfoRecord struct {
 	Info SwitchInfo
 }
 
-// Append adds the record to b.
+// Append appends the record to b.
 func (r *SwitchInfoRecord) Append(b []byte) []byte {
 	return r.Info.Append(append(b, byte(r.LID>>8), byte(r.LID), 0, 0))
 }
@@ -119,7 +119,7 @@ type LFTRecord struct {
 	Table LinearForwardingTable
 }
 
-// Append adds the record to b.
+// Append appends the record to b.
 func (r *LFTRecord) Append(b []byte) []byte {
 	b = append(b, byte(r.LID>>8), byte(r.LID), byte(r.Block>>8), byte(r.Block), 0, 0, 0, 0)
 	return append(b, r.Table[:]...)
@@ -141,7 +141,7 @@ type MFTRecord struct {
 	Table    MulticastForwardingTable
 }
 
-// Append adds the record to b.
+// Append appends the record to b.
 func (r *MFTRecord) Append(b []byte) []byte {
 	w := uint16(r.Position)<<12 | r.Block&0x1ff
 	return r.Table.Append(append(b, byte(r.LID>>8), byte(r.LID), byte(w>>8), byte(w), 0, 0, 0, 0))
@@ -164,7 +164,7 @@ type SMInfoRecord struct {
 	Info SMInfo
 }
 
-// Append adds the record to b.
+// Append appends the record to b.
 func (r *SMInfoRecord) Append(b []byte) []byte {
 	return r.Info.Append(append(b, byte(r.LID>>8), byte(r.LID), 0, 0))
 }
@@ -186,7 +186,7 @@ type LinkRecord struct {
 	ToLID            ib.LID
 }
 
-// Append adds the record to b.
+// Append appends the record to b.
 func (r *LinkRecord) Append(b []byte) []byte {
 	return append(b, byte(r.FromLID>>8), byte(r.FromLID), r.FromPort, r.ToPort, byte(r.ToLID>>8), byte(r.ToLID), 0, 0)
 }
@@ -213,7 +213,7 @@ type GUIDInfoRecord struct {
 	Table GUIDInfo
 }
 
-// Append adds the record to b.
+// Append appends the record to b.
 func (r *GUIDInfoRecord) Append(b []byte) []byte {
 	return r.Table.Append(append(b, byte(r.LID>>8), byte(r.LID), r.Block, 0, 0, 0, 0, 0))
 }
@@ -236,7 +236,7 @@ type PKeyTableRecord struct {
 	Table PKeyTable
 }
 
-// Append adds the record to b.
+// Append appends the record to b.
 func (r *PKeyTableRecord) Append(b []byte) []byte {
 	return r.Table.Append(append(b, byte(r.LID>>8), byte(r.LID), byte(r.Block>>8), byte(r.Block), r.Port, 0, 0, 0))
 }
@@ -259,7 +259,7 @@ type VLArbRecord struct {
 	Table   VLArbitrationTable
 }
 
-// Append adds the record to b.
+// Append appends the record to b.
 func (r *VLArbRecord) Append(b []byte) []byte {
 	return r.Table.Append(append(b, byte(r.LID>>8), byte(r.LID), r.OutPort, r.Block, 0, 0, 0, 0))
 }

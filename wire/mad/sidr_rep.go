@@ -36,7 +36,7 @@ const (
 	SIDRUnsupportedVersion SIDRStatus = 5
 )
 
-// String is the status in words.
+// String returns the status in words.
 func (s SIDRStatus) String() string {
 	names := [...]string{"QPN valid", "service ID not supported", "rejected by service provider", "no QP available", "redirected", "unsupported version"}
 	if int(s) < len(names) {

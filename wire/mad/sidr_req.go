@@ -16,7 +16,8 @@ const (
 	sidrReqPrivate   = 40
 )
 
-// SIDRREQ is the service ID resolution request (IBA 12.11.1): which datagram queue pair serves a service ID.
+// SIDRREQ is the service ID resolution request (IBA 12.11.1): it asks which datagram queue pair serves a
+// service ID.
 type SIDRREQ struct {
 	TransactionID uint64
 	RequestID     uint32

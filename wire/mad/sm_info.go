@@ -1,6 +1,6 @@
 package mad
 
-// SMState is what a subnet manager is at the moment (IBA 14.2.5.13).
+// SMState is the state of a subnet manager (IBA 14.2.5.13).
 type SMState uint8
 
 // The states of a subnet manager.
@@ -11,12 +11,12 @@ const (
 	SMMaster      SMState = 3
 )
 
-// String is the specification's name of the state.
+// String returns the specification's name of the state.
 func (s SMState) String() string { return nameOf(uint8(s), "SM state", smStates[:]) }
 
 var smStates = [...]string{"Not-active", "Discovering", "Standby", "Master"}
 
-// Attribute modifiers of Set(SMInfo), by which subnet managers speak to each other (IBA 14.4.1).
+// Attribute modifiers of Set(SMInfo), with which subnet managers control each other (IBA 14.4.1).
 const (
 	SMHandover    = 1
 	SMAcknowledge = 2
@@ -28,7 +28,7 @@ const (
 // SMInfoLen is the length of an SMInfo attribute.
 const SMInfoLen = 21
 
-// SMInfo is what a subnet manager says of itself (IBA 14.2.5.13).
+// SMInfo is what a subnet manager tells about itself (IBA 14.2.5.13).
 type SMInfo struct {
 	GUID     uint64 // of the port
 	SMKey    uint64
@@ -37,7 +37,7 @@ type SMInfo struct {
 	State    SMState
 }
 
-// Append adds the attribute's SMInfoLen bytes to b.
+// Append appends the attribute's SMInfoLen bytes to b.
 func (s *SMInfo) Append(b []byte) []byte {
 	b, p := zeros(b, SMInfoLen)
 	put64(p[0:], s.GUID)

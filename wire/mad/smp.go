@@ -38,30 +38,31 @@ const (
 // SMPDataLen is the length of the attribute in a subnet management packet.
 const SMPDataLen = 64
 
-// MaxHops is the largest hop count of a directed route (IBA 14.2.2).
+// MaxHops is the maximum hop count of a directed route (IBA 14.2.2).
 const MaxHops = 63
 
-// SMP is a subnet management packet, LID routed (IBA 14.2.1.1) or with a directed route
-// (IBA 14.2.1.2). The two share one layout: a LID-routed one has the fields that direct it
-// reserved, and sends and reads them as zeros. Status and ClassSpecific of the header hold
-// the direction bit and the hops of a directed one; the methods name them.
+// SMP is a subnet management packet, LID routed (IBA 14.2.1.1) or with a directed route (IBA 14.2.1.2).
+// The two share one layout: in a LID-routed one the fields of the route are reserved, written and read as
+// zeros. In a directed one the header's Status and ClassSpecific hold the direction bit and the hops; see
+// the methods.
 type SMP struct {
 	Header
 	MKey           uint64
-	DrSLID, DrDLID ib.LID // ib.LIDPermissive where the route is directed from its first hop or to its last
+	DrSLID, DrDLID ib.LID // ib.LIDPermissive if the route is directed from its first hop or to its last
 	Data           [SMPDataLen]byte
-	// The ports to leave by, and those by which the packet came. Hop n stands at [n]; [0] is not used.
+	// The ports by which the packet leaves, and those by which it arrived. Hop n is at [n]; [0] is not
+	// used.
 	InitialPath, ReturnPath [MaxHops + 1]uint8
 }
 
-// NewSMP is a LID-routed SMP without contents.
+// NewSMP returns a LID-routed SMP without contents.
 func NewSMP(method uint8, attribute uint16, modifier uint32, transaction uint64) SMP {
 	return SMP{Header: Header{BaseVersion: BaseVersion, Class: ClassSubnetLID, ClassVersion: ClassVersionSMP, Method: method,
 		TransactionID: transaction, AttributeID: attribute, AttributeModifier: modifier}}
 }
 
-// Direct makes s go along path, the ports by which it leaves the nodes, beginning with
-// that of the sender. An empty path stays at the sender. The error is an *Error.
+// Direct gives s a directed route: path is the ports by which it leaves the nodes, beginning at the
+// sender. With an empty path it stays at the sender. The error is an *Error.
 func (s *SMP) Direct(path []uint8) error {
 	if len(path) > MaxHops {
 		return &Error{"hop count", uint64(len(path)), "at most 63"}
@@ -73,13 +74,13 @@ func (s *SMP) Direct(path []uint8) error {
 	return nil
 }
 
-// Directed tells whether the SMP has a directed route.
+// Directed reports whether the SMP has a directed route.
 func (s *SMP) Directed() bool { return s.Class == ClassSubnetDir }
 
-// Returning is the direction bit: the SMP is on its way back to the sender of the request.
+// Returning reports whether the direction bit is set: the SMP is on its way back to the requester.
 func (s *SMP) Returning() bool { return s.Directed() && s.Status&smpDirection != 0 }
 
-// StatusCode is the status without the direction bit.
+// StatusCode returns the status without the direction bit.
 func (s *SMP) StatusCode() uint16 {
 	if s.Directed() {
 		return s.Status &^ smpDirection
@@ -87,7 +88,7 @@ func (s *SMP) StatusCode() uint16 {
 	return s.Status
 }
 
-// SetStatus sets the status, and the direction bit, which LID-routed SMPs do not have.
+// SetStatus sets the status and, unless the SMP is LID routed, the direction bit.
 func (s *SMP) SetStatus(code uint16, returning bool) {
 	s.Status = code
 	if s.Directed() {
@@ -98,16 +99,16 @@ func (s *SMP) SetStatus(code uint16, returning bool) {
 	}
 }
 
-// HopPointer is the hop at which a directed SMP is.
+// HopPointer returns the hop at which a directed SMP is.
 func (s *SMP) HopPointer() uint8 { return uint8(s.ClassSpecific >> 8) }
 
-// HopCount is the number of hops of the directed part of the route.
+// HopCount returns the number of hops of the directed part of the route.
 func (s *SMP) HopCount() uint8 { return uint8(s.ClassSpecific) }
 
 // SetHops sets the hop pointer and the hop count.
 func (s *SMP) SetHops(pointer, count uint8) { s.ClassSpecific = uint16(pointer)<<8 | uint16(count) }
 
-// Append adds the MAD's Len bytes to b.
+// Append appends the MAD's Len bytes to b.
 func (s *SMP) Append(b []byte) []byte {
 	b = s.Header.Append(b)
 	b, p := zeros(b, Len-HeaderLen)
@@ -122,8 +123,8 @@ func (s *SMP) Append(b []byte) []byte {
 	return b
 }
 
-// ParseSMP reads a MAD of either subnet management class. Length, base version, class and
-// class version are checked, and of a directed route the hop count. The error is an *Error.
+// ParseSMP reads a MAD of either subnet management class. It checks length, base version, class, class
+// version and the hop count of a directed route. The error is an *Error.
 func ParseSMP(b []byte) (SMP, error) {
 	h, err := ParseHeader(b)
 	if err != nil {
@@ -148,7 +149,7 @@ func ParseSMP(b []byte) (SMP, error) {
 	return s, nil
 }
 
-// zeros adds n zero bytes to b and returns both all and those.
+// zeros appends n zero bytes to b and returns the extended slice and those bytes in it.
 func zeros(b []byte, n int) (all, added []byte) {
 	var z [Len]byte
 	b = append(b, z[:n]...)

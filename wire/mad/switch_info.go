@@ -3,7 +3,7 @@ package mad
 // SwitchInfoLen is the length of a SwitchInfo attribute.
 const SwitchInfoLen = 20
 
-// SwitchInfo says what a switch can forward, and how it is set to (IBA 14.2.5.4).
+// SwitchInfo says what a switch can forward, and how it is configured (IBA 14.2.5.4).
 type SwitchInfo struct {
 	LinearFDBCap                      uint16 // entries of the linear forwarding table
 	RandomFDBCap                      uint16
@@ -12,7 +12,7 @@ type SwitchInfo struct {
 	DefaultPort                       uint8
 	DefaultMulticastPrimaryPort       uint8
 	DefaultMulticastNotPrimaryPort    uint8
-	LifeTimeValue                     uint8 // 5 bits: 4.096 us times two to this; above 19 packets live for ever
+	LifeTimeValue                     uint8 // 5 bits: 4.096 us times two to the power of it; above 19 packets live forever
 	PortStateChange                   bool  // a port's state has changed; setting it clears it
 	OptimizedSLtoVLMappingProgramming uint8 // 2 bits
 	LIDsPerPort                       uint16
@@ -25,7 +25,7 @@ type SwitchInfo struct {
 	MulticastFDBTop                   uint16
 }
 
-// Append adds the attribute's SwitchInfoLen bytes to b.
+// Append appends the attribute's SwitchInfoLen bytes to b.
 func (s *SwitchInfo) Append(b []byte) []byte {
 	b, p := zeros(b, SwitchInfoLen)
 	put16(p[0:], s.LinearFDBCap)

@@ -12,11 +12,11 @@ const (
 	MulticastForwardingTableLen = 64
 )
 
-// GUIDInfo is a block of eight GUIDs of a port (IBA 14.2.5.5); the attribute modifier is the
-// number of the block. Zero is an entry that is not in use.
+// GUIDInfo is a block of eight GUIDs of a port (IBA 14.2.5.5); the attribute modifier is the number of the
+// block. Zero marks an unused entry.
 type GUIDInfo [8]uint64
 
-// Append adds the attribute's GUIDInfoLen bytes to b.
+// Append appends the attribute's GUIDInfoLen bytes to b.
 func (g *GUIDInfo) Append(b []byte) []byte {
 	b, p := zeros(b, GUIDInfoLen)
 	for i, v := range g {
@@ -36,11 +36,11 @@ func ParseGUIDInfo(b []byte) (g GUIDInfo, err error) {
 	return g, nil
 }
 
-// PKeyTable is a block of 32 P_Keys (IBA 14.2.5.7). The low 16 bits of the attribute modifier
-// are the number of the block, the high ones the port of a switch.
+// PKeyTable is a block of 32 P_Keys (IBA 14.2.5.7). The low 16 bits of the attribute modifier are the
+// number of the block, the high ones the port of a switch.
 type PKeyTable [32]ib.PKey
 
-// Append adds the attribute's PKeyTableLen bytes to b.
+// Append appends the attribute's PKeyTableLen bytes to b.
 func (t *PKeyTable) Append(b []byte) []byte {
 	b, p := zeros(b, PKeyTableLen)
 	for i, v := range t {
@@ -60,11 +60,11 @@ func ParsePKeyTable(b []byte) (t PKeyTable, err error) {
 	return t, nil
 }
 
-// SLtoVLMappingTable is the virtual lane, 0 to 15, of each service level (IBA 14.2.5.8); lane 15
-// drops. At a switch the attribute modifier is input port times 256 plus output port.
+// SLtoVLMappingTable holds the virtual lane, 0 to 15, of each service level (IBA 14.2.5.8); lane 15 drops.
+// At a switch the attribute modifier is the input port times 256 plus the output port.
 type SLtoVLMappingTable [16]uint8
 
-// Append adds the attribute's SLtoVLMappingTableLen bytes to b.
+// Append appends the attribute's SLtoVLMappingTableLen bytes to b.
 func (t *SLtoVLMappingTable) Append(b []byte) []byte {
 	b, p := zeros(b, SLtoVLMappingTableLen)
 	for i := range p {
@@ -84,19 +84,19 @@ func ParseSLtoVLMappingTable(b []byte) (t SLtoVLMappingTable, err error) {
 	return t, nil
 }
 
-// VLArbitration is an entry of a VLArbitrationTable: so many times 64 bytes of that lane. An
-// entry of weight 0 is passed over.
+// VLArbitration is an entry of a VLArbitrationTable: the lane may send Weight times 64 bytes. An entry of
+// weight 0 is skipped.
 type VLArbitration struct {
 	VL     uint8 // 4 bits
 	Weight uint8
 }
 
-// VLArbitrationTable is half of one of the two tables by which a port shares its link among
-// virtual lanes (IBA 14.2.5.9). The high 16 bits of the attribute modifier are which: 1 and 2
-// of the low priority table, 3 and 4 of the high one; the low 16 bits are the port of a switch.
+// VLArbitrationTable is half of one of the two tables by which a port shares its link among virtual lanes
+// (IBA 14.2.5.9). The high 16 bits of the attribute modifier select it: 1 and 2 of the low-priority table,
+// 3 and 4 of the high-priority one; the low 16 bits are the port of a switch.
 type VLArbitrationTable [32]VLArbitration
 
-// Append adds the attribute's VLArbitrationTableLen bytes to b.
+// Append appends the attribute's VLArbitrationTableLen bytes to b.
 func (t *VLArbitrationTable) Append(b []byte) []byte {
 	b, p := zeros(b, VLArbitrationTableLen)
 	for i, v := range t {
@@ -116,14 +116,14 @@ func ParseVLArbitrationTable(b []byte) (t VLArbitrationTable, err error) {
 	return t, nil
 }
 
-// NoPort is the entry of a LinearForwardingTable that drops.
+// NoPort in a LinearForwardingTable means that packets are dropped.
 const NoPort = 0xff
 
-// LinearForwardingTable is the port of each of 64 LIDs (IBA 14.2.5.10); the attribute
-// modifier, times 64, is the first of them.
+// LinearForwardingTable holds the ports of 64 LIDs (IBA 14.2.5.10); the first LID is 64 times the
+// attribute modifier.
 type LinearForwardingTable [64]uint8
 
-// Append adds the attribute's LinearForwardingTableLen bytes to b.
+// Append appends the attribute's LinearForwardingTableLen bytes to b.
 func (t *LinearForwardingTable) Append(b []byte) []byte { return append(b, t[:]...) }
 
 // ParseLinearForwardingTable reads the attribute from the start of b. The error is an *Error.
@@ -134,12 +134,12 @@ func ParseLinearForwardingTable(b []byte) (t LinearForwardingTable, err error) {
 	return LinearForwardingTable(b), nil
 }
 
-// MulticastForwardingTable is a mask of 16 ports for each of 32 multicast LIDs (IBA
-// 14.2.5.12). Bits 0 to 8 of the attribute modifier, times 32, plus 0xc000 are the first of them; bits
-// 28 to 31, times 16, the port of bit 0.
+// MulticastForwardingTable holds a mask of 16 ports for each of 32 multicast LIDs (IBA 14.2.5.12). The
+// first LID is 0xc000 plus 32 times bits 0 to 8 of the attribute modifier, the port of bit 0 is 16 times
+// bits 28 to 31.
 type MulticastForwardingTable [32]uint16
 
-// Append adds the attribute's MulticastForwardingTableLen bytes to b.
+// Append appends the attribute's MulticastForwardingTableLen bytes to b.
 func (t *MulticastForwardingTable) Append(b []byte) []byte {
 	b, p := zeros(b, MulticastForwardingTableLen)
 	for i, v := range t {

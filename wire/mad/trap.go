@@ -8,7 +8,7 @@ type Details = [NoticeDetailsLen]byte
 // TrapGID is the data of traps 64 to 67 (IBA 14.2.5.1).
 type TrapGID struct{ GID ib.GID }
 
-// Details makes the notice's data.
+// Details returns the notice's data.
 func (t TrapGID) Details() (d Details) {
 	copy(d[6:], t.GID[:])
 	return d
@@ -17,10 +17,10 @@ func (t TrapGID) Details() (d Details) {
 // ParseTrapGID reads the data of traps 64 to 67.
 func ParseTrapGID(d *Details) TrapGID { return TrapGID{ib.GID(d[6:])} }
 
-// TrapSwitch is the data of trap 128: a port of this switch changed its state.
+// TrapSwitch is the data of trap 128: a port of this switch has changed its state.
 type TrapSwitch struct{ LID ib.LID }
 
-// Details makes the notice's data.
+// Details returns the notice's data.
 func (t TrapSwitch) Details() (d Details) {
 	put16(d[0:], uint16(t.LID))
 	return d
@@ -29,14 +29,14 @@ func (t TrapSwitch) Details() (d Details) {
 // ParseTrapSwitch reads the data of trap 128.
 func ParseTrapSwitch(d *Details) TrapSwitch { return TrapSwitch{ib.LID(get16(d[0:]))} }
 
-// TrapPort is the data of traps 129 (LocalPhyErrors), 130 (OverrunErrors) and 131 (the
-// watchdog of flow control).
+// TrapPort is the data of traps 129 (LocalPhyErrors), 130 (OverrunErrors) and 131 (the flow control
+// watchdog).
 type TrapPort struct {
 	LID  ib.LID
 	Port uint8
 }
 
-// Details makes the notice's data.
+// Details returns the notice's data.
 func (t TrapPort) Details() (d Details) {
 	put16(d[2:], uint16(t.LID))
 	d[4] = t.Port
@@ -54,8 +54,8 @@ const (
 	ChangedSMPriority       = 1 << 3
 )
 
-// TrapCapability is the data of trap 144: the capability mask, or with
-// OtherLocalChanges what ChangeFlags tells, is no longer what it was.
+// TrapCapability is the data of trap 144: the capability mask has changed or, with OtherLocalChanges, what
+// ChangeFlags says.
 type TrapCapability struct {
 	LID               ib.LID
 	OtherLocalChanges bool
@@ -64,7 +64,7 @@ type TrapCapability struct {
 	CapabilityMask2   uint16
 }
 
-// Details makes the notice's data.
+// Details returns the notice's data.
 func (t TrapCapability) Details() (d Details) {
 	put16(d[2:], uint16(t.LID))
 	d[5] = flag(t.OtherLocalChanges, 1)
@@ -85,7 +85,7 @@ type TrapSystemImage struct {
 	SystemImageGUID uint64
 }
 
-// Details makes the notice's data.
+// Details returns the notice's data.
 func (t TrapSystemImage) Details() (d Details) {
 	put16(d[2:], uint16(t.LID))
 	put64(d[6:], t.SystemImageGUID)
@@ -107,14 +107,14 @@ type TrapMKey struct {
 	AttributeID       uint16
 	AttributeModifier uint32
 	MKey              uint64
-	// Of a directed one the hops, 6 bits, and the ports by which it came, the first of which is
-	// ReturnPath[0]. Truncated means that there were more than fit.
+	// For a directed packet: the hops, 6 bits, and the ports by which it arrived, beginning with the first
+	// hop at ReturnPath[0]. Truncated: there were more than fit.
 	Directed, Truncated bool
 	Hops                uint8
 	ReturnPath          [TrapMKeyPath]uint8
 }
 
-// Details makes the notice's data.
+// Details returns the notice's data.
 func (t TrapMKey) Details() (d Details) {
 	put16(d[2:], uint16(t.LID))
 	put16(d[4:], uint16(t.DrSLID))
@@ -136,17 +136,17 @@ func ParseTrapMKey(d *Details) TrapMKey {
 	}
 }
 
-// TrapKey is the data of traps 257 and 258: a packet from LID1 to LID2 had a P_Key or Q_Key
-// that does not match.
+// TrapKey is the data of traps 257 and 258: a packet from LID1 to LID2 had a P_Key or Q_Key that does not
+// match.
 type TrapKey struct {
 	LID1, LID2 ib.LID
-	Key        uint32 // a P_Key stands in the low 16 bits
+	Key        uint32 // a P_Key is in the low 16 bits
 	SL         uint8  // 4 bits
 	QP1, QP2   ib.QPN
 	GID1, GID2 ib.GID
 }
 
-// Details makes the notice's data.
+// Details returns the notice's data.
 func (t TrapKey) Details() (d Details) {
 	put16(d[2:], uint16(t.LID1))
 	put16(d[4:], uint16(t.LID2))
@@ -166,7 +166,7 @@ func ParseTrapKey(d *Details) TrapKey {
 	}
 }
 
-// Bits of TrapSwitchPKey.DataValid, which tell what of the packet the switch could see.
+// Bits of TrapSwitchPKey.DataValid, which tell what the switch could see of the packet.
 const (
 	ValidLID1 = 1 << 0
 	ValidLID2 = 1 << 1
@@ -190,7 +190,7 @@ type TrapSwitchPKey struct {
 	Port       uint8
 }
 
-// Details makes the notice's data.
+// Details returns the notice's data.
 func (t TrapSwitchPKey) Details() (d Details) {
 	put16(d[0:], t.DataValid)
 	put16(d[2:], uint16(t.LID1))

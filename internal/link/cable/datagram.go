@@ -6,45 +6,47 @@ import (
 	"math"
 )
 
-// Datagrams of a cable over UDP. What precedes a session is in greet.go; those of a session begin with a header:
+// The datagrams of a cable over UDP. Those that set up a session are in greet.go; those of a session begin
+// with a header:
 //
 //	0  kind
 //	1  flags
-//	2  where in the payload the first frame begins; noFrame: none does
-//	4  number of the last message that has come
-//	8  the session, as whoever receives it has named it
-//	16 where in the sender's stream the payload stands
-//	24 up to where in the other direction the sender takes payload
+//	2  where in the payload the first frame begins; noFrame: none begins in it
+//	4  number of the last message received
+//	8  the session, as the receiver identifies it
+//	16 where in the sender's stream the payload is
+//	24 up to where the sender accepts the other direction's stream
 //
-// all little-endian. The frames of a direction are a stream of bytes, cut into datagrams of one size: a short frame shares its datagram
-// with others, a long one has several. Each frame is its length in two bytes, the packet from its LRH to its ICRC, and its
-// variant CRC. Both counters are absolute, as those of IBA 7.9.4 are, so that a datagram that is lost takes its frames with it and no
-// credit. A lost frame is never sent again: it is a bit error of the link.
+// all little-endian. The frames of a direction form a stream of bytes that is cut into datagrams of one
+// size: short frames share a datagram, a long one spans several. Each frame consists of its length in two
+// bytes, the packet from its LRH to its ICRC, and its variant CRC. Both counters are absolute, like those
+// of IBA 7.9.4, so that a lost datagram takes its frames with it but no credit. A lost frame is never
+// retransmitted: it counts as a bit error of the link.
 const (
 	headerLen = 32
 
 	kindGreet     = 10 // of the adapter, until it is answered
 	kindChallenge = 11 // of the fabric: greet again, with this
-	kindAdmit     = 12 // of the fabric: a session
+	kindAdmit     = 12 // of the fabric: admitted to a session
 	kindDeny      = 13 // of the fabric: a code and a text
-	kindGone      = 14 // there is no such session
-	kindFrames    = 20 // a header, then payload, or none
+	kindGone      = 14 // the session does not exist
+	kindFrames    = 20 // a header, then payload, possibly none
 	kindMessage   = 21 // a header without payload, then the message's number and the message
 	kindBye       = 22 // a header: the session has ended
 
-	flagAnswer = 1 // an answer is wanted now
+	flagAnswer = 1 // an answer is wanted at once
 	noFrame    = math.MaxUint16
 
-	// MaxDatagram and minDatagram bound the datagrams of a session, without IP and UDP headers: the least is what IPv4 always
-	// carries (RFC 791).
+	// MaxDatagram and minDatagram limit the datagrams of a session, without IP and UDP headers. The
+	// minimum is what IPv4 always carries (RFC 791).
 	MaxDatagram = 16 << 10
 	minDatagram = 548
 
-	recordMore = 4 // bytes of a frame in the stream beside itself
+	recordMore = 4 // bytes of the stream per frame, besides the frame itself
 	maxRecord  = MaxFrame + recordMore
 )
 
-// header is the beginning of a datagram of a session.
+// header is the header of a datagram of a session.
 type header struct {
 	kind, flags     uint8
 	first           uint16
@@ -63,7 +65,8 @@ func (h *header) put(b []byte) {
 	binary.LittleEndian.PutUint64(b[24:], h.limit)
 }
 
-// Session is the session that a datagram belongs to, by the name that whoever receives it has given; false: it belongs to none.
+// Session returns the session that a datagram belongs to, as its receiver identifies it, or false if it
+// belongs to none.
 func Session(b []byte) (uint64, bool) {
 	if len(b) < headerLen || b[0] < kindFrames || b[0] > kindBye {
 		return 0, false

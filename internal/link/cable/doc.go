@@ -1,9 +1,10 @@
-// Package cable is the cable of an InfiniBand port to a fabric that another process runs: an adapter's end of it, and what both
-// ends say to each other.
+// Package cable connects an InfiniBand port to a fabric that runs in another process. It implements the
+// adapter's end of the cable and the protocol between the two ends.
 //
-// On one host the frames lie in two rings of shared memory that the fabric makes; a socket rings the bell where the other side
-// sleeps. Each side trusts nothing that the other can write: it copies a frame, then looks at it.
+// On one host, frames pass through two rings of shared memory that the fabric creates; a socket serves as
+// the bell that wakes a sleeping side. Neither side trusts memory that the other can write: it copies a
+// frame before it looks at it.
 //
-// Between hosts they are streams of bytes in datagrams over UDP (datagram.go). Wire is an end of such a cable without clock or
-// socket, Door lets adapters in, Socket carries the datagrams.
+// Between hosts, frames are streams of bytes in UDP datagrams (datagram.go). Wire is one end of such a
+// cable, without clock or socket, Door admits adapters, Socket carries the datagrams.
 package cable

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gather is a descriptor that stays the same while those behind it come and go.
+// gather is a descriptor that stays the same while those behind it change.
 type gather struct{ fd int }
 
 func (g *gather) open() error {

@@ -16,26 +16,28 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 )
 
-// How a session over UDP begins. The adapter greets; the fabric answers with a challenge that only whoever receives at the adapter's
-// address gets to see, and keeps nothing of it; the adapter greets again with it, and is admitted or denied. Each end names the
-// session by a random number, and takes nothing that does not have it. With a key, both prove that they know it.
+// How a session over UDP begins. The adapter greets; the fabric answers with a challenge, which only the
+// owner of the adapter's address gets to see, and keeps no state; the adapter greets again with the
+// challenge, and is admitted or denied. Each end identifies the session by a random number, and accepts
+// only what bears it. With a key, both ends prove that they know it.
 
 const (
 	cookieLen = 16
 	proofLen  = sha256.Size
-	// cookieTime is for how long a challenge is good, at least.
+	// cookieTime is the minimum time for which a challenge is valid.
 	cookieTime = 10 * time.Second
 
-	// minKey and maxKey bound a key, in bytes.
+	// minKey and maxKey limit the length of a key, in bytes.
 	minKey = 8
 	maxKey = 1024
 
-	// denyTaken is the code of a port that another adapter has, which may be an earlier one of the same machine; the text says the rest.
+	// denyTaken is the code for a port that another adapter has, possibly an earlier one of the same
+	// machine; the text says the rest.
 	denyTaken = 1
 	denyOther = 0
 )
 
-// ReadKey reads a key from a file: its bytes but for spaces and line ends around them.
+// ReadKey reads a key from a file, without the spaces and line ends around it.
 func ReadKey(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -52,17 +54,17 @@ func ReadKey(file string) ([]byte, error) {
 	return key, nil
 }
 
-// Greeting is what an adapter greets with.
+// Greeting is what an adapter tells the fabric when it greets.
 type Greeting struct {
-	Session uint64 // by which the adapter will know what comes
-	Size    int    // of a datagram that it can send and take
-	Window  int    // bytes of frames that it takes before it has handed them on
+	Session uint64 // by which the adapter identifies the session
+	Size    int    // largest datagram that it can send and receive
+	Window  int    // bytes of frames that it buffers
 	Hello
 }
 
-// Admission is what a fabric admits an adapter with.
+// Admission is what a fabric tells an adapter that it admits.
 type Admission struct {
-	Session uint64 // by which the fabric will know what comes
+	Session uint64 // by which the fabric identifies the session
 	Size    int
 	Window  int
 	Welcome
@@ -101,7 +103,8 @@ const (
 	admitProofAt = 1 + 8 + 8
 )
 
-// Greet is the datagram of a greeting. cookie is that of the challenge, zero before one has come; key may be empty.
+// Greet returns the datagram of a greeting. cookie is that of the challenge, zero before there is one; key
+// may be empty.
 func (g *Greeting) Greet(cookie [cookieLen]byte, key []byte) []byte {
 	b := encode(kindGreet, wireGreet{Magic: magic, Version: version, Session: g.Session, Cookie: cookie, Size: uint16(g.Size), Window: uint32(g.Window)})
 	b = g.Append(b)
@@ -109,7 +112,7 @@ func (g *Greeting) Greet(cookie [cookieLen]byte, key []byte) []byte {
 	return b
 }
 
-// prove puts the proof of a key into a datagram, where it is still zero.
+// prove writes the proof of a key into a datagram, where the field is still zero.
 func prove(b []byte, at int, key []byte) {
 	if len(key) > 0 {
 		m := hmac.New(sha256.New, key)
@@ -118,7 +121,7 @@ func prove(b []byte, at int, key []byte) {
 	}
 }
 
-// proved tells whether a datagram has the proof of a key, or none where there is no key.
+// proved reports whether a datagram has the proof of the key, or none if there is no key.
 func proved(b []byte, at int, key []byte) bool {
 	got := [proofLen]byte(b[at:])
 	clear(b[at : at+proofLen])
@@ -126,21 +129,21 @@ func proved(b []byte, at int, key []byte) bool {
 	return hmac.Equal(got[:], b[at:at+proofLen])
 }
 
-// Door admits adapters to a fabric over UDP. It keeps nothing of those that it has not admitted.
+// Door admits adapters to a fabric over UDP. It keeps no state of those it has not admitted.
 type Door struct {
 	key    []byte
 	secret [32]byte
 	bytes  [64]byte
 }
 
-// NewDoor makes a door; key, where it is not empty, is what adapters must know.
+// NewDoor creates a door; key, if not empty, is what adapters must know.
 func NewDoor(key []byte) *Door {
 	d := &Door{key: key}
 	_, _ = rand.Read(d.secret[:]) // never fails
 	return d
 }
 
-// cookie is the challenge of an adapter at a moment.
+// cookie returns the challenge for an adapter in a period of time.
 func (d *Door) cookie(from netip.AddrPort, session uint64, turn int64) [cookieLen]byte {
 	m := hmac.New(sha256.New, d.secret[:])
 	b := binary.LittleEndian.AppendUint64(d.bytes[:0], session)
@@ -150,7 +153,8 @@ func (d *Door) cookie(from netip.AddrPort, session uint64, turn int64) [cookieLe
 	return [cookieLen]byte(m.Sum(nil))
 }
 
-// Greeted reads a greeting. Where it is not good for a session, answer is what is sent for it, which is not longer; nil: nothing.
+// Greeted reads a greeting. If ok is false, answer is what to send, which is never longer than the
+// greeting; nil: nothing.
 func (d *Door) Greeted(now clock.Time, from netip.AddrPort, b []byte) (g Greeting, answer []byte, ok bool) {
 	if len(b) < greetLen {
 		return g, nil, false
@@ -180,7 +184,7 @@ func (d *Door) Greeted(now clock.Time, from netip.AddrPort, b []byte) (g Greetin
 	return Greeting{w.Session, int(w.Size), int(w.Window), hello}, nil, true
 }
 
-// Deny is the answer to a greeting that is not admitted. taken: it may be later.
+// Deny returns the answer to a greeting that is not admitted. With taken, a later attempt may succeed.
 func (d *Door) Deny(session uint64, why error, taken bool) []byte {
 	b := binary.LittleEndian.AppendUint64([]byte{kindDeny}, session)
 	b = append(b, map[bool]byte{false: denyOther, true: denyTaken}[taken])
@@ -188,7 +192,7 @@ func (d *Door) Deny(session uint64, why error, taken bool) []byte {
 	return append(b, text[:min(len(text), MaxMessage-1)]...)
 }
 
-// Admit is the answer to a greeting that is admitted.
+// Admit returns the answer to a greeting that is admitted.
 func (d *Door) Admit(session uint64, a *Admission) []byte {
 	b := encode(kindAdmit, wireAdmit{To: session, Session: a.Session, Size: uint16(a.Size), Window: uint32(a.Window)})
 	b = a.Append(b)
@@ -197,10 +201,10 @@ func (d *Door) Admit(session uint64, a *Admission) []byte {
 	return b
 }
 
-// Gone answers a datagram of a session that there is not.
+// Gone returns the answer to a datagram of a session that does not exist.
 func Gone(session uint64) []byte { return binary.LittleEndian.AppendUint64([]byte{kindGone}, session) }
 
-// gone tells whether a datagram says that there is no such session.
+// gone reports whether a datagram says that the session does not exist.
 func gone(b []byte, session uint64) bool {
 	return len(b) == 9 && b[0] == kindGone && binary.LittleEndian.Uint64(b[1:]) == session
 }
@@ -212,8 +216,8 @@ type greeter struct {
 	cookie   [cookieLen]byte
 }
 
-// answered reads an answer to the greeting. again: greet again, now. done: it is an admission. The error is a *RefusedError, a
-// *takenError or a *messageError.
+// answered reads an answer to the greeting. again: greet again at once. done: it is an admission. The
+// error is a *RefusedError, a *takenError or a *messageError.
 func (g *greeter) answered(b []byte) (a Admission, done, again bool, err error) {
 	if len(b) < 9 || binary.LittleEndian.Uint64(b[1:]) != g.greeting.Session {
 		return a, false, false, nil
@@ -262,10 +266,10 @@ func (g *greeter) admitted(b []byte) (a Admission, err error) {
 	return a, err
 }
 
-// takenError says that another adapter has the port, for now.
+// takenError says that another adapter has the port at the moment.
 type takenError struct{ *RefusedError }
 
-// newSession names a session.
+// newSession returns a random number that identifies a session.
 func newSession() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -2,23 +2,24 @@ package cable
 
 import "encoding/binary"
 
-// inbox keeps the frames that have come by datagrams, each in one piece as it stands in the stream, until they are
-// taken and then released. It holds as much as the other end has credits for: whoever fills it has looked to that.
+// inbox keeps the frames received in datagrams, each contiguous and as it is in the stream, until they are
+// taken and then released. It holds as much as the other end has credits for; the caller of fill ensures
+// that.
 type inbox struct {
 	buf              []byte
 	head, read, tail int // released, taken and filled up to here
-	end              int // where the frames end that stand before those at the beginning; 0: none do
-	ready            int // whole frames that are not taken
-	held, taken      int // bytes that are not released, and those of them that were taken
-	have             int // bytes of the frame that is coming
+	end              int // end of the frames that precede those at the beginning of buf; 0: there are none
+	ready            int // complete frames not taken yet
+	held, taken      int // bytes not released, and those of them already taken
+	have             int // bytes received of the current frame
 }
 
 func newInbox(window int) inbox { return inbox{buf: make([]byte, window+2*maxRecord)} }
 
-// coming is the length of the frame that is coming with what stands around it, as far as its first bytes tell: 0 when they have
-// not come, -1 where no frame is so long.
+// coming returns the length of the frame being received, including what surrounds it: 0 if that is not
+// known yet, -1 if it is no valid length.
 func (b *inbox) coming() int {
-	if b.have < 2 { // what stands there is older
+	if b.have < 2 { // what is there is older
 		return 0
 	}
 	n := int(binary.LittleEndian.Uint16(b.buf[b.tail:]))
@@ -28,7 +29,8 @@ func (b *inbox) coming() int {
 	return n + recordMore
 }
 
-// fill takes bytes of the stream; whole is false where they are of no frame, and nothing more can be made of them.
+// fill adds bytes of the stream; whole is false if they belong to no frame, so that nothing more can be
+// made of the stream.
 func (b *inbox) fill(p []byte) (whole bool) {
 	for len(p) > 0 {
 		if b.have == 0 && b.tail+maxRecord > len(b.buf) {
@@ -54,13 +56,14 @@ func (b *inbox) fill(p []byte) (whole bool) {
 	return b.coming() >= 0
 }
 
-// abandon gives up the frame that is coming.
+// abandon drops the frame being received.
 func (b *inbox) abandon() {
 	b.held -= b.have
 	b.have = 0
 }
 
-// peek is the next frame with its variant CRC behind it; nil: there is none. It stays where it is until it is taken and released.
+// peek returns the next frame, followed by its variant CRC, or nil. It remains valid until it is taken and
+// released.
 func (b *inbox) peek() []byte {
 	if b.ready == 0 {
 		return nil
@@ -72,7 +75,7 @@ func (b *inbox) peek() []byte {
 	return b.buf[b.read+2 : b.read+n : b.read+n]
 }
 
-// take takes what peek has shown.
+// take takes the frame that peek returned.
 func (b *inbox) take() {
 	n := int(binary.LittleEndian.Uint16(b.buf[b.read:])) + recordMore
 	b.read += n
@@ -80,7 +83,7 @@ func (b *inbox) take() {
 	b.ready--
 }
 
-// release makes room of what was taken.
+// release frees the room of the frames taken.
 func (b *inbox) release() {
 	if b.read < b.head {
 		b.end = 0

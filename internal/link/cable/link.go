@@ -13,25 +13,26 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Config says where an adapter is plugged in.
+// Config says where to plug in an adapter.
 type Config struct {
 	Hello
 	// Socket is the path of the fabric's socket.
 	Socket string
-	// UDP, in place of Socket, is where the fabric takes cables over UDP, as ParseUDP reads it; Key is what both must know, where the fabric asks
-	// for it.
+	// UDP is used instead of Socket: where the fabric accepts cables over UDP, in the form that ParseUDP
+	// reads. Key is the shared key, if the fabric asks for one.
 	UDP string
 	Key []byte
 	// Notify, if any, is called when the port has changed, by a goroutine of the link. It must not call the link.
 	Notify func()
-	// Tell, if any, is called with nil when the adapter has been plugged in, and with the reason when it cannot be: that the fabric is not to be
-	// found once until it is, that it refuses once for each reason. It must not call the link.
+	// Tell, if any, is called with nil when the adapter has been plugged in, and with the reason when it
+	// cannot be: once if the fabric is not there, once for each reason if it refuses. It must not call the
+	// link.
 	Tell func(error)
-	// Portable has the UDP socket as every system has it, also where the system could do better.
+	// Portable selects the portable UDP socket even if there is a better one for this system.
 	Portable bool
 }
 
-// dial plugs an adapter in. The port is how it is at first.
+// dial plugs an adapter in. The link.Port is the port's initial state.
 func dial(cfg *Config) (session, link.Port, error) {
 	if cfg.UDP != "" {
 		return dialUDP(cfg)
@@ -39,14 +40,15 @@ func dial(cfg *Config) (session, link.Port, error) {
 	return dialLocal(cfg)
 }
 
-// ErrNotHere says that the system has no cables of the kind.
+// ErrNotHere says that the system does not support this kind of cable.
 var ErrNotHere = errors.New("not there on this system")
 
-// again is after how long a link that has no fabric looks for it again.
+// again is the interval at which a link without a fabric tries to connect.
 const again = 200 * time.Millisecond
 
-// Link is an adapter's end of a cable to another process, on this host or over UDP. It implements link.InfiniBand. While the fabric does not run the port
-// is down, and the link waits for it to come back.
+// Link is an adapter's end of a cable to another process, on this host or over UDP. It implements
+// link.InfiniBand. While the fabric does not run the port is down, and the link waits for the fabric to
+// return.
 type Link struct {
 	cfg     Config
 	gather  gather
@@ -57,34 +59,38 @@ type Link struct {
 
 	mu      sync.Mutex
 	closed  bool
-	out     bool          // it is not to be plugged in
-	told    string        // by what reason it cannot be plugged in, empty where it is or nothing has been told
-	poke    chan struct{} // out has changed
+	out     bool          // it must stay unplugged
+	told    string        // last reason given to Tell; empty if plugged in or nothing was told
+	poke    chan struct{} // signals that out has changed
 	session session       // nil: the fabric does not run
 	stats   link.Stats
 }
 
 var _ link.InfiniBand = (*Link)(nil)
 
-// session is a link that is plugged in. It is used with the link's lock held.
+// session is a link that is plugged in. The caller holds the link's lock.
 type session interface {
-	// send takes a prefix of frames.
+	// send sends a prefix of frames and returns its length.
 	send(frames []frame.Out) (int, error)
-	// receive hands out frames that have come, until the next call; where it could hand out more the descriptor tells of others.
+	// receive returns frames, valid until the next call; if there are more, the descriptor is or becomes
+	// readable.
 	receive(in []frame.In) (int, error)
-	// wrong is how many frames came damaged since it was last asked.
+	// wrong returns how many frames were damaged since the last call.
 	wrong() uint64
-	// control reads messages beside the frames until the session ends, without the lock, and gives them to port.
+	// control reads the other messages until the session ends, without the lock, and passes the port's
+	// state to port.
 	control(port func(link.Port)) error
-	// tell sends a message beside the frames.
+	// tell sends a message; nil ends the session.
 	tell(b []byte)
-	// descriptor becomes readable when there is something; -1: the link's Notify is called.
+	// descriptor becomes readable when there is something to receive; -1: the link's Notify is called
+	// instead.
 	descriptor() int
 	close()
 }
 
-// Open plugs an adapter in. Where the fabric does not run the link waits for it. The error is a *RefusedError where it runs
-// and does not let the adapter in, a *messageError where it is none, or ErrNotHere.
+// Open plugs an adapter in. If the fabric does not run, the link waits for it. The error is a
+// *RefusedError if the fabric refuses the adapter, a *messageError if the other end is no fabric, or
+// ErrNotHere.
 func Open(cfg Config) (*Link, error) {
 	if cfg.Notify == nil {
 		cfg.Notify = func() {}
@@ -144,7 +150,7 @@ func (l *Link) run(s session) {
 	}
 }
 
-// plugIn makes a session the link's; false: the link is closed.
+// plugIn makes s the link's session; false: the link is closed.
 func (l *Link) plugIn(s session, port link.Port) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,7 +169,7 @@ func (l *Link) plugIn(s session, port link.Port) bool {
 	return true
 }
 
-// unable tells why the adapter cannot be plugged in, where that is news.
+// unable tells why the adapter cannot be plugged in, unless that was told before.
 func (l *Link) unable(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,7 +190,7 @@ func (l *Link) isOut() bool {
 	return l.out
 }
 
-// SetPlugged pulls the cable out and plugs it in again, as for an adapter that is disabled and enabled.
+// SetPlugged pulls the cable out or plugs it in again, as when an adapter is disabled and enabled.
 func (l *Link) SetPlugged(in bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,7 +223,7 @@ func (l *Link) changed(p link.Port) {
 	l.cfg.Notify()
 }
 
-// Close implements link.Link: the cable is pulled out, and the fabric takes the port down.
+// Close implements link.Link: it pulls the cable out, and the fabric takes the port down.
 func (l *Link) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -240,13 +246,13 @@ func (l *Link) Capabilities() link.Capabilities {
 	return link.Capabilities{MaxSegments: 1, Raw: true, InfiniBand: true, MTU: ib.MTU4096.Bytes()}
 }
 
-// Prepare implements link.Link: there is nothing that a cable has to know.
+// Prepare implements link.Link. A cable needs no preparation.
 func (l *Link) Prepare(r *frame.Route) error {
 	r.Prepared = true
 	return nil
 }
 
-// Send implements link.Link. Where the fabric does not run frames are lost, as on a link that is down.
+// Send implements link.Link. While the fabric does not run frames are lost, as on a link that is down.
 func (l *Link) Send(frames []frame.Out) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -274,7 +280,7 @@ func (l *Link) Send(frames []frame.Out) (int, error) {
 	return n, nil
 }
 
-// fail ends a session whose other end breaks the rules. The link is locked.
+// fail ends a session whose other end breaks the rules. The caller holds the lock.
 func (l *Link) fail() {
 	if l.session != nil {
 		l.gather.remove(l.session.descriptor())
@@ -306,13 +312,14 @@ func (l *Link) Receive(in []frame.In) (int, error) {
 	return n, nil
 }
 
-// Errors implements link.Link: a fabric tells nobody of packets that it drops.
+// Errors implements link.Link: a fabric does not report the packets that it drops.
 func (l *Link) Errors([]link.Unreachable) int { return 0 }
 
 // Descriptors implements link.Link.
 func (l *Link) Descriptors() []int { return l.gather.descriptors() }
 
-// Stats implements link.Link. Frames with a wrong variant CRC, and over UDP what was lost on the way, count as truncated.
+// Stats implements link.Link. Frames with a wrong variant CRC and, over UDP, lost parts of the stream
+// count as truncated.
 func (l *Link) Stats() link.Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -27,18 +27,18 @@ type local struct {
 	out  *Producer
 	in   *Consumer
 
-	armed, waits bool // the bell is to be rung for a frame, for room
-	owed         bool // it was rung, and is to be read
+	armed, waits bool // the other side is to ring for a frame, for room
+	owed         bool // the bell was rung and not read yet
 	once         sync.Once
 	fabric       [16]byte
 	damaged      uint64
 	buffers      [maxReceived]*[MaxFrame]byte
 }
 
-// maxReceived is how many frames one Receive hands out.
+// maxReceived is how many frames one call of receive returns.
 const maxReceived = 128
 
-// dialLocal plugs in at the fabric of a socket.
+// dialLocal plugs in at the fabric's socket.
 func dialLocal(cfg *Config) (session, link.Port, error) {
 	if err := paths.Own(cfg.Socket); err != nil {
 		return nil, link.Port{}, err
@@ -105,7 +105,7 @@ func (s *local) plugIn(cfg *Config) (port link.Port, err error) {
 	return port, s.conn.SetDeadline(time.Time{})
 }
 
-// rights are the descriptors that came with a message.
+// rights returns the descriptors that came with a message.
 func rights(oob []byte) (fds []int, err error) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
@@ -122,7 +122,7 @@ func rights(oob []byte) (fds []int, err error) {
 	return fds, nil
 }
 
-// mapMemory maps the memory of a cable, which must not shrink under it.
+// mapMemory maps the memory of a cable, which must be sealed against shrinking.
 func mapMemory(fd int) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -141,7 +141,8 @@ func mapMemory(fd int) ([]byte, error) {
 	return mem, nil
 }
 
-// NewMemory makes the memory of a cable, and maps it. The caller closes the descriptor and unmaps the memory.
+// NewMemory creates the memory of a cable and maps it. The caller closes the descriptor and unmaps the
+// memory.
 func NewMemory() (fd int, mem []byte, err error) {
 	fd, err = unix.MemfdCreate("softvpi-cable", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -160,10 +161,10 @@ func NewMemory() (fd int, mem []byte, err error) {
 	return fd, mem, nil
 }
 
-// Ring rings the bell at the other end of a socket, without ever waiting.
+// Ring rings the bell at the other end of a socket. It never blocks.
 func Ring(bell int) { _ = unix.Send(bell, []byte{0}, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL) }
 
-// Quiet takes what the bell has rung, and tells whether it had.
+// Quiet reads what the bell has rung, and reports whether it had.
 func Quiet(bell int) bool {
 	var b [256]byte
 	n, _, err := unix.Recvfrom(bell, b[:], unix.MSG_DONTWAIT)
@@ -191,7 +192,7 @@ func (s *local) send(frames []frame.Out) (int, error) {
 		}
 		o := &frames[n]
 		if n++; o.Len() > MaxFrame {
-			continue // no port takes it
+			continue // no port accepts it
 		}
 		s.out.Put(o.Head[o.HeadStart:o.HeadEnd], o.Payload, o.Tail[:o.TailLen])
 		room--
@@ -202,8 +203,8 @@ func (s *local) send(frames []frame.Out) (int, error) {
 	return n, nil
 }
 
-// note sees whether the bell has been rung. What it has rung is left to receive: whoever sends need not look at what has come, and
-// would take it from those who sleep until it rings.
+// note notices whether the bell has been rung, but leaves reading it to receive: a sender need not look at
+// what has arrived, and would take the signal from whoever sleeps until the bell rings.
 func (s *local) note() {
 	if s.armed && !s.in.sleeps() {
 		s.armed, s.owed = false, true
@@ -213,7 +214,7 @@ func (s *local) note() {
 	}
 }
 
-// receive copies frames, then looks at them: the other side can write to the memory.
+// receive copies frames before it checks them: the other side can write to the memory.
 func (s *local) receive(in []frame.In) (n int, err error) {
 	for most := min(len(in), len(s.buffers)); n < most; {
 		if s.buffers[n] == nil {
@@ -244,7 +245,8 @@ func (s *local) wrong() uint64 {
 	return n
 }
 
-// next copies the next frame; 0: there is none, and the bell will tell of one; -1: it came damaged.
+// next copies the next frame and returns its length; 0: there is none, and the bell will ring for one; -1:
+// it was damaged.
 func (s *local) next(b []byte) (int, error) {
 	for {
 		n, err := s.in.Waiting()
@@ -261,7 +263,7 @@ func (s *local) next(b []byte) (int, error) {
 		if !s.armed {
 			s.armed = s.in.Sleep()
 		}
-		if s.armed && s.in.sleeps() { // not while the bell was being read
+		if s.armed && s.in.sleeps() { // not rung while the bell was being read
 			return 0, nil
 		}
 	}
@@ -298,7 +300,7 @@ func (s *local) control(port func(link.Port)) error {
 	}
 }
 
-// tell sends a message where that needs no waiting; none ends the session.
+// tell sends a message unless that would block; nil ends the session.
 func (s *local) tell(b []byte) {
 	if b == nil {
 		_ = s.conn.SetReadDeadline(time.Unix(1, 0))
@@ -307,7 +309,7 @@ func (s *local) tell(b []byte) {
 	}
 	if err := s.conn.SetWriteDeadline(time.Now().Add(time.Millisecond)); err == nil {
 		if _, err = s.conn.Write(b); err != nil && !errors.Is(err, net.ErrClosed) {
-			return // a fabric that does not read what it is told of loses it
+			return // a fabric that does not read its messages loses them
 		}
 	}
 }

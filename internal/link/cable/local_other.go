@@ -12,7 +12,7 @@ func dialLocal(*Config) (session, link.Port, error) {
 	return nil, link.Port{}, fmt.Errorf("cables over a socket of the host: %w", ErrNotHere)
 }
 
-// gather is there on Linux alone.
+// gather exists on Linux only.
 type gather struct{}
 
 func (*gather) open() error        { return nil }

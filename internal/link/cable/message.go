@@ -10,20 +10,20 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Messages beside the frames, between an adapter and the fabric that it is plugged into. Each is a packet of a socket that
-// keeps their bounds: its kind, then the fields, little-endian.
+// Messages between an adapter and the fabric that it is plugged into, besides the frames. Each is a packet
+// of a socket that preserves message boundaries: its kind, then the fields, little-endian.
 const (
 	kindHello     = 1 // of the adapter: Hello
 	kindRefused   = 2 // of the fabric: a text
 	kindWelcome   = 3 // of the fabric: Welcome, with the descriptors of the memory and of the bell
-	kindPort      = 4 // of the fabric: how the port is
+	kindPort      = 4 // of the fabric: the port's state
 	kindViolation = 5 // of the adapter
 
-	// version is that of the protocol: both ends must have the same.
+	// version is the version of the protocol: both ends must have the same.
 	version = 1
 	magic   = 0x43564253
 
-	// MaxMessage bounds a message.
+	// MaxMessage is the maximum length of a message.
 	MaxMessage = 1024
 	nameLen    = 64
 )
@@ -34,17 +34,17 @@ type messageError struct{ Problem string }
 // Error implements error.
 func (e *messageError) Error() string { return "cable: " + e.Problem }
 
-// Hello is how an adapter begins.
+// Hello is an adapter's first message.
 type Hello struct {
-	Node    string // of the fabric, by id or description; empty: the first one of which nobody has the port
+	Node    string // id or description of the fabric's node; empty: the first whose port is free
 	Port    uint8  // 0: the first
 	VCRC    bool   // frames in shared memory carry a variant CRC
-	Program string // who it is, for those who look
+	Program string // name of the program, for display
 }
 
-// Welcome is the answer to a Hello that is granted.
+// Welcome is the answer to a Hello that is accepted.
 type Welcome struct {
-	Fabric [16]byte // unlike any other's
+	Fabric [16]byte // unique to this fabric
 	Node   string
 	Port   uint8
 }
@@ -61,7 +61,7 @@ type wireWelcome struct {
 	Node   [nameLen]byte
 }
 
-// wirePort is link.Port but for its Fabric.
+// wirePort is link.Port without its Fabric.
 type wirePort struct {
 	State, Physical, LMC, SMSL, MTU, MaxMTU, Width, Speed, SubnetTimeout uint8
 	LID, SMLID                                                           uint16
@@ -89,7 +89,7 @@ func encode(kind uint8, fields any) []byte {
 	return b
 }
 
-// decode reads the fields of a message of a kind.
+// decode reads the fields of a message of the given kind.
 func decode(b []byte, kind uint8, name string, fields any) error {
 	if len(b) == 0 || b[0] != kind {
 		return &messageError{fmt.Sprintf("a message of %d bytes is no %s", len(b), name)}
@@ -118,7 +118,7 @@ func flag(b bool) uint8 {
 	return 0
 }
 
-// Append adds the message to b.
+// Append appends the message to b.
 func (h *Hello) Append(b []byte) []byte {
 	return append(b, encode(kindHello, wireHello{magic, version, h.Port, flag(h.VCRC), put(h.Node), put(h.Program)})...)
 }
@@ -140,7 +140,7 @@ func Refuse(why string) []byte {
 	return append([]byte{kindRefused}, why[:min(len(why), MaxMessage-1)]...)
 }
 
-// Append adds the message to b.
+// Append appends the message to b.
 func (w *Welcome) Append(b []byte) []byte {
 	return append(b, encode(kindWelcome, wireWelcome{w.Fabric, w.Port, put(w.Node)})...)
 }
@@ -163,7 +163,7 @@ type RefusedError struct{ Why string }
 // Error implements error.
 func (e *RefusedError) Error() string { return "the fabric refuses: " + e.Why }
 
-// PortMessage tells an adapter how its port is.
+// PortMessage returns the message that tells an adapter its port's state.
 func PortMessage(p *link.Port) []byte {
 	w := wirePort{
 		State: uint8(p.State), Physical: uint8(p.Physical), LMC: p.LMC, SMSL: p.SMSL, MTU: uint8(p.MTU), MaxMTU: uint8(p.MaxMTU), Width: uint8(p.Width),
@@ -177,7 +177,7 @@ func PortMessage(p *link.Port) []byte {
 	return encode(kindPort, w)
 }
 
-// parsePort reads how the port is. The error is a *messageError.
+// parsePort reads a port's state. The error is a *messageError.
 func parsePort(b []byte) (link.Port, error) {
 	var w wirePort
 	if err := decode(b, kindPort, "port", &w); err != nil {
@@ -197,12 +197,12 @@ func parsePort(b []byte) (link.Port, error) {
 	return p, nil
 }
 
-// violationMessage tells the fabric of a packet that an adapter has refused.
+// violationMessage returns the message that tells the fabric of a packet an adapter has refused.
 func violationMessage(v *link.Violation) []byte {
 	return encode(kindViolation, wireViolation{uint8(v.Kind), v.SL, uint16(v.SLID), uint16(v.DLID), v.Key, uint32(v.SourceQP), uint32(v.DestQP), v.SGID, v.DGID})
 }
 
-// ParseViolation is the other side of violationMessage. The error is a *messageError.
+// ParseViolation parses what violationMessage returns. The error is a *messageError.
 func ParseViolation(b []byte) (link.Violation, error) {
 	var w wireViolation
 	if err := decode(b, kindViolation, "violation", &w); err != nil {

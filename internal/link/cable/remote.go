@@ -16,18 +16,20 @@ import (
 )
 
 const (
-	// greetEvery is how often an adapter greets until there is an answer, greetTimes how often before it thinks that there is no fabric.
+	// greetEvery is how often an adapter greets until there is an answer, greetTimes how often before it
+	// concludes that there is no fabric.
 	greetEvery = 150 * time.Millisecond
 	greetTimes = 4
-	// tick is how often the session is looked after beside its owner, at least.
+	// tick is the longest time for which a session goes without attention if its owner does not look after
+	// it.
 	tick = 50 * time.Millisecond
 )
 
-// Scheme is before the host and port of a fabric's cables over UDP.
+// Scheme precedes the host and port of a fabric's cables over UDP.
 const Scheme = "udp://"
 
-// ParseUDP reads the place of a fabric's cables, as udp://host:port, udp://192.0.2.1 or udp://[2001:db8::1]:7069, and completes it. The error is a
-// *messageError.
+// ParseUDP reads the address of a fabric's cables, such as udp://host:port, udp://192.0.2.1 or
+// udp://[2001:db8::1]:7069, and adds the default port. The error is a *messageError.
 func ParseUDP(s string) (host, port string, err error) {
 	wrong := &messageError{fmt.Sprintf("%q; allowed: %sHOST or %sHOST:PORT, with an IPv6 address in brackets", s, Scheme, Scheme)}
 	rest, ok := strings.CutPrefix(s, Scheme)
@@ -57,7 +59,7 @@ type remote struct {
 	peer   netip.AddrPort
 	start  time.Time
 	notify func()
-	named  uint64 // the session, as this end knows it
+	named  uint64 // the session, as this end identifies it
 	other  uint64 // and as the fabric does
 	fabric [16]byte
 
@@ -67,14 +69,14 @@ type remote struct {
 	closed  bool
 	bye     bool
 	failed  error
-	port    func(link.Port) // nil: nobody is to be told yet
-	latest  *link.Port      // what is to be told then
+	port    func(link.Port) // nil: control does not run yet
+	latest  *link.Port      // the port's state to pass to port then
 	damaged uint64
-	took    time.Time // when the owner looked last
+	took    time.Time // when the owner last received
 	wake    chan struct{}
 }
 
-// dialUDP plugs in at a fabric over UDP. The port is how it is at first.
+// dialUDP plugs in at a fabric over UDP. The link.Port is the port's initial state.
 func dialUDP(cfg *Config) (session, link.Port, error) {
 	for late := time.Now().Add(silence + time.Second); ; time.Sleep(again) {
 		s, port, err := greet(cfg)
@@ -82,7 +84,7 @@ func dialUDP(cfg *Config) (session, link.Port, error) {
 		if !errors.As(err, &taken) {
 			return s, port, err
 		}
-		if time.Now().After(late) { // it is no session of this adapter's that has not been missed yet
+		if time.Now().After(late) { // not just an old session of this adapter that the fabric has not missed yet
 			return nil, port, taken.RefusedError
 		}
 	}
@@ -94,7 +96,7 @@ func greet(cfg *Config) (session, link.Port, error) {
 	if err != nil {
 		return nil, link.Port{}, err
 	}
-	// What it is connected to tells from which address of this machine datagrams go there.
+	// Connecting tells from which address of this machine datagrams leave for there.
 	probe, err := (&net.Dialer{Timeout: greetTimes * greetEvery}).Dial("udp", net.JoinHostPort(host, port))
 	if err != nil {
 		return nil, link.Port{}, err
@@ -156,10 +158,10 @@ func (s *remote) admission(g *greeter) (a Admission, err error) {
 
 func (s *remote) now() clock.Time { return clock.Time(time.Since(s.start)) }
 
-// arrived is called where datagrams have come and there is no descriptor that shows it.
+// arrived is called when datagrams have arrived and there is no descriptor that shows it.
 func (s *remote) arrived() { s.notify() }
 
-// take takes a datagram. The session is locked.
+// take handles a datagram. The caller holds the lock.
 func (s *remote) take(_ netip.AddrPort, b []byte) {
 	if gone(b, s.other) {
 		s.fail(errors.New("the fabric does not know the session any more"))
@@ -181,7 +183,7 @@ func (s *remote) take(_ netip.AddrPort, b []byte) {
 	}
 }
 
-// changed tells how the port is.
+// changed passes the port's new state on.
 func (s *remote) changed(p link.Port) {
 	if s.port == nil {
 		s.latest = &p
@@ -190,7 +192,7 @@ func (s *remote) changed(p link.Port) {
 	s.port(p)
 }
 
-// fail ends the session. It is locked.
+// fail ends the session. The caller holds the lock.
 func (s *remote) fail(err error) {
 	if s.failed == nil {
 		s.failed = err
@@ -201,7 +203,7 @@ func (s *remote) fail(err error) {
 	}
 }
 
-// flush sends what is to be sent; false: the system has no room. The session is locked.
+// flush sends what is due; false: the system has no room. The caller holds the lock.
 func (s *remote) flush(now clock.Time) bool {
 	for {
 		b, size := s.wire.Datagrams(now)
@@ -227,7 +229,7 @@ func (s *remote) send(frames []frame.Out) (int, error) {
 		o := &frames[i]
 		n := o.Len()
 		if n > MaxFrame || n < minFrame {
-			continue // no port takes it
+			continue // no port accepts it
 		}
 		if !s.wire.Fits(now, n) {
 			s.flush(now)
@@ -273,7 +275,7 @@ func (s *remote) wrong() uint64 {
 	return n
 }
 
-// control looks after the session where its owner does not, until it ends.
+// control looks after the session until it ends, whenever its owner does not.
 func (s *remote) control(port func(link.Port)) error {
 	s.mu.Lock()
 	s.port = port
@@ -297,7 +299,7 @@ func (s *remote) control(port func(link.Port)) error {
 	}
 }
 
-// look does what is due, and tells when there is more.
+// look does what is due, and returns how long until there is more to do.
 func (s *remote) look() (time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -323,7 +325,7 @@ func (s *remote) look() (time.Duration, error) {
 	return min(max(s.wire.Deadline().Sub(s.now()), time.Millisecond), tick), nil
 }
 
-// tell sends a message; none ends the session.
+// tell sends a message; nil ends the session.
 func (s *remote) tell(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -335,11 +337,12 @@ func (s *remote) tell(b []byte) {
 		s.fail(net.ErrClosed)
 		return
 	}
-	s.wire.Say(b) // where too many wait it is lost
+	s.wire.Say(b) // lost if too many wait
 	s.flush(s.now())
 }
 
-// farewell tells the fabric that the session ends, twice since a datagram may be lost. The session is locked.
+// farewell tells the fabric that the session ends, twice because a datagram may be lost. The caller holds
+// the lock.
 func (s *remote) farewell() {
 	if !s.bye {
 		s.bye = true

@@ -8,28 +8,31 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Sizes of a ring in shared memory: four words, each in a line of the processor's cache, then the slots. A slot begins with a
-// word that is the frame's length, with the bit slotVCRC where a variant CRC stands behind the frame.
+// Layout of a ring in shared memory: four words, each in a cache line of its own, then the slots. A slot
+// begins with a word that holds the frame's length, with the bit slotVCRC if a variant CRC follows the
+// frame.
 const (
-	// MaxFrame is the longest frame, from LRH to ICRC, with a GRH and the extended headers around a payload of 4096 bytes.
+	// MaxFrame is the length of the longest frame, from LRH to ICRC, with a GRH and the extended headers
+	// around a payload of 4096 bytes.
 	MaxFrame   = 4224
 	slots      = 256
 	slotHeader = 8
-	slotSize   = 4288 // a multiple of the cache line, and of no page: slots begin in all sets of the cache
+	slotSize   = 4288 // a multiple of the cache line but not of a page, so that slots begin in all sets of the cache
 	slotVCRC   = 1 << 16
 
-	ringTail  = 0   // what has been put in, counted
-	ringHead  = 64  // what has been taken out
-	ringSleep = 128 // 1: who takes out waits for a bell
-	ringFull  = 192 // 1: who puts in waits for one
+	ringTail  = 0   // count of frames put in
+	ringHead  = 64  // count of frames taken out
+	ringSleep = 128 // 1: the consumer waits for the bell
+	ringFull  = 192 // 1: the producer waits for the bell
 	ringSlots = 256
 	ringLen   = ringSlots + slots*slotSize
 
-	// MemoryLen is the shared memory of a cable: the ring towards the fabric, then that of the adapter.
+	// MemoryLen is the size of a cable's shared memory: the ring towards the fabric, then the one towards
+	// the adapter.
 	MemoryLen = 2 * ringLen
 )
 
-// errRing says that the other side of a ring has written what it never should.
+// errRing says that the other side of a ring has written something invalid.
 var errRing = errors.New("the other end of the cable broke the rules of the ring")
 
 // words are the shared words of a ring, and its slots.
@@ -48,17 +51,17 @@ func (w *words) slot(i uint32) []byte {
 	return w.slots[at : at+slotSize : at+slotSize]
 }
 
-// Producer puts frames into a ring. What the other side does to the memory makes an error at most.
+// Producer puts frames into a ring. Whatever the other side does to the memory causes an error at most.
 type Producer struct {
 	words
-	next   uint32 // what is put in next
-	public uint32 // what the other side was told
+	next   uint32 // index of the next frame
+	public uint32 // count published to the other side
 	room   uint32 // slots known to be free
 	vcrc   bool
 }
 
-// NewProducer begins with a ring of the memory of a cable, which is fresh: the one towards the fabric, or that of the adapter. vcrc
-// puts the variant CRC behind every frame.
+// NewProducer creates the producer of a ring in the fresh memory of a cable: the ring towards the fabric,
+// or the one towards the adapter. With vcrc, every frame is followed by its variant CRC.
 func NewProducer(mem []byte, toFabric, vcrc bool) *Producer {
 	return &Producer{words: wordsOf(part(mem, toFabric)), vcrc: vcrc}
 }
@@ -70,7 +73,7 @@ func part(mem []byte, toFabric bool) []byte {
 	return mem[ringLen:MemoryLen]
 }
 
-// Room is how many frames can be put in. The error is errRing.
+// Room returns how many frames can be put in. The error is errRing.
 func (p *Producer) Room() (int, error) {
 	if p.room == 0 {
 		used := p.next - p.head.Load()
@@ -82,7 +85,7 @@ func (p *Producer) Room() (int, error) {
 	return int(p.room), nil
 }
 
-// Put puts a frame in, of up to MaxFrame bytes in up to three pieces. There must be room.
+// Put puts in a frame of up to MaxFrame bytes in up to three pieces. There must be room.
 func (p *Producer) Put(head, payload, tail []byte) {
 	b := p.slot(p.next)
 	frame := b[slotHeader:]
@@ -99,7 +102,7 @@ func (p *Producer) Put(head, payload, tail []byte) {
 	p.room--
 }
 
-// Publish shows the other side what was put in. True: it sleeps, and the bell is to be rung.
+// Publish makes the frames put in visible to the other side. True: it sleeps, so ring the bell.
 func (p *Producer) Publish() bool {
 	if p.public == p.next {
 		return false
@@ -109,13 +112,13 @@ func (p *Producer) Publish() bool {
 	return p.sleep.Load() != 0 && p.sleep.CompareAndSwap(1, 0)
 }
 
-// Wait tells the other side to ring the bell when there is room. False: there is some already.
+// Wait asks the other side to ring the bell when there is room. False: there is some already.
 func (p *Producer) Wait() bool {
 	p.full.Store(1)
 	return p.next-p.head.Load() == slots || !p.full.CompareAndSwap(1, 0)
 }
 
-// waits tells whether the bell is still to be rung since Wait.
+// waits reports whether the bell is still to be rung since Wait.
 func (p *Producer) waits() bool { return p.full.Load() != 0 }
 
 // Consumer takes frames out of a ring.
@@ -126,12 +129,12 @@ type Consumer struct {
 	there  uint32 // frames known to be there
 }
 
-// NewConsumer is the other side of NewProducer.
+// NewConsumer creates the consumer of a ring, like NewProducer.
 func NewConsumer(mem []byte, toFabric bool) *Consumer {
 	return &Consumer{words: wordsOf(part(mem, toFabric))}
 }
 
-// Waiting is how many frames can be taken. The error is errRing.
+// Waiting returns how many frames can be taken. The error is errRing.
 func (c *Consumer) Waiting() (int, error) {
 	if c.there == 0 {
 		if c.there = c.tail.Load() - c.next; c.there > slots {
@@ -142,8 +145,8 @@ func (c *Consumer) Waiting() (int, error) {
 	return int(c.there), nil
 }
 
-// Peek is the next frame, which must be there, in the ring: the other side can change it at any time until Take. A variant CRC
-// of it stands in vcrc, where it has one.
+// Peek returns the next frame, which must be there, in the ring: the other side can change it at any time.
+// vcrc is its variant CRC, if it has one.
 func (c *Consumer) Peek() (frame, vcrc []byte, err error) {
 	b := c.slot(c.next)
 	length := atomic.LoadUint32((*uint32)(unsafe.Pointer(&b[0])))
@@ -157,7 +160,7 @@ func (c *Consumer) Peek() (frame, vcrc []byte, err error) {
 	return b[slotHeader:][:n], vcrc, nil
 }
 
-// Right tells whether a variant CRC is that of a frame.
+// Right reports whether a variant CRC is that of the frame.
 func Right(frame, vcrc []byte) bool { return uint16(vcrc[0])|uint16(vcrc[1])<<8 == ib.VCRC(frame) }
 
 // Take takes the next frame out.
@@ -166,7 +169,7 @@ func (c *Consumer) Take() {
 	c.there--
 }
 
-// Publish gives the slots of what was taken back. True: the other side waits for that, and the bell is to be rung.
+// Publish returns the slots of the frames taken. True: the other side waits for them, so ring the bell.
 func (c *Consumer) Publish() bool {
 	if c.public == c.next {
 		return false
@@ -176,11 +179,11 @@ func (c *Consumer) Publish() bool {
 	return c.full.Load() != 0 && c.full.CompareAndSwap(1, 0)
 }
 
-// Sleep tells the other side to ring the bell for the next frame. False: there is one already.
+// Sleep asks the other side to ring the bell for the next frame. False: there is one already.
 func (c *Consumer) Sleep() bool {
 	c.sleep.Store(1)
 	return c.tail.Load() == c.next || !c.sleep.CompareAndSwap(1, 0)
 }
 
-// sleeps tells whether the bell is still to be rung since Sleep.
+// sleeps reports whether the bell is still to be rung since Sleep.
 func (c *Consumer) sleeps() bool { return c.sleep.Load() != 0 }

@@ -7,34 +7,36 @@ import (
 	"github.com/softvpi/softvpi/internal/link/udp"
 )
 
-// DefaultPort is the UDP port of a fabric's cables where none is named.
+// DefaultPort is the default UDP port of a fabric's cables.
 const DefaultPort = 7069
 
-// socketBuffer is what a socket asks the system for in each direction, in bytes.
+// socketBuffer is the buffer size to request from the system in each direction, in bytes.
 const socketBuffer = 8 << 20
 
-// Socket carries the datagrams of cables over UDP, without ever waiting. One goroutine at a time uses it.
+// Socket carries the datagrams of cables over UDP and never blocks. Only one goroutine at a time may use
+// it.
 type Socket struct {
 	at     netip.AddrPort
 	system socketSystem
 }
 
-// socketSystem is a socket as a system has it.
+// socketSystem is a system's implementation of a socket.
 type socketSystem interface {
-	// send sends datagrams of size bytes, the last of which may be shorter, and returns how many bytes of them the system has
-	// taken, or lost for good.
+	// send sends datagrams of size bytes, the last of which may be shorter, and returns how many bytes of
+	// them the system has accepted or lost for good.
 	send(to netip.AddrPort, b []byte, size int) int
-	// receive hands take datagrams that have come, until there are none or it has been a while, and returns their number.
+	// receive passes datagrams that have arrived to take, until there are none or it has handled many, and
+	// returns their number.
 	receive(take func(from netip.AddrPort, b []byte)) int
-	// descriptor becomes readable when datagrams come; -1: notify is called.
+	// descriptor becomes readable when datagrams arrive; -1: notify is called instead.
 	descriptor() int
-	// buffer is how many bytes wait for receive before more are lost.
+	// buffer returns how many bytes can wait for receive before datagrams are lost.
 	buffer() int
 	close()
 }
 
-// OpenSocket opens a socket at an address and port of this machine; port 0 is any. notify, where the system has no descriptors, is called
-// when datagrams have come.
+// OpenSocket opens a socket at an address and port of this machine; port 0 is any. If the system has no
+// descriptors, notify is called when datagrams have arrived.
 func OpenSocket(at netip.AddrPort, notify func()) (*Socket, error) {
 	return openSocket(at, notify, openSystem)
 }
@@ -49,23 +51,24 @@ func openSocket(at netip.AddrPort, notify func(), open opener) (*Socket, error) 
 	return &Socket{bound, s}, nil
 }
 
-// Addr is where the socket is.
+// Addr returns the socket's address and port.
 func (s *Socket) Addr() netip.AddrPort { return s.at }
 
-// Send sends datagrams of size bytes, one behind the other in b, the last of which may be shorter. It returns how many bytes of them are
-// done with: fewer than all where the system has no room.
+// Send sends datagrams of size bytes, one after the other in b, the last of which may be shorter. It
+// returns how many bytes are done with: fewer than all if the system has no room.
 func (s *Socket) Send(to netip.AddrPort, b []byte, size int) int { return s.system.send(to, b, size) }
 
-// Receive hands take what has come, a bounded number of datagrams, and returns how many there were. What take is given is valid in it only.
+// Receive passes a limited number of datagrams that have arrived to take, and returns how many. Their
+// bytes are valid only during take.
 func (s *Socket) Receive(take func(from netip.AddrPort, b []byte)) int { return s.system.receive(take) }
 
-// Descriptor becomes readable when something comes; -1: notify is called.
+// Descriptor becomes readable when datagrams arrive; -1: notify is called instead.
 func (s *Socket) Descriptor() int { return s.system.descriptor() }
 
-// Window is how much each of the adapters of a socket may send before it is handed on: so much that the system keeps it.
+// Window returns how much each adapter of a socket may send ahead, such that the system's buffer holds it.
 func (s *Socket) Window() int { return min(max(s.system.buffer()/4, minWindow), maxWindow) }
 
-// Close closes the socket, also while another goroutine waits for its descriptor.
+// Close closes the socket, even while another goroutine waits for its descriptor.
 func (s *Socket) Close() { s.system.close() }
 
 const (
@@ -73,8 +76,8 @@ const (
 	maxWindow = 512 << 10
 )
 
-// Datagram is how long datagrams from a local address may be without being cut on the first hop; an address that is of no one
-// interface is taken for one of Ethernet.
+// Datagram returns how long datagrams from a local address may be without being fragmented on the first
+// hop. An address that belongs to no single interface is treated as one of Ethernet.
 func Datagram(local netip.Addr) int {
 	mtu := 1500
 	if i, ok := udp.InterfaceOf(local); ok {

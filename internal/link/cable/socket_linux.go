@@ -21,11 +21,11 @@ const (
 	mostSent        = 65000
 )
 
-// rawSocket is a socket over raw system calls: many datagrams of one size go to the kernel in one call and one piece, and come from it
-// so, where it can.
+// rawSocket is a socket that uses raw system calls: if the kernel supports it, many datagrams of one size
+// are sent, and received, as one buffer in one call.
 type rawSocket struct {
 	fd      int
-	v6      bool // an IPv6 socket, by which IPv4 goes too
+	v6      bool // an IPv6 socket, which carries IPv4 too
 	gso     bool
 	size    int // of the receive buffer
 	headers [receiveMessages]mmsghdr
@@ -34,7 +34,7 @@ type rawSocket struct {
 	control [receiveMessages][controlLen]byte
 	memory  []byte
 
-	to      netip.AddrPort // whose address is in name
+	to      netip.AddrPort // the address encoded in name
 	name    unix.RawSockaddrInet6
 	nameLen uint32
 	out     unix.Msghdr
@@ -46,7 +46,7 @@ type rawSocket struct {
 	}
 }
 
-// mmsghdr is the kernel's.
+// mmsghdr is the kernel's struct of that name.
 type mmsghdr struct {
 	header unix.Msghdr
 	length uint32
@@ -65,12 +65,12 @@ func openRaw(at netip.AddrPort, _ func()) (socketSystem, netip.AddrPort, error) 
 		return nil, at, os.NewSyscallError("socket", err)
 	}
 	s.fd = fd
-	if s.v6 { // [::] is IPv4's too
+	if s.v6 { // [::] includes IPv4
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
 	}
 	s.size = setBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF)
 	setBuffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF)
-	_ = unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // kernels without it hand out datagrams singly
+	_ = unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // kernels without it return datagrams singly
 	_, err = unix.GetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT)
 	s.gso = err == nil
 	if err := unix.Bind(fd, sockaddr(at, s.v6)); err != nil {
@@ -99,7 +99,8 @@ func openRaw(at netip.AddrPort, _ func()) (socketSystem, netip.AddrPort, error) 
 	return s, at, nil
 }
 
-// setBuffer makes a buffer of the socket as large as the system lets it, and returns how large.
+// setBuffer makes a buffer of the socket as large as the system permits, up to socketBuffer, and returns
+// its size.
 func setBuffer(fd, force, plain int) int {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, socketBuffer) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, socketBuffer)
@@ -119,7 +120,7 @@ func sockaddr(at netip.AddrPort, v6 bool) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: int(at.Port()), Addr: a.As16(), ZoneId: zone(a.Zone())}
 }
 
-// zone is the index of an interface.
+// zone returns the index of an interface.
 func zone(name string) uint32 {
 	if name == "" {
 		return 0
@@ -134,7 +135,7 @@ func zone(name string) uint32 {
 	return uint32(ifi.Index)
 }
 
-// address puts the raw form of an address into name.
+// address encodes an address into name.
 func (s *rawSocket) address(to netip.AddrPort) {
 	if to == s.to {
 		return
@@ -169,16 +170,16 @@ func (s *rawSocket) send(to netip.AddrPort, b []byte, size int) int {
 			return done
 		case errno == unix.EINTR:
 			continue
-		case errno != 0 && n > size: // the device, or the way, takes no segments: singly from now on
+		case errno != 0 && n > size: // the device or the path cannot segment: singly from now on
 			s.gso = false
 			continue
 		}
-		done += n // what else the system refuses is lost
+		done += n // anything else the system refuses is lost
 	}
 	return done
 }
 
-// write sends one message, which the kernel cuts into datagrams where it is longer than one.
+// write sends one message, which the kernel cuts into datagrams of size bytes if it is longer.
 func (s *rawSocket) write(b []byte, size int) unix.Errno {
 	s.vector.Base = &b[0]
 	s.vector.SetLen(len(b))
@@ -221,7 +222,7 @@ func (s *rawSocket) receive(take func(netip.AddrPort, []byte)) int {
 	return all
 }
 
-// split hands out the datagrams of a message.
+// split passes the datagrams of a message to take and counts them.
 func (s *rawSocket) split(i int, take func(netip.AddrPort, []byte)) (count int) {
 	m := &s.headers[i]
 	b := s.memory[i*receiveLen:][:min(int(m.length), receiveLen)]
@@ -239,7 +240,7 @@ func (s *rawSocket) split(i int, take func(netip.AddrPort, []byte)) (count int) 
 	return count
 }
 
-// segment is how long each datagram of a message is.
+// segment returns how long each datagram of a message is.
 func (s *rawSocket) segment(i, all int) int {
 	b := s.control[i][:min(int(s.headers[i].header.Controllen), controlLen)]
 	if len(b) < unix.CmsgLen(4) {
@@ -255,7 +256,7 @@ func (s *rawSocket) segment(i, all int) int {
 	return all
 }
 
-// sender is who has sent a message.
+// sender returns the address that sent a message.
 func (s *rawSocket) sender(i int) netip.AddrPort {
 	name := &s.names[i]
 	port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&name.Port))[:])
@@ -277,6 +278,6 @@ func (s *rawSocket) descriptor() int { return s.fd }
 func (s *rawSocket) buffer() int { return s.size }
 
 func (s *rawSocket) close() {
-	_ = unix.Shutdown(s.fd, unix.SHUT_RDWR) // ENOTCONN, but it wakes whoever waits for it
+	_ = unix.Shutdown(s.fd, unix.SHUT_RDWR) // ENOTCONN, but it wakes whoever waits for the descriptor
 	unix.Close(s.fd)
 }

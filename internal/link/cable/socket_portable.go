@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// portableSocket is a socket as every system has it: a goroutine reads it.
+// portableSocket is a socket for every system: a goroutine reads it.
 type portableSocket struct {
 	conn   *net.UDPConn
 	notify func()
@@ -26,7 +26,7 @@ type arrival struct {
 	b    []byte
 }
 
-// portableQueue is how many datagrams wait before more are lost.
+// portableQueue is how many datagrams can wait before more are lost.
 const portableQueue = 128
 
 func openPortable(at netip.AddrPort, notify func()) (socketSystem, netip.AddrPort, error) {
@@ -34,7 +34,7 @@ func openPortable(at netip.AddrPort, notify func()) (socketSystem, netip.AddrPor
 	if err != nil {
 		return nil, at, err
 	}
-	_ = c.SetReadBuffer(socketBuffer) // smaller where the system allows no more
+	_ = c.SetReadBuffer(socketBuffer) // smaller if the system permits no more
 	_ = c.SetWriteBuffer(socketBuffer)
 	if notify == nil {
 		notify = func() {}
@@ -53,7 +53,7 @@ func (s *portableSocket) read() {
 		case s.closed:
 			s.mu.Unlock()
 			return
-		case err != nil: // of an earlier datagram, as Windows tells them
+		case err != nil: // about an earlier datagram, as Windows reports them
 			s.spare = append(s.spare, b)
 			s.mu.Unlock()
 			if !errors.Is(err, net.ErrClosed) {
@@ -110,7 +110,7 @@ func (s *portableSocket) receive(take func(netip.AddrPort, []byte)) int {
 
 func (s *portableSocket) descriptor() int { return -1 }
 
-// buffer is that of the queue, which is read into all the time.
+// buffer returns the size of the queue, into which the socket is read all the time.
 func (s *portableSocket) buffer() int { return portableQueue * minDatagram }
 
 func (s *portableSocket) close() {

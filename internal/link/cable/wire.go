@@ -10,53 +10,54 @@ import (
 )
 
 const (
-	// aliveEvery is after how long without anything to say an end says that it is there; silence is after how long without a word
+	// An end with nothing to send says after aliveEvery that it is alive; after silence without a word
 	// from the other end the link is down.
 	aliveEvery = 250 * time.Millisecond
 	silence    = 2 * time.Second
-	// A sender without credits asks for them after askFirst, then in intervals that double up to askMost.
+	// A sender without credits asks for them after askFirst, then at intervals that double up to askMost.
 	askFirst = 5 * time.Millisecond
 	askMost  = 100 * time.Millisecond
-	// sayAgain is when a message is repeated that has not been heard.
+	// sayAgain is after how long an unacknowledged message is repeated.
 	sayAgain = 50 * time.Millisecond
-	// mostSaid bounds the messages that wait.
+	// mostSaid is the maximum number of messages that wait.
 	mostSaid = 16
-	// outLen is how many bytes of datagrams are put together before they are sent: what Linux takes at once.
+	// outLen is how many bytes of datagrams are collected before they are sent: what Linux accepts at
+	// once.
 	outLen = 60 << 10
 
 	minFrame = ib.LRHLen + ib.BTHLen + 4
 )
 
-// errCredits says that the other end of a cable has sent more than it may.
+// errCredits says that the other end of a cable has sent more than it had credits for.
 var errCredits = errors.New("the other end of the cable sends more than it has credits for")
 
-// Wire is one end of a cable over datagrams: it makes datagrams of frames and messages, and the other way round. It has no
-// clock, no socket and no lock of its own.
+// Wire is one end of a cable over datagrams: it turns frames and messages into datagrams and back. It has
+// no clock, no socket and no lock of its own.
 type Wire struct {
 	// Towards the other end.
-	session  uint64 // by which the other end knows this
+	session  uint64 // by which the other end identifies the session
 	size     int    // of a datagram, at most
 	position uint64 // of the stream
-	limit    uint64 // up to where the other end takes it
-	out      []byte // datagrams, all of the size but for the last
+	limit    uint64 // up to where the other end accepts it
+	out      []byte // datagrams, all of size bytes except the last
 	head     int    // where the last of them begins
-	sent     int    // bytes of out that are sent already
-	closed   bool   // nothing can be put into out before it is sent
+	sent     int    // bytes of out already sent
+	closed   bool   // out must be sent before more can be put in
 	asks     time.Duration
-	ask      clock.Time // when credits are asked for; clock.Never: there are some
+	ask      clock.Time // when to ask for credits; clock.Never: there are some
 	spoke    clock.Time
 
 	// From the other end.
 	window   uint64
-	expected uint64 // position of what comes next
-	told     uint64 // limit that the other end was told last
-	skips    bool   // what comes is of no frame until one begins
+	expected uint64 // position of the next byte
+	told     uint64 // limit last told to the other end
+	skips    bool   // skip the stream until a frame begins
 	in       inbox
 	listened clock.Time
-	answer   bool // a datagram is to be sent, with whatever it says
+	answer   bool // a datagram is due, whatever its content
 	ended    bool
 
-	// Messages: what is said, one at a time, and what was heard.
+	// Messages: those to send, one at a time, and the last received.
 	says   [][]byte
 	number uint32 // of the first of says
 	again  clock.Time
@@ -65,15 +66,15 @@ type Wire struct {
 	lost, damaged, late uint64
 }
 
-// WireConfig is what both ends have agreed on.
+// WireConfig is what the two ends have agreed on.
 type WireConfig struct {
-	Session uint64 // by which the other end knows this one
+	Session uint64 // by which the other end identifies the session
 	Size    int    // of a datagram, at most
-	Limit   uint64 // that the other end has granted: its window
-	Window  int    // bytes that this end takes before it has handed them on
+	Limit   uint64 // granted by the other end: its window
+	Window  int    // bytes that this end buffers
 }
 
-// NewWire begins a session.
+// NewWire starts a session.
 func NewWire(c WireConfig, now clock.Time) *Wire {
 	w := &Wire{
 		session: c.Session, size: min(max(c.Size, minDatagram), MaxDatagram), limit: c.Limit, window: uint64(c.Window), told: uint64(c.Window),
@@ -82,7 +83,8 @@ func NewWire(c WireConfig, now clock.Time) *Wire {
 	return w
 }
 
-// Fits tells whether a frame of n bytes can be put in now. Where it cannot for want of credits, that is so until the other end has told of more.
+// Fits reports whether a frame of n bytes can be put in now. If credits are missing, that is so until the
+// other end grants more.
 func (w *Wire) Fits(now clock.Time, n int) bool {
 	if w.position+uint64(n+recordMore) > w.limit {
 		if w.ask == clock.Never {
@@ -114,7 +116,7 @@ func (w *Wire) Put(head, payload, tail []byte) {
 	w.write(b[:])
 }
 
-// write adds to the stream.
+// write appends to the stream.
 func (w *Wire) write(p []byte) {
 	for len(p) > 0 {
 		room := w.head + w.size - len(w.out)
@@ -142,10 +144,11 @@ func (w *Wire) begin(kind uint8) {
 	w.answer = false
 }
 
-// grant is up to where the other end may send.
+// grant returns up to where the other end may send.
 func (w *Wire) grant() uint64 { return w.expected - uint64(w.in.held) + w.window }
 
-// Datagrams is what is to be sent now: datagrams of size bytes, the last of which may be shorter. Sent says how much was.
+// Datagrams returns what to send now: datagrams of size bytes, the last of which may be shorter. Call Sent
+// afterwards.
 func (w *Wire) Datagrams(now clock.Time) (b []byte, size int) {
 	if len(w.out) == 0 {
 		w.bare(now)
@@ -153,7 +156,7 @@ func (w *Wire) Datagrams(now clock.Time) (b []byte, size int) {
 	return w.out[w.sent:], w.size
 }
 
-// bare makes a datagram without payload where one is due.
+// bare creates a datagram without payload if one is due.
 func (w *Wire) bare(now clock.Time) {
 	asks := !now.Before(w.ask)
 	switch {
@@ -174,7 +177,7 @@ func (w *Wire) bare(now clock.Time) {
 	}
 }
 
-// Sent tells how many bytes of Datagrams were sent.
+// Sent says how many bytes of Datagrams were sent.
 func (w *Wire) Sent(now clock.Time, n int) {
 	w.spoke = now
 	if w.sent += n; w.sent >= len(w.out) {
@@ -182,7 +185,7 @@ func (w *Wire) Sent(now clock.Time, n int) {
 	}
 }
 
-// Say puts a message behind those that are to be said; false: too many wait.
+// Say queues a message; false: too many wait.
 func (w *Wire) Say(message []byte) bool {
 	if len(w.says) == mostSaid || len(message) > MaxMessage {
 		return false
@@ -194,10 +197,10 @@ func (w *Wire) Say(message []byte) bool {
 	return true
 }
 
-// Saying tells whether a message has not been heard yet.
+// Saying reports whether a message has not been acknowledged yet.
 func (w *Wire) Saying() bool { return len(w.says) > 0 }
 
-// Bye is the datagram that ends the session.
+// Bye returns the datagram that ends the session.
 func (w *Wire) Bye() []byte {
 	w.ended = true
 	b := make([]byte, headerLen)
@@ -205,8 +208,8 @@ func (w *Wire) Bye() []byte {
 	return b
 }
 
-// Take takes a datagram of the session. A message that came with it is returned. The error is errCredits or a *messageError: the
-// session ends.
+// Take handles a datagram of the session and returns the message that came with it, if any. The error is
+// errCredits or a *messageError and ends the session.
 func (w *Wire) Take(now clock.Time, b []byte) (message []byte, err error) {
 	h, payload, err := parseHeader(b)
 	if err != nil {
@@ -236,7 +239,7 @@ func (w *Wire) Take(now clock.Time, b []byte) (message []byte, err error) {
 	return message, w.advance(&h, payload)
 }
 
-// hear takes a message, which may have come before.
+// hear handles a message, which may be a duplicate.
 func (w *Wire) hear(b []byte) ([]byte, error) {
 	if len(b) < 4 || len(b) > 4+MaxMessage {
 		return nil, &messageError{"a datagram has no message in it"}
@@ -249,7 +252,7 @@ func (w *Wire) hear(b []byte) ([]byte, error) {
 	return b[4:], nil
 }
 
-// advance takes a piece of the stream. What comes behind its place is dropped: a link keeps the order.
+// advance handles a piece of the stream. A piece that arrives late is dropped: a link keeps the order.
 func (w *Wire) advance(h *header, payload []byte) error {
 	end := h.position + uint64(len(payload))
 	switch {
@@ -280,13 +283,14 @@ func (w *Wire) advance(h *header, payload []byte) error {
 	return nil
 }
 
-// give gives up the frame that is coming, and what follows until another begins.
+// give drops the frame being received, and the stream until another frame begins.
 func (w *Wire) give() {
 	w.in.abandon()
 	w.skips = true
 }
 
-// begins tells whether the first frame of a payload can begin there, behind what belongs to the one that is coming.
+// begins reports whether the first frame of a payload can begin there, after the rest of the current
+// frame.
 func (w *Wire) begins(first uint16, n int) bool {
 	switch rest := w.in.coming() - w.in.have; {
 	case w.in.have == 0:
@@ -299,8 +303,8 @@ func (w *Wire) begins(first uint16, n int) bool {
 	return first == noFrame
 }
 
-// Next is the next frame that has come, from LRH to ICRC; nil: there is none. It may be used until Release. Drop goes on
-// to the one behind it. Frames whose variant CRC is wrong are left out.
+// Next returns the next frame received, from LRH to ICRC, or nil. It is valid until Release; Drop moves on
+// to the next one. Frames with a wrong variant CRC are skipped.
 func (w *Wire) Next() []byte {
 	for {
 		b := w.in.peek()
@@ -316,23 +320,23 @@ func (w *Wire) Next() []byte {
 	}
 }
 
-// Drop takes the frame that Next has shown.
+// Drop takes the frame that Next returned.
 func (w *Wire) Drop() { w.in.take() }
 
-// Release gives the room of the frames that were taken back to the other end.
+// Release returns the room of the frames taken to the other end.
 func (w *Wire) Release() { w.in.release() }
 
-// Lost is how many times part of the stream was missing or damaged, since it was last asked for.
+// Lost returns how many times part of the stream was missing or damaged since the last call.
 func (w *Wire) Lost() uint64 {
 	n := w.lost + w.damaged
 	w.lost, w.damaged = 0, 0
 	return n
 }
 
-// Over tells whether the session has ended: the other end says so, or nothing at all for too long.
+// Over reports whether the session has ended: the other end says so, or has been silent for too long.
 func (w *Wire) Over(now clock.Time) bool { return w.ended || now.Sub(w.listened) >= silence }
 
-// Deadline is when Datagrams or Over has something to say by itself.
+// Deadline returns when Datagrams or Over next has something to say by itself.
 func (w *Wire) Deadline() clock.Time {
 	due := clock.Min(w.spoke.Add(aliveEvery), w.listened.Add(silence))
 	if len(w.says) > 0 {

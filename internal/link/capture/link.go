@@ -1,8 +1,8 @@
-// Package capture copies the packets that pass a link to taps, as they are on the wire: behind any
-// impairment on the way out, before any check on the way in. A link that is a UDP socket does not show
-// the IP header: the capture writes the one that the kernel put there as far as it is known (the
-// identification of received packets is solved from the ICRC, RFC 791's and IBA A17's fields; a hop
-// limit that the socket did not tell is shown as 64).
+// Package capture copies the packets that pass a link to taps, as they are on the wire: after any
+// impairment on the way out, before any check on the way in. A UDP socket does not show the IP header, so
+// the capture reconstructs the kernel's header as far as it is known: the identification of received
+// packets is computed from the ICRC (RFC 791, IBA A17), and a hop limit that the socket did not report is
+// shown as 64.
 package capture
 
 import (
@@ -23,8 +23,8 @@ const (
 	headersOfIPUDP = eth.IPv6Len + eth.UDPLen
 )
 
-// Link is a link.Link around another that shows its taps what passes. It has the same single owner as any
-// link, which also calls SetTaps; without taps it costs one comparison a batch.
+// Link is a link.Link around another that shows its taps what passes. Like any link it has a single owner,
+// who also calls SetTaps; without taps it costs one comparison a batch.
 type Link struct {
 	link.Link
 	caps link.Capabilities
@@ -34,18 +34,18 @@ type Link struct {
 	taps []*Tap
 	icrc ib.ICRCScratch
 	head [headersOfIPUDP]byte
-	vcrc []byte // where the pieces of a packet stand together
+	vcrc []byte // where the pieces of a packet are joined
 }
 
-// New wraps the link of an address, on which packets arrive at the UDP port. wall is the time of day.
+// New wraps the link of an address, on which packets arrive at the UDP port. wall returns the time of day.
 func New(inner link.Link, addr netip.Addr, port uint16, wall func() time.Time) *Link {
 	return &Link{Link: inner, caps: inner.Capabilities(), addr: addr, port: port, wall: wall}
 }
 
-// SetTaps replaces the taps that are shown what passes.
+// SetTaps replaces the taps.
 func (l *Link) SetTaps(taps []*Tap) { l.taps = slices.Clone(taps) }
 
-// Join implements link.Multicaster where the inner link does.
+// Join implements link.Multicaster if the inner link does.
 func (l *Link) Join(group netip.Addr) error {
 	if m, ok := l.Link.(link.Multicaster); ok {
 		return m.Join(group)
@@ -53,7 +53,7 @@ func (l *Link) Join(group netip.Addr) error {
 	return fmt.Errorf("group %v: %w", group, link.ErrNoMulticast)
 }
 
-// Leave implements link.Multicaster where the inner link does.
+// Leave implements link.Multicaster if the inner link does.
 func (l *Link) Leave(group netip.Addr) error {
 	if m, ok := l.Link.(link.Multicaster); ok {
 		return m.Leave(group)
@@ -142,7 +142,7 @@ func (l *Link) received(at time.Time, p *frame.In) {
 	l.put(at, 0, l.headers(h, len(p.Data)), p.Data, nil, nil)
 }
 
-// whole shows an InfiniBand packet with the VCRC that its first hop has: captures of such packets have one.
+// whole shows an InfiniBand packet with the VCRC of its first hop, as captures of such packets have one.
 func (l *Link) whole(at time.Time, flags uint64, pieces ...[]byte) {
 	l.vcrc = l.vcrc[:0]
 	for _, p := range pieces {
@@ -154,7 +154,7 @@ func (l *Link) whole(at time.Time, flags uint64, pieces ...[]byte) {
 	l.put(at, flags|flagIB, l.vcrc, nil, nil, nil)
 }
 
-// outer is what stands around a RoCE v2 packet.
+// outer is what surrounds a RoCE v2 packet.
 type outer struct {
 	src, dst         netip.Addr
 	srcPort, dstPort uint16
@@ -163,8 +163,8 @@ type outer struct {
 	id               uint16
 }
 
-// headers writes the IP and UDP headers of a packet with n bytes behind them. The UDP checksum is
-// written as not computed, which RoCE v2 allows and the ICRC does not cover.
+// headers returns the IP and UDP headers of a packet with n bytes after them. The UDP checksum is given as
+// not computed, which RoCE v2 allows and the ICRC does not cover.
 func (l *Link) headers(h outer, n int) []byte {
 	if h.hops == 0 {
 		h.hops = defaultHops
@@ -182,8 +182,8 @@ func (l *Link) headers(h outer, n int) []byte {
 	return b
 }
 
-// solve returns the identification with which the ICRC of an IPv4 packet is right, and the one in h where none
-// is: then the packet is corrupt, and shown so.
+// solve returns the identification for which the ICRC of an IPv4 packet is right, or the one in h if there
+// is none: then the packet is corrupt, and shown so.
 func (l *Link) solve(h outer, data []byte) uint16 {
 	if !h.dst.Unmap().Is4() || len(data) < ib.BTHLen+ib.ICRCLen {
 		return h.id

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// MaxSnap is the longest packet that can pass a link.
+// MaxSnap is the length of the longest packet that can pass a link.
 const MaxSnap = 65535 + 18
 
 const (
@@ -15,25 +15,25 @@ const (
 	defaultRing = 16 << 20
 	// MinRing holds a few packets of any length.
 	MinRing = 1 << 18
-	// maxRing bounds what one capture may take.
+	// maxRing limits the memory of one capture.
 	maxRing = 1 << 30
 )
 
-// Packet is a packet that a tap took. Data is the reader's until its next Next.
+// Packet is a packet that a tap took. Data is valid until the reader's next call of Next.
 type Packet struct {
 	Time     time.Time
 	Length   int // on the wire; Data may hold less (the snap length)
 	Outbound bool
 	Ethernet bool // Data begins with an Ethernet header, otherwise with IP
-	// InfiniBand says that Data is a whole InfiniBand packet, from the LRH to the VCRC.
+	// InfiniBand says that Data is a complete InfiniBand packet, from the LRH to the VCRC.
 	InfiniBand bool
-	// Missed is how many packets were not taken between the one before and this one.
+	// Missed is how many packets were missed between the previous one and this one.
 	Missed uint64
 	Data   []byte
 }
 
-// Tap takes copies of packets into a ring of fixed size: what finds no room is counted and missed, so
-// that a slow reader never slows the adapter. The data path's owner writes, one goroutine reads.
+// Tap copies packets into a ring of fixed size: those that find no room are counted as missed, so that a
+// slow reader never slows the adapter. The data path's owner writes, one goroutine reads.
 type Tap struct {
 	snap int
 	ring []byte // a power of two long
@@ -47,7 +47,7 @@ type Tap struct {
 	scratch       []byte
 }
 
-// A record in the ring: this header, the data, and what fills the last 8 bytes.
+// A record in the ring: this header, the data, and padding to a multiple of 8 bytes.
 const (
 	recordLength  = 0  // u32 on the wire
 	recordData    = 4  // u32 bytes that follow
@@ -61,7 +61,7 @@ const (
 	recordAligned = 8
 )
 
-// sizeError is a snap length or ring size outside of its limits.
+// sizeError is a snap length or ring size outside its limits.
 type sizeError struct {
 	Field         string
 	Got, Min, Max int
@@ -93,7 +93,7 @@ func NewTap(snap, size int) (*Tap, error) {
 	return &Tap{snap: snap, ring: make([]byte, n), wake: make(chan struct{}, 1)}, nil
 }
 
-// Wake receives when there may be something to read.
+// Wake returns a channel that receives when there may be something to read.
 func (t *Tap) Wake() <-chan struct{} { return t.wake }
 
 // Counts returns how many packets were taken and how many were missed.
@@ -142,7 +142,7 @@ func (t *Tap) signal() {
 	}
 }
 
-// Next returns the oldest packet in the ring, false where there is none.
+// Next fills p with the oldest packet in the ring; false: there is none.
 func (t *Tap) Next(p *Packet) bool {
 	tail := t.tail.Load()
 	if tail == t.head.Load() {
@@ -167,7 +167,7 @@ func (t *Tap) Next(p *Packet) bool {
 	return true
 }
 
-// write copies b into the ring from position pos on and returns the position behind it.
+// write copies b into the ring at position pos and returns the position after it.
 func (t *Tap) write(pos uint64, b []byte) uint64 {
 	at := int(pos & uint64(len(t.ring)-1))
 	if n := copy(t.ring[at:], b); n < len(b) {

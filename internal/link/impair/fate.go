@@ -30,7 +30,7 @@ func (l *Link) take(o *frame.Out, now clock.Time) {
 	}
 }
 
-// happens draws with a probability. It draws nothing where that is 0, so that one kind of
+// happens reports true with probability p. It draws no random number if p is 0, so that one kind of
 // impairment does not change what another does.
 func (l *Link) happens(p float64) bool {
 	if p == 0 {
@@ -39,7 +39,7 @@ func (l *Link) happens(p float64) bool {
 	return float64(l.random.Uint64()>>11)/(1<<53) < p
 }
 
-// below draws a number from 0 to n-1.
+// below returns a random number from 0 to n-1.
 func (l *Link) below(n int) int { return int(l.random.Uint64() % uint64(n)) }
 
 func (l *Link) push(o *frame.Out, now clock.Time, corrupt, mark bool) {
@@ -50,7 +50,7 @@ func (l *Link) push(o *frame.Out, now clock.Time, corrupt, mark bool) {
 	}
 }
 
-// hold keeps a packet until others have overtaken it.
+// hold holds a packet back until others have overtaken it.
 func (l *Link) hold(o *frame.Out, now clock.Time, corrupt, mark bool) {
 	l.stats.ImpairedReordered++
 	n := len(l.late)
@@ -60,7 +60,7 @@ func (l *Link) hold(o *frame.Out, now clock.Time, corrupt, mark bool) {
 	l.fill(p.packet, o, corrupt, mark)
 }
 
-// overtake counts a packet that was queued and lets go of those held back long enough.
+// overtake counts a packet that was queued and releases those held back long enough.
 func (l *Link) overtake(now clock.Time) {
 	for i := range l.late {
 		l.late[i].left--
@@ -82,8 +82,8 @@ func (l *Link) release(now clock.Time) {
 	}
 }
 
-// due decides when a packet leaves: when the wire is free, and after its delay, but never
-// before the one ahead of it.
+// due returns when a packet leaves: when the wire is free, and after its delay, but never before the
+// packet ahead of it.
 func (l *Link) due(o *frame.Out, now clock.Time) clock.Time {
 	at := now
 	if l.set.Rate != 0 {
@@ -112,12 +112,12 @@ func (l *Link) wireLength(o *frame.Out) int {
 	return o.Len() + wireOverheadV6
 }
 
-// wireTime is how long so many bytes take at a rate in bits per second.
+// wireTime returns how long that many bytes take at a rate in bits per second.
 func wireTime(bytes int, rate uint64) time.Duration {
 	return time.Duration(float64(bytes) * 8 * 1e9 / float64(rate))
 }
 
-// fill copies a packet, with its route and payload, and does to it what was decided.
+// fill copies a packet, with its route and payload, and applies what was decided.
 func (l *Link) fill(p packet, o *frame.Out, corrupt, mark bool) {
 	*p.out, *p.route = *o, *o.Route
 	*p.payload = append((*p.payload)[:0], o.Payload...)
@@ -126,7 +126,7 @@ func (l *Link) fill(p packet, o *frame.Out, corrupt, mark bool) {
 	if mark {
 		l.stats.ImpairedMarked++
 		p.route.TrafficClass |= congestionExperienced
-		if l.caps.InfiniBand { // whose switches say it in the BTH
+		if l.caps.InfiniBand { // whose switches mark it in the BTH
 			ib.BTH(p.out.Head[frame.HeadRoom:]).SetFECN(true)
 		}
 	}
@@ -138,10 +138,10 @@ func (l *Link) fill(p packet, o *frame.Out, corrupt, mark bool) {
 
 const (
 	congestionExperienced = 3 // the ECN field (RFC 3168)
-	bthCongestion         = 4 // the one byte of a BTH that the ICRC does not see
+	bthCongestion         = 4 // the one byte of a BTH that the ICRC does not cover
 )
 
-// flip changes one bit from the BTH on.
+// flip inverts one bit from the BTH on.
 func (l *Link) flip(o *frame.Out) {
 	head := int(o.HeadEnd) - frame.HeadRoom
 	at := l.below(head + len(o.Payload) + int(o.TailLen))

@@ -1,6 +1,6 @@
-// Package impair makes any link as bad as a network can be, to rehearse: it loses,
-// delays, reorders, duplicates, corrupts, marks and slows down what is sent, and does
-// the same again for the same seed.
+// Package impair makes any link as bad as a network can be, for tests and rehearsals: it loses, delays,
+// reorders, duplicates, corrupts, marks and slows down what is sent, and repeats exactly the same for the
+// same seed.
 package impair
 
 import (
@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// Impairment says what happens to packets that are sent. Its zero value is none.
+// Impairment says what happens to packets that are sent. The zero value impairs nothing.
 type Impairment struct {
-	// Probabilities from 0 to 1, of each packet on its own.
+	// Probabilities from 0 to 1, for each packet independently.
 	Loss      float64
-	Reorder   float64 // is sent after one to eight of those that follow it
+	Reorder   float64 // is sent after one to eight of the packets that follow it
 	Duplicate float64 // is sent twice
-	Corrupt   float64 // one bit is flipped, from the BTH on, where the ICRC sees it
+	Corrupt   float64 // one bit is flipped, from the BTH on, where the ICRC covers it
 	ECN       float64 // is marked "congestion experienced", whatever it was before
 
 	Delay  time.Duration // before each packet leaves
 	Jitter time.Duration // the delay varies by up to this, up or down; order is kept
 	Rate   uint64        // bits per second on the wire, Ethernet headers included; 0 means no limit
-	Seed   uint64        // of the random choices
+	Seed   uint64        // for the random choices
 }
 
 const (
@@ -38,7 +38,7 @@ func (i Impairment) Enabled() bool {
 	return i != Impairment{}
 }
 
-// FieldError says which setting is wrong, and what it may be.
+// FieldError says which setting is wrong, and what is allowed.
 type FieldError struct {
 	Field, Value, Want string
 }
@@ -50,12 +50,12 @@ func (e *FieldError) Error() string {
 // names are the settings in the order of String.
 var names = []string{"loss", "delay", "jitter", "reorder", "duplicate", "corrupt", "ecn", "rate", "seed"}
 
-// Parse reads settings such as "loss=1%", "delay=2ms" or "rate=10G", in any number of
-// arguments or separated by spaces, on top of what i is already. "none" clears all of
-// them first. It returns a *FieldError, and i unchanged, where one is wrong.
+// Parse applies settings such as "loss=1%", "delay=2ms" or "rate=10G" to a copy of i, in any number of
+// arguments or separated by spaces. "none" first clears all of them. If one is wrong it returns a
+// *FieldError, and i unchanged.
 //
-// Probabilities are percentages (with or without the sign), delay and jitter
-// durations up to 10s, rate bits per second with K, M, G or T, seed a number.
+// Probabilities are percentages (with or without the sign), delay and jitter durations of up to 10s, rate
+// is in bits per second with K, M, G or T, seed is a number.
 func (i Impairment) Parse(settings ...string) (Impairment, error) {
 	result := i
 	for _, s := range strings.Fields(strings.Join(settings, " ")) {
@@ -147,8 +147,7 @@ func rate(name, value string) (uint64, error) {
 	return uint64(math.Round(r)), nil
 }
 
-// String writes the settings as Parse reads them, those that are in force only; "none"
-// where there is none.
+// String returns the settings in the form that Parse reads, only those in force, or "none".
 func (i Impairment) String() string {
 	if !i.Enabled() {
 		return "none"

@@ -15,19 +15,19 @@ const (
 	queueSlots  = 4096                  // packets that may be held
 	lateSlots   = 32                    // packets that may be held back to be overtaken
 	lateMost    = 8                     // packets that overtake one
-	lateWait    = time.Millisecond      // until a packet goes that too few overtook
-	rateBacklog = 2 * time.Millisecond  // how far a limited rate is sent ahead of
+	lateWait    = time.Millisecond      // until a packet that too few overtook is sent
+	rateBacklog = 2 * time.Millisecond  // how far ahead of a limited rate packets are accepted
 	retryAfter  = 50 * time.Microsecond // when the link below was full
 
-	// What is on the wire around a UDP payload, IPv4: Ethernet, IP and UDP headers,
-	// frame check sequence, preamble and gap. IPv6 has 20 more.
+	// Bytes on the wire around a UDP payload for IPv4: Ethernet, IP and UDP headers, frame check sequence,
+	// preamble and gap. IPv6 has 20 more.
 	wireOverhead    = 14 + 20 + 8 + 4 + 20
 	wireOverheadV6  = wireOverhead + 20
 	wireOverheadRaw = 4 + 20
 )
 
-// Link is a link.Link around another, impaired on the way out. While no impairment is
-// set, what is sent goes straight through. It has the same single owner as any link.
+// Link is a link.Link around another that impairs what is sent. While no impairment is set, everything
+// goes straight through. Like any link it has a single owner.
 type Link struct {
 	inner  link.Link
 	now    func() clock.Time
@@ -38,10 +38,10 @@ type Link struct {
 
 	queue held
 	late  []latePacket
-	free  clock.Time // when the wire is free at the limited rate
+	free  clock.Time // when the wire is free, at the limited rate
 	last  clock.Time // due time of the last packet in the queue
 	retry clock.Time
-	stats link.Stats // impaired counts
+	stats link.Stats // counts of impaired packets
 }
 
 var (
@@ -50,7 +50,7 @@ var (
 	_ link.Multicaster = (*Link)(nil)
 )
 
-// latePacket is held back until so many others have overtaken it, or its time has come.
+// latePacket is held back until enough others have overtaken it, or its time has come.
 type latePacket struct {
 	packet
 	left  int
@@ -64,8 +64,8 @@ func New(inner link.Link, set Impairment, now func() clock.Time) *Link {
 	return l
 }
 
-// Set changes the impairment and starts the random choices anew from its seed. What is
-// held already leaves when it was to.
+// Set changes the impairment and restarts the random choices from its seed. Packets already held leave at
+// the time decided before.
 func (l *Link) Set(set Impairment) {
 	l.set = set
 	l.random = rand.NewPCG(set.Seed, 0x5eed)
@@ -82,7 +82,7 @@ func (l *Link) Set(set Impairment) {
 // held returns how many packets are held back at the moment.
 func (l *Link) held() int { return l.queue.len + len(l.late) }
 
-// settle goes back to straight through once nothing is impaired or held.
+// settle returns to passing straight through once nothing is impaired or held.
 func (l *Link) settle() {
 	l.on = l.set.Enabled() || l.held() > 0
 	if !l.on {
@@ -90,7 +90,7 @@ func (l *Link) settle() {
 	}
 }
 
-// Capabilities implements link.Link. They are the inner link's: bursts are taken apart here.
+// Capabilities implements link.Link. They are the inner link's; bursts are taken apart here.
 func (l *Link) Capabilities() link.Capabilities { return l.caps }
 
 // Prepare implements link.Link.
@@ -102,10 +102,10 @@ func (l *Link) Errors(out []link.Unreachable) int { return l.inner.Errors(out) }
 // Descriptors implements link.Link.
 func (l *Link) Descriptors() []int { return l.inner.Descriptors() }
 
-// Close implements link.Link. What is held is lost.
+// Close implements link.Link. Packets held are lost.
 func (l *Link) Close() error { return l.inner.Close() }
 
-// Stats implements link.Link: the inner link's, and what was impaired.
+// Stats implements link.Link: those of the inner link, plus the impaired packets.
 func (l *Link) Stats() link.Stats {
 	s := l.inner.Stats()
 	s.ImpairedLost, s.ImpairedDuplicated = l.stats.ImpairedLost, l.stats.ImpairedDuplicated
@@ -115,7 +115,7 @@ func (l *Link) Stats() link.Stats {
 	return s
 }
 
-// Join implements link.Multicaster where the inner link does.
+// Join implements link.Multicaster if the inner link does.
 func (l *Link) Join(group netip.Addr) error {
 	if m, ok := l.inner.(link.Multicaster); ok {
 		return m.Join(group)
@@ -123,7 +123,7 @@ func (l *Link) Join(group netip.Addr) error {
 	return fmt.Errorf("group %v: %w", group, link.ErrNoMulticast)
 }
 
-// Leave implements link.Multicaster where the inner link does.
+// Leave implements link.Multicaster if the inner link does.
 func (l *Link) Leave(group netip.Addr) error {
 	if m, ok := l.inner.(link.Multicaster); ok {
 		return m.Leave(group)
@@ -158,8 +158,8 @@ func (l *Link) Send(frames []frame.Out) (int, error) {
 	return taken, l.Flush(now)
 }
 
-// room reports whether another packet may come: one that a limited rate delays too
-// long waits with its sender instead, as at a port that is busy.
+// room reports whether another packet is accepted. One that a limited rate would delay too long waits at
+// its sender instead, as at a busy port.
 func (l *Link) room(now clock.Time) bool {
 	if l.queue.free() < 2+len(l.late) {
 		return false

@@ -5,7 +5,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// packet is a copy of a frame with room for its route and payload. The room is kept.
+// packet is a copy of a frame with buffers for its route and payload, which are reused.
 type packet struct {
 	out     *frame.Out
 	route   *frame.Route
@@ -14,7 +14,7 @@ type packet struct {
 
 // held is a bounded queue of packets in the order in which they leave.
 type held struct {
-	outs     []frame.Out // a link sends them from here, so they stand together
+	outs     []frame.Out // contiguous, as the inner link sends them from here
 	routes   []frame.Route
 	payloads [][]byte
 	due      []clock.Time
@@ -42,7 +42,7 @@ func (q *held) push(due clock.Time) packet {
 	return packet{&q.outs[i], &q.routes[i], &q.payloads[i]}
 }
 
-// ready returns those at the front that are due and stand together.
+// ready returns the packets at the front that are due and contiguous.
 func (q *held) ready(now clock.Time) []frame.Out {
 	n := 0
 	for n < q.len && q.head+n < len(q.outs) && q.due[q.head+n] <= now {
@@ -59,7 +59,7 @@ func (q *held) drop(n int) {
 	q.len -= n
 }
 
-// newLate makes the room for packets that are held back.
+// newLate allocates the slots for packets that are held back.
 func newLate() []latePacket {
 	late := make([]latePacket, lateSlots)
 	for i := range late {

@@ -1,4 +1,4 @@
-// Package kernel says how new the kernel is: links use what came with one release or another.
+// Package kernel tells how new the kernel is, because links use features of certain releases.
 package kernel
 
 import (
@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AtLeast reports whether the kernel is of this release or a later one; one that does not say is of none.
+// AtLeast reports whether the kernel is of this release or a later one. If the release is unknown it
+// reports false.
 func AtLeast(major, minor int) bool {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
@@ -17,7 +18,7 @@ func AtLeast(major, minor int) bool {
 	return m > major || m == major && n >= minor
 }
 
-// version reads the first two numbers of a kernel's release; 0 where there are none.
+// version returns the first two numbers of a kernel's release; 0 if there are none.
 func version(release []byte) (major, minor int) {
 	number := func() (n int) {
 		for len(release) > 0 && release[0] >= '0' && release[0] <= '9' && n < 1000 {

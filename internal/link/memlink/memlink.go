@@ -1,6 +1,5 @@
-// Package memlink is a network in memory: a Switch joins any number of ports in
-// one process, each a link.Link, with bounded queues. It serves tests, and
-// adapters that live in one program.
+// Package memlink is a network in memory: a Switch joins any number of ports in one process, each a
+// link.Link, with bounded queues. It serves tests, and adapters that live in one program.
 package memlink
 
 import (
@@ -29,15 +28,15 @@ var errAddressInUse = errors.New("address is in use on this switch")
 
 // PortConfig describes a port of a Switch.
 type PortConfig struct {
-	Addr  netip.Addr // the port's address; needed, and unique on its switch
+	Addr  netip.Addr // packets that can wait for Receive before more are dropped; 0 means 1024
 	Queue int        // packets that wait for Receive before more are dropped; 0 means 1024
 	MTU   int        // largest IP packet in bytes; 0 means 9000
-	// Single says that the port sends packets singly instead of in bursts.
+	// Single says that the port sends packets singly, not in bursts.
 	Single bool
 	// Raw says that the frames are whole Ethernet frames.
 	Raw bool
-	// Notify, if any, is called when packets or errors have arrived where none
-	// were waiting. It is called by the sender: it must not call the link.
+	// Notify, if any, is called by the sender when packets or errors have arrived and none were waiting.
+	// It must not call the link.
 	Notify func()
 }
 
@@ -53,7 +52,7 @@ func NewSwitch() *Switch {
 	return &Switch{ports: map[netip.Addr]*Port{}, groups: map[netip.Addr]map[*Port]int{}}
 }
 
-// Port plugs a new port into the switch. It wraps errAddressInUse.
+// Port plugs a new port into the switch. The error wraps errAddressInUse if the address is taken.
 func (s *Switch) Port(cfg PortConfig) (*Port, error) {
 	if !cfg.Addr.IsValid() || cfg.Addr.IsMulticast() || cfg.Addr.IsUnspecified() {
 		return nil, fmt.Errorf("memory link: Addr %v: want a unicast address", cfg.Addr)
@@ -102,7 +101,7 @@ type Port struct {
 	in    queue
 	errs  [maxErrors]link.Unreachable
 	nerrs int
-	stats link.Stats // the sender's and receiver's words; the queue has its own
+	stats link.Stats // counts of the sender and the receiver; the queue has its own
 }
 
 var (
@@ -118,7 +117,7 @@ func newPort(s *Switch, cfg PortConfig) *Port {
 	}
 	slot := cfg.MTU
 	if cfg.Raw {
-		slot += 18 // Ethernet and one VLAN tag
+		slot += 18 // Ethernet header and one VLAN tag
 	}
 	p.in.init(cfg.Queue, slot, cfg.Notify)
 	return p
@@ -150,8 +149,8 @@ func (p *Port) Prepare(r *frame.Route) error {
 
 const roceV2Port = 4791
 
-// Send implements link.Link. It always takes every frame: a receiver whose queue
-// is full drops them.
+// Send implements link.Link. It always accepts every frame; if a receiver's queue is full they are
+// dropped.
 func (p *Port) Send(frames []frame.Out) (int, error) {
 	if p.in.isClosed() {
 		return 0, net.ErrClosed
@@ -197,7 +196,7 @@ func (p *Port) sendRun(frames []frame.Out) {
 	}
 }
 
-// tooLong tells whether a frame does not fit the MTU.
+// tooLong reports whether a frame does not fit the MTU.
 func (p *Port) tooLong(o *frame.Out) bool {
 	if p.cfg.Raw {
 		return o.Len() > p.cfg.MTU+18
@@ -223,7 +222,7 @@ func (p *Port) report(u link.Unreachable) {
 	p.nerrs++
 }
 
-// quote makes an Unreachable name the frame that it is about.
+// quote adds the frame that it is about to an Unreachable.
 func quote(u link.Unreachable, o *frame.Out) link.Unreachable {
 	u.Quote(o.Head[frame.HeadRoom:o.HeadEnd], o.Payload)
 	return u
@@ -246,7 +245,7 @@ func (p *Port) Errors(out []link.Unreachable) int {
 	return n
 }
 
-// Descriptors implements link.Link: there are none, Notify is called.
+// Descriptors implements link.Link: there are none, Notify is called instead.
 func (p *Port) Descriptors() []int { return nil }
 
 // Stats implements link.Link. ReceiveBuffer is the queue's memory.

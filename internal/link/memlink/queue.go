@@ -9,17 +9,16 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 )
 
-// queue holds the packets that wait for a port, copied into slots that it owns.
-// Senders share it under a lock that is taken once a batch. Slots that a Receive has
-// handed out stay untouched until the next one.
+// queue holds the packets that wait for a port, copied into slots that it owns. Senders share it under a
+// lock that is taken once per batch. Slots returned by Receive stay untouched until the next call.
 type queue struct {
 	mu     sync.Mutex
 	memory []byte
 	slot   int
 	meta   []meta
-	head   int // next slot to hand out
-	out    int // slots before head that the receiver still looks at
-	len    int // slots from head that wait
+	head   int // next slot to return
+	out    int // slots before head that the receiver still uses
+	len    int // slots from head on that wait
 	drops  uint64
 	closed bool
 	notify func()
@@ -43,7 +42,7 @@ func (q *queue) init(n, slot int, notify func()) {
 	q.notify = notify
 }
 
-// push copies frames of one route in; those that find no room are dropped.
+// push copies in frames of one route; those that find no room are dropped.
 func (q *queue) push(frames []frame.Out, from *Port) {
 	q.mu.Lock()
 	was := q.len
@@ -87,7 +86,7 @@ func (q *queue) put(o *frame.Out, from *Port) {
 	q.len++
 }
 
-// pop hands out packets and takes back those of the call before.
+// pop returns packets and frees those of the previous call.
 func (q *queue) pop(in []frame.In, addr netip.Addr, raw bool) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,7 +124,7 @@ func (q *queue) isClosed() bool {
 	return q.closed
 }
 
-// close reports whether the queue was open.
+// close closes the queue and reports whether it was open.
 func (q *queue) close() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
