@@ -59,6 +59,7 @@ func managed() []pair {
 		{name: "udaddy", server: "udaddy -C 10 -S 1000", client: "udaddy -s ADDR0 -C 10 -S 1000", says: "return status 0", server2: "return status 0"},
 		{name: "rstream", server: "rstream -p PORT -S 4096 -C 50 -T v", client: "rstream -s ADDR0 -p PORT -S 4096 -C 50 -T v", says: `(?m)^\w+ +4k +50 `},
 		{name: "riostream", server: "riostream -p PORT -S 4096 -C 50 -T v", client: "riostream -s ADDR0 -p PORT -S 4096 -C 50 -T v", says: `(?m)^\w+ +4k +50 `},
+		{name: "riostream there and back", server: "riostream -p PORT -S 64 -C 1 -I 300", client: "riostream -s ADDR0 -p PORT -S 64 -C 1 -I 300", says: `(?m)^\w+ +64 +1 +300 `},
 		{name: "rping with its own queue pair", server: "rping -q -s -a ADDR0 -p PORT -C 5 -V", client: "rping -q -c -a ADDR0 -p PORT -C 5 -V -v", says: `rdma-ping-4: `},
 		{name: "mckey", server: "mckey -m 239.1.2.3 -b ADDR0 -C 5", client: "mckey -s -m 239.1.2.3 -b ADDR1 -C 5", says: "return status 0", server2: "data transfers complete"},
 		{name: "rdma_client", server: "rdma_server -p PORT", client: "rdma_client -s ADDR0 -p PORT", says: "rdma_client: end 0", server2: "rdma_server: end 0"},
