@@ -2,11 +2,11 @@ package fabric
 
 import "github.com/softvpi/softvpi/wire/mad"
 
-// arbiter is where a port is in its two arbitration tables (IBA 7.6.9).
+// arbiter is a port's position in its two arbitration tables (IBA 7.6.9).
 type arbiter struct {
 	turn    [2]struct{ entry, left int } // low and high priority; left in units of 64 bytes
-	high    int                          // bytes of high priority that have passed low ones that wait
-	serving int                          // the table that was chosen from
+	high    int                          // bytes of high priority sent while low-priority packets waited
+	serving int                          // the table chosen last
 }
 
 const (
@@ -16,13 +16,15 @@ const (
 
 func (p *port) arbiter() *arbiter { return &p.lanes.arbiter }
 
-// ready tells whether the next packet of a lane has room at the other end, which has so much of it for each lane.
+// ready reports whether a lane has a packet that fits the other end's buffer, which is room bytes for each
+// lane.
 func (p *port) ready(vl, room int) bool {
 	o := &p.lanes.out[vl]
 	return o.queue.count > 0 && o.used+o.queue.first.bytes() <= room
 }
 
-// choose is the lane whose packet is sent next. -1: none can be; waits tells whether one waits for credits.
+// choose returns the lane whose packet is sent next, or -1 if none can be; waits reports whether one waits
+// for credits.
 func (p *port) choose(room int) (vl int, waits bool) {
 	for i := range p.lanes.out {
 		waits = waits || p.lanes.out[i].queue.count > 0
@@ -51,7 +53,8 @@ func (p *port) choose(room int) (vl int, waits bool) {
 	return p.turn(low, second), true
 }
 
-// highLimit is the bytes of high priority after which one packet of low priority may pass; a limit of 0 is one packet.
+// highLimit returns how many bytes of high priority are sent before one packet of low priority may go; a
+// limit of 0 means one packet.
 func highLimit(limit uint8) int {
 	switch limit {
 	case 0:
@@ -69,7 +72,8 @@ func (p *port) arbitration(which int) *mad.VLArbitrationTable {
 	return &alike[which]
 }
 
-// next is the entry of a table whose turn it is, among those whose lane has a packet that can be sent; -1: there is none.
+// next returns the entry of a table whose turn it is, among those whose lane has a packet that can be
+// sent; -1: there is none.
 func (p *port) next(which, room int) int {
 	t, turn := p.arbitration(which), &p.arbiter().turn[which]
 	for i := range arbitrationCap {
@@ -91,7 +95,7 @@ func (p *port) turn(which, entry int) int {
 	return int(t[entry].VL)
 }
 
-// sent takes a packet off the share of the entry that has its turn.
+// sent charges a packet to the share of the entry that has its turn.
 func (a *arbiter) sent(p *port, length int) {
 	if dataLanes(p.info.OperationalVLs) == 1 {
 		return

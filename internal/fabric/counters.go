@@ -2,10 +2,11 @@ package fabric
 
 import "github.com/softvpi/softvpi/wire/mad"
 
-// counter is a place in counters.
+// counter is an index into counters.
 type counter uint8
 
-// The counters that something here can raise. Traffic is counted in traffic, which all ports have, and in flow.
+// The counters that something in this package can raise. Traffic is counted separately, in traffic, which
+// all ports have, and in flow.
 const (
 	ctrSymbolErrors counter = iota
 	ctrLinkRecovery
@@ -35,7 +36,7 @@ const (
 	counterCount
 )
 
-// counterNames are the fields of performance attributes that show them.
+// counterNames maps the fields of performance attributes to their counters.
 var counterNames = map[string]counter{
 	"SymbolErrorCounter": ctrSymbolErrors, "LinkErrorRecoveryCounter": ctrLinkRecovery, "LinkDownedCounter": ctrLinkDowned,
 	"PortRcvErrors": ctrRcvErrors, "PortRcvRemotePhysicalErrors": ctrRcvRemotePhysical, "PortRcvSwitchRelayErrors": ctrSwitchRelayErrors,
@@ -49,17 +50,18 @@ var counterNames = map[string]counter{
 	"FECUncorrectableBlockCtrLane0": ctrUncorrectable,
 }
 
-// counters are what a port has counted beside its traffic, as attributes show it and, apart from that, as PortCountersExtended
-// does. Of traffic they keep what attributes of 32 and of 64 bits do not show any more.
+// counters holds what a port counts besides its traffic, once as most attributes show it and once as
+// PortCountersExtended does. Of the traffic they hold the part that has been reset and so is no longer
+// shown, for attributes of 32 and of 64 bits.
 type counters struct {
 	value, wide [counterCount]uint64
 	short, long [sightCount]uint64
 }
 
-// traffic is what a port has sent and received, data in units of four bytes.
+// traffic counts what a port has sent and received, data in units of four bytes.
 type traffic struct{ xmitData, rcvData, xmitPkts, rcvPkts, xmitMulti, rcvMulti uint64 }
 
-// sight is a counter of traffic as attributes show it.
+// sight is a traffic counter as attributes show it.
 type sight uint8
 
 const (
@@ -100,10 +102,11 @@ var sightNames = map[string]sight{
 	"PortMulticastXmitPkts": sightXmitMulticast, "PortMulticastRcvPkts": sightRcvMulticast,
 }
 
-// flow is what a port counts by service level and by virtual lane. Only those that carry data, or general services, have it.
+// flow holds a port's counts by service level and by virtual lane. Only ports that carry data or general
+// services have it.
 type flow struct{ xmitSL, rcvSL, waitVL [16]uint64 }
 
-// flowTables are the attributes that show it.
+// flowTables are the attributes that show flow.
 var flowTables = map[*mad.PMAttribute]func(*flow) *[16]uint64{
 	mad.PortXmitDataSL:         func(f *flow) *[16]uint64 { return &f.xmitSL },
 	mad.PortRcvDataSL:          func(f *flow) *[16]uint64 { return &f.rcvSL },
@@ -117,10 +120,11 @@ func (p *port) flows() *flow {
 	return p.flow
 }
 
-// packetWords is the length of a management packet without its last CRC: LRH, BTH, DETH, MAD and ICRC.
+// packetWords is the length of a management packet without its variant CRC: LRH, BTH, DETH, MAD and ICRC.
 const packetWords = (8 + 12 + 8 + mad.Len + 4) / 4
 
-// sentManagement counts a management packet that the port has sent. Subnet management has no service level.
+// sentManagement counts a management packet that the port has sent. Subnet management has no service
+// level.
 func (p *port) sentManagement(q *Packet) {
 	p.traffic.xmitPkts++
 	p.traffic.xmitData += packetWords
@@ -137,7 +141,7 @@ func (p *port) gotManagement(q *Packet) {
 	}
 }
 
-// sentData counts a packet of data that the port has sent.
+// sentData counts a data packet that the port has sent.
 func (p *port) sentData(q *Parcel) {
 	h, words := q.lrh(), uint64(q.length/4)
 	p.traffic.xmitPkts++
@@ -158,7 +162,7 @@ func (p *port) gotData(q *Parcel) {
 	p.flows().rcvSL[h.SL()] += words
 }
 
-// gotDamaged counts a packet that came with a wrong CRC.
+// gotDamaged counts a packet that arrived with a wrong CRC.
 func (p *port) gotDamaged() {
 	p.count(ctrSymbolErrors, 1)
 	p.count(ctrRcvErrors, 1)
@@ -181,11 +185,11 @@ func (p *port) all() *counters {
 	return p.counters
 }
 
-// source is where what a field shows is counted.
+// source is where the value of a field is counted.
 type source uint8
 
 const (
-	fromNothing source = iota // it is always zero: nothing here counts it
+	fromNothing source = iota // always zero: nothing in this package counts it
 	fromErrors
 	fromTraffic
 	fromFlow
@@ -197,11 +201,11 @@ type counted struct {
 	from   source
 	index  uint8 // a counter, a sight, or a service level or lane
 	table  func(*flow) *[16]uint64
-	second bool  // it is chosen by CounterSelect2
-	bit    uint8 // of CounterSelect, or of that
+	second bool  // selected by CounterSelect2
+	bit    uint8 // of CounterSelect or CounterSelect2
 }
 
-// shown are the counting fields of the attributes that ports here have.
+// shown lists the counter fields of the attributes that ports in this package have.
 var shown = func() map[uint16][]counted {
 	m := map[uint16][]counted{}
 	for _, a := range []*mad.PMAttribute{mad.PortCounters, mad.PortRcvErrorDetails, mad.PortXmitDiscardDetails, mad.PortOpRcvCounters,
@@ -217,7 +221,7 @@ func fieldsOf(a *mad.PMAttribute) (list []counted) {
 	for _, x := range a.Fields {
 		switch x.Name {
 		case "CounterSelect2":
-			later = a == mad.PortCountersExtended // what follows it is chosen by it
+			later = a == mad.PortCountersExtended // it selects the fields that follow
 			continue
 		case "PortSelect", "CounterSelect":
 			continue
@@ -231,7 +235,7 @@ func fieldsOf(a *mad.PMAttribute) (list []counted) {
 			c.from, c.table, c.index = fromFlow, t, uint8(len(list))
 		}
 		switch {
-		case a == mad.PortCounters && x.Name == "PortXmitWait": // these two came later
+		case a == mad.PortCounters && x.Name == "PortXmitWait": // these two were added later
 			c.second, c.bit = true, 0
 		case a == mad.PortCounters && x.Name == "QP1Dropped":
 			c.second, c.bit = true, 1

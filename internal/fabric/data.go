@@ -9,26 +9,29 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Sizes of what carries data.
+// Sizes in the data plane.
 const (
-	// MaxFrame is the longest packet from LRH to ICRC: the variant CRC belongs to a link, and is not part of a frame here.
+	// MaxFrame is the length of the longest packet, from LRH to ICRC. The variant CRC belongs to a link
+	// and is not part of a frame.
 	MaxFrame = minFrame + moreHeaders + 4096
 	minFrame = ib.LRHLen + ib.BTHLen + 4
-	// moreHeaders is what may stand in a frame beside its payload and these: a GRH and the extended headers.
+	// moreHeaders is the space for other headers in a frame: a GRH and the extended headers.
 	moreHeaders = ib.GRHLen + 64
-	// laneBuffer is what a port holds of one virtual lane, in bytes: the credits that it grants.
+	// laneBuffer is a port's buffer for one virtual lane, in bytes: the credits that it grants.
 	laneBuffer = 4 * MaxFrame
-	// untimedBuffer is the same where packets take no time: a program at a port takes many at once.
+	// untimedBuffer is the same if packets take no time, because then a program at a port receives many at
+	// once.
 	untimedBuffer = 64 * MaxFrame
-	// sendQueue is how many packets of a lane an adapter has waiting at its port.
+	// sendQueue is how many packets of a lane an adapter can have waiting at its port.
 	sendQueue = 64
-	lanes     = 15 // data virtual lanes at most
+	lanes     = 15 // maximum of data virtual lanes
 )
 
-// linkLatency is what a link takes beside the time of its bits: some meters of cable, and a switch's pipeline.
+// linkLatency is what a link takes in addition to the time of its bits: some metres of cable, and a
+// switch's pipeline.
 const linkLatency = 100 * time.Nanosecond
 
-// frameError says what of a frame keeps it from being sent.
+// frameError says why a frame cannot be sent.
 type frameError struct {
 	Field string
 	Got   int
@@ -40,18 +43,19 @@ func (e *frameError) Error() string {
 	return fmt.Sprintf("frame: %s is %d, want %s", e.Field, e.Got, e.Want)
 }
 
-// Parcel is a packet on its way. A multicast one is in several queues at once, each with a parcel of its own.
+// Parcel is a packet in transit. A multicast packet is in several queues at once, in each with a parcel of
+// its own.
 type Parcel struct {
 	frame  [MaxFrame]byte
 	length int
 	vl     uint8
-	hops   uint8      // switches that it has come through
-	held   hold       // the buffer that it takes up
-	since  clock.Time // when it came into the switch
-	next   *Parcel    // in the one list in which it is
+	hops   uint8      // switches passed
+	held   hold       // the buffer space it occupies
+	since  clock.Time // when it arrived at the switch
+	next   *Parcel    // in the one list that it is in
 }
 
-// parcels is a list of packets in their order.
+// parcels is an ordered list of packets.
 type parcels struct {
 	first, last *Parcel
 	count       int
@@ -67,7 +71,7 @@ func (l *parcels) add(p *Parcel) {
 	l.count++
 }
 
-// remove takes the first one out, which there must be.
+// remove removes the first packet; there must be one.
 func (l *parcels) remove() *Parcel {
 	p := l.first
 	l.first, p.next = p.next, nil
@@ -75,25 +79,25 @@ func (l *parcels) remove() *Parcel {
 	return p
 }
 
-// hold is room in the buffer of the port by which a packet came; with several parcels of one packet it is shared.
+// hold is space in the buffer of the port where a packet arrived; several parcels of one packet share it.
 type hold struct {
-	port   int32  // noPort: it came from a program
-	epoch  uint32 // of the link by which it came
-	shared *int   // how many parcels are left; nil: one
+	port   int32  // noPort: it comes from a program
+	epoch  uint32 // of the link on which it arrived
+	shared *int   // number of parcels left; nil: one
 }
 
-// bytes is the room that the packet takes in a buffer.
+// bytes returns the space that the packet occupies in a buffer.
 func (p *Parcel) bytes() int { return p.length }
 
 func (p *Parcel) lrh() ib.LRH { return ib.LRH(p.frame[:ib.LRHLen]) }
 
-// bth is the packet's base transport header, behind a GRH where there is one.
+// bth returns the packet's base transport header, which follows the GRH if there is one.
 func (p *Parcel) bth() ib.BTH {
 	at := p.transport()
 	return ib.BTH(p.frame[at : at+ib.BTHLen])
 }
 
-// transport is where the BTH begins.
+// transport returns the offset of the BTH.
 func (p *Parcel) transport() int {
 	if p.lrh().NextHeader() == ib.LNHGlobal {
 		return ib.LRHLen + ib.GRHLen
@@ -101,31 +105,31 @@ func (p *Parcel) transport() int {
 	return ib.LRHLen
 }
 
-// portLanes is what a port needs to carry data. It is there from the first packet on.
+// portLanes is what a port needs to carry data. It is allocated with the first packet.
 type portLanes struct {
 	out     [lanes]laneOut
 	arrived parcels // for the program at the port
-	plugged bool    // there is one
-	fresh   bool    // it stands in dataPlane.news
-	changed bool    // what the port is set to has changed since News
-	wants   bool    // Transmit has refused a packet for want of room in the queue of a lane
-	wantsIn bool    // or in arrived, for one to the port itself
-	room    bool    // there is room since
-	asked   uint64  // how often clients were asked to register again
+	plugged bool    // there is a program
+	fresh   bool    // it is in dataPlane.news
+	changed bool    // the port's settings have changed since News
+	wants   bool    // Transmit has refused a packet because the queue of a lane was full
+	wantsIn bool    // or arrived was, for a packet to the port itself
+	room    bool    // there has been room since
+	asked   uint64  // how often clients were asked to reregister
 	arbiter arbiter
 	sending bool
-	blocked clock.Time // since when packets wait for credits alone; 0: none do
-	epoch   uint32     // of the link: what was under way when it went down is lost
+	blocked clock.Time // since when packets wait only for credits; 0: none do
+	epoch   uint32     // of the link: packets of an earlier epoch were lost when it went down
 }
 
 // laneOut is one virtual lane of a port towards its link.
 type laneOut struct {
 	queue   parcels
-	used    int // bytes of the other end's buffer that are taken
-	drops   int // in a row, for HOQLife
+	used    int // bytes occupied in the other end's buffer
+	drops   int // consecutive drops because of HOQLife
 	stalled clock.Time
-	first   clock.Time // since when the first of the queue is that
-	watched bool       // an event will look at it
+	first   clock.Time // since when the first packet has been at the head of the queue
+	watched bool       // an event will check it
 }
 
 func (p *port) data() *portLanes {
@@ -135,7 +139,7 @@ func (p *port) data() *portLanes {
 	return p.lanes
 }
 
-// dataPlane is what is under way in all of the fabric.
+// dataPlane is the state of all data in the fabric.
 type dataPlane struct {
 	events  eventQueue
 	soon    row
@@ -145,7 +149,7 @@ type dataPlane struct {
 	claim   func(now clock.Time, at Place, p *Packet) bool // nil: nobody
 	news    []int32
 	icrc    ib.ICRCScratch
-	packet  Packet // a management datagram of a parcel that is looked at
+	packet  Packet // the management datagram in the parcel being examined
 }
 
 func (d *dataPlane) take() *Parcel {
@@ -164,12 +168,12 @@ func (d *dataPlane) give(p *Parcel) {
 	d.free = p
 }
 
-// Untimed makes links and switches take no time, so that a packet goes as far as there is room at once, and gives ports
-// more room. Credits, queues and what else has times of its own stay as they are. It is for a fabric that has
-// not carried any packet.
+// Untimed makes links and switches take no time, so that a packet advances at once as far as there is
+// room, and enlarges the ports' buffers. Credits, queues and other timers remain as they are. Call it
+// before the fabric carries any packet.
 func (f *Fabric) Untimed() { f.data.untimed = true }
 
-// room is what a port holds of one lane, in bytes.
+// room returns the size of a port's buffer for one lane, in bytes.
 func (f *Fabric) room() int {
 	if f.data.untimed {
 		return untimedBuffer
@@ -177,8 +181,8 @@ func (f *Fabric) room() int {
 	return laneBuffer
 }
 
-// Plug says whether a program is at a port for its data. What comes to ports without one is dropped. A port that
-// TakeDown has taken down comes up again with its program.
+// Plug says whether a program is at a port for its data. What arrives at ports without one is dropped. A
+// port taken down by TakeDown comes up again when a program is plugged in.
 func (f *Fabric) Plug(now clock.Time, at Place, in bool) {
 	f.traps.now = now
 	p := f.port(at)
@@ -192,8 +196,8 @@ func (f *Fabric) Plug(now clock.Time, at Place, in bool) {
 	}
 }
 
-// TakeDown takes the link of a port down, as when the machine around it is switched off. It stays down until a program is
-// plugged in there again.
+// TakeDown takes the link of a port down, as when the machine around it is switched off. It stays down
+// until a program is plugged in there again.
 func (f *Fabric) TakeDown(now clock.Time, at Place) {
 	f.traps.now = now
 	p := f.port(at)
@@ -203,10 +207,11 @@ func (f *Fabric) TakeDown(now clock.Time, at Place) {
 	}
 }
 
-// Transmit takes a packet, from its LRH to its ICRC, from the program at a port into the port's queue. False: that is
-// full, and News tells of room. The packet is in up to three pieces, the LRH in the first. The virtual
-// lane in the LRH is set here. A packet that its port drops, as one of a service level without a lane, is taken. One to a LID of the
-// port itself arrives there. The error is a *frameError.
+// Transmit queues a packet, from its LRH to its ICRC, from the program at a port. False: the queue is
+// full, and News will tell when there is room. The packet is in up to three pieces, with the LRH in the
+// first; Transmit sets its virtual lane. A packet that its port drops, such as one of a service level
+// without a lane, counts as accepted. One to a LID of the port itself arrives there. The error is a
+// *frameError.
 func (f *Fabric) Transmit(now clock.Time, at Place, head, payload, tail []byte) (bool, error) {
 	f.traps.now = now
 	n, p := &f.nodes[at.Node], f.port(at)
@@ -229,7 +234,7 @@ func (f *Fabric) Transmit(now clock.Time, at Place, head, payload, tail []byte) 
 	q.length += copy(q.frame[q.length:], tail)
 	q.vl, q.since = vl, now
 	err := p.check(q)
-	if h := q.lrh(); h.SL() != sl || h.DLID() != lid { // memory that somebody else writes to
+	if h := q.lrh(); h.SL() != sl || h.DLID() != lid { // somebody else writes to the memory
 		err = &frameError{"service level", int(h.SL()), fmt.Sprintf("%d, as before", sl)}
 	}
 	if err != nil {
@@ -252,7 +257,8 @@ func (f *Fabric) Transmit(now clock.Time, at Place, head, payload, tail []byte) 
 	return true, nil
 }
 
-// full tells whether the port has no room for a packet to itself, or else to a lane of its link.
+// full reports whether the port has no room for a packet: one to itself, or else one for a lane of its
+// link.
 func (p *port) full(own bool, vl uint8) bool {
 	switch l := p.lanes; {
 	case l == nil:
@@ -264,7 +270,7 @@ func (p *port) full(own bool, vl uint8) bool {
 	}
 }
 
-// send takes a packet of the port's own on its way.
+// send sends a port's own packet on its way.
 func (f *Fabric) send(now clock.Time, n *node, p *port, q *Parcel) {
 	if n.kind == mad.NodeSwitch {
 		f.relay(now, n, p, q)
@@ -273,12 +279,12 @@ func (f *Fabric) send(now clock.Time, n *node, p *port, q *Parcel) {
 	f.enqueue(now, p, q)
 }
 
-// owns tells whether a LID is one of the port's.
+// owns reports whether a LID is one of the port's.
 func (p *port) owns(lid ib.LID) bool {
 	return lid != ib.LIDPermissive && !multicast(lid) && p.matches(lid)
 }
 
-// check refuses what no port of an adapter sends (IBA 7.7 and 9.2): what it says of itself must be true.
+// check refuses what no adapter's port sends (IBA 7.7 and 9.2): a packet must be truthful about itself.
 func (p *port) check(q *Parcel) error {
 	h := q.lrh()
 	switch {
@@ -298,8 +304,9 @@ func (p *port) check(q *Parcel) error {
 	return nil
 }
 
-// Collect takes packets that came to a port, at most as many as fit into out, and returns their number. Until it is
-// given to Release, a packet keeps its room at the port, so that whoever does not release is sent no more than fits.
+// Collect takes packets that have arrived at a port, at most as many as fit into out, and returns their
+// number. A packet occupies the port's buffer until it is given to Release, so that a program that does
+// not release gets no more than fits.
 func (f *Fabric) Collect(now clock.Time, at Place, out []*Parcel) int {
 	f.traps.now = now
 	l := f.port(at).lanes
@@ -314,7 +321,7 @@ func (f *Fabric) Collect(now clock.Time, at Place, out []*Parcel) int {
 	return n
 }
 
-// Waiting is how many packets are there for Collect.
+// Waiting returns how many packets are ready for Collect.
 func (f *Fabric) Waiting(at Place) int {
 	if l := f.port(at).lanes; l != nil {
 		return l.arrived.count
@@ -322,10 +329,10 @@ func (f *Fabric) Waiting(at Place) int {
 	return 0
 }
 
-// Corrupt counts a packet of the program at a port that came with a wrong variant CRC, and was not taken for that.
+// Corrupt counts a packet from the program at a port that was refused because of a wrong variant CRC.
 func (f *Fabric) Corrupt(at Place) { f.port(at).count(ctrSymbolErrors, 1) }
 
-// Release gives packets back that Collect took.
+// Release gives back packets that Collect took.
 func (f *Fabric) Release(now clock.Time, taken []*Parcel) {
 	f.traps.now = now
 	for i, q := range taken {
@@ -334,14 +341,15 @@ func (f *Fabric) Release(now clock.Time, taken []*Parcel) {
 	}
 }
 
-// Bytes is the packet from its LRH to its ICRC, until it is released.
+// Bytes returns the packet from its LRH to its ICRC, valid until it is released.
 func (p *Parcel) Bytes() []byte { return p.frame[:p.length] }
 
-// mostEvents is how much one Advance does at most. Tables that send copies around in circles could else keep it for ever.
+// mostEvents limits the work of one Advance. Forwarding tables that send copies in circles could otherwise
+// keep it busy forever.
 const mostEvents = 1 << 16
 
-// Advance does what is due at a moment: packets arrive, links become free. There may be more to do than it does at once,
-// as Deadline then says.
+// Advance does what is due now: packets arrive, links become free. There may be more to do than it does at
+// once; Deadline then says so.
 func (f *Fabric) Advance(now clock.Time) {
 	f.traps.now = now
 	for range mostEvents {
@@ -360,7 +368,7 @@ func (f *Fabric) Advance(now clock.Time) {
 	f.traps.now = now
 }
 
-// Deadline is when Advance is wanted next.
+// Deadline returns when Advance must be called next.
 func (f *Fabric) Deadline() clock.Time {
 	if !f.data.soon.empty() {
 		return f.traps.now
@@ -371,12 +379,12 @@ func (f *Fabric) Deadline() clock.Time {
 	return f.data.events[0].at
 }
 
-// tooLong tells whether a frame has certainly more payload than the port may send.
+// tooLong reports whether a frame certainly has more payload than the port may send.
 func tooLong(p *port, length int) bool {
 	return length > minFrame+moreHeaders+p.info.NeighborMTU.Bytes()
 }
 
-// dataLanes is the number of data lanes that a code of VLCap or OperationalVLs means (IBA 14.2.5.6).
+// dataLanes returns the number of data lanes for a code of VLCap or OperationalVLs (IBA 14.2.5.6).
 func dataLanes(code uint8) uint8 {
 	switch code {
 	case 1, 2, 3, 4:
@@ -387,7 +395,7 @@ func dataLanes(code uint8) uint8 {
 	return 1
 }
 
-// laneOf is the virtual lane of a service level, for packets that came in by a port.
+// laneOf returns the virtual lane of a service level, for packets that arrived at port in.
 func (p *port) laneOf(in uint8, sl uint8) uint8 {
 	if p.tables == nil || p.tables.slToVL == nil {
 		return eachLane[sl&15]
@@ -398,8 +406,8 @@ func (p *port) laneOf(in uint8, sl uint8) uint8 {
 	return p.tables.slToVL[in][sl&15]
 }
 
-// wireTime is how long a packet takes on the port's link (IBA volume 2, 5.2: 8b/10b up to QDR, 64b/66b above), with
-// the variant CRC and the delimiters.
+// wireTime returns how long a packet takes on the port's link, including the variant CRC and the
+// delimiters (IBA volume 2, 5.2: 8b/10b up to QDR, 64b/66b above).
 func (f *Fabric) wireTime(p *port, length int) time.Duration {
 	i := &p.info
 	speed := i.ActiveSpeed()

@@ -6,11 +6,11 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 )
 
-// What happens at a moment.
+// Kinds of events.
 const (
-	sent    = iota // a port has sent a packet, which is on the cable
+	sent    = iota // a port has sent a packet, which is now on the cable
 	arrives        // a packet is at a port
-	credit         // a port learns of room at the other end
+	credit         // a port learns of space at the other end
 	old            // a packet may have waited too long at the head of its lane
 	sample         // a sampling begins or ends
 )
@@ -18,7 +18,7 @@ const (
 // event is something that happens at a port.
 type event struct {
 	at     clock.Time
-	order  uint64 // of those at one moment: as they were made
+	order  uint64 // of events at the same time: order of creation
 	parcel *Parcel
 	port   int32
 	epoch  uint32
@@ -27,7 +27,7 @@ type event struct {
 	vl     uint8
 }
 
-// eventQueue is a heap: the next event is the first.
+// eventQueue is a heap: the next event comes first.
 type eventQueue []event
 
 func (q eventQueue) before(i, j int) bool {
@@ -69,7 +69,7 @@ func (q *eventQueue) pop() event {
 	}
 }
 
-// row is events that happen as soon as those before them have: a ring.
+// row is a ring of events that happen as soon as those before them have.
 type row struct {
 	ring        []event // a power of two long
 	first, last uint32
@@ -89,14 +89,14 @@ func (r *row) push(e *event) {
 	r.last++
 }
 
-// pop takes the first event out. It is in the ring until the next push.
+// pop removes the first event. It remains valid until the next push.
 func (r *row) pop() *event {
 	e := &r.ring[r.first&uint32(len(r.ring)-1)]
 	r.first++
 	return e
 }
 
-// after makes something happen on a link, some time from now or, where nothing takes time, soon.
+// after schedules an event on a link, after d or, if nothing takes time, soon.
 func (f *Fabric) after(d time.Duration, now clock.Time, e event) {
 	if f.data.untimed {
 		f.data.soon.push(&e)
@@ -106,14 +106,14 @@ func (f *Fabric) after(d time.Duration, now clock.Time, e event) {
 	f.later(e)
 }
 
-// later makes something happen.
+// later schedules an event.
 func (f *Fabric) later(e event) {
 	f.data.numbers++
 	e.order = f.data.numbers
 	f.data.events.push(e)
 }
 
-// happen does an event. What belonged to a link that has gone down meanwhile does not happen any more.
+// happen executes an event. It ignores those of a link that has gone down meanwhile.
 func (f *Fabric) happen(now clock.Time, e event) {
 	p := &f.ports[e.port]
 	stale := p.lanes == nil || p.lanes.epoch != e.epoch

@@ -6,31 +6,33 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// General services stand between the two ways through the fabric: adapters send and receive their datagrams as
-// packets of data, on the lanes and with the credits of these, while programs that have a port for management
-// alone send and receive them by Send. Here one becomes the other.
+// There are two ways for general services to pass through the fabric: adapters send and receive their
+// datagrams as data packets, on data lanes and with credits, while programs that use a port for management
+// only send and receive them by Send. The functions below convert between the two.
 
 // datagramLen is the length of a packet with a MAD, without a GRH.
 const datagramLen = ib.LRHLen + ib.BTHLen + ib.DETHLen + mad.Len + ib.ICRCLen
 
-// general tells whether the packet is a datagram of general services.
+// general reports whether the packet is a datagram of general services.
 func (p *Parcel) general() bool {
 	b := p.bth()
 	return b.DestQP() == ib.QPGSI && b.Opcode() == ib.UDSendOnly && b.PadCount() == 0 && p.length == p.transport()-ib.LRHLen+datagramLen
 }
 
-// Claim lets programs take datagrams of general services that come to ports as packets, before the program that is
-// plugged in there gets them. take must not call the fabric, and the packet is its only until it returns.
+// Claim lets programs take datagrams of general services that arrive at ports as packets, before the
+// program plugged in there gets them. take must not call the fabric, and the packet is valid only until it
+// returns.
 func (f *Fabric) Claim(take func(now clock.Time, at Place, p *Packet) bool) { f.data.claim = take }
 
-// manage lets the port's agents or a program take a datagram of general services; false: it is for the adapter.
+// manage offers a datagram of general services to the port's agents and to programs; false: it is for the
+// adapter.
 func (f *Fabric) manage(now clock.Time, p *port, q *Parcel) bool {
 	h, b, d := q.lrh(), q.bth(), ib.DETH(q.frame[q.transport()+ib.BTHLen:][:ib.DETHLen])
 	m := &f.data.packet
 	body := q.frame[q.length-ib.ICRCLen-mad.Len:][:mad.Len]
 	*m = Packet{SLID: h.SLID(), DLID: h.DLID(), SQP: d.SrcQP(), DQP: ib.QPGSI, SL: h.SL(), PKey: b.PKey(), MAD: [mad.Len]byte(body)}
-	m.PKeyIndex, _ = p.index(m.PKey) // the adapter has seen to it that there is one
-	if m.subnet() {                  // they are for queue pair 0 alone
+	m.PKeyIndex, _ = p.index(m.PKey) // the adapter has ensured that there is one
+	if m.subnet() {                  // these are only for queue pair 0
 		f.release(now, q)
 		return true
 	}
@@ -50,7 +52,8 @@ func (f *Fabric) manage(now clock.Time, p *port, q *Parcel) bool {
 	return false
 }
 
-// reply sends a packet back to where it came from, with the MAD that stands in it. Where the port's lane is full it is lost.
+// reply sends a packet back to where it came from, with the MAD now in it. If the port's lane is full it
+// is lost.
 func (f *Fabric) reply(now clock.Time, p *port, q *Parcel) {
 	f.free(now, q)
 	q.held = hold{port: noPort}
@@ -80,8 +83,8 @@ func (f *Fabric) reply(now clock.Time, p *port, q *Parcel) {
 	f.send(now, &f.nodes[p.node], p, q)
 }
 
-// Hand gives the program that is plugged in at a port a datagram of general services that came there by Send, as a packet. False:
-// there is none, or it has not taken what came before.
+// Hand gives the program plugged in at a port a datagram of general services that arrived there by Send,
+// as a packet. False: there is no program, or it has not collected the earlier ones.
 func (f *Fabric) Hand(now clock.Time, at Place, m *Packet) bool {
 	f.traps.now = now
 	p := f.port(at)
@@ -111,10 +114,10 @@ func (f *Fabric) Hand(now clock.Time, at Place, m *Packet) bool {
 	return true
 }
 
-// handed is how many packets wait for a program at most when Hand adds one: these have no credits.
+// handed is how many packets may wait for a program before Hand refuses more: these have no credits.
 const handed = 1024
 
-// seal makes the invariant CRC of a packet.
+// seal computes the invariant CRC of a packet.
 func (f *Fabric) seal(q *Parcel) {
 	at, end := q.transport(), q.length-ib.ICRCLen
 	crc := ib.ICRCSeedLRH(&f.data.icrc, q.frame[:ib.LRHLen], q.frame[ib.LRHLen:at], q.frame[at:at+ib.BTHLen])

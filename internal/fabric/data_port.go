@@ -29,13 +29,13 @@ func (f *Fabric) discard(now clock.Time, p *port, q *Parcel, why counter) {
 	f.release(now, q)
 }
 
-// release ends a packet, and gives the room that it took back to whoever sent it here.
+// release frees a packet and returns the buffer space that it occupied to the sender.
 func (f *Fabric) release(now clock.Time, q *Parcel) {
 	f.free(now, q)
 	f.data.give(q)
 }
 
-// free gives back the room of a packet in the buffer of the port by which it came.
+// free returns the space of a packet in the buffer of the port where it arrived.
 func (f *Fabric) free(now clock.Time, q *Parcel) {
 	if q.held.shared != nil {
 		if *q.held.shared--; *q.held.shared > 0 {
@@ -48,16 +48,16 @@ func (f *Fabric) free(now clock.Time, q *Parcel) {
 	in := &f.ports[q.held.port]
 	q.held.port = noPort
 	if in.lanes.epoch != q.held.epoch {
-		return // the link has been down since, and all room is there again
+		return // the link has been down since, which has freed all space
 	}
 	up := &f.ports[in.peer]
 	f.after(linkLatency, now, event{kind: credit, port: in.peer, epoch: up.data().epoch, vl: q.lane(), bytes: int32(q.bytes())})
 }
 
-// lane is the virtual lane by which the packet came in, which stands in its LRH until it is sent on.
+// lane returns the virtual lane on which the packet arrived, which is in its LRH until it is forwarded.
 func (p *Parcel) lane() uint8 { return p.lrh().VL() }
 
-// transmit sends the next packet of a port, where its link is free and there is one that has room at the other end.
+// transmit sends the port's next packets while its link is free and one fits the other end's buffer.
 func (f *Fabric) transmit(now clock.Time, p *port) {
 	l := p.data()
 	for !l.sending && p.up() {
@@ -97,7 +97,8 @@ func (f *Fabric) transmit(now clock.Time, p *port) {
 	}
 }
 
-// unblocked counts the time that packets waited for credits: the tick of PortXmitWait, a device's own, is a nanosecond here.
+// unblocked counts the time that packets waited for credits. The tick of PortXmitWait, which is up to the
+// device, is a nanosecond here.
 func (p *port) unblocked(now clock.Time) {
 	l := p.lanes
 	if l.blocked != 0 {
@@ -112,8 +113,9 @@ func (p *port) unblocked(now clock.Time) {
 	}
 }
 
-// watchHead sees to it that a packet that has come to the head of its lane does not stay there for longer than HOQLife, at
-// switches (IBA 18.2.5.4). There is one event a lane, that looks again where there has been another packet meanwhile.
+// watchHead ensures that a packet that has reached the head of its lane does not stay there for longer
+// than HOQLife, at switches (IBA 18.2.5.4). There is one event per lane, which checks again if there has
+// been another packet meanwhile.
 func (f *Fabric) watchHead(now clock.Time, p *port, vl uint8) {
 	o := &p.lanes.out[vl]
 	o.first = now
@@ -124,11 +126,11 @@ func (f *Fabric) watchHead(now clock.Time, p *port, vl uint8) {
 	f.later(event{at: now.Add(p.headLife()), kind: old, port: f.index(p), epoch: p.lanes.epoch, vl: vl})
 }
 
-// headLife is how long a packet may be at the head of its lane.
+// headLife returns how long a packet may be at the head of its lane.
 func (p *port) headLife() time.Duration { return 4096 * time.Nanosecond << min(p.info.HOQLife, 31) }
 
-// expireHead drops a packet that has been at the head of its lane for too long. After VLStallCount of them in a row the lane
-// is stalled: for eight times as long it drops everything.
+// expireHead drops a packet that has been at the head of its lane for too long. After VLStallCount
+// consecutive drops the lane is stalled: for eight times as long it drops everything.
 func (f *Fabric) expireHead(now clock.Time, p *port, vl uint8) {
 	o := &p.lanes.out[vl]
 	o.watched = false
@@ -155,11 +157,11 @@ func (f *Fabric) expireHead(now clock.Time, p *port, vl uint8) {
 	f.transmit(now, p)
 }
 
-// arrive takes a packet at a port.
+// arrive handles a packet that arrives at a port.
 func (f *Fabric) arrive(now clock.Time, p *port, q *Parcel) {
 	q.held = hold{port: f.index(p), epoch: p.lanes.epoch}
 	q.since = now
-	if f.loss.on && f.lost(&f.ports[p.peer]) { // it came with a wrong CRC
+	if f.loss.on && f.lost(&f.ports[p.peer]) { // it arrived with a wrong CRC
 		p.gotDamaged()
 		f.release(now, q)
 		return
@@ -186,7 +188,8 @@ func (f *Fabric) arrive(now clock.Time, p *port, q *Parcel) {
 	f.deliver(now, p, q)
 }
 
-// deliver leaves a packet for the program at the port, unless it is a management datagram that somebody else takes.
+// deliver leaves a packet for the program at the port, unless it is a management datagram that somebody
+// else takes.
 func (f *Fabric) deliver(now clock.Time, p *port, q *Parcel) {
 	if q.general() && f.manage(now, p, q) {
 		return
@@ -201,7 +204,7 @@ func (f *Fabric) deliver(now clock.Time, p *port, q *Parcel) {
 
 func multicast(lid ib.LID) bool { return lid >= ib.LIDFirstMulticast && lid != ib.LIDPermissive }
 
-// cutLanes loses all that is under way on a link that goes down, or waits for it.
+// cutLanes loses all packets that are on, or wait for, a link that goes down.
 func (f *Fabric) cutLanes(p *port) {
 	l := p.lanes
 	if l == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// relay sends a packet on, as the switch's tables have it (IBA 18.2.4).
+// relay forwards a packet according to the switch's tables (IBA 18.2.4).
 func (f *Fabric) relay(now clock.Time, n *node, in *port, q *Parcel) {
 	if in.info.PartitionEnforcementInbound && !in.allows(q, true) {
 		in.count(ctrRcvConstraint, 1)
@@ -15,7 +15,7 @@ func (f *Fabric) relay(now clock.Time, n *node, in *port, q *Parcel) {
 		f.release(now, q)
 		return
 	}
-	if q.hops++; q.hops > maxHops { // where nothing takes time, nothing else ends a loop of the tables
+	if q.hops++; q.hops > maxHops { // if nothing takes time, nothing else ends a forwarding loop
 		f.discard(now, in, q, ctrLifetimeDiscards)
 		return
 	}
@@ -37,7 +37,7 @@ func (f *Fabric) relay(now clock.Time, n *node, in *port, q *Parcel) {
 	f.sendOn(now, n, in, out, q)
 }
 
-// spread sends a packet to each port that the multicast table names, but not back (IBA 18.2.4.3.3).
+// spread sends a packet to each port in the multicast table's mask, except back (IBA 18.2.4.3.3).
 func (f *Fabric) spread(now clock.Time, n *node, in *port, q *Parcel) {
 	entry := int(q.lrh().DLID() - ib.LIDFirstMulticast)
 	var outs [topology.MaxNodePorts + 1]uint8
@@ -81,7 +81,7 @@ func (f *Fabric) toPort(now clock.Time, n *node, in *port, number uint8, q *Parc
 	f.sendOn(now, n, in, out, q)
 }
 
-// sendOn puts a packet into the queue of another port, where nothing forbids it.
+// sendOn queues a packet at another port, if nothing forbids it.
 func (f *Fabric) sendOn(now clock.Time, n *node, in, out *port, q *Parcel) {
 	switch {
 	case out.info.PortState != mad.PortActive:
@@ -107,12 +107,12 @@ func (f *Fabric) sendOn(now clock.Time, n *node, in, out *port, q *Parcel) {
 	f.enqueue(now, out, q)
 }
 
-// pkey is the P_Key of the packet.
+// pkey returns the P_Key of the packet.
 func (p *Parcel) pkey() ib.PKey { return p.bth().PKey() }
 
-// allows tells whether the port's table lets a packet pass (IBA 18.2.4.2.1): there is a P_Key of the packet's
-// partition in it, and not both are limited members. The table is a copy of that of the host behind the port, so that what comes
-// in with a limited P_Key is of a limited member, as it should be.
+// allows reports whether the port's table lets a packet pass (IBA 18.2.4.2.1): it has a P_Key of the
+// packet's partition, and not both are limited members. The table is a copy of that of the host behind the
+// port, so an inbound packet with a limited P_Key legitimately comes from a limited member.
 func (p *port) allows(q *Parcel, inbound bool) bool {
 	key := q.pkey()
 	if p.tables == nil || p.tables.pkeys == nil {
@@ -126,7 +126,7 @@ func (p *port) allows(q *Parcel, inbound bool) bool {
 	return false
 }
 
-// filtered tells by trap 259 that a port of a switch dropped a packet for its P_Key.
+// filtered reports by trap 259 that a switch port dropped a packet because of its P_Key.
 func (f *Fabric) filtered(n *node, p *port, q *Parcel) {
 	own := &f.ports[n.first]
 	h := q.lrh()

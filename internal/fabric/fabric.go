@@ -8,25 +8,25 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Place is a port of the fabric: a node by its index in Topology.Nodes, and a port of it.
+// Place identifies a port of the fabric: a node by its index in Topology.Nodes, and the port's number.
 type Place struct {
 	Node int
 	Port uint8
 }
 
-// Fabric is the nodes of a topology while they run. It does no I/O, starts nothing and reads no
-// clock; one caller at a time drives it.
+// Fabric is a running topology. It does no I/O, starts no goroutines and reads no clock; it must not be
+// called concurrently.
 type Fabric struct {
 	nodes    []node
-	ports    []port // of all nodes, each node's from port 0 on
+	ports    []port // of all nodes, each node's beginning with port 0
 	byName   map[string]int32
-	samplers map[int32]*sampler // by node, of those that were ever told to sample
+	samplers map[int32]*sampler // by node, for those ever told to sample
 	loss     lossy
 	traps    trapQueue
 	data     dataPlane
 }
 
-// node is a node as it runs. What only switches have stands behind sw.
+// node is a running node. What only switches have is in sw.
 type node struct {
 	guid, image uint64
 	sw          *switchState
@@ -35,20 +35,20 @@ type node struct {
 	first       int32 // index of its port 0 in Fabric.ports
 	device      uint16
 	kind        mad.NodeType
-	count       uint8 // ports without port 0
+	count       uint8 // number of ports without port 0
 }
 
-// switchState is what a switch forwards by.
+// switchState is a switch's forwarding state.
 type switchState struct {
 	info    mad.SwitchInfo
-	forward [linearCap / forwardChunk]*[forwardChunk]uint8 // ports by LID; nil: none of them has been set
-	cast    [][]uint16                                     // masks by multicast LID from ib.LIDFirstMulticast, for each 16 ports
+	forward [linearCap / forwardChunk]*[forwardChunk]uint8 // ports by LID; nil: none of the chunk has been set
+	cast    [][]uint16                                     // masks by multicast LID from ib.LIDFirstMulticast on, for each group of 16 ports
 }
 
-// forwardChunk is how many LIDs of a forwarding table are made at once: few switches need all 49,152.
+// forwardChunk is how many LIDs of a forwarding table are allocated at once: few switches need all 49,152.
 const forwardChunk = 1024
 
-// out is the port for a LID; mad.NoPort: there is none.
+// out returns the port for a LID, or mad.NoPort.
 func (s *switchState) out(lid ib.LID) uint8 {
 	if int(lid)/forwardChunk < len(s.forward) {
 		if c := s.forward[lid/forwardChunk]; c != nil {
@@ -58,7 +58,7 @@ func (s *switchState) out(lid ib.LID) uint8 {
 	return mad.NoPort
 }
 
-// block is the part of the table that begins with LID at, which is made where it is not there.
+// block returns the chunk of the table that begins with LID at, and allocates it if necessary.
 func (s *switchState) block(at int) []uint8 {
 	c := &s.forward[at/forwardChunk]
 	if *c == nil {
@@ -70,29 +70,28 @@ func (s *switchState) block(at int) []uint8 {
 	return (*c)[at%forwardChunk:][:linearBlock]
 }
 
-// port is a port as it runs. There are tens of thousands, so that what few have is behind pointers.
+// port is a running port. There are tens of thousands, so rarely needed parts are behind pointers.
 type port struct {
 	info     mad.PortInfo
 	guid     uint64
-	tables   *portTables // nil: as they are from the beginning
-	counters *counters   // nil: none has counted
-	lease    *mkeyLease  // nil: none runs
-	lanes    *portLanes  // nil: no data has come
+	tables   *portTables // nil: in their initial state
+	counters *counters   // nil: all zero
+	lease    *mkeyLease  // nil: none is running
+	lanes    *portLanes  // nil: no data has arrived yet
 	traffic  traffic
-	flow     *flow // nil: it has carried nothing but subnet management
+	flow     *flow // nil: it has carried only subnet management
 	node     int32
 	peer     int32 // index in Fabric.ports, or noPort
 	number   uint8
-	cut      bool // the cable is out
-	dark     bool // the machine around it is off
+	cut      bool // the cable is unplugged
+	dark     bool // the machine around it is switched off
 	led      bool // LEDInfo
 	ext      mad.ExtendedPortInfo
 }
 
 const noPort = -1
 
-// Names by which ports are made. What a device has is its own business (IBA 14.2.5.6); these
-// are those of usual ones.
+// Properties of the ports. They are up to the device (IBA 14.2.5.6); these are typical.
 const (
 	linearCap      = 0xc000 // all unicast LIDs
 	multicastCap   = 1024
@@ -105,8 +104,8 @@ const (
 	revision       = 0xa1
 )
 
-// New makes a running fabric of a topology, which it does not keep. All links come up.
-// random gives numbers for what goes wrong by chance.
+// New creates a running fabric from a topology, which it does not keep. All links come up. random provides
+// numbers for random faults.
 func New(t *topology.Topology, random func() uint64) *Fabric {
 	f := &Fabric{byName: make(map[string]int32, len(t.Nodes)), loss: lossy{random: random}}
 	total := 0
@@ -155,7 +154,7 @@ func (f *Fabric) addNode(i int, from *topology.Node) {
 	}
 }
 
-// fastest is what an unlinked port of the node could: the best of those that are linked.
+// fastest returns what an unlinked port of the node supports: the best rate of its linked ports.
 func fastest(n *topology.Node) topology.Rate {
 	r := topology.Rate{Width: topology.DefaultWidth, Speed: topology.DefaultSpeed}
 	for i := range n.Ports {
@@ -169,10 +168,10 @@ func fastest(n *topology.Node) topology.Rate {
 	return r
 }
 
-// external tells whether the port is one of a switch by which others are reached.
+// external reports whether the port is an external port of a switch.
 func (n *node) external(p *port) bool { return n.kind == mad.NodeSwitch && p.number != 0 }
 
-// own is the port in which what is the node's as a whole stands: port 0 of a switch, and of others the port asked.
+// own returns the port that holds the node's common state: port 0 of a switch, otherwise the port asked.
 func (f *Fabric) own(n *node, p *port) *port {
 	if n.kind == mad.NodeSwitch {
 		return &f.ports[n.first]
@@ -180,7 +179,7 @@ func (f *Fabric) own(n *node, p *port) *port {
 	return p
 }
 
-// Names are the IDs of the nodes by their index.
+// Names returns the IDs of the nodes by index.
 func (f *Fabric) Names() []string {
 	names := make([]string, len(f.nodes))
 	for name, i := range f.byName {
@@ -193,7 +192,7 @@ func (f *Fabric) Names() []string {
 type nodeError struct {
 	Name string
 	Port int // -1: it is about the node
-	Most int // ports of the node
+	Most int // number of the node's ports
 }
 
 // Error implements error.
@@ -204,7 +203,7 @@ func (e *nodeError) Error() string {
 	return fmt.Sprintf("node %q has no port %d; allowed: 1 to %d", e.Name, e.Port, e.Most)
 }
 
-// Find is the node with an ID, or else with a NodeDescription. The error is a *nodeError.
+// Find returns the node with that ID, or else with that NodeDescription. The error is a *nodeError.
 func (f *Fabric) Find(name string) (node int, err error) {
 	if i, ok := f.byName[name]; ok {
 		return int(i), nil
@@ -217,7 +216,8 @@ func (f *Fabric) Find(name string) (node int, err error) {
 	return 0, &nodeError{Name: name, Port: -1}
 }
 
-// Attach is where a program at a node is: the first port of a channel adapter or router, and port 0 of a switch.
+// Attach returns where a program at a node attaches: the first port of a channel adapter or router, port 0
+// of a switch.
 func (f *Fabric) Attach(node int) Place {
 	if f.nodes[node].kind == mad.NodeSwitch {
 		return Place{node, 0}
@@ -225,7 +225,8 @@ func (f *Fabric) Attach(node int) Place {
 	return Place{node, 1}
 }
 
-// EndPort is the port of a node to which packets can be for, by its number; 0 is the one of Attach. The error is a *nodeError.
+// EndPort returns the port of a node with that number, if it can be a destination; 0 means that of Attach.
+// The error is a *nodeError.
 func (f *Fabric) EndPort(node int, number uint8) (Place, error) {
 	n := &f.nodes[node]
 	at := Place{node, number}
@@ -238,27 +239,28 @@ func (f *Fabric) EndPort(node int, number uint8) (Place, error) {
 	return at, nil
 }
 
-// port is the port at a place, which must be there.
+// port returns the port at a place, which must exist.
 func (f *Fabric) port(p Place) *port { return &f.ports[int(f.nodes[p.Node].first)+int(p.Port)] }
 
 func (f *Fabric) place(p *port) Place { return Place{int(p.node), p.number} }
 
-// NodeInfo is what the node at a place says of itself.
+// NodeInfo returns the NodeInfo of the node at a place.
 func (f *Fabric) NodeInfo(at Place) mad.NodeInfo {
 	return f.nodeInfo(&f.nodes[at.Node], f.port(at))
 }
 
-// PortInfo is what the port says of itself.
+// PortInfo returns the PortInfo of the port.
 func (f *Fabric) PortInfo(at Place) mad.PortInfo {
 	i := f.port(at).info
 	i.LocalPortNum = at.Port
 	return i
 }
 
-// PKeys are the first 32 P_Keys of the port.
+// PKeys returns the first 32 P_Keys of the port.
 func (f *Fabric) PKeys(at Place) mad.PKeyTable { return f.port(at).pkeys(0) }
 
-// SetIsSM says whether a subnet manager is at the port, which tells the present one by trap 144.
+// SetIsSM says whether a subnet manager is at the port, which the port reports to the current one by trap
+// 144.
 func (f *Fabric) SetIsSM(at Place, is bool) {
 	p := f.port(at)
 	mask := p.info.CapabilityMask &^ mad.CapIsSM
@@ -271,7 +273,7 @@ func (f *Fabric) SetIsSM(at Place, is bool) {
 	}
 }
 
-// matches tells whether a packet for lid is for this port.
+// matches reports whether a packet to lid is for this port.
 func (p *port) matches(lid ib.LID) bool {
 	return lid == ib.LIDPermissive || p.info.LID != 0 && lid&^(1<<p.info.LMC-1) == p.info.LID&^(1<<p.info.LMC-1)
 }

@@ -12,17 +12,17 @@ import (
 // lossy loses packets on some links.
 type lossy struct {
 	on     bool
-	rates  []uint64 // by port, of those that are sent: out of 2^64
+	rates  []uint64 // by sending port, out of 2^64
 	random func() uint64
 }
 
-// lost tells whether a packet that the port sends is lost on its link.
+// lost reports whether a packet that the port sends is to be lost on its link.
 func (f *Fabric) lost(out *port) bool {
 	rate := f.loss.rates[f.index(out)]
 	return rate != 0 && f.loss.random() < rate
 }
 
-// SetLoss makes a link lose packets: share of them, 0 to 1, in both directions.
+// SetLoss makes a link lose packets in both directions. share is the probability, 0 to 1.
 func (f *Fabric) SetLoss(at Place, share float64) {
 	if f.loss.rates == nil {
 		f.loss.rates = make([]uint64, len(f.ports))
@@ -36,7 +36,7 @@ func (f *Fabric) SetLoss(at Place, share float64) {
 	f.loss.on = slices.ContainsFunc(f.loss.rates, func(r uint64) bool { return r != 0 })
 }
 
-// Check tells whether there is such a port with a link. The error is a *nodeError.
+// Check verifies that the port exists and has a link. The error is a *nodeError.
 func (f *Fabric) Check(at Place) error {
 	n := &f.nodes[at.Node]
 	if at.Port == 0 || at.Port > n.count || f.port(at).peer == noPort {
@@ -53,7 +53,7 @@ func (f *Fabric) Unlink(now clock.Time, at Place) {
 	f.lose(p)
 }
 
-// Relink puts the cable at a port back in.
+// Relink plugs the cable at a port in again.
 func (f *Fabric) Relink(now clock.Time, at Place) {
 	f.traps.now = now
 	p := f.port(at)
@@ -61,7 +61,7 @@ func (f *Fabric) Relink(now clock.Time, at Place) {
 	f.train(p)
 }
 
-// SetRate makes the link at a port such that can do so much and no more, and trains it anew.
+// SetRate limits both ends of a port's link to a rate, and retrains it.
 func (f *Fabric) SetRate(now clock.Time, at Place, r topology.Rate) {
 	f.traps.now = now
 	p := f.port(at)
@@ -74,7 +74,7 @@ func (f *Fabric) SetRate(now clock.Time, at Place, r topology.Rate) {
 	f.train(p)
 }
 
-// Reset starts a node anew: its links go down and come up, and all that was set is gone.
+// Reset restarts a node: its links go down and come up, and all settings are lost.
 func (f *Fabric) Reset(now clock.Time, index int) {
 	f.traps.now = now
 	n := &f.nodes[index]
@@ -99,7 +99,7 @@ func (f *Fabric) Reset(now clock.Time, index int) {
 	}
 }
 
-// rate is the best that the port can.
+// rate returns the best rate that the port supports.
 func (p *port) rate() topology.Rate {
 	i := p.info
 	i.LinkSpeedActive, i.LinkSpeedExtActive, i.LinkSpeedExt2Active = i.LinkSpeedSupported, i.LinkSpeedExtSupported, i.LinkSpeedExt2Supported
@@ -111,8 +111,8 @@ func (p *port) rate() topology.Rate {
 }
 
 // SetCounter sets a counter of a port by its name in PortCounters, PortRcvErrorDetails or
-// PortXmitDiscardDetails. LocalLinkIntegrityErrors and ExcessiveBufferOverrunErrors that grow
-// past the port's thresholds are told by traps 129 and 130. The error is a *counterError.
+// PortXmitDiscardDetails. If LocalLinkIntegrityErrors or ExcessiveBufferOverrunErrors grows past the
+// port's threshold, trap 129 or 130 is sent. The error is a *counterError.
 func (f *Fabric) SetCounter(now clock.Time, at Place, name string, v uint64) error {
 	c, ok := counterNames[name]
 	if !ok {
@@ -141,7 +141,8 @@ func (e *counterError) Error() string {
 	return fmt.Sprintf("there is no counter %q; allowed: the error counters of PortCounters, PortRcvErrorDetails, PortXmitDiscardDetails and FECUncorrectableBlockCtrLane0", e.Name)
 }
 
-// FlowControlTimeout tells by trap 131 that a port's link partner sent no flow control packets in time.
+// FlowControlTimeout reports by trap 131 that a port's link partner did not send flow control packets in
+// time.
 func (f *Fabric) FlowControlTimeout(now clock.Time, at Place) {
 	f.traps.now = now
 	own := f.own(&f.nodes[at.Node], f.port(at))

@@ -6,12 +6,12 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Capability bits that all ports have here (IBA 14.2.5.6).
+// Capability bits that all ports have (IBA 14.2.5.6).
 const portCapabilities = mad.CapIsTrapSupported | mad.CapIsSLMappingSupported | mad.CapIsSystemImageGUIDSupported |
 	mad.CapIsCapabilityMask2Supported | mad.CapIsVendorClassSupported | mad.CapIsCapabilityMaskNoticeSupported |
 	mad.CapIsClientReregistrationSupported | mad.CapIsOtherLocalChangesNoticeSupported
 
-// reset gives the port what it has when its node starts, with r the best that its link can.
+// reset sets the port's state to what it has when its node starts; r is the best rate of its link.
 func (p *port) reset(n *node, r topology.Rate) {
 	i := mad.PortInfo{
 		PortState: mad.PortDown, PortPhysicalState: mad.PhysicalPolling, LinkDownDefaultState: mad.PhysicalPolling,
@@ -43,7 +43,7 @@ func flag(b bool) uint8 {
 	return 0
 }
 
-// setSupported makes the port one for links up to the rate.
+// setSupported makes the port support rates up to r.
 func setSupported(i *mad.PortInfo, ext *mad.ExtendedPortInfo, r topology.Rate) {
 	for w := mad.Width1x; w <= mad.Width2x; w <<= 1 {
 		if mad.Lanes(w) == mad.Lanes(r.Width) || mad.Lanes(w) < mad.Lanes(r.Width) && w != mad.Width2x {
@@ -77,7 +77,7 @@ func setSupported(i *mad.PortInfo, ext *mad.ExtendedPortInfo, r topology.Rate) {
 	}
 }
 
-// speedBits is the bit of a speed in each of the three fields of PortInfo.
+// speedBits returns the bit of a speed in each of the three fields of PortInfo.
 func speedBits(s mad.Speed) (base, extended, second uint8) {
 	switch {
 	case s <= mad.SpeedQDR:
@@ -90,16 +90,16 @@ func speedBits(s mad.Speed) (base, extended, second uint8) {
 	return 0, 0, 0
 }
 
-// waits tells whether the port looks for the other end.
+// waits reports whether the port is looking for the other end.
 func (p *port) waits() bool {
 	return p.info.PortPhysicalState == mad.PhysicalPolling || p.info.PortPhysicalState == mad.PhysicalSleep
 }
 
-// up tells whether packets can pass.
+// up reports whether packets can pass.
 func (p *port) up() bool { return p.info.PortPhysicalState == mad.PhysicalLinkUp }
 
-// train brings the link at the port up, where the cable is in, both ends wait for each other, one
-// at least is polling, and they have a width and a speed in common (IBA volume 2, 5.6).
+// train brings the link at the port up if the cable is plugged in, both ends wait for each other, at least
+// one is polling, and they have a width and a speed in common (IBA volume 2, 5.6).
 func (f *Fabric) train(p *port) {
 	if p.peer == noPort {
 		return
@@ -122,7 +122,7 @@ func (f *Fabric) train(p *port) {
 		if second != 0 {
 			e.info.LinkSpeedExtActive = 0
 		}
-		if e.info.LinkSpeedActive == 0 { // an extended speed goes with the field at its least
+		if e.info.LinkSpeedActive == 0 { // with an extended speed the field has its minimum
 			e.info.LinkSpeedActive = 1
 		}
 		if extended|second == 0 {
@@ -133,7 +133,7 @@ func (f *Fabric) train(p *port) {
 	}
 }
 
-// top is the highest bit alone.
+// top returns the highest bit set.
 func top(bits uint8) uint8 {
 	for bits&(bits-1) != 0 {
 		bits &= bits - 1
@@ -141,7 +141,7 @@ func top(bits uint8) uint8 {
 	return bits
 }
 
-// lose takes the link at the port down as what goes wrong does, and both ends count it.
+// lose takes the link at the port down because of a fault, which both ends count.
 func (f *Fabric) lose(p *port) {
 	if p.up() {
 		p.count(ctrLinkDowned, 1)
@@ -150,8 +150,8 @@ func (f *Fabric) lose(p *port) {
 	}
 }
 
-// drop takes the link at the port down. The port's physical state becomes what is given, the
-// other end goes to its default state.
+// drop takes the link at the port down. The port's physical state becomes physical, the other end goes to
+// its default state.
 func (f *Fabric) drop(p *port, physical mad.PortPhysicalState) {
 	was := p.up()
 	f.cutLanes(p)
@@ -172,7 +172,7 @@ func (f *Fabric) drop(p *port, physical mad.PortPhysicalState) {
 	f.linkChanged(q)
 }
 
-// linkChanged notes that a link came up or went down, which switches tell (IBA 14.2.5.4 and 14.3.13).
+// linkChanged notes that a link came up or went down, which switches report (IBA 14.2.5.4 and 14.3.13).
 func (f *Fabric) linkChanged(p *port) {
 	f.touch(p)
 	if n := &f.nodes[p.node]; n.kind == mad.NodeSwitch {

@@ -9,11 +9,11 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// mkeyLease is the time until an M_Key that nobody uses any more protects no longer.
+// mkeyLease is the time after which an M_Key that nobody uses stops protecting.
 type mkeyLease struct{ until clock.Time }
 
-// checkMKey tells whether the port's M_Key lets a packet act (IBA 14.2.4). Where it does not,
-// the violation is counted and told by trap 256, and the lease begins to run out.
+// checkMKey reports whether the port's M_Key permits a packet (IBA 14.2.4). If not, the violation is
+// counted and reported by trap 256, and the lease begins to run.
 func (f *Fabric) checkMKey(now clock.Time, own, in *port, b *[mad.Len]byte) bool {
 	f.expire(now, own)
 	i := &own.info
@@ -37,7 +37,7 @@ func (f *Fabric) checkMKey(now clock.Time, own, in *port, b *[mad.Len]byte) bool
 	return false
 }
 
-// expire ends the protection of a lease that has run out.
+// expire ends the protection if its lease has run out.
 func (f *Fabric) expire(now clock.Time, p *port) {
 	if p.lease != nil && !now.Before(p.lease.until) {
 		p.lease = nil
@@ -45,7 +45,7 @@ func (f *Fabric) expire(now clock.Time, p *port) {
 	}
 }
 
-// mkeyTrap is what trap 256 tells of a packet.
+// mkeyTrap returns the data of trap 256 for a packet.
 func mkeyTrap(own, in *port, b *[mad.Len]byte) mad.TrapMKey {
 	t := mad.TrapMKey{LID: own.info.LID, Method: b[3], AttributeID: binary.BigEndian.Uint16(b[16:]),
 		AttributeModifier: binary.BigEndian.Uint32(b[20:]), MKey: binary.BigEndian.Uint64(b[atMKey:])}

@@ -5,12 +5,12 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// News is what has happened at a port with a program plugged in.
+// News says what has happened at a port with a program plugged in.
 type News struct {
 	At      Place
-	Changed bool // what the port is set to may have changed
-	Arrived bool // packets are there for Collect
-	Room    bool // Transmit takes packets again
+	Changed bool // the port's settings may have changed
+	Arrived bool // packets are ready for Collect
+	Room    bool // Transmit accepts packets again
 }
 
 // tell notes that there is news of a port.
@@ -21,8 +21,8 @@ func (f *Fabric) tell(p *port) {
 	}
 }
 
-// roomier notes that a queue of the port's has become shorter, where its program wants that: half of it must be free, so that the
-// program has something to do.
+// roomier notes that one of the port's queues has become shorter, if its program waits for that. It waits
+// until half of the queue is free, so that waking the program is worth it.
 func (f *Fabric) roomier(p *port, wants *bool, waiting int) {
 	if *wants && waiting <= sendQueue/2 {
 		*wants, p.lanes.room = false, true
@@ -30,7 +30,7 @@ func (f *Fabric) roomier(p *port, wants *bool, waiting int) {
 	}
 }
 
-// touch notes that what a port is set to may have changed.
+// touch notes that the port's settings may have changed.
 func (f *Fabric) touch(p *port) {
 	if p.lanes != nil {
 		p.lanes.changed = true
@@ -38,7 +38,7 @@ func (f *Fabric) touch(p *port) {
 	}
 }
 
-// News hands over what has happened at one port since it was asked for last; false: nothing at any.
+// News returns what has happened at one port since News last returned it; false: there is no news.
 func (f *Fabric) News() (News, bool) {
 	last := len(f.data.news) - 1
 	if last < 0 {
@@ -52,17 +52,18 @@ func (f *Fabric) News() (News, bool) {
 	return n, true
 }
 
-// Settings is what a port is set to beside its PortInfo.
+// Settings are a port's settings besides its PortInfo.
 type Settings struct {
 	GUIDs  []uint64 // the first is the port's own
 	PKeys  []ib.PKey
 	SLtoVL mad.SLtoVLMappingTable
 	Speed  mad.Speed // active
-	// Reregister counts how often the port's clients were asked to register again since a program was first plugged in.
+	// Reregister counts how often the port's clients were asked to reregister since a program was first
+	// plugged in.
 	Reregister uint64
 }
 
-// Settings are those of a port of a channel adapter or router.
+// Settings returns the settings of a port of a channel adapter or router.
 func (f *Fabric) Settings(at Place) Settings {
 	p := f.port(at)
 	s := Settings{GUIDs: make([]uint64, p.info.GUIDCap), PKeys: make([]ib.PKey, adapterPKeys), SLtoVL: eachLane, Speed: p.info.ActiveSpeed()}

@@ -6,10 +6,11 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Datagrams of general services belong to a partition, as all packets on queue pair 1 do: the sender says which by an index
-// into the P_Key table of its port, and the receiver takes them by any P_Key of its own (IBA 9.6.1.1.3, 10.9.4).
+// Like all packets on queue pair 1, datagrams of general services belong to a partition: the sender
+// chooses it by an index into the P_Key table of its port, and the receiver accepts them with any P_Key of
+// its own (IBA 9.6.1.1.3, 10.9.4).
 
-// stamp gives a datagram the P_Key that its index stands for, where it has none; false: there is none at the index.
+// stamp gives a datagram without a P_Key the one at its index; false: there is none.
 func (p *port) stamp(q *Packet) bool {
 	if q.PKey != 0 {
 		return true
@@ -25,7 +26,7 @@ func (p *port) stamp(q *Packet) bool {
 	return q.PKey.Valid()
 }
 
-// index is where a port has a P_Key that lets a datagram with that one in; false: nowhere.
+// index returns where a port has a P_Key that admits a datagram with the given one; false: nowhere.
 func (p *port) index(key ib.PKey) (uint16, bool) {
 	if p.tables == nil || p.tables.pkeys == nil {
 		return 0, ib.PKeyMatch(ib.PKeyDefault, key)
@@ -38,8 +39,8 @@ func (p *port) index(key ib.PKey) (uint16, bool) {
 	return 0, false
 }
 
-// admit lets a datagram of general services in at the port that it is for; false: its P_Key is none of the port's, which the
-// port tells by trap 257.
+// admit admits a datagram of general services at its destination port; false: its P_Key matches none of
+// the port's, which the port reports by trap 257.
 func (f *Fabric) admit(now clock.Time, p *port, q *Packet) bool {
 	i, ok := p.index(q.PKey)
 	if q.PKeyIndex = i; !ok {
@@ -48,7 +49,7 @@ func (f *Fabric) admit(now clock.Time, p *port, q *Packet) bool {
 	return ok
 }
 
-// subnet tells whether the packet is one of subnet management, which belongs to no partition.
+// subnet reports whether the packet is one of subnet management, which belongs to no partition.
 func (q *Packet) subnet() bool {
 	return q.MAD[1] == mad.ClassSubnetLID || q.MAD[1] == mad.ClassSubnetDir
 }

@@ -51,7 +51,7 @@ func (f *Fabric) pma(now clock.Time, own, in *port, b *[mad.Len]byte) bool {
 	}
 	attribute := mad.PMAttributeByID(id)
 	first, second := attribute.Get(data, "CounterSelect"), attribute.Get(data, "CounterSelect2")
-	keep := [2]byte(data) // the selectors come back as they were
+	keep := [2]byte(data) // the response has the selectors of the request
 	clear(data)
 	copy(data, keep[:])
 	attribute.Put(data, "CounterSelect", first)
@@ -69,7 +69,7 @@ func (f *Fabric) pma(now clock.Time, own, in *port, b *[mad.Len]byte) bool {
 	return answer(b, mad.StatusOK)
 }
 
-// selected are the ports that PortSelect means.
+// selected returns the ports that PortSelect means.
 func (f *Fabric) selected(n *node, own *port, number uint8) []port {
 	ports := f.ports[n.first : int(n.first)+int(n.count)+1]
 	switch {
@@ -81,7 +81,7 @@ func (f *Fabric) selected(n *node, own *port, number uint8) []port {
 	return ports[number : number+1]
 }
 
-// read is what a counter shows.
+// read returns the value that a counter shows.
 func (p *port) read(c *counted, id uint16) uint64 {
 	switch c.from {
 	case fromTraffic:
@@ -102,7 +102,7 @@ func (p *port) read(c *counted, id uint16) uint64 {
 	return 0
 }
 
-// base is what traffic counters of an attribute count from.
+// base returns the values from which an attribute's traffic counters count.
 func (c *counters) base(id uint16) *[sightCount]uint64 {
 	if id == mad.AttrPortCountersExtended {
 		return &c.long
@@ -110,7 +110,7 @@ func (c *counters) base(id uint16) *[sightCount]uint64 {
 	return &c.short
 }
 
-// errors are the other counters as an attribute shows them.
+// errors returns the other counters as an attribute shows them.
 func (c *counters) errors(id uint16) *[counterCount]uint64 {
 	if id == mad.AttrPortCountersExtended {
 		return &c.wide
@@ -118,7 +118,8 @@ func (c *counters) errors(id uint16) *[counterCount]uint64 {
 	return &c.value
 }
 
-// setCounters sets the counters that CounterSelect and CounterSelect2 name to what the attribute holds.
+// setCounters sets the counters that CounterSelect and CounterSelect2 select to the values in the
+// attribute.
 func setCounters(ports []port, id uint16, fields []counted, data []byte) {
 	a := mad.PMAttributeByID(id)
 	first, second := a.Get(data, "CounterSelect"), a.Get(data, "CounterSelect2")
@@ -149,7 +150,7 @@ func (p *port) write(c *counted, id uint16, v uint64) {
 	}
 }
 
-// The vendor class of OpenFabrics in which ibping asks. Its data are the name of who answers.
+// The OpenFabrics vendor class that ibping uses. The data of its response is the name of the responder.
 const (
 	classVendorPing = 0x32
 	pingOUI         = 37 // behind an RMPP header and a reserved byte

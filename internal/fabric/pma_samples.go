@@ -7,10 +7,10 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// A sampling counts something at a port for a time (IBA 16.1.3.2 to 16.1.3.4). Every node can do one at once, of up to 15 counters
-// of 32 bits.
+// A sampling counts something at a port for a period (IBA 16.1.3.2 to 16.1.3.4). Every node can do one at
+// a time, of up to 15 counters of 32 bits.
 
-// sampleTick is the unit of SampleStart and SampleInterval here: 250 times the 4 ns of a symbol at 2.5 Gb/s.
+// sampleTick is the unit of SampleStart and SampleInterval: 250 times the 4 ns of a symbol at 2.5 Gb/s.
 const (
 	sampleTick  = time.Microsecond
 	tickCode    = 249
@@ -20,11 +20,11 @@ const (
 // Values of SampleStatus.
 const (
 	sampleDone    = 0
-	sampleDelayed = 1 // until SampleStart is over
+	sampleDelayed = 1 // until the time in SampleStart has passed
 	sampleRunning = 2
 )
 
-// What CounterSelect can name (IBA 16.1.3.3).
+// Values of CounterSelect (IBA 16.1.3.3).
 const (
 	selectXmitData = 1 + iota
 	selectRcvData
@@ -35,9 +35,9 @@ const (
 
 const sampledCounters = 15
 
-// sampler is the sampling of a node: the last, or the one under way.
+// sampler is the sampling of a node: the last one, or the one in progress.
 type sampler struct {
-	number   uint32 // unlike that of the one before, whose events are of no interest any more
+	number   uint32 // distinguishes it from the previous one, whose events are to be ignored
 	port     int32
 	status   uint8
 	tag      uint16
@@ -48,7 +48,7 @@ type sampler struct {
 	result   [sampledCounters]uint64
 }
 
-// samplesControl answers PortSamplesControl. While a sampling is under way a set changes nothing.
+// samplesControl answers PortSamplesControl. While a sampling is in progress a Set changes nothing.
 func (f *Fabric) samplesControl(now clock.Time, n *node, own *port, set bool, data []byte) uint16 {
 	index := own.node
 	s := f.samplers[index]
@@ -83,7 +83,7 @@ func (f *Fabric) samplesControl(now clock.Time, n *node, own *port, set bool, da
 	copy(data, keep[:])
 	a.Put(data, "Tick", tickCode)
 	a.Put(data, "CounterWidth", sampleWidth)
-	a.Put(data, "CounterMask0", 1) // each can count what every device has to be able to
+	a.Put(data, "CounterMask0", 1) // each can count what is mandatory
 	a.Put(data, "CounterMasks1to9", 0o111111111)
 	a.Put(data, "CounterMasks10to14", 0o11111)
 	if s != nil {
@@ -99,7 +99,7 @@ func (f *Fabric) samplesControl(now clock.Time, n *node, own *port, set bool, da
 	return mad.StatusOK
 }
 
-// selectName is the field that says what a counter counts.
+// selectName returns the name of the field that says what counter i counts.
 func selectName(i int) string { return selectNames[i] }
 
 var selectNames = [sampledCounters]string{"CounterSelect0", "CounterSelect1", "CounterSelect2", "CounterSelect3", "CounterSelect4", "CounterSelect5", "CounterSelect6",
@@ -109,7 +109,7 @@ func (f *Fabric) sampleAt(now clock.Time, s *sampler, ticks uint32) {
 	f.later(event{at: now.Add(time.Duration(ticks) * sampleTick), kind: sample, port: s.port, epoch: s.number})
 }
 
-// sample goes on with the sampling of a node when a time of it is over.
+// sample advances the sampling of a node when one of its times is over.
 func (f *Fabric) sample(now clock.Time, node int32, number uint32) {
 	s := f.samplers[node]
 	if s == nil || s.number != number {
@@ -135,7 +135,7 @@ func (f *Fabric) sample(now clock.Time, node int32, number uint32) {
 	}
 }
 
-// sampled is the present value of what CounterSelect names.
+// sampled returns the current value of what CounterSelect selects.
 func (p *port) sampled(c uint16) uint64 {
 	switch c {
 	case selectXmitData:
@@ -152,7 +152,7 @@ func (p *port) sampled(c uint16) uint64 {
 	return 0
 }
 
-// samplesResult answers PortSamplesResult: the counts are there when the sampling is over.
+// samplesResult answers PortSamplesResult: the counts are available when the sampling is over.
 func (f *Fabric) samplesResult(n *node, data []byte) uint16 {
 	clear(data)
 	s := f.samplers[f.ports[n.first].node]

@@ -8,39 +8,39 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Packet is a management datagram with the addresses that go with it. It is the caller's; the
-// fabric works in it and keeps nothing of it.
+// Packet is a management datagram with its addresses. It belongs to the caller; the fabric modifies it but
+// does not keep it.
 type Packet struct {
-	SLID, DLID ib.LID // of a directed route the permissive LID, or that of the node where its directed part begins
+	SLID, DLID ib.LID // for a directed route the permissive LID, or that of the node where its directed part begins
 	SQP, DQP   ib.QPN // 0: subnet management, on virtual lane 15; else general services
 	SL         uint8
-	// PKey is that of general services; 0: the one at PKeyIndex of the sender's table. Where the packet has arrived the index is
-	// that of the receiver's table.
+	// PKey is used for general services only; 0 means the one at PKeyIndex of the sender's table. On
+	// arrival PKeyIndex is an index into the receiver's table.
 	PKey      ib.PKey
 	PKeyIndex uint16
 	MAD       [mad.Len]byte
 }
 
-// Result says what became of a packet.
+// Result says what happened to a packet.
 type Result uint8
 
 // The results.
 const (
 	Dropped   Result = iota // nobody will answer
-	Answered                // an agent of the fabric answered: the packet is the answer, as it came to the sender
-	Delivered               // it came to a port where the fabric has no agent for it: the packet is as it arrived
+	Answered                // an agent of the fabric answered: the packet is now the answer, as received by the sender
+	Delivered               // it reached a port where the fabric has no agent for it: the packet is as it arrived
 )
 
-// Outcome is what became of a packet, and of a delivered one where.
+// Outcome says what happened to a packet and, if it was delivered, where.
 type Outcome struct {
 	Result Result
 	At     Place
 }
 
-// maxHops is after how many switches a packet has lived too long. A forwarding loop would keep it for ever.
+// maxHops is how many switches a packet may pass. A forwarding loop would otherwise keep it forever.
 const maxHops = 64
 
-// Where the fields of a directed route stand.
+// Offsets of the fields of a directed route.
 const (
 	atStatus      = 4
 	atHopPointer  = 6
@@ -54,8 +54,8 @@ const (
 	returning     = 0x80 // the direction bit, in the byte at atStatus
 )
 
-// Send takes a packet from a program at a port through the fabric, at once. p.SLID is filled in where
-// it is 0.
+// Send sends a packet from a program at a port through the fabric, at once. If p.SLID is 0 it is filled
+// in.
 func (f *Fabric) Send(now clock.Time, from Place, p *Packet) Outcome {
 	f.traps.now = now
 	source := f.port(from)
@@ -77,7 +77,7 @@ func (f *Fabric) Send(now clock.Time, from Place, p *Packet) Outcome {
 		return Outcome{Delivered, f.place(target)}
 	}
 	p.SLID, p.DLID, p.SQP, p.DQP, p.PKeyIndex = p.DLID, p.SLID, p.DQP, p.SQP, index
-	if p.MAD[3] == 0 { // the agent has nothing to say
+	if p.MAD[3] == 0 { // the agent does not answer
 		return Outcome{}
 	}
 	if back, _ := f.routeLID(target, p); back != source {
@@ -86,7 +86,7 @@ func (f *Fabric) Send(now clock.Time, from Place, p *Packet) Outcome {
 	return Outcome{Result: Answered}
 }
 
-// step takes a packet over the link at the port, and returns the port at the other end; nil: it is lost there.
+// step passes a packet over the port's link and returns the port at the other end; nil: it is lost there.
 func (f *Fabric) step(out *port, q *Packet) *port {
 	if !out.up() {
 		out.count(ctrXmitDiscards, 1)
@@ -102,8 +102,8 @@ func (f *Fabric) step(out *port, q *Packet) *port {
 	return in
 }
 
-// routeLID takes a packet by forwarding tables to the port for which it is: target is the port
-// that has the LID, in the one by which it came there. nil: it was dropped.
+// routeLID forwards a packet by LID to its destination: target is the port with that LID, in the one where
+// the packet arrived. nil: it was dropped.
 func (f *Fabric) routeLID(source *port, p *Packet) (target, in *port) {
 	if source.matches(p.DLID) && p.DLID != ib.LIDPermissive {
 		return source, source
@@ -145,7 +145,8 @@ func (f *Fabric) routeLID(source *port, p *Packet) (target, in *port) {
 	return nil, nil
 }
 
-// forward is the port by which a switch sends on what came in for a LID; nil: it drops it (IBA 18.2.4.3).
+// forward returns the port to which a switch forwards a packet for a LID; nil: it is dropped (IBA
+// 18.2.4.3).
 func (f *Fabric) forward(n *node, in *port, lid ib.LID) *port {
 	out := uint8(mad.NoPort)
 	if uint16(lid) <= n.sw.info.LinearFDBTop {
@@ -164,8 +165,8 @@ func (f *Fabric) forward(n *node, in *port, lid ib.LID) *port {
 	return &f.ports[int(n.first)+int(out)]
 }
 
-// sendDirected takes a packet along its directed route (IBA 14.2.2). A first part may be routed by LID, to the
-// switch where the directed part begins, and a last one, from the switch where it ends to DrDLID.
+// sendDirected sends a packet along its directed route (IBA 14.2.2). A first part may be routed by LID, to
+// the switch where the directed part begins, and a last part from where it ends to DrDLID.
 func (f *Fabric) sendDirected(now clock.Time, source *port, p *Packet) Outcome {
 	hops := int(p.MAD[atHopCount])
 	if hops > mad.MaxHops {
@@ -220,11 +221,13 @@ func (f *Fabric) sendDirected(now clock.Time, source *port, p *Packet) Outcome {
 
 func drLID(p *Packet, at int) ib.LID { return ib.LID(binary.BigEndian.Uint16(p.MAD[at:])) }
 
-// byLID tells whether the route has a part by LID: before its directed part at DrSLID, behind it at DrDLID.
+// byLID reports whether the route has a part by LID: before its directed part (DrSLID) or after it
+// (DrDLID).
 func byLID(p *Packet, at int) bool { return drLID(p, at) != ib.LIDPermissive }
 
-// lastPart takes a packet from where its directed part ends to where it is for: target is the port that has what stands in
-// the node, in the one by which it came. nil: it was dropped. Only a switch with a LID sends on by LID.
+// lastPart forwards a packet from where its directed part ends to its destination: target is the port that
+// holds the node's state, by the one where the packet arrived. nil: it was dropped. Only a switch with a
+// LID forwards by LID.
 func (f *Fabric) lastPart(last, in *port, p *Packet) (target, by *port) {
 	if !byLID(p, atDrDLID) {
 		return last, in
@@ -236,15 +239,15 @@ func (f *Fabric) lastPart(last, in *port, p *Packet) (target, by *port) {
 	return f.routeLID(last, p)
 }
 
-// walk goes along the initial path and writes the ports by which it enters into the return
-// path. The result is the port by which the last node was entered; nil: it cannot be gone.
+// walk follows the initial path and records the ports of arrival in the return path. It returns the port
+// where the packet enters the last node; nil: the path cannot be followed.
 func (f *Fabric) walk(start, in *port, p *Packet, hops int) *port {
 	p.MAD[atReturnPath] = in.number
 	n := &f.nodes[start.node]
 	for hop := 1; hop <= hops; hop++ {
 		number := p.MAD[atInitialPath+hop]
 		if number == 0 || number > n.count || n.kind != mad.NodeSwitch && (hop > 1 || number != start.number) {
-			return nil // only switches send on
+			return nil // only switches forward
 		}
 		if in = f.step(&f.ports[int(n.first)+int(number)], p); in == nil {
 			return nil
@@ -255,8 +258,8 @@ func (f *Fabric) walk(start, in *port, p *Packet, hops int) *port {
 	return in
 }
 
-// walkBack goes along the return path from the node at in. The result is the port by which the
-// first node is entered; nil: it cannot be gone.
+// walkBack follows the return path from the node of port in. It returns the port where the packet enters
+// the first node; nil: the path cannot be followed.
 func (f *Fabric) walkBack(in *port, p *Packet, hops int) *port {
 	n := &f.nodes[in.node]
 	for hop := hops; hop >= 1; hop-- {
@@ -273,7 +276,7 @@ func (f *Fabric) walkBack(in *port, p *Packet, hops int) *port {
 	return in
 }
 
-// returnDirected takes what a program answered to a directed request back to whoever asked.
+// returnDirected takes a program's response to a directed request back to the requester.
 func (f *Fabric) returnDirected(source *port, p *Packet, hops int) Outcome {
 	if byLID(p, atDrDLID) {
 		if source, _ = f.routeLID(source, p); source == nil || f.nodes[source.node].kind != mad.NodeSwitch {

@@ -7,9 +7,9 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// agent lets the agents of a port answer a packet, in the packet. own is the port that
-// has the node's LID, in the one by which the packet came. False: it is not for them. An
-// agent that does not answer makes the method zero.
+// agent lets the agents of a port answer a packet in place. own is the port with the node's LID, in the
+// one where the packet arrived. False: it is not for them. An agent that does not answer sets the method
+// to zero.
 func (f *Fabric) agent(now clock.Time, own, in *port, p *Packet) bool {
 	switch p.MAD[1] {
 	case mad.ClassSubnetLID, mad.ClassSubnetDir:
@@ -22,21 +22,21 @@ func (f *Fabric) agent(now clock.Time, own, in *port, p *Packet) bool {
 	return false
 }
 
-// silent makes an agent not answer.
+// silent sets the method to zero: the agent does not answer.
 func silent(b *[mad.Len]byte) bool {
 	b[3] = 0
 	return true
 }
 
-// answer makes a request the answer to it, with the data that stand in it.
+// answer turns a request into its response, with the data now in it.
 func answer(b *[mad.Len]byte, status uint16) bool {
 	b[3] = mad.MethodGetResp
 	binary.BigEndian.PutUint16(b[atStatus:], status)
 	return true
 }
 
-// sma is the subnet management agent (IBA 14.2). What concerns subnet managers, SMInfo and all that is
-// not a get or set, it leaves to a program at the port.
+// sma is the subnet management agent (IBA 14.2). SMInfo, and everything other than Get and Set, is left to
+// a program at the port.
 func (f *Fabric) sma(now clock.Time, own, in *port, b *[mad.Len]byte) bool {
 	attribute, method := binary.BigEndian.Uint16(b[16:]), b[3]
 	if method == mad.MethodTrapRepress {
@@ -65,7 +65,7 @@ func (f *Fabric) sma(now clock.Time, own, in *port, b *[mad.Len]byte) bool {
 	return answer(b, f.attribute(&r, attribute))
 }
 
-// smaRequest is a get or set of an attribute.
+// smaRequest is a Get or Set of an attribute.
 type smaRequest struct {
 	now      clock.Time
 	node     *node
@@ -73,10 +73,10 @@ type smaRequest struct {
 	set      bool
 	known    bool // the M_Key is right
 	modifier uint32
-	data     []byte // the attribute, which becomes that of the answer
+	data     []byte // the attribute, replaced by that of the response
 }
 
-// attribute answers one attribute and returns the status.
+// attribute answers a request for an attribute and returns the status.
 func (f *Fabric) attribute(r *smaRequest, id uint16) uint16 {
 	switch id {
 	case mad.AttrNodeDescription:
@@ -139,8 +139,8 @@ func (f *Fabric) nodeInfo(n *node, in *port) mad.NodeInfo {
 	}
 }
 
-// target is the port that the attribute modifier names: at switches any of theirs, at others any but
-// 0, which stands for the one asked.
+// target returns the port that the attribute modifier selects. At nodes other than switches 0 means the
+// port asked.
 func (f *Fabric) target(r *smaRequest, number uint32) *port {
 	if number > uint32(r.node.count) {
 		return nil
@@ -163,7 +163,7 @@ func (f *Fabric) vendorDiag(r *smaRequest) uint16 {
 // ledOn is the first bit of LEDInfo.
 const ledOn = 0x80
 
-// ledInfo answers LEDInfo of a port: whether its light is on for somebody who looks for it (IBA 14.2.5.15).
+// ledInfo answers LEDInfo: whether the port's light is on, to help somebody find it (IBA 14.2.5.15).
 func (f *Fabric) ledInfo(r *smaRequest) uint16 {
 	p := f.target(r, r.modifier)
 	if p == nil {

@@ -2,8 +2,8 @@ package fabric
 
 import "github.com/softvpi/softvpi/wire/mad"
 
-// extendedSpeedsKnown is the bit of the attribute modifier by which a subnet manager says that
-// it knows LinkSpeedExtEnabled (IBA 14.2.5.6).
+// extendedSpeedsKnown is the bit of the attribute modifier by which a subnet manager says that it supports
+// LinkSpeedExtEnabled (IBA 14.2.5.6).
 const extendedSpeedsKnown = 1 << 31
 
 // portInfo answers PortInfo (IBA 14.2.5.6).
@@ -28,14 +28,14 @@ func (f *Fabric) portInfo(r *smaRequest) uint16 {
 	}
 	i := p.info
 	i.LocalPortNum, i.ClientReregister = r.in.number, reregister
-	if !r.known && i.MKeyProtectBits != 0 { // it is not shown to whoever does not know it
+	if !r.known && i.MKeyProtectBits != 0 { // the M_Key is hidden from those who do not know it
 		i.MKey = 0
 	}
 	i.Append(r.data[:0])
 	return status
 }
 
-// validPortInfo tells whether a set can be: each of its fields is checked before any acts.
+// validPortInfo reports whether a Set is valid: all fields are checked before any takes effect.
 func (f *Fabric) validPortInfo(r *smaRequest, p *port, want *mad.PortInfo) bool {
 	i := &p.info
 	linked := !(r.node.kind == mad.NodeSwitch && p.number == 0)
@@ -64,7 +64,7 @@ func (f *Fabric) validPortInfo(r *smaRequest, p *port, want *mad.PortInfo) bool 
 	return false
 }
 
-// setPortInfo does a set that can be.
+// setPortInfo executes a valid Set.
 func (f *Fabric) setPortInfo(r *smaRequest, p *port, want *mad.PortInfo) {
 	i := &p.info
 	if !r.node.external(p) {
@@ -90,7 +90,7 @@ func (f *Fabric) setPortInfo(r *smaRequest, p *port, want *mad.PortInfo) {
 	f.setPortState(p, want.PortState, want.PortPhysicalState)
 }
 
-// setEndPort sets what only ports have that packets are for.
+// setEndPort sets the fields that only ports with a LID have.
 func setEndPort(i, want *mad.PortInfo) {
 	i.MKey, i.GIDPrefix, i.LID, i.MasterSMLID = want.MKey, want.GIDPrefix, want.LID, want.MasterSMLID
 	i.MKeyLeasePeriod, i.MKeyProtectBits, i.LMC, i.MasterSMSL = want.MKeyLeasePeriod, want.MKeyProtectBits, want.LMC, want.MasterSMSL
@@ -98,7 +98,7 @@ func setEndPort(i, want *mad.PortInfo) {
 	i.MKeyViolations, i.PKeyViolations, i.QKeyViolations = want.MKeyViolations, want.PKeyViolations, want.QKeyViolations
 }
 
-// setLinkEnabled sets widths and speeds, which count when the link comes up the next time.
+// setLinkEnabled sets widths and speeds, which take effect when the link next comes up.
 func setLinkEnabled(i, want *mad.PortInfo, extended bool) {
 	if w := want.LinkWidthEnabled; w == 255 {
 		i.LinkWidthEnabled = i.LinkWidthSupported
@@ -127,8 +127,8 @@ func setLinkEnabled(i, want *mad.PortInfo, extended bool) {
 	}
 }
 
-// setPortState makes the transitions that a set may (IBA 14.2.5.6). Down takes the link down, from
-// where it comes up again, or stays where a physical state was given with it.
+// setPortState makes the transitions that a Set may (IBA 14.2.5.6). Down takes the link down; it comes up
+// again unless a physical state given with it prevents that.
 func (f *Fabric) setPortState(p *port, state mad.PortState, physical mad.PortPhysicalState) {
 	switch {
 	case state == mad.PortArmed || state == mad.PortActive:
@@ -138,7 +138,7 @@ func (f *Fabric) setPortState(p *port, state mad.PortState, physical mad.PortPhy
 		f.drop(p, physical)
 	case state == mad.PortDown:
 		if p.info.PortPhysicalState == mad.PhysicalDisabled {
-			return // only a physical state leads out
+			return // only a physical state leaves this state
 		}
 		f.drop(p, p.info.LinkDownDefaultState)
 	default:
@@ -147,7 +147,7 @@ func (f *Fabric) setPortState(p *port, state mad.PortState, physical mad.PortPhy
 	f.train(p)
 }
 
-// extendedPortInfo answers the vendor's ExtendedPortInfo, which has the speed FDR10.
+// extendedPortInfo answers the vendor's ExtendedPortInfo, which holds the speed FDR10.
 func (f *Fabric) extendedPortInfo(r *smaRequest) uint16 {
 	p := f.target(r, r.modifier)
 	if p == nil {

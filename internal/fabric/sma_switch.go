@@ -10,7 +10,7 @@ const (
 	castBlock   = mad.MulticastForwardingTableLen / 2
 )
 
-// reset empties what the switch forwards by.
+// reset clears the switch's forwarding state.
 func (s *switchState) reset(enhanced bool) {
 	*s = switchState{info: mad.SwitchInfo{
 		LinearFDBCap: linearCap, MulticastFDBCap: multicastCap, LifeTimeValue: 18, PartitionEnforcementCap: enforcedPKeys,

@@ -5,11 +5,11 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// portTables are the tables of a port. Each is nil as long as nobody has set it.
+// portTables are the tables of a port. Each is nil until somebody sets it.
 type portTables struct {
 	guids       []uint64
 	pkeys       []ib.PKey
-	slToVL      []mad.SLtoVLMappingTable   // of a switch by the port by which packets come in
+	slToVL      []mad.SLtoVLMappingTable   // of a switch: by the port where packets arrive
 	arbitration *[2]mad.VLArbitrationTable // low and high priority
 }
 
@@ -20,7 +20,8 @@ func (p *port) table() *portTables {
 	return p.tables
 }
 
-// guidInfo answers GUIDInfo of the port asked (IBA 14.2.5.5). The first GUID of all is the port's own and stays.
+// guidInfo answers GUIDInfo of the port asked (IBA 14.2.5.5). The very first GUID is the port's own and
+// cannot be changed.
 func (f *Fabric) guidInfo(r *smaRequest) uint16 {
 	p, cap := r.own, int(r.own.info.GUIDCap)
 	if int64(r.modifier) > int64(cap-1)/8 {
@@ -49,7 +50,8 @@ func (f *Fabric) guidInfo(r *smaRequest) uint16 {
 	return mad.StatusOK
 }
 
-// pkeyTable answers P_KeyTable (IBA 14.2.5.7). Of adapters the upper half of the modifier does not count; ibdiagnet of ibutils has the port there.
+// pkeyTable answers P_KeyTable (IBA 14.2.5.7). For adapters the upper half of the modifier is ignored;
+// ibdiagnet of ibutils puts the port there.
 func (f *Fabric) pkeyTable(r *smaRequest) uint16 {
 	p, cap, block := r.own, adapterPKeys, int(r.modifier&0xffff)
 	if r.node.kind == mad.NodeSwitch {
@@ -77,7 +79,7 @@ func (f *Fabric) pkeyTable(r *smaRequest) uint16 {
 	return mad.StatusOK
 }
 
-// pkeys is a block of the port's P_Keys. At first there is the default one alone.
+// pkeys returns a block of the port's P_Keys. Initially there is only the default one.
 func (p *port) pkeys(block int) (t mad.PKeyTable) {
 	if p.tables != nil && p.tables.pkeys != nil {
 		copy(t[:], p.tables.pkeys[min(block*32, len(p.tables.pkeys)):])
@@ -87,11 +89,12 @@ func (p *port) pkeys(block int) (t mad.PKeyTable) {
 	return t
 }
 
-// eachLane is the mapping at first: each service level has the virtual lane of its number, as far as there are lanes.
+// eachLane is the initial mapping: each service level has the virtual lane of its number, modulo the
+// number of lanes.
 var eachLane = mad.SLtoVLMappingTable{0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7}
 
-// Bits of the attribute modifier by which a set of SLtoVLMappingTable is for all ports of a switch, where packets go out or
-// where they come in (IBA 14.2.5.8, OptimizedSLtoVLMappingProgramming).
+// Bits of the attribute modifier for a Set of SLtoVLMappingTable that applies to all output ports, or all
+// input ports, of a switch (IBA 14.2.5.8, OptimizedSLtoVLMappingProgramming).
 const (
 	allOutputs = 1 << 16
 	allInputs  = 1 << 17
@@ -164,7 +167,7 @@ func (p *port) setLanes(n *node, in int, want mad.SLtoVLMappingTable) {
 	t.slToVL[in] = want
 }
 
-// alike are the arbitration tables at first: all lanes have the same share, none has priority.
+// alike is the initial state of the arbitration tables: all lanes have the same share, none has priority.
 var alike = func() (t [2]mad.VLArbitrationTable) {
 	for i := range arbitrationCap {
 		t[0][i], t[1][i] = mad.VLArbitration{VL: uint8(i), Weight: 4}, mad.VLArbitration{VL: uint8(i)}
@@ -172,7 +175,8 @@ var alike = func() (t [2]mad.VLArbitrationTable) {
 	return t
 }()
 
-// vlArbitration answers VLArbitrationTable (IBA 14.2.5.9). The tables are so short that their second halves are not there.
+// vlArbitration answers VLArbitrationTable (IBA 14.2.5.9). The tables are so short that they have no
+// second half.
 func (f *Fabric) vlArbitration(r *smaRequest) uint16 {
 	p := r.own
 	if r.node.kind == mad.NodeSwitch {

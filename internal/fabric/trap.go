@@ -8,35 +8,35 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// trapKey is what makes two traps the same: who tells, what, and of which of its ports.
+// trapKey identifies equal traps: the sender, the trap number and the port it is about.
 type trapKey struct {
 	port   int32
 	number uint16
 	about  uint8
 }
 
-// told is a trap that is sent until the subnet manager represses it, and then is kept as long as
-// the next of its kind has to wait.
+// told is a trap that is sent until the subnet manager represses it, and then kept for as long as the next
+// of its kind has to wait.
 type told struct {
 	trapKey
 	kind      uint8
 	repressed bool
-	again     bool // it happened once more since it was sent
+	again     bool // it happened again since it was sent
 	details   mad.Details
 	tid       uint64
 	due       clock.Time // when it is sent next, or may be
 }
 
-// trapQueue is all traps of a fabric. There is at most one of a trapKey, however often it happens.
+// trapQueue holds all traps of a fabric. There is at most one per trapKey, however often it happens.
 type trapQueue struct {
-	now  clock.Time // the latest time told
+	now  clock.Time // the latest time passed in
 	all  []told
 	at   map[trapKey]int
-	next uint64 // transaction
+	next uint64 // next transaction ID
 }
 
-// trap tells the subnet manager of something at the port, which has the node's LID. A port
-// that knows no subnet manager keeps it to itself (IBA 14.3.1).
+// trap reports something at the port, which has the node's LID, to the subnet manager. A port that knows
+// no subnet manager reports nothing (IBA 14.3.1).
 func (f *Fabric) trap(own *port, kind uint8, number uint16, details mad.Details) {
 	if own.info.MasterSMLID == 0 {
 		return
@@ -65,7 +65,7 @@ func (f *Fabric) trap(own *port, kind uint8, number uint16, details mad.Details)
 	}
 }
 
-// repressed ends the trap that a subnet manager has seen (IBA 14.3.9).
+// repressed ends a trap that a subnet manager has acknowledged (IBA 14.3.9).
 func (f *Fabric) repressed(own *port, tid uint64) {
 	q := &f.traps
 	for i := range q.all {
@@ -80,8 +80,8 @@ func (f *Fabric) repressed(own *port, tid uint64) {
 	}
 }
 
-// Trap sends the next trap that is due, in p. The outcome says where it came to; false: none is due.
-// Each is sent again, at most once in the port's SubnetTimeOut, until it is repressed.
+// Trap sends the next trap that is due, in p. The outcome says where it arrived; false: none is due. Each
+// is repeated, at most once per SubnetTimeOut of the port, until it is repressed.
 func (f *Fabric) Trap(now clock.Time, p *Packet) (Outcome, bool) {
 	f.traps.now = now
 	q := &f.traps
@@ -113,7 +113,7 @@ func (q *trapQueue) forget(i int) {
 	q.all = q.all[:last]
 }
 
-// notice makes the packet of a trap.
+// notice builds the packet of a trap.
 func (f *Fabric) notice(own *port, t *told, p *Packet) {
 	s := mad.NewSMP(mad.MethodTrap, mad.AttrNotice, 0, t.tid)
 	n := mad.Notice{IsGeneric: true, Type: t.kind, ProducerType: uint32(f.nodes[own.node].kind), TrapNumber: t.number,
@@ -123,7 +123,7 @@ func (f *Fabric) notice(own *port, t *told, p *Packet) {
 	s.Append(p.MAD[:0])
 }
 
-// TrapDeadline is when Trap is wanted next.
+// TrapDeadline returns when Trap must be called next.
 func (f *Fabric) TrapDeadline() clock.Time {
 	at := clock.Never
 	for i := range f.traps.all {
@@ -134,13 +134,13 @@ func (f *Fabric) TrapDeadline() clock.Time {
 
 func (f *Fabric) index(p *port) int32 { return f.nodes[p.node].first + int32(p.number) }
 
-// portStateChanged tells that a port of a switch went up or down: trap 128.
+// portStateChanged reports that a switch port went up or down: trap 128.
 func (f *Fabric) portStateChanged(n *node) {
 	own := &f.ports[n.first]
 	f.trap(own, mad.NoticeUrgent, mad.TrapLinkStateChange, mad.TrapSwitch{LID: own.info.LID}.Details())
 }
 
-// capabilityChanged tells that the capabilities of a port have changed, or with flags what else: trap 144.
+// capabilityChanged reports that a port's capabilities, or what flags says, have changed: trap 144.
 func (f *Fabric) capabilityChanged(p *port, flags uint16) {
 	f.trap(p, mad.NoticeInformational, mad.TrapCapabilityMask, mad.TrapCapability{
 		LID: p.info.LID, OtherLocalChanges: flags != 0, CapabilityMask: p.info.CapabilityMask, ChangeFlags: flags,
@@ -148,7 +148,7 @@ func (f *Fabric) capabilityChanged(p *port, flags uint16) {
 	}.Details())
 }
 
-// SetDescription gives a node another NodeDescription, which it tells by trap 144.
+// SetDescription changes a node's NodeDescription, which it reports by trap 144.
 func (f *Fabric) SetDescription(now clock.Time, node int, text string) {
 	f.traps.now = now
 	n := &f.nodes[node]
@@ -156,7 +156,7 @@ func (f *Fabric) SetDescription(now clock.Time, node int, text string) {
 	f.capabilityChanged(f.speaker(n), mad.ChangedNodeDescription)
 }
 
-// SetSystemImageGUID gives a node another system image GUID, which it tells by trap 145.
+// SetSystemImageGUID changes a node's system image GUID, which it reports by trap 145.
 func (f *Fabric) SetSystemImageGUID(now clock.Time, node int, guid uint64) {
 	f.traps.now = now
 	n := &f.nodes[node]
@@ -165,7 +165,7 @@ func (f *Fabric) SetSystemImageGUID(now clock.Time, node int, guid uint64) {
 	f.trap(p, mad.NoticeInformational, mad.TrapSystemImageGUID, mad.TrapSystemImage{LID: p.info.LID, SystemImageGUID: guid}.Details())
 }
 
-// speaker is the port by which a node speaks for itself: the first that has a LID.
+// speaker returns the port that a node uses for its own traps: the first that has a LID.
 func (f *Fabric) speaker(n *node) *port {
 	ports := f.ports[n.first : int(n.first)+int(n.count)+1]
 	for i := range ports {
@@ -176,25 +176,25 @@ func (f *Fabric) speaker(n *node) *port {
 	return &ports[min(1, len(ports)-1)]
 }
 
-// KeyViolation is a packet whose P_Key or Q_Key the receiving port found wrong.
+// KeyViolation describes a packet whose P_Key or Q_Key the receiving port found wrong.
 type KeyViolation struct {
 	From, To ib.LID
 	Key      uint32
 	SL       uint8
 	FromQP   ib.QPN
 	ToQP     ib.QPN
-	FromGID  ib.GID // zero without a GRH
+	FromGID  ib.GID // zero if there is no GRH
 	ToGID    ib.GID
 }
 
-// BadPKey counts a packet with a P_Key that the port does not have, and tells it by trap 257.
+// BadPKey counts a packet with a P_Key that the port does not have, and reports it by trap 257.
 func (f *Fabric) BadPKey(now clock.Time, at Place, v KeyViolation) {
 	p := f.port(at)
 	saturate(&p.info.PKeyViolations)
 	f.badKey(now, p, mad.TrapBadPKey, v)
 }
 
-// BadQKey counts a packet with a Q_Key that its queue pair does not have, and tells it by trap 258.
+// BadQKey counts a packet with a wrong Q_Key for its queue pair, and reports it by trap 258.
 func (f *Fabric) BadQKey(now clock.Time, at Place, v KeyViolation) {
 	p := f.port(at)
 	saturate(&p.info.QKeyViolations)

@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// office is a manager as its administration sees it.
+// office is a manager as seen by its administration.
 type office struct{ s *SM }
 
 var _ administration.Manager = office{}
@@ -46,7 +46,7 @@ func (o office) VLArbitration(p int32, block uint8) (t mad.VLArbitrationTable) {
 	return t
 }
 
-// setsLanes says whether the manager sets the tables of lanes of a port.
+// setsLanes reports whether the manager sets the SL-to-VL and arbitration tables of a port.
 func (o office) setsLanes(port *topology.Port) bool {
 	return port.Num != 0 && port.Peer != topology.None && o.s.qos() != nil
 }
@@ -66,7 +66,7 @@ func (o office) WrongKey(from ib.LID, key uint64) {
 	o.s.say(EventTrap, "request from LID %d to the subnet administration with the wrong SM_Key %#x", from, key)
 }
 
-// client is who a MAD of the administration came from or goes to.
+// client returns the sender or destination of an administration MAD.
 func (p *Packet) client() administration.Address {
 	return administration.Address{LID: p.LID, QPN: p.QPN, SL: p.SL, PKeyIndex: p.PKeyIndex}
 }

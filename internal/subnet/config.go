@@ -14,66 +14,67 @@ import (
 // maxLIDs is how many unicast LIDs a subnet has: 0x0001 to 0xbfff (IBA 4.1.3).
 const maxLIDs = int(ib.LIDMaxUnicast)
 
-// DefaultPrefix is the subnet prefix of ports that have not been given another (IBA 4.1.1).
+// DefaultPrefix is the default subnet prefix (IBA 4.1.1).
 const DefaultPrefix = administration.LinkLocalPrefix
 
-// DefaultSMKey is the SM_Key of managers that were not given another, OpenSM's.
+// DefaultSMKey is the default SM_Key, that of OpenSM.
 const DefaultSMKey = 1
 
-// LIDRange is what a port was given: the first LID and the last.
+// LIDRange is the first and the last LID of a port.
 type LIDRange struct{ First, Last ib.LID }
 
-// Config is what a subnet manager is told once. The zero value of a field means its default.
+// Config configures a subnet manager. The zero value of a field selects its default.
 type Config struct {
-	Priority uint8  // 0 to 15; of two subnet managers the higher one is master
-	SMKey    uint64 // what managers know each other by; 0: DefaultSMKey
-	SAKey    uint64 // of trusted requests to the administration; 0: SMKey
-	SL       uint8  // of packets to the subnet manager, 0 to 15
+	Priority uint8  // 0 to 15; the manager with the highest priority becomes master
+	SMKey    uint64 // identifies managers to each other; 0: DefaultSMKey
+	SAKey    uint64 // for trusted requests to the administration; 0: SMKey
+	SL       uint8  // for packets to the subnet manager, 0 to 15
 	Prefix   uint64 // subnet prefix; 0: DefaultPrefix
 
-	MKey        uint64 // management key of all ports; 0: none is set
+	MKey        uint64 // management key of all ports; 0: none
 	MKeyProtect uint8  // 0 to 3 (IBA 14.2.4.1)
 	MKeyLease   uint16 // seconds
 
 	LMC          uint8               // 0 to 7
-	Reassign     bool                // give all LIDs anew in the first sweep
-	LIDs         map[uint64]LIDRange // by port GUID: what ports had in the past
-	HonorLIDs    bool                // heed LIDs even when becoming master in place of another
+	Reassign     bool                // assign all LIDs anew in the first sweep
+	LIDs         map[uint64]LIDRange // by port GUID: earlier LIDs of ports
+	HonorLIDs    bool                // use LIDs even when taking over from another master
 	Engines      []string            // routing engines by name, in order of preference; none: min-hop
 	Roots        []uint64            // node GUIDs of the switches at the top, for up/down
 	ConnectRoots bool                // see Options
 	MaxLanes     int                 // see Options
 
 	Limits         *Limits           // nil: DefaultLimits
-	Partitions     *partition.Config // nil: everyone is a full member of the default partition
+	Partitions     *partition.Config // nil: all ports are full members of the default partition
 	Enforce        Enforcement       // of partitions, by switches
 	AllowBothPKeys bool
-	QoS            *QoS // nil: tables of service levels and arbitration are left as they are, except for DFSSSP
+	QoS            *QoS // nil: SL-to-VL and arbitration tables are left as they are, except with DFSSSP
 
-	Policy *administration.QoSPolicy // service levels of paths; nil: all are 0, or those of the routes
+	Policy *administration.QoSPolicy // service levels of paths; nil: 0, or those of the routes
 
-	Window  int           // SMPs under way at most; 0: DefaultWindow
+	Window  int           // maximum of SMPs in progress; 0: DefaultWindow
 	Timeout time.Duration // of a request; 0: DefaultTimeout
 	Retries int           // of a request; negative: none; 0: DefaultRetries
-	Sweep   time.Duration // between looks at the subnet; 0: none but for traps
+	Sweep   time.Duration // interval between sweeps; 0: sweep only upon traps
 
-	HeavySweeps  bool // every sweep is a thorough one
-	IgnoreTraps  bool // traps cause no sweep
-	NoReregister bool // clients are not asked to subscribe and join again
+	HeavySweeps  bool // make every sweep a thorough one
+	IgnoreTraps  bool // do not sweep upon traps
+	NoReregister bool // do not ask clients to reregister
 
-	PollInterval time.Duration // of a standby's question whether the master lives; 0: DefaultPoll
-	PollRetries  int           // that many in a row unanswered make it dead; 0: DefaultPollRetries
-	IgnoreOthers bool          // pretend that there are no other subnet managers
+	PollInterval time.Duration // interval at which a standby checks that the master is alive; 0: DefaultPoll
+	PollRetries  int           // after that many missed answers in a row the master counts as dead; 0: DefaultPollRetries
+	IgnoreOthers bool          // act as if there were no other subnet managers
 	NoMulticast  bool
 
-	// Recall, where not nil, is asked once what ports had registered in the past: when the manager becomes master for the first time.
+	// Recall, if not nil, is called once, when the manager becomes master for the first time, for what
+	// ports had registered earlier.
 	Recall func() (administration.Registrations, error)
 
-	AssignedGUID uint8                        // marks the GUIDs that are made up for who asks for any; 0: nobody is given one
-	PrefixRoutes []administration.PrefixRoute // to other subnets, the first that fits counts
+	AssignedGUID uint8                        // the byte after the OUI in GUIDs generated for those who ask for any; 0: none are generated
+	PrefixRoutes []administration.PrefixRoute // to other subnets; the first match counts
 }
 
-// Defaults of Config, those of OpenSM's manual page except the window, which is 4 there.
+// Defaults of Config, which are those of OpenSM's manual page except the window, which is 4 there.
 const (
 	DefaultWindow      = 32
 	MaxWindow          = 4096
@@ -83,14 +84,14 @@ const (
 	DefaultPollRetries = 4
 )
 
-// ConfigError is a wrong field of Config.
+// ConfigError says which field of Config is wrong.
 type ConfigError struct{ Field, Got, Want string }
 
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("subnet: %s is %s, want %s", e.Field, e.Got, e.Want)
 }
 
-// within checks a number. The error is a *ConfigError.
+// within checks that a number is in a range. The error is a *ConfigError.
 func within(field string, v, low, high int) error {
 	if v < low || v > high {
 		return &ConfigError{field, fmt.Sprint(v), fmt.Sprintf("%d to %d", low, high)}
@@ -161,10 +162,10 @@ func (c *Config) check() error {
 	return nil
 }
 
-// Enforcement says in which direction switches enforce partitions at the ports of hosts.
+// Enforcement says in which direction switches enforce partitions at host ports.
 type Enforcement uint8
 
-// The ways of enforcement, by OpenSM's names both, in, out and off.
+// The directions of enforcement; OpenSM's names are both, in, out and off.
 const (
 	EnforceBoth Enforcement = iota
 	EnforceIn

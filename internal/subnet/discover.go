@@ -8,19 +8,21 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// maxNodes is how many nodes a subnet may have before it is taken for an error.
+// maxNodes is the number of nodes above which a subnet is considered faulty.
 const maxNodes = 1 << 17
 
-// maxSubnetPorts bounds the ports of a subnet, so that a node that lies cannot use up the memory.
+// maxSubnetPorts limits the ports of a subnet, so that a lying node cannot exhaust the memory.
 const maxSubnetPorts = 1 << 20
 
-// maxPKeyBlocks bounds how much of a partition table is read: 1,024 entries.
+// maxPKeyBlocks limits how much of a partition table is read: 1,024 entries.
 const maxPKeyBlocks = 32
 
-// discover begins a thorough sweep: everything is found anew. One that follows upon a link that went or came does not read again what is as it was
-// left: the ports of switches that say that none has changed its state (IBA 14.2.5.4), and who is behind them, descriptions of nodes, and P_Keys of ports
-// that are active with their LIDs. Nobody else sets them while this is the
-// master. It takes a sweep before it that the master began, in which switches were told to forget earlier changes before they were read.
+// discover begins a thorough sweep: everything is discovered anew. A sweep caused by a link that came up
+// or went down skips what cannot have changed: the ports of switches that report no port state change (IBA
+// 14.2.5.4) with their neighbours, node descriptions, and the P_Keys of ports that are active with their
+// LIDs. Nobody else sets those while this manager is master. This requires that the manager was also
+// master in the preceding sweep, because there it cleared the switches' change flags before it read the
+// ports.
 func (s *SM) discover() {
 	s.x.clear()
 	s.past = nil
@@ -35,7 +37,7 @@ func (s *SM) discover() {
 	s.x.push(work{at: topology.None, attr: mad.AttrNodeInfo})
 }
 
-// handle takes an answer to a request.
+// handle handles the response to a request.
 func (s *SM) handle(w work, smp *mad.SMP) {
 	switch {
 	case w.attr == mad.AttrSMInfo:
@@ -53,7 +55,7 @@ func (s *SM) handle(w work, smp *mad.SMP) {
 	}
 }
 
-// found takes an answer while looking who is there.
+// found handles a response during discovery.
 func (s *SM) found(w work, smp *mad.SMP) {
 	switch w.attr {
 	case mad.AttrNodeInfo:
@@ -78,7 +80,7 @@ func (s *SM) found(w work, smp *mad.SMP) {
 	}
 }
 
-// arrived takes the NodeInfo of what is behind the port u, or of the manager's own node.
+// arrived handles the NodeInfo of the node behind port u, or of the manager's own node.
 func (s *SM) arrived(u int32, info mad.NodeInfo) {
 	n := s.cur
 	if why := impossible(&info, u != topology.None); why != "" {
@@ -127,7 +129,7 @@ func (s *SM) arrived(u int32, info mad.NodeInfo) {
 	s.ask(e, i, !known)
 }
 
-// impossible says what cannot be in a NodeInfo.
+// impossible says what is impossible in a NodeInfo, if anything.
 func impossible(i *mad.NodeInfo, beyond bool) string {
 	switch {
 	case i.NodeType < mad.NodeCA || i.NodeType > mad.NodeRouter:
@@ -142,7 +144,7 @@ func impossible(i *mad.NodeInfo, beyond bool) string {
 	return ""
 }
 
-// wayTo is a port of a node with a way from the manager.
+// wayTo returns a port of a node that the manager can reach.
 func (s *SM) wayTo(node int32) int32 {
 	n := s.cur
 	for p := n.Nodes[node].First; p <= n.Nodes[node].First+int32(n.Nodes[node].Info.NumPorts); p++ {
@@ -153,7 +155,7 @@ func (s *SM) wayTo(node int32) int32 {
 	return n.Nodes[node].First
 }
 
-// ask asks a node, or another port of a known adapter, for all that is needed of it.
+// ask requests all that is needed from a node, or from another port of a known adapter.
 func (s *SM) ask(e, node int32, fresh bool) {
 	n := s.cur
 	if old := s.past.Same(&n.Nodes[node].Info); fresh && old != nil {
@@ -168,8 +170,8 @@ func (s *SM) ask(e, node int32, fresh bool) {
 	s.x.push(work{at: e, attr: mad.AttrSwitchInfo})
 }
 
-// onSwitchInfo goes on with a switch's ports. The note that some have changed is taken back before they are read, so that
-// no change stays unseen.
+// onSwitchInfo continues with a switch's ports. It first clears the switch's change flag, so that no later
+// change goes unnoticed.
 func (s *SM) onSwitchInfo(w work, info *mad.SwitchInfo) {
 	node := &s.cur.Nodes[s.cur.Ports[w.at].Node]
 	if node.SwInfo != nil {
@@ -180,7 +182,7 @@ func (s *SM) onSwitchInfo(w work, info *mad.SwitchInfo) {
 		s.x.push(work{at: w.at, attr: mad.AttrSwitchInfo, set: true})
 	}
 	old := s.past.Same(&node.Info)
-	for p := range uint32(node.Info.NumPorts) + 1 { // node is not good any more when another has been found
+	for p := range uint32(node.Info.NumPorts) + 1 { // node becomes invalid when another node is found
 		if p > 0 && old != nil && !info.PortStateChange && s.past.Ports[old.First+int32(p)].Known {
 			s.onPortInfo(work{at: w.at, attr: mad.AttrPortInfo, mod: p, kind: kindPast}, s.past.Ports[old.First+int32(p)].Info)
 			continue
@@ -189,7 +191,8 @@ func (s *SM) onSwitchInfo(w work, info *mad.SwitchInfo) {
 	}
 }
 
-// asBefore are the P_Keys of an end port that is as it was left, nil where it may not be.
+// asBefore returns the P_Keys of an end port that is in the state in which it was left, or nil if that is
+// not certain.
 func (s *SM) asBefore(p int32) []ib.PKey {
 	if s.past == nil {
 		return nil
@@ -231,7 +234,8 @@ func (s *SM) onPortInfo(w work, info mad.PortInfo) {
 	s.x.push(work{at: p, attr: mad.AttrNodeInfo, beyond: true})
 }
 
-// behind is what the node at the other end of a link told in an earlier sweep; false: it is to be asked.
+// behind returns the NodeInfo that an earlier sweep found at the other end of a link; false: it must be
+// requested.
 func (s *SM) behind(p int32) (mad.NodeInfo, bool) {
 	n := s.cur
 	old := s.past.Same(&n.Nodes[n.Ports[p].Node].Info)
@@ -247,8 +251,8 @@ func (s *SM) behind(p int32) (mad.NodeInfo, bool) {
 	return info, true
 }
 
-// onPKeys takes a block of a partition table. Tables are filled from the beginning, so the next block is
-// of interest only behind one without a free entry.
+// onPKeys handles a block of a partition table. Tables are filled from the beginning, so the next block is
+// needed only if this one has no free entry.
 func (s *SM) onPKeys(w work, t mad.PKeyTable) {
 	port := &s.cur.Ports[w.at]
 	port.PKeys = append(port.PKeys, t[:]...)
@@ -267,19 +271,19 @@ func (s *SM) onPKeys(w work, t mad.PKeyTable) {
 	}
 }
 
-// failed is called for a request without success: smp is the answer that refuses it, nil when none came.
+// failed handles a request that failed: smp is the response that refuses it, or nil if there was none.
 func (s *SM) failed(w work, smp *mad.SMP) {
 	n := s.cur
 	switch {
 	case s.polled(w):
 		return
 	case s.stage == stageLight:
-		if !w.beyond { // somebody is gone; who sleeps may sleep on
+		if !w.beyond { // a node is gone; one that was silent before may stay silent
 			s.heavy, s.whole = true, true
 		}
 		return
 	case s.stage == stageInherit && !w.set:
-		return // what is there is not known, and will be written
+		return // the contents are unknown and will be overwritten
 	case w.at == topology.None:
 		s.say(EventRefused, "this port does not answer")
 		return
@@ -288,7 +292,7 @@ func (s *SM) failed(w work, smp *mad.SMP) {
 		s.problem("the link of %s is up, and who is behind it does not answer", n.Name(w.at))
 		return
 	case w.attr == mad.AttrSMInfo:
-		return // it has gone; the next sweep will see
+		return // it is gone; the next sweep will notice
 	}
 	s.failures++
 	what := "does not answer"
@@ -314,7 +318,7 @@ func hex16(v uint16) string {
 	return "0x" + string([]byte{digits[v>>12], digits[v>>8&15], digits[v>>4&15], digits[v&15]})
 }
 
-// attributeName is the specification's name of an attribute of subnet management.
+// attributeName returns the specification's name of a subnet management attribute.
 func attributeName(a uint16) string {
 	switch a {
 	case mad.AttrNodeDescription:
@@ -343,12 +347,12 @@ func attributeName(a uint16) string {
 	return "attribute " + hex16(a)
 }
 
-// pair turns what every port saw behind it into links. A link is one where both ends see each other; an
-// adapter does not look, there the first that saw it counts. Anything else is two nodes with one GUID, a port
-// that is plugged into itself, or a cable that was moved a moment ago, and is not used.
+// pair turns what each port saw at its other end into links. A link requires that both ends see each
+// other; adapters do not look, so there the first that saw one counts. Anything else means two nodes with
+// one GUID, a port connected to itself, or a cable moved a moment ago, and is not used.
 func (s *SM) pair() {
 	n := s.cur
-	var bad []int32 // taken back after all have been compared
+	var bad []int32 // cleared after all have been compared
 	for i := range n.Ports {
 		p := int32(i)
 		q := n.Ports[p].Peer

@@ -1,6 +1,8 @@
-// Package subnet is the subnet manager of InfiniBand (IBA 14): it finds what is plugged together, gives LIDs, routes and brings links up.
+// Package subnet is an InfiniBand subnet manager (IBA 14): it discovers the topology, assigns LIDs,
+// computes routes and brings links up.
 //
-// Below it, and knowing nothing of it: topology, the subnet as it was found; partition, who may talk to whom; routing, the forwarding
-// tables; administration, which answers questions about the subnet and keeps what ports register. It is pure: it does no I/O, starts no
-// goroutine and reads no clock. It is told the time and handed MADs, and hands MADs and its next deadline back.
+// It builds on packages that do not depend on it: topology, the subnet as discovered; partition, who may
+// communicate with whom; routing, the forwarding tables; administration, which answers queries about the
+// subnet and keeps registrations. It is pure: it does no I/O, starts no goroutine and reads no clock. The
+// caller passes in the time and received MADs, and takes out MADs to send and the next deadline.
 package subnet

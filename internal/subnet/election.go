@@ -14,13 +14,13 @@ type otherSM struct {
 	info mad.SMInfo
 }
 
-// outranks says whether one subnet manager is to be master rather than the other: the higher priority, then the lower
-// GUID (IBA 14.4.1.2).
+// outranks reports whether a is to be master rather than b: the higher priority wins, then the lower GUID
+// (IBA 14.4.1.2).
 func outranks(a, b *mad.SMInfo) bool {
 	return a.Priority > b.Priority || a.Priority == b.Priority && a.GUID < b.GUID
 }
 
-// smInfo is what we say of ourselves.
+// smInfo returns this manager's SMInfo.
 func (s *SM) smInfo() mad.SMInfo {
 	return mad.SMInfo{GUID: s.guid, SMKey: s.cfg.SMKey, ActCount: s.actCount, Priority: s.cfg.Priority, State: s.state}
 }
@@ -40,7 +40,7 @@ func (s *SM) become(state mad.SMState) {
 	}
 }
 
-// elect decides who is to be master, with all others known; false: it is not us.
+// elect decides who is to be master, once all others are known; false: another manager is.
 func (s *SM) elect() bool {
 	self := s.smInfo()
 	var master, above *otherSM
@@ -89,7 +89,7 @@ func (s *SM) elect() bool {
 	return true
 }
 
-// forgetLIDs drops what is remembered of ports that have LIDs.
+// forgetLIDs drops the remembered LIDs of ports that have LIDs.
 func (s *SM) forgetLIDs() {
 	for _, p := range s.cur.EndPorts() {
 		if lid := s.cur.Ports[p].Info.LID; lid != 0 && lid <= ib.LIDMaxUnicast {
@@ -98,7 +98,7 @@ func (s *SM) forgetLIDs() {
 	}
 }
 
-// standBy waits, and asks the master from time to time whether it lives.
+// standBy waits, and polls the master from time to time.
 func (s *SM) standBy(o *otherSM) {
 	s.x.clear()
 	s.become(mad.SMStandby)
@@ -113,7 +113,7 @@ func (s *SM) handOver(o *otherSM) {
 	s.x.push(work{at: o.at, attr: mad.AttrSMInfo, mod: mad.SMHandover, set: true, kind: kindHandover})
 }
 
-// poll asks the master.
+// poll asks the master whether it is alive.
 func (s *SM) poll() {
 	s.pollAt = clock.Never
 	if o := s.others[s.master]; o != nil {
@@ -123,14 +123,14 @@ func (s *SM) poll() {
 	s.takeOver()
 }
 
-// takeOver looks for a master anew, and becomes it where there is none.
+// takeOver looks for a master again, and becomes master if there is none.
 func (s *SM) takeOver() {
 	s.pollAt = clock.Never
 	s.become(mad.SMDiscovering)
 	s.discover()
 }
 
-// polled handles a poll, or a handover, without an answer.
+// polled handles a poll or a handover that was not answered.
 func (s *SM) polled(w work) bool {
 	if w.kind == kindHandover {
 		return true
@@ -151,7 +151,7 @@ func (s *SM) missed() {
 	s.pollAt = s.now.Add(min(time.Second, s.cfg.PollInterval))
 }
 
-// onSMInfo takes the answer of another subnet manager.
+// onSMInfo handles the response of another subnet manager.
 func (s *SM) onSMInfo(w work, smp *mad.SMP) {
 	info, err := mad.ParseSMInfo(smp.Data[:])
 	if err != nil || w.kind == kindHandover {
@@ -177,7 +177,7 @@ func (s *SM) onSMInfo(w work, smp *mad.SMP) {
 	}
 }
 
-// asked handles a request to us: SMInfo, or a trap.
+// asked handles a request to this manager: SMInfo, or a trap.
 func (s *SM) asked(p *Packet, smp *mad.SMP) {
 	switch {
 	case smp.Method == mad.MethodTrap && smp.AttributeID == mad.AttrNotice:
@@ -204,7 +204,7 @@ func (s *SM) answerSMInfo(p *Packet, smp *mad.SMP) {
 	after()
 }
 
-// control obeys another subnet manager where the state allows it (IBA 14.4.1.1).
+// control obeys another subnet manager if the state permits (IBA 14.4.1.1).
 func (s *SM) control(modifier uint32, remote *mad.SMInfo) (status uint16, after func()) {
 	refuse := uint16(mad.StatusInvalidField)
 	switch {
@@ -235,10 +235,10 @@ func (s *SM) control(modifier uint32, remote *mad.SMInfo) (status uint16, after 
 	return refuse, func() {}
 }
 
-// maxAnswers bounds what waits to be sent to others: more is dropped, as if lost.
+// maxAnswers limits the responses that wait to be sent: more are dropped, as if lost.
 const maxAnswers = 8192
 
-// reply sends an SMP back.
+// reply sends an SMP back to the sender of p.
 func (s *SM) reply(p *Packet, smp *mad.SMP) {
 	if len(s.answers) >= maxAnswers {
 		return
@@ -248,7 +248,7 @@ func (s *SM) reply(p *Packet, smp *mad.SMP) {
 	s.answers = append(s.answers, out)
 }
 
-// onTrap takes a notice of a port and has it stop.
+// onTrap handles a port's notice and represses it.
 func (s *SM) onTrap(p *Packet, smp *mad.SMP) {
 	n, err := mad.ParseNotice(smp.Data[:])
 	if err != nil {

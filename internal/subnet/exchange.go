@@ -6,25 +6,25 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 )
 
-// work is a request to be made: what to ask of, or tell, which port.
+// work is a request to make: what to get or set at which port.
 type work struct {
-	at     int32 // index of the port in the subnet at hand
+	at     int32 // index of the port in the current subnet
 	mod    uint32
 	attr   uint16
 	set    bool
-	beyond bool // the node behind the port is meant, which is not known yet
+	beyond bool // it is for the node behind the port, which is not known yet
 	kind   uint8
 }
 
-// exchange keeps requests under way: at most a window of them, each with its time-out and retries.
+// exchange manages requests in progress: at most a window of them, each with a timeout and retries.
 type exchange struct {
-	todo    []work // in order; what stands before head has been taken
+	todo    []work // in order; those before head have been taken
 	head    int
 	slots   []slot
 	free    []uint16
-	due     []due // in order of time: all time-outs are equally long
+	due     []due // in order of time: all timeouts are equally long
 	dueHead int
-	retry   []uint32 // transactions to be sent again
+	retry   []uint32 // transactions to retransmit
 	seq     uint32
 	timeout time.Duration
 	retries int
@@ -59,12 +59,12 @@ func newExchange(window, retries int, timeout time.Duration) exchange {
 
 func (x *exchange) push(w work) { x.todo = append(x.todo, w) }
 
-// quiet says that nothing is under way and nothing waits.
+// quiet reports whether nothing is in progress and nothing waits.
 func (x *exchange) quiet() bool { return len(x.free) == len(x.slots) && x.head == len(x.todo) }
 
 func (x *exchange) waiting() int { return len(x.todo) - x.head }
 
-// clear forgets all that waits and all that is under way; late answers match nothing.
+// clear drops everything that waits or is in progress; late answers will match nothing.
 func (x *exchange) clear() {
 	x.todo, x.head, x.due, x.dueHead, x.retry, x.free = x.todo[:0], 0, x.due[:0], 0, x.retry[:0], x.free[:0]
 	for i := range x.slots {
@@ -73,7 +73,7 @@ func (x *exchange) clear() {
 	}
 }
 
-// take is the next request, in a slot of its own; nil: none waits or the window is full.
+// take returns the next request, in a slot of its own; nil: none waits or the window is full.
 func (x *exchange) take() *slot {
 	if x.head == len(x.todo) || len(x.free) == 0 {
 		return nil
@@ -92,13 +92,13 @@ func (x *exchange) take() *slot {
 	return s
 }
 
-// drop gives a slot back whose request was not sent after all.
+// drop frees the slot of a request that was not sent after all.
 func (x *exchange) drop(s *slot) {
 	s.busy = false
 	x.free = append(x.free, uint16(s.seq&(1<<slotBits-1)))
 }
 
-// again is a request whose time was over and that is to be sent once more, nil without any.
+// again returns a request that timed out and is to be retransmitted, or nil.
 func (x *exchange) again() *slot {
 	for len(x.retry) > 0 {
 		transaction := x.retry[0]
@@ -110,7 +110,7 @@ func (x *exchange) again() *slot {
 	return nil
 }
 
-// sent starts the time of a request.
+// sent starts the timeout of a request.
 func (x *exchange) sent(s *slot, now clock.Time) {
 	x.Sent++
 	if x.dueHead == len(x.due) {
@@ -133,7 +133,7 @@ func (x *exchange) answered(transaction uint32) (w work, pkt *Packet, ok bool) {
 	return x.slots[i].w, &x.slots[i].pkt, true
 }
 
-// lost handles a request that had no answer: it is sent again, or given up, when w is it.
+// lost handles a request without an answer: it is retransmitted or, if gaveUp, given up and returned as w.
 func (x *exchange) lost(transaction uint32) (w work, gaveUp bool) {
 	i := int(transaction & (1<<slotBits - 1))
 	if i >= len(x.slots) || !x.slots[i].busy || x.slots[i].seq != transaction {
@@ -151,7 +151,7 @@ func (x *exchange) lost(transaction uint32) (w work, gaveUp bool) {
 	return w, true
 }
 
-// expired is the next transaction whose time is over.
+// expired returns the next transaction that has timed out.
 func (x *exchange) expired(now clock.Time) (transaction uint32, ok bool) {
 	for x.dueHead < len(x.due) {
 		d := x.due[x.dueHead]
@@ -169,7 +169,7 @@ func (x *exchange) expired(now clock.Time) (transaction uint32, ok bool) {
 	return 0, false
 }
 
-// deadline is when the next time-out is.
+// deadline returns the time of the next timeout.
 func (x *exchange) deadline() clock.Time {
 	for x.dueHead < len(x.due) {
 		d := x.due[x.dueHead]

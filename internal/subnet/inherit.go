@@ -7,15 +7,16 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// A manager that takes over does not know the groups of the one before it until their members join again, but the switches pass
-// on their packets all the while. It reads the multicast forwarding tables and tells the administration whom they lead to.
+// A manager that takes over does not know its predecessor's multicast groups until their members join
+// again, but meanwhile the switches keep forwarding their packets. It reads the multicast forwarding
+// tables and tells the administration which ports they serve.
 
 const (
 	mftBlock     = 32 // multicast LIDs in a block of a table
 	mftPositions = 16 // ports in an entry
 )
 
-// inherit reads the multicast forwarding tables of switches that somebody has set up before.
+// inherit reads the multicast forwarding tables of switches that were set up earlier.
 func (s *SM) inherit() {
 	s.stage = stageInherit
 	s.inheriting = false
@@ -29,7 +30,7 @@ func (s *SM) inherit() {
 	}
 }
 
-// readGroups asks for a block of the table of a switch, where it has that.
+// readGroups requests a block of a switch's table, if the switch has it.
 func (s *SM) readGroups(node int32, block uint32) {
 	nd := &s.cur.Nodes[node]
 	top := min(int(administration.LastMLID), int(ib.LIDFirstMulticast)+int(nd.SwInfo.MulticastFDBCap)-1)
@@ -44,7 +45,8 @@ func (s *SM) readGroups(node int32, block uint32) {
 	}
 }
 
-// onGroups takes a block. Tables are filled from the beginning, so the next one is of interest only behind one with entries.
+// onGroups handles a block. Tables are filled from the beginning, so the next one is needed only if this
+// one has entries.
 func (s *SM) onGroups(w work, t mad.MulticastForwardingTable) {
 	node := s.cur.Ports[w.at].Node
 	guid := s.cur.Nodes[node].Info.NodeGUID
@@ -65,7 +67,7 @@ func (s *SM) onGroups(w work, t mad.MulticastForwardingTable) {
 	}
 }
 
-// inherited finds out whom the tables lead to.
+// inherited determines which ports the tables serve.
 func (s *SM) inherited() {
 	served := map[ib.LID]administration.Served{}
 	for _, node := range s.cur.Switches {
@@ -87,7 +89,7 @@ func (s *SM) inherited() {
 	s.sa.Inherit(s.now, served)
 }
 
-// inheritPort notes that a switch passes packets to a multicast LID on by a port.
+// inheritPort notes that a switch forwards packets for a multicast LID to a port.
 func (s *SM) inheritPort(served map[ib.LID]administration.Served, mlid ib.LID, nd *topology.Node, port int) {
 	if port > int(nd.Info.NumPorts) || mlid > administration.LastMLID {
 		return

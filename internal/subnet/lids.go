@@ -7,14 +7,14 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// lidError says that a subnet needs more unicast LIDs than there are.
+// lidError says that a subnet needs more unicast LIDs than exist.
 type lidError struct{ Need, Ports, LMC int }
 
 func (e *lidError) Error() string {
 	return fmt.Sprintf("subnet: it needs %d unicast LIDs (%d end ports, LMC %d), there are %d", e.Need, e.Ports, e.LMC, maxLIDs)
 }
 
-// lidCount is how many LIDs an end port is to get: switches have one, others 2 to the power of the LMC.
+// lidCount returns how many LIDs an end port gets: a switch 1, others 2 to the power of the LMC.
 func (s *SM) lidCount(p int32) int {
 	if s.cur.IsSwitch(p) {
 		return 1
@@ -22,8 +22,9 @@ func (s *SM) lidCount(p int32) int {
 	return 1 << s.cfg.LMC
 }
 
-// assignLIDs decides which LIDs every end port has, and notes them in lids: first those that are remembered, then those that
-// ports have already, then new ones. The result is by index of the port. The error is a *lidError.
+// assignLIDs chooses the LIDs of every end port and records them in lids: first those that are remembered,
+// then those that ports already have, then new ones. The result is by port index. The error is a
+// *lidError.
 func (s *SM) assignLIDs() (map[int32]ib.LID, error) {
 	ports := s.cur.EndPorts()
 	need := 0
@@ -38,7 +39,7 @@ func (s *SM) assignLIDs() (map[int32]ib.LID, error) {
 	}
 	a := allocation{taken: make([]bool, maxLIDs+1), given: make(map[int32]ib.LID, len(ports))}
 	rest := s.keep(&a, ports)
-	// What is remembered of ports that are not there now is left to them as long as there is room.
+	// Ports that are absent now keep their remembered LIDs as long as there is room.
 	present := make(map[uint64]bool, len(ports))
 	for _, p := range ports {
 		present[s.cur.Ports[p].GUID] = true
@@ -51,7 +52,7 @@ func (s *SM) assignLIDs() (map[int32]ib.LID, error) {
 			}
 		}
 	}
-	// The largest alignment comes first, so that small ranges do not break up large ones.
+	// The largest alignment comes first, so that small ranges do not fragment large ones.
 	slices.SortStableFunc(rest, func(p, q int32) int { return s.lidCount(q) - s.lidCount(p) })
 	for _, p := range rest {
 		lid := a.free(reserved, s.lidCount(p))
@@ -73,7 +74,7 @@ func (s *SM) assignLIDs() (map[int32]ib.LID, error) {
 	return a.given, nil
 }
 
-// keep gives ports the LIDs that they had, and returns those for which there are none.
+// keep gives ports their earlier LIDs, and returns those that have none.
 func (s *SM) keep(a *allocation, ports []int32) (rest []int32) {
 	var second []int32
 	for _, p := range ports {
@@ -95,7 +96,7 @@ func (s *SM) keep(a *allocation, ports []int32) (rest []int32) {
 	return rest
 }
 
-// remembered says whether LIDs that a port claims are kept for others. There are few claims of that kind.
+// remembered reports whether LIDs that a port claims are kept for others. Such claims are rare.
 func (s *SM) remembered(lid ib.LID, count int) bool {
 	for _, r := range s.lids {
 		if lid <= r.Last && r.First < lid+ib.LID(count) {
@@ -105,11 +106,11 @@ func (s *SM) remembered(lid ib.LID, count int) bool {
 	return false
 }
 
-// allocation is which LIDs are given to whom.
+// allocation records which LIDs are given to which ports.
 type allocation struct {
 	taken []bool
 	given map[int32]ib.LID
-	next  map[int]int // by count: where the search goes on
+	next  map[int]int // by count: where to continue searching
 }
 
 func (a *allocation) fits(lid, count int) bool {
@@ -131,7 +132,7 @@ func (a *allocation) give(p int32, lid ib.LID, count int) {
 	}
 }
 
-// free finds the first range of that many LIDs, which begins at a multiple; 0: there is none.
+// free finds the first free range of count LIDs, aligned to count; 0: there is none.
 func (a *allocation) free(reserved []bool, count int) ib.LID {
 	if a.next == nil {
 		a.next = map[int]int{}

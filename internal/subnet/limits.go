@@ -1,14 +1,15 @@
 package subnet
 
-// Limits are what all ports are told about times, stalls, lanes and thresholds, as codes of PortInfo (IBA 14.2.5.6).
+// Limits are the times, stall counts, lanes and thresholds that all ports are set to, as codes of PortInfo
+// (IBA 14.2.5.6).
 type Limits struct {
-	PacketLife     uint8 // of SwitchInfo and of paths: 4.096 us times 2 to this; 20 and more: no limit
-	HOQLife        uint8 // the same, of the head of a queue towards a switch
+	PacketLife     uint8 // of SwitchInfo and of paths: 4.096 us times 2 to the power of it; 20 and more: no limit
+	HOQLife        uint8 // the same, for the head of a queue towards a switch
 	LeafHOQLife    uint8 // towards an adapter or router
-	StallCount     uint8 // packets dropped in a row that stall a lane, 1 to 7, towards a switch
+	StallCount     uint8 // consecutive drops that stall a lane towards a switch, 1 to 7
 	LeafStallCount uint8
 	MaxVLs         uint8 // code of OperationalVLs, 1 to 5: 1, 2, 4, 8 or 15 lanes
-	SubnetTimeout  uint8 // 4.096 us times 2 to this
+	SubnetTimeout  uint8 // 4.096 us times 2 to the power of it
 	LocalPhyErrors uint8 // threshold of trap 129, 0 to 15; 0: never
 	OverrunErrors  uint8 // of trap 130
 }
@@ -18,7 +19,7 @@ func DefaultLimits() Limits {
 	return Limits{PacketLife: 18, HOQLife: 18, LeafHOQLife: 16, StallCount: 7, LeafStallCount: 7, MaxVLs: 5, SubnetTimeout: 18, LocalPhyErrors: 8, OverrunErrors: 8}
 }
 
-// check names a field that cannot be. The error is a *ConfigError.
+// check refuses invalid fields. The error is a *ConfigError.
 func (l *Limits) check() error {
 	for _, f := range []struct {
 		name    string

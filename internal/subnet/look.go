@@ -5,7 +5,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// look asks whether something has changed, without asking everyone.
+// look checks whether something has changed, without asking every node.
 func (s *SM) look() {
 	s.stage = stageLight
 	s.x.push(work{at: s.cur.Self, attr: mad.AttrPortInfo, mod: uint32(s.cur.Ports[s.cur.Self].Num)})
@@ -17,7 +17,7 @@ func (s *SM) look() {
 	}
 }
 
-// onLook takes the answers to look.
+// onLook handles the responses to look.
 func (s *SM) onLook(w work, smp *mad.SMP) {
 	switch w.attr {
 	case mad.AttrSwitchInfo:

@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// setUpGroups asks for the multicast forwarding tables that differ from what the groups want.
+// setUpGroups writes the multicast forwarding tables that differ from what the groups need.
 func (s *SM) setUpGroups() {
 	s.sa.GroupsWritten()
 	if s.cfg.NoMulticast || s.graph == nil || s.graph.Switches() == 0 {
@@ -25,7 +25,7 @@ func (s *SM) setUpGroups() {
 		if t == nil || nd.SwInfo == nil {
 			continue
 		}
-		for at := range t.mft { // what was and is not to be any more
+		for at := range t.mft { // entries no longer needed
 			if _, ok := want[i][at]; !ok {
 				if want[i] == nil {
 					want[i] = map[uint32]mad.MulticastForwardingTable{}
@@ -44,7 +44,7 @@ func (s *SM) setUpGroups() {
 	}
 }
 
-// groupTables writes what all groups want.
+// groupTables computes what all groups need.
 func (s *SM) groupTables(want []map[uint32]mad.MulticastForwardingTable) {
 	if s.tree == nil || s.treeOf != s.graph {
 		s.tree, s.treeOf = nil, s.graph

@@ -7,13 +7,13 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// QoS are the tables of virtual lanes that ports are given, by what they are ports of.
+// QoS holds the virtual lane tables of ports, by kind of node.
 type QoS struct{ CA, Router, Switch Lanes }
 
-// Lanes are the tables of a kind of port: the limit of the high priority part of arbitration, its two tables, and the lane of
-// every service level, 15 for one whose packets are dropped (IBA 7.6.6 and 7.6.9).
+// Lanes are the tables for a kind of port: the limit of the high-priority part of arbitration, its two
+// tables, and the lane of each service level, 15 for one whose packets are dropped (IBA 7.6.6 and 7.6.9).
 type Lanes struct {
-	Max       int // data lanes at most, 1 to 15
+	Max       int // maximum of data lanes, 1 to 15
 	HighLimit uint8
 	Low, High []mad.VLArbitration // at most 64 entries each
 	SLtoVL    [16]uint8
@@ -36,10 +36,10 @@ func DefaultLanes() Lanes {
 	return q
 }
 
-// defaultQoS are DefaultLanes for all.
+// defaultQoS returns DefaultLanes for all kinds.
 func defaultQoS() *QoS { return &QoS{DefaultLanes(), DefaultLanes(), DefaultLanes()} }
 
-// check names a field that cannot be. The error is a *ConfigError.
+// check refuses invalid fields. The error is a *ConfigError.
 func (q *QoS) check() error {
 	for _, x := range []struct {
 		kind string
@@ -67,7 +67,7 @@ func (q *QoS) check() error {
 	return nil
 }
 
-// of are the tables of a port.
+// of returns the tables for a port.
 func (q *QoS) of(n *topology.Subnet, p int32) *Lanes {
 	switch n.Nodes[n.Ports[p].Node].Info.NodeType {
 	case mad.NodeSwitch:
@@ -78,7 +78,7 @@ func (q *QoS) of(n *topology.Subnet, p int32) *Lanes {
 	return &q.CA
 }
 
-// code is the code of OperationalVLs that Max allows (IBA 14.2.5.6).
+// code returns the code of OperationalVLs for Max (IBA 14.2.5.6).
 func (q *Lanes) code() uint8 {
 	code := uint8(1)
 	for code < 5 && dataLanes(code+1) <= q.Max {
@@ -87,8 +87,8 @@ func (q *Lanes) code() uint8 {
 	return code
 }
 
-// qos are the tables to be set: those configured, or for routes over several lanes the usual ones, which keep each
-// service level on the lane of its number. nil: none.
+// qos returns the tables to set: those configured, or for routes over several lanes the default ones,
+// which map each service level to the lane of its number. nil: none.
 func (s *SM) qos() *QoS {
 	if s.routes != nil && s.routes.Lanes > 1 && (s.cfg.QoS == nil || !s.cfg.QoS.straight(s.routes.Lanes)) {
 		return defaultQoS()
@@ -96,7 +96,7 @@ func (s *SM) qos() *QoS {
 	return s.cfg.QoS
 }
 
-// straight tells whether service levels below that number travel on the lane of the same number everywhere.
+// straight reports whether service levels below levels use the lane of the same number everywhere.
 func (q *QoS) straight(levels int) bool {
 	for _, l := range []*Lanes{&q.CA, &q.Router, &q.Switch} {
 		for sl := range levels {
@@ -108,7 +108,8 @@ func (q *QoS) straight(levels int) bool {
 	return true
 }
 
-// mapping is the table of service levels for a number of lanes: a level whose lane is not there takes one that is.
+// mapping returns the SL-to-VL table for a number of lanes: a level whose lane does not exist gets one
+// that does.
 func (q *Lanes) mapping(lanes int) (t mad.SLtoVLMappingTable) {
 	for sl, vl := range q.SLtoVL {
 		if vl == 15 { // drop
@@ -120,13 +121,14 @@ func (q *Lanes) mapping(lanes int) (t mad.SLtoVLMappingTable) {
 	return t
 }
 
-// Bits of the modifier of SLtoVLMappingTable that mean all ports, where a switch has OptimizedSLtoVLMappingProgramming (IBA 14.2.5.8).
+// Bits of the modifier of SLtoVLMappingTable that select all ports, for switches with
+// OptimizedSLtoVLMappingProgramming (IBA 14.2.5.8).
 const (
 	slAllOut = 1 << 16
 	slAllIn  = 1 << 17
 )
 
-// setUpLanes asks for the tables of a port's lanes to be set, when the port is new or the tables are.
+// setUpLanes sets the lane tables of a port if the port is new or the tables have changed.
 func (s *SM) setUpLanes(p int32) {
 	q := s.qos()
 	n := s.cur
@@ -164,7 +166,8 @@ func (s *SM) setUpLanes(p int32) {
 	}
 }
 
-// alike says whether all links of a switch have the same number of lanes, and which is the first port with one.
+// alike reports whether all links of a switch have the same number of lanes, and which is the first port
+// with a link.
 func (s *SM) alike(p int32) (first int32, same bool) {
 	n := s.cur
 	node := &n.Nodes[n.Ports[p].Node]
@@ -200,7 +203,7 @@ func (s *SM) pushArbitration(at, p int32) {
 	}
 }
 
-// outPort is the port whose lanes a table is about.
+// outPort returns the port whose lanes a table is about.
 func (s *SM) outPort(w *work) *topology.Port {
 	if node := &s.cur.Nodes[s.cur.Ports[w.at].Node]; node.Switch != topology.None {
 		return &s.cur.Ports[node.First+int32(w.mod&0xff)]
@@ -208,7 +211,7 @@ func (s *SM) outPort(w *work) *topology.Port {
 	return &s.cur.Ports[w.at]
 }
 
-// lanesOf is how many data lanes the link of a port has.
+// lanesOf returns how many data lanes the link of a port has.
 func (s *SM) lanesOf(n *topology.Subnet, port *topology.Port) int {
 	if port.Peer == topology.None {
 		return 1
@@ -229,17 +232,18 @@ func (s *SM) slToVL(w *work) mad.SLtoVLMappingTable {
 	return s.mappingOf(s.cur, s.outPort(w))
 }
 
-// mappingOf is the table of service levels of a port towards its link.
+// mappingOf returns the SL-to-VL table of a port towards its link.
 func (s *SM) mappingOf(n *topology.Subnet, port *topology.Port) mad.SLtoVLMappingTable {
 	return s.qos().of(n, n.Nodes[port.Node].First).mapping(s.lanesOf(n, port))
 }
 
-// arbitration is a block of the table of a port of the subnet at hand.
+// arbitration returns a block of the arbitration table of a port of the current subnet.
 func (s *SM) arbitration(port *topology.Port, block uint32) mad.VLArbitrationTable {
 	return s.arbitrationOf(s.cur, port, block)
 }
 
-// arbitrationOf is a block of the table of a port: 1 and 2 are low priority, 3 and 4 high (IBA 14.2.5.9).
+// arbitrationOf returns a block of a port's arbitration table: 1 and 2 are low priority, 3 and 4 high (IBA
+// 14.2.5.9).
 func (s *SM) arbitrationOf(n *topology.Subnet, port *topology.Port, block uint32) (t mad.VLArbitrationTable) {
 	q := s.qos().of(n, n.Nodes[port.Node].First)
 	list, room := q.Low, port.Info.VLArbitrationLowCap

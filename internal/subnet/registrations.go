@@ -6,19 +6,19 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Revision changes with the registrations.
+// Revision returns a number that changes with the registrations.
 func (s *SM) Revision() uint64 { return s.sa.Revision() }
 
-// Administers says whether this manager is the one that ports register with.
+// Administers reports whether ports register with this manager.
 func (s *SM) Administers() bool { return s.state == mad.SMMaster && s.live != nil }
 
-// Registrations are what ports have registered with the administration until now.
+// Registrations returns what ports have registered with the administration.
 func (s *SM) Registrations(now clock.Time) administration.Registrations {
 	return s.sa.Registrations(now)
 }
 
-// recall takes over what ports had registered with an earlier manager, as far as they are there. It is done once, with the
-// subnet found and nothing set.
+// recall adopts what ports had registered with an earlier manager, as far as the ports are there. It is
+// called once, after discovery and before anything is set.
 func (s *SM) recall() {
 	if s.cfg.Recall == nil || s.recalled {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/softvpi/softvpi/internal/subnet/topology"
 )
 
-// buildGraph makes the graph of the subnet: switches by node GUID, so that the same subnet has the same routes
-// whatever the order in which it was found.
+// buildGraph creates the routing graph of the subnet. Switches are sorted by node GUID, so that the same
+// subnet gets the same routes in whatever order it was discovered.
 func (s *SM) buildGraph() *routing.Graph {
 	n := s.cur
 	s.sws = slices.Clone(n.Switches)
@@ -43,7 +43,7 @@ func (s *SM) buildGraph() *routing.Graph {
 		case q != topology.None && n.IsSwitch(q):
 			t.Switch, t.Port = s.swOf[n.Ports[q].Node], n.Ports[q].Num
 		default:
-			continue // the only other port, on a cable between two adapters
+			continue // the only other port, connected by a cable between two adapters
 		}
 		targets = append(targets, t)
 	}
@@ -54,7 +54,7 @@ func (s *SM) buildGraph() *routing.Graph {
 	return g
 }
 
-// route routes the subnet.
+// route computes the routes of the subnet.
 func (s *SM) route() error {
 	g := s.buildGraph()
 	o := routing.Options{ConnectRoots: s.cfg.ConnectRoots, MaxLanes: s.lanes()}
@@ -86,7 +86,7 @@ func (s *SM) route() error {
 	return nil
 }
 
-// lanes is how many data lanes every link between switches has.
+// lanes returns how many data lanes all links between switches have.
 func (s *SM) lanes() int {
 	most := s.cfg.MaxLanes
 	if most == 0 {
@@ -101,7 +101,7 @@ func (s *SM) lanes() int {
 	return max(1, most)
 }
 
-// dataLanes is how many data lanes a VLCap or OperationalVLs stands for (IBA 14.2.5.6).
+// dataLanes returns the number of data lanes for a VLCap or OperationalVLs (IBA 14.2.5.6).
 func dataLanes(vl uint8) int {
 	switch vl {
 	case 2:

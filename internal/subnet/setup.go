@@ -17,31 +17,31 @@ const (
 	kindActivate
 	kindPoll
 	kindHandover
-	kindPast // not a request: what an earlier one has brought
+	kindPast // not a request: the result of an earlier one
 )
 
-// tables is what a switch is known to have.
+// tables is what is known about a switch's tables.
 type tables struct {
-	lft   []byte // the forwarding table, nil: not known
+	lft   []byte // forwarding table; nil: not known
 	mft   map[uint32]mad.MulticastForwardingTable
 	pkeys map[uint8][]ib.PKey // by port
 	sl    *mad.SLtoVLMappingTable
-	more  map[uint32]bool // the block behind that one has been asked for
-	seen  bool            // in the sweep at hand
+	more  map[uint32]bool // the block after that one has been requested
+	seen  bool            // in the current sweep
 }
 
 func newTables() *tables {
 	return &tables{mft: map[uint32]mad.MulticastForwardingTable{}, pkeys: map[uint8][]ib.PKey{}}
 }
 
-// retreat ends a sweep that cannot go on; the next one is thorough.
+// retreat ends a sweep that cannot continue; the next one is thorough.
 func (s *SM) retreat() {
 	s.x.clear()
 	s.stage, s.heavy, s.whole = stageIdle, true, true
 	s.sweepAt = s.now.Add(s.pause())
 }
 
-// pause is the time until a sweep that failed is tried again.
+// pause returns the time until a failed sweep is retried.
 func (s *SM) pause() time.Duration {
 	if s.cfg.Sweep > 0 {
 		return s.cfg.Sweep
@@ -49,7 +49,7 @@ func (s *SM) pause() time.Duration {
 	return DefaultPoll
 }
 
-// discovered goes on when all that can be reached has answered.
+// discovered continues when everything that can be reached has answered.
 func (s *SM) discovered() {
 	n := s.cur
 	if n.Self == topology.None || !n.Ports[n.Self].Known {
@@ -69,7 +69,7 @@ func (s *SM) discovered() {
 	s.decide()
 }
 
-// decide finds out how all is to be.
+// decide computes the wanted state of everything.
 func (s *SM) decide() {
 	given, err := s.assignLIDs()
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *SM) decide() {
 	s.takeKeys()
 }
 
-// setUp asks for all that differs from what is wanted to be set, and makes links armed.
+// setUp sets everything that differs from what is wanted, and arms the links.
 func (s *SM) setUp() {
 	s.stage = stageSetUp
 	n := s.cur
@@ -116,7 +116,7 @@ func (s *SM) setUp() {
 	s.setUpGroups()
 }
 
-// setUpSwitch asks for the blocks of the forwarding table that differ.
+// setUpSwitch writes the blocks of a forwarding table that differ.
 func (s *SM) setUpSwitch(node int32) {
 	nd := &s.cur.Nodes[node]
 	guid := nd.Info.NodeGUID
@@ -151,7 +151,7 @@ func (s *SM) fdbTop(nd *topology.Node) int {
 	return min(s.routes.Top, max(0, int(nd.SwInfo.LinearFDBCap)-1))
 }
 
-// mftTop is the highest multicast LID that a switch with such a limit looks up: all that it has room for.
+// mftTop returns the highest multicast LID that a switch is to look up: as many as it has room for.
 func (s *SM) mftTop(nd *topology.Node) uint16 {
 	if s.cfg.NoMulticast || nd.SwInfo.MulticastFDBCap == 0 || s.cur.Ports[nd.First].Info.CapabilityMask&mad.CapIsMulticastFDBTopSupported == 0 {
 		return nd.SwInfo.MulticastFDBTop
@@ -206,13 +206,13 @@ func (s *SM) fill(w *work, smp *mad.SMP) bool {
 		t.Append(smp.Data[:0])
 	case mad.AttrSMInfo:
 		i := s.smInfo()
-		i.State = mad.SMMaster // who hands over, or takes over, is the master that speaks
+		i.State = mad.SMMaster // both who hands over and who takes over speak as master
 		i.Append(smp.Data[:0])
 	}
 	return true
 }
 
-// done takes the answer to a Set.
+// done handles the response to a Set.
 func (s *SM) done(w work, smp *mad.SMP) {
 	n := s.cur
 	node := &n.Nodes[n.Ports[w.at].Node]
@@ -238,7 +238,7 @@ func (s *SM) done(w work, smp *mad.SMP) {
 	}
 }
 
-// unset notes that a Set has failed: what the node has is not known.
+// unset notes that a Set has failed, so that the node's state is unknown.
 func (s *SM) unset(w work) {
 	n := s.cur
 	t := s.tables[n.Nodes[n.Ports[w.at].Node].Info.NodeGUID]
@@ -257,7 +257,7 @@ func (s *SM) unset(w work) {
 	}
 }
 
-// up ends a sweep: the subnet is as it should be, or what is wrong has been said.
+// up ends a sweep: the subnet is as wanted, or the problems have been reported.
 func (s *SM) up() {
 	s.stage = stageIdle
 	s.live = s.cur
@@ -276,7 +276,7 @@ func (s *SM) up() {
 		}
 		if s.unsettled {
 			s.heavy, s.whole, s.sweepAt = true, true, s.now.Add(time.Second)
-		} else if s.heavy { // a trap came meanwhile
+		} else if s.heavy { // a trap arrived meanwhile
 			s.sweepAt = s.now
 		}
 	}

@@ -6,14 +6,14 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// setUpGUIDs asks for the blocks that have changed to be written.
+// setUpGUIDs writes the GUID blocks that have changed.
 func (s *SM) setUpGUIDs() {
 	for _, b := range s.sa.ChangedGUIDs() {
 		s.pushGUIDs(b)
 	}
 }
 
-// setUpGUIDsOf asks for all blocks of a port that may have forgotten them to be written.
+// setUpGUIDsOf writes all GUID blocks of a port that may have lost them.
 func (s *SM) setUpGUIDsOf(p int32) {
 	port := &s.cur.Ports[p]
 	if port.Reach && port.Info.PortState == mad.PortInit {

@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// enforcement has a switch check the partitions of a host's packets where it can.
+// enforcement makes a switch check the partitions of a host's packets if it can.
 func (s *SM) enforcement(p int32, d *mad.PortInfo) {
 	info := s.cur.Nodes[s.cur.Ports[p].Node].SwInfo
 	if info == nil || int(info.PartitionEnforcementCap) < len(s.keysOf(s.cur.Ports[p].Peer)) {
@@ -20,13 +20,13 @@ func (s *SM) enforcement(p int32, d *mad.PortInfo) {
 	d.PartitionEnforcementOutbound = info.OutboundEnforcementCap && (s.cfg.Enforce == EnforceBoth || s.cfg.Enforce == EnforceOut)
 }
 
-// keysOf are the P_Keys of an end port.
+// keysOf returns the P_Keys of an end port.
 func (s *SM) keysOf(p int32) []ib.PKey {
 	n := s.cur
 	return s.cfg.Partitions.Keys(n.Ports[p].GUID, n.Nodes[n.Ports[p].Node].Info.NodeType, p == n.Self, s.cfg.AllowBothPKeys)
 }
 
-// setUpKeys asks for the blocks of partition tables that differ.
+// setUpKeys writes the blocks of partition tables that differ.
 func (s *SM) setUpKeys(p int32) {
 	n := s.cur
 	port := &n.Ports[p]
@@ -65,8 +65,8 @@ func (s *SM) pushKeys(p int32, modifier uint32, old, t []ib.PKey) {
 	}
 }
 
-// keyFor is the M_Key that a request needs: a port that shows another one than ours is set with that. It does so
-// when the lease of a manager that is gone has run out (IBA 14.2.4).
+// keyFor returns the M_Key that a request needs. If a port shows another key than ours, a Set needs that
+// one. Ports show it when the lease of a manager that is gone has expired (IBA 14.2.4).
 func (s *SM) keyFor(w *work) uint64 {
 	if w.set && w.at != topology.None {
 		if k := s.cur.Ports[s.cur.Entry(w.at)].Info.MKey; k != 0 {
@@ -76,7 +76,7 @@ func (s *SM) keyFor(w *work) uint64 {
 	return s.cfg.MKey
 }
 
-// takeKeys gives our M_Key to the ports that have another's, before anything else is set there.
+// takeKeys sets our M_Key at the ports that have another one, before anything else is set there.
 func (s *SM) takeKeys() {
 	s.stage = stageKeys
 	for i := range s.cur.Ports {

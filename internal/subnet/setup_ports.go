@@ -5,12 +5,12 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// askAt is the end port by which a port is managed: port 0 of its switch, or itself.
+// askAt returns the end port by which a port is managed: port 0 of its switch, or itself.
 func (s *SM) askAt(p int32) int32 { return s.cur.Entry(p) }
 
 func (s *SM) portModifier(p int32) uint32 { return uint32(s.cur.Ports[p].Num) }
 
-// wanted is how a port is to be configured, and whether it has to be told.
+// wanted returns how a port is to be configured, and whether that differs from its current state.
 func (s *SM) wanted(p int32) (d mad.PortInfo, changed bool) {
 	n := s.cur
 	port := &n.Ports[p]
@@ -32,14 +32,14 @@ func (s *SM) wanted(p int32) (d mad.PortInfo, changed bool) {
 	return d, d != compare || s.tellClients(p)
 }
 
-// tellClients says whether the clients of a port are to subscribe and join again, since there is a new master.
+// tellClients reports whether the clients of a port are to reregister because there is a new master.
 func (s *SM) tellClients(p int32) bool {
 	port := &s.cur.Ports[p]
 	return s.reregister && !s.cfg.NoReregister && port.Reach && !s.cur.IsSwitch(p) && port.Info.PortState == mad.PortActive &&
 		port.Info.CapabilityMask&mad.CapIsClientReregistrationSupported != 0
 }
 
-// wantedLink is what both ends of a link have to agree on.
+// wantedLink sets what both ends of a link must agree on.
 func (s *SM) wantedLink(p int32, d *mad.PortInfo) {
 	n, l := s.cur, s.cfg.Limits
 	here, peer := &n.Ports[p].Info, n.Ports[p].Peer
@@ -64,7 +64,7 @@ func (s *SM) wantedLink(p int32, d *mad.PortInfo) {
 	}
 }
 
-// activate lets packets through all links that are armed at both ends.
+// activate activates all links that are armed at both ends.
 func (s *SM) activate() {
 	s.stage = stageActivate
 	n := s.cur

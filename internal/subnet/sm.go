@@ -12,21 +12,22 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// stage is what a subnet manager is doing.
+// stage is the current activity of a subnet manager.
 type stage uint8
 
 const (
 	stageIdle     stage = iota
-	stageDiscover       // asking who is there
+	stageDiscover       // discovering the subnet
 	stageInherit        // reading what another manager has set
-	stageKeys           // taking over ports that have the key of another manager
-	stageSetUp          // giving LIDs, tables and keys
-	stageActivate       // letting packets through
-	stageGroups         // writing tables of GUIDs, and multicast tables
-	stageLight          // asking whether something changed
+	stageKeys           // taking over ports that have another manager's key
+	stageSetUp          // assigning LIDs, tables and keys
+	stageActivate       // activating links
+	stageGroups         // writing GUID tables and multicast tables
+	stageLight          // checking whether something has changed
 )
 
-// SM is a subnet manager with its subnet administration, bound to one port. It is driven: see the package.
+// SM is a subnet manager with its subnet administration, bound to one port. The caller drives it: see the
+// package.
 type SM struct {
 	cfg   Config
 	state mad.SMState
@@ -34,42 +35,42 @@ type SM struct {
 	x     exchange
 	stage stage
 
-	cur        *topology.Subnet // being looked at, or the last one that was
-	live       *topology.Subnet // the last that was brought up, which is what the administration answers from; nil before
+	cur        *topology.Subnet // the subnet being discovered, or discovered last
+	live       *topology.Subnet // the last that was brought up, on which the administration's answers are based; nil before
 	graph      *routing.Graph   // of cur, with the routes
 	routes     *routing.Routes
 	routedBy   routing.Options // of routes
-	sws        []int32         // node of each switch of the graph
+	sws        []int32         // node of each switch in the graph
 	swOf       []int32         // by node: its number in the graph
 	liveGraph  *routing.Graph  // of live
 	liveRoutes *routing.Routes
 
 	wantLID map[int32]ib.LID   // by end port of cur
-	tables  map[uint64]*tables // by node GUID: what switches are known to have
+	tables  map[uint64]*tables // by node GUID: what is known about switches' tables
 	lids    map[uint64]LIDRange
 
 	tree       *routing.SpanningTree // of treeOf
 	treeOf     *routing.Graph
-	firstDone  bool // a first sweep as master has been completed
-	inheriting bool // that is to be done, having become master
-	recalled   bool // Config.Recall has been asked
-	reregister bool // clients are to subscribe and join again
+	firstDone  bool // a first sweep as master is complete
+	inheriting bool // multicast tables are to be inherited, having become master
+	recalled   bool // Config.Recall has been called
+	reregister bool // clients are to reregister
 	started    bool
-	sweepAt    clock.Time       // the next look
-	heavy      bool             // and it is to be a thorough one
-	whole      bool             // which reads everything anew, also what cannot have changed
+	sweepAt    clock.Time       // the next sweep
+	heavy      bool             // the next sweep is to be a thorough one
+	whole      bool             // and to read everything again, even what cannot have changed
 	watched    bool             // the last sweep was begun as master
-	past       *topology.Subnet // what need not be read anew in the sweep at hand; nil: all is
-	failures   int              // of the sweep
-	asleep     []int32          // ports whose link is up and where nobody answers
+	past       *topology.Subnet // what need not be read again in the current sweep; nil: everything must
+	failures   int              // in the current sweep
+	asleep     []int32          // ports whose link is up but where nobody answers
 
 	others     map[uint64]*otherSM // by port GUID
 	pollAt     clock.Time
 	pollMissed int
-	master     uint64 // port GUID of the master while standby
-	guid       uint64 // of our own port
-	unsettled  bool   // another is looking around still: what it becomes is to be seen
-	handedOver bool   // another has told us to take over
+	master     uint64 // while standby: port GUID of the master
+	guid       uint64 // of this manager's port
+	unsettled  bool   // another manager is still discovering: its state is not decided yet
+	handedOver bool   // another manager has told this one to take over
 	actCount   uint32
 
 	answers []Packet
@@ -84,23 +85,23 @@ type EventKind uint8
 const (
 	EventState    EventKind = iota // the manager's state has changed
 	EventUp                        // the subnet is up
-	EventProblem                   // something is wrong out there, precisely
+	EventProblem                   // a precise problem in the subnet
 	EventRouted                    // how the subnet was routed
-	EventLIDs                      // LIDs were given: LIDs tells them
-	EventTrap                      // a trap came
+	EventLIDs                      // LIDs were assigned: the method LIDs returns them
+	EventTrap                      // a trap was received
 	EventNotice                    // worth knowing
-	EventRefused                   // the subnet cannot be brought up as a whole
-	EventRecalled                  // what ports had registered in the past is known
+	EventRefused                   // the subnet as a whole cannot be brought up
+	EventRecalled                  // what ports had registered earlier is known
 )
 
-// Event is what the driver of a manager may want to write down.
+// Event is something that the caller may want to log.
 type Event struct {
 	At   clock.Time
 	Kind EventKind
 	Text string
 }
 
-// New makes a subnet manager, which begins with Start. The error is a *ConfigError.
+// New creates a subnet manager, which does nothing before Start. The error is a *ConfigError.
 func New(cfg Config) (*SM, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -128,25 +129,26 @@ func (s *SM) Start(now clock.Time) {
 	s.discover()
 }
 
-// Rescan asks for a thorough sweep as soon as possible.
+// Rescan requests a thorough sweep as soon as possible.
 func (s *SM) Rescan(now clock.Time) {
 	s.now = now
 	s.soon()
 }
 
-// State is the manager's state.
+// State returns the manager's state.
 func (s *SM) State() mad.SMState { return s.state }
 
-// Routing is the graph of the last subnet and its routes, nil before.
+// Routing returns the graph of the last subnet and its routes; nil before the first.
 func (s *SM) Routing() (*routing.Graph, *routing.Routes) { return s.liveGraph, s.liveRoutes }
 
-// LIDs are what ports have or had, by port GUID, to be kept for the next start. It is not to be written.
+// LIDs returns the present and earlier LIDs of ports, by port GUID, to be kept for the next start. The
+// caller must not modify it.
 func (s *SM) LIDs() map[uint64]LIDRange { return s.lids }
 
-// Traffic is how many requests were sent, repeated and given up.
+// Traffic returns how many requests were sent, retransmitted and given up.
 func (s *SM) Traffic() (sent, repeated, lost uint64) { return s.x.Sent, s.x.Retried, s.x.TimedOut }
 
-// Events hands over what has happened since the last call.
+// Events returns what has happened since the last call.
 func (s *SM) Events() []Event {
 	e := s.events
 	s.events = nil
@@ -159,17 +161,18 @@ func (s *SM) say(kind EventKind, format string, args ...any) {
 
 func (s *SM) problem(format string, args ...any) { s.say(EventProblem, format, args...) }
 
-// soon has a thorough sweep made when the present one, if any, is over.
+// soon requests a thorough sweep after the current one, if any.
 func (s *SM) soon() {
 	s.heavy, s.whole = true, true
 	s.sweepAt = s.now
 	s.proceed()
 }
 
-// settle is how long a sweep waits for more traps after one: a switch that goes makes all its neighbours send one.
+// settle is how long to wait for more traps after one before a sweep: when a switch goes down, all its
+// neighbours send one.
 const settle = 10 * time.Millisecond
 
-// trapped has a thorough sweep made in a moment, or after the present one.
+// trapped requests a thorough sweep in a moment, or after the current one.
 func (s *SM) trapped() {
 	s.heavy = true
 	if at := s.now.Add(settle); s.stage == stageIdle && at.Before(s.sweepAt) {
@@ -191,7 +194,7 @@ func (s *SM) Advance(now clock.Time) {
 	s.proceed()
 }
 
-// Failed tells that a request of ours cannot be delivered or will not be answered, before its time-out.
+// Failed says that a request cannot be delivered or will not be answered, before its timeout.
 func (s *SM) Failed(now clock.Time, p *Packet) {
 	s.now = now
 	if c := p.MAD[1]; c == mad.ClassSubnetDir || c == mad.ClassSubnetLID {
@@ -202,7 +205,7 @@ func (s *SM) Failed(now clock.Time, p *Packet) {
 	s.sa.Failed(p.client(), p.MAD[:])
 }
 
-// Deadline is when Advance is wanted next.
+// Deadline returns when Advance must be called next.
 func (s *SM) Deadline() clock.Time {
 	d := clock.Min(s.x.deadline(), s.sa.Deadline())
 	if s.stage == stageIdle {
@@ -232,7 +235,7 @@ func (s *SM) Transmit(now clock.Time, out []Packet) int {
 		n++
 	}
 	if n < len(out) {
-		s.proceed() // what was not worth sending may have been the last
+		s.proceed() // the last ones may turn out to be unnecessary
 		if s.x.waiting() > 0 && len(s.x.free) > 0 {
 			return n + s.Transmit(now, out[n:])
 		}
@@ -240,12 +243,12 @@ func (s *SM) Transmit(now clock.Time, out []Packet) int {
 	return n
 }
 
-// Pending says whether Transmit has something to send.
+// Pending reports whether Transmit has something to send.
 func (s *SM) Pending() bool {
 	return len(s.answers) > 0 || len(s.x.retry) > 0 || s.x.waiting() > 0 && len(s.x.free) > 0
 }
 
-// Receive takes a MAD.
+// Receive handles a MAD.
 func (s *SM) Receive(now clock.Time, p *Packet) {
 	s.now = now
 	h, err := mad.ParseHeader(p.MAD[:])
@@ -272,7 +275,7 @@ func (s *SM) Receive(now clock.Time, p *Packet) {
 	}
 }
 
-// build makes the MAD of a request; false: it is not needed any more.
+// build builds the MAD of a request; false: it is not needed any more.
 func (s *SM) build(slot *slot) bool {
 	w := &slot.w
 	method := uint8(mad.MethodGet)
@@ -298,18 +301,18 @@ func (s *SM) build(slot *slot) bool {
 	return true
 }
 
-// unanswered is called when a request had no answer in its time.
+// unanswered handles the timeout of a request.
 func (s *SM) unanswered(transaction uint32) {
 	if w, gaveUp := s.x.lost(transaction); gaveUp {
 		s.failed(w, nil)
 	}
 }
 
-// answered is called with an answer to a request of ours, or what pretends to be one.
+// answered handles a response to one of our requests, or what pretends to be one.
 func (s *SM) answered(p *Packet, smp *mad.SMP) {
 	slot := &s.x.slots[int(p.transaction()&(1<<slotBits-1))%len(s.x.slots)]
 	if slot.busy && slot.seq == p.transaction() && (slot.w.attr != smp.AttributeID || slot.w.mod != smp.AttributeModifier) {
-		return // not what was asked for: its answer may still come
+		return // not what was requested: the real response may still come
 	}
 	w, _, ok := s.x.answered(p.transaction())
 	if !ok {
@@ -322,7 +325,7 @@ func (s *SM) answered(p *Packet, smp *mad.SMP) {
 	s.handle(w, smp)
 }
 
-// proceed goes on with the next stage when one has nothing left to do.
+// proceed moves on to the next stage when the current one has nothing left to do.
 func (s *SM) proceed() {
 	for s.x.quiet() {
 		switch s.stage {
@@ -349,7 +352,7 @@ func (s *SM) proceed() {
 	}
 }
 
-// begin starts what is due, if anything is.
+// begin starts what is due, if anything.
 func (s *SM) begin() bool {
 	if !s.started {
 		return false

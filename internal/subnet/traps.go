@@ -6,7 +6,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// describeTrap says in words what a notice tells (IBA 14.2.5.1).
+// describeTrap returns a notice in words (IBA 14.2.5.1).
 func describeTrap(n *mad.Notice) string {
 	if !n.IsGeneric {
 		return fmt.Sprintf("vendor trap of vendor %#06x, device %d, from LID %d", n.ProducerType, n.TrapNumber, n.IssuerLID)

@@ -2,17 +2,17 @@ package topology
 
 import "fmt"
 
-// FatTreeShape says which fat tree (folded Clos network of full bisection) FatTree makes.
+// FatTreeShape selects the fat tree (folded Clos network of full bisection) that FatTree generates.
 type FatTreeShape struct {
 	Radix     int // ports of a switch, even
 	Levels    int // 2 or 3
-	Hosts     int // 0: as many as fit. Leaves and pods without any are left out
-	HostPorts int // 1 or 2, both at one leaf; 0 is 1
+	Hosts     int // 0: as many as fit. Leaves and pods without any are omitted
+	HostPorts int // 1 or 2, both at the same leaf; 0 means 1
 }
 
-// FatTree makes a fat tree. With k half the radix, two levels are up to 2k leaves with k
-// host ports each below k spines; three levels are 2k pods of k leaves and k aggregation
-// switches below k*k cores. The error is a *ParameterError.
+// FatTree generates a fat tree. With k half the radix, two levels are up to 2k leaves with k host ports
+// each below k spines; three levels are 2k pods of k leaves and k aggregation switches below k*k cores.
+// The error is a *ParameterError.
 func FatTree(s FatTreeShape, r Rate) (*Topology, error) {
 	if s.HostPorts == 0 {
 		s.HostPorts = 1
@@ -68,7 +68,7 @@ func FatTree(s FatTreeShape, r Rate) (*Topology, error) {
 	return &b.Topology, nil
 }
 
-// spines joins each leaf with each of k spines.
+// spines connects each leaf to each of k spines.
 func (b *builder) spines(leaf, leaves, k int) {
 	spine := b.add("spine", k, 2*k)
 	for l := range leaves {
@@ -78,8 +78,8 @@ func (b *builder) spines(leaf, leaves, k int) {
 	}
 }
 
-// pods joins the k leaves of each pod with its k aggregation switches, and the ones at the
-// same place in all pods with the same k cores.
+// pods connects the k leaves of each pod to its k aggregation switches, and those at the same position in
+// all pods to the same k cores.
 func (b *builder) pods(leaf, leaves, k int) {
 	pods := (leaves + k - 1) / k
 	agg := b.add("agg", pods*k, 2*k)

@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// ParameterError says which parameter of a generator cannot be. Test for it with errors.As.
+// ParameterError says which parameter of a generator is invalid. Test for it with errors.As.
 type ParameterError struct {
 	Name    string
 	Value   int
@@ -27,13 +27,13 @@ func within(name string, v, low, high int) error {
 	return nil
 }
 
-// Rate is the width and speed of all the links that a generator makes. The zero value is 4x QDR.
+// Rate is the width and speed of all links that a generator creates. The zero value is 4x QDR.
 type Rate struct {
 	Width mad.Width
 	Speed mad.Speed
 }
 
-// ParseRate reads a rate such as 4xEDR, and tells whether it is one.
+// ParseRate parses a rate such as 4xEDR; ok reports whether it is one.
 func ParseRate(text string) (r Rate, ok bool) {
 	lanes, speed, _ := strings.Cut(text, "x")
 	n, err := strconv.Atoi(lanes)
@@ -45,8 +45,8 @@ func ParseRate(text string) (r Rate, ok bool) {
 	return r, ok && r.Width != 0
 }
 
-// builder makes the nodes of a generated topology: all channel adapters first, since the
-// first node is where programs attach.
+// builder builds the nodes of a generated topology: all channel adapters come first, because programs
+// attach to the first node.
 type builder struct {
 	Topology
 	rate     Rate
@@ -64,7 +64,7 @@ func newBuilder(r Rate) *builder {
 	return &builder{rate: r, ca: firstCAGUID, sw: firstSwitchGUID}
 }
 
-// check refuses what would be more than a topology may have.
+// check refuses topologies above the limits.
 func (b *builder) check(hosts, hostPorts, switches, radix int) error {
 	if nodes := hosts + switches; nodes > maxNodes || hosts*(hostPorts+1)+switches*(radix+1) > maxPorts {
 		return &ParameterError{"number of nodes", nodes, fmt.Sprintf("%d with %d ports", maxNodes, maxPorts)}
@@ -72,7 +72,7 @@ func (b *builder) check(hosts, hostPorts, switches, radix int) error {
 	return nil
 }
 
-// adapters adds n channel adapters, called node00000 and so on.
+// adapters adds n channel adapters named node00000 and so on.
 func (b *builder) adapters(n, ports int) {
 	for i := range n {
 		id := fmt.Sprintf("node%05d", i)
@@ -82,7 +82,7 @@ func (b *builder) adapters(n, ports int) {
 	b.switches = len(b.Nodes)
 }
 
-// add adds n switches that are called after kind, and returns the index of the first.
+// add adds n switches with names that begin with kind, and returns the index of the first.
 func (b *builder) add(kind string, n, ports int) int {
 	first := len(b.Nodes)
 	for i := range n {
@@ -97,7 +97,8 @@ func (b *builder) join(a, portA, c, portC int) {
 	b.Link(a, portA, c, portC, b.rate.Width, b.rate.Speed)
 }
 
-// Star is hosts channel adapters of one port around one switch. The error is a *ParameterError.
+// Star generates hosts channel adapters with one port each around one switch. The error is a
+// *ParameterError.
 func Star(hosts int, r Rate) (*Topology, error) {
 	if err := within("hosts", hosts, 1, MaxNodePorts); err != nil {
 		return nil, err
@@ -111,10 +112,10 @@ func Star(hosts int, r Rate) (*Topology, error) {
 	return &b.Topology, nil
 }
 
-// Torus is a ring, torus or hypertorus of switches: sizes are the numbers of switches along each of
-// its dimensions, with hosts channel adapters of one port at every switch. Ports 1 and 2 of a
-// switch go up and down the first dimension, 3 and 4 the second, and so on; those of the
-// hosts follow. A dimension of two switches has one link. The error is a *ParameterError.
+// Torus generates a ring, torus or hypertorus of switches: sizes are the numbers of switches along each
+// dimension; every switch has hosts channel adapters with one port. Ports 1 and 2 of a switch go up and
+// down the first dimension, 3 and 4 the second, and so on; those of the hosts follow. Two switches along a
+// dimension have one link. The error is a *ParameterError.
 func Torus(sizes []int, hosts int, r Rate) (*Topology, error) {
 	if err := within("number of dimensions", len(sizes), 1, 6); err != nil {
 		return nil, err
@@ -154,10 +155,9 @@ func Torus(sizes []int, hosts int, r Rate) (*Topology, error) {
 	return &b.Topology, nil
 }
 
-// Dragonfly is groups of switches in each of which all are joined to all, and every two
-// groups are joined. A switch has hosts channel adapters of one port and global links to
-// other groups, so that there may be at most switches times global plus one groups. The
-// error is a *ParameterError.
+// Dragonfly generates groups of fully connected switches, with a link between every two groups. A switch
+// has hosts channel adapters with one port each and global links to other groups, so there can be at most
+// switches times global plus one groups. The error is a *ParameterError.
 func Dragonfly(groups, switches, hosts, global int, r Rate) (*Topology, error) {
 	if err := within("switches of a group", switches, 1, MaxNodePorts); err != nil {
 		return nil, err
@@ -182,11 +182,11 @@ func Dragonfly(groups, switches, hosts, global int, r Rate) (*Topology, error) {
 		for h := range hosts {
 			b.join(s*hosts+h, 1, first+s, h+1)
 		}
-		for o := s%switches + 1; o < switches; o++ { // port hosts+1 on: the others of the group in their order
+		for o := s%switches + 1; o < switches; o++ { // from port hosts+1 on: the others of the group in order
 			b.join(first+s, hosts+o, first+s-s%switches+o, hosts+s%switches+1)
 		}
 	}
-	// Group g reaches g+1+k by its global link k, counted through its switches.
+	// Group g reaches group g+1+k by its global link k, counted over all its switches.
 	for g := range groups {
 		for o := g + 1; o < groups; o++ {
 			there, back := o-g-1, groups-1-(o-g)

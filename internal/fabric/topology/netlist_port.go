@@ -12,7 +12,7 @@ func parseGUID(s string) (uint64, error) {
 	return strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
 }
 
-// port takes a line such as
+// port reads a line such as
 //
 //	[1](2c903) "S-2c902"[7] w=2	# lid 4 lmc 0 "sw1" lid 2 4xQDR
 func (p *netlistReader) port(text, comment string) error {
@@ -59,14 +59,14 @@ func (p *netlistReader) port(text, comment string) error {
 	return nil
 }
 
-// bracketed cuts "[7] rest" into 7 and the rest.
+// bracketed splits "[7] rest" into 7 and the rest.
 func bracketed(text string) (inside, rest string, ok bool) {
 	inside, rest, ok = strings.Cut(strings.TrimPrefix(text, "["), "]")
 	return strings.TrimSpace(inside), strings.TrimSpace(rest), ok
 }
 
-// options takes the remote port's GUID, which its own line tells, and ibsim's w=, s= and e=.
-// Of what ibnetdiscover -f prints v= and m= are the port's and not kept.
+// options reads the remote port's GUID, which is ignored because that port's own line has it, and ibsim's
+// w=, s= and e=. The v= and m= that ibnetdiscover -f prints belong to the port and are ignored.
 func (p *netlistReader) options(e *end, text string) error {
 	if strings.HasPrefix(text, "(") {
 		guid, rest, ok := strings.Cut(text[1:], ")")
@@ -97,7 +97,7 @@ func (p *netlistReader) options(e *end, text string) error {
 	return nil
 }
 
-// portComment takes the LID of the port, and width and speed of the link, out of
+// portComment reads the port's LID and the link's width and speed from a comment such as
 //
 //	lid 4 lmc 0 "sw1" lid 2 4xQDR
 func (p *netlistReader) portComment(e *end, n *Node, comment string) error {

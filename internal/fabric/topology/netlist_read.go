@@ -14,9 +14,9 @@ import (
 
 // netlistError says where a netlist cannot be read.
 type netlistError struct {
-	Line    int    // from 1; 0 where it is not about one line
+	Line    int    // from 1; 0 if it is not about one line
 	Field   string // such as "remote port"
-	Problem string // what it is, and what is allowed
+	Problem string // what is wrong, and what is allowed
 }
 
 // Error implements error.
@@ -29,8 +29,8 @@ func (e *netlistError) Error() string {
 
 const maxNetlistLine = 1 << 16
 
-// ReadNetlist reads a topology as ibnetdiscover prints it, or as it is written by hand for
-// ibsim (docs/fabric.md has the format). The error is a *netlistError, or that of r.
+// ReadNetlist reads a topology in the format of ibnetdiscover, or as written by hand for ibsim
+// (docs/fabric.md describes it). The error is a *netlistError, or that of r.
 func ReadNetlist(r io.Reader) (*Topology, error) {
 	p := netlistReader{
 		topology: &Topology{}, byID: map[string]int{}, node: -1,
@@ -59,24 +59,24 @@ func ReadNetlist(r io.Reader) (*Topology, error) {
 	return p.topology, p.topology.uniqueGUIDs(p.lines)
 }
 
-// end is a port line: the link as one of its two ends tells it.
+// end is a port line: the link as seen from one of its two ends.
 type end struct {
 	line                 int
 	node, port, peerPort int
 	peer                 string
-	width                mad.Width // 0: not told
+	width                mad.Width // 0: not given
 	speed                mad.Speed
 }
 
 type netlistReader struct {
 	topology *Topology
-	lines    []int // where the nodes stand
+	lines    []int // line numbers of the nodes
 	byID     map[string]int
 	ends     []end
 	ports    int
 	line     int
-	node     int // to which port lines belong, or -1
-	// What stands before a node and belongs to it, and what stands for all that follow.
+	node     int // node to which port lines belong, or -1
+	// What precedes a node and belongs to it, and what applies to all that follow.
 	next             map[mad.NodeType]uint64
 	portGUID, sysimg uint64
 	vendor           uint32
@@ -89,7 +89,7 @@ func (p *netlistReader) fail(field, problem string, args ...any) error {
 	return &netlistError{p.line, field, fmt.Sprintf(problem, args...)}
 }
 
-// read takes one line.
+// read reads one line.
 func (p *netlistReader) read(line string) error {
 	text, comment, commented := strings.Cut(line, "#")
 	text = strings.TrimSpace(text)
@@ -116,7 +116,7 @@ func (p *netlistReader) read(line string) error {
 		return p.newNode(mad.NodeCA, rest, comment)
 	case "Rt":
 		return p.newNode(mad.NodeRouter, rest, comment)
-	case "Chassis", "Non", "DR": // what ibnetdiscover puts between nodes
+	case "Chassis", "Non", "DR": // lines that ibnetdiscover prints between nodes
 		return nil
 	case "include", "module", "do", "pdebug":
 		return p.fail("word", "%q is of ibsim and not supported here; write one file", word)
@@ -124,7 +124,7 @@ func (p *netlistReader) read(line string) error {
 	return p.fail("word", "%q is not known; want Switch, Ca, Hca, Rt, a port as [1], or vendid=, devid=, sysimgguid=, switchguid=, caguid=, rtguid=, width=, speed=, extspeed=", text)
 }
 
-// assign takes a line such as caguid=0x2c903(2c904).
+// assign reads a line such as caguid=0x2c903(2c904).
 func (p *netlistReader) assign(name, value string) error {
 	value, inner, _ := strings.Cut(value, "(")
 	v, err := strconv.ParseUint(strings.TrimSpace(value), 0, 64)
@@ -180,7 +180,7 @@ func (p *netlistReader) assign(name, value string) error {
 
 var guidNames = map[string]mad.NodeType{"switchguid": mad.NodeSwitch, "caguid": mad.NodeCA, "hcaguids": mad.NodeCA, "rtguid": mad.NodeRouter}
 
-// newNode takes what stands behind Switch, Ca or Rt.
+// newNode reads what follows Switch, Ca or Rt.
 func (p *netlistReader) newNode(t mad.NodeType, text, comment string) error {
 	count, quoted, ok := strings.Cut(text, `"`)
 	id, _, closed := strings.Cut(quoted, `"`)
@@ -227,7 +227,7 @@ func (p *netlistReader) newNode(t mad.NodeType, text, comment string) error {
 	return nil
 }
 
-// quotedComment is what stands between the first and the last quotes of a comment, and what follows.
+// quotedComment returns the text between the first and the last quote of a comment, and the rest after it.
 func quotedComment(comment string) (quoted, rest string) {
 	from, to := strings.IndexByte(comment, '"'), strings.LastIndexByte(comment, '"')
 	if from == to {
@@ -236,7 +236,7 @@ func quotedComment(comment string) (quoted, rest string) {
 	return comment[from+1 : to], comment[to+1:]
 }
 
-// lid takes "lid 2 lmc 0" out of a comment.
+// lid reads "lid 2 lmc 0" from a comment.
 func (p *netlistReader) lid(port *Port, comment string) error {
 	lid, err := p.number(comment, "lid", uint64(ib.LIDMaxUnicast))
 	if err != nil {
@@ -247,7 +247,7 @@ func (p *netlistReader) lid(port *Port, comment string) error {
 	return err
 }
 
-// number is the number after the word name, or 0 where there is none.
+// number returns the number after the word name, or 0 if there is none.
 func (p *netlistReader) number(text, name string, most uint64) (uint64, error) {
 	words := strings.Fields(text)
 	for i, w := range words {
@@ -263,8 +263,8 @@ func (p *netlistReader) number(text, name string, most uint64) (uint64, error) {
 	return 0, nil
 }
 
-// join makes links of the port lines. A link may stand at one end alone; where it stands at
-// both they must agree, and it is as narrow and as slow as the lesser of the two says.
+// join creates links from the port lines. It is enough if a link is listed at one end. If it is listed at
+// both they must agree, and the lesser width and speed apply.
 func (p *netlistReader) join() error {
 	t := p.topology
 	for _, e := range p.ends {
@@ -302,7 +302,7 @@ func (p *netlistReader) join() error {
 	return nil
 }
 
-// uniqueGUIDs refuses GUIDs that two nodes have, or two ports; lines is where the nodes stand.
+// uniqueGUIDs refuses GUIDs that two nodes or two ports have; lines are the nodes' line numbers.
 func (t *Topology) uniqueGUIDs(lines []int) error {
 	nodes, ports := make(map[uint64]int, len(t.Nodes)), make(map[uint64]int, len(t.Nodes))
 	for i := range t.Nodes {

@@ -10,9 +10,9 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// WriteNetlist writes the topology as ibnetdiscover prints one, with the nodes' own IDs;
-// ReadNetlist and ibsim read it. The error is a *netlistError for a text that has no place
-// in a netlist, or that of w.
+// WriteNetlist writes the topology in the format of ibnetdiscover, with the nodes' own IDs; ReadNetlist
+// and ibsim read it. The error is a *netlistError for text that cannot be written in a netlist, or that of
+// w.
 func (t *Topology) WriteNetlist(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for i := range t.Nodes {
@@ -71,7 +71,7 @@ func (t *Topology) writePort(b *bufio.Writer, n *Node, number int) {
 	fmt.Fprintf(b, "\"%s\" lid %d %dx%s\n", peer.Description, peer.lidAt(p.PeerPort), mad.Lanes(p.Width), p.Speed)
 }
 
-// lidAt is the LID by which a port is reached: a switch has but one.
+// lidAt returns the LID of a port: all ports of a switch share one.
 func (n *Node) lidAt(port uint8) ib.LID {
 	if n.Type == mad.NodeSwitch {
 		return n.Ports[0].LID

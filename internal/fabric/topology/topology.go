@@ -1,6 +1,6 @@
-// Package topology says of what an InfiniBand fabric consists: its nodes, their ports and the links between them.
-// It is read from the text that ibnetdiscover prints and ibsim reads, written back as such, or generated: stars, fat
-// trees, tori, dragonflies. What runs as it says is package fabric.
+// Package topology describes the structure of an InfiniBand fabric: its nodes, their ports and the links
+// between them. A topology is read from the text that ibnetdiscover prints and ibsim reads, written in the
+// same format, or generated: stars, fat trees, tori, dragonflies. Package fabric runs one.
 package topology
 
 import (
@@ -14,40 +14,40 @@ import (
 const (
 	maxNodes = 1 << 17
 	maxPorts = 1 << 20 // of all nodes together
-	// MaxNodePorts is how many ports a node may have: 255 is the port that stands for none (IBA 14.2.5.10).
+	// MaxNodePorts is how many ports a node may have: 255 means no port (IBA 14.2.5.10).
 	MaxNodePorts = 254
 )
 
-// Topology is the nodes of a fabric and how they are joined. Nodes refer to each other by
-// their place in Nodes. The first one is where programs attach that name no node.
+// Topology is the nodes of a fabric and how they are connected. Nodes refer to each other by their index
+// in Nodes. Programs that name no node attach to the first one.
 type Topology struct {
 	Nodes []Node
 }
 
 // Node is a channel adapter, switch or router.
 type Node struct {
-	ID              string // what a netlist calls it, unlike all others
+	ID              string // unique name in a netlist
 	Description     string // NodeDescription
 	Type            mad.NodeType
 	GUID            uint64
 	SystemImageGUID uint64
 	VendorID        uint32 // 24 bits
 	DeviceID        uint16
-	EnhancedPort0   bool // of a switch: port 0 is a port like those of channel adapters
-	// Ports by their number. Port 0 is the switch's own and not in use elsewhere.
+	EnhancedPort0   bool // of a switch: port 0 works like a channel adapter's port
+	// Ports by number. Port 0 is the switch's own; other nodes do not use it.
 	Ports []Port
 }
 
-// NumPorts is the number of ports that links join.
+// NumPorts returns the number of ports that can have links.
 func (n *Node) NumPorts() int { return len(n.Ports) - 1 }
 
-// Port is a port of a node, and the link that joins it to another.
+// Port is a port of a node, with its link to another.
 type Port struct {
 	GUID     uint64
-	LID      ib.LID // that the port has from the beginning, or 0
+	LID      ib.LID // that the port has initially, or 0
 	LMC      uint8
 	PeerPort uint8
-	Width    mad.Width // of the link, one width
+	Width    mad.Width // of the link, exactly one width
 	Speed    mad.Speed // of the link
 	Peer     int32     // index in Nodes, or NoPeer
 }
@@ -55,10 +55,10 @@ type Port struct {
 // NoPeer is the Peer of a port without a link.
 const NoPeer = -1
 
-// Linked tells whether the port has a link.
+// Linked reports whether the port has a link.
 func (p *Port) Linked() bool { return p.Peer != NoPeer }
 
-// Default width and speed of links where a netlist says nothing; those of ibsim.
+// Default width and speed of links, used if a netlist gives none; those of ibsim.
 const (
 	DefaultWidth = mad.Width4x
 	DefaultSpeed = mad.SpeedSDR
@@ -73,15 +73,15 @@ func (p *Port) setDefaults() {
 	}
 }
 
-// GUIDs of the first node of each kind where nothing says another; those of ibsim, which has none for routers.
+// Default GUIDs of the first node of each kind; those of ibsim, which has none for routers.
 const (
 	firstCAGUID     = 0x100000
 	firstSwitchGUID = 0x200000
 	firstRouterGUID = 0x300000
 )
 
-// NewNode is a node without links. Its ports have the GUIDs that follow the node's, and
-// those of a switch the node's own.
+// NewNode returns a node without links. Its ports have the GUIDs that follow the node's; those of a switch
+// have the node's own.
 func NewNode(t mad.NodeType, id, description string, ports int, guid uint64) Node {
 	n := Node{ID: id, Description: description, Type: t, GUID: guid, SystemImageGUID: guid, Ports: make([]Port, ports+1)}
 	for i := range n.Ports {
@@ -95,7 +95,7 @@ func NewNode(t mad.NodeType, id, description string, ports int, guid uint64) Nod
 	return n
 }
 
-// GUIDs is how many GUIDs a node uses.
+// GUIDs returns how many GUIDs a node uses.
 func GUIDs(t mad.NodeType, ports int) uint64 {
 	if t == mad.NodeSwitch {
 		return 1
@@ -103,7 +103,7 @@ func GUIDs(t mad.NodeType, ports int) uint64 {
 	return uint64(ports) + 1
 }
 
-// Link joins two ports, which must be free.
+// Link connects two ports, which must be free.
 func (t *Topology) Link(a, portA, b, portB int, w mad.Width, s mad.Speed) {
 	pa, pb := &t.Nodes[a].Ports[portA], &t.Nodes[b].Ports[portB]
 	if pa.Linked() || pb.Linked() || a == b && portA == portB {
@@ -113,7 +113,7 @@ func (t *Topology) Link(a, portA, b, portB int, w mad.Width, s mad.Speed) {
 	pb.Peer, pb.PeerPort, pb.Width, pb.Speed = int32(a), uint8(portA), w, s
 }
 
-// Counts is how many channel adapters, switches, routers and links there are.
+// Counts returns the numbers of channel adapters, switches, routers and links.
 func (t *Topology) Counts() (adapters, switches, routers, links int) {
 	ends := 0
 	for i := range t.Nodes {

@@ -11,21 +11,21 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Config is what an administration is told once. It has no defaults: the manager has checked it.
+// Config configures an administration. It has no defaults: the manager has checked it.
 type Config struct {
 	Prefix       uint64 // of the subnet
-	Key          uint64 // SM_Key of trusted requests
-	PacketLife   uint8  // life time of packets and paths, a code of PathRecord
+	Key          uint64 // SM_Key for trusted requests
+	PacketLife   uint8  // lifetime of packets and paths, a code of PathRecord
 	Partitions   *partition.Config
-	Policy       *QoSPolicy    // service levels of paths; nil: all are 0, or those of the routes
-	PrefixRoutes []PrefixRoute // to other subnets, the first that fits counts
-	AssignedGUID uint8         // marks the GUIDs that are made up for who asks for any; 0: nobody is given one
+	Policy       *QoSPolicy    // service levels of paths; nil: 0, or those of the routes
+	PrefixRoutes []PrefixRoute // to other subnets; the first match counts
+	AssignedGUID uint8         // the byte after the OUI in GUIDs generated for those who ask for any; 0: none are generated
 }
 
-// LinkLocalPrefix is the subnet prefix of ports that have not been given another (IBA 4.1.1): all answer to it.
+// LinkLocalPrefix is the default subnet prefix (IBA 4.1.1): all ports accept it.
 const LinkLocalPrefix = 0xfe80000000000000
 
-// Address is where a MAD of the class comes from or goes to.
+// Address is the sender or destination of an administration MAD.
 type Address struct {
 	LID       ib.LID
 	QPN       ib.QPN
@@ -33,66 +33,69 @@ type Address struct {
 	PKeyIndex uint16
 }
 
-// Manager is what the administration asks of the subnet manager that it belongs to. Ports are those of the subnet of SA.Up.
+// Manager is what the administration needs from its subnet manager. Ports are those of the subnet passed
+// to SA.Up.
 type Manager interface {
-	// Master says whether the manager is the one that the subnet has: only then its administration answers.
+	// Master reports whether the manager is the subnet's master: only then the administration answers.
 	Master() bool
-	// Tables is what a switch has, by node GUID: its forwarding table, and the blocks of its multicast tables by attribute modifier.
+	// Tables returns a switch's tables by node GUID: its forwarding table, and the blocks of its multicast
+	// tables by attribute modifier.
 	Tables(node uint64) (unicast []byte, multicast map[uint32]mad.MulticastForwardingTable)
-	// SMInfo is what the manager at an end port says of itself; false: there is none.
+	// SMInfo returns the SMInfo of the manager at an end port; false: there is none.
 	SMInfo(p int32) (mad.SMInfo, bool)
-	// SLtoVL is the table of a port towards its link; zeros where the manager has set none.
+	// SLtoVL returns the table of a port towards its link; zeros if the manager has set none.
 	SLtoVL(p int32) mad.SLtoVLMappingTable
-	// VLArbitration is a block, 1 to 4, of the table of a port; zeros where the manager has set none.
+	// VLArbitration returns a block, 1 to 4, of the table of a port; zeros if the manager has set none.
 	VLArbitration(p int32, block uint8) mad.VLArbitrationTable
-	// Send sends a MAD, which is not kept. Where too much waits to be sent it is dropped, as if lost.
+	// Send sends a MAD, which it does not keep. If too many wait to be sent it is dropped, as if lost.
 	Send(to Address, m *mad.SA)
-	// Crowded says whether so much waits to be sent that transfers of several packets had better wait.
+	// Crowded reports whether so much waits to be sent that multi-packet transfers should pause.
 	Crowded() bool
-	// WrongKey tells that a request with a wrong SM_Key came.
+	// WrongKey reports a request with a wrong SM_Key.
 	WrongKey(from ib.LID, key uint64)
 }
 
-// Routes is how packets of the subnet that was brought up travel.
+// Routes tells how packets travel in the subnet that was brought up.
 type Routes struct {
 	*routing.Routes
-	SwitchOf []int32 // by node: its number in the routes, topology.None for what is no switch
+	SwitchOf []int32 // by node: its number in the routes, topology.None if it is no switch
 }
 
-// SA answers questions about the subnet, and keeps groups, services and subscriptions. It is driven: see the package. What changes in it by
-// a request may have the manager something to write, which GroupsDue and GUIDsDue tell.
+// SA answers queries about the subnet, and keeps groups, services and subscriptions. The caller drives it:
+// see the package. After a request the manager may have to write something, which GroupsDue and GUIDsDue
+// tell.
 type SA struct {
 	cfg Config
 	m   Manager
 	now clock.Time
 
-	live   *topology.Subnet // what questions are answered from; nil before a first sweep
+	live   *topology.Subnet // the subnet that answers are based on; nil before the first sweep
 	routes Routes           // of live
 
-	came  mad.SA  // what is being looked at
-	asked request // what is being answered
-	reply mad.SA  // what is being sent
+	came  mad.SA  // the MAD being handled
+	asked request // the request being answered
+	reply mad.SA  // the response being sent
 
 	out      map[peer]*transfer
-	outOrder []peer // for a fixed order
+	outOrder []peer // for a deterministic order
 	held     int    // bytes in out
 	clients  map[client]*habits
 	in       map[peer]*incoming
 
 	groups      map[ib.GID]*group
 	groupsDue   bool
-	legacies    map[ib.LID]Served // who is served at the multicast LIDs of the manager before this one
+	legacies    map[ib.LID]Served // ports served at the previous manager's multicast LIDs
 	guids       guidTables
 	services    []*service
 	legaciesEnd clock.Time
-	leaseEnds   clock.Time // no service's lease is over before
+	leaseEnds   clock.Time // no service's lease expires earlier
 	subs        []*subscription
 	reports     []*report
 	tid         uint32
-	revision    uint64 // changes with what ports register
+	revision    uint64 // changes with the registrations
 }
 
-// New makes the administration of a manager, with the groups of the partitions.
+// New creates a manager's administration, with the groups of the partitions.
 func New(cfg Config, m Manager) *SA {
 	a := &SA{
 		cfg: cfg, m: m, leaseEnds: clock.Never, legaciesEnd: clock.Never,
@@ -117,7 +120,7 @@ func (a *SA) Advance(now clock.Time) {
 	a.repeat()
 }
 
-// Deadline is when Advance is wanted.
+// Deadline returns when Advance must be called.
 func (a *SA) Deadline() clock.Time {
 	d := clock.Min(a.leaseEnds, a.legaciesEnd)
 	for _, t := range a.out {
@@ -134,7 +137,8 @@ func (a *SA) Deadline() clock.Time {
 	return d
 }
 
-// Up has questions answered from a subnet that has been brought up. Subscribers are told of ports that came and went.
+// Up makes answers come from a subnet that has been brought up. Subscribers are told which ports came and
+// went.
 func (a *SA) Up(now clock.Time, n *topology.Subnet, routes Routes) {
 	a.now = now
 	old := a.live
@@ -159,16 +163,17 @@ func (a *SA) Up(now clock.Time, n *topology.Subnet, routes Routes) {
 	}
 }
 
-// GroupsDue says whether the multicast tables of switches may differ from what the groups want.
+// GroupsDue reports whether the switches' multicast tables may differ from what the groups need.
 func (a *SA) GroupsDue() bool { return a.groupsDue }
 
-// GroupsWritten tells that what Receivers returns is being written to the switches, or that nothing is to be.
+// GroupsWritten says that what Receivers returns is being written to the switches, or that nothing needs
+// to be.
 func (a *SA) GroupsWritten() { a.groupsDue = false }
 
-// GUIDsDue says whether ChangedGUIDs has something to write.
+// GUIDsDue reports whether ChangedGUIDs has something to write.
 func (a *SA) GUIDsDue() bool { return len(a.guids.changed) > 0 }
 
-// gid is the first GID of a port.
+// gid returns the first GID of a port.
 func (a *SA) gid(guid uint64) (g ib.GID) {
 	for i := range 8 {
 		g[i], g[8+i] = byte(a.cfg.Prefix>>(56-8*i)), byte(guid>>(56-8*i))
@@ -176,7 +181,8 @@ func (a *SA) gid(guid uint64) (g ib.GID) {
 	return g
 }
 
-// portOfGID is the end port of a GID: of the subnet's prefix or the link-local one. foreign: it is of another subnet.
+// portOfGID returns the end port of a GID with the subnet's prefix or the link-local one. foreign: the GID
+// belongs to another subnet.
 func (a *SA) portOfGID(g ib.GID) (p int32, foreign bool) {
 	var prefix, guid uint64
 	for i := range 8 {

@@ -7,18 +7,18 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// request is a question in hand.
+// request is the request being answered.
 type request struct {
 	sa      mad.SA
-	data    []byte // the record in it, longer than a MAD where it came in several
+	data    []byte // its record, longer than a MAD if it came in several packets
 	from    Address
-	port    int32 // end port that asks
+	port    int32 // end port of the requester
 	trusted bool
 }
 
 func (r *request) has(components uint64) bool { return r.sa.ComponentMask&components == components }
 
-// Receive takes a MAD of the class.
+// Receive handles a MAD of the class.
 func (a *SA) Receive(now clock.Time, p Address, b []byte) {
 	a.now = now
 	m := &a.came
@@ -27,7 +27,7 @@ func (a *SA) Receive(now clock.Time, p Address, b []byte) {
 		return
 	}
 	key := peer{p.LID, p.QPN, m.TransactionID}
-	if m.Active() && m.RMPP.Type != mad.RMPPData { // about a transfer of ours
+	if m.Active() && m.RMPP.Type != mad.RMPPData { // about one of our transfers
 		if t := a.out[key]; t != nil {
 			a.client(p).acks = true
 			t.s.Take(m, a.since())
@@ -53,7 +53,7 @@ func (a *SA) Receive(now clock.Time, p Address, b []byte) {
 	a.serve(p, m, data)
 }
 
-// client is what is known of who sent a MAD.
+// client returns what is known about the sender of a MAD.
 func (a *SA) client(p Address) *habits {
 	key := client{p.LID, p.QPN}
 	h := a.clients[key]
@@ -80,14 +80,14 @@ func (a *SA) serve(p Address, m *mad.SA, data []byte) {
 	if m.SMKey != 0 {
 		if m.SMKey != a.cfg.Key {
 			a.m.WrongKey(p.LID, m.SMKey)
-			return // IBA 15.4.1.1 has it ignored
+			return // to be ignored according to IBA 15.4.1.1
 		}
 		r.trusted = true
 	}
 	a.answer(r)
 }
 
-// answer finds out what is asked.
+// answer dispatches a request by its attribute.
 func (a *SA) answer(r *request) {
 	switch r.sa.AttributeID {
 	case mad.AttrClassPortInfo:
@@ -113,7 +113,7 @@ func (a *SA) answer(r *request) {
 	}
 }
 
-// records answers Get and GetTable of the records that stand for something in the subnet.
+// records answers Get and GetTable of the records that describe something in the subnet.
 func (a *SA) records(r *request) {
 	k := kindOf(r.sa.AttributeID)
 	switch {
@@ -141,7 +141,7 @@ func (a *SA) records(r *request) {
 	a.respond(r, table, n, k.stride)
 }
 
-// respond sends records that were found, each of stride bytes.
+// respond sends the n records found, each of stride bytes.
 func (a *SA) respond(r *request, table []byte, n, stride int) {
 	switch {
 	case len(table) > maxTable:
@@ -157,7 +157,7 @@ func (a *SA) respond(r *request, table []byte, n, stride int) {
 	}
 }
 
-// head is the header of the answer to a request.
+// head returns the header of the response to a request.
 func (r *request) head(status uint16) mad.SA {
 	m := r.sa
 	m.Status, m.RMPP, m.Data = status, mad.RMPP{}, [mad.SADataLen]byte{}
@@ -167,21 +167,21 @@ func (r *request) head(status uint16) mad.SA {
 	return m
 }
 
-// one answers with one record.
+// one responds with one record.
 func (a *SA) one(r *request, record []byte) {
 	a.reply = r.head(mad.StatusOK)
 	copy(a.reply.Data[:], record)
 	a.m.Send(r.from, &a.reply)
 }
 
-// refuse answers with a status, and with what was asked.
+// refuse responds with a status and the data of the request.
 func (a *SA) refuse(r *request, status uint16) {
 	a.reply = r.head(status)
 	a.reply.Data = r.sa.Data
 	a.m.Send(r.from, &a.reply)
 }
 
-// classPortInfo says what the administration can do (IBA 15.2.1.1).
+// classPortInfo answers with the administration's capabilities (IBA 15.2.1.1).
 func (a *SA) classPortInfo(r *request) {
 	if r.sa.Method != mad.MethodGet {
 		a.refuse(r, mad.StatusMethodUnsupported)
@@ -196,12 +196,12 @@ func (a *SA) classPortInfo(r *request) {
 	a.one(r, c.Append(nil))
 }
 
-// visible says whether a port may know of another: they share a partition (IBA 15.4.1.2).
+// visible reports whether the requester may know of a port: they share a partition (IBA 15.4.1.2).
 func (a *SA) visible(r *request, p int32) bool {
 	return r.trusted || r.port == p || partition.Shared(a.live.Ports[r.port].PKeys, a.live.Ports[p].PKeys, 0) != 0
 }
 
-// allVisible are the end ports that a port may know of.
+// allVisible returns the end ports that the requester may know of.
 func (a *SA) allVisible(r *request) (list []int32) {
 	n := a.live
 	for i := range n.Ports {

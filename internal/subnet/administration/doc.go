@@ -1,6 +1,8 @@
-// Package administration is the subnet administration of a subnet manager (IBA 15): it answers questions about the subnet, about paths above all, and
-// keeps what ports register: multicast groups, services, subscriptions, and GUIDs beside their own.
+// Package administration is the subnet administration of a subnet manager (IBA 15): it answers queries
+// about the subnet, above all about paths, and keeps what ports register: multicast groups, services,
+// subscriptions, and additional GUIDs.
 //
-// It belongs to one manager, of which it knows the interface Manager and the subnet that the manager brought up. It is pure as the manager is:
-// it is told the time and handed MADs, and hands MADs and its next deadline back.
+// It belongs to one manager, which it knows by the interface Manager and by the subnet that the manager
+// brought up. Like the manager it is pure: the caller passes in the time and received MADs, and takes out
+// MADs to send and the next deadline.
 package administration

@@ -13,7 +13,7 @@ import (
 type group struct {
 	rec     mad.MCMemberRecord // what all members have in common
 	members []member
-	stays   bool // also without members: it was configured
+	stays   bool // kept without members too: it was configured
 }
 
 // member is one port of a group.
@@ -26,17 +26,17 @@ type member struct {
 
 const (
 	ipoibQKey = 0x0b1b
-	// scopeLinkLocal is the scope of the subnet alone. Groups of it with the administration's own signature are
-	// named by the administration.
+	// scopeLinkLocal is the scope of a single subnet. The administration itself chooses the MGIDs of
+	// groups with this scope and its own signature.
 	scopeLinkLocal = 2
 	firstMLID      = ib.LIDFirstMulticast
 	maxGroupsOf    = int(LastMLID-firstMLID) + 1
 )
 
-// LastMLID is the last multicast LID that a group can have (IBA 4.1.3).
+// LastMLID is the highest multicast LID that a group can have (IBA 4.1.3).
 const LastMLID = ib.LID(0xfffe)
 
-// makeGroups makes the groups of the partitions.
+// makeGroups creates the groups of the partitions.
 func (a *SA) makeGroups() {
 	for i := range a.cfg.Partitions.List {
 		p := &a.cfg.Partitions.List[i]
@@ -56,7 +56,7 @@ func (a *SA) makeGroups() {
 	}
 }
 
-// makeGroup makes a group that stays, once for each scope.
+// makeGroup creates a permanent group, once for each scope.
 func (a *SA) makeGroup(gid ib.GID, key ib.PKey, f partition.GroupFlags) {
 	scopes := f.Scopes
 	if len(scopes) == 0 {
@@ -86,8 +86,8 @@ func (a *SA) takenMLIDs() map[ib.LID]bool {
 	return taken
 }
 
-// freeMLID is the first multicast LID that is not taken and where nobody is served from an earlier time, else one that is not taken,
-// 0 when all switches' tables are full.
+// freeMLID returns the first multicast LID that is free and does not serve ports from earlier, or else one
+// that is free, or 0 if all switches' tables are full.
 func (a *SA) freeMLID() ib.LID {
 	taken := a.takenMLIDs()
 	second := ib.LID(0)
@@ -103,7 +103,7 @@ func (a *SA) freeMLID() ib.LID {
 	return second
 }
 
-// roomForMLIDs is how many multicast LIDs all switches have room for.
+// roomForMLIDs returns how many multicast LIDs all switches have room for.
 func (a *SA) roomForMLIDs() int {
 	room := maxGroupsOf
 	if n := a.live; n != nil {
@@ -119,10 +119,11 @@ func (a *SA) roomForMLIDs() int {
 // Receiver is a port at a multicast LID, by GUID.
 type Receiver struct {
 	GUID     uint64
-	Receives bool // it is not only there because its packets have to get out
+	Receives bool // false: it is listed only because its packets must get out
 }
 
-// Receivers are the members of all groups by multicast LID, and those of earlier times.
+// Receivers returns the members of all groups by multicast LID, including those inherited from an earlier
+// manager.
 func (a *SA) Receivers() map[ib.LID][]Receiver {
 	m := map[ib.LID][]Receiver{}
 	for _, g := range a.groups {
@@ -138,7 +139,7 @@ func (a *SA) Receivers() map[ib.LID][]Receiver {
 	return m
 }
 
-// gone takes a port that has left the subnet out of all groups.
+// gone removes a port that has left the subnet from all groups.
 func (a *SA) gone(guid uint64) {
 	for _, gid := range a.sortedGroups() {
 		g := a.groups[gid]
@@ -159,7 +160,7 @@ func (a *SA) sortedGroups() []ib.GID {
 	return list
 }
 
-// create makes a group on the terms of a request (IBA 15.2.5.17.2).
+// create creates a group as specified by a request (IBA 15.2.5.17.2).
 func (a *SA) create(r *request, rec *mad.MCMemberRecord, p int32) (*group, uint16) {
 	const needed = mad.MemberQKey | mad.MemberPKey | mad.MemberSL | mad.MemberFlowLabel | mad.MemberTrafficClass
 	if !r.has(needed) {
@@ -221,7 +222,7 @@ func rateChosen(given bool, selector, want, have uint8) (uint8, bool) {
 	return have, true
 }
 
-// nameGroup makes an MGID: the signature 0xa01b, the subnet's prefix and a number.
+// nameGroup chooses an MGID: the signature 0xa01b, the subnet's prefix and a number.
 func (a *SA) nameGroup(r *request, g *group) {
 	scope := uint8(2)
 	if r.has(mad.MemberScope) && g.rec.Scope != 0 {
@@ -240,7 +241,7 @@ func (a *SA) nameGroup(r *request, g *group) {
 	}
 }
 
-// validMGID says whether a multicast GID can be of a group that a port makes (IBA 4.1.1, 15.2.5.17.2).
+// validMGID reports whether a port may create a group with this MGID (IBA 4.1.1, 15.2.5.17.2).
 func (a *SA) validMGID(g ib.GID) bool {
 	flags, scope := g[1]>>4, g[1]&15
 	if g[0] != 0xff || flags&^1 != 0 || scope == 0 {

@@ -7,12 +7,12 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// guidTables are the GUIDs that ports were given beside their own (IBA 15.2.5.18), as virtual functions have them.
+// guidTables holds the additional GUIDs of ports (IBA 15.2.5.18), such as those of virtual functions.
 type guidTables struct {
-	byPort  map[uint64][]uint64 // by port GUID: the table, as far as something stands in it
-	owner   map[uint64]uint64   // port GUID by given GUID
+	byPort  map[uint64][]uint64 // by port GUID: the table, up to its last entry in use
+	owner   map[uint64]uint64   // port GUID by assigned GUID
 	changed []GUIDBlock         // to be written to ports
-	next    uint32              // of the GUIDs that the administration makes up
+	next    uint32              // counter for generated GUIDs
 }
 
 // GUIDBlock is eight entries of the table of a port.
@@ -23,10 +23,11 @@ type GUIDBlock struct {
 
 const guidsInBlock = len(mad.GUIDInfo{})
 
-// openFabricsGUID is the beginning of GUIDs that the administration makes up (opensm.conf, sm_assigned_guid).
+// openFabricsGUID is the prefix of generated GUIDs (opensm.conf, sm_assigned_guid).
 const openFabricsGUID = 0x001405 << 40
 
-// setGUIDs answers Set and Delete of GUIDInfoRecord. The answer has the block as it is then: a GUID that was not given is 0.
+// setGUIDs answers Set and Delete of GUIDInfoRecord. The response holds the resulting block: a GUID that
+// was not granted is 0.
 func (a *SA) setGUIDs(r *request) {
 	rec, err := mad.ParseGUIDInfoRecord(r.data)
 	if err != nil {
@@ -55,7 +56,7 @@ func (a *SA) setGUIDs(r *request) {
 				want = a.makeUpGUID()
 			}
 			if owner, given := a.guids.owner[want]; given && (owner != guid || a.guids.byPort[guid][at] != want) || n.EndPortOfGUID(want) != topology.None {
-				want = 0 // another has it
+				want = 0 // it belongs to another port
 			}
 		}
 		a.giveGUID(guid, at, want)
@@ -67,7 +68,7 @@ func (a *SA) setGUIDs(r *request) {
 	a.one(r, rec.Append(nil))
 }
 
-// makeUpGUID is a GUID that nobody has; 0 where the administration is to give out none.
+// makeUpGUID returns an unused GUID, or 0 if the administration may not generate any.
 func (a *SA) makeUpGUID() uint64 {
 	if a.cfg.AssignedGUID == 0 {
 		return 0
@@ -82,7 +83,7 @@ func (a *SA) makeUpGUID() uint64 {
 	return 0
 }
 
-// giveGUID writes an entry of a port's table, 0 to empty it, and tells of GIDs that come and go.
+// giveGUID writes an entry of a port's table, 0 to clear it, and reports GIDs that come and go.
 func (a *SA) giveGUID(port uint64, at int, guid uint64) {
 	t := a.guids.byPort[port]
 	for len(t) <= at {
@@ -104,7 +105,7 @@ func (a *SA) giveGUID(port uint64, at int, guid uint64) {
 	}
 }
 
-// takeGUIDs takes back what was given to a port that has left.
+// takeGUIDs takes back the GUIDs of a port that has left.
 func (a *SA) takeGUIDs(port uint64) {
 	for at := range a.guids.byPort[port] {
 		a.giveGUID(port, at, 0)
@@ -112,7 +113,7 @@ func (a *SA) takeGUIDs(port uint64) {
 	delete(a.guids.byPort, port)
 }
 
-// endPortOf is the end port that has a GUID as its own or was given it, none where there is none.
+// endPortOf returns the end port that has a GUID as its own or was assigned it, or None.
 func (a *SA) endPortOf(guid uint64) int32 {
 	if owner, given := a.guids.owner[guid]; given {
 		guid = owner
@@ -120,7 +121,7 @@ func (a *SA) endPortOf(guid uint64) int32 {
 	return a.live.EndPortOfGUID(guid)
 }
 
-// eachGUIDInfo shows the GUIDs of a port.
+// eachGUIDInfo emits the GUIDs of a port.
 func (a *SA) eachGUIDInfo(p int32, emit func([]byte)) {
 	port := &a.live.Ports[p]
 	for b := range (int(port.Info.GUIDCap) + guidsInBlock - 1) / guidsInBlock {
@@ -129,19 +130,19 @@ func (a *SA) eachGUIDInfo(p int32, emit func([]byte)) {
 	}
 }
 
-// ChangedGUIDs are the blocks of given GUIDs that have changed since the last call: they are to be written to the ports.
+// ChangedGUIDs returns the blocks that have changed since the last call and must be written to the ports.
 func (a *SA) ChangedGUIDs() []GUIDBlock {
 	changed := a.guids.changed
 	a.guids.changed = nil
 	return changed
 }
 
-// GUIDBlocks is how many blocks of the table of a port have something in them, by port GUID.
+// GUIDBlocks returns how many blocks of a port's table are in use, by port GUID.
 func (a *SA) GUIDBlocks(port uint64) int {
 	return (len(a.guids.byPort[port]) + guidsInBlock - 1) / guidsInBlock
 }
 
-// GUIDs is a block of the table of a port, by port GUID, as it is to be.
+// GUIDs returns the wanted state of a block of a port's table.
 func (a *SA) GUIDs(b GUIDBlock) (g mad.GUIDInfo) {
 	if t := a.guids.byPort[b.Port]; int(b.Block)*guidsInBlock < len(t) {
 		copy(g[:], t[int(b.Block)*guidsInBlock:])

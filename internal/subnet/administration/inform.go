@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// subscription is who wants to hear of what.
+// subscription says who wants to be notified of what.
 type subscription struct {
 	lid  ib.LID
 	guid uint64
@@ -19,7 +19,7 @@ type subscription struct {
 	info mad.InformInfo
 }
 
-// report is a notice on its way to a subscriber.
+// report is a notice being sent to a subscriber.
 type report struct {
 	tid   uint32
 	to    Address
@@ -37,7 +37,7 @@ const (
 	anyProducer   = 0xffffff
 )
 
-// informInfo subscribes and ends subscriptions (IBA 13.4.8.3).
+// informInfo adds and removes subscriptions (IBA 13.4.8.3).
 func (a *SA) informInfo(r *request) {
 	if r.sa.Method != mad.MethodSet {
 		a.refuse(r, mad.StatusMethodUnsupported)
@@ -51,7 +51,7 @@ func (a *SA) informInfo(r *request) {
 	port := &a.live.Ports[r.port]
 	qpn := r.from.QPN
 	if !info.Subscribe && info.QPN != 0 {
-		qpn = info.QPN // whose subscription ends
+		qpn = info.QPN // the queue pair whose subscription ends
 	}
 	key := info
 	key.Subscribe, key.QPN = true, qpn
@@ -74,7 +74,7 @@ func (a *SA) informInfo(r *request) {
 	a.one(r, r.data[:mad.InformInfoLen])
 }
 
-// subscribed finds a subscription of a port; how long it takes to answer does not tell one from another.
+// subscribed finds a subscription of a port; its response time does not matter for the comparison.
 func (a *SA) subscribed(guid uint64, key mad.InformInfo) int {
 	key.RespTime = 0
 	return slices.IndexFunc(a.subs, func(s *subscription) bool {
@@ -91,7 +91,8 @@ func (a *SA) eachSubscription(_ int32, emit func([]byte)) {
 	}
 }
 
-// notify tells subscribers of something that the administration knows itself: traps 64 to 67 (IBA 14.2.5.1).
+// notify tells subscribers of something that the administration itself knows: traps 64 to 67 (IBA
+// 14.2.5.1).
 func (a *SA) notify(trap uint16, gid ib.GID) {
 	self := &a.live.Ports[a.live.Self]
 	n := mad.Notice{IsGeneric: true, Type: mad.NoticeSubnet, ProducerType: mad.ProducerClassManager, TrapNumber: trap, IssuerLID: self.Info.LID,
@@ -99,7 +100,7 @@ func (a *SA) notify(trap uint16, gid ib.GID) {
 	a.forward(&n)
 }
 
-// Forward sends a notice of a port to those who want it.
+// Forward sends a port's notice to its subscribers.
 func (a *SA) Forward(now clock.Time, n *mad.Notice) {
 	a.now = now
 	a.forward(n)
@@ -132,7 +133,7 @@ func (a *SA) forward(n *mad.Notice) {
 	}
 }
 
-// wants says whether a notice is one that was subscribed to.
+// wants reports whether a notice matches the subscription.
 func (s *subscription) wants(n *mad.Notice) bool {
 	i := &s.info
 	switch {
@@ -146,12 +147,12 @@ func (s *subscription) wants(n *mad.Notice) bool {
 	return (i.TrapNumber == anyTrap || i.TrapNumber == n.TrapNumber) && (i.ProducerType == anyProducer || i.ProducerType == n.ProducerType)
 }
 
-// reported ends a report that was answered.
+// reported ends a report that was acknowledged.
 func (a *SA) reported(m *mad.SA) {
 	a.reports = slices.DeleteFunc(a.reports, func(r *report) bool { return r.tid == uint32(m.TransactionID) })
 }
 
-// repeat sends reports again that were not answered, and gives up at last.
+// repeat retransmits reports that were not acknowledged, and finally gives up.
 func (a *SA) repeat() {
 	keep := a.reports[:0]
 	for _, r := range a.reports {

@@ -10,19 +10,20 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// field is where a component of a record is: its first bit and how many bits. None: it is reserved, or not compared.
+// field is where a component of a record is: its first bit and the number of bits. 0 bits: it is reserved,
+// or not compared.
 type field struct{ at, bits int }
 
-// recordKind is one kind of record that a request is compared with, component by component.
+// recordKind is a kind of record that is compared with a request component by component.
 type recordKind struct {
 	attr    uint16
 	stride  int  // bytes from one record to the next
-	trusted bool // only for those who know the key
+	trusted bool // only for requesters that know the key
 	fields  []field
-	each    func(a *SA, p int32, emit func(record []byte)) // makes the records that belong to an end port
+	each    func(a *SA, p int32, emit func(record []byte)) // emits the records that belong to an end port
 }
 
-// bytesAt makes fields of whole bytes that follow each other.
+// bytesAt returns consecutive fields of whole bytes.
 func bytesAt(at int, lengths ...int) (f []field) {
 	for _, n := range lengths {
 		f = append(f, field{8 * at, 8 * n})
@@ -35,7 +36,8 @@ func fields(parts ...[]field) []field { return slices.Concat(parts...) }
 
 var reserved = []field{{}}
 
-// kinds are the records, with their components in the order of the bits of the mask (IBA 15.2.5).
+// kinds lists the kinds of records, with their components in the order of the bits in the mask (IBA
+// 15.2.5).
 var kinds []recordKind
 
 func init() {
@@ -64,7 +66,7 @@ func kindOf(attr uint16) *recordKind {
 	return nil
 }
 
-// portInfoFields are the components of a PortInfo (IBA 15.2.5.3): offset in bits and length of each.
+// portInfoFields returns the components of a PortInfo (IBA 15.2.5.3): offset in bits and length of each.
 func portInfoFields(at int) (f []field) {
 	for _, x := range [][2]int{
 		{0, 64}, {64, 64}, {128, 16}, {144, 16}, {160, 32}, {192, 16}, {208, 16}, {224, 8}, {232, 8}, {240, 8}, {248, 8}, {256, 4}, {260, 4}, {264, 4}, {268, 4},
@@ -76,7 +78,8 @@ func portInfoFields(at int) (f []field) {
 	return f
 }
 
-// capabilityMask is the component of a PortInfoRecord that bit 31 of the modifier has compared bit by bit (IBA 15.2.5.3).
+// capabilityMask is the component of a PortInfoRecord that is compared bit by bit if bit 31 of the
+// modifier is set (IBA 15.2.5.3).
 const capabilityMask = 7
 
 // match compares the components in mask.
@@ -112,7 +115,7 @@ func bitsOf(b []byte, f field) (v uint64) {
 	return v
 }
 
-// query is what is looked for, and the end ports where it can be.
+// query is what is being searched for, and the end ports where it can be.
 type query struct {
 	template []byte
 	ports    []int32
@@ -127,14 +130,14 @@ func (k *recordKind) query(a *SA, r *request) query {
 	}
 	switch {
 	case k.attr == mad.AttrInformInfoRecord:
-		q.ports = []int32{n.Self} // they belong to nobody in particular
+		q.ports = []int32{n.Self} // they belong to no port in particular
 	case r.sa.ComponentMask&1 != 0:
 		lid := ib.LID(q.template[0])<<8 | ib.LID(q.template[1])
 		if p := n.EndPortOfLID(lid); p != topology.None && a.visible(r, p) {
 			q.ports = []int32{p}
 			base := n.Ports[p].Info.LID
 			q.template[0], q.template[1] = byte(base>>8), byte(base)
-			if !n.IsSwitch(p) { // its port is known by the LID: whatever number was asked for is the one (as OpenSM has it)
+			if !n.IsSwitch(p) { // the LID determines the port, so any port number requested matches (as in OpenSM)
 				switch k.attr {
 				case mad.AttrVLArbRecord:
 					q.template[2] = n.Ports[p].Num
@@ -149,7 +152,7 @@ func (k *recordKind) query(a *SA, r *request) query {
 	return q
 }
 
-// pad makes a record as long as its place in a table.
+// pad extends a record to its size in a table.
 func pad(b []byte, stride int) []byte {
 	for len(b) < stride {
 		b = append(b, 0)
@@ -195,7 +198,7 @@ func (a *SA) eachSwitch(p int32, emit func([]byte)) {
 	}
 }
 
-// tablesOf is what a switch is known to have, nothing for others.
+// tablesOf returns what is known about a switch's tables, nothing for other nodes.
 func (a *SA) tablesOf(p int32) (unicast []byte, multicast map[uint32]mad.MulticastForwardingTable) {
 	n := a.live
 	if !n.IsSwitch(p) {
@@ -246,7 +249,8 @@ func (a *SA) eachPKeys(p int32, emit func([]byte)) {
 	})
 }
 
-// eachSLtoVL shows the mappings of all pairs of ports. Those that this manager has not set are zeros, as OpenSM has it.
+// eachSLtoVL emits the mappings of all pairs of ports. As in OpenSM, those that this manager has not set
+// are zeros.
 func (a *SA) eachSLtoVL(p int32, emit func([]byte)) {
 	n := a.live
 	one := func(out int32, in uint8) {
@@ -262,7 +266,7 @@ func (a *SA) eachSLtoVL(p int32, emit func([]byte)) {
 	})
 }
 
-// eachVLArb shows the tables of arbitration. Those that this manager has not set are zeros, as OpenSM has it.
+// eachVLArb emits the arbitration tables. As in OpenSM, those that this manager has not set are zeros.
 func (a *SA) eachVLArb(p int32, emit func([]byte)) {
 	n := a.live
 	n.Managed(p, func(q int32) {

@@ -10,16 +10,18 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// A manager that takes over finds ports that are served at the multicast LIDs of the one before it. They are served further, and a group that
-// is made anew is given the multicast LID at which its member is served already.
+// A manager that takes over finds ports that are served at its predecessor's multicast LIDs. They continue
+// to be served, and a group that is created again gets the multicast LID at which its member is already
+// served.
 
-// Served are the ports at a multicast LID of another manager, by GUID; false: a switch that its packets pass.
+// Served are the ports at a multicast LID of another manager, by GUID; false: a switch that its packets
+// pass.
 type Served map[uint64]bool
 
-// legacyTime is how long the ports are served that have not joined again.
+// legacyTime is how long ports are served that have not joined again.
 const legacyTime = 2 * time.Minute
 
-// Inherit takes over the ports that are served already, by multicast LID.
+// Inherit adopts the ports that are already served, by multicast LID.
 func (a *SA) Inherit(now clock.Time, served map[ib.LID]Served) {
 	a.legacies, a.legaciesEnd = served, clock.Never
 	if len(served) > 0 {
@@ -36,7 +38,8 @@ func (a *SA) legaciesOver() {
 	a.groupsDue = true
 }
 
-// settled notes that a port is served, or not, as a member of a group: what it was before does not count any more.
+// settled notes that a port's membership in a group is now known, so that its inherited state no longer
+// counts.
 func (a *SA) settled(mlid ib.LID, guid uint64) {
 	l := a.legacies[mlid]
 	if _, there := l[guid]; !there {
@@ -47,8 +50,8 @@ func (a *SA) settled(mlid ib.LID, guid uint64) {
 	}
 }
 
-// mlidFor is the multicast LID of a new group: that which the port asks for, or one at which it is served already, or a free one; 0
-// when the tables of the switches are full.
+// mlidFor returns the multicast LID for a new group: the one that the port asks for, or one at which it is
+// already served, or a free one; 0 if the switches' tables are full.
 func (a *SA) mlidFor(r *request, wanted ib.LID, guid uint64) ib.LID {
 	taken := a.takenMLIDs()
 	if r.has(mad.MemberMLID) && wanted >= firstMLID && int(wanted-firstMLID) < a.roomForMLIDs() && !taken[wanted] {

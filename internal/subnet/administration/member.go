@@ -27,7 +27,7 @@ func (a *SA) memberRecords(r *request) {
 	}
 }
 
-// listMembers shows groups; who their members are is for those who know the key (IBA 15.2.5.17).
+// listMembers lists groups; only requesters that know the key see the members (IBA 15.2.5.17).
 func (a *SA) listMembers(r *request, want *mad.MCMemberRecord) {
 	const stride = 56
 	var table []byte
@@ -74,7 +74,7 @@ func (a *SA) fitsGroup(r *request, want, g *mad.MCMemberRecord) bool {
 	return a.selectors(r, want, g)
 }
 
-// selectors compares MTU, rate and life time of a group with what is asked.
+// selectors compares MTU, rate and lifetime of a group with the request.
 func (a *SA) selectors(r *request, want, g *mad.MCMemberRecord) bool {
 	within := func(bits uint64, selector uint8, want, have int) bool {
 		if !r.has(bits) {
@@ -95,7 +95,7 @@ func (a *SA) selectors(r *request, want, g *mad.MCMemberRecord) bool {
 		within(mad.MemberLifeSelector|mad.MemberLife, want.LifeSelector, int(want.Life), int(g.Life))
 }
 
-// join makes a port a member, and the group where there is none.
+// join makes a port a member, and creates the group if necessary.
 func (a *SA) join(r *request, rec *mad.MCMemberRecord) {
 	if !r.has(mad.MemberMGID | mad.MemberPortGID | mad.MemberJoinState) {
 		a.refuse(r, mad.SAInsufficientComponents)
@@ -108,7 +108,7 @@ func (a *SA) join(r *request, rec *mad.MCMemberRecord) {
 	}
 	g := a.groups[rec.MGID]
 	if rec.JoinState == 0 || g == nil && rec.JoinState&(mad.JoinFull|mad.JoinSendOnlyFull) == 0 {
-		a.refuse(r, mad.SARequestInvalid) // o15-0.1.14: only a full member makes a group
+		a.refuse(r, mad.SARequestInvalid) // o15-0.1.14: only a full member creates a group
 		return
 	}
 	if p != r.port && partition.Shared(a.live.Ports[p].PKeys, a.live.Ports[r.port].PKeys, 0) == 0 {
@@ -137,7 +137,7 @@ func (a *SA) join(r *request, rec *mad.MCMemberRecord) {
 	a.groupsDue = true
 }
 
-// add puts a port in a group and returns its state there.
+// add adds a port to a group and returns its state there.
 func (a *SA) add(g *group, rec *mad.MCMemberRecord, p int32, proxy bool) uint8 {
 	guid := a.live.Ports[p].GUID
 	a.revision++
@@ -152,7 +152,7 @@ func (a *SA) add(g *group, rec *mad.MCMemberRecord, p int32, proxy bool) uint8 {
 	return rec.JoinState
 }
 
-// mayJoin says whether a port can be a member of a group on the terms of its request.
+// mayJoin reports whether a port can be a member of a group as specified by its request.
 func (a *SA) mayJoin(r *request, rec *mad.MCMemberRecord, g *group, p int32) bool {
 	for _, c := range []struct {
 		bit  uint64
@@ -169,13 +169,13 @@ func (a *SA) mayJoin(r *request, rec *mad.MCMemberRecord, g *group, p int32) boo
 	return a.selectors(r, rec, &g.rec) && a.able(p, &g.rec)
 }
 
-// able says whether a port has the partition and can do the MTU and the rate of a group.
+// able reports whether a port has the partition and supports the MTU and the rate of a group.
 func (a *SA) able(p int32, g *mad.MCMemberRecord) bool {
 	port := &a.live.Ports[p]
 	return partition.Find(port.PKeys, g.PKey) != 0 && mtuOf(port) >= g.MTU && mbps[rate(&port.Info)] >= mbps[g.Rate&63]
 }
 
-// drop takes a port out of a group.
+// drop removes a port from a group.
 func (a *SA) drop(r *request, rec *mad.MCMemberRecord) {
 	if !r.has(mad.MemberMGID | mad.MemberPortGID | mad.MemberJoinState) {
 		a.refuse(r, mad.SAInsufficientComponents)
@@ -203,7 +203,8 @@ func (a *SA) drop(r *request, rec *mad.MCMemberRecord) {
 	a.one(r, answer.Append(nil))
 }
 
-// leave ends some states of a member, the membership with the last, and the group with the last full member.
+// leave ends some join states of a member: the last one ends the membership, the last full member the
+// group.
 func (a *SA) leave(g *group, i int, state uint8) {
 	a.groupsDue = true
 	a.revision++

@@ -39,11 +39,11 @@ func (a *SA) multiPathRecords(r *request) {
 			a.between(r, w, from[0], to[0])
 		}
 	}
-	r.sa.AttributeID = mad.AttrPathRecord // what the records of the answer are (IBA 15.2.5.20)
+	r.sa.AttributeID = mad.AttrPathRecord // the records in the response are of this kind (IBA 15.2.5.20)
 	a.respond(r, w.result, w.n, mad.PathRecordLen)
 }
 
-// pathComponents turns the components of a MultiPathRecord into those of a PathRecord.
+// pathComponents converts the components of a MultiPathRecord to those of a PathRecord.
 func pathComponents(mask uint64) (m uint64) {
 	for _, c := range [][2]uint64{
 		{mad.MultiRawTraffic, mad.PathRawTraffic}, {mad.MultiNumPath, mad.PathNumPath}, {mad.MultiPKey, mad.PathPKey}, {mad.MultiQoSClass, mad.PathQoSClass},

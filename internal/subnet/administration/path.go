@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// way is what a path from one end port to a LID of another can carry.
+// way holds the properties of a path from one end port to a LID of another.
 type way struct {
 	mtu  ib.MTU
 	rate uint8
@@ -17,7 +17,7 @@ type way struct {
 	sl   uint8
 }
 
-// mtuOf is what fits through a port: of port 0 of a switch what it can, of others what its link has.
+// mtuOf returns a port's MTU: for port 0 of a switch its capability, for others that of its link.
 func mtuOf(p *topology.Port) ib.MTU {
 	if p.Num == 0 {
 		return p.Info.MTUCap
@@ -25,7 +25,7 @@ func mtuOf(p *topology.Port) ib.MTU {
 	return p.Info.NeighborMTU
 }
 
-// follow walks the path that packets take, port by port; false: they do not arrive.
+// follow follows the path that packets take, port by port; false: they do not arrive.
 func (a *SA) follow(from, to int32, lid ib.LID) (w way, ok bool) {
 	n, t := a.live, &a.routes
 	at := &n.Ports[from]
@@ -76,9 +76,9 @@ func (a *SA) follow(from, to int32, lid ib.LID) (w way, ok bool) {
 // wish is what a request wants of paths.
 type wish struct {
 	rec    mad.PathRecord
-	mask   uint64 // components, as of a PathRecord
-	most   int    // paths of a pair
-	hops   uint8  // HopLimit of what is found, above 0 for paths to other subnets
+	mask   uint64 // components, as for a PathRecord
+	most   int    // maximum of paths per pair
+	hops   uint8  // HopLimit of the result, above 0 for paths to other subnets
 	result []byte
 	n      int
 }
@@ -128,7 +128,7 @@ func (a *SA) pathRecords(r *request) {
 	a.respond(r, w.result, w.n, mad.PathRecordLen)
 }
 
-// ends are the end ports that a GID and a LID in a request stand for: all where neither is given.
+// ends returns the end ports for a GID and a LID in a request: all if neither is given.
 func (a *SA) ends(r *request, hasGID bool, gid ib.GID, hasLID bool, lid ib.LID) (list []int32, status uint16) {
 	n := a.live
 	p := topology.None
@@ -142,7 +142,7 @@ func (a *SA) ends(r *request, hasGID bool, gid ib.GID, hasLID bool, lid ib.LID) 
 	if hasLID {
 		q := n.EndPortOfLID(lid)
 		if q == topology.None || p != topology.None && p != q || !a.visible(r, q) {
-			return nil, mad.StatusOK // there is none that is both
+			return nil, mad.StatusOK // no port has both
 		}
 		p = q
 	}
@@ -152,7 +152,8 @@ func (a *SA) ends(r *request, hasGID bool, gid ib.GID, hasLID bool, lid ib.LID) 
 	return a.allVisible(r), mad.StatusOK
 }
 
-// farEnds are the end ports to which paths are asked for: for a GID of another subnet the router on the way there.
+// farEnds returns the end ports to which paths are wanted: for a GID of another subnet the router towards
+// it.
 func (a *SA) farEnds(r *request, w *wish) (list []int32, status uint16) {
 	if !w.has(mad.PathDGID) {
 		return a.ends(r, false, w.rec.DGID, w.has(mad.PathDLID), w.rec.DLID)
@@ -172,7 +173,7 @@ func (a *SA) farEnds(r *request, w *wish) (list []int32, status uint16) {
 	return []int32{p}, mad.StatusOK
 }
 
-// between adds the paths from one end port to another that fit a wish.
+// between adds the paths from one end port to another that match the wish.
 func (a *SA) between(r *request, w *wish, from, to int32) {
 	n := a.live
 	f, t := &n.Ports[from], &n.Ports[to]
@@ -216,7 +217,7 @@ func (a *SA) between(r *request, w *wish, from, to int32) {
 	}
 }
 
-// fits fills in what a path can carry; false: it is not what was wished.
+// fits fills in the properties of a path; false: it does not match the wish.
 func (w *wish) fits(way *way, rec *mad.PathRecord) bool {
 	if w.has(mad.PathSL) && w.rec.SL != way.sl || w.has(mad.PathQoSClass) && w.rec.QoSClass != 0 || w.has(mad.PathRawTraffic) && w.rec.RawTraffic {
 		return false
@@ -246,7 +247,7 @@ func (w *wish) fits(way *way, rec *mad.PathRecord) bool {
 	return true
 }
 
-// groupPath is the path to a multicast group.
+// groupPath answers with the path to a multicast group.
 func (a *SA) groupPath(r *request, w *wish, from []int32) {
 	g := a.groups[w.rec.DGID]
 	if g == nil {

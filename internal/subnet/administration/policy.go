@@ -9,31 +9,32 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// QoSPolicy gives paths service levels by what they are asked for: OpenSM's simplified policy, the section qos-ulps of its policy file
-// (QoS_management_in_OpenSM.txt, 3 and 6). Where routes have lanes of their own the service levels are those of the routes.
+// QoSPolicy assigns service levels to paths by what is requested: OpenSM's simplified policy, the section
+// qos-ulps of its policy file (QoS_management_in_OpenSM.txt, 3 and 6). If routes have lanes of their own,
+// the service levels of the routes take precedence.
 type QoSPolicy struct {
-	Default uint8 // of what no rule fits
+	Default uint8 // if no rule matches
 	Rules   []QoSRule
 }
 
-// QoSRule gives a service level to the paths that fit. Of what it names one range has to fit; each kind that it does not name fits all.
+// QoSRule assigns a service level to paths. For each kind of criterion that it has, one range must match.
 type QoSRule struct {
-	ServiceIDs []Range // of requests that have a service ID
-	PKeys      []Range // of requests that have a P_Key, without the bit of full membership
+	ServiceIDs []Range // for requests with a service ID
+	PKeys      []Range // for requests with a P_Key, without the bit of full membership
 	Sources    []Range // GUIDs of source ports
 	Targets    []Range
-	Either     []Range // GUIDs, of source or target
+	Either     []Range // GUIDs of source or target
 	SL         uint8
 }
 
-// Range is numbers from the first to the last.
+// Range is a range of numbers, inclusive.
 type Range struct{ First, Last uint64 }
 
 func inRanges(ranges []Range, v uint64) bool {
 	return slices.ContainsFunc(ranges, func(r Range) bool { return r.First <= v && v <= r.Last })
 }
 
-// policyError is a wrong line of a policy file.
+// policyError says which line of a policy file is wrong.
 type policyError struct {
 	Line      int
 	Got, Want string
@@ -43,7 +44,7 @@ func (e *policyError) Error() string {
 	return fmt.Sprintf("QoS policy line %d: %q, want %s", e.Line, e.Got, e.Want)
 }
 
-// Service IDs of protocols whose last 16 bits are a TCP port, and the ports that they have.
+// Service IDs of protocols whose last 16 bits are a TCP port, and their ports.
 const (
 	sdpService  = 0x10000
 	rdsService  = 0x1060000 // also of iSER
@@ -106,7 +107,7 @@ func cutLast(s string, c byte) (before, after string, found bool) {
 	return s, "", false
 }
 
-// parseRule reads what a rule fits; want is what it should be where it is wrong.
+// parseRule reads what a rule matches; if it is wrong, want says what is expected.
 func parseRule(match string) (r QoSRule, want string) {
 	protocol, rest, more := strings.Cut(match, ",")
 	word, numbers, _ := strings.Cut(strings.TrimSpace(rest), " ")
@@ -148,7 +149,7 @@ func parseRule(match string) (r QoSRule, want string) {
 	return r, ""
 }
 
-// parseRanges reads numbers and ranges with commas.
+// parseRanges reads numbers and ranges separated by commas.
 func parseRanges(text string) (list []Range, err error) {
 	for _, part := range strings.Split(text, ",") {
 		if part = strings.TrimSpace(part); part == "" {
@@ -172,7 +173,7 @@ func parseRanges(text string) (list []Range, err error) {
 	return list, nil
 }
 
-// level is the service level of a path that is asked for from one port to another.
+// level returns the service level for a requested path between two ports.
 func (p *QoSPolicy) level(w *wish, from, to uint64) uint8 {
 	for i := range p.Rules {
 		r := &p.Rules[i]

@@ -13,11 +13,11 @@ import (
 type PrefixRoute struct {
 	Prefix    uint64 // of the other subnet
 	Router    uint64 // GUID of a router's port
-	AnyPrefix bool   // in place of Prefix
-	AnyRouter bool   // in place of Router
+	AnyPrefix bool   // instead of Prefix
+	AnyRouter bool   // instead of Router
 }
 
-// routeError is a wrong line of prefix routes.
+// routeError says which line of the prefix routes is wrong.
 type routeError struct {
 	Line      int
 	Got, Want string
@@ -27,8 +27,8 @@ func (e *routeError) Error() string {
 	return fmt.Sprintf("prefix routes line %d: %q, want %s", e.Line, e.Got, e.Want)
 }
 
-// ParsePrefixRoutes reads OpenSM's file of prefix routes: a prefix and the GUID of a router's port a line, in
-// hexadecimal, or an asterisk for any. The error is a *routeError.
+// ParsePrefixRoutes reads OpenSM's file of prefix routes: per line a prefix and the GUID of a router's
+// port, in hexadecimal, or an asterisk for any. The error is a *routeError.
 func ParsePrefixRoutes(text string) (routes []PrefixRoute, err error) {
 	for i, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
@@ -56,8 +56,8 @@ func ParsePrefixRoutes(text string) (routes []PrefixRoute, err error) {
 	return routes, nil
 }
 
-// routerTo is the port of the router by which packets go to a subnet, none without one: the first that is there of the first
-// lines with its prefix.
+// routerTo returns the port of the router towards a subnet: the first one present among the routes that
+// match its prefix, or None.
 func (a *SA) routerTo(prefix uint64) int32 {
 	n := a.live
 	for _, r := range a.cfg.PrefixRoutes {

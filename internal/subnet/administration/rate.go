@@ -4,17 +4,19 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// rates are the codes of PathRecord.Rate by Mb/s, in the round numbers of the specification (IBA 15.2.5.16).
+// rates maps Mb/s, in the round numbers of the specification, to the codes of PathRecord.Rate (IBA
+// 15.2.5.16).
 var rates = map[int]uint8{
 	2500: 2, 5000: 5, 10000: 3, 20000: 6, 30000: 4, 40000: 7, 60000: 8, 80000: 9, 120000: 10,
 	14000: 11, 56000: 12, 112000: 13, 168000: 14, 25000: 15, 100000: 16, 200000: 17, 300000: 18,
 	28000: 19, 50000: 20, 400000: 21, 600000: 22, 800000: 23, 1200000: 24, 1600000: 25, 2400000: 26,
 }
 
-// mbps is the other direction, 0 for codes that are none.
+// mbps is the inverse of rates, 0 for invalid codes.
 var mbps [64]int
 
-// codes are the codes of links by speed and number of lanes: answers are made of them by the hundred thousand.
+// codes is a table of the codes by speed and number of lanes, because hundreds of thousands of answers
+// need them.
 var codes [mad.SpeedXDR + 1][13]uint8
 
 func init() {
@@ -25,7 +27,7 @@ func init() {
 		mad.SpeedEDR: 25000, mad.SpeedHDR: 50000, mad.SpeedNDR: 100000, mad.SpeedXDR: 200000}
 	for speed := range codes {
 		for lanes := range codes[speed] {
-			codes[speed][lanes] = 2 // what every link can
+			codes[speed][lanes] = 2 // what every link supports
 			if code := rates[lane[mad.Speed(speed)]*lanes]; code != 0 {
 				codes[speed][lanes] = code
 			}
@@ -33,12 +35,12 @@ func init() {
 	}
 }
 
-// rate is the code of a port's link.
+// rate returns the code of a port's link.
 func rate(i *mad.PortInfo) uint8 {
 	return codes[i.ActiveSpeed()][mad.Lanes(i.LinkWidthActive)]
 }
 
-// slower is the slower of two rates.
+// slower returns the slower of two rates.
 func slower(a, b uint8) uint8 {
 	if mbps[b] < mbps[a] {
 		return b
@@ -46,7 +48,7 @@ func slower(a, b uint8) uint8 {
 	return a
 }
 
-// below is the fastest rate that is slower.
+// below returns the fastest rate that is slower than speed.
 func below(speed int) (code uint8) {
 	for m, c := range rates {
 		if m < speed && (code == 0 || m > mbps[code]) {
@@ -56,7 +58,7 @@ func below(speed int) (code uint8) {
 	return code
 }
 
-// chosen applies a selector to what there is: a path can be used with less than it can carry.
+// chosen applies a selector to a property of a path: a path can be used at less than its maximum.
 func chosen(given bool, selector uint8, want, have int) (int, bool) {
 	if !given {
 		return have, true
@@ -72,7 +74,7 @@ func chosen(given bool, selector uint8, want, have int) (int, bool) {
 	return have, true
 }
 
-// lifeChosen applies a selector to the life time: a packet may be given longer than it needs.
+// lifeChosen applies a selector to the lifetime: a packet may be given more than it needs.
 func lifeChosen(w *wish, have int) (int, bool) {
 	if !w.has(mad.PathLifeSelector | mad.PathLife) {
 		return have, true

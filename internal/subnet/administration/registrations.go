@@ -12,8 +12,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Registrations are what ports have told the administration and what no sweep can find: they are lost with a manager
-// unless they are handed to the next one (SA.Recall).
+// Registrations are what ports have told the administration and no sweep can discover: they are lost with
+// a manager unless they are passed to the next one (SA.Recall).
 type Registrations struct {
 	GUIDs         []PortGUIDs
 	Groups        []RegisteredGroup
@@ -21,7 +21,7 @@ type Registrations struct {
 	Services      []RegisteredService
 }
 
-// PortGUIDs are the GUIDs that a port was given beside its own, by their places in its table; 0 where there is none.
+// PortGUIDs are the additional GUIDs of a port, by their index in its table; 0 marks unused entries.
 type PortGUIDs struct {
 	Port  uint64
 	LID   ib.LID
@@ -31,7 +31,7 @@ type PortGUIDs struct {
 // RegisteredGroup is a multicast group with its members.
 type RegisteredGroup struct {
 	Record    mad.MCMemberRecord // what all members have in common
-	WellKnown bool               // it stays without members
+	WellKnown bool               // kept without members too
 	Members   []RegisteredMember
 }
 
@@ -42,7 +42,7 @@ type RegisteredMember struct {
 	Proxy bool
 }
 
-// Subscription is who wants to hear of what.
+// Subscription says who wants to be notified of what.
 type Subscription struct {
 	Port ib.GID
 	LID  ib.LID
@@ -53,13 +53,13 @@ type Subscription struct {
 // RegisteredService is a service that a port offers.
 type RegisteredService struct {
 	Record mad.ServiceRecord
-	Left   time.Duration // until its lease is over; negative: it has none
+	Left   time.Duration // time until its lease expires; negative: it has none
 }
 
-// Revision changes with the registrations.
+// Revision returns a number that changes with the registrations.
 func (a *SA) Revision() uint64 { return a.revision }
 
-// Registrations are those of now.
+// Registrations returns the current registrations.
 func (a *SA) Registrations(now clock.Time) (r Registrations) {
 	for _, port := range slices.Sorted(maps.Keys(a.guids.byPort)) {
 		g := PortGUIDs{Port: port, Table: slices.Clone(a.guids.byPort[port])}
@@ -91,8 +91,9 @@ func (a *SA) Registrations(now clock.Time) (r Registrations) {
 	return r
 }
 
-// Recall takes over what ports had registered with an earlier manager, as far as they are there. It is done once, with the subnet found and
-// nothing set. keysOf are the P_Keys that an end port is to have.
+// Recall adopts what ports had registered with an earlier manager, as far as the ports are there. It is
+// called once, after discovery and before anything is set. keysOf returns the P_Keys that an end port is
+// to have.
 func (a *SA) Recall(now clock.Time, found *topology.Subnet, keysOf func(p int32) []ib.PKey, r *Registrations) {
 	a.now = now
 	a.recallGUIDs(found, r.GUIDs)
@@ -108,7 +109,8 @@ func (a *SA) Recall(now clock.Time, found *topology.Subnet, keysOf func(p int32)
 	}
 }
 
-// Counts are how many multicast groups, subscriptions and services there are, and how many ports were given GUIDs.
+// Counts returns the numbers of multicast groups, subscriptions, services, and ports with additional
+// GUIDs.
 func (a *SA) Counts() (groups, subscriptions, services, ports int) {
 	return len(a.groups), len(a.subs), len(a.services), len(a.guids.byPort)
 }
@@ -136,8 +138,8 @@ func (a *SA) recallGUIDs(n *topology.Subnet, list []PortGUIDs) {
 	}
 }
 
-// recallGroups takes groups with their multicast LIDs. A configured one that has another LID until then is moved, since packets
-// are under way to the one that it had. belongs: a port is there and in a partition.
+// recallGroups adopts groups with their multicast LIDs. A configured group is moved back to its earlier
+// LID, to which packets are still being sent. belongs reports whether a port is there and in a partition.
 func (a *SA) recallGroups(list []RegisteredGroup, belongs func(guid uint64, key ib.PKey) bool) {
 	mlids := map[ib.LID]bool{}
 	for i := range list {
@@ -180,12 +182,12 @@ func (a *SA) recallGroups(list []RegisteredGroup, belongs func(guid uint64, key 
 	}
 }
 
-// recallable says whether a group can be one.
+// recallable reports whether a group is valid.
 func recallable(g *mad.MCMemberRecord) bool {
 	return g.MGID[0] == 0xff && g.MLID >= firstMLID && g.MLID <= LastMLID && g.MTU.Valid() && mbps[g.Rate&63] != 0
 }
 
-// recallMember makes a port a member where it is there and in the partition.
+// recallMember makes a port a member if it is there and in the partition.
 func (a *SA) recallMember(g *group, m RegisteredMember, belongs func(guid uint64, key ib.PKey) bool) bool {
 	guid := lower(m.GID)
 	if owner, given := a.guids.owner[guid]; given {
@@ -224,7 +226,7 @@ func (a *SA) recallService(x *RegisteredService) {
 	a.leaseEnds = clock.Min(a.leaseEnds, until)
 }
 
-// lower is the interface ID of a GID.
+// lower returns the interface ID of a GID.
 func lower(g ib.GID) (id uint64) {
 	for _, v := range g[8:] {
 		id = id<<8 | uint64(v)

@@ -13,15 +13,15 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// The text is that of OpenSM 3.3.23 (osm_sa.c: osm_sa_db_file_dump, osm_sa_db_file_load), line by line and field by field, so that each
-// reads what the other wrote. Times are seconds of the world's clock.
+// The text is that of OpenSM 3.3.23 (osm_sa.c: osm_sa_db_file_dump, osm_sa_db_file_load), line by line and
+// field by field, so that each can read the other's files. Times are in seconds of wall-clock time.
 
-// halves are the two words of a GID.
+// halves returns the two 64-bit halves of a GID.
 func halves(g ib.GID) (hi, lo uint64) {
 	return binary.BigEndian.Uint64(g[:]), binary.BigEndian.Uint64(g[8:])
 }
 
-// AppendText adds the text of the registrations to b; now is the time of the world.
+// AppendText appends the text of the registrations to b; now is the wall-clock time.
 func (r *Registrations) AppendText(b []byte, now time.Time) []byte {
 	for i := range r.GUIDs {
 		b = r.GUIDs[i].append(b)
@@ -104,7 +104,8 @@ func (s *RegisteredService) append(b []byte, now time.Time) []byte {
 		d[:8], d[8:16], d[16:24], d[24:32], d[32:40], d[40:48], d[48:56], d[56:64], uint32(now.Unix()), left)
 }
 
-// printable is a name up to its end, which cannot be taken for the end of the line or of the name.
+// printable returns a name without its padding, with control characters and quotes replaced so that it
+// cannot break the line.
 func printable(name []byte) string {
 	text, _, _ := strings.Cut(string(name), "\x00")
 	return strings.Map(func(c rune) rune {
@@ -115,14 +116,14 @@ func printable(name []byte) string {
 	}, text)
 }
 
-// maxRegistrationLine bounds a line: OpenSM reads 1,023 bytes.
+// maxRegistrationLine limits the length of a line: OpenSM reads 1,023 bytes.
 const maxRegistrationLine = 4096
 
-// maxRegistrations bounds what is read of any kind.
+// maxRegistrations limits the number of entries of each kind.
 const maxRegistrations = 1 << 17
 
-// ReadRegistrations reads the text; now is the time of the world. Lines of kinds that there are not are passed over, as OpenSM does.
-// The error names the line, and what stands before it is returned beside it.
+// ReadRegistrations reads the text; now is the wall-clock time. Like OpenSM it skips lines of unknown
+// kinds. The error says which line is wrong; what precedes that line is returned with it.
 func ReadRegistrations(from io.Reader, now time.Time) (r Registrations, err error) {
 	in := bufio.NewScanner(from)
 	in.Buffer(nil, maxRegistrationLine)
@@ -144,7 +145,8 @@ func ReadRegistrations(from io.Reader, now time.Time) (r Registrations, err erro
 	return r, in.Err()
 }
 
-// parse reads a line and returns what adds it, nil for one that is nothing. group: the line may be of the last group.
+// parse reads a line and returns a function that adds it, or nil for none. group: the line may belong to
+// the last group.
 func (r *Registrations) parse(l *line, group bool, now time.Time) (add func()) {
 	is := func(kind string) bool { return strings.HasPrefix(l.text, kind) }
 	switch {
@@ -175,14 +177,14 @@ func (r *Registrations) parse(l *line, group bool, now time.Time) (add func()) {
 	return nil
 }
 
-// line is a line that is read field by field, in their order.
+// line is a line that is read field by field, in order.
 type line struct {
 	text string
 	at   int
-	err  error // the first
+	err  error // the first error
 }
 
-// hex reads the number of so many bits behind a name.
+// hex reads the number after name, of at most that many bits.
 func (l *line) hex(name string, bits int) uint64 {
 	if l.err != nil {
 		return 0
@@ -263,7 +265,7 @@ func (l *line) service(now time.Time) (s RegisteredService) {
 	if i := strings.Index(l.text[l.at:], " name="); i >= 0 {
 		begin += i + len(" name=")
 	}
-	// A name may contain what looks like a field: the last one is.
+	// A name may contain what looks like a field: the last match is the real one.
 	if end := strings.LastIndex(l.text, " data8=0x"); end >= begin {
 		copy(r.Name[:len(r.Name)-1], strings.Trim(l.text[begin:end], "'\""))
 		l.at = end
@@ -295,7 +297,7 @@ func (l *line) guids() (port uint64, lid ib.LID, block int, g mad.GUIDInfo) {
 	return port, lid, block, g
 }
 
-// addGUIDs puts a block in its place.
+// addGUIDs stores a block in its place.
 func (r *Registrations) addGUIDs(port uint64, lid ib.LID, block int, g mad.GUIDInfo) {
 	if port == 0 {
 		return

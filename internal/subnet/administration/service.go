@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// service is a service that a port offers, until its lease ends.
+// service is a service that a port offers until its lease expires.
 type service struct {
 	rec   mad.ServiceRecord
 	until clock.Time
@@ -41,7 +41,7 @@ func (a *SA) serviceRecords(r *request) {
 	}
 }
 
-// offer takes a service in, or has it stay on other terms.
+// offer adds a service, or changes the terms of an existing one.
 func (a *SA) offer(r *request, rec *mad.ServiceRecord) {
 	if !r.has(mad.ServiceComponentID) {
 		a.refuse(r, mad.SAInsufficientComponents)
@@ -60,7 +60,7 @@ func (a *SA) offer(r *request, rec *mad.ServiceRecord) {
 	if i := a.serviceAt(rec); i >= 0 {
 		old := a.services[i]
 		if old.rec.Key != rec.Key && old.rec.Key != [16]byte{} {
-			a.refuse(r, mad.SARequestInvalid) // whose service it is shows its key
+			a.refuse(r, mad.SARequestInvalid) // the owner must present the key
 			return
 		}
 		old.rec, old.until = *rec, until
@@ -83,19 +83,20 @@ func (a *SA) offer(r *request, rec *mad.ServiceRecord) {
 	a.one(r, answer.Append(nil))
 }
 
-// sharesKey says whether who asks is in the partition of a service. One without a partition is for all.
+// sharesKey reports whether the requester is in the partition of a service. A service without a partition
+// is for all.
 func (a *SA) sharesKey(r *request, rec *mad.ServiceRecord) bool {
 	return rec.PKey == 0 || partition.Find(a.live.Ports[r.port].PKeys, rec.PKey) != 0
 }
 
-// serviceAt finds a service by what tells one from another: ID, GID and P_Key.
+// serviceAt finds a service by what identifies it: ID, GID and P_Key.
 func (a *SA) serviceAt(rec *mad.ServiceRecord) int {
 	return slices.IndexFunc(a.services, func(s *service) bool {
 		return s.rec.ID == rec.ID && s.rec.GID == rec.GID && s.rec.PKey&0x7fff == rec.PKey&0x7fff
 	})
 }
 
-// matching are the services that fit the components of a request.
+// matching returns the services that match the components of a request.
 func (a *SA) matching(r *request) (list []int) {
 	k := recordKind{attr: mad.AttrServiceRecord, fields: serviceFields}
 	for i, s := range a.services {
@@ -109,7 +110,7 @@ func (a *SA) matching(r *request) (list []int) {
 	return list
 }
 
-// listServices shows services. Their keys are for those who know that of the administration.
+// listServices lists services. Their keys are shown only to those who know that of the administration.
 func (a *SA) listServices(r *request) {
 	var table []byte
 	list := a.matching(r)
@@ -126,7 +127,7 @@ func (a *SA) listServices(r *request) {
 	a.respond(r, table, len(list), mad.ServiceRecordLen)
 }
 
-// withdraw ends services.
+// withdraw removes services.
 func (a *SA) withdraw(r *request, _ *mad.ServiceRecord) {
 	list := a.matching(r)
 	if len(list) == 0 {
@@ -142,7 +143,7 @@ func (a *SA) withdraw(r *request, _ *mad.ServiceRecord) {
 	a.one(r, rec.Append(nil))
 }
 
-// expire ends services whose lease is over.
+// expire removes services whose lease is over.
 func (a *SA) expire() {
 	if a.now.Before(a.leaseEnds) {
 		return

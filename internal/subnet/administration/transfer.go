@@ -9,48 +9,48 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Bounds of what others can make the administration keep.
+// Limits on what others can make the administration keep.
 const (
-	maxTable     = 64 << 20 // bytes of an answer
-	maxTransfers = 512      // answers of several packets under way
+	maxTable     = 64 << 20 // bytes of a response
+	maxTransfers = 512      // responses of several packets in progress
 	maxTransfer  = 256 << 20
-	maxRequests  = 64      // requests of several packets under way
+	maxRequests  = 64      // requests of several packets in progress
 	maxRequest   = 1 << 16 // bytes of one
 	maxServices  = 16384
 	maxSubs      = 16384
 )
 
-// peer is who has a request under way.
+// peer identifies a request in progress.
 type peer struct {
 	lid ib.LID
 	qpn ib.QPN
 	tid uint64
 }
 
-// client is who asks.
+// client identifies a requester.
 type client struct {
 	lid ib.LID
 	qpn ib.QPN
 }
 
-// habits is what is known of a client. ibsim's own library does not take part in multi-packet transfers: it takes the first
-// segment and never acknowledges one.
+// habits is what is known about a client. ibsim's own library does not take part in multi-packet
+// transfers: it accepts the first segment and never acknowledges any.
 type habits struct {
 	acks  bool // it has acknowledged something
-	asked int  // requests
-	open  int  // transfers to it
+	asked int  // number of requests
+	open  int  // transfers to it in progress
 }
 
 const (
 	maxClients    = 1 << 16
-	maxUnanswered = 64 // transfers to a client that never acknowledged one
+	maxUnanswered = 64 // transfers to a client that has never acknowledged one
 )
 
 type transfer struct {
 	s    *mad.RMPPSender
 	to   Address
 	size int
-	nth  int // request of its client
+	nth  int // number of the request, counted per client
 }
 
 type incoming struct {
@@ -59,10 +59,10 @@ type incoming struct {
 	size  int
 }
 
-// since is the time as the engines of wire/mad want it: above zero.
+// since returns the time in the form that wire/mad's engines need: above zero.
 func (a *SA) since() time.Duration { return time.Duration(a.now) + 1 }
 
-// assemble takes a segment of a request.
+// assemble handles a segment of a request.
 func (a *SA) assemble(key peer, p Address, m *mad.SA) (mad.SA, []byte, bool) {
 	in := a.in[key]
 	if in == nil {
@@ -92,7 +92,7 @@ func (a *SA) assemble(key peer, p Address, m *mad.SA) (mad.SA, []byte, bool) {
 // many begins to send a table.
 func (a *SA) many(r *request, table []byte, n, stride int) {
 	key := peer{r.from.LID, r.from.QPN, r.sa.TransactionID}
-	a.forget(key) // it was asked again, or by somebody new with an old number
+	a.forget(key) // it is a retry, or a new client with an old number
 	if len(a.out) >= maxTransfers || a.held+len(table) > maxTransfer {
 		a.refuse(r, mad.StatusBusy)
 		return
@@ -122,7 +122,7 @@ func (a *SA) pump() {
 			continue
 		}
 		if c := a.client(t.to); !c.acks && c.asked > t.nth && now >= t.s.Deadline() && t.s.Deadline() > 0 {
-			a.forget(key) // it goes on without: it will not acknowledge
+			a.forget(key) // the client has moved on: it will not acknowledge
 			continue
 		}
 		t.s.Advance(now)
@@ -142,7 +142,7 @@ func (a *SA) pump() {
 	a.outOrder = keep
 }
 
-// Failed tells that a MAD that was sent to p cannot be delivered.
+// Failed says that a MAD sent to p cannot be delivered.
 func (a *SA) Failed(p Address, b []byte) {
 	m, err := mad.ParseSA(b)
 	if err != nil {

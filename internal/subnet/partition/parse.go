@@ -19,8 +19,8 @@ func (e *parseError) Error() string {
 	return fmt.Sprintf("partitions: line %d: %s", e.Line, e.Text)
 }
 
-// Parse reads a partition configuration in OpenSM's syntax (opensm(8), PARTITION CONFIGURATION). A
-// configuration without a rule for the default partition makes all limited members of it. The error is a *parseError.
+// Parse reads a partition configuration in OpenSM's syntax (opensm(8), PARTITION CONFIGURATION). If it has
+// no rule for the default partition, all ports are limited members of that. The error is a *parseError.
 func Parse(text string) (*Config, error) {
 	c := &Config{}
 	p := parser{c: c}
@@ -130,7 +130,7 @@ func membership(v string) (Membership, error) {
 	return 0, fmt.Errorf("membership %q: want full, limited or both", v)
 }
 
-// members reads one line of the list behind the colon: ports, or one multicast group.
+// members reads one line of the list after the colon: ports, or one multicast group.
 func (p *Partition) members(line string, how Membership) error {
 	line = strings.TrimSpace(line)
 	if strings.HasPrefix(strings.ToLower(line), "mgid") {
@@ -188,7 +188,7 @@ func (p *Partition) group(line string) error {
 			return err
 		}
 	}
-	if IsIP(g.MGID) { // the P_Key stands in the MGID (RFC 4391 4)
+	if IsIP(g.MGID) { // the P_Key is part of the MGID (RFC 4391 4)
 		switch in := ib.PKey(g.MGID[4])<<8 | ib.PKey(g.MGID[5]); {
 		case in == 0:
 			g.MGID[4], g.MGID[5] = byte((p.Key|0x8000)>>8), byte(p.Key)
@@ -200,7 +200,7 @@ func (p *Partition) group(line string) error {
 	return nil
 }
 
-// IsIP says whether a multicast GID is one of IPoIB: signature 0x401b or 0x601b (RFC 4391 4).
+// IsIP reports whether a multicast GID belongs to IPoIB: signature 0x401b or 0x601b (RFC 4391 4).
 func IsIP(g ib.GID) bool { return (g[2] == 0x40 || g[2] == 0x60) && g[3] == 0x1b }
 
 // set reads one flag of a group.
@@ -244,7 +244,7 @@ func (f *GroupFlags) set(k, v string) error {
 	return err
 }
 
-// merge adds a definition, to one with the same P_Key where there is one, whose name stays.
+// merge adds a definition, to an existing one with the same P_Key if there is one, which keeps its name.
 func (p *parser) merge(part Partition) {
 	for i := range p.c.List {
 		old := &p.c.List[i]
@@ -262,7 +262,7 @@ func (p *parser) merge(part Partition) {
 	p.c.List = append(p.c.List, part)
 }
 
-// unused makes a P_Key for a partition without one.
+// unused returns an unused P_Key, for a partition without one.
 func (p *parser) unused() ib.PKey {
 next:
 	for {
@@ -276,7 +276,7 @@ next:
 	}
 }
 
-// finish adds the default partition where no rule is about it.
+// finish adds the default partition if there is no rule about it.
 func (p *parser) finish() {
 	for i := range p.c.List {
 		if p.c.List[i].Key == defaultKey {

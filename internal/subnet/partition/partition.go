@@ -7,17 +7,17 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Membership says how a port is a member of a partition.
+// Membership says what kind of member a port is in a partition.
 type Membership uint8
 
-// The memberships: limited members only talk to full ones (IBA 10.9.3).
+// The memberships: limited members communicate only with full ones (IBA 10.9.3).
 const (
 	limitedMember Membership = 1
 	fullMember    Membership = 2
 	bothMember    Membership = 3
 )
 
-// Who is a group of ports by kind.
+// Who selects a group of ports by kind.
 type Who uint8
 
 // The groups of partitions.conf.
@@ -47,31 +47,31 @@ type GroupFlags struct {
 	FlowLabel     uint32
 }
 
-// GroupSpec is a multicast group that is made together with a partition.
+// GroupSpec is a multicast group that is created together with a partition.
 type GroupSpec struct {
 	MGID  ib.GID
 	Flags GroupFlags
 }
 
-// Partition is a partition as it was configured.
+// Partition is a partition as configured.
 type Partition struct {
 	Name    string
 	Key     ib.PKey // 15 bits
-	Index0  bool    // to stand first in the tables
+	Index0  bool    // to be first in the tables
 	IPoIB   bool    // has a broadcast group
 	Flags   GroupFlags
 	Members []Member
 	Groups  []GroupSpec
 }
 
-// Config is all partitions. It is made by Parse or Default.
+// Config is all partitions. Parse and Default return one.
 type Config struct{ List []Partition }
 
-// defaultKey is the partition that is always there.
+// defaultKey is the partition that always exists.
 const defaultKey ib.PKey = 0x7fff
 
-// Default is what holds without a configuration: everyone is a full member of the default partition,
-// which has an IPoIB broadcast group.
+// Default returns what applies without a configuration: all ports are full members of the default
+// partition, which has an IPoIB broadcast group.
 func Default() *Config {
 	return &Config{List: []Partition{{Name: "Default", Key: defaultKey, IPoIB: true, Flags: defaultFlags(), Members: []Member{{Who: whoAll, How: fullMember}}}}}
 }
@@ -96,8 +96,9 @@ func (m *Member) covers(guid uint64, t mad.NodeType, self bool) bool {
 	return false
 }
 
-// Keys are the P_Keys of an end port, that for the index 0 first. A port that is named by several entries has the last
-// that is most particular: its GUID before SELF, that before its kind, and that before ALL.
+// Keys returns the P_Keys of an end port, beginning with that for index 0. If several entries cover a
+// port, the most specific one counts: its GUID before SELF, that before its kind, and that before ALL; of
+// equals the last.
 func (c *Config) Keys(guid uint64, t mad.NodeType, self, both bool) []ib.PKey {
 	var keys []ib.PKey
 	for i := range c.List {
@@ -110,7 +111,7 @@ func (c *Config) Keys(guid uint64, t mad.NodeType, self, both bool) []ib.PKey {
 			}
 		}
 		if p.Key == defaultKey && self && how != bothMember {
-			how = fullMember // the administration has to be reached by all
+			how = fullMember // all ports must be able to reach the administration
 		}
 		if how == bothMember && !both {
 			how = fullMember
@@ -143,8 +144,8 @@ func particular(w Who) int {
 	return 1
 }
 
-// Fit changes as few entries of a table as it takes to hold just the keys, and makes it longer where it has to be;
-// but the key that is to be first is put there. false: it does not fit in room entries.
+// Fit changes as few entries of a table as possible to make it hold exactly the keys, and lengthens it if
+// necessary; but if first, the first key is put first. false: it does not fit in room entries.
 func Fit(table, keys []ib.PKey, first bool, room int) ([]ib.PKey, bool) {
 	t := slices.Clone(table)
 	for i, k := range t {
@@ -185,7 +186,8 @@ func Fit(table, keys []ib.PKey, first bool, room int) ([]ib.PKey, bool) {
 	return t, true
 }
 
-// Find is the key of a partition among a port's, 0 where it is no member; full membership wins.
+// Find returns the key of k's partition among a port's keys, or 0 if it is no member; full membership
+// wins.
 func Find(keys []ib.PKey, k ib.PKey) ib.PKey {
 	found := ib.PKey(0)
 	for _, x := range keys {
@@ -196,8 +198,8 @@ func Find(keys []ib.PKey, k ib.PKey) ib.PKey {
 	return found
 }
 
-// Shared finds a key that lets two ports talk: one of the two memberships has to be full. want 0 asks for any, and the
-// result then is the first of a's that does. 0: they share none.
+// Shared finds a key that lets two ports communicate: one of the two memberships must be full. With want 0
+// any partition will do, and the result is the first of a's keys that works. 0: they share none.
 func Shared(a, b []ib.PKey, want ib.PKey) ib.PKey {
 	for _, k := range a {
 		if k&0x7fff == 0 || want != 0 && k&0x7fff != want&0x7fff {

@@ -4,8 +4,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// noLane is the lane of packets that a table of service levels has dropped (IBA 7.6.6), and of those of subnet management, for which no
-// packet of data waits.
+// noLane is the lane of packets that an SL-to-VL table drops (IBA 7.6.6), and of subnet management, for
+// which no data packet waits.
 const noLane = 15
 
 // A Channel is one direction of a link: out of a port of a switch.
@@ -14,23 +14,25 @@ type Channel struct {
 	Port   uint8
 }
 
-// LaneRules say on which lanes packets travel.
+// LaneRules say which lanes packets use.
 type LaneRules struct {
-	// SL is the service level of packets of an adapter, given by its place in Graph.Targets, to a LID; nil: 0 is that of all.
+	// SL returns the service level of packets from an adapter, given by its index in Graph.Targets, to a
+	// LID; nil: always 0.
 	SL func(source int, lid ib.LID) uint8
-	// VL is the lane on which packets with a service level that came in by a port leave a switch by another; 15: they are dropped.
+	// VL returns the lane on which packets with a service level leave a switch, given the ports of arrival
+	// and departure; 15: they are dropped.
 	VL func(s int32, in, out, sl uint8) uint8
 }
 
-// Cycle is a credit loop: packets in the buffer of its lane at the end of every channel may wait for room in the next, and
-// those of the last for the first.
+// Cycle is a credit loop: packets in the lane's buffer at the end of every channel may wait for room in
+// the next one, and those of the last for the first.
 type Cycle struct {
 	Channels []Channel
 	Lanes    []uint8
 }
 
-// CreditLoop looks for a cycle in what the buffers of lanes wait for, over the paths of all adapters to all LIDs with the tables of
-// service levels that the switches have, and returns the first that it finds, nil where there is none.
+// CreditLoop looks for a cycle in the dependencies among lane buffers, over the paths of all adapters to
+// all LIDs with the switches' SL-to-VL tables, and returns the first that it finds, or nil.
 func CreditLoop(g *Graph, table func(s int32) []byte, l LaneRules) *Cycle {
 	g.index()
 	w := newWaits(g)
@@ -48,8 +50,9 @@ func CreditLoop(g *Graph, table func(s int32) []byte, l LaneRules) *Cycle {
 	return w.cycle()
 }
 
-// waits is the graph of the buffers of all lanes. An edge is a channel and one that follows it, those of channel i from start[i] on;
-// lanes has, by edge and lane of the first channel, the lanes of the second that are waited for.
+// waits is the dependency graph of the buffers of all lanes. An edge is a channel and one that follows it;
+// those of channel i begin at start[i]. lanes has, by edge and lane of the first channel, the lanes of the
+// second that are waited for.
 type waits struct {
 	g     *Graph
 	start []int32
@@ -65,7 +68,7 @@ func newWaits(g *Graph) *waits {
 	return w
 }
 
-// walk takes in the path from an adapter to a LID.
+// walk adds the path from an adapter to a LID.
 func (w *waits) walk(source int, t *Target, lid int, table func(s int32) []byte, l *LaneRules) {
 	g := w.g
 	sl := uint8(0)
@@ -96,7 +99,7 @@ func (w *waits) cycle() *Cycle {
 	g := w.g
 	const fresh, open, closed = 0, 1, 2
 	state := make([]uint8, 16*len(g.adjPeer))
-	next := make([]int32, len(state)) // 16 times the number of the edge of the channel, and the lane
+	next := make([]int32, len(state)) // index of the channel's next edge times 16, plus the lane
 	var stack []int32
 	for i := range int32(len(state)) {
 		if state[i] != fresh {
@@ -129,7 +132,7 @@ func (w *waits) cycle() *Cycle {
 	return nil
 }
 
-// loop makes the cycle of the end of a stack, which begins with b.
+// loop returns the cycle at the end of a stack, which begins with b.
 func (w *waits) loop(stack []int32, b int32) *Cycle {
 	from := len(stack) - 1
 	for stack[from] != b {

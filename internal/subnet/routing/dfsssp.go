@@ -1,8 +1,7 @@
 package routing
 
-// routeSSSP gives every LID its shortest paths one after the other, and lets each take the links over which
-// the fewest paths run so far: a global balance in place of routeMinHop's balance of each switch. It pays no heed to credit
-// loops.
+// routeSSSP gives every LID its shortest paths one after the other, each over the links that the fewest
+// paths use so far: a global balance, unlike routeMinHop's balance per switch. It ignores credit loops.
 func routeSSSP(g *Graph, _ Options) (*Routes, error) {
 	g.index()
 	r := newRoutes(g, "sssp")
@@ -13,8 +12,9 @@ func routeSSSP(g *Graph, _ Options) (*Routes, error) {
 	return r, nil
 }
 
-// routeDFSSSP does what routeSSSP does, and then spreads the paths over virtual lanes so that no lane has a credit loop. The
-// service level of a path is its lane. It is refused with errUnroutable where Options.MaxLanes are not enough.
+// routeDFSSSP does what routeSSSP does, and then spreads the paths over virtual lanes so that no lane has
+// a credit loop. The service level of a path is its lane. It fails with errUnroutable if Options.MaxLanes
+// are not enough.
 func routeDFSSSP(g *Graph, o Options) (*Routes, error) {
 	r, err := routeSSSP(g, o)
 	if err != nil {
@@ -37,15 +37,15 @@ type sssp struct {
 	r      *Routes
 	from   []int32
 	list   []int32
-	weight []uint64 // by index of adjacency: paths over the link
+	weight []uint64 // by adjacency index: paths over the link
 	hosts  []int32
 	dist   []uint8
 	order  []int32
-	nearer []int32  // the links towards a switch, as indexes of adjacency, for the switches in order
-	begin  []int32  // where those of a place in order begin
-	cost   []uint64 // by switch: of the lightest shortest path to the LID
-	next   []int32  // by switch: the link that it begins with
-	paths  []uint64 // by switch: sources whose path leads through
+	nearer []int32  // the links towards a switch, as adjacency indexes, for the switches in order
+	begin  []int32  // by position in order: where its links begin in nearer
+	cost   []uint64 // by switch: cost of the lightest shortest path to the LID
+	next   []int32  // by switch: the first link of that path
+	paths  []uint64 // by switch: sources whose path passes it
 }
 
 func newSSSP(g *Graph, r *Routes) *sssp {
@@ -72,7 +72,7 @@ func (s *sssp) toward(d int32) {
 	}
 }
 
-// links lists what begins a shortest path.
+// links lists the links that begin a shortest path.
 func (s *sssp) links() {
 	g := s.g
 	s.nearer, s.begin = s.nearer[:0], append(s.begin[:0], 0)
@@ -86,7 +86,7 @@ func (s *sssp) links() {
 	}
 }
 
-// route finds the lightest of the shortest paths from everywhere to the first switch of the order.
+// route finds the lightest of the shortest paths from every switch to the first one in order.
 func (s *sssp) route(lid int, host bool) {
 	g := s.g
 	s.cost[s.order[0]] = 0

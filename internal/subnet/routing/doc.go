@@ -1,4 +1,5 @@
-// Package routing finds the forwarding tables of a subnet: engines over a graph of its switches, which are pure, the tree of its
-// multicast groups, and checks of what tables reach and whether their paths can wait for each other. It knows no MADs: the subnet
-// manager makes the graph of what it has discovered, and writes what an engine found.
+// Package routing computes the forwarding tables of a subnet: pure engines on a graph of its switches, the
+// spanning tree of its multicast groups, and checks of which ports the tables reach and whether they can
+// deadlock. It knows no MADs: the subnet manager creates the graph from what it has discovered, and writes
+// what an engine found.
 package routing

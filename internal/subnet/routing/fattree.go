@@ -1,11 +1,11 @@
 package routing
 
-// routeFatTree routes trees of switches whose links all join one level and the next, with all hosts at the
-// lowest: full or thinned, with any number of levels. Every host gets a root of its own, in turn, through
-// which all others reach it, so that a shift of traffic from all hosts to all hosts does not meet on a
-// link as long as the tree is complete. Like routeUpDown it goes up first and then down, hence no credit loop.
+// routeFatTree routes trees of switches in which every link joins a level and the next one, with all hosts
+// at the lowest: complete or thinned, with any number of levels. Every host in turn gets a root of its
+// own, by which all others reach it, so that a shift permutation of traffic shares no link as long as the
+// tree is complete. Like routeUpDown it goes up first and then down, so there is no credit loop.
 //
-// A subnet that is no such tree is refused with errUnroutable, and the offending link named.
+// For a subnet that is no such tree it fails with errUnroutable and names the offending link.
 func routeFatTree(g *Graph, o Options) (*Routes, error) {
 	g.index()
 	r := newRoutes(g, "ftree")
@@ -33,7 +33,7 @@ func routeFatTree(g *Graph, o Options) (*Routes, error) {
 	return connected(g, r, o), nil
 }
 
-// levels gives every switch its level, 0 at the top, and checks that the graph is a fat tree.
+// levels assigns every switch its level, 0 at the top, and checks that the graph is a fat tree.
 func levels(g *Graph) ([]uint8, error) {
 	height := g.heights()
 	top := uint8(0)
@@ -63,12 +63,12 @@ type fatTree struct {
 	g      *Graph
 	r      *Routes
 	b      *balance
-	down   []uint32 // by index of adjacency of the lower end: hosts that are reached down this link
-	done   []bool   // by switch: it has been given a port for the LID in hand
+	down   []uint32 // by adjacency index at the lower end: hosts reached down this link
+	done   []bool   // by switch: it has a port for the current LID
 	queue  []int32
 }
 
-// toward gives every switch its ports for the LIDs at d.
+// toward sets every switch's ports for the LIDs at d.
 func (f *fatTree) toward(d int32) {
 	f.updown.toward(d)
 	for _, t := range f.b.list[f.b.from[d]:f.b.from[d+1]] {
@@ -85,15 +85,15 @@ func (f *fatTree) route(d int32, lid int, host bool) {
 	f.done[d] = true
 	f.queue = append(f.queue[:0], d)
 	f.climb(d, lid, host)
-	// From the root downwards: whoever hangs below a switch that has a port goes up to it.
+	// From the root downwards: every switch below one that has a port goes up to it.
 	for k := len(f.queue) - 1; k >= 0; k-- {
 		f.descend(f.queue[k], lid, host)
 	}
 	f.fill(d, lid, host)
 }
 
-// climb chooses the way down to d from a root of its own, beginning below: at every level the parent over
-// whose link the fewest hosts are reached.
+// climb chooses the way down to d from a root of its own, from the bottom up: at every level the parent
+// over whose link the fewest hosts are reached.
 func (f *fatTree) climb(d int32, lid int, host bool) {
 	g := f.g
 	for s := d; ; {
@@ -116,7 +116,7 @@ func (f *fatTree) climb(d int32, lid int, host bool) {
 	}
 }
 
-// descend leads the switches below s that have no port yet up to it, and those below them.
+// descend routes the switches below s that have no port yet up to it.
 func (f *fatTree) descend(s int32, lid int, host bool) {
 	g := f.g
 	for i := g.adjacent[s]; i < g.adjacent[s+1]; i++ {
@@ -130,7 +130,7 @@ func (f *fatTree) descend(s int32, lid int, host bool) {
 	}
 }
 
-// lightestTo is the least used of the links from t up to s, as index of adjacency.
+// lightestTo returns the least used of the links from t up to s, as adjacency index.
 func (f *fatTree) lightestTo(t, s int32, host bool) int32 {
 	g, best := f.g, none
 	for i := g.adjacent[t]; i < g.adjacent[t+1]; i++ {
@@ -144,7 +144,7 @@ func (f *fatTree) lightestTo(t, s int32, host bool) int32 {
 	return best
 }
 
-// fill gives the switches that do not hang below the root of this LID a way up and down, balanced.
+// fill gives the switches that are not below this LID's root a path up and down, balanced.
 func (f *fatTree) fill(d int32, lid int, host bool) {
 	for _, s := range f.updown.byRank {
 		if s == d || f.done[s] {

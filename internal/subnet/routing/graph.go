@@ -7,43 +7,43 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// MaxPorts is how many external ports a switch can have: port 255 means "nowhere" in a forwarding
-// table (IBA 14.2.5.10).
+// MaxPorts is how many external ports a switch can have: port 255 means "nowhere" in a forwarding table
+// (IBA 14.2.5.10).
 const MaxPorts = 254
 
-// NoPort is the entry of a forwarding table for a LID that is not reached (IBA 14.2.5.10).
+// NoPort is the entry of a forwarding table for an unreachable LID (IBA 14.2.5.10).
 const NoPort = 0xff
 
-// none is a switch that is not there.
+// none stands for no switch.
 const none = int32(-1)
 
-// Target is an end port as routing sees it: LIDs that are found behind a port of a switch.
+// Target is an end port as routing sees it: the LIDs behind a port of a switch.
 type Target struct {
-	LID    ib.LID // the first one
-	Count  int    // how many follow each other: 2 to the power of the LMC
+	LID    ib.LID // the first LID
+	Count  int    // number of consecutive LIDs: 2 to the power of the LMC
 	Switch int32
 	Port   uint8 // of the switch; 0 is the switch itself
 }
 
-// Graph is what routing knows of a subnet: switches, numbered from 0, the links between them, and the
-// LIDs at their ports. It is flat arrays only, so that thousands of switches cost some megabytes.
+// Graph is what routing knows of a subnet: switches, numbered from 0, the links between them, and the LIDs
+// at their ports. It consists of flat arrays, so that thousands of switches take only some megabytes.
 type Graph struct {
 	GUID    []uint64 // node GUID of every switch, for messages
 	Targets []Target // in ascending order of LID
 
-	first []int32 // where the ports of a switch begin in the arrays below; one more than there are switches
+	first []int32 // where the ports of a switch begin in the arrays below; one more entry than switches
 	peer  []int32 // the switch at the other end of a port, or none
 	far   []uint8 // the port there
 
-	// The ports with a switch at the other end, one switch after the other. Made by index.
+	// The ports with a switch at the other end, one switch after the other. Built by index.
 	adjacent []int32
 	adjPort  []uint8
 	adjPeer  []int32
 	adjBack  []uint8 // the port of adjPeer
-	ofPort   []int32 // the index here of a port, none without a switch; made when wanted
+	ofPort   []int32 // the adjacency index of a port, none if it leads to no switch; built when needed
 }
 
-// NewGraph makes a graph of switches without links. guids are their node GUIDs, ports the numbers of
+// NewGraph returns a graph of switches without links. guids are their node GUIDs, ports the numbers of
 // their external ports.
 func NewGraph(guids []uint64, ports []uint8) *Graph {
 	g := &Graph{GUID: guids, first: make([]int32, len(ports)+1)}
@@ -58,16 +58,16 @@ func NewGraph(guids []uint64, ports []uint8) *Graph {
 	return g
 }
 
-// Switches is how many switches there are.
+// Switches returns the number of switches.
 func (g *Graph) Switches() int { return len(g.GUID) }
 
-// ports is how many external ports a switch has.
+// ports returns the number of external ports of a switch.
 func (g *Graph) ports(s int32) int { return int(g.first[s+1]-g.first[s]) - 1 }
 
-// at is the index of a port in the flat arrays.
+// at returns the index of a port in the flat arrays.
 func (g *Graph) at(s int32, port uint8) int32 { return g.first[s] + int32(port) }
 
-// linkError is a link or a target that cannot be: the port does not exist or has another use already.
+// linkError is an invalid link or target: the port does not exist or is already in use.
 type linkError struct {
 	GUID uint64
 	Port uint8
@@ -102,7 +102,7 @@ func (g *Graph) Connect(a int32, aPort uint8, b int32, bPort uint8) error {
 	return nil
 }
 
-// Peer is the switch and port at the other end of a port; ok is false where no switch is linked.
+// Peer returns the switch and port at the other end of a port; ok is false if no switch is linked.
 func (g *Graph) Peer(s int32, port uint8) (peer int32, far uint8, ok bool) {
 	if int(port) > g.ports(s) {
 		return none, 0, false
@@ -111,7 +111,7 @@ func (g *Graph) Peer(s int32, port uint8) (peer int32, far uint8, ok bool) {
 	return g.peer[i], g.far[i], g.peer[i] != none
 }
 
-// Attach adds a target. Targets have to come in ascending order of their LIDs.
+// Attach adds a target. Targets must be added in ascending order of their LIDs.
 func (g *Graph) Attach(t Target) error {
 	if n := len(g.Targets); n > 0 && int(g.Targets[n-1].LID)+g.Targets[n-1].Count > int(t.LID) {
 		return &linkError{g.GUID[t.Switch], t.Port, fmt.Sprintf("LID %d does not follow LID %d", t.LID, g.Targets[n-1].LID)}
@@ -123,13 +123,13 @@ func (g *Graph) Attach(t Target) error {
 	return nil
 }
 
-// Equal tells whether two graphs have the same switches, links and targets.
+// Equal reports whether two graphs have the same switches, links and targets.
 func (g *Graph) Equal(h *Graph) bool {
 	return h != nil && slices.Equal(g.GUID, h.GUID) && slices.Equal(g.Targets, h.Targets) && slices.Equal(g.first, h.first) &&
 		slices.Equal(g.peer, h.peer) && slices.Equal(g.far, h.far)
 }
 
-// topLID is the highest LID, 0 without any.
+// topLID returns the highest LID, 0 if there is none.
 func (g *Graph) topLID() int {
 	if len(g.Targets) == 0 {
 		return 0
@@ -138,7 +138,8 @@ func (g *Graph) topLID() int {
 	return int(t.LID) + t.Count - 1
 }
 
-// index makes the compact list of neighbours, once for a graph. A link of a switch to itself is no way to anywhere.
+// index builds the compact list of neighbours, once per graph. A link of a switch to itself leads nowhere
+// and is left out.
 func (g *Graph) index() {
 	if g.adjacent != nil {
 		return
@@ -157,11 +158,11 @@ func (g *Graph) index() {
 	}
 }
 
-// unreached is a distance that is too far.
+// unreached marks a distance that is too large.
 const unreached = 0xff
 
-// distances fills dist, one byte a switch, with the hops from every switch to d. order is room for the
-// queue; what it is returned as are the switches by distance, d first.
+// distances fills dist, one byte per switch, with the hops from every switch to d. order is a buffer for
+// the queue; the result holds the switches by distance, d first.
 func (g *Graph) distances(d int32, dist []uint8, order []int32) []int32 {
 	for i := range dist {
 		dist[i] = unreached
@@ -183,7 +184,8 @@ func (g *Graph) distances(d int32, dist []uint8, order []int32) []int32 {
 	return order
 }
 
-// bySwitch lists the targets of every switch: those of s are list[from[s]:from[s+1]], as indexes into Targets.
+// bySwitch lists the targets of every switch: those of s are list[from[s]:from[s+1]], as indexes into
+// Targets.
 func (g *Graph) bySwitch() (from, list []int32) {
 	from = make([]int32, g.Switches()+1)
 	for _, t := range g.Targets {
@@ -201,7 +203,7 @@ func (g *Graph) bySwitch() (from, list []int32) {
 	return from, list
 }
 
-// hosts counts the targets behind external ports, switch by switch.
+// hosts counts the targets behind external ports, per switch.
 func (g *Graph) hosts() []int32 {
 	n := make([]int32, g.Switches())
 	for _, t := range g.Targets {

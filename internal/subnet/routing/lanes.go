@@ -2,14 +2,15 @@ package routing
 
 import "slices"
 
-// spreadLanes gives every path, from a switch to a LID, a lane in which it closes no cycle of channels:
-// none waits there for a buffer that, over some others, waits for its own (Dally and Seitz). The routes have to
-// be shortest ones. A path goes in the lane of the path that it leads into where it can, else in the first that takes it.
+// spreadLanes gives every path, from a switch to a LID, a lane in which it closes no cycle of channels,
+// that is, no buffer waits directly or indirectly for itself (Dally and Seitz). The routes must be
+// shortest ones. A path uses the lane of the path that it leads into if possible, otherwise the first lane
+// that fits.
 func spreadLanes(g *Graph, r *Routes, most int) error {
 	w := &weaver{g: g, r: r, most: most, sl: make([]uint8, len(r.lft)), link: make([]int32, g.Switches())}
 	w.first[0], w.first[1] = upThenDown(g)
 	w.lanes = []*channels{newChannels(g, w.first[0])}
-	// What hosts send to hosts comes first: in trees it fits in one lane, and ways between switches do not.
+	// Paths between hosts come first: in trees they fit in one lane, and paths between switches do not.
 	if !w.all(true) || !w.all(false) {
 		return unroutable("dfsssp", "the paths need more than the %d virtual lanes that there are", most)
 	}
@@ -24,8 +25,8 @@ type weaver struct {
 	sl    []uint8
 	lanes []*channels
 	most  int
-	first [2][]int32 // the order of links with which even and odd lanes begin
-	link  []int32    // by switch: the first link of its path to the LID in hand
+	first [2][]int32 // the initial order of links in even and odd lanes
+	link  []int32    // by switch: the first link of its path to the current LID
 	path  []int32
 }
 
@@ -55,7 +56,7 @@ func (w *weaver) all(hosts bool) bool {
 	return true
 }
 
-// toward finds lanes for the paths to a LID from the switches in order, which begins with that of the LID.
+// toward finds lanes for the paths to a LID from the switches in order, which begins with the LID's own.
 func (w *weaver) toward(order []int32, lid int) bool {
 	g, d := w.g, order[0]
 	for _, s := range order[1:] {
@@ -67,7 +68,7 @@ func (w *weaver) toward(order []int32, lid int) bool {
 		}
 		lane := w.sl[int(next)*w.r.stride+lid]
 		w.path = append(w.path[:0], w.link[s], w.link[next])
-		if w.lanes[lane].add(w.path) { // the rest of the path is in this lane already
+		if w.lanes[lane].add(w.path) { // the rest of the path is already in this lane
 			w.sl[at] = lane
 			continue
 		}
@@ -84,7 +85,7 @@ func (w *weaver) toward(order []int32, lid int) bool {
 	return true
 }
 
-// fit puts the path in the first lane that takes it, which may be a new one.
+// fit puts the path in the first lane that fits, if necessary a new one, and returns it.
 func (w *weaver) fit() int {
 	for i, l := range w.lanes {
 		if l.add(w.path) {
@@ -96,7 +97,7 @@ func (w *weaver) fit() int {
 	return len(w.lanes) - 1
 }
 
-// adjacencyOf is the index of adjacency of a port, none where no switch is.
+// adjacencyOf returns the adjacency index of a port, or none if it leads to no switch.
 func (g *Graph) adjacencyOf(s int32, port uint8) int32 {
 	if g.ofPort == nil {
 		g.ofPort = make([]int32, len(g.peer))
@@ -115,27 +116,27 @@ func (g *Graph) adjacencyOf(s int32, port uint8) int32 {
 	return g.ofPort[g.at(s, port)]
 }
 
-// channels is the graph of what waits for what in one lane: its nodes are the links in one direction, and an
-// edge says that some path takes the second right after the first. It is kept without cycles, together with an
-// order of the nodes that proves it (Pearce and Kelly: A dynamic topological sort algorithm, 2006).
+// channels is the dependency graph of one lane: its nodes are the directed links, and an edge says that
+// some path takes the second right after the first. It is kept free of cycles, together with an order of
+// the nodes that proves it (Pearce and Kelly: A dynamic topological sort algorithm, 2006).
 type channels struct {
 	g     *Graph
-	edges []edge  // by first link, and by which port of the switch at its end the second is
+	edges []edge  // by first link, and by port of the second link at the switch between them
 	start []int32 // where the edges of a link begin
 	into  [][]int32
-	order []int32 // by link: its place
-	// Of one search.
+	order []int32 // by link: its position
+	// State of one search.
 	seen     []bool
 	forward  []int32
 	backward []int32
 	stack    []int32
-	added    []int32 // edges of the path in hand, to be taken back: pairs of links
+	added    []int32 // edges added by the current path, in case they must be removed: pairs of links
 	places   []int32
 }
 
-// upThenDown makes two orders of links, by link its place. All paths fit the first that go up towards the roots of up/down and
-// then down: in trees those are all shortest paths between hosts, and nothing has to be put in another order. The
-// paths that go down and then up, from root to root, fit the second.
+// upThenDown returns two orders of links, as positions by link. All paths that go up towards the roots of
+// up/down and then down fit the first: in trees those are all shortest paths between hosts, so that
+// nothing needs to be reordered. Paths that go down and then up, from root to root, fit the second.
 func upThenDown(g *Graph) (up, down []int32) {
 	ranks := rank(g, g.roots())
 	switches := make([]int32, g.Switches())
@@ -187,20 +188,20 @@ func newChannels(g *Graph, order []int32) *channels {
 	return c
 }
 
-// edge says of two links whether some path takes one after the other.
+// edge says whether some path takes two links one after the other.
 type edge uint8
 
 const (
 	unused  edge = iota
 	taken        // some path does
-	closing      // none ever may: it would close a cycle, and edges do not go away
+	closing      // none ever may: it would close a cycle, and edges are permanent
 )
 
 func (c *channels) edge(a, b int32) *edge {
 	return &c.edges[c.start[a]+b-c.g.adjacent[c.g.adjPeer[a]]]
 }
 
-// add takes a path in, or leaves all as it was and says false where it closes a cycle.
+// add adds a path, or changes nothing and returns false if it would close a cycle.
 func (c *channels) add(path []int32) bool {
 	c.added = c.added[:0]
 	for i := range len(path) - 1 {
@@ -210,7 +211,7 @@ func (c *channels) add(path []int32) bool {
 			continue
 		}
 		if *e == closing || a == b || !c.insert(a, b) {
-			if len(c.added) == 0 { // it is not for what the path itself has added
+			if len(c.added) == 0 { // the cause is not an edge of the path itself
 				*e = closing
 			}
 			c.undo()
@@ -251,7 +252,7 @@ func (c *channels) insert(a, b int32) bool {
 	return ok
 }
 
-// reach collects what follows from b up to a place; false where that includes a.
+// reach collects the nodes that follow b, up to a position; false: they include a.
 func (c *channels) reach(b, place, a int32) bool {
 	c.stack = append(c.stack[:0], b)
 	c.seen[b] = true
@@ -278,7 +279,7 @@ func (c *channels) reach(b, place, a int32) bool {
 	return true
 }
 
-// reachBack collects what leads to a from a place on.
+// reachBack collects the nodes that lead to a, from a position on.
 func (c *channels) reachBack(a, place int32) {
 	c.stack = append(c.stack[:0], a)
 	c.seen[a] = true
@@ -296,7 +297,8 @@ func (c *channels) reachBack(a, place int32) {
 	}
 }
 
-// reorder puts what leads to a before what follows from b, in the places that they have now.
+// reorder puts the nodes that lead to a before those that follow b, using the positions that they occupy
+// now.
 func (c *channels) reorder() {
 	byPlace := func(x, y int32) int { return int(c.order[x]) - int(c.order[y]) }
 	slices.SortFunc(c.forward, byPlace)

@@ -1,7 +1,7 @@
 package routing
 
-// routeMinHop gives every switch a shortest way to every LID and spreads the LIDs of hosts evenly over the
-// ports that begin one. It pays no heed to credit loops: on rings and tori there will be some.
+// routeMinHop gives every switch a shortest path to every LID and spreads the LIDs of hosts evenly over
+// the ports that begin one. It ignores credit loops: on rings and tori there will be some.
 func routeMinHop(g *Graph, _ Options) (*Routes, error) {
 	g.index()
 	r := newRoutes(g, "minhop")
@@ -26,16 +26,16 @@ func routeMinHop(g *Graph, _ Options) (*Routes, error) {
 	return r, nil
 }
 
-// balance spreads LIDs over ports that are equally good.
+// balance spreads LIDs over equally good ports.
 type balance struct {
 	g     *Graph
 	r     *Routes
 	from  []int32 // targets by switch
 	list  []int32
-	load  []uint32 // by index of adjacency: LIDs of hosts that leave by the port
-	ports []int32  // the candidates, as indexes of adjacency
+	load  []uint32 // by adjacency index: LIDs of hosts that leave by the port
+	ports []int32  // the candidates, as adjacency indexes
 
-	// By candidate, side by side, while LIDs are given out.
+	// By candidate, contiguous, while LIDs are assigned.
 	loads [MaxPorts + 1]uint32
 	used  [MaxPorts + 1]bool // taken by another LID of the same target
 }
@@ -46,11 +46,11 @@ func newBalance(g *Graph, r *Routes) *balance {
 	return b
 }
 
-// empty says whether no LID is to be found at a switch.
+// empty reports whether there is no LID at a switch.
 func (b *balance) empty(d int32) bool { return b.from[d] == b.from[d+1] }
 
-// assign gives s a port among the candidates for every LID at d. The LIDs of one target take different
-// ports as far as there are any.
+// assign gives s one of the candidate ports for every LID at d. The LIDs of one target use different ports
+// as far as possible.
 func (b *balance) assign(s, d int32) {
 	if len(b.ports) == 0 {
 		return
@@ -76,7 +76,7 @@ func (b *balance) assign(s, d int32) {
 	}
 }
 
-// lightest is the candidate with the least load, the first of equals.
+// lightest returns the candidate with the least load, the first of equals.
 func (b *balance) lightest() int {
 	best, least := 0, b.loads[0]
 	for i, l := range b.loads[1:len(b.ports)] {

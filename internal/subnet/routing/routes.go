@@ -8,13 +8,13 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// BlockLen is how many LIDs one block of a linear forwarding table holds (IBA 14.2.5.10).
+// BlockLen is the number of LIDs in a block of a linear forwarding table (IBA 14.2.5.10).
 const BlockLen = 64
 
-// Routes is what an engine found: a linear forwarding table for every switch, and the service levels
+// Routes is the result of an engine: a linear forwarding table for every switch, and the service levels
 // that keep the paths free of credit loops.
 type Routes struct {
-	Engine string // by its name
+	Engine string // the engine's name
 	Top    int    // the highest LID in the tables
 	Lanes  int    // virtual lanes that the paths use: service level n travels on lane n
 
@@ -39,10 +39,11 @@ func newRoutes(g *Graph, engine string) *Routes {
 	return r
 }
 
-// Table is the forwarding table of a switch, whole blocks, indexed by LID. It is not to be written.
+// Table returns the forwarding table of a switch, in whole blocks, indexed by LID. The caller must not
+// modify it.
 func (r *Routes) Table(s int32) []byte { return r.lft[int(s)*r.stride : (int(s)+1)*r.stride] }
 
-// SL is the service level of the path from the end ports of a switch to a LID.
+// SL returns the service level of the path from the end ports of a switch to a LID.
 func (r *Routes) SL(from int32, to ib.LID) uint8 {
 	if r.sl == nil || int(to) >= r.stride {
 		return 0
@@ -50,14 +51,14 @@ func (r *Routes) SL(from int32, to ib.LID) uint8 {
 	return r.sl[int(from)*r.stride+int(to)]
 }
 
-// Options are what the engines can be told.
+// Options configure the engines.
 type Options struct {
-	Roots        []int32 // switches at the top, for up/down and fat tree; empty: found
-	ConnectRoots bool    // up/down and fat tree: also paths between switches that have no legal one
-	MaxLanes     int     // DFSSSP: how many data lanes there are at most, 1 to 15; 0 means 8
+	Roots        []int32 // switches at the top, for up/down and fat tree; empty: chosen automatically
+	ConnectRoots bool    // up/down and fat tree: also connect switches that have no legal path
+	MaxLanes     int     // DFSSSP: maximum of data lanes, 1 to 15; 0 means 8
 }
 
-// Equal tells whether an engine is told the same.
+// Equal reports whether the options are the same.
 func (o *Options) Equal(p *Options) bool {
 	return slices.Equal(o.Roots, p.Roots) && o.ConnectRoots == p.ConnectRoots && o.MaxLanes == p.MaxLanes
 }
@@ -65,7 +66,7 @@ func (o *Options) Equal(p *Options) bool {
 // An engine routes a graph. It is a pure function: the same graph gives the same routes.
 type engine func(*Graph, Options) (*Routes, error)
 
-// engines are the routing engines by OpenSM's names.
+// engines lists the routing engines by OpenSM's names.
 var engines = []struct {
 	name string
 	run  engine
@@ -77,7 +78,7 @@ var engines = []struct {
 	{"sssp", routeSSSP},
 }
 
-// EngineNames are the names that engineNamed knows.
+// EngineNames returns the names of the engines.
 func EngineNames() []string {
 	var names []string
 	for _, e := range engines {
@@ -86,7 +87,7 @@ func EngineNames() []string {
 	return names
 }
 
-// engineNamed is the engine of that name, nil when there is none.
+// engineNamed returns the engine of that name, or nil.
 func engineNamed(name string) engine {
 	for _, e := range engines {
 		if e.name == name {
@@ -96,15 +97,16 @@ func engineNamed(name string) engine {
 	return nil
 }
 
-// errUnroutable is wrapped by the errors of engines that cannot route a graph; another one may.
+// errUnroutable is wrapped by the errors of engines that cannot route a graph; another engine may be able
+// to.
 var errUnroutable = errors.New("the engine cannot route this subnet")
 
 func unroutable(engine, format string, args ...any) error {
 	return fmt.Errorf("subnet: %s: %s: %w", engine, fmt.Sprintf(format, args...), errUnroutable)
 }
 
-// Route tries engines by their names, in order, and then min-hop unless the last name is "no_fallback".
-// What the engines that failed said is returned beside the routes.
+// Route tries the named engines in order, and then min-hop unless the last name is "no_fallback". The
+// errors of the engines that failed are returned with the routes.
 func Route(g *Graph, names []string, o Options) (r *Routes, failed []error, err error) {
 	fallback := true
 	if n := len(names); n > 0 && names[n-1] == "no_fallback" {

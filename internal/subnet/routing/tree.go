@@ -1,14 +1,14 @@
 package routing
 
-// SpanningTree connects all switches of every connected part with as few links as that takes. Multicast packets
-// travel on it, so that none goes in circles.
+// SpanningTree connects all switches of each connected part with as few links as possible. Multicast
+// packets travel on it, so that none goes in circles.
 type SpanningTree struct {
 	order []int32 // all switches, parents before children
-	up    []int32 // by switch: the index of adjacency of the link to its parent, none at a root
+	up    []int32 // by switch: the adjacency index of the link to its parent, none at a root
 	root  []int32 // by switch: the root of its part
 }
 
-// NewSpanningTree makes the tree, with the switch in the middle at its root.
+// NewSpanningTree creates the tree, with the central switch at its root.
 func NewSpanningTree(g *Graph) *SpanningTree {
 	g.index()
 	n := g.Switches()
@@ -46,22 +46,24 @@ func (t *SpanningTree) grow(g *Graph, root int32) {
 // PortMask is a set of ports of a switch.
 type PortMask [4]uint64
 
-// Add puts a port in.
+// Add adds a port.
 func (m *PortMask) Add(port uint8) { m[port>>6] |= 1 << (port & 63) }
 
-// Position is one sixteenth of the set, as a multicast forwarding table has it: ports 16 times position on.
+// Position returns one sixteenth of the set, as in a multicast forwarding table: the 16 ports from 16
+// times position on.
 func (m *PortMask) Position(position int) uint16 {
 	return uint16(m[position>>2] >> (position & 3 * 16))
 }
 
-// GroupMember is where a member of a multicast group is. Receives is false for one that only sends.
+// GroupMember is the location of a member of a multicast group. Receives is false for one that only sends.
 type GroupMember struct {
 	Switch   int32
 	Port     uint8
 	Receives bool
 }
 
-// Cover is the part of the tree that a group needs: the ports by which switches pass its packets on.
+// Cover returns the part of the tree that a group needs: by switch, the ports to which it forwards the
+// group's packets.
 func (t *SpanningTree) Cover(g *Graph, members []GroupMember) map[int32]PortMask {
 	below := make(map[int32]int, 2*len(members))
 	total := map[int32]int{}

@@ -2,12 +2,12 @@ package routing
 
 import "slices"
 
-// routeUpDown routes every packet up towards the roots first and then down, never up again, which leaves no
-// credit loop in any topology. What is up follows the distance from the nearest root, and among equals
-// the number of the switch.
+// routeUpDown routes every packet first up towards the roots and then down, never up again, which avoids
+// credit loops in any topology. Up is towards the nearest root and, at equal distance, towards the lower
+// switch number.
 //
-// Two switches that have no common switch above them, such as two roots, have no path between each
-// other, which no host notices; Options.ConnectRoots gives them a shortest one that breaks the rule.
+// Two switches that have no common switch above them, such as two roots, have no path between each other,
+// which no host notices; Options.ConnectRoots gives them a shortest path that breaks the rule.
 func routeUpDown(g *Graph, o Options) (*Routes, error) {
 	g.index()
 	if g.Switches() == 0 {
@@ -36,7 +36,7 @@ func connected(g *Graph, r *Routes, o Options) *Routes {
 	return r
 }
 
-// upDownFrom routes below the given roots, and says which pair is left without a path.
+// upDownFrom routes below the given roots, and reports a pair that is left without a path.
 func upDownFrom(g *Graph, roots []int32) (*Routes, *gap) {
 	r := newRoutes(g, "updn")
 	u := newUpDown(g, rank(g, roots))
@@ -57,8 +57,8 @@ func upDownFrom(g *Graph, roots []int32) (*Routes, *gap) {
 	return r, unreachedHosts(g, r, u.sameIsland)
 }
 
-// roots finds switches for the top: those farthest from all hosts. Where every switch has hosts, it is
-// the one whose farthest switch is nearest.
+// roots chooses switches for the top: those farthest from all hosts. If every switch has hosts, it is the
+// one whose farthest switch is nearest.
 func (g *Graph) roots() []int32 {
 	if g.Switches() == 0 {
 		return nil
@@ -82,7 +82,7 @@ func (g *Graph) roots() []int32 {
 	return roots
 }
 
-// heights are the distances of switches from the nearest one with a host.
+// heights returns the distances of switches from the nearest one with a host.
 func (g *Graph) heights() []uint8 {
 	height := make([]uint8, g.Switches())
 	var leaves []int32
@@ -97,7 +97,7 @@ func (g *Graph) heights() []uint8 {
 	return height
 }
 
-// spread runs a search through the graph from the switches in queue, whose depth is set.
+// spread searches the graph breadth first from the switches in queue, whose depth is set.
 func (g *Graph) spread(queue []int32, depth []uint8) {
 	for head := 0; head < len(queue); head++ {
 		s := queue[head]
@@ -113,7 +113,8 @@ func (g *Graph) spread(queue []int32, depth []uint8) {
 	}
 }
 
-// centre is the switch with the smallest distance to the switch farthest from it, the first of equals.
+// centre returns the switch with the smallest distance to the switch farthest from it, the first of
+// equals.
 func (g *Graph) centre() int32 {
 	best, bestFar, bestSeen := int32(0), 256, 0
 	dist := make([]uint8, g.Switches())
@@ -128,7 +129,8 @@ func (g *Graph) centre() int32 {
 	return best
 }
 
-// rank is the distance of every switch from the nearest root. A part without a root has its lowest switch for one.
+// rank returns the distance of every switch from the nearest root. In a part without a root the lowest
+// switch serves as one.
 func rank(g *Graph, roots []int32) []uint8 {
 	ranks := make([]uint8, g.Switches())
 	for i := range ranks {
@@ -147,12 +149,12 @@ func rank(g *Graph, roots []int32) []uint8 {
 	return ranks
 }
 
-// above says whether a is up from b.
+// above reports whether a is up from b.
 func above(ranks []uint8, a, b int32) bool {
 	return ranks[a] < ranks[b] || ranks[a] == ranks[b] && a < b
 }
 
-// upDown finds the legal ways to one switch after the other.
+// upDown finds the legal paths to one switch after the other.
 type upDown struct {
 	g      *Graph
 	ranks  []uint8
@@ -178,15 +180,15 @@ func newUpDown(g *Graph, ranks []uint8) *upDown {
 	return u
 }
 
-// toward finds for every switch how far d is: by going down only, and where that is not to be, by
-// going up first. A switch that can go down has to: packets may arrive there that have gone down already.
+// toward computes for every switch the distance to d: by going only down and, if that is impossible, by
+// going up first. A switch that can go down must: packets may arrive there that have already gone down.
 func (u *upDown) toward(d int32) {
 	g := u.g
 	for s := range u.down {
 		u.down[s], u.up[s] = noWay, noWay
 	}
 	u.down[d] = 0
-	// From the lowest switch to the highest: what is below is done.
+	// From the lowest switch to the highest: those below are done.
 	for k := len(u.byRank) - 1; k >= 0; k-- {
 		s := u.byRank[k]
 		if s == d {
@@ -211,7 +213,7 @@ func (u *upDown) toward(d int32) {
 	}
 }
 
-// ports adds the ports of s, as indexes of adjacency, that begin a shortest legal way.
+// ports appends the ports of s, as adjacency indexes, that begin a shortest legal path.
 func (u *upDown) ports(s int32, to []int32) []int32 {
 	g := u.g
 	if u.up[s] == noWay {
@@ -228,7 +230,7 @@ func (u *upDown) ports(s int32, to []int32) []int32 {
 	return to
 }
 
-// sameIsland says whether two switches are connected at all.
+// sameIsland reports whether two switches are connected at all.
 func (u *upDown) sameIsland(a, b int32) bool {
 	if u.island == nil {
 		u.island = u.g.islands()
@@ -269,8 +271,8 @@ type gap struct {
 	to   int
 }
 
-// unreachedHosts finds a LID that a switch with hosts has no entry for, or a host that some switch has
-// none for, where the two are connected.
+// unreachedHosts finds a LID for which a switch with hosts has no entry, or a host for which some switch
+// has none, although the two are connected.
 func unreachedHosts(g *Graph, r *Routes, same func(a, b int32) bool) *gap {
 	hosts := g.hosts()
 	for i := range g.Targets {
@@ -287,7 +289,7 @@ func unreachedHosts(g *Graph, r *Routes, same func(a, b int32) bool) *gap {
 	return nil
 }
 
-// connect gives switches a shortest way to switches that they have none to.
+// connect gives switches a shortest path to switches that they have none to.
 func connect(g *Graph, r *Routes) {
 	dist := make([]uint8, g.Switches())
 	var order []int32
@@ -297,7 +299,7 @@ func connect(g *Graph, r *Routes) {
 			continue
 		}
 		order = g.distances(t.Switch, dist, order)
-		// Through a switch whose own way is complete, or that was completed a moment ago.
+		// Via a switch whose own path is complete, or was completed a moment ago.
 		for _, s := range order {
 			if r.lft[int(s)*r.stride+int(t.LID)] != NoPort {
 				continue

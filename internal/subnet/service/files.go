@@ -13,14 +13,15 @@ import (
 	"github.com/softvpi/softvpi/internal/wholefile"
 )
 
-// Files are where a manager keeps what is to outlive it. An empty name: that is not kept.
+// Files says where a manager keeps what must outlive it. An empty name means that it is not kept.
 type Files struct {
 	LIDs string // LIDs of ports, in the form of OpenSM's guid2lid
-	Dump string // what ports have registered, in the form of OpenSM's opensm-sa.dump: written a second after a change at the latest
+	Dump string // registrations, in the form of OpenSM's opensm-sa.dump: written at the latest a second after a change
 	Load string // the same, read when the manager becomes master for the first time
 }
 
-// In are the files of a directory, by OpenSM's names; none without a directory. The error says that it is none.
+// In returns the files in a directory, with OpenSM's names; none if dir is empty. It fails if dir is no
+// directory.
 func In(dir string) (Files, error) {
 	if dir == "" {
 		return Files{}, nil
@@ -40,18 +41,18 @@ const (
 	DumpName = "opensm-sa.dump"
 )
 
-// kept is what is in the files.
+// kept is the contents of the files.
 type kept struct {
 	lids     map[uint64]subnet.LIDRange
 	revision uint64     // of the registrations
-	due      clock.Time // when they are written next
-	unable   [2]bool    // the LIDs, the registrations cannot be kept: that has been told
+	due      clock.Time // when they are to be written next
+	unable   [2]bool    // the LIDs, the registrations cannot be written, which has been reported
 }
 
-// dumpDelay is the time in which changes are gathered before they are written.
+// dumpDelay is how long changes are collected before they are written.
 const dumpDelay = time.Second
 
-// remember reads the LIDs, and has the registrations read when they are wanted.
+// remember reads the LIDs, and arranges for the registrations to be read when needed.
 func (s *Service) remember() {
 	s.kept.due = clock.Never
 	if name := s.cfg.Files.LIDs; name != "" {
@@ -79,7 +80,7 @@ func loadRegistrations(name string) (administration.Registrations, error) {
 	return administration.ReadRegistrations(f, time.Now())
 }
 
-// keepLIDs writes the LIDs down where they are new. Where that cannot be, it is told once.
+// keepLIDs writes the LIDs if they have changed. A failure is reported once.
 func (s *Service) keepLIDs() {
 	lids := s.sm.LIDs()
 	if s.cfg.Files.LIDs == "" || s.kept.lids != nil && maps.Equal(lids, s.kept.lids) {
@@ -99,14 +100,15 @@ func (s *Service) cannot(what int, format string, err error) {
 	s.kept.unable[what] = true
 }
 
-// noteRegistrations has changes written soon.
+// noteRegistrations schedules writing if there are changes.
 func (s *Service) noteRegistrations() {
 	if s.cfg.Files.Dump != "" && s.kept.due == clock.Never && s.sm.Revision() != s.kept.revision {
 		s.kept.due = s.port.Now().Add(dumpDelay)
 	}
 }
 
-// keepRegistrations writes down what ports have registered, where that is new and ours to tell. Where it cannot be, it is told once.
+// keepRegistrations writes what ports have registered, if it has changed and this manager is in charge. A
+// failure is reported once.
 func (s *Service) keepRegistrations() {
 	s.kept.due = clock.Never
 	if s.cfg.Files.Dump == "" || s.sm.Revision() == s.kept.revision || !s.sm.Administers() {

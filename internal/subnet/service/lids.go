@@ -15,8 +15,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// readLIDs reads OpenSM's guid2lid: port GUID, first and last LID a line. A line that is none of that is an error, which
-// names it; a file that is not there is empty.
+// readLIDs reads OpenSM's guid2lid: per line a port GUID, first and last LID. The error says which line is
+// invalid; a file that does not exist counts as empty.
 func readLIDs(r io.Reader) (map[uint64]subnet.LIDRange, error) {
 	lids := map[uint64]subnet.LIDRange{}
 	s := bufio.NewScanner(r)
@@ -51,7 +51,7 @@ func loadLIDs(name string) (map[uint64]subnet.LIDRange, error) {
 	return readLIDs(f)
 }
 
-// saveLIDs writes the file anew.
+// saveLIDs rewrites the file.
 func saveLIDs(name string, lids map[uint64]subnet.LIDRange) error {
 	var b []byte
 	for _, g := range slices.Sorted(maps.Keys(lids)) {

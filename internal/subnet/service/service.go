@@ -1,6 +1,6 @@
-// Package service runs a subnet manager: it moves its MADs, keeps its time, and what is to outlive it in files. What the
-// manager does is in internal/subnet. The manager of a rack (internal/rack) and the tool opensm are both run by it, each at a
-// Port of its own kind.
+// Package service runs a subnet manager: it transfers its MADs, keeps its time, and stores in files what
+// must outlive it. The manager's logic is in internal/subnet. Both the manager of a rack (internal/rack)
+// and the tool opensm run in it, each at its own kind of Port.
 package service
 
 import (
@@ -15,24 +15,27 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Port is what a manager is bound to: one that says of itself that it has a subnet manager. What comes to it for the manager is
-// given to the service by Deliver.
+// Port is the port that a manager is bound to, which announces that it has a subnet manager. What it
+// receives for the manager is passed to the service by Deliver.
 type Port interface {
-	// Now is the time.
+	// Now returns the time.
 	Now() clock.Time
-	// Send hands a MAD to the fabric. lost: it is known that nobody will answer it. An error ends the service.
+	// Send passes a MAD to the fabric. lost: it is known that nobody will answer it. An error ends the
+	// service.
 	Send(p *subnet.Packet) (lost bool, err error)
 }
 
-// Config is a subnet manager and what is kept of it. The zero value of a field means its default.
+// Config configures a subnet manager and what is kept of it. The zero value of a field selects its
+// default.
 type Config struct {
 	Subnet subnet.Config
 	Files  Files
-	// Tell is told what happens, in order, by one goroutine at a time. An error ends Run, which returns it. It may be nil.
+	// Tell, if not nil, is called for each event, in order, by one goroutine at a time. An error ends Run,
+	// which returns it.
 	Tell func(subnet.Event) error
 }
 
-// Service is a subnet manager that runs, or will.
+// Service is a subnet manager that runs, or will run.
 type Service struct {
 	cfg    Config
 	port   Port
@@ -40,8 +43,8 @@ type Service struct {
 	rescan atomic.Bool
 	wake   chan struct{}
 
-	turn  sync.Mutex // of whoever works for the manager: Run, or who calls Serve
-	until clock.Time // when Run looks again
+	turn  sync.Mutex // held by whoever works for the manager: Run, or the caller of Serve
+	until clock.Time // when Run wakes up
 	err   error      // ends Run
 	told  []subnet.Event
 	kept  kept
@@ -53,14 +56,14 @@ type Service struct {
 	broken error
 }
 
-// arrival is a MAD that came, or one of ours that came back.
+// arrival is a MAD that was received, or one of ours that failed.
 type arrival struct {
 	subnet.Packet
 	failed bool
 }
 
-// New makes a service at a port. The error is a *subnet.ConfigError. Files that cannot be read are told when Run begins, and not
-// heeded.
+// New creates a service at a port. The error is a *subnet.ConfigError. Files that cannot be read are
+// reported when Run begins, and otherwise ignored.
 func New(port Port, cfg Config) (*Service, error) {
 	s := &Service{cfg: cfg, port: port, wake: make(chan struct{}, 1)}
 	s.remember()
@@ -72,7 +75,7 @@ func New(port Port, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Rescan asks for a thorough sweep. It may be called by any goroutine.
+// Rescan requests a thorough sweep. Any goroutine may call it.
 func (s *Service) Rescan() {
 	s.rescan.Store(true)
 	s.rouse()
@@ -82,19 +85,20 @@ func (s *Service) problem(format string, args ...any) {
 	s.told = append(s.told, subnet.Event{Kind: subnet.EventProblem, Text: fmt.Sprintf(format, args...)})
 }
 
-// maxWaiting bounds the MADs that have come and were not looked at: more are dropped, as a card would.
+// maxWaiting limits the MADs that were received but not handled yet: more are dropped, as a card would.
 const maxWaiting = 1 << 16
 
-// Queue takes a MAD that came to the port, without an effect before Serve or Deliver is called. It does not block.
+// Queue accepts a MAD received by the port, which takes effect when Serve or Deliver is called. It does
+// not block.
 func (s *Service) Queue(p *subnet.Packet) { s.queue(p, false) }
 
-// Deliver takes a MAD that came to the port. It does not block.
+// Deliver accepts a MAD received by the port. It does not block.
 func (s *Service) Deliver(p *subnet.Packet) {
 	s.queue(p, false)
 	s.rouse()
 }
 
-// Failed takes back a request of the manager's that will have no answer. It does not block.
+// Failed returns a request of the manager's that will get no answer. It does not block.
 func (s *Service) Failed(p *subnet.Packet) {
 	s.queue(p, true)
 	s.rouse()
@@ -108,7 +112,7 @@ func (s *Service) queue(p *subnet.Packet, failed bool) {
 	s.mu.Unlock()
 }
 
-// Break tells that nothing will come to the port any more, and why: Run returns that.
+// Break says that the port will receive nothing more, and why: Run returns that error.
 func (s *Service) Break(err error) {
 	s.mu.Lock()
 	s.broken = err
@@ -116,8 +120,8 @@ func (s *Service) Break(err error) {
 	s.rouse()
 }
 
-// Serve answers what is queued here and now where that is short and nobody is at it, since handing it from goroutine to
-// goroutine takes longer than the answer. Else Run's goroutine is told.
+// Serve answers what is queued in the caller's goroutine if that is quick and nobody else is at it, since
+// a switch between goroutines takes longer than the answer. Otherwise it wakes Run.
 func (s *Service) Serve() {
 	s.mu.Lock()
 	some, short := len(s.in) > 0, true
@@ -141,7 +145,7 @@ func (s *Service) Serve() {
 	}
 }
 
-// brief tells whether a MAD is a question about one record.
+// brief reports whether a MAD asks for a single record.
 func brief(a *arrival) bool {
 	return !a.failed && a.MAD[1] == mad.ClassSubnetAdm && a.MAD[3] == mad.MethodGet
 }
@@ -149,11 +153,12 @@ func brief(a *arrival) bool {
 func (s *Service) rouse() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // it has been told already
+	default: // it has already been woken
 	}
 }
 
-// Run manages the subnet until the context ends, the port fails, or Tell has had enough. It is called once.
+// Run manages the subnet until the context ends, the port fails, or Tell returns an error. It must be
+// called only once.
 func (s *Service) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -182,10 +187,10 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// deadline is when there is something to do though nothing comes.
+// deadline returns when there is something to do even if nothing arrives.
 func (s *Service) deadline() clock.Time { return clock.Min(s.sm.Deadline(), s.kept.due) }
 
-// work does what there is to do, until there is nothing.
+// work does what there is to do until nothing is left.
 func (s *Service) work(ctx context.Context) {
 	for s.err == nil && ctx.Err() == nil {
 		some := s.receive()
@@ -207,7 +212,7 @@ func (s *Service) work(ctx context.Context) {
 	}
 }
 
-// receive hands the manager what has come; false: that is nothing.
+// receive passes what was received to the manager; false: there was nothing.
 func (s *Service) receive() bool {
 	s.mu.Lock()
 	s.taken, s.in = s.in, s.taken[:0]
@@ -230,7 +235,7 @@ func (s *Service) receive() bool {
 	return false
 }
 
-// transmit sends what the manager has to send now; false: that is nothing.
+// transmit sends what the manager wants to send now; false: there was nothing.
 func (s *Service) transmit() bool {
 	n := s.sm.Transmit(s.port.Now(), s.out[:])
 	for i := range s.out[:n] {
@@ -245,7 +250,7 @@ func (s *Service) transmit() bool {
 	return n > 0
 }
 
-// tell tells what has happened, and keeps what is new.
+// tell reports what has happened, and stores what is new.
 func (s *Service) tell() {
 	events := s.sm.Events()
 	for i := range events {

@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// NodeOfGUID is the node with a node GUID, None where there is none.
+// NodeOfGUID returns the node with a node GUID, or None.
 func (n *Subnet) NodeOfGUID(guid uint64) int32 {
 	if i, ok := n.byNode[guid]; ok {
 		return i
@@ -15,7 +15,8 @@ func (n *Subnet) NodeOfGUID(guid uint64) int32 {
 	return None
 }
 
-// Same is the node that says the same of itself as info does: GUID, type and number of ports; nil where there is none, or no subnet.
+// Same returns the node with the same GUID, type and number of ports as info; nil if there is none, or no
+// subnet.
 func (n *Subnet) Same(info *mad.NodeInfo) *Node {
 	if n == nil {
 		return nil
@@ -27,10 +28,10 @@ func (n *Subnet) Same(info *mad.NodeInfo) *Node {
 	return &n.Nodes[i]
 }
 
-// Register makes an end port the one that EndPortOfGUID finds by its GUID.
+// Register makes EndPortOfGUID find an end port by its GUID.
 func (n *Subnet) Register(p int32) { n.byPort[n.Ports[p].GUID] = p }
 
-// EndPorts lists the end ports that can be reached and have been read, by port GUID.
+// EndPorts returns the end ports that can be reached and have been read, sorted by port GUID.
 func (n *Subnet) EndPorts() []int32 {
 	var list []int32
 	for i := range n.Ports {
@@ -47,7 +48,7 @@ func (n *Subnet) EndPorts() []int32 {
 	return list
 }
 
-// Managed calls f for all ports that an end port stands for: itself, or the ports of its switch.
+// Managed calls f for all ports that are managed by an end port: itself, or the ports of its switch.
 func (n *Subnet) Managed(p int32, f func(q int32)) {
 	if !n.IsSwitch(p) {
 		f(p)
@@ -61,7 +62,7 @@ func (n *Subnet) Managed(p int32, f func(q int32)) {
 	}
 }
 
-// IndexLIDs makes the index of end ports by LID, of the LIDs that they have now.
+// IndexLIDs rebuilds the index of end ports by their current LIDs.
 func (n *Subnet) IndexLIDs() {
 	top := ib.LID(0)
 	for i := range n.Ports {
@@ -84,7 +85,7 @@ func (n *Subnet) IndexLIDs() {
 	}
 }
 
-// EndPortOfLID is the end port that has a LID, None where there is none.
+// EndPortOfLID returns the end port that has a LID, or None.
 func (n *Subnet) EndPortOfLID(lid ib.LID) int32 {
 	if int(lid) < len(n.byLID) {
 		return n.byLID[lid]
@@ -92,7 +93,7 @@ func (n *Subnet) EndPortOfLID(lid ib.LID) int32 {
 	return None
 }
 
-// EndPortOfGUID is the end port with a port GUID, None where there is none.
+// EndPortOfGUID returns the end port with a port GUID, or None.
 func (n *Subnet) EndPortOfGUID(guid uint64) int32 {
 	if p, ok := n.byPort[guid]; ok {
 		return p

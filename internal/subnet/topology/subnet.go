@@ -8,50 +8,51 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Port is a port of a node, as it was found.
+// Port is a discovered port of a node.
 type Port struct {
 	Node int32
-	Peer int32 // the port at the other end, as index of Subnet.Ports; None where nothing is known there
+	Peer int32 // the port at the other end, as index into Subnet.Ports; None if unknown
 	GUID uint64
 	Info mad.PortInfo
 
-	// PKeys is the table of an end port, or what a switch's port enforces; nil where it has not been read or set.
+	// PKeys is the table of an end port, or what a switch's port enforces; nil if it has not been read or
+	// set.
 	PKeys []ib.PKey
 
-	From  int32 // the port by which the shortest way from the manager comes here, of end ports and ports 0
+	From  int32 // for end ports and ports 0: the port by which the shortest path from the manager arrives
 	Num   uint8
 	Hops  uint8
 	Known bool // Info has been read
-	Reach bool // an end port with a way from the manager: it can be asked. Of two with one GUID the first alone
+	Reach bool // an end port that the manager can reach. Of two with one GUID only the first
 }
 
-// Node is a channel adapter, a switch or a router, as it was found.
+// Node is a discovered channel adapter, switch or router.
 type Node struct {
 	Info   mad.NodeInfo
 	Desc   mad.NodeDescription
-	First  int32           // index of its port 0 in Subnet.Ports; adapters have one there too, which is not used
+	First  int32           // index of its port 0 in Subnet.Ports; adapters have an unused one
 	Switch int32           // its number among the switches, None for others
 	SwInfo *mad.SwitchInfo // of a switch
 }
 
-// Subnet is what is plugged together.
+// Subnet is the structure of a subnet.
 type Subnet struct {
 	Nodes    []Node
 	Ports    []Port
-	Switches []int32 // nodes that are switches, in the order in which they were found
+	Switches []int32 // nodes that are switches, in order of discovery
 	Self     int32   // the port of the manager
 
 	byNode map[uint64]int32 // by node GUID
 	byPort map[uint64]int32 // end ports by port GUID
-	byLID  []int32          // end ports by LID; None where there is none
+	byLID  []int32          // end ports by LID, or None
 }
 
-// New is a subnet of which nothing is known.
+// New returns an empty subnet.
 func New() *Subnet {
 	return &Subnet{Self: None, byNode: map[uint64]int32{}, byPort: map[uint64]int32{}}
 }
 
-// Add takes a node in, with all its ports, and returns its index.
+// Add adds a node with all its ports, and returns its index.
 func (n *Subnet) Add(info mad.NodeInfo) int32 {
 	i := int32(len(n.Nodes))
 	node := Node{Info: info, First: int32(len(n.Ports)), Switch: None}
@@ -67,10 +68,10 @@ func (n *Subnet) Add(info mad.NodeInfo) int32 {
 	return i
 }
 
-// IsSwitch says whether the node of a port is a switch.
+// IsSwitch reports whether the node of a port is a switch.
 func (n *Subnet) IsSwitch(p int32) bool { return n.Nodes[n.Ports[p].Node].Switch != None }
 
-// Entry is the port that stands for the way to a port: of a switch its port 0.
+// Entry returns the port that the path to a port leads to: port 0 of its switch, or itself.
 func (n *Subnet) Entry(p int32) int32 {
 	if node := &n.Nodes[n.Ports[p].Node]; node.Switch != None {
 		return node.First
@@ -78,13 +79,13 @@ func (n *Subnet) Entry(p int32) int32 {
 	return p
 }
 
-// EndPort says whether a port has a LID: one of an adapter or router, or port 0 of a switch.
+// EndPort reports whether a port has a LID: one of an adapter or router, or port 0 of a switch.
 func (n *Subnet) EndPort(p int32) bool {
 	return n.Ports[p].Num == 0 == (n.Nodes[n.Ports[p].Node].Switch != None)
 }
 
-// Route adds to path the ports by which a directed route from the manager gets to a port, and with beyond to
-// what is behind it.
+// Route appends to path the ports of a directed route from the manager to a port, and with beyond to the
+// node behind it.
 func (n *Subnet) Route(p int32, beyond bool, path []uint8) []uint8 {
 	if beyond {
 		path = append(path, n.Ports[p].Num)
@@ -98,7 +99,7 @@ func (n *Subnet) Route(p int32, beyond bool, path []uint8) []uint8 {
 	return path
 }
 
-// Name tells a person which port that is.
+// Name returns a description of the port for people.
 func (n *Subnet) Name(p int32) string {
 	if p == None {
 		return "no port"
@@ -111,7 +112,7 @@ func (n *Subnet) Name(p int32) string {
 	return text
 }
 
-// Linked says whether a port's link is up: it has trained.
+// Linked reports whether a port's link is up, that is, trained.
 func Linked(i *mad.PortInfo) bool {
 	return i.PortState >= mad.PortInit && i.PortState <= mad.PortActive
 }

@@ -1,4 +1,5 @@
-// Package asker puts questions to a subnet administration as a host does. It is for tests, of the administration alone and of a manager with one.
+// Package asker queries a subnet administration like a host does. It is for tests, of the administration
+// alone and of a manager with one.
 package asker
 
 import (
@@ -8,35 +9,35 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Line is the way to an administration.
+// Line is the connection to an administration.
 type Line interface {
-	// Send has the administration receive a MAD from QP 1 of the port with a LID.
+	// Send makes the administration receive a MAD from QP 1 of the port with a LID.
 	Send(from ib.LID, m *mad.SA)
-	// Run lets time pass. What the administration sends meanwhile is given to Asker.Take.
+	// Run lets time pass. What the administration sends meanwhile is passed to Asker.Take.
 	Run(d time.Duration)
 }
 
-// Failer ends a test that cannot go on.
+// Failer ends a test that cannot continue.
 type Failer interface{ Fatal(args ...any) }
 
-// Asker is a host that asks. Its fields may be changed between questions.
+// Asker is a host that sends queries. Its fields may be changed between queries.
 type Asker struct {
 	LID     ib.LID
-	Silent  bool     // it does not acknowledge packets of long answers
-	Reports []mad.SA // that came
+	Silent  bool     // do not acknowledge the packets of long responses
+	Reports []mad.SA // that were received
 
 	t    Failer
 	line Line
 	tid  uint64
-	hear func(*mad.SA) // takes what belongs to the question at hand
+	hear func(*mad.SA) // receives what belongs to the current query
 }
 
-// New makes a host with a LID.
+// New creates a host with a LID.
 func New(t Failer, line Line, lid ib.LID) *Asker {
 	return &Asker{LID: lid, t: t, line: line}
 }
 
-// Take takes a MAD that the administration has sent to a LID. One for others is left alone.
+// Take handles a MAD that the administration has sent to a LID. It ignores those for others.
 func (k *Asker) Take(to ib.LID, b []byte) {
 	if to != k.LID {
 		return
@@ -54,7 +55,8 @@ func (k *Asker) Take(to ib.LID, b []byte) {
 	}
 }
 
-// Ask sends a request with a record, in several packets where it is longer than one, and returns the header and the data of the answer. No answer is status 0xffff.
+// Ask sends a request with a record, in several packets if necessary, and returns the header and the data
+// of the response. If there is none, the status is 0xffff.
 func (k *Asker) Ask(method uint8, attribute uint16, components uint64, record []byte, change ...func(*mad.SA)) (head mad.SA, data []byte) {
 	k.tid++
 	m := mad.NewSA(method, attribute, 0, k.tid)
