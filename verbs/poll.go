@@ -49,12 +49,12 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 	}
 	if cq.late.Load() > 0 {
 		cq.catchUp()
-		if n, _, err := cq.take(out); n > 0 || err != nil {
+		if n, err := cq.again(out); n > 0 || err != nil {
 			return n, err
 		}
 	}
 	if cq.dev.host.backend.Poll(idle) || cq.calm(idle) {
-		n, _, err = cq.take(out)
+		n, err = cq.again(out)
 	}
 	if n == 0 && err == nil && idle%cq.offers == 0 {
 		runtime.Gosched()
@@ -84,17 +84,29 @@ func (cq *CQ) answered() {
 // Spins returns how many empty polls are worthwhile before Arm and Wait; they take about 50 us.
 func (cq *CQ) Spins() int { return cq.dev.host.backend.Spins() }
 
-// take polls; idle is the number of empty polls in a row.
+// take is the first look of a poll; idle is the number of empty polls in a row, with this one where it found nothing.
 func (cq *CQ) take(out []WC) (n int, idle uint32, err error) {
 	cq.mu.Lock()
-	n, idle, err = cq.taken(out)
+	if n, err = cq.taken(out); n == 0 && err == nil {
+		cq.idle++
+	}
+	idle = cq.idle
 	cq.mu.Unlock()
 	return n, idle, err
 }
 
-func (cq *CQ) taken(out []WC) (n int, idle uint32, err error) {
+// again is a further look of the same poll. It is not counted: backends yield the processor after a round number of
+// empty polls, which two counts for each might pass over for good.
+func (cq *CQ) again(out []WC) (n int, err error) {
+	cq.mu.Lock()
+	n, err = cq.taken(out)
+	cq.mu.Unlock()
+	return n, err
+}
+
+func (cq *CQ) taken(out []WC) (n int, err error) {
 	if cq.closed {
-		return 0, 0, errPollClosed
+		return 0, errPollClosed
 	}
 	total := 0
 	for total < len(out) {
@@ -113,13 +125,12 @@ func (cq *CQ) taken(out []WC) (n int, idle uint32, err error) {
 	}
 	if total > 0 {
 		cq.idle = 0
-		return total, 0, nil
+		return total, nil
 	}
 	if (cq.ring.Flags()&ring.FlagError != 0 || cq.life.over()) && cq.ring.Empty() {
-		return 0, 0, cq.broken("poll")
+		return 0, cq.broken("poll")
 	}
-	cq.idle++
-	return 0, cq.idle, nil
+	return 0, nil
 }
 
 // advance switches to the ring that a resize created once the old one is empty.

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/direct"
@@ -47,5 +48,43 @@ func TestReceivesThroughTheDriverAreNoStream(t *testing.T) {
 	record.Way[1].Lend(1, new(direct.Terms))
 	if cq.settle(e); !cq.streamed.Load() {
 		t.Error("receives on a path that is lent are no stream")
+	}
+}
+
+// offered is a backend that notes with which number of empty polls it was called, and that there may be more each time.
+type offered struct {
+	backend
+	idle []uint32
+}
+
+func (o *offered) Poll(idle uint32) bool {
+	o.idle = append(o.idle, idle)
+	return true
+}
+
+// However often a poll looks, it counts once: backends yield the processor after a round number of empty polls, also while
+// requests wait in rings.
+func TestEmptyPollsAreCountedOnce(t *testing.T) {
+	g := ring.CQGeometry(16)
+	r, err := ring.OpenCQ(make([]byte, g.Size()), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := new(offered)
+	cq := CQ{dev: &Device{host: &Host{backend: b}}, ring: r, offers: 1 << 20, life: life{fatals: new(atomic.Uint32)}}
+	cq.late.Store(1)
+	const polls = 200
+	for range polls {
+		if n, err := cq.Poll(make([]WC, 1)); n != 0 || err != nil {
+			t.Fatalf("%d completions: %v", n, err)
+		}
+	}
+	if len(b.idle) != polls {
+		t.Fatalf("%d calls for %d empty polls", len(b.idle), polls)
+	}
+	for i, n := range b.idle {
+		if n != uint32(i+1) {
+			t.Fatalf("empty poll %d is counted as %d", i+1, n)
+		}
 	}
 }
