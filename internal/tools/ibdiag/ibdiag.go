@@ -41,11 +41,12 @@ type Tool struct {
 	About     string // one paragraph for the usage
 	Examples  []string
 	Options   []Option
-	Without   string // letters of the common options that the tool does not have
-	Least     int    // arguments beside options
-	Most      int    // likewise; below 0: any number
-	OneDash   bool   // long options have one dash: -lw
-	Offline   bool   // works without a fabric; Session.Port is nil
+	Without   string       // letters of the common options that the tool does not have
+	Least     int          // arguments beside options
+	Most      int          // likewise; below 0: any number
+	OneDash   bool         // long options have one dash: -lw
+	Offline   bool         // works without a fabric; Session.Port is nil
+	Ready     func() error // checks the options before a fabric is asked for; nil: there is nothing to check
 	Work      func(s *Session, args []string) error
 }
 
@@ -98,6 +99,11 @@ func (s *Session) run(t Tool) error {
 	if s.nameMapFile != "" {
 		if s.Node, err = readNames(s.nameMapFile); err != nil {
 			return tool.Usagef("--node-name-map: %v", err)
+		}
+	}
+	if t.Ready != nil {
+		if err := t.Ready(); err != nil {
+			return err
 		}
 	}
 	if t.Offline {

@@ -33,6 +33,7 @@ const rule = "-I---------------------------------------------------\n"
 type local struct {
 	*ibdiag.Session
 	topology, system, port, device, dir string
+	portNum                             int // of port; 0: not given
 	count                               uint64
 	topo                                *topology.Topology
 }
@@ -55,24 +56,36 @@ func (l *local) options() []ibdiag.Option {
 	}
 }
 
-// begin checks port and adapter, and reads the topology file.
-func (l *local) begin() error {
+// ready checks what can be wrong on any fabric, and reads the topology file.
+func (l *local) ready() error {
 	if l.device != "" && l.device != "1" {
 		return tool.Usagef("the adapter's index is %q; allowed: 1", l.device)
 	}
 	if l.port != "" {
-		n, err := strconv.Atoi(l.port)
-		if ports := l.Port.Device().Ports; err != nil || n < 1 || n > ports {
+		n, err := ibdiag.ParseNumber("the port", l.port, 1, 254)
+		if err != nil {
+			return err
+		}
+		l.portNum = int(n)
+	}
+	if l.topology == "" {
+		return nil
+	}
+	return l.readTopology()
+}
+
+// begin turns to the port, and says from where the fabric is looked at.
+func (l *local) begin() error {
+	if l.portNum != 0 {
+		if ports := l.Port.Device().Ports; l.portNum > ports {
 			return tool.Usagef("the port is %q; allowed: 1 to %d", l.port, ports)
 		}
-		if err := l.UsePort(n); err != nil {
+		if err := l.UsePort(l.portNum); err != nil {
 			return err
 		}
 	}
 	if l.topology == "" {
 		l.Printf("-W- Topology file is not specified.\n    Reports regarding cluster links will use direct routes.\n")
-	} else if err := l.readTopology(); err != nil {
-		return err
 	}
 	l.Printf("-I- Using port %d as the local port.\n", l.Port.Device().PortNum)
 	return nil
@@ -159,6 +172,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	return ibdiag.Run(ctx, env, ibdiag.Tool{
 		About:   "Walks the fabric and looks for faults in it. Exit status 1: there are some.",
 		Options: options, Without: "PLGDsKCde", OneDash: true,
+		Ready: c.ready,
 		Work: func(s *ibdiag.Session, _ []string) error {
 			c.Session = s
 			return c.run()
@@ -178,9 +192,6 @@ func (c *check) limit(text string) error {
 
 func (c *check) run() error {
 	start := time.Now()
-	if err := c.valid(); err != nil {
-		return err
-	}
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return ibdiag.Failf("cannot make %s: %s", c.dir, err)
 	}
@@ -203,14 +214,14 @@ func (c *check) run() error {
 	return c.end(time.Since(start))
 }
 
-func (c *check) valid() error {
+func (c *check) ready() error {
 	if c.width != "" && !map[string]bool{"1x": true, "2x": true, "4x": true, "8x": true, "12x": true}[c.width] {
 		return tool.Usagef("-lw is %q; allowed: 1x, 2x, 4x, 8x, 12x", c.width)
 	}
 	if _, ok := speedNames[c.speed]; c.speed != "" && !ok {
 		return tool.Usagef("-ls is %q; allowed: 2.5, 5, 10, 14, 25, 50, 100, 200", c.speed)
 	}
-	return nil
+	return c.local.ready()
 }
 
 var speedNames = map[string]mad.Speed{

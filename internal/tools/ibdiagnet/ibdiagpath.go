@@ -16,6 +16,7 @@ import (
 type path struct {
 	*local
 	names, lids, route string
+	hops               []uint8 // of route
 	f                  *discovery.Fabric
 }
 
@@ -29,6 +30,7 @@ func Path(ctx context.Context, env tool.Env) int {
 	return ibdiag.Run(ctx, env, ibdiag.Tool{
 		About:   "Follows one path, hop by hop, and shows the counters of errors on it. Without a source it begins here.",
 		Options: options, Without: "PLGDsKCde", OneDash: true,
+		Ready: p.ready,
 		Work: func(s *ibdiag.Session, _ []string) error {
 			p.Session = s
 			return p.run()
@@ -36,7 +38,8 @@ func Path(ctx context.Context, env tool.Env) int {
 	})
 }
 
-func (p *path) run() error {
+// ready checks how the ends are addressed.
+func (p *path) ready() error {
 	given := 0
 	for _, a := range []string{p.names, p.lids, p.route} {
 		if a != "" {
@@ -46,13 +49,31 @@ func (p *path) run() error {
 	if given != 1 {
 		return tool.Usagef("%d ways to address the ends are given; allowed: one of -n, -l and -d", given)
 	}
-	var hops []uint8
 	if p.route != "" {
-		var err error
-		if hops, err = ibdiag.ParsePath("0," + strings.TrimPrefix(p.route, "0,")); err != nil {
+		hops, err := ibdiag.ParsePath("0," + strings.TrimPrefix(p.route, "0,"))
+		if err != nil {
+			return err
+		}
+		p.hops = hops[1:]
+		return p.local.ready()
+	}
+	text, valid := p.lids, func(text string) error { _, err := ibdiag.ParseLID(text); return err }
+	if p.names != "" {
+		text, valid = p.names, func(text string) error { _, _, err := cutPort(text); return err }
+	}
+	words := strings.Split(text, ",")
+	if len(words) > 2 {
+		return tool.Usagef("the ends are %q; allowed: a destination, or a source and a destination with a comma", text)
+	}
+	for _, word := range words {
+		if err := valid(word); err != nil {
 			return err
 		}
 	}
+	return p.local.ready()
+}
+
+func (p *path) run() error {
 	if err := p.begin(); err != nil {
 		return err
 	}
@@ -65,7 +86,7 @@ func (p *path) run() error {
 	}
 	p.f = f
 	if p.route != "" {
-		return p.direct(hops[1:])
+		return p.direct(p.hops)
 	}
 	source, target, err := p.ends()
 	if err != nil {
@@ -88,9 +109,6 @@ func (p *path) ends() (source, target *discovery.Port, err error) {
 		text, find = p.names, p.byName
 	}
 	words := strings.Split(text, ",")
-	if len(words) > 2 {
-		return nil, nil, tool.Usagef("the ends are %q; allowed: a destination, or a source and a destination with a comma", text)
-	}
 	if target, err = find(words[len(words)-1]); err == nil && len(words) == 2 {
 		source, err = find(words[0])
 	}
@@ -114,13 +132,9 @@ func (p *path) byLID(text string) (*discovery.Port, error) {
 
 // byName finds a node by its name, or that and a port: host-a, host-a/P1.
 func (p *path) byName(text string) (*discovery.Port, error) {
-	name, port, _ := strings.Cut(text, "/P")
-	num := uint64(0)
-	if port != "" {
-		var err error
-		if num, err = ibdiag.ParseNumber("the port", port, 1, 254); err != nil {
-			return nil, err
-		}
+	name, num, err := cutPort(text)
+	if err != nil {
+		return nil, err
 	}
 	description := name
 	if p.topo != nil {
@@ -141,6 +155,15 @@ func (p *path) byName(text string) (*discovery.Port, error) {
 		}
 	}
 	return nil, ibdiag.Failf("no node of the fabric is %q", text)
+}
+
+// cutPort parts host-a/P1; 0 is no port.
+func cutPort(text string) (name string, port uint64, err error) {
+	name, number, _ := strings.Cut(text, "/P")
+	if number != "" {
+		port, err = ibdiag.ParseNumber("the port", number, 1, 254)
+	}
+	return name, port, err
 }
 
 func (p *path) title(text string) { p.Printf("\n%s-I- %s\n%s", rule, text, rule) }
