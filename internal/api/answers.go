@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	makers      = 2                // answers that are made at once; the others wait for their turn
-	maxTurn     = 10 * time.Second // how long one waits
-	smallAnswer = 16 << 10         // bytes of an answer that always finds room
-	retryAfter  = "1"              // seconds, for whom there is no room
+	makers      = 2                // answers generated at a time; others wait for their turn
+	maxTurn     = 10 * time.Second // maximum wait for a turn
+	smallAnswer = 16 << 10         // bytes of an answer that is always accepted
+	retryAfter  = "1"              // seconds; sent with refusals
 )
 
-// answers bound the memory that answers take: few are made at a time, and what readers have not taken yet of those
-// that are made has a limit, over which the next ones are refused. One answer alone may be larger than the limit.
+// answers limits the memory used by answers: few are generated at a time, and when the bytes that readers
+// have not taken yet reach a limit, further answers are refused. A single answer may exceed the limit.
 type answers struct {
 	turns chan struct{}
 	limit int64
@@ -30,7 +30,7 @@ func newAnswers(limit int64) *answers {
 	return &answers{turns: make(chan struct{}, makers), limit: limit}
 }
 
-// reserve takes n bytes, where there is room for them.
+// reserve reserves n bytes, if there is room.
 func (a *answers) reserve(n int64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +47,7 @@ func (a *answers) release(n int64) {
 	a.underWay -= n
 }
 
-// turn is the right to make an answer.
+// turn is the right to generate an answer.
 type turn struct {
 	answers *answers
 	have    bool
@@ -74,7 +74,7 @@ func (t *turn) give() {
 	}
 }
 
-// aside runs what waits for something outside of the turn of its request.
+// aside gives up the request's turn while wait waits for something.
 func aside(ctx context.Context, wait func()) error {
 	t, ok := ctx.Value(turnKey{}).(*turn)
 	if !ok {
@@ -89,11 +89,11 @@ func aside(ctx context.Context, wait func()) error {
 	return nil
 }
 
-// streams reports whether a request's answer goes on, and is written as it comes.
+// streams reports whether the answer to a request continues, and is written as it is generated.
 func streams(r *http.Request) bool { return r.URL.Path == "/capture" || r.URL.Path == "/events/follow" }
 
-// bounded keeps the answers that next reads things for within bounds. What changes things is answered in few bytes, and
-// always: nobody is to be told that a change found no room which was made.
+// bounded limits the answers that next gives to reading requests. Changes are always answered, in few
+// bytes: nobody must be told that there was no room for a change that was made.
 func (a *answers) bounded(write time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead || streams(r) {
@@ -107,12 +107,12 @@ func (a *answers) bounded(write time.Duration, next http.Handler) http.Handler {
 			return
 		}
 		defer a.release(made.size())
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(write)) // not every writer has deadlines
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(write)) // not every writer supports deadlines
 		made.send(w)
 	})
 }
 
-// make has the answer made, and reserves its bytes.
+// make generates the answer and reserves its bytes.
 func (a *answers) make(next http.Handler, r *http.Request) (*answer, bool) {
 	t := &turn{answers: a}
 	if !t.take(r.Context()) {
@@ -124,7 +124,7 @@ func (a *answers) make(next http.Handler, r *http.Request) (*answer, bool) {
 	return made, a.reserve(made.size())
 }
 
-// answer keeps what a handler answers.
+// answer buffers a handler's answer.
 type answer struct {
 	header http.Header
 	status int
@@ -135,7 +135,7 @@ func (a *answer) Header() http.Header         { return a.header }
 func (a *answer) WriteHeader(status int)      { a.status = status }
 func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
-// size is the memory that the answer takes.
+// size returns the memory that the answer occupies.
 func (a *answer) size() int64 { return int64(a.body.Cap()) }
 
 func (a *answer) send(w http.ResponseWriter) {
@@ -146,5 +146,5 @@ func (a *answer) send(w http.ResponseWriter) {
 		w.Header().Set("Content-Length", strconv.Itoa(a.body.Len()))
 	}
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body.Bytes()) // a reader that went away
+	_, _ = w.Write(a.body.Bytes()) // fails if the reader has gone
 }

@@ -7,16 +7,17 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// Parameter is a parameter of a device's non-volatile configuration. Those that were never set have their default.
+// Parameter is a parameter of a device's non-volatile configuration. Those that were never set have their
+// default.
 type Parameter struct {
 	Name    string  `json:"name"`
 	Default uint64  `json:"default"`
-	Current *uint64 `json:"current"` // what the adapter started with; nil: not set then
-	New     *uint64 `json:"new"`     // what the next start takes up; nil: not set
+	Current *uint64 `json:"current"` // value with which the adapter started; nil: not set then
+	New     *uint64 `json:"new"`     // value that the next start will use; nil: not set
 	Status  string  `json:"status"`  // built, stored only
 }
 
-// Pending says that the next start of the adapter changes the parameter.
+// Pending reports whether the next start of the adapter changes the parameter.
 func (p Parameter) Pending() bool {
 	if p.Current == nil || p.New == nil {
 		return p.Current != p.New
@@ -24,12 +25,12 @@ func (p Parameter) Pending() bool {
 	return *p.Current != *p.New
 }
 
-// Identity is the adapter as the registry knows it.
+// Identity returns the adapter as the registry identifies it.
 func (a *AdapterStatus) Identity() registry.Adapter {
 	return registry.Adapter{Name: a.Name, Generation: a.Class(), Number: a.Number}
 }
 
-// Class is the adapter's generation.
+// Class returns the adapter's generation.
 func (a *AdapterStatus) Class() catalogue.Generation {
 	if a.Generation == GenerationName(catalogue.MLX4) {
 		return catalogue.MLX4
@@ -37,7 +38,8 @@ func (a *AdapterStatus) Class() catalogue.Generation {
 	return catalogue.MLX5
 }
 
-// Parameters are those of the device's non-volatile configuration, as they are and as the registry has them.
+// Parameters returns those of the device's non-volatile configuration, in force and as stored in the
+// registry.
 func (a *AdapterStatus) Parameters(r *registry.Registry) []Parameter {
 	next := r.Configuration(a.Identity())
 	var out []Parameter
@@ -57,8 +59,8 @@ func (a *AdapterStatus) Parameters(r *registry.Registry) []Parameter {
 	return out
 }
 
-// Configure changes the non-volatile configuration of an adapter's device, all or nothing. It is taken up when the
-// adapter starts again.
+// Configure changes the non-volatile configuration of an adapter's device, all or nothing. It takes effect
+// when the adapter starts again.
 func (c *Client) Configure(ctx context.Context, a *AdapterStatus, set map[string]*uint64) error {
 	var changes []registry.Change
 	for _, p := range catalogue.ParametersFor(catalogue.ConfigTool, a.Class()) {
@@ -72,6 +74,6 @@ func (c *Client) Configure(ctx context.Context, a *AdapterStatus, set map[string
 		}
 		changes = append(changes, x)
 	}
-	_, err := c.ChangeRegistry(ctx, changes, false) // what it notices of keys is not about parameters
+	_, err := c.ChangeRegistry(ctx, changes, false) // notices about keys do not concern parameters
 	return err
 }

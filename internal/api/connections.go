@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ConnectionQuery asks for a page of the queue pairs.
+// ConnectionQuery requests a page of the queue pairs.
 type ConnectionQuery struct {
 	Adapter string `query:"adapter" doc:"Of this adapter only."`
 	Search  string `query:"search" maxLength:"200" doc:"Only those with a field that holds this text, in any letter case."`
@@ -18,7 +18,7 @@ type ConnectionQuery struct {
 	Limit   int    `query:"limit" minimum:"1" maximum:"10000" default:"100"`
 }
 
-// orders compare connections by a field.
+// orders compare connections by one field.
 var orders = map[string]func(a, b *Connection) int{
 	"adapter":       func(a, b *Connection) int { return cmp.Compare(a.Adapter, b.Adapter) },
 	"number":        func(a, b *Connection) int { return cmp.Compare(a.Number, b.Number) },
@@ -34,7 +34,7 @@ var orders = map[string]func(a, b *Connection) int{
 	"recv_posted":   func(a, b *Connection) int { return cmp.Compare(a.RecvPosted, b.RecvPosted) },
 }
 
-// page finds, sorts and cuts.
+// page filters, sorts and cuts out the page.
 func (q *ConnectionQuery) page(s Status) (Connections, error) {
 	if q.Adapter != "" {
 		if _, err := findAdapter(s.Adapters, q.Adapter); err != nil {
@@ -70,7 +70,7 @@ func (q *ConnectionQuery) page(s Status) (Connections, error) {
 	return Connections{Total: len(all), Items: append([]Connection{}, all[from:to]...)}, nil
 }
 
-// holds reports whether a field as it is shown has the text, which is in lower case.
+// holds reports whether a field, as displayed, contains the text, which is in lower case.
 func (c *Connection) holds(text string) bool {
 	for _, f := range []string{
 		c.Adapter, strconv.FormatUint(uint64(c.Number), 10), fmt.Sprintf("%#x", c.Number), c.Type, c.State, c.Owner,

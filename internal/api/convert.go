@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// kinds are the names of the kinds of changes, by their numbers.
+// kinds are the names of the kinds of changes, by number.
 var kinds = []string{"create key", "set value", "delete value", "delete values", "delete key"}
 
 func fromValue(v registry.Value) RegistryValue {
@@ -79,7 +79,7 @@ func (c RegistryChange) change() (registry.Change, error) {
 	return out, err
 }
 
-// EffectName says when a change of the key is taken up.
+// EffectName says when a change of the key takes effect.
 func EffectName(k catalogue.Key) string {
 	if k.Effect == catalogue.AtOnce {
 		return "at once"
@@ -87,12 +87,12 @@ func EffectName(k catalogue.Key) string {
 	return "at restart"
 }
 
-// StatusName says how far what the key controls is built.
+// StatusName says how far what the key controls is implemented.
 func StatusName(k catalogue.Key) string {
 	return map[catalogue.Status]string{catalogue.Built: "built", catalogue.StoredOnly: "stored only", catalogue.ReadOnly: "read only"}[k.Status]
 }
 
-// Choices are the key's choices.
+// Choices returns the key's choices.
 func Choices(k catalogue.Key) []Choice {
 	var out []Choice
 	for _, c := range k.Choices {
@@ -101,7 +101,7 @@ func Choices(k catalogue.Key) []Choice {
 	return out
 }
 
-// DefaultText is the default of a key as text; of an automatic one, what it is derived from.
+// DefaultText returns a key's default as text; for an automatic one, what it is derived from.
 func DefaultText(k catalogue.Key, g catalogue.Generation) string {
 	d := k.Default(g, false)
 	if v, ok := d.Value(k); ok {
@@ -110,7 +110,7 @@ func DefaultText(k catalogue.Key, g catalogue.Generation) string {
 	return d.Text
 }
 
-// fromCatalogue is a key as the interface shows it.
+// fromCatalogue converts a key to its form in the interface.
 func fromCatalogue(k catalogue.Key) CatalogueKey {
 	out := CatalogueKey{
 		Name: k.Name, Aliases: k.Aliases, Title: k.Title, Group: string(k.Group), Type: k.Type.String(), Defaults: map[string]string{},
@@ -131,7 +131,7 @@ func fromCatalogue(k catalogue.Key) CatalogueKey {
 	return out
 }
 
-// placeText is a place for whichever adapter.
+// placeText returns a place in general form, for any adapter.
 func placeText(p catalogue.Place) string {
 	text := p.String()
 	if p.Base != catalogue.AdapterClass && p.Base != catalogue.DeviceClass {
@@ -144,7 +144,7 @@ func placeText(p catalogue.Place) string {
 	return text[:len(text)-len(number)] + `}\<nn>`
 }
 
-// GenerationName is mlx5 or mlx4.
+// GenerationName returns mlx5 or mlx4.
 func GenerationName(g catalogue.Generation) string {
 	if g == catalogue.MLX4 {
 		return "mlx4"

@@ -14,23 +14,23 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// ErrNotRunning is a driver that does not answer.
+// ErrNotRunning says that no driver answers.
 var ErrNotRunning = errors.New("no driver is running")
 
-// ErrNotAllowed is a change by somebody who may only read.
+// ErrNotAllowed says that a client that may only read requested a change.
 var ErrNotAllowed = errors.New("only the driver's user and root may change things")
 
-// errBusy is a request for which there is no room among the answers that others have not taken yet.
+// errBusy says that there is no room for a large answer because readers have not taken others yet.
 var errBusy = errors.New("too many large answers are under way; ask again in a second")
 
-// A FieldError is a wrong value in a request or a configuration.
+// A FieldError says that a value in a request or a configuration is wrong.
 type FieldError struct {
 	Field   string `json:"field"`
 	Value   string `json:"value"`
 	Allowed string `json:"allowed"`
 }
 
-// Wrong is the error of a field with a value that is not allowed.
+// Wrong returns the error of a field whose value is not allowed.
 func Wrong(field, value, allowed string) *FieldError {
 	return &FieldError{Field: field, Value: value, Allowed: allowed}
 }
@@ -41,7 +41,7 @@ func (e *FieldError) Error() string {
 
 const allowedPrefix = "allowed: "
 
-// problem is err as an answer: RFC 9457, with the field that was wrong among its errors.
+// problem converts err to an answer: RFC 9457, with the wrong field among its errors.
 func problem(err error) error {
 	if err == nil {
 		return nil
@@ -72,7 +72,7 @@ func problem(err error) error {
 	return m
 }
 
-// understand is the error that an answer tells of.
+// understand converts an answer back to an error.
 func understand(status int, m *huma.ErrorModel) error {
 	switch {
 	case status == http.StatusForbidden:
@@ -97,7 +97,7 @@ func understand(status int, m *huma.ErrorModel) error {
 	return fmt.Errorf("the driver answered %d %s", status, http.StatusText(status))
 }
 
-// answerError is an error of the other side with what it means here.
+// answerError is an error from the other side with its meaning on this side.
 type answerError struct {
 	text string
 	is   error

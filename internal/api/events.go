@@ -11,11 +11,12 @@ import (
 	"github.com/softvpi/softvpi/internal/events"
 )
 
-// keepAlive is how often a stream without news says that it is still there.
+// keepAlive is how often a stream without news sends a sign of life.
 const keepAlive = 15 * time.Second
 
-// followEvents serves the event log as server-sent events: those after the number in Last-Event-ID or the query's
-// "after", then the new ones as they come. A reader that takes nothing for the limit of writing is dropped.
+// followEvents serves the event log as server-sent events: those after the number in Last-Event-ID or in
+// the query's "after", then new ones as they occur. A reader that takes nothing for the write limit is
+// dropped.
 func (s *Server) followEvents(log *events.Log) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		q, err := followQuery(r, log)
@@ -49,7 +50,7 @@ func (s *Server) followEvents(log *events.Log) http.HandlerFunc {
 	}
 }
 
-// followQuery is where a reader begins: behind the last event that it saw, or with the next one.
+// followQuery returns where a reader starts: after the last event that it saw, or with the next one.
 func followQuery(r *http.Request, log *events.Log) (events.Query, error) {
 	v := r.URL.Query()
 	if id := r.Header.Get("Last-Event-ID"); id != "" {

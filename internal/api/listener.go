@@ -6,20 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// limitListener lets only so many connections be open at a time; more wait to be accepted.
+// limitListener limits the number of open connections; more wait to be accepted.
 type limitListener struct {
 	net.Listener
 	places chan struct{}
 	done   chan struct{}
 	once   sync.Once
-	open   *atomic.Int64 // how many are
+	open   *atomic.Int64 // number of open connections
 }
 
 func newLimitListener(l net.Listener, n int, open *atomic.Int64) *limitListener {
 	return &limitListener{Listener: l, places: make(chan struct{}, n), done: make(chan struct{}), open: open}
 }
 
-// Accept waits for a place, then for a connection.
+// Accept waits for a free place, then for a connection.
 func (l *limitListener) Accept() (net.Conn, error) {
 	select {
 	case l.places <- struct{}{}:
@@ -38,13 +38,13 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	}}, nil
 }
 
-// Close ends Accept too where it waits for a place.
+// Close also ends an Accept that waits for a place.
 func (l *limitListener) Close() error {
 	l.once.Do(func() { close(l.done) })
 	return l.Listener.Close()
 }
 
-// limitedConn gives its place back when it is closed.
+// limitedConn returns its place when it is closed.
 type limitedConn struct {
 	net.Conn
 	once sync.Once

@@ -7,13 +7,15 @@ import (
 	"net/http"
 )
 
-// Handler serves the interface to whom the caller has let in, with the access that WithAccess gave.
+// Handler serves the interface to clients that the caller has authenticated, with the access given by
+// WithAccess.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// WithToken serves the interface to whoever sends the token.
+// WithToken serves the interface to clients that send the token.
 func (s *Server) WithToken(token string) http.Handler { return tokenAccess(token, s.handler) }
 
-// Serve serves h on TCP under the limits of the server until stop is called: with TLS where there is a certificate.
+// Serve serves h on TCP under the server's limits until stop is called, with TLS if there is a
+// certificate.
 func (s *Server) Serve(l net.Listener, h http.Handler, cert *tls.Certificate) (stop func() error) {
 	t := s.httpServer(s.recover(h))
 	l = newLimitListener(l, s.limits.Clients, &s.open)
@@ -30,12 +32,12 @@ func (s *Server) Serve(l net.Listener, h http.Handler, cert *tls.Certificate) (s
 	return t.Close
 }
 
-// Local is a client in the driver's own process, which may change things.
+// Local returns a client in the driver's own process, which may make changes.
 func (s *Server) Local() *Client {
 	return &Client{where: "this process", base: "http://driver", http: &http.Client{Transport: local{s}, Timeout: callTimeout}}
 }
 
-// local is a transport without a connection. It keeps whole answers; those that go on are for Handler.
+// local is a transport without a connection. It buffers complete answers, so streams need Handler.
 type local struct{ server *Server }
 
 // RoundTrip serves a request.

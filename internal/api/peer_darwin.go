@@ -2,7 +2,7 @@ package api
 
 import "golang.org/x/sys/unix"
 
-// credentials are those of LOCAL_PEERCRED and LOCAL_PEERPID.
+// credentials returns those of LOCAL_PEERCRED and LOCAL_PEERPID.
 func credentials(fd int) (peer, error) {
 	c, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {

@@ -2,7 +2,7 @@ package api
 
 import "golang.org/x/sys/unix"
 
-// credentials are those of SO_PEERCRED.
+// credentials returns those of SO_PEERCRED.
 func credentials(fd int) (peer, error) {
 	c, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

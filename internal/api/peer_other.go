@@ -7,6 +7,6 @@ import (
 	"os"
 )
 
-// peerOf is this user: the system tells nothing of the peer, and the permissions of the socket let only the
-// driver's own user to it.
+// peerOf returns this user: the system tells nothing about the peer, and the permissions of the socket
+// admit only the driver's own user.
 func peerOf(*net.UnixConn) (peer, error) { return peer{uid: os.Geteuid()}, nil }

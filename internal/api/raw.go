@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// raw adds a request whose answer is no JSON: it is described like the others, and served by h.
+// raw adds a route whose answer is not JSON: it is documented like the others, and served by h.
 func (s *Server) raw(op huma.Operation, content string, h http.HandlerFunc) {
 	doc := s.api.OpenAPI()
 	answer := &huma.Schema{Type: huma.TypeString}
@@ -24,7 +24,7 @@ func (s *Server) raw(op huma.Operation, content string, h http.HandlerFunc) {
 	s.mux.HandleFunc(op.Method+" "+op.Path, h)
 }
 
-// parameters describes the fields of a query that a handler of its own reads, without some.
+// parameters describes the query fields of a route that parses them itself, except some.
 func (s *Server) parameters(query any, without ...string) []*huma.Param {
 	var out []*huma.Param
 	t := reflect.TypeOf(query)

@@ -17,7 +17,7 @@ type requestLog struct {
 	adapters map[string]map[string]*CallStats // by adapter and route
 }
 
-// newRequestLog makes the log of these adapters; requests about others are not counted.
+// newRequestLog creates a log for these adapters; requests about others are not counted.
 func newRequestLog(list []AdapterStatus) *requestLog {
 	l := &requestLog{adapters: map[string]map[string]*CallStats{}}
 	for i := range list {
@@ -26,7 +26,7 @@ func newRequestLog(list []AdapterStatus) *requestLog {
 	return l
 }
 
-// of are the requests about an adapter.
+// of returns the statistics of requests about an adapter.
 func (l *requestLog) of(adapter string) ([]CallStats, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +47,7 @@ func (l *requestLog) of(adapter string) ([]CallStats, error) {
 	return out, nil
 }
 
-// watch counts a request. What other packages serve is not counted.
+// watch counts a request. Routes served by other packages are not counted.
 func (l *requestLog) watch(ctx huma.Context, next func(huma.Context)) {
 	began := time.Now()
 	next(ctx)

@@ -10,7 +10,7 @@ type countersQuery struct {
 	Path []string `query:"path,explode" doc:"As typeperf has it: \\Set(Instance)\\Counter, or set.counter; any number of times. None: all."`
 }
 
-// counterRoutes serve the counters.
+// counterRoutes adds the routes for counters.
 func (s *Server) counterRoutes(c *counters.Collector) {
 	register(s, operation("GET", "/counters/sets", "counter-sets", "The counter sets with their instances and counters"),
 		func(context.Context, *struct{}) (*one[[]counters.Set], error) { return body(c.Sets()), nil })

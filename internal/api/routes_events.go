@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/events"
 )
 
-// eventQuery asks for events. Every list that is empty wants all.
+// eventQuery selects events. Empty lists select all.
 type eventQuery struct {
 	IDs      []string  `query:"id,explode" doc:"Numbers of events, decimal or 0x...; any number of times."`
 	Sources  []string  `query:"source,explode" doc:"In any letter case; any number of times."`
@@ -21,10 +21,10 @@ type eventQuery struct {
 	Wait     string    `query:"wait" doc:"A duration up to 1m: where there is nothing after that event the answer comes with the next, or empty when the time is over."`
 }
 
-// maxEventWait bounds how long a request for events waits for one.
+// maxEventWait limits how long a request waits for an event.
 const maxEventWait = time.Minute
 
-// query is the request as the log takes it.
+// query converts the request to a query of the log.
 func (in *eventQuery) query() (events.Query, error) {
 	q := events.Query{
 		Sources: in.Sources, Severity: in.Severity, Adapters: in.Adapters, Since: in.Since, Until: in.Until, After: in.After, Limit: in.Limit,
@@ -39,7 +39,7 @@ func (in *eventQuery) query() (events.Query, error) {
 	return q, nil
 }
 
-// waitForEvents is QueryWait of the log for up to d. It does not wait in the turn of the request.
+// waitForEvents is the log's QueryWait for up to d. It gives up the request's turn while it waits.
 func waitForEvents(ctx context.Context, log *events.Log, q events.Query, d time.Duration) (page events.Page, err error) {
 	first := q
 	first.Limit = 1
@@ -57,7 +57,7 @@ func waitForEvents(ctx context.Context, log *events.Log, q events.Query, d time.
 	return log.Query(q)
 }
 
-// eventRoutes serve the event log.
+// eventRoutes adds the routes for the event log.
 func (s *Server) eventRoutes(log *events.Log) {
 	register(s, operation("GET", "/events", "events", "The event log"),
 		func(ctx context.Context, in *eventQuery) (*one[events.Page], error) {

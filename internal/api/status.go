@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Status is the state of a driver, the JSON that `softvpi status --json` prints.
+// Status is the state of a driver, which `softvpi status --json` prints.
 type Status struct {
 	Version  string          `json:"version"`
 	PID      int             `json:"pid"`
 	Started  time.Time       `json:"started"`
 	Socket   string          `json:"socket"`
-	Attach   string          `json:"attach"`             // empty: programs can attach; else why not
-	Volatile string          `json:"volatile,omitempty"` // why nothing is kept; empty: everything is
+	Attach   string          `json:"attach"`             // empty: programs can attach; otherwise why not
+	Volatile string          `json:"volatile,omitempty"` // why nothing is kept on disk; empty: everything is
 	Adapters []AdapterStatus `json:"adapters"`
 	Programs []ProgramStatus `json:"programs"`
 }
 
-// Adapter is the adapter of that name, in any letter case where no other differs in it. Otherwise the error is a
-// *FieldError of the field that the name was given in.
+// Adapter returns the adapter of that name; letter case matters only if names differ in nothing else.
+// Otherwise the error is a *FieldError for the field that the name was given in.
 func (s *Status) Adapter(field, name string) (*AdapterStatus, error) {
 	var found *AdapterStatus
 	var names []string
@@ -54,13 +54,13 @@ type AdapterStatus struct {
 	ActiveMTU   uint32            `json:"active_mtu"` // payload bytes of a packet
 	LinkMTU     uint32            `json:"link_mtu"`   // bytes of an IP packet
 	UDPPort     uint32            `json:"udp_port"`
-	GUID        uint64            `json:"guid,string"` // a text: beyond 2^53 a number loses bits in browsers and jq
+	GUID        uint64            `json:"guid,string"` // a string: above 2^53 browsers and jq lose bits of a number
 	MAC         string            `json:"mac"`
-	Pending     bool              `json:"pending"` // keys are stored that a restart takes up
+	Pending     bool              `json:"pending"` // keys were changed that take effect at a restart
 	Path        string            `json:"path"`
 	Impairment  string            `json:"impairment"` // empty: none
 	SourcePorts string            `json:"source_ports"`
-	Frames      string            `json:"frames"` // whether short packets go as Ethernet frames, and why not
+	Frames      string            `json:"frames"` // whether short packets are sent as Ethernet frames, or why not
 	GIDs        []GIDStatus       `json:"gids"`
 	QPs         []QPStatus        `json:"qps"`
 	Objects     map[string]int    `json:"objects"`
@@ -68,21 +68,22 @@ type AdapterStatus struct {
 	Retransmits uint64            `json:"retransmits"`
 	Counters    map[string]uint64 `json:"counters"`
 
-	// Configuration are the parameters of mlxconfig that were set when the adapter started.
+	// Configuration holds the mlxconfig parameters that were set when the adapter started.
 	Configuration map[string]uint64 `json:"configuration"`
 
-	// Device is the adapter that has the keys of the device that the adapter is a port of, which is that of its first port; Port is
-	// the number of this one, from 1.
+	// Device is the adapter with the keys of the device that this adapter is a port of: the adapter of the
+	// device's first port. Port is the number of this port, from 1.
 	Device string `json:"device"`
 	Port   int    `json:"port"`
 
-	// Protocols are what the port can be by what it is plugged into: ib, eth, or both.
+	// Protocols are the link types that the port supports, depending on what it is connected to: ib, eth,
+	// or both.
 	Protocols []string `json:"protocols"`
 
-	// InfiniBand is the port where it is InfiniBand's; RoCE, UDPPort and Frames then say nothing.
+	// InfiniBand describes an InfiniBand port; RoCE, UDPPort and Frames are then meaningless.
 	InfiniBand *InfiniBandStatus `json:"infiniband,omitempty"`
 
-	// IPoIB are the port's IPoIB interfaces, its own one first.
+	// IPoIB lists the port's IPoIB interfaces, its own one first.
 	IPoIB []IPoIBStatus `json:"ipoib,omitempty"`
 }
 
@@ -96,28 +97,28 @@ type IPoIBStatus struct {
 	MTU        int               `json:"mtu"`                 // bytes of an IP packet
 	PKey       uint16            `json:"pkey"`                // 0: none yet
 	Address    string            `json:"address"`             // link-layer address, 20 bytes
-	MAC        string            `json:"mac"`                 // that GUIDMask makes of the port's GUID
+	MAC        string            `json:"mac"`                 // derived from the port's GUID by GUIDMask
 	Broadcast  string            `json:"broadcast,omitempty"` // MGID of the broadcast group
 	MLID       uint16            `json:"mlid"`                // of the broadcast group; 0: not joined
-	Local      int               `json:"local_endpoints"`     // addresses of its own and behind it
+	Local      int               `json:"local_endpoints"`     // its own addresses and those behind it
 	Multicast  int               `json:"multicast_endpoints"` // groups
 	Remote     int               `json:"remote_endpoints"`    // neighbours
-	Counters   map[string]uint64 `json:"counters"`            // by their short names in the sets network_interface and ipoib
+	Counters   map[string]uint64 `json:"counters"`            // by the short names of the sets network_interface and ipoib
 }
 
 // InfiniBandStatus is a port of an InfiniBand fabric.
 type InfiniBandStatus struct {
 	State    string   `json:"state"`    // Down, Initialize, Armed, Active
 	Physical string   `json:"physical"` // of the link
-	LID      uint16   `json:"lid"`      // 0: the subnet manager has not come yet
+	LID      uint16   `json:"lid"`      // 0: the subnet manager has not assigned one yet
 	LMC      uint8    `json:"lmc"`
 	SMLID    uint16   `json:"sm_lid"`
 	SMSL     uint8    `json:"sm_sl"`
 	Prefix   uint64   `json:"prefix,string"`
-	PortGUID uint64   `json:"port_guid,string"` // texts, as the adapter's guid
+	PortGUID uint64   `json:"port_guid,string"` // strings, like the adapter's guid
 	NodeGUID uint64   `json:"node_guid,string"`
 	Rate     string   `json:"rate"` // such as 4xEDR; empty: the link is down
-	Mbps     uint64   `json:"mbps"` // as the rate is usually called
+	Mbps     uint64   `json:"mbps"` // the usual nominal value
 	MTU      int      `json:"mtu"`  // payload bytes of a packet
 	MaxMTU   int      `json:"max_mtu"`
 	PKeys    []uint16 `json:"pkeys"`
@@ -147,7 +148,7 @@ type QPStatus struct {
 	RecvPosted   uint32     `json:"recv_posted"`
 }
 
-// LinkStatus are counters of the link since it was opened.
+// LinkStatus counts the link's traffic since it was opened.
 type LinkStatus struct {
 	SentPackets     uint64 `json:"sent_packets"`
 	SentBytes       uint64 `json:"sent_bytes"`
@@ -168,12 +169,12 @@ type ProgramStatus struct {
 	Name       string         `json:"name"`
 	PID        int            `json:"pid"`
 	UID        int            `json:"uid"`
-	MemoryPath string         `json:"memory_path"` // how its memory is reached: mapped, process_vm, copier
+	MemoryPath string         `json:"memory_path"` // how its memory is accessed: mapped, process_vm, copier
 	ArenaBytes uint64         `json:"arena_bytes"`
 	Objects    map[string]int `json:"objects"`
 }
 
-// PeerName is the peer as lists show it: its address, on InfiniBand its LID; empty where there is none.
+// PeerName returns the peer as lists show it: its address, on InfiniBand its LID; empty if there is none.
 func (q *QPStatus) PeerName() string {
 	switch {
 	case q.PeerLID != 0:

@@ -92,7 +92,7 @@ func (x *IPoIBStatus) writeText(w io.Writer) {
 		c["outbound_discarded_packets"]+c["outbound_error_packets"], c["received_discarded_packets"]+c["received_error_packets"])
 }
 
-// writeEthernet prints a port of an Ethernet.
+// writeEthernet prints an Ethernet port.
 func (a *AdapterStatus) writeEthernet(w io.Writer, state string, addrs []string) {
 	fmt.Fprintf(w, "\n%s: %s, %s, RoCE %s on UDP port %d, path MTU %d of link MTU %d, path %s\n",
 		clean(a.Name), state, strings.Join(addrs, " "), a.RoCE, a.UDPPort, a.ActiveMTU, a.LinkMTU, a.Path)
@@ -100,7 +100,7 @@ func (a *AdapterStatus) writeEthernet(w io.Writer, state string, addrs []string)
 	fmt.Fprintf(w, "  impairment: %s; source ports: %s; %s\n", or(a.Impairment, "none"), or(a.SourcePorts, "-"), or(a.Frames, "no frames"))
 }
 
-// writeRest prints what ports of both kinds have.
+// writeRest prints what both kinds of ports have.
 func (a *AdapterStatus) writeRest(w io.Writer) {
 	fmt.Fprintf(w, "  link: sent %d packets %d bytes, received %d packets %d bytes, %d dropped at the socket (buffer %d bytes), %d retransmitted\n",
 		a.Link.SentPackets, a.Link.SentBytes, a.Link.ReceivedPackets, a.Link.ReceivedBytes, a.Link.ReceiveDrops, a.Link.ReceiveBuffer, a.Retransmits)
@@ -128,10 +128,10 @@ func or(s, none string) string {
 	return s
 }
 
-// maxListedQPs bounds the QPs of an adapter that the text shows.
+// maxListedQPs limits how many QPs of an adapter the text shows.
 const maxListedQPs = 64
 
-// clean keeps control characters in a program's name from the terminal.
+// clean replaces control characters, which must not reach the terminal.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -24,8 +24,8 @@ const (
 	minToken        = 16 // characters
 )
 
-// LoadCertificate reads the certificate and key of the files, which it makes where neither exists: a
-// certificate that signs itself, for the host of listen, this machine's name and the loopback addresses.
+// LoadCertificate reads a certificate and its key from files. If neither exists it creates them: a
+// self-signed certificate for the host of listen, this machine's name and the loopback addresses.
 func LoadCertificate(certificate, key, listen string) (tls.Certificate, error) {
 	_, e1 := os.Stat(certificate)
 	_, e2 := os.Stat(key)
@@ -75,8 +75,8 @@ func makeCertificate(certificate, key, listen string) error {
 	return writeNew(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)
 }
 
-// LoadToken reads the token of the file, which it makes where it does not exist. A file that others may read is
-// refused.
+// LoadToken reads the token from a file, which it creates if it does not exist. A file that others can
+// read is refused.
 func LoadToken(path string) (string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,15 +6,15 @@ import (
 	"github.com/softvpi/softvpi/internal/tuning"
 )
 
-// Tuner is a driver that sets the keys that suit a kind of traffic. A Driver that has it serves it.
+// Tuner is implemented by a driver that can set the keys that suit a kind of traffic, and is then served.
 type Tuner interface {
-	// Tune runs a tuning scenario, or takes back the last one.
+	// Tune runs a tuning scenario, or reverts the last one.
 	Tune(tuning.Request) (tuning.Outcome, error)
-	// Tuning is what can be run, and the newest changes.
+	// Tuning returns what can be run, and the latest changes.
 	Tuning() (Tuning, error)
 }
 
-// Tuning is what the tuning scenarios are, and what they changed.
+// Tuning lists the tuning scenarios and what they changed.
 type Tuning struct {
 	Processors int               `json:"processors" doc:"Of the machine, from 0 on, as far as scenarios use them."`
 	Scenarios  []tuning.Scenario `json:"scenarios"`
@@ -35,13 +35,13 @@ func (s *Server) tuningRoutes(t Tuner) {
 		})
 }
 
-// Tuning asks for the tuning scenarios and for what they changed.
+// Tuning returns the tuning scenarios and what they changed.
 func (c *Client) Tuning(ctx context.Context) (t Tuning, err error) {
 	err = c.call(ctx, "GET", "/tuning", nil, nil, &t)
 	return t, err
 }
 
-// Tune runs a tuning scenario, or takes back what the last one changed.
+// Tune runs a tuning scenario, or reverts the last one.
 func (c *Client) Tune(ctx context.Context, q tuning.Request) (out tuning.Outcome, err error) {
 	err = c.call(ctx, "POST", "/tuning", nil, q, &out)
 	return out, err

@@ -16,8 +16,8 @@ import (
 
 const attaches = true
 
-// attach makes a driver with the adapters, listening on a socket of its own, and
-// attaches both programs to it.
+// attach starts a driver with the adapters, listening on a socket of its own, and attaches both programs
+// to it.
 func (b *Bed) attach(t testing.TB) {
 	socket, dh, stop := drive(t, b.Addrs[:])
 	b.StopDriver = stop
@@ -39,15 +39,15 @@ func (b *Bed) attach(t testing.TB) {
 	b.SetEnabled = func(adapter int, enabled bool) error { return dh.SetAdapterState(uint32(adapter), enabled) }
 }
 
-// Socket starts a driver with two adapters in this process, for other processes
-// to attach to, and returns the path of its socket.
+// Socket starts a driver with two adapters in this process, for other processes to attach to, and returns
+// the path of its socket.
 func Socket(t testing.TB, addrs [2]netip.Addr) string {
 	socket, _ := Driver(t, addrs)
 	return socket
 }
 
-// DriverAt starts a driver in this process with an adapter at each address, and
-// returns the path of its socket.
+// DriverAt starts a driver in this process with an adapter at each address, and returns the path of its
+// socket.
 func DriverAt(t testing.TB, addrs ...netip.Addr) string {
 	socket, _, _ := drive(t, addrs)
 	return socket

@@ -1,6 +1,5 @@
-// Package bed is a test bed for the public packages: two adapters on addresses of
-// the loopback network that no other test has, embedded in the test or behind a
-// driver, which programs attach to.
+// Package bed is a test bed for the public packages: two adapters on loopback addresses that no other test
+// uses, embedded in the test or in a driver that programs attach to.
 package bed
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// Bed is two adapters and the sessions of two programs with them.
+// Bed is two adapters and the sessions of two programs that use them.
 type Bed struct {
 	Mode   verbs.Mode
 	Server *verbs.Host // the program that listens
@@ -26,7 +25,7 @@ type Bed struct {
 	StopDriver func()
 }
 
-// Modes are the modes that the system has.
+// Modes returns the modes that the system supports.
 func Modes() []verbs.Mode {
 	if !attaches {
 		return []verbs.Mode{verbs.Embedded}
@@ -41,7 +40,7 @@ func Each(t *testing.T, test func(t *testing.T, b *Bed)) {
 	}
 }
 
-// New makes a bed that lasts as long as the test.
+// New creates a bed that lasts as long as the test.
 func New(t testing.TB, m verbs.Mode) *Bed {
 	t.Helper()
 	b := &Bed{Mode: m, Addrs: Addrs()}
@@ -53,8 +52,7 @@ func New(t testing.TB, m verbs.Mode) *Bed {
 	return b
 }
 
-// Addrs returns two neighboring addresses of 127.0.0.0/8 that are nobody's
-// default.
+// Addrs returns two adjacent addresses of 127.0.0.0/8 that are not a default of anything.
 func Addrs() [2]netip.Addr {
 	a := netip.AddrFrom4([4]byte{127, byte(16 + rand.N(224)), byte(rand.N(256)), byte(2 + rand.N(250))})
 	return [2]netip.Addr{a, a.Next()}
@@ -99,8 +97,7 @@ func (b *Bed) Device(t testing.TB, side int) *verbs.Device {
 	return d
 }
 
-// Context returns a context that ends a little before a test would be thought to
-// hang.
+// Context returns a context that ends a little before a test would be considered hanging.
 func Context(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)

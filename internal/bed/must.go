@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// OK ends the test where err is not nil.
+// OK ends the test if err is not nil.
 func OK(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -13,7 +13,7 @@ func OK(t testing.TB, err error) {
 	}
 }
 
-// Must returns v of a call that must succeed: Must(call())(t).
+// Must returns the result of a call that must succeed: Must(call())(t).
 func Must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -22,7 +22,7 @@ func Must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// WantErr ends the test where err is not want.
+// WantErr ends the test if err is not want.
 func WantErr(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {

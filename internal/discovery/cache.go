@@ -11,8 +11,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// The cache file of ibnetdiscover: a header, nodes and ports, in little-endian numbers; attributes stand in it as they
-// came over the wire.
+// The cache file of ibnetdiscover: a header, nodes and ports, with little-endian numbers; attributes are
+// stored in wire format.
 const (
 	cacheMagic     = 0x8fe7832b
 	cacheVersion   = 1
@@ -25,7 +25,7 @@ const (
 
 var le = binary.LittleEndian
 
-// WriteCache writes the fabric in the form of ibnetdiscover's --cache.
+// WriteCache writes the fabric in the format of ibnetdiscover's --cache.
 func (f *Fabric) WriteCache(w io.Writer) error {
 	if f.From == nil {
 		return errors.New("the fabric has no node at which the walk began")
@@ -52,7 +52,7 @@ func (f *Fabric) WriteCache(w io.Writer) error {
 	return b.Flush()
 }
 
-// stored are the ports that a cache has: those that answered.
+// stored returns the ports that a cache has: those that answered.
 func (n *Node) stored() []*Port {
 	var list []*Port
 	for _, p := range n.Ports {
@@ -63,7 +63,7 @@ func (n *Node) stored() []*Port {
 	return list
 }
 
-// padded is an attribute with the length that it has in a packet.
+// padded returns an attribute padded to its length in a packet.
 func padded(attribute []byte) []byte {
 	return append(attribute, make([]byte, mad.SMPDataLen-len(attribute))...)
 }
@@ -97,7 +97,7 @@ func (n *Node) cached() []byte {
 
 func (p *Port) cached() []byte {
 	b := le.AppendUint64(nil, p.GUID)
-	b = append(b, p.Num, 0) // 0: no number outside on the chassis
+	b = append(b, p.Num, 0) // 0: no external port number on the chassis
 	b = le.AppendUint16(b, uint16(p.LID))
 	b = append(b, p.LMC)
 	b = append(b, padded(p.Info.Append(nil))...)
@@ -108,7 +108,7 @@ func (p *Port) cached() []byte {
 	return append(b, make([]byte, 1+cacheKeyLen)...)
 }
 
-// portKey names a port in a cache.
+// portKey identifies a port in a cache.
 type portKey struct {
 	guid uint64
 	num  uint8
@@ -116,13 +116,13 @@ type portKey struct {
 
 func keyOf(b []byte) portKey { return portKey{le.Uint64(b), b[8]} }
 
-// cachedNode is a node with the ports that it has, by their names.
+// cachedNode is a node with the keys of its ports.
 type cachedNode struct {
 	*Node
 	keys []portKey
 }
 
-// cachedPort is a port with the names of its node and of the port at the other end.
+// cachedPort is a port with its node's GUID and the key of the port at the other end.
 type cachedPort struct {
 	*Port
 	node   uint64
@@ -130,7 +130,7 @@ type cachedPort struct {
 	remote portKey
 }
 
-// ReadCache reads a fabric that ibnetdiscover's --cache has written. The error says what the file cannot have.
+// ReadCache reads a fabric written by ibnetdiscover's --cache. The error says what is invalid in the file.
 func ReadCache(r io.Reader) (*Fabric, error) {
 	in := bufio.NewReader(r)
 	h, err := take(in, cacheHeaderLen, "header")
@@ -189,7 +189,7 @@ func readNodes(in io.Reader, count int) ([]*cachedNode, error) {
 		if n.Info, err = mad.ParseNodeInfo(b[info:]); err != nil {
 			return nil, err
 		}
-		// The GUID and what follows stand in the file twice; libibnetdisc goes by the first.
+		// The GUID and the fields after it are in the file twice; libibnetdisc uses the first.
 		n.Info.NodeGUID = le.Uint64(b[4+mad.SMPDataLen:])
 		n.Info.NodeType, n.Info.NumPorts = mad.NodeType(b[info-2]), b[info-1]
 		n.Description = mad.NodeDescription(b[info+mad.SMPDataLen:])
@@ -224,7 +224,7 @@ func readPorts(in io.Reader, count int) (map[portKey]*cachedPort, error) {
 	return known, nil
 }
 
-// rebuild makes the graph. The last node of a file was found first.
+// rebuild builds the graph. The last node in the file was found first.
 func (f *Fabric) rebuild(nodes []*cachedNode, known map[portKey]*cachedPort) error {
 	for i := len(nodes) - 1; i >= 0; i-- {
 		c := nodes[i]

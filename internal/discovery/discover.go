@@ -9,18 +9,18 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// defaultOutstanding is how many requests are under way at once where nobody says.
+// defaultOutstanding is the default number of requests in progress at a time.
 const defaultOutstanding = 64
 
-// Asking says how a walk asks.
+// Asking says how to send requests.
 type Asking struct {
 	Timing      umad.Timing
 	MKey        uint64
-	Outstanding int // requests under way at once; 0: defaultOutstanding
+	Outstanding int // requests in progress at a time; 0: defaultOutstanding
 }
 
-// Discover walks a fabric from a port. What did not answer is in the faults; the error is why there is no fabric, or
-// why the walk was given up in the middle.
+// Discover walks a fabric from a port. Faults are requests that were not answered; the error says why
+// there is no fabric, or why the walk was abandoned.
 func Discover(ctx context.Context, p *umad.Port, o Options, a Asking) (*Fabric, []*Fault, error) {
 	if a.Outstanding == 0 {
 		a.Outstanding = defaultOutstanding
@@ -33,12 +33,13 @@ func Discover(ctx context.Context, p *umad.Port, o Options, a Asking) (*Fabric, 
 	case <-ctx.Done():
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.ended = true // what still comes is passed over
+		d.ended = true // ignore what still arrives
 		return nil, nil, ctx.Err()
 	}
 }
 
-// discovery is a walk under way. Who brings an answer takes it further, so that no other goroutine has to be woken for it.
+// discovery is a walk in progress. Whoever delivers an answer continues it, so that no other goroutine
+// must be woken.
 type discovery struct {
 	port   *umad.Port
 	asking Asking
@@ -50,13 +51,13 @@ type discovery struct {
 	ended bool
 }
 
-// step is a request that is to be sent.
+// step is a request to be sent.
 type step struct {
 	number int
 	packet *[mad.Len]byte
 }
 
-// proceed asks what there is to ask.
+// proceed sends the requests that may be sent.
 func (d *discovery) proceed() {
 	var room [8]step
 	for steps := d.steps(room[:0]); len(steps) > 0; steps = d.steps(steps[:0]) {
@@ -69,7 +70,8 @@ func (d *discovery) proceed() {
 	}
 }
 
-// steps are requests that may be sent now. Where there are none, and none is under way, the walk is over.
+// steps returns requests that may be sent now. If there are none and none is in progress, the walk is
+// over.
 func (d *discovery) steps(list []step) []step {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,7 +95,7 @@ func (d *discovery) steps(list []step) []step {
 	return list
 }
 
-// take hands an answer to the walk.
+// take passes an answer to the walk.
 func (d *discovery) take(number int, a *umad.Datagram, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,7 +114,7 @@ func (d *discovery) take(number int, a *umad.Datagram, err error) {
 	d.walk.Answer(number, &m.Data, err)
 }
 
-// packet is the request as it is sent.
+// packet returns the request as a MAD.
 func (r *Request) packet(key uint64) (*[mad.Len]byte, error) {
 	m := mad.NewSMP(mad.MethodGet, r.Attribute, r.Modifier, 0)
 	m.MKey = key

@@ -1,6 +1,6 @@
-// Package discovery finds out what an InfiniBand fabric consists of: it walks it by directed routes and makes a graph of
-// nodes, ports and links. The order in which nodes are found is that of libibnetdisc, so that tools can print them in
-// the order that scripts know.
+// Package discovery discovers the topology of an InfiniBand fabric: it walks it by directed routes and
+// builds a graph of nodes, ports and links. Nodes are found in the same order as by libibnetdisc, so that
+// tools can print them in the order that scripts expect.
 package discovery
 
 import (
@@ -8,13 +8,13 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Fabric is what was found.
+// Fabric is the discovered topology.
 type Fabric struct {
 	From     *Node // where the walk began
 	FromPort uint8
-	Nodes    []*Node // in the order in which they were found
+	Nodes    []*Node // in order of discovery
 	MaxHops  int     // of the longest route
-	Asked    int     // requests
+	Asked    int     // number of requests
 
 	byGUID map[uint64]*Node
 }
@@ -23,10 +23,10 @@ type Fabric struct {
 type Node struct {
 	Info        mad.NodeInfo
 	Description mad.NodeDescription
-	Switch      mad.SwitchInfo // of a switch
-	Ports       []*Port        // by number; nil where nothing is known. Only a switch has port 0
+	Switch      mad.SwitchInfo // if it is a switch
+	Ports       []*Port        // by number; nil if unknown. Only a switch has port 0
 	Path        []uint8        // directed route by which it was found
-	LID         ib.LID         // of a switch: of port 0
+	LID         ib.LID         // for a switch that of port 0
 	LMC         uint8
 }
 
@@ -35,18 +35,18 @@ type Port struct {
 	Node     *Node
 	Num      uint8
 	GUID     uint64
-	LID      ib.LID // of a switch's port that of port 0
+	LID      ib.LID // for a switch port that of port 0
 	LMC      uint8
 	Info     mad.PortInfo
-	Extended mad.ExtendedPortInfo // of some of Mellanox's devices
-	Known    bool                 // the port answered; else it is only known to be at the end of a link
+	Extended mad.ExtendedPortInfo // only some Mellanox devices have it
+	Known    bool                 // the port answered; otherwise it is only known to be at the end of a link
 	Remote   *Port                // at the other end of the link
 }
 
-// IsSwitch tells whether the node is one.
+// IsSwitch reports whether the node is a switch.
 func (n *Node) IsSwitch() bool { return n.Info.NodeType == mad.NodeSwitch }
 
-// Port is the port with the number; nil: nothing is known of it.
+// Port returns the port with that number; nil: nothing is known about it.
 func (n *Node) Port(num uint8) *Port {
 	if int(num) >= len(n.Ports) {
 		return nil
@@ -54,7 +54,7 @@ func (n *Node) Port(num uint8) *Port {
 	return n.Ports[num]
 }
 
-// BaseLID is the LID by which the port is reached.
+// BaseLID returns the LID by which the port is reached.
 func (p *Port) BaseLID() ib.LID {
 	if p.Node.IsSwitch() {
 		return p.Node.LID
@@ -62,7 +62,7 @@ func (p *Port) BaseLID() ib.LID {
 	return p.LID
 }
 
-// Capabilities is the PortInfo with the capabilities that hold for the port; false: it is not known.
+// Capabilities returns the PortInfo whose capabilities apply to the port; false: it is not known.
 func (p *Port) Capabilities() (*mad.PortInfo, bool) {
 	if !p.Node.IsSwitch() {
 		return &p.Info, true
@@ -73,20 +73,21 @@ func (p *Port) Capabilities() (*mad.PortInfo, bool) {
 	return nil, false
 }
 
-// ExtendedSpeed is the bit of the extended speed that the link has, 0x20 for XDR; 0: it has none, or the port cannot tell.
+// ExtendedSpeed returns the bit of the link's extended speed, 0x20 for XDR; 0: it has none, or the port
+// does not support it.
 func (p *Port) ExtendedSpeed() uint8 {
 	return p.extended(func(i *mad.PortInfo) (uint8, uint8) { return i.LinkSpeedExtActive, i.LinkSpeedExt2Active })
 }
 
-// SupportedExtendedSpeeds are the bits of the extended speeds that the port could have.
+// SupportedExtendedSpeeds returns the bits of the extended speeds that the port supports.
 func (p *Port) SupportedExtendedSpeeds() uint8 {
 	return p.extended(func(i *mad.PortInfo) (uint8, uint8) { return i.LinkSpeedExtSupported, i.LinkSpeedExt2Supported })
 }
 
-// xdrShift is where the speeds of the second field stand behind those of the first.
+// xdrShift is how far the bits of the second field are shifted to follow those of the first.
 const xdrShift = 5
 
-// extended joins the two fields of extended speeds, as far as the port has them.
+// extended combines the two fields of extended speeds, as far as the port has them.
 func (p *Port) extended(fields func(*mad.PortInfo) (uint8, uint8)) uint8 {
 	c, ok := p.Capabilities()
 	if !ok || c.CapabilityMask&mad.CapIsExtendedSpeedsSupported == 0 {
@@ -99,10 +100,11 @@ func (p *Port) extended(fields func(*mad.PortInfo) (uint8, uint8)) uint8 {
 	return first | second<<xdrShift
 }
 
-// NodeByGUID is the node with the GUID; nil: none.
+// NodeByGUID returns the node with that GUID, or nil.
 func (f *Fabric) NodeByGUID(guid uint64) *Node { return f.byGUID[guid] }
 
-// PortByGUID is a port with the GUID; nil: none. Of a switch, whose ports have one GUID, it is any.
+// PortByGUID returns a port with that GUID, or nil. All ports of a switch share one; any of them may be
+// returned.
 func (f *Fabric) PortByGUID(guid uint64) *Port {
 	for _, n := range f.Nodes {
 		for _, p := range n.Ports {
@@ -114,7 +116,8 @@ func (f *Fabric) PortByGUID(guid uint64) *Port {
 	return nil
 }
 
-// Backwards are the nodes with the one found last first, as libibnetdisc lists them. Without types they are all.
+// Backwards returns the nodes of the given types, or all without types, with the one found last first, as
+// libibnetdisc lists them.
 func (f *Fabric) Backwards(types ...mad.NodeType) []*Node {
 	var list []*Node
 	for i := len(f.Nodes) - 1; i >= 0; i-- {
@@ -131,7 +134,7 @@ func (f *Fabric) Backwards(types ...mad.NodeType) []*Node {
 	return list
 }
 
-// add puts a new node into the fabric.
+// add adds a new node to the fabric.
 func (f *Fabric) add(n *Node) {
 	if f.byGUID == nil {
 		f.byGUID = map[uint64]*Node{}
@@ -141,14 +144,14 @@ func (f *Fabric) add(n *Node) {
 	f.byGUID[n.Info.NodeGUID] = n
 }
 
-// Renumber gives a node another GUID.
+// Renumber changes a node's GUID.
 func (f *Fabric) Renumber(n *Node, guid uint64) {
 	delete(f.byGUID, n.Info.NodeGUID)
 	n.Info.NodeGUID = guid
 	f.byGUID[guid] = n
 }
 
-// port is the port with the number, made where it is not known yet; nil: the node has none of that number.
+// port returns the port with that number and creates it if necessary; nil: the node has no such port.
 func (n *Node) port(num uint8) *Port {
 	if int(num) >= len(n.Ports) {
 		return nil
@@ -159,7 +162,7 @@ func (n *Node) port(num uint8) *Port {
 	return n.Ports[num]
 }
 
-// link joins two ports. What they were joined to before is free then.
+// link connects two ports, and disconnects those that they were connected to.
 func link(a, b *Port) {
 	for _, p := range []*Port{a, b} {
 		if p.Remote != nil {

@@ -6,34 +6,34 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Options say how far to walk.
+// Options limit a walk.
 type Options struct {
-	From     []uint8 // directed route to where the walk begins; its first element is not a port. None: at the sender
-	MaxHops  int     // from there; 0: as far as there are nodes
-	MaxNodes int     // more are a fabric that cannot be; 0: defaultMaxNodes
-	// Found is told of each answer that names a node.
+	From     []uint8 // directed route to where the walk begins; its first element is not a port. Empty: at the sender
+	MaxHops  int     // from there; 0: no limit
+	MaxNodes int     // with more the fabric is considered faulty; 0: defaultMaxNodes
+	// Found, if not nil, is called for each answer that identifies a node.
 	Found func(path []uint8, p *Port, isNew bool)
 }
 
 const (
 	// defaultMaxNodes is more than a subnet has LIDs.
 	defaultMaxNodes = 100_000
-	// maxWaiting is more links than so many nodes have that nobody has followed yet.
+	// maxWaiting is more than the unexplored links that so many nodes have.
 	maxWaiting = 1 << 20
 )
 
-// Request is a question to the node at the end of a directed route.
+// Request is a query to the node at the end of a directed route.
 type Request struct {
 	Path      []uint8 // its first element is not a port
 	Attribute uint16
 	Modifier  uint32
 
-	last uint32 // of requests for one port after the other, beginning with that of the modifier: the last one's
-	node *Node  // that it is about; nil: a NodeInfo
-	from *Port  // of a NodeInfo: by which it is asked; nil: where the walk begins
+	last uint32 // for a series of requests, one per port beginning with Modifier: that of the last one
+	node *Node  // that it is about; nil: it is a NodeInfo request
+	from *Port  // for a NodeInfo: the port that leads there; nil: where the walk begins
 }
 
-// Fault is an answer that did not come, or cannot be.
+// Fault is a missing or invalid answer.
 type Fault struct {
 	Path      []uint8
 	Attribute uint16
@@ -46,23 +46,24 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("directed route %v, attribute %#x, modifier %d: %v", f.Path, f.Attribute, f.Modifier, f.Err)
 }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// Walk is a walk through a fabric. It sends nothing itself: Next is what is to be asked, Answer what came. Answers may come in any
-// order and are acted on in that of the questions, so that the result does not depend on who is quick.
+// Walk is a walk through a fabric. It sends nothing itself: Next returns what to ask, Answer takes the
+// answers. Answers may arrive in any order but are handled in the order of the requests, so that the
+// result does not depend on timing.
 type Walk struct {
 	options Options
 	fabric  *Fabric
-	hops    int // of the longest route from the beginning
+	hops    int // length of the longest route from the beginning
 	waiting []*Request
-	asked   []*asked // that are not acted on yet
+	asked   []*asked // not handled yet
 	first   int      // number of asked[0]
 	faults  []*Fault
 	err     error
 }
 
-// asked is a request that Next gave out.
+// asked is a request that Next returned.
 type asked struct {
 	*Request
 	come bool
@@ -70,7 +71,7 @@ type asked struct {
 	err  error
 }
 
-// NewWalk begins a walk.
+// NewWalk starts a walk.
 func NewWalk(o Options) *Walk {
 	if o.MaxNodes == 0 {
 		o.MaxNodes = defaultMaxNodes
@@ -90,7 +91,7 @@ func (w *Walk) ask(r *Request) {
 	w.waiting = append(w.waiting, r)
 }
 
-// Next is the next request, with its number; nil: there is none before further answers.
+// Next returns the next request, with its number; nil: there is none until further answers arrive.
 func (w *Walk) Next() (r *Request, number int) {
 	if len(w.waiting) == 0 || w.err != nil {
 		return nil, 0
@@ -109,7 +110,7 @@ func (w *Walk) Next() (r *Request, number int) {
 	return r, w.first + len(w.asked) - 1
 }
 
-// Answer takes the answer to the request with the number, or the reason why there is none.
+// Answer takes the answer to the request with that number, or the reason why there is none.
 func (w *Walk) Answer(number int, data *[mad.SMPDataLen]byte, err error) {
 	i := number - w.first
 	if i < 0 || i >= len(w.asked) || w.asked[i].come {
@@ -128,7 +129,8 @@ func (w *Walk) Answer(number int, data *[mad.SMPDataLen]byte, err error) {
 	}
 }
 
-// Result is the fabric as far as it is known, what did not answer, and why the walk was given up, if it was.
+// Result returns the fabric as far as it is known, what was not answered, and why the walk was abandoned,
+// if it was.
 func (w *Walk) Result() (*Fabric, []*Fault, error) {
 	f := w.fabric
 	f.MaxHops = w.hops + len(w.options.From) - 1
@@ -142,11 +144,11 @@ func (w *Walk) fault(a *asked, err error) {
 	w.faults = append(w.faults, &Fault{Path: a.Path, Attribute: a.Attribute, Modifier: a.Modifier, Err: err})
 }
 
-// act is what an answer does.
+// act handles an answer.
 func (w *Walk) act(a *asked) {
 	if a.err != nil {
 		w.fault(a, a.err)
-		if a.Attribute == mad.AttrMellanoxExtendedPortInfo { // known without it, too
+		if a.Attribute == mad.AttrMellanoxExtendedPortInfo { // the port is known without it, too
 			w.goOn(a, a.node.port(uint8(a.Modifier)))
 		}
 		return
@@ -171,7 +173,7 @@ func (w *Walk) act(a *asked) {
 	}
 }
 
-// nodeInfo takes in who is at the end of a route.
+// nodeInfo handles the NodeInfo of the node at the end of a route.
 func (w *Walk) nodeInfo(a *asked) error {
 	info, err := mad.ParseNodeInfo(a.data[:])
 	if err != nil {
@@ -216,7 +218,7 @@ func (w *Walk) nodeInfo(a *asked) error {
 	return nil
 }
 
-// portInfo takes in the state of a port. After port 0 the other ports of a switch are asked.
+// portInfo handles the state of a port. After port 0 it asks for the other ports of a switch.
 func (w *Walk) portInfo(a *asked) error {
 	info, err := mad.ParsePortInfo(a.data[:])
 	if err != nil {
@@ -244,20 +246,20 @@ func (w *Walk) portInfo(a *asked) error {
 	return nil
 }
 
-// goOn asks who is at the other end of a port's link.
+// goOn asks which node is at the other end of a port's link.
 func (w *Walk) goOn(a *asked, p *Port) {
 	n := a.node
 	begin := n == w.fabric.From && p.Num == w.fabric.FromPort
 	through := n.IsSwitch() && p.Num != p.Info.LocalPortNum
 	if p.Num == 0 || p.Remote != nil || p.Info.PortPhysicalState != mad.PhysicalLinkUp || !through && !begin {
-		return // no link, one that is known, or an adapter, which passes nothing on
+		return // no link, a known one, or an adapter, which forwards nothing
 	}
 	if w.options.MaxHops > 0 && w.hops > w.options.MaxHops {
 		return
 	}
 	path := a.Path
 	if !n.IsSwitch() && len(path) > 2 {
-		path = path[:len(path)-1] // the walk began at an adapter far away: back to where the route came from
+		path = path[:len(path)-1] // the walk began at a remote adapter: back to where the route came from
 		w.hops++
 	} else {
 		if len(path) > mad.MaxHops {
@@ -270,10 +272,10 @@ func (w *Walk) goOn(a *asked, p *Port) {
 	w.ask(&Request{Path: path, Attribute: mad.AttrNodeInfo, from: p})
 }
 
-// qdr is the bit of that speed in LinkSpeedActive.
+// qdr is the bit of QDR in LinkSpeedActive.
 const qdr = 4
 
-// mayBeFDR10 tells whether a device is one that has the vendor's ExtendedPortInfo; the numbers are those of
+// mayBeFDR10 reports whether a device may have the vendor's ExtendedPortInfo; the numbers are those of
 // infiniband-diags.
 func mayBeFDR10(n *Node) bool {
 	id := n.Info.DeviceID

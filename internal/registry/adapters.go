@@ -9,17 +9,17 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// Adapter is an adapter as the registry knows it.
+// Adapter is an adapter as the registry identifies it.
 type Adapter struct {
-	Name       string // as its connection is called: "Ethernet 1"
+	Name       string // name of its connection: "Ethernet 1"
 	Generation catalogue.Generation
 	// Number is the <nn> of its keys among the network adapters and the system devices.
 	Number int
-	// InfiniBand says that its port is of an InfiniBand fabric.
+	// InfiniBand says that its port belongs to an InfiniBand fabric.
 	InfiniBand bool
 }
 
-// Values of an adapter's class key that say whose it is, as in Windows.
+// Values of an adapter's class key that identify the adapter, as in Windows.
 const (
 	driverDesc   = "DriverDesc"
 	providerName = "ProviderName"
@@ -46,18 +46,18 @@ var (
 	networks        = Path{ControlSet + `\Control\Network\` + networkClass}
 )
 
-// Target is the adapter as the catalogue looks keys up for it.
+// Target returns the adapter in the form in which the catalogue looks up keys.
 func (a Adapter) Target() catalogue.Target {
 	return catalogue.Target{Generation: a.Generation, IPoIB: a.InfiniBand}
 }
 
-// Class is the adapter's own key, the <nn> of the manuals.
+// Class returns the adapter's own key, the <nn> of the manuals.
 func (a Adapter) Class() Path { return networkAdapters.Child(fmt.Sprintf("%04d", a.Number)) }
 
-// Device is the key of its device among the system devices (WinOF: the HCA).
+// Device returns the key of its device among the system devices (WinOF: the HCA).
 func (a Adapter) Device() Path { return systemDevices.Child(fmt.Sprintf("%04d", a.Number)) }
 
-// Adapters returns the adapters that have keys, by their numbers, also those that are no longer configured.
+// Adapters returns the adapters that have keys, sorted by number, including those no longer configured.
 func (r *Registry) Adapters() []Adapter { return r.root.Load().adapters() }
 
 func (n *node) adapters() []Adapter {
@@ -102,9 +102,9 @@ func (r *Registry) Adapter(name string) (Adapter, bool) {
 	return all[i], true
 }
 
-// AddAdapter gives the adapter of that name its keys, so that it is found as in Windows: by DriverDesc and
-// NetCfgInstanceId in its class key, by the connection's name below Control\Network. An adapter keeps its
-// number over restarts. Where everything is there already, nothing is written.
+// AddAdapter creates the keys of the adapter with that name, so that it can be found as in Windows: by
+// DriverDesc and NetCfgInstanceId in its class key, by the connection's name below Control\Network. An
+// adapter keeps its number across restarts. If everything is already there, nothing is written.
 func (r *Registry) AddAdapter(name string, g catalogue.Generation) (Adapter, error) {
 	a, ok := r.Adapter(name)
 	if !ok {
@@ -144,7 +144,8 @@ func (r *Registry) AddAdapter(name string, g catalogue.Generation) (Adapter, err
 // ifInfiniBand is the type of InfiniBand interfaces (IANA ifType, 199), which Windows keeps in *IfType.
 const ifInfiniBand = 199
 
-// SetInfiniBand keeps whether an adapter's port is of an InfiniBand fabric, and returns the adapter so.
+// SetInfiniBand records whether an adapter's port belongs to an InfiniBand fabric, and returns the updated
+// adapter.
 func (r *Registry) SetInfiniBand(a Adapter, is bool) (Adapter, error) {
 	v, stored := r.Get(a.Class(), ifType)
 	n, _ := v.Number()
@@ -158,21 +159,22 @@ func (r *Registry) SetInfiniBand(a Adapter, is bool) (Adapter, error) {
 	return a, nil
 }
 
-// disabledFlag is the bit of ConfigFlags by which Windows' Device Manager remembers that a device is disabled
-// (CONFIGFLAG_DISABLED of regstr.h).
+// disabledFlag is the bit of ConfigFlags by which Windows' Device Manager remembers that a device is
+// disabled (CONFIGFLAG_DISABLED of regstr.h).
 const disabledFlag = 1
 
-// instance is the key of the adapter's device in the tree of devices.
+// instance returns the key of the adapter's device in the device tree.
 func (a Adapter) instance() Path { return instances.Child(fmt.Sprintf("%04d", a.Number)) }
 
-// Disabled says whether the adapter was disabled by somebody who meant it to stay so, and whether anybody has said.
+// Disabled reports whether the adapter was permanently disabled, and whether anything is recorded about
+// that.
 func (r *Registry) Disabled(a Adapter) (disabled, known bool) {
 	v, _ := r.Get(a.instance(), configFlags)
 	n, known := v.Number()
 	return n&disabledFlag != 0, known
 }
 
-// Disable makes the change by which an adapter stays disabled, or enabled, when the driver starts again.
+// Disable returns the change that keeps an adapter disabled, or enabled, when the driver starts again.
 func (a Adapter) Disable(disabled bool) Change {
 	flags := uint32(0)
 	if disabled {
@@ -181,7 +183,7 @@ func (a Adapter) Disable(disabled bool) Change {
 	return Change{Kind: SetValue, Key: a.instance(), Value: DWord(configFlags, flags)}
 }
 
-// class is what adapters of a generation are like.
+// class describes the adapters of a generation.
 func class(g catalogue.Generation) string {
 	if g == catalogue.MLX4 {
 		return "ConnectX-3 class VPI"
@@ -189,7 +191,7 @@ func class(g catalogue.Generation) string {
 	return "ConnectX-4 class"
 }
 
-// freeNumber is the first number that no class key has.
+// freeNumber returns the first number that no class key has.
 func (r *Registry) freeNumber() int {
 	for n := 0; ; n++ {
 		a := Adapter{Number: n}
@@ -199,7 +201,8 @@ func (r *Registry) freeNumber() int {
 	}
 }
 
-// instance makes the GUID of an adapter's instance from its name (RFC 9562, version 5, without a name space).
+// instance derives the GUID of an adapter's instance from its name (RFC 9562, version 5, without a name
+// space).
 func instance(name string) string {
 	h := sha1.Sum([]byte("SoftVPI adapter " + name))
 	h[6], h[8] = h[6]&0x0f|0x50, h[8]&0x3f|0x80

@@ -9,30 +9,30 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Kind is what a Change does.
+// Kind says what a Change does.
 type Kind uint8
 
 // The kinds.
 const (
-	CreateKey    Kind = iota // make the key and those above it
-	SetValue                 // set a value, making the key
-	DeleteValue              // delete the value of that name
-	DeleteValues             // delete all values of the key, and leave its subkeys
-	DeleteKey                // delete the key with everything below it
+	CreateKey    Kind = iota // create the key and those above it
+	SetValue                 // set a value, creating the key
+	DeleteValue              // delete the value with that name
+	DeleteValues             // delete all values of the key, but keep its subkeys
+	DeleteKey                // delete the key and everything below it
 )
 
-// Change is a step of what Apply does.
+// Change is one step of an Apply.
 type Change struct {
 	Kind  Kind
 	Key   Path
-	Value Value // SetValue; of DeleteValue the name
-	// Lenient lets a deletion of what does not exist pass, as in .reg files.
+	Value Value // for SetValue; for DeleteValue only the name counts
+	// Lenient makes it no error to delete what does not exist, as in .reg files.
 	Lenient bool
-	// Line is where the change stands in its file, 0 where it comes from none.
+	// Line is the change's line in its file, 0 if it comes from none.
 	Line int
 }
 
-// A changeError is a Change that cannot be made.
+// A changeError says that a Change cannot be made.
 type changeError struct {
 	Change Change
 	Err    error
@@ -58,7 +58,7 @@ func quoteName(name string) string {
 	return quoted(name)
 }
 
-// check refuses what no registry holds.
+// check refuses what no registry can hold.
 func (c *Change) check() error {
 	if c.Kind != SetValue && c.Kind != DeleteValue {
 		if c.Kind == DeleteKey && c.Key.names() < protectedDepth {
@@ -85,10 +85,11 @@ func (c *Change) check() error {
 	return nil
 }
 
-// maxEntry is how many bytes a value's path and name may have together: what the file's format allows.
+// maxEntry is the maximum length of a value's path and name together, in bytes: what the file format
+// allows.
 const maxEntry = bbolt.MaxKeySize
 
-// protectedDepth is how deep a key stands that may be deleted: SYSTEM\CurrentControlSet\Services\x.
+// protectedDepth is the minimum depth of a key that may be deleted: SYSTEM\CurrentControlSet\Services\x.
 const protectedDepth = 4
 
 // apply returns the tree with the change made.

@@ -8,19 +8,21 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// Notice is what a change makes known beside an error.
+// Notice is a remark about a change that is not an error.
 type Notice struct {
 	Path   Path   `json:"path"`
 	Name   string `json:"name"`
 	Text   string `json:"text"`
 	Effect string `json:"effect"` // "at once", "at restart", "none", "not kept"
-	// Used is what a value is taken as that is more than the link or the machine has; nil: it counts as it is.
+	// Used is the value used instead of one that exceeds what the link or the machine has; nil: it is used
+	// as it is.
 	Used *uint64 `json:"used,omitempty"`
 }
 
-// Check looks at changes with the catalogue before they are applied: it refuses values that a key does not
-// allow, be it for itself, on this machine or beside another key (*changeError around a *catalogue.ValueError or
-// *catalogue.ConflictError), and tells of values that act on nothing or not as they are. Whoever sets values calls it.
+// Check checks changes against the catalogue before they are applied. It refuses values that are not
+// allowed for a key, in general, on this machine or in combination with another key (*changeError around a
+// *catalogue.ValueError or *catalogue.ConflictError), and returns notices about values that have no effect
+// or are not used as they are. Whoever sets values must call it.
 func (r *Registry) Check(changes []Change) ([]Notice, error) {
 	before := r.root.Load()
 	after, b := before, new(batch)
@@ -59,7 +61,7 @@ func (r *Registry) Check(changes []Change) ([]Notice, error) {
 	return notices, nil
 }
 
-// compare finds what changes make wrong of an adapter's keys that depend on more than themselves.
+// compare finds what changes make wrong in an adapter's keys that depend on more than themselves.
 func (a Adapter) compare(before, after *node, changes []Change, lineRate func(Adapter) uint64) (notices []Notice, err error) {
 	for _, k := range catalogue.KeysFor(a.Target()) {
 		if k.Excludes == "" && k.Bound == "" {
@@ -79,7 +81,7 @@ func (a Adapter) compare(before, after *node, changes []Change, lineRate func(Ad
 	return notices, nil
 }
 
-// soft is the bound of a key over which its value is taken as that; false where it has none, or nothing tells.
+// soft returns the bound to which a key's value is reduced; false if it has none, or it is unknown.
 func (n *node) soft(a Adapter, k catalogue.Key, lineRate func(Adapter) uint64) (most uint64, ok bool) {
 	switch {
 	case !k.Bound.Soft():
@@ -92,11 +94,11 @@ func (n *node) soft(a Adapter, k catalogue.Key, lineRate func(Adapter) uint64) (
 	return most, most > 0
 }
 
-// SetLineRate says who tells how fast the link of an adapter is, in Mbit/s; 0 where nothing limits it. It is called
-// before the registry is used.
+// SetLineRate sets the function that returns the speed of an adapter's link, in Mbit/s; 0 if nothing
+// limits it. It must be called before the registry is used.
 func (r *Registry) SetLineRate(of func(Adapter) uint64) { r.lineRate = of }
 
-// SetProcessors says that keys are for a machine with so many processors, in place of this one's.
+// SetProcessors says that keys are for a machine with count processors instead of this machine's.
 func (r *Registry) SetProcessors(count int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +107,7 @@ func (r *Registry) SetProcessors(count int) {
 	r.root.Store(&root)
 }
 
-// blame finds the change that made a setting wrong: of its own value, or of the key that excludes it.
+// blame finds the change that made a setting wrong: to its own value, or to the key that excludes it.
 func blame(s *Setting, changes []Change) error {
 	for _, c := range changes {
 		if c.Kind == SetValue && c.Key.Equal(s.Path) && strings.EqualFold(c.Value.Name, s.Name) {
@@ -124,9 +126,9 @@ func blame(s *Setting, changes []Change) error {
 	return &changeError{changes[len(changes)-1], problem}
 }
 
-// outside says why a value that the key allows is not allowed for this adapter: it is more than the machine has, or
-// another key that is set excludes it. A key's default is never too much. Of two keys that exclude each other the one
-// that is 0 by default gives way.
+// outside says why a value that the key allows is not allowed for this adapter: it exceeds what the
+// machine has, or another key excludes it. A key's default never exceeds. Of two keys that exclude each
+// other the one that is 0 by default gives way.
 func (n *node) outside(a Adapter, k catalogue.Key, v catalogue.Value) error {
 	if most, ok := n.most(a, k.Bound); ok && !k.Bound.Soft() {
 		if err := k.Exceeds(v, max(most, k.Default(a.Generation, false).Number)); err != nil {
@@ -144,7 +146,7 @@ func (n *node) outside(a Adapter, k catalogue.Key, v catalogue.Value) error {
 	})
 }
 
-// most is what a bound is on this machine for an adapter; false where nothing tells.
+// most returns the value of a bound on this machine for an adapter; false if it is unknown.
 func (n *node) most(a Adapter, b catalogue.Bound) (uint64, bool) {
 	switch b {
 	case catalogue.Processors:
@@ -180,7 +182,7 @@ func isIdentity(name string) bool {
 	return false
 }
 
-// notice tells when a change of the key is taken up, where that is not at once.
+// notice says when a change of the key takes effect, unless that is at once.
 func notice(c Change, k catalogue.Key) (Notice, bool) {
 	switch {
 	case k.Status == catalogue.StoredOnly:

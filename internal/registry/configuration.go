@@ -7,12 +7,12 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// Configuration is the key of the device's non-volatile configuration, which mlxconfig changes. It is no key of the
-// manuals: a card keeps its configuration in its own memory.
+// Configuration returns the key of the device's non-volatile configuration, which mlxconfig changes. The
+// manuals have no such key: a card keeps its configuration in its own memory.
 func (a Adapter) Configuration() Path { return a.Device().Child("Configuration") }
 
-// Configuration returns the parameters of an adapter's non-volatile configuration that are set, by their names in the
-// catalogue. Those with a value that is not allowed count as not set.
+// Configuration returns the parameters that are set in an adapter's non-volatile configuration, by their
+// names in the catalogue. Those with a value that is not allowed count as not set.
 func (r *Registry) Configuration(a Adapter) map[string]uint64 {
 	set := map[string]uint64{}
 	k, _ := r.Key(a.Configuration())
@@ -24,7 +24,8 @@ func (r *Registry) Configuration(a Adapter) map[string]uint64 {
 	return set
 }
 
-// parameter is the parameter that a value of the Configuration key sets. The error says why it sets none.
+// parameter returns the parameter that a value of the Configuration key sets. The error says why it sets
+// none.
 func (a Adapter) parameter(v Value) (catalogue.Parameter, uint64, error) {
 	for _, p := range catalogue.ParametersFor(catalogue.ConfigTool, a.Generation) {
 		if !strings.EqualFold(p.Name, v.Name) {
@@ -39,7 +40,7 @@ func (a Adapter) parameter(v Value) (catalogue.Parameter, uint64, error) {
 	return catalogue.Parameter{}, 0, fmt.Errorf("%q is no parameter of the device", v.Name)
 }
 
-// Configure makes the changes that set a parameter, or take it back; nil: back to the default. Errors are
+// Configure returns the change that sets a parameter; nil: back to the default. Errors are
 // *catalogue.ValueError.
 func (a Adapter) Configure(p catalogue.Parameter, n *uint64) (Change, error) {
 	if n == nil {

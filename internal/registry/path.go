@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// Root is the name of the one root key, and ShortRoot what it may be written as.
+	// Root is the name of the only root key, ShortRoot its abbreviation.
 	Root      = "HKEY_LOCAL_MACHINE"
 	ShortRoot = "HKLM"
-	// ControlSet is the key below which everything lives.
+	// ControlSet is the key below which everything is.
 	ControlSet = `SYSTEM\CurrentControlSet`
 
 	maxKeyName   = 255   // UTF-16 units of one key's name, as in Windows
@@ -21,16 +21,16 @@ const (
 	maxDepth     = 64
 )
 
-// Path names a key: a clean path below Root. The zero value is the root itself.
+// Path identifies a key: a clean path below Root. The zero value is the root itself.
 type Path struct{ s string }
 
-// A pathError is a key name that cannot be one of this registry.
+// A pathError says that a key name is not valid in this registry.
 type pathError struct{ Path, Reason string }
 
 func (e *pathError) Error() string { return fmt.Sprintf("key %s: %s", quoted(e.Path), e.Reason) }
 
-// quoted quotes the name of a key or value as it is written elsewhere: backslashes stand once.
-// Only what cannot be printed is escaped.
+// quoted quotes the name of a key or value in the form in which it is written elsewhere, without doubled
+// backslashes. Only unprintable characters are escaped.
 func quoted(name string) string {
 	for _, r := range name {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -40,8 +40,8 @@ func quoted(name string) string {
 	return `"` + name + `"`
 }
 
-// ParsePath reads a full path: HKLM or HKEY_LOCAL_MACHINE, then names with backslashes between them.
-// Only paths of SYSTEM\CurrentControlSet exist here. Errors are *pathError.
+// ParsePath parses a full path: HKLM or HKEY_LOCAL_MACHINE, then names separated by backslashes. Only
+// paths of SYSTEM\CurrentControlSet exist. Errors are *pathError.
 func ParsePath(s string) (Path, error) {
 	root, rest, _ := strings.Cut(s, `\`)
 	if !strings.EqualFold(root, Root) && !strings.EqualFold(root, ShortRoot) {
@@ -67,7 +67,7 @@ func ParsePath(s string) (Path, error) {
 	return p, nil
 }
 
-// checkName says what is wrong with the name of a key.
+// checkName says what is wrong with the name of a key, if anything.
 func checkName(n string) string {
 	switch {
 	case n == "":
@@ -82,7 +82,7 @@ func checkName(n string) string {
 	return ""
 }
 
-// units is the length of s in UTF-16 units.
+// units returns the length of s in UTF-16 units.
 func units(s string) (n int) {
 	for _, r := range s {
 		n += max(utf16.RuneLen(r), 1)
@@ -107,7 +107,7 @@ func (p *Path) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Child returns the key of that name, or relative path, below p. The name must be a clean one.
+// Child returns the key with that name, or relative path, below p. The name must be clean.
 func (p Path) Child(name string) Path {
 	if p.s == "" {
 		return Path{name}
@@ -118,7 +118,7 @@ func (p Path) Child(name string) Path {
 // Name returns the last name of the path.
 func (p Path) Name() string { return p.s[strings.LastIndexByte(p.s, '\\')+1:] }
 
-// Equal compares as the registry does.
+// Equal compares paths as the registry does, without regard to case.
 func (p Path) Equal(q Path) bool { return fold(p.s) == fold(q.s) }
 
 // Contains reports whether q is p or a key below it.
@@ -136,5 +136,6 @@ func (p Path) split() []string {
 
 func (p Path) names() int { return len(p.split()) }
 
-// fold is the form in which names are compared: each character in upper case by itself, as Windows does.
+// fold returns the form in which names are compared: each character in upper case by itself, as in
+// Windows.
 func fold(s string) string { return strings.Map(unicode.ToUpper, s) }

@@ -16,10 +16,10 @@ const (
 	headerANSI    = "REGEDIT4"
 )
 
-// MaxRegFile bounds a .reg file in bytes.
+// MaxRegFile is the maximum size of a .reg file in bytes.
 const MaxRegFile = 64 << 20
 
-// A regFileError is a .reg file that cannot be read.
+// A regFileError says why a .reg file cannot be read.
 type regFileError struct {
 	Line   int
 	Reason string
@@ -27,8 +27,8 @@ type regFileError struct {
 
 func (e *regFileError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
 
-// ParseRegFile reads a .reg file and returns what it asks for, in its order: "Windows Registry Editor
-// Version 5.00" or REGEDIT4, in UTF-16 with a byte order mark, UTF-8, or Windows-1252. Deletions are
+// ParseRegFile parses a .reg file and returns its changes in order. It accepts "Windows Registry Editor
+// Version 5.00" and REGEDIT4, in UTF-16 with a byte order mark, UTF-8, or Windows-1252. Deletions are
 // lenient, as in regedit. Errors are *regFileError.
 func ParseRegFile(b []byte) ([]Change, error) {
 	if len(b) > MaxRegFile {
@@ -80,7 +80,7 @@ func decodeText(b []byte) (string, error) {
 	return string(utf16.Decode(u)), nil
 }
 
-// ansiText reads UTF-8, and Windows-1252 where it is none.
+// ansiText decodes UTF-8, or Windows-1252 if it is not valid UTF-8.
 func ansiText(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -96,7 +96,7 @@ func ansiText(b []byte) string {
 	return s.String()
 }
 
-// windows1252 are the characters 0x80 to 0x9f of that code page (the unused ones stay as they are).
+// windows1252 holds the characters 0x80 to 0x9f of that code page (unused ones map to themselves).
 var windows1252 = [32]rune{
 	0x20ac, 0x81, 0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8d, 0x017d, 0x8f,
 	0x90, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0x9d, 0x017e, 0x0178,
@@ -115,7 +115,7 @@ type regParser struct {
 
 func (p *regParser) end() bool { return p.at >= len(p.text) }
 
-// nextLine returns the rest of the line and goes behind its end.
+// nextLine returns the rest of the line and moves past its end.
 func (p *regParser) nextLine() string {
 	rest := p.text[p.at:]
 	n := strings.IndexAny(rest, "\r\n")
@@ -128,7 +128,7 @@ func (p *regParser) nextLine() string {
 	return rest[:n]
 }
 
-// newline goes over a line break.
+// newline skips a line break.
 func (p *regParser) newline() {
 	if strings.HasPrefix(p.text[p.at:], "\r\n") {
 		p.at++
@@ -137,7 +137,7 @@ func (p *regParser) newline() {
 	p.line++
 }
 
-// spaces goes over blanks of the line.
+// spaces skips blanks in the line.
 func (p *regParser) spaces() {
 	for !p.end() && (p.text[p.at] == ' ' || p.text[p.at] == '\t') {
 		p.at++
@@ -220,7 +220,7 @@ func (p *regParser) value(start int) error {
 	return nil
 }
 
-// data reads what stands behind the =.
+// data reads what follows the =.
 func (p *regParser) data(c *Change) (err error) {
 	rest := p.text[p.at:]
 	if strings.HasPrefix(rest, `"`) {
@@ -268,7 +268,7 @@ func (p *regParser) data(c *Change) (err error) {
 	return nil
 }
 
-// quoted reads a string in quotes, in which lines may end.
+// quoted reads a quoted string, which may contain line breaks.
 func (p *regParser) quoted() (string, error) {
 	var s strings.Builder
 	for p.at++; !p.end(); {
@@ -296,7 +296,7 @@ func (p *regParser) quoted() (string, error) {
 	return "", fmt.Errorf(`a text without its closing "`)
 }
 
-// lineEnd goes to the next line, over blanks and a comment.
+// lineEnd moves to the next line, skipping blanks and a comment.
 func (p *regParser) lineEnd() error {
 	if rest := strings.TrimSpace(p.nextLine()); rest != "" && rest[0] != ';' {
 		return fmt.Errorf("%q behind the text", shorten(rest))
@@ -304,7 +304,8 @@ func (p *regParser) lineEnd() error {
 	return nil
 }
 
-// continued returns the line without its comment, joined with those that a \ at its end continues it with.
+// continued returns the line without its comment, joined with the following lines as long as it ends in a
+// \.
 func (p *regParser) continued() (string, error) {
 	var s strings.Builder
 	for {
@@ -321,7 +322,7 @@ func (p *regParser) continued() (string, error) {
 	}
 }
 
-// hexBytes reads bytes in hexadecimal with commas between them.
+// hexBytes parses hexadecimal bytes separated by commas.
 func hexBytes(s string) ([]byte, error) {
 	s = strings.TrimSuffix(strings.TrimSpace(s), ",")
 	b := []byte{}
@@ -338,7 +339,7 @@ func hexBytes(s string) ([]byte, error) {
 	return b, nil
 }
 
-// shorten keeps messages to a line.
+// shorten limits text in messages to a line.
 func shorten(s string) string {
 	const most = 40
 	if len(s) > most {

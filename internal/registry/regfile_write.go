@@ -10,18 +10,18 @@ import (
 	"unicode/utf16"
 )
 
-// RegFormat is a form of .reg files.
+// RegFormat is a format of .reg files.
 type RegFormat uint8
 
-// The forms.
+// The formats.
 const (
 	Version5 RegFormat = iota // "Windows Registry Editor Version 5.00", UTF-16LE with a byte order mark
-	Regedit4                  // REGEDIT4, Windows-1252; UTF-8 where that lacks a character
+	Regedit4                  // REGEDIT4, Windows-1252; UTF-8 if that lacks a character
 )
 
-// WriteRegFile writes the key at p with everything below it as a .reg file, which ParseRegFile reads back to
-// the same. It fails with ErrNotFound, with what w says, or, under Regedit4, where a value is not text
-// although its type says so, which that form cannot carry.
+// WriteRegFile writes the key at p with everything below it as a .reg file, from which ParseRegFile
+// restores the same. It fails with ErrNotFound, with an error of w, or, for Regedit4, if a value is not
+// text although its type says so, which that format cannot represent.
 func (r *Registry) WriteRegFile(w io.Writer, p Path, format RegFormat) error {
 	f := regWriter{encode: encodeUnicode, header: headerUnicode}
 	if format == Regedit4 {
@@ -39,7 +39,7 @@ func (r *Registry) WriteRegFile(w io.Writer, p Path, format RegFormat) error {
 	return err
 }
 
-// regWriter makes .reg files of one form.
+// regWriter writes .reg files of one format.
 type regWriter struct {
 	encode func(string) ([]byte, error)
 	header string
@@ -79,10 +79,10 @@ func encodeUnicode(s string) ([]byte, error) {
 
 func encodeUTF8(s string) ([]byte, error) { return []byte(s), nil }
 
-// errNoANSI is a text that is not to be had, or would be read as another, in Windows-1252.
+// errNoANSI says that a text cannot be represented in Windows-1252, or would be read as another one.
 var errNoANSI = errors.New("not in Windows-1252")
 
-// encodeANSI is the text in Windows-1252, in which regedit reads REGEDIT4.
+// encodeANSI encodes the text in Windows-1252, in which regedit reads REGEDIT4.
 func encodeANSI(s string) ([]byte, error) {
 	b := make([]byte, 0, len(s))
 	for _, r := range s {
@@ -102,7 +102,7 @@ func encodeANSI(s string) ([]byte, error) {
 	return b, nil
 }
 
-// value writes a line, or several where it is long.
+// value writes a line, or several if it is long.
 func (f *regWriter) value(s *strings.Builder, v Value) error {
 	name := "@"
 	if v.Name != "" {
@@ -135,7 +135,7 @@ func (f *regWriter) value(s *strings.Builder, v Value) error {
 	return nil
 }
 
-// writeHex writes bytes behind start, in lines of 80 characters, as regedit breaks them.
+// writeHex writes bytes after start, broken into lines of 80 characters like regedit's.
 func writeHex(s *strings.Builder, start string, data []byte) {
 	const widest = 79
 	s.WriteString(start)

@@ -7,35 +7,35 @@ import (
 	"sync/atomic"
 )
 
-// Registry is an open registry. Its methods may be called by several goroutines at once: reading takes no
-// lock, changes are made one after the other.
+// Registry is an open registry. Its methods may be called concurrently: reading takes no lock, changes are
+// made one after the other.
 type Registry struct {
 	root  atomic.Pointer[node]
 	mu    sync.Mutex // of changes
 	store *store     // nil: nothing is kept
-	// volatile says why nothing is kept; empty where everything is.
+	// volatile says why nothing is kept; empty if everything is.
 	volatile string
-	aside    string // where a file that could not be read was put
+	aside    string // where a file that could not be read was moved
 	cause    error  // why it could not be read
 	closed   bool
 	lineRate func(Adapter) uint64 // nil: unknown
 }
 
-// Key is a key as it was at one moment.
+// Key is a snapshot of a key.
 type Key struct {
 	Path    Path
 	Values  []Value // by name
 	Subkeys []Path  // by name
 }
 
-// NewVolatile makes a registry in memory. The reason says why nothing is kept.
+// NewVolatile returns a registry in memory. The reason says why nothing is kept.
 func NewVolatile(reason string) *Registry {
 	r := &Registry{volatile: reason}
 	r.root.Store(emptyTree())
 	return r
 }
 
-// emptyTree is the registry of a driver that never ran.
+// emptyTree returns the registry of a driver that never ran.
 func emptyTree() *node {
 	b := new(batch)
 	root := &node{batch: b}
@@ -45,13 +45,13 @@ func emptyTree() *node {
 	return root
 }
 
-// Volatile says why changes are lost at the end; empty where they are kept.
+// Volatile says why changes are lost at the end; empty if they are kept.
 func (r *Registry) Volatile() string { return r.volatile }
 
-// SetAside is where the file was put that could not be read at Open, and why; empty where there was none.
+// SetAside returns where Open moved a file that it could not read, and why; empty if there was none.
 func (r *Registry) SetAside() (file string, cause error) { return r.aside, r.cause }
 
-// Close gives the file back.
+// Close closes the file.
 func (r *Registry) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,8 +65,8 @@ func (r *Registry) Close() error {
 	return r.store.close()
 }
 
-// Apply makes all of the changes or none. When it returns nil they are on the disk. Errors are *changeError,
-// or a *StoreError where the file could not be written.
+// Apply makes all of the changes or none. When it returns nil they are on disk. Errors are *changeError,
+// or a *StoreError if the file could not be written.
 func (r *Registry) Apply(changes ...Change) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +93,7 @@ func (r *Registry) Apply(changes ...Change) error {
 	return nil
 }
 
-// Set sets one value, making its key.
+// Set sets one value, creating its key.
 func (r *Registry) Set(key Path, v Value) error {
 	return r.Apply(Change{Kind: SetValue, Key: key, Value: v})
 }
@@ -108,7 +108,8 @@ func (r *Registry) Get(key Path, name string) (Value, bool) {
 	return v, ok
 }
 
-// Key returns the key at p with the names as they were first written, and whether it exists.
+// Key returns the key at p, with names in the case in which they were first written, and whether it
+// exists.
 func (r *Registry) Key(p Path) (Key, bool) {
 	n := r.root.Load()
 	var real Path
@@ -129,8 +130,8 @@ func (n *node) key(at Path) Key {
 	return k
 }
 
-// Walk calls fn for p and every key below it, each before its subkeys, until fn returns false. All are as
-// they were at one moment. It reports whether p exists.
+// Walk calls fn for p and every key below it, each before its subkeys, until fn returns false. All are
+// from one snapshot. It reports whether p exists.
 func (r *Registry) Walk(p Path, fn func(Key) bool) bool {
 	k, ok := r.Key(p)
 	if !ok {
@@ -152,7 +153,7 @@ func (n *node) walk(at Path, fn func(Key) bool) bool {
 	return true
 }
 
-// StoreError is a file that could not be opened, read or written.
+// StoreError says that a file could not be opened, read or written.
 type StoreError struct {
 	Path string
 	Err  error
@@ -161,8 +162,8 @@ type StoreError struct {
 func (e *StoreError) Error() string { return fmt.Sprintf("registry file %s: %v", e.Path, e.Err) }
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// Detach closes the file and returns a registry in memory with what this one holds, which keeps nothing for
-// the reason given.
+// Detach closes the file and returns a registry in memory with the same contents, which keeps nothing, for
+// the given reason.
 func (r *Registry) Detach(reason string) *Registry {
 	out := &Registry{volatile: reason, lineRate: r.lineRate}
 	out.root.Store(r.root.Load())

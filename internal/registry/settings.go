@@ -6,24 +6,25 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// Setting is the value of a catalogue's key that holds for an adapter.
+// Setting is the value of a catalogue key that is in force for an adapter.
 type Setting struct {
 	Key   catalogue.Key
 	Value catalogue.Value
-	// Auto says that the value is derived, as the key's default describes; Value says nothing then.
+	// Auto says that the value is derived, as the key's default describes; Value is then meaningless.
 	Auto bool
 	// Stored says that the value is in the registry, at Path under Name; otherwise it is the default.
 	Stored bool
 	Path   Path
 	Name   string
-	// Problem is a value at Path that the key does not allow; the default is taken instead.
+	// Problem says that the value at Path is not allowed for the key, so that the default is used.
 	Problem error
 }
 
-// Number is the number of a numeric setting; false where it is automatic.
+// Number returns the number of a numeric setting; false if it is automatic.
 func (s Setting) Number() (uint64, bool) { return s.Value.Number, !s.Auto && s.Key.Numeric() }
 
-// Text is the value as reg add takes it; of automatic ones what they are derived from, in brackets.
+// Text returns the value in the form that reg add takes; for an automatic one what it is derived from, in
+// parentheses.
 func (s Setting) Text() string {
 	if s.Auto {
 		return "(" + s.Key.Default(s.Key.Generations, false).Text + ")"
@@ -31,7 +32,8 @@ func (s Setting) Text() string {
 	return s.Key.Format(s.Value)
 }
 
-// Settings returns every setting that an adapter has, in the catalogue's order, also those of its driver.
+// Settings returns every setting that an adapter has, in the catalogue's order, including those of its
+// driver.
 func (r *Registry) Settings(a Adapter) []Setting {
 	root := r.root.Load()
 	keys := catalogue.KeysFor(a.Target())
@@ -42,9 +44,9 @@ func (r *Registry) Settings(a Adapter) []Setting {
 	return out
 }
 
-// Setting returns what holds for an adapter under a name: the most specific place in which it is set counts
-// (WinOF-2 1.21, RoCE mode: the adapter's key, then the driver's), then the default of the least specific.
-// A value that is not allowed counts as if it were not set. False: the adapter has no such key.
+// Setting returns what is in force for an adapter under a name: the value in the most specific place where
+// it is set (WinOF-2 1.21, RoCE mode: the adapter's key, then the driver's), otherwise the default of the
+// least specific. A value that is not allowed counts as not set. False: the adapter has no such key.
 func (r *Registry) Setting(a Adapter, name string) (Setting, bool) {
 	root := r.root.Load()
 	var s Setting
@@ -61,7 +63,8 @@ func (r *Registry) Setting(a Adapter, name string) (Setting, bool) {
 	return s, len(keys) > 0
 }
 
-// used is a setting with its value as it is taken: one that is more than the link or the machine has counts as that.
+// used returns a setting with the value that is actually used, which is limited to what the link or the
+// machine has.
 func (r *Registry) used(root *node, a Adapter, s Setting) Setting {
 	if !s.Stored || !s.Key.Bound.Soft() {
 		return s
@@ -98,7 +101,7 @@ func (n *node) setting(a Adapter, k catalogue.Key) Setting {
 	return s
 }
 
-// spellings are the names under which a key's value may stand.
+// spellings returns the names under which a key's value may be stored.
 func spellings(k catalogue.Key) []string {
 	out := []string{k.Name}
 	if bare, ok := strings.CutPrefix(k.Name, "*"); ok {
@@ -109,15 +112,15 @@ func spellings(k catalogue.Key) []string {
 	return append(out, k.Aliases...)
 }
 
-// keyPath is the key that a place of the catalogue is. The catalogue's paths are clean.
+// keyPath returns the key for a place of the catalogue, whose paths are clean.
 func keyPath(p catalogue.Place) Path {
 	return Path{strings.TrimPrefix(p.String(), ShortRoot+`\`)}
 }
 
-// Place is where the value of a key stands for an adapter.
+// Place returns the key that holds the value of k for an adapter.
 func (a Adapter) Place(k catalogue.Key) Path { return keyPath(k.Place(a.Generation, a.Number)) }
 
-// catalogue is the value as the catalogue takes it. Data that its type does not fit is binary.
+// catalogue converts the value to the catalogue's form. Data that does not fit its type becomes binary.
 func (v Value) catalogue() catalogue.Value {
 	if n, ok := v.Number(); ok {
 		t := catalogue.DWORD
@@ -135,7 +138,7 @@ func (v Value) catalogue() catalogue.Value {
 	return catalogue.Value{Type: catalogue.Binary, Bytes: v.Data}
 }
 
-// FromCatalogue is a value of the catalogue as the registry holds it.
+// FromCatalogue converts a value of the catalogue to the registry's form.
 func FromCatalogue(k catalogue.Key, v catalogue.Value) Value {
 	switch {
 	case v.Auto:
@@ -152,8 +155,8 @@ func FromCatalogue(k catalogue.Key, v catalogue.Value) Value {
 	return String(k.Name, k.Format(v))
 }
 
-// known are the catalogue's keys that a value of this name at this path is, for whichever adapter the path
-// belongs to; none where it is not a key of this driver.
+// known returns the catalogue's keys that a value with this name at this path is for, considering the
+// adapter that the path belongs to; none if it is not a key of this driver.
 func (r *Registry) known(p Path, name string) []catalogue.Key {
 	place, err := catalogue.ParsePath(p.String())
 	if err != nil {

@@ -19,13 +19,13 @@ import (
 	"github.com/softvpi/softvpi/internal/wholefile"
 )
 
-// FileName is the registry's file in the state directory.
+// FileName is the name of the registry's file in the state directory.
 const FileName = "registry.db"
 
-// ErrLocked is a registry file that another process has open.
+// ErrLocked says that another process has the registry file open.
 var ErrLocked = errors.New("another process has it open")
 
-// errCorrupt is a file whose contents are not what was written.
+// errCorrupt says that a file does not contain what was written.
 var errCorrupt = errors.New("corrupt")
 
 const (
@@ -33,11 +33,12 @@ const (
 	version     = 1
 )
 
-// The file has three buckets. "meta" holds the version. "keys" has an entry for every key: the folded names
-// of its path, each ended by a zero, and as value its name as written. "values" has an entry for every
-// value: the path in the same form, a zero, and the folded name; its value is the record of encodeValue.
-// The order of the entries is that of the tree, and a subtree is one range of both. Every value of an
-// entry ends in its CRC-32C, which also covers the entry's key: bbolt itself checks only its meta pages.
+// The file has three buckets. "meta" holds the version. "keys" has an entry for every key: the folded
+// names of its path, each ended by a zero byte; its value is the key's name as written. "values" has an
+// entry for every value: the path in the same form, a zero byte, and the folded name; its value is the
+// record of encodeValue. The entries are in the order of the tree, and a subtree is one range of both
+// buckets. Every value of an entry ends in a CRC-32C that also covers the entry's key, because bbolt
+// itself checks only its meta pages.
 var (
 	metaBucket   = []byte("meta")
 	keysBucket   = []byte("keys")
@@ -52,10 +53,10 @@ type store struct {
 	db   *bbolt.DB
 }
 
-// Open opens the registry in directory dir, and makes it where there is none. A file that cannot be
-// understood is renamed and a new one made (SetAside). Where the directory cannot be written to, what there
-// is is read and changes are kept in memory alone (Volatile). Errors are *StoreError: ErrLocked where
-// another process has the file open, or what the system says.
+// Open opens the registry in directory dir, and creates it if there is none. A file that cannot be
+// understood is renamed and replaced by a new one (SetAside). If the directory is not writable, existing
+// data is read and changes are kept in memory only (Volatile). Errors are *StoreError: ErrLocked if
+// another process has the file open, or a system error.
 func Open(dir string) (*Registry, error) {
 	path := filepath.Join(dir, FileName)
 	r := &Registry{}
@@ -66,7 +67,7 @@ func Open(dir string) (*Registry, error) {
 		if r.aside, err = setAside(path); err == nil {
 			root, st, err = open(path)
 		}
-		if readOnly(err) { // neither kept aside nor replaced
+		if readOnly(err) { // neither set aside nor replaced
 			v := NewVolatile(fmt.Sprintf("%s is unreadable (%v) and cannot be replaced: %v", path, cause, err))
 			return v, nil
 		}
@@ -82,12 +83,12 @@ func Open(dir string) (*Registry, error) {
 	return r, nil
 }
 
-// readOnly reports whether err says that the place cannot be written to.
+// readOnly reports whether err says that the location is not writable.
 func readOnly(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// openReadOnly reads the file as it is, if it is there, into a registry in memory.
+// openReadOnly reads the file, if it exists, into a registry in memory.
 func openReadOnly(path string, cause error) (*Registry, error) {
 	r := NewVolatile(fmt.Sprintf("%s cannot be written to: %v", path, cause))
 	if err := verifyFile(path); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -125,7 +126,7 @@ func setAside(path string) (string, error) {
 	return "", fmt.Errorf("%w: and a thousand such files are there already", errCorrupt)
 }
 
-// open opens or makes the file and reads it.
+// open opens or creates the file and reads it.
 func open(path string) (*node, *store, error) {
 	err := verifyFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +149,7 @@ func open(path string) (*node, *store, error) {
 
 var options = &bbolt.Options{Timeout: openTimeout, NoStatistics: true}
 
-// create makes the file complete under another name first, so that no half of one is ever found.
+// create first writes the complete file under another name, so that no partial one is ever found.
 func create(path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), FileName+".new-*")
 	if err != nil {
@@ -281,7 +282,7 @@ func putKeys(keys *bbolt.Bucket, n *node, prefix []byte) error {
 	return nil
 }
 
-// write makes the changes, which lead to the tree next, in one transaction.
+// write makes the changes, which result in the tree next, in one transaction.
 func (s *store) write(changes []Change, next *node) error {
 	err := s.db.Update(func(tx *bbolt.Tx) error {
 		keys, values := tx.Bucket(keysBucket), tx.Bucket(valuesBucket)
@@ -326,17 +327,17 @@ func (c *Change) write(keys, values *bbolt.Bucket) error {
 	}
 }
 
-// entry is the path as it stands in the file.
+// entry returns the path as encoded in the file.
 func (p Path) entry() []byte {
 	return []byte(fold(strings.ReplaceAll(p.s, `\`, "\x00")) + "\x00")
 }
 
-// entry is the value's path and name as they stand in the file.
+// entry returns the value's path and name as encoded in the file.
 func (c *Change) entry() []byte {
 	return append(append(c.Key.entry(), 0), fold(c.Value.Name)...)
 }
 
-// createKey puts the entries of the key and those above it that are missing.
+// createKey writes the missing entries of the key and those above it.
 func createKey(keys *bbolt.Bucket, p Path) error {
 	var k []byte
 	for _, name := range p.split() {
@@ -352,7 +353,7 @@ func createKey(keys *bbolt.Bucket, p Path) error {
 }
 
 func deleteRange(b *bbolt.Bucket, prefix []byte) error {
-	var all [][]byte // a cursor that deletes may skip
+	var all [][]byte // a cursor may skip entries if it deletes
 	c := b.Cursor()
 	for k, _ := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, _ = c.Next() {
 		all = append(all, bytes.Clone(k))
@@ -365,8 +366,8 @@ func deleteRange(b *bbolt.Bucket, prefix []byte) error {
 	return nil
 }
 
-// encodeValue is a value as it stands in the file: its type in 32 bits, the length of its name in 32 bits,
-// the name, the data.
+// encodeValue encodes a value for the file: its type in 32 bits, the length of its name in 32 bits, the
+// name, the data.
 func encodeValue(v Value) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(v.Type))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(v.Name)))
@@ -386,7 +387,7 @@ func decodeValue(b []byte) (Value, error) {
 	return v, c.check()
 }
 
-// seal puts the CRC-32C of an entry behind its value.
+// seal appends the CRC-32C of an entry to its value.
 func seal(key, value []byte) []byte {
 	sum := crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
 	return binary.LittleEndian.AppendUint32(bytes.Clone(value), sum)

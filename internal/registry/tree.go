@@ -13,24 +13,24 @@ const (
 	maxValues = 1 << 17  // values and keys together
 )
 
-// ErrNotFound is a key or value that does not exist.
+// ErrNotFound says that a key or value does not exist.
 var ErrNotFound = errors.New("the system was unable to find the specified registry key or value")
 
-// ErrFull is a registry that has reached its limits.
+// ErrFull says that a registry has reached its limits.
 var ErrFull = fmt.Errorf("the registry is full; allowed: %d keys and values of %d bytes in all", maxValues, maxTotal)
 
-// node is a key. Nodes are not changed once a tree that holds them was published.
+// node is a key. Nodes do not change once a tree that contains them is published.
 type node struct {
 	name     string
 	values   map[string]Value // by folded name
 	children map[string]*node // by folded name
 	size     size             // of the node and everything below it
-	batch    *batch           // whose changes may still be made in place
-	// processors of the machine, in the root alone; 0: of this one.
+	batch    *batch           // the batch that may still modify it in place
+	// processors of the machine, in the root only; 0: those of this machine.
 	processors int
 }
 
-// batch is one Apply: what it copied once it need not copy again.
+// batch identifies one Apply: nodes that it has already copied need not be copied again.
 type batch struct{ _ byte }
 
 // size measures a subtree.
@@ -41,7 +41,7 @@ func (s size) minus(o size) size { return size{s.entries - o.entries, s.bytes - 
 
 func valueSize(v Value) size { return size{1, 2*len(v.Name) + len(v.Data)} }
 
-// writable is n itself where the batch has made it, else a copy.
+// writable returns n itself if the batch has created it, otherwise a copy.
 func (n *node) writable(b *batch) *node {
 	if n.batch == b {
 		return n
@@ -62,8 +62,8 @@ func (n *node) find(p Path) *node {
 	return n
 }
 
-// with returns the tree in which edit has changed the key at p. Where the key does not exist, it is made, or,
-// with create false, nothing is changed.
+// with returns the tree in which edit has changed the key at p. If the key does not exist it is created
+// or, with create false, nothing changes.
 func (n *node) with(b *batch, names []string, create bool, edit func(*node)) *node {
 	c := n.writable(b)
 	if len(names) == 0 {
@@ -95,7 +95,7 @@ func (n *node) set(v Value) {
 	}
 	at := fold(v.Name)
 	if old, ok := n.values[at]; ok {
-		v.Name = old.Name // the case of the first writing stays
+		v.Name = old.Name // the case first written is kept
 		n.size = n.size.minus(valueSize(old))
 	}
 	n.values[at] = v
@@ -116,7 +116,7 @@ func (n *node) drop(folded string) {
 	}
 }
 
-// sortedValues returns the values by their names.
+// sortedValues returns the values sorted by name.
 func (n *node) sortedValues() []Value {
 	out := make([]Value, 0, len(n.values))
 	for _, at := range slices.Sorted(maps.Keys(n.values)) {
@@ -125,7 +125,7 @@ func (n *node) sortedValues() []Value {
 	return out
 }
 
-// sortedChildren returns the keys below n by their names.
+// sortedChildren returns the keys below n sorted by name.
 func (n *node) sortedChildren() []*node {
 	out := make([]*node, 0, len(n.children))
 	for _, at := range slices.Sorted(maps.Keys(n.children)) {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf16"
 )
 
-// Type is the type of a value, by winnt.h's numbers. Others than those named here are kept as they come.
+// Type is the type of a value, with winnt.h's numbers. Types not declared here are kept as they are.
 type Type uint32
 
 // The types.
@@ -39,7 +39,7 @@ func (t Type) String() string {
 	return fmt.Sprintf("REG_TYPE_%d", uint32(t))
 }
 
-// ParseType reads the name of a type in any letter case.
+// ParseType parses the name of a type in any letter case.
 func ParseType(s string) (Type, bool) {
 	switch up := strings.ToUpper(s); up {
 	case "REG_DWORD_LITTLE_ENDIAN":
@@ -52,19 +52,19 @@ func ParseType(s string) (Type, bool) {
 	}
 }
 
-// Value is a value of a key. Data is as Windows holds it: strings in UTF-16LE with their terminating zero,
-// numbers in little endian. It must not be changed once it is in a registry. The name "" is the key's
-// default value.
+// Value is a value of a key. Data is in the form in which Windows holds it: strings in UTF-16LE with a
+// terminating zero, numbers in little endian. It must not be changed once it is in a registry. The name ""
+// is the key's default value.
 type Value struct {
 	Name string
 	Type Type
 	Data []byte
 }
 
-// String makes a REG_SZ.
+// String returns a REG_SZ.
 func String(name, s string) Value { return Value{name, SZ, utf16Bytes(s, 1)} }
 
-// Strings makes a REG_MULTI_SZ.
+// Strings returns a REG_MULTI_SZ.
 func Strings(name string, list []string) Value {
 	var b []byte
 	for _, s := range list {
@@ -73,12 +73,12 @@ func Strings(name string, list []string) Value {
 	return Value{name, MultiSZ, append(b, 0, 0)}
 }
 
-// DWord makes a REG_DWORD.
+// DWord returns a REG_DWORD.
 func DWord(name string, n uint32) Value {
 	return Value{name, DWORD, binary.LittleEndian.AppendUint32(nil, n)}
 }
 
-// QWord makes a REG_QWORD.
+// QWord returns a REG_QWORD.
 func QWord(name string, n uint64) Value {
 	return Value{name, QWORD, binary.LittleEndian.AppendUint64(nil, n)}
 }
@@ -96,8 +96,8 @@ func (v Value) Number() (uint64, bool) {
 	return 0, false
 }
 
-// Text returns the value of a REG_SZ or REG_EXPAND_SZ up to its terminating zero. It is false where the
-// data is no UTF-16.
+// Text returns the value of a REG_SZ or REG_EXPAND_SZ up to its terminating zero. It returns false if the
+// data is not UTF-16.
 func (v Value) Text() (string, bool) {
 	if v.Type != SZ && v.Type != ExpandSZ {
 		return "", false
@@ -109,7 +109,7 @@ func (v Value) Text() (string, bool) {
 	return s, ok
 }
 
-// List returns the strings of a REG_MULTI_SZ. It is false where the data is no UTF-16.
+// List returns the strings of a REG_MULTI_SZ. It returns false if the data is not UTF-16.
 func (v Value) List() ([]string, bool) {
 	if v.Type != MultiSZ {
 		return nil, false
@@ -128,7 +128,7 @@ func (v Value) Equal(o Value) bool {
 	return fold(v.Name) == fold(o.Name) && v.Type == o.Type && slices.Equal(v.Data, o.Data)
 }
 
-// Show writes the data for people: as reg.exe prints it.
+// Show returns the data for people, in the form of reg.exe.
 func (v Value) Show() string {
 	if n, ok := v.Number(); ok {
 		return fmt.Sprintf("%#x", n)
@@ -142,7 +142,7 @@ func (v Value) Show() string {
 	return fmt.Sprintf("%X", v.Data)
 }
 
-// utf16Bytes is s in UTF-16LE with zeros behind it.
+// utf16Bytes returns s in UTF-16LE, followed by zeros.
 func utf16Bytes(s string, zeros int) []byte {
 	b := make([]byte, 0, 2*len(s)+2*zeros)
 	for _, u := range utf16.Encode([]rune(s)) {
@@ -154,7 +154,7 @@ func utf16Bytes(s string, zeros int) []byte {
 	return b
 }
 
-// utf16Text reads UTF-16LE. It is false where the length is odd or a surrogate stands alone.
+// utf16Text decodes UTF-16LE. It returns false if the length is odd or a surrogate is unpaired.
 func utf16Text(b []byte) (string, bool) {
 	ok := len(b)%2 == 0
 	u := make([]uint16, len(b)/2)

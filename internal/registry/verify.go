@@ -11,9 +11,9 @@ import (
 )
 
 // bbolt maps its file and trusts its pages: a damaged one makes it panic or read outside of the mapping,
-// which ends the process. So the structure of a file is checked here before bbolt sees it. The format is
-// that of bbolt's version 2 (package go.etcd.io/bbolt/internal/common), little endian on every platform
-// that this is built for.
+// which ends the process. Therefore the structure of a file is checked here before bbolt sees it. The
+// format is that of bbolt's version 2 (package go.etcd.io/bbolt/internal/common), little endian on all
+// supported platforms.
 
 const (
 	maxFile    = 1 << 30 // bytes; far more than a full registry takes
@@ -33,8 +33,7 @@ const (
 	bucketFlag = 1
 )
 
-// verifyFile checks the file at path. The error is errCorrupt, or what the
-// system says.
+// verifyFile checks the file at path. The error is errCorrupt or a system error.
 func verifyFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -48,11 +47,11 @@ func verifyFile(path string) error {
 	return verify(b)
 }
 
-// boltFile is what verify knows of a file.
+// boltFile is what verify knows about a file.
 type boltFile struct {
 	b    []byte
 	page uint64 // size
-	high uint64 // pages in use: the first number beyond them
+	high uint64 // pages in use: the first number above them
 	seen map[uint64]bool
 }
 
@@ -84,7 +83,7 @@ func verify(b []byte) (err error) {
 	return f.tree(m.root, 0, nil)
 }
 
-// readMetas returns the page size and the meta page that counts: the valid one with the higher number.
+// readMetas returns the page size and the meta page in force: the valid one with the higher number.
 func readMetas(b []byte) (page uint64, m boltMeta, err error) {
 	first, size, ok := readMeta(b, 0)
 	if ok {
@@ -173,7 +172,7 @@ func (f *boltFile) freelist(id uint64) error {
 	return nil
 }
 
-// maxTree is deeper than any tree of pages and buckets here.
+// maxTree is deeper than any tree of pages and buckets in a registry.
 const maxTree = 64
 
 // tree checks the pages of a bucket from its root. Their first keys must not be below least.

@@ -7,17 +7,18 @@ type VirtualPort struct {
 	PKey  uint16 // 0: the port's default one
 }
 
-// Values of a virtual port's key, which is named for its connection. The manual does not print where they are kept.
+// Values of a virtual port's key, which is named after its connection. The manual does not say where they
+// are kept.
 const (
 	virtualPorts = "VirtualPorts"
 	valueIName   = "IName"
 	valuePKey    = "PKey"
 )
 
-// VirtualPorts is the key that holds the adapter's virtual ports.
+// VirtualPorts returns the key that holds the adapter's virtual ports.
 func (a Adapter) VirtualPorts() Path { return a.Class().Child(virtualPorts) }
 
-// VirtualPorts returns the virtual ports of an adapter by their names. Keys that are none are left out.
+// VirtualPorts returns the virtual ports of an adapter by name. Keys that describe none are skipped.
 func (r *Registry) VirtualPorts(a Adapter) []VirtualPort {
 	k, _ := r.Key(a.VirtualPorts())
 	var out []VirtualPort
@@ -36,7 +37,7 @@ func (r *Registry) VirtualPorts(a Adapter) []VirtualPort {
 	return out
 }
 
-// AddVirtualPort makes the changes that keep a virtual port.
+// AddVirtualPort returns the changes that store a virtual port.
 func (a Adapter) AddVirtualPort(v VirtualPort) []Change {
 	key := a.VirtualPorts().Child(v.Name)
 	return []Change{
@@ -45,7 +46,7 @@ func (a Adapter) AddVirtualPort(v VirtualPort) []Change {
 	}
 }
 
-// RemoveVirtualPort makes the change that forgets a virtual port.
+// RemoveVirtualPort returns the change that removes a virtual port.
 func (a Adapter) RemoveVirtualPort(name string) Change {
 	return Change{Kind: DeleteKey, Key: a.VirtualPorts().Child(name)}
 }

@@ -1,7 +1,7 @@
-// Package sa is a client of an InfiniBand subnet's administration (IBA 15): it asks for paths, takes part in
-// multicast groups, and offers and finds services. It is an engine like the others: it is told the time and the
-// MADs that arrive, and hands out MADs to send, answers and its next deadline. Requests that answer with one
-// record (Get, Set, Delete) are built; tables (RMPP) are not.
+// Package sa is a client of an InfiniBand subnet's administration (IBA 15): it queries paths, joins
+// multicast groups, and offers and finds services. Like the other engines it is driven by its caller, who
+// passes in the time and received MADs, and takes out MADs to send, answers and the next deadline.
+// Requests answered by one record (Get, Set, Delete) are implemented; tables (RMPP) are not.
 package sa
 
 import (
@@ -18,8 +18,8 @@ import (
 const (
 	defaultTimeout = time.Second
 	defaultRetries = 10
-	// maxPending bounds the requests that wait for an answer, window those of them that are sent and not
-	// answered yet: an administration is one for thousands of ports.
+	// maxPending limits the requests waiting for an answer, window those of them in flight: one
+	// administration serves thousands of ports.
 	maxPending = 16384
 	window     = 64
 )
@@ -29,7 +29,7 @@ var (
 	ErrTimeout = errors.New("the subnet administration does not answer")
 	// ErrNoManager says that the port has no subnet manager.
 	ErrNoManager = errors.New("the port has no subnet manager")
-	// ErrFull says that too many requests wait.
+	// ErrFull says that too many requests are waiting.
 	ErrFull = errors.New("too many requests wait for the subnet administration")
 )
 
@@ -41,27 +41,28 @@ func (e *StatusError) Error() string {
 	return "the subnet administration refuses: " + mad.StatusText(e.Status)
 }
 
-// Config is what a [Client] is made with. The zero value of a field means its default.
+// Config configures a [Client]. The zero value of a field selects its default.
 type Config struct {
-	// Timeout is the time before a request is sent again, Retries how often it is; 1 s and 10.
+	// Timeout is the time before a request is retransmitted, Retries how often that happens; the defaults
+	// are 1 s and 10.
 	Timeout time.Duration
 	Retries int
 	// Transaction is the first transaction ID. Only the low 32 bits count up.
 	Transaction uint64
 }
 
-// Request asks for a record, or for one to be changed.
+// Request gets or changes a record.
 type Request struct {
 	Method    uint8 // mad.MethodGet, mad.MethodSet or mad.MethodDelete
 	Attribute uint16
-	Mask      uint64 // components of Data that count
+	Mask      uint64 // components of Data that are valid
 	Data      []byte // the record, at most mad.SADataLen bytes
 }
 
-// Ticket names a request.
+// Ticket identifies a request.
 type Ticket uint64
 
-// Answer is what became of a request.
+// Answer is the result of a request.
 type Answer struct {
 	Ticket Ticket
 	Err    error // a *StatusError, ErrTimeout or ErrNoManager; nil: Data holds the record
@@ -75,10 +76,10 @@ type Datagram struct {
 	MAD  [mad.Len]byte
 }
 
-// Counters count since the client was made.
+// Counters count since the client was created.
 type Counters struct{ Requests, Retries, Timeouts, Refused, Unexpected uint64 }
 
-// Client is one port's. One goroutine at a time calls it.
+// Client is the client of one port. It must not be called concurrently.
 type Client struct {
 	cfg      Config
 	lid      ib.LID
@@ -86,13 +87,13 @@ type Client struct {
 	next     uint64
 	pending  map[uint64]*pending
 	waiting  []*pending // not sent yet, oldest first
-	flying   []*pending // sent, by the time that they were sent last
+	flying   []*pending // sent, sorted by the time of the last transmission
 	send     []*pending
 	answers  []Answer
 	counters Counters
 }
 
-// pending is a request without answer.
+// pending is a request that has not been answered.
 type pending struct {
 	tid     uint64
 	mad     [mad.Len]byte
@@ -102,7 +103,7 @@ type pending struct {
 	done    bool
 }
 
-// SetRepetition changes when and how often requests are sent again, for those that are asked from now on; 0: the default.
+// SetRepetition changes the timeout and the number of retries of future requests; 0: the default.
 func (c *Client) SetRepetition(timeout time.Duration, retries int) error {
 	cfg := c.cfg
 	cfg.Timeout, cfg.Retries = timeout, retries
@@ -113,7 +114,7 @@ func (c *Client) SetRepetition(timeout time.Duration, retries int) error {
 	return err
 }
 
-// New makes a client. The error names the field of cfg that is wrong.
+// New creates a client. The error says which field of cfg is wrong.
 func New(cfg Config) (*Client, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
@@ -130,8 +131,8 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, pending: map[uint64]*pending{}, next: cfg.Transaction}, nil
 }
 
-// SetManager says where the subnet manager is; LID 0: there is none. What was asked of another one is asked of
-// the new one at once.
+// SetManager says where the subnet manager is; LID 0: there is none. Unanswered requests are sent to the
+// new one at once.
 func (c *Client) SetManager(lid ib.LID, sl uint8) {
 	if lid == c.lid && sl == c.sl {
 		return
@@ -147,8 +148,8 @@ func (c *Client) SetManager(lid ib.LID, sl uint8) {
 	}
 }
 
-// Ask asks. The answer comes out of [Client.Answers] under the ticket, at the latest when the retries are used up.
-// The error is ErrFull.
+// Ask sends a request. [Client.Answers] returns the answer under the ticket, at the latest when the
+// retries are used up. The error is ErrFull.
 func (c *Client) Ask(now clock.Time, r Request) (Ticket, error) {
 	if len(c.pending) >= maxPending {
 		return 0, ErrFull
@@ -166,7 +167,7 @@ func (c *Client) Ask(now clock.Time, r Request) (Ticket, error) {
 	return Ticket(p.tid), nil
 }
 
-// fly sends what waits, as far as the window allows.
+// fly sends waiting requests as far as the window permits.
 func (c *Client) fly(now clock.Time) {
 	for len(c.waiting) > 0 && len(c.pending)-len(c.waiting) < window {
 		p := c.waiting[0]
@@ -178,7 +179,7 @@ func (c *Client) fly(now clock.Time) {
 	}
 }
 
-// launch has a request sent.
+// launch queues a request for transmission.
 func (c *Client) launch(p *pending) {
 	if c.lid != 0 && !p.queued {
 		p.queued = true
@@ -186,7 +187,8 @@ func (c *Client) launch(p *pending) {
 	}
 }
 
-// Receive takes a MAD of the class that arrived on QP1, and reports whether it was an answer to a request here.
+// Receive handles a MAD of the class received on QP1, and reports whether it answers one of this client's
+// requests.
 func (c *Client) Receive(now clock.Time, b []byte) bool {
 	m, err := mad.ParseSA(b)
 	if err != nil {
@@ -198,7 +200,7 @@ func (c *Client) Receive(now clock.Time, b []byte) bool {
 		c.counters.Unexpected++
 		return false
 	}
-	if m.Status&0xff == mad.StatusBusy { // it comes again by its timer
+	if m.Status&0xff == mad.StatusBusy { // its timer will retransmit it
 		return true
 	}
 	a := Answer{Ticket: Ticket(p.tid), Data: m.Data}
@@ -220,7 +222,7 @@ func (c *Client) finish(now clock.Time, p *pending, a Answer) {
 	c.fly(now)
 }
 
-// drop forgets what is done at the front of the requests in flight.
+// drop removes completed requests from the front of flying.
 func (c *Client) drop() {
 	for len(c.flying) > 0 && c.flying[0].done {
 		c.flying[0] = nil
@@ -228,7 +230,7 @@ func (c *Client) drop() {
 	}
 }
 
-// Advance sends again what was not answered in time.
+// Advance retransmits requests that were not answered in time.
 func (c *Client) Advance(now clock.Time) {
 	for len(c.flying) > 0 && c.flying[0].due <= now {
 		p := c.flying[0]
@@ -254,7 +256,7 @@ func (c *Client) Advance(now clock.Time) {
 	c.drop()
 }
 
-// Deadline is when Advance is wanted next; clock.Never for not at all.
+// Deadline returns when Advance must be called next; clock.Never if not at all.
 func (c *Client) Deadline() clock.Time {
 	if len(c.flying) == 0 {
 		return clock.Never
@@ -262,7 +264,7 @@ func (c *Client) Deadline() clock.Time {
 	return c.flying[0].due
 }
 
-// Transmit moves MADs that are to be sent to out and returns their number.
+// Transmit moves MADs to send to out and returns their number.
 func (c *Client) Transmit(out []Datagram) int {
 	n, used := 0, 0
 	for _, p := range c.send {

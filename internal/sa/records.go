@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Path asks for a reversible path between two ports, in a partition where key is not 0 (IBA 15.2.5.16).
+// Path asks for a reversible path between two ports, in a given partition unless key is 0 (IBA 15.2.5.16).
 func Path(from, to ib.GID, key ib.PKey) Request {
 	r := mad.PathRecord{SGID: from, DGID: to, PKey: key, Reversible: true, NumPath: 1}
 	q := Request{Method: mad.MethodGet, Attribute: mad.AttrPathRecord, Data: r.Append(nil),
@@ -18,9 +18,9 @@ func Path(from, to ib.GID, key ib.PKey) Request {
 	return q
 }
 
-// Join makes a port a full member of a group, or one that only sends, and makes the group on the terms of the
-// record where there is none (IBA 15.2.5.17). Zero fields beyond MGID, PortGID and PKey count too, as the InfiniBand
-// stacks have it; MTU and rate are left to the administration.
+// Join makes a port a full or send-only member of a group, and creates the group as described by the
+// record if it does not exist (IBA 15.2.5.17). As in other InfiniBand stacks, zero fields besides MGID,
+// PortGID and PKey are significant too; MTU and rate are left to the administration.
 func Join(r mad.MCMemberRecord) Request {
 	return Request{Method: mad.MethodSet, Attribute: mad.AttrMCMemberRecord, Data: r.Append(nil),
 		Mask: mad.MemberMGID | mad.MemberPortGID | mad.MemberJoinState | mad.MemberPKey | mad.MemberQKey | mad.MemberSL | mad.MemberFlowLabel | mad.MemberTrafficClass}
@@ -34,11 +34,12 @@ func Leave(mgid, port ib.GID, state uint8) Request {
 }
 
 const (
-	// atsName and atsID are the service by which ports are found by their IP addresses: the DAPL Address
-	// Translation Service, whose record has the address in its first 16 bytes of data, IPv4 in the last four of them.
+	// atsName and atsID identify the service by which ports are found by their IP addresses: the DAPL
+	// Address Translation Service. Its record has the address in its first 16 bytes of data, an IPv4
+	// address in the last four of them.
 	atsName = "DAPL Address Translation Service"
 	atsID   = 0x10000ce100415453
-	atsNext = 1 << 24 // between the IDs of a port's addresses: a record is known by ID, GID and P_Key
+	atsNext = 1 << 24 // distance of the IDs of a port's addresses, because ID, GID and P_Key identify a record
 	// MaxATS is how many addresses a port may offer.
 	MaxATS = 256
 )
@@ -55,7 +56,7 @@ func ats(ip netip.Addr) (r mad.ServiceRecord) {
 	return r
 }
 
-// Offer says for so many seconds that a port has an IP address, its n-th from 0.
+// Offer registers IP address n (from 0) of a port. lease is in seconds.
 func Offer(ip netip.Addr, n int, port ib.GID, key ib.PKey, lease uint32) Request {
 	r := ats(ip)
 	r.ID, r.GID, r.PKey, r.Lease = atsID+uint64(n%MaxATS)*atsNext, port, key, lease
@@ -63,7 +64,7 @@ func Offer(ip netip.Addr, n int, port ib.GID, key ib.PKey, lease uint32) Request
 		Mask: mad.ServiceComponentID | mad.ServiceComponentGID | mad.ServiceComponentPKey | mad.ServiceComponentLease | mad.ServiceComponentName | addressMask}
 }
 
-// Withdraw ends what Offer said of the n-th address.
+// Withdraw ends the registration of address n.
 func Withdraw(n int, port ib.GID, key ib.PKey) Request {
 	r := mad.ServiceRecord{ID: atsID + uint64(n%MaxATS)*atsNext, GID: port, PKey: key}
 	return Request{Method: mad.MethodDelete, Attribute: mad.AttrServiceRecord, Data: r.Append(nil),
@@ -76,5 +77,5 @@ func Find(ip netip.Addr) Request {
 	return Request{Method: mad.MethodGet, Attribute: mad.AttrServiceRecord, Data: r.Append(nil), Mask: mad.ServiceComponentName | addressMask}
 }
 
-// addressMask is the sixteen components of the first 16 bytes of a service's data.
+// addressMask selects the sixteen components of the first 16 bytes of a service's data.
 const addressMask = 0xffff * mad.ServiceComponentData8

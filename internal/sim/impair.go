@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// send puts a packet on its way: to the port that has the address, or to every
-// other port for a multicast address.
+// send sends a packet on its way: to the port that has the address, or to every other port for a multicast
+// address.
 func (n *Network) send(from *Port, o *frame.Out) {
 	n.Stats.Sent++
 	dst := o.Route.Dst.Unmap()
@@ -59,8 +59,8 @@ func (n *Network) carry(from, to *Port, dst netip.Addr, o *frame.Out) {
 	}
 }
 
-// enqueue decides when a packet arrives. Packets of a link keep their order but
-// for those that reordering holds back.
+// enqueue decides when a packet arrives. Packets of a link keep their order, except those that are held
+// back to be reordered.
 func (n *Network) enqueue(l *link, d *delivery) {
 	at := n.now.Add(l.Delay)
 	if l.Jitter > 0 {
@@ -93,7 +93,7 @@ func (n *Network) enqueue(l *link, d *delivery) {
 
 func (n *Network) chance(p float64) bool { return p > 0 && n.rng.Float64() < p }
 
-// bytes is a packet as the network carries it.
+// bytes returns a packet as the network carries it.
 func (n *Network) bytes(from *Port, o *frame.Out) []byte {
 	if from.Codec != nil {
 		return from.Codec.Seal(o)

@@ -10,8 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// Engine is what a port is driven by: the calls of transport.Engine that the
-// network needs.
+// Engine drives a port: the methods of transport.Engine that the network needs.
 type Engine interface {
 	Receive(now clock.Time, in []frame.In)
 	Advance(now clock.Time)
@@ -19,23 +18,21 @@ type Engine interface {
 	Deadline() clock.Time
 }
 
-// Codec is the encapsulation of a port, where one is to be in the path. Without
-// it the network carries what runs from the BTH to the pad, and drops corrupted
-// packets as a receiver that checks the ICRC would.
+// Codec is the encapsulation of a port, if one is to be in the path. Without it the network carries
+// everything from the BTH to the pad, and drops corrupted packets like a receiver that checks the ICRC.
 type Codec interface {
 	// Seal returns the bytes of a packet as they are on the wire.
 	Seal(o *frame.Out) []byte
-	// Open checks and strips what Seal put around; false drops the packet.
+	// Open checks and strips what Seal added; false drops the packet.
 	Open(in *frame.In) bool
 }
 
-// Impairment is what a link does to packets in one direction. Probabilities are
-// from 0 to 1.
+// Impairment says what a link does to packets in one direction. Probabilities are from 0 to 1.
 type Impairment struct {
 	Loss, Duplicate, Reorder, Corrupt float64
 	Delay                             time.Duration // of every packet
-	Jitter                            time.Duration // at most this much more, order kept
-	ReorderBy                         time.Duration // how much later a reordered packet comes; 0: 4 times Delay
+	Jitter                            time.Duration // up to this much more, order kept
+	ReorderBy                         time.Duration // how much later a reordered packet arrives; 0: 4 times Delay
 }
 
 // Stats counts what the network did.
@@ -44,9 +41,9 @@ type Stats struct{ Sent, Delivered, Lost, Overflowed, Duplicated, Reordered, Cor
 // Network is a set of ports and the packets between them.
 type Network struct {
 	Default Impairment
-	// Filter, where set, sees every packet before the impairments; false drops it.
+	// Filter, if set, sees every packet before the impairments; false drops it.
 	Filter func(from, to *Port, packet []byte) bool
-	// Tap, where set, sees every packet as it is delivered.
+	// Tap, if set, sees every packet as it is delivered.
 	Tap   func(now clock.Time, from, to *Port, packet []byte)
 	Stats Stats
 
@@ -66,15 +63,14 @@ type Port struct {
 	Addr   netip.Addr
 	Engine Engine
 	Codec  Codec
-	// Settle, where set, is called after each turn of the engine: the place to
-	// take completions and to post more work.
+	// Settle, if set, is called after each turn of the engine: the place to take completions and to post
+	// more work.
 	Settle func(now clock.Time)
-	// Service is how long the port takes for a packet that arrives, and Buffer how
-	// many may wait for it, more being lost: a socket with its receive buffer. Zero
-	// means no time, and no limit.
+	// Service is how long the port takes for each arriving packet, and Buffer how many may wait before
+	// more are lost, like a socket with its receive buffer. Zero means no time, and no limit.
 	Service time.Duration
 	Buffer  int
-	// Batch is the most packets that the engine is handed at once; 0 means 64.
+	// Batch is the maximum number of packets passed to the engine at once; 0 means 64.
 	Batch int
 
 	busyUntil clock.Time
@@ -83,7 +79,7 @@ type Port struct {
 
 type link struct {
 	Impairment
-	last clock.Time // when the packet before arrives
+	last clock.Time // when the previous packet arrives
 }
 
 type delivery struct {
@@ -95,7 +91,7 @@ type delivery struct {
 	route    frame.Route
 }
 
-// New makes a network whose faults follow from seed.
+// New returns a network whose faults follow from seed.
 func New(seed uint64) *Network {
 	return &Network{
 		rng:    rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15)),
@@ -125,12 +121,11 @@ func (n *Network) link(from, to *Port) *link {
 	return l
 }
 
-// Wake gives a port a turn in the next step: its engine has work that came from
-// elsewhere.
+// Wake gives a port a turn in the next step, because its engine has work from elsewhere.
 func (p *Port) Wake() { p.woken = true }
 
-// Step does what is due next: turns of woken ports, else the next arrivals or
-// timers. It reports false when nothing is left to happen before limit.
+// Step does what is due next: turns of woken ports, otherwise the next arrivals or timers. It returns
+// false when nothing is left to do before limit.
 func (n *Network) Step(limit clock.Time) bool {
 	busy := false
 	for _, p := range n.ports {
@@ -166,20 +161,20 @@ func (n *Network) Step(limit clock.Time) bool {
 	return true
 }
 
-// Run steps until nothing is left to happen before limit, or done reports true.
+// Run steps until nothing is left to do before limit, or done returns true.
 func (n *Network) Run(limit clock.Time, done func() bool) {
 	for (done == nil || !done()) && n.Step(limit) {
 	}
 }
 
-// Pass lets d of virtual time pass, with all that happens in it.
+// Pass lets d of virtual time pass, with everything that happens in it.
 func (n *Network) Pass(d time.Duration) {
 	end := n.now.Add(d)
 	n.Run(end, nil)
 	n.now = max(n.now, end)
 }
 
-// deliver hands over the packets that arrive now, those to one port in batches.
+// deliver passes on the packets that arrive now, in batches per port.
 func (n *Network) deliver() {
 	for len(n.queue) > 0 && n.queue[0].at <= n.now {
 		first := heap.Pop(&n.queue).(*delivery)
@@ -214,7 +209,7 @@ func (n *Network) arrival(d *delivery) frame.In {
 	}
 }
 
-// turn lets a port transmit all that it has.
+// turn lets a port transmit everything it has.
 func (n *Network) turn(p *Port) {
 	for {
 		k := p.Engine.Transmit(n.now, n.out)

@@ -11,11 +11,11 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
-// Version is what the drivers say theirs is.
+// Version is the version that the drivers report.
 const Version = "9.9"
 
-// Config is that of a driver in a directory of the test's own. Adapters without an address get one each of 127.0.0.0/8
-// that is nobody's default.
+// Config returns the configuration of a driver in a directory of the test's own. Adapters without an
+// address get one from 127.0.0.0/8 that is not a default of anything.
 func Config(t testing.TB, adapters ...config.Adapter) config.Config {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vpi") // t.TempDir may be too long for a socket
@@ -34,7 +34,7 @@ func Config(t testing.TB, adapters ...config.Adapter) config.Config {
 	}
 }
 
-// Start starts a driver that runs until the test ends, or until it is closed before.
+// Start starts a driver that runs until the test ends, unless it is closed earlier.
 func Start(t testing.TB, cfg config.Config) *driver.Driver {
 	t.Helper()
 	d, err := driver.Start(t.Context(), cfg, driver.Options{Version: Version})

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mounts runs fn behind mount on a thread with a mount namespace of its own, which ends with them: other threads do not see what
-// is mounted there. The test is skipped where that cannot be. fn must not call t.FailNow: it has a goroutine of its own.
+// Mounts runs mount and then fn on a thread with a mount namespace of its own, so that other threads do
+// not see what is mounted. If that is impossible it skips the test. fn must not call t.FailNow, because it
+// runs in a goroutine of its own.
 func Mounts(t testing.TB, mount func() error, fn func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -19,7 +20,7 @@ func Mounts(t testing.TB, mount func() error, fn func()) {
 	var failed error
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // for good: the thread ends with the goroutine, and its mounts with it
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its mounts with it
 		err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
 		if err == nil {
 			err = unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, "")

@@ -1,4 +1,4 @@
-// Package namespace gives tests namespaces of their own, of the network and of mounts.
+// Package namespace gives tests network and mount namespaces of their own.
 package namespace
 
 import (
@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Own puts the thread of a test into a new network namespace, whose loopback interface is up, until the test ends. What the test's goroutine opens is there;
-// other goroutines are not. The test is skipped where it may not make one.
+// Own moves the thread of a test to a new network namespace, whose loopback interface is up, until the
+// test ends. What the test's goroutine opens is in that namespace; other goroutines are not. If the
+// namespace cannot be created it skips the test.
 func Own(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
