@@ -1,7 +1,7 @@
-// Package counters reads the counter sets of the catalogue from the words that adapters count in: snapshots with the
-// instances of each set, rates over a reader's own interval, resets, and the forms in which they are shown (typeperf's
-// paths and CSV, JSON, Prometheus metrics). Reading costs the data path nothing but the copy of its words; a reset
-// writes none of them.
+// Package counters reads the counter sets of the catalogue from the words in which adapters count:
+// snapshots with the instances of each set, rates over a reader's own interval, resets, and output formats
+// (typeperf's paths and CSV, JSON, Prometheus metrics). Reading costs the data path only a copy of its
+// words; a reset does not write them.
 package counters
 
 import (
@@ -19,33 +19,33 @@ import (
 // Adapter is an adapter with its words.
 type Adapter struct {
 	device.Counters
-	// Generation decides which sets and counters the adapter has; 0: MLX5.
+	// Generation determines which sets and counters the adapter has; 0: MLX5.
 	Generation catalogue.Generation
-	// Interfaces are its network interfaces: those of IPoIB.
+	// Interfaces are its IPoIB network interfaces.
 	Interfaces []Interface
 }
 
-// Interface is a network interface of an adapter with its words, which begin with 0 when it is made.
+// Interface is a network interface of an adapter with its words, which are 0 when it is created.
 type Interface struct {
-	Name string // of its connection
-	// Made tells interfaces of one name apart that were made one after the other: it only grows.
+	Name string // name of its connection
+	// Made only grows, and so distinguishes successive interfaces of one name.
 	Made  uint64
 	Speed uint64 // bit/s
 	ipoib.Counters
 	ipoib.Census
 }
 
-// Config is what a Collector reads.
+// Config says what a Collector reads.
 type Config struct {
-	// Read returns the adapters with their words now.
+	// Read returns the adapters with their current words.
 	Read func() []Adapter
-	// CPUs is how many processors the sets with an instance for each have; 0: one.
+	// CPUs is how many processors the per-processor sets have; 0: one.
 	CPUs int
 	// Now is the clock, monotonic; nil: time.Now.
 	Now func() time.Time
 }
 
-// Collector takes snapshots of the counters. Its methods may be called at once from several goroutines.
+// Collector takes snapshots of the counters. Its methods may be called concurrently.
 type Collector struct {
 	cfg   Config
 	start time.Time
@@ -54,14 +54,15 @@ type Collector struct {
 	bases map[baseKey]*base
 }
 
-// baseKey says what was set back: a set of an adapter.
+// baseKey identifies what was reset: a set of an adapter.
 type baseKey struct {
 	set     string
 	adapter uint32
 }
 
-// base is what is subtracted from the words of a set, how often it was set, and how often the adapter had been
-// restarted by then: a later restart puts what it had counted before in its place.
+// base is what to subtract from the words of a set, how often it was reset, and how often the adapter had
+// been restarted by then: after a later restart, the counts from before the restart are subtracted
+// instead.
 type base struct {
 	words      device.Counters
 	interfaces []Interface
@@ -90,13 +91,13 @@ func (c *Collector) rebase(set string, a *Adapter) {
 	b.resets++
 }
 
-// ResetRequest asks for the counters of a set to be set back.
+// ResetRequest asks to reset the counters of a set.
 type ResetRequest struct {
 	Set     string `json:"set"`               // printed or short name
 	Adapter string `json:"adapter,omitempty"` // by name; empty: all
 }
 
-// Reset sets the counters of a set back. Sets that only a restart clears are refused.
+// Reset resets the counters of a set. Sets that only a restart clears are refused.
 func (c *Collector) Reset(q ResetRequest) error {
 	if err := CheckReset(q); err != nil {
 		return err
@@ -118,7 +119,7 @@ func (c *Collector) Reset(q ResetRequest) error {
 	return nil
 }
 
-// CheckReset finds what can be found wrong with a reset without a driver.
+// CheckReset checks a reset as far as that is possible without a driver.
 func CheckReset(q ResetRequest) error {
 	set, ok := catalogue.CounterSetNamed(q.Set)
 	if !ok {
@@ -130,7 +131,7 @@ func CheckReset(q ResetRequest) error {
 	return nil
 }
 
-// Sets lists the counter sets with the instances that there are now.
+// Sets returns the counter sets with their current instances.
 func (c *Collector) Sets() []Set {
 	adapters := c.cfg.Read()
 	out := make([]Set, 0, len(catalogue.CounterSets))
@@ -153,8 +154,8 @@ func (c *Collector) Sets() []Set {
 	return out
 }
 
-// Snapshot returns the counters that the paths select, all for none. The error is a *PathError where a path selects
-// nothing.
+// Snapshot returns the counters that the paths select, or all without paths. The error is a *PathError for
+// a path that selects nothing.
 func (c *Collector) Snapshot(paths ...string) (Snapshot, error) {
 	sel, err := parsePaths(paths)
 	if err != nil {
@@ -178,14 +179,14 @@ func (c *Collector) Snapshot(paths ...string) (Snapshot, error) {
 	return s, sel.unused()
 }
 
-// instance is one of a set for an adapter.
+// instance is an instance of a set for an adapter.
 type instance struct {
 	name   string
 	labels map[string]string
-	of     *Interface // of an interface
+	of     *Interface // for instances that are interfaces
 }
 
-// instances are those that an adapter has of a set.
+// instances returns an adapter's instances of a set.
 func (c *Collector) instances(set *catalogue.CounterSet, a *Adapter) []instance {
 	if set.Generations&a.generation() == 0 {
 		return nil
@@ -215,10 +216,10 @@ func (c *Collector) instances(set *catalogue.CounterSet, a *Adapter) []instance 
 		}
 		all = append(all, one(", Total", "cpu", "total"))
 	}
-	return all // adapters have no vPorts and virtual functions yet
+	return all // adapters do not have vPorts and virtual functions yet
 }
 
-// read makes the part of an instance that is selected.
+// read returns the selected part of an instance.
 func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel selection) Instance {
 	x := Instance{Set: set.Short, Name: in.name, Labels: in.labels}
 	b := c.bases[baseKey{set.Short, a.Adapter}]
@@ -244,10 +245,10 @@ func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel
 	return x
 }
 
-// readTotal tells what a total is now, and what it was when it was set back.
+// readTotal returns the current value of a total, and its value at the last reset.
 type readTotal func(short string) (now, from uint64)
 
-// readDevice reads totals of an adapter since it was restarted or its set was set back.
+// readDevice reads an adapter's totals since it was restarted or its set was reset.
 func readDevice(set string, a *Adapter, b *base) readTotal {
 	from := a.Before
 	if b != nil && b.restarts == a.Restarts {
@@ -262,7 +263,7 @@ func readDevice(set string, a *Adapter, b *base) readTotal {
 	}
 }
 
-// readInterface reads totals of an interface since it was made or its set was set back.
+// readInterface reads an interface's totals since it was created or its set was reset.
 func readInterface(set string, x *Interface, b *base) readTotal {
 	from := &Interface{}
 	if b != nil {
@@ -276,8 +277,8 @@ func readInterface(set string, x *Interface, b *base) readTotal {
 	}
 }
 
-// raw is the value of a counter since it was set back, for a rate the total that it is the rate of; nil where nothing
-// counts it.
+// raw returns the value of a counter since it was reset; for a rate that of the underlying total; nil if
+// nothing counts it.
 func raw(k *catalogue.Counter, read readTotal) *uint64 {
 	if !k.Counted() {
 		return nil
@@ -293,7 +294,7 @@ func raw(k *catalogue.Counter, read readTotal) *uint64 {
 	return &v
 }
 
-// totals names what a counter is read from.
+// totals returns the names of the totals that a counter is read from.
 func totals(k *catalogue.Counter) []string {
 	if len(k.Of) > 0 {
 		return k.Of

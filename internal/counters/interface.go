@@ -1,7 +1,6 @@
 package counters
 
-// interfaceWords says where the counted counters of the sets with an instance for each interface are read, as words does for
-// the others.
+// interfaceWords says where the counters of the per-interface sets are read, like words for the others.
 var interfaceWords = map[string]map[string]func(*Interface) uint64{
 	"network_interface": {
 		"received_bytes":             func(i *Interface) uint64 { return i.ReceivedBytes },
@@ -48,7 +47,7 @@ var interfaceWords = map[string]map[string]func(*Interface) uint64{
 	},
 }
 
-// Values are the counters of the interface's sets by their short names, since it was made.
+// Values returns the counters of the interface's sets by their short names, since it was created.
 func (i *Interface) Values() map[string]uint64 {
 	out := map[string]uint64{}
 	for _, of := range interfaceWords {

@@ -10,9 +10,9 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// Metrics serves the counters in the formats of Prometheus: softvpi_<set>_<counter>, with _total where the counter
-// only grows. Rates are served as the totals that they are the rate of, times in seconds and bits as bytes, which are
-// the base units there; counters that nothing counts are absent.
+// Metrics serves the counters in the formats of Prometheus: softvpi_<set>_<counter>, with _total if the
+// counter only grows. Instead of rates it serves the underlying totals, and it uses Prometheus's base
+// units: times in seconds, bits as bytes. Counters that nothing counts are absent.
 func (c *Collector) Metrics() http.Handler {
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(newMetrics(c))
@@ -32,7 +32,7 @@ type metrics struct {
 	labels    map[string][]string           // by the short name of the set
 }
 
-// setLabels are the labels of the sets with one instance for each of a thing.
+// setLabels are the labels of sets by what they have an instance for.
 var setLabels = map[string][]string{
 	"adapter": {"adapter"}, "port": {"adapter", "port"}, "priority": {"adapter", "priority"}, "cpu": {"adapter", "cpu"},
 	"vport": {"adapter", "vport"}, "function": {"adapter", "function"}, "interface": {"adapter", "interface"},
@@ -81,7 +81,7 @@ func (m *metrics) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	s, err := m.collector.Snapshot()
-	if err != nil { // without paths there is none
+	if err != nil { // impossible without paths
 		return
 	}
 	for i := range s.Instances {

@@ -7,9 +7,10 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// Path selects counters as typeperf does: "\Set(Instance)\Counter", with "*" for any characters, and a computer
-// ("\\Computer\Set...") that is not looked at. Without "(Instance)" it means every instance. Names are printed or
-// short ones, in any letter case. "set", "set.counter" and "set(instance).counter" mean the same with short names.
+// Path selects counters as in typeperf: "\Set(Instance)\Counter", with "*" for any characters, optionally
+// preceded by a computer ("\\Computer\Set..."), which is ignored. Without "(Instance)" it selects every
+// instance. Names are printed or short ones, in any letter case. "set", "set.counter" and
+// "set(instance).counter" are the same with short names.
 type Path struct {
 	Set, Instance, Counter string
 }
@@ -29,7 +30,7 @@ func (e *PathError) Error() string {
 	return s
 }
 
-// ParsePath reads a path.
+// ParsePath parses a path.
 func ParsePath(text string) (Path, error) {
 	bad := func(problem string) (Path, error) {
 		return Path{}, &PathError{text, problem, []string{`\Set(Instance)\Counter`, "set.counter"}}
@@ -48,7 +49,7 @@ func ParsePath(text string) (Path, error) {
 	if !strings.Contains(rest, sep) {
 		sep = "."
 	}
-	// An instance may hold anything but ")" before a separator.
+	// An instance may contain anything except ")" before a separator.
 	if i := strings.LastIndex(rest, ")"+sep); i >= 0 {
 		p.Counter = rest[i+1+len(sep):]
 		rest = rest[:i+1]
@@ -71,12 +72,12 @@ func ParsePath(text string) (Path, error) {
 	return p, nil
 }
 
-// formatPath writes the path of a counter as typeperf prints it.
+// formatPath returns the path of a counter as typeperf prints it.
 func formatPath(computer, set, instance, counter string) string {
 	return `\\` + computer + `\` + set + "(" + instance + `)\` + counter
 }
 
-// matches says whether name is what pattern, which may hold "*", means.
+// matches reports whether name matches pattern, which may contain "*".
 func matches(pattern, name string) bool {
 	pattern, name = strings.ToLower(pattern), strings.ToLower(name)
 	parts := strings.Split(pattern, "*")
@@ -122,13 +123,13 @@ func parsePaths(paths []string) (selection, error) {
 	return sel, nil
 }
 
-// CheckPath finds what can be found wrong with a path without a driver.
+// CheckPath checks a path as far as that is possible without a driver.
 func CheckPath(text string) error {
 	_, err := parsePaths([]string{text})
 	return err
 }
 
-// PathHasSet says whether a path selects counters of the set with that short name.
+// PathHasSet reports whether a path selects counters of the set with that short name.
 func PathHasSet(text, short string) bool {
 	p, err := ParsePath(text)
 	set, ok := catalogue.CounterSetNamed(short)
@@ -184,7 +185,7 @@ func (s selection) selects(set *catalogue.CounterSet, instance string, i int) bo
 	return found
 }
 
-// unused is the error of a path that selects no counter of the adapters there are.
+// unused returns the error for a path that selects no counter of the existing adapters.
 func (s selection) unused() error {
 	for _, p := range s {
 		if !p.used {

@@ -7,8 +7,9 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// Reader turns snapshots into values: totals and levels as they are, rates over the time between this snapshot and
-// the one before. Each reader has one of its own. The zero value is ready; it is not for several goroutines at once.
+// Reader turns snapshots into values: totals and levels as they are, rates over the time since the
+// previous snapshot. Each reader needs one of its own. The zero value is ready to use; it must not be used
+// concurrently.
 type Reader struct {
 	uptime time.Duration
 	before map[string]reading
@@ -24,8 +25,7 @@ type Reading struct {
 	Instance string `json:"instance"`
 	Counter  string `json:"counter"` // printed name
 	Unit     string `json:"unit,omitempty"`
-	// Value is null where nothing counts the counter, and for a rate at the first reading and where the counter was set
-	// back since the one before.
+	// Value is null if nothing counts the counter, and for a rate at the first reading and after a reset.
 	Value Number `json:"value"`
 }
 
@@ -33,8 +33,8 @@ type Reading struct {
 type Number struct {
 	Known   bool
 	Whole   bool
-	Integer uint64  // where Whole
-	Real    float64 // else
+	Integer uint64  // if Whole
+	Real    float64 // otherwise
 }
 
 // MarshalJSON writes null or the number.
@@ -57,7 +57,7 @@ func (n *Number) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-// String writes the number, "-" where there is none.
+// String returns the number, or "-" if there is none.
 func (n Number) String() string { return n.text("-", 1) }
 
 func (n Number) text(missing string, digits int) string {
@@ -70,7 +70,7 @@ func (n Number) text(missing string, digits int) string {
 	return strconv.FormatFloat(n.Real, 'f', digits, 64)
 }
 
-// Read returns the values of a snapshot, in its order.
+// Read returns the values of a snapshot, in the same order.
 func (r *Reader) Read(s Snapshot) []Reading {
 	var out []Reading
 	now := map[string]reading{}
@@ -111,7 +111,7 @@ func (r *Reader) value(k *catalogue.Counter, id string, now reading, interval ti
 	return Number{Known: true, Real: float64(now.raw-was.raw) / interval.Seconds()}
 }
 
-// HasRates says whether a snapshot holds rates, which take two readings.
+// HasRates reports whether a snapshot holds rates, which take two readings.
 func (s Snapshot) HasRates() bool {
 	for i := range s.Instances {
 		set, ok := catalogue.CounterSetNamed(s.Instances[i].Set)

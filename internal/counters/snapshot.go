@@ -6,20 +6,21 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// Snapshot is the counters at one moment.
+// Snapshot is the state of the counters at one moment.
 type Snapshot struct {
 	Time time.Time `json:"time"`
-	// Uptime is the time since the driver started to count, by a clock that is never set; intervals are measured by it.
+	// Uptime is the time since the driver started to count, by a clock that is never adjusted; it measures
+	// intervals.
 	Uptime    time.Duration `json:"uptime_ns"`
 	Instances []Instance    `json:"instances"`
 }
 
-// Instance is a set of counters of one thing.
+// Instance is one instance of a counter set.
 type Instance struct {
 	Set    string            `json:"set"`      // short name
 	Name   string            `json:"instance"` // "Ethernet 1", "Ethernet 1, Priority 3"
 	Labels map[string]string `json:"labels"`   // adapter, and priority, cpu or port
-	// Epoch grows when the set is set back; values of different epochs cannot be compared.
+	// Epoch grows when the set is reset; values of different epochs cannot be compared.
 	Epoch  uint64  `json:"epoch"`
 	Values []Value `json:"values"`
 }
@@ -27,7 +28,7 @@ type Instance struct {
 // Value is a counter in a snapshot.
 type Value struct {
 	Counter string `json:"counter"` // short name
-	// Raw is the value, for a rate the total that it is the rate of; nil where nothing counts it.
+	// Raw is the value, for a rate that of the underlying total; nil if nothing counts it.
 	Raw *uint64 `json:"raw"`
 }
 
@@ -37,7 +38,7 @@ type Set struct {
 	Short       string    `json:"short"`
 	Aliases     []string  `json:"aliases,omitempty"`
 	Description string    `json:"description"`
-	Resettable  bool      `json:"resettable"` // also without a restart
+	Resettable  bool      `json:"resettable"` // even without a restart
 	Instances   []string  `json:"instances"`
 	Counters    []Counter `json:"counters"`
 }
@@ -49,8 +50,8 @@ type Counter struct {
 	Kind        string   `json:"kind"` // total, rate, level, ratio
 	Unit        string   `json:"unit"`
 	Description string   `json:"description"`
-	Counted     bool     `json:"counted"`        // false: what it counts is not built yet, it has no value
-	Only        string   `json:"only,omitempty"` // the one instance that has a value, as its label names it
+	Counted     bool     `json:"counted"`        // false: it has no value, because what it counts is not implemented
+	Only        string   `json:"only,omitempty"` // the only instance that has a value, given by its label
 	Generations []string `json:"generations"`    // mlx5, mlx4
 }
 

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Writer writes readings in one of the forms of typeperf, or as JSON. The columns are those of the first readings.
+// Writer writes readings in one of the formats of typeperf, or as JSON. The columns are those of the first
+// readings.
 type Writer struct {
 	w        io.Writer
 	computer string
@@ -17,26 +18,26 @@ type Writer struct {
 	columns  []string
 }
 
-// Form is how a Writer writes.
+// Form is the format of a Writer's output.
 type Form string
 
-// The forms.
+// The formats.
 const (
 	CSV  Form = "csv"
 	TSV  Form = "tsv"
-	JSON Form = "json" // an object a line
+	JSON Form = "json" // one object per line
 	Text Form = "text" // a table of path, value and unit for each reading
 )
 
-// Forms are all of them.
+// Forms lists all formats.
 var Forms = []Form{CSV, TSV, JSON, Text}
 
-// NewWriter returns a Writer that names computer in its paths.
+// NewWriter returns a Writer that uses computer in its paths.
 func NewWriter(w io.Writer, form Form, computer string) *Writer {
 	return &Writer{w: w, form: form, computer: computer}
 }
 
-// line is a line of the form JSON.
+// line is a line in the format JSON.
 type line struct {
 	Time     time.Time `json:"time"`
 	Readings []Reading `json:"readings"`
@@ -53,8 +54,8 @@ func (w *Writer) Write(at time.Time, readings []Reading) error {
 	return w.separated(at, readings)
 }
 
-// separated writes as typeperf does: a header "(PDH-CSV 4.0)" with the paths, then a line a sample, every field in
-// quotes. A missing value is a blank, as there.
+// separated writes like typeperf: a header "(PDH-CSV 4.0)" with the paths, then one line per sample, every
+// field in quotes. As there, a missing value is a blank.
 func (w *Writer) separated(at time.Time, readings []Reading) error {
 	sep, title := ",", "(PDH-CSV 4.0)"
 	if w.form == TSV {
@@ -87,7 +88,7 @@ func (w *Writer) separated(at time.Time, readings []Reading) error {
 
 func quoted(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
-// decimal writes a number with six digits after the point, as typeperf does.
+// decimal formats a number with six decimal places, like typeperf.
 func decimal(n Number) string {
 	switch {
 	case !n.Known:
@@ -98,7 +99,7 @@ func decimal(n Number) string {
 	return n.text(" ", 6)
 }
 
-// text writes a line a counter, with a line for each instance before its counters.
+// text writes one line per counter, with a line for each instance before its counters.
 func (w *Writer) text(readings []Reading) error {
 	width := 0
 	for _, r := range readings {

@@ -6,8 +6,8 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 )
 
-// words says where each counted counter of the catalogue is read, by the short names of set and counter. Every
-// function is a sum of words, so that a counter set back is the difference of two of its values.
+// words says where each counter of the catalogue is read, by the short names of set and counter. Every
+// function is a sum of words, so that the value since a reset is a difference of two results.
 var words = map[string]map[string]func(*device.Counters) uint64{
 	"adapter_traffic": {
 		"received_bytes":                      receivedBytes,
@@ -157,7 +157,7 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 	},
 }
 
-// qosWords are those of the instance without a priority, which is all that a port carries.
+// qosWords are those of the instance without a priority, which covers everything that a port carries.
 func qosWords() map[string]func(*device.Counters) uint64 {
 	return map[string]func(*device.Counters) uint64{
 		"received_bytes":   receivedBytes,
@@ -169,7 +169,7 @@ func qosWords() map[string]func(*device.Counters) uint64 {
 	}
 }
 
-// The links count what is behind the UDP header; frames begin with the Ethernet header.
+// The links count what follows the UDP header; frames begin with the Ethernet header.
 func receivedBytes(c *device.Counters) uint64 {
 	return c.Link.ReceivedBytes + c.Link.ReceivedPackets*c.FrameOverhead
 }

@@ -11,8 +11,8 @@ import (
 type Path struct {
 	LID          ib.LID
 	SL           uint8
-	Rate         uint8 // static rate, as a code of PathRecord.Rate; 0: as fast as the link
-	GRH          bool  // there is a global route header; always to groups
+	Rate         uint8 // static rate, a code of PathRecord.Rate; 0: as fast as the link
+	GRH          bool  // there is a global route header; always for groups
 	GID          ib.GID
 	FlowLabel    uint32
 	HopLimit     uint8
@@ -26,25 +26,25 @@ type Destination struct {
 	QKey uint32
 }
 
-// Action is something that the interface wants done: one of the types below. Take hands them out in their order.
+// Action is something that the interface wants done: one of the types below. Take returns them in order.
 type Action interface{ action() }
 
-// Datagram is to be sent from the interface's queue pair, header and all.
+// Datagram is to be sent from the interface's queue pair, including its header.
 type Datagram struct {
 	To   Destination
 	Data []byte
 }
 
-// Request is a MAD for the subnet administration: to queue pair 1 of a LID. Its answer is to be given to Response. The interface itself
-// repeats it.
+// Request is a MAD for the subnet administration: to queue pair 1 of a LID. Its answer must be passed to
+// Response. The interface itself handles retransmissions.
 type Request struct {
 	LID         ib.LID
 	SL          uint8
-	Transaction uint64 // that of the MAD
+	Transaction uint64 // of the MAD
 	MAD         [mad.Len]byte
 }
 
-// Attach lets the queue pair receive what is sent to a multicast group; Detach ends it.
+// Attach makes the queue pair receive what is sent to a multicast group; Detach ends that.
 type Attach struct {
 	MGID ib.GID
 	MLID ib.LID
@@ -56,13 +56,15 @@ type Detach struct {
 	MLID ib.LID
 }
 
-// Deliver hands the system an IP packet that the interface made itself: the queries of the multicast monitor.
+// Deliver passes to the system an IP packet that the interface itself created: a query of the multicast
+// monitor.
 type Deliver struct{ Packet []byte }
 
-// Event is what the interface's owner may want to write down, or act on.
+// Event is something that the interface's owner may want to log or act on.
 type Event struct {
 	Kind EventKind
-	// MTU is that of the interface in Connected. In MTUAboveSubnet it is what was configured, and SubnetMTU what the subnet allows.
+	// MTU is that of the interface in Connected. In MTUAboveSubnet it is the configured one, and SubnetMTU
+	// what the subnet allows.
 	MTU, SubnetMTU int
 	Text           string
 }
@@ -73,17 +75,17 @@ type EventKind uint8
 // The kinds of events.
 const (
 	Connected      EventKind = iota // the broadcast group is joined, or its MTU has changed: IP packets flow
-	Disconnected                    // they do not; Text says why
+	Disconnected                    // they do not flow; Text says why
 	MTUAboveSubnet                  // the configured MTU is larger than that of the broadcast group
-	JoinFailed                      // the broadcast group could not be joined; it is tried again
-	Failed                          // what carries the interface failed; never an engine's
+	JoinFailed                      // joining the broadcast group failed; it will be retried
+	Failed                          // the interface's carrier failed; the engine itself never reports this
 )
 
-// Resolved ends what Resolve began.
+// Resolved is the result of Resolve.
 type Resolved struct {
 	Addr     netip.Addr
 	Neighbor Neighbor
-	Err      error // nil; else ErrUnreachable or ErrDown
+	Err      error // nil, ErrUnreachable or ErrDown
 }
 
 func (Datagram) action() {}
@@ -96,7 +98,7 @@ func (Resolved) action() {}
 
 func (i *Interface) do(a Action) { i.actions = append(i.actions, a) }
 
-// Take hands out the next action, false where there is none.
+// Take returns the next action, or false if there is none.
 func (i *Interface) Take() (Action, bool) {
 	if i.taken == len(i.actions) {
 		clear(i.actions)

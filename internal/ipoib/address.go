@@ -10,7 +10,8 @@ import (
 // addressLen is the length of a link-layer address.
 const addressLen = 20
 
-// Flags of a link-layer address: the connected modes that its interface can do beside datagrams (RFC 4755 3.1).
+// Flags of a link-layer address: the connected modes that its interface supports besides datagrams (RFC
+// 4755 3.1).
 const (
 	flagRC = 0x80
 	flagUC = 0x40
@@ -23,7 +24,7 @@ type Address struct {
 	GID   ib.GID
 }
 
-// Append adds the address's addressLen bytes to b.
+// Append appends the address's addressLen bytes to b.
 func (a Address) Append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(a.Flags)<<24|uint32(a.QPN&ib.QPNMask))
 	return append(b, a.GID[:]...)
@@ -38,7 +39,7 @@ func parseAddress(b []byte) (Address, error) {
 	return Address{Flags: uint8(w >> 24), QPN: ib.QPN(w) & ib.QPNMask, GID: ib.GID(b[4:addressLen])}, nil
 }
 
-// String is the address as 20 bytes in hexadecimal with colons, the way Linux prints it.
+// String returns the 20 bytes in hexadecimal with colons, like Linux.
 func (a Address) String() string {
 	var s []byte
 	for i, c := range a.Append(nil) {
@@ -50,7 +51,7 @@ func (a Address) String() string {
 	return string(s)
 }
 
-// unicast says whether packets can be sent to the address.
+// unicast reports whether packets can be sent to the address.
 func (a Address) unicast() bool {
 	return a.QPN > ib.QPGSI && a.QPN != ib.QPMulticast && !a.GID.IsZero() && a.GID[0] != 0xff
 }

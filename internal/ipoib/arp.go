@@ -21,7 +21,7 @@ type arp struct {
 	SenderIP, TargetIP netip.Addr // IPv4; the zero Addr counts as 0.0.0.0
 }
 
-// Append adds the packet's arpLen bytes to b.
+// Append appends the packet's arpLen bytes to b.
 func (a *arp) Append(b []byte) []byte {
 	b = append(b, 0, hardwareInfiniBand, byte(eth.TypeIPv4>>8), byte(eth.TypeIPv4&0xff), addressLen, 4)
 	b = binary.BigEndian.AppendUint16(b, a.Operation)
@@ -53,7 +53,7 @@ func parseARP(b []byte) (arp, error) {
 	return a, nil
 }
 
-// appendIPv4 adds the four bytes of a, zeros where it is not an IPv4 address.
+// appendIPv4 appends the four bytes of a, zeros if it is not an IPv4 address.
 func appendIPv4(b []byte, a netip.Addr) []byte {
 	if a = a.Unmap(); !a.Is4() {
 		return append(b, 0, 0, 0, 0)

@@ -7,40 +7,46 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// monitorInterval is the time from one run of the multicast monitor to the next (WinOF 5.50, 4.6.7).
+// monitorInterval is the time between runs of the multicast monitor (WinOF 5.50, 4.6.7).
 const monitorInterval = 30 * time.Second
 
-// Config is what an interface is told once. The zero value of a field is its default, that of the registry key where there is one.
+// Config configures an interface. The zero value of a field selects its default, that of the registry key
+// if there is one.
 type Config struct {
-	// PKey is the interface's partition: with the top bit set it needs full membership; without, limited membership serves where the
-	// port's table has no full one (WinOF 5.50, 5.2). 0: whatever the first entry of the table is.
+	// PKey is the interface's partition. With the top bit set it requires full membership; without it,
+	// limited membership is used if the port's table has no full one (WinOF 5.50, 5.2). 0: whatever the
+	// first entry of the table is.
 	PKey  ib.PKey
 	Scope uint8 // of the broadcast group, 1 to 14; 0: linkLocalScope
-	// MTU is the largest IP packet, as *JumboPacket has it: minMTU to maxMTU. 0: maxMTU. What the subnet allows may be less.
+	// MTU is the size of the largest IP packet, as in *JumboPacket: minMTU to maxMTU. 0: maxMTU. The
+	// subnet may allow less.
 	MTU int
-	// SATimeout passes before a request to the subnet administration is repeated (SaTimeout): 250 ms to 60 s. 0: 1 s.
+	// SATimeout is the time before a request to the subnet administration is retransmitted (SaTimeout):
+	// 250 ms to 60 s. 0: 1 s.
 	SATimeout time.Duration
-	// SARetries is how often it is repeated (SaRetries): 1 to 64. 0: 10.
+	// SARetries is how often it is retransmitted (SaRetries): 1 to 64. 0: 10.
 	SARetries int
-	// QueryPaths asks for a path record of every neighbour (EnableQPR). Without, the way to a neighbour of the same subnet is the one
-	// that its answer came by.
+	// QueryPaths requests a path record for every neighbour (EnableQPR). Without it, the path to a
+	// neighbour of the same subnet is the one by which its answer arrived.
 	QueryPaths bool
-	// GeneralQueryRuns is the runs of the multicast monitor from one general query to the next (McastIgmpMldGeneralQueryInterval):
-	// 1 to 10. 0: 3.
+	// GeneralQueryRuns is the number of multicast monitor runs between general queries
+	// (McastIgmpMldGeneralQueryInterval): 1 to 10. 0: 3.
 	GeneralQueryRuns int
-	// QueryResponseRuns is the runs that a query may stay unanswered before its group is left (McastQueryResponseInterval):
-	// 1 to 10. 0: 2.
+	// QueryResponseRuns is the number of runs that a query may stay unanswered before its group is left
+	// (McastQueryResponseInterval): 1 to 10. 0: 2.
 	QueryResponseRuns int
-	// LocalMaxAge is the runs of the endpoint monitor that an unused local endpoint outlives (LocalEndpointMaxAge): 1 to 20. 0: 5.
+	// LocalMaxAge is the number of endpoint monitor runs that an unused local endpoint survives
+	// (LocalEndpointMaxAge): 1 to 20. 0: 5.
 	LocalMaxAge int
-	// LocalInterval is the time from one run of the endpoint monitor to the next (LocalEndpointMonitorInterval): 10 s to
-	// 20 minutes. 0: 1 minute.
+	// LocalInterval is the time between runs of the endpoint monitor (LocalEndpointMonitorInterval): 10 s
+	// to 20 minutes. 0: 1 minute.
 	LocalInterval time.Duration
-	// MaxGroups is the most multicast groups (MaxNumOfMCList): 64 to 1024. 0: 128. Groups beyond are not joined.
+	// MaxGroups is the maximum number of multicast groups (MaxNumOfMCList): 64 to 1024. 0: 128. Further
+	// groups are not joined.
 	MaxGroups int
 }
 
-// complete is the configuration with its defaults. The error is a *ConfigError.
+// complete returns the configuration with its defaults filled in. The error is a *ConfigError.
 func (c Config) complete() (Config, error) {
 	if c.PKey != 0 && !c.PKey.Valid() {
 		return c, &ConfigError{"PKey", fmt.Sprintf("%#04x", uint16(c.PKey)), "a partition, 0x0001 to 0x7fff, with or without the top bit"}

@@ -9,7 +9,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Endpoints are the end points that an interface knows, as mlxtool dbg ipoib-ep lists them (WinOF 5.50, 5.5.2.8).
+// Endpoints are the end points that an interface knows, in the form in which mlxtool dbg ipoib-ep lists
+// them (WinOF 5.50, 5.5.2.8).
 type Endpoints struct {
 	Local     []LocalEndpoint
 	Multicast []MulticastEndpoint
@@ -19,16 +20,17 @@ type Endpoints struct {
 // LocalEndpoint is an IP address that is reached through the interface.
 type LocalEndpoint struct {
 	Addr netip.Addr
-	// Configured says that the interface has the address itself; else the system sends from it for others, and it ages.
+	// Configured says that the interface itself has the address; otherwise the system sends from it on
+	// behalf of others, and it ages.
 	Configured bool
-	Age        int // runs of the endpoint monitor since it was used
+	Age        int // runs of the endpoint monitor since its last use
 }
 
 // MulticastEndpoint is a multicast group of the interface.
 type MulticastEndpoint struct {
 	MGID ib.GID
-	MLID ib.LID // 0: it is not joined
-	// SendOnly says that the group is only sent to.
+	MLID ib.LID // 0: not joined
+	// SendOnly says that the group is joined only to send to it.
 	SendOnly bool
 	State    string
 	QKey     uint32
@@ -43,18 +45,19 @@ type RemoteEndpoint struct {
 	Address Address
 	LID     ib.LID // 0: no path is known yet
 	State   string
-	Unused  time.Duration // since something was sent to it last
+	Unused  time.Duration // time since something was last sent to it
 }
 
-// String is the state of a group in words.
+// String returns the state of a group in words.
 func (s groupState) String() string { return [...]string{"joining", "waiting", "joined"}[s] }
 
-// String is the state of a neighbour in words, in those of RFC 4861 7.3.2 where it has them.
+// String returns the state of a neighbour, in the words of RFC 4861 7.3.2 if there are any.
 func (s neighbourState) String() string {
 	return [...]string{"incomplete", "querying path", "reachable", "stale", "probing"}[s]
 }
 
-// Endpoints are those that the interface knows now, in the order of their addresses; the broadcast group is the first of the groups.
+// Endpoints returns those that the interface currently knows, sorted by address; the broadcast group is
+// the first group.
 func (i *Interface) Endpoints(now clock.Time) Endpoints {
 	var e Endpoints
 	for a, x := range i.local {
@@ -78,13 +81,13 @@ func (i *Interface) Endpoints(now clock.Time) Endpoints {
 	return e
 }
 
-// Census is how many end points of each kind there are.
+// Census counts the end points by kind.
 type Census struct{ Local, Multicast, Remote int }
 
-// Census counts the end points.
+// Census returns the number of end points.
 func (i *Interface) Census() Census { return Census{len(i.local), len(i.groups), len(i.neighbours)} }
 
-// Broadcast is the broadcast group; ok is false while the interface is on no partition.
+// Broadcast returns the broadcast group; ok is false while the interface has no partition.
 func (i *Interface) Broadcast() (mgid ib.GID, mlid ib.LID, ok bool) {
 	if i.broadcast == nil {
 		return mgid, 0, false

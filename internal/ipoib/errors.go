@@ -2,7 +2,7 @@ package ipoib
 
 import "fmt"
 
-// formatError says that a field of a message that arrived, or its length, has a value that cannot be.
+// formatError says that a field of a received message, or its length, has an invalid value.
 type formatError struct {
 	Field string
 	Got   int
@@ -14,7 +14,7 @@ func (e *formatError) Error() string {
 	return fmt.Sprintf("%s is %d, want %s", e.Field, e.Got, e.Want)
 }
 
-// ConfigError says which field of a Config cannot be. Test for it with errors.As.
+// ConfigError says which field of a Config is invalid. Test for it with errors.As.
 type ConfigError struct {
 	Field string
 	Got   any

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	maxWaiting   = 16               // packets that wait for a group or a neighbour
-	firstBackoff = time.Second      // after a join that failed
-	lastBackoff  = 16 * time.Second // it doubles until then
-	sendOnlyIdle = 5 * time.Minute  // after which a group is left that was joined to send to it
+	maxWaiting   = 16               // packets waiting for a group or a neighbour
+	firstBackoff = time.Second      // after a failed join
+	lastBackoff  = 16 * time.Second // the backoff doubles up to this
+	sendOnlyIdle = 5 * time.Minute  // after which an unused send-only group is left
 )
 
 // Memberships, bits of JoinState.
@@ -25,18 +25,19 @@ const (
 	joinSendOnly = mad.JoinSendOnly
 )
 
-// allNodes are the groups that every interface is a member of: nobody reports them (RFC 3376 5, RFC 3810 6).
+// allNodes are the groups that every interface is a member of: nobody reports them (RFC 3376 5, RFC 3810
+// 6).
 var allNodes = [...]netip.Addr{netip.AddrFrom4([4]byte{224, 0, 0, 1}), netip.AddrFrom16([16]byte{0xff, 2, 15: 1})}
 
 type groupState uint8
 
 const (
 	groupJoining groupState = iota
-	groupWaiting            // the join failed, and is tried again
+	groupWaiting            // the join failed and will be retried
 	groupJoined
 )
 
-// group is a multicast group that the interface is a member of, or wants to be.
+// group is a multicast group that the interface is, or wants to be, a member of.
 type group struct {
 	mgid     ib.GID
 	want     uint8 // joinFull or joinSendOnly
@@ -44,17 +45,18 @@ type group struct {
 	state    groupState
 	rec      mad.MCMemberRecord
 	to       Destination
-	attached ib.LID // MLID, 0: the queue pair does not receive it
+	attached ib.LID // MLID; 0: the queue pair does not receive it
 	waiting  [][]byte
 	again    clock.Time
 	backoff  time.Duration
 	used     clock.Time
-	stays    bool   // not the system's to leave
-	request  uint64 // the join that is open, 0: none
-	awaiting int    // runs of the monitor in which a report has to come, 0: none has
+	stays    bool   // the system may not leave it
+	request  uint64 // the join in progress; 0: none
+	awaiting int    // monitor runs within which a report must arrive; 0: none is expected
 }
 
-// sortedGroups are the groups in the order of their MGIDs, the broadcast group first: whatever depends on it comes after.
+// sortedGroups returns the groups sorted by MGID, but the broadcast group first, because the others depend
+// on it.
 func (i *Interface) sortedGroups() []*group {
 	list := make([]*group, 0, len(i.groups))
 	for _, g := range i.groups {
@@ -91,13 +93,13 @@ func (i *Interface) member(now clock.Time, addr netip.Addr, stays bool) {
 	}
 }
 
-// InGroup says whether the interface is a member of a group, or is becoming one.
+// InGroup reports whether the interface is a member of a group, or is becoming one.
 func (i *Interface) InGroup(mgid ib.GID) bool {
 	g := i.groups[mgid]
 	return g != nil && (g.have != 0 || g.request != 0)
 }
 
-// newGroup makes room for a group, which is not joined yet; nil where there is none.
+// newGroup adds a group, which is not joined yet, or returns nil if there is no room.
 func (i *Interface) newGroup(now clock.Time, mgid ib.GID) *group {
 	if len(i.groups) >= i.cfg.MaxGroups {
 		var oldest *group
@@ -117,7 +119,8 @@ func (i *Interface) newGroup(now clock.Time, mgid ib.GID) *group {
 	return g
 }
 
-// join asks for the membership that the interface wants of a group. Terms of groups but the broadcast group are those of that (RFC 4391 5).
+// join requests the membership that the interface wants in a group. Other groups get the parameters of the
+// broadcast group (RFC 4391 5).
 func (i *Interface) join(now clock.Time, g *group) {
 	if g.state != groupJoined {
 		g.state = groupJoining
@@ -136,7 +139,7 @@ func (i *Interface) join(now clock.Time, g *group) {
 	g.request = i.ask(now, mad.MethodSet, mad.AttrMCMemberRecord, components, &rec, func(now clock.Time, m *mad.SA) { i.joined(now, g, want, m) })
 }
 
-// joined takes the answer to a join.
+// joined handles the answer to a join.
 func (i *Interface) joined(now clock.Time, g *group, want uint8, m *mad.SA) {
 	g.request = 0
 	if i.groups[g.mgid] != g {
@@ -185,7 +188,7 @@ func (i *Interface) joined(now clock.Time, g *group, want uint8, m *mad.SA) {
 	}
 }
 
-// refused puts the next attempt to join a group off.
+// refused schedules the next attempt to join a group.
 func (i *Interface) refused(now clock.Time, g *group, why string) {
 	i.counters.DroppedNoRoute += uint64(len(g.waiting))
 	g.waiting, g.state, g.have = nil, groupWaiting, 0
@@ -225,7 +228,7 @@ func (i *Interface) leave(now clock.Time, g *group) {
 	case g.have == 0 && g.request == 0:
 		return
 	case g.have == 0:
-		g.have = g.want // the join may have been heard
+		g.have = g.want // the join may have been received
 	}
 	if len(i.queries) >= maxLeaves {
 		i.leaveOnce(g)
@@ -234,7 +237,7 @@ func (i *Interface) leave(now clock.Time, g *group) {
 	rec := mad.MCMemberRecord{MGID: g.mgid, PortGID: i.port.GID, JoinState: g.have}
 	i.ask(now, mad.MethodDelete, mad.AttrMCMemberRecord, mad.MemberMGID|mad.MemberPortGID|mad.MemberJoinState, &rec, func(now clock.Time, _ *mad.SA) {
 		if again := i.groups[g.mgid]; again != nil && again.state == groupJoined {
-			i.join(now, again) // joined while it was being left, and the leave may have come last
+			i.join(now, again) // joined again while it was being left, and the leave may have arrived last
 		}
 	})
 }
@@ -249,8 +252,8 @@ func (i *Interface) leaveOnce(g *group) {
 	i.request(&sa)
 }
 
-// toGroup sends a datagram to a group, which is joined to send to it where the interface is no member. It returns the
-// destination where the caller can send at once; else data was kept or dropped.
+// toGroup sends a datagram to a group, which it joins as send-only if the interface is no member. It
+// returns the destination if the caller can send at once; otherwise data was queued or dropped.
 func (i *Interface) toGroup(now clock.Time, mgid ib.GID, data func() []byte) (Destination, bool) {
 	g := i.groups[mgid]
 	if g == nil {
@@ -275,13 +278,13 @@ func (i *Interface) toGroup(now clock.Time, mgid ib.GID, data func() []byte) (De
 	return Destination{}, false
 }
 
-// advanceGroups tries joins again that failed, and leaves groups that nothing was sent to for long.
+// advanceGroups retries failed joins, and leaves groups to which nothing was sent for long.
 func (i *Interface) advanceGroups(now clock.Time) {
 	for _, g := range i.sortedGroups() {
 		switch {
 		case g.state == groupWaiting && g.again <= now:
 			if g.want == joinSendOnly {
-				delete(i.groups, g.mgid) // the next packet to it asks again
+				delete(i.groups, g.mgid) // the next packet to it joins again
 				continue
 			}
 			if g == i.broadcast || i.state == Up {

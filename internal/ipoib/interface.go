@@ -11,18 +11,18 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// State says how far an interface is.
+// State is the connection state of an interface.
 type State uint8
 
-// The states. In all but Up it is disconnected: packets are dropped.
+// The states. In all but Up the interface is disconnected: packets are dropped.
 const (
 	Down        State = iota // the port is not active, or the interface has no queue pair
-	NoPartition              // the port's table does not have the interface's P_Key
+	NoPartition              // the port's table does not contain the interface's P_Key
 	Joining                  // the broadcast group is being joined
 	Up
 )
 
-// String is the state in a word or two.
+// String returns the state in a word or two.
 func (s State) String() string {
 	switch s {
 	case Down:
@@ -43,17 +43,17 @@ var (
 	ErrUnreachable = errors.New("no neighbour answers for the address")
 )
 
-// Port is what an interface has to know of its port.
+// Port is what an interface needs to know about its port.
 type Port struct {
 	Active bool
 	LID    ib.LID
 	LMC    uint8
-	GID    ib.GID // of index 0
+	GID    ib.GID // at index 0
 	SMLID  ib.LID
 	SMSL   uint8
 	PKeys  []ib.PKey
 	MTU    ib.MTU // of the link
-	// Reregister changes whenever the subnet manager asks clients to join and subscribe anew.
+	// Reregister changes whenever the subnet manager asks clients to reregister.
 	Reregister uint64
 }
 
@@ -68,7 +68,7 @@ type Interface struct {
 	pkey     ib.PKey
 	index    int // of pkey in the port's table
 	mtu      int
-	warned   int // the group's MTU that a warning was given about
+	warned   int // the group's MTU for which a warning was given
 	next     clock.Time
 	actions  []Action
 	taken    int
@@ -89,7 +89,8 @@ type Interface struct {
 	ageing     clock.Time // next run of the endpoint monitor
 }
 
-// New makes an interface that is down. random gives numbers for transaction IDs and for spreading repetitions in time. The error is a *ConfigError.
+// New creates an interface that is down. random provides numbers for transaction IDs and for spreading
+// retransmissions. The error is a *ConfigError.
 func New(cfg Config, random func() uint64) (*Interface, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -101,19 +102,19 @@ func New(cfg Config, random func() uint64) (*Interface, error) {
 	}, nil
 }
 
-// State is how far the interface is.
+// State returns the state of the interface.
 func (i *Interface) State() State { return i.state }
 
-// MTU is the largest IP packet that can be sent now.
+// MTU returns the size of the largest IP packet that can currently be sent.
 func (i *Interface) MTU() int { return i.mtu }
 
-// PKey is the P_Key that packets have, with its index in the port's table; 0 while there is none.
+// PKey returns the P_Key of packets, with its index in the port's table; 0 while there is none.
 func (i *Interface) PKey() (key ib.PKey, index int) { return i.pkey, i.index }
 
-// Address is the interface's link-layer address.
+// Address returns the interface's link-layer address.
 func (i *Interface) Address() Address { return Address{QPN: i.qpn, GID: i.port.GID} }
 
-// QKey is that of the broadcast group, which the queue pair has to have; 0 before it is joined.
+// QKey returns the Q_Key of the broadcast group, which the queue pair must have; 0 before it is joined.
 func (i *Interface) QKey() uint32 {
 	if i.broadcast == nil {
 		return 0
@@ -121,15 +122,16 @@ func (i *Interface) QKey() uint32 {
 	return i.broadcast.rec.QKey
 }
 
-// Counters is what was counted until now.
+// Counters returns the counters.
 func (i *Interface) Counters() Counters { return i.counters }
 
-// Deadline is when Advance is wanted next.
+// Deadline returns when Advance must be called next.
 func (i *Interface) Deadline() clock.Time { return i.next }
 
 func (i *Interface) arm(t clock.Time) { i.next = clock.Min(i.next, t) }
 
-// SetPort tells the interface what its port is like. What it has joined and knows of neighbours is renewed where the change asks for it.
+// SetPort tells the interface the state of its port. Memberships and knowledge about neighbours are
+// renewed if the change requires it.
 func (i *Interface) SetPort(now clock.Time, p Port) {
 	p.PKeys = slices.Clone(p.PKeys)
 	old := i.port
@@ -147,7 +149,7 @@ func (i *Interface) SetQueuePair(now clock.Time, qpn ib.QPN) {
 	i.settle(now, i.port)
 }
 
-// settle brings the state in line with the port.
+// settle adapts the state to the port.
 func (i *Interface) settle(now clock.Time, old Port) {
 	if !i.port.Active || i.qpn == 0 || i.port.LID == 0 {
 		i.disconnect("the port is not active")
@@ -172,7 +174,8 @@ func (i *Interface) settle(now clock.Time, old Port) {
 	}
 }
 
-// partition is the P_Key of the port's table that the interface has, 0 for none (WinOF 5.50, 5.2).
+// partition returns the P_Key in the port's table that the interface uses, 0 if there is none (WinOF 5.50,
+// 5.2).
 func (i *Interface) partition() (ib.PKey, int) {
 	limited := -1
 	for n, k := range i.port.PKeys {
@@ -229,10 +232,11 @@ func (i *Interface) up(now clock.Time) {
 		i.member(now, solicitedNode(a), a.Is6())
 		i.announce(now, a)
 	}
-	i.generalQueries() // its reports until now were lost
+	i.generalQueries() // reports before this were lost
 }
 
-// renew joins everything anew with a subnet manager that may not know the port, or knows it by another LID, and forgets ways.
+// renew renews all memberships with a subnet manager that may not know the port, or knows it by another
+// LID, and forgets paths.
 func (i *Interface) renew(now clock.Time, moved bool) {
 	i.cancelQueries()
 	for _, g := range i.sortedGroups() {
@@ -252,7 +256,7 @@ func (i *Interface) renew(now clock.Time, moved bool) {
 	}
 }
 
-// disconnect forgets everything but the configured addresses, without a word to the subnet.
+// disconnect forgets everything except the configured addresses, without telling the subnet.
 func (i *Interface) disconnect(why string) {
 	if i.state == Up {
 		i.do(Event{Kind: Disconnected, Text: why})
@@ -270,7 +274,7 @@ func (i *Interface) disconnect(why string) {
 	i.monitor, i.ageing, i.state = clock.Never, clock.Never, Down
 }
 
-// Stop leaves all groups. The leaves are not repeated; the interface is down afterwards.
+// Stop leaves all groups. The leaves are not retransmitted; the interface is down afterwards.
 func (i *Interface) Stop(now clock.Time) {
 	for _, g := range i.sortedGroups() {
 		if g.state == groupJoined {
@@ -301,7 +305,7 @@ func (i *Interface) Advance(now clock.Time) {
 	i.arm(clock.Min(i.monitor, i.ageing))
 }
 
-// spread is d and up to a quarter more, so that many interfaces do not repeat at one time.
+// spread returns d plus up to a quarter, so that many interfaces do not retransmit at the same time.
 func (i *Interface) spread(d time.Duration) time.Duration {
 	return d + time.Duration(i.random()%uint64(d/4+1))
 }

@@ -8,23 +8,24 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// maxLocal bounds the endpoints that were learned.
+// maxLocal limits the number of learned endpoints.
 const maxLocal = 1024
 
-// endpoint is an IP address that is reached through this interface: one that it was given, or one that the system sends from for others
-// behind it, as long as it does.
+// endpoint is an IP address that is reached through this interface: a configured one, or one that the
+// system sends from on behalf of others behind it, for as long as it does.
 type endpoint struct {
 	configured bool
-	age        int // runs of the monitor without use
+	age        int // monitor runs without use
 }
 
-// Route is a way to other links: packets to Prefix go to the neighbour Via.
+// Route is a route to other links: packets to Prefix go to the neighbour Via.
 type Route struct {
 	Prefix netip.Prefix
 	Via    netip.Addr
 }
 
-// SetAddresses tells the interface's own addresses, with the length of their link's prefix. New ones are announced.
+// SetAddresses sets the interface's own addresses, with the length of their link's prefix. New ones are
+// announced.
 func (i *Interface) SetAddresses(now clock.Time, prefixes []netip.Prefix) {
 	before := i.configured()
 	i.prefixes = slices.Clone(prefixes)
@@ -52,7 +53,7 @@ func (i *Interface) SetAddresses(now clock.Time, prefixes []netip.Prefix) {
 	}
 }
 
-// forgetGroup leaves the solicited-node group of an address that is gone, where no other one needs it.
+// forgetGroup leaves the solicited-node group of a removed address unless another one needs it.
 func (i *Interface) forgetGroup(now clock.Time, gone netip.Addr, left []netip.Addr) {
 	if !gone.Is6() || slices.ContainsFunc(left, func(a netip.Addr) bool { return a.Is6() && solicitedNode(a) == solicitedNode(gone) }) {
 		return
@@ -63,13 +64,14 @@ func (i *Interface) forgetGroup(now clock.Time, gone netip.Addr, left []netip.Ad
 	}
 }
 
-// SetRoutes tells what is reached through neighbours. A packet that no route and no prefix of the interface fits is for its destination itself.
+// SetRoutes sets what is reached through neighbours. A packet that matches no route and no prefix of the
+// interface goes directly to its destination.
 func (i *Interface) SetRoutes(routes []Route) {
 	i.routes = slices.Clone(routes)
 	slices.SortStableFunc(i.routes, func(a, b Route) int { return b.Prefix.Bits() - a.Prefix.Bits() })
 }
 
-// configured are the interface's own addresses, without repetitions.
+// configured returns the interface's own addresses, without duplicates.
 func (i *Interface) configured() []netip.Addr {
 	list := make([]netip.Addr, 0, len(i.prefixes))
 	for _, p := range i.prefixes {
@@ -80,12 +82,12 @@ func (i *Interface) configured() []netip.Addr {
 	return list
 }
 
-// onLink says whether an address is of one of the interface's prefixes.
+// onLink reports whether an address is in one of the interface's prefixes.
 func (i *Interface) onLink(a netip.Addr) bool {
 	return slices.ContainsFunc(i.prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// nextHop is the neighbour that a packet to dst goes to.
+// nextHop returns the neighbour for packets to dst.
 func (i *Interface) nextHop(dst netip.Addr) netip.Addr {
 	if len(i.routes) == 0 || i.onLink(dst) {
 		return dst
@@ -98,8 +100,8 @@ func (i *Interface) nextHop(dst netip.Addr) netip.Addr {
 	return dst
 }
 
-// source is the address that asks for a neighbour: that of the packet where it is the interface's own, else the one of the same prefix, else
-// any of the family.
+// source returns the source address for a neighbour query: that of the packet if it is the interface's
+// own, otherwise the one with the same prefix, otherwise any of the same family.
 func (i *Interface) source(to, of netip.Addr) netip.Addr {
 	if e := i.local[of]; e != nil && e.configured && of.Is4() == to.Is4() {
 		return of
@@ -121,7 +123,8 @@ func (i *Interface) source(to, of netip.Addr) netip.Addr {
 	return any
 }
 
-// announce tells all nodes where an address is: a gratuitous ARP request (RFC 5227 3), or an unsolicited advertisement (RFC 4861 7.2.6).
+// announce tells all nodes where an address is: by a gratuitous ARP request (RFC 5227 3) or an unsolicited
+// advertisement (RFC 4861 7.2.6).
 func (i *Interface) announce(now clock.Time, a netip.Addr) {
 	if a.Is4() {
 		p := arp{Operation: eth.ARPRequest, Sender: i.Address(), SenderIP: a, TargetIP: a}
@@ -144,7 +147,8 @@ func (i *Interface) sends(src netip.Addr) {
 	i.local[src] = &endpoint{}
 }
 
-// ageLocal is a run of the endpoint monitor: it removes learned endpoints that were not used for LocalMaxAge runs.
+// ageLocal is a run of the endpoint monitor: it removes learned endpoints that were not used for
+// LocalMaxAge runs.
 func (i *Interface) ageLocal() {
 	for a, e := range i.local {
 		if e.configured {

@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// linkLocalScope is the scope of the broadcast group that interfaces use unless told otherwise (RFC 4391 4).
+// linkLocalScope is the default scope of the broadcast group (RFC 4391 4).
 const linkLocalScope = 2
 
 // Signatures of IPoIB in the second 16 bits of a multicast GID (RFC 4391 4).
@@ -16,16 +16,16 @@ const (
 	signatureIPv6 = 0x601b
 )
 
-// broadcastMGID is the multicast GID of a partition's broadcast group: ff1<scope>:401b:<P_Key>::ffff:ffff, with the P_Key as that of
-// full members (RFC 4391 4).
+// broadcastMGID returns the multicast GID of a partition's broadcast group:
+// ff1<scope>:401b:<P_Key>::ffff:ffff, with the P_Key of full members (RFC 4391 4).
 func broadcastMGID(scope uint8, key ib.PKey) ib.GID {
 	g := mgid(scope, signatureIPv4, key)
 	g[12], g[13], g[14], g[15] = 0xff, 0xff, 0xff, 0xff
 	return g
 }
 
-// groupMGID is the multicast GID for an IP multicast group: the low 28 bits of an IPv4 address, the low 80 of
-// an IPv6 address (RFC 4391 4). ok is false where group is not a multicast address.
+// groupMGID returns the multicast GID for an IP multicast group: it contains the low 28 bits of an IPv4
+// address, or the low 80 of an IPv6 address (RFC 4391 4). ok is false if group is not a multicast address.
 func groupMGID(group netip.Addr, scope uint8, key ib.PKey) (g ib.GID, ok bool) {
 	group = group.Unmap()
 	if !group.IsMulticast() {
@@ -51,14 +51,15 @@ func mgid(scope uint8, signature uint16, key ib.PKey) (g ib.GID) {
 	return g
 }
 
-// solicitedNode is the multicast group that neighbour solicitations for an IPv6 address go to (RFC 4291 2.7.1).
+// solicitedNode returns the multicast group for neighbour solicitations about an IPv6 address (RFC 4291
+// 2.7.1).
 func solicitedNode(a netip.Addr) netip.Addr {
 	v := a.As16()
 	return netip.AddrFrom16([16]byte{0xff, 2, 11: 1, 12: 0xff, 13: v[13], 14: v[14], 15: v[15]})
 }
 
-// linkLocal is the IPv6 link-local address that a port's GUID makes: the GUID is an EUI-64, in an interface identifier
-// its universal bit is turned (RFC 4391 8).
+// linkLocal returns the IPv6 link-local address derived from a port's GUID: the GUID is an EUI-64, whose
+// universal bit is inverted in an interface identifier (RFC 4391 8).
 func linkLocal(guid uint64) netip.Addr {
 	a := [16]byte{0xfe, 0x80}
 	binary.BigEndian.PutUint64(a[8:], guid|2<<56)

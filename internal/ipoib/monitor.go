@@ -8,10 +8,10 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// The multicast monitor: what the system joins and leaves is read from the reports that it sends, and it is asked from time to time, with
-// a general query, whether it is still there (WinOF 5.50, 4.6.7).
+// The multicast monitor learns from the system's own reports which groups it joins and leaves, and asks
+// from time to time, with a general query, whether it is still a member (WinOF 5.50, 4.6.7).
 
-// snoop reads the IGMP message of an IPv4 packet that the system sends.
+// snoop reads the IGMP message in an IPv4 packet that the system sends.
 func (i *Interface) snoop(now clock.Time, body []byte) {
 	if len(body) > 0 && body[0] == eth.IGMPv3Report {
 		records, err := eth.ParseIGMPv3Report(body)
@@ -37,7 +37,8 @@ func (i *Interface) snoop(now clock.Time, body []byte) {
 	}
 }
 
-// snoop6 reads the MLD message of an IPv6 packet that the system sends; payload is what follows the IPv6 header.
+// snoop6 reads the MLD message in an IPv6 packet that the system sends; payload is what follows the IPv6
+// header.
 func (i *Interface) snoop6(now clock.Time, payload []byte, src, dst netip.Addr) {
 	body, ok := behindOptions(payload)
 	if !ok || len(body) == 0 {
@@ -62,7 +63,7 @@ func (i *Interface) snoop6(now clock.Time, payload []byte, src, dst netip.Addr) 
 	}
 }
 
-// behindOptions is the ICMPv6 message behind a hop-by-hop header, where MLD has its router alert.
+// behindOptions returns the ICMPv6 message after a hop-by-hop header, in which MLD has its router alert.
 func behindOptions(payload []byte) ([]byte, bool) {
 	if len(payload) < 8 || payload[0] != eth.ProtocolICMPv6 {
 		return nil, false
@@ -96,7 +97,7 @@ func (i *Interface) reported(now clock.Time, records []eth.GroupRecord) {
 // report makes the interface a member of a group that the system listens to.
 func (i *Interface) report(now clock.Time, addr netip.Addr) { i.member(now, addr, false) }
 
-// dismiss ends the membership of a group that the system no longer listens to.
+// dismiss ends the membership in a group that the system no longer listens to.
 func (i *Interface) dismiss(now clock.Time, addr netip.Addr) {
 	mgid, ok := groupMGID(addr, i.cfg.Scope, i.pkey)
 	if g := i.groups[mgid]; ok && g != nil && !g.stays && g.want == joinFull {
@@ -126,7 +127,7 @@ func (i *Interface) monitorGroups(now clock.Time) {
 	i.generalQueries()
 }
 
-// generalQueries asks the system what groups it listens to.
+// generalQueries asks the system which groups it listens to.
 func (i *Interface) generalQueries() {
 	i.do(Deliver{generalQuery()})
 	i.do(Deliver{generalQuery6(linkLocal(binary.BigEndian.Uint64(i.port.GID[8:])))})
@@ -138,7 +139,7 @@ const (
 	queryInterval  = 90 // seconds, as the querier's interval code
 )
 
-// generalQuery is an IGMPv3 general query from no address (RFC 3376 4.1).
+// generalQuery returns an IGMPv3 general query without a source address (RFC 3376 4.1).
 func generalQuery() []byte {
 	const header = eth.IPv4Len + 4
 	body := []byte{eth.IGMPQuery, responseTenths, 0, 0, 0, 0, 0, 0, robustness, queryInterval, 0, 0}
@@ -151,7 +152,7 @@ func generalQuery() []byte {
 	return append(p, body...)
 }
 
-// generalQuery6 is an MLDv2 general query (RFC 3810 5.1).
+// generalQuery6 returns an MLDv2 general query (RFC 3810 5.1).
 func generalQuery6(src netip.Addr) []byte {
 	body := append(make([]byte, 16), robustness, queryInterval, 0, 0)
 	m := eth.ICMP{Type: eth.MLDQuery, Rest: responseTenths * 100 << 16, Data: body}

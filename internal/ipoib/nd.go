@@ -6,13 +6,13 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// Types of the messages of IPv6 neighbour discovery that resolve addresses (RFC 4861 4.3, 4.4).
+// Types of the IPv6 neighbour discovery messages that resolve addresses (RFC 4861 4.3, 4.4).
 const (
 	neighbourSolicitation  = 135
 	neighbourAdvertisement = 136
 	optionSource           = 1
 	optionTarget           = 2
-	ndHopLimit             = 255 // RFC 4861 11.2: from this link, not routed here
+	ndHopLimit             = 255 // RFC 4861 11.2: from this link, not routed
 	optionLen              = 24  // RFC 4391 9.3: type, length 3, two reserved bytes, the address
 )
 
@@ -28,12 +28,12 @@ type discovery struct {
 	Advertisement               bool
 	Router, Solicited, Override bool // of advertisements
 	Target                      netip.Addr
-	// Link is the sender's own address in a solicitation, the target's in an advertisement, where HasLink is true.
+	// Link is the sender's own address in a solicitation, the target's in an advertisement, if HasLink.
 	Link    Address
 	HasLink bool
 }
 
-// appendPacket adds the whole IPv6 packet from src to dst to b.
+// appendPacket appends the complete IPv6 packet from src to dst to b.
 func (d *discovery) appendPacket(b []byte, src, dst netip.Addr) []byte {
 	t := d.Target.As16()
 	m := eth.ICMP{Type: neighbourSolicitation, Data: append([]byte(nil), t[:]...)}
@@ -59,8 +59,8 @@ func bit(on bool, v uint32) uint32 {
 	return 0
 }
 
-// parseDiscovery reads the ICMPv6 message body of an IPv6 packet with these addresses and this hop limit. What RFC 4861 7.1 lets nodes
-// check is checked. The error is a *formatError, or one of package eth.
+// parseDiscovery reads the ICMPv6 message body of an IPv6 packet with these addresses and this hop limit.
+// It makes the checks of RFC 4861 7.1. The error is a *formatError, or one of package eth.
 func parseDiscovery(body []byte, src, dst netip.Addr, hopLimit uint8) (discovery, error) {
 	m, err := eth.ParseICMPv6(body, src, dst)
 	if err != nil {
@@ -108,7 +108,8 @@ func parseDiscovery(body []byte, src, dst netip.Addr, hopLimit uint8) (discovery
 	return d, nil
 }
 
-// discoveryIn says whether an IPv6 packet is a neighbour solicitation or advertisement, and gives the message.
+// discoveryIn reports whether an IPv6 packet is a neighbour solicitation or advertisement, and returns the
+// message.
 func discoveryIn(h eth.IPv6, payload []byte) (body []byte, ok bool) {
 	if h.NextHeader() != eth.ProtocolICMPv6 || len(payload) == 0 {
 		return nil, false

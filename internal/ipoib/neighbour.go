@@ -11,14 +11,14 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Constants of address resolution, those of RFC 4861 10 for ARP too.
+// Constants of address resolution, those of RFC 4861 10 also for ARP.
 const (
 	retransmit    = time.Second
 	solicitations = 3
 	reachable     = 30 * time.Second
 	// neighbourIdle is how long a neighbour is kept to which nothing is sent.
 	neighbourIdle = 5 * time.Minute
-	// maxNeighbours bounds the table.
+	// maxNeighbours limits the table.
 	maxNeighbours = 4096
 )
 
@@ -31,11 +31,11 @@ type Neighbor struct {
 type neighbourState uint8
 
 const (
-	soliciting neighbourState = iota // its address is asked for
-	querying                         // its path is asked for
+	soliciting neighbourState = iota // its address is being requested
+	querying                         // its path is being requested
 	known                            // packets can be sent; confirmed until the deadline
-	doubtful                         // packets can be sent; it is asked again with the next
-	probing                          // packets can be sent; it is being asked
+	doubtful                         // packets can be sent; the next one triggers a probe
+	probing                          // packets can be sent; a probe is in progress
 )
 
 // neighbour is an entry of the table.
@@ -49,7 +49,7 @@ type neighbour struct {
 	tries   int
 	again   clock.Time
 	used    clock.Time
-	request uint64 // the question for its path that is open, 0: none
+	request uint64 // the path query in progress; 0: none
 }
 
 func (n *neighbour) ready() bool { return n.state >= known }
@@ -63,8 +63,9 @@ func (i *Interface) sortedNeighbours() []*neighbour {
 	return list
 }
 
-// Resolve looks an IP address of the link up, for who wants to reach its port by other means than IP packets: a connection
-// manager. It returns at once what is known; else, with ok false, a Resolved action tells the end.
+// Resolve looks up an IP address of the link for a caller that wants to reach its port other than by IP
+// packets: a connection manager. What is known is returned at once; otherwise ok is false, and a Resolved
+// action reports the result.
 func (i *Interface) Resolve(now clock.Time, addr netip.Addr) (n Neighbor, ok bool) {
 	addr = addr.Unmap().WithZone("")
 	if e := i.local[addr]; e != nil && i.state == Up {
@@ -87,7 +88,8 @@ func (i *Interface) Resolve(now clock.Time, addr netip.Addr) (n Neighbor, ok boo
 	return Neighbor{}, false
 }
 
-// lookup is the entry of an address, made where there is none; nil where there is no room. src is the source of the packet that wants it.
+// lookup returns the entry of an address, and creates it if necessary; nil if there is no room. src is the
+// source of the packet that needs it.
 func (i *Interface) lookup(now clock.Time, addr, src netip.Addr) *neighbour {
 	n := i.neighbours[addr]
 	if n == nil {
@@ -100,7 +102,8 @@ func (i *Interface) lookup(now clock.Time, addr, src netip.Addr) *neighbour {
 	return n
 }
 
-// newNeighbour adds an entry, in place of the one that was used longest ago where the table is full. Entries that somebody waits for stay.
+// newNeighbour adds an entry, which replaces the least recently used one if the table is full. Entries
+// that somebody waits for stay.
 func (i *Interface) newNeighbour(now clock.Time, addr netip.Addr) *neighbour {
 	if len(i.neighbours) >= maxNeighbours {
 		var oldest *neighbour
@@ -119,7 +122,8 @@ func (i *Interface) newNeighbour(now clock.Time, addr netip.Addr) *neighbour {
 	return n
 }
 
-// solicit asks for the address of a neighbour: of all nodes, or of itself alone while it is believed to be there.
+// solicit requests the address of a neighbour: from all nodes, or only from itself while it is believed to
+// be there.
 func (i *Interface) solicit(now clock.Time, n *neighbour, src netip.Addr) {
 	if n.ready() {
 		n.state = probing
@@ -156,7 +160,7 @@ func (i *Interface) solicit6(now clock.Time, n *neighbour, src netip.Addr) {
 	i.groupPacket(now, solicitedNode(n.addr), d.appendPacket(appendHeader(nil, eth.TypeIPv6), from, solicitedNode(n.addr)))
 }
 
-// groupPacket sends a datagram, header and all, to an IP group.
+// groupPacket sends a datagram, including its header, to an IP group.
 func (i *Interface) groupPacket(now clock.Time, group netip.Addr, data []byte) {
 	mgid, ok := groupMGID(group, i.cfg.Scope, i.pkey)
 	if !ok {
@@ -173,8 +177,8 @@ func (i *Interface) toBroadcast(now clock.Time, data []byte) {
 	}
 }
 
-// learn takes the link-layer address that a neighbour told. create: it is worth an entry though nothing is sent to it yet. answer: it is
-// an answer to a question, which proves that both directions work.
+// learn handles a link-layer address received from a neighbour. create: add an entry even if nothing is
+// being sent to it. answer: it answers a query, which proves that both directions work.
 func (i *Interface) learn(now clock.Time, addr netip.Addr, link Address, a *Arrival, create, answer bool) {
 	if !link.unicast() || !addr.IsValid() || addr.IsUnspecified() || addr.IsMulticast() || i.local[addr] != nil {
 		return
@@ -205,8 +209,8 @@ func (i *Interface) learn(now clock.Time, addr netip.Addr, link Address, a *Arri
 	}
 }
 
-// wayBack is the path by which a datagram came, turned round; ok is false where it does not tell, as when it came from another queue pair,
-// or through a router.
+// wayBack returns the path by which a datagram arrived, reversed; ok is false if that is unknown, as when
+// it came from another queue pair or through a router.
 func (i *Interface) wayBack(link Address, a *Arrival) (p Path, ok bool) {
 	if a == nil || a.SrcQP != link.QPN || a.SLID == 0 || a.SLID > ib.LIDMaxUnicast || a.HasGRH && a.SGID != link.GID || [8]byte(link.GID[:8]) != [8]byte(i.port.GID[:8]) {
 		return p, false
@@ -214,7 +218,7 @@ func (i *Interface) wayBack(link Address, a *Arrival) (p Path, ok bool) {
 	return Path{LID: a.SLID, SL: a.SL, Rate: i.broadcast.rec.Rate, GID: link.GID}, true
 }
 
-// query asks for the path of a neighbour whose address is known.
+// query requests the path of a neighbour whose address is known.
 func (i *Interface) query(now clock.Time, n *neighbour) {
 	delete(i.queries, n.request)
 	n.state, n.again = querying, clock.Never
@@ -232,7 +236,8 @@ func (i *Interface) query(now clock.Time, n *neighbour) {
 	})
 }
 
-// pathOf is a path record as a path from a GID. A global route header is needed where the path passes a router (IBA 13.5.4.4).
+// pathOf converts a path record to a path from a GID. A global route header is needed if the path passes a
+// router (IBA 13.5.4.4).
 func pathOf(p *mad.PathRecord, from ib.GID) Path {
 	return Path{LID: p.DLID, SL: p.SL, Rate: p.Rate, GID: p.DGID, FlowLabel: p.FlowLabel, HopLimit: p.HopLimit, TrafficClass: p.TrafficClass,
 		GRH: p.HopLimit > 1 || [8]byte(p.DGID[:8]) != [8]byte(from[:8])}
@@ -251,7 +256,7 @@ func (i *Interface) resolved(now clock.Time, n *neighbour) {
 	}
 }
 
-// confirm begins the time in which a neighbour is not doubted.
+// confirm starts the time in which a neighbour counts as reachable.
 func (i *Interface) confirm(now clock.Time, n *neighbour) {
 	n.state, n.tries = known, 0
 	n.again = now.Add(i.spread(reachable))
@@ -266,7 +271,7 @@ func (i *Interface) use(now clock.Time, n *neighbour) {
 	}
 }
 
-// stale makes a neighbour prove itself again, and asks for its path anew.
+// stale makes a neighbour prove itself again, and requests its path again.
 func (i *Interface) stale(now clock.Time, n *neighbour) {
 	switch {
 	case n.state == querying || n.ready() && i.cfg.QueryPaths:

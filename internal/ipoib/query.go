@@ -8,25 +8,25 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// query is a request of the subnet administration that waits for its answer.
+// query is a request to the subnet administration that waits for its answer.
 type query struct {
 	sa    mad.SA
 	again clock.Time
-	left  int // repetitions
-	// answered is called with the answer, or with nil when there was none after all repetitions.
+	left  int // retransmissions left
+	// answered is called with the answer, or with nil if there was none after all retransmissions.
 	answered func(now clock.Time, answer *mad.SA)
 }
 
-// attribute is a record of a request.
+// attribute is the record of a request.
 type attribute interface{ Append(b []byte) []byte }
 
-// maxLeaves is how many requests may be open for one that takes a group's leave to be repeated.
+// maxLeaves is how many requests may be in progress for a group's leave still to be retransmitted.
 const maxLeaves = 4096
 
 // ask sends a request and returns its number.
 func (i *Interface) ask(now clock.Time, method uint8, id uint16, components uint64, record attribute, answered func(clock.Time, *mad.SA)) uint64 {
 	if i.tid++; i.tid == 0 {
-		i.tid++ // 0 is no request
+		i.tid++ // 0 means no request
 	}
 	q := &query{sa: mad.NewSA(method, id, 0, i.tid), left: i.cfg.SARetries, answered: answered}
 	q.sa.ComponentMask = components
@@ -49,7 +49,7 @@ func (i *Interface) request(sa *mad.SA) {
 	i.do(r)
 }
 
-// Response takes a MAD that may be the answer to a Request. Others are ignored.
+// Response handles a MAD that may answer a Request. Others are ignored.
 func (i *Interface) Response(now clock.Time, b []byte) {
 	m, err := mad.ParseSA(b)
 	if err != nil || m.Method&0x80 == 0 {
@@ -60,7 +60,7 @@ func (i *Interface) Response(now clock.Time, b []byte) {
 		return
 	}
 	if m.Status&mad.StatusBusy != 0 {
-		return // it is repeated after the time-out
+		return // it will be retransmitted after the timeout
 	}
 	delete(i.queries, m.TransactionID)
 	q.answered(now, &m)
@@ -79,7 +79,7 @@ func (i *Interface) advanceQueries(now clock.Time) {
 	for _, id := range due {
 		q := i.queries[id]
 		switch {
-		case q == nil: // an earlier one's end has cancelled it
+		case q == nil: // cancelled when an earlier one ended
 		case q.left > 0:
 			q.left--
 			i.counters.Repeated++
@@ -92,10 +92,10 @@ func (i *Interface) advanceQueries(now clock.Time) {
 	}
 }
 
-// cancelQueries forgets all requests.
+// cancelQueries drops all requests.
 func (i *Interface) cancelQueries() { clear(i.queries) }
 
-// askPath asks for the path record of a GID.
+// askPath requests the path record for a GID.
 func (i *Interface) askPath(now clock.Time, to ib.GID, answered func(now clock.Time, p *mad.PathRecord)) uint64 {
 	r := mad.PathRecord{DGID: to, SGID: i.port.GID, Reversible: true, NumPath: 1, PKey: i.pkey}
 	const components = mad.PathDGID | mad.PathSGID | mad.PathReversible | mad.PathNumPath | mad.PathPKey

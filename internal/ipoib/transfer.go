@@ -8,18 +8,19 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Arrival is a datagram that came to the interface's queue pair.
+// Arrival is a datagram received by the interface's queue pair.
 type Arrival struct {
 	SLID   ib.LID
 	SL     uint8
 	SrcQP  ib.QPN
 	HasGRH bool
 	SGID   ib.GID // of the GRH
-	Data   []byte // from the IPoIB header on
+	Data   []byte // beginning with the IPoIB header
 }
 
-// Send takes an IP packet of the system. With ok, the packet is to be sent to the destination at once, behind HeaderOf it; that is the usual
-// case, and nothing is copied. Else it was copied to wait for an address, or dropped and counted.
+// Send accepts an IP packet from the system. If ok, the caller must send it to the destination at once,
+// preceded by HeaderOf it; that is the usual case, and nothing is copied. Otherwise it was copied to wait
+// for an address, or dropped and counted.
 func (i *Interface) Send(now clock.Time, packet []byte) (to Destination, ok bool) {
 	return i.SendPieces(now, packet, nil)
 }
@@ -66,7 +67,8 @@ func (i *Interface) SendPieces(now clock.Time, head, body []byte) (to Destinatio
 	return to, false
 }
 
-// SendMore counts another packet of size bytes to the destination that Send has just given, and says whether it may be sent there.
+// SendMore counts another packet of size bytes to the destination that Send has just returned, and reports
+// whether it may be sent there.
 func (i *Interface) SendMore(size int) bool {
 	if size > i.mtu {
 		i.counters.DroppedLong++
@@ -77,7 +79,7 @@ func (i *Interface) SendMore(size int) bool {
 	return true
 }
 
-// sendGroup is Send for what goes to many.
+// sendGroup is Send for multicast and broadcast packets.
 func (i *Interface) sendGroup(now clock.Time, packet []byte, src, dst netip.Addr, data func() []byte) (Destination, bool) {
 	i.counters.SentMulticast++
 	if !dst.IsMulticast() {
@@ -95,7 +97,7 @@ func (i *Interface) sendGroup(now clock.Time, packet []byte, src, dst netip.Addr
 	return i.toGroup(now, mgid, data)
 }
 
-// isBroadcast says whether an address is that of all nodes of the link.
+// isBroadcast reports whether an address is that of all nodes of the link.
 func (i *Interface) isBroadcast(a netip.Addr) bool {
 	v := a.As4()
 	if v == [4]byte{255, 255, 255, 255} {
@@ -109,7 +111,7 @@ func (i *Interface) isBroadcast(a netip.Addr) bool {
 	return false
 }
 
-// lastOf is the last address of an IPv4 prefix.
+// lastOf returns the last address of an IPv4 prefix.
 func lastOf(p netip.Prefix) [4]byte {
 	v := p.Addr().As4()
 	for n := p.Bits(); n < 32; n++ {
@@ -118,7 +120,7 @@ func lastOf(p netip.Prefix) [4]byte {
 	return v
 }
 
-// endsOf reads the addresses of an IP packet, whose header has to be whole.
+// endsOf reads the addresses of an IP packet, whose header must be complete.
 func endsOf(p []byte) (src, dst netip.Addr, ok bool) {
 	switch {
 	case len(p) >= eth.IPv4Len && p[0]>>4 == 4:
@@ -131,7 +133,8 @@ func endsOf(p []byte) (src, dst netip.Addr, ok bool) {
 	return src, dst, false
 }
 
-// Receive takes a datagram and returns the IP packet in it that is for the system, in the datagram's memory; nil where there is none.
+// Receive handles a datagram and returns the IP packet in it that is for the system, without copying; nil
+// if there is none.
 func (i *Interface) Receive(now clock.Time, a *Arrival) []byte {
 	if i.state != Up {
 		return nil
@@ -185,7 +188,8 @@ func (i *Interface) receiveIP(now clock.Time, a *Arrival, t eth.EtherType, p []b
 	return p
 }
 
-// receiveARP takes an ARP packet (RFC 826): its sender is learned where it is known or asks for us, and a request for one of our addresses is answered.
+// receiveARP handles an ARP packet (RFC 826): it learns the sender if that is known or asks for us, and
+// answers a request for one of our addresses.
 func (i *Interface) receiveARP(now clock.Time, a *Arrival, b []byte) {
 	p, err := parseARP(b)
 	if err != nil {
@@ -202,7 +206,7 @@ func (i *Interface) receiveARP(now clock.Time, a *Arrival, b []byte) {
 	i.answer(now, p.SenderIP, p.Sender, a, r.Append(appendHeader(nil, eth.TypeARP)))
 }
 
-// receiveDiscovery takes a neighbour solicitation or advertisement (RFC 4861 7.2).
+// receiveDiscovery handles a neighbour solicitation or advertisement (RFC 4861 7.2).
 func (i *Interface) receiveDiscovery(now clock.Time, a *Arrival, body []byte, src, dst netip.Addr, hopLimit uint8) {
 	d, err := parseDiscovery(body, src, dst, hopLimit)
 	if err != nil {
@@ -224,14 +228,14 @@ func (i *Interface) receiveDiscovery(now clock.Time, a *Arrival, body []byte, sr
 	}
 	i.local[d.Target].age = 0
 	r := discovery{Advertisement: true, Solicited: !src.IsUnspecified(), Override: true, Target: d.Target, Link: i.Address(), HasLink: true}
-	if src.IsUnspecified() { // somebody tries the address: it is taken
+	if src.IsUnspecified() { // duplicate address detection: the address is taken
 		i.groupPacket(now, allNodes[1], r.appendPacket(appendHeader(nil, eth.TypeIPv6), d.Target, allNodes[1]))
 		return
 	}
 	i.answer(now, src, d.Link, a, r.appendPacket(appendHeader(nil, eth.TypeIPv6), d.Target, src))
 }
 
-// answer sends a datagram to who asked: on the way back, or when its path is known.
+// answer sends a datagram to the requester: on the reverse path, or when its path is known.
 func (i *Interface) answer(now clock.Time, addr netip.Addr, link Address, a *Arrival, data []byte) {
 	if n := i.neighbours[addr]; n != nil {
 		switch {

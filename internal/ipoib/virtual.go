@@ -12,11 +12,11 @@ import (
 // MaxVirtualPorts is how many virtual ports a port may have (WinOF 5.50, 5.2).
 const MaxVirtualPorts = 32
 
-// maxIName bounds the name of a virtual port in bytes. The manual has no bound.
+// maxIName limits the name of a virtual port in bytes. The manual has no limit.
 const maxIName = 63
 
-// CheckIName says what is wrong with the name of a virtual port: it begins with an i, and holds printable characters without
-// ':', ',', ';', '-' and space (WinOF 5.50, 5.2). The error is a *ConfigError.
+// CheckIName checks the name of a virtual port: it must begin with an i, and consist of printable
+// characters other than ':', ',', ';', '-' and space (WinOF 5.50, 5.2). The error is a *ConfigError.
 func CheckIName(name string) error {
 	bad := strings.IndexFunc(name, func(r rune) bool { return strings.ContainsRune(":,;- ", r) || !unicode.IsPrint(r) })
 	if !strings.HasPrefix(name, "i") || bad >= 0 || len(name) > maxIName {
@@ -25,7 +25,7 @@ func CheckIName(name string) error {
 	return nil
 }
 
-// ParsePKey reads a P_Key as part_man takes it: four hexadecimal digits. The error is a *ConfigError.
+// ParsePKey parses a P_Key as part_man accepts it: four hexadecimal digits. The error is a *ConfigError.
 func ParsePKey(s string) (ib.PKey, error) {
 	n, err := strconv.ParseUint(s, 16, 16)
 	if err != nil || len(s) != 4 || !ib.PKey(n).Valid() {

@@ -18,11 +18,11 @@ type manager struct {
 	rack    *Rack
 	at      fabric.Place
 	service *service.Service
-	packet  fabric.Packet // on its way out
+	packet  fabric.Packet // being sent
 }
 
-// Manage runs a subnet manager at a port until the context ends. The error is that of service.New, or what Tell of the
-// configuration ended it with.
+// Manage runs a subnet manager at a port until the context ends. The error is that of service.New, or the
+// one that the configuration's Tell returned.
 func (r *Rack) Manage(ctx context.Context, at fabric.Place, cfg service.Config) error {
 	m := &manager{rack: r, at: at}
 	var err error
@@ -43,8 +43,8 @@ func (r *Rack) Manage(ctx context.Context, at fabric.Place, cfg service.Config) 
 	return err
 }
 
-// ManagerPlace is where a subnet manager of the rack's own is best: at a switch, so that no adapter takes it away with its
-// link, or else at the first node.
+// ManagerPlace returns the best port for the rack's own subnet manager: a switch's, so that no adapter
+// takes it down with its link, or else that of the first node.
 func ManagerPlace(t *topology.Topology) fabric.Place {
 	for i := range t.Nodes {
 		if t.Nodes[i].Type == mad.NodeSwitch {
@@ -54,7 +54,7 @@ func ManagerPlace(t *topology.Topology) fabric.Place {
 	return fabric.Place{Node: 0, Port: 1}
 }
 
-// Take implements Taker: what is a subnet manager's business, and comes to its port.
+// Take implements Taker: it takes what is for a subnet manager and arrives at its port.
 func (m *manager) Take(_ clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	if at != m.at || !ForManager(p) {
 		return false
@@ -68,15 +68,15 @@ func (m *manager) Take(_ clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	return true
 }
 
-// retire takes the manager from those that carriers work for.
+// retire removes the manager from those that CarryOn serves.
 func (m *manager) retire() {
 	m.rack.mu.Lock()
 	defer m.rack.mu.Unlock()
 	m.rack.managers = slices.DeleteFunc(slices.Clone(m.rack.managers), func(o *manager) bool { return o == m })
 }
 
-// CarryOn is Carry for who works for many programs and has no lock that Takers want: a short question that it brings to a
-// subnet manager in the rack is answered here and now where that can be.
+// CarryOn is Carry for callers that serve many programs and hold no lock that Takers need: if possible, a
+// short query to a subnet manager in the rack is answered right away.
 func (r *Rack) CarryOn(from fabric.Place, p *fabric.Packet) fabric.Result {
 	now, _ := r.Lock()
 	r.turning = len(r.managers) > 0
@@ -90,8 +90,8 @@ func (r *Rack) CarryOn(from fabric.Place, p *fabric.Packet) fabric.Result {
 	return result
 }
 
-// ForManager tells whether a datagram that came to the port of a subnet manager is for it, and not for others there, who ask the
-// manager as well: what it tells and answers in subnet administration is not.
+// ForManager reports whether a datagram that arrived at a subnet manager's port is for the manager, not
+// for others there that query it: its own reports and responses of subnet administration are not.
 func ForManager(p *fabric.Packet) bool {
 	method := p.MAD[3]
 	switch p.MAD[1] {
@@ -104,7 +104,8 @@ func ForManager(p *fabric.Packet) bool {
 	return false
 }
 
-// Where RMPP says what a packet of a transfer is (IBA 13.6.2), and the bit of a method that makes it an answer.
+// Offsets of the RMPP fields that say what a packet of a transfer is (IBA 13.6.2), and the response bit of
+// a method.
 const (
 	rmppType   = 25
 	rmppFlags  = 26
@@ -115,7 +116,7 @@ const (
 // Now implements service.Port.
 func (m *manager) Now() clock.Time { return m.rack.Now() }
 
-// Send implements service.Port. It is called by whoever works for the manager, one at a time.
+// Send implements service.Port. Whoever works for the manager calls it, one goroutine at a time.
 func (m *manager) Send(p *subnet.Packet) (lost bool, err error) {
 	m.packet = fabric.Packet{DLID: p.LID, SQP: p.LocalQPN, DQP: p.QPN, SL: p.SL, PKeyIndex: p.PKeyIndex, MAD: p.MAD}
 	if p.MAD[1] == mad.ClassSubnetDir {
@@ -124,7 +125,7 @@ func (m *manager) Send(p *subnet.Packet) (lost bool, err error) {
 	return m.rack.Carry(m.at, &m.packet) == fabric.Dropped && answered(p.MAD[3]), nil
 }
 
-// answered tells whether what a method asks for is answered.
+// answered reports whether requests with that method are answered.
 func answered(method uint8) bool {
 	return method == mad.MethodGet || method == mad.MethodSet || method == mad.MethodReport
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// errTaken says that an adapter is plugged in at a port already.
+// errTaken says that an adapter is already plugged in at a port.
 var errTaken = errors.New("an adapter is plugged in there already")
 
-// errNoneFree says that there is no port for an adapter that does not say which.
+// errNoneFree says that there is no free port for an adapter that does not ask for a particular one.
 var errNoneFree = fmt.Errorf("all channel adapters of the fabric are plugged in: %w", errTaken)
 
 // errClosed says that the rack has been closed.
 var errClosed = errors.New("the fabric does not run any more")
 
-// Port is an adapter's end of a cable in the process of its rack. It implements link.InfiniBand.
+// Port is an adapter's end of a cable, in the process of its rack. It implements link.InfiniBand.
 type Port struct {
 	rack    *Rack
 	at      fabric.Place
@@ -33,30 +33,31 @@ type Port struct {
 	notify  func()
 	changes atomic.Uint64
 
-	// What follows is guarded by the rack's lock.
+	// The rack's lock guards the following fields.
 	closed   bool
 	out      bool // it is not plugged in
-	waits    bool // whoever receives has seen that there is nothing
-	stale    bool // state is not of now
+	waits    bool // the receiver has found nothing and waits
+	stale    bool // state is out of date
 	state    link.Port
-	borrowed [maxBorrowed]*fabric.Parcel // what the last Receive handed out
+	borrowed [maxBorrowed]*fabric.Parcel // frames returned by the last Receive
 	count    int
 	stats    link.Stats
 }
 
-// maxBorrowed is how many packets one Receive hands out.
+// maxBorrowed is how many packets one Receive returns at most.
 const maxBorrowed = 256
 
 var _ link.InfiniBand = (*Port)(nil)
 
-// Plug plugs an adapter in at a port of a channel adapter or router. notify, if any, is called when packets have come
-// where none were, when there is room again after a Send that was cut short, and when the port has changed, with the rack locked: it must not call the rack or the port. The error is or wraps
-// errTaken where another is there.
+// Plug plugs an adapter in at a port of a channel adapter or router. notify, if any, is called when
+// packets have arrived and there were none, when there is room again after a Send that was cut short, and
+// when the port has changed. It is called with the rack locked: it must not call the rack or the port. The
+// error is or wraps errTaken if another adapter is there.
 func (r *Rack) Plug(at fabric.Place, notify func()) (*Port, error) {
 	return r.plug(at, "in the fabric's process", notify)
 }
 
-// plug is Plug for a program, by what it calls itself.
+// plug is Plug for a program, given the name that it calls itself.
 func (r *Rack) plug(at fabric.Place, program string, notify func()) (*Port, error) {
 	now, f := r.Lock()
 	defer r.Unlock()
@@ -79,8 +80,9 @@ func (r *Rack) plug(at fabric.Place, program string, notify func()) (*Port, erro
 	return p, nil
 }
 
-// Find is the port of a node, by its id or description; number 0 is its first. Without a node it is the first port of a
-// channel adapter where no adapter is plugged in yet. The error is a *fabric.NodeError, or says that there is none.
+// Find returns the port of a node, given by id or description; number 0 is its first. Without a node it
+// returns the first port of a channel adapter where no adapter is plugged in yet. The error is a
+// *fabric.NodeError, or says that there is none.
 func (r *Rack) Find(node string, number uint8) (fabric.Place, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +102,7 @@ func (r *Rack) Find(node string, number uint8) (fabric.Place, error) {
 	return fabric.Place{}, errNoneFree
 }
 
-// name is the id of a place's node.
+// name returns the id of a place's node.
 func (r *Rack) name(at fabric.Place) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,12 +113,12 @@ func (r *Rack) name(at fabric.Place) string {
 type Adapter struct {
 	Node    string
 	Port    uint8
-	Program string // that has it
+	Program string // that uses it
 	State   mad.PortState
 	LID     ib.LID
 }
 
-// Adapters are those that are plugged in. The caller holds the lock.
+// Adapters returns the adapters that are plugged in. The caller holds the lock.
 func (r *Rack) Adapters() []Adapter {
 	names := r.fabric.Names()
 	var all []Adapter
@@ -128,7 +130,7 @@ func (r *Rack) Adapters() []Adapter {
 	return all
 }
 
-// news takes news of the port.
+// news handles news of the port.
 func (p *Port) news(n fabric.News) {
 	if n.Changed {
 		p.stale = true
@@ -140,7 +142,7 @@ func (p *Port) news(n fabric.News) {
 	}
 }
 
-// fall ends the port: the link goes down. The rack is locked.
+// fall closes the port: its link goes down. The caller holds the lock.
 func (p *Port) fall() {
 	if p.closed {
 		return
@@ -156,8 +158,8 @@ func (p *Port) fall() {
 	p.notify()
 }
 
-// SetPlugged pulls the cable out and plugs it in again, as for an adapter that is disabled and enabled. The port stays
-// its adapter's meanwhile.
+// SetPlugged pulls the cable out or plugs it in again, as when an adapter is disabled and enabled.
+// Meanwhile the port stays reserved for its adapter.
 func (p *Port) SetPlugged(in bool) {
 	now, f := p.rack.Lock()
 	defer p.rack.Unlock()
@@ -187,13 +189,14 @@ func (p *Port) Capabilities() link.Capabilities {
 	return link.Capabilities{MaxSegments: 1, Raw: true, InfiniBand: true, MTU: ib.MTU4096.Bytes()}
 }
 
-// Prepare implements link.Link: there is nothing that a cable has to know.
+// Prepare implements link.Link. A cable needs no preparation.
 func (p *Port) Prepare(r *frame.Route) error {
 	r.Prepared = true
 	return nil
 }
 
-// Send implements link.Link. A frame that the port does not take, as one with another's LID, counts as a send error.
+// Send implements link.Link. A frame that the port refuses, such as one with another port's LID, counts as
+// a send error.
 func (p *Port) Send(frames []frame.Out) (int, error) {
 	now, f := p.rack.Lock()
 	defer p.rack.Unlock()
@@ -204,7 +207,7 @@ func (p *Port) Send(frames []frame.Out) (int, error) {
 		o := &frames[i]
 		head := o.Head[o.HeadStart:o.HeadEnd]
 		ok, err := f.Transmit(now, p.at, head, o.Payload, o.Tail[:o.TailLen])
-		if !ok && err == nil { // what is under way may make room
+		if !ok && err == nil { // what is in transit may make room
 			f.Advance(now)
 			ok, err = f.Transmit(now, p.at, head, o.Payload, o.Tail[:o.TailLen])
 		}
@@ -223,7 +226,7 @@ func (p *Port) Send(frames []frame.Out) (int, error) {
 	return len(frames), nil
 }
 
-// Receive implements link.Link. The frames lie in the port's buffers, whose room is given back at the next Receive.
+// Receive implements link.Link. The frames are in the port's buffers, which the next Receive releases.
 func (p *Port) Receive(in []frame.In) (int, error) {
 	now, f := p.rack.Lock()
 	defer p.rack.Unlock()
@@ -245,10 +248,10 @@ func (p *Port) Receive(in []frame.In) (int, error) {
 	return p.count, nil
 }
 
-// Errors implements link.Link: a fabric tells nobody of packets that it drops.
+// Errors implements link.Link: a fabric does not report the packets that it drops.
 func (p *Port) Errors([]link.Unreachable) int { return 0 }
 
-// Descriptors implements link.Link: there are none, notify is called.
+// Descriptors implements link.Link: there are none, notify is called instead.
 func (p *Port) Descriptors() []int { return nil }
 
 // Stats implements link.Link.
@@ -268,7 +271,7 @@ func (p *Port) Port() link.Port {
 	return p.current()
 }
 
-// current is the port as it is now. The rack is locked.
+// current returns the port's current state. The caller holds the lock.
 func (p *Port) current() link.Port {
 	if p.stale && !p.closed {
 		p.state, p.stale = view(p.rack.fabric, p.at), false
@@ -277,7 +280,7 @@ func (p *Port) current() link.Port {
 	return p.state
 }
 
-// view is a port as its adapter sees it.
+// view returns a port as its adapter sees it.
 func view(f *fabric.Fabric, at fabric.Place) link.Port {
 	i, s := f.PortInfo(at), f.Settings(at)
 	return link.Port{

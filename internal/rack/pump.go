@@ -11,14 +11,17 @@ import (
 )
 
 const (
-	// turnFrames is how many frames an outlet may carry in each direction before others have their turn.
+	// turnFrames is how many frames an outlet may transfer in each direction before others have their
+	// turn.
 	turnFrames = 64
-	// spin is for how long the pump looks for more after the last frame before it sleeps: to be woken takes longer.
+	// spin is how long the pump polls for more after the last frame before it sleeps, because waking up
+	// takes longer.
 	spin = 50 * time.Microsecond
-	// lookAbout is after how many busy rounds the pump listens for the bells of those that sleep.
+	// lookAbout is after how many busy rounds the pump checks the bells of sleeping outlets.
 	lookAbout = 16
-	// retry is when an outlet is looked at again for which the system, or the fabric, had no room. The fabric tells when it
-	// has; to look all the same costs little, and a frame that waits for ever ends a connection.
+	// retry is the interval at which an outlet is tried again that the system, or the fabric, had no room
+	// for. The fabric tells when it has room, but trying costs little, and a frame that waits forever
+	// would end a connection.
 	retry = time.Millisecond
 )
 
@@ -26,30 +29,30 @@ const (
 type outlet struct {
 	end
 	port *Port
-	told bool // it stands in pump.told
+	told bool // it is in pump.told
 
-	// What follows is the pump's.
+	// Only the pump uses the following fields.
 	key     int32
-	ready   bool // it has its turn in the next round
-	blocked bool // the fabric does not take its next frame, and will tell when it does
+	ready   bool // it has a turn in the next round
+	blocked bool // the fabric refuses its next frame, and will tell when it has room
 	broken  bool // it broke the rules, or has left
 	gone    chan struct{}
 }
 
-// end is how frames come to an outlet and leave it.
+// end is how frames reach an outlet and leave it.
 type end interface {
-	// turn carries frames in both directions, no more than so many that others have their turn; some: there were any. The rack is
-	// locked.
+	// turn transfers frames in both directions, only so many that others have their turn; some: there were
+	// any. The rack is locked.
 	turn(now clock.Time, f *fabric.Fabric) (some bool)
-	// finish does what turn has left for when the rack is not locked; false: it could not do all.
+	// finish does what turn has left for when the rack is unlocked; false: it could not do everything.
 	finish(now clock.Time) bool
-	// sleep has the other side ring the bell for the next frame; false: there are frames already.
+	// sleep asks the other side to ring the bell for the next frame; false: there are frames already.
 	sleep() bool
 	// bell becomes readable when the other side has rung; -1: it rings in other ways.
 	bell() int
 }
 
-// pump carries frames between outlets and the fabric. One goroutine does it for all of them, in turns.
+// pump transfers frames between outlets and the fabric. One goroutine serves all of them in turns.
 type pump struct {
 	rack    *Rack
 	waiter  waiter
@@ -58,16 +61,16 @@ type pump struct {
 	mu     sync.Mutex
 	joined []*outlet
 	left   []*outlet
-	told   []*outlet // with news of their ports
+	told   []*outlet // outlets with news of their ports
 	ended  bool
 	sleeps bool // it waits, or is about to
 
-	// What follows is the goroutine's.
+	// Only the goroutine uses the following fields.
 	next   int32 // key of the next outlet
 	keys   map[int32]*outlet
-	turns  []*outlet // those that may have something to do
-	stuck  bool      // the system had no room for what one had to send
-	ending bool      // as ended, when gather saw it
+	turns  []*outlet // outlets that may have something to do
+	stuck  bool      // the system had no room for what an outlet wanted to send
+	ending bool      // copy of ended, taken by gather
 }
 
 func newPump(r *Rack) (*pump, error) {
@@ -75,7 +78,7 @@ func newPump(r *Rack) (*pump, error) {
 	return p, p.waiter.open()
 }
 
-// rouse wakes the pump. It is locked.
+// rouse wakes the pump. The caller holds the pump's lock.
 func (p *pump) rouse() {
 	if p.sleeps {
 		p.sleeps = false
@@ -90,7 +93,7 @@ func (p *pump) add(o *outlet) {
 	p.rouse()
 }
 
-// remove lets go of an outlet, which is told by its channel gone.
+// remove drops an outlet and then closes its channel gone.
 func (p *pump) remove(o *outlet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,14 +108,14 @@ func (p *pump) stop() {
 	p.rouse()
 }
 
-// arrived is told that something has come which no descriptor shows.
+// arrived says that something has arrived that no descriptor shows.
 func (p *pump) arrived() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rouse()
 }
 
-// news is told with the rack locked.
+// news is called with the rack locked.
 func (p *pump) news(o *outlet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +126,7 @@ func (p *pump) news(o *outlet) {
 	}
 }
 
-// run works until stop, and until all outlets have left.
+// run runs until stop, and until all outlets have left.
 func (p *pump) run() {
 	defer p.waiter.close()
 	last, rounds := p.rack.Now(), 0
@@ -148,7 +151,7 @@ func (p *pump) run() {
 	}
 }
 
-// gather does what others asked for; false: the pump has ended.
+// gather handles what others asked for; false: the pump has ended.
 func (p *pump) gather() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,7 +190,7 @@ func (p *pump) ready(o *outlet) {
 	}
 }
 
-// round gives each outlet that is ready its turn; some: there was something to do.
+// round gives each ready outlet a turn; some: there was something to do.
 func (p *pump) round() (some bool) {
 	if len(p.turns) == 0 {
 		return false
@@ -209,7 +212,8 @@ func (p *pump) round() (some bool) {
 	return some
 }
 
-// rest sends the outlets that have nothing to do to sleep; false: one has something. wait is how long the pump may sleep, negative: for ever.
+// rest puts outlets without work to sleep; false: one has work. wait is how long the pump may sleep,
+// negative: forever.
 func (p *pump) rest() (wait time.Duration, ok bool) {
 	wait = -1
 	p.turns = slices.DeleteFunc(p.turns, func(o *outlet) bool {
@@ -239,14 +243,14 @@ func (p *pump) rest() (wait time.Duration, ok bool) {
 	return wait, true
 }
 
-// rise is told of an outlet whose bell has rung.
+// rise handles a bell that has rung.
 func (p *pump) rise(key int32) {
 	if o := p.keys[key]; o != nil {
 		p.ready(o)
 	}
 }
 
-// risen notes that the pump is awake, and looks at those for which there was no room.
+// risen notes that the pump is awake, and retries the outlets for which there was no room.
 func (p *pump) risen() {
 	p.mu.Lock()
 	p.sleeps = false
@@ -268,5 +272,5 @@ func (p *pump) waits() bool {
 	return false
 }
 
-// socketKey is the key of the UDP socket, which is no outlet's.
+// socketKey is the key of the UDP socket, which belongs to no outlet.
 const socketKey = math.MaxInt32

@@ -32,10 +32,10 @@ func (w *waiter) add(bell int, key int32) {
 
 func (w *waiter) remove(bell int) { _ = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_DEL, bell, nil) }
 
-// wake ends wait, also one that has not begun.
+// wake ends wait, even one that has not begun.
 func (w *waiter) wake() { _, _ = unix.Write(w.roused, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
-// wait sleeps for so long, negative for ever, and tells of what has rung.
+// wait sleeps for d, negative: forever, and reports what has rung.
 func (w *waiter) wait(d time.Duration, rang func(key int32)) {
 	ms := -1
 	if d >= 0 {
@@ -60,5 +60,5 @@ func (w *waiter) close() {
 	unix.Close(w.roused)
 }
 
-// giveWay offers the processor to others.
+// giveWay yields the processor to others.
 func giveWay() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

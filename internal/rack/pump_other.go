@@ -19,7 +19,7 @@ func (*waiter) add(int, int32) {}
 func (*waiter) remove(int)     {}
 func (*waiter) close()         {}
 
-// wake ends wait, also one that has not begun.
+// wake ends wait, even one that has not begun.
 func (w *waiter) wake() {
 	select {
 	case w.roused <- struct{}{}:
@@ -27,7 +27,7 @@ func (w *waiter) wake() {
 	}
 }
 
-// wait sleeps for so long, negative for ever.
+// wait sleeps for d, negative: forever.
 func (w *waiter) wait(d time.Duration, _ func(key int32)) {
 	if d < 0 {
 		d = time.Hour
@@ -40,5 +40,5 @@ func (w *waiter) wait(d time.Duration, _ func(key int32)) {
 	}
 }
 
-// giveWay offers the processor to others.
+// giveWay yields the processor to others.
 func giveWay() { runtime.Gosched() }

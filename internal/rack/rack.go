@@ -1,8 +1,9 @@
-// Package rack runs a fabric in real time: it owns the clock and the lock of one, carries on what is due, and lets
-// programs come to its ports.
+// Package rack runs a fabric in real time: it owns its clock and lock, does what is due, and connects
+// programs to its ports.
 //
-// There are two ways to a port, beside each other as with a card. An adapter is plugged in for data (Plug): one a port.
-// Programs for management (subnet managers, diagnostics) send datagrams by Carry and get them as Takers.
+// There are two kinds of access to a port, side by side as with a real card. An adapter is plugged in for
+// data (Plug), one per port. Management programs (subnet managers, diagnostics) send datagrams by Carry
+// and receive them as Takers.
 package rack
 
 import (
@@ -15,26 +16,26 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 )
 
-// Options are what a rack is made with.
+// Options configure a rack.
 type Options struct {
-	// Timing makes packets take the time of their links. Without it they go as fast as the machine can; credits and
-	// queues are the same.
+	// Timing makes packets take the time of their links. Without it they travel as fast as the machine
+	// permits; credits and queues are the same.
 	Timing bool
 }
 
-// Taker is a program that takes management datagrams, or many of them.
+// Taker is a program that takes management datagrams, or several programs.
 type Taker interface {
-	// Take is asked about a datagram that came to a port and that no agent of the fabric answers, also traps. True: it is
-	// taken, and nobody else gets it. It is called with the rack locked: it must keep a copy of what it wants
-	// and return, and not call the rack.
+	// Take is called for a datagram that arrived at a port and that no agent of the fabric answers,
+	// including traps. True: it is taken, and nobody else gets it. Take is called with the rack locked: it
+	// must copy what it needs and return, and must not call the rack.
 	Take(now clock.Time, at fabric.Place, p *fabric.Packet) bool
 }
 
 // Rack is a running fabric.
 type Rack struct {
 	start time.Time
-	id    [16]byte      // unlike any other's
-	wake  chan struct{} // something is due sooner than it was
+	id    [16]byte      // unique to this rack
+	wake  chan struct{} // something is due earlier than before
 	done  chan struct{}
 	ended sync.WaitGroup
 
@@ -46,11 +47,11 @@ type Rack struct {
 	turning  bool
 	ports    map[fabric.Place]*Port
 	packet   fabric.Packet // a trap
-	due      clock.Time    // when the timer goes off
+	due      clock.Time    // when the timer expires
 	closed   bool
 }
 
-// New runs a fabric, which is the rack's from now on, until Close.
+// New runs a fabric, which it takes over, until Close.
 func New(f *fabric.Fabric, o Options) *Rack {
 	if !o.Timing {
 		f.Untimed()
@@ -62,7 +63,7 @@ func New(f *fabric.Fabric, o Options) *Rack {
 	return r
 }
 
-// Close ends the rack: its ports' links go down, and nothing is carried on any more.
+// Close ends the rack: its ports' links go down, and nothing is transferred any more.
 func (r *Rack) Close() error {
 	r.mu.Lock()
 	was := r.closed
@@ -78,10 +79,10 @@ func (r *Rack) Close() error {
 	return nil
 }
 
-// Now is the time of the rack, from when it was made.
+// Now returns the rack's time, which starts with the rack.
 func (r *Rack) Now() clock.Time { return clock.Time(time.Since(r.start)) }
 
-// Do lets do work on the fabric, and carries on what comes of it.
+// Do runs do with the fabric locked, and then does what has become due.
 func (r *Rack) Do(do func(now clock.Time, f *fabric.Fabric)) {
 	now, f := r.Lock()
 	defer r.Unlock()
@@ -94,13 +95,13 @@ func (r *Rack) Lock() (clock.Time, *fabric.Fabric) {
 	return r.Now(), r.fabric
 }
 
-// Unlock carries on what came of what was done since Lock.
+// Unlock does what has become due since Lock, and unlocks.
 func (r *Rack) Unlock() {
 	r.settle()
 	r.mu.Unlock()
 }
 
-// Attend makes a taker one of those that are asked, behind the others, until leave.
+// Attend adds a taker, to be asked after the others, until leave is called.
 func (r *Rack) Attend(t Taker) (leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,16 +113,16 @@ func (r *Rack) Attend(t Taker) (leave func()) {
 	}
 }
 
-// Carry takes a datagram of a program at a port through the fabric. It has been given to whom it concerns when Carry
-// returns: an agent's answer (Answered) to a taker at the port itself, else (Delivered) to a taker or the adapter at the port to which it came.
-// Dropped: nobody has it. The packet is changed.
+// Carry sends a datagram from a program at a port through the fabric. When it returns, the datagram has
+// been delivered: an agent's answer (Answered) to a taker at the port itself, otherwise (Delivered) to a
+// taker or the adapter at the destination port. Dropped: nobody has it. Carry modifies the packet.
 func (r *Rack) Carry(from fabric.Place, p *fabric.Packet) fabric.Result {
 	now, _ := r.Lock()
 	defer r.Unlock()
 	return r.carryLocked(now, from, p)
 }
 
-// carryLocked is Carry for who holds the lock.
+// carryLocked is Carry for a caller that holds the lock.
 func (r *Rack) carryLocked(now clock.Time, from fabric.Place, p *fabric.Packet) fabric.Result {
 	switch o := r.fabric.Send(now, from, p); {
 	case o.Result == fabric.Answered && r.take(now, from, p), o.Result == fabric.Delivered && r.Deliver(now, o.At, p):
@@ -130,8 +131,8 @@ func (r *Rack) carryLocked(now clock.Time, from fabric.Place, p *fabric.Packet) 
 	return fabric.Dropped
 }
 
-// Deliver gives a datagram that came to a port to whoever takes it there, at last to the adapter; false: nobody did. The
-// caller holds the lock.
+// Deliver offers a datagram that arrived at a port to the takers there, and then to the adapter; false:
+// nobody took it. The caller holds the lock.
 func (r *Rack) Deliver(now clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	return r.take(now, at, p) || p.DQP != 0 && r.fabric.Hand(now, at, p)
 }
@@ -145,7 +146,7 @@ func (r *Rack) take(now clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	return false
 }
 
-// settle does what is due and tells those whom it concerns.
+// settle does what is due and notifies those concerned.
 func (r *Rack) settle() {
 	now := r.Now()
 	r.fabric.Advance(now)
@@ -169,7 +170,7 @@ func (r *Rack) settle() {
 	}
 }
 
-// tell tells adapters what there is for them.
+// tell notifies adapters of news.
 func (r *Rack) tell() {
 	for {
 		n, ok := r.fabric.News()
@@ -182,7 +183,7 @@ func (r *Rack) tell() {
 	}
 }
 
-// timer does what is due when nobody else is at work.
+// timer does what is due when nobody else calls the rack.
 func (r *Rack) timer() {
 	t := time.NewTimer(time.Hour)
 	defer t.Stop()
@@ -202,7 +203,7 @@ func (r *Rack) timer() {
 		}
 		r.mu.Unlock()
 		select {
-		case <-r.wake: // settle asked for what is done already
+		case <-r.wake: // what settle asked for is already done
 		default:
 		}
 		t.Reset(wait)

@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// maxOutlets bounds the adapters of other processes that are plugged in, or about to be.
+	// maxOutlets limits the number of adapters in other processes that are plugged in, or about to be.
 	maxOutlets = 1024
 	helloTime  = 5 * time.Second
-	// tellTime is how long an adapter may leave unread how its port is.
+	// tellTime is how long an adapter may leave its port's state unread.
 	tellTime = 10 * time.Second
 )
 
-// Listen opens the socket at which adapters of other processes are plugged in. Only the user of this process can, or with mode
-// also others, as of a file. What a process left there that did not end in order is removed; where one answers that is an error.
+// Listen opens the socket at which adapters in other processes are plugged in. Only this process's user
+// may connect, and those whom mode permits, as for a file. A stale socket of an earlier process is
+// removed; if another process answers there, Listen fails.
 func Listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
 	if err := paths.Room(path); err != nil {
 		return nil, fmt.Errorf("cables: %w", err)
@@ -56,7 +57,7 @@ func Listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// Serve lets adapters of other processes be plugged in until ctx ends, which is no error. It closes the listener.
+// Serve accepts adapters of other processes until ctx ends, which is no error. It closes the listener.
 func (r *Rack) Serve(ctx context.Context, l *net.UnixListener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -85,12 +86,12 @@ func (r *Rack) Serve(ctx context.Context, l *net.UnixListener) error {
 	}
 	stop()
 	s.work.Wait()
-	s.pump.stop() // which all that were plugged in have wanted until now
+	s.pump.stop() // all adapters needed it until now
 	pumping.Wait()
 	return failed
 }
 
-// A frame of a cable fits a port of the fabric, and the other way round.
+// A frame of a cable fits a port of the fabric, and vice versa.
 var _ [cable.MaxFrame]byte = [fabric.MaxFrame]byte{}
 
 // outlets are the ports where adapters of other processes are plugged in.
@@ -138,9 +139,9 @@ type local struct {
 	rack    *Rack
 	conn    *net.UnixConn
 	hello   cable.Hello
-	changed chan struct{} // how the port is, is to be told
+	changed chan struct{} // the port's state is to be sent
 
-	// What follows is the pump's.
+	// Only the pump uses the following fields.
 	mem     []byte
 	ring    int // the bell
 	in      *cable.Consumer
@@ -149,7 +150,7 @@ type local struct {
 	rings   bool // the bell is to be rung
 }
 
-// serve lives from the Hello until the adapter has gone.
+// serve runs from the Hello until the adapter has gone.
 func (o *local) serve(s *outlets) {
 	defer o.conn.Close()
 	peer, err := o.plugIn(s)
@@ -172,13 +173,14 @@ func (o *local) serve(s *outlets) {
 	o.release()
 }
 
-// release gives back what the pump worked with.
+// release frees what the pump worked with.
 func (o *local) release() {
 	unix.Close(o.ring)
 	_ = unix.Munmap(o.mem)
 }
 
-// plugIn answers the Hello. peer is the adapter's end of the bell, which is kept open so that the pump's never breaks.
+// plugIn answers the Hello. peer is the adapter's end of the bell, which is kept open so that the pump's
+// end never breaks.
 func (o *local) plugIn(s *outlets) (peer int, err error) {
 	if err := o.conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
 		return -1, err
@@ -233,7 +235,7 @@ func (o *local) welcome(s *outlets, memory, bell int) error {
 	return o.conn.SetDeadline(time.Time{})
 }
 
-// listen reads what the adapter tells until it has gone, or says what it never should.
+// listen reads the adapter's messages until it has gone, or sends something invalid.
 func (o *local) listen() {
 	b := make([]byte, cable.MaxMessage+1)
 	for {
@@ -249,7 +251,7 @@ func (o *local) listen() {
 	}
 }
 
-// news is told with the rack locked.
+// news is called with the rack locked.
 func (o *local) news(p *pump) {
 	select {
 	case o.changed <- struct{}{}:
@@ -258,7 +260,8 @@ func (o *local) news(p *pump) {
 	p.news(&o.outlet)
 }
 
-// tellPort tells the adapter how its port is, whenever that has changed. One that does not read it is cut off.
+// tellPort sends the adapter its port's state whenever it has changed. An adapter that does not read it is
+// cut off.
 func (o *local) tellPort() {
 	seen := uint64(0)
 	for range o.changed {

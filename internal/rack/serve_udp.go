@@ -14,16 +14,17 @@ import (
 	"github.com/softvpi/softvpi/internal/link/cable"
 )
 
-// maxRemotes bounds the adapters that are plugged in over UDP.
+// maxRemotes limits the number of adapters that are plugged in over UDP.
 const maxRemotes = 1024
 
-// UDP is where adapters of other hosts are plugged in.
+// UDP is a socket where adapters of other hosts are plugged in.
 type UDP struct {
 	socket *cable.Socket
 	pump   *pump
 }
 
-// ListenUDP opens a UDP socket at which adapters of other hosts are plugged in: whoever reaches it, or with a key whoever has that.
+// ListenUDP opens a UDP socket at which adapters of other hosts are plugged in: any that can reach it or,
+// with a key, those that know the key.
 func (r *Rack) ListenUDP(at netip.AddrPort, key []byte) (*UDP, error) {
 	p, err := newPump(r)
 	if err != nil {
@@ -37,17 +38,17 @@ func (r *Rack) ListenUDP(at netip.AddrPort, key []byte) (*UDP, error) {
 	}
 	s.size = cable.Datagram(at.Addr())
 	if at.Addr().IsUnspecified() {
-		s.size = cable.MaxDatagram // as the adapter's way to here is
+		s.size = cable.MaxDatagram // the adapter's path to this host decides
 	}
 	p.remotes = s
 	p.waiter.add(s.socket.Descriptor(), socketKey)
 	return &UDP{s.socket, p}, nil
 }
 
-// Addr is where adapters are plugged in.
+// Addr returns the address where adapters are plugged in.
 func (u *UDP) Addr() netip.AddrPort { return u.socket.Addr() }
 
-// Serve lets adapters be plugged in until ctx ends. It closes the socket.
+// Serve accepts adapters until ctx ends. It closes the socket.
 func (u *UDP) Serve(ctx context.Context) {
 	var work sync.WaitGroup
 	work.Go(u.pump.run)
@@ -57,24 +58,24 @@ func (u *UDP) Serve(ctx context.Context) {
 	u.socket.Close()
 }
 
-// Close closes a socket that is not served.
+// Close closes a socket that is not being served.
 func (u *UDP) Close() {
 	u.pump.waiter.close()
 	u.socket.Close()
 }
 
-// greeted is by what an adapter is known that greets again, since it has not heard that it was admitted.
+// greeted identifies an adapter that greets again because it has not heard that it was admitted.
 type greeted struct {
 	from    netip.AddrPort
 	session uint64
 }
 
-// remotes are the adapters that are plugged in over UDP. They are the pump's.
+// remotes are the adapters that are plugged in over UDP. Only the pump uses them.
 type remotes struct {
 	rack     *Rack
 	pump     *pump
 	socket   *cable.Socket
-	size     int // of a datagram, at most
+	size     int // maximum size of a datagram
 	door     *cable.Door
 	sessions map[uint64]*remote
 	greeted  map[greeted]*remote
@@ -88,14 +89,15 @@ type remote struct {
 	outlet
 	all     *remotes
 	from    greeted
-	session uint64 // as this end knows it
+	session uint64 // as this end identifies it
 	wire    *cable.Wire
-	admits  []byte // what admitted it
-	seen    uint64 // changes of the port that were told
+	admits  []byte // the datagram that admitted it
+	seen    uint64 // changes of the port that were sent
 	parcel  [1]*fabric.Parcel
 }
 
-// receive takes the datagrams that have come, and does what is due; some: there were any. ending: all sessions end.
+// receive handles the datagrams that have arrived, and does what is due; some: there were any. ending: all
+// sessions end.
 func (s *remotes) receive(ending bool) (some bool) {
 	if s == nil {
 		return false
@@ -111,14 +113,14 @@ func (s *remotes) receive(ending bool) (some bool) {
 	return some
 }
 
-// look does what is due of a session.
+// look does what is due in a session.
 func (s *remotes) look(o *remote, ending bool) {
 	if ending || o.broken || o.wire.Over(s.now) || s.closed(o) {
 		s.end(o)
 		return
 	}
 	o.finish(s.now)
-	s.pump.ready(&o.outlet) // it may have waited for more than time
+	s.pump.ready(&o.outlet) // it may have been waiting for more than time
 }
 
 func (s *remotes) closed(o *remote) bool {
@@ -127,7 +129,7 @@ func (s *remotes) closed(o *remote) bool {
 	return o.port.closed
 }
 
-// deadline is when receive has something to do by itself.
+// deadline returns when receive has something to do by itself.
 func (s *remotes) deadline() clock.Time {
 	if s == nil {
 		return clock.Never
@@ -135,7 +137,7 @@ func (s *remotes) deadline() clock.Time {
 	return s.due
 }
 
-// taken takes a datagram.
+// taken handles a datagram.
 func (s *remotes) taken(from netip.AddrPort, b []byte) {
 	id, ok := cable.Session(b)
 	if !ok {
@@ -145,7 +147,7 @@ func (s *remotes) taken(from netip.AddrPort, b []byte) {
 	o := s.sessions[id]
 	switch {
 	case o == nil:
-		s.socket.Send(from, cable.Gone(id), len(b)) // shorter than what asked for it
+		s.socket.Send(from, cable.Gone(id), len(b)) // shorter than the datagram that it answers
 	case o.from.from == from && !o.broken:
 		o.take(b)
 	}
@@ -162,7 +164,7 @@ func (s *remotes) greet(from netip.AddrPort, b []byte) {
 	}
 }
 
-// admit plugs an adapter in, and returns what it is told.
+// admit plugs an adapter in, and returns the answer to it.
 func (s *remotes) admit(from greeted, g *cable.Greeting) []byte {
 	if o := s.greeted[from]; o != nil {
 		return o.admits
@@ -191,7 +193,7 @@ func (s *remotes) admit(from greeted, g *cable.Greeting) []byte {
 	return o.admits
 }
 
-// name is that of a new session, which nobody can guess.
+// name returns an unpredictable number for a new session.
 func (s *remotes) name() uint64 {
 	for {
 		var b [8]byte
@@ -213,7 +215,7 @@ func (s *remotes) end(o *remote) {
 	s.pump.remove(&o.outlet)
 }
 
-// take takes a datagram of the session.
+// take handles a datagram of the session.
 func (o *remote) take(b []byte) {
 	m, err := o.wire.Take(o.all.now, b)
 	if err == nil && m != nil {

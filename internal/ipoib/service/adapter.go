@@ -15,10 +15,10 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// lookAgain is how often the port is looked at beside when an event tells of a change.
+// lookAgain is how often the port is checked in addition to when an event reports a change.
 const lookAgain = time.Second
 
-// Device is an adapter of this process as an Adapter.
+// Device implements Adapter for an adapter of this process.
 type Device struct {
 	host  *device.Host
 	index uint32
@@ -31,10 +31,11 @@ type Device struct {
 
 	mu    sync.Mutex
 	port  *Port
-	asked map[uint64]struct{} // transactions under way
+	asked map[uint64]struct{} // transactions in progress
 }
 
-// NewDevice makes the Adapter of an adapter of h that is plugged into l, and runs a port on it. Closing the port has to come before closing the Device.
+// NewDevice creates the Adapter for an adapter of h that is plugged into l, and runs a port on it. The
+// port must be closed before the Device.
 func NewDevice(h *device.Host, index uint32, name string, l link.InfiniBand, random func() uint64) (*Device, *Port, error) {
 	v, err := verbs.Within(h, "IPoIB on "+name)
 	if err != nil {
@@ -53,7 +54,7 @@ func NewDevice(h *device.Host, index uint32, name string, l link.InfiniBand, ran
 	return d, p, nil
 }
 
-// Close ends what NewDevice began.
+// Close ends what NewDevice started.
 func (d *Device) Close() error {
 	d.end()
 	d.tasks.Wait()
@@ -86,7 +87,8 @@ func (d *Device) Port() ipoib.Port {
 	return out
 }
 
-// Ask implements Adapter. The adapter repeats a request itself: while one is under way its repetitions are left out.
+// Ask implements Adapter. The adapter itself retransmits: repetitions of a request in progress are
+// dropped.
 func (d *Device) Ask(r *ipoib.Request) error {
 	m, err := mad.ParseSA(r.MAD[:])
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Port is the IPoIB interfaces of one InfiniBand port.
+// Port holds the IPoIB interfaces of one InfiniBand port.
 type Port struct {
 	adapter Adapter
 	origin  time.Time
@@ -21,12 +21,12 @@ type Port struct {
 
 	mu         sync.Mutex
 	interfaces []*Interface
-	joined     map[ib.GID]uint8 // JoinState of the port's memberships, as the subnet administration told it
-	next       clock.Time       // when the engines are advanced again, unless roused
+	joined     map[ib.GID]uint8 // JoinState of the port's memberships, as reported by the subnet administration
+	next       clock.Time       // when the engines are advanced next, unless roused
 	closed     bool
 }
 
-// newPort runs a port, without interfaces at first, until Close. random gives numbers that nobody can foresee.
+// newPort runs a port, initially without interfaces, until Close. random provides unpredictable numbers.
 func newPort(a Adapter, random func() uint64) *Port {
 	p := &Port{adapter: a, origin: time.Now(), random: random, wake: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{}), joined: map[ib.GID]uint8{}}
 	go p.run()
@@ -35,7 +35,7 @@ func newPort(a Adapter, random func() uint64) *Port {
 
 func (p *Port) now() clock.Time { return clock.Time(time.Since(p.origin)) }
 
-// Close ends the port with all interfaces, which leave their groups.
+// Close ends the port and all interfaces, which leave their groups.
 func (p *Port) Close() error {
 	p.mu.Lock()
 	list := slices.Clone(p.interfaces)
@@ -66,7 +66,7 @@ func (p *Port) changed() {
 	}
 }
 
-// answer takes a MAD of the subnet administration that came to queue pair 1.
+// answer handles a MAD of the subnet administration received on queue pair 1.
 func (p *Port) answer(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *Port) answer(b []byte) {
 	}
 }
 
-// note remembers the port's membership that an answer tells of.
+// note remembers the port's membership from an answer.
 func (p *Port) note(b []byte) {
 	m, err := mad.ParseSA(b)
 	if err != nil || m.AttributeID != mad.AttrMCMemberRecord || m.Method != mad.MethodGetResp || m.Status != mad.StatusOK {
@@ -89,7 +89,7 @@ func (p *Port) note(b []byte) {
 	}
 }
 
-// groupWanted says whether an interface but one takes part in a group.
+// groupWanted reports whether any interface except one needs a group.
 func (p *Port) groupWanted(g ib.GID, but *Interface) bool {
 	return slices.ContainsFunc(p.interfaces, func(i *Interface) bool { return i != but && i.engine.InGroup(g) })
 }
@@ -102,7 +102,7 @@ func (p *Port) run() {
 	for {
 		p.mu.Lock()
 		now, next := p.now(), clock.Never
-		p.next = 0 // nobody rouses it meanwhile
+		p.next = 0 // no need to rouse it meanwhile
 		for _, i := range p.interfaces {
 			i.engine.Advance(now)
 			i.drain(now)

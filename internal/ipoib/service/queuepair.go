@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// place is the memory of a datagram: a GRH and the largest payload, on lines of their own.
+	// place is the memory of a datagram: a GRH and the largest payload, cache-line aligned.
 	place = ib.GRHLen + 4096 + 24
-	// maxWays bounds the address handles that are kept.
+	// maxWays limits the address handles that are kept.
 	maxWays = 4096
 	batch   = batchLen
 )
@@ -37,20 +37,20 @@ type queuePair struct {
 
 	mu      sync.Mutex
 	started bool
-	starts  uint32 // how often it was started: the high half of the IDs of requests
-	posted  uint32 // datagrams
-	done    uint32 // of them, whose places are free again
+	starts  uint32 // how often it was started: the high half of request IDs
+	posted  uint32 // number of datagrams
+	done    uint32 // those whose places are free again
 	pending []verbs.SendWR
 	places  []verbs.SGE // of the pending ones
 	ways    map[ipoib.Path]*verbs.AH
-	last    *verbs.AH // that of the path before
+	last    *verbs.AH // that of the previous path
 	path    ipoib.Path
-	old     []*verbs.AH // that requests under way may name
+	old     []*verbs.AH // that requests in progress may refer to
 	oldTill uint32
 
-	pkeyIndex  int // of the last start, with
+	pkeyIndex  int // of the last start, as is qkey
 	qkey       uint32
-	broken     bool   // a request has failed: the queue pair is in error
+	broken     bool   // a request has failed: the queue pair is in the error state
 	full       uint64 // datagrams that found no room
 	recoveries uint64
 
@@ -78,7 +78,7 @@ func (q *queuePair) open() (err error) {
 	return err
 }
 
-// release gives back what open has made.
+// release frees what open has created.
 func (q *queuePair) release() {
 	if q.qp != nil {
 		_ = q.qp.Close()
@@ -126,7 +126,8 @@ func (q *queuePair) Start(pkeyIndex int, qkey uint32) error {
 	return q.start()
 }
 
-// recover starts a queue pair again that has come into the error state since its start number n (IBA 10.3.1: only a reset leads out of it).
+// recover restarts a queue pair that has entered the error state since its start number n (IBA 10.3.1:
+// only a reset leads out of it).
 func (q *queuePair) recover(n uint32) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -169,11 +170,12 @@ func (q *queuePair) start() error {
 	return nil
 }
 
-// drainTime is how long requests may take to be flushed.
+// drainTime is how long flushing the requests may take.
 const drainTime = 10 * time.Second
 
-// drain has all requests complete that are under way. A reset ends them too and gives their places in the queues back, but leaves the
-// completions that wait: of buffers that start posts anew, and that must not be posted, or read, twice.
+// drain makes all requests in progress complete. A reset would end them too and free their places in the
+// queues, but would leave their completions behind: for buffers that start posts again, and that must not
+// be posted, or read, twice.
 func (q *queuePair) drain() error {
 	if q.starts == 0 {
 		return nil
@@ -202,7 +204,7 @@ func (q *queuePair) drain() error {
 	}
 }
 
-// post gives a place to receive to the queue pair.
+// post posts a place as a receive buffer.
 func (q *queuePair) post(n int) error {
 	var sge [1]verbs.SGE
 	sge[0] = q.in.SGE(n*place, place)
@@ -261,7 +263,7 @@ func (q *queuePair) Tally() Tally {
 	return Tally{Full: q.full, Queued: uint64(q.posted - q.done), Recoveries: q.recoveries}
 }
 
-// room makes sure that there is a place for a datagram, and reports whether there is one.
+// room ensures that there is a place for a datagram, and reports whether there is one.
 func (q *queuePair) room() bool {
 	if q.posted-q.done < uint32(q.depth.Send) {
 		return true
@@ -317,7 +319,7 @@ func (q *queuePair) flush() {
 	q.forget(false)
 }
 
-// way is the address handle for a path; nil where there is none to be had.
+// way returns the address handle for a path, or nil if none is available.
 func (q *queuePair) way(p *ipoib.Path) *verbs.AH {
 	if q.last != nil && q.path == *p {
 		return q.last
@@ -347,7 +349,7 @@ func (q *queuePair) way(p *ipoib.Path) *verbs.AH {
 	return ah
 }
 
-// forget closes the address handles that no request names any more.
+// forget closes the address handles that no request refers to any more.
 func (q *queuePair) forget(all bool) {
 	if len(q.old) == 0 || !all && int32(q.done-q.oldTill) < 0 {
 		return
@@ -358,7 +360,7 @@ func (q *queuePair) forget(all bool) {
 	q.old = nil
 }
 
-// run takes what arrives, until the queue pair is closed.
+// run handles what arrives until the queue pair is closed.
 func (q *queuePair) run() {
 	var wcs [batch]verbs.WC
 	var arrivals [batch]ipoib.Arrival
@@ -387,7 +389,7 @@ func (q *queuePair) run() {
 	}
 }
 
-// arrival is a completion as the engine takes it.
+// arrival converts a completion for the engine.
 func (q *queuePair) arrival(wc *verbs.WC, a *ipoib.Arrival) bool {
 	b := q.in.Bytes()[int(uint32(wc.ID))*place:][:place]
 	if wc.ByteLen < ib.GRHLen || wc.ByteLen > place {
@@ -400,7 +402,7 @@ func (q *queuePair) arrival(wc *verbs.WC, a *ipoib.Arrival) bool {
 	return true
 }
 
-// repost gives places back, where they are not given already by a start that came between.
+// repost posts places again, unless an intervening start has already done so.
 func (q *queuePair) repost(wcs []verbs.WC) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

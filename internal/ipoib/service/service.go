@@ -1,5 +1,5 @@
-// Package service runs IPoIB interfaces in real time: it owns the clock and the lock of the engines of one InfiniBand port,
-// and brings together the port, the queue pairs and the network interfaces of the system.
+// Package service runs IPoIB interfaces in real time: it owns the clock and the lock of the engines of one
+// InfiniBand port, and connects the port, the queue pairs and the system's network interfaces.
 package service
 
 import (
@@ -16,43 +16,47 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Adapter is the adapter that a port belongs to. Its methods are called with the port's lock: they must not call the Port.
+// Adapter is the adapter that a port belongs to. Its methods are called with the port's lock held: they
+// must not call the Port.
 type Adapter interface {
-	// Port is what the port is like now. Whoever runs the adapter calls Port.changed after every change.
+	// Port returns the current state of the port. Whoever runs the adapter calls Port.changed after every
+	// change.
 	Port() ipoib.Port
-	// Open makes a queue pair for unreliable datagrams. What arrives is given to receive by one goroutine, which holds no lock that Send
-	// needs; the datagrams' memory is the callee's until it returns.
+	// Open creates a queue pair for unreliable datagrams. One goroutine, which holds no lock that Send
+	// needs, passes received datagrams to receive; their memory is valid until receive returns.
 	Open(b Buffers, receive func(batch []ipoib.Arrival)) (QueuePair, error)
-	// Ask sends a MAD to the subnet administration from queue pair 1; whatever answers is given to Port.answer.
+	// Ask sends a MAD to the subnet administration from queue pair 1; answers are passed to Port.answer.
 	Ask(r *ipoib.Request) error
 }
 
 // QueuePair is a queue pair for unreliable datagrams.
 type QueuePair interface {
 	Number() ib.QPN
-	// Start lets packets flow, on a row of the P_Key table and with a Q_Key; again where it runs with others.
+	// Start lets packets flow, with a row of the P_Key table and a Q_Key; it is called again when these
+	// change.
 	Start(pkeyIndex int, qkey uint32) error
 	Attach(mgid ib.GID, mlid ib.LID) error
 	Detach(mgid ib.GID, mlid ib.LID) error
-	// Send sends a datagram made of three pieces, which are copied. A datagram that finds no room is lost.
+	// Send sends a datagram made of three pieces, which it copies. A datagram that finds no room is lost.
 	Send(to *ipoib.Destination, header, head, body []byte)
-	// Flush begins what Send left to begin.
+	// Flush starts sending what Send has queued.
 	Flush()
 	Tally() Tally
 	Close() error
 }
 
-// Tally is what a queue pair counts.
+// Tally holds a queue pair's counts.
 type Tally struct {
 	Full       uint64 // datagrams that found no room
-	Queued     uint64 // datagrams whose sending is not finished, now
-	Recoveries uint64 // times that it was in error and has been started again
+	Queued     uint64 // datagrams currently being sent
+	Recoveries uint64 // times that it failed and was restarted
 }
 
-// Buffers are how many packets an interface has room for (*TransmitBuffers, *receiveBuffers: WinOF 5.50, 4.6.3).
+// Buffers is how many packets an interface has room for (*TransmitBuffers, *receiveBuffers: WinOF 5.50,
+// 4.6.3).
 type Buffers struct{ Send, Receive int }
 
-// Limits of Buffers, and what is in place of 0.
+// Limits of Buffers, and the defaults.
 const (
 	minBuffers     = 256
 	maxBuffers     = 4096
@@ -60,7 +64,7 @@ const (
 	receiveBuffers = 512
 )
 
-// complete is b with its defaults. The error is an *ipoib.ConfigError.
+// complete returns b with its defaults filled in. The error is an *ipoib.ConfigError.
 func (b Buffers) complete() (Buffers, error) {
 	if b.Send == 0 {
 		b.Send = sendBuffers
@@ -79,17 +83,18 @@ func (b Buffers) complete() (Buffers, error) {
 	return b, nil
 }
 
-// Config is what an interface is told once.
+// Config configures an interface.
 type Config struct {
 	ipoib.Config
 	Buffers
-	// Unchecked4 and Unchecked6 leave the checksums of received TCP and UDP packets to the system, which gets segments as they come then.
+	// Unchecked4 and Unchecked6 leave the checksums of received TCP and UDP packets to the system, which
+	// then gets segments as they arrive.
 	Unchecked4, Unchecked6 bool
 }
 
 // System is a network interface of the system: a TUN device. It may be nil.
 type System interface {
-	// Write hands over a packet in pieces, at most tun.MaxPieces.
+	// Write passes on a packet in pieces, at most tun.MaxPieces.
 	Write(h offload.Header, pieces [][]byte) error
 	SetMTU(n int) error
 	SetCarrier(on bool) error
@@ -103,13 +108,13 @@ type Interface struct {
 	system System
 	tell   func(ipoib.Event)
 
-	carried  ipoib.Carried // the queue pair's part of it is in the queue pair
+	carried  ipoib.Carried // without the part that the queue pair counts
 	segments offload.Segments
-	to       ipoib.Destination // of the packet that is being sent, with
+	to       ipoib.Destination // of the packet being sent, as is header
 	header   [ipoib.HeaderLen]byte
-	join     offload.Joiner // of the goroutine that receives
+	join     offload.Joiner // of the receiving goroutine
 
-	running bool // the queue pair has been started with these:
+	running bool // the queue pair has been started with index and qkey
 	index   int
 	qkey    uint32
 	waiting map[netip.Addr][]chan ipoib.Resolved
@@ -117,11 +122,11 @@ type Interface struct {
 	made    uint64
 }
 
-// made counts the interfaces of the process.
+// made counts the interfaces created in the process.
 var made atomic.Uint64
 
-// Add makes an interface. tell, if any, is called with its events, with the port's lock: it must not call the port. The errors are those of ipoib.New and
-// of the adapter.
+// Add creates an interface. tell, if any, is called with its events while the port is locked: it must not
+// call the port. The errors are those of ipoib.New and of the adapter.
 func (p *Port) Add(cfg Config, s System, tell func(ipoib.Event)) (*Interface, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +157,7 @@ func (p *Port) Add(cfg Config, s System, tell func(ipoib.Event)) (*Interface, er
 	return i, nil
 }
 
-// drain does what the engine wants done. The lock is held.
+// drain does what the engine wants done. The caller holds the lock.
 func (i *Interface) drain(now clock.Time) {
 	flush := false
 	for a, ok := i.engine.Take(); ok; a, ok = i.engine.Take() {
@@ -169,7 +174,7 @@ func (i *Interface) drain(now clock.Time) {
 			i.fault("detach", i.qp.Detach(a.MGID, a.MLID))
 		case ipoib.Deliver:
 			if i.system != nil {
-				_ = i.system.Write(offload.Header{}, [][]byte{a.Packet}) // the system may be down, and drops it then
+				_ = i.system.Write(offload.Header{}, [][]byte{a.Packet}) // a system that is down drops it
 			}
 		case ipoib.Resolved:
 			for _, c := range i.waiting[a.Addr] {
@@ -189,7 +194,8 @@ func (i *Interface) drain(now clock.Time) {
 	}
 }
 
-// start brings the queue pair in line with the engine: it runs with the P_Key's row and the Q_Key of the broadcast group.
+// start adapts the queue pair to the engine: it runs with the P_Key's row and the Q_Key of the broadcast
+// group.
 func (i *Interface) start() {
 	if i.engine.State() != ipoib.Up {
 		return
@@ -204,7 +210,7 @@ func (i *Interface) start() {
 	}
 }
 
-// fault tells of a queue pair that does not do what it should.
+// fault reports a failure of the queue pair.
 func (i *Interface) fault(what string, err error) {
 	if err != nil && i.tell != nil {
 		i.tell(ipoib.Event{Kind: ipoib.Failed, Text: fmt.Sprintf("queue pair: %s: %v", what, err)})
@@ -225,7 +231,8 @@ func (i *Interface) event(e ipoib.Event) {
 	}
 }
 
-// ask sends a request. The port is a member of a group once, whatever the number of its interfaces that are: only the last one leaves it.
+// ask sends a request. The port is a member of a group once, however many of its interfaces are: only the
+// last one leaves it.
 func (i *Interface) ask(now clock.Time, r *ipoib.Request) {
 	m, err := mad.ParseSA(r.MAD[:])
 	if err == nil && m.Method == mad.MethodDelete && m.AttributeID == mad.AttrMCMemberRecord {
@@ -242,10 +249,10 @@ func (i *Interface) ask(now clock.Time, r *ipoib.Request) {
 		}
 		delete(i.port.joined, rec.MGID)
 	}
-	_ = i.port.adapter.Ask(r) // one that is lost is repeated
+	_ = i.port.adapter.Ask(r) // a lost one is retransmitted
 }
 
-// Set tells the interface its addresses and the ways to other links.
+// Set sets the interface's addresses and its routes to other links.
 func (i *Interface) Set(prefixes []netip.Prefix, routes []ipoib.Route) {
 	i.port.mu.Lock()
 	defer i.port.mu.Unlock()
@@ -255,7 +262,8 @@ func (i *Interface) Set(prefixes []netip.Prefix, routes []ipoib.Route) {
 	i.drain(now)
 }
 
-// ResolveGID finds the GID of the port with an IP address. The error is ipoib.ErrDown, ipoib.ErrUnreachable, or ctx's.
+// ResolveGID returns the GID of the port with an IP address. The error is ipoib.ErrDown,
+// ipoib.ErrUnreachable, or ctx's.
 func (i *Interface) ResolveGID(ctx context.Context, ip netip.Addr) (ib.GID, error) {
 	ip = ip.Unmap().WithZone("")
 	answer := make(chan ipoib.Resolved, 1)
@@ -282,21 +290,21 @@ func (i *Interface) ResolveGID(ctx context.Context, ip netip.Addr) (ib.GID, erro
 	}
 }
 
-// Status is what an interface is like.
+// Status is the state of an interface.
 type Status struct {
 	State     ipoib.State
 	MTU       int
 	PKey      ib.PKey // 0: none yet
 	Address   ipoib.Address
-	Broadcast ib.GID // zero: it is on no partition
-	MLID      ib.LID // of the broadcast group, 0: it is not joined
+	Broadcast ib.GID // zero: it has no partition
+	MLID      ib.LID // of the broadcast group; 0: not joined
 	Census    ipoib.Census
 	Counters  ipoib.Counters
-	// Made tells interfaces of one name apart that were made one after the other: it only grows.
+	// Made only grows, and so distinguishes successive interfaces of one name.
 	Made uint64
 }
 
-// Status is what the interface is like now.
+// Status returns the current state of the interface.
 func (i *Interface) Status() Status {
 	i.port.mu.Lock()
 	defer i.port.mu.Unlock()
@@ -310,14 +318,14 @@ func (i *Interface) Status() Status {
 	return s
 }
 
-// Endpoints are the end points that the interface knows now.
+// Endpoints returns the end points that the interface currently knows.
 func (i *Interface) Endpoints() ipoib.Endpoints {
 	i.port.mu.Lock()
 	defer i.port.mu.Unlock()
 	return i.engine.Endpoints(i.port.now())
 }
 
-// Close ends the interface. It leaves its groups.
+// Close ends the interface, which leaves its groups.
 func (i *Interface) Close() {
 	p := i.port
 	p.mu.Lock()
@@ -330,5 +338,5 @@ func (i *Interface) Close() {
 	i.drain(p.now())
 	p.interfaces = slices.DeleteFunc(p.interfaces, func(o *Interface) bool { return o == i })
 	p.mu.Unlock()
-	_ = i.qp.Close() // without the lock: what arrives meanwhile wants it
+	_ = i.qp.Close() // without the lock, which handling of arriving datagrams needs
 }

@@ -8,8 +8,10 @@ import (
 	"github.com/softvpi/softvpi/internal/tun"
 )
 
-// Connect joins an interface with its network interface of the system: what the system sends goes out, until d is closed, and what its user sets with
-// ip(8) counts. own are addresses that the interface has beside. changed, if any, is told of all addresses after every change. d is the System that the interface was added with.
+// Connect connects an interface to its network interface of the system: until d is closed, what the system
+// sends goes out, and settings made with ip(8) take effect. own are additional addresses of the interface.
+// changed, if any, is called with all addresses after every change. d must be the System that the
+// interface was added with.
 func (i *Interface) Connect(d *tun.Device, own []netip.Prefix, changed func([]netip.Prefix)) error {
 	err := d.Watch(func() {
 		s, err := d.Settings()

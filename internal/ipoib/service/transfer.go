@@ -8,7 +8,7 @@ import (
 // batchLen is how many datagrams are sent or received at once. A large packet is 16 of the largest.
 const batchLen = 32
 
-// receive takes what came to the queue pair.
+// receive handles what the queue pair received.
 func (i *Interface) receive(batch []ipoib.Arrival) {
 	var few [batchLen][]byte
 	packets := few[:0]
@@ -34,7 +34,7 @@ func (i *Interface) receive(batch []ipoib.Arrival) {
 	p.mu.Unlock()
 }
 
-// deliver hands packets to the system, TCP segments joined.
+// deliver passes packets to the system, with TCP segments coalesced.
 func (i *Interface) deliver(packets [][]byte) (c ipoib.Carried) {
 	i.join.Reset()
 	for _, b := range packets {
@@ -55,7 +55,7 @@ func (i *Interface) deliver(packets [][]byte) (c ipoib.Carried) {
 	return c
 }
 
-// Send takes IP packets of the system.
+// Send accepts IP packets from the system.
 func (i *Interface) Send(packets [][]byte) {
 	for _, b := range packets {
 		i.take(offload.Header{}, b)
@@ -63,7 +63,7 @@ func (i *Interface) Send(packets [][]byte) {
 	i.idle()
 }
 
-// take takes a packet of the system, with what the system has left to be done to it.
+// take accepts a packet from the system, with the offloads that the system has left to be done.
 func (i *Interface) take(h offload.Header, packet []byte) {
 	i.port.mu.Lock()
 	defer i.port.mu.Unlock()
@@ -72,13 +72,14 @@ func (i *Interface) take(h offload.Header, packet []byte) {
 		i.cut(h, packet)
 	case !h.NeedsChecksum:
 		i.send(packet, nil)
-	case offload.Complete(h, packet) == nil: // the system makes no other
+	case offload.Complete(h, packet) == nil: // the system produces no other kind
 		i.carried.ChecksumsMade++
 		i.send(packet, nil)
 	}
 }
 
-// send sends a packet in two pieces, of which the first holds the headers, and says whether another one can go the same way.
+// send sends a packet in two pieces, of which the first holds the headers, and reports whether another one
+// can go the same way.
 func (i *Interface) send(head, body []byte) (same bool) {
 	now := i.port.now()
 	to, ok := i.engine.SendPieces(now, head, body)
@@ -92,7 +93,8 @@ func (i *Interface) send(head, body []byte) (same bool) {
 	return true
 }
 
-// cut sends the segments of a large packet. Those behind the first go its way; where there is none yet, each waits for one.
+// cut sends the segments of a large packet. Those after the first go the same way; if there is no path
+// yet, each waits for one.
 func (i *Interface) cut(h offload.Header, packet []byte) {
 	if i.segments.Begin(h, packet) != nil {
 		return
@@ -110,7 +112,7 @@ func (i *Interface) cut(h offload.Header, packet []byte) {
 	}
 }
 
-// idle begins what take has left to begin.
+// idle starts sending what take has queued.
 func (i *Interface) idle() {
 	i.port.mu.Lock()
 	defer i.port.mu.Unlock()
