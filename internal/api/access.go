@@ -9,26 +9,26 @@ import (
 	"strings"
 )
 
-// Access is what a client may do.
-type Access uint8
+// access is what a client may do.
+type access uint8
 
 // The levels of access.
 const (
-	NoAccess Access = iota
+	noAccess access = iota
 	ReadAccess
 	ChangeAccess // reading too
 )
 
 type accessKey struct{}
 
-// AccessOf is what the client of a request may do.
-func AccessOf(ctx context.Context) Access {
-	a, _ := ctx.Value(accessKey{}).(Access)
+// accessOf is what the client of a request may do.
+func accessOf(ctx context.Context) access {
+	a, _ := ctx.Value(accessKey{}).(access)
 	return a
 }
 
 // WithAccess is a context of a client that may do so much.
-func WithAccess(ctx context.Context, a Access) context.Context {
+func WithAccess(ctx context.Context, a access) context.Context {
 	return context.WithValue(ctx, accessKey{}, a)
 }
 
@@ -40,17 +40,17 @@ func isRemote(ctx context.Context) bool { return ctx.Value(remoteKey{}) != nil }
 
 // peerAccess decides by the credentials of the process at the other end of a unix socket: the driver's own
 // user and root may change things, who else was let to the socket may read.
-func peerAccess(c net.Conn) Access {
+func peerAccess(c net.Conn) access {
 	if l, limited := c.(*limitedConn); limited {
 		c = l.Conn
 	}
 	u, ok := c.(*net.UnixConn)
 	if !ok {
-		return NoAccess
+		return noAccess
 	}
 	p, err := peerOf(u)
 	if err != nil {
-		return NoAccess
+		return noAccess
 	}
 	if p.uid == 0 || p.uid == os.Geteuid() {
 		return ChangeAccess
@@ -74,10 +74,10 @@ func tokenAccess(token string, next http.Handler) http.Handler {
 // guard refuses what the client may not do.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch have := AccessOf(r.Context()); {
+		switch have := accessOf(r.Context()); {
 		case have >= needed(r):
 			next.ServeHTTP(w, r)
-		case have == NoAccess:
+		case have == noAccess:
 			refuse(w, http.StatusUnauthorized, "who asks is unknown")
 		default:
 			refuse(w, http.StatusForbidden, ErrNotAllowed.Error())
@@ -86,7 +86,7 @@ func guard(next http.Handler) http.Handler {
 }
 
 // needed is the access that a request takes. A capture shows what programs send to each other.
-func needed(r *http.Request) Access {
+func needed(r *http.Request) access {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
 	if reads && !strings.HasPrefix(r.URL.Path, "/capture") {
 		return ReadAccess

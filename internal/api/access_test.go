@@ -33,7 +33,7 @@ func TestReadersChangeNothing(t *testing.T) {
 	defer log.Close()
 	s := New(Config{Driver: f, Events: log, Counters: counters.New(counters.Config{Read: func() []counters.Adapter { return nil }})})
 	defer s.Close()
-	try := func(a Access, method, path string) int {
+	try := func(a access, method, path string) int {
 		r, err := http.NewRequest(method, "http://driver"+path, strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestReadersChangeNothing(t *testing.T) {
 		path = strings.NewReplacer("{name}", "Ethernet%201", "{key}", "x").Replace(path)
 		for method := range methods {
 			method = strings.ToUpper(method)
-			if got := try(NoAccess, method, path); got != 401 {
+			if got := try(noAccess, method, path); got != 401 {
 				t.Errorf("a stranger, %s %s: %d", method, path, got)
 			}
 			if path == "/events/follow" && method == "GET" {
@@ -97,6 +97,24 @@ func (r *recorder) WriteHeader(status int) {
 }
 func (r *recorder) Write(b []byte) (int, error) { r.WriteHeader(200); return r.body.Write(b) }
 
+// bearer sends a token with each request.
+type bearer struct {
+	http.RoundTripper
+	token string
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.RoundTripper.RoundTrip(r)
+}
+
+// tlsClient is a client of the interface at a TCP address.
+func tlsClient(address string, trust *tls.Config, token string) *Client {
+	return &Client{where: address, base: "https://" + address, http: &http.Client{
+		Transport: bearer{&http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}, token}, Timeout: callTimeout,
+	}}
+}
+
 func TestTLSAndToken(t *testing.T) {
 	b, dir := serve(t, Config{}), t.TempDir()
 	certFile, keyFile, tokenFile := filepath.Join(dir, "cert"), filepath.Join(dir, "key"), filepath.Join(dir, "token")
@@ -124,7 +142,7 @@ func TestTLSAndToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := b.server.ServeTLS(l, cert, token)
+	stop := b.server.Serve(l, b.server.WithToken(token), &cert)
 	defer stop()
 	pool := x509.NewCertPool()
 	pem, err := os.ReadFile(certFile)
@@ -132,22 +150,22 @@ func TestTLSAndToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	trust := &tls.Config{RootCAs: pool}
-	if s, err := NewTLSClient(l.Addr().String(), trust, token).Status(t.Context()); err != nil || s.Version != "test" {
+	if s, err := tlsClient(l.Addr().String(), trust, token).Status(t.Context()); err != nil || s.Version != "test" {
 		t.Errorf("with the token: %v", err)
 	}
-	if err := NewTLSClient(l.Addr().String(), trust, token).RestartAdapter(t.Context(), "x"); err != nil {
+	if err := tlsClient(l.Addr().String(), trust, token).RestartAdapter(t.Context(), "x"); err != nil {
 		t.Errorf("a change with the token: %v", err)
 	}
 	capture := CaptureRequest{Adapter: "Ethernet 1"}
 	var field *FieldError
-	if _, err := NewTLSClient(l.Addr().String(), trust, token).CaptureToFile(t.Context(), capture, "/tmp/x"); !errors.As(err, &field) || field.Field != "file" {
+	if _, err := tlsClient(l.Addr().String(), trust, token).CaptureToFile(t.Context(), capture, "/tmp/x"); !errors.As(err, &field) || field.Field != "file" {
 		t.Errorf("a file of the driver's machine with the token: %v", err)
 	}
 	if _, err := b.client.CaptureToFile(t.Context(), capture, "/tmp/x"); err != nil {
 		t.Errorf("the same on the unix socket: %v", err)
 	}
 	for _, wrong := range []string{"", token[1:], token + "x"} {
-		if _, err := NewTLSClient(l.Addr().String(), trust, wrong).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "token is missing or wrong") {
+		if _, err := tlsClient(l.Addr().String(), trust, wrong).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "token is missing or wrong") {
 			t.Errorf("with token %q: %v", wrong, err)
 		}
 	}

@@ -197,7 +197,7 @@ func TestFollowEvents(t *testing.T) {
 	log.Raise(0, events.AdapterEnabled{Adapter: "before"})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	_, stream, err := b.client.Stream(ctx, "/events/follow", nil)
+	_, stream, err := b.client.stream(ctx, "/events/follow", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Captures is what of a driver captures what passes the ports of adapters. A Driver that has it serves it.
-type Captures interface {
+// captures is what of a driver captures what passes the ports of adapters. A Driver that has it serves it.
+type captures interface {
 	// OpenCapture begins a capture that its caller reads.
 	OpenCapture(CaptureRequest) (Capture, error)
 	// CaptureToFile begins a capture that the driver writes to a new file of that path, which has to be absolute, or
@@ -36,8 +36,8 @@ type CaptureRequest struct {
 	Ring    int    `query:"ring" json:"ring,omitempty" doc:"Bytes of memory between the data path and the reader; 0: 16 MiB."`
 }
 
-// CaptureFileRequest asks for a capture that the driver writes to a file.
-type CaptureFileRequest struct {
+// captureFileRequest asks for a capture that the driver writes to a file.
+type captureFileRequest struct {
 	CaptureRequest
 	File string `json:"file" doc:"Absolute path, on the driver's machine."`
 }
@@ -54,15 +54,15 @@ type CaptureStatus struct {
 	Problem string    `json:"problem,omitempty" doc:"Why the capture ended by itself."`
 }
 
-// CaptureHeader is the header of the answer that names a capture, to end it by.
-const CaptureHeader = "Softvpi-Capture"
+// captureHeader is the header of the answer that names a capture, to end it by.
+const captureHeader = "Softvpi-Capture"
 
 // captureStall is how long a reader of a capture may take nothing: it is gone then.
 const captureStall = 30 * time.Second
 
 // captureRoutes serve captures.
-func (s *Server) captureRoutes(d Captures) {
-	read := operation("GET", "/capture", "read-capture", "A capture as pcapng, until it is ended. The header "+CaptureHeader+" names it")
+func (s *Server) captureRoutes(d captures) {
+	read := operation("GET", "/capture", "read-capture", "A capture as pcapng, until it is ended. The header "+captureHeader+" names it")
 	read.Parameters = s.parameters(CaptureRequest{})
 	s.raw(read, "application/x-pcapng", func(w http.ResponseWriter, r *http.Request) { serveCapture(d, w, r) })
 	register(s, operation("DELETE", "/capture/{id}", "end-capture", "End a capture. A file that the driver writes is complete then"),
@@ -75,7 +75,7 @@ func (s *Server) captureRoutes(d Captures) {
 	register(s, operation("GET", "/captures", "captures", "The captures that run, and those to files until somebody ends them"),
 		func(context.Context, *struct{}) (*one[[]CaptureStatus], error) { return body(d.Captures()), nil })
 	register(s, operation("POST", "/captures", "capture-to-file", "Begin a capture that the driver writes to a file; on the unix socket only"),
-		func(ctx context.Context, in *struct{ Body CaptureFileRequest }) (*one[CaptureStatus], error) {
+		func(ctx context.Context, in *struct{ Body captureFileRequest }) (*one[CaptureStatus], error) {
 			if isRemote(ctx) { // a token opens the interface, and not the machine's files to whatever the driver may write
 				return nil, &FieldError{"file", strconv.Quote(in.Body.File), "over TCP none; GET /capture sends the packets, and on the unix socket a file may be named"}
 			}
@@ -84,7 +84,7 @@ func (s *Server) captureRoutes(d Captures) {
 		})
 }
 
-func serveCapture(d Captures, w http.ResponseWriter, r *http.Request) {
+func serveCapture(d captures, w http.ResponseWriter, r *http.Request) {
 	q, err := captureRequest(r.URL.Query())
 	if err != nil {
 		fail(w, err)
@@ -97,7 +97,7 @@ func serveCapture(d Captures, w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/x-pcapng")
 	w.Header().Set("Content-Disposition", `attachment; filename="capture.pcapng"`)
-	w.Header().Set(CaptureHeader, c.ID())
+	w.Header().Set(captureHeader, c.ID())
 	control := http.NewResponseController(w)
 	_ = c.Copy(r.Context(), w, func() error {
 		_ = control.SetWriteDeadline(time.Now().Add(captureStall)) // not every writer has deadlines

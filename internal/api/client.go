@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +28,6 @@ const maxAnswer = 256 << 20
 type Client struct {
 	where string // for messages
 	base  string
-	token string
 	http  *http.Client
 	dial  func(context.Context) (net.Conn, error) // to a driver of this machine
 }
@@ -53,14 +51,6 @@ func NewClient(socket string) *Client {
 	}
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, DisableKeepAlives: true}
 	return &Client{where: socket, base: "http://driver", dial: dial, http: &http.Client{Transport: transport, Timeout: callTimeout}}
-}
-
-// NewTLSClient returns the management interface at a TCP address. trust are the certificates that the driver
-// may show; the token is that of its token file.
-func NewTLSClient(address string, trust *tls.Config, token string) *Client {
-	return &Client{where: address, base: "https://" + address, token: token, http: &http.Client{
-		Transport: &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}, Timeout: callTimeout,
-	}}
 }
 
 // Status asks for the state of the driver.
@@ -142,9 +132,9 @@ func (c *Client) Post(ctx context.Context, path string, in, out any) error {
 	return c.call(ctx, "POST", path, nil, in, out)
 }
 
-// Stream asks for something that goes on, without a limit of time, and returns the header and the body, which
+// stream asks for something that goes on, without a limit of time, and returns the header and the body, which
 // the caller closes.
-func (c *Client) Stream(ctx context.Context, path string, query url.Values) (http.Header, io.ReadCloser, error) {
+func (c *Client) stream(ctx context.Context, path string, query url.Values) (http.Header, io.ReadCloser, error) {
 	endless := *c.http
 	endless.Timeout = 0
 	resp, err := c.send(ctx, &endless, "GET", path, query, nil)
@@ -192,9 +182,6 @@ func (c *Client) send(ctx context.Context, client *http.Client, method, path str
 	}
 	if b != nil {
 		r.Header.Set("Content-Type", "application/json")
-	}
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	resp, err := client.Do(r)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // It goes on until StopCapture, after which the stream ends with the statistics.
 func (c *Client) StartCapture(ctx context.Context, q CaptureRequest) (id string, stream io.ReadCloser, err error) {
 	v := url.Values{"adapter": {q.Adapter}, "snap": {strconv.Itoa(q.Snap)}, "ring": {strconv.Itoa(q.Ring)}}
-	header, stream, err := c.Stream(ctx, "/capture", v)
-	return header.Get(CaptureHeader), stream, err
+	header, stream, err := c.stream(ctx, "/capture", v)
+	return header.Get(captureHeader), stream, err
 }
 
 // StopCapture ends a capture of a running driver.
@@ -23,7 +23,7 @@ func (c *Client) StopCapture(ctx context.Context, id string) error {
 
 // CaptureToFile begins a capture that the driver writes to a file, which has an absolute path.
 func (c *Client) CaptureToFile(ctx context.Context, q CaptureRequest, path string) (s CaptureStatus, err error) {
-	err = c.call(ctx, "POST", "/captures", nil, CaptureFileRequest{q, path}, &s)
+	err = c.call(ctx, "POST", "/captures", nil, captureFileRequest{q, path}, &s)
 	return s, err
 }
 

@@ -34,7 +34,7 @@ func (c *Client) LoadRegistry(ctx context.Context) (*registry.Registry, error) {
 
 // ChangeRegistry makes changes, all or none.
 func (c *Client) ChangeRegistry(ctx context.Context, changes []registry.Change, unchecked bool) ([]registry.Notice, error) {
-	q := RegistryChanges{Changes: make([]RegistryChange, len(changes)), Unchecked: unchecked}
+	q := registryChanges{Changes: make([]RegistryChange, len(changes)), Unchecked: unchecked}
 	for i, x := range changes {
 		q.Changes[i] = fromChange(x)
 	}

@@ -55,8 +55,8 @@ type Dump struct {
 	Files     []string `json:"files"`
 }
 
-// DumpRequest asks for a dump.
-type DumpRequest struct {
+// dumpRequest asks for a dump.
+type dumpRequest struct {
 	Kind DumpKind `json:"kind" enum:"state,dump-me-now"`
 }
 
@@ -83,7 +83,7 @@ func (s *Server) diagnosticRoutes(d Diagnostics) {
 	register(s, operation("POST", "/adapters/{name}/dumps", "dump", "Write the state of an adapter to files"),
 		func(_ context.Context, in *struct {
 			AdapterPath
-			Body DumpRequest
+			Body dumpRequest
 		}) (*one[Dump], error) {
 			out, err := d.Dump(in.Name, in.Body.Kind)
 			return body(out), err
@@ -115,6 +115,6 @@ func (c *Client) Requests(ctx context.Context, adapter string) (list []CallStats
 
 // Dump has the state of an adapter written to files.
 func (c *Client) Dump(ctx context.Context, adapter string, kind DumpKind) (d Dump, err error) {
-	err = c.call(ctx, "POST", adapterURL(adapter, "/dumps"), nil, DumpRequest{kind}, &d)
+	err = c.call(ctx, "POST", adapterURL(adapter, "/dumps"), nil, dumpRequest{kind}, &d)
 	return d, err
 }

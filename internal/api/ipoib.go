@@ -6,9 +6,9 @@ import (
 	"net/url"
 )
 
-// IPoIBEndpoints is a driver that tells the end points of IPoIB interfaces (WinOF 5.50, 5.5.2.8: mlxtool dbg ipoib-ep). A Driver that has
+// ipoibSource is a driver that tells the end points of IPoIB interfaces (WinOF 5.50, 5.5.2.8: mlxtool dbg ipoib-ep). A Driver that has
 // it serves it.
-type IPoIBEndpoints interface {
+type ipoibSource interface {
 	// Endpoints are those of the interface of a connection, of all for an empty one. The error is a *FieldError.
 	Endpoints(connection string) ([]Endpoints, error)
 }
@@ -52,7 +52,7 @@ type RemoteEndpoint struct {
 
 const ipoibEndpoints = "/ipoib/endpoints"
 
-func (s *Server) ipoibRoutes(d IPoIBEndpoints) {
+func (s *Server) ipoibRoutes(d ipoibSource) {
 	register(s, operation("GET", ipoibEndpoints, "ipoib-endpoints", "The end points that IPoIB interfaces know"),
 		func(_ context.Context, in *struct {
 			Connection string `query:"connection" doc:"Of the interface: an InfiniBand adapter or a virtual port. Empty: all."`

@@ -11,15 +11,15 @@ type Link struct {
 	Until time.Time `json:"until" doc:"When it is void."`
 }
 
-// Pages is a driver that serves the device manager pages.
-type Pages interface {
+// pages is a driver that serves the device manager pages.
+type pages interface {
 	// MakeLink makes a link to the pages, which are served on the loopback interface from then on.
 	MakeLink() (Link, error)
 	// ClosePages ends the sessions and closes the port.
 	ClosePages() error
 }
 
-func (s *Server) linkRoutes(d Pages) {
+func (s *Server) linkRoutes(d pages) {
 	register(s, operation("POST", "/links", "make-link", "Make a link to the device manager pages"),
 		func(context.Context, *struct{}) (*one[Link], error) {
 			l, err := d.MakeLink()

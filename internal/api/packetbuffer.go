@@ -8,9 +8,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// PacketBuffers is a driver that keeps the last packets that an adapter received without an RSS hash (WinOF 5.50,
+// packetBuffers is a driver that keeps the last packets that an adapter received without an RSS hash (WinOF 5.50,
 // 4.9.4.4.1). A Driver that has it serves it.
-type PacketBuffers interface {
+type packetBuffers interface {
 	StartPacketBuffer(adapter string, q PacketBufferRequest) (PacketBuffer, error)
 	PacketBuffer(adapter string) (PacketBuffer, error)
 	// CollectPackets empties the buffer, and returns what was in it as a pcap file.
@@ -34,7 +34,7 @@ type PacketBuffer struct {
 	Missed  uint64 `json:"missed" doc:"Packets that came faster than they could be taken."`
 }
 
-func (s *Server) packetBufferRoutes(d PacketBuffers) {
+func (s *Server) packetBufferRoutes(d packetBuffers) {
 	const path = "/adapters/{name}/packet-buffer"
 	register(s, operation("GET", path, "packet-buffer", "Whether the last packets without an RSS hash are kept, and how many are"),
 		func(_ context.Context, in *AdapterPath) (*one[PacketBuffer], error) {

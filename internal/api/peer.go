@@ -12,14 +12,14 @@ type peer struct {
 	pid int // 0: the system does not tell, or it is none that this process sees
 }
 
-// ErrUnknownProcess is a driver of which the system does not tell the process, or that is not among those that this process sees, as in another container.
-var ErrUnknownProcess = errors.New("the driver's process is none that can be seen from here")
+// errUnknownProcess is a driver of which the system does not tell the process, or that is not among those that this process sees, as in another container.
+var errUnknownProcess = errors.New("the driver's process is none that can be seen from here")
 
 // Process is the driver's process: the one that serves the socket, by the system's word and not the driver's. Errors are ErrNotRunning,
-// ErrUnknownProcess and others.
+// errUnknownProcess and others.
 func (c *Client) Process(ctx context.Context) (pid int, err error) {
 	if c.dial == nil {
-		return 0, ErrUnknownProcess
+		return 0, errUnknownProcess
 	}
 	conn, err := c.dial(ctx)
 	if err != nil {
@@ -28,14 +28,14 @@ func (c *Client) Process(ctx context.Context) (pid int, err error) {
 	defer conn.Close()
 	u, ok := conn.(*net.UnixConn)
 	if !ok {
-		return 0, ErrUnknownProcess
+		return 0, errUnknownProcess
 	}
 	p, err := peerOf(u)
 	if err != nil {
 		return 0, err
 	}
 	if p.pid == 0 {
-		return 0, ErrUnknownProcess
+		return 0, errUnknownProcess
 	}
 	return p.pid, nil
 }

@@ -43,19 +43,19 @@ func (s *Server) routes() {
 	if x, ok := d.(Diagnostics); ok { // first: it counts the requests of those that follow
 		s.diagnosticRoutes(x)
 	}
-	if x, ok := d.(Captures); ok {
+	if x, ok := d.(captures); ok {
 		s.captureRoutes(x)
 	}
-	if x, ok := d.(PacketBuffers); ok {
+	if x, ok := d.(packetBuffers); ok {
 		s.packetBufferRoutes(x)
 	}
-	if x, ok := d.(Pages); ok {
+	if x, ok := d.(pages); ok {
 		s.linkRoutes(x)
 	}
-	if x, ok := d.(VirtualPorts); ok {
+	if x, ok := d.(virtualPortSource); ok {
 		s.virtualPortRoutes(x)
 	}
-	if x, ok := d.(IPoIBEndpoints); ok {
+	if x, ok := d.(ipoibSource); ok {
 		s.ipoibRoutes(x)
 	}
 	if s.cfg.Counters != nil {

@@ -14,8 +14,8 @@ type RegistryPath struct {
 	Path string `query:"path" required:"true" doc:"Full path, such as HKLM\\SYSTEM\\CurrentControlSet\\Services\\mlx5\\Parameters."`
 }
 
-// ValuePath names a value of a registry key in a query.
-type ValuePath struct {
+// valuePath names a value of a registry key in a query.
+type valuePath struct {
 	RegistryPath
 	Name string `query:"name" doc:"Empty: the key's default value."`
 }
@@ -46,7 +46,7 @@ func (s *Server) registryRoutes(d Driver) {
 	register(s, operation("GET", "/registry/keys", "registry-keys", "A registry key, or a tree of them"),
 		func(_ context.Context, in *keysQuery) (*one[[]RegistryKey], error) { return readKeys(d.Registry(), in) })
 	register(s, operation("GET", "/registry/value", "registry-value", "A registry value"),
-		func(_ context.Context, in *ValuePath) (*one[RegistryValue], error) {
+		func(_ context.Context, in *valuePath) (*one[RegistryValue], error) {
 			p, err := registry.ParsePath(in.Path)
 			if err != nil {
 				return nil, err
@@ -66,7 +66,7 @@ func (s *Server) registryRoutes(d Driver) {
 			return change(d, in.Unchecked, RegistryChange{Kind: kinds[registry.SetValue], Path: in.Path, Value: &in.Body})
 		})
 	register(s, operation("DELETE", "/registry/value", "delete-registry-value", "Delete a registry value"),
-		func(_ context.Context, in *ValuePath) (*one[Notices], error) {
+		func(_ context.Context, in *valuePath) (*one[Notices], error) {
 			return change(d, false, RegistryChange{Kind: kinds[registry.DeleteValue], Path: in.Path, Value: &RegistryValue{Name: in.Name}})
 		})
 	register(s, operation("DELETE", "/registry/key", "delete-registry-key", "Delete a registry key with everything below it"),
@@ -75,7 +75,7 @@ func (s *Server) registryRoutes(d Driver) {
 		})
 	many := operation("POST", "/registry/changes", "change-registry", "Make changes, all or none")
 	many.MaxBodyBytes = s.limits.Body
-	register(s, many, func(_ context.Context, in *struct{ Body RegistryChanges }) (*one[Notices], error) {
+	register(s, many, func(_ context.Context, in *struct{ Body registryChanges }) (*one[Notices], error) {
 		return change(d, in.Body.Unchecked, in.Body.Changes...)
 	})
 	s.regFileRoutes(d)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,7 +79,7 @@ type Server struct {
 // maxHeader bounds the header of a request in bytes.
 const maxHeader = 64 << 10
 
-// New makes a server. ServeUnix and ServeTLS let clients to it.
+// New makes a server. ServeUnix and Serve let clients to it.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, limits: cfg.Limits.complete(), done: make(chan struct{})}
 	if s.cfg.Log == nil {
@@ -114,11 +113,6 @@ func (s *Server) OpenAPI() ([]byte, error) { return json.MarshalIndent(s.api.Ope
 // ServeUnix serves on a unix socket until Close.
 func (s *Server) ServeUnix(l net.Listener) error {
 	return done(s.server.Serve(newLimitListener(l, s.limits.Clients, &s.open)))
-}
-
-// ServeTLS serves on TCP until stop is called: with this certificate, to clients that send the token.
-func (s *Server) ServeTLS(l net.Listener, cert tls.Certificate, token string) (stop func() error) {
-	return s.Serve(l, s.WithToken(token), &cert)
 }
 
 // Close ends the server with all of its connections.

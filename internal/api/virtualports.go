@@ -5,8 +5,8 @@ import (
 	"net/url"
 )
 
-// VirtualPorts is a driver with virtual IPoIB ports (WinOF 5.50, 5.2: part_man). A Driver that has it serves it.
-type VirtualPorts interface {
+// virtualPortSource is a driver with virtual IPoIB ports (WinOF 5.50, 5.2: part_man). A Driver that has it serves it.
+type virtualPortSource interface {
 	VirtualPorts() []VirtualPort
 	AddVirtualPort(VirtualPortRequest) (VirtualPort, error)
 	// RemoveVirtualPort removes one port; fields beside its name have to fit where they are not empty.
@@ -33,7 +33,7 @@ type VirtualPort struct {
 
 const virtualPorts = "/virtual-ports"
 
-func (s *Server) virtualPortRoutes(d VirtualPorts) {
+func (s *Server) virtualPortRoutes(d virtualPortSource) {
 	register(s, operation("GET", virtualPorts, "virtual-ports", "The virtual IPoIB ports"),
 		func(context.Context, *struct{}) (*one[[]VirtualPort], error) { return body(d.VirtualPorts()), nil })
 	register(s, operation("POST", virtualPorts, "add-virtual-port", "Make a virtual IPoIB port on an IPoIB port"),

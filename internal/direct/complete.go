@@ -28,21 +28,21 @@ func (i *Initiator) expect(wr *ring.SendWR) {
 }
 
 // claim claims the slot for the completion of a request.
-func (i *Initiator) claim(wr *ring.SendWR) (slot uint32, why Reason) {
+func (i *Initiator) claim(wr *ring.SendWR) (slot uint32, why reason) {
 	if !i.signaled(wr) {
-		return 0, NoReason
+		return 0, noReason
 	}
 	slot, ok := i.sendCQ.Claim(i.env.Owner)
 	if !ok {
-		return 0, NoCompletion
+		return 0, noCompletion
 	}
-	return slot, NoReason
+	return slot, noReason
 }
 
 // complete counts and completes a finished request, unless there is no room.
-func (i *Initiator) complete(wr *ring.SendWR, op int, n uint64) Reason {
+func (i *Initiator) complete(wr *ring.SendWR, op int, n uint64) reason {
 	slot, why := i.claim(wr)
-	if why == NoReason {
+	if why == noReason {
 		i.finish(wr, slot, op, n)
 	}
 	return why

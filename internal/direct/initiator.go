@@ -107,7 +107,7 @@ func (i *Initiator) Execute(wr *ring.SendWR) bool {
 		i.giveBack(why)
 	}
 	i.leave()
-	return why == NoReason
+	return why == noReason
 }
 
 // CatchUp carries out the requests in the send queue, the oldest first, and reports whether none is left.
@@ -119,19 +119,19 @@ func (i *Initiator) CatchUp(s *ring.Send) bool {
 			return false
 		}
 		before := i.bytes()
-		why := OtherRequest
+		why := otherRequest
 		if s.Front(&i.front) {
 			i.expect(&i.front)
 			why = i.run(&i.front)
 		}
-		if why == NoReason {
+		if why == noReason {
 			s.DropFront()
 		} else if why.final() {
 			i.giveBack(why)
 		}
 		moved += i.bytes() - before
 		i.leave()
-		if why != NoReason || moved > catchUpBytes {
+		if why != noReason || moved > catchUpBytes {
 			return false
 		}
 	}
@@ -168,7 +168,7 @@ func (i *Initiator) enter() bool {
 	return true
 }
 
-func (i *Initiator) giveBack(why Reason) {
+func (i *Initiator) giveBack(why reason) {
 	i.dir.Reason = uint32(why)
 	atomic.StoreUint32(&i.dir.Lease, 0)
 }
@@ -197,10 +197,10 @@ func (i *Initiator) Stop() {
 	}
 }
 
-func (i *Initiator) run(wr *ring.SendWR) Reason {
+func (i *Initiator) run(wr *ring.SendWR) reason {
 	if i.current != i.lease {
 		if err := i.adopt(); err != nil {
-			return NotIntroduced
+			return notIntroduced
 		}
 		i.lease = i.current
 	}
@@ -216,7 +216,7 @@ func (i *Initiator) run(wr *ring.SendWR) Reason {
 	case ring.OpCompareSwap, ring.OpFetchAdd:
 		return i.atomic(wr)
 	}
-	return OtherRequest
+	return otherRequest
 }
 
 // adopt takes over the terms of a new lending.
@@ -266,7 +266,7 @@ func openCQ(arena func(uint32) []byte, r RingAt) (*ring.Shared, error) {
 func at(arena func(uint32) []byte, r RingAt, size int) ([]byte, error) {
 	b := arena(r.Arena)
 	if size < 0 || r.Offset > uint64(len(b)) || uint64(size) > uint64(len(b))-r.Offset {
-		return nil, fmt.Errorf("%w: ring of %d bytes at %d of arena %d", ErrLayout, size, r.Offset, r.Arena)
+		return nil, fmt.Errorf("%w: ring of %d bytes at %d of arena %d", errLayout, size, r.Offset, r.Arena)
 	}
 	return b[r.Offset : r.Offset+uint64(size)], nil
 }

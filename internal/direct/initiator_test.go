@@ -113,47 +113,47 @@ func TestRefusals(t *testing.T) {
 		name string
 		op   ring.WROp
 		edit func(b *bench, wr *ring.SendWR)
-		why  Reason
+		why  reason
 	}{
-		{"bind", ring.OpBind, nil, OtherRequest},
-		{"invalidate", ring.OpLocalInvalidate, nil, OtherRequest},
-		{"send with invalidate", ring.OpSendInv, nil, OtherRequest},
+		{"bind", ring.OpBind, nil, otherRequest},
+		{"invalidate", ring.OpLocalInvalidate, nil, otherRequest},
+		{"send with invalidate", ring.OpSendInv, nil, otherRequest},
 		{"too long", ring.OpWrite, func(b *bench, wr *ring.SendWR) {
 			b.ownKeys.Remove(0, ownKey)
 			b.ownKeys.Add(Key{Key: ownKey, PD: ownPD, Length: 1 << 32})
 			wr.SGE[0] = ring.SGE{Length: maxMessage + 1, LKey: ownKey}
-		}, OtherRequest},
-		{"unknown lkey", ring.OpWrite, sgeOf(0x999), LocalMemory},
-		{"lkey 0", ring.OpWrite, sgeOf(0), LocalMemory},
-		{"end of local region", ring.OpWrite, func(b *bench, wr *ring.SendWR) { wr.SGE[0].Addr += size - 99 }, LocalMemory},
-		{"local address wraps", ring.OpWrite, func(b *bench, wr *ring.SendWR) { wr.SGE[0].Addr = ^uint64(0) - 5 }, LocalMemory},
-		{"local domain", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.OwnPD++; b.lend() }, LocalMemory},
-		{"read without local write", ring.OpRead, sgeOf(plainKey), LocalMemory},
-		{"unknown rkey", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey++ }, RemoteMemory},
-		{"withdrawn rkey", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.peerKey.Remove(1, peerKey) }, RemoteMemory},
-		{"other adapter", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.PeerAdapter = 2; b.lend() }, RemoteMemory},
-		{"end of region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RemoteAddr += size - 99 }, RemoteMemory},
-		{"before region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RemoteAddr-- }, RemoteMemory},
-		{"rights of the region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey = plainKey }, RemoteMemory},
-		{"rights of the QP to write", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.Access = uint32(memory.RemoteRead); b.lend() }, RemoteMemory},
-		{"rights of the QP to read", ring.OpRead, func(b *bench, _ *ring.SendWR) { b.conf.Access = uint32(memory.RemoteWrite); b.lend() }, RemoteMemory},
-		{"remote domain", ring.OpRead, func(_ *bench, wr *ring.SendWR) { wr.RKey = otherKey }, RemoteMemory},
-		{"no reads", ring.OpRead, func(b *bench, _ *ring.SendWR) { b.conf.Flags &^= Answers; b.lend() }, OtherRequest},
-		{"misaligned atomic", ring.OpFetchAdd, func(b *bench, wr *ring.SendWR) { wr.RemoteAddr += 4; wr.SGE[0].Length = 8 }, OtherRequest},
-		{"length of atomic", ring.OpFetchAdd, nil, OtherRequest},
-		{"memory of its own", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey = heapKey }, NotShared},
-		{"segment that comes", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey = laterKey }, NotMapped},
-		{"arena that comes", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.RecvCQ.Arena = 1; b.lend() }, NotIntroduced},
-		{"full send CQ", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.exhaust(b.sendCQ) }, NoCompletion},
-		{"SRQ", ring.OpSend, func(b *bench, _ *ring.SendWR) { b.conf.Flags &^= Receives; b.lend() }, OtherRequest},
-		{"no receive", ring.OpSend, nil, NoReceive},
-		{"short receive", ring.OpSend, receiveOf(place(0, 99)), TooShort},
-		{"receive with a bad lkey", ring.OpSend, receiveOf(ring.SGE{Addr: peerBase, Length: 200, LKey: 0x999}), RemoteMemory},
-		{"receive without local write", ring.OpSend, receiveOf(ring.SGE{Addr: peerBase, Length: 200, LKey: plainKey}), RemoteMemory},
-		{"receive in other memory", ring.OpSend, receiveOf(ring.SGE{Addr: peerBase, Length: 200, LKey: heapKey}), NotShared},
-		{"full receive CQ", ring.OpSend, func(b *bench, _ *ring.SendWR) { b.receive(1, place(0, 200)); b.exhaust(b.recvCQ) }, NoCompletion},
-		{"write with immediate and no receive", ring.OpWriteImm, nil, NoReceive},
-		{"write with immediate and a bad receive", ring.OpWriteImm, receiveOf(ring.SGE{Addr: peerBase, Length: 200, LKey: 0x999}), RemoteMemory},
+		}, otherRequest},
+		{"unknown lkey", ring.OpWrite, sgeOf(0x999), localMemory},
+		{"lkey 0", ring.OpWrite, sgeOf(0), localMemory},
+		{"end of local region", ring.OpWrite, func(b *bench, wr *ring.SendWR) { wr.SGE[0].Addr += size - 99 }, localMemory},
+		{"local address wraps", ring.OpWrite, func(b *bench, wr *ring.SendWR) { wr.SGE[0].Addr = ^uint64(0) - 5 }, localMemory},
+		{"local domain", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.OwnPD++; b.lend() }, localMemory},
+		{"read without local write", ring.OpRead, sgeOf(plainKey), localMemory},
+		{"unknown rkey", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey++ }, remoteMemory},
+		{"withdrawn rkey", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.peerKey.Remove(1, peerKey) }, remoteMemory},
+		{"other adapter", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.PeerAdapter = 2; b.lend() }, remoteMemory},
+		{"end of region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RemoteAddr += size - 99 }, remoteMemory},
+		{"before region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RemoteAddr-- }, remoteMemory},
+		{"rights of the region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey = plainKey }, remoteMemory},
+		{"rights of the QP to write", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.Access = uint32(memory.RemoteRead); b.lend() }, remoteMemory},
+		{"rights of the QP to read", ring.OpRead, func(b *bench, _ *ring.SendWR) { b.conf.Access = uint32(memory.RemoteWrite); b.lend() }, remoteMemory},
+		{"remote domain", ring.OpRead, func(_ *bench, wr *ring.SendWR) { wr.RKey = otherKey }, remoteMemory},
+		{"no reads", ring.OpRead, func(b *bench, _ *ring.SendWR) { b.conf.Flags &^= Answers; b.lend() }, otherRequest},
+		{"misaligned atomic", ring.OpFetchAdd, func(b *bench, wr *ring.SendWR) { wr.RemoteAddr += 4; wr.SGE[0].Length = 8 }, otherRequest},
+		{"length of atomic", ring.OpFetchAdd, nil, otherRequest},
+		{"memory of its own", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey = heapKey }, notShared},
+		{"segment that comes", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey = laterKey }, notMapped},
+		{"arena that comes", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.RecvCQ.Arena = 1; b.lend() }, notIntroduced},
+		{"full send CQ", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.exhaust(b.sendCQ) }, noCompletion},
+		{"SRQ", ring.OpSend, func(b *bench, _ *ring.SendWR) { b.conf.Flags &^= Receives; b.lend() }, otherRequest},
+		{"no receive", ring.OpSend, nil, noReceive},
+		{"short receive", ring.OpSend, receiveOf(place(0, 99)), tooShort},
+		{"receive with a bad lkey", ring.OpSend, receiveOf(ring.SGE{Addr: peerBase, Length: 200, LKey: 0x999}), remoteMemory},
+		{"receive without local write", ring.OpSend, receiveOf(ring.SGE{Addr: peerBase, Length: 200, LKey: plainKey}), remoteMemory},
+		{"receive in other memory", ring.OpSend, receiveOf(ring.SGE{Addr: peerBase, Length: 200, LKey: heapKey}), notShared},
+		{"full receive CQ", ring.OpSend, func(b *bench, _ *ring.SendWR) { b.receive(1, place(0, 200)); b.exhaust(b.recvCQ) }, noCompletion},
+		{"write with immediate and no receive", ring.OpWriteImm, nil, noReceive},
+		{"write with immediate and a bad receive", ring.OpWriteImm, receiveOf(ring.SGE{Addr: peerBase, Length: 200, LKey: 0x999}), remoteMemory},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
@@ -171,7 +171,7 @@ func TestRefusals(t *testing.T) {
 			if lent := !c.why.final(); b.way.Lent() != lent {
 				t.Errorf("lent is %v, want %v", b.way.Lent(), lent)
 			}
-			if c.why.final() && Reason(b.way.Reason) != c.why {
+			if c.why.final() && reason(b.way.Reason) != c.why {
 				t.Errorf("reason %d, want %d", b.way.Reason, c.why)
 			}
 			if b.post.Waiting() != waiting {
@@ -185,7 +185,7 @@ func TestRefusals(t *testing.T) {
 					}
 				}
 			}
-			if b.way.Count(CountWrite).Messages+b.way.Count(CountSend).Messages != 0 {
+			if b.way.Count(countWrite).Messages+b.way.Count(countSend).Messages != 0 {
 				t.Error("it was counted")
 			}
 		})
@@ -288,15 +288,15 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range uint32(tableProbes) {
-		if !table.Add(Key{Key: (7+i*TableKeys)<<8 | i}) {
+		if !table.Add(Key{Key: (7+i*tableKeys)<<8 | i}) {
 			t.Fatalf("key %d has no row", i)
 		}
 	}
-	if table.Add(Key{Key: 7 + tableProbes*TableKeys<<8}) && table.Find(0, 7<<8) == nil {
+	if table.Add(Key{Key: 7 + tableProbes*tableKeys<<8}) && table.Find(0, 7<<8) == nil {
 		t.Error("a row was used twice")
 	}
-	table.Remove(0, (7+2*TableKeys)<<8|2)
-	if table.Find(0, (7+2*TableKeys)<<8|2) != nil || table.Find(0, (7+3*TableKeys)<<8|3) == nil || table.Find(1, 7<<8) != nil {
+	table.Remove(0, (7+2*tableKeys)<<8|2)
+	if table.Find(0, (7+2*tableKeys)<<8|2) != nil || table.Find(0, (7+3*tableKeys)<<8|3) == nil || table.Find(1, 7<<8) != nil {
 		t.Error("keys are confused")
 	}
 }

@@ -8,12 +8,12 @@ import (
 )
 
 // send moves a message to a receive posted by the peer.
-func (i *Initiator) send(wr *ring.SendWR) Reason {
+func (i *Initiator) send(wr *ring.SendWR) reason {
 	n, why := i.gather(wr, 0)
-	if why != NoReason {
+	if why != noReason {
 		return why
 	}
-	if why := i.nextReceive(); why != NoReason {
+	if why := i.nextReceive(); why != noReason {
 		return why
 	}
 	places, room := 0, uint64(0)
@@ -23,7 +23,7 @@ func (i *Initiator) send(wr *ring.SendWR) Reason {
 			continue
 		}
 		b, why := i.remote(e.LKey, e.Addr, uint64(e.Length), memory.LocalWrite)
-		if why != NoReason {
+		if why != noReason {
 			return why
 		}
 		i.place[places] = b
@@ -31,7 +31,7 @@ func (i *Initiator) send(wr *ring.SendWR) Reason {
 		room += uint64(e.Length)
 	}
 	if n > room {
-		return TooShort
+		return tooShort
 	}
 	i.scatter(n)
 	if n > shortMessage {
@@ -41,7 +41,7 @@ func (i *Initiator) send(wr *ring.SendWR) Reason {
 	if wr.Op == ring.OpSendImm {
 		e.Imm, e.Flags = wr.Imm, ring.HasImm
 	}
-	return i.deliver(wr, &e, CountSend, n)
+	return i.deliver(wr, &e, countSend, n)
 }
 
 // scatter copies n bytes of the request's memory to the receive's, the final bytes last.
@@ -69,16 +69,16 @@ func (i *Initiator) scatter(n uint64) {
 	}
 }
 
-func (i *Initiator) writeImm(wr *ring.SendWR) Reason {
+func (i *Initiator) writeImm(wr *ring.SendWR) reason {
 	n, why := i.gather(wr, 0)
-	if why != NoReason {
+	if why != noReason {
 		return why
 	}
 	dst, why := i.target(wr, n, memory.RemoteWrite)
-	if why != NoReason {
+	if why != noReason {
 		return why
 	}
-	if why := i.nextReceive(); why != NoReason {
+	if why := i.nextReceive(); why != noReason {
 		return why
 	}
 	// Its memory is not used, but memory without the right is an error all the same.
@@ -89,20 +89,20 @@ func (i *Initiator) writeImm(wr *ring.SendWR) Reason {
 		}
 		k := i.env.Peer.Find(i.terms.PeerAdapter, e.LKey)
 		if k == nil {
-			return RemoteMemory
+			return remoteMemory
 		}
 		if _, ok := k.offset(i.terms.PeerPD, e.Addr, uint64(e.Length), memory.LocalWrite); !ok {
-			return RemoteMemory
+			return remoteMemory
 		}
 	}
 	i.place1(dst)
-	return i.deliver(wr, &ring.CQE{Op: ring.CQRecvWrite, Imm: wr.Imm, Flags: ring.HasImm}, CountWrite, n)
+	return i.deliver(wr, &ring.CQE{Op: ring.CQRecvWrite, Imm: wr.Imm, Flags: ring.HasImm}, countWrite, n)
 }
 
 // nextReceive looks at the next receive of the peer without taking it.
-func (i *Initiator) nextReceive() Reason {
+func (i *Initiator) nextReceive() reason {
 	if i.terms.Flags&Receives == 0 {
-		return OtherRequest
+		return otherRequest
 	}
 	looks := receiveLooks
 	if i.waited {
@@ -111,7 +111,7 @@ func (i *Initiator) nextReceive() Reason {
 	for range looks {
 		if i.receive.Peek(&i.recv) {
 			i.waited = false
-			return NoReason
+			return noReason
 		}
 		if atomic.LoadUint32(&i.dir.Lease) == 0 {
 			break // recalled
@@ -121,7 +121,7 @@ func (i *Initiator) nextReceive() Reason {
 		}
 	}
 	i.waited = true
-	return NoReceive
+	return noReceive
 }
 
 // Pause waits some hundred nanoseconds. Polling for what another processor is about to store takes the
@@ -136,9 +136,9 @@ func Pause() {
 // deliver takes the receive and completes both sides. The initiator's slot is claimed first, so that an
 // answer of the peer cannot overtake its completion. Everything else is prepared before the peer's slot is
 // claimed, because a polling peer waits for that very cache line.
-func (i *Initiator) deliver(wr *ring.SendWR, e *ring.CQE, op int, n uint64) Reason {
+func (i *Initiator) deliver(wr *ring.SendWR, e *ring.CQE, op int, n uint64) reason {
 	own, why := i.claim(wr)
-	if why != NoReason {
+	if why != noReason {
 		return why
 	}
 	now, c := i.env.Now(), &i.terms
@@ -153,7 +153,7 @@ func (i *Initiator) deliver(wr *ring.SendWR, e *ring.CQE, op int, n uint64) Reas
 		if i.signaled(wr) {
 			i.sendCQ.Cancel(own, i.env.Owner)
 		}
-		return NoCompletion
+		return noCompletion
 	}
 	// From here until Taken is stored, the claim tells the
 	// driver that a receive was taken but not completed.
@@ -166,5 +166,5 @@ func (i *Initiator) deliver(wr *ring.SendWR, e *ring.CQE, op int, n uint64) Reas
 	if i.signaled(wr) {
 		i.fillSend(wr, own, n, now)
 	}
-	return NoReason
+	return noReason
 }

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// ErrLayout means that memory does not fit a layout.
-var ErrLayout = errors.New("shared memory does not fit the layout of the direct path")
+// errLayout means that memory does not fit a layout.
+var errLayout = errors.New("shared memory does not fit the layout of the direct path")
 
 // RingAt is the location of a ring: in an arena of the program that owns the ring.
 type RingAt struct {
@@ -55,8 +55,8 @@ const (
 
 // The operations that a direction counts.
 const (
-	CountSend = iota
-	CountWrite
+	countSend = iota
+	countWrite
 	CountRead
 	CountAtomic
 	Counts
@@ -102,7 +102,7 @@ const (
 // OpenRecord opens the record in b.
 func OpenRecord(b []byte) (*Record, error) {
 	if len(b) < RecordSize || uintptr(unsafe.Pointer(&b[0]))%64 != 0 {
-		return nil, fmt.Errorf("%w: record of %d bytes, want %d at a multiple of 64", ErrLayout, len(b), RecordSize)
+		return nil, fmt.Errorf("%w: record of %d bytes, want %d at a multiple of 64", errLayout, len(b), RecordSize)
 	}
 	return (*Record)(unsafe.Pointer(&b[0])), nil
 }
@@ -149,22 +149,22 @@ func (d *Direction) Count(op int) Tally {
 // Tally is what a direction has moved with one kind of operation.
 type Tally struct{ Messages, Packets, Bytes uint64 }
 
-// Reason is why an initiator gave its direction back.
-type Reason uint32
+// reason is why an initiator gave its direction back.
+type reason uint32
 
 // The reasons.
 const (
-	NoReason      Reason = iota
-	OtherRequest         // an operation left to the driver, or a message that is too long
-	LocalMemory          // its own memory failed the check
-	RemoteMemory         // the peer's memory failed the check
-	NotShared            // the peer's memory is not in a segment that can be mapped here
-	TooShort             // for the receive that was posted
-	NoReceive            // none was posted
-	NoCompletion         // the second ring of a CQ is full
-	NotMapped            // the segment is being mapped
-	NotIntroduced        // rings or tables of the peer are not mapped here yet
+	noReason      reason = iota
+	otherRequest         // an operation left to the driver, or a message that is too long
+	localMemory          // its own memory failed the check
+	remoteMemory         // the peer's memory failed the check
+	notShared            // the peer's memory is not in a segment that can be mapped here
+	tooShort             // for the receive that was posted
+	noReceive            // none was posted
+	noCompletion         // the second ring of a CQ is full
+	notMapped            // the segment is being mapped
+	notIntroduced        // rings or tables of the peer are not mapped here yet
 )
 
 // final reports whether the direction must be given back, because waiting is of no use.
-func (r Reason) final() bool { return r != NoReason && r < NoReceive }
+func (r reason) final() bool { return r != noReason && r < noReceive }

@@ -8,17 +8,17 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-func (i *Initiator) write(wr *ring.SendWR) Reason {
+func (i *Initiator) write(wr *ring.SendWR) reason {
 	n, why := i.gather(wr, 0)
-	if why != NoReason {
+	if why != noReason {
 		return why
 	}
 	dst, why := i.target(wr, n, memory.RemoteWrite)
-	if why != NoReason {
+	if why != noReason {
 		return why
 	}
 	i.place1(dst)
-	return i.complete(wr, CountWrite, n)
+	return i.complete(wr, countWrite, n)
 }
 
 // place1 copies the request's memory to dst, its last bytes last.
@@ -34,16 +34,16 @@ func (i *Initiator) place1(dst []byte) {
 	}
 }
 
-func (i *Initiator) read(wr *ring.SendWR) Reason {
+func (i *Initiator) read(wr *ring.SendWR) reason {
 	if i.terms.Flags&Answers == 0 || wr.Flags&ring.Inline != 0 {
-		return OtherRequest
+		return otherRequest
 	}
 	n, why := i.gather(wr, memory.LocalWrite)
-	if why != NoReason {
+	if why != noReason {
 		return why
 	}
 	src, why := i.target(wr, n, memory.RemoteRead)
-	if why != NoReason {
+	if why != noReason {
 		return why
 	}
 	for s := range i.locals {
@@ -58,27 +58,27 @@ func (i *Initiator) read(wr *ring.SendWR) Reason {
 	return i.complete(wr, CountRead, n)
 }
 
-func (i *Initiator) atomic(wr *ring.SendWR) Reason {
+func (i *Initiator) atomic(wr *ring.SendWR) reason {
 	if i.terms.Flags&Answers == 0 || wr.Flags&ring.Inline != 0 || wr.RemoteAddr%8 != 0 {
-		return OtherRequest
+		return otherRequest
 	}
 	n, why := i.gather(wr, memory.LocalWrite)
-	if why != NoReason {
+	if why != noReason {
 		return why
 	}
 	if n != 8 || i.locals != 1 {
-		return OtherRequest
+		return otherRequest
 	}
 	b, why := i.target(wr, 8, memory.RemoteAtomic)
-	if why != NoReason {
+	if why != noReason {
 		return why
 	}
 	if uintptr(unsafe.Pointer(&b[0]))%8 != 0 {
-		return OtherRequest
+		return otherRequest
 	}
 	// Claim the slot for the completion first: an atomic must not be executed twice.
 	slot, why := i.claim(wr)
-	if why != NoReason {
+	if why != noReason {
 		return why
 	}
 	p := (*uint64)(unsafe.Pointer(&b[0]))
@@ -95,5 +95,5 @@ func (i *Initiator) atomic(wr *ring.SendWR) Reason {
 	}
 	memory.Place(i.local[0], (*[8]byte)(unsafe.Pointer(&old))[:])
 	i.finish(wr, slot, CountAtomic, 8)
-	return NoReason
+	return noReason
 }

@@ -25,24 +25,24 @@ type Key struct {
 }
 
 const (
-	// TableKeys is the number of rows of a key table.
-	TableKeys = 8192
+	// tableKeys is the number of rows of a key table.
+	tableKeys = 8192
 	// tableProbes is how many rows from key>>8 on may hold a key.
 	tableProbes = 8
 	// TableSize is the size of a key table in bytes.
-	TableSize = TableKeys * keySize
+	TableSize = tableKeys * keySize
 	keySize   = int(unsafe.Sizeof(Key{}))
 )
 
 // Table is a key table.
-type Table struct{ rows *[TableKeys]Key }
+type Table struct{ rows *[tableKeys]Key }
 
 // OpenTable opens the table in b, which must have been zeroed.
 func OpenTable(b []byte) (Table, error) {
 	if len(b) < TableSize || uintptr(unsafe.Pointer(&b[0]))%64 != 0 {
-		return Table{}, fmt.Errorf("%w: key table of %d bytes, want %d at a multiple of 64", ErrLayout, len(b), TableSize)
+		return Table{}, fmt.Errorf("%w: key table of %d bytes, want %d at a multiple of 64", errLayout, len(b), TableSize)
 	}
-	return Table{(*[TableKeys]Key)(unsafe.Pointer(&b[0]))}, nil
+	return Table{(*[tableKeys]Key)(unsafe.Pointer(&b[0]))}, nil
 }
 
 // Find returns the region for an adapter's key, nil if there is none. The row does not change while the
@@ -52,7 +52,7 @@ func (t Table) Find(adapter, key uint32) *Key {
 		return nil
 	}
 	for i := range uint32(tableProbes) {
-		k := &t.rows[(key>>8+i)%TableKeys]
+		k := &t.rows[(key>>8+i)%tableKeys]
 		if atomic.LoadUint32(&k.Key) == key && k.Adapter == adapter {
 			return k
 		}
@@ -64,7 +64,7 @@ func (t Table) Find(adapter, key uint32) *Key {
 // only.
 func (t Table) Add(k Key) bool {
 	for i := range uint32(tableProbes) {
-		row := &t.rows[(k.Key>>8+i)%TableKeys]
+		row := &t.rows[(k.Key>>8+i)%tableKeys]
 		if row.Key != 0 {
 			continue
 		}

@@ -22,11 +22,8 @@ const (
 	maxCaptures    = 64          // at a time, including those to files that have not been ended
 )
 
-// CaptureRequest says what to capture, and CaptureStatus reports on it.
-type (
-	CaptureRequest = api.CaptureRequest
-	CaptureStatus  = api.CaptureStatus
-)
+// CaptureRequest says what to capture.
+type CaptureRequest = api.CaptureRequest
 
 // capturing is a capture of an adapter.
 type capturing struct {
@@ -111,12 +108,12 @@ func (s *captures) room(file string) error {
 
 // EndCapture ends a capture: its Copy writes what is left, and the statistics. A file is complete
 // afterwards.
-func (d *Driver) EndCapture(ctx context.Context, id string) (CaptureStatus, error) {
+func (d *Driver) EndCapture(ctx context.Context, id string) (api.CaptureStatus, error) {
 	d.captures.mu.Lock()
 	c := d.captures.byID[id]
 	d.captures.mu.Unlock()
 	if c == nil {
-		return CaptureStatus{}, api.Wrong("capture", strconv.Quote(id), "the id of a capture that runs")
+		return api.CaptureStatus{}, api.Wrong("capture", strconv.Quote(id), "the id of a capture that runs")
 	}
 	c.stop()
 	if c.file != "" {
@@ -124,7 +121,7 @@ func (d *Driver) EndCapture(ctx context.Context, id string) (CaptureStatus, erro
 		case <-c.done:
 			c.forget()
 		case <-ctx.Done():
-			return CaptureStatus{}, ctx.Err()
+			return api.CaptureStatus{}, ctx.Err()
 		}
 	}
 	return c.status(), nil

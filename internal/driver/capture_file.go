@@ -15,23 +15,23 @@ import (
 
 // CaptureToFile begins a capture that the driver writes to a file, until EndCapture or the end of the
 // driver.
-func (d *Driver) CaptureToFile(q CaptureRequest, path string) (CaptureStatus, error) {
+func (d *Driver) CaptureToFile(q CaptureRequest, path string) (api.CaptureStatus, error) {
 	if !filepath.IsAbs(path) {
-		return CaptureStatus{}, api.Wrong("file", strconv.Quote(path), "an absolute path")
+		return api.CaptureStatus{}, api.Wrong("file", strconv.Quote(path), "an absolute path")
 	}
 	path = filepath.Clean(path)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would make the driver wait for a reader
-		return CaptureStatus{}, api.Wrong("file", strconv.Quote(path), "a file, or a name that is still free")
+		return api.CaptureStatus{}, api.Wrong("file", strconv.Quote(path), "a file, or a name that is still free")
 	}
 	c, err := d.capture(q, path)
 	if err != nil {
-		return CaptureStatus{}, err
+		return api.CaptureStatus{}, err
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		close(c.done)
 		c.forget()
-		return CaptureStatus{}, fmt.Errorf("capture: %w", err)
+		return api.CaptureStatus{}, fmt.Errorf("capture: %w", err)
 	}
 	go func() {
 		defer close(c.done)
@@ -46,20 +46,20 @@ func (d *Driver) CaptureToFile(q CaptureRequest, path string) (CaptureStatus, er
 }
 
 // Captures returns the running captures, and those to files that have not been ended.
-func (d *Driver) Captures() []CaptureStatus {
+func (d *Driver) Captures() []api.CaptureStatus {
 	d.captures.mu.Lock()
 	defer d.captures.mu.Unlock()
-	out := make([]CaptureStatus, 0, len(d.captures.byID))
+	out := make([]api.CaptureStatus, 0, len(d.captures.byID))
 	for _, c := range d.captures.byID {
 		out = append(out, c.status())
 	}
-	slices.SortFunc(out, func(a, b CaptureStatus) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(out, func(a, b api.CaptureStatus) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
 	return out
 }
 
 // status returns the current state of the capture.
-func (c *capturing) status() CaptureStatus {
-	s := CaptureStatus{ID: c.id, Adapter: c.adapter, File: c.file, Started: c.started, Running: true}
+func (c *capturing) status() api.CaptureStatus {
+	s := api.CaptureStatus{ID: c.id, Adapter: c.adapter, File: c.file, Started: c.started, Running: true}
 	s.Packets, s.Missed = c.tap.Counts()
 	select {
 	case <-c.end:

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/paths"
@@ -260,7 +261,7 @@ func TestSettings(t *testing.T) {
 
 func TestNoDriver(t *testing.T) {
 	_, err := NewAdmin(filepath.Join(t.TempDir(), "none")).Status(context.Background())
-	if !errors.Is(err, ErrNotRunning) {
+	if !errors.Is(err, api.ErrNotRunning) {
 		t.Errorf("got %v, want ErrNotRunning", err)
 	}
 }

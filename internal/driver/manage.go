@@ -73,9 +73,6 @@ type Admin = api.Client
 // empty: the default.
 func NewAdmin(socket string) *Admin { return api.NewClient(socket) }
 
-// ErrNotRunning says that no driver answers.
-var ErrNotRunning = api.ErrNotRunning
-
 // The types of the management interface.
 type (
 	AdapterRequest   = api.AdapterRequest
@@ -83,8 +80,5 @@ type (
 	Status           = api.Status
 	AdapterStatus    = api.AdapterStatus
 	InfiniBandStatus = api.InfiniBandStatus
-	GIDStatus        = api.GIDStatus
-	QPStatus         = api.QPStatus
 	LinkStatus       = api.LinkStatus
-	ProgramStatus    = api.ProgramStatus
 )

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 )
@@ -31,14 +32,14 @@ func (d *Driver) status(snap device.Snapshot) Status {
 	s := Status{
 		Volatile: d.registry.Volatile(),
 		Version:  d.version, PID: os.Getpid(), Started: d.started, Socket: d.cfg.Socket, Attach: d.noAttach,
-		Adapters: make([]AdapterStatus, 0, len(snap.Adapters)), Programs: make([]ProgramStatus, 0, len(snap.Clients)),
+		Adapters: make([]AdapterStatus, 0, len(snap.Adapters)), Programs: make([]api.ProgramStatus, 0, len(snap.Clients)),
 	}
 	for i := range snap.Adapters {
 		s.Adapters = append(s.Adapters, adapterStatus(&snap.Adapters[i]))
 		d.describe(&s.Adapters[i])
 	}
 	for _, c := range snap.Clients {
-		s.Programs = append(s.Programs, ProgramStatus{
+		s.Programs = append(s.Programs, api.ProgramStatus{
 			Name: c.Name, PID: c.PID, UID: c.UID, MemoryPath: c.MemoryPath, ArenaBytes: c.ArenaBytes, Objects: objects(c.Objects),
 		})
 	}
@@ -50,7 +51,7 @@ func adapterStatus(a *device.AdapterStatus) AdapterStatus {
 		Index: a.Info.Index, Name: a.Name, Addresses: a.Addrs, Enabled: a.Enabled, Up: a.Up,
 		MAC: net.HardwareAddr(a.MAC[:]).String(), RoCE: pick(roceNames[:], a.Info.RoCE), ActiveMTU: a.Info.ActiveMTU, LinkMTU: a.Info.LinkMTU, UDPPort: a.Info.UDPPort, GUID: a.Info.GUID,
 		Path: a.Path.String(), Impairment: a.Impairment, SourcePorts: a.SourcePorts, Frames: a.Frames,
-		GIDs: make([]GIDStatus, 0, len(a.GIDs)), QPs: make([]QPStatus, 0, len(a.QPs)), Objects: objects(a.Objects),
+		GIDs: make([]api.GIDStatus, 0, len(a.GIDs)), QPs: make([]api.QPStatus, 0, len(a.QPs)), Objects: objects(a.Objects),
 		Retransmits: a.Retransmits, Counters: make(map[string]uint64, len(a.Counters)),
 		Link: LinkStatus{
 			SentPackets: a.Link.SentPackets, SentBytes: a.Link.SentBytes, SentBursts: a.Link.SentBursts,
@@ -60,10 +61,10 @@ func adapterStatus(a *device.AdapterStatus) AdapterStatus {
 		},
 	}
 	for _, g := range a.GIDs {
-		s.GIDs = append(s.GIDs, GIDStatus{Index: g.Index, RoCE: pick(roceNames[:], g.RoCE), GID: netip.AddrFrom16(g.GID)})
+		s.GIDs = append(s.GIDs, api.GIDStatus{Index: g.Index, RoCE: pick(roceNames[:], g.RoCE), GID: netip.AddrFrom16(g.GID)})
 	}
 	for _, q := range a.QPs {
-		s.QPs = append(s.QPs, QPStatus{
+		s.QPs = append(s.QPs, api.QPStatus{
 			Number: q.Number, Type: pick(typeNames[:], q.Type), State: pick(stateNames[:], q.State), Owner: q.Client, PID: q.PID,
 			Peer: q.Peer, PeerLID: q.PeerLID, RemoteNumber: q.RemoteQPN, Path: pick(pathNames[:], q.Path), MTU: q.MTU, SourcePort: q.SrcPort,
 			SendPosted: q.SendPosted, RecvPosted: q.RecvPosted,

@@ -7,8 +7,8 @@ import (
 	"sort"
 )
 
-// ErrExhausted means that the arenas may not grow any further.
-var ErrExhausted = errors.New("ring memory is used up")
+// errExhausted means that the arenas may not grow any further.
+var errExhausted = errors.New("ring memory is used up")
 
 const (
 	arenaAlign = 64
@@ -49,11 +49,11 @@ func NewArena(limit uint64, backing Backing) *Arena {
 	return &Arena{limit: limit, backing: backing}
 }
 
-// Alloc returns a zeroed block of size bytes, aligned to 64. Errors are ErrExhausted and those of the
+// Alloc returns a zeroed block of size bytes, aligned to 64. Errors are errExhausted and those of the
 // backing.
 func (a *Arena) Alloc(size int) (Block, error) {
 	if size <= 0 || uint64(size) > a.limit {
-		return Block{}, fmt.Errorf("%w: block of %d bytes: allowed: 1 to %d", ErrExhausted, size, a.limit)
+		return Block{}, fmt.Errorf("%w: block of %d bytes: allowed: 1 to %d", errExhausted, size, a.limit)
 	}
 	n := aligned(size)
 	for i := range a.arenas {
@@ -89,7 +89,7 @@ func (a *Arena) grow(n uint64) error {
 		size = left &^ (arenaAlign - 1)
 	}
 	if size < n {
-		return fmt.Errorf("%w: %d of %d bytes taken", ErrExhausted, a.total, a.limit)
+		return fmt.Errorf("%w: %d of %d bytes taken", errExhausted, a.total, a.limit)
 	}
 	b, err := a.backing(uint32(len(a.arenas)), int(size))
 	if err != nil {
@@ -103,11 +103,11 @@ func (a *Arena) grow(n uint64) error {
 // Free frees a block that Alloc returned.
 func (a *Arena) Free(b Block) error {
 	if uint64(b.Arena) >= uint64(len(a.arenas)) {
-		return fmt.Errorf("%w: arena %d", ErrLayout, b.Arena)
+		return fmt.Errorf("%w: arena %d", errLayout, b.Arena)
 	}
 	r := &a.arenas[b.Arena]
 	if !r.begins(b.Offset) {
-		return fmt.Errorf("%w: no block at %d", ErrLayout, b.Offset)
+		return fmt.Errorf("%w: no block at %d", errLayout, b.Offset)
 	}
 	n := aligned(len(b.Bytes))
 	r.give(b.Offset, n)

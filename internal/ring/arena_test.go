@@ -12,7 +12,7 @@ import (
 // Blocks never overlap, are aligned and zeroed, and everything comes back.
 func TestArenaProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := NewArena(4<<20, Private)
+		a := NewArena(4<<20, private)
 		var live []Block
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			if len(live) > 0 && rapid.Bool().Draw(t, "free") {
@@ -29,7 +29,7 @@ func TestArenaProperty(t *testing.T) {
 				continue
 			}
 			b, err := a.Alloc(rapid.IntRange(1, 300<<10).Draw(t, "size"))
-			if errors.Is(err, ErrExhausted) {
+			if errors.Is(err, errExhausted) {
 				continue
 			}
 			if err != nil {

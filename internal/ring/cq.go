@@ -30,7 +30,7 @@ type CQE struct {
 }
 
 // CQGeometry returns the shape of a completion ring.
-func CQGeometry(depth int) Geometry { return Geometry{Entries: Entries(depth), Stride: CQESize} }
+func CQGeometry(depth int) Geometry { return Geometry{Entries: entries(depth), Stride: CQESize} }
 
 // CQ is a completion ring. The loop fills it with Push; a program empties it with Poll and asks for events
 // with Arm.
@@ -65,7 +65,7 @@ func (q *CQ) Shared() *Shared { return q.shared }
 // Produced returns the index after the last completion pushed. Loop side only.
 func (q *CQ) Produced() uint32 { return q.p.next }
 
-// Push publishes a completion and reports whether the program wants an event for it. ErrOverflow (no free
+// Push publishes a completion and reports whether the program wants an event for it. errOverflow (no free
 // entry) and ErrCorrupt end the queue: its header has FlagError set from then on. Loop side only.
 func (q *CQ) Push(e *CQE) (event bool, err error) {
 	if err := q.Fill(e); err != nil {
@@ -79,13 +79,13 @@ func (q *CQ) Push(e *CQE) (event bool, err error) {
 // several completions share the cost of one store. Loop side only.
 func (q *CQ) Fill(e *CQE) error {
 	if q.c.broken {
-		return ErrOverflow
+		return errOverflow
 	}
 	if err := q.p.room(&q.base); err != nil {
 		q.c.broken = true
 		q.setFlag(FlagError)
 		if err == ErrFull {
-			err = ErrOverflow
+			err = errOverflow
 		}
 		return err
 	}

@@ -21,11 +21,11 @@ type Doorbells struct {
 // doorbellValid marks an entry that holds a number.
 const doorbellValid = 1 << 31
 
-// MaxDoorbell is the largest number that a doorbell can carry.
-const MaxDoorbell = doorbellValid - 1
+// maxDoorbell is the largest number that a doorbell can carry.
+const maxDoorbell = doorbellValid - 1
 
 // DoorbellGeometry returns the shape of a queue of n doorbells.
-func DoorbellGeometry(n int) Geometry { return Geometry{Entries: max(Entries(n), 2), Stride: 8} }
+func DoorbellGeometry(n int) Geometry { return Geometry{Entries: max(entries(n), 2), Stride: 8} }
 
 // OpenDoorbells opens the queue in b, new zeroed memory.
 func OpenDoorbells(b []byte, g Geometry) (*Doorbells, error) {
@@ -40,7 +40,7 @@ func (d *Doorbells) cell(index uint32) *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(&d.slot(index)[0]))
 }
 
-// Ring enters number, at most MaxDoorbell, and reports whether the loop sleeps and the caller must wake
+// Ring enters number, at most maxDoorbell, and reports whether the loop sleeps and the caller must wake
 // it. Any thread of the program.
 func (d *Doorbells) Ring(number uint32) (wake bool) {
 	for {
@@ -50,7 +50,7 @@ func (d *Doorbells) Ring(number uint32) (wake bool) {
 			break
 		}
 		if d.h.producer.CompareAndSwap(p, p+1) {
-			d.cell(p).Store(number&MaxDoorbell | doorbellValid)
+			d.cell(p).Store(number&maxDoorbell | doorbellValid)
 			break
 		}
 	}
@@ -80,7 +80,7 @@ func (d *Doorbells) Drain(out []uint32) (n int, scan bool, err error) {
 		}
 		c.Store(0)
 		d.done++
-		out[n] = v & MaxDoorbell
+		out[n] = v & maxDoorbell
 		n++
 	}
 	if n > 0 {
@@ -107,9 +107,5 @@ func (d *Doorbells) Sleep() bool {
 
 // Awake withdraws Sleep. Loop side only.
 func (d *Doorbells) Awake() { d.h.arm.Store(0) }
-
-// Asleep reports whether no producer has rung since Sleep: a loop that left the sleep flag set need not
-// look at this queue. Loop side only.
-func (d *Doorbells) Asleep() bool { return d.h.arm.Load() != 0 }
 
 func word(w *atomic.Uint32) *uint32 { return (*uint32)(unsafe.Pointer(w)) }

@@ -57,10 +57,10 @@ func consume(t *testing.T, s *Send, r *Recv, c *CQ, d *Doorbells) {
 			t.Fatalf("request %+v", swr)
 		}
 	}
-	if s.Taken() > 4 {
+	if s.taken() > 4 {
 		t.Fatal("more taken than entries")
 	}
-	s.Release(1 + s.Taken())
+	s.Release(1 + s.taken())
 	var rwr RecvWR
 	// Given back at once, so a program may refill as it is emptied; here it does not.
 	for i := 0; ; i++ {

@@ -32,7 +32,7 @@ func TestNews(t *testing.T) {
 	if driver.Waiting() < 1<<31 {
 		t.Error("a program that says nonsense seems to have taken everything")
 	}
-	if _, err := OpenNews(b[:64]); !errors.Is(err, ErrLayout) {
+	if _, err := OpenNews(b[:64]); !errors.Is(err, errLayout) {
 		t.Errorf("too little memory: %v", err)
 	}
 }

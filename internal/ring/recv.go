@@ -15,7 +15,7 @@ type RecvWR struct {
 // RecvGeometry returns the shape of a receive ring for requests of at most sge
 // elements.
 func RecvGeometry(depth, sge int) Geometry {
-	return Geometry{Entries: Entries(depth), Stride: (recvHeader + sge*sgeSize + 31) &^ 31}
+	return Geometry{Entries: entries(depth), Stride: (recvHeader + sge*sgeSize + 31) &^ 31}
 }
 
 // Recv is the receive ring of a QP or an SRQ. A program fills it with Post; the
@@ -58,7 +58,7 @@ func ResumeRecv(b []byte, g Geometry) (*Recv, error) {
 }
 
 // Move copies the waiting requests to next, a new ring of the same stride with which the SRQ continues.
-// The program must not post meanwhile. ErrFull if next is too small, ErrLayout if its stride differs; in
+// The program must not post meanwhile. ErrFull if next is too small, errLayout if its stride differs; in
 // these cases q is unchanged. Consumer side only.
 func (q *Recv) Move(next *Recv) error {
 	n, err := q.c.refresh(&q.base)
@@ -68,7 +68,7 @@ func (q *Recv) Move(next *Recv) error {
 	case n > next.count:
 		return ErrFull
 	case q.stride != next.stride:
-		return fmt.Errorf("%w: stride %d: allowed: %d", ErrLayout, next.stride, q.stride)
+		return fmt.Errorf("%w: stride %d: allowed: %d", errLayout, next.stride, q.stride)
 	}
 	for i := range n {
 		copy(next.slot(i), q.slot(q.c.next+i))
@@ -78,18 +78,12 @@ func (q *Recv) Move(next *Recv) error {
 	return nil
 }
 
-// Room returns how many requests can be posted. Producer side only.
-func (q *Recv) Room() int {
-	q.p.seen = q.h.consumer.Load()
-	return int(max(0, int64(q.count)-int64(q.p.next-q.p.seen)))
-}
-
-// Post publishes a request: ErrFull if there is no free entry, ErrLayout if it does not fit one. Post is
+// Post publishes a request: ErrFull if there is no free entry, errLayout if it does not fit one. Post is
 // no full barrier: loads after it may be reordered before it, up to the next store of sync/atomic.
 // Producer side only.
 func (q *Recv) Post(wr *RecvWR) error {
 	if wr.NumSGE > MaxSGE {
-		return fmt.Errorf("%w: %d SGEs: allowed: up to %d", ErrLayout, wr.NumSGE, MaxSGE)
+		return fmt.Errorf("%w: %d SGEs: allowed: up to %d", errLayout, wr.NumSGE, MaxSGE)
 	}
 	return q.PostList(wr.ID, wr.SGE[:wr.NumSGE])
 }
@@ -101,7 +95,7 @@ func (q *Recv) PostList(id uint64, list []SGE) error {
 	}
 	b := q.slot(q.p.next)
 	if most := min(MaxSGE, (len(b)-recvHeader)/sgeSize); len(list) > most {
-		return fmt.Errorf("%w: %d SGEs: allowed: up to %d", ErrLayout, len(list), most)
+		return fmt.Errorf("%w: %d SGEs: allowed: up to %d", errLayout, len(list), most)
 	}
 	binary.LittleEndian.PutUint64(b, id)
 	binary.LittleEndian.PutUint32(b[8:], uint32(len(list)))

@@ -28,8 +28,8 @@ const MaxEntries = 1 << 22
 var (
 	ErrFull     = errors.New("ring is full")
 	ErrCorrupt  = errors.New("ring is corrupt")
-	ErrOverflow = errors.New("completion queue overflow")
-	ErrLayout   = errors.New("ring memory does not fit the layout")
+	errOverflow = errors.New("completion queue overflow")
+	errLayout   = errors.New("ring memory does not fit the layout")
 )
 
 // header is the start of every ring. The words that each side writes, and those of events, have cache
@@ -67,9 +67,9 @@ type Geometry struct {
 // Size returns the bytes that the ring takes, a multiple of 64.
 func (g Geometry) Size() int { return HeaderSize + (g.Entries*g.Stride+63)&^63 }
 
-// Entries returns the number of entries of a ring for depth requests: depth
+// entries returns the number of entries of a ring for depth requests: depth
 // rounded up to a power of two, at least 1.
-func Entries(depth int) int {
+func entries(depth int) int {
 	n := 1
 	for n < depth {
 		n <<= 1
@@ -87,19 +87,19 @@ type base struct {
 
 func open(b []byte, g Geometry, minStride int) (base, error) {
 	if !littleEndian() {
-		return base{}, fmt.Errorf("%w: rings need a little-endian machine", ErrLayout)
+		return base{}, fmt.Errorf("%w: rings need a little-endian machine", errLayout)
 	}
 	if g.Entries < 1 || g.Entries > MaxEntries || g.Entries&(g.Entries-1) != 0 {
-		return base{}, fmt.Errorf("%w: %d entries: allowed: powers of two up to %d", ErrLayout, g.Entries, MaxEntries)
+		return base{}, fmt.Errorf("%w: %d entries: allowed: powers of two up to %d", errLayout, g.Entries, MaxEntries)
 	}
 	if g.Stride < minStride || g.Stride > maxStride || g.Stride%8 != 0 {
-		return base{}, fmt.Errorf("%w: stride %d: allowed: multiples of 8 from %d to %d", ErrLayout, g.Stride, minStride, maxStride)
+		return base{}, fmt.Errorf("%w: stride %d: allowed: multiples of 8 from %d to %d", errLayout, g.Stride, minStride, maxStride)
 	}
 	if len(b) < g.Size() {
-		return base{}, fmt.Errorf("%w: %d bytes, needs %d", ErrLayout, len(b), g.Size())
+		return base{}, fmt.Errorf("%w: %d bytes, needs %d", errLayout, len(b), g.Size())
 	}
 	if uintptr(unsafe.Pointer(&b[0]))%64 != 0 {
-		return base{}, fmt.Errorf("%w: memory is not aligned to 64 bytes", ErrLayout)
+		return base{}, fmt.Errorf("%w: memory is not aligned to 64 bytes", errLayout)
 	}
 	return base{
 		h:       (*header)(unsafe.Pointer(&b[0])),

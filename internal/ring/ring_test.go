@@ -3,13 +3,30 @@ package ring
 import (
 	"errors"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 )
 
+// private is a Backing of ordinary memory, for rings with both sides in this process.
+func private(_ uint32, size int) ([]byte, error) {
+	b := make([]byte, size+arenaAlign)
+	pad := -uintptr(unsafe.Pointer(&b[0])) % arenaAlign
+	return b[pad : int(pad)+size : int(pad)+size], nil
+}
+
+// taken is how many entries were taken but not given back.
+func (s *Send) taken() int { return int(s.c.next - s.c.done) }
+
+// room is how many requests can be posted.
+func (q *Recv) room() int {
+	q.p.seen = q.h.consumer.Load()
+	return int(max(0, int64(q.count)-int64(q.p.next-q.p.seen)))
+}
+
 func mem(t testing.TB, g Geometry) []byte {
 	t.Helper()
-	b, err := Private(0, g.Size())
+	b, err := private(0, g.Size())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,17 +95,17 @@ func TestSendSlotsAreHeldUntilReleased(t *testing.T) {
 		t.Error(err)
 	}
 	c.Release(10) // more than taken
-	if c.Taken() != 0 || p.Room() != 1 {
-		t.Errorf("taken %d, room %d", c.Taken(), p.Room())
+	if c.taken() != 0 || p.Room() != 1 {
+		t.Errorf("taken %d, room %d", c.taken(), p.Room())
 	}
 }
 
 func TestPostRefusesWhatDoesNotFit(t *testing.T) {
 	p, _, _ := sendPair(t, SendGeometry(2, 1, 64))
-	if err := p.Post(&SendWR{Op: OpSend, NumSGE: 5}); !errors.Is(err, ErrLayout) {
+	if err := p.Post(&SendWR{Op: OpSend, NumSGE: 5}); !errors.Is(err, errLayout) {
 		t.Errorf("SGEs: %v", err)
 	}
-	if err := p.Post(&SendWR{Op: OpSend, Flags: Inline, Inline: make([]byte, 65)}); !errors.Is(err, ErrLayout) {
+	if err := p.Post(&SendWR{Op: OpSend, Flags: Inline, Inline: make([]byte, 65)}); !errors.Is(err, errLayout) {
 		t.Errorf("inline: %v", err)
 	}
 }
@@ -191,14 +208,14 @@ func TestCQOverflowIsReported(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.Push(&CQE{}); !errors.Is(err, ErrOverflow) {
+	if _, err := l.Push(&CQE{}); !errors.Is(err, errOverflow) {
 		t.Errorf("third of two: %v", err)
 	}
 	if p.Flags()&FlagError == 0 {
 		t.Error("program is not told")
 	}
 	p.Poll(make([]CQE, 2))
-	if _, err := l.Push(&CQE{}); !errors.Is(err, ErrOverflow) {
+	if _, err := l.Push(&CQE{}); !errors.Is(err, errOverflow) {
 		t.Errorf("a CQ in error takes completions again: %v", err)
 	}
 }
@@ -242,14 +259,14 @@ func TestDoorbells(t *testing.T) {
 	if n, scan, err := l.Drain(out[:]); n != 1 || scan || err != nil || out[0] != 0 {
 		t.Fatal(n, scan, err, out)
 	}
-	if !l.Sleep() || !p.Ring(MaxDoorbell) || p.Ring(2) {
+	if !l.Sleep() || !p.Ring(maxDoorbell) || p.Ring(2) {
 		t.Error("exactly the first doorbell must wake")
 	}
 	for i := range 9 {
 		p.Ring(uint32(i))
 	}
 	n, scan, err := l.Drain(out[:])
-	if n != 4 || !scan || err != nil || out[0] != MaxDoorbell {
+	if n != 4 || !scan || err != nil || out[0] != maxDoorbell {
 		t.Errorf("overflow: %d scan %v %v %v", n, scan, err, out)
 	}
 	if n, scan, _ := l.Drain(out[:]); n != 0 || scan {
@@ -258,7 +275,7 @@ func TestDoorbells(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	b, _ := Private(0, 1<<16)
+	b, _ := private(0, 1<<16)
 	for _, tt := range []struct {
 		name string
 		b    []byte
@@ -273,7 +290,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"memory too short", b[:300], Geometry{2, 64}},
 		{"unaligned", b[8:], Geometry{2, 64}},
 	} {
-		if _, err := OpenSend(tt.b, tt.g); !errors.Is(err, ErrLayout) {
+		if _, err := OpenSend(tt.b, tt.g); !errors.Is(err, errLayout) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
@@ -313,7 +330,7 @@ func TestDataPathDoesNotAllocate(t *testing.T) {
 func TestRecvMove(t *testing.T) {
 	open := func(depth, sge int) (b []byte, g Geometry, q *Recv) {
 		g = RecvGeometry(depth, sge)
-		b, _ = Private(0, g.Size())
+		b, _ = private(0, g.Size())
 		q, err := OpenRecv(b, g)
 		if err != nil {
 			t.Fatal(err)
@@ -339,7 +356,7 @@ func TestRecvMove(t *testing.T) {
 		t.Fatalf("to 2 entries: %v", err)
 	}
 	_, _, wide := open(8, 9)
-	if err := loop.Move(wide); !errors.Is(err, ErrLayout) {
+	if err := loop.Move(wide); !errors.Is(err, errLayout) {
 		t.Fatalf("to another stride: %v", err)
 	}
 	nb, ng, next := open(8, 1)
@@ -350,7 +367,7 @@ func TestRecvMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := resumed.Room(); n != 4 {
+	if n := resumed.room(); n != 4 {
 		t.Errorf("room for %d, want 4", n)
 	}
 	wr.ID, wr.SGE[0].Addr = 6, 106

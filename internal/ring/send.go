@@ -51,7 +51,7 @@ type SendWR struct {
 // elements or inline bytes of inline data.
 func SendGeometry(depth, sge, inline int) Geometry {
 	n := max(sge*sgeSize, inline)
-	return Geometry{Entries: Entries(depth), Stride: sendHeader + (n+63)&^63}
+	return Geometry{Entries: entries(depth), Stride: sendHeader + (n+63)&^63}
 }
 
 // Send is a send ring. A program fills it with Post; the loop empties it with
@@ -87,7 +87,7 @@ func (s *Send) Room() int {
 	return int(max(0, int64(s.count)-int64(s.p.next-s.p.seen)))
 }
 
-// Post publishes a request: ErrFull if there is no free entry, ErrLayout if it does not fit one. Post is a
+// Post publishes a request: ErrFull if there is no free entry, errLayout if it does not fit one. Post is a
 // full barrier: later loads are not reordered before it. Producer side only.
 func (s *Send) Post(wr *SendWR) error {
 	if err := s.Put(wr); err != nil {
@@ -108,12 +108,12 @@ func (s *Send) Put(wr *SendWR) error {
 	inline := uint32(0)
 	if wr.Flags&Inline != 0 {
 		if len(wr.Inline) > len(b)-sendHeader {
-			return fmt.Errorf("%w: %d bytes inline: allowed: up to %d", ErrLayout, len(wr.Inline), len(b)-sendHeader)
+			return fmt.Errorf("%w: %d bytes inline: allowed: up to %d", errLayout, len(wr.Inline), len(b)-sendHeader)
 		}
 		inline = uint32(copy(b[sendHeader:], wr.Inline))
 	} else {
 		if int(wr.NumSGE) > min(MaxSGE, (len(b)-sendHeader)/sgeSize) {
-			return fmt.Errorf("%w: %d SGEs: allowed: up to %d", ErrLayout, wr.NumSGE, min(MaxSGE, (len(b)-sendHeader)/sgeSize))
+			return fmt.Errorf("%w: %d SGEs: allowed: up to %d", errLayout, wr.NumSGE, min(MaxSGE, (len(b)-sendHeader)/sgeSize))
 		}
 		putSGEs(b[sendHeader:], wr.SGE[:wr.NumSGE])
 	}
@@ -218,9 +218,6 @@ func (s *Send) Rings(posted uint32) bool {
 	q := s.h.quiet.Load()
 	return q == 0 || int32(posted-q) > 0
 }
-
-// Taken returns how many entries were taken but not given back. Consumer side only.
-func (s *Send) Taken() int { return int(s.c.next - s.c.done) }
 
 func (c *consumer) fail(field string, v uint64) error {
 	c.broken = true

@@ -20,13 +20,11 @@ import (
 // dies its claims can be told apart from those that others are about to fill.
 const (
 	sharedHeader = 64
-	// MaxShared is the maximum number of entries of the second ring; it has as many as the first ring if
+	// maxShared is the maximum number of entries of the second ring; it has as many as the first ring if
 	// that has fewer.
-	MaxShared = 4096
+	maxShared = 4096
 	stampAt   = 48
 	stateAt   = 56
-	// MaxOwner is the largest owner number.
-	MaxOwner = 1<<30 - 1
 )
 
 const (
@@ -37,7 +35,7 @@ const (
 )
 
 // SharedSize returns the bytes that the second ring of a CQ with this geometry takes.
-func SharedSize(g Geometry) int { return sharedHeader + min(g.Entries, MaxShared)*CQESize }
+func SharedSize(g Geometry) int { return sharedHeader + min(g.Entries, maxShared)*CQESize }
 
 // Shared is the second ring of a CQ, with the words for events of the first.
 type Shared struct {
@@ -57,12 +55,12 @@ func OpenShared(b []byte, g Geometry) (*Shared, error) {
 		return nil, err
 	}
 	if len(b) < g.Size()+SharedSize(g) {
-		return nil, fmt.Errorf("%w: %d bytes, needs %d", ErrLayout, len(b), g.Size()+SharedSize(g))
+		return nil, fmt.Errorf("%w: %d bytes, needs %d", errLayout, len(b), g.Size()+SharedSize(g))
 	}
 	m := b[g.Size() : g.Size()+SharedSize(g)]
 	return &Shared{
 		h: r.h, tail: (*atomic.Uint32)(unsafe.Pointer(&m[0])), slots: m[sharedHeader:],
-		count: uint32(min(g.Entries, MaxShared)),
+		count: uint32(min(g.Entries, maxShared)),
 	}, nil
 }
 

@@ -5,17 +5,17 @@ const MostProcessor = 63
 
 const mostQueues = 8 // the default of *NumRSSQueues
 
-// Processors are those of an adapter: Number processors from Base.
-type Processors struct{ Base, Number int }
+// processorRange are those of an adapter: Number processors from Base.
+type processorRange struct{ Base, Number int }
 
-func (p Processors) last() int { return p.Base + p.Number - 1 }
+func (p processorRange) last() int { return p.Base + p.Number - 1 }
 
 // at returns the i-th of them, wrapping around; negative numbers count from the end.
-func (p Processors) at(i int) int { return p.Base + (i%p.Number+p.Number)%p.Number }
+func (p processorRange) at(i int) int { return p.Base + (i%p.Number+p.Number)%p.Number }
 
 // queues returns the number of receive queues for them: a power of two, because RSS distributes evenly
 // only over those.
-func (p Processors) queues() int {
+func (p processorRange) queues() int {
 	n := 1
 	for n*2 <= p.Number && n < mostQueues {
 		n *= 2
@@ -24,16 +24,16 @@ func (p Processors) queues() int {
 }
 
 // share divides a machine's processors among adapters. If there are fewer than adapters, they share them.
-func share(processors, adapters int) []Processors {
+func share(processors, adapters int) []processorRange {
 	processors = min(max(processors, 1), MostProcessor+1)
-	out := make([]Processors, adapters)
+	out := make([]processorRange, adapters)
 	for i := range out {
 		if processors < adapters {
-			out[i] = Processors{i % processors, 1}
+			out[i] = processorRange{i % processors, 1}
 			continue
 		}
 		from, to := i*processors/adapters, (i+1)*processors/adapters
-		out[i] = Processors{from, to - from}
+		out[i] = processorRange{from, to - from}
 	}
 	return out
 }

@@ -25,7 +25,7 @@ type Scenario struct {
 type Key struct {
 	Name  string `json:"name"`
 	Value string `json:"value" doc:"What it is set to, or how that is chosen."`
-	value func(own, other Processors) string
+	value func(own, other processorRange) string
 }
 
 // Undo is the scenario of a request to undo the last change of its adapters.
@@ -34,37 +34,37 @@ const Undo = "undo"
 // fixed sets a key to a number.
 func fixed(name string, n int) Key {
 	text := strconv.Itoa(n)
-	return Key{name, text, func(Processors, Processors) string { return text }}
+	return Key{name, text, func(processorRange, processorRange) string { return text }}
 }
 
 // standard resets a key to its default.
 func standard(name string) Key {
-	return Key{name, "default", func(Processors, Processors) string { return "" }}
+	return Key{name, "default", func(processorRange, processorRange) string { return "" }}
 }
 
 // own sets a key to the i-th of the adapter's processors, counted from the last where i is negative.
 func own(name string, i int) Key {
-	return Key{name, "one of the adapter's processors", func(own, _ Processors) string { return strconv.Itoa(own.at(i)) }}
+	return Key{name, "one of the adapter's processors", func(own, _ processorRange) string { return strconv.Itoa(own.at(i)) }}
 }
 
 // other sets a key to the first of the other adapter's processors.
 func other(name string) Key {
-	return Key{name, "one of the other adapter's processors", func(_, other Processors) string { return strconv.Itoa(other.at(0)) }}
+	return Key{name, "one of the other adapter's processors", func(_, other processorRange) string { return strconv.Itoa(other.at(0)) }}
 }
 
 // of sets a key to a value derived from the adapter's processors.
-func of(name, what string, figure func(Processors) int) Key {
-	return Key{name, what, func(own, _ Processors) string { return strconv.Itoa(figure(own)) }}
+func of(name, what string, figure func(processorRange) int) Key {
+	return Key{name, what, func(own, _ processorRange) string { return strconv.Itoa(figure(own)) }}
 }
 
 var (
-	base = of("*RssBaseProcNumber", "the adapter's first processor", func(p Processors) int { return p.Base })
-	most = of("*MaxRSSProcessors", "the number of the adapter's processors", func(p Processors) int { return min(p.Number, MostProcessor) })
+	base = of("*RssBaseProcNumber", "the adapter's first processor", func(p processorRange) int { return p.Base })
+	most = of("*MaxRSSProcessors", "the number of the adapter's processors", func(p processorRange) int { return min(p.Number, MostProcessor) })
 	// rss are the keys that keep an adapter on its processors: those of NDIS 6.2 and of NDIS 6.3.
 	rss = []Key{
 		base, most,
-		of("*NumRSSQueues", "a power of two, up to the number of processors and 8", Processors.queues),
-		of("*RssMaxProcNumber", "the adapter's last processor", Processors.last),
+		of("*NumRSSQueues", "a power of two, up to the number of processors and 8", processorRange.queues),
+		of("*RssMaxProcNumber", "the adapter's last processor", processorRange.last),
 	}
 	// streams are those of the scenarios in which the machine is the final receiver.
 	streams = []Key{fixed("SendCompletionMethod", 0), fixed("RecvCompletionMethod", 2), fixed("*ReceiveBuffers", 1024), fixed("*RSSProfile", 4)}
@@ -152,7 +152,7 @@ func (s *Scenario) assignments(i, n int, q *Request, processors int) (out []assi
 	shares := share(processors, 1)
 	switch {
 	case s.Chosen:
-		shares[0] = Processors{q.Base, q.Number}
+		shares[0] = processorRange{q.Base, q.Number}
 	case s.single && i > 0:
 		list = defaults
 	case s.Fewest > 1:
