@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device/handle"
 )
 
-// Client is a program whose commands are in a Log.
+// Client is a program whose commands a Log records.
 type Client struct {
 	*device.Client
 	log     *Log
@@ -19,20 +19,20 @@ type Client struct {
 	pid     int
 
 	mu sync.Mutex
-	// known are the adapters of its objects, by kind and index of their handles, one more than the adapter's index; 0:
-	// not known.
+	// known holds the adapter of each object, by kind and index of its handle, as one more than the
+	// adapter's index; 0: unknown.
 	known [command.KindCM + 1][]uint8
 }
 
-// Client notes the commands of c, which are those of a program.
+// Client returns c with its commands recorded as those of a program.
 func (l *Log) Client(c *device.Client, program string, pid int) *Client {
 	return &Client{Client: c, log: l, program: program, pid: pid}
 }
 
-// unknownAdapter is that of an object of which no adapter is known.
+// unknownAdapter is the adapter of an object whose adapter is unknown.
 const unknownAdapter = -1
 
-// where is the adapter of an object.
+// where returns the adapter of an object.
 func (c *Client) where(h command.Handle) int {
 	kind, i := handle.Kind(h), handle.Index(h)
 	if kind == 0 || kind > command.KindCM {
@@ -54,7 +54,7 @@ func (c *Client) where(h command.Handle) int {
 	return unknownAdapter
 }
 
-// learn keeps the adapter of an object.
+// learn records the adapter of an object.
 func (c *Client) learn(h command.Handle, adapter int) {
 	kind, i := handle.Kind(h), int(handle.Index(h))
 	if kind == 0 || kind > command.KindCM || adapter >= 1<<8-1 {
@@ -68,7 +68,7 @@ func (c *Client) learn(h command.Handle, adapter int) {
 	c.known[kind][i] = uint8(adapter + 1)
 }
 
-// made notes a command that made an object.
+// made records a command that created an object.
 func (c *Client) made(kind int, began time.Time, adapter int, h command.Handle, err error) {
 	if err == nil {
 		c.learn(h, adapter)
@@ -76,10 +76,10 @@ func (c *Client) made(kind int, began time.Time, adapter int, h command.Handle, 
 	c.note(kind, began, adapter, err)
 }
 
-// note notes a command.
+// note records a command.
 func (c *Client) note(kind int, began time.Time, adapter int, err error) {
 	if adapter < 0 || adapter >= len(c.log.adapters) || errors.Is(err, device.ErrWaits) {
-		return // not of an adapter, or not carried out yet
+		return // not for an adapter, or not executed yet
 	}
 	r := Record{Began: began, Took: time.Since(began), Command: commandNames[kind], Program: c.program, PID: c.pid}
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *Client) note(kind int, began time.Time, adapter int, err error) {
 	c.log.adapters[adapter].add(kind, r)
 }
 
-// The commands that name an object or an adapter, as command.Commands has them: each is carried out, and noted
+// The commands of command.Commands that refer to an object or an adapter: each is executed, and recorded
 // with the time that it took.
 
 // AllocPD implements command.Commands.
@@ -316,14 +316,14 @@ func (c *Client) CMCreate(ctx context.Context, r command.CMCreate) (command.Hand
 
 // Destroy implements command.Commands.
 func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handle) error {
-	began, adapter := time.Now(), c.where(h) // afterwards it is nowhere
+	began, adapter := time.Now(), c.where(h) // before it is gone
 	err := c.Client.Destroy(ctx, kind, h)
 	c.note(commandDestroy, began, adapter, err)
 	return err
 }
 
-// Events implements command.Commands. Waiting for events is not noted; the connections that they bring are known
-// from then on.
+// Events implements command.Commands. Waiting for events is not recorded; the connections that they bring
+// are known from then on.
 func (c *Client) Events(ctx context.Context, out []command.Event) (int, error) {
 	n, err := c.Client.Events(ctx, out)
 	for i := range out[:n] {

@@ -31,7 +31,7 @@ const (
 	commandCMAttributes
 )
 
-// commandNames are the kinds of commands by their numbers, written as those of a card's firmware are.
+// commandNames are the names of the kinds of commands, in the style of a card's firmware.
 var commandNames = [...]string{
 	commandAllocPD:         "ALLOC_PD",
 	commandRegisterMemory:  "REGISTER_MEMORY",

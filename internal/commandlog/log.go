@@ -1,5 +1,5 @@
-// Package commandlog counts the commands that programs give to adapters, and keeps the last of them: what a card's
-// firmware traces.
+// Package commandlog counts the commands that programs give to adapters, and keeps the latest ones, like
+// the trace of a card's firmware.
 package commandlog
 
 import (
@@ -9,13 +9,13 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// Log counts the commands that programs give to the adapters, and keeps the last of each adapter. Commands
-// that concern no adapter are not in it. Its methods may be called at any time.
+// Log counts the commands that programs give to the adapters, and keeps the latest of each adapter.
+// Commands that concern no adapter are not recorded. Its methods may be called at any time.
 type Log struct {
 	adapters []*adapterCommands
 }
 
-// adapterCommands are those of one adapter.
+// adapterCommands are the commands of one adapter.
 type adapterCommands struct {
 	mu      sync.Mutex
 	stats   [len(commandNames)]Stats
@@ -24,14 +24,14 @@ type adapterCommands struct {
 	maximum int
 }
 
-// Stats are what was counted of one kind of command.
+// Stats are the statistics of one kind of command.
 type Stats struct {
 	Command        string
 	Count, Failed  uint64
 	Total, Longest time.Duration
 }
 
-// Record is a command that was carried out.
+// Record is a command that was executed.
 type Record struct {
 	Began   time.Time
 	Took    time.Duration
@@ -41,10 +41,10 @@ type Record struct {
 	Failure command.Code // 0: none
 }
 
-// keptCommands is how many records there are of an adapter.
+// keptCommands is how many records are kept per adapter.
 const keptCommands = 256
 
-// New makes the log of so many adapters.
+// New creates the log for a number of adapters.
 func New(adapters int) *Log {
 	l := &Log{adapters: make([]*adapterCommands, adapters)}
 	for i := range l.adapters {
@@ -53,7 +53,7 @@ func New(adapters int) *Log {
 	return l
 }
 
-// Stats are the kinds of commands that an adapter was given.
+// Stats returns the statistics of the commands given to an adapter.
 func (l *Log) Stats(adapter uint32) []Stats {
 	a := l.adapters[adapter]
 	a.mu.Lock()
@@ -68,7 +68,7 @@ func (l *Log) Stats(adapter uint32) []Stats {
 	return out
 }
 
-// Recent are the last commands that an adapter was given, the oldest first.
+// Recent returns the latest commands given to an adapter, the oldest first.
 func (l *Log) Recent(adapter uint32) []Record {
 	a := l.adapters[adapter]
 	a.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// directoryError is a directory that dumps cannot go into.
+// directoryError says that dumps cannot be written to a directory.
 type directoryError struct{ Directory, Reason string }
 
 func (e *directoryError) Error() string {
@@ -15,8 +15,8 @@ func (e *directoryError) Error() string {
 
 const systemTemp = `\SystemRoot\temp`
 
-// Directory is the directory of the system that a registry value means. \SystemRoot\temp stands for temp; \??\
-// before a path, as the kernel writes them, is left out.
+// Directory returns the local directory for a registry value. \SystemRoot\temp stands for temp; the prefix
+// \??\ of kernel paths is removed.
 func Directory(value, temp string) (string, error) {
 	if len(value) >= len(systemTemp) && strings.EqualFold(value[:len(systemTemp)], systemTemp) {
 		below, ok := strings.CutPrefix(value[len(systemTemp):], `\`)

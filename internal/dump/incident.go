@@ -14,24 +14,24 @@ import (
 type Incident struct {
 	Device string
 	Type   string // "GENERAL"
-	Source string // who asked: "USER", or "SH" for self-healing
-	Reason string // "NA" where there is none
+	Source string // who requested it: "USER", or "SH" for self-healing
+	Reason string // "NA" if there is none
 	Time   time.Time
-	// Total is how many folders are kept, of which the first Preserved are never removed for another.
+	// Total is how many folders are kept; the first Preserved of them are never removed to make room.
 	Total, Preserved int
 }
 
-// errFull is a dump for which no room is left.
+// errFull says that there is no room for a dump.
 var errFull = errors.New("all dumps that may be kept are preserved ones")
 
-// errOff is a dump where none are kept.
+// errOff says that dumps are not kept.
 var errOff = errors.New("DumpMeNowTotalCount is 0: no dumps are kept")
 
-// incidentTime is how the time stands in the name of a folder (WinOF 5.50, 4.7.2): 4.13.2017-07.49.02.747.
+// incidentTime is the format of the time in a folder's name (WinOF 5.50, 4.7.2): 4.13.2017-07.49.02.747.
 const incidentTime = "1.2.2006-15.04.05.000"
 
-// Write writes a dump into a folder of its own below root, which is there whole or not at all, and removes the
-// oldest one that is too many.
+// Write writes a dump to a folder of its own below root, completely or not at all, and removes the oldest
+// folder if there are too many.
 func (i Incident) Write(root string, files []File) (folder string, err error) {
 	if i.Total <= 0 {
 		return "", errOff
@@ -57,13 +57,13 @@ func (i Incident) Write(root string, files []File) (folder string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(temporary) // where something failed
+	defer os.RemoveAll(temporary) // if something failed
 	for _, f := range files {
 		if err := os.WriteFile(filepath.Join(temporary, f.Name()), f.Text, 0o600); err != nil {
 			return "", err
 		}
 	}
-	for ; ; i.Time = i.Time.Add(time.Millisecond) { // of two within one
+	for ; ; i.Time = i.Time.Add(time.Millisecond) { // if two are within one millisecond
 		folder = filepath.Join(root, i.name())
 		if _, err := os.Lstat(folder); errors.Is(err, os.ErrNotExist) {
 			return folder, os.Rename(temporary, folder)
@@ -77,7 +77,7 @@ func (i Incident) name() string {
 	return fmt.Sprintf("dmn-%s-%s-%s-%s--%s", part(i.Device), part(i.Type), part(i.Source), part(i.Reason), i.Time.Format(incidentTime))
 }
 
-// part makes text fit between the dashes of a folder's name.
+// part makes text usable between the dashes of a folder's name.
 func part(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -94,7 +94,7 @@ func part(s string) string {
 	return s
 }
 
-// incidents are the folders of root that are dumps, the oldest first.
+// incidents returns the folders in root that are dumps, the oldest first.
 func incidents(root string) ([]string, error) {
 	entries, err := os.ReadDir(root)
 	if err != nil {

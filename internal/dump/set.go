@@ -13,27 +13,27 @@ import (
 
 // File is a file of a dump.
 type File struct {
-	// Type of the file, "crspace", "eq_dump", "eq_print" or "fwtrace", and its number among those of the type.
+	// Type is "crspace", "eq_dump", "eq_print" or "fwtrace", Index the number among files of that type.
 	Type  string
 	Index int
 	Text  []byte
 }
 
-// Name is the file's name where it stands in a folder of its own.
+// Name returns the file's name in a folder of its own.
 func (f File) Name() string { return fmt.Sprintf("%s_%d.log", f.Type, f.Index) }
 
-// Set says what a set of state dump files is of. Its names are
+// Set describes a set of state dump files. Their names are
 // <mode>_<location>_<tag><number>_<event>_<type>_<index>.log.
 type Set struct {
-	Mode     string // of the driver's work: "SingleFunc"
+	Mode     string // mode of the driver: "SingleFunc"
 	Location string // of the card: "4_0_0"
 	Tag      string // one letter for the event
 	Event    string // "eth-down-1"
-	// Keep is how many sets are kept of the tag, 1 to 1000; a further one takes the place of the oldest.
+	// Keep is how many sets are kept for the tag, 1 to 1000; a further one replaces the oldest.
 	Keep int
 }
 
-// maxSets is how many sets three digits number.
+// maxSets is how many sets three digits can number.
 const maxSets = 1000
 
 // Write writes a set and returns its number with the paths of its files.
@@ -63,7 +63,7 @@ func (s Set) Write(directory string, files []File) (number int, paths []string, 
 
 func (s Set) prefix() string { return s.Mode + "_" + s.Location + "_" + s.Tag }
 
-// place is the number that the next set has, and the files that make room for it.
+// place returns the number of the next set, and the files to remove for it.
 func (s Set) place(directory string) (number int, old []string, err error) {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s Set) place(directory string) (number int, old []string, err error) {
 	return number, append(old, sets[number].paths...), nil
 }
 
-// number is that of the set which a file belongs to.
+// number returns the number of the set that a file belongs to.
 func (s Set) number(name string) (int, bool) {
 	rest, ok := strings.CutPrefix(name, s.prefix())
 	if !ok || len(rest) < 4 || rest[3] != '_' || !strings.HasSuffix(rest, ".log") {

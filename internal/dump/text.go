@@ -12,11 +12,11 @@ import (
 	"github.com/softvpi/softvpi/internal/events"
 )
 
-// timeForm is how times stand in dumps.
+// timeForm is the format of times in dumps.
 const timeForm = "2006-01-02T15:04:05.000000Z07:00"
 
-// Registers are the registers of an adapter: what it is, what it is set to, its counters, and the context of each
-// queue pair.
+// Registers returns the registers of an adapter: its identity, its settings, its counters, and the context
+// of each queue pair.
 func Registers(at time.Time, s *device.Inspection) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# registers at %s\n", at.Format(timeForm))
@@ -42,7 +42,7 @@ func Registers(at time.Time, s *device.Inspection) []byte {
 	return b.Bytes()
 }
 
-// Queues are the event, completion and shared receive queues of an adapter.
+// Queues returns the event, completion and shared receive queues of an adapter.
 func Queues(at time.Time, s *device.Inspection) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# queues at %s\n", at.Format(timeForm))
@@ -63,7 +63,7 @@ func Queues(at time.Time, s *device.Inspection) []byte {
 	return b.Bytes()
 }
 
-// Events are the events that wait in the event queues.
+// Events returns the events that wait in the event queues.
 func Events(at time.Time, s *device.Inspection) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# events at %s\n", at.Format(timeForm))
@@ -78,7 +78,7 @@ func Events(at time.Time, s *device.Inspection) []byte {
 	return b.Bytes()
 }
 
-// Commands are the last commands that programs gave to an adapter, with their status.
+// Commands returns the latest commands that programs gave to an adapter, with their status.
 func Commands(list []commandlog.Record) []byte {
 	var b bytes.Buffer
 	b.WriteString("# commands, the oldest first\n")
@@ -92,7 +92,7 @@ func Commands(list []commandlog.Record) []byte {
 	return b.Bytes()
 }
 
-// Trace are the last events in the log that concern an adapter, and the last commands that it was given.
+// Trace returns the latest log events that concern an adapter, and the latest commands that it was given.
 func Trace(log []events.Record, list []commandlog.Record) []byte {
 	var b bytes.Buffer
 	b.WriteString("# event log, the oldest first\n")
@@ -112,7 +112,7 @@ func leftOut(b *bytes.Buffer, s *device.Inspection) {
 	}
 }
 
-// numbers writes every number in a structure, those of structures inside it too, by name.
+// numbers writes every number in a structure, including nested ones, by name.
 func numbers(b *bytes.Buffer, prefix string, v any) { fields(b, prefix, reflect.ValueOf(v)) }
 
 func fields(b *bytes.Buffer, prefix string, v reflect.Value) {

@@ -6,8 +6,9 @@ import (
 	"hash/crc32"
 )
 
-// A segment of the log is a row of frames: the mark, the length of the payload and the CRC-32C of length and payload
-// (both 32 bits, little endian), the payload. The mark lets a reader find the next frame behind damage.
+// A segment of the log is a sequence of frames: the mark, the length of the payload and the CRC-32C of
+// length and payload (both 32 bits, little endian), the payload. The mark lets a reader find the next
+// frame after damage.
 const (
 	frameHeader = 12
 	maxPayload  = 16 << 10
@@ -18,7 +19,7 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// appendFrame adds a frame to b.
+// appendFrame appends a frame to b.
 func appendFrame(b, payload []byte) []byte {
 	b = append(b, mark...)
 	at := len(b)
@@ -44,8 +45,8 @@ func firstFrame(b []byte) (payload []byte, ok bool) {
 	return payload, frameSum(b[4:8], payload) == binary.LittleEndian.Uint32(b[8:])
 }
 
-// scanFrames calls f with the records of a segment in order. It returns where the last whole frame ends, and how many
-// bytes before that belong to none.
+// scanFrames calls f with the records of a segment in order. It returns where the last complete frame
+// ends, and how many bytes before that belong to none.
 func scanFrames(b []byte, f func(Record)) (end, damaged int) {
 	for i := 0; i < len(b); {
 		if payload, ok := firstFrame(b[i:]); ok {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// limiter counts events that come too often instead of letting them fill the log.
+// limiter counts events that occur too often instead of letting them fill the log.
 type limiter struct {
 	burst  int
 	window time.Duration
 	counts map[repeatKey]*count
 }
 
-// repeatKey is what makes two events the same: what is in their other fields does not.
+// repeatKey identifies repeated events; their other fields do not matter.
 type repeatKey struct {
 	source  string
 	id      uint32
@@ -25,13 +25,13 @@ type count struct {
 	written, heldBack uint64
 }
 
-// repeats is how often an event was held back.
+// repeats says how often an event was suppressed.
 type repeats struct {
 	key  repeatKey
 	held uint64
 }
 
-// admit says whether an event is written.
+// admit reports whether an event is to be written.
 func (l *limiter) admit(k repeatKey, now time.Time) bool {
 	c := l.counts[k]
 	if c == nil {
@@ -49,12 +49,12 @@ func (l *limiter) admit(k repeatKey, now time.Time) bool {
 	return false
 }
 
-// expired forgets the windows that are over, and returns what was held back in them.
+// expired drops the windows that are over, and returns what was suppressed in them.
 func (l *limiter) expired(now time.Time) []repeats {
 	return l.take(func(c *count) bool { return now.Sub(c.began) >= l.window || now.Before(c.began) })
 }
 
-// all forgets every window.
+// all drops every window.
 func (l *limiter) all() []repeats { return l.take(func(*count) bool { return true }) }
 
 func (l *limiter) take(which func(*count) bool) (out []repeats) {

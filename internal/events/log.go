@@ -1,6 +1,6 @@
-// Package events is the driver's event log: events of the catalogue, raised by typed values, kept on disk within a
-// bound, and read by number, so that a reader is as slow as it likes and costs nothing. A log outlives crashes, full
-// disks and directories that cannot be written: it then keeps the latest events in memory and says so.
+// Package events is the driver's event log: events of the catalogue, raised as typed values, kept on disk
+// within a size limit, and read by number, so that slow readers cost nothing. A log survives crashes, full
+// disks and unwritable directories: then it keeps the latest events in memory and says so.
 package events
 
 import (
@@ -13,21 +13,23 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// Config is what a Log is opened with.
+// Config configures a Log.
 type Config struct {
 	// Directory of the log's files, which it creates. Empty: the log is in memory only.
 	Directory string
-	// MaxBytes bounds the files together; 0: 16 MiB. The oldest events make room.
+	// MaxBytes limits the total size of the files; 0: 16 MiB. The oldest events make room.
 	MaxBytes int64
-	// Burst is how often an event of an adapter is written within Window before repeats are only counted; 0: 20.
+	// Burst is how often an event of an adapter is written within Window before repeats are only counted;
+	// 0: 20.
 	Burst int
 	// Window is the time over which repeats are counted; 0: one minute.
 	Window time.Duration
-	// Sinks are told every event that is written, such as a system log. They must not block.
+	// Sinks are called for every event that is written, for example to pass it to a system log. They must
+	// not block.
 	Sinks []func(Record)
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
-	// Log tells of the log's own troubles; nil: nobody.
+	// Log receives the log's own problems; nil: nobody does.
 	Log *slog.Logger
 
 	create func(path string) (file, error) // for tests
@@ -35,11 +37,12 @@ type Config struct {
 
 const (
 	defaultBytes = 16 << 20
-	// recentKept is how many events are in memory, for readers that follow and for when nothing can be written.
+	// recentKept is how many events are kept in memory, for readers that follow and for when nothing can
+	// be written.
 	recentKept = 1024
 )
 
-// Log is an event log. Its methods may be called at once from several goroutines.
+// Log is an event log. Its methods may be called concurrently.
 type Log struct {
 	cfg Config
 
@@ -47,18 +50,18 @@ type Log struct {
 	store  *store // nil: in memory only
 	next   uint64
 	recent []Record
-	unkept int   // how many of the last of recent are not on disk
+	unkept int   // how many of the latest events are not on disk
 	lost   error // why; nil while everything is on disk
 	limit  limiter
-	news   chan struct{} // closed and made anew with every event
+	news   chan struct{} // closed and replaced with every event
 	closed bool
 
 	sync chan struct{}
 	wg   sync.WaitGroup
 }
 
-// Open opens the log of a directory. It always returns a log that can be used; what is wrong with the directory is an
-// event in it, and Kept's error.
+// Open opens the log in a directory. It always returns a usable log; a problem with the directory becomes
+// an event in it, and Kept's error.
 func Open(cfg Config) *Log {
 	if cfg.MaxBytes <= 0 {
 		cfg.MaxBytes = defaultBytes
@@ -107,9 +110,9 @@ func (l *Log) openStore() []damage {
 	return found
 }
 
-// Raise puts an event into the log. g is the generation of the adapter that it is about, 0 for the default and for
-// events of no adapter; an event that adapters of that generation do not report is none. It never fails: what cannot be
-// written stays in memory for a while.
+// Raise adds an event to the log. g is the generation of the adapter that it is about, 0 for the default
+// and for events of no adapter; an event that adapters of that generation do not report is ignored. Raise
+// never fails: what cannot be written stays in memory for a while.
 func (l *Log) Raise(g catalogue.Generation, e Event) {
 	r, err := newRecord(g, e)
 	if errors.Is(err, errOtherGeneration) {
@@ -132,7 +135,7 @@ func (l *Log) Raise(g catalogue.Generation, e Event) {
 	l.add(r, now)
 }
 
-// tellRepeats adds the events that say what was held back.
+// tellRepeats adds the events that say what was suppressed.
 func (l *Log) tellRepeats(all []repeats) {
 	for _, x := range all {
 		r, err := newRecord(0, Repeated{x.key.source, Hex(x.key.id), x.held, uint64(l.cfg.Window / time.Second)})
@@ -143,7 +146,7 @@ func (l *Log) tellRepeats(all []repeats) {
 	}
 }
 
-// add numbers an event, keeps it, and wakes readers.
+// add numbers an event, stores it, and wakes readers.
 func (l *Log) add(r Record, now time.Time) {
 	r.Sequence, r.Time = l.next, now.Round(0).UTC()
 	l.next++
@@ -184,7 +187,7 @@ func (l *Log) flush() {
 	}
 }
 
-// fail notes that nothing is kept, and says so once.
+// fail notes that nothing can be stored, and reports it once.
 func (l *Log) fail(err error) {
 	first := l.lost == nil
 	l.lost = err
@@ -198,14 +201,14 @@ func (l *Log) fail(err error) {
 	}
 }
 
-// Kept returns nil while every event is on disk, and otherwise why not.
+// Kept returns nil while every event is on disk, and otherwise the reason.
 func (l *Log) Kept() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost
 }
 
-// background makes what is written durable, and tells of repeats whose window is over.
+// background syncs what is written, and reports repeats whose window is over.
 func (l *Log) background() {
 	defer l.wg.Done()
 	t := time.NewTicker(max(l.cfg.Window/4, time.Millisecond))
@@ -232,7 +235,8 @@ func (l *Log) background() {
 	}
 }
 
-// Close tells of what is still held back, makes the log durable and closes its files. Raising afterwards does nothing.
+// Close reports what is still suppressed, syncs the log and closes its files. Later calls of Raise do
+// nothing.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -252,7 +256,7 @@ func (l *Log) Close() error {
 	return err
 }
 
-// Wait returns when the log has an event after that number, with nil, or when it is closed or ctx ends.
+// Wait returns nil when the log has an event after that number, or an error when it is closed or ctx ends.
 func (l *Log) Wait(ctx context.Context, after uint64) error {
 	for {
 		l.mu.Lock()
@@ -272,5 +276,5 @@ func (l *Log) Wait(ctx context.Context, after uint64) error {
 	}
 }
 
-// errClosed is a log that was closed.
+// errClosed says that the log was closed.
 var errClosed = errors.New("the event log is closed")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// QueryWait is Query, and where nothing is wanted yet waits for it until ctx ends, which is no error.
+// QueryWait is Query, but if nothing matches it waits for a match until ctx ends, which is no error.
 func (l *Log) QueryWait(ctx context.Context, q Query) (Page, error) {
 	for missed := uint64(0); ; {
 		p, err := l.Query(q)
@@ -19,12 +19,12 @@ func (l *Log) QueryWait(ctx context.Context, q Query) (Page, error) {
 		}
 		q.After = p.Next
 		if err := l.Wait(ctx, q.After); err != nil {
-			return p, nil // closed, or time is over
+			return p, nil // closed, or the time is over
 		}
 	}
 }
 
-// Values writes a query as parameters; ParseQuery reads them.
+// Values encodes a query as parameters; ParseQuery decodes them.
 func (q Query) Values() url.Values {
 	v := url.Values{"source": q.Sources, "severity": q.Severity, "adapter": q.Adapters}
 	for _, id := range q.IDs {
@@ -45,8 +45,8 @@ func (q Query) Values() url.Values {
 	return v
 }
 
-// ParseQuery reads a query from parameters: id (decimal or 0x...), source, severity and adapter, each any number of
-// times; since and until (RFC 3339), after and limit. The error is a *FieldError.
+// ParseQuery decodes a query from parameters: id (decimal or 0x...), source, severity and adapter, each
+// any number of times; since and until (RFC 3339), after and limit. The error is a *FieldError.
 func ParseQuery(v url.Values) (Query, error) {
 	q := Query{Sources: v["source"], Severity: v["severity"], Adapters: v["adapter"]}
 	for _, s := range v["id"] {

@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// Query says which events are wanted. Every list that is empty wants all.
+// Query selects events. Empty lists select all.
 type Query struct {
 	IDs      []uint32  `json:"ids,omitempty"`
 	Sources  []string  `json:"sources,omitempty"`  // in any letter case
@@ -20,32 +20,32 @@ type Query struct {
 	Until    time.Time `json:"until,omitzero"`
 	// After is the number of the last event that the reader has seen; 0 with Limit means the newest.
 	After uint64 `json:"after,omitempty"`
-	// Limit is the most events that are wanted; 0: MaxPage.
+	// Limit is the maximum number of events; 0: MaxPage.
 	Limit int `json:"limit,omitempty"`
 }
 
-// MaxPage is the most events that one query answers.
+// MaxPage is the maximum number of events that one query returns.
 const MaxPage = 10000
 
 // Page is the answer to a query.
 type Page struct {
 	Events []Record `json:"events"`
-	// Next is what After has to be to go on behind these.
+	// Next is the value of After with which to continue.
 	Next uint64 `json:"next"`
-	// Missed is how many events after After are no more there.
+	// Missed is how many events after After no longer exist.
 	Missed uint64 `json:"missed,omitempty"`
-	// NotKept says why events are not written to disk now; empty: they are.
+	// NotKept says why events are currently not written to disk; empty: they are.
 	NotKept string `json:"not_kept,omitempty"`
 }
 
-// FieldError is a query that cannot be answered.
+// FieldError says that a query is invalid.
 type FieldError struct{ Field, Value, Allowed string }
 
 func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s is %s; allowed: %s", e.Field, e.Value, e.Allowed)
 }
 
-// Check finds what is wrong with a query, as a *FieldError, and puts in the defaults.
+// Check validates a query, with a *FieldError as error, and fills in the defaults.
 func (q *Query) Check() error {
 	for _, s := range q.Severity {
 		if !slices.ContainsFunc(catalogue.Severities, func(x catalogue.Severity) bool { return strings.EqualFold(s, x.String()) }) {
@@ -75,7 +75,7 @@ func containsFold(all []string, s string) bool {
 	return slices.ContainsFunc(all, func(x string) bool { return strings.EqualFold(x, s) })
 }
 
-// Query returns the events that are wanted, in their order: with After the first behind it, without the newest.
+// Query returns the matching events in order: with After the first ones after it, otherwise the newest.
 func (l *Log) Query(q Query) (Page, error) {
 	if err := q.Check(); err != nil {
 		return Page{}, err
@@ -93,7 +93,7 @@ func (l *Log) Query(q Query) (Page, error) {
 	}
 	l.mu.Unlock()
 
-	first := next // the oldest event that is there
+	first := next // the oldest existing event
 	full := false
 	take := func(r Record) {
 		first = min(first, r.Sequence)
@@ -113,7 +113,7 @@ func (l *Log) Query(q Query) (Page, error) {
 		before = recent[0].Sequence
 	}
 	for _, path := range files {
-		b, err := os.ReadFile(path) // it may have made room meanwhile
+		b, err := os.ReadFile(path) // it may have been removed meanwhile
 		if err != nil {
 			continue
 		}

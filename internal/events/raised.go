@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// Event is one of the types below: an event with the values of its fields. The type's name is the symbol of the
-// catalogue; it has the fields that the texts of both generations take.
+// Event is one of the types below: an event with the values of its fields. The type's name is the symbol
+// in the catalogue; it has the fields that the texts of both generations use.
 type Event interface{ event() }
 
 type (
@@ -15,7 +15,7 @@ type (
 		Adapter string
 		Port    uint32
 	}
-	// LinkDown says that it does so no more.
+	// LinkDown says that it no longer does.
 	LinkDown struct {
 		Adapter string
 		Port    uint32
@@ -26,7 +26,7 @@ type (
 		MAC     net.HardwareAddr
 		Address netip.Addr
 	}
-	// AdapterStartFailed says why an adapter could not be made or enabled.
+	// AdapterStartFailed says why an adapter could not be created or enabled.
 	AdapterStartFailed struct {
 		Adapter string
 		Cause   error
@@ -37,19 +37,21 @@ type (
 	AdapterEnabled struct{ Adapter string }
 	// AdapterDisabled says that somebody disabled an adapter.
 	AdapterDisabled struct{ Adapter string }
-	// Identification says what an adapter is, in the form of PCI IDs.
+	// Identification identifies an adapter, in the form of PCI IDs.
 	Identification struct {
 		Adapter                                    string
 		Vendor, Device, SubsystemVendor, Subsystem Hex
 		Revision, Firmware, PortType               string
 	}
-	// PortTypeNotChanged says that a port is to have a protocol that it cannot have, and keeps the one that it has.
+	// PortTypeNotChanged says that a port is configured for a protocol that it does not support, and keeps
+	// its present one.
 	PortTypeNotChanged struct{ Device, PortType string }
-	// UnsupportedPortType says that an adapter does not start for the protocol that its port is to have.
+	// UnsupportedPortType says that an adapter does not start with the protocol that its port is
+	// configured for.
 	UnsupportedPortType struct{ Adapter, PortType string }
 	// RoCEMode says which RoCE mode an adapter started with.
 	RoCEMode struct{ Adapter, Mode string }
-	// RoCEModeRefused says that an adapter cannot have the mode that was asked for, and which it has.
+	// RoCEModeRefused says that an adapter does not support the requested mode, and which one it uses.
 	RoCEModeRefused struct {
 		Adapter, Mode string
 		Cause         error
@@ -65,7 +67,7 @@ type (
 		Adapter        string
 		MTU, SubnetMTU int
 	}
-	// JumboPacketReduced says that frames are to be larger than the link carries, in bytes.
+	// JumboPacketReduced says that the configured frame size is larger than the link supports, in bytes.
 	JumboPacketReduced struct {
 		Adapter                string
 		Value, Supported, Used uint32
@@ -75,16 +77,17 @@ type (
 		Adapter string
 		Limit   int
 	}
-	// RegistryValueIgnored says that a stored value is not allowed and its default used instead.
+	// RegistryValueIgnored says that a stored value is not allowed and that the default is used instead.
 	RegistryValueIgnored struct{ Key, Value, Allowed, Used string }
-	// MulticastAddress says that NetworkAddress is the address of a group, and the permanent one used instead.
+	// MulticastAddress says that NetworkAddress is a multicast address, and that the permanent address is
+	// used instead.
 	MulticastAddress struct{ Adapter, Address string }
-	// RegistrySetAside says that the registry could not be read and was kept under another name.
+	// RegistrySetAside says that the registry could not be read and was renamed.
 	RegistrySetAside struct {
 		Cause error
 		File  string
 	}
-	// NothingKept says that a directory cannot be written.
+	// NothingKept says that a directory is not writable.
 	NothingKept struct {
 		What, Directory string
 		Cause           error
@@ -95,9 +98,9 @@ type (
 		PID      int
 		Adapters int
 	}
-	// DriverStopped says that the driver stopped in order.
+	// DriverStopped says that the driver stopped cleanly.
 	DriverStopped struct{}
-	// DriverRecovered says that the driver before did not.
+	// DriverRecovered says that the previous driver did not.
 	DriverRecovered struct{}
 	// SelfCheckFailed says why the driver did not start.
 	SelfCheckFailed struct{ Cause error }
@@ -106,7 +109,7 @@ type (
 		Program string
 		PID     int
 	}
-	// ProgramDisconnected says that the driver ended the attachment of a program, and why.
+	// ProgramDisconnected says that the driver detached a program, and why.
 	ProgramDisconnected struct {
 		Program string
 		PID     int
@@ -114,26 +117,26 @@ type (
 	}
 	// ResetByDriver says that a reset of an adapter begins.
 	ResetByDriver struct{ Adapter string }
-	// ResetFinished says that it is done.
+	// ResetFinished says that the reset is done.
 	ResetFinished struct{ Adapter string }
-	// ResetFailed says that the adapter did not start again as it was to.
+	// ResetFailed says that the adapter did not start again as expected.
 	ResetFailed struct{ Adapter string }
-	// DumpOnRequest says where a dump is that somebody asked for, on mlx5.
+	// DumpOnRequest says where a requested dump is, on mlx5.
 	DumpOnRequest struct{ Adapter, File string }
-	// DumpMeNow says where a dump is that somebody asked for with dump-me-now, on mlx4.
+	// DumpMeNow says where a dump requested with dump-me-now is, on mlx4.
 	DumpMeNow struct{ Device, Folder, Root string }
-	// DumpMeNowFailed says why there is none.
+	// DumpMeNowFailed says why there is no dump.
 	DumpMeNowFailed struct {
 		Device, Root string
 		Failure      error
 		Status       int
 	}
-	// LogRepaired says that a file of the event log held bytes that are no event.
+	// LogRepaired says that a file of the event log contained bytes that are no event.
 	LogRepaired struct {
 		File  string
 		Bytes int64
 	}
-	// Repeated says how often an event was held back because it came too often.
+	// Repeated says how often an event was suppressed because it occurred too often.
 	Repeated struct {
 		Source  string
 		ID      Hex

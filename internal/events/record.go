@@ -15,7 +15,7 @@ import (
 
 // Record is an event in the log.
 type Record struct {
-	// Sequence numbers the events of a log from 1 on, without holes but those that rotation and failing disks make.
+	// Sequence numbers the events of a log from 1 on. Gaps are caused only by rotation and failing disks.
 	Sequence uint64            `json:"sequence"`
 	Time     time.Time         `json:"time"`
 	Source   string            `json:"source"`
@@ -30,16 +30,18 @@ type Record struct {
 // Hex is a number that events show in hexadecimal.
 type Hex uint32
 
-// String writes 0x and at least four digits.
+// String returns 0x and at least four digits.
 func (h Hex) String() string { return fmt.Sprintf("0x%04x", uint32(h)) }
 
-// maxValue bounds a field's value in bytes: what peers and programs call themselves is not to fill the log.
+// maxValue limits a field's value in bytes, so that names chosen by peers and programs cannot fill the
+// log.
 const maxValue = 1024
 
-// errOtherGeneration is an event that adapters of another generation report.
+// errOtherGeneration says that only adapters of another generation report an event.
 var errOtherGeneration = errors.New("events: of another generation")
 
-// newRecord makes the record of an event of an adapter of that generation; events of no adapter are of any.
+// newRecord returns the record of an event of an adapter of that generation; events of no adapter belong
+// to any.
 func newRecord(g catalogue.Generation, e Event) (Record, error) {
 	if g == 0 {
 		g = catalogue.MLX5
@@ -86,7 +88,7 @@ func text(v any) string {
 	return clean(fmt.Sprint(v))
 }
 
-// clean makes a value one line of valid text of bounded length.
+// clean turns a value into one line of valid text of limited length.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == utf8.RuneError || r == 0x7f {

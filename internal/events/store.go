@@ -13,7 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/wholefile"
 )
 
-// store keeps frames in segment files of a directory, the oldest of which make room for new ones. Whoever uses it
+// store keeps frames in segment files in a directory, where the oldest make room for new ones. The caller
 // holds the log's lock.
 type store struct {
 	dir      string
@@ -23,7 +23,7 @@ type store struct {
 	tail     file // the last segment, open for appending; nil: none is
 }
 
-// file is what a segment is written through.
+// file is a segment open for writing.
 type file interface {
 	Write([]byte) (int, error)
 	Truncate(int64) error
@@ -33,7 +33,7 @@ type file interface {
 
 type segment struct {
 	path  string
-	first uint64 // the sequence number that it was begun with
+	first uint64 // the sequence number that it began with
 	size  int64
 }
 
@@ -42,13 +42,13 @@ const (
 	suffix       = ".events"
 )
 
-// damage is what a file holds beside whole frames.
+// damage is what a file contains besides complete frames.
 type damage struct {
 	file  string
 	bytes int64
 }
 
-// openStore reads what is there, and repairs it.
+// openStore reads the existing files and repairs them.
 func openStore(dir string, limit int64, create func(string) (file, error)) (s *store, last []Record, found []damage, err error) {
 	s = &store{dir: dir, limit: limit, create: create}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -78,8 +78,8 @@ func openStore(dir string, limit int64, create func(string) (file, error)) (s *s
 	return s, last, found, s.reopen()
 }
 
-// repair calls keep with the records of a segment, and takes what is no whole frame out of its file. It returns how many
-// bytes those are.
+// repair calls keep with the records of a segment, and removes what is no complete frame from its file. It
+// returns how many bytes those are.
 func (g *segment) repair(keep func(Record)) (int64, error) {
 	b, err := os.ReadFile(g.path)
 	if err != nil {
@@ -91,7 +91,7 @@ func (g *segment) repair(keep func(Record)) (int64, error) {
 	switch {
 	case lost == 0:
 		return 0, nil
-	case damaged == 0: // a writer ended in the middle of the last
+	case damaged == 0: // a writer ended in the middle of the last frame
 		return lost, os.Truncate(g.path, int64(end))
 	}
 	var whole []byte
@@ -104,14 +104,14 @@ func (g *segment) repair(keep func(Record)) (int64, error) {
 	return lost, wholefile.Write(g.path, whole)
 }
 
-// list finds the segments of the directory.
+// list finds the segments in the directory.
 func (s *store) list() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return err
 	}
 	s.segments = nil
-	for _, e := range entries { // sorted by name, which has the number in front
+	for _, e := range entries { // sorted by name, which begins with the number
 		name, ok := strings.CutSuffix(e.Name(), suffix)
 		first, err := strconv.ParseUint(name, 16, 64)
 		if !ok || err != nil || !e.Type().IsRegular() {
@@ -126,7 +126,7 @@ func (s *store) list() error {
 	return nil
 }
 
-// reopen opens the last segment, and finds out whether the directory can be written.
+// reopen opens the last segment, and finds out whether the directory is writable.
 func (s *store) reopen() (err error) {
 	if len(s.segments) > 0 {
 		g := s.segments[len(s.segments)-1]
@@ -141,7 +141,7 @@ func (s *store) reopen() (err error) {
 	return errors.Join(f.Close(), os.Remove(probe))
 }
 
-// createFile opens a segment for appending, a new one where it is not there.
+// createFile opens a segment for appending, and creates it if necessary.
 func createFile(path string) (file, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -150,8 +150,8 @@ func createFile(path string) (file, error) {
 	return f, nil
 }
 
-// append writes the frames of records whose first has that number. Where it fails the segment is as before, as far as
-// the disk lets it.
+// append writes the frames of records, the first of which has that number. If it fails the segment stays
+// as before, as far as the disk permits.
 func (s *store) append(first uint64, frames []byte) error {
 	if err := s.room(first, int64(len(frames))); err != nil {
 		return err
@@ -163,12 +163,12 @@ func (s *store) append(first uint64, frames []byte) error {
 		return nil
 	}
 	if n > 0 && s.tail.Truncate(g.size) != nil {
-		g.size += int64(n) // a reader finds the next frame behind it
+		g.size += int64(n) // a reader finds the next frame after it
 	}
 	return err
 }
 
-// room makes a new segment where the last is full, and removes the oldest ones past the limit.
+// room starts a new segment if the last is full, and removes the oldest ones above the limit.
 func (s *store) room(first uint64, n int64) error {
 	if s.tail != nil && s.segments[len(s.segments)-1].size+n <= s.limit/segmentsKept {
 		return nil
@@ -186,7 +186,7 @@ func (s *store) room(first uint64, n int64) error {
 	if len(s.segments) == 0 || s.segments[len(s.segments)-1].path != path {
 		s.segments = append(s.segments, &segment{path: path, first: first})
 	}
-	_ = wholefile.SyncDirectory(s.dir) // the segment is there also where its name may not last
+	_ = wholefile.SyncDirectory(s.dir) // the segment exists even if its name may not survive a crash
 	for len(s.segments) > segmentsKept || s.total()+n > s.limit && len(s.segments) > 1 {
 		if err := os.Remove(s.segments[0].path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -212,7 +212,7 @@ func (s *store) close() error {
 	return err
 }
 
-// files are the paths of the segments that may hold events after a number.
+// files returns the paths of the segments that may contain events after a number.
 func (s *store) files(after uint64) []string {
 	var out []string
 	for i, g := range s.segments {

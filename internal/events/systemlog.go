@@ -15,13 +15,13 @@ import (
 const (
 	Journald = "journald" // systemd's journal, with the fields of events
 	Syslog   = "syslog"   // /dev/log
-	AnyLog   = "auto"     // the journal, or else /dev/log
+	AnyLog   = "auto"     // the journal or, without it, /dev/log
 )
 
-// waitingForSystemLog is how many events may wait for the system log before further ones are left out.
+// waitingForSystemLog is how many events may wait for the system log before further ones are dropped.
 const waitingForSystemLog = 256
 
-// SystemLog passes events on to the log of the system. Its Write is a sink of a Log.
+// SystemLog passes events to the system's log. Its Write is a sink of a Log.
 type SystemLog struct {
 	queue chan Record
 	lost  atomic.Uint64 // events that did not get there
@@ -29,7 +29,8 @@ type SystemLog struct {
 	once  sync.Once
 }
 
-// OpenSystemLog opens the system log of that kind. The error is a *FieldError for a kind that does not exist.
+// OpenSystemLog opens the system log of that kind. The error is a *FieldError for a kind that does not
+// exist.
 func OpenSystemLog(kind string, log *slog.Logger) (*SystemLog, error) {
 	return openSystemLog(kind, "/run/systemd/journal/socket", "/dev/log", log)
 }
@@ -82,7 +83,7 @@ func openSystemLog(kind, journal, syslog string, log *slog.Logger) (*SystemLog, 
 	return s, nil
 }
 
-// Write hands an event on, or leaves it out where too many wait.
+// Write passes an event on, or drops it if too many are waiting.
 func (s *SystemLog) Write(r Record) {
 	select {
 	case s.queue <- r:
@@ -91,13 +92,13 @@ func (s *SystemLog) Write(r Record) {
 	}
 }
 
-// Close writes what waits. Nothing may be written afterwards.
+// Close writes what is waiting. Write must not be called afterwards.
 func (s *SystemLog) Close() {
 	s.once.Do(func() { close(s.queue) })
 	s.wg.Wait()
 }
 
-// priority is the syslog severity of an event (RFC 5424, 6.2.1).
+// priority returns the syslog severity of an event (RFC 5424, 6.2.1).
 func priority(severity string) int {
 	switch severity {
 	case "Error":
@@ -110,13 +111,14 @@ func priority(severity string) int {
 
 const facilityDaemon = 3
 
-// syslogLine is an event in the form of RFC 3164.
+// syslogLine returns an event in the format of RFC 3164.
 func syslogLine(r Record) []byte {
 	return fmt.Appendf(nil, "<%d>%s softvpi[%d]: %s 0x%04x: %s", facilityDaemon*8+priority(r.Severity),
 		r.Time.Local().Format(time.Stamp), os.Getpid(), r.Source, r.ID, r.Message)
 }
 
-// journalEntry is an event in journald's native protocol: a line for each field, none of which holds a line break.
+// journalEntry returns an event in journald's native protocol: a line for each field, none of which
+// contains a line break.
 func journalEntry(r Record) []byte {
 	var b strings.Builder
 	field := func(name, value string) { b.WriteString(name + "=" + value + "\n") }

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// sendPatience bounds what a system log that takes nothing costs.
+// sendPatience limits the delay caused by a system log that accepts nothing.
 const sendPatience = time.Second
 
-// dialDatagram returns what sends a datagram to a socket, connecting again where its owner was restarted; without
-// data it closes the connection.
+// dialDatagram returns a function that sends a datagram to a socket, reconnecting if its owner was
+// restarted; with nil it closes the connection.
 func dialDatagram(path string) (func([]byte) error, error) {
 	dial := func() (*net.UnixConn, error) {
 		return net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})

@@ -6,17 +6,17 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 )
 
-// maxQueue bounds the datagrams that a client has not read. One that reads none of so many is ended.
+// maxQueue limits the datagrams that a client has not read. A client that exceeds it is disconnected.
 const maxQueue = 1 << 16
 
-// client is a program that is attached.
+// client is an attached program.
 type client struct {
 	number   uint32
 	at       fabric.Place
 	isSM     bool // guarded by the server
 	listener Listener
 	from     peer
-	process  uint32 // ID that it gave
+	process  uint32 // ID chosen by the program
 	socket   socket
 
 	mu     sync.Mutex
@@ -26,18 +26,18 @@ type client struct {
 
 // socket is the data socket of a client.
 type socket interface {
-	// start begins to hand the server what the client sends, until close.
+	// start begins to pass what the client sends to the server, until close.
 	start(*Server, *client)
-	// try writes a datagram where that needs no waiting; false: it does. What cannot be written at all is lost: the
-	// client is gone, which its listener notices.
+	// try writes a datagram unless that would block; false: it would. What cannot be written at all is
+	// lost: the client is gone, which its listener notices.
 	try(b []byte) bool
-	// later asks for flush to be called when try may go well.
+	// later arranges for flush to be called when try may succeed.
 	later()
 	close()
 }
 
-// put sends a datagram, at once where that can be and else when the client has read others, so
-// that nobody ever waits for a program that does not read. False: it has read nothing for too long.
+// put sends a datagram, at once if possible and otherwise when the client has read others, so that nobody
+// ever waits for a program that does not read. False: it has read nothing for too long.
 func (c *client) put(b *[dataLen]byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *client) put(b *[dataLen]byte) bool {
 	return true
 }
 
-// flush writes what is in the queue; false: not all of it could be.
+// flush writes what is queued; false: some is left.
 func (c *client) flush() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// CommandError says what of a command cannot be. Test for it with errors.As.
+// CommandError says what is wrong with a command. Test for it with errors.As.
 type CommandError struct{ Problem string }
 
 // Error implements error.
@@ -22,7 +22,7 @@ func refuse(format string, args ...any) error { return &CommandError{fmt.Sprintf
 
 // command is something that can be done to a running fabric.
 type command struct {
-	usage string // what stands behind the name
+	usage string // what follows the name
 	help  string
 	run   func(now clock.Time, s *Server, args []string) (string, error)
 }
@@ -45,8 +45,8 @@ func init() {
 	}
 }
 
-// Command does one command, such as unlink sw1[7], and returns what it has to say. A name with
-// spaces stands in quotes. The error is a *CommandError, a *fabric.NodeError or a *fabric.CounterError.
+// Command executes a command such as unlink sw1[7], and returns its output. Names with spaces must be in
+// quotes. The error is a *CommandError, a *fabric.NodeError or a *fabric.CounterError.
 func (s *Server) Command(line string) (answer string, err error) {
 	words, err := split(line)
 	if err != nil || len(words) == 0 {
@@ -72,7 +72,7 @@ func commandNames() []string {
 	return names
 }
 
-// split cuts a line at spaces outside quotes; the quotes go.
+// split splits a line at spaces outside quotes, and removes the quotes.
 func split(line string) (words []string, err error) {
 	var word strings.Builder
 	quoted, any := false, false
@@ -100,7 +100,7 @@ func split(line string) (words []string, err error) {
 	return words, nil
 }
 
-// link is the port of a text such as sw1[7], which must have a link.
+// link parses a port such as sw1[7], which must have a link.
 func (s *Server) link(text string) (fabric.Place, error) {
 	name, rest, ok := strings.Cut(text, "[")
 	number, err := strconv.ParseUint(strings.TrimSuffix(rest, "]"), 10, 8)

@@ -30,7 +30,7 @@ const (
 	typePKeys      = 10
 )
 
-// What a client says of itself in a connect, and what it is told.
+// Fields of a connect message and its answer.
 const (
 	infoID   = 0
 	infoIsSM = 8
@@ -38,13 +38,13 @@ const (
 	infoLen  = 44
 )
 
-// What a client is told of its adapter; the node's own vendor and device stand in NodeInfo.
+// What a client is told about its adapter; the node's own vendor and device are in NodeInfo.
 const (
 	hardwareVersion = 0xa1
 	firmwareVersion = 1
 )
 
-// message does what a control message asks and makes it the answer. False: it is none of the protocol.
+// message executes a control message and turns it into the answer. False: it is invalid.
 func (s *Server) message(l Listener, from peer, b []byte) bool {
 	if binary.LittleEndian.Uint32(b) != controlMagic {
 		return false
@@ -104,7 +104,7 @@ func (s *Server) connect(l Listener, from peer, body []byte) bool {
 	return true
 }
 
-// query answers what an attached client asks.
+// query answers a request of an attached client.
 func (s *Server) query(c *client, kind uint32, body []byte) bool {
 	argument := binary.LittleEndian.Uint32(body)
 	clear(body)
@@ -142,7 +142,8 @@ func (s *Server) query(c *client, kind uint32, body []byte) bool {
 	return true
 }
 
-// portInfo answers with the PortInfo of a port of the client's node; port 0 is the one where it is attached.
+// portInfo answers with the PortInfo of a port of the client's node; port 0 means the one where the client
+// is attached.
 func (s *Server) portInfo(c *client, number uint8, body []byte) bool {
 	at := c.at
 	if number != 0 {
@@ -156,7 +157,7 @@ func (s *Server) portInfo(c *client, number uint8, body []byte) bool {
 	return true
 }
 
-// setIsSM makes the client a subnet manager, or none. There is one at a port.
+// setIsSM makes the client a subnet manager, or no longer one. A port can have one.
 func (s *Server) setIsSM(c *client, is bool) bool {
 	if m := s.manager(c.at); m != nil && m != c {
 		return !is
@@ -166,7 +167,7 @@ func (s *Server) setIsSM(c *client, is bool) bool {
 	return true
 }
 
-// detach ends a client. What others have asked it is given up.
+// detach removes a client. Requests to it are given up.
 func (s *Server) detach(c *client) {
 	if s.clients[c.number] != c {
 		return
@@ -188,7 +189,7 @@ func (s *Server) detach(c *client) {
 	s.asked.leave(c, func(x *exchange) { s.fail(x) })
 }
 
-// leaveTheDead ends the clients that are gone without a word.
+// leaveTheDead removes the clients that have gone without saying so.
 func (s *Server) leaveTheDead() {
 	for _, c := range s.clients {
 		if !c.listener.alive(c.process) {

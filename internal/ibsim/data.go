@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// A datagram with a MAD. LIDs have 16 bits at the beginning of their fields.
+// A datagram with a MAD. LIDs occupy the first 16 bits of their fields.
 const (
 	dataLen  = 288
 	atDLID   = 0
@@ -23,16 +23,16 @@ const (
 	timedOut = 110 // ETIMEDOUT
 )
 
-// Where the transaction ID of a MAD stands in a datagram, its method and the flags of RMPP.
+// Offsets of a MAD's transaction ID and method in a datagram, and of the RMPP flags.
 const (
 	atMethod      = atMAD + 3
 	atTransaction = atMAD + 8
 	rmppFlags     = 26   // in a MAD
-	answering     = 0x80 // of the method
+	answering     = 0x80 // bit of the method
 	rmppActive    = 1
 )
 
-// carry takes a MAD from an attached client through the fabric. The server is locked.
+// carry sends a MAD of an attached client through the fabric. The caller holds the server's lock.
 func (s *Server) carry(c *client, b *[dataLen]byte) {
 	p := &s.packet
 	p.DLID, p.SLID = ib.LID(binary.BigEndian.Uint16(b[atDLID:])), ib.LID(binary.BigEndian.Uint16(b[atSLID:]))
@@ -50,12 +50,12 @@ func (s *Server) carry(c *client, b *[dataLen]byte) {
 	}
 }
 
-// expects tells whether whoever sends the method waits for an answer.
+// expects reports whether the sender of the method waits for an answer.
 func expects(method byte) bool {
 	return method&answering == 0 && method != mad.MethodSend && method != mad.MethodTrap && method != mad.MethodTrapRepress
 }
 
-// unanswered returns a datagram to whoever waits for an answer that will not come.
+// unanswered returns a datagram to a sender that waits for an answer that will not come.
 func (s *Server) unanswered(c *client, b *[dataLen]byte) {
 	if !expects(b[atMethod]) {
 		return
@@ -64,7 +64,8 @@ func (s *Server) unanswered(c *client, b *[dataLen]byte) {
 	s.put(c, b)
 }
 
-// Take implements rack.Taker: what came to a port from others than clients, for those who have asked, or for the subnet manager.
+// Take implements rack.Taker: it takes what others than clients sent to a port, for the requesters there,
+// or for the subnet manager.
 func (s *Server) Take(now clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	method, tid := p.MAD[3], binary.BigEndian.Uint64(p.MAD[8:])
 	if method&answering != 0 {
@@ -83,7 +84,7 @@ func (s *Server) Take(now clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	return true
 }
 
-// goOn keeps an exchange of which more is to come, and ends others.
+// goOn keeps an exchange that is to continue, and ends others.
 func (s *Server) goOn(now clock.Time, x *exchange, p *fabric.Packet) {
 	if p.MAD[rmppFlags]&rmppActive != 0 && p.MAD[1] == mad.ClassSubnetAdm {
 		x.until, x.begun = now.Add(patience), true
@@ -95,7 +96,7 @@ func (s *Server) goOn(now clock.Time, x *exchange, p *fabric.Packet) {
 // deliver sends s.packet to a client.
 func (s *Server) deliver(c *client) { s.put(c, s.datagram(&s.packet)) }
 
-// datagram is a packet as clients get it, until the next one.
+// datagram returns a packet in the clients' format, valid until the next call.
 func (s *Server) datagram(p *fabric.Packet) *[dataLen]byte {
 	b := &s.out
 	clear(b[:atMAD])
@@ -109,8 +110,8 @@ func (s *Server) datagram(p *fabric.Packet) *[dataLen]byte {
 	return b
 }
 
-// withoutTail keeps from clients that performance agents have counters in the last 32 bytes of a MAD: ibsim's own library
-// hands programs whatever was in its memory there.
+// withoutTail hides from clients that performance agents have counters in the last 32 bytes of a MAD,
+// because ibsim's own library passes on whatever was in its memory there.
 func withoutTail(b []byte) {
 	if b[1] != mad.ClassPerf || b[3] != mad.MethodGetResp || binary.BigEndian.Uint16(b[16:]) != mad.AttrClassPortInfo {
 		return
@@ -127,8 +128,8 @@ func (s *Server) put(c *client, b *[dataLen]byte) {
 	}
 }
 
-// forward hands what came to a place to the program there: a request to the subnet manager, since it is
-// not known what others take, and an answer to whoever asked.
+// forward passes what arrived at a place to the program there: a request to the subnet manager, since it
+// is unknown what others accept, and an answer to the requester.
 func (s *Server) forward(now clock.Time, from *client, at fabric.Place, b *[dataLen]byte) {
 	transaction := s.packet.MAD[8:16]
 	tid := binary.BigEndian.Uint64(transaction)
@@ -142,7 +143,7 @@ func (s *Server) forward(now clock.Time, from *client, at fabric.Place, b *[data
 		}
 		return
 	}
-	to := s.manager(at) // nil: somebody who is no client may take it
+	to := s.manager(at) // nil: a program that is no client may take it
 	x := s.asked.ask(now, from, to, b)
 	if x == nil {
 		s.unanswered(from, b)
@@ -158,14 +159,14 @@ func (s *Server) forward(now clock.Time, from *client, at fabric.Place, b *[data
 	}
 }
 
-// answered takes an answer, or an acknowledgement of a part of one, to the other side of an exchange.
+// answered passes an answer, or an acknowledgement of a part of one, to the other side of an exchange.
 func (s *Server) answered(now clock.Time, x *exchange, from *client, at fabric.Place, b *[dataLen]byte) {
 	to, tid := x.from, x.tid
 	if from == x.from && from != x.to {
 		to, tid = x.to, x.shown()
 	}
 	if to.at != at {
-		return // it came to another port than that of whoever asked
+		return // it arrived at another port than the requester's
 	}
 	binary.BigEndian.PutUint64(s.packet.MAD[8:], tid)
 	s.deliver(to)
@@ -177,7 +178,7 @@ func (s *Server) giveUp(now clock.Time) {
 	s.asked.expire(now, func(x *exchange) { s.fail(x) })
 }
 
-// fail tells whoever asked that no answer comes.
+// fail tells the requester that no answer will come.
 func (s *Server) fail(x *exchange) {
 	if !x.begun && s.clients[x.from.number] == x.from {
 		s.unanswered(x.from, &x.request)

@@ -7,23 +7,23 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 )
 
-// patience is how long one client waits for the answer of another.
+// patience is how long a client waits for the answer of another.
 const patience = 2 * time.Second
 
-// maxExchanges bounds the requests that wait: the number stands in 16 bits of the transaction ID.
+// maxExchanges limits the requests in progress: their number occupies 16 bits of the transaction ID.
 const maxExchanges = 1 << 15
 
-// exchange is a request of one client to another, under way.
+// exchange is a request of one client to another, in progress.
 type exchange struct {
 	number   uint16
 	from, to *client
-	tid      uint64 // as whoever asked has it
+	tid      uint64 // as chosen by the requester
 	until    clock.Time
-	begun    bool // a part of the answer has come
+	begun    bool // a part of the answer has arrived
 	request  [dataLen]byte
 }
 
-// shown is the transaction ID that the one asked sees. Its upper 16 bits tell the exchange, so
+// shown returns the transaction ID that the responder sees. Its upper 16 bits identify the exchange, so
 // that requests of several clients are never the same.
 func (x *exchange) shown() uint64 { return x.tid&(1<<48-1) | uint64(x.number)<<48 }
 
@@ -32,7 +32,7 @@ type exchangeKey struct {
 	tid uint64
 }
 
-// exchanges are found by what either side calls them.
+// exchanges are found by the transaction ID that either side uses.
 type exchanges struct {
 	next     uint16
 	byNumber map[uint16]*exchange
@@ -43,7 +43,7 @@ func newExchanges() exchanges {
 	return exchanges{byNumber: map[uint16]*exchange{}, byKey: map[exchangeKey]*exchange{}}
 }
 
-// ask begins an exchange, or goes on with one of which this is a further part; nil: there are too many.
+// ask begins an exchange, or continues the one that this is a further part of; nil: there are too many.
 func (e *exchanges) ask(now clock.Time, from, to *client, b *[dataLen]byte) *exchange {
 	tid := binary.BigEndian.Uint64(b[atTransaction:])
 	if x := e.byKey[exchangeKey{from, tid}]; x != nil && x.from == from {
@@ -65,7 +65,7 @@ func (e *exchanges) ask(now clock.Time, from, to *client, b *[dataLen]byte) *exc
 	return x
 }
 
-// of is the exchange that the client knows by a transaction ID.
+// of returns the exchange that the client knows by a transaction ID.
 func (e *exchanges) of(c *client, tid uint64) *exchange { return e.byKey[exchangeKey{c, tid}] }
 
 func (e *exchanges) end(x *exchange) {
@@ -74,7 +74,7 @@ func (e *exchanges) end(x *exchange) {
 	delete(e.byKey, exchangeKey{x.to, x.shown()})
 }
 
-// expire ends the exchanges whose time is over.
+// expire ends the exchanges that have timed out.
 func (e *exchanges) expire(now clock.Time, ended func(*exchange)) {
 	for _, x := range e.byNumber {
 		if !now.Before(x.until) {

@@ -2,23 +2,23 @@ package ibsim
 
 import "net"
 
-// peer is where a control message came from, as its listener knows it.
+// peer is where a control message came from, in the form used by its listener.
 type peer = net.Addr
 
-// Listener is a place where clients attach: see ListenLocal and ListenUDP.
+// Listener is an address where clients attach: see ListenLocal and ListenUDP.
 type Listener interface {
-	// Close ends the listening for new clients.
+	// Close stops listening for new clients.
 	Close() error
-	// read takes a control message.
+	// read reads a control message.
 	read(b []byte) (n int, from peer, err error)
 	// reply answers one.
 	reply(to peer, b []byte)
-	// same tells whether two messages came from one client.
+	// same reports whether two messages came from the same client.
 	same(a, b peer) bool
-	// open makes the data socket of a client, which gave an ID.
+	// open creates the data socket of a client with that ID.
 	open(number, id uint32, from peer) (socket, error)
-	// commands does the commands of other processes until Close, where the listener takes any.
+	// commands executes the commands of other processes until Close, if the listener accepts any.
 	commands(*Server)
-	// alive tells whether the client with an ID is still there.
+	// alive reports whether the client with an ID still exists.
 	alive(id uint32) bool
 }

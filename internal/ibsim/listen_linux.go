@@ -8,17 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultName is the base of the socket names where nothing says another.
+// DefaultName is the default base of the socket names.
 const DefaultName = "sim"
 
 type localListener struct {
 	*net.UnixConn
 	base string
 	poll *poll
-	do   *net.UnixConn // where commands come in
+	do   *net.UnixConn // where commands arrive
 }
 
-// ListenLocal lets programs of this machine attach over abstract sockets, those with IBSIM_SOCKNAME set to the name.
+// ListenLocal lets programs on this machine attach over abstract sockets, those with IBSIM_SOCKNAME set to
+// the name.
 func ListenLocal(name string) (Listener, error) {
 	l := &localListener{base: name}
 	c, err := net.ListenUnixgram("unixgram", l.addr("ctl"))
@@ -38,7 +39,7 @@ func ListenLocal(name string) (Listener, error) {
 	return l, nil
 }
 
-// addr is an abstract name of the protocol, which ends with a zero byte.
+// addr returns an abstract name of the protocol, which ends with a zero byte.
 func (l *localListener) addr(what string) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unixgram", Name: fmt.Sprintf("@%s:%s\x00", l.base, what)}
 }
@@ -48,7 +49,7 @@ func (l *localListener) read(b []byte) (int, peer, error) {
 	return n, from, err
 }
 
-// reply answers. Names of peers have lost their last zero byte. A client that has gone is not the listener's trouble.
+// reply answers. The names of peers have lost their final zero byte. It ignores that a client has gone.
 func (l *localListener) reply(to peer, b []byte) {
 	if a, ok := to.(*net.UnixAddr); ok && a != nil {
 		_, _ = l.WriteToUnix(b, &net.UnixAddr{Net: a.Net, Name: a.Name + "\x00"})
@@ -86,7 +87,7 @@ func (l *localListener) Close() error {
 	return err
 }
 
-// alive tries the client's socket: its name ends with the program, however that ends.
+// alive tries the client's socket: its name vanishes with the program, however that ends.
 func (l *localListener) alive(id uint32) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

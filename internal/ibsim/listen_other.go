@@ -7,7 +7,7 @@ import "errors"
 // DefaultName is the base of the socket names on Linux.
 const DefaultName = "sim"
 
-// ListenLocal needs abstract sockets, which Linux alone has.
+// ListenLocal needs abstract sockets, which only Linux has.
 func ListenLocal(string) (Listener, error) {
 	return nil, errors.New("abstract sockets are there on Linux only; listen over UDP")
 }

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// DefaultPort is the UDP port of the control socket; that of client n is n+1 higher.
+// DefaultPort is the default UDP port of the control socket; that of client n is n+1 higher.
 const DefaultPort = 7070
 
 type udpListener struct {
@@ -15,8 +15,8 @@ type udpListener struct {
 	at netip.AddrPort
 }
 
-// ListenUDP lets clients attach over UDP, those with IBSIM_SERVER_NAME set. Whoever reaches the
-// address can attach: the protocol knows no passwords.
+// ListenUDP lets clients attach over UDP, those with IBSIM_SERVER_NAME set. Anybody who can reach the
+// address can attach: the protocol has no authentication.
 func ListenUDP(at netip.AddrPort) (Listener, error) {
 	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	if err != nil {
@@ -27,12 +27,12 @@ func ListenUDP(at netip.AddrPort) (Listener, error) {
 
 func (l *udpListener) read(b []byte) (int, peer, error) { return l.ReadFrom(b) }
 
-// reply answers; that a client is gone is not the listener's trouble.
+// reply answers; it ignores that a client has gone.
 func (l *udpListener) reply(to peer, b []byte) { _, _ = l.WriteTo(b, to) }
 
 func (l *udpListener) same(a, b peer) bool { return a.String() == b.String() }
 
-// open makes a socket at the port of the client's number, for its port id.
+// open creates a socket at the port for the client's number, connected to its port id.
 func (l *udpListener) open(number, id uint32, from peer) (socket, error) {
 	port := int(l.at.Port()) + 1 + int(number)
 	if port > 65535 || id == 0 || id > 65535 {
@@ -47,10 +47,10 @@ func (l *udpListener) open(number, id uint32, from peer) (socket, error) {
 	return udpSocket{c}, nil
 }
 
-// commands are none's: whoever reaches the address would be as good as the user.
+// commands accepts none: anybody who can reach the address would have the user's rights.
 func (l *udpListener) commands(*Server) {}
 
-// alive cannot be known of another machine's program: that it is gone shows when it is written to.
+// alive returns true: whether a program on another machine is gone shows only when it is written to.
 func (l *udpListener) alive(uint32) bool { return true }
 
 // udpSocket is a data socket over UDP. Writing to it never waits for the client.
@@ -58,7 +58,7 @@ type udpSocket struct{ *net.UDPConn }
 
 func (u udpSocket) start(s *Server, c *client) { s.work.Go(func() { u.receive(s, c) }) }
 
-// receive takes what the client sends until the socket is closed.
+// receive handles what the client sends until the socket is closed.
 func (u udpSocket) receive(s *Server, c *client) {
 	var b [dataLen + 1]byte
 	for {

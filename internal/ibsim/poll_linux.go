@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poll is one thread that waits for the data sockets of all local clients and does their work itself: handing each
-// datagram to another goroutine took most of the time of a management datagram.
+// poll is one thread that waits for the data sockets of all local clients and handles them itself: passing
+// each datagram to another goroutine took most of the time of a management datagram.
 type poll struct {
 	fd   int
 	quit int // an eventfd
 	once sync.Once
 }
 
-// stopping is the number of no client.
+// stopping is a number that no client has.
 const stopping = ^uint32(0)
 
 func newPoll() (*poll, error) {
@@ -38,10 +38,10 @@ func (p *poll) add(fd int, number uint32) error {
 	return unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(number)})
 }
 
-// stop ends the loop, which may be once.
+// stop ends the loop, even if it has not begun.
 func (p *poll) stop() {
 	_, _ = unix.Write(p.quit, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-	p.once.Do(p.close) // it has never begun
+	p.once.Do(p.close) // if it has never begun
 }
 
 func (p *poll) close() {
@@ -50,7 +50,7 @@ func (p *poll) close() {
 	p.fd = -1
 }
 
-// run works until stop. What a client sent comes one datagram at a time, so that none keeps others waiting.
+// run runs until stop. It reads one datagram of a client at a time, so that none keeps others waiting.
 func (p *poll) run(s *Server) {
 	var events [64]unix.EpollEvent
 	for {
@@ -73,7 +73,7 @@ func (p *poll) run(s *Server) {
 	}
 }
 
-// serve does what a client's socket is ready for.
+// serve handles what a client's socket is ready for.
 func (p *poll) serve(s *Server, c *client, events uint32) {
 	l, ok := c.socket.(*localSocket)
 	if !ok {
@@ -96,14 +96,14 @@ func (p *poll) serve(s *Server, c *client, events uint32) {
 	}
 }
 
-// localSocket is a data socket of the poll's.
+// localSocket is a data socket served by the poll.
 type localSocket struct {
 	poll   *poll
 	fd     int
 	number uint32
 }
 
-// start lets the first client start the loop.
+// start starts the loop for the first client.
 func (l *localSocket) start(s *Server, _ *client) {
 	l.poll.once.Do(func() { s.work.Go(func() { l.poll.run(s) }) })
 }

@@ -10,20 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxCommand bounds the text of a command from another process.
+// maxCommand limits the text of a command from another process.
 const maxCommand = 4096
 
-// The first byte of an answer says what the text behind it is.
+// The first byte of an answer says what the text after it is.
 const (
 	commandDone    = 0
 	commandRefused = 1
 )
 
-// ErrNoServer is a name under which no fabric is served on this machine.
+// ErrNoServer says that no fabric is served under a name on this machine.
 var ErrNoServer = errors.New("no fabric is served under this name")
 
-// Do lets the server of a name on this machine do a command, and returns what it has to say. A command that it
-// refuses is a *CommandError; a name of nobody is an ErrNoServer.
+// Do makes the server of that name on this machine execute a command, and returns its output. A refused
+// command is a *CommandError; if there is no such server the error is ErrNoServer.
 func Do(name, command string) (string, error) {
 	if len(command) > maxCommand {
 		return "", refuse("command has %d bytes; allowed: up to %d", len(command), maxCommand)
@@ -56,7 +56,7 @@ func Do(name, command string) (string, error) {
 	return string(b[1:n]), nil
 }
 
-// commands does what other processes of the machine ask by Do, until the listener is closed.
+// commands executes what other processes of the machine request by Do, until the listener is closed.
 func (l *localListener) commands(s *Server) {
 	b := make([]byte, maxCommand+1)
 	for {

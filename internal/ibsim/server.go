@@ -1,8 +1,8 @@
-// Package ibsim serves a fabric over the protocol of ibsim, so that programs with its preload
-// library (libumad2sim of Debian's ibsim-utils) see a port of the fabric as their own.
+// Package ibsim serves a fabric over the protocol of ibsim, so that programs with its preload library
+// (libumad2sim of Debian's ibsim-utils) see a port of the fabric as their own.
 //
-// A client has two datagram sockets: one for control messages, each of which is answered, and
-// one on which each datagram is a management datagram. Numbers of control messages are little-endian.
+// A client has two datagram sockets: one for control messages, each of which is answered, and one on which
+// each datagram is a management datagram. Numbers in control messages are little-endian.
 package ibsim
 
 import (
@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// maxClients bounds the programs that are attached at once.
+	// maxClients limits the number of attached programs.
 	maxClients = 4096
-	// sweepEvery is how often what has ended without a word is looked for.
+	// sweepEvery is how often the server looks for clients that have gone without saying so.
 	sweepEvery = 250 * time.Millisecond
 )
 
@@ -29,7 +29,7 @@ type Server struct {
 	rack *rack.Rack
 	work sync.WaitGroup // of all that Serve started
 
-	// What follows is guarded by the rack's lock.
+	// The rack's lock guards the following fields.
 	fabric  *fabric.Fabric
 	names   []string
 	clients map[uint32]*client
@@ -39,7 +39,7 @@ type Server struct {
 	out     [dataLen]byte
 }
 
-// NewServer makes a server of a rack, which stays its caller's.
+// NewServer creates a server for a rack, which still belongs to the caller.
 func NewServer(r *rack.Rack) *Server {
 	s := &Server{rack: r, clients: map[uint32]*client{}, at: map[fabric.Place][]*client{}, asked: newExchanges()}
 	_, s.fabric = r.Lock()
@@ -50,7 +50,7 @@ func NewServer(r *rack.Rack) *Server {
 
 func (s *Server) now() clock.Time { return s.rack.Now() }
 
-// Do lets do work on the fabric, and carries on what comes of it.
+// Do runs do with the fabric locked, and then does what has become due.
 func (s *Server) Do(do func(now clock.Time, f *fabric.Fabric)) { s.rack.Do(do) }
 
 // Serve serves until ctx ends, which is no error, or a listener fails. It closes the listeners.
@@ -113,7 +113,7 @@ func (s *Server) timers(ctx context.Context) {
 	}
 }
 
-// manager is the client at a place that is a subnet manager; nil: there is none.
+// manager returns the client at a place that is a subnet manager; nil: there is none.
 func (s *Server) manager(at fabric.Place) *client {
 	for _, c := range s.at[at] {
 		if c.isSM {

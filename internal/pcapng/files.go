@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The block types that a cut needs to know (pcapng draft, 4 and 11.1).
+// The block types that cutting needs to know (pcapng draft, 4 and 11.1).
 const (
 	blockInterface  = 1
 	blockStatistics = 5
@@ -18,16 +18,16 @@ const (
 	blockSection    = 0x0a0d0d0a
 
 	blockHead = 8
-	maxBlock  = 1 << 20 // longer than any that Writer makes
-	maxHeader = 1 << 16 // of all section and interface blocks
+	maxBlock  = 1 << 20 // longer than any block of Writer
+	maxHeader = 1 << 16 // total of all section and interface blocks
 
 	optionReceived = 4 // isb_ifrecv
 	optionDropped  = 5 // isb_ifdrop
 	statisticsHead = 12
 )
 
-// Files takes a pcapng stream and keeps it in files: one, or a ring of several of bounded size, each of which
-// can be read by itself. It understands the blocks' frames, not the packets.
+// Files takes a pcapng stream and stores it in files: one, or a ring of several of limited size, each of
+// which can be read by itself. It understands the blocks' frames, not the packets.
 type Files struct {
 	path  string
 	limit int64 // of a file; 0: one file without limit
@@ -38,7 +38,7 @@ type Files struct {
 	made     []string
 	number   int
 	header   []byte
-	block    []byte // the beginning of a block that is not whole yet
+	block    []byte // the beginning of an incomplete block
 	packets  uint64
 	most     uint64
 	finished bool
@@ -47,14 +47,14 @@ type Files struct {
 	open     func(name string) (io.WriteCloser, error)
 }
 
-// NewFiles writes to path. With a limit above 0 a new file begins when the one in use would grow over so
-// many bytes, and of all only the newest keep stay: they are named with a number before the extension.
+// NewFiles writes to path. With a limit above 0 a new file is started before the current one would exceed
+// that many bytes, and only the newest keep files are kept: they get a number before the extension.
 func NewFiles(path string, limit int64, keep int) (*Files, error) {
 	f := &Files{path: path, limit: limit, keep: keep, open: create}
 	return f, f.next()
 }
 
-// NewStream writes to a stream, such as standard output, that is not cut.
+// NewStream writes to a stream, such as standard output, that is not split.
 func NewStream(w io.Writer) *Files { return &Files{out: unclosed{w}} }
 
 func create(name string) (io.WriteCloser, error) { return os.Create(name) }
@@ -63,10 +63,10 @@ type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
 
-// Most leaves out what comes after so many packets; 0: nothing.
+// Most drops everything after that many packets; 0: nothing.
 func (f *Files) Most(packets uint64) { f.most = packets }
 
-// errFormat says that what is to be cut is no pcapng stream.
+// errFormat says that the input is not a pcapng stream.
 var errFormat = errors.New("not a pcapng stream")
 
 // Write takes the next bytes of the stream.
@@ -88,7 +88,7 @@ func (f *Files) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// take adds to the block from b and reports whether it is whole.
+// take adds bytes of b to the current block and reports whether it is complete.
 func (f *Files) take(b []byte) (whole bool, rest []byte, err error) {
 	want := blockHead
 	if len(f.block) >= blockHead {
@@ -134,7 +134,7 @@ func (f *Files) write(b []byte) error {
 	return err
 }
 
-// next begins the next file and deletes what is over the number that stays.
+// next starts the next file and deletes those above the number to keep.
 func (f *Files) next() error {
 	if f.out != nil {
 		if err := f.out.Close(); err != nil {
@@ -163,7 +163,7 @@ func (f *Files) next() error {
 	return nil
 }
 
-// statistics adds up the counts of an interface's statistics.
+// statistics adds up the counts in an interface's statistics.
 func (f *Files) statistics(block []byte) {
 	if len(block) < blockHead+statisticsHead+4 {
 		return
@@ -186,16 +186,16 @@ func (f *Files) statistics(block []byte) {
 	}
 }
 
-// Counts returns how many packets were written, and, where the stream has ended with its statistics, how many
+// Counts returns how many packets were written and, if the stream has ended with its statistics, how many
 // the capture missed.
 func (f *Files) Counts() (written, missed uint64, finished bool) {
 	return f.packets, f.dropped, f.finished
 }
 
-// Names returns the files that stay, oldest first.
+// Names returns the files that are kept, oldest first.
 func (f *Files) Names() []string { return f.made }
 
-// Close closes the file in use. The error is errFormat where the stream ended within a block.
+// Close closes the current file. The error is errFormat if the stream ended within a block.
 func (f *Files) Close() error {
 	err := f.out.Close()
 	if len(f.block) > 0 {

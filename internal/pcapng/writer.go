@@ -1,5 +1,5 @@
-// Package pcapng writes captures in the format that Wireshark reads (the IETF's pcapng draft), with the
-// packets that a capture missed counted in it, and cuts such a stream into files.
+// Package pcapng writes captures in the format that Wireshark reads (the IETF's pcapng draft), including
+// counts of missed packets, and splits such a stream into files.
 package pcapng
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link/capture"
 )
 
-// nanoseconds is the resolution of time stamps: ten to the minus nine.
+// nanoseconds is the resolution of timestamps: ten to the minus nine.
 const nanoseconds = 9
 
 // The interfaces of a section.
@@ -37,7 +37,7 @@ type Writer struct {
 	missed [interfaces]uint64
 }
 
-// NewWriter begins a section for the adapter of that name. snap is the most that is kept of a packet.
+// NewWriter begins a section for the adapter of that name. snap is the maximum length kept of a packet.
 func NewWriter(w io.Writer, adapter string, snap int, start time.Time) (*Writer, error) {
 	about := func(name string, link layers.LinkType) pcapgo.NgInterface {
 		return pcapgo.NgInterface{
@@ -59,7 +59,7 @@ func NewWriter(w io.Writer, adapter string, snap int, start time.Time) (*Writer,
 	return &Writer{ng: ng, start: start}, nil
 }
 
-// Packet adds a packet. Those that were missed before it stand in its drop count.
+// Packet adds a packet, with a drop count of those missed before it.
 func (w *Writer) Packet(p *capture.Packet) error {
 	id := interfaceIP
 	switch {
@@ -82,8 +82,8 @@ func (w *Writer) Packet(p *capture.Packet) error {
 	return w.ng.WritePacketWithOptions(info, p.Data, options)
 }
 
-// Finish writes the statistics of the capture: what was taken, and what was missed in all, also after the
-// last packet.
+// Finish writes the statistics of the capture: how many packets were taken, and how many were missed in
+// total, including those after the last packet.
 func (w *Writer) Finish(missed uint64, end time.Time) error {
 	late := missed - min(missed, w.missed[interfaceIP]+w.missed[interfaceFrames]+w.missed[interfaceIB])
 	for i := range interfaces {
@@ -91,7 +91,7 @@ func (w *Writer) Finish(missed uint64, end time.Time) error {
 		if w.counts[i] > 0 || i == interfaceIP && w.counts[interfaceFrames]+w.counts[interfaceIB] == 0 {
 			dropped, late = dropped+late, 0
 		}
-		// What arrived at the interface is what was written and what was missed.
+		// What arrived at the interface is what was written plus what was missed.
 		stats := pcapgo.NgInterfaceStatistics{
 			LastUpdate: end, StartTime: w.start, EndTime: end,
 			PacketsReceived: w.counts[i] + dropped, PacketsDropped: dropped,
@@ -103,5 +103,5 @@ func (w *Writer) Finish(missed uint64, end time.Time) error {
 	return w.ng.Flush()
 }
 
-// Flush hands on what is buffered.
+// Flush writes what is buffered.
 func (w *Writer) Flush() error { return w.ng.Flush() }

@@ -7,9 +7,9 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// exchange keeps the requests that wait for an answer. It is told the time, sends nothing itself, and knows
-// requests by the low 32 bits of their transaction IDs, which are what belongs to a program: the upper ones are the
-// transport's.
+// exchange keeps the requests that wait for an answer. Its caller passes in the time and does the sending.
+// It identifies requests by the low 32 bits of their transaction IDs, which belong to the program; the
+// upper ones belong to the transport.
 type exchange struct {
 	last    uint32
 	waiting map[uint32]*pending
@@ -23,17 +23,17 @@ type pending struct {
 	timeout   time.Duration
 	triesLeft int
 	due       clock.Appointment[*pending]
-	transfer  *mad.RMPPReceiver      // of an answer that comes in segments
-	done      func(*Datagram, error) // called once; nil: it was
-	sending   int                    // how many are at sending it
+	transfer  *mad.RMPPReceiver      // of an answer that arrives in segments
+	done      func(*Datagram, error) // called once; nil: already called
+	sending   int                    // number of goroutines that are sending it
 }
 
-// newExchange starts with transaction IDs after first, which should differ from run to run.
+// newExchange returns an exchange whose transaction IDs follow first, which should differ from run to run.
 func newExchange(first uint32) *exchange {
 	return &exchange{last: first, waiting: map[uint32]*pending{}}
 }
 
-// add gives r an ID that no other request has, and waits for its answer from now on.
+// add gives r a unique ID, and waits for its answer from now on.
 func (x *exchange) add(now clock.Time, r *pending) {
 	for {
 		x.last++
@@ -53,8 +53,8 @@ func (x *exchange) remove(r *pending) {
 	x.due.Drop(&r.due)
 }
 
-// failed is an answer that says that none will come. It returns the request that is to be sent again, or the one that is
-// over; both nil: it is not waited for.
+// failed handles the news that no answer will come. It returns the request if it is to be retransmitted
+// (again) or is over; both nil: it is not being waited for.
 func (x *exchange) failed(now clock.Time, id uint32) (again, over *pending) {
 	r := x.waiting[id]
 	if r == nil {
@@ -74,12 +74,13 @@ func (x *exchange) retry(now clock.Time, r *pending) (again, over *pending) {
 	return r, nil
 }
 
-// extend gives a request whose answer has begun to come its whole time anew.
+// extend restarts the timeout of a request whose answer has begun to arrive.
 func (x *exchange) extend(now clock.Time, r *pending) {
 	x.due.Set(&r.due, now.Add(r.timeout))
 }
 
-// expire finds what was not answered in time: what is to be sent again, and what is over.
+// expire returns the requests that were not answered in time: those to retransmit, and those that are
+// over.
 func (x *exchange) expire(now clock.Time) (again, over []*pending) {
 	for d := x.due.Due(now); d != nil; d = x.due.Due(now) {
 		a, o := x.retry(now, d.Of)
@@ -93,10 +94,10 @@ func (x *exchange) expire(now clock.Time) (again, over []*pending) {
 	return again, over
 }
 
-// deadline is when expire is wanted; [clock.Never]: nothing waits.
+// deadline returns when expire must be called; [clock.Never]: nothing waits.
 func (x *exchange) deadline() clock.Time { return x.due.Deadline() }
 
-// abandon takes all requests out.
+// abandon removes all requests.
 func (x *exchange) abandon() (all []*pending) {
 	for _, r := range x.waiting {
 		all = append(all, r)

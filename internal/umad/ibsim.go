@@ -16,9 +16,9 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// The protocol between ibsim and its clients: a control socket with one answer to each request, and a data socket
-// on which a datagram is a MAD. Numbers of the control messages have the machine's byte order, which is little-endian
-// wherever this runs.
+// The protocol between ibsim and its clients: a control socket with one answer to each request, and a data
+// socket on which each datagram is a MAD. Numbers in control messages are in host byte order, which is
+// little-endian on all supported machines.
 const (
 	ibsimMagic      = 0xdeadbeef
 	ibsimControlLen = 80
@@ -26,7 +26,7 @@ const (
 	ibsimHeaderLen  = 32
 	ibsimNameLen    = 32
 	ibsimPort       = 7070
-	ibsimTimedOut   = 110 // ETIMEDOUT in the status of a MAD that comes back
+	ibsimTimedOut   = 110 // ETIMEDOUT in the status of a MAD that is returned
 	ibsimPatience   = 5 * time.Second
 )
 
@@ -40,20 +40,20 @@ const (
 	ibsimPKeys      = 10
 )
 
-// IbsimOptions are how to attach to an ibsim, or to what speaks its protocol.
+// IbsimOptions say how to attach to an ibsim, or to a server that speaks its protocol.
 type IbsimOptions struct {
-	Socket string // base of the abstract socket names, for a server on this machine; Linux only
-	Server string // host name or address of a server, in place of Socket
+	Socket string // base of the abstract socket names, for a local server; Linux only
+	Server string // host name or address of a server, instead of Socket
 	Port   int    // of the server; 0: 7070
 	Host   string // node to be; empty: the server's first
-	IsSM   bool   // be a port with a subnet manager, to which requests come
+	IsSM   bool   // be a port with a subnet manager, which receives requests
 }
 
 // ibsim is a client of an ibsim.
 type ibsim struct {
 	data    datagrams
 	control net.Conn
-	client  uint32 // number that the server gave
+	client  uint32 // number assigned by the server
 
 	mu     sync.Mutex
 	closed bool
@@ -61,7 +61,7 @@ type ibsim struct {
 	in     [ibsimDataLen + 1]byte
 }
 
-// datagrams is a socket that one other can be written to.
+// datagrams is a socket with a fixed peer.
 type datagrams interface {
 	Read([]byte) (int, error)
 	Write([]byte) (int, error)
@@ -80,7 +80,7 @@ func OpenIbsim(o IbsimOptions) (*Port, error) {
 		return nil, fmt.Errorf("ibsim %s: the node's own NodeInfo: %w", o.where(), err)
 	}
 	if o.IsSM {
-		// The server hands requests to clients that are subnet managers alone, and waits for an answer. This one is none.
+		// The server passes requests only to clients that are subnet managers, and waits for an answer. This client is none.
 		err = errors.Join(p.Serve(mad.ClassSubnetDir, unsupported), p.Serve(mad.ClassSubnetLID, unsupported))
 	}
 	return p, err
@@ -100,7 +100,7 @@ func (o IbsimOptions) port() int {
 	return ibsimPort
 }
 
-// unsupported is what a node says to a request about a subnet manager that it does not have.
+// unsupported answers a request about a subnet manager that the node does not have.
 func unsupported(request *Datagram) *[mad.Len]byte {
 	answer := request.MAD
 	if answer[3] != mad.MethodGet && answer[3] != mad.MethodSet {
@@ -109,7 +109,7 @@ func unsupported(request *Datagram) *[mad.Len]byte {
 	answer[3] = mad.MethodGetResp
 	status := uint16(mad.StatusAttributeUnsupported)
 	if answer[1] == mad.ClassSubnetDir {
-		status |= 1 << 15 // it goes back
+		status |= 1 << 15 // direction: on its way back
 	}
 	binary.BigEndian.PutUint16(answer[4:], status)
 	return &answer
@@ -132,7 +132,7 @@ func connectIbsim(o IbsimOptions) (*ibsim, Device, error) {
 	return nil, Device{}, err
 }
 
-// ownNode asks the node who it is: in what the control socket says, the GUID of the port is the node's.
+// ownNode asks the node for its identity: the control socket reports the node's GUID as that of the port.
 func ownNode(p *Port) (mad.NodeInfo, error) {
 	m := mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0)
 	if err := m.Direct(nil); err != nil {
@@ -149,7 +149,7 @@ func ownNode(p *Port) (mad.NodeInfo, error) {
 	return mad.ParseNodeInfo(a.Data[:])
 }
 
-// attach says who this is, which the server must know before the data socket can be joined to its.
+// attach tells the server who the client is, which must happen before the data sockets can be connected.
 func (c *ibsim) attach(o IbsimOptions, id uint32) error {
 	var info [44]byte
 	binary.LittleEndian.PutUint32(info[0:], id)
@@ -168,7 +168,7 @@ func (c *ibsim) attach(o IbsimOptions, id uint32) error {
 	if !o.IsSM {
 		return nil
 	}
-	// Being attached as one does not show in the port's capabilities, this does.
+	// Attaching as a subnet manager does not show in the port's capabilities, but this does.
 	yes := [4]byte{1}
 	_, err = c.call(ibsimSetIsSM, yes[:])
 	return err
@@ -176,7 +176,7 @@ func (c *ibsim) attach(o IbsimOptions, id uint32) error {
 
 var errRefused = errors.New("refused")
 
-// call is one control message with its answer.
+// call sends one control message and returns its answer.
 func (c *ibsim) call(kind uint32, data []byte) (answer [64]byte, err error) {
 	var m [ibsimControlLen]byte
 	binary.LittleEndian.PutUint32(m[0:], ibsimMagic)
@@ -203,7 +203,7 @@ func (c *ibsim) call(kind uint32, data []byte) (answer [64]byte, err error) {
 	return [64]byte(m[16:]), nil
 }
 
-// describe asks the server for what a machine knows of its adapter.
+// describe asks the server for what a machine knows about its adapter.
 func (c *ibsim) describe() (Device, error) {
 	d := Device{Name: "ibsim0", Type: "simulator", Ports: 1, LinkLayer: "IB"}
 	vendor, err := c.call(ibsimVendor, nil)
@@ -238,7 +238,7 @@ func (c *ibsim) Send(d *Datagram) error {
 	binary.BigEndian.PutUint16(b[0:], uint16(d.Remote.LID))
 	if d.Remote.LID == ib.LIDPermissive {
 		binary.BigEndian.PutUint16(b[4:], uint16(ib.LIDPermissive))
-	} // else the server knows the port's LID
+	} // otherwise the server knows the port's LID
 	binary.BigEndian.PutUint32(b[8:], uint32(d.Remote.QP))
 	binary.BigEndian.PutUint32(b[12:], uint32(d.LocalQP))
 	binary.BigEndian.PutUint64(b[24:], mad.Len)
@@ -247,7 +247,7 @@ func (c *ibsim) Send(d *Datagram) error {
 	return err
 }
 
-// Receive implements Transport. Datagrams of another length are none of the protocol and are passed over.
+// Receive implements Transport. Datagrams of other lengths do not belong to the protocol and are skipped.
 func (c *ibsim) Receive(d *Datagram) error {
 	for {
 		n, err := c.data.Read(c.in[:])
@@ -270,7 +270,7 @@ func (c *ibsim) Receive(d *Datagram) error {
 	}
 }
 
-// Close implements Transport. The server is told, or it would keep the place for a client that is gone.
+// Close implements Transport. It tells the server, which would otherwise keep the place of the client.
 func (c *ibsim) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -291,7 +291,7 @@ func (c *ibsim) Close() error {
 	return err
 }
 
-// dialIbsimUDP joins a server on any machine.
+// dialIbsimUDP connects to a server on any machine.
 func dialIbsimUDP(o IbsimOptions, c *ibsim) (Device, error) {
 	server, err := net.ResolveUDPAddr("udp4", net.JoinHostPort(o.Server, strconv.Itoa(o.port())))
 	if err != nil {
@@ -315,7 +315,7 @@ func dialIbsimUDP(o IbsimOptions, c *ibsim) (Device, error) {
 	return c.describe()
 }
 
-// ibsimBase is the base of socket names where none is given.
+// ibsimBase returns the base of the socket names.
 func ibsimBase(o IbsimOptions) string {
 	if o.Socket == "" {
 		return "sim"

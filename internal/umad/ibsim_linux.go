@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstID is above all process numbers, which other clients give as their IDs.
+// firstID is above all process IDs, which other clients use as their IDs.
 const firstID = 1 << 23
 
-// dialIbsimLocal joins a server of this machine over abstract sockets. Their names end with a zero byte.
+// dialIbsimLocal connects to a server on this machine over abstract sockets. Their names end in a zero
+// byte.
 func dialIbsimLocal(o IbsimOptions, c *ibsim) (Device, error) {
 	base := "@" + ibsimBase(o) + ":"
 	id, control, data, err := bindIbsim(base)
@@ -32,7 +33,7 @@ func dialIbsimLocal(o IbsimOptions, c *ibsim) (Device, error) {
 	return c.describe()
 }
 
-// bindIbsim finds an ID that no other client has.
+// bindIbsim binds the sockets with an ID that no other client has.
 func bindIbsim(base string) (id uint32, control, data *net.UnixConn, err error) {
 	server := &net.UnixAddr{Name: base + "ctl\x00", Net: "unixgram"}
 	for range 16 {
@@ -56,7 +57,7 @@ func bindIbsim(base string) (id uint32, control, data *net.UnixConn, err error) 
 	return 0, nil, nil, err
 }
 
-// connectTo joins a bound socket to a server's, so that datagrams of others are refused.
+// connectTo connects a bound socket to a server's, so that datagrams of others are refused.
 func connectTo(c *net.UnixConn, name string) error {
 	raw, err := c.SyscallConn()
 	if err != nil {

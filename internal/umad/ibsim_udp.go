@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// udpPair is an unconnected UDP socket that only one peer is heard by. It is not connected since the server's port is
-// known only after this one's.
+// udpPair is an unconnected UDP socket that accepts datagrams from one peer only. It is not connected
+// because the server's port becomes known only after this one's.
 type udpPair struct {
 	*net.UDPConn
 	peer netip.AddrPort
@@ -16,7 +16,7 @@ func netipPort(a netip.AddrPort, port int) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), uint16(port))
 }
 
-// Read implements datagrams. What others send is passed over.
+// Read implements datagrams. It skips datagrams of others.
 func (u udpPair) Read(b []byte) (int, error) {
 	for {
 		n, from, err := u.ReadFromUDPAddrPort(b)

@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/umad/socket"
 )
 
-// The environment by which Open chooses the fabric. That of the service of a fabric here (socket.Variable) goes first; the
-// other names are those of ibsim's own clients.
+// The environment variables by which Open chooses the fabric. SoftVPI's own management service
+// (socket.Variable) takes precedence; the other names are those of ibsim's own clients.
 const (
 	variableSocket = "IBSIM_SOCKNAME"    // base of a local server's socket names
 	variableServer = "IBSIM_SERVER_NAME" // host of a server, over UDP
@@ -19,18 +19,19 @@ const (
 	variableIsSM   = "SIM_SET_ISSM"      // any value: be a port with a subnet manager
 )
 
-// ErrNoFabric is an environment that names no fabric.
+// ErrNoFabric says that the environment names no fabric.
 var ErrNoFabric = errors.New("no InfiniBand fabric: set " + socket.Variable + ", " + variableSocket + ", " + variableServer + " or " + variableHost)
 
-// Options are how to come to a port of a fabric.
+// Options say how to reach a port of a fabric.
 type Options struct {
-	Service ServiceOptions // where its Socket is not empty
-	Ibsim   IbsimOptions   // else
-	Manager bool           // be a port with a subnet manager, to which requests come
+	Service ServiceOptions // used if its Socket is not empty
+	Ibsim   IbsimOptions   // used otherwise
+	Manager bool           // be a port with a subnet manager, which receives requests
 	Serving bool           // answer requests of other classes
 }
 
-// FromEnvironment is the fabric that the environment names. The error is ErrNoFabric, or names the variable.
+// FromEnvironment returns the fabric that the environment names. The error is ErrNoFabric, or says which
+// variable is wrong.
 func FromEnvironment() (o Options, err error) {
 	if o.Service.Socket, o.Service.Node = socket.FromEnvironment(); o.Service.Socket != "" {
 		return o, nil
@@ -61,12 +62,12 @@ func (o Options) Open() (*Port, error) {
 		o.Service.Manager = o.Service.Manager || o.Manager
 		return OpenService(o.Service)
 	}
-	o.Ibsim.IsSM = o.Ibsim.IsSM || o.Manager || o.Serving // ibsim hands requests to subnet managers alone
+	o.Ibsim.IsSM = o.Ibsim.IsSM || o.Manager || o.Serving // ibsim passes requests only to subnet managers
 	return OpenIbsim(o.Ibsim)
 }
 
-// Transport opens the port without a Port around it, for programs that match answers to requests themselves, such as a
-// subnet manager.
+// Transport opens the port without a Port, for programs that match answers to requests themselves, such as
+// a subnet manager.
 func (o Options) Transport() (Transport, Device, error) {
 	if o.Service.Socket != "" {
 		o.Service.Manager = o.Service.Manager || o.Manager

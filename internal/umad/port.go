@@ -16,29 +16,29 @@ const (
 	minimumTimeout = time.Millisecond
 )
 
-// Server answers the requests of a management class that come to a port. It is called by one goroutine at a time,
-// and addresses are filled in for it. Nil is no answer.
+// Server answers the requests of a management class that a port receives. One goroutine at a time calls
+// it, and the answer's addresses are filled in. Nil means no answer.
 type Server func(request *Datagram) (answer *[mad.Len]byte)
 
-// Port is an open port of an adapter. Its methods may be called by many goroutines.
+// Port is an open port of an adapter. Its methods may be called concurrently.
 type Port struct {
 	transport Transport
 	device    Device
-	sending   sync.Mutex // a transport takes one MAD at a time
+	sending   sync.Mutex // held while sending: a transport accepts one MAD at a time
 
 	mu       sync.Mutex
 	exchange *exchange
 	servers  map[uint8]Server
 	timer    *time.Timer
-	armed    clock.Time // when the timer goes off; clock.Never: it does not
-	opened   time.Time  // what the exchange counts from
+	armed    clock.Time // when the timer expires; clock.Never: it is stopped
+	opened   time.Time  // start of the exchange's time
 	unused   []*pending
 	closed   bool
 	finished chan struct{}
 }
 
-// newPort opens a port over a transport, which it closes at its end. First is where transaction IDs begin; it
-// should differ from program to program.
+// newPort opens a port over a transport, which it closes when it ends. first is where transaction IDs
+// begin; it should differ from program to program.
 func newPort(t Transport, d Device, first uint32) *Port {
 	p := &Port{transport: t, device: d, exchange: newExchange(first), servers: map[uint8]Server{}, finished: make(chan struct{}), armed: clock.Never, opened: time.Now()}
 	p.timer = time.AfterFunc(time.Hour, p.tick)
@@ -47,19 +47,19 @@ func newPort(t Transport, d Device, first uint32) *Port {
 	return p
 }
 
-// now is the time for the exchange.
+// now returns the exchange's time.
 func (p *Port) now() clock.Time { return clock.Time(time.Since(p.opened)) }
 
-// Device is what the machine knew of the adapter when the port was opened.
+// Device returns what the machine knew about the adapter when the port was opened.
 func (p *Port) Device() Device { return p.device }
 
-// listener is a transport to which must be said what is wanted of what nobody asked for.
+// listener is a transport that must be told which unsolicited MADs are wanted.
 type listener interface {
 	listen(class uint8) error
 }
 
-// Serve hands the requests of a management class to s from now on. The error is that of a transport where another program
-// has them.
+// Serve passes the requests of a management class to s from now on. It fails if the transport says that
+// another program already gets them.
 func (p *Port) Serve(class uint8, s Server) error {
 	p.mu.Lock()
 	p.servers[class] = s
@@ -70,7 +70,7 @@ func (p *Port) Serve(class uint8, s Server) error {
 	return nil
 }
 
-// Close ends the port. Requests that wait for an answer end with ErrClosed.
+// Close closes the port. Requests that wait for an answer end with ErrClosed.
 func (p *Port) Close() error {
 	p.mu.Lock()
 	first := !p.closed
@@ -85,10 +85,10 @@ func (p *Port) Close() error {
 	return err
 }
 
-// Start sends a request, a whole MAD, whose transaction ID is filled in. Done is called once, by any goroutine, with
-// the answer or the reason why there is none: ErrTimeout, ErrClosed, or what the transport says. It must not wait for
-// other answers, and may start other requests, which is the fastest way to ask many questions. The answer is its own until it
-// returns. What status the answer has is not looked at.
+// Start sends a request, a complete MAD, whose transaction ID it fills in. done is called once, from any
+// goroutine, with the answer or the reason why there is none: ErrTimeout, ErrClosed, or the transport's
+// error. It must not wait for other answers but may start other requests, which is the fastest way to send
+// many. The answer is valid until done returns. Its status is not checked.
 func (p *Port) Start(to Address, request *[mad.Len]byte, t Timing, done func(answer *Datagram, err error)) {
 	p.mu.Lock()
 	if p.closed {
@@ -106,7 +106,7 @@ func (p *Port) Start(to Address, request *[mad.Len]byte, t Timing, done func(ans
 	p.send(r)
 }
 
-// Call is Start that waits for the answer.
+// Call is Start and waits for the answer.
 func (p *Port) Call(ctx context.Context, to Address, request *[mad.Len]byte, t Timing) (*Datagram, error) {
 	type result struct {
 		answer *Datagram
@@ -127,14 +127,14 @@ func (p *Port) Call(ctx context.Context, to Address, request *[mad.Len]byte, t T
 	}
 }
 
-// Send sends a MAD that nobody answers, as it is.
+// Send sends a MAD that expects no answer, unmodified.
 func (p *Port) Send(d *Datagram) error {
 	p.sending.Lock()
 	defer p.sending.Unlock()
 	return p.transport.Send(d)
 }
 
-// fresh is a request that nobody has any more, or a new one. The lock is held.
+// fresh returns an unused request, or a new one. The caller holds the lock.
 func (p *Port) fresh() *pending {
 	n := len(p.unused)
 	if n == 0 {
@@ -145,10 +145,10 @@ func (p *Port) fresh() *pending {
 	return r
 }
 
-// maxUnused bounds the requests that are kept to be used again.
+// maxUnused limits the requests that are kept for reuse.
 const maxUnused = 4096
 
-// over lets go of a request that is not waited for any more, and returns whom to tell. The lock is held.
+// over drops a request that is no longer waited for, and returns its callback. The caller holds the lock.
 func (p *Port) over(r *pending) (done func(*Datagram, error)) {
 	done = r.done
 	r.done, r.transfer = nil, nil
@@ -156,14 +156,14 @@ func (p *Port) over(r *pending) (done func(*Datagram, error)) {
 	return done
 }
 
-// let keeps a request to be used again that is over, where nobody is at sending it. The lock is held.
+// let keeps a completed request for reuse unless somebody is still sending it. The caller holds the lock.
 func (p *Port) let(r *pending) {
 	if r.done == nil && r.sending == 0 && len(p.unused) < maxUnused {
 		p.unused = append(p.unused, r)
 	}
 }
 
-// send sends a request, which the caller has marked so. What fails here ends it.
+// send sends a request, which the caller has marked as being sent. A failure ends the request.
 func (p *Port) send(r *pending) {
 	err := p.Send(&r.datagram)
 	p.mu.Lock()
@@ -182,7 +182,7 @@ func (p *Port) send(r *pending) {
 	done(nil, err)
 }
 
-// schedule sees to it that the timer goes off at the next deadline, or before. The lock is held.
+// schedule ensures that the timer expires at the next deadline, or earlier. The caller holds the lock.
 func (p *Port) schedule() {
 	if at := p.exchange.deadline(); at < p.armed && !p.closed {
 		p.armed = at
@@ -190,7 +190,7 @@ func (p *Port) schedule() {
 	}
 }
 
-// tick asks again where nobody answered in time.
+// tick retransmits requests that were not answered in time.
 func (p *Port) tick() {
 	p.mu.Lock()
 	if p.closed {
@@ -216,7 +216,7 @@ func (p *Port) tick() {
 	}
 }
 
-// receive works for the port until it is closed, or the transport fails.
+// receive handles incoming MADs until the port is closed or the transport fails.
 func (p *Port) receive() {
 	var err error
 	for d := new(Datagram); ; {
@@ -242,7 +242,7 @@ func (p *Port) receive() {
 	close(p.finished)
 }
 
-// take is what one MAD that came in does.
+// take handles one incoming MAD.
 func (p *Port) take(d *Datagram) {
 	id := uint32(binary.BigEndian.Uint64(d.MAD[transactionID:]))
 	switch {
@@ -255,13 +255,13 @@ func (p *Port) take(d *Datagram) {
 	}
 }
 
-// answer hands an answer, or a segment of one, to the request with the ID.
+// answer handles an answer, or a segment of one, to the request with the ID.
 func (p *Port) answer(id uint32, d *Datagram) {
 	p.mu.Lock()
 	r := p.exchange.waiting[id]
 	if r == nil || !answers(&r.datagram, d) {
 		p.mu.Unlock()
-		return // late, twice, or of somebody who lies
+		return // late, a duplicate, or forged
 	}
 	over, reply, err := true, (*mad.SA)(nil), error(nil)
 	if m, segment := segmented(d); segment {
@@ -276,7 +276,7 @@ func (p *Port) answer(id uint32, d *Datagram) {
 	}
 	p.mu.Unlock()
 	if reply != nil {
-		// What fails here fails the transfer: its next segment does not come.
+		// If this fails, so does the transfer: its next segment does not arrive.
 		_ = p.Send(&Datagram{Remote: d.Remote, LocalQP: d.LocalQP, MAD: [mad.Len]byte(reply.Append(nil))})
 	}
 	switch {
@@ -287,15 +287,15 @@ func (p *Port) answer(id uint32, d *Datagram) {
 	}
 }
 
-// answers tells whether a is the answer to a request as far as its header says. Who asks for MultiPathRecords gets PathRecords
-// (IBA 15.2.5.20).
+// answers reports whether a is the answer to a request, judging by its header. A request for
+// MultiPathRecords is answered with PathRecords (IBA 15.2.5.20).
 func answers(request, a *Datagram) bool {
 	asked, told := binary.BigEndian.Uint16(request.MAD[16:]), binary.BigEndian.Uint16(a.MAD[16:])
 	paths := request.MAD[1] == mad.ClassSubnetAdm && asked == mad.AttrMultiPathRecord && told == mad.AttrPathRecord
 	return request.MAD[1] == a.MAD[1] && (asked == told || paths)
 }
 
-// undelivered asks again, or gives up.
+// undelivered retransmits or gives up.
 func (p *Port) undelivered(id uint32) {
 	p.mu.Lock()
 	again, over := p.exchange.failed(p.now(), id)
@@ -324,7 +324,7 @@ func (p *Port) serve(d *Datagram) {
 		return
 	}
 	if answer := s(d); answer != nil {
-		// Where the transport fails, the receiver ends the port.
+		// If the transport fails, the receiver ends the port.
 		_ = p.Send(&Datagram{Remote: d.Remote, LocalQP: d.LocalQP, MAD: *answer})
 	}
 }

@@ -6,17 +6,18 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// saHeaderLen is where the records begin in a MAD of subnet administration (IBA 15.2.1.1).
+// saHeaderLen is the offset of the records in a MAD of subnet administration (IBA 15.2.1.1).
 const saHeaderLen = mad.Len - mad.SADataLen
 
-// rmppFlags is where a MAD says whether it is a segment (IBA 13.6.2).
+// rmppFlags is the offset of the flag that marks a MAD as a segment (IBA 13.6.2).
 const rmppFlags = 26
 
-// rmppVersion is the version of every segment of a transfer. A MAD that is flagged as a segment and has none was never cut
-// into segments: its sender left that to a transport which does not do it, as ibsim's clients do.
+// rmppVersion is the version in every segment of a transfer. A MAD that is flagged as a segment but has no
+// version was never segmented: its sender left that to a transport that does not do it, like ibsim's
+// clients.
 const rmppVersion = 1
 
-// segmented reads a segment of an answer of subnet administration; false: it is none.
+// segmented parses a segment of a subnet administration answer; false: it is none.
 func segmented(d *Datagram) (*mad.SA, bool) {
 	if d.MAD[1] != mad.ClassSubnetAdm || d.MAD[rmppFlags]&mad.RMPPActive == 0 {
 		return nil, false
@@ -28,8 +29,9 @@ func segmented(d *Datagram) (*mad.SA, bool) {
 	return &m, true
 }
 
-// take takes a segment in: whether the answer is over, what is to be sent back, and why the transfer was broken off. The
-// acknowledgement of a request that is a segment itself has the other end told that it may begin (IBA 13.6.6.3).
+// take handles a segment: it returns whether the answer is complete, what to send back, and why the
+// transfer was aborted. After the acknowledgement of a request that is itself segmented, the other end
+// must be told that it may begin (IBA 13.6.6.3).
 func (r *pending) take(m *mad.SA, d *Datagram) (over bool, reply *mad.SA, err error) {
 	if m.RMPP.Type == mad.RMPPAck {
 		turn := *m
@@ -52,15 +54,15 @@ func (r *pending) take(m *mad.SA, d *Datagram) (over bool, reply *mad.SA, err er
 	return done || err != nil, reply, err
 }
 
-// Answer is what subnet administration said.
+// Answer is an answer of subnet administration.
 type Answer struct {
 	mad.SA
 	Records []byte // one after the other, each AttrOffset times eight bytes long
 	Cut     bool   // there may be more records, which a transport has dropped
 }
 
-// Query asks subnet administration, whose answer may have any length. What status it has is not looked at. The errors are
-// those of Call, and an *mad.RMPPError for a transfer that was broken off.
+// Query queries subnet administration; the answer may have any length. Its status is not checked. The
+// errors are those of Call, and *mad.RMPPError for an aborted transfer.
 func (p *Port) Query(ctx context.Context, to Address, request *mad.SA, t Timing) (*Answer, error) {
 	d, err := p.Call(ctx, to, (*[mad.Len]byte)(request.Append(nil)), t)
 	if err != nil {

@@ -8,12 +8,13 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// ServiceOptions are how to open a port by the service of a fabric (internal/umad/server). Linux only.
+// ServiceOptions say how to open a port through a fabric's management service (internal/umad/server).
+// Linux only.
 type ServiceOptions struct {
 	Socket  string // path
 	Node    string // node to be, by ID or description; empty: the fabric's first
-	Adapter string // of the node; empty: its first
-	Port    int    // of the adapter; 0: the first that is active, or else the first
+	Adapter string // adapter of the node; empty: its first
+	Port    int    // port of the adapter; 0: the first active one, or else the first
 	Manager bool   // be a port with a subnet manager
 }
 
@@ -34,7 +35,7 @@ func openService(o ServiceOptions) (Transport, Device, error) {
 	return t, d, nil
 }
 
-// device is what the service tells of an adapter and its port.
+// device converts the service's description of an adapter and its port.
 func device(name string, a *socket.AdapterInfo, p *socket.PortInfo) (d Device, err error) {
 	d = Device{Name: name, Type: a.Type, Firmware: a.Firmware, Hardware: a.Hardware, Ports: max(int(a.Ports), 1), PortNum: int(p.Number),
 		LinkLayer: p.LinkLayer, PKeys: p.PKeys}

@@ -23,30 +23,31 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// servicePatience is how long the service may take for an answer.
+// servicePatience is how long to wait for an answer of the service.
 const servicePatience = 10 * time.Second
 
-// openIBOUI is the organisation whose vendor classes the diagnostic tools have.
+// openIBOUI is the organisation whose vendor classes the diagnostic tools use.
 const openIBOUI = 0x001405
 
-// service is an open port of the service of a fabric. Its agents do what they are told and nothing else: answers are
-// matched by whoever uses the transport.
+// service is an open port of a fabric's management service. Its agents only pass MADs on: the user of the
+// transport matches answers.
 //
-// Its socket is read by a system call that waits, and not by the runtime's poller: to be woken through that takes longer than an
-// answer. Messages have several MADs where there are several. What is sent between two calls of Receive by which MADs of one
-// message are handed out goes together, when the last of them has been.
+// Its socket is read by a blocking system call, not by the runtime's poller, because waking up through
+// that takes longer than an answer. A message holds several MADs if there are several. What is sent
+// between two calls of Receive that return MADs of the same message is collected, and sent after the last
+// of them has been returned.
 type service struct {
-	fd      int          // -1: there is none
-	life    sync.RWMutex // held by who uses fd
+	fd      int          // -1: none
+	life    sync.RWMutex // held while fd is in use
 	ended   atomic.Bool
 	manager *os.File // open as long as the port is one with a subnet manager
 	agents  [2]uint32
 
 	sending sync.Mutex
 	many    bool   // Receive is in the middle of a message
-	out     []byte // a message of several
+	out     []byte // a message with several MADs
 
-	in   []byte // the message that came, and what is left of it
+	in   []byte // the received message, and the rest of it
 	left []byte
 }
 
@@ -72,7 +73,7 @@ func dialService(o ServiceOptions) (Transport, Device, error) {
 	return s, d, nil
 }
 
-// describe asks for what is known of an adapter and its port.
+// describe asks what is known about an adapter and its port.
 func describe(path string, r socket.Request) (d Device, err error) {
 	r.Kind = socket.List
 	names, err := askService(path, r)
@@ -103,7 +104,7 @@ func describe(path string, r socket.Request) (d Device, err error) {
 
 var errAnswer = errors.New("the answer is none of its protocol")
 
-// askService asks one question and returns what stands behind the head of the answer.
+// askService sends one query and returns what follows the head of the answer.
 func askService(path string, r socket.Request) ([]byte, error) {
 	if err := paths.Own(path); err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func askService(path string, r socket.Request) ([]byte, error) {
 	return b, err
 }
 
-// serviceAnswer reads an answer: its number, and what stands behind that.
+// serviceAnswer reads an answer: its number, and what follows it.
 func serviceAnswer(c net.Conn) (uint32, []byte, error) {
 	if err := c.SetReadDeadline(time.Now().Add(servicePatience)); err != nil {
 		return 0, nil, err
@@ -133,7 +134,7 @@ func serviceAnswer(c net.Conn) (uint32, []byte, error) {
 	return parseAnswer(b[:n])
 }
 
-// parseAnswer reads an answer: its number, and what stands behind that.
+// parseAnswer parses an answer: its number, and what follows it.
 func parseAnswer(b []byte) (uint32, []byte, error) {
 	errno, value, ok := socket.ParseAnswer(b)
 	switch {
@@ -191,7 +192,8 @@ func (s *service) open(o ServiceOptions, r socket.Request) (err error) {
 	return err
 }
 
-// register registers an agent. The answer comes over a socket of its own, since MADs may come on the port's.
+// register registers an agent. The answer arrives on a socket of its own, because MADs may arrive on the
+// port's.
 func (s *service) register(r *agent.Registration) (uint32, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -217,7 +219,7 @@ func (s *service) register(r *agent.Registration) (uint32, error) {
 	return id, nil
 }
 
-// listen makes the port take the requests of a class.
+// listen makes the port receive the requests of a class.
 func (s *service) listen(class uint8) error {
 	r := agent.Registration{QPN: GSIQP, Class: class, Version: 1, Raw: true, Methods: [2]uint64{^uint64(1), ^uint64(0)}}
 	switch {
@@ -279,7 +281,7 @@ func (s *service) Send(d *Datagram) error {
 	return s.flush()
 }
 
-// flush sends what is in the message. The caller has the lock of sending.
+// flush sends the collected message. The caller holds sending.
 func (s *service) flush() error {
 	kind := uint32(socket.Send)
 	switch n := (len(s.out) - socket.SendLen) / socket.EachLen; {
@@ -316,7 +318,7 @@ func (s *service) Receive(d *Datagram) error {
 	return nil
 }
 
-// receive waits for the next message with MADs. What was kept back goes before.
+// receive waits for the next message with MADs. It first sends what was collected.
 func (s *service) receive() error {
 	s.sending.Lock()
 	s.many = false
@@ -340,7 +342,7 @@ func (s *service) receive() error {
 	return nil
 }
 
-// enough tells whether a message begins with a whole MAD.
+// enough reports whether a message begins with a complete MAD.
 func enough(b []byte) bool {
 	if len(b) < agent.HeaderLen+mad.HeaderLen {
 		return false
@@ -360,7 +362,7 @@ func (s *service) Close() error {
 	if s.fd < 0 {
 		return nil
 	}
-	// Who waits for a message, or for room for one, is woken, and lets go of the socket.
+	// This wakes whoever waits for a message, or for room for one, and makes them release the socket.
 	_ = unix.Shutdown(s.fd, unix.SHUT_RDWR)
 	s.life.Lock()
 	defer s.life.Unlock()

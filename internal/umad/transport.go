@@ -2,8 +2,8 @@ package umad
 
 import "fmt"
 
-// openTransport opens the port of a node of an ibsim without a Port around it, for programs that match
-// answers to requests themselves, such as a subnet manager.
+// openTransport opens the port of a node of an ibsim without a Port, for programs that match answers to
+// requests themselves, such as a subnet manager.
 func openTransport(o IbsimOptions) (Transport, Device, error) {
 	c, d, err := connectIbsim(o)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Bounds of what a program has not read. What comes beyond is dropped, as the kernel does.
+// Limits on what a program has not read yet. As in the kernel, what exceeds them is dropped.
 const (
 	maxQueue      = 1 << 16
 	maxQueueBytes = 256 << 20
@@ -24,11 +24,11 @@ type client struct {
 	fd    int
 	place *place // nil: it has not opened a port
 	file  *agent.File
-	// hopes is how often the loop looks for another message behind one before it goes back to wait: programs that send many
-	// at once have the most messages, and waiting costs as much as reading.
+	// hopes is how often the loop tries to read another message after one before it goes back to waiting:
+	// programs that send many at once account for most messages, and waiting costs as much as reading.
 	hopes, events int
 
-	// many: messages to the program may have several MADs, which are gathered.
+	// many: messages to the program may contain several MADs, which are gathered.
 	many     bool
 	gathered []byte
 
@@ -37,14 +37,14 @@ type client struct {
 	queued int
 }
 
-// message is one that waits to be written.
+// message is a message that waits to be written.
 type message struct {
 	data []byte
-	file int // with the whole of a long one, or -1
+	file int // memory file with all of a long one, or -1
 	size int
 }
 
-// serve does what a connection is ready for.
+// serve handles what a connection is ready for.
 func (s *Server) serve(c *client, events uint32) {
 	if events&unix.EPOLLOUT != 0 {
 		s.mu.Lock()
@@ -69,16 +69,17 @@ func (s *Server) serve(c *client, events uint32) {
 const (
 	// burst is how many messages of one connection are read before the others have their turn.
 	burst = 32
-	// probeEach is how seldom a second message is looked for where there was none for long, maxHopes how often after one.
+	// probeEach is how rarely a second message is looked for if there was none for long, maxHopes how
+	// often after one.
 	probeEach = 16
 	maxHopes  = 4
 )
 
-// read reads one message and does what it says; false: there is none, or the connection has ended.
+// read reads and handles one message; false: there is none, or the connection has ended.
 func (s *Server) read(c *client) bool {
 	var control [64]byte // for up to eight descriptors, of which one is wanted
 	n, nc, flags, _, err := unix.Recvmsg(c.fd, s.buffer[:], control[:], unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
-	if n == 0 && err == nil { // the end, or the last message before it: see seqpacket
+	if n == 0 && err == nil { // the end, or a final message: see seqpacket
 		n, nc, flags, _, err = unix.Recvmsg(c.fd, s.buffer[:], control[:], unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
 	}
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
@@ -101,7 +102,7 @@ func (s *Server) read(c *client) bool {
 	return ok
 }
 
-// descriptor is the one that came with a message, -1 where there is none; others are closed.
+// descriptor returns the first descriptor received with a message, or -1; it closes the others.
 func descriptor(control []byte) int {
 	first := -1
 	messages, err := unix.ParseSocketControlMessage(control)
@@ -124,7 +125,7 @@ func descriptor(control []byte) int {
 	return first
 }
 
-// take does what a message says; false: it is none of the protocol, and the connection ends.
+// take handles a message; false: it violates the protocol, and the connection ends.
 func (s *Server) take(c *client, b []byte, fd int) bool {
 	if len(b) < socket.SendLen {
 		return false
@@ -155,7 +156,7 @@ func (s *Server) take(c *client, b []byte, fd int) bool {
 	return false
 }
 
-// reply answers over a socket that came with a request.
+// reply answers on a socket that was received with a request.
 func reply(fd int, b []byte) {
 	if fd >= 0 {
 		_ = unix.Sendmsg(fd, b, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
@@ -178,7 +179,8 @@ func (s *Server) register(c *client, r *agent.Registration, fd int) bool {
 	return true
 }
 
-// send sends a MAD of a program. One that cannot be sent comes back with a status, where the kernel's write fails.
+// send sends a program's MAD. One that cannot be sent is returned with a status; there the kernel's write
+// would fail.
 func (s *Server) send(c *client, b []byte, fd int) bool {
 	if len(b) < agent.HeaderLen {
 		return false
@@ -198,7 +200,7 @@ func (s *Server) send(c *client, b []byte, fd int) bool {
 	return true
 }
 
-// sendMany sends some MADs.
+// sendMany sends several MADs.
 func (s *Server) sendMany(c *client, b []byte) bool {
 	if !c.many || len(b)%socket.EachLen != 0 {
 		return false
@@ -214,7 +216,7 @@ func (s *Server) sendMany(c *client, b []byte) bool {
 	return true
 }
 
-// post gives a MAD to its agent, or back to its program. The lock is held.
+// post passes a MAD to its agent, or back to its program. The caller holds the lock.
 func (s *Server) post(c *client, now clock.Time, m *agent.Message) {
 	if err := c.file.Send(now, m); err != nil {
 		m.Data = m.Data[:min(len(m.Data), mad.HeaderLen)]
@@ -223,7 +225,8 @@ func (s *Server) post(c *client, now clock.Time, m *agent.Message) {
 	}
 }
 
-// readFile reads a memory file that a program has sealed, so that it cannot change or end while it is read.
+// readFile reads a memory file that a program has sealed, so that it cannot change or shrink while it is
+// read.
 func readFile(fd int, length int64) ([]byte, error) {
 	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_WRITE
 	got, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
@@ -248,7 +251,7 @@ func readFile(fd int, length int64) ([]byte, error) {
 	return b, nil
 }
 
-// open makes the connection an open port; many: messages may have several MADs.
+// open turns the connection into an open port; many: messages may contain several MADs.
 func (s *Server) open(c *client, at fabric.Place, many bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,7 +265,7 @@ func (s *Server) open(c *client, at fabric.Place, many bool) {
 	c.file = p.Open(func(m *agent.Message) { s.deliver(c, m) })
 }
 
-// end ends a connection and what it had.
+// end closes a connection and releases what it had.
 func (s *Server) end(c *client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,7 +290,7 @@ func (m *message) close() {
 	}
 }
 
-// deliver lets a program read a MAD, at once where that can be. The lock is held.
+// deliver passes a MAD to a program, at once if possible. The caller holds the lock.
 func (s *Server) deliver(c *client, m *agent.Message) {
 	if s.clients[c.fd] != c {
 		return
@@ -312,8 +315,8 @@ func (s *Server) deliver(c *client, m *agent.Message) {
 	s.put(c, k)
 }
 
-// gather puts a MAD behind others for the program. They are written when they are many, or when the loop has nothing else to
-// do with what it has read.
+// gather appends a MAD to others for the program. They are written when there are enough, or when the loop
+// has handled everything that it has read.
 func (s *Server) gather(c *client, m *agent.Message) {
 	if len(c.gathered) == 0 {
 		s.gathering = append(s.gathering, c)
@@ -324,14 +327,14 @@ func (s *Server) gather(c *client, m *agent.Message) {
 	}
 }
 
-// release lets programs read what was gathered for them.
+// release writes what was gathered for programs.
 func (s *Server) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.releaseAll()
 }
 
-// releaseAll is release for who has the lock.
+// releaseAll is release for callers that hold the lock.
 func (s *Server) releaseAll() {
 	for _, c := range s.gathering {
 		if s.clients[c.fd] == c {
@@ -343,7 +346,7 @@ func (s *Server) releaseAll() {
 	s.gathering = s.gathering[:0]
 }
 
-// put writes a message, now or later. It keeps nothing of the data. The lock is held.
+// put writes a message, now or later. It does not keep the data. The caller holds the lock.
 func (s *Server) put(c *client, k message) {
 	if len(c.queue) == 0 && c.write(&k) {
 		k.close()
@@ -361,7 +364,7 @@ func (s *Server) put(c *client, k message) {
 	}
 }
 
-// write writes a message; false: it cannot be now. To a connection that is gone nothing more is written.
+// write writes a message; false: that is not possible now. To a closed connection nothing is written.
 func (c *client) write(m *message) bool {
 	if m.file < 0 {
 		_, err := unix.SendmsgN(c.fd, m.data, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
@@ -371,7 +374,7 @@ func (c *client) write(m *message) bool {
 	return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.ETOOMANYREFS)
 }
 
-// flush writes what is in the queue. The lock is held.
+// flush writes what is queued. The caller holds the lock.
 func (s *Server) flush(c *client) {
 	for len(c.queue) > 0 && c.write(&c.queue[0]) {
 		c.queued -= c.queue[0].size
@@ -388,7 +391,7 @@ func (s *Server) want(c *client, events uint32) {
 	_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)})
 }
 
-// longFile is a sealed memory file with the data.
+// longFile returns a sealed memory file with the data.
 func longFile(data []byte) (int, error) {
 	fd, err := unix.MemfdCreate("softvpi-mad", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {

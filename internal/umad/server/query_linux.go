@@ -14,17 +14,18 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// adapterName is what programs call the adapter of their node.
+// adapterName is the name of a node's adapter for programs.
 const adapterName = "softvpi0"
 
-// What programs are told of an adapter; vendor and device stand in NodeInfo.
+// What programs are told about an adapter; vendor and device are in NodeInfo.
 const (
 	firmware = "1"
 	hardware = "a1"
 	board    = "SoftVPI"
 )
 
-// request answers the first message of a connection; false: the connection ends, after the answer where there is one.
+// request answers the first message of a connection; false: the connection ends, after the answer if there
+// is one.
 func (s *Server) request(c *client, r *socket.Request) bool {
 	node, at, err := s.find(r)
 	if err != nil {
@@ -69,7 +70,8 @@ func (s *Server) answer(c *client, b []byte) {
 	_ = unix.Sendmsg(c.fd, b, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 }
 
-// find is the node of a request and its port; nil: it has no such port. Port -1 is the first that is active, or else the first.
+// find returns the node of a request and its port; nil: it has no such port. Port -1 means the first
+// active one, or else the first.
 func (s *Server) find(r *socket.Request) (node int, at *fabric.Place, err error) {
 	s.host.Do(func(_ clock.Time, f *fabric.Fabric) {
 		if r.Node != "" {
@@ -80,7 +82,7 @@ func (s *Server) find(r *socket.Request) (node int, at *fabric.Place, err error)
 		first := f.Attach(node)
 		last := f.NodeInfo(first).NumPorts
 		if first.Port == 0 {
-			last = 0 // of a switch programs have port 0 alone
+			last = 0 // programs see only port 0 of a switch
 		}
 		number := r.Port
 		if number < 0 {
@@ -128,7 +130,8 @@ func (s *Server) port(at fabric.Place) []byte {
 	return p.Append(socket.Answer(0, 0))
 }
 
-// rate is that of a link in Gb/s as the kernel names it: 14 for a lane that signals 14.0625, 50 for 53.125.
+// rate returns a link's rate in Gb/s with the kernel's rounding: 14 for a lane that signals 14.0625, 50
+// for 53.125.
 func rate(i *mad.PortInfo) uint32 {
 	lane := float64(int(i.ActiveSpeed().LaneMbps() / 1000))
 	switch i.ActiveSpeed() {
@@ -144,15 +147,15 @@ func rate(i *mad.PortInfo) uint32 {
 	return uint32(lane * float64(mad.Lanes(i.LinkWidthActive)))
 }
 
-// manager is a file of the system by which programs say that they are the subnet manager of a port. It is a pipe, which
-// nobody reads or writes: who opens it is told by inotify.
+// manager is a file by which programs announce that they are the subnet manager of a port. It is a pipe,
+// which nobody reads or writes: inotify tells who opens it.
 type manager struct {
 	at    fabric.Place
 	path  string
 	opens int
 }
 
-// managerFile is the path of the file of a port.
+// managerFile returns the path of the file for a port.
 func (s *Server) managerFile(at fabric.Place) (string, error) {
 	path := s.path + ".issm-" + strconv.Itoa(at.Node) + "-" + strconv.Itoa(int(at.Port))
 	s.mu.Lock()
@@ -175,7 +178,7 @@ func (s *Server) managerFile(at fabric.Place) (string, error) {
 	return path, nil
 }
 
-// watched takes note of who has opened and closed such files.
+// watched notes who has opened and closed such files.
 func (s *Server) watched() {
 	var b [4096]byte
 	n, err := unix.Read(s.watch, b[:])
@@ -203,7 +206,7 @@ func (s *Server) watched() {
 	}
 }
 
-// dismissAll takes the subnet managers from their ports.
+// dismissAll removes the subnet managers from their ports.
 func (s *Server) dismissAll() {
 	for _, m := range s.files {
 		if m.opens > 0 {

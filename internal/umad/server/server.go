@@ -1,6 +1,6 @@
-// Package server is the service of the management datagrams of a fabric: programs open ports of a node over a unix
-// socket, as they open /dev/infiniband/umadN on a machine with an adapter. The protocol is that of internal/umad/socket;
-// what agents, time-outs and transfers do is in internal/agent.
+// Package server is a fabric's management service: programs open ports of a node over a unix socket, like
+// /dev/infiniband/umadN on a machine with an adapter. The protocol is that of internal/umad/socket;
+// agents, timeouts and transfers are implemented in internal/agent.
 package server
 
 import (
@@ -8,11 +8,11 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 )
 
-// Host is what runs a fabric. A MAD that CarryOn takes somewhere, or that an agent of the fabric answers, it hands to the
-// server's Take before it returns.
+// Host runs a fabric. A MAD that CarryOn delivers, or that an agent of the fabric answers, is passed to
+// the server's Take before CarryOn returns.
 type Host interface {
-	// Do lets do work on the fabric.
+	// Do runs do with the fabric locked.
 	Do(do func(now clock.Time, f *fabric.Fabric))
-	// CarryOn takes a MAD from a program at a place through the fabric, and may work for others there.
+	// CarryOn sends a MAD from a program at a place through the fabric, and may do other pending work.
 	CarryOn(from fabric.Place, p *fabric.Packet) fabric.Result
 }

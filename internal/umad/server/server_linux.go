@@ -17,10 +17,10 @@ import (
 	"github.com/softvpi/softvpi/internal/umad/socket"
 )
 
-// maxClients bounds the connections that are open at once.
+// maxClients limits the number of open connections.
 const maxClients = 4096
 
-// Server lets programs send and receive the management datagrams of the ports of a fabric.
+// Server lets programs send and receive management datagrams at the ports of a fabric.
 type Server struct {
 	host  Host
 	path  string
@@ -35,16 +35,16 @@ type Server struct {
 	places  map[fabric.Place]*place
 	clients map[int]*client // by file descriptor
 	files   map[int]*manager
-	busy    bool // the loop is at work, and looks for what there is to send before it waits
+	busy    bool // the loop is working, and will look for what to send before it waits
 	stopped bool
-	next    clock.Time // of the deadlines of all ports, or earlier
-	until   clock.Time // when the loop looks again
+	next    clock.Time // the earliest of the ports' deadlines, or earlier
+	until   clock.Time // when the loop wakes up
 	ready   []*place   // with something to send
 	sent    agent.Packet
-	came    agent.Packet // what a port is being given
+	came    agent.Packet // being passed to a port
 	message agent.Message
 	frame   []byte
-	// gathering are clients for which the loop keeps MADs back, to write several at once.
+	// gathering lists clients for which the loop holds MADs back, to write several at once.
 	gathering []*client
 }
 
@@ -56,8 +56,8 @@ type place struct {
 	waiting bool
 }
 
-// Listen serves the management datagrams of a fabric at the path of a socket, for the user of this process alone. What
-// is there from a process that is gone is replaced.
+// Listen serves the management datagrams of a fabric at the path of a socket, only for this process's
+// user. A stale socket of an earlier process is replaced.
 func Listen(path string, h Host) (*Server, error) {
 	s := &Server{host: h, path: path, start: time.Now(), done: make(chan struct{}), next: clock.Never, listener: -1, epoll: -1, wake: -1, watch: -1,
 		places: map[fabric.Place]*place{}, clients: map[int]*client{}, files: map[int]*manager{}}
@@ -69,7 +69,7 @@ func Listen(path string, h Host) (*Server, error) {
 	return s, nil
 }
 
-// Path is where the server listens; empty for nil.
+// Path returns where the server listens; empty for nil.
 func (s *Server) Path() string {
 	if s == nil {
 		return ""
@@ -121,7 +121,8 @@ func (s *Server) add(fd int) error {
 	return unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 }
 
-// Close ends the server and all connections. The files that it made are gone. Of nil it does nothing.
+// Close ends the server and all connections, and removes the files that it created. On nil it does
+// nothing.
 func (s *Server) Close() error {
 	if s == nil {
 		return nil
@@ -155,7 +156,7 @@ func (s *Server) closeAll() {
 	}
 }
 
-// run is the loop: one thread that waits for all sockets and does their work itself.
+// run is the loop: one thread that waits for all sockets and handles them itself.
 func (s *Server) run() {
 	defer close(s.done)
 	var events [64]unix.EpollEvent
@@ -192,7 +193,7 @@ func (s *Server) run() {
 	s.closeAll()
 }
 
-// patience is how long to wait for events, in milliseconds. Behind it the loop counts as idle.
+// patience returns how long to wait for events, in milliseconds. From then on the loop counts as idle.
 func (s *Server) patience() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +250,8 @@ func (s *Server) accept() {
 	}
 }
 
-// changed notes that something happened at a port: it may have something to send, or another deadline. The lock is held.
+// changed notes that something happened at a port: it may have something to send, or another deadline. The
+// caller holds the lock.
 func (s *Server) changed(p *place) {
 	s.next = clock.Min(s.next, p.Deadline())
 	if p.Waiting() && !p.waiting {
@@ -273,7 +275,8 @@ func (s *Server) advance() {
 	}
 }
 
-// carry sends what the ports have to send. The lock is not held while a packet travels, since it may come back here.
+// carry sends what the ports have to send. It does not hold the lock while a packet travels, because that
+// may come back here.
 func (s *Server) carry() {
 	for {
 		s.mu.Lock()
@@ -297,7 +300,7 @@ func (s *Server) carry() {
 	}
 }
 
-// Take hands a MAD that came to a port to the agent there that wants it; false: there is none.
+// Take passes a MAD that arrived at a port to the agent there that wants it; false: there is none.
 func (s *Server) Take(_ clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,7 +310,7 @@ func (s *Server) Take(_ clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	}
 	k := &s.came
 	k.Packet, k.HasGRH = *p, false
-	if p == &s.sent.Packet { // what a program of ours sent, or what came at once of it
+	if p == &s.sent.Packet { // sent by a program of ours, or an immediate response to that
 		k.HasGRH, k.GRH = s.sent.HasGRH, s.sent.GRH
 	}
 	taken := port.Receive(s.now(), k)

@@ -9,16 +9,16 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 )
 
-// Server is there on Linux only.
+// Server is implemented on Linux only.
 type Server struct{}
 
-// errPlatform is a system that has no service of management datagrams.
+// errPlatform says that the management service is not available on this system.
 var errPlatform = errors.New("the service of management datagrams needs sockets and files that Linux alone has")
 
-// Listen is there on Linux only.
+// Listen is implemented on Linux only.
 func Listen(string, Host) (*Server, error) { return nil, errPlatform }
 
-// Path is empty.
+// Path returns "".
 func (*Server) Path() string { return "" }
 
 // Close does nothing.

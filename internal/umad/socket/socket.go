@@ -1,11 +1,13 @@
-// Package socket is the protocol between programs and the service of management datagrams of a fabric: what system calls
-// on /dev/infiniband/umadN and files below /sys/class/infiniband are to programs on a machine with an adapter. The
-// C library libibumad.so.3 of clib/umad speaks it, and the transport of internal/umad; docs/fabric.md describes it.
+// Package socket defines the protocol between programs and a fabric's management service, which
+// corresponds to system calls on /dev/infiniband/umadN and files in /sys/class/infiniband on a machine
+// with an adapter. The C library libibumad.so.3 of clib/umad speaks it, and the transport of
+// internal/umad; docs/fabric.md describes it.
 //
-// It runs over a unix socket that keeps messages apart (SOCK_SEQPACKET). The first message of a connection is a
-// Request, which is answered. An answer to Open without an error makes the connection an open port; on it go Register,
-// Unregister and Send, and what comes back are MADs alone: an ib_user_mad header of 64 bytes and the MAD. OpenMany is Open for
-// programs with many requests under way: both sides may put several MADs into one message then.
+// It runs over a unix socket that preserves message boundaries (SOCK_SEQPACKET). The first message of a
+// connection is a Request, which is answered. After a successful answer to Open the connection is an open
+// port, on which programs send Register, Unregister and Send messages, and receive only MADs: an
+// ib_user_mad header of 64 bytes and the MAD. OpenMany is Open for programs with many requests in
+// progress: both sides may then put several MADs into one message.
 package socket
 
 import (
@@ -21,28 +23,29 @@ import (
 
 // The environment of a program.
 const (
-	// Variable has the path of the socket.
+	// Variable holds the path of the socket.
 	Variable = "SOFTVPI_FABRIC"
-	// NodeVariable has the node to be: its ID or description; the fabric's first where it is empty.
+	// NodeVariable holds the node to be: its ID or description; the fabric's first if it is empty.
 	NodeVariable = "SOFTVPI_NODE"
 )
 
-// version is that of the protocol.
+// version is the version of the protocol.
 const version = 1
 
 // Kinds of messages to the service.
 const (
 	List       = 1 // the adapters of a node
-	Adapter    = 2 // what is known of one
-	Port       = 3 // what is known of a port
+	Adapter    = 2 // what is known about one
+	Port       = 3 // what is known about a port
 	Open       = 4 // open a port
-	ManagerAt  = 5 // path of a file that makes the port one with a subnet manager, as long as it is open
-	Register   = 6 // an agent; the answer comes over the socket that comes with it
+	ManagerAt  = 5 // path of a file that makes the port one with a subnet manager while it is open
+	Register   = 6 // an agent; the answer is sent on the socket that comes with it
 	Unregister = 7 // likewise
 	Send       = 8 // a MAD
-	OpenMany   = 9 // Open, and messages may have several MADs
-	// SendMany is Send of some MADs of 256 bytes with their headers, one behind the other, on a port of OpenMany. What comes back
-	// there is likewise one or more MADs, the length of each in its header.
+	OpenMany   = 9 // Open, but messages may contain several MADs
+	// SendMany is Send for several MADs of 256 bytes with their headers, one after the other, on a port
+	// opened by OpenMany. Messages in the other direction also contain one or more MADs there, with the
+	// length of each in its header.
 	SendMany = 10
 )
 
@@ -54,19 +57,19 @@ const (
 	registerLen = 48
 	AnswerLen   = 8
 	SendLen     = 8                         // before the header
-	EachLen     = agent.HeaderLen + mad.Len // of a MAD in SendMany
-	Together    = 24                        // MADs that are put into one message at most
-	// MaxInline is the longest MAD in a message. A longer one stands in a sealed memory file that comes with the
-	// message, which has the first 256 bytes.
+	EachLen     = agent.HeaderLen + mad.Len // length of a MAD in SendMany
+	Together    = 24                        // maximum of MADs put into one message
+	// MaxInline is the length of the longest MAD in a message. A longer one is in a sealed memory file
+	// sent with the message, which then holds the first 256 bytes.
 	MaxInline = 32 << 10
-	// MaxMessage is the longest message.
+	// MaxMessage is the length of the longest message.
 	MaxMessage = SendLen + agent.HeaderLen + MaxInline
 )
 
-// Path is where the service of a fabric of a name listens, for those who do not say otherwise.
+// Path returns the default socket path of a fabric with that name.
 func Path(name string) string { return paths.Fabric(name) }
 
-// FromEnvironment is the socket and the node that the environment names; empty: none.
+// FromEnvironment returns the socket and the node that the environment names; empty: none.
 func FromEnvironment() (path, node string) { return os.Getenv(Variable), os.Getenv(NodeVariable) }
 
 // Request is the first message of a connection.
@@ -77,7 +80,7 @@ type Request struct {
 	Port int32
 }
 
-// Append adds the message to b. Names are cut to the lengths of their fields.
+// Append appends the message to b. Names are truncated to their fields.
 func (r *Request) Append(b []byte) []byte {
 	var m [requestLen]byte
 	binary.LittleEndian.PutUint32(m[0:], r.Kind)
@@ -88,7 +91,7 @@ func (r *Request) Append(b []byte) []byte {
 	return append(b, m[:]...)
 }
 
-// ParseRequest reads a message; false: it is none, or of another version.
+// ParseRequest parses a message; false: it is invalid, or of another version.
 func ParseRequest(b []byte) (Request, bool) {
 	if len(b) != requestLen || binary.LittleEndian.Uint32(b[4:]) != version {
 		return Request{}, false
@@ -103,7 +106,7 @@ func text(b []byte) string {
 
 func put(b []byte, s string) { copy(b[:len(b)-1], s) }
 
-// Names is the answer to List: how many, and each name in 20 bytes.
+// Names returns the answer to List: the number of names, and each name in 20 bytes.
 func Names(names []string) []byte {
 	b := Answer(0, uint32(len(names)))
 	for _, n := range names {
@@ -114,12 +117,12 @@ func Names(names []string) []byte {
 	return b
 }
 
-// Answer begins every answer: an errno, and a number.
+// Answer returns the head of every answer: an errno and a number.
 func Answer(errno, value uint32) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, errno), value)
 }
 
-// ParseAnswer reads it; false: it is too short.
+// ParseAnswer parses the head; false: it is too short.
 func ParseAnswer(b []byte) (errno, value uint32, ok bool) {
 	if len(b) < AnswerLen {
 		return 0, 0, false
@@ -127,10 +130,10 @@ func ParseAnswer(b []byte) (errno, value uint32, ok bool) {
 	return binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), true
 }
 
-// AdapterInfo is what programs read of an adapter: struct umad_ca.
+// AdapterInfo is what programs learn about an adapter: struct umad_ca.
 type AdapterInfo struct {
 	NodeType   uint32
-	First      uint32 // first port: 0 of a switch, 1 of others
+	First      uint32 // first port: 0 for a switch, 1 for others
 	Ports      uint32 // number of the last port
 	Firmware   string // up to 19 bytes
 	Type       string // up to 39
@@ -142,7 +145,7 @@ type AdapterInfo struct {
 // adapterLen is the length of an AdapterInfo in an answer.
 const adapterLen = 12 + 20 + 40 + 20 + 4 + 16
 
-// Append adds it to an answer.
+// Append appends it to an answer.
 func (a *AdapterInfo) Append(b []byte) []byte {
 	var m [adapterLen]byte
 	binary.LittleEndian.PutUint32(m[0:], a.NodeType)
@@ -156,7 +159,7 @@ func (a *AdapterInfo) Append(b []byte) []byte {
 	return append(b, m[:]...)
 }
 
-// ParseAdapter reads it; false: it is too short.
+// ParseAdapter parses it; false: it is too short.
 func ParseAdapter(b []byte) (AdapterInfo, bool) {
 	if len(b) < adapterLen {
 		return AdapterInfo{}, false
@@ -166,7 +169,7 @@ func ParseAdapter(b []byte) (AdapterInfo, bool) {
 		NodeGUID: binary.BigEndian.Uint64(b[96:]), SystemGUID: binary.BigEndian.Uint64(b[104:])}, true
 }
 
-// PortInfo is what programs read of a port: struct umad_port.
+// PortInfo is what programs learn about a port: struct umad_port.
 type PortInfo struct {
 	Number, LID, LMC, SMLID, SMSL, State, Physical uint32
 	Rate                                           uint32 // Gb/s
@@ -181,7 +184,7 @@ type PortInfo struct {
 // portLen is the length of a PortInfo without its P_Keys.
 const portLen = 32 + 4 + 16 + 20 + 4 + 128
 
-// Append adds it to an answer.
+// Append appends it to an answer.
 func (p *PortInfo) Append(b []byte) []byte {
 	var m [portLen]byte
 	for i, v := range [...]uint32{p.Number, p.LID, p.LMC, p.SMLID, p.SMSL, p.State, p.Physical, p.Rate} {
@@ -201,7 +204,7 @@ func (p *PortInfo) Append(b []byte) []byte {
 	return b
 }
 
-// ParsePort reads it; false: it is too short.
+// ParsePort parses it; false: it is too short.
 func ParsePort(b []byte) (p PortInfo, ok bool) {
 	if len(b) < portLen {
 		return p, false
@@ -229,7 +232,7 @@ const (
 	flagRaw      = 2
 )
 
-// AppendRegistration adds the message that registers an agent.
+// AppendRegistration appends the message that registers an agent.
 func AppendRegistration(b []byte, r *agent.Registration) []byte {
 	var m [registerLen]byte
 	binary.LittleEndian.PutUint32(m[0:], Register)
@@ -247,7 +250,7 @@ func AppendRegistration(b []byte, r *agent.Registration) []byte {
 	return append(b, m[:]...)
 }
 
-// ParseRegistration reads it; false: it is none.
+// ParseRegistration parses it; false: it is invalid.
 func ParseRegistration(b []byte) (agent.Registration, bool) {
 	if len(b) != registerLen || binary.LittleEndian.Uint32(b[4:]) != version {
 		return agent.Registration{}, false
