@@ -56,6 +56,9 @@ func failAddr(op string, addr netip.AddrPort, err error) error {
 			break
 		}
 	}
+	if e.Status == StatusDeviceRemoved && e.Detail == "" {
+		e.Detail = "the adapter was disabled, or the driver ended"
+	}
 	return e
 }
 

@@ -3,6 +3,7 @@ package ipc
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
 	"time"
 
@@ -255,6 +256,9 @@ func removed(cause error) error {
 	var e *command.Error
 	if errors.As(cause, &e) {
 		return e
+	}
+	if errors.Is(cause, io.EOF) { // which is no more than that
+		return command.Errorf(command.Removed, "the driver is gone")
 	}
 	return command.Errorf(command.Removed, "the driver is gone: %v", cause)
 }

@@ -1,0 +1,27 @@
+package ipc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// The end of the stream is no reason beside that the driver is gone; what else ended it is told.
+func TestRemovedTellsWhatEndedTheStream(t *testing.T) {
+	for _, c := range []struct {
+		cause error
+		want  string
+	}{
+		{fmt.Errorf("reading: %w", io.EOF), "the driver is gone"},
+		{syscall.EPIPE, "the driver is gone: " + syscall.EPIPE.Error()},
+	} {
+		var e *command.Error
+		if got := removed(c.cause); !errors.As(got, &e) || e.Code != command.Removed || e.Detail != c.want {
+			t.Errorf("%v is told as %v, want %q", c.cause, got, c.want)
+		}
+	}
+}
