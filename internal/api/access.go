@@ -34,8 +34,8 @@ func WithAccess(ctx context.Context, a access) context.Context {
 
 type remoteKey struct{}
 
-// isRemote reports whether a request came over TCP with a token, maybe from another machine: files of this one are
-// nothing to its sender.
+// isRemote reports whether a request came over TCP with a token, possibly from another machine: its sender
+// has no access to this machine's files.
 func isRemote(ctx context.Context) bool { return ctx.Value(remoteKey{}) != nil }
 
 // peerAccess decides by the credentials of the process at the other end of a unix socket: the driver's own
@@ -58,7 +58,7 @@ func peerAccess(c net.Conn) access {
 	return ReadAccess
 }
 
-// tokenAccess gives full access to who sends the token.
+// tokenAccess grants full access to requests with the token.
 func tokenAccess(token string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -71,7 +71,7 @@ func tokenAccess(token string, next http.Handler) http.Handler {
 	})
 }
 
-// guard refuses what the client may not do.
+// guard refuses requests that exceed the client's access.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch have := accessOf(r.Context()); {

@@ -13,19 +13,20 @@ import (
 type captures interface {
 	// OpenCapture begins a capture that its caller reads.
 	OpenCapture(CaptureRequest) (Capture, error)
-	// CaptureToFile begins a capture that the driver writes to a new file of that path, which has to be absolute, or
-	// over the file that is there.
+	// CaptureToFile starts a capture that the driver writes to a file. The path must be absolute; an
+	// existing file is overwritten.
 	CaptureToFile(q CaptureRequest, path string) (CaptureStatus, error)
-	// Captures are those that run, and those to files that ended by themselves, until somebody ends them.
+	// Captures returns the running captures, and those to files that ended by themselves, until somebody
+	// ends them.
 	Captures() []CaptureStatus
-	// EndCapture ends a capture. One to a file is complete then.
+	// EndCapture ends a capture. If it is written to a file, that is then complete.
 	EndCapture(ctx context.Context, id string) (CaptureStatus, error)
 }
 
-// Capture is a capture that is read.
+// Capture is a capture to be read.
 type Capture interface {
 	ID() string
-	// Copy writes the capture as pcapng until it is ended, or ctx ends. flush is called after each batch.
+	// Copy writes the capture as pcapng until the capture or ctx ends. It calls flush after each batch.
 	Copy(ctx context.Context, w io.Writer, flush func() error) error
 }
 
@@ -42,7 +43,7 @@ type captureFileRequest struct {
 	File string `json:"file" doc:"Absolute path, on the driver's machine."`
 }
 
-// CaptureStatus is a capture that runs, or has ended.
+// CaptureStatus describes a capture that runs or has ended.
 type CaptureStatus struct {
 	ID      string    `json:"id"`
 	Adapter string    `json:"adapter"`
@@ -57,7 +58,7 @@ type CaptureStatus struct {
 // captureHeader is the header of the answer that names a capture, to end it by.
 const captureHeader = "Softvpi-Capture"
 
-// captureStall is how long a reader of a capture may take nothing: it is gone then.
+// captureStall is how long a reader of a capture may take nothing before it is considered gone.
 const captureStall = 30 * time.Second
 
 // captureRoutes serve captures.
@@ -100,7 +101,7 @@ func serveCapture(d captures, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(captureHeader, c.ID())
 	control := http.NewResponseController(w)
 	_ = c.Copy(r.Context(), w, func() error {
-		_ = control.SetWriteDeadline(time.Now().Add(captureStall)) // not every writer has deadlines
+		_ = control.SetWriteDeadline(time.Now().Add(captureStall)) // not every writer supports deadlines
 		return control.Flush()
 	})
 }

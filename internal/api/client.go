@@ -20,22 +20,21 @@ import (
 	"github.com/softvpi/softvpi/internal/paths"
 )
 
-// maxAnswer bounds what a client reads of an answer in bytes.
+// maxAnswer limits how many bytes of an answer a client reads.
 const maxAnswer = 256 << 20
 
 // Client talks to the management interface of a running driver. Errors are ErrNotRunning, ErrNotAllowed,
-// *FieldError where a value was wrong, and others.
+// *FieldError if a value was wrong, and others.
 type Client struct {
 	where string // for messages
 	base  string
 	http  *http.Client
-	dial  func(context.Context) (net.Conn, error) // to a driver of this machine
+	dial  func(context.Context) (net.Conn, error) // connects to a driver on this machine
 }
 
 const callTimeout = 30 * time.Second
 
-// NewClient returns the management interface of the driver whose attach socket is at socket; empty: the
-// default.
+// NewClient returns a client for the driver whose attach socket is at socket; empty: the default.
 func NewClient(socket string) *Client {
 	if socket == "" {
 		socket = paths.Socket()
@@ -67,7 +66,7 @@ func (c *Client) SetAdapter(ctx context.Context, q AdapterRequest) error {
 	return c.call(ctx, "PUT", adapterURL(q.Adapter, "/state"), nil, q, nil)
 }
 
-// RestartAdapter disables and enables an adapter, with its keys as they are now.
+// RestartAdapter disables and enables an adapter, which applies its current keys.
 func (c *Client) RestartAdapter(ctx context.Context, name string) error {
 	return c.call(ctx, "POST", adapterURL(name, "/restart"), nil, nil, nil)
 }
@@ -77,7 +76,7 @@ func (c *Client) SetLink(ctx context.Context, q LinkRequest) error {
 	return c.call(ctx, "PATCH", adapterURL(q.Adapter, "/link"), nil, q, nil)
 }
 
-// Settings asks for the keys of an adapter with their values in force.
+// Settings returns the keys of an adapter with their values in force.
 func (c *Client) Settings(ctx context.Context, adapter string) (list []Setting, err error) {
 	err = c.call(ctx, "GET", adapterURL(adapter, "/settings"), nil, nil, &list)
 	return list, err
@@ -90,19 +89,19 @@ func (c *Client) Set(ctx context.Context, adapter, key, value string) (n Notices
 	return n, err
 }
 
-// Reset sets a key of an adapter back to its default.
+// Reset resets a key of an adapter to its default.
 func (c *Client) Reset(ctx context.Context, adapter, key string) (n Notices, err error) {
 	err = c.call(ctx, "DELETE", adapterURL(adapter, "/settings/"+url.PathEscape(key)), nil, nil, &n)
 	return n, err
 }
 
-// Keys asks for every registry key that the catalogue declares.
+// Keys returns all registry keys that the catalogue declares.
 func (c *Client) Keys(ctx context.Context) (list []CatalogueKey, err error) {
 	err = c.call(ctx, "GET", "/catalogue/keys", nil, nil, &list)
 	return list, err
 }
 
-// Connections asks for a page of the queue pairs. Zero fields are the defaults.
+// Connections returns a page of the queue pairs. Zero fields select the defaults.
 func (c *Client) Connections(ctx context.Context, q ConnectionQuery) (Connections, error) {
 	v := url.Values{}
 	for name, value := range map[string]string{"adapter": q.Adapter, "search": q.Search, "sort": q.Sort, "order": q.Order} {
@@ -122,12 +121,13 @@ func (c *Client) Connections(ctx context.Context, q ConnectionQuery) (Connection
 
 func adapterURL(name, rest string) string { return "/adapters/" + url.PathEscape(name) + rest }
 
-// Get asks for something that has no method of its own here, as JSON.
+// Get requests path and decodes the JSON answer into out, for requests without a method of their own.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, out any) error {
 	return c.call(ctx, "GET", path, query, nil, out)
 }
 
-// Post changes something that has no method of its own here, as JSON.
+// Post sends in as JSON to path and decodes the answer into out, for requests without a method of their
+// own.
 func (c *Client) Post(ctx context.Context, path string, in, out any) error {
 	return c.call(ctx, "POST", path, nil, in, out)
 }
@@ -144,7 +144,7 @@ func (c *Client) stream(ctx context.Context, path string, query url.Values) (htt
 	return resp.Header, resp.Body, nil
 }
 
-// call makes a request with in as JSON and reads the answer into out.
+// call sends a request with in as JSON and decodes the answer into out.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	var b io.Reader
 	if raw, ok := in.([]byte); ok {
@@ -170,7 +170,7 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	return nil
 }
 
-// send makes a request and returns an answer that is not an error.
+// send sends a request and returns the answer unless it is an error.
 func (c *Client) send(ctx context.Context, client *http.Client, method, path string, query url.Values, b io.Reader) (*http.Response, error) {
 	address := c.base + path
 	if len(query) > 0 {
@@ -192,11 +192,11 @@ func (c *Client) send(ctx context.Context, client *http.Client, method, path str
 	}
 	defer resp.Body.Close()
 	var m huma.ErrorModel
-	_ = json.NewDecoder(io.LimitReader(resp.Body, maxSmall)).Decode(&m) // what is no problem document says nothing more
+	_ = json.NewDecoder(io.LimitReader(resp.Body, maxSmall)).Decode(&m) // without a problem document there is no further detail
 	return nil, understand(resp.StatusCode, &m)
 }
 
-// explain tells a driver that is not there from other failures.
+// explain distinguishes a driver that is not running from other failures.
 func (c *Client) explain(err error) error {
 	var op *net.OpError
 	if errors.Is(err, os.ErrNotExist) || errors.As(err, &op) && strings.Contains(op.Error(), "connection refused") {

@@ -7,33 +7,33 @@ import (
 	"strconv"
 )
 
-// StartCapture begins a capture of a running driver and returns its id and the stream, which the caller closes.
-// It goes on until StopCapture, after which the stream ends with the statistics.
+// StartCapture starts a capture in a running driver and returns its id and the stream, which the caller
+// must close. It runs until StopCapture, after which the stream ends with the statistics.
 func (c *Client) StartCapture(ctx context.Context, q CaptureRequest) (id string, stream io.ReadCloser, err error) {
 	v := url.Values{"adapter": {q.Adapter}, "snap": {strconv.Itoa(q.Snap)}, "ring": {strconv.Itoa(q.Ring)}}
 	header, stream, err := c.stream(ctx, "/capture", v)
 	return header.Get(captureHeader), stream, err
 }
 
-// StopCapture ends a capture of a running driver.
+// StopCapture ends a capture in a running driver.
 func (c *Client) StopCapture(ctx context.Context, id string) error {
 	_, err := c.EndCapture(ctx, id)
 	return err
 }
 
-// CaptureToFile begins a capture that the driver writes to a file, which has an absolute path.
+// CaptureToFile starts a capture that the driver writes to a file with an absolute path.
 func (c *Client) CaptureToFile(ctx context.Context, q CaptureRequest, path string) (s CaptureStatus, err error) {
 	err = c.call(ctx, "POST", "/captures", nil, captureFileRequest{q, path}, &s)
 	return s, err
 }
 
-// Captures asks for the captures that run, and those to files that nobody has ended yet.
+// Captures returns the running captures, and those to files that nobody has ended yet.
 func (c *Client) Captures(ctx context.Context) (list []CaptureStatus, err error) {
 	err = c.call(ctx, "GET", "/captures", nil, nil, &list)
 	return list, err
 }
 
-// EndCapture ends a capture. One to a file is complete then.
+// EndCapture ends a capture. If it is written to a file, that is then complete.
 func (c *Client) EndCapture(ctx context.Context, id string) (s CaptureStatus, err error) {
 	err = c.call(ctx, "DELETE", "/capture/"+url.PathEscape(id), nil, nil, &s)
 	return s, err

@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// LoadRegistry asks for the whole registry, as it is at this moment.
+// LoadRegistry returns a copy of the whole registry.
 func (c *Client) LoadRegistry(ctx context.Context) (*registry.Registry, error) {
 	var keys []RegistryKey
 	if err := c.call(ctx, "GET", "/registry/keys", url.Values{"path": {registry.Root}, "recurse": {"true"}}, nil, &keys); err != nil {

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Diagnostics is what of a driver helps to find faults. A Driver that has it serves it.
+// Diagnostics is implemented by a Driver that helps to find faults, and is then served.
 type Diagnostics interface {
-	// ResetAdapter restarts an adapter as RestartAdapter does, with the events of a reset.
+	// ResetAdapter restarts an adapter like RestartAdapter, with the events of a reset.
 	ResetAdapter(name string) error
 	Resources(adapter string) (Resources, error)
-	// Commands are what programs asked of an adapter.
+	// Commands returns statistics of what programs requested from an adapter.
 	Commands(adapter string) ([]CallStats, error)
 	// Dump writes the state of an adapter to files.
 	Dump(adapter string, kind DumpKind) (Dump, error)
 }
 
-// Resources are what an adapter has, and has given away.
+// Resources are the objects that an adapter has, and how many are in use.
 type Resources struct {
 	PKeys   []uint16   `json:"pkeys" doc:"The partition keys by their index."`
 	Objects []Resource `json:"objects"`
@@ -29,7 +29,7 @@ type Resource struct {
 	Max  uint64 `json:"max"`
 }
 
-// CallStats is what was counted of one kind of call.
+// CallStats are the statistics of one kind of call.
 type CallStats struct {
 	Name    string        `json:"name"`
 	Count   uint64        `json:"count"`
@@ -47,7 +47,7 @@ const (
 	DumpMeNow DumpKind = "dump-me-now" // a folder of its own
 )
 
-// Dump is a dump that was written.
+// Dump describes a dump that was written.
 type Dump struct {
 	Kind      DumpKind `json:"kind"`
 	Directory string   `json:"directory" doc:"Where the files are; of dump-me-now its own folder."`
@@ -95,25 +95,25 @@ func (c *Client) ResetAdapter(ctx context.Context, name string) error {
 	return c.call(ctx, "POST", adapterURL(name, "/reset"), nil, nil, nil)
 }
 
-// Resources asks for the objects of an adapter and its partition keys.
+// Resources returns the objects of an adapter and its partition keys.
 func (c *Client) Resources(ctx context.Context, adapter string) (r Resources, err error) {
 	err = c.call(ctx, "GET", adapterURL(adapter, "/resources"), nil, nil, &r)
 	return r, err
 }
 
-// Commands asks for what programs asked of an adapter.
+// Commands returns statistics of what programs requested from an adapter.
 func (c *Client) Commands(ctx context.Context, adapter string) (list []CallStats, err error) {
 	err = c.call(ctx, "GET", adapterURL(adapter, "/commands"), nil, nil, &list)
 	return list, err
 }
 
-// Requests asks for the requests that there were about an adapter.
+// Requests returns statistics of the management requests about an adapter.
 func (c *Client) Requests(ctx context.Context, adapter string) (list []CallStats, err error) {
 	err = c.call(ctx, "GET", adapterURL(adapter, "/requests"), nil, nil, &list)
 	return list, err
 }
 
-// Dump has the state of an adapter written to files.
+// Dump writes the state of an adapter to files on the driver's machine.
 func (c *Client) Dump(ctx context.Context, adapter string, kind DumpKind) (d Dump, err error) {
 	err = c.call(ctx, "POST", adapterURL(adapter, "/dumps"), nil, dumpRequest{kind}, &d)
 	return d, err

@@ -62,7 +62,7 @@ func (s *Server) ipoibRoutes(d ipoibSource) {
 		})
 }
 
-// Endpoints asks for the end points of an IPoIB interface, of all for an empty connection.
+// Endpoints returns the end points of an IPoIB interface, or of all if connection is empty.
 func (c *Client) Endpoints(ctx context.Context, connection string) (list []Endpoints, err error) {
 	v := url.Values{}
 	if connection != "" {

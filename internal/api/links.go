@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Link opens a session of the device manager pages, once.
+// Link is a URL that opens a session of the device manager pages, once.
 type Link struct {
 	URL   string    `json:"url"`
 	Until time.Time `json:"until" doc:"When it is void."`
@@ -29,7 +29,7 @@ func (s *Server) linkRoutes(d pages) {
 		func(context.Context, *struct{}) (*struct{}, error) { return nil, d.ClosePages() })
 }
 
-// Link asks for a link to the device manager pages, which are served on the loopback interface from then on.
+// Link creates a link to the device manager pages, which are then served on the loopback interface.
 func (c *Client) Link(ctx context.Context) (l Link, err error) {
 	err = c.call(ctx, "POST", "/links", nil, nil, &l)
 	return l, err

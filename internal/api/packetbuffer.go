@@ -13,12 +13,12 @@ import (
 type packetBuffers interface {
 	StartPacketBuffer(adapter string, q PacketBufferRequest) (PacketBuffer, error)
 	PacketBuffer(adapter string) (PacketBuffer, error)
-	// CollectPackets empties the buffer, and returns what was in it as a pcap file.
+	// CollectPackets empties the buffer and returns its contents as a pcap file.
 	CollectPackets(adapter string) ([]byte, error)
 	StopPacketBuffer(adapter string) (PacketBuffer, error)
 }
 
-// PacketBufferRequest says how much is kept. Zero fields are the defaults.
+// PacketBufferRequest says how much to keep. Zero fields select the defaults.
 type PacketBufferRequest struct {
 	Packets int `json:"packets,omitempty" doc:"1024 by default."`
 	Bytes   int `json:"bytes,omitempty" doc:"Of each packet; 128 by default."`
@@ -65,25 +65,25 @@ func (s *Server) packetBufferRoutes(d packetBuffers) {
 
 const packetBuffer = "/packet-buffer"
 
-// StartPacketBuffer has an adapter keep the last packets that come without an RSS hash.
+// StartPacketBuffer makes an adapter keep the last packets that arrive without an RSS hash.
 func (c *Client) StartPacketBuffer(ctx context.Context, adapter string, q PacketBufferRequest) (b PacketBuffer, err error) {
 	err = c.call(ctx, "POST", adapterURL(adapter, packetBuffer), nil, q, &b)
 	return b, err
 }
 
-// PacketBuffer asks for the state of an adapter's buffer.
+// PacketBuffer returns the state of an adapter's buffer.
 func (c *Client) PacketBuffer(ctx context.Context, adapter string) (b PacketBuffer, err error) {
 	err = c.call(ctx, "GET", adapterURL(adapter, packetBuffer), nil, nil, &b)
 	return b, err
 }
 
-// StopPacketBuffer drops an adapter's buffer with what is in it.
+// StopPacketBuffer drops an adapter's buffer with its contents.
 func (c *Client) StopPacketBuffer(ctx context.Context, adapter string) (b PacketBuffer, err error) {
 	err = c.call(ctx, "DELETE", adapterURL(adapter, packetBuffer), nil, nil, &b)
 	return b, err
 }
 
-// CollectPackets takes the packets out of an adapter's buffer, as a pcap file.
+// CollectPackets empties an adapter's buffer and returns its contents as a pcap file.
 func (c *Client) CollectPackets(ctx context.Context, adapter string) ([]byte, error) {
 	resp, err := c.send(ctx, c.http, http.MethodPost, adapterURL(adapter, packetBuffer+"/collect"), nil, nil)
 	if err != nil {

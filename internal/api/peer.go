@@ -9,7 +9,7 @@ import (
 // peer is the process at the other end of a unix socket.
 type peer struct {
 	uid int
-	pid int // 0: the system does not tell, or it is none that this process sees
+	pid int // 0: the system does not tell, or this process cannot see it
 }
 
 // errUnknownProcess is a driver of which the system does not tell the process, or that is not among those that this process sees, as in another container.

@@ -14,12 +14,12 @@ type one[T any] struct{ Body T }
 
 func body[T any](v T) *one[T] { return &one[T]{v} }
 
-// AdapterPath names an adapter in a path.
+// AdapterPath identifies an adapter in a path.
 type AdapterPath struct {
 	Name string `path:"name" doc:"Name of the adapter."`
 }
 
-// maxSmall bounds the bytes of requests that change one thing.
+// maxSmall limits the bytes of requests that change one thing.
 const maxSmall = 64 << 10
 
 // operation describes a request.
@@ -27,7 +27,7 @@ func operation(method, path, id, summary string) huma.Operation {
 	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, MaxBodyBytes: maxSmall, DefaultStatus: http.StatusOK}
 }
 
-// register adds a request: what it is answered with comes from do.
+// register adds a route; do computes the answer.
 func register[I, O any](s *Server, op huma.Operation, do func(context.Context, *I) (*O, error)) {
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, in)
@@ -40,7 +40,7 @@ func register[I, O any](s *Server, op huma.Operation, do func(context.Context, *
 
 func (s *Server) routes() {
 	d := s.cfg.Driver
-	if x, ok := d.(Diagnostics); ok { // first: it counts the requests of those that follow
+	if x, ok := d.(Diagnostics); ok { // first: it counts the requests to the routes that follow
 		s.diagnosticRoutes(x)
 	}
 	if x, ok := d.(captures); ok {
@@ -112,7 +112,7 @@ func (s *Server) adapterRoutes(d Driver) {
 		})
 }
 
-// KeyPath names a key of an adapter in a path.
+// KeyPath identifies a key of an adapter in a path.
 type KeyPath struct {
 	AdapterPath
 	Key string `path:"key" doc:"Name of a key of the catalogue."`

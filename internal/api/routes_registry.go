@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// RegistryPath names a registry key in a query.
+// RegistryPath identifies a registry key in a query.
 type RegistryPath struct {
 	Path string `query:"path" required:"true" doc:"Full path, such as HKLM\\SYSTEM\\CurrentControlSet\\Services\\mlx5\\Parameters."`
 }

@@ -21,15 +21,15 @@ import (
 	"github.com/softvpi/softvpi/internal/events"
 )
 
-// Limits bound what clients can make the server keep. Zero fields mean their defaults.
+// Limits limits what clients can make the server keep. Zero fields select the defaults.
 type Limits struct {
-	Clients int           // connections at once, over which new ones wait; 2048
+	Clients int           // simultaneous connections, above which new ones wait; 2048
 	Body    int64         // bytes of a request; 8 MiB
 	Header  time.Duration // for the header of a request; 5 s
 	Read    time.Duration // for a whole request; 30 s
-	Write   time.Duration // for an answer, and for each piece of one that goes on; 30 s
+	Write   time.Duration // for an answer, and for each piece of a stream; 30 s
 	Idle    time.Duration // between requests; 60 s
-	Answers int64         // bytes of answers that readers have not taken yet, over which large ones are refused; 64 MiB
+	Answers int64         // bytes of answers not yet taken by readers, above which large ones are refused; 64 MiB
 }
 
 func (l Limits) complete() Limits {
@@ -50,7 +50,7 @@ func setDefault[T comparable](v *T, d T) {
 	}
 }
 
-// Config is what a Server is made with.
+// Config configures a Server.
 type Config struct {
 	Driver  Driver
 	Version string
@@ -76,7 +76,7 @@ type Server struct {
 	answers *answers
 }
 
-// maxHeader bounds the header of a request in bytes.
+// maxHeader limits the header of a request in bytes.
 const maxHeader = 64 << 10
 
 // New makes a server. ServeUnix and Serve let clients to it.
@@ -107,7 +107,7 @@ func (s *Server) httpServer(h http.Handler) *http.Server {
 	}
 }
 
-// OpenAPI is the description of the interface in JSON.
+// OpenAPI returns the description of the interface in JSON.
 func (s *Server) OpenAPI() ([]byte, error) { return json.MarshalIndent(s.api.OpenAPI(), "", "  ") }
 
 // ServeUnix serves on a unix socket until Close.
@@ -128,7 +128,7 @@ func done(err error) error {
 	return err
 }
 
-// recover keeps a fault of one request from the rest of the driver.
+// recover keeps a panic in one request from affecting the rest of the driver.
 func (s *Server) recover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -141,7 +141,8 @@ func (s *Server) recover(next http.Handler) http.Handler {
 	})
 }
 
-// maxDrain is how much of a request that is too large is read away, so that its sender comes to read the answer.
+// maxDrain is how much of a request that is too large is read and discarded, so that its sender gets to
+// read the answer.
 const maxDrain = 64 << 20
 
 // limitBody refuses requests of more than n bytes.
@@ -152,7 +153,7 @@ func limitBody(n int64, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		_, _ = io.CopyN(io.Discard, r.Body, maxDrain) // a sender that goes away needs no answer
+		_, _ = io.CopyN(io.Discard, r.Body, maxDrain) // a sender that has gone needs no answer
 		w.Header().Set("Connection", "close")
 		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has %d bytes; allowed: %d", r.ContentLength, n))
 	})
@@ -166,7 +167,7 @@ func fail(w http.ResponseWriter, err error) {
 	}
 }
 
-// refuse answers with a problem.
+// refuse answers with a problem document.
 func refuse(w http.ResponseWriter, status int, detail string) {
 	write(w, &huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail})
 }
@@ -174,5 +175,5 @@ func refuse(w http.ResponseWriter, status int, detail string) {
 func write(w http.ResponseWriter, m *huma.ErrorModel) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(m.Status)
-	_ = json.NewEncoder(w).Encode(m) // a client that went away
+	_ = json.NewEncoder(w).Encode(m) // fails if the client has gone
 }

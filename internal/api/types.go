@@ -4,26 +4,26 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// Driver is what the requests are made of: the control plane of a running driver. Its methods may be called
-// at any time; it makes changes one after the other, and whole. Errors about a request are *FieldError, of
-// the registry as package registry has them.
+// Driver is the control plane of a running driver, which implements the requests. Its methods may be
+// called at any time; changes are made one after the other, each completely or not at all. Errors about a
+// request are *FieldError, about the registry those of package registry.
 type Driver interface {
 	Status() Status
 	// Overview is Status without the queue pairs, of which there may be many.
 	Overview() Status
 	// SetAdapter enables or disables an adapter.
 	SetAdapter(AdapterRequest) error
-	// RestartAdapter disables and enables an adapter with the keys as they are now.
+	// RestartAdapter disables and enables an adapter, which applies its current keys.
 	RestartAdapter(name string) error
 	// SetLink changes the link of an adapter.
 	SetLink(LinkRequest) error
-	// Registry is the driver's registry, for reading.
+	// Registry returns the driver's registry, for reading.
 	Registry() *registry.Registry
 	// ChangeRegistry makes changes, all or none, and acts on them.
 	ChangeRegistry(changes []registry.Change, unchecked bool) ([]registry.Notice, error)
-	// Settings are the keys of an adapter with their values.
+	// Settings returns the keys of an adapter with their values.
 	Settings(adapter string) ([]Setting, error)
-	// Set sets a key of an adapter, given by its name alone, from text; nil: back to the default.
+	// Set sets a key of an adapter, identified by its name alone, from text; nil: back to the default.
 	Set(adapter, key string, value *string) ([]registry.Notice, error)
 }
 
@@ -33,15 +33,15 @@ type AdapterRequest struct {
 	Enable  bool   `json:"enable" doc:"Whether programs can use the adapter. Disabling ends its connections."`
 }
 
-// LinkRequest sets what the link of an adapter does to packets, and the path
-// that connections take. Nil leaves a setting as it is.
+// LinkRequest sets what the link of an adapter does to packets, and the path that connections take. Nil
+// leaves a setting unchanged.
 type LinkRequest struct {
 	Adapter    string    `json:"-"`
 	Impairment *[]string `json:"impairment,omitempty" doc:"Words such as loss=1% delay=50us seed=7, on top of what is set; none clears."`
 	Path       *string   `json:"path,omitempty" doc:"auto, wire, local or direct"`
 }
 
-// Setting is a key of an adapter with its values as text, in the form that it is set by.
+// Setting is a key of an adapter with its values as text, in the form in which they are set.
 type Setting struct {
 	Name        string   `json:"name"`
 	Title       string   `json:"title,omitempty" doc:"As the device manager shows it."`
@@ -63,7 +63,7 @@ type Setting struct {
 	Description string   `json:"description"`
 }
 
-// Choice is a value of a Setting that has only some.
+// Choice is one of the values that a Setting can have.
 type Choice struct {
 	Value   string `json:"value"`
 	Name    string `json:"name"`
@@ -85,7 +85,7 @@ type RegistryKey struct {
 	Subkeys []string        `json:"subkeys" doc:"Full paths."`
 }
 
-// RegistryChange is a step of a change of the registry.
+// RegistryChange is one step of a change to the registry.
 type RegistryChange struct {
 	Kind    string         `json:"kind" enum:"create key,set value,delete value,delete values,delete key"`
 	Path    string         `json:"path"`
@@ -100,7 +100,7 @@ type registryChanges struct {
 	Unchecked bool             `json:"unchecked,omitempty" doc:"Store values that the catalogue does not allow, too; the driver uses the default then."`
 }
 
-// Notices are what a change makes known.
+// Notices are remarks about a change.
 type Notices struct {
 	Notices []registry.Notice `json:"notices"`
 }
@@ -111,7 +111,7 @@ type Connection struct {
 	QPStatus
 }
 
-// Connections are a page of the queue pairs.
+// Connections is a page of the queue pairs.
 type Connections struct {
 	Total int          `json:"total" doc:"How many match, on all pages."`
 	Items []Connection `json:"items"`

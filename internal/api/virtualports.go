@@ -9,12 +9,12 @@ import (
 type virtualPortSource interface {
 	VirtualPorts() []VirtualPort
 	AddVirtualPort(VirtualPortRequest) (VirtualPort, error)
-	// RemoveVirtualPort removes one port; fields beside its name have to fit where they are not empty.
+	// RemoveVirtualPort removes one port; fields other than its name must match unless they are empty.
 	RemoveVirtualPort(VirtualPortRequest) error
 	RemoveVirtualPorts() error
 }
 
-// VirtualPortRequest names a virtual port, or one to make.
+// VirtualPortRequest identifies a virtual port, or describes a new one.
 type VirtualPortRequest struct {
 	Connection string `json:"connection" doc:"Of a new port: the IPoIB port that it is made on. To remove: the virtual port's own connection."`
 	IName      string `json:"iname,omitempty" doc:"Begins with an i; without it one is made."`
@@ -53,13 +53,13 @@ func (s *Server) virtualPortRoutes(d virtualPortSource) {
 		})
 }
 
-// VirtualPorts asks for the virtual IPoIB ports.
+// VirtualPorts returns the virtual IPoIB ports.
 func (c *Client) VirtualPorts(ctx context.Context) (list []VirtualPort, err error) {
 	err = c.call(ctx, "GET", virtualPorts, nil, nil, &list)
 	return list, err
 }
 
-// AddVirtualPort makes a virtual IPoIB port.
+// AddVirtualPort creates a virtual IPoIB port.
 func (c *Client) AddVirtualPort(ctx context.Context, q VirtualPortRequest) (p VirtualPort, err error) {
 	err = c.call(ctx, "POST", virtualPorts, nil, q, &p)
 	return p, err

@@ -15,8 +15,8 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 )
 
-// attached measures two processes that are attached to one driver, next to memcpy
-// and to TCP on the loopback.
+// attached measures two processes that are attached to one driver, compared with memcpy and with TCP on
+// the loopback interface.
 func (r *runner) attached() error {
 	figures := r.choose(append(attachedFigures(), latencyFigures(0, 0.25)...))
 	if len(figures) == 0 {
@@ -86,8 +86,8 @@ func attachedFigures() []figure {
 	return all
 }
 
-// driven makes a path between processes that are attached to a driver of its own;
-// one has everything run on one processor.
+// driven returns a path between processes that are attached to a driver of its own; with one, everything
+// runs on one processor.
 func (r *runner) driven(one bool) (p *path, stop func(), err error) {
 	a, b := randomPair()
 	dir, err := os.MkdirTemp("", "vpi-bench-")

@@ -14,48 +14,46 @@ import (
 	"time"
 )
 
-// Options say what is measured.
+// Options say what to measure.
 type Options struct {
-	Rounds  int     // interleaved runs, of which the median counts
-	Seconds float64 // of each run
+	Rounds  int     // interleaved runs, whose median counts
+	Seconds float64 // per run
 	Parts   []string
-	// Rows limits what is measured to rows whose names contain one of these texts, in any case of
-	// letters, and their peers. Empty: all. The parts from buffer on are measured whole all the same.
+	// Rows limits the measurements to rows whose names contain one of these texts, ignoring case, and
+	// their peers. Empty: all. The parts from buffer on are always measured completely.
 	Rows    []string
 	Command string // as the user typed it, for the report
-	// QPs and Connections size the part scale: queue pairs created and destroyed,
-	// and connections held at once. 0: 100,000 and 20,000.
+	// QPs and Connections size the part scale: queue pairs created and destroyed, and simultaneous
+	// connections. 0: 100,000 and 20,000.
 	QPs, Connections int
-	// SoftRoCE is the directory that test/rxebench filled; empty: part rxe is not
-	// measured.
+	// SoftRoCE is the directory that test/rxebench filled; empty: part rxe is not measured.
 	SoftRoCE string
-	// LossGuest is the directory of the virtual machine for part loss; empty: it is
-	// not measured.
+	// LossGuest is the directory of the virtual machine for part loss; empty: it is not measured.
 	LossGuest string
-	// Progress is where to say what is being measured, on one line; nil: nowhere.
+	// Progress receives a line that says what is being measured; nil: none.
 	Progress io.Writer
 }
 
-// Parts lists what there is to measure, in the order in which it is.
+// Parts lists the parts in the order in which they are measured.
 var Parts = []string{"loopback", "veth9000", "veth1500", "attached", "buffer", "waiting", "scale", "rxe", "loss"}
 
-// runner measures: it starts the processes and keeps the report.
+// runner measures: it starts the processes and collects the report.
 type runner struct {
 	ctx    context.Context
 	exe    string
 	o      Options
 	report *Report
-	width  int // of the progress line that stands on the terminal
-	// needed are the samples of the rows that were asked for, nil where all are.
+	width  int // of the progress line currently on the terminal
+	// needed holds the samples needed for the requested rows, nil if all are.
 	needed map[string]bool
 }
 
-// errSkip is why a part cannot be measured here.
+// errSkip says why a part cannot be measured here.
 type errSkip struct{ why string }
 
 func (e errSkip) Error() string { return e.why }
 
-// Run measures. What was measured before an error is in the report.
+// Run measures. After an error the report holds what was measured before.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -94,10 +92,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return r.report, nil
 }
 
-// ErrNoRow says that Options.Rows names nothing that the parts measure.
+// ErrNoRow says that Options.Rows matches nothing that the parts measure.
 var ErrNoRow = errors.New("no row of the parts that are measured has in its name")
 
-// choose returns those of the figures that were asked for, and notes which samples they need.
+// choose returns the requested figures, and notes which samples they need.
 func (r *runner) choose(all []figure) []figure {
 	if len(r.o.Rows) == 0 {
 		return all
@@ -110,20 +108,20 @@ func (r *runner) choose(all []figure) []figure {
 	return chosen
 }
 
-// names reports whether a row of this name is asked for.
+// names reports whether a row of this name is requested.
 func (o *Options) names(row string) bool {
 	return len(o.Rows) == 0 || slices.ContainsFunc(o.Rows, func(text string) bool {
 		return strings.Contains(strings.ToLower(row), strings.ToLower(text))
 	})
 }
 
-// needs reports whether one of the samples is needed.
+// needs reports whether any of the samples is needed.
 func (r *runner) needs(samples ...string) bool {
 	return r.needed == nil || slices.ContainsFunc(samples, func(s string) bool { return r.needed[s] })
 }
 
-// wants reports whether a part is to be measured: one that was asked for, or every
-// one that needs nothing beside this program.
+// wants reports whether a part is to be measured: the requested ones or, by default, all that need nothing
+// besides this program.
 func (o *Options) wants(part string) bool {
 	if len(o.Parts) > 0 {
 		return slices.Contains(o.Parts, part)
@@ -137,7 +135,7 @@ func (o *Options) wants(part string) bool {
 	return true
 }
 
-// progress says on one line what is being measured; empty takes the line away.
+// progress shows on one line what is being measured; an empty text clears the line.
 func (r *runner) progress(format string, args ...any) {
 	if r.o.Progress == nil {
 		return
@@ -149,14 +147,14 @@ func (r *runner) progress(format string, args ...any) {
 	}
 }
 
-// seconds is the length of a run as tools take it.
+// seconds returns the length of a run in the form that tools take.
 func (r *runner) seconds() string { return fmt.Sprint(r.o.Seconds) }
 
 func (r *runner) duration() time.Duration {
 	return time.Duration(r.o.Seconds * float64(time.Second))
 }
 
-// machine says what this runs on.
+// machine describes the machine.
 func machine() string {
 	s := fmt.Sprintf("%s/%s, %d processors, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {

@@ -11,11 +11,10 @@ import (
 // smallBuffer is the usual limit of a socket's receive buffer (net.core.rmem_max).
 const smallBuffer = 212992
 
-// many are the numbers of queue pairs that write to one receiver at once.
+// many lists the numbers of queue pairs that write to one receiver at once.
 var many = []int{1, 100, 1000}
 
-// buffer measures many queue pairs that write to one receiver whose socket has a
-// small receive buffer.
+// buffer measures many queue pairs that write to one receiver whose socket has a small receive buffer.
 func (r *runner) buffer() error {
 	const part = "many queue pairs, SO_RCVBUF 212,992"
 	p := &path{}

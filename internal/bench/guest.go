@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// guestOutput reads what a guest prints: a line of JSON for each name and each result.
+// guestOutput parses what a guest prints: a line of JSON for each name and each result.
 type guestOutput struct {
 	samples samples
-	seconds float64 // of each run
+	seconds float64 // per run
 	name    string
 	all     float64 // messages of the run
 	syscall float64
 	done    bool
 	err     error
-	noise   []string // lines that are no result: what the kernel says
+	noise   []string // lines that are no result: kernel messages
 }
 
-// guestLine is what a line may say.
+// guestLine holds the possible contents of a line.
 type guestLine struct {
 	Name, Error string
 	Status      *int
@@ -34,7 +34,7 @@ type guestLine struct {
 	Counters map[string]uint64
 }
 
-// line takes a line of output and reports whether it was a result.
+// line handles a line of output and reports whether it was a result.
 func (g *guestOutput) line(text string) bool {
 	text = strings.TrimSpace(text)
 	var x guestLine
@@ -55,7 +55,7 @@ func (g *guestOutput) line(text string) bool {
 		if needed := g.all * lossPackets; needed > 0 {
 			g.samples.add(g.name+" again", max(0, 100*(*x.Sent-needed)/needed))
 		}
-		// rxe counts every step back and, apart, those that a NAK asked for.
+		// rxe counts every retry and, separately, those that a NAK requested.
 		g.samples.add(g.name+" time-outs", max(0, *x.Retries-*x.Naks)/(1.25*g.seconds))
 	case x.Syscall > 0:
 		g.syscall = x.Syscall
@@ -70,7 +70,7 @@ func (g *guestOutput) line(text string) bool {
 	return true
 }
 
-// end is how the guest ended.
+// end returns the error with which the guest ended, if any.
 func (g *guestOutput) end() error {
 	if g.err == nil && !g.done {
 		return fmt.Errorf("the guest did not finish: %s", strings.Join(g.noise, "\n"))
@@ -78,10 +78,10 @@ func (g *guestOutput) end() error {
 	return g.err
 }
 
-// lossPackets is how many packets a message takes: 64 KB at path MTU 1024.
+// lossPackets is the number of packets per message: 64 KB at path MTU 1024.
 const lossPackets = 64
 
-// addLossy adds a run of SoftVPI while packets were lost.
+// addLossy adds a run of SoftVPI with packet loss.
 func (s samples) addLossy(name string, gbps float64, all uint64, seconds float64, counters map[string]uint64) {
 	s.add(name, gbps)
 	if all > 0 {

@@ -19,15 +19,14 @@ const (
 	lossRxePart = "random loss, one processor, next to Soft-RoCE"
 )
 
-// What test/rxebench/guest/loss.sh and speed.sh measure: the packets lost, in percent, and the
-// numbers of queue pairs.
+// What test/rxebench/guest/loss.sh and speed.sh measure: the packet loss in percent, and the numbers of
+// queue pairs.
 var (
 	losses  = []string{"0", "0.1", "1", "5"}
 	lossQPs = []int{1, 4}
 )
 
-// loss measures SoftVPI and Soft-RoCE in turn in one virtual machine while packets
-// are lost.
+// loss measures SoftVPI and Soft-RoCE alternately in one virtual machine with packet loss.
 func (r *runner) loss() error {
 	s := samples{}
 	r.progress("loss: booting the virtual machine")
@@ -57,9 +56,9 @@ func lossFigures(loss string, qps int) []figure {
 	}
 }
 
-// virtualMachine boots the guest and reads its results. Hardware that is there may
-// yet not run it (nested under some hypervisors): what counts is a guest that says
-// something. The choice is kept beside the image.
+// virtualMachine boots the guest and reads its results. Existing virtualization hardware may still not run
+// it (nested under some hypervisors), so what counts is a guest that prints something. The choice is
+// stored next to the image.
 func (r *runner) virtualMachine(s samples) error {
 	kept := filepath.Join(r.o.LossGuest, "accel")
 	accels := []string{"kvm", "tcg"}
@@ -78,15 +77,15 @@ func (r *runner) virtualMachine(s samples) error {
 		}
 		var spoke bool
 		if spoke, err = r.emulated(s, accel, patience); spoke {
-			_ = os.WriteFile(kept, []byte(accel), 0o644) // tried again next time where it cannot be kept
+			_ = os.WriteFile(kept, []byte(accel), 0o644) // determined again next time if it cannot be stored
 			return err
 		}
 	}
 	return err
 }
 
-// emulated runs the guest. Spoke says that it came up; one that has not within the
-// patience is ended.
+// emulated runs the guest. spoke reports whether it came up; a guest that has not done so within patience
+// is killed.
 func (r *runner) emulated(s samples, accel string, patience time.Duration) (spoke bool, err error) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
@@ -114,15 +113,15 @@ func (r *runner) emulated(s samples, accel string, patience time.Duration) (spok
 			r.progress("loss: %s", g.name)
 		}
 	}
-	_ = cmd.Wait() // the guest says itself how it ended
+	_ = cmd.Wait() // the guest itself reports how it ended
 	if !spoke {
 		return false, fmt.Errorf("the guest (%s) did not come up: %s", accel, strings.Join(g.noise, "\n"))
 	}
 	return true, g.end()
 }
 
-// Pair measures writes between two adapters of this machine that are joined by the
-// wire, each in a process of its own.
+// Pair measures writes between two adapters of this machine that are connected by the wire, each in a
+// process of its own.
 func Pair(ctx context.Context, a worker.PairArgs) (x worker.PairResult, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -140,7 +139,7 @@ func Pair(ctx context.Context, a worker.PairArgs) (x worker.PairResult, err erro
 	if _, err := connect(server, client, worker.EndpointArgs{QPs: a.QPs, Depth: a.Depth, Memory: setSize}); err != nil {
 		return x, err
 	}
-	// As rxebench measures: the first fifth of the time warms up.
+	// Like in rxebench, the first fifth of the time is warm-up.
 	var w worker.Written
 	if err := client.call("write", worker.WriteArgs{QPs: a.QPs, Size: a.Bytes, Depth: a.Depth, Seconds: 1.25 * a.Seconds, Warm: a.Seconds / 4}, &w); err != nil {
 		return x, err

@@ -18,10 +18,10 @@ const (
 	large = 1 << 20
 )
 
-// goals are what a path should reach; 0: no aim there.
+// goals are the figures that a path should reach; 0: no goal.
 type goals struct {
-	large float64 // writes of 1 MB with as much memory as iperf3 has, in times iperf3; sends and reads 0.8 of it
-	one   float64 // million 64-byte writes a second on one queue pair
+	large float64 // writes of 1 MB with as much memory as iperf3 uses, relative to iperf3; sends and reads 0.8 of that
+	one   float64 // million 64-byte writes per second on one queue pair
 	four  float64 // on four
 }
 
@@ -32,8 +32,7 @@ func (r *runner) loopback() error {
 	return r.network(p, goals{large: 1.3})
 }
 
-// veth returns what measures the same across a pair of virtual Ethernet devices with
-// this MTU.
+// veth returns a function that measures the same across a pair of virtual Ethernet devices with this MTU.
 func (r *runner) veth(mtu int, aims goals) func() error {
 	return func() error {
 		p, closePath, err := vethPath(mtu)
@@ -51,7 +50,7 @@ func randomPair() (a, b string) {
 	return netip.AddrFrom4(x).String(), netip.AddrFrom4(y).String()
 }
 
-// network measures everything on a path next to TCP.
+// network measures everything on a path, compared with TCP.
 func (r *runner) network(p *path, aims goals) error {
 	s := samples{}
 	figures := r.choose(append(bandwidthFigures(aims), latencyFigures(1.2, 0.8)...))
@@ -80,8 +79,8 @@ func (r *runner) network(p *path, aims goals) error {
 	return nil
 }
 
-// largeTurns is how often in a round the large messages and iperf3 take turns: both vary more from second to second
-// than anything else here does, and a ratio of two figures that were taken far apart is of little use.
+// largeTurns is how often per round the large messages and iperf3 alternate: both vary from second to
+// second more than anything else, and a ratio of two figures measured far apart is of little use.
 const largeTurns = 3
 
 // smaller are the sizes below large.
@@ -105,8 +104,8 @@ func (r *runner) besideTCP(p *path, s samples, sizes []int) error {
 	return nil
 }
 
-// largeBesideTCP measures large messages in turn with TCP: through the memory that all sizes cycle through, as plain
-// TCP does, and with one block a side, as iperf3 does.
+// largeBesideTCP measures large messages alternating with TCP: with the memory that all sizes cycle
+// through, like plain TCP, and with one block per side, like iperf3.
 func (r *runner) largeBesideTCP(p *path, s samples) error {
 	if err := r.besideTCP(p, s, []int{large}); err != nil {
 		return err
@@ -127,10 +126,10 @@ func (r *runner) largeBesideTCP(p *path, s samples) error {
 	return nil
 }
 
-// verbs are the operations, in the order in which they are measured.
+// verbs lists the operations in the order in which they are measured.
 var verbs = []ndperf.Verb{ndperf.Write, ndperf.Send, ndperf.Read}
 
-// oneBlock names the sample of large messages that are all one block of memory.
+// oneBlock returns the name of the sample of large messages that use one block of memory.
 func oneBlock(verb ndperf.Verb) string { return string(verb) + " one block" }
 
 // bandwidths measures every operation with one queue pair.
@@ -160,8 +159,8 @@ func (r *runner) bandwidth(p *path, s samples, sample string, verb ndperf.Verb, 
 	return err
 }
 
-// bandwidthFigures are the rows of bandwidths, with TCP of the same size beside
-// each, then those of large ones beside iperf3.
+// bandwidthFigures returns the rows of bandwidths, each compared with TCP of the same size, then those of
+// large messages compared with iperf3.
 func bandwidthFigures(aims goals) []figure {
 	var all []figure
 	for _, size := range sizes {
@@ -182,9 +181,9 @@ func bandwidthFigures(aims goals) []figure {
 		figure{"64 B writes, four queue pairs", "M/s", "four rate", "", "", million(aims.four)})
 }
 
-// iperf3Figures are the rows of messages of 1 MB beside iperf3. Like with like has an aim: iperf3 sends one block of
-// 1 MB over and over and receives it in one place, both in a near cache. What goes through 16 MB of memory stands
-// beside it too.
+// iperf3Figures returns the rows of messages of 1 MB compared with iperf3. Only the equal comparison has a
+// goal: iperf3 sends one block of 1 MB over and over and receives it in one place, both in a near cache.
+// What goes through 16 MB of memory is listed too.
 func iperf3Figures(aims goals) []figure {
 	const peer, sample = "iperf3 TCP", "iperf3"
 	var all []figure
@@ -201,13 +200,12 @@ func iperf3Figures(aims goals) []figure {
 	return append(all, figure{"plain TCP of 1 MB, 16 MB of memory", "Gb/s", fmt.Sprint("tcp", large), peer, sample, nil})
 }
 
-// latencyBytes is the size of the messages whose latency is measured. Sockperf
-// sends 14 at least.
+// latencyBytes is the size of the messages whose latency is measured. Sockperf sends at least 14.
 const latencyBytes = 8
 
-// latencies measures one-way latencies (reads: whole) of small messages, polling
-// and blocking, next to those of TCP. Who polls has a processor of its own, ours and TCP's alike: two
-// that the system puts on one wait for each other's turns, microseconds or milliseconds.
+// latencies measures one-way latencies (for reads the whole) of small messages, polling and blocking,
+// compared with TCP. A polling process gets a processor of its own, ours and TCP's alike: two that the
+// system puts on one processor wait for each other's time slices, microseconds or milliseconds.
 func (r *runner) latencies(p *path, s samples) error {
 	apart := p.apart()
 	for _, verb := range verbs {
@@ -226,10 +224,9 @@ func (r *runner) latencies(p *path, s samples) error {
 	return r.pingPongs(apart, s, true)
 }
 
-// pingPongs measures messages and TCP, both waiting in the same way. Who sleeps
-// while waiting finds the processors kept awake by a thread that runs only when
-// nobody else does: what it takes to wake an idle processor up is the machine's
-// affair, not the network's.
+// pingPongs measures messages and TCP, both waiting in the same way. For blocking waits a thread that runs
+// only when nothing else does keeps the processors awake: the time to wake an idle processor is a property
+// of the machine, not of the network.
 func (r *runner) pingPongs(p *path, s samples, polling bool) error {
 	how := "blocking"
 	if polling {
@@ -283,8 +280,9 @@ func (r *runner) pingPongs(p *path, s samples, polling bool) error {
 	return nil
 }
 
-// leastSockperf measures sockperf that polls with each end on a processor of its own, and where the system puts them,
-// which is often a little faster, and at times a thousandfold slower: the better one counts.
+// leastSockperf measures polling sockperf with each end on a processor of its own, and where the system
+// puts them, which is often a little faster, but sometimes a thousand times slower: the better result
+// counts.
 func (r *runner) leastSockperf(p *path) (typical, p99 float64, err error) {
 	if typical, p99, err = r.sockperf(p, "--nonblocked"); err != nil {
 		return 0, 0, err
@@ -306,10 +304,9 @@ func (s samples) latency(name string, typical, p99 float64) {
 	s.add(name+" 99", p99)
 }
 
-// latencyFigures are the rows of latencies. Both aims are in times polling sockperf:
-// what blocking takes depends on where the system puts the two processes, tenfold on
-// some virtual machines, with the processors awake or not.
-// Blocking may be 0: no aim.
+// latencyFigures returns the rows of latencies. Both goals are relative to polling sockperf, because what
+// blocking takes depends on where the system puts the two processes, tenfold on some virtual machines,
+// with the processors awake or not. blocking may be 0: no goal.
 func latencyFigures(blocking, polling float64) []figure {
 	const peer, sample = "sockperf TCP, polling", "sockperf polling"
 	slept := timesAtMost(blocking)
@@ -336,7 +333,7 @@ func latencyFigures(blocking, polling float64) []figure {
 	return rows
 }
 
-// inBytes writes a size as people do.
+// inBytes formats a size for people.
 func inBytes(n int) string {
 	switch {
 	case n >= 1<<20:

@@ -16,7 +16,7 @@ type (
 	latency  = worker.Latency
 )
 
-// peer is a worker in a process of its own, seen from here.
+// peer is a worker in a process of its own, as seen from this one.
 type peer struct {
 	process *process
 	in      io.WriteCloser
@@ -25,7 +25,7 @@ type peer struct {
 	addr    netip.Addr
 }
 
-// worker starts a worker on a side of a path. It ends with end.
+// worker starts a worker on a side of a path. Call end to stop it.
 func (r *runner) worker(p *path, s side) (*peer, error) {
 	x := r.command(p, s.placed(r.own("bench-worker")))
 	x.cmd.Stdout = nil
@@ -44,8 +44,7 @@ func (r *runner) worker(p *path, s side) (*peer, error) {
 	return &peer{x, in, json.NewEncoder(in), json.NewDecoder(out), addr}, err
 }
 
-// opened starts a worker that has opened the adapter of its side, in the driver
-// where the path has one.
+// opened starts a worker and has it open the adapter of its side, in the driver if the path has one.
 func (r *runner) opened(p *path, s side, buffer int) (*peer, error) {
 	x, err := r.worker(p, s)
 	if err != nil {
@@ -70,7 +69,7 @@ func (r *runner) couple(p *path, buffer int) (server, client *peer, err error) {
 	return server, client, nil
 }
 
-// call has the worker do something and waits until it is done.
+// call makes the worker do something and waits until it is done.
 func (x *peer) call(method string, args, result any) error {
 	b, err := json.Marshal(args)
 	if err != nil {
@@ -92,29 +91,27 @@ func (x *peer) call(method string, args, result any) error {
 	return json.Unmarshal(a.Result, result)
 }
 
-// begin is call for what goes on while others are called; the channel has its
-// error.
+// begin is call for what runs while others are called; the channel returns its error.
 func (x *peer) begin(method string, args, result any) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- x.call(method, args, result) }()
 	return done
 }
 
-// end lets the worker finish, and kills it where it does not.
+// end lets the worker finish, and kills it if it does not.
 func (x *peer) end() {
 	x.in.Close()
 	late := time.AfterFunc(20*time.Second, x.kill)
 	defer late.Stop()
-	_ = x.process.cmd.Wait() // what it was asked for was answered
+	_ = x.process.cmd.Wait() // all requests have been answered
 }
 
-// kill ends a worker that would not end by itself.
+// kill kills a worker that would not end by itself.
 func (x *peer) kill() { _ = x.process.cmd.Process.Kill() }
 
 func (x *peer) pid() string { return strconv.Itoa(x.process.cmd.Process.Pid) }
 
-// connect connects an endpoint of both workers as often as it says and returns
-// the seconds it took.
+// connect connects an endpoint of both workers as often as it says and returns the seconds that took.
 func connect(server, client *peer, a worker.EndpointArgs) (seconds float64, err error) {
 	for _, x := range []*peer{server, client} {
 		if err := x.call("endpoint", a, nil); err != nil {
@@ -131,7 +128,7 @@ func connect(server, client *peer, a worker.EndpointArgs) (seconds float64, err 
 	return seconds, server.call("accepted", nil, nil)
 }
 
-// messages measures sends to and fro between two workers of a path.
+// messages measures a ping-pong between two workers of a path.
 func (r *runner) messages(p *path, a pingArgs) (latency, error) {
 	server, client, err := r.couple(p.polling(), 0)
 	if err != nil {
@@ -142,14 +139,14 @@ func (r *runner) messages(p *path, a pingArgs) (latency, error) {
 	return play(server, client, a, a)
 }
 
-// play connects two workers and measures sends to and fro between them.
+// play connects two workers and measures a ping-pong between them.
 func play(server, client *peer, theirs, ours pingArgs) (x latency, err error) {
 	if _, err := connect(server, client, worker.EndpointArgs{QPs: 1, Depth: 16, Memory: 4096, Receive: true}); err != nil {
 		return x, err
 	}
 	answering := server.begin("pong", theirs, nil)
 	if err := client.call("ping", ours, &x); err != nil {
-		server.kill() // it waits for a message that does not come
+		server.kill() // it waits for a message that will not arrive
 		return x, err
 	}
 	return x, <-answering

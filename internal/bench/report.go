@@ -8,17 +8,15 @@ import (
 	"strings"
 )
 
-// Report is a whole run, the JSON that --json writes. docs/performance.md
-// describes it.
+// Report is a complete run, the JSON that --json writes. docs/performance.md describes it.
 type Report struct {
 	Machine string  `json:"machine"`
 	Command string  `json:"command"`
 	Started string  `json:"started"` // RFC 3339
-	Rounds  int     `json:"rounds"`  // interleaved runs, of which the median counts
-	Seconds float64 `json:"seconds"` // of each run
+	Rounds  int     `json:"rounds"`  // interleaved runs, whose median counts
+	Seconds float64 `json:"seconds"` // per run
 	Rows    []Row   `json:"rows"`
-	// Skipped says of a part, or of what a row is compared with, why it was not
-	// measured.
+	// Skipped says why a part, or something that a row is compared with, was not measured.
 	Skipped []Skip `json:"skipped"`
 }
 
@@ -30,8 +28,7 @@ type Row struct {
 	Unit  string  `json:"unit"`
 	Low   float64 `json:"low"` // of the runs
 	High  float64 `json:"high"`
-	// Peer is what the value stands next to, measured in the same run in the same
-	// unit; empty: nothing.
+	// Peer is what the value is compared with, measured in the same run in the same unit; empty: nothing.
 	Peer      string  `json:"peer,omitempty"`
 	PeerValue float64 `json:"peer_value,omitempty"`
 	Ratio     float64 `json:"ratio,omitempty"` // value / peer_value
@@ -81,7 +78,7 @@ type samples map[string][]float64
 
 func (s samples) add(name string, v float64) { s[name] = append(s[name], v) }
 
-// median of a name; 0 where nothing was measured.
+// median returns the median of a name's samples; 0 if nothing was measured.
 func (s samples) median(name string) float64 {
 	v := slices.Sorted(slices.Values(s[name]))
 	if len(v) == 0 {
@@ -90,7 +87,7 @@ func (s samples) median(name string) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// figure says how a row comes of samples.
+// figure says how a row is made from samples.
 type figure struct {
 	name, unit string
 	sample     string // the name of the value's samples
@@ -99,8 +96,8 @@ type figure struct {
 	target     *Target
 }
 
-// add makes a row of each figure that was measured. A target that is a ratio is
-// left out where the peer was not measured: it can be neither met nor missed.
+// add adds a row for each figure that was measured. A target that is a ratio is omitted if the peer was
+// not measured: it can be neither met nor missed.
 func (r *Report) add(part string, s samples, figures ...figure) {
 	for _, f := range figures {
 		all := s[f.sample]
@@ -162,7 +159,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// number prints three figures or so.
+// number formats a number with about three significant digits.
 func number(v float64) string {
 	switch {
 	case v == 0:

@@ -21,10 +21,10 @@ import (
 type side struct {
 	addr      string
 	start     func(*exec.Cmd) error // nil: on this host
-	processor string                // on which everything runs; empty: where the system puts it
+	processor string                // pins everything to this processor; empty: no pinning
 }
 
-// placed makes a command run on the side's processor.
+// placed prefixes a command so that it runs on the side's processor.
 func (s side) placed(args []string) []string {
 	if s.processor == "" {
 		return args
@@ -32,19 +32,19 @@ func (s side) placed(args []string) []string {
 	return append([]string{"taskset", "-c", s.processor}, args...)
 }
 
-// path is a pair of sides with what is measured between them.
+// path is a pair of sides between which to measure.
 type path struct {
 	name           string
 	server, client side
 	env            []string
-	more           []string // options of every tool
-	socket         string   // of the driver; empty: adapters are in the programs
-	driver         int      // its process
-	one            bool     // everything on one processor
-	port           uint16   // of RoCE v2; 0: its own
+	more           []string // options for every tool
+	socket         string   // of the driver; empty: the adapters are in the programs
+	driver         int      // process ID of the driver
+	one            bool     // everything runs on one processor
+	port           uint16   // of RoCE v2; 0: the standard port
 }
 
-// apart returns the path with its sides on two processors, where there are two, and taskset.
+// apart returns the path with its sides on two processors, if there are two, and taskset.
 func (p *path) apart() *path {
 	q := *p
 	if n := runtime.NumCPU(); n > 1 && !p.one && installed("taskset") {
@@ -53,8 +53,8 @@ func (p *path) apart() *path {
 	return &q
 }
 
-// polling returns the path for workers that poll with adapters of their own: their Go code runs on one processor at a time, as that of
-// the measuring tools does (docs/tools.md), unless GOMAXPROCS says otherwise.
+// polling returns the path for workers that poll with adapters of their own: unless GOMAXPROCS is set,
+// their Go code runs on one processor at a time, like that of the measuring tools (docs/tools.md).
 func (p *path) polling() *path {
 	q := *p
 	if p.socket == "" && os.Getenv("GOMAXPROCS") == "" {
@@ -97,12 +97,12 @@ func (x *process) wait() error {
 	return nil
 }
 
-// own makes arguments a command of this program.
+// own returns the arguments as a command of this program.
 func (r *runner) own(args ...string) []string { return append([]string{r.exe}, args...) }
 
-// pair starts a server, waits for a line of output with the text ready, which
-// says that it serves, runs the client and returns the client's output. Endless
-// servers are killed then; the others end by themselves.
+// pair starts a server, waits for a line of output that contains ready, which says that it serves, runs
+// the client and returns the client's output. Endless servers are then killed; the others end by
+// themselves.
 func (r *runner) pair(p *path, ready string, endless bool, server, client []string) ([]byte, error) {
 	s := r.command(p, p.server.placed(server))
 	lines, w := io.Pipe()

@@ -16,12 +16,11 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 )
 
-// The addresses that test/rxebench/guest/veth.sh joins.
+// The addresses that test/rxebench/guest/veth.sh connects.
 const pairA, pairB = "192.0.2.1", "192.0.2.2"
 
-// rxe measures the kernel's Soft-RoCE in a user-mode kernel, and SoftVPI in the same
-// way: on one processor, both ends in one process that one thread drives, across a
-// pair of virtual devices.
+// rxe measures the kernel's Soft-RoCE in a user-mode kernel, and SoftVPI in the same way: on one
+// processor, both ends in one process driven by one thread, across a pair of virtual devices.
 func (r *runner) rxe() error {
 	script := filepath.Join(r.o.SoftRoCE, "veth.sh")
 	start, closeHost, err := hostOf(script)
@@ -33,7 +32,7 @@ func (r *runner) rxe() error {
 		return errors.Join(errSkip{err.Error()}, closeHost())
 	}
 	pair := &path{name: "one processor, next to Soft-RoCE", server: side{start: start}, client: side{start: start}, one: true}
-	// Where every packet comes singly the ring of frames costs a tenth: each is shown to it.
+	// If every packet arrives singly the ring of frames costs a tenth, because each packet is shown to it.
 	lossy := &path{name: lossRxePart, client: side{start: single}, one: true, env: []string{"SOFTVPI_FRAMES=off"}}
 	return errors.Join(r.besideRxe(pair, lossy), closeSingle(), closeHost())
 }
@@ -110,11 +109,11 @@ func (r *runner) onePair(p *path, s samples, op string, mtu int) error {
 	if err != nil {
 		return err
 	}
-	s.add(fmt.Sprintf("ours %d %s", mtu, op), result.Gbps+result.Typical) // one of them is 0
+	s.add(fmt.Sprintf("ours %d %s", mtu, op), result.Gbps+result.Typical) // one of the two is 0
 	return nil
 }
 
-// lossyPair measures writes of SoftVPI of which packets are lost.
+// lossyPair measures writes of SoftVPI with packet loss.
 func (r *runner) lossyPair(p *path, s samples, loss string, qps int) error {
 	result, err := r.benchPair(p, "write", 1024, 64<<10, 16, "--loss", loss, "--qps", strconv.Itoa(qps))
 	if err != nil {
@@ -139,19 +138,18 @@ func (r *runner) benchPair(p *path, op string, mtu, size, depth int, more ...str
 	return result, nil
 }
 
-// plainLibrary keeps the guest's C library from registers that a user-mode kernel
-// does not restore after a page fault where the processor has AMX (see
-// test/rxebench/kernel/build.sh).
+// plainLibrary keeps the guest's C library from using registers that a user-mode kernel does not restore
+// after a page fault if the processor has AMX (see test/rxebench/kernel/build.sh).
 const plainLibrary = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX_Fast_Unaligned_Load"
 
-// guest boots the user-mode kernel, which measures and prints a line of JSON for
-// each name and each result.
+// guest boots the user-mode kernel, which measures and prints a line of JSON for each name and each
+// result.
 func (r *runner) guest(s samples) error {
 	cmd := exec.CommandContext(r.ctx, "taskset", "-c", strconv.Itoa(runtime.NumCPU()-1), filepath.Join(r.o.SoftRoCE, "linux"),
 		"mem=1024M", "initrd="+filepath.Join(r.o.SoftRoCE, "initrd"), "root=/dev/ram0", "rw", "con0=null,fd:1", "con=null", "console=tty0",
 		"quiet", "loglevel=4", "panic=-1", "random.trust_cpu=on", "seconds="+r.seconds(), plainLibrary)
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
-		cmd.Env = append(os.Environ(), "TMPDIR=/dev/shm") // the guest's memory is a file there: not on a disk
+		cmd.Env = append(os.Environ(), "TMPDIR=/dev/shm") // where the guest's memory file is not on a disk
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -164,6 +162,6 @@ func (r *runner) guest(s samples) error {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		g.line(lines.Text())
 	}
-	_ = cmd.Wait() // it says itself how it ended
+	_ = cmd.Wait() // the guest itself reports how it ended
 	return g.end()
 }

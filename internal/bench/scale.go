@@ -9,9 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/bench/worker"
 )
 
-// scale measures how many there may be, how fast they come and go, and what they
-// cost: queue pairs, and connections between two processes next to TCP
-// connections between two processes.
+// scale measures how many queue pairs and connections are possible, how fast they come and go, and what
+// they cost; connections are between two processes and compared with TCP connections.
 func (r *runner) scale() error {
 	a, b := randomPair()
 	embedded := &path{name: "embedded", server: side{addr: a}, client: side{addr: b}}
@@ -53,7 +52,7 @@ func (r *runner) scale() error {
 	return nil
 }
 
-// grouped writes a number with commas.
+// grouped formats a number with commas.
 func grouped(v float64) string {
 	s := strconv.Itoa(int(v))
 	for at := len(s) - 3; at > 0; at -= 3 {
@@ -62,8 +61,8 @@ func grouped(v float64) string {
 	return s
 }
 
-// tcpConnections measures TCP connections between two processes. Where a process
-// may not hold that many, they are fewer.
+// tcpConnections measures TCP connections between two processes, fewer if a process may not hold that
+// many.
 func (r *runner) tcpConnections(p *path, s samples) error {
 	server, err := r.worker(p, p.server)
 	if err != nil {
@@ -113,8 +112,7 @@ func (r *runner) tcpConnections(p *path, s samples) error {
 	return server.call("tcp drop", nil, nil)
 }
 
-// connections measures connections between two processes, all of them there at
-// once, and what they cost while nothing happens.
+// connections measures simultaneous connections between two processes, and what they cost while idle.
 func (r *runner) connections(p *path, s samples) error {
 	server, client, err := r.couple(p, 0)
 	if err != nil {
@@ -148,7 +146,7 @@ func (r *runner) connections(p *path, s samples) error {
 	if err != nil {
 		return err
 	}
-	if name := p.name + " memory"; p.driver == 0 || len(s[name]) == 0 { // a driver has that of the round before still
+	if name := p.name + " memory"; p.driver == 0 || len(s[name]) == 0 { // a driver still has the memory of the previous round
 		s.add(name, (after-before)/float64(r.o.Connections))
 	}
 	if err := client.call("drop", nil, nil); err != nil {
@@ -157,7 +155,7 @@ func (r *runner) connections(p *path, s samples) error {
 	return server.call("drop", nil, nil)
 }
 
-// timeOf is the processor time of processes together, in microseconds.
+// timeOf returns the total processor time of processes, in microseconds.
 func timeOf(pids []string) (us float64, err error) {
 	for _, pid := range pids {
 		t, err := processorTime(pid)
@@ -178,8 +176,8 @@ func tidyMemory(pids []string, all ...*peer) (float64, error) {
 	return memoryOf(pids...)
 }
 
-// churn measures queue pairs, all of them there at once, and then none; and what
-// memory a driver has more when the program is gone.
+// churn measures creating and destroying many simultaneous queue pairs, and how much memory a driver
+// retains when the program is gone.
 func (r *runner) churn(p *path, s samples) error {
 	var before float64
 	var err error
@@ -203,7 +201,7 @@ func (r *runner) churn(p *path, s samples) error {
 	if p.driver == 0 {
 		return nil
 	}
-	time.Sleep(500 * time.Millisecond) // the driver clears up when it sees the program gone
+	time.Sleep(500 * time.Millisecond) // the driver cleans up when it notices that the program is gone
 	after, err := memoryOf(strconv.Itoa(p.driver))
 	s.add("kept", (after-before)/1e6)
 	return err

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// TCPResult is what the plain TCP sender measured.
+// TCPResult is the result of the plain TCP sender.
 type TCPResult struct {
 	Bytes int     `json:"bytes"` // of a message
 	Gbps  float64 `json:"gbps"`  // 2^30 bits a second, as delivered
 }
 
-// ServeTCP answers one client of DialTCP: it counts what comes.
+// ServeTCP serves one client of DialTCP: it counts what it receives.
 func ServeTCP(ctx context.Context, addr string, ready func()) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -44,7 +44,7 @@ const setSize = 16 << 20
 func newSet(size int) *set {
 	s := &set{}
 	mem := make([]byte, max(setSize, size))
-	for i := range mem { // pages that were never written are all one page of zeros
+	for i := range mem { // untouched pages would all map to a single page of zeros
 		mem[i] = byte(i)
 	}
 	for at := 0; at+size <= len(mem); at += (size + 63) &^ 63 {
@@ -61,8 +61,7 @@ func (s *set) block() []byte {
 	return b
 }
 
-// count reads to the end of what comes and tells the client how many bytes
-// there were.
+// count reads until the end and tells the client how many bytes there were.
 func count(c net.Conn) error {
 	var total uint64
 	big := newSet(1 << 20)
@@ -78,7 +77,7 @@ func count(c net.Conn) error {
 	}
 }
 
-// DialTCP sends messages of this size to ServeTCP for a time, as fast as they go.
+// DialTCP sends messages of this size to ServeTCP for a time, as fast as possible.
 func DialTCP(ctx context.Context, addr string, size int, d time.Duration) (TCPResult, error) {
 	r := TCPResult{Bytes: size}
 	dialed, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
@@ -104,8 +103,8 @@ func DialTCP(ctx context.Context, addr string, size int, d time.Duration) (TCPRe
 	return r, nil
 }
 
-// memcpy returns the Gb/s (2^30 bits) at which one thread copies 1 MB blocks
-// that cycle through 16 MB of source and 16 MB of destination.
+// memcpy returns the Gb/s (2^30 bits) at which one thread copies 1 MB blocks that cycle through 16 MB of
+// source and 16 MB of destination.
 func memcpy(d time.Duration) float64 {
 	from, to := newSet(1<<20), newSet(1<<20)
 	start, n := time.Now(), 0

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// processorTime returns the processor time of a process: of all threads that it
-// has, in the kernel's own nanoseconds.
+// processorTime returns the processor time of all current threads of a process, with the kernel's
+// nanosecond resolution.
 func processorTime(pid string) (time.Duration, error) {
 	threads, err := os.ReadDir("/proc/" + pid + "/task")
 	if err != nil {
@@ -29,8 +29,8 @@ func processorTime(pid string) (time.Duration, error) {
 	return total, nil
 }
 
-// memoryOf returns the bytes of memory of processes; what several of them share
-// is counted once (the proportional set size).
+// memoryOf returns the bytes of memory of processes; shared memory is counted once (proportional set
+// size).
 func memoryOf(pids ...string) (float64, error) {
 	var total float64
 	for _, pid := range pids {

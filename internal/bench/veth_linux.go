@@ -13,20 +13,19 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// veth is a pair of virtual Ethernet devices, each in a network namespace of
-// its own.
+// veth is a pair of virtual Ethernet devices, each in a network namespace of its own.
 type veth struct {
 	a, b netns.NsHandle
 }
 
-// The addresses, of a network for documentation that nobody routes.
+// The addresses, of a documentation network that is never routed.
 var vethAddrs = [2]net.IPNet{
 	{IP: net.IPv4(192, 0, 2, 1), Mask: net.CIDRMask(24, 32)},
 	{IP: net.IPv4(192, 0, 2, 2), Mask: net.CIDRMask(24, 32)},
 }
 
-// newVeth makes the namespaces and the devices; root only. The namespaces have
-// no name: they go with the last handle and process.
+// newVeth creates the namespaces and the devices; root only. The namespaces have no name: they vanish with
+// the last handle and process.
 func newVeth(mtu int) (v *veth, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("not root")
@@ -52,7 +51,7 @@ func newVeth(mtu int) (v *veth, err error) {
 	return v, nil
 }
 
-// plug makes the pair of devices and brings it up.
+// plug creates the pair of devices and brings it up.
 func (v *veth) plug(mtu int) error {
 	a, err := netlink.NewHandleAt(v.a)
 	if err != nil {
@@ -96,12 +95,12 @@ func (v *veth) close() error {
 	return errors.Join(errs...)
 }
 
-// startIn starts commands in a namespace: from a thread that is in it.
+// startIn starts commands in a namespace, from a thread that is in it.
 func startIn(ns netns.NsHandle) func(*exec.Cmd) error {
 	return func(cmd *exec.Cmd) error {
 		started := make(chan error, 1)
 		go func() {
-			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+			runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 			err := netns.Set(ns)
 			if err == nil {
 				err = cmd.Start()
@@ -112,7 +111,7 @@ func startIn(ns netns.NsHandle) func(*exec.Cmd) error {
 	}
 }
 
-// vethPath is the path across a pair of virtual devices with this MTU.
+// vethPath returns the path across a pair of virtual devices with this MTU.
 func vethPath(mtu int) (*path, func() error, error) {
 	v, err := newVeth(mtu)
 	if err != nil {
@@ -126,8 +125,8 @@ func vethPath(mtu int) (*path, func() error, error) {
 	}, v.close, nil
 }
 
-// hostOf runs a shell script in a network namespace of its own, with more variables in its
-// environment, and returns how commands are started there.
+// hostOf runs a shell script in a network namespace of its own, with additional environment variables, and
+// returns a function that starts commands there.
 func hostOf(script string, env ...string) (start func(*exec.Cmd) error, closeHost func() error, err error) {
 	if os.Geteuid() != 0 {
 		return nil, nil, errors.New("not root")

@@ -9,15 +9,14 @@ import (
 	"github.com/softvpi/softvpi/internal/bench/worker"
 )
 
-// idleConnections are what a driver with nothing to do has.
+// idleConnections is the number of connections of an idle driver.
 const idleConnections = 1000
 
-// crowds are the numbers of processes that poll at once.
+// crowds lists the numbers of processes that poll at once.
 var crowds = []int{1, 2, 4, 8}
 
-// waiting measures what it costs to wait: the processor time of a driver whose
-// connections are idle, and what is left of bandwidth and latency when more
-// processes poll than there are processors.
+// waiting measures the cost of waiting: the processor time of a driver whose connections are idle, and
+// what is left of bandwidth and latency when more processes poll than there are processors.
 func (r *runner) waiting() error {
 	const part = "waiting"
 	p, stop, err := r.driven(false)
@@ -59,8 +58,7 @@ func (r *runner) waiting() error {
 	return nil
 }
 
-// idle measures the processor time of a driver and of its programs that have
-// connections and do nothing.
+// idle measures the processor time of a driver and of its programs that have connections and do nothing.
 func (r *runner) idle(p *path, s samples) error {
 	server, client, err := r.couple(p, 0)
 	if err != nil {
@@ -71,7 +69,7 @@ func (r *runner) idle(p *path, s samples) error {
 	if _, err := connect(server, client, worker.EndpointArgs{QPs: idleConnections, Depth: 16, Memory: 1 << 20, Receive: true}); err != nil {
 		return err
 	}
-	time.Sleep(500 * time.Millisecond) // what connecting left to do
+	time.Sleep(500 * time.Millisecond) // let the aftermath of connecting settle
 	for range r.o.Rounds {
 		driver, programs, err := r.idleRun(p, server, client)
 		if err != nil {
@@ -104,8 +102,8 @@ func (r *runner) idleRun(p *path, server, client *peer) (driver, programs float6
 	return spent[0].Seconds() * percent, (spent[1] + spent[2]).Seconds() * percent, nil
 }
 
-// crowd has n processes poll at once: first writers, each to a process that
-// sleeps, then players of ping-pong.
+// crowd makes n processes poll at once: first writers, each to a process that sleeps, then ping-pong
+// players.
 func (r *runner) crowd(p *path, s samples, n int) error {
 	pairs, end, err := r.pairs(p, n)
 	if err != nil {
@@ -137,8 +135,8 @@ func (r *runner) crowd(p *path, s samples, n int) error {
 	return r.players(p, s, n)
 }
 
-// players measures the latency between n processes that all poll, in pairs; one
-// of them alone plays with one that blocks.
+// players measures the latency between n processes that all poll, in pairs; a single one plays with one
+// that blocks.
 func (r *runner) players(p *path, s samples, n int) error {
 	pairs, end, err := r.pairs(p, (n+1)/2)
 	if err != nil {

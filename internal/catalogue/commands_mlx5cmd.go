@@ -1,7 +1,7 @@
 package catalogue
 
-// mlx5cmd makes a command of mlx5cmd. Its words are options, which the manuals write in any letter case; their names
-// have them without the dash.
+// mlx5cmd returns a command of mlx5cmd. Its words are options, which the manuals write in any letter case;
+// the names omit the dash.
 func mlx5cmd(manual, section, name, arguments, summary string) Command {
 	return Command{
 		Tool: "mlx5cmd", Name: name, Arguments: arguments, Status: Built, Generations: MLX5, Summary: summary, Sources: []Source{{manual, section}},
@@ -9,7 +9,7 @@ func mlx5cmd(manual, section, name, arguments, summary string) Command {
 }
 
 const (
-	// management are the chapters of a later manual, for what those at hand leave to it.
+	// management is a later manual, for what the manuals at hand leave to it.
 	management    = "WinOF-2 24.10"
 	rcmSection    = "RoCEv2 Congestion Management (RCM): Mellanox Commands and Examples"
 	namedAdapter  = "-Name <adapter>"
@@ -19,7 +19,7 @@ const (
 	prioritySetup = "RCM with Untagged Traffic"
 )
 
-// without is a command of whose options some are about what adapters do not have.
+// without returns a command some of whose options concern what adapters do not have.
 func without(options []string, c Command) Command {
 	c.Unbuilt = options
 	return c

@@ -1,13 +1,13 @@
 package catalogue
 
-// What mlxtool's commands take.
+// Arguments of mlxtool's commands.
 const (
 	optionalInterface = "[<Interface Name>]"
 	optionalDevice    = "[<pci-bus#> <pci-device#> <pci-function#>]"
 	neededDevice      = "<pci-bus#> <pci-device#> <pci-function#>"
 )
 
-// mlxtool makes a command of mlxtool that adapters of both generations have.
+// mlxtool returns a command of mlxtool for adapters of both generations.
 func mlxtool(section, name, arguments, summary, description, example string) Command {
 	return Command{
 		Tool: "mlxtool", Name: name, Arguments: arguments, Status: Built, Generations: Both, Summary: summary, Description: description,
@@ -15,19 +15,19 @@ func mlxtool(section, name, arguments, summary, description, example string) Com
 	}
 }
 
-// notBuilt is a command whose feature adapters do not have.
+// notBuilt returns a command whose feature adapters do not have.
 func notBuilt(c Command) Command {
 	c.Status = StoredOnly
 	return c
 }
 
-// alias is a command with another spelling of its last word.
+// alias returns a command with another spelling of its last word.
 func alias(name string, c Command) Command {
 	c.Aliases = append(c.Aliases, name)
 	return c
 }
 
-// onMLX4 is a command for adapters of that generation alone.
+// onMLX4 returns a command for adapters of that generation only.
 func onMLX4(c Command) Command {
 	c.Generations = MLX4
 	return c

@@ -1,6 +1,6 @@
 package catalogue
 
-// vlanConfig makes a command of vlan_config.
+// vlanConfig returns a command of vlan_config.
 func vlanConfig(section, name, arguments, summary string) Command {
 	return Command{
 		Tool: "vlan_config", Name: name, Arguments: arguments, Status: Built, Generations: Both, Summary: summary, Sources: []Source{{winof, section}},

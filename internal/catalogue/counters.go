@@ -2,7 +2,8 @@ package catalogue
 
 import "strings"
 
-// CounterSets are all the counter sets: those of the manuals, in their order, and SoftVPI's own. It is read only.
+// CounterSets lists all counter sets: those of the manuals, in their order, and SoftVPI's own. It must not
+// be modified.
 var CounterSets = []CounterSet{
 	adapterTraffic,
 	adapterDiagnostics,
@@ -22,7 +23,7 @@ var CounterSets = []CounterSet{
 	softIPoIB,
 }
 
-// CounterSetNamed returns the set that a name means: its printed name, an alias or its short name, in any letter case.
+// CounterSetNamed returns the set with that printed name, alias or short name, in any letter case.
 func CounterSetNamed(name string) (*CounterSet, bool) {
 	for i := range CounterSets {
 		if CounterSets[i].is(name) {
@@ -32,7 +33,7 @@ func CounterSetNamed(name string) (*CounterSet, bool) {
 	return nil, false
 }
 
-// is says whether name means the set.
+// is reports whether name means the set.
 func (s *CounterSet) is(name string) bool {
 	if strings.EqualFold(name, s.Name) || strings.EqualFold(name, s.Short) {
 		return true
@@ -45,7 +46,7 @@ func (s *CounterSet) is(name string) bool {
 	return false
 }
 
-// Index returns the place of the counter that a name means (printed or short, in any letter case), -1 for none.
+// Index returns the index of the counter with that printed or short name, in any letter case, or -1.
 func (s *CounterSet) Index(name string) int {
 	for i := range s.Counters {
 		if strings.EqualFold(name, s.Counters[i].Name) || strings.EqualFold(name, s.Counters[i].Short) {
@@ -55,7 +56,7 @@ func (s *CounterSet) Index(name string) int {
 	return -1
 }
 
-// Has says whether adapters of a generation have the i-th counter of the set.
+// Has reports whether adapters of a generation have the i-th counter of the set.
 func (s *CounterSet) Has(i int, g Generation) bool {
 	if of := s.Counters[i].Generations; of != 0 {
 		return of&g != 0
@@ -63,25 +64,25 @@ func (s *CounterSet) Has(i int, g Generation) bool {
 	return s.Generations&g != 0
 }
 
-// Counted says whether the counter has a value.
+// Counted reports whether the counter has a value.
 func (c *Counter) Counted() bool { return c.Status == Built }
 
-// total is a counter that only grows.
+// total returns a counter that only grows.
 func total(name, short, unit, description string) Counter {
 	return Counter{Name: name, Short: short, Kind: Total, Unit: unit, Description: description}
 }
 
-// level is a counter that goes up and down; it is never set back.
+// level returns a counter that goes up and down; it is never reset.
 func level(name, short, unit, description string) Counter {
 	return Counter{Name: name, Short: short, Kind: Level, Unit: unit, Description: description, Keeps: true}
 }
 
-// rate is a counter per second of others, or of a total of its own.
+// rate returns a counter that is the rate per second of others, or of a total of its own.
 func rate(name, short, unit, description string, of ...string) Counter {
 	return Counter{Name: name, Short: short, Kind: Rate, Unit: unit, Description: description, Of: of}
 }
 
-// counted says of counters that they have values.
+// counted marks counters as having values.
 func counted(all ...Counter) []Counter {
 	for i := range all {
 		all[i].Status = Built
@@ -89,7 +90,7 @@ func counted(all ...Counter) []Counter {
 	return all
 }
 
-// only says of counters that one instance alone has values.
+// only marks counters for which only one instance has values.
 func only(instance string, all ...Counter) []Counter {
 	for i := range all {
 		all[i].Only = instance
@@ -97,10 +98,10 @@ func only(instance string, all ...Counter) []Counter {
 	return all
 }
 
-// notCounted are counters of what is not built yet.
+// notCounted are counters of what is not implemented yet.
 func notCounted(all ...Counter) []Counter { return all }
 
-// joined makes one list.
+// joined concatenates lists.
 func joined(lists ...[]Counter) []Counter {
 	var all []Counter
 	for _, l := range lists {

@@ -2,7 +2,7 @@ package catalogue
 
 import "fmt"
 
-// The averages are not counted: mlxtool makes them of the packets and the batches.
+// The averages are not counted: mlxtool computes them from the packets and the batches.
 var datapathStatistics = CounterSet{
 	Name: "Ethernet Driver Data Path Statistics", Aliases: []string{"perfstats"},
 	Generations: MLX4, Short: "datapath", Instances: "adapter", Reset: ResetOnDemand,
@@ -36,7 +36,7 @@ var datapathStatistics = CounterSet{
 	),
 }
 
-// batchSizes are the rows of the histogram that perfstats prints.
+// batchSizes returns the rows of the histogram that perfstats prints.
 func batchSizes() []Counter {
 	var all []Counter
 	for from := 0; from <= 240; from += 40 {

@@ -19,7 +19,7 @@ var deviceCounters = CounterSet{
 	),
 }
 
-// cacheMisses and blueFlames stand in both sets.
+// cacheMisses and blueFlames are in both sets.
 var cacheMisses = notCounted(
 	rate("SQ Miss/sec", "sq_misses", "misses/s", "send queue contexts that the device had not in its cache"),
 	rate("RQ Miss/sec", "rq_misses", "misses/s", "receive queue contexts that the device had not in its cache"),

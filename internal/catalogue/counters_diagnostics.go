@@ -42,7 +42,7 @@ var diagnostics = counted(
 	total("TX Copied Packets", "tx_copied_packets", "packets", "packets whose payload had to be gathered: it lies in several SGEs, or in memory that the loop has not mapped"),
 )
 
-// A port here drops what it has no room for, and has no state in which it holds packets back.
+// Our ports drop what they have no room for, and have no state in which they hold packets back.
 var stalls = []Counter{
 	total("Device detected stalled state", "stalled_states", "times", "times that a port began to hold packets back because its host takes none; a port here drops them (\"Packets Received Discarded\")"),
 	total("Packet detected as stalled", "stalled_packets", "times", "times that the stalled state lasted longer than its watermark"),

@@ -17,7 +17,7 @@ var adapterQoS = CounterSet{
 	),
 }
 
-// qosTraffic are the counters of the packets and bytes of a priority.
+// qosTraffic returns the counters of the packets and bytes of a priority.
 func qosTraffic() []Counter {
 	return []Counter{
 		total("Bytes Received", "received_bytes", "bytes", "bytes of the priority received"),

@@ -19,7 +19,8 @@ var rdmaActivity = CounterSet{
 	),
 }
 
-// The manuals in hand name this set and refer to another chapter for what is in it, so the names of its counters are ours.
+// The manuals at hand name this set but refer to another chapter for its contents, so the names of its
+// counters are ours.
 var congestionControl = CounterSet{
 	Name: "Mellanox WinOF-2 Congestion Control", Aliases: []string{"RCM counters"},
 	Generations: MLX5, Short: "congestion_control", Instances: "adapter",

@@ -10,8 +10,8 @@ var adapterRSS = CounterSet{
 	Counters:    rssCounters(),
 }
 
-// rssCounters are the counters of the set, which differ in three things: whether the packet was in a tunnel, whether
-// it had a hash, and over which headers.
+// rssCounters returns the counters of the set, which differ in three respects: whether the packet was in a
+// tunnel, whether it had a hash, and over which headers.
 func rssCounters() []Counter {
 	kinds := []struct{ name, short, what string }{
 		{"IPv4 Only", "ipv4", "IPv4 without TCP or UDP"}, {"IPv4/Tcp", "ipv4_tcp", "TCP over IPv4"}, {"IPv4/Udp", "ipv4_udp", "UDP over IPv4"},

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Events are all the events: those of the manuals, and SoftVPI's own, whose source is sourceSoftVPI. It is read only.
+// Events lists all events: those of the manuals, and SoftVPI's own, whose source is sourceSoftVPI. It must
+// not be modified.
 var Events = slices.Concat(mlx5Events, mlx4Events, sensorEvents, softEvents)
 
 // The sources of events, as the manuals name them.
@@ -19,11 +20,11 @@ const (
 	sourceSoftVPI    = "softvpi"          // events that the manuals do not have
 )
 
-// firstOwnID is where the IDs begin that we gave to events of the manuals that print none.
+// firstOwnID is the first of the IDs that we gave to events for which the manuals print none.
 const firstOwnID = 0x8000
 
-// EventFor returns the event of a symbol as adapters of a generation report it; where the generation has none, that of
-// both generations. Events of no adapter are of both.
+// EventFor returns the event of a symbol as adapters of a generation report it. Events of no adapter
+// belong to both generations.
 func EventFor(symbol string, g Generation) (*Event, bool) {
 	for i := range Events {
 		if Events[i].Symbol == symbol && Events[i].Generations&g != 0 {
@@ -33,7 +34,7 @@ func EventFor(symbol string, g Generation) (*Event, bool) {
 	return nil, false
 }
 
-// String returns the severity as the event viewer names it.
+// String returns the severity in the event viewer's words.
 func (s Severity) String() string {
 	switch s {
 	case Warning:
@@ -44,10 +45,10 @@ func (s Severity) String() string {
 	return "Information"
 }
 
-// Severities are all of them, from the lightest.
+// Severities lists all severities, the least serious first.
 var Severities = []Severity{Informational, Warning, Error}
 
-// Message is the event's text with the values of its fields.
+// Message returns the event's text with the values of its fields filled in.
 func (e *Event) Message(values map[string]string) string {
 	var b strings.Builder
 	rest := e.Text
@@ -63,7 +64,7 @@ func (e *Event) Message(values map[string]string) string {
 	}
 }
 
-// event makes an event whose fields are those of its text, in the order in which they first stand there.
+// event returns an event whose fields are those of its text, in order of first appearance.
 func event(id uint32, symbol, source string, g Generation, s Severity, text string, sources ...Source) Event {
 	e := Event{ID: id, OwnID: id >= firstOwnID, Symbol: symbol, Source: source, Generations: g, Severity: s, Text: text, Sources: sources}
 	for rest := text; ; {
@@ -79,13 +80,13 @@ func event(id uint32, symbol, source string, g Generation, s Severity, text stri
 	}
 }
 
-// raised says of an event that something raises it.
+// raised marks an event as one that is actually raised.
 func raised(e Event) Event {
 	e.Status = Built
 	return e
 }
 
-// ofBoth says that adapters of both generations have it here.
+// ofBoth marks an event as one that our adapters of both generations have.
 func ofBoth(e Event) Event {
 	e.Generations = Both
 	return e

@@ -1,11 +1,11 @@
 package catalogue
 
-// mlx4 makes an event of the list "Reported Driver Events", which prints no IDs.
+// mlx4 returns an event of the list "Reported Driver Events", which prints no IDs.
 func mlx4(id uint32, symbol, source string, s Severity, text string) Event {
 	return event(id, symbol, source, MLX4, s, text, Source{winof, "6.7 Reported Driver Events"})
 }
 
-// mlx4From makes an event that another place of the manual names.
+// mlx4From returns an event from another section of the manual.
 func mlx4From(section string, id uint32, symbol, source string, s Severity, text string) Event {
 	return event(id, symbol, source, MLX4, s, text, Source{winof, section})
 }
@@ -58,8 +58,8 @@ var mlx4Events = []Event{
 	published(mlx4From(troubleshooting, 0x0004, "RSSDisabledBySystem", sourceMLX4Eth, Error, "{Adapter}: the adapter is set to use RSS and the system's TCP is not, so the port is not started. Turn RSS on in the system, or off for the port."), "WinOF 5.50.53000"),
 }
 
-// sensorEvents are what the sensors of self-healing report. The manual prints 3009 for the first in one place, and
-// 30009 in the other, which is right.
+// sensorEvents are the reports of the sensors of self-healing. For the first one the manual prints 3009 in
+// one place, and 30009 in the other, which is right.
 var sensorEvents = []Event{
 	sensor(30009, "SendHardwareStuck", "no progress of the hardware in an Ethernet send queue"),
 	sensor(30029, "SendSoftwareStuck", "no progress of the driver in an Ethernet send queue"),

@@ -1,17 +1,17 @@
 package catalogue
 
-// mlx5 makes an event of the list "Reported Driver Events", which prints no IDs.
+// mlx5 returns an event of the list "Reported Driver Events", which prints no IDs.
 func mlx5(id uint32, symbol string, s Severity, text string) Event {
 	return event(id, symbol, sourceMLX5, MLX5, s, text, Source{winof2, "5.5 Reported Driver Events"})
 }
 
-// published is the edition of the list that prints IDs.
+// published adds the edition of the list that prints IDs as a source.
 func published(e Event, manual string) Event {
 	e.Sources = append(e.Sources, Source{manual, "Reported Driver Events"})
 	return e
 }
 
-// mlx5Events are in the order of the manual's list.
+// mlx5Events is in the order of the manual's list.
 var mlx5Events = []Event{
 	mlx5(0x8001, "VFsLimited", Warning, "{Adapter}: {Requested} virtual functions were asked for and {Supported} are supported; there will be {Allowed}."),
 	published(mlx5(0x0004, "RSSDisabledBySystem", Error, "{Adapter}: the adapter is set to use RSS and the system's TCP is not, so the port is not started. Turn RSS on in the system, or off for the port."), "WinOF-2 24.10"),

@@ -1,16 +1,16 @@
 package catalogue
 
-// soft makes an event that the manuals do not have.
+// soft returns an event that the manuals do not have.
 func soft(id uint32, symbol string, s Severity, text string) Event {
 	return event(id, symbol, sourceSoftVPI, Both, s, text)
 }
 
-// soft5 makes one that the manual of mlx4 adapters has and that of mlx5 adapters has not.
+// soft5 returns an event that only the manual of mlx4 adapters has, for mlx5 adapters.
 func soft5(id uint32, symbol string, s Severity, text string) Event {
 	return event(id, symbol, sourceSoftVPI, MLX5, s, text)
 }
 
-// IDs of events that are gone are not used again.
+// IDs of removed events are not reused.
 var softEvents = []Event{
 	raised(soft(1, "DriverStarted", Informational, "The driver {Version} has started as process {PID} with {Adapters} adapters.")),
 	raised(soft(2, "DriverStopped", Informational, "The driver has stopped.")),

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Keys are all registry keys, in the order of the manuals' tables. Callers may sort or cut the slice, and
-// change nothing that its elements point to.
+// Keys returns all registry keys, in the order of the manuals' tables. Callers may sort or cut the slice,
+// but must not change what its elements point to.
 func Keys() []Key {
 	return slices.Clone(keys)
 }
 
-// keys are the tables in the order in which they are documented.
+// keys are the tables in the order of the documentation.
 var keys = slices.Concat(
 	basicKeys, offloadKeys, performanceKeys, ethernetKeys, flowControlKeys, vmqKeys, ipoibKeys, generalKeys,
 	sriovKeys, roceKeys, busKeys, rdmaKeys, qosKeys, dscpKeys, dcqcnKeys, dcbxKeys, rssKeys, rssMonitoringKeys,
@@ -19,7 +19,7 @@ var keys = slices.Concat(
 	selfHealingKeys, stateDumpKeys, systemKeys,
 )
 
-// index finds keys by their lower-case names and aliases, as positions in keys.
+// index maps lower-case names and aliases to positions in keys.
 var index = func() map[string][]int {
 	m := map[string][]int{}
 	for i, k := range keys {
@@ -31,7 +31,7 @@ var index = func() map[string][]int {
 	return m
 }()
 
-// KeysFor are the keys that an adapter such as t has, in the order of Keys.
+// KeysFor returns the keys that an adapter such as t has, in the order of Keys.
 func KeysFor(t Target) []Key {
 	var a []Key
 	for _, k := range keys {
@@ -42,8 +42,8 @@ func KeysFor(t Target) []Key {
 	return a
 }
 
-// Lookup finds keys by name or alias, in any letter case and with or without the asterisk of the standardized
-// keywords: those of every generation and path, in the order of Keys.
+// Lookup finds keys by name or alias, in any letter case and with or without the asterisk of the
+// standardized keywords. It returns those of every generation and path, in the order of Keys.
 func Lookup(name string) []Key {
 	name = strings.ToLower(name)
 	found := index[name]
@@ -61,16 +61,16 @@ func Lookup(name string) []Key {
 	return a
 }
 
-// LookupFor finds the keys of an adapter such as t by name or alias, in the order in which their values count: the
-// adapter's own place before the device's, the driver's and the machine's, unless a key says otherwise. More than
-// one of one place are what an alias stands for.
+// LookupFor finds the keys of an adapter such as t by name or alias, in order of precedence: the adapter's
+// own place before the device's, the driver's and the machine's, unless a key says otherwise. Several keys
+// of one place are those that an alias stands for.
 func LookupFor(name string, t Target) []Key {
 	a := slices.DeleteFunc(Lookup(name), func(k Key) bool { return !k.applies(t) })
 	slices.SortStableFunc(a, func(x, y Key) int { return x.precedence() - y.precedence() })
 	return a
 }
 
-// precedence is less where the key's value counts before others.
+// precedence is lower if the key's value takes precedence.
 func (k Key) precedence() int {
 	if k.Overrides {
 		return -1
@@ -78,8 +78,8 @@ func (k Key) precedence() int {
 	return int(k.Base)
 }
 
-// LookupAt finds the keys of an adapter such as t by name or alias in one place: none where that belongs to the
-// driver of another generation.
+// LookupAt finds the keys of an adapter such as t by name or alias in one place: none if that belongs to
+// the driver of another generation.
 func LookupAt(p Place, name string, t Target) []Key {
 	if p.Base == DriverService && p.Generation != t.Generation {
 		return nil

@@ -6,10 +6,10 @@ const groupDCQCN Group = "Congestion control (RCM)"
 
 var dcqcnSources = from(ethernetB, "RoCEv2 Congestion Management (RCM): RCM Parameters", ethernetB, "RoCEv2 Congestion Management (RCM): Congestion Control Behavior when Changing the Parameters")
 
-// lineRate is the largest number of a rate, which the port's speed bounds further.
+// lineRate is the maximum of a rate, which the port's speed limits further.
 const lineRate = 1<<32 - 1
 
-// dcqcnKeys are in the order in which mlx5cmd shows them: what the reaction point (RP) does, then the
+// dcqcnKeys is in the order in which mlx5cmd shows them: first the reaction point (RP), then the
 // notification point (NP). The defaults are those of the sample output in the manual.
 var dcqcnKeys = dcqcn(append(append(dcqcnEnable("RP", "Slows the adapter's senders down when congestion notifications come for priority %d."), []Key{
 	{
@@ -93,7 +93,7 @@ var dcqcnKeys = dcqcn(append(append(dcqcnEnable("RP", "Slows the adapter's sende
 	},
 }...)...)...)
 
-// dcqcnEnable are the switches of one role, one for each priority. The name without the role sets both.
+// dcqcnEnable returns the switches of one role, one per priority. The name without the role sets both.
 func dcqcnEnable(role, text string) []Key {
 	var a []Key
 	for i := range 8 {
@@ -105,7 +105,7 @@ func dcqcnEnable(role, text string) []Key {
 	return a
 }
 
-// dcqcn completes keys with what all parameters of congestion control have in common.
+// dcqcn adds to keys what all parameters of congestion control have in common.
 func dcqcn(keys ...Key) []Key {
 	for i := range keys {
 		k := &keys[i]

@@ -72,7 +72,7 @@ var dscpKeys = append([]Key{
 	},
 }...)...)
 
-// priorityToDscp are the eight entries of the table that transmitted RoCE packets are marked from.
+// priorityToDscp returns the eight entries of the table by which transmitted RoCE packets are marked.
 func priorityToDscp() []Key {
 	var a []Key
 	for i := range 8 {

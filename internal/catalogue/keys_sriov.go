@@ -21,7 +21,8 @@ var (
 	}
 )
 
-// sriovKeys are the device's keys of WinOF once for the machine, which go first, and once for each device.
+// sriovKeys are WinOF's device keys: once for the machine, which take precedence, and once for each
+// device.
 var sriovKeys = append(deviceAndMachine(
 	Key{
 		Name: "PermitSriov", Defaults: always(1), Choices: disableEnable,
@@ -65,8 +66,8 @@ var sriovKeys = append(deviceAndMachine(
 	},
 )
 
-// deviceAndMachine completes keys of WinOF's SR-IOV, which stand below the driver (for every device) and below
-// each device; where both are set the driver's hold.
+// deviceAndMachine completes keys of WinOF's SR-IOV, which exist below the driver (for every device) and
+// below each device; if both are set the driver's take precedence.
 func deviceAndMachine(keys ...Key) []Key {
 	var a []Key
 	for _, k := range keys {

@@ -4,8 +4,8 @@ const groupSystem Group = "Operating system"
 
 var registryTuning = from(winof, "4.9.1.2 Registry Tuning", winof2, "3.5.1.1 Registry Tuning")
 
-// systemKeys belong to Windows itself. The manuals' tuning and troubleshooting set them; nothing here can act
-// on them, so they are kept for scripts and exports.
+// systemKeys belong to Windows itself. The manuals' tuning and troubleshooting set them; SoftVPI does not
+// act on them but keeps them for scripts and exports.
 var systemKeys = []Key{
 	{
 		Name: "SackOpts", Base: Absolute, Path: services + `Tcpip\Parameters`, Group: groupSystem, Generations: Both, Scope: perMachine, Type: DWORD,

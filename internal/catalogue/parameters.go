@@ -8,14 +8,15 @@ import (
 
 // Tools that show parameters.
 const (
-	// ConfigTool is mlxconfig: the device's non-volatile configuration, taken up when the adapter restarts.
+	// ConfigTool is mlxconfig: the device's non-volatile configuration, which takes effect when the
+	// adapter restarts.
 	ConfigTool = "mlxconfig"
-	// DriverTool is mlxtool show driverparams: values inside the driver that can be changed while it runs.
+	// DriverTool is mlxtool show driverparams: values in the driver that can be changed while it runs.
 	DriverTool = "driverparams"
 )
 
-// Parameter is a parameter of the driver or the device that tools show and is not a registry key: mlxconfig's
-// and driverparams' entries. All are numbers.
+// Parameter is a parameter of the driver or the device that tools show but that is no registry key: the
+// entries of mlxconfig and driverparams. All are numbers.
 type Parameter struct {
 	// Name as the tool prints it.
 	Name string
@@ -24,27 +25,27 @@ type Parameter struct {
 	Generations Generation
 	Scope       Scope
 	Default     Default
-	// Min and Max bound parameters without Choices.
+	// Min and Max limit parameters without Choices.
 	Min, Max uint64
 	Choices  []Choice
-	// MostMLX4 is the largest value on mlx4 devices where it is less than Max, otherwise 0.
+	// MostMLX4 is the maximum on mlx4 devices if it is less than Max, otherwise 0.
 	MostMLX4    uint64
 	Unit        string
 	Effect      Effect
 	Status      Status
 	Description string
-	// Chosen says which of these facts the manuals do not print and SoftVPI chose, "" for none.
+	// Chosen says which of these facts are not in the manuals but SoftVPI's choice, "" for none.
 	Chosen  string
 	Sources []Source
 }
 
-// Parameters are all of them, in the order in which the tools list them. Callers may sort or cut the slice, and
-// change nothing that its elements point to.
+// Parameters returns all parameters, in the order in which the tools list them. Callers may sort or cut
+// the slice, but must not change what its elements point to.
 func Parameters() []Parameter {
 	return slices.Clone(parameters)
 }
 
-// ParametersFor are those that a tool shows of an adapter of generation g.
+// ParametersFor returns those that a tool shows for an adapter of generation g.
 func ParametersFor(tool string, g Generation) []Parameter {
 	return slices.DeleteFunc(Parameters(), func(p Parameter) bool { return p.Tool != tool || p.Generations&g == 0 })
 }
@@ -58,8 +59,8 @@ func LookupParameter(name string) (Parameter, bool) {
 	return parameters[i], true
 }
 
-// Parse reads the parameter's value for an adapter of generation g: a number, decimal or with 0x. Errors are
-// *ValueError.
+// Parse parses the parameter's value for an adapter of generation g: a number, decimal or with 0x. Errors
+// are *ValueError.
 func (p Parameter) Parse(text string, g Generation) (uint64, error) {
 	n, ok := ParseNumber(text)
 	if !ok {
@@ -76,15 +77,15 @@ func (p Parameter) Validate(n uint64, g Generation) error {
 	return nil
 }
 
-// Allowed says which values an adapter of generation g takes, in words.
+// Allowed says which values an adapter of generation g accepts, in words.
 func (p Parameter) Allowed(g Generation) string {
 	return p.key(g).Allowed()
 }
 
-// Limits are the least and the largest value on an adapter of generation g.
+// Limits returns the minimum and maximum on an adapter of generation g.
 func (p Parameter) Limits(g Generation) (least, most uint64) { return p.key(g).Limits() }
 
-// key has the parameter's rules.
+// key returns a Key with the parameter's rules.
 func (p Parameter) key(g Generation) Key {
 	k := Key{Name: p.Name, Type: QWORD, Min: p.Min, Max: p.Max, Choices: p.Choices, Unit: p.Unit}
 	if g == MLX4 && p.MostMLX4 > 0 {
@@ -107,7 +108,7 @@ var lldpModes = []Choice{
 	{2, "all", "those of DCBX too"},
 }
 
-// deviceParameters are mlxconfig's: those of the device first, then each that both ports have.
+// deviceParameters returns those of mlxconfig: first those of the device, then each that both ports have.
 func deviceParameters() []Parameter {
 	a := []Parameter{
 		{

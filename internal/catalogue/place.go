@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Base is the root of a key's path. The smaller one is the more specific place.
+// Base is the root of a key's path. A smaller value is a more specific place.
 type Base uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	// DriverService is HKLM\SYSTEM\CurrentControlSet\Services\<driver>\Parameters, where <driver> is mlx4_bus or
 	// mlx5.
 	DriverService
-	// Absolute means that Path is the whole path below HKLM.
+	// Absolute means that Path is the complete path below HKLM.
 	Absolute
 )
 
@@ -30,7 +30,7 @@ const (
 	systemClass  = `{4d36e97d-e325-11ce-bfc1-08002be10318}`
 )
 
-// Driver is the name of a generation's driver service.
+// Driver returns the name of a generation's driver service.
 func (g Generation) Driver() string {
 	if g == MLX4 {
 		return "mlx4_bus"
@@ -38,7 +38,7 @@ func (g Generation) Driver() string {
 	return "mlx5"
 }
 
-// Place is a key of the registry, as a path names it.
+// Place is a key of the registry, parsed from a path.
 type Place struct {
 	Base Base
 	// Number is the <nn> of AdapterClass and DeviceClass.
@@ -49,7 +49,7 @@ type Place struct {
 	Path string
 }
 
-// pathError is a path that is not one of the registry's.
+// pathError says that a path is not one of the registry's.
 type pathError struct {
 	Path, Reason string
 }
@@ -58,11 +58,11 @@ func (e *pathError) Error() string {
 	return fmt.Sprintf("registry path %q: %s", e.Path, e.Reason)
 }
 
-// maxPath is the most bytes that a path may have; a key's name may have 255 characters (Windows).
+// maxPath is the maximum length of a path in bytes; a key's name may have 255 characters (Windows).
 const maxPath = 4096
 
-// ParsePath reads a full path: HKLM or HKEY_LOCAL_MACHINE, then the keys, separated by backslashes, all in
-// any letter case. Errors are *pathError.
+// ParsePath parses a full path: HKLM or HKEY_LOCAL_MACHINE, then the keys, separated by backslashes, all
+// in any letter case. Errors are *pathError.
 func ParsePath(s string) (Place, error) {
 	if len(s) > maxPath {
 		return Place{}, &pathError{s[:64] + "...", fmt.Sprintf("%d bytes long; allowed: up to %d", len(s), maxPath)}
@@ -87,7 +87,7 @@ func ParsePath(s string) (Place, error) {
 	return Place{Base: Absolute, Path: rest}, nil
 }
 
-// classPlace reads the path of an adapter or device.
+// classPlace parses the path of an adapter or device.
 func classPlace(path string) (Place, bool) {
 	for base, class := range []string{AdapterClass: networkClass, DeviceClass: systemClass} {
 		below, ok := cutPath(path, classes+class)
@@ -104,7 +104,7 @@ func classPlace(path string) (Place, bool) {
 	return Place{}, false
 }
 
-// cutPath removes prefix, whole keys in any letter case, from the front of path.
+// cutPath removes prefix, complete keys in any letter case, from the front of path.
 func cutPath(path, prefix string) (below string, ok bool) {
 	if len(path) < len(prefix) || !strings.EqualFold(path[:len(prefix)], prefix) {
 		return "", false
@@ -116,7 +116,7 @@ func cutPath(path, prefix string) (below string, ok bool) {
 	return strings.CutPrefix(below, `\`)
 }
 
-// String is the full path, as the manuals write it.
+// String returns the full path as the manuals write it.
 func (p Place) String() string {
 	var root string
 	switch p.Base {
@@ -130,7 +130,7 @@ func (p Place) String() string {
 	return strings.TrimSuffix(`HKLM\`+strings.TrimPrefix(root+`\`+p.Path, `\`), `\`)
 }
 
-// Place is where the key's value stands, for adapter number of generation g.
+// Place returns where the key's value is stored, for an adapter with that number and generation g.
 func (k Key) Place(g Generation, number int) Place {
 	p := Place{Base: k.Base, Path: k.Path}
 	switch k.Base {
@@ -142,7 +142,7 @@ func (k Key) Place(g Generation, number int) Place {
 	return p
 }
 
-// In says whether the key's value stands in p, whatever adapter's that is.
+// In reports whether p is a place of the key's value, for any adapter.
 func (k Key) In(p Place) bool {
 	return k.Base == p.Base && strings.EqualFold(k.Path, p.Path) && (p.Base != DriverService || k.Generations&p.Generation != 0)
 }

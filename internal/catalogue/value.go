@@ -13,7 +13,7 @@ import (
 // Value is a registry value.
 type Value struct {
 	Type Type
-	// Auto stands for the automatic value that a key's AutoText writes down.
+	// Auto stands for the automatic value, which a key's AutoText represents.
 	Auto bool
 	// Number is the value of DWORD, QWORD and NumericString.
 	Number uint64
@@ -25,10 +25,10 @@ type Value struct {
 	Strings []string
 }
 
-// ValueError is a value that a key does not allow.
+// ValueError says that a value is not allowed for a key.
 type ValueError struct {
 	Key, Value string
-	// Allowed are the values that the key takes.
+	// Allowed says which values are.
 	Allowed string
 }
 
@@ -36,10 +36,10 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("%s is %s; allowed: %s", e.Key, e.Value, e.Allowed)
 }
 
-// maxText bounds strings and binary values in bytes (Windows recommends to keep larger values in files).
+// maxText limits strings and binary values in bytes (Windows recommends keeping larger values in files).
 const maxText = 2048
 
-// String is the name of the registry's type, as reg.exe takes it.
+// String returns the name of the registry's type, as reg.exe accepts it.
 func (t Type) String() string {
 	switch t {
 	case DWORD:
@@ -55,7 +55,7 @@ func (t Type) String() string {
 	}
 }
 
-// ParseNumber reads a number as the registry's tools take it: decimal, or hexadecimal after 0x.
+// ParseNumber parses a number like the registry's tools: decimal, or hexadecimal after 0x.
 func ParseNumber(s string) (uint64, bool) {
 	base := 10
 	if len(s) > 2 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X') {
@@ -65,8 +65,9 @@ func ParseNumber(s string) (uint64, bool) {
 	return n, err == nil
 }
 
-// Parse reads the key's value from text, in the form of reg add: numbers decimal or with 0x, binary as hexadecimal
-// digits, the strings of a multi-string separated by \0. The value is checked. Errors are *ValueError.
+// Parse parses the key's value from text, in the form of reg add: numbers decimal or with 0x, binary as
+// hexadecimal digits, the strings of a multi-string separated by \0. It validates the value. Errors are
+// *ValueError.
 func (k Key) Parse(text string) (Value, error) {
 	v := Value{Type: k.Type}
 	switch {
@@ -94,8 +95,8 @@ func (k Key) Parse(text string) (Value, error) {
 	return v, k.Validate(v)
 }
 
-// Accept checks a stored value and returns it in the key's own type: a numeric key takes its number from
-// REG_DWORD, REG_QWORD and REG_SZ alike, as NDIS does. Errors are *ValueError.
+// Accept checks a stored value and converts it to the key's own type: like NDIS, a numeric key accepts its
+// number as REG_DWORD, REG_QWORD or REG_SZ. Errors are *ValueError.
 func (k Key) Accept(v Value) (Value, error) {
 	if k.Numeric() {
 		switch v.Type {
@@ -115,7 +116,8 @@ func (k Key) Accept(v Value) (Value, error) {
 	return v, k.Validate(v)
 }
 
-// Validate checks a value of the key's own type. Errors are *ValueError, which name the key and what it allows.
+// Validate checks a value of the key's own type. Errors are *ValueError, which name the key and what it
+// allows.
 func (k Key) Validate(v Value) error {
 	switch {
 	case v.Type != k.Type:
@@ -154,8 +156,8 @@ func (k Key) Validate(v Value) error {
 	return nil
 }
 
-// Exceeds checks a value that is allowed against the most that the key's Bound is on this machine. Errors are
-// *ValueError.
+// Exceeds checks an otherwise allowed value against the key's Bound, which is most on this machine. Errors
+// are *ValueError.
 func (k Key) Exceeds(v Value, most uint64) error {
 	if v.Auto || !k.Numeric() || v.Number <= most {
 		return nil
@@ -163,7 +165,7 @@ func (k Key) Exceeds(v Value, most uint64) error {
 	return &ValueError{k.Name, k.Format(v), fmt.Sprintf("%s, which is %s", k.Allowed(), k.number(most))}
 }
 
-// ConflictError are two keys of one place that are both set.
+// ConflictError says that two keys of one place are both set.
 type ConflictError struct {
 	Key, Other string
 }
@@ -172,8 +174,8 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s cannot be set while %s is: set %s to 0 first", e.Key, e.Other, e.Other)
 }
 
-// Conflict checks the value against the one key that excludes it, whose number other tells: that in the same place,
-// or its default. Errors are *ConflictError.
+// Conflict checks the value against the key that excludes it. other returns that key's number: the one in
+// the same place, or its default. Errors are *ConflictError.
 func (k Key) Conflict(v Value, other func(name string) uint64) error {
 	if k.Excludes == "" || v.Number == 0 || other(k.Excludes) == 0 {
 		return nil
@@ -181,7 +183,7 @@ func (k Key) Conflict(v Value, other func(name string) uint64) error {
 	return &ConflictError{k.Name, k.Excludes}
 }
 
-// allows says whether n is a value of the numeric key.
+// allows reports whether n is a valid value of the numeric key.
 func (k Key) allows(n uint64) bool {
 	if len(k.Choices) > 0 {
 		for _, c := range k.Choices {
@@ -212,7 +214,7 @@ func (k Key) maxLength() int {
 	return maxText
 }
 
-// Allowed says which values the key takes, in words.
+// Allowed says which values the key accepts, in words.
 func (k Key) Allowed() string {
 	var b strings.Builder
 	switch {
@@ -259,7 +261,7 @@ func (k Key) Allowed() string {
 	return b.String()
 }
 
-// Format writes a value as Parse reads it.
+// Format returns a value in the form that Parse reads.
 func (k Key) Format(v Value) string {
 	switch {
 	case v.Auto:
@@ -282,7 +284,7 @@ func (k Key) number(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// Value is the default as a value of the key, false where it is automatic and cannot be written down.
+// Value returns the default as a value of the key, false if it is automatic and cannot be written.
 func (d Default) Value(k Key) (Value, bool) {
 	switch {
 	case d.Auto:
@@ -298,12 +300,12 @@ func (k Key) refuse(value string) *ValueError {
 	return &ValueError{Key: k.Name, Value: value, Allowed: k.Allowed()}
 }
 
-// plain says whether s is UTF-8 without control characters.
+// plain reports whether s is UTF-8 without control characters.
 func plain(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// unicastMAC says whether s is the MAC address of one station.
+// unicastMAC reports whether s is the MAC address of one station.
 func unicastMAC(s string) bool {
 	if len(s) == 17 {
 		sep := s[2]
@@ -321,7 +323,7 @@ func unicastMAC(s string) bool {
 	return err == nil && len(b) == 6 && b[0]&1 == 0 && !bytes.Equal(b, make([]byte, 6))
 }
 
-// quote shortens a refused text for a message.
+// quote quotes a refused text, shortened, for a message.
 func quote(s string) string {
 	const most = 64
 	if len(s) > most {

@@ -4,13 +4,13 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// keyGroup is a table of the manuals with the keys that the device manager shows.
+// keyGroup is a table of the manuals with those keys that the device manager shows.
 type keyGroup struct {
 	Name string
 	Keys []keyForm
 }
 
-// keyForm is a key with what was wrong with the value that somebody gave.
+// keyForm is a key with what is wrong with the value that was entered, if anything.
 type keyForm struct {
 	api.Setting
 	ID      string // in the page
@@ -18,10 +18,10 @@ type keyForm struct {
 	Wrong   string
 }
 
-// advanced shows the keys of an adapter that the catalogue has for the device manager.
+// advanced shows those keys of an adapter that the catalogue marks for the device manager.
 func (s *Server) advanced(q *request) error { return s.showAdvanced(q, "", "", nil) }
 
-// showAdvanced shows them, one of them with a value that is refused.
+// showAdvanced shows them, possibly one of them with a refused value.
 func (s *Server) showAdvanced(q *request, key, entered string, wrong error) error {
 	v, err := s.adapterView(q, "advanced")
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Server) showAdvanced(q *request, key, entered string, wrong error) erro
 	return s.show(q, "advanced", v)
 }
 
-// setKey sets a key of an adapter, or sets it back to its default.
+// setKey sets a key of an adapter, or resets it to its default.
 func (s *Server) setKey(q *request) error {
 	form, ctx, name := q.r.PostForm, q.r.Context(), q.r.PathValue("name")
 	key, value := form.Get("key"), form.Get("value")

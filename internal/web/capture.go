@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// capture shows the captures that run, whoever began them.
+// capture shows the running captures, whoever started them.
 func (s *Server) capture(q *request) error {
 	v, err := s.view(q, "Capture", "capture")
 	if err != nil {
@@ -19,7 +19,8 @@ func (s *Server) capture(q *request) error {
 	return s.show(q, "capture", v)
 }
 
-// startCapture answers with a capture as a file, which goes on until somebody stops it or the browser goes away.
+// startCapture answers with a capture as a file, which continues until somebody stops it or the browser
+// disconnects.
 func (s *Server) startCapture(q *request) error {
 	form := q.r.PostForm
 	ask := url.Values{"adapter": {form.Get("adapter")}, "snap": {form.Get("snap")}}
@@ -31,7 +32,7 @@ func (s *Server) startCapture(q *request) error {
 	return nil
 }
 
-// stopCapture ends a capture: its file is completed with its statistics.
+// stopCapture ends a capture: its file gets the final statistics.
 func (s *Server) stopCapture(q *request) error {
 	ended, err := s.client.EndCapture(q.r.Context(), q.r.PathValue("id"))
 	if err != nil {

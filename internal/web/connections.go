@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// connectionsPage is how many rows a page of connections has.
+// connectionsPage is the number of rows on a page of connections.
 const connectionsPage = 100
 
 // connectionsView is what the page of connections shows.
@@ -16,20 +16,20 @@ type connectionsView struct {
 	Columns  []column
 	Page     api.Connections
 	From, To int
-	// Pages before and after this, and at both ends; empty: this is one.
+	// Links to the pages before and after this one, and at both ends; empty: this page is at that end.
 	First, Newer, Next, Last string
-	Number, Of               int // of this page, and of all
+	Number, Of               int // number of this page, and of pages in total
 }
 
 // column is a column of a table that can be sorted.
 type column struct {
 	Name, Title string
-	Sort        string // "ascending" or "descending" where the table is sorted by it
+	Sort        string // "ascending" or "descending" if the table is sorted by it
 	Number      bool
 	Link        string // sorts by it
 }
 
-// connectionColumns are the titles by the names that the management interface sorts by.
+// connectionColumns are the titles, by the names by which the management interface sorts.
 var connectionColumns = []struct {
 	name, title string
 	number      bool

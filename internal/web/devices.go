@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// devices shows the tree of the machine: adapters with their ports, and the programs that use them.
+// devices shows the machine's device tree: adapters with their ports, and the programs that use them.
 func (s *Server) devices(q *request) error {
 	v, err := s.view(q, "Devices", "devices")
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Server) setState(q *request) error {
 	return s.done(q, name+map[bool]string{true: " is enabled.", false: " is disabled."}[on], adapterURL(name))
 }
 
-// restart restarts an adapter and comes back to the tab that asked for it.
+// restart restarts an adapter and returns to the tab from which that was requested.
 func (s *Server) restart(q *request) error {
 	name := q.r.PathValue("name")
 	if err := s.client.RestartAdapter(q.r.Context(), name); err != nil {
@@ -52,10 +52,11 @@ func (s *Server) restart(q *request) error {
 	return s.done(q, name+" was restarted.", back)
 }
 
-// fact is a line of the Information tab.
+// fact is a line in the Information tab.
 type fact struct{ Name, Value string }
 
-// facts are what the tab shows (WinOF 5.50, 4.2.4.2: software, firmware, bus interface, identity, port and link).
+// facts are the contents of the tab (WinOF 5.50, 4.2.4.2: software, firmware, bus interface, identity,
+// port and link).
 type facts struct {
 	Title string
 	Facts []fact
@@ -71,7 +72,7 @@ func (s *Server) information(q *request) error {
 	return s.show(q, "information", v)
 }
 
-// saveInformation is the tab as a file (WinOF 5.50, 4.2.4.2: Save to File).
+// saveInformation returns the tab as a file (WinOF 5.50, 4.2.4.2: Save to File).
 func (s *Server) saveInformation(q *request) error {
 	v, err := s.adapterView(q, "information")
 	if err != nil {
@@ -87,7 +88,7 @@ func (s *Server) saveInformation(q *request) error {
 	}
 	q.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	q.w.Header().Set("Content-Disposition", `attachment; filename="information.txt"`)
-	_, _ = q.w.Write([]byte(b.String())) // a reader that went away
+	_, _ = q.w.Write([]byte(b.String())) // fails if the reader has gone
 	return nil
 }
 
@@ -125,7 +126,7 @@ func (s *Server) factsOf(ctx context.Context, a *api.AdapterStatus) []facts {
 	return out
 }
 
-// portFacts is what a port is by its link layer.
+// portFacts returns the facts about a port, depending on its link layer.
 func portFacts(a *api.AdapterStatus) []fact {
 	p := a.InfiniBand
 	if p == nil {
@@ -145,7 +146,7 @@ func portFacts(a *api.AdapterStatus) []fact {
 	}
 }
 
-// ipoibFacts is what an IPoIB interface is.
+// ipoibFacts returns the facts about an IPoIB interface.
 func ipoibFacts(x *api.IPoIBStatus) facts {
 	title, key, c := "IPoIB", "none", x.Counters
 	if x.IName != "" {
@@ -164,7 +165,7 @@ func ipoibFacts(x *api.IPoIBStatus) facts {
 	}}
 }
 
-// number is n in decimal.
+// number returns n in decimal.
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func or(text, none string) string {
@@ -174,7 +175,7 @@ func or(text, none string) string {
 	return text
 }
 
-// speed is a rate of a link in bit/s; 0: it is not limited.
+// speed formats a link's rate in bit/s; 0: it is not limited.
 func speed(rate uint64) string {
 	if rate == 0 {
 		return "not limited: as fast as the machine"
@@ -187,7 +188,7 @@ func four(n int) string {
 	return strings.Repeat("0", max(0, 4-len(s))) + s
 }
 
-// guid writes a GUID as the manuals print it.
+// guid formats a GUID like the manuals.
 func guid(n uint64) string {
 	s := strconv.FormatUint(n, 16)
 	s = strings.Repeat("0", 16-len(s)) + s

@@ -10,20 +10,20 @@ import (
 	"github.com/softvpi/softvpi/internal/events"
 )
 
-// eventsView is what the event viewer shows.
+// eventsView is the contents of the event viewer.
 type eventsView struct {
 	Filter     url.Values
 	Severities []string
 	Page       events.Page
 }
 
-// Chosen says whether the filter wants a value of a field.
+// Chosen reports whether the filter includes a value of a field.
 func (v eventsView) Chosen(field, value string) bool { return slices.Contains(v.Filter[field], value) }
 
-// Query is the filter as parameters of the stream of new events.
+// Query returns the filter as parameters for the stream of new events.
 func (v eventsView) Query() string { return v.Filter.Encode() }
 
-// events shows the newest events that the filter wants, the newest first.
+// events shows the newest events that match the filter, the newest first.
 func (s *Server) events(q *request) error {
 	v, err := s.view(q, "Events", "events")
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Server) events(q *request) error {
 		ask[name] = values
 	}
 	for _, name := range []string{"since", "until"} {
-		if at, err := time.ParseInLocation("2006-01-02T15:04", ask.Get(name), time.Local); err == nil { // as browsers send it
+		if at, err := time.ParseInLocation("2006-01-02T15:04", ask.Get(name), time.Local); err == nil { // the format that browsers send
 			ask.Set(name, at.Format(time.RFC3339))
 		}
 	}
@@ -58,7 +58,7 @@ func (s *Server) events(q *request) error {
 	return s.show(q, "events", v)
 }
 
-// pass serves a request for reading from the management interface.
+// pass forwards a read request to the management interface.
 func (s *Server) pass(path string) func(*request) error {
 	return func(q *request) error {
 		r := q.r.Clone(withReading(q.r.Context()))

@@ -10,33 +10,33 @@ import (
 	"github.com/softvpi/softvpi/internal/tuning"
 )
 
-// performanceView is what the Performance tab shows.
+// performanceView is the contents of the Performance tab.
 type performanceView struct {
 	api.Tuning
 	Chosen  tuning.Request
 	Second  string
-	Others  []string        // adapters that may be the second
-	Planned *tuning.Outcome // what the chosen scenario would change; nil: nobody asked
+	Others  []string        // adapters that can be the second one
+	Planned *tuning.Outcome // what the chosen scenario would change; nil: not requested
 	History []tuningEntry   // of the adapter, the newest first
-	// Last is the change that is undone next, Pair the adapters that it is undone of.
+	// Last is the change that is undone next, Pair the adapters for which it is undone.
 	Last *tuning.Entry
 	Pair []string
 }
 
-// tuningEntry is a change of the log as it is shown.
+// tuningEntry is a change in the log as displayed.
 type tuningEntry struct {
 	tuning.Entry
 	Title  string
-	Undone bool // it is one that took back another
+	Undone bool // it reverted another one
 }
 
-// errChangedSince is an undo of what is no longer the last change.
+// errChangedSince says that the change to undo is no longer the last one.
 var errChangedSince = errors.New("something else was changed since this page was loaded; look at it, and repeat")
 
-// LastProcessor is the highest number of a processor.
+// LastProcessor returns the highest processor number.
 func (v performanceView) LastProcessor() int { return v.Processors - 1 }
 
-// Stored is how many keys of a planned change nothing acts on yet.
+// Stored returns how many keys of a planned change have no effect yet.
 func (v performanceView) Stored() (n int) {
 	for _, c := range v.Planned.Changes {
 		if !c.Built {
@@ -80,7 +80,7 @@ func (s *Server) showPerformance(q *request, chosen tuning.Request, planned *tun
 	return s.show(q, "performance", v)
 }
 
-// remember takes from the log what is about an adapter.
+// remember copies from the log what concerns an adapter.
 func (v *performanceView) remember(adapter string) {
 	for _, e := range slices.Backward(v.Changes) {
 		if slices.Contains(e.Adapters(), adapter) {
@@ -99,7 +99,7 @@ func (v *performanceView) remember(adapter string) {
 	}
 }
 
-// scenarioTitle is what a scenario of the log is called.
+// scenarioTitle returns the title of a scenario in the log.
 func scenarioTitle(name string) string {
 	if x, ok := tuning.Find(name); ok {
 		return x.Title
@@ -110,7 +110,7 @@ func scenarioTitle(name string) string {
 	return name
 }
 
-// tune runs a scenario, shows what it would change, or takes back the last one.
+// tune runs a scenario, shows what it would change, or reverts the last one.
 func (s *Server) tune(q *request) error {
 	form, name := q.r.PostForm, q.r.PathValue("name")
 	ask := tuning.Request{Scenario: form.Get("scenario"), Adapters: []string{name}, DryRun: form.Has("preview")}
@@ -164,7 +164,7 @@ func keysText(n int) string {
 	return strconv.Itoa(n) + " keys were"
 }
 
-// undoTuning takes back the change that the page showed, unless another one has come since.
+// undoTuning reverts the change that the page showed, unless there has been another one since.
 func (s *Server) undoTuning(q *request) error {
 	name := q.r.PathValue("name")
 	t, err := s.client.Tuning(q.r.Context())

@@ -10,16 +10,16 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// portView is what the Port Protocol tab shows.
+// portView is the contents of the Port Protocol tab.
 type portView struct {
 	Port             int                  // of the device
 	Others           []*api.AdapterStatus // ports of the same device
 	Choice           string               // hw, ib, eth, auto
-	Holder           string               // the key or parameter that keeps the choice
-	IB, Eth, Sensing bool                 // what the adapter can be, and whether AUTO has two to choose from
+	Holder           string               // the key or parameter that stores the choice
+	IB, Eth, Sensing bool                 // what the adapter supports, and whether AUTO has two protocols to choose from
 }
 
-// can tells whether the adapter can be set to a choice.
+// can reports whether the adapter can be set to a choice.
 func (v *portView) can(choice string) bool {
 	switch choice {
 	case "hw":
@@ -34,7 +34,7 @@ func (v *portView) can(choice string) bool {
 	return false
 }
 
-// allowed are the choices that the adapter can be set to.
+// allowed returns the choices that the adapter can be set to.
 func (v *portView) allowed() string {
 	var names []string
 	for _, choice := range []string{"ib", "eth", "auto", "hw"} {
@@ -45,16 +45,17 @@ func (v *portView) allowed() string {
 	return strings.Join(names, ", ")
 }
 
-// Bad tells whether what is chosen is nothing that the adapter can be.
+// Bad reports whether the stored choice is not supported by the adapter.
 func (v portView) Bad() bool { return !v.can(v.Choice) }
 
-// The keys of a port's protocol, without the port's number: of mlx4 in the registry, of mlx5 among the parameters of mlxconfig.
+// The keys of a port's protocol, without the port's number: for mlx4 in the registry, for mlx5 among the
+// parameters of mlxconfig.
 const (
 	portKey       = "PortType"
 	portParameter = "LINK_TYPE_P"
 )
 
-// holder is the key or parameter that keeps what a port is to be, at its device.
+// holder returns the key or parameter, at its device, that stores what a port is to be.
 func holder(a *api.AdapterStatus) string {
 	if a.Class() == catalogue.MLX5 {
 		return portParameter + strconv.Itoa(a.Port)
@@ -62,7 +63,7 @@ func holder(a *api.AdapterStatus) string {
 	return portKey + strconv.Itoa(a.Port)
 }
 
-// deviceOf is the adapter that has the keys of a port's device.
+// deviceOf returns the adapter that has the keys of a port's device.
 func deviceOf(v *view, a *api.AdapterStatus) *api.AdapterStatus {
 	for i := range v.Adapters {
 		if v.Adapters[i].Name == a.Device {
@@ -72,7 +73,8 @@ func deviceOf(v *view, a *api.AdapterStatus) *api.AdapterStatus {
 	return a
 }
 
-// portProtocols are the values of portKey by the choices of the tab; portParameter knows those that are not 0 and not 3.
+// portProtocols maps the choices of the tab to values of portKey; portParameter has those other than 0 and
+// 3.
 var portProtocols = map[string]uint64{"hw": 0, "ib": 1, "eth": 2, "auto": 3}
 
 // portProtocol shows the Port Protocol tab (WinOF 5.50, 4.1.1.2).
@@ -91,7 +93,7 @@ func (s *Server) showPort(q *request, problem string) error {
 	return s.show(q, "port", v)
 }
 
-// portOf is what the port of an adapter can be, and is to be.
+// portOf returns what the port of an adapter supports, and is configured to be.
 func (s *Server) portOf(q *request, v *view) (portView, error) {
 	a := v.Adapter
 	stored, err := s.storedProtocol(q, deviceOf(v, a), holder(a))
@@ -110,7 +112,7 @@ func (s *Server) portOf(q *request, v *view) (portView, error) {
 	return d, err
 }
 
-// storedProtocol is the protocol that a key of a device holds; nil: none was chosen.
+// storedProtocol returns the protocol stored in a key of a device; nil: none was chosen.
 func (s *Server) storedProtocol(q *request, device *api.AdapterStatus, holder string) (stored *uint64, err error) {
 	if device.Class() == catalogue.MLX5 {
 		r, err := s.client.LoadRegistry(q.r.Context())
@@ -136,12 +138,12 @@ func (s *Server) storedProtocol(q *request, device *api.AdapterStatus, holder st
 	return stored, err
 }
 
-// portSaid is what is said of a choice that was stored.
+// portSaid is the message about a choice that was stored.
 var portSaid = map[string]string{
 	"hw": "is left to the hardware's default", "ib": "is set to IB", "eth": "is set to ETH", "auto": "is set to AUTO",
 }
 
-// setPortProtocol stores what the port can be, and refuses the rest.
+// setPortProtocol stores a choice that the port supports, and refuses others.
 func (s *Server) setPortProtocol(q *request) error {
 	v, err := s.adapterView(q, "port")
 	if err != nil {

@@ -19,18 +19,18 @@ import (
 // Prefix is where the pages are.
 const Prefix = "/web/"
 
-// maxForm bounds the bytes of a form.
+// maxForm limits the bytes of a form.
 const maxForm = 64 << 10
 
-// Config is what the pages are made with.
+// Config configures the pages.
 type Config struct {
-	// API is what the pages show and change things through.
+	// API is the management interface through which the pages show and change things.
 	API *api.Server
 	// Machine is the name of the machine, Version that of the driver.
 	Machine, Version string
-	// Token opens a session over TLS; empty: none does.
+	// Token opens a session over TLS; empty: no token does.
 	Token string
-	// Certificate is that of the TLS listener: its names are those by which the pages may be asked for.
+	// Certificate is that of the TLS listener: its names are those under which the pages may be requested.
 	Certificate *tls.Certificate
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
@@ -39,7 +39,7 @@ type Config struct {
 // Server serves the pages.
 type Server struct {
 	cfg      Config
-	id       string // of this server among others of the same address
+	id       string // distinguishes this server from others at the same address
 	client   *api.Client
 	names    *x509.Certificate // nil: no names
 	sessions *sessions
@@ -50,7 +50,7 @@ type Server struct {
 //go:embed static templates
 var files embed.FS
 
-// New makes the pages of a driver.
+// New creates the pages of a driver.
 func New(cfg Config) *Server {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -61,7 +61,7 @@ func New(cfg Config) *Server {
 	}
 	static, err := fs.Sub(files, "static")
 	if err != nil {
-		panic(err) // of the embedded files
+		panic(err) // the embedded files are always there
 	}
 	s.open.Handle("GET "+Prefix+"static/", http.StripPrefix(Prefix+"static/", http.FileServerFS(static)))
 	s.open.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, Prefix, http.StatusSeeOther) })
@@ -107,7 +107,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "same-origin") // with no-referrer forms would come without their origin
+	h.Set("Referrer-Policy", "same-origin") // with no-referrer, forms would be sent without their origin
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
@@ -123,9 +123,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.open.ServeHTTP(w, r)
 }
 
-// isOurName says whether the request asks for these pages by a name of this machine. A page of another site that lets
-// its own name lead here (DNS rebinding) does not. Without TLS that are the names of the loopback interface, whatever
-// the port, which a tunnel may change; with TLS those of the certificate, and addresses.
+// isOurName reports whether the request addresses these pages by a name of this machine. This rejects
+// pages of other sites whose name was made to point here (DNS rebinding). Without TLS the names are those
+// of the loopback interface, with any port, because a tunnel may change it; with TLS those of the
+// certificate, and addresses.
 func (s *Server) isOurName(r *http.Request) bool {
 	name := r.Host
 	if host, _, err := net.SplitHostPort(name); err == nil {
@@ -140,7 +141,7 @@ func (s *Server) isOurName(r *http.Request) bool {
 	return s.names != nil && s.names.VerifyHostname(name) == nil
 }
 
-// within serves what takes a session. Forms carry its secret.
+// within serves what requires a session. Forms must carry its secret.
 func (s *Server) within(w http.ResponseWriter, r *http.Request) {
 	session := s.session(r)
 	if session == nil {

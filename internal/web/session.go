@@ -14,32 +14,32 @@ import (
 const (
 	maxSessions = 64
 	maxLinks    = 32
-	sessionIdle = 12 * time.Hour   // a session that nobody uses ends
-	linkLife    = 10 * time.Minute // a link that nobody follows is void
+	sessionIdle = 12 * time.Hour   // an unused session ends
+	linkLife    = 10 * time.Minute // an unused link becomes void
 )
 
-// session is one browser that may use the pages.
+// session is a browser that is signed in.
 type session struct {
-	secret string // that its forms carry
+	secret string // carried by its forms
 
 	mu     sync.Mutex
 	used   time.Time
 	notice string // for the next page
 }
 
-// owns says whether a form carries the session's secret.
+// owns reports whether a form carries the session's secret.
 func (s *session) owns(secret string) bool {
 	return subtle.ConstantTimeCompare([]byte(secret), []byte(s.secret)) == 1
 }
 
-// tell keeps a text for the next page.
+// tell stores a text for the next page.
 func (s *session) tell(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notice = text
 }
 
-// told takes the text for this page.
+// told returns the text for this page and removes it.
 func (s *session) told() (text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,20 +47,20 @@ func (s *session) told() (text string) {
 	return text
 }
 
-// sessions are those that are open, by the values of their cookies, and the links that nobody has followed yet.
+// sessions holds the open sessions by the values of their cookies, and the links not used yet.
 type sessions struct {
 	now func() time.Time
 
 	mu    sync.Mutex
 	open  map[string]*session
-	links map[string]time.Time // when they were made
+	links map[string]time.Time // when they were created
 }
 
 func newSessions(now func() time.Time) *sessions {
 	return &sessions{now: now, open: map[string]*session{}, links: map[string]time.Time{}}
 }
 
-// begin opens a session and returns the value of its cookie. Where there are too many, the one that was not used for
+// begin opens a session and returns the value of its cookie. If there are too many, the one unused for
 // longest ends.
 func (s *sessions) begin() string {
 	s.mu.Lock()
@@ -85,7 +85,7 @@ func (s *session) lastUse() time.Time {
 	return s.used
 }
 
-// find returns the session with that cookie; nil: there is none.
+// find returns the session with that cookie, or nil.
 func (s *sessions) find(id string) *session {
 	s.mu.Lock()
 	x := s.open[id]
@@ -119,7 +119,7 @@ func (s *sessions) clear() {
 	clear(s.links)
 }
 
-// link makes the word of a link that opens one session.
+// link returns the secret of a new link that opens one session.
 func (s *sessions) link() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *sessions) link() string {
 	return word
 }
 
-// follow uses a link up and says whether it was good.
+// follow uses up a link and reports whether it was valid.
 func (s *sessions) follow(word string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,11 +152,11 @@ func withSession(ctx context.Context, s *session) context.Context {
 	return context.WithValue(ctx, sessionKey{}, s)
 }
 
-// cookieName is the name of the session's cookie. Browsers keep one set of cookies for all ports of the loopback
-// address, where other drivers may be.
+// cookieName returns the name of the session's cookie. Browsers share cookies among all ports of the
+// loopback address, where other drivers may be.
 func (s *Server) cookieName() string { return "softvpi-" + s.id }
 
-// session is that of a request; nil: it has none.
+// session returns the session of a request; nil: it has none.
 func (s *Server) session(r *http.Request) *session {
 	c, err := r.Cookie(s.cookieName())
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Server) session(r *http.Request) *session {
 	return s.sessions.find(c.Value)
 }
 
-// withReading lets a request of a session read through the management interface.
+// withReading allows a session's request to read through the management interface.
 func withReading(ctx context.Context) context.Context {
 	return api.WithAccess(ctx, api.ReadAccess)
 }

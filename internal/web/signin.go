@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Link makes a path and query that open one session, and says until when.
+// Link returns a path and query that open one session, and until when they are valid.
 func (s *Server) Link() (path string, until time.Time) {
 	return "/login?once=" + s.sessions.link(), s.cfg.Now().Add(linkLife)
 }
 
-// SignOutAll ends all sessions and voids the links that were made.
+// SignOutAll ends all sessions and voids all links.
 func (s *Server) SignOutAll() { s.sessions.clear() }
 
-// login follows a link. The answer is a page that leads on rather than a redirection: the browser sends a strict
-// cookie only along with what a page of the same site asks for, and the link may stand on another's.
+// login follows a link. It answers with a page that leads on instead of a redirect: browsers send a strict
+// cookie only with requests that a page of the same site makes, and the link may be on another site.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	if !s.sessions.follow(r.URL.Query().Get("once")) {
 		s.refuse(w, r, http.StatusForbidden, "This link has been used, or is too old. Make a new one with: softvpi web")
@@ -33,7 +33,7 @@ func (s *Server) welcome(w http.ResponseWriter, r *http.Request) {
 	s.render(w, http.StatusOK, "welcome", &view{Title: "Signed in", Refresh: Prefix})
 }
 
-// needSession sends a person to the page that opens one, and tells scripts.
+// needSession redirects people to the page that opens a session, and returns an error to scripts.
 func (s *Server) needSession(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, Prefix+"api/") {
 		http.Redirect(w, r, Prefix+"signin", http.StatusSeeOther)
@@ -46,7 +46,7 @@ func (s *Server) askSignIn(w http.ResponseWriter, r *http.Request) {
 	s.render(w, http.StatusOK, "signin", &view{Title: "Sign in", Data: s.takesToken(r)})
 }
 
-// takesToken says whether the token opens a session: only where nobody else can read it.
+// takesToken reports whether the token opens a session: only where nobody else can read it.
 func (s *Server) takesToken(r *http.Request) bool { return s.cfg.Token != "" && r.TLS != nil }
 
 // signIn opens a session with the token.

@@ -15,12 +15,12 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// view is what a page shows.
+// view is the contents of a page.
 type view struct {
 	Title   string
-	Page    string // which of the navigation
-	Tab     string // which of an adapter's
-	Refresh string // where to go on at once
+	Page    string // its name in the navigation
+	Tab     string // its name among an adapter's tabs
+	Refresh string // where to continue at once
 	Notice  string
 	Problem string
 
@@ -58,7 +58,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h func(*request) 
 	s.refuse(w, r, status, sentence(err.Error()))
 }
 
-// refusedTitle is the heading of an answer that says what is wrong.
+// refusedTitle returns the heading of an error page.
 func refusedTitle(status int) string {
 	switch status {
 	case http.StatusNotFound:
@@ -69,19 +69,19 @@ func refusedTitle(status int) string {
 	return "That did not work"
 }
 
-// missingError is something that is not there.
+// missingError says that something does not exist.
 type missingError struct{ what string }
 
 func (e *missingError) Error() string { return "there is no " + e.what }
 
-// view begins the view of a page.
+// view creates the view of a page.
 func (s *Server) view(q *request, title, page string) (*view, error) {
 	v := &view{Title: title, Page: page, Machine: s.cfg.Machine, Version: s.cfg.Version, Secret: q.session.secret, Notice: q.session.told()}
 	err := s.client.Get(q.r.Context(), "/adapters", nil, &v.Adapters)
 	return v, err
 }
 
-// adapterView begins the view of a tab of the adapter that the path names.
+// adapterView creates the view of a tab of the adapter in the path.
 func (s *Server) adapterView(q *request, tab string) (*view, error) {
 	name := q.r.PathValue("name")
 	v, err := s.view(q, name, "devices")
@@ -107,14 +107,14 @@ func (s *Server) show(q *request, page string, v *view) error {
 	return nil
 }
 
-// done answers a change: the page that shows it comes next.
+// done answers a change by redirecting to the page that shows it.
 func (s *Server) done(q *request, notice, path string) error {
 	q.session.tell(notice)
 	http.Redirect(q.w, q.r, path, http.StatusSeeOther)
 	return nil
 }
 
-// refuse answers with what is wrong.
+// refuse answers with an error.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
 	if strings.HasPrefix(r.URL.Path, Prefix+"api/") {
 		http.Error(w, text, status)
@@ -124,17 +124,17 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, text
 }
 
 func (s *Server) render(w http.ResponseWriter, status int, page string, v *view) {
-	var b bytes.Buffer // an error half way shows no half page
+	var b bytes.Buffer // so that an error halfway does not show half a page
 	if err := pages[page].ExecuteTemplate(&b, "layout", v); err != nil {
 		http.Error(w, "the page cannot be made: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // a reader that went away
+	_, _ = w.Write(b.Bytes()) // fails if the reader has gone
 }
 
-// pages are the templates of the pages, each with the layout around it.
+// pages are the templates of the pages, each including the layout.
 var pages = parsePages()
 
 func parsePages() map[string]*template.Template {
@@ -163,10 +163,10 @@ var functions = template.FuncMap{
 	"navigation": func() []tab { return navigation },
 }
 
-// tab is a page of the navigation, or one of an adapter's.
+// tab is a page in the navigation, or a tab of an adapter.
 type tab struct{ Name, Path, Title string }
 
-// navigation are the pages.
+// navigation lists the pages.
 var navigation = []tab{
 	{"devices", Prefix, "Devices"},
 	{"counters", Prefix + "counters", "Counters"},
@@ -175,7 +175,7 @@ var navigation = []tab{
 	{"capture", Prefix + "capture", "Capture"},
 }
 
-// tabs are those of an adapter.
+// tabs lists those of an adapter.
 var tabs = []tab{
 	{"information", "", "Information"},
 	{"advanced", "/advanced", "Advanced"},
@@ -183,12 +183,12 @@ var tabs = []tab{
 	{"port", "/port", "Port Protocol"},
 }
 
-// adapterURL is a page of an adapter.
+// adapterURL returns the URL of a page of an adapter.
 func adapterURL(name string, rest ...string) string {
 	return Prefix + "adapters/" + url.PathEscape(name) + strings.Join(rest, "")
 }
 
-// stateOf is the state of an adapter in a word.
+// stateOf returns the state of an adapter in a word.
 func stateOf(a *api.AdapterStatus) string {
 	switch {
 	case !a.Enabled:
@@ -199,7 +199,7 @@ func stateOf(a *api.AdapterStatus) string {
 	return "down"
 }
 
-// count writes a number with spaces between its thousands.
+// count formats a number with spaces between the thousands.
 func count(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -208,7 +208,7 @@ func count(n uint64) string {
 	return s
 }
 
-// sentence makes an error one.
+// sentence turns an error text into a sentence.
 func sentence(s string) string {
 	if s == "" {
 		return s

@@ -25,8 +25,7 @@ type endpoint struct {
 	conns []*conn
 }
 
-// conn is one connection; its place in the endpoint's list is the Context of its
-// queue pair.
+// conn is one connection; its index in the endpoint's list is the Context of its queue pair.
 type conn struct {
 	qp   *verbs.QP
 	id   *verbs.ID
@@ -66,7 +65,7 @@ func newEndpoint(dev *verbs.Device, a EndpointArgs) (*endpoint, error) {
 	return e, err
 }
 
-// qp makes the queue pair of connection n.
+// qp creates the queue pair of connection n.
 func (e *endpoint) qp(n int) (*verbs.QP, error) {
 	q, err := e.pd.CreateQP(verbs.QPConfig{
 		SendCQ: e.cq, RecvCQ: e.cq, SendDepth: e.cfg.Depth, RecvDepth: e.cfg.Depth, Inline: pingBytes, Context: uint64(n),
@@ -86,8 +85,8 @@ func (e *endpoint) receive() *verbs.RecvWR {
 	return &verbs.RecvWR{SGE: []verbs.SGE{e.mr.SGE(0, pingBytes)}}
 }
 
-// param tells the peer where the memory is, and which connection this is: requests are
-// taken in any order, and both sides have to mean the same by a number.
+// param tells the peer where the memory is, and which connection this is: requests are accepted in any
+// order, and both sides must mean the same connection by a number.
 func (e *endpoint) param(n int) verbs.ConnParam {
 	b := binary.BigEndian.AppendUint64(nil, e.mr.RemoteAddr())
 	b = binary.BigEndian.AppendUint32(b, e.mr.RKey())
@@ -104,13 +103,12 @@ func (e *endpoint) add(n int, q *verbs.QP, id *verbs.ID) error {
 	return nil
 }
 
-// connecting is how many connections are being set up at a time.
+// connecting is how many connections are set up at a time.
 const connecting = 64
 
 const setupTime = 60 * time.Second
 
-// listen accepts as many connections as the endpoint has queue pairs, in the
-// background.
+// listen accepts, in the background, as many connections as the endpoint has queue pairs.
 func (e *endpoint) listen(ctx context.Context) (netip.AddrPort, error) {
 	l, err := e.dev.Listen(netip.AddrPortFrom(e.dev.Addr(), 0), 4*connecting)
 	if err != nil {
@@ -145,8 +143,8 @@ func (e *endpoint) accept(ctx context.Context) error {
 	return e.add(n, q, id)
 }
 
-// connect makes all connections of the endpoint and returns the seconds that
-// took, the creation of the queue pairs included.
+// connect makes all connections of the endpoint and returns the seconds that took, including the creation
+// of the queue pairs.
 func (w *worker) connect(remote netip.AddrPort) (float64, error) {
 	e := w.peer
 	start := time.Now()
@@ -172,7 +170,7 @@ func (w *worker) connect(remote netip.AddrPort) (float64, error) {
 	return time.Since(start).Seconds(), err
 }
 
-// each does something n times, connecting at a time, and returns the first error.
+// each calls f n times, with concurrency connecting, and returns the first error.
 func each(n int, f func(int) error) error {
 	var next atomic.Int64
 	var failed atomic.Bool

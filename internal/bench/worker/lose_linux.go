@@ -12,9 +12,8 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// lose has the system lose packets at random where they arrive at the interfaces of these
-// addresses, each with this probability, until the process ends or the result is called. It
-// takes Linux 6.6 and root.
+// lose makes the system lose packets at random where they arrive at the interfaces of these addresses,
+// each with this probability, until the process ends or stop is called. It needs Linux 6.6 and root.
 func lose(probability float64, addrs ...netip.Addr) (stop func() error, err error) {
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, Instructions: lossProgram(probability), License: "GPL"})
 	if err != nil {
@@ -38,7 +37,7 @@ func lose(probability float64, addrs ...netip.Addr) (stop func() error, err erro
 	return stop, nil
 }
 
-// What the program answers (include/uapi/linux/bpf.h, enum tcx_action_base).
+// What the program returns (include/uapi/linux/bpf.h, enum tcx_action_base).
 const tcxNext, tcxDrop = -1, 2
 
 func lossProgram(probability float64) asm.Instructions {

@@ -9,20 +9,19 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// WriteArgs ask for RDMA writes of Size bytes on the first QPs connections, Depth
-// outstanding on each, for some seconds and then until all have completed. The
-// worker polls. Warm is the first of these seconds that do not count: then what
-// completes after the end does not, either.
+// WriteArgs request RDMA writes of Size bytes on the first QPs connections, Depth outstanding on each, for
+// some seconds and then until all have completed. The worker polls. Warm is how many of these seconds at
+// the beginning do not count; if it is set, what completes after the end does not count either.
 type WriteArgs struct {
 	QPs, Size, Depth int
 	Seconds, Warm    float64
 }
 
-// Written is what came of it.
+// Written is the result.
 type Written struct {
 	Gbps        float64 // 2^30 bits of payload a second
 	Seconds     float64
-	Messages    uint64 // all of them, whatever counts
+	Messages    uint64 // all of them, whether they count or not
 	Least, Most uint64 // messages of the connection with the fewest and the most
 }
 
@@ -84,10 +83,10 @@ func (w *worker) write(a WriteArgs) (Written, error) {
 
 // meter counts the messages that complete between two moments.
 type meter struct {
-	from, to, last time.Time // last: when the newest message of all completed
+	from, to, last time.Time // last: when the latest message of all completed
 	drain          bool      // those that complete after the end count
 	counted        uint64
-	until          time.Time // the newest that counts
+	until          time.Time // the latest that counts
 }
 
 func newMeter(start time.Time, a WriteArgs) *meter {
@@ -95,7 +94,7 @@ func newMeter(start time.Time, a WriteArgs) *meter {
 	return &meter{from: at(a.Warm), to: at(a.Seconds), drain: a.Warm == 0}
 }
 
-// over takes a message that has completed and reports whether the time is over.
+// over handles a completed message and reports whether the time is over.
 func (m *meter) over(now time.Time) bool {
 	over := now.After(m.to)
 	m.last = now
@@ -106,7 +105,7 @@ func (m *meter) over(now time.Time) bool {
 	return over
 }
 
-// rate is messages a second.
+// rate returns messages per second.
 func (m *meter) rate() float64 {
 	end := m.to
 	if m.drain {
@@ -118,9 +117,8 @@ func (m *meter) rate() float64 {
 	return float64(m.counted) / end.Sub(m.from).Seconds()
 }
 
-// PingArgs ask for messages that go to and fro one at a time on the first
-// connection. Polling is how the worker waits for them: by looking again and
-// again; else it sleeps.
+// PingArgs request a ping-pong on the first connection, one message at a time. With Polling the worker
+// polls for messages, otherwise it sleeps.
 type PingArgs struct {
 	Bytes   int
 	Seconds float64
@@ -133,7 +131,7 @@ type Latency struct {
 	P99     float64 `json:"p99_us"`
 }
 
-// latencyOf sums up round trips.
+// latencyOf summarizes round trips.
 func latencyOf(trips []time.Duration) Latency {
 	if len(trips) == 0 {
 		return Latency{}
@@ -143,10 +141,10 @@ func latencyOf(trips []time.Duration) Latency {
 	return Latency{us(0.5), us(0.99)}
 }
 
-// maxTrips bounds what a run remembers.
+// maxTrips limits what a run remembers.
 const maxTrips = 1 << 20
 
-// What the first byte of a ping says.
+// Meaning of the first byte of a ping.
 const (
 	pingGoOn byte = iota
 	pingLast
@@ -182,7 +180,7 @@ func (t *table) play(out []byte) error {
 	return t.receive()
 }
 
-// pong sends every ping back until the last.
+// pong returns every ping until the last.
 func (w *worker) pong(a PingArgs) (struct{}, error) {
 	t := &table{e: w.peer, ctx: w.ctx, polling: a.Polling}
 	out := make([]byte, a.Bytes)
@@ -197,13 +195,13 @@ func (w *worker) pong(a PingArgs) (struct{}, error) {
 	}
 }
 
-// table is one side of the game.
+// table is one side of the ping-pong.
 type table struct {
 	e        *endpoint
 	ctx      context.Context
 	polling  bool
 	arrived  int // messages received and not yet waited for
-	inFlight int // sends whose completion is not in
+	inFlight int // sends that have not completed
 	wcs      [16]verbs.WC
 }
 

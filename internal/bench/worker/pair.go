@@ -13,31 +13,30 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// PairArgs ask for a measurement between two adapters of this process that are
-// joined by the wire, both driven by one thread: what test/rxebench does with two
-// devices of the kernel's Soft-RoCE.
+// PairArgs request a measurement between two adapters of this process that are connected by the wire, both
+// driven by one thread, like test/rxebench with two devices of the kernel's Soft-RoCE.
 type PairArgs struct {
 	A, B    netip.Addr
 	Op      string // one of PairOps
-	MTU     int    // largest payload of a packet
-	Bytes   int    // of a message
+	MTU     int    // maximum payload of a packet
+	Bytes   int    // per message
 	Seconds float64
-	Depth   int // requests under way on each queue pair
+	Depth   int // requests in flight on each queue pair
 	QPs     int
-	UDPPort uint16 // 0: RoCE v2's own
-	// Loss is the part of all packets that the system loses, at random, where they
-	// arrive (Linux 6.6, root); only between adapters of one process.
+	UDPPort uint16 // 0: the standard port of RoCE v2
+	// Loss is the share of all packets that the system loses, at random, where they arrive (Linux 6.6,
+	// root); only between adapters of one process.
 	Loss float64
 }
 
-// PairOps are the operations: bandwidth, and with -lat latency.
+// PairOps are the operations: bandwidth or, with -lat, latency.
 var PairOps = []string{"write", "send", "read", "write-lat", "send-lat", "read-lat"}
 
-// PairResult is what came of it: Gbps for bandwidth, the latency otherwise.
+// PairResult is the result: Gbps for bandwidth, otherwise the latency.
 type PairResult struct {
 	Gbps float64 `json:"gbps,omitempty"` // 2^30 bits of payload a second
 	Latency
-	All     uint64  `json:"all,omitempty"`     // messages, where they were counted
+	All     uint64  `json:"all,omitempty"`     // messages, if they were counted
 	Seconds float64 `json:"seconds,omitempty"` // that they took
 	// Counters of the requester.
 	Counters map[string]uint64 `json:"counters"`
@@ -48,14 +47,14 @@ type joined struct {
 	args PairArgs
 	a, b half
 	wcs  [64]verbs.WC
-	at   int // where in the memory the next message lies
-	// The request that is posted, made here so that no message makes garbage.
+	at   int // where in the memory the next message is
+	// The request being posted, kept here so that messages create no garbage.
 	sge  [1]verbs.SGE
 	send verbs.SendWR
 	recv verbs.RecvWR
 }
 
-// half is one end, with the completions that were taken and not yet used.
+// half is one end, with the completions taken but not used yet.
 type half struct {
 	*endpoint
 	arrived, sent int
@@ -136,7 +135,7 @@ func (c *joined) measure(r *PairResult) error {
 	return fmt.Errorf("no operation %q", c.args.Op)
 }
 
-// place is where the next message lies.
+// place returns where the next message is.
 func (c *joined) place() int {
 	at := c.at
 	if c.at += (c.args.Bytes + 63) &^ 63; c.at+c.args.Bytes > pairMemory {
@@ -164,8 +163,7 @@ func (c *joined) post(e *half, n, at int, op verbs.Opcode) error {
 	return k.qp.PostSend(wr)
 }
 
-// take takes completions and, where again is not nil, calls it with the number of
-// the connection of each.
+// take takes completions and, if again is not nil, calls it with the number of the connection of each.
 func (c *joined) take(e *half, again func(n int) error) (int, error) {
 	k, err := e.cq.Poll(c.wcs[:])
 	if err != nil {
@@ -264,7 +262,7 @@ func (c *joined) latency(op verbs.Opcode, r *PairResult) error {
 		}
 		took := time.Since(before)
 		if op == verbs.OpRead {
-			took *= 2 // latencyOf takes half
+			took *= 2 // latencyOf halves it
 		}
 		trips = append(trips, took)
 		for _, e := range []*half{&c.a, &c.b} {
@@ -278,7 +276,7 @@ func (c *joined) latency(op verbs.Opcode, r *PairResult) error {
 	return nil
 }
 
-// trip is a message to and fro, or a read.
+// trip is a round trip of a message, or a read.
 func (c *joined) trip(op verbs.Opcode, mark byte) error {
 	if op == verbs.OpRead {
 		if err := c.post(&c.a, 0, 0, op); err != nil {

@@ -15,14 +15,14 @@ type tcpEnd struct {
 	conns []net.Conn
 }
 
-// tcpPorts is how many ports the connections are spread over: where one takes
-// them all, finding a free port on the other side takes most of the time.
+// tcpPorts is how many ports the connections are spread over: with a single port, most of the time is
+// spent finding a free port on the other side.
 const tcpPorts = 16
 
 // room returns how many connections the process may hold.
 func (t *tcpEnd) room() int { return fileLimit() - 64 }
 
-// TCPListenArgs ask for so many connections to be accepted, connecting at a time.
+// TCPListenArgs request that connections be accepted, with concurrency connecting.
 type TCPListenArgs struct {
 	Addr        netip.Addr
 	Connections int
@@ -46,13 +46,13 @@ func (t *tcpEnd) listen(a TCPListenArgs) (at []netip.AddrPort, err error) {
 	return at, nil
 }
 
-// TCPConnectArgs ask for so many connections to be made, connecting at a time.
+// TCPConnectArgs request connections, with concurrency connecting.
 type TCPConnectArgs struct {
-	Remote      []netip.AddrPort // in turn
+	Remote      []netip.AddrPort // used in turn
 	Connections int
 }
 
-// connect returns the seconds it took.
+// connect returns the seconds that it took.
 func (t *tcpEnd) connect(a TCPConnectArgs) (float64, error) {
 	t.conns = make([]net.Conn, a.Connections)
 	start := time.Now()
@@ -63,7 +63,7 @@ func (t *tcpEnd) connect(a TCPConnectArgs) (float64, error) {
 	return time.Since(start).Seconds(), err
 }
 
-// drop closes all connections with a reset: no port lingers.
+// drop closes all connections with a reset, so that no port lingers.
 func (t *tcpEnd) drop() {
 	for _, c := range t.conns {
 		if c != nil {
@@ -77,8 +77,7 @@ func (t *tcpEnd) drop() {
 	*t = tcpEnd{}
 }
 
-// TCPPingArgs are PingArgs over a TCP connection of its own, with plain system
-// calls: blocking, or again and again without.
+// TCPPingArgs are PingArgs over a TCP connection of its own, with plain system calls, blocking or polling.
 type TCPPingArgs struct {
 	PingArgs
 	Addr netip.AddrPort // of the side that answers
@@ -111,7 +110,7 @@ func tcpPing(a TCPPingArgs) (Latency, error) {
 	return latencyOf(trips[min(len(trips)/10, 100):]), nil
 }
 
-// tcpPong serves one connection until its end.
+// tcpPong serves one connection until it ends.
 func tcpPong(a TCPPingArgs) (struct{}, error) {
 	c, err := acceptWire(a.Addr, a.Polling)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileLimit lets the process hold as many descriptors as it may and returns how
-// many that is.
+// fileLimit raises the limit of descriptors as far as permitted and returns it.
 func fileLimit() int {
 	r := unix.Rlimit{Cur: 1 << 17, Max: 1 << 17}
 	if unix.Setrlimit(unix.RLIMIT_NOFILE, &r) == nil {
@@ -39,7 +38,7 @@ func dialWire(a netip.AddrPort, polling bool) (wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The other side is told to listen at the same moment as this one to connect.
+	// The other side is told to listen at the same time as this one is told to connect.
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if err = unix.Connect(fd, to); !errors.Is(err, unix.ECONNREFUSED) || time.Now().After(end) {
 			break
@@ -72,7 +71,7 @@ func newSocket(a netip.AddrPort) (int, unix.Sockaddr, error) {
 	return fd, sa, err
 }
 
-// ready makes a connected descriptor a wire.
+// ready turns a connected descriptor into a wire.
 func ready(fd int, polling bool, err error) (wire, error) {
 	if err == nil {
 		err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
@@ -119,9 +118,8 @@ func (s *socket) write(b []byte) error {
 
 func (s *socket) close() { unix.Close(s.fd) }
 
-// keepAwake has every processor run a thread that gives way to every other: the
-// processors do not sleep, and nobody waits for them to wake up. It goes on until
-// ctx ends.
+// keepAwake makes every processor run a thread that yields to every other: the processors do not sleep,
+// and nobody waits for them to wake up. It runs until ctx ends.
 func keepAwake(ctx context.Context) error {
 	runtime.GOMAXPROCS(runtime.NumCPU() + 1) // one is left for the calls
 	started := make(chan error)

@@ -13,13 +13,13 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// Call asks a worker for something.
+// Call is a request to a worker.
 type Call struct {
 	Method string          `json:"method"`
 	Args   json.RawMessage `json:"args"`
 }
 
-// Answer is what a worker says to a call.
+// Answer is a worker's answer to a call.
 type Answer struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`
@@ -34,7 +34,7 @@ type worker struct {
 	tcp  tcpEnd
 }
 
-// Serve carries out calls until in ends.
+// Serve executes calls until in ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	w := &worker{ctx: ctx}
 	d, e := json.NewDecoder(in), json.NewEncoder(out)
@@ -124,7 +124,7 @@ func (w *worker) do(c Call) (any, error) {
 	return nil, fmt.Errorf("no method %q", c.Method)
 }
 
-// missing says what a method needs and is not there.
+// missing says what a method needs that is not there.
 func (w *worker) missing(method string) error {
 	switch method {
 	case "counters", "churn", "endpoint":
@@ -189,7 +189,7 @@ func (w *worker) counters() (map[string]uint64, error) {
 	return m, err
 }
 
-// ChurnArgs ask for queue pairs to be created, all there at once, and destroyed.
+// ChurnArgs request simultaneous queue pairs to be created and then destroyed.
 type ChurnArgs struct {
 	QPs   int
 	Depth int // of the send and of the receive queue
