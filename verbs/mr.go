@@ -29,23 +29,13 @@ type MemoryPath uint32
 
 // The paths.
 const (
-	PathMapped    MemoryPath = iota + 1 // in its own address space
-	PathProcessVM                       // process_vm_readv and process_vm_writev
-	PathCopier                          // the program that owns the memory copies for it
+	PathMapped    = MemoryPath(command.MemoryMapped)    // in its own address space
+	PathProcessVM = MemoryPath(command.MemoryProcessVM) // process_vm_readv and process_vm_writev
+	PathCopier    = MemoryPath(command.MemoryCopier)    // the program that owns the memory copies for it
 )
 
 // String returns the path as shown in status output.
-func (p MemoryPath) String() string {
-	switch p {
-	case PathMapped:
-		return "mapped"
-	case PathProcessVM:
-		return "process_vm"
-	case PathCopier:
-		return "copier"
-	}
-	return "unknown"
-}
+func (p MemoryPath) String() string { return command.MemoryPath(p).String() }
 
 // MR is a registered memory region.
 type MR struct {

@@ -199,7 +199,7 @@ type Memory struct {
 	Handle Handle
 	LKey   uint32
 	RKey   uint32
-	Path   uint32 // how it is accessed: 1 mapped, 2 process_vm, 3 the client's copier
+	Path   MemoryPath
 }
 
 // CreateCQ creates a completion queue.

@@ -72,8 +72,8 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 		}
 		c.direct, c.keys, c.loans = true, t, map[*loan]struct{}{}
 	}
-	if cfg.MemoryPath == "" {
-		c.cfg.MemoryPath = "mapped"
+	if cfg.MemoryPath == 0 {
+		c.cfg.MemoryPath = command.MemoryMapped
 	}
 	backing := cfg.NewArena
 	if backing == nil {

@@ -126,7 +126,7 @@ type Limits struct {
 type Reached struct {
 	Bytes  []byte
 	Remote memory.Accessor
-	Path   uint32 // as command.Memory.Path
+	Path   command.MemoryPath
 	// Release is called once, when the region is gone and no packet uses it any more. It may be nil. It
 	// must not call into the Host.
 	Release func()
@@ -159,9 +159,8 @@ type ClientConfig struct {
 	Direct Neighbour
 	// Attached marks a program in another process: every iteration of the loop checks its doorbell queue.
 	Attached bool
-	// MemoryPath is how memory of the program is accessed, for status output ("mapped", "process_vm",
-	// "copier"); empty: "mapped".
-	MemoryPath string
+	// MemoryPath is how memory of the program is accessed; 0: mapped.
+	MemoryPath command.MemoryPath
 }
 
 // complete checks an adapter's configuration and fills in the defaults.

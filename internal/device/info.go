@@ -19,18 +19,15 @@ func (c *Client) Adapters(ctx context.Context) ([]command.AdapterInfo, error) {
 	out := make([]command.AdapterInfo, 0, len(c.host.adapters))
 	for _, a := range c.host.adapters {
 		i := a.info()
-		if c.cfg.MemoryPath == memoryProcessVM {
+		// Atomics by process_vm calls are a read and a write, not atomic for the program's processors. In
+		// shared segments they would be.
+		if c.cfg.MemoryPath == command.MemoryProcessVM {
 			i.ProcessorAtomics = 0
 		}
 		out = append(out, i)
 	}
 	return out, nil
 }
-
-// memoryProcessVM is the ClientConfig.MemoryPath of a program whose own memory is copied with process_vm
-// calls: atomics there are a read and a write, not atomic for its processors. In shared segments they
-// would be.
-const memoryProcessVM = "process_vm"
 
 func (a *adapter) info() command.AdapterInfo {
 	l := &a.limits

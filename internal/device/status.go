@@ -60,7 +60,7 @@ type ClientStatus struct {
 	Name       string
 	PID, UID   int
 	Attached   bool
-	MemoryPath string
+	MemoryPath command.MemoryPath
 	ArenaBytes uint64
 	Objects    ObjectCounts
 }

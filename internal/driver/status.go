@@ -40,7 +40,7 @@ func (d *Driver) status(snap device.Snapshot) Status {
 	}
 	for _, c := range snap.Clients {
 		s.Programs = append(s.Programs, api.ProgramStatus{
-			Name: c.Name, PID: c.PID, UID: c.UID, MemoryPath: c.MemoryPath, ArenaBytes: c.ArenaBytes, Objects: objects(c.Objects),
+			Name: c.Name, PID: c.PID, UID: c.UID, MemoryPath: c.MemoryPath.String(), ArenaBytes: c.ArenaBytes, Objects: objects(c.Objects),
 		})
 	}
 	return s

@@ -11,19 +11,19 @@ type (
 		Name         [64]byte // of the program, zero-padded UTF-8
 		ProbeAddr    uint64   // address of Nonce in the client, followed by 16 bytes that the driver may write
 		Nonce        [16]byte
-		Path         uint32 // memory path that the client insists on; 0: the driver probes
+		Path         command.MemoryPath // memory path that the client insists on; 0: the driver probes
 		_            uint32
 	}
 	welcome struct {
 		Magic        uint32
 		Major, Minor uint16
 		Features     uint64
-		Driver       [64]byte // name and version of the driver
-		PID          uint32   // of the driver
-		Path         uint32   // how memory outside segments is accessed
-		Doorbells    uint32   // entries of the doorbell queue at the start of arena 0
-		Credits      uint32   // events that may be pushed before the first credit frame
-		MaxRequests  uint32   // maximum number of unanswered requests
+		Driver       [64]byte           // name and version of the driver
+		PID          uint32             // of the driver
+		Path         command.MemoryPath // how memory outside segments is accessed
+		Doorbells    uint32             // entries of the doorbell queue at the start of arena 0
+		Credits      uint32             // events that may be pushed before the first credit frame
+		MaxRequests  uint32             // maximum number of unanswered requests
 		MaxSegments  uint32
 		SegmentBytes uint64 // of all segments together
 		CopierBytes  uint64 // size of the copier's memory, 0 for none

@@ -5,7 +5,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/hugepages"
-	"github.com/softvpi/softvpi/internal/ipc/reach"
 )
 
 // ask sends a request with one answer.
@@ -72,7 +71,7 @@ func (c *Client) AllocPD(ctx context.Context, adapter uint32) (command.Handle, e
 // is destroyed. If the kernel copies it for the driver, it is moved to large pages.
 func (c *Client) RegisterMemory(ctx context.Context, r command.RegisterMemory) (command.Memory, error) {
 	m, err := ask[command.Memory](ctx, c, opRegisterMemory, r)
-	if err == nil && m.Path == reach.PathProcessVM {
+	if err == nil && m.Path == command.MemoryProcessVM {
 		hugepages.Gather(r.Base, r.Length)
 	}
 	return m, err

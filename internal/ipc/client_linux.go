@@ -84,7 +84,7 @@ func (c *Client) Arena(id uint32) []byte {
 }
 
 // MemoryPath returns how the driver accesses memory outside segments.
-func (c *Client) MemoryPath() uint32 { return c.about.Path }
+func (c *Client) MemoryPath() command.MemoryPath { return c.about.Path }
 
 // Driver returns the driver's name with its version, and its process id.
 func (c *Client) Driver() (string, int) { return nameOf(c.about.Driver), int(c.about.PID) }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
@@ -30,13 +29,13 @@ func transfers(t *testing.T, d memory.Deferred, list ...memory.Transfer) []memor
 }
 
 func TestCopier(t *testing.T) {
-	h, c := pair(t, ServerConfig{}, Options{Path: reach.PathCopier})
-	if c.MemoryPath() != reach.PathCopier || h.only(t).cfg.MemoryPath != "copier" {
+	h, c := pair(t, ServerConfig{}, Options{Path: command.MemoryCopier})
+	if c.MemoryPath() != command.MemoryCopier || h.only(t).cfg.MemoryPath != command.MemoryCopier {
 		t.Fatalf("path %d %s", c.MemoryPath(), h.only(t).cfg.MemoryPath)
 	}
 	b, addr := ordinary(t, 64)
 	m, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: addr, Length: uint64(len(b))})
-	if err != nil || m.Path != reach.PathCopier {
+	if err != nil || m.Path != command.MemoryCopier {
 		t.Fatal(m, err)
 	}
 	d := h.only(t).region(m.Handle).Remote.(memory.Deferred)
@@ -74,7 +73,7 @@ func TestCopier(t *testing.T) {
 }
 
 func TestCopierMany(t *testing.T) {
-	h, c := pair(t, ServerConfig{}, Options{Path: reach.PathCopier})
+	h, c := pair(t, ServerConfig{}, Options{Path: command.MemoryCopier})
 	b, addr := ordinary(t, 1<<20)
 	m, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: addr, Length: uint64(len(b))})
 	if err != nil {
@@ -104,7 +103,7 @@ func TestCopierMany(t *testing.T) {
 func TestCopierHangs(t *testing.T) {
 	h := &fakeHost{}
 	_, path := serve(t, h, ServerConfig{CopierTimeout: 50 * time.Millisecond})
-	c := dial(t, path, Options{Path: reach.PathCopier})
+	c := dial(t, path, Options{Path: command.MemoryCopier})
 	b, addr := ordinary(t, 8)
 	m, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: addr, Length: 8})
 	if err != nil {

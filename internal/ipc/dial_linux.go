@@ -61,7 +61,7 @@ func Dial(ctx context.Context, socket string, o Options) (*Client, error) {
 }
 
 // attach exchanges hello and receives the first arena.
-func (c *Client) attach(ctx context.Context, o Options, path uint32) error {
+func (c *Client) attach(ctx context.Context, o Options, path command.MemoryPath) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		deadline = time.Now().Add(10 * time.Second)
@@ -81,7 +81,7 @@ func (c *Client) attach(ctx context.Context, o Options, path uint32) error {
 	return c.conn.SetDeadline(time.Time{})
 }
 
-func (c *Client) hello(o Options, path uint32) error {
+func (c *Client) hello(o Options, path command.MemoryPath) error {
 	driver, err := peerOf(c.conn)
 	if err != nil {
 		return err

@@ -103,7 +103,7 @@ func (n *session) admit(q hello) error {
 		Direct: part, Name: n.name, PID: n.peer.PID, UID: n.peer.UID,
 		NewArena: n.arenas.make, FreeArena: n.arenas.free,
 		Reach: n.reach, Notify: n.arenas.notify, News: n.tell,
-		WakeFD: n.server.wakeR, Attached: true, MemoryPath: reach.PathName(n.path),
+		WakeFD: n.server.wakeR, Attached: true, MemoryPath: n.path,
 	})
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (n *session) admit(q hello) error {
 // takePart lets the program take part in the direct path, if it offers to and shares the driver's view of
 // processes and users.
 func (n *session) takePart(q hello) (err error) {
-	if q.Features&featureDirect == 0 || n.path != reach.PathProcessVM || n.server.cfg.NoDirect {
+	if q.Features&featureDirect == 0 || n.path != command.MemoryProcessVM || n.server.cfg.NoDirect {
 		return nil
 	}
 	if n.direct, err = newNeighbour(n); err != nil {
@@ -131,24 +131,24 @@ func (n *session) choosePath(q hello) error {
 	want := n.server.cfg.Path
 	if q.Path != 0 {
 		if want != 0 && want != q.Path {
-			return command.Errorf(command.Unsupported, "memory path %s: the driver is set to %s", reach.PathName(q.Path), reach.PathName(want))
+			return command.Errorf(command.Unsupported, "memory path %s: the driver is set to %s", q.Path.String(), want.String())
 		}
 		want = q.Path
 	}
-	if want != 0 && want != reach.PathProcessVM && want != reach.PathCopier {
-		return command.Errorf(command.Invalid, "memory path %d: allowed: 0, %d, %d", want, reach.PathProcessVM, reach.PathCopier)
+	if want != 0 && want != command.MemoryProcessVM && want != command.MemoryCopier {
+		return command.Errorf(command.Invalid, "memory path %d: allowed: 0, %d, %d", want, command.MemoryProcessVM, command.MemoryCopier)
 	}
-	if want != reach.PathCopier {
+	if want != command.MemoryCopier {
 		vm := reach.NewProcessVM(n.peer.PID)
 		err := errors.New("the program's process is not visible here")
 		if n.peer.PID > 0 {
 			err = vm.Probe(q.ProbeAddr, q.Nonce)
 		}
 		if err == nil {
-			n.vm, n.path = vm, reach.PathProcessVM
+			n.vm, n.path = vm, command.MemoryProcessVM
 			return nil
 		}
-		if want == reach.PathProcessVM {
+		if want == command.MemoryProcessVM {
 			return command.Errorf(command.Unsupported, "memory path process_vm: %v", err)
 		}
 		n.server.cfg.Log.Debug("process_vm is refused", "client", n.name, "pid", n.peer.PID, "cause", err)
@@ -156,7 +156,7 @@ func (n *session) choosePath(q hello) error {
 	if q.Features&featureCopier == 0 {
 		return command.Errorf(command.Unsupported, "the driver cannot reach the program's memory, and the program has no copier")
 	}
-	n.path = reach.PathCopier
+	n.path = command.MemoryCopier
 	return nil
 }
 
@@ -173,7 +173,7 @@ func (n *session) welcome(wake int) (*welcome, []int, error) {
 		w.Features |= featureDirect
 	}
 	fds := []int{wake}
-	if n.path == reach.PathCopier {
+	if n.path == command.MemoryCopier {
 		fd, mem, err := shared.New("softvpi-copier", reach.CopierSize)
 		if err != nil {
 			return nil, nil, command.Errorf(command.Exhausted, "copier: %v", err)

@@ -35,7 +35,7 @@ func dialRaw(t *testing.T, path string) raw {
 }
 
 func goodHello() hello {
-	return hello{Magic: Magic, Major: Major, Features: featureCopier, Path: reach.PathCopier, Name: fixedName("raw")}
+	return hello{Magic: Magic, Major: Major, Features: featureCopier, Path: command.MemoryCopier, Name: fixedName("raw")}
 }
 
 // hello attaches and returns once arena 0 has come.
@@ -113,7 +113,7 @@ func TestHostileFrames(t *testing.T) {
 		{"version", false, withHello(func(q *hello) { q.Major++ }), "version"},
 		{"path", false, withHello(func(q *hello) { q.Path = 9 }), "memory path"},
 		{"no copier, no nonce", false, withHello(func(q *hello) { q.Features, q.Path = 0, 0 }), "cannot reach"},
-		{"nonce elsewhere", false, withHello(func(q *hello) { q.ProbeAddr, q.Path = 0x1000, reach.PathProcessVM }), "process_vm"},
+		{"nonce elsewhere", false, withHello(func(q *hello) { q.ProbeAddr, q.Path = 0x1000, command.MemoryProcessVM }), "process_vm"},
 		{"second hello", true, bad(opHello, 0, 2, encode(goodHello())), "operation 1"},
 		{"length 0", true, make([]byte, 16), "length 0"},
 		{"length 4 GB", true, append([]byte{255, 255, 255, 255}, make([]byte, 12)...), "length 4294967295"},
@@ -308,10 +308,10 @@ func TestProbeFallsBackToTheCopier(t *testing.T) {
 			t.Fatal(err)
 		}
 		w, err := decode[welcome](body)
-		if err != nil || w.Path != reach.PathCopier || w.CopierBytes != reach.CopierSize {
+		if err != nil || w.Path != command.MemoryCopier || w.CopierBytes != reach.CopierSize {
 			t.Errorf("%s: %v %+v", name, err, w)
 		}
-		if got := h.only(t).cfg.MemoryPath; got != "copier" {
+		if got := h.only(t).cfg.MemoryPath; got != command.MemoryCopier {
 			t.Errorf("%s: status says %s", name, got)
 		}
 		r.Close()
@@ -338,7 +338,7 @@ func TestHostileNeverTakesEvents(t *testing.T) {
 
 // A program can scribble over all it has mapped: the rings end with errors.
 func TestHostileRings(t *testing.T) {
-	h, c := pair(t, ServerConfig{}, Options{Path: reach.PathCopier})
+	h, c := pair(t, ServerConfig{}, Options{Path: command.MemoryCopier})
 	s := h.only(t)
 	q, err := c.CreateCQ(ctx, command.CreateCQ{Depth: 16})
 	if err != nil {

@@ -4,14 +4,13 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/ipc/reach"
 )
 
 // A process that says that it goes on with an attachment shows its memory first. (That a child of fork does is what
 // make -C clib check tests.)
 func TestMoved(t *testing.T) {
-	for _, path := range []uint32{reach.PathProcessVM, reach.PathCopier} {
-		t.Run(reach.PathName(path), func(t *testing.T) {
+	for _, path := range []command.MemoryPath{command.MemoryProcessVM, command.MemoryCopier} {
+		t.Run(path.String(), func(t *testing.T) {
 			_, socket := serve(t, &fakeHost{}, ServerConfig{})
 			mem, at := ordinary(t, 64)
 			nonce := [16]byte{1, 2, 3}
@@ -42,13 +41,13 @@ func TestMoved(t *testing.T) {
 				}
 				return h.Flags&flagError == 0
 			}
-			if ask([16]byte{9}) != (path == reach.PathCopier) {
+			if ask([16]byte{9}) != (path == command.MemoryCopier) {
 				t.Error("a nonce that is not there was taken for the program's, or a copier was asked for one")
 			}
 			if !ask(nonce) {
 				t.Error("the program's nonce was not found")
 			}
-			if path == reach.PathProcessVM && mem[16] == 0 {
+			if path == command.MemoryProcessVM && mem[16] == 0 {
 				t.Error("the driver did not write behind the nonce")
 			}
 			r.put(appendFrame(nil, opMoved, 0, 8, []byte{1}))

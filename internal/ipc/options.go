@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/ipc/reach"
 )
 
 // PathVariable is the environment variable by which a program insists on a memory path: "process_vm" or
@@ -34,8 +33,8 @@ type ServerConfig struct {
 	TotalSegmentBytes uint64
 	// MaxSegments limits the number of shared segments, and thus of mappings, of one client; 0: 1024.
 	MaxSegments int
-	// Path requires a memory path, reach.PathProcessVM or reach.PathCopier; 0: probed.
-	Path uint32
+	// Path requires a memory path, command.MemoryProcessVM or command.MemoryCopier; 0: probed.
+	Path command.MemoryPath
 	// NoDirect keeps programs off the direct path.
 	NoDirect bool
 	// HelloTimeout is how long a new connection may take to say hello; 0: 5 s.
@@ -83,9 +82,9 @@ func set[T comparable](v *T, def T) {
 type Options struct {
 	// Name is the program's name in status output; empty: the base name of its executable.
 	Name string
-	// Path requires a memory path, reach.PathProcessVM or reach.PathCopier; 0: that of
+	// Path requires a memory path, command.MemoryProcessVM or command.MemoryCopier; 0: that of
 	// SOFTVPI_MEMORY_PATH, else the driver probes.
-	Path uint32
+	Path command.MemoryPath
 	// NoDirect keeps the program off the direct path, like SOFTVPI_DIRECT=off.
 	NoDirect bool
 }
@@ -94,20 +93,20 @@ type Options struct {
 func (o Options) takesPart() bool { return !o.NoDirect && os.Getenv(DirectVariable) != "off" }
 
 // forcedPath returns the required memory path, 0 if there is none.
-func (o Options) forcedPath() (uint32, error) {
-	if o.Path == reach.PathProcessVM || o.Path == reach.PathCopier {
+func (o Options) forcedPath() (command.MemoryPath, error) {
+	if o.Path == command.MemoryProcessVM || o.Path == command.MemoryCopier {
 		return o.Path, nil
 	}
 	if o.Path != 0 {
-		return 0, command.Errorf(command.Invalid, "memory path %d: allowed: %d (process_vm) or %d (copier)", o.Path, reach.PathProcessVM, reach.PathCopier)
+		return 0, command.Errorf(command.Invalid, "memory path %d: allowed: %d (process_vm) or %d (copier)", o.Path, command.MemoryProcessVM, command.MemoryCopier)
 	}
 	switch v := os.Getenv(PathVariable); v {
 	case "", "auto":
 		return 0, nil
-	case "process_vm":
-		return reach.PathProcessVM, nil
-	case "copier":
-		return reach.PathCopier, nil
+	case command.MemoryProcessVM.String():
+		return command.MemoryProcessVM, nil
+	case command.MemoryCopier.String():
+		return command.MemoryCopier, nil
 	default:
 		return 0, command.Errorf(command.Invalid, "%s=%q: allowed: auto, process_vm, copier", PathVariable, v)
 	}

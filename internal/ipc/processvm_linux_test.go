@@ -10,18 +10,17 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/hugepages"
-	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
 func TestProcessVM(t *testing.T) {
-	h, c := pair(t, ServerConfig{}, Options{Path: reach.PathProcessVM})
-	if c.MemoryPath() != reach.PathProcessVM || h.only(t).cfg.MemoryPath != "process_vm" {
+	h, c := pair(t, ServerConfig{}, Options{Path: command.MemoryProcessVM})
+	if c.MemoryPath() != command.MemoryProcessVM || h.only(t).cfg.MemoryPath != command.MemoryProcessVM {
 		t.Fatalf("path %d %s", c.MemoryPath(), h.only(t).cfg.MemoryPath)
 	}
 	b, addr := ordinary(t, 100_000)
 	m, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: addr, Length: uint64(len(b))})
-	if err != nil || m.Path != reach.PathProcessVM {
+	if err != nil || m.Path != command.MemoryProcessVM {
 		t.Fatal(m, err)
 	}
 	a := h.only(t).region(m.Handle).Remote
@@ -49,7 +48,7 @@ func TestLargePages(t *testing.T) {
 	if err != nil || bytes.Contains(modes, []byte("[never]")) {
 		t.Skipf("this system has no large pages: %s %v", modes, err)
 	}
-	for _, path := range []uint32{reach.PathProcessVM, reach.PathCopier} {
+	for _, path := range []command.MemoryPath{command.MemoryProcessVM, command.MemoryCopier} {
 		_, c := pair(t, ServerConfig{}, Options{Path: path})
 		b, addr := ordinary(t, 3*hugepages.Size)
 		for i := range b {
@@ -58,7 +57,7 @@ func TestLargePages(t *testing.T) {
 		if _, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: addr, Length: uint64(len(b))}); err != nil {
 			t.Fatal(err)
 		}
-		if got := advised(t, addr+hugepages.Size); got != (path == reach.PathProcessVM) {
+		if got := advised(t, addr+hugepages.Size); got != (path == command.MemoryProcessVM) {
 			t.Errorf("path %d: large pages asked for: %t", path, got)
 		}
 		for i := range b {
@@ -91,11 +90,11 @@ func advised(t *testing.T, addr uint64) bool {
 
 func TestForcedPathIsKept(t *testing.T) {
 	h := &fakeHost{}
-	_, path := serve(t, h, ServerConfig{Path: reach.PathCopier})
-	if c := dial(t, path, Options{}); c.MemoryPath() != reach.PathCopier {
+	_, path := serve(t, h, ServerConfig{Path: command.MemoryCopier})
+	if c := dial(t, path, Options{}); c.MemoryPath() != command.MemoryCopier {
 		t.Errorf("path %d", c.MemoryPath())
 	}
-	if _, err := Dial(ctx, path, Options{Path: reach.PathProcessVM}); !isCode(err, command.Unsupported) {
+	if _, err := Dial(ctx, path, Options{Path: command.MemoryProcessVM}); !isCode(err, command.Unsupported) {
 		t.Errorf("%v", err)
 	}
 	t.Setenv(PathVariable, "tea")
@@ -103,7 +102,7 @@ func TestForcedPathIsKept(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	t.Setenv(PathVariable, "copier")
-	if c := dial(t, path, Options{}); c.MemoryPath() != reach.PathCopier {
+	if c := dial(t, path, Options{}); c.MemoryPath() != command.MemoryCopier {
 		t.Errorf("path %d", c.MemoryPath())
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
-	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
@@ -174,7 +173,7 @@ func (s *segments) reach(r command.RegisterMemory) (device.Reached, error) {
 		s.reap(r.Segment, g)
 	})
 	b := g.mem[r.SegmentOffset : r.SegmentOffset+r.Length : r.SegmentOffset+r.Length]
-	return device.Reached{Bytes: b, Path: reach.PathMapped, Release: release}, nil
+	return device.Reached{Bytes: b, Path: command.MemoryMapped, Release: release}, nil
 }
 
 // lend returns a descriptor of a segment, and its size, for a neighbour of the client; the caller closes

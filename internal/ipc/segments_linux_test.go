@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/ipc/reach"
 )
 
 func TestSegments(t *testing.T) {
@@ -19,7 +18,7 @@ func TestSegments(t *testing.T) {
 		t.Fatal(len(mem), err)
 	}
 	m, err := c.RegisterMemory(ctx, command.RegisterMemory{Length: 1000, Segment: id, SegmentOffset: 99_000})
-	if err != nil || m.Path != reach.PathMapped {
+	if err != nil || m.Path != command.MemoryMapped {
 		t.Fatal(m, err)
 	}
 	copy(mem[99_000:], "from the program")

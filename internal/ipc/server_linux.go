@@ -11,7 +11,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/softvpi/softvpi/internal/ipc/reach"
+	"github.com/softvpi/softvpi/internal/command"
 	"golang.org/x/sys/unix"
 )
 
@@ -50,8 +50,8 @@ type Server struct {
 // NewServer creates a server. Close ends it.
 func NewServer(host Host, cfg ServerConfig) (*Server, error) {
 	cfg.defaults()
-	if cfg.Path != 0 && cfg.Path != reach.PathProcessVM && cfg.Path != reach.PathCopier {
-		return nil, fmt.Errorf("ipc: memory path %d: allowed: %d (process_vm) or %d (copier)", cfg.Path, reach.PathProcessVM, reach.PathCopier)
+	if cfg.Path != 0 && cfg.Path != command.MemoryProcessVM && cfg.Path != command.MemoryCopier {
+		return nil, fmt.Errorf("ipc: memory path %d: allowed: %d (process_vm) or %d (copier)", cfg.Path, command.MemoryProcessVM, command.MemoryCopier)
 	}
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {

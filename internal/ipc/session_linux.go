@@ -32,7 +32,7 @@ type session struct {
 
 	peer   peer
 	name   string
-	path   uint32
+	path   command.MemoryPath
 	vm     *reach.ProcessVM
 	copier *reach.Copier
 	client Session
@@ -90,7 +90,7 @@ func (n *session) run() {
 	err := n.hello()
 	attached := err == nil
 	if attached {
-		log.Info("program attached", "client", n.name, "pid", n.peer.PID, "uid", n.peer.UID, "memory", reach.PathName(n.path))
+		log.Info("program attached", "client", n.name, "pid", n.peer.PID, "uid", n.peer.UID, "memory", n.path)
 		err = n.serve()
 	}
 	if cause := context.Cause(n.ctx); cause != nil {

@@ -224,7 +224,7 @@ func (c *Copier) Reach(r command.RegisterMemory) (device.Reached, error) {
 	}
 	l.users++
 	release := sync.OnceFunc(func() { c.release(r.PD, l) })
-	return device.Reached{Remote: l, Path: PathCopier, Release: release}, nil
+	return device.Reached{Remote: l, Path: command.MemoryCopier, Release: release}, nil
 }
 
 func (c *Copier) release(pd command.Handle, l *lane) {

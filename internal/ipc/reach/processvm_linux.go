@@ -141,7 +141,7 @@ func (p *ProcessVM) Reach(r command.RegisterMemory) (device.Reached, error) {
 			}
 		}
 	}
-	return device.Reached{Remote: p, Path: PathProcessVM}, nil
+	return device.Reached{Remote: p, Path: command.MemoryProcessVM}, nil
 }
 
 // Probe checks that the kernel lets the driver read and write the client: the nonce is at addr, followed
