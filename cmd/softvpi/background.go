@@ -18,10 +18,11 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
-// look is how often a state that somebody waits for is looked at.
+// look is the polling interval for a state that somebody waits for.
 const look = 20 * time.Millisecond
 
-// startInBackground starts the driver as a process of its own, which outlives this one, and waits until it is up.
+// startInBackground starts the driver as a separate process, which outlives this one, and waits until it
+// is up.
 func startInBackground(s *session, cfg config.Config) error {
 	cfg, err := cfg.Complete()
 	if err != nil {
@@ -67,13 +68,13 @@ func startInBackground(s *session, cfg config.Config) error {
 	}
 }
 
-// serves says whether a driver with this process number answers.
+// serves reports whether a driver with this process ID answers.
 func serves(ctx context.Context, socket string, pid int) bool {
 	at, err := driver.NewAdmin(socket).Process(ctx)
 	return err == nil && at == pid
 }
 
-// isUp says whether a driver has printed that it is up: see announce.
+// isUp reports whether a driver has printed that it is up: see announce.
 func isUp(said []byte) bool {
 	for line := range bytes.Lines(said) {
 		if bytes.HasPrefix(line, []byte(listening)) || bytes.HasPrefix(line, []byte(noAttaching)) {
@@ -83,7 +84,7 @@ func isUp(said []byte) bool {
 	return false
 }
 
-// inForeground are the arguments without the wish for the background.
+// inForeground returns the arguments without --background.
 func inForeground(args []string) (rest []string) {
 	for _, a := range args {
 		if a != "--background" && !strings.HasPrefix(a, "--background=") {
@@ -93,11 +94,11 @@ func inForeground(args []string) (rest []string) {
 	return rest
 }
 
-// driverLog is what a driver in the background prints.
+// driverLog is the output of a driver in the background.
 type driverLog struct {
 	file  *os.File
 	begin int64 // where this driver's part begins
-	full  bool  // what a driver prints at its start finds no room
+	full  bool  // there is no room for what a driver prints when it starts
 }
 
 func (l *driverLog) String() string {
@@ -107,14 +108,15 @@ func (l *driverLog) String() string {
 	return l.file.Name()
 }
 
-// mostLog is how many bytes a log may have before the next driver begins a new one; the old one is kept as driver.log.1.
+// mostLog is how many bytes a log may have before the next driver starts a new one; the old one is kept as
+// driver.log.1.
 const mostLog = 1 << 20
 
-// roomForStart is more bytes than a driver prints at its start.
+// roomForStart is more bytes than a driver prints when it starts.
 const roomForStart = 16 << 10
 
-// openDriverLog opens the log in the state directory, or a new file where nothing can be written there. Where there is no room
-// either, it is that file all the same.
+// openDriverLog opens the log in the state directory, or a temporary file if that is not writable. The
+// temporary file is used even if there is no room for it either.
 func openDriverLog(state string) (*driverLog, error) {
 	name := filepath.Join(state, "driver.log")
 	if i, err := os.Stat(name); err == nil && i.Size() > mostLog {
@@ -132,7 +134,7 @@ func openDriverLog(state string) (*driverLog, error) {
 	return beginLog(f, !hasRoom(filepath.Dir(f.Name())))
 }
 
-// hasRoom says whether a directory's disk takes what a driver prints at its start.
+// hasRoom reports whether a directory's disk has room for what a driver prints when it starts.
 func hasRoom(dir string) bool {
 	f, err := os.CreateTemp(dir, "room-*")
 	if err != nil {
@@ -144,7 +146,7 @@ func hasRoom(dir string) bool {
 	return err == nil
 }
 
-// beginLog has a driver's part begin where the file ends.
+// beginLog makes a driver's part begin at the end of the file.
 func beginLog(f *os.File, full bool) (*driverLog, error) {
 	i, err := f.Stat()
 	if err != nil {
@@ -153,7 +155,7 @@ func beginLog(f *os.File, full bool) (*driverLog, error) {
 	return &driverLog{file: f, begin: i.Size(), full: full}, nil
 }
 
-// said is what the driver has printed.
+// said returns what the driver has printed.
 func (l *driverLog) said() []byte {
 	b, _ := io.ReadAll(io.NewSectionReader(l.file, l.begin, 1<<62))
 	return b
@@ -194,7 +196,7 @@ func (c waitCmd) Run(s *session) error {
 	}
 }
 
-// inactive names an InfiniBand port that is enabled and not Active; empty: there is none.
+// inactive describes an InfiniBand port that is enabled but not Active; empty: there is none.
 func inactive(st *driver.Status) string {
 	for i := range st.Adapters {
 		a := &st.Adapters[i]

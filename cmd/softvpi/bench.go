@@ -80,7 +80,7 @@ func (c benchCmd) check() error {
 	return nil
 }
 
-// benchTCPCmd is the plain TCP sender that bench starts as processes.
+// benchTCPCmd is the plain TCP sender, which bench starts as separate processes.
 type benchTCPCmd struct {
 	Server  string  `xor:"side" required:"" help:"Address to serve at."`
 	Client  string  `xor:"side" required:"" help:"Address of the server."`
@@ -105,15 +105,14 @@ func (c benchTCPCmd) Run(s *session) error {
 	return writeJSON(s.env.Stdout, r)
 }
 
-// benchWorkerCmd is the program that bench starts and tells what to do.
+// benchWorkerCmd is the program that bench starts and controls.
 type benchWorkerCmd struct{}
 
 func (benchWorkerCmd) Run(s *session) error {
 	return worker.Serve(s.ctx, s.env.Stdin, s.env.Stdout)
 }
 
-// benchPairCmd measures two adapters of one process that are joined by the wire,
-// driven by one thread.
+// benchPairCmd measures two adapters of one process that are connected by the wire, driven by one thread.
 type benchPairCmd struct {
 	A       netip.Addr `required:"" help:"Address of the requester's adapter."`
 	B       netip.Addr `required:"" help:"Address of the responder's."`
@@ -125,7 +124,7 @@ type benchPairCmd struct {
 	QPs     int        `name:"qps" default:"1" help:"Queue pairs."`
 	Port    uint16     `help:"UDP port in place of 4791, which a kernel's Soft-RoCE has."`
 	Loss    float64    `help:"Percent of packets that the system loses at random where they arrive (Linux 6.6, root)."`
-	// Processes of their own, which poll and write.
+	// Separate processes, which poll and write.
 	Processes bool `help:"Run each adapter in a process of its own; write alone."`
 }
 

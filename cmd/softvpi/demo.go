@@ -23,8 +23,8 @@ import (
 
 type demoCmd struct{}
 
-// Run shows two adapters at work: real processes, as a user would start them,
-// with a socket, state and addresses of their own.
+// Run shows two adapters at work in real processes, as a user would start them, with their own socket,
+// state and addresses.
 func (demoCmd) Run(s *session) error {
 	ctx, cancel := context.WithTimeout(s.ctx, 2*time.Minute)
 	defer cancel()
@@ -39,15 +39,15 @@ func (demoCmd) Run(s *session) error {
 	return nil
 }
 
-// demo is the demonstration: a directory of its own and the processes in it.
+// demo is the demonstration: its directory and processes.
 type demo struct {
 	ctx            context.Context
 	out, errs      io.Writer
 	dir, exe       string
 	env            []string
-	first, second  netip.Addr // second may be none
+	first, second  netip.Addr // second may be invalid
 	attaches       bool       // programs attach to the driver
-	each           string     // seconds for each size of message
+	each           string     // seconds per message size
 	driver         *exec.Cmd
 	driverFinished chan error
 }
@@ -67,12 +67,11 @@ func newDemo(ctx context.Context, out, errs io.Writer) (*demo, error) {
 	return d, err
 }
 
-// demoAddresses returns the default addresses of the adapters where they are
-// free, else others.
+// demoAddresses returns the default addresses of the adapters if they are free, otherwise others.
 func demoAddresses() (first, second netip.Addr, err error) {
 	first, second = netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")
 	if runtime.GOOS == "darwin" && !(addressFree(first) && addressFree(second)) {
-		return netip.MustParseAddr("127.0.0.1"), netip.Addr{}, nil // its loopback interface has this one, unless it was given more
+		return netip.MustParseAddr("127.0.0.1"), netip.Addr{}, nil // the only address of its loopback interface by default
 	}
 	for range 64 {
 		if addressFree(first) && addressFree(second) {
@@ -102,7 +101,7 @@ func (d *demo) show() error {
 	if err := d.foreground("status"); err != nil {
 		return err
 	}
-	if !d.attaches { // the tools take the addresses for themselves
+	if !d.attaches { // the tools use the addresses themselves
 		if err := d.stopDriver(); err != nil {
 			return err
 		}
@@ -214,8 +213,8 @@ func (d *demo) foreground(args ...string) error {
 	return cmd.Run()
 }
 
-// pair runs a server and its client; the client's output is shown, the
-// server's only where something failed.
+// pair runs a server and its client; it shows the client's output, and the server's only if something
+// failed.
 func (d *demo) pair(server, client []string) error {
 	d.prompt(server, " &")
 	var serverOut bytes.Buffer

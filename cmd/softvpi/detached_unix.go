@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// detached has a process live on when the terminal goes.
+// detached makes a process survive the end of the terminal.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

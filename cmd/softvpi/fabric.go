@@ -112,7 +112,7 @@ func (c fabricRunCmd) Run(s *session) error {
 	return c.serve(ctx, r, t, sim, listener, sockets{cables, udp}, files)
 }
 
-// serve serves the fabric in all ways until it is enough, or one fails.
+// serve serves the fabric in all ways until ctx ends or one of them fails.
 func (c fabricRunCmd) serve(ctx context.Context, r *rack.Rack, t *topology.Topology, sim *ibsim.Server, listener ibsim.Listener, cables sockets, files service.Files) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -144,13 +144,14 @@ func (c fabricRunCmd) serve(ctx context.Context, r *rack.Rack, t *topology.Topol
 	return err
 }
 
-// sockets are where adapters are plugged in; nil: they are not.
+// sockets are where adapters are plugged in; nil: not offered.
 type sockets struct {
 	local *net.UnixListener
 	udp   *rack.UDP
 }
 
-// overUDP is where adapters of other hosts are plugged in, and what they must know; the address is not valid where the options say nothing of it.
+// overUDP returns where adapters of other hosts are plugged in, and the key that they must know; the
+// address is invalid if the options give none.
 func (c fabricRunCmd) overUDP() (at netip.AddrPort, key []byte, err error) {
 	if c.Cables == "" {
 		if c.Key != "" {
@@ -169,7 +170,7 @@ func (c fabricRunCmd) overUDP() (at netip.AddrPort, key []byte, err error) {
 	return at, key, nil
 }
 
-// cables is where adapters of other processes are plugged in, where there are local sockets.
+// cables listens for adapters of other processes, if there are local sockets.
 func (c fabricRunCmd) cables() (*net.UnixListener, error) {
 	if c.UDP != "" || runtime.GOOS != "linux" {
 		return nil, nil
@@ -177,7 +178,7 @@ func (c fabricRunCmd) cables() (*net.UnixListener, error) {
 	return rack.Listen(paths.Cables(c.Name), 0o600)
 }
 
-// serveDatagrams lets programs of libibumad come to the rack, where there are local sockets.
+// serveDatagrams serves programs that use libibumad, if there are local sockets.
 func (c fabricRunCmd) serveDatagrams(r *rack.Rack) (*server.Server, error) {
 	if c.UDP != "" || runtime.GOOS != "linux" {
 		return nil, nil
@@ -190,7 +191,7 @@ func (c fabricRunCmd) serveDatagrams(r *rack.Rack) (*server.Server, error) {
 	return d, nil
 }
 
-// console does the commands that come in on the standard input, as long as that is there.
+// console executes commands from the standard input until it ends.
 func console(s *session, sim *ibsim.Server) {
 	lines := bufio.NewScanner(s.env.Stdin)
 	for lines.Scan() {
@@ -203,7 +204,7 @@ func console(s *session, sim *ibsim.Server) {
 	}
 }
 
-// fabricDoCmd gives a command to a fabric that another process runs.
+// fabricDoCmd sends a command to a fabric that runs in another process.
 type fabricDoCmd struct {
 	Name    string   `default:"${ibsimName}" env:"IBSIM_SOCKNAME" help:"Name of the fabric (default ${ibsimName})."`
 	Command []string `arg:"" passthrough:"" help:"The command with its arguments."`
@@ -296,7 +297,7 @@ func parseRate(width, speed string) (r topology.Rate, err error) {
 	return r, nil
 }
 
-// print writes what a generator made.
+// print prints a generated topology.
 func (c rateFlags) print(s *session, generate func(topology.Rate) (*topology.Topology, error)) error {
 	r, err := c.rate()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/umad/socket"
 )
 
-// fabricEnvCmd prints the environment of programs of libibumad.
+// fabricEnvCmd prints the environment for programs that use libibumad.
 type fabricEnvCmd struct {
 	Name    string `default:"${ibsimName}" env:"IBSIM_SOCKNAME" help:"Name of the fabric (default ${ibsimName})."`
 	Node    string `help:"Node to be, by ID or description (default: the fabric's first)."`
@@ -36,7 +36,7 @@ func (c fabricEnvCmd) Run(s *session) error {
 	return c.print(s, append(settings, clib.Setting{Name: socket.Variable, Value: path}, clib.Setting{Name: socket.NodeVariable, Value: c.Node}))
 }
 
-// library is what makes unmodified programs use our libibumad.
+// library returns the settings that make unmodified programs use our libibumad.
 func (c fabricEnvCmd) library() ([]clib.Setting, error) {
 	dir, err := clib.Find()
 	if err != nil {

@@ -72,7 +72,7 @@ func (c linkSetCmd) Run(s *session) error {
 	}
 	if len(words) > 0 {
 		if _, err := (impair.Impairment{}).Parse(words...); err != nil {
-			return err // told without asking the driver
+			return err // reported without asking the driver
 		}
 		q.Impairment = &words
 	}

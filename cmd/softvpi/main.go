@@ -1,6 +1,5 @@
-// Command softvpi is the driver of the software adapters and every tool around
-// them: `softvpi up` runs the driver; a tool runs as `softvpi nd_send_bw ...` or
-// through a link that has its name.
+// Command softvpi is the driver of the software adapters and all tools around them: `softvpi up` runs the
+// driver; a tool runs as `softvpi nd_send_bw ...` or through a link with its name.
 package main
 
 import (
@@ -32,8 +31,7 @@ func main() {
 	os.Exit(end(status))
 }
 
-// calledAs returns the name that the program was started by, without directory
-// and .exe.
+// calledAs returns the name by which the program was started, without directory and .exe.
 func calledAs(args []string) string {
 	if len(args) == 0 {
 		return "softvpi"
@@ -91,13 +89,13 @@ type cli struct {
 	BenchPair   benchPairCmd   `cmd:"" name:"bench-pair" hidden:"" help:"Measure two adapters of one process with one thread."`
 }
 
-// session is what every command gets.
+// session is passed to every command.
 type session struct {
 	ctx context.Context
 	env tool.Env
 }
 
-// exit leaves the parser after it printed help.
+// exit ends parsing after help was printed.
 type exit int
 
 func command(ctx context.Context, env tool.Env) (status int) {
@@ -122,7 +120,7 @@ func command(ctx context.Context, env tool.Env) (status int) {
 	}
 	k, err := parser.Parse(env.Args)
 	if out, ok := env.Stdout.(*output); ok && err != nil && out.failed() != nil {
-		return env.Fail(err) // help that could not be written
+		return env.Fail(err) // help could not be written
 	}
 	if err != nil {
 		env.Errorf("%s; %s", oneLine(err), allowed(parser, err))
@@ -131,7 +129,7 @@ func command(ctx context.Context, env tool.Env) (status int) {
 	return exitStatus(ctx, env, k.Run(&session{ctx, env}))
 }
 
-// allowed says what could stand where the parser stopped.
+// allowed says what is allowed where the parser stopped.
 func allowed(parser *kong.Kong, err error) string {
 	node := parser.Model.Node
 	var at *kong.ParseError
@@ -156,8 +154,8 @@ func allowed(parser *kong.Kong, err error) string {
 	return "allowed: " + strings.Join(names, " ")
 }
 
-// exitStatus reports err, if any, and returns the exit status for it. Where ctx has ended the user stopped the command, and only
-// that is said.
+// exitStatus reports err, if any, and returns its exit status. If ctx has ended the user stopped the
+// command, and only that is reported.
 func exitStatus(ctx context.Context, env tool.Env, err error) int {
 	var usage *tool.UsageError
 	var field *api.FieldError
@@ -179,14 +177,14 @@ func exitStatus(ctx context.Context, env tool.Env, err error) int {
 	return env.Fail(err)
 }
 
-// silentError ends the program with a status; what there was to say was said.
+// silentError ends the program with a status after everything was reported.
 type silentError struct{ status int }
 
 func (e silentError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// revision is set by the linker where the sources come from a checkout.
+// revision is set by the linker if the sources come from a checkout.
 var revision string
 
 func version() string {

@@ -12,8 +12,8 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// output is the standard output of a command. It keeps the first error of a write, so that a command whose output went nowhere
-// does not end as if somebody had it.
+// output is the standard output of a command. It keeps the first write error, so that a command whose
+// output was lost does not end successfully.
 type output struct {
 	to  io.Writer
 	mu  sync.Mutex
@@ -32,7 +32,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// failed is why not everything was written. A reader that wanted no more is no failure.
+// failed returns why not everything was written. A reader that closed the pipe is no failure.
 func (o *output) failed() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,7 +42,8 @@ func (o *output) failed() error {
 	return o.err
 }
 
-// status is that of a command which ended with s, once its output counts.
+// status returns the exit status of a command that ended with s, considering whether its output was
+// written.
 func (o *output) status(env tool.Env, s int) int {
 	err := o.failed()
 	if err == nil || s != tool.Success {
@@ -51,8 +52,8 @@ func (o *output) status(env tool.Env, s int) int {
 	return env.Fail(err)
 }
 
-// asService is the context of a command that runs until it is told to end. Its end is orderly also where the terminal goes that it
-// was started from, and it goes on where nobody reads its output any more. A shell's nohup is heeded.
+// asService returns the context of a command that runs until it is told to end. It ends cleanly also when
+// its terminal is closed, and continues if nobody reads its output any more. A shell's nohup is respected.
 func asService(ctx context.Context) (context.Context, context.CancelFunc) {
 	signal.Ignore(syscall.SIGPIPE)
 	if signal.Ignored(syscall.SIGHUP) {

@@ -10,17 +10,17 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// profilesVariable names the directory that processes write profiles of their processor time into, one each, as they end.
+// profilesVariable names the directory to which each process writes a CPU profile when it ends.
 const profilesVariable = "SOFTVPI_PROFILES"
 
-// profile notes from now on what takes this process's processor time, where the environment asks for it. end writes that,
-// and returns the process's exit status in place of the one that it is given.
+// profile starts a CPU profile of this process if the environment asks for it. end writes it, and returns
+// the process's exit status, normally the given one.
 func profile(env tool.Env) (end func(status int) int) {
 	dir := os.Getenv(profilesVariable)
 	if dir == "" {
 		return func(status int) int { return status }
 	}
-	var b bytes.Buffer // written as a whole: who is killed leaves no half of one
+	var b bytes.Buffer // written as a whole: a killed process leaves no partial file
 	err := pprof.StartCPUProfile(&b)
 	return func(status int) int {
 		if err == nil {

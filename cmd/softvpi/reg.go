@@ -2,7 +2,7 @@ package main
 
 import "github.com/softvpi/softvpi/internal/tools/reg"
 
-// regCmd hands everything to the tool, which reads reg.exe's options.
+// regCmd passes everything to the tool, which parses reg.exe's options.
 type regCmd struct {
 	Args []string `arg:"" optional:"" help:"As of reg.exe; softvpi reg /? shows them."`
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/typeperf"
 )
 
-// countersCmd hands everything to the tool, which reads typeperf's options.
+// countersCmd passes everything to the tool, which parses typeperf's options.
 type countersCmd struct {
 	Args []string `arg:"" optional:"" help:"softvpi counters -h shows them."`
 }
@@ -17,7 +17,7 @@ func (c countersCmd) Run(s *session) error {
 	return ended(typeperf.Main(s.ctx, env, func(socket string) typeperf.Driver { return driver.NewAdmin(socket) }))
 }
 
-// eventsCmd hands everything to the tool.
+// eventsCmd passes everything to the tool.
 type eventsCmd struct {
 	Args []string `arg:"" optional:"" help:"softvpi events -h shows them."`
 }
@@ -28,7 +28,7 @@ func (c eventsCmd) Run(s *session) error {
 	return ended(eventlog.Main(s.ctx, env, func(socket string) eventlog.Driver { return driver.NewAdmin(socket) }))
 }
 
-// ended is the error of a tool that has said what there was to say.
+// ended returns the error for a tool that has already reported everything.
 func ended(status int) error {
 	if status == 0 {
 		return nil

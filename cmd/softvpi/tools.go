@@ -29,7 +29,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/vlanconfig"
 )
 
-// tools are the tools by the name that they are called.
+// tools maps the names of the tools to the tools.
 var tools = makeTools()
 
 func makeTools() map[string]tool.Main {
@@ -60,10 +60,11 @@ func makeTools() map[string]tool.Main {
 	return m
 }
 
-// exe may stand behind the name of a tool, as the manuals have it.
+// exe is an optional suffix of a tool's name, as in the manuals.
 const exe = ".exe"
 
-// toolNamed is the tool of that name, in any letter case: the manuals write mlx5Cmd.exe, too. Nil: there is none.
+// toolNamed returns the tool of that name, in any letter case because the manuals also write mlx5Cmd.exe,
+// or nil.
 func toolNamed(name string) tool.Main {
 	name = strings.TrimSuffix(name, exe)
 	for n, main := range tools {
@@ -117,8 +118,8 @@ func (c toolsInstallCmd) Run(s *session) error {
 	return err
 }
 
-// installLinks makes a link to target in dir for every name. Links to a softvpi
-// are replaced; anything else of the name stays and is an error.
+// installLinks creates a link to target in dir for every name. Existing links to a softvpi are replaced;
+// anything else with that name is kept and causes an error.
 func installLinks(dir, target string, names []string) (made int, err error) {
 	suffix := ""
 	if runtime.GOOS == "windows" {
@@ -128,7 +129,7 @@ func installLinks(dir, target string, names []string) (made int, err error) {
 		if e := installLink(filepath.Join(dir, n+suffix), target); e != nil {
 			err = errors.Join(err, e)
 			if errors.As(e, new(*os.LinkError)) || errors.As(e, new(*os.PathError)) {
-				break // the system refuses this directory, and not one name
+				break // the system refuses the directory, not just one name
 			}
 			continue
 		}
@@ -143,7 +144,7 @@ func installLink(path, target string) error {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
 		return err
-	case isItself(info, target): // DIR is where the program is
+	case isItself(info, target): // DIR is where the program itself is
 		return nil
 	case !ours(path, info, target):
 		return fmt.Errorf("%s exists and is not a link to softvpi; it stays as it is", path)
@@ -158,13 +159,13 @@ func installLink(path, target string) error {
 	return os.Link(target, path) // Windows refuses symbolic links to ordinary users
 }
 
-// isItself reports whether info is of the program at target and not of a link.
+// isItself reports whether info belongs to the program at target, not to a link.
 func isItself(info os.FileInfo, target string) bool {
 	t, err := os.Stat(target)
 	return err == nil && info.Mode()&os.ModeSymlink == 0 && os.SameFile(info, t)
 }
 
-// ours reports whether the file at path is a link that an earlier install made.
+// ours reports whether the file at path is a link created by an earlier install.
 func ours(path string, info os.FileInfo, target string) bool {
 	if info.Mode()&os.ModeSymlink != 0 {
 		to, err := os.Readlink(path)

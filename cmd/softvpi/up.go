@@ -47,7 +47,7 @@ func (c upCmd) Run(s *session) error {
 	}
 	var up bytes.Buffer
 	announce(&up, d)
-	_, _ = up.WriteTo(s.env.Stdout) // at once, for whoever waits for the driver
+	_, _ = up.WriteTo(s.env.Stdout) // in one write, for those who wait for the driver
 	<-ctx.Done()
 	fmt.Fprintln(s.env.Stdout, "stopping")
 	return d.Close()
@@ -61,7 +61,7 @@ func (c upCmd) logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// config joins the file and the flags; flags win.
+// config merges the file and the flags; flags win.
 func (c upCmd) config() (config.Config, error) {
 	var cfg config.Config
 	file, given := c.Config, c.Config != ""
@@ -121,7 +121,7 @@ const (
 	noAttaching = "programs cannot attach:"
 )
 
-// announce prints what came up.
+// announce prints what has started.
 func announce(w io.Writer, d *driver.Driver) {
 	if d.Recovered() {
 		fmt.Fprintln(w, "the driver before did not stop cleanly; what it left was cleared")
@@ -157,7 +157,7 @@ func announce(w io.Writer, d *driver.Driver) {
 	}
 }
 
-// addressOf is what an InfiniBand port is called by.
+// addressOf returns the text by which an InfiniBand port is identified.
 func addressOf(a *driver.AdapterStatus) string {
 	if len(a.Addresses) == 0 {
 		return "-"

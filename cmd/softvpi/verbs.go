@@ -13,7 +13,7 @@ type verbsCmd struct {
 	Doctor verbsDoctorCmd `cmd:"" help:"Say why an unmodified verbs program does not see the adapters, and what to do."`
 }
 
-// verbsFlags are of the commands that make an environment.
+// verbsFlags are the flags of commands that set up an environment.
 type verbsFlags struct {
 	socketFlag `embed:""`
 	NoPreload  bool `name:"no-preload" help:"Without the preloaded library that shows /dev/infiniband and /sys/class/infiniband to UCX."`
@@ -46,7 +46,7 @@ type verbsEnvCmd struct {
 	formats    `embed:""`
 }
 
-// formats are those of an environment.
+// formats are the output formats of an environment.
 type formats struct {
 	CSH  bool `name:"csh" help:"For csh instead of sh." xor:"form"`
 	JSON bool `name:"json" help:"Print JSON." xor:"form"`

@@ -2,8 +2,8 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// watched is a process of somebody else whose end is waited for. The descriptor keeps its number from being taken for another's, and
-// tells of the end also where nobody takes note of it, as in a container without an init.
+// watched is another process whose end is awaited. The descriptor protects against reuse of its process
+// ID, and reports the end even if nobody reaps the process, as in a container without an init.
 type watched struct{ fd int }
 
 func watch(pid int) (watched, error) {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// watched is a process of somebody else whose end is waited for.
+// watched is another process whose end is awaited.
 type watched struct{ p *os.Process }
 
 func watch(pid int) (watched, error) {

@@ -1,5 +1,5 @@
-// Command http serves and fetches web pages over RDMA: what an ordinary program
-// of net/http needs is another listener, or another dialer in its transport.
+// Command http serves and fetches web pages over RDMA: an ordinary net/http program needs only another
+// listener, or another dialer in its transport.
 //
 // With a driver running (softvpi up), in two terminals:
 //
@@ -59,7 +59,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return errors.New("want either -listen or one URL")
 }
 
-// open returns the adapter embedded at an address; nil, for the default, without.
+// open returns the adapter embedded at an address; for an empty address it returns nil, which means the
+// default.
 func open(ctx context.Context, address string) (*nd.Adapter, func(), error) {
 	if address == "" {
 		return nil, func() {}, nil

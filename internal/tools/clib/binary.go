@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// binaryFile is what is wanted of a program's or library's file.
+// binaryFile holds what is needed from a program's or library's file.
 type binaryFile struct {
 	path     string
 	machine  elf.Machine
 	dynamic  bool
 	needed   []string
-	rpath    []string // DT_RPATH, which goes before LD_LIBRARY_PATH
+	rpath    []string // DT_RPATH, which takes precedence over LD_LIBRARY_PATH
 	runpath  []string
 	imported []elf.ImportedSymbol
 }
@@ -47,7 +47,7 @@ func readBinary(path string) (*binaryFile, error) {
 func places(f *elf.File, tag elf.DynTag, path string) []string {
 	texts, err := f.DynString(tag)
 	if err != nil {
-		return nil // a file without any
+		return nil // the file has none
 	}
 	var dirs []string
 	for _, t := range texts {
@@ -58,7 +58,7 @@ func places(f *elf.File, tag elf.DynTag, path string) []string {
 	return dirs
 }
 
-// hostMachine is that of the processor that programs run on here, by the machine of this executable.
+// hostMachine returns the architecture of programs on this machine, taken from this executable.
 func hostMachine() (elf.Machine, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -72,7 +72,7 @@ func hostMachine() (elf.Machine, error) {
 	return f.Machine, nil
 }
 
-// exports are the symbols that a library defines, "name@version".
+// exports returns the symbols that a library defines, as "name@version".
 func exports(path string) (map[string]bool, error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -92,7 +92,8 @@ func exports(path string) (map[string]bool, error) {
 	return m, nil
 }
 
-// protocol reads which protocol of attaching a libibverbs speaks. ok is false where it is none of ours.
+// protocol returns the version of the attach protocol that a libibverbs uses. ok is false if it is not
+// ours.
 func protocol(path string) (major, minor uint16, ok bool) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -127,7 +128,7 @@ func (g glibc) before(h glibc) bool {
 	return g.major < h.major || g.major == h.major && g.minor < h.minor
 }
 
-// parseGlibc reads a version as symbols have it, GLIBC_2.34.
+// parseGlibc parses a symbol version such as GLIBC_2.34.
 func parseGlibc(version string) (g glibc, ok bool) {
 	text, ok := strings.CutPrefix(version, "GLIBC_")
 	if !ok {
@@ -141,7 +142,7 @@ func parseGlibc(version string) (g glibc, ok bool) {
 	return g, ok && err1 == nil && err2 == nil
 }
 
-// needsGlibc is the latest version of which a file imports a symbol.
+// needsGlibc returns the latest version from which a file imports a symbol.
 func needsGlibc(b *binaryFile) (most glibc) {
 	for _, s := range b.imported {
 		if g, ok := parseGlibc(s.Version); ok && most.before(g) {
@@ -151,7 +152,7 @@ func needsGlibc(b *binaryFile) (most glibc) {
 	return most
 }
 
-// hasGlibc is the version of a C library: the latest that it defines.
+// hasGlibc returns the version of a C library: the latest that it defines.
 func hasGlibc(path string) (most glibc, err error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -170,14 +171,14 @@ func hasGlibc(path string) (most glibc, err error) {
 	return most, nil
 }
 
-// systemDirs are where the dynamic linker looks last.
+// systemDirs returns the directories where the dynamic linker looks last.
 func systemDirs() []string {
 	dirs, _ := filepath.Glob("/lib/*-linux-gnu")
 	more, _ := filepath.Glob("/usr/lib/*-linux-gnu")
 	return slices.Concat(dirs, more, []string{"/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"})
 }
 
-// resolve finds a library as the dynamic linker would for a file, with dir in LD_LIBRARY_PATH.
+// resolve finds a library like the dynamic linker would for a file, with dir in LD_LIBRARY_PATH.
 func resolve(name string, by *binaryFile, dir string) string {
 	rpath := by.rpath
 	if len(by.runpath) > 0 {

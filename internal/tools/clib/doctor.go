@@ -15,14 +15,14 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// Verdict is what a check came to.
+// Verdict is the result of a check.
 type Verdict int
 
 // The verdicts.
 const (
 	Fine  Verdict = iota
-	Note          // works, and the user may want to know
-	Wrong         // a program does not see the device for it
+	Note          // works, but the user may want to know
+	Wrong         // keeps a program from seeing the device
 )
 
 func (v Verdict) String() string { return [...]string{"ok", "note", "WRONG"}[v] }
@@ -31,7 +31,7 @@ func (v Verdict) String() string { return [...]string{"ok", "note", "WRONG"}[v] 
 type Finding struct {
 	Check   string
 	Verdict Verdict
-	Text    string // what is so, and what to do about it
+	Text    string // the finding, and what to do about it
 }
 
 // Doctor finds out why a program does not see the device.
@@ -39,10 +39,10 @@ type Doctor struct {
 	Socket  string // of the driver; empty: the default
 	Version string // of this program
 	found   []Finding
-	dir     string // of the libraries, where they are there
+	dir     string // of the libraries, if found
 }
 
-// Examine makes the checks of the machine and, where path is given, of the program.
+// Examine checks the machine and, if one is given, the program.
 func (d *Doctor) Examine(ctx context.Context, program string) []Finding {
 	d.found = nil
 	if d.libraries() {
@@ -64,7 +64,7 @@ func (d *Doctor) Examine(ctx context.Context, program string) []Finding {
 	return d.found
 }
 
-// Write prints findings and says whether one is wrong.
+// Write prints findings and reports whether one of them is Wrong.
 func Write(w io.Writer, found []Finding) (wrong bool) {
 	for _, f := range found {
 		fmt.Fprintf(w, "%-5s  %-10s  %s\n", f.Verdict, f.Check, f.Text)
@@ -113,14 +113,14 @@ func (d *Doctor) libraries() bool {
 	return true
 }
 
-// cLibrary compares what the libraries want with the system's C library.
+// cLibrary compares what the libraries need with the system's C library.
 func (d *Doctor) cLibrary() {
 	var most glibc
 	var last *binaryFile
 	for _, name := range []string{verbsLibrary, cmLibrary, Preload} {
 		b, err := readBinary(filepath.Join(d.dir, name))
 		if err != nil {
-			continue // was said
+			continue // already reported
 		}
 		if last = b; most.before(needsGlibc(b)) {
 			most = needsGlibc(b)
@@ -145,7 +145,7 @@ func (d *Doctor) cLibrary() {
 	}
 }
 
-// driver asks the management interface.
+// driver queries the management interface.
 func (d *Doctor) driver(ctx context.Context) bool {
 	socket := d.socket()
 	st, err := api.NewClient(socket).Status(ctx)
@@ -189,7 +189,7 @@ func (d *Doctor) socket() string {
 	return paths.Socket()
 }
 
-// attach attaches as the libraries do.
+// attach attaches like the libraries do.
 func (d *Doctor) attach(ctx context.Context) {
 	h, err := verbs.Open(ctx, verbs.Options{Mode: verbs.Attached, Socket: d.socket(), Name: "softvpi verbs doctor"})
 	if err != nil {
@@ -219,7 +219,7 @@ func (d *Doctor) attach(ctx context.Context) {
 	}
 }
 
-// ptrace says what Yama allows.
+// ptrace reports what Yama permits.
 func (d *Doctor) ptrace(scope string) {
 	switch scope {
 	case "0":
@@ -231,7 +231,7 @@ func (d *Doctor) ptrace(scope string) {
 	}
 }
 
-// character says whether UCX finds what it wants; there: a character device under /dev/infiniband.
+// character reports whether UCX finds what it needs; there: a character device in /dev/infiniband exists.
 func (d *Doctor) character(there bool) {
 	switch {
 	case there:

@@ -1,5 +1,6 @@
-// Package clib is what `softvpi verbs` does: it finds the C libraries that unmodified verbs programs load in the place of
-// the distribution's, sets programs' environment so that they do, and says why a program does not see the device.
+// Package clib implements `softvpi verbs`: it finds the C libraries that unmodified verbs programs load
+// instead of the distribution's, sets up programs' environment accordingly, and says why a program does
+// not see the device.
 package clib
 
 import (
@@ -15,7 +16,8 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// directoryVariable names the environment variable that holds the directory of the libraries, where they are elsewhere than Find looks.
+// directoryVariable names the environment variable with the directory of the libraries, if they are not
+// where Find looks.
 const directoryVariable = "SOFTVPI_CLIB"
 
 // The files of the libraries.
@@ -24,7 +26,7 @@ const (
 	cmLibrary    = "librdmacm.so.1"
 	Preload      = "libsoftvpi-preload.so"
 	Memory       = "libsoftvpi-memory.so"
-	// Datagrams is the library of management datagrams.
+	// Datagrams is the library for management datagrams.
 	Datagrams = "libibumad.so.3"
 )
 
@@ -34,10 +36,10 @@ const (
 	preload     = "LD_PRELOAD"
 )
 
-// errPlatform is a system without such programs.
+// errPlatform says that there are no such programs on this system.
 var errPlatform = fmt.Errorf("unmodified verbs programs are for Linux, this is %s; Go programs use the packages verbs, nd and rdmanet", runtime.GOOS)
 
-// Supported returns errPlatform where there are no such programs.
+// Supported returns errPlatform if this system has no such programs.
 func Supported() error {
 	if runtime.GOOS != "linux" {
 		return errPlatform
@@ -45,11 +47,11 @@ func Supported() error {
 	return nil
 }
 
-// ErrNotBuilt says that a library is not there.
+// ErrNotBuilt says that a library does not exist.
 var ErrNotBuilt = errors.New("not built")
 
-// Find returns the directory of the libraries: SOFTVPI_CLIB, else clib beside the executable, else lib/softvpi beside its
-// directory (/usr/local/bin/softvpi: /usr/local/lib/softvpi).
+// Find returns the directory of the libraries: SOFTVPI_CLIB, otherwise clib next to the executable,
+// otherwise lib/softvpi next to its directory (/usr/local/bin/softvpi: /usr/local/lib/softvpi).
 func Find() (string, error) {
 	if dir := os.Getenv(directoryVariable); dir != "" {
 		if !has(dir, verbsLibrary) {
@@ -73,7 +75,7 @@ func Find() (string, error) {
 	return "", fmt.Errorf("%w: there is no %s in %s: make clib builds it, and %s names another directory", ErrNotBuilt, verbsLibrary, strings.Join(places, " or "), directoryVariable)
 }
 
-// Have returns an error where a file of the libraries was not built.
+// Have returns an error if a file of the libraries was not built.
 func Have(dir, file string) error {
 	if !has(dir, file) {
 		return fmt.Errorf("%w: there is no %s in %s: make clib builds it", ErrNotBuilt, file, dir)
@@ -86,12 +88,12 @@ func has(dir, file string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Setting is a variable of the environment.
+// Setting is an environment variable.
 type Setting struct{ Name, Value string }
 
-// Settings are the variables, to a program that inherits this process's environment: what is in LD_LIBRARY_PATH and
-// LD_PRELOAD stays there, behind what is added. Socket is that of the driver; empty: as the environment says. Of the files
-// to preload those that were not built are left out.
+// Settings returns the variables for a program that inherits this process's environment: the contents of
+// LD_LIBRARY_PATH and LD_PRELOAD are kept after what is added. socket is that of the driver; empty: as in
+// the environment. Files to preload that were not built are left out.
 func Settings(dir, socket string, preloaded ...string) ([]Setting, error) {
 	if strings.ContainsAny(dir, ": \t\n") {
 		return nil, fmt.Errorf("the libraries are in %q, which the dynamic linker cannot take: it separates directories at colons and libraries at spaces", dir)
@@ -117,24 +119,24 @@ func Settings(dir, socket string, preloaded ...string) ([]Setting, error) {
 	return append(s, Setting{paths.SocketVariable, socket}), err
 }
 
-// ahead puts first in front of a list, once.
+// ahead puts first at the beginning of a list and removes other occurrences.
 func ahead(first, list, separator string, separates func(rune) bool) string {
 	rest := strings.FieldsFunc(list, separates)
 	rest = slices.DeleteFunc(rest, func(s string) bool { return s == first })
 	return strings.Join(append([]string{first}, rest...), separator)
 }
 
-// Export is a setting as sh takes it.
+// Export returns the setting as a command for sh.
 func (s Setting) Export() string { return "export " + s.Name + "=" + quoted(s.Value) }
 
-// Setenv is a setting as csh takes it, where an exclamation mark means history also between quotes.
+// Setenv returns the setting as a command for csh, where an exclamation mark means history even in quotes.
 func (s Setting) Setenv() string {
 	return "setenv " + s.Name + " " + strings.ReplaceAll(quoted(s.Value), "!", `\!`)
 }
 
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// environment is this process's with settings.
+// environment returns this process's environment with the settings.
 func environment(settings []Setting) []string {
 	env := os.Environ()
 	for _, s := range settings {
@@ -144,14 +146,14 @@ func environment(settings []Setting) []string {
 	return env
 }
 
-// Run becomes the program of args, with the settings. It returns only where that fails.
+// Run replaces this process by the program in args, with the settings. It returns only on failure.
 func Run(args []string, settings []Setting) (status int, err error) {
 	path, err := lookPath(args[0])
 	if err == nil {
 		err = become(path, args, environment(settings))
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return 127, err // as sh and env have it
+		return 127, err // like sh and env
 	}
 	return 126, err
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxLibraries is how many libraries of a program are looked at.
+// maxLibraries is how many libraries of a program are examined.
 const maxLibraries = 500
 
 // program checks a program's file.
@@ -43,7 +43,7 @@ func (d *Doctor) program(name string) {
 	d.symbols(files)
 }
 
-// script says what a file is that is no ELF file.
+// script reports what a file is that is no ELF file.
 func (d *Doctor) script(path string, err error) {
 	head, e := os.ReadFile(path)
 	line, _, _ := bytes.Cut(head, []byte("\n"))
@@ -56,7 +56,8 @@ func (d *Doctor) script(path string, err error) {
 
 type absent struct{ name, by string }
 
-// closure is a program with all of its libraries as the dynamic linker would find them with ours first.
+// closure returns a program with all of its libraries as the dynamic linker would find them with ours
+// first.
 func (d *Doctor) closure(b *binaryFile) (files []*binaryFile, missing []absent) {
 	seen := map[string]bool{}
 	files = []*binaryFile{b}
@@ -79,7 +80,7 @@ func (d *Doctor) closure(b *binaryFile) (files []*binaryFile, missing []absent) 
 	return files, missing
 }
 
-// linked says which libraries of verbs a program gets.
+// linked reports which verbs libraries a program gets.
 func (d *Doctor) linked(path string, files []*binaryFile) {
 	var ours []string
 	for _, f := range files[1:] {
@@ -88,7 +89,7 @@ func (d *Doctor) linked(path string, files []*binaryFile) {
 			continue
 		}
 		if filepath.Dir(f.path) != d.dir && !has(d.dir, name) {
-			continue // was said
+			continue // already reported
 		}
 		if filepath.Dir(f.path) != d.dir {
 			d.say("program", Wrong, "%s gets %s by a path of its own (RPATH), which goes before LD_LIBRARY_PATH: remove it with patchelf --remove-rpath", path, f.path)
@@ -105,7 +106,7 @@ func (d *Doctor) linked(path string, files []*binaryFile) {
 	}
 }
 
-// symbols looks for all that a program and its libraries import from the libraries of verbs.
+// symbols checks everything that a program and its libraries import from the verbs libraries.
 func (d *Doctor) symbols(files []*binaryFile) {
 	count, wrong := 0, false
 	for _, lib := range []string{verbsLibrary, cmLibrary} {

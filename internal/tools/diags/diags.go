@@ -17,7 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// Tools are the tools by their names.
+// Tools maps the names of the tools to the tools.
 var Tools = map[string]tool.Main{
 	"ibdiagpath":    ibdiagnet.Path,
 	"ibdiagnet":     ibdiagnet.Main,

@@ -36,7 +36,8 @@ type command struct {
 	json   bool
 }
 
-// Main runs `softvpi events`. dial gives the management interface of the driver at a socket, empty for the default.
+// Main runs `softvpi events`. dial returns the management interface of the driver at a socket, empty for
+// the default.
 func Main(ctx context.Context, env tool.Env, dial func(socket string) Driver) int {
 	c := &command{env: env, now: time.Now}
 	verb := ""
@@ -63,7 +64,7 @@ func Main(ctx context.Context, env tool.Env, dial func(socket string) Driver) in
 	err := do(ctx)
 	switch {
 	case ctx.Err() != nil:
-		return tool.Success // following ends so
+		return tool.Success // the usual end of following
 	case err != nil:
 		return env.Fail(err)
 	}
@@ -102,7 +103,7 @@ func (c *command) flags(f *tool.Flags, follow bool) {
 	f.Int(&c.count, "n", value, low, events.MaxPage, usage)
 }
 
-// parseTime reads a moment, absolute or before now.
+// parseTime parses a time, absolute or as a duration before now.
 func parseTime(s string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
 		return now.Add(-d), nil

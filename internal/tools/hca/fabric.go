@@ -8,8 +8,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// fabricDevices is the adapter of the InfiniBand fabric that the environment names, with all ports that programs of this node
-// may open. The error is umad.ErrNoFabric where it names none.
+// fabricDevices returns the adapter in the InfiniBand fabric named by the environment, with all ports that
+// programs of this node may open. The error is umad.ErrNoFabric if it names none.
 func fabricDevices() ([]device, error) {
 	o, err := umad.FromEnvironment()
 	if err != nil {
@@ -63,7 +63,7 @@ func fabricDevice(d umad.Device) device {
 	}
 }
 
-// fabricRate is the rate of a link in Gb/s as it is named: 14 for a lane that signals 14.0625.
+// fabricRate returns the nominal rate of a link in Gb/s: 14 for a lane that signals 14.0625.
 func fabricRate(i *mad.PortInfo) float64 {
 	lane := i.ActiveSpeed().LaneMbps() / 1000
 	switch s := i.ActiveSpeed(); {
@@ -75,7 +75,7 @@ func fabricRate(i *mad.PortInfo) float64 {
 	return lane * float64(mad.Lanes(i.LinkWidthActive))
 }
 
-// bytesOf is the size of the code of an MTU, 0 where there is none.
+// bytesOf returns the size for an MTU code, 0 if it is invalid.
 func bytesOf(code ib.MTU) uint32 {
 	if code < 1 || code > 5 {
 		return 0

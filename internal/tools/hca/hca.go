@@ -1,5 +1,5 @@
-// Package hca holds the tools that show the attributes of this machine's adapters: vstat and ibstat (WinOF 5.50,
-// "Utility Description") and MlxStat, which stands for both with WinOF-2 (WinOF-2 1.21, "Utilities").
+// Package hca holds the tools that show the attributes of this machine's adapters: vstat and ibstat (WinOF
+// 5.50, "Utility Description") and MlxStat, which replaces both in WinOF-2 (WinOF-2 1.21, "Utilities").
 package hca
 
 import (
@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// What programs see in verbs, too.
+	// As programs see them in verbs.
 	vendorID = 0x02c9
 	partID   = 0x5f01
 
-	// maxMTU is the largest payload of a packet (IBA 9.2).
+	// maxMTU is the maximum payload of a packet (IBA 9.2).
 	maxMTU = 4096
-	// unknownSpeed is the rate, in Gb/s, of a port that does not tell its own: one lane of SDR, as Linux has
-	// it for Ethernet devices without a speed.
+	// unknownSpeed is the rate, in Gb/s, of a port that does not report its own: one lane of SDR, which
+	// Linux uses for Ethernet devices without a speed.
 	unknownSpeed = 2.5
 )
 
@@ -39,7 +39,7 @@ type device struct {
 	Firmware   string `json:"firmware"`
 	VendorID   int    `json:"vendor_id"`
 	PartID     int    `json:"vendor_part_id"`
-	Board      string `json:"board,omitempty"` // where it is not told by the part
+	Board      string `json:"board,omitempty"` // if it does not follow from the part
 	Hardware   string `json:"hardware"`
 	NodeGUID   uint64 `json:"node_guid"`
 	ImageGUID  uint64 `json:"system_image_guid"`
@@ -70,7 +70,8 @@ type port struct {
 // portCapabilities says that the port has a CM (IBA 14.2.5.6, IsCommunicationManagementSupported).
 const portCapabilities = mad.CapIsCommunicationManagementSupported
 
-// devices are those of the driver, or where the environment names an InfiniBand fabric, and the user no socket, the one there.
+// devices returns those of the driver or, if the environment names an InfiniBand fabric and the user gave
+// no socket, the one there.
 func devices(ctx context.Context, socket string) ([]device, error) {
 	if socket == "" {
 		if list, err := fabricDevices(); !errors.Is(err, umad.ErrNoFabric) {
@@ -136,7 +137,7 @@ func (p *port) onFabric(n *api.InfiniBandStatus) {
 	}
 }
 
-// rate is that of a link in Gb/s.
+// rate returns the rate of a link in Gb/s.
 func rate(a *api.AdapterStatus) float64 {
 	if n := a.LineRate(); n != 0 {
 		return float64(n) / 1e9
@@ -144,7 +145,7 @@ func rate(a *api.AdapterStatus) float64 {
 	return unknownSpeed
 }
 
-// transport is the name that vstat and ibstat give to a RoCE mode (WinOF 5.50, change log).
+// transport returns the name that vstat and ibstat use for a RoCE mode (WinOF 5.50, change log).
 func transport(roce string) string {
 	switch roce {
 	case "", "none", "off":
@@ -157,7 +158,7 @@ func transport(roce string) string {
 	return "RoCE v2.0"
 }
 
-// mtuCode is the number of an MTU as InfiniBand encodes it (IBA 14.2.5.6): 1 for 256 bytes.
+// mtuCode returns the number by which InfiniBand encodes an MTU (IBA 14.2.5.6): 1 for 256 bytes.
 func mtuCode(bytes uint32) int {
 	code := 0
 	for n := uint32(256); n <= bytes; n *= 2 {
@@ -166,12 +167,12 @@ func mtuCode(bytes uint32) int {
 	return code
 }
 
-// guid is a GUID in the form of vstat: four groups.
+// guid formats a GUID like vstat: four groups.
 func guid(g uint64) string {
 	return fmt.Sprintf("%04x:%04x:%04x:%04x", g>>48, g>>32&0xffff, g>>16&0xffff, g&0xffff)
 }
 
-// groups is a GID with all of its digits.
+// groups formats a GID with all of its digits.
 func groups(b [16]byte) string {
 	var s []string
 	for i := 0; i < len(b); i += 2 {
@@ -188,7 +189,7 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// pick returns the devices whose name, or number from 0, is given; all without one.
+// pick returns the devices with that name, or number from 0; all if name is empty.
 func pick(list []device, name string) ([]device, error) {
 	if name == "" {
 		return list, nil

@@ -93,7 +93,7 @@ func Ibstat(ctx context.Context, env tool.Env) int {
 	return tool.Success
 }
 
-// kind is what infiniband-diags calls a node.
+// kind returns infiniband-diags' name for the kind of node.
 func (d *device) kind() string {
 	if d.Kind == "" {
 		return "CA"
@@ -101,7 +101,7 @@ func (d *device) kind() string {
 	return d.Kind
 }
 
-// onlyPort leaves one port. The error is a *tool.UsageError.
+// onlyPort keeps only one port. The error is a *tool.UsageError.
 func onlyPort(d *device, number int) error {
 	var allowed []string
 	for _, p := range d.Ports {
@@ -128,7 +128,7 @@ func ibstat(w io.Writer, d device, short, portOnly bool) {
 	}
 	ports := len(d.Ports)
 	if d.Kind == "Switch" {
-		ports = 0 // they are counted from 1
+		ports = 0 // its ports are counted from 1
 	}
 	fmt.Fprintf(w, "%s '%s'\n", d.kind(), d.Name)
 	fmt.Fprintf(w, "\t%s type: %s\n", d.kind(), board)

@@ -43,7 +43,7 @@ func Vstat(ctx context.Context, env tool.Env) int {
 	return tool.Success
 }
 
-// The names of states, by their numbers.
+// The names of states, by number.
 var (
 	portStates     = [8]string{"PORT_NOP", "PORT_DOWN", "PORT_INIT", "PORT_ARMED", "PORT_ACTIVE", "PORT_UNKNOWN", "PORT_UNKNOWN", "PORT_UNKNOWN"}
 	physicalStates = [8]string{"NOP", "SLEEP", "POLLING", "DISABLED", "TRAINING", "LINK_UP", "LINK_ERROR_RECOVERY", "PHY_TEST"}

@@ -9,13 +9,13 @@ import (
 	"github.com/softvpi/softvpi/internal/umad"
 )
 
-// Scan are the options of tools that walk a whole fabric.
+// Scan holds the options of tools that walk a whole fabric.
 type Scan struct {
-	Cache       string // file to read in place of a walk
+	Cache       string // file to read instead of walking
 	Outstanding int
 }
 
-// Options are those of a walk and of a cache in place of it.
+// Options returns the options of a walk and of a cache to use instead.
 func (c *Scan) Options() []Option {
 	return []Option{
 		Text(&c.Cache, "load-cache", 0, "<file>", "read the fabric from a cache of ibnetdiscover in place of a walk"),
@@ -23,7 +23,7 @@ func (c *Scan) Options() []Option {
 	}
 }
 
-// Fabric walks the fabric, or reads the cache. What did not answer is warned of.
+// Fabric walks the fabric, or reads the cache. It warns of what did not answer.
 func (s *Session) Fabric(c Scan, o discovery.Options) (*discovery.Fabric, error) {
 	if c.Cache != "" {
 		return LoadCache(c.Cache)
@@ -47,7 +47,7 @@ func (s *Session) close() {
 	s.Port = nil
 }
 
-// maxFaults is how many faults of a walk are told one by one.
+// maxFaults is how many faults of a walk are reported individually.
 const maxFaults = 100
 
 func (s *Session) tell(faults []*discovery.Fault) {
@@ -67,7 +67,7 @@ func (s *Session) tell(faults []*discovery.Fault) {
 	}
 }
 
-// LoadCache reads a cache that ibnetdiscover has written. The error is a *tool.UsageError.
+// LoadCache reads a cache written by ibnetdiscover. The error is a *tool.UsageError.
 func LoadCache(file string) (*discovery.Fabric, error) {
 	in, err := os.Open(file)
 	if err != nil {
@@ -81,7 +81,7 @@ func LoadCache(file string) (*discovery.Fabric, error) {
 	return f, nil
 }
 
-// Keys is an option with names of things, with commas.
+// Keys returns an option that takes a comma-separated list of names.
 func Keys(p *map[string]bool, long, help string, allowed ...string) Option {
 	return Option{Long: long, Argument: "<key(s)>", Help: help, Set: func(v string) error {
 		*p = map[string]bool{}

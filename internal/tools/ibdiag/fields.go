@@ -8,24 +8,24 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// NotDisplayed stands where a key would.
+// NotDisplayed is printed instead of a key.
 const NotDisplayed = "<not displayed>"
 
-// labelWidth is where values begin behind the label, its colon and dots.
+// labelWidth is the column at which values begin, after the label, its colon and dots.
 const labelWidth = 32
 
-// line is a line with a label, dots and a value.
+// line returns a line with a label, dots and a value.
 func line(label, value string) string {
 	return label + ":" + strings.Repeat(".", max(labelWidth-len(label), 0)) + value + "\n"
 }
 
-// Field is a line of an attribute.
+// Field is a line in the printed form of an attribute.
 type Field[T any] struct {
 	Label string
 	Text  func(*T) string
 }
 
-// Lines are the lines of an attribute, each behind a prefix.
+// Lines returns the lines of an attribute, each after a prefix.
 func Lines[T any](prefix string, a *T, fields []Field[T]) string {
 	var b strings.Builder
 	for _, f := range fields {
@@ -34,7 +34,7 @@ func Lines[T any](prefix string, a *T, fields []Field[T]) string {
 	return b.String()
 }
 
-// Pick are the fields of these labels, in their order.
+// Pick returns the fields with these labels, in the labels' order.
 func Pick[T any](fields []Field[T], labels ...string) []Field[T] {
 	var picked []Field[T]
 	for _, l := range labels {
@@ -102,7 +102,7 @@ var MellanoxExtendedFields = []Field[mad.ExtendedPortInfo]{
 	{"LinkSpeedActive", func(e *mad.ExtendedPortInfo) string { return fmt.Sprintf("0x%02x", e.LinkSpeedActive) }},
 }
 
-// PMALines are the lines of some fields of a performance attribute.
+// PMALines returns the lines of some fields of a performance attribute.
 func PMALines(data []byte, fields []mad.PMAField) string {
 	var b strings.Builder
 	for _, f := range fields {
@@ -116,10 +116,10 @@ func PMALines(data []byte, fields []mad.PMAField) string {
 	return b.String()
 }
 
-// Hex64 is a GUID or key with all of its digits.
+// Hex64 formats a GUID or key with all of its digits.
 func Hex64(v uint64) string { return fmt.Sprintf("0x%016x", v) }
 
-// NodeType is the name of a type of node.
+// NodeType returns the name of a type of node.
 func NodeType(t mad.NodeType) string {
 	switch t {
 	case mad.NodeCA, mad.NodeSwitch, mad.NodeRouter:
@@ -128,7 +128,7 @@ func NodeType(t mad.NodeType) string {
 	return fmt.Sprintf("?(%d)?", t)
 }
 
-// MTU is the size of the code of an MTU.
+// MTU returns the size for an MTU code.
 func MTU(code ib.MTU) string {
 	if code >= 1 && code <= 5 {
 		return dec(uint16(128) << code)

@@ -1,5 +1,6 @@
-// Package ibdiag is what the InfiniBand diagnostic tools have in common: their options, how a port is addressed,
-// how the fabric is asked, and how attributes are printed. The forms are those of infiniband-diags, which scripts read.
+// Package ibdiag holds what the InfiniBand diagnostic tools have in common: their options, how ports are
+// addressed, how the fabric is queried, and how attributes are printed. The formats are those of
+// infiniband-diags, which scripts parse.
 package ibdiag
 
 import (
@@ -17,19 +18,20 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Failed is the exit status of a tool whose work failed, as infiniband-diags has it; 2 is wrong usage as everywhere here.
+// Failed is the exit status of a failed tool, as in infiniband-diags; 2 means wrong usage, as in all of
+// our tools.
 const Failed = 255
 
-// failure ends a tool with the line by which infiniband-diags does, on the standard output.
+// failure ends a tool with a message on the standard output, as in infiniband-diags.
 type failure struct{ Text string }
 
 // Error implements error.
 func (f *failure) Error() string { return f.Text }
 
-// Failf makes a failure.
+// Failf returns a failure.
 func Failf(format string, args ...any) error { return &failure{fmt.Sprintf(format, args...)} }
 
-// Ended ends a tool with an exit status of its own, and nothing more to say.
+// Ended ends a tool with a particular exit status, without a message.
 type Ended int
 
 // Error implements error.
@@ -37,16 +39,16 @@ func (e Ended) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 // Tool is a diagnostic tool.
 type Tool struct {
-	Arguments string // in the usage, after the options
-	About     string // one paragraph for the usage
+	Arguments string // in the usage text, after the options
+	About     string // one paragraph for the usage text
 	Examples  []string
 	Options   []Option
-	Without   string       // letters of the common options that the tool does not have
-	Least     int          // arguments beside options
-	Most      int          // likewise; below 0: any number
-	OneDash   bool         // long options have one dash: -lw
+	Without   string       // letters of the common options that the tool lacks
+	Least     int          // minimum number of arguments other than options
+	Most      int          // maximum of them; below 0: any number
+	OneDash   bool         // long options have a single dash: -lw
 	Offline   bool         // works without a fabric; Session.Port is nil
-	Ready     func() error // checks the options before a fabric is asked for; nil: there is nothing to check
+	Ready     func() error // checks the options before a fabric is accessed; nil: nothing to check
 	Work      func(s *Session, args []string) error
 }
 
@@ -63,16 +65,16 @@ type Session struct {
 	SMLID    ib.LID // of --sm_port; 0: the port's
 	ShowKeys bool
 	Verbose  int
-	Errors   bool // tell of answers with an error status and of those that do not come
+	Errors   bool // report answers with an error status, and missing answers
 	Node     Names
-	Serving  bool // the port answers other nodes; to be set by an option
+	Serving  bool // the port answers other nodes; set by an option
 
 	adapter     string
 	portNum     int
 	nameMapFile string
 }
 
-// Run runs a tool. The exit status is that of infiniband-diags, but 2 for wrong usage and 0 for --help.
+// Run runs a tool. The exit status is that of infiniband-diags, except 2 for wrong usage and 0 for --help.
 func Run(ctx context.Context, env tool.Env, t Tool) int {
 	s := &Session{Context: ctx, Env: env, Out: bufio.NewWriter(env.Stdout), Timing: umad.DefaultTiming}
 	status := s.exit(s.run(t))
@@ -83,7 +85,7 @@ func Run(ctx context.Context, env tool.Env, t Tool) int {
 }
 
 func (s *Session) run(t Tool) error {
-	if err := s.configure(configPath()); err != nil && !errors.Is(err, os.ErrNotExist) { // everywhere's settings need not be there
+	if err := s.configure(configPath()); err != nil && !errors.Is(err, os.ErrNotExist) { // the system-wide settings need not exist
 		return tool.Usagef("%v", err)
 	}
 	args, err := s.parse(t)
@@ -120,7 +122,7 @@ func (s *Session) run(t Tool) error {
 	return t.Work(s, args)
 }
 
-// UsePort goes on at another port of the adapter. The error is a *failure.
+// UsePort switches to another port of the adapter. The error is a *failure.
 func (s *Session) UsePort(number int) error {
 	if number == s.Port.Device().PortNum {
 		return nil
@@ -137,7 +139,7 @@ func orNone(arguments string) string {
 	return arguments
 }
 
-// open opens the port that the options name.
+// open opens the port selected by the options.
 func (s *Session) open() error {
 	o, err := umad.FromEnvironment()
 	var p *umad.Port
@@ -165,7 +167,7 @@ func orAny(adapter string) string {
 	return adapter
 }
 
-// exit tells what a tool ended with, and returns its exit status.
+// exit reports how a tool ended, and returns its exit status.
 func (s *Session) exit(err error) int {
 	var failure *failure
 	var usage *tool.UsageError
@@ -201,13 +203,14 @@ func oneLine(text string) string { return strings.ReplaceAll(text, "\n", " ") }
 // Printf prints to the standard output.
 func (s *Session) Printf(format string, args ...any) { fmt.Fprintf(s.Out, format, args...) }
 
-// Warnf prints a warning in the form of infiniband-diags; where is the step that warns.
+// Warnf prints a warning in the format of infiniband-diags; where is the name of the function that warns
+// there.
 func (s *Session) Warnf(where, format string, args ...any) {
 	s.Out.Flush()
 	fmt.Fprintf(s.Env.Stderr, "ibwarn: [%d] %s: "+format+"\n", append([]any{os.Getpid(), where}, args...)...)
 }
 
-// configPath is where settings for all tools stand.
+// configPath returns the path of the settings for all tools.
 func configPath() string {
 	if runtime.GOOS == "windows" {
 		return ""
@@ -215,7 +218,7 @@ func configPath() string {
 	return "/etc/infiniband-diags/ibdiag.conf"
 }
 
-// milliseconds reads a time-out.
+// milliseconds parses a timeout.
 func milliseconds(text string) (time.Duration, error) {
 	n, err := number(text, 1, 1<<31-1)
 	return time.Duration(n) * time.Millisecond, err

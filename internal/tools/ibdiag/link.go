@@ -7,7 +7,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// CouldBeWidth says that a link could be wider, as far as both of its ports go; else it is empty. The port has a remote one.
+// CouldBeWidth returns a remark if both ports of a link support a greater width, otherwise "". The port
+// must have a remote one.
 func CouldBeWidth(p *discovery.Port) string {
 	common := p.Info.LinkWidthSupported & p.Remote.Info.LinkWidthSupported
 	for _, w := range []mad.Width{mad.Width12x, mad.Width8x, mad.Width4x, mad.Width2x, mad.Width1x} {
@@ -22,7 +23,8 @@ func CouldBeWidth(p *discovery.Port) string {
 	return "Could be " + widthText(0)
 }
 
-// CouldBeSpeed says that a link could be faster, as far as both of its ports go; else it is empty. The port has a remote one.
+// CouldBeSpeed returns a remark if both ports of a link support a higher speed, otherwise "". The port
+// must have a remote one.
 func CouldBeSpeed(p *discovery.Port) string {
 	if mine, yours := p.SupportedExtendedSpeeds(), p.Remote.SupportedExtendedSpeeds(); mine != 0 && yours != 0 {
 		top := highest(mine & yours)
@@ -50,7 +52,7 @@ func CouldBeSpeed(p *discovery.Port) string {
 	return "Could be " + speedText(top)
 }
 
-// highest is the highest bit.
+// highest returns the highest bit.
 func highest(v uint8) uint8 {
 	for b := uint8(0x80); b != 0; b >>= 1 {
 		if v&b != 0 {
@@ -60,8 +62,8 @@ func highest(v uint8) uint8 {
 	return 0
 }
 
-// LinkState is the state of a link as it stands in an arrow. Additional adds the settings of a switch's port. What a port
-// that is down says of its link means nothing (IBA C14-24.2.1).
+// LinkState returns the state of a link for display in an arrow; additional adds the settings of a switch
+// port. The link attributes of a port that is down are meaningless (IBA C14-24.2.1).
 func LinkState(p *discovery.Port, additional bool) string {
 	i := &p.Info
 	states := fmt.Sprintf("%6s/%8s", portState(i.PortState), physicalState(i.PortPhysicalState))

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// Names are names of nodes, by their GUIDs, in place of the descriptions that the nodes have.
+// Names maps node GUIDs to names that replace the nodes' descriptions.
 type Names map[uint64]string
 
-// readNames reads a file with lines of a GUID and a name in quotes. What stands behind # is a comment. The error names the line.
+// readNames reads a file whose lines hold a GUID and a quoted name, with comments after #. The error says
+// which line is wrong.
 func readNames(file string) (Names, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -51,7 +52,7 @@ func nameLine(line string) (uint64, string, error) {
 	return guid, rest[1 : end+1], nil
 }
 
-// Of is the name of a node: that of the map, or its description with what cannot be printed as spaces.
+// Of returns the name of a node: the one in the map, or else its printable description.
 func (n Names) Of(guid uint64, description string) string {
 	if name, ok := n[guid]; ok {
 		return name
@@ -59,11 +60,12 @@ func (n Names) Of(guid uint64, description string) string {
 	return Printable(description)
 }
 
-// Printable is a description with what cannot be printed as spaces, so that no node writes to a terminal what it likes.
+// Printable replaces unprintable characters with spaces, so that nodes cannot send control sequences to a
+// terminal.
 func Printable(text string) string {
 	b := []byte(text)
 	if len(b) > 63 {
-		b = b[:63] // what infiniband-diags shows of 64
+		b = b[:63] // infiniband-diags shows 63 of 64 bytes
 	}
 	for i, c := range b {
 		if c < 0x20 || c > 0x7e {

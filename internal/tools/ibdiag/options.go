@@ -13,27 +13,27 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// Option is an option of a tool. Options are written as getopt_long has them: -xyz is -x -y -z, -t100 is -t 100, long
-// ones may be cut to what is unique, and all may stand after the arguments.
+// Option is an option of a tool. Options are parsed as by getopt_long: -xyz is -x -y -z, -t100 is -t 100,
+// long ones may be abbreviated uniquely, and options may follow the arguments.
 type Option struct {
 	Long     string
 	Letter   byte   // 0: none
-	Argument string // empty: takes none; else its name in the usage
+	Argument string // empty: takes none; otherwise its name in the usage text
 	Help     string
 	Set      func(value string) error
 }
 
-// Flag is an option without an argument.
+// Flag returns an option without an argument.
 func Flag(p *bool, long string, letter byte, help string) Option {
 	return Option{Long: long, Letter: letter, Help: help, Set: func(string) error { *p = true; return nil }}
 }
 
-// Text is an option with any argument.
+// Text returns an option with any argument.
 func Text(p *string, long string, letter byte, argument, help string) Option {
 	return Option{Long: long, Letter: letter, Argument: argument, Help: help, Set: func(v string) error { *p = v; return nil }}
 }
 
-// Number is an option with a number from low to high, decimal, or hexadecimal after 0x.
+// Number returns an option with a number from low to high, decimal, or hexadecimal after 0x.
 func Number[T ~int | ~uint8 | ~uint16 | ~uint32 | ~uint64](p *T, long string, letter byte, argument, help string, low, high uint64) Option {
 	return Option{Long: long, Letter: letter, Argument: argument, Help: help, Set: func(v string) error {
 		n, err := number(v, low, high)
@@ -42,7 +42,7 @@ func Number[T ~int | ~uint8 | ~uint16 | ~uint32 | ~uint64](p *T, long string, le
 	}}
 }
 
-// number reads a number as C's strtoul does, and refuses what that passes over.
+// number parses a number like C's strtoul, but refuses what that ignores.
 func number(text string, low, high uint64) (uint64, error) {
 	n, err := strconv.ParseUint(text, 0, 64)
 	if err != nil || n < low || n > high {
@@ -51,7 +51,7 @@ func number(text string, low, high uint64) (uint64, error) {
 	return n, nil
 }
 
-// ParseNumber reads the argument that what names.
+// ParseNumber parses an argument; what describes it in errors.
 func ParseNumber(what, text string, low, high uint64) (uint64, error) {
 	n, err := number(text, low, high)
 	if err != nil {
@@ -60,12 +60,12 @@ func ParseNumber(what, text string, low, high uint64) (uint64, error) {
 	return n, nil
 }
 
-// helpWanted ends a tool that was asked for help or its version, with the text.
+// helpWanted ends a tool that was asked for help or its version, with that text.
 type helpWanted string
 
 func (helpWanted) Error() string { return "help" }
 
-// common are the options that all tools have, but for those that t goes without.
+// common returns the options that all tools have, except those that t lacks.
 func (s *Session) common(t Tool) []Option {
 	kind := func(k Kind) func(string) error { return func(string) error { s.Kind = k; return nil } }
 	all := []Option{
@@ -99,7 +99,7 @@ func (s *Session) common(t Tool) []Option {
 	return kept
 }
 
-// Version is that of the tools, for those who ask for it.
+// Version returns the version of the tools.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
@@ -107,18 +107,18 @@ func Version() string {
 	return "unknown"
 }
 
-// NameMap is the option for a file of node names, which most tools have.
+// nameMap returns the option for a file of node names, which most tools have.
 func (s *Session) nameMap() Option {
 	return Text(&s.nameMapFile, "node-name-map", 0, "<file>", "file with names of nodes")
 }
 
-// Serve stands in Tool.Options for the option that makes a tool a server.
+// Serve in Tool.Options stands for the option that makes a tool a server.
 var Serve = Option{Long: "Server"}
 
-// WithNames stands in Tool.Options for the option that names nodes by a file.
+// WithNames in Tool.Options stands for the option that names nodes by a file.
 var WithNames = Option{Long: "node-name-map"}
 
-// options are those of t before the common ones: a tool's own letter hides a common one.
+// options returns those of t followed by the common ones: a tool's own letter hides a common one.
 func (s *Session) options(t Tool) []Option {
 	var all []Option
 	for _, o := range append(append([]Option{}, t.Options...), s.common(t)...) {
@@ -134,7 +134,7 @@ func (s *Session) options(t Tool) []Option {
 	return all
 }
 
-// parse reads the command line and returns what is no option.
+// parse parses the command line and returns the arguments that are no options.
 func (s *Session) parse(t Tool) (args []string, err error) {
 	options := s.options(t)
 	for rest := s.Env.Args; len(rest) > 0; {
@@ -159,7 +159,7 @@ func (s *Session) parse(t Tool) (args []string, err error) {
 	return args, nil
 }
 
-// long acts on one option with its long name, without the dashes.
+// long handles an option given by its long name, without the dashes.
 func long(options []Option, word string, rest []string) ([]string, error) {
 	name, value, given := strings.Cut(word, "=")
 	o, err := findLong(options, name)
@@ -197,7 +197,7 @@ func findLong(options []Option, name string) (*Option, error) {
 	return found, nil
 }
 
-// hasLong tells whether a word is a long option behind one dash.
+// hasLong reports whether a word is a long option after one dash.
 func hasLong(options []Option, word string) bool {
 	for _, o := range options {
 		if len(word) > 2 && word == "-"+o.Long {
@@ -207,7 +207,7 @@ func hasLong(options []Option, word string) bool {
 	return false
 }
 
-// short acts on the options of one word, without the dash.
+// short handles the options in one word, without the dash.
 func short(options []Option, word string, rest []string) ([]string, error) {
 	for i := range word {
 		o := findShort(options, word[i])
@@ -242,7 +242,7 @@ func findShort(options []Option, letter byte) *Option {
 	return nil
 }
 
-// set acts on an option. What its value may be is said.
+// set sets an option. Its error says what is allowed.
 func set(o *Option, dashed, value string) error {
 	err := o.Set(value)
 	var help helpWanted
@@ -253,12 +253,13 @@ func set(o *Option, dashed, value string) error {
 	return tool.Usagef("%s is %q; %s", dashed, value, err)
 }
 
-// spelled are the ways to write each option, the long one first. A letter that an option before it has is not one of them.
+// spelled returns the spellings of each option, the long one first, without letters that an earlier option
+// has.
 func spelled(options []Option) [][]string {
 	seen := map[byte]bool{}
 	all := make([][]string, len(options))
 	for i, o := range options {
-		alone := len(o.Long) == 1 && o.Long[0] == o.Letter // a word of one letter
+		alone := len(o.Long) == 1 && o.Long[0] == o.Letter // an option whose long name is its letter
 		if o.Long != "" && !alone {
 			all[i] = append(all[i], "--"+o.Long)
 		}
@@ -280,7 +281,7 @@ func names(options []Option) string {
 	return strings.Join(list, " ")
 }
 
-// usage is the text of --help.
+// usage returns the text of --help.
 func (s *Session) usage(t Tool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", strings.TrimRight("usage: "+s.Env.Name+" [options] "+t.Arguments, " "))
@@ -326,7 +327,7 @@ func (s *Session) configure(file string) error {
 	return lines.Err()
 }
 
-// setting takes one line of a file of settings. Those that only other programs have mean nothing here.
+// setting handles one line of a file of settings. Settings of other programs are ignored.
 func (s *Session) setting(name, value string) error {
 	var n uint64
 	var err error

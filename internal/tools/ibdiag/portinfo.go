@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// PortInfoFields are the lines of a PortInfo. Without keys the M_Key is not shown.
+// PortInfoFields returns the lines of a PortInfo. Without keys it hides the M_Key.
 func PortInfoFields(keys bool) []Field[mad.PortInfo] {
 	type P = mad.PortInfo
 	return []Field[P]{
@@ -70,7 +70,7 @@ func PortInfoFields(keys bool) []Field[mad.PortInfo] {
 	}
 }
 
-// PortInfoLines are all lines of a PortInfo; those of the speed XDR only where the port knows it.
+// PortInfoLines returns all lines of a PortInfo; those of the speed XDR only if the port supports it.
 func PortInfoLines(prefix string, p *mad.PortInfo, keys bool) string {
 	text := Lines(prefix, p, PortInfoFields(keys))
 	if p.LinkSpeedExt2Supported == 0 && p.LinkSpeedExt2Active == 0 {
@@ -93,7 +93,7 @@ var xdrFields = []Field[mad.PortInfo]{
 
 func undefined(v uint8) string { return fmt.Sprintf("undefined (%d)", v) }
 
-// list are the names of the bits of v, and the value where it has none, or one without a name.
+// list returns the names of the bits in v, or the value if it has none, or one without a name.
 func list(v uint8, names ...string) string {
 	var have []string
 	for i, n := range names {
@@ -109,7 +109,7 @@ func list(v uint8, names ...string) string {
 
 func widths(v uint8) string { return list(v, "1X", "4X", "8X", "12X", "2X") }
 
-// widthsSupported marks the sets that IBA does not know: all of its sets have 1X (IBA 14.2.5.6).
+// widthsSupported marks sets that IBA does not define: all of its sets include 1X (IBA 14.2.5.6).
 func widthsSupported(v uint8) string {
 	switch v {
 	case 1, 3, 7, 11, 15, 17, 19, 23, 27, 31:
@@ -121,7 +121,7 @@ func widthsSupported(v uint8) string {
 	return widths(v)
 }
 
-// widthText is the name of one width.
+// widthText returns the name of one width.
 func widthText(v uint8) string {
 	if n := mad.Lanes(v); n != 0 {
 		return fmt.Sprintf("%dX", n)
@@ -129,7 +129,7 @@ func widthText(v uint8) string {
 	return undefined(v)
 }
 
-// speedText is the name of one speed of LinkSpeedActive.
+// speedText returns the name of one speed of LinkSpeedActive.
 func speedText(v uint8) string {
 	switch v {
 	case 0:
@@ -146,13 +146,13 @@ func speedText(v uint8) string {
 
 func speeds(v uint8) string {
 	text := list(v, "2.5 Gbps", "5.0 Gbps", "10.0 Gbps")
-	if v&1 == 0 && v>>3 == 0 { // all sets of IBA have 2.5 Gbps
+	if v&1 == 0 && v>>3 == 0 { // all sets of IBA include 2.5 Gbps
 		return text + " (IBA extension)"
 	}
 	return text
 }
 
-// speedExtText is the name of one speed of LinkSpeedExtActive.
+// speedExtText returns the name of one speed of LinkSpeedExtActive.
 func speedExtText(v uint8) string {
 	switch v {
 	case 0:
@@ -184,7 +184,7 @@ func speedsExt2(v uint8) string {
 	return list(v, "212.5 Gbps")
 }
 
-// portState is the name of a logical state.
+// portState returns the name of a logical state.
 func portState(s mad.PortState) string {
 	if s <= mad.PortActive {
 		return s.String()
@@ -192,7 +192,7 @@ func portState(s mad.PortState) string {
 	return fmt.Sprintf("?(%d)", uint8(s))
 }
 
-// physicalState is the name of a physical state.
+// physicalState returns the name of a physical state.
 func physicalState(s mad.PortPhysicalState) string {
 	if s <= mad.PhysicalPhyTest {
 		return s.String()
@@ -221,7 +221,7 @@ func lanes(v uint8, none string) string {
 	return fmt.Sprintf("?(%d)", v)
 }
 
-// mask is a number with a line for each of its bits that has a name.
+// mask returns a number with a line for each of its bits that has a name.
 func mask(v uint32, names map[int]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "0x%x", v)
@@ -233,7 +233,7 @@ func mask(v uint32, names map[int]string) string {
 	return b.String()
 }
 
-// capabilities are the bits of CapabilityMask, spelled as infiniband-diags does.
+// capabilities are the bits of CapabilityMask, with the spelling of infiniband-diags.
 var capabilities = map[int]string{
 	1: "IsSM", 2: "IsNoticeSupported", 3: "IsTrapSupported", 4: "IsOptionalIPDSupported", 5: "IsAutomaticMigrationSupported",
 	6: "IsSLMappingSupported", 7: "IsMKeyNVRAM", 8: "IsPKeyNVRAM", 9: "IsLedInfoSupported", 10: "IsSMdisabled",

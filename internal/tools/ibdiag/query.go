@@ -8,13 +8,13 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Get asks for an attribute of subnet management. A node that does not answer is warned of; the error is
-// umad.ErrTimeout, an *umad.StatusError, or what the port says.
+// Get requests an attribute of subnet management. It warns of a node that does not answer; the error is
+// umad.ErrTimeout, an *umad.StatusError, or one of the port.
 func (s *Session) Get(r Route, attribute uint16, modifier uint32) (*mad.SMP, error) {
 	return s.smp(r, mad.MethodGet, attribute, modifier, nil)
 }
 
-// Set sets an attribute of subnet management and returns what it then is. The errors are those of Get.
+// Set sets an attribute of subnet management and returns its resulting value. The errors are those of Get.
 func (s *Session) Set(r Route, attribute uint16, modifier uint32, data []byte) (*mad.SMP, error) {
 	return s.smp(r, mad.MethodSet, attribute, modifier, data)
 }
@@ -41,7 +41,7 @@ func (s *Session) smp(r Route, method uint8, attribute uint16, modifier uint32, 
 	return &a, nil
 }
 
-// Direct makes a packet go the way, and returns to where it is sent. The error is a *mad.Error.
+// Direct gives a packet the route, and returns where to send it. The error is a *mad.Error.
 func (r Route) Direct(m *mad.SMP) (umad.Address, error) {
 	if !r.directed() {
 		return umad.Address{LID: r.LID, QP: umad.SMIQP}, nil
@@ -60,7 +60,7 @@ func (r Route) Direct(m *mad.SMP) (umad.Address, error) {
 	return umad.Address{LID: r.LID, QP: umad.SMIQP}, nil
 }
 
-// call sends a request as often as it must, and tells of it where no answer comes.
+// call sends a request, with retries, and warns if there is no answer.
 func (s *Session) call(r Route, to umad.Address, request *[mad.Len]byte) (*umad.Datagram, error) {
 	const where = "_do_madrpc"
 	milliseconds := s.Timing.Timeout.Milliseconds()
@@ -82,7 +82,7 @@ func (s *Session) call(r Route, to umad.Address, request *[mad.Len]byte) (*umad.
 	return d, err
 }
 
-// status is the error of an answer's status, which is told of where that is wished for.
+// status returns the error for an answer's status, with a warning if requested.
 func (s *Session) status(status uint16, r Route) error {
 	if s.Errors {
 		s.Warnf("mad_rpc", "MAD completed with error status 0x%x; dport (%s)", status, r)
@@ -90,7 +90,7 @@ func (s *Session) status(status uint16, r Route) error {
 	return &umad.StatusError{Status: status}
 }
 
-// NodeInfo asks for the attribute. The errors are those of Get, and a *mad.Error.
+// NodeInfo requests the attribute. The errors are those of Get, and *mad.Error.
 func (s *Session) NodeInfo(r Route) (mad.NodeInfo, error) {
 	a, err := s.Get(r, mad.AttrNodeInfo, 0)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Session) NodeInfo(r Route) (mad.NodeInfo, error) {
 	return mad.ParseNodeInfo(a.Data[:])
 }
 
-// PortInfo asks for the attribute. The errors are those of Get, and a *mad.Error.
+// PortInfo requests the attribute. The errors are those of Get, and *mad.Error.
 func (s *Session) PortInfo(r Route, port uint32) (mad.PortInfo, error) {
 	a, err := s.Get(r, mad.AttrPortInfo, port)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Session) PortInfo(r Route, port uint32) (mad.PortInfo, error) {
 	return mad.ParsePortInfo(a.Data[:])
 }
 
-// SwitchInfo asks for the attribute. The errors are those of Get, and a *mad.Error.
+// SwitchInfo requests the attribute. The errors are those of Get, and *mad.Error.
 func (s *Session) SwitchInfo(r Route) (mad.SwitchInfo, error) {
 	a, err := s.Get(r, mad.AttrSwitchInfo, 0)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Session) SwitchInfo(r Route) (mad.SwitchInfo, error) {
 	return mad.ParseSwitchInfo(a.Data[:])
 }
 
-// NodeDescription asks for the attribute. The errors are those of Get.
+// NodeDescription requests the attribute. The errors are those of Get.
 func (s *Session) NodeDescription(r Route) (mad.NodeDescription, error) {
 	a, err := s.Get(r, mad.AttrNodeDescription, 0)
 	if err != nil {
@@ -126,8 +126,8 @@ func (s *Session) NodeDescription(r Route) (mad.NodeDescription, error) {
 	return mad.NodeDescription(a.Data), nil
 }
 
-// Perf asks for an attribute of performance management, or sets it, with what data holds. The answer is the whole
-// attribute. The errors are those of Get; a route that is directed is a *failure, since only subnet management has them.
+// Perf gets an attribute of performance management, or sets it to data. It returns the complete attribute.
+// The errors are those of Get, and *failure for a directed route, which only subnet management supports.
 func (s *Session) Perf(r Route, method uint8, attribute uint16, data []byte) ([]byte, error) {
 	if r.directed() {
 		return nil, Failf("performance management needs a LID, and the way is a directed route (%s)", r)
@@ -147,7 +147,8 @@ func (s *Session) Perf(r Route, method uint8, attribute uint16, data []byte) ([]
 	return a.Data, nil
 }
 
-// ClearCounters resets counters of a port, those whose bits are in the mask; a mask of 0 is all. The errors are those of Perf.
+// ClearCounters resets the counters of a port whose bits are in the mask; 0 means all. The errors are
+// those of Perf.
 func (s *Session) ClearCounters(r Route, a *mad.PMAttribute, port uint8, mask uint64) error {
 	if mask == 0 {
 		mask = 1<<64 - 1

@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Kind is how the ports in a tool's arguments are addressed.
+// Kind is how ports in a tool's arguments are addressed.
 type Kind int
 
 // The kinds of addresses.
@@ -22,27 +22,28 @@ const (
 	ByLIDRoute      // a LID, and a route from there
 )
 
-// Route is the way to a port: a LID, or a directed route, or first one and then the other.
+// Route is the route to a port: a LID, a directed route, or a LID followed by a directed route.
 type Route struct {
 	LID  ib.LID  // 0: the whole route is directed
-	Path []uint8 // ports of the directed part; its first element stands for the start and is not a port
-	SLID ib.LID  // of the directed part: where it starts, 0xffff the sender
-	DLID ib.LID  // of the directed part: where it goes on, 0xffff the end
-	SL   uint8   // of general services
+	Path []uint8 // ports of the directed part; the first element stands for the start and is no port
+	SLID ib.LID  // of the directed part: where it starts, 0xffff for the sender
+	DLID ib.LID  // of the directed part: where routing by LID continues, 0xffff for the end
+	SL   uint8   // for general services
 }
 
-// Services is where general services are asked.
+// Services returns the address of the general services.
 func (r Route) Services() umad.Address { return umad.Address{LID: r.LID, QP: umad.GSIQP, SL: r.SL} }
 
-// LIDRoute is the way to a LID.
+// LIDRoute returns the route to a LID.
 func LIDRoute(lid ib.LID) Route { return Route{LID: lid} }
 
-// DirectRoute is the way along ports, from the sender on.
+// DirectRoute returns the route along ports, from the sender on.
 func DirectRoute(ports ...uint8) Route {
 	return Route{Path: append([]uint8{0}, ports...), SLID: ib.LIDPermissive, DLID: ib.LIDPermissive}
 }
 
-// Extend is the way one port further. Own is the LID of the sender, where a directed part begins to follow a LID. The error is a *failure.
+// Extend returns the route one port further. own is the LID of the sender, needed when a directed part is
+// added to a LID. The error is a *failure.
 func (r Route) Extend(port uint8, own ib.LID) (Route, error) {
 	if len(r.Path) > mad.MaxHops {
 		return Route{}, Failf("Too many hops")
@@ -59,10 +60,10 @@ func (r Route) Extend(port uint8, own ib.LID) (Route, error) {
 	return r, nil
 }
 
-// directed tells whether a part of the route is.
+// directed reports whether a part of the route is directed.
 func (r Route) directed() bool { return r.LID == 0 || len(r.Path) > 0 }
 
-// String is the form of infiniband-diags.
+// String returns the route in the format of infiniband-diags.
 func (r Route) String() string {
 	var b strings.Builder
 	if r.LID != 0 {
@@ -76,7 +77,7 @@ func (r Route) String() string {
 	return b.String()
 }
 
-// PathString is a directed route with commas.
+// PathString returns a directed route with commas.
 func PathString(path []uint8) string {
 	if len(path) == 0 {
 		return "0"
@@ -88,7 +89,7 @@ func PathString(path []uint8) string {
 	return strings.Join(words, ",")
 }
 
-// ParsePath reads a directed route such as 0,1,7. The error is a *tool.UsageError.
+// ParsePath parses a directed route such as 0,1,7. The error is a *tool.UsageError.
 func ParsePath(text string) ([]uint8, error) {
 	const allowed = "allowed: 0, then at most 63 ports from 0 to 254, with commas, such as 0,1,7"
 	words := strings.Split(text, ",")
@@ -106,16 +107,16 @@ func ParsePath(text string) ([]uint8, error) {
 	return path, nil
 }
 
-// ParseLID reads a unicast LID. The error is a *tool.UsageError.
+// ParseLID parses a unicast LID. The error is a *tool.UsageError.
 func ParseLID(text string) (ib.LID, error) {
 	n, err := ParseNumber("the LID", text, 1, 0xbfff)
 	return ib.LID(n), err
 }
 
-// Resolve finds the port that an argument addresses in the form that the options chose.
+// Resolve finds the port for an argument, in the form of address chosen by the options.
 func (s *Session) Resolve(text string) (Route, error) { return s.resolveAs(s.Kind, text) }
 
-// resolveAs is Resolve with a form of its own.
+// resolveAs is Resolve for a particular form.
 func (s *Session) resolveAs(kind Kind, text string) (Route, error) {
 	switch kind {
 	case ByRoute:
@@ -140,7 +141,7 @@ func (s *Session) resolveAs(kind Kind, text string) (Route, error) {
 	return LIDRoute(lid), err
 }
 
-// Self is the way to the port that is open, by its LID, or without one over no hop.
+// Self returns the route to the open port: by its LID or, if it has none, directed without hops.
 func (s *Session) Self() Route {
 	if lid := s.Port.Device().Port.LID; lid != 0 {
 		return LIDRoute(lid)
@@ -148,7 +149,7 @@ func (s *Session) Self() Route {
 	return DirectRoute()
 }
 
-// SM is the way to the subnet manager. The error is a *failure.
+// SM returns the route to the subnet manager. The error is a *failure.
 func (s *Session) SM() (Route, error) {
 	lid := s.SMLID
 	if lid == 0 {
@@ -160,7 +161,7 @@ func (s *Session) SM() (Route, error) {
 	return Route{LID: lid, SL: s.Port.Device().Port.MasterSMSL}, nil
 }
 
-// prefix is that of the subnet's GIDs.
+// prefix returns the subnet's GID prefix.
 func (s *Session) prefix() uint64 {
 	const linkLocal = 0xfe80000000000000
 	if p := s.Port.Device().Port.GIDPrefix; p != 0 {

@@ -9,17 +9,17 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// PortGID is the GID of a port.
+// PortGID returns the GID of a port.
 func PortGID(prefix, guid uint64) (g ib.GID) {
 	binary.BigEndian.PutUint64(g[:], prefix)
 	binary.BigEndian.PutUint64(g[8:], guid)
 	return g
 }
 
-// GIDString is a GID in the short form of IPv6 addresses.
+// GIDString returns a GID in the short form of IPv6 addresses.
 func GIDString(g ib.GID) string { return netip.AddrFrom16(g).String() }
 
-// ParseGID reads a GID in the form of an IPv6 address. The error is a *tool.UsageError.
+// ParseGID parses a GID in the form of an IPv6 address. The error is a *tool.UsageError.
 func ParseGID(text string) (ib.GID, error) {
 	a, err := netip.ParseAddr(text)
 	if err != nil || !a.Is6() {
@@ -28,7 +28,7 @@ func ParseGID(text string) (ib.GID, error) {
 	return ib.GID(a.As16()), nil
 }
 
-// resolveGID asks subnet administration for the path to a GID, which has the LID.
+// resolveGID asks subnet administration for the path to a GID, which contains the LID.
 func (s *Session) resolveGID(g ib.GID, text string) (Route, error) {
 	sm, err := s.SM()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package ibdump is the tool of that name: it captures what passes an adapter's port to a file that Wireshark
-// reads (WinOF 5.50, "Utility Description"; the options are those of the original).
+// Package ibdump is the tool of that name: it captures what passes an adapter's port to a file for
+// Wireshark (WinOF 5.50, "Utility Description"; the options are those of the original).
 package ibdump
 
 import (
@@ -22,7 +22,7 @@ const (
 	defaultFile  = "sniffer.pcapng"
 	defaultBurst = 12
 	maxBurst     = 15
-	entry        = 4096 + 256 // memory of a packet: the largest payload and what stands around it
+	entry        = 4096 + 256 // memory of a packet: the largest payload with its headers
 	stopWait     = 10 * time.Second
 )
 
@@ -87,7 +87,7 @@ func Main(ctx context.Context, env tool.Env) int {
 		return tool.Success
 	}
 	if err := o.run(ctx, env); err != nil {
-		return env.End(context.WithoutCancel(ctx), err) // whose end is that of the capture, and no failure
+		return env.End(context.WithoutCancel(ctx), err) // the end of ctx is the normal end of the capture, no failure
 	}
 	return tool.Success
 }
@@ -123,7 +123,7 @@ func (o *options) run(ctx context.Context, env tool.Env) error {
 	return errors.Join(err, out.Close())
 }
 
-// adapter finds the adapter that is named, or counted.
+// adapter finds the adapter by name or number.
 func (o *options) adapter(ctx context.Context, admin *driver.Admin) (string, error) {
 	s, err := admin.Status(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func (o *options) adapter(ctx context.Context, admin *driver.Admin) (string, err
 
 func (o *options) capture(ctx context.Context, env tool.Env, admin *driver.Admin, name string, out *pcapng.Files) error {
 	q := driver.CaptureRequest{Adapter: name, Snap: o.snap, Ring: max(capture.MinRing, entry<<o.burst)}
-	// Not of ctx: its end asks for the end of the capture, and the rest of the stream is still wanted.
+	// Not with ctx: its end requests the end of the capture, after which the rest of the stream is still wanted.
 	id, stream, err := admin.StartCapture(context.WithoutCancel(ctx), q)
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (o *options) capture(ctx context.Context, env tool.Env, admin *driver.Admin
 	return err
 }
 
-// summary is a capture as JSON.
+// summary describes a capture as JSON.
 type summary struct {
 	Adapter  string   `json:"adapter"`
 	Files    []string `json:"files"`
@@ -188,8 +188,8 @@ type summary struct {
 	Complete bool     `json:"complete"` // with its statistics
 }
 
-// stopAt asks the driver to end the capture when the user, the time or the count says so. A driver that does
-// not answer then is not waited for.
+// stopAt makes the driver end the capture when the user, the time or the count demands it. It does not
+// wait for a driver that does not answer.
 func stopAt(ctx context.Context, ended, enough <-chan struct{}, admin *driver.Admin, id string, stream io.Closer) error {
 	select {
 	case <-ended:
@@ -202,13 +202,13 @@ func stopAt(ctx context.Context, ended, enough <-chan struct{}, admin *driver.Ad
 	err := admin.StopCapture(ctx, id)
 	select {
 	case <-ended:
-		return nil // it ended meanwhile by itself
+		return nil // it ended by itself meanwhile
 	case <-ctx.Done():
 	}
 	return errors.Join(err, stream.Close())
 }
 
-// copy writes the stream until it ends. It says that there are enough packets once.
+// copy writes the stream until it ends. It signals once that there are enough packets.
 func (o *options) copy(env tool.Env, out *pcapng.Files, stream io.Reader, enough chan<- struct{}) error {
 	b := make([]byte, 1<<18)
 	told := time.Now()
@@ -233,7 +233,7 @@ func (o *options) copy(env tool.Env, out *pcapng.Files, stream io.Reader, enough
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, os.ErrClosed):
-			return nil // by stopAt, which says why
+			return nil // closed by stopAt, which says why
 		case err != nil:
 			return fmt.Errorf("capture: %w", err)
 		}

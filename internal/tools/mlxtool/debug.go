@@ -44,7 +44,7 @@ func (r *run) dump(kind api.DumpKind) (*api.AdapterStatus, api.Dump, error) {
 	return a, d, err
 }
 
-// dumped makes the table of a dump.
+// dumped returns the table of a dump.
 func dumped(a *api.AdapterStatus, d api.Dump, t table, values ...any) table {
 	t.Label, t.Name = "Device", a.Name
 	t.Fields = append(t.Fields, "File")
@@ -54,7 +54,7 @@ func dumped(a *api.AdapterStatus, d api.Dump, t table, values ...any) table {
 	return t
 }
 
-// commandStats shows the commands that programs gave, in milliseconds.
+// commandStats shows the commands given by programs, in milliseconds.
 func (r *run) commandStats() (report, error) {
 	a, err := r.device()
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *run) commandStats() (report, error) {
 	return report{calls("Device", a.Name, "Command", "ms", time.Millisecond, list, "no commands")}, nil
 }
 
-// requestStats shows the requests that the driver had about interfaces, in microseconds.
+// requestStats shows the driver's requests about interfaces, in microseconds.
 func (r *run) requestStats() (report, error) {
 	return r.perInterface(func(a *api.AdapterStatus) (table, error) {
 		stats, err := r.client.Requests(r.ctx, a.Name)
@@ -103,8 +103,8 @@ func (r *run) partitionKeys() (report, error) {
 	})
 }
 
-// resources shows how many objects there are. The manual's table has two kinds that a software adapter counts none
-// of: translation entries, since memory is reached by its address, and steering rules.
+// resources shows how many objects there are. The manual's table has two kinds that a software adapter
+// does not have: translation entries, because memory is accessed by its address, and steering rules.
 func (r *run) resources() (report, error) {
 	list, rest, err := r.locations(true)
 	if err == nil {
@@ -157,7 +157,7 @@ func (r *run) portDiagnostics() (report, error) {
 	})
 }
 
-// reason says why the link of an adapter is as it is.
+// reason explains the state of an adapter's link.
 func reason(a *api.AdapterStatus) string {
 	switch {
 	case !a.Enabled:

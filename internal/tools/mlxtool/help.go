@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// help is the text that the arguments ask for, "" where they ask for something else: "help" stands alone, before
-// the sub-command that is meant, or between a sub-command and its argument (WinOF 5.50, 5.5.1).
+// help returns the help that the arguments request, "" if they do not: the word help may be alone, before
+// the sub-command in question, or between a sub-command and its argument (WinOF 5.50, 5.5.1).
 func help(args []string) (string, error) {
 	i := slices.IndexFunc(args, isHelp)
 	if len(args) > 0 && i < 0 {
@@ -24,7 +24,7 @@ func help(args []string) (string, error) {
 		}
 		next := step(commands, at, word)
 		if next == nil && j < i && len(children(commands, at)) == 0 {
-			return "", nil // an argument whose name is help, as an interface could have
+			return "", nil // an argument named help, as an interface could be
 		}
 		if next == nil {
 			return "", tool.Usagef("%q is no sub-command%s; allowed: %s", word, of(at), names(children(commands, at)))
@@ -38,7 +38,7 @@ func isHelp(s string) bool {
 	return strings.EqualFold(s, "help") || slices.Contains([]string{"-h", "-?", "/?", "--help"}, s)
 }
 
-// page describes a command with those that continue it; nil: the tool.
+// page describes a command and its sub-commands; nil: the tool.
 func page(commands []catalogue.Command, at *catalogue.Command) string {
 	below := children(commands, at)
 	var b strings.Builder
@@ -76,7 +76,7 @@ Exit status: 0; 1 where something failed; 2 for wrong arguments; 3 for what the 
 	return b.String()
 }
 
-// leaf describes a command that does something.
+// leaf describes a command without sub-commands.
 func leaf(b *strings.Builder, c *catalogue.Command) {
 	fmt.Fprintf(b, "%s\n\nusage: %s\n", summary(*c), strings.TrimSpace(name+" "+c.Name+" "+c.Arguments))
 	if len(c.Aliases) > 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// endpoints shows the end points that IPoIB interfaces know (WinOF 5.50, 5.5.2.8). The tables of the flags that are given are shown, all without
-// flags; the order of flags has no meaning, and they stand before the interface's name, or behind it.
+// endpoints shows the end points that IPoIB interfaces know (WinOF 5.50, 5.5.2.8). The flags select
+// tables, all without flags; they may be in any order, before or after the interface's name.
 func (r *run) endpoints() (report, error) {
 	local, multicast, remote := false, false, false
 	var names []string

@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// keys makes a table of the keys of each interface that is asked for.
+// keys creates a table of the keys of each requested interface.
 func (r *run) keys(fields []string, empty string, add func(*table, *api.AdapterStatus, *api.Setting)) (report, error) {
 	return r.perInterface(func(a *api.AdapterStatus) (table, error) {
 		settings, err := r.client.Settings(r.ctx, a.Name)
@@ -65,7 +65,7 @@ func (r *run) keyLimits() (report, error) {
 	})
 }
 
-// number is a limit as values of the key are written.
+// number returns a limit in the notation of the key's values.
 func number(k catalogue.Key, n uint64) any {
 	if k.Hex {
 		return "0x" + strconv.FormatUint(n, 16)
@@ -73,7 +73,7 @@ func number(k catalogue.Key, n uint64) any {
 	return n
 }
 
-// declared is the catalogue's declaration of a setting.
+// declared returns the catalogue's declaration of a setting.
 func declared(a *api.AdapterStatus, s *api.Setting) (catalogue.Key, bool) {
 	place, err := catalogue.ParsePath(s.Path)
 	for _, k := range catalogue.LookupFor(s.Name, catalogue.Target{Generation: a.Class()}) {
@@ -84,8 +84,8 @@ func declared(a *api.AdapterStatus, s *api.Setting) (catalogue.Key, bool) {
 	return catalogue.Key{}, false
 }
 
-// parameters are those inside the driver. None of them has something to act on yet: they are about the driver's
-// Ethernet interface.
+// parameters shows those inside the driver. None of them has an effect yet, because they concern the
+// driver's Ethernet interface.
 func (r *run) parameters() (report, error) {
 	a, rest, err := r.one()
 	if err == nil {

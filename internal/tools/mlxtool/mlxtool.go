@@ -1,6 +1,6 @@
-// Package mlxtool is the tool of that name: it shows and debugs the adapters of a running driver (WinOF 5.50, 5.5).
-// Which sub-commands there are, what they take and what is built is in the catalogue; a sub-command whose feature
-// adapters do not have says so with an exit status of its own.
+// Package mlxtool is the tool of that name: it shows and debugs the adapters of a running driver (WinOF
+// 5.50, 5.5). The catalogue declares its sub-commands, their arguments and what is implemented; a
+// sub-command whose feature adapters do not have ends with a particular exit status.
 package mlxtool
 
 import (
@@ -15,24 +15,24 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// name of the tool in the catalogue.
+// name is the tool's name in the catalogue.
 const name = "mlxtool"
 
-// run is a run of a sub-command.
+// run is one run of a sub-command.
 type run struct {
 	ctx     context.Context
 	env     tool.Env
 	command *catalogue.Command
-	args    []string // behind the command's name
+	args    []string // after the command's name
 	json    bool
 	client  *api.Client
-	driver  *api.Status // the driver as it was when the command began
+	driver  *api.Status // the driver's state when the command began
 }
 
-// work does a sub-command and returns what is to be shown.
+// work executes a sub-command and returns what to show.
 type work func(*run) (report, error)
 
-// works are the sub-commands that are built, by their names in the catalogue.
+// works are the implemented sub-commands, by their names in the catalogue.
 var works = map[string]work{
 	"show ports":          (*run).ports,
 	"show devices":        (*run).devices,
@@ -83,7 +83,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	return r.end(err)
 }
 
-// general takes the options of every sub-command out of the arguments.
+// general extracts the options common to all sub-commands from the arguments.
 func (r *run) general(args []string) (rest []string, socket string, err error) {
 	for i := 0; i < len(args); i++ {
 		name, value, has := strings.Cut(args[i], "=")
@@ -105,7 +105,7 @@ func (r *run) general(args []string) (rest []string, socket string, err error) {
 	return rest, socket, nil
 }
 
-// find finds the sub-command that the words name, and what is left of them.
+// find returns the sub-command for the words, and the remaining words.
 func find(words []string) (*catalogue.Command, []string, error) {
 	commands := catalogue.CommandsOf(name)
 	var at *catalogue.Command
@@ -125,7 +125,7 @@ func find(words []string) (*catalogue.Command, []string, error) {
 	return at, nil, nil
 }
 
-// step is the command below at that a word calls.
+// step returns the command below at that a word calls.
 func step(commands []catalogue.Command, at *catalogue.Command, word string) *catalogue.Command {
 	below := children(commands, at)
 	i := slices.IndexFunc(below, func(c catalogue.Command) bool { return c.Is(word) })
@@ -135,7 +135,7 @@ func step(commands []catalogue.Command, at *catalogue.Command, word string) *cat
 	return &below[i]
 }
 
-// children are the commands that continue at; of nil, those of the first level.
+// children returns the sub-commands of at; for nil, those of the first level.
 func children(commands []catalogue.Command, at *catalogue.Command) []catalogue.Command {
 	parent := ""
 	if at != nil {
@@ -159,7 +159,7 @@ func names(commands []catalogue.Command) string {
 	return strings.Join(append(out, "help"), " ")
 }
 
-// do asks the driver for what it has, and does the work.
+// do queries the driver and does the work.
 func (r *run) do() (report, error) {
 	work := works[r.command.Name]
 	if r.command.Status != catalogue.Built || work == nil {
@@ -168,7 +168,7 @@ func (r *run) do() (report, error) {
 	return work(r)
 }
 
-// status asks for the driver's state.
+// status reads the driver's state.
 func (r *run) status() error {
 	s, err := r.client.Status(r.ctx)
 	if err != nil {
@@ -186,7 +186,7 @@ func (r *run) end(err error) int {
 	return r.env.End(r.ctx, err)
 }
 
-// usagef is a wrong argument of the sub-command, with what it takes.
+// usagef returns the error for a wrong argument of the sub-command, with its usage.
 func (r *run) usagef(format string, args ...any) error {
 	return tool.Usagef("%s: %s; allowed: %s", r.command.Name, fmt.Sprintf(format, args...), strings.TrimSpace(r.command.Name+" "+r.command.Arguments))
 }

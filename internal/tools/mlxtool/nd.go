@@ -104,7 +104,7 @@ func (r *run) connectionOptions() (o connectionOptions, err error) {
 	return o, nil
 }
 
-// withAddress is the name of the adapter that has an address; "" for the zero address.
+// withAddress returns the name of the adapter with an address; "" for the zero address.
 func (r *run) withAddress(addr netip.Addr) (string, error) {
 	if !addr.IsValid() {
 		return "", nil
@@ -121,13 +121,13 @@ func (r *run) withAddress(addr netip.Addr) (string, error) {
 	return "", &api.FieldError{Field: "-a", Value: addr.String(), Allowed: "an address of an adapter" + there}
 }
 
-// stateError is the error state of a queue pair, as the driver names it.
+// stateError is the driver's name of the error state of a queue pair.
 const stateError = "ERR"
 
-// connected are the states of queue pairs with a peer.
+// connected lists the states of queue pairs with a peer.
 var connected = []string{"RTR", "RTS", "SQD", "SQE"}
 
-// wants says whether a queue pair is asked for: one in error, or a connection.
+// wants reports whether a queue pair is requested: one in error, or a connection.
 func (o *connectionOptions) wants(c *api.Connection) bool {
 	if o.pid > 0 && c.PID != o.pid {
 		return false

@@ -15,7 +15,7 @@ import (
 
 const defaultPcap = "nonrss.pcap"
 
-// packetCapture is dbg nonrss-capture (WinOF 5.50, 4.9.4.4.1).
+// packetCapture implements dbg nonrss-capture (WinOF 5.50, 4.9.4.4.1).
 func (r *run) packetCapture() (report, error) {
 	if len(r.args) < 2 {
 		return nil, r.usagef("an interface name and what to do with its packets are needed")
@@ -73,7 +73,7 @@ func packetState(name string, b api.PacketBuffer) report {
 	return report{t}
 }
 
-// collectPackets writes the file, and puts the packets back nowhere: the buffer is empty afterwards.
+// collectPackets writes the packets to a file. The buffer is empty afterwards.
 func (r *run) collectPackets(name string, args []string) (report, error) {
 	file := defaultPcap
 	if len(args) > 0 {
@@ -107,7 +107,7 @@ func (r *run) collectPackets(name string, args []string) (report, error) {
 	return report{t}, f.Close()
 }
 
-// countPackets counts those of a pcap file.
+// countPackets counts the packets in a pcap file.
 func countPackets(pcap []byte) (n int) {
 	r, err := pcapgo.NewReader(bytes.NewReader(pcap))
 	if err != nil {

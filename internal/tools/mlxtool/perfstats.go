@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// throughputOver is how long the throughput is measured for where the user names no time.
+	// throughputOver is the default time over which the throughput is measured.
 	throughputOver = 250 * time.Millisecond
 	maxPerfSeconds = 3600
 )
 
-// The sets that perfstats shows, and sets back.
+// The sets that perfstats shows and resets.
 const (
 	receiveSet = "datapath"
 	sendSet    = "send_path"
 	globalSet  = "transport"
 )
 
-// perfstatForms are what perfstats takes behind the interface's name: the sets that are shown or set back.
+// perfstatForms are the words that may follow the interface's name: which sets to show or reset.
 var perfstatForms = map[string]struct {
 	sets  []string
 	timed bool
@@ -95,7 +95,7 @@ func (r *run) resetStats(a *api.AdapterStatus, sets []string) (report, error) {
 // ringValues are the counters of a set by their short names.
 type ringValues map[string]uint64
 
-// stats shows sets: what they have counted since they were set back, or within the time.
+// stats shows sets: what they have counted since they were reset, or within the time.
 func (r *run) stats(a *api.AdapterStatus, sets []string, over time.Duration, within bool) (report, error) {
 	before, began, err := r.snapshot(a, sets)
 	if err != nil {
@@ -131,7 +131,7 @@ func (r *run) stats(a *api.AdapterStatus, sets []string, over time.Duration, wit
 	return out, nil
 }
 
-// since is what was counted after another reading; of what was set back meanwhile, all.
+// since returns what was counted since another reading, or everything if there was a reset in between.
 func (v ringValues) since(before ringValues) ringValues {
 	out := ringValues{}
 	for k, n := range v {
@@ -142,7 +142,7 @@ func (v ringValues) since(before ringValues) ringValues {
 	return out
 }
 
-// value is that of a counter: averages are of what was counted, rates of what came within the interval.
+// value returns the value of a counter: averages over what was counted, rates over the interval.
 func (v ringValues) value(c *catalogue.Counter, recent ringValues, interval time.Duration) any {
 	average := func(packets, batches string) any {
 		if v[batches] == 0 {
@@ -168,7 +168,7 @@ func (v ringValues) value(c *catalogue.Counter, recent ringValues, interval time
 
 const sizePrefix = "batches_of_"
 
-// histogram is that of the batches' sizes.
+// histogram returns the histogram of batch sizes.
 func (v ringValues) histogram(name string) table {
 	t := table{Label: "Histogram of Number Of Received Packets Per Indicate Call", Name: name, Fields: []string{"Range", "Hits"}}
 	for i := range device.RingSizes {

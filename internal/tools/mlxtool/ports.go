@@ -79,7 +79,7 @@ func (r *run) restart() (report, error) {
 	return r.after(t, a.Name, "restarted")
 }
 
-// after adds the row of an adapter to which something was done, as it is now.
+// after adds a row with the present state of an adapter that was changed.
 func (r *run) after(t table, name, action string) (report, error) {
 	if err := r.status(); err != nil {
 		return nil, err

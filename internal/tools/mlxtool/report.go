@@ -8,24 +8,25 @@ import (
 	"strings"
 )
 
-// report is what a sub-command shows: tables with titles.
+// report is the output of a sub-command: tables with titles.
 type report []table
 
-// table is rows of values below the names of their fields. In text it is drawn with lines, as the manual draws
-// tables (WinOF 5.50, 5.5.2.6); in JSON each row is an object with the names in lower case, words joined by "_".
+// table is rows of values below the names of their fields. As text it is drawn with lines like the
+// manual's tables (WinOF 5.50, 5.5.2.6); in JSON each row is an object with the names in lower case, words
+// joined by "_".
 type table struct {
 	// Label and Name are the line above the table: "Label: Name".
 	Label, Name string
 	Fields      []string
 	Rows        [][]any
-	// Empty is said where there are no rows.
+	// Empty is printed if there are no rows.
 	Empty string
 }
 
 // add adds a row.
 func (t *table) add(values ...any) { t.Rows = append(t.Rows, values) }
 
-// notKnown is a value that nothing here knows: "-" in text, null in JSON.
+// notKnown is an unknown value: "-" in text, null in JSON.
 var notKnown = any(nil)
 
 func cell(v any) string {
@@ -41,7 +42,7 @@ func cell(v any) string {
 		}
 		return "No"
 	}
-	return strings.Map(func(r rune) rune { // what others named stays on its line
+	return strings.Map(func(r rune) rune { // names chosen by others must not break the line
 		if r < ' ' || r == '|' {
 			return '?'
 		}
@@ -120,7 +121,7 @@ func (r report) json(w io.Writer) error {
 	return err
 }
 
-// object writes a table as {"<label>": name, "rows": [...]} with the fields in their order.
+// object writes a table as {"<label>": name, "rows": [...]} with the fields in order.
 func (t *table) object(b *bytes.Buffer) error {
 	b.WriteString("{")
 	if t.Label != "" {
@@ -157,7 +158,7 @@ func value(b *bytes.Buffer, v any) error {
 	return err
 }
 
-// key is the name of a field in JSON.
+// key returns the name of a field in JSON.
 func key(field string) string {
 	words := strings.FieldsFunc(strings.ToLower(field), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')

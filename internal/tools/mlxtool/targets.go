@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// interfaces are the adapters that the arguments name: one, or without arguments all.
+// interfaces returns the adapters that the arguments name: one, or all without arguments.
 func (r *run) interfaces(args []string) ([]*api.AdapterStatus, error) {
 	if len(args) > 1 {
 		return nil, r.usagef("unexpected argument %q", args[1])
@@ -27,7 +27,7 @@ func (r *run) interfaces(args []string) ([]*api.AdapterStatus, error) {
 	return []*api.AdapterStatus{a}, nil
 }
 
-// interfaceNamed is the adapter of that name, of a generation that has what the command is about.
+// interfaceNamed returns the adapter of that name, of a generation that supports the command.
 func (r *run) interfaceNamed(name string) (*api.AdapterStatus, error) {
 	a, err := r.named(name)
 	if err == nil && a.Class()&r.command.Generations == 0 {
@@ -36,7 +36,7 @@ func (r *run) interfaceNamed(name string) (*api.AdapterStatus, error) {
 	return a, err
 }
 
-// one is the interface that the first argument names, and the arguments behind it.
+// one returns the interface named by the first argument, and the remaining arguments.
 func (r *run) one() (*api.AdapterStatus, []string, error) {
 	if len(r.args) == 0 {
 		return nil, nil, r.usagef("an interface name is missing")
@@ -56,13 +56,13 @@ func (r *run) all() []*api.AdapterStatus {
 	return out
 }
 
-// named is the adapter of that name.
+// named returns the adapter of that name.
 func (r *run) named(name string) (*api.AdapterStatus, error) {
 	return r.driver.Adapter("interface name", name)
 }
 
-// locations are the adapters of the device that three numbers name, and the arguments behind them; without
-// arguments, where that is allowed, all.
+// locations returns the adapters of the device identified by three numbers, and the remaining arguments;
+// with optional and without arguments, all.
 func (r *run) locations(optional bool) ([]*api.AdapterStatus, []string, error) {
 	if len(r.args) == 0 && optional {
 		if err := r.status(); err != nil {
@@ -100,7 +100,7 @@ func (r *run) locations(optional bool) ([]*api.AdapterStatus, []string, error) {
 	return found, r.args[3:], nil
 }
 
-// device is the one adapter that exactly three numbers name.
+// device returns the one adapter identified by exactly three numbers.
 func (r *run) device() (*api.AdapterStatus, error) {
 	found, rest, err := r.locations(false)
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *run) noMore(rest []string) error {
 	return nil
 }
 
-// perInterface makes a table of each interface that is asked for.
+// perInterface creates a table for each requested interface.
 func (r *run) perInterface(one func(*api.AdapterStatus) (table, error)) (report, error) {
 	list, err := r.interfaces(r.args)
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *run) perInterface(one func(*api.AdapterStatus) (table, error)) (report,
 	return tables(list, one)
 }
 
-// tables makes a table of each adapter.
+// tables creates a table for each adapter.
 func tables(list []*api.AdapterStatus, one func(*api.AdapterStatus) (table, error)) (out report, err error) {
 	for _, a := range list {
 		t, err := one(a)

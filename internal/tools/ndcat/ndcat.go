@@ -1,5 +1,5 @@
-// Package ndcat is ndcat, which copies its standard input to another ndcat's
-// standard output over a NetworkDirect connection, both ways at once.
+// Package ndcat copies its standard input to another ndcat's standard output over a NetworkDirect
+// connection, in both directions at once.
 package ndcat
 
 import (
@@ -16,8 +16,8 @@ import (
 
 const (
 	defaultPort = 54326
-	// Each direction has so many messages of up to so many bytes under way. A
-	// message without bytes is the end of the sender's input.
+	// Number and maximum size of the messages in flight in each direction. A message without bytes means
+	// the end of the sender's input.
 	slots    = 16
 	slotSize = 64 << 10
 )
@@ -61,7 +61,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	return env.End(ctx, run(ctx, env, o))
 }
 
-// Request contexts: receives have the slot, sends the slot above them.
+// Request contexts: receives use the slot, sends the slot plus sendContext.
 const sendContext = slots
 
 func run(ctx context.Context, env tool.Env, o options) (err error) {
@@ -142,7 +142,7 @@ func receive(c *session.Connection, slot int) error {
 	return c.QP.Receive(uint64(slot), []nd.SGE{c.MR.SGE(slot*slotSize, slotSize)})
 }
 
-// feed sends what in has, and at its end an empty message.
+// feed sends what in supplies, and at its end an empty message.
 func feed(ctx context.Context, c *session.Connection, in io.Reader, free chan int) error {
 	for {
 		var slot int
@@ -171,9 +171,9 @@ func feed(ctx context.Context, c *session.Connection, in io.Reader, free chan in
 
 const endContext = 2 * slots // of the empty message
 
-// drain writes what comes to out, and gives the slots of finished sends back,
-// until both sides have said that their input is at its end. The client then
-// ends the connection, which it does only when it has the server's whole input.
+// drain writes what arrives to out, and returns the slots of completed sends, until both sides have
+// reported the end of their input. The client then ends the connection, which it does only when it has
+// received the server's whole input.
 func drain(ctx context.Context, c *session.Connection, out io.Writer, free chan<- int, server bool) error {
 	ours, theirs := false, false
 	for server || !ours || !theirs {

@@ -9,10 +9,10 @@ import (
 	"github.com/softvpi/softvpi/nd"
 )
 
-// cycle walks through the blocks of the data set.
+// cycle iterates over the blocks of the data set.
 type cycle struct{ block, slots, next int }
 
-// newCycle returns the blocks for messages of so many bytes.
+// newCycle returns the blocks for messages of that many bytes.
 func (e *endpoint) newCycle(bytes int) cycle {
 	block := (bytes + 63) &^ 63
 	return cycle{block: block, slots: max(e.set/block, 1)}
@@ -29,9 +29,9 @@ func (c *cycle) offset() int {
 // flow is the state of one queue pair of a bandwidth run.
 type flow struct {
 	link      *link
-	remaining int64 // to post; counts down where the number decides
-	under     int   // posted and not known to be complete
-	silent    int   // posted since the last one that gives a result
+	remaining int64 // left to post; counts down if the number of messages is fixed
+	under     int   // posted and not known to have completed
+	silent    int   // posted since the last signaled one
 }
 
 // bandwidthRun posts requests on all queue pairs as fast as they complete.
@@ -49,7 +49,7 @@ type bandwidthRun struct {
 	stopping bool
 }
 
-// bandwidthClient runs one message size and returns what this side measured.
+// bandwidthClient runs one message size and returns this side's measurements.
 func (e *endpoint) bandwidthClient(ctx context.Context, o *options, bytes int, remote *buffer, p *progress) (Row, error) {
 	r := &bandwidthRun{e: e, o: o, bytes: bytes, remote: remote, at: e.newCycle(bytes), flows: make([]flow, len(e.data))}
 	if bytes <= o.Inline {
@@ -108,12 +108,12 @@ func (r *bandwidthRun) finished() bool {
 // more reports whether the flow has something left to post.
 func (f *flow) more(o *options) bool { return o.Duration > 0 || f.remaining > 0 }
 
-// post fills the queues, a whole list at a time.
+// post fills the queues, a list at a time.
 func (r *bandwidthRun) post() error {
 	for i := range r.flows {
 		f := &r.flows[i]
 		if r.stopping {
-			if f.silent > 0 { // one more request, so that the silent ones before it are known to be complete
+			if f.silent > 0 { // one more, signaled request, so that the silent ones before it are known to have completed
 				if err := r.one(i, f, true); err != nil {
 					return err
 				}
@@ -155,7 +155,7 @@ func (r *bandwidthRun) one(qp int, f *flow, result bool) error {
 	return r.e.submit(f.link, id, r.sge[:], r.remote, at, flags)
 }
 
-// submit posts the operation of the test.
+// submit posts the test's operation.
 func (e *endpoint) submit(l *link, id uint64, sge []nd.SGE, remote *buffer, at int, flags nd.OpFlags) error {
 	switch e.test.Verb {
 	case Write:
@@ -182,8 +182,8 @@ func newReceiver(e *endpoint, depth int) *receiver {
 	return &receiver{e: e, depth: depth, posted: make([]int, len(e.data))}
 }
 
-// begin tops the receives up for messages of this size. They have room for the
-// largest size, so that those left over serve the next size.
+// begin posts receives for messages of this size. They have room for the largest size, so that those left
+// over serve the next size.
 func (r *receiver) begin(bytes int) error {
 	r.bytes, r.count, r.at = bytes, 0, r.e.newCycle(bytes)
 	for i := range r.posted {
@@ -209,8 +209,8 @@ func (r *receiver) post(qp int) error {
 	return nil
 }
 
-// came notes when messages came. A clock that is read for each would cost as much as
-// a small message does.
+// came notes when messages arrived. Reading the clock for each message would cost as much as a small
+// message.
 func (r *receiver) came(first bool) {
 	r.last = time.Now()
 	if first {
@@ -218,8 +218,7 @@ func (r *receiver) came(first bool) {
 	}
 }
 
-// received counts a message and posts its receive again. Results of requests
-// are none of its business.
+// received counts a message and reposts its receive. It ignores results of requests.
 func (r *receiver) received(x *nd.Result) error {
 	kind, qp, _ := splitContext(x.RequestContext)
 	if kind != kindRecv {
@@ -236,8 +235,8 @@ func (r *receiver) received(x *nd.Result) error {
 	return r.post(qp)
 }
 
-// bandwidthServer counts the messages of one size until the client says how many
-// there were. It returns what this side measured and the client's message.
+// bandwidthServer counts the messages of one size until the client says how many there were. It returns
+// this side's measurements and the client's message.
 func (e *endpoint) bandwidthServer(ctx context.Context, bytes int, r *receiver) (Row, *message, error) {
 	cpu, start := processorTime(), time.Now()
 	if e.test.Verb != Send {

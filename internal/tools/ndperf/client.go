@@ -12,9 +12,8 @@ import (
 	"github.com/softvpi/softvpi/nd"
 )
 
-// client runs the test against a server. Connected is called when the server is
-// ready, row with every size's result. When stop ends, the run ends with the
-// results until then.
+// client runs the test against a server. It calls connected when the server is ready, and row with every
+// size's result. When stop ends, the run ends with the results so far.
 func (t Test) client(stop context.Context, o *options, s *session.Session, p *progress, connected func(), row func(Result)) (err error) {
 	ctx, cancel := grace(stop)
 	defer cancel()
@@ -57,8 +56,7 @@ func (t Test) client(stop context.Context, o *options, s *session.Session, p *pr
 	return e.disconnect(ctx)
 }
 
-// grace returns a context that ends a little later than ctx, so that what is under
-// way can be finished.
+// grace returns a context that ends a little later than ctx, so that work in progress can be finished.
 func grace(ctx context.Context) (context.Context, context.CancelFunc) {
 	const long = 2 * time.Second
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -66,8 +64,8 @@ func grace(ctx context.Context) (context.Context, context.CancelFunc) {
 	return late, func() { forget(); cancel() }
 }
 
-// connect sets up the control connection, agrees on the parameters and sets up
-// the connections of the data. It returns the server's memory.
+// connect sets up the control connection, agrees on the parameters and sets up the data connections. It
+// returns the server's memory.
 func (e *endpoint) connect(ctx context.Context, o *options) (*buffer, error) {
 	server := netip.AddrPortFrom(o.Addr, o.Port)
 	id := hello{test: e.test, session: rand.Uint64()}
@@ -118,8 +116,8 @@ func (l *link) dial(ctx context.Context, server netip.AddrPort, id hello) error 
 	return l.connector.CompleteConnect(ctx)
 }
 
-// readLimit is how many reads may be under way on a connection; the adapter
-// lowers it to what it can do.
+// readLimit is how many reads may be outstanding on a connection; the adapter lowers it to what it
+// supports.
 const readLimit = 16
 
 // round runs one message size.
@@ -156,7 +154,7 @@ func (e *endpoint) round(ctx context.Context, o *options, bytes int, remote *buf
 	return Result{Bytes: bytes, Client: mine, Server: *m.Row}, nil
 }
 
-// words says in the form of options what the client was asked to run.
+// words returns, as options, what the client was asked to run.
 func (o *options) words() string {
 	s := fmt.Sprintf("-s %d", o.Size)
 	if o.All {

@@ -2,16 +2,15 @@
 // nd_write_bw, nd_write_lat, nd_read_bw and nd_read_lat: bandwidth and latency
 // of Send, RDMA Write and RDMA Read over NetworkDirect.
 //
-// A client opens one control connection and then one data connection for each
-// queue pair. The private data of every request says which of them it is
-// (hello.go); over the control connection both sides exchange JSON messages
-// (message.go): the parameters, the start and end of each size and the results,
-// so that each side can show both.
+// A client opens one control connection and then one data connection per queue pair. The private data of
+// every request says which of them it is (hello.go); over the control connection both sides exchange JSON
+// messages (message.go): the parameters, the start and end of each size and the results, so that each side
+// can show both.
 package ndperf
 
 import "github.com/softvpi/softvpi/internal/tools/tool"
 
-// Verb is the operation that is measured.
+// Verb is the operation to measure.
 type Verb string
 
 // The operations.
@@ -21,7 +20,7 @@ const (
 	Read  Verb = "read"
 )
 
-// Measure is what is measured about it.
+// Measure is the quantity to measure.
 type Measure string
 
 // The measures.

@@ -29,14 +29,14 @@ func splitContext(c uint64) (kind, qp, count int) {
 }
 
 const (
-	controlDepth = 4 // control messages under way each way; the exchange is strictly by turns
+	controlDepth = 4 // control messages in flight each way; the sides strictly alternate
 	resultBatch  = 64
-	// setUpTimeout bounds the connections after the control connection.
+	// setUpTimeout limits the set-up of the data connections.
 	setUpTimeout = 2 * time.Minute
 )
 
-// endpoint is one side of a benchmark: an adapter, one completion queue for
-// everything, the memory, the control connection and those of the data.
+// endpoint is one side of a benchmark: an adapter, one completion queue for everything, the memory, the
+// control connection and the data connections.
 type endpoint struct {
 	test    Test
 	session *session.Session
@@ -47,17 +47,17 @@ type endpoint struct {
 	mem     []byte
 	token   uint32 // local, of mr
 	maxSize int
-	set     int // bytes that bandwidth tests cycle through: options.Cycle of the client
-	// ownMemory is options.OwnMemory of this side.
+	set     int // bytes that bandwidth tests cycle through: the client's options.Cycle
+	// ownMemory is this side's options.OwnMemory.
 	ownMemory bool
 	results   [resultBatch]nd.Result
 
 	controlMR  *nd.MemoryRegion
 	controlMem []byte // controlDepth receives, then one send
 	inbox      [][]byte
-	sending    bool // the control send is under way
+	sending    bool // the control send is in progress
 	polls      int
-	broken     error // why no more results will come
+	broken     error // why there will be no more results
 
 	probe *session.Probe  // of the control connection
 	stop  context.Context // of a client: ends when the user stops the run
@@ -69,7 +69,7 @@ type link struct {
 	connector *nd.Connector
 }
 
-// cqDepth is the room for the results of all requests that can be under way.
+// cqDepth returns the depth for the results of all requests that can be outstanding.
 func cqDepth(qps, depth int) int { return 4*controlDepth + qps*2*(depth+1) }
 
 func newEndpoint(ctx context.Context, t Test, s *session.Session, qps, depth int) (e *endpoint, err error) {
@@ -89,9 +89,8 @@ func newEndpoint(ctx context.Context, t Test, s *session.Session, qps, depth int
 	return e, e.controlMR.Register(ctx, e.controlMem, nd.MRFlagAllowLocalWrite)
 }
 
-// allocate makes the memory of the data for messages of up to maxSize bytes: for
-// bandwidth a set of so many bytes to cycle through and the last message's tail, for latency a
-// half for what comes in and one for what goes out.
+// allocate allocates the data memory for messages of up to maxSize bytes: for bandwidth a set to cycle
+// through plus the last message's tail, for latency one half for incoming and one for outgoing messages.
 func (e *endpoint) allocate(ctx context.Context, maxSize, set int) (err error) {
 	e.maxSize, e.set = maxSize, set
 	n := set + maxSize
@@ -111,25 +110,25 @@ func (e *endpoint) allocate(ctx context.Context, maxSize, set int) (err error) {
 		return err
 	}
 	e.mem, e.token = e.mr.Buffer(), e.mr.GetLocalToken()
-	for i := range e.mem { // pages that were never written are all one page of zeros
+	for i := range e.mem { // untouched pages would all map to a single page of zeros
 		e.mem[i] = byte(i)
 	}
 	return nil
 }
 
-// sge names n bytes of the data from offset at.
+// sge returns an SGE for n bytes of the data at offset at.
 func (e *endpoint) sge(at, n int) nd.SGE {
 	return nd.SGE{Buffer: e.mem[at : at+n], MemoryRegionToken: e.token}
 }
 
-// half returns the offset of what goes out in the memory of a latency test.
+// half returns the offset of outgoing messages in the memory of a latency test.
 func (e *endpoint) half() int { return (e.maxSize + 63) &^ 63 }
 
 func (e *endpoint) buffer() *buffer {
 	return &buffer{Address: e.mr.Address(), Token: e.mr.GetRemoteToken(), Length: uint64(len(e.mem))}
 }
 
-// newLink makes a queue pair and a connector for it.
+// newLink creates a queue pair and a connector for it.
 func (e *endpoint) newLink(depth, inline int) (*link, error) {
 	qp, err := e.session.Adapter.CreateQueuePair(nd.QueuePairConfig{
 		ReceiveCompletionQueue: e.cq, InitiatorCompletionQueue: e.cq,
@@ -149,7 +148,7 @@ func (l *link) close() error {
 	return errors.Join(l.connector.Close(), l.qp.Close())
 }
 
-// openControl posts the receives of the control connection; before it is set up.
+// postControlReceives posts the receives of the control connection; call it before connecting.
 func (e *endpoint) postControlReceives() error {
 	for i := range controlDepth {
 		if err := e.postControlReceive(i); err != nil {
@@ -190,7 +189,7 @@ func (e *endpoint) hear(ctx context.Context, kind string) (*message, error) {
 	return e.take(kind)
 }
 
-// take takes the oldest message that has arrived.
+// take returns the oldest message received.
 func (e *endpoint) take(kind string) (*message, error) {
 	b := e.inbox[0]
 	e.inbox = e.inbox[1:]
@@ -201,7 +200,7 @@ func (e *endpoint) take(kind string) (*message, error) {
 	return m, m.want(kind)
 }
 
-// wait sleeps until there are results and hands those of the data to each.
+// wait sleeps until there are results and passes those of the data to each.
 func (e *endpoint) wait(ctx context.Context, each func(*nd.Result) error) error {
 	if e.broken != nil {
 		return e.broken
@@ -213,7 +212,7 @@ func (e *endpoint) wait(ctx context.Context, each func(*nd.Result) error) error 
 	return e.handle(n, each)
 }
 
-// poll looks for results without sleeping. It reports how many there were.
+// poll looks for results without sleeping, and returns how many there were.
 func (e *endpoint) poll(ctx context.Context, each func(*nd.Result) error) (int, error) {
 	if e.broken != nil {
 		return 0, e.broken
@@ -255,7 +254,7 @@ func (e *endpoint) handle(n int, each func(*nd.Result) error) error {
 			}
 		default:
 			if each == nil {
-				continue // a receive or request of the round before
+				continue // a receive or request of the previous round
 			}
 			if err := each(r); err != nil {
 				return err
@@ -279,26 +278,26 @@ func (e *endpoint) failed(r *nd.Result) error {
 	return &nd.Error{Status: r.Status, Detail: fmt.Sprintf("%v in the connection with %s", r.RequestType, peer)}
 }
 
-// disconnect ends the connections by agreement.
+// disconnect ends the connections cleanly.
 func (e *endpoint) disconnect(ctx context.Context) error {
 	var errs []error
 	for _, l := range append(e.data, e.control) {
 		if err := l.connector.Disconnect(ctx); err != nil && !errors.Is(err, nd.ErrConnectionInvalid) {
-			errs = append(errs, err) // ErrConnectionInvalid: the peer was first
+			errs = append(errs, err) // ErrConnectionInvalid: the peer was faster
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// awaitDisconnect leaves it to the client to end the connections: it has the
-// last word, whose delivery a disconnect from here could cut off.
+// awaitDisconnect waits for the client to end the connections: it has the last word, whose delivery a
+// disconnect by this side could cut off.
 func (e *endpoint) awaitDisconnect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpTimeout)
 	defer cancel()
 	return e.control.connector.NotifyDisconnect(ctx)
 }
 
-// close ends the connections and gives everything back.
+// close ends the connections and releases everything.
 func (e *endpoint) close() error {
 	var errs []error
 	e.probe.Stop()

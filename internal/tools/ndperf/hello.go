@@ -5,15 +5,14 @@ import (
 	"errors"
 )
 
-// A hello is the private data of a connection request: which test this is and
-// which of its connections. It is 24 bytes, big-endian:
+// A hello is the private data of a connection request: which test this is and which of its connections. It
+// has 24 bytes, big-endian:
 //
 //	0 "NDPF" | 4 version 2 | 5 verb | 6 measure | 7 zero | 8 session (8 bytes) |
 //	16 index (4 bytes) | 20 zero (4 bytes)
 //
-// Index 0 is the control connection; 1 to the number of queue pairs are data.
-// The server accepts with the same bytes and, when it refuses, rejects with the
-// reason as text.
+// Index 0 is the control connection; 1 to the number of queue pairs are data connections. The server
+// accepts with the same bytes; if it refuses, it rejects with the reason as text.
 type hello struct {
 	test    Test
 	session uint64
@@ -40,7 +39,7 @@ func (h hello) encode() []byte {
 
 var errHello = errors.New("the peer is not a benchmark of this version")
 
-// decodeHello reads private data, which may have zeros behind it.
+// decodeHello parses private data, which may be followed by zeros.
 func decodeHello(b []byte) (hello, error) {
 	if len(b) < helloSize || string(b[:4]) != helloMagic || b[4] != helloVersion {
 		return hello{}, errHello

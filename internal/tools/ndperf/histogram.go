@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A histogram keeps latencies in fixed memory: exact to 1 ns below 2048 ns, to
-// 0.1 % above, with exact minimum, maximum, mean and standard deviation.
+// A histogram stores latencies in fixed memory: exact to 1 ns below 2048 ns, to 0.1 % above, with exact
+// minimum, maximum, mean and standard deviation.
 type histogram struct {
 	counts   [histogramSize]uint64
 	n        uint64
@@ -51,7 +51,7 @@ func (h *histogram) add(d time.Duration) {
 	h.m2 += delta * (float64(d) - h.mean)
 }
 
-// percentile returns the value below or at which p percent lie, nearest rank, in ns.
+// percentile returns the value at or below which p percent lie, by nearest rank, in ns.
 func (h *histogram) percentile(p float64) float64 {
 	rank := max(uint64(math.Ceil(float64(h.n)*p/100-1e-9)), 1)
 	var seen uint64

@@ -35,7 +35,7 @@ func (e *endpoint) latencyClient(ctx context.Context, o *options, bytes int, rem
 			break
 		}
 		if p.latency(bytes, &h, start) {
-			before = time.Now() // the progress line is not the network's
+			before = time.Now() // do not count the time for the progress line
 		}
 	}
 	row := newRow(1, bytes, int64(h.n), time.Since(start), processorTime()-cpu)
@@ -43,8 +43,7 @@ func (e *endpoint) latencyClient(ctx context.Context, o *options, bytes int, rem
 	return row, nil
 }
 
-// latencyServer answers every ping of one message size until the client says
-// that it is done.
+// latencyServer answers every ping of one message size until the client says that it is done.
 func (e *endpoint) latencyServer(ctx context.Context, inline, bytes int, remote *buffer, r *receiver) (Row, *message, error) {
 	cpu, start := processorTime(), time.Now()
 	var pings int64
@@ -81,11 +80,11 @@ type pinger struct {
 	flags    nd.OpFlags
 	remote   *buffer
 	receiver *receiver
-	under    int // requests whose results are not in yet
+	under    int // requests without a result yet
 	reads    int64
 	sge      [1]nd.SGE
-	out      *byte   // last byte of what goes out
-	in       *uint32 // the word that holds the last byte of what comes in
+	out      *byte   // last byte of outgoing messages
+	in       *uint32 // the word with the last byte of incoming messages
 	shift    int     // of that byte in the word
 	each     func(*nd.Result) error
 }
@@ -102,12 +101,12 @@ func newPinger(e *endpoint, inline, bytes int, remote *buffer, r *receiver) *pin
 		at = 0
 	}
 	t.sge[0] = e.sge(at, bytes)
-	t.each = t.result // made once: a method value allocates
+	t.each = t.result // created once: a method value allocates
 	return t
 }
 
-// send starts ping number i. Its last byte carries the number, which a write's
-// receiver waits for; numbers that follow each other differ.
+// send starts ping number i. Its last byte carries the number, which the receiver of a write waits for;
+// consecutive numbers differ.
 func (t *pinger) send(i int64) error {
 	if t.e.test.Verb != Read {
 		*t.out = byte(i)
@@ -116,8 +115,8 @@ func (t *pinger) send(i int64) error {
 	return t.e.submit(t.e.data[0], requestContext(kindRequest, 0, 1), t.sge[:], t.remote, 0, t.flags)
 }
 
-// await waits for ping number i of the peer, or for the read to be done. It
-// returns false when a control message came instead: the peer is done.
+// await waits for the peer's ping number i, or for the read to complete. It returns false if a control
+// message arrived instead: the peer is done.
 func (t *pinger) await(ctx context.Context, i int64) (came bool, err error) {
 	for {
 		if t.arrived(i) && t.under < latencyDepth {
@@ -155,7 +154,7 @@ func (t *pinger) result(x *nd.Result) error {
 	return errors.New("result of an unknown request")
 }
 
-// clear makes the memory that the peer's pings come to differ from ping 1.
+// clear makes the memory for the peer's pings differ from ping 1.
 func (e *endpoint) clear() {
 	if e.test.Measure == Latency {
 		clear(e.mem[:e.half()])

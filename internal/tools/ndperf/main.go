@@ -86,7 +86,7 @@ func (t Test) run(ctx context.Context, env tool.Env, out io.Writer, o *options, 
 	listening := func() {
 		announce := out
 		if o.JSON {
-			announce = env.Stderr // standard output is for the JSON alone
+			announce = env.Stderr // standard output is only for the JSON
 		}
 		fmt.Fprintf(announce, "%s: serving at %s, %s (%s)\n", env.Name, report.Server, report.Adapter, report.Mode)
 		writeHeader(out, t.Measure)
@@ -98,9 +98,9 @@ func (t Test) run(ctx context.Context, env tool.Env, out io.Writer, o *options, 
 	return err
 }
 
-// oneProcessor has the process's Go code run on one processor at a time, unless the variable GOMAXPROCS says otherwise. Who polls
-// all the time is stopped by the runtime every 10 ms, for others to have their turn, and where a processor is to spare that wakes a
-// thread for nothing, which the system puts beside the peer's.
+// oneProcessor makes the process's Go code run on one processor at a time, unless GOMAXPROCS is set. The
+// runtime preempts a polling goroutine every 10 ms, and if a processor is idle that wakes a thread for
+// nothing, which the system may put on the peer's processor.
 func oneProcessor() (restore func()) {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return func() {}
@@ -109,8 +109,8 @@ func oneProcessor() (restore func()) {
 	return func() { runtime.GOMAXPROCS(before) }
 }
 
-// shownByServer is the row of the server's table: what it received itself, for
-// all else the client's figures with the server's processor time.
+// shownByServer returns the row for the server's table: what it received itself or, for all other tests,
+// the client's figures with the server's processor time.
 func (x *Result) shownByServer(t Test) Row {
 	if t == (Test{Send, Bandwidth}) {
 		return x.Server

@@ -6,9 +6,8 @@ import (
 	"math"
 )
 
-// A message travels over the control connection as one Send of JSON. The client
-// asks: params, begin, end, bye; the server answers: ready, go, result, or error
-// at any point.
+// A message travels over the control connection as one Send of JSON. The client sends params, begin, end,
+// bye; the server answers ready, go, result, or error at any point.
 type message struct {
 	Type   string  `json:"type"`
 	Params *params `json:"params,omitempty"` // params
@@ -18,17 +17,17 @@ type message struct {
 	Error  string  `json:"error,omitempty"`
 }
 
-// params are what the server must know of the client's options.
+// params are what the server must know about the client's options.
 type params struct {
 	QPs     int    `json:"qps"`
 	Depth   int    `json:"depth"`
 	MaxSize int    `json:"max_size"` // bytes of the largest message
 	Inline  int    `json:"inline"`
-	Cycle   int    `json:"cycle"` // bytes that each side cycles through; 0: the test does not
+	Cycle   int    `json:"cycle"` // bytes that each side cycles through; 0: the test does not cycle
 	Sizes   string `json:"sizes"` // the client's -s, -a, -n, -D in words
 }
 
-// buffer is memory that the peer may reach.
+// buffer is memory that the peer may access.
 type buffer struct {
 	Address uint64 `json:"address"`
 	Token   uint32 `json:"token"` // remote token
@@ -38,10 +37,10 @@ type buffer struct {
 // round is one message size.
 type round struct {
 	Bytes      int   `json:"bytes"`
-	Iterations int64 `json:"iterations"` // of all queue pairs together; begin: 0 where the time decides
+	Iterations int64 `json:"iterations"` // of all queue pairs together; begin: 0 if the duration is fixed
 }
 
-// maxMessage bounds a message in bytes.
+// maxMessage limits a message in bytes.
 const maxMessage = 4096
 
 func (m *message) encode() ([]byte, error) {
@@ -52,7 +51,7 @@ func (m *message) encode() ([]byte, error) {
 	return b, err
 }
 
-// decodeMessage reads a message and checks every number in it.
+// decodeMessage parses a message and checks every number in it.
 func decodeMessage(b []byte) (*message, error) {
 	var m message
 	if err := json.Unmarshal(b, &m); err != nil {
@@ -91,7 +90,7 @@ func (m *message) check() error {
 	return nil
 }
 
-// want checks that m is of the expected type with its parts present.
+// want checks that m is of the expected type and complete.
 func (m *message) want(kind string) error {
 	if m.Type == "error" {
 		return fmt.Errorf("the peer gave up: %.200s", m.Error)

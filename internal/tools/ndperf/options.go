@@ -16,7 +16,7 @@ const (
 	maxQPs            = 16384
 	maxIterations     = 1_000_000_000
 	maxDepth          = 4096
-	maxInline         = 512       // what adapters take
+	maxInline         = 512       // what adapters support
 	maxCycle          = 256 << 20 // bytes of memory that a side cycles through
 	defaultCycle      = 16 << 20
 	defaultPort       = 6830
@@ -24,7 +24,7 @@ const (
 	defaultBWSize     = 65536
 	defaultLatSize    = 8
 	defaultDepth      = 128
-	latencyDepth      = 16 // of the queues; one request is under way at a time
+	latencyDepth      = 16 // of the queues; one request is outstanding at a time
 )
 
 // options are the options of a run.
@@ -34,15 +34,15 @@ type options struct {
 	Port       uint16
 	Size       int   // bytes of a message
 	All        bool  // 1 B to 4 MB in powers of two
-	Iterations int64 // messages of each queue pair; 0 with Duration
+	Iterations int64 // messages per queue pair; 0 with Duration
 	Duration   time.Duration
 	QPs        int
 	Events     bool // wait for completions instead of polling
-	List       int  // requests posted before results are looked for
-	Depth      int  // requests of a queue pair under way
-	Inline     int  // messages up to this many bytes travel inline
-	Moderation int  // one completion each so many requests
-	Cycle      int  // bytes of memory that each side cycles through; 0: latency, which does not
+	List       int  // requests posted before looking for results
+	Depth      int  // outstanding requests per queue pair
+	Inline     int  // messages up to this many bytes are sent inline
+	Moderation int  // one completion per this many requests
+	Cycle      int  // bytes of memory that each side cycles through; 0: latency, which does not cycle
 	JSON       bool
 	MinBW      float64 // Gb/s
 	MaxLat     float64 // typical latency in microseconds
@@ -64,7 +64,7 @@ func (o *options) sizes() []int {
 	return sizes
 }
 
-// parse reads the command line. Done says that the tool ends with the status.
+// parse parses the command line. done says that the tool ends with the status.
 func (t Test) parse(env tool.Env) (o options, status int, done bool) {
 	f := t.flags(env, &o)
 	if status, done = f.Parse(); done {
@@ -149,7 +149,7 @@ func (t Test) noun() string {
 	return map[Verb]string{Write: "RDMA Write", Read: "RDMA Read"}[t.Verb]
 }
 
-// complete checks what one option alone cannot.
+// complete checks combinations of options.
 func (t Test) complete(f *tool.Flags, o *options) error {
 	given := f.Given
 	switch {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// progress is a line on a terminal that tells how a long run goes. A nil
-// progress shows nothing.
+// progress is a line on a terminal that shows how a long run proceeds. A nil progress shows nothing.
 type progress struct {
 	w     io.Writer
 	name  string
@@ -22,7 +21,7 @@ const (
 	progressCalls = 256 // calls between two looks at the clock
 )
 
-// due reports whether the line is to be written now.
+// due reports whether to write the line now.
 func (p *progress) due(start time.Time) bool {
 	if p == nil {
 		return false

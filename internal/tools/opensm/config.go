@@ -16,7 +16,7 @@ import (
 
 const defaultConfig = "/etc/opensm/opensm.conf"
 
-// unset is how opensm.conf writes a text that there is none of.
+// unset is how opensm.conf writes a missing text.
 const unset = "(null)"
 
 // setting is a line of opensm.conf.
@@ -26,7 +26,7 @@ type setting struct {
 	set       func(o *options, v string) error
 }
 
-// settings are the lines that there are, in groups.
+// settings lists the lines, in groups.
 var settings = []struct {
 	title string
 	lines []setting
@@ -128,8 +128,8 @@ func find(key string) *setting {
 	return nil
 }
 
-// fixed are the keys of OpenSM that have no effect here, with the value that they may have: OpenSM's default, so that a file that
-// OpenSM wrote can be read as long as they stand as they stood.
+// fixed lists OpenSM's keys that have no effect here, with the only value allowed: OpenSM's default, so
+// that a file written by OpenSM can be read as long as they are unchanged.
 var fixed = map[string]string{
 	"m_key_lookup": "TRUE", "lmc_esp0": "FALSE", "force_link_speed": "15", "force_link_speed_ext": "31", "force_link_width": "255", "fdr10": "1", "use_mfttop": "TRUE",
 	"keep_pkey_indexes": "TRUE", "port_profile_switch_nodes": "FALSE", "port_prof_ignore_file": unset, "hop_weights_file": unset, "port_search_ordering_file": unset,
@@ -153,7 +153,8 @@ var fixed = map[string]string{
 	"cc_ca_cong_setting_trigger_threshold": "0 0", "cc_ca_cong_setting_ccti_min": "0 0", "cc_cct": unset, "consolidate_ipv6_snm_req": "FALSE",
 }
 
-// readConfig reads opensm.conf: a key and a value a line, with a blank or = between. An error names the line.
+// readConfig reads opensm.conf: per line a key and a value, separated by a blank or =. An error says which
+// line is wrong.
 func (o *options) readConfig(r io.Reader) error {
 	s := bufio.NewScanner(r)
 	for n := 1; s.Scan(); n++ {
@@ -186,7 +187,7 @@ func (o *options) setLine(key, value string) error {
 	return nil
 }
 
-// loadConfig reads the options file. Without a name the usual one is read where it exists.
+// loadConfig reads the options file. Without a name it reads the default one if that exists.
 func (o *options) loadConfig(name string) error {
 	given := name != ""
 	if !given {
@@ -206,7 +207,7 @@ func (o *options) loadConfig(name string) error {
 	return nil
 }
 
-// writeConfig writes a file that readConfig reads, with the options as they are.
+// writeConfig writes the current options as a file for readConfig.
 func (o *options) writeConfig(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for _, g := range settings {

@@ -29,7 +29,7 @@ func hex8(key, help string, at func(*options) *uint8) setting {
 	}}
 }
 
-// count is a number from 0 on, decimal or after 0x hexadecimal.
+// count is a number from 0 on, decimal, or hexadecimal after 0x.
 func count[T ~uint8 | ~uint16 | ~int](key, help string, most int, at func(*options) *T) setting {
 	return setting{key, help, func(o *options) string { return strconv.Itoa(int(*at(o))) }, func(o *options, v string) error {
 		n, err := strconv.ParseUint(v, 0, 31)
@@ -56,7 +56,7 @@ func flag(key, help string, at func(*options) *bool) setting {
 	}}
 }
 
-// not is a flag whose option means the contrary.
+// not is a flag whose option has the opposite meaning.
 func not(key, help string, at func(*options) *bool) setting {
 	return setting{key, help, func(o *options) string { return truthText(!*at(o)) }, func(o *options, v string) error {
 		is, err := truth(v)
@@ -104,7 +104,7 @@ func setEnforcement(o *options, v string) error {
 	return nil
 }
 
-// Kinds of ports that have tables of lanes of their own. Kind 0 are those of all that say nothing else.
+// Kinds of ports that can have their own lane tables. Kind 0 applies to all without their own.
 const (
 	laneAll = iota
 	laneCA
@@ -113,15 +113,15 @@ const (
 	laneKinds
 )
 
-// lanes is what the options say of the tables of a kind of port.
+// lanes holds the options for the tables of a kind of port.
 type lanes struct {
-	max       int // 0: not said
-	highLimit int // -1: not said
+	max       int // 0: not set
+	highLimit int // -1: not set
 	low, high []mad.VLArbitration
 	slToVL    []uint8
 }
 
-// lanesOf are the lines for a kind of port.
+// lanesOf returns the lines for a kind of port.
 func lanesOf(infix string, kind int) []setting {
 	at := func(o *options) *lanes { return &o.lanes[kind] }
 	key := "qos_" + infix
@@ -177,7 +177,7 @@ func showLanes(list []uint8) string {
 	return orUnset(strings.Join(parts, ","))
 }
 
-// parseLanes reads the lanes of service levels. Levels that are not named are on lane 0, as OpenSM has it.
+// parseLanes parses the lanes of service levels. As in OpenSM, levels not listed use lane 0.
 func parseLanes(v string) (list []uint8, err error) {
 	if v == unset {
 		return nil, nil
@@ -192,7 +192,8 @@ func parseLanes(v string) (list []uint8, err error) {
 	return list, nil
 }
 
-// qosOf makes the tables of all ports of what the options say: of a kind, else of all, else the usual.
+// qosOf builds the tables of all ports from the options: those of a kind, otherwise those for all,
+// otherwise the defaults.
 func (o *options) qosOf() *subnet.QoS {
 	one := func(kind int) subnet.Lanes {
 		l := subnet.DefaultLanes()

@@ -19,8 +19,8 @@ const (
 	defaultDumps      = "/var/log/"
 )
 
-// files are where the manager keeps things from run to run: LIDs in OSM_CACHE_DIR, and what ports have registered where the
-// options say so (opensm(8)).
+// files returns where the manager keeps things from run to run: LIDs in OSM_CACHE_DIR and, if the options
+// say so, what ports have registered (opensm(8)).
 func (o *options) files() service.Files {
 	dir := os.Getenv("OSM_CACHE_DIR")
 	if dir == "" {
@@ -33,7 +33,7 @@ func (o *options) files() service.Files {
 	return f
 }
 
-// readFile reads a file. The one with the usual name, or none, may be missing.
+// readFile reads a file. It may be missing if it has the default name, or none.
 func readFile(name, usual string) (text string, there bool, err error) {
 	if name == "" {
 		return "", false, nil
@@ -84,7 +84,7 @@ func loadPartitions(name string) (*partition.Config, error) {
 	return p, nil
 }
 
-// loadRoots reads GUIDs, one a line.
+// loadRoots reads GUIDs, one per line.
 func loadRoots(name string) ([]uint64, error) {
 	if name == "" {
 		return nil, nil

@@ -12,7 +12,7 @@ import (
 
 const defaultLog = "/var/log/opensm.log"
 
-// journal is the log, in OpenSM's form: date, microseconds, process, bits, text.
+// journal is the log, in OpenSM's format: date, microseconds, process, bits, text.
 type journal struct {
 	name    string
 	prefix  string // of lines
@@ -21,10 +21,10 @@ type journal struct {
 	limit   int64
 	written int64
 	now     func() time.Time
-	reopen  atomic.Bool // the file is to be opened anew, by its name
+	reopen  atomic.Bool // the file is to be reopened by its name
 }
 
-// openJournal opens the log. Name stdout is what the program prints.
+// openJournal opens the log. The name stdout means the standard output.
 func openJournal(o *options, stdout io.Writer) (*journal, error) {
 	j := &journal{name: o.logFile, prefix: o.prefix, flags: o.flags, limit: int64(o.logLimit) << 20, now: time.Now}
 	if j.name == "" {
@@ -49,7 +49,7 @@ func (j *journal) open(erase bool) error {
 	if i, err := f.Stat(); err == nil {
 		j.written = i.Size()
 	}
-	j.close() // the one before
+	j.close() // the previous one
 	j.file = f
 	return nil
 }
@@ -60,7 +60,7 @@ func (j *journal) close() {
 	}
 }
 
-// bits are what a kind of event is logged under.
+// bits returns the log flags of a kind of event.
 func bits(k subnet.EventKind) uint8 {
 	switch k {
 	case subnet.EventProblem, subnet.EventRefused:
@@ -80,7 +80,7 @@ func (j *journal) write(under uint8, text string) {
 		return
 	}
 	if j.name != "stdout" && j.reopen.Swap(false) {
-		_ = j.open(false) // else the old one goes on
+		_ = j.open(false) // on failure the old one stays in use
 	}
 	t := j.now()
 	n, _ := fmt.Fprintf(j.file, "%s %06d [%d] 0x%02x -> %s%s\n", t.Format("Jan 02 15:04:05"), t.Nanosecond()/1000, os.Getpid(), under, j.prefix, text)

@@ -1,5 +1,5 @@
-// Package opensm is the tool of that name: a subnet manager with subnet administration, with the options of OpenSM
-// (WinOF 5.50, "OpenSM - Subnet Manager"; opensm(8)). What it does is in internal/subnet.
+// Package opensm is a subnet manager with subnet administration, with the options of OpenSM (WinOF 5.50,
+// "OpenSM - Subnet Manager"; opensm(8)). internal/subnet implements it.
 package opensm
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/umad"
 )
 
-// detached is a variable that the program in the background has.
+// detached is a variable that marks the program in the background.
 const detached = "SOFTVPI_OPENSM_DETACHED"
 
 // Main runs opensm.
@@ -45,7 +45,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	return env.End(ctx, serve(ctx, env, &o))
 }
 
-// load reads the files that the options name.
+// load reads the files named by the options.
 func (o *options) load() (err error) {
 	if o.cfg.Partitions, err = loadPartitions(o.partitions); err != nil {
 		return tool.Usagef("partition configuration (-P): %v", err)
@@ -65,7 +65,7 @@ func (o *options) load() (err error) {
 	return nil
 }
 
-// serve manages a subnet until the context ends, or with -o until it is up.
+// serve manages a subnet until the context ends or, with -o, until it is up.
 func serve(ctx context.Context, env tool.Env, o *options) error {
 	where, err := umad.FromEnvironment()
 	if err != nil {
@@ -98,7 +98,7 @@ func serve(ctx context.Context, env tool.Env, o *options) error {
 	return manage(ctx, env, o, &port{t: t, start: time.Now(), brief: where.Service.Socket != ""}, j)
 }
 
-// manage runs the manager and writes down what it tells.
+// manage runs the manager and logs its events.
 func manage(ctx context.Context, env tool.Env, o *options, p *port, j *journal) error {
 	n := &notes{env: env, o: o, j: j}
 	s, err := service.New(p, service.Config{Subnet: o.cfg, Files: o.files(), Tell: n.tell})
@@ -118,12 +118,12 @@ func manage(ctx context.Context, env tool.Env, o *options, p *port, j *journal) 
 	return err
 }
 
-// notes writes down events.
+// notes logs events.
 type notes struct {
 	env tool.Env
 	o   *options
 	j   *journal
-	// refused is why the subnet could not be brought up the last time.
+	// refused is why the subnet last could not be brought up.
 	refused string
 }
 
@@ -132,7 +132,7 @@ var (
 	errEnough = errors.New("the subnet is up")
 )
 
-// tell writes down an event. With -o the subnet has to come up the first time, and then that is all.
+// tell logs an event. With -o the first sweep must bring the subnet up, and the tool then ends.
 func (n *notes) tell(e subnet.Event) error {
 	n.j.write(bits(e.Kind), e.Text)
 	switch e.Kind {
@@ -144,7 +144,7 @@ func (n *notes) tell(e subnet.Event) error {
 			return errEnough
 		}
 	case subnet.EventRefused:
-		if e.Text != n.refused { // the same again and again is for the log
+		if e.Text != n.refused { // repetitions go only to the log
 			n.env.Errorf("%s", e.Text)
 		}
 		n.refused = e.Text

@@ -12,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// options is what the command line says.
+// options holds the options on the command line.
 type options struct {
 	cfg subnet.Config
 
@@ -37,12 +37,12 @@ type options struct {
 	qos        bool
 	policy     string // file of service levels
 	saLoad     string // file of what ports had registered
-	saDump     bool   // it is written, in dumps
+	saDump     bool   // write it, to the directory dumps
 	dumps      string
 	lanes      [laneKinds]lanes
 }
 
-// defaults are the options where nothing is said.
+// defaults returns the default options.
 func defaults() options {
 	o := options{flags: logError | logInfo, limits: subnet.DefaultLimits(), logFile: defaultLog, partitions: defaultPartitions, routes: defaultRoutes, dumps: defaultDumps, policy: defaultPolicy}
 	o.cfg = subnet.Config{Sweep: 10 * time.Second, SMKey: subnet.DefaultSMKey, Prefix: subnet.DefaultPrefix, Window: subnet.DefaultWindow, Timeout: subnet.DefaultTimeout,
@@ -53,7 +53,7 @@ func defaults() options {
 	return o
 }
 
-// Bits of what is logged, as opensm(8) has them under -D.
+// Log flags, as for -D in opensm(8).
 const (
 	logError   = 0x01
 	logInfo    = 0x02
@@ -66,12 +66,12 @@ const (
 type option struct {
 	short byte
 	long  string
-	arg   string // what it takes, empty for nothing
+	arg   string // its argument, empty if it has none
 	help  string
 	set   func(o *options, v string) error
 }
 
-// list are the options that there are.
+// list lists the options.
 var list = []option{
 	{'F', "config", "FILE", "options file, in the form of opensm.conf (default /etc/opensm/opensm.conf, where it exists); what the command line says comes first", func(o *options, v string) error {
 		o.config = v
@@ -178,14 +178,14 @@ var list = []option{
 	{'?', "", "", "print this and exit", func(o *options, _ string) error { o.help = true; return nil }},
 }
 
-// elsewhere are OpenSM's options that are not built here.
+// elsewhere lists OpenSM's options that are not implemented.
 var elsewhere = []string{"do_mesh_analysis", "lash_start_vl", "nue_max_num_vls", "A", "ucast_cache", "M", "lid_matrix_file",
 	"U", "lfts_file", "u", "cn_guid_file", "G", "io_guid_file", "port-shifting", "scatter-ports", "H", "max_reverse_hops", "m", "ids_guid_file",
 	"X", "guid_routing_order_file", "console", "console-port", "i", "ignore_guids", "w", "hop_weights_file", "O", "port_search_ordering_file", "dimn_ports_file",
 	"congestion_control", "congestion-control", "cckey", "cc_key", "I", "inactive", "perfmgr",
 	"perfmgr_sweep_time_s", "consolidate_ipv6_snm_req", "torus_config"}
 
-// parse reads a command line, and the options file, which it may name.
+// parse parses a command line, and the options file, which it may name.
 func parse(args []string) (options, error) {
 	o := defaults()
 	if err := o.arguments(args); err != nil || o.help || o.version {
@@ -199,13 +199,14 @@ func parse(args []string) (options, error) {
 	return o, o.arguments(args)
 }
 
-// arguments reads a command line as getopt_long does: short options may stand together, and arguments stuck to them.
+// arguments parses a command line like getopt_long: short options may be combined, with arguments
+// attached.
 func (o *options) arguments(args []string) (err error) {
 	for len(args) > 0 {
 		a := args[0]
 		args = args[1:]
 		switch {
-		case a == "-service": // so the manual spells it
+		case a == "-service": // the manual's spelling
 			args, err = o.long(a[1:], args)
 		case strings.HasPrefix(a, "--") && len(a) > 2:
 			args, err = o.long(a[2:], args)
@@ -322,7 +323,7 @@ func hexadecimal(v string) (uint64, error) {
 	return n, nil
 }
 
-// usage is the text of -h.
+// usage returns the text of -h.
 func usage() string {
 	var b strings.Builder
 	b.WriteString("usage: opensm [options]\nThe subnet manager and subnet administration of the InfiniBand fabric that IBSIM_SOCKNAME, IBSIM_SERVER_NAME and SIM_HOST name.\n\n")

@@ -13,8 +13,8 @@ import (
 type port struct {
 	t     umad.Transport
 	start time.Time
-	// brief: the reader answers short questions itself. Where the fabric may wait for the reader before it takes what is sent, as
-	// ibsim does, it must not.
+	// brief: the reader itself answers short queries. It must not if the fabric may wait for the reader
+	// before it accepts what is sent, as ibsim does.
 	brief bool
 	out   umad.Datagram
 }
@@ -24,13 +24,13 @@ func (p *port) Now() clock.Time { return clock.Time(time.Since(p.start)) }
 
 // Send implements service.Port.
 func (p *port) Send(m *subnet.Packet) (lost bool, err error) {
-	d := &p.out // who sends is one at a time
+	d := &p.out // only one goroutine sends at a time
 	d.Remote, d.LocalQP, d.MAD = umad.Address{LID: m.LID, QP: m.QPN, SL: m.SL, PKeyIndex: m.PKeyIndex}, m.LocalQPN, m.MAD
 	return false, p.t.Send(d)
 }
 
-// read gives the manager what comes, until the port is closed. It has a goroutine of its own, so that the fabric never
-// waits for the one that writes.
+// read passes what is received to the manager until the port is closed. It runs in a goroutine of its own,
+// so that the fabric never waits for the one that sends.
 func (p *port) read(s *service.Service) {
 	var d umad.Datagram
 	for {

@@ -4,7 +4,7 @@ package opensm
 
 import "github.com/softvpi/softvpi/internal/tools/tool"
 
-// signals are none here.
+// signals does nothing on this system.
 func signals(*journal, func()) (stop func()) { return func() {} }
 
 func detach([]string) error {

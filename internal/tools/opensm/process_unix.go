@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// signals are SIGHUP, which asks for a sweep, and SIGUSR1, which has the log opened anew (opensm(8), NOTES). Nobody has to read
-// what is printed: a subnet outlives the terminal of its manager.
+// signals handles SIGHUP, which requests a sweep, and SIGUSR1, which reopens the log (opensm(8), NOTES).
+// It ignores SIGPIPE: a subnet outlives its manager's terminal.
 func signals(j *journal, rescan func()) (stop func()) {
 	in, done := make(chan os.Signal, 4), make(chan struct{})
 	signal.Notify(in, syscall.SIGHUP, syscall.SIGUSR1)
@@ -61,7 +61,7 @@ func detach(args []string) error {
 	return c.Process.Release()
 }
 
-// short says whether -B stands among options that take nothing in such an argument.
+// short reports whether -B is among the options without arguments in such a word.
 func short(a string) bool {
 	for _, c := range a[1:] {
 		if c == 'B' {

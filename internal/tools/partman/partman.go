@@ -47,13 +47,13 @@ func Main(ctx context.Context, env tool.Env) int {
 	return env.End(ctx, err)
 }
 
-// call is what the arguments ask for.
+// call is what the arguments request.
 type call struct {
 	verb string
 	port api.VirtualPortRequest
 }
 
-// parse reads the arguments. The error is a *tool.UsageError.
+// parse parses the arguments. The error is a *tool.UsageError.
 func parse(words []string) (c call, err error) {
 	if len(words) == 0 {
 		return c, tool.Usagef("a command is missing; allowed: add, rem, remall, show")
@@ -91,7 +91,7 @@ func parse(words []string) (c call, err error) {
 	return c, nil
 }
 
-// printer is where the output goes, and in what form.
+// printer holds the destination and the format of the output.
 type printer struct {
 	tool.Env
 	verbose, json bool
@@ -123,7 +123,7 @@ func (c call) run(ctx context.Context, out printer, client *api.Client) error {
 	return out.done("Done", struct{}{})
 }
 
-// done says that a change is made; result is what it made.
+// done reports that a change was made; result is what was created.
 func (p printer) done(text string, result any) error {
 	if p.json {
 		return json.NewEncoder(p.Stdout).Encode(result)
@@ -154,7 +154,7 @@ func (p printer) show(list []api.VirtualPort) error {
 	return nil
 }
 
-// line prints a virtual port as the manual shows it; with -v its port, its state and the P_Key that it has too.
+// line prints a virtual port like the manual; with -v also its port, its state and its actual P_Key.
 func (p printer) line(v api.VirtualPort) error {
 	text := fmt.Sprintf("%s %s %s", v.Connection, v.IName, v.PKey)
 	if p.verbose {

@@ -1,5 +1,5 @@
-// Package perftuning is perf_tuning: it sets the keys that suit a kind of traffic, and puts them back (WinOF 5.50,
-// 4.9.1.5 and 4.9.1.6).
+// Package perftuning is perf_tuning: it sets the keys that suit a kind of traffic, and restores them
+// (WinOF 5.50, 4.9.1.5 and 4.9.1.6).
 package perftuning
 
 import (
@@ -24,7 +24,7 @@ const synopsis = `usage: perf_tuning -s  -c1 ADAPTER [-c2 ADAPTER]     traffic o
 Sets registry keys of adapters; the driver writes what they were before to a log. Keys that adapters do not have are
 left out, and keys that nothing acts on yet are stored; both are said.`
 
-// choice is an option that says what to do.
+// choice is an option that selects a scenario.
 type choice struct{ option, scenario string }
 
 func choices() (list []choice) {
@@ -79,7 +79,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	return env.End(ctx, err)
 }
 
-// check finds what is wrong with the options before the driver would tell of it in its own words.
+// check checks the options before the driver would report problems in its own words.
 func check(f *tool.Flags, option, first, second string) error {
 	both := option == "-d" || option == "-f"
 	switch {
@@ -111,7 +111,7 @@ func show(w io.Writer, o *tuning.Outcome, asJSON bool) error {
 	return err
 }
 
-// text is what was done, or would be.
+// text describes what was done, or would be.
 func text(o *tuning.Outcome) string {
 	var b strings.Builder
 	value := func(s *string) string {

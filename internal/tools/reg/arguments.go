@@ -10,14 +10,14 @@ import (
 type arguments struct {
 	operation string
 	names     []string
-	given     map[string]*string // by option; nil where it has no value
+	given     map[string]*string // by option; nil if it has no value
 }
 
 // own are the options of every operation that reg.exe does not have.
 var own = []string{"--adapter", "--socket", "--state", "--unchecked", "--json"}
 
-// parse reads the arguments. The options that are allowed stand in spec: "f" alone, "d=" with a value, "v?"
-// with a value or none.
+// parse parses the arguments. spec lists the allowed options: "f" without, "d=" with, "v?" with an
+// optional value.
 func parse(operation, spec string, args []string) (*arguments, error) {
 	a := &arguments{operation: operation, given: map[string]*string{}}
 	refuse := func(format string, args ...any) error {
@@ -78,7 +78,7 @@ func at(args []string, i int) string {
 	return ""
 }
 
-// option finds an argument among the options.
+// option looks up an argument among the options.
 func option(spec, arg string) (name string, takes, optional, ok bool) {
 	lower := strings.ToLower(arg)
 	if slices.Contains(own, lower) {
@@ -96,7 +96,7 @@ func option(spec, arg string) (name string, takes, optional, ok bool) {
 	return "", false, false, false
 }
 
-// isFile tells the absolute path of a file from a mistyped option.
+// isFile reports whether an argument is the absolute path of a file rather than a mistyped option.
 func isFile(arg string) bool { return strings.ContainsAny(arg[1:], "/.") }
 
 func slashed(spec string) string {
@@ -112,7 +112,7 @@ func (a *arguments) has(name string) bool {
 	return ok
 }
 
-// value is the value of an option, "" where it is not given.
+// value returns the value of an option, "" if it is not given.
 func (a *arguments) value(name string) string {
 	if p := a.given[name]; p != nil {
 		return *p
@@ -120,7 +120,7 @@ func (a *arguments) value(name string) string {
 	return ""
 }
 
-// valueOr is the value of an option, or else where it is not given.
+// valueOr returns the value of an option, or otherwise if it is not given.
 func (a *arguments) valueOr(name, otherwise string) string {
 	if a.has(name) {
 		return a.value(name)

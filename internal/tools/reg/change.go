@@ -13,7 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// add is REG ADD.
+// add implements REG ADD.
 func (r *run) add(a *arguments) (int, error) {
 	reg, t, err := r.open(a)
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *run) apply(a *arguments, changes ...registry.Change) (int, error) {
 	return r.done(notices)
 }
 
-// data makes the value from /t, /s and /d.
+// data builds the value from /t, /s and /d.
 func (a *arguments) data(t target) (registry.Value, error) {
 	name, data := t.name, a.value("d")
 	if t.short != nil && !a.has("t") {
@@ -106,7 +106,7 @@ func (a *arguments) typed(typ registry.Type, name, data string) (registry.Value,
 	return v, nil
 }
 
-// delete is REG DELETE.
+// delete implements REG DELETE.
 func (r *run) delete(a *arguments) (int, error) {
 	reg, t, err := r.open(a)
 	if err != nil {
@@ -135,7 +135,7 @@ func (r *run) delete(a *arguments) (int, error) {
 	return r.apply(a, c)
 }
 
-// export is REG EXPORT.
+// export implements REG EXPORT.
 func (r *run) export(a *arguments) (int, error) {
 	reg, err := r.store.Load(r.ctx)
 	if err != nil {
@@ -169,7 +169,7 @@ func (r *run) export(a *arguments) (int, error) {
 	return r.done(nil)
 }
 
-// importFile is REG IMPORT.
+// importFile implements REG IMPORT.
 func (r *run) importFile(a *arguments) (int, error) {
 	b, err := readFile(a.names[0])
 	if err != nil {

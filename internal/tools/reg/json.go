@@ -7,15 +7,15 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// jsonKey is a key as query --json prints it: a list of them, in the order of the text.
+// jsonKey is a key as printed by query --json: a list of them, in the order of the text output.
 type jsonKey struct {
 	Key     registry.Path   `json:"key"`
 	Values  []jsonValue     `json:"values"`
-	Subkeys []registry.Path `json:"subkeys,omitempty"` // of a query without /s and /f
+	Subkeys []registry.Path `json:"subkeys,omitempty"` // for a query without /s and /f
 }
 
-// jsonValue is a value: Data is a number, a text, a list of texts, or bytes as hexadecimal digits, and null where
-// the value is not set.
+// jsonValue is a value: Data is a number, a string, a list of strings, or bytes as hexadecimal digits, and
+// null if the value is not set.
 type jsonValue struct {
 	Name string `json:"name"` // "" is the key's default value
 	Type string `json:"type"`
@@ -36,7 +36,7 @@ func toJSON(v registry.Value) jsonValue {
 	return out
 }
 
-// value and subkey add to the key that was begun last.
+// value adds a value to the last key; subkey adds a subkey.
 func (q *listing) value(v jsonValue) {
 	k := &q.found[len(q.found)-1]
 	k.Values = append(k.Values, v)
@@ -49,7 +49,7 @@ func (q *listing) subkey(p registry.Path) {
 	}
 }
 
-// writeJSON prints what was found where --json asks for it.
+// writeJSON prints what was found if --json is given.
 func (q *listing) writeJSON() error {
 	if !q.a.has("json") {
 		return nil

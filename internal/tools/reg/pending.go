@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// Pending are the settings of each adapter that wait for its restart.
+// Pending returns the settings of each adapter that wait for its restart.
 func (r *running) Pending(ctx context.Context) (map[string][]api.Setting, error) {
 	s, err := r.client.Status(ctx)
 	if err != nil {
@@ -35,8 +35,8 @@ func (r *running) Pending(ctx context.Context) (map[string][]api.Setting, error)
 	return out, nil
 }
 
-// pending tells of what was found, and of what is not set where a whole key was, what is in force in place of it until
-// an adapter restarts. A driver that does not run has nothing in force.
+// pending says, for values that were found or, if a whole key was shown, are unset, what is in force
+// instead until an adapter restarts. Without a running driver nothing is in force.
 func (q *listing) pending() error {
 	store, ok := q.run.store.(interface {
 		Pending(context.Context) (map[string][]api.Setting, error)
@@ -58,7 +58,7 @@ func (q *listing) pending() error {
 	return nil
 }
 
-// has says whether a setting is among what was found.
+// has reports whether a setting is among what was found.
 func (q *listing) has(s *api.Setting) bool {
 	whole := !q.a.has("v") && !q.a.has("ve") && !q.a.has("f")
 	p, err := registry.ParsePath(s.Path)

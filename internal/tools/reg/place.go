@@ -8,15 +8,15 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// target is what the arguments name: a key, and where it was given by a key of the catalogue alone, the
+// target is what the arguments identify: a key and, if it was given just by a key of the catalogue, the
 // value.
 type target struct {
 	key   registry.Path
 	name  string         // of the value
-	short *catalogue.Key // what was named alone
+	short *catalogue.Key // the catalogue's key, if only that was given
 }
 
-// target reads the KeyName.
+// target parses the KeyName.
 func (a *arguments) target(reg *registry.Registry) (target, error) {
 	name := a.names[0]
 	root, _, path := strings.Cut(name, `\`)
@@ -46,7 +46,7 @@ func (a *arguments) short(reg *registry.Registry, name string) (target, error) {
 		return target{}, err
 	}
 	keys := catalogue.LookupFor(name, adapter.Target())
-	if !a.has("adapter") { // what holds for all of them
+	if !a.has("adapter") { // only places common to all adapters
 		var shared []catalogue.Key
 		for _, k := range keys {
 			if k.Base != catalogue.AdapterClass && k.Base != catalogue.DeviceClass {
@@ -65,7 +65,8 @@ func (a *arguments) short(reg *registry.Registry, name string) (target, error) {
 	return target{key: adapter.Place(k), name: spelling(k, name), short: &k}, nil
 }
 
-// spelling is the key's name, or the alias that was given: an alias of several keys is its own value.
+// spelling returns the key's name, or the alias that was given: an alias of several keys is a value of its
+// own.
 func spelling(k catalogue.Key, name string) string {
 	if len(catalogue.Lookup(name)) > 0 && !strings.EqualFold(strings.TrimPrefix(k.Name, "*"), strings.TrimPrefix(name, "*")) {
 		return name
@@ -73,7 +74,7 @@ func spelling(k catalogue.Key, name string) string {
 	return k.Name
 }
 
-// adapter is the one named with --adapter, or a stand-in for what all have.
+// adapter returns the one given by --adapter, or a stand-in for what all have in common.
 func (a *arguments) adapter(reg *registry.Registry) (registry.Adapter, error) {
 	if !a.has("adapter") {
 		if all := reg.Adapters(); len(all) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// open loads the registry and finds what the arguments name in it.
+// open loads the registry and finds what the arguments identify in it.
 func (r *run) open(a *arguments) (*registry.Registry, target, error) {
 	reg, err := r.store.Load(r.ctx)
 	if err != nil {
@@ -21,7 +21,7 @@ func (r *run) open(a *arguments) (*registry.Registry, target, error) {
 	return reg, t, err
 }
 
-// query is REG QUERY.
+// query implements REG QUERY.
 func (r *run) query(a *arguments) (int, error) {
 	reg, t, err := r.open(a)
 	if err != nil {
@@ -38,7 +38,7 @@ func (r *run) query(a *arguments) (int, error) {
 	return status, err
 }
 
-// query prints what the arguments ask for.
+// query prints what the arguments request.
 func (q *listing) query(reg *registry.Registry, t target) (int, error) {
 	a := q.a
 	k, ok := reg.Key(t.key)
@@ -116,7 +116,7 @@ func newListing(r *run, a *arguments) (*listing, error) {
 	return q, nil
 }
 
-// pattern is the text of /f: * and ? stand for anything.
+// pattern compiles the text of /f, in which * and ? are wildcards.
 func pattern(text string, exactCase, whole bool) *regexp.Regexp {
 	s := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(text))
 	if whole {
@@ -147,7 +147,7 @@ func (q *listing) one(k registry.Key, name string) (int, error) {
 	return tool.Success, nil
 }
 
-// short shows the value of a key that was given by its name alone, set or not.
+// short shows the value of a key that was given just by its name, whether it is set or not.
 func (q *listing) short(k registry.Key, t target) (int, error) {
 	for _, v := range k.Values {
 		if strings.EqualFold(v.Name, t.name) {
@@ -159,7 +159,7 @@ func (q *listing) short(k registry.Key, t target) (int, error) {
 	return tool.Success, nil
 }
 
-// print prints as reg.exe does, and nothing where JSON is asked for.
+// print prints like reg.exe, but nothing if JSON was requested.
 func (q *listing) print(format string, args ...any) {
 	if !q.a.has("json") {
 		fmt.Fprintf(q.run.env.Stdout, format, args...)
@@ -176,7 +176,7 @@ func (q *listing) notSet(name string, t registry.Type) {
 	q.value(jsonValue{Name: name, Type: t.String()})
 }
 
-// values prints those of the types of /t.
+// values prints the values of the types given by /t.
 func (q *listing) values(values []registry.Value) {
 	for _, v := range values {
 		if q.types == nil || slices.Contains(q.types, v.Type) {
@@ -207,11 +207,11 @@ func show(name string) string {
 	return name
 }
 
-// search prints what /f, /v and /t match in the key and, with /s, below it.
+// search prints what matches /f, /v and /t in the key and, with /s, below it.
 func (q *listing) search(reg *registry.Registry, top registry.Key) int {
 	reg.Walk(top.Path, func(k registry.Key) bool {
 		if !k.Path.Equal(top.Path) && !q.a.has("s") {
-			q.key(k, nil) // only the names of the keys directly below
+			q.key(k, nil) // just the names of the keys directly below
 			return true
 		}
 		var found []registry.Value
@@ -230,7 +230,7 @@ func (q *listing) search(reg *registry.Registry, top registry.Key) int {
 	return tool.Success
 }
 
-// key prints a key of which the name or these values match.
+// key prints a key whose name or values match.
 func (q *listing) key(k registry.Key, found []registry.Value) {
 	name := q.pattern != nil && !q.a.has("d") && !q.a.has("v") && !q.a.has("ve") && q.types == nil && q.pattern.MatchString(k.Path.Name())
 	if name {
@@ -243,7 +243,7 @@ func (q *listing) key(k registry.Key, found []registry.Value) {
 	}
 }
 
-// match says whether a value is searched for.
+// match reports whether a value is being searched for.
 func (q *listing) match(v registry.Value) bool {
 	if q.types != nil && !slices.Contains(q.types, v.Type) {
 		return false

@@ -1,6 +1,6 @@
 // Package reg is `softvpi reg`: the driver's registry on the command line, with the syntax, the output and
-// the exit statuses of Windows' reg.exe. Where a driver runs, everything goes through it; otherwise the
-// file in the state directory is opened.
+// the exit statuses of Windows' reg.exe. If a driver runs, everything goes through it; otherwise the file
+// in the state directory is opened.
 package reg
 
 import (
@@ -50,7 +50,7 @@ const synopsis = `REG operation [parameters]
 Exit status: 0 success, 1 failure; of a search 0 where something was found, 1 where nothing was.
 `
 
-// syntaxError is an argument that reg.exe would refuse with its "Invalid syntax".
+// syntaxError is an argument for which reg.exe would print "Invalid syntax".
 type syntaxError struct{ operation, text string }
 
 func (e *syntaxError) Error() string {
@@ -61,7 +61,7 @@ func (e *syntaxError) Error() string {
 	return fmt.Sprintf("Invalid syntax. %s\nType %q for usage.", e.text, help)
 }
 
-// notFound is what reg.exe says of a key or value that does not exist.
+// notFound is reg.exe's message for a key or value that does not exist.
 const notFound = "The system was unable to find the specified registry key or value."
 
 var errNotFound = registry.ErrNotFound
@@ -74,7 +74,7 @@ type run struct {
 	store store
 }
 
-// operations are what the tool can do, by name.
+// operations are the tool's operations by name.
 var operations = map[string]struct {
 	options string // as parse takes them
 	names   int    // arguments without an option
@@ -105,7 +105,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	return status
 }
 
-// sentence is an error as reg.exe prints it.
+// sentence returns an error as reg.exe prints it.
 func sentence(err error) string {
 	if errors.Is(err, registry.ErrNotFound) {
 		return notFound
@@ -137,7 +137,7 @@ func (r *run) operation(name string, args []string) (int, error) {
 	return status, errors.Join(err, r.store.Close())
 }
 
-// done says that the operation was successful, and what else there is to say about it.
+// done reports success, and the notices.
 func (r *run) done(notices []registry.Notice) (int, error) {
 	fmt.Fprintln(r.env.Stdout, "The operation completed successfully.")
 	for _, n := range notices {
@@ -150,7 +150,7 @@ func (r *run) done(notices []registry.Notice) (int, error) {
 	return tool.Success, nil
 }
 
-// ask asks a question until it is answered with yes or no; the end of the input is a no.
+// ask asks a question until it is answered with yes or no; the end of the input means no.
 func (r *run) ask(format string, args ...any) (bool, error) {
 	for {
 		fmt.Fprintf(r.env.Stdout, format+" (Yes/No)? ", args...)

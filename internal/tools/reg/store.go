@@ -14,16 +14,16 @@ import (
 
 // store is where the registry is: in a running driver, or in its file.
 type store interface {
-	// Load returns the registry as it is now. It is for reading only.
+	// Load returns the current registry, for reading only.
 	Load(context.Context) (*registry.Registry, error)
-	// Apply makes the changes, all or none. Values that the catalogue does not allow are refused, or
-	// stored, unchecked.
+	// Apply makes the changes, all or none. Values that the catalogue does not allow are refused or, with
+	// unchecked, stored.
 	Apply(ctx context.Context, changes []registry.Change, unchecked bool) ([]registry.Notice, error)
 	Close() error
 }
 
-// open finds the registry: in the driver, where one runs, else in its file. A state directory that is given
-// without a socket means the file.
+// open opens the registry: in the driver if one runs, otherwise in its file. A state directory without a
+// socket selects the file.
 func open(ctx context.Context, socket, state string) (store, error) {
 	if state != "" && socket == "" {
 		return openFile(state)
@@ -39,7 +39,7 @@ func open(ctx context.Context, socket, state string) (store, error) {
 	return &running{client, reg}, nil
 }
 
-// running is the registry of a driver that runs.
+// running is the registry of a running driver.
 type running struct {
 	client *api.Client
 	reg    *registry.Registry
@@ -74,7 +74,7 @@ func openFile(dir string) (store, error) {
 	return &file{r}, nil
 }
 
-// Aside is where a file was put that could not be read; empty where there was none.
+// Aside returns where an unreadable file was moved; empty if there was none.
 func (f *file) Aside() string {
 	to, _ := f.reg.SetAside()
 	return to

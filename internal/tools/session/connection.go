@@ -12,15 +12,14 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// Config says what a connection is made with.
+// Config configures a connection.
 type Config struct {
-	Depth  int // of the queues each way
-	SGE    int // entries of a request; 0: 1
+	Depth  int // of the send and the receive queue
+	SGE    int // entries per request; 0: 1
 	Memory int // bytes of registered memory that the peer may read and write
-	// Hello makes the private data for the peer, when the memory is there; nil: none.
+	// Hello returns the private data for the peer, once the memory exists; nil: none.
 	Hello func(*Connection) []byte
-	// Prepare is called when the queue pair is there and not yet connected: the
-	// place to post receives.
+	// Prepare is called when the queue pair exists but is not connected yet: the place to post receives.
 	Prepare func(*Connection) error
 }
 
@@ -37,11 +36,10 @@ type Connection struct {
 	probe   *Probe
 }
 
-// readLimit is how many reads may be under way; the adapter lowers it to what
-// it can do.
+// readLimit is how many reads may be outstanding; the adapter lowers it to what it supports.
 const readLimit = 16
 
-// Listen waits for connections at the address; Accept takes them.
+// Listen listens for connections at the address; use Request and Accept.
 func (s *Session) Listen(at netip.AddrPort) (*nd.Listener, error) {
 	const backlog = 64
 	l, err := s.Adapter.CreateListener()
@@ -57,8 +55,8 @@ func (s *Session) Listen(at netip.AddrPort) (*nd.Listener, error) {
 	return l, nil
 }
 
-// Request waits for the next connection request; Accept or Reject answers it.
-// The error is tool.ErrIdle where ctx ends.
+// Request waits for the next connection request, to be answered by Accept or Reject. The error is
+// tool.ErrIdle if ctx ends.
 func (s *Session) Request(ctx context.Context, l *nd.Listener) (*nd.Connector, error) {
 	c, err := s.Adapter.CreateConnector()
 	if err != nil {
@@ -73,7 +71,7 @@ func (s *Session) Request(ctx context.Context, l *nd.Listener) (*nd.Connector, e
 	return c, nil
 }
 
-// Accept answers a connection request with a new queue pair.
+// Accept accepts a connection request with a new queue pair.
 func (s *Session) Accept(ctx context.Context, request *nd.Connector, cfg Config) (*Connection, error) {
 	c := &Connection{Connector: request}
 	err := c.prepare(ctx, s, cfg)
@@ -119,7 +117,7 @@ func (c *Connection) dial(ctx context.Context, remote netip.AddrPort, private []
 	return c.Connector.CompleteConnect(ctx)
 }
 
-// ExplainReject adds the words of a listener that refused to the error.
+// ExplainReject adds the reason given by a listener that refused to the error.
 func ExplainReject(err error) error {
 	var refused *verbs.RejectedError
 	if !errors.As(err, &refused) {
@@ -152,10 +150,10 @@ func (c *Connection) prepare(ctx context.Context, s *Session, cfg Config) (err e
 	return cfg.Prepare(c)
 }
 
-// Next waits for one result. A request that failed is an error; one that was
-// canceled says that the connection ended.
+// Next waits for one result. A failed request is an error; a canceled one means that the connection has
+// ended.
 func (c *Connection) Next(ctx context.Context) (nd.Result, error) {
-	for ctx.Err() == nil { // results may come faster than they are taken
+	for ctx.Err() == nil { // results may arrive faster than they are taken
 		if _, err := c.CQ.WaitResults(ctx, c.results[:]); err != nil {
 			return nd.Result{}, err
 		}
@@ -166,7 +164,7 @@ func (c *Connection) Next(ctx context.Context) (nd.Result, error) {
 	return nd.Result{}, ctx.Err()
 }
 
-// probed takes the result of a probe that was answered.
+// probed handles the result of a successful probe.
 func (c *Connection) probed() bool {
 	if c.results[0].RequestContext != probeContext || c.results[0].Status != nd.StatusSuccess {
 		return false
@@ -184,7 +182,7 @@ func (c *Connection) Poll(ctx context.Context) (nd.Result, error) {
 	}
 }
 
-// Look takes a result where there is one; n is 0 where there is none.
+// Look returns a result if there is one; otherwise n is 0.
 func (c *Connection) Look(ctx context.Context) (r nd.Result, n int, err error) {
 	if n, err = c.CQ.GetResults(c.results[:]); err != nil {
 		return r, 0, err
@@ -202,7 +200,7 @@ func (c *Connection) Look(ctx context.Context) (r nd.Result, n int, err error) {
 	return r, n, err
 }
 
-// ErrEnded is a connection that the peer ended.
+// ErrEnded says that the peer has ended the connection.
 var ErrEnded = errors.New("the connection ended")
 
 func (c *Connection) check() (nd.Result, error) {
@@ -220,7 +218,7 @@ func (c *Connection) check() (nd.Result, error) {
 	return r, &nd.Error{Status: r.Status, Op: r.RequestType.String(), Addr: peer}
 }
 
-// Disconnect ends the connection by agreement; that the peer was first is no error.
+// Disconnect ends the connection cleanly; it is no error if the peer was faster.
 func (c *Connection) Disconnect(ctx context.Context) error {
 	if err := c.Connector.Disconnect(ctx); err != nil && !errors.Is(err, nd.ErrConnectionInvalid) {
 		return err
@@ -228,7 +226,7 @@ func (c *Connection) Disconnect(ctx context.Context) error {
 	return nil
 }
 
-// Close gives everything back.
+// Close releases everything.
 func (c *Connection) Close() error {
 	var errs []error
 	c.probe.Stop()

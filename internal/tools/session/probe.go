@@ -8,10 +8,9 @@ import (
 	"github.com/softvpi/softvpi/nd"
 )
 
-// Probe finds out that a peer has gone without a word. A side that only receives
-// would wait for ever: nothing that it sends goes unanswered. The probe is a
-// write of no bytes, which needs neither a receive nor a token of the peer; one
-// that is not acknowledged ends the queue pair with an error.
+// Probe detects that a peer has gone silently. A side that only receives would otherwise wait forever,
+// because nothing that it sends can go unanswered. The probe is a write of no bytes, which needs neither a
+// receive nor a token of the peer; if it is not acknowledged the queue pair fails.
 type Probe struct {
 	qp      *nd.QueuePair
 	context uint64
@@ -20,7 +19,7 @@ type Probe struct {
 	done    chan struct{}
 }
 
-// Gone says what a probe that failed has found out.
+// Gone is the meaning of a failed probe.
 const Gone = "the peer does not answer any more"
 
 const (
@@ -28,8 +27,8 @@ const (
 	probeContext = math.MaxUint64
 )
 
-// StartProbe probes the peer of qp, which is connected and has room for one more
-// request, until Stop. The results have the request context.
+// StartProbe probes the peer of qp, which must be connected and have room for one more request, until
+// Stop. The results have the given request context.
 func StartProbe(qp *nd.QueuePair, context uint64) *Probe {
 	p := &Probe{qp: qp, context: context, stop: make(chan struct{}), done: make(chan struct{})}
 	go p.run()
@@ -47,15 +46,15 @@ func (p *Probe) run() {
 		case <-t.C:
 		}
 		if p.under.CompareAndSwap(false, true) && p.qp.Write(p.context, nil, 0, 0, 0) != nil {
-			return // the connection has ended, and the results say so
+			return // the connection has ended, as the results will show
 		}
 	}
 }
 
-// Answered takes note of a probe's result.
+// Answered notes a probe's result.
 func (p *Probe) Answered() { p.under.Store(false) }
 
-// Stop ends the probing. A nil Probe probes nothing.
+// Stop ends the probing. On a nil Probe it does nothing.
 func (p *Probe) Stop() {
 	if p != nil {
 		close(p.stop)

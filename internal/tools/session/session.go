@@ -1,5 +1,5 @@
-// Package session opens the adapter that a tool works on: the driver's, where it
-// runs and has the address, else one of the tool's own process.
+// Package session opens the adapter for a tool: the driver's, if it runs and has the address, otherwise
+// one in the tool's own process.
 package session
 
 import (
@@ -19,24 +19,25 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// Mode is how a tool wants to reach an adapter; the zero value: attached where
-// a driver runs that can serve it, else embedded.
+// Mode is how a tool wants to reach an adapter; the zero value means attached if a suitable driver runs,
+// otherwise embedded.
 type Mode struct {
 	mode  verbs.Mode
 	name  string     // of the tool, for the driver's status
 	local netip.Addr // of a client's own adapter; zero: whichever reaches the server
-	flag  string     // the option that local is from
+	flag  string     // the option that set local
 	say   func(format string, args ...any)
 }
 
-// alone tells the user that there is a driver, and that the adapter is not the driver's nevertheless: what he set there does not hold for it.
+// alone tells the user that there is a driver but that the adapter is not the driver's, so that its
+// settings do not apply.
 func (m *Mode) alone(why string, a netip.Addr) {
 	if m.say != nil {
 		m.say("the driver has no adapter %s %v: this one is embedded in the tool (--mode embedded does so without a word, attached fails)", why, a)
 	}
 }
 
-// Flag adds the option --mode to the options of a tool.
+// Flag adds the option --mode to a tool.
 func (m *Mode) Flag(f *tool.Flags) {
 	m.name, m.say = f.Name(), f.Say
 	f.Func("mode", "`mode`: attached to the driver, embedded in this process, or auto (default)", func(s string) error {
@@ -54,18 +55,16 @@ func (m *Mode) Flag(f *tool.Flags) {
 	})
 }
 
-// LocalFlag adds the option by which a client names the address of its own
-// adapter.
+// LocalFlag adds the option for the address of a client's own adapter.
 func (m *Mode) LocalFlag(f *tool.Flags, name string) {
 	m.flag = "-" + name
 	f.Addr(&m.local, name, "of the client's own adapter (default: one that reaches the server)")
 }
 
-// Local returns the address that LocalFlag's option gave; the zero address where
-// it was not given.
+// Local returns the address given by LocalFlag's option, or the zero address.
 func (m *Mode) Local() netip.Addr { return m.local }
 
-// Check refuses a local address that does not go with the rest.
+// Check refuses a local address that contradicts the other options.
 func (m *Mode) Check(server bool, remote netip.Addr) error {
 	switch {
 	case !m.local.IsValid():
@@ -88,7 +87,7 @@ type Session struct {
 // Mode returns "attached" or "embedded".
 func (s *Session) Mode() string { return s.Provider.Host().Mode().String() }
 
-// Close gives the adapter back.
+// Close closes the adapter.
 func (s *Session) Close() error { return errors.Join(s.Adapter.Close(), s.Provider.Close()) }
 
 // Serve opens the adapter at the local address.
@@ -102,13 +101,13 @@ func Serve(ctx context.Context, m Mode, local netip.Addr) (*Session, error) {
 		if !errors.Is(err, nd.ErrInvalidAddress) || m.mode == verbs.Attached {
 			return s, err
 		}
-		m.alone("at", local) // the driver has other addresses: this one is ours to embed
+		m.alone("at", local) // the driver has other addresses: this one can be embedded
 	}
 	return embed(ctx, local)
 }
 
-// Dial opens the adapter from which to reach remote: the one that the user
-// named, else the one that the routes choose.
+// Dial opens the adapter from which to reach remote: the one that the user named, otherwise the one chosen
+// by the routes.
 func Dial(ctx context.Context, m Mode, server netip.AddrPort) (*Session, error) {
 	if m.local.IsValid() {
 		return Serve(ctx, m, m.local)
@@ -139,8 +138,8 @@ func Dial(ctx context.Context, m Mode, server netip.AddrPort) (*Session, error) 
 	return embedTowards(ctx, server, m.flag)
 }
 
-// attached returns the driver's provider; nil where the mode or the lack of a
-// driver asks to embed.
+// attached returns the driver's provider, or nil if the mode or the absence of a driver requires
+// embedding.
 func attached(ctx context.Context, m Mode) (*nd.Provider, error) {
 	if m.mode == verbs.Embedded {
 		return nil, nil
@@ -155,13 +154,13 @@ func attached(ctx context.Context, m Mode) (*nd.Provider, error) {
 	return nil, nil
 }
 
-// noDriver tells a driver that does not run from one that refuses.
+// noDriver reports whether an error means that no driver runs, rather than that it refuses.
 func noDriver(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errors.ErrUnsupported)
 }
 
-// Addresses lists the addresses of the adapters: the driver's, else that of the
-// adapter that a program embeds by default.
+// Addresses returns the addresses of the adapters: the driver's, otherwise that of the adapter that a
+// program embeds by default.
 func Addresses(ctx context.Context, m Mode) ([]netip.Addr, error) {
 	p, err := Open(ctx, m)
 	if err != nil {
@@ -171,7 +170,7 @@ func Addresses(ctx context.Context, m Mode) ([]netip.Addr, error) {
 	return list, errors.Join(err, p.Close())
 }
 
-// Open opens the provider for a tool that needs no adapter in particular.
+// Open opens the provider for a tool that needs no particular adapter.
 func Open(ctx context.Context, m Mode) (*nd.Provider, error) {
 	return nd.Open(ctx, nd.Options{Mode: m.mode, Name: m.name})
 }
@@ -193,9 +192,8 @@ func embed(ctx context.Context, local netip.Addr) (*Session, error) {
 	return open(p, local)
 }
 
-// embedTowards embeds an adapter from which remote can be reached. On the
-// loopback network of Linux and Windows every address of 127.0.0.0/8 serves, so
-// that many programs can run side by side.
+// embedTowards embeds an adapter from which remote can be reached. On the loopback network of Linux and
+// Windows any address of 127.0.0.0/8 will do, so that many programs can run side by side.
 func embedTowards(ctx context.Context, server netip.AddrPort, flag string) (*Session, error) {
 	const tries = 8
 	remote := server.Addr()
@@ -224,8 +222,8 @@ func embedTowards(ctx context.Context, server netip.AddrPort, flag string) (*Ses
 	return embed(ctx, local)
 }
 
-// embedBeside embeds an adapter to reach another process of this machine: the
-// address remote belongs to that one.
+// embedBeside embeds an adapter to reach another process on this machine, to which the address remote
+// belongs.
 func embedBeside(ctx context.Context, server netip.AddrPort, flag string) (*Session, error) {
 	remote := server.Addr()
 	all, err := net.InterfaceAddrs()
@@ -247,7 +245,7 @@ func embedBeside(ctx context.Context, server netip.AddrPort, flag string) (*Sess
 			return s, err
 		}
 	}
-	// Nobody is there where its address is free: connecting then says so.
+	// If its address is free nobody is there: connecting will report that.
 	s, err := embed(ctx, remote)
 	if !errors.Is(err, nd.ErrSharingViolation) {
 		return s, err
@@ -257,7 +255,7 @@ func embedBeside(ctx context.Context, server netip.AddrPort, flag string) (*Sess
 			"%s, or name another address of this machine (%s ADDRESS)", second(runtime.GOOS, remote), flag))
 }
 
-// second says how one comes to a second address on a system.
+// second says how to get a second address on a system.
 func second(system string, remote netip.Addr) string {
 	switch {
 	case system == "linux":
@@ -270,7 +268,7 @@ func second(system string, remote netip.Addr) string {
 	return "add one to an interface"
 }
 
-// unroutable is the error of a server that the system has no route to.
+// unroutable returns the error for a server that the system has no route to.
 func unroutable(server netip.AddrPort, err error) error {
 	status := nd.StatusNetworkUnreachable
 	if errors.Is(err, syscall.EHOSTUNREACH) || runtime.GOOS == "windows" && errors.Is(err, syscall.Errno(wsaHostUnreachable)) {
@@ -278,12 +276,12 @@ func unroutable(server netip.AddrPort, err error) error {
 	}
 	var sys *os.SyscallError
 	if errors.As(err, &sys) {
-		err = sys.Err // the address and the operation stand before it already
+		err = sys.Err // the address and the operation are already in the message
 	}
 	return unreachable(server, status, err.Error())
 }
 
-// wsaHostUnreachable is WSAEHOSTUNREACH, by which Windows says it.
+// wsaHostUnreachable is WSAEHOSTUNREACH, Windows' code for it.
 const wsaHostUnreachable = 10065
 
 func unreachable(server netip.AddrPort, status nd.Status, why string) error {

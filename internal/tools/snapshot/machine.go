@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// machine tells of the machine and its network.
+// machine reports about the machine and its network.
 func (r *report) machine() {
 	s := r.section("System", "Property", "Value")
 	host, err := os.Hostname()

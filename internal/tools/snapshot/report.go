@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// report is what the tool found: tables, each about one thing.
+// report is the tool's result: tables, each about one subject.
 type report struct {
 	Host     string    `json:"host"`
 	Time     time.Time `json:"time"`
-	Running  bool      `json:"running"` // a driver; else the report is about what is on disk
+	Running  bool      `json:"running"` // a driver; otherwise the report is about what is on disk
 	Sections []section `json:"sections"`
 }
 
-// section is a table with a title. What could not be found out is a note in it.
+// section is a table with a title. A note says what could not be found out.
 type section struct {
 	Title  string     `json:"title"`
 	Note   string     `json:"note,omitempty"`
@@ -26,7 +26,7 @@ type section struct {
 	Rows   [][]string `json:"rows,omitempty"`
 }
 
-// ID is the section's anchor.
+// ID returns the section's anchor.
 func (s *section) ID() string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -56,7 +56,7 @@ var page string
 
 var pageTemplate = template.Must(template.New("report").Parse(page))
 
-// html writes the report as one page that refers to nothing outside itself.
+// html writes the report as one self-contained page.
 func (r *report) html(w io.Writer) error { return pageTemplate.Execute(w, r) }
 
 func (r *report) json(w io.Writer) error {

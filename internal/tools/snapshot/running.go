@@ -21,7 +21,7 @@ const (
 
 var keyFields = []string{"Registry Key", "In force", "Stored", "Default", "Pending", "Effect", "Status", "Problem"}
 
-// running tells of a driver that runs.
+// running reports about a running driver.
 func (r *report) running(ctx context.Context, c *api.Client, s *api.Status) {
 	d := r.section("Driver", "Property", "Value")
 	d.add("Version", s.Version)
@@ -95,7 +95,7 @@ func (r *report) adapter(a *api.AdapterStatus) {
 	}
 }
 
-// objects tells how many of each kind there are, in the order of the kinds: "cq: 2, qp: 1".
+// objects returns how many of each kind there are, sorted by kind: "cq: 2, qp: 1".
 func objects(count map[string]int) string {
 	var out []string
 	for _, kind := range slices.Sorted(maps.Keys(count)) {

@@ -1,5 +1,5 @@
-// Package snapshot is MLNX_System_Snapshot: one report of the machine, the adapters, their registry, counters and
-// events, to look at and to pass on (WinOF 5.50, 5.1). It also works while no driver runs.
+// Package snapshot is MLNX_System_Snapshot: one report on the machine, the adapters, their registry,
+// counters and events, to look at and to pass on (WinOF 5.50, 5.1). It also works while no driver runs.
 package snapshot
 
 import (
@@ -75,7 +75,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	return tool.Success
 }
 
-// take makes the report.
+// take creates the report.
 func take(ctx context.Context, socket, state string) (*report, error) {
 	r := &report{Time: time.Now()}
 	r.machine()

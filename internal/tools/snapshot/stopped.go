@@ -14,11 +14,11 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// maxCopied bounds what is read of the state directory in bytes.
+// maxCopied limits how many bytes of the state directory are read.
 const maxCopied = 1 << 30
 
-// stopped tells of what a driver left on disk. It reads copies: opening the originals would repair them, and keep a
-// driver from starting meanwhile.
+// stopped reports about what a driver left on disk. It reads copies, because opening the originals would
+// repair them, and keep a driver from starting meanwhile.
 func (r *report) stopped(state string, cause error) {
 	d := r.section("Driver", "Property", "Value")
 	d.Note = cause.Error() + ". What follows is from the disk: nothing is in force."

@@ -10,16 +10,15 @@ import (
 	"github.com/softvpi/softvpi/internal/counters"
 )
 
-// ErrUnsupported is what adapters do not have, or this one does not.
+// ErrUnsupported says that adapters, or this one, do not support something.
 var ErrUnsupported = errors.New("not supported by this adapter")
 
-// ErrIdle is a server that its user stopped while it waited for a client, which
-// is how a server ends.
+// ErrIdle says that the user stopped a server while it waited for a client, which is the normal way to end
+// a server.
 var ErrIdle = errors.New("stopped while waiting for a client")
 
-// End returns the exit status of a tool whose work ended with err, which it
-// reports. Where ctx has ended, the user stopped the tool: what failed then
-// failed for that, and only that is said.
+// End reports err and returns the exit status of a tool that ended with it. If ctx has ended the user
+// stopped the tool: that explains the failure, so only that is reported.
 func (e Env) End(ctx context.Context, err error) int {
 	switch {
 	case err == nil, errors.Is(err, ErrIdle):
@@ -37,7 +36,8 @@ func (e Env) End(ctx context.Context, err error) int {
 	return e.Fail(err)
 }
 
-// wrong says whether an error is about a value that the user gave. Its text names the field and what is allowed.
+// wrong reports whether an error is about a value given by the user. Its text names the field and what is
+// allowed.
 func wrong(err error) bool {
 	var usage *UsageError
 	var field *api.FieldError

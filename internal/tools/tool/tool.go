@@ -1,5 +1,5 @@
-// Package tool is the form that every command-line tool has: a function from its
-// arguments and streams to an exit status, with options in the single-dash style.
+// Package tool defines the form of all command-line tools: a function from arguments and streams to an
+// exit status, with options in the single-dash style.
 package tool
 
 import (
@@ -24,13 +24,13 @@ const (
 	Unsupported = 3
 )
 
-// Env is what a tool is started with.
+// Env is the environment in which a tool is started.
 type Env struct {
-	Name           string   // what it was called
+	Name           string   // the name by which it was called
 	Args           []string // without the name
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Terminal       bool // Stderr is a terminal: progress may be shown there
+	Terminal       bool // Stderr is a terminal, so progress may be shown there
 }
 
 // Main is a tool. The context ends when the user interrupts it.
@@ -52,12 +52,12 @@ type UsageError struct{ Text string }
 
 func (e *UsageError) Error() string { return e.Text }
 
-// Usagef makes a UsageError.
+// Usagef returns a UsageError.
 func Usagef(format string, args ...any) error {
 	return &UsageError{Text: fmt.Sprintf(format, args...)}
 }
 
-// NoVerb is the UsageError of a tool whose first word, which may be missing, is none of those that it has.
+// NoVerb returns the UsageError for a tool's first word that is missing or unknown.
 func NoVerb(tool, verb, allowed string) error {
 	if verb == "" {
 		return Usagef("a command is missing; allowed: %s", allowed)
@@ -73,17 +73,16 @@ type Flags struct {
 	positional []string // arguments that belong to no option
 }
 
-// NewFlags starts the option set of the tool that env describes. The synopsis
-// is the text of its usage above the list of options.
+// NewFlags creates the option set of the tool that env describes. synopsis is the usage text above the
+// list of options.
 func NewFlags(env Env, synopsis string) *Flags {
 	fs := flag.NewFlagSet(env.Name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	return &Flags{FlagSet: fs, env: env, synopsis: synopsis}
 }
 
-// Parse reads the arguments; options may stand before and after the others. Done
-// says that the tool ends now with the status: after -h, or after a wrong
-// argument, which has been reported in one line.
+// Parse parses the arguments; options may come before and after the others. done says that the tool ends
+// now with the status: after -h, or after a wrong argument, which was reported in one line.
 func (f *Flags) Parse() (status int, done bool) {
 	err := f.parse(f.env.Args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -97,7 +96,7 @@ func (f *Flags) Parse() (status int, done bool) {
 	return Success, false
 }
 
-// Read is Parse without a word to the user: a wrong argument, and the wish for help, are errors.
+// Read is Parse without output: a wrong argument and a request for help are errors.
 func (f *Flags) Read() error {
 	if err := f.parse(f.env.Args); err != nil {
 		return &UsageError{Text: f.explain(err)}
@@ -125,8 +124,7 @@ func (f *Flags) parse(args []string) error {
 // NArg returns the number of arguments that belong to no option.
 func (f *Flags) NArg() int { return len(f.positional) }
 
-// Arg returns argument i of those that belong to no option; empty where there
-// are fewer.
+// Arg returns argument i of those that belong to no option, or "" if there are fewer.
 func (f *Flags) Arg(i int) string {
 	if i < 0 || i >= len(f.positional) {
 		return ""
@@ -134,7 +132,7 @@ func (f *Flags) Arg(i int) string {
 	return f.positional[i]
 }
 
-// Say prints one line to the user, under the tool's name, beside its output.
+// Say prints one line to the user, prefixed with the tool's name, on the standard error.
 func (f *Flags) Say(format string, args ...any) { f.env.Errorf(format, args...) }
 
 // Refuse reports a wrong argument in one line and returns Usage.
@@ -161,7 +159,7 @@ func (f *Flags) Given(name string) bool {
 // explain adds what is allowed to an error of the flag package.
 func (f *Flags) explain(err error) string {
 	text := err.Error()
-	f.VisitAll(func(o *flag.Flag) { // the flag package knows single dashes only
+	f.VisitAll(func(o *flag.Flag) { // the flag package knows only single dashes
 		text = strings.Replace(text, " for flag -"+o.Name+": ", " for flag "+dashed(o.Name)+": ", 1)
 	})
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
@@ -188,7 +186,8 @@ func (f *Flags) names() string {
 	return strings.Join(names, " ")
 }
 
-// printOptions lists the options as users write them, each with what it is for. Usage texts say themselves what holds where an option is not given.
+// printOptions lists the options as users write them, with descriptions. Those mention the defaults
+// themselves.
 func (f *Flags) printOptions(w io.Writer) {
 	f.VisitAll(func(o *flag.Flag) {
 		value, usage := flag.UnquoteUsage(o)
@@ -208,8 +207,8 @@ func dashed(name string) string {
 	return "-" + name
 }
 
-// Int adds an option that takes an integer from low to high. A default below low
-// stands for the lack of the option; the usage text says what that means.
+// Int adds an option that takes an integer from low to high. A default below low means that the option is
+// not given; the usage text says what then applies.
 func (f *Flags) Int(p *int, name string, value, low, high int, usage string) {
 	*p = value
 	byDefault := ""
@@ -277,7 +276,7 @@ func (f *Flags) Port(p *uint16, name string, value uint16, usage string) {
 
 const allowedAddr = "allowed: an IPv4 or IPv6 address of an adapter, such as 127.0.0.2"
 
-// ParseAddr reads an IPv4 or IPv6 address, with or without square brackets.
+// ParseAddr parses an IPv4 or IPv6 address, with or without square brackets.
 func ParseAddr(s string) (netip.Addr, error) {
 	bare := s
 	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
@@ -290,8 +289,7 @@ func ParseAddr(s string) (netip.Addr, error) {
 	return a.Unmap(), nil
 }
 
-// ParseEndpoint reads an address with an optional port: 127.0.0.2,
-// 127.0.0.2:7174, ::1, [::1]:7174.
+// ParseEndpoint parses an address with an optional port: 127.0.0.2, 127.0.0.2:7174, ::1, [::1]:7174.
 func ParseEndpoint(s string, port uint16) (netip.AddrPort, error) {
 	if a, err := ParseAddr(s); err == nil {
 		return netip.AddrPortFrom(a, port), nil

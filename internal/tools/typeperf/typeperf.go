@@ -47,7 +47,8 @@ type command struct {
 	adapter  string
 }
 
-// Main runs `softvpi counters`. dial gives the management interface of the driver at a socket, empty for the default.
+// Main runs `softvpi counters`. dial returns the management interface of the driver at a socket, empty for
+// the default.
 func Main(ctx context.Context, env tool.Env, dial func(socket string) Driver) int {
 	c := &command{env: env, interval: time.Second, form: string(counters.CSV)}
 	verb := ""
@@ -72,14 +73,14 @@ func Main(ctx context.Context, env tool.Env, dial func(socket string) Driver) in
 	case errors.As(err, &usage), errors.As(err, &path):
 		return f.Refuse(err)
 	case ctx.Err() != nil:
-		return tool.Success // watching ends so
+		return tool.Success // the usual end of watching
 	case err != nil:
 		return env.Fail(err)
 	}
 	return tool.Success
 }
 
-// verb adds the options of a verb and returns what does it.
+// verb adds the options of a verb and returns the function that executes it.
 func (c *command) verb(name string) func(context.Context) error {
 	f := c.flags
 	seconds := func() {
@@ -120,10 +121,10 @@ func (c *command) verb(name string) func(context.Context) error {
 	return nil
 }
 
-// maxInterval is the longest time between two samples, typeperf's.
+// maxInterval is the maximum time between two samples, as in typeperf.
 const maxInterval = 7 * 24 * time.Hour
 
-// parseInterval reads [[hh:]mm:]ss.
+// parseInterval parses [[hh:]mm:]ss.
 func parseInterval(s string) (time.Duration, error) {
 	bad := errors.New("allowed: [[hh:]mm:]ss, above 0")
 	parts := strings.Split(s, ":")
@@ -193,7 +194,7 @@ func (c *command) list(ctx context.Context) error {
 	return err
 }
 
-// choose keeps the sets that the paths name.
+// choose returns the sets that the paths name.
 func choose(sets []counters.Set, paths []string) []counters.Set {
 	if len(paths) == 0 {
 		return sets
@@ -287,8 +288,8 @@ func (c *command) watch(ctx context.Context) error {
 	return c.run(ctx, paths, counters.NewWriter(out, counters.Form(c.form), host), true)
 }
 
-// run writes samples, each an interval after the one before. The first comes an interval after the start, as with
-// typeperf, so that there are rates; a single one that needs none comes at once.
+// run writes samples at intervals. As in typeperf, the first one comes an interval after the start, so
+// that there are rates; a single one that needs none comes at once.
 func (c *command) run(ctx context.Context, paths []string, w *counters.Writer, watching bool) error {
 	var r counters.Reader
 	s, err := c.sample(ctx, paths)
