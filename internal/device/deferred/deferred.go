@@ -34,23 +34,15 @@ func (d *Copies) Init() {
 // Idle reports whether no owner has copies in progress.
 func (d *Copies) Idle() bool { return len(d.sources) == 0 }
 
+// engine is told which copies have finished: a transport.Engine.
+type engine interface {
+	Copied(now clock.Time, done []memory.Finished)
+}
+
 // Move hands the engine's copies over to their owners and reports finished ones to the engine. It reports
 // whether there were any.
 func (d *Copies) Move(now clock.Time, e *transport.Engine) bool {
-	worked := false
-	for i := 0; i < len(d.sources); i++ {
-		s := &d.sources[i]
-		worked = d.finish(now, e, s) || worked
-		s.startWaiting()
-		s.owner.Flush()
-		if s.started == 0 && len(s.waiting) == 0 {
-			last := len(d.sources) - 1
-			d.sources[i] = d.sources[last]
-			d.sources[last] = source{}
-			d.sources = d.sources[:last]
-			i--
-		}
-	}
+	worked := d.proceed(now, e)
 	for {
 		n := e.Copies(d.start)
 		for i := range d.start[:n] {
@@ -67,7 +59,27 @@ func (d *Copies) Move(now clock.Time, e *transport.Engine) bool {
 	return worked
 }
 
-func (d *Copies) finish(now clock.Time, e *transport.Engine, s *source) bool {
+// proceed reports what has finished, gives owners with room what waits for them, and forgets owners with
+// nothing to do. It reports whether anything had finished.
+func (d *Copies) proceed(now clock.Time, e engine) bool {
+	worked := false
+	for i := 0; i < len(d.sources); i++ {
+		s := &d.sources[i]
+		worked = d.finish(now, e, s) || worked
+		s.startWaiting()
+		s.owner.Flush()
+		if s.started == 0 && len(s.waiting) == 0 {
+			last := len(d.sources) - 1
+			d.sources[i] = d.sources[last]
+			d.sources[last] = source{}
+			d.sources = d.sources[:last]
+			i--
+		}
+	}
+	return worked
+}
+
+func (d *Copies) finish(now clock.Time, e engine, s *source) bool {
 	worked := false
 	for s.started > 0 {
 		n := s.owner.Finish(d.done)
@@ -81,7 +93,7 @@ func (d *Copies) finish(now clock.Time, e *transport.Engine, s *source) bool {
 	return worked
 }
 
-func (d *Copies) begin(now clock.Time, e *transport.Engine, c *transport.Copy) {
+func (d *Copies) begin(now clock.Time, e engine, c *transport.Copy) {
 	owner, ok := c.Region.Remote.(memory.Deferred)
 	if !ok {
 		d.done[0] = memory.Finished{Tag: c.Tag, Err: memory.ErrGone}
