@@ -5,7 +5,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// compare shows what differs between the first fabric and the second.
+// compare shows the differences between the first and the second fabric.
 func (n *network) compare() {
 	for _, t := range []struct {
 		key  string
@@ -35,7 +35,7 @@ func (n *network) compare() {
 	}
 }
 
-// alone shows a node that one of the fabrics has.
+// alone shows a node that exists in only one of the fabrics.
 func (n *network) alone(node *discovery.Node, prefix string) {
 	n.head(node, prefix, prefix)
 	for _, p := range node.Ports[1:] {
@@ -45,7 +45,7 @@ func (n *network) alone(node *discovery.Node, prefix string) {
 	}
 }
 
-// compareNodes shows what differs at a node that both fabrics have.
+// compareNodes shows the differences at a node that exists in both fabrics.
 func (n *network) compareNodes(a, b *discovery.Node) {
 	headed := false
 	head := func() {
@@ -82,14 +82,14 @@ func (n *network) compareNodes(a, b *discovery.Node) {
 	}
 }
 
-// side shows a port of one of the fabrics; one without a link has nothing to show.
+// side shows a port of one of the fabrics, unless it has no link.
 func (n *network) side(p *discovery.Port, prefix string) {
 	if p.Remote != nil {
 		n.link(p, prefix)
 	}
 }
 
-// differ tells which of two ports are to be shown.
+// differ reports which of two ports to show.
 func (n *network) differ(a, b *discovery.Port) (was, is bool) {
 	linked := func(p *discovery.Port) bool { return p != nil && p.Remote != nil }
 	if n.checks["port"] {

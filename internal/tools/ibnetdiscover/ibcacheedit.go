@@ -11,10 +11,10 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// guids are GUIDs of an option: what is to be replaced by what, and of which node.
+// guids are the GUIDs of an option: what to replace by what, and at which node.
 type guids struct{ node, before, after uint64 }
 
-// guidOption is an option with count GUIDs, with colons.
+// guidOption returns an option with count GUIDs, separated by colons.
 func guidOption(list *[]guids, long, form, help string, count int) ibdiag.Option {
 	return ibdiag.Option{Long: long, Argument: form, Help: help, Set: func(v string) error {
 		words := strings.Split(v, ":")
@@ -75,7 +75,7 @@ func CacheEdit(ctx context.Context, env tool.Env) int {
 	})
 }
 
-// renumber gives a node another GUID. The ports of a switch have its GUID.
+// renumber changes a node's GUID. The ports of a switch share it.
 func renumber(f *discovery.Fabric, n *discovery.Node, guid uint64) {
 	f.Renumber(n, guid)
 	if !n.IsSwitch() {

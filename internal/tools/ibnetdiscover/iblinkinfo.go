@@ -82,7 +82,7 @@ func (l *links) run() (err error) {
 	return nil
 }
 
-// walk walks the fabric, or around the node that was asked for, which it returns.
+// walk walks the fabric, or just around the requested node, which it returns.
 func (l *links) walk() (*discovery.Fabric, *discovery.Node, error) {
 	if l.route != "" {
 		path, err := ibdiag.ParsePath(l.route)
@@ -109,7 +109,7 @@ func (l *links) walk() (*discovery.Fabric, *discovery.Node, error) {
 	return f, p.Node, err
 }
 
-// wholeHops is how far a walk goes that begins here.
+// wholeHops returns how far a walk from here goes.
 func (l *links) wholeHops() int {
 	if l.guid != 0 {
 		return 0
@@ -168,7 +168,7 @@ func nodeKind(n *discovery.Node) string {
 	return "??"
 }
 
-// port is the line of a port.
+// port prints the line of a port.
 func (l *links) port(p *discovery.Port, prefix string) {
 	down := p.Info.PortState == mad.PortDown
 	if down && l.ignored != nil && l.downBefore(p) {
@@ -196,7 +196,7 @@ func (l *links) downBefore(p *discovery.Port) bool {
 	return was != nil && was.Info.PortState == mad.PortDown
 }
 
-// remote is the other end of the link.
+// remote returns the text for the other end of the link.
 func (l *links) remote(p *discovery.Port) string {
 	r := p.Remote
 	if r == nil {
@@ -217,7 +217,7 @@ func (l *links) remote(p *discovery.Port) string {
 		ibdiag.CouldBeWidth(p), ibdiag.CouldBeSpeed(p))
 }
 
-// compare shows what differs from the cache.
+// compare shows the differences from the cache.
 func (l *links) compare(f *discovery.Fabric, list []*discovery.Node) {
 	seen := map[uint64]bool{}
 	for _, n := range list {
@@ -270,7 +270,7 @@ func (l *links) compareNodes(a, b *discovery.Node) {
 	}
 }
 
-// differ tells whether two ports are to be shown.
+// differ reports whether to show two ports.
 func (l *links) differ(p, q *discovery.Port) bool {
 	if p == nil || q == nil {
 		return p != q && l.checks["port"]

@@ -1,5 +1,5 @@
-// Package ibnetdiscover holds the tools that show a whole fabric: ibnetdiscover as a topology file, iblinkinfo as a list
-// of links; and ibcacheedit, which changes what ibnetdiscover has kept.
+// Package ibnetdiscover holds the tools that show a whole fabric: ibnetdiscover as a topology file,
+// iblinkinfo as a list of links; and ibcacheedit, which edits a cache of ibnetdiscover.
 package ibnetdiscover
 
 import (
@@ -24,7 +24,7 @@ type network struct {
 	checks                    map[string]bool
 	names                     ibdiag.Names
 	w                         *bufio.Writer
-	first, second             *discovery.Fabric // of a comparison
+	first, second             *discovery.Fabric // for a comparison
 	firstPrefix, secondPrefix string
 }
 
@@ -81,7 +81,7 @@ func (n *network) run(s *ibdiag.Session, args []string) error {
 	return keep(f, n.cache)
 }
 
-// found shows nodes while they are found.
+// found returns a function that shows nodes as they are found.
 func (n *network) found(s *ibdiag.Session) func([]uint8, *discovery.Port, bool) {
 	if !n.show {
 		return nil
@@ -127,7 +127,7 @@ func (n *network) print(f *discovery.Fabric) {
 	}
 }
 
-// keep writes a fabric to a cache; without a name nothing.
+// keep writes a fabric to a cache, unless the name is empty.
 func keep(f *discovery.Fabric, name string) error {
 	if name == "" {
 		return nil

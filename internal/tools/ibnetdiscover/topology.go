@@ -11,7 +11,7 @@ import (
 
 func (n *network) printf(format string, args ...any) { fmt.Fprintf(n.w, format, args...) }
 
-// topology shows everything in the form of a topology file.
+// topology prints everything as a topology file.
 func (n *network) topology(f *discovery.Fabric) {
 	n.printf("#\n# Topology file: generated on %s\n#\n", time.Now().Format(time.ANSIC))
 	if n.hops {
@@ -33,7 +33,8 @@ func (n *network) topology(f *discovery.Fabric) {
 	}
 }
 
-// head are the lines of a node above its ports. The first prefix is that of the numbers, the second that of the node's own line.
+// head prints a node's lines above its ports. The first prefix is for the numbers, the second for the
+// node's own line.
 func (n *network) head(node *discovery.Node, idPrefix, prefix string) {
 	i := &node.Info
 	n.printf("\n%svendid=0x%x\n%sdevid=0x%x\n", idPrefix, i.VendorID, idPrefix, i.DeviceID)
@@ -69,7 +70,7 @@ func (n *network) name(node *discovery.Node) string {
 	return n.names.Of(node.Info.NodeGUID, node.Description.String())
 }
 
-// link is the line of a port and its peer.
+// link prints the line of a port and its peer.
 func (n *network) link(p *discovery.Port, prefix string) {
 	r := p.Remote
 	n.printf("%s[%d]", prefix, p.Num)
@@ -92,7 +93,7 @@ func (n *network) link(p *discovery.Port, prefix string) {
 	n.printf("\n")
 }
 
-// id is the name of a node in a topology file.
+// id returns the name of a node in a topology file.
 func id(node *discovery.Node) string {
 	return fmt.Sprintf("\"%s-%016x\"", word(node.Info.NodeType, "H", "S", "R"), node.Info.NodeGUID)
 }
@@ -109,7 +110,7 @@ func word(t mad.NodeType, ca, sw, router string) string {
 	return "???"
 }
 
-// rate is the width and speed of a link, such as 4xQDR.
+// rate returns the width and speed of a link, such as 4xQDR.
 func rate(p *discovery.Port) string { return width(p) + speed(p) }
 
 func width(p *discovery.Port) string {
@@ -155,7 +156,7 @@ func plainSpeed(p *discovery.Port) string {
 	return "???"
 }
 
-// portsReport has a line for each port.
+// portsReport prints a line for each port.
 func (n *network) portsReport(f *discovery.Fabric) {
 	for _, node := range f.Backwards() {
 		for i := len(node.Ports) - 1; i > 0; i-- {
@@ -177,7 +178,7 @@ func (n *network) portsReport(f *discovery.Fabric) {
 	}
 }
 
-// end is a port in the report of the ports.
+// end returns a port as shown in the report of the ports.
 func end(p *discovery.Port) string {
 	kind := word(p.Node.Info.NodeType, "CA", "SW", "RT")
 	if kind == "???" {

@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/umad"
 )
 
-// pings are what was sent and came back.
+// pings holds what was sent and what came back.
 type pings struct {
 	*ibdiag.Session
 	to                  ibdiag.Route
@@ -53,7 +53,8 @@ func Main(ctx context.Context, env tool.Env) int {
 	})
 }
 
-// run pings until it has sent so many, or the user stops it. Both end with the report.
+// run pings until it has sent count datagrams, or the user stops it. In both cases it ends with the
+// report.
 func (p *pings) run(count uint64) error {
 	start := time.Now()
 	for p.sent < count && p.Context.Err() == nil {
@@ -74,7 +75,7 @@ func (p *pings) run(count uint64) error {
 	return nil
 }
 
-// once sends a datagram. One that nobody answers is lost, and no error.
+// once sends a datagram. If nobody answers it is lost, which is no error.
 func (p *pings) once() error {
 	start := time.Now()
 	d, err := p.Port.Call(p.Context, p.to.Services(), request(classPing, 0, p.oui), p.Timing)
@@ -114,7 +115,7 @@ func (p *pings) report(total time.Duration) {
 	p.Printf("rtt min/avg/max = %s/%s/%s ms\n", ms(p.least), ms(mean), ms(p.most))
 }
 
-// ms is a time in milliseconds with three digits behind the point.
+// ms formats a time in milliseconds with three decimal places.
 func ms(d time.Duration) string {
 	us := d.Microseconds()
 	return fmt.Sprintf("%d.%03d", us/1000, us%1000)

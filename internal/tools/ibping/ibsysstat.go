@@ -13,7 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// What ibsysstat can ask for.
+// What ibsysstat can request.
 const (
 	attrPing = 0x10
 	attrHost = 0x11
@@ -56,7 +56,7 @@ func Sysstat(ctx context.Context, env tool.Env) int {
 	})
 }
 
-// sysstat answers for this machine.
+// sysstat returns the answers for this machine.
 func sysstat(cpus []string) func(uint16) (string, bool) {
 	host, cpu := hostAndDomain(), fit(cpus)
 	return func(attribute uint16) (string, bool) {
@@ -70,7 +70,7 @@ func sysstat(cpus []string) func(uint16) (string, bool) {
 	}
 }
 
-// fit are as many lines as one datagram has room for.
+// fit returns as many lines as fit in one datagram.
 func fit(lines []string) (all string) {
 	for _, l := range lines {
 		if len(all)+len(l) >= vendorDataLen {
@@ -99,7 +99,7 @@ func ask(s *ibdiag.Session, to ibdiag.Route, attribute uint16, oui uint32) error
 	return nil
 }
 
-// processors are the lines that tell of this machine's.
+// processors returns the lines that describe this machine's processors.
 func processors() []string {
 	f, err := os.Open("/proc/cpuinfo") // Linux
 	if err != nil {
@@ -127,7 +127,7 @@ func processors() []string {
 	return list
 }
 
-// plainProcessors are those of a machine that does not tell more.
+// plainProcessors returns the lines for a machine that gives no details.
 func plainProcessors() (list []string) {
 	for i := range runtime.NumCPU() {
 		list = append(list, fmt.Sprintf("cpu %d: model %s MHZ unknown\n", i, runtime.GOARCH))

@@ -1,5 +1,5 @@
-// Package ibping holds the tools that two nodes speak with each other by vendor datagrams: ibping tells whether a node
-// answers, ibsysstat what it is.
+// Package ibping holds two tools that communicate between nodes by vendor datagrams: ibping tests whether
+// a node answers, ibsysstat shows what it is.
 package ibping
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Classes of the vendor range with an OUI (IBA 16.5), and where their datagrams have it and their data.
+// Vendor classes with an OUI (IBA 16.5), and the offsets of the OUI and the data.
 const (
 	classPing     = 0x32
 	classSysstat  = 0x33
@@ -24,7 +24,7 @@ const (
 	vendorDataLen = mad.Len - vendorData
 )
 
-// request is a vendor datagram.
+// request returns a vendor datagram.
 func request(class uint8, attribute uint16, oui uint32) *[mad.Len]byte {
 	var m [mad.Len]byte
 	h := mad.Header{BaseVersion: mad.BaseVersion, Class: class, ClassVersion: 1, Method: mad.MethodGet, AttributeID: attribute}
@@ -33,7 +33,7 @@ func request(class uint8, attribute uint16, oui uint32) *[mad.Len]byte {
 	return &m
 }
 
-// text is what a datagram says, up to its first zero byte.
+// text returns the data of a datagram up to its first zero byte.
 func text(m *[mad.Len]byte) string {
 	data := m[vendorData:]
 	if i := bytes.IndexByte(data, 0); i >= 0 {
@@ -42,7 +42,8 @@ func text(m *[mad.Len]byte) string {
 	return string(data)
 }
 
-// serve answers the datagrams of a class until the user stops it. Attributes without an answer are left alone.
+// serve answers the datagrams of a class until the user stops it. It ignores attributes for which there is
+// no answer.
 func serve(s *ibdiag.Session, class uint8, oui uint32, answer func(attribute uint16) (string, bool)) error {
 	want := request(class, 0, oui)
 	err := s.Port.Serve(class, func(d *umad.Datagram) *[mad.Len]byte {
@@ -67,7 +68,7 @@ func serve(s *ibdiag.Session, class uint8, oui uint32, answer func(attribute uin
 	return nil
 }
 
-// hostAndDomain is the name of this machine, as it answers a ping.
+// hostAndDomain returns the name of this machine, with which it answers a ping.
 func hostAndDomain() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -81,7 +82,7 @@ func hostAndDomain() string {
 	return host
 }
 
-// gone is how a tool ends whose node does not answer.
+// gone returns the error of a tool whose node does not answer.
 func gone(ctx context.Context, err error, what string) error {
 	if ctx.Err() != nil || !errors.Is(err, umad.ErrTimeout) {
 		return err

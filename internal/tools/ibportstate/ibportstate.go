@@ -1,4 +1,4 @@
-// Package ibportstate is the tool that shows the state of a port, and its peer's, and sets it.
+// Package ibportstate is the tool that shows the state of a port and its peer, and sets it.
 package ibportstate
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// placeholderLID stands where a Set would have LID 0, which nodes refuse.
+// placeholderLID replaces LID 0 in a Set, because nodes refuse that.
 const placeholderLID ib.LID = 0x1234
 
-// operation is what is done to a port.
+// operation is an operation on a port.
 type operation int
 
 const (
@@ -37,7 +37,7 @@ var operations = map[string]operation{
 type value struct {
 	high    uint64
 	low     uint64
-	also    uint64 // allowed beyond high; 0: nothing
+	also    uint64 // allowed in addition to low to high; 0: nothing
 	put     func(*mad.PortInfo, uint64)
 	enabled bool // of speed and width, which are set every time
 }
@@ -58,14 +58,14 @@ var values = map[string]value{
 
 const allowed = "enable, disable, on, off, reset, speed, espeed, width, query, down, arm, active, vls, mtu, lid, smlid, lmc, mkey, mkeylease, mkeyprot"
 
-// change is what the arguments want.
+// change is what the arguments request.
 type change struct {
 	op       operation
 	opGiven  bool
 	settings map[string]uint64
 }
 
-// changes tells whether anything is set.
+// changes reports whether anything is set.
 func (c change) changes() bool { return c.op != query || len(c.settings) > 0 }
 
 // state is a run of ibportstate.
@@ -172,7 +172,8 @@ func (s *state) node(r ibdiag.Route) (mad.NodeInfo, error) {
 	return n, err
 }
 
-// show shows a port. Extended tells whether the node knows extended speeds, which a switch says at port 0.
+// show shows a port. extended reports whether the node supports extended speeds, which a switch reports at
+// port 0.
 func (s *state) show(r ibdiag.Route, port uint8, isSwitch bool) (p mad.PortInfo, extended bool, err error) {
 	var zero mad.PortInfo
 	if isSwitch {
@@ -213,7 +214,7 @@ func (s *state) lines(r ibdiag.Route, port uint8, p *mad.PortInfo, extended, isS
 	s.Printf("# Port info: %s port %d\n%s", r, port, ibdiag.Lines("", p, ibdiag.Pick(ibdiag.PortInfoFields(s.ShowKeys), labels...)))
 }
 
-// set changes the port. What is not to change is set to what means so (IBA 14.2.5.6).
+// set changes the port. Fields that are not to change are set to the values that mean so (IBA 14.2.5.6).
 func (s *state) set(c change, p *mad.PortInfo, extended, isSwitch bool) error {
 	if c.op == on {
 		if p.PortPhysicalState != mad.PhysicalDisabled {
@@ -264,7 +265,7 @@ func (s *state) set(c change, p *mad.PortInfo, extended, isSwitch bool) error {
 	return nil
 }
 
-// peer shows the port at the other end of the link, and compares.
+// peer shows the port at the other end of the link, and compares the two.
 func (s *state) peer(p *mad.PortInfo, extended bool) error {
 	way, err := s.to.Extend(s.port, s.Port.Device().Port.LID)
 	if err != nil {
@@ -295,7 +296,7 @@ var (
 	extendedSpeeds = []rate{{8, "106.25 Gbps"}, {4, "53.125 Gbps"}, {2, "25.78125 Gbps"}, {1, "14.0625 Gbps"}}
 )
 
-// compare warns where a link is slower than both of its ports could be.
+// compare warns if a link is slower than both of its ports support.
 func (s *state) compare(p, q *mad.PortInfo, extended bool) {
 	all := func(enabled, every, supported uint8) uint8 {
 		if enabled == every {

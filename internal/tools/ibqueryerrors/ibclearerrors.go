@@ -80,7 +80,7 @@ func reset(s *ibdiag.Session, nodes []target) error {
 	return nil
 }
 
-// targets are the nodes of a fabric: of a switch all ports at once.
+// targets returns the nodes of a fabric; for a switch all ports are reset at once.
 func targets(f *discovery.Fabric) (nodes []target) {
 	for _, n := range f.Backwards() {
 		var t target
@@ -98,7 +98,8 @@ func targets(f *discovery.Fabric) (nodes []target) {
 	return nodes
 }
 
-// The lines of a topology file that have LIDs: a switch, the beginning of another node, and a port of that.
+// The lines of a topology file that contain LIDs: a switch, the beginning of another node, and a port of
+// that.
 var (
 	switchLine = regexp.MustCompile(`^Switch\s.*\sport 0 lid (\d+) lmc`)
 	otherLine  = regexp.MustCompile(`^(?:Ca|Rt)\s`)

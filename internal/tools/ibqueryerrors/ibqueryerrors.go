@@ -1,5 +1,5 @@
-// Package ibqueryerrors holds the tools that go through the counters of a whole fabric: ibqueryerrors reports errors,
-// ibclearerrors resets them.
+// Package ibqueryerrors holds the tools that process the counters of a whole fabric: ibqueryerrors reports
+// errors, ibclearerrors resets them.
 package ibqueryerrors
 
 import (
@@ -20,20 +20,22 @@ import (
 
 const defaultThresholds = "/etc/infiniband-diags/error_thresholds"
 
-// errorCounters are the counters that are held against thresholds, in the order in which they are shown.
+// errorCounters lists the counters that are compared with thresholds, in the order in which they are
+// shown.
 var errorCounters = []string{
 	"SymbolErrorCounter", "LinkErrorRecoveryCounter", "LinkDownedCounter", "PortRcvErrors", "PortRcvRemotePhysicalErrors",
 	"PortRcvSwitchRelayErrors", "PortXmitDiscards", "PortXmitConstraintErrors", "PortRcvConstraintErrors",
 	"LocalLinkIntegrityErrors", "ExcessiveBufferOverrunErrors", "VL15Dropped", "PortXmitWait",
 }
 
-// thresholds are what counters may count before they are reported.
+// thresholds are the values above which counters are reported.
 type thresholds struct {
 	values map[string]uint64
 	text   string
 }
 
-// readThresholds reads lines with a counter, = and a number. Without the file all thresholds are 0.
+// readThresholds reads lines with a counter, = and a number. If the default file does not exist all
+// thresholds are 0.
 func readThresholds(file string) (thresholds, error) {
 	t := thresholds{values: map[string]uint64{}}
 	f, err := os.Open(file)
@@ -154,7 +156,7 @@ func (q *query) run() (err error) {
 	return nil
 }
 
-// chosen are the nodes to report.
+// chosen returns the nodes to report.
 func (q *query) chosen() ([]*discovery.Node, error) {
 	f, err := q.Fabric(q.scan, discovery.Options{})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// node is a node whose counters are asked for.
+// node is a node whose counters are read.
 type node struct {
 	*query
 	*discovery.Node
@@ -19,7 +19,7 @@ type node struct {
 	headed bool
 }
 
-// route is the way to a port's counters: a switch has one for all.
+// route returns the route to a port's counters: a switch has one for all.
 func (n *node) route(p *discovery.Port) ibdiag.Route { return ibdiag.LIDRoute(p.BaseLID()) }
 
 // node reports one node.
@@ -63,7 +63,7 @@ func (n *node) report(ports []*discovery.Port) {
 	}
 }
 
-// ask asks for an attribute of a port, and warns where no good answer comes.
+// ask requests an attribute of a port, and warns if there is no good answer.
 func (n *node) ask(r ibdiag.Route, where, what string, attribute uint16, port uint8) ([]byte, bool) {
 	data, err := n.Perf(r, mad.MethodGet, attribute, []byte{0, port})
 	if err != nil {
@@ -85,12 +85,12 @@ func (n *node) capabilities(r ibdiag.Route, port uint8) bool {
 
 func (n *node) has(capability uint16) bool { return n.caps.CapabilityMask&capability != 0 }
 
-// wide tells whether the node has counters of 64 bits, and wideErrors whether errors are among them.
+// wide reports whether the node has counters of 64 bits, wideErrors whether they include errors.
 func (n *node) wide() bool { return n.has(mad.CapPMExtendedWidth | mad.CapPMExtendedWidthNoIETF) }
 
 func (n *node) wideErrors() bool { return n.caps.CapabilityMask2&mad.Cap2PMAdditionalExtended != 0 }
 
-// dataCounters are the counters of data, in the order in which they are shown.
+// dataCounters returns the names of the data counters, in the order in which they are shown.
 func (n *node) dataCounters() []string {
 	names := []string{"PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts"}
 	if n.has(mad.CapPMExtendedWidth) {
@@ -123,7 +123,8 @@ func (n *node) counts(p *discovery.Port) {
 	}
 }
 
-// errors shows the counters of a port, or of all together, that are above their thresholds; false: there are none.
+// errors shows the counters of a port, or of all together, that exceed their thresholds; false: there are
+// none.
 func (n *node) errors(p *discovery.Port, port uint8) bool {
 	const where = "print_errors"
 	r := n.route(p)
@@ -151,7 +152,7 @@ func (n *node) errors(p *discovery.Port, port uint8) bool {
 	return true
 }
 
-// above are the counters that are above their thresholds.
+// above returns the counters that exceed their thresholds.
 func (n *node) above(r ibdiag.Route, port uint8, plain, wide []byte) string {
 	var b strings.Builder
 	for _, name := range errorCounters {
@@ -179,7 +180,7 @@ func (n *node) above(r ibdiag.Route, port uint8, plain, wide []byte) string {
 	return b.String()
 }
 
-// why are the details of a counter.
+// why returns the details of a counter.
 func (n *node) why(r ibdiag.Route, port uint8, a *mad.PMAttribute) (text string) {
 	data, ok := n.ask(r, "query_and_dump", a.Name, a.ID, port)
 	if !ok {
@@ -193,7 +194,7 @@ func (n *node) why(r ibdiag.Route, port uint8, a *mad.PMAttribute) (text string)
 	return text
 }
 
-// dataText are the data counters that count something.
+// dataText returns the data counters that are not zero.
 func (n *node) dataText(plain, wide []byte) (text string) {
 	a, data := mad.PortCounters, plain
 	if wide != nil {
@@ -207,7 +208,7 @@ func (n *node) dataText(plain, wide []byte) (text string) {
 	return text
 }
 
-// bad shows a port with errors. All ports together are a line of a switch only.
+// bad shows a port with errors. Only switches have a line for all ports together.
 func (n *node) bad(p *discovery.Port, port uint8, text string) {
 	if !n.headed {
 		if n.IsSwitch() {
@@ -243,7 +244,7 @@ func (n *node) link(p *discovery.Port) {
 		n.query.Node.Of(r.Node.Info.NodeGUID, r.Node.Description.String()), ibdiag.CouldBeWidth(p), ibdiag.CouldBeSpeed(p))
 }
 
-// The counters that the masks of a reset choose.
+// The counters selected by the masks of a reset.
 const (
 	maskErrors         = 0xfff
 	maskXmitWait       = 1 << 16
@@ -256,7 +257,7 @@ const (
 	maskErrorDetails   = 0x3f
 )
 
-// clear resets what the options want.
+// clear resets what the options request.
 func (n *node) clear(p *discovery.Port, port uint8) {
 	r := n.route(p)
 	reset := func(a *mad.PMAttribute, mask uint64) {
@@ -294,13 +295,13 @@ func (n *node) clear(p *discovery.Port, port uint8) {
 	}
 }
 
-// shown is a counter with its value in a unit that people read.
+// shown returns a counter with its value also in a readable unit.
 func shown(name string, v uint64) string {
 	f, unit := human(v, strings.HasSuffix(name, "Data"))
 	return fmt.Sprintf("[%s == %d (%5.3f%s)]", name, v, f, unit)
 }
 
-// human is a count in thousands of 1,024; data are counted in units of four bytes.
+// human scales a count by powers of 1,024; data is counted in units of four bytes.
 func human(v uint64, data bool) (float32, string) {
 	units := []string{"", "K", "M", "G", "T", "P", "E", "Z"}
 	step, div := 0, float32(1)

@@ -1,5 +1,5 @@
-// Package ibroute holds the tools that show how packets travel: ibroute shows the forwarding tables of a switch,
-// ibtracert the hops between two ports.
+// Package ibroute holds the tools that show the paths of packets: ibroute shows the forwarding tables of a
+// switch, ibtracert the hops between two ports.
 package ibroute
 
 import (
@@ -25,7 +25,7 @@ type tables struct {
 	node mad.NodeInfo
 	sw   mad.SwitchInfo
 	name string
-	// of the port of the LID before, which may have further LIDs
+	// of the port of the previous LID, which may have further LIDs
 	baseLID, lastLID int
 	portGUID         uint64
 }
@@ -74,7 +74,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	})
 }
 
-// look asks the switch what it is.
+// look reads what the switch is.
 func (t *tables) look() error {
 	fail := func(err error, text string) error {
 		if t.Context.Err() != nil {
@@ -100,7 +100,8 @@ func (t *tables) look() error {
 	return nil
 }
 
-// short says what a switch did not tell, where its tables end. The exit status stays 0, as scripts know it.
+// short reports what a switch did not answer, at which its tables end. The exit status stays 0, as scripts
+// expect.
 func (t *tables) short(err error, modifier uint32) error {
 	var status *umad.StatusError
 	if t.Context.Err() != nil {
@@ -157,7 +158,7 @@ func (t *tables) showUnicast() error {
 	return nil
 }
 
-// destination says who has the LID; known: the switch forwards it.
+// destination returns who has the LID; known: the switch forwards it.
 func (t *tables) destination(lid int, known bool) (string, error) {
 	switch {
 	case t.brief:
@@ -197,7 +198,7 @@ const (
 	lastMulticast = 0xfffe
 )
 
-// span finds the multicast LIDs to show.
+// span determines the multicast LIDs to show.
 func (t *tables) span() {
 	const where, first = "dump_multicast_tables", int(ib.LIDFirstMulticast)
 	end := first + int(t.sw.MulticastFDBCap) - 1
@@ -252,7 +253,7 @@ func (t *tables) showMulticast() error {
 	return nil
 }
 
-// head are the lines above the ports of the groups.
+// head prints the lines above the ports of the groups.
 func (t *tables) head() {
 	if t.brief {
 		t.Printf(" MLid       Port Mask\n")

@@ -12,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// maxTrace is how many hops are followed before a route counts as none.
+// maxTrace is how many hops are followed before a route is considered endless.
 const maxTrace = 63
 
 // trace is a run of ibtracert.
@@ -59,7 +59,7 @@ func Trace(ctx context.Context, env tool.Env) int {
 	})
 }
 
-// pairs traces between the ports of each line of the file.
+// pairs traces between the ports on each line of the file.
 func (t *trace) pairs() error {
 	f, err := os.Open(t.portsFile)
 	if err != nil {
@@ -88,7 +88,7 @@ func (t *trace) pairs() error {
 	return lines.Err()
 }
 
-// between traces from one port to another; false: there is no route, which has been warned of.
+// between traces from one port to another; false: there is no route, about which it has warned.
 func (t *trace) between(from, to string) (bool, error) {
 	src, err := t.Resolve(from)
 	if err != nil {
@@ -98,7 +98,7 @@ func (t *trace) between(from, to string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// The way to the source, so that the trace can go on from it by directed routes.
+	// The route to the source, so that the trace can continue from it by directed routes.
 	start, ok := t.follow(ibdiag.DirectRoute(), src, false)
 	if !ok {
 		t.Warnf("get_route", "can't find a route to the src port")
@@ -112,7 +112,7 @@ func (t *trace) between(from, to string) (bool, error) {
 	return ok, t.Context.Err()
 }
 
-// hop is a port on the way, with its node.
+// hop is a port on the path, with its node.
 type hop struct {
 	node mad.NodeInfo
 	port mad.PortInfo
@@ -120,18 +120,18 @@ type hop struct {
 	name string
 	// of a switch
 	sw     mad.SwitchInfo
-	out    int // port by which the destination is reached
+	out    int // port towards the destination
 	hasOut bool
 }
 
 func (h *hop) lastLID() int { return int(h.port.LID) + (1 << h.port.LMC) - 1 }
 
-// inactive tells whether the port passes no packets; base port 0 of a switch always does.
+// inactive reports whether the port passes no packets; base port 0 of a switch always does.
 func (h *hop) inactive() bool {
 	return h.port.PortState != mad.PortActive && (h.node.NodeType != mad.NodeSwitch || h.sw.EnhancedPort0)
 }
 
-// at asks who is at the end of a route.
+// at queries the node at the end of a route.
 func (t *trace) at(r ibdiag.Route) (*hop, bool) {
 	n, err := t.NodeInfo(r)
 	if err != nil {
@@ -148,7 +148,7 @@ func (t *trace) at(r ibdiag.Route) (*hop, bool) {
 	return &hop{node: n, port: p, num: n.LocalPortNum, name: t.Node.Of(n.NodeGUID, d.String())}, true
 }
 
-// lookUp finds by which port a switch forwards the LID.
+// lookUp finds the port to which a switch forwards the LID.
 func (t *trace) lookUp(h *hop, r ibdiag.Route, lid ib.LID) bool {
 	var err error
 	h.hasOut, h.out = true, -1
@@ -171,7 +171,8 @@ func (t *trace) same(a, b *hop) bool {
 	return a.node.PortGUID == b.node.PortGUID || t.force && a.port.LID == b.port.LID
 }
 
-// follow goes from the end of one route to a destination by the forwarding tables, and returns the directed route there.
+// follow follows the forwarding tables from the end of one route to a destination, and returns the
+// directed route there.
 func (t *trace) follow(from, to ibdiag.Route, show bool) (ibdiag.Route, bool) {
 	const where = "find_route"
 	start, ok := t.at(from)
@@ -225,7 +226,7 @@ func (t *trace) follow(from, to ibdiag.Route, show bool) (ibdiag.Route, bool) {
 	return from, false
 }
 
-// step goes one hop further. Next is nil where here, a switch, is the destination.
+// step advances one hop. next is nil if here, a switch, is the destination.
 func (t *trace) step(here, start, end *hop, from ibdiag.Route) (next *hop, way ibdiag.Route, out int, ok bool) {
 	const where = "find_route"
 	fix := false
@@ -240,7 +241,7 @@ func (t *trace) step(here, start, end *hop, from ibdiag.Route) (next *hop, way i
 	}
 	way = from
 	if here.node.NodeType != mad.NodeSwitch && len(from.Path) > 1 {
-		// A packet cannot leave an adapter again; back to where it came from.
+		// An adapter does not forward packets; back to where it came from.
 		way.Path, fix = from.Path[:len(from.Path)-1], true
 	} else if way, ok = t.extend(from, out); !ok {
 		return nil, from, 0, false
@@ -287,7 +288,7 @@ func kind(t mad.NodeType) string {
 	return "???"
 }
 
-// shownPort is the port of an end; a switch is its own.
+// shownPort returns the port number of an end; for a switch that is 0.
 func (h *hop) shownPort() uint8 {
 	if h.node.NodeType == mad.NodeSwitch {
 		return 0

@@ -8,17 +8,17 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// branch is a node of a multicast tree, as it is reached from the source.
+// branch is a node of a multicast tree, as reached from the source.
 type branch struct {
 	*hop
 	way    ibdiag.Route
 	up     *branch
-	out    uint8 // port of up by which it is reached
+	out    uint8 // port of up that leads here
 	dist   int
 	target bool
 }
 
-// multicast follows the tree of the group from the end of a route to a port.
+// multicast follows the group's tree from the end of a route to a port.
 func (t *trace) multicast(from, to ibdiag.Route) bool {
 	target, ok := t.at(to)
 	if !ok {
@@ -34,7 +34,7 @@ func (t *trace) multicast(from, to ibdiag.Route) bool {
 	return true
 }
 
-// search goes through the tree breadth first. No node is gone through twice, so that a circle ends it.
+// search searches the tree breadth first. It visits no node twice, so that a circle ends the search.
 func (t *trace) search(from ibdiag.Route, target uint64) *branch {
 	const where = "find_mcpath"
 	root, ok := t.at(from)
@@ -75,7 +75,7 @@ func (t *trace) search(from ibdiag.Route, target uint64) *branch {
 	return nil
 }
 
-// branches are the nodes to which a node forwards the group.
+// branches returns the nodes to which a node forwards the group.
 func (t *trace) branches(b *branch) []*branch {
 	const where = "find_mcpath"
 	var next []*branch
@@ -128,7 +128,7 @@ func (t *trace) branches(b *branch) []*branch {
 	return next
 }
 
-// members are the ports, from 1, to which a switch forwards the group.
+// members returns the ports, from 1, to which a switch forwards the group.
 func (t *trace) members(b *branch) ([]uint8, error) {
 	sw, err := t.SwitchInfo(b.way)
 	if err != nil {
@@ -158,7 +158,7 @@ func (t *trace) members(b *branch) ([]uint8, error) {
 	return ports, nil
 }
 
-// showBranch shows the way from the root to a node.
+// showBranch shows the path from the root to a node.
 func (t *trace) showBranch(b *branch) {
 	end := func(prompt string) {
 		t.Printf("%s %s 0x%x port %d lid %d-%d \"%s\"\n", prompt, kind(b.node.NodeType), b.node.NodeGUID, b.num, b.port.LID, b.lastLID(), b.name)

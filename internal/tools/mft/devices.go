@@ -1,5 +1,5 @@
-// Package mft holds the firmware tools' programs of those names: mlxconfig, which changes the non-volatile
-// configuration of devices, and mst, which lists them (WinOF 5.50, 4.5.3.4.1; WinOF-2 1.21, 3.1.1 and 3.3.3.3.1).
+// Package mft holds two of the firmware tools: mlxconfig, which changes the non-volatile configuration of
+// devices, and mst, which lists them (WinOF 5.50, 4.5.3.4.1; WinOF-2 1.21, 3.1.1 and 3.3.3.3.1).
 package mft
 
 import (
@@ -14,21 +14,21 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// The numbers in device names are those of the cards that the manuals show: scripts look for them.
+// The numbers in device names are those of the cards in the manuals, because scripts look for them.
 const (
 	partMLX5 = 4115
 	partMLX4 = 4103
 )
 
-// device is an adapter as the firmware tools name it.
+// device is an adapter as named by the firmware tools.
 type device struct {
 	name    string
-	other   string // a second name, of mlx4 devices: that of its configuration cycles; "" for none
+	other   string // second name of mlx4 devices: that of its configuration cycles; "" for none
 	kind    string
 	adapter *api.AdapterStatus
 }
 
-// devices are those of the driver, numbered within each part as the registry numbers them.
+// devices returns those of the driver, numbered per part in the order of the registry.
 func devices(s *api.Status) []device {
 	list := make([]device, 0, len(s.Adapters))
 	for i := range s.Adapters {
@@ -49,7 +49,7 @@ func devices(s *api.Status) []device {
 	return list
 }
 
-// pick finds the devices of that name, with or without /dev/mst/ in front; all without one.
+// pick returns the devices of that name, with or without the prefix /dev/mst/; all if name is empty.
 func pick(list []device, name string) ([]device, error) {
 	if name == "" {
 		return list, nil

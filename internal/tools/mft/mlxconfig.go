@@ -54,7 +54,7 @@ func Config(ctx context.Context, env tool.Env) int {
 	return env.End(ctx, c.do(f.Arg(0), args))
 }
 
-// errDevice is a change that names no device.
+// errDevice says that a change names no device.
 var errDevice = tool.Usagef("-d is missing; it is the device, as mst status names it")
 
 func (c *config) do(command string, args []string) error {
@@ -73,7 +73,7 @@ func (c *config) do(command string, args []string) error {
 	return tool.Usagef("%q is no command; allowed: query, set, reset, show_confs", command)
 }
 
-// devices are those that -d names, as they are now.
+// devices returns the current state of the devices selected by -d.
 func (c *config) devices() ([]device, error) {
 	s, err := c.client.Status(c.ctx)
 	if err != nil {
@@ -82,14 +82,14 @@ func (c *config) devices() ([]device, error) {
 	return pick(devices(s), c.device)
 }
 
-// configured is the configuration of a device as it is shown.
+// configured is the configuration of a device as displayed.
 type configured struct {
 	number     int
 	Device     string          `json:"device"`
 	Type       string          `json:"device_type"`
 	Adapter    string          `json:"adapter"`
 	Parameters []api.Parameter `json:"configurations"`
-	Applied    *bool           `json:"applied,omitempty"` // of a change
+	Applied    *bool           `json:"applied,omitempty"` // for a change
 }
 
 // read reads the configuration of devices.
@@ -135,7 +135,7 @@ func (c *config) query(names []string) error {
 	return nil
 }
 
-// keep drops the parameters that are not wanted; an empty set wants all.
+// keep drops the parameters that are not wanted; an empty set keeps all.
 func (d *configured) keep(wanted map[string]bool) {
 	var out []api.Parameter
 	for _, p := range d.Parameters {
@@ -175,7 +175,7 @@ func (c *config) set(args []string) error {
 	for _, a := range args {
 		name, text, ok := strings.Cut(a, "=")
 		if !ok && (a == "set" || a == "s") {
-			continue // the manual has the word before each parameter (WinOF-2 24.4 virtualization)
+			continue // the manual repeats the word before each parameter (WinOF-2 24.4 virtualization)
 		}
 		if !ok {
 			return tool.Usagef("%q sets nothing; allowed: NAME=VALUE", a)
@@ -220,7 +220,7 @@ func (c *config) reset(names []string) error {
 	return c.apply(d, change)
 }
 
-// one is the device that a change is made to.
+// one returns the device to change.
 func (c *config) one() (device, error) {
 	if c.device == "" {
 		return device{}, errDevice
@@ -232,7 +232,7 @@ func (c *config) one() (device, error) {
 	return list[0], nil
 }
 
-// apply asks, and makes the change.
+// apply asks for confirmation and makes the change.
 func (c *config) apply(d device, change map[string]*uint64) error {
 	all, err := c.read([]device{d})
 	if err != nil {
@@ -269,7 +269,7 @@ func (c *config) apply(d device, change map[string]*uint64) error {
 	return nil
 }
 
-// ask asks whether to go on. Without an answer, no.
+// ask asks whether to continue. No answer means no.
 func (c *config) ask(w io.Writer) (bool, error) {
 	if !c.json || !c.yes {
 		fmt.Fprint(w, "Apply new Configuration? ? (y/n) [n] : ")
@@ -291,7 +291,7 @@ func (c *config) ask(w io.Writer) (bool, error) {
 	return answer == "y" || answer == "yes", nil
 }
 
-// described is a parameter as show_confs shows it.
+// described is a parameter as shown by show_confs.
 type described struct {
 	Name        string `json:"name"`
 	Default     uint64 `json:"default"`
@@ -299,7 +299,7 @@ type described struct {
 	Description string `json:"description"`
 }
 
-// describe says what each parameter is.
+// describe describes each parameter.
 func (c *config) describe(args []string) error {
 	if len(args) > 0 {
 		return tool.Usagef("unexpected argument %q; show_confs has none", args[0])

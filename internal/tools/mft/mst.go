@@ -12,7 +12,7 @@ import (
 const mstSynopsis = `usage: mst status [-v] [options]
 Lists the devices by the names that mlxconfig takes; -v with their locations and adapters.`
 
-// mstDevice is a device as mst shows it.
+// mstDevice is a device as shown by mst.
 type mstDevice struct {
 	Name     string `json:"device"`
 	Other    string `json:"other,omitempty"` // another name of the same device

@@ -9,13 +9,13 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// storedOnly is said wherever parameters are shown: but for the protocol of ports none has something to act on.
+// storedOnly is printed with parameters: only those for the protocol of ports have an effect.
 const storedOnly = "-I- Stored only, but for LINK_TYPE: SR-IOV, LLDP and wake-on-LAN are not built."
 
-// pending says whether the next start of the adapter changes a parameter.
+// pending reports whether the next start of the adapter changes a parameter.
 func (d *configured) pending() bool { return slices.ContainsFunc(d.Parameters, api.Parameter.Pending) }
 
-// show prints the configuration of a device as the manuals have it, with what the next start takes up or without.
+// show prints the configuration of a device like the manuals, with or without what the next start applies.
 func (d *configured) show(w io.Writer, next bool) {
 	fmt.Fprintf(w, "\nDevice #%d:\n----------\n\nDevice type:    %s\nPCI device:     %s\n\n", d.number, d.Type, d.Device)
 	if !next {

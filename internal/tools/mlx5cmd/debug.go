@@ -61,7 +61,7 @@ func (r *run) resources() (report, error) {
 	})
 }
 
-// callStats is what was counted of a kind of call; the longest and the average in microseconds.
+// callStats are the statistics of a kind of call; average and longest in microseconds.
 type callStats struct {
 	Count   uint64  `json:"count"`
 	Failed  uint64  `json:"failed"`

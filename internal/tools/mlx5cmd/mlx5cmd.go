@@ -1,6 +1,6 @@
-// Package mlx5cmd is the tool of that name: it shows, sets and debugs the mlx5 adapters of a running driver (WinOF-2
-// Ethernet b, RoCEv2 Congestion Management; WinOF-2 24.4 virtualization, VF Monitoring). Which commands there are,
-// what they take and what is built is in the catalogue.
+// Package mlx5cmd is the tool of that name: it shows, sets and debugs the mlx5 adapters of a running
+// driver (WinOF-2 Ethernet b, RoCEv2 Congestion Management; WinOF-2 24.4 virtualization, VF Monitoring).
+// The catalogue declares its commands, their arguments and what is implemented.
 package mlx5cmd
 
 import (
@@ -16,22 +16,22 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// name of the tool in the catalogue.
+// name is the tool's name in the catalogue.
 const name = "mlx5cmd"
 
-// run is a run of a command.
+// run is one run of a command.
 type run struct {
 	ctx     context.Context
 	env     tool.Env
 	command catalogue.Command
-	options []option // behind the command's own
+	options []option // after the command's own words
 	socket  string
 	json    bool
 	client  *api.Client
 	driver  *api.Status
 }
 
-// works are the commands that are built, by their names in the catalogue.
+// works are the implemented commands, by their names in the catalogue.
 var works = map[string]func(*run) (report, error){
 	"Stat":                              (*run).stat,
 	"DriverVersion":                     (*run).version,
@@ -97,7 +97,7 @@ func (r *run) end(err error) int {
 	return r.env.End(r.ctx, err)
 }
 
-// usagef is a wrong argument of the command, with what it takes.
+// usagef returns the error for a wrong argument of the command, with its usage.
 func (r *run) usagef(format string, args ...any) error {
 	allowed := dashed(r.command.Name) + " " + r.command.Arguments
 	if below := children(&r.command); len(below) > 0 && r.command.Arguments == "" {
@@ -110,16 +110,16 @@ func (r *run) usagef(format string, args ...any) error {
 	return tool.Usagef("%s: %s; allowed: %s", dashed(r.command.Name), fmt.Sprintf(format, args...), strings.TrimSpace(allowed))
 }
 
-// dashed are the words of a command as they are typed.
+// dashed returns the words of a command as they are typed.
 func dashed(name string) string { return "-" + strings.ReplaceAll(name, " ", " -") }
 
-// status asks for the driver's state.
+// status reads the driver's state.
 func (r *run) status() (err error) {
 	r.driver, err = r.client.Status(r.ctx)
 	return err
 }
 
-// adapters are the mlx5 adapters, or the one that -Name names.
+// adapters returns the mlx5 adapters, or the one named by -Name.
 func (r *run) adapters() ([]*api.AdapterStatus, error) {
 	if err := r.status(); err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (r *run) adapters() ([]*api.AdapterStatus, error) {
 	return out, nil
 }
 
-// adapter is the one that -Name has to name.
+// adapter returns the one named by -Name, which is required.
 func (r *run) adapter() (*api.AdapterStatus, error) {
 	if r.value("Name") == "" {
 		return nil, r.usagef("-Name is missing")
@@ -152,7 +152,7 @@ func (r *run) adapter() (*api.AdapterStatus, error) {
 	return list[0], nil
 }
 
-// children are the commands that continue one; of nil, those of the first level.
+// children returns the sub-commands of a command; for nil, those of the first level.
 func children(at *catalogue.Command) []catalogue.Command {
 	parent := ""
 	if at != nil {
@@ -161,7 +161,7 @@ func children(at *catalogue.Command) []catalogue.Command {
 	return slices.DeleteFunc(catalogue.CommandsOf(name), func(c catalogue.Command) bool { return c.Parent() != parent })
 }
 
-// page is the help of a command; nil: of the tool.
+// page prints the help of a command; nil: of the tool.
 func page(w io.Writer, at *catalogue.Command) error {
 	below := children(at)
 	switch {

@@ -8,10 +8,10 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// fetched is how many queue pairs are asked for at a time.
+// fetched is how many queue pairs are requested at a time.
 const fetched = 1000
 
-// connections is -NdStat.
+// connections implements -NdStat.
 func (r *run) connections() (report, error) {
 	if err := r.only("Name=", "Pid=", "Error"); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (r *run) connections() (report, error) {
 	return out, nil
 }
 
-// wanted says whether a queue pair is a connection, or in error where those are asked for.
+// wanted reports whether a queue pair is a connection or, with inError, in the error state.
 func wanted(c *api.Connection, inError bool) bool {
 	if inError {
 		return c.State == "ERR"

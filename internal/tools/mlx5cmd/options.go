@@ -8,13 +8,13 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// option is a word that begins with a dash, and the word behind it, if that does not.
+// option is a word that begins with a dash, and the next word if that does not.
 type option struct {
 	name, value string
 	has         bool
 }
 
-// general reads the arguments, and takes out the options of every command.
+// general parses the arguments, and extracts the options common to all commands.
 func (r *run) general(args []string) (out []option, help bool, err error) {
 	for i := 0; i < len(args); i++ {
 		name, ok := word(args[i])
@@ -48,7 +48,7 @@ func (r *run) general(args []string) (out []option, help bool, err error) {
 	return out, help, nil
 }
 
-// word is an option without its dashes. The manuals print a longer dash in places, which users copy.
+// word returns an option without its dashes. The manuals print a longer dash in places, which users copy.
 func word(s string) (string, bool) {
 	for _, dash := range []string{"--", "-", "–"} {
 		if rest, ok := strings.CutPrefix(s, dash); ok && rest != "" {
@@ -58,7 +58,8 @@ func word(s string) (string, bool) {
 	return "", false
 }
 
-// find finds the command that options name, one behind the other, and the options that are left. No options: none.
+// find returns the command that the options name, one after the other, and the remaining options. Without
+// options there is none.
 func find(options []option) (*catalogue.Command, []option, error) {
 	var at *catalogue.Command
 	for {
@@ -91,7 +92,7 @@ func words(list []catalogue.Command) []string {
 	return out
 }
 
-// option is the option of that name, in any letter case.
+// option returns the option of that name, in any letter case.
 func (r *run) option(name string) (option, bool) {
 	for _, o := range r.options {
 		if strings.EqualFold(o.name, name) {
@@ -111,8 +112,8 @@ func (r *run) has(name string) bool {
 	return ok
 }
 
-// only refuses options that the command does not take. Names end in "=" where a value has to follow, in "?" where one
-// may, and are bare where none does. Each may be given once.
+// only refuses options that the command does not accept. Names that end in "=" require a value, in "?"
+// allow one, and others have none. Each option may be given once.
 func (r *run) only(names ...string) error {
 	seen := map[string]bool{}
 	for _, o := range r.options {
@@ -133,7 +134,7 @@ func (r *run) only(names ...string) error {
 	return nil
 }
 
-// action is the one of the options that is given.
+// action returns which one of the options is given.
 func (r *run) action(names ...string) (string, error) {
 	found := ""
 	for _, n := range names {

@@ -15,12 +15,13 @@ const (
 	storedOnly  = "Note: stored only. Congestion control is not built, and nothing acts on these values yet."
 	stored      = "stored only"
 	untaggedKey = "DefaultUntaggedPriority"
-	// notification is the first key of the notification point; those before it are the reaction point's.
+	// notification is the first key of the notification point; those before it belong to the reaction
+	// point.
 	notification = "DcqcnNPEnablePrio0"
 	priorities   = 8
 )
 
-// congestionKeys are those of congestion control, in the order in which they are shown.
+// congestionKeys returns those of congestion control, in the order in which they are shown.
 func congestionKeys(a *api.AdapterStatus) []catalogue.Key {
 	var out []catalogue.Key
 	for _, k := range catalogue.KeysFor(catalogue.Target{Generation: a.Class()}) {
@@ -31,7 +32,7 @@ func congestionKeys(a *api.AdapterStatus) []catalogue.Key {
 	return out
 }
 
-// congestion is -QosConfig -Dcqcn.
+// congestion implements -QosConfig -Dcqcn.
 func (r *run) congestion() (report, error) {
 	action, err := r.action("Get", "Set", "Enable", "Disable", "Defaults")
 	if err != nil {
@@ -57,7 +58,7 @@ func (r *run) congestion() (report, error) {
 	return r.enable(a, action, map[string]string{"Enable": "1", "Disable": "0"}[action])
 }
 
-// attributes shows congestion control with the values that value takes from its settings.
+// attributes shows congestion control with the value that the function value takes from each setting.
 func (r *run) attributes(a *api.AdapterStatus, value func(*api.Setting) string) (report, error) {
 	list, err := r.client.Settings(r.ctx, a.Name)
 	if err != nil {
@@ -84,7 +85,7 @@ func (r *run) attributes(a *api.AdapterStatus, value func(*api.Setting) string) 
 	return out, nil
 }
 
-// number is text as a number, where it is one.
+// number returns text as a number, if it is one.
 func number(text string) any {
 	if n, err := strconv.ParseUint(text, 0, 64); err == nil {
 		return n
@@ -92,7 +93,7 @@ func number(text string) any {
 	return text
 }
 
-// setCongestion sets parameters that are given as options, all or none.
+// setCongestion sets the parameters given as options, all or none.
 func (r *run) setCongestion(a *api.AdapterStatus) (report, error) {
 	var changes []registry.Change
 	out := blocks{list: []block{{title: fmt.Sprintf("Set for adapter %q", a.Name), section: "set", adapter: a.Name, status: stored}}}
@@ -133,7 +134,7 @@ func (r *run) setCongestion(a *api.AdapterStatus) (report, error) {
 	return r.store(out, changes)
 }
 
-// enable switches congestion control for a priority, or for all.
+// enable switches congestion control on or off for a priority, or for all.
 func (r *run) enable(a *api.AdapterStatus, action, value string) (report, error) {
 	from, to := 0, priorities-1
 	if text := r.value(action); text != "" {
@@ -159,7 +160,7 @@ func (r *run) enable(a *api.AdapterStatus, action, value string) (report, error)
 	return r.store(out, changes)
 }
 
-// store makes changes of keys that nothing acts on.
+// store changes keys that have no effect.
 func (r *run) store(out blocks, changes []registry.Change) (report, error) {
 	notices, err := r.client.ChangeRegistry(r.ctx, changes, false)
 	if err != nil {
@@ -174,7 +175,7 @@ func (r *run) store(out blocks, changes []registry.Change) (report, error) {
 	return out, nil
 }
 
-// restore is -Dcqcn -Restore.
+// restore implements -Dcqcn -Restore.
 func (r *run) restore() (report, error) {
 	if err := r.only("Name=", "Restore"); err != nil {
 		return nil, err
@@ -200,7 +201,7 @@ func (r *run) restore() (report, error) {
 	return r.attributes(a, func(s *api.Setting) string { return s.Value })
 }
 
-// untagged is -QosConfig -DefaultUntaggedPriority.
+// untagged implements -QosConfig -DefaultUntaggedPriority.
 func (r *run) untagged() (report, error) {
 	if err := r.only("Name=", "Get", "Set="); err != nil {
 		return nil, err

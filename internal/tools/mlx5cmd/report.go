@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// report is what a command shows: blocks of fields, and at the end what else there is to say.
+// report is the output of a command: blocks of fields, followed by notes.
 type report interface {
 	text(io.Writer) error
 	json(io.Writer) error
@@ -20,12 +20,12 @@ type field struct {
 	value any
 }
 
-// block is fields below a title, as the manuals print attributes: indented, "name: value".
+// block is fields below a title, in the manuals' format for attributes: indented, "name: value".
 type block struct {
 	title   string
-	section string // in JSON, where a report has several of an adapter
+	section string // in JSON, if a report has several per adapter
 	adapter string
-	status  string // "stored only" where nothing acts on the values, else ""
+	status  string // "stored only" if the values have no effect, otherwise ""
 	fields  []field
 }
 
@@ -55,7 +55,7 @@ func (r blocks) text(w io.Writer) error {
 	return err
 }
 
-// shown is a value on one line.
+// shown returns a value on one line.
 func shown(v any) string {
 	if v == nil {
 		return "-"
@@ -68,8 +68,8 @@ func shown(v any) string {
 	}, fmt.Sprint(v))
 }
 
-// json writes an array of {"adapter", "section", "status", "values": {...}}, with the fields in their order and their names
-// as printed.
+// json writes an array of {"adapter", "section", "status", "values": {...}}, with the fields in order and
+// with their printed names.
 func (r blocks) json(w io.Writer) error {
 	b := bytes.NewBufferString("[")
 	for i, x := range r.list {

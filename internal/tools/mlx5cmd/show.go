@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// What programs see in verbs, too.
+	// As programs see them in verbs.
 	vendorID = 0x02c9
 	partID   = 0x5f01
-	// maxMTU is the largest payload of a packet (IBA 9.2).
+	// maxMTU is the maximum payload of a packet (IBA 9.2).
 	maxMTU = 4096
 )
 
-// each makes a block of every adapter that is asked for.
+// each creates a block for each requested adapter.
 func (r *run) each(title string, fill func(*block, *api.AdapterStatus) error) (report, error) {
 	list, err := r.adapters()
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *run) stat() (report, error) {
 	})
 }
 
-// roceMode is a mode as the original names it.
+// roceMode returns a mode as the original tool names it.
 func roceMode(mode string) string {
 	if mode == "" || mode == "none" {
 		return "Disabled"
@@ -70,7 +70,7 @@ func roceMode(mode string) string {
 	return "RoCE " + mode
 }
 
-// speed is the speed of a link; one that nothing limits has none.
+// speed returns the speed of a link, if it is limited.
 func speed(a *api.AdapterStatus) string {
 	if n := a.LineRate(); n > 0 {
 		return strconv.FormatFloat(float64(n)/1e9, 'f', 2, 64) + " Gbps"
@@ -88,7 +88,7 @@ func (r *run) version() (report, error) {
 	})
 }
 
-// shownKey is a registry key with what there is to know of its value.
+// shownKey is a registry key with the details of its value.
 type shownKey struct {
 	Value   string  `json:"value"`
 	Default string  `json:"default"`
@@ -127,7 +127,8 @@ func (r *run) keys() (report, error) {
 	})
 }
 
-// features tells of each table of keys whether what it is about is there: where not one of them acts, it is not built.
+// features reports for each table of keys whether its feature is implemented: that is, whether any of the
+// keys has an effect.
 func (r *run) features() (report, error) {
 	if err := r.only("Name="); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 const snifferRing = 16 << 20
 
-// sniffer is -Sniffer: the driver writes the file, from -Start until -Stop or its own end.
+// sniffer implements -Sniffer: the driver writes the file, from -Start until -Stop or the driver's end.
 func (r *run) sniffer() (report, error) {
 	if err := r.only("Name=", "Start", "Stop", "FileName="); err != nil {
 		return nil, err
@@ -43,10 +43,10 @@ func (r *run) sniffer() (report, error) {
 	return r.startSniffer(a, file)
 }
 
-// errNotSniffed is an adapter without a sniffer.
+// errNotSniffed says that no sniffer runs on an adapter.
 var errNotSniffed = errors.New("no sniffer runs on this adapter")
 
-// sniffed are the captures of an adapter that the driver writes to files.
+// sniffed returns the captures of an adapter that the driver writes to files.
 func (r *run) sniffed(a *api.AdapterStatus) (out []api.CaptureStatus, err error) {
 	list, err := r.client.Captures(r.ctx)
 	for _, c := range list {

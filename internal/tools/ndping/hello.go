@@ -6,12 +6,11 @@ import (
 	"fmt"
 )
 
-// hello is the private data with which the sides introduce themselves: 24
-// bytes, big-endian:
+// hello is the private data by which the sides introduce themselves: 24 bytes, big-endian:
 //
 //	0 "NDPG" | 4 version 1 | 5 program | 6 zero | 8 address | 16 token | 20 length
 //
-// Address, token and length are those of the memory that the peer may use.
+// Address, token and length describe the memory that the peer may use.
 type hello struct {
 	program Program
 	address uint64

@@ -45,7 +45,7 @@ type run struct {
 	received, completed int // results so far
 }
 
-// The layout of the memory: what the peer sends or writes, then what goes out.
+// The layout of the memory: what the peer sends or writes, then what is sent.
 const (
 	inAt  = 0
 	outAt = maxSize
@@ -115,7 +115,7 @@ func (r *run) accept(ctx context.Context, s *session.Session) (err error) {
 		}
 		if err != nil {
 			reason := err.Error()
-			_ = q.Reject([]byte(reason[:min(len(reason), nd.MaxCalleeData)])) // a client that is gone needs no answer
+			_ = q.Reject([]byte(reason[:min(len(reason), nd.MaxCalleeData)])) // a client that has gone needs no answer
 			_ = q.Close()
 			continue
 		}
@@ -124,7 +124,7 @@ func (r *run) accept(ctx context.Context, s *session.Session) (err error) {
 	}
 }
 
-// hello is this side's introduction, made when its memory is there.
+// hello returns this side's introduction, once its memory exists.
 func (r *run) hello(c *session.Connection) []byte {
 	return hello{r.program, c.MR.Address() + inAt, c.MR.GetRemoteToken(), maxSize}.encode()
 }
@@ -145,7 +145,7 @@ func (r *run) connect(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// iterations is how often a size is sent: both sides know it.
+// iterations returns how often a size is sent: both sides know it.
 func iterations(size int) int { return min(max(32<<20/size, 32), 1000) }
 
 // client runs all sizes and prints a line for each.
@@ -173,7 +173,7 @@ func (r *run) clientSize(ctx context.Context, size, n int) error {
 		if err := r.pipelined(ctx, n, func() error { return r.conn.QP.Send(request, r.entries(outAt, size), 0) }); err != nil {
 			return err
 		}
-		return r.awaitReceives(ctx, 1) // the server has them all
+		return r.awaitReceives(ctx, 1) // the server has received all
 	case rping:
 		return r.pipelined(ctx, n, func() error {
 			if r.read {
@@ -201,7 +201,7 @@ func (r *run) serve(ctx context.Context) error {
 	for size := 1; size <= maxSize; size *= 2 {
 		answered, err := r.serveSize(ctx, size)
 		if answered && size == maxSize && errors.Is(err, session.ErrEnded) {
-			return nil // the client has the last answer and went, before we knew that it has it
+			return nil // the client has the last answer and left before its acknowledgement was seen
 		}
 		if err != nil {
 			return fmt.Errorf("%d bytes: %w", size, err)
@@ -211,8 +211,8 @@ func (r *run) serve(ctx context.Context) error {
 	return r.conn.Connector.NotifyDisconnect(ctx)
 }
 
-// serveSize answers the client's pings of one size. Answered says that all have
-// come and the last answer is on its way.
+// serveSize answers the client's pings of one size. answered reports that all have arrived and the last
+// answer is being sent.
 func (r *run) serveSize(ctx context.Context, size int) (answered bool, err error) {
 	n := iterations(size)
 	if r.program == ping {
@@ -273,8 +273,7 @@ func (r *run) count(x nd.Result) {
 	}
 }
 
-// pipelined posts n requests, up to the pipeline's depth at a time, and waits
-// for all of them.
+// pipelined posts n requests, up to the pipeline's depth at a time, and waits for all of them.
 func (r *run) pipelined(ctx context.Context, n int, post func() error) error {
 	r.completed = 0
 	for posted := 0; r.completed < n; {
@@ -302,7 +301,7 @@ func (r *run) awaitReceives(ctx context.Context, n int) error {
 	return nil
 }
 
-// send sends or writes ping number i to the peer and waits until that is done.
+// send sends or writes ping number i to the peer and waits until that has completed.
 func (r *run) send(ctx context.Context, size, i int) error {
 	r.conn.Memory[outAt+size-1] = byte(i)
 	return r.pipelined(ctx, 1, func() error {
@@ -313,8 +312,8 @@ func (r *run) send(ctx context.Context, size, i int) error {
 	})
 }
 
-// awaitPing waits for ping number i of the peer: a message, or its number in
-// the last byte of the memory, which a write fills last.
+// awaitPing waits for the peer's ping number i: a message, or its number in the last byte of the memory,
+// which a write fills last.
 func (r *run) awaitPing(ctx context.Context, size, i int) error {
 	if r.program == pingPong {
 		return r.awaitReceives(ctx, 1)

@@ -1,7 +1,6 @@
-// Package ndping holds the four programs that show NetworkDirect at work:
-// ndping (sends one way), ndpingpong (sends both ways), ndrping (writes or
-// reads) and ndrpingpong (writes both ways, seen by polling memory). Each runs
-// through all message sizes from 1 B to 4 MiB and prints a line for each.
+// Package ndping holds the four programs that demonstrate NetworkDirect: ndping (sends one way),
+// ndpingpong (sends both ways), ndrping (writes or reads) and ndrpingpong (writes both ways, detected by
+// polling memory). Each runs through all message sizes from 1 B to 4 MiB and prints a line for each.
 package ndping
 
 import (
@@ -15,7 +14,7 @@ import (
 // Program is one of the programs.
 type Program byte
 
-// The programs; the values travel in the private data.
+// The programs; the values are part of the private data.
 const (
 	ping Program = iota + 1
 	pingPong

@@ -9,10 +9,10 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// maxReports bounds the reports that wait to be looked at; more are lost.
+// maxReports limits the reports that wait to be handled; more are lost.
 const maxReports = 256
 
-// reports takes the reports that come to the port from now on, and answers them (IBA 13.4.11).
+// reports receives the reports that arrive at the port from now on, and answers them (IBA 13.4.11).
 func (t *test) reports() (<-chan mad.Notice, error) {
 	came := make(chan mad.Notice, maxReports)
 	err := t.port.Serve(mad.ClassSubnetAdm, func(d *umad.Datagram) *[mad.Len]byte {
@@ -32,7 +32,7 @@ func (t *test) reports() (<-chan mad.Notice, error) {
 	return came, err
 }
 
-// subscribe asks for the reports of some traps, or no more for them.
+// subscribe subscribes to the reports of some traps, or unsubscribes.
 func (t *test) subscribe(on bool, traps ...uint16) error {
 	info := mad.InformInfo{LIDBegin: 0xffff, IsGeneric: true, Subscribe: on, Type: 0xffff, RespTime: 18, ProducerType: 0xffffff}
 	if !on {
@@ -50,7 +50,7 @@ func (t *test) subscribe(on bool, traps ...uint16) error {
 	return nil
 }
 
-// await waits for the report of a trap that is about something.
+// await waits for the report of a trap for which about returns true.
 func (t *test) await(came <-chan mad.Notice, patience time.Duration, trap uint16, about func(*mad.Notice) bool) (bool, error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -69,11 +69,11 @@ func (t *test) await(came <-chan mad.Notice, patience time.Duration, trap uint16
 	}
 }
 
-// reportIn is how long a report may take to come.
+// reportIn returns how long to wait for a report.
 func (t *test) reportIn() time.Duration { return max(5*time.Second, 3*t.o.timeout) }
 
-// events is flow e: what the administration tells of itself (traps 66 and 67) and what a port tells by a trap (144) comes to
-// who has subscribed, and not any more when the subscription has ended.
+// events is flow e: reports of the administration's own events (traps 66 and 67) and of a port's trap
+// (144) must reach a subscriber, but no longer after it has unsubscribed.
 func (t *test) events() error {
 	came, err := t.reports()
 	if err != nil {
@@ -144,7 +144,7 @@ func (t *test) leave(group ib.GID) error {
 	return err
 }
 
-// trap tells the subnet manager, in the port's name, of its capabilities, which are what they were.
+// trap sends the subnet manager a trap in the port's name, about its capabilities, which have not changed.
 func (t *test) trap() error {
 	d := t.port.Device()
 	p := &d.Port
@@ -155,7 +155,8 @@ func (t *test) trap() error {
 	return t.port.Send(&umad.Datagram{Remote: umad.Address{LID: t.to.LID, QP: umad.SMIQP}, LocalQP: umad.SMIQP, MAD: [mad.Len]byte(m.Append(nil))})
 }
 
-// ports is flow t: somebody takes a port of the subnet away and brings it back meanwhile, and both are told.
+// ports is flow t: meanwhile somebody removes a port from the subnet and brings it back, both of which
+// must be reported.
 func (t *test) ports() error {
 	came, err := t.reports()
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// reportEach is after how many queries, or records of tables, a line is written.
+// reportEach is after how many queries, or records of tables, a line is printed.
 const reportEach = 5001
 
-// flood asks as fast as answers come.
+// flood sends queries as fast as they are answered.
 func (t *test) flood() error {
 	start := time.Now()
 	fmt.Fprintf(t.env.Stdout, "-I- Start time is : %s [sec:usec]\n", clockOf(start))
@@ -33,7 +33,7 @@ func (t *test) flood() error {
 	return f.tables("Path Record queries (rmpp)", []question{{mad.AttrPathRecord, mad.PathSGID | mad.PathNumPath, p.Append(nil)}})
 }
 
-// question is one that a flood asks.
+// question is a query of a flood.
 type question struct {
 	attr uint16
 	mask uint64
@@ -49,7 +49,7 @@ type flooder struct {
 
 func clockOf(t time.Time) string { return fmt.Sprintf("%d:%06d", t.Unix(), t.Nanosecond()/1000) }
 
-// report tells how long it has taken.
+// report prints how long it has taken.
 func (f *flooder) report(what string, last bool) {
 	now := time.Now()
 	if !last {
@@ -60,7 +60,8 @@ func (f *flooder) report(what string, last bool) {
 	fmt.Fprintf(f.env.Stdout, "-I- Querying %d %s took %04d:%06d [sec:usec]\n", f.queries, what, took/time.Second, took%time.Second/time.Microsecond)
 }
 
-// singles asks one question again and again, with a window of them under way. Each answer has the next question asked at once.
+// singles sends one query again and again, with a window of them in flight. Each answer triggers the next
+// query at once.
 func (f *flooder) singles(what string, attr uint16, mask uint64, data []byte) error {
 	m := mad.NewSA(mad.MethodGet, attr, 0, 0)
 	m.ComponentMask = mask
@@ -80,7 +81,7 @@ func (f *flooder) singles(what string, attr uint16, mask uint64, data []byte) er
 			ended <- err
 		}
 	}
-	// answered takes note of an answer, and says whether there is another question to ask.
+	// answered handles an answer, and reports whether to send another query.
 	answered := func(err error) (another bool) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -133,7 +134,7 @@ func (f *flooder) singles(what string, attr uint16, mask uint64, data []byte) er
 	}
 }
 
-// tables asks for tables, one after the other, until so many records have come.
+// tables requests tables, one after the other, until enough records have been received.
 func (f *flooder) tables(what string, ask []question) error {
 	for f.records < f.o.count {
 		q := ask[f.queries%len(ask)]

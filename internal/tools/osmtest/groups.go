@@ -7,11 +7,11 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// most is how many groups -M 3 makes.
+// most is how many groups -M 3 creates.
 const most = 1 << 14
 
-// groups makes, joins and leaves groups in all the ways that are allowed, and in those that are not. The names have the compliance
-// statements of IBA 15.2.5.17.
+// groups creates, joins and leaves groups in all the ways that are allowed, and in those that are not. The
+// names contain the compliance statements of IBA 15.2.5.17.
 func (t *test) groups() error {
 	const (
 		join   = mad.MemberMGID | mad.MemberPortGID | mad.MemberJoinState
@@ -85,12 +85,12 @@ func (t *test) groups() error {
 	return t.fill(create, join)
 }
 
-// member is a request to be in a group.
+// member returns a request to be in a group.
 func (t *test) member(gid ib.GID, state uint8) mad.MCMemberRecord {
 	return mad.MCMemberRecord{MGID: gid, PortGID: t.ownGID(), QKey: 0x11, PKey: ib.PKeyDefault, JoinState: state, MTUSelector: mad.SelectLess, MTU: 5}
 }
 
-// namedByAdministration makes groups without a name: each gets one of its own (o15.0.1.5).
+// namedByAdministration creates groups without a name: each must get a unique one (o15.0.1.5).
 func (t *test) namedByAdministration(create, join uint64) error {
 	seen := map[ib.GID]bool{}
 	for range 8 {
@@ -121,7 +121,7 @@ func (t *test) leaveAll(groups map[ib.GID]bool, join uint64) error {
 	return nil
 }
 
-// fill makes groups until there are no LIDs left for more, and leaves them all.
+// fill creates groups until there are no LIDs left, and leaves them all.
 func (t *test) fill(create, join uint64) error {
 	made := map[ib.GID]bool{}
 	for i := range most {

@@ -14,14 +14,14 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// field is a line of a record in an inventory file: where its value stands.
+// field is a line of a record in an inventory file, with the location of its value.
 type field struct {
 	name    string
 	at      int // byte
 	bytes   int
-	shift   int // of the value, and its bits where not all count
+	shift   int // of the value; bits is its width if not all count
 	bits    int
-	form    func([]byte, uint64) string // nil: 0x and upper case digits
+	form    func([]byte, uint64) string // nil: 0x and upper-case digits
 	comment bool                        // not compared
 }
 
@@ -30,7 +30,7 @@ type kind struct {
 	title, define string
 	attr          uint16
 	length        int
-	key           []string // fields that tell one record from another
+	key           []string // fields that identify a record
 	fields        []field
 }
 
@@ -59,7 +59,7 @@ func text(b []byte, _ uint64) string {
 
 func gid(b []byte, _ uint64) string { return fmt.Sprintf("0x%x 0x%x", b[:8], b[8:16]) }
 
-// kinds are those of an inventory, in their order (osmtest(8)).
+// kinds lists those of an inventory, in order (osmtest(8)).
 var kinds = []kind{
 	{"Node Records", "NODE", mad.AttrNodeRecord, 108, []string{"lid"}, []field{
 		{name: "lid", at: 0, bytes: 2}, {name: "base_version", at: 4, bytes: 1}, {name: "class_version", at: 5, bytes: 1},
@@ -94,7 +94,7 @@ var kinds = []kind{
 	}},
 }
 
-// value is the text of a field of a record.
+// value returns the text of a field of a record.
 func (f *field) value(record []byte) string {
 	b := record[f.at : f.at+f.bytes]
 	var v uint64
@@ -110,10 +110,10 @@ func (f *field) value(record []byte) string {
 	return fmt.Sprintf("0x%X", v)
 }
 
-// record is one of an inventory: its values by field.
+// record is a record of an inventory: its values by field.
 type record map[string]string
 
-// read is what a record of subnet administration says.
+// read converts a record of subnet administration.
 func (k *kind) read(b []byte) record {
 	r := record{}
 	for i := range k.fields {
@@ -124,7 +124,7 @@ func (k *kind) read(b []byte) record {
 	return r
 }
 
-// id is what tells a record from others of its kind.
+// id returns what identifies a record among those of its kind.
 func (k *kind) id(r record) string {
 	var words []string
 	for _, n := range k.key {
@@ -133,7 +133,8 @@ func (k *kind) id(r record) string {
 	return strings.Join(words, " ")
 }
 
-// records are those of a kind that subnet administration has: of paths those from each port, by its GUID.
+// records returns those of a kind that subnet administration has; for paths those from each port, by its
+// GUID.
 func (t *test) records(k *kind) ([][]byte, error) {
 	if k.attr != mad.AttrPathRecord {
 		return t.table(k.attr, 0, nil, k.length)
@@ -146,7 +147,7 @@ func (t *test) records(k *kind) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// In the order of OpenSM's osmtest, which compares GUIDs as the machine's words hold them.
+	// In the order of OpenSM's osmtest, which compares GUIDs as words in host byte order.
 	slices.SortFunc(nodes, func(a, b []byte) int {
 		return cmp.Compare(binary.LittleEndian.Uint64(a[24:]), binary.LittleEndian.Uint64(b[24:]))
 	})
@@ -210,10 +211,11 @@ func (k *kind) write(w io.Writer, list [][]byte) {
 	}
 }
 
-// maxRecords bounds what is read of an inventory file.
+// maxRecords limits how much of an inventory file is read.
 const maxRecords = 1 << 22
 
-// readInventory reads a file, ours or OpenSM's. The error is a *tool.UsageError, which names the line.
+// readInventory reads a file, ours or OpenSM's. The error is a *tool.UsageError, which says which line is
+// wrong.
 func readInventory(r io.Reader, name string) (map[string][]record, error) {
 	all := map[string][]record{}
 	s := bufio.NewScanner(r)

@@ -17,13 +17,13 @@ type options struct {
 	log       string
 	flags     uint8
 	timeout   time.Duration
-	wait      time.Duration // for each of the traps of flow t
-	flushed   bool          // the log, after each line
-	world     bool          // ask for all paths at once
+	wait      time.Duration // for each trap of flow t
+	flushed   bool          // flush the log after each line
+	world     bool          // request all paths at once
 	guid      uint64
 	stress    int
 	multicast int
-	window    int // requests of a stress test under way
+	window    int // requests of a stress test in flight
 	count     int // of a stress test
 	noPaths   bool
 	list      bool
@@ -52,7 +52,7 @@ func init() {
 	}
 }
 
-// defaultTimeout is osmtest's.
+// defaultTimeout is osmtest's default.
 const defaultTimeout = time.Second
 
 var stressNames = []string{1: "Small SA queries", 2: "Large SA queries", 3: "Large Path Record SA queries", 4: "Small Path Record SA queries"}
@@ -90,13 +90,14 @@ usage: osmtest [options]
   -h, --help                  this text
 `
 
-// word is an option as it was read: its value, if it takes one.
+// word is a parsed option, with its value if it takes one.
 type word struct{ name, value string }
 
-// takes are the options with a value.
+// takes lists the options with a value.
 const takes = " -f --flow -i --inventory -s --stress --window --count -M --Multicast_Mode -d --debug -w --wait -g --guid -t -l --log_file -vf "
 
-// parse reads the command line, and tells what it has understood as osmtest does. The error is a *tool.UsageError.
+// parse parses the command line, and prints what it has understood, like osmtest. The error is a
+// *tool.UsageError.
 func parse(args []string, out io.Writer) (o options, err error) {
 	o = options{flow: "a", inventory: "osmtest.dat", flags: logError | logInfo, timeout: defaultTimeout, wait: 10 * time.Second, stress: 1, multicast: 1, window: 1, count: 100000}
 	for len(args) > 0 {

@@ -1,5 +1,5 @@
-// Package osmtest is the tool of that name: it tests a subnet manager by its subnet administration, with the flows,
-// options and inventory files of OpenSM's osmtest (osmtest(8); WinOF 5.50, "osmtest").
+// Package osmtest is the tool of that name: it tests a subnet manager through its subnet administration,
+// with the flows, options and inventory files of OpenSM's osmtest (osmtest(8); WinOF 5.50, "osmtest").
 package osmtest
 
 import (
@@ -24,7 +24,7 @@ type test struct {
 	port    *umad.Port
 	to      umad.Address // of subnet administration
 	log     *bufio.Writer
-	problem int // of which the log tells
+	problem int // number of problems in the log
 }
 
 // Main runs osmtest. The exit status is 0 for PASS, 1 for FAIL and 2 for wrong usage.
@@ -94,7 +94,7 @@ func (t *test) openLog() (closing func() error, err error) {
 	}, nil
 }
 
-// The bits under which the log has lines.
+// Log flags.
 const (
 	logError   = 0x01
 	logInfo    = 0x02
@@ -112,13 +112,13 @@ func (t *test) say(under uint8, format string, args ...any) {
 	}
 }
 
-// wrong notes that a rule does not hold.
+// wrong records that a rule is violated.
 func (t *test) wrong(format string, args ...any) {
 	t.problem++
 	t.say(logError, "ERR: "+format, args...)
 }
 
-// errFailed is a flow that has found something.
+// errFailed says that a flow has found problems.
 var errFailed = errors.New("the subnet administration does not pass; the log says why")
 
 func (t *test) flow() error {
@@ -128,7 +128,7 @@ func (t *test) flow() error {
 	return flows[t.o.flow].run(t)
 }
 
-// verdict prints what a flow came to.
+// verdict prints the result of a flow.
 func (t *test) verdict(err error) error {
 	if t.ctx.Err() != nil {
 		return t.ctx.Err()
@@ -152,10 +152,10 @@ func (t *test) verdict(err error) error {
 	return nil
 }
 
-// flush writes the log out where it shares the standard output; what fails is told at the end.
+// flush writes the log out if it shares the standard output; failures are reported at the end.
 func flush(w *bufio.Writer) { _ = w.Flush() }
 
-// ask asks subnet administration. The status of the answer is not looked at.
+// ask queries subnet administration. It does not check the status of the answer.
 func (t *test) ask(method uint8, attribute uint16, mask uint64, data []byte) (*umad.Answer, error) {
 	return t.askOften(method, attribute, mask, data, 0, 3)
 }
@@ -164,14 +164,14 @@ func (t *test) askOften(method uint8, attribute uint16, mask uint64, data []byte
 	m := mad.NewSA(method, attribute, 0, 0)
 	m.ComponentMask, m.SMKey = mask, key
 	copy(m.Data[:], data)
-	if method == mad.MethodGetMulti { // it is always a transfer, here of one segment
-		const repeated = mad.Len - mad.SADataLen - mad.RMPPHeaderEnd // of the headers, in each segment
+	if method == mad.MethodGetMulti { // always a transfer, here with one segment
+		const repeated = mad.Len - mad.SADataLen - mad.RMPPHeaderEnd // part of the headers in each segment
 		m.RMPP = mad.RMPP{Version: 1, Type: mad.RMPPData, RespTime: 31, Flags: mad.RMPPActive | mad.RMPPFirst | mad.RMPPLast, Data1: 1, Data2: uint32(repeated + len(data))}
 	}
 	return t.port.Query(t.ctx, t.to, &m, umad.Timing{Timeout: t.o.timeout, Tries: tries})
 }
 
-// table asks for records, and cuts the answer.
+// table requests records, and splits the answer.
 func (t *test) table(attribute uint16, mask uint64, data []byte, least int) ([][]byte, error) {
 	a, err := t.ask(mad.MethodGetTable, attribute, mask, data)
 	if err != nil {
@@ -186,7 +186,7 @@ func (t *test) table(attribute uint16, mask uint64, data []byte, least int) ([][
 	return cut(a, least)
 }
 
-// cut makes records of an answer, each of at least so many bytes.
+// cut splits an answer into records, each of at least that many bytes.
 func cut(a *umad.Answer, least int) (list [][]byte, err error) {
 	if len(a.Records) == 0 {
 		return nil, nil
@@ -218,7 +218,7 @@ func (t *test) classPortInfo() error {
 	return nil
 }
 
-// ownGID is the GID of the port.
+// ownGID returns the GID of the port.
 func (t *test) ownGID() (g ib.GID) {
 	d := t.port.Device()
 	for i := range 8 {

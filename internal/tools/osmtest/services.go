@@ -10,10 +10,10 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// shortLease is how long the lease is that has to end.
+// shortLease is the lease that is to expire.
 const shortLease = 3 * time.Second
 
-// services registers services, looks for them by what must and must not find them, lets a lease end and withdraws them.
+// services registers services, checks which queries find them, lets a lease expire and withdraws them.
 func (t *test) services() error {
 	const (
 		id    = mad.ServiceComponentID

@@ -22,7 +22,8 @@ func (t *test) all() error {
 	return t.services()
 }
 
-// validate compares the subnet with the inventory, both ways, and asks what must and must not be answered.
+// validate compares the subnet with the inventory, in both directions, and sends queries that must and
+// must not be answered.
 func (t *test) validate() error {
 	f, err := os.Open(t.o.inventory)
 	if err != nil {
@@ -75,7 +76,7 @@ func (t *test) compare(k *kind, want []record, got [][]byte) {
 	t.say(logInfo, "%s: %d in the inventory, %d in the subnet", k.title, len(want), len(got))
 }
 
-// rule is a question with the status that its answer must have.
+// rule is a query with the status that its answer must have.
 type rule struct {
 	name   string
 	method uint8
@@ -84,13 +85,13 @@ type rule struct {
 	data   []byte
 	key    uint64
 	status uint16
-	or     uint16 // another status that is as good, where it is not 0
+	or     uint16 // another acceptable status, unless 0
 	none   bool   // the table must be empty
-	some   bool   // it must not
-	silent bool   // no answer may come
+	some   bool   // the table must not be empty
+	silent bool   // there must be no answer
 }
 
-// check asks, and says what is wrong with the answer.
+// check sends the query, and reports what is wrong with the answer.
 func (t *test) check(r rule) (*umad.Answer, error) {
 	tries := 3
 	if r.silent {
@@ -128,7 +129,7 @@ func (t *test) checkAll(list []rule) error {
 
 func lid16(l ib.LID) []byte { return binary.BigEndian.AppendUint16(nil, uint16(l)) }
 
-// rules are questions by keys that are there, and by those that are not.
+// rules sends queries with keys that exist, and with keys that do not.
 func (t *test) rules() error {
 	d := t.port.Device()
 	own, get, table := t.ownGID(), uint8(mad.MethodGet), uint8(mad.MethodGetTable)
@@ -173,10 +174,10 @@ func (t *test) rules() error {
 	return t.subscriptions()
 }
 
-// maxGIDs is how many GIDs fit behind a MultiPathRecord in one MAD.
+// maxGIDs is how many GIDs fit after a MultiPathRecord in one MAD.
 const maxGIDs = (mad.SADataLen - mad.MultiPathRecordLen) / 16
 
-// multiPaths asks for the paths to several ports at once, and from one that is not there.
+// multiPaths requests the paths to several ports at once, and from one that does not exist.
 func (t *test) multiPaths() error {
 	nodes, err := t.table(mad.AttrNodeRecord, 0, nil, kinds[0].length)
 	if err != nil {
@@ -226,7 +227,7 @@ func (t *test) multiPaths() error {
 	return err
 }
 
-// subscriptions subscribes to all traps, and ends that again.
+// subscriptions subscribes to all traps, and unsubscribes again.
 func (t *test) subscriptions() error {
 	info := mad.InformInfo{LIDBegin: 0xffff, IsGeneric: true, Subscribe: true, Type: 0xffff, TrapNumber: 0xffff, RespTime: 18, ProducerType: 0xffffff}
 	count := func() (int, error) {
@@ -257,7 +258,7 @@ func (t *test) subscriptions() error {
 	return set("ending the subscription", before)
 }
 
-// qos gets the tables of arbitration and of service levels.
+// qos gets the arbitration and SL-to-VL tables.
 func (t *test) qos() error {
 	for _, k := range []struct {
 		name string

@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// counters are those that the options choose.
+// counters returns the attribute that the options select.
 func (r *run) counters() *mad.PMAttribute {
 	if r.extended {
 		return mad.PortCountersExtended
@@ -15,13 +15,13 @@ func (r *run) counters() *mad.PMAttribute {
 	return mad.PortCounters
 }
 
-// fields are those that the node has.
+// fields returns those that the node has.
 func (r *run) fields() []mad.PMAField {
 	a := r.counters()
 	if !r.extended {
 		return a.Fields
 	}
-	const plain, withCasts = 6, 10 // fields without, and with, those of unicast and multicast
+	const plain, withCasts = 6, 10 // number of fields without, and with, unicast and multicast
 	fields := append([]mad.PMAField{}, a.Fields[:plain]...)
 	if r.caps.CapabilityMask&mad.CapPMExtendedWidth != 0 {
 		fields = append(fields, a.Fields[plain:withCasts]...)
@@ -32,7 +32,7 @@ func (r *run) fields() []mad.PMAField {
 	return fields
 }
 
-// show shows ports, one after the other or together.
+// show shows ports, one after the other or summed up.
 func (r *run) show(ports []uint8, together bool) error {
 	sum := make([]byte, mad.PMADataLen)
 	for _, p := range ports {
@@ -72,7 +72,8 @@ func (r *run) read(port uint8) ([]byte, error) {
 	return data, nil
 }
 
-// add adds counters. Those that are full stay so (IBA 16.1.3.5); what selects counters is that of the last port.
+// add adds counters. Those at their maximum stay there (IBA 16.1.3.5); the selectors are those of the last
+// port.
 func (r *run) add(sum, data []byte) {
 	for _, f := range r.counters().Fields {
 		v := f.Get(data)
@@ -96,7 +97,7 @@ func (r *run) print(port uint8, data []byte) {
 	r.Printf("%s\n%s", title, ibdiag.PMALines(data, r.fields()))
 }
 
-// Bits of counters beyond the first sixteen, in the masks of a reset.
+// Bits of counters above the first sixteen, in the masks of a reset.
 const (
 	maskXmitWait         = 1 << 16
 	maskQP1Dropped       = 1 << 17
@@ -105,7 +106,7 @@ const (
 	maskExtendedQP1      = 1 << 29
 )
 
-// resetMask are the counters to reset. Without a mask they are all that the node has.
+// resetMask returns the counters to reset, without a mask all that the node has.
 func (r *run) resetMask() uint64 {
 	mask, caps := r.mask, r.caps.CapabilityMask
 	add := func(capability uint16, bit uint64) {

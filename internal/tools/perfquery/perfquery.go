@@ -17,11 +17,11 @@ type run struct {
 	*ibdiag.Session
 	to                                    ibdiag.Route
 	port                                  uint8
-	ports                                 []uint8 // where several are given
+	ports                                 []uint8 // if several are given
 	mask                                  uint64  // counters to reset
 	maskGiven                             bool
 	extended, all, loop, reset, resetOnly bool
-	other                                 *mad.PMAttribute // to show in place of the counters
+	other                                 *mad.PMAttribute // to show instead of the counters
 	caps                                  mad.ClassPortInfo
 }
 
@@ -100,7 +100,7 @@ func (r *run) run(args []string) (err error) {
 	if r.caps, err = mad.ParseClassPortInfo(data); err != nil {
 		return err
 	}
-	each := false // ports are asked one by one for want of a way to ask all
+	each := false // ports are queried one by one if they cannot be queried all at once
 	if r.caps.CapabilityMask&mad.CapPMAllPortSelect == 0 && r.port == mad.PMAAllPorts {
 		if !r.all {
 			return ibdiag.Failf("AllPortSelect not supported")
@@ -140,7 +140,7 @@ func (r *run) run(args []string) (err error) {
 	return nil
 }
 
-// parse reads ports and mask. Without an address the port is this one.
+// parse parses ports and mask. Without an address the port is this one.
 func (r *run) parse(args []string) error {
 	if len(args) == 0 {
 		r.port = uint8(r.Port.Device().PortNum)
@@ -167,7 +167,7 @@ func (r *run) parse(args []string) error {
 	return nil
 }
 
-// parsePorts reads a port, some with commas, or a first and a last one.
+// parsePorts parses a port, several separated by commas, or a range.
 func parsePorts(text string) (ports []uint8, err error) {
 	one := func(w string) uint8 {
 		n, e := ibdiag.ParseNumber("the port", w, 0, 255)
@@ -192,7 +192,7 @@ func parsePorts(text string) (ports []uint8, err error) {
 	return ports, err
 }
 
-// nodePorts are all ports of the node: of a switch with an enhanced port 0 that one too.
+// nodePorts returns all ports of the node, including an enhanced port 0 of a switch.
 func (r *run) nodePorts() (ports []uint8, err error) {
 	n, err := r.NodeInfo(r.to)
 	if err != nil {
@@ -224,7 +224,7 @@ func (r *run) lost(err error, text string) error {
 	return ibdiag.Failf("%s", text)
 }
 
-// query asks for an attribute of a port.
+// query requests an attribute of a port.
 func (r *run) query(attribute uint16, port uint8) ([]byte, error) {
 	return r.Perf(r.to, mad.MethodGet, attribute, []byte{0, port})
 }

@@ -12,7 +12,7 @@ import (
 const (
 	defaultPort = 7174
 	defaultSize = 100
-	// minSize has room for the name of any ping; maxSize is rping's.
+	// minSize has room for the name of any ping; maxSize is rping's limit.
 	minSize = 26
 	maxSize = 64<<10 - 1
 )
@@ -20,11 +20,11 @@ const (
 type options struct {
 	server, client bool
 	persistent     bool
-	addr           netip.Addr // zero for a server: every adapter
+	addr           netip.Addr // zero for a server: all adapters
 	port           uint16
-	count          int // 0: without end
+	count          int // 0: unlimited
 	size           int
-	limit          int // of what a server accepts
+	limit          int // maximum ping size that a server accepts
 	verbose        bool
 	validate       bool
 	debug          bool

@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// info is what the client tells the server about a buffer, and the whole of
-// every message of the protocol: 16 bytes, big-endian address, token and size.
-// The server's "go ahead" has the same length and no meaning.
+// info is what the client tells the server about a buffer, and the contents of every message of the
+// protocol: 16 bytes, big-endian address, token and size. The server's "go ahead" has the same length and
+// no meaning.
 type info struct {
 	address uint64
 	token   uint32
@@ -30,8 +30,8 @@ func parseInfo(b []byte) (info, error) {
 	return info{binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:])}, nil
 }
 
-// pattern fills b with the text of ping number n: its name, then the letters
-// from 'A' to 'z' over and over, begun one later with every ping, and a zero byte.
+// pattern fills b with the text of ping number n: its name, then the letters from 'A' to 'z' repeatedly,
+// starting one later with every ping, and a zero byte.
 func pattern(b []byte, n int) {
 	const first, letters = 'A', 'z' - 'A' + 1
 	name := copy(b, fmt.Sprintf("rdma-ping-%d: ", n))
@@ -51,7 +51,7 @@ func text(b []byte) []byte {
 	return b
 }
 
-// checkPattern tells whether b is the text of some ping.
+// checkPattern checks that b is the text of some ping.
 func checkPattern(b []byte) error {
 	var n int
 	if _, err := fmt.Sscanf(string(b[:min(len(b), minSize)]), "rdma-ping-%d:", &n); err != nil || n < 0 {

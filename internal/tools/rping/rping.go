@@ -1,7 +1,6 @@
-// Package rping is nd_rping, the RDMA ping of the WinOF manual (4.8.2), which
-// speaks the protocol of rping on Linux: the client tells where its source
-// buffer is, the server reads it and says go ahead; the client tells where its
-// sink is, the server writes the data back and says go ahead.
+// Package rping is nd_rping, the RDMA ping of the WinOF manual (4.8.2), which speaks the protocol of rping
+// on Linux: the client says where its source buffer is, the server reads it and says go ahead; the client
+// says where its sink is, the server writes the data back and says go ahead.
 package rping
 
 import (
@@ -41,7 +40,7 @@ type pinger struct {
 	mu  sync.Mutex // of the output
 }
 
-// printf prints one line whole, whoever else prints.
+// printf prints one complete line, even if others print at the same time.
 func (p *pinger) printf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +59,7 @@ const (
 	receiveAt = 0
 	sendAt    = infoSize
 	dataAt    = 2 * infoSize
-	// room is for the largest ping; the client has two, its source and its sink.
+	// room is enough for the largest ping; the client has two, its source and its sink.
 	room = maxSize + 1
 )
 
@@ -83,11 +82,10 @@ func postReceive(c *session.Connection) error {
 type peer struct {
 	*session.Connection
 	message info
-	came    bool // a message came that was not awaited yet
+	came    bool // a message has arrived that was not awaited yet
 }
 
-// await waits for a result of the given kind. A message that comes meanwhile
-// is kept.
+// await waits for a result of the given kind. It keeps a message that arrives meanwhile.
 func (c *peer) await(ctx context.Context, kind uint64) error {
 	for {
 		if kind == received && c.came {
@@ -150,7 +148,7 @@ func (p *pinger) client(ctx context.Context) (err error) {
 	return conn.Disconnect(context.WithoutCancel(ctx))
 }
 
-// ping does one cycle.
+// ping performs one cycle.
 func (p *pinger) ping(ctx context.Context, c *peer, n int) error {
 	source, sink := c.Memory[dataAt:][:p.size], c.Memory[dataAt+room:][:p.size]
 	pattern(source, n)
@@ -196,7 +194,7 @@ func (p *pinger) serve(ctx context.Context) (err error) {
 		wg.Go(func() {
 			ended <- p.answer(ctx, at)
 			if !p.persistent {
-				cancel() // one client is served: the other listeners end too
+				cancel() // one client has been served: the other listeners end too
 			}
 		})
 	}
@@ -228,7 +226,7 @@ func closeSessions(places []place) error {
 	return errors.Join(errs...)
 }
 
-// listen opens the listener at the address, or one on every adapter.
+// listen opens the listener at the address, or one on each adapter.
 func (p *pinger) listen(ctx context.Context) (places []place, err error) {
 	addrs := []netip.Addr{p.addr}
 	if !p.addr.IsValid() {
@@ -275,7 +273,7 @@ func (p *pinger) answer(ctx context.Context, at place) error {
 		}
 		wg.Go(func() {
 			if err := p.connection(ctx, at, request); err != nil && ctx.Err() == nil {
-				p.env.Errorf("%v", err) // one client's trouble is not the others'
+				p.env.Errorf("%v", err) // a failure of one client does not affect the others
 			}
 		})
 	}
@@ -346,7 +344,7 @@ func (p *pinger) pong(ctx context.Context, c *peer) error {
 		return err
 	}
 	sink := c.message
-	back := min(len(text(data))+1, len(data)) // with its zero byte, as rping does
+	back := min(len(text(data))+1, len(data)) // including its zero byte, like rping
 	if sink.size < uint32(back) {
 		return fmt.Errorf("the client's sink has %d bytes; %d come back", sink.size, back)
 	}
@@ -360,5 +358,5 @@ func (p *pinger) pong(ctx context.Context, c *peer) error {
 	if err := c.tell(ctx, info{}); !errors.Is(err, session.ErrEnded) {
 		return err
 	}
-	return nil // the client has its answer and left before we knew that it has it
+	return nil // the client has its answer and left before its acknowledgement was seen
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// given is an option with a number, and whether it was given.
+// given is the number of an option, and whether it was given.
 type given struct {
 	v  uint64
 	is bool
 }
 
-// pathParams are the options that choose paths and groups.
+// pathParams are the options that select paths and groups.
 type pathParams struct {
 	src, dst                                                                  string
 	sgid, dgid, gid, mgid                                                     *ib.GID
@@ -77,7 +77,7 @@ func (p *pathParams) options(r *run) []ibdiag.Option {
 	}
 }
 
-// resolve finds the LIDs of nodes that are given by names.
+// resolve finds the LIDs of nodes given by name.
 func (p *pathParams) resolve(r *run) error {
 	for text, to := range map[string]*given{p.src: &p.slid, p.dst: &p.dlid} {
 		if text == "" {
@@ -95,7 +95,7 @@ func (p *pathParams) resolve(r *run) error {
 // masker collects the component mask.
 type masker uint64
 
-// take adds the bit of an option that was given, and returns its value.
+// take adds the bit of an option if it was given, and returns its value.
 func (m *masker) take(g given, bit uint64) uint64 {
 	if g.is {
 		*m |= masker(bit)
@@ -103,7 +103,7 @@ func (m *masker) take(g given, bit uint64) uint64 {
 	return g.v
 }
 
-// gid does so for a GID.
+// gid does the same for a GID.
 func (m *masker) gid(g *ib.GID, bit uint64) (v ib.GID) {
 	if g != nil {
 		*m |= masker(bit)
@@ -151,7 +151,7 @@ func (p *pathParams) memberRecord() ([]byte, uint64, error) {
 	return r.Append(nil), uint64(m), nil
 }
 
-// command is what is done in place of a query for one kind of record.
+// command is something to do instead of a query for one kind of record.
 type command int
 
 const (
@@ -163,7 +163,7 @@ const (
 	membersCommand
 )
 
-// commands are the options for them, and for kinds of records.
+// commands returns the options for commands and kinds of records.
 func (r *run) commands() []ibdiag.Option {
 	cmd := func(long string, c command, f form, help string) ibdiag.Option {
 		letter := long[0]
@@ -186,7 +186,7 @@ func (r *run) commands() []ibdiag.Option {
 	}
 }
 
-// form is what is shown of nodes.
+// form says what to show of nodes.
 type form int
 
 const (
@@ -227,7 +227,7 @@ func (r *run) each(attribute uint16, show func([]byte) error) error {
 	return err
 }
 
-// listNodes shows nodes, or what the option wants of those that the argument chooses.
+// listNodes shows nodes, or what the option requests of those selected by the argument.
 func (r *run) listNodes(only string) error {
 	var number uint64
 	var err error
@@ -279,7 +279,7 @@ func (r *run) name(n *mad.NodeRecord) string {
 	return r.Node.Of(n.Info.NodeGUID, n.Description.String())
 }
 
-// showNode shows a node; true: that is all.
+// showNode shows a node; true: no more are wanted.
 func (r *run) showNode(n *mad.NodeRecord, record []byte) bool {
 	switch r.form {
 	case lids, firstLID:
@@ -297,8 +297,8 @@ func (r *run) showNode(n *mad.NodeRecord, record []byte) bool {
 	return false
 }
 
-// componentCapabilities is the bit of PortInfoRecord's CapabilityMask, and matchCapabilities the modifier by which a port matches
-// that has one of its bits (IBA 15.2.5.3).
+// componentCapabilities is the bit of PortInfoRecord's CapabilityMask, and matchCapabilities the modifier
+// by which a port matches if it has one of the bits (IBA 15.2.5.3).
 const (
 	componentCapabilities = 1 << 7
 	matchCapabilities     = 1 << 31

@@ -19,7 +19,7 @@ func (r *run) lines(title string, pairs ...any) {
 	}
 }
 
-// dots is a label with dots up to a width.
+// dots returns a label padded with dots to a width.
 func dots(label string, width int) string {
 	return label + strings.Repeat(".", max(width-len(label), 0))
 }
@@ -46,7 +46,7 @@ func (r *run) classPortInfo() error {
 	return nil
 }
 
-// wide is where the values of most records begin, and table where those of tables do.
+// wide is the column at which the values of most records begin, table the one for tables.
 const (
 	wide  = 24
 	table = 27
@@ -182,7 +182,7 @@ func (r *run) guids(b []byte) error {
 	return nil
 }
 
-// capMulticastTop is the bit of CapabilityMask2 by which switches have a MulticastFDBTop.
+// capMulticastTop is the bit of CapabilityMask2 of switches that have a MulticastFDBTop.
 const capMulticastTop = 1 << 3
 
 func (r *run) switchInfo(b []byte) error {
@@ -191,7 +191,7 @@ func (r *run) switchInfo(b []byte) error {
 		return err
 	}
 	i := &s.Info
-	const w, raw = 40, 4 // raw: where the attribute begins in the record
+	const w, raw = 40, 4 // raw: offset of the attribute in the record
 	pairs := []any{
 		"RID", "", dots("LID", w), s.LID, "SwitchInfo dump:", "", dots("LinearFDBCap", w), hex(i.LinearFDBCap), dots("RandomFDBCap", w), hex(i.RandomFDBCap),
 		dots("MulticastFDBCap", w), hex(i.MulticastFDBCap), dots("LinearFDBTop", w), hex(i.LinearFDBTop), dots("DefaultPort", w), i.DefaultPort,
@@ -255,7 +255,7 @@ func (r *run) group(b []byte) error {
 	return nil
 }
 
-// members shows who is in multicast groups, or the GIDs of those in the one whose LID is given.
+// members shows the members of multicast groups, or the GIDs of those in the group with the given LID.
 func (r *run) members(only string) error {
 	list, err := r.table(mad.AttrMCMemberRecord, 0, 0, nil)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package saquery is the tool that asks subnet administration for records.
+// Package saquery is the tool that queries subnet administration for records.
 package saquery
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// The exit statuses of infiniband-diags, which are numbers of system errors.
+// The exit statuses of infiniband-diags, which are system error numbers.
 const (
 	statusIO      = 5
 	statusTimeout = 110
@@ -30,11 +30,11 @@ type query struct {
 	show        func(*run, []byte) error
 }
 
-// component is a part of the key of a record: bytes of it, and the bit of the component mask.
+// component is a part of a record's key: its bytes, and the bit of the component mask.
 type component struct {
 	at, size int
 	bit      uint
-	shift    uint // how far it is from the right end of the bytes
+	shift    uint // distance from the right end of the bytes
 }
 
 func lidKey(more ...component) []component { return append([]component{{0, 2, 0, 0}}, more...) }
@@ -82,7 +82,7 @@ type run struct {
 	sm    ibdiag.Route
 	caps  mad.ClassPortInfo
 	cmd   command
-	attr  uint16 // that an option names
+	attr  uint16 // selected by an option
 	path  pathParams
 	cut   bool
 	form  form
@@ -130,7 +130,7 @@ func (r *run) run(args []string) (err error) {
 	return r.records(q, args)
 }
 
-// records asks for the records of a kind, with the key that the arguments give, and shows them.
+// records requests the records of a kind, with the key given by the arguments, and shows them.
 func (r *run) records(q *query, args []string) error {
 	switch q.attribute {
 	case mad.AttrClassPortInfo:
@@ -156,7 +156,7 @@ func (r *run) records(q *query, args []string) error {
 	return nil
 }
 
-// request is the record with the key that is asked for, and the component mask.
+// request returns the record with the requested key, and the component mask.
 func (r *run) request(q *query, args []string) (record []byte, mask uint64, err error) {
 	record = make([]byte, mad.SADataLen)
 	switch q.attribute {
@@ -183,7 +183,7 @@ func (r *run) request(q *query, args []string) (record []byte, mask uint64, err 
 	return record, mask, err
 }
 
-// key puts the parts of an argument such as 3/1/0 into a record. The first is a LID or the name of a node.
+// key stores the parts of an argument such as 3/1/0 in a record. The first is a LID or the name of a node.
 func (r *run) key(record []byte, parts []component, text string) (mask uint64, err error) {
 	for i, word := range strings.Split(text, "/") {
 		if i >= len(parts) {
@@ -212,7 +212,7 @@ func (r *run) key(record []byte, parts []component, text string) (mask uint64, e
 	return mask, nil
 }
 
-// lid reads a LID, or looks for the node with that description.
+// lid parses a LID, or looks for the node with that description.
 func (r *run) lid(text string) (ib.LID, error) {
 	if n, err := strconv.ParseUint(text, 0, 16); err == nil && n > 0 {
 		return ib.LID(n), nil
@@ -232,7 +232,7 @@ func (r *run) lid(text string) (ib.LID, error) {
 	return 0, ibdiag.Failf("Failed to find lid for %q", text)
 }
 
-// ask asks subnet administration.
+// ask queries subnet administration.
 func (r *run) ask(m *mad.SA) (*umad.Answer, error) {
 	m.SMKey = r.SAKey
 	if r.saKey != 0 {
@@ -262,7 +262,7 @@ func (r *run) failed(status int, format string, args ...any) error {
 	return ibdiag.Ended(status)
 }
 
-// statusText says what a status means, in the words of infiniband-diags.
+// statusText returns the meaning of a status, in the words of infiniband-diags.
 func statusText(status uint16) (text string) {
 	if low := status & 0xff; low != 0 {
 		fields := []string{"MAD No invalid fields", "MAD Bad version", "MAD Method specified is not supported", "MAD Method/Attribute combination is not supported",
@@ -284,7 +284,7 @@ func statusText(status uint16) (text string) {
 	return text
 }
 
-// table asks for all records with the components of the mask.
+// table requests all records with the components of the mask.
 func (r *run) table(attribute uint16, modifier uint32, mask uint64, record []byte) (list [][]byte, err error) {
 	m := mad.NewSA(mad.MethodGetTable, attribute, modifier, 0)
 	m.ComponentMask = mask

@@ -1,4 +1,5 @@
-// Package sminfo holds two small tools: sminfo shows or sets what a subnet manager says of itself, ibaddr shows the addresses of a port.
+// Package sminfo holds two small tools: sminfo shows or sets a subnet manager's SMInfo, ibaddr shows the
+// addresses of a port.
 package sminfo
 
 import (

@@ -43,7 +43,7 @@ func Dump(ctx context.Context, env tool.Env) int {
 	})
 }
 
-// dump shows what comes, with whatever status.
+// dump shows the answer, whatever its status.
 func dump(s *ibdiag.Session, to ibdiag.Route, attribute uint16, modifier uint32, text bool) error {
 	a, err := s.Get(to, attribute, modifier)
 	var status *umad.StatusError
@@ -61,7 +61,7 @@ func dump(s *ibdiag.Session, to ibdiag.Route, attribute uint16, modifier uint32,
 			s.Printf("%04x%s", a.Data[i:i+2], separator)
 		}
 	}
-	if a.Status != 0 { // with the direction bit
+	if a.Status != 0 { // including the direction bit
 		s.Printf("SMP status: 0x%x\n", a.Status)
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package smpquery holds the tools that show attributes of subnet management: smpquery in words and smpdump in
-// hexadecimal.
+// Package smpquery holds the tools that show attributes of subnet management: smpquery in words and
+// smpdump in hexadecimal.
 package smpquery
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// query is what smpquery can ask for.
+// query is something that smpquery can request.
 type query struct {
 	name, alias string
 	port        bool // takes a port number
@@ -37,7 +37,7 @@ type run struct {
 	to       ibdiag.Route
 	port     uint8
 	extended bool   // PortInfo with the fields of extended speeds
-	name     string // of the query as the user wrote it
+	name     string // of the query, as the user wrote it
 }
 
 // Main runs smpquery.
@@ -79,7 +79,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	})
 }
 
-// takePort reads the port number, if any.
+// takePort parses the port number, if any.
 func (r *run) takePort(q query, rest []string) error {
 	if len(rest) == 0 {
 		return nil
@@ -176,7 +176,7 @@ func (r *run) mellanox() error {
 	return nil
 }
 
-// lost is the end of a query whose step had no answer, or a bad one.
+// lost returns the error of a query one of whose steps had no answer, or a bad one.
 func (r *run) lost(err error, step string) error {
 	if r.Context.Err() != nil {
 		return err

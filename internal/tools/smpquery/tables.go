@@ -130,7 +130,7 @@ func (r *run) vlarb() error {
 	return r.vlarbTable("High", 3, int(p.VLArbitrationHighCap))
 }
 
-// plainPort0 tells, and says, that the port is a switch's base port 0, which has no such tables.
+// plainPort0 reports, and prints, whether the port is a switch's base port 0, which has no such tables.
 func (r *run) plainPort0() (bool, error) {
 	n, err := r.NodeInfo(r.to)
 	if err != nil {
@@ -149,7 +149,7 @@ func (r *run) plainPort0() (bool, error) {
 	return !sw.EnhancedPort0, nil
 }
 
-// vlarbTable shows one of the two tables, which stands in two blocks from first on.
+// vlarbTable shows one of the two tables, which is in two blocks from first on.
 func (r *run) vlarbTable(name string, first uint32, entries int) error {
 	if entries == 0 {
 		return nil
@@ -180,7 +180,7 @@ func vlarbLine(entries []mad.VLArbitration, of func(mad.VLArbitration) uint8) (l
 	return line
 }
 
-// attrPortInfoExtended has the modes of forward error correction (IBA 14.2.5.19).
+// attrPortInfoExtended holds the modes of forward error correction (IBA 14.2.5.19).
 const attrPortInfoExtended = 0x0033
 
 func (r *run) portInfoExtended() error {
@@ -198,7 +198,7 @@ func (r *run) portInfoExtended() error {
 	return nil
 }
 
-// portInfoExtendedFields are described as those of performance attributes are.
+// portInfoExtendedFields are described like those of performance attributes.
 var portInfoExtendedFields = []mad.PMAField{
 	{Name: "CapMask", Bit: 0, Width: 32, Mask: true}, {Name: "FECModeActive", Bit: 32, Width: 16},
 	{Name: "FDRFECModeSupported", Bit: 48, Width: 16, Mask: true}, {Name: "FDRFECModeEnabled", Bit: 64, Width: 16, Mask: true},
@@ -207,7 +207,7 @@ var portInfoExtendedFields = []mad.PMAField{
 	{Name: "NDRFECModeSupported", Bit: 144, Width: 16, Mask: true}, {Name: "NDRFECModeEnabled", Bit: 160, Width: 16, Mask: true},
 }
 
-// hasPortInfoExtended asks the port that knows: of a switch port 0.
+// hasPortInfoExtended queries the port that knows: for a switch port 0.
 func (r *run) hasPortInfoExtended() (bool, error) {
 	n, err := r.NodeInfo(r.to)
 	if err != nil {

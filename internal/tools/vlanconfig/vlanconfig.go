@@ -1,5 +1,6 @@
-// Package vlanconfig is vlan_config, WinOF's tool for teams and VLANs (WinOF 5.50, 4.1.6). Adapters are listed; teams
-// and VLANs are not built, and what is about them says so. Its commands are in the catalogue.
+// Package vlanconfig is vlan_config, WinOF's tool for teams and VLANs (WinOF 5.50, 4.1.6). It lists
+// adapters; teams and VLANs are not implemented, and their commands say so. The catalogue declares its
+// commands.
 package vlanconfig
 
 import (
@@ -13,7 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// name of the tool in the catalogue.
+// name is the tool's name in the catalogue.
 const name = "vlan_config"
 
 // adapter is an adapter in the list.
@@ -48,7 +49,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	return env.End(ctx, err)
 }
 
-// find finds the command that the words begin with, and the words behind it.
+// find finds the command that the words begin with, and the remaining words.
 func find(words []string) (*catalogue.Command, []string, error) {
 	var names []string
 	for _, c := range catalogue.CommandsOf(name) {
@@ -65,8 +66,8 @@ func find(words []string) (*catalogue.Command, []string, error) {
 	return nil, nil, tool.Usagef("%s; allowed: %s", what, strings.Join(names, ", "))
 }
 
-// showList lists the adapters as Windows knows them: by the identifiers and descriptions in their registry keys; with IPoIB those whose
-// ports are InfiniBand's, without it the others.
+// showList lists the adapters as Windows knows them, by the identifiers and descriptions in their registry
+// keys: with ipoib those with InfiniBand ports, otherwise the others.
 func showList(ctx context.Context, env tool.Env, client *api.Client, ipoib, asJSON bool) error {
 	status, err := client.Status(ctx)
 	if err != nil {
