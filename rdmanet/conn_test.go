@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// net2 is a listener with an adapter to dial from.
+// network is a listener with an adapter to dial from.
 type network struct {
 	listener *rdmanet.Listener
 	dialer   *rdmanet.Dialer

@@ -32,7 +32,7 @@ const (
 	entries   = 8
 )
 
-// program is one side, with the driver's view of both in the test.
+// bench is one side, with the driver's view of both in the test.
 type bench struct {
 	t                testing.TB
 	i                *Initiator

@@ -41,7 +41,7 @@ func (j *Joiner) Reset() {
 	j.list, j.wrong = j.list[:0], 0
 }
 
-// wrong is how many packets of the batch have a wrong checksum. The system gets them too, and sees for itself.
+// Wrong returns how many packets of the batch have a wrong checksum. The system gets them too, and checks itself.
 func (j *Joiner) Wrong() int { return j.wrong }
 
 // Packets returns those of the batch, in the order of their first segments.

@@ -11,7 +11,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// ports are the known ports of all nodes, but for those of switches other than 0 where only ends are wanted.
+// ports returns the known ports of all nodes: with ends those that have a LID (of a switch port 0),
+// otherwise all except ports 0.
 func (c *check) ports(ends bool) (list []*discovery.Port) {
 	for _, n := range c.f.Nodes {
 		for i, p := range n.Ports {
@@ -24,7 +25,7 @@ func (c *check) ports(ends bool) (list []*discovery.Port) {
 	return list
 }
 
-// list are the links, each once, in the form of the file .lst.
+// list returns the links, each once, in the format of the file .lst.
 func (c *check) list() string {
 	var b strings.Builder
 	node := func(p *discovery.Port) string {
@@ -46,7 +47,7 @@ func (c *check) list() string {
 	return b.String()
 }
 
-// before tells which end of a link is shown first: the one found first.
+// before reports whether end a of a link is shown first: the one found first is.
 func (c *check) before(a, b *discovery.Port) bool {
 	i, j := c.place[a.Node], c.place[b.Node]
 	return i < j || i == j && a.Num < b.Num
@@ -56,7 +57,7 @@ func logical(s mad.PortState) string {
 	return map[mad.PortState]string{mad.PortDown: "DWN", mad.PortInit: "INI", mad.PortArmed: "ARM", mad.PortActive: "ACT"}[s]
 }
 
-// identities looks for LIDs and GUIDs that are missing, or that two ports have.
+// identities looks for missing and duplicate LIDs and GUIDs.
 func (c *check) identities() error {
 	c.title("Bad Guids/LIDs Info")
 	bad := c.duplicates()
@@ -96,7 +97,8 @@ func (c *check) identities() error {
 	return nil
 }
 
-// duplicates looks for nodes that say that they are one: a port of theirs was met at the ends of two cables.
+// duplicates looks for nodes that claim to be the same one: a port of theirs was met at the ends of two
+// cables.
 func (c *check) duplicates() (bad int) {
 	if c.skip["dup_guids"] || c.skip["all"] {
 		return 0
@@ -135,14 +137,14 @@ func (c *check) states() error {
 	return nil
 }
 
-// general shows what devices tell of themselves; the nodes here tell nothing more.
+// general shows what devices report about themselves; these nodes report nothing more.
 func (c *check) general() error {
 	c.title("General Device Info")
 	c.stage("General Devices Info Report", 0, 0)
 	return nil
 }
 
-// counterNames are the names that ibutils gives to the error counters.
+// counterNames are ibutils' names of the error counters.
 var counterNames = map[string]string{
 	"symbol_error_counter": "SymbolErrorCounter", "link_error_recovery_counter": "LinkErrorRecoveryCounter", "link_down_counter": "LinkDownedCounter",
 	"port_rcv_errors": "PortRcvErrors", "port_rcv_remote_physical_errors": "PortRcvRemotePhysicalErrors", "port_rcv_switch_relay_errors": "PortRcvSwitchRelayErrors",
@@ -150,13 +152,13 @@ var counterNames = map[string]string{
 	"local_link_integrity_errors": "LocalLinkIntegrityErrors", "excesive_buffer_errors": "ExcessiveBufferOverrunErrors", "vl15_dropped": "VL15Dropped",
 }
 
-// readCounters are the counters of a port; ok tells that it answers.
+// readCounters returns the counters of a port; ok reports whether it answers.
 func (l *local) readCounters(p *discovery.Port) (data []byte, ok bool) {
 	data, err := l.Perf(ibdiag.LIDRoute(p.BaseLID()), mad.MethodGet, mad.AttrPortCounters, []byte{0, p.Num})
 	return data, err == nil
 }
 
-// allCounters are the counters of a port as lines, by the names of the specification.
+// allCounters returns the counters of a port as lines, with the specification's names.
 func allCounters(data []byte) (text string) {
 	for _, f := range mad.PortCounters.Fields {
 		if f.Name != "PortSelect" && !f.Mask {
@@ -166,7 +168,7 @@ func allCounters(data []byte) (text string) {
 	return text
 }
 
-// tooHigh are the counters that are above their limits, as lines.
+// tooHigh returns the counters above their limits, as lines.
 func tooHigh(data []byte, limits map[string]uint64) (text string) {
 	names := make([]string, 0, len(counterNames))
 	for n := range counterNames {
@@ -192,7 +194,7 @@ func tooHigh(data []byte, limits map[string]uint64) (text string) {
 func (c *check) counters() error {
 	c.title("PM Counters Info")
 	bad := 0
-	silent := map[*discovery.Node]bool{} // asked no further, or a node without an agent would hold the rest up
+	silent := map[*discovery.Node]bool{} // not asked again, or a node without an agent would hold up the rest
 	var file strings.Builder
 	for _, p := range c.ports(false) {
 		if c.skip["pm"] || c.skip["all"] || p.BaseLID() == 0 || p.Info.PortState < mad.PortArmed || c.Context.Err() != nil || silent[p.Node] {
@@ -228,7 +230,7 @@ func (c *check) counters() error {
 	return c.write("pm", file.String())
 }
 
-// partitions reports who is in which.
+// partitions reports the members of partitions.
 func (c *check) partitions() error {
 	c.title("Fabric Partitions Report (see ibdiagnet.pkey for a full hosts list)")
 	type group struct{ full, limited []*discovery.Port }
@@ -272,7 +274,7 @@ func (c *check) partitions() error {
 	return c.write("pkey", file.String())
 }
 
-// pkeys are the valid P_Keys of an adapter's port.
+// pkeys returns the valid P_Keys of an adapter's port.
 func (c *check) pkeys(p *discovery.Port) (keys []ib.PKey) {
 	for block := 0; block*32 < int(p.Node.Info.PartitionCap); block++ {
 		a, err := c.Get(ibdiag.LIDRoute(p.BaseLID()), mad.AttrPKeyTable, uint32(block))
@@ -290,7 +292,7 @@ func (c *check) pkeys(p *discovery.Port) (keys []ib.PKey) {
 			}
 		}
 		if empty {
-			return keys // tables are filled from the front
+			return keys // tables are filled from the beginning
 		}
 	}
 	return keys

@@ -1,5 +1,5 @@
-// Package ibdiagnet holds two tools that look for faults: ibdiagnet in a whole fabric, ibdiagpath on one path. Their
-// form is that of ibutils.
+// Package ibdiagnet holds two tools that look for faults: ibdiagnet in a whole fabric, ibdiagpath on one
+// path. Their format is that of ibutils.
 package ibdiagnet
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// The environment that stands for options which are not given (WinOF 5.50, "Utilities Usage").
+// Environment variables for options that are not given (WinOF 5.50, "Utilities Usage").
 const (
 	topologyVariable = "IBDIAG_TOPO_FILE"
 	systemVariable   = "IBDIAG_SYS_NAME"
@@ -29,7 +29,7 @@ const (
 
 const rule = "-I---------------------------------------------------\n"
 
-// local are the options that both tools have.
+// local holds the options that both tools have.
 type local struct {
 	*ibdiag.Session
 	topology, system, port, device, dir string
@@ -56,7 +56,7 @@ func (l *local) options() []ibdiag.Option {
 	}
 }
 
-// ready checks what can be wrong on any fabric, and reads the topology file.
+// ready checks everything that does not depend on the fabric, and reads the topology file.
 func (l *local) ready() error {
 	if l.device != "" && l.device != "1" {
 		return tool.Usagef("the adapter's index is %q; allowed: 1", l.device)
@@ -74,7 +74,7 @@ func (l *local) ready() error {
 	return l.readTopology()
 }
 
-// begin turns to the port, and says from where the fabric is looked at.
+// begin selects the port, and says from where the fabric is examined.
 func (l *local) begin() error {
 	if l.portNum != 0 {
 		if ports := l.Port.Device().Ports; l.portNum > ports {
@@ -106,7 +106,7 @@ func (l *local) readTopology() error {
 	return nil
 }
 
-// named is the node of the topology file with the name; nil: none.
+// named returns the node of the topology file with that name, or nil.
 func (l *local) named(name string) *topology.Node {
 	for i := range l.topo.Nodes {
 		if n := &l.topo.Nodes[i]; n.ID == name || n.Description == name || firstWord(n.Description) == name {
@@ -123,7 +123,7 @@ func firstWord(text string) string {
 
 func describe(n *discovery.Node) string { return ibdiag.Printable(n.Description.String()) }
 
-// shown is a port as reports name it.
+// shown returns a port as reports name it.
 func shown(p *discovery.Port) string {
 	n := p.Node
 	text := fmt.Sprintf("lid=0x%04x guid=0x%016x dev=%d ", uint16(p.BaseLID()), p.GUID, n.Info.DeviceID)
@@ -138,20 +138,20 @@ type check struct {
 	*local
 	routes, clear bool
 	all           bool   // show all counters in the file
-	written       string // file for the topology that was found
+	written       string // file for the discovered topology
 	limits        map[string]uint64
 	width         string
 	speed         string
 	skip          map[string]bool
 	f             *discovery.Fabric
-	place         map[*discovery.Node]int // of the nodes, in the order in which they were found
+	place         map[*discovery.Node]int // index of the nodes in order of discovery
 	faults        []*discovery.Fault
 	met           map[*discovery.Port][][]uint8 // the routes by which each port was met in the first walk
 	stages        []stage
 	text          strings.Builder // for the log
 }
 
-// stage is a check with what it found.
+// stage is a check with its results.
 type stage struct {
 	name             string
 	errors, warnings int
@@ -228,7 +228,7 @@ var speedNames = map[string]mad.Speed{
 	"2.5": mad.SpeedSDR, "5": mad.SpeedDDR, "10": mad.SpeedQDR, "14": mad.SpeedFDR, "25": mad.SpeedEDR, "50": mad.SpeedHDR, "100": mad.SpeedNDR, "200": mad.SpeedXDR,
 }
 
-// printf prints, and keeps for the log.
+// printf prints, and records for the log.
 func (c *check) printf(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	c.text.WriteString(text)
@@ -242,7 +242,7 @@ func (c *check) stage(name string, errors, warnings int) {
 	c.stages = append(c.stages, stage{name, errors, warnings})
 }
 
-// write makes a file of the report.
+// write creates a file of the report.
 func (c *check) write(suffix, text string) error {
 	if err := os.WriteFile(filepath.Join(c.dir, "ibdiagnet."+suffix), []byte(text), 0o644); err != nil {
 		return ibdiag.Failf("%s", err)
@@ -269,7 +269,8 @@ func (c *check) end(took time.Duration) error {
 	return nil
 }
 
-// walk finds the fabric. It is walked several times, so that each link is crossed often; what fails once is a bad link.
+// walk discovers the fabric. It walks it several times, so that each link is crossed often; what fails
+// once is a bad link.
 func (c *check) walk() (err error) {
 	asking := discovery.Asking{Timing: c.Timing, MKey: c.MKey}
 	asking.Timing.Tries = 1

@@ -102,7 +102,7 @@ func (p *path) run() error {
 	return p.leg("Traversing the path from local to destination", p.f.From.Port(p.f.FromPort), target)
 }
 
-// ends are the ports that the options name; no source is the own port.
+// ends returns the ports that the options name; without a source it is the own port.
 func (p *path) ends() (source, target *discovery.Port, err error) {
 	text, find := p.lids, p.byLID
 	if p.names != "" {
@@ -130,7 +130,7 @@ func (p *path) byLID(text string) (*discovery.Port, error) {
 	return nil, ibdiag.Failf("no port has LID %d", lid)
 }
 
-// byName finds a node by its name, or that and a port: host-a, host-a/P1.
+// byName finds a port by the name of a node, or a name and a port: host-a, host-a/P1.
 func (p *path) byName(text string) (*discovery.Port, error) {
 	name, num, err := cutPort(text)
 	if err != nil {
@@ -157,7 +157,7 @@ func (p *path) byName(text string) (*discovery.Port, error) {
 	return nil, ibdiag.Failf("no node of the fabric is %q", text)
 }
 
-// cutPort parts host-a/P1; 0 is no port.
+// cutPort splits host-a/P1; 0 means no port.
 func cutPort(text string) (name string, port uint64, err error) {
 	name, number, _ := strings.Cut(text, "/P")
 	if number != "" {
@@ -179,7 +179,7 @@ func (p *path) hop(from *discovery.Port) (*discovery.Port, bool) {
 	return from.Remote, true
 }
 
-// direct goes along ports.
+// direct follows a list of ports.
 func (p *path) direct(hops []uint8) error {
 	p.title("Traversing the path from local to destination")
 	here, ports := p.f.From, []*discovery.Port{}
@@ -198,7 +198,7 @@ func (p *path) direct(hops []uint8) error {
 	return p.counters(ports)
 }
 
-// leg goes from one port to another by the forwarding tables.
+// leg follows the forwarding tables from one port to another.
 func (p *path) leg(title string, from, to *discovery.Port) error {
 	p.title(title)
 	ports := []*discovery.Port{}
@@ -234,7 +234,7 @@ func (p *path) leg(title string, from, to *discovery.Port) error {
 	return ibdiag.Ended(1)
 }
 
-// next is the port by which a switch forwards a LID.
+// next returns the port to which a switch forwards a LID.
 func (p *path) next(n *discovery.Node, lid ib.LID) (*discovery.Port, error) {
 	const inBlock = ib.LID(len(mad.LinearForwardingTable{}))
 	a, err := p.Get(ibdiag.DirectRoute(n.Path[1:]...), mad.AttrLinearForwardingTable, uint32(lid/inBlock))

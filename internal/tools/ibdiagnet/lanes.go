@@ -10,30 +10,31 @@ import (
 )
 
 const (
-	// maxAsked is of how many adapters the service levels of all paths are asked. Of more, those of the first at a switch are taken to be
-	// those of the others there.
+	// maxAsked is the number of adapters up to which the service levels of all paths are queried. If there
+	// are more, those of the first adapter at a switch are assumed for the others there.
 	maxAsked = 256
-	// maxMappings is how many tables of service levels are read: a switch of 36 ports has 1,296.
+	// maxMappings is how many SL-to-VL tables are read: a switch of 36 ports has 1,296.
 	maxMappings = 1 << 16
 )
 
-// lanes reads on which lanes packets travel: the service levels of paths from subnet administration, and the tables of service levels from
-// the switches, as far as they are needed.
+// lanes finds out which lanes packets use: the service levels of paths from subnet administration, and the
+// SL-to-VL tables of the switches, as far as they are needed.
 type lanes struct {
 	*check
 	r        *routed
-	levels   [][]uint8 // by place in the targets of the graph and LID; nil: all are 0
+	levels   [][]uint8 // by index in the graph's targets and LID; nil: all are 0
 	mappings map[mapping]mad.SLtoVLMappingTable
 	unknown  int // tables that could not be read
 }
 
-// mapping is the table between two ports of a switch.
+// mapping identifies the table between two ports of a switch.
 type mapping struct {
 	s       int32
 	in, out uint8
 }
 
-// creditLoop looks for packets that can wait for each other in a circle; warnings are what is not known of their lanes.
+// creditLoop looks for packets that can wait for each other in a circle; warnings counts what is unknown
+// about their lanes.
 func (c *check) creditLoop(r *routed) (loop *routing.Cycle, warnings int) {
 	l := &lanes{check: c, r: r, mappings: map[mapping]mad.SLtoVLMappingTable{}}
 	if !l.readLevels() {
@@ -57,7 +58,7 @@ func (c *check) creditLoop(r *routed) (loop *routing.Cycle, warnings int) {
 	return loop, warnings
 }
 
-// readLevels asks subnet administration for the paths of adapters; false: it does not tell them.
+// readLevels queries subnet administration for the paths of adapters; false: it does not answer.
 func (l *lanes) readLevels() bool {
 	sm, err := l.SM()
 	if err != nil {
@@ -92,7 +93,7 @@ func (l *lanes) readLevels() bool {
 	return true
 }
 
-// levelsFrom asks for the service levels of all paths from a LID, by LID.
+// levelsFrom queries the service levels of all paths from a LID, by LID.
 func (l *lanes) levelsFrom(services umad.Address, from ib.LID) (list []uint8, ok bool) {
 	m := mad.NewSA(mad.MethodGetTable, mad.AttrPathRecord, 0, 0)
 	m.ComponentMask = mad.PathSLID
@@ -115,7 +116,7 @@ func (l *lanes) levelsFrom(services umad.Address, from ib.LID) (list []uint8, ok
 	return list, true
 }
 
-// lane is the lane on which packets leave a switch. A link with one lane needs no table.
+// lane returns the lane on which packets leave a switch. A link with one lane needs no table.
 func (l *lanes) lane(s int32, in, out, sl uint8) uint8 {
 	n := l.r.switches[s]
 	if p := n.Port(out); p != nil && p.Known && p.Info.OperationalVLs <= 1 {

@@ -12,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// groupPorts are the ports by which a switch passes on the packets of groups.
+// groupPorts are the ports to which a switch forwards the packets of groups.
 type groupPorts map[ib.LID][]uint8
 
 // multicastTable reads the multicast table of a switch.
@@ -46,7 +46,7 @@ func (c *check) multicastTable(n *discovery.Node) groupPorts {
 	return groups
 }
 
-// text is the table in the form of the file .mcfdbs.
+// text returns the table in the format of the file .mcfdbs.
 func (g groupPorts) text(n *discovery.Node) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Switch 0x%016x\nLID    : Out Port(s) \n", n.Info.NodeGUID)
@@ -61,11 +61,12 @@ func (g groupPorts) text(n *discovery.Node) string {
 	return b.String()
 }
 
-// spread is how the packets of a group travel: over how many switches, to how many ports of adapters, over how many links between
-// switches, and in how many parts that are not joined.
+// spread is how the packets of a group travel: over how many switches, to how many adapters' ports, over
+// how many links between switches, and in how many disconnected parts.
 type spread struct{ switches, ports, links, parts int }
 
-// spreadOf follows a group from switch to switch. A link counts when both its ends pass the group's packets on.
+// spreadOf follows a group from switch to switch. A link counts if both of its ends forward the group's
+// packets.
 func spreadOf(lid ib.LID, tables map[*discovery.Node]groupPorts) (s spread) {
 	part := map[*discovery.Node]*discovery.Node{}
 	root := func(n *discovery.Node) *discovery.Node {
@@ -90,7 +91,7 @@ func spreadOf(lid ib.LID, tables map[*discovery.Node]groupPorts) (s spread) {
 				s.ports++
 			case slices.Contains(tables[p.Remote.Node][lid], p.Remote.Num):
 				if n.Info.NodeGUID > p.Remote.Node.Info.NodeGUID || n == p.Remote.Node && num > p.Remote.Num {
-					continue // from the other end
+					continue // counted from the other end
 				}
 				s.links++
 				if a, b := root(n), root(p.Remote.Node); a != b {
@@ -103,7 +104,7 @@ func spreadOf(lid ib.LID, tables map[*discovery.Node]groupPorts) (s spread) {
 	return s
 }
 
-// groups writes the multicast tables down, and with -r looks for circles and for parts that do not hang together.
+// groups writes the multicast tables to a file, and with -r looks for circles and disconnected parts.
 func (c *check) groups() (bad int, err error) {
 	tables, all := map[*discovery.Node]groupPorts{}, map[ib.LID]bool{}
 	var file strings.Builder

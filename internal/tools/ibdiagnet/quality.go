@@ -9,7 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/subnet/routing"
 )
 
-// routed is the fabric as routing sees it: its switches, the links between them, the LIDs behind their ports and their tables.
+// routed is the fabric in the form that routing uses: its switches, the links between them, the LIDs
+// behind their ports and their tables.
 type routed struct {
 	graph    *routing.Graph
 	switches []*discovery.Node
@@ -18,7 +19,7 @@ type routed struct {
 	tables   [][]uint8
 }
 
-// newRouted makes the graph. LIDs that two ports have are left out; they are reported elsewhere.
+// newRouted builds the graph. LIDs that two ports have are omitted; they are reported elsewhere.
 func (c *check) newRouted(tables map[*discovery.Node][]uint8) *routed {
 	r := &routed{number: map[*discovery.Node]int32{}}
 	var guids []uint64
@@ -59,8 +60,8 @@ func (c *check) newRouted(tables map[*discovery.Node][]uint8) *routed {
 
 func (r *routed) table(s int32) []uint8 { return r.tables[s] }
 
-// qualities reports how the unicast tables lead from adapter to adapter: how far, how evenly over the ports of switches, and
-// whether packets can wait for each other in a circle.
+// qualities reports how the unicast tables lead from adapter to adapter: how far, how evenly over the
+// switches' ports, and whether packets can wait for each other in a circle.
 func (c *check) qualities(r *routed) {
 	c.printf("-I- Verifying all CA to CA paths ...\n")
 	hops, through, scanned := r.paths()
@@ -89,8 +90,8 @@ func (c *check) qualities(r *routed) {
 	c.stage("Fabric Credit Loops Check", bad, warnings)
 }
 
-// paths follows the tables from every adapter to every LID of others: how many pairs are how many links apart, how many ports
-// of switches towards switches have how many destinations, and how many pairs there are.
+// paths follows the tables from every adapter to every LID of others. hops counts pairs by distance in
+// links, through counts switch ports towards switches by number of destinations, scanned counts all pairs.
 func (r *routed) paths() (hops, through map[int]int, scanned int) {
 	g := r.graph
 	n := g.Switches()
@@ -112,7 +113,7 @@ func (r *routed) paths() (hops, through map[int]int, scanned int) {
 			clear(distance)
 			clear(used)
 			if distance[t.Switch] = noWay; lid < len(r.tables[t.Switch]) && r.tables[t.Switch][lid] == t.Port {
-				distance[t.Switch] = 2 // from another adapter there
+				distance[t.Switch] = 2 // from another adapter at the same switch
 			}
 			for s := range int32(n) {
 				if hosts[s] == 0 {
@@ -147,13 +148,13 @@ func (r *routed) paths() (hops, through map[int]int, scanned int) {
 // noWay is the distance of a switch from which packets do not arrive.
 const noWay = -1
 
-// follow fills in how many links an adapter at s, and at each switch on the way, is from a LID; 0 is not known yet. way is room
-// for the switches on the way.
+// follow fills in the number of links from an adapter at s, and at each switch on the path, to a LID; 0
+// means not known yet. way is a buffer for the switches on the path.
 func (r *routed) follow(s int32, lid int, distance []int, way []int32) {
 	at := s
 	for distance[at] == 0 {
 		way = append(way, at)
-		distance[at] = noWay // as long as the end is not found: met again, it is a circle
+		distance[at] = noWay // until the end is found: if it is met again there is a circle
 		t := r.tables[at]
 		if lid >= len(t) || t[lid] == 0 {
 			return

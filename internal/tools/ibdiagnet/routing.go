@@ -12,10 +12,10 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// rates are the rates of groups, by their codes, in Gb/s (IBA 15.2.5.16).
+// rates are the rates of groups, by code, in Gb/s (IBA 15.2.5.16).
 var rates = map[uint8]float64{2: 2.5, 3: 10, 4: 30, 5: 5, 6: 20, 7: 40, 8: 60, 9: 80, 10: 120, 11: 14, 12: 56, 13: 112, 14: 168, 15: 25, 16: 100, 17: 200, 18: 300}
 
-// multicast reports the groups of IP over InfiniBand, and where their rate does not fit the ports.
+// multicast reports the groups of IP over InfiniBand, and where their rate does not suit the ports.
 func (c *check) multicast() error {
 	c.title("IPoIB Subnets Check")
 	warnings := 0
@@ -62,7 +62,7 @@ func (c *check) group(b []byte, lowest float64) (warnings int) {
 	return 0
 }
 
-// topologyMatch reports what differs from the topology file.
+// topologyMatch reports the differences from the topology file.
 func (c *check) topologyMatch() error {
 	if c.topo == nil {
 		return nil
@@ -229,12 +229,12 @@ func (c *check) forwarding() error {
 	return nil
 }
 
-// switchName is a switch as reports name it.
+// switchName returns a switch as reports name it.
 func switchName(n *discovery.Node) string {
 	return fmt.Sprintf("lid=0x%04x guid=0x%016x dev=%d (%s)", uint16(n.LID), n.Info.NodeGUID, n.Info.DeviceID, describe(n))
 }
 
-// follow goes by the tables from a switch to a port; it returns why it does not get there.
+// follow follows the tables from a switch to a port; it returns why that fails, or "".
 func follow(tables map[*discovery.Node][]uint8, n *discovery.Node, to *discovery.Port) string {
 	lid := int(to.BaseLID())
 	for range mad.MaxHops + 1 {

@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// writeTopology writes what was found as a topology file, for -t of another time.
+// writeTopology writes the discovered topology as a topology file, for a later -t.
 func (c *check) writeTopology() error {
 	if c.written == "" {
 		return nil
@@ -29,7 +29,7 @@ func (c *check) writeTopology() error {
 	return nil
 }
 
-// foundTopology is the fabric as it was found.
+// foundTopology returns the discovered topology.
 func (c *check) foundTopology() *topology.Topology {
 	t := &topology.Topology{}
 	for _, n := range c.f.Nodes {
