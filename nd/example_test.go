@@ -12,8 +12,8 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// openTwo opens two adapters that are embedded at addresses that are free. A
-// program would use those that it finds: nd.Open(ctx, nd.Options{}).
+// openTwo opens two embedded adapters at free addresses. A real program would
+// use the adapters it finds: nd.Open(ctx, nd.Options{}).
 func openTwo() (provider *nd.Provider, first, second *nd.Adapter) {
 	addrs := bed.Addrs()
 	provider, err := nd.Open(context.Background(), nd.Options{
@@ -33,7 +33,7 @@ func check(err error) {
 	}
 }
 
-// peer is what a program needs for a connection.
+// peer holds what one end of a connection needs.
 type peer struct {
 	cq        *nd.CompletionQueue
 	qp        *nd.QueuePair
@@ -107,7 +107,7 @@ func Example() {
 	// client: Receive of "pong"
 }
 
-// A client reads the memory of a server, whose program does nothing for it.
+// A client reads the memory of a server without any action by the server's program.
 func ExampleQueuePair_Read() {
 	provider, serverAdapter, clientAdapter := openTwo()
 	defer provider.Close()
@@ -131,14 +131,14 @@ func ExampleQueuePair_Read() {
 	check(client.connector.Connect(ctx, client.qp, remote, nd.ConnectParams{OutboundReadLimit: 1}))
 	check(client.connector.CompleteConnect(ctx))
 	check(<-accepted)
-	// A server tells address and token with a message, or when it accepts.
+	// A server passes the address and token in a message or in its accept data.
 	check(client.qp.Read(1, []nd.SGE{client.mr.SGE(0, n)}, server.mr.Address(), server.mr.GetRemoteToken(), 0))
 	r := client.result(ctx)
 	fmt.Printf("%v of %q\n", r.RequestType, client.mr.Buffer()[:n])
 	// Output: Read of "read from afar"
 }
 
-// Errors carry their NetworkDirect status and name the address.
+// Errors carry their NetworkDirect status and name the address concerned.
 func ExampleError() {
 	provider, first, second := openTwo()
 	defer provider.Close()
@@ -158,7 +158,7 @@ func ExampleError() {
 	// Connector.Connect ND_CONNECTION_REFUSED 1 nobody listens on this port (reject code 8)
 }
 
-// A pool makes queue pairs ahead of the connections that need them.
+// A pool creates queue pairs before the connections that need them.
 func ExampleQueuePairsPool() {
 	provider, adapter, _ := openTwo()
 	defer provider.Close()
@@ -182,7 +182,7 @@ func ExampleQueuePairsPool() {
 	// available 7 hits 1 misses 0
 }
 
-// Programs learn when an adapter goes down and comes back.
+// A program can learn when an adapter goes down and comes back up.
 func ExampleProviderControl() {
 	provider, adapter, _ := openTwo()
 	defer provider.Close()

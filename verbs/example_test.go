@@ -10,8 +10,8 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// embedTwo makes a host with two adapters at addresses that are free. A program
-// would name its own, or use those of the driver: verbs.Open(ctx, verbs.Options{}).
+// embedTwo creates a host with two adapters at free addresses. A real program would
+// give its own addresses, or use the driver's adapters: verbs.Open(ctx, verbs.Options{}).
 func embedTwo() (host *verbs.Host, first, second *verbs.Device) {
 	addrs := bed.Addrs()
 	host, err := verbs.Embed(verbs.Config{Adapters: bed.Adapters(addrs)})
@@ -29,13 +29,13 @@ func check(err error) {
 	}
 }
 
-// A program connects, and writes into the memory of the one that listens.
+// A client connects and writes into the server's memory.
 func Example() {
 	host, serverDevice, clientDevice := embedTwo()
 	defer host.Close()
 	ctx := context.Background()
 
-	// The server offers memory and tells where it is when it accepts.
+	// The server registers memory and passes its address and key when it accepts.
 	listener, err := serverDevice.Listen(netip.AddrPortFrom(serverDevice.Addr(), 7471), 1)
 	check(err)
 	serverPD, err := serverDevice.AllocPD()
@@ -54,7 +54,7 @@ func Example() {
 		accepted <- id.Accept(ctx, qp, verbs.ConnParam{Private: []byte(where)})
 	}()
 
-	// The client connects, and writes.
+	// The client connects and writes.
 	pd, err := clientDevice.AllocPD()
 	check(err)
 	source, err := pd.Register([]byte("written from afar"), 0)
@@ -88,8 +88,8 @@ func Example() {
 	// written from afar
 }
 
-// Datagrams need no connection: an address handle says where they go, and the
-// Q_Key that the receiver lets them in.
+// Datagrams need no connection: an address handle gives the destination, and the
+// Q_Key lets the receiver accept them.
 func ExamplePD_CreateAH() {
 	host, first, second := embedTwo()
 	defer host.Close()
@@ -121,12 +121,12 @@ func ExamplePD_CreateAH() {
 	var wc [1]verbs.WC
 	_, err = receiverCQ.Next(context.Background(), wc[:])
 	check(err)
-	const grh = 40 // stands before the data
+	const grh = 40 // the GRH precedes the data
 	fmt.Printf("%s, from the sender: %v\n", inbox.Bytes()[grh:wc[0].ByteLen], wc[0].SrcQP == sender.Number())
 	// Output: a datagram, from the sender: true
 }
 
-// A counter in the memory of a peer is raised from afar; the old value comes back.
+// A client increments a counter in its peer's memory and gets the old value back.
 func ExampleQP_PostSend_atomic() {
 	host, first, second := embedTwo()
 	defer host.Close()
@@ -178,9 +178,9 @@ func ExampleQP_PostSend_atomic() {
 	// fetch and add success 10 -> 15
 }
 
-// A test brings its own adapters, and its own bad network: no driver and no privileges are needed.
+// A test can bring its own adapters and its own lossy network, with no driver or privileges.
 func ExampleEmbed() {
-	addrs := bed.Addrs() // two of 127.0.0.0/8 that no other process has
+	addrs := bed.Addrs() // two addresses in 127.0.0.0/8 that no other process uses
 	host, err := verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{
 		{Name: "left", Addr: addrs[0], Wire: true},
 		{Name: "right", Addr: addrs[1], Impairment: "loss=1% delay=50us seed=7"},
