@@ -31,6 +31,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{[]string{"nosuch"}, 2, "unexpected argument nosuch; allowed: up status "},
 		{[]string{"up", "--foo"}, 2, "unknown flag --foo; allowed: --help --config"},
 		{[]string{"up", "--adapter", "x"}, 2, "--adapter is \"x\"; allowed: NAME=ADDRESS"},
+		{[]string{"up", "--config", ""}, 2, `--config is ""; allowed: the name of a file`},
 		{[]string{"up", "--config", "/nonexistent/x.json"}, 2, "configuration file: open /nonexistent/x.json: no such file"},
 		{[]string{"link", "set", "Ethernet 1"}, 2, "expected \"<settings> ...\""},
 		{[]string{"link", "set", "Ethernet 1", "loss=200"}, 2, "impairment loss=200: want a percentage from 0 to 100"},
