@@ -111,7 +111,7 @@ func (e *Engine) proposal(c *conn, p *Connect) Attributes {
 		LocalGID: bare(p.LocalGID), RemoteGID: bare(p.RemoteGID),
 		FlowLabel:    flowLabel(c.local.Port(), c.remote.Port()),
 		TrafficClass: p.TrafficClass, HopLimit: p.HopLimit, SL: p.SL,
-		SrcPort: UDPSourcePort(c.local.Port(), c.remote.Port()),
+		SrcPort: udpSourcePort(c.local.Port(), c.remote.Port()),
 	}
 	if p.MTU != 0 {
 		a.MTU = min(a.MTU, p.MTU)

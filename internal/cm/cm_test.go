@@ -106,7 +106,7 @@ func TestConnectFields(t *testing.T) {
 	e := newEngine(t, nil)
 	id, _ := e.Open(command.TCP, 0)
 	err := e.Connect(0, id, Connect{Private: make([]byte, 57)})
-	if !errors.Is(err, ErrPrivateData) {
+	if !errors.Is(err, errPrivateData) {
 		t.Errorf("57 bytes of private data: %v", err)
 	}
 	if _, err := e.Open(7, 0); fieldOf(err) != "space" {
@@ -123,10 +123,7 @@ func TestConnectFields(t *testing.T) {
 // TestPathOptions: what Connect says about the path stands in REQ and in the attributes.
 func TestPathOptions(t *testing.T) {
 	e := newEngine(t, func(c *Config) { c.MTU = ib.MTU4096 })
-	id, _ := e.Open(command.TCP, 77)
-	if err := e.SetContext(id, 78); err != nil {
-		t.Fatal(err)
-	}
+	id, _ := e.Open(command.TCP, 78)
 	// RoCE v1 with MAC-based GIDs: the ports' addresses are not the programs'.
 	gid, peer := netip.MustParseAddr("fe80::2:3:4:5"), netip.MustParseAddr("fe80::2:3:4:6")
 	err := e.Connect(0, id, Connect{QPN: 2, Local: netip.MustParseAddr("10.0.0.1"), Remote: netip.MustParseAddrPort("10.0.0.2:7"),
@@ -152,7 +149,7 @@ func TestPathOptions(t *testing.T) {
 		t.Errorf("%v %v %v", local, remote, err)
 	}
 	a, _ := e.Attributes(id)
-	if a.SrcPort != UDPSourcePort(local.Port(), 7) || a.FlowLabel != (uint32(local.Port())*31+7)&0xfffff || a.MTU != ib.MTU512 || !a.UC {
+	if a.SrcPort != udpSourcePort(local.Port(), 7) || a.FlowLabel != (uint32(local.Port())*31+7)&0xfffff || a.MTU != ib.MTU512 || !a.UC {
 		t.Errorf("%+v", a)
 	}
 	// The passive side of such a port, whose program goes by IP addresses.
@@ -193,7 +190,7 @@ func TestAckTimeout(t *testing.T) {
 
 func TestUDPSourcePort(t *testing.T) {
 	for _, c := range []struct{ src, dst, want uint16 }{{0, 0, 0xc000}, {0xa01a, 0x1d2f, 0xfd35}, {7, 7, 0xc000}, {0xffff, 0, 0xffff}} {
-		if got := UDPSourcePort(c.src, c.dst); got != c.want || got != UDPSourcePort(c.dst, c.src) {
+		if got := udpSourcePort(c.src, c.dst); got != c.want || got != udpSourcePort(c.dst, c.src) {
 			t.Errorf("%#x and %#x: %#x, want %#x", c.src, c.dst, got, c.want)
 		}
 	}

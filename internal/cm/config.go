@@ -8,35 +8,35 @@ import (
 
 // Defaults of [Config].
 const (
-	// DefaultMaxRetries is how often a CM message is retransmitted (MaxCMRetries).
-	DefaultMaxRetries = 15
-	// DefaultResponseTimeout is 4.096 us * 2^17, 537 ms: how long each side has to answer a CM message.
-	// With DefaultMaxRetries, an unanswered attempt has just used up its retries when
+	// defaultMaxRetries is how often a CM message is retransmitted (MaxCMRetries).
+	defaultMaxRetries = 15
+	// defaultResponseTimeout is 4.096 us * 2^17, 537 ms: how long each side has to answer a CM message.
+	// With defaultMaxRetries, an unanswered attempt has just used up its retries when
 	// DefaultConnectTimeout ends it.
-	DefaultResponseTimeout = 17
-	// DefaultPacketLifetime is 4.096 us * 2^14, 67 ms, one way. The local ACK timeout in REQ is one code
+	defaultResponseTimeout = 17
+	// defaultPacketLifetime is 4.096 us * 2^14, 67 ms, one way. The local ACK timeout in REQ is one code
 	// higher. (Linux uses 18 for RoCE, with which losing the last packet costs 2.1 s.)
-	DefaultPacketLifetime = 14
-	// DefaultAckDelay is 4.096 us * 2^13, 34 ms: how long this adapter may take
+	defaultPacketLifetime = 14
+	// defaultAckDelay is 4.096 us * 2^13, 34 ms: how long this adapter may take
 	// to acknowledge a packet, carried in REP.
-	DefaultAckDelay = 13
+	defaultAckDelay = 13
 	// DefaultConnectTimeout limits a whole attempt, so that a program learns within ten seconds that
 	// nobody answers.
 	DefaultConnectTimeout = 9500 * time.Millisecond
-	// ReleaseTimeout limits the end of a connection that the peer does not confirm. The response timeouts
+	// releaseTimeout limits the end of a connection that the peer does not confirm. The response timeouts
 	// that the sides announce would make it wait for 103 s (MaxCMRetries and Linux's response timeout),
 	// although the connection is over for this side whatever the peer says (IBA 12.9: from DREQ Sent to
 	// TimeWait).
-	ReleaseTimeout = DefaultConnectTimeout
-	// DefaultBacklog is the backlog of a listener that does not specify one.
-	DefaultBacklog = 128
-	// DefaultMaxHalfOpen limits the peers' requests that are not established yet, over all listeners.
-	DefaultMaxHalfOpen = 4096
-	// DefaultMaxIDs limits all ids, whoever created them.
-	DefaultMaxIDs = 1 << 20
-	// DefaultRequestLifetime is how long a request may wait for Accept, Reject
+	releaseTimeout = DefaultConnectTimeout
+	// defaultBacklog is the backlog of a listener that does not specify one.
+	defaultBacklog = 128
+	// defaultMaxHalfOpen limits the peers' requests that are not established yet, over all listeners.
+	defaultMaxHalfOpen = 4096
+	// defaultMaxIDs limits all ids, whoever created them.
+	defaultMaxIDs = 1 << 20
+	// defaultRequestLifetime is how long a request may wait for Accept, Reject
 	// or Establish.
-	DefaultRequestLifetime = 2 * time.Minute
+	defaultRequestLifetime = 2 * time.Minute
 )
 
 // Config configures an [Engine]. The zero value of a field means its default, except GUID and Rand, which
@@ -86,13 +86,13 @@ func (c *Config) complete() error {
 	if c.PKeys == nil {
 		c.PKeys = []ib.PKey{ib.PKeyDefault}
 	}
-	setDefault(&c.MaxRetries, DefaultMaxRetries)
-	setDefault(&c.ResponseTimeout, DefaultResponseTimeout)
-	setDefault(&c.PacketLifetime, DefaultPacketLifetime)
-	setDefault(&c.AckDelay, DefaultAckDelay)
-	setDefault(&c.MaxHalfOpen, DefaultMaxHalfOpen)
-	setDefault(&c.MaxIDs, DefaultMaxIDs)
-	setDefault(&c.RequestLifetime, DefaultRequestLifetime)
+	setDefault(&c.MaxRetries, defaultMaxRetries)
+	setDefault(&c.ResponseTimeout, defaultResponseTimeout)
+	setDefault(&c.PacketLifetime, defaultPacketLifetime)
+	setDefault(&c.AckDelay, defaultAckDelay)
+	setDefault(&c.MaxHalfOpen, defaultMaxHalfOpen)
+	setDefault(&c.MaxIDs, defaultMaxIDs)
+	setDefault(&c.RequestLifetime, defaultRequestLifetime)
 	switch {
 	case !c.MTU.Valid():
 		return fieldError("MTU", uint8(c.MTU), "a code from 1 (256) to 5 (4096)")

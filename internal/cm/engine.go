@@ -72,8 +72,8 @@ func (e *Engine) SetPKeys(keys []ib.PKey) { e.cfg.PKeys = slices.Clone(keys) }
 
 // SetPolicy sets MaxRetries (0: the default) and DisableFlowControl for messages from now on.
 func (e *Engine) SetPolicy(maxRetries uint8, disableFlowControl bool) {
-	if maxRetries == 0 || maxRetries > DefaultMaxRetries {
-		maxRetries = DefaultMaxRetries
+	if maxRetries == 0 || maxRetries > defaultMaxRetries {
+		maxRetries = defaultMaxRetries
 	}
 	e.cfg.MaxRetries, e.cfg.DisableFlowControl = maxRetries, disableFlowControl
 }

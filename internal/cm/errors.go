@@ -12,11 +12,11 @@ var (
 	ErrPortInUse   = errors.New("cm: address and port in use")
 	ErrNoPorts     = errors.New("cm: no ephemeral port left")
 	ErrTooManyIDs  = errors.New("cm: too many ids")
-	ErrPrivateData = errors.New("cm: too much private data")
+	errPrivateData = errors.New("cm: too much private data")
 )
 
 // FieldError reports a value that is not allowed. For private data that is too long it wraps
-// ErrPrivateData.
+// errPrivateData.
 type FieldError struct {
 	Field   string
 	Value   any
@@ -28,25 +28,25 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("cm: %s is %v: must be %s", e.Field, e.Value, e.Allowed)
 }
 
-// Unwrap returns ErrPrivateData or nil.
+// Unwrap returns errPrivateData or nil.
 func (e *FieldError) Unwrap() error { return e.cause }
 
 func fieldError(field string, value any, allowed string) error {
 	return &FieldError{Field: field, Value: value, Allowed: allowed}
 }
 
-// StateError reports a call that is not allowed in the state of its id. It wraps ErrState.
-type StateError struct {
+// stateError reports a call that is not allowed in the state of its id. It wraps ErrState.
+type stateError struct {
 	Call  string
 	State string
 }
 
-func (e *StateError) Error() string {
+func (e *stateError) Error() string {
 	return fmt.Sprintf("cm: %s: not allowed while %s", e.Call, e.State)
 }
 
 // Unwrap returns ErrState.
-func (e *StateError) Unwrap() error { return ErrState }
+func (e *stateError) Unwrap() error { return ErrState }
 
 // checkPrivate reports private data that the message cannot carry.
 func checkPrivate(data []byte, message string, limit int) error {
@@ -55,6 +55,6 @@ func checkPrivate(data []byte, message string, limit int) error {
 	}
 	return &FieldError{
 		Field: "length of Private", Value: len(data),
-		Allowed: fmt.Sprintf("at most %d bytes in %s", limit, message), cause: ErrPrivateData,
+		Allowed: fmt.Sprintf("at most %d bytes in %s", limit, message), cause: errPrivateData,
 	}
 }

@@ -113,7 +113,7 @@ type Attributes struct {
 	// Ethernet.
 	LocalLID, RemoteLID ib.LID
 	Global              bool
-	// SrcPort is the RoCE v2 UDP source port of the connection, see [UDPSourcePort].
+	// SrcPort is the RoCE v2 UDP source port of the connection, see [udpSourcePort].
 	SrcPort uint16
 }
 
@@ -181,6 +181,6 @@ type Peer struct {
 	Global        Global
 }
 
-// UDPSourcePort returns the RoCE v2 UDP source port of a connection between two ports of the RDMA port
+// udpSourcePort returns the RoCE v2 UDP source port of a connection between two ports of the RDMA port
 // space: (src XOR dst) OR 0xC000 (WinOF manual, RoCE v2).
-func UDPSourcePort(src, dst uint16) uint16 { return (src ^ dst) | 0xc000 }
+func udpSourcePort(src, dst uint16) uint16 { return (src ^ dst) | 0xc000 }

@@ -20,16 +20,6 @@ func (e *Engine) Open(space command.PortSpace, context uint64) (ID, error) {
 	return e.add(space, context).id, nil
 }
 
-// SetContext changes the context of an id, for requests taken from a listener.
-func (e *Engine) SetContext(id ID, context uint64) error {
-	c, err := e.find(id)
-	if err != nil {
-		return err
-	}
-	c.context = context
-	return nil
-}
-
 // Bind gives an idle id its address and port. The zero address and :: are the wildcard for every address,
 // 0.0.0.0 for every IPv4 address. Port 0 selects an ephemeral one. Bind returns what was bound.
 func (e *Engine) Bind(id ID, local netip.AddrPort) (netip.AddrPort, error) {
@@ -38,7 +28,7 @@ func (e *Engine) Bind(id ID, local netip.AddrPort) (netip.AddrPort, error) {
 		return netip.AddrPort{}, err
 	}
 	if c.binding != nil {
-		return netip.AddrPort{}, &StateError{"Bind", "bound"}
+		return netip.AddrPort{}, &stateError{"Bind", "bound"}
 	}
 	c.binding, err = e.ports.bind(c.space, barePort(local), netip.AddrPort{}, c.bind, e.cfg.Rand())
 	if err != nil {
@@ -63,20 +53,20 @@ func (e *Engine) SetBind(id ID, o BindOptions) error {
 }
 
 // Listen makes a bound id accept requests. backlog is how many may wait to be claimed or answered; 0 means
-// DefaultBacklog.
+// defaultBacklog.
 func (e *Engine) Listen(id ID, backlog int) error {
 	c, err := e.in("Listen", id, stateIdle)
 	if err != nil {
 		return err
 	}
 	if c.binding == nil {
-		return &StateError{"Listen", "not bound"}
+		return &stateError{"Listen", "not bound"}
 	}
 	if backlog < 0 {
 		return fieldError("backlog", backlog, "0 or more")
 	}
 	if backlog == 0 {
-		backlog = DefaultBacklog
+		backlog = defaultBacklog
 	}
 	if c.binding.Reuse {
 		if err := e.ports.alone(c.binding); err != nil {
@@ -201,7 +191,7 @@ func (e *Engine) in(call string, id ID, s state) (*conn, error) {
 		return nil, err
 	}
 	if c.state != s {
-		return nil, &StateError{call, c.state.String()}
+		return nil, &stateError{call, c.state.String()}
 	}
 	return c, nil
 }

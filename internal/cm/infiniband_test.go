@@ -65,7 +65,7 @@ func TestConnectionByLIDs(t *testing.T) {
 	m, err := mad.ParseREQ(f.d.MAD[:])
 	check(t, err)
 	want := mad.Path{LocalLID: 0x11, RemoteLID: 0x22, LocalGID: ib.GIDFromAddr(ibGIDA), RemoteGID: ib.GIDFromAddr(ibGIDB), FlowLabel: m.Primary.FlowLabel,
-		PacketRate: 3, SL: 9, SubnetLocal: true, AckTimeout: ackTimeout(DefaultAckDelay, 10)}
+		PacketRate: 3, SL: 9, SubnetLocal: true, AckTimeout: ackTimeout(defaultAckDelay, 10)}
 	if m.Primary != want || m.PKey != 0x8001 || m.PathMTU != ib.MTU2048 {
 		t.Errorf("REQ %+v, P_Key %v, MTU %v, want %+v", m.Primary, m.PKey, m.PathMTU, want)
 	}

@@ -159,7 +159,7 @@ func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, 
 		UC: m.TransportType == mad.TransportUC, RemoteSRQ: m.SRQ,
 		LocalGID: from.Local, RemoteGID: from.Remote,
 		FlowLabel: p.FlowLabel, TrafficClass: p.TrafficClass, HopLimit: hops, SL: p.SL & 7,
-		SrcPort: UDPSourcePort(c.local.Port(), c.remote.Port()),
+		SrcPort: udpSourcePort(c.local.Port(), c.remote.Port()),
 	}
 	c.attr.follow(p, from)
 	e.rememberPeer(c)
@@ -211,7 +211,7 @@ func (e *Engine) Accept(now clock.Time, id ID, a Accept) (Attributes, error) {
 		return e.acceptSIDR(now, c, &a)
 	}
 	if c.state != stateReqReceived {
-		return Attributes{}, &StateError{"Accept", c.state.String()}
+		return Attributes{}, &stateError{"Accept", c.state.String()}
 	}
 	if err := a.check("REP", mad.REPPrivateData); err != nil {
 		return Attributes{}, err
@@ -261,7 +261,7 @@ func (e *Engine) Reject(now clock.Time, id ID, reason mad.RejectReason, private 
 		e.decline(now, c, reason, private)
 		return nil
 	}
-	return &StateError{"Reject", c.state.String()}
+	return &stateError{"Reject", c.state.String()}
 }
 
 // decline refuses a request or a response, or withdraws this side's own consent.

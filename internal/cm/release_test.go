@@ -12,7 +12,7 @@ import (
 )
 
 // TestRelease: whatever is lost of DREQ and DREP, and whenever the peer stops to
-// remember, the side that disconnects is told within ReleaseTimeout, once, keeps its
+// remember, the side that disconnects is told within releaseTimeout, once, keeps its
 // QP number in time-wait and gives it back; and it is told fast while the peer still answers.
 func TestRelease(t *testing.T) {
 	const linuxTimewait = 256 * time.Millisecond // the shorter of its two, see firstPace
@@ -29,9 +29,9 @@ func TestRelease(t *testing.T) {
 		{"the first two lost, and the peer forgets after its time-wait", 20, 15,
 			func(d time.Duration, n int) bool { return n > 2 && d < linuxTimewait }, linuxTimewait, FailureNone},
 		{"the first six lost", 20, 15, func(_ time.Duration, n int) bool { return n > 6 }, 5 * time.Second, FailureNone},
-		{"a peer that is silent", 20, 15, func(time.Duration, int) bool { return false }, ReleaseTimeout, FailureTimeout},
-		{"a silent peer that claimed 2.4 hours", 31, 15, func(time.Duration, int) bool { return false }, ReleaseTimeout, FailureTimeout},
-		{"a silent peer that answers fast", 10, 15, func(time.Duration, int) bool { return false }, ReleaseTimeout, FailureTimeout},
+		{"a peer that is silent", 20, 15, func(time.Duration, int) bool { return false }, releaseTimeout, FailureTimeout},
+		{"a silent peer that claimed 2.4 hours", 31, 15, func(time.Duration, int) bool { return false }, releaseTimeout, FailureTimeout},
+		{"a silent peer that answers fast", 10, 15, func(time.Duration, int) bool { return false }, releaseTimeout, FailureTimeout},
 		{"one retry", 17, 1, func(time.Duration, int) bool { return false }, time.Second, FailureTimeout},
 		{"one retry, answered", 17, 1, func(_ time.Duration, n int) bool { return n > 1 }, 100 * time.Millisecond, FailureNone},
 	} {

@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Disconnect ends a connection: DREQ is repeated until the peer answers or [ReleaseTimeout] has passed,
+// Disconnect ends a connection: DREQ is repeated until the peer answers or [releaseTimeout] has passed,
 // and EventDisconnected follows. It does nothing if the connection is already ending or over. Before RTU
 // it rejects the connection instead. At most mad.DREQPrivateData (220) bytes of private data are allowed.
 func (e *Engine) Disconnect(now clock.Time, id ID, private []byte) error {
@@ -27,7 +27,7 @@ func (e *Engine) Disconnect(now clock.Time, id ID, private []byte) error {
 		e.abandon(now, c)
 	case stateDreqSent, stateTimewait, stateDone:
 	default:
-		return &StateError{"Disconnect", c.state.String()}
+		return &stateError{"Disconnect", c.state.String()}
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (e *Engine) Fail(now clock.Time, id ID) error {
 		e.abandon(now, c)
 	case stateDreqSent, stateTimewait, stateDone:
 	default:
-		return &StateError{"Fail", c.state.String()}
+		return &stateError{"Fail", c.state.String()}
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (e *Engine) requestRelease(now clock.Time, c *conn, private []byte) {
 	e.enter(c, stateDreqSent)
 	e.ask(now, c, m)
 	c.pace = min(firstPace, c.interval)
-	c.retryAt, c.expires = now.Add(c.pace), now.Add(ReleaseTimeout)
+	c.retryAt, c.expires = now.Add(c.pace), now.Add(releaseTimeout)
 	e.timers.set(c)
 }
 

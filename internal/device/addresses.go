@@ -37,13 +37,13 @@ func (h *Host) followAddresses() {
 			return
 		case every = <-h.gidInterval:
 		case <-due:
-			h.UpdateGIDs()
+			h.updateGIDs()
 		}
 	}
 }
 
-// UpdateGIDs checks the addresses of the interfaces now.
-func (h *Host) UpdateGIDs() {
+// updateGIDs checks the addresses of the interfaces now.
+func (h *Host) updateGIDs() {
 	h.lock()
 	adapters := slices.Clone(h.adapters)
 	h.unlock()

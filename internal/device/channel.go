@@ -32,7 +32,7 @@ func (c *Client) CreateChannel(ctx context.Context, r command.CreateChannel, rai
 	default:
 		return 0, command.Errorf(command.Invalid, "Kind is %d, want 1 (completions), 2 (connections) or 3 (asynchronous)", r.Kind)
 	}
-	if uint64(c.live()) >= DefaultLimits().ClientObjects {
+	if uint64(c.live()) >= defaultLimits().ClientObjects {
 		return 0, command.Errorf(command.Exhausted, "channels: the client has all objects that it may have")
 	}
 	ch := &channel{kind: r.Kind, adapter: r.Adapter, put: raise, events: eventqueue.New()}

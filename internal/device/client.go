@@ -79,7 +79,7 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 	if backing == nil {
 		backing = privateArena
 	}
-	c.arena = ring.NewArena(DefaultLimits().ClientArenaMemory, backing)
+	c.arena = ring.NewArena(defaultLimits().ClientArenaMemory, backing)
 	b, err := c.arena.Alloc(Doorbells().Size())
 	if err != nil {
 		return nil, command.Errorf(command.Exhausted, "arena 0: %v", err)

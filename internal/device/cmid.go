@@ -77,7 +77,7 @@ func (c *Client) createCM(r command.CMCreate) (command.Handle, error) {
 			return 0, err
 		}
 	}
-	if uint64(c.live()) >= DefaultLimits().ClientObjects {
+	if uint64(c.live()) >= defaultLimits().ClientObjects {
 		return 0, command.Errorf(command.Exhausted, "CM ids: the client has all objects that it may have")
 	}
 	return c.addCM(&cmid{space: r.Space, context: r.Context, want: r.Adapter})

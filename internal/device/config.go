@@ -39,7 +39,7 @@ func (p PathPolicy) String() string {
 
 // RoCE modes of an adapter, numbered as in command.AdapterInfo.
 const (
-	RoCEDisabled uint32 = 0
+	roceDisabled uint32 = 0
 	RoCEv1       uint32 = 1
 	RoCEv125     uint32 = 2
 	RoCEv2       uint32 = 3
@@ -110,7 +110,7 @@ type AdapterConfig struct {
 	Frames packet.Mode
 }
 
-// Limits limit the number and size of an adapter's objects. Zero fields mean the values of DefaultLimits;
+// Limits limit the number and size of an adapter's objects. Zero fields mean the values of defaultLimits;
 // larger values than those are refused.
 type Limits struct {
 	QP, CQ, SRQ, MR, MW, PD, AH      uint32

@@ -83,11 +83,11 @@ func TestGIDsFollowTheInterface(t *testing.T) {
 	want("10.77.0.1", "10.77.0.50")
 	address(t, l, "fd77::1/64", true)
 	address(t, l, "10.77.0.50/24", false)
-	h.UpdateGIDs()
+	h.updateGIDs()
 	p.event(command.EventGIDChange)
 	want("10.77.0.1", "fd77::1")
 	address(t, l, "10.77.0.51/24", true)
-	h.UpdateGIDs()
+	h.updateGIDs()
 	p.event(command.EventGIDChange)
 	want("10.77.0.1", "fd77::1", "10.77.0.51")
 }
@@ -112,7 +112,7 @@ func TestPortGoesDown(t *testing.T) {
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
 	p := newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.MustParseAddr("10.77.0.1"), FollowInterface: true}))
 	address(t, l, "10.77.0.1/24", false)
-	h.UpdateGIDs()
+	h.updateGIDs()
 	p.event(command.EventPortDown)
 	if v := counter(t, p, "Link down events"); v != 1 {
 		t.Errorf("link down events %d, want 1", v)
@@ -121,7 +121,7 @@ func TestPortGoesDown(t *testing.T) {
 		t.Error("the port is up without its address")
 	}
 	address(t, l, "10.77.0.1/24", true)
-	h.UpdateGIDs()
+	h.updateGIDs()
 	p.event(command.EventPortActive)
 	if !h.Snapshot().Adapters[0].Up {
 		t.Error("the port is down with its address")
@@ -153,7 +153,7 @@ func TestWildcardListenerFollowsAddresses(t *testing.T) {
 	both, four := listen(netip.IPv6Unspecified()), listen(netip.IPv4Unspecified())
 	address(t, l, "10.77.0.7/24", true)
 	address(t, l, "fd77::1/64", true)
-	h.UpdateGIDs()
+	h.updateGIDs()
 	x.event(command.EventGIDChange)
 	for _, c := range []struct {
 		at   command.Endpoint

@@ -47,7 +47,7 @@ func (a *adapter) info() command.AdapterInfo {
 		i.Up = 1
 	}
 	if !a.enabled {
-		i.RoCE = RoCEDisabled
+		i.RoCE = roceDisabled
 	}
 	return i
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// DefaultLimits returns the limits of an adapter without limits of its own, which are also the maximum.
-func DefaultLimits() Limits {
+// defaultLimits returns the limits of an adapter without limits of its own, which are also the maximum.
+func defaultLimits() Limits {
 	return Limits{
 		QP: 512 << 10, CQ: 512 << 10, SRQ: 64 << 10, MR: 1 << 20, MW: 1 << 20, PD: 64 << 10, AH: 512 << 10,
 		QPDepth: 32 << 10, CQDepth: ring.MaxEntries, SRQDepth: 64 << 10,
@@ -21,7 +21,7 @@ func DefaultLimits() Limits {
 
 // complete fills in the defaults and refuses larger values.
 func (l *Limits) complete() error {
-	d := DefaultLimits()
+	d := defaultLimits()
 	for _, f := range []struct {
 		name       string
 		value, max *uint32

@@ -162,7 +162,7 @@ func (c *Client) registerAs(ctx context.Context, r command.RegisterMemory, iova 
 	if reach == nil {
 		reach = ownMemory
 	}
-	if most := DefaultLimits().Region; r.Length > most {
+	if most := defaultLimits().Region; r.Length > most {
 		return command.Memory{}, command.Errorf(command.Invalid, "Length is %d, want at most %d", r.Length, most)
 	}
 	got, err := reach(r)

@@ -57,7 +57,7 @@ func TestDisableWhileProgramsRun(t *testing.T) {
 			p.event(command.EventDeviceFatal)
 			c.b.p.event(command.EventDisconnected)
 			s := p.host.Snapshot().Adapters[p.adapter]
-			if s.Enabled || s.Up || len(s.QPs) != 0 || s.Objects.MR != 0 || s.Info.RoCE != RoCEDisabled {
+			if s.Enabled || s.Up || len(s.QPs) != 0 || s.Objects.MR != 0 || s.Info.RoCE != roceDisabled {
 				t.Errorf("disabled adapter: %+v", s)
 			}
 

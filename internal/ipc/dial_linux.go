@@ -105,7 +105,7 @@ func (c *Client) hello(o Options, path command.MemoryPath) error {
 		features |= featureDirect
 	}
 	q := hello{
-		Magic: Magic, Major: Major, Minor: Minor, Features: features,
+		Magic: magic, Major: Major, Minor: Minor, Features: features,
 		Name: fixedName(o.Name), ProbeAddr: uint64(uintptr(unsafe.Pointer(&probe[0]))), Nonce: [16]byte(probe[:16]), Path: path,
 	}
 	if err := c.out.send(opHello, 0, 1, encode(q)); err != nil {
@@ -139,7 +139,7 @@ func (c *Client) welcomed() error {
 		return err
 	}
 	w := &c.about
-	if w.Magic != Magic || w.Major != Major {
+	if w.Magic != magic || w.Major != Major {
 		return command.Errorf(command.Unsupported, "the driver speaks version %d.%d, this program %d.%d", w.Major, w.Minor, Major, Minor)
 	}
 	if w.Credits == 0 || w.Credits > 1<<16 || w.MaxRequests == 0 || w.MaxRequests > 1<<16 {

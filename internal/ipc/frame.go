@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Magic begins the first frame of each side: "SVPI" in memory.
-const Magic uint32 = 'S' | 'V'<<8 | 'P'<<16 | 'I'<<24
+// magic begins the first frame of each side: "SVPI" in memory.
+const magic uint32 = 'S' | 'V'<<8 | 'P'<<16 | 'I'<<24
 
 // The version of the protocol. A side refuses another major version; the lower of the two minor versions
 // is used.

@@ -60,7 +60,7 @@ func TestErrorRoundTrip(t *testing.T) {
 // FuzzFrame: no bytes make the decoders panic, and what is refused sets no
 // memory aside.
 func FuzzFrame(f *testing.F) {
-	f.Add(appendFrame(nil, opHello, 0, 1, encode(hello{Magic: Magic})))
+	f.Add(appendFrame(nil, opHello, 0, 1, encode(hello{Magic: magic})))
 	f.Add(appendFrame(nil, opEvents, 0, 0, encode(command.Event{Type: 1})))
 	f.Add(appendFrame(nil, opCMConnect, flagResponse|flagError, 9, encodeError(errors.New("no"))))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -70,7 +70,7 @@ func headerText() string {
 	var b strings.Builder
 	b.WriteString("/*\n * The layouts and numbers of docs/ipc.md, made from the Go structures:\n" +
 		" * go test ./internal/ipc -run Header -update\n */\n#ifndef SVPI_LAYOUTS_H\n#define SVPI_LAYOUTS_H\n\n#include <stdint.h>\n\n")
-	fmt.Fprintf(&b, "#define SVPI_MAGIC 0x%08xu\nenum { SVPI_MAJOR = %d, SVPI_MINOR = %d };\n\n", Magic, Major, Minor)
+	fmt.Fprintf(&b, "#define SVPI_MAGIC 0x%08xu\nenum { SVPI_MAJOR = %d, SVPI_MINOR = %d };\n\n", magic, Major, Minor)
 	b.WriteString("enum svpi_op {\n")
 	for _, o := range opcodes {
 		fmt.Fprintf(&b, "\tSVPI_%s = %d,\n", o.name, o.op)

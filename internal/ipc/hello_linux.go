@@ -82,8 +82,8 @@ func closeAll(fds []int) {
 func (n *session) admit(q hello) error {
 	n.name = nameOf(q.Name)
 	switch {
-	case q.Magic != Magic:
-		return command.Errorf(command.Invalid, "magic %#x: allowed: %#x", q.Magic, Magic)
+	case q.Magic != magic:
+		return command.Errorf(command.Invalid, "magic %#x: allowed: %#x", q.Magic, magic)
 	case q.Major != Major:
 		return command.Errorf(command.Unsupported, "protocol version %d.%d: the driver speaks %d.%d", q.Major, q.Minor, Major, Minor)
 	case n.refused:
@@ -164,7 +164,7 @@ func (n *session) choosePath(q hello) error {
 func (n *session) welcome(wake int) (*welcome, []int, error) {
 	cfg := &n.server.cfg
 	w := &welcome{
-		Magic: Magic, Major: Major, Minor: Minor, Features: featureSegments | featureProcessVM | featureCopier,
+		Magic: magic, Major: Major, Minor: Minor, Features: featureSegments | featureProcessVM | featureCopier,
 		Driver: fixedName(cfg.Driver), PID: uint32(unix.Getpid()), Path: n.path,
 		Doorbells: uint32(n.server.host.Doorbells()), Credits: eventCredits, MaxRequests: maxInFlight,
 		MaxSegments: uint32(cfg.MaxSegments), SegmentBytes: cfg.SegmentBytes,

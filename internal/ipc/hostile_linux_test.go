@@ -35,7 +35,7 @@ func dialRaw(t *testing.T, path string) raw {
 }
 
 func goodHello() hello {
-	return hello{Magic: Magic, Major: Major, Features: featureCopier, Path: command.MemoryCopier, Name: fixedName("raw")}
+	return hello{Magic: magic, Major: Major, Features: featureCopier, Path: command.MemoryCopier, Name: fixedName("raw")}
 }
 
 // hello attaches and returns once arena 0 has come.

@@ -14,8 +14,8 @@ import (
 // "copier".
 const PathVariable = "SOFTVPI_MEMORY_PATH"
 
-// DirectVariable is the environment variable by which a program opts out of the direct path: "off".
-const DirectVariable = "SOFTVPI_DIRECT"
+// directVariable is the environment variable by which a program opts out of the direct path: "off".
+const directVariable = "SOFTVPI_DIRECT"
 
 // ErrPlatform says that attaching is not supported on this system.
 var ErrPlatform = fmt.Errorf("attaching is Linux only for now: %w", errors.ErrUnsupported)
@@ -90,7 +90,7 @@ type Options struct {
 }
 
 // takesPart reports whether the program offers to take part in the direct path.
-func (o Options) takesPart() bool { return !o.NoDirect && os.Getenv(DirectVariable) != "off" }
+func (o Options) takesPart() bool { return !o.NoDirect && os.Getenv(directVariable) != "off" }
 
 // forcedPath returns the required memory path, 0 if there is none.
 func (o Options) forcedPath() (command.MemoryPath, error) {

@@ -78,6 +78,3 @@ func (e *Engine) Reclaim(now clock.Time, q *QP) {
 		q.workPosted()
 	}
 }
-
-// Lent reports whether the work of q is lent to its program.
-func (q *QP) Lent() bool { return q.lent }
