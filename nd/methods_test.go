@@ -171,7 +171,7 @@ func TestRegions(t *testing.T) {
 	})
 }
 
-// Registered memory of Go is kept, and where it is, while nobody else holds it.
+// Registered Go memory is neither freed nor moved, even if the registration is its only reference.
 func TestRegisteredMemoryIsKept(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		ctx := bed.Context(t)

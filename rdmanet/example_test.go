@@ -14,7 +14,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// adapters embeds two adapters in this process, at addresses that are free. A
+// adapters embeds two adapters in this process, at free addresses. A
 // program that leaves Dialer.Adapter and ListenConfig.Adapter nil needs none of
 // this: it uses the driver's adapters, or one of its own.
 func adapters() (server, client *nd.Adapter, at netip.Addr, closeAll func()) {

@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// dial connects a QP of its own to a listener, and returns it with its CQ.
+// dial creates a QP, connects it to a listener and returns it with its CQ.
 func dial(ctx context.Context, from *verbs.Device, to netip.AddrPort, pd *verbs.PD) (*verbs.QP, *verbs.CQ) {
 	cq, err := from.CreateCQ(8)
 	check(err)
@@ -22,7 +22,7 @@ func dial(ctx context.Context, from *verbs.Device, to netip.AddrPort, pd *verbs.
 	return qp, cq
 }
 
-// A server takes the messages of all its clients from one queue of receives.
+// A server receives the messages of all its clients through one shared receive queue.
 func ExamplePD_CreateSRQ() {
 	host, first, second := embedTwo()
 	defer host.Close()
@@ -70,7 +70,7 @@ func ExamplePD_CreateSRQ() {
 	// receive success from another
 }
 
-// A client reads the memory of a server, whose program does nothing for it.
+// A client reads the memory of a server without any action by the server's program.
 func ExampleQP_PostSend_read() {
 	host, first, second := embedTwo()
 	defer host.Close()
@@ -101,7 +101,7 @@ func ExampleQP_PostSend_read() {
 	accepted.Wait()
 	check(qp.PostSend(&verbs.SendWR{
 		Op: verbs.OpRead, Flags: verbs.Signaled, SGE: []verbs.SGE{into.SGE(0, shown.Len())},
-		RemoteAddr: shown.RemoteAddr(), RKey: shown.RKey(), // which a server tells with a message, or when it accepts
+		RemoteAddr: shown.RemoteAddr(), RKey: shown.RKey(), // which a server passes in a message or in its accept data
 	}))
 	var wc [1]verbs.WC
 	_, err = cq.Next(ctx, wc[:])

@@ -18,7 +18,7 @@ func TestDriverGone(t *testing.T) {
 	}
 	server, client := connected(t, b)
 	ctx := bed.Context(t)
-	client.send(t, verbs.SendWR{ID: 1, Op: verbs.OpSend}) // nobody posted a receive: it is under way for ever
+	client.send(t, verbs.SendWR{ID: 1, Op: verbs.OpSend}) // never completes: no receive is posted
 	waits := make(chan error, 3)
 	go func() {
 		var wc [1]verbs.WC

@@ -12,8 +12,8 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// An embedded adapter does to its packets what its configuration says: one that loses some of them has its data whole, one that loses
-// all reaches nobody, and what cannot be is refused with its name.
+// An embedded adapter impairs its packets as configured: with some loss the data still arrives intact, with total loss no peer is
+// reachable, and an invalid impairment is rejected by name.
 func TestEmbeddedImpairment(t *testing.T) {
 	embed := func(impairment string) (*verbs.Host, *bed.Bed, error) {
 		b := &bed.Bed{Mode: verbs.Embedded, Addrs: bed.Addrs()}

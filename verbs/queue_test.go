@@ -144,7 +144,7 @@ func TestCQEvents(t *testing.T) {
 		ticket := server.cq.Arm(verbs.NotifySolicited)
 		client.send(t, verbs.SendWR{Op: verbs.OpSend})
 		client.want(t, verbs.CompletedSend, verbs.Success)
-		for !server.cq.Pending(verbs.NotifyAny) { // the adapter of the server is driven by whoever looks
+		for !server.cq.Pending(verbs.NotifyAny) { // polling by either side drives the server's adapter
 			if _, err := client.cq.Poll(wc[:]); err != nil {
 				t.Fatal(err)
 			}
@@ -243,8 +243,8 @@ func TestFullQueuesRefuse(t *testing.T) {
 	})
 }
 
-// A QP that is reset has room for as many requests as a new one, but for those whose completions
-// are yet to be polled (IBA 10.3.1).
+// A QP that has been reset has room for as many requests as a new one, less those whose completions
+// have not been polled yet (IBA 10.3.1).
 func TestResetGivesPlacesBack(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		s := newSide(t, b, 0, verbs.UD)

@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// Who receives a stream takes its time between looks, for a while; who answers does not.
+// A consumer that receives a stream polls less often for a while; one that answers does not.
 func TestReceiversOfStreamsAreCalm(t *testing.T) {
 	var cq CQ
 	if cq.calm(1) {

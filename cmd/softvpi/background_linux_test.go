@@ -65,7 +65,7 @@ func TestBackgroundTellsWhy(t *testing.T) {
 	}
 }
 
-// A driver whose log finds no room anywhere comes up, and the command that starts it ends and says so; where it does not come up, too.
+// A driver that has no disk space for its log still starts, and the starting command exits and says so, as it does when the driver fails to start.
 func TestBackgroundOnAFullDisk(t *testing.T) {
 	p := newPlace(t)
 	p.env = append(p.env, "TMPDIR="+p.dir)

@@ -23,7 +23,7 @@ func (full) Write([]byte) (int, error) {
 	return 0, &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
 }
 
-// A command whose output cannot be written fails, and says so in one line.
+// A command whose output cannot be written fails with a one-line error.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	beside(t)
 	t.Chdir(t.TempDir())
@@ -56,13 +56,13 @@ func TestReaderThatWantsNoMore(t *testing.T) {
 	}
 }
 
-// A service goes on where nobody reads its output any more, and ends in order with its terminal.
+// A service keeps running after the reader of its output is gone, and shuts down cleanly with its terminal.
 func TestServicesOutliveTheirReaders(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no such signals")
 	}
 	hangUp := syscall.SIGHUP
-	if signal.Ignored(hangUp) { // by those whom nohup has started, and that is as it should be
+	if signal.Ignored(hangUp) { // as in processes started by nohup, which is correct
 		hangUp = syscall.SIGTERM
 	}
 	p := newPlace(t)

@@ -68,7 +68,7 @@ func TestStoppedRunsReportWhatTheyHave(t *testing.T) {
 	})
 }
 
-// Without a driver nobody tells a side that only waits that its peer is gone.
+// Without a driver, a side that only waits is not told that its peer is gone.
 func TestAPeerThatIsKilledIsMissed(t *testing.T) {
 	p := newPlace(t)
 	for _, c := range []struct {

@@ -189,7 +189,7 @@ func TestResponsesFindTheirAgent(t *testing.T) {
 	}
 }
 
-// What nobody answers is sent once more for each retry, and comes back with ETIMEDOUT.
+// An unanswered request is sent again once per retry, then returned with ETIMEDOUT.
 func TestTimeOuts(t *testing.T) {
 	w := newWire()
 	id := w.register(t, 0, administration())
@@ -309,7 +309,7 @@ func TestTransfersEnd(t *testing.T) {
 	server := w.register(t, 1, administration(mad.MethodGetTable))
 	asking := w.register(t, 0, administration())
 	w.send(t, 0, message(asking, mad.ClassSubnetAdm, mad.MethodGetTable, 7, 2, time.Second, 0))
-	w.until(2 * time.Second) // whoever asked has given up
+	w.until(2 * time.Second) // the requester has given up
 	m := reply(server, &w.got[1][0], 0x92, table(5000))
 	m.Retries = 3
 	w.send(t, 1, m)

@@ -51,7 +51,7 @@ func TestAgentsAnswerPackets(t *testing.T) {
 	conserved(t, f)
 }
 
-// A program at a port takes what it claims; all else comes to the adapter there; what is of subnet management to nobody.
+// A program at a port receives the MADs it claims and the adapter there all others; subnet management MADs go to neither.
 func TestClaims(t *testing.T) {
 	f := star(t, 2, topology.Rate{})
 	var claimed []uint8

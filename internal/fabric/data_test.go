@@ -194,7 +194,7 @@ func TestMulticast(t *testing.T) {
 	}
 }
 
-// Where nobody is at a port, what comes is dropped, and when a program leaves, what it has not received.
+// Packets to an unplugged port are dropped, and so are those not yet received when it is unplugged.
 func TestUnplugged(t *testing.T) {
 	f := star(t, 2, topology.Rate{})
 	for range 3 {

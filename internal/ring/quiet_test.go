@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A request that was put into the ring without a doorbell, while Quiet said so, is there when Loud is over, however the two
-// fall together: who puts it unlocks a mutex before he looks at Rings.
+// A request put into the ring without a doorbell, because Quiet was in effect, is visible once Loud has returned, however the
+// two interleave. The producer unlocks a mutex between Put and Rings.
 func TestNoRequestIsLeftWithoutDoorbell(t *testing.T) {
 	const rounds = 20000
 	g := SendGeometry(4, 1, 0)

@@ -169,7 +169,7 @@ func TestOpenSMFailsOver(t *testing.T) {
 	})
 }
 
-// With an M_Key at protection level 2 nobody reads or sets who does not know it, and OpenSM learns of who tries.
+// At M_Key protection level 2, a requester without the key can neither read nor set anything, and OpenSM is told of each attempt.
 func TestOpenSMProtectsByMKey(t *testing.T) {
 	g := ours(t, netlist)
 	conf := filepath.Join(g.dir, "mkey.conf")

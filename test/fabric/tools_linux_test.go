@@ -75,8 +75,8 @@ func (d *datagrams) setPKeys(node int, keys ...ib.PKey) {
 	})
 }
 
-// Programs of ours and of Debian ask by the P_Key at index 0: limited members of a partition reach the subnet manager, which is a
-// full one, and not each other; who is in another partition reaches nobody.
+// Our programs and Debian's send requests with the P_Key at index 0: limited members of a partition reach the subnet manager, a
+// full member, but not each other; members of different partitions cannot reach each other.
 func TestPartitionsOfTools(t *testing.T) {
 	d := newDatagrams(t, "saquery", "ibping")
 	d.manage()

@@ -24,8 +24,8 @@ import (
 // mostMemory is what a driver may take with a thousand clients, in kB.
 const mostMemory = 600 << 10
 
-// A thousand clients at once that read everything and change some, a hundred that ask and take nothing, and some whose
-// request is of 10 MB: whoever asks rightly is answered, the driver stays of bounded size and goes on.
+// A thousand concurrent clients read everything and change some of it, a hundred send requests and never read the answers, and
+// some send requests of 10 MB: every valid request is answered, and the driver's memory stays bounded and the driver running.
 func TestThousandClients(t *testing.T) {
 	cfg := driverbed.Config(t, config.Adapter{Name: "left"}, config.Adapter{Name: "right", Generation: "mlx4"})
 	p := start(t, cfg)

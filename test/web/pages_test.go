@@ -141,7 +141,7 @@ func advanced(t *testing.T, b *tab) {
 	b.holds(`document.querySelector('` + key + ` input[name=value]').value === "512"`)
 }
 
-// performance runs a scenario for two adapters, and takes it back; what nobody chose is not sent.
+// performance runs a scenario for two adapters and undoes it; fields left unset are not sent.
 func performance(t *testing.T, b *tab) {
 	b.adapter(spare, "/performance")
 	b.shows("main", "No scenario has changed a key of this adapter.")

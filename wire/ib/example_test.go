@@ -6,7 +6,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// A packet is made header by header in one slice, and taken apart into views of it.
+// A packet is built header by header in one slice and parsed into views of that slice.
 func ExampleParsePacket() {
 	b := make([]byte, ib.BTHLen+ib.RETHLen, 64)
 	ib.BTH(b).Encode(ib.RCWriteOnly, false, true, 0, 0xffff, 0x12, 7)
