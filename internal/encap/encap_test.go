@@ -3,6 +3,7 @@ package encap
 import (
 	"bytes"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/frame"
@@ -179,6 +180,50 @@ func TestBursts(t *testing.T) {
 			if out[i].Segment != c.want[i] {
 				t.Errorf("%s: packet %d is segment %d, want %d", c.name, i, out[i].Segment, c.want[i])
 			}
+		}
+	}
+}
+
+// stager is a link's memory, which counts the packets that are copied there.
+type stager struct{ n int }
+
+func (s *stager) Stage(_ *frame.Out, n int) []byte {
+	s.n++
+	return make([]byte, n)
+}
+
+// What leaves alone or in twos is not staged, because the link copies it anyway.
+func TestStaged(t *testing.T) {
+	r := &frame.Route{Src: v4a, Dst: v4b}
+	const first, middle = 4112, 4096 // a first packet of a write is longer by its RETH
+	for _, c := range []struct {
+		name    string
+		lengths []int
+		staged  []bool
+	}{
+		{"the first packet of a write of 64 KB", append([]int{first}, slices.Repeat([]int{middle}, 15)...), append([]bool{false}, slices.Repeat([]bool{true}, 15)...)},
+		{"the first two of a longer one", append([]int{first}, slices.Repeat([]int{middle}, 31)...), append([]bool{false, false}, slices.Repeat([]bool{true}, 30)...)},
+		{"packets of one length", slices.Repeat([]int{middle}, 15), slices.Repeat([]bool{true}, 15)},
+	} {
+		caps, s := socket, &stager{}
+		caps.Stager = s
+		out := make([]frame.Out, len(c.lengths))
+		want := 0
+		for i, n := range c.lengths {
+			out[i] = packet(r, n)
+			out[i].Windowed = true
+			if c.staged[i] {
+				want++
+			}
+		}
+		open(t, RoCEv2, caps, v4a).Seal(out)
+		for i := range out {
+			if (out[i].Staged != nil) != c.staged[i] {
+				t.Errorf("%s: packet %d is staged: %v", c.name, i, out[i].Staged != nil)
+			}
+		}
+		if s.n != want {
+			t.Errorf("%s: %d packets are staged, want %d", c.name, s.n, want)
 		}
 	}
 }

@@ -34,6 +34,7 @@ func (e *Encap) Seal(out []frame.Out) {
 		size    int          // length of the burst's packets
 		total   int          // bytes of the burst so far
 		full    bool         // the burst is complete
+		kind    shape        // of the burst
 	)
 	staging := e.caps.Stager != nil && len(out) >= stageBatch
 	for i := range out {
@@ -44,9 +45,9 @@ func (e *Encap) Seal(out []frame.Out) {
 			route, full = o.Route, true
 			f = flow{route.Src, route.Dst, route.SrcPort, e.dstPort(route)}
 		}
-		if full || length > size || segment >= e.caps.MaxSegments || total+length > e.caps.MaxBurst ||
-			segment == 1 && length < size && e.alone(out[i:], length) {
+		if full || length > size || segment >= e.caps.MaxSegments || total+length > e.caps.MaxBurst || kind == one {
 			segment, size, total = 0, length, 0
+			kind = e.shape(out[i:], length)
 		}
 		full = length < size
 		total += length
@@ -56,7 +57,7 @@ func (e *Encap) Seal(out []frame.Out) {
 		if !e.caps.SegmentIDs {
 			id = 0
 		}
-		if staging && o.Windowed && len(o.Payload) >= stagePayload {
+		if staging && kind == many && o.Windowed && len(o.Payload) >= stagePayload {
 			o.Staged = e.caps.Stager.Stage(o, length)
 		}
 		crc, n := e.begin(&f, length, id, head, o.Payload)
@@ -75,18 +76,38 @@ func sealedLen(o *frame.Out) int {
 	return int(o.HeadEnd) - frame.HeadRoom + len(o.Payload) + int(o.Pad&3) + ib.ICRCLen
 }
 
-// alone reports whether the packets before out should be a burst of their own, although the first of out,
-// which is shorter, could end it: the first packet of a long write is longer than the others, by its RETH,
-// and the link should copy as little as possible beside a burst that it has staged. This is done if the
-// packets of the shorter length fill at least half of a burst and at most one: with several bursts of
-// short packets it gains nothing.
-func (e *Encap) alone(out []frame.Out, length int) bool {
-	most := min(e.caps.MaxSegments, e.caps.MaxBurst/length)
+// shape is what becomes of the packet that begins a burst. If the second one is shorter, it ends the
+// burst: so it is behind the first packet of a write, which is longer than the others by its RETH.
+type shape uint8
+
+const (
+	many shape = iota
+	two        // they leave together, and none with them
+	one        // it leaves by itself
+)
+
+// shape looks at the beginning of out, whose first packet, of this length, begins a burst. What leaves
+// alone or in twos is not staged: it is too little for the link, which copies it from where it is. The
+// first leaves alone if the packets behind it fill at least half of a burst and at most one, so that as
+// little as possible is copied beside a burst that is staged: with several bursts of short packets it
+// gains nothing.
+func (e *Encap) shape(out []frame.Out, length int) shape {
+	if len(out) < 2 || out[1].Route != out[0].Route {
+		return many
+	}
+	rest := sealedLen(&out[1])
+	if rest >= length {
+		return many
+	}
+	most := min(e.caps.MaxSegments, e.caps.MaxBurst/rest)
 	n := 1
-	for n <= most && n < len(out) && out[n].Route == out[0].Route && sealedLen(&out[n]) == length {
+	for n <= most && n+1 < len(out) && out[n+1].Route == out[0].Route && sealedLen(&out[n+1]) == rest {
 		n++
 	}
-	return 2*n > most && n <= most
+	if 2*n > most && n <= most {
+		return one
+	}
+	return two
 }
 
 // finish continues the ICRC over the payload from byte done on and the pad, and writes both pad and ICRC.
