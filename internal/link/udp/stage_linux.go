@@ -22,9 +22,11 @@ const (
 	// stageLeast is the minimum size in bytes of a burst that is spliced. Splicing takes three system
 	// calls; several copied bursts take one.
 	stageLeast = 16 << 10
-	// pageSize is the alignment of a burst, so that it has no more pages than an empty pipe can hold, nor
-	// than fit one packet of the system (MAX_SKB_FRAGS).
-	pageSize = 4 << 10
+	// A burst has at most pagesMost pages: an empty pipe takes no more, and one packet of the system has
+	// hardly more fragments (MAX_SKB_FRAGS).
+	pageSize  = 4 << 10
+	pagesMost = 16
+	lineSize  = 64 // of the processor's caches
 )
 
 // stage is memory from which the system sends without copying: a burst is moved to a pipe (vmsplice), and
@@ -64,7 +66,7 @@ func (s *stage) init(gso bool) bool {
 func (l *socketLink) Stage(o *frame.Out, n int) []byte {
 	s := &l.stage
 	if o.Segment == 0 {
-		s.begin(o.Route)
+		s.begin(o.Route, n)
 	} else if o.Segment != s.next {
 		s.now = nil // the burst has a packet that is not staged
 	}
@@ -78,9 +80,9 @@ func (l *socketLink) Stage(o *frame.Out, n int) []byte {
 	return r.memory[from:r.at] // up to the end of the ring, because the rest of the burst follows
 }
 
-// begin finds the place of a burst. What the loop itself will receive next is copied by the system: that
+// begin finds the place of a burst, whose first packet has n bytes. What the loop itself will receive next is copied by the system: that
 // is a copy within the near cache, where the receiver's copy finds it.
-func (s *stage) begin(to *frame.Route) {
+func (s *stage) begin(to *frame.Route, n int) {
 	s.now = nil
 	if !s.able || to.Near || to.SockaddrLen&routeSingle != 0 || to.Dst.IsMulticast() {
 		return
@@ -91,11 +93,21 @@ func (s *stage) begin(to *frame.Route) {
 		return
 	}
 	r.turn = s.turn
-	r.at = (r.at + pageSize - 1) &^ (pageSize - 1)
-	if r.at+maxBurst > len(r.memory) {
-		r.at = 0
-	}
+	r.at = r.place(n * min(maxSegments, maxBurst/n))
 	s.now = r
+}
+
+// place returns where the next burst, of at most this many bytes, begins: close behind the one before,
+// because whoever copies packets there prefetches what is behind them.
+func (r *stageRing) place(most int) int {
+	at := (r.at + lineSize - 1) &^ (lineSize - 1)
+	if at%pageSize+most > pagesMost*pageSize {
+		at = (at + pageSize - 1) &^ (pageSize - 1)
+	}
+	if at+most > len(r.memory) {
+		return 0
+	}
+	return at
 }
 
 // ring returns the ring of a destination, nil if it gets none.

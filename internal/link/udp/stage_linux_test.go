@@ -83,6 +83,34 @@ func TestStagedArrive(t *testing.T) {
 	}
 }
 
+// Bursts lie close behind each other in the ring, whole, in no more pages than a pipe takes and without overlapping
+// each other, on lines of their own.
+func TestStagePlaces(t *testing.T) {
+	for _, n := range []int{4112, 2064, 1040, 4128} {
+		r := &stageRing{memory: make([]byte, ringSize)}
+		most := n * min(maxSegments, maxBurst/n)
+		close, bursts := 0, 0
+		for end := 0; bursts < 1000; bursts++ {
+			at := r.place(most)
+			switch {
+			case at%lineSize != 0:
+				t.Fatalf("%d bytes a packet: a burst at %d begins inside of a line", n, at)
+			case (at%pageSize+most+pageSize-1)/pageSize > pagesMost:
+				t.Fatalf("%d bytes a packet: a burst of %d at %d has more than %d pages", n, most, at, pagesMost)
+			case at+most > ringSize, at < end && at != 0:
+				t.Fatalf("%d bytes a packet: a burst of %d at %d behind one that ends at %d", n, most, at, end)
+			case at-end < lineSize:
+				close++
+			}
+			r.at = at + most
+			end = r.at
+		}
+		if n == 4112 && close < bursts*3/4 {
+			t.Errorf("%d of %d bursts lie close behind the one before", close, bursts)
+		}
+	}
+}
+
 // A burst of which some packets are not staged, or that is taken apart, leaves with a copy of what the
 // frames say.
 func TestStagedInPart(t *testing.T) {
