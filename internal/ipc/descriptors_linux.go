@@ -1,0 +1,78 @@
+package ipc
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// fdReader reads a stream and collects the descriptors sent with it.
+type fdReader struct {
+	from taker
+	fds  []int
+	oob  [256]byte
+	buf  [32 << 10]byte
+	r, w int
+}
+
+func (f *fdReader) Read(b []byte) (int, error) {
+	if f.r == f.w {
+		n, oobn, flags, err := f.from.read(f.buf[:], f.oob[:])
+		if oobn > 0 {
+			if e := f.collect(f.oob[:oobn]); e != nil && err == nil {
+				err = e
+			}
+		}
+		if err == nil && flags&unix.MSG_CTRUNC != 0 {
+			err = fmt.Errorf("%w: too many descriptors", errFrame)
+		}
+		if err != nil {
+			return 0, err
+		}
+		if n == 0 {
+			return 0, errEOF
+		}
+		f.r, f.w = 0, n
+	}
+	n := copy(b, f.buf[f.r:f.w])
+	f.r += n
+	return n, nil
+}
+
+func (f *fdReader) collect(oob []byte) error {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return fmt.Errorf("%w: control message: %v", errFrame, err)
+	}
+	for i := range msgs {
+		fds, err := unix.ParseUnixRights(&msgs[i])
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+		}
+		f.fds = append(f.fds, fds...)
+	}
+	return nil
+}
+
+// take returns the next n descriptors; the caller owns them from then on.
+func (f *fdReader) take(n int) ([]int, error) {
+	if n == 0 {
+		return nil, nil // even while another goroutine reads
+	}
+	if n > len(f.fds) {
+		return nil, fmt.Errorf("%w: %d descriptors announced, %d came", errFrame, n, len(f.fds))
+	}
+	fds := f.fds[:n:n]
+	f.fds = f.fds[n:]
+	return fds, nil
+}
+
+func (f *fdReader) close() {
+	for _, fd := range f.fds {
+		unix.Close(fd)
+	}
+	f.fds = nil
+}

@@ -1,0 +1,147 @@
+package server
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/agent"
+	"github.com/softvpi/softvpi/internal/umad/socket"
+	"github.com/softvpi/softvpi/wire/mad"
+)
+
+// message is a message that waits to be written.
+type message struct {
+	data []byte
+	file int // memory file with all of a long one, or -1
+	size int
+}
+
+func (m *message) close() {
+	if m.file >= 0 {
+		unix.Close(m.file)
+	}
+}
+
+// deliver passes a MAD to a program, at once if possible. The caller holds the lock.
+func (s *Server) deliver(c *client, m *agent.Message) {
+	if s.clients[c.fd] != c {
+		return
+	}
+	if c.many && len(m.Data) <= mad.Len {
+		s.gather(c, m)
+		return
+	}
+	s.frame = m.Append(s.frame[:0])
+	k := message{file: -1, size: len(m.Data) + 1024}
+	if len(m.Data) > socket.MaxInline {
+		fd, err := longFile(m.Data)
+		if err != nil {
+			return
+		}
+		k.file = fd
+		s.frame = append(s.frame, m.Data[:mad.Len]...)
+	} else {
+		s.frame = append(s.frame, m.Data...)
+	}
+	k.data = s.frame
+	s.put(c, k)
+}
+
+// gather appends a MAD to others for the program. They are written when there are enough, or when the loop
+// has handled everything that it has read.
+func (s *Server) gather(c *client, m *agent.Message) {
+	if len(c.gathered) == 0 {
+		s.gathering = append(s.gathering, c)
+	}
+	c.gathered = append(m.Append(c.gathered), m.Data...)
+	if !s.busy || len(c.gathered) >= socket.Together*socket.EachLen {
+		s.releaseAll()
+	}
+}
+
+// release writes what was gathered for programs.
+func (s *Server) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.releaseAll()
+}
+
+// releaseAll is release for callers that hold the lock.
+func (s *Server) releaseAll() {
+	for _, c := range s.gathering {
+		if s.clients[c.fd] == c {
+			s.put(c, message{data: c.gathered, file: -1, size: len(c.gathered) + 1024})
+		}
+		c.gathered = c.gathered[:0]
+	}
+	clear(s.gathering)
+	s.gathering = s.gathering[:0]
+}
+
+// put writes a message, now or later. It does not keep the data. The caller holds the lock.
+func (s *Server) put(c *client, k message) {
+	if len(c.queue) == 0 && c.write(&k) {
+		k.close()
+		return
+	}
+	if len(c.queue) >= maxQueue || c.queued+k.size > maxQueueBytes {
+		k.close()
+		return
+	}
+	k.data = append([]byte(nil), k.data...)
+	c.queue = append(c.queue, k)
+	c.queued += k.size
+	if len(c.queue) == 1 {
+		s.want(c, unix.EPOLLIN|unix.EPOLLOUT)
+	}
+}
+
+// write writes a message; false: that is not possible now. To a closed connection nothing is written.
+func (c *client) write(m *message) bool {
+	if m.file < 0 {
+		_, err := unix.SendmsgN(c.fd, m.data, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOBUFS)
+	}
+	_, err := unix.SendmsgN(c.fd, m.data, unix.UnixRights(m.file), nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.ETOOMANYREFS)
+}
+
+// flush writes what is queued. The caller holds the lock.
+func (s *Server) flush(c *client) {
+	for len(c.queue) > 0 && c.write(&c.queue[0]) {
+		c.queued -= c.queue[0].size
+		c.queue[0].close()
+		c.queue = c.queue[1:]
+	}
+	if len(c.queue) == 0 {
+		c.queue = nil
+		s.want(c, unix.EPOLLIN)
+	}
+}
+
+func (s *Server) want(c *client, events uint32) {
+	_ = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)})
+}
+
+// longFile returns a sealed memory file with the data.
+func longFile(data []byte) (int, error) {
+	fd, err := unix.MemfdCreate("softvpi-mad", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, err
+	}
+	for at := 0; at < len(data); {
+		n, err := unix.Write(fd, data[at:])
+		if err != nil {
+			unix.Close(fd)
+			return -1, err
+		}
+		at += n
+	}
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE)
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
