@@ -110,7 +110,7 @@ func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
 	s.until.Store(int64(due))
 	s.asleep.Store(true)
 	h.flagged = true
-	if h.found || h.doorbells() || h.rung.Load() || due <= now {
+	if h.found || h.doorbells() || h.rung.Load() || due <= now || !h.doze() {
 		s.asleep.Store(false)
 		h.awake()
 		return 0, false
@@ -119,6 +119,16 @@ func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
 		return -1, true
 	}
 	return due.Sub(now), true
+}
+
+// doze tells the links that the loop is about to sleep, and reports false where packets wait.
+func (h *Host) doze() bool {
+	for _, a := range h.adapters {
+		if a.enabled && !a.panel.Doze() {
+			return false
+		}
+	}
+	return true
 }
 
 // awake withdraws what prepareSleep announced to attached programs once nobody sleeps any more. The caller

@@ -62,3 +62,44 @@ func TestNoSleepOnLentPackets(t *testing.T) {
 		})
 	}
 }
+
+// wakefulLink is one that must be told of each sleep.
+type wakefulLink struct {
+	link.Link
+	dozed, waits bool
+}
+
+func (l *wakefulLink) Capabilities() link.Capabilities {
+	c := l.Link.Capabilities()
+	c.Sleeper = l
+	return c
+}
+
+func (l *wakefulLink) Doze() bool {
+	l.dozed = true
+	return !l.waits
+}
+
+// A link is told before each sleep, and nobody sleeps while it has packets that its descriptors do not show.
+func TestLinksAreToldOfSleep(t *testing.T) {
+	h, cfg := newHost(t, Config{Seed: 1, NoBackground: true, Now: func() clock.Time { return 0 }}), AdapterConfig{Addr: loopback()}
+	p, err := memlink.NewSwitch().Port(memlink.PortConfig{Addr: cfg.Addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &wakefulLink{Link: p}
+	cfg.Link = l
+	h.add(t, cfg)
+	h.lock()
+	defer h.unlock()
+	for _, l.waits = range []bool{false, true, false} {
+		for h.step() {
+		}
+		l.dozed = false
+		if _, ok := h.prepareSleep(h.now()); ok == l.waits || !l.dozed {
+			t.Errorf("packets wait: %t: sleeps %t, the link was told %t", l.waits, ok, l.dozed)
+		}
+		h.sleep.asleep.Store(false)
+		h.awake()
+	}
+}

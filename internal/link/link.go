@@ -28,6 +28,8 @@ type Capabilities struct {
 	SegmentIDs bool
 	// Stager provides memory for bulk packets before they are sent; nil: not supported.
 	Stager Stager
+	// Sleeper is told before somebody sleeps on the descriptors; nil: they need nothing of the kind.
+	Sleeper Sleeper
 }
 
 // Link sends and receives packets without ever blocking. Only one goroutine at a time (the owner of the
@@ -83,6 +85,12 @@ type Stager interface {
 	// sent, or nil if the packet is to be sent in the usual way. It is called for the packets of a batch
 	// in order, once Segment is known.
 	Stage(o *frame.Out, n int) []byte
+}
+
+// Sleeper is a Link whose descriptors show some packets to those only who said that they are about to sleep.
+type Sleeper interface {
+	// Doze is called before each sleep on the descriptors. It reports false where packets wait: there is no sleeping then.
+	Doze() bool
 }
 
 // ErrNoMulticast says that a link cannot receive multicast.

@@ -297,6 +297,19 @@ func (p *Panel) Descriptors(fds []int) []int {
 	return fds
 }
 
+// Doze tells the links that somebody is about to sleep on their descriptors. It reports false where packets wait.
+func (p *Panel) Doze() bool {
+	for _, o := range p.plugs {
+		if o.Link == nil {
+			continue
+		}
+		if s := o.Link.Capabilities().Sleeper; s != nil && !s.Doze() {
+			return false
+		}
+	}
+	return true
+}
+
 // Taps returns the active captures.
 func (p *Panel) Taps() []*capture.Tap { return p.taps }
 

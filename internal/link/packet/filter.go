@@ -96,7 +96,22 @@ func (r Rule) headers() int {
 
 // ring is the filter of the ring, which begins at the Ethernet header: short packets are taken
 // whole, of longer ones the headers alone, and others not at all.
-func (r Rule) ring() []instruction {
+func (r Rule) ring() []instruction { return r.frames(r.kind(), uint32(r.headers()), whole) }
+
+// alarm is the filter of the ring where a gate has the packets: of those that are to wake somebody, which
+// differ in their Ethernet type, the headers are taken.
+func (r Rule) alarm(kind uint32) []instruction { return r.frames(kind, 0, uint32(r.headers())) }
+
+// kind is the Ethernet type of the rule's packets.
+func (r Rule) kind() uint32 {
+	if r.Addr.Is4() {
+		return uint32(eth.TypeIPv4)
+	}
+	return uint32(eth.TypeIPv6)
+}
+
+// frames takes so many bytes of long packets, and of short ones.
+func (r Rule) frames(kind, long, short uint32) []instruction {
 	var p program
 	p.load(loadWord, kindOfPacket)
 	p.want(0)
@@ -105,8 +120,8 @@ func (r Rule) ring() []instruction {
 	const ip = eth.EthernetLen
 	udp := uint32(r.headers() - eth.UDPLen)
 	p.load(loadHalf, 12)
+	p.want(kind)
 	if r.Addr.Is4() {
-		p.want(uint32(eth.TypeIPv4))
 		p.load(loadByte, ip)
 		p.want(version4)
 		p.load(loadByte, ip+9)
@@ -116,7 +131,6 @@ func (r Rule) ring() []instruction {
 		b := r.Addr.As4()
 		p.words(ip+16, b[:])
 	} else {
-		p.want(uint32(eth.TypeIPv6))
 		p.load(loadByte, ip+6)
 		p.want(eth.ProtocolUDP)
 		b := r.Addr.As16()
@@ -125,7 +139,7 @@ func (r Rule) ring() []instruction {
 	p.load(loadHalf, udp+2)
 	p.want(uint32(r.Port))
 	p.load(loadHalf, udp+4)
-	return p.end(udpLengthMax, uint32(r.headers()), whole, 0)
+	return p.end(udpLengthMax, long, short, 0)
 }
 
 // words continues if the packet has these bytes at offset at.

@@ -39,31 +39,59 @@ func (p *Port) Tend() (off bool) {
 	return false
 }
 
-// followIngress makes the ring get packets early as long as tc has nothing at the interface's ingress.
+// followIngress has packets be received early as long as tc has nothing at the interface's entrance, and by the gate as long
+// as that is there.
 func (p *Port) followIngress() {
+	was := p.early
 	early := !p.system.filtersIngress(p.cfg.Interface, p.system.ask, p.gate.own())
-	if early == p.early {
+	lost := early && p.gate.lost(p.cfg.Interface)
+	if early == was && !lost {
 		return
 	}
-	p.gate.set(false) // what arrives late would not arrive at all
-	if p.ring.bind(p.Rule(), early) == nil {
-		p.early = early
+	p.gate.set(shut) // what comes late would not come at all
+	p.early = early
+	if lost {
+		p.gate.gone = true
 	}
+	if !p.changeRing() {
+		p.early = was
+	}
+	p.to = p.source()
 	p.setGate()
 }
 
-// Sole says that what is completely in the ring is wanted only there, until Pause: the socket need not get
-// it.
+// changeRing has the ring take what it is to take, and be shown packets when it is to be.
+func (p *Port) changeRing() bool {
+	if p.from != source(p.ring) {
+		p.ring.discard() // it has woken somebody
+	}
+	if attach(p.ring.fd, p.filter()) != nil {
+		return false
+	}
+	protocol := p.shown()
+	return protocol == p.ring.protocol || p.ring.bind(p.Rule(), protocol) == nil
+}
+
+// Sole says that what is received whole is to come by the Port alone, until Pause: it need not come to the socket.
 func (p *Port) Sole() {
 	p.sole = true
 	p.setGate()
 }
 
-// setGate makes the gate drop what the ring has if nobody else needs it.
-func (p *Port) setGate() { p.gate.set(p.sole && p.early) }
+// setGate says to the gate what it is to do.
+func (p *Port) setGate() {
+	switch {
+	case !p.gated() || p.paused:
+		p.gate.set(shut)
+	case p.sole:
+		p.gate.set(copyDrops)
+	default:
+		p.gate.set(copies)
+	}
+}
 
-// Dropped returns how many frames completely in the ring were dropped by the system before they reached
-// the socket and its filter.
+// Dropped is how many frames the system dropped that were received whole, or found no room, before they came to the
+// socket and its filter.
 func (p *Port) Dropped() uint64 { return p.gate.dropped() }
 
 // stop makes the ring take nothing more.
@@ -75,16 +103,27 @@ func (p *Port) stop(why string) bool {
 	return true
 }
 
-// Pause makes the ring take nothing until Resume. Its content stays. Both report whether the system
-// complied.
+// Pause has nothing be received until Resume. What was received stays. Both report whether the system
+// did so.
 func (p *Port) Pause() bool {
-	p.sole = false
+	p.sole, p.paused = false, true
 	p.setGate()
-	return attach(p.ring.fd, []instruction{{Code: take}}) == nil
+	p.paused = attach(p.ring.fd, p.filter()) == nil || p.gated()
+	return p.paused
 }
 
-// Resume makes the ring take what its rule says again, unless it was switched off for good.
-func (p *Port) Resume() bool { return p.off == "" && attach(p.ring.fd, p.Rule().ring()) == nil }
+// Resume has what the rule says be received again, unless the Port was switched off for good.
+func (p *Port) Resume() bool {
+	if p.off != "" {
+		return false
+	}
+	p.paused = false
+	if attach(p.ring.fd, p.filter()) != nil {
+		p.paused = true
+	}
+	p.setGate()
+	return !p.paused
+}
 
 // changed handles a change of the system.
 func (p *Port) changed(kind uint16, body []byte) {

@@ -5,7 +5,10 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -31,7 +34,7 @@ func gateOf(t *testing.T, r Rule) (*gate, *ebpf.Program) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.set(true)
+	g.set(copyDrops)
 	return g, program
 }
 
@@ -66,7 +69,7 @@ func TestGateDropsWhatTheRingHas(t *testing.T) {
 				t.Errorf("%s: the program says %d to its first %d bytes", c.name, got, n)
 			}
 		}
-		if g.set(false); verdict(t, program, b) != tcxNext {
+		if g.set(shut); verdict(t, program, b) != tcxNext {
 			t.Errorf("%s: the program drops while it is shut", c.name)
 		}
 	}
@@ -99,9 +102,121 @@ func TestGatesAreNoFilters(t *testing.T) {
 // A Port without a gate is none the worse.
 func TestNoGate(t *testing.T) {
 	var g *gate
-	g.set(true)
+	g.set(copyDrops)
 	if g.dropped() != 0 || g.own() != 0 {
 		t.Error("something was dropped")
 	}
 	g.close()
+}
+
+// What the program takes waits in the order in which it came, whole or as a mark, and while there is no room for more it is
+// lost; who is about to sleep is woken by the next one that goes on.
+func TestGateKeepsWhatItTakes(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: loads programs")
+	}
+	r := Rule{Addr: v4b, Port: 4791, Interface: theInterface}
+	g, program := gateOf(t, r)
+	give := func(n int, want int32) {
+		t.Helper()
+		b := framed(v4a, v4b, n)
+		copy(b, make([]byte, 6))
+		if got := verdict(t, program, b); got != want {
+			t.Fatalf("the program says %d to %d bytes, want %d", got, n, want)
+		}
+	}
+	took := func(n int) {
+		t.Helper()
+		b, segment := g.peek()
+		d, ok := parse(b, v4b, 4791)
+		if !ok || d.length != n || (d.data == nil) != (n > MostPayload) || segment != 0 {
+			t.Fatalf("%d bytes: %+v, %v, segment %d", n, d, ok, segment)
+		}
+		g.release()
+	}
+	for range 3 * slots / 2 { // around the end
+		give(20, tcxDrop)
+		give(600, tcxNext)
+		waiting := 0
+		g.waiting(func([]byte) { waiting++ })
+		if waiting != 2 {
+			t.Fatalf("%d wait", waiting)
+		}
+		took(20)
+		took(600)
+	}
+	if b, _ := g.peek(); b != nil {
+		t.Error("something waits")
+	}
+	if !g.arm() {
+		t.Error("no sleeping, though nothing waits")
+	}
+	give(24, tcxRedirect)
+	give(28, tcxDrop)
+	if g.arm() {
+		t.Error("sleeping, though something waits")
+	}
+	took(24)
+	took(28)
+	give(20, tcxRedirect) // armed still
+	took(20)
+	before := g.dropped()
+	for range slots + 5 {
+		give(20, tcxDrop)
+	}
+	if got := g.dropped() - before; got != slots+5 {
+		t.Errorf("%d dropped of %d", got, slots+5)
+	}
+	give(600, tcxNext)
+	for range slots {
+		took(20)
+	}
+	if b, _ := g.peek(); b != nil {
+		t.Error("more wait than there is room for")
+	}
+	g.set(copies)
+	give(20, tcxNext)
+	took(20)
+	g.set(shut)
+	give(20, tcxNext)
+	if b, _ := g.peek(); b != nil {
+		t.Error("something was taken while it is shut")
+	}
+}
+
+// Where somebody takes the program away, the ring receives instead of it, and early: the filter of the socket would drop what
+// nobody else has.
+func TestRingInPlaceOfALostGate(t *testing.T) {
+	namespace.Own(t)
+	a := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "a"}, PeerName: "b"}
+	if err := netlink.LinkAdd(a); err != nil {
+		t.Skipf("this system has no veth: %v", err)
+	}
+	l, err := netlink.LinkByName("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Open(Config{Addr: v4b, Port: 4791, Interface: l.Attrs().Index, Firewall: true})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer p.Close()
+	if !p.gated() {
+		t.Skip("this system attaches no programs")
+	}
+	if p.ring.protocol != alarmType || p.to != source(p.gate) {
+		t.Error("the ring receives beside the gate")
+	}
+	p.followIngress()
+	if !p.gated() {
+		t.Error("a gate that is there counts as lost")
+	}
+	_ = p.gate.opened[len(p.gate.opened)-1].Close() // the link
+	p.followIngress()
+	if p.gated() || !p.early || p.ring.protocol != unix.ETH_P_ALL || p.to != source(p.ring) {
+		t.Errorf("without a gate: gated %v, early %v, the ring has protocol %#x", p.gated(), p.early, p.ring.protocol)
+	}
+	if !p.Empty() || p.from != p.to {
+		t.Error("what is next does not come from the ring")
+	}
 }

@@ -1,13 +1,24 @@
 package packet
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// The return values of an ingress program (linux/bpf.h, enum tcx_action_base).
+// alarmType is the Ethernet type of frames that wake: one for local experiments (IEEE 802, 9.2.3), which no interface of
+// a host is likely to have anything else of.
+const alarmType = 0x88b5
+
+// tcxRedirect is what the system's function for it answers.
+const tcxRedirect = 7
+
+// What a program at the entrance answers (linux/bpf.h, enum tcx_action_base).
 const (
 	tcxNext = -1
 	tcxDrop = 2
@@ -15,43 +26,170 @@ const (
 
 // Offsets in struct __sk_buff.
 const (
+	skbLength     = 0
 	skbPacketType = 4
+	skbInterface  = 40
 	skbVLAN       = 24
 	skbData       = 76
 	skbDataEnd    = 80
+	skbSegment    = 176 // gso_size
 )
 
-// The registers other than R0, the classic accumulator and return value, and R1, the packet's __sk_buff.
+// The registers that calls leave alone. R0 is the classic accumulator and the answer, and R1 to R5 are what functions of the
+// system are called with.
 const (
 	frameAt = asm.R6
-	state   = asm.R7 // shared with the gate
+	slotAt  = asm.R6 // once the headers were looked at
+	shared  = asm.R7 // the memory
+	turn    = asm.R8 // of the slot
+	packet  = asm.R9 // the __sk_buff
 )
 
-// wayOn is the label of the end that lets a frame pass.
-const wayOn = "on"
+// The ends: everything goes on, a packet that is to be whole in the ring, one of which there is a mark, and one that finds no
+// room or is dropped.
+const (
+	wayOn    = "on"
+	wayWhole = "whole"
+	wayMark  = "mark"
+	wayFull  = "full"
+	wayDrop  = "drop"
+)
 
-// gateProgram is the filter of the rule's ring for the ingress of its interface: what the ring takes
-// completely is dropped and counted while the map's value says so, and everything else passes. A packet
-// that is not contiguous up to its payload also passes.
+// claimTries is how often the program looks for a slot, another processor being quicker each time.
+const claimTries = 4
+
+// gateProgram is the filter of the rule's ring for the entrance of its interface: what it takes, or the headers of it, is
+// copied into a slot while the value of the map says so, and dropped where it is whole there. Everything else goes
+// on. After somebody said that he is about to sleep one frame comes in again, as one that wakes him. What finds no slot is
+// lost.
 func gateProgram(r Rule, values *ebpf.Map) asm.Instructions {
+	headers := int32(r.headers())
 	code := asm.Instructions{
-		asm.LoadMapValue(state, values.FD(), gateOpen),
-		asm.LoadMem(asm.R0, state, 0, asm.DWord),
-		asm.JEq.Imm(asm.R0, 0, wayOn),
-		asm.LoadMem(frameAt, asm.R1, skbData, asm.Word),
-		asm.LoadMem(asm.R2, asm.R1, skbDataEnd, asm.Word),
-		asm.Mov.Reg(asm.R3, frameAt),
-		asm.Add.Imm(asm.R3, int32(r.headers())),
-		asm.JGT.Reg(asm.R3, asm.R2, wayOn),
+		asm.Mov.Reg(packet, asm.R1),
+		asm.LoadMapValue(shared, values.FD(), 0),
+		asm.LoadMem(asm.R0, shared, gateState, asm.DWord),
+		asm.JEq.Imm(asm.R0, int32(shut), wayOn),
 	}
+	code = append(code, reach(headers, "pull")...)
+	code = append(code, asm.Ja.Label(label(0)))
+	// Some interfaces bring the headers in several pieces.
+	code = append(code, asm.Mov.Reg(asm.R1, packet).WithSymbol("pull"), asm.Mov.Imm(asm.R2, headers), asm.FnSkbPullData.Call())
+	code = append(code, reach(headers, wayOn)...)
 	for i, c := range r.ring() {
-		piece := translate(i, c)
-		piece[0] = piece[0].WithSymbol(label(i))
-		code = append(code, piece...)
+		code = append(code, marked(label(i), translate(i, c))...)
 	}
-	on := answer(tcxNext)
-	on[0] = on[0].WithSymbol(wayOn)
-	return append(code, on...)
+	code = append(code, marked(wayMark, fill(wayMark, wayOn, asm.Mov.Imm(asm.R4, headers)))...)
+	code = append(code, asm.Ja.Label(wayOn))
+	code = append(code, marked(wayWhole, fill(wayWhole, wayFull,
+		asm.LoadMem(asm.R4, packet, skbLength, asm.Word),
+		asm.JLT.Imm(asm.R4, headers, wayOn),
+		asm.JLE.Imm(asm.R4, slotMost, "fits"),
+		asm.Mov.Imm(asm.R4, slotMost),
+		asm.Mov.Reg(asm.R4, asm.R4).WithSymbol("fits")))...)
+	code = append(code,
+		asm.LoadMem(asm.R0, shared, gateState, asm.DWord),
+		asm.JNE.Imm(asm.R0, int32(copyDrops), wayOn),
+		asm.LoadMem(asm.R0, shared, gateArmed, asm.DWord),
+		asm.JEq.Imm(asm.R0, 0, wayDrop),
+		asm.Mov.Imm(asm.R2, 0),
+		atomically(asm.Xchg, shared, asm.R2, gateArmed),
+		asm.JEq.Imm(asm.R2, 0, wayDrop))
+	code = append(code, alarm()...)
+	code = append(code,
+		asm.LoadMem(asm.R0, shared, gateState, asm.DWord).WithSymbol(wayFull),
+		asm.JNE.Imm(asm.R0, int32(copyDrops), wayOn))
+	code = append(code, marked(wayDrop, count())...)
+	code = append(code, answer(tcxDrop)...)
+	return append(code, marked(wayOn, answer(tcxNext))...)
+}
+
+// alarm has the frame come in by its interface once more, as one of the type that wakes, or leaves that to the next one.
+func alarm() asm.Instructions {
+	code := asm.Instructions{
+		asm.StoreImm(asm.RFP, -8, int64(networkOrder(alarmType)), asm.Half),
+		asm.Mov.Reg(asm.R1, packet),
+		asm.Mov.Imm(asm.R2, eth.EthernetLen-2),
+		asm.Mov.Reg(asm.R3, asm.RFP),
+		asm.Add.Imm(asm.R3, -8),
+		asm.Mov.Imm(asm.R4, 2),
+		asm.Mov.Imm(asm.R5, 0),
+		asm.FnSkbStoreBytes.Call(),
+		asm.JEq.Imm(asm.R0, 0, "stored"),
+		asm.Mov.Imm(asm.R2, 1),
+		asm.StoreMem(shared, gateArmed, asm.R2, asm.DWord),
+		asm.Ja.Label(wayDrop),
+	}
+	code = append(code, marked("stored", count())...)
+	return append(code,
+		asm.LoadMem(asm.R1, packet, skbInterface, asm.Word),
+		asm.Mov.Imm(asm.R2, unix.BPF_F_INGRESS),
+		asm.FnRedirect.Call(),
+		asm.Return())
+}
+
+// count counts a frame that is dropped.
+func count() asm.Instructions {
+	return asm.Instructions{asm.Mov.Imm(asm.R2, 1), asm.AddAtomic.Mem(shared, asm.R2, asm.DWord, gateDropped)}
+}
+
+// marked puts a label at the beginning of code.
+func marked(name string, code asm.Instructions) asm.Instructions {
+	code[0] = code[0].WithSymbol(name)
+	return code
+}
+
+// reach has the frame begin at frameAt, and goes to other where fewer than n bytes are there.
+func reach(n int32, other string) asm.Instructions {
+	return asm.Instructions{
+		asm.LoadMem(frameAt, packet, skbData, asm.Word),
+		asm.LoadMem(asm.R2, packet, skbDataEnd, asm.Word),
+		asm.Mov.Reg(asm.R3, frameAt),
+		asm.Add.Imm(asm.R3, n),
+		asm.JGT.Reg(asm.R3, asm.R2, other),
+	}
+}
+
+// fill puts the frame, as much of it as length says in R4, into the next slot, or goes to full where there is none.
+func fill(name, full string, length ...asm.Instruction) asm.Instructions {
+	code := asm.Instructions(length) // a slot that was claimed is to be filled
+	for i := range claimTries {
+		claim := asm.Instructions{
+			asm.LoadMem(turn, shared, gateHead, asm.DWord),
+			asm.Mov.Reg(slotAt, turn),
+			asm.And.Imm(slotAt, slots-1),
+			asm.Mul.Imm(slotAt, gateSlot),
+			asm.Add.Imm(slotAt, gateSlots),
+			asm.Add.Reg(slotAt, shared),
+			asm.LoadMem(asm.R0, slotAt, slotTurn, asm.DWord),
+			asm.JNE.Reg(asm.R0, turn, fmt.Sprint(name, i+1)), // full, or another one was quicker
+			asm.Mov.Reg(asm.R2, turn),
+			asm.Add.Imm(asm.R2, 1),
+			atomically(asm.CmpXchg, shared, asm.R2, gateHead),
+			asm.JEq.Reg(asm.R0, turn, name+"claimed"),
+		}
+		code = append(code, marked(fmt.Sprint(name, i), claim)...)
+	}
+	return append(code,
+		asm.Ja.Label(full).WithSymbol(fmt.Sprint(name, claimTries)),
+		asm.LoadMem(asm.R2, packet, skbSegment, asm.Word).WithSymbol(name+"claimed"),
+		asm.StoreMem(slotAt, slotSegment, asm.R2, asm.Word),
+		asm.StoreMem(slotAt, slotLength, asm.R4, asm.Word),
+		asm.Mov.Reg(asm.R1, packet),
+		asm.Mov.Imm(asm.R2, 0),
+		asm.Mov.Reg(asm.R3, slotAt),
+		asm.Add.Imm(asm.R3, slotFrame),
+		asm.FnSkbLoadBytes.Call(),
+		asm.Add.Imm(turn, 1),
+		// Whether somebody is about to sleep is looked at behind it.
+		atomically(asm.Xchg, slotAt, turn, slotTurn))
+}
+
+// atomically is an operation on a word in memory, which is told by the instruction's constant (RFC 9669, 5.3). The library
+// leaves that out, of the operations that are not 0 there.
+func atomically(op asm.AtomicOp, at, with asm.Register, offset int16) asm.Instruction {
+	i := op.Mem(at, with, asm.DWord, offset)
+	i.Constant = int64(op >> 8)
+	return i
 }
 
 // label returns the label of instruction i of the classic program.
@@ -67,11 +205,14 @@ func translate(i int, c instruction) asm.Instructions {
 	case anySet:
 		return branch(asm.JSet, i, c)
 	case take:
-		if c.K != whole {
-			return answer(tcxNext)
+		way := wayMark
+		switch c.K {
+		case whole:
+			way = wayWhole
+		case 0:
+			way = wayOn
 		}
-		count := asm.Instructions{asm.Mov.Imm(asm.R2, 1), asm.AddAtomic.Mem(state, asm.R2, asm.DWord, gateDropped)}
-		return append(count, answer(tcxDrop)...)
+		return asm.Instructions{asm.Ja.Label(way)}
 	}
 	return load(c)
 }
@@ -79,9 +220,9 @@ func translate(i int, c instruction) asm.Instructions {
 func load(c instruction) asm.Instructions {
 	switch {
 	case c.K == kindOfPacket:
-		return asm.Instructions{asm.LoadMem(asm.R0, asm.R1, skbPacketType, asm.Word)}
+		return asm.Instructions{asm.LoadMem(asm.R0, packet, skbPacketType, asm.Word)}
 	case c.K == tagOf:
-		return asm.Instructions{asm.LoadMem(asm.R0, asm.R1, skbVLAN, asm.Word)}
+		return asm.Instructions{asm.LoadMem(asm.R0, packet, skbVLAN, asm.Word)}
 	case c.Code == loadWord:
 		return asm.Instructions{asm.LoadMem(asm.R0, frameAt, int16(c.K), asm.Word), asm.HostTo(asm.BE, asm.R0, asm.Word)}
 	case c.Code == loadHalf:

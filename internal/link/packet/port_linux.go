@@ -23,14 +23,17 @@ const (
 // Close when no other call is in progress.
 type Port struct {
 	cfg    Config
-	ring   *ring
+	ring   *ring // sends, and receives what the gate does not
 	system *system
 	wall   *firewall // nil if not checked
 	device device
-	early  bool   // the ring gets packets before tc and IP
-	late   bool   // tc may have changed since early was determined
-	gate   *gate  // nil: none
-	sole   bool   // what is completely in the ring is wanted nowhere else
+	early  bool   // packets are received before tc and IP see them
+	late   bool   // there may be more of tc than early says
+	gate   *gate  // nil: none; else it receives while early
+	from   source // of what is next
+	to     source // what receives: from follows it when it is empty
+	paused bool   // nothing is received
+	sole   bool   // what is received whole is to come nowhere else
 	off    string // why it was switched off; "": it was not
 	ticks  uint32
 
@@ -89,16 +92,60 @@ func (p *Port) open() (err error) {
 		}
 	}
 	p.early = !p.system.filtersIngress(p.cfg.Interface, p.system.ask, p.gate.own())
-	if p.ring, err = openRing(p.Rule(), p.early); err != nil {
+	if p.early && p.device.kind == unix.ARPHRD_ETHER {
+		p.gate, _ = openGate(p.Rule()) // the ring does without
+	}
+	if p.ring, err = openRing(p.Rule(), p.filter(), p.shown()); err != nil {
 		return err
 	}
-	if p.early && p.device.kind == unix.ARPHRD_ETHER {
-		p.gate, _ = openGate(p.Rule()) // without it the socket's filter does the work
-	}
+	p.to = p.source()
+	p.from = p.to
 	return nil
 }
 
-// Why frames are unavailable, from the beginning or later.
+// source is where packets wait that were received: the memory of a gate, or a ring.
+type source interface {
+	peek() (b []byte, segment int)
+	release()
+	waiting(each func(b []byte))
+}
+
+// source is which of them receives.
+func (p *Port) source() source {
+	if p.gated() {
+		return p.gate
+	}
+	return p.ring
+}
+
+// gated reports whether the gate receives, and the ring only wakes.
+func (p *Port) gated() bool { return p.early && p.gate != nil && !p.gate.gone }
+
+// shown is of which protocol packets are shown to the ring. Of that of IP it is shown them when the system's input is
+// done with them, which has to make a copy for that; of all of them it is shown them early: before IP, and before
+// what tc has at the interface's entrance.
+func (p *Port) shown() uint16 {
+	switch {
+	case p.gated():
+		return alarmType
+	case p.early:
+		return unix.ETH_P_ALL
+	}
+	return uint16(p.Rule().kind())
+}
+
+// filter is what the ring takes.
+func (p *Port) filter() []instruction {
+	switch {
+	case p.paused:
+		return []instruction{{Code: take}}
+	case p.gated():
+		return p.Rule().alarm(alarmType)
+	}
+	return p.Rule().ring()
+}
+
+// Why there are none, at first or later.
 const (
 	firewallStands = "the system has a firewall, which they would pass by"
 	partOfAnother  = "the interface is a part of another"
@@ -123,18 +170,22 @@ func (p *Port) Close() {
 	}
 }
 
-// Descriptors returns the ring's descriptor, which is readable while something is in the ring, and that of
-// changes, which Tend reads.
+// Descriptors are the ring's, which becomes readable when something is received after Doze, and that of changes, which Tend
+// reads.
 func (p *Port) Descriptors() (ring, changes int) { return p.ring.fd, p.system.news }
 
 // Stats returns the counters. Frames includes those waiting in the ring.
 func (p *Port) Stats() Stats {
 	s := p.stats
-	p.ring.waiting(func(b []byte) {
+	count := func(b []byte) {
 		if d, ok := parse(b, p.cfg.Addr, p.cfg.Port); ok && d.data != nil {
 			s.Frames++
 		}
-	})
+	}
+	p.from.waiting(count)
+	if p.to != p.from {
+		p.to.waiting(count)
+	}
 	return s
 }
 

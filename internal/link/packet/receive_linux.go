@@ -4,12 +4,24 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
+// peek is what is next: what waits where packets were received before comes first.
+func (p *Port) peek() (b []byte, segment int) {
+	if b, segment = p.from.peek(); b != nil {
+		return b, segment
+	}
+	if p.from == p.to {
+		return nil, 0
+	}
+	p.from = p.to
+	return p.from.peek()
+}
+
 // Receive fills in with the short packets in the ring, up to the first mark, and returns their number.
 // They are valid until the next call.
 func (p *Port) Receive(in []frame.In) int {
 	n := 0
 	for n < min(len(in), receiveMost) {
-		b, segment := p.ring.peek()
+		b, segment := p.peek()
 		if b == nil {
 			return n
 		}
@@ -56,7 +68,7 @@ func (p *Port) take(in *frame.In, d *datagram, segment, n int) {
 }
 
 func (p *Port) next() {
-	p.ring.release()
+	p.from.release()
 	p.index, p.done = 0, 0
 }
 
@@ -64,7 +76,7 @@ func (p *Port) next() {
 // at the socket, or will in a moment.
 func (p *Port) Marks(most int) int {
 	for n := range most {
-		b, _ := p.ring.peek()
+		b, _ := p.peek()
 		if b == nil {
 			return n
 		}
@@ -72,25 +84,38 @@ func (p *Port) Marks(most int) int {
 		if !ok || d.data != nil {
 			return n
 		}
-		p.ring.release()
+		p.from.release()
 	}
 	return most
 }
 
 // Empty reports whether the ring is empty.
 func (p *Port) Empty() bool {
-	b, _ := p.ring.peek()
+	b, _ := p.peek()
 	return b == nil
 }
 
 // Discard drops what is in the ring, when the socket has all of it.
 func (p *Port) Discard() {
 	for range slots {
-		if b, _ := p.ring.peek(); b == nil {
+		if b, _ := p.peek(); b == nil {
 			return
 		}
 		p.next()
 	}
+}
+
+// Doze is called by who is about to sleep until the ring's descriptor is readable. It reports false where something
+// waits that does not make it so: there is no sleeping then.
+func (p *Port) Doze() bool {
+	ring := p.from == source(p.ring)
+	if !p.gated() {
+		return ring || p.Empty()
+	}
+	if !ring {
+		p.ring.discard() // it has woken somebody
+	}
+	return p.gate.arm() && p.Empty()
 }
 
 // Twice records that a packet was in the ring that the socket did not drop.

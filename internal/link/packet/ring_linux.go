@@ -25,28 +25,29 @@ const slotFilled = unix.TP_STATUS_USER
 
 // ring is an AF_PACKET socket with its receive ring (packet_mmap, TPACKET_V2).
 type ring struct {
-	fd     int
-	memory []byte
-	at     int // the slot that is filled next
-	out    [virtioLen + maxFrame]byte
+	fd       int
+	memory   []byte
+	at       int    // the slot that is filled next
+	protocol uint16 // of the packets that it is shown
+	out      [virtioLen + maxFrame]byte
 }
 
-// openRing opens a ring with the rule's filter; early is as in bind.
-func openRing(rule Rule, early bool) (r *ring, err error) {
-	// Without a protocol nothing arrives before the filter is attached.
+// openRing makes a ring for what the rule says, that is shown packets of a protocol, of which filter says what is taken at first.
+func openRing(rule Rule, filter []instruction, protocol uint16) (r *ring, err error) {
+	// Without a protocol nothing arrives before the filter is there.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket AF_PACKET", err)
 	}
 	r = &ring{fd: fd}
-	if err := r.set(rule, early); err != nil {
+	if err := r.set(rule, filter, protocol); err != nil {
 		r.close()
 		return nil, err
 	}
 	return r, nil
 }
 
-func (r *ring) set(rule Rule, early bool) error {
+func (r *ring) set(rule Rule, filter []instruction, protocol uint16) error {
 	for _, o := range []struct {
 		name, value int
 		text        string
@@ -60,7 +61,7 @@ func (r *ring) set(rule Rule, early bool) error {
 			return os.NewSyscallError("setsockopt "+o.text, err)
 		}
 	}
-	if err := attach(r.fd, rule.ring()); err != nil {
+	if err := attach(r.fd, filter); err != nil {
 		return err
 	}
 	size := unix.TpacketReq{Block_size: blockSize, Block_nr: slots * slotSize / blockSize, Frame_size: slotSize, Frame_nr: slots}
@@ -71,24 +72,16 @@ func (r *ring) set(rule Rule, early bool) error {
 	if r.memory, err = unix.Mmap(r.fd, 0, slots*slotSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
 		return os.NewSyscallError("mmap", err)
 	}
-	return r.bind(rule, early)
+	return r.bind(rule, protocol)
 }
 
-// bind starts or continues receiving; packets that arrive during the call are lost. If bound to its
-// protocol, the socket gets a packet after the system's IP input, for which the system must copy it; if
-// bound to all protocols, it gets it early: before IP, and before tc's ingress hooks on the interface.
-func (r *ring) bind(rule Rule, early bool) error {
-	protocol := uint16(unix.ETH_P_IPV6)
-	switch {
-	case early:
-		protocol = unix.ETH_P_ALL
-	case rule.Addr.Is4():
-		protocol = unix.ETH_P_IP
-	}
+// bind begins to receive packets of a protocol, or goes on to, with the loss of what comes in that moment.
+func (r *ring) bind(rule Rule, protocol uint16) error {
 	to := unix.SockaddrLinklayer{Protocol: networkOrder(protocol), Ifindex: rule.Interface}
 	if err := unix.Bind(r.fd, &to); err != nil {
 		return fmt.Errorf("bind to interface %d: %w", rule.Interface, err)
 	}
+	r.protocol = protocol
 	return nil
 }
 
@@ -167,7 +160,17 @@ func (r *ring) waiting(each func(b []byte)) {
 	}
 }
 
-// settle clears the error that an interface leaves on the socket when it goes down, which would otherwise
+// discard throws away what waits.
+func (r *ring) discard() {
+	for range slots {
+		if b, _ := r.peek(); b == nil {
+			return
+		}
+		r.release()
+	}
+}
+
+// settle takes the error off the socket that an interface leaves when it goes down: it would
 // end every sleep on the socket.
 func (r *ring) settle() { _, _ = unix.GetsockoptInt(r.fd, unix.SOL_SOCKET, unix.SO_ERROR) }
 

@@ -73,6 +73,9 @@ func open(cfg Config) (Link, error) {
 	if l.stage.init(l.gso) {
 		l.caps.Stager = l
 	}
+	if l.frames.port != nil {
+		l.caps.Sleeper = l
+	}
 	l.receive.init(cfg, l.gro)
 	l.pool = newPool(cfg, l.bindSource)
 	return l, nil
@@ -176,6 +179,15 @@ func (l *socketLink) Descriptors() []int {
 	}
 	ring, _ := l.frames.port.Descriptors()
 	return []int{l.fd, l.watch, ring}
+}
+
+// Doze implements link.Sleeper.
+func (l *socketLink) Doze() bool {
+	if !l.enter() {
+		return true
+	}
+	defer l.leave()
+	return l.frames.port.Doze()
 }
 
 // Prepare implements link.Link.
