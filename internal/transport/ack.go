@@ -91,9 +91,7 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 	s.retries, s.rnrRetries, s.timeouts = q.attr.Retry, q.attr.RNRRetry, 0
 	s.nakSeen = false
 	if s.timing && to.After(s.timedPSN) {
-		if s.mend.run == 0 { // else a gap held the acknowledgement up
-			q.win.Measured(s.timedAt, now)
-		}
+		q.win.Measured(s.timedAt, now)
 		s.timing = false
 	}
 	if s.probes = 0; s.probing {

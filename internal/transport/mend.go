@@ -15,8 +15,6 @@ const (
 	// mendChecks is how often packets are retransmitted because nothing was heard for some round trips,
 	// before the requester waits longer.
 	mendChecks = 2
-	// answerWithin is the quarters of a round trip in which a retransmitted packet should be answered.
-	answerWithin = 5
 	// firstDoubts is for how many gaps a requester goes back before it tests again whether the responder
 	// keeps packets that arrive ahead of a missing one; each failed test doubles it, up to mostDoubts.
 	firstDoubts, mostDoubts = 16, 1024
@@ -55,17 +53,15 @@ type mend struct {
 func (q *QP) missing(now clock.Time) {
 	s := &q.req
 	m := &s.mend
-	if q.underway(now) {
-		s.nakSeen = true
-		q.eng.timers.arm(q, clock.Never)
-		q.armAck(now)
+	if m.back && s.una.Before(m.known) && q.mends() {
+		s.nakSeen = true // it is being retransmitted with all the rest
 		return
 	}
 	if s.rnrWait || !q.mayRetry(now) {
 		return
 	}
 	run := q.nextRun()
-	if run > mendMost || run > mendGrowth && !q.win.keeper.shown {
+	if run > mendMost || run > 1 && !q.win.keeper.shown {
 		q.win.keeper.doubted()
 		run = 0
 	}
@@ -79,7 +75,7 @@ func (q *QP) missing(now clock.Time) {
 		q.win.keeper.doubts = max(q.win.keeper.doubts-1, 0)
 		q.win.Lost(now, q.flight())
 		q.goBack()
-		m.back, m.at = true, now
+		m.back = true
 		return
 	}
 	q.win.Lost(now, run)
@@ -87,22 +83,6 @@ func (q *QP) missing(now clock.Time) {
 		q.win.Crowded()
 	}
 	q.sendAgain(run)
-}
-
-// underway reports whether the packet at una has been retransmitted so recently that what tells of the gap
-// cannot be about the retransmission. The gaps of a burst of losses are told of one after the other, each
-// as soon as the one before it is mended: without this each of them would have everything sent once more.
-func (q *QP) underway(now clock.Time) bool {
-	s := &q.req
-	m := &s.mend
-	ago := now.Sub(m.at)
-	switch {
-	case m.back && s.una.Before(m.known): // retransmitted with all the rest
-		return q.mends() || 2*ago < q.win.RTT
-	case m.run > 0 && s.una.Before(m.until):
-		return q.mends() && (m.on || 4*ago < answerWithin*q.win.RTT)
-	}
-	return false
 }
 
 // mends reports whether packets may be retransmitted selectively: nothing indicates that the responder
@@ -126,24 +106,11 @@ func (q *QP) repeated(now clock.Time) bool {
 	if q.flight() == 0 || s.rnrWait || s.probing || !q.mends() {
 		return false
 	}
-	lately := 4*now.Sub(m.at) <= answerWithin*q.win.RTT
-	if lately && m.run == 0 && s.una == m.resume {
-		// A packet that was retransmitted in vain is answered with the last ACK too, which covers what was
-		// sent before it. Taking that for a gap would have the next one sent in vain.
-		return true
-	}
 	if mark, ok := m.marks.take(); ok {
 		m.seen = mark.Next()
 		q.recount(true)
-		if s.timing && mark == s.timedPSN {
-			q.win.Measured(s.timedAt, now)
-			s.timing = false
-		}
 	}
-	if m.run > 0 && s.una.Before(m.until) {
-		q.win.keeper = keeper{shown: true} // who keeps nothing is silent about what it drops
-	}
-	if !m.on && (m.run == 0 || !lately) {
+	if !m.on && (m.run == 0 || now.Sub(m.at) > q.win.RTT) {
 		q.win.Lost(now, 1)
 		s.nakSeen = true
 		q.sendAgain(1)
@@ -211,9 +178,6 @@ func (q *QP) sendAgain(n int) {
 		m.until = s.max
 	}
 	q.eng.counters.RequesterResync++
-	if s.timedPSN.Before(m.until) {
-		s.timing = false // which one is acknowledged cannot be told
-	}
 	q.seek(s.una)
 	q.eng.timers.arm(q, clock.Never)
 	q.activate()
@@ -248,9 +212,6 @@ func (q *QP) mended() {
 		}
 	}
 }
-
-// gapKnown reports whether the responder has what was sent behind una, and so not the packet at una.
-func (q *QP) gapKnown() bool { return q.req.mend.seen.After(q.req.una) }
 
 // flight returns how many packets were sent but not acknowledged.
 func (q *QP) flight() int { return int(q.sentTo().Diff(q.req.una)) }

@@ -48,7 +48,7 @@ const (
 func (q *QP) overdue(now clock.Time) {
 	s := &q.req
 	mends := q.win.keeper.shown && q.mends()
-	gap := mends && (s.nakSeen || q.gapKnown()) && s.probes < mendChecks
+	gap := mends && s.nakSeen && s.probes < mendChecks
 	switch {
 	case !gap && (s.checked || q.win.Passed > s.sentAt.Add(q.win.RTT)):
 		q.probe()
@@ -82,7 +82,6 @@ func (q *QP) probe() {
 	q.eng.counters.Probes++
 	s.probes++
 	s.probing, s.nakSeen, s.mend = true, false, mend{known: s.mend.known, seen: s.una}
-	s.timing = false
 	q.seek(s.una)
 	q.activate()
 }
@@ -152,7 +151,6 @@ func (q *QP) giveUp(now clock.Time, status ring.Status) {
 func (q *QP) goBack() {
 	q.eng.counters.RequesterResync++
 	q.req.probing, q.req.mend = false, mend{known: q.req.max, seen: q.req.una}
-	q.req.timing = false
 	q.seek(q.req.una)
 	q.recount(false)
 	q.eng.timers.arm(q, clock.Never)
@@ -162,7 +160,7 @@ func (q *QP) goBack() {
 // seek makes psn the next packet to send. It may lie behind snd, or ahead up to max.
 func (q *QP) seek(psn ib.PSN) {
 	s := &q.req
-	s.snd, s.sinceAck = psn, 0
+	s.snd, s.sinceAck, s.timing = psn, 0, false
 	s.slotCount = 0
 	s.cur, s.idx = nil, 0
 	for r := s.head; r != nil; r = r.next {

@@ -345,7 +345,7 @@ func (q *QP) armAck(now clock.Time) {
 	s.checked = s.probes > 0
 	after := q.probeAfter()
 	switch {
-	case s.nakSeen && s.mend.run > 0 || q.gapKnown():
+	case s.nakSeen && s.mend.run > 0:
 		after = (gapFloor + 2*q.win.RTT) << s.probes
 	case !s.checked:
 		after = checkFloor + 4*q.win.RTT
