@@ -46,8 +46,10 @@ type PairResult struct {
 type joined struct {
 	args PairArgs
 	a, b half
-	wcs  [64]verbs.WC
-	at   int // where in the memory the next message is
+	// patience is how long a message may take.
+	patience time.Duration
+	wcs      [64]verbs.WC
+	at       int // where in the memory the next message is
 	// The request being posted, kept here so that messages create no garbage.
 	sge  [1]verbs.SGE
 	send verbs.SendWR
@@ -61,6 +63,9 @@ type half struct {
 }
 
 const pairMemory = 16 << 20
+
+// pollsPerLook is how many empty polls there are between looks at the clock, which cost a part of what is measured.
+const pollsPerLook = 4096
 
 // Pair measures.
 func Pair(ctx context.Context, args PairArgs) (r PairResult, err error) {
@@ -80,7 +85,7 @@ func Pair(ctx context.Context, args PairArgs) (r PairResult, err error) {
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
-	c := &joined{args: args}
+	c := &joined{args: args, patience: setupTime}
 	w := &worker{ctx: ctx, host: host}
 	if c.b.endpoint, err = w.end(args.B, args); err != nil {
 		return r, err
@@ -224,8 +229,8 @@ func (c *joined) bandwidth(op verbs.Opcode, r *PairResult) error {
 		now := time.Now()
 		if k > 0 {
 			progress = now
-		} else if now.Sub(progress) > setupTime {
-			return fmt.Errorf("nothing has completed for %v", setupTime)
+		} else if now.Sub(progress) > c.patience {
+			return fmt.Errorf("nothing has completed for %v", c.patience)
 		}
 		done += k
 		r.All += uint64(k)
@@ -308,11 +313,21 @@ func (c *joined) one(e, peer *half, op verbs.Opcode, mark byte) error {
 	return c.receive(peer, 0)
 }
 
-// until polls the queue of e until done.
+// until polls the queue of e until done. It gives up after c.patience: what e waits for may have failed at the
+// other end, whose queue is not looked at.
 func (c *joined) until(e *half, done func() bool) error {
-	for !done() {
+	var late time.Time
+	for polls := 1; !done(); polls++ {
 		if _, err := c.take(e, nil); err != nil {
 			return err
+		}
+		if polls%pollsPerLook > 0 {
+			continue
+		}
+		if now := time.Now(); late.IsZero() {
+			late = now.Add(c.patience)
+		} else if now.After(late) {
+			return fmt.Errorf("nothing has arrived for %v", c.patience)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/verbs"
 )
 
 // peer is a worker that serves in this process.
@@ -190,5 +191,31 @@ func TestPairOfOneProcess(t *testing.T) {
 	}
 	if _, err := Pair(t.Context(), PairArgs{A: addrs[0], B: addrs[1], Op: "nonsense", MTU: 1024, Bytes: 8, Depth: 1, QPs: 1}); err == nil {
 		t.Error("no error of an operation that there is not")
+	}
+}
+
+// A message whose other end has failed ends the measurement, as its queue is the other one.
+func TestPairWaitsOnlySoLong(t *testing.T) {
+	addr := bed.Addrs()[0]
+	host, err := verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{{Addr: addr}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	dev, err := host.DeviceByAddr(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := newEndpoint(dev, EndpointArgs{QPs: 1, Depth: 1, Memory: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &joined{patience: time.Millisecond}
+	if err := c.until(&half{endpoint: e}, func() bool { return false }); err == nil {
+		t.Error("no error")
+	}
+	polls := 0
+	if err := c.until(&half{endpoint: e}, func() bool { polls++; return polls > pollsPerLook+1 }); err != nil {
+		t.Error(err)
 	}
 }
