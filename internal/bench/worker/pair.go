@@ -44,6 +44,7 @@ type PairResult struct {
 
 // joined is both ends.
 type joined struct {
+	ctx  context.Context
 	args PairArgs
 	a, b half
 	// patience is how long a message may take.
@@ -85,7 +86,7 @@ func Pair(ctx context.Context, args PairArgs) (r PairResult, err error) {
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
-	c := &joined{args: args, patience: setupTime}
+	c := &joined{ctx: ctx, args: args, patience: setupTime}
 	w := &worker{ctx: ctx, host: host}
 	if c.b.endpoint, err = w.end(args.B, args); err != nil {
 		return r, err
@@ -323,6 +324,9 @@ func (c *joined) until(e *half, done func() bool) error {
 		}
 		if polls%pollsPerLook > 0 {
 			continue
+		}
+		if c.ctx.Err() != nil {
+			return context.Cause(c.ctx)
 		}
 		if now := time.Now(); late.IsZero() {
 			late = now.Add(c.patience)

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/netip"
 	"runtime"
@@ -210,10 +211,18 @@ func TestPairWaitsOnlySoLong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &joined{patience: time.Millisecond}
+	c := &joined{ctx: t.Context(), patience: time.Millisecond}
 	if err := c.until(&half{endpoint: e}, func() bool { return false }); err == nil {
 		t.Error("no error")
 	}
+	c.patience = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c.ctx = ctx
+	if err := c.until(&half{endpoint: e}, func() bool { return false }); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	c.ctx = t.Context()
 	polls := 0
 	if err := c.until(&half{endpoint: e}, func() bool { polls++; return polls > pollsPerLook+1 }); err != nil {
 		t.Error(err)
