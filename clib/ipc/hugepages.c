@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "hugepages.h"
@@ -14,8 +15,9 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
-/* What is collapsed at once, at most: some 1 ms each MB. */
-enum { HUGE = 2 << 20, MOST = 64 << 20 };
+/* A registration waits so long for large pages, 0.3 to 5 ms for each MB that was touched. The rest the system makes large in its
+ * own time: there is no thread to do it. */
+enum { HUGE = 2 << 20, PATIENCE = 10 * 1000 * 1000 /* ns */ };
 
 /* refused tells that whoever runs the system wants no large pages. */
 static bool refused(void)
@@ -37,15 +39,26 @@ static bool refused(void)
 	return known == 1;
 }
 
+static int64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
 void svpi_gather_pages(void *base, size_t length)
 {
 	uintptr_t from = ((uintptr_t)base + HUGE - 1) & ~(uintptr_t)(HUGE - 1);
 	uintptr_t to = ((uintptr_t)base + length) & ~(uintptr_t)(HUGE - 1);
 	int saved = errno;
+	int64_t begin;
 
 	if (from >= (uintptr_t)base && to > from && !refused()) {
+		begin = now();
 		madvise((void *)from, to - from, MADV_HUGEPAGE);
-		madvise((void *)from, to - from < MOST ? to - from : MOST, MADV_COLLAPSE);
+		for (; from < to && now() - begin < PATIENCE; from += HUGE)
+			madvise((void *)from, HUGE, MADV_COLLAPSE);
 	}
 	errno = saved;
 }

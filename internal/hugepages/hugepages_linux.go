@@ -4,13 +4,10 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// most limits how many bytes Gather collapses into large pages at once, at about 1 ms per MB. The system
-// collapses the rest in its own time.
-const most = 64 << 20
 
 // Prefer asks for large pages in memory not yet touched, on systems that only provide them on request.
 func Prefer(mem []byte) {
@@ -19,16 +16,26 @@ func Prefer(mem []byte) {
 	}
 }
 
-// Gather moves length bytes of this process from address base to large pages as far as whole ones fit,
-// including memory already touched, whose contents stay. It does nothing if large pages are disabled
-// ("never" in /sys/kernel/mm/transparent_hugepage/enabled).
-func Gather(base, length uint64) {
+// Gather moves the length bytes at address base of this process into large pages, as far as whole ones fit, also pages
+// that were touched before; the contents stay. That takes 0.3 to 5 ms a MB of what was touched: it goes on for as long as
+// patience, one large page at least, and returns how many bytes it is through with. It does nothing if the system is to
+// have no large pages ("never" in /sys/kernel/mm/transparent_hugepage/enabled).
+func Gather(base, length uint64, patience time.Duration) (done uint64) {
 	from, to := whole(base, length)
 	if to == from || refused() {
-		return
+		return length
 	}
 	advise(from, to, unix.MADV_HUGEPAGE)
-	advise(from, min(to, from+most), unix.MADV_COLLAPSE) // Linux 6.1
+	for begin := time.Now(); from < to; {
+		advise(from, from+Size, unix.MADV_COLLAPSE) // Linux 6.1
+		if from += Size; time.Since(begin) >= patience {
+			break
+		}
+	}
+	if from == to {
+		return length
+	}
+	return from - base
 }
 
 func advise(from, to uint64, advice uintptr) {

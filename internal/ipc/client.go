@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/hugepages"
 )
 
 // ask sends a request with one answer.
@@ -72,7 +71,7 @@ func (c *Client) AllocPD(ctx context.Context, adapter uint32) (command.Handle, e
 func (c *Client) RegisterMemory(ctx context.Context, r command.RegisterMemory) (command.Memory, error) {
 	m, err := ask[command.Memory](ctx, c, opRegisterMemory, r)
 	if err == nil && m.Path == command.MemoryProcessVM {
-		hugepages.Gather(r.Base, r.Length)
+		c.gathering.add(m.Handle, r.Base, r.Length)
 	}
 	return m, err
 }
@@ -158,6 +157,9 @@ func (c *Client) DetachMulticast(ctx context.Context, qp command.Handle, group c
 
 // Destroy implements command.Commands.
 func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handle) error {
+	if kind == command.KindMemory {
+		c.gathering.forget(h) // the program may unmap it after this
+	}
 	err := tell(ctx, c, opDestroy, destroyArgs{kind, h})
 	if err == nil && kind == command.KindCQ {
 		c.words.drop(h)

@@ -24,6 +24,7 @@ type Client struct {
 	words  words
 
 	introduced introduced
+	gathering  gatherer
 	crowd      crowd
 	tracks     tracks
 
@@ -101,6 +102,7 @@ func (c *Client) Close() error {
 	c.closed = true
 	c.mu.Unlock()
 	c.introduced.stop()
+	c.gathering.stop()
 	c.fail(errClosed)
 	c.out.hurry()
 	_ = c.out.stream(opGoodbye, 0, 0, nil) // without it the driver would assume that the program died

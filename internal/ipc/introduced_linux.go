@@ -213,6 +213,9 @@ func (p *program) segment(id uint32) (mem []byte, coming bool) {
 	return nil, true
 }
 
+// mapFirst is how much of a segment a program has at hand before it uses it: some 10 ms, less than the page faults take.
+const mapFirst = 64 << 20
+
 // fetch requests a segment from the driver and maps it.
 func (p *program) fetch(id uint32) {
 	c := p.client
@@ -226,7 +229,9 @@ func (p *program) fetch(id uint32) {
 	if err == nil {
 		var s segmentReply
 		if s, err = decode[segmentReply](r.body); err == nil && len(r.fds) == 1 {
-			mem, err = shared.Map(r.fds[0], s.Size)
+			if mem, err = shared.Map(r.fds[0], s.Size); err == nil {
+				shared.Populate(mem[:min(s.Size, mapFirst)])
+			}
 		}
 	}
 	c.introduced.mu.Lock()

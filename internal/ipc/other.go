@@ -17,6 +17,7 @@ type Client struct {
 	words  words
 
 	introduced introduced
+	gathering  gatherer
 	tracks     tracks
 }
 

@@ -48,9 +48,10 @@ func (b *budget) give(n uint64) {
 
 type segment struct {
 	mem   []byte
-	users int  // regions in it
-	freed bool // by the client; unmapped when the last user ends
-	fd    int  // kept for the client's neighbours, -1: none
+	users int           // regions in it, and populate
+	freed bool          // by the client; unmapped when the last user ends
+	fd    int           // kept for the client's neighbours, -1: none
+	whole chan struct{} // closed when populate has ended; nil if it never began
 	lent  map[*neighbour]struct{}
 }
 
@@ -84,7 +85,7 @@ func (s *segments) alloc(size uint64) (id uint32, fd int, err error) {
 
 	fd, mem, err := shared.New("softvpi-segment", int(n))
 	if err == nil {
-		shared.Populate(mem)
+		shared.Populate(mem[:min(n, populateFirst)])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +103,35 @@ func (s *segments) alloc(size uint64) (id uint32, fd int, err error) {
 			s.files.give(1)
 		}
 	}
+	if n > populateFirst {
+		g.users++
+		g.whole = make(chan struct{})
+		go s.populate(id, g)
+	}
 	return id, fd, nil
+}
+
+// populateFirst is how much of a segment has its memory before the program does: 1 GB takes the kernel 0.3 s and more. What
+// is used earlier than a goroutine comes to it gets its memory by page faults.
+const populateFirst = 16 << 20
+
+// populate gives the rest of a segment its memory, unless it is freed.
+func (s *segments) populate(id uint32, g *segment) {
+	const step = 2 << 20
+	freed := false
+	for rest := g.mem[populateFirst:]; len(rest) > 0 && !freed; {
+		n := min(step, len(rest))
+		shared.Populate(rest[:n])
+		rest = rest[n:]
+		s.mu.Lock()
+		freed = g.freed
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.users--
+	s.reap(id, g)
+	close(g.whole)
 }
 
 // free frees a segment; regions in it keep it mapped.
@@ -114,7 +143,14 @@ func (s *segments) free(id uint32) error {
 		return command.Errorf(command.NotFound, "segment %d", id)
 	}
 	g.freed = true
-	s.reap(id, g)
+	if g.whole != nil { // it ends at its next step: the program may want as much again right away
+		s.mu.Unlock()
+		<-g.whole
+		s.mu.Lock()
+	}
+	if s.list[id] == g {
+		s.reap(id, g)
+	}
 	return nil
 }
 

@@ -88,3 +88,41 @@ func TestSegmentsOfAllPrograms(t *testing.T) {
 		return err == nil
 	})
 }
+
+// A large segment is there before all of it has memory. It can be freed at once, and its budget is back then.
+func TestLargeSegmentsComeAtOnce(t *testing.T) {
+	const size = populateFirst + 64<<20
+	h, c := pair(t, ServerConfig{SegmentBytes: size}, Options{})
+	for range 3 {
+		id, mem, err := c.AllocSegment(ctx, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := c.RegisterMemory(ctx, command.RegisterMemory{Length: size, Segment: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mem[size-1] = 7
+		if got := h.only(t).region(m.Handle).Bytes; got[size-1] != 7 || got[size-2] != 0 {
+			t.Errorf("the driver sees %d and %d at the end", got[size-1], got[size-2])
+		}
+		if err := c.Destroy(ctx, command.KindMemory, m.Handle); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.FreeSegment(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id, mem, err := c.AllocSegment(ctx, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(mem) // while the driver may be at it too
+	if err := c.FreeSegment(id); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.AllocSegment(ctx, size); err != nil {
+		t.Fatal(err)
+	}
+	c.Close() // in the middle of it
+}
