@@ -166,8 +166,8 @@ func (l *driverLog) Close() error { return l.file.Close() }
 // waitCmd waits for a driver.
 type waitCmd struct {
 	socketFlag `embed:""`
-	Timeout    time.Duration `default:"60s" help:"How long at most, such as 10s (default ${default}): then the status is 1."`
-	Active     bool          `help:"Also until the InfiniBand ports of all adapters that are enabled are Active."`
+	Timeout    time.Duration `default:"60s" help:"How long to wait at most, such as 10s (default ${default}); after that the status is 1."`
+	Active     bool          `help:"Also wait until the InfiniBand ports of all enabled adapters are Active."`
 }
 
 func (c waitCmd) Run(s *session) error {
@@ -210,7 +210,7 @@ func inactive(st *driver.Status) string {
 // downCmd stops the driver.
 type downCmd struct {
 	socketFlag `embed:""`
-	Timeout    time.Duration `default:"60s" help:"How long to wait for its end at most (default ${default}): then the status is 1."`
+	Timeout    time.Duration `default:"60s" help:"How long to wait at most until it has ended (default ${default}); after that the status is 1."`
 }
 
 func (c downCmd) Run(s *session) error {

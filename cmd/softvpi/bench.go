@@ -15,13 +15,13 @@ import (
 )
 
 type benchCmd struct {
-	Rounds      int      `default:"3" help:"Interleaved runs, of which the median counts (1 to 101, default 3)."`
+	Rounds      int      `default:"3" help:"Number of interleaved runs; the median counts (1 to 101, default 3)."`
 	Seconds     float64  `default:"0.3" help:"Length of each run in seconds (0.05 to 60, default 0.3)."`
 	Part        []string `help:"What to measure: loopback, veth9000, veth1500 (both root only), attached, buffer, waiting, scale, rxe (with --rxe), loss (with --guest); default: all."`
 	Row         []string `placeholder:"TEXT" help:"Measure only rows whose names contain this text, and their peers, e.g. \"64 B writes\"; for parts loopback, veth9000, veth1500 and attached."`
-	Rxe         string   `name:"rxe" type:"existingdir" placeholder:"DIR" help:"Measure Soft-RoCE too, with the user-mode kernel of this directory; what make bench-rxe does."`
-	Guest       string   `type:"existingdir" placeholder:"DIR" help:"Measure with loss in the virtual machine of this directory; what make bench-loss does."`
-	JSON        string   `name:"json" placeholder:"FILE" help:"Write the figures to this file too, as JSON (docs/performance.md describes it)."`
+	Rxe         string   `name:"rxe" type:"existingdir" placeholder:"DIR" help:"Also measure Soft-RoCE, with the user-mode kernel in this directory, as make bench-rxe does."`
+	Guest       string   `type:"existingdir" placeholder:"DIR" help:"Measure with loss in the virtual machine in this directory, as make bench-loss does."`
+	JSON        string   `name:"json" placeholder:"FILE" help:"Also write the figures to this file, as JSON (described in docs/performance.md)."`
 	QPs         int      `name:"qps" default:"100000" help:"Queue pairs that part scale creates and destroys (1 to 400000, default 100000)."`
 	Connections int      `default:"20000" help:"Connections that part scale holds at once (1 to 100000, default 20000)."`
 }
@@ -116,16 +116,16 @@ func (benchWorkerCmd) Run(s *session) error {
 type benchPairCmd struct {
 	A       netip.Addr `required:"" help:"Address of the requester's adapter."`
 	B       netip.Addr `required:"" help:"Address of the responder's."`
-	Op      string     `required:"" help:"write, send or read; with -lat latency."`
+	Op      string     `required:"" help:"write, send or read; with -lat appended, latency."`
 	MTU     int        `name:"mtu" default:"4096" help:"Largest payload of a packet."`
 	Size    int        `default:"1048576" help:"Bytes of a message."`
 	Seconds float64    `default:"1" help:"How long to run."`
-	Depth   int        `default:"4" help:"Requests under way on each queue pair."`
+	Depth   int        `default:"4" help:"Requests in flight on each queue pair."`
 	QPs     int        `name:"qps" default:"1" help:"Queue pairs."`
-	Port    uint16     `help:"UDP port in place of 4791, which a kernel's Soft-RoCE has."`
-	Loss    float64    `help:"Percent of packets that the system loses at random where they arrive (Linux 6.6, root)."`
+	Port    uint16     `help:"UDP port to use instead of 4791, which a kernel's Soft-RoCE occupies."`
+	Loss    float64    `help:"Percentage of packets that the system drops at random on arrival (Linux 6.6, root)."`
 	// Separate processes, which poll and write.
-	Processes bool `help:"Run each adapter in a process of its own; write alone."`
+	Processes bool `help:"Run each adapter in its own process; for write only."`
 }
 
 func (c benchPairCmd) Run(s *session) error {

@@ -29,23 +29,23 @@ import (
 )
 
 type fabricCmd struct {
-	Run      fabricRunCmd      `cmd:"" help:"Run the nodes of a netlist, and let programs with the preload library of ibsim attach."`
-	Env      fabricEnvCmd      `cmd:"" help:"Print what sets the environment of unmodified InfiniBand tools: eval \"$(softvpi fabric env --node hca1)\"."`
-	Do       fabricDoCmd       `cmd:"" help:"Let a running fabric do a command, such as unlink sw1[7]; help lists them."`
+	Run      fabricRunCmd      `cmd:"" help:"Run the nodes of a netlist, and let programs with ibsim's preload library attach."`
+	Env      fabricEnvCmd      `cmd:"" help:"Print commands that set the environment of unmodified InfiniBand tools: eval \"$(softvpi fabric env --node hca1)\"."`
+	Do       fabricDoCmd       `cmd:"" help:"Make a running fabric execute a command, such as unlink sw1[7]; the command help lists all."`
 	Generate fabricGenerateCmd `cmd:"" help:"Print the netlist of a star, fat tree, torus or dragonfly."`
 }
 
 type fabricRunCmd struct {
-	Netlist string `arg:"" help:"File as ibnetdiscover prints it or ibsim reads it; - is the standard input."`
-	Name    string `default:"${ibsimName}" env:"IBSIM_SOCKNAME" help:"Base of the socket names: what programs have as IBSIM_SOCKNAME (default ${ibsimName})."`
-	UDP     string `name:"udp" placeholder:"ADDR:PORT" help:"Serve over UDP in place of local sockets; programs have IBSIM_SERVER_NAME and IBSIM_SERVER_PORT. Whoever reaches the address may attach."`
-	Cables  string `placeholder:"ADDR:PORT" help:"Let adapters of other hosts be plugged in over UDP at this address of the machine (configuration of their driver: \"fabric\": {\"connect\": \"udp://ADDR:PORT\"}). Without --cable-key whoever reaches the address may."`
+	Netlist string `arg:"" help:"Netlist as printed by ibnetdiscover or read by ibsim; - is standard input."`
+	Name    string `default:"${ibsimName}" env:"IBSIM_SOCKNAME" help:"Base of the socket names, which programs set as IBSIM_SOCKNAME (default ${ibsimName})."`
+	UDP     string `name:"udp" placeholder:"ADDR:PORT" help:"Serve over UDP instead of local sockets; programs set IBSIM_SERVER_NAME and IBSIM_SERVER_PORT. Anyone who can reach the address may attach."`
+	Cables  string `placeholder:"ADDR:PORT" help:"Let adapters of other hosts plug in over UDP at this address of the machine (in the configuration of their driver: \"fabric\": {\"connect\": \"udp://ADDR:PORT\"}). Without --cable-key anyone who can reach the address may."`
 	Key     string `name:"cable-key" placeholder:"FILE" help:"File with a key that the drivers of --cables must have too."`
-	Seed    uint64 `help:"Seed of what goes wrong by chance (default: another one each time)."`
-	Timing  bool   `help:"Make packets of data take the time of their links: width, speed and length of the cables (default: as fast as the machine can)."`
+	Seed    uint64 `help:"Seed of the random faults (default: a different one each time)."`
+	Timing  bool   `help:"Make data packets take as long as their links would: width, speed and length of the cables (default: as fast as the machine can)."`
 	SM      bool   `name:"sm" help:"Run a subnet manager in the fabric, at its first switch."`
-	SMDir   string `name:"sm-dir" env:"OSM_CACHE_DIR" placeholder:"DIR" help:"Directory where the subnet manager of --sm keeps from run to run which LIDs ports have and what they have registered (default: nowhere)."`
-	Console bool   `help:"Do the commands that come in on the standard input, one a line."`
+	SMDir   string `name:"sm-dir" env:"OSM_CACHE_DIR" placeholder:"DIR" help:"Directory where the subnet manager of --sm keeps the LIDs and registrations of ports from run to run (default: they are not kept)."`
+	Console bool   `help:"Take commands from standard input, one per line."`
 }
 
 func (c fabricRunCmd) Run(s *session) error {
@@ -273,7 +273,7 @@ type fabricGenerateCmd struct {
 	Star      generateStarCmd      `cmd:"" help:"One switch."`
 	FatTree   generateFatTreeCmd   `cmd:"" help:"Two or three levels of switches with full bisection."`
 	Torus     generateTorusCmd     `cmd:"" help:"A ring, torus or hypertorus of switches."`
-	Dragonfly generateDragonflyCmd `cmd:"" help:"Groups of switches, all joined inside and among each other."`
+	Dragonfly generateDragonflyCmd `cmd:"" help:"Groups of switches, all connected to all, both inside a group and between groups."`
 }
 
 // rateFlags are the width and speed of all links.

@@ -79,12 +79,12 @@ type cli struct {
 	Web      webCmd      `cmd:"" help:"Print a link to the device manager pages of the running driver."`
 	Verbs    verbsCmd    `cmd:"" help:"Run unmodified verbs programs on the adapters, or find out why one does not see them."`
 	Fabric   fabricCmd   `cmd:"" help:"Run an InfiniBand fabric of virtual nodes, or print the netlist of one."`
-	Tools    toolsCmd    `cmd:"" help:"List the tools, or make links by which they can be called."`
-	RunDemo  demoCmd     `cmd:"" name:"run-demo" help:"Bring up two adapters and show them at work; what make run does."`
-	Bench    benchCmd    `cmd:"" help:"Measure bandwidth, latency, waiting and scale next to TCP; what make bench does."`
+	Tools    toolsCmd    `cmd:"" help:"List the tools, or create links to call them by name."`
+	RunDemo  demoCmd     `cmd:"" name:"run-demo" help:"Bring up two adapters and show them at work, as make run does."`
+	Bench    benchCmd    `cmd:"" help:"Measure bandwidth, latency, waiting and scale compared with TCP, as make bench does."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 
-	BenchTCP    benchTCPCmd    `cmd:"" name:"bench-tcp" hidden:"" help:"Be a side of the plain TCP sender of bench."`
+	BenchTCP    benchTCPCmd    `cmd:"" name:"bench-tcp" hidden:"" help:"Be one side of bench's plain TCP sender."`
 	BenchWorker benchWorkerCmd `cmd:"" name:"bench-worker" hidden:"" help:"Be a program that bench tells what to do."`
 	BenchPair   benchPairCmd   `cmd:"" name:"bench-pair" hidden:"" help:"Measure two adapters of one process with one thread."`
 }

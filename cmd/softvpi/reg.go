@@ -4,7 +4,7 @@ import "github.com/softvpi/softvpi/internal/tools/reg"
 
 // regCmd passes everything to the tool, which parses reg.exe's options.
 type regCmd struct {
-	Args []string `arg:"" optional:"" help:"As of reg.exe; softvpi reg /? shows them."`
+	Args []string `arg:"" optional:"" help:"The same as reg.exe's; softvpi reg /? shows them."`
 }
 
 func (c regCmd) Run(s *session) error {

@@ -8,7 +8,7 @@ import (
 
 // countersCmd passes everything to the tool, which parses typeperf's options.
 type countersCmd struct {
-	Args []string `arg:"" optional:"" help:"softvpi counters -h shows them."`
+	Args []string `arg:"" optional:"" help:"See softvpi counters -h."`
 }
 
 func (c countersCmd) Run(s *session) error {
@@ -19,7 +19,7 @@ func (c countersCmd) Run(s *session) error {
 
 // eventsCmd passes everything to the tool.
 type eventsCmd struct {
-	Args []string `arg:"" optional:"" help:"softvpi events -h shows them."`
+	Args []string `arg:"" optional:"" help:"See softvpi events -h."`
 }
 
 func (c eventsCmd) Run(s *session) error {

@@ -86,7 +86,7 @@ func toolNames() []string {
 
 type toolsCmd struct {
 	List    toolsListCmd    `cmd:"" help:"List the tools."`
-	Install toolsInstallCmd `cmd:"" help:"Make a link in DIR for every tool and for softvpi. Nothing that is not such a link is overwritten."`
+	Install toolsInstallCmd `cmd:"" help:"Create a link in DIR for every tool and for softvpi. Nothing but such links is overwritten."`
 }
 
 type toolsListCmd struct{}
@@ -99,7 +99,7 @@ func (toolsListCmd) Run(s *session) error {
 }
 
 type toolsInstallCmd struct {
-	Dir string `arg:"" help:"Directory for the links; it is made where it is missing."`
+	Dir string `arg:"" help:"Directory for the links; it is created if it does not exist."`
 }
 
 func (c toolsInstallCmd) Run(s *session) error {

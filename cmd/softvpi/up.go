@@ -20,18 +20,18 @@ import (
 )
 
 type upCmd struct {
-	Config        fileName `placeholder:"FILE" help:"Configuration file (default: softvpi/driver.json in the user's configuration directory, where it exists)."`
+	Config        fileName `placeholder:"FILE" help:"Configuration file (default: softvpi/driver.json in the user's configuration directory, if it exists)."`
 	Socket        string   `help:"Socket that programs attach to (default: $$SOFTVPI_SOCKET, or below $$XDG_RUNTIME_DIR)."`
 	State         string   `help:"Directory of the registry, the event log and the lock file (default: $$SOFTVPI_STATE, or below $$XDG_STATE_HOME)."`
-	Adapter       []string `sep:"none" help:"Adapter instead of those of the file: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,follow], or NAME=cable[,node=NODE][,ibport=N][,address=ADDRESS] for a port of an InfiniBand fabric. May be given several times."`
-	Fabric        string   `placeholder:"CONNECT" help:"Fabric of another process that the adapters with a cable are plugged into, instead of that of the file: its name, the path of its socket, or udp://HOST[:PORT]."`
-	Manage        string   `placeholder:"ADDRESS:PORT" help:"Serve the management interface on TCP too, with TLS, to whoever sends the token (api-token in the state directory)."`
-	Web           string   `placeholder:"127.0.0.1:PORT" help:"Serve the device manager pages there at once, rather than at a free port when softvpi web asks for them."`
-	Readers       string   `help:"Who beside this user and root may read at the management socket: owner (nobody), group, everyone."`
-	SystemLog     string   `placeholder:"LOG" help:"Pass every event on to the log of the system: journald, syslog, auto."`
-	SkipSelfCheck bool     `help:"Leave out the RDMA ping over each pair of adapters at start."`
-	Background    bool     `help:"Start the driver as a process of its own, and end when programs can attach. What it prints goes to driver.log in the state directory; softvpi down stops it."`
-	Verbose       bool     `short:"v" help:"Log everything an administrator may want to know to standard error."`
+	Adapter       []string `sep:"none" help:"Adapter, instead of the file's adapters: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,follow], or NAME=cable[,node=NODE][,ibport=N][,address=ADDRESS] for a port of an InfiniBand fabric. May be given several times."`
+	Fabric        string   `placeholder:"CONNECT" help:"Fabric of another process to plug adapters with a cable into, instead of the file's: its name, the path of its socket, or udp://HOST[:PORT]."`
+	Manage        string   `placeholder:"ADDRESS:PORT" help:"Also serve the management interface on TCP, with TLS, to anyone who sends the token (api-token in the state directory)."`
+	Web           string   `placeholder:"127.0.0.1:PORT" help:"Serve the device manager pages at this address from the start, instead of at a free port when softvpi web asks for them."`
+	Readers       string   `help:"Who besides this user and root may read through the management socket: owner (nobody), group, everyone."`
+	SystemLog     string   `placeholder:"LOG" help:"Also send every event to the system log: journald, syslog, auto."`
+	SkipSelfCheck bool     `help:"Skip the RDMA check of each pair of adapters at start."`
+	Background    bool     `help:"Start the driver in the background, and return when programs can attach. Its output goes to driver.log in the state directory; softvpi down stops it."`
+	Verbose       bool     `short:"v" help:"Log everything that an administrator may want to know to standard error."`
 }
 
 // fileName is a flag that names a file; an empty name is told from none.
@@ -213,7 +213,7 @@ func (c statusCmd) Run(s *session) error {
 type adapterCmd struct {
 	Enable  enableCmd  `cmd:"" help:"Enable an adapter."`
 	Disable disableCmd `cmd:"" help:"Disable an adapter: its connections end, waiting calls are canceled."`
-	Restart restartCmd `cmd:"" help:"Disable and enable an adapter, so that it takes up its registry keys."`
+	Restart restartCmd `cmd:"" help:"Disable and enable an adapter, so that changed registry keys take effect."`
 }
 
 type adapterRef struct {

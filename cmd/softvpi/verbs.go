@@ -8,16 +8,16 @@ import (
 )
 
 type verbsCmd struct {
-	Env    verbsEnvCmd    `cmd:"" help:"Print what sets the environment of unmodified verbs programs: eval \"$(softvpi verbs env)\"."`
-	Run    verbsRunCmd    `cmd:"" help:"Run an unmodified verbs program, such as ibv_rc_pingpong, with that environment."`
+	Env    verbsEnvCmd    `cmd:"" help:"Print commands that set the environment of unmodified verbs programs: eval \"$(softvpi verbs env)\"."`
+	Run    verbsRunCmd    `cmd:"" help:"Run an unmodified verbs program, such as ibv_rc_pingpong, in that environment."`
 	Doctor verbsDoctorCmd `cmd:"" help:"Say why an unmodified verbs program does not see the adapters, and what to do."`
 }
 
 // verbsFlags are the flags of commands that set up an environment.
 type verbsFlags struct {
 	socketFlag `embed:""`
-	NoPreload  bool `name:"no-preload" help:"Without the preloaded library that shows /dev/infiniband and /sys/class/infiniband to UCX."`
-	Segments   bool `help:"Preload the allocator that puts page-aligned memory where the driver reaches it fastest. Not for programs that fork and go on in both: parent and child share that memory."`
+	NoPreload  bool `name:"no-preload" help:"Do not preload the library that shows /dev/infiniband and /sys/class/infiniband to UCX."`
+	Segments   bool `help:"Preload the allocator that puts page-aligned memory where the driver reaches it fastest. Not for programs that fork and continue in both processes: parent and child share that memory."`
 }
 
 func (f verbsFlags) settings() ([]clib.Setting, error) {
@@ -48,7 +48,7 @@ type verbsEnvCmd struct {
 
 // formats are the output formats of an environment.
 type formats struct {
-	CSH  bool `name:"csh" help:"For csh instead of sh." xor:"form"`
+	CSH  bool `name:"csh" help:"Print them for csh instead of sh." xor:"form"`
 	JSON bool `name:"json" help:"Print JSON." xor:"form"`
 }
 
@@ -80,7 +80,7 @@ func (c formats) print(s *session, settings []clib.Setting) error {
 
 type verbsRunCmd struct {
 	verbsFlags `embed:""`
-	Command    []string `arg:"" passthrough:"partial" name:"cmd" optional:"" help:"The program and its arguments; -- may stand before them."`
+	Command    []string `arg:"" passthrough:"partial" name:"cmd" optional:"" help:"The program and its arguments, optionally after --."`
 }
 
 func (c verbsRunCmd) Run(s *session) error {
@@ -103,7 +103,7 @@ func (c verbsRunCmd) Run(s *session) error {
 type verbsDoctorCmd struct {
 	socketFlag `embed:""`
 	JSON       bool   `name:"json" help:"Print JSON."`
-	Program    string `arg:"" name:"cmd" optional:"" help:"A program to look at, too: how it is linked, and whether all is there that it imports."`
+	Program    string `arg:"" name:"cmd" optional:"" help:"A program to check as well: how it is linked, and whether everything that it imports exists."`
 }
 
 func (c verbsDoctorCmd) Run(s *session) error {
