@@ -17,7 +17,7 @@ type virtualPortSource interface {
 // VirtualPortRequest identifies a virtual port, or describes a new one.
 type VirtualPortRequest struct {
 	Connection string `json:"connection" doc:"Of a new port: the IPoIB port that it is made on. To remove: the virtual port's own connection."`
-	IName      string `json:"iname,omitempty" doc:"Begins with an i; without it one is made."`
+	IName      string `json:"iname,omitempty" doc:"Begins with an i; generated if omitted."`
 	PKey       string `json:"pkey,omitempty" doc:"4 hexadecimal digits; without it the port's default one."`
 }
 

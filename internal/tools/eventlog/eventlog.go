@@ -24,8 +24,8 @@ type Driver interface {
 const synopsis = `events list [-id ID] [-source NAME] [-severity LEVEL] [-adapter NAME] [-since TIME] [-until TIME] [-n COUNT] [-json]
        events follow [-n COUNT] [the same filters] [-json]
 
-Filters may be given several times, or with commas. TIME is RFC 3339, a date, or a duration before now such as 90m.
--json prints an event a line.`
+Filters may be repeated, or comma-separated. TIME is RFC 3339, a date, or a duration before now such as 90m.
+-json prints one event per line.`
 
 type command struct {
 	env    tool.Env
@@ -73,7 +73,7 @@ func Main(ctx context.Context, env tool.Env, dial func(socket string) Driver) in
 
 // flags adds the options.
 func (c *command) flags(f *tool.Flags, follow bool) {
-	f.BoolVar(&c.json, "json", false, "print an event a line as JSON")
+	f.BoolVar(&c.json, "json", false, "print JSON, one event per line")
 	list := func(p *[]string) func(string) error {
 		return func(s string) error { *p = append(*p, strings.Split(s, ",")...); return nil }
 	}

@@ -16,7 +16,7 @@ Shows the attributes of the adapters, their ports and their GIDs.`
 func Vstat(ctx context.Context, env tool.Env) int {
 	f, socket, asJSON := started(env, vstatSynopsis)
 	name := f.String("hca", "", "`adapter` by name or number from 0 (default: all)")
-	verbose := f.Bool("v", false, "show limits and empty GIDs as well")
+	verbose := f.Bool("v", false, "also show limits and empty GIDs")
 	if status, done := f.Parse(); done {
 		return status
 	}

@@ -18,8 +18,8 @@ type Scan struct {
 // Options returns the options of a walk and of a cache to use instead.
 func (c *Scan) Options() []Option {
 	return []Option{
-		Text(&c.Cache, "load-cache", 0, "<file>", "read the fabric from a cache of ibnetdiscover in place of a walk"),
-		Number(&c.Outstanding, "outstanding_smps", 'o', "<val>", "requests under way at once", 1, 4096),
+		Text(&c.Cache, "load-cache", 0, "<file>", "read the fabric from a cache of ibnetdiscover instead of walking it"),
+		Number(&c.Outstanding, "outstanding_smps", 'o', "<val>", "requests in flight at once", 1, 4096),
 	}
 }
 

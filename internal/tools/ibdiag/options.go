@@ -69,7 +69,7 @@ func (helpWanted) Error() string { return "help" }
 func (s *Session) common(t Tool) []Option {
 	kind := func(k Kind) func(string) error { return func(string) error { s.Kind = k; return nil } }
 	all := []Option{
-		{Long: "config", Letter: 'z', Argument: "<config>", Help: "use this file of settings too, in the form of " + configPath(), Set: s.configure},
+		{Long: "config", Letter: 'z', Argument: "<config>", Help: "also read settings from this file, in the format of " + configPath(), Set: s.configure},
 		Text(&s.adapter, "Ca", 'C', "<ca>", "adapter to use"),
 		Number(&s.portNum, "Port", 'P', "<port>", "port of the adapter to use", 0, 254),
 		{Long: "Direct", Letter: 'D', Help: "the address is a directed route", Set: kind(ByRoute)},
@@ -82,9 +82,9 @@ func (s *Session) common(t Tool) []Option {
 		Number(&s.SMLID, "sm_port", 's', "<lid>", "LID of the subnet manager", 1, 0xbfff),
 		Flag(&s.ShowKeys, "show_keys", 'K', "show keys"),
 		Number(&s.MKey, "m_key", 'y', "<key>", "M_Key of the requests", 0, 1<<64-1),
-		Flag(&s.Errors, "errors", 'e', "tell of answers with errors, and of those that do not come"),
-		{Long: "verbose", Letter: 'v', Help: "tell more", Set: func(string) error { s.Verbose++; return nil }},
-		{Long: "debug", Letter: 'd', Help: "tell of errors, too", Set: func(string) error { s.Errors = true; return nil }},
+		Flag(&s.Errors, "errors", 'e', "report answers with errors, and missing answers"),
+		{Long: "verbose", Letter: 'v', Help: "print more", Set: func(string) error { s.Verbose++; return nil }},
+		{Long: "debug", Letter: 'd', Help: "also report errors", Set: func(string) error { s.Errors = true; return nil }},
 		{Long: "help", Letter: 'h', Help: "print this text", Set: func(string) error { return helpWanted(s.usage(t)) }},
 		{Long: "version", Letter: 'V', Help: "print the version", Set: func(string) error {
 			return helpWanted(fmt.Sprintf("%s BUILD VERSION: %s\n", s.Env.Name, Version()))

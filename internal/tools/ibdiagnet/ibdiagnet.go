@@ -49,7 +49,7 @@ func (l *local) options() []ibdiag.Option {
 	return []ibdiag.Option{
 		ibdiag.Number(&l.count, "count", 'c', "<count>", "least number of packets across each link", 1, 1000),
 		ibdiag.Text(&l.dir, "out-dir", 'o', "<dir>", "directory for files"),
-		ibdiag.Text(&l.topology, "topo-file", 't', "<file>", "topology file, in the form of ibnetdiscover; default: "+topologyVariable),
+		ibdiag.Text(&l.topology, "topo-file", 't', "<file>", "topology file, in ibnetdiscover's format; default: "+topologyVariable),
 		ibdiag.Text(&l.system, "sys-name", 's', "<name>", "name of this node in it; default: "+systemVariable),
 		ibdiag.Text(&l.device, "dev-index", 'i', "<index>", "index of the adapter, from 1; default: "+deviceVariable),
 		ibdiag.Text(&l.port, "port-num", 'p', "<port>", "port of the adapter; default: "+portVariable),
@@ -161,16 +161,16 @@ type stage struct {
 func Main(ctx context.Context, env tool.Env) int {
 	c := &check{local: newLocal(os.TempDir()), limits: map[string]uint64{}, skip: map[string]bool{}}
 	options := append(c.options(),
-		ibdiag.Flag(&c.routes, "routing", 'r', "check routing, too, and report subnet managers"),
+		ibdiag.Flag(&c.routes, "routing", 'r', "also check routing, and report subnet managers"),
 		ibdiag.Flag(&c.clear, "pc", 0, "reset the counters of all ports first"),
 		ibdiag.Flag(&c.all, "pm", 0, "write all counters of all ports into the file .pm"),
-		ibdiag.Text(&c.written, "wt", 0, "<file>", "write the topology that was found, in the form of ibnetdiscover"),
+		ibdiag.Text(&c.written, "wt", 0, "<file>", "write the topology that was found, in ibnetdiscover's format"),
 		ibdiag.Option{Long: "P", Letter: 'P', Argument: "<counter=limit>", Help: "report the counter above this limit", Set: c.limit},
 		ibdiag.Text(&c.width, "lw", 0, "<1x|4x|8x|12x>", "width that links should have"),
 		ibdiag.Text(&c.speed, "ls", 0, "<2.5|5|10|14|25|50|100|200>", "speed that links should have, in Gb/s"),
-		ibdiag.Keys(&c.skip, "skip", "checks to leave out", "dup_guids", "zero_guids", "pm", "logical_state", "part", "ipoib", "all"))
+		ibdiag.Keys(&c.skip, "skip", "checks to skip", "dup_guids", "zero_guids", "pm", "logical_state", "part", "ipoib", "all"))
 	return ibdiag.Run(ctx, env, ibdiag.Tool{
-		About:   "Walks the fabric and looks for faults in it. Exit status 1: there are some.",
+		About:   "Walks the fabric and looks for faults in it. Exit status 1 means that there are some.",
 		Options: options, Without: "PLGDsKCde", OneDash: true,
 		Ready: c.ready,
 		Work: func(s *ibdiag.Session, _ []string) error {

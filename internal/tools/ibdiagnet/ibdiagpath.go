@@ -28,7 +28,7 @@ func Path(ctx context.Context, env tool.Env) int {
 		ibdiag.Text(&p.lids, "lid", 'l', "<[src,]dst>", "LIDs of the ends"),
 		ibdiag.Text(&p.route, "direct", 'd', "<p1,p2,...>", "directed route: the ports by which to leave each node"))
 	return ibdiag.Run(ctx, env, ibdiag.Tool{
-		About:   "Follows one path, hop by hop, and shows the counters of errors on it. Without a source it begins here.",
+		About:   "Follows one path, hop by hop, and shows the error counters on it. Without a source it begins at this node.",
 		Options: options, Without: "PLGDsKCde", OneDash: true,
 		Ready: p.ready,
 		Work: func(s *ibdiag.Session, _ []string) error {

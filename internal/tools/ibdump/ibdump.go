@@ -28,7 +28,7 @@ const (
 
 const synopsis = `usage: ibdump [options]
 Captures the RDMA traffic that an adapter of the running driver sends and receives, in pcapng format, until
-Ctrl-C. Connections that take the local path go over the wire meanwhile, so that there are packets to see.
+Ctrl-C. Meanwhile connections on the local and direct paths go over the wire, so that there are packets to see.
 Packets that found no room are counted in the file's statistics and at the end.`
 
 type options struct {
@@ -61,20 +61,20 @@ func Main(ctx context.Context, env tool.Env) int {
 		f.StringVar(&o.file, name, defaultFile, "`file` to write (default "+defaultFile+"); - is standard output")
 	}
 	for _, name := range []string{"b", "max-burst"} {
-		f.Int(&o.burst, name, defaultBurst, 6, maxBurst, "(a binary logarithm) of packets in the longest burst that is taken without loss")
+		f.Int(&o.burst, name, defaultBurst, 6, maxBurst, "(a binary logarithm) of packets in the longest burst captured without loss")
 	}
 	for _, name := range []string{"s", "silent"} {
 		f.BoolVar(&o.silent, name, false, "print no progress")
 	}
 	for _, name := range []string{"v", "version"} {
-		f.BoolVar(&o.version, name, false, "print the format that is written, and end")
+		f.BoolVar(&o.version, name, false, "print the format that is written, and exit")
 	}
 	f.Int(&o.snap, "snaplen", 0, 0, capture.MaxSnap, "of bytes kept of each packet, 0 for all")
 	f.Int(&o.size, "file-size", 0, 1, 1<<20, "of MiB at which the next file of a ring begins")
-	f.Int(&o.files, "files", 2, 1, 10000, "of files that are kept of the ring; the oldest are deleted")
+	f.Int(&o.files, "files", 2, 1, 10000, "of files of the ring to keep; the oldest are deleted")
 	f.Int(&o.count, "count", 0, 1, 1<<30, "of packets after which to end")
 	f.Seconds(&o.duration, "duration", "after which to end")
-	f.BoolVar(&o.json, "json", false, "print what was captured as JSON in the end")
+	f.BoolVar(&o.json, "json", false, "at the end, print what was captured as JSON")
 	f.StringVar(&o.socket, "socket", "", "`path` of the driver's socket")
 	if status, done := f.Parse(); done {
 		return status

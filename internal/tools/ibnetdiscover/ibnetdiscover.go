@@ -37,23 +37,23 @@ func Main(ctx context.Context, env tool.Env) int {
 		return ibdiag.Option{Long: long, Letter: letter, Help: help, Set: func(string) error { n.list = types; return nil }}
 	}
 	options := append([]ibdiag.Option{
-		ibdiag.Flag(&n.full, "full", 'f', "show numbers of speed, width and lanes, too"),
+		ibdiag.Flag(&n.full, "full", 'f', "also show numbers of speed, width and lanes"),
 		ibdiag.Flag(&n.show, "show", 's', "show nodes as they are found"),
 		only("list", 'l', "list the nodes", allTypes...),
-		ibdiag.Flag(&n.group, "grouping", 'g', "show in the form for chassis, of which none are known here"),
+		ibdiag.Flag(&n.group, "grouping", 'g', "use the format for chassis, of which none are known here"),
 		only("Hca_list", 'H', "list the adapters", mad.NodeCA),
 		only("Switch_list", 'S', "list the switches", mad.NodeSwitch),
 		only("Router_list", 'R', "list the routers", mad.NodeRouter),
 		ibdiag.WithNames,
-		ibdiag.Text(&n.cache, "cache", 0, "<file>", "keep what was found in a file"),
-		ibdiag.Text(&n.diff, "diff", 0, "<file>", "show what differs from such a file"),
+		ibdiag.Text(&n.cache, "cache", 0, "<file>", "save what was found to a file"),
+		ibdiag.Text(&n.diff, "diff", 0, "<file>", "show the differences from such a file"),
 		ibdiag.Keys(&n.checks, "diffcheck", "what --diff compares: sw, ca, router, port, lid, nodedesc", "sw", "ca", "router", "port", "lid", "nodedesc"),
 		ibdiag.Flag(&n.ports, "ports", 'p', "show a line for each port"),
-		ibdiag.Flag(&n.hops, "max_hops", 'm', "show the length of the longest route, too"),
+		ibdiag.Flag(&n.hops, "max_hops", 'm', "also show the length of the longest route"),
 	}, n.scan.Options()...)
 	return ibdiag.Run(ctx, env, ibdiag.Tool{
 		Arguments: "[topology-file]",
-		About:     "Walks the fabric and shows its nodes and links, in the form that ibsim reads.",
+		About:     "Walks the fabric and shows its nodes and links, in the format that ibsim reads.",
 		Options:   options, Without: "DGKLs", Most: 1, Offline: true,
 		Work: func(s *ibdiag.Session, args []string) error { return n.run(s, args) },
 	})

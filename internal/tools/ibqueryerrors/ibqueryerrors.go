@@ -86,25 +86,25 @@ func Main(ctx context.Context, env tool.Env) int {
 	}
 	nothing := func(string) error { return nil }
 	options := append([]ibdiag.Option{
-		{Long: "suppress", Letter: 's', Argument: "<err1,err2,...>", Help: "counters to leave out", Set: q.suppress},
+		{Long: "suppress", Letter: 's', Argument: "<err1,err2,...>", Help: "counters to skip", Set: q.suppress},
 		{Long: "suppress-common", Letter: 'c', Help: "leave out PortRcvSwitchRelayErrors", Set: func(string) error { return q.suppress("PortRcvSwitchRelayErrors") }},
 		ibdiag.WithNames,
 		ibdiag.Number(&q.guid, "port-guid", 'G', "<port_guid>", "report the node with this port GUID only", 1, 1<<64-1),
 		ibdiag.Number(&q.guid, "switch-guid", 'S', "<port_guid>", "the same", 1, 1<<64-1),
 		ibdiag.Text(&q.route, "Direct", 'D', "<dr_path>", "report the node at the end of a directed route only"),
-		{Long: "skip-sl", Help: "nothing: service levels are not asked for", Set: nothing},
+		{Long: "skip-sl", Help: "no effect: service levels are not queried", Set: nothing},
 		ibdiag.Flag(&q.report, "report-port", 'r', "show the links of ports with errors"),
 		ibdiag.Text(&q.file, "threshold-file", 0, "<file>", "thresholds in place of "+defaultThresholds),
 		{Long: "GNDN", Letter: 'R', Help: "nothing", Set: nothing},
-		ibdiag.Flag(&q.data, "data", 0, "show the data counters of ports with errors, too"),
+		ibdiag.Flag(&q.data, "data", 0, "also show the data counters of ports with errors"),
 		only("switch", "switches only", mad.NodeSwitch), only("ca", "adapters only", mad.NodeCA), only("router", "routers only", mad.NodeRouter),
-		ibdiag.Flag(&q.details, "details", 0, "show why packets were not sent or were bad, too"),
+		ibdiag.Flag(&q.details, "details", 0, "also show why packets were not sent or were bad"),
 		ibdiag.Flag(&q.only, "counters", 0, "show the data counters of all ports, and no errors"),
 		ibdiag.Flag(&q.clearErrors, "clear-errors", 'k', "reset the error counters after showing"),
 		ibdiag.Flag(&q.clearCounts, "clear-counts", 'K', "reset the data counters after showing"),
 	}, q.scan.Options()...)
 	return ibdiag.Run(ctx, env, ibdiag.Tool{
-		About:   "Reports the ports of the fabric whose error counters are above their thresholds. Exit status 1: there are some.",
+		About:   "Reports the ports of the fabric whose error counters are above their thresholds. Exit status 1 means that there are some.",
 		Options: options, Without: "DGKLs",
 		Work: func(s *ibdiag.Session, _ []string) error {
 			q.Session = s

@@ -18,8 +18,8 @@ const configSynopsis = `usage: mlxconfig [-d DEVICE] [options] query|q [NAME...]
        mlxconfig -d DEVICE [-y] [options] set|s NAME=VALUE...
        mlxconfig -d DEVICE [-y] [options] reset|r [NAME...]
        mlxconfig [-d DEVICE] [options] show_confs|i
-Shows and changes the non-volatile configuration of devices, which they take up when they start. mst status names
-the devices. A parameter that was never set is N/A: the device has its default. show_confs says what each takes.`
+Shows and changes the non-volatile configuration of devices, which takes effect when they start. mst status names
+the devices. N/A is a parameter that was never set: the device has its default. show_confs says what each accepts.`
 
 // config is a run of mlxconfig.
 type config struct {

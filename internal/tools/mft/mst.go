@@ -23,7 +23,7 @@ type mstDevice struct {
 // MST runs mst.
 func MST(ctx context.Context, env tool.Env) int {
 	f := tool.NewFlags(env, mstSynopsis)
-	verbose := f.Bool("v", false, "show locations, too")
+	verbose := f.Bool("v", false, "also show locations")
 	socket := f.String("socket", "", "`path` of the driver's socket")
 	asJSON := f.Bool("json", false, "print JSON")
 	if status, done := f.Parse(); done {

@@ -21,8 +21,8 @@ func Install(ctx context.Context, env tool.Env) int {
 	f := tool.NewFlags(env, fmt.Sprintf("usage: %s [-l]\nLists the NetworkDirect providers of this machine and their addresses.", env.Name))
 	var install, remove bool
 	f.Bool("l", true, "list the providers (default)")
-	f.BoolVar(&install, "i", false, "install a provider: refused, for the provider is part of every program that uses it")
-	f.BoolVar(&remove, "r", false, "remove a provider: refused likewise")
+	f.BoolVar(&install, "i", false, "install a provider: refused, because the provider is part of every program that uses it")
+	f.BoolVar(&remove, "r", false, "remove a provider: also refused")
 	var mode session.Mode
 	mode.Flag(f)
 	if status, done := f.Parse(); done {

@@ -100,7 +100,7 @@ func (t Test) flags(env tool.Env, o *options) *tool.Flags {
 	f.Int(&o.Size, "s", size, 1, maxSize, "of bytes in a message")
 	f.BoolVar(&o.All, "a", false, "all sizes from 1 B to 4 MB in powers of two")
 	o.Iterations = int64(iterations)
-	f.Func("n", fmt.Sprintf("`number` of messages of each size and queue pair (1 to %d, default %d)", maxIterations, iterations), func(s string) error {
+	f.Func("n", fmt.Sprintf("`number` of messages for each size and queue pair (1 to %d, default %d)", maxIterations, iterations), func(s string) error {
 		var n int64
 		if _, err := fmt.Sscanf(s+"\n", "%d\n", &n); err != nil || n < 1 || n > maxIterations {
 			return fmt.Errorf("allowed: a number from 1 to %d", maxIterations)
@@ -122,16 +122,16 @@ func (t Test) flags(env tool.Env, o *options) *tool.Flags {
 	o.mode.LocalFlag(f, "L")
 	o.QPs, o.List, o.Depth, o.Moderation = 1, 1, latencyDepth, 1
 	if t.Measure == Latency {
-		f.Positive(&o.MaxLat, "max-lat", "of microseconds that the typical latency may be (-a: of the best size); else exit status 1")
+		f.Positive(&o.MaxLat, "max-lat", "of microseconds that the typical latency may take (-a: of the best size), else exit status 1")
 		return f
 	}
 	f.Int(&o.QPs, "q", 1, 1, maxQPs, "of queue pairs")
 	f.BoolVar(&o.Events, "e", false, "wait for completion events instead of polling (client, with -D)")
-	f.Int(&o.List, "l", 1, 1, maxDepth, "of requests to post before results are looked for")
-	f.Int(&o.Depth, "t", defaultDepth, 1, maxDepth, "of requests under way on each queue pair")
+	f.Int(&o.List, "l", 1, 1, maxDepth, "of requests to post before looking for results")
+	f.Int(&o.Depth, "t", defaultDepth, 1, maxDepth, "of requests in flight on each queue pair")
 	f.Int(&o.Moderation, "Q", 1, 1, maxDepth, "of requests for each completion (CQ moderation)")
-	f.Int(&o.Cycle, "cycle", defaultCycle, 1, maxCycle, "of bytes of memory that messages cycle through at each side; with no more than a message has, all are one block")
-	f.Positive(&o.MinBW, "min-bw", "of Gb/s to be reached (-a: by the best size); else exit status 1")
+	f.Int(&o.Cycle, "cycle", defaultCycle, 1, maxCycle, "of bytes of memory on each side that messages cycle through; if a message is at least this large, all use one block")
+	f.Positive(&o.MinBW, "min-bw", "of Gb/s to reach (-a: by the best size), else exit status 1")
 	return f
 }
 

@@ -69,10 +69,10 @@ func (p Program) parse(env tool.Env) (o options, status int, done bool) {
 	f.BoolVar(&o.blocking, "b", false, "wait for completions by event")
 	f.BoolVar(&polling, "p", false, "poll for completions (default)")
 	f.Int(&o.sge, "n", 1, 1, maxSGE, "of scatter/gather entries of a request")
-	f.StringVar(&o.log, "l", "", "`file` to write the lines to as well")
+	f.StringVar(&o.log, "l", "", "`file` to which the lines are also written")
 	o.pipeline = 1
 	if p == ping || p == rping {
-		f.Int(&o.pipeline, "q", 16, 1, maxPipeline, "of requests under way (pipeline)")
+		f.Int(&o.pipeline, "q", 16, 1, maxPipeline, "of requests in flight (pipeline)")
 	}
 	if p == rping {
 		f.BoolVar(&write, "w", false, "write to the server's memory")

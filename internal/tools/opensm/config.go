@@ -66,7 +66,7 @@ var settings = []struct {
 	}},
 	{"Sweeps", []setting{
 		span("sweep_interval", "seconds between sweeps, 0 for none", time.Second, func(o *options) *time.Duration { return &o.cfg.Sweep }),
-		flag("reassign_lids", "give all LIDs anew", func(o *options) *bool { return &o.cfg.Reassign }),
+		flag("reassign_lids", "assign all LIDs anew", func(o *options) *bool { return &o.cfg.Reassign }),
 		flag("force_heavy_sweep", "all sweeps are thorough", func(o *options) *bool { return &o.cfg.HeavySweeps }),
 		not("sweep_on_trap", "traps cause a sweep", func(o *options) *bool { return &o.cfg.IgnoreTraps }),
 	}},
@@ -77,15 +77,15 @@ var settings = []struct {
 			}
 			return setEngines(o, v)
 		}},
-		flag("connect_roots", "updn and ftree: paths between roots as well", func(o *options) *bool { return &o.cfg.ConnectRoots }),
-		text("root_guid_file", "node GUIDs of the roots for updn, one a line", func(o *options) *string { return &o.roots }),
+		flag("connect_roots", "updn and ftree: also paths between roots", func(o *options) *bool { return &o.cfg.ConnectRoots }),
+		text("root_guid_file", "node GUIDs of the roots for updn, one per line", func(o *options) *string { return &o.roots }),
 	}},
 	{"Several managers", []setting{
 		count("sm_priority", "0 to 15: the higher is master", 15, func(o *options) *uint8 { return &o.cfg.Priority }),
 		flag("ignore_other_sm", "pretend that there are no others", func(o *options) *bool { return &o.cfg.IgnoreOthers }),
 		span("sminfo_polling_timeout", "milliseconds between a standby's questions", time.Millisecond, func(o *options) *time.Duration { return &o.cfg.PollInterval }),
 		count("polling_retry_number", "so many without an answer make the master dead", 1000, func(o *options) *int { return &o.cfg.PollRetries }),
-		flag("honor_guid2lid_file", "heed the guid2lid file when becoming master in place of another", func(o *options) *bool { return &o.cfg.HonorLIDs }),
+		flag("honor_guid2lid_file", "honor the guid2lid file when taking over as master", func(o *options) *bool { return &o.cfg.HonorLIDs }),
 	}},
 	{"Times", []setting{
 		count("max_wire_smps", "requests under way at most", subnet.MaxWindow, func(o *options) *int { return &o.cfg.Window }),
@@ -106,8 +106,8 @@ var settings = []struct {
 		text("log_file", "of the log, or stdout", func(o *options) *string { return &o.logFile }),
 		count("log_max_size", "MB at which the log is begun anew, 0 for none", 1<<20, func(o *options) *int { return &o.logLimit }),
 		not("accum_log_file", "go on with the log of the last run", func(o *options) *bool { return &o.erase }),
-		text("log_prefix", "at the front of every line of the log", func(o *options) *string { return &o.prefix }),
-		text("sa_db_file", "what ports had registered, in the form of opensm-sa.dump, to be read", func(o *options) *string { return &o.saLoad }),
+		text("log_prefix", "prefix of every line of the log", func(o *options) *string { return &o.prefix }),
+		text("sa_db_file", "what ports had registered, in the format of opensm-sa.dump, to be read", func(o *options) *string { return &o.saLoad }),
 		flag("sa_db_dump", "write opensm-sa.dump", func(o *options) *bool { return &o.saDump }),
 		text("dump_files_dir", "directory of opensm-sa.dump", func(o *options) *string { return &o.dumps }),
 		text("prefix_routes_file", "routers by subnet prefix", func(o *options) *string { return &o.routes }),

@@ -73,11 +73,11 @@ type option struct {
 
 // list lists the options.
 var list = []option{
-	{'F', "config", "FILE", "options file, in the form of opensm.conf (default /etc/opensm/opensm.conf, where it exists); what the command line says comes first", func(o *options, v string) error {
+	{'F', "config", "FILE", "options file in the format of opensm.conf (default /etc/opensm/opensm.conf, if it exists); the command line takes precedence", func(o *options, v string) error {
 		o.config = v
 		return nil
 	}},
-	{'c', "create-config", "FILE", "write an options file with the options as they are, and exit", func(o *options, v string) error { o.create = v; return nil }},
+	{'c', "create-config", "FILE", "write the current options to a file, and exit", func(o *options, v string) error { o.create = v; return nil }},
 	{0, "version", "", "print the version and exit", func(o *options, _ string) error { o.version = true; return nil }},
 	{'g', "guid", "GUID", "port GUID to bind to, in hexadecimal; 0 lists the ports", func(o *options, v string) (err error) {
 		o.guid, err = hexadecimal(v)
@@ -95,10 +95,10 @@ var list = []option{
 		return err
 	}},
 	{0, "sm_sl", "SL", "0 to 15: service level towards the subnet manager (default 0)", small(15, func(o *options, n int) { o.cfg.SL = uint8(n) })},
-	{'r', "reassign_lids", "", "give all LIDs anew", func(o *options, _ string) error { o.cfg.Reassign = true; return nil }},
+	{'r', "reassign_lids", "", "assign all LIDs anew", func(o *options, _ string) error { o.cfg.Reassign = true; return nil }},
 	{'R', "routing_engine", "ENGINES", "engines in order of preference, with commas: minhop, updn, ftree, sssp, dfsssp; no_fallback as the last", setEngines},
-	{'z', "connect_roots", "", "updn and ftree: paths between roots as well", func(o *options, _ string) error { o.cfg.ConnectRoots = true; return nil }},
-	{'a', "root_guid_file", "FILE", "node GUIDs of the roots for updn, one a line", func(o *options, v string) error { o.roots = v; return nil }},
+	{'z', "connect_roots", "", "updn and ftree: also paths between roots", func(o *options, _ string) error { o.cfg.ConnectRoots = true; return nil }},
+	{'a', "root_guid_file", "FILE", "node GUIDs of the roots for updn, one per line", func(o *options, v string) error { o.roots = v; return nil }},
 	{'o', "once", "", "bring the subnet up and exit", func(o *options, _ string) error { o.once = true; return nil }},
 	{'s', "sweep", "SECONDS", "between sweeps, 0 for none (default 10)", func(o *options, v string) error {
 		n, err := whole(v, 1<<20)
@@ -118,40 +118,40 @@ var list = []option{
 			o.cfg.Retries = -1
 		}
 	})},
-	{'n', "maxsmps", "NUMBER", "subnet management packets under way at most, 1 to 4096, or 0 for 4096 (default 32)", small(subnet.MaxWindow, func(o *options, n int) {
+	{'n', "maxsmps", "NUMBER", "maximum number of subnet management packets in flight, 1 to 4096, or 0 for 4096 (default 32)", small(subnet.MaxWindow, func(o *options, n int) {
 		if o.cfg.Window = n; n == 0 {
 			o.cfg.Window = subnet.MaxWindow
 		}
 	})},
 	{'f', "log_file", "FILE", "of the log, or stdout (default /var/log/opensm.log)", func(o *options, v string) error { o.logFile = v; return nil }},
-	{'L', "log_limit", "MB", "size at which the log is begun anew (default: none)", func(o *options, v string) (err error) {
+	{'L', "log_limit", "MB", "size at which the log starts over (default: none)", func(o *options, v string) (err error) {
 		o.logLimit, err = whole(v, 1<<20)
 		return err
 	}},
 	{'e', "erase_log_file", "", "begin with an empty log", func(o *options, _ string) error { o.erase = true; return nil }},
-	{'P', "Pconfig", "FILE", "partition configuration (default /etc/opensm/partitions.conf, where it exists)", func(o *options, v string) error { o.partitions = v; return nil }},
+	{'P', "Pconfig", "FILE", "partition configuration (default /etc/opensm/partitions.conf, if it exists)", func(o *options, v string) error { o.partitions = v; return nil }},
 	{'Z', "part_enforce", "WAY", "switches check partitions: both, in, out or off (default both)", func(o *options, v string) error {
 		return setEnforcement(o, v)
 	}},
 	{'N', "no_part_enforce", "", "the same as -Z off", func(o *options, _ string) error { o.cfg.Enforce = subnet.EnforceOff; return nil }},
 	{'W', "allow_both_pkeys", "", "ports may be full and limited member of one partition", func(o *options, _ string) error { o.cfg.AllowBothPKeys = true; return nil }},
 	{'Q', "qos", "", "set the tables of service levels and arbitration", func(o *options, _ string) error { o.qos = true; return nil }},
-	{'Y', "qos_policy_file", "FILE", "service levels of paths with -Q, in the form of OpenSM's simplified policy, qos-ulps (default /etc/opensm/qos-policy.conf, where it exists)", func(o *options, v string) error {
+	{'Y', "qos_policy_file", "FILE", "service levels of paths with -Q, in the format of OpenSM's simplified policy, qos-ulps (default /etc/opensm/qos-policy.conf, if it exists)", func(o *options, v string) error {
 		o.policy = v
 		return nil
 	}},
-	{0, "prefix_routes_file", "FILE", "routers by subnet prefix (default /etc/opensm/prefix-routes.conf, where it exists)", func(o *options, v string) error { o.routes = v; return nil }},
-	{'S', "sadb_file", "FILE", "what ports had registered with subnet administration, in the form of opensm-sa.dump; read when this becomes master for the first time", func(o *options, v string) error {
+	{0, "prefix_routes_file", "FILE", "routers by subnet prefix (default /etc/opensm/prefix-routes.conf, if it exists)", func(o *options, v string) error { o.routes = v; return nil }},
+	{'S', "sadb_file", "FILE", "what ports had registered with subnet administration, in the format of opensm-sa.dump; read when this becomes master for the first time", func(o *options, v string) error {
 		o.saLoad = v
 		return nil
 	}},
 	{0, "dump_files_dir", "DIR", "where opensm-sa.dump is written with sa_db_dump TRUE in the options file (default /var/log/)", func(o *options, v string) error { o.dumps = v; return nil }},
-	{0, "log_prefix", "TEXT", "at the front of every line of the log", func(o *options, v string) error { o.prefix = v; return nil }},
-	{'x', "honor_guid2lid", "", "heed the guid2lid file when becoming master in place of another", func(o *options, _ string) error { o.cfg.HonorLIDs = true; return nil }},
-	{'y', "stay_on_fatal", "", "go on in spite of duplicate GUIDs, which is always done", func(*options, string) error { return nil }},
+	{0, "log_prefix", "TEXT", "prefix of every line of the log", func(o *options, v string) error { o.prefix = v; return nil }},
+	{'x', "honor_guid2lid", "", "honor the guid2lid file when taking over as master", func(o *options, _ string) error { o.cfg.HonorLIDs = true; return nil }},
+	{'y', "stay_on_fatal", "", "continue despite duplicate GUIDs; always on", func(*options, string) error { return nil }},
 	{'B', "daemon", "", "run in the background", func(o *options, _ string) error { o.daemon = true; return nil }},
-	{0, "service", "", "run for the system's manager of services, which starts and ends it: in the foreground, as without", func(*options, string) error { return nil }},
-	{'J', "pidfile", "FILE", "for the process number", func(o *options, v string) error { o.pidFile = v; return nil }},
+	{0, "service", "", "run under the system's service manager, which starts and stops it: in the foreground, as without this option", func(*options, string) error { return nil }},
+	{'J', "pidfile", "FILE", "file for the process ID", func(o *options, v string) error { o.pidFile = v; return nil }},
 	{'d', "debug", "NUMBER", "0: ignore other subnet managers; 1, 2: accepted, always so; 3: no multicast", func(o *options, v string) error {
 		switch v {
 		case "0":

@@ -71,10 +71,10 @@ usage: osmtest [options]
                               m  multicast groups
                               q  tables of VL arbitration and SL to VL
                               e  event forwarding: reports of traps 66, 67 and 144
-                              t  reports of traps 64 and 65: somebody takes a port away and brings it back meanwhile
+                              t  reports of traps 64 and 65: meanwhile somebody takes a port away and brings it back
   -i, --inventory FILE        inventory file (default osmtest.dat)
   -s, --stress 1..4           1 PortInfo, one a query; 2 mixed tables; 3 tables of paths; 4 paths, one a query
-      --window N              queries of a flood under way at once (1 to 4096, default 1; not in OpenSM's osmtest)
+      --window N              queries of a flood in flight at once (1 to 4096, default 1; not in OpenSM's osmtest)
       --count N               queries of a flood, records of -s 2 and 3 (default 100000; not in OpenSM's osmtest)
   -M, --Multicast_Mode 1..4   1 and 2 short, 3 and 4 long: fill up the multicast LIDs (default 1)
   -d, --debug 0|1|2|4         1: do not write or compare paths; 2: write each line of the log at once; 4: ask for the

@@ -15,22 +15,22 @@ import (
 const synopsis = `usage: part_man [-v] <add|rem> <network connection name> [iname] [pkey]
        part_man [-v] <show|remall>
        part_man -help
-Makes virtual ports on an IPoIB port, each on a partition of its own.
+Creates virtual ports on an IPoIB port, each on its own partition.
 
-  add     make a virtual port on the IPoIB port of that connection
-  rem     remove the virtual port of that connection; iname and pkey, where given, have to be its own
+  add     create a virtual port on that connection's IPoIB port
+  rem     remove the virtual port of that connection; iname and pkey, if given, have to match
   remall  remove all virtual ports
   show    list them: connection, iname, pkey
 
-  iname   a name that begins with an i, printable, without : , ; - and space; without it one is made
-  pkey    4 hexadecimal digits; without it the port's default one. With the top bit off, full membership is used where the port has it
+  iname   a name that begins with an i, printable, without : , ; - and space; generated if omitted
+  pkey    4 hexadecimal digits; without it the port's default one. With the top bit off, full membership is used if the port has it
 
 Options:`
 
 // Main runs part_man.
 func Main(ctx context.Context, env tool.Env) int {
 	f := tool.NewFlags(env, synopsis)
-	verbose := f.Bool("v", false, "say more")
+	verbose := f.Bool("v", false, "show more")
 	socket := f.String("socket", "", "`path` of the driver's socket")
 	asJSON := f.Bool("json", false, "print JSON")
 	if status, done := f.Parse(); done {

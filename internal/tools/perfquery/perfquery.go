@@ -55,7 +55,7 @@ var others = []struct {
 // Main runs perfquery.
 func Main(ctx context.Context, env tool.Env) int {
 	r := &run{mask: allCounters}
-	options := []ibdiag.Option{ibdiag.Flag(&r.extended, "extended", 'x', "the counters of 64 bits")}
+	options := []ibdiag.Option{ibdiag.Flag(&r.extended, "extended", 'x', "show the 64-bit counters")}
 	for _, o := range others {
 		options = append(options, ibdiag.Option{Long: o.long, Letter: o.letter, Help: o.help, Set: func(string) error {
 			if r.other == nil {
@@ -69,7 +69,7 @@ func Main(ctx context.Context, env tool.Env) int {
 		ibdiag.Flag(&r.reset, "reset_after_read", 'r', "reset after showing"), ibdiag.Flag(&r.resetOnly, "Reset_only", 'R', "reset, show nothing"))
 	return ibdiag.Run(ctx, env, ibdiag.Tool{
 		Arguments: "[<lid|guid> [[port(s)] [reset_mask]]]",
-		About:     "Shows the counters of a port, of this one without an address, or resets them.",
+		About:     "Shows or resets the counters of a port; without an address, those of this port.",
 		Examples: []string{
 			"                    # this port", "32 1                 # port 1 of LID 32", "-x 32 1              # 64 bits",
 			"-a 32                # all ports together", "-r 32 1              # show and reset", "-R 32 2 0x0fff       # reset the error counters of port 2",

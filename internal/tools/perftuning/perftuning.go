@@ -22,7 +22,7 @@ const synopsis = `usage: perf_tuning -s  -c1 ADAPTER [-c2 ADAPTER]     traffic o
        perf_tuning -r  -c1 ADAPTER [-c2 ADAPTER]     the defaults
        perf_tuning --undo -c1 ADAPTER [-c2 ADAPTER]  what was before the last change
 Sets registry keys of adapters; the driver writes what they were before to a log. Keys that adapters do not have are
-left out, and keys that nothing acts on yet are stored; both are said.`
+left out, and keys that nothing acts on yet are stored; the output says both.`
 
 // choice is an option that selects a scenario.
 type choice struct{ option, scenario string }

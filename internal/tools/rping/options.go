@@ -38,7 +38,7 @@ func parse(env tool.Env) (o options, status int, done bool) {
 			"RDMA ping, the counterpart of rping on Linux.", env.Name))
 	f.BoolVar(&o.server, "s", false, "be the server")
 	f.BoolVar(&o.client, "c", false, "be the client")
-	f.BoolVar(&o.persistent, "P", false, "server: go on after a client has left, and serve several at a time")
+	f.BoolVar(&o.persistent, "P", false, "server: keep running after a client has left, and serve several at a time")
 	f.Addr(&o.addr, "a", "of the server (server: default every adapter)")
 	f.Port(&o.port, "p", defaultPort, "of the server")
 	f.Int(&o.count, "C", 0, 1, math.MaxInt32, "of pings (default: until stopped)")

@@ -52,7 +52,7 @@ func Main(ctx context.Context, env tool.Env) int {
 		},
 		Options: []ibdiag.Option{
 			ibdiag.Flag(&combined, "combined", 'c', "the address is a LID and a directed route from there"), ibdiag.WithNames,
-			ibdiag.Flag(&extended, "extended", 'x', "ask for extended speeds, too"),
+			ibdiag.Flag(&extended, "extended", 'x', "also ask for extended speeds"),
 		},
 		Least: 2, Most: 4,
 		Work: func(s *ibdiag.Session, args []string) error {

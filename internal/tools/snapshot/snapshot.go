@@ -19,7 +19,7 @@ const (
 	defaultFile = "MLNX_System_Snapshot.html"
 	synopsis    = `usage: MLNX_System_Snapshot [-o FILE] [options]
 Writes one HTML page about this machine, its adapters, their registry keys, counters, events and queue pairs. The
-page refers to nothing outside itself. Without a driver it is about what the state directory holds.`
+page refers to nothing outside itself. While no driver runs, the page describes what the state directory holds.`
 )
 
 // Main runs MLNX_System_Snapshot.
