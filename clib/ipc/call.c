@@ -200,6 +200,8 @@ int svpi_call_fd(struct svpi *s, enum svpi_op op, const void *body, size_t len, 
 		*fd = c.fd;
 	else if (c.fd >= 0)
 		close(c.fd);
+	if (error)
+		errno = error; /* as after the system's call: programs print "%m" for what libibverbs returns */
 	return error;
 }
 
@@ -219,6 +221,7 @@ int svpi_list(struct svpi *s, enum svpi_op op, const void *body, size_t len, siz
 		close(c.fd);
 	if (error) {
 		free(c.body);
+		errno = error;
 		return error;
 	}
 	*list = c.body;
