@@ -120,9 +120,9 @@ type CounterSet struct {
 type ResetRule uint8
 
 const (
-	// resetAtRestart means a restart of the adapter or of the driver (WinOF 5.50, 4.9.4: "the card's
+	// ResetAtRestart means a restart of the adapter or of the driver (WinOF 5.50, 4.9.4: "the card's
 	// restart or machine power-cycle").
-	resetAtRestart ResetRule = iota
+	ResetAtRestart ResetRule = iota
 	// ResetOnDemand means a restart or a request (mlxtool show perfstats: WinOF 5.50, 5.5.3.10).
 	ResetOnDemand
 )
