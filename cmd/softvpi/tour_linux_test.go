@@ -81,6 +81,18 @@ typed() {
 	echo "this line fails: $1"
 	exit 9
 }
+up() { # what it prints may come after the first answer
+	local said
+	said=$(mktemp)
+	echo "\$ $1"
+	eval "${1%&} > >(tee '$said') 2>&1 &"
+	for try in $(seq 300); do
+		grep -q '^listening' "$said" && softvpi status >/dev/null 2>&1 && return
+		sleep 0.1
+	done
+	echo "it does not come up: $1"
+	exit 9
+}
 there() {
 	echo "\$ $1"
 	eval "$1"
@@ -103,7 +115,7 @@ func step(line string) string {
 	case line == "":
 		return ""
 	case strings.HasPrefix(strings.TrimPrefix(line, "bin/"), "softvpi up") && strings.HasSuffix(line, "&"):
-		return "there " + quoted + " 'softvpi status'\n"
+		return "up " + quoted + "\n"
 	case strings.HasPrefix(line, "softvpi fabric run") && strings.HasSuffix(line, "&"):
 		return "there " + quoted + " 'softvpi fabric do help'\n"
 	case slices.Contains(endless, line):
