@@ -84,7 +84,7 @@ func (cq *CQ) answered() {
 // Spins returns how many empty polls are worthwhile before Arm and Wait; they take about 50 us.
 func (cq *CQ) Spins() int { return cq.dev.host.backend.Spins() }
 
-// take is the first look of a poll; idle is the number of empty polls in a row, with this one where it found nothing.
+// take is the first look of a poll; idle is the number of consecutive empty polls, including this one if it found nothing.
 func (cq *CQ) take(out []WC) (n int, idle uint32, err error) {
 	cq.mu.Lock()
 	if n, err = cq.taken(out); n == 0 && err == nil {
@@ -95,8 +95,8 @@ func (cq *CQ) take(out []WC) (n int, idle uint32, err error) {
 	return n, idle, err
 }
 
-// again is a further look of the same poll. It is not counted: backends yield the processor after a round number of
-// empty polls, which two counts for each might pass over for good.
+// again is a further look of the same poll, which does not count: backends yield the processor after a multiple of some
+// number of empty polls, which counting twice could skip for good.
 func (cq *CQ) again(out []WC) (n int, err error) {
 	cq.mu.Lock()
 	n, err = cq.taken(out)

@@ -121,7 +121,7 @@ func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
 	return due.Sub(now), true
 }
 
-// doze tells the links that the loop is about to sleep, and reports false where packets wait.
+// doze tells the links that the loop is about to sleep. It returns false if packets are waiting.
 func (h *Host) doze() bool {
 	for _, a := range h.adapters {
 		if a.enabled && !a.panel.Doze() {

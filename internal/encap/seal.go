@@ -76,21 +76,20 @@ func sealedLen(o *frame.Out) int {
 	return int(o.HeadEnd) - frame.HeadRoom + len(o.Payload) + int(o.Pad&3) + ib.ICRCLen
 }
 
-// shape is what becomes of the packet that begins a burst. If the second one is shorter, it ends the
-// burst: so it is behind the first packet of a write, which is longer than the others by its RETH.
+// shape says how many packets a burst will have. A packet that is shorter than the first ends the burst, as the second
+// packet of a write does: the first is longer than the others by its RETH.
 type shape uint8
 
 const (
 	many shape = iota
-	two        // they leave together, and none with them
-	one        // it leaves by itself
+	two        // the first two
+	one        // the first by itself
 )
 
-// shape looks at the beginning of out, whose first packet, of this length, begins a burst. What leaves
-// alone or in twos is not staged: it is too little for the link, which copies it from where it is. The
-// first leaves alone if the packets behind it fill at least half of a burst and at most one, so that as
-// little as possible is copied beside a burst that is staged: with several bursts of short packets it
-// gains nothing.
+// shape determines the shape of the burst that the first packet of out, of this length, begins. Bursts of one or two
+// packets are not staged: the link copies so little from where it is. The first packet leaves by itself if those behind
+// it fill at least half of a burst and at most one, so that as little as possible is copied beside a staged burst; with
+// several bursts of shorter packets that gains nothing.
 func (e *Encap) shape(out []frame.Out, length int) shape {
 	if len(out) < 2 || out[1].Route != out[0].Route {
 		return many

@@ -16,10 +16,10 @@ func Prefer(mem []byte) {
 	}
 }
 
-// Gather moves the length bytes at address base of this process into large pages, as far as whole ones fit, also pages
-// that were touched before; the contents stay. That takes 0.3 to 5 ms a MB of what was touched: it goes on for as long as
-// patience, one large page at least, and returns how many bytes it is through with. It does nothing if the system is to
-// have no large pages ("never" in /sys/kernel/mm/transparent_hugepage/enabled).
+// Gather moves length bytes of this process from address base to large pages as far as whole ones fit, including memory
+// already touched, whose contents stay. Touched memory takes 0.3 to 5 ms a MB, so it stops once patience is over, but not
+// before one large page. It returns how many bytes from base are done: length, if nothing is left. It does nothing if
+// large pages are disabled ("never" in /sys/kernel/mm/transparent_hugepage/enabled).
 func Gather(base, length uint64, patience time.Duration) (done uint64) {
 	from, to := whole(base, length)
 	if to == from || refused() {

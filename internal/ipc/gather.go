@@ -12,27 +12,29 @@ import (
 const (
 	// gatherPatience limits how long a registration waits for large pages; a goroutine makes the rest.
 	gatherPatience = 10 * time.Millisecond
-	// gatherRest limits the pause of that goroutine after each large page. It pauses for as long as the page took:
-	// the program may need the processor, and its address space, which is locked meanwhile.
+	// gatherRest limits the pause of that goroutine after each large page. It pauses for as long as the page took,
+	// because the program may need the processor, and its address space is locked during the collapse.
 	gatherRest = 20 * time.Millisecond
 )
 
-// gatherer moves what a program registers into large pages, where the driver has the kernel copy it.
+// gatherer moves regions into large pages, in programs whose memory the driver has the kernel copy (process_vm_readv),
+// which is several times as fast with them. The zero value is ready for use.
 type gatherer struct {
 	mu      sync.Mutex // held during a step
-	spans   []span     // to be gone through
+	spans   []span     // still to be gathered
 	running bool
 	over    bool
 	worker  sync.WaitGroup
 	gather  func(base, length uint64, patience time.Duration) (done uint64) // nil: hugepages.Gather
 }
 
-// span is a part of a region.
+// span is the part of a region that is not gathered yet; base is an address, length in bytes.
 type span struct {
 	region       command.Handle
 	base, length uint64
 }
 
+// step gathers for as long as patience lasts, and takes what is done off s.
 func (g *gatherer) step(s *span, patience time.Duration) {
 	gather := g.gather
 	if gather == nil {
@@ -42,7 +44,7 @@ func (g *gatherer) step(s *span, patience time.Duration) {
 	s.base, s.length = s.base+done, s.length-done
 }
 
-// add begins with a region and leaves what takes long to a goroutine.
+// add gathers a new region for up to gatherPatience, and leaves the rest to a goroutine.
 func (g *gatherer) add(region command.Handle, base, length uint64) {
 	s := span{region, base, length}
 	if g.step(&s, gatherPatience); s.length == 0 {
@@ -71,7 +73,7 @@ func (g *gatherer) run() {
 	}
 }
 
-// once makes a large page and returns how long that took; more is false if nothing is left.
+// once makes one large page and returns how long that took; more is false if nothing was left.
 func (g *gatherer) once() (took time.Duration, more bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,14 +88,14 @@ func (g *gatherer) once() (took time.Duration, more bool) {
 	return time.Since(begin), true
 }
 
-// forget leaves a region alone: once it returns, its memory may be unmapped.
+// forget gives a region up: once it returns, its memory may be unmapped.
 func (g *gatherer) forget(region command.Handle) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.spans = slices.DeleteFunc(g.spans, func(s span) bool { return s.region == region })
 }
 
-// stop ends the work for good.
+// stop ends the work for good and waits for the goroutine.
 func (g *gatherer) stop() {
 	g.mu.Lock()
 	g.over, g.spans = true, nil

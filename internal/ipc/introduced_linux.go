@@ -213,7 +213,8 @@ func (p *program) segment(id uint32) (mem []byte, coming bool) {
 	return nil, true
 }
 
-// mapFirst is how much of a segment a program has at hand before it uses it: some 10 ms, less than the page faults take.
+// mapFirst is how many bytes of a neighbour's segment are populated before it is used: some 10 ms, less than the page
+// faults would take.
 const mapFirst = 64 << 20
 
 // fetch requests a segment from the driver and maps it.

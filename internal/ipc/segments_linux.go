@@ -111,11 +111,11 @@ func (s *segments) alloc(size uint64) (id uint32, fd int, err error) {
 	return id, fd, nil
 }
 
-// populateFirst is how much of a segment has its memory before the program does: 1 GB takes the kernel 0.3 s and more. What
-// is used earlier than a goroutine comes to it gets its memory by page faults.
+// populateFirst is how many bytes of a segment are populated before the program gets it: 1 GB would take the kernel 0.3 s
+// and more. A goroutine populates the rest; what is used before it gets there is populated by page faults.
 const populateFirst = 16 << 20
 
-// populate gives the rest of a segment its memory, unless it is freed.
+// populate populates the rest of a segment, until it is freed.
 func (s *segments) populate(id uint32, g *segment) {
 	const step = 2 << 20
 	freed := false
@@ -143,7 +143,7 @@ func (s *segments) free(id uint32) error {
 		return command.Errorf(command.NotFound, "segment %d", id)
 	}
 	g.freed = true
-	if g.whole != nil { // it ends at its next step: the program may want as much again right away
+	if g.whole != nil { // returns after the current step; the program may want as much again right away
 		s.mu.Unlock()
 		<-g.whole
 		s.mu.Lock()

@@ -28,7 +28,7 @@ type Capabilities struct {
 	SegmentIDs bool
 	// Stager provides memory for bulk packets before they are sent; nil: not supported.
 	Stager Stager
-	// Sleeper is told before somebody sleeps on the descriptors; nil: they need nothing of the kind.
+	// Sleeper must be told before each sleep on the descriptors; nil: not needed.
 	Sleeper Sleeper
 }
 
@@ -87,9 +87,10 @@ type Stager interface {
 	Stage(o *frame.Out, n int) []byte
 }
 
-// Sleeper is a Link whose descriptors show some packets to those only who said that they are about to sleep.
+// Sleeper is a Link whose descriptors become readable for some packets only after Doze.
 type Sleeper interface {
-	// Doze is called before each sleep on the descriptors. It reports false where packets wait: there is no sleeping then.
+	// Doze is called before each sleep on the descriptors. It returns false if packets are waiting: the caller
+	// must not sleep then.
 	Doze() bool
 }
 

@@ -297,7 +297,7 @@ func (p *Panel) Descriptors(fds []int) []int {
 	return fds
 }
 
-// Doze tells the links that somebody is about to sleep on their descriptors. It reports false where packets wait.
+// Doze tells the links that the loop is about to sleep on their descriptors. It returns false if packets are waiting.
 func (p *Panel) Doze() bool {
 	for _, o := range p.plugs {
 		if o.Link == nil {

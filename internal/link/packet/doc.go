@@ -8,11 +8,12 @@
 // drops the packets that the ring has whole, so that each comes once. What only the
 // socket sees (packets by other interfaces, and with IP options) leaves no mark.
 //
-// Where tc has nothing at the entrance of the interface, the ring has a packet before the system's IP input has; else
-// behind it. In the first case, and on Ethernet, the ring is not the kernel's: a program at that entrance (gate) copies packets and
-// marks into memory that it shares, and drops what it has whole, which so takes the way neither to a packet socket nor to the UDP
-// socket's filter. Nobody can be woken from there but by way of another processor's interrupt: who is about to sleep says so (Doze), and
-// one frame then comes in again with the Ethernet type 0x88b5 (local experiments), which the packet socket is shown, and that wakes him.
+// If tc has nothing at the interface's ingress, the ring gets a packet before the system's IP input; otherwise after it.
+// In the first case, and on Ethernet, the packet socket's ring is not used for receiving: a program at the ingress (gate)
+// copies packets and marks into shared memory, and drops those it copied completely, which saves their way to a packet
+// socket and to the UDP socket's filter. Waking a process from there is expensive, so a consumer that is about to sleep
+// says so (Doze); one frame is then sent in again with the Ethernet type 0x88b5 (local experiments), to which the packet
+// socket is bound, and that wakes the consumer.
 //
 // While a link mostly receives bursts, the ring takes nothing (Pause, Resume).
 //

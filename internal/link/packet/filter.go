@@ -98,11 +98,11 @@ func (r Rule) headers() int {
 // whole, of longer ones the headers alone, and others not at all.
 func (r Rule) ring() []instruction { return r.frames(r.kind(), uint32(r.headers()), whole) }
 
-// alarm is the filter of the ring where a gate has the packets: of those that are to wake somebody, which
-// differ in their Ethernet type, the headers are taken.
+// alarm is the filter of a ring beside a gate: it takes the headers of frames that wake, which differ from the rule's
+// packets in their Ethernet type.
 func (r Rule) alarm(kind uint32) []instruction { return r.frames(kind, 0, uint32(r.headers())) }
 
-// kind is the Ethernet type of the rule's packets.
+// kind returns the Ethernet type of the rule's packets.
 func (r Rule) kind() uint32 {
 	if r.Addr.Is4() {
 		return uint32(eth.TypeIPv4)
@@ -110,7 +110,8 @@ func (r Rule) kind() uint32 {
 	return uint32(eth.TypeIPv6)
 }
 
-// frames takes so many bytes of long packets, and of short ones.
+// frames is a filter for packets of the rule, but with Ethernet type kind: it takes long bytes of long packets and short
+// bytes of short ones.
 func (r Rule) frames(kind, long, short uint32) []instruction {
 	var p program
 	p.load(loadWord, kindOfPacket)

@@ -39,8 +39,8 @@ func (p *Port) Tend() (off bool) {
 	return false
 }
 
-// followIngress has packets be received early as long as tc has nothing at the interface's entrance, and by the gate as long
-// as that is there.
+// followIngress receives packets early as long as tc has nothing at the interface's ingress, and through the gate as long
+// as that is attached.
 func (p *Port) followIngress() {
 	was := p.early
 	early := !p.system.filtersIngress(p.cfg.Interface, p.system.ask, p.gate.own())
@@ -48,7 +48,7 @@ func (p *Port) followIngress() {
 	if early == was && !lost {
 		return
 	}
-	p.gate.set(shut) // what comes late would not come at all
+	p.gate.set(shut) // what the gate drops would not reach the ring
 	p.early = early
 	if lost {
 		p.gate.gone = true
@@ -60,10 +60,10 @@ func (p *Port) followIngress() {
 	p.setGate()
 }
 
-// changeRing has the ring take what it is to take, and be shown packets when it is to be.
+// changeRing gives the ring its filter and protocol. It reports whether the system complied.
 func (p *Port) changeRing() bool {
 	if p.from != source(p.ring) {
-		p.ring.discard() // it has woken somebody
+		p.ring.discard() // it only woke the consumer
 	}
 	if attach(p.ring.fd, p.filter()) != nil {
 		return false
@@ -72,13 +72,13 @@ func (p *Port) changeRing() bool {
 	return protocol == p.ring.protocol || p.ring.bind(p.Rule(), protocol) == nil
 }
 
-// Sole says that what is received whole is to come by the Port alone, until Pause: it need not come to the socket.
+// Sole says that what the Port receives completely is wanted only here, until Pause: the socket need not get it.
 func (p *Port) Sole() {
 	p.sole = true
 	p.setGate()
 }
 
-// setGate says to the gate what it is to do.
+// setGate tells the gate what to do.
 func (p *Port) setGate() {
 	switch {
 	case !p.gated() || p.paused:
@@ -90,8 +90,8 @@ func (p *Port) setGate() {
 	}
 }
 
-// Dropped is how many frames the system dropped that were received whole, or found no room, before they came to the
-// socket and its filter.
+// Dropped returns how many frames the gate dropped before they reached the socket and its filter, because they were
+// received completely or found no room.
 func (p *Port) Dropped() uint64 { return p.gate.dropped() }
 
 // stop makes the ring take nothing more.
@@ -103,8 +103,7 @@ func (p *Port) stop(why string) bool {
 	return true
 }
 
-// Pause has nothing be received until Resume. What was received stays. Both report whether the system
-// did so.
+// Pause stops receiving until Resume; packets received before stay. Both report whether the system complied.
 func (p *Port) Pause() bool {
 	p.sole, p.paused = false, true
 	p.setGate()
@@ -112,7 +111,7 @@ func (p *Port) Pause() bool {
 	return p.paused
 }
 
-// Resume has what the rule says be received again, unless the Port was switched off for good.
+// Resume receives the packets of the rule again, unless the Port was switched off for good.
 func (p *Port) Resume() bool {
 	if p.off != "" {
 		return false

@@ -12,55 +12,55 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gate is a program at the entrance of an interface (tcx, Linux 6.6) that puts what belongs in the ring into memory
-// that it shares with us, and drops what is whole there. The kernel's own ring, which a packet socket fills, takes a
-// fifth longer for a frame from one interface to the other, and the system's IP and UDP input, which would bring the
-// frame to the filter of the socket, another fifth.
+// gate is a program at the ingress of an interface (tcx, Linux 6.6) that copies the packets of a Rule into memory
+// shared with this process, and drops those it has copied completely. Receiving through a packet socket and its ring
+// costs a fifth of a frame's way from one interface to another; the system's IP and UDP input, up to the UDP socket's
+// filter, costs another fifth.
 type gate struct {
 	id     ebpf.ProgramID
 	memory []byte      // the value of its map
-	at     uint64      // packets that were taken
-	slot   int         // where in memory the next one will be
-	gone   bool        // somebody has taken the program away
-	opened []io.Closer // the program goes with its link
+	at     uint64      // packets taken so far
+	slot   int         // offset in memory of the next one
+	gone   bool        // somebody else has detached the program
+	opened []io.Closer // closing the link detaches the program
 }
 
-// state is what a gate does.
+// state is what a gate does with the packets of its Rule.
 type state uint64
 
 const (
-	shut      state = iota // everything goes on
-	copies                 // and the ring has it, or a mark of it, too
-	copyDrops              // and what is whole there goes on no more
+	shut      state = iota // it lets them pass
+	copies                 // it copies them, or a mark of them, and lets them pass
+	copyDrops              // it copies them, or a mark, and drops those copied completely
 )
 
-// Where things are in the memory that a gate shares with its program. Who takes writes to other cache lines than the program,
-// but for the slots.
+// Offsets in the memory that a gate shares with its program. Except for the slots, the consumer and the program write
+// to different cache lines.
 const (
 	gateState   = 0   // a state
-	gateArmed   = 8   // not 0: somebody is about to sleep
-	gateHead    = 64  // frames that the program has begun to put into slots
-	gateDropped = 72  // frames that it dropped
-	gateSlots   = 128 // where the first slot is
+	gateArmed   = 8   // not 0: the consumer is about to sleep
+	gateHead    = 64  // number of slots the program has claimed
+	gateDropped = 72  // number of frames it dropped
+	gateSlots   = 128 // the first slot
 	gateRoom    = gateSlots + slots*gateSlot
 )
 
-// A slot of a gate. Its turn is the number of the frame that it is free for, and one more when that is there: so neither those
-// who put in, of which there may be one on each processor, nor who takes needs to know of the other (as in the
+// Layout of a slot. Its turn is the number of the frame for which the slot is free, plus one once that frame is there,
+// so that the producers, of which each processor may have one, and the consumer need no other coordination (the bounded
 // queue of Vyukov, 1024cores.net).
 const (
 	gateSlot    = 384 // bytes
 	slotTurn    = 0
-	slotLength  = 8 // of the frame, up to most
+	slotLength  = 8 // of the frame, up to slotMost
 	slotSegment = 12
 	slotFrame   = 16
 	slotMost    = gateSlot - slotFrame
 )
 
-// gateName marks the programs, so that a Port does not take another one's for a filter of the user's.
+// gateName marks the programs, so that one Port does not mistake another's for a user's filter.
 const gateName = "softvpi_gate"
 
-// openGate attaches a program for what belongs in a rule's ring. It does nothing yet.
+// openGate attaches a program for the packets of a rule. It is shut at first.
 func openGate(r Rule) (*gate, error) {
 	g := new(gate)
 	if err := g.open(r); err != nil {
@@ -88,7 +88,7 @@ func (g *gate) open(r Rule) error {
 	return nil
 }
 
-// load makes the program and what it shares.
+// load creates the program and the memory that it shares.
 func (g *gate) load(r Rule) (*ebpf.Program, error) {
 	values, err := ebpf.NewMap(&ebpf.MapSpec{Name: gateName, Type: ebpf.Array, KeySize: 4, ValueSize: gateRoom, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE})
 	if err != nil {
@@ -111,25 +111,26 @@ func (g *gate) load(r Rule) (*ebpf.Program, error) {
 	return p, nil
 }
 
-// word is a number in the memory.
+// word returns the 64-bit number at an offset of the memory.
 func (g *gate) word(at int) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&g.memory[at])) }
 
-// set says what the program does. A nil gate does nothing.
+// set tells the program what to do. A nil gate does nothing.
 func (g *gate) set(s state) {
 	if g != nil {
 		g.word(gateState).Store(uint64(s))
 	}
 }
 
-// arm has the program make a frame that wakes of the next one that it would drop, and reports whether nothing has been copied
-// that was not taken. Either the program sees that somebody is about to sleep, or who is sees the frame.
+// arm makes the program send the next frame that it would drop in again, as one that wakes the consumer. It reports
+// whether no copied frame is waiting: either the program sees that the consumer is about to sleep, or the consumer sees
+// the frame.
 func (g *gate) arm() bool {
 	g.word(gateArmed).Store(1)
 	b, _ := g.peek()
 	return b == nil
 }
 
-// dropped is how many frames the program dropped.
+// dropped returns the number of frames that the program dropped.
 func (g *gate) dropped() uint64 {
 	if g == nil {
 		return 0
@@ -137,7 +138,7 @@ func (g *gate) dropped() uint64 {
 	return g.word(gateDropped).Load()
 }
 
-// own is the program's number in the system; 0 is none's.
+// own returns the program's id in the system; 0 is never used.
 func (g *gate) own() ebpf.ProgramID {
 	if g == nil {
 		return 0
@@ -145,8 +146,8 @@ func (g *gate) own() ebpf.ProgramID {
 	return g.id
 }
 
-// lost reports whether somebody has taken the program away from the interface: the socket's filter would drop what it
-// is to receive. As tcxPrograms it asks for the namespace of this thread.
+// lost reports whether somebody else has detached the program from the interface: the packets would then be lost, as
+// the UDP socket's filter drops them. Like entrancePrograms it asks in the network namespace of this thread.
 func (g *gate) lost(index int) bool {
 	if g == nil || g.gone {
 		return false
@@ -155,7 +156,7 @@ func (g *gate) lost(index int) bool {
 	return err == nil && !slices.ContainsFunc(there, func(p link.AttachedProgram) bool { return p.ID == g.id })
 }
 
-// peek is as that of a ring.
+// peek implements source.
 func (g *gate) peek() (b []byte, segment int) {
 	if g.word(g.slot+slotTurn).Load() != g.at+1 {
 		return nil, 0
@@ -165,7 +166,7 @@ func (g *gate) peek() (b []byte, segment int) {
 	return slot[slotFrame : slotFrame+n], int(*(*uint32)(unsafe.Pointer(&slot[slotSegment])))
 }
 
-// release gives the slot back.
+// release implements source.
 func (g *gate) release() {
 	g.word(g.slot + slotTurn).Store(g.at + slots)
 	g.at++
@@ -174,7 +175,7 @@ func (g *gate) release() {
 	}
 }
 
-// waiting calls each for the frames that wait.
+// waiting implements source.
 func (g *gate) waiting(each func(b []byte)) {
 	at, slot := g.at, g.slot
 	for range slots {
@@ -205,7 +206,7 @@ func (g *gate) close() {
 	}
 }
 
-// isGate reports whether a program of the system is a Port's gate, which takes CAP_SYS_ADMIN.
+// isGate reports whether a program of the system is a Port's gate, which requires CAP_SYS_ADMIN.
 func isGate(id ebpf.ProgramID) bool {
 	p, err := ebpf.NewProgramFromID(id)
 	if err != nil {
@@ -216,8 +217,8 @@ func isGate(id ebpf.ProgramID) bool {
 	return err == nil && info.Name == gateName
 }
 
-// entrancePrograms are the programs at an interface's entrance, in the network namespace of this thread; none where
-// the system knows no such thing (it came with Linux 6.6).
+// entrancePrograms returns the programs at an interface's ingress, in the network namespace of this thread; none if the
+// system does not support them (they came with Linux 6.6).
 func entrancePrograms(index int) ([]link.AttachedProgram, error) {
 	q, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXIngress})
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, ebpf.ErrNotSupported) {

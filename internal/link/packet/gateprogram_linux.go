@@ -11,14 +11,14 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// alarmType is the Ethernet type of frames that wake: one for local experiments (IEEE 802, 9.2.3), which no interface of
-// a host is likely to have anything else of.
+// alarmType is the Ethernet type of frames that wake a consumer: one for local experiments (IEEE 802, 9.2.3), which a
+// host is unlikely to receive otherwise.
 const alarmType = 0x88b5
 
-// tcxRedirect is what the system's function for it answers.
+// tcxRedirect is the value that bpf_redirect returns.
 const tcxRedirect = 7
 
-// What a program at the entrance answers (linux/bpf.h, enum tcx_action_base).
+// The return values of an ingress program (linux/bpf.h, enum tcx_action_base).
 const (
 	tcxNext = -1
 	tcxDrop = 2
@@ -35,18 +35,18 @@ const (
 	skbSegment    = 176 // gso_size
 )
 
-// The registers that calls leave alone. R0 is the classic accumulator and the answer, and R1 to R5 are what functions of the
-// system are called with.
+// The registers that calls preserve. R0 is the classic accumulator and the return value; R1 to R5 are the arguments of
+// the system's functions.
 const (
 	frameAt = asm.R6
-	slotAt  = asm.R6 // once the headers were looked at
+	slotAt  = asm.R6 // once the headers have been examined
 	shared  = asm.R7 // the memory
 	turn    = asm.R8 // of the slot
 	packet  = asm.R9 // the __sk_buff
 )
 
-// The ends: everything goes on, a packet that is to be whole in the ring, one of which there is a mark, and one that finds no
-// room or is dropped.
+// Labels: the packet passes; it is to be copied completely; a mark of it is to be copied; there is no room for it; it is
+// dropped.
 const (
 	wayOn    = "on"
 	wayWhole = "whole"
@@ -55,13 +55,13 @@ const (
 	wayDrop  = "drop"
 )
 
-// claimTries is how often the program looks for a slot, another processor being quicker each time.
+// claimTries limits how often the program tries to claim a slot while other processors are quicker.
 const claimTries = 4
 
-// gateProgram is the filter of the rule's ring for the entrance of its interface: what it takes, or the headers of it, is
-// copied into a slot while the value of the map says so, and dropped where it is whole there. Everything else goes
-// on. After somebody said that he is about to sleep one frame comes in again, as one that wakes him. What finds no slot is
-// lost.
+// gateProgram is the filter of the rule's ring as a program for the ingress of its interface. Unless the gate is shut, it
+// copies a packet that the filter takes, or only its headers, into a slot; in the state copyDrops it drops what it copied
+// completely, and also a short packet that finds no free slot. Everything else passes. Once the consumer has said that it
+// is about to sleep, one frame is sent in again to wake it.
 func gateProgram(r Rule, values *ebpf.Map) asm.Instructions {
 	headers := int32(r.headers())
 	code := asm.Instructions{
@@ -72,7 +72,7 @@ func gateProgram(r Rule, values *ebpf.Map) asm.Instructions {
 	}
 	code = append(code, reach(headers, "pull")...)
 	code = append(code, asm.Ja.Label(label(0)))
-	// Some interfaces bring the headers in several pieces.
+	// Some interfaces deliver the headers in several pieces.
 	code = append(code, asm.Mov.Reg(asm.R1, packet).WithSymbol("pull"), asm.Mov.Imm(asm.R2, headers), asm.FnSkbPullData.Call())
 	code = append(code, reach(headers, wayOn)...)
 	for i, c := range r.ring() {
@@ -103,7 +103,7 @@ func gateProgram(r Rule, values *ebpf.Map) asm.Instructions {
 	return append(code, marked(wayOn, answer(tcxNext))...)
 }
 
-// alarm has the frame come in by its interface once more, as one of the type that wakes, or leaves that to the next one.
+// alarm sends the frame in again through its interface, with the type that wakes, or leaves that to the next frame.
 func alarm() asm.Instructions {
 	code := asm.Instructions{
 		asm.StoreImm(asm.RFP, -8, int64(networkOrder(alarmType)), asm.Half),
@@ -127,18 +127,18 @@ func alarm() asm.Instructions {
 		asm.Return())
 }
 
-// count counts a frame that is dropped.
+// count counts a dropped frame.
 func count() asm.Instructions {
 	return asm.Instructions{asm.Mov.Imm(asm.R2, 1), asm.AddAtomic.Mem(shared, asm.R2, asm.DWord, gateDropped)}
 }
 
-// marked puts a label at the beginning of code.
+// marked labels the first instruction of code.
 func marked(name string, code asm.Instructions) asm.Instructions {
 	code[0] = code[0].WithSymbol(name)
 	return code
 }
 
-// reach has the frame begin at frameAt, and goes to other where fewer than n bytes are there.
+// reach sets frameAt to the beginning of the frame, and jumps to other if fewer than n bytes are accessible.
 func reach(n int32, other string) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMem(frameAt, packet, skbData, asm.Word),
@@ -149,9 +149,10 @@ func reach(n int32, other string) asm.Instructions {
 	}
 }
 
-// fill puts the frame, as much of it as length says in R4, into the next slot, or goes to full where there is none.
+// fill copies the first R4 bytes of the frame, a number that the code length computes, into the next slot. It jumps to
+// full if there is none.
 func fill(name, full string, length ...asm.Instruction) asm.Instructions {
-	code := asm.Instructions(length) // a slot that was claimed is to be filled
+	code := asm.Instructions(length) // first, because a claimed slot must be filled
 	for i := range claimTries {
 		claim := asm.Instructions{
 			asm.LoadMem(turn, shared, gateHead, asm.DWord),
@@ -161,7 +162,7 @@ func fill(name, full string, length ...asm.Instruction) asm.Instructions {
 			asm.Add.Imm(slotAt, gateSlots),
 			asm.Add.Reg(slotAt, shared),
 			asm.LoadMem(asm.R0, slotAt, slotTurn, asm.DWord),
-			asm.JNE.Reg(asm.R0, turn, fmt.Sprint(name, i+1)), // full, or another one was quicker
+			asm.JNE.Reg(asm.R0, turn, fmt.Sprint(name, i+1)), // no slot is free, or another processor was quicker
 			asm.Mov.Reg(asm.R2, turn),
 			asm.Add.Imm(asm.R2, 1),
 			atomically(asm.CmpXchg, shared, asm.R2, gateHead),
@@ -180,12 +181,12 @@ func fill(name, full string, length ...asm.Instruction) asm.Instructions {
 		asm.Add.Imm(asm.R3, slotFrame),
 		asm.FnSkbLoadBytes.Call(),
 		asm.Add.Imm(turn, 1),
-		// Whether somebody is about to sleep is looked at behind it.
+		// Publish the frame before looking whether the consumer is about to sleep: see arm.
 		atomically(asm.Xchg, slotAt, turn, slotTurn))
 }
 
-// atomically is an operation on a word in memory, which is told by the instruction's constant (RFC 9669, 5.3). The library
-// leaves that out, of the operations that are not 0 there.
+// atomically is an atomic operation on a 64-bit word in memory. The instruction's constant selects it (RFC 9669, 5.3),
+// which the library leaves at 0, an addition.
 func atomically(op asm.AtomicOp, at, with asm.Register, offset int16) asm.Instruction {
 	i := op.Mem(at, with, asm.DWord, offset)
 	i.Constant = int64(op >> 8)
@@ -195,7 +196,7 @@ func atomically(op asm.AtomicOp, at, with asm.Register, offset int16) asm.Instru
 // label returns the label of instruction i of the classic program.
 func label(i int) string { return "classic" + strconv.Itoa(i) }
 
-// translate is what instruction i of the classic machine does. Its accumulator is R0.
+// translate returns the code for instruction i of the classic machine, whose accumulator is R0.
 func translate(i int, c instruction) asm.Instructions {
 	switch c.Code {
 	case equal:
@@ -231,7 +232,7 @@ func load(c instruction) asm.Instructions {
 	return asm.Instructions{asm.LoadMem(asm.R0, frameAt, int16(c.K), asm.Byte)}
 }
 
-// branch goes both ways.
+// branch translates a comparison.
 func branch(op asm.JumpOp, i int, c instruction) asm.Instructions {
 	return asm.Instructions{op.Imm32(asm.R0, int32(c.K), label(i+1+int(c.Jt))), asm.Ja.Label(label(i + 1 + int(c.Jf)))}
 }

@@ -23,17 +23,17 @@ const (
 // Close when no other call is in progress.
 type Port struct {
 	cfg    Config
-	ring   *ring // sends, and receives what the gate does not
+	ring   *ring // sends, and receives if the gate does not
 	system *system
 	wall   *firewall // nil if not checked
 	device device
 	early  bool   // packets are received before tc and IP see them
-	late   bool   // there may be more of tc than early says
-	gate   *gate  // nil: none; else it receives while early
-	from   source // of what is next
-	to     source // what receives: from follows it when it is empty
+	late   bool   // tc may have changed since early was determined
+	gate   *gate  // nil: none; otherwise it receives while early is set
+	from   source // where the next packet is taken from
+	to     source // where packets arrive: becomes from when that is empty
 	paused bool   // nothing is received
-	sole   bool   // what is received whole is to come nowhere else
+	sole   bool   // what is received completely is wanted nowhere else
 	off    string // why it was switched off; "": it was not
 	ticks  uint32
 
@@ -93,7 +93,7 @@ func (p *Port) open() (err error) {
 	}
 	p.early = !p.system.filtersIngress(p.cfg.Interface, p.system.ask, p.gate.own())
 	if p.early && p.device.kind == unix.ARPHRD_ETHER {
-		p.gate, _ = openGate(p.Rule()) // the ring does without
+		p.gate, _ = openGate(p.Rule()) // without one the ring receives
 	}
 	if p.ring, err = openRing(p.Rule(), p.filter(), p.shown()); err != nil {
 		return err
@@ -103,14 +103,17 @@ func (p *Port) open() (err error) {
 	return nil
 }
 
-// source is where packets wait that were received: the memory of a gate, or a ring.
+// source holds received packets until they are taken: the memory of a gate, or a ring.
 type source interface {
+	// peek returns the next frame and, for a burst, the payload length of its packets, otherwise 0; nil if there is
+	// none. The frame remains until release.
 	peek() (b []byte, segment int)
 	release()
+	// waiting calls each for the frames not taken yet.
 	waiting(each func(b []byte))
 }
 
-// source is which of them receives.
+// source returns the one that receives now.
 func (p *Port) source() source {
 	if p.gated() {
 		return p.gate
@@ -118,12 +121,12 @@ func (p *Port) source() source {
 	return p.ring
 }
 
-// gated reports whether the gate receives, and the ring only wakes.
+// gated reports whether the gate receives, so that the ring only serves to wake.
 func (p *Port) gated() bool { return p.early && p.gate != nil && !p.gate.gone }
 
-// shown is of which protocol packets are shown to the ring. Of that of IP it is shown them when the system's input is
-// done with them, which has to make a copy for that; of all of them it is shown them early: before IP, and before
-// what tc has at the interface's entrance.
+// shown returns the protocol to which the ring is bound. Bound to IP, the ring gets a packet after the system's IP input,
+// for which the system must copy it; bound to all protocols, it gets it early: before IP, and before tc's ingress hooks
+// on the interface.
 func (p *Port) shown() uint16 {
 	switch {
 	case p.gated():
@@ -134,7 +137,7 @@ func (p *Port) shown() uint16 {
 	return uint16(p.Rule().kind())
 }
 
-// filter is what the ring takes.
+// filter returns the filter for what the ring is to take now.
 func (p *Port) filter() []instruction {
 	switch {
 	case p.paused:
@@ -145,7 +148,7 @@ func (p *Port) filter() []instruction {
 	return p.Rule().ring()
 }
 
-// Why there are none, at first or later.
+// Why frames are unavailable, from the beginning or later.
 const (
 	firewallStands = "the system has a firewall, which they would pass by"
 	partOfAnother  = "the interface is a part of another"
@@ -170,8 +173,8 @@ func (p *Port) Close() {
 	}
 }
 
-// Descriptors are the ring's, which becomes readable when something is received after Doze, and that of changes, which Tend
-// reads.
+// Descriptors returns the ring's descriptor, which becomes readable when something is received after Doze, and that of
+// changes, which Tend reads.
 func (p *Port) Descriptors() (ring, changes int) { return p.ring.fd, p.system.news }
 
 // Stats returns the counters. Frames includes those waiting in the ring.

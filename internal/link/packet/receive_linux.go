@@ -4,7 +4,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// peek is what is next: what waits where packets were received before comes first.
+// peek returns the next packet; those received through the previous source come first.
 func (p *Port) peek() (b []byte, segment int) {
 	if b, segment = p.from.peek(); b != nil {
 		return b, segment
@@ -105,15 +105,15 @@ func (p *Port) Discard() {
 	}
 }
 
-// Doze is called by who is about to sleep until the ring's descriptor is readable. It reports false where something
-// waits that does not make it so: there is no sleeping then.
+// Doze prepares for a sleep until the ring's descriptor is readable. It returns false if a packet is waiting that does
+// not make it readable: the caller must not sleep then.
 func (p *Port) Doze() bool {
 	ring := p.from == source(p.ring)
 	if !p.gated() {
 		return ring || p.Empty()
 	}
 	if !ring {
-		p.ring.discard() // it has woken somebody
+		p.ring.discard() // it only woke the consumer
 	}
 	return p.gate.arm() && p.Empty()
 }

@@ -28,13 +28,13 @@ type ring struct {
 	fd       int
 	memory   []byte
 	at       int    // the slot that is filled next
-	protocol uint16 // of the packets that it is shown
+	protocol uint16 // to which it is bound
 	out      [virtioLen + maxFrame]byte
 }
 
-// openRing makes a ring for what the rule says, that is shown packets of a protocol, of which filter says what is taken at first.
+// openRing opens a ring on the rule's interface, bound to a protocol, with a filter.
 func openRing(rule Rule, filter []instruction, protocol uint16) (r *ring, err error) {
-	// Without a protocol nothing arrives before the filter is there.
+	// Without a protocol nothing arrives before the filter is attached.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket AF_PACKET", err)
@@ -75,7 +75,7 @@ func (r *ring) set(rule Rule, filter []instruction, protocol uint16) error {
 	return r.bind(rule, protocol)
 }
 
-// bind begins to receive packets of a protocol, or goes on to, with the loss of what comes in that moment.
+// bind starts receiving packets of a protocol, or changes the protocol; packets that arrive during the call are lost.
 func (r *ring) bind(rule Rule, protocol uint16) error {
 	to := unix.SockaddrLinklayer{Protocol: networkOrder(protocol), Ifindex: rule.Interface}
 	if err := unix.Bind(r.fd, &to); err != nil {
@@ -160,7 +160,7 @@ func (r *ring) waiting(each func(b []byte)) {
 	}
 }
 
-// discard throws away what waits.
+// discard releases all frames in the ring.
 func (r *ring) discard() {
 	for range slots {
 		if b, _ := r.peek(); b == nil {
@@ -170,8 +170,8 @@ func (r *ring) discard() {
 	}
 }
 
-// settle takes the error off the socket that an interface leaves when it goes down: it would
-// end every sleep on the socket.
+// settle clears the error that an interface leaves on the socket when it goes down, which would otherwise end every
+// sleep on the socket.
 func (r *ring) settle() { _, _ = unix.GetsockoptInt(r.fd, unix.SOL_SOCKET, unix.SO_ERROR) }
 
 // networkOrder converts a number between host and network byte order.

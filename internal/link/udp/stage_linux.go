@@ -80,8 +80,8 @@ func (l *socketLink) Stage(o *frame.Out, n int) []byte {
 	return r.memory[from:r.at] // up to the end of the ring, because the rest of the burst follows
 }
 
-// begin finds the place of a burst, whose first packet has n bytes. What the loop itself will receive next is copied by the system: that
-// is a copy within the near cache, where the receiver's copy finds it.
+// begin finds the place of a burst, whose first packet has n bytes. What this loop itself will receive is not staged: the
+// system's copy then stays within the near cache, where the receiver's copy finds it.
 func (s *stage) begin(to *frame.Route, n int) {
 	s.now = nil
 	if !s.able || to.Near || to.SockaddrLen&routeSingle != 0 || to.Dst.IsMulticast() {
@@ -97,8 +97,8 @@ func (s *stage) begin(to *frame.Route, n int) {
 	s.now = r
 }
 
-// place returns where the next burst, of at most this many bytes, begins: close behind the one before,
-// because whoever copies packets there prefetches what is behind them.
+// place returns the offset of the next burst, of at most this many bytes: close behind the previous one, because the
+// copy of a packet into the ring prefetches what follows it.
 func (r *stageRing) place(most int) int {
 	at := (r.at + lineSize - 1) &^ (lineSize - 1)
 	if at%pageSize+most > pagesMost*pageSize {
