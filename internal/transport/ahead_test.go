@@ -20,8 +20,8 @@ func (c *counted) Read(dst []byte, addr uint64) error {
 	return c.owner.Read(dst, addr)
 }
 
-// Memory of another process is read in pieces of many packets, at the requester
-// of a write and at the responder of a read: a call costs more than a packet.
+// TestReadAhead: memory of another process is read in pieces of many packets, because a call costs more than a
+// packet. This holds for the requester of a write and for the responder of a read.
 func TestReadAhead(t *testing.T) {
 	for _, op := range []ring.WROp{ring.OpWrite, ring.OpRead} {
 		t.Run(op.String(), func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestReadAhead(t *testing.T) {
 				t.Fatalf("%+v; want success, and the data", a.comps)
 			}
 			if packets := regionSize / int(a.q.mtu); from.reads > packets/8 {
-				t.Errorf("%d calls for %d packets", from.reads, packets)
+				t.Errorf("memory was read with %d calls for %d packets, want at most one in 8", from.reads, packets)
 			}
 			if c := source.e.counters.CopiedPackets; c < regionSize/uint64(a.q.mtu) {
 				t.Errorf("%d packets count as copied", c)

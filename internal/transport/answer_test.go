@@ -8,8 +8,9 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// TestOnlyAcknowledges: an acknowledgement may wait for a program's answer after a
-// whole message, but not in the middle of one, and neither may the answer to a read.
+// TestOnlyAcknowledges: OnlyAcknowledges reports true after a whole message, when nothing but an ACK is pending and
+// may be held back until the program answers. It reports false where nothing is pending, in the middle of a message,
+// and before the answer to a read.
 func TestOnlyAcknowledges(t *testing.T) {
 	for _, x := range []struct {
 		name    string
@@ -38,7 +39,7 @@ func TestOnlyAcknowledges(t *testing.T) {
 			a.e.Doorbell(a.q)
 			var out [8]frame.Out
 			if n := a.e.Transmit(0, out[:]); n < x.packets {
-				t.Fatalf("sent %d packets", n)
+				t.Fatalf("sent %d packets, want all of the message", n)
 			}
 			for i := range x.packets {
 				b.e.Receive(0, []frame.In{{Data: flat(&out[i]), Src: a.addr, Dst: b.addr}})
@@ -48,7 +49,7 @@ func TestOnlyAcknowledges(t *testing.T) {
 			}
 			b.e.Transmit(0, out[:])
 			if b.e.OnlyAcknowledges() {
-				t.Error("the acknowledgement is still to be sent")
+				t.Error("after Transmit an acknowledgement is still pending")
 			}
 		})
 	}

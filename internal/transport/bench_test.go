@@ -26,8 +26,8 @@ func newWire() *wire {
 	return w
 }
 
-// carry moves what from has to say to to. With copying the packets are laid out
-// as a receive buffer would hold them.
+// carry moves every packet that one host has to send to the other, laid out as a receive buffer would hold it, and
+// returns their number.
 func (w *wire) carry(now clock.Time, from, to *host) int {
 	total := 0
 	for {
@@ -47,14 +47,14 @@ func (w *wire) carry(now clock.Time, from, to *host) int {
 	}
 }
 
-// flow is a pair with regions, for benchmarks.
+// flow is a connected pair with registered memory and one request that is posted again and again.
 type flow struct {
 	a, b  *end
 	w     *wire
 	wr    ring.SendWR
 	comps [64]Completion
 	now   clock.Time
-	recv  bool // the operation takes receives
+	recv  bool // the operation consumes receives
 	rr    [ring.MaxSGE]ring.SGE
 }
 
@@ -82,7 +82,7 @@ func (f *flow) join(tb testing.TB) *flow {
 	return f
 }
 
-// run carries batch requests to their completions and returns the packets.
+// run posts batch requests, carries packets until all of them are complete, and returns the number of packets.
 func (f *flow) run(tb testing.TB, batch int) (packets int) {
 	for range batch {
 		if f.recv {
@@ -132,8 +132,7 @@ func BenchmarkEngine(b *testing.B) {
 	}
 }
 
-// TestNoAllocations is a rule of the data path: once warm, nothing is allocated
-// per packet.
+// TestNoAllocations: the data path allocates nothing per packet once it is warm, on the wire and on the local path.
 func TestNoAllocations(t *testing.T) {
 	for _, op := range []ring.WROp{ring.OpSend, ring.OpWrite, ring.OpRead, ring.OpFetchAdd} {
 		for _, size := range []int{64, 1 << 18} {
@@ -154,7 +153,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkLocal measures the local path next to a plain copy.
+// BenchmarkLocal measures the local path beside a plain copy of the same size.
 func BenchmarkLocal(b *testing.B) {
 	for _, size := range []int{64, 4096, 1 << 20} {
 		b.Run(fmt.Sprintf("write/%dB", size), func(b *testing.B) {

@@ -13,14 +13,13 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// recorded is what a capture of Linux Soft-RoCE says of one responder: the
-// requests to it and its answers.
+// recorded is what a capture of Linux Soft-RoCE shows of one responder: the requests sent to it and its answers.
 type recorded struct {
 	qpn, peer         uint32
 	requests, answers [][]byte // BTH to pad
 }
 
-// transportPacket takes the outer headers off.
+// transportPacket returns a frame's packet from the BTH to the pad, or false if the frame is not IPv4.
 func transportPacket(t *testing.T, b []byte) (p []byte, ok bool) {
 	t.Helper()
 	_, rest, err := eth.ParseEthernet(b)
@@ -38,7 +37,7 @@ func transportPacket(t *testing.T, b []byte) (p []byte, ok bool) {
 	return append([]byte(nil), rest[:len(rest)-ib.ICRCLen]...), true
 }
 
-// record finds the responder to whose QP the first RC request of a capture goes.
+// record returns the requests to, and the answers of, the QP that the first RC request of a capture goes to.
 func record(t *testing.T, frames [][]byte) (r recorded) {
 	for _, f := range frames {
 		b, ok := transportPacket(t, f)
@@ -59,16 +58,15 @@ func record(t *testing.T, frames [][]byte) (r recorded) {
 	return r
 }
 
-// TestSoftRoCERequests replays requests that Linux Soft-RoCE sent to a responder
-// and holds this one's answers against the recorded ones: opcode, PSN, syndrome,
-// and the MSN counted from the first. Where the two differ on purpose, changed
-// says how.
+// TestSoftRoCERequests replays requests that Linux Soft-RoCE sent to a responder and compares our answers with the
+// recorded ones: opcode, PSN, syndrome, and the MSN relative to the first. Where the two differ on purpose, changed
+// is our syndrome.
 func TestSoftRoCERequests(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		receive  int  // size of the receives
-		late     int  // the receives are posted before this request
-		keepKeys bool // the recorded keys are meant to be wrong
+		late     int  // the receives are posted just before this request
+		keepKeys bool // the recorded keys are wrong on purpose
 		cut      bool // the recording ends before the last answer
 		changed  ib.Syndrome
 	}{
@@ -99,10 +97,10 @@ func TestSoftRoCERequests(t *testing.T) {
 	}
 }
 
-// replay has a responder answer the requests one by one.
+// replay has a responder answer the requests one by one, and returns its answers.
 func replay(t *testing.T, r recorded, receive, late int, keepKeys bool) (answers [][]byte) {
 	h := newHost(t, nil, "10.0.0.2", Config{})
-	h.e.kept.used = maxEarly // Soft-RoCE keeps nothing that comes ahead of its turn
+	h.e.kept.used = maxEarly // Soft-RoCE keeps no packet that comes ahead of its turn
 	peer := newHost(t, nil, "10.0.0.3", Config{})
 	x := h.qp(command.RC, QPConfig{Number: r.qpn})
 	p := &end{host: peer, q: &QP{num: r.peer}}
@@ -140,7 +138,7 @@ func replay(t *testing.T, r recorded, receive, late int, keepKeys bool) (answers
 	return answers
 }
 
-// bringUp takes x to RTS as the responder of p.
+// bringUp takes x to RTR as the responder of p.
 func bringUp(x, p *end, c connection) {
 	x.modify(command.ModifyQP{Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init, Access: uint32(c.access)}, nil)
 	x.modify(command.ModifyQP{

@@ -18,9 +18,9 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// card is a transcript against a hardware adapter: the packets of the other side
-// are written by hand, with what ConnectX cards do and Linux Soft-RoCE does not.
-// Every one has MigReq set, and a UDP source port of the card's own choice.
+// card is a transcript of a connection with a hardware adapter. The adapter's packets are written by hand and do what
+// ConnectX cards do and Linux Soft-RoCE does not: each has MigReq set and a UDP source port that the card chose
+// itself.
 type card struct {
 	t      *testing.T
 	us     *end
@@ -34,8 +34,7 @@ type card struct {
 
 const cardQPN = 0x2a5
 
-// TestCards runs the transcripts of testdata/cards. Their expected output is
-// rewritten with -rewrite.
+// TestCards runs the transcripts of testdata/cards; -rewrite rewrites their expected output.
 func TestCards(t *testing.T) {
 	datadriven.Walk(t, "testdata/cards", func(t *testing.T, path string) {
 		c := &card{t: t, addr: netip.MustParseAddr("10.0.0.9")}
@@ -76,11 +75,10 @@ func (c *card) command(d *datadriven.TestData) string {
 
 func (c *card) id() uint64 { c.serial++; return c.serial }
 
-// cardData is what the card's messages and read responses carry.
+// cardData is the payload of the card's messages and read responses.
 var cardData = pattern(1<<16, 'c')
 
-// connect makes a QP of ours that is joined to the card's: our PSNs start at 100,
-// the card's at 5000.
+// connect makes a QP of ours and connects it with the card's. Our PSNs start at 100, the card's at 5000.
 func (c *card) connect(args map[string]string) {
 	h := newHost(c.t, nil, "10.0.0.1", Config{})
 	c.us, c.now, c.serial = h.qp(command.RC, QPConfig{}), 0, 0
@@ -109,8 +107,7 @@ var cardOpcodes = map[string]ib.Opcode{
 	"cnp": ib.CNP,
 }
 
-// packet delivers a packet of the card. size bytes of its data from offset from
-// follow the headers.
+// packet delivers a packet of the card, with size bytes of its data, starting at offset from, behind the headers.
 func (c *card) packet(d *datadriven.TestData, words []string, args map[string]string) {
 	op, known := cardOpcodes[words[0]]
 	if !known {
@@ -141,7 +138,7 @@ func (c *card) packet(d *datadriven.TestData, words []string, args map[string]st
 	c.us.e.Receive(c.now, []frame.In{in})
 }
 
-// wait lets the time pass until at.
+// wait advances the time to at and runs the timers that end until then.
 func (c *card) wait(at clock.Time) {
 	for next := c.us.e.Deadline(); next <= at; next = c.us.e.Deadline() {
 		c.now = max(c.now, next)
@@ -152,14 +149,14 @@ func (c *card) wait(at clock.Time) {
 	c.us.e.Advance(c.now)
 }
 
-// settle writes down what our engine sends and completes.
+// settle logs what our engine sends, completes and reports.
 func (c *card) settle() {
 	var out [64]frame.Out
 	for n := c.us.e.Transmit(c.now, out[:]); n > 0; n = c.us.e.Transmit(c.now, out[:]) {
 		for i := range out[:n] {
 			o := &out[i]
 			b := append(append([]byte(nil), o.Head[o.HeadStart:o.HeadEnd]...), o.Payload...)
-			ib.BTH(b).SetPadCount(0) // the pad is added when it is sealed
+			ib.BTH(b).SetPadCount(0) // the encapsulation adds the pad when it seals a packet
 			fmt.Fprintf(&c.log, "%8.2f %s\n", float64(c.now)/1e3, describe(b))
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// A packet for a connected queue pair that is of another partition, sender or service,
-// or comes in a state that takes none, is dropped without an answer, and counted: it
-// changes nothing (IBA 9.6.1).
+// TestConnectedPacketsAreChecked: a packet for a connected queue pair that has the wrong partition, sender or
+// service, or that comes in a state which takes none, is dropped and counted. It is not answered and changes nothing
+// (IBA 9.6.1).
 func TestConnectedPacketsAreChecked(t *testing.T) {
 	for _, typ := range []command.QPType{command.RC, command.UC} {
 		service, other := ib.Opcode(0), ib.Opcode(ucBits)
@@ -44,25 +44,25 @@ func TestConnectedPacketsAreChecked(t *testing.T) {
 			before := *x.count
 			b.e.Receive(0, []frame.In{{Data: x.packet, Src: x.src, Dst: b.addr}})
 			if *x.count != before+1 {
-				t.Errorf("type %d, %s: counted %d times", typ, x.name, *x.count-before)
+				t.Errorf("type %d, %s: counted %d times, want once", typ, x.name, *x.count-before)
 			}
 			var out [4]frame.Out
 			if n := b.e.Transmit(0, out[:]); n != 0 || b.q.State() != command.RTS {
-				t.Errorf("type %d, %s: %d answers, state %s", typ, x.name, n, stateName(b.q.State()))
+				t.Errorf("type %d, %s: %d answers, state %s; want no answer and an unchanged state", typ, x.name, n, stateName(b.q.State()))
 			}
 		}
-		// Limited members of a partition speak to full ones only.
+		// A limited member of a partition may talk to full members only.
 		b.e.SetPKeys([]ib.PKey{0x7fff})
 		before := c.PKeyViolations
 		b.e.Receive(0, []frame.In{{Data: packet(send, 0x7fff, b.q.num), Src: a.addr, Dst: b.addr}})
 		if c.PKeyViolations != before+1 {
-			t.Errorf("type %d: a limited member took a packet of another", typ)
+			t.Errorf("type %d: a limited member took a packet of another limited member", typ)
 		}
 		b.modify(command.ModifyQP{Mask: command.MaskState, State: command.Err}, nil)
 		before = c.WrongState
 		b.e.Receive(0, []frame.In{{Data: packet(send, 0xffff, b.q.num), Src: a.addr, Dst: b.addr}})
 		if c.WrongState != before+1 {
-			t.Errorf("type %d: a packet in Error counted %d times", typ, c.WrongState-before)
+			t.Errorf("type %d: a packet in state Error was counted %d times, want once", typ, c.WrongState-before)
 		}
 	}
 }

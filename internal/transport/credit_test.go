@@ -11,15 +11,14 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// flat is a packet as it arrives.
+// flat returns the bytes of a packet as they arrive at the peer.
 func flat(o *frame.Out) []byte {
 	b := append([]byte(nil), o.Head[frame.HeadRoom:o.HeadEnd]...)
 	return append(append(b, o.Payload...), make([]byte, o.Pad)...)
 }
 
-// TestReceivePostedBehindRNRNAK posts the receive when the packet was refused and
-// its NAK has not left: the news goes out behind the NAK, for no other doorbell
-// will come.
+// TestReceivePostedBehindRNRNAK posts a receive after a packet was refused and before its RNR NAK has left. The
+// credit for the receive must leave behind the NAK, because no other doorbell will send it.
 func TestReceivePostedBehindRNRNAK(t *testing.T) {
 	_, a, b := newPair(t, 1, command.RC)
 	c := defaultConnection()
@@ -34,7 +33,7 @@ func TestReceivePostedBehindRNRNAK(t *testing.T) {
 	}
 	a.e.Doorbell(a.q)
 	if n := a.e.Transmit(0, out[:]); n != 1 {
-		t.Fatalf("sent %d packets", n)
+		t.Fatalf("sent %d packets, want 1", n)
 	}
 	b.e.Receive(0, []frame.In{{Data: flat(&out[0]), Src: a.addr, Dst: b.addr}})
 	if err := b.recv.Post(&ring.RecvWR{ID: 2}); err != nil {
@@ -56,8 +55,8 @@ func TestReceivePostedBehindRNRNAK(t *testing.T) {
 	}
 }
 
-// TestNewsOfReceivesSavesRNR keeps a responder that has one receive at a time busy:
-// once its requester has credits nothing is refused.
+// TestNewsOfReceivesSavesRNR posts one receive at a time to a responder with end-to-end credits: once the requester
+// knows its credits, it waits for one and no message is refused.
 func TestNewsOfReceivesSavesRNR(t *testing.T) {
 	n, a, b := newPair(t, 1, command.RC)
 	c := defaultConnection()
@@ -78,7 +77,7 @@ func TestNewsOfReceivesSavesRNR(t *testing.T) {
 	}
 	for taken := 0; taken < messages; {
 		if !n.Step(n.Now().Add(time.Second)) {
-			t.Fatalf("%d messages came", taken)
+			t.Fatalf("the network is idle after %d messages", taken)
 		}
 		for range b.comps {
 			taken++
@@ -87,15 +86,15 @@ func TestNewsOfReceivesSavesRNR(t *testing.T) {
 		b.comps = nil
 	}
 	if k := b.e.counters.ResponderRNRNAK; k != 0 {
-		t.Errorf("%d messages were refused", k)
+		t.Errorf("%d messages were refused, want none", k)
 	}
 	if d := time.Duration(n.Now()); d > 5*time.Millisecond {
-		t.Errorf("took %v", d)
+		t.Errorf("the messages took %v, want at most 5 ms", d)
 	}
 }
 
-// TestNewsOfReceiveEndsRNRWait has a message refused by a responder with a long RNR timer, and a receive posted soon after:
-// the news of it is answered at once, and what waits until the timer ends where there is no news.
+// TestNewsOfReceiveEndsRNRWait has a message refused by a responder with a long RNR timer and posts a receive 5 ms
+// later. With end-to-end credits the requester sends again at once; without them it waits for the end of the timer.
 func TestNewsOfReceiveEndsRNRWait(t *testing.T) {
 	for _, flow := range []uint8{0, 1} {
 		n, a, b := newPair(t, 1, command.RC)
@@ -122,7 +121,7 @@ func TestNewsOfReceiveEndsRNRWait(t *testing.T) {
 		}
 		took := time.Duration(n.Now())
 		if a.comps[0].Status != ring.Success || flow == 1 && took > 10*time.Millisecond || flow == 0 && took < 300*time.Millisecond {
-			t.Errorf("flow control %d: %v after %v", flow, a.comps[0].Status, took)
+			t.Errorf("flow control %d: %v after %v; want success, within 10 ms with credits and after 300 ms without", flow, a.comps[0].Status, took)
 		}
 	}
 }

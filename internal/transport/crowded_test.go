@@ -9,9 +9,9 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// TestUndeliveredCompletionsAreBounded posts to a QP on the local path again and again,
-// while the driver of the engines takes no completion: the rings fill, and the queues
-// of completions do not grow past their bound. Nothing is lost by it.
+// TestUndeliveredCompletionsAreBounded posts to a QP on the local path while nobody takes the engines' completions:
+// the rings fill, the completion queues stay within their bound, and every request completes once completions are
+// taken.
 func TestUndeliveredCompletionsAreBounded(t *testing.T) {
 	_, a, b := newPair(t, 1, command.RC)
 	connect(a, b, defaultConnection())
@@ -53,7 +53,7 @@ func TestUndeliveredCompletionsAreBounded(t *testing.T) {
 		}
 	}
 	if fill() {
-		t.Error("the rings are not full")
+		t.Error("after the queues of completions are full, a request was still taken")
 	}
 	for len(a.comps) < posted {
 		before := len(a.comps)

@@ -13,9 +13,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// disorder is what a network does whose packets overtake each other all the
-// time: up to every packet is held back by up to many round trips, a fifth come
-// twice, some not at all.
+// disorder returns the faults of a network whose packets overtake each other all the time: 30 to 100 % of them are
+// held back by up to 100 round trips, up to a fifth come twice, and some are lost.
 func disorder(rng *rand.Rand) sim.Impairment {
 	i := sim.Impairment{
 		Delay:     time.Duration(1+rng.IntN(20)) * time.Microsecond,
@@ -27,12 +26,10 @@ func disorder(rng *rand.Rand) sim.Impairment {
 	return i
 }
 
-// TestDisorderPrograms is what no network may break: with packets in any order
-// and old ones among new ones, requests may end because they took too long, but
-// what completes with success happened once and has the right data and original
-// value, what completes otherwise happened once or not at all, every request
-// completes once and in order, and the peer's memory is what the requests carried
-// out in order leave there (IBA 9.7).
+// TestDisorderPrograms runs random programs over a network that reorders, duplicates and loses packets. Requests may
+// end with an error because they took too long. What completes with success was carried out once, with the right data
+// and original value; what completes otherwise, once or not at all. Every request completes once, in order, and the
+// peer's memory is what the executed requests, taken in order, leave there (IBA 9.7).
 func TestDisorderPrograms(t *testing.T) {
 	ended := 0
 	count := *programCount
@@ -48,8 +45,7 @@ func TestDisorderPrograms(t *testing.T) {
 	t.Logf("%d of %d programs ended in error", ended, *programCount)
 }
 
-// stage is the peer's memory after the requests up to some place, and the
-// receives used by then.
+// stage is the content of the peer's memory after some number of requests, and the receives they have consumed.
 type stage struct {
 	target, words []byte
 	receives      int
@@ -59,7 +55,7 @@ func (s *side) stage() stage {
 	return stage{bytes.Clone(s.peer.wantTarget), bytes.Clone(s.peer.wantWords), len(s.peer.receives)}
 }
 
-// disorderProgram reports whether every request completed with success.
+// disorderProgram runs one program and reports whether every request completed with success.
 func disorderProgram(t testing.TB, seed uint64) (whole bool, err error) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	n := sim.New(seed)
@@ -110,7 +106,7 @@ func disorderProgram(t testing.TB, seed uint64) (whole bool, err error) {
 			s.port.Wake()
 		}
 	}
-	for range 50 { // what is still on its way finds nothing to do
+	for range 50 { // packets still under way must have no effect
 		x.copySome()
 		y.copySome()
 		n.Pass(10 * time.Millisecond)
@@ -128,8 +124,8 @@ func disorderProgram(t testing.TB, seed uint64) (whole bool, err error) {
 	return whole, nil
 }
 
-// verifyEnded is verify for a program that was cut off. stages are after each
-// request of s.
+// verifyEnded does what verify does, for a program that an error may have cut off. stages[i] is expected after i
+// requests of s.
 func (s *side) verifyEnded(stages []stage) error {
 	first, err := s.endedSends()
 	if err != nil {
@@ -155,8 +151,8 @@ func (s *side) verifyEnded(stages []stage) error {
 	return nil
 }
 
-// endedSends checks that requests completed with success up to some place and
-// with errors, all of them, from there on. It returns the place.
+// endedSends checks that the first requests completed with success and all behind them with errors. It returns the
+// number of the former.
 func (s *side) endedSends() (first int, err error) {
 	var got []ring.CQE
 	for _, c := range s.comps {
@@ -194,8 +190,8 @@ func (s *side) endedSends() (first int, err error) {
 	return first, nil
 }
 
-// endedReceives checks that receives completed in order, as expected and then as
-// flushed. It returns how many were used.
+// endedReceives checks that the first receives completed in order as expected and that the others were flushed. It
+// returns the number of the former.
 func (s *side) endedReceives() (taken int, err error) {
 	var got []ring.CQE
 	for _, c := range s.comps {
@@ -221,18 +217,17 @@ func (s *side) endedReceives() (taken int, err error) {
 	return taken, nil
 }
 
-// happened checks that the peer's memory and its receives are at one of stages.
-// A write may be there in part, and anything may stand where the rest of the last
-// one belongs but for its last packet: it was never complete (IBA 9.5).
+// happened checks that the peer's memory and receives are at one of the stages. A write may have been placed in part:
+// it never completed, so the bytes of its remaining full packets may have any value (IBA 9.5).
 func (s *side) happened(stages []stage, receives int) error {
 	p := s.peer
 	found := false
 	for _, v := range stages {
-		// What waits for the owner of memory is flushed although it was carried out.
+		// A receive whose data waited for the memory's owner is flushed although its message was carried out.
 		found = found || bytes.Equal(p.words, v.words) && (receives == v.receives || p.slow && receives < v.receives)
 	}
 	if !found {
-		return fmt.Errorf("the peer's words and receives are at no stage")
+		return fmt.Errorf("the peer's atomic words and %d receives are those of none of the %d stages", receives, len(stages))
 	}
 	from, to := 0, 0
 	if w := p.q.resp.write; p.q.resp.msg == msgWrite {
@@ -254,7 +249,7 @@ next:
 	return nil
 }
 
-// placed checks pieces of the arena.
+// placed checks the pieces of s's arena that sges name.
 func (s *side) placed(sges []ring.SGE) error {
 	for _, g := range sges {
 		if g.Addr < arenaBase {
@@ -268,24 +263,23 @@ func (s *side) placed(sges []ring.SGE) error {
 	return nil
 }
 
-// answers watches what each responder sends: an acknowledgement without data
-// never takes the place of the answer to a read or atomic, nor of one before it
-// (IBA 9.7.5.1.2). There are requesters that would take it for one.
+// answers watches what each responder sends: an ACK without data must never cover the PSN of a read or atomic that is
+// still to be answered, nor one before it, because a requester could take it for that answer (IBA 9.7.5.1.2).
 type answers struct {
 	t   map[*sim.Port]*track // by responder
 	err error
 }
 
-// track is the reads and atomics that a responder was asked for.
+// track is the reads and atomics that a responder has been asked for.
 type track struct {
 	c     *connection
 	asked []asked
 }
 
-// outstanding is what the requester may still wait for.
+// outstanding returns the reads and atomics whose answers the requester may still wait for.
 func (t *track) outstanding() []asked { return t.asked[max(len(t.asked)-int(t.c.depth), 0):] }
 
-// asked is a read or atomic by the PSNs of its answers.
+// asked is a read or atomic, named by the PSNs of its answers.
 type asked struct {
 	first, last ib.PSN
 	answered    bool
@@ -309,14 +303,14 @@ func (a *answers) sees(from, to *sim.Port, b []byte) bool {
 	case op == ib.RCAcknowledge && p.AETH.Syndrome().IsACK():
 		for _, r := range a.t[from].outstanding() {
 			if psn == r.last || psn.After(r.last) && !r.answered {
-				a.err = fmt.Errorf("an ACK of %d where %d is a read's or atomic's (answered: %v)", psn, r.last, r.answered)
+				a.err = fmt.Errorf("ACK of PSN %d, but %d belongs to a read or atomic (answered: %v)", psn, r.last, r.answered)
 			}
 		}
 	}
 	return true
 }
 
-// ask notes a request, unless it asks again for some of an earlier one.
+// ask notes a read or atomic request, unless it repeats some of an earlier one.
 func (t *track) ask(first, last ib.PSN) {
 	for i := range t.asked {
 		if r := &t.asked[i]; !first.Before(r.first) && !last.After(r.last) {

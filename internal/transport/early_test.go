@@ -6,8 +6,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// Answers to short reads leave in batches, so that the requester has work while
-// others are made; those to long reads leave as many as fit. All of them leave.
+// TestAnswersLeaveEarly: answers to short reads leave in batches of 8, so that the requester has work while the
+// others are made; the answers to a long read leave as many as fit at once. All of them leave.
 func TestAnswersLeaveEarly(t *testing.T) {
 	for _, c := range []struct {
 		name               string
@@ -23,7 +23,7 @@ func TestAnswersLeaveEarly(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFlow(t, c.mtu, c.bytes, ring.OpRead)
-			f.a.q.win.Size = c.most // has grown so far
+			f.a.q.win.Size = c.most // the window as it has grown so far
 			for range c.reads {
 				f.a.post(f.wr)
 			}

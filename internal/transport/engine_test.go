@@ -18,19 +18,20 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// nothing is an empty work queue.
+// nothing is a send queue that is always empty.
 type nothing struct{}
 
 func (nothing) Next(*SendWR) (bool, error) { return false, nil }
 func (nothing) Release(int)                {}
 func (nothing) Pending() (int, error)      { return 0, nil }
 
+// noReceives is a receive queue that is always empty.
 type noReceives struct{}
 
 func (noReceives) Next(*ring.RecvWR) (bool, error) { return false, nil }
 func (noReceives) Pending() (int, error)           { return 0, nil }
 
-// TestIdleQP: an idle connected QP costs no more than 2 KB besides its rings.
+// TestIdleQP: an idle connected QP takes no more than 2 KB besides its rings, and runs no timer.
 func TestIdleQP(t *testing.T) {
 	const count = 20000
 	e, err := New(Config{Memory: memory.NewTable(16, nil)})
@@ -77,8 +78,8 @@ func TestIdleQP(t *testing.T) {
 	runtime.KeepAlive(qps)
 }
 
-// TestNumbers: QP numbers are handed out round robin, never 0, 1 or the
-// multicast number, and rest after the end of a connection.
+// TestNumbers: QP numbers are handed out in turn, never 0, 1 or the multicast number 0xffffff, and a number is not
+// used again until the time-wait of its connection has ended.
 func TestNumbers(t *testing.T) {
 	e, err := New(Config{Memory: memory.NewTable(16, nil), FirstQPN: 0xfffffd, TimeWait: time.Second})
 	if err != nil {
@@ -93,7 +94,7 @@ func TestNumbers(t *testing.T) {
 		return n
 	}
 	if a, b, c := next(0), next(0), next(0); a != 0xfffffd || b != 0xfffffe || c != 2 {
-		t.Fatalf("numbers %#x %#x %#x", a, b, c)
+		t.Fatalf("numbers %#x %#x %#x, want 0xfffffd 0xfffffe 0x2", a, b, c)
 	}
 	q, err := e.CreateQP(0, QPConfig{Number: 2, Type: command.RC, Send: nothing{}, Recv: noReceives{}})
 	if err != nil {
@@ -103,21 +104,21 @@ func TestNumbers(t *testing.T) {
 	e.Destroy(0, q)
 	e.table.next = 2
 	if n := next(clock.Time(time.Second) - 1); n != 3 {
-		t.Errorf("number %d while 2 is in time-wait", n)
+		t.Errorf("number %d while 2 is in time-wait, want 3", n)
 	}
 	e.table.next = 2
 	if n := next(clock.Time(time.Second)); n != 2 {
-		t.Errorf("number %d after the time-wait of 2", n)
+		t.Errorf("number %d after the time-wait of 2, want 2", n)
 	}
 	e.FreeNumber(3)
 	e.table.next = 3
 	if n := next(0); n != 3 {
-		t.Errorf("number %d after 3 was given back", n)
+		t.Errorf("number %d after 3 was given back, want 3", n)
 	}
 }
 
-// TestLoopBits: with the loop's number in the low bits, numbers of an engine all
-// carry it and QPs of others are not found.
+// TestLoopBits: an engine that is told its loop's number puts it into the low bits of all its QP numbers, and finds
+// no QP whose number carries another.
 func TestLoopBits(t *testing.T) {
 	e, err := New(Config{Memory: memory.NewTable(16, nil), LoopBits: 2, Loop: 3})
 	if err != nil {
@@ -129,12 +130,12 @@ func TestLoopBits(t *testing.T) {
 			t.Fatal(err)
 		}
 		if q.num&3 != 3 || e.QP(q.num) != q || e.QP(q.num^1) != nil {
-			t.Fatalf("number %#x", q.num)
+			t.Fatalf("number %#x: low bits %d, want 3; or the number does not find the QP, or its neighbour finds one", q.num, q.num&3)
 		}
 	}
 }
 
-// TestConfig: each wrong field is named.
+// TestConfig: an invalid configuration is refused by an error that names the field.
 func TestConfig(t *testing.T) {
 	m := memory.NewTable(1, nil)
 	for _, c := range []struct {
@@ -148,13 +149,13 @@ func TestConfig(t *testing.T) {
 		{"Window", Config{Memory: m, Window: congestion.Config{Start: 64, Max: 32}}},
 	} {
 		if _, err := New(c.cfg); err == nil || !strings.HasPrefix(strings.TrimPrefix(err.Error(), "invalid value: "), c.field) {
-			t.Errorf("%s: %v", c.field, err)
+			t.Errorf("error %v, want one that names %s", err, c.field)
 		}
 	}
 }
 
-// TestFairness: of many QPs to one destination each gets its share while the
-// window holds what is in flight to its size.
+// TestFairness: 50 QPs that send to one destination all get a share, and the packets in flight stay within the window
+// that they share.
 func TestFairness(t *testing.T) {
 	n := sim.New(1)
 	n.Default.Delay = 10 * time.Microsecond
@@ -188,21 +189,21 @@ func TestFairness(t *testing.T) {
 		return done == count*each
 	})
 	if done != count*each {
-		t.Fatalf("%d of %d complete", done, count*each)
+		t.Fatalf("%d of %d requests complete", done, count*each)
 	}
 	first, last := clock.Never, clock.Time(0)
 	for _, at := range finished {
 		first, last = min(first, at), max(last, at)
 	}
 	if first < last*6/10 {
-		t.Errorf("one QP ended at %v, another at %v", first, last)
+		t.Errorf("the first QP ended at %v, the last at %v; want the first at 60 %% of that or later", first, last)
 	}
 	if peak > 512 {
-		t.Errorf("%d packets in flight", peak)
+		t.Errorf("up to %d packets in flight, want at most 512", peak)
 	}
 }
 
-// broken is a ring that is corrupt.
+// broken is a send ring that is corrupt.
 type broken struct{ nothing }
 
 var errBroken = errors.New("corrupt")
@@ -210,7 +211,7 @@ var errBroken = errors.New("corrupt")
 func (broken) Pending() (int, error)      { return 0, errBroken }
 func (broken) Next(*SendWR) (bool, error) { return false, errBroken }
 
-// TestCorruptRing: a corrupt send ring ends its QP with an event, and nothing else.
+// TestCorruptRing: a corrupt send ring puts its QP into the error state, with one event.
 func TestCorruptRing(t *testing.T) {
 	n := sim.New(1)
 	a, b := newHost(t, n, "10.0.0.1", Config{}).qp(command.RC, QPConfig{Send: broken{}}), newHost(t, n, "10.0.0.2", Config{}).qp(command.RC, QPConfig{})
@@ -219,16 +220,16 @@ func TestCorruptRing(t *testing.T) {
 	a.port.Wake()
 	n.Run(second, nil)
 	if a.q.state != command.Err || len(a.events) != 1 || a.events[0].Type != command.EventQPFatal {
-		t.Errorf("state %s, events %+v", stateName(a.q.state), a.events)
+		t.Errorf("state %s, events %+v; want the error state and one fatal event of the QP", stateName(a.q.state), a.events)
 	}
 }
 
-// TestSharedReceives: QPs of an SRQ share receives, advertise no credits, and
-// say when they have used their last one (IBA 10.2.9.4, 11.6.3.1).
+// TestSharedReceives: QPs of an SRQ consume its receives, advertise no credits (IBA 10.2.9.4), and in the error
+// state report that they use no more of them (Last WQE Reached, 11.6.3.1).
 func TestSharedReceives(t *testing.T) {
 	n := sim.New(1)
 	ha, hb := newHost(t, n, "10.0.0.1", Config{}), newHost(t, n, "10.0.0.2", Config{FirstQPN: 0x100})
-	own := hb.qp(command.UD, QPConfig{}) // its ring serves as the SRQ
+	own := hb.qp(command.UD, QPConfig{}) // its receive ring serves as the SRQ
 	ha.region(regionAt, make([]byte, regionSize), allowAll)
 	hb.region(regionAt, make([]byte, regionSize), allowAll)
 	own.give(1024, 4)
@@ -244,7 +245,7 @@ func TestSharedReceives(t *testing.T) {
 	}
 	n.Filter = func(from, _ *sim.Port, p []byte) bool {
 		if q, _ := ib.ParsePacket(p); from == hb.port && q.AETH.Syndrome().Value() != ib.CreditInvalid {
-			t.Errorf("credits advertised: %v", q.AETH.Syndrome())
+			t.Errorf("the QP of an SRQ advertised credits: %v", q.AETH.Syndrome())
 		}
 		return true
 	}
@@ -257,11 +258,11 @@ func TestSharedReceives(t *testing.T) {
 	b[0].modify(command.ModifyQP{Mask: command.MaskState, State: command.Err}, nil)
 	hb.drain(n.Now())
 	if len(hb.comps) != 0 || len(hb.events) != 1 || hb.events[0].Type != command.EventLastWQE {
-		t.Errorf("completions %+v, events %+v", hb.comps, hb.events)
+		t.Errorf("completions %+v, events %+v; want no completion and one event of the last work request", hb.comps, hb.events)
 	}
 }
 
-// TestCommunicationEstablished: a QP in RTR that receives says so once.
+// TestCommunicationEstablished: a QP in RTR reports its first packet, and only that, by an event.
 func TestCommunicationEstablished(t *testing.T) {
 	n, a, b := newPair(t, 1, command.RC)
 	connect(a, b, defaultConnection())
@@ -272,11 +273,12 @@ func TestCommunicationEstablished(t *testing.T) {
 	a.do(ring.OpWrite, 16)
 	n.Run(second, nil)
 	if len(b.events) != 1 || b.events[0].Type != command.EventCommunicationEstablished {
-		t.Errorf("events %+v", b.events)
+		t.Errorf("events %+v, want one that communication is established", b.events)
 	}
 }
 
-// TestDrainedEvent: SQD says when what had begun is complete, if asked to.
+// TestDrainedEvent: a QP put into SQD with notification reports, by one event, that the requests in progress are
+// complete.
 func TestDrainedEvent(t *testing.T) {
 	n, a, b := newPair(t, 1, command.RC)
 	connect(a, b, defaultConnection())
@@ -287,10 +289,10 @@ func TestDrainedEvent(t *testing.T) {
 	a.modify(command.ModifyQP{Mask: command.MaskState | command.MaskSQDNotify, State: command.SQD, SQDNotify: 1}, nil)
 	a.drain(n.Now())
 	if len(a.events) != 0 || a.e.Query(a.q).Draining != 1 {
-		t.Fatalf("events %+v before the end", a.events)
+		t.Fatalf("before the write is complete: events %+v, want none, and the QP draining", a.events)
 	}
 	n.Run(second, nil)
 	if len(a.events) != 1 || a.events[0].Type != command.EventSQDrained || len(a.comps) != 1 || a.e.Query(a.q).Draining != 0 {
-		t.Errorf("events %+v, completions %+v", a.events, a.comps)
+		t.Errorf("events %+v, completions %+v; want one drained event and one completion", a.events, a.comps)
 	}
 }

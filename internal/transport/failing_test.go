@@ -16,10 +16,9 @@ import (
 	"github.com/softvpi/softvpi/internal/sim"
 )
 
-// TestFailingPrograms runs random programs with one request that must fail:
-// what comes before it happens and completes, it ends in the error that the
-// specification gives it, and everything behind it is flushed, in order, and
-// leaves no trace in memory (IBA 10.8.4, 11.6.2).
+// TestFailingPrograms runs random programs in which one request must fail, on the wire and on the local path. The
+// requests before it complete, it ends with the error that the specification gives it, and everything behind it is
+// flushed, in order, and leaves no trace in memory (IBA 10.8.4, 11.6.2).
 func TestFailingPrograms(t *testing.T) {
 	runPrograms(t, func(seed uint64) error {
 		if err := failingProgram(t, seed, false); err != nil {
@@ -32,8 +31,8 @@ func TestFailingPrograms(t *testing.T) {
 	})
 }
 
-// breakRequest makes a request fail and returns how it and its receive end;
-// Success for a receive that is flushed, and false where the peer goes on.
+// breakRequest makes x's last request fail. It returns the status of the request, the status of the receive it
+// consumes (Success: the receive is flushed), and whether the peer ends in the error state too.
 func breakRequest(rng *rand.Rand, x, y *side) (status, receive ring.Status, peerEnds bool) {
 	wr := &x.work[len(x.work)-1]
 	n := lengthOf(wr)
@@ -123,7 +122,7 @@ func failingProgram(t testing.TB, seed uint64, local bool) error {
 		x.sent++
 	}
 	enough := func() bool { return len(x.comps) >= len(x.wantSend) && len(y.comps) >= len(y.wantRecv) }
-	for range 50000 { // longer than all retries of the longest ACK timer
+	for range 50000 { // longer than all retries with the longest ACK timer
 		x.copySome()
 		y.copySome()
 		n.Pass(50 * time.Microsecond)
@@ -145,8 +144,8 @@ func failingProgram(t testing.TB, seed uint64, local bool) error {
 	return nil
 }
 
-// givenUp reports that retries were exceeded. Once the responder has ended it
-// answers no more, so that what was lost before, or its NAK, stays lost.
+// givenUp reports whether a request of x ran out of retries: a responder in the error state no longer answers, so
+// that packets lost before, or its NAK, are never made good.
 func givenUp(x *side) bool {
 	for _, c := range x.comps {
 		if c.Status == ring.RetryExceeded {
@@ -156,29 +155,29 @@ func givenUp(x *side) bool {
 	return false
 }
 
-// silentPeer checks completions that end with a retry exceeded: successes as
-// expected, the error, and everything after it flushed, in order.
+// silentPeer checks the completions of a program whose peer fell silent: successes as expected, one retry exceeded,
+// and everything behind it flushed, in order.
 func silentPeer(x *side, good int) error {
 	i := 0
 	for ; x.comps[i].Status == ring.Success; i++ {
 		if i >= good || x.comps[i].ID != x.wantSend[i].ID {
-			return fmt.Errorf("completion %d: %+v", i, x.comps[i])
+			return fmt.Errorf("completion %d: %+v, want the success of request %d of %d", i, x.comps[i], i, good)
 		}
 	}
 	last := x.comps[len(x.comps)-1].ID
 	if x.comps[i].Status != ring.RetryExceeded || last != x.work[len(x.work)-1].ID {
-		return fmt.Errorf("completion %d: %+v, last %d", i, x.comps[i], last)
+		return fmt.Errorf("completion %d: %+v, want retry exceeded; last is request %d, want %d", i, x.comps[i], last, x.work[len(x.work)-1].ID)
 	}
 	for k := i + 1; k < len(x.comps); k++ {
 		if c := x.comps[k]; c.Status != ring.WRFlush || c.ID != x.comps[k-1].ID+1 {
-			return fmt.Errorf("completion %d: %+v", k, c)
+			return fmt.Errorf("completion %d: %+v, want request %d flushed", k, c, x.comps[k-1].ID+1)
 		}
 	}
 	return nil
 }
 
-// codec has the real encapsulation in the path: packets cross the network with
-// their ICRC, corrupted ones arrive, and are found out.
+// codec puts the real encapsulation into the simulated path: packets carry their ICRC, and corrupted ones arrive and
+// must be found.
 type codec struct{ e *encap.Encap }
 
 func newCodec(t testing.TB, addr netip.Addr) *codec {
@@ -200,7 +199,7 @@ func (c *codec) Seal(o *frame.Out) []byte {
 // Open implements sim.Codec.
 func (c *codec) Open(in *frame.In) bool {
 	one := []frame.In{*in}
-	one[0].IDKnown = true // 0, as sent: nothing to infer
+	one[0].IDKnown = true // the IPv4 identification is 0, as sent
 	if c.e.Open(one) == 0 {
 		return false
 	}
@@ -208,8 +207,8 @@ func (c *codec) Open(in *frame.In) bool {
 	return true
 }
 
-// TestEncapsulatedPrograms runs programs with the encapsulation in the path: no
-// corrupted packet gets through its ICRC.
+// TestEncapsulatedPrograms runs random programs with the encapsulation in the path: no corrupted packet passes the
+// ICRC check.
 func TestEncapsulatedPrograms(t *testing.T) {
 	caught := uint64(0)
 	for seed := range uint64(max(*programCount/20, 10)) {

@@ -14,8 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// couple is two hosts with two pairs of queue pairs, whose packets are carried by hand:
-// singly, or as batches.
+// couple is two hosts with two pairs of queue pairs. The test carries their packets, one by one or in batches.
 type couple struct {
 	singly     bool
 	a, b       *host
@@ -29,7 +28,7 @@ const coupleMemory = 16 << 10
 
 func newCouple(t testing.TB, singly bool) *couple {
 	c := &couple{singly: singly, memA: pattern(coupleMemory, 1), memB: pattern(coupleMemory, 2), out: make([]frame.Out, 128)}
-	// A window that does not change: it grows a little faster where acknowledgements come together.
+	// The window must not change: it grows a little faster where several acknowledgements come together.
 	w := congestion.Config{Start: 256, Min: 256, Max: 256}
 	c.a, c.b = newHost(t, nil, "10.0.0.1", Config{Window: w}), newHost(t, nil, "10.0.0.2", Config{FirstQPN: 0x100, Window: w})
 	c.keyA, c.keyB = c.a.region(0x10000, c.memA, allowAll).Key, c.b.region(0x90000, c.memB, allowAll).Key
@@ -42,7 +41,7 @@ func newCouple(t testing.TB, singly bool) *couple {
 	return c
 }
 
-// post posts a request, and a receive of room bytes for it in two pieces.
+// post posts a request of size bytes and, if it consumes one, a receive of room bytes in two pieces.
 func (c *couple) post(pair int, op ring.WROp, at, size, room uint32) {
 	if takesReceive(op) {
 		var g [ring.MaxSGE]ring.SGE
@@ -57,7 +56,7 @@ func (c *couple) post(pair int, op ring.WROp, at, size, room uint32) {
 	c.ends[pair][0].post(wr)
 }
 
-// transmit returns copies of what a host sends.
+// transmit returns copies of the packets that a host sends.
 func (c *couple) transmit(now clock.Time, from *host) (in []frame.In) {
 	for n := from.e.Transmit(now, c.out); n > 0; n = from.e.Transmit(now, c.out) {
 		for i := range c.out[:n] {
@@ -82,7 +81,7 @@ func (c *couple) receive(now clock.Time, to *host, in []frame.In) {
 	to.drain(now)
 }
 
-// mangle is what happens to packet at, modulo their number.
+// mangle is a fault for the packet with number at, modulo the number of packets.
 type mangle struct {
 	at, to int
 	how    string
@@ -139,8 +138,8 @@ func (m *mangle) apply(in []frame.In) []frame.In {
 	return in
 }
 
-// What comes in a batch does what its packets do one by one, whatever happened to them on the
-// way: the same memory, counters, completions and answers.
+// TestBatchesDoWhatTheirPacketsDo: a batch of packets has the same effect as its packets one by one, also when they
+// were lost, repeated, reordered or damaged on the way: the same memory, counters, completions, events and answers.
 func TestBatchesDoWhatTheirPacketsDo(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		one, all := newCouple(t, true), newCouple(t, false)
@@ -184,7 +183,7 @@ func TestBatchesDoWhatTheirPacketsDo(t *testing.T) {
 					c.receive(now, to, in)
 				}
 				if !slices.EqualFunc(sent[0], sent[1], func(x, y frame.In) bool { return bytes.Equal(x.Data, y.Data) && x.Src == y.Src }) {
-					rt.Fatalf("%s differ", way)
+					rt.Fatalf("packets sent %s differ between the batched and the single couple", way)
 				}
 				one.equal(rt, all)
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// zoo is an engine with QPs of each service in each state, with work posted, a
-// region in the middle of guarded memory, and a peer address that packets come from.
+// zoo is an engine with QPs of each service in each state, with work posted, a region in the middle of guarded
+// memory, and a peer from whose address packets come.
 type zoo struct {
 	*host
 	peer   *host
@@ -59,7 +59,7 @@ func newZoo(t testing.TB) *zoo {
 	return z
 }
 
-// work posts receives, and a request of each kind.
+// work posts eight receives and a request of each kind.
 func (z *zoo) work(x *end) {
 	g := ring.SGE{Addr: 0x10000, Length: 4096, LKey: z.key}
 	for range 8 {
@@ -74,9 +74,8 @@ func (z *zoo) work(x *end) {
 	}
 }
 
-// FuzzReceive feeds packets to an engine with QPs in all states. Whatever comes,
-// nothing panics, nothing outside the region is touched, and the engine keeps
-// no more than its bounds.
+// FuzzReceive feeds arbitrary packets to an engine with QPs in all states. Nothing may panic, no byte outside the
+// region may change, and the engine keeps no more than its bounds allow.
 func FuzzReceive(f *testing.F) {
 	bth := func(op ib.Opcode, qpn uint32, psn uint32, rest ...byte) []byte {
 		b := make([]byte, ib.BTHLen)
@@ -100,7 +99,7 @@ func FuzzReceive(f *testing.F) {
 		now := clock.Time(1)
 		z.e.Transmit(now, out)
 		for k := 0; len(data) > 0 && k < 64; k++ {
-			// A length prefix makes sequences of packets out of one input.
+			// A length in front of each packet makes one input a sequence of packets.
 			n := len(data)
 			if k > 0 && len(data) > 2 {
 				n = min(n, 2+int(binary.BigEndian.Uint16(data))%1100)
@@ -133,7 +132,7 @@ func FuzzReceive(f *testing.F) {
 		}
 		for _, w := range z.e.windows {
 			if w.InFlight < 0 || w.InFlight > 4*z.e.cfg.Window.Max {
-				t.Fatalf("%d packets in flight", w.InFlight)
+				t.Fatalf("%d packets in flight, want at most four windows", w.InFlight)
 			}
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/softvpi/softvpi/internal/sim"
 )
 
-// gathering is a connection from mapped memory to memory that is written in many
-// pieces at once.
+// gathering returns a connection whose requester's memory is mapped and whose responder's memory takes many pieces in
+// one call, the gatherer, and the bytes that are written.
 func gathering(t *testing.T) (n *sim.Network, a, b *end, g *gatherer, from []byte) {
 	n, a, b = newPair(t, 1, command.RC)
 	c := defaultConnection()
@@ -28,8 +28,8 @@ func gathering(t *testing.T) (n *sim.Network, a, b *end, g *gatherer, from []byt
 	return n, a, b, g, from
 }
 
-// TestPacketsAreWrittenTogether hands the packets of a write over as one batch of a
-// link: all but the end of the message take one call, its end one more.
+// TestPacketsAreWrittenTogether delivers the eight packets of a write as one batch: one call writes all but the end
+// of the message, and a second one its end.
 func TestPacketsAreWrittenTogether(t *testing.T) {
 	_, a, b, g, from := gathering(t)
 	a.do(ring.OpWrite, 8*4096)
@@ -39,7 +39,7 @@ func TestPacketsAreWrittenTogether(t *testing.T) {
 		in = append(in, frame.In{Data: flat(&out[i]), Src: a.addr, Dst: b.addr})
 	}
 	if len(in) != 8 {
-		t.Fatalf("%d packets left", len(in))
+		t.Fatalf("%d packets left, want 8", len(in))
 	}
 	b.e.Receive(0, in)
 	if g.calls != 2 || g.pieces != 9 {
@@ -53,8 +53,8 @@ func TestPacketsAreWrittenTogether(t *testing.T) {
 	}
 }
 
-// TestGatheredPieceFails lets the write of a packet in the middle of a batch fail: the
-// message ends in a remote operational error, and nothing behind it is written.
+// TestGatheredPieceFails lets the write of each piece of a batch fail in turn: the message ends with a remote
+// operational error, the request behind it is flushed, and nothing behind the failed piece is written.
 func TestGatheredPieceFails(t *testing.T) {
 	for fail := 1; fail <= regionSize/4096+1; fail++ {
 		n, a, b, g, _ := gathering(t)
@@ -63,13 +63,13 @@ func TestGatheredPieceFails(t *testing.T) {
 		a.do(ring.OpWrite, 4096)
 		n.Run(n.Now().Add(time.Second), func() bool { return len(a.comps) == 2 })
 		if len(a.comps) != 2 || a.comps[0].Status != ring.RemoteOperation || a.comps[1].Status != ring.WRFlush {
-			t.Fatalf("piece %d fails: completions %v", fail, a.comps)
+			t.Fatalf("piece %d fails: completions %v, want a remote operational error and a flush", fail, a.comps)
 		}
 		if behind := g.bytes[min(fail*4096, regionSize):]; !bytes.Equal(behind, make([]byte, len(behind))) {
 			t.Errorf("piece %d fails: something behind it was written", fail)
 		}
 		if b.q.State() != command.Err {
-			t.Errorf("piece %d fails: the responder is in %s", fail, stateName(b.q.State()))
+			t.Errorf("piece %d fails: the responder is in %s, want the error state", fail, stateName(b.q.State()))
 		}
 	}
 }

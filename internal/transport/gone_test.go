@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/sim"
 )
 
-// failCopies ends every copy with an error, as when the owner of the memory died.
+// failCopies ends every waiting copy with an error, as when the owner of the memory has died.
 func (x *end) failCopies(n *sim.Network) {
 	var c [16]Copy
 	for k := x.e.Copies(c[:]); k > 0; k = x.e.Copies(c[:]) {
@@ -22,13 +22,12 @@ func (x *end) failCopies(n *sim.Network) {
 	}
 }
 
-// TestMemoryGone: memory that cannot be reached any more is an error of that QP
-// alone, and of the right kind at either end; nothing that depends on the copy
-// was acknowledged or completed before (IBA 9.7.5.2.7).
+// TestMemoryGone: memory that can no longer be reached ends its QP alone, with the error that fits the end it belongs
+// to. Nothing that depends on a copy is acknowledged or completed before the copy has ended (IBA 9.7.5.2.7).
 func TestMemoryGone(t *testing.T) {
 	for _, c := range []struct {
 		name         string
-		slowA        bool // the requester's memory, else the responder's
+		slowA        bool // the requester's memory is gone, else the responder's
 		op           ring.WROp
 		size         int
 		status, recv ring.Status
@@ -63,7 +62,7 @@ func TestMemoryGone(t *testing.T) {
 			for range 20 {
 				n.Pass(20_000)
 				if len(a.comps) > 0 || !c.slowA && a.q.una() {
-					t.Fatalf("%+v before the copies ended", a.comps)
+					t.Fatalf("completions %+v before the copies ended, want none", a.comps)
 				}
 			}
 			for range 20 {
@@ -72,23 +71,23 @@ func TestMemoryGone(t *testing.T) {
 				n.Pass(20_000)
 			}
 			if len(a.comps) != 2 || a.comps[0].Status != c.status || a.comps[1].Status != ring.WRFlush {
-				t.Errorf("requester: %+v", a.comps)
+				t.Errorf("requester: completions %+v, want %v and a flush", a.comps, c.status)
 			}
 			if c.slowA {
 				return
 			}
 			if len(b.events) != 1 || b.events[0].Type != command.EventQPFatal || b.q.state != command.Err {
-				t.Errorf("responder: state %s, events %+v", stateName(b.q.state), b.events)
+				t.Errorf("responder: state %s, events %+v; want the error state and one fatal event", stateName(b.q.state), b.events)
 			}
 			if len(b.comps) != 1 || c.recv != 0 && b.comps[0].Status != c.recv {
-				t.Errorf("responder: %+v", b.comps)
+				t.Errorf("responder: completions %+v, want one", b.comps)
 			}
 		})
 	}
 }
 
-// TestMemoryGoneInABurst: memory that goes while a message is being sent ends the
-// QP in the middle of a burst; no timer runs for it after that.
+// TestMemoryGoneInABurst deregisters memory while a message is being sent: the QP ends in the middle of a burst, and
+// no timer runs for it after that.
 func TestMemoryGoneInABurst(t *testing.T) {
 	n, a, b := newPair(t, 1, command.RC)
 	connect(a, b, defaultConnection())
@@ -102,7 +101,7 @@ func TestMemoryGoneInABurst(t *testing.T) {
 		w.NumSGE = 2
 	})
 	n.Filter = func(from, _ *sim.Port, _ []byte) bool {
-		if from == b.port { // the first window was sent, and is acknowledged
+		if from == b.port { // the first window has been sent and is acknowledged
 			if err := a.mem.Deregister(second.Key); err != nil && !second.Dead() {
 				t.Error(err)
 			}
@@ -111,12 +110,12 @@ func TestMemoryGoneInABurst(t *testing.T) {
 	}
 	n.Run(clock.Time(time.Second), func() bool { return len(a.comps) > 0 })
 	if len(a.comps) != 1 || a.comps[0].Status != ring.LocalProtection || a.q.state != command.Err {
-		t.Fatalf("state %s, %+v", stateName(a.q.state), a.comps)
+		t.Fatalf("state %s, completions %+v; want the error state and one local protection error", stateName(a.q.state), a.comps)
 	}
 	if at := a.e.Deadline(); at != clock.Never {
-		t.Errorf("a timer runs until %v", at)
+		t.Errorf("a timer of the ended QP runs until %v", at)
 	}
 }
 
-// una reports that something of q has been acknowledged.
+// una reports whether any packet of q has been acknowledged.
 func (q *QP) una() bool { return uint32(q.req.una) != q.attr.SQPSN }

@@ -9,9 +9,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// TestHostilePackets sends packets that are nearly right, which random bytes
-// never are, to QPs in all states: every opcode, PSNs around the expected ones,
-// keys and lengths right or wrong. The same must hold as in FuzzReceive.
+// TestHostilePackets sends packets that are nearly right, which random bytes never are, to QPs in all states: every
+// opcode, PSNs around the expected ones, keys and lengths right or wrong. FuzzReceive's rules must hold.
 func TestHostilePackets(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -35,12 +34,12 @@ func TestHostilePackets(t *testing.T) {
 		}
 		for _, x := range z.ends {
 			if n := len(x.q.resp.results); n > MaxReadAtomic {
-				t.Fatalf("seed %d: %d results kept", seed, n)
+				t.Fatalf("seed %d: %d results of atomics kept", seed, n)
 			}
 			z.e.Destroy(now, x.q)
 		}
 		if len(z.e.windows) != 0 || len(z.e.timers.heap) != 0 || z.e.active.head != nil || z.e.flushHead != nil {
-			t.Fatalf("seed %d: something is left of destroyed QPs", seed)
+			t.Fatalf("seed %d: destroyed QPs left something behind", seed)
 		}
 	}
 }

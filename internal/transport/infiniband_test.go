@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// ibDatagram is a datagram to q as an InfiniBand port takes it from LID 5 by its LID 10, with SL 3.
+// ibDatagram is a datagram for q as an InfiniBand port receives it from LID 5 at its LID 10 with SL 3.
 func ibDatagram(q *QP, key ib.PKey, qkey uint32, grh *[ib.GRHLen]byte) frame.In {
 	b := make([]byte, ib.BTHLen+ib.DETHLen+8)
 	ib.BTH(b).Encode(ib.UDSendOnly, false, false, 0, key, ib.QPN(q.num), 1)
@@ -18,7 +18,8 @@ func ibDatagram(q *QP, key ib.PKey, qkey uint32, grh *[ib.GRHLen]byte) frame.In 
 	return frame.In{Data: b, Src: frame.LIDAddr(5), Dst: frame.LIDAddr(10), SLID: 5, SL: 3, PathBits: 2, GRH: grh}
 }
 
-// Datagrams of InfiniBand tell LID, path bits and SL, and a GRH only where they had one (IBA 11.4.2.1).
+// TestInfiniBandDatagrams: the completion of a datagram on InfiniBand has the sender's LID, the path bits and the SL,
+// and says that there is a GRH only if the packet had one (IBA 11.4.2.1).
 func TestInfiniBandDatagrams(t *testing.T) {
 	var routes []*frame.Route
 	b, mem := datagramEnd(t, sim.New(1), "10.0.0.2", &routes)
@@ -28,7 +29,7 @@ func TestInfiniBandDatagrams(t *testing.T) {
 		b.e.Receive(0, []frame.In{ibDatagram(b.q, ib.PKeyDefault, 0x11111111, g)})
 		var out [4]Completion
 		if n := b.e.Completions(out[:]); n != 1 {
-			t.Fatalf("%d completions", n)
+			t.Fatalf("%d completions, want 1", n)
 		}
 		want := ring.CQE{ID: uint64(i), QPN: b.q.num, ByteLen: 48, SrcQP: 0x77, Op: ring.CQRecv, Flags: ring.ReceiveSide, SL: 3, PathBits: 2, SLID: 5}
 		area := [ib.GRHLen]byte{}
@@ -40,13 +41,14 @@ func TestInfiniBandDatagrams(t *testing.T) {
 			t.Errorf("completion %+v, want %+v", out[0].CQE, want)
 		}
 		if [ib.GRHLen]byte(mem[0x1000:]) != area {
-			t.Errorf("in front of it stands %x, want %x", mem[0x1000:0x1028], area)
+			t.Errorf("the 40 bytes in front of the payload are %x, want %x", mem[0x1000:0x1028], area)
 		}
 	}
 }
 
-// Wrong keys are counted, and what a subnet manager is told of them is kept (traps 257 and 258, IBA 14.2.5.1), a
-// bounded number of times.
+// TestViolationsAreTold: packets with a wrong P_Key or Q_Key are counted, and a bounded number of them is kept with
+// what a subnet manager is told (traps 257 and 258, IBA 14.2.5.1). On Ethernet, which has no subnet manager, none is
+// kept.
 func TestViolationsAreTold(t *testing.T) {
 	var routes []*frame.Route
 	b, _ := datagramEnd(t, sim.New(1), "10.0.0.2", &routes)
@@ -66,7 +68,7 @@ func TestViolationsAreTold(t *testing.T) {
 	ethernet.SLID = 0
 	b.e.Receive(0, []frame.In{ethernet})
 	if n := b.e.Violations(out[:]); n != 0 {
-		t.Errorf("Ethernet has no subnet manager, and %d violations are told", n)
+		t.Errorf("%d violations are kept on Ethernet, want none", n)
 	}
 	for range 2 * maxViolations {
 		b.e.Receive(0, []frame.In{ibDatagram(b.q, 0x8001, 0, nil)})

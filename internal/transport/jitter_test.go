@@ -9,9 +9,9 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// TestReadUnderJitter reads over a path that gives each packet a delay of its own:
-// hardly an answer comes in its turn. What is asked for again follows the window,
-// which is small by then, and is not the rest of a chunk time and again.
+// TestReadUnderJitter reads over a path that delays each packet differently, so that hardly an answer comes in its
+// turn. The requests for missing answers must be bounded by the window, small by then, and not ask for the rest of a
+// chunk time and again.
 func TestReadUnderJitter(t *testing.T) {
 	n, a, b := newPair(t, 7, command.RC)
 	n.Default.Delay, n.Default.Reorder, n.Default.ReorderBy = time.Millisecond, 1, 2*time.Millisecond
@@ -25,10 +25,10 @@ func TestReadUnderJitter(t *testing.T) {
 	a.post(wr)
 	n.Run(n.Now().Add(time.Minute), func() bool { return len(a.comps) > 0 })
 	if len(a.comps) != 1 || a.comps[0].Status != ring.Success || !bytes.Equal(into, from) {
-		t.Fatalf("completions %v", a.comps)
+		t.Fatalf("completions %v, want one success and the right data", a.comps)
 	}
 	t.Logf("%v, %d packets of answers", time.Duration(n.Now()), b.e.counters.OutboundPackets)
 	if sent := b.e.counters.OutboundPackets; sent > 16*packets {
-		t.Errorf("%d packets of answers for %d", sent, packets)
+		t.Errorf("the responder sent %d packets for %d of data, want at most %d", sent, packets, 16*packets)
 	}
 }

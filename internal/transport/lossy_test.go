@@ -14,18 +14,17 @@ import (
 
 var lossTable = flag.Bool("losstable", false, "print what TestGoodput measures for more cases, and hold it to nothing")
 
-// lossyPath is a path to a receiver that takes a packet a microsecond.
+// lossyPath is a path to a receiver that takes one packet a microsecond.
 type lossyPath struct {
 	loss    float64
 	qps     int
 	delay   time.Duration
-	buffer  int  // packets that may wait for the receiver; 0: any number
-	forgets bool // the responder keeps nothing that comes ahead of its turn
+	buffer  int  // packets that may wait for the receiver; 0: no limit
+	forgets bool // the responder keeps no packet that comes ahead of its turn
 }
 
-// goodput keeps writing messages of 64 KB, 16 at a time, for some virtual time. It
-// returns the packets of messages completed and those sent again, as shares of what
-// the receiver can take.
+// goodput keeps 16 writes of 64 KB outstanding for the virtual time d. It returns the packets of completed messages
+// and the packets sent again, each as a share of what the receiver can take.
 func (p lossyPath) goodput(t testing.TB, d time.Duration) (good, again float64) {
 	const size = 64 << 10
 	n := sim.New(uint64(p.qps)*1000 + uint64(p.loss*1e5))
@@ -65,8 +64,8 @@ func (p lossyPath) goodput(t testing.TB, d time.Duration) (good, again float64) 
 	return float64(done*size/int(c.mtu)) / most, float64(ha.e.counters.RetransmittedPackets) / most
 }
 
-// TestGoodput: single losses cost about the packets that were lost, however many queue
-// pairs share the window, and a small receive buffer is not overrun.
+// TestGoodput: a lost packet costs little more than sending that packet again, however many queue pairs share the
+// window, and a small receive buffer is not overrun.
 func TestGoodput(t *testing.T) {
 	if *lossTable {
 		printLossTable(t)
@@ -77,7 +76,7 @@ func TestGoodput(t *testing.T) {
 		lossyPath
 		good, again float64 // at least, at most
 	}{
-		// A packet that is sent again in vain is answered, which may be taken for another gap, for some time.
+		// For a time, the answer to a packet that was sent again in vain may be taken for another gap.
 		{lossyPath{qps: 1, delay: 10 * us, loss: 0.001}, 0.97, 0.015},
 		{lossyPath{qps: 4, delay: 10 * us, loss: 0.001}, 0.98, 0.005},
 		{lossyPath{qps: 1, delay: 100 * us, loss: 0.001}, 0.85, 0.01},

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Packets that are made together, from memory in one piece, are those that are made one by
-// one, because the memory is not mapped: requests, and answers to reads.
+// TestMiddlesAreThePacketsMadeOneByOne: requests and answers to reads that are made many at a time, from mapped
+// memory, are the same packets as those made one by one, from memory that is not mapped.
 func TestMiddlesAreThePacketsMadeOneByOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		size := rapid.IntRange(0, 12000).Draw(rt, "size")
@@ -26,8 +26,8 @@ func TestMiddlesAreThePacketsMadeOneByOne(t *testing.T) {
 		cfg := Config{
 			MaxBurst: rapid.IntRange(1, 64).Draw(rt, "burst"), MaxBurstBytes: rapid.IntRange(1, 20000).Draw(rt, "bytes"),
 		}
-		// The window keeps its size: it grows by what is acknowledged at once, and answers
-		// that are placed together are.
+		// The window must not change: it grows by what one acknowledgement covers, and answers that are placed
+		// together are taken together.
 		window := rapid.IntRange(2, 64).Draw(rt, "window")
 		cfg.Window = congestion.Config{Start: window, Min: window, Max: window}
 		room := rapid.IntRange(1, 128).Draw(rt, "room")
@@ -55,7 +55,7 @@ func TestMiddlesAreThePacketsMadeOneByOne(t *testing.T) {
 			sent[i] = exchange(a, b, room, lost)
 		}
 		if len(sent[0]) != len(sent[1]) {
-			rt.Fatalf("%d packets together, %d one by one", len(sent[0]), len(sent[1]))
+			rt.Fatalf("%d packets were made together, %d one by one", len(sent[0]), len(sent[1]))
 		}
 		for k := range sent[0] {
 			if !bytes.Equal(sent[0][k], sent[1][k]) {
@@ -65,7 +65,7 @@ func TestMiddlesAreThePacketsMadeOneByOne(t *testing.T) {
 	})
 }
 
-// register registers memory that is mapped, or that is reached by calls.
+// register registers b as mapped memory, or as memory that is reached by calls.
 func (h *host) register(base uint64, b []byte, mapped bool) *memory.Region {
 	if mapped {
 		return h.region(base, b, allowAll)
@@ -77,8 +77,8 @@ func (h *host) register(base uint64, b []byte, mapped bool) *memory.Region {
 	return r
 }
 
-// exchange carries packets both ways, room of them a turn at most, and loses one; it returns
-// all that were sent.
+// exchange carries packets both ways, at most room of them a turn, and loses the one with number lost. It returns all
+// packets sent.
 func exchange(a, b *host, room, lost int) (sent [][]byte) {
 	now, out := clock.Time(1), make([]frame.Out, room)
 	for quiet := 0; quiet < 3 && len(sent) < 1000; quiet++ {
@@ -96,7 +96,7 @@ func exchange(a, b *host, room, lost int) (sent [][]byte) {
 			way[1].e.Receive(now, in)
 			way[1].drain(now)
 		}
-		if quiet == 1 { // nothing moves any more
+		if quiet == 1 { // nothing is sent any more: let the timers end
 			now += 100_000_000
 			a.e.Advance(now)
 			b.e.Advance(now)

@@ -11,8 +11,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// midway posts a request of n bytes on a flow with an MTU of 1024 and carries so many
-// packets to the responder, and so many answers back.
+// midway posts a request of n bytes on a flow with an MTU of 1024, carries the given numbers of packets to the
+// responder and of answers back, and returns the end that is in the middle of receiving a message.
 func midway(t *testing.T, op ring.WROp, n, packets, answers int) (f *flow, to *end) {
 	f = newFlow(t, 1024, n, op)
 	if f.recv {
@@ -27,7 +27,7 @@ func midway(t *testing.T, op ring.WROp, n, packets, answers int) (f *flow, to *e
 	return f, f.b
 }
 
-// pass carries the first n packets of a turn.
+// pass carries the first n packets that from sends in one turn, and loses the rest.
 func (f *flow) pass(from, to *host, n int) {
 	if n == 0 {
 		return
@@ -41,9 +41,10 @@ func (f *flow) pass(from, to *host, n int) {
 	to.e.Receive(f.now, in)
 }
 
-// memory is the region of an end.
+// memory returns the bytes of an end's region.
 func (f *flow) memory(x *end) []byte { return f.region(x).Bytes }
 
+// region returns the region of an end that the flow's request names.
 func (f *flow) region(x *end) *memory.Region {
 	at, key := f.wr.RemoteAddr, f.wr.RKey
 	if x == f.a {
@@ -56,7 +57,9 @@ func (f *flow) region(x *end) *memory.Region {
 	return span.Region
 }
 
-// What is next is the packets of a message in progress but for the last one: of a send those that its receive has room for.
+// TestNext: in the middle of a message, Next describes its remaining packets but the last: opcode, PSN, and the
+// memory they belong to. Of a send it describes what its receive has room for; where no such packet is missing it
+// reports false.
 func TestNext(t *testing.T) {
 	const kb = 1024
 	for _, c := range []struct {
@@ -65,7 +68,7 @@ func TestNext(t *testing.T) {
 		bytes            int
 		packets, answers int
 		opcode           ib.Opcode
-		psn, at, n       int // n bytes at byte at of the message; -1: nothing is said
+		psn, at, n       int // n bytes at byte at of the message; -1: Next reports false
 	}{
 		{"write, after the first", ring.OpWrite, 20 * kb, 1, 0, ib.RCWriteMiddle, 1, kb, 18 * kb},
 		{"write, last is short", ring.OpWrite, 20*kb - 1000, 1, 0, ib.RCWriteMiddle, 1, kb, 18 * kb},
@@ -84,7 +87,7 @@ func TestNext(t *testing.T) {
 			f, to := midway(t, c.op, c.bytes, c.packets, c.answers)
 			var x frame.Next
 			if is := to.e.Next(&x, &frame.In{}); is != (c.n >= 0) {
-				t.Fatalf("next is %v, %d bytes", is, len(x.Memory))
+				t.Fatalf("Next reports %v, %d bytes", is, len(x.Memory))
 			}
 			if c.n < 0 {
 				return
@@ -94,7 +97,7 @@ func TestNext(t *testing.T) {
 			first := ib.PSN(defaultConnection().psn[0])
 			if bth := ib.BTH(append(head[:], 0, 0, 0, 0)); bth.Opcode() != c.opcode || uint32(bth.DestQP()) != to.q.num || bth.PadCount() != 0 ||
 				x.PSN != first.Add(uint32(c.psn)) || x.Size != kb || x.Src != to.q.route.Dst {
-				t.Errorf("next is %+v with head % x", x, head)
+				t.Errorf("Next describes %+v with head % x", x, head)
 			}
 			place := f.memory(to)[c.at:]
 			if len(x.Memory) != c.n || &x.Memory[0] != &place[0] {
@@ -104,7 +107,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// Memory that the message must not reach any more is not written to.
+// TestNothingIsNextOfWhatIsGone: Next describes nothing once the message's region or queue pair is gone, so that its
+// memory is no longer written to.
 func TestNothingIsNextOfWhatIsGone(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -131,14 +135,15 @@ func TestNothingIsNextOfWhatIsGone(t *testing.T) {
 			}
 			c.end(f)
 			if to.e.Next(&x, &frame.In{}) {
-				t.Errorf("%d bytes are next", len(x.Memory))
+				t.Errorf("Next describes %d bytes, want nothing", len(x.Memory))
 			}
 		})
 	}
 }
 
-// Where the packets that come go on with the message of another queue pair than the one that was received last, that is next: if
-// they are plainly packets of it, for they are not checked yet.
+// TestNextOfAnotherQueuePair: if the packet at hand plainly continues the message of a queue pair other than the one
+// that received last, Next describes that message. The packet is not checked yet, so every field that could differ
+// must agree.
 func TestNextOfAnotherQueuePair(t *testing.T) {
 	f, _ := midway(t, ring.OpWrite, 20*1024, 5, 0)
 	a, b := f.a.host.qp(command.RC, QPConfig{}), f.b.host.qp(command.RC, QPConfig{})
@@ -147,7 +152,7 @@ func TestNextOfAnotherQueuePair(t *testing.T) {
 	a.post(f.wr)
 	f.pass(a.host, b.host, 1)
 	if b.e.received != b.q {
-		t.Fatal("nothing has come for the other queue pair")
+		t.Fatal("the other queue pair is not the one that received last")
 	}
 	packet := make([]byte, ib.BTHLen+1024)
 	ib.BTH(packet).Encode(ib.RCWriteMiddle, false, true, 0, f.b.q.pkey, ib.QPN(f.b.q.num), fresh)
@@ -168,12 +173,12 @@ func TestNextOfAnotherQueuePair(t *testing.T) {
 	} {
 		other := append([]byte(nil), packet...)
 		if change(ib.BTH(other)); b.e.Next(&x, &frame.In{Data: other}) {
-			t.Errorf("%s: %d bytes are next", name, len(x.Memory))
+			t.Errorf("%s: Next describes %d bytes, want nothing", name, len(x.Memory))
 		}
 	}
 }
 
-// Packets are cut where another queue pair's message goes on for long enough.
+// TestLeadOfSeveral: Lead cuts a batch where at least four packets of another queue pair's message begin.
 func TestLeadOfSeveral(t *testing.T) {
 	const w, s = ib.RCWriteMiddle, ib.RCSendMiddle
 	for _, c := range []struct {
@@ -195,7 +200,7 @@ func TestLeadOfSeveral(t *testing.T) {
 			in[i].Data[7] = c.to[i]
 		}
 		if got := Lead(in); got != c.want {
-			t.Errorf("%s: %d of %d, want %d", c.name, got, len(in), c.want)
+			t.Errorf("%s: Lead is %d of %d packets, want %d", c.name, got, len(in), c.want)
 		}
 	}
 }
@@ -206,7 +211,7 @@ func leadPacket(op ib.Opcode) frame.In {
 	return frame.In{Data: data}
 }
 
-// Packets are cut behind the first one of a message that goes on for long enough.
+// TestLead: Lead cuts a batch behind the first packet of a message if at least three middle packets follow.
 func TestLead(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -226,7 +231,7 @@ func TestLead(t *testing.T) {
 			in = append(in, leadPacket(op))
 		}
 		if got := Lead(in); got != c.want {
-			t.Errorf("%s: %d of %d, want %d", c.name, got, len(in), c.want)
+			t.Errorf("%s: Lead is %d of %d packets, want %d", c.name, got, len(in), c.want)
 		}
 		if len(in) > 0 {
 			in[0].Raw = true

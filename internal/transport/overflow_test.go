@@ -11,9 +11,9 @@ import (
 	"github.com/softvpi/softvpi/internal/sim"
 )
 
-// goodput is how long it takes to write 64 MB over a number of QPs to a receiver
-// that needs a microsecond a packet and holds 52 of 4096 bytes, what a socket
-// buffer of 212,992 bytes holds.
+// goodput writes or reads 64 MB over a number of QPs. The receiver takes one packet a microsecond and its buffer
+// holds 52 packets of 4096 bytes, as a socket buffer of 212,992 bytes does. It returns the time, the packets that
+// overflowed and the packets sent again.
 func goodput(t *testing.T, qps int, op ring.WROp) (time.Duration, uint64, uint64) {
 	n := sim.New(1)
 	n.Default.Delay = 5 * time.Microsecond
@@ -60,13 +60,13 @@ func goodput(t *testing.T, qps int, op ring.WROp) (time.Duration, uint64, uint64
 	}
 	n.Run(100*second, func() bool { return done == total })
 	if done != total {
-		t.Fatalf("%d of %d", done, total)
+		t.Fatalf("%d of %d requests complete", done, total)
 	}
 	return time.Duration(n.Now()), n.Stats.Overflowed, ha.e.counters.RetransmittedPackets
 }
 
-// TestOverflowingReceiver: the window that the QPs to one receiver share keeps
-// 1,000 of them from collapsing where one does well: at least 0.7 of its goodput.
+// TestOverflowingReceiver: up to 1,000 QPs that share the window to one receiver keep at least 0.7 of the goodput of
+// one QP.
 func TestOverflowingReceiver(t *testing.T) {
 	for _, op := range []ring.WROp{ring.OpWrite, ring.OpRead} {
 		one, lost, again := goodput(t, 1, op)

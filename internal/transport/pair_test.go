@@ -47,7 +47,7 @@ func newHost(t testing.TB, n *sim.Network, addr string, cfg Config) *host {
 	return h
 }
 
-// drain takes everything that the engine has for its driver.
+// drain moves everything that the engine has for its driver into h.
 func (h *host) drain(now clock.Time) {
 	var c [64]Completion
 	for n := h.e.Completions(c[:]); n > 0; n = h.e.Completions(c[:]) {
@@ -80,7 +80,7 @@ type end struct {
 	q      *QP
 	send   *ring.Send
 	recv   *ring.Recv
-	posted uint64 // requests by do
+	posted uint64 // requests posted by do
 }
 
 func (h *host) qp(typ command.QPType, c QPConfig) *end {
@@ -138,10 +138,10 @@ func (x *end) postRecv(wr ring.RecvWR) {
 	}
 }
 
-// connection is what the ends of a test connection agree on.
+// connection is what the two ends of a test connection agree on.
 type connection struct {
 	mtu            uint32
-	psn            [2]uint32 // what each end starts sending with
+	psn            [2]uint32 // the first PSN of each end
 	timeout        uint8
 	retry, rnr     uint8
 	rnrTimer       uint8
@@ -192,7 +192,7 @@ func newPair(t testing.TB, seed uint64, typ command.QPType) (*sim.Network, *end,
 	return n, a, b
 }
 
-// pattern fills a buffer with bytes that tell where they come from.
+// pattern returns n bytes that depend on their position and on seed.
 func pattern(n int, seed byte) []byte {
 	b := make([]byte, n)
 	for i := range b {

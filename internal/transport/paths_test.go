@@ -11,8 +11,8 @@ import (
 	"github.com/softvpi/softvpi/internal/sim"
 )
 
-// outcome is what the programs of both ends see: completions by queue, events,
-// states, and the counters that both paths count.
+// outcome describes what the programs at both ends see: completions by queue, events, states, and the counters that
+// the wire and the local path both count.
 func outcome(a, b *end) string {
 	var s strings.Builder
 	for i, x := range []*end{a, b} {
@@ -39,13 +39,13 @@ func outcome(a, b *end) string {
 	return s.String()
 }
 
-// scenario is a program that ends in an error, or in nothing, on purpose.
+// scenario is a program that ends in a known error or success.
 type scenario struct {
 	name   string
 	typ    command.QPType
 	change func(*connection)
 	run    func(a, b *end, n *sim.Network)
-	want   []string // lines that must be in the outcome
+	want   []string // lines that the outcome must contain
 }
 
 func (x *end) sges(addr uint64, n int, key uint32) [ring.MaxSGE]ring.SGE {
@@ -139,8 +139,8 @@ func (x *end) doWith(op ring.WROp, size int, change func(*ring.SendWR)) {
 	x.post(wr)
 }
 
-// TestPathsAgree runs each scenario on the wire and on the local path: checks,
-// order, errors, completions, events and flush are the same.
+// TestPathsAgree runs each scenario on the wire and on the local path: both do the same checks in the same order and
+// give the same errors, completions, events and flushes.
 func TestPathsAgree(t *testing.T) {
 	for _, c := range scenarios {
 		t.Run(c.name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestPathsAgree(t *testing.T) {
 				b.drain(n.Now()) // a's turns leave completions in both engines
 				got[i] = outcome(a, b)
 				if local && n.Stats.Sent != 0 {
-					t.Errorf("%d packets on the local path", n.Stats.Sent)
+					t.Errorf("the local path sent %d packets, want none", n.Stats.Sent)
 				}
 			}
 			if got[0] != got[1] {
@@ -180,7 +180,8 @@ func TestPathsAgree(t *testing.T) {
 	}
 }
 
-// TestPeerInError: a local peer that has ended does not answer, as on the wire.
+// TestPeerInError: a local peer in the error state does not answer, so that a request runs out of retries as on the
+// wire.
 func TestPeerInError(t *testing.T) {
 	n, a, b := newPair(t, 1, command.RC)
 	connect(a, b, defaultConnection())
@@ -193,13 +194,12 @@ func TestPeerInError(t *testing.T) {
 	a.do(ring.OpWrite, 16)
 	n.Run(second, nil)
 	if len(a.comps) != 1 || a.comps[0].Status != ring.RetryExceeded {
-		t.Fatalf("%+v", a.comps)
+		t.Fatalf("completions %+v, want one with retry exceeded", a.comps)
 	}
 }
 
-// TestWindows: a type 2 window is bound by a work request, reached by its
-// rkey, and ended by the peer's send with invalidate or a local invalidate
-// (IBA 10.6.7.2).
+// TestWindows: a type 2 memory window is bound by a work request, gives access by its R_Key, and is invalidated by
+// the peer's send with invalidate or by a local invalidate (IBA 10.6.7.2).
 func TestWindows(t *testing.T) {
 	for _, local := range []bool{false, true} {
 		n, a, b := newPair(t, 1, command.RC)
@@ -258,8 +258,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestLocalReceiveEndsWait: a sender on the local path that found no receive goes
-// on when one is posted, and does not wait for the RNR timer of 655.36 ms.
+// TestLocalReceiveEndsWait: a sender on the local path that found no receive continues as soon as one is posted, and
+// does not wait for the end of the RNR timer of 655.36 ms.
 func TestLocalReceiveEndsWait(t *testing.T) {
 	n, a, b := newPair(t, 1, command.RC)
 	p := defaultConnection()

@@ -9,19 +9,19 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// placing is an engine behind an encapsulation that copies payload to its place where it is next
-// (encap.OpenNext). All tests on a simulated network run behind it: to the engine it must
-// make no difference, nor to any memory but that of the messages in progress.
+// placing is an engine behind an encapsulation that copies the payload of expected packets to its place
+// (encap.OpenNext). All tests on a simulated network use it: it must change nothing for the engine, and no memory but
+// that of messages in progress.
 type placing struct {
 	*Engine
 	rng *rand.Rand
 }
 
-// placedPackets is how many packets came to an engine in place.
+// placedPackets counts the packets that were copied in place before the engine saw them.
 var placedPackets int
 
-// Receive does to the memory what an encapsulation does before its packets are looked at. Now and then a packet with a
-// wrong ICRC came where the next one belongs.
+// Receive does to memory what an encapsulation does before the engine checks the packets. Now and then it places a
+// packet with a wrong ICRC where the expected one belongs.
 func (p placing) Receive(now clock.Time, in []frame.In) {
 	for len(in) > 0 {
 		n := Lead(in)

@@ -10,8 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// side is one end of a program: its memory, and the memory and completions that
-// a model of the specification expects.
+// side is one end of a program: its memory, and the memory and completions that a model of the specification expects.
 type side struct {
 	*end
 	peer *side
@@ -43,7 +42,7 @@ func newSide(x *end, rng *rand.Rand) *side {
 	return s
 }
 
-// seal makes the arena, once the program's needs are known.
+// seal allocates the arena once the program's needs are known, and fills in the keys of its work requests.
 func (s *side) seal() {
 	s.arena = bytes.Repeat([]byte{0xee}, s.used+64)
 	want := bytes.Repeat([]byte{0xee}, s.used+64)
@@ -97,8 +96,8 @@ func (s *side) gatherFrom(n int) (sges [ring.MaxSGE]ring.SGE, count int, data []
 	return sges, count, data
 }
 
-// scatterTo lays n bytes out in the arena in pieces with gaps, and has the model
-// expect data there.
+// scatterTo picks pieces of the arena, with gaps between them, that make up n bytes, and has the model expect data
+// there.
 func (s *side) scatterTo(n int, data []byte) (sges [ring.MaxSGE]ring.SGE, count int) {
 	count = 1 + s.rng.IntN(4)
 	left := n
@@ -121,7 +120,8 @@ func (s *side) scatterTo(n int, data []byte) (sges [ring.MaxSGE]ring.SGE, count 
 	return sges, count
 }
 
-// expectRecv has the peer's next receive expect a message.
+// expectRecv adds a receive of room bytes to the peer, with the completion c and the data that the model expects of
+// it.
 func (s *side) expectRecv(c ring.CQE, data []byte, room int) {
 	p := s.peer
 	p.serial++
@@ -134,7 +134,7 @@ func (s *side) expectRecv(c ring.CQE, data []byte, room int) {
 	p.wantRecv = append(p.wantRecv, c)
 }
 
-// generate adds a random request with what the model expects of it.
+// generate adds a random request and what the model expects of it.
 func (s *side) generate() {
 	s.serial++
 	wr := ring.SendWR{ID: s.serial, Op: ring.WROp(1 + s.rng.IntN(8))}
@@ -217,7 +217,7 @@ func (s *side) generateAtomic(wr *ring.SendWR) {
 	wr.SGE, wr.NumSGE = sges, uint8(count)
 }
 
-// feed posts some more of the program.
+// feed posts a random number of the program's next receives and requests.
 func (s *side) feed() {
 	for s.given < len(s.receives) && s.given < 200 && s.rng.IntN(4) > 0 {
 		s.postRecv(s.receives[s.given])
@@ -234,7 +234,7 @@ func (s *side) done() bool {
 		s.q.req.head == nil
 }
 
-// verify compares completions, by queue and in order, and every byte.
+// verify compares completions, by queue and in order, and every byte of memory with the model's.
 func (s *side) verify() error {
 	var sends, recvs []ring.CQE
 	for _, c := range s.comps {

@@ -36,7 +36,7 @@ func sameCompletions(what string, got, want []ring.CQE) error {
 	return nil
 }
 
-// impairments are the faults of a program: one kind alone, all together, or none.
+// impairments returns the network's faults for a program: one kind alone, all kinds together, or none.
 func impairments(rng *rand.Rand) sim.Impairment {
 	p := func() float64 { return float64(1+rng.IntN(50)) / 1000 }
 	i := sim.Impairment{Delay: time.Duration(1+rng.IntN(20)) * time.Microsecond}
@@ -57,10 +57,9 @@ func impairments(rng *rand.Rand) sim.Impairment {
 	return i
 }
 
-// TestRCPrograms is the property of a reliable connection: whatever the network
-// does to packets, up to 5 % of each kind of fault, every message arrives once,
-// in order, intact, and every completion is what a model of the specification
-// says (IBA 9.7).
+// TestRCPrograms runs random programs on a reliable connection: whatever the network does, with up to 5 % of each
+// kind of fault, every message arrives once, in order and intact, and every completion is what a model of the
+// specification says (IBA 9.7).
 func TestRCPrograms(t *testing.T) {
 	placedPackets = 0
 	runPrograms(t, func(seed uint64) error { return runProgram(t, seed, false) })
@@ -69,8 +68,8 @@ func TestRCPrograms(t *testing.T) {
 	}
 }
 
-// TestLocalPrograms runs the same programs with the pair on the local path, off
-// it, or changing between the two at any time: nobody can tell.
+// TestLocalPrograms runs the same programs with the pair on the local path, off it, or changing between the two at
+// any time: the results must be the same.
 func TestLocalPrograms(t *testing.T) {
 	movedLocally, movedByWire = 0, 0
 	runPrograms(t, func(seed uint64) error { return runProgram(t, seed, true) })
@@ -79,7 +78,7 @@ func TestLocalPrograms(t *testing.T) {
 	}
 }
 
-// What TestLocalPrograms saw on either path.
+// movedLocally and movedByWire count what TestLocalPrograms saw on either path.
 var movedLocally, movedByWire uint64
 
 func runPrograms(t *testing.T, run func(seed uint64) error) {
@@ -183,7 +182,7 @@ func toggleLocal(rng *rand.Rand, n *sim.Network, x, y *side) {
 	if x.q.Local() {
 		x.e.Split(n.Now(), x.q)
 	} else {
-		_ = x.e.Join(n.Now(), x.q, y.q) // refused while a message is under way
+		_ = x.e.Join(n.Now(), x.q, y.q) // refused while a message is in progress
 	}
 	x.port.Wake()
 	y.port.Wake()

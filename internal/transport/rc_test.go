@@ -13,8 +13,8 @@ import (
 
 const second = clock.Time(1e9)
 
-// TestRCOperations carries out each operation once at each path MTU and length
-// that matters, and checks bytes and completions at both ends.
+// TestRCOperations carries out each operation at each path MTU and each length that is at or beside a packet
+// boundary, and compares bytes and completions at both ends.
 func TestRCOperations(t *testing.T) {
 	for _, mtu := range []uint32{256, 1024, 4096} {
 		for _, size := range []int{0, 1, 255, 256, 257, 4096, 4097, 65536, 1 << 20} {
@@ -27,10 +27,9 @@ func operations(t *testing.T, mtu uint32, size int) {
 	n, a, b := newPair(t, 1, command.RC)
 	c := defaultConnection()
 	c.mtu = mtu
-	c.psn = [2]uint32{0xfffffe, 0xfffff0} // every program wraps
+	c.psn = [2]uint32{0xfffffe, 0xfffff0} // the PSNs wrap in every program
 	connect(a, b, c)
-	// A multiple of 8 bytes: the allocator puts others at odd addresses, where the
-	// processor has no atomics.
+	// A multiple of 8 bytes: the allocator puts other sizes at odd addresses, where the processor has no atomics.
 	room := (size + 15) &^ 7
 	src, dst, back := pattern(room, 3), make([]byte, room), make([]byte, room)
 	ra, rback := a.region(0x1000, src, 0), a.region(0x900000, back, allowAll)
@@ -46,7 +45,7 @@ func operations(t *testing.T, mtu uint32, size int) {
 		}
 		for _, c := range append(a.comps, b.comps...) {
 			if c.Status != ring.Success {
-				t.Fatalf("%s: %+v", what, c)
+				t.Fatalf("%s: completion %+v", what, c)
 			}
 		}
 		a.comps, b.comps = nil, nil
@@ -81,9 +80,9 @@ func operations(t *testing.T, mtu uint32, size int) {
 	a.post(ring.SendWR{Op: ring.OpCompareSwap, Flags: ring.Signaled, NumSGE: 1, SGE: sge(0x900000, rback.Key, 8), RemoteAddr: 0x5000, RKey: rb.Key, CompareAdd: 42, Swap: 99})
 	check("compare and swap", 1, 0)
 	if got := binary.NativeEndian.Uint64(back); got != 42 {
-		t.Fatalf("compare and swap returned %d", got)
+		t.Fatalf("compare and swap returned %d as the original value", got)
 	}
 	if got := binary.NativeEndian.Uint64(dst); got != 99 {
-		t.Fatalf("operand is %d", got)
+		t.Fatalf("after the atomics the operand is %d", got)
 	}
 }

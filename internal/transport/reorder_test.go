@@ -12,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// writeOnly is a packet with one whole write of four bytes.
+// writeOnly returns a packet that is one whole write of four bytes to x.
 func writeOnly(x *end, psn ib.PSN, key uint32) []byte {
 	b := make([]byte, ib.BTHLen+ib.RETHLen+4)
 	ib.BTH(b[:ib.BTHLen]).Encode(ib.RCWriteOnly, false, true, 0, ib.PKeyDefault, ib.QPN(x.q.num), psn)
@@ -21,9 +21,8 @@ func writeOnly(x *end, psn ib.PSN, key uint32) []byte {
 	return b
 }
 
-// TestEarlyPacketsAreBounded: packets that come ahead of their turn are kept up to a
-// number, however many queue pairs they are for, and as far ahead as a window reaches;
-// nothing of them is left with the end of their queue pair.
+// TestEarlyPacketsAreBounded: packets that come ahead of their turn are kept up to a total number over all queue
+// pairs, and per queue pair only as far ahead as a window reaches. None is left when their queue pairs have ended.
 func TestEarlyPacketsAreBounded(t *testing.T) {
 	ha, hb := newHost(t, nil, "10.0.0.1", Config{}), newHost(t, nil, "10.0.0.2", Config{FirstQPN: 0x1000})
 	key := hb.region(regionAt, make([]byte, 64), allowAll).Key
@@ -38,13 +37,13 @@ func TestEarlyPacketsAreBounded(t *testing.T) {
 			hb.e.Receive(1, []frame.In{{Data: writeOnly(b, psn, key), Src: ha.addr, Dst: hb.addr}})
 		}
 		if n := b.q.resp.reorder.count; n > reorderSpan-1 {
-			t.Errorf("a queue pair keeps %d packets", n)
+			t.Errorf("a queue pair keeps %d packets, want at most %d", n, reorderSpan-1)
 		}
 	}
 	if n := hb.e.kept.used; n != maxEarly {
 		t.Errorf("%d packets are kept, want %d", n, maxEarly)
 	}
-	// The missing packet brings those behind it along.
+	// The missing packet makes those kept behind it count as received.
 	first := ib.PSN(c.psn[0])
 	hb.e.Receive(2, []frame.In{{Data: writeOnly(ends[0], first, key), Src: ha.addr, Dst: hb.addr}})
 	if got := ends[0].q.resp.psn; got != first.Add(reorderSpan) {
@@ -55,12 +54,12 @@ func TestEarlyPacketsAreBounded(t *testing.T) {
 		hb.e.Destroy(3, x.q)
 	}
 	if n := hb.e.kept.used; n != 0 {
-		t.Errorf("%d packets are still kept", n)
+		t.Errorf("%d packets are still kept, want none", n)
 	}
 }
 
-// TestLostAgain: where the packet that is sent again is lost too, those that follow it
-// show that, and it goes once more before any timer.
+// TestLostAgain loses the same packet three times: the packets behind it show each loss, and it is sent again long
+// before any timer ends.
 func TestLostAgain(t *testing.T) {
 	n, a, b := newPair(t, 1, command.RC)
 	c := defaultConnection()
@@ -84,9 +83,9 @@ func TestLostAgain(t *testing.T) {
 		t.Fatalf("after %v the completions are %+v", time.Duration(n.Now()), a.comps)
 	}
 	if again := a.e.counters.RetransmittedPackets; again > 8 {
-		t.Errorf("%d packets are sent again for one that was lost three times", again)
+		t.Errorf("%d packets were sent again for one that was lost three times", again)
 	}
 	if n.Now() > clock.Time(2*time.Millisecond) {
-		t.Errorf("it took %v", time.Duration(n.Now()))
+		t.Errorf("the write took %v, want at most 2 ms", time.Duration(n.Now()))
 	}
 }

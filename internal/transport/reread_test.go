@@ -11,10 +11,9 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// TestLateRepeatsMakeRoom sends duplicates of reads whose answers were only late,
-// and then a new read: the requester has the answer to the oldest, or it could not
-// have sent the new one (IBA 9.7.5.1.2). That some are being repeated, and how
-// many, must not make the new one a read too many.
+// TestLateRepeatsMakeRoom sends duplicates of reads whose answers were merely late, and then a new read. The
+// requester must have the answer to the oldest, or it could not have sent the new one (IBA 9.7.5.1.2): however many
+// are being repeated, the new read must not be refused as one too many.
 func TestLateRepeatsMakeRoom(t *testing.T) {
 	const depth = 4 // of the card's QP
 	for repeats := range depth + 1 {
@@ -35,13 +34,12 @@ func TestLateRepeatsMakeRoom(t *testing.T) {
 		c.settle()
 		last := fmt.Sprintf("RDMA READ Response Only psn=%d", 5000+depth)
 		if got := c.log.String(); strings.Contains(got, "NAK") || !strings.Contains(got, last) {
-			t.Errorf("%d repeats, then a new read:\n%s", repeats, got)
+			t.Errorf("%d repeats, then a new read; want an answer to it and no NAK, got:\n%s", repeats, got)
 		}
 	}
 }
 
-// TestNAKBeforeDisconnect: the NAK that ended a QP leaves before the MAD with
-// which the CM ends the connection because of it.
+// TestNAKBeforeDisconnect: the NAK that ended a QP is sent before the MAD by which the CM ends the connection.
 func TestNAKBeforeDisconnect(t *testing.T) {
 	c := &card{t: t, addr: netip.MustParseAddr("10.0.0.9")}
 	c.connect(nil)
@@ -52,6 +50,6 @@ func TestNAKBeforeDisconnect(t *testing.T) {
 	c.settle()
 	nak, mad := strings.Index(c.log.String(), "NAK remote access"), strings.Index(c.log.String(), "UD SEND")
 	if nak < 0 || mad < nak {
-		t.Errorf("sent:\n%s", c.log.String())
+		t.Errorf("want the NAK before the MAD, sent:\n%s", c.log.String())
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// sharers are QPs of one host that share a window, each connected with one of another.
+// sharers are QPs of one host that share a window, each connected with a QP of one other host.
 type sharers struct {
 	net  *sim.Network
 	host *host
@@ -33,7 +33,7 @@ func newSharers(t *testing.T, count, size int, c connection) *sharers {
 	return s
 }
 
-// write has each QP write so many messages, and see what the host sends.
+// write has each QP write the given number of messages and calls see for each packet that the host sends.
 func (s *sharers) write(t *testing.T, each int, see func(ib.BTH)) {
 	t.Helper()
 	s.net.Filter = func(from, _ *sim.Port, b []byte) bool {
@@ -54,9 +54,8 @@ func (s *sharers) write(t *testing.T, each int, see func(ib.BTH)) {
 	}
 }
 
-// TestSharedWindow: QPs that share a window send bursts, not crumbs of it, ask for
-// an acknowledgement of each before the others have their turn, and so have no
-// cause to probe where nothing is lost.
+// TestSharedWindow: 100 QPs that share a window send long bursts, not a few packets each, ask for an acknowledgement
+// at the end of each burst, and send no probes where nothing is lost.
 func TestSharedWindow(t *testing.T) {
 	c := defaultConnection()
 	c.timeout = 14
@@ -65,24 +64,24 @@ func TestSharedWindow(t *testing.T) {
 	s.write(t, 4, func(bth ib.BTH) {
 		if packets++; bth.DestQP() != last {
 			if !asked {
-				t.Errorf("packet %d: another QP's turn, and nothing asks for the acknowledgement of the turn before", packets)
+				t.Errorf("packet %d: the turn of another QP begins, but the last one's end did not ask for an acknowledgement", packets)
 			}
 			runs++
 			last = bth.DestQP()
 		}
 		asked = bth.AckReq()
 	})
-	// A message of 100 packets is two turns of 64 and 36.
+	// A message of 100 packets takes two turns, of 64 and 36 packets.
 	if packets/runs < 30 {
-		t.Errorf("%d packets in %d turns", packets, runs)
+		t.Errorf("%d packets in %d turns, want 30 or more a turn", packets, runs)
 	}
 	if p := s.host.e.counters.Probes; p != 0 {
 		t.Errorf("%d probes where nothing was lost", p)
 	}
 }
 
-// TestFewShareWindow: where a few QPs share a window, they do not ask for an acknowledgement of each turn, and what waits
-// unacknowledged without having asked for it is less than half of the window.
+// TestFewShareWindow: a few QPs that share a window do not ask for an acknowledgement of each turn, and the packets
+// for which none has been asked stay below half of the window.
 func TestFewShareWindow(t *testing.T) {
 	c := defaultConnection()
 	c.timeout, c.mtu = 14, 1024
@@ -117,8 +116,8 @@ func TestFewShareWindow(t *testing.T) {
 	}
 }
 
-// TestWholeTurns: messages that fit into a turn are not cut, whatever was sent before them and however many share the
-// window, and one acknowledgement is asked for of each.
+// TestWholeTurns: a message that fits into a turn is sent whole, whatever was sent before it and however many QPs
+// share the window, and asks for one acknowledgement.
 func TestWholeTurns(t *testing.T) {
 	c := defaultConnection()
 	c.timeout, c.mtu = 14, 1024
@@ -130,7 +129,7 @@ func TestWholeTurns(t *testing.T) {
 		s.write(t, 20, func(bth ib.BTH) {
 			if last != 0 && last != bth.DestQP() {
 				if runs++; run%(size>>10) != 0 {
-					t.Errorf("%d KB: turn %d has %d packets", size>>10, runs, run)
+					t.Errorf("%d KB: turn %d has %d packets, want whole messages", size>>10, runs, run)
 				}
 				run = 0
 			}

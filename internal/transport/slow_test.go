@@ -6,8 +6,8 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
-// owner is memory that the engine does not map: reached within the call, or by
-// copies that end later.
+// owner is memory that the engine does not map: it is reached within a call or, if later is set, by copies that end
+// later.
 type owner struct {
 	base  uint64
 	bytes []byte
@@ -26,8 +26,8 @@ func (o *owner) Write(addr uint64, src []byte) error {
 	return nil
 }
 
-// gatherer is an owner that takes many pieces at once. The piece with number fail,
-// counted over all calls, cannot be written.
+// gatherer is an owner that takes many pieces in one call. The piece with number fail, counted over all calls, cannot
+// be written.
 type gatherer struct {
 	owner
 	calls, pieces int
@@ -45,7 +45,7 @@ func (g *gatherer) WriteAll(pieces []memory.Piece) (int, error) {
 	return len(pieces), nil
 }
 
-// reach registers memory of the side: mapped, or in a slow program not.
+// reach registers memory of the side: mapped or, in a slow program, of a random kind.
 func (s *side) reach(base uint64, b []byte, access memory.Access) *memory.Region {
 	kind := 0
 	if s.slow {
@@ -69,7 +69,7 @@ func (s *side) reach(base uint64, b []byte, access memory.Access) *memory.Region
 	return r
 }
 
-// copySome makes some of the copies that wait for the owner, in order.
+// copySome carries out some of the copies that wait for the owner, in order.
 func (s *side) copySome() {
 	var c [16]Copy
 	for n := s.e.Copies(c[:]); n > 0; n = s.e.Copies(c[:]) {
@@ -84,7 +84,7 @@ func (s *side) copySome() {
 }
 
 func carryOut(c *Copy) CopyResult {
-	o := c.Region.Remote.(*owner) // the one kind whose copies end later
+	o := c.Region.Remote.(*owner) // only an owner's copies end later
 	at := o.bytes[c.Addr-o.base:]
 	done := CopyResult{Tag: c.Tag}
 	switch c.Kind {

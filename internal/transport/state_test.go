@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// attributesFor sets every attribute to a legal value.
+// attributesFor returns a request to modify a QP with every attribute at a legal value.
 func attributesFor(mask command.QPMask, to command.QPState) command.ModifyQP {
 	return command.ModifyQP{
 		Mask: mask | command.MaskState, State: to, MTU: 1024, DestQPN: 5, Timeout: 14, Retry: 7, RNRRetry: 7,
@@ -16,7 +16,7 @@ func attributesFor(mask command.QPMask, to command.QPState) command.ModifyQP {
 	}
 }
 
-// bring takes a fresh QP to a state by legal steps.
+// bring creates a QP and takes it to a state by legal transitions.
 func bring(t *testing.T, h *host, typ command.QPType, to command.QPState) *end {
 	x := h.qp(typ, QPConfig{})
 	path := map[command.QPState][]command.QPState{
@@ -34,15 +34,14 @@ func bring(t *testing.T, h *host, typ command.QPType, to command.QPState) *end {
 		x.modify(attributesFor(need, s), &frame.Route{Src: h.addr, Dst: h.addr})
 	}
 	if to == command.SQE {
-		x.q.state = command.SQE // what a failed request of UC or UD does
+		x.q.state = command.SQE // as a failed request of UC or UD does
 	}
 	return x
 }
 
-// TestTransitions goes through every pair of states of every service and holds
-// it against the table of IBA 11.2.5.2: with what the transition requires it
-// works, without any one of those attributes, or with one it does not take, it
-// is refused by a typed error and nothing changes.
+// TestTransitions tries every pair of states for every service and compares the result with the table of IBA
+// 11.2.5.2. With all that a transition requires it is made; without any one of those attributes, or with one that it
+// does not take, it is refused by a typed error and nothing changes.
 func TestTransitions(t *testing.T) {
 	legal := map[[2]command.QPState]bool{
 		{command.Reset, command.Init}: true, {command.Init, command.Init}: true, {command.Init, command.RTR}: true,
@@ -80,12 +79,12 @@ func checkPair(t *testing.T, h *host, typ command.QPType, from, to command.QPSta
 			t.Errorf("type %d, %s to %s: state %s after an error", typ, stateName(from), stateName(to), stateName(x.q.state))
 		}
 		if err == nil && x.q.state != to {
-			t.Errorf("type %d, %s to %s: state %s", typ, stateName(from), stateName(to), stateName(x.q.state))
+			t.Errorf("type %d, %s to %s: no error, but the state is %s", typ, stateName(from), stateName(to), stateName(x.q.state))
 		}
 		return err
 	}
 	if err := try(required); (err == nil) != legal {
-		t.Errorf("type %d, %s to %s: %v", typ, stateName(from), stateName(to), err)
+		t.Errorf("type %d, %s to %s: error %v; legal: %v", typ, stateName(from), stateName(to), err, legal)
 	}
 	if !legal {
 		if err := try(required); !errors.Is(err, &command.Error{Code: command.State}) {
@@ -100,15 +99,14 @@ func checkPair(t *testing.T, h *host, typ command.QPType, from, to command.QPSta
 		var state *StateError
 		switch err := try(required ^ bit); {
 		case required&bit != 0 && (!errors.As(err, &state) || state.Missing != bit || state.Code() != command.Invalid):
-			t.Errorf("type %d, %s to %s without %s: %v", typ, stateName(from), stateName(to), maskNames(bit), err)
+			t.Errorf("type %d, %s to %s without %s: error %v, want one that names it as missing", typ, stateName(from), stateName(to), maskNames(bit), err)
 		case required&bit == 0 && optional&bit == 0 && (!errors.As(err, &state) || state.Extra != bit):
-			t.Errorf("type %d, %s to %s with %s: %v", typ, stateName(from), stateName(to), maskNames(bit), err)
+			t.Errorf("type %d, %s to %s with %s: error %v, want one that names it as not allowed", typ, stateName(from), stateName(to), maskNames(bit), err)
 		}
 	}
 }
 
-// TestAttributeLimits: each attribute out of range is refused by an error that
-// names it.
+// TestAttributeLimits: an attribute out of range is refused by an error that names it, and the state stays.
 func TestAttributeLimits(t *testing.T) {
 	h := newHost(t, nil, "10.0.0.1", Config{})
 	for _, c := range []struct {
@@ -142,10 +140,10 @@ func TestAttributeLimits(t *testing.T) {
 		var e *command.Error
 		err := h.e.Modify(0, x.q, m, &frame.Route{Src: h.addr, Dst: h.addr})
 		if !errors.As(err, &e) || e.Code != command.Invalid || len(e.Detail) < len(c.name) || e.Detail[:len(c.name)] != c.name {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("error %v, want one that names %s", err, c.name)
 		}
 		if x.q.state != c.from {
-			t.Errorf("%s: state changed", c.name)
+			t.Errorf("%s: a refused modification changed the state", c.name)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// TestAckTimeoutOutlastsPauses: a time-out takes the attribute's value at first and never
-// more than four times that (IBA 9.9.2.1.1). Where that is short, seven retries
-// outlast more than a second of silence; where it is long, nobody waits longer for it.
+// TestAckTimeoutOutlastsPauses: the first time-out takes the attribute's value, and none more than four times that
+// (IBA 9.9.2.1.1). With a short value seven retries outlast more than a second of silence; a long value is not
+// lengthened.
 func TestAckTimeoutOutlastsPauses(t *testing.T) {
 	_, a, b := newPair(t, 1, command.RC)
 	connect(a, b, defaultConnection())

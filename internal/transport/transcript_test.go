@@ -17,8 +17,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// script is a transcript under way: two QPs a and b, the packets between them
-// written down as they are sent.
+// script is a transcript in progress: two QPs a and b, and a log of the packets between them in the order sent.
 type script struct {
 	t      *testing.T
 	n      *sim.Network
@@ -27,7 +26,7 @@ type script struct {
 	mem    map[string][]byte
 	names  map[*sim.Port]string
 	log    strings.Builder
-	drop   map[string]bool // "a1": the first packet that a sends in this command
+	drop   map[string]bool // "a1": the first packet that a sends in this command is lost
 	dup    map[string]bool
 	again  map[string]bool   // before this packet the first one of the command comes again
 	first  map[string][]byte // by sender
@@ -35,8 +34,7 @@ type script struct {
 	serial uint64
 }
 
-// TestTranscripts runs the named cases of testdata. Their expected output is
-// rewritten with -rewrite.
+// TestTranscripts runs the cases of testdata/transcripts; -rewrite rewrites their expected output.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		s := &script{t: t}
@@ -44,7 +42,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// arguments are those of a command: words, and values by their names.
+// arguments returns a command's words, and its values by name.
 func arguments(d *datadriven.TestData) (words []string, args map[string]string) {
 	args = map[string]string{}
 	for _, a := range d.CmdArgs {
@@ -126,7 +124,7 @@ func (s *script) connect(args map[string]string) {
 	n.Filter = s.sees
 }
 
-// sees writes a packet down and says whether it arrives.
+// sees logs a packet and reports whether it arrives.
 func (s *script) sees(from, to *sim.Port, p []byte) bool {
 	name := s.names[from]
 	s.sent[name]++
@@ -150,7 +148,7 @@ func (s *script) sees(from, to *sim.Port, p []byte) bool {
 	return !s.drop[id]
 }
 
-// describe is a packet in a line.
+// describe returns a packet as one line of text.
 func describe(b []byte) string {
 	p, err := ib.ParsePacket(b)
 	if err != nil {
@@ -223,7 +221,7 @@ func (s *script) post(name string, words []string, args map[string]string) {
 	}
 }
 
-// inject delivers an acknowledgement that nobody sent.
+// inject delivers an acknowledgement that the peer did not send.
 func (s *script) inject(to string, args map[string]string) {
 	x := s.ends[to]
 	b := make([]byte, ib.BTHLen+ib.AETHLen)

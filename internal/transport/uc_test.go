@@ -12,9 +12,8 @@ import (
 	"github.com/softvpi/softvpi/internal/sim"
 )
 
-// TestUCPrograms is the property of an unreliable connection: every request
-// completes, and what arrives is whole messages in the order in which they were
-// sent, at most once each (IBA 9.8.3). Reordered packets look like lost ones.
+// TestUCPrograms runs random programs on an unreliable connection: every request completes, and what arrives is whole
+// messages in the order in which they were sent, each at most once (IBA 9.8.3). Reordered packets count as lost.
 func TestUCPrograms(t *testing.T) {
 	runPrograms(t, func(seed uint64) error { return ucProgram(t, seed) })
 }
@@ -23,7 +22,7 @@ func ucProgram(t testing.TB, seed uint64) error {
 	rng := rand.New(rand.NewPCG(seed, 4))
 	n := sim.New(seed)
 	n.Default = impairments(rng)
-	n.Default.Duplicate = 0 // a duplicated single-packet message is a message
+	n.Default.Duplicate = 0 // a duplicate of a single-packet message would be a message of its own
 	a := newHost(t, n, "10.0.0.1", Config{}).qp(command.UC, QPConfig{})
 	b := newHost(t, n, "10.0.0.2", Config{FirstQPN: 0x100}).qp(command.UC, QPConfig{})
 	c := defaultConnection()
@@ -61,7 +60,7 @@ func ucProgram(t testing.TB, seed uint64) error {
 		}
 	}
 	if n.Stats.Lost+n.Stats.Corrupted+n.Stats.Reordered == 0 && len(b.comps) != count {
-		return fmt.Errorf("%d of %d messages arrived without a fault", len(b.comps), count)
+		return fmt.Errorf("without faults %d of %d messages arrived, want all", len(b.comps), count)
 	}
 	return nil
 }

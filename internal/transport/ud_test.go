@@ -14,12 +14,13 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// datagramEnd is a UD QP in RTS with Q_Key 0x11111111 and memory at 0x1000.
+// datagramEnd returns a UD QP in RTS with Q_Key 0x11111111 on a host of its own, and its memory at 0x1000.
 func datagramEnd(t *testing.T, n *sim.Network, addr string, routes *[]*frame.Route) (*end, []byte) {
 	h := newHost(t, n, addr, Config{})
 	return datagramQP(t, h, routes)
 }
 
+// datagramQP does what datagramEnd does, on the given host.
 func datagramQP(t *testing.T, h *host, routes *[]*frame.Route) (*end, []byte) {
 	g := ring.SendGeometry(16, 4, 64)
 	s, err := ring.OpenSend(make([]byte, g.Size()), g)
@@ -47,8 +48,8 @@ func (x *end) sgeAt(addr uint64, n int) [ring.MaxSGE]ring.SGE {
 	return [ring.MaxSGE]ring.SGE{{Addr: addr, Length: uint32(n), LKey: x.key()}}
 }
 
-// TestDatagrams: data behind 40 bytes of which the last 20 are the IPv4 header,
-// the sender's QP number, immediate data, solicited event.
+// TestDatagrams: a received datagram lies behind 40 bytes, the last 20 of which are its IPv4 header, and its
+// completion has the sender's QP number, the immediate data and the solicited event.
 func TestDatagrams(t *testing.T) {
 	n := sim.New(1)
 	var routes []*frame.Route
@@ -60,12 +61,12 @@ func TestDatagrams(t *testing.T) {
 		RemoteQPN: b.q.num, QKey: 0x11111111})
 	n.Run(second, nil)
 	if len(a.comps) != 1 || a.comps[0].Status != ring.Success {
-		t.Fatalf("sender: %+v", a.comps)
+		t.Fatalf("sender: completions %+v, want one success", a.comps)
 	}
 	want := ring.CQE{ID: 1, QPN: b.q.num, ByteLen: 141, Imm: 9, SrcQP: a.q.num, Op: ring.CQRecv,
 		Flags: ring.ReceiveSide | ring.HasGRH | ring.HasImm | ring.IsSolicited, SL: 8 | 2}
 	if len(b.comps) != 1 || b.comps[0].CQE != want {
-		t.Fatalf("receiver: %+v", b.comps)
+		t.Fatalf("receiver: completions %+v, want %+v", b.comps, want)
 	}
 	got := bmem[0x1000:]
 	if !bytes.Equal(got[40:141], amem[:101]) {
@@ -73,10 +74,10 @@ func TestDatagrams(t *testing.T) {
 	}
 	// IPv4 header: total length 20+8+12+8+4+101+3+4, DF, TTL 64, UDP, checksum.
 	if h := hex.EncodeToString(got[20:40]); h != "456800a0000040004011"+h[20:24]+"0a0000010a000002" {
-		t.Errorf("header %s", h)
+		t.Errorf("the IPv4 header is %s", h)
 	}
 	if sum := checksum(got[20:40]); sum != 0xffff {
-		t.Errorf("header checksum %#x", sum)
+		t.Errorf("the sum over the IPv4 header is %#x, want 0xffff", sum)
 	}
 }
 
@@ -87,8 +88,8 @@ func checksum(b []byte) (sum uint32) {
 	return sum&0xffff + sum>>16
 }
 
-// TestDatagramKeys: a wrong Q_Key and a wrong P_Key are counted and dropped; a
-// Q_Key with its top bit set means the sender's own (IBA 10.2.5).
+// TestDatagramKeys: datagrams with a wrong Q_Key or P_Key are counted and dropped. A Q_Key with its top bit set
+// stands for the sender's own (IBA 10.2.5).
 func TestDatagramKeys(t *testing.T) {
 	n := sim.New(1)
 	var routes []*frame.Route
@@ -104,21 +105,21 @@ func TestDatagramKeys(t *testing.T) {
 	}
 	send(0x222)
 	if b.e.counters.QKeyViolations != 1 || len(b.comps) != 0 {
-		t.Errorf("wrong Q_Key: %d violations, %d completions", b.e.counters.QKeyViolations, len(b.comps))
+		t.Errorf("wrong Q_Key: %d violations, %d completions; want 1 and 0", b.e.counters.QKeyViolations, len(b.comps))
 	}
 	send(0x80000000)
 	if len(b.comps) != 1 {
-		t.Errorf("own Q_Key: %d completions", len(b.comps))
+		t.Errorf("own Q_Key: %d completions, want 1", len(b.comps))
 	}
 	a.e.SetPKeys([]ib.PKey{0x8001})
 	send(0x11111111)
 	if b.e.counters.PKeyViolations != 1 || len(b.comps) != 1 {
-		t.Errorf("wrong P_Key: %d violations, %d completions", b.e.counters.PKeyViolations, len(b.comps))
+		t.Errorf("wrong P_Key: %d violations, %d completions; want 1 and 1", b.e.counters.PKeyViolations, len(b.comps))
 	}
 }
 
-// TestDatagramErrors: no receive, a receive too short, a datagram too long, an
-// address handle that does not exist.
+// TestDatagramErrors: no receive is posted, the receive is too short, the datagram is too long, the address handle
+// does not exist.
 func TestDatagramErrors(t *testing.T) {
 	n := sim.New(1)
 	var routes []*frame.Route
@@ -129,13 +130,13 @@ func TestDatagramErrors(t *testing.T) {
 	a.post(wr)
 	n.Run(second, nil)
 	if b.e.counters.DiscardedUD != 1 {
-		t.Errorf("%d datagrams discarded", b.e.counters.DiscardedUD)
+		t.Errorf("without a receive: %d datagrams discarded, want 1", b.e.counters.DiscardedUD)
 	}
 	b.postRecv(ring.RecvWR{ID: 5, NumSGE: 1, SGE: b.sgeAt(0x2000, 139)})
 	a.post(wr)
 	n.Run(n.Now()+second, nil)
 	if len(b.comps) != 1 || b.comps[0].Status != ring.LocalLength || b.q.state != command.RTS {
-		t.Errorf("too short: %+v", b.comps)
+		t.Errorf("receive too short: completions %+v, want one with a local length error", b.comps)
 	}
 	long := wr
 	long.SGE = a.sgeAt(0x1000, 4097)
@@ -144,7 +145,7 @@ func TestDatagramErrors(t *testing.T) {
 	a.post(wr)
 	n.Run(n.Now()+second, nil)
 	if len(a.comps) != 2 || a.comps[0].Status != ring.LocalLength || a.comps[1].Status != ring.WRFlush || a.q.state != command.SQE {
-		t.Errorf("too long: %+v, state %s", a.comps, stateName(a.q.state))
+		t.Errorf("datagram too long: completions %+v, state %s", a.comps, stateName(a.q.state))
 	}
 	a.modify(command.ModifyQP{Mask: command.MaskState, State: command.RTS}, nil)
 	a.comps = nil
@@ -153,12 +154,11 @@ func TestDatagramErrors(t *testing.T) {
 	a.post(bad)
 	n.Run(n.Now()+second, nil)
 	if len(a.comps) != 1 || a.comps[0].Status != ring.LocalQPOperation {
-		t.Errorf("no address handle: %+v", a.comps)
+		t.Errorf("no address handle: completions %+v", a.comps)
 	}
 }
 
-// TestMulticast: a datagram to a group reaches every attached QP of every port,
-// until it is detached.
+// TestMulticast: a datagram to a group reaches every QP of a port that is attached to it, until the QP is detached.
 func TestMulticast(t *testing.T) {
 	n := sim.New(1)
 	group := netip.MustParseAddr("239.1.2.3")
@@ -195,7 +195,8 @@ func TestMulticast(t *testing.T) {
 	}
 }
 
-// TestMADs: QP1 carries 256-byte datagrams both ways, within bounds.
+// TestMADs: QP1 sends and receives MADs of 256 bytes. A receiver keeps a bounded number of them and counts those it
+// drops; a longer one is refused.
 func TestMADs(t *testing.T) {
 	n := sim.New(1)
 	a, b := newHost(t, n, "10.0.0.1", Config{}), newHost(t, n, "10.0.0.2", Config{MaxDatagrams: 20})

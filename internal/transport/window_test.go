@@ -6,14 +6,14 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// TestWindowBoundsReads: READ requests ask for no more answers than the window of the
-// destination allows, also those of one turn and those that are sent again, of which
-// the responder sends every answer once more. One chunk may be asked for always.
+// TestWindowBoundsReads: READ requests ask for no more answer packets than the destination's window allows, over all
+// requests of a turn and also when they are sent again, because the responder sends every answer once more. One chunk
+// may always be asked for.
 func TestWindowBoundsReads(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		size        int // of the window
-		first, then int // chunks asked for at first, and when the ACK timer has ended
+		first, then int // chunks asked for at first, and after the ACK timer has ended
 	}{
 		{"less than a chunk", 32, 1, 1},
 		{"some chunks", 4 * readChunk, 4, 2},
@@ -29,7 +29,7 @@ func TestWindowBoundsReads(t *testing.T) {
 				t.Errorf("asks for %d chunks, want %d", n, c.first)
 			}
 			f.now = f.a.q.req.expires
-			f.a.e.Advance(f.now) // a probe may be due too, which the end of the timer comes after
+			f.a.e.Advance(f.now) // a probe may be due too; the timer's end comes after it
 			f.a.e.Advance(f.now)
 			if n := f.a.e.Transmit(f.now, f.w.out); n != c.then {
 				t.Errorf("asks for %d chunks again, want %d", n, c.then)
