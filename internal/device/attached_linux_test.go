@@ -12,8 +12,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// attachedProgram is a program that reaches its rings as one in another process
-// does: no call into the host posts or polls.
+// attachedProgram is a program that reaches its rings through memory, as one in another process does: it calls the
+// host neither to post nor to poll.
 type attachedProgram struct {
 	*program
 	bells *ring.Doorbells
@@ -53,7 +53,7 @@ func (a *attachedProgram) ring(h command.Handle) {
 	}
 }
 
-// waitCQ sleeps as a program in another process does, on the sequence word.
+// waitCQ sleeps on the CQ's sequence word, as a program in another process does, and returns the next completion.
 func (a *attachedProgram) waitCQ(q *queue) ring.CQE {
 	deadline := time.After(patience)
 	var e [1]ring.CQE
@@ -76,8 +76,8 @@ func (a *attachedProgram) waitCQ(q *queue) ring.CQE {
 	}
 }
 
-// Attached programs that post with doorbells and sleep on their CQ lose no
-// doorbell and no wake-up, with pauses that let the loop fall asleep in between.
+// TestAttachedLosesNoWakeUp: attached programs that ring doorbells in memory and sleep on their CQ lose no doorbell
+// and no wake-up, also with pauses in which the loop falls asleep.
 func TestAttachedLosesNoWakeUp(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
 	x := attachedTo(t, h, h.add(t, AdapterConfig{Addr: loopback()}))
@@ -94,7 +94,7 @@ func TestAttachedLosesNoWakeUp(t *testing.T) {
 				wr := ring.SendWR{Op: ring.OpSend, NumSGE: 1}
 				wr.SGE[0] = buf.sge(0, 8)
 				if err := q.send.Post(&wr); err != nil {
-					t.Errorf("round %d: %v", i, err)
+					t.Errorf("round %d: post: %v", i, err)
 				}
 				p.ring(q.q.Handle)
 			}
@@ -103,12 +103,12 @@ func TestAttachedLosesNoWakeUp(t *testing.T) {
 					turn(i)
 				}
 				if e := p.waitCQ(q.cq); e.Status != ring.Success {
-					t.Errorf("round %d: %v", i, e.Status)
+					t.Errorf("round %d: completion with %v", i, e.Status)
 					return
 				}
 				q.postRecvNoCheck(buf.sge(32, 8))
 				if i%16 == 0 {
-					time.Sleep(200 * time.Microsecond) // the loop sleeps meanwhile
+					time.Sleep(200 * time.Microsecond) // so that the loop falls asleep
 				}
 				if !first {
 					turn(i)
@@ -126,7 +126,8 @@ func TestAttachedLosesNoWakeUp(t *testing.T) {
 	}
 }
 
-// What a program posted leaves before what it posted it with ends, as it does from a card: no driver has looked at the doorbell yet.
+// TestPostedBeforeTheEnd: requests that were posted, with their doorbell not yet looked at, are sent before the queue
+// pair, the address handle or the program that they need is destroyed, as on a card.
 func TestPostedBeforeTheEnd(t *testing.T) {
 	const qkey, rounds = 7, 30
 	h := newHost(t, Config{Seed: 1})
@@ -160,7 +161,7 @@ func TestPostedBeforeTheEnd(t *testing.T) {
 				if err := a.send.Post(&wr); err != nil {
 					t.Fatal(err)
 				}
-				x.bells.Ring(uint32(a.q.Handle)) // and no wake-up: the loop may be long in coming
+				x.bells.Ring(uint32(a.q.Handle)) // without a wake-up: the loop may not look at it for long
 				x.check(end.of(x, a, ah))
 				wantSuccess(t, b.cq.next(), i, ring.CQRecv)
 				x.check(x.c.Close())
@@ -177,8 +178,8 @@ func (q *pair) postRecvNoCheck(s ring.SGE) {
 	}
 }
 
-// Programs of one process that post, poll, wait and ask for things from many
-// goroutines at once lose no wake-up either.
+// TestEmbeddedLosesNoWakeUp: programs in the driver's process that post, poll, wait and send commands from many
+// goroutines at once lose no wake-up.
 func TestEmbeddedLosesNoWakeUp(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
 	i, j := h.add(t, AdapterConfig{Addr: loopback()}), h.add(t, AdapterConfig{Addr: loopback(), Path: PathWire})
@@ -202,7 +203,7 @@ func TestEmbeddedLosesNoWakeUp(t *testing.T) {
 					e = q.cq.wait()
 				}
 				if e.Status != ring.Success {
-					t.Errorf("round %d: %v", i, e.Status)
+					t.Errorf("round %d: completion with %v", i, e.Status)
 					return
 				}
 				q.postRecvNoCheck(buf.sge(32, 8))

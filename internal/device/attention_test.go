@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// The loop looks in vain for as long as packets of streams took it, up to a limit, and for nothing else.
+// TestAttention: the loop goes on looking in vain for as long as the packets of streams kept it busy, up to a limit.
+// Single messages and commands earn no such time.
 func TestAttention(t *testing.T) {
 	const us = time.Microsecond
 	type turns struct {
@@ -42,7 +43,7 @@ func TestAttention(t *testing.T) {
 			t.Errorf("%s: looked for %v, want %v", c.name, looked, want)
 		}
 		if a.idled(0) {
-			t.Errorf("%s: attention is left", c.name)
+			t.Errorf("%s: attention is left after all of it was spent", c.name)
 		}
 	}
 }

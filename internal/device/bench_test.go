@@ -18,7 +18,7 @@ func benchPair(b *testing.B, n network, depth uint32) *connected {
 	return connect(x.qp(q, x.cq(4*depth)), y.qp(q, y.cq(4*depth)))
 }
 
-// Writes of a size, as many at a time as a queue of 64 holds.
+// BenchmarkWrite writes messages of one size, as many at a time as a queue of 64 holds.
 func BenchmarkWrite(b *testing.B) {
 	for _, n := range networks[:1] {
 		for _, size := range []int{64, 4096, 65536, 1 << 20} {
@@ -27,7 +27,7 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// The same with a doorbell for each write.
+// BenchmarkWriteSingly is BenchmarkWrite with 64-byte messages and one doorbell for each.
 func BenchmarkWriteSingly(b *testing.B) {
 	benchWrites(b, benchPair(b, networks[0], 64), 64, true)
 }
@@ -81,7 +81,7 @@ func benchWrites(b *testing.B, c *connected, size int, singly bool) {
 	b.ReportMetric(float64(x.Link.SentPackets)/float64(x.Link.SentBursts), "packets/burst")
 }
 
-// TCP on the same path: what BenchmarkWrite compares with.
+// BenchmarkTCP moves the same bytes over TCP on the same path, to compare BenchmarkWrite with.
 func BenchmarkTCP(b *testing.B) {
 	for _, size := range []int{64, 4096, 65536, 1 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
@@ -138,7 +138,7 @@ func tcpPair(b *testing.B) (x, y net.Conn) {
 	return x, y
 }
 
-// Sends of 32 bytes there and back, both sides polling: half of a round trip.
+// BenchmarkLatency reports half of a round trip of 32-byte sends, with both sides polling or both waiting for events.
 func BenchmarkLatency(b *testing.B) {
 	for _, mode := range []string{"poll", "events"} {
 		b.Run(mode, func(b *testing.B) { benchLatency(b, mode == "events") })

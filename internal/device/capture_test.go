@@ -10,8 +10,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// A capture takes a running connection to the wire, shows every packet of it in both directions with a good
-// ICRC, and lets it go again.
+// TestCaptureWhileTrafficRuns: a capture moves a running connection to the wire, shows each of its packets in both
+// directions with a correct ICRC, and lets the connection return to its path when it stops.
 func TestCaptureWhileTrafficRuns(t *testing.T) {
 	for _, n := range networks {
 		t.Run(n.name, func(t *testing.T) {
@@ -34,10 +34,10 @@ func TestCaptureWhileTrafficRuns(t *testing.T) {
 
 			out, in := readCapture(t, tap)
 			if want := after.SentPackets - before.SentPackets; out != want || want == 0 {
-				t.Errorf("%d packets shown of %d sent", out, want)
+				t.Errorf("the capture shows %d packets sent, want %d and some", out, want)
 			}
 			if want := after.ReceivedPackets - before.ReceivedPackets; in != want || want == 0 {
-				t.Errorf("%d packets shown of %d received", in, want)
+				t.Errorf("the capture shows %d packets received, want %d and some", in, want)
 			}
 		})
 	}
@@ -53,7 +53,7 @@ func readCapture(t *testing.T, tap *capture.Tap) (out, in uint64) {
 			in++
 		}
 		if p.Length != len(p.Data) || p.Missed != 0 {
-			t.Fatalf("%d of %d bytes, %d missed", len(p.Data), p.Length, p.Missed)
+			t.Fatalf("the capture holds %d of a packet's %d bytes and missed %d packets, want whole packets and none missed", len(p.Data), p.Length, p.Missed)
 		}
 		data := p.Data
 		if p.Ethernet {
@@ -84,7 +84,7 @@ func readCapture(t *testing.T, tap *capture.Tap) (out, in uint64) {
 	return out, in
 }
 
-// wantInfiniBand checks a packet from the LRH to the VCRC.
+// wantInfiniBand checks an InfiniBand packet's length, ICRC and VCRC.
 func wantInfiniBand(t *testing.T, data []byte) {
 	t.Helper()
 	body, vcrc := data[:len(data)-2], data[len(data)-2:]

@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// A channel takes the events of its CQs alone, what found no room too, and is Busy while
-// a CQ uses it.
+// TestChannelOfCompletions: a channel raises the events of its CQs and of no others, keeps those that found no room,
+// and is Busy while a CQ uses it.
 func TestChannelOfCompletions(t *testing.T) {
 	x := newChannelProgram(t)
 	var raised []command.Handle
@@ -59,7 +59,7 @@ func TestChannelOfCompletions(t *testing.T) {
 	}
 }
 
-// Channels of other kinds are refused for CQs, and unknown kinds at all.
+// TestChannelRefusals: a CQ cannot use a channel of another kind, and channels of unknown kinds cannot be made.
 func TestChannelRefusals(t *testing.T) {
 	x := newChannelProgram(t)
 	ch, err := x.c.CreateChannel(bg, command.CreateChannel{Kind: command.Connections}, nil)
@@ -83,9 +83,8 @@ func newChannelProgram(t *testing.T) *program {
 	return a
 }
 
-// Events of an id that is given a channel come there, those that waited too, and
-// requests inherit the channel of their listener. Addresses resolve to the adapter
-// that reaches the destination.
+// TestChannelOfConnections: the events of a CM id go to the channel it is given, also those that were waiting, and
+// connection requests inherit the channel of their listener. An address resolves to the adapter that reaches it.
 func TestChannelOfConnections(t *testing.T) {
 	x, y := overMemory(true)(t, AdapterConfig{})
 	ch, err := y.c.CreateChannel(bg, command.CreateChannel{Kind: command.Connections}, nil)
@@ -133,7 +132,8 @@ func TestChannelOfConnections(t *testing.T) {
 	}
 }
 
-// A destination that no adapter reaches is an event of its own, not an error of the call.
+// TestResolveUnreachable: the resolution of a destination that no adapter reaches ends with an event; the call
+// returns no error.
 func TestResolveUnreachable(t *testing.T) {
 	x := newChannelProgram(t)
 	id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
@@ -145,7 +145,7 @@ func TestResolveUnreachable(t *testing.T) {
 	}
 }
 
-// A region may be called by other addresses than the program's own.
+// TestRegisterMemoryAt: a region may have an address range (IOVA) other than its memory's, but not one that wraps.
 func TestRegisterMemoryAt(t *testing.T) {
 	x := newChannelProgram(t)
 	mem := pages(t, 4096)
@@ -155,7 +155,7 @@ func TestRegisterMemoryAt(t *testing.T) {
 	x.check(err)
 	region := x.c.mrs.Get(m.Handle).region
 	if region.Start() != 1<<40 || region.OwnerAddr(1<<40+5) != base+5 {
-		t.Fatalf("region starts at %#x, owner address %#x", region.Start(), region.OwnerAddr(1<<40+5))
+		t.Fatalf("region starts at %#x, owner address %#x; want %#x and %#x", region.Start(), region.OwnerAddr(1<<40+5), 1<<40, base+5)
 	}
 	r.IOVA = ^uint64(0) - 10
 	if _, err := x.c.RegisterMemoryAt(bg, r); err == nil {

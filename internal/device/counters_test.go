@@ -12,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// lone sends one request and wants it to end as said.
+// lone posts one signaled request and checks that it ends with status want.
 func (q *pair) lone(op ring.WROp, want ring.Status, change func(*ring.SendWR), sges ...ring.SGE) {
 	q.p.t.Helper()
 	wr := ring.SendWR{Op: op, Flags: ring.Signaled, NumSGE: uint8(len(sges))}
@@ -26,7 +26,7 @@ func (q *pair) lone(op ring.WROp, want ring.Status, change func(*ring.SendWR), s
 	}
 }
 
-// byHand takes two UC QPs to RTS towards each other.
+// byHand takes two UC QPs to RTS towards each other without the CM.
 func byHand(a, b *pair) {
 	for _, q := range [2]*pair{a, b} {
 		peer := b
@@ -47,19 +47,19 @@ func byHand(a, b *pair) {
 	}
 }
 
-// stage is two connected QPs, x requesting and y responding, with memory.
+// stage is two connected QPs with memory: x is the requester, y the responder.
 type stage struct {
 	c        *connected
 	x, y     *program
 	src, dst *buffer
 }
 
-// toDst points a request at y's memory.
+// toDst addresses a request to y's memory.
 func (s *stage) toDst(wr *ring.SendWR) { wr.RemoteAddr, wr.RKey = s.dst.addr(0), s.dst.mem.RKey }
 
-// manualCounters are the rows of the tables "Adapter Diagnostics Counters" and
-// "RDMA Activity" (WinOF manual 4.9.4.2 and 4.9.4.4.2.2), by their printed names,
-// and for each what makes it count: at the requester x or the responder y.
+// manualCounters are the rows of the tables "Adapter Diagnostics Counters" and "RDMA Activity" (WinOF manual 4.9.4.2
+// and 4.9.4.4.2.2), by their printed names, with what makes each count and where: at the requester x or at the
+// responder y.
 var manualCounters = []struct {
 	name  string
 	at    string
@@ -128,14 +128,14 @@ var manualCounters = []struct {
 		}
 	}},
 	{"EQ overflows", "y", nil, func(t *testing.T, s *stage) {
-		deaf, err := s.y.host.NewClient(ClientConfig{Name: "deaf"}) // it never asks for its events
+		deaf, err := s.y.host.NewClient(ClientConfig{Name: "deaf"}) // it never reads its events
 		s.y.check(err)
 		defer deaf.Close()
 		pd, err := deaf.AllocPD(bg, s.y.adapter)
 		s.y.check(err)
 		srq, err := deaf.CreateSRQ(bg, command.CreateSRQ{PD: pd, Depth: 1})
 		s.y.check(err)
-		for range eventqueue.Most + 1 { // each at once: fewer receives than the limit are there
+		for range eventqueue.Most + 1 { // each raises the event at once, because fewer receives are posted than the limit
 			s.y.check(deaf.ModifySRQ(bg, command.ModifySRQ{SRQ: srq.Handle, Limit: 1}))
 		}
 	}},
@@ -175,7 +175,7 @@ var manualCounters = []struct {
 	{"RDMA Outbound Frames/sec", "x", nil, nothing},
 }
 
-// nothing more than the connection is needed.
+// nothing is the count of rows for which the connection itself suffices.
 func nothing(*testing.T, *stage) {}
 
 func noPatience(p *command.ConnParam) { p.RNRRetry = 0 }
@@ -202,7 +202,7 @@ func lossy(t *testing.T, s *stage) {
 	impaired(s, impair.Impairment{Loss: 0.05, Seed: 3}, impair.Impairment{}, ring.OpWrite)
 }
 
-// impaired moves some data over links that are not good.
+// impaired moves some data over impaired links.
 func impaired(s *stage, x, y impair.Impairment, op ring.WROp) {
 	s.x.check(s.x.host.SetImpairment(s.x.adapter, x))
 	s.y.check(s.y.host.SetImpairment(s.y.adapter, y))
@@ -211,8 +211,8 @@ func impaired(s *stage, x, y impair.Impairment, op ring.WROp) {
 	}
 }
 
-// Every row of the manual's tables is there, and counts what it says. Where a row
-// has no meaning in this system it is there all the same, and stays 0.
+// TestCountersOfTheManual: every row of the manual's tables exists and counts what the manual says. Rows that have no
+// meaning in this system exist too and stay 0.
 func TestCountersOfTheManual(t *testing.T) {
 	for _, row := range manualCounters {
 		t.Run(row.name, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestCountersOfTheManual(t *testing.T) {
 			x, y := overMemory(false)(t, AdapterConfig{Path: PathWire, RoceMaxFrameSize: 1024})
 			if row.count == nil {
 				if v := counter(t, x, row.name); v != 0 {
-					t.Errorf("%d, want 0 for ever", v)
+					t.Errorf("the counter is %d, want always 0", v)
 				}
 				return
 			}
@@ -234,23 +234,23 @@ func TestCountersOfTheManual(t *testing.T) {
 				p = y
 			}
 			if v := counter(t, p, row.name); v != 0 {
-				t.Fatalf("%d at the start", v)
+				t.Fatalf("the counter is %d before anything happened, want 0", v)
 			}
 			s.c = connectWith(x.idleQP(), y.idleQP(), param)
 			row.count(t, s)
 			for i := 0; counter(t, p, row.name) == 0; i++ {
 				if i == 1e6 {
-					t.Fatal("did not count")
+					t.Fatal("the counter did not count")
 				}
-				y.c.Poll(1) // what was sent last may be on its way
+				y.c.Poll(1) // packets sent last may still be on their way
 				x.c.Poll(1)
 			}
 		})
 	}
 }
 
-// A connection that ends in an error counts at either end, also where the NAK and the
-// DREQ behind it arrive together.
+// TestConnectionErrorCountsAtBothEnds: a connection that ends with an error counts as one at each end, also where the
+// NAK and the DREQ behind it arrive together.
 func TestConnectionErrorCountsAtBothEnds(t *testing.T) {
 	x, y := overMemory(false)(t, AdapterConfig{Path: PathWire, RoceMaxFrameSize: 1024})
 	s := &stage{x: x, y: y, src: x.buffer(4096), dst: y.buffer(4096)}
@@ -261,14 +261,14 @@ func TestConnectionErrorCountsAtBothEnds(t *testing.T) {
 	})
 	for i := 0; counter(t, y, "RDMA Active Connections") > 0; i++ {
 		if i == 1e6 {
-			t.Fatal("the responder does not end")
+			t.Fatal("the responder's connection does not end")
 		}
 		y.c.Poll(1)
 	}
-	y.c.Poll(1) // its NAK and DREQ have left, and x has not looked
+	y.c.Poll(1) // its NAK and DREQ have left, and x has looked at neither
 	for i := 0; counter(t, x, "RDMA Active Connections") > 0; i++ {
 		if i == 1e6 {
-			t.Fatal("the requester does not end")
+			t.Fatal("the requester's connection does not end")
 		}
 		x.c.Poll(1)
 	}
@@ -279,8 +279,8 @@ func TestConnectionErrorCountsAtBothEnds(t *testing.T) {
 	}
 }
 
-// On the local path the rows of the activity count what the messages stand for, in the
-// direction of their data.
+// TestLocalPathCountsAsActivity: messages on the local path count in the rows of the activity table as the packets
+// that the wire would have carried, in the direction of their data.
 func TestLocalPathCountsAsActivity(t *testing.T) {
 	x, y := overMemory(true)(t, AdapterConfig{RoceMaxFrameSize: 1024})
 	s := &stage{x: x, y: y, src: x.buffer(64 << 10), dst: y.buffer(64 << 10)}
@@ -312,7 +312,7 @@ func TestLocalPathCountsAsActivity(t *testing.T) {
 	}
 }
 
-// docs/counters.md says of every row of the manual what it counts.
+// TestCountersAreDocumented: docs/counters.md describes every row of the manual's tables.
 func TestCountersAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/counters.md")
 	if err != nil {
@@ -325,7 +325,7 @@ func TestCountersAreDocumented(t *testing.T) {
 	}
 }
 
-// What the links of a port have counted stays when they are closed and opened again.
+// TestCountersOutliveLinks: what the links of a port have counted is kept when they are closed and opened again.
 func TestCountersOutliveLinks(t *testing.T) {
 	x, y := overUDP(false)(t, AdapterConfig{Path: PathWire, RoceMaxFrameSize: 1024})
 	s := &stage{x: x, y: y, src: x.buffer(64 << 10), dst: y.buffer(64 << 10)}
@@ -334,7 +334,7 @@ func TestCountersOutliveLinks(t *testing.T) {
 	of := func() Counters { return x.host.Counters()[x.adapter] }
 	before := of()
 	if before.Link.SentPackets < 64 || before.Transport.OutboundPackets < 64 || before.CM.Initiated != 1 {
-		t.Fatalf("counted %+v", before)
+		t.Fatalf("after a write of 64 packets the counters are %+v", before)
 	}
 	for _, enable := range []bool{false, true} {
 		x.check(x.host.SetAdapterState(x.adapter, enable))

@@ -15,7 +15,7 @@ import (
 // toDatagrams takes a UD QP to RTS.
 func (q *pair) toDatagrams(qkey uint32) { q.toDatagramsIn(0, qkey) }
 
-// toDatagramsIn is toDatagrams with another row of the partition table.
+// toDatagramsIn does what toDatagrams does, with the P_Key in the given row of the partition table.
 func (q *pair) toDatagramsIn(row, qkey uint32) {
 	q.p.t.Helper()
 	for _, m := range []command.ModifyQP{
@@ -39,8 +39,8 @@ func (q *pair) sendTo(to netip.Addr, qpn, qkey uint32, s ring.SGE) error {
 	return nil
 }
 
-// Datagrams go to a QP and to a group, and receives begin with 40 bytes of GRH
-// (IBA 11.4.1.2). A QP that left the group gets no more.
+// TestDatagrams: datagrams reach a QP and a multicast group, and each receive begins with 40 bytes for the GRH (IBA
+// 11.4.1.2). A QP that has left the group gets no more of its datagrams.
 func TestDatagrams(t *testing.T) {
 	const qkey = 0x1234
 	for _, n := range networks {
@@ -55,7 +55,7 @@ func TestDatagrams(t *testing.T) {
 				t.Helper()
 				e := b.cq.next()
 				wantSuccess(t, e, 1, ring.CQRecv)
-				grh := to == "to the group" || !y.host.onFabric.Load() // datagrams in a subnet have none
+				grh := to == "to the group" || !y.host.onFabric.Load() // datagrams within a subnet have none
 				if e.ByteLen != 40+8 || string(dst.b[40:48]) != "datagram" || e.SrcQP != a.q.Number || e.Flags&ring.HasGRH != 0 != grh {
 					t.Errorf("%s: %d bytes %q from %#x, flags %#x", to, e.ByteLen, dst.b[40:48], e.SrcQP, e.Flags)
 				}
@@ -68,7 +68,7 @@ func TestDatagrams(t *testing.T) {
 			group := netip.AddrFrom4([4]byte{239, y.addr.As4()[1], y.addr.As4()[2], y.addr.As4()[3]})
 			err := y.c.AttachMulticast(bg, b.q.Handle, command.AddrFrom(group))
 			if errors.Is(err, &command.Error{Code: command.Unsupported}) {
-				t.Skipf("no multicast here: %v", err)
+				t.Skipf("this machine has no multicast: %v", err)
 			}
 			y.check(err)
 			b.postRecv(1, dst.sge(0, 256))
@@ -83,7 +83,8 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// The UDP port space resolves a datagram QP by SIDR: its number and Q_Key.
+// TestResolveDatagramQP: in the UDP port space a connection request resolves a datagram QP by SIDR, to its number and
+// Q_Key.
 func TestResolveDatagramQP(t *testing.T) {
 	x, y := networks[0].make(t, AdapterConfig{})
 	a, b := x.qp(command.CreateQP{Type: command.UD}, x.cq(16)), y.qp(command.CreateQP{Type: command.UD}, y.cq(16))
@@ -109,7 +110,7 @@ func TestResolveDatagramQP(t *testing.T) {
 	wantSuccess(t, b.cq.next(), 1, ring.CQRecv)
 }
 
-// toRTS waits for nothing: the CM has set the QP up when its event is there.
+// toRTS checks that the QP is in RTS. It does not wait: the CM sets the QP up before it raises its event.
 func (q *pair) toRTS(t testing.TB) {
 	t.Helper()
 	if s := q.info().Attr.State; s != command.RTS {
@@ -117,7 +118,7 @@ func (q *pair) toRTS(t testing.TB) {
 	}
 }
 
-// slowOwner reaches memory as a program's own copier does: later.
+// slowOwner is memory that is reached by copies which end later, as the memory of a program with a copier of its own.
 type slowOwner struct {
 	mu    sync.Mutex
 	base  uint64
@@ -142,7 +143,7 @@ func (o *slowOwner) Start(t *memory.Transfer) bool {
 	return true
 }
 
-// Finish carries out one transfer a call, so that there is always one to wait for.
+// Finish carries out one transfer per call, so that the engine always has one to wait for.
 func (o *slowOwner) Finish(out []memory.Finished) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -167,8 +168,8 @@ func (o *slowOwner) Finish(out []memory.Finished) int {
 	return 1
 }
 
-// Memory that only its owner reaches takes part in every operation, and an owner
-// with little room is waited for.
+// TestMemoryOfSlowOwners: memory that only its owner can reach takes part in every operation, also when the owner
+// takes few transfers at a time.
 func TestMemoryOfSlowOwners(t *testing.T) {
 	for _, path := range []PathPolicy{PathWire, PathAuto} {
 		t.Run(path.String(), func(t *testing.T) {
@@ -206,7 +207,7 @@ func TestMemoryOfSlowOwners(t *testing.T) {
 				t.Fatal("read: bytes differ")
 			}
 			if h.Snapshot().Adapters[y.adapter].Objects.MR != 1 {
-				t.Error("the region is not counted")
+				t.Error("the adapter does not count one region")
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// poster posts as a program does that polls, at times of the test's choice.
+// poster posts requests as a polling program does, at times that the test chooses.
 type poster struct {
 	t  *testing.T
 	c  *connected
@@ -17,7 +17,7 @@ type poster struct {
 	wr ring.SendWR
 }
 
-// newPoster holds the baton until the test ends.
+// newPoster returns a poster. It holds the host's lock until the test ends.
 func newPoster(t *testing.T) *poster {
 	x, y := networks[0].make(t, AdapterConfig{Path: PathWire})
 	q := command.CreateQP{SendDepth: 128, RecvDepth: 4, SendSGE: 1, RecvSGE: 1}
@@ -33,8 +33,8 @@ func newPoster(t *testing.T) *poster {
 	return p
 }
 
-// post posts n requests, gap after the last one, and reports how many doorbells they rang, and how many of them
-// had everything sent.
+// post posts n requests, gap after the last doorbell. It returns how many doorbells they rang, and after how many of
+// those everything posted was sent.
 func (p *poster) post(n int, gap time.Duration) (rang, sent int) {
 	p.t.Helper()
 	now := p.a.rang.Add(gap)
@@ -57,7 +57,8 @@ func (p *poster) post(n int, gap time.Duration) (rang, sent int) {
 	return rang, sent
 }
 
-// The first post is sent at once, the second waits for others, and they ring no doorbell until the burst is full.
+// TestBurstsOfPosts: the first post is sent at once; a second soon after waits for others, and those ring no doorbell
+// until the burst is full.
 func TestBurstsOfPosts(t *testing.T) {
 	p := newPoster(t)
 	for i, s := range []struct {
@@ -77,15 +78,16 @@ func TestBurstsOfPosts(t *testing.T) {
 	}
 }
 
-// What was posted without a doorbell is not forgotten when the queue pair does something else with it than to send it.
+// TestQuietPostsAreFlushed: requests that were posted without a doorbell are flushed when the queue pair enters the
+// error state, and a later post rings the doorbell again.
 func TestQuietPostsAreFlushed(t *testing.T) {
 	p := newPoster(t)
 	if rang, sent := p.post(5, 100); rang != 1 || sent != 0 {
-		t.Fatalf("5 posts rang %d doorbells, of which %d sent", rang, sent)
+		t.Fatalf("5 posts rang %d doorbells, of which %d sent; want 1 and 0", rang, sent)
 	}
 	p.q.error()
 	if rang, _ := p.post(3, 100); rang != 0 {
-		t.Fatalf("3 more rang %d", rang)
+		t.Fatalf("3 more posts rang %d doorbells, want none", rang)
 	}
 	p.a.release()
 	p.a.complete(p.a.rang)
@@ -93,7 +95,7 @@ func TestQuietPostsAreFlushed(t *testing.T) {
 	n := p.c.a.cq.Poll(cqes[:])
 	for i := range cqes[:n] {
 		if cqes[i].Status != ring.WRFlush {
-			t.Errorf("request %d: %v", i, cqes[i].Status)
+			t.Errorf("request %d ended with %v, want a flush", i, cqes[i].Status)
 		}
 	}
 	if n != 8 {

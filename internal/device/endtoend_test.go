@@ -8,8 +8,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// Two programs connect through the CM and every operation moves its bytes, over
-// every network, on the wire and where both are of one host on the local path.
+// TestEveryOperation: two programs connect through the CM and every operation moves its bytes, over every network, on
+// the wire and, where both are on one host, on the local path.
 func TestEveryOperation(t *testing.T) {
 	for _, n := range networks {
 		for _, path := range []PathPolicy{PathAuto, PathWire} {
@@ -34,7 +34,7 @@ func operations(t *testing.T, c *connected) {
 	e := b.cq.next()
 	wantSuccess(t, e, 1, ring.CQRecv)
 	if e.ByteLen != size || !bytes.Equal(src.b, dst.b) {
-		t.Fatalf("%d bytes received, want %d and the same", e.ByteLen, size)
+		t.Fatalf("%d bytes received, want the %d that were sent", e.ByteLen, size)
 	}
 
 	fill(src.b, 2)
@@ -81,7 +81,8 @@ func operations(t *testing.T, c *connected) {
 	}
 }
 
-// Waiting instead of polling: both sides sleep until their completion is there.
+// TestPingPongByEvents: two programs that sleep until their completion arrives, instead of polling, exchange messages
+// without a lost wake-up.
 func TestPingPongByEvents(t *testing.T) {
 	for _, n := range networks {
 		t.Run(n.name, func(t *testing.T) {
@@ -107,7 +108,7 @@ func TestPingPongByEvents(t *testing.T) {
 	}
 }
 
-// wait blocks for a completion of op, over others.
+// wait blocks until a completion of op arrives and drops those of other operations. A failed one is an error.
 func wait(q *queue, op ring.CQOp) ring.CQE {
 	for {
 		e := q.wait()
@@ -121,14 +122,15 @@ func wait(q *queue, op ring.CQOp) ring.CQE {
 	}
 }
 
-// The CM carries private data and limits, and the path's MTU is the smaller one.
+// TestConnectionParameters: the CM carries private data, addresses and limits to the other end, and the connection's
+// MTU is the smaller of the two.
 func TestConnectionParameters(t *testing.T) {
 	c := pairs(t, networks[0], AdapterConfig{})
 	if got := string(c.fromA.Param.Private[:5]); got != "knock" {
-		t.Errorf("request's private data %q", got)
+		t.Errorf("request's private data %q, want \"knock\"", got)
 	}
 	if got := string(c.answered.Param.Private[:7]); got != "come in" {
-		t.Errorf("answer's private data %q", got)
+		t.Errorf("answer's private data %q, want \"come in\"", got)
 	}
 	if c.fromA.Remote.Addr.IP() != c.a.p.addr {
 		t.Errorf("request from %v, want %v", c.fromA.Remote.Addr.IP(), c.a.p.addr)
@@ -147,8 +149,8 @@ func TestConnectionParameters(t *testing.T) {
 	}
 }
 
-// End-to-end credits are used where both ends want them, which the setting of an
-// adapter (RoceRcE2EFlowControlEnable) may forbid; a QP with an SRQ has none.
+// TestFlowControlSetting: end-to-end credits are used where both ends ask for them, unless the adapter's setting
+// RoceRcE2EFlowControlEnable forbids them; a QP with an SRQ has none.
 func TestFlowControlSetting(t *testing.T) {
 	want := usualParam
 	want.FlowControl = 1
@@ -166,15 +168,15 @@ func TestFlowControlSetting(t *testing.T) {
 		unwanted.FlowControl = 0
 		c = connectWith(x.idleQP(), y.idleQP(), unwanted)
 		if a, b := c.a.info().Attr.FlowControl, c.b.info().Attr.FlowControl; a != 0 || b != 0 {
-			t.Errorf("forbidden %v: credits that nobody wants are %d and %d", forbidden, a, b)
+			t.Errorf("forbidden %v: credits that neither end asked for are %d and %d, want 0", forbidden, a, b)
 		}
 	}
 }
 
-// Old fabrics use UDP port 1021 (roce_udp_dport): adapters of another port than the
-// usual one talk to each other, and not to those of the usual one.
+// TestAnotherUDPPort: adapters may use another UDP port than the usual one, such as 1021 of old fabrics
+// (roce_udp_dport). They reach each other, and not adapters on the usual port.
 func TestAnotherUDPPort(t *testing.T) {
-	const port = 21021 // as good as 1021, which takes privileges
+	const port = 21021 // stands for 1021, which takes privileges
 	c := pairs(t, networks[0], AdapterConfig{UDPPort: port})
 	x, y := c.a.p, c.b.p
 	src, dst := x.buffer(64), y.buffer(64)

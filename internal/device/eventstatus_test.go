@@ -8,7 +8,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// TestEventStatus: a program can tell an end that its peer confirmed or asked for from one that nobody answered.
+// TestEventStatus: the status of an event tells an end that the peer confirmed or asked for from one that nobody
+// answered.
 func TestEventStatus(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -11,8 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// ownNetwork puts the test in a network namespace of its own, with an interface
-// that has the addresses.
+// ownNetwork puts the test into a network namespace of its own and returns a veth interface that has the addresses.
 func ownNetwork(t *testing.T, addrs ...string) netlink.Link {
 	t.Helper()
 	namespace.Own(t)
@@ -54,8 +53,8 @@ func address(t *testing.T, l netlink.Link, addr string, there bool) {
 	}
 }
 
-// The GID table follows the addresses of the interface while the adapter runs;
-// what it has, peers reach. Without its own address the port is down.
+// TestGIDsFollowTheInterface: the GID table follows the addresses of the interface while the adapter runs, and peers
+// reach the port at each of them. Without the port's own address the port is down.
 func TestGIDsFollowTheInterface(t *testing.T) {
 	l := ownNetwork(t, "10.77.0.1/24", "10.77.0.50/24")
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
@@ -92,7 +91,7 @@ func TestGIDsFollowTheInterface(t *testing.T) {
 	want("10.77.0.1", "fd77::1", "10.77.0.51")
 }
 
-// A connection over IPv6, and one from the second address of a port.
+// TestIPv6AndFurtherAddresses: programs connect over IPv6, also to the second address of a port.
 func TestIPv6AndFurtherAddresses(t *testing.T) {
 	ownNetwork(t, "fd77::1/64", "fd77::2/64", "fd77::3/64")
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
@@ -106,7 +105,8 @@ func TestIPv6AndFurtherAddresses(t *testing.T) {
 	}
 }
 
-// Losing the port's own address takes it down until it is back.
+// TestPortGoesDown: a port whose own address is removed is down until the address is back, and programs get an event
+// of each change.
 func TestPortGoesDown(t *testing.T) {
 	l := ownNetwork(t, "10.77.0.1/24")
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
@@ -128,11 +128,11 @@ func TestPortGoesDown(t *testing.T) {
 	}
 }
 
-// A listener at :: takes requests for addresses that the port got later, of either
-// family; one at 0.0.0.0 for IPv4 ones only.
+// TestWildcardListenerFollowsAddresses: a listener at :: takes requests for addresses of either family that the port
+// gets later; one at 0.0.0.0 takes those for IPv4 addresses only.
 func TestWildcardListenerFollowsAddresses(t *testing.T) {
 	l := ownNetwork(t, "10.77.0.1/24")
-	lo, err := netlink.LinkByName("lo") // the other side is where x does not look
+	lo, err := netlink.LinkByName("lo") // the other side's addresses are where x does not look
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// cloggedLink takes no frames while it is full.
+// cloggedLink is a link that takes no frames while full is set.
 type cloggedLink struct {
 	link.Link
 	full atomic.Bool
@@ -24,8 +24,8 @@ func (l *cloggedLink) Send(frames []frame.Out) (int, error) {
 	return l.Link.Send(frames)
 }
 
-// A link that takes nothing is no work: the loop can sleep until there is room, and leaves the processor to who makes some. Then what
-// waited goes on.
+// TestFullLinkIsNoWork: a link that takes no frames gives the loop nothing to do, so that it can sleep and leave the
+// processor to whoever makes room. Once there is room, what waited is sent.
 func TestFullLinkIsNoWork(t *testing.T) {
 	sw := memlink.NewSwitch()
 	clogged := &cloggedLink{}
@@ -52,7 +52,7 @@ func TestFullLinkIsNoWork(t *testing.T) {
 	h := c.a.p.host
 	h.lock()
 	rested := false
-	for range 1000 { // some turns have time-outs to mind
+	for range 1000 { // some turns have time-outs to look after
 		if !h.adapters[0].step(h.now()) {
 			rested = true
 		}
@@ -60,7 +60,7 @@ func TestFullLinkIsNoWork(t *testing.T) {
 	blocked := h.adapters[0].blocked()
 	h.unlock()
 	if !blocked || !rested {
-		t.Errorf("the link is full: %t; a turn had nothing to do: %t", blocked, rested)
+		t.Errorf("frames wait: %t, a turn had nothing to do: %t; want both", blocked, rested)
 	}
 	clogged.full.Store(false)
 	wantSuccess(t, c.a.cq.next(), 1, ring.CQWrite)

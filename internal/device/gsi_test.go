@@ -10,8 +10,8 @@ func sentPackets(p *program) uint64 {
 	return p.host.Snapshot().Adapters[p.adapter].Link.SentPackets
 }
 
-// The messages of the connection manager between adapters of one host are packets only
-// where something says so; the connection comes about in any case.
+// TestConnectingWithoutPackets: CM messages between adapters of one host are passed without packets, unless the path
+// or links of their own ask for packets. The connection is made either way.
 func TestConnectingWithoutPackets(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -28,7 +28,7 @@ func TestConnectingWithoutPackets(t *testing.T) {
 			x := pairs(t, c.net, c.cfg)
 			for _, p := range []*program{x.a.p, x.b.p} {
 				if n := sentPackets(p); n > 0 != c.packets {
-					t.Errorf("%d packets were sent, want some: %v", n, c.packets)
+					t.Errorf("%d packets were sent; packets wanted: %v", n, c.packets)
 				}
 				if n := counter(t, p, "CM MADs received"); n == 0 {
 					t.Error("the connection manager received nothing")
@@ -38,14 +38,14 @@ func TestConnectingWithoutPackets(t *testing.T) {
 	}
 }
 
-// An attempt may make its id itself. The id has the context that it was given, and is
-// gone where the attempt is refused.
+// TestConnectMakesTheID: CMConnect without an id makes one, with the context it is given, and leaves none behind if
+// the attempt is refused.
 func TestConnectMakesTheID(t *testing.T) {
 	x, y := networks[1].make(t, AdapterConfig{})
 	_, err := x.c.CMConnect(bg, command.CMConnect{Space: command.TCP, Adapter: x.adapter, Context: 77, QP: 12345})
 	wantCode(t, err, command.NotFound)
 	if n := x.host.Snapshot().Adapters[x.adapter].Objects.CM; n != 0 {
-		t.Errorf("%d ids are left of the attempt", n)
+		t.Errorf("%d ids are left of a refused attempt, want none", n)
 	}
 	to := command.Endpoint{Addr: command.AddrFrom(y.addr), Port: 9}
 	h, err := x.c.CMConnect(bg, command.CMConnect{

@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// toReceive takes an RC QP to RTR, towards a peer.
+// toReceive takes an RC QP to RTR towards a peer.
 func (q *pair) toReceive(peer *pair) {
 	q.p.t.Helper()
 	for _, m := range []command.ModifyQP{
@@ -34,8 +34,8 @@ func (q *pair) toSend() {
 	}))
 }
 
-// One end may stay in RTR for good, where it only receives: the other's direction is lent once
-// the event of the first message has been raised, and its own when it may send.
+// TestEndThatOnlyReceives: one end of a connection may stay in RTR, where it only receives. The other's direction is
+// lent to its program after the event of the first message, and its own once it is in RTS.
 func TestEndThatOnlyReceives(t *testing.T) {
 	l := &lending{t: t}
 	l.h = newHost(t, Config{Seed: 1})
@@ -59,7 +59,7 @@ func TestEndThatOnlyReceives(t *testing.T) {
 	b.p.event(command.EventCommunicationEstablished)
 	l.path(3)
 	if !l.a.way().Lent() || l.b.way().Lent() {
-		t.Fatalf("lent: to the end in RTS %v, to that in RTR %v", l.a.way().Lent(), l.b.way().Lent())
+		t.Fatalf("lent: to the end in RTS %v, to that in RTR %v; want true, false", l.a.way().Lent(), l.b.way().Lent())
 	}
 	b.postRecv(102, to)
 	if !l.a.get().Execute(l.wr(ring.OpSend)) {
@@ -71,12 +71,12 @@ func TestEndThatOnlyReceives(t *testing.T) {
 	b.toSend()
 	l.path(3)
 	if !l.a.way().Lent() || !l.b.way().Lent() {
-		t.Fatalf("both in RTS; lent: %v and %v", l.a.way().Lent(), l.b.way().Lent())
+		t.Fatalf("both in RTS; lent: %v and %v, want both", l.a.way().Lent(), l.b.way().Lent())
 	}
 }
 
-// A request that the end in RTR posts is the engine's: the connection is not lent, and taken back
-// where it was, until that end may send.
+// TestRequestsOfAnEndThatOnlyReceives: a request posted by the end in RTR belongs to the engine: a lent connection is
+// taken back, and not lent again before that end may send.
 func TestRequestsOfAnEndThatOnlyReceives(t *testing.T) {
 	l := lend(t)
 	for _, q := range [2]*pair{l.c.a, l.c.b} {

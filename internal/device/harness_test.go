@@ -23,7 +23,7 @@ var nextAddr atomic.Uint32
 
 func init() { nextAddr.Store(rand.Uint32()) }
 
-// loopback is an address of 127.0.0.0/8 that no other test uses.
+// loopback returns an address of 127.0.0.0/8 that no other test uses.
 func loopback() netip.Addr {
 	n := nextAddr.Add(1)
 	return netip.AddrFrom4([4]byte{127, 64 + byte(n>>16)%127, byte(n >> 8), 1 + byte(n)%250})
@@ -52,7 +52,7 @@ func (h *Host) add(t testing.TB, cfg AdapterConfig) uint32 {
 	return i
 }
 
-// network makes two adapters that reach each other.
+// network makes two adapters that reach each other, each with a program.
 type network struct {
 	name string
 	make func(t testing.TB, cfg AdapterConfig) (a, b *program)
@@ -97,7 +97,7 @@ var networks = []network{
 	{"udp", overUDP(false)}, {"udp one host", overUDP(true)}, {"memory", overMemory(false)}, {"memory one host", overMemory(true)},
 }
 
-// program is what a program does with a client: the verbs, bare.
+// program is a client with the verbs that the tests use.
 type program struct {
 	t       testing.TB
 	host    *Host
@@ -158,7 +158,7 @@ func (p *program) check(err error) {
 	}
 }
 
-// event returns the next event of this type; others that come before are lost.
+// event returns the next event of this type and drops those before it.
 func (p *program) event(typ command.EventType) command.Event {
 	p.t.Helper()
 	deadline := time.After(patience)
@@ -192,7 +192,7 @@ func (p *program) buffer(n int) *buffer {
 	return b
 }
 
-// pages are unmapped after the program's client is closed.
+// pages returns n bytes that stay mapped until the program's client is closed.
 func (p *program) pages(n int) []byte {
 	if len(p.spare) < n {
 		p.t.Fatalf("the program has %d bytes of memory left, not %d", len(p.spare), n)
@@ -232,7 +232,7 @@ func (p *program) open(q command.Queue) *queue {
 	return &queue{p, q, r}
 }
 
-// next polls the next completion, driving the loop.
+// next polls for the next completion and drives the loop meanwhile.
 func (q *queue) next() ring.CQE {
 	var e [1]ring.CQE
 	var deadline time.Time
@@ -248,7 +248,7 @@ func (q *queue) next() ring.CQE {
 	return e[0]
 }
 
-// wait blocks for the next completion.
+// wait sleeps until the next completion.
 func (q *queue) wait() ring.CQE {
 	q.p.t.Helper()
 	ctx, cancel := context.WithTimeout(bg, patience)
@@ -331,8 +331,8 @@ type connected struct {
 	a, b       *pair
 	idA, idB   command.Handle
 	listener   command.Handle
-	fromA      command.Event // what B was asked for
-	answered   command.Event // what A was answered
+	fromA      command.Event // the request that b got
+	answered   command.Event // the answer that a got
 	serverPort uint16
 }
 
@@ -344,7 +344,7 @@ func (p *program) dial(r command.CMConnect) {
 	p.check(err)
 }
 
-// connect joins two QPs through the CM.
+// connect connects two QPs through the CM.
 func connect(a, b *pair) *connected {
 	a.p.t.Helper()
 	return connectWith(a, b, usualParam)
@@ -377,7 +377,7 @@ func connectWith(a, b *pair, usual command.ConnParam) *connected {
 	return c
 }
 
-// pairs makes a connected pair of RC QPs.
+// pairs returns a connected pair of RC QPs on a network.
 func pairs(t testing.TB, n network, cfg AdapterConfig) *connected {
 	t.Helper()
 	a, b := n.make(t, cfg)
@@ -394,6 +394,6 @@ func fill(b []byte, seed uint64) {
 func wantSuccess(t testing.TB, e ring.CQE, id uint64, op ring.CQOp) {
 	t.Helper()
 	if e.Status != ring.Success || e.ID != id || e.Op != op {
-		t.Fatalf("completion %s of %d: %v; want success of %d (%v)", e.Op, e.ID, e.Status, id, op)
+		t.Fatalf("completion of %s, request %d: %v; want success of request %d (%v)", e.Op, e.ID, e.Status, id, op)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Rubbish in a ring ends what the ring belongs to, and nothing else: the other
-// program on the adapter goes on.
+// TestRubbishInRings: invalid contents of a ring put the QP or CQ that it belongs to into error, and nothing else:
+// the other program on the adapter continues.
 func TestRubbishInRings(t *testing.T) {
 	put := func(p *program, r command.Ring, at uint64, v uint32) {
 		binary.LittleEndian.PutUint32(p.c.Arena(r.Arena)[r.Offset+at:], v)
@@ -33,7 +33,7 @@ func TestRubbishInRings(t *testing.T) {
 		}, command.EventQPFatal},
 		{"CQ's consumer", func(c *connected) {
 			put(c.a.p, c.a.cq.q.Ring, 64, 1<<30)
-			for range 300 { // the ring is looked at again when it seems full
+			for range 300 { // the ring is read again when it seems full
 				if c.a.send.Post(&ring.SendWR{Op: ring.OpSend, Flags: ring.Signaled}) != nil {
 					break
 				}
@@ -66,8 +66,8 @@ func TestRubbishInRings(t *testing.T) {
 
 func (p *program) idleQP() *pair { return p.qp(command.CreateQP{}, p.cq(64)) }
 
-// Hostile management datagrams, well formed on the wire and nonsense inside,
-// random or cut from good ones, harm no connection and leave nothing behind.
+// TestHostileMADs: management datagrams that are well formed on the wire and nonsense inside, random or derived from
+// good ones, harm no connection and leave nothing behind.
 func TestHostileMADs(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
 	sw := memlink.NewSwitch()
@@ -110,7 +110,7 @@ func TestHostileMADs(t *testing.T) {
 	}
 }
 
-// attacker sends what it likes from a port of a switch.
+// attacker sends packets of its own making from a port of a switch.
 type attacker struct {
 	t     testing.TB
 	port  *memlink.Port
@@ -149,14 +149,14 @@ func (a *attacker) send(dst netip.Addr, mad []byte) {
 	if _, err := a.port.Send(a.out[:]); err != nil {
 		a.t.Fatal(err)
 	}
-	for { // answers are of no interest
+	for { // the answers do not matter
 		if n, err := a.port.Receive(a.in[:]); n == 0 || err != nil {
 			return
 		}
 	}
 }
 
-// A data path allocates nothing, whatever it carries.
+// TestNoAllocationPerPacket: the data path allocates nothing per message, on any network and path.
 func TestNoAllocationPerPacket(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates")
@@ -200,7 +200,7 @@ func TestNoAllocationPerPacket(t *testing.T) {
 	}
 }
 
-// An idle QP costs at most 2 KB besides its rings.
+// TestIdleQPCost: an idle QP takes at most 2 KB besides its rings.
 func TestIdleQPCost(t *testing.T) {
 	p := memoryProgram(t, AdapterConfig{})
 	cq := p.cq(4)

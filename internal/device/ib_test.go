@@ -14,7 +14,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// ibFabric is a star of hosts that run, with a subnet manager at host 0.
+// ibFabric is a running star of hosts around a switch, with a subnet manager at host 0.
 type ibFabric struct {
 	t testing.TB
 	*rack.Rack
@@ -34,7 +34,7 @@ func newIBFabric(t testing.TB, hosts int, cfg subnet.Config) *ibFabric {
 	return f
 }
 
-// manage runs a subnet manager until the test ends, or stop is called.
+// manage runs a subnet manager until stop is called or the test ends.
 func (f *ibFabric) manage(cfg subnet.Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -53,7 +53,7 @@ func (f *ibFabric) manage(cfg subnet.Config) {
 	f.t.Cleanup(f.stop)
 }
 
-// add plugs an adapter of h in at a host, and waits until its port is active.
+// add plugs an adapter of h in at a host of the fabric and waits until its port is active.
 func (f *ibFabric) add(h *Host, host int, cfg AdapterConfig) uint32 {
 	f.t.Helper()
 	p, err := f.Plug(fabric.Place{Node: host, Port: 1}, h.Wake)
@@ -66,7 +66,7 @@ func (f *ibFabric) add(h *Host, host int, cfg AdapterConfig) uint32 {
 	return i
 }
 
-// until waits until so, which runs under the baton.
+// until waits until so reports true; so is called with the host's lock held.
 func (f *ibFabric) until(h *Host, so func() bool) {
 	f.t.Helper()
 	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
@@ -77,12 +77,12 @@ func (f *ibFabric) until(h *Host, so func() bool) {
 			return
 		}
 		if time.Now().After(late) {
-			f.t.Fatal("it has not come to be")
+			f.t.Fatal("the state that was waited for has not come")
 		}
 	}
 }
 
-// overInfiniBand makes two adapters on a fabric.
+// overInfiniBand makes two adapters on a fabric, on one host or on two.
 func overInfiniBand(oneHost bool) func(testing.TB, AdapterConfig) (a, b *program) {
 	return func(t testing.TB, cfg AdapterConfig) (a, b *program) {
 		h := newHost(t, Config{Seed: 1})
@@ -102,7 +102,7 @@ func init() {
 	networks = append(networks, network{"infiniband", overInfiniBand(false)}, network{"infiniband one host", overInfiniBand(true)})
 }
 
-// The port of an adapter is what the subnet manager made it.
+// TestInfiniBandPort: an InfiniBand adapter reports the state, MTU and GID that the subnet manager gave its port.
 func TestInfiniBandPort(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
 	f := newIBFabric(t, 2, subnet.Config{})
@@ -114,7 +114,7 @@ func TestInfiniBandPort(t *testing.T) {
 	p.check(err)
 	n := infos[i]
 	if n.RoCE != InfiniBand || n.ActiveMTU != 4096 || n.Up != 1 || string(n.Name[:12]) != "InfiniBand 1" || n.GUID == 0 {
-		t.Errorf("%+v", n)
+		t.Errorf("the adapter is %+v, want it up on InfiniBand with MTU 4096", n)
 	}
 	if len(gids) != 1 || gids[0].RoCE != InfiniBand || gids[0].GID != n.Addr {
 		t.Errorf("GIDs %+v, the adapter's address is %v", gids, netip.AddrFrom16(n.Addr))

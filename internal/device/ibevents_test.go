@@ -15,7 +15,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// cable is the link of an InfiniBand port that a test sets, without a fabric: what is sent is lost.
+// cable is the link of an InfiniBand port without a fabric, whose state the test sets. What is sent on it is lost.
 type cable struct {
 	link.Link
 	changes    uint64
@@ -37,7 +37,7 @@ func (c *cable) Changes() uint64               { return c.changes }
 func (c *cable) Port() link.Port               { return c.port }
 func (c *cable) Violation(v link.Violation)    { c.violations = append(c.violations, v) }
 
-// atCable is an adapter at a cable, whose host is stepped by hand.
+// atCable returns a host that is stepped by hand, with an adapter at a cable and a program.
 func atCable(t *testing.T) (*Host, *cable, *program) {
 	t.Helper()
 	now := clock.Time(0)
@@ -47,7 +47,7 @@ func atCable(t *testing.T) (*Host, *cable, *program) {
 	return h, c, newProgram(t, h, h.add(t, AdapterConfig{Link: c, Addr: netip.MustParseAddr("10.9.0.1")}))
 }
 
-// change has the port change.
+// change edits the port's state and steps the host.
 func (c *cable) change(h *Host, edit func(*link.Port)) {
 	h.lock()
 	defer h.unlock()
@@ -57,7 +57,7 @@ func (c *cable) change(h *Host, edit func(*link.Port)) {
 	h.step()
 }
 
-// told are the events that a program got since it was asked before.
+// told returns the types of the events that a program got since the last call.
 func (p *program) told() (all []command.EventType) {
 	for {
 		select {
@@ -69,7 +69,8 @@ func (p *program) told() (all []command.EventType) {
 	}
 }
 
-// Every change that a subnet manager makes at a port is an event of its own (IBA 11.6.3.3), and in force at once.
+// TestChangesOfAPort: every change that a subnet manager makes at a port raises the event for it (IBA 11.6.3.3) and
+// is in force at once.
 func TestChangesOfAPort(t *testing.T) {
 	h, c, p := atCable(t)
 	p.told()
@@ -111,8 +112,8 @@ func TestChangesOfAPort(t *testing.T) {
 	}
 }
 
-// Routes name a port by its LID, with path bits and GRH as the address vector says; without a LID the path must be
-// known.
+// TestRoutesByLID: the route of an address vector names the destination by its LID, with the path bits and the GRH
+// that the vector asks for. Without a LID the path must have been resolved.
 func TestRoutesByLID(t *testing.T) {
 	h, c, _ := atCable(t)
 	c.change(h, func(n *link.Port) { n.State, n.LID, n.LMC, n.SMLID = mad.PortActive, 8, 2, 1 })
@@ -155,8 +156,8 @@ func TestRoutesByLID(t *testing.T) {
 	}
 }
 
-// A connection keeps to the port's LID when the subnet manager gives it another one; packets with keys of other
-// partitions are told to the fabric.
+// TestConnectionsFollowTheLID: connections and address handles send from the port's new LID when the subnet manager
+// changes it, and packets with P_Keys of other partitions are reported to the fabric.
 func TestConnectionsFollowTheLID(t *testing.T) {
 	h, c, p := atCable(t)
 	c.change(h, func(n *link.Port) { n.State, n.LID, n.SMLID, n.PKeys = mad.PortActive, 8, 1, []ib.PKey{0xffff, 0x8001} })
@@ -184,12 +185,12 @@ func TestConnectionsFollowTheLID(t *testing.T) {
 	h.unlock()
 	want := []link.Violation{{Kind: link.PKeyViolation, Key: 0x8002, SLID: 5, DLID: 12, DestQP: ib.QPN(q.q.Number)}}
 	if !slices.Equal(c.violations, want) {
-		t.Errorf("the fabric hears of %+v, want %+v", c.violations, want)
+		t.Errorf("the violations reported to the fabric are %+v, want %+v", c.violations, want)
 	}
 }
 
-// Two ports of one host are on the local path only while the fabric would carry their packets: both active, of one
-// fabric, at the LIDs that the connection has, in one partition.
+// TestTheLocalPathIsTheFabrics: two ports of one host use the local path only while the fabric would carry their
+// packets: both active, in one fabric and one partition, at the LIDs that the connection has.
 func TestTheLocalPathIsTheFabrics(t *testing.T) {
 	for _, s := range []struct {
 		name string

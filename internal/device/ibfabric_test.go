@@ -17,7 +17,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// ibPair is a fabric with an adapter at each of its two hosts, each of a process of its own.
+// ibPair is a fabric with an adapter at each of its two hosts, each with a driver and a program of its own.
 type ibPair struct {
 	*ibFabric
 	a, b *program
@@ -31,7 +31,7 @@ func newIBPair(t *testing.T, cfg subnet.Config, adapter AdapterConfig) *ibPair {
 	return &ibPair{f, newProgram(t, h, i), newProgram(t, g, j)}
 }
 
-// Ports are reached by their GIDs where they have no IP address.
+// TestConnectByGID: ports without an IP address are reached by their GIDs.
 func TestConnectByGID(t *testing.T) {
 	p := newIBPair(t, subnet.Config{}, AdapterConfig{})
 	if !p.b.addr.IsLinkLocalUnicast() || !p.b.addr.Is6() {
@@ -45,7 +45,8 @@ func TestConnectByGID(t *testing.T) {
 	}
 }
 
-// Whom nobody knows is unreachable, in the resolution of an address and in an attempt to connect.
+// TestAddressesThatNobodyHas: an address that no port has is unreachable when it or its route is resolved, when a
+// program connects to it, and when an address handle is made for it.
 func TestAddressesThatNobodyHas(t *testing.T) {
 	p := newIBPair(t, subnet.Config{}, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")})
 	nobody := command.Endpoint{Addr: command.AddrFrom(netip.MustParseAddr("10.9.0.99")), Port: 7}
@@ -53,24 +54,25 @@ func TestAddressesThatNobodyHas(t *testing.T) {
 	p.a.check(err)
 	p.a.check(p.a.c.CMResolveAddr(bg, command.CMResolveAddr{ID: id, Remote: nobody, Timeout: 1000}))
 	if e := p.a.event(command.EventAddressError); e.Status != uint32(command.HostUnreachable) {
-		t.Errorf("the address: status %d", e.Status)
+		t.Errorf("resolving the address: status %d, want host unreachable", e.Status)
 	}
 	p.a.check(p.a.c.CMResolveRoute(bg, command.CMResolveRoute{ID: id, Timeout: 1000}))
 	if e := p.a.event(command.EventRouteError); e.Status != uint32(command.HostUnreachable) {
-		t.Errorf("the route: status %d", e.Status)
+		t.Errorf("resolving the route: status %d, want host unreachable", e.Status)
 	}
 	q := p.a.qp(command.CreateQP{}, p.a.cq(16))
 	p.a.dial(command.CMConnect{ID: id, QP: q.q.Handle, Remote: nobody})
 	if e := p.a.event(command.EventUnreachable); e.Status != uint32(command.HostUnreachable) {
-		t.Errorf("the connection: status %d", e.Status)
+		t.Errorf("connecting: status %d, want host unreachable", e.Status)
 	}
 	av := command.AddressVector{Addr: nobody.Addr}
 	if _, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd, AV: av}); !errors.Is(err, &command.Error{Code: command.HostUnreachable}) {
-		t.Errorf("the address handle: %v", err)
+		t.Errorf("making an address handle: error %v, want host unreachable", err)
 	}
 }
 
-// The program learns the path that the subnet administration told, before it connects.
+// TestResolveRoute: a program that resolves a route gets the path record of the subnet administration before it
+// connects.
 func TestResolveRoute(t *testing.T) {
 	f := newIBFabric(t, 2, subnet.Config{})
 	h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
@@ -95,7 +97,7 @@ func TestResolveRoute(t *testing.T) {
 	}
 }
 
-// asked is a Resolver that knows one address.
+// asked is a Resolver that knows one address and counts its calls.
 type asked struct {
 	ip    netip.Addr
 	gid   ib.GID
@@ -110,8 +112,8 @@ func (r *asked) ResolveGID(_ context.Context, ip netip.Addr) (ib.GID, error) {
 	return r.gid, nil
 }
 
-// A resolver is asked first for the port of an IP address, and what it does not know is looked for at the subnet
-// administration.
+// TestResolver: a resolver is asked first for the port of an IP address, and an address that it does not know is
+// looked up at the subnet administration.
 func TestResolver(t *testing.T) {
 	p := newIBPair(t, subnet.Config{}, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")})
 	p.b.check(p.b.host.SetAddresses(p.b.adapter, []netip.Addr{netip.MustParseAddr("10.9.0.2")}))
@@ -126,7 +128,7 @@ func TestResolver(t *testing.T) {
 		}
 	}
 	if n := r.times.Load(); n != 2 {
-		t.Errorf("it was asked %d times for two addresses", n)
+		t.Errorf("the resolver was asked %d times for two addresses, want 2", n)
 	}
 	infos, err := p.b.c.Adapters(bg)
 	p.b.check(err)
@@ -135,7 +137,8 @@ func TestResolver(t *testing.T) {
 	}
 }
 
-// Connections go on when their link was down for less than their retries take, and are told of it.
+// TestALinkThatGoesDownAndUp: a connection continues if its link was down for less time than its retries take, and
+// the programs get an event of each change.
 func TestALinkThatGoesDownAndUp(t *testing.T) {
 	p := newIBPair(t, subnet.Config{}, AdapterConfig{})
 	c := connect(p.a.qp(command.CreateQP{}, p.a.cq(64)), p.b.qp(command.CreateQP{}, p.b.cq(64)))
@@ -155,7 +158,7 @@ func TestALinkThatGoesDownAndUp(t *testing.T) {
 	}
 }
 
-// Two adapters of one host take the local path only while both ports are active.
+// TestTheLocalPathFollowsThePorts: two adapters of one host use the local path only while both ports are active.
 func TestTheLocalPathFollowsThePorts(t *testing.T) {
 	f := newIBFabric(t, 2, subnet.Config{})
 	h := newHost(t, Config{Seed: 1})
@@ -177,14 +180,14 @@ func TestTheLocalPathFollowsThePorts(t *testing.T) {
 	operations(t, c)
 }
 
-// Adapters in a partition of their own connect in it; QPs that are both limited members of one do not hear each other, which
-// the port counts.
+// TestPartitions: adapters connect in the partition in which they are full members. Datagrams between QPs that are
+// both limited members of a partition are dropped, and the port counts them.
 func TestPartitions(t *testing.T) {
 	parts, err := partition.Parse("Default=0x7fff : ALL=limited, SELF=full;\nOurs=0x0007 : ALL=full;\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newIBFabric(t, 3, subnet.Config{Partitions: parts, Enforce: subnet.EnforceOff}) // else the switch drops it
+	f := newIBFabric(t, 3, subnet.Config{Partitions: parts, Enforce: subnet.EnforceOff}) // else the switch drops the datagram
 	h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
 	i, j := f.add(h, 1, AdapterConfig{}), f.add(g, 2, AdapterConfig{}) // both limited members of the default partition
 	a, b := newProgram(t, h, i), newProgram(t, g, j)
@@ -217,7 +220,8 @@ func TestPartitions(t *testing.T) {
 	})
 }
 
-// A group is joined through the CM: its parameters are the event's, its members hear each other, the sender itself too.
+// TestJoinGroup: a program joins a multicast group through the CM. The event has the group's parameters, and a
+// datagram reaches all members, the sender included.
 func TestJoinGroup(t *testing.T) {
 	p := newIBPair(t, subnet.Config{}, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")})
 	p.b.check(p.b.host.SetAddresses(p.b.adapter, []netip.Addr{netip.MustParseAddr("10.9.0.2")}))
@@ -258,7 +262,7 @@ func TestJoinGroup(t *testing.T) {
 		e := m.cq.next()
 		wantSuccess(t, e, 1, ring.CQRecv)
 		if e.SrcQP != a.q.Number || e.Flags&ring.HasGRH == 0 || e.SLID == 0 {
-			t.Errorf("%+v", e)
+			t.Errorf("completion %+v, want one from QP %#x with a GRH and a LID", e, a.q.Number)
 		}
 	}
 	if string(dst.b[40:46]) != "to all" || string(own.b[40:46]) != "to all" {
@@ -271,7 +275,8 @@ func TestJoinGroup(t *testing.T) {
 	}
 }
 
-// A subnet manager that comes in place of another asks to register again: groups are joined and addresses offered anew.
+// TestAnotherSubnetManager: a new subnet manager asks the ports to register again (ClientReregister): they join their
+// groups and register their addresses again.
 func TestAnotherSubnetManager(t *testing.T) {
 	p := newIBPair(t, subnet.Config{}, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")})
 	group := netip.MustParseAddr("239.9.0.1")

@@ -12,7 +12,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// received is how many words a host's port has received at service level 3, as its agent says (IBA A13.6).
+// received returns how many words a host's port has received at service level 3, as its performance agent reports
+// (IBA A13.6).
 func (f *ibFabric) received(host int) uint64 {
 	f.t.Helper()
 	at := fabric.Place{Node: host, Port: 1}
@@ -33,8 +34,9 @@ func (f *ibFabric) received(host int) uint64 {
 	return mad.PortRcvDataSL.Get(a.Data, "RcvDataSL3")
 }
 
-// A program's service level is the packet's, which takes its lane and is counted by it, or is dropped where it has none; path bits choose among
-// the LIDs of both ports (IBA 7.6.6, 11.2.2.1, A13.6).
+// TestServiceLevelsAndPathBits: a packet has the service level of its address vector, takes the lane that this level
+// maps to, is counted for it, and is dropped where it maps to no lane. Path bits choose among the LIDs of both ports
+// (IBA 7.6.6, 11.2.2.1, A13.6).
 func TestServiceLevelsAndPathBits(t *testing.T) {
 	lanes := subnet.DefaultLanes()
 	lanes.SLtoVL[3], lanes.SLtoVL[4] = 1, 15
@@ -84,6 +86,6 @@ func TestServiceLevelsAndPathBits(t *testing.T) {
 		t.Errorf("%q arrived", dst.b[:15])
 	}
 	if n := f.received(2); n < (15+8+12+4)/4 {
-		t.Errorf("the port has received %d words at service level 3", n)
+		t.Errorf("the port has received %d words at service level 3, want those of one datagram at least", n)
 	}
 }

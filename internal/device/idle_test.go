@@ -12,9 +12,9 @@ import (
 // idleBytes is what an idle queue pair may take besides its rings.
 const idleBytes = 2 << 10
 
-// An adapter holds as many idle queue pairs as its limit says, 512K of them where
-// SOFTVPI_SCALE is full: each has a number of its own and takes little more than its
-// rings, one more is refused, and when all are gone their memory is given back.
+// TestIdleQueuePairs: an adapter holds as many idle queue pairs as its limit says (512K with SOFTVPI_SCALE=full).
+// Each has a number of its own and takes little more than its rings, one more is refused, and their memory is given
+// back when they are destroyed.
 func TestIdleQueuePairs(t *testing.T) {
 	n := uint32(16 << 10)
 	if os.Getenv("SOFTVPI_SCALE") == "full" {
@@ -54,12 +54,12 @@ func TestIdleQueuePairs(t *testing.T) {
 		p.check(p.c.Destroy(bg, command.KindQP, h))
 	}
 	if used, _ := p.c.arena.Used(); p.host.Snapshot().Adapters[p.adapter].Objects.QP != 0 || used > 1<<20 {
-		t.Errorf("%d bytes of rings are in use when all queue pairs are gone", used)
+		t.Errorf("%d bytes of rings are in use after all queue pairs were destroyed", used)
 	}
 	runtime.KeepAlive(numbers)
 }
 
-// heap is the memory that is in use.
+// heap returns the bytes of the Go heap in use after a collection.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

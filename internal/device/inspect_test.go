@@ -6,7 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// An inspection lists as many objects as were asked for, and says how many it left out.
+// TestInspect: an inspection lists as many objects as were asked for and says how many it left out.
 func TestInspect(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
 	index := h.add(t, AdapterConfig{Addr: loopback(), Name: "one"})
@@ -35,15 +35,15 @@ func TestInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(s.QPs) != 2 || len(s.CQs) != 2 || len(s.SRQs) != 2 || s.LeftOut != 3 || len(s.Queues) != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("the inspection is %+v, want 2 objects of each kind and 3 left out", s)
 	}
 	if q := s.QPs[0]; q.Program != "program" || q.PID != 7 || q.Number >= s.QPs[1].Number || q.Type != command.RC {
-		t.Errorf("%+v", q)
+		t.Errorf("the first queue pair is %+v, want an RC one of the program with PID 7, in order of numbers", q)
 	}
 	if s.Counters.Name != "one" || s.Counters.Objects.QP != 3 || s.Limits.QP != defaultLimits().QP || len(s.PKeys) != 1 || s.PKeys[0] != 0xffff || s.CQs[0].Users != 2 {
-		t.Errorf("%+v", s)
+		t.Errorf("the inspection is %+v, want the adapter's name, counts, limits and partitions", s)
 	}
 	if _, err := h.Inspect(9, 1); err == nil {
-		t.Error("there is no adapter 9")
+		t.Error("inspecting adapter 9, which does not exist, gave no error")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// streams are a pair of connected QPs of which each has writes under way all the time.
+// streams is a pair of connected QPs that both have writes under way all the time.
 type streams struct {
 	*connected
 	ends [2]*streamEnd
@@ -33,7 +33,7 @@ func newStreams(c *connected, size int) *streams {
 	return b
 }
 
-// turn posts what is missing, and takes what has completed, in order.
+// turn posts writes until enough are under way, and takes the next completion, which must be in order.
 func (e *streamEnd) turn() {
 	for e.sent-e.done < underWay {
 		wr := ring.SendWR{ID: e.sent, Op: ring.OpWrite, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: e.to, RKey: e.key}
@@ -54,7 +54,8 @@ func (b *streams) turns(until func() bool) {
 	}
 }
 
-// A connection that is never idle comes into the driver all the same, when it may: it begins nothing for a moment.
+// TestBusyConnectionsTakeTheLocalPath: a connection that is never idle also moves to the local path when the policy
+// allows it: it starts no requests for a moment.
 func TestBusyConnectionsTakeTheLocalPath(t *testing.T) {
 	for _, n := range networks {
 		a, b := n.make(t, AdapterConfig{Path: PathWire})
@@ -85,13 +86,14 @@ func TestBusyConnectionsTakeTheLocalPath(t *testing.T) {
 	}
 }
 
-// Whoever does not come to rest is not kept from its messages for long, and is tried again.
+// TestAttemptsToJoinEnd: an attempt to move a connection that does not come to rest to the local path ends soon, so
+// that its messages go on, and is repeated later.
 func TestAttemptsToJoinEnd(t *testing.T) {
 	a, b := networks[1].make(t, AdapterConfig{Path: PathWire})
 	c := connect(a.qp(command.CreateQP{}, a.cq(256)), b.qp(command.CreateQP{}, b.cq(256)))
 	buf := a.buffer(64)
 	c.a.postSend(1, ring.OpSend, buf.sge(0, 8)) // it waits for a receive
-	time.Sleep(5 * time.Millisecond)            // the receiver has refused it by now, most likely: only then is there something to wait for
+	time.Sleep(5 * time.Millisecond)            // most likely the receiver has refused it by now: only then does the sender wait
 	for _, p := range []*program{a, b} {
 		p.check(p.host.SetPath(p.adapter, PathAuto))
 	}
@@ -103,7 +105,7 @@ func TestAttemptsToJoinEnd(t *testing.T) {
 	end := time.Now().Add(patience)
 	for c.a.info().Path != 2 {
 		if time.Now().After(end) {
-			t.Fatal("at rest, it stays on the wire")
+			t.Fatal("the connection is at rest and still on the wire")
 		}
 		time.Sleep(time.Millisecond)
 	}

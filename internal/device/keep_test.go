@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// keeping is an adapter whose program polls, and that has made a batch of packets.
+// keeping is an adapter whose program polls, with batches of packets that the test makes.
 type keeping struct {
 	*adapter
 	routes [2]frame.Route
@@ -22,7 +22,7 @@ func newKeeping() *keeping {
 	return k
 }
 
-// made puts a batch into out as the engine does.
+// made puts packets into the adapter's output as the engine does and returns their number.
 func (k *keeping) made(packets ...made) int {
 	for i, p := range packets {
 		o := &k.out[i]
@@ -51,7 +51,7 @@ func (k *keeping) psns(n int) (all []ib.PSN) {
 
 const positive = ib.Syndrome(0x1f) // without credits
 
-// turn is a batch at a time after the start, in microseconds: what the engine made, and what leaves.
+// turn is what happens at a time, in microseconds after the start: what the engine made, and what must be sent.
 type turn struct {
 	at   int
 	made []made
@@ -59,8 +59,8 @@ type turn struct {
 	idle bool // nothing came to any adapter
 }
 
-// An acknowledgement waits behind the answer to what it acknowledges: for the next message, whose
-// acknowledgement tells of both, or for its time.
+// TestKeptAcknowledgements: an acknowledgement is held back behind the answer to the message it acknowledges, until
+// the next message, whose acknowledgement covers both, or until its time is over.
 func TestKeptAcknowledgements(t *testing.T) {
 	answer := func(psn ib.PSN) made { return made{op: ib.RCSendOnly, psn: psn} }
 	ack := func(psn ib.PSN) made { return made{op: ib.RCAcknowledge, psn: psn, syndrome: positive} }
@@ -68,7 +68,7 @@ func TestKeptAcknowledgements(t *testing.T) {
 	keep := int(keepTime / time.Microsecond)
 	most := int(keepMost / time.Microsecond)
 	late := int(keepLate/time.Microsecond) + 1
-	row := func() (all []turn) { // one each microsecond
+	row := func() (all []turn) { // a message each microsecond
 		for i := range keepRow {
 			all = append(all, turn{at: i, made: both(ib.PSN(i), ib.PSN(100+i)), want: []ib.PSN{ib.PSN(i)}})
 		}
@@ -129,18 +129,18 @@ func TestKeptAcknowledgements(t *testing.T) {
 	}
 }
 
-// A program that does not look for what follows has its acknowledgements sent at once.
+// TestAcknowledgementsOfOthersAreNotKept: if the program does not poll, its acknowledgements are sent at once.
 func TestAcknowledgementsOfOthersAreNotKept(t *testing.T) {
 	k := newKeeping()
 	k.queued = k.made(made{op: ib.RCSendOnly, psn: 1}, made{op: ib.RCAcknowledge, psn: 101, syndrome: positive})
 	k.host.drove = 0
 	if k.keepBack(clock.Time(2 * pollingTime)); k.queued != 2 || k.keep.on {
-		t.Error("kept")
+		t.Error("the acknowledgement of a program that does not poll was held back")
 	}
 }
 
-// An answer overtakes the acknowledgement before it for a program that looks for what follows, and for no other: the
-// completion of a send comes before that of its answer.
+// TestAnswersOvertakeForThoseWhoPoll: an answer overtakes the acknowledgement before it if the program polls, and not
+// otherwise: the peer's send would complete after the answer to it.
 func TestAnswersOvertakeForThoseWhoPoll(t *testing.T) {
 	const now = clock.Time(2 * pollingTime)
 	for _, c := range []struct {
@@ -157,8 +157,8 @@ func TestAnswersOvertakeForThoseWhoPoll(t *testing.T) {
 	}
 }
 
-// The loop runs again when a kept one is due, though nobody polls any more: every message that was
-// answered completes at its sender.
+// TestKeptAcknowledgementsArrive: the loop runs when an acknowledgement that was held back is due, also if nobody
+// polls any more, so that every message that was answered completes at its sender.
 func TestKeptAcknowledgementsArrive(t *testing.T) {
 	const each = 200
 	for _, n := range networks {
@@ -177,12 +177,12 @@ func TestKeptAcknowledgementsArrive(t *testing.T) {
 				play(c.a, c.b, i)
 				play(c.b, c.a, i)
 			}
-			// What has not completed does so now, without another message.
+			// Sends that are not complete yet must complete without another message.
 			for _, q := range []*pair{c.a, c.b} {
 				deadline := time.Now().Add(patience)
 				for q.info().SendPosted != 0 {
 					if time.Now().After(deadline) {
-						t.Fatalf("%d sends have not completed", q.info().SendPosted)
+						t.Fatalf("%d sends have not completed after their acknowledgements were due", q.info().SendPosted)
 					}
 					time.Sleep(time.Millisecond)
 				}

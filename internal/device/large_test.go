@@ -8,8 +8,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// Large writes and reads one behind the other, copied to their place together with their ICRC: all
-// bytes are right, and none beside them changes.
+// TestLargeMessages: large writes and reads, one behind the other, are copied to their place in the same pass that
+// checks their ICRC. All bytes arrive, and none beside them changes.
 func TestLargeMessages(t *testing.T) {
 	const size, rounds, together = 4 << 20, 12, 4
 	c := pairs(t, networks[0], AdapterConfig{Path: PathWire})
@@ -43,7 +43,7 @@ func TestLargeMessages(t *testing.T) {
 	}
 	for _, q := range []*pair{c.a, c.b} {
 		if c := q.p.host.Counters()[q.p.adapter]; c.Encap.Placed == 0 {
-			t.Errorf("%v copied nothing together with its ICRC, of %d packets", q.p.addr, c.Link.ReceivedPackets)
+			t.Errorf("%v placed none of %d packets while checking the ICRC", q.p.addr, c.Link.ReceivedPackets)
 		}
 	}
 }

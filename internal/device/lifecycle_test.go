@@ -19,13 +19,14 @@ func wantCode(t testing.TB, err error, want command.Code) {
 	}
 }
 
-// memoryProgram is a program on an adapter that is plugged into nothing much.
+// memoryProgram returns a program on an adapter at an in-memory network.
 func memoryProgram(t testing.TB, cfg AdapterConfig) *program {
 	a, _ := overMemory(true)(t, cfg)
 	return a
 }
 
-// What others use is Busy until they are gone; then it goes, once.
+// TestDestroyInUse: destroying an object that others use is refused with Busy. When they are gone it can be
+// destroyed, once.
 func TestDestroyInUse(t *testing.T) {
 	p := memoryProgram(t, AdapterConfig{})
 	cq := p.cq(16)
@@ -64,8 +65,8 @@ func TestDestroyInUse(t *testing.T) {
 	}
 }
 
-// Objects may be made and destroyed in every order: the counts of the adapter are
-// always those of what exists, and a closed client leaves nothing.
+// TestObjectsInEveryOrder: objects may be made and destroyed in any order. The adapter's counts are always those of
+// the live objects, and a closed client leaves none.
 func TestObjectsInEveryOrder(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
 	a := h.add(t, AdapterConfig{Addr: loopback()})
@@ -119,7 +120,7 @@ func TestObjectsInEveryOrder(t *testing.T) {
 				switch {
 				case o == 0:
 					if !errors.Is(err, &command.Error{Code: command.NotFound}) {
-						t.Fatalf("destroy nothing: %v", err)
+						t.Fatalf("destroy handle 0: error %v, want not found", err)
 					}
 				case err == nil:
 					for i, h := range live[k] {
@@ -129,7 +130,7 @@ func TestObjectsInEveryOrder(t *testing.T) {
 						}
 					}
 				case !errors.Is(err, &command.Error{Code: command.Busy}):
-					t.Fatalf("destroy kind %d: %v", k, err)
+					t.Fatalf("destroy kind %d: error %v, want success or busy", k, err)
 				}
 			}
 			n := h.Snapshot().Adapters[0].Objects
@@ -147,7 +148,7 @@ func TestObjectsInEveryOrder(t *testing.T) {
 	})
 }
 
-// Every refused size names the field and what is allowed.
+// TestWrongValuesAreNamed: the error for an invalid value names the field, the value and what is allowed.
 func TestWrongValuesAreNamed(t *testing.T) {
 	p := memoryProgram(t, AdapterConfig{})
 	cq := p.cq(4)
@@ -185,8 +186,8 @@ func (p *program) register(r command.RegisterMemory) error {
 	return err
 }
 
-// A connection that one side ends is over on the other: both QPs are in error,
-// what was posted is flushed in order, and both programs hear of it.
+// TestDisconnectFlushes: a connection that one side ends is over at both: both QPs are in the error state, their
+// receives are flushed in order, and both programs get an event.
 func TestDisconnectFlushes(t *testing.T) {
 	for _, n := range networks {
 		t.Run(n.name, func(t *testing.T) {
@@ -213,8 +214,8 @@ func TestDisconnectFlushes(t *testing.T) {
 	}
 }
 
-// A program that ends while its peer sends to it costs the peer its connection
-// and nothing else.
+// TestCloseWhileTrafficRuns: a program that ends while its peer sends to it costs the peer its connection and nothing
+// else.
 func TestCloseWhileTrafficRuns(t *testing.T) {
 	for _, n := range networks {
 		t.Run(n.name, func(t *testing.T) {
@@ -242,7 +243,7 @@ func TestCloseWhileTrafficRuns(t *testing.T) {
 	}
 }
 
-// WaitCQ ends when its context does, and when the CQ is destroyed under it.
+// TestWaitEnds: WaitCQ ends when its context does and when its CQ is destroyed.
 func TestWaitEnds(t *testing.T) {
 	p := memoryProgram(t, AdapterConfig{})
 	cq, other := p.cq(4), p.cq(4)
@@ -264,8 +265,8 @@ func TestWaitEnds(t *testing.T) {
 	wantCode(t, <-done, command.NotFound)
 }
 
-// A program that flushes its QP while it connects learns that the QP's state does
-// not allow the connection.
+// TestFlushWhileConnecting: a program that moves its QP to the error state while it connects gets an event that the
+// QP's state does not allow the connection.
 func TestFlushWhileConnecting(t *testing.T) {
 	x, y := networks[2].make(t, AdapterConfig{})
 	tiny := command.CreateQP{SendDepth: 2, RecvDepth: 2, SendSGE: 1, RecvSGE: 1}
@@ -286,8 +287,8 @@ func TestFlushWhileConnecting(t *testing.T) {
 	}
 }
 
-// Nobody looks through the events that a program left unread once for each of its ids when it is gone: of one with
-// thousands of connections that would hold up the others.
+// TestUnreadEventsOfClosedProgram: when a program ends, its unread events are not searched once for each of its ids,
+// because with thousands of connections that would hold up the other programs.
 func TestUnreadEventsOfClosedProgram(t *testing.T) {
 	p := memoryProgram(t, AdapterConfig{})
 	const ids = 10
@@ -300,7 +301,7 @@ func TestUnreadEventsOfClosedProgram(t *testing.T) {
 	}
 	p.check(p.c.Close())
 	if n, _ := p.c.events.Peek(0); n != ids {
-		t.Errorf("%d of %d events are left: they were looked through", n, ids)
+		t.Errorf("%d of %d events are left, want all: they were searched", n, ids)
 	}
 	if n := p.c.cms.Live(); n != 0 {
 		t.Errorf("%d ids are left", n)

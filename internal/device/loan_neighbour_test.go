@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
-// fakeNeighbour is a program of this process that takes part in the direct path.
+// fakeNeighbour is a program in this process that takes part in the direct path.
 type fakeNeighbour struct {
 	keys  []byte
 	p     *program
@@ -19,7 +19,7 @@ type fakeNeighbour struct {
 	ended chan error
 
 	mu        sync.Mutex
-	areas     map[*fakeNeighbour][][]byte // with each peer; those of both ends are the same
+	areas     map[*fakeNeighbour][][]byte // shared with each peer; both ends have the same
 	initiator *direct.Initiator
 	record    *direct.Record
 	role      int
@@ -65,7 +65,7 @@ func (f *fakeNeighbour) get() *direct.Initiator {
 	return f.initiator
 }
 
-// way is the direction that the program initiates.
+// way returns the direction of the connection that the program initiates.
 func (f *fakeNeighbour) way() *direct.Direction {
 	f.mu.Lock()
 	defer f.mu.Unlock()

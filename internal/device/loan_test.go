@@ -12,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// lending is a connection of two such programs that was lent to them.
+// lending is a connection of two fakeNeighbours that the driver lends to them.
 type lending struct {
 	h          *Host
 	t          *testing.T
@@ -30,7 +30,7 @@ func lend(t *testing.T) *lending {
 	return lendTo(t, func(p *program) *queue { return p.cq(64) })
 }
 
-// lendTo is lend with another CQ of the second program.
+// lendTo is lend with a CQ of the test's making for the second program.
 func lendTo(t *testing.T, cqB func(*program) *queue) *lending {
 	l := &lending{t: t}
 	start := time.Now()
@@ -47,7 +47,7 @@ func lendTo(t *testing.T, cqB func(*program) *queue) *lending {
 	return l
 }
 
-// path waits until the connection takes a path.
+// path waits until the connection takes the path want.
 func (l *lending) path(want uint32) {
 	l.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Microsecond) {
@@ -72,7 +72,7 @@ func (l *lending) wr(op ring.WROp) *ring.SendWR {
 	return wr
 }
 
-// finished reports whether done is closed within a while.
+// finished reports whether done is closed within the given time.
 func finished(done chan struct{}, within time.Duration) bool {
 	select {
 	case <-done:
@@ -91,34 +91,35 @@ func in(f func()) chan struct{} {
 	return done
 }
 
-// A connection of two programs that take part is lent to them; what one gives back
-// the engine does, with its error, and the counters have all of it.
+// TestConnectionIsLent: a connection between two programs that take part in the direct path is lent to them. A
+// request that one of them gives back is carried out by the engine, with its error, and the counters include
+// everything.
 func TestConnectionIsLent(t *testing.T) {
 	l := lend(t)
 	l.a.data[5] = 99
 	if !l.a.get().Execute(l.wr(ring.OpWrite)) || l.b.data[5] != 99 {
-		t.Fatal("the program could not write")
+		t.Fatal("the program could not write on a lent connection")
 	}
 	wantSuccess(t, l.cqA.next(), 1, ring.CQWrite)
 	if n := counter(t, l.a.p, "Direct messages"); n != 1 {
 		t.Errorf("%d direct messages, want 1", n)
 	}
 	if n := counter(t, l.b.p, "Local inbound bytes"); n != 64 {
-		t.Errorf("%d bytes came in, want 64", n)
+		t.Errorf("the responder counts %d bytes, want 64", n)
 	}
 	bad := l.wr(ring.OpWrite)
 	bad.RKey++
 	if l.a.get().Execute(bad) || l.a.get().Lent() {
-		t.Fatal("a bad rkey was not given back")
+		t.Fatal("a write with a wrong R_Key was carried out, or the connection was not given back")
 	}
 	l.c.a.post(*bad)
 	if e := l.cqA.next(); e.Status != ring.RemoteAccess || e.ID != bad.ID {
-		t.Errorf("%+v", e)
+		t.Errorf("completion %+v, want a remote access error of request %d", e, bad.ID)
 	}
 }
 
-// Policies take a lent connection back, and let it be lent again: path, impairment,
-// moderation of a CQ.
+// TestPoliciesRecall: a path policy, a drained send queue or moderation of a CQ takes a lent connection back, and it
+// is lent again when the policy is lifted.
 func TestPoliciesRecall(t *testing.T) {
 	l := lend(t)
 	x := l.a.p
@@ -143,7 +144,7 @@ func TestPoliciesRecall(t *testing.T) {
 			t.Errorf("%s: lent is %v", c.name, l.a.get().Lent())
 		}
 		l.path(c.path)
-		time.Sleep(time.Millisecond) // so that it is not lent by chance only
+		time.Sleep(time.Millisecond) // so that a state that holds only by chance shows
 		l.path(c.path)
 		l.c.a.post(*l.wr(ring.OpWrite))
 		if err := c.giving(); err != nil {
@@ -154,8 +155,8 @@ func TestPoliciesRecall(t *testing.T) {
 	}
 }
 
-// A command that needs the engine waits for a program inside of an operation, and
-// nobody else does; one that stays there loses its connection with the driver.
+// TestProgramThatStandsStillIsEnded: a command that needs the engine waits for a program that is inside an operation,
+// and holds up nobody else. A program that stays there too long loses its connection with the driver.
 func TestProgramThatStandsStillIsEnded(t *testing.T) {
 	l := lend(t)
 	way := l.a.way()
@@ -167,10 +168,10 @@ func TestProgramThatStandsStillIsEnded(t *testing.T) {
 		t.Fatal("the queue pair was changed while a program worked on it")
 	}
 	if way.Lent() {
-		t.Error("lent still")
+		t.Error("the connection is still lent while a command waits for it")
 	}
 	if s := l.h.Snapshot(); len(s.Clients) != 2 { // the loop is free
-		t.Errorf("%d clients", len(s.Clients))
+		t.Errorf("%d clients, want 2", len(s.Clients))
 	}
 	l.jump.Store(int64(recallTime) + int64(time.Second))
 	select {
@@ -180,15 +181,15 @@ func TestProgramThatStandsStillIsEnded(t *testing.T) {
 	}
 	l.a.p.check(l.a.p.c.Close())
 	if !finished(done, patience) {
-		t.Fatal("the other program waits still")
+		t.Fatal("the other program's command still waits after the program was ended")
 	}
 	if i := l.c.b.info(); i.Attr.State != command.Err {
-		t.Errorf("state %d", i.Attr.State)
+		t.Errorf("the QP is in state %d, want error", i.Attr.State)
 	}
 }
 
-// Deregistration withdraws the key at once, and returns when nobody is inside of an
-// operation that may have found it before.
+// TestDeregistrationWaitsForOperations: deregistration withdraws the key at once, and returns when no program is
+// inside an operation that may have found the key before.
 func TestDeregistrationWaitsForOperations(t *testing.T) {
 	l := lend(t)
 	way := l.a.way()
@@ -203,22 +204,22 @@ func TestDeregistrationWaitsForOperations(t *testing.T) {
 		t.Fatal("deregistered while the peer may be writing")
 	}
 	if keys.Find(l.b.p.adapter, l.mb.RKey) != nil {
-		t.Error("the key is there still")
+		t.Error("the key is still in the table")
 	}
 	if err := l.b.p.c.Destroy(bg, command.KindMemory, l.mb.Handle); err == nil {
-		t.Error("it was destroyed twice")
+		t.Error("the region was destroyed twice")
 	}
 	atomic.StoreUint32(&way.Op, op+2)
 	if !finished(done, patience) {
 		t.Fatal("deregistration does not return")
 	}
 	if l.a.get().Execute(l.wr(ring.OpWrite)) {
-		t.Error("a write with a key that was withdrawn")
+		t.Error("a write with a withdrawn key was carried out")
 	}
 }
 
-// A command that is to be carried out promptly does nothing where it would have to wait
-// for a program; where it need not it is carried out.
+// TestPromptCommandsDoNotWait: a command that was asked for promptly does nothing where it would have to wait for a
+// program, and is carried out where it need not.
 func TestPromptCommandsDoNotWait(t *testing.T) {
 	l := lend(t)
 	prompt := Promptly(bg)
@@ -244,8 +245,8 @@ func TestPromptCommandsDoNotWait(t *testing.T) {
 	l.b.p.check(c.Destroy(prompt, command.KindQP, l.c.b.q.Handle))
 }
 
-// A program that dies between taking a receive and completing it leaves the receive
-// to be flushed, once, and a completion queue that goes on.
+// TestProgramDiesInTheMiddleOfAMessage: if a program dies between taking a peer's receive and completing it, that
+// receive is flushed, once, and the completion queue remains usable.
 func TestProgramDiesInTheMiddleOfAMessage(t *testing.T) {
 	for _, stage := range []string{"claimed", "taken", "completed"} {
 		t.Run(stage, func(t *testing.T) {
@@ -280,13 +281,13 @@ func TestProgramDiesInTheMiddleOfAMessage(t *testing.T) {
 				}
 			}
 			if s.Fill(slot, owner, &ring.CQE{ID: 77}, 0) {
-				t.Error("the dead completed something")
+				t.Error("a slot that a dead program had claimed could still be filled")
 			}
 		})
 	}
 }
 
-// owner is the number by which the first program claims slots.
+// owner returns the number with which the first program claims CQ slots.
 func (l *lending) owner() uint32 {
 	l.h.lock()
 	defer l.h.unlock()
@@ -297,8 +298,8 @@ func (l *lending) owner() uint32 {
 	return 0
 }
 
-// The record of a connection is given back when both programs have destroyed their
-// QPs, and not before.
+// TestRecordLastsAsLongAsTheQPs: the shared record of a connection is given back when both programs have destroyed
+// their QPs, and not before.
 func TestRecordLastsAsLongAsTheQPs(t *testing.T) {
 	l := lend(t)
 	l.a.p.check(l.a.p.c.Destroy(bg, command.KindQP, l.c.a.q.Handle))
@@ -306,7 +307,7 @@ func TestRecordLastsAsLongAsTheQPs(t *testing.T) {
 		t.Error("the record was given back while a program may look at it")
 	}
 	if l.b.get().Lent() {
-		t.Error("lent still")
+		t.Error("the connection is still lent after one QP was destroyed")
 	}
 	l.b.p.check(l.b.p.c.Destroy(bg, command.KindQP, l.c.b.q.Handle))
 	if l.a.unshared.Load()+l.b.unshared.Load() != 1 {
@@ -314,13 +315,13 @@ func TestRecordLastsAsLongAsTheQPs(t *testing.T) {
 	}
 }
 
-// Requests that a program leaves in its send queue and does not go on with are
-// carried out by the engine soon.
+// TestEngineTakesWhatAProgramLeaves: requests that a program leaves in its send queue are carried out by the engine
+// soon.
 func TestEngineTakesWhatAProgramLeaves(t *testing.T) {
 	l := lend(t)
 	wr := l.wr(ring.OpSend)
 	if l.a.get().Execute(wr) || !l.a.get().Lent() {
-		t.Fatal("a send without a receive")
+		t.Fatal("a send without a receive was carried out, or the connection was taken back")
 	}
 	l.c.a.post(*wr)
 	l.c.b.postRecv(4, ring.SGE{Addr: l.baseB, Length: 64, LKey: l.mb.LKey})
@@ -330,8 +331,8 @@ func TestEngineTakesWhatAProgramLeaves(t *testing.T) {
 	l.path(3)
 }
 
-// Events of a CQ with a channel come from the driver: when the program that completed
-// something in it says so, and also when that died before.
+// TestEventsOfChannelsOfALentConnection: the events of a CQ with a channel come from the driver: when the program
+// that completed something in the CQ asks for it, and also when that program died before it could.
 func TestEventsOfChannelsOfALentConnection(t *testing.T) {
 	var raised atomic.Int32
 	l := lendTo(t, func(p *program) *queue {
@@ -359,19 +360,19 @@ func TestEventsOfChannelsOfALentConnection(t *testing.T) {
 	send := func(flags ring.WRFlags) {
 		t.Helper()
 		wr := l.wr(ring.OpSend)
-		wr.NumSGE, wr.Flags = 0, wr.Flags|flags // the receives hold nothing
+		wr.NumSGE, wr.Flags = 0, wr.Flags|flags // the receives have no room
 		if !l.a.get().Execute(wr) {
 			t.Fatal("the program could not send")
 		}
 	}
-	send(0) // nobody asked for an event
+	send(0) // no event was asked for
 	l.cqB.Arm(ring.ArmSolicited)
 	send(0)
 	want(0)
 	send(ring.Solicited)
 	want(1)
 
-	// The last message is complete, and the program gone before it rang.
+	// The last message is complete, but the program died before it asked for the event.
 	l.cqB.Arm(ring.ArmAny)
 	way := l.a.way()
 	atomic.StoreUint32(&way.Op, way.Op|1)
@@ -379,14 +380,14 @@ func TestEventsOfChannelsOfALentConnection(t *testing.T) {
 	want(2)
 }
 
-// A program in whose place another process goes on has nothing lent to it until it asks
-// anew; then it has.
+// TestRestTakesHome: after Rest, which a program calls when another process takes its place, nothing is lent to it
+// until it asks anew.
 func TestRestTakesHome(t *testing.T) {
 	l := lend(t)
 	before := atomic.LoadUint32(&l.a.way().Lease)
 	l.a.p.check(l.a.p.c.Rest(bg))
 	if now := atomic.LoadUint32(&l.a.way().Lease); now == before {
-		t.Error("what was lent is lent still")
+		t.Error("after Rest the lease is unchanged: the connection is still lent")
 	}
 	l.path(3)
 	if !l.a.get().Execute(l.wr(ring.OpWrite)) {

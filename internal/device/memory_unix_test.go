@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// pages allocates memory outside of the Go heap: the race detector knows nothing
-// of what an RDMA write orders.
+// pages returns n bytes outside the Go heap, because the race detector does not know what an RDMA write orders.
 func pages(t testing.TB, n int) []byte {
 	t.Helper()
 	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)

@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// WinOF 5.50, 4.6.5: adaptive moderation takes slow traffic for latency traffic and fast traffic for bandwidth
-// traffic, with two rates between which it stays as it is.
+// TestMeter: adaptive moderation treats slow traffic as latency traffic and fast traffic as bandwidth traffic;
+// between two rates the choice stays as it is (WinOF 5.50, 4.6.5).
 func TestMeter(t *testing.T) {
 	const low, high = 1000, 2000 // completions a second
 	var m meter
@@ -22,7 +22,7 @@ func TestMeter(t *testing.T) {
 	}{
 		{1, time.Millisecond, false}, // 1000 a second
 		{2, time.Millisecond, true},
-		{15, 10 * time.Millisecond, true}, // between the two: as it was
+		{15, 10 * time.Millisecond, true}, // between the two: unchanged
 		{9, 10 * time.Millisecond, false},
 		{15, 10 * time.Millisecond, false},
 		{500, 100 * time.Microsecond, false}, // too short a time to tell
@@ -31,17 +31,17 @@ func TestMeter(t *testing.T) {
 	} {
 		now, n = now.Add(step.in), n+step.completions
 		if m.look(now, n, low, high); m.fast != step.fast {
-			t.Errorf("step %d: fast is %v", i, m.fast)
+			t.Errorf("step %d: fast is %v, want %v", i, m.fast, step.fast)
 		}
 	}
 	m = meter{from: ^uint32(0) - 4} // the number of completions wraps
 	if m.look(clock.Time(time.Millisecond), 5, low, high); !m.fast {
-		t.Error("10 completions across the wrap are slow")
+		t.Error("10 completions in a millisecond, across the wrap of their number, count as slow")
 	}
 }
 
-// The adapter's moderation holds the events of receives and sends back, each as it says, where the program of the
-// queue has not chosen itself.
+// TestModerationOfTheAdapter: the adapter's moderation holds back the events of receives and sends, each with its own
+// setting, unless the program has set the queue's moderation itself.
 func TestModerationOfTheAdapter(t *testing.T) {
 	const long = 60 * time.Second
 	x, y := overMemory(true)(t, AdapterConfig{Moderation: Moderation{Receive: Pace{3, long}}})
@@ -85,12 +85,12 @@ func TestModerationOfTheAdapter(t *testing.T) {
 	x.host.adapters[y.adapter].cfg.Moderation.High = 0
 	x.host.adapters[y.adapter].cfg.Moderation.Low = 0
 	x.host.unlock()
-	time.Sleep(2 * rateWindow) // the rate is looked at again
+	time.Sleep(2 * rateWindow) // so that the rate is measured again
 	if n := events(cq, receive, 4); n != 2 {
 		t.Errorf("event after %d receives that come fast, want 2", n)
 	}
 	y.check(y.c.ModerateCQ(bg, command.ModerateCQ{CQ: cq.q.Handle}))
 	if n := events(cq, receive, 4); n != 1 {
-		t.Errorf("event after %d receives, and the program wants none held back", n)
+		t.Errorf("event after %d receives, want 1: the program asked that none is held back", n)
 	}
 }

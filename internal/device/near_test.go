@@ -6,7 +6,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// A route is near where the same host serves what it goes to, by the same network and the same port of UDP.
+// TestNearRoutes: a route is near if its destination is an adapter of the same host in the same network and at the
+// same UDP port.
 func TestNearRoutes(t *testing.T) {
 	h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
 	a := h.add(t, AdapterConfig{Addr: loopback(), Path: PathWire})
@@ -34,7 +35,7 @@ func TestNearRoutes(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		if r.Near != c.near {
-			t.Errorf("%s: near is %v", c.name, r.Near)
+			t.Errorf("%s: near is %v, want %v", c.name, r.Near, c.near)
 		}
 	}
 }

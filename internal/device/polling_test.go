@@ -5,6 +5,8 @@ import (
 	"time"
 )
 
+// TestPollerGoesOn: an adapter is polled again until Rounds rounds had no packet, and while the packets of the last
+// round, or their average over the rounds, are above their limits.
 func TestPollerGoesOn(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -34,25 +36,26 @@ func TestPollerGoesOn(t *testing.T) {
 	}
 }
 
-// The average falls to 0, so that a loop that polls while there is any ends.
+// TestPollerEnds: the average falls to 0 without packets, so that polling ends.
 func TestPollerEnds(t *testing.T) {
 	c := Polling{Weight: 1, Average: 0, Last: 1000}
 	var p poller
 	p.round(&c, 1000)
 	for rounds := 0; p.round(&c, 0); rounds++ {
 		if rounds > 10000 {
-			t.Fatal("it goes on for ever")
+			t.Fatal("the loop still polls after 10000 rounds without packets")
 		}
 	}
 }
 
-// The loop of an adapter that polls does not sleep before it has looked so many times.
+// TestLoopPollsBeforeItSleeps: the loop of an adapter that polls looks Rounds times without a packet before it
+// sleeps.
 func TestLoopPollsBeforeItSleeps(t *testing.T) {
 	const rounds = 2000
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1, Spin: -1})
 	index := h.add(t, AdapterConfig{Addr: loopback(), Polling: Polling{On: true, Rounds: rounds, Average: 1000, Last: 1000}})
-	// It may sleep still from before the adapter was there, and a command is a round too:
-	// what counts is that it gets to that many by itself, and then sleeps.
+	// The loop may still sleep from before the adapter was added, and a command counts as a round too. What matters
+	// is that the loop reaches that many rounds by itself, and then sleeps.
 	looked := func() (n uint32, asleep bool) {
 		h.lock()
 		defer h.unlock()

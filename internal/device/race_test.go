@@ -2,5 +2,5 @@
 
 package device
 
-// raceDetector is true where the test runs under the race detector, which allocates itself.
+// raceDetector is true where the test runs under the race detector, which allocates memory itself.
 const raceDetector = true

@@ -15,6 +15,6 @@ func TestRingCounters(t *testing.T) {
 		Sizes: [RingSizes]uint64{0: 2, 1: 1, 6: 2}, polling: true,
 	}
 	if r != want {
-		t.Errorf("%+v, want %+v", r, want)
+		t.Errorf("ring counters %+v, want %+v", r, want)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// Many connections between two adapters, each with traffic; then the client's end
-// takes them all down, and the peer hears of each.
+// TestManyConnections: many connections between two adapters carry traffic. When the client's program ends, all of
+// them are over and the peer gets an event of each.
 func TestManyConnections(t *testing.T) {
 	n := 2000
 	if testing.Short() || raceDetector {
@@ -55,7 +55,7 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// An adapter set to the local path connects within the host only.
+// TestLocalPathOnly: an adapter whose path is set to local connects within its host only.
 func TestLocalPathOnly(t *testing.T) {
 	c := pairs(t, networks[1], AdapterConfig{Path: PathLocal})
 	if p := c.a.info().Path; p != 2 {
@@ -69,9 +69,8 @@ func TestLocalPathOnly(t *testing.T) {
 	wantCode(t, err, command.HostUnreachable)
 }
 
-// One step of the loop delivers both ends' completions of a message on the local
-// path, also with the adapter that had its turn before: nobody need take another
-// step before the loop sleeps.
+// TestLocalPathCompletesBothEndsInOneStep: one step of the loop delivers the completions of both ends of a message on
+// the local path, also to an adapter that had its turn earlier in that step, so that the loop may sleep after it.
 func TestLocalPathCompletesBothEndsInOneStep(t *testing.T) {
 	c := pairs(t, networks[1], AdapterConfig{Path: PathLocal})
 	h := c.a.p.host

@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link/memlink"
 )
 
-// lendingLink hands out packets whose room it has back when it is asked again, as a port of a fabric does.
+// lendingLink hands out packets whose buffers it gets back at the next Receive, as a port of a fabric does.
 type lendingLink struct {
 	link.Link
 	has, lent int
@@ -24,8 +24,9 @@ func (l *lendingLink) Receive(in []frame.In) (int, error) {
 	return l.lent, nil
 }
 
-// Nobody sleeps while a link has lent packets, whoever has driven the loop to them, a command between them or not: a port of a
-// fabric whose credits are all lent gets no packets, and so would wake nobody.
+// TestNoSleepOnLentPackets: the loop does not sleep while a link has lent packets to it, however the loop was driven
+// and whether commands came in between: a port of a fabric whose credits are all lent gets no packets and would wake
+// nobody.
 func TestNoSleepOnLentPackets(t *testing.T) {
 	for name, steps := range map[string][]bool{"asked": {false}, "then a command": {false, true}, "then two": {false, true, true}} {
 		t.Run(name, func(t *testing.T) {
@@ -50,12 +51,12 @@ func TestNoSleepOnLentPackets(t *testing.T) {
 				t.Fatalf("the link has lent %d packets, want 3", l.lent)
 			}
 			if _, ok := h.prepareSleep(h.now()); ok {
-				t.Error("the loop sleeps with packets that were lent")
+				t.Error("the loop may sleep while packets are lent to it")
 			}
 			for h.step() {
 			}
 			if _, ok := h.prepareSleep(h.now()); !ok || l.lent != 0 {
-				t.Errorf("sleeps: %t with %d packets lent, want none and sleep", ok, l.lent)
+				t.Errorf("may sleep: %t with %d packets lent; want true with none", ok, l.lent)
 			}
 			h.sleep.asleep.Store(false)
 			h.awake()
@@ -63,7 +64,7 @@ func TestNoSleepOnLentPackets(t *testing.T) {
 	}
 }
 
-// wakefulLink is one that must be told of each sleep.
+// wakefulLink is a link that must be told of each sleep and may have packets that its descriptors do not show.
 type wakefulLink struct {
 	link.Link
 	dozed, waits bool
@@ -80,7 +81,8 @@ func (l *wakefulLink) Doze() bool {
 	return !l.waits
 }
 
-// A link is told before each sleep, and nobody sleeps while it has packets that its descriptors do not show.
+// TestLinksAreToldOfSleep: a link is told before each sleep, and the loop does not sleep while it has packets that
+// its descriptors do not show.
 func TestLinksAreToldOfSleep(t *testing.T) {
 	h, cfg := newHost(t, Config{Seed: 1, NoBackground: true, Now: func() clock.Time { return 0 }}), AdapterConfig{Addr: loopback()}
 	p, err := memlink.NewSwitch().Port(memlink.PortConfig{Addr: cfg.Addr})
@@ -97,7 +99,7 @@ func TestLinksAreToldOfSleep(t *testing.T) {
 		}
 		l.dozed = false
 		if _, ok := h.prepareSleep(h.now()); ok == l.waits || !l.dozed {
-			t.Errorf("packets wait: %t: sleeps %t, the link was told %t", l.waits, ok, l.dozed)
+			t.Errorf("packets wait %t: may sleep %t, the link was told %t; want the former only without packets, the latter always", l.waits, ok, l.dozed)
 		}
 		h.sleep.asleep.Store(false)
 		h.awake()

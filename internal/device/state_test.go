@@ -15,9 +15,9 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// WinOF manual 4.11.2: disabling the adapter while programs run fails new
-// requests, cancels waiting ones, flushes sends, releases the resources and marks
-// the adapter as disabled. Its peers hear of it. Enabled again, it works again.
+// TestDisableWhileProgramsRun: disabling the adapter while programs run fails new requests, cancels waiting ones,
+// flushes sends, releases the resources and marks the adapter as disabled (WinOF manual 4.11.2). Its peers get an
+// event, and once enabled it works again.
 func TestDisableWhileProgramsRun(t *testing.T) {
 	for _, n := range networks {
 		t.Run(n.name, func(t *testing.T) {
@@ -58,10 +58,10 @@ func TestDisableWhileProgramsRun(t *testing.T) {
 			c.b.p.event(command.EventDisconnected)
 			s := p.host.Snapshot().Adapters[p.adapter]
 			if s.Enabled || s.Up || len(s.QPs) != 0 || s.Objects.MR != 0 || s.Info.RoCE != roceDisabled {
-				t.Errorf("disabled adapter: %+v", s)
+				t.Errorf("the disabled adapter still has objects, or counts as up: %+v", s)
 			}
 
-			// What is left is destroyed in the usual order; then everything anew.
+			// What is left is destroyed in the usual order; then everything is made anew.
 			for _, o := range []struct {
 				kind command.Kind
 				h    command.Handle
@@ -87,8 +87,8 @@ func TestDisableWhileProgramsRun(t *testing.T) {
 	}
 }
 
-// A CQ without room is an error that is reported: an event, its QPs in error, the
-// counter "CQ overflows", and waiters that look.
+// TestCQOverflow: a CQ without room for a completion is reported: by an event, the error state of its QPs, the
+// counter "CQ overflows", and a flag in its ring for those that wait on it.
 func TestCQOverflow(t *testing.T) {
 	n := networks[2]
 	x, y := n.make(t, AdapterConfig{})
@@ -125,7 +125,7 @@ func counter(t testing.TB, p *program, name string) uint64 {
 	for i := range all {
 		if string(bytes.TrimRight(all[i].Name[:], "\x00")) == name {
 			if found >= 0 {
-				t.Errorf("counter %q is there twice", name)
+				t.Errorf("counter %q exists twice", name)
 			}
 			found = i
 		}
@@ -136,7 +136,7 @@ func counter(t testing.TB, p *program, name string) uint64 {
 	return all[found].Value
 }
 
-// Every counter has a name of its own.
+// TestCounterNames: every counter has a name of its own.
 func TestCounterNames(t *testing.T) {
 	p := memoryProgram(t, AdapterConfig{})
 	all, err := p.c.Counters(bg, p.adapter)
@@ -150,8 +150,8 @@ func TestCounterNames(t *testing.T) {
 	}
 }
 
-// Moderation holds events back until so many completions are there, or the time
-// since the first has passed; completions themselves are never held back.
+// TestModeration: moderation holds an event back until a number of completions has come or a time since the first has
+// passed. The completions themselves are never held back.
 func TestModeration(t *testing.T) {
 	x, y := networks[2].make(t, AdapterConfig{})
 	cq := x.cq(64)
@@ -195,7 +195,7 @@ func TestModeration(t *testing.T) {
 	x.check(x.c.ModerateCQ(bg, command.ModerateCQ{CQ: cq.q.Handle}))
 }
 
-// A resized CQ loses no completion and no event.
+// TestResizeCQ: resizing a CQ loses no completion and no event.
 func TestResizeCQ(t *testing.T) {
 	x, y := networks[2].make(t, AdapterConfig{})
 	cq := x.cq(4)
@@ -236,8 +236,8 @@ func unpolled(p *program, q *queue) (int, error) {
 	return p.c.cqs.Get(q.q.Handle).ring.Unpolled()
 }
 
-// The limit of an SRQ raises one event, when fewer receives are left (IBA
-// 10.2.9.2), and again after it was set again.
+// TestSRQLimit: an SRQ raises one event when fewer receives than its limit are left (IBA 10.2.9.2), and another only
+// after the limit was set again.
 func TestSRQLimit(t *testing.T) {
 	x, y := networks[2].make(t, AdapterConfig{})
 	s, err := y.c.CreateSRQ(bg, command.CreateSRQ{PD: y.pd, Depth: 8, MaxSGE: 1, Limit: 3})
@@ -268,8 +268,8 @@ func TestSRQLimit(t *testing.T) {
 	wantCode(t, y.c.ModifySRQ(bg, command.ModifySRQ{SRQ: s.Handle, Limit: 9}), command.Invalid)
 }
 
-// Nobody listening is refused at once (REJ 8), nothing on the UDP port is refused
-// by the ICMP error, and an address that does not answer times out.
+// TestConnectRefused: a request to a port without a listener is rejected at once (REJ 8), one to a UDP port without
+// an adapter is refused by the ICMP error, and one to an address that does not answer times out.
 func TestConnectRefused(t *testing.T) {
 	x, y := overUDP(false)(t, AdapterConfig{})
 	try := func(to netip.Addr, timeout uint32) command.Event {
@@ -301,7 +301,8 @@ func TestConnectRefused(t *testing.T) {
 	}
 }
 
-// An impairment set while a connection runs takes it to the wire; nothing is lost.
+// TestImpairmentWhileTrafficRuns: an impairment set while a connection runs moves it to the wire, and no message is
+// lost.
 func TestImpairmentWhileTrafficRuns(t *testing.T) {
 	for _, n := range networks {
 		t.Run(n.name, func(t *testing.T) {
@@ -328,7 +329,7 @@ func TestImpairmentWhileTrafficRuns(t *testing.T) {
 	}
 }
 
-// Two adapters cannot have one address; the error says whose it is.
+// TestAddressInUse: two adapters cannot have one address; the error of the second says so.
 func TestAddressInUse(t *testing.T) {
 	h, g := newHost(t, Config{}), newHost(t, Config{})
 	addr := loopback()
@@ -342,7 +343,7 @@ func TestAddressInUse(t *testing.T) {
 	}
 }
 
-// A peer that falls silent: the requests end with "transport retry counter
+// TestRetriesExceeded: with a peer that has fallen silent the first request ends with "transport retry counter
 // exceeded", the rest is flushed, and the connection is over.
 func TestRetriesExceeded(t *testing.T) {
 	x, y := overMemory(true)(t, AdapterConfig{Path: PathWire})
@@ -368,18 +369,19 @@ func TestRetriesExceeded(t *testing.T) {
 	}
 }
 
-// Settle waits for the subscribers, also for those that are slower than the news.
+// TestSettle: Settle waits until the subscribers have got all changes of status, also if they are slower than the
+// changes.
 func TestSettle(t *testing.T) {
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
 	index := h.add(t, AdapterConfig{Addr: loopback()})
-	h.Settle() // nobody to wait for
+	h.Settle() // no subscriber to wait for
 	var last atomic.Uint32
 	cancel := h.Subscribe(func(c StatusChange) {
 		time.Sleep(time.Millisecond)
 		last.Store(uint32(c.Flags))
 	})
 	defer cancel()
-	for range maxStatusChanges { // twice as many as fit
+	for range maxStatusChanges { // twice as many as the queue holds
 		for _, on := range []bool{false, true} {
 			if err := h.SetAdapterState(index, on); err != nil {
 				t.Fatal(err)
@@ -388,6 +390,6 @@ func TestSettle(t *testing.T) {
 	}
 	h.Settle()
 	if f := StatusFlags(last.Load()); f != StatusUp {
-		t.Errorf("the last that was told is %d", f)
+		t.Errorf("the last change told has flags %d, want up", f)
 	}
 }

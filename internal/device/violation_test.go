@@ -25,7 +25,7 @@ type informed struct {
 
 	mu       sync.Mutex
 	answered bool
-	seen     map[uint64]bool // transactions: what is not answered comes again
+	seen     map[uint64]bool // by transaction, because a report that is not answered comes again
 	notices  []mad.Notice
 }
 
@@ -53,7 +53,7 @@ func (s *informed) Take(_ clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	return true
 }
 
-// subscribe runs an informed program at a host without an adapter.
+// subscribe runs an informed program at a host without an adapter, and returns when its subscription was answered.
 func (f *ibFabric) subscribe(host int) *informed {
 	f.t.Helper()
 	s := &informed{f: f, at: fabric.Place{Node: host, Port: 1}, seen: map[uint64]bool{}}
@@ -80,7 +80,7 @@ func (f *ibFabric) subscribe(host int) *informed {
 	}
 }
 
-// notice waits for a trap of that number.
+// notice waits for the report of a trap and returns it.
 func (s *informed) notice(number uint16) (n mad.Notice) {
 	s.f.t.Helper()
 	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(time.Millisecond) {
@@ -99,13 +99,13 @@ func (s *informed) notice(number uint16) (n mad.Notice) {
 	return n
 }
 
-// port is the PortInfo of a host's port.
+// port returns the PortInfo of a host's port.
 func (f *ibFabric) port(host int) (i mad.PortInfo) {
 	f.Do(func(_ clock.Time, n *fabric.Fabric) { i = n.PortInfo(fabric.Place{Node: host, Port: 1}) })
 	return i
 }
 
-// eventually waits until so.
+// eventually waits until so reports true, and fails with the text what otherwise.
 func (f *ibFabric) eventually(what string, so func() bool) {
 	f.t.Helper()
 	for late := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
@@ -124,8 +124,9 @@ func partitions(t *testing.T, text string) *partition.Config {
 	return p
 }
 
-// A packet with a wrong P_Key or Q_Key, and a subnet management packet with a wrong M_Key, is counted at the port, told to the subnet manager, which
-// has the port stop telling, and reported to who has subscribed (IBA 10.9.4, 14.2.4, 14.2.5.1, 14.3.9, 15.4.3).
+// TestViolationsAreReported: a packet with a wrong P_Key or Q_Key, or a subnet management packet with a wrong M_Key,
+// is counted at the port and sent to the subnet manager as a trap, which represses it and reports it to the
+// subscribers (IBA 10.9.4, 14.2.4, 14.2.5.1, 14.3.9, 15.4.3).
 func TestViolationsAreReported(t *testing.T) {
 	f := newIBFabric(t, 4, subnet.Config{
 		Partitions: partitions(t, "Default=0x7fff : ALL=limited, SELF=full;\nOurs=0x0007 : ALL=full;\n"),
@@ -150,10 +151,10 @@ func TestViolationsAreReported(t *testing.T) {
 		want.LID1, want.LID2 = from.LID, to.LID
 		if got := mad.ParseTrapKey(&n.DataDetails); got != want || n.IssuerLID != to.LID || n.Type != mad.NoticeSecurity || n.ProducerType != uint32(mad.NodeCA) ||
 			n.IssuerGID != ib.GID(gid.Of(gid.LinkLocal, b.host.adapters[b.adapter].ib.Settings().GUIDs[0]).As16()) {
-			t.Errorf("%s: reported is %+v of %+v, want %+v", name, got, n, want)
+			t.Errorf("%s: the report is %+v of %+v, want %+v", name, got, n, want)
 		}
 		if got := count(&to); got != times {
-			t.Errorf("%s: the port counts %d", name, got)
+			t.Errorf("%s: the port counts %d, want %d", name, got, times)
 		}
 		f.eventually(name+": the trap is not repressed", func() (over bool) {
 			f.Do(func(_ clock.Time, n *fabric.Fabric) { over = n.TrapDeadline() == clock.Never })
@@ -175,7 +176,7 @@ func TestViolationsAreReported(t *testing.T) {
 	check("Q_Key with a GRH", mad.TrapBadQKey, 2, func(i *mad.PortInfo) uint16 { return i.QKeyViolations }, mad.TrapKey{Key: qkey + 2, QP1: ib.QPN(x.q.Number), QP2: ib.QPN(y.q.Number),
 		GID1: ib.GIDFromAddr(a.addr), GID2: ib.GIDFromAddr(b.addr)})
 
-	x, y = datagrams(0) // in the other's partition neither is a full member
+	x, y = datagrams(0) // in the default partition neither is a full member
 	a.check(x.sendTo(b.addr, y.q.Number, qkey, src.sge(0, 8)))
 	check("P_Key", mad.TrapBadPKey, 1, func(i *mad.PortInfo) uint16 { return i.PKeyViolations }, mad.TrapKey{Key: 0x7fff, QP1: ib.QPN(x.q.Number), QP2: ib.QPN(y.q.Number)})
 
@@ -187,15 +188,15 @@ func TestViolationsAreReported(t *testing.T) {
 	f.Carry(fabric.Place{Node: 3, Port: 1}, &p)
 	n := s.notice(mad.TrapBadMKey)
 	if k := mad.ParseTrapMKey(&n.DataDetails); k.LID != to.LID || k.MKey != 0x78 || k.Method != mad.MethodSet || k.AttributeID != mad.AttrPortInfo || n.Type != mad.NoticeSecurity {
-		t.Errorf("M_Key: reported is %+v of %+v", k, n)
+		t.Errorf("M_Key: the report is %+v of %+v", k, n)
 	}
 	if i := f.port(2); i.MKeyViolations != 1 {
-		t.Errorf("M_Key: the port counts %d", i.MKeyViolations)
+		t.Errorf("M_Key: the port counts %d, want 1", i.MKeyViolations)
 	}
 }
 
-// A partition that the subnet manager takes away ends the connections in it: two programs that move their data themselves
-// have to stop, what they send then goes to the fabric, and nobody acknowledges it.
+// TestPartitionIsTakenAway: connections in a partition that the subnet manager takes away end. Two programs that
+// moved their data themselves have to stop; what they send then goes to the fabric, and nobody acknowledges it.
 func TestPartitionIsTakenAway(t *testing.T) {
 	for name, enforce := range map[string]subnet.Enforcement{"switches see to it": subnet.EnforceBoth, "adapters see to it": subnet.EnforceOff} {
 		t.Run(name, func(t *testing.T) {
@@ -219,23 +220,23 @@ func TestPartitionIsTakenAway(t *testing.T) {
 			write.SGE[0] = ring.SGE{Addr: l.baseA, Length: 64, LKey: l.ma.LKey}
 			l.c.a.post(write)
 			if e := l.cqA.next(); e.ID != 3 || e.Status != ring.RetryExceeded {
-				t.Errorf("the write ends with %v", e.Status)
+				t.Errorf("the write ended with %v, want retries exceeded", e.Status)
 			}
 			if s := l.c.a.info().Attr.State; s != command.Err {
-				t.Errorf("the queue pair is in state %v", s)
+				t.Errorf("the queue pair is in state %v, want error", s)
 			}
 			if binary.LittleEndian.Uint64(l.b.data) != 0 {
-				t.Error("data arrived")
+				t.Error("data arrived through a partition that was taken away")
 			}
 			got := f.port(2).PKeyViolations
 			if (got > 0) != (enforce == subnet.EnforceOff) {
-				t.Errorf("the port counts %d packets with wrong P_Keys", got)
+				t.Errorf("the port counts %d packets with wrong P_Keys; want some only where the adapters enforce partitions", got)
 			}
 		})
 	}
 }
 
-// connectByLID connects an RC queue pair in a row of the partition table, with few retries.
+// connectByLID connects an RC queue pair to another by its LID, with the P_Key in row and few retries.
 func (q *pair) connectByLID(to *pair, row uint32) {
 	q.p.t.Helper()
 	port, err := to.p.c.Port(bg, to.p.adapter)
@@ -243,7 +244,7 @@ func (q *pair) connectByLID(to *pair, row uint32) {
 	q.connectBy(to, row, command.AddressVector{LID: port.LID})
 }
 
-// connectBy is connectByLID by another way.
+// connectBy does what connectByLID does, with a given address vector.
 func (q *pair) connectBy(to *pair, row uint32, by command.AddressVector) {
 	q.p.t.Helper()
 	for _, m := range []command.ModifyQP{

@@ -7,8 +7,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// A listener at :: takes requests on adapters that are added or enabled after it
-// began to listen.
+// TestWildcardListenerExtends: a listener at :: takes requests on adapters that are added or enabled after it began
+// to listen.
 func TestWildcardListenerExtends(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
 	server := newProgram(t, h, h.add(t, AdapterConfig{Addr: loopback()}))
@@ -47,7 +47,7 @@ func TestWildcardListenerExtends(t *testing.T) {
 	reach(late, command.EventConnectRequest)
 	reach(server.addr, command.EventConnectRequest)
 
-	// Nobody else may take the port on the new adapter either.
+	// No other listener may take the port on the new adapter either.
 	other, err := server.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 	server.check(err)
 	_, err = server.c.CMBind(bg, other, command.Endpoint{Addr: command.AddrFrom(late), Port: at.Port})
