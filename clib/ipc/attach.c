@@ -73,11 +73,13 @@ static struct svpi *attach(void)
 	return s;
 }
 
-/* The attachment of this process, and those that are still used. A child of fork makes its own when it asks for one. */
+/* The attachment of this process, and all that are still in use. A child of fork makes its own as soon as it asks for
+ * one. */
 static pthread_mutex_t current_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct svpi *current, *all;
 
-/* A fork finds no lock taken: the child has this thread alone, which owns them. */
+/* No other thread holds a lock while the process forks: the child has only the forking thread, which owns them all.
+ * */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&current_lock);
@@ -103,7 +105,7 @@ static void in_child(void)
 	for (struct svpi *s = all; s; s = s->next) {
 		locks(s);
 		s->reading = false;
-		s->calls = NULL; /* of threads that are not here */
+		s->calls = NULL; /* they belong to threads that do not exist in the child */
 		s->moved = true;
 	}
 }
@@ -139,7 +141,7 @@ struct svpi *svpi_get(void)
 
 	pthread_mutex_lock(&current_lock);
 	if (current && current->broken)
-		current = NULL; /* whoever uses it still keeps it */
+		current = NULL; /* those who still use it keep it */
 	if (!current) {
 		current = attach();
 		if (current) {

@@ -1,8 +1,9 @@
 /*
- * Attaching to the driver: the stream of docs/ipc.md, its memory, and who waits for what.
+ * The attachment to the driver: the stream of docs/ipc.md, the memory that is shared, and the requests and events
+ * that wait.
  *
- * There are no threads here. Whoever needs an answer reads the stream while nobody else does, and hands what is for
- * others to them; svpi_pump takes what is there without waiting.
+ * The library has no threads for this. A thread that needs an answer reads the stream unless another one already
+ * does, and hands on what belongs to others; svpi_pump takes what has arrived, without waiting.
  */
 #ifndef SVPI_ATTACH_H
 #define SVPI_ATTACH_H
@@ -26,41 +27,41 @@ enum { SVPI_KIND_PD = 1, SVPI_KIND_MEMORY, SVPI_KIND_WINDOW, SVPI_KIND_CQ, SVPI_
 
 struct svpi_call;
 
-/* An event that waits for its taker, in the order of its coming. */
+/* An event that waits to be taken, in order of arrival. */
 struct svpi_queued {
 	struct svpi_queued *next;
 	struct svpi_event event;
 };
 
-/* An attachment. All fields are this library's own but about, which does not change. */
+/* An attachment. Only this library uses its fields, except about, which does not change. */
 struct svpi {
 	struct svpi_welcome about;
-	struct svpi *next; /* of this process */
-	pid_t pid;	   /* of the process that attached, or that it moved to */
+	struct svpi *next; /* in the list of this process's attachments */
+	pid_t pid;	   /* the process that attached, or that the attachment moved to */
 	int users;
-	_Atomic bool moved; /* this is a child of that process: see svpi_here */
-	uint32_t moves;	    /* how often it moved */
+	_Atomic bool moved; /* this is a forked child of that process: see svpi_here */
+	uint32_t moves;	    /* how often the attachment moved */
 	pthread_mutex_t move_lock;
 
 	int fd;
 	pthread_mutex_t send_lock;
 
-	pthread_mutex_t lock; /* of everything below */
+	pthread_mutex_t lock; /* protects everything below */
 	pthread_cond_t news;
-	bool reading;	/* somebody reads the stream */
-	bool broken;	/* it has ended, for the reason */
+	bool reading;	/* a thread reads the stream */
+	bool broken;	/* the attachment has ended; reason says why */
 	char reason[160];
 	uint64_t last_id;
 	struct svpi_call *calls;
-	uint32_t looks, heard, asked; /* looks so far; how many there were at the last answer; when life was asked for */
+	uint32_t looks, heard, asked; /* looks so far; their number at the last answer; their number when a sign of life was asked for */
 	uint64_t next_look;    /* in ms, see svpi_now_ms */
-	int *fds, nfds, fdcap; /* descriptors that came and whose frames did not */
+	int *fds, nfds, fdcap; /* descriptors that have arrived before their frames */
 	uint8_t *frame;
 	size_t framecap;
 
-	/* Events go to the queue that their object's kind has, in order. */
+	/* Queued events, oldest first. Each taker selects its own (svpi_take). */
 	struct svpi_queued *events, **events_end;
-	uint32_t taken; /* events taken since credit was granted */
+	uint32_t taken; /* events taken since credit was last granted */
 	pthread_cond_t event_news;
 
 	void *arenas[SVPI_MAX_ARENAS];
@@ -76,32 +77,33 @@ struct svpi {
 	pthread_t copier_thread;
 };
 
-/* svpi_get returns this process's attachment, made when it is asked for first; NULL with errno: ENOENT or
- * ECONNREFUSED where no driver is there. svpi_put gives it back. */
+/* svpi_get returns this process's attachment and makes it at the first call; NULL with errno: ENOENT or ECONNREFUSED
+ * if no driver runs. svpi_put gives it back. */
 struct svpi *svpi_get(void);
 void svpi_put(struct svpi *);
 
-/* svpi_move tells the driver that this child of the process that attached goes on with the attachment; 0, or an errno. */
+/* svpi_move tells the driver that this forked child continues with the attachment of its parent. Returns 0 or an
+ * errno. */
 int svpi_move(struct svpi *);
-/* svpi_here is called before the driver is to look at the program's memory. */
+/* svpi_here has to be called before anything that makes the driver access the program's memory. */
 static inline int svpi_here(struct svpi *s) { return __builtin_expect(s->moved, 0) ? svpi_move(s) : 0; }
 
-/* svpi_call asks the driver. The answer has exactly size bytes. 0, or an errno; svpi_detail has the words. ETIMEDOUT: the driver
- * has answered nothing to anybody for a minute, and what the request makes, should it be carried out after all, lasts until
- * the program detaches. */
+/* svpi_call sends a request and waits for its answer, which must be exactly size bytes long. Returns 0 or an errno,
+ * which svpi_detail explains. ETIMEDOUT: the driver has answered nobody for a minute; if it does carry the request
+ * out later, what the request made lasts until the program detaches. */
 int svpi_call(struct svpi *, enum svpi_op, const void *body, size_t len, void *answer, size_t size);
-/* svpi_call_fd takes the descriptor that comes with the answer too. */
+/* svpi_call_fd also returns the descriptor that comes with the answer. */
 int svpi_call_fd(struct svpi *, enum svpi_op, const void *body, size_t len, void *answer, size_t size, int *fd);
-/* svpi_list asks for a list of elements of size bytes, which the caller frees. */
+/* svpi_list asks for a list of elements of size bytes; the caller frees the list. */
 int svpi_list(struct svpi *, enum svpi_op, const void *body, size_t len, size_t size, void **list, size_t *count);
 
-/* svpi_detail is what the driver said of this thread's last call that failed. */
+/* svpi_detail is the driver's explanation of this thread's last failed call. */
 const char *svpi_detail(void);
 
-/* svpi_pump takes what the driver has sent, without waiting. */
+/* svpi_pump handles what the driver has sent, without waiting. */
 void svpi_pump(struct svpi *);
 
-/* svpi_listen does so where there is something of the direct path, which nobody has asked for. */
+/* svpi_listen calls svpi_pump if frames of the direct path have arrived, which the driver sends unasked. */
 static inline void svpi_listen(struct svpi *s)
 {
 	uint32_t told = atomic_load_explicit(&s->doorbells.h->told, memory_order_relaxed);
@@ -110,10 +112,10 @@ static inline void svpi_listen(struct svpi *s)
 		svpi_pump(s);
 }
 
-/* svpi_take takes the oldest event that wants accepts (false: another's), without waiting. */
+/* svpi_take takes the oldest event for which wants is true, without waiting. */
 bool svpi_take(struct svpi *, bool (*wants)(const struct svpi_event *, void *), void *arg, struct svpi_event *out);
 
-/* svpi_doorbell says that there is work on a queue; *last is 0 at first, see svpi_noted. */
+/* svpi_doorbell tells the driver that a queue has work. *last must be 0 at first; see svpi_noted. */
 void svpi_doorbell_ring(struct svpi *, uint32_t handle, uint32_t *last);
 static inline void svpi_doorbell(struct svpi *s, uint32_t handle, uint32_t *last)
 {
@@ -121,10 +123,10 @@ static inline void svpi_doorbell(struct svpi *s, uint32_t handle, uint32_t *last
 		svpi_doorbell_ring(s, handle, last);
 }
 
-/* svpi_memory is the memory of a ring, NULL where the driver's answer cannot be. */
+/* svpi_memory returns the memory of a ring, or NULL if the driver's description of it is impossible. */
 void *svpi_memory(struct svpi *, const struct svpi_ring *);
 
-/* svpi_errno is the errno of a class of refusals. */
+/* svpi_errno translates a class of refusals into an errno. */
 int svpi_errno(uint32_t code);
 
 #pragma GCC visibility pop

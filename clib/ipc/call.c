@@ -1,4 +1,5 @@
-/* Requests and their answers. Whoever waits for an answer reads the stream while nobody else does. */
+/* Requests and their answers. A thread that waits for an answer reads the stream unless another thread already does.
+ * */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 struct svpi_call {
 	struct svpi_call *next;
 	uint64_t id;
-	uint32_t since; /* the looks before it */
+	uint32_t since; /* s->looks when it began */
 	bool done;
 	int error;
 	uint8_t *body;
@@ -19,7 +20,7 @@ struct svpi_call {
 	int fd;
 };
 
-/* answer gives a request its answer. */
+/* svpi_answer gives an answer to the request that waits for it. */
 int svpi_answer(struct svpi *s, const struct svpi_frame *h, size_t len)
 {
 	int fds = h->flags >> 8 & 15, fd = -1;
@@ -42,7 +43,7 @@ int svpi_answer(struct svpi *s, const struct svpi_frame *h, size_t len)
 	if (!c || !(h->flags & SVPI_FLAG_RESPONSE)) {
 		if (fd >= 0)
 			close(fd);
-		return 0; /* a push of a later minor version, what was given up, or what was to show that the driver lives */
+		return 0; /* unknown push of a later minor version, answer to an abandoned request, or sign of life */
 	}
 	c->fd = fd;
 	c->len = len;
@@ -56,7 +57,7 @@ int svpi_answer(struct svpi *s, const struct svpi_frame *h, size_t len)
 	return 0;
 }
 
-/* end breaks the attachment: everything that waits learns it. The lock is held. */
+/* end breaks the attachment, and wakes everything that waits. The lock is held. */
 static void end(struct svpi *s, int error)
 {
 	if (!s->broken && !s->reason[0])
@@ -71,8 +72,8 @@ static void end(struct svpi *s, int error)
 	pthread_cond_broadcast(&s->event_news);
 }
 
-/* read_some reads and handles frames; the lock is held, and given up while the stream is read. Without wait it takes
- * what is there, with it one frame, or none where none comes for a look. */
+/* read_some reads and handles frames. The lock is held, but released while the stream is read. Without wait it takes
+ * what has arrived; with wait one frame, or none if none arrives within one look. */
 static void read_some(struct svpi *s, bool wait)
 {
 	struct svpi_frame h;
@@ -113,9 +114,10 @@ static void unlink_call(struct svpi *s, struct svpi_call *c)
 	*p = c->next;
 }
 
-/* look counts the time that passes while a request waits, and gives the request up when the driver has answered nothing for too
- * long. The lock is held, and given up while the driver is asked for a sign of life. A look is counted when it is over and
- * somebody sees it: where the program itself was stopped, it is one. */
+/* look counts the time for which a request has waited, and gives the request up when the driver has answered nothing
+ * for too long. Time is counted in looks of svpi_look_ms: a look counts when it is over and a thread notices, so a
+ * pause of the program itself counts as one. The lock is held, but released while the driver is asked for a sign of
+ * life. */
 static void look(struct svpi *s, struct svpi_call *c)
 {
 	uint64_t now = svpi_now_ms(), id;
@@ -143,7 +145,8 @@ static void look(struct svpi *s, struct svpi_call *c)
 		end(s, error);
 }
 
-/* ask sends a request and waits for its answer. A thread is not cancelled meanwhile: others may need what it reads. */
+/* ask sends a request and waits for its answer. The thread cannot be cancelled meanwhile, because it may be reading
+ * what others need. */
 static int ask(struct svpi *s, enum svpi_op op, const void *body, size_t len, struct svpi_call *c)
 {
 	int error, cancel;
@@ -201,7 +204,7 @@ int svpi_call_fd(struct svpi *s, enum svpi_op op, const void *body, size_t len, 
 	else if (c.fd >= 0)
 		close(c.fd);
 	if (error)
-		errno = error; /* as after the system's call: programs print "%m" for what libibverbs returns */
+		errno = error; /* as a system call would leave it: programs print "%m" when libibverbs fails */
 	return error;
 }
 

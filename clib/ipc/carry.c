@@ -1,20 +1,20 @@
-/* Requests of the direct path, as docs/ipc.md has them. */
+/* Carrying out requests on the direct path, as docs/ipc.md describes. */
 #define _GNU_SOURCE
 #include <time.h>
 
 #include "initiator.h"
 #include "place.h"
 
-/* Bits of Terms.Flags and of Direction.Raised, and the operations that a direction counts. */
+/* Bits of Terms.Flags and of Direction.Raised, and the kinds of operations that a direction counts. */
 enum { SIGNAL_ALL = 1, RECEIVES = 2, ANSWERS = 4, SEND_CHANNEL = 8, RECV_CHANNEL = 16 };
 enum { RAISE_SEND = 1, RAISE_RECV = 2 };
 enum { COUNT_SEND, COUNT_WRITE, COUNT_READ, COUNT_ATOMIC };
 
-/* Looks for a receive before the request is left in the ring, with pauses in between: some three microseconds in all, for
- * a responder that polls is about to post some. */
+/* How often to look for a receive before leaving the request in the ring, and how long to pause in between: some
+ * three microseconds in all, since a responder that polls is probably about to post one. */
 enum { LOOKS = 10, PAUSE = 1000 };
 
-/* How the completions of operations are numbered, by those of requests. */
+/* Opcodes of completions, indexed by those of requests. */
 enum { CQ_SEND = 1, CQ_WRITE, CQ_READ, CQ_CAS, CQ_FADD, CQ_RECV = 128, CQ_RECV_WRITE };
 static const uint8_t completed[] = {
 	[SVPI_WR_SEND] = CQ_SEND, [SVPI_WR_SEND_IMM] = CQ_SEND, [SVPI_WR_WRITE] = CQ_WRITE, [SVPI_WR_WRITE_IMM] = CQ_WRITE,
@@ -34,14 +34,14 @@ static bool signaled(const struct svpi_initiator *i, const struct svpi_send_entr
 	return e->flags & SVPI_WR_SIGNALED || i->terms.flags & SIGNAL_ALL;
 }
 
-/* claim takes the slot for the completion of a request; false: there is no room. */
+/* claim takes the slot for the completion of a request, if it needs one; false: there is no room. */
 static bool claim(struct svpi_initiator *i, const struct svpi_send_entry *e, uint32_t *slot)
 {
 	return !signaled(i, e) || svpi_claim(&i->send_cq, i->owner, slot);
 }
 
-/* publish completes something in a slot that was claimed, and raises the event that is asked for, or has the driver do so
- * where it comes through a channel, which only the driver writes to. */
+/* publish fills a claimed slot with a completion. If an event is asked for, publish raises it, or has the driver
+ * raise it if it comes through a channel, which only the driver may write to. */
 static void publish(struct svpi_initiator *i, struct svpi_pusher *cq, uint32_t slot, const struct svpi_cqe *c, bool channel,
 		    uint32_t bit)
 {
@@ -74,7 +74,7 @@ static void finish_at(struct svpi_initiator *i, const struct svpi_send_entry *e,
 	publish(i, &i->send_cq, slot, &c, t->flags & SEND_CHANNEL, RAISE_SEND);
 }
 
-/* finish counts and completes a request that is done. */
+/* finish counts a request that has been carried out, and completes it. */
 static void finish(struct svpi_initiator *i, const struct svpi_send_entry *e, uint32_t slot, int op, size_t n)
 {
 	count(i, op, n);
@@ -82,7 +82,8 @@ static void finish(struct svpi_initiator *i, const struct svpi_send_entry *e, ui
 		finish_at(i, e, slot, n, now(i));
 }
 
-/* target finds the peer's memory that a write or read names. IBA 9.7.4.1 has no R_Key check for a length of 0. */
+/* target finds the peer's memory that a write or read names. IBA 9.7.4.1 requires no R_Key check for a length of 0.
+ * */
 static enum svpi_reason target(struct svpi_initiator *i, const struct svpi_send_entry *e, size_t n, uint32_t need,
 			       struct svpi_pieces *p)
 {
@@ -97,7 +98,7 @@ static enum svpi_reason target(struct svpi_initiator *i, const struct svpi_send_
 	return why;
 }
 
-/* do_move carries out a write, or a read, which only moves the other way. */
+/* do_move carries out a write or a read, which differ in direction only. */
 static enum svpi_reason do_move(struct svpi_initiator *i, const struct svpi_send_entry *e)
 {
 	bool reads = e->op == SVPI_WR_READ;
@@ -132,7 +133,7 @@ static enum svpi_reason do_atomic(struct svpi_initiator *i, const struct svpi_se
 	why = svpi_gather(i, e, SVPI_LOCAL_WRITE, &local);
 	if (why != SVPI_DONE)
 		return why;
-	/* Where storing the result may fail it is the driver's: an atomic must not be done twice. */
+	/* If storing the result could fail, the driver carries it out: an atomic must not be done twice. */
 	if (local.total != 8 || local.count != 1 || local.list[0].own)
 		return SVPI_OTHER_REQUEST;
 	why = target(i, e, 8, SVPI_REMOTE_ATOMIC, &remote);
@@ -142,7 +143,7 @@ static enum svpi_reason do_atomic(struct svpi_initiator *i, const struct svpi_se
 
 	if ((uintptr_t)p % 8)
 		return SVPI_OTHER_REQUEST;
-	if (!claim(i, e, &slot)) /* the place of the completion first, for the same reason */
+	if (!claim(i, e, &slot)) /* claimed before the atomic is done, for the same reason */
 		return SVPI_NO_COMPLETION;
 	if (e->op == SVPI_WR_FADD) {
 		old = atomic_fetch_add(p, e->compare_add);
@@ -155,9 +156,9 @@ static enum svpi_reason do_atomic(struct svpi_initiator *i, const struct svpi_se
 	return SVPI_DONE;
 }
 
-/* Receives of the peer. */
+/* The peer's receives. */
 
-/* peek is the next receive, left where it is; NULL: there is none, or none that can be. */
+/* peek returns the next receive without taking it; NULL: there is none, or the ring's contents are impossible. */
 static const struct svpi_recv_entry *peek(struct svpi_borrowed *q)
 {
 	const struct svpi_recv_entry *e;
@@ -173,7 +174,8 @@ static const struct svpi_recv_entry *peek(struct svpi_borrowed *q)
 	return e->sges <= SVPI_MAX_SGE && sizeof(*e) + e->sges * sizeof(struct svpi_sge) <= q->stride ? e : NULL;
 }
 
-/* wait_a_little passes some hundred nanoseconds: each look takes the cache line from who is about to post. */
+/* wait_a_little takes some hundred nanoseconds. Looking all the time would take the cache line away from the
+ * responder, which is about to post. */
 static __attribute__((noinline)) void wait_a_little(void)
 {
 	for (int n = 0; n < PAUSE; n++)
@@ -182,7 +184,7 @@ static __attribute__((noinline)) void wait_a_little(void)
 
 static const struct svpi_recv_entry *next_receive(struct svpi_initiator *i)
 {
-	/* After a wait in vain the responder may need this processor. */
+	/* If the last wait was in vain, look once only: the responder may need this processor. */
 	for (int looks = i->waited ? 1 : LOOKS; looks > 0; looks--) {
 		const struct svpi_recv_entry *r = peek(&i->receive);
 
@@ -199,8 +201,8 @@ static const struct svpi_recv_entry *next_receive(struct svpi_initiator *i)
 	return NULL;
 }
 
-/* deliver takes the receive and completes both sides. The initiator's slot is claimed first: an answer of the peer cannot
- * overtake its completion. */
+/* deliver takes the receive and completes both sides. The initiator's slot is claimed first, so that an answer of the
+ * peer cannot overtake the completion. */
 static enum svpi_reason deliver(struct svpi_initiator *i, const struct svpi_send_entry *e, struct svpi_cqe *c, int op, size_t n)
 {
 	const struct svpi_terms *t = &i->terms;
@@ -221,14 +223,14 @@ static enum svpi_reason deliver(struct svpi_initiator *i, const struct svpi_send
 			svpi_cancel(&i->send_cq, own, i->owner);
 		return SVPI_NO_COMPLETION;
 	}
-	/* From here on, until taken is stored, the driver knows by the claim that a receive that was taken did not complete. */
+	/* Until dir->taken is stored, the claim tells the driver that a receive was taken and has not completed. */
 	atomic_store_explicit(&i->receive.h->consumer, ++i->receive.next, memory_order_release);
 	publish(i, &i->recv_cq, theirs, c, t->flags & RECV_CHANNEL, RAISE_RECV);
 	__atomic_store_n(&i->dir->taken, i->receive.next, __ATOMIC_RELEASE);
 	count(i, op, n);
 	if (signaled(i, e))
 		finish_at(i, e, own, n, c->time);
-	/* The next entry is in the responder's cache, and the next message waits for it before it is copied. */
+	/* The next entry is in the responder's cache, and the next message could not be copied before it arrives. */
 	__builtin_prefetch(i->receive.entries + (size_t)(i->receive.next & i->receive.mask) * i->receive.stride);
 	return SVPI_DONE;
 }
@@ -241,7 +243,7 @@ static enum svpi_reason places(struct svpi_initiator *i, const struct svpi_recv_
 	p->count = 0;
 	p->total = 0;
 	for (uint32_t n = 0; n < sges; n++) {
-		memcpy(&g, (const struct svpi_sge *)(r + 1) + n, sizeof(g)); /* what is checked is what is used */
+		memcpy(&g, (const struct svpi_sge *)(r + 1) + n, sizeof(g)); /* copied, so that the checked value is the one used */
 		if (g.length == 0)
 			continue;
 		struct svpi_piece *to = &p->list[p->count++];
@@ -287,7 +289,8 @@ static enum svpi_reason do_send(struct svpi_initiator *i, const struct svpi_send
 	return deliver(i, e, &c, COUNT_SEND, local.total);
 }
 
-/* usable tells whether the memory of a receive may be used: one that may not be is an error although it is not. */
+/* usable tells whether the memory of a receive may be used: even if nothing is stored there, it is an error if not.
+ * */
 static bool usable(struct svpi_initiator *i, const struct svpi_recv_entry *r)
 {
 	struct svpi_sge g;

@@ -20,7 +20,7 @@ struct header {
 	_Alignas(64) _Atomic uint32_t issued;
 	_Alignas(64) _Atomic uint32_t finished;
 	_Alignas(64) _Atomic uint32_t asleep;
-	_Alignas(64) _Atomic uint32_t owner; /* process that copies: a child that the program moved to, at the parent's expense */
+	_Alignas(64) _Atomic uint32_t owner; /* the process that copies: a child that the attachment moved to takes over from its parent */
 };
 
 struct entry {
@@ -33,14 +33,14 @@ struct entry {
 };
 _Static_assert(sizeof(struct entry) == 64, "layout");
 
-/* copy moves bytes within this process and fails, rather than to fault, where addr is not mapped any more. */
+/* copy moves bytes within this process. If addr is no longer mapped it fails instead of faulting. */
 static int copy(int kind, uint64_t addr, void *staging, size_t n)
 {
 	struct iovec own = { (void *)(uintptr_t)addr, n }, piece = { staging, n };
 	ssize_t done = kind == COPY_READ ? process_vm_readv(getpid(), &piece, 1, &own, 1, 0)
 					 : process_vm_writev(getpid(), &piece, 1, &own, 1, 0);
 
-	if (done < 0 && (errno == ENOSYS || errno == EPERM)) { /* a sandbox: there is only the plain way */
+	if (done < 0 && (errno == ENOSYS || errno == EPERM)) { /* a sandbox forbids the calls: only a plain copy is left */
 		memcpy(kind == COPY_READ ? staging : own.iov_base, kind == COPY_READ ? own.iov_base : staging, n);
 		return RESULT_DONE;
 	}
@@ -58,7 +58,7 @@ static int carry_out(struct entry *e, uint8_t *staging)
 			return RESULT_FAULT;
 		if (e->length == 0)
 			return RESULT_DONE;
-		if (e->kind == COPY_WRITE && e->last && e->length > 8) { /* the last bytes become visible last */
+		if (e->kind == COPY_WRITE && e->last && e->length > 8) { /* the last bytes must become visible last */
 			size_t head = e->length - 8;
 			int result = copy(COPY_WRITE, e->addr, staging, head);
 
@@ -130,7 +130,7 @@ int svpi_copier_start(struct svpi *s)
 	int error;
 
 	atomic_store(&((struct header *)s->copier)->owner, (uint32_t)getpid());
-	/* The program's signals are for its own threads. */
+	/* Signals to the program are for its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	error = pthread_create(&s->copier_thread, NULL, serve, s);

@@ -6,8 +6,8 @@
 
 #include "attach.h"
 
-/* wake wakes the driver. It writes to a pipe: where the driver has died that is a SIGPIPE, which is none of the program's.
- * Posting is no point where threads are cancelled. */
+/* wake wakes the driver by writing to a pipe. If the driver has died this raises SIGPIPE, which must not reach the
+ * program. Posting must not become a point at which threads are cancelled. */
 static void wake(struct svpi *s)
 {
 	static const struct timespec now = { 0, 0 };
@@ -18,7 +18,7 @@ static void wake(struct svpi *s)
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe, &old);
-	if (write(s->wake, "\0\0\0\0\0\0\0\1", 8) < 0 && errno == EPIPE) { /* full is as good as written */
+	if (write(s->wake, "\0\0\0\0\0\0\0\1", 8) < 0 && errno == EPIPE) { /* a full pipe wakes as well */
 		sigpending(&pending);
 		if (sigismember(&pending, SIGPIPE) && !sigismember(&old, SIGPIPE))
 			sigtimedwait(&pipe, NULL, &now);

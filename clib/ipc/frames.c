@@ -1,4 +1,4 @@
-/* What the driver sends: every frame finds its room here. */
+/* Frames from the driver: each is given to the part of the library that handles it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ void *svpi_memory(struct svpi *s, const struct svpi_ring *r)
 	return p;
 }
 
-/* take_neighbour takes what the driver says of the programs of the direct path. */
+/* take_neighbour handles frames about the other programs of the direct path. */
 static int take_neighbour(struct svpi *s, const struct svpi_frame *h, size_t len)
 {
 	int fds = h->flags >> 8 & 15, fd = fds == 1 ? svpi_fd_take(s) : -1;
@@ -49,7 +49,7 @@ static int take_neighbour(struct svpi *s, const struct svpi_frame *h, size_t len
 	return fds > 1 || !svpi_neighbour_frame(s, h->op, s->frame, len, fd) ? EPROTO : 0;
 }
 
-/* dispatch handles the frame that was read; the lock is held. */
+/* svpi_dispatch handles the frame that has just been read. The lock is held. */
 int svpi_dispatch(struct svpi *s, const struct svpi_frame *h)
 {
 	size_t len = h->length - SVPI_FRAME_HEADER;

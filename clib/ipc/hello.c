@@ -1,4 +1,4 @@
-/* How a program and the driver come to know each other. */
+/* The exchange of hello and welcome between program and driver. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -60,8 +60,8 @@ static void program_name(uint8_t name[64])
 	strncpy((char *)name, program_invocation_short_name, 63);
 }
 
-/* show lets the driver look at the memory of this process, where the kernel has such a rule, and puts a nonce where it
- * will; 0, or an errno. */
+/* svpi_show permits the driver to access this process's memory, if the kernel requires permission, and writes a nonce
+ * that the driver reads to prove that it can. Returns 0 or an errno. */
 int svpi_show(struct svpi *s, uint8_t probe[64], uint64_t *addr, uint8_t nonce[16])
 {
 	struct ucred driver;
@@ -76,7 +76,7 @@ int svpi_show(struct svpi *s, uint8_t probe[64], uint64_t *addr, uint8_t nonce[1
 	return 0;
 }
 
-/* hear waits for a frame of one who should answer at once. */
+/* hear waits briefly for a frame that the driver should send at once. */
 static int hear(struct svpi *s, struct svpi_frame *h)
 {
 	int error = EAGAIN;
@@ -86,7 +86,7 @@ static int hear(struct svpi *s, struct svpi_frame *h)
 	return error == EAGAIN ? svpi_fail(ETIMEDOUT, "the driver does not answer") : error;
 }
 
-/* hello introduces the program, and takes welcome and the first arena. */
+/* svpi_say_hello introduces the program, and takes the driver's welcome and the first arena. */
 int svpi_say_hello(struct svpi *s)
 {
 	struct svpi_hello q = { .magic = SVPI_MAGIC, .major = SVPI_MAJOR, .minor = SVPI_MINOR,

@@ -1,4 +1,4 @@
-/* Large pages, as internal/hugepages asks for them. */
+/* Large pages, asked for in the way of internal/hugepages. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -15,14 +15,14 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
-/* A registration waits so long for large pages, 0.3 to 5 ms for each MB that was touched. The rest the system makes large in its
- * own time: there is no thread to do it. */
+/* How long a registration waits for large pages, which take 0.3 to 5 ms for each MB that was already touched. The
+ * system converts the rest in its own time: the library has no thread for it. */
 enum { HUGE = 2 << 20, PATIENCE = 10 * 1000 * 1000 /* ns */ };
 
-/* refused tells that whoever runs the system wants no large pages. */
+/* refused tells whether the system's administrator has turned large pages off. */
 static bool refused(void)
 {
-	static _Atomic int known; /* 1: refused, 2: not */
+	static _Atomic int known; /* 1: refused, 2: not refused */
 	char text[128];
 	ssize_t n = -1;
 	int fd;

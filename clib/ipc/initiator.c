@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* How much svpi_catch_up moves before it leaves the rest for later. */
+/* CATCH_UP_BYTES: how much svpi_catch_up moves before it leaves the rest for later. */
 enum { CATCH_UP_BYTES = 1 << 20, MAX_ENTRIES = 1 << 22, MAX_STRIDE = 64 + 1024, TERMS_RECEIVES = 2 };
 
 struct svpi_initiator *svpi_initiator_new(struct svpi *s, struct svpi_program *p, const struct svpi_introduction *b,
@@ -48,7 +48,7 @@ void svpi_initiator_reap(struct svpi_initiator *i)
 	}
 }
 
-/* leave ends an operation, and wakes who waits for what it completed. */
+/* leave ends an operation, and wakes those who wait for the completions it made. */
 static void leave(struct svpi_initiator *i)
 {
 	__atomic_store_n(&i->dir->op, ++i->op, __ATOMIC_RELEASE);
@@ -60,7 +60,7 @@ static void leave(struct svpi_initiator *i)
 	}
 }
 
-/* enter begins an operation; false: the direction is not lent. A child of fork begins when it is known to the driver. */
+/* enter begins an operation; false: the direction is not lent. A forked child must be known to the driver first. */
 static bool enter(struct svpi_initiator *i)
 {
 	if (__atomic_load_n(&i->dir->lease, __ATOMIC_RELAXED) == 0 || i->s->moved)
@@ -69,7 +69,7 @@ static bool enter(struct svpi_initiator *i)
 		i->moves = i->s->moves;
 		i->op = __atomic_load_n(&i->dir->op, __ATOMIC_SEQ_CST);
 	}
-	/* The driver takes the lease first and looks at op after. */
+	/* The driver takes the lease away first and reads op afterwards; hence the opposite order here. */
 	__atomic_store_n(&i->dir->op, ++i->op, __ATOMIC_SEQ_CST);
 	i->current = __atomic_load_n(&i->dir->lease, __ATOMIC_SEQ_CST);
 	if (i->current)
@@ -97,7 +97,7 @@ static bool possible(const struct svpi_ring_at *r)
 	       r->stride <= MAX_STRIDE && r->stride % 8 == 0;
 }
 
-/* open_cq opens a CQ, unless it is open. was is where it lies that is. */
+/* open_cq opens a CQ unless it is already open at the same place; was is that place. */
 static bool open_cq(struct svpi_initiator *i, struct svpi_program *p, const struct svpi_ring_at *r, struct svpi_pusher *q,
 		    struct svpi_ring_at *was)
 {
@@ -132,7 +132,7 @@ static bool open_receive(struct svpi_initiator *i, const struct svpi_ring_at *r,
 	return true;
 }
 
-/* adopt takes over the terms of a new lending; false: something of the peer is not mapped yet. */
+/* adopt takes over the terms of a new lease; false: some memory of the peer is not mapped yet. */
 static bool adopt(struct svpi_initiator *i)
 {
 	struct svpi_terms t, *old = &i->terms;
@@ -166,9 +166,9 @@ static enum svpi_reason run(struct svpi_initiator *i, const struct svpi_send_ent
 	return svpi_carry_out(i, e);
 }
 
-/* operate does a request as one operation. Where consumer is not NULL the request stands at index at of that ring, and
- * consumer is moved on when it was carried out. It is looked at within the operation: the driver may have taken the path
- * back, done the request, and lent the path again since the program looked. */
+/* operate carries out a request as one operation. If consumer is not NULL the request is the one at index at of that
+ * ring, and consumer is moved on once it is done. consumer is checked within the operation: since the program last
+ * looked, the driver may have taken the path back, carried out the request, and lent the path again. */
 static enum svpi_reason operate(struct svpi_initiator *i, const struct svpi_send_entry *e, _Atomic uint32_t *consumer, uint32_t at)
 {
 	enum svpi_reason why;
@@ -200,7 +200,7 @@ bool svpi_catch_up(struct svpi_initiator *i, struct svpi_producer *p)
 	uint32_t at;
 
 	while ((at = atomic_load_explicit(&p->h->consumer, memory_order_acquire)) != p->next) {
-		if (p->next - at > p->mask + 1) /* nonsense in the ring: the driver ends it */
+		if (p->next - at > p->mask + 1) /* impossible index in the ring: the driver deals with it */
 			return false;
 		const struct svpi_send_entry *e = (const void *)(p->entries + (size_t)(at & p->mask) * p->stride);
 

@@ -11,7 +11,7 @@
 #include "initiator.h"
 
 enum { SHARE_OWN_KEYS = 1, SHARE_KEYS, SHARE_ARENA, SHARE_AREA };
-enum { MOST_SEGMENTS = 1 << 16 }; /* of a neighbour, with those that were refused */
+enum { MOST_SEGMENTS = 1 << 16 }; /* of one neighbour, including refused ones */
 
 static struct svpi_mapping map(int fd, uint64_t size, int rights)
 {
@@ -31,14 +31,14 @@ static void unmap(struct svpi_mapping *m)
 	*m = (struct svpi_mapping){ 0 };
 }
 
-/* retire leaves zeros where a record lay, which is looked at outside of operations too. */
+/* retire puts zeros in place of records: they may be read outside of operations, too. */
 static void retire(struct svpi_mapping *m)
 {
 	if (m->at)
 		mmap(m->at, m->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }
 
-/* append adds a mapping to a list; false: there is no memory. */
+/* append adds a mapping to a list; false: out of memory. */
 static bool append(struct svpi_mapping **list, uint32_t *n, struct svpi_mapping m)
 {
 	struct svpi_mapping *more = realloc(*list, sizeof(*more) * (*n + 1));
@@ -98,7 +98,7 @@ void svpi_program_put(struct svpi *s, struct svpi_program *p)
 
 /* Segments. */
 
-/* place_of is where a segment stands in the list, or would. */
+/* place_of returns the index of a segment in the sorted list, or the index where it would be inserted. */
 static uint32_t place_of(const struct svpi_program *p, uint32_t number)
 {
 	uint32_t from = 0, to = p->nsegments;
@@ -167,14 +167,14 @@ bool svpi_segment_map(struct svpi *s, struct svpi_program *p, uint32_t number)
 		first = ask_for(p, number);
 	pthread_mutex_unlock(&s->lock);
 	if (!first)
-		return false; /* another thread asks, and this request is the driver's */
+		return false; /* another thread is asking; this request is left to the driver */
 	if (!svpi_call_fd(s, SVPI_MAP_SEGMENT, &q, sizeof(q), &r, sizeof(r), &fd))
 		m = map(fd, r.size, PROT_READ | PROT_WRITE);
 	if (fd >= 0)
 		close(fd);
 	pthread_mutex_lock(&s->lock);
 	g = segment(p, number);
-	if (g && !p->gone) { /* else it was dropped meanwhile */
+	if (g && !p->gone) { /* otherwise it was dropped meanwhile */
 		g->memory = m;
 		g->refused = !m.at;
 		there = m.at;
@@ -196,8 +196,8 @@ static void drop_segment(struct svpi_program *p, uint32_t number)
 	atomic_fetch_add(&p->generation, 1);
 }
 
-/* drop_program takes a neighbour away that has ended. Nobody is inside of an operation that uses its memory; its records
- * are looked at until those of this program's queue pairs that have them end. */
+/* drop_program removes a neighbour that has ended. No operation is using its memory. Its records are still read until
+ * the queue pairs of this program that were connected to it end. */
 static void drop_program(struct svpi *s, struct svpi_program *p)
 {
 	struct svpi_program **at = &s->neighbours.programs;
@@ -220,7 +220,8 @@ static void drop_program(struct svpi *s, struct svpi_program *p)
 
 /* Frames. */
 
-/* take_share notes memory that the driver passed. What cannot be mapped, for want of address space, is done without. */
+/* take_share keeps memory that the driver passed. If it cannot be mapped, for want of address space, the direct path
+ * does without. */
 static bool take_share(struct svpi *s, const struct svpi_share_body *b, int fd)
 {
 	const bool keys = b->kind == SHARE_OWN_KEYS || b->kind == SHARE_KEYS;
@@ -258,7 +259,7 @@ static bool take_share(struct svpi *s, const struct svpi_share_body *b, int fd)
 		return true;
 	}
 	unmap(&m);
-	return b->kind > SHARE_AREA || p->incomplete; /* a later version's; out of order */
+	return b->kind > SHARE_AREA || p->incomplete; /* kind of a later version; or a piece out of order, allowed after one was lost */
 }
 
 static struct svpi_slot **slot_of(struct svpi *s, uint32_t handle)
@@ -283,7 +284,7 @@ static bool take_introduction(struct svpi *s, const struct svpi_introduction *b)
 	if (b->area >= p->nareas)
 		return p->incomplete;
 	if (!p->areas[b->area].at)
-		return true; /* it could not be mapped */
+		return true; /* the area could not be mapped */
 	if (b->offset % 64 || b->offset > p->areas[b->area].size ||
 	    p->areas[b->area].size - b->offset < 2 * sizeof(*record))
 		return false;
@@ -292,7 +293,7 @@ static bool take_introduction(struct svpi *s, const struct svpi_introduction *b)
 	record = (void *)((uint8_t *)p->areas[b->area].at + b->offset);
 	now = atomic_load(&slot->initiator);
 	if (now && now->dir == &record[b->role])
-		return true; /* only that there is more of the neighbour */
+		return true; /* repeated because the neighbour has shared more memory */
 	i = svpi_initiator_new(s, p, b, record);
 	if (!i)
 		return true;

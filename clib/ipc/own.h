@@ -1,4 +1,5 @@
-/* Whose the directory of a socket is. internal/paths has the same rule for the driver, Go programs and the tools. */
+/* Who owns the directory of a socket. internal/paths applies the same rule for the driver, Go programs and the tools.
+ * */
 #ifndef SVPI_OWN_H
 #define SVPI_OWN_H
 
@@ -9,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* svpi_temporary writes where this user's sockets are without XDG_RUNTIME_DIR: the length of it, or of what it would be. */
+/* svpi_temporary writes the directory of this user's sockets for when XDG_RUNTIME_DIR is not set. Returns its length,
+ * as snprintf does. */
 static inline int svpi_temporary(char *dir, size_t size)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -22,8 +24,8 @@ static inline int svpi_temporary(char *dir, size_t size)
 	return snprintf(dir, size, "%.*s/softvpi-%d", (int)n, tmp, (int)getuid());
 }
 
-/* svpi_own says whether a socket may be trusted: 0, or an errno where it is in that directory, and somebody else has made it first or
- * may change what is in it. Any other place is the user's business. */
+/* svpi_own tells whether a socket may be trusted: 0, or an errno if it lies in that directory and another user made
+ * the directory or can change its contents. Sockets anywhere else are the user's responsibility. */
 static inline int svpi_own(const char *socket)
 {
 	char dir[256];

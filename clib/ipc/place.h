@@ -1,5 +1,5 @@
 /*
- * Copying of data that the other end may be waiting for by looking at its last byte: the last bytes are stored after all
+ * Copying data for a peer that may wait for it by looking at the last byte: the last bytes are stored after all
  * others (docs/ipc.md, "Writes, reads, atomics").
  */
 #ifndef SVPI_PLACE_H
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* svpi_tail is how many bytes at the end of n can be stored as one. */
+/* svpi_tail returns how many of the last of n bytes can be stored by one instruction. */
 static inline size_t svpi_tail(const void *to, size_t n)
 {
 	uintptr_t end = (uintptr_t)to + n;
@@ -17,7 +17,7 @@ static inline size_t svpi_tail(const void *to, size_t n)
 	return n >= 8 && end % 8 == 0 ? 8 : n >= 4 && end % 4 == 0 ? 4 : n > 0;
 }
 
-/* svpi_store_tail stores those bytes after everything before. */
+/* svpi_store_tail stores those last bytes, after everything stored before. */
 static inline void svpi_store_tail(void *to, const void *from, size_t tail)
 {
 	uint64_t v8;
@@ -37,7 +37,7 @@ static inline void svpi_store_tail(void *to, const void *from, size_t tail)
 	}
 }
 
-/* svpi_place copies n bytes, the last of them last. */
+/* svpi_place copies n bytes, the last bytes last. */
 static inline void svpi_place(void *to, const void *from, size_t n)
 {
 	size_t tail = svpi_tail(to, n), body = n - tail;

@@ -1,6 +1,6 @@
 /*
- * The second ring of a CQ as programs of the direct path fill it, several at a time: docs/ipc.md, "The second ring of a
- * CQ". The consumer's side is in ring.h.
+ * The second ring of a CQ, as filled by several programs of the direct path at a time: docs/ipc.md, "The second ring
+ * of a CQ". The consumer's side is in ring.h.
  */
 #ifndef SVPI_PUSHER_H
 #define SVPI_PUSHER_H
@@ -8,7 +8,7 @@
 #include "ring.h"
 
 struct svpi_pusher {
-	struct svpi_ring_header *h; /* of the first ring; NULL: not open */
+	struct svpi_ring_header *h; /* header of the first ring; NULL: not open */
 	_Atomic uint32_t *tail;
 	struct svpi_cqe *slots;
 	uint32_t count, shift;
@@ -38,7 +38,8 @@ static inline struct svpi_cqe *svpi_pusher_slot(const struct svpi_pusher *p, uin
 	return &p->slots[index & (p->count - 1)];
 }
 
-/* svpi_expect asks for the slot that is claimed next, which is far away: its consumer gave it back, and looks at it. */
+/* svpi_expect prefetches the slot that will be claimed next: it is in the cache of the consumer, which gave it back
+ * and looks at it. */
 static inline void svpi_expect(const struct svpi_pusher *p)
 {
 	__builtin_prefetch(svpi_pusher_slot(p, atomic_load_explicit(p->tail, memory_order_relaxed)), 1);
@@ -51,11 +52,13 @@ static inline uint64_t svpi_pusher_lap(const struct svpi_pusher *p, uint32_t ind
 
 static inline uint64_t svpi_claim_of(uint32_t owner) { return (uint64_t)owner << 2 | SVPI_PHASE_CLAIMED; }
 
-/* svpi_claim takes a slot for owner; false: there is none free, or it is not found among more claims of others than the
- * ring holds, as where it is full of nonsense. All slots before the tail were claimed, and perhaps some behind it: it is
- * stored when a slot is filled, without a look whether others have stored more meanwhile, and who claims the next one moves
- * it on where nobody has. The state is not read before it is swapped: the consumer looks at the slot all the while, and every
- * look takes the cache line away. */
+/* svpi_claim takes a slot for owner. It returns false if none is free, or if none is found within twice the ring's
+ * length, as when the ring is full of nonsense.
+ *
+ * All slots before the tail have been claimed, and perhaps some behind it: filling a slot stores the tail without
+ * checking whether others have stored a higher one meanwhile, and the next to claim a slot moves it on if nobody has.
+ * The state is not read before it is swapped: the consumer looks at the slot all the while, and every extra read
+ * would fetch the cache line once more. */
 static inline bool svpi_claim(const struct svpi_pusher *p, uint32_t owner, uint32_t *index)
 {
 	for (uint32_t tries = 0; tries <= 2 * p->count; tries++) {
@@ -66,25 +69,25 @@ static inline bool svpi_claim(const struct svpi_pusher *p, uint32_t owner, uint3
 			*index = t;
 			return true;
 		}
-		/* by how many entries the round of the state is ahead of that of the index */
+		/* how many entries the slot's lap is ahead of the index's */
 		uint32_t ahead = ((uint32_t)(v >> 32) << p->shift) - (t & ~(p->count - 1));
 
 		if (ahead == -p->count)
-			return false; /* of the lap before, and not taken yet */
-		/* in its own round another's, else all before had to be claimed for this one */
+			return false; /* still holds an entry of the lap before, which was not taken */
+		/* in the same lap, another has claimed it; a lap ahead, all slots before it must have been claimed */
 		atomic_compare_exchange_strong(p->tail, &was, ahead == 0 ? t + 1 : t + ahead - p->count + 1);
 	}
 	return false;
 }
 
-/* svpi_passed moves the tail on behind a slot that was claimed. */
+/* svpi_passed moves the tail behind a claimed slot. */
 static inline void svpi_passed(const struct svpi_pusher *p, uint32_t index)
 {
 	if (atomic_load_explicit(p->tail, memory_order_relaxed) == index)
 		atomic_store_explicit(p->tail, index + 1, memory_order_release);
 }
 
-/* svpi_fill publishes a completion in a slot that owner claimed; false: the claim was taken back. */
+/* svpi_fill publishes a completion in a slot that owner has claimed; false: the claim was revoked. */
 static inline bool svpi_fill(const struct svpi_pusher *p, uint32_t index, uint32_t owner, const struct svpi_cqe *c)
 {
 	struct svpi_cqe *e = svpi_pusher_slot(p, index);
@@ -98,7 +101,7 @@ static inline bool svpi_fill(const struct svpi_pusher *p, uint32_t index, uint32
 	return filled;
 }
 
-/* svpi_cancel gives a claimed slot up. */
+/* svpi_cancel gives up a claimed slot. */
 static inline void svpi_cancel(const struct svpi_pusher *p, uint32_t index, uint32_t owner)
 {
 	uint64_t lap = svpi_pusher_lap(p, index), claim = lap | svpi_claim_of(owner);
@@ -107,7 +110,8 @@ static inline void svpi_cancel(const struct svpi_pusher *p, uint32_t index, uint
 	svpi_passed(p, index);
 }
 
-/* svpi_asked tells whether an event is asked for at a completion. What is completed here has succeeded. */
+/* svpi_asked tells whether the consumer wants an event for this completion. Completions made here are all successes.
+ * */
 static inline bool svpi_asked(const struct svpi_pusher *p, const struct svpi_cqe *c)
 {
 	uint32_t arm = atomic_load(&p->h->arm);
@@ -115,7 +119,7 @@ static inline bool svpi_asked(const struct svpi_pusher *p, const struct svpi_cqe
 	return arm == SVPI_ARM_SOLICITED ? (c->flags & SVPI_CQE_SOLICITED) != 0 : arm > SVPI_ARM_SOLICITED;
 }
 
-/* svpi_raise raises the event, and tells whether waiters sleep on the sequence word. */
+/* svpi_raise raises the event, and tells whether threads sleep on the sequence word. */
 static inline bool svpi_raise(const struct svpi_pusher *p)
 {
 	if (atomic_exchange(&p->h->arm, SVPI_ARM_NONE) == SVPI_ARM_NONE)

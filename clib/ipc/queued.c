@@ -1,4 +1,4 @@
-/* Events that wait for who asks for them. */
+/* Events that wait until they are asked for. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>

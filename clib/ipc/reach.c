@@ -1,4 +1,4 @@
-/* Where the memory is that requests of the direct path name, and copying there. */
+/* Finding the memory that requests of the direct path name, and copying to and from it. */
 #define _GNU_SOURCE
 #include <sys/uio.h>
 
@@ -19,14 +19,15 @@ static const struct svpi_key *find(const struct svpi_key *table, uint32_t adapte
 	return NULL;
 }
 
-/* within tells whether a region has n bytes from addr on, for this domain and with these rights, and how far into it. */
+/* within tells whether n bytes from addr on lie in the region, and whether it has this domain and these rights. *at
+ * is the offset within the region. */
 static bool within(const struct svpi_key *k, uint32_t pd, uint64_t addr, uint64_t n, uint32_t need, uint64_t *at)
 {
 	*at = addr - k->start;
 	return k->pd == pd && (k->access & need) == need && *at <= k->length && n <= k->length - *at;
 }
 
-/* held tells whether a segment of the program's own is still mapped: its regions outlive it. */
+/* held tells whether one of the program's own segments is still mapped: regions may outlive their segment. */
 static bool held(struct svpi_initiator *i, uint32_t number)
 {
 	uint32_t generation = svpi_segment_generation(), *known = &i->own_known[number % SVPI_SEGMENTS_KNOWN];
@@ -72,7 +73,7 @@ enum svpi_reason svpi_gather(struct svpi_initiator *i, const struct svpi_send_en
 	return SVPI_DONE;
 }
 
-/* segment finds a segment of the peer's. */
+/* segment finds a segment of the peer. */
 static enum svpi_reason segment(struct svpi_initiator *i, uint32_t number, uint8_t **base, size_t *size)
 {
 	uint32_t generation = atomic_load(&i->peer->generation), n = number % SVPI_SEGMENTS_KNOWN;
@@ -128,7 +129,7 @@ bool svpi_check_key(struct svpi_initiator *i, const struct svpi_sge *g)
 	return k && within(k, i->terms.peer_pd, g->addr, g->length, SVPI_LOCAL_WRITE, &at);
 }
 
-/* fetch copies from memory that the program may have taken away, which is an error then and no fault. */
+/* fetch copies from memory that the program may have unmapped; then it fails instead of faulting. */
 static bool fetch(struct svpi *s, uint8_t *to, const uint8_t *from, size_t n, size_t tail)
 {
 	uint8_t end[8];

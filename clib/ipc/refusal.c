@@ -1,4 +1,4 @@
-/* Why something failed: an errno, and words for it. */
+/* Why something failed: an errno and an explanation in words. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /*
- * The rings that a program shares with the driver: docs/ipc.md, "Rings". This is the program's side of them. Each ring
- * is used by one thread at a time; doorbells by any.
+ * The rings that a program shares with the driver, seen from the program's side: docs/ipc.md, "Rings". Each ring is
+ * used by one thread at a time; doorbells by any number.
  */
 #ifndef SVPI_RING_H
 #define SVPI_RING_H
@@ -17,7 +17,7 @@ struct svpi_ring_header {
 	_Atomic uint32_t sequence;
 	_Atomic uint32_t sleepers;
 	_Alignas(64) _Atomic uint32_t flags;
-	_Atomic uint32_t told, taken; /* doorbells: frames that nobody asked for, sent by the driver and taken here */
+	_Atomic uint32_t told, taken; /* in the doorbell ring: number of unasked frames, sent by the driver and handled here */
 };
 _Static_assert(sizeof(struct svpi_ring_header) == 256, "layout");
 
@@ -30,7 +30,7 @@ struct svpi_producer {
 	uint8_t *entries;
 	uint32_t mask, stride;
 	uint32_t next; /* index of the next entry */
-	uint32_t seen; /* consumer index as it was last read */
+	uint32_t seen; /* consumer index when last read */
 };
 
 static inline void svpi_producer_open(struct svpi_producer *p, void *memory, uint32_t depth, uint32_t stride)
@@ -43,7 +43,7 @@ static inline void svpi_producer_open(struct svpi_producer *p, void *memory, uin
 	p->seen = atomic_load(&p->h->consumer);
 }
 
-/* svpi_slot is the next entry to fill, NULL where the ring is full. */
+/* svpi_slot returns the next entry to fill, or NULL if the ring is full. */
 static inline uint8_t *svpi_slot(struct svpi_producer *p)
 {
 	if (__builtin_expect(p->next - p->seen > p->mask, 0)) {
@@ -54,19 +54,20 @@ static inline uint8_t *svpi_slot(struct svpi_producer *p)
 	return p->entries + (size_t)(p->next & p->mask) * p->stride;
 }
 
-/* svpi_filled takes the entry that svpi_slot returned as filled; svpi_publish gives the driver all that were. */
+/* svpi_filled counts the entry that svpi_slot returned as filled; svpi_publish hands all filled entries to the
+ * driver. */
 static inline void svpi_filled(struct svpi_producer *p) { p->next++; }
 static inline void svpi_publish(struct svpi_producer *p) { atomic_store(&p->h->producer, p->next); }
 
-/* svpi_idle tells whether everything in the ring was given back. */
+/* svpi_producer_idle tells whether the driver has given back everything in the ring. */
 static inline bool svpi_producer_idle(struct svpi_producer *p)
 {
 	p->seen = atomic_load_explicit(&p->h->consumer, memory_order_acquire);
 	return p->seen == p->next;
 }
 
-/* svpi_ahead asks for the cache lines of the entry after the next: the other side has read them, the round before, and
- * waiting for them is what a publication takes most time with. */
+/* svpi_ahead prefetches the entry after the next. The other side read its cache lines one lap ago, and waiting for
+ * them is the slowest part of publishing. */
 static inline void svpi_ahead(const struct svpi_producer *p)
 {
 	const uint8_t *e = p->entries + (size_t)((p->next + 1) & p->mask) * p->stride;
@@ -102,7 +103,7 @@ struct svpi_recv_entry {
 	uint32_t sges, none;
 };
 
-/* A completion. stamp and state are of the second ring. */
+/* A completion. stamp and state are used in the second ring only. */
 struct svpi_cqe {
 	uint64_t id, context;
 	uint32_t qpn, bytes, imm, src_qp;
@@ -118,7 +119,7 @@ _Static_assert(sizeof(struct svpi_cqe) == 64, "layout");
 
 enum { SVPI_CQE_IMM = 1, SVPI_CQE_INVALIDATED = 2, SVPI_CQE_GRH = 4, SVPI_CQE_SOLICITED = 8, SVPI_CQE_RECEIVE = 16 };
 
-/* The second ring of a CQ: what programs of the direct path completed. */
+/* The second ring of a CQ: completions made by programs of the direct path. */
 enum { SVPI_SHARED_HEADER = 64, SVPI_MAX_SHARED = 4096 };
 enum { SVPI_PHASE_FREE, SVPI_PHASE_CLAIMED, SVPI_PHASE_READY, SVPI_PHASE_VOID };
 
@@ -128,9 +129,9 @@ struct svpi_consumer {
 	struct svpi_cqe *entries;
 	uint32_t mask;
 	uint32_t next; /* index of the next entry */
-	uint32_t seen; /* producer index as it was last read */
+	uint32_t seen; /* producer index when last read */
 
-	struct svpi_cqe *shared; /* second ring, NULL where there is none */
+	struct svpi_cqe *shared; /* second ring, NULL if there is none */
 	uint32_t shared_count, shared_shift;
 	uint32_t head;
 };
@@ -153,7 +154,7 @@ static inline void svpi_consumer_open(struct svpi_consumer *c, void *memory, uin
 
 static inline uint32_t svpi_lap(const struct svpi_consumer *c, uint32_t index) { return index >> c->shared_shift; }
 
-/* svpi_shared_peek tells in which phase the oldest entry of the second ring is, past void ones. */
+/* svpi_shared_peek skips void entries of the second ring, and returns the phase of the oldest other one. */
 static inline int svpi_shared_peek(struct svpi_consumer *c, struct svpi_cqe **e)
 {
 	for (;;) {
@@ -176,8 +177,8 @@ static inline void svpi_shared_free(struct svpi_consumer *c, struct svpi_cqe *e)
 	c->head++;
 }
 
-/* svpi_poll hands up to n completions to take, in the order in which they came, and returns how many: see "The second
- * ring of a CQ". */
+/* svpi_poll passes up to n completions to take, in order of arrival, and returns their number: see "The second ring
+ * of a CQ". */
 static inline int svpi_poll(struct svpi_consumer *c, int n, void (*take)(void *arg, int i, const struct svpi_cqe *), void *arg)
 {
 	uint32_t limit = atomic_load_explicit(&c->h->producer, memory_order_acquire);
@@ -222,14 +223,14 @@ static inline bool svpi_consumer_empty(struct svpi_consumer *c)
 	return atomic_load(&c->h->producer) == c->next && (!c->shared || svpi_shared_peek(c, &e) == SVPI_PHASE_FREE);
 }
 
-/* svpi_arm asks for one event at the next completion of this kind; what was armed for stays so. */
+/* svpi_arm asks for one event at the next completion of this kind. It never weakens an earlier request. */
 static inline void svpi_arm(struct svpi_consumer *c, uint32_t kind)
 {
 	uint32_t old = atomic_load(&c->h->arm);
 
 	do {
 		if (old >= kind && old <= SVPI_ARM_ANY) {
-			kind = old; /* the store's barrier is needed before the next look */
+			kind = old; /* exchanged all the same: its barrier is needed before the next look */
 		}
 	} while (!atomic_compare_exchange_weak(&c->h->arm, &old, kind));
 }
@@ -239,7 +240,7 @@ struct svpi_doorbells {
 	struct svpi_ring_header *h;
 	uint8_t *entries;
 	uint32_t count;
-	_Atomic uint32_t seen; /* consumer index as it was last read: the driver writes it whenever it looks */
+	_Atomic uint32_t seen; /* consumer index when last read; the driver writes the index whenever it looks */
 };
 
 enum { SVPI_BELL_VALID = 0x80000000u };
@@ -249,15 +250,15 @@ static inline _Atomic uint32_t *svpi_bell(struct svpi_doorbells *d, uint32_t ind
 	return (_Atomic uint32_t *)(d->entries + (size_t)(index & (d->count - 1)) * 8);
 }
 
-/* svpi_noted tells whether a queue still stands where it was noted before, at *last: then the driver will look at it
- * after it has taken it, and sees what was published until now. Each thread may have a *last of its own for a queue, or
- * share it under a lock. */
+/* svpi_noted tells whether the doorbell that was rung for a queue at *last is still in the ring. If so the driver has
+ * yet to take it and to look at the queue, and will see everything published so far. Threads may have a *last each
+ * for a queue, or share one under a lock. */
 static inline bool svpi_noted(struct svpi_doorbells *d, uint32_t handle, const uint32_t *last)
 {
 	return atomic_load(svpi_bell(d, *last)) == (handle | SVPI_BELL_VALID);
 }
 
-/* svpi_bell_room tells whether there is room for the bell with this index. */
+/* svpi_bell_room tells whether there is room for the doorbell with this index. */
 static inline bool svpi_bell_room(struct svpi_doorbells *d, uint32_t index)
 {
 	if (index - atomic_load_explicit(&d->seen, memory_order_relaxed) < d->count)
@@ -266,7 +267,7 @@ static inline bool svpi_bell_room(struct svpi_doorbells *d, uint32_t index)
 	return index - atomic_load_explicit(&d->seen, memory_order_relaxed) < d->count;
 }
 
-/* svpi_ring notes a queue's handle, and reports whether the driver sleeps and is to be woken. */
+/* svpi_ring puts a queue's handle into the doorbell ring, and tells whether the driver sleeps and has to be woken. */
 static inline bool svpi_ring(struct svpi_doorbells *d, uint32_t handle, uint32_t *last)
 {
 	uint32_t p = atomic_load(&d->h->producer);

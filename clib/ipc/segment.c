@@ -11,7 +11,7 @@
 
 struct segment {
 	struct segment *next;
-	struct svpi *s; /* held */
+	struct svpi *s; /* a reference is held */
 	uint32_t number;
 	uint8_t *base;
 	size_t size;
@@ -19,9 +19,9 @@ struct segment {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct segment *list;
-/* Bounds of all that there ever were: most of what is freed lies outside of them. */
+/* Bounds of all segments so far: most pointers that are freed lie outside. */
 static _Atomic uintptr_t lowest = UINTPTR_MAX, highest;
-static _Atomic uint32_t generation; /* how many were freed */
+static _Atomic uint32_t generation; /* number of segments freed so far */
 
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
@@ -105,7 +105,7 @@ void *svpi_segment_alloc(size_t size, size_t align)
 	return g->base;
 }
 
-/* outside tells quickly of most addresses that they are in no segment. */
+/* outside quickly recognizes most addresses that lie in no segment. */
 static bool outside(const void *p) { return (uintptr_t)p < lowest || (uintptr_t)p >= highest; }
 
 /* take unlinks the segment that begins at p. */
@@ -147,7 +147,7 @@ bool svpi_segment_free(void *p)
 		return false;
 	munmap(g->base, g->size);
 	q.handle = g->number;
-	if (!g->s->moved) /* else it is the parent's as well */
+	if (!g->s->moved) /* a forked child that has not moved shares it with its parent */
 		svpi_call(g->s, SVPI_FREE_SEGMENT, &q, sizeof(q), NULL, 0);
 	svpi_put(g->s);
 	free(g);

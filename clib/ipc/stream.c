@@ -29,13 +29,14 @@ uint64_t svpi_now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* silence counts the looks for which nothing has moved. A signal ends what waits too, and its time begins anew then. */
+/* silence counts the looks in which nothing has moved. A signal interrupts a system call, too, and starts its time
+ * limit anew. */
 struct silence {
-	uint64_t since; /* the first signal of this look, 0: none */
+	uint64_t since; /* when the first signal of this look came, 0: none came */
 	int looks;
 };
 
-/* passed says whether what was waiting has done so for a whole look, as it failed with error. */
+/* passed tells whether a whole look has passed in waiting; error is why the system call failed. */
 static bool passed(struct silence *q, int error)
 {
 	uint64_t now;
@@ -90,7 +91,7 @@ int svpi_frame_send(struct svpi *s, uint16_t op, uint64_t id, const void *body, 
 	return error;
 }
 
-/* keep_fds takes descriptors that came with a part of the stream. */
+/* keep_fds keeps descriptors that came with a part of the stream. */
 static int keep_fds(struct svpi *s, struct msghdr *m)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -126,8 +127,9 @@ int svpi_fd_take(struct svpi *s)
 	return fd;
 }
 
-/* read_part reads n bytes of the stream, of a frame that has begun or not; EAGAIN where there is nothing and the caller does
- * not wait, or a look has passed. Once a part has come the rest is waited for: the driver sends frames whole. */
+/* read_part reads n bytes of the stream; begun tells whether they continue a frame. It returns EAGAIN if nothing has
+ * arrived and either the caller does not wait or a look has passed. After the first byte it waits for the rest,
+ * because the driver sends whole frames. */
 static int read_part(struct svpi *s, void *to, size_t n, bool wait, bool begun)
 {
 	struct silence q = { 0 };
@@ -162,7 +164,7 @@ static int read_part(struct svpi *s, void *to, size_t n, bool wait, bool begun)
 	return 0;
 }
 
-/* read_frame reads a frame into s->frame. One thread at a time. */
+/* svpi_frame_read reads a frame, its body into s->frame. Only one thread may call it at a time. */
 int svpi_frame_read(struct svpi *s, struct svpi_frame *h, bool wait)
 {
 	int error = read_part(s, h, SVPI_FRAME_HEADER, wait, false);

@@ -1,5 +1,5 @@
 /*
- * The stream between a program and the driver: docs/ipc.md, "The stream". Within the library.
+ * The stream between a program and the driver: docs/ipc.md, "The stream". Internal to the library.
  */
 #ifndef SVPI_STREAM_H
 #define SVPI_STREAM_H
@@ -16,51 +16,52 @@ struct svpi_frame {
 };
 _Static_assert(sizeof(struct svpi_frame) == SVPI_FRAME_HEADER, "layout");
 
-/* How long a driver may answer nothing, as in Go (internal/ipc/overdue.go). What waits for it looks up every
- * svpi_look_ms, asks it something that it answers at once when half of the looks have passed in silence, and gives up when all
- * have. It is 5 seconds; tests have no patience. */
+/* How long a driver may stay silent, as in Go (internal/ipc/overdue.go). A waiting thread looks up every
+ * svpi_look_ms. When half of the looks have passed in silence it asks the driver for something that is answered at
+ * once; when all have passed it gives up. svpi_look_ms is 5 seconds; tests set less. */
 enum { SVPI_PATIENCE_LOOKS = 12 };
 extern unsigned svpi_look_ms;
 
-/* stream.c. All that return an int: 0, or an errno. */
+/* stream.c. Functions that return int return 0 or an errno, unless they say otherwise. */
 
-/* svpi_stream_set_limits has nothing wait for the stream for longer than a look without looking up. */
+/* svpi_stream_set_limits makes every system call on the stream return after a look at the latest. */
 void svpi_stream_set_limits(int fd);
-/* svpi_now_ms is a clock, in ms. */
+/* svpi_now_ms reads a monotonic clock, in ms. */
 uint64_t svpi_now_ms(void);
-/* svpi_frame_send sends a frame; ETIMEDOUT where the driver took nothing for all its patience, and the stream is of no use then. */
+/* svpi_frame_send sends a frame. ETIMEDOUT: the driver has taken nothing for too long; the stream is unusable then.
+ * */
 int svpi_frame_send(struct svpi *, uint16_t op, uint64_t id, const void *body, size_t len);
-/* svpi_frame_read reads a frame, its body into s->frame; EAGAIN where there is none and the caller does not wait, or none came
- * for a look; ETIMEDOUT where the rest of one does not come. One thread at a time. */
+/* svpi_frame_read reads a frame, its body into s->frame. EAGAIN: no frame has arrived, and the caller does not wait
+ * or a look has passed. ETIMEDOUT: the rest of a frame does not arrive. Only one thread may call it at a time. */
 int svpi_frame_read(struct svpi *, struct svpi_frame *, bool wait);
-/* svpi_fd_take takes the oldest descriptor that came, -1: there is none. */
+/* svpi_fd_take takes the oldest descriptor that has arrived; -1: there is none. */
 int svpi_fd_take(struct svpi *);
-/* svpi_map maps shared memory, NULL where that cannot be. */
+/* svpi_map maps shared memory; NULL: that failed. */
 void *svpi_map(int fd, uint64_t size);
 
-/* The lock is held in these. */
+/* The caller of these holds the lock. */
 
-/* svpi_dispatch handles the frame that was read (frames.c). */
+/* svpi_dispatch handles the frame that has just been read (frames.c). */
 int svpi_dispatch(struct svpi *, const struct svpi_frame *);
 int svpi_arena_take(struct svpi *, size_t len);
-/* svpi_answer gives a request its answer (call.c). */
+/* svpi_answer gives an answer to the request that waits for it (call.c). */
 int svpi_answer(struct svpi *, const struct svpi_frame *, size_t len);
 /* svpi_events_take queues events (queued.c). */
 int svpi_events_take(struct svpi *, size_t len);
 
 /* hello.c. */
 
-/* svpi_dial connects to the driver: a descriptor, or -1 with errno. */
+/* svpi_dial connects to the driver. Returns a descriptor, or -1 with errno. */
 int svpi_dial(void);
-/* svpi_say_hello introduces the program, and takes welcome and the first arena. */
+/* svpi_say_hello introduces the program, and takes the driver's welcome and the first arena. */
 int svpi_say_hello(struct svpi *);
-/* svpi_show lets the driver look at the memory of this process, where the kernel has such a rule, and puts a nonce where it
- * will look. */
+/* svpi_show permits the driver to access this process's memory, if the kernel requires permission, and writes a nonce
+ * that the driver reads to prove that it can. */
 int svpi_show(struct svpi *, uint8_t probe[64], uint64_t *addr, uint8_t nonce[16]);
 
-/* refusal.c. Both return the errno, and keep the words for svpi_detail. */
+/* refusal.c. Both functions return the errno, and keep the explanation for svpi_detail. */
 int svpi_fail(int error, const char *why);
-/* svpi_refused is for the body of an error, of 8 bytes at least. */
+/* svpi_refused takes the body of an error frame, at least 8 bytes. */
 int svpi_refused(const uint8_t *body, size_t len);
 
 #endif

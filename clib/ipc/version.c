@@ -1,4 +1,4 @@
-/* Which protocol these libraries speak: softvpi verbs doctor reads it in the file. */
+/* The version of the protocol that these libraries speak. softvpi verbs doctor finds it in the file. */
 #include <stdint.h>
 
 #include "attach.h"

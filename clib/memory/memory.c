@@ -1,9 +1,10 @@
 /*
- * Preloaded, gives a program segments of the driver where it asks for whole pages on a boundary of pages
- * (posix_memalign, aligned_alloc, memalign, valloc), as verbs programs do for their buffers: the driver then copies
- * without the kernel. What is no page, is more than the driver grants, or comes before there is libibverbs, is the C library's.
+ * A library to be preloaded. When a program allocates whole pages aligned to a page (posix_memalign, aligned_alloc,
+ * memalign, valloc), as verbs programs do for their buffers, it gets a segment of the driver's, so that the driver
+ * copies without the kernel. All other allocations, those that the driver refuses, and those before libibverbs is
+ * loaded are left to the C library.
  *
- * Not for programs that fork and go on in both processes: the memory is one for parent and child.
+ * Not for programs that fork and continue in both processes: parent and child would share the memory.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,13 +27,13 @@ static void *(*segment_alloc)(size_t, size_t);
 static bool (*segment_free)(void *);
 static size_t (*segment_size)(void *);
 
-/* Set while this library asks for a segment: what is allocated meanwhile is none. */
+/* Set while this library itself asks for a segment: allocations meanwhile go to the C library. */
 static __thread bool within;
 
-/* The constructor comes before any thread; who allocates earlier than that comes here by itself. */
+/* The constructor runs before any thread. Functions that are called even earlier call it themselves. */
 __attribute__((constructor)) static void find_next(void)
 {
-	static bool finding; /* the dynamic linker allocates as well */
+	static bool finding; /* the dynamic linker allocates memory as well */
 
 	if (next_free || finding)
 		return;
@@ -44,7 +45,7 @@ __attribute__((constructor)) static void find_next(void)
 	finding = false;
 }
 
-/* find_segments finds the library that speaks with the driver, once it is there. */
+/* find_segments looks up the library that talks to the driver, once it is loaded. */
 static bool find_segments(void)
 {
 	if (segment_alloc)
@@ -75,7 +76,7 @@ static void *shared(size_t align, size_t size)
 	return p;
 }
 
-/* mine tells whether memory is a segment, and how large. */
+/* mine returns the size of the segment at p, or 0 if there is none. */
 static size_t mine(void *p)
 {
 	return p && segment_alloc && (uintptr_t)p % PAGE == 0 && !within ? segment_size(p) : 0;
@@ -117,7 +118,7 @@ EXPORT void free(void *p)
 	}
 	find_next();
 	if (next_free)
-		next_free(p); /* else the dynamic linker's, while it looks for free: lost */
+		next_free(p); /* otherwise allocated by the dynamic linker while free is looked up: leaked */
 }
 
 EXPORT void *realloc(void *p, size_t size)

@@ -1,4 +1,4 @@
-/* What is asked for rarely: sysfs, fork, the kernel's own formats. */
+/* Rarely used functions: sysfs, fork, the kernel's own formats. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,8 @@ EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, siz
 	return (int)n;
 }
 
-/* The driver copies from the memory of the process as it is when it copies: nothing has to be kept from copying on write. */
+/* The driver copies from the process's memory as it is at that moment, so no memory has to be protected from
+ * copy-on-write. */
 EXPORT int ibv_fork_init(void) { return 0; }
 EXPORT enum ibv_fork_status ibv_is_fork_initialized(void) { return IBV_FORK_UNNEEDED; }
 EXPORT int ibv_dontfork_range(void *base, size_t size) { (void)base, (void)size; return 0; }
@@ -42,7 +43,7 @@ EXPORT void ibv_unimport_mr(struct ibv_mr *m) { (void)m; }
 EXPORT void *ibv_import_dm(struct ibv_context *c, uint32_t h) { (void)c, (void)h; errno = EOPNOTSUPP; return NULL; }
 EXPORT void ibv_unimport_dm(struct ibv_dm *d) { (void)d; }
 
-/* Conversions from the kernel's structures, of which there are none. */
+/* Conversions from the kernel's structures, which do not occur here. */
 EXPORT void ibv_copy_ah_attr_from_kern(void *dst, void *src) { (void)dst, (void)src; }
 EXPORT void ibv_copy_qp_attr_from_kern(void *dst, void *src) { (void)dst, (void)src; }
 EXPORT void ibv_copy_path_rec_from_kern(void *dst, void *src) { (void)dst, (void)src; }

@@ -5,12 +5,12 @@
 
 #include "object.h"
 
-/* Empty polls between two offers of the processor: at first, for on few processors the driver needs this one, and when
- * nothing comes for long. */
+/* Number of empty polls after which the processor is offered to others: few at first, because on a machine with few
+ * processors the driver may need this one, and more when nothing arrives for long. */
 enum { PATIENCE = 16, MOST_PATIENCE = 256, PUMP_EVERY = 8 /* offers */ };
 
-/* Where messages stream in they come faster when they are not looked for all the time, a few at a look: so many polls in vain
- * in a row take their time, some two microseconds. */
+/* A stream of messages arrives faster if it is not watched all the time but collected a few messages at a time. So
+ * this many empty polls in a row pause, some two microseconds in all. */
 enum { CALM_POLLS = 2, CALM = 8000 };
 
 static int open_ring(struct svpi *s, const struct svpi_queue *q, struct svpi_consumer *c)
@@ -161,7 +161,7 @@ static void to_wc(void *arg, int i, const struct svpi_cqe *e)
 	wc->dlid_path_bits = e->path_bits;
 }
 
-/* take_ring polls the ring, and goes on to those that resizes made. */
+/* take_ring polls the ring, and goes on to the rings that resizes have made when it is empty. */
 static inline int take_ring(struct svpi_cq *c, int n, void (*each)(void *, int, const struct svpi_cqe *), void *arg)
 {
 	int k = svpi_poll(&c->ring, n, each, arg);
@@ -175,7 +175,7 @@ static inline int take_ring(struct svpi_cq *c, int n, void (*each)(void *, int, 
 	return k;
 }
 
-/* take_late goes on with requests that wait in rings, and polls again. */
+/* take_late carries out requests that wait in rings, and polls again. */
 static __attribute__((noinline)) int take_late(struct svpi_cq *c, int n, void (*each)(void *, int, const struct svpi_cqe *),
 					       void *arg)
 {
@@ -190,7 +190,8 @@ static inline int take(struct svpi_cq *c, int n, void (*each)(void *, int, const
 	return k == 0 && __builtin_expect(c->lates > 0, 0) ? take_late(c, n, each, arg) : k;
 }
 
-/* offer gives the driver the processor, and looks whether it is still there. -1: nothing will come any more. */
+/* offer yields the processor to the driver, and checks that the driver is still there. -1: nothing will arrive any
+ * more. */
 static __attribute__((noinline)) int offer(struct svpi_cq *c)
 {
 	c->idle = 0;
@@ -201,7 +202,7 @@ static __attribute__((noinline)) int offer(struct svpi_cq *c)
 	svpi_spin_unlock(&c->lock);
 	sched_yield();
 	if (c->svpi->moved)
-		; /* what comes is the parent's still */
+		; /* what arrives is still for the parent */
 	else if (++c->offers % PUMP_EVERY == 0)
 		svpi_pump(c->svpi);
 	else
@@ -217,7 +218,7 @@ static __attribute__((noinline)) void calm(void)
 		__asm__ volatile("");
 }
 
-/* empty is what a poll that found nothing does, some what one that found something does. */
+/* empty is called after every empty poll. */
 static inline int empty(struct svpi_cq *c)
 {
 	if (++c->idle <= CALM_POLLS && __atomic_load_n(&c->streamed, __ATOMIC_RELAXED))
@@ -264,7 +265,7 @@ int svpi_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 	return 0;
 }
 
-/* Extended polling: the lock is held from start to end. */
+/* Extended polling: the lock is held from start_poll to end_poll. */
 
 static void to_current(void *arg, int i, const struct svpi_cqe *e)
 {

@@ -34,7 +34,7 @@ static void drop(struct svpi_device *d)
 		free(d);
 }
 
-/* Without a driver there is no device, which is no error: programs that can do without ask first. */
+/* If there is no driver the list is empty. That is not an error: programs that can do without RDMA ask first. */
 EXPORT struct ibv_device **ibv_get_device_list(int *num)
 {
 	struct svpi *s = svpi_get();
@@ -161,7 +161,7 @@ EXPORT struct ibv_context *ibv_import_device(int fd)
 	return NULL;
 }
 
-/* fresh reads what the driver says of an adapter now. */
+/* fresh asks the driver for an adapter's present state. */
 static int fresh(struct ibv_context *context, struct svpi_adapter_info *out)
 {
 	struct svpi_context *c = to_context(context);
@@ -215,7 +215,7 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	a->max_ah = (int)i->max_ah;
 	a->max_srq = (int)i->max_srq;
 	a->max_srq_wr = (int)i->max_srq_depth;
-	a->max_mcast_grp = a->max_mcast_qp_attach = a->max_total_mcast_qp_attach = (int)i->max_multicast; /* one limit */
+	a->max_mcast_grp = a->max_mcast_qp_attach = a->max_total_mcast_qp_attach = (int)i->max_multicast; /* the driver has one limit for all three */
 	a->max_pkeys = 1;
 	if (on_fabric(context) && !svpi_port(context, 1, &p)) {
 		a->max_pkeys = 128;
@@ -236,7 +236,7 @@ int svpi_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 	memset(&a, 0, sizeof(a));
 	ibv_query_device(context, &a.orig_attr);
 	a.completion_timestamp_mask = UINT64_MAX;
-	a.hca_core_clock = 1000000; /* kHz: time stamps count nanoseconds */
+	a.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds */
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
 	a.cq_mod_caps.max_cq_count = UINT16_MAX;
 	a.cq_mod_caps.max_cq_period = UINT16_MAX;
@@ -255,8 +255,8 @@ static enum ibv_mtu mtu_of(uint32_t bytes)
 	return m;
 }
 
-/* speed tells the rate of a link, in Mb/s, as lanes and their speed: the slowest that carries it, as Linux has it for
- * Ethernet. A link without a rate has one lane of SDR, as there. */
+/* speed expresses a link's rate, given in Mb/s, as lanes and lane speed: the slowest combination that carries it, as
+ * Linux does for Ethernet. A link without a rate gets one lane of SDR, as in Linux. */
 static void speed(uint32_t rate, struct ibv_port_attr *a)
 {
 	enum { W1 = 1, W2 = 16, W4 = 2, SDR = 1, FDR10 = 8, EDR = 32, HDR = 64, NDR = 128 };
@@ -279,7 +279,7 @@ int svpi_port(struct ibv_context *context, uint32_t port, struct svpi_port_info 
 	return port == 1 ? svpi_call(to_svpi(context), SVPI_PORT, &q, sizeof(q), out, sizeof(*out)) : EINVAL;
 }
 
-/* lanes tells the speed of an InfiniBand port as verbs has it: by the speed of a lane in Mb/s. */
+/* lanes translates the speed of an InfiniBand port, given as Mb/s of a lane, into the numbers of verbs. */
 static void lanes(const struct svpi_port_info *p, struct ibv_port_attr *a)
 {
 	static const struct { uint32_t rate; uint8_t speed; uint32_t extended; } speeds[] = {
@@ -294,7 +294,7 @@ static void lanes(const struct svpi_port_info *p, struct ibv_port_attr *a)
 	}
 }
 
-/* of_fabric fills in what an InfiniBand port is. */
+/* of_fabric fills in the attributes that only InfiniBand ports have. */
 static int of_fabric(struct ibv_context *context, struct ibv_port_attr *a)
 {
 	struct svpi_port_info p;
@@ -354,7 +354,7 @@ int svpi_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_a
 	return 0;
 }
 
-/* Programs that were compiled before verbs_context had query_port hold a structure that ends before port_cap_flags2. */
+/* Programs compiled before verbs_context had query_port have a structure that ends before port_cap_flags2. */
 EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *out)
 {
 	return svpi_query_port(context, port, out, offsetof(struct ibv_port_attr, port_cap_flags2));
@@ -472,7 +472,7 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
 	return (ssize_t)n;
 }
 
-/* pkeys reads the P_Key table: over Ethernet the default partition's full member alone. */
+/* pkeys reads the P_Key table. Over Ethernet it has one entry: full membership of the default partition. */
 static int pkeys(struct ibv_context *context, uint8_t port, struct svpi_port_info *p)
 {
 	if (on_fabric(context))
@@ -506,7 +506,7 @@ EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, uint16_
 		if ((p.p_keys[i] & 0x7fff) != (ntohs(pkey) & 0x7fff))
 			continue;
 		if (p.p_keys[i] & 0x8000)
-			return (int)i; /* the full member first, as Linux has it */
+			return (int)i; /* full membership takes precedence, as in Linux */
 		if (limited < 0)
 			limited = (int)i;
 	}

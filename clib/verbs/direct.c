@@ -1,13 +1,14 @@
 /*
- * Where queue pairs meet the direct path. There is no thread: requests that cannot be carried out yet wait in the ring,
- * and posts and polls of its CQs go on with them; the driver does when the program does neither for some time.
+ * The direct path of queue pairs. There is no thread for it: requests that cannot be carried out yet wait in the
+ * ring, and posts to the queue pair and polls of its CQs carry them out. If the program does neither for some time
+ * the driver does.
  */
 #define _GNU_SOURCE
 #include "object.h"
 
 static void reap(struct svpi_qp *q, struct svpi_initiator *i)
 {
-	svpi_spin_lock(&q->recv_lock); /* who posts receives looks at what is freed here */
+	svpi_spin_lock(&q->recv_lock); /* a thread that posts receives reads what is freed here */
 	svpi_initiator_reap(i);
 	svpi_spin_unlock(&q->recv_lock);
 }
@@ -34,7 +35,8 @@ static bool make_room(struct svpi_cq *c)
 	return true;
 }
 
-/* The CQs whose polls go on with a queue pair's requests: a program may poll that of its receives alone, for an answer. */
+/* The CQs whose polls carry out a queue pair's requests: its send CQ, and its receive CQ, since a program may poll
+ * only that, for an answer. */
 static struct svpi_cq *cq_of(struct svpi_qp *q, int k) { return to_cq(k == 0 ? q->qp.send_cq : q->qp.recv_cq); }
 
 static void follow_in(struct svpi_qp *q, int k)
@@ -44,21 +46,21 @@ static void follow_in(struct svpi_qp *q, int k)
 	if (q->followed[k] || (k == 1 && c == cq_of(q, 0)))
 		return;
 	svpi_spin_lock(&c->late_lock);
-	if (make_room(c)) { /* else the driver does them, somewhat later */
+	if (make_room(c)) { /* otherwise the driver carries them out, somewhat later */
 		c->late[c->lates++] = q;
 		q->followed[k] = true;
 	}
 	svpi_spin_unlock(&c->late_lock);
 }
 
-/* follow has polls go on with the requests of a queue pair. */
+/* follow lists a queue pair in its CQs, so that their polls carry out its requests. */
 static void follow(struct svpi_qp *q)
 {
 	follow_in(q, 0);
 	follow_in(q, 1);
 }
 
-/* unfollow takes a queue pair out of the list of a CQ. */
+/* unfollow removes a queue pair from the list of a CQ. */
 static void unfollow(struct svpi_cq *c, struct svpi_qp *q)
 {
 	q->followed[c == cq_of(q, 0) ? 0 : 1] = false;
@@ -70,19 +72,19 @@ static void unfollow(struct svpi_cq *c, struct svpi_qp *q)
 	}
 }
 
-/* svpi_direct_wait publishes requests of a queue pair that has an initiator. */
+/* svpi_direct_wait publishes the requests of a queue pair that has an initiator. */
 void svpi_direct_wait(struct svpi_qp *q, struct svpi_initiator *lent, uint32_t from)
 {
 	bool idle = atomic_load_explicit(&q->send.h->consumer, memory_order_acquire) == from;
 
 	svpi_publish(&q->send);
-	/* The driver watches over a queue that it was told of while it is lent. */
+	/* While the queue is lent the driver watches it once it has been told of it. */
 	if (!lent || idle || !svpi_lent(lent))
 		svpi_doorbell(q->svpi, q->qp.handle, &q->send_bell);
 	follow(q);
 }
 
-/* go_on carries out what it can of what stands in a ring. */
+/* go_on carries out as many of a queue pair's waiting requests as it can. */
 static void go_on(struct svpi_cq *c, struct svpi_qp *q)
 {
 	struct svpi_initiator *i = atomic_load_explicit(&q->direct.initiator, memory_order_acquire);
@@ -98,7 +100,7 @@ void svpi_direct_late(struct svpi_cq *c)
 
 	svpi_spin_lock(&c->late_lock);
 	q = c->lates ? c->late[++c->turn % c->lates] : NULL;
-	if (q && !q->svpi->moved && svpi_spin_try(&q->send_lock)) { /* else whoever has it goes on itself */
+	if (q && !q->svpi->moved && svpi_spin_try(&q->send_lock)) { /* otherwise the thread that has the lock carries them out */
 		go_on(c, q);
 		svpi_spin_unlock(&q->send_lock);
 	}

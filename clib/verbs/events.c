@@ -1,6 +1,6 @@
 /*
- * Completion channels and asynchronous events. Each is the reading end of a pipe into which the driver writes, so that
- * programs may poll it, set it to non-blocking, and read it in any thread.
+ * Completion channels and asynchronous events. Each is the reading end of a pipe into which the driver writes, so
+ * that programs may poll it, make it non-blocking, and read it in any thread.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -22,7 +22,8 @@ static int create_channel(struct svpi_context *c, uint32_t kind, uint32_t *handl
 	return !error && *fd < 0 ? EPROTO : error;
 }
 
-/* A driver of an earlier version has no asynchronous events for programs: the descriptor then never has any. */
+/* A driver of an earlier version has no asynchronous events for programs: then the descriptor never becomes readable.
+ * */
 int svpi_events_open(struct svpi_context *c)
 {
 	int *fd = &c->verbs.context.async_fd;
@@ -37,7 +38,7 @@ int svpi_events_open(struct svpi_context *c)
 
 void svpi_events_close(struct svpi_context *c)
 {
-	if (c->events && !c->svpi->moved) /* else it is still the parent's */
+	if (c->events && !c->svpi->moved) /* otherwise it still belongs to the parent */
 		svpi_destroy(c->svpi, KIND_CHANNEL, c->events);
 	close(c->verbs.context.async_fd);
 }
@@ -70,7 +71,8 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	return 0;
 }
 
-/* read_message reads a message, which a pipe keeps whole; 0, or -1 with errno: ENODEV where the driver is gone. */
+/* read_message reads one message, which a pipe delivers whole. Returns 0, or -1 with errno: ENODEV if the driver is
+ * gone. */
 static int read_message(int fd, void *message, size_t size)
 {
 	ssize_t n = read(fd, message, size);
@@ -91,7 +93,7 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 		if (read_message(channel->fd, &m, sizeof(m)))
 			return -1;
 		c = svpi_table_count(&to_context(channel->context)->cqs, m.cq, offsetof(struct svpi_cq, got));
-	} while (!c); /* an event of a queue that was destroyed since */
+	} while (!c); /* skips an event of a queue that has been destroyed since */
 	*cq = &c->cq;
 	*cq_context = c->cq.cq_context;
 	return 0;
@@ -118,7 +120,7 @@ EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned n)
 	svpi_acknowledge(&cq->mutex, &cq->cond, &cq->comp_events_completed, n);
 }
 
-/* What the driver's events are called here, and whose they are. */
+/* For each event of the driver: the event of verbs, and the kind of object that it concerns. */
 enum element { OF_PORT, OF_QP, OF_CQ, OF_SRQ };
 static const struct { uint8_t known, element; enum ibv_event_type type; } kinds[] = {
 	[SVPI_EVENT_COMMUNICATION_ESTABLISHED] = { 1, OF_QP, IBV_EVENT_COMM_EST },
@@ -141,7 +143,7 @@ static const struct { uint8_t known, element; enum ibv_event_type type; } kinds[
 	[SVPI_EVENT_CLIENT_REREGISTER] = { 1, OF_PORT, IBV_EVENT_CLIENT_REREGISTER },
 };
 
-/* find gives an event its object; false: that is gone. */
+/* find finds the object of an event; false: it no longer exists. */
 static bool find(struct svpi_context *c, enum element of, uint32_t handle, struct ibv_async_event *e)
 {
 	switch (of) {
@@ -169,12 +171,12 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 		if (read_message(context->async_fd, &m, sizeof(m))) {
 			if (errno != ENODEV || atomic_exchange(&to_context(context)->ended, true))
 				return -1;
-			e->event_type = IBV_EVENT_DEVICE_FATAL; /* said once */
+			e->event_type = IBV_EVENT_DEVICE_FATAL; /* reported once */
 			e->element.port_num = 1;
 			return 0;
 		}
 		if (m.type >= sizeof(kinds) / sizeof(*kinds) || !kinds[m.type].known)
-			continue; /* of a later version */
+			continue; /* event of a later version */
 		e->event_type = kinds[m.type].type;
 		if (find(to_context(context), kinds[m.type].element, m.object, e))
 			return 0;

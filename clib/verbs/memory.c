@@ -1,4 +1,4 @@
-/* Protection domains, regions, windows, address handles, multicast. */
+/* Protection domains, memory regions, windows, address handles, multicast. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ EXPORT int svpi_destroy(struct svpi *s, uint32_t kind, uint32_t handle)
 	struct svpi_destroy_args q = { kind, handle };
 	int error = svpi_call(s, SVPI_DESTROY, &q, sizeof(q), NULL, 0);
 
-	return error == ENODEV || error == ENOENT ? 0 : error; /* it is gone already */
+	return error == ENODEV || error == ENOENT ? 0 : error; /* it no longer exists */
 }
 
 EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
@@ -48,8 +48,8 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
 	return error;
 }
 
-/* A parent domain is its domain under another name: the rings lie in memory of the driver's, whose allocation is not
- * the program's, and locks are cheap enough to be taken where nobody else is. */
+/* A parent domain is its domain under another name: the rings are in the driver's memory, which the program's
+ * allocators do not provide, and locks are cheap enough to be taken even if no other thread wants them. */
 struct ibv_pd *svpi_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *a)
 {
 	struct svpi_pd *p;
@@ -85,18 +85,18 @@ int svpi_dealloc_td(struct ibv_td *t)
 	return 0;
 }
 
-/* there tells whether all of a range is mapped: to be told so now is better than by a completion. */
+/* there tells whether a range is mapped completely: an error at registration is better than one in a completion. */
 static bool there(void *addr, size_t length)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)addr & ~(page - 1), to = (uintptr_t)addr + length;
 	int saved = errno;
-	bool mapped = to >= (uintptr_t)addr && msync((void *)from, to - from, MS_ASYNC) == 0; /* which does nothing else */
+	bool mapped = to >= (uintptr_t)addr && msync((void *)from, to - from, MS_ASYNC) == 0; /* msync with MS_ASYNC has no other effect */
 
 	errno = saved;
 	return mapped;
 }
 
-/* enroll asks the driver for a region; 0, or an errno. Keys count from iova. */
+/* enroll registers a region with the driver; its keys cover addresses from iova on. Returns 0 or an errno. */
 static int enroll(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access, struct svpi_memory *r)
 {
 	struct svpi_register_memory_at q = { .iova = iova };
@@ -169,8 +169,8 @@ EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 	return NULL;
 }
 
-/* A region that changes is another one of the driver's, with other keys: the old one ends where the new one is there,
- * and stays as it is where that fails. */
+/* A changed region is a new region of the driver, with new keys. The old one is destroyed when the new one exists; if
+ * that fails the old one stays as it is. */
 EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	const int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
@@ -258,7 +258,7 @@ int svpi_bind_mw(struct ibv_qp *qp, struct ibv_mw *w, struct ibv_mw_bind *b)
 	if (w->type != IBV_MW_TYPE_1 || (b->bind_info.mr && b->bind_info.mr->pd != w->pd && b->bind_info.length))
 		return EINVAL;
 	wr.bind_mw.mw = w;
-	wr.bind_mw.rkey = w->rkey; /* of type 1: the adapter makes the new one of it */
+	wr.bind_mw.rkey = w->rkey; /* type 1: the adapter derives the new key from it */
 	wr.bind_mw.bind_info = b->bind_info;
 	error = svpi_post_send(qp, &wr, &bad);
 	if (!error)
@@ -281,7 +281,7 @@ int svpi_route(struct ibv_context *context, const struct ibv_ah_attr *a, struct 
 		if (!a->is_global)
 			return 0;
 	} else if (!a->is_global) {
-		return EINVAL; /* RoCE has no other addresses */
+		return EINVAL; /* RoCE has global addresses only */
 	}
 	memcpy(v->addr, a->grh.dgid.raw, 16);
 	v->src_index = a->grh.sgid_index;
@@ -319,7 +319,8 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
 	return error;
 }
 
-/* own_index finds the row of the GID table that a message came to: the GID, and the version that it came by. */
+/* own_index finds the entry of the GID table to which a message was addressed: the GID, and the RoCE version of the
+ * packet. */
 static uint8_t own_index(struct ibv_context *context, const uint8_t gid[16], bool v2)
 {
 	struct svpi_adapter_args q = { to_context(context)->adapter };
@@ -343,7 +344,7 @@ static uint8_t own_index(struct ibv_context *context, const uint8_t gid[16], boo
 	return found < 0 ? 0 : (uint8_t)found;
 }
 
-/* The first 40 bytes of a UD receive: a GRH, or, for RoCE v2 over IPv4, 20 bytes of nothing and an IPv4 header (RoCE v2
+/* The first 40 bytes of a UD receive are a GRH, or for RoCE v2 over IPv4 20 unused bytes and an IPv4 header (RoCE v2
  * annex, A17.4.5.1). */
 EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh,
 			       struct ibv_ah_attr *attr)
@@ -353,7 +354,7 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct
 	bool v2;
 
 	memset(attr, 0, sizeof(*attr));
-	attr->sl = wc->wc_flags & IBV_WC_GRH ? 0 : wc->sl; /* with a GRH it says what the GRH is */
+	attr->sl = wc->wc_flags & IBV_WC_GRH ? 0 : wc->sl; /* with a GRH, sl contains the type of header */
 	attr->port_num = port;
 	if (on_fabric(context)) {
 		attr->sl = wc->sl;
@@ -398,7 +399,7 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t mac[6], uint16_t *vid)
 {
 	(void)context, (void)attr;
-	memset(mac, 0, 6); /* the link finds its way by the IP address */
+	memset(mac, 0, 6); /* the link routes by IP address */
 	*vid = 0xffff;
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* Names and numbers. */
+/* Names of enumerators, and conversions of rates. */
 #include "object.h"
 
 #define NAME(list, i) ((unsigned)(i) < sizeof(list) / sizeof(*(list)) && (list)[i] ? (list)[i] : "unknown")
@@ -46,7 +46,7 @@ EXPORT const char *ibv_port_state_str(enum ibv_port_state s)
 	return s >= 0 && s <= IBV_PORT_ACTIVE_DEFER ? name[s] : "invalid state";
 }
 
-/* Rates, in multiples of 2.5 Gb/s and in Mb/s. */
+/* Rates as multiples of 2.5 Gb/s and in Mb/s. */
 static const struct { enum ibv_rate rate; int mult, mbps; } rates[] = {
 	{ IBV_RATE_2_5_GBPS, 1, 2500 }, { IBV_RATE_5_GBPS, 2, 5000 }, { IBV_RATE_10_GBPS, 4, 10000 },
 	{ IBV_RATE_20_GBPS, 8, 20000 }, { IBV_RATE_30_GBPS, 12, 30000 }, { IBV_RATE_40_GBPS, 16, 40000 },

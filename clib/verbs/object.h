@@ -1,5 +1,5 @@
 /*
- * What stands behind the handles that programs hold.
+ * The objects behind the handles that programs hold.
  */
 #ifndef SVPI_OBJECT_H
 #define SVPI_OBJECT_H
@@ -13,10 +13,10 @@
 #include "table.h"
 #include "verbs.h"
 
-/* A lock that is held for some nanoseconds. A thread that finds it taken gives the processor up. */
+/* A lock that is held for nanoseconds only. A thread that finds it taken yields the processor. */
 struct svpi_spin { _Atomic int taken; };
 
-/* The C library's word that the program has one thread, where it has it (glibc 2.32). */
+/* Set by the C library while the program has only one thread, if the C library knows (glibc 2.32). */
 extern char __libc_single_threaded __attribute__((weak));
 static inline bool svpi_alone(void) { return &__libc_single_threaded && __libc_single_threaded; }
 
@@ -33,8 +33,8 @@ static inline bool svpi_spin_try(struct svpi_spin *l)
 
 static inline void svpi_spin_unlock(struct svpi_spin *l) { atomic_store_explicit(&l->taken, 0, memory_order_release); }
 
-/* svpi_spin_brief is svpi_spin_lock for what makes no thread before it unlocks: a program with one thread does without
- * the barrier. */
+/* svpi_spin_brief is svpi_spin_lock for sections that start no thread before they unlock: a program with only one
+ * thread is spared the barrier. */
 static inline void svpi_spin_brief(struct svpi_spin *l)
 {
 	if (svpi_alone())
@@ -47,22 +47,22 @@ struct svpi_device {
 	struct ibv_device device;
 	struct svpi_adapter_info info;
 	char driver[64];
-	int references; /* of lists and contexts */
+	int references; /* from device lists and contexts */
 };
 
 struct svpi_context {
 	struct svpi *svpi;
 	uint32_t adapter;
-	uint32_t events; /* channel of asynchronous events, 0 where the driver has none */
-	_Atomic bool ended; /* the program was told that the driver is gone */
+	uint32_t events; /* channel of asynchronous events, 0 if the driver has none */
+	_Atomic bool ended; /* the program has been told that the driver is gone */
 	struct svpi_table cqs, qps, srqs;
-	struct verbs_context verbs; /* programs hold &verbs.context */
+	struct verbs_context verbs; /* the handle that programs have is &verbs.context */
 };
 
 struct svpi_pd {
 	struct ibv_pd pd;
-	struct svpi_pd *parent; /* of a parent domain: the one that it was made from */
-	_Atomic int domains;	/* parent domains that were made from this one */
+	struct svpi_pd *parent; /* of a parent domain: the domain that it was made from */
+	_Atomic int domains;	/* number of parent domains made from this one */
 };
 
 struct svpi_mr {
@@ -71,14 +71,14 @@ struct svpi_mr {
 	unsigned access;
 };
 
-/* A ring that a resize made, until all before it are empty. */
+/* A ring made by a resize, to be used when all older ones are empty. */
 struct svpi_later {
 	struct svpi_later *next;
 	struct svpi_consumer ring;
 };
 
-/* Room in a CQ beside what its program asks for, as cards have it: one with a request under way in a CQ of one entry
- * (perftest's ib_send_lat) may post the next before it has polled. */
+/* Room in a CQ beyond what the program asked for, as adapters have: a program with one request under way in a CQ of
+ * one entry (perftest's ib_send_lat) may post the next before it has polled. */
 enum { SVPI_CQ_SPARE = 1 };
 
 struct svpi_cq {
@@ -90,15 +90,15 @@ struct svpi_cq {
 	struct svpi_spin lock;
 	struct svpi_consumer ring;
 	struct svpi_later *later;
-	struct svpi_spin late_lock; /* of these four; the lock is held while a program goes through an extended poll */
-	struct svpi_qp **late;	    /* with requests in their rings that polls may go on with */
+	struct svpi_spin late_lock; /* protects the four below; lock is held during an extended poll */
+	struct svpi_qp **late;	    /* queue pairs with requests in their rings that polls may carry out */
 	uint32_t turn, late_room;
 	_Atomic uint32_t lates;
-	uint32_t idle, patience; /* empty polls since the processor was offered to others, and how many it takes */
+	uint32_t idle, patience; /* empty polls since the processor was last offered to others, and how many make another offer */
 	uint32_t offers;
-	bool streamed;	    /* a peer of the direct path has completed receives here since a request was posted to a queue */
-	uint32_t taken;	    /* pair that receives here; how far it had come in the second ring then */
-	uint32_t got, got_async; /* events that the program was given; those that it acknowledged are in cq */
+	bool streamed;	    /* a peer on the direct path has completed receives here since a request was last posted to a queue */
+	uint32_t taken;	    /* pair that receives here; and the position in the second ring at that time */
+	uint32_t got, got_async; /* events given to the program; those acknowledged are in cq */
 	struct svpi_cqe current; /* of an extended poll */
 };
 
@@ -109,7 +109,7 @@ struct svpi_srq {
 	struct svpi_producer ring;
 	uint32_t bell;
 	uint32_t max_sge, number;
-	uint32_t got; /* events given */
+	uint32_t got; /* events given to the program */
 };
 
 struct svpi_qp {
@@ -123,16 +123,16 @@ struct svpi_qp {
 	uint32_t send_bell, recv_bell;
 	uint32_t send_sge, recv_sge, inline_max;
 	uint32_t send_depth, recv_depth;
-	uint32_t operations; /* bits 1 << ibv_wr_opcode that the type has */
+	uint32_t operations; /* operations of this type of queue pair, as bits 1 << ibv_wr_opcode */
 	bool signal_all;
-	uint32_t got; /* events given */
+	uint32_t got; /* events given to the program */
 	struct svpi_slot direct;
-	bool followed[2]; /* among the late ones of its send and receive CQ; written under the lock of the send queue */
-	/* of an extended post: entries that were filled and not published */
+	bool followed[2]; /* listed in late of its send and its receive CQ; written under the lock of the send queue */
+	/* of an extended post: number of entries filled and not yet published */
 	uint32_t started;
 	struct svpi_send_entry *building;
 	int build_error;
-	struct svpi_initiator *lent; /* who carries them out; NULL: the driver */
+	struct svpi_initiator *lent; /* the initiator that carries them out; NULL: the driver does */
 };
 
 struct svpi_channel {
@@ -155,10 +155,10 @@ static inline struct svpi_cq *to_cq(struct ibv_cq *c) { return (struct svpi_cq *
 static inline struct svpi_qp *to_qp(struct ibv_qp *q) { return (struct svpi_qp *)q; }
 static inline struct svpi_srq *to_srq(struct ibv_srq *s) { return (struct svpi_srq *)s; }
 
-/* svpi_destroy ends an object of the driver's; 0, or an errno. */
+/* svpi_destroy ends an object of the driver. Returns 0 or an errno. */
 int svpi_destroy(struct svpi *, uint32_t kind, uint32_t handle);
 
-/* The operations that contexts carry (context.c sets them). */
+/* The operations in a context's tables (set by device.c). */
 int svpi_post_send(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **);
 int svpi_post_recv(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **);
 int svpi_post_srq_recv(struct ibv_srq *, struct ibv_recv_wr *, struct ibv_recv_wr **);
@@ -179,9 +179,9 @@ int svpi_query_port(struct ibv_context *, uint8_t, struct ibv_port_attr *, size_
 int svpi_query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_input *, struct ibv_device_attr_ex *, size_t);
 int svpi_query_rt_values(struct ibv_context *, struct ibv_values_ex *);
 
-/* The direct path (direct.c). svpi_direct_begin is called before requests are filled in: it returns the initiator that may
- * carry them out, NULL where the driver does. svpi_direct_end publishes those from index on, which it did not. The lock of
- * the send queue is held. */
+/* The direct path (direct.c). svpi_direct_begin has to be called before requests are filled in. It returns the
+ * initiator that may carry them out, or NULL if the driver does. svpi_direct_end publishes those from index on that
+ * were not carried out. The lock of the send queue is held. */
 struct svpi_initiator *svpi_direct_lent(struct svpi_qp *, struct svpi_initiator *);
 static inline struct svpi_initiator *svpi_direct_begin(struct svpi_qp *q)
 {
@@ -206,8 +206,9 @@ static inline void svpi_direct_end(struct svpi_qp *q, struct svpi_initiator *len
 	svpi_ahead(&q->send);
 }
 
-/* svpi_answered notes that a request is posted to a queue pair: who does so since it received may wait for an answer. Others may
- * be polling meanwhile, and wait for some microseconds or do not. */
+/* svpi_answered notes that a request is posted to a queue pair: if it follows a receive, the program may be waiting
+ * for an answer and should poll without pauses. Other threads may poll meanwhile; at worst one poll pauses, or does
+ * not, for some microseconds. */
 static inline void svpi_answered(struct svpi_qp *q)
 {
 	struct svpi_cq *c = to_cq(q->qp.recv_cq);
@@ -216,33 +217,34 @@ static inline void svpi_answered(struct svpi_qp *q)
 		__atomic_store_n(&c->streamed, false, __ATOMIC_RELAXED);
 }
 
-/* svpi_direct_late goes on with the requests of one of the queue pairs that wait. */
+/* svpi_direct_late carries out requests of one of the queue pairs in the CQ's list. */
 void svpi_direct_late(struct svpi_cq *);
-/* svpi_direct_forget ends a queue pair's part. */
+/* svpi_direct_forget removes a queue pair that ends. */
 void svpi_direct_forget(struct svpi_qp *);
 
-/* Channels, see events.c. */
+/* Channels: see events.c. */
 int svpi_events_open(struct svpi_context *);
 void svpi_events_close(struct svpi_context *);
 static inline uint32_t svpi_channel_handle(struct ibv_comp_channel *c) { return c ? ((struct svpi_channel *)c)->handle : 0; }
 
-/* svpi_acknowledge counts n events that the program has done with. */
+/* svpi_acknowledge counts n events as acknowledged by the program. */
 void svpi_acknowledge(pthread_mutex_t *, pthread_cond_t *, uint32_t *done, uint32_t n);
 
-/* svpi_acknowledged waits until *done has reached *given, both of an object that no event comes for any more. */
+/* svpi_acknowledged waits until *done has reached *given. No more events may come for the object. */
 void svpi_acknowledged(pthread_mutex_t *, pthread_cond_t *, const uint32_t *done, const uint32_t *given);
 
 /* svpi_fill_send_ops gives a queue pair the operations of the extended interface (post_ex.c). */
 void svpi_fill_send_ops(struct svpi_qp *);
-/* svpi_qp_attributes makes attributes of the driver's those of this interface; the result is their mask. */
+/* svpi_qp_attributes translates the driver's attributes into those of verbs, and returns the mask of those present.
+ * */
 int svpi_qp_attributes(const struct svpi_modify_qp *, struct ibv_qp_attr *);
-/* svpi_route makes an address vector of an address; 0, or an errno. */
+/* svpi_route translates an address into the driver's address vector. Returns 0 or an errno. */
 int svpi_route(struct ibv_context *, const struct ibv_ah_attr *, struct svpi_address_vector *);
 
-/* on_fabric tells that a device's port is InfiniBand's. */
+/* on_fabric tells whether the device's port is an InfiniBand port. */
 static inline bool on_fabric(const struct ibv_context *c) { return to_device(c->device)->info.ro_ce == 4; }
 
-/* svpi_port reads what of the port only InfiniBand has; 0, or an errno. */
+/* svpi_port reads the attributes that only InfiniBand ports have. Returns 0 or an errno. */
 int svpi_port(struct ibv_context *, uint32_t port, struct svpi_port_info *);
 
 #define EXPORT __attribute__((visibility("default")))

@@ -1,10 +1,10 @@
-/* Posting. */
+/* Posting requests. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 
 #include "object.h"
 
-/* The driver's numbers of the operations, 0 where it has none. */
+/* The driver's operation for each opcode, 0 if it has none. */
 static const uint8_t operation[] = {
 	[IBV_WR_RDMA_WRITE] = SVPI_WR_WRITE, [IBV_WR_RDMA_WRITE_WITH_IMM] = SVPI_WR_WRITE_IMM, [IBV_WR_SEND] = SVPI_WR_SEND,
 	[IBV_WR_SEND_WITH_IMM] = SVPI_WR_SEND_IMM, [IBV_WR_RDMA_READ] = SVPI_WR_READ,
@@ -22,15 +22,15 @@ static const uint8_t flag[16] = {
 
 static void put_sges(uint8_t *to, const struct ibv_sge *from, int n)
 {
-	/* The same layout: address, length, key. */
+	/* Both have the same layout: address, length, key. */
 	_Static_assert(sizeof(struct ibv_sge) == sizeof(struct svpi_sge), "layout");
-	if (__builtin_expect(n == 1, 1)) /* without a call */
+	if (__builtin_expect(n == 1, 1)) /* avoids a call of memcpy */
 		memcpy(to, from, sizeof(*from));
 	else
 		memcpy(to, from, (size_t)n * sizeof(*from));
 }
 
-/* put_inline copies the data of a request into its entry; 0, or an errno. */
+/* put_inline copies a request's data into its entry. Returns 0 or an errno. */
 static int put_inline(struct svpi_qp *q, struct svpi_send_entry *e, const struct ibv_sge *sge, int n)
 {
 	uint8_t *to = (uint8_t *)(e + 1);
@@ -62,10 +62,10 @@ static int put_window(struct svpi_send_entry *e, const struct ibv_send_wr *wr)
 	return 0;
 }
 
-/* carries tells whether a request takes data along, which can then stand in it. */
+/* carries tells whether a request sends data, which may then be inline. */
 static inline bool carries(enum ibv_wr_opcode op) { return op <= IBV_WR_SEND_WITH_IMM || op == IBV_WR_SEND_WITH_INV; }
 
-/* put fills an entry with a request; 0, or an errno. */
+/* put fills an entry with a request. Returns 0 or an errno. */
 static int put(struct svpi_qp *q, struct svpi_send_entry *e, const struct ibv_send_wr *wr)
 {
 	bool in_place = wr->send_flags & IBV_SEND_INLINE;
@@ -162,7 +162,7 @@ int svpi_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	return error;
 }
 
-/* put_receives fills a receive ring; 0, or an errno with bad at the request that was refused. */
+/* put_receives fills a receive ring. Returns 0, or an errno with *bad at the request that was refused. */
 static int put_receives(struct svpi_producer *ring, uint32_t max_sge, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	for (; wr; wr = wr->next) {
@@ -197,7 +197,7 @@ int svpi_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	error = put_receives(&q->recv, q->recv_sge, wr, bad);
 	if (q->recv.next != from) {
 		svpi_publish(&q->recv);
-		if (!svpi_receiving(&q->direct)) /* else the peer looks there itself */
+		if (!svpi_receiving(&q->direct)) /* otherwise the peer itself takes the receives */
 			svpi_doorbell(q->svpi, qp->handle, &q->recv_bell);
 	}
 	svpi_spin_unlock(&q->recv_lock);

@@ -21,7 +21,7 @@ static void start(struct ibv_qp_ex *x)
 	q->build_error = error;
 }
 
-/* begin opens the entry of a request; NULL where something went wrong before, or the ring is full. */
+/* begin opens the entry for a request; NULL if an earlier request of this post failed, or the ring is full. */
 static struct svpi_send_entry *begin(struct ibv_qp_ex *x, uint8_t op)
 {
 	struct svpi_qp *q = qp_of(x);
@@ -162,7 +162,7 @@ static void give_up(struct ibv_qp_ex *x)
 
 static uint8_t *entry(struct svpi_producer *p, uint32_t index) { return p->entries + (size_t)(index & p->mask) * p->stride; }
 
-/* carry_out does what it can of the requests that were built, and leaves the others to the ring. */
+/* carry_out carries out as many of the requests as it can itself, and leaves the others in the ring. */
 static void carry_out(struct svpi_qp *q)
 {
 	uint32_t at = q->started, done;

@@ -27,7 +27,7 @@ static int open_rings(struct svpi *s, struct svpi_qp *q, const struct svpi_queue
 	return 0;
 }
 
-/* The operations of a type of queue pair. */
+/* operations returns the operations that a type of queue pair has. */
 static uint32_t operations(enum ibv_qp_type type)
 {
 	const uint32_t ud = 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM;
@@ -38,7 +38,7 @@ static uint32_t operations(enum ibv_qp_type type)
 	return type == IBV_QPT_RC ? rc : type == IBV_QPT_UC ? uc : ud;
 }
 
-/* possible tells whether a type has all operations of IBV_QP_EX_WITH_. */
+/* possible tells whether a type of queue pair has all of the operations in ops, bits of IBV_QP_EX_WITH_. */
 static bool possible(enum ibv_qp_type type, uint64_t ops)
 {
 	static const uint8_t of[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
@@ -53,8 +53,8 @@ static bool possible(enum ibv_qp_type type, uint64_t ops)
 
 static uint32_t at_least_1(uint32_t n) { return n ? n : 1; }
 
-/* room is how much inline data fits where the SGEs of an entry are: programs use what they are given beyond what they
- * asked for (rdma_xclient asks for none). */
+/* room returns how much inline data fits into the space of an entry's SGEs: programs use what they are granted beyond
+ * what they asked for (rdma_xclient asks for none). */
 static uint32_t room(const struct ibv_qp_cap *cap)
 {
 	uint32_t sges = 16 * at_least_1(cap->max_send_sge);
@@ -169,7 +169,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 	return 0;
 }
 
-/* The fields of our ModifyQP for the bits of ibv_qp_attr_mask. */
+/* The driver's counterparts of the bits of ibv_qp_attr_mask. */
 enum { M_STATE = 1 << 0, M_ACCESS = 1 << 1, M_PKEY = 1 << 2, M_QKEY = 1 << 3, M_ROUTE = 1 << 4, M_MTU = 1 << 5,
        M_TIMEOUT = 1 << 6, M_RETRY = 1 << 7, M_RNR_RETRY = 1 << 8, M_MIN_RNR = 1 << 9, M_RQ_PSN = 1 << 10,
        M_SQ_PSN = 1 << 11, M_INITIATOR = 1 << 12, M_RESPONDER = 1 << 13, M_DEST = 1 << 14, M_SQD_NOTIFY = 1 << 16 };
@@ -182,7 +182,7 @@ static const struct { int theirs; uint32_t ours; } bits[] = {
 	{ IBV_QP_DEST_QPN, M_DEST }, { IBV_QP_EN_SQD_ASYNC_NOTIFY, M_SQD_NOTIFY },
 };
 
-/* What is looked at here, or says nothing new. */
+/* Attributes that are handled here, or carry no information. */
 enum { ELSEWHERE = IBV_QP_CUR_STATE | IBV_QP_PORT | IBV_QP_PATH_MIG_STATE };
 
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
@@ -213,7 +213,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 		return error;
 	if (mask & IBV_QP_STATE) {
 		qp->state = a->qp_state;
-		if (a->qp_state == IBV_QPS_RESET) { /* the driver emptied the rings */
+		if (a->qp_state == IBV_QPS_RESET) { /* the driver has emptied the rings */
 			struct svpi_qp *q = to_qp(qp);
 
 			q->send.next = atomic_load(&q->send.h->producer);
@@ -270,7 +270,7 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask, stru
 	struct svpi_qp_info r;
 	int error = svpi_call(q->svpi, SVPI_QUERY_QP, &h, sizeof(h), &r, sizeof(r));
 
-	(void)mask; /* all are given */
+	(void)mask; /* all attributes are returned */
 	if (error)
 		return error;
 	svpi_qp_attributes(&r.attr, a);
@@ -386,7 +386,7 @@ EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *a, int mask)
 		struct svpi_queue r;
 		void *memory;
 
-		svpi_spin_lock(&s->lock); /* nothing is posted between the request and its answer */
+		svpi_spin_lock(&s->lock); /* nothing may be posted until the answer is here */
 		error = svpi_call(s->svpi, SVPI_RESIZE_SRQ, &q, sizeof(q), &r, sizeof(r));
 		if (!error && !(memory = svpi_memory(s->svpi, &r.ring)))
 			error = EPROTO;

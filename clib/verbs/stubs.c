@@ -1,6 +1,7 @@
 /*
- * The private symbols of libibverbs. Programs load the distribution's providers (libmlx5, libefa) for functions of their
- * own, and those import these: they have to be there, and are not called, for there is no device of theirs.
+ * The private symbols of libibverbs. Some programs load the distribution's providers (libmlx5, libefa) for their own
+ * functions. These import the symbols, so the symbols must exist; they are never called, because there is no device
+ * of that kind.
  */
 #include <stdarg.h>
 #include <stdbool.h>
@@ -77,7 +78,7 @@ STUB(ibv_cmd_resize_cq)
 STUB(ibv_read_ibdev_sysfs_file)
 STUB(verbs_init_cq)
 
-/* Providers announce themselves when they are loaded. */
+/* Providers register themselves when they are loaded. */
 EXPORT void verbs_register_driver_34(const void *ops) { (void)ops; }
 EXPORT void verbs_set_ops(void *context, const void *ops) { (void)context, (void)ops; }
 EXPORT void verbs_uninit_context(void *context) { (void)context; }

@@ -68,7 +68,7 @@ EXPORT void svpi_table_remove(struct svpi_table *t, uint32_t handle)
 
 		row->object = NULL;
 		t->used--;
-		/* What stands behind it may have to move, so that it is still found. */
+		/* Entries behind it may have to move into the gap, or a search would stop there. */
 		for (i = (i + 1) & (t->size - 1); t->rows[i].object; i = (i + 1) & (t->size - 1)) {
 			struct svpi_row moved = t->rows[i];
 

@@ -1,4 +1,4 @@
-/* Objects by the handles that events name them by. */
+/* Objects by handle, as events name them. */
 #ifndef SVPI_TABLE_H
 #define SVPI_TABLE_H
 
@@ -14,8 +14,9 @@ struct svpi_table {
 int svpi_table_add(struct svpi_table *, uint32_t handle, void *object); /* 0, or ENOMEM */
 void svpi_table_remove(struct svpi_table *, uint32_t handle);
 
-/* svpi_table_count finds an object, NULL where there is none, and adds 1 to the counter at this offset in it before it
- * can go away: whoever ends the object waits for what was counted. */
+/* svpi_table_count finds an object, or returns NULL. Under the table's lock it adds 1 to the counter at this offset
+ * in the object; whoever destroys the object waits until all counted events are acknowledged, so it cannot go away
+ * before. */
 void *svpi_table_count(struct svpi_table *, uint32_t handle, unsigned counter);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * The interface of libibverbs that unmodified programs are compiled against: names, numbers and layouts, as the
- * programs have them in their binaries. test/layout.c holds every structure here against the distribution's own
- * header where that is installed.
+ * The interface of libibverbs against which unmodified programs are compiled: names, numbers and layouts, as they are
+ * in the programs' binaries. test/layout.c compares every structure with the distribution's own header where that is
+ * installed.
  *
- * Only what programs can see is here; what this library keeps behind it is in object.h.
+ * Only what programs can see is here; what is private to this library is in object.h.
  */
 #ifndef SOFTVPI_VERBS_H
 #define SOFTVPI_VERBS_H
@@ -21,7 +21,7 @@ union ibv_gid {
 };
 
 enum { IBV_GID_TYPE_IB, IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2 };
-/* What the sysfs-shaped query (ibv_query_gid_type) says instead. */
+/* What the query named after sysfs (ibv_query_gid_type) returns instead. */
 enum { IBV_GID_TYPE_SYSFS_IB_ROCE_V1, IBV_GID_TYPE_SYSFS_ROCE_V2 };
 
 struct ibv_gid_entry {
@@ -550,7 +550,7 @@ struct ibv_device {
 	char name[64], dev_name[64], dev_path[256], ibdev_path[256];
 };
 
-/* Slots named none are of the library's first interface; nobody calls them. */
+/* Slots named none belong to the library's first interface; nothing calls them. */
 struct ibv_context_ops {
 	void *none0[7];
 	struct ibv_mw *(*alloc_mw)(struct ibv_pd *, enum ibv_mw_type);
@@ -576,7 +576,8 @@ struct ibv_context {
 };
 #define VERBS_ABI_IS_EXTENDED ((void *)UINTPTR_MAX)
 
-/* The slots before a context, found through its abi_compat and sz; named none where this library has nothing. */
+/* The slots that precede a context, found through its abi_compat and sz. Those named none are not implemented here.
+ * */
 struct verbs_context {
 	int (*query_port)(struct ibv_context *, uint8_t port, struct ibv_port_attr *, size_t);
 	int (*advise_mr)(struct ibv_pd *, int advice, uint32_t flags, struct ibv_sge *, uint32_t);
